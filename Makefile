@@ -1,0 +1,160 @@
+VERSION ?= 0.1.0
+IMAGE_TAG_BASE ?= privatecloud/private-cloud-operator
+IMG ?= $(IMAGE_TAG_BASE):v$(VERSION)
+BUNDLE_IMG ?= $(IMAGE_TAG_BASE)-bundle:v$(VERSION)
+CHANNELS ?= stable
+DEFAULT_CHANNEL ?= stable
+
+# The operator's own namespace, where make run has it read the Secrets of Clouds.
+NAMESPACE ?= private-cloud-operator-system
+
+CONTAINER_TOOL ?= docker
+PLATFORMS ?= linux/amd64,linux/arm64
+
+CONTROLLER_GEN := bin/controller-gen
+GOLANGCI_LINT := bin/golangci-lint
+KUSTOMIZE := bin/kustomize
+OPERATOR_SDK := bin/operator-sdk
+TOOLS := $(CONTROLLER_GEN) $(GOLANGCI_LINT) $(KUSTOMIZE) $(OPERATOR_SDK) bin/setup-envtest
+KUBECTL ?= $(or $(shell command -v kubectl),bin/k8s/current/kubectl)
+
+GO_BUILD := CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=v$(VERSION)"
+# More flags for go test: -race (needs a C compiler), -count=1, -run, -v.
+GOTESTFLAGS ?=
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+##@ The two commands
+
+.PHONY: demo
+demo: bin/manager bin/mockcloud bin/demo ## Watch VMs appear: API server, mock cloud and operator, until Ctrl-C (ONCE=1: until the samples are as expected).
+	@assets=$$(hack/kube-assets.sh); KUBEBUILDER_ASSETS=$$assets exec bin/demo $(if $(filter-out 0,$(ONCE)),--once)
+
+.PHONY: test
+test: verify assets ## Check everything: make verify, then unit, API server and conformance tests.
+	@KUBEBUILDER_ASSETS=$$(hack/kube-assets.sh) go test -timeout 20m $(GOTESTFLAGS) $$(go list ./... | grep -v /test/faults)
+
+.PHONY: test-faults
+test-faults: assets ## Kill managers between any two effects, cut calls off, and check what is left: about six minutes.
+	@KUBEBUILDER_ASSETS=$$(hack/kube-assets.sh) go test -count=1 -timeout 30m $(GOTESTFLAGS) ./test/faults
+
+##@ Development
+
+.PHONY: help
+help: ## Show this help.
+	@awk 'BEGIN { FS = ":.*##"; print "make TARGET [VARIABLE=value]" } \
+		/^##@/ { printf "\n%s\n", substr($$0, 5) } \
+		/^[a-zA-Z_-]+:.*##/ { printf "  %-16s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: generate manifests bin/manager bin/mockcloud ## Build the operator and the mock cloud into bin/.
+
+.PHONY: generate
+generate: $(CONTROLLER_GEN) ## Generate DeepCopy methods.
+	@$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt paths=./api/...
+
+.PHONY: manifests
+manifests: $(CONTROLLER_GEN) ## Generate the CRDs and the operator's ClusterRole.
+	@$(CONTROLLER_GEN) rbac:roleName=manager-role crd webhook paths=./api/... paths=./internal/... output:crd:artifacts:config=config/crd/bases
+
+.PHONY: fmt
+fmt: $(GOLANGCI_LINT) ## Format, and correct what the linters can correct.
+	@$(GOLANGCI_LINT) fmt
+	@$(GOLANGCI_LINT) run --fix >/dev/null || true
+
+.PHONY: vet
+vet: ## Run go vet.
+	go vet ./...
+
+.PHONY: lint
+lint: $(GOLANGCI_LINT) ## Run the linters.
+	@$(GOLANGCI_LINT) run
+
+.PHONY: verify
+verify: $(CONTROLLER_GEN) $(GOLANGCI_LINT) ## Check generated files, formatting, linters and go.mod.
+	@MAKE='$(MAKE)' hack/verify.sh
+
+.PHONY: bench
+bench: bin/manager bin/mockcloud assets ## Count and time what VMs cost, and print it as a table (docs/benchmarks.md).
+	@KUBEBUILDER_ASSETS=$$(hack/kube-assets.sh) go run ./test/bench $(ARGS)
+
+.PHONY: run
+run: generate manifests bin/manager ## Run the operator against the cluster of KUBECONFIG (NAMESPACE=…, ARGS="--default-cloud-endpoint=…").
+	@exec bin/manager --namespace=$(NAMESPACE) $(ARGS)
+
+##@ A cluster (of KUBECONFIG)
+
+.PHONY: install
+install: manifests $(KUSTOMIZE) ## Install the CRDs.
+	$(KUSTOMIZE) build config/crd | $(KUBECTL) apply --server-side -f -
+
+.PHONY: uninstall
+uninstall: $(KUSTOMIZE) ## Remove the CRDs, and with them every object of theirs.
+	$(KUSTOMIZE) build config/crd | $(KUBECTL) delete --ignore-not-found -f -
+
+.PHONY: deploy
+deploy: manifests $(KUSTOMIZE) ## Install CRDs and operator, with the image IMG.
+	$(KUSTOMIZE) build config/default | sed 's|image: controller:latest|image: $(IMG)|' | $(KUBECTL) apply --server-side -f -
+
+.PHONY: undeploy
+undeploy: $(KUSTOMIZE) ## Remove operator and CRDs; remove the objects first, while the operator can still finish them.
+	$(KUSTOMIZE) build config/default | $(KUBECTL) delete --ignore-not-found -f -
+
+##@ Images and the OLM bundle
+
+.PHONY: docker-build
+docker-build: ## Build the image IMG with CONTAINER_TOOL.
+	$(CONTAINER_TOOL) build --build-arg VERSION=$(VERSION) -t $(IMG) .
+
+.PHONY: docker-push
+docker-push: ## Push the image IMG.
+	$(CONTAINER_TOOL) push $(IMG)
+
+.PHONY: docker-buildx
+docker-buildx: ## Build and push IMG for every platform of PLATFORMS.
+	$(CONTAINER_TOOL) buildx build --push --platform $(PLATFORMS) --build-arg VERSION=$(VERSION) -t $(IMG) .
+
+.PHONY: bundle
+bundle: generate manifests $(KUSTOMIZE) $(OPERATOR_SDK) ## Generate the bundle of VERSION and validate it.
+	@$(OPERATOR_SDK) generate kustomize manifests -q --interactive=false
+	@$(KUSTOMIZE) build config/manifests | sed 's|image: controller:latest|image: $(IMG)|' | \
+		$(OPERATOR_SDK) generate bundle -q --overwrite --version $(VERSION) --channels $(CHANNELS) --default-channel $(DEFAULT_CHANNEL)
+	@$(OPERATOR_SDK) bundle validate ./bundle
+
+.PHONY: bundle-build
+bundle-build: ## Build the bundle's image BUNDLE_IMG.
+	$(CONTAINER_TOOL) build -f bundle.Dockerfile -t $(BUNDLE_IMG) .
+
+.PHONY: bundle-push
+bundle-push: ## Push the bundle's image.
+	$(CONTAINER_TOOL) push $(BUNDLE_IMG)
+
+##@ Tools (pinned in hack/tools, built into bin/ when something needs them)
+
+.PHONY: tools
+tools: $(TOOLS) assets ## Build all of them now.
+
+.PHONY: assets
+assets: ## Get or build etcd, kube-apiserver and kubectl.
+	@hack/kube-assets.sh >/dev/null
+
+.PHONY: clean
+clean: ## Remove bin/ but what is slow to build.
+	rm -f bin/manager bin/mockcloud bin/demo
+
+.PHONY: FORCE
+
+# Whether a tool is the one that is pinned, hack/tool.sh knows better than a time of change.
+$(TOOLS): FORCE
+	@hack/tool.sh $(@F)
+
+bin/manager: FORCE
+	@$(GO_BUILD) -o $@ ./cmd
+
+bin/mockcloud: FORCE
+	@$(GO_BUILD) -o $@ ./mockcloud/cmd/mockcloud
+
+bin/demo: FORCE
+	@$(GO_BUILD) -o $@ ./hack/demo

@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# What must hold of every commit: generated files are up to date, everything is formatted, the linters are silent and
+# go.mod is tidy. Compares with a copy made before, so that it says the same in a tree with changes as in a fresh clone.
+# The tools are expected in bin/ (make verify builds them).
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+cd "$root"
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+failed=()
+
+# check WHAT REMEDY COMMAND...: goes on after a failure, so that one run tells all.
+check() {
+  local what=$1 remedy=$2 start=$SECONDS
+  shift 2
+  if "$@"; then
+    say "ok      $what ($((SECONDS - start)) s)"
+  else
+    say "FAILED  $what ($((SECONDS - start)) s): $remedy"
+    failed+=("$what")
+  fi
+}
+
+generated() {
+  find api internal config bundle -type f \
+    \( -name 'zz_generated.*' -o -path 'config/crd/bases/*' -o -path config/rbac/role.yaml -o -path 'bundle/*' \) 2>/dev/null |
+    LC_ALL=C sort
+}
+
+# snapshot DIR: copies the generated files into DIR.
+snapshot() {
+  local file
+  mkdir -p "$1"
+  generated | while read -r file; do
+    mkdir -p "$1/$(dirname "$file")"
+    cp "$file" "$1/$file"
+  done
+}
+
+regenerate() {
+  snapshot "$scratch/committed"
+  "${MAKE:-make}" --no-print-directory generate manifests || return 1
+  snapshot "$scratch/regenerated"
+  diff -ru "$scratch/committed" "$scratch/regenerated"
+}
+
+formatted() {
+  local files
+  files=$(git ls-files -co --exclude-standard -- '*.go' | while read -r file; do [ ! -f "$file" ] || echo "$file"; done | xargs gofmt -l -s)
+  [ -z "$files" ] || { say "$files"; return 1; }
+}
+
+tidy() {
+  local diff
+  diff=$(go mod tidy -diff 2>&1) || { awk '/^--- .*go.sum/ { exit } /^([+-]\t|go:)/' <<<"$diff" >&2; return 1; }
+}
+
+check 'generated files' 'they have been regenerated in place; commit them with what they are generated from' regenerate
+check 'gofmt' 'run make fmt' formatted
+check 'golangci-lint' 'run make lint; make fmt corrects what can be corrected' bin/golangci-lint run
+check 'go.mod' 'run go mod tidy' tidy
+
+[ ${#failed[@]} -eq 0 ] || die "make verify: ${#failed[@]} failed: ${failed[*]}"
