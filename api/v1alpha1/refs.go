@@ -1,0 +1,21 @@
+package v1alpha1
+
+// CloudReference names a Cloud.
+type CloudReference struct {
+	// name of a Cloud. Defaults to "default". 1-63 characters.
+	// +kubebuilder:default=default
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Name string `json:"name,omitempty"`
+}
+
+// SecretReference names a Secret in the operator's namespace. No other
+// namespace can be named.
+type SecretReference struct {
+	// name of the Secret. 1-253 characters.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Name string `json:"name"`
+}

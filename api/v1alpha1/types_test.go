@@ -1,0 +1,73 @@
+package v1alpha1
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/yaml"
+)
+
+func TestTheDocumentedManifestIsRead(t *testing.T) {
+	const manifest = `
+apiVersion: samplecontroller.k8s.io/v1alpha1
+kind: VM
+metadata:
+  name: sample
+spec:
+  vmname: vmsample
+status:
+  vmId: 0f0e7a3c-0000-4000-8000-000000000000
+  cpuUtilization: 50
+`
+	half := int32(50)
+	want := VM{
+		TypeMeta:   metav1.TypeMeta{APIVersion: GroupVersion.String(), Kind: "VM"},
+		ObjectMeta: metav1.ObjectMeta{Name: "sample"},
+		Spec:       VMSpec{VMName: "vmsample"},
+		Status:     VMStatus{VMID: "0f0e7a3c-0000-4000-8000-000000000000", CPUUtilization: &half},
+	}
+	var got VM
+	if err := yaml.UnmarshalStrict([]byte(manifest), &got); err != nil {
+		t.Fatalf("UnmarshalStrict: %v", err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("VM (-want +got):\n%s", diff)
+	}
+}
+
+// TestWhatIsNotSetIsNotSent: an empty field in a request would stand in the way
+// of the API server's default, or count as an edit of what cannot be changed.
+func TestWhatIsNotSetIsNotSent(t *testing.T) {
+	for want, object := range map[string]runtime.Object{
+		`{"spec":{"vmname":"web"}}`:          &VM{Spec: VMSpec{VMName: "web"}},
+		`{"spec":{"endpoint":"http://a.b"}}`: &Cloud{Spec: CloudSpec{Endpoint: "http://a.b"}},
+	} {
+		got, err := json.Marshal(object)
+		if err != nil {
+			t.Fatalf("Marshal: %v", err)
+		}
+		if diff := cmp.Diff(want, string(got)); diff != "" {
+			t.Errorf("%T (-want +got):\n%s", object, diff)
+		}
+	}
+}
+
+func TestTheSchemeKnowsEveryKind(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := AddToScheme(scheme); err != nil {
+		t.Fatalf("AddToScheme: %v", err)
+	}
+	for kind, object := range map[string]runtime.Object{"VM": &VM{}, "VMList": &VMList{}, "Cloud": &Cloud{}, "CloudList": &CloudList{}} {
+		made, err := scheme.New(GroupVersion.WithKind(kind))
+		if err != nil {
+			t.Errorf("%s: %v", kind, err)
+			continue
+		}
+		if diff := cmp.Diff(object, made); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", kind, diff)
+		}
+	}
+}
