@@ -1,0 +1,53 @@
+package cloud
+
+import "context"
+
+// Client is a connection to one cloud. It MUST be safe for concurrent use, MUST
+// fail with *Error alone, and MUST bound each call in time and memory whatever
+// the other side does. A call returns when its context ends.
+type Client interface {
+	Prober
+	NameChecker
+	ServerReader
+	ServerWriter
+	// Close ends the session with the cloud, if there is one. Calls under way
+	// finish; later calls are not allowed.
+	Close(ctx context.Context)
+}
+
+// Prober tells what the cloud can do.
+type Prober interface {
+	// Capabilities asks the cloud; a cloud without GET /capabilities has none
+	// but those that were configured.
+	Capabilities(ctx context.Context) (Capabilities, error)
+}
+
+// NameChecker asks for leave to use a name.
+type NameChecker interface {
+	// CheckName returns nil when the name may be used, else an error of Kind
+	// Prohibited or Taken, or any that a call can end with.
+	CheckName(ctx context.Context, name string) error
+}
+
+// ServerReader looks at servers.
+type ServerReader interface {
+	// GetServer fails with NotFound only when the cloud itself says so.
+	GetServer(ctx context.Context, id string) (Server, error)
+	// ServerStatus is the fallback for clouds without BulkStatus.
+	ServerStatus(ctx context.Context, id string) (Status, error)
+	// ListServers returns one page. Each server of a page is valid: it has an id and a name.
+	ListServers(ctx context.Context, opts ListServers) (ServerPage, error)
+}
+
+// ServerWriter changes servers.
+type ServerWriter interface {
+	// CreateServer returns the server, which may still be BUILDING. It is sent
+	// more than once only with a key that the cloud honours. On an error with
+	// Uncertain set, a server may have come to be.
+	CreateServer(ctx context.Context, req CreateServer) (Server, error)
+	// UpdateServer returns the server as it is after the change was accepted.
+	UpdateServer(ctx context.Context, id string, req UpdateServer) (Server, error)
+	// DeleteServer returns whether the cloud says that the server is gone, or
+	// only that its deletion has begun; NotFound when there is nothing to delete.
+	DeleteServer(ctx context.Context, id string) (gone bool, err error)
+}

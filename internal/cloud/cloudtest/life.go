@@ -1,0 +1,125 @@
+package cloudtest
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+const nowhere = "00000000-0000-4000-8000-000000000000"
+
+var lifeCases = []testCase{
+	{name: "a server is created, found, listed and deleted", run: func(ctx context.Context, t *testing.T, f Fixture) {
+		created := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("life")})
+		got, err := f.Client.GetServer(ctx, created.ID)
+		if err != nil {
+			t.Fatalf("GetServer: %v", err)
+		}
+		sameServer(t, "GetServer", created, got)
+		listed := listAll(ctx, t, f, cloud.ListServers{})
+		at := slices.IndexFunc(listed, func(s cloud.Server) bool { return s.ID == created.ID })
+		if at < 0 {
+			t.Fatalf("ListServers: %s is not in %v", created.ID, ids(listed))
+		}
+		sameServer(t, "ListServers", created, listed[at])
+		if gone, err := f.Client.DeleteServer(ctx, created.ID); !gone || err != nil {
+			t.Fatalf("DeleteServer: %v, %v, want it gone", gone, err)
+		}
+		_, err = f.Client.GetServer(ctx, created.ID)
+		wantKind(t, "GetServer after DeleteServer", err, cloud.NotFound, false)
+		_, err = f.Client.DeleteServer(ctx, created.ID)
+		wantKind(t, "second DeleteServer", err, cloud.NotFound, false)
+	}},
+	{name: "a server that is not there is NotFound to every call", run: func(ctx context.Context, t *testing.T, f Fixture) {
+		_, err := f.Client.GetServer(ctx, nowhere)
+		wantKind(t, "GetServer", err, cloud.NotFound, false)
+		_, err = f.Client.ServerStatus(ctx, nowhere)
+		wantKind(t, "ServerStatus", err, cloud.NotFound, false)
+		_, err = f.Client.DeleteServer(ctx, nowhere)
+		wantKind(t, "DeleteServer", err, cloud.NotFound, false)
+	}},
+	{name: "ids that are paths lead nowhere", run: func(ctx context.Context, t *testing.T, f Fixture) {
+		kept := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("kept")})
+		for _, id := range []string{"..", ".", "../servers", kept.ID + "/", kept.ID + "/..", "x/../" + kept.ID, "?" + kept.ID, kept.ID + "#"} {
+			_, err := f.Client.GetServer(ctx, id)
+			wantKind(t, "GetServer("+id+")", err, cloud.NotFound, false)
+			_, err = f.Client.DeleteServer(ctx, id)
+			wantKind(t, "DeleteServer("+id+")", err, cloud.NotFound, false)
+		}
+		if _, err := f.Client.GetServer(ctx, kept.ID); err != nil {
+			t.Errorf("GetServer(%s): %v", kept.ID, err)
+		}
+	}},
+	{name: "no call is about the empty id", run: func(ctx context.Context, t *testing.T, f Fixture) {
+		_, err := f.Client.GetServer(ctx, "")
+		wantKind(t, "GetServer", err, cloud.Rejected, false)
+		_, err = f.Client.DeleteServer(ctx, "")
+		wantKind(t, "DeleteServer", err, cloud.Rejected, false)
+	}},
+	{name: "a server's status is a percentage", run: func(ctx context.Context, t *testing.T, f Fixture) {
+		created := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("busy")})
+		status, err := f.Client.ServerStatus(ctx, created.ID)
+		if err != nil {
+			t.Fatalf("ServerStatus: %v", err)
+		}
+		if status.CPUUtilization < 0 || status.CPUUtilization > 100 {
+			t.Errorf("ServerStatus: %d%%, want 0-100", status.CPUUtilization)
+		}
+	}},
+	{name: "names come back as they were given", run: func(ctx context.Context, t *testing.T, f Fixture) {
+		for _, odd := range oddNames() {
+			created := mustCreate(ctx, t, f, cloud.CreateServer{Name: odd})
+			got, err := f.Client.GetServer(ctx, created.ID)
+			if err != nil {
+				t.Fatalf("GetServer(%s): %v", created.ID, err)
+			}
+			if diff := cmp.Diff(odd, got.Name); diff != "" {
+				t.Errorf("name (-want +got):\n%s", diff)
+			}
+		}
+	}},
+	{name: "a server has the size and template that were asked for", needs: []cloud.Capability{cloud.Sizing},
+		run: func(ctx context.Context, t *testing.T, f Fixture) {
+			req := cloud.CreateServer{Name: name("sized"), CPU: 3, MemoryGiB: 5, Template: "small"}
+			created := mustCreate(ctx, t, f, req)
+			got := cloud.CreateServer{Name: created.Name, CPU: created.CPU, MemoryGiB: created.MemoryGiB, Template: created.Template}
+			if diff := cmp.Diff(req, got); diff != "" {
+				t.Errorf("created (-want +got):\n%s", diff)
+			}
+		}},
+	{name: "a server lies in its folder", needs: []cloud.Capability{cloud.Folders},
+		run: func(ctx context.Context, t *testing.T, f Fixture) {
+			created := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("filed"), Folder: "team-a"})
+			if diff := cmp.Diff("team-a", created.Folder); diff != "" {
+				t.Errorf("folder (-want +got):\n%s", diff)
+			}
+		}},
+	{name: "a server hangs on its network", needs: []cloud.Capability{cloud.Networks},
+		run: func(ctx context.Context, t *testing.T, f Fixture) {
+			network := f.Network(t)
+			created := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("wired"), NetworkID: network})
+			if diff := cmp.Diff(network, created.NetworkID); diff != "" {
+				t.Errorf("network (-want +got):\n%s", diff)
+			}
+		}},
+	{name: "utilisation comes with each server where the cloud has bulk status", needs: []cloud.Capability{cloud.BulkStatus},
+		run: func(ctx context.Context, t *testing.T, f Fixture) {
+			mustCreate(ctx, t, f, cloud.CreateServer{Name: name("measured")})
+			for _, s := range listAll(ctx, t, f, cloud.ListServers{}) {
+				if s.CPUUtilization == nil {
+					t.Errorf("server %s has no utilisation", s.ID)
+				}
+			}
+		}},
+	{name: "a prohibited name makes no server", run: func(ctx context.Context, t *testing.T, f Fixture) {
+		_, err := f.Client.CreateServer(ctx, cloud.CreateServer{Name: f.Prohibited})
+		wantKind(t, "CreateServer", err, cloud.Prohibited, false)
+		if got := listAll(ctx, t, f, cloud.ListServers{}); len(got) != 0 {
+			t.Errorf("ListServers: %v, want none", ids(got))
+		}
+	}},
+}

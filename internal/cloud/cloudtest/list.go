@@ -1,0 +1,86 @@
+package cloudtest
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+var listCases = []testCase{
+	{name: "a cloud without servers lists none", run: func(ctx context.Context, t *testing.T, f Fixture) {
+		page, err := f.Client.ListServers(ctx, cloud.ListServers{})
+		if err != nil {
+			t.Fatalf("ListServers: %v", err)
+		}
+		if diff := cmp.Diff(cloud.ServerPage{Servers: []cloud.Server{}}, page); diff != "" {
+			t.Errorf("ListServers (-want +got):\n%s", diff)
+		}
+	}},
+	{name: "a limit is no mistake on a cloud without pages", lacks: []cloud.Capability{cloud.Sizing},
+		run: func(ctx context.Context, t *testing.T, f Fixture) {
+			want := createMany(ctx, t, f, 5)
+			if diff := cmp.Diff(want, sortedIDs(listAll(ctx, t, f, cloud.ListServers{Limit: 2}))); diff != "" {
+				t.Errorf("listed (-want +got):\n%s", diff)
+			}
+		}},
+	{name: "the pages together hold each server once", needs: []cloud.Capability{cloud.Sizing},
+		run: func(ctx context.Context, t *testing.T, f Fixture) {
+			want := createMany(ctx, t, f, 7)
+			for _, limit := range []int{1, 3, 7, 1000} {
+				if diff := cmp.Diff(want, sortedIDs(listAll(ctx, t, f, cloud.ListServers{Limit: limit}))); diff != "" {
+					t.Errorf("limit %d (-want +got):\n%s", limit, diff)
+				}
+			}
+		}},
+	{name: "a page holds no more than its limit and leads to the next", needs: []cloud.Capability{cloud.Sizing},
+		run: func(ctx context.Context, t *testing.T, f Fixture) {
+			createMany(ctx, t, f, 3)
+			page, err := f.Client.ListServers(ctx, cloud.ListServers{Limit: 2})
+			if err != nil {
+				t.Fatalf("ListServers: %v", err)
+			}
+			if len(page.Servers) != 2 || page.Next == "" {
+				t.Errorf("ListServers: %d servers, next %q; want 2 and a marker", len(page.Servers), page.Next)
+			}
+		}},
+	{name: "a limit out of bounds is refused", run: func(ctx context.Context, t *testing.T, f Fixture) {
+		for _, limit := range []int{-1, 1001} {
+			_, err := f.Client.ListServers(ctx, cloud.ListServers{Limit: limit})
+			wantKind(t, "ListServers", err, cloud.Rejected, false)
+		}
+	}},
+	{name: "labels come back and filter, all of them at once", needs: []cloud.Capability{cloud.Labels},
+		run: func(ctx context.Context, t *testing.T, f Fixture) {
+			both := map[string]string{"samplecontroller.k8s.io/uid": "1", "odd": "a=b&c d/é"}
+			mine := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("mine"), Labels: both})
+			mustCreate(ctx, t, f, cloud.CreateServer{Name: name("half"), Labels: map[string]string{"odd": "a=b&c d/é"}})
+			mustCreate(ctx, t, f, cloud.CreateServer{Name: name("bare")})
+			if diff := cmp.Diff(both, mine.Labels); diff != "" {
+				t.Errorf("labels (-want +got):\n%s", diff)
+			}
+			got := ids(listAll(ctx, t, f, cloud.ListServers{Limit: 1, Labels: both}))
+			if diff := cmp.Diff([]string{mine.ID}, got); diff != "" {
+				t.Errorf("filtered (-want +got):\n%s", diff)
+			}
+		}},
+}
+
+func createMany(ctx context.Context, t *testing.T, f Fixture, n int) []string {
+	t.Helper()
+	out := make([]string, n)
+	for i := range out {
+		out[i] = mustCreate(ctx, t, f, cloud.CreateServer{Name: name("many")}).ID
+	}
+	slices.Sort(out)
+	return out
+}
+
+func sortedIDs(servers []cloud.Server) []string {
+	out := ids(servers)
+	slices.Sort(out)
+	return out
+}

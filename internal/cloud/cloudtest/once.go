@@ -1,0 +1,110 @@
+package cloudtest
+
+import (
+	"context"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+var onceCases = []testCase{
+	{name: "the same key and body yield the same server", needs: []cloud.Capability{cloud.Idempotency},
+		run: func(ctx context.Context, t *testing.T, f Fixture) {
+			req := cloud.CreateServer{Name: name("once"), CPU: 2, IdempotencyKey: name("key")}
+			first := mustCreate(ctx, t, f, req)
+			second := mustCreate(ctx, t, f, req)
+			sameServer(t, "second CreateServer", first, second)
+			wantServers(ctx, t, f, first.ID)
+		}},
+	{name: "one key sent at once by many yields one server", needs: []cloud.Capability{cloud.Idempotency},
+		run: func(ctx context.Context, t *testing.T, f Fixture) {
+			req := cloud.CreateServer{Name: name("race"), IdempotencyKey: name("key")}
+			var got [8]cloud.Server
+			var errs [8]error
+			var all sync.WaitGroup
+			for i := range got {
+				all.Go(func() { got[i], errs[i] = f.Client.CreateServer(ctx, req) })
+			}
+			all.Wait()
+			for i := range got {
+				if errs[i] != nil || got[i].ID != got[0].ID {
+					t.Errorf("CreateServer %d: id %q, %v; want id %q", i, got[i].ID, errs[i], got[0].ID)
+				}
+			}
+			wantServers(ctx, t, f, got[0].ID)
+		}},
+	{name: "a key with another body is KeyReused", needs: []cloud.Capability{cloud.Idempotency},
+		run: func(ctx context.Context, t *testing.T, f Fixture) {
+			key := name("key")
+			first := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("mine"), IdempotencyKey: key})
+			_, err := f.Client.CreateServer(ctx, cloud.CreateServer{Name: name("other"), IdempotencyKey: key})
+			wantKind(t, "CreateServer", err, cloud.KeyReused, false)
+			wantServers(ctx, t, f, first.ID)
+		}},
+	{name: "a second server of a name is Taken where names are unique", needs: []cloud.Capability{cloud.UniqueNames},
+		run: func(ctx context.Context, t *testing.T, f Fixture) {
+			req := cloud.CreateServer{Name: name("unique")}
+			first := mustCreate(ctx, t, f, req)
+			_, err := f.Client.CreateServer(ctx, req)
+			wantKind(t, "CreateServer", err, cloud.Taken, false)
+			wantServers(ctx, t, f, first.ID)
+		}},
+	{name: "two servers may share a name where names are not unique", lacks: []cloud.Capability{cloud.UniqueNames},
+		run: func(ctx context.Context, t *testing.T, f Fixture) {
+			req := cloud.CreateServer{Name: name("shared")}
+			first, second := mustCreate(ctx, t, f, req), mustCreate(ctx, t, f, req)
+			if first.ID == second.ID {
+				t.Errorf("both have the id %s", first.ID)
+			}
+		}},
+	{name: "a key that the cloud does not honour is no harm", lacks: []cloud.Capability{cloud.Idempotency, cloud.UniqueNames},
+		run: func(ctx context.Context, t *testing.T, f Fixture) {
+			req := cloud.CreateServer{Name: name("unkeyed"), IdempotencyKey: name("key")}
+			first, second := mustCreate(ctx, t, f, req), mustCreate(ctx, t, f, req)
+			if first.ID == second.ID {
+				t.Errorf("both have the id %s", first.ID)
+			}
+		}},
+	{name: "a create whose answer is lost is uncertain and sent once without keys", losing: true, lacks: []cloud.Capability{cloud.Idempotency},
+		run: func(ctx context.Context, t *testing.T, f Fixture) {
+			restore := f.LoseAnswer(t, "POST", "/servers")
+			_, err := f.Client.CreateServer(ctx, cloud.CreateServer{Name: name("lost"), IdempotencyKey: name("key")})
+			restore()
+			wantKind(t, "CreateServer", err, cloud.Unavailable, true)
+			if got := listAll(ctx, t, f, cloud.ListServers{}); len(got) != 1 {
+				t.Errorf("servers %v, want one", ids(got))
+			}
+		}},
+	{name: "a create whose answer is lost is uncertain and makes one server with a key", losing: true, needs: []cloud.Capability{cloud.Idempotency},
+		run: func(ctx context.Context, t *testing.T, f Fixture) {
+			req := cloud.CreateServer{Name: name("lost"), IdempotencyKey: name("key")}
+			restore := f.LoseAnswer(t, "POST", "/servers")
+			_, err := f.Client.CreateServer(ctx, req)
+			restore()
+			wantKind(t, "CreateServer", err, cloud.Unavailable, true)
+			wantServers(ctx, t, f, mustCreate(ctx, t, f, req).ID)
+		}},
+	{name: "a deletion whose answer is lost took place", losing: true,
+		run: func(ctx context.Context, t *testing.T, f Fixture) {
+			created := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("gone")})
+			restore := f.LoseAnswer(t, "DELETE", "/servers/*")
+			_, err := f.Client.DeleteServer(ctx, created.ID)
+			restore()
+			if !cloud.Uncertain(err) && !cloud.Is(err, cloud.NotFound) {
+				t.Errorf("DeleteServer: %v, want it uncertain, or NotFound from a second try", err)
+			}
+			wantServers(ctx, t, f)
+		}},
+}
+
+// wantServers checks which servers there are.
+func wantServers(ctx context.Context, t *testing.T, f Fixture, want ...string) {
+	t.Helper()
+	got := ids(listAll(ctx, t, f, cloud.ListServers{}))
+	if diff := cmp.Diff(append([]string{}, want...), got); diff != "" {
+		t.Errorf("servers (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,54 @@
+package cloudtest
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+var probeCases = []testCase{
+	{name: "capabilities are those that the cloud has", run: func(ctx context.Context, t *testing.T, f Fixture) {
+		got, err := f.Client.Capabilities(ctx)
+		if err != nil {
+			t.Fatalf("Capabilities: %v", err)
+		}
+		if diff := cmp.Diff(f.Has, got, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("Capabilities (-want +got):\n%s", diff)
+		}
+	}},
+	{name: "a free name may be used, in any script and with any sign", run: func(ctx context.Context, t *testing.T, f Fixture) {
+		for _, free := range oddNames() {
+			wantKind(t, "CheckName("+free+")", f.Client.CheckName(ctx, free), "", false)
+		}
+	}},
+	{name: "a prohibited name is told from a taken one", run: func(ctx context.Context, t *testing.T, f Fixture) {
+		wantKind(t, "CheckName", f.Client.CheckName(ctx, f.Prohibited), cloud.Prohibited, false)
+	}},
+	{name: "a used name is taken where names are unique", needs: []cloud.Capability{cloud.UniqueNames},
+		run: func(ctx context.Context, t *testing.T, f Fixture) {
+			used := name("used")
+			mustCreate(ctx, t, f, cloud.CreateServer{Name: used})
+			wantKind(t, "CheckName", f.Client.CheckName(ctx, used), cloud.Taken, false)
+		}},
+	{name: "a call returns when its context has ended", run: func(ctx context.Context, t *testing.T, f Fixture) {
+		ended, cancel := context.WithCancel(ctx)
+		cancel()
+		_, err := f.Client.GetServer(ended, "any")
+		wantKind(t, "GetServer", err, cloud.Unavailable, false)
+		_, err = f.Client.CreateServer(ended, cloud.CreateServer{Name: name("late")})
+		wantKind(t, "CreateServer", err, cloud.Unavailable, false)
+	}},
+}
+
+// oddNames would change the path of a request, or its meaning, were they put
+// into it as they are.
+func oddNames() []string {
+	return []string{
+		"plain", "..", ".", "a/b", "../servers", "%2f", "%2e%2e", "a?b=c", "a#b", "a b", "a+b", "a&b;c=d", "a:b@c",
+		"сервер", "服务器", "خادم", "máquina", "🖥", `back\slash`, `quo"te`, "{id}",
+	}
+}

@@ -1,0 +1,56 @@
+package cloudtest
+
+import (
+	"context"
+	"testing"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+// refuseCases: what the cloud cannot do is not sent. A cloud that ignores what
+// it does not know would else make a server that is not what was asked for.
+var refuseCases = []testCase{
+	refusesCreate("a size", cloud.Sizing, cloud.CreateServer{CPU: 2, MemoryGiB: 2}),
+	refusesCreate("a template", cloud.Sizing, cloud.CreateServer{Template: "small"}),
+	refusesCreate("a folder", cloud.Folders, cloud.CreateServer{Folder: "team-a"}),
+	refusesCreate("a network", cloud.Networks, cloud.CreateServer{NetworkID: nowhere}),
+	refusesCreate("a power state", cloud.Power, cloud.CreateServer{PowerState: cloud.PowerOff}),
+	refusesCreate("labels", cloud.Labels, cloud.CreateServer{Labels: map[string]string{"a": "b"}}),
+	refusesUpdate("a size", cloud.Resize, cloud.UpdateServer{CPU: new(2)}),
+	refusesUpdate("a power state", cloud.Power, cloud.UpdateServer{PowerState: new(cloud.PowerOff)}),
+	refusesUpdate("labels", cloud.Labels, cloud.UpdateServer{Labels: map[string]*string{"a": nil}}),
+	refusesList("a label filter", cloud.Labels, cloud.ListServers{Labels: map[string]string{"a": "b"}}),
+	refusesList("a marker", cloud.Sizing, cloud.ListServers{Marker: "next"}),
+}
+
+func refusesCreate(what string, without cloud.Capability, req cloud.CreateServer) testCase {
+	return refuses("a create with "+what, without, func(ctx context.Context, c cloud.Client) error {
+		req.Name = name("refused")
+		_, err := c.CreateServer(ctx, req)
+		return err
+	})
+}
+
+func refusesUpdate(what string, without cloud.Capability, req cloud.UpdateServer) testCase {
+	return refuses("a change of "+what, without, func(ctx context.Context, c cloud.Client) error {
+		_, err := c.UpdateServer(ctx, nowhere, req)
+		return err
+	})
+}
+
+func refusesList(what string, without cloud.Capability, opts cloud.ListServers) testCase {
+	return refuses("a listing with "+what, without, func(ctx context.Context, c cloud.Client) error {
+		_, err := c.ListServers(ctx, opts)
+		return err
+	})
+}
+
+func refuses(what string, without cloud.Capability, call func(context.Context, cloud.Client) error) testCase {
+	return testCase{
+		name:  what + " is not sent to a cloud without " + string(without),
+		lacks: []cloud.Capability{without},
+		run: func(ctx context.Context, t *testing.T, f Fixture) {
+			unsent(t, f, what, func() error { return call(ctx, f.Client) })
+		},
+	}
+}

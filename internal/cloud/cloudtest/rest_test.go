@@ -1,0 +1,135 @@
+package cloudtest_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloud/cloudtest"
+	"github.com/privatecloud/operator/internal/cloud/rest"
+	"github.com/privatecloud/operator/mockcloud"
+	"github.com/privatecloud/operator/mockcloud/openapi"
+)
+
+func TestCoreCloud(t *testing.T) {
+	cloudtest.Run(t, mock(mockcloud.Options{Profile: mockcloud.Core}))
+}
+
+func TestCoreCloudWithoutUniqueNames(t *testing.T) {
+	cloudtest.Run(t, mock(without(mockcloud.Core, mockcloud.UniqueNames)))
+}
+
+func TestExtendedCloud(t *testing.T) {
+	cloudtest.Run(t, mock(mockcloud.Options{}))
+}
+
+func TestExtendedCloudWithSessions(t *testing.T) {
+	cloudtest.Run(t, mock(mockcloud.Options{Token: "of-the-suite", Username: "operator", Password: "secret-of-the-suite"}))
+}
+
+// Each capability is as likely to be missing as any other, and none may be
+// needed by the tests of another.
+func TestExtendedCloudWithoutOneCapability(t *testing.T) {
+	for _, name := range mockcloud.AllCapabilities {
+		t.Run(string(name), func(t *testing.T) { cloudtest.Run(t, mock(without(mockcloud.Extended, name))) })
+	}
+}
+
+func TestExtendedCloudWithNoCapabilities(t *testing.T) {
+	cloudtest.Run(t, mock(without(mockcloud.Extended, mockcloud.AllCapabilities...)))
+}
+
+func without(profile mockcloud.Profile, names ...mockcloud.Capability) mockcloud.Options {
+	opts := mockcloud.Options{Profile: profile, Capabilities: map[mockcloud.Capability]bool{}}
+	for _, name := range names {
+		opts.Capabilities[name] = false
+	}
+	return opts
+}
+
+// mock returns fixtures of the mock cloud behind a server that holds every
+// request and answer against the cloud's OpenAPI document.
+func mock(opts mockcloud.Options) func(*testing.T) cloudtest.Fixture {
+	return func(t *testing.T) cloudtest.Fixture {
+		t.Helper()
+		fake, err := mockcloud.New(opts)
+		if err != nil {
+			t.Fatalf("mockcloud.New: %v", err)
+		}
+		server := httptest.NewServer(openapi.Handler(fake.Handler(), func(violation error) {
+			t.Errorf("not as documented: %v", violation)
+		}))
+		client, err := rest.New(rest.Config{
+			Name: "mock", Endpoint: server.URL,
+			Credentials: rest.Credentials{Username: opts.Username, Password: opts.Password},
+			UniqueNames: opts.Profile == mockcloud.Core && has(opts, mockcloud.UniqueNames),
+			Limits:      rest.Limits{RequestsPerSecond: 10000, Burst: 10000, MaxInFlight: 32},
+		})
+		if err != nil {
+			t.Fatalf("rest.New: %v", err)
+		}
+		t.Cleanup(func() {
+			client.Close(t.Context())
+			server.Close()
+			if err := fake.Close(); err != nil {
+				t.Errorf("closing the mock cloud: %v", err)
+			}
+		})
+		return cloudtest.Fixture{
+			Client: client, Has: truth(opts), Prohibited: "forbidden",
+			Sent: func() int { return fake.CountCalls("", "") },
+			Network: func(t *testing.T) string {
+				return postNetwork(t, fake, opts.Token)
+			},
+			LoseAnswer: func(t *testing.T, method, path string) func() {
+				id, err := fake.AddFault(mockcloud.Fault{
+					Match: mockcloud.Match{Method: method, Path: path}, Answer: mockcloud.After, Reset: true,
+				})
+				if err != nil {
+					t.Fatalf("AddFault: %v", err)
+				}
+				return func() {
+					if err := fake.RemoveFault(id); err != nil {
+						t.Errorf("RemoveFault: %v", err)
+					}
+				}
+			},
+		}
+	}
+}
+
+func has(opts mockcloud.Options, name mockcloud.Capability) bool {
+	on, set := opts.Capabilities[name]
+	return on || !set
+}
+
+func truth(opts mockcloud.Options) cloud.Capabilities {
+	names := []cloud.Capability{}
+	if opts.Profile != mockcloud.Core {
+		names = append(names, cloud.Sizing)
+	}
+	for _, name := range mockcloud.AllCapabilities {
+		if has(opts, name) && (opts.Profile != mockcloud.Core || name == mockcloud.UniqueNames) {
+			names = append(names, cloud.Capability(name))
+		}
+	}
+	return cloud.NewCapabilities(names...)
+}
+
+// postNetwork makes a network behind the client's back, which has no call for it.
+func postNetwork(t *testing.T, fake *mockcloud.Cloud, token string) string {
+	t.Helper()
+	body := `{"name":"net","cidr":"10.0.0.0/24","gateway":"10.0.0.1"}`
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/networks", strings.NewReader(body))
+	r.Header.Set("Authorization", "Bearer "+token)
+	answer := httptest.NewRecorder()
+	fake.Handler().ServeHTTP(answer, r)
+	var network struct{ ID string }
+	if err := json.Unmarshal(answer.Body.Bytes(), &network); err != nil || network.ID == "" {
+		t.Fatalf("POST /networks: %d %s", answer.Code, answer.Body)
+	}
+	return network.ID
+}

@@ -1,0 +1,239 @@
+package rest
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/go-logr/logr/funcr"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+func gzipped(t *testing.T, text string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	if _, err := w.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// The bodies and queries are compared as sent: clouds see these, not our types.
+func TestRequests(t *testing.T) {
+	t.Parallel()
+	answers := script(reply{status: 200, body: `{"id":"i-1","name":"web","cpuUtilization":1,"servers":[]}`})
+	c := serving(t, answers, func(cfg *Config) { cfg.Credentials = Credentials{Token: "t"} }).can(everything()...)
+	c.endpoint += "/base"
+	ctx := t.Context()
+	_, e1 := c.CreateServer(ctx, cloud.CreateServer{
+		Name: "web", CPU: 2, MemoryGiB: 4, Template: "small", Folder: "f", NetworkID: "n", PowerState: cloud.PowerOff,
+		Labels: map[string]string{"a": "<b>"}, IdempotencyKey: "k",
+	})
+	_, e2 := c.UpdateServer(ctx, "i-1", cloud.UpdateServer{
+		CPU: new(1), MemoryGiB: new(2), PowerState: new(cloud.PowerOn), Labels: map[string]*string{"a": nil},
+	})
+	_, e3 := c.ListServers(ctx, cloud.ListServers{Limit: 10, Marker: "a+b/", Labels: map[string]string{"b": "2", "a": "1=1"}})
+	_, e4 := c.ServerStatus(ctx, "i-1")
+	_, e5 := c.DeleteServer(ctx, "i-1")
+	e6 := c.CheckName(ctx, "web")
+	for i, err := range []error{e1, e2, e3, e4, e5, e6} {
+		if err != nil {
+			t.Errorf("call %d: %v", i+1, err)
+		}
+	}
+	want := []seen{
+		{"POST", "/base/servers", "Bearer t", "k", `{"name":"web","cpu":2,"memory":4,"template":"small","folder":"f","networkId":"n","powerState":"Off","labels":{"a":"\u003cb\u003e"}}`},
+		{"PATCH", "/base/servers/i-1", "Bearer t", "", `{"cpu":1,"memory":2,"powerState":"On","labels":{"a":null}}`},
+		{"GET", "/base/servers?label=a%3D1%3D1&label=b%3D2&limit=10&marker=a%2Bb%2F", "Bearer t", "", ""},
+		{"GET", "/base/servers/i-1/status", "Bearer t", "", ""},
+		{"DELETE", "/base/servers/i-1", "Bearer t", "", ""},
+		{"GET", "/base/check/web", "Bearer t", "", ""},
+	}
+	if diff := cmp.Diff(want, answers.sent(), cmp.AllowUnexported(seen{})); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+}
+
+func TestProfileDetection(t *testing.T) {
+	t.Parallel()
+	page := reply{status: 404, media: "text/html", body: "<h1>Cannot GET /capabilities</h1>"}
+	mesh := reply{status: 404}
+	array, object := reply{status: 200, body: `[]`}, reply{status: 200, body: `{"servers":[]}`}
+	extended := reply{status: 200, body: `{"capabilities":["labels","teleport","labels","sizing","power"]}`}
+	for name, test := range map[string]struct {
+		known   cloud.Capabilities
+		replies []reply
+		want    cloud.Capabilities
+		kind    cloud.Kind
+	}{
+		"extended; names that mean nothing here are ignored":  {nil, []reply{extended}, cloud.NewCapabilities(cloud.Sizing, cloud.Labels, cloud.Power), ""},
+		"extended without any":                                {nil, []reply{{status: 200, body: `{"capabilities":[]}`}}, cloud.NewCapabilities(cloud.Sizing), ""},
+		"core, by its own word":                               {nil, []reply{problemReply(404, "notFound")}, cloud.NewCapabilities(cloud.UniqueNames), ""},
+		"core, by its framework's page and a bare array":      {nil, []reply{page, array}, cloud.NewCapabilities(cloud.UniqueNames), ""},
+		"core, by an empty 404 and a bare array":              {nil, []reply{mesh, array}, cloud.NewCapabilities(cloud.UniqueNames), ""},
+		"a proxy without a backend":                           {nil, []reply{page, page}, nil, cloud.Unreadable},
+		"a mesh without a backend":                            {nil, []reply{mesh, mesh}, nil, cloud.Unreadable},
+		"an extended cloud with a path missing":               {nil, []reply{page, object}, nil, cloud.Unreadable},
+		"an extended cloud that seems to be core for a while": {cloud.NewCapabilities(cloud.Sizing, cloud.Idempotency), []reply{problemReply(404, "notFound"), object}, nil, cloud.Unreadable},
+		"no list":   {nil, []reply{{status: 200, body: `{}`}}, nil, cloud.Unreadable},
+		"a portal":  {nil, []reply{{status: 200, media: "text/html", body: "<html>"}}, nil, cloud.Unreadable},
+		"an outage": {nil, []reply{{status: 503}}, nil, cloud.Unavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := serving(t, script(test.replies...), func(cfg *Config) { cfg.UniqueNames = true })
+			if test.known != nil {
+				c.can(test.known...)
+			}
+			got, err := c.Capabilities(t.Context())
+			if diff := cmp.Diff(test.want, got, cmpopts.EquateEmpty()); diff != "" || cloud.KindOf(err) != test.kind {
+				t.Errorf("%v, want kind %q; capabilities (-want +got):\n%s", err, test.kind, diff)
+			}
+			if diff := cmp.Diff(test.known, c.known()); test.want == nil && diff != "" {
+				t.Errorf("a failure changed what was known (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A create before the first Capabilities must not go without its key.
+func TestCapabilitiesAreAskedForWhereTheyCount(t *testing.T) {
+	t.Parallel()
+	answers := script(reply{status: 200, body: `{"capabilities":["idempotency"]}`}, reply{status: 201, body: `{"id":"i-1","name":"web"}`})
+	c := serving(t, answers)
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			if _, err := c.CreateServer(t.Context(), cloud.CreateServer{Name: "web", CPU: 1, IdempotencyKey: "k"}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	var targets, keys []string
+	for _, r := range answers.sent() {
+		targets, keys = append(targets, r.target), append(keys, r.key)
+	}
+	want := append([]string{"/capabilities"}, slices.Repeat([]string{"/servers"}, 8)...)
+	if diff := cmp.Diff(want, targets); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(append([]string{""}, slices.Repeat([]string{"k"}, 8)...), keys); diff != "" {
+		t.Errorf("keys (-want +got):\n%s", diff)
+	}
+}
+
+func TestACloudThatBecameExtendedIsAskedAgain(t *testing.T) {
+	t.Parallel()
+	answers := script(
+		reply{status: 200, body: `{"servers":[],"next":"m"}`},
+		reply{status: 200, body: `{"capabilities":[]}`},
+		reply{status: 200, body: `{"servers":[],"next":"m"}`},
+	)
+	c := serving(t, answers).can()
+	wantOutcome(t, verbs["list"](t.Context(), c), outcome{Kind: cloud.Unreadable})
+	if err := verbs["list"](t.Context(), c); err != nil {
+		t.Error(err)
+	}
+}
+
+// The loudest log there is, all errors and all metrics, after calls of every
+// kind to a cloud that repeats what it is told.
+func TestNoSecretLeavesTheClient(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var told strings.Builder
+	tell := func(text string) {
+		mu.Lock()
+		defer mu.Unlock()
+		told.WriteString(text + "\n")
+	}
+	reg := prometheus.NewPedanticRegistry()
+	echo := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.Header().Set("X-Request-Id", "answer-id")
+		if r.URL.Path == "/sessions" && r.Method == http.MethodPost {
+			w.WriteHeader(http.StatusCreated)
+			_, _ = fmt.Fprint(w, `{"token":"hunter3"}`)
+			return
+		}
+		w.WriteHeader(http.StatusBadRequest)
+		_, _ = fmt.Fprintf(w, `{"code":"hunter3","title":"hunter2","detail":"%s hunter2 %s"}`, r.Header.Get("Authorization"), strings.Repeat("x", 1000))
+	})
+	c := serving(t, echo, withPassword("hunter2"), func(cfg *Config) {
+		cfg.Metrics = NewMetrics(reg)
+		cfg.Log = funcr.NewJSON(tell, funcr.Options{Verbosity: 10})
+	}).can(everything()...)
+	for _, verb := range slices.Sorted(maps.Keys(verbs)) {
+		if err := verbs[verb](t.Context(), c); err != nil {
+			tell(fmt.Sprintf("%v %+v %#v", err, err, err))
+		}
+	}
+	c.Close(t.Context())
+	tell(fmt.Sprintf("%v %+v %#v %+v", c, c, c, c.credentials))
+	families, err := reg.Gather()
+	tell(fmt.Sprint(families, err))
+	if text := told.String(); strings.Contains(text, "hunter") || !strings.Contains(text, `"answerID":"answer-id"`) {
+		t.Errorf("a secret, or no log:\n%s", text)
+	}
+}
+
+func TestMetricsNameRoutesAndNeverIDs(t *testing.T) {
+	t.Parallel()
+	reg := prometheus.NewPedanticRegistry()
+	metrics := NewMetrics(reg)
+	server := httptest.NewServer(script(reply{drop: true}, reply{drop: true}, reply{drop: true}, reply{status: 200, body: `{"id":"i-1","name":"web"}`}, reply{status: 429}))
+	t.Cleanup(server.Close)
+	c := newClient(t, server.URL, func(cfg *Config) { cfg.Metrics = metrics })
+	for _, verb := range []string{"check", "get", "delete", "check"} {
+		_ = verbs[verb](t.Context(), c)
+	}
+	want := []string{
+		"DELETE /servers/{id} 429: 1", "GET /check/{name} none: 3", "GET /servers/{id} 200: 1",
+	}
+	if diff := cmp.Diff(want, requestCounts(t, reg)); diff != "" {
+		t.Errorf("privatecloud_api_requests_total (-want +got):\n%s", diff)
+	}
+	metrics.Forget("test")
+	if got := requestCounts(t, reg); len(got) != 0 {
+		t.Errorf("after Forget: %v", got)
+	}
+}
+
+func requestCounts(t *testing.T, reg *prometheus.Registry) []string {
+	t.Helper()
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, family := range families {
+		if family.GetName() != "privatecloud_api_requests_total" {
+			continue
+		}
+		for _, m := range family.GetMetric() {
+			labels := map[string]string{}
+			for _, l := range m.GetLabel() {
+				labels[l.GetName()] = l.GetValue()
+			}
+			out = append(out, fmt.Sprintf("%s %s %s: %v", labels["method"], labels["route"], labels["code"], m.GetCounter().GetValue()))
+		}
+	}
+	slices.Sort(out)
+	return out
+}

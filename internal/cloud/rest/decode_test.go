@@ -1,0 +1,167 @@
+package rest
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+func jsonAnswer(body string) *answer {
+	return &answer{status: http.StatusOK, header: http.Header{"Content-Type": {"application/json; charset=utf-8"}}, body: []byte(body)}
+}
+
+// The bodies are as the API's page shows them, not as our own types print them.
+func TestListingsOfBothProfiles(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		body string
+		want page
+	}{
+		"core: a bare array": {
+			"\n\t [{\"id\":\"i-1\",\"name\":\"web\"}]\n",
+			page{ServerPage: cloud.ServerPage{Servers: []cloud.Server{{ID: "i-1", Name: "web", State: cloud.StateActive}}}},
+		},
+		"core: no servers": {`[]`, page{ServerPage: cloud.ServerPage{Servers: []cloud.Server{}}}},
+		"extended: an object with a marker": {
+			`{"servers":[{"id":"i-1","name":"web","labels":{"a":"b","gone":null},"state":"BUILDING","cpu":2,"memory":4,
+			"template":"small","folder":"f","networkId":"n","powerState":"On","host":"h","cpuUtilization":37.5,"cpuUsageMHz":100,
+			"memoryUsageMB":12,"createdAt":"2026-01-02T03:04:05+01:00","updatedAt":"2026-01-02T03:04:06.5Z","new":{"x":[1]}}],"next":"m"}`,
+			page{extended: true, ServerPage: cloud.ServerPage{Next: "m", Servers: []cloud.Server{{
+				ID: "i-1", Name: "web", Labels: map[string]string{"a": "b"}, State: cloud.StateBuilding, CPU: 2, MemoryGiB: 4,
+				Template: "small", Folder: "f", NetworkID: "n", Host: "h", CPUUtilization: new(38),
+				CreatedAt: time.Date(2026, 1, 2, 2, 4, 5, 0, time.UTC), UpdatedAt: time.Date(2026, 1, 2, 3, 4, 6, 5e8, time.UTC),
+			}}}},
+		},
+		"extended: the last page": {`{"servers":[],"next":null}`, page{extended: true, ServerPage: cloud.ServerPage{Servers: []cloud.Server{}}}},
+		"values that make no sense count as absent": {
+			`[{"id":"i-1","name":"web","state":"HIBERNATING","cpu":-1,"memory":1e308,"cpuUtilization":101,"createdAt":"yesterday"}]`,
+			page{ServerPage: cloud.ServerPage{Servers: []cloud.Server{{ID: "i-1", Name: "web", State: cloud.StateUnknown}}}},
+		},
+		"nulls count as absent": {
+			`[{"id":"i-1","name":"web","state":null,"cpu":null,"labels":null,"cpuUtilization":null,"createdAt":null,"host":null}]`,
+			page{ServerPage: cloud.ServerPage{Servers: []cloud.Server{{ID: "i-1", Name: "web", State: cloud.StateActive}}}},
+		},
+		"numbers beyond a float count as absent": {
+			`[{"id":"i-1","name":"web","cpu":1e999,"cpuUtilization":-1e999}]`,
+			page{ServerPage: cloud.ServerPage{Servers: []cloud.Server{{ID: "i-1", Name: "web", State: cloud.StateActive}}}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := decodePage(listing(), jsonAnswer(test.body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(page{})); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestListingsThatCannotBeTrusted(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ body, want string }{
+		"nothing":                  {``, "the answer is not valid JSON"},
+		"null":                     {`null`, "the answer holds no list of servers"},
+		"an object without a list": {`{"items":[]}`, "the answer holds no list of servers"},
+		"a list that is null":      {`{"servers":null}`, "the answer holds no list of servers"},
+		"a text":                   {`"servers"`, "a value of the wrong type in the answer"},
+		"cut short":                {`[{"id":"i-1","name":"web"}`, "the answer is not valid JSON"},
+		"something behind":         {`[] []`, "the answer is not valid JSON"},
+		"a server without an id":   {`[{"id":"a","name":"b"},{"name":"web"}]`, "server 2 of the page: it has no id"},
+		"a server without a name":  {`[{"id":"i-1"}]`, "server 1 of the page: it has no name"},
+		"a server that is null":    {`[null]`, "server 1 of the page: it has no id"},
+		"an id that is a path":     {`[{"id":"..","name":"web"}]`, "server 1 of the page: its id is a path"},
+		"an id with a line break":  {`[{"id":"a\nb","name":"web"}]`, "server 1 of the page: its id holds characters that cannot be printed"},
+		"an id that is not UTF-8":  {"[{\"id\":\"a\xff\",\"name\":\"web\"}]", "server 1 of the page: its id holds characters that cannot be printed"},
+		"an endless id":            {`[{"id":"` + strings.Repeat("é", 129) + `","name":"web"}]`, "server 1 of the page: its id is longer than 128 characters"},
+		"an id that is a number":   {`[{"id":7,"name":"web"}]`, `field "id" of the answer has the wrong type`},
+		"a utilisation in words":   {`[{"id":"a","name":"b","cpuUtilization":"50"}]`, `field "cpuUtilization" of the answer has the wrong type`},
+		"a size that is an object": {`[{"id":"a","name":"b","cpu":{}}]`, `field "cpu" of the answer has the wrong type`},
+		"a state that is a number": {`[{"id":"a","name":"b","state":1}]`, `field "state" of the answer has the wrong type`},
+		"labels that are a list":   {`[{"id":"a","name":"b","labels":["x"]}]`, `field "labels" of the answer has the wrong type`},
+		"a marker that is a list":  {`{"servers":[],"next":[]}`, `field "next" of the answer has the wrong type`},
+		"a deep nesting":           {strings.Repeat("[", 1<<20), "the answer is not valid JSON"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, err := decodePage(listing(), jsonAnswer(test.body))
+			if err == nil {
+				t.Fatal("no error")
+			}
+			want := &cloud.Error{Kind: cloud.Unreadable, Op: "list servers", Detail: test.want, Status: 200}
+			if diff := cmp.Diff(want, err); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestOnlyJSONIsRead(t *testing.T) {
+	t.Parallel()
+	for media, ok := range map[string]bool{
+		"application/json": true, "application/vnd.cloud.v1+json": true, "APPLICATION/JSON; charset=utf-8": true,
+		"text/html": false, "text/plain": false, "": false, "application/json;;;": false, "application/jsonp": false,
+	} {
+		got := jsonAnswer(`[]`)
+		got.header.Set("Content-Type", media)
+		if _, err := decodePage(listing(), got); (err == nil) != ok {
+			t.Errorf("%q: %v, want it read: %t", media, err, ok)
+		}
+	}
+}
+
+func TestStatus(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]int{`{"cpuUtilization":0}`: 0, `{"cpuUtilization":100}`: 100, `{"cpuUtilization":49.6}`: 50} {
+		got, err := decodeStatus(listing(), jsonAnswer(body))
+		if err != nil || got.CPUUtilization != want {
+			t.Errorf("%s: %d, %v; want %d", body, got.CPUUtilization, err, want)
+		}
+	}
+	for _, body := range []string{`{}`, `{"cpuUtilization":null}`, `{"cpuUtilization":-1}`, `{"cpuUtilization":100.1}`, `{"cpuUtilization":"5"}`, `[]`, `7`} {
+		if _, err := decodeStatus(listing(), jsonAnswer(body)); err == nil || err.Kind != cloud.Unreadable {
+			t.Errorf("%s: %v, want Unreadable", body, err)
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	for _, seed := range []string{
+		``, `null`, `[]`, `{}`, `[{"id":"a","name":"b"}]`, `{"servers":[{"id":"a","name":"b","cpuUtilization":1e400,"state":"X"}],"next":"m"}`,
+		`[{"id":"\u0000","name":"b"}]`, `{"servers":[null]}`, `[[[[`, `{"id":"a","name":"b","labels":{"x":null},"createdAt":"x"}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		if got, err := decodePage(listing(), jsonAnswer(string(body))); err == nil {
+			for _, s := range got.Servers {
+				wantValid(t, s)
+			}
+		} else if !json.Valid([]byte(`"`+strings.ReplaceAll(err.Detail, `"`, "")+`"`)) || len(err.Detail) > 300 {
+			t.Errorf("unfit text %q", err.Detail)
+		}
+		if s, err := decodeServer(listing(), jsonAnswer(string(body))); err == nil {
+			wantValid(t, s)
+		}
+		if s, err := decodeStatus(listing(), jsonAnswer(string(body))); err == nil && (s.CPUUtilization < 0 || s.CPUUtilization > 100) {
+			t.Errorf("status %+v", s)
+		}
+	})
+}
+
+func wantValid(t *testing.T, s cloud.Server) {
+	t.Helper()
+	bad := s.ID == "" || s.Name == "" || len(s.ID) > 4*maxID || s.CPU < 0 || s.MemoryGiB < 0 || s.State == "" ||
+		s.CPUUtilization != nil && (*s.CPUUtilization < 0 || *s.CPUUtilization > 100)
+	if bad {
+		t.Errorf("invalid server %+v", s)
+	}
+}

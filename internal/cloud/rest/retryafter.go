@@ -1,0 +1,52 @@
+package rest
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	// maxRetryAfter bounds what a cloud can ask for.
+	maxRetryAfter = 10 * time.Minute
+	// defaultRetryAfter is what a 429 without a usable Retry-After means.
+	defaultRetryAfter = 5 * time.Second
+)
+
+// parseRetryAfter reads Retry-After, seconds or an HTTP-date, as 0 to
+// maxRetryAfter. Negative seconds and past dates are 0. It reports false for
+// what is absent or neither of the two.
+//
+// A date counts from the answer's own Date, where it has one, so that the
+// cloud's clock need not agree with ours.
+func parseRetryAfter(header http.Header, now time.Time) (time.Duration, bool) {
+	text := strings.TrimSpace(header.Get("Retry-After"))
+	if text == "" {
+		return 0, false
+	}
+	if seconds, err := strconv.ParseFloat(text, 64); err == nil || isRange(err) {
+		// Comparing before converting keeps absurd numbers from overflowing; NaN
+		// fails both comparisons.
+		switch {
+		case seconds >= maxRetryAfter.Seconds():
+			return maxRetryAfter, true
+		case seconds > 0:
+			return time.Duration(seconds * float64(time.Second)), true
+		case seconds <= 0:
+			return 0, true
+		}
+		return 0, false
+	}
+	at, err := http.ParseTime(text)
+	if err != nil {
+		return 0, false
+	}
+	if date, err := http.ParseTime(header.Get("Date")); err == nil {
+		now = date
+	}
+	return min(max(at.Sub(now), 0), maxRetryAfter), true
+}
+
+func isRange(err error) bool { return errors.Is(err, strconv.ErrRange) }

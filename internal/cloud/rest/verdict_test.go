@@ -1,0 +1,239 @@
+package rest
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+// verbs are the calls by name, so that tables can speak of them.
+var verbs = map[string]func(context.Context, *Client) error{
+	"check": func(ctx context.Context, c *Client) error { return c.CheckName(ctx, "web") },
+	"create": func(ctx context.Context, c *Client) error {
+		_, err := c.CreateServer(ctx, cloud.CreateServer{Name: "web"})
+		return err
+	},
+	"get":    func(ctx context.Context, c *Client) error { _, err := c.GetServer(ctx, "i-1"); return err },
+	"status": func(ctx context.Context, c *Client) error { _, err := c.ServerStatus(ctx, "i-1"); return err },
+	"list": func(ctx context.Context, c *Client) error {
+		_, err := c.ListServers(ctx, cloud.ListServers{})
+		return err
+	},
+	"update": func(ctx context.Context, c *Client) error {
+		_, err := c.UpdateServer(ctx, "i-1", cloud.UpdateServer{CPU: new(2)})
+		return err
+	},
+	"delete":       func(ctx context.Context, c *Client) error { _, err := c.DeleteServer(ctx, "i-1"); return err },
+	"capabilities": func(ctx context.Context, c *Client) error { _, err := c.Capabilities(ctx); return err },
+}
+
+func TestCodesDecideOverStatus(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		verb   string
+		status int
+		code   string
+		want   outcome
+	}{
+		{"check", 403, "nameProhibited", outcome{Kind: cloud.Prohibited}},
+		{"check", 409, "nameTaken", outcome{Kind: cloud.Taken}},
+		{"create", 403, "nameProhibited", outcome{Kind: cloud.Prohibited}},
+		{"create", 409, "nameTaken", outcome{Kind: cloud.Taken}},
+		{"create", 422, "keyReused", outcome{Kind: cloud.KeyReused}},
+		{"create", 403, "quotaExceeded", outcome{Kind: cloud.Quota}},
+		{"create", 400, "invalid", outcome{Kind: cloud.Rejected}},
+		{"create", 400, "unsupported", outcome{Kind: cloud.Rejected}},
+		{"create", 422, "templateProhibited", outcome{Kind: cloud.Rejected}},
+		{"create", 422, "templateUnknown", outcome{Kind: cloud.Rejected}},
+		{"create", 404, "notFound", outcome{Kind: cloud.Rejected}},
+		{"create", 403, "unauthorized", outcome{Kind: cloud.Unauthorized}},
+		{"create", 403, "rateLimited", outcome{Kind: cloud.Throttled, RetryAfter: 5 * time.Second}},
+		{"update", 409, "invalidState", outcome{Kind: cloud.Conflict}},
+		{"delete", 409, "attached", outcome{Kind: cloud.Conflict}},
+		{"get", 404, "notFound", outcome{Kind: cloud.NotFound}},
+		{"status", 404, "notFound", outcome{Kind: cloud.NotFound}},
+		{"delete", 404, "notFound", outcome{Kind: cloud.NotFound}},
+		{"check", 404, "notFound", outcome{Kind: cloud.Unreadable}},
+		{"list", 404, "notFound", outcome{Kind: cloud.Unreadable}},
+		{"get", 400, "sunspots", outcome{Kind: cloud.Rejected}},
+		// A failing cloud's word on what did not happen is not taken.
+		{"create", 500, "nameTaken", outcome{Kind: cloud.Unavailable, Uncertain: true}},
+		{"get", 500, "notFound", outcome{Kind: cloud.Unavailable}},
+	} {
+		t.Run(test.verb+" "+test.code, func(t *testing.T) {
+			t.Parallel()
+			c := serving(t, script(problemReply(test.status, test.code))).can(everything()...)
+			err := verbs[test.verb](t.Context(), c)
+			wantOutcome(t, err, test.want)
+		})
+	}
+}
+
+func TestStatusDecidesWithoutCode(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		verb   string
+		status int
+		want   outcome
+	}{
+		{"check", 200, outcome{}},
+		{"check", 204, outcome{}},
+		{"check", 403, outcome{Kind: cloud.Prohibited}},
+		{"check", 409, outcome{Kind: cloud.Taken}},
+		{"check", 400, outcome{Kind: cloud.Rejected}},
+		{"create", 403, outcome{Kind: cloud.Rejected}},
+		{"create", 404, outcome{Kind: cloud.Unreadable}},
+		{"create", 408, outcome{Kind: cloud.Unavailable, Uncertain: true}},
+		{"create", 409, outcome{Kind: cloud.Taken}},
+		{"create", 422, outcome{Kind: cloud.Rejected}},
+		{"create", 429, outcome{Kind: cloud.Throttled, RetryAfter: 5 * time.Second}},
+		{"create", 401, outcome{Kind: cloud.Unauthorized}},
+		{"create", 204, outcome{Kind: cloud.Unreadable, Uncertain: true}},
+		{"create", 206, outcome{Kind: cloud.Unreadable, Uncertain: true}},
+		{"create", 500, outcome{Kind: cloud.Unavailable, Uncertain: true}},
+		{"create", 503, outcome{Kind: cloud.Unavailable, Uncertain: true}},
+		{"create", 304, outcome{Kind: cloud.Unavailable, Uncertain: true}},
+		{"update", 403, outcome{Kind: cloud.Rejected}},
+		{"update", 409, outcome{Kind: cloud.Conflict}},
+		{"update", 502, outcome{Kind: cloud.Unavailable, Uncertain: true}},
+		{"delete", 200, outcome{}},
+		{"delete", 202, outcome{}},
+		{"delete", 204, outcome{}},
+		{"delete", 404, outcome{Kind: cloud.NotFound}},
+		{"delete", 504, outcome{Kind: cloud.Unavailable, Uncertain: true}},
+		{"get", 202, outcome{Kind: cloud.Unreadable}},
+		{"get", 403, outcome{Kind: cloud.Rejected}},
+		{"get", 404, outcome{Kind: cloud.NotFound}},
+		{"get", 418, outcome{Kind: cloud.Rejected}},
+		{"get", 503, outcome{Kind: cloud.Unavailable}},
+		{"list", 403, outcome{Kind: cloud.Unauthorized}},
+		{"list", 407, outcome{Kind: cloud.Unavailable}},
+	} {
+		t.Run(test.verb+" "+http.StatusText(test.status), func(t *testing.T) {
+			t.Parallel()
+			c := serving(t, script(reply{status: test.status})).can(cloud.Resize)
+			err := verbs[test.verb](t.Context(), c)
+			wantOutcome(t, err, test.want)
+		})
+	}
+}
+
+// A 404 makes a VM count as lost and lets a finalizer go, so an ingress that
+// has lost its backend must not be taken for the cloud.
+func TestOnlyTheCloudsOwn404IsNotFound(t *testing.T) {
+	t.Parallel()
+	core, extended := cloud.NewCapabilities(), cloud.NewCapabilities(cloud.Sizing)
+	for name, test := range map[string]struct {
+		has  cloud.Capabilities
+		got  reply
+		want cloud.Kind
+	}{
+		"core: JSON":                            {core, reply{status: 404, body: `{"message":"no such server"}`}, cloud.NotFound},
+		"core: empty":                           {core, reply{status: 404, media: "text/plain"}, cloud.NotFound},
+		"core: text of an ingress":              {core, reply{status: 404, media: "text/plain", body: "default backend - 404"}, cloud.Unreadable},
+		"core: HTML":                            {core, reply{status: 404, media: "text/html", body: "<h1>404</h1>"}, cloud.Unreadable},
+		"core: empty HTML":                      {core, reply{status: 404, media: "text/html"}, cloud.Unreadable},
+		"core: a body that breaks off":          {core, reply{status: 404, body: "{", header: map[string]string{"Content-Length": "100"}}, cloud.Unreadable},
+		"extended: with the code":               {extended, problemReply(404, "notFound"), cloud.NotFound},
+		"extended: JSON of a gateway":           {extended, reply{status: 404, body: `{"message":"no Route matched"}`}, cloud.Unreadable},
+		"extended: empty, as a mesh answers":    {extended, reply{status: 404}, cloud.Unreadable},
+		"extended: the code in a body of HTML":  {extended, reply{status: 404, media: "text/html", body: `{"code":"notFound"}`}, cloud.Unreadable},
+		"extended: the code, but not as a text": {extended, reply{status: 404, body: `{"code":["notFound"]}`}, cloud.Unreadable},
+	} {
+		for _, verb := range []string{"get", "status", "delete"} {
+			t.Run(name+", "+verb, func(t *testing.T) {
+				t.Parallel()
+				c := serving(t, script(test.got)).can(test.has...)
+				wantOutcome(t, verbs[verb](t.Context(), c), outcome{Kind: test.want})
+			})
+		}
+	}
+}
+
+// Portals and firewalls answer in HTML with any status.
+func TestHTMLIsNeverTheCloudsAnswer(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{200, 201, 202, 400, 403, 404, 409} {
+		for verb, call := range verbs {
+			if verb == "capabilities" && status == 404 {
+				continue // Asks on; see TestProfileDetection.
+			}
+			t.Run(verb+" "+http.StatusText(status), func(t *testing.T) {
+				t.Parallel()
+				c := serving(t, script(reply{status: status, media: "text/html", body: "<html>Sign in</html>"})).can(everything()...)
+				changing := verb == "create" || verb == "update" || verb == "delete"
+				wantOutcome(t, call(t.Context(), c), outcome{Kind: cloud.Unreadable, Uncertain: changing && status < 400})
+			})
+		}
+	}
+}
+
+func TestSomebodyElsesBodyIsUnreadable(t *testing.T) {
+	t.Parallel()
+	const other = `{"id":"i-2","name":"other"}`
+	for verb, want := range map[string]outcome{
+		"create": {Kind: cloud.Unreadable, Uncertain: true},
+		"update": {Kind: cloud.Unreadable, Uncertain: true},
+		"get":    {Kind: cloud.Unreadable},
+	} {
+		t.Run(verb, func(t *testing.T) {
+			t.Parallel()
+			c := serving(t, script(reply{status: 200, body: other})).can(everything()...)
+			wantOutcome(t, verbs[verb](t.Context(), c), want)
+		})
+	}
+}
+
+// A cloud may accept a create and build later.
+func TestACreateMayBeAccepted(t *testing.T) {
+	t.Parallel()
+	c := serving(t, script(reply{status: 202, body: `{"id":"i-1","name":"web","state":"BUILDING"}`})).can()
+	got, err := c.CreateServer(t.Context(), cloud.CreateServer{Name: "web"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(cloud.Server{ID: "i-1", Name: "web", State: cloud.StateBuilding}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestTextsSayWhatToDoAndStayTheSame(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		got   reply
+		creds Credentials
+		want  string
+	}{
+		"the cloud's reason": {problemReply(400, "invalid"), Credentials{}, `get server "i-1": because`},
+		"the title where there is no detail": {
+			reply{status: 400, body: `{"title":"Bad","detail":""}`}, Credentials{}, `get server "i-1": Bad`,
+		},
+		"no reason": {reply{status: 500}, Credentials{}, `get server "i-1": the cloud answered 500 Internal Server Error`},
+		"a refused token": {
+			reply{status: 401}, Credentials{Token: "t"},
+			`get server "i-1": the cloud refuses the token: check the key token of the Secret`,
+		},
+		"no token": {
+			problemReply(401, "unauthorized"), Credentials{},
+			`get server "i-1": the cloud wants credentials: name a Secret in spec.credentialsSecretRef (because)`,
+		},
+		"what changes, what controls and what is secret goes": {
+			reply{
+				status: 400, header: map[string]string{"X-Request-Id": "req-12345678"},
+				body: `{"detail":"\u001b[31mtoken hunter2/x aka hunter2%2Fx\r\nof 2026-01-02T03:04:05.678Z, request req-12345678\u202e"}`,
+			}, Credentials{Token: "hunter2/x"},
+			`get server "i-1": [31mtoken REDACTED aka REDACTED  of …, request …`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := serving(t, script(test.got), func(cfg *Config) { cfg.Credentials = test.creds })
+			wantText(t, verbs["get"](t.Context(), c), test.want)
+		})
+	}
+}

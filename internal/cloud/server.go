@@ -1,0 +1,120 @@
+package cloud
+
+import (
+	"maps"
+	"time"
+)
+
+// State is where a server stands in its life, in the cloud's own words.
+type State string
+
+const (
+	StateBuilding State = "BUILDING"
+	StateActive   State = "ACTIVE"
+	StateStopped  State = "STOPPED"
+	StateDeleting State = "DELETING"
+	StateError    State = "ERROR"
+	// StateUnknown stands for a state this operator has no word for. Such a
+	// server is watched, and changed only by its deletion.
+	StateUnknown State = "UNKNOWN"
+)
+
+// Transitional tells whether the cloud is expected to leave this state by itself.
+func (s State) Transitional() bool { return s == StateBuilding || s == StateDeleting }
+
+// PowerState is whether a server is meant to run.
+type PowerState string
+
+const (
+	PowerOn  PowerState = "On"
+	PowerOff PowerState = "Off"
+)
+
+// Server is a virtual machine as the cloud reports it. Fields that a cloud
+// does not report are zero; a core cloud reports ID and Name alone, and its
+// servers count as ACTIVE.
+type Server struct {
+	// ID is chosen by the cloud and never changes.
+	ID   string
+	Name string
+	// Labels are the owner labels and whatever else the server was created with.
+	Labels map[string]string
+	State  State
+	// CPU is the number of cores.
+	CPU int
+	// MemoryGiB is the memory in GiB.
+	MemoryGiB int
+	Template  string
+	Folder    string
+	NetworkID string
+	Host      string
+	// CPUUtilization is the mean use of the server's cores in percent, 0-100;
+	// nil where the cloud did not say.
+	CPUUtilization *int
+	CreatedAt      time.Time
+	UpdatedAt      time.Time
+}
+
+// Clone returns a copy that shares nothing with s.
+func (s Server) Clone() Server {
+	s.Labels = maps.Clone(s.Labels)
+	if s.CPUUtilization != nil {
+		v := *s.CPUUtilization
+		s.CPUUtilization = &v
+	}
+	return s
+}
+
+// Status is what GET /servers/{id}/status tells.
+type Status struct {
+	// CPUUtilization is in percent, 0-100.
+	CPUUtilization int
+}
+
+// CreateServer asks for a new server. Name is required; each other field needs
+// the capability that stands beside it, and must be zero without.
+type CreateServer struct {
+	Name       string
+	CPU        int               // Sizing
+	MemoryGiB  int               // Sizing
+	Template   string            // Sizing
+	Folder     string            // Folders
+	NetworkID  string            // Networks
+	PowerState PowerState        // Power; empty means On
+	Labels     map[string]string // Labels
+
+	// IdempotencyKey makes the call safe to send again: the same key and body
+	// yield the same server. Ignored by clouds without Idempotency.
+	IdempotencyKey string
+}
+
+// UpdateServer changes a server in place. Nil fields stay as they are.
+type UpdateServer struct {
+	CPU        *int        // Resize
+	MemoryGiB  *int        // Resize
+	PowerState *PowerState // Power
+	// Labels are merged into the server's; a nil value removes the key.
+	Labels map[string]*string // Labels
+}
+
+// Empty tells whether nothing is to be changed.
+func (u UpdateServer) Empty() bool {
+	return u.CPU == nil && u.MemoryGiB == nil && u.PowerState == nil && len(u.Labels) == 0
+}
+
+// ListServers bounds and filters a listing.
+type ListServers struct {
+	// Limit is the number of servers a page, 1-1000; 0 leaves it to the cloud.
+	Limit int
+	// Marker continues after the page that returned it; empty starts anew.
+	Marker string
+	// Labels keeps the servers that carry all of these. Needs the capability Labels.
+	Labels map[string]string
+}
+
+// ServerPage is one page of a listing.
+type ServerPage struct {
+	Servers []Server
+	// Next is the marker of the following page, empty on the last.
+	Next string
+}
