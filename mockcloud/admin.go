@@ -1,0 +1,223 @@
+package mockcloud
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// adminRoutes are outside authentication, faults and the call log: a test must
+// be able to steer a cloud that refuses everything.
+func (c *Cloud) adminRoutes() []route {
+	return []route{
+		{method: "GET", template: "/healthz", handle: ok},
+		{method: "GET", template: "/readyz", handle: c.handleReady},
+		{method: "GET", template: "/openapi.json", handle: c.handleOpenAPI},
+		{method: "GET", template: "/ledger", handle: c.handleLedger},
+		{method: "GET", template: "/calls", handle: c.handleCalls},
+		{method: "DELETE", template: "/calls", handle: done(c.ResetCalls)},
+		{method: "GET", template: "/faults", handle: c.handleFaults},
+		{method: "POST", template: "/faults", handle: c.handleAddFault},
+		{method: "DELETE", template: "/faults", handle: done(c.ClearFaults)},
+		{method: "GET", template: "/faults/{id}", handle: c.handleFault},
+		{method: "DELETE", template: "/faults/{id}", handle: forID(c.RemoveFault)},
+		{method: "POST", template: "/faults/{id}/release", handle: forID(c.ReleaseFault)},
+		{method: "POST", template: "/faults/{id}/drop", handle: forID(c.DropFault)},
+		{method: "PUT", template: "/admin/auth", handle: c.handleSetAuth},
+		{method: "DELETE", template: "/admin/sessions", handle: done(c.ExpireSessions)},
+		{method: "DELETE", template: "/admin/streams", handle: done(c.DropStreams)},
+		{method: "GET", template: "/admin/behaviour", handle: c.handleGetBehaviour},
+		{method: "PATCH", template: "/admin/behaviour", handle: c.handlePatchBehaviour},
+		{method: "PATCH", template: "/admin/capabilities", handle: c.handlePatchCapabilities},
+		{method: "GET", template: "/admin/servers", handle: c.handleAllServers},
+		{method: "POST", template: "/admin/servers", handle: c.handlePutServer},
+		{method: "PATCH", template: "/admin/servers/{id}", handle: c.handleSteerServer},
+		{method: "DELETE", template: "/admin/servers/{id}", handle: forID(c.DeleteServer)},
+	}
+}
+
+func ok(w http.ResponseWriter, _ *request) error {
+	_, _ = w.Write([]byte("ok\n"))
+	return nil
+}
+
+// done adapts what cannot fail and has nothing to say.
+func done(do func()) handlerFunc {
+	return func(w http.ResponseWriter, _ *request) error {
+		do()
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+}
+
+// forID adapts what is done to the thing that the path names.
+func forID(do func(string) error) handlerFunc {
+	return func(w http.ResponseWriter, r *request) error {
+		if err := do(r.vars[0]); err != nil {
+			return err
+		}
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+}
+
+func readInto(r *request, into any) error {
+	data, err := readBody(r)
+	if err != nil {
+		return err
+	}
+	return decodeStrict(data, into)
+}
+
+func (c *Cloud) handleReady(w http.ResponseWriter, r *request) error {
+	select {
+	case <-c.closed:
+		return problem(http.StatusServiceUnavailable, CodeUnavailable, "closing")
+	default:
+		return ok(w, r)
+	}
+}
+
+func (c *Cloud) handleCalls(w http.ResponseWriter, _ *request) error {
+	calls := c.Calls()
+	c.calls.mu.Lock()
+	counts := make([]CallCount, 0, len(c.calls.counts))
+	for key, count := range c.calls.counts {
+		counts = append(counts, CallCount{Method: key.method, Route: key.route, Count: count})
+	}
+	c.calls.mu.Unlock()
+	slices.SortFunc(counts, func(a, b CallCount) int {
+		return strings.Compare(a.Route+" "+a.Method, b.Route+" "+b.Method)
+	})
+	return writeJSON(w, http.StatusOK, map[string]any{"calls": calls, "counts": counts})
+}
+
+func (c *Cloud) handleFaults(w http.ResponseWriter, _ *request) error {
+	return writeJSON(w, http.StatusOK, c.Faults())
+}
+
+func (c *Cloud) handleFault(w http.ResponseWriter, r *request) error {
+	for _, f := range c.Faults() {
+		if f.ID == r.vars[0] {
+			return writeJSON(w, http.StatusOK, f)
+		}
+	}
+	return notFound("fault", r.vars[0])
+}
+
+func (c *Cloud) handleAddFault(w http.ResponseWriter, r *request) error {
+	var f Fault
+	if err := readInto(r, &f); err != nil {
+		return err
+	}
+	id, err := c.AddFault(f)
+	if err != nil {
+		return invalid("%v", err)
+	}
+	return writeJSON(w, http.StatusCreated, map[string]string{"id": id})
+}
+
+// handleSetAuth answers PUT /admin/auth: what is absent is switched off, but
+// for sessionTTL, which stays.
+func (c *Cloud) handleSetAuth(w http.ResponseWriter, r *request) error {
+	var body struct {
+		Token      string   `json:"token"`
+		Username   string   `json:"username"`
+		Password   string   `json:"password"`
+		SessionTTL Duration `json:"sessionTTL"`
+	}
+	if err := readInto(r, &body); err != nil {
+		return err
+	}
+	c.SetToken(body.Token)
+	c.SetCredentials(body.Username, body.Password)
+	if body.SessionTTL > 0 {
+		c.SetSessionTTL(time.Duration(body.SessionTTL))
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+func (c *Cloud) handleGetBehaviour(w http.ResponseWriter, _ *request) error {
+	return writeJSON(w, http.StatusOK, c.Behaviour())
+}
+
+// handlePatchBehaviour changes the fields that the body names.
+func (c *Cloud) handlePatchBehaviour(w http.ResponseWriter, r *request) error {
+	b := c.Behaviour()
+	// Decoding into the live slices would write through to them.
+	b.ProhibitedNames, b.Templates = slices.Clone(b.ProhibitedNames), slices.Clone(b.Templates)
+	b.ProhibitedTemplates = slices.Clone(b.ProhibitedTemplates)
+	if err := readInto(r, &b); err != nil {
+		return err
+	}
+	if err := c.SetBehaviour(b); err != nil {
+		return invalid("%v", err)
+	}
+	return writeJSON(w, http.StatusOK, c.Behaviour())
+}
+
+func (c *Cloud) handlePatchCapabilities(w http.ResponseWriter, r *request) error {
+	var body map[Capability]bool
+	if err := readInto(r, &body); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(body)) {
+		if err := c.SetCapability(name, body[name]); err != nil {
+			return invalid("%v", err)
+		}
+	}
+	return c.handleCapabilities(w, r)
+}
+
+func (c *Cloud) handleAllServers(w http.ResponseWriter, _ *request) error {
+	return writeJSON(w, http.StatusOK, c.Servers())
+}
+
+func (c *Cloud) handlePutServer(w http.ResponseWriter, r *request) error {
+	var s Server
+	if err := readInto(r, &s); err != nil {
+		return err
+	}
+	put, err := c.PutServer(s)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusCreated, put)
+}
+
+// handleSteerServer answers PATCH /admin/servers/{id}.
+func (c *Cloud) handleSteerServer(w http.ResponseWriter, r *request) error {
+	var body struct {
+		Name           *string `json:"name"`
+		State          *State  `json:"state"`
+		CPUUtilization *int    `json:"cpuUtilization"`
+	}
+	if err := readInto(r, &body); err != nil {
+		return err
+	}
+	id := r.vars[0]
+	if body.Name != nil {
+		if err := c.RenameServer(id, *body.Name); err != nil {
+			return err
+		}
+	}
+	if body.State != nil {
+		if err := c.SetServerState(id, *body.State); err != nil {
+			return err
+		}
+	}
+	if body.CPUUtilization != nil {
+		if err := c.SetUtilisation(id, *body.CPUUtilization); err != nil {
+			return err
+		}
+	}
+	s, found := c.Server(id)
+	if !found {
+		return fmt.Errorf("looking at the server: %w", notFound("server", id))
+	}
+	return writeJSON(w, http.StatusOK, s)
+}

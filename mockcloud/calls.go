@@ -1,0 +1,190 @@
+package mockcloud
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Call is one call of the REST API, whatever became of it.
+type Call struct {
+	Method string `json:"method"`
+	// Path is as sent, still escaped.
+	Path string `json:"path"`
+	// Route is the template, such as /servers/{id}; "none" for no route.
+	Route string `json:"route"`
+	Query string `json:"query,omitempty"`
+	// Status is 0 while the call is under way and where it got no answer.
+	Status    int       `json:"status"`
+	At        time.Time `json:"at"`
+	Took      Duration  `json:"took,omitempty"`
+	RequestID string    `json:"requestId"`
+	// Faults are the ids of those that fired.
+	Faults []string `json:"faults,omitempty"`
+}
+
+// CallCount is how often a route was called since the last reset.
+type CallCount struct {
+	Method string `json:"method"`
+	Route  string `json:"route"`
+	Count  int    `json:"count"`
+}
+
+type callKey struct{ method, route string }
+
+// callLog keeps the last calls in a ring, and counts all of them.
+type callLog struct {
+	mu     sync.Mutex
+	ring   []*Call
+	next   int
+	counts map[callKey]int
+	size   int
+}
+
+func newCallLog(size int) *callLog {
+	return &callLog{size: size, counts: map[callKey]int{}}
+}
+
+// begin counts a call as it arrives, so that one that is held counts too.
+func (l *callLog) begin(call Call) *Call {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.counts[callKey{call.Method, call.Route}]++
+	kept := &call
+	if len(l.ring) < l.size {
+		l.ring = append(l.ring, kept)
+		return kept
+	}
+	l.ring[l.next] = kept
+	l.next = (l.next + 1) % l.size
+	return kept
+}
+
+func (l *callLog) finish(call *Call, status int, took time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	call.Status, call.Took = status, Duration(took)
+}
+
+func (l *callLog) blame(call *Call, faults []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	call.Faults = faults
+}
+
+// Calls returns the last calls, oldest first, at most Options.CallLog.
+func (c *Cloud) Calls() []Call {
+	l := c.calls
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := make([]Call, 0, len(l.ring))
+	for i := range l.ring {
+		out = append(out, *l.ring[(l.next+i)%len(l.ring)])
+	}
+	return out
+}
+
+// CountCalls tells how many calls came in since the last reset. An empty method
+// or route (a template such as /servers/{id}) stands for any.
+func (c *Cloud) CountCalls(method, route string) int {
+	l := c.calls
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	total := 0
+	for key, count := range l.counts {
+		if (method == "" || key.method == method) && (route == "" || key.route == route) {
+			total += count
+		}
+	}
+	return total
+}
+
+// ResetCalls empties the call log and the counts.
+func (c *Cloud) ResetCalls() {
+	l := c.calls
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ring, l.next, l.counts = nil, 0, map[callKey]int{}
+}
+
+// tap sees the status that goes out.
+type tap struct {
+	http.ResponseWriter
+	status int
+}
+
+func (t *tap) WriteHeader(status int) {
+	if t.status == 0 {
+		t.status = status
+	}
+	t.ResponseWriter.WriteHeader(status)
+}
+
+func (t *tap) Write(data []byte) (int, error) {
+	if t.status == 0 {
+		t.status = http.StatusOK
+	}
+	return t.ResponseWriter.Write(data)
+}
+
+// Unwrap lets http.ResponseController flush and hijack.
+func (t *tap) Unwrap() http.ResponseWriter { return t.ResponseWriter }
+
+// serveCall logs a call of the API and takes it through the faults.
+func (c *Cloud) serveCall(w http.ResponseWriter, r *request, to route) {
+	began := c.now()
+	call := c.calls.begin(Call{
+		Method: r.Method, Path: r.URL.EscapedPath(), Route: to.template,
+		Query: r.URL.RawQuery, At: began, RequestID: r.id,
+	})
+	out := &tap{ResponseWriter: w}
+	defer func() {
+		took := c.now().Sub(began)
+		c.calls.finish(call, out.status, took)
+		c.metrics.observe(r.Method, to.template, out.status, took)
+	}()
+	if err := bufferBody(r); err != nil {
+		writeProblem(out, err)
+		return
+	}
+	if latency := time.Duration(c.Behaviour().Latency); latency > 0 {
+		c.pause(latency)
+	}
+	fired := c.faults.match(r, to)
+	if len(fired) == 0 {
+		c.authenticated(out, r, to)
+		return
+	}
+	ids := make([]string, len(fired))
+	for i, f := range fired {
+		ids[i] = f.ID
+		c.metrics.faults.Inc()
+	}
+	c.calls.blame(call, ids)
+	c.serveFaulty(out, r, to, fired)
+}
+
+// pause waits, whatever the client does, until the time is up or the cloud
+// closes: a slow cloud takes effect after its client has given up.
+func (c *Cloud) pause(d time.Duration) {
+	select {
+	case <-c.clock.After(d):
+	case <-c.closed:
+	}
+}
+
+// bufferBody reads the body before anything waits: a call that is held takes
+// effect even when its client hangs up meanwhile.
+func bufferBody(r *request) error {
+	if r.Body == nil || r.Body == http.NoBody {
+		return nil
+	}
+	data, err := readBody(r)
+	if err != nil {
+		return err
+	}
+	r.Body = io.NopCloser(bytes.NewReader(data))
+	return nil
+}

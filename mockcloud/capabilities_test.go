@@ -1,0 +1,116 @@
+package mockcloud
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestCapabilityThatIsOffIsRefusedNotIgnored(t *testing.T) {
+	cases := map[Capability]struct{ method, path, body, want string }{
+		Labels:   {"POST", "/servers", `{"name":"x","labels":{"a":"b"}}`, CodeUnsupported},
+		Power:    {"POST", "/servers", `{"name":"x","powerState":"On"}`, CodeUnsupported},
+		Folders:  {"POST", "/servers", `{"name":"x","folder":"f"}`, CodeUnsupported},
+		Networks: {"GET", "/networks", ``, CodeNotFound},
+		Resize:   {"PATCH", "/servers/any", `{"cpu":2}`, CodeUnsupported},
+		Hosts:    {"GET", "/hosts", ``, CodeNotFound},
+		Events:   {"GET", "/events", ``, CodeNotFound},
+		Sessions: {"POST", "/sessions", `{"username":"u","password":"p"}`, CodeNotFound},
+	}
+	for name, tc := range cases {
+		t.Run(string(name), func(t *testing.T) {
+			h := start(t, Options{Capabilities: map[Capability]bool{name: false}})
+			if got := codeIn(t, h.send(tc.method, tc.path, tc.body)); got != tc.want {
+				t.Errorf("got %s, want %s", got, tc.want)
+			}
+			if listed := h.call(200, "GET", "/capabilities", "").body; strings.Contains(listed, `"`+string(name)+`"`) {
+				t.Errorf("%s is off and listed: %s", name, listed)
+			}
+		})
+	}
+	h := start(t, Options{Capabilities: map[Capability]bool{Labels: false, Power: false, Networks: false}})
+	for _, body := range []string{`{"labels":{}}`, `{"powerState":"On"}`} {
+		if got := codeIn(t, h.send("PATCH", "/servers/any", body)); got != CodeUnsupported {
+			t.Errorf("PATCH %s: got %s, want unsupported", body, got)
+		}
+	}
+	if got := codeIn(t, h.send("GET", "/servers?label=a%3Db", "")); got != CodeUnsupported {
+		t.Errorf("a label filter: got %s, want unsupported", got)
+	}
+	if got := codeIn(t, h.send("POST", "/servers", `{"name":"x","networkId":"n"}`)); got != CodeUnsupported {
+		t.Errorf("a network id: got %s, want unsupported", got)
+	}
+}
+
+func TestBodiesLeaveOutWhatIsOff(t *testing.T) {
+	h := start(t, Options{Capabilities: map[Capability]bool{
+		BulkStatus: false, Labels: false, Power: false, Folders: false, Networks: false, Hosts: false,
+	}})
+	s, err := h.cloud.PutServer(Server{
+		Name: "web", Labels: map[string]string{"a": "b"}, Folder: "f", NetworkID: "n", PowerState: PowerOff,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Server{
+		ID: s.ID, Name: "web", State: StateStopped, CPU: 1, Memory: 1, CreatedAt: epoch, UpdatedAt: epoch,
+	}
+	one := decodeInto[Server](t, h.call(200, "GET", "/servers/"+s.ID, "").body)
+	if diff := cmp.Diff(want, one); diff != "" {
+		t.Errorf("GET (-want +got):\n%s", diff)
+	}
+	all := decodeInto[page](t, h.call(200, "GET", "/servers", "").body)
+	if diff := cmp.Diff(page{Servers: []Server{want}}, all); diff != "" {
+		t.Errorf("LIST (-want +got):\n%s", diff)
+	}
+	status := h.call(200, "GET", "/servers/"+s.ID+"/status", "").body
+	if want := `{"cpuUtilization":0,"state":"STOPPED"}` + "\n"; status != want {
+		t.Errorf("status: got %s, want %s", status, want)
+	}
+}
+
+func TestWithoutUniqueNamesNothingIsTaken(t *testing.T) {
+	for _, profile := range []Profile{Core, Extended} {
+		h := start(t, Options{Profile: profile, Capabilities: map[Capability]bool{UniqueNames: false}})
+		h.create("web")
+		h.call(200, "GET", "/check/web", "")
+		h.create("web")
+		h.call(403, "GET", "/check/forbidden", "")
+	}
+}
+
+func TestCapabilitiesCanBeSwitchedWhileRunning(t *testing.T) {
+	h := start(t, Options{})
+	if err := h.cloud.SetCapability(Hosts, false); err != nil {
+		t.Fatal(err)
+	}
+	h.call(404, "GET", "/hosts", "")
+	h.call(200, "PATCH", "/admin/capabilities", `{"hosts":true}`)
+	h.call(200, "GET", "/hosts", "")
+	h.call(400, "PATCH", "/admin/capabilities", `{"flying":true}`)
+	core := start(t, Options{Profile: Core})
+	if err := core.cloud.SetCapability(Labels, true); err == nil {
+		t.Error("a core cloud got labels")
+	}
+}
+
+func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
+	cases := map[string]Options{
+		"an unknown profile":    {Profile: "half"},
+		"an unknown capability": {Capabilities: map[Capability]bool{"flying": true}},
+		"an unknown model":      {Behaviour: Behaviour{Utilisation: "x"}},
+		"a negative time":       {Behaviour: Behaviour{BuildTime: -1}},
+		"a negative quota":      {Behaviour: Behaviour{Quota: -1}},
+		"a fault out of bounds": {Faults: []Fault{{Match: Match{Probability: 2}}}},
+		"negative seed servers": {SeedServers: -1},
+	}
+	for name, opts := range cases {
+		t.Run(name, func(t *testing.T) {
+			if cloud, err := New(opts); err == nil {
+				_ = cloud.Close()
+				t.Error("got a cloud, want an error")
+			}
+		})
+	}
+}

@@ -1,0 +1,209 @@
+package mockcloud
+
+import (
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Cloud is one private cloud. All methods are safe for concurrent use.
+type Cloud struct {
+	opts  Options
+	clock Clock
+	store Store
+	// ownsStore is unset for a store that came in with the options.
+	ownsStore bool
+	log       *slog.Logger
+
+	caps  atomic.Pointer[map[Capability]bool]
+	model atomic.Pointer[utilisation]
+
+	// mu guards the fields down to the next blank line. Writers hold it while
+	// they store, so the store's order is the order of effects.
+	mu                  sync.RWMutex
+	st                  state
+	behave              Behaviour
+	prohibitedNames     globs
+	prohibitedTemplates globs
+
+	// nextDue is when the next transition is, in Unix nanoseconds; 0 for none.
+	nextDue atomic.Int64
+	wake    chan struct{}
+
+	access  access
+	events  *broker
+	faults  *faultSet
+	calls   *callLog
+	metrics *metrics
+	handler http.Handler
+
+	closed    chan struct{}
+	closeOnce sync.Once
+	running   sync.WaitGroup
+}
+
+// New starts a cloud. It fails on options that make no sense and on a store
+// that cannot be opened or read.
+func New(opts Options) (*Cloud, error) {
+	opts.setDefaults()
+	if err := opts.validate(); err != nil {
+		return nil, fmt.Errorf("mock cloud options: %w", err)
+	}
+	store, owns := opts.Store, false
+	switch {
+	case store != nil:
+	case opts.DataFile != "":
+		opened, err := OpenBoltStore(opts.DataFile)
+		if err != nil {
+			return nil, err
+		}
+		store, owns = opened, true
+	default:
+		store, owns = NewMemoryStore(), true
+	}
+	c := &Cloud{
+		opts: opts, clock: opts.Clock, store: store, ownsStore: owns, log: opts.Log,
+		st: newState(), wake: make(chan struct{}, 1),
+		access: access{
+			token: opts.Token, username: opts.Username, password: opts.Password,
+			ttl: time.Duration(opts.SessionTTL), sessions: map[string]time.Time{},
+		},
+		events: newBroker(), faults: newFaultSet(), calls: newCallLog(opts.CallLog),
+		closed: make(chan struct{}),
+	}
+	caps := map[Capability]bool{}
+	for _, name := range AllCapabilities {
+		caps[name] = opts.has(name)
+	}
+	c.caps.Store(&caps)
+	c.metrics = newMetrics(c)
+	c.handler = c.newHandler()
+	if err := c.start(); err != nil {
+		_ = c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *Cloud) start() error {
+	if err := c.SetBehaviour(c.opts.Behaviour); err != nil {
+		return err
+	}
+	for _, fault := range c.opts.Faults {
+		if _, err := c.AddFault(fault); err != nil {
+			return err
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.st.load(c.store, time.Duration(c.opts.KeyRetention)); err != nil {
+		return err
+	}
+	if err := c.seed(); err != nil {
+		return fmt.Errorf("seeding servers: %w", err)
+	}
+	c.noteDue()
+	c.running.Go(c.tick)
+	return nil
+}
+
+// seed puts strangers' servers into a store that was never seeded.
+func (c *Cloud) seed() error {
+	seeded := false
+	err := c.store.Load(bucketMeta, func(key string, _ []byte) error {
+		seeded = seeded || key == "seeded"
+		return nil
+	})
+	if err != nil || seeded {
+		return err
+	}
+	changes := []Change{{Bucket: bucketMeta, Key: "seeded", Value: []byte("true")}}
+	first := c.now().Add(-24 * time.Hour)
+	for i := range c.opts.SeedServers {
+		at := first.Add(time.Duration(i) * time.Millisecond)
+		r := &record{Server: Server{
+			ID: uuid.NewString(), Name: fmt.Sprintf("stranger-%05d", i+1), State: StateActive,
+			Labels: map[string]string{"owner": "stranger"}, CPU: 2, Memory: 4,
+			PowerState: PowerOn, Host: c.place(), CreatedAt: at, UpdatedAt: at,
+		}}
+		changes = append(changes, encoded(bucketServers, r.ID, r))
+		c.st.put(r)
+	}
+	return c.store.Write(changes...)
+}
+
+// Handler serves the REST API, the admin endpoints, probes and metrics.
+func (c *Cloud) Handler() http.Handler { return c.handler }
+
+// Profile is what the cloud was started with.
+func (c *Cloud) Profile() Profile { return c.opts.Profile }
+
+// Close lets held and streaming calls go and closes the store that the cloud
+// opened itself. It may be called more than once.
+func (c *Cloud) Close() error {
+	var err error
+	c.closeOnce.Do(func() {
+		close(c.closed)
+		c.running.Wait()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.ownsStore {
+			err = c.store.Close()
+		}
+	})
+	return err
+}
+
+// now is the time in UTC as it can be stored: without a monotonic reading.
+func (c *Cloud) now() time.Time { return c.clock.Now().Round(0).UTC() }
+
+func (c *Cloud) has(name Capability) bool { return (*c.caps.Load())[name] }
+
+// SetCapability switches a capability on or off from now on. In the core
+// profile only UniqueNames can be.
+func (c *Cloud) SetCapability(name Capability, on bool) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	caps := maps.Clone(*c.caps.Load())
+	if _, known := caps[name]; !known {
+		return fmt.Errorf("unknown capability %q", name)
+	}
+	if on && c.opts.Profile == Core && name != UniqueNames {
+		return fmt.Errorf("the core profile has no capability %q", name)
+	}
+	caps[name] = on
+	c.caps.Store(&caps)
+	return nil
+}
+
+// Behaviour returns what the cloud does at present.
+func (c *Cloud) Behaviour() Behaviour {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.behave
+}
+
+// SetBehaviour replaces what the cloud does from now on. Builds and deletions
+// under way keep their time.
+func (c *Cloud) SetBehaviour(b Behaviour) error {
+	if err := b.validate(); err != nil {
+		return err
+	}
+	model, err := parseUtilisation(b.Utilisation)
+	if err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.model.Store(&model)
+	c.behave = b
+	c.prohibitedNames = parseGlobs(b.ProhibitedNames)
+	c.prohibitedTemplates = parseGlobs(b.ProhibitedTemplates)
+	return nil
+}

@@ -1,0 +1,89 @@
+// Command mockcloud serves a private cloud to develop and test against.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/privatecloud/operator/mockcloud"
+)
+
+// grace bounds how long calls under way may take to end after SIGTERM.
+const grace = 10 * time.Second
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stderr, nil)
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "mockcloud:", err)
+		os.Exit(1)
+	}
+}
+
+// run serves until ctx ends. It calls listening, where not nil, with the
+// address once it answers there.
+func run(ctx context.Context, args []string, out *os.File, listening func(net.Addr)) error {
+	config, err := parse(args, out)
+	if err != nil {
+		return err
+	}
+	log := slog.New(slog.NewTextHandler(out, nil))
+	config.options.Log = log
+	cloud, err := mockcloud.New(config.options)
+	if err != nil {
+		return err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", config.addr)
+	if err != nil {
+		return errors.Join(fmt.Errorf("listening: %w", err), cloud.Close())
+	}
+	server := &http.Server{Handler: cloud.Handler(), ReadHeaderTimeout: 10 * time.Second}
+	served := make(chan error, 1)
+	go func() {
+		if config.tlsCert != "" {
+			served <- server.ServeTLS(listener, config.tlsCert, config.tlsKey)
+			return
+		}
+		served <- server.Serve(listener)
+	}()
+	scheme := "http"
+	if config.tlsCert != "" {
+		scheme = "https"
+	}
+	log.Info("listening", "address", listener.Addr().String(),
+		"url", scheme+"://"+listener.Addr().String(), "profile", cloud.Profile())
+	if listening != nil {
+		listening(listener.Addr())
+	}
+	select {
+	case err := <-served:
+		return errors.Join(fmt.Errorf("serving: %w", err), cloud.Close())
+	case <-ctx.Done():
+	}
+	log.Info("stopping")
+	return shutDown(server, cloud)
+}
+
+// shutDown ends the server after the calls under way, and then the cloud: an
+// effect that was begun must still find its store.
+func shutDown(server *http.Server, cloud *mockcloud.Cloud) error {
+	cloud.ClearFaults()
+	cloud.DropStreams()
+	ctx, cancel := context.WithTimeout(context.Background(), grace)
+	defer cancel()
+	err := server.Shutdown(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = server.Close()
+	}
+	return errors.Join(err, cloud.Close())
+}

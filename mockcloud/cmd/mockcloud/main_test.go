@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/privatecloud/operator/mockcloud"
+)
+
+func output(t *testing.T) *os.File {
+	t.Helper()
+	file, err := os.Create(filepath.Join(t.TempDir(), "output"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = file.Close() })
+	return file
+}
+
+func TestFlagsSetOptions(t *testing.T) {
+	got, err := parse([]string{
+		"--addr=:0", "--profile=core", "--capability=labels=off,power=on", "--capability=hosts=off",
+		"--build-time=2s", "--prohibited-name=a", "--prohibited-name=b*", "--template=t", "--host=h:true:5", "--host=i",
+		"--token=x", "--quota=7", "--fault", `{"match":{"method":"POST"},"status":503}`, "--data=/d", "--seed-servers=3",
+	}, output(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := mockcloud.Options{
+		Profile:      mockcloud.Core,
+		Capabilities: map[mockcloud.Capability]bool{mockcloud.Labels: false, mockcloud.Power: true, mockcloud.Hosts: false},
+		Behaviour: mockcloud.Behaviour{
+			BuildTime: mockcloud.Duration(2e9), ProhibitedNames: []string{"a", "b*"}, Templates: []string{"t"},
+			Quota: 7, Utilisation: "fixed:50",
+		},
+		Hosts: []mockcloud.Host{{Name: "h", GPU: true, AvailableHours: 5}, {Name: "i"}},
+		Token: "x", DataFile: "/d", SeedServers: 3, CallLog: 1000,
+		Faults: []mockcloud.Fault{{Match: mockcloud.Match{Method: "POST"}, Status: 503}},
+	}
+	if diff := cmp.Diff(want, got.options, cmpopts.EquateEmpty()); diff != "" || got.addr != ":0" {
+		t.Errorf("options (-want +got), address %s:\n%s", got.addr, diff)
+	}
+}
+
+func TestFlagsThatMakeNoSenseAreRefused(t *testing.T) {
+	for _, args := range [][]string{
+		{"--capability=labels"}, {"--build-time=soon"}, {"--fault={"}, {"--fault", `{"nonsense":1}`}, {"--host=:true"},
+		{"--host=a:maybe"}, {"--host=a:true:x"}, {"--host=a:true:1:2"}, {"--tls-cert=x"}, {"--nonsense"}, {"extra"},
+	} {
+		if _, err := parse(args, output(t)); err == nil {
+			t.Errorf("%q is accepted", args)
+		}
+	}
+}
+
+func TestHelpTellsOfEveryFlag(t *testing.T) {
+	out := output(t)
+	if _, err := parse([]string{"--help"}, out); !errors.Is(err, flag.ErrHelp) {
+		t.Fatalf("got %v, want flag.ErrHelp", err)
+	}
+	text, err := os.ReadFile(out.Name())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"-addr", "-profile", "-capability", "-fault", "-data", "-build-time", "-token"} {
+		if !strings.Contains(string(text), name) {
+			t.Errorf("the help lacks %s", name)
+		}
+	}
+}
+
+// TestRunStopsAndStartsAgain goes through what a deployment does: serve, stop
+// on a signal with streams and held calls open, and come back with the data.
+func TestRunStopsAndStartsAgain(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	for _, want := range []string{`"name":"web"`, `"name":"web"`} {
+		out := output(t)
+		ctx, stop := context.WithCancel(t.Context())
+		listening := make(chan net.Addr, 1)
+		stopped := make(chan error, 1)
+		go func() {
+			stopped <- run(ctx, []string{"--addr=127.0.0.1:0", "--data=" + data}, out, func(a net.Addr) { listening <- a })
+		}()
+		url := "http://" + (<-listening).String()
+		answer, err := http.Post(url+"/servers", "application/json", strings.NewReader(`{"name":"web"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		stream, err := http.Get(url + "/events")
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := http.Get(url + "/servers")
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(list.Body)
+		if err != nil || strings.Count(string(body), want) != 1 {
+			t.Errorf("got %s %v, want %s once", body, err, want)
+		}
+		_ = list.Body.Close()
+		stop()
+		if err := <-stopped; err != nil {
+			t.Errorf("stopping: %v", err)
+		}
+		_ = stream.Body.Close()
+		log, err := os.ReadFile(out.Name())
+		if err != nil || !strings.Contains(string(log), "url="+url) {
+			t.Errorf("the log does not name %s: %s %v", url, log, err)
+		}
+	}
+}
+
+func TestRunFailsOnWhatItCannotOpen(t *testing.T) {
+	for _, args := range [][]string{
+		{"--addr=256.0.0.1:1"}, {"--profile=half"}, {"--data=" + t.TempDir()},
+		{"--addr=127.0.0.1:0", "--tls-cert=/none", "--tls-key=/none"},
+	} {
+		if err := run(t.Context(), args, output(t), nil); err == nil {
+			t.Errorf("%q: got no error", args)
+		}
+	}
+}

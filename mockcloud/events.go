@@ -1,0 +1,197 @@
+package mockcloud
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// The types of events.
+const (
+	EventReady   = "ready"
+	EventCreated = "server.created"
+	EventUpdated = "server.updated"
+	EventDeleted = "server.deleted"
+)
+
+// eventsKept is how many events a client can catch up on.
+const eventsKept = 10_000
+
+// heartbeat keeps idle streams from being cut by what lies between.
+const heartbeat = 15 * time.Second
+
+// event is one change. Token resumes after it.
+type event struct {
+	seq  uint64
+	kind string
+	at   time.Time
+	r    *record
+}
+
+type eventBody struct {
+	Token string    `json:"token"`
+	Type  string    `json:"type"`
+	At    time.Time `json:"at"`
+	ID    string    `json:"id,omitempty"`
+	// Server is absent once it is deleted.
+	Server any `json:"server,omitempty"`
+}
+
+// broker keeps the last events and wakes the streams.
+type broker struct {
+	mu sync.Mutex
+	// epoch tells this run's tokens from another's: events do not survive a
+	// restart, and a token of before must not be taken for one of now.
+	epoch   string
+	seq     uint64
+	events  []event
+	changed chan struct{}
+	// dropped is closed to end all streams that are open.
+	dropped chan struct{}
+	// lost counts events still to be swallowed.
+	lost int
+}
+
+func newBroker() *broker {
+	return &broker{epoch: uuid.NewString()[:8], changed: make(chan struct{}), dropped: make(chan struct{})}
+}
+
+func (b *broker) publish(at time.Time, kind string, r *record) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.seq++
+	if b.lost > 0 {
+		b.lost--
+		return
+	}
+	b.events = append(b.events, event{seq: b.seq, kind: kind, at: at, r: r})
+	if len(b.events) > 2*eventsKept {
+		b.events = append([]event(nil), b.events[len(b.events)-eventsKept:]...)
+	}
+	close(b.changed)
+	b.changed = make(chan struct{})
+}
+
+func (b *broker) token(seq uint64) string { return fmt.Sprintf("%s-%d", b.epoch, seq) }
+
+// resume finds where a token left off; an empty one means now.
+func (b *broker) resume(token string) (uint64, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if token == "" {
+		return b.seq, nil
+	}
+	epoch, text, _ := strings.Cut(token, "-")
+	seq, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, invalid("since is none of our tokens")
+	}
+	old := len(b.events) >= eventsKept && seq+1 < b.events[0].seq
+	if epoch != b.epoch || seq > b.seq || old {
+		return 0, problem(http.StatusGone, CodeTokenExpired, "events since that token are no longer known; list again")
+	}
+	return seq, nil
+}
+
+// after returns the events past seq, and channels that close on the next one
+// and when streams are dropped.
+func (b *broker) after(seq uint64) ([]event, chan struct{}, chan struct{}) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	from := len(b.events)
+	for from > 0 && b.events[from-1].seq > seq {
+		from--
+	}
+	return append([]event(nil), b.events[from:]...), b.changed, b.dropped
+}
+
+// handleEvents answers GET /events?since= with server-sent events. The first is
+// EventReady, whose token is the point from which the stream tells everything.
+func (c *Cloud) handleEvents(w http.ResponseWriter, r *request) error {
+	since := r.URL.Query().Get("since")
+	if last := r.Header.Get("Last-Event-ID"); last != "" {
+		since = last
+	}
+	seq, err := c.events.resume(since)
+	if err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(http.StatusOK)
+	// The status is out: a listener that has gone can be told nothing more.
+	_ = c.stream(w, r, seq)
+	return nil
+}
+
+// stream sends the events past seq until somebody ends it.
+func (c *Cloud) stream(w http.ResponseWriter, r *request, seq uint64) error {
+	_, _, dropped := c.events.after(seq)
+	stream := http.NewResponseController(w)
+	if err := c.sendEvent(w, event{seq: seq, kind: EventReady, at: c.now()}); err != nil {
+		return err
+	}
+	for {
+		_ = stream.Flush()
+		events, changed, _ := c.events.after(seq)
+		if len(events) == 0 {
+			select {
+			case <-changed:
+			case <-dropped:
+				return nil
+			case <-c.closed:
+				return nil
+			case <-r.Context().Done():
+				return nil
+			case <-c.clock.After(heartbeat):
+				if _, err := fmt.Fprint(w, ": still here\n\n"); err != nil {
+					return err
+				}
+			}
+			continue
+		}
+		for _, e := range events {
+			if err := c.sendEvent(w, e); err != nil {
+				return err
+			}
+			seq = e.seq
+		}
+	}
+}
+
+func (c *Cloud) sendEvent(w http.ResponseWriter, e event) error {
+	body := eventBody{Token: c.events.token(e.seq), Type: e.kind, At: e.at}
+	if e.r != nil {
+		body.ID = e.r.ID
+		if e.kind != EventDeleted {
+			body.Server = c.represent(e.r, c.now())
+		}
+	}
+	data, err := json.Marshal(body)
+	if err != nil {
+		return fmt.Errorf("encoding event: %w", err)
+	}
+	_, err = fmt.Fprintf(w, "id: %s\nevent: %s\ndata: %s\n\n", body.Token, body.Type, data)
+	return err
+}
+
+// DropStreams ends every event stream that is open.
+func (c *Cloud) DropStreams() {
+	c.events.mu.Lock()
+	defer c.events.mu.Unlock()
+	close(c.events.dropped)
+	c.events.dropped = make(chan struct{})
+}
+
+// LoseEvents swallows the next n events: no stream ever tells of them.
+func (c *Cloud) LoseEvents(n int) {
+	c.events.mu.Lock()
+	defer c.events.mu.Unlock()
+	c.events.lost = max(0, n)
+}

@@ -1,0 +1,110 @@
+package mockcloud
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// keyRecord is what the cloud remembers of an Idempotency-Key. Like a record
+// it is replaced, never changed, once it is in the state.
+type keyRecord struct {
+	// Key is the collection, a slash, and the key that the client sent.
+	Key string `json:"key"`
+	// Hash is of the canonical body.
+	Hash string `json:"hash"`
+	// ID is of the server or network that was made.
+	ID     string          `json:"id"`
+	Status int             `json:"status"`
+	Body   json.RawMessage `json:"body"`
+	At     time.Time       `json:"at"`
+	// GoneAt is when the thing ceased to be; the key is kept KeyRetention longer.
+	GoneAt time.Time `json:"goneAt,omitzero"`
+}
+
+// keyedAnswer is the answer to a create.
+type keyedAnswer struct {
+	status int
+	body   any
+}
+
+// maxKey bounds an Idempotency-Key, in bytes.
+const maxKey = 255
+
+// keyFor reads the request's key; nil where there is none or the cloud does
+// not know of keys.
+func (c *Cloud) keyFor(r *request, collection string, body []byte) (*keyRecord, error) {
+	key := r.Header.Get("Idempotency-Key")
+	if key == "" || !c.has(Idempotency) {
+		return nil, nil //nolint:nilnil // a create without a key is as good as one with
+	}
+	if len(key) > maxKey {
+		return nil, invalid("Idempotency-Key is longer than %d bytes", maxKey)
+	}
+	hash, err := canonicalHash(body)
+	if err != nil {
+		return nil, err
+	}
+	return &keyRecord{Key: collection + "/" + key, Hash: hash}, nil
+}
+
+// canonicalHash is equal for bodies that differ in spacing and order alone.
+func canonicalHash(body []byte) (string, error) {
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.UseNumber()
+	var value any
+	if err := decoder.Decode(&value); err != nil {
+		return "", invalid("body: %v", err)
+	}
+	canonical, err := json.Marshal(value)
+	if err != nil {
+		return "", fmt.Errorf("encoding canonical body: %w", err)
+	}
+	sum := sha256.Sum256(canonical)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// replay finds the answer that a key was given before. The caller holds mu.
+func (c *Cloud) replay(key *keyRecord) (keyedAnswer, bool, error) {
+	if key == nil {
+		return keyedAnswer{}, false, nil
+	}
+	known := c.st.keys[key.Key]
+	if known == nil {
+		return keyedAnswer{}, false, nil
+	}
+	if known.Hash != key.Hash {
+		return keyedAnswer{}, true, problem(http.StatusUnprocessableEntity, CodeKeyReused,
+			"this Idempotency-Key came with another body before")
+	}
+	if r := c.st.servers[known.ID]; r != nil {
+		return keyedAnswer{status: known.Status, body: c.represent(r, c.now())}, true, nil
+	}
+	if n := c.st.networks[known.ID]; n != nil {
+		return keyedAnswer{status: known.Status, body: n}, true, nil
+	}
+	return keyedAnswer{status: known.Status, body: known.Body}, true, nil
+}
+
+// record notes what the key made; only for a key that is not yet in the state.
+func (k *keyRecord) record(id string, answer keyedAnswer, now time.Time) {
+	k.ID, k.Status, k.At = id, answer.status, now
+	k.Body = encoded(bucketKeys, k.Key, answer.body).Value
+}
+
+func (k *keyRecord) goneAt(at time.Time) *keyRecord {
+	next := *k
+	next.GoneAt = at
+	return &next
+}
+
+// keyOf is the key as the client sent it.
+func keyOf(recorded string) string {
+	_, key, _ := strings.Cut(recorded, "/")
+	return key
+}

@@ -1,0 +1,62 @@
+package mockcloud
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// metrics has its own registry, so that several clouds fit into one process.
+type metrics struct {
+	registry *prometheus.Registry
+	calls    *prometheus.CounterVec
+	duration *prometheus.HistogramVec
+	faults   prometheus.Counter
+}
+
+func newMetrics(c *Cloud) *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "mockcloud_calls_total",
+			Help: "Calls of the REST API by method, route and status; status 0 is no answer.",
+		}, []string{"method", "route", "status"}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "mockcloud_call_duration_seconds",
+			Help:    "How long calls took, faults included.",
+			Buckets: prometheus.DefBuckets,
+		}, []string{"method", "route"}),
+		faults: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "mockcloud_faults_fired_total",
+			Help: "How often a fault fired.",
+		}),
+	}
+	servers := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "mockcloud_servers",
+		Help: "Servers that exist, those being built or deleted included.",
+	}, func() float64 {
+		c.mu.RLock()
+		defer c.mu.RUnlock()
+		return float64(len(c.st.servers))
+	})
+	m.registry.MustRegister(m.calls, m.duration, m.faults, servers)
+	return m
+}
+
+func (m *metrics) observe(method, route string, status int, took time.Duration) {
+	switch method {
+	case http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete:
+	default:
+		// A client can make up methods; they must not become label values.
+		method = "other"
+	}
+	m.calls.WithLabelValues(method, route, strconv.Itoa(status)).Inc()
+	m.duration.WithLabelValues(method, route).Observe(took.Seconds())
+}
+
+func (m *metrics) handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+}

@@ -1,0 +1,217 @@
+package mockcloud
+
+import (
+	"maps"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Network is a network that servers can be attached to.
+type Network struct {
+	// ID is a version 4 UUID.
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	// CIDR never changes.
+	CIDR string `json:"cidr"`
+	// Gateway is an address inside CIDR.
+	Gateway   string    `json:"gateway"`
+	CreatedAt time.Time `json:"createdAt"`
+	UpdatedAt time.Time `json:"updatedAt"`
+}
+
+type createNetwork struct {
+	Name    string `json:"name"`
+	CIDR    string `json:"cidr"`
+	Gateway string `json:"gateway"`
+}
+
+func checkGateway(cidr, gateway string) error {
+	prefix, err := netip.ParsePrefix(cidr)
+	if err != nil {
+		return invalid("cidr: %v", err)
+	}
+	address, err := netip.ParseAddr(gateway)
+	if err != nil {
+		return invalid("gateway: %v", err)
+	}
+	if !prefix.Contains(address) {
+		return invalid("gateway %s is not inside %s", gateway, cidr)
+	}
+	return nil
+}
+
+// handleCreateNetwork answers POST /networks.
+func (c *Cloud) handleCreateNetwork(w http.ResponseWriter, r *request) error {
+	data, err := readBody(r)
+	if err != nil {
+		return err
+	}
+	var body createNetwork
+	if err := decodeStrict(data, &body); err != nil {
+		return err
+	}
+	if err := checkName(body.Name); err != nil {
+		return err
+	}
+	if err := checkGateway(body.CIDR, body.Gateway); err != nil {
+		return err
+	}
+	key, err := c.keyFor(r, "networks", data)
+	if err != nil {
+		return err
+	}
+	answer, err := c.createNetwork(body, key, r.id)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, answer.status, answer.body)
+}
+
+func (c *Cloud) createNetwork(body createNetwork, key *keyRecord, requestID string) (keyedAnswer, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if answer, found, err := c.replay(key); found || err != nil {
+		return answer, err
+	}
+	if c.has(UniqueNames) {
+		for _, n := range c.st.networks {
+			if n.Name == body.Name {
+				return keyedAnswer{}, problem(http.StatusConflict, CodeNameTaken, "the name %q is taken", body.Name)
+			}
+		}
+	}
+	now := c.now()
+	n := &Network{
+		ID: uuid.NewString(), Name: body.Name, CIDR: body.CIDR, Gateway: body.Gateway,
+		CreatedAt: now, UpdatedAt: now,
+	}
+	how := LedgerEntry{Op: OpCreateNetwork, NetworkID: n.ID, Name: n.Name, RequestID: requestID}
+	answer := keyedAnswer{status: http.StatusCreated, body: n}
+	changes := []Change{encoded(bucketNetworks, n.ID, n)}
+	if key != nil {
+		how.Key = keyOf(key.Key)
+		key.record(n.ID, answer, now)
+		changes = append(changes, encoded(bucketKeys, key.Key, key))
+	}
+	entry, change := c.entry(how)
+	if err := c.store.Write(append(changes, change)...); err != nil {
+		return keyedAnswer{}, err
+	}
+	if key != nil {
+		c.st.keys[key.Key] = key
+	}
+	c.st.ledger = append(c.st.ledger, entry)
+	c.st.networks[n.ID] = n
+	return answer, nil
+}
+
+// handleListNetworks answers GET /networks: all of them, oldest first.
+func (c *Cloud) handleListNetworks(w http.ResponseWriter, _ *request) error {
+	return writeJSON(w, http.StatusOK, map[string]any{"networks": c.Networks()})
+}
+
+// Networks returns every network, oldest first.
+func (c *Cloud) Networks() []Network {
+	c.mu.RLock()
+	found := slices.Collect(maps.Values(c.st.networks))
+	c.mu.RUnlock()
+	list := make([]Network, len(found))
+	for i, n := range found {
+		list[i] = *n
+	}
+	slices.SortFunc(list, func(a, b Network) int {
+		if order := a.CreatedAt.Compare(b.CreatedAt); order != 0 {
+			return order
+		}
+		return strings.Compare(a.ID, b.ID)
+	})
+	return list
+}
+
+// handleGetNetwork answers GET /networks/{id}.
+func (c *Cloud) handleGetNetwork(w http.ResponseWriter, r *request) error {
+	c.mu.RLock()
+	n := c.st.networks[r.vars[0]]
+	c.mu.RUnlock()
+	if n == nil {
+		return notFound("network", r.vars[0])
+	}
+	return writeJSON(w, http.StatusOK, n)
+}
+
+// handlePatchNetwork answers PATCH /networks/{id}; the gateway alone can change.
+func (c *Cloud) handlePatchNetwork(w http.ResponseWriter, r *request) error {
+	data, err := readBody(r)
+	if err != nil {
+		return err
+	}
+	var body struct {
+		Gateway string `json:"gateway"`
+	}
+	if err := decodeStrict(data, &body); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.st.networks[r.vars[0]]
+	if n == nil {
+		return notFound("network", r.vars[0])
+	}
+	if err := checkGateway(n.CIDR, body.Gateway); err != nil {
+		return err
+	}
+	next := *n
+	next.Gateway, next.UpdatedAt = body.Gateway, c.now()
+	if err := c.store.Write(encoded(bucketNetworks, n.ID, next)); err != nil {
+		return err
+	}
+	c.st.networks[n.ID] = &next
+	return writeJSON(w, http.StatusOK, next)
+}
+
+// handleDeleteNetwork answers DELETE /networks/{id}; 409 while servers refer to it.
+func (c *Cloud) handleDeleteNetwork(w http.ResponseWriter, r *request) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := c.st.networks[r.vars[0]]
+	if n == nil {
+		return notFound("network", r.vars[0])
+	}
+	if attached := c.st.attached[n.ID]; attached > 0 {
+		return problem(http.StatusConflict, CodeAttached, "%d servers are attached", attached)
+	}
+	entry, change := c.entry(LedgerEntry{Op: OpDeleteNetwork, NetworkID: n.ID, Name: n.Name, RequestID: r.id})
+	changes := []Change{change, {Bucket: bucketNetworks, Key: n.ID}}
+	gone := c.keysOf(n.ID, entry.Time, &changes)
+	if err := c.store.Write(changes...); err != nil {
+		return err
+	}
+	for _, key := range gone {
+		c.st.keys[key.Key] = key
+		c.st.due.add(due{at: key.GoneAt.Add(time.Duration(c.opts.KeyRetention)), what: dueForget, id: key.Key})
+	}
+	c.noteDue()
+	c.st.ledger = append(c.st.ledger, entry)
+	delete(c.st.networks, n.ID)
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// keysOf marks the keys that made a network as outliving it. Networks are few
+// and do not carry their key, so it looks through all. The caller holds mu.
+func (c *Cloud) keysOf(id string, at time.Time, changes *[]Change) []*keyRecord {
+	var gone []*keyRecord
+	for _, key := range c.st.keys {
+		if key.ID == id {
+			next := key.goneAt(at)
+			gone = append(gone, next)
+			*changes = append(*changes, encoded(bucketKeys, next.Key, next))
+		}
+	}
+	return gone
+}

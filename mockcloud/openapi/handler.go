@@ -1,0 +1,62 @@
+package openapi
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+)
+
+// Handler wraps the server side and checks the same as Transport. It suits a
+// client that runs in another process. Answers that are cut off are not checked.
+func Handler(next http.Handler, report Report) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if Admin(r.URL.Path) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			report(err)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		if err := CheckRequest(r, body); err != nil {
+			report(err)
+		}
+		copied := &copier{ResponseWriter: w}
+		next.ServeHTTP(copied, r)
+		if copied.status == 0 {
+			return
+		}
+		if err := CheckAnswer(r, copied.status, w.Header(), copied.body.Bytes()); err != nil {
+			report(err)
+		}
+	})
+}
+
+// copier keeps what goes out, but for event streams.
+type copier struct {
+	http.ResponseWriter
+	status int
+	body   bytes.Buffer
+}
+
+func (c *copier) WriteHeader(status int) {
+	if c.status == 0 {
+		c.status = status
+	}
+	c.ResponseWriter.WriteHeader(status)
+}
+
+func (c *copier) Write(data []byte) (int, error) {
+	if c.status == 0 {
+		c.status = http.StatusOK
+	}
+	if !streaming(c.Header()) {
+		c.body.Write(data)
+	}
+	return c.ResponseWriter.Write(data)
+}
+
+// Unwrap lets http.ResponseController flush and hijack.
+func (c *copier) Unwrap() http.ResponseWriter { return c.ResponseWriter }

@@ -1,0 +1,88 @@
+package openapi
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+)
+
+// Report is told of each violation. It may be called from several goroutines;
+// a test passes something that ends in t.Error.
+type Report func(error)
+
+// Transport wraps a client's transport and checks what passes through: the
+// client's requests and the server's answers. Calls that fail are not checked,
+// nor is what the mock's admin endpoints say. Base is http.DefaultTransport if
+// nil.
+func Transport(base http.RoundTripper, report Report) http.RoundTripper {
+	if base == nil {
+		base = http.DefaultTransport
+	}
+	return &transport{base: base, report: report}
+}
+
+type transport struct {
+	base   http.RoundTripper
+	report Report
+}
+
+// RoundTrip implements http.RoundTripper.
+func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
+	if Admin(r.URL.Path) {
+		return t.base.RoundTrip(r)
+	}
+	var body []byte
+	if r.Body != nil && r.Body != http.NoBody {
+		var err error
+		body, err = io.ReadAll(r.Body)
+		if err = errors.Join(err, r.Body.Close()); err != nil {
+			return nil, err
+		}
+		// The contract of RoundTripper forbids changing the caller's request.
+		r = r.Clone(r.Context())
+		r.Body = io.NopCloser(bytes.NewReader(body))
+	}
+	if err := CheckRequest(r, body); err != nil {
+		t.report(err)
+	}
+	answer, err := t.base.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	if streaming(answer.Header) {
+		t.check(r, answer, nil)
+		return answer, nil
+	}
+	data, err := io.ReadAll(answer.Body)
+	_ = answer.Body.Close()
+	answer.Body = io.NopCloser(&replayed{data: data, err: err})
+	if err == nil {
+		t.check(r, answer, data)
+	}
+	return answer, nil
+}
+
+func (t *transport) check(r *http.Request, answer *http.Response, body []byte) {
+	if err := CheckAnswer(r, answer.StatusCode, answer.Header, body); err != nil {
+		t.report(err)
+	}
+}
+
+// replayed gives a body again, and the error with which reading it ended.
+type replayed struct {
+	data []byte
+	err  error
+}
+
+func (b *replayed) Read(into []byte) (int, error) {
+	if len(b.data) == 0 {
+		if b.err != nil {
+			return 0, b.err
+		}
+		return 0, io.EOF
+	}
+	n := copy(into, b.data)
+	b.data = b.data[n:]
+	return n, nil
+}

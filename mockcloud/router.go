@@ -1,0 +1,201 @@
+package mockcloud
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/google/uuid"
+)
+
+// request is a call on its way to its handler.
+type request struct {
+	*http.Request
+	// id is the X-Request-Id of the answer.
+	id string
+	// vars are the path's variable segments, percent-decoded once.
+	vars []string
+}
+
+type handlerFunc func(http.ResponseWriter, *request) error
+
+// route is one call of the API.
+type route struct {
+	method   string
+	template string
+	handle   handlerFunc
+	// needs is the capability without which the path does not exist.
+	needs Capability
+	// extended routes do not exist in the core profile.
+	extended bool
+	// public routes need no token.
+	public bool
+	// streams answers piece by piece: its answer cannot be held back.
+	streams bool
+}
+
+func (c *Cloud) apiRoutes() []route {
+	return []route{
+		{method: "GET", template: "/check/{name}", handle: c.handleCheck},
+		{method: "GET", template: "/servers", handle: c.handleListServers},
+		{method: "POST", template: "/servers", handle: c.handleCreateServer},
+		{method: "GET", template: "/servers/{id}", handle: c.handleGetServer},
+		{method: "PATCH", template: "/servers/{id}", handle: c.handlePatchServer, extended: true},
+		{method: "DELETE", template: "/servers/{id}", handle: c.handleDeleteServer},
+		{method: "GET", template: "/servers/{id}/status", handle: c.handleServerStatus},
+		{method: "GET", template: "/capabilities", handle: c.handleCapabilities, extended: true},
+		{method: "GET", template: "/networks", handle: c.handleListNetworks, needs: Networks},
+		{method: "POST", template: "/networks", handle: c.handleCreateNetwork, needs: Networks},
+		{method: "GET", template: "/networks/{id}", handle: c.handleGetNetwork, needs: Networks},
+		{method: "PATCH", template: "/networks/{id}", handle: c.handlePatchNetwork, needs: Networks},
+		{method: "DELETE", template: "/networks/{id}", handle: c.handleDeleteNetwork, needs: Networks},
+		{method: "GET", template: "/hosts", handle: c.handleHosts, needs: Hosts},
+		{method: "GET", template: "/events", handle: c.handleEvents, needs: Events, streams: true},
+		{method: "POST", template: "/sessions", handle: c.handleLogin, needs: Sessions, public: true},
+		{method: "DELETE", template: "/sessions", handle: c.handleLogout, needs: Sessions},
+	}
+}
+
+// noRoute is the template under which calls to no route are counted.
+const noRoute = "none"
+
+// segments splits an escaped path before decoding it, so that a name may hold
+// slashes and dots. http.ServeMux would clean them away.
+func segments(u *url.URL) ([]string, bool) {
+	parts := strings.Split(strings.TrimPrefix(u.EscapedPath(), "/"), "/")
+	for i, part := range parts {
+		decoded, err := url.PathUnescape(part)
+		if err != nil {
+			return nil, false
+		}
+		parts[i] = decoded
+	}
+	return parts, true
+}
+
+// matchTemplate returns the values of a template's variables.
+func matchTemplate(template string, parts []string) ([]string, bool) {
+	want := strings.Split(strings.TrimPrefix(template, "/"), "/")
+	if len(want) != len(parts) {
+		return nil, false
+	}
+	var vars []string
+	for i, segment := range want {
+		if strings.HasPrefix(segment, "{") {
+			vars = append(vars, parts[i])
+		} else if segment != parts[i] {
+			return nil, false
+		}
+	}
+	return vars, true
+}
+
+// find resolves a call. Where the path exists with other methods only, it
+// returns a route that says so, under the same template.
+func (c *Cloud) find(routes []route, r *http.Request) (route, []string) {
+	parts, ok := segments(r.URL)
+	if !ok {
+		return missing(noRoute), nil
+	}
+	var allowed []string
+	template := noRoute
+	for _, candidate := range routes {
+		vars, matches := matchTemplate(candidate.template, parts)
+		if !matches || !c.offers(candidate) {
+			continue
+		}
+		if candidate.method == r.Method {
+			return candidate, vars
+		}
+		template = candidate.template
+		allowed = append(allowed, candidate.method)
+	}
+	if len(allowed) > 0 {
+		return wrongMethod(template, allowed), nil
+	}
+	return missing(template), nil
+}
+
+func (c *Cloud) offers(r route) bool {
+	if r.extended && c.opts.Profile == Core {
+		return false
+	}
+	return r.needs == "" || c.has(r.needs)
+}
+
+func missing(template string) route {
+	return route{template: template, handle: func(_ http.ResponseWriter, r *request) error {
+		return problem(http.StatusNotFound, CodeNotFound, "there is no %s", r.URL.EscapedPath())
+	}}
+}
+
+func wrongMethod(template string, allowed []string) route {
+	return route{template: template, handle: func(w http.ResponseWriter, r *request) error {
+		w.Header().Set("Allow", strings.Join(allowed, ", "))
+		return problem(http.StatusMethodNotAllowed, CodeMethodNotAllowed, "%s is not allowed here", r.Method)
+	}}
+}
+
+// requestID takes the client's own, where it is fit to be echoed.
+func requestID(r *http.Request) string {
+	id := r.Header.Get("X-Request-Id")
+	fit := id != "" && len(id) <= 128
+	for _, char := range []byte(id) {
+		fit = fit && char > ' ' && char < 0x7f
+	}
+	if fit {
+		return id
+	}
+	return uuid.NewString()
+}
+
+// newHandler puts the stages of a call in order: request id, admin endpoints,
+// call log, latency, faults, authentication, handler.
+func (c *Cloud) newHandler() http.Handler {
+	api, admin := c.apiRoutes(), c.adminRoutes()
+	metrics := c.metrics.handler()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id := requestID(r)
+		w.Header().Set("X-Request-Id", id)
+		c.advance()
+		if r.URL.Path == "/metrics" {
+			metrics.ServeHTTP(w, r)
+			return
+		}
+		if found, vars := c.find(admin, r); found.template != noRoute {
+			c.run(w, &request{Request: r, id: id, vars: vars}, found)
+			return
+		}
+		found, vars := c.find(api, r)
+		c.serveCall(w, &request{Request: r, id: id, vars: vars}, found)
+	})
+}
+
+// run calls the handler and turns its error into a problem body.
+func (c *Cloud) run(w http.ResponseWriter, r *request, to route) {
+	if err := to.handle(w, r); err != nil {
+		writeProblem(w, err)
+	}
+}
+
+// authenticated runs the handler for callers that may call.
+func (c *Cloud) authenticated(w http.ResponseWriter, r *request, to route) {
+	if !to.public {
+		if err := c.access.check(r.Request, c.now()); err != nil {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			writeProblem(w, err)
+			return
+		}
+	}
+	c.run(w, r, to)
+}
+
+// Routes lists the calls of the REST API, all profiles and capabilities, each as
+// a method, a space and a template. Admin endpoints are not among them.
+func (c *Cloud) Routes() []string {
+	var out []string
+	for _, r := range c.apiRoutes() {
+		out = append(out, r.method+" "+r.template)
+	}
+	return out
+}

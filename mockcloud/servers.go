@@ -1,0 +1,254 @@
+package mockcloud
+
+import (
+	"maps"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// State is where a server stands in its life.
+type State string
+
+const (
+	StateBuilding State = "BUILDING"
+	StateActive   State = "ACTIVE"
+	StateStopped  State = "STOPPED"
+	StateDeleting State = "DELETING"
+	StateError    State = "ERROR"
+)
+
+// The values of Server.PowerState.
+const (
+	PowerOn  = "On"
+	PowerOff = "Off"
+)
+
+// Server is a virtual machine, as tests and clients of the extended profile
+// see it.
+type Server struct {
+	// ID is a version 4 UUID.
+	ID     string            `json:"id"`
+	Name   string            `json:"name"`
+	Labels map[string]string `json:"labels,omitempty"`
+	State  State             `json:"state,omitempty"`
+	// CPU is the number of cores.
+	CPU int `json:"cpu,omitempty"`
+	// Memory is in GiB.
+	Memory     int    `json:"memory,omitempty"`
+	Template   string `json:"template,omitempty"`
+	Folder     string `json:"folder,omitempty"`
+	NetworkID  string `json:"networkId,omitempty"`
+	PowerState string `json:"powerState,omitempty"`
+	Host       string `json:"host,omitempty"`
+	// CPUUtilization is in percent, 0-100 unless a test set it otherwise.
+	CPUUtilization *int      `json:"cpuUtilization,omitempty"`
+	CPUUsageMHz    *int      `json:"cpuUsageMHz,omitempty"`
+	MemoryUsageMB  *int      `json:"memoryUsageMB,omitempty"`
+	CreatedAt      time.Time `json:"createdAt,omitzero"`
+	UpdatedAt      time.Time `json:"updatedAt,omitzero"`
+}
+
+// settled is the state of a server that nothing is being done to.
+func settled(power string) State {
+	if power == PowerOff {
+		return StateStopped
+	}
+	return StateActive
+}
+
+// replace stores a changed server and tells of it. The caller holds mu.
+func (c *Cloud) replace(next *record, changes ...Change) error {
+	changes = append(changes, encoded(bucketServers, next.ID, next))
+	if err := c.store.Write(changes...); err != nil {
+		return err
+	}
+	c.st.put(next)
+	c.st.schedule(next)
+	c.noteDue()
+	c.events.publish(c.now(), EventUpdated, next)
+	return nil
+}
+
+// remove takes a server away for good at the given time. The entry says how;
+// remove fills in of what. The caller holds mu.
+func (c *Cloud) remove(r *record, at time.Time, how LedgerEntry) error {
+	how.ServerID, how.Name, how.Labels, how.Key = r.ID, r.Name, r.Labels, keyOf(r.Key)
+	entry, change := c.entry(how)
+	changes := []Change{change, {Bucket: bucketServers, Key: r.ID}}
+	var key *keyRecord
+	if known := c.st.keys[r.Key]; known != nil {
+		key = known.goneAt(at)
+		changes = append(changes, encoded(bucketKeys, key.Key, key))
+	}
+	if err := c.store.Write(changes...); err != nil {
+		return err
+	}
+	if key != nil {
+		c.st.keys[key.Key] = key
+		c.st.due.add(due{at: at.Add(time.Duration(c.opts.KeyRetention)), what: dueForget, id: key.Key})
+	}
+	c.st.ledger = append(c.st.ledger, entry)
+	c.st.forget(r.ID)
+	c.noteDue()
+	c.events.publish(at, EventDeleted, r)
+	return nil
+}
+
+// createServer makes a server, or finds the one that the key made before.
+func (c *Cloud) createServer(body createServer, key *keyRecord, requestID string) (keyedAnswer, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if answer, found, err := c.replay(key); found || err != nil {
+		return answer, err
+	}
+	if err := c.admit(body); err != nil {
+		return keyedAnswer{}, err
+	}
+	now := c.now()
+	r := &record{Server: Server{
+		ID: uuid.NewString(), Name: body.Name, Labels: body.Labels,
+		CPU: deref(body.CPU, 1), Memory: deref(body.Memory, 1),
+		Template: deref(body.Template, ""), Folder: deref(body.Folder, ""),
+		NetworkID: deref(body.NetworkID, ""), PowerState: deref(body.PowerState, PowerOn),
+		Host: c.place(), CreatedAt: now, UpdatedAt: now,
+	}}
+	r.State = settled(r.PowerState)
+	status := http.StatusCreated
+	if build := time.Duration(c.behave.BuildTime); build > 0 && c.has(Async) {
+		r.State, r.ReadyAt = StateBuilding, now.Add(build)
+		status = http.StatusAccepted
+	}
+	if key != nil {
+		r.Key = key.Key
+	}
+	return c.insert(r, status, key, LedgerEntry{Op: OpCreate, RequestID: requestID})
+}
+
+// insert stores a server that is new. The caller holds mu.
+func (c *Cloud) insert(r *record, status int, key *keyRecord, how LedgerEntry) (keyedAnswer, error) {
+	how.ServerID, how.Name, how.Labels, how.Key = r.ID, r.Name, r.Labels, keyOf(r.Key)
+	entry, change := c.entry(how)
+	changes := []Change{change, encoded(bucketServers, r.ID, r)}
+	answer := keyedAnswer{status: status, body: c.represent(r, c.now())}
+	if key != nil {
+		key.record(r.ID, answer, c.now())
+		changes = append(changes, encoded(bucketKeys, key.Key, key))
+	}
+	if err := c.store.Write(changes...); err != nil {
+		return keyedAnswer{}, err
+	}
+	if key != nil {
+		c.st.keys[key.Key] = key
+	}
+	c.st.ledger = append(c.st.ledger, entry)
+	c.st.put(r)
+	c.st.schedule(r)
+	c.noteDue()
+	c.events.publish(c.now(), EventCreated, r)
+	return answer, nil
+}
+
+// updateServer applies a PATCH and returns the server as it is then.
+func (c *Cloud) updateServer(id string, body patchServer, requestID string) (*record, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := c.st.servers[id]
+	if r == nil {
+		return nil, notFound("server", id)
+	}
+	if r.State == StateBuilding || r.State == StateDeleting {
+		return nil, problem(http.StatusConflict, CodeInvalidState, "the server is %s", r.State)
+	}
+	next := r.clone()
+	fields := body.applyTo(next)
+	if err := checkLabels(next.Labels); err != nil {
+		return nil, err
+	}
+	if len(fields) == 0 {
+		return r, nil
+	}
+	next.UpdatedAt = c.now()
+	entry, change := c.entry(LedgerEntry{
+		Op: OpUpdate, ServerID: id, Name: next.Name, Labels: next.Labels,
+		Key: keyOf(next.Key), RequestID: requestID, Fields: fields,
+	})
+	if err := c.replace(next, change); err != nil {
+		return nil, err
+	}
+	c.st.ledger = append(c.st.ledger, entry)
+	return next, nil
+}
+
+// applyTo changes r and names the fields that differ from before.
+func (p patchServer) applyTo(r *record) []string {
+	var fields []string
+	if p.CPU != nil && *p.CPU != r.CPU {
+		r.CPU = *p.CPU
+		fields = append(fields, "cpu")
+	}
+	if p.Memory != nil && *p.Memory != r.Memory {
+		r.Memory = *p.Memory
+		fields = append(fields, "memory")
+	}
+	if p.PowerState != nil && *p.PowerState != r.PowerState {
+		r.PowerState = *p.PowerState
+		if r.State == StateActive || r.State == StateStopped {
+			r.State = settled(r.PowerState)
+		}
+		fields = append(fields, "powerState")
+	}
+	before := maps.Clone(r.Labels)
+	for key, value := range p.Labels {
+		if value == nil {
+			delete(r.Labels, key)
+			continue
+		}
+		if r.Labels == nil {
+			r.Labels = map[string]string{}
+		}
+		r.Labels[key] = *value
+	}
+	if !maps.Equal(before, r.Labels) {
+		fields = append(fields, "labels")
+	}
+	return fields
+}
+
+// deleteServer accepts a deletion and returns the status of the answer.
+func (c *Cloud) deleteServer(id, by, requestID string) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := c.st.servers[id]
+	if r == nil {
+		return 0, notFound("server", id)
+	}
+	takes := time.Duration(c.behave.DeleteTime)
+	if by == ByAdmin || takes == 0 || !c.has(Async) {
+		how := LedgerEntry{Op: OpDelete, By: by, RequestID: requestID, Final: true}
+		return http.StatusNoContent, c.remove(r, c.now(), how)
+	}
+	if r.State == StateDeleting {
+		return http.StatusAccepted, nil
+	}
+	now := c.now()
+	next := r.clone()
+	next.State, next.GoneAt, next.ReadyAt, next.UpdatedAt = StateDeleting, now.Add(takes), time.Time{}, now
+	entry, change := c.entry(LedgerEntry{
+		Op: OpDelete, By: by, ServerID: id, Name: r.Name, Labels: r.Labels,
+		Key: keyOf(r.Key), RequestID: requestID,
+	})
+	if err := c.replace(next, change); err != nil {
+		return 0, err
+	}
+	c.st.ledger = append(c.st.ledger, entry)
+	return http.StatusAccepted, nil
+}
+
+func deref[T any](p *T, absent T) T {
+	if p == nil {
+		return absent
+	}
+	return *p
+}

@@ -1,0 +1,114 @@
+package mockcloud
+
+import (
+	"net/http"
+)
+
+// handleCreateServer answers POST /servers.
+func (c *Cloud) handleCreateServer(w http.ResponseWriter, r *request) error {
+	data, err := readBody(r)
+	if err != nil {
+		return err
+	}
+	var body createServer
+	if err := decodeStrict(data, &body); err != nil {
+		return err
+	}
+	if err := body.supported(c); err != nil {
+		return err
+	}
+	if err := body.check(); err != nil {
+		return err
+	}
+	key, err := c.keyFor(r, "servers", data)
+	if err != nil {
+		return err
+	}
+	answer, err := c.createServer(body, key, r.id)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, answer.status, answer.body)
+}
+
+// handleGetServer answers GET /servers/{id}.
+func (c *Cloud) handleGetServer(w http.ResponseWriter, r *request) error {
+	found, err := c.lookup(r.vars[0])
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, c.represent(found, c.now()))
+}
+
+// handleServerStatus answers GET /servers/{id}/status.
+func (c *Cloud) handleServerStatus(w http.ResponseWriter, r *request) error {
+	found, err := c.lookup(r.vars[0])
+	if err != nil {
+		return err
+	}
+	s := found.Server
+	c.measure(found, &s, c.now())
+	status := map[string]any{"cpuUtilization": s.CPUUtilization}
+	if c.opts.Profile == Extended {
+		status["state"] = s.State
+	}
+	return writeJSON(w, http.StatusOK, status)
+}
+
+// handlePatchServer answers PATCH /servers/{id}.
+func (c *Cloud) handlePatchServer(w http.ResponseWriter, r *request) error {
+	data, err := readBody(r)
+	if err != nil {
+		return err
+	}
+	var body patchServer
+	if err := decodeStrict(data, &body); err != nil {
+		return err
+	}
+	switch {
+	case (body.CPU != nil || body.Memory != nil) && !c.has(Resize):
+		return unsupported("resize")
+	case body.PowerState != nil && !c.has(Power):
+		return unsupported("powerState")
+	case body.Labels != nil && !c.has(Labels):
+		return unsupported("labels")
+	}
+	if err := checkSize(body.CPU, body.Memory, body.PowerState); err != nil {
+		return err
+	}
+	updated, err := c.updateServer(r.vars[0], body, r.id)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, c.represent(updated, c.now()))
+}
+
+// handleDeleteServer answers DELETE /servers/{id}.
+func (c *Cloud) handleDeleteServer(w http.ResponseWriter, r *request) error {
+	status, err := c.deleteServer(r.vars[0], ByClient, r.id)
+	if err != nil {
+		return err
+	}
+	w.WriteHeader(status)
+	return nil
+}
+
+// handleCapabilities answers GET /capabilities.
+func (c *Cloud) handleCapabilities(w http.ResponseWriter, _ *request) error {
+	list := []Capability{}
+	for _, name := range AllCapabilities {
+		if c.has(name) {
+			list = append(list, name)
+		}
+	}
+	return writeJSON(w, http.StatusOK, map[string]any{"capabilities": list})
+}
+
+func (c *Cloud) lookup(id string) (*record, error) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if r := c.st.servers[id]; r != nil {
+		return r, nil
+	}
+	return nil, notFound("server", id)
+}

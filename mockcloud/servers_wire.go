@@ -1,0 +1,199 @@
+package mockcloud
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"time"
+)
+
+// createServer is the body of POST /servers; Name alone in the core profile.
+type createServer struct {
+	Name       string            `json:"name"`
+	CPU        *int              `json:"cpu"`
+	Memory     *int              `json:"memory"`
+	Template   *string           `json:"template"`
+	Folder     *string           `json:"folder"`
+	NetworkID  *string           `json:"networkId"`
+	PowerState *string           `json:"powerState"`
+	Labels     map[string]string `json:"labels"`
+}
+
+// patchServer is the body of PATCH /servers/{id}. Labels are merged; null
+// removes one.
+type patchServer struct {
+	CPU        *int               `json:"cpu"`
+	Memory     *int               `json:"memory"`
+	PowerState *string            `json:"powerState"`
+	Labels     map[string]*string `json:"labels"`
+}
+
+// coreServer is a server in the core profile.
+type coreServer struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
+// The bounds of what a server can be asked to have.
+const (
+	maxCPU      = 1024
+	maxMemory   = 65536
+	maxText     = 255
+	maxLabels   = 64
+	maxLabelKey = 317
+	maxBody     = 1 << 20
+)
+
+func readBody(r *request) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+	if err != nil {
+		return nil, invalid("reading body: %v", err)
+	}
+	if len(data) > maxBody {
+		return nil, invalid("body is larger than %d bytes", maxBody)
+	}
+	return data, nil
+}
+
+// decodeStrict refuses unknown fields and anything after the first value.
+func decodeStrict(data []byte, into any) error {
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(into); err != nil {
+		return invalid("body: %v", err)
+	}
+	if _, err := decoder.Token(); err != io.EOF {
+		return invalid("body: more than one JSON value")
+	}
+	return nil
+}
+
+// supported refuses fields that the cloud would otherwise drop silently.
+func (b createServer) supported(c *Cloud) error {
+	core := c.opts.Profile == Core
+	switch {
+	case core && (b.CPU != nil || b.Memory != nil || b.Template != nil):
+		return unsupported("cpu, memory or template")
+	case b.Folder != nil && !c.has(Folders):
+		return unsupported("folders")
+	case b.NetworkID != nil && !c.has(Networks):
+		return unsupported("networks")
+	case b.PowerState != nil && !c.has(Power):
+		return unsupported("powerState")
+	case b.Labels != nil && !c.has(Labels):
+		return unsupported("labels")
+	}
+	return nil
+}
+
+func (b createServer) check() error {
+	if err := checkName(b.Name); err != nil {
+		return err
+	}
+	for field, text := range map[string]*string{"template": b.Template, "folder": b.Folder} {
+		if text != nil && len(*text) > maxText {
+			return invalid("%s is longer than %d bytes", field, maxText)
+		}
+	}
+	if err := checkSize(b.CPU, b.Memory, b.PowerState); err != nil {
+		return err
+	}
+	return checkLabels(b.Labels)
+}
+
+func checkSize(cpu, memory *int, power *string) error {
+	if cpu != nil && (*cpu < 1 || *cpu > maxCPU) {
+		return invalid("cpu is 1-%d cores", maxCPU)
+	}
+	if memory != nil && (*memory < 1 || *memory > maxMemory) {
+		return invalid("memory is 1-%d GiB", maxMemory)
+	}
+	if power != nil && *power != PowerOn && *power != PowerOff {
+		return invalid("powerState is On or Off")
+	}
+	return nil
+}
+
+func checkLabels(labels map[string]string) error {
+	if len(labels) > maxLabels {
+		return invalid("more than %d labels", maxLabels)
+	}
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		if key == "" || len(key) > maxLabelKey {
+			return invalid("label %q: a key has 1-%d bytes", key, maxLabelKey)
+		}
+		if len(labels[key]) > maxText {
+			return invalid("label %q: a value has at most %d bytes", key, maxText)
+		}
+	}
+	return nil
+}
+
+// admit tells whether a valid create is allowed now. The caller holds mu.
+func (c *Cloud) admit(b createServer) error {
+	if err := c.nameVerdict(b.Name); err != nil {
+		return err
+	}
+	if b.Template != nil {
+		if c.prohibitedTemplates.match(*b.Template) {
+			return problem(http.StatusUnprocessableEntity, CodeTemplateProhibited, "the template %q is prohibited", *b.Template)
+		}
+		if len(c.behave.Templates) > 0 && !slices.Contains(c.behave.Templates, *b.Template) {
+			return problem(http.StatusUnprocessableEntity, CodeTemplateUnknown, "there is no template %q", *b.Template)
+		}
+	}
+	if id := deref(b.NetworkID, ""); id != "" && c.st.networks[id] == nil {
+		return invalid("there is no network %q", id)
+	}
+	if quota := c.behave.Quota; quota > 0 && len(c.st.servers) >= quota {
+		return problem(http.StatusForbidden, CodeQuotaExceeded, "the quota of %d servers is used up", quota)
+	}
+	return nil
+}
+
+// represent is the server as the profile and the capabilities show it.
+func (c *Cloud) represent(r *record, now time.Time) any {
+	if c.opts.Profile == Core {
+		return coreServer{ID: r.ID, Name: r.Name}
+	}
+	s := r.Server
+	if c.has(BulkStatus) {
+		c.measure(r, &s, now)
+	}
+	if !c.has(Labels) {
+		s.Labels = nil
+	}
+	if !c.has(Power) {
+		s.PowerState = ""
+	}
+	if !c.has(Folders) {
+		s.Folder = ""
+	}
+	if !c.has(Networks) {
+		s.NetworkID = ""
+	}
+	if !c.has(Hosts) {
+		s.Host = ""
+	}
+	return s
+}
+
+// coreMHz is the clock rate of every core.
+const coreMHz = 2600
+
+// measure fills in what the server uses; nothing while it does not run.
+func (c *Cloud) measure(r *record, s *Server, now time.Time) {
+	var percent, memory int
+	if r.State == StateActive {
+		percent = (*c.model.Load())(r.ID, now)
+		memory = r.Memory * 1024 * (30 + percent/2) / 100
+	}
+	if r.Override != nil {
+		percent = *r.Override
+	}
+	mhz := r.CPU * coreMHz * percent / 100
+	s.CPUUtilization, s.CPUUsageMHz, s.MemoryUsageMB = &percent, &mhz, &memory
+}

@@ -1,0 +1,162 @@
+package mockcloud
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// record is a server as stored. A record in the state is never changed, only
+// replaced, so that readers can use it after they let go of the lock.
+type record struct {
+	Server
+	// ReadyAt is when building ends; zero unless BUILDING.
+	ReadyAt time.Time `json:"readyAt,omitzero"`
+	// GoneAt is when deletion ends; zero unless DELETING.
+	GoneAt time.Time `json:"goneAt,omitzero"`
+	// Key leads to the idempotency record; empty without one.
+	Key string `json:"key,omitempty"`
+	// Override replaces the utilisation model.
+	Override *int `json:"override,omitempty"`
+}
+
+// position is where a server stands in a LIST.
+type position struct {
+	created int64
+	id      string
+}
+
+func (p position) compare(other position) int {
+	return cmp.Or(cmp.Compare(p.created, other.created), cmp.Compare(p.id, other.id))
+}
+
+func (r *record) position() position {
+	return position{created: r.CreatedAt.UnixNano(), id: r.ID}
+}
+
+// state is everything the cloud knows, guarded by Cloud.mu.
+type state struct {
+	servers map[string]*record
+	order   []position
+	// byName holds sets: names may repeat where they need not be unique.
+	byName   map[string]map[string]struct{}
+	networks map[string]*Network
+	// attached counts the servers of each network.
+	attached map[string]int
+	keys     map[string]*keyRecord
+	ledger   []LedgerEntry
+	due      dueHeap
+	placed   int
+}
+
+func newState() state {
+	return state{
+		servers:  map[string]*record{},
+		byName:   map[string]map[string]struct{}{},
+		networks: map[string]*Network{},
+		attached: map[string]int{},
+		keys:     map[string]*keyRecord{},
+	}
+}
+
+// put adds a server or replaces the one of the same id.
+func (s *state) put(r *record) {
+	s.forget(r.ID)
+	s.servers[r.ID] = r
+	if s.byName[r.Name] == nil {
+		s.byName[r.Name] = map[string]struct{}{}
+	}
+	s.byName[r.Name][r.ID] = struct{}{}
+	if r.NetworkID != "" {
+		s.attached[r.NetworkID]++
+	}
+	at, found := slices.BinarySearchFunc(s.order, r.position(), position.compare)
+	if !found {
+		s.order = slices.Insert(s.order, at, r.position())
+	}
+}
+
+// forget drops a server from all indexes; an unknown id is no error.
+func (s *state) forget(id string) {
+	old, known := s.servers[id]
+	if !known {
+		return
+	}
+	delete(s.servers, id)
+	delete(s.byName[old.Name], id)
+	if len(s.byName[old.Name]) == 0 {
+		delete(s.byName, old.Name)
+	}
+	if old.NetworkID != "" {
+		s.attached[old.NetworkID]--
+	}
+	if at, found := slices.BinarySearchFunc(s.order, old.position(), position.compare); found {
+		s.order = slices.Delete(s.order, at, at+1)
+	}
+}
+
+// load fills an empty state from the store.
+func (s *state) load(store Store, retention time.Duration) error {
+	err := store.Load(bucketServers, decoding(func(r *record) {
+		s.put(r)
+		s.schedule(r)
+	}))
+	if err != nil {
+		return fmt.Errorf("loading servers: %w", err)
+	}
+	if err := store.Load(bucketNetworks, decoding(func(n *Network) { s.networks[n.ID] = n })); err != nil {
+		return fmt.Errorf("loading networks: %w", err)
+	}
+	err = store.Load(bucketKeys, decoding(func(k *keyRecord) {
+		s.keys[k.Key] = k
+		if !k.GoneAt.IsZero() {
+			s.due.add(due{at: k.GoneAt.Add(retention), what: dueForget, id: k.Key})
+		}
+	}))
+	if err != nil {
+		return fmt.Errorf("loading idempotency keys: %w", err)
+	}
+	err = store.Load(bucketLedger, decoding(func(e *LedgerEntry) { s.ledger = append(s.ledger, *e) }))
+	if err != nil {
+		return fmt.Errorf("loading ledger: %w", err)
+	}
+	return nil
+}
+
+func (s *state) schedule(r *record) {
+	switch {
+	case !r.GoneAt.IsZero():
+		s.due.add(due{at: r.GoneAt, what: dueGone, id: r.ID})
+	case !r.ReadyAt.IsZero():
+		s.due.add(due{at: r.ReadyAt, what: dueReady, id: r.ID})
+	}
+}
+
+func decoding[T any](use func(*T)) func(string, []byte) error {
+	return func(key string, value []byte) error {
+		item := new(T)
+		if err := json.Unmarshal(value, item); err != nil {
+			return fmt.Errorf("decoding %s: %w", key, err)
+		}
+		use(item)
+		return nil
+	}
+}
+
+func encoded(bucket, key string, value any) Change {
+	data, err := json.Marshal(value)
+	if err != nil {
+		// Every stored type is made of strings, numbers, times and maps of these.
+		panic(fmt.Sprintf("encoding %s/%s: %v", bucket, key, err))
+	}
+	return Change{Bucket: bucket, Key: key, Value: data}
+}
+
+func (r *record) clone() *record {
+	next := *r
+	next.Labels = maps.Clone(r.Labels)
+	return &next
+}
