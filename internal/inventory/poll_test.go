@@ -1,0 +1,254 @@
+package inventory_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/inventory"
+)
+
+// interval is far from every other time in these tests.
+const interval = 100 * time.Second
+
+func polling(t *testing.T) *house {
+	t.Helper()
+	h := newHouse(t)
+	h.inv.Configure(inventory.Settings{PollInterval: interval})
+	return h
+}
+
+// poll lists and publishes, as the Cloud's controller does.
+func (h *house) poll(took time.Duration, servers ...cloud.Server) {
+	h.t.Helper()
+	h.inv.Polling()
+	h.inv.Publish(h.list(took, servers...))
+}
+
+func (h *house) wantNext(why string, from, to time.Duration) {
+	h.t.Helper()
+	if got := h.inv.NextPoll(); got < from || got > to {
+		h.t.Errorf("NextPoll = %v, want %v to %v: %s", got, from, to, why)
+	}
+}
+
+func TestNextPollSpreadsTheIntervalByATenth(t *testing.T) {
+	h := polling(t)
+	h.wantNext("the first listing is due at once", 0, 0)
+	h.poll(0)
+	seen := map[time.Duration]bool{}
+	least, most := interval, interval
+	for range 500 {
+		h.inv.Polling()
+		next := h.inv.NextPoll()
+		least, most, seen[next] = min(least, next), max(most, next), true
+	}
+	if least < interval*9/10 || most > interval*11/10 {
+		t.Errorf("intervals lie between %v and %v, want %v to %v", least, most, interval*9/10, interval*11/10)
+	}
+	if len(seen) < 100 || most-least < interval/10 {
+		t.Errorf("500 intervals take %d values between %v and %v: clouds of one start would be listed together for ever", len(seen), least, most)
+	}
+}
+
+func TestNextPollCountsFromTheLastOne(t *testing.T) {
+	h := polling(t)
+	h.poll(0, server("a"))
+	first := h.inv.NextPoll()
+	h.clock.advance(40 * time.Second)
+	equal(t, "40 s later", first-40*time.Second, h.inv.NextPoll())
+	h.clock.advance(interval)
+	h.wantNext("it is overdue", 0, 0)
+}
+
+func TestNextPollOfACloudThatIsAway(t *testing.T) {
+	h := polling(t)
+	h.poll(0)
+	h.inv.Away("connection refused")
+	h.wantNext("its return is to be noticed soon", 10*time.Second, 10*time.Second)
+	h.inv.Configure(inventory.Settings{PollInterval: 2 * time.Second})
+	h.inv.Polling()
+	h.wantNext("but not less often than it is listed otherwise", 1800*time.Millisecond, 2200*time.Millisecond)
+}
+
+func TestNextPollIsSoonWhileNewsAreAwaited(t *testing.T) {
+	building := server("a", owned("u", "c"), in(cloud.StateBuilding))
+	tests := []struct {
+		name string
+		busy func(h *house)
+		soon bool
+	}{
+		{name: "nothing is awaited", busy: func(*house) {}},
+		{name: "a server of ours is being built", busy: func(h *house) { h.poll(0, building) }, soon: true},
+		{name: "a server of ours is being deleted", busy: func(h *house) { h.poll(0, server("a", owned("u", "c"), in(cloud.StateDeleting))) }, soon: true},
+		{name: "somebody else's server is being built", busy: func(h *house) { h.poll(0, server("a", in(cloud.StateBuilding))) }},
+		{name: "we sent a create since", busy: func(h *house) { h.inv.Note("u", building) }, soon: true},
+		{name: "what we did since is done", busy: func(h *house) { h.inv.Note("u", server("a")) }},
+		{name: "somebody wants a listing begun later", busy: func(h *house) { h.inv.Want(inventory.Ref{Name: "a"}, dawn.Add(time.Hour)) }, soon: true},
+		{name: "something went wrong", busy: func(h *house) { h.inv.Hasten() }, soon: true},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			h := polling(t)
+			for range 20 {
+				h.poll(0)
+			}
+			tc.busy(h)
+			if tc.soon {
+				h.wantNext("news are awaited, however calm it was before", time.Second, time.Second)
+			} else {
+				h.wantNext("nobody waits", interval*9/10, interval*11/10)
+			}
+		})
+	}
+}
+
+func TestNextPollBacksOffWhileNewsDoNotCome(t *testing.T) {
+	h := polling(t)
+	building := server("a", owned("u", "c"), in(cloud.StateBuilding))
+	h.poll(0, building)
+	for want := time.Second; want < interval*9/10; want *= 2 {
+		h.wantNext("each listing without news doubles the wait", want, want)
+		h.poll(0, building)
+	}
+	for range 70 {
+		h.poll(0, building)
+	}
+	h.wantNext("it never gets longer than the interval", interval*9/10, interval*11/10)
+	h.poll(0, building, server("b"))
+	h.wantNext("news begin it anew", time.Second, time.Second)
+}
+
+func TestNextPollLeavesTheCloudFourFifthsOfTheTime(t *testing.T) {
+	h := polling(t)
+	building := server("a", owned("u", "c"), in(cloud.StateBuilding))
+	h.poll(5*time.Second, building)
+	h.wantNext("a listing of 5 s begins again after 20 s at the earliest", 15*time.Second, 15*time.Second)
+	h.poll(30*time.Second, building)
+	h.wantNext("but no later than without the haste", interval*9/10-30*time.Second, interval*11/10-30*time.Second)
+}
+
+func TestHasteIsTold(t *testing.T) {
+	h := polling(t)
+	h.inv.Hasten()
+	h.inv.Note("u", server("a"))
+	h.inv.Note("u", server("a", in(cloud.StateDeleting)))
+	h.inv.Want(inventory.Ref{Name: "a"}, dawn)
+	equal(t, "told", []string{"home 1s", "home 1s", "home 1s"}, h.haste)
+	h.inv.Polling()
+	h.inv.Forget("a")
+	h.publish()
+	h.wantNext("haste is over once a listing began", interval*9/10, interval*11/10)
+}
+
+// meter answers ServerStatus and counts.
+type meter struct {
+	cloud.Client
+	mu    sync.Mutex
+	calls int
+	use   int
+	err   error
+}
+
+func (m *meter) ServerStatus(context.Context, string) (cloud.Status, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.calls++
+	return cloud.Status{CPUUtilization: m.use}, m.err
+}
+
+func TestUseAsksOncePerInterval(t *testing.T) {
+	h := polling(t)
+	m := &meter{use: 40}
+	h.inv.Connect(m, nil)
+	use := func(want, calls int) {
+		t.Helper()
+		got, err := h.inv.Use(t.Context(), "a")
+		if err != nil {
+			t.Fatalf("Use: %v", err)
+		}
+		equal(t, "use", want, got.CPUUtilization)
+		equal(t, "calls so far", calls, m.calls)
+	}
+	h.publish(server("a"))
+	use(40, 1)
+	m.use = 50
+	h.clock.advance(interval * 8 / 10)
+	h.publish(server("a"))
+	use(40, 1)
+	h.clock.advance(interval / 10)
+	use(50, 2)
+
+	h.publish()
+	h.publish(server("a"))
+	use(50, 3)
+	h.inv.Forget("a")
+	use(50, 4)
+	h.inv.Disconnect()
+	h.inv.Connect(m, nil)
+	use(50, 5)
+}
+
+func TestUseReturnsTheLastKnownWhenTheCloudFails(t *testing.T) {
+	h := polling(t)
+	m := &meter{use: 40}
+	h.inv.Connect(m, nil)
+	if _, err := h.inv.Use(t.Context(), "a"); err != nil {
+		t.Fatalf("Use: %v", err)
+	}
+	h.clock.advance(interval)
+	m.err = errors.New("no")
+	got, err := h.inv.Use(t.Context(), "a")
+	if !errors.Is(err, m.err) {
+		t.Errorf("Use failed with %v, want %v", err, m.err)
+	}
+	equal(t, "use", 40, got.CPUUtilization)
+}
+
+// TestEverythingAtOnce finds data races and deadlocks; run it with -race.
+func TestEverythingAtOnce(t *testing.T) {
+	dir := inventory.New(time.Now)
+	dir.OnWake(func(w inventory.Wake) { _ = len(w.Refs) })
+	dir.OnHaste(func(string, time.Duration) {})
+	m := &meter{}
+	dir.Cloud("home").Connect(m, nil)
+	acts := []func(inv *inventory.Inventory){
+		func(inv *inventory.Inventory) { inv.Configure(inventory.Settings{PollInterval: time.Second}) },
+		func(inv *inventory.Inventory) { inv.Connect(m, nil) },
+		func(inv *inventory.Inventory) { inv.Away("no") },
+		func(inv *inventory.Inventory) { inv.Brake(true); inv.Brake(false) },
+		func(inv *inventory.Inventory) {
+			inv.Polling()
+			snap, err := inventory.List(t.Context(), pages([]cloud.Server{server("a", owned("u", "c"))}), time.Now)
+			if err != nil {
+				t.Errorf("List: %v", err)
+				return
+			}
+			inv.Publish(snap)
+		},
+		func(inv *inventory.Inventory) { _, _ = inv.Server("a"); _ = inv.View(); _ = inv.NextPoll() },
+		func(inv *inventory.Inventory) { _ = inv.Owned("u", "c"); _ = inv.Named("vm-a") },
+		func(inv *inventory.Inventory) {
+			inv.Note("u", server("a", in(cloud.StateBuilding)))
+			inv.Forget("a")
+		},
+		func(inv *inventory.Inventory) {
+			inv.Wait(inventory.Ref{Name: "a"}, inv.View())
+			inv.Want(inventory.Ref{Name: "a"}, time.Now())
+			inv.Hasten()
+		},
+		func(inv *inventory.Inventory) { _, _ = inv.Use(t.Context(), "a") },
+	}
+	var group sync.WaitGroup
+	for _, act := range acts {
+		group.Go(func() {
+			for range 200 {
+				act(dir.Cloud("home"))
+			}
+		})
+	}
+	group.Wait()
+}

@@ -1,0 +1,169 @@
+package inventory
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+const (
+	// PageSize is the number of servers asked for a page.
+	PageSize = 1000
+	// maxPages bounds one listing: ten million servers.
+	maxPages = 10_000
+)
+
+// Owner labels, put on each server that the operator makes. UID and Cluster
+// together prove whose a server is; Namespace and Name tell where its object is.
+const (
+	UIDLabel       = "samplecontroller.k8s.io/uid"
+	ClusterLabel   = "samplecontroller.k8s.io/cluster"
+	NamespaceLabel = "samplecontroller.k8s.io/namespace"
+	NameLabel      = "samplecontroller.k8s.io/name"
+)
+
+// Snapshot is one complete listing of a cloud's servers. It does not change.
+type Snapshot struct {
+	// ID names the snapshot to people: the moment it was begun, in UTC.
+	ID string
+	// Begun is when the first page was asked for: what happened before it is in
+	// the snapshot, as far as the cloud's own listing is up to date.
+	Begun time.Time
+	// Took is how long the listing took.
+	Took time.Duration
+	// Pages is the number of calls it took.
+	Pages int
+
+	servers map[string]cloud.Server
+	byUID   map[string][]string
+	byName  map[string][]string
+	// busy: some server that bears owner labels is on its way to another state.
+	busy bool
+}
+
+// List asks the cloud for all its servers. It fails rather than return a part:
+// a page that fails, a marker that comes back or a listing without end leave
+// no snapshot. A server on two pages counts once.
+func List(ctx context.Context, from cloud.ServerReader, now func() time.Time) (*Snapshot, error) {
+	begun := now()
+	snap := newSnapshot(begun)
+	markers := map[string]bool{}
+	for marker := ""; ; {
+		page, err := from.ListServers(ctx, cloud.ListServers{Limit: PageSize, Marker: marker})
+		if err != nil {
+			return nil, err
+		}
+		snap.Pages++
+		for _, s := range page.Servers {
+			snap.servers[s.ID] = s
+		}
+		marker = page.Next
+		switch {
+		case marker == "":
+			snap.index()
+			snap.Took = now().Sub(begun)
+			return snap, nil
+		case markers[marker]:
+			return nil, &cloud.Error{Kind: cloud.Unreadable, Op: "list servers", Detail: "the cloud's listing loops: a page marker came back"}
+		case snap.Pages == maxPages:
+			return nil, &cloud.Error{Kind: cloud.Unreadable, Op: "list servers", Err: errors.New("the cloud's listing does not end")}
+		}
+		markers[marker] = true
+	}
+}
+
+func newSnapshot(begun time.Time) *Snapshot {
+	return &Snapshot{
+		ID:      begun.UTC().Format("20060102T150405.000Z"),
+		Begun:   begun,
+		servers: map[string]cloud.Server{},
+	}
+}
+
+func (s *Snapshot) index() {
+	s.byUID = make(map[string][]string)
+	s.byName = make(map[string][]string, len(s.servers))
+	for id, server := range s.servers {
+		s.busy = s.busy || (server.Labels[UIDLabel] != "" && server.State.Transitional())
+		s.byName[server.Name] = append(s.byName[server.Name], id)
+		if uid := server.Labels[UIDLabel]; uid != "" {
+			s.byUID[uid] = append(s.byUID[uid], id)
+		}
+	}
+}
+
+// Len is the number of servers.
+func (s *Snapshot) Len() int { return len(s.servers) }
+
+// Has tells whether the server was listed.
+func (s *Snapshot) Has(id string) bool { _, ok := s.servers[id]; return ok }
+
+// All yields every server, in no order.
+func (s *Snapshot) All() iter.Seq[cloud.Server] { return maps.Values(s.servers) }
+
+// changed returns the ids that appeared, vanished or look different since old.
+func (s *Snapshot) changed(old *Snapshot) []string {
+	var ids []string
+	for id, server := range s.servers {
+		if before, ok := old.servers[id]; !ok || !same(before, server) {
+			ids = append(ids, id)
+		}
+	}
+	for id := range old.servers {
+		if _, ok := s.servers[id]; !ok {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// appeared returns the objects that the labels of new servers among ids name.
+// No record leads from such a server to its object: it may be a late second one.
+func (s *Snapshot) appeared(old *Snapshot, ids []string) []Ref {
+	var refs []Ref
+	for _, id := range ids {
+		labels := s.servers[id].Labels
+		if ref := (Ref{Namespace: labels[NamespaceLabel], Name: labels[NameLabel]}); ref.Name != "" && !old.Has(id) {
+			refs = append(refs, ref)
+		}
+	}
+	return refs
+}
+
+// same compares all that a reconciler looks at; the time of the cloud's last
+// update is not among it.
+func same(a, b cloud.Server) bool {
+	util := func(p *int) int {
+		if p == nil {
+			return -1
+		}
+		return *p
+	}
+	return a.Name == b.Name && a.State == b.State && a.CPU == b.CPU && a.MemoryGiB == b.MemoryGiB &&
+		a.Host == b.Host && util(a.CPUUtilization) == util(b.CPUUtilization) && maps.Equal(a.Labels, b.Labels)
+}
+
+// Older orders servers by age, then by id: the first is the one to keep when
+// one create made several.
+func Older(a, b cloud.Server) int {
+	if c := a.CreatedAt.Compare(b.CreatedAt); c != 0 {
+		return c
+	}
+	if a.ID < b.ID {
+		return -1
+	}
+	if a.ID > b.ID {
+		return 1
+	}
+	return 0
+}
+
+func sorted(servers []cloud.Server) []cloud.Server {
+	slices.SortFunc(servers, Older)
+	return servers
+}
