@@ -1,0 +1,205 @@
+package reconciler_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/reconciler"
+)
+
+const (
+	finalizer = "example.com/toy"
+	host      = "h1"
+)
+
+// toy is a kind whose every pass a test scripts. Unset, it is in sync.
+type toy struct {
+	observe func(ctx context.Context, vm *v1alpha1.VM) error
+	plan    func() ([]string, error)
+	act     func(ctx context.Context, vm *v1alpha1.VM, step string) error
+	report  func(vm *v1alpha1.VM, verdict error)
+	summary reconciler.Summary
+	// calls are the methods called, in order.
+	calls []string
+}
+
+var _ reconciler.Kind[*v1alpha1.VM, string] = &toy{}
+
+func (k *toy) New() *v1alpha1.VM { return &v1alpha1.VM{} }
+func (k *toy) Finalizer() string { return finalizer }
+func (k *toy) Story() []string   { return []string{v1alpha1.CreatedCondition} }
+
+func (k *toy) Observe(ctx context.Context, vm *v1alpha1.VM) (string, error) {
+	k.calls = append(k.calls, "observe")
+	if k.observe != nil {
+		return "seen", k.observe(ctx, vm)
+	}
+	return "seen", nil
+}
+
+func (k *toy) Plan(_ *v1alpha1.VM, seen string) ([]string, error) {
+	k.calls = append(k.calls, "plan "+seen)
+	if k.plan != nil {
+		return k.plan()
+	}
+	return nil, nil
+}
+
+func (k *toy) Act(ctx context.Context, vm *v1alpha1.VM, seen, step string) error {
+	k.calls = append(k.calls, "act "+seen+" "+step)
+	if k.act != nil {
+		return k.act(ctx, vm, step)
+	}
+	return nil
+}
+
+func (k *toy) Report(vm *v1alpha1.VM, seen string, verdict error) reconciler.Summary {
+	k.calls = append(k.calls, "report "+seen)
+	vm.Status.Host = host
+	if k.report != nil {
+		k.report(vm, verdict)
+	}
+	return k.summary
+}
+
+// verdict has every pass end in err without a step.
+func (k *toy) verdict(err error) {
+	k.plan = func() ([]string, error) { return nil, err }
+}
+
+// write is one change sent to the API server.
+type write struct{ To, Data string }
+
+// house is one VM on a fake API server, and the reconciler of toys.
+type house struct {
+	t      *testing.T
+	kind   *toy
+	client client.Client
+	runs   *reconciler.Reconciler[*v1alpha1.VM, string]
+	// writes are the patches sent, and events what was told, both since taken.
+	writes []write
+	events []string
+	// refuse is what the API server answers to the next patches.
+	refuse error
+}
+
+func example(change ...func(*v1alpha1.VM)) *v1alpha1.VM {
+	vm := &v1alpha1.VM{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "uid-a", Generation: 3, Finalizers: []string{finalizer}},
+		Spec:       v1alpha1.VMSpec{VMName: "web"},
+	}
+	for _, f := range change {
+		f(vm)
+	}
+	return vm
+}
+
+func newHouse(t *testing.T, vm *v1alpha1.VM) *house {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatalf("AddToScheme: %v", err)
+	}
+	h := &house{t: t, kind: &toy{summary: reconciler.Summary{Reason: "Running", Message: "all is well"}}}
+	h.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(vm).WithStatusSubresource(&v1alpha1.VM{}).
+		WithInterceptorFuncs(interceptor.Funcs{
+			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+				return h.sent("object", o, p, func() error { return c.Patch(ctx, o, p, opts...) })
+			},
+			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+				return h.sent(sub, o, p, func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
+			},
+		}).Build()
+	h.runs = &reconciler.Reconciler[*v1alpha1.VM, string]{Client: h.client, Kind: h.kind, Recorder: h, Deadline: time.Minute}
+	return h
+}
+
+func (h *house) sent(to string, o client.Object, p client.Patch, forward func() error) error {
+	data, err := p.Data(o)
+	if err != nil {
+		return fmt.Errorf("patch of %s: %w", to, err)
+	}
+	h.writes = append(h.writes, write{To: to, Data: string(data)})
+	if h.refuse != nil {
+		return h.refuse
+	}
+	return forward()
+}
+
+// Eventf records an event as one line.
+func (h *house) Eventf(_, _ runtime.Object, level, reason, action, note string, args ...any) {
+	h.events = append(h.events, fmt.Sprintf("%s %s %s: %s", level, reason, action, fmt.Sprintf(note, args...)))
+}
+
+func (h *house) pass() (ctrl.Result, error) {
+	h.t.Helper()
+	h.kind.calls = nil
+	return h.runs.Reconcile(h.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "a"}})
+}
+
+// mustPass makes a pass that does not fail.
+func (h *house) mustPass() ctrl.Result {
+	h.t.Helper()
+	result, err := h.pass()
+	if err != nil {
+		h.t.Fatalf("Reconcile: %v", err)
+	}
+	return result
+}
+
+func (h *house) stored() *v1alpha1.VM {
+	h.t.Helper()
+	vm := &v1alpha1.VM{}
+	if err := h.client.Get(h.t.Context(), client.ObjectKey{Namespace: "ns", Name: "a"}, vm); err != nil {
+		h.t.Fatalf("Get: %v", err)
+	}
+	return vm
+}
+
+// edit changes the stored object as a user does, past the interceptors.
+func (h *house) edit(change func(*v1alpha1.VM)) {
+	h.t.Helper()
+	vm := h.stored()
+	change(vm)
+	if err := h.client.Update(h.t.Context(), vm); err != nil {
+		h.t.Fatalf("Update: %v", err)
+	}
+}
+
+// took returns the writes since it was last asked, and forgets them.
+func (h *house) took() []write {
+	writes := h.writes
+	h.writes = nil
+	return writes
+}
+
+func (h *house) wantWrites(n int) {
+	h.t.Helper()
+	if got := h.took(); len(got) != n {
+		h.t.Errorf("%d writes, want %d: %v", len(got), n, got)
+	}
+}
+
+func (h *house) wantEvents(want ...string) {
+	h.t.Helper()
+	equal(h.t, "events", want, h.events)
+	h.events = nil
+}
+
+func equal(t *testing.T, what string, want, got any, opts ...cmp.Option) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, opts...); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}

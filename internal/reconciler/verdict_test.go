@@ -1,0 +1,216 @@
+package reconciler_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/reconciler"
+)
+
+var ignoreTime = cmpopts.IgnoreFields(metav1.Condition{}, "LastTransitionTime")
+
+func condition(kind string, is metav1.ConditionStatus, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: kind, Status: is, Reason: reason, Message: message, ObservedGeneration: 3}
+}
+
+func ready(is metav1.ConditionStatus, reason, message string) metav1.Condition {
+	return condition(v1alpha1.ReadyCondition, is, reason, message)
+}
+
+func TestSettleTurnsTheVerdictIntoConditionsAndAResult(t *testing.T) {
+	broken := errors.New("it broke")
+	reconciling := func(reason, message string) metav1.Condition {
+		return condition(v1alpha1.ReconcilingCondition, metav1.ConditionTrue, reason, message)
+	}
+	stalled := func(reason, message string) metav1.Condition {
+		return condition(v1alpha1.StalledCondition, metav1.ConditionTrue, reason, message)
+	}
+	tests := []struct {
+		name    string
+		verdict error
+		summary reconciler.Summary
+		want    []metav1.Condition
+		kstatus status.Status
+		again   time.Duration
+		err     error
+	}{
+		{
+			name: "in sync: only Ready speaks", summary: reconciler.Summary{Reason: "Running", Message: "all is well"},
+			want: []metav1.Condition{ready(metav1.ConditionTrue, "Running", "all is well")}, kstatus: status.CurrentStatus,
+		},
+		{
+			name: "in sync, and to be looked at again at a given time", summary: reconciler.Summary{Reason: "Running", Again: time.Minute},
+			want: []metav1.Condition{ready(metav1.ConditionTrue, "Running", "")}, kstatus: status.CurrentStatus, again: time.Minute,
+		},
+		{
+			name: "waiting: in progress, looked at again", verdict: reconciler.Wait(time.Minute, "Creating", "building %s", "s1"),
+			want:    []metav1.Condition{ready(metav1.ConditionFalse, "Creating", "building s1"), reconciling(v1alpha1.ProgressingReason, "building s1")},
+			kstatus: status.InProgressStatus, again: time.Minute,
+		},
+		{
+			name: "waiting for what wakes it: not looked at again by itself", verdict: reconciler.Wait(0, "Creating", "building"),
+			want:    []metav1.Condition{ready(metav1.ConditionFalse, "Creating", "building"), reconciling(v1alpha1.ProgressingReason, "building")},
+			kstatus: status.InProgressStatus,
+		},
+		{
+			name: "blocked by another object, whose change wakes it", verdict: reconciler.Blocked("Cloud/x", "CloudUnavailable", "waiting for %q", "x"),
+			want:    []metav1.Condition{ready(metav1.ConditionFalse, "CloudUnavailable", `waiting for "x"`), reconciling("CloudUnavailable", `waiting for "x"`)},
+			kstatus: status.InProgressStatus,
+		},
+		{
+			name: "stalled until somebody edits it", verdict: reconciler.Stalled("Lost", errors.New("it is gone")),
+			want:    []metav1.Condition{ready(metav1.ConditionFalse, "Lost", "it is gone"), stalled("Lost", "it is gone")},
+			kstatus: status.FailedStatus,
+		},
+		{
+			name: "stalled, and tried again slowly", verdict: &reconciler.StalledError{Reason: "Prohibited", Cause: errors.New("not this name"), Recheck: 10 * time.Minute},
+			want:    []metav1.Condition{ready(metav1.ConditionFalse, "Prohibited", "not this name"), stalled("Prohibited", "not this name")},
+			kstatus: status.FailedStatus, again: 10 * time.Minute,
+		},
+		{
+			name: "any other error is tried again by the queue, and is not for a person to mend", verdict: broken,
+			want:    []metav1.Condition{ready(metav1.ConditionFalse, v1alpha1.ErrorReason, "it broke"), reconciling(v1alpha1.ErrorReason, "it broke")},
+			kstatus: status.InProgressStatus, err: broken,
+		},
+		{
+			name: "a verdict inside another error still counts", verdict: fmt.Errorf("step x: %w", reconciler.Stalled("Lost", errors.New("gone"))),
+			want:    []metav1.Condition{ready(metav1.ConditionFalse, "Lost", "step x: gone"), stalled("Lost", "step x: gone")},
+			kstatus: status.FailedStatus,
+		},
+	}
+	for _, before := range []string{"", v1alpha1.StalledCondition, v1alpha1.ReconcilingCondition} {
+		for _, tc := range tests {
+			t.Run(tc.name+", after "+before, func(t *testing.T) {
+				h := newHouse(t, example(func(vm *v1alpha1.VM) {
+					if before != "" {
+						vm.Status.Conditions = []metav1.Condition{
+							{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionUnknown, Reason: "Old"},
+							{Type: before, Status: metav1.ConditionTrue, Reason: "Old"},
+						}
+					}
+				}))
+				h.kind.verdict(tc.verdict)
+				h.kind.summary = tc.summary
+				result, err := h.pass()
+				if !errors.Is(err, tc.err) {
+					t.Errorf("error %v, want %v", err, tc.err)
+				}
+				wantAgain(t, tc.again, result)
+				h.wantWrites(1)
+				vm := h.stored()
+				equal(t, "conditions", tc.want, vm.Status.Conditions, ignoreTime)
+				equal(t, "observedGeneration", int64(3), vm.Status.ObservedGeneration)
+				equal(t, "kstatus", tc.kstatus, kstatusOf(t, vm))
+			})
+		}
+	}
+}
+
+// wantAgain allows for the tenth that spreads load; a Summary's time is exact.
+func wantAgain(t *testing.T, want time.Duration, got ctrl.Result) {
+	t.Helper()
+	if got.RequeueAfter < want || got.RequeueAfter > want+want/10 {
+		t.Errorf("again after %v, want %v to %v", got.RequeueAfter, want, want+want/10)
+	}
+}
+
+func kstatusOf(t *testing.T, vm *v1alpha1.VM) status.Status {
+	t.Helper()
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(vm)
+	if err != nil {
+		t.Fatalf("ToUnstructured: %v", err)
+	}
+	u := &unstructured.Unstructured{Object: fields}
+	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("VM"))
+	result, err := status.Compute(u)
+	if err != nil {
+		t.Fatalf("kstatus: %v", err)
+	}
+	return result.Status
+}
+
+func TestSettleSpreadsWaitsThatBeganTogether(t *testing.T) {
+	seen := map[time.Duration]bool{}
+	for range 100 {
+		h := newHouse(t, example())
+		h.kind.verdict(reconciler.Wait(time.Minute, "Creating", "building"))
+		result := h.mustPass()
+		wantAgain(t, time.Minute, result)
+		seen[result.RequeueAfter] = true
+	}
+	if len(seen) < 50 {
+		t.Errorf("100 waits took %d values: they would all end at once", len(seen))
+	}
+}
+
+func TestMessagesAreBoundedAndStayText(t *testing.T) {
+	for _, lead := range []string{"", "x", "xx", "xxx"} {
+		t.Run("cut at byte 1024 of two-, three- and four-byte letters after "+lead, func(t *testing.T) {
+			for _, letter := range []string{"é", "世", "🙂"} {
+				h := newHouse(t, example())
+				h.kind.verdict(reconciler.Stalled("Rejected", errors.New(lead+strings.Repeat(letter, 2000))))
+				h.mustPass()
+				for _, c := range h.stored().Status.Conditions {
+					if len(c.Message) > 1024 || len(c.Message) < 1020 || !utf8.ValidString(c.Message) || !strings.HasPrefix(lead+strings.Repeat(letter, 2000), c.Message) {
+						t.Errorf("%s: message of %d bytes %q…", c.Type, len(c.Message), c.Message[:16])
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestReasonOf(t *testing.T) {
+	for verdict, want := range map[error]string{
+		reconciler.Wait(time.Second, "A", "a"):                                        "A",
+		reconciler.Blocked("x", "B", "b"):                                             "B",
+		reconciler.Stalled("C", errors.New("c")):                                      "C",
+		fmt.Errorf("in step: %w", reconciler.Blocked("x", "D", "d")):                  "D",
+		errors.Join(errors.New("other"), reconciler.Wait(0, "E", "e")):                "E",
+		errors.New("plain"):                                                           "",
+		reconciler.ErrUnknown:                                                         "",
+		&reconciler.StalledError{Reason: "F", Cause: reconciler.Wait(0, "inner", "")}: "inner",
+	} {
+		equal(t, "reason of "+verdict.Error(), want, reconciler.Reason(verdict))
+	}
+	equal(t, "reason of no verdict", "", reconciler.Reason(nil))
+}
+
+func TestStalledErrorUnwrapsToItsCause(t *testing.T) {
+	cause := errors.New("cause")
+	if verdict := reconciler.Stalled("X", cause); !errors.Is(verdict, cause) || verdict.Error() != "cause" {
+		t.Errorf("Stalled = %v, want it to wrap and read as %v", verdict, cause)
+	}
+}
+
+func TestANewGenerationIsObservedInEveryCondition(t *testing.T) {
+	h := newHouse(t, example())
+	h.kind.report = func(vm *v1alpha1.VM, _ error) {
+		meta.SetStatusCondition(&vm.Status.Conditions, metav1.Condition{Type: v1alpha1.CreatedCondition, Status: metav1.ConditionTrue, Reason: "Created"})
+	}
+	h.mustPass()
+	h.edit(func(vm *v1alpha1.VM) { vm.Generation = 4 })
+	equal(t, "kstatus before the pass", status.InProgressStatus, kstatusOf(t, h.stored()))
+	h.took()
+	h.mustPass()
+	h.wantWrites(1)
+	vm := h.stored()
+	equal(t, "observedGeneration", int64(4), vm.Status.ObservedGeneration)
+	for _, c := range vm.Status.Conditions {
+		equal(t, "observedGeneration of "+c.Type, int64(4), c.ObservedGeneration)
+	}
+	equal(t, "kstatus after the pass", status.CurrentStatus, kstatusOf(t, vm))
+}

@@ -1,0 +1,94 @@
+package reconciler
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+)
+
+// Claim records on the object itself that something of it may exist elsewhere:
+// the finalizer, and annotations that say what. It must be stored before the
+// first effect. The write fails with a conflict if the object has changed since
+// it was read; an unchanged claim is not written.
+func Claim[T Object](ctx context.Context, c client.Client, obj T, finalizer string, annotations map[string]string) error {
+	return writeMeta(ctx, c, obj, "claim", func() bool {
+		changed := controllerutil.AddFinalizer(obj, finalizer)
+		set := maps.Clone(obj.GetAnnotations())
+		if set == nil {
+			set = map[string]string{}
+		}
+		for key, value := range annotations {
+			changed = changed || set[key] != value
+			set[key] = value
+		}
+		if len(annotations) > 0 {
+			obj.SetAnnotations(set)
+		}
+		return changed
+	})
+}
+
+// Release takes a claim back: nothing of the object exists elsewhere any more.
+func Release[T Object](ctx context.Context, c client.Client, obj T, finalizer string, annotations ...string) error {
+	return writeMeta(ctx, c, obj, "release", func() bool {
+		changed := controllerutil.RemoveFinalizer(obj, finalizer)
+		set := maps.Clone(obj.GetAnnotations())
+		for _, key := range annotations {
+			_, had := set[key]
+			changed = changed || had
+			delete(set, key)
+		}
+		obj.SetAnnotations(set)
+		return changed
+	})
+}
+
+// writeMeta patches the object's metadata alone and leaves the status in
+// memory, which the pass is still working on, as it is.
+func writeMeta[T Object](ctx context.Context, c client.Client, obj T, what string, change func() bool) error {
+	base := obj.DeepCopyObject().(T)
+	if !change() {
+		return nil
+	}
+	sent := obj.DeepCopyObject().(T)
+	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
+	err := c.Patch(ctx, sent, patch)
+	if apierrors.IsNotFound(err) && !obj.GetDeletionTimestamp().IsZero() {
+		// Somebody else let it go meanwhile: nothing is left to write to.
+		return nil
+	}
+	if err != nil {
+		obj.SetFinalizers(base.GetFinalizers())
+		obj.SetAnnotations(base.GetAnnotations())
+		return fmt.Errorf("%s %s: %w", what, client.ObjectKeyFromObject(obj), err)
+	}
+	obj.SetResourceVersion(sent.GetResourceVersion())
+	return nil
+}
+
+// sameUID makes a merge patch fail on an object that took the name of the one
+// it was computed for.
+type sameUID struct{ client.Patch }
+
+func (p sameUID) Data(obj client.Object) ([]byte, error) {
+	data, err := p.Patch.Data(obj)
+	if err != nil {
+		return nil, err
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(data, &fields); err != nil {
+		return nil, err
+	}
+	metadata, err := json.Marshal(map[string]types.UID{"uid": obj.GetUID()})
+	if err != nil {
+		return nil, err
+	}
+	fields["metadata"] = metadata
+	return json.Marshal(fields)
+}

@@ -1,0 +1,133 @@
+package reconciler_test
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/reconciler"
+)
+
+const note = "example.com/note"
+
+func annotated(value string) func(*v1alpha1.VM) {
+	return func(vm *v1alpha1.VM) { vm.Annotations = map[string]string{note: value, "other": "kept"} }
+}
+
+func unclaimed(vm *v1alpha1.VM) { vm.Finalizers = nil }
+
+func TestClaim(t *testing.T) {
+	tests := []struct {
+		name        string
+		vm          *v1alpha1.VM
+		annotations map[string]string
+		writes      int
+		want        map[string]string
+	}{
+		{name: "a first claim is stored with what it says", vm: example(unclaimed), annotations: map[string]string{note: "web"}, writes: 1, want: map[string]string{note: "web"}},
+		{name: "what others annotated stays", vm: example(unclaimed, annotated("old")), annotations: map[string]string{note: "web"}, writes: 1, want: map[string]string{note: "web", "other": "kept"}},
+		{name: "a claim of another name is stored again", vm: example(annotated("old")), annotations: map[string]string{note: "web"}, writes: 1, want: map[string]string{note: "web", "other": "kept"}},
+		{name: "an unchanged claim is not written", vm: example(annotated("web")), annotations: map[string]string{note: "web"}, want: map[string]string{note: "web", "other": "kept"}},
+		{name: "a finalizer alone is a claim", vm: example(unclaimed, annotated("old")), writes: 1, want: map[string]string{note: "old", "other": "kept"}},
+		{name: "an unchanged finalizer is not written", vm: example()},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			h := newHouse(t, tc.vm)
+			vm := h.stored()
+			vm.Status.Host = "learned in this pass"
+			if err := reconciler.Claim(t.Context(), h.client, vm, finalizer, tc.annotations); err != nil {
+				t.Fatalf("Claim: %v", err)
+			}
+			h.wantWrites(tc.writes)
+			stored := h.stored()
+			equal(t, "stored annotations", tc.want, stored.Annotations)
+			equal(t, "stored finalizers", []string{finalizer}, stored.Finalizers)
+			equal(t, "stored status: not the claim's to write", "", stored.Status.Host)
+			equal(t, "annotations in memory", tc.want, vm.Annotations)
+			equal(t, "finalizers in memory", []string{finalizer}, vm.Finalizers)
+			equal(t, "resourceVersion in memory", stored.ResourceVersion, vm.ResourceVersion)
+			equal(t, "status in memory", "learned in this pass", vm.Status.Host)
+		})
+	}
+}
+
+func TestRelease(t *testing.T) {
+	tests := []struct {
+		name   string
+		vm     *v1alpha1.VM
+		writes int
+		want   map[string]string
+	}{
+		{name: "finalizer and annotation go, what others annotated stays", vm: example(annotated("web")), writes: 1, want: map[string]string{"other": "kept"}},
+		{name: "an annotation left behind goes too", vm: example(unclaimed, annotated("web")), writes: 1, want: map[string]string{"other": "kept"}},
+		{name: "what is not claimed is not written", vm: example(unclaimed)},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			h := newHouse(t, tc.vm)
+			vm := h.stored()
+			if err := reconciler.Release(t.Context(), h.client, vm, finalizer, note); err != nil {
+				t.Fatalf("Release: %v", err)
+			}
+			h.wantWrites(tc.writes)
+			stored := h.stored()
+			equal(t, "stored annotations", tc.want, stored.Annotations)
+			equal(t, "stored finalizers", []string(nil), stored.Finalizers)
+			equal(t, "resourceVersion in memory", stored.ResourceVersion, vm.ResourceVersion)
+		})
+	}
+}
+
+func TestAClaimNamesTheVersionThatItWasDecidedOn(t *testing.T) {
+	h := newHouse(t, example(unclaimed))
+	vm := h.stored()
+	h.edit(func(vm *v1alpha1.VM) { vm.Labels = map[string]string{"edited": "meanwhile"} })
+	read := vm.ResourceVersion
+	err := reconciler.Claim(t.Context(), h.client, vm, finalizer, map[string]string{note: "web"})
+	if !apierrors.IsConflict(err) {
+		t.Errorf("Claim = %v, want a conflict", err)
+	}
+	var patch struct {
+		Metadata struct {
+			ResourceVersion string `json:"resourceVersion"`
+		} `json:"metadata"`
+	}
+	if err := json.Unmarshal([]byte(h.took()[0].Data), &patch); err != nil {
+		t.Fatalf("patch: %v", err)
+	}
+	equal(t, "resourceVersion in the patch", read, patch.Metadata.ResourceVersion)
+	equal(t, "finalizers in memory after a failed claim", []string(nil), vm.Finalizers)
+	equal(t, "annotations in memory after a failed claim", map[string]string(nil), vm.Annotations)
+}
+
+func TestAFailedReleaseLeavesTheClaimInMemory(t *testing.T) {
+	h := newHouse(t, example(annotated("web")))
+	h.refuse = errors.New("no route to host")
+	vm := h.stored()
+	err := reconciler.Release(t.Context(), h.client, vm, finalizer, note)
+	if !errors.Is(err, h.refuse) || err.Error() != "release ns/a: no route to host" {
+		t.Errorf("Release = %v, want it to say what failed", err)
+	}
+	equal(t, "finalizers in memory", []string{finalizer}, vm.Finalizers)
+	equal(t, "annotations in memory", map[string]string{note: "web", "other": "kept"}, vm.Annotations)
+}
+
+func TestReleasingWhatSomebodyElseLetGoIsNoFailure(t *testing.T) {
+	h := newHouse(t, example())
+	vm := h.stored()
+	h.refuse = apierrors.NewNotFound(v1alpha1.GroupVersion.WithResource("vms").GroupResource(), vm.Name)
+	if err := reconciler.Release(t.Context(), h.client, vm, finalizer); !apierrors.IsNotFound(err) {
+		t.Errorf("Release of an object that nobody deleted = %v, want NotFound", err)
+	}
+	now := metav1.Now()
+	vm.DeletionTimestamp = &now
+	if err := reconciler.Release(t.Context(), h.client, vm, finalizer); err != nil {
+		t.Errorf("Release of a deleted object: %v", err)
+	}
+	equal(t, "finalizers in memory", []string{}, vm.Finalizers)
+}
