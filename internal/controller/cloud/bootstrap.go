@@ -1,0 +1,40 @@
+package cloud
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+)
+
+// Bootstrap makes the Cloud "default" at an endpoint where none exists. It is a
+// runnable of the manager that needs leadership.
+type Bootstrap struct {
+	Client   client.Client
+	Endpoint string
+}
+
+// NeedLeaderElection keeps standbys from writing.
+func (b Bootstrap) NeedLeaderElection() bool { return true }
+
+// Start makes the Cloud and returns.
+func (b Bootstrap) Start(ctx context.Context) error {
+	c := v1alpha1.Cloud{
+		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.DefaultCloudName},
+		Spec:       v1alpha1.CloudSpec{Type: v1alpha1.CloudTypeREST, Endpoint: b.Endpoint},
+	}
+	err := b.Client.Create(ctx, &c)
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("create Cloud %q at the endpoint of --default-cloud-endpoint: %w", c.Name, err)
+	}
+	log.FromContext(ctx).Info("created the default Cloud", "cloud", c.Name, "endpoint", b.Endpoint)
+	return nil
+}

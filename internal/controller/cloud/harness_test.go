@@ -1,0 +1,344 @@
+package cloud
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/inventory"
+	"github.com/privatecloud/operator/internal/reconciler"
+)
+
+var dawn = time.Date(2026, 3, 1, 6, 0, 0, 0, time.UTC)
+
+const (
+	pollInterval = 30 * time.Second
+	settleTime   = 2 * time.Minute
+)
+
+var (
+	errRefused   = &cloud.Error{Kind: cloud.Unavailable, Op: "list servers", Detail: "connection refused"}
+	errLogin     = &cloud.Error{Kind: cloud.Unauthorized, Op: "list servers", Detail: "wrong token"}
+	errUntrusted = &cloud.Error{Kind: cloud.Untrusted, Op: "list servers", Detail: "unknown authority"}
+	errGarbage   = &cloud.Error{Kind: cloud.Unreadable, Op: "list servers", Detail: "not JSON"}
+	errAPIAway   = errors.New("the API server is away")
+)
+
+// fakeCloud is a connection to a cloud in memory.
+type fakeCloud struct {
+	cloud.Client
+	caps cloud.Capabilities
+
+	mu      sync.Mutex
+	servers map[string]cloud.Server
+	// faults are how each call of a verb goes wrong until it is taken out.
+	faults map[string]error
+	calls  []string
+	closed chan struct{}
+}
+
+func newCloud(caps cloud.Capabilities, servers ...cloud.Server) *fakeCloud {
+	f := &fakeCloud{caps: caps, servers: map[string]cloud.Server{}, faults: map[string]error{}, closed: make(chan struct{})}
+	for _, s := range servers {
+		f.servers[s.ID] = s
+	}
+	return f
+}
+
+func (f *fakeCloud) call(verb, object string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.calls = append(f.calls, strings.TrimSpace(verb+" "+object))
+	return f.faults[verb]
+}
+
+func (f *fakeCloud) Capabilities(context.Context) (cloud.Capabilities, error) {
+	return f.caps, f.call("capabilities", "")
+}
+
+func (f *fakeCloud) ListServers(context.Context, cloud.ListServers) (cloud.ServerPage, error) {
+	var page cloud.ServerPage
+	for _, s := range f.servers {
+		page.Servers = append(page.Servers, s)
+	}
+	return page, f.call("list", "")
+}
+
+func (f *fakeCloud) DeleteServer(_ context.Context, id string) (bool, error) {
+	if err := f.call("delete", id); err != nil {
+		return false, err
+	}
+	delete(f.servers, id)
+	return true, nil
+}
+
+func (f *fakeCloud) Close(context.Context) { close(f.closed) }
+
+// took returns the calls since it was last asked.
+func (f *fakeCloud) took() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	calls := f.calls
+	f.calls = nil
+	return calls
+}
+
+// wantClosed waits for a connection to be closed, which nobody waits for otherwise.
+func (f *fakeCloud) wantClosed(t *testing.T) {
+	t.Helper()
+	select {
+	case <-f.closed:
+	case <-time.After(10 * time.Second):
+		t.Error("the connection was not closed within 10 s")
+	}
+}
+
+func server(id string, change ...func(*cloud.Server)) cloud.Server {
+	s := cloud.Server{ID: id, Name: "vm-" + id, State: cloud.StateActive, CreatedAt: dawn}
+	for _, f := range change {
+		f(&s)
+	}
+	return s
+}
+
+// ownedBy labels a server as the VM's of this name in namespace ns, made by a cluster.
+func ownedBy(name, cluster string) func(*cloud.Server) {
+	return func(s *cloud.Server) {
+		s.Labels = map[string]string{
+			inventory.UIDLabel: "uid-" + name, inventory.ClusterLabel: cluster,
+			inventory.NamespaceLabel: "ns", inventory.NameLabel: name,
+		}
+	}
+}
+
+// vm returns a VM of the Cloud home, an hour old, that records a server of its own name.
+func vm(name string, change ...func(*v1alpha1.VM)) *v1alpha1.VM {
+	vm := &v1alpha1.VM{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("uid-" + name), CreationTimestamp: metav1.NewTime(dawn.Add(-time.Hour))},
+		Spec:       v1alpha1.VMSpec{VMName: name, CloudRef: v1alpha1.CloudReference{Name: "home"}},
+		Status:     v1alpha1.VMStatus{VMID: name, State: v1alpha1.VMStateRunning},
+	}
+	for _, f := range change {
+		f(vm)
+	}
+	return vm
+}
+
+// home returns the Cloud home, changed.
+func home(change ...func(*v1alpha1.Cloud)) *v1alpha1.Cloud {
+	c := &v1alpha1.Cloud{
+		ObjectMeta: metav1.ObjectMeta{Name: "home", UID: "uid-home", Generation: 1},
+		Spec: v1alpha1.CloudSpec{
+			Type: v1alpha1.CloudTypeREST, Endpoint: "https://cloud.test/api", OrphanPolicy: v1alpha1.OrphanPolicyReport,
+			PollInterval: metav1.Duration{Duration: pollInterval}, SettleTime: &metav1.Duration{Duration: settleTime}, UtilizationStep: 1,
+		},
+	}
+	for _, f := range change {
+		f(c)
+	}
+	return c
+}
+
+func claimed(c *v1alpha1.Cloud) { c.Finalizers = []string{Finalizer} }
+func deleted(c *v1alpha1.Cloud) {
+	now := metav1.NewTime(dawn)
+	c.DeletionTimestamp = &now
+}
+func removingOrphans(c *v1alpha1.Cloud) { c.Spec.OrphanPolicy = v1alpha1.OrphanPolicyDelete }
+func withSecret(c *v1alpha1.Cloud) {
+	c.Spec.CredentialsSecretRef = &v1alpha1.SecretReference{Name: "login"}
+}
+func brakedAt(snapshot string) func(*v1alpha1.Cloud) {
+	return func(c *v1alpha1.Cloud) { c.Status.BrakedSnapshot = snapshot }
+}
+func acknowledging(snapshot string) func(*v1alpha1.Cloud) {
+	return func(c *v1alpha1.Cloud) {
+		c.Annotations = map[string]string{v1alpha1.AcknowledgeAnnotation: snapshot}
+	}
+}
+
+// world is a cluster with the Cloud home, and the controller of Clouds.
+type world struct {
+	t      *testing.T
+	now    time.Time
+	cloud  *fakeCloud
+	client client.Client
+	kind   *kind
+	runs   *reconciler.Reconciler[*v1alpha1.Cloud, *scope]
+	inv    *inventory.Inventory
+
+	wakes  []inventory.Wake
+	events []string
+	writes []string
+	// refuse answers the next writes to object or status, and unreadable all live reads.
+	refuse     map[string]error
+	unreadable error
+}
+
+func newWorld(t *testing.T, c *v1alpha1.Cloud, f *fakeCloud, objects ...client.Object) *world {
+	t.Helper()
+	w := &world{t: t, now: dawn, cloud: f, refuse: map[string]error{}}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatalf("AddToScheme: %v", err)
+		}
+	}
+	w.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(objects, c)...).WithStatusSubresource(&v1alpha1.Cloud{}).
+		WithIndex(&v1alpha1.VM{}, "cloud", func(o client.Object) []string { return []string{o.(*v1alpha1.VM).Spec.CloudRef.Name} }).
+		WithInterceptorFuncs(interceptor.Funcs{
+			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+				return w.sent("object", func() error { return c.Patch(ctx, o, p, opts...) })
+			},
+			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+				return w.sent(sub, func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
+			},
+		}).Build()
+	w.start()
+	return w
+}
+
+func (w *world) sent(to string, forward func() error) error {
+	w.writes = append(w.writes, to)
+	if err := w.refuse[to]; err != nil {
+		delete(w.refuse, to)
+		return err
+	}
+	return forward()
+}
+
+// start begins a new process.
+func (w *world) start() {
+	directory := inventory.New(w.Now)
+	directory.OnWake(func(news inventory.Wake) {
+		slices.Sort(news.Servers)
+		w.wakes = append(w.wakes, news)
+	})
+	w.runs = New(w.client, live{w}, w, Options{Directory: directory, Cluster: "here", Namespace: "operator", VMIndex: "cloud", Clock: w.Now})
+	w.kind = w.runs.Kind.(*kind)
+	w.kind.gauge = newGauges(prometheus.NewRegistry())
+	w.inv = directory.Cloud("home")
+}
+
+// live reads past the cache.
+type live struct{ w *world }
+
+func (l live) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	if l.w.unreadable != nil {
+		return l.w.unreadable
+	}
+	return l.w.client.Get(ctx, key, o, opts...)
+}
+
+func (l live) List(context.Context, client.ObjectList, ...client.ListOption) error {
+	return errors.New("nothing is listed past the cache")
+}
+
+func (w *world) Now() time.Time { return w.now }
+
+func (w *world) Eventf(_, _ runtime.Object, level, reason, action, _ string, _ ...any) {
+	w.events = append(w.events, fmt.Sprintf("%s %s %s", level, reason, action))
+}
+
+// pass makes a pass over the Cloud, reached through the fake whatever its spec says.
+func (w *world) pass() ctrl.Result {
+	w.t.Helper()
+	if c, ok := w.find(); ok && w.cloud != nil {
+		if config, err := w.kind.config(w.t.Context(), c); err == nil {
+			made := fingerprint(config, c.Annotations[v1alpha1.ReconcileRequestedAtAnnotation])
+			w.kind.links.set("home", link{made: made, client: w.cloud})
+		}
+	}
+	result, err := w.runs.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "home"}})
+	if err != nil {
+		w.t.Logf("Reconcile: %v", err)
+	}
+	return result
+}
+
+// later lets a poll interval, with its jitter, go by and makes a pass.
+func (w *world) later() {
+	w.t.Helper()
+	w.now = w.now.Add(pollInterval * 11 / 10)
+	w.pass()
+}
+
+func (w *world) find() (*v1alpha1.Cloud, bool) {
+	w.t.Helper()
+	c := &v1alpha1.Cloud{}
+	err := w.client.Get(w.t.Context(), client.ObjectKey{Name: "home"}, c)
+	if apierrors.IsNotFound(err) {
+		return nil, false
+	}
+	if err != nil {
+		w.t.Fatalf("Get: %v", err)
+	}
+	return c, true
+}
+
+func (w *world) stored() *v1alpha1.Cloud {
+	w.t.Helper()
+	c, ok := w.find()
+	if !ok {
+		w.t.Fatal("the Cloud is gone")
+	}
+	return c
+}
+
+func (w *world) edit(change func(*v1alpha1.Cloud)) {
+	w.t.Helper()
+	c := w.stored()
+	change(c)
+	if err := w.client.Update(w.t.Context(), c); err != nil {
+		w.t.Fatalf("Update: %v", err)
+	}
+}
+
+func (w *world) wantSays(kind, want string, parts ...string) {
+	w.t.Helper()
+	got, message := "", ""
+	if c := meta.FindStatusCondition(w.stored().Status.Conditions, kind); c != nil {
+		got, message = string(c.Status)+" "+c.Reason, c.Message
+	}
+	if got != want {
+		w.t.Errorf("%s=%s (%s), want %s", kind, got, message, want)
+	}
+	for _, part := range parts {
+		if !strings.Contains(message, part) {
+			w.t.Errorf("%s says %q, want %q in it", kind, message, part)
+		}
+	}
+}
+
+func equal(t *testing.T, what string, want, got any, opts ...cmp.Option) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, opts...); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+type unlistable struct{ client.Client }
+
+func (unlistable) List(context.Context, client.ObjectList, ...client.ListOption) error {
+	return errAPIAway
+}

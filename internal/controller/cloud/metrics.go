@@ -1,0 +1,62 @@
+package cloud
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+)
+
+// gauges tell how each Cloud stands.
+type gauges struct {
+	servers *prometheus.GaugeVec
+	ready   *prometheus.GaugeVec
+	braked  *prometheus.GaugeVec
+	listed  *prometheus.GaugeVec
+	took    *prometheus.GaugeVec
+}
+
+var sharedGauges = newGauges(metrics.Registry)
+
+func newGauges(registry prometheus.Registerer) *gauges {
+	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
+		g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Namespace: "privatecloud", Name: name, Help: help}, append([]string{"cloud"}, labels...))
+		registry.MustRegister(g)
+		return g
+	}
+	return &gauges{
+		servers: gauge("servers", "Servers at the last complete listing, by whose they are: known (all), managed, orphaned.", "owner"),
+		ready:   gauge("cloud_ready", "1 while the cloud can be used."),
+		braked:  gauge("cloud_braked", "1 while the brake is on and nothing is created or deleted."),
+		listed:  gauge("inventory_timestamp_seconds", "When the last complete listing was begun."),
+		took:    gauge("inventory_duration_seconds", "How long the last complete listing took."),
+	}
+}
+
+func (g *gauges) set(c *v1alpha1.Cloud, seen *scope, verdict error) {
+	g.ready.WithLabelValues(c.Name).Set(truth(ready(verdict)))
+	g.braked.WithLabelValues(c.Name).Set(truth(c.Status.BrakedSnapshot != ""))
+	if seen.fresh == nil {
+		return
+	}
+	for owner, n := range map[string]int32{"known": seen.counts.Known, "managed": seen.counts.Managed, "orphaned": seen.counts.Orphaned} {
+		g.servers.WithLabelValues(c.Name, owner).Set(float64(n))
+	}
+	g.listed.WithLabelValues(c.Name).Set(float64(seen.fresh.Begun.UnixNano()) / float64(time.Second))
+	g.took.WithLabelValues(c.Name).Set(seen.fresh.Took.Seconds())
+}
+
+func (g *gauges) forget(name string) {
+	for _, vec := range []*prometheus.GaugeVec{g.servers, g.ready, g.braked, g.listed, g.took} {
+		vec.DeletePartialMatch(prometheus.Labels{"cloud": name})
+	}
+}
+
+func truth(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

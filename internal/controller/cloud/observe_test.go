@@ -1,0 +1,459 @@
+package cloud
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp/cmpopts"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/inventory"
+)
+
+// fleet returns the VMs v00 to v07 and their servers.
+func fleet() (vms []client.Object, servers []cloud.Server) {
+	for i := range 8 {
+		name := fmt.Sprintf("v%02d", i)
+		vms, servers = append(vms, vm(name)), append(servers, server(name, ownedBy(name, "here")))
+	}
+	return vms, servers
+}
+
+func TestAListingIsMadeWhenItIsDue(t *testing.T) {
+	f := newCloud(cloud.NewCapabilities(cloud.Labels), server("a"))
+	w := newWorld(t, home(), f)
+	w.pass()
+	equal(t, "calls of the first pass", []string{"capabilities", "list"}, f.took())
+	equal(t, "writes", []string{"object", "status"}, w.writes)
+	w.wantSays(v1alpha1.ReadyCondition, "True Connected", "the cloud has labels")
+	w.wantSays(v1alpha1.AuthenticatedCondition, "True Accepted")
+	equal(t, "servers", &v1alpha1.CloudServers{Known: 1}, w.stored().Status.Servers)
+	equal(t, "known to all", "", w.inv.View().Away)
+	equal(t, "capabilities known to all", f.caps, w.inv.View().Capabilities)
+
+	w.now = w.now.Add(time.Second)
+	result := w.pass()
+	equal(t, "calls before the next is due", []string(nil), f.took())
+	if result.RequeueAfter < pollInterval*9/10-time.Second || result.RequeueAfter > pollInterval*11/10-time.Second {
+		t.Errorf("again after %v, want the rest of the interval", result.RequeueAfter)
+	}
+	w.later()
+	equal(t, "calls once it is due", []string{"list"}, f.took())
+	equal(t, "writes at rest", []string{"object", "status"}, w.writes)
+}
+
+func TestANewConnectionIsListedAtOnce(t *testing.T) {
+	w := newWorld(t, home(), newCloud(nil, server("a")))
+	w.pass()
+	w.cloud = newCloud(cloud.NewCapabilities(cloud.Async), server("a"))
+	seen := &scope{inv: w.inv}
+	made := w.kind.links.get("home").made
+	w.kind.links.set("home", link{made: made, client: w.cloud})
+	w.inv.Disconnect()
+	if err := w.kind.poll(t.Context(), w.stored(), seen); err != nil {
+		t.Fatalf("poll: %v", err)
+	}
+	equal(t, "calls", []string{"capabilities", "list"}, w.cloud.took())
+	equal(t, "capabilities", w.cloud.caps, seen.caps)
+}
+
+func TestACloudThatFailsIsAway(t *testing.T) {
+	tests := []struct {
+		name   string
+		verb   string
+		err    error
+		ready  string
+		stall  bool
+		closed bool
+	}{
+		{name: "it cannot be reached", verb: "capabilities", err: errRefused, ready: "False Unreachable", closed: true},
+		{name: "it refuses the credentials", verb: "capabilities", err: errLogin, ready: "False AuthenticationFailed", stall: true, closed: true},
+		{name: "it cannot be trusted", verb: "capabilities", err: errUntrusted, ready: "False Untrusted", stall: true, closed: true},
+		{name: "it does not list its servers", verb: "list", err: errRefused, ready: "False Unreachable"},
+		{name: "its listing is not to be understood", verb: "list", err: errGarbage, ready: "False PollFailed"},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			f := newCloud(nil, server("a"))
+			f.faults[tc.verb] = tc.err
+			w := newWorld(t, home(), f)
+			result := w.pass()
+			if result.RequeueAfter < recheck || result.RequeueAfter > recheck*11/10 {
+				t.Errorf("again after %v, want about %v", result.RequeueAfter, recheck)
+			}
+			w.wantSays(v1alpha1.ReadyCondition, tc.ready)
+			if tc.stall {
+				w.wantSays(v1alpha1.StalledCondition, "True "+strings.TrimPrefix(tc.ready, "False "))
+			}
+			view := w.inv.View()
+			if view.Away == "" || view.Snapshot != nil {
+				t.Errorf("VMs see it as usable: away %q", view.Away)
+			}
+			if tc.closed {
+				f.wantClosed(t)
+			}
+			equal(t, "servers", (*v1alpha1.CloudServers)(nil), w.stored().Status.Servers)
+		})
+	}
+}
+
+func TestAnOutageIsToldOnce(t *testing.T) {
+	f := newCloud(nil, server("a"))
+	w := newWorld(t, home(), f)
+	w.pass()
+	f.faults["list"] = errRefused
+	writes := len(w.writes)
+	w.later()
+	w.wantSays(v1alpha1.ReadyCondition, "False Unreachable", "connection refused")
+	for range 5 {
+		w.now = w.now.Add(recheck)
+		w.pass()
+	}
+	equal(t, "writes", 1, len(w.writes)-writes)
+	equal(t, "servers: what was known stays", &v1alpha1.CloudServers{Known: 1}, w.stored().Status.Servers)
+	if w.inv.View().Snapshot == nil {
+		t.Error("what was known of the cloud is lost")
+	}
+
+	delete(f.faults, "list")
+	w.wakes = nil
+	w.inv.Wait(inventory.Ref{Namespace: "ns", Name: "v"}, w.inv.View())
+	w.later()
+	w.wantSays(v1alpha1.ReadyCondition, "True Connected")
+	equal(t, "woken", []inventory.Wake{{Cloud: "home", Refs: []inventory.Ref{{Namespace: "ns", Name: "v"}}}}, w.wakes)
+}
+
+func TestThePassThatIsNotDueSaysNothingOfAnOutage(t *testing.T) {
+	f := newCloud(nil)
+	f.faults["list"] = errRefused
+	w := newWorld(t, home(claimed), f)
+	w.pass()
+	writes := len(w.writes)
+	w.now = w.now.Add(time.Second)
+	f.took()
+	result := w.pass()
+	equal(t, "calls", []string(nil), f.took())
+	equal(t, "writes", writes, len(w.writes))
+	if result.RequeueAfter <= 0 || result.RequeueAfter > recheck {
+		t.Errorf("again after %v, want the time until the next try", result.RequeueAfter)
+	}
+}
+
+func TestASurveyTellsWhoseTheServersAre(t *testing.T) {
+	labels := func(change func(map[string]string)) func(*cloud.Server) {
+		return func(s *cloud.Server) { change(s.Labels) }
+	}
+	f := newCloud(nil,
+		server("v00", ownedBy("v00", "here")),
+		server("gone", ownedBy("gone", "here")),
+		server("going", ownedBy("gone", "here"), func(s *cloud.Server) { s.State = cloud.StateDeleting }),
+		server("abroad", ownedBy("v99", "there")),
+		server("nobody"),
+		server("new", ownedBy("unrecorded", "here")),
+		server("half", ownedBy("v00", "here"), labels(func(l map[string]string) { delete(l, inventory.ClusterLabel) })),
+	)
+	w := newWorld(t, home(), f, vm("v00"), vm("unrecorded", func(vm *v1alpha1.VM) { vm.Status.VMID = "" }),
+		vm("elsewhere", func(vm *v1alpha1.VM) { vm.Spec.CloudRef.Name = "other" }))
+	w.pass()
+	equal(t, "servers", &v1alpha1.CloudServers{Known: 7, Managed: 1, Orphaned: 1}, w.stored().Status.Servers)
+	w.wantSays(v1alpha1.BrakedCondition, "False Released")
+}
+
+func TestTheBrakeHoldsUntilSomebodyLooked(t *testing.T) {
+	vms, servers := fleet()
+	f := newCloud(nil, servers...)
+	w := newWorld(t, home(), f, vms...)
+	w.pass()
+	delete(f.servers, "v00")
+	w.later()
+	w.wantSays(v1alpha1.BrakedCondition, "False Released")
+
+	clear(f.servers)
+	w.later()
+	snapshot := w.stored().Status.BrakedSnapshot
+	w.wantSays(v1alpha1.BrakedCondition, "True ServersVanished", "lacks 7 servers", "v01 among them", "kubectl annotate cloud home --overwrite samplecontroller.k8s.io/acknowledge="+snapshot)
+	w.wantSays(v1alpha1.ReadyCondition, "False ServersVanished")
+	w.wantSays(v1alpha1.StalledCondition, "True ServersVanished")
+	equal(t, "braked for VMs", true, w.inv.View().Braked)
+	for _, s := range servers {
+		f.servers[s.ID] = s
+	}
+	w.later()
+	equal(t, "still braked when the servers are back", true, w.inv.View().Braked)
+	equal(t, "snapshot on record", snapshot, w.stored().Status.BrakedSnapshot)
+	w.edit(acknowledging("another snapshot"))
+	w.later()
+	equal(t, "still braked when another snapshot is acknowledged", true, w.inv.View().Braked)
+
+	w.wakes = nil
+	w.edit(acknowledging(snapshot))
+	w.pass()
+	equal(t, "braked once it is acknowledged", false, w.inv.View().Braked)
+	equal(t, "woken", true, slices.ContainsFunc(w.wakes, func(wake inventory.Wake) bool { return wake.Everyone }))
+	w.wantSays(v1alpha1.BrakedCondition, "False Released")
+	w.wantSays(v1alpha1.ReadyCondition, "True Connected")
+	equal(t, "snapshot on record", "", w.stored().Status.BrakedSnapshot)
+	equal(t, "events", []string{"Normal Connected Ready", "Warning ServersVanished Braked", "Normal Released Braked"}, w.events)
+
+	w.later()
+	equal(t, "an old acknowledgement is no new brake", false, w.inv.View().Braked)
+}
+
+// braked is a world whose brake is on after all servers but one vanished.
+func braked(t *testing.T) (*world, []cloud.Server) {
+	t.Helper()
+	vms, servers := fleet()
+	w := newWorld(t, home(), newCloud(nil, servers...), vms...)
+	w.pass()
+	for _, s := range servers[1:] {
+		delete(w.cloud.servers, s.ID)
+	}
+	w.later()
+	equal(t, "braked", true, w.inv.View().Braked)
+	return w, servers
+}
+
+func TestTheBrakeOutlivesTheProcess(t *testing.T) {
+	w, servers := braked(t)
+	for _, s := range servers {
+		w.cloud.servers[s.ID] = s
+	}
+	w.start()
+	w.pass()
+	equal(t, "braked", true, w.inv.View().Braked)
+	equal(t, "away", "", w.inv.View().Away)
+}
+
+func TestABrakeThatIsAcknowledgedInAnOutageIsReleasedAfterIt(t *testing.T) {
+	w, _ := braked(t)
+	w.cloud.faults["list"] = errRefused
+	w.edit(acknowledging(w.stored().Status.BrakedSnapshot))
+	w.later()
+	delete(w.cloud.faults, "list")
+	w.later()
+	equal(t, "braked", false, w.inv.View().Braked)
+	w.wantSays(v1alpha1.BrakedCondition, "False Released")
+	w.wantSays(v1alpha1.ReadyCondition, "True Connected")
+}
+
+func TestABrakeThatCouldNotBeRecordedIsNotForgotten(t *testing.T) {
+	vms, servers := fleet()
+	w := newWorld(t, home(), newCloud(nil, servers...), vms...)
+	w.pass()
+	clear(w.cloud.servers)
+	w.refuse["status"] = errAPIAway
+	w.later()
+	equal(t, "braked", true, w.inv.View().Braked)
+	equal(t, "snapshot on record", "", w.stored().Status.BrakedSnapshot)
+	w.pass()
+	equal(t, "braked before the next listing", true, w.inv.View().Braked)
+
+	t.Run("the servers are still missing", func(t *testing.T) {
+		w.later()
+		w.wantSays(v1alpha1.BrakedCondition, "True ServersVanished", "lacks 8 servers")
+		if w.stored().Status.BrakedSnapshot == "" {
+			t.Error("nothing is there to be acknowledged")
+		}
+	})
+}
+
+func TestABrakeThatCouldNotBeRecordedEndsWhenTheServersAreBack(t *testing.T) {
+	vms, servers := fleet()
+	w := newWorld(t, home(), newCloud(nil, servers...), vms...)
+	w.pass()
+	clear(w.cloud.servers)
+	w.refuse["status"] = errAPIAway
+	w.later()
+	for _, s := range servers {
+		w.cloud.servers[s.ID] = s
+	}
+	w.later()
+	equal(t, "braked", false, w.inv.View().Braked)
+	w.wantSays(v1alpha1.BrakedCondition, "False Released")
+}
+
+func TestMoreServersVanishWhileTheBrakeIsAcknowledged(t *testing.T) {
+	vms, servers := fleet()
+	w := newWorld(t, home(), newCloud(nil, servers...), vms...)
+	w.pass()
+	vanish := func(from, to int) {
+		for _, s := range servers[from:to] {
+			delete(w.cloud.servers, s.ID)
+		}
+		w.later()
+	}
+	vanish(0, 4)
+	w.later()
+	first := w.stored().Status.BrakedSnapshot
+	w.edit(acknowledging(first))
+	vanish(4, 8)
+	equal(t, "braked", true, w.inv.View().Braked)
+	second := w.stored().Status.BrakedSnapshot
+	if second == "" || second == first {
+		t.Errorf("braked at %q, want another snapshot than the acknowledged %q", second, first)
+	}
+	w.wantSays(v1alpha1.BrakedCondition, "True ServersVanished", "lacks 4 servers", second)
+}
+
+func TestOnlyServersThatWereExpectedCanVanish(t *testing.T) {
+	lost := func(vm *v1alpha1.VM) { vm.Status.State = v1alpha1.VMStateLost }
+	going := func(vm *v1alpha1.VM) {
+		now := metav1.NewTime(dawn)
+		vm.DeletionTimestamp, vm.Finalizers = &now, []string{"some/one"}
+	}
+	young := func(vm *v1alpha1.VM) { vm.CreationTimestamp = metav1.NewTime(dawn.Add(-settleTime)) }
+	tests := []struct {
+		name   string
+		vm     func(*v1alpha1.VM)
+		before []cloud.Server
+		want   bool
+	}{
+		{name: "after a start, what was recorded long ago", vm: func(*v1alpha1.VM) {}, want: true},
+		{name: "after a start, what was recorded just now: a listing may lag behind", vm: young},
+		{name: "what is known to be lost", vm: lost},
+		{name: "what we delete ourselves", vm: going},
+		{name: "what the listing before held", vm: young, before: []cloud.Server{server("v00"), server("v01")}, want: true},
+		{name: "what the listing before did not hold either", vm: func(*v1alpha1.VM) {}, before: []cloud.Server{server("other")}},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			f := newCloud(nil, tc.before...)
+			w := newWorld(t, home(), f, vm("v00", tc.vm), vm("v01", tc.vm))
+			if tc.before != nil {
+				w.inv.Connect(f, nil)
+				snap, err := inventory.List(t.Context(), f, w.Now)
+				if err != nil {
+					t.Fatalf("List: %v", err)
+				}
+				w.inv.Publish(snap)
+			}
+			clear(f.servers)
+			w.pass()
+			equal(t, "braked", tc.want, w.inv.View().Braked)
+		})
+	}
+}
+
+func TestOrphansGoOnlyWhenTheAPIServerItselfSaysThatNobodyHasThem(t *testing.T) {
+	cut := func(key string) func(*cloud.Server) { return func(s *cloud.Server) { delete(s.Labels, key) } }
+	tests := []struct {
+		name   string
+		orphan cloud.Server
+		gone   bool
+	}{
+		{name: "its VM does not exist", orphan: server("x", ownedBy("gone", "here")), gone: true},
+		{name: "its VM was made anew since", orphan: server("x", ownedBy("v00", "here"), func(s *cloud.Server) { s.Labels[inventory.UIDLabel] = "uid-former" }), gone: true},
+		{name: "its VM exists, on another Cloud object of the same cloud", orphan: server("x", ownedBy("elsewhere", "here"))},
+		{name: "nobody can tell where its VM is: no namespace", orphan: server("x", ownedBy("gone", "here"), cut(inventory.NamespaceLabel))},
+		{name: "nobody can tell where its VM is: no name", orphan: server("x", ownedBy("gone", "here"), cut(inventory.NameLabel))},
+		{name: "another cluster made it", orphan: server("x", ownedBy("gone", "there"))},
+		{name: "nobody made it", orphan: server("x")},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			f := newCloud(nil, tc.orphan, server("v00", ownedBy("v00", "here")))
+			w := newWorld(t, home(removingOrphans), f, vm("v00"), vm("elsewhere", func(vm *v1alpha1.VM) { vm.Spec.CloudRef.Name = "other" }))
+			w.pass()
+			_, there := f.servers["x"]
+			equal(t, "removed", tc.gone, !there)
+			if _, there := f.servers["v00"]; !there {
+				t.Error("a server with a VM was removed")
+			}
+		})
+	}
+}
+
+func TestOrphansAreKeptWhere(t *testing.T) {
+	orphan := server("x", ownedBy("gone", "here"))
+	tests := []struct {
+		name  string
+		cloud *v1alpha1.Cloud
+		do    func(*world)
+	}{
+		{name: "they are only to be reported", cloud: home(), do: func(*world) {}},
+		{name: "the brake is on", cloud: home(removingOrphans, brakedAt("S1")), do: func(*world) {}},
+		{name: "the API server cannot be asked", cloud: home(removingOrphans), do: func(w *world) { w.unreadable = errAPIAway }},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			f := newCloud(nil, orphan)
+			w := newWorld(t, tc.cloud, f)
+			tc.do(w)
+			w.pass()
+			equal(t, "calls", []string{"capabilities", "list"}, f.took())
+			equal(t, "orphaned", int32(1), w.stored().Status.Servers.Orphaned)
+		})
+	}
+}
+
+func TestOrphansGoAFewAtATime(t *testing.T) {
+	f := newCloud(nil)
+	for i := range 25 {
+		s := server(fmt.Sprintf("x%02d", i), ownedBy("gone", "here"))
+		f.servers[s.ID] = s
+	}
+	w := newWorld(t, home(removingOrphans), f)
+	var left []int
+	for range 4 {
+		w.later()
+		left = append(left, len(f.servers))
+	}
+	equal(t, "left after each pass", []int{15, 5, 0, 0}, left)
+}
+
+func TestAnOrphanThatCannotBeRemoved(t *testing.T) {
+	orphan := server("x", ownedBy("gone", "here"))
+	t.Run("because it is gone already", func(t *testing.T) {
+		f := newCloud(nil, orphan)
+		f.faults["delete"] = &cloud.Error{Kind: cloud.NotFound, Op: "delete server"}
+		w := newWorld(t, home(removingOrphans), f)
+		w.pass()
+		w.wantSays(v1alpha1.ReadyCondition, "True Connected")
+	})
+	t.Run("because the cloud fails: the Cloud says so", func(t *testing.T) {
+		f := newCloud(nil, orphan)
+		f.faults["delete"] = errRefused
+		w := newWorld(t, home(removingOrphans), f)
+		w.pass()
+		w.wantSays(v1alpha1.ReadyCondition, "False Unreachable")
+	})
+}
+
+func TestADeletedCloudGoesWithItsLastVM(t *testing.T) {
+	f := newCloud(nil, server("v00"))
+	last := vm("v00")
+	w := newWorld(t, home(claimed, deleted), f, last)
+	w.pass()
+	w.wantSays(v1alpha1.ReadyCondition, "False InUse", "1 VMs refer to this Cloud")
+	equal(t, "usable by the VM that is still there", "", w.inv.View().Away)
+
+	if err := w.client.Delete(t.Context(), last); err != nil {
+		t.Fatalf("Delete: %v", err)
+	}
+	f.took()
+	equal(t, "result", ctrl.Result{}, w.pass())
+	if _, there := w.find(); there {
+		t.Error("the Cloud is still there")
+	}
+	equal(t, "calls", []string(nil), f.took())
+	f.wantClosed(t)
+	view := w.inv.View()
+	equal(t, "what VMs see", inventory.View{Away: "the Cloud does not exist or has not been connected yet", Settings: view.Settings}, view, cmpopts.IgnoreUnexported(inventory.View{}))
+	equal(t, "last event", "Normal Disconnected Delete", w.events[len(w.events)-1])
+}
+
+func TestACloudIsNotLetGoWhenItsUsersCannotBeCounted(t *testing.T) {
+	w := newWorld(t, home(claimed, deleted), newCloud(nil), vm("v00"))
+	w.kind.client = unlistable{w.client}
+	w.pass()
+	if _, there := w.find(); !there {
+		t.Error("the Cloud was let go")
+	}
+}

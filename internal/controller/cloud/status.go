@@ -1,0 +1,93 @@
+package cloud
+
+import (
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/reconciler"
+)
+
+// Report writes the Cloud's own status and conditions from what the pass saw.
+func (k *kind) Report(c *v1alpha1.Cloud, seen *scope, verdict error) reconciler.Summary {
+	summary := report(c, seen, verdict)
+	if controllerutil.ContainsFinalizer(c, Finalizer) {
+		k.gauge.set(c, seen, verdict)
+	}
+	return summary
+}
+
+func report(c *v1alpha1.Cloud, seen *scope, verdict error) reconciler.Summary {
+	if !c.DeletionTimestamp.IsZero() && seen.users == 0 {
+		return reconciler.Summary{Reason: "Disconnected", Message: "no VM refers to the Cloud any more"}
+	}
+	reportAuthenticated(c, seen, verdict)
+	if seen.fresh != nil {
+		c.Status.Servers = &seen.counts
+		c.Status.Capabilities = nil
+		for _, name := range seen.caps {
+			c.Status.Capabilities = append(c.Status.Capabilities, string(name))
+		}
+	}
+	reportBraked(c, seen)
+	return reconciler.Summary{Reason: v1alpha1.ConnectedReason, Message: guarantee(seen.caps), Again: seen.again}
+}
+
+func reportAuthenticated(c *v1alpha1.Cloud, seen *scope, verdict error) {
+	condition := metav1.Condition{Type: v1alpha1.AuthenticatedCondition}
+	switch reason := reconciler.Reason(verdict); {
+	case seen.usable:
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionTrue, v1alpha1.AcceptedReason, "the cloud accepted the credentials"
+		if c.Spec.CredentialsSecretRef == nil {
+			condition.Message = "the cloud asks for no credentials"
+		}
+	case reason == v1alpha1.AuthenticationFailedReason, reason == v1alpha1.SecretMissingReason:
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, reason, verdict.Error()
+	default:
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionUnknown, v1alpha1.ConnectingReason, "the cloud has not answered; see Ready"
+	}
+	meta.SetStatusCondition(&c.Status.Conditions, condition)
+}
+
+func reportBraked(c *v1alpha1.Cloud, seen *scope) {
+	condition := metav1.Condition{Type: v1alpha1.BrakedCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.ReleasedReason, Message: "no brake is on"}
+	if seen.released || (seen.acknowledged && seen.brake) {
+		c.Status.BrakedSnapshot = ""
+	}
+	switch {
+	case c.Status.BrakedSnapshot != "":
+		return
+	case seen.brake:
+		c.Status.BrakedSnapshot = seen.fresh.ID
+		condition.Status, condition.Reason = metav1.ConditionTrue, v1alpha1.ServersVanishedReason
+		condition.Message = fmt.Sprintf("snapshot %[1]s lacks %[2]d servers that VMs of this cluster record, %[3]s among them; nothing is created or deleted on this cloud "+
+			"until you have looked and run: kubectl annotate cloud %[4]s --overwrite %[5]s=%[1]s",
+			seen.fresh.ID, len(seen.vanished), seen.vanished[0], c.Name, v1alpha1.AcknowledgeAnnotation)
+	}
+	meta.SetStatusCondition(&c.Status.Conditions, condition)
+}
+
+// guarantee states what a lost answer to a create can lead to on this cloud.
+func guarantee(caps cloud.Capabilities) string {
+	switch {
+	case caps.Has(cloud.Idempotency):
+		return "connected; each VM is created exactly once: the cloud honours idempotency keys"
+	case caps.Has(cloud.UniqueNames):
+		return "connected; each VM is created exactly once: the cloud keeps names unique"
+	case caps.Has(cloud.Labels):
+		return "connected; should the answer to a create be lost, two servers may exist for a while and the younger is removed: the cloud has labels, but neither idempotency keys nor unique names"
+	default:
+		return "connected; should the answer to a create be lost, a server may be left that only a person can attribute: the cloud has neither idempotency keys, unique names nor labels"
+	}
+}
+
+// ready tells whether VMs can use the Cloud.
+func ready(verdict error) bool {
+	stalled, _ := errors.AsType[*reconciler.StalledError](verdict)
+	return verdict == nil || (stalled != nil && stalled.Reason == v1alpha1.InUseReason)
+}

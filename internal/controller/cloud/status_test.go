@@ -1,0 +1,135 @@
+package cloud
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/reconciler"
+)
+
+// summed is a status without what the engine adds, in words.
+type summed struct {
+	Capabilities   []string
+	Servers        *v1alpha1.CloudServers
+	BrakedSnapshot string
+	Conditions     []string
+}
+
+func sum(s v1alpha1.CloudStatus) summed {
+	out := summed{Capabilities: s.Capabilities, Servers: s.Servers, BrakedSnapshot: s.BrakedSnapshot}
+	for _, c := range s.Conditions {
+		out.Conditions = append(out.Conditions, c.Type+"="+string(c.Status)+" "+c.Reason+": "+c.Message)
+	}
+	return out
+}
+
+const (
+	accepted   = "Authenticated=True Accepted: the cloud accepted the credentials"
+	openHouse  = "Authenticated=True Accepted: the cloud asks for no credentials"
+	unanswered = "Authenticated=Unknown Connecting: the cloud has not answered; see Ready"
+	released   = "Braked=False Released: no brake is on"
+	brakedS2   = "Braked=True ServersVanished: snapshot S2 lacks 2 servers that VMs of this cluster record, a among them; nothing is created or deleted on this cloud " +
+		"until you have looked and run: kubectl annotate cloud home --overwrite samplecontroller.k8s.io/acknowledge=S2"
+)
+
+func TestReport(t *testing.T) {
+	counts := v1alpha1.CloudServers{Known: 7, Managed: 3, Orphaned: 1}
+	listed := func(s *scope) {
+		s.counts, s.caps = counts, cloud.NewCapabilities(cloud.UniqueNames, cloud.Labels)
+	}
+	before := func(c *v1alpha1.Cloud) {
+		c.Status.Capabilities, c.Status.Servers = []string{"labels", "uniqueNames"}, &counts
+	}
+	told := func(conditions ...metav1.Condition) func(*v1alpha1.Cloud) {
+		return func(c *v1alpha1.Cloud) { c.Status.Conditions = conditions }
+	}
+	brakeOn := metav1.Condition{Type: v1alpha1.BrakedCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.ServersVanishedReason, Message: "look at S1"}
+	full := func(snapshot string, conditions ...string) summed {
+		return summed{Capabilities: []string{"labels", "uniqueNames"}, Servers: &counts, BrakedSnapshot: snapshot, Conditions: conditions}
+	}
+	stalled := func(reason string) error { return stall(reason, errors.New("what to do")) }
+	tests := []struct {
+		name    string
+		cloud   *v1alpha1.Cloud
+		seen    *scope
+		verdict error
+		want    summed
+	}{
+		{name: "listed", cloud: home(withSecret), seen: seeing(listed), want: full("", accepted, released)},
+		{name: "listed, and no credentials are asked for", cloud: home(), seen: seeing(listed), want: full("", openHouse, released)},
+		{
+			name: "no listing was due: what the last one told stays", cloud: home(before), seen: seeing(unlisted, func(s *scope) { s.caps = cloud.NewCapabilities(cloud.Async) }),
+			want: full("", openHouse, released),
+		},
+		{name: "capabilities that are gone are gone", cloud: home(before), seen: seeing(), want: summed{Servers: &v1alpha1.CloudServers{}, Conditions: []string{openHouse, released}}},
+		{
+			name: "the credentials are wrong", cloud: home(withSecret), seen: seeing(unusable), verdict: stalled(v1alpha1.AuthenticationFailedReason),
+			want: summed{Conditions: []string{"Authenticated=False AuthenticationFailed: what to do", released}},
+		},
+		{
+			name: "the Secret is missing", cloud: home(withSecret), seen: seeing(unusable), verdict: stalled(v1alpha1.SecretMissingReason),
+			want: summed{Conditions: []string{"Authenticated=False SecretMissing: what to do", released}},
+		},
+		{name: "the cloud does not answer: that says nothing of the credentials", cloud: home(before), seen: seeing(unusable), verdict: reconciler.Wait(time.Second, v1alpha1.UnreachableReason, "x"), want: full("", unanswered, released)},
+		{name: "many servers vanished", cloud: home(), seen: seeing(listed, vanishing), verdict: stalled(v1alpha1.ServersVanishedReason), want: full("S2", openHouse, brakedS2)},
+		{
+			name: "the brake is on: what was said stands, whatever vanished since", cloud: home(brakedAt("S1"), told(brakeOn)), seen: seeing(listed, vanishing, held), verdict: stalled(v1alpha1.ServersVanishedReason),
+			want: full("S1", "Braked=True ServersVanished: look at S1", openHouse),
+		},
+		{name: "the brake is acknowledged", cloud: home(brakedAt("S1"), told(brakeOn)), seen: seeing(listed, held, acknowledged, isReleased), want: full("", released, openHouse)},
+		{
+			name: "the brake is acknowledged, but the cloud is away: it still holds", cloud: home(before, brakedAt("S1"), told(brakeOn)), seen: seeing(unusable, held, acknowledged),
+			verdict: reconciler.Wait(time.Second, v1alpha1.UnreachableReason, "x"), want: full("S1", "Braked=True ServersVanished: look at S1", unanswered),
+		},
+		{
+			name: "the brake is acknowledged, and more vanished: it is on again, and to be acknowledged again", cloud: home(brakedAt("S1"), told(brakeOn)),
+			seen: seeing(listed, held, acknowledged, vanishing), verdict: stalled(v1alpha1.ServersVanishedReason), want: full("S2", brakedS2, openHouse),
+		},
+		{name: "deleted and needed: reported like any other", cloud: home(deleted), seen: seeing(listed, used), verdict: stalled(v1alpha1.InUseReason), want: full("", openHouse, released)},
+		{name: "deleted and let go: nothing is left to report", cloud: home(deleted), seen: &scope{claimed: true}},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			report(tc.cloud, tc.seen, tc.verdict)
+			if diff := cmp.Diff(tc.want, sum(tc.cloud.Status)); diff != "" {
+				t.Errorf("status (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestReadySaysWhatTheCloudGuarantees(t *testing.T) {
+	tests := []struct {
+		caps cloud.Capabilities
+		want string
+	}{
+		{cloud.NewCapabilities(cloud.Idempotency, cloud.UniqueNames, cloud.Labels), "connected; each VM is created exactly once: the cloud honours idempotency keys"},
+		{cloud.NewCapabilities(cloud.UniqueNames, cloud.Labels), "connected; each VM is created exactly once: the cloud keeps names unique"},
+		{cloud.NewCapabilities(cloud.Labels), "connected; should the answer to a create be lost, two servers may exist for a while and the younger is removed: the cloud has labels, but neither idempotency keys nor unique names"},
+		{nil, "connected; should the answer to a create be lost, a server may be left that only a person can attribute: the cloud has neither idempotency keys, unique names nor labels"},
+	}
+	for _, tc := range tests {
+		want := reconciler.Summary{Reason: v1alpha1.ConnectedReason, Message: tc.want, Again: pollInterval}
+		equal(t, "summary", want, report(home(), seeing(func(s *scope) { s.caps = tc.caps }), nil))
+	}
+	gone := reconciler.Summary{Reason: "Disconnected", Message: "no VM refers to the Cloud any more"}
+	equal(t, "last word", gone, report(home(deleted), &scope{claimed: true}, nil))
+}
+
+func TestReadyForVMs(t *testing.T) {
+	for verdict, want := range map[error]bool{
+		nil:                                   true,
+		stall(v1alpha1.InUseReason, errLogin): true,
+		stall(v1alpha1.SecretMissingReason, errLogin):                    false,
+		reconciler.Wait(time.Second, v1alpha1.UnreachableReason, "away"): false,
+		errAPIAway: false,
+	} {
+		equal(t, said(verdict), want, ready(verdict))
+	}
+}

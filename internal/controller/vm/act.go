@@ -1,0 +1,315 @@
+package vm
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/inventory"
+	"github.com/privatecloud/operator/internal/reconciler"
+)
+
+// quiet is how long an accepted deletion may take before the status tells of it.
+const quiet = 5 * time.Second
+
+// patience is how long after a start a VM waits for the first listing of its
+// cloud before its status tells of the wait.
+const patience = 5 * time.Second
+
+// unattended are the steps that need no cloud.
+var unattended = []string{stepClaim, stepUnclaim, stepAdopt, stepRelease}
+
+// braking are the steps that the brake forbids. The name check is one: a claim
+// proves a name free only if its create follows at once.
+var braking = []string{stepCheckName, stepCreate, stepDelete, stepDeleteDuplicate, stepConfirmGone}
+
+// Act takes one step.
+func (k *kind) Act(ctx context.Context, vm *v1alpha1.VM, seen *scope, step string) error {
+	if err := k.usable(vm, seen, step); err != nil {
+		return err
+	}
+	switch step {
+	case stepCheckName:
+		return k.checkName(ctx, vm, seen)
+	case stepClaim:
+		return k.claim(ctx, vm, seen)
+	case stepUnclaim:
+		return k.unclaim(ctx, vm, seen)
+	case stepLook:
+		seen.inv.Want(refOf(vm), seen.horizon)
+		return &reconciler.WaitError{After: safety, Reason: v1alpha1.OutcomeUnknownReason, Message: "looking in the cloud for the server of an earlier create", Quiet: true}
+	case stepCreate:
+		return k.create(ctx, vm, seen)
+	case stepAdopt:
+		return k.adopt(vm, seen)
+	case stepLabel:
+		return k.label(ctx, vm, seen, k.ownerLabels(vm))
+	case stepUnlabel:
+		return k.unlabel(ctx, vm, seen)
+	case stepUpdate:
+		return k.update(ctx, vm, seen)
+	case stepDeleteDuplicate:
+		return k.deleteDuplicate(ctx, vm, seen)
+	case stepDelete:
+		return k.remove(ctx, vm, seen)
+	case stepConfirmGone:
+		return k.confirmGone(ctx, vm, seen)
+	case stepRelease:
+		return k.release(ctx, vm, seen)
+	default:
+		return fmt.Errorf("no such step: %s", step)
+	}
+}
+
+// usable holds a step back while the cloud is away or its brake is on.
+func (k *kind) usable(vm *v1alpha1.VM, seen *scope, step string) error {
+	switch {
+	case slices.Contains(unattended, step):
+		return nil
+	case seen.view.Snapshot == nil && seen.now.Sub(seen.inv.Since()) < patience:
+		seen.inv.Wait(refOf(vm), seen.view)
+		return &reconciler.WaitError{After: patience, Reason: v1alpha1.CloudUnavailableReason, Message: "the cloud has not been listed yet", Quiet: true}
+	case seen.view.Away != "":
+		return k.blocked(vm, seen, "waiting for Cloud %q: %s", cloudOf(vm), seen.view.Away)
+	case seen.view.Braked && slices.Contains(braking, step):
+		seen.inv.Wait(refOf(vm), seen.view)
+		return reconciler.Blocked("Cloud/"+cloudOf(vm), v1alpha1.BrakedReason,
+			"the brake of Cloud %q is on: nothing is created or deleted there until it is acknowledged; see its Braked condition", cloudOf(vm))
+	}
+	return nil
+}
+
+func (k *kind) checkName(ctx context.Context, vm *v1alpha1.VM, seen *scope) error {
+	err := seen.view.Client.CheckName(ctx, vm.Spec.VMName)
+	switch {
+	case err == nil:
+		seen.checked = true
+		return nil
+	case cloud.Is(err, cloud.Prohibited, cloud.Taken):
+		return k.refused(vm, seen, err)
+	}
+	return k.verdictOn(vm, seen, err)
+}
+
+func (k *kind) refused(vm *v1alpha1.VM, seen *scope, err error) error {
+	k.refusals.record(vm, err)
+	seen.nameErr = err
+	return refusedName(err)
+}
+
+// claim stores the intent, and on it the name that was just found free: where
+// names are unique, that is what later proves a server of this name ours.
+func (k *kind) claim(ctx context.Context, vm *v1alpha1.VM, seen *scope) error {
+	annotations := map[string]string{ClaimedNameAnnotation: vm.Spec.VMName, ClaimedCloudAnnotation: vm.Spec.CloudRef.Name}
+	if err := reconciler.Claim(ctx, k.client, vm, Finalizer, annotations); err != nil {
+		return err
+	}
+	seen.fresh = seen.fresh || seen.claimed == ""
+	seen.claimed = vm.Spec.VMName
+	return nil
+}
+
+func (k *kind) unclaim(ctx context.Context, vm *v1alpha1.VM, seen *scope) error {
+	if err := reconciler.Release(ctx, k.client, vm, Finalizer, ClaimedNameAnnotation, ClaimedCloudAnnotation); err != nil {
+		return err
+	}
+	seen.claimed = ""
+	return nil
+}
+
+// create sends the create. Whatever is not a clear answer counts as sent.
+func (k *kind) create(ctx context.Context, vm *v1alpha1.VM, seen *scope) error {
+	server, err := seen.view.Client.CreateServer(ctx, k.request(vm, seen.caps()))
+	if err == nil {
+		k.creates.answered(vm.UID, server.ID, k.clock())
+		k.backoff.Forget(vm.UID)
+		seen.inv.Note(string(vm.UID), server)
+		if server.State.Transitional() {
+			k.follow(vm, seen)
+		}
+		k.attribute(vm, seen, server)
+		return progress(server)
+	}
+	if cloud.Uncertain(err) || cloud.Is(err, cloud.KeyReused) {
+		k.creates.mark(vm.UID, k.clock())
+		return reconciler.Wait(k.backoff.When(vm.UID), v1alpha1.OutcomeUnknownReason,
+			"%v; the server may have been created all the same: it is looked for before another create", err)
+	}
+	if !seen.caps().Has(cloud.Labels) && (seen.fresh || seen.settles == 0) {
+		if err := k.unclaim(ctx, vm, seen); err != nil {
+			return err
+		}
+	}
+	switch {
+	case cloud.Is(err, cloud.Prohibited, cloud.Taken):
+		return k.refused(vm, seen, err)
+	case cloud.Is(err, cloud.Quota):
+		return reconciler.Wait(recheckTaken, v1alpha1.QuotaExceededReason, "%v", err)
+	}
+	return k.verdictOn(vm, seen, err)
+}
+
+// request is the create, with nothing in it that the cloud has no word for.
+func (k *kind) request(vm *v1alpha1.VM, caps cloud.Capabilities) cloud.CreateServer {
+	req := cloud.CreateServer{Name: vm.Spec.VMName, Template: vm.Spec.Template, Folder: vm.Spec.Folder, IdempotencyKey: string(vm.UID)}
+	if vm.Spec.CPU != nil {
+		req.CPU = int(*vm.Spec.CPU)
+	}
+	if vm.Spec.Memory != nil {
+		req.MemoryGiB = int(*vm.Spec.Memory)
+	}
+	if vm.Spec.PowerState == v1alpha1.PowerOff {
+		req.PowerState = cloud.PowerOff
+	}
+	if caps.Has(cloud.Labels) {
+		req.Labels = k.ownerLabels(vm)
+	}
+	return req
+}
+
+func (k *kind) ownerLabels(vm *v1alpha1.VM) map[string]string {
+	return map[string]string{
+		inventory.UIDLabel:       string(vm.UID),
+		inventory.ClusterLabel:   k.cluster,
+		inventory.NamespaceLabel: vm.Namespace,
+		inventory.NameLabel:      vm.Name,
+	}
+}
+
+// adopt takes the server that was found as this VM's: the oldest, where one
+// create made several.
+func (k *kind) adopt(vm *v1alpha1.VM, seen *scope) error {
+	if seen.server != nil {
+		return nil
+	}
+	server := seen.candidates[0]
+	k.backoff.Forget(vm.UID)
+	seen.server, seen.owned, seen.how = &server, true, v1alpha1.AdoptedReason
+	k.follow(vm, seen)
+	if seen.proof == labelProof {
+		seen.duplicates = seen.candidates[1:]
+	}
+	return nil
+}
+
+// follow has the next listing wake a VM whose id is not on record yet: news of a
+// server find its VM by that.
+func (k *kind) follow(vm *v1alpha1.VM, seen *scope) { seen.inv.Want(refOf(vm), k.clock()) }
+
+// label merges labels into the server's; nil values remove.
+func (k *kind) label(ctx context.Context, vm *v1alpha1.VM, seen *scope, set map[string]string) error {
+	merge := map[string]*string{}
+	for key, value := range set {
+		merge[key] = &value
+	}
+	if err := k.patch(ctx, vm, seen, cloud.UpdateServer{Labels: merge}); err != nil {
+		return err
+	}
+	seen.owned = true
+	return nil
+}
+
+func (k *kind) unlabel(ctx context.Context, vm *v1alpha1.VM, seen *scope) error {
+	if !seen.caps().Has(cloud.Labels) {
+		return nil
+	}
+	merge := map[string]*string{}
+	for key := range k.ownerLabels(vm) {
+		merge[key] = nil
+	}
+	err := k.patch(ctx, vm, seen, cloud.UpdateServer{Labels: merge})
+	if cloud.Is(err, cloud.NotFound) {
+		return nil
+	}
+	return err
+}
+
+func (k *kind) update(ctx context.Context, vm *v1alpha1.VM, seen *scope) error {
+	if err := k.patch(ctx, vm, seen, difference(vm, *seen.server)); err != nil {
+		return err
+	}
+	return progress(*seen.server)
+}
+
+func (k *kind) patch(ctx context.Context, vm *v1alpha1.VM, seen *scope, change cloud.UpdateServer) error {
+	id := seen.server.ID
+	server, err := seen.view.Client.UpdateServer(ctx, id, change)
+	if err != nil {
+		return k.verdictOn(vm, seen, err)
+	}
+	k.backoff.Forget(vm.UID)
+	seen.inv.Note(string(vm.UID), server)
+	if server.CPUUtilization == nil {
+		server.CPUUtilization = seen.server.CPUUtilization
+	}
+	seen.server = &server
+	return nil
+}
+
+// deleteDuplicate removes one of several servers that carry this VM's labels.
+func (k *kind) deleteDuplicate(ctx context.Context, vm *v1alpha1.VM, seen *scope) error {
+	extra := seen.duplicates[0]
+	_, err := seen.view.Client.DeleteServer(ctx, extra.ID)
+	if err != nil && !cloud.Is(err, cloud.NotFound) {
+		return k.verdictOn(vm, seen, err)
+	}
+	extra.State = cloud.StateDeleting
+	seen.inv.Note(string(vm.UID), extra)
+	return reconciler.Wait(time.Second, v1alpha1.CreatingReason, "one create made several servers; VM %s is kept, VM %s is being deleted", seen.server.ID, extra.ID)
+}
+
+// remove asks for the server's deletion. Where the cloud takes its time over
+// it, the inventory tells when the server is gone.
+func (k *kind) remove(ctx context.Context, vm *v1alpha1.VM, seen *scope) error {
+	server := *seen.server
+	gone, err := seen.view.Client.DeleteServer(ctx, server.ID)
+	if err != nil && !cloud.Is(err, cloud.NotFound) {
+		return k.verdictOn(vm, seen, err)
+	}
+	k.backoff.Forget(vm.UID)
+	server.State = cloud.StateDeleting
+	seen.inv.Note(string(vm.UID), server)
+	seen.server = &server
+	if err == nil && !gone {
+		return &reconciler.WaitError{After: quiet, Reason: v1alpha1.RequestedReason, Message: "the cloud is deleting VM " + server.ID, Quiet: true}
+	}
+	return nil
+}
+
+// confirmGone has the cloud itself say that the server does not exist.
+func (k *kind) confirmGone(ctx context.Context, vm *v1alpha1.VM, seen *scope) error {
+	if seen.gone {
+		return nil
+	}
+	id := knownID(vm)
+	if seen.server != nil {
+		id = seen.server.ID
+	}
+	server, err := seen.view.Client.GetServer(ctx, id)
+	if cloud.Is(err, cloud.NotFound) {
+		seen.gone = true
+		return nil
+	}
+	if err != nil {
+		return k.verdictOn(vm, seen, err)
+	}
+	seen.inv.Note(string(vm.UID), server)
+	seen.server = &server
+	return reconciler.Wait(time.Second, v1alpha1.RequestedReason, "the cloud is deleting VM %s", id)
+}
+
+// release lets the object go.
+func (k *kind) release(ctx context.Context, vm *v1alpha1.VM, seen *scope) error {
+	if err := k.unclaim(ctx, vm, seen); err != nil {
+		return err
+	}
+	k.creates.forget(vm.UID)
+	k.backoff.Forget(vm.UID)
+	if seen.gone && seen.server != nil {
+		seen.inv.Forget(seen.server.ID)
+	}
+	return nil
+}

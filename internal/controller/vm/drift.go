@@ -1,0 +1,76 @@
+package vm
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+// difference is what must change on the server for it to be as the spec says.
+func difference(vm *v1alpha1.VM, server cloud.Server) cloud.UpdateServer {
+	var change cloud.UpdateServer
+	if want := vm.Spec.CPU; want != nil && int(*want) != server.CPU {
+		n := int(*want)
+		change.CPU = &n
+	}
+	if want := vm.Spec.Memory; want != nil && int(*want) != server.MemoryGiB {
+		n := int(*want)
+		change.MemoryGiB = &n
+	}
+	on, off := cloud.PowerOn, cloud.PowerOff
+	switch stopped := server.State == cloud.StateStopped; {
+	case stopped && vm.Spec.PowerState != v1alpha1.PowerOff:
+		change.PowerState = &on
+	case !stopped && vm.Spec.PowerState == v1alpha1.PowerOff:
+		change.PowerState = &off
+	}
+	return change
+}
+
+// unsupported refuses a new VM that asks for what the cloud cannot do.
+func unsupported(vm *v1alpha1.VM, caps cloud.Capabilities) error {
+	var fields []string
+	if !caps.Has(cloud.Sizing) {
+		if vm.Spec.CPU != nil {
+			fields = append(fields, "cpu")
+		}
+		if vm.Spec.Memory != nil {
+			fields = append(fields, "memory")
+		}
+		if vm.Spec.Template != "" {
+			fields = append(fields, "template")
+		}
+	}
+	if vm.Spec.Folder != "" && !caps.Has(cloud.Folders) {
+		fields = append(fields, "folder")
+	}
+	if vm.Spec.PowerState == v1alpha1.PowerOff && !caps.Has(cloud.Power) {
+		fields = append(fields, "powerState")
+	}
+	return lacks(fields)
+}
+
+// unchangeable refuses a change that the cloud cannot make.
+func unchangeable(change cloud.UpdateServer, caps cloud.Capabilities) error {
+	var fields []string
+	if change.CPU != nil && !caps.Has(cloud.Resize) {
+		fields = append(fields, "cpu")
+	}
+	if change.MemoryGiB != nil && !caps.Has(cloud.Resize) {
+		fields = append(fields, "memory")
+	}
+	if change.PowerState != nil && !caps.Has(cloud.Power) {
+		fields = append(fields, "powerState")
+	}
+	return lacks(fields)
+}
+
+func lacks(fields []string) error {
+	if len(fields) == 0 {
+		return nil
+	}
+	return stall(v1alpha1.UnsupportedReason, fmt.Errorf("this cloud cannot set %s: take it out of the spec, or set it back",
+		strings.Join(fields, ", ")), recheckRefused)
+}

@@ -1,0 +1,196 @@
+package vm
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+// fate is what befalls a world, by a seed.
+type fate struct {
+	*world
+	rand *rand.Rand
+	// ends: the VM is deleted at some time.
+	ends bool
+	// recorded is the first vmId that was ever seen on record.
+	recorded string
+	trace    []string
+}
+
+func (f *fate) strike() {
+	acts := []struct {
+		name   string
+		weight int
+		do     func()
+	}{
+		{"pass", 12, func() { _, _ = f.pass() }},
+		{"time", 4, func() { f.advance(time.Duration(f.rand.IntN(40)) * time.Second) }},
+		{"poll", 6, f.poll},
+		{"create lost", 3, func() { f.lose("create") }},
+		{"delete lost", 2, func() { f.lose("delete") }},
+		{"update lost", 1, func() { f.lose("update") }},
+		{"get refused", 2, func() { f.cloud.fail("get", fault{err: errRefused}) }},
+		{"throttled", 1, func() { f.cloud.fail("create", fault{err: errThrottled}) }},
+		{"status not written", 3, func() { f.refuse["status"] = append(f.refuse["status"], errAPIAway) }},
+		{"conflict", 2, func() { f.refuse["object"] = append(f.refuse["object"], errConflict) }},
+		{"restart", 2, func() { f.start(); f.connect() }},
+		{"away", 1, func() { f.inv.Away("connection refused") }},
+		{"brake", 1, func() { f.inv.Brake(f.rand.IntN(2) == 0) }},
+		{"builds", 1, func() { f.cloud.slow = !f.cloud.slow }},
+		{"finish", 2, f.cloud.finish},
+		{"lag", 1, f.slacken},
+		{"hide", 1, f.hide},
+		{"show", 2, func() { clear(f.cloud.hidden) }},
+		{"edit", 1, f.resize},
+		{"delete", 1, f.end},
+	}
+	total := 0
+	for _, a := range acts {
+		total += a.weight
+	}
+	at := f.rand.IntN(total)
+	for _, a := range acts {
+		if at -= a.weight; at < 0 {
+			f.trace = append(f.trace, a.name)
+			a.do()
+			return
+		}
+	}
+}
+
+func (f *fate) lose(verb string) {
+	f.cloud.fail(verb, fault{err: errReset, committed: f.rand.IntN(2) == 0})
+}
+
+// slacken has the listing lag, by less than the settle time.
+func (f *fate) slacken() { f.cloud.lag = time.Duration(f.rand.IntN(110)) * time.Second }
+
+// hide has the listing leave out what is recorded; what is not is only ever shown late.
+func (f *fate) hide() {
+	if vm, ok := f.find(); ok && vm.Status.VMID != "" {
+		f.cloud.hidden[vm.Status.VMID] = true
+	}
+}
+
+func (f *fate) resize() {
+	if vm, ok := f.find(); ok && vm.DeletionTimestamp.IsZero() {
+		f.edit(func(vm *v1alpha1.VM) { *vm.Spec.CPU = int32(f.rand.IntN(4) + 1) })
+	}
+}
+
+func (f *fate) end() {
+	if vm, ok := f.find(); ok && f.ends && vm.DeletionTimestamp.IsZero() {
+		f.remove()
+	}
+}
+
+// heal ends all trouble, and gives everything time to come to rest.
+func (f *fate) heal() {
+	clear(f.cloud.faults)
+	clear(f.cloud.hidden)
+	clear(f.refuse)
+	f.cloud.lag, f.cloud.slow = 0, false
+	f.inv.Brake(false)
+	f.end()
+	for range 12 {
+		f.cloud.finish()
+		f.later(time.Minute)
+		_, _ = f.pass()
+	}
+}
+
+func (f *fate) mine() (ids []string) {
+	for _, id := range f.cloud.ids() {
+		if strings.HasPrefix(id, "s") {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// always checks what must hold at any moment.
+func (f *fate) always(exactlyOnce bool) error {
+	vm, ok := f.find()
+	switch {
+	case exactlyOnce && len(f.mine()) > 1:
+		return fmt.Errorf("%d servers of one VM: %v", len(f.mine()), f.mine())
+	case ok && f.recorded != "" && vm.Status.VMID != f.recorded:
+		return fmt.Errorf("vmId changed from %q to %q", f.recorded, vm.Status.VMID)
+	case !ok && len(f.mine()) > 0:
+		return fmt.Errorf("the object is gone and left %v", f.mine())
+	}
+	if ok {
+		f.recorded = vm.Status.VMID
+	}
+	return nil
+}
+
+// atLast checks what must hold once all trouble is over.
+func (f *fate) atLast() error {
+	vm, ok := f.find()
+	if f.ends {
+		if ok || len(f.mine()) > 0 {
+			return fmt.Errorf("deleted, and there is the object %t and servers %v", ok, f.mine())
+		}
+		return nil
+	}
+	server, there := f.cloud.servers[vm.Status.VMID]
+	ready, message := f.says(v1alpha1.ReadyCondition)
+	switch {
+	case len(f.mine()) != 1 || !there:
+		return fmt.Errorf("vmId %q and servers %v; Ready=%s: %s", vm.Status.VMID, f.mine(), ready, message)
+	case ready != "True Running":
+		return fmt.Errorf("Ready=%s: %s", ready, message)
+	case server.CPU != int(*vm.Spec.CPU):
+		return fmt.Errorf("%d cores, want %d", server.CPU, *vm.Spec.CPU)
+	}
+	return nil
+}
+
+// TestWhateverHappensThereIsOneServerOrNone lets chance strike, on each kind of
+// cloud that can prove whose a server is. A failure names its seed and what was done.
+func TestWhateverHappensThereIsOneServerOrNone(t *testing.T) {
+	stranger := cloud.Server{ID: "x1", Name: "db", State: cloud.StateActive, CPU: 9, CreatedAt: dawn}
+	namesake := cloud.Server{ID: "x2", Name: "web", State: cloud.StateActive, CPU: 9, CreatedAt: dawn}
+	for name, caps := range profiles {
+		if !caps.Has(cloud.Labels) && !caps.Has(cloud.UniqueNames) {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for seed := range uint64(30) {
+				f := &fate{world: newWorld(t, caps, vmWith()), rand: rand.New(rand.NewPCG(seed, 1)), ends: seed%2 == 0}
+				f.cloud.add(stranger)
+				if f.rand.IntN(2) == 0 {
+					f.lose("create")
+					f.slacken()
+				}
+				if !caps.Has(cloud.UniqueNames) {
+					f.cloud.add(namesake)
+				}
+				err := func() error {
+					for range 60 {
+						f.strike()
+						if err := f.always(caps.Has(cloud.Idempotency) || caps.Has(cloud.UniqueNames)); err != nil {
+							return err
+						}
+					}
+					f.heal()
+					return f.atLast()
+				}()
+				if err != nil {
+					t.Fatalf("seed %d: %v\ncalls %v\nafter %s", seed, err, f.cloud.took(), strings.Join(f.trace, ", "))
+				}
+				equal(t, "a stranger's server", stranger, f.cloud.servers["x1"])
+				if !caps.Has(cloud.UniqueNames) {
+					equal(t, "a stranger's server of the same name", namesake, f.cloud.servers["x2"])
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,151 @@
+package vm
+
+import (
+	"context"
+	"slices"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/inventory"
+)
+
+// Priorities of the queue: what a person asked for, then work under way, then
+// what the cloud changed by itself. After a start, all VMs come last.
+const (
+	priorityRequest  = 100
+	priorityUnderWay = 50
+	priorityNews     = 0
+	priorityStart    = handler.LowPriority
+)
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+func add(q queue, priority int, requests ...reconcile.Request) {
+	if pq, ok := q.(priorityqueue.PriorityQueue[reconcile.Request]); ok {
+		pq.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, requests...)
+		return
+	}
+	for _, r := range requests {
+		q.Add(r)
+	}
+}
+
+func requestFor(o client.Object) reconcile.Request {
+	return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o)}
+}
+
+// enqueue puts VMs on the queue as they are written.
+type enqueue struct{}
+
+var _ handler.EventHandler = enqueue{}
+
+func (enqueue) Create(_ context.Context, e event.CreateEvent, q queue) {
+	priority := priorityRequest
+	if e.IsInInitialList {
+		priority = priorityStart
+	}
+	add(q, priority, requestFor(e.Object))
+}
+
+func (enqueue) Update(_ context.Context, e event.UpdateEvent, q queue) {
+	add(q, priorityRequest, requestFor(e.ObjectNew))
+}
+
+func (enqueue) Delete(context.Context, event.DeleteEvent, queue)   {}
+func (enqueue) Generic(context.Context, event.GenericEvent, queue) {}
+
+// worthAPass lets through what people change: the spec, a deletion, the
+// annotations that speak to the operator, and a finalizer taken off by hand.
+// What the operator itself writes is none of these.
+var worthAPass = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		was, is := e.ObjectOld, e.ObjectNew
+		for _, key := range []string{v1alpha1.PausedAnnotation, v1alpha1.ReconcileRequestedAtAnnotation} {
+			if was.GetAnnotations()[key] != is.GetAnnotations()[key] {
+				return true
+			}
+		}
+		stripped := is.GetDeletionTimestamp().IsZero() &&
+			controllerutil.ContainsFinalizer(was, Finalizer) && !controllerutil.ContainsFinalizer(is, Finalizer)
+		return was.GetGeneration() != is.GetGeneration() || stripped ||
+			was.GetDeletionTimestamp().IsZero() != is.GetDeletionTimestamp().IsZero()
+	},
+}
+
+// waker turns a cloud's news into requests.
+type waker struct {
+	reader client.Reader
+	queue  queue
+}
+
+func (w waker) wake(news inventory.Wake) {
+	ctx := context.Background()
+	requests := make([]reconcile.Request, 0, len(news.Refs))
+	for _, ref := range news.Refs {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}})
+	}
+	add(w.queue, priorityUnderWay, requests...)
+	if news.Everyone {
+		w.enqueueBy(ctx, CloudIndex, news.Cloud)
+		return
+	}
+	for _, id := range news.Servers {
+		w.enqueueBy(ctx, serverIndex, serverKey(news.Cloud, id))
+	}
+}
+
+func (w waker) enqueueBy(ctx context.Context, index, key string) {
+	var list v1alpha1.VMList
+	if err := w.reader.List(ctx, &list, client.MatchingFields{index: key}, client.UnsafeDisableDeepCopy); err != nil {
+		log.Log.Error(err, "VMs that a cloud's news concern cannot be found", "index", index)
+		return
+	}
+	for i := range list.Items {
+		add(w.queue, priorityNews, requestFor(&list.Items[i]))
+	}
+}
+
+// The indexes of VMs in the cache.
+const (
+	// CloudIndex finds the VMs of a Cloud by its name.
+	CloudIndex = "cloud"
+	// serverIndex finds the VMs that have or want to import a server of a cloud.
+	serverIndex = "server"
+	// nameIndex finds the VMs that want a name on a cloud.
+	nameIndex = "vmname"
+)
+
+func serverKey(cloud, id string) string { return cloud + "/" + id }
+func nameKey(vm *v1alpha1.VM) string    { return vm.Spec.CloudRef.Name + "/" + vm.Spec.VMName }
+
+func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
+	for index, keys := range map[string]func(*v1alpha1.VM) []string{
+		CloudIndex: func(vm *v1alpha1.VM) []string { return slices.Compact([]string{vm.Spec.CloudRef.Name, cloudOf(vm)}) },
+		nameIndex:  func(vm *v1alpha1.VM) []string { return []string{nameKey(vm)} },
+		serverIndex: func(vm *v1alpha1.VM) []string {
+			switch {
+			case vm.Status.VMID != "":
+				return []string{serverKey(vm.Spec.CloudRef.Name, vm.Status.VMID)}
+			case vm.Spec.Import != nil:
+				return []string{serverKey(vm.Spec.CloudRef.Name, vm.Spec.Import.VMID)}
+			default:
+				return nil
+			}
+		},
+	} {
+		err := indexer.IndexField(ctx, &v1alpha1.VM{}, index, func(o client.Object) []string { return keys(o.(*v1alpha1.VM)) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

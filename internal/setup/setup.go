@@ -1,0 +1,77 @@
+// Package setup puts the controllers into a manager: the same way in the
+// operator's binary and in tests.
+package setup
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/privatecloud/operator/internal/cloud/rest"
+	cloudcontroller "github.com/privatecloud/operator/internal/controller/cloud"
+	vmcontroller "github.com/privatecloud/operator/internal/controller/vm"
+	"github.com/privatecloud/operator/internal/inventory"
+)
+
+// Options are what the controllers of one manager need to know.
+type Options struct {
+	// Namespace is the operator's own: Secrets are read there and nowhere else.
+	Namespace string
+	// DefaultEndpoint is where a Cloud "default" is made if none exists; empty for nowhere.
+	DefaultEndpoint string
+	// Workers is how many VMs are reconciled at a time, at least 1.
+	Workers int
+	// Version is the operator's, told to clouds.
+	Version string
+	// CallTimeout bounds one call to a cloud with all its tries, rest.DefaultTimeout if zero.
+	CallTimeout time.Duration
+}
+
+// restMetrics are of the whole process: they can be registered once.
+var restMetrics = sync.OnceValue(func() *rest.Metrics { return rest.NewMetrics(metrics.Registry) })
+
+// Caches sets how a manager must read for the controllers to work: a pass sees
+// what an earlier one wrote.
+func Caches(options *ctrl.Options) {
+	readOwnWrites := true
+	options.Cache = cache.Options{DefaultTransform: cache.TransformStripManagedFields()}
+	options.Client = client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: &readOwnWrites}}
+}
+
+// Controllers adds the controllers to a manager.
+func Controllers(ctx context.Context, mgr manager.Manager, opts Options) error {
+	var system corev1.Namespace
+	if err := mgr.GetAPIReader().Get(ctx, client.ObjectKey{Name: "kube-system"}, &system); err != nil {
+		return fmt.Errorf("read namespace kube-system, whose UID is this cluster's id: %w", err)
+	}
+	directory := inventory.New(time.Now)
+	cluster := string(system.UID)
+	if err := vmcontroller.SetupWithManager(ctx, mgr, vmcontroller.Options{
+		Directory: directory, Cluster: cluster, Workers: opts.Workers, Clock: time.Now,
+	}); err != nil {
+		return fmt.Errorf("set up the VM controller: %w", err)
+	}
+	if err := cloudcontroller.SetupWithManager(mgr, cloudcontroller.Options{
+		Directory: directory, Cluster: cluster, Namespace: opts.Namespace, VMIndex: vmcontroller.CloudIndex, Clock: time.Now,
+		Connections: rest.Config{
+			Version: opts.Version, Timeout: opts.CallTimeout, Metrics: restMetrics(), Log: ctrl.Log.WithName("cloud"),
+		},
+	}); err != nil {
+		return fmt.Errorf("set up the Cloud controller: %w", err)
+	}
+	if endpoint := strings.TrimSpace(opts.DefaultEndpoint); endpoint != "" {
+		if err := mgr.Add(cloudcontroller.Bootstrap{Client: mgr.GetClient(), Endpoint: endpoint}); err != nil {
+			return fmt.Errorf("add the default Cloud: %w", err)
+		}
+	}
+	return nil
+}
