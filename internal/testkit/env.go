@@ -1,0 +1,165 @@
+// Package testkit gives tests a real API server: etcd and kube-apiserver, with
+// this project's CRDs. There is no controller manager beside it, so nothing
+// collects garbage and namespaces never finish terminating.
+package testkit
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+)
+
+// assetsVariable names the folder of etcd, kube-apiserver and kubectl.
+const assetsVariable = "KUBEBUILDER_ASSETS"
+
+// Options change what Start starts. The zero value suits most tests.
+type Options struct {
+	// Scheme is the client's. Scheme() if nil.
+	Scheme *runtime.Scheme
+	// APIServerFlags replace flags of the API server, by name without dashes.
+	APIServerFlags map[string][]string
+	// WithoutCRDs leaves it to the test to install them.
+	WithoutCRDs bool
+}
+
+// Env is an API server that answers. Stop it.
+type Env struct {
+	// Config belongs to a user of group system:masters.
+	Config *rest.Config
+	// Client reads straight from the API server.
+	Client client.Client
+	// Assets is the folder of etcd, kube-apiserver and kubectl.
+	Assets string
+
+	server *envtest.Environment
+	folder string
+}
+
+// Scheme knows Kubernetes' own kinds and this project's.
+func Scheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("building the scheme: %w", err)
+		}
+	}
+	return scheme, nil
+}
+
+// Start starts etcd and an API server on free ports of 127.0.0.1, and returns
+// once the API server is ready and serves the CRDs.
+func Start(options Options) (*Env, error) {
+	root, err := ModuleRoot()
+	if err != nil {
+		return nil, err
+	}
+	assets, err := findAssets(root)
+	if err != nil {
+		return nil, err
+	}
+	scheme := options.Scheme
+	if scheme == nil {
+		if scheme, err = Scheme(); err != nil {
+			return nil, err
+		}
+	}
+
+	env := &Env{Assets: assets, server: &envtest.Environment{
+		BinaryAssetsDirectory: assets,
+		Scheme:                scheme,
+		ErrorIfCRDPathMissing: true,
+		// Tests kill and delete: never on the cluster that somebody happens to use.
+		UseExistingCluster: new(false),
+	}}
+	if !options.WithoutCRDs {
+		env.server.CRDDirectoryPaths = []string{filepath.Join(root, "config", "crd", "bases")}
+	}
+	flags := env.server.ControlPlane.GetAPIServer().Configure()
+	// Watches that a killed manager left open must not hold up the end.
+	flags.Set("shutdown-watch-termination-grace-period", "2s")
+	for name, values := range options.APIServerFlags {
+		flags.Set(name, values...)
+	}
+
+	if err := env.start(scheme); err != nil {
+		return nil, errors.Join(err, env.Stop())
+	}
+	return env, nil
+}
+
+func (e *Env) start(scheme *runtime.Scheme) error {
+	var err error
+	if e.Config, err = e.server.Start(); err != nil {
+		return fmt.Errorf("starting etcd and kube-apiserver of %s: %w", e.Assets, err)
+	}
+	if e.Client, err = client.New(e.Config, client.Options{Scheme: scheme}); err != nil {
+		return fmt.Errorf("making a client: %w", err)
+	}
+	if e.folder, err = os.MkdirTemp("", "testkit-"); err != nil {
+		return fmt.Errorf("making a folder for the kubeconfig: %w", err)
+	}
+	if err := os.WriteFile(e.Kubeconfig(), e.server.KubeConfig, 0o600); err != nil {
+		return fmt.Errorf("writing the kubeconfig: %w", err)
+	}
+	return nil
+}
+
+// Kubeconfig is a file with Config's credentials, for kubectl and for managers
+// in processes of their own. Stop removes it.
+func (e *Env) Kubeconfig() string {
+	return filepath.Join(e.folder, "kubeconfig")
+}
+
+// Stop ends both processes and removes their data.
+func (e *Env) Stop() error {
+	var folder error
+	if e.folder != "" {
+		folder = os.RemoveAll(e.folder)
+	}
+	return errors.Join(e.server.Stop(), folder)
+}
+
+// ModuleRoot is the folder of go.mod: the nearest above the working folder, which
+// go test sets to the package's. (runtime.Caller would not do under -trimpath.)
+func ModuleRoot() (string, error) {
+	start, err := os.Getwd()
+	if err != nil {
+		return "", fmt.Errorf("looking for go.mod: %w", err)
+	}
+	for folder := start; ; folder = filepath.Dir(folder) {
+		if _, err := os.Stat(filepath.Join(folder, "go.mod")); err == nil {
+			return folder, nil
+		}
+		if folder == filepath.Dir(folder) {
+			return "", fmt.Errorf("no go.mod in or above %s", start)
+		}
+	}
+}
+
+// findAssets takes the folder that the environment names, else the one that an
+// earlier make test left in bin/, so that a plain go test works from then on.
+func findAssets(root string) (string, error) {
+	folder := os.Getenv(assetsVariable)
+	if folder == "" {
+		folder = filepath.Join(root, "bin", "k8s", "current")
+	}
+	missing := slices.DeleteFunc([]string{"etcd", "kube-apiserver", "kubectl"}, func(name string) bool {
+		_, err := os.Stat(filepath.Join(folder, name))
+		return err == nil
+	})
+	if len(missing) > 0 {
+		return "", fmt.Errorf("no %v in %s: run through make test, or export %s=$(hack/kube-assets.sh)",
+			missing, folder, assetsVariable)
+	}
+	return folder, nil
+}

@@ -1,0 +1,75 @@
+package testkit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/privatecloud/operator/internal/setup"
+)
+
+// Manager is the operator, running in the test's own process.
+type Manager struct {
+	// Writes are what it changed through the API server.
+	Writes *Writes
+
+	stop context.CancelFunc
+	done chan error
+}
+
+// StartManager runs the operator as the user of a configuration, such as
+// Env.OperatorConfig, until it is stopped. It serves no metrics and no probes.
+func StartManager(user *rest.Config, options setup.Options) (*Manager, error) {
+	m := &Manager{Writes: &Writes{}, done: make(chan error, 1)}
+	user = rest.CopyConfig(user)
+	m.Writes.Count(user)
+	ctx, stop := context.WithCancel(context.Background())
+	m.stop = stop
+	mgr, err := m.build(ctx, user, options)
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	go func() { m.done <- mgr.Start(ctx) }()
+	return m, nil
+}
+
+func (m *Manager) build(ctx context.Context, user *rest.Config, options setup.Options) (ctrl.Manager, error) {
+	scheme, err := Scheme()
+	if err != nil {
+		return nil, err
+	}
+	managed := ctrl.Options{
+		Scheme:                 scheme,
+		Metrics:                metricsserver.Options{BindAddress: "0"},
+		HealthProbeBindAddress: "0",
+		// One process may run several managers, one after the other.
+		Controller: config.Controller{SkipNameValidation: new(true)},
+	}
+	setup.Caches(&managed)
+	mgr, err := ctrl.NewManager(user, managed)
+	if err != nil {
+		return nil, fmt.Errorf("making the manager: %w", err)
+	}
+	if options.Workers == 0 {
+		options.Workers = 16
+	}
+	return mgr, setup.Controllers(ctx, mgr, options)
+}
+
+// Stop ends the manager as SIGTERM would, and returns what it ended with.
+func (m *Manager) Stop() error {
+	m.stop()
+	select {
+	case err := <-m.done:
+		return err
+	case <-time.After(30 * time.Second):
+		return errors.New("the manager did not end within 30 s")
+	}
+}

@@ -1,0 +1,75 @@
+package testkit
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// OperatorConfig makes the operator's namespace and returns the configuration
+// of a user there who may do what config/rbac/role.yaml lets the operator do,
+// and nothing else.
+func (e *Env) OperatorConfig(ctx context.Context, namespace string) (*rest.Config, error) {
+	account := "system:serviceaccount:" + namespace + ":controller-manager"
+	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: account}}
+	objects := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}}
+	roles, err := operatorRoles()
+	if err != nil {
+		return nil, err
+	}
+	for _, role := range roles {
+		reference := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: role.GetKind(), Name: role.GetName()}
+		meta := metav1.ObjectMeta{Name: role.GetName()}
+		if role.GetKind() == "ClusterRole" {
+			objects = append(objects, role, &rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: reference, Subjects: subjects})
+			continue
+		}
+		role.SetNamespace(namespace)
+		meta.Namespace = namespace
+		objects = append(objects, role, &rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: reference, Subjects: subjects})
+	}
+	for _, object := range objects {
+		if err := e.Client.Create(ctx, object); err != nil {
+			return nil, fmt.Errorf("creating %T %q: %w", object, object.GetName(), err)
+		}
+	}
+	config := rest.CopyConfig(e.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: account}
+	return config, nil
+}
+
+func operatorRoles() ([]*unstructured.Unstructured, error) {
+	root, err := ModuleRoot()
+	if err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile(filepath.Join(root, "config", "rbac", "role.yaml"))
+	if err != nil {
+		return nil, fmt.Errorf("reading the operator's roles: %w", err)
+	}
+	var roles []*unstructured.Unstructured
+	for decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), len(text)); ; {
+		role := &unstructured.Unstructured{}
+		switch err := decoder.Decode(role); {
+		case errors.Is(err, io.EOF):
+			return roles, nil
+		case err != nil:
+			return nil, fmt.Errorf("decoding the operator's roles: %w", err)
+		}
+		if len(role.Object) > 0 {
+			roles = append(roles, role)
+		}
+	}
+}
