@@ -1,0 +1,8 @@
+//go:build !linux
+
+package faults
+
+import "syscall"
+
+// withParent: only Linux knows how to end a process together with its parent.
+func withParent() *syscall.SysProcAttr { return nil }

@@ -1,0 +1,171 @@
+package faults
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"k8s.io/client-go/rest"
+)
+
+const (
+	kubernetesSide = "kubernetes"
+	cloudSide      = "cloud"
+)
+
+// proxy stands before a server and leads effects through the gate.
+type proxy struct {
+	*httptest.Server
+	away atomic.Bool
+
+	mu sync.Mutex
+	// credentials are the values of Authorization that came by.
+	credentials []string
+}
+
+// leave refuses all calls until come, and cuts every connection. It may be
+// called from within a call.
+func (p *proxy) leave() {
+	p.away.Store(true)
+	go p.CloseClientConnections()
+}
+
+func (p *proxy) come() { p.away.Store(false) }
+
+// newProxy forwards to target. bend changes a request on its way; name says
+// whether a request is an effect, and its short path.
+func newProxy(target *url.URL, to http.RoundTripper, bend func(*http.Request), g *gate, name func(*http.Request) (effect, bool)) *proxy {
+	p := &proxy{}
+	forward := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			bend(r.Out)
+			r.SetURL(target)
+		},
+		Transport:     gated{to: to, gate: g, name: name},
+		FlushInterval: -1,
+		ErrorLog:      log.New(io.Discard, "", 0),
+		ErrorHandler:  func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+	}
+	p.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p.note(r.Header.Get("Authorization"))
+		if p.away.Load() {
+			panic(http.ErrAbortHandler)
+		}
+		forward.ServeHTTP(w, r)
+	}))
+	p.Config.ErrorLog = log.New(io.Discard, "", 0)
+	p.Start()
+	return p
+}
+
+func (p *proxy) note(credential string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if credential != "" && !slices.Contains(p.credentials, credential) {
+		p.credentials = append(p.credentials, credential)
+	}
+}
+
+func (p *proxy) seenCredentials() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.credentials)
+}
+
+// gated forwards what only reads at once, and effects when the gate allows. An
+// effect that was let through takes place even if its sender is dead.
+type gated struct {
+	to   http.RoundTripper
+	gate *gate
+	name func(*http.Request) (effect, bool)
+}
+
+func (t gated) RoundTrip(r *http.Request) (*http.Response, error) {
+	e, changes := t.name(r)
+	if !changes {
+		resp, err := t.to.RoundTrip(r)
+		if err == nil && e.side == cloudSide && e.path == "/servers" && resp.StatusCode == http.StatusOK {
+			t.gate.listed()
+		}
+		return resp, err
+	}
+	var body []byte
+	if r.Body != nil {
+		var err error
+		if body, err = io.ReadAll(r.Body); err != nil {
+			return nil, fmt.Errorf("reading an effect: %w", err)
+		}
+	}
+	return t.gate.through(e, func() (*http.Response, error) {
+		out := r.Clone(context.WithoutCancel(r.Context()))
+		out.Body = io.NopCloser(bytes.NewReader(body))
+		resp, err := t.to.RoundTrip(out)
+		if err != nil {
+			return nil, err
+		}
+		whole, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		resp.Body = io.NopCloser(bytes.NewReader(whole))
+		return resp, err
+	})
+}
+
+func changes(method string) bool {
+	return slices.Contains([]string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}, method)
+}
+
+// kubernetesProxy stands before the API server of config, with its
+// credentials, and shows the VMs of one namespace and one Cloud alone: so
+// managers of many runs can share an API server.
+func kubernetesProxy(config *rest.Config, g *gate, namespace, cloud string) (*proxy, error) {
+	transport, err := rest.TransportFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("reach the API server: %w", err)
+	}
+	target, err := url.Parse(config.Host)
+	if err != nil {
+		return nil, errors.New("the API server has no URL")
+	}
+	const group = "/apis/samplecontroller.k8s.io/v1alpha1/"
+	narrow := func(r *http.Request) {
+		switch {
+		case r.Method == http.MethodGet && r.URL.Path == group+"vms":
+			r.URL.Path = group + "namespaces/" + namespace + "/vms"
+		case r.Method == http.MethodGet && r.URL.Path == group+"clouds":
+			query := r.URL.Query()
+			query.Set("fieldSelector", "metadata.name="+cloud)
+			r.URL.RawQuery = query.Encode()
+		}
+	}
+	shorten := strings.NewReplacer(group, "", "/apis/", "", "/api/v1/", "", "namespaces/"+namespace+"/", "")
+	return newProxy(target, transport, narrow, g, func(r *http.Request) (effect, bool) {
+		path := shorten.Replace(r.URL.Path)
+		aside := strings.Contains(path, "leases") || strings.Contains(path, "events")
+		return effect{side: kubernetesSide, method: r.Method, path: path}, changes(r.Method) && !aside
+	}), nil
+}
+
+// cloudProxy stands before the mock cloud. bend may be nil.
+func cloudProxy(target string, g *gate, bend func(*http.Request)) (*proxy, error) {
+	at, err := url.Parse(target)
+	if err != nil {
+		return nil, fmt.Errorf("reach the mock cloud: %w", err)
+	}
+	if bend == nil {
+		bend = func(*http.Request) {}
+	}
+	return newProxy(at, &http.Transport{MaxIdleConnsPerHost: 16}, bend, g, func(r *http.Request) (effect, bool) {
+		return effect{side: cloudSide, method: r.Method, path: r.URL.Path}, changes(r.Method) && r.URL.Path != "/sessions"
+	}), nil
+}

@@ -1,0 +1,123 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+)
+
+// recorder follows the VMs of a namespace, past every proxy, and notes what
+// must never be seen.
+type recorder struct {
+	// left is asked, when an object goes, what its server still is.
+	left func(vm *v1alpha1.VM) string
+
+	mu     sync.Mutex
+	latest map[string]*v1alpha1.VM
+	ids    map[types.UID]string
+	wrong  []string
+	stop   func()
+	done   chan struct{}
+}
+
+func newRecorder(left func(*v1alpha1.VM) string) *recorder {
+	return &recorder{left: left, latest: map[string]*v1alpha1.VM{}, ids: map[types.UID]string{}, done: make(chan struct{})}
+}
+
+// follow begins to watch. Objects made after it returned are seen from their birth.
+func (r *recorder) follow(ctx context.Context, c client.WithWatch, namespace string) error {
+	stream, err := c.Watch(ctx, &v1alpha1.VMList{}, client.InNamespace(namespace))
+	if err != nil {
+		return fmt.Errorf("watch VMs: %w", err)
+	}
+	r.stop = stream.Stop
+	go func() {
+		defer close(r.done)
+		for event := range stream.ResultChan() {
+			r.see(event)
+		}
+	}()
+	return nil
+}
+
+func (r *recorder) close() {
+	if r.stop != nil {
+		r.stop()
+		<-r.done
+	}
+}
+
+func (r *recorder) see(event watch.Event) {
+	vm, ok := event.Object.(*v1alpha1.VM)
+	if !ok {
+		r.note("the watch of VMs broke: %v", apierrors.FromObject(event.Object))
+		return
+	}
+	was := r.id(vm)
+	switch {
+	case was != "" && vm.Status.VMID != was:
+		r.note("status.vmId of %s was %s and became %q", vm.Name, was, vm.Status.VMID)
+	case event.Type == watch.Deleted:
+		if left := r.left(vm); left != "" {
+			r.note("object %s is gone, and %s", vm.Name, left)
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if event.Type == watch.Deleted {
+		if now := r.latest[vm.Name]; now != nil && now.UID == vm.UID {
+			delete(r.latest, vm.Name)
+		}
+		return
+	}
+	r.latest[vm.Name] = vm
+}
+
+// id returns the recorded id, and records the first one.
+func (r *recorder) id(vm *v1alpha1.VM) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ids[vm.UID] == "" {
+		r.ids[vm.UID] = vm.Status.VMID
+	}
+	return r.ids[vm.UID]
+}
+
+func (r *recorder) note(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.wrong = append(r.wrong, fmt.Sprintf(format, args...))
+}
+
+func (r *recorder) violations() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.wrong)
+}
+
+// vm is an object as it was last seen; nil once it is gone. It must not be changed.
+func (r *recorder) vm(name string) *v1alpha1.VM {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.latest[name]
+}
+
+// records tells whether an object other than that one has the server on record.
+func (r *recorder) records(server string, except types.UID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, vm := range r.latest {
+		if vm.Status.VMID == server && vm.UID != except {
+			return true
+		}
+	}
+	return false
+}
