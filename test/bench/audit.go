@@ -1,0 +1,147 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// auditPolicy has every request logged that may change something.
+const auditPolicy = `apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+rules:
+- level: None
+  verbs: [get, list, watch]
+- level: Metadata
+`
+
+// leaseName begins the name of the operator's lease.
+const leaseName = "private-cloud-operator."
+
+// agent is who sent a request, by its User-Agent.
+type agent string
+
+const (
+	operator  agent = "operator"
+	bare      agent = "bare-loop"
+	bench     agent = "bench"
+	apiServer agent = "kube-apiserver"
+)
+
+// agentOf takes everyone for the operator who is not known to be somebody
+// else: its lease, its events and its patches come from several clients.
+func agentOf(userAgent string) agent {
+	for _, other := range []agent{bare, bench, apiServer} {
+		if strings.HasPrefix(userAgent, string(other)) {
+			return other
+		}
+	}
+	return operator
+}
+
+// entry is one line of the audit log.
+type entry struct {
+	Verb      string `json:"verb"`
+	UserAgent string `json:"userAgent"`
+	ObjectRef struct {
+		Resource    string `json:"resource"`
+		Subresource string `json:"subresource"`
+		Namespace   string `json:"namespace"`
+		Name        string `json:"name"`
+	} `json:"objectRef"`
+	ResponseStatus struct {
+		Code int `json:"code"`
+	} `json:"responseStatus"`
+	// Received is when the request came in, Answered when its answer was sent.
+	Received time.Time `json:"requestReceivedTimestamp"`
+	Answered time.Time `json:"stageTimestamp"`
+}
+
+// what names the kind of write, such as "patch vms/status", and how it failed if it did.
+func (e entry) what() string {
+	text := e.Verb + " " + e.ObjectRef.Resource
+	if e.ObjectRef.Subresource != "" {
+		text += "/" + e.ObjectRef.Subresource
+	}
+	if e.ResponseStatus.Code >= 400 {
+		text += fmt.Sprintf(" (answered %d)", e.ResponseStatus.Code)
+	}
+	return text
+}
+
+func (e entry) by(a agent) bool { return agentOf(e.UserAgent) == a }
+
+func (e entry) event() bool { return e.ObjectRef.Resource == "events" }
+
+// lease tells whether the write is of the leader's lease, or tells of it.
+func (e entry) lease() bool {
+	return e.ObjectRef.Resource == "leases" || (e.event() && strings.HasPrefix(e.ObjectRef.Name, leaseName))
+}
+
+// auditLog reads the API server's audit log as it grows.
+type auditLog struct {
+	path string
+	read int64
+}
+
+// next returns the entries since the last call.
+func (a *auditLog) next() ([]entry, error) {
+	file, err := os.Open(a.path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the audit log: %w", err)
+	}
+	defer func() { _ = file.Close() }()
+	data, err := io.ReadAll(io.NewSectionReader(file, a.read, 1<<62-a.read))
+	if err != nil {
+		return nil, fmt.Errorf("reading the audit log: %w", err)
+	}
+	// The last line may still be being written.
+	data = data[:bytes.LastIndexByte(data, '\n')+1]
+	a.read += int64(len(data))
+	return decodeEntries(data)
+}
+
+func decodeEntries(data []byte) ([]entry, error) {
+	var entries []entry
+	for line := range bytes.Lines(data) {
+		var e entry
+		if err := json.Unmarshal(line, &e); err != nil {
+			return nil, fmt.Errorf("audit log, line %q: %w", line, err)
+		}
+		entries = append(entries, e)
+	}
+	return entries, nil
+}
+
+// writesOf returns what somebody wrote beside a lease.
+func writesOf(entries []entry, who agent) []entry {
+	return slices.DeleteFunc(slices.Clone(entries), func(e entry) bool { return !e.by(who) || e.lease() })
+}
+
+// untilQuiet returns the entries since the last call, once somebody has
+// written nothing but a lease for a while.
+func (a *auditLog) untilQuiet(ctx context.Context, who agent, quiet time.Duration) ([]entry, error) {
+	var all []entry
+	last := time.Now()
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, patience, true, func(context.Context) (bool, error) {
+		entries, err := a.next()
+		all = append(all, entries...)
+		if len(writesOf(entries, who)) > 0 {
+			last = time.Now()
+		}
+		return time.Since(last) >= quiet, err
+	})
+	if err != nil {
+		return all, fmt.Errorf("waiting for %s to write nothing for %s: %w", who, quiet, err)
+	}
+	return all, nil
+}

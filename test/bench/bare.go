@@ -1,0 +1,186 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+)
+
+// bareQueue holds the VMs that wait for a worker.
+const bareQueue = 100_000
+
+// bareLoop is the least that could make VM objects Ready: it watches them
+// appear and sends the writes that the operator would, with what it would write
+// in them, and without a cloud, a cache, a queue or a second thought.
+type bareLoop struct {
+	vms     rest.Interface
+	events  kubernetes.Interface
+	params  runtime.ParameterCodec
+	workers int
+	// sample is a VM that the operator made, and event the one it wrote about it.
+	sample v1alpha1.VM
+	event  eventsv1.Event
+	status []byte
+}
+
+// newBareLoop learns from a VM that the operator made what is to be written.
+func newBareLoop(ctx context.Context, s *stage, sample string) (*bareLoop, error) {
+	config := rest.CopyConfig(s.config)
+	config.UserAgent = string(bare)
+	loop := &bareLoop{workers: s.options.workers, params: metav1.ParameterCodec}
+	var err error
+	if loop.events, err = kubernetes.NewForConfig(config); err != nil {
+		return nil, err
+	}
+	version := v1alpha1.GroupVersion
+	config.GroupVersion, config.APIPath = &version, "/apis"
+	config.NegotiatedSerializer = serializer.NewCodecFactory(s.client.Scheme()).WithoutConversion()
+	if loop.vms, err = rest.RESTClientFor(config); err != nil {
+		return nil, err
+	}
+	if err := s.client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: sample}, &loop.sample); err != nil {
+		return nil, err
+	}
+	if loop.status, err = json.Marshal(loop.sample.Status); err != nil {
+		return nil, err
+	}
+	var events eventsv1.EventList
+	if err := s.client.List(ctx, &events, client.InNamespace(namespace)); err != nil {
+		return nil, err
+	}
+	for _, event := range events.Items {
+		if event.Regarding.UID == loop.sample.UID {
+			loop.event = event
+			return loop, nil
+		}
+	}
+	return nil, fmt.Errorf("the operator told no event of VM %s", sample)
+}
+
+// start begins to watch. The channel tells how it went, once ctx has ended and all is written.
+func (b *bareLoop) start(ctx context.Context) (<-chan error, error) {
+	list := b.vms.Get().Namespace(namespace).Resource("vms").Do(ctx)
+	var now v1alpha1.VMList
+	if err := list.Into(&now); err != nil {
+		return nil, err
+	}
+	events, err := retrying(ctx, now.ResourceVersion, func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+		options.Watch = true
+		return b.vms.Get().Namespace(namespace).Resource("vms").VersionedParams(&options, b.params).Watch(ctx)
+	})
+	if err != nil {
+		return nil, err
+	}
+	queue := make(chan *v1alpha1.VM, bareQueue)
+	go func() {
+		defer close(queue)
+		for event := range events.ResultChan() {
+			if vm, isVM := event.Object.(*v1alpha1.VM); isVM && event.Type == watch.Added {
+				queue <- vm
+			}
+		}
+	}()
+	return b.serve(context.WithoutCancel(ctx), queue), nil
+}
+
+func (b *bareLoop) serve(ctx context.Context, queue <-chan *v1alpha1.VM) <-chan error {
+	var workers sync.WaitGroup
+	failed := make(chan error, bareQueue)
+	for range b.workers {
+		workers.Go(func() {
+			for vm := range queue {
+				if err := b.write(ctx, vm); err != nil {
+					failed <- err
+					continue
+				}
+				// As the operator's: told beside the work.
+				workers.Go(func() { failed <- b.tell(ctx, vm) })
+			}
+		})
+	}
+	done := make(chan error, 1)
+	go func() {
+		workers.Wait()
+		close(failed)
+		var errs []error
+		for err := range failed {
+			errs = append(errs, err)
+		}
+		done <- errors.Join(errs...)
+	}()
+	return done
+}
+
+// write sends the two patches that make a VM object Ready.
+func (b *bareLoop) write(ctx context.Context, vm *v1alpha1.VM) error {
+	claim, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"annotations": b.sample.Annotations, "finalizers": b.sample.Finalizers, "resourceVersion": vm.ResourceVersion,
+	}})
+	if err != nil {
+		return err
+	}
+	var answer v1alpha1.VM
+	if err := b.patch(vm.Name, claim).Do(ctx).Into(&answer); err != nil {
+		return err
+	}
+	status := bytes.ReplaceAll(b.status, []byte(b.sample.Status.VMID), []byte(uuid.NewString()))
+	report, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": vm.UID}, "status": json.RawMessage(status)})
+	if err != nil {
+		return err
+	}
+	return b.patch(vm.Name, report).SubResource("status").Do(ctx).Into(&answer)
+}
+
+func (b *bareLoop) patch(name string, body []byte) *rest.Request {
+	return b.vms.Patch(types.MergePatchType).Namespace(namespace).Resource("vms").Name(name).Body(body)
+}
+
+func (b *bareLoop) tell(ctx context.Context, vm *v1alpha1.VM) error {
+	event := b.event.DeepCopy()
+	event.ObjectMeta = metav1.ObjectMeta{Namespace: namespace, Name: strings.Replace(event.Name, b.sample.Name, vm.Name, 1)}
+	event.EventTime = metav1.NowMicro()
+	event.Regarding.Name, event.Regarding.UID, event.Regarding.ResourceVersion = vm.Name, vm.UID, vm.ResourceVersion
+	_, err := b.events.EventsV1().Events(namespace).Create(ctx, event, metav1.CreateOptions{})
+	return err
+}
+
+// release takes the finalizers off the objects, which are being deleted or soon will be.
+func (b *bareLoop) release(ctx context.Context, prefix string, n int) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return each(n, func(i int) error {
+		return b.patch(newVM(prefix, i, "").Name, []byte(`{"metadata":{"finalizers":null}}`)).Do(ctx).Error()
+	})
+}
+
+// serverCPU is the API server's time on the CPU.
+func (s *stage) serverCPU(ctx context.Context) (time.Duration, error) {
+	clients, err := kubernetes.NewForConfig(s.config)
+	if err != nil {
+		return 0, err
+	}
+	page, err := clients.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("reading the API server's metrics: %w", err)
+	}
+	seconds, err := sum(page, "process_cpu_seconds_total")
+	return time.Duration(seconds * float64(time.Second)), err
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+)
+
+const (
+	// individuals is how many VMs live in each case.
+	individuals = 10
+	// mostWrites and mostCalls are the budgets of a VM's life.
+	mostWrites = 4
+	mostCalls  = 4
+	// lifePoll is the time between two listings meanwhile.
+	lifePoll = 2 * time.Second
+)
+
+// life is one way in which a cloud brings VMs forth and removes them.
+type life struct {
+	name  string
+	cloud string
+	// build and remove are how long the cloud takes; with 0 the answer says that it is done.
+	build, remove time.Duration
+}
+
+var allLives = []life{
+	{name: "cloud answers when done", cloud: v1alpha1.DefaultCloudName},
+	{name: "cloud takes 1 s for each", cloud: v1alpha1.DefaultCloudName, build: time.Second, remove: time.Second},
+	{name: "cloud takes 10 s for each", cloud: v1alpha1.DefaultCloudName, build: 10 * time.Second, remove: 10 * time.Second},
+	{name: "core cloud, done when it answers", cloud: coreCloud},
+}
+
+// lives counts what the operator writes and calls from a VM's creation, over
+// two polls at the least, to its end.
+func lives(ctx context.Context, s *stage) ([]row, error) {
+	if err := s.pollEvery(ctx, lifePoll); err != nil {
+		return nil, err
+	}
+	m, err := s.startManager(ctx)
+	if err != nil {
+		return nil, err
+	}
+	writes, calls := []row{heading("Kubernetes writes by the operator in a VM's life")}, []row{heading("Cloud calls in a VM's life, polls aside")}
+	for i, l := range allLives {
+		say("counting writes and calls: %s", l.name)
+		w, c, err := s.live(ctx, fmt.Sprintf("life%d", i), l)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", l.name, stopAfter(err, m))
+		}
+		writes, calls = append(writes, w), append(calls, c)
+	}
+	return append(writes, calls...), m.stop()
+}
+
+func (s *stage) live(ctx context.Context, prefix string, l life) (writes, calls row, err error) {
+	at := s.cloud
+	if l.cloud == coreCloud {
+		at = s.core
+	} else if err := at.behave(ctx, l.build, l.remove); err != nil {
+		return row{}, row{}, err
+	}
+	if err := at.forget(ctx); err != nil {
+		return row{}, row{}, err
+	}
+	if _, err := s.audit.next(); err != nil {
+		return row{}, row{}, err
+	}
+	for _, step := range []func() error{
+		func() error { return s.create(ctx, prefix, individuals, l.cloud) },
+		func() error { return s.polled(ctx, at, 2) },
+		func() error { return s.remove(ctx, prefix, individuals) },
+	} {
+		if err := step(); err != nil {
+			return row{}, row{}, err
+		}
+	}
+	entries, err := s.audit.untilQuiet(ctx, operator, 2*time.Second)
+	if err != nil {
+		return row{}, row{}, err
+	}
+	called, err := at.calls(ctx)
+	if err != nil {
+		return row{}, row{}, err
+	}
+	return lifeWrites(l.name, prefix, writesOf(entries, operator)), lifeCalls(l.name, called), nil
+}
+
+// lifeWrites holds the VM that was written most often to the budget. Events
+// are told beside it: they are nobody's but the reader's.
+func lifeWrites(name, prefix string, entries []entry) row {
+	perVM, kinds, events := map[string]int{}, map[string]int{}, 0
+	for _, e := range entries {
+		switch {
+		case !strings.HasPrefix(e.ObjectRef.Name, prefix+"-"):
+		case e.event():
+			events++
+		default:
+			perVM[e.ObjectRef.Name]++
+			kinds[e.what()]++
+		}
+	}
+	most := 0
+	for _, n := range perVM {
+		most = max(most, n)
+	}
+	detail := perEach(kinds, individuals) + "; events beside: " + ratio(events, individuals)
+	return count(name, most, mostWrites, detail)
+}
+
+func lifeCalls(name string, calls []call) row {
+	kinds, total := map[string]int{}, 0
+	for _, c := range calls {
+		if !c.poll() {
+			kinds[c.what()]++
+			total++
+		}
+	}
+	most := (total + individuals - 1) / individuals
+	return count(name, most, mostCalls, perEach(kinds, individuals))
+}
+
+// perEach writes counts as shares of n, such as "patch vms 2, patch vms/status 1".
+func perEach(kinds map[string]int, n int) string {
+	parts := make([]string, 0, len(kinds))
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		parts = append(parts, kind+" "+ratio(kinds[kind], n))
+	}
+	if len(parts) == 0 {
+		return "none"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// ratio writes a/b, with digits after the point only where it has some.
+func ratio(a, b int) string {
+	if a%b == 0 {
+		return fmt.Sprint(a / b)
+	}
+	return fmt.Sprintf("%.2f", float64(a)/float64(b))
+}

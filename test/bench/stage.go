@@ -1,0 +1,288 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/testkit"
+)
+
+const (
+	// namespace holds everything.
+	namespace = "bench"
+	// coreCloud is the Cloud of the six calls; v1alpha1.DefaultCloudName has them all.
+	coreCloud = "core"
+	// creators is how many VM objects are created, or deleted, at a time.
+	creators = 32
+	// patience bounds each wait.
+	patience = 3 * time.Minute
+)
+
+// stage is where everything is measured.
+type stage struct {
+	options options
+	folder  string
+	env     *testkit.Env
+	config  *rest.Config
+	client  client.WithWatch
+	audit   auditLog
+	cloud   *mock
+	core    *mock
+	// starts counts the operator's.
+	starts int
+}
+
+func newStage(ctx context.Context, o options) (*stage, error) {
+	say("starting the API server and the mock cloud")
+	folder, err := os.MkdirTemp("", "bench-")
+	if err != nil {
+		return nil, fmt.Errorf("making a folder for logs: %w", err)
+	}
+	s := &stage{options: o, folder: folder, audit: auditLog{path: filepath.Join(folder, "audit.log")}}
+	if err := s.set(ctx); err != nil {
+		return nil, errors.Join(err, s.stop())
+	}
+	return s, nil
+}
+
+func (s *stage) set(ctx context.Context) error {
+	policy := filepath.Join(s.folder, "policy.yaml")
+	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
+		return fmt.Errorf("writing the audit policy: %w", err)
+	}
+	var err error
+	s.env, err = testkit.Start(testkit.Options{APIServerFlags: map[string][]string{
+		"audit-policy-file": {policy}, "audit-log-path": {s.audit.path}, "audit-log-mode": {"blocking"}, "audit-log-maxsize": {"4096"},
+	}})
+	if err != nil {
+		return err
+	}
+	s.config = rest.CopyConfig(s.env.Config)
+	s.config.QPS, s.config.UserAgent = -1, string(bench)
+	if s.client, err = client.NewWithWatch(s.config, client.Options{Scheme: s.env.Client.Scheme()}); err != nil {
+		return fmt.Errorf("making a client: %w", err)
+	}
+	if s.cloud, err = startMock(ctx, s.options, s.folder, "mockcloud"); err != nil {
+		return err
+	}
+	if s.core, err = startMock(ctx, s.options, s.folder, "mockcloud-core", "--profile=core"); err != nil {
+		return err
+	}
+	for _, object := range []client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
+		newCloud(v1alpha1.DefaultCloudName, s.cloud), newCloud(coreCloud, s.core),
+	} {
+		if err := s.client.Create(ctx, object); err != nil {
+			return fmt.Errorf("creating %T %s: %w", object, object.GetName(), err)
+		}
+	}
+	return nil
+}
+
+// newCloud sets limits that are no limits here, so that the operator's own cost shows.
+func newCloud(name string, at *mock) *v1alpha1.Cloud {
+	return &v1alpha1.Cloud{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.CloudSpec{
+		Type: v1alpha1.CloudTypeREST, Endpoint: at.url, UtilizationStep: 1,
+		Limits: v1alpha1.CloudLimits{RequestsPerSecond: 10_000, Burst: 10_000, MaxInFlight: 64},
+	}}
+}
+
+// pollEvery sets how often both clouds are listed.
+func (s *stage) pollEvery(ctx context.Context, interval time.Duration) error {
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"pollInterval":%q}}`, interval))
+	for _, name := range []string{v1alpha1.DefaultCloudName, coreCloud} {
+		if err := s.client.Patch(ctx, &v1alpha1.Cloud{ObjectMeta: metav1.ObjectMeta{Name: name}}, patch); err != nil {
+			return fmt.Errorf("setting the poll interval of Cloud %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func (s *stage) mocks() []*mock { return []*mock{s.cloud, s.core} }
+
+func (s *stage) stop() error {
+	var errs []error
+	for _, m := range s.mocks() {
+		if m != nil && m.process != nil {
+			errs = append(errs, m.stop())
+		}
+	}
+	if s.env != nil {
+		errs = append(errs, s.env.Stop())
+	}
+	return errors.Join(append(errs, os.RemoveAll(s.folder))...)
+}
+
+// polled returns once a cloud was listed so many times from now on.
+func (s *stage) polled(ctx context.Context, m *mock, times int) error {
+	calls, err := m.calls(ctx)
+	if err != nil {
+		return err
+	}
+	return s.listed(ctx, m, len(listings(calls))+times)
+}
+
+// listed returns once a cloud was listed so many times since its calls were last forgotten.
+func (s *stage) listed(ctx context.Context, m *mock, times int) error {
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		calls, err := m.calls(ctx)
+		return len(listings(calls)) >= times, err
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for listing %d of the cloud: %w", times, err)
+	}
+	return nil
+}
+
+// each calls do with 0 … n-1 in several goroutines and returns the first error.
+func each(n int, do func(int) error) error {
+	next, failed := make(chan int), make(chan error, creators)
+	for range creators {
+		go func() {
+			var first error
+			for i := range next {
+				if first == nil {
+					first = do(i)
+				}
+			}
+			failed <- first
+		}()
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	var errs []error
+	for range creators {
+		errs = append(errs, <-failed)
+	}
+	return errors.Join(errs...)
+}
+
+func newVM(prefix string, i int, cloud string) *v1alpha1.VM {
+	name := fmt.Sprintf("%s-%05d", prefix, i)
+	return &v1alpha1.VM{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec:       v1alpha1.VMSpec{VMName: name, CloudRef: v1alpha1.CloudReference{Name: cloud}},
+	}
+}
+
+// follower sees what becomes of VM objects.
+type follower struct {
+	events watch.Interface
+	prefix string
+}
+
+// follow sees what becomes of the VM objects of a prefix from now on.
+func (s *stage) follow(ctx context.Context, prefix string) (*follower, error) {
+	var list v1alpha1.VMList
+	if err := s.client.List(ctx, &list, client.InNamespace(namespace), client.Limit(1)); err != nil {
+		return nil, fmt.Errorf("listing VMs: %w", err)
+	}
+	events, err := retrying(ctx, list.ResourceVersion, func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+		return s.client.Watch(ctx, &v1alpha1.VMList{}, client.InNamespace(namespace), &client.ListOptions{Raw: &options})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watching VMs: %w", err)
+	}
+	return &follower{events: events, prefix: prefix}, nil
+}
+
+// retrying watches on where the API server ended a watch that read too slowly.
+func retrying(ctx context.Context, from string, begin cache.WatchFuncWithContext) (watch.Interface, error) {
+	return watchtools.NewRetryWatcherWithContext(ctx, from, &cache.ListWatch{WatchFuncWithContext: begin})
+}
+
+// ready returns once n VMs were seen to become Ready.
+func (f *follower) ready(ctx context.Context, n int) error {
+	return f.count(ctx, n, "ready", func(event watch.Event, vm *v1alpha1.VM) bool {
+		return event.Type != watch.Deleted && meta.IsStatusConditionTrue(vm.Status.Conditions, v1alpha1.ReadyCondition)
+	})
+}
+
+// gone returns once n VMs were seen to go.
+func (f *follower) gone(ctx context.Context, n int) error {
+	return f.count(ctx, n, "gone", func(event watch.Event, _ *v1alpha1.VM) bool { return event.Type == watch.Deleted })
+}
+
+func (f *follower) count(ctx context.Context, n int, what string, counts func(watch.Event, *v1alpha1.VM) bool) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	seen := map[string]bool{}
+	var last *v1alpha1.VM
+	for {
+		select {
+		case event, open := <-f.events.ResultChan():
+			vm, ok := event.Object.(*v1alpha1.VM)
+			switch {
+			case !open || !ok:
+				return fmt.Errorf("watching VMs, %d of %d are %s: the watch ended: %v", len(seen), n, what, event.Object)
+			case !strings.HasPrefix(vm.Name, f.prefix+"-"):
+				continue
+			case counts(event, vm):
+				seen[vm.Name] = true
+			default:
+				last = vm
+			}
+			if len(seen) == n {
+				return nil
+			}
+		case <-ctx.Done():
+			var status any
+			if last != nil {
+				status = last.Status
+			}
+			return fmt.Errorf("%d of %d VMs are %s; the last that is not says %+v: %w", len(seen), n, what, status, ctx.Err())
+		}
+	}
+}
+
+func (f *follower) stop() { f.events.Stop() }
+
+// create makes VM objects, many at a time, and returns once all are Ready.
+func (s *stage) create(ctx context.Context, prefix string, n int, cloud string) error {
+	f, err := s.follow(ctx, prefix)
+	if err != nil {
+		return err
+	}
+	defer f.stop()
+	if err := s.put(ctx, prefix, n, cloud); err != nil {
+		return err
+	}
+	return f.ready(ctx, n)
+}
+
+func (s *stage) put(ctx context.Context, prefix string, n int, cloud string) error {
+	return each(n, func(i int) error { return s.client.Create(ctx, newVM(prefix, i, cloud)) })
+}
+
+// remove deletes VM objects, many at a time, and returns once all are gone.
+func (s *stage) remove(ctx context.Context, prefix string, n int) error {
+	f, err := s.follow(ctx, prefix)
+	if err != nil {
+		return err
+	}
+	defer f.stop()
+	err = each(n, func(i int) error { return s.client.Delete(ctx, newVM(prefix, i, "")) })
+	if err != nil {
+		return err
+	}
+	return f.gone(ctx, n)
+}
