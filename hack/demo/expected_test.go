@@ -1,0 +1,172 @@
+package main
+
+import (
+	"bytes"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+)
+
+const running = `
+kind: VM
+metadata: {name: sample, generation: 2}
+spec: {vmname: vmsample}
+status:
+  observedGeneration: 2
+  vmId: 0f0e7a3c-8a54-4c0b-9d7a-0a6f3a1f7c11
+  cpuUtilization: 0
+  state: Running
+  conditions:
+  - {type: Ready, status: "True", reason: Running, message: as the spec says}
+  - {type: NameChecked, status: "True", reason: Available}
+  - {type: Created, status: "True", reason: Created}
+`
+
+const refused = `
+kind: VM
+metadata: {name: taboo, generation: 1}
+spec: {vmname: forbidden}
+status:
+  observedGeneration: 1
+  state: Failed
+  conditions:
+  - {type: Ready, status: "False", reason: Prohibited}
+  - {type: NameChecked, status: "False", reason: Prohibited}
+  - {type: Created, status: "False", reason: Pending}
+  - {type: Stalled, status: "True", reason: Prohibited}
+`
+
+func TestASampleIsAsExpectedOnlyWithAllThatIsExpectedOfIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		manifest     string
+		replace, new string
+		want         []string
+	}{
+		"a running VM with an id, a use of 0 % and all conditions is as expected": {manifest: running},
+		"a VM whose name is refused is as expected without an id":                 {manifest: refused},
+		"a status that answers to an earlier spec proves nothing": {
+			manifest: running, replace: "generation: 2}", new: "generation: 3}",
+			want: []string{"status.observedGeneration is 2, expected 3"},
+		},
+		"an id that is no uuid is not the cloud's": {
+			manifest: running, replace: "0f0e7a3c-8a54-4c0b-9d7a-0a6f3a1f7c11", new: "server-1",
+			want: []string{"status.vmId is server-1, expected a uuid"},
+		},
+		"a use that is not known yet is still to come": {
+			manifest: running, replace: "  cpuUtilization: 0\n",
+			want: []string{"status.cpuUtilization is absent, expected a number of 0-100"},
+		},
+		"a use of more than all is wrong": {
+			manifest: running, replace: "cpuUtilization: 0", new: "cpuUtilization: 101",
+			want: []string{"status.cpuUtilization is 101, expected a number of 0-100"},
+		},
+		"a condition of another status is told with its reason and message": {
+			manifest: running, replace: `"True", reason: Running`, new: `"False", reason: Creating`,
+			want: []string{"condition Ready is False/Creating (as the spec says), expected True/Running"},
+		},
+		"the right status for another reason is not enough where the reason counts": {
+			manifest: running, replace: `reason: Created}`, new: `reason: Adopted}`,
+			want: []string{"condition Created is True/Adopted, expected True/Created"},
+		},
+		"a condition that is not there yet is still to come": {
+			manifest: refused, replace: "  - {type: Stalled, status: \"True\", reason: Prohibited}\n",
+			want: []string{"condition Stalled is absent, expected True/Prohibited"},
+		},
+		"a refused name must not have led to a server": {
+			manifest: refused, replace: "state: Failed", new: "state: Failed\n  vmId: 0f0e7a3c-8a54-4c0b-9d7a-0a6f3a1f7c11",
+			want: []string{"status.vmId is 0f0e7a3c-8a54-4c0b-9d7a-0a6f3a1f7c11, expected absent"},
+		},
+		"an object that the operator has not looked at says one thing, not all that is missing": {
+			manifest: "kind: VM\nmetadata: {name: sample, generation: 1}",
+			want:     []string{"it has no status yet"},
+		},
+		"a sample that nothing particular is expected of is to be Ready": {
+			manifest: refused, replace: "name: taboo", new: "name: another",
+			want: []string{"condition Ready is False/Prohibited, expected True"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := parse(t, strings.Replace(c.manifest, c.replace, c.new, 1))
+			got := unmet(object, expectationOf(object))
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("what is missing (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func parse(t *testing.T, manifest string) *unstructured.Unstructured {
+	t.Helper()
+	objects, err := decode([]byte(manifest))
+	if err != nil || len(objects) != 1 {
+		t.Fatalf("%d objects, %v in %s", len(objects), err, manifest)
+	}
+	return objects[0]
+}
+
+func TestSamplesAreShortManifestsWithoutCommentsOrUnknownFields(t *testing.T) {
+	for _, file := range sampleFiles(t) {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(data, []byte("#")) {
+			t.Errorf("%s has a comment, which kubectl get -o yaml would not show: say it in the documentation", file)
+		}
+		if lines := bytes.Count(data, []byte("\n")); lines > 20 {
+			t.Errorf("%s has %d lines, expected at most 20", file, lines)
+		}
+		var into any = &v1alpha1.VM{}
+		if parse(t, string(data)).GetKind() == "Cloud" {
+			into = &v1alpha1.Cloud{}
+		}
+		if err := yaml.UnmarshalStrict(data, into); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+}
+
+func TestEveryExpectationIsOfASampleThatIsApplied(t *testing.T) {
+	folder := filepath.Join("..", "..", samples)
+	data, err := os.ReadFile(filepath.Join(folder, "kustomization.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kustomization struct{ Resources []string }
+	if err := yaml.Unmarshal(data, &kustomization); err != nil {
+		t.Fatal(err)
+	}
+	// The operator makes this one.
+	applied := []string{"Cloud/default"}
+	for _, resource := range kustomization.Resources {
+		data, err := os.ReadFile(filepath.Join(folder, resource))
+		if err != nil {
+			t.Fatal(err)
+		}
+		object := parse(t, string(data))
+		applied = append(applied, object.GetKind()+"/"+object.GetName())
+	}
+	for _, name := range slices.Sorted(maps.Keys(expected)) {
+		if !slices.Contains(applied, name) {
+			t.Errorf("%s is expected, but %s applies only %v", name, samples, applied)
+		}
+	}
+}
+
+func sampleFiles(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("..", "..", samples, "samplecontroller_*.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no samples: %v", err)
+	}
+	return files
+}

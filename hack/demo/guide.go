@@ -1,0 +1,41 @@
+package main
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+)
+
+const guideText = `
+In a second terminal:
+
+  export KUBECONFIG=%[1]s CLOUD=%[2]s%[3]s
+
+  kubectl wait --for=condition=Ready vm/sample
+  kubectl events
+  kubectl explain vm.spec.vmname
+  # the cloud prohibits taboo's name: correct it
+  kubectl patch vm taboo --type=merge -p '{"spec":{"vmname":"allowed"}}'
+  # resize a VM; switch one on
+  kubectl patch vm web --type=merge -p '{"spec":{"cpu":4,"memory":8}}'
+  kubectl patch vm standby --type=merge -p '{"spec":{"powerState":"On"}}'
+  # this returns once the cloud's server is gone
+  kubectl delete vm sample
+  # a server deleted behind the operator's back: its VM is Lost
+  curl -X DELETE $CLOUD/admin/servers/$(kubectl get vm database -o jsonpath={.status.vmId})
+  # the cloud goes away, and comes back
+  curl $CLOUD/faults -d '{"id":"outage","match":{"path":"/**"},"status":503}'
+  curl -X DELETE $CLOUD/faults/outage
+
+Ctrl-C ends the demo.
+
+`
+
+// guide says what to try from a second terminal.
+func (s *stack) guide() {
+	path := ""
+	if _, err := exec.LookPath("kubectl"); err != nil {
+		path = " PATH=" + filepath.Dir(s.kubectlPath()) + ":$PATH"
+	}
+	fmt.Printf(guideText, s.kubeconfig(), s.cloudURL, path)
+}

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/privatecloud/operator/mockcloud"
+)
+
+// ownerLabel is the label by which the operator marks whose a server is.
+const ownerLabel = "samplecontroller.k8s.io/uid"
+
+// discrepancies returns in what the ledger differs from that of created servers which
+// were made once each and are all gone; nothing when it does not.
+func discrepancies(ledger []mockcloud.LedgerEntry, created int) []string {
+	var wrong []string
+	alive := map[string]string{}
+	made := 0
+	for _, entry := range ledger {
+		switch {
+		case entry.Op == mockcloud.OpCreate:
+			made++
+			alive[entry.ServerID] = entry.Name
+			if entry.Labels[ownerLabel] == "" {
+				wrong = append(wrong, fmt.Sprintf("server %s (%s) was made without the label %s", entry.ServerID, entry.Name, ownerLabel))
+			}
+		case entry.Op == mockcloud.OpGone, entry.Op == mockcloud.OpDelete && entry.Final:
+			delete(alive, entry.ServerID)
+		}
+	}
+	for id, name := range alive {
+		wrong = append(wrong, fmt.Sprintf("server %s (%s) is still there", id, name))
+	}
+	if made != created {
+		wrong = append(wrong, fmt.Sprintf("%d servers were created, expected %d", made, created))
+	}
+	for owner, n := range mockcloud.MostAlive(ledger, ownerLabel) {
+		if n > 1 {
+			wrong = append(wrong, fmt.Sprintf("VM %s had %d servers at a time", owner, n))
+		}
+	}
+	slices.Sort(wrong)
+	return wrong
+}

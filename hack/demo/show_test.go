@@ -1,0 +1,115 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const vms = `{
+	"columnDefinitions": [
+		{"name": "Name", "priority": 0}, {"name": "State", "priority": 0}, {"name": "CPU%", "priority": 0},
+		{"name": "Host", "priority": 1}, {"name": "VM ID", "priority": 0}, {"name": "Age", "priority": 0}
+	],
+	"rows": [
+		{"cells": ["sample", "Running", 50, "host-1", "0f0e7a3c", "12s"]},
+		{"cells": ["taboo", "Failed", null, null, null, "8s"]},
+		{"cells": ["web", "Running", 7, "host-2", "11aa22bb", "3s"]}
+	]
+}`
+
+func tables(t *testing.T, texts ...string) []metav1.Table {
+	t.Helper()
+	all := make([]metav1.Table, len(texts))
+	for i, text := range texts {
+		if err := json.Unmarshal([]byte(text), &all[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+func TestTablesLookLikeThoseOfKubectl(t *testing.T) {
+	for name, c := range map[string]struct {
+		tables []metav1.Table
+		err    error
+		layout layout
+		want   string
+	}{
+		"columns for the wide output are left out, cells without a value are empty": {
+			tables: tables(t, vms), want: `
+NAME     STATE     CPU%   VM ID      AGE
+sample   Running   50     0f0e7a3c   12s
+taboo    Failed                      8s
+web      Running   7      11aa22bb   3s
+`,
+		},
+		"rows that would not fit are counted instead": {
+			tables: tables(t, vms), layout: layout{rows: 1, without: volatile}, want: `
+NAME     STATE     VM ID
+sample   Running   0f0e7a3c
+… and 2 more
+`,
+		},
+		"in a terminal that is wide enough nothing is shortened": {
+			tables: tables(t, strings.ReplaceAll(vms, "0f0e7a3c", "0f0e7a3c-8a54")), layout: layout{rows: 1, columns: 45}, want: `
+NAME     STATE     CPU%   VM ID           AGE
+sample   Running   50     0f0e7a3c-8a54   12s
+… and 2 more
+`,
+		},
+		"in a narrow terminal long cells are shortened, so that the last columns stay in sight": {
+			tables: tables(t, strings.ReplaceAll(vms, "0f0e7a3c", "0f0e7a3c-8a54-4c0b")), layout: layout{columns: 48}, want: `
+NAME     STATE     CPU%   VM ID       AGE
+sample   Running   50     0f0e7a3c…   12s
+taboo    Failed                       8s
+web      Running   7      11aa22bb    3s
+`,
+		},
+		"a table without rows says so, as kubectl does": {
+			tables: tables(t, `{}`, `{"columnDefinitions": [{"name": "Name"}], "rows": [{"cells": ["default"]}]}`), want: `
+No resources found
+
+NAME
+default
+`,
+		},
+		"an API server that does not answer is told in place of the tables": {
+			err: errors.New("reading vms: connection refused"), want: "\nreading vms: connection refused\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := "\n" + render(c.tables, c.err, c.layout)
+			if diff := cmp.Diff(c.want, got); diff != "" {
+				t.Errorf("what is drawn (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestATerminalIsDrawnInPlaceAndAFileOnlyWhenSomethingChanged(t *testing.T) {
+	before, later := tables(t, vms), tables(t, strings.NewReplacer("12s", "13s", "50", "51").Replace(vms))
+	changed := tables(t, strings.ReplaceAll(vms, `"Failed"`, `"Running"`))
+
+	var terminal, file strings.Builder
+	inPlace := screen{out: &terminal, size: func() (int, int) { return 24, 80 }}
+	below := screen{out: &file, size: func() (int, int) { return 0, 0 }}
+	for _, frame := range [][]metav1.Table{before, later, changed} {
+		inPlace.draw(frame, nil)
+		below.draw(frame, nil)
+	}
+
+	type drawn struct{ Frames, Redraws, Printed int }
+	got := drawn{
+		Frames:  strings.Count(terminal.String(), "NAME"),
+		Redraws: strings.Count(terminal.String(), "\x1b[4A\r\x1b[J"),
+		Printed: strings.Count(file.String(), "NAME"),
+	}
+	if diff := cmp.Diff(drawn{Frames: 3, Redraws: 2, Printed: 2}, got); diff != "" {
+		t.Errorf("what was drawn (-want +got):\n%s\n%q", diff, terminal.String())
+	}
+}

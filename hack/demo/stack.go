@@ -1,0 +1,247 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/privatecloud/operator/internal/testkit"
+)
+
+// How long the manager and the mock cloud may take to stop; the API server and
+// etcd have envtest's own bound.
+const (
+	managerGrace = 10 * time.Second
+	cloudGrace   = 5 * time.Second
+)
+
+// aMoment is how long what is usually there at once may take.
+const aMoment = 20 * time.Second
+
+// stack is what the demo consists of.
+type stack struct {
+	began time.Time
+	// root is the folder of go.mod, and bin of the programs that make built.
+	root, bin string
+	// assets is the folder of etcd, kube-apiserver and kubectl.
+	assets string
+	// folder holds the logs, and below it what nobody needs afterwards.
+	folder, scratch string
+	// end is told when a process ends by itself.
+	end context.CancelCauseFunc
+
+	api            *testkit.Env
+	cloud, manager *process
+	cloudURL       string
+
+	mu sync.Mutex
+	// running are the processes started so far; after killed there are no more.
+	running []*process
+	killed  bool
+}
+
+func newStack(end context.CancelCauseFunc) (*stack, error) {
+	root, err := testkit.ModuleRoot()
+	if err != nil {
+		return nil, err
+	}
+	s := &stack{began: time.Now(), root: root, bin: filepath.Join(root, "bin"), end: end}
+	if s.assets = os.Getenv("KUBEBUILDER_ASSETS"); s.assets == "" {
+		s.assets = filepath.Join(s.bin, "k8s", "current")
+	}
+	if s.assets, err = filepath.Abs(s.assets); err != nil {
+		return nil, fmt.Errorf("looking for the programs of Kubernetes: %w", err)
+	}
+	for _, path := range []string{
+		filepath.Join(s.assets, "etcd"), filepath.Join(s.assets, "kube-apiserver"), s.kubectlPath(),
+		filepath.Join(s.bin, "manager"), filepath.Join(s.bin, "mockcloud"),
+	} {
+		if _, err := os.Stat(path); err != nil {
+			return nil, fmt.Errorf("there is no %s: run make demo, which sees to it", path)
+		}
+	}
+	if s.folder, err = makeFolder(); err != nil {
+		return nil, err
+	}
+	s.scratch = filepath.Join(s.folder, scratchName)
+	s.say("logs are in %s", s.folder)
+	return s, nil
+}
+
+// say prints a line of progress.
+func (s *stack) say(format string, args ...any) {
+	fmt.Printf("%6.1fs  %s\n", time.Since(s.began).Seconds(), fmt.Sprintf(format, args...))
+}
+
+func (s *stack) kubectlPath() string { return filepath.Join(s.assets, "kubectl") }
+
+// kubeconfig is the file for people, and operatorKubeconfig the operator's own.
+func (s *stack) kubeconfig() string         { return filepath.Join(s.folder, "kubeconfig") }
+func (s *stack) operatorKubeconfig() string { return filepath.Join(s.scratch, "operator.kubeconfig") }
+
+func (s *stack) startAPIServer(context.Context) error {
+	s.say("starting etcd and kube-apiserver")
+	assets, err := guard(s.assets, filepath.Join(s.scratch, "assets"), s.folder)
+	if err != nil {
+		return err
+	}
+	for name, value := range map[string]string{
+		"KUBEBUILDER_ASSETS": assets,
+		// Everything that envtest makes is in one place then.
+		"TMPDIR": s.scratch,
+		// The demo never touches a cluster that is already there.
+		"USE_EXISTING_CLUSTER":                  "false",
+		"KUBEBUILDER_CONTROLPLANE_STOP_TIMEOUT": "15s",
+	} {
+		if err := os.Setenv(name, value); err != nil {
+			return fmt.Errorf("preparing the API server: %w", err)
+		}
+	}
+	if s.api, err = testkit.Start(testkit.Options{}); err != nil {
+		return err
+	}
+	config, err := os.ReadFile(s.api.Kubeconfig())
+	if err == nil {
+		err = os.WriteFile(s.kubeconfig(), config, 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("copying the kubeconfig: %w", err)
+	}
+	s.say("the API server is up, and serves the CRDs")
+	return nil
+}
+
+func (s *stack) startCloud(ctx context.Context) error {
+	var err error
+	s.cloud, err = s.start("mock cloud", "mockcloud",
+		"--addr=127.0.0.1:0", "--build-time=3s", "--delete-time=2s", "--utilisation=sine:3m")
+	if err != nil {
+		return err
+	}
+	s.cloudURL, err = announced(ctx, s.cloud.log)
+	if err != nil {
+		return err
+	}
+	s.say("the mock cloud is up at %s", s.cloudURL)
+	return nil
+}
+
+// start starts one of the programs in bin, whose unexpected end ends the demo.
+func (s *stack) start(name, program string, args ...string) (*process, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.killed {
+		return nil, errInterrupted
+	}
+	p, err := start(name, filepath.Join(s.folder, program+".log"), filepath.Join(s.bin, program), args, s.end)
+	if err == nil {
+		s.running = append(s.running, p)
+	}
+	return p, err
+}
+
+var announcement = regexp.MustCompile(`msg=listening .*url=(\S+).*\n`)
+
+// announced waits until a log names the address that the mock cloud listens on.
+func announced(ctx context.Context, log string) (string, error) {
+	var url string
+	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, aMoment, true, func(context.Context) (bool, error) {
+		text, err := os.ReadFile(log)
+		if err != nil {
+			return false, err
+		}
+		if found := announcement.FindSubmatch(text); found != nil {
+			url = string(found[1])
+		}
+		return url != "", nil
+	})
+	if err != nil {
+		return "", fmt.Errorf("waiting for the mock cloud to listen: %w", err)
+	}
+	return url, nil
+}
+
+func (s *stack) startOperator(ctx context.Context) error {
+	s.say("starting the operator, with the rights of config/rbac")
+	var err error
+	s.manager, err = s.start("operator", "manager",
+		"--kubeconfig="+s.operatorKubeconfig(), "--namespace="+operatorNamespace, "--leader-elect",
+		"--default-cloud-endpoint="+s.cloudURL, "--health-probe-bind-address=0")
+	if err != nil {
+		return err
+	}
+	if err := s.await(ctx, aMoment, defaultCloud()); err != nil {
+		return err
+	}
+	return s.hurry(ctx)
+}
+
+// explain adds to an error what the logs tell: etcd's and the API server's only
+// where it did not get as far as the operator.
+func (s *stack) explain(err error) error {
+	logs := make([]string, 0, len(s.running))
+	for _, p := range s.running {
+		logs = append(logs, p.log)
+	}
+	if s.manager == nil {
+		logs, _ = filepath.Glob(filepath.Join(s.folder, "*.log"))
+	}
+	var text strings.Builder
+	for _, log := range logs {
+		fmt.Fprintf(&text, "\nthe end of %s:\n%s", log, tail(log, 15))
+	}
+	return fmt.Errorf("%w\n%s", err, text.String())
+}
+
+// stop ends all processes in order and removes what they left, but for the logs
+// where those are wanted.
+func (s *stack) stop(keepLogs bool) error {
+	var errs []error
+	ended := func(what string, err error) {
+		if err != nil {
+			errs = append(errs, err)
+			return
+		}
+		s.say("the %s has stopped", what)
+	}
+	if s.manager != nil {
+		ended(s.manager.name, s.manager.stop(managerGrace))
+	}
+	if s.cloud != nil {
+		ended(s.cloud.name, s.cloud.stop(cloudGrace))
+	}
+	if s.api != nil {
+		err := s.api.Stop()
+		if err != nil {
+			err = fmt.Errorf("stopping the API server: %w", err)
+		}
+		ended("API server", err)
+	}
+	leftovers := []string{s.scratch, s.kubeconfig()}
+	if !keepLogs && len(errs) == 0 {
+		leftovers = []string{s.folder}
+	}
+	for _, path := range leftovers {
+		errs = append(errs, os.RemoveAll(path))
+	}
+	return errors.Join(errs...)
+}
+
+// kill ends everything at once: what is not killed here is bound to the demo.
+func (s *stack) kill() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.killed = true
+	for _, p := range s.running {
+		killGroup(p.cmd.Process.Pid)
+	}
+	_ = os.RemoveAll(s.folder)
+}
