@@ -138,6 +138,11 @@ func (k *kind) create(ctx context.Context, vm *v1alpha1.VM, seen *scope) error {
 		return reconciler.Wait(k.backoff.When(vm.UID), v1alpha1.OutcomeUnknownReason,
 			"%v; the server may have been created all the same: it is looked for before another create", err)
 	}
+	if cloud.Is(err, cloud.Taken) && !seen.fresh && namesProve(seen.caps()) {
+		k.creates.mark(vm.UID, k.clock())
+		return reconciler.Wait(k.backoff.When(vm.UID), v1alpha1.OutcomeUnknownReason,
+			"%v; it was free when this VM claimed it, so an earlier create has taken effect: its server is looked for", err)
+	}
 	if !seen.caps().Has(cloud.Labels) && (seen.fresh || seen.settles == 0) {
 		if err := k.unclaim(ctx, vm, seen); err != nil {
 			return err
@@ -150,6 +155,12 @@ func (k *kind) create(ctx context.Context, vm *v1alpha1.VM, seen *scope) error {
 		return reconciler.Wait(recheckTaken, v1alpha1.QuotaExceededReason, "%v", err)
 	}
 	return k.verdictOn(vm, seen, err)
+}
+
+// namesProve: nothing but a claimed name tells whose a server is. Another manager
+// at work, or one that is dead, may have made it since the last listing.
+func namesProve(caps cloud.Capabilities) bool {
+	return caps.Has(cloud.UniqueNames) && !caps.Has(cloud.Labels) && !caps.Has(cloud.Idempotency)
 }
 
 // request is the create, with nothing in it that the cloud has no word for.
