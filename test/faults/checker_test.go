@@ -93,6 +93,7 @@ var _ = Describe("The check of the invariants", func() {
 		w := openWorld(ctx, setting{profile: profile{
 			name: "restless", exact: true, mock: mockcloud.Options{Behaviour: mockcloud.Behaviour{Utilisation: "sine:7s"}},
 		}})
+		w.patience = 2 * pollInterval
 		_, err := w.start()
 		Expect(err).NotTo(HaveOccurred())
 		Expect(w.take(ctx, create(vm))).To(Succeed())

@@ -1,7 +1,6 @@
 package faults
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,31 +45,38 @@ func named(prefix string, n int) []string {
 }
 
 // storm does a step and kills the manager at random effects while it is under
-// way, at most so often, and waits until all is well.
+// way, at most so often and at least once, and waits until all is well.
 func (w *world) storm(ctx context.Context, random *rand.Rand, kills int, do step) error {
 	const within = 25
-	stop := w.gate.stopAt(1+random.IntN(within), phase(random.IntN(3)))
-	if err := do(ctx, w); err != nil {
-		return err
-	}
-	for range kills {
-		err := w.until(ctx, func() error {
+	for killed := 0; ; killed++ {
+		stop := w.gate.stopAt(0, before)
+		if killed < kills {
+			stop = w.gate.stopAt(1+random.IntN(within), phase(random.IntN(3)))
+		}
+		if killed == 0 {
+			if err := do(ctx, w); err != nil {
+				return err
+			}
+		}
+		if err := w.until(ctx, func() error {
 			if len(stop.held) > 0 {
 				return nil
 			}
-			return cmp.Or(w.reached(), errors.New("all is well before the manager was killed"))
-		})
-		if err != nil {
+			return w.reached()
+		}); err != nil {
 			return err
+		}
+		if len(stop.held) == 0 && killed == 0 {
+			return errors.New("all was well before the manager was killed")
+		}
+		if len(stop.held) == 0 {
+			return nil
 		}
 		GinkgoWriter.Printf("%s: killed %s %s\n", w.profile.name, stop.phase, <-stop.held)
 		if err := w.crash(ctx, stop, nil); err != nil {
 			return err
 		}
-		stop = w.gate.stopAt(1+random.IntN(within), phase(random.IntN(3)))
 	}
-	w.gate.stopAt(0, before)
-	return w.until(ctx, w.reached)
 }
 
 func createOne(name string) step { return create(name) }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"strings"
 	"syscall"
@@ -84,7 +83,7 @@ var _ = Describe("Two managers", func() {
 				return err
 			}
 			for _, do := range []func(string) step{createOne, removeOne} {
-				if err := errors.Join(w.storm(ctx, rand.New(rand.NewPCG(seed(), uint64(len(w.profile.name)))), 2, each(names, do)), w.settled(ctx)); err != nil {
+				if err := errors.Join(w.take(ctx, each(names, do)), w.settled(ctx)); err != nil {
 					return err
 				}
 			}

@@ -131,23 +131,28 @@ func (w *world) settled(ctx context.Context) error {
 	return errors.Join(w.violations()...)
 }
 
-// rest waits for a listing begun after all was well, and has the one after
-// that bring no effect.
+// rest waits until all is well, and then until a listing, begun after another
+// had been dealt with, brings no effect.
 func (w *world) rest(ctx context.Context) error {
 	if err := w.until(ctx, w.reached); err != nil {
 		return err
 	}
-	if err := w.listings(ctx, 2); err != nil {
-		return err
+	for began := time.Now(); ; {
+		if err := w.listings(ctx, 2); err != nil {
+			return err
+		}
+		quiet := len(w.gate.seen())
+		if err := w.listings(ctx, 1); err != nil {
+			return err
+		}
+		restless := w.gate.seen()[quiet:]
+		if len(restless) == 0 {
+			return w.reached()
+		}
+		if time.Since(began) > w.patience {
+			return fmt.Errorf("no rest: %v", restless)
+		}
 	}
-	quiet := len(w.gate.seen())
-	if err := w.listings(ctx, 1); err != nil {
-		return err
-	}
-	if restless := w.gate.seen()[quiet:]; len(restless) > 0 {
-		return fmt.Errorf("no rest: %v", restless)
-	}
-	return w.reached()
 }
 
 func (w *world) listings(ctx context.Context, n int) error {

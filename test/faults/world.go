@@ -90,6 +90,9 @@ type world struct {
 	log      *transcript
 	folder   string
 	managers []*manager
+	// patience is how long all may take to come to rest.
+	patience time.Duration
+
 	// wants says for each VM object of the run what is to become of it.
 	wants map[string]fate
 
@@ -105,7 +108,7 @@ type world struct {
 func (l *lab) newWorld(ctx context.Context, s setting) (w *world, err error) {
 	w = &world{
 		lab: l, profile: s.profile, name: fmt.Sprintf("run-%d", l.worlds.Add(1)),
-		gate: newGate(), log: &transcript{}, strangers: map[string]mockcloud.Server{}, wants: map[string]fate{}, renamed: map[string]string{},
+		patience: converges, gate: newGate(), log: &transcript{}, strangers: map[string]mockcloud.Server{}, wants: map[string]fate{}, renamed: map[string]string{},
 	}
 	defer func() {
 		if err != nil {
