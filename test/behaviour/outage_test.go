@@ -92,6 +92,26 @@ var outages = theme{"an outage of the cloud", cases{
 		Expect(s.Servers()).To(HaveLen(fleet))
 	},
 
+	"ends no asking for the use of VMs where the listing does not tell it": func(ctx SpecContext) {
+		s := newSite(ctx, mockcloud.Options{Profile: mockcloud.Core})
+		vm := s.ready(ctx, "web")
+		Expect(s.SetUtilisation(vm.Status.VMID, 50)).To(Succeed())
+		Eventually(ctx, now(vm)).Should(HaveField("Status.CPUUtilization", HaveValue(BeEquivalentTo(50))))
+
+		address := s.unplug()
+		Eventually(ctx, now(s.object)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "Unreachable"))
+		annotate(ctx, vm, v1alpha1.PausedAnnotation, "true")
+		Eventually(ctx, now(vm)).Should(testkit.HaveCondition("Reconciling", metav1.ConditionTrue, "Paused"))
+		annotate(ctx, vm, v1alpha1.PausedAnnotation, "")
+		Eventually(ctx, now(vm)).Should(testkit.BeReady())
+
+		s.plug(address)
+		nudge(ctx, s.object)
+		Eventually(ctx, now(s.object)).Should(testkit.BeReady())
+		Expect(s.SetUtilisation(vm.Status.VMID, 88)).To(Succeed())
+		Eventually(ctx, now(vm)).Should(HaveField("Status.CPUUtilization", HaveValue(BeEquivalentTo(88))))
+	},
+
 	"of the listing by an error leaves what is known alone":            listingOutage(mockcloud.Fault{Status: 500}),
 	"of the listing by a portal leaves what is known alone":            listingOutage(mockcloud.Fault{Status: 200, ContentType: "text/html", Body: "<html>log in</html>"}),
 	"of the listing by a page cut short leaves what is known alone":    listingOutage(mockcloud.Fault{Truncate: &mockcloud.Truncation{Keep: 20}}),

@@ -96,11 +96,9 @@ func (k *kind) observeKnown(ctx context.Context, vm *v1alpha1.VM, seen *scope, i
 		}
 		seen.inv.Note(string(vm.UID), server)
 	}
-	if !seen.caps().Has(cloud.BulkStatus) && seen.view.Away == "" && vm.DeletionTimestamp.IsZero() {
+	if !seen.caps().Has(cloud.BulkStatus) && vm.DeletionTimestamp.IsZero() {
 		seen.refresh = seen.view.Settings.PollInterval
-		if status, err := seen.inv.Use(ctx, id); err == nil {
-			server.CPUUtilization = &status.CPUUtilization
-		}
+		k.askForUse(ctx, seen, &server)
 	}
 	k.attribute(vm, seen, server)
 	switch {
@@ -110,6 +108,17 @@ func (k *kind) observeKnown(ctx context.Context, vm *v1alpha1.VM, seen *scope, i
 		return k.observeSharers(ctx, vm, seen)
 	}
 	return nil
+}
+
+// askForUse asks for what the listing does not bring. Without an answer, the
+// status keeps the last one.
+func (k *kind) askForUse(ctx context.Context, seen *scope, server *cloud.Server) {
+	if seen.view.Away != "" {
+		return
+	}
+	if status, err := seen.inv.Use(ctx, server.ID); err == nil {
+		server.CPUUtilization = &status.CPUUtilization
+	}
 }
 
 // observeSharers finds other VM objects that record the same server: two that
