@@ -13,7 +13,7 @@ import (
 )
 
 // quiet is how long an accepted deletion may take before the status tells of it.
-const quiet = 5 * time.Second
+const quiet = 30 * time.Second
 
 // patience is how long after a start a VM waits for the first listing of its
 // cloud before its status tells of the wait.

@@ -15,7 +15,7 @@ func TestPlanOfADeletion(t *testing.T) {
 		{name: "the server is deleted, its absence confirmed, and only then the object let go", vm: vm, seen: seeing(everything, holding(serverWith())), steps: full, verdict: "in sync"},
 		{name: "one that is still being built is deleted like any other", vm: vm, seen: seeing(everything, holding(serverWith(in(cloud.StateBuilding)))), steps: full, verdict: "in sync"},
 		{name: "the namespace lost its right to the Cloud: what it has there is deleted all the same", vm: vm, seen: seeing(everything, holding(serverWith()), denied), steps: full, verdict: "in sync"},
-		{name: "the cloud is at it already: nobody has to be told yet", vm: vm, seen: seeing(everything, holding(serverWith(in(cloud.StateDeleting)))), verdict: "quietly waiting: Requested, again in 5s", says: "is deleting VM s1"},
+		{name: "the cloud is at it already: nobody has to be told yet", vm: vm, seen: seeing(everything, holding(serverWith(in(cloud.StateDeleting)))), verdict: "quietly waiting: Requested, again in 30s", says: "is deleting VM s1"},
 		{name: "the cloud takes its time", vm: vm, seen: seeing(everything, holding(serverWith(in(cloud.StateDeleting))), later(quiet)), verdict: "waiting: Requested, again in 1m0s", says: "is deleting VM s1"},
 		{name: "the cloud itself said that it is gone", vm: vm, seen: seeing(everything, claimed, isGone), steps: []string{stepConfirmGone, stepRelease}, verdict: "in sync"},
 		{name: "nothing is known of it: the cloud must say that it is gone", vm: vm, seen: seeing(everything, claimed, away), steps: []string{stepConfirmGone, stepRelease}, verdict: "in sync"},
