@@ -133,15 +133,8 @@ func (k *kind) create(ctx context.Context, vm *v1alpha1.VM, seen *scope) error {
 		k.attribute(vm, seen, server)
 		return progress(server)
 	}
-	if cloud.Uncertain(err) || cloud.Is(err, cloud.KeyReused) {
-		k.creates.mark(vm.UID, k.clock())
-		return reconciler.Wait(k.backoff.When(vm.UID), v1alpha1.OutcomeUnknownReason,
-			"%v; the server may have been created all the same: it is looked for before another create", err)
-	}
-	if cloud.Is(err, cloud.Taken) && !seen.fresh && namesProve(seen.caps()) {
-		k.creates.mark(vm.UID, k.clock())
-		return reconciler.Wait(k.backoff.When(vm.UID), v1alpha1.OutcomeUnknownReason,
-			"%v; it was free when this VM claimed it, so an earlier create has taken effect: its server is looked for", err)
+	if verdict := k.mayHaveCreated(vm, seen, err); verdict != nil {
+		return verdict
 	}
 	if !seen.caps().Has(cloud.Labels) && (seen.fresh || seen.settles == 0) {
 		if err := k.unclaim(ctx, vm, seen); err != nil {
@@ -155,6 +148,27 @@ func (k *kind) create(ctx context.Context, vm *v1alpha1.VM, seen *scope) error {
 		return reconciler.Wait(recheckTaken, v1alpha1.QuotaExceededReason, "%v", err)
 	}
 	return k.verdictOn(vm, seen, err)
+}
+
+// mayHaveCreated is the verdict on an answer that leaves open whether a server
+// came of this create or of an earlier one; nil if it says that none did.
+func (k *kind) mayHaveCreated(vm *v1alpha1.VM, seen *scope, err error) error {
+	caps, reused := seen.caps(), cloud.Is(err, cloud.KeyReused)
+	claimedName := cloud.Is(err, cloud.Taken) && !seen.fresh && namesProve(caps)
+	if !cloud.Uncertain(err) && !reused && !claimedName {
+		return nil
+	}
+	k.creates.mark(vm.UID, k.clock())
+	switch {
+	case reused && !caps.Has(cloud.Labels) && !caps.Has(cloud.UniqueNames):
+		return stall(v1alpha1.AmbiguousReason, fmt.Errorf("%w: the spec was edited after a create whose answer was lost, and the key alone leads to its server: "+
+			"set the spec back to what it was, or spec.import.vmId to the VM that came of it", err), recheckTaken)
+	case claimedName:
+		err = fmt.Errorf("%w; it was free when this VM claimed it, so an earlier create has taken effect: its server is looked for", err)
+	default:
+		err = fmt.Errorf("%w; the server may have been created all the same: it is looked for before another create", err)
+	}
+	return reconciler.Wait(k.backoff.When(vm.UID), v1alpha1.OutcomeUnknownReason, "%v", err)
 }
 
 // namesProve: nothing but a claimed name tells whose a server is. Another manager

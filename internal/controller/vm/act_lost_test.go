@@ -314,3 +314,19 @@ func TestAKeyThatWasUsedForAnotherSpecMeansThatAServerExists(t *testing.T) {
 	w.wantServers("s1")
 	w.wantSays(v1alpha1.ReadyCondition, "True Running")
 }
+
+func TestAKeyThatWasUsedForAnotherSpecNeedsADecisionWhereNothingElseTells(t *testing.T) {
+	w := open(t, profiles["a key alone"], true)
+	w.edit(func(vm *v1alpha1.VM) { *vm.Spec.CPU = 8 })
+	w.later(time.Second)
+	w.wantAgain(recheckTaken, w.mustPass())
+	w.wantCalls("create web")
+	w.wantSays(v1alpha1.StalledCondition, "True Ambiguous", "set the spec back", "spec.import.vmId")
+	w.wantSays(v1alpha1.CreatedCondition, "False Ambiguous")
+
+	w.edit(func(vm *v1alpha1.VM) { *vm.Spec.CPU = 2 })
+	w.later(time.Second)
+	w.mustPass()
+	w.wantServers("s1")
+	w.wantSays(v1alpha1.ReadyCondition, "True Running")
+}
