@@ -35,6 +35,7 @@ func Claim[T Object](ctx context.Context, c client.Client, obj T, finalizer stri
 }
 
 // Release takes a claim back: nothing of the object exists elsewhere any more.
+// It ends in ErrUnknown if the object itself is gone.
 func Release[T Object](ctx context.Context, c client.Client, obj T, finalizer string, annotations ...string) error {
 	return writeMeta(ctx, c, obj, "release", func() bool {
 		changed := controllerutil.RemoveFinalizer(obj, finalizer)
@@ -60,8 +61,8 @@ func writeMeta[T Object](ctx context.Context, c client.Client, obj T, what strin
 	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
 	err := c.Patch(ctx, sent, patch)
 	if apierrors.IsNotFound(err) && !obj.GetDeletionTimestamp().IsZero() {
-		// Somebody else let it go meanwhile: nothing is left to write to.
-		return nil
+		// It went meanwhile: nothing is left to write to, nor to tell of.
+		return fmt.Errorf("%s %s: %w", what, client.ObjectKeyFromObject(obj), ErrUnknown)
 	}
 	if err != nil {
 		obj.SetFinalizers(base.GetFinalizers())

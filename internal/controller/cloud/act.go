@@ -2,6 +2,7 @@ package cloud
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -82,7 +83,8 @@ func (k *kind) provedGone(ctx context.Context, server cloud.Server) (bool, error
 }
 
 func (k *kind) release(ctx context.Context, c *v1alpha1.Cloud, seen *scope) error {
-	if err := reconciler.Release(ctx, k.client, c, Finalizer); err != nil {
+	err := reconciler.Release(ctx, k.client, c, Finalizer)
+	if err != nil && !errors.Is(err, reconciler.ErrUnknown) {
 		return err
 	}
 	seen.inv.Disconnect()
@@ -91,5 +93,5 @@ func (k *kind) release(ctx context.Context, c *v1alpha1.Cloud, seen *scope) erro
 	if k.Connections.Metrics != nil {
 		k.Connections.Metrics.Forget(c.Name)
 	}
-	return nil
+	return err
 }

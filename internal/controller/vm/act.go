@@ -2,6 +2,7 @@ package vm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -328,7 +329,8 @@ func (k *kind) confirmGone(ctx context.Context, vm *v1alpha1.VM, seen *scope) er
 
 // release lets the object go.
 func (k *kind) release(ctx context.Context, vm *v1alpha1.VM, seen *scope) error {
-	if err := k.unclaim(ctx, vm, seen); err != nil {
+	err := k.unclaim(ctx, vm, seen)
+	if err != nil && !errors.Is(err, reconciler.ErrUnknown) {
 		return err
 	}
 	k.creates.forget(vm.UID)
@@ -336,5 +338,5 @@ func (k *kind) release(ctx context.Context, vm *v1alpha1.VM, seen *scope) error 
 	if seen.gone && seen.server != nil {
 		seen.inv.Forget(seen.server.ID)
 	}
-	return nil
+	return err
 }
