@@ -43,7 +43,7 @@ func (d *Directory) Cloud(name string) *Inventory {
 	}
 	inv := &Inventory{
 		name: name, clock: d.clock, bell: d.bell, since: d.clock(), away: notConnected,
-		noted: map[string]note{}, uses: map[string]use{}, waiting: map[Ref]struct{}{}, wanted: map[Ref]time.Time{},
+		noted: map[string]note{}, underWay: map[string]struct{}{}, uses: map[string]use{}, waiting: map[Ref]struct{}{}, wanted: map[Ref]time.Time{},
 	}
 	d.clouds[name] = inv
 	return inv

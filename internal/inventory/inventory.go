@@ -40,6 +40,9 @@ type Inventory struct {
 
 	snapshot *Snapshot
 	noted    map[string]note
+	// underWay holds the servers that we set on their way to another state and
+	// that the snapshot shows there still: without labels nothing else tells.
+	underWay map[string]struct{}
 	uses     map[string]use
 	waiting  map[Ref]struct{}
 	wanted   map[Ref]time.Time
@@ -126,7 +129,13 @@ func (i *Inventory) Publish(snap *Snapshot) {
 	for id, n := range i.noted {
 		if n.at.Before(snap.Begun) {
 			delete(i.noted, id)
+			i.underWay[id] = struct{}{}
 			wake.Servers = append(wake.Servers, id)
+		}
+	}
+	for id := range i.underWay {
+		if !snap.servers[id].State.Transitional() {
+			delete(i.underWay, id)
 		}
 	}
 	for id := range i.uses {
@@ -172,5 +181,6 @@ func (i *Inventory) Disconnect() {
 	i.client, i.caps, i.snapshot, i.braked, i.polled = nil, nil, nil, false, time.Time{}
 	i.away = notConnected
 	clear(i.noted)
+	clear(i.underWay)
 	clear(i.uses)
 }

@@ -71,7 +71,7 @@ func (i *Inventory) NextPoll() time.Duration {
 
 // busy tells whether news are wanted before the interval is over.
 func (i *Inventory) busy() bool {
-	if i.hasty || len(i.wanted) > 0 || (i.snapshot != nil && i.snapshot.busy) {
+	if i.hasty || len(i.wanted) > 0 || len(i.underWay) > 0 || (i.snapshot != nil && i.snapshot.busy) {
 		return true
 	}
 	for _, n := range i.noted {

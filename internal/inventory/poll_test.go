@@ -85,6 +85,17 @@ func TestNextPollIsSoonWhileNewsAreAwaited(t *testing.T) {
 		{name: "a server of ours is being built", busy: func(h *house) { h.poll(0, building) }, soon: true},
 		{name: "a server of ours is being deleted", busy: func(h *house) { h.poll(0, server("a", owned("u", "c"), in(cloud.StateDeleting))) }, soon: true},
 		{name: "somebody else's server is being built", busy: func(h *house) { h.poll(0, server("a", in(cloud.StateBuilding))) }},
+		{name: "a server that we had built is being built still, on a cloud without labels", soon: true, busy: func(h *house) {
+			h.inv.Note("u", building)
+			h.clock.advance(time.Second)
+			h.poll(0, server("a", in(cloud.StateBuilding)))
+		}},
+		{name: "a server that we had built is there, on a cloud without labels", busy: func(h *house) {
+			h.inv.Note("u", building)
+			h.clock.advance(time.Second)
+			h.poll(0, server("a", in(cloud.StateBuilding)))
+			h.poll(0, server("a"))
+		}},
 		{name: "we sent a create since", busy: func(h *house) { h.inv.Note("u", building) }, soon: true},
 		{name: "what we did since is done", busy: func(h *house) { h.inv.Note("u", server("a")) }},
 		{name: "somebody wants a listing begun later", busy: func(h *house) { h.inv.Want(inventory.Ref{Name: "a"}, dawn.Add(time.Hour)) }, soon: true},
