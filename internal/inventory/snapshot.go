@@ -52,7 +52,7 @@ type Snapshot struct {
 func List(ctx context.Context, from cloud.ServerReader, now func() time.Time) (*Snapshot, error) {
 	begun := now()
 	snap := newSnapshot(begun)
-	markers := map[string]bool{}
+	markers, words := map[string]bool{}, shared{}
 	for marker := ""; ; {
 		page, err := from.ListServers(ctx, cloud.ListServers{Limit: PageSize, Marker: marker})
 		if err != nil {
@@ -60,7 +60,7 @@ func List(ctx context.Context, from cloud.ServerReader, now func() time.Time) (*
 		}
 		snap.Pages++
 		for _, s := range page.Servers {
-			snap.servers[s.ID] = s
+			snap.servers[s.ID] = words.compact(s)
 		}
 		marker = page.Next
 		switch {
@@ -75,6 +75,34 @@ func List(ctx context.Context, from cloud.ServerReader, now func() time.Time) (*
 		}
 		markers[marker] = true
 	}
+}
+
+// shared holds each word once that many servers of a listing say: at tens of
+// thousands of servers, the keys of their labels alone are megabytes.
+type shared map[string]string
+
+func (w shared) one(word string) string {
+	if held, ok := w[word]; ok {
+		return held
+	}
+	w[word] = word
+	return word
+}
+
+func (w shared) compact(s cloud.Server) cloud.Server {
+	s.Host, s.Template, s.Folder = w.one(s.Host), w.one(s.Template), w.one(s.Folder)
+	if len(s.Labels) == 0 {
+		return s
+	}
+	labels := make(map[string]string, len(s.Labels))
+	for key, value := range s.Labels {
+		if key != UIDLabel && key != NameLabel {
+			value = w.one(value)
+		}
+		labels[w.one(key)] = value
+	}
+	s.Labels = labels
+	return s
 }
 
 func newSnapshot(begun time.Time) *Snapshot {
