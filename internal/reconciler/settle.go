@@ -105,16 +105,16 @@ func (r *Reconciler[T, S]) stamp(obj T, conditions []metav1.Condition) {
 }
 
 // patch writes the status if it differs, and only onto the object it was
-// computed for: another of the same name has another UID.
+// computed for: another of the same name has another UID. What steps wrote of
+// the metadata is no difference.
 func (r *Reconciler[T, S]) patch(ctx context.Context, before, obj T) error {
-	base := before.DeepCopyObject().(T)
-	base.SetResourceVersion(obj.GetResourceVersion())
-	base.SetFinalizers(obj.GetFinalizers())
-	base.SetAnnotations(obj.GetAnnotations())
-	if equality.Semantic.DeepEqual(base, obj) {
+	before.SetResourceVersion(obj.GetResourceVersion())
+	before.SetFinalizers(obj.GetFinalizers())
+	before.SetAnnotations(obj.GetAnnotations())
+	if equality.Semantic.DeepEqual(before, obj) {
 		return nil
 	}
-	if err := r.Client.Status().Patch(ctx, obj, sameUID{client.MergeFrom(base)}); client.IgnoreNotFound(err) != nil {
+	if err := r.Client.Status().Patch(ctx, obj, sameUID{client.MergeFrom(before)}); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("write status: %w", err)
 	}
 	return nil
