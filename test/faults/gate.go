@@ -110,6 +110,17 @@ func (g *gate) buried() {
 	g.stop = nil
 }
 
+// end lets go of whatever waits at the gate, and what comes later pass.
+func (g *gate) end() {
+	g.mu.Lock()
+	last := g.stop
+	g.mu.Unlock()
+	g.buried()
+	if last != nil {
+		last.goOn()
+	}
+}
+
 // lie has fn decide what becomes of each effect; nil lets it pass.
 func (g *gate) lie(fn func(effect) *answer) {
 	g.mu.Lock()

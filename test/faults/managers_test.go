@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
-	"strings"
 	"syscall"
 	"time"
 
@@ -68,22 +68,20 @@ var _ = Describe("Two managers", func() {
 		Expect(w.settled(ctx)).To(Succeed())
 	})
 
-	It("that both act, on the same VMs, never make two of one", func(ctx SpecContext) {
+	It("that both act, on the same VMs, never make two of one, even if one is killed", func(ctx SpecContext) {
+		from := seed()
+		GinkgoWriter.Printf("FAULTS_SEED=%d\n", from)
 		names := named("vm", 20)
 		inWorlds(ctx, on(extended, core, keyless, unmarked, labelled), func(ctx context.Context, w *world) error {
+			random := rand.New(rand.NewPCG(from, uint64(len(w.profile.name))))
 			if _, err := w.start(); err != nil {
 				return err
 			}
-			if err := w.until(ctx, func() error {
-				if n := strings.Count(w.log.String(), "Starting workers"); n < 4 {
-					return fmt.Errorf("%d controllers of both managers work", n)
-				}
-				return nil
-			}); err != nil {
+			if err := w.working(ctx, 2); err != nil {
 				return err
 			}
 			for _, do := range []func(string) step{createOne, removeOne} {
-				if err := errors.Join(w.take(ctx, each(names, do)), w.settled(ctx)); err != nil {
+				if err := errors.Join(w.storm(ctx, random, 1, each(names, do)), w.settled(ctx)); err != nil {
 					return err
 				}
 			}

@@ -23,6 +23,7 @@ var (
 	core     = profile{name: "core with unique names", exact: true, mock: mockcloud.Options{Profile: mockcloud.Core}}
 	keyless  = profile{name: "extended without idempotency", exact: true, mock: without(mockcloud.Idempotency)}
 	unmarked = profile{name: "extended without labels", exact: true, mock: without(mockcloud.Labels)}
+	keyed    = profile{name: "idempotency only", exact: true, namesakes: true, mock: without(mockcloud.Labels, mockcloud.UniqueNames)}
 	bare     = profile{name: "neither keys, unique names nor labels", exact: true, mock: without(mockcloud.Idempotency, mockcloud.UniqueNames, mockcloud.Labels)}
 	labelled = profile{name: "labels only", namesakes: true, mock: without(mockcloud.Idempotency, mockcloud.UniqueNames)}
 )
@@ -49,6 +50,7 @@ var (
 	unprovable = scenario{name: "create", act: []step{unproved(vm)}}
 	forsaken   = scenario{name: "create, deleted while no manager runs", act: []step{unproved(vm)}, crashed: remove(vm, goneOrTold)}
 	contest    = scenario{name: "two create one name, the second is deleted", varies: true, act: []step{contend, removeRefused}}
+	together   = scenario{name: "create by two managers", pair: true, varies: true, act: []step{create(vm)}}
 	contact    = scenario{name: "first contact with a cloud", counts: ofClouds, act: []step{create(vm)}}
 	imported   = scenario{name: "import, delete", act: []step{takeOver(vm), remove(vm, gone)}}
 	orphaned   = scenario{name: "orphan", arrange: []step{create(vm, orphan)}, act: []step{remove(vm, released)}}
@@ -104,9 +106,10 @@ func cells(p profile, kill func(effect) []phase, scenarios ...scenario) []*cell 
 // selection is what every test run tries, in about a minute.
 func selection() (all []*cell) {
 	all = append(all, cells(extended, anyEffect, edited, slow, abandoned, altered, imported, orphaned, turnedDown, contact)...)
-	all = append(all, cells(core, anyEffect, reborn, abandoned, corrected, contest, imported, orphaned, turnedDown)...)
+	all = append(all, cells(core, anyEffect, reborn, abandoned, corrected, contest, together, imported, orphaned, turnedDown)...)
 	all = append(all, cells(keyless, anyEffect, edited, abandoned, dropped)...)
 	all = append(all, cells(unmarked, anyEffect, edited, abandoned, altered)...)
+	all = append(all, cells(keyed, anyEffect, edited, forsaken)...)
 	all = append(all, cells(labelled, anyEffect, edited, slow, abandoned, imported, orphaned)...)
 	all = append(all, cells(bare, anyEffect, unprovable, forsaken)...)
 	for _, p := range []profile{core, keyless, labelled} {
@@ -118,7 +121,7 @@ func selection() (all []*cell) {
 // everything is all that can be.
 func everything() (all []*cell) {
 	for _, p := range []profile{extended, core, keyless, unmarked, labelled} {
-		all = append(all, cells(p, everyPhase, reborn, slow, abandoned, dropped, corrected, imported, orphaned, seldomListed, seldomAbandoned, contact)...)
+		all = append(all, cells(p, everyPhase, reborn, slow, abandoned, dropped, corrected, imported, orphaned, seldomListed, seldomAbandoned, together, contact)...)
 		if p.mock.Profile != mockcloud.Core {
 			all = append(all, cells(p, everyPhase, edited, altered)...)
 		}
@@ -126,6 +129,7 @@ func everything() (all []*cell) {
 			all = append(all, cells(p, everyPhase, turnedDown, contest)...)
 		}
 	}
+	all = append(all, cells(keyed, everyPhase, reborn, edited, altered, forsaken, imported, orphaned, together)...)
 	return append(all, cells(bare, everyPhase, unprovable, forsaken, corrected)...)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,6 +26,8 @@ type scenario struct {
 	spec v1alpha1.CloudSpec
 	// counts says which effects are numbered, those of VMs if nil.
 	counts func(effect) bool
+	// pair: two managers act at a time, without leader election; one is killed.
+	pair bool
 	// varies: how many effects there are is up to chance.
 	varies bool
 	// arrange comes before the effects are counted.
@@ -75,7 +78,7 @@ func (s scenario) run(ctx context.Context, l *lab, p profile, k int, at phase) (
 }
 
 func (s scenario) live(ctx context.Context, w *world, k int, at phase) (killed effect, err error) {
-	if _, err := w.start(); err != nil {
+	if err := s.staff(ctx, w); err != nil {
 		return killed, err
 	}
 	for _, do := range s.arrange {
@@ -113,6 +116,31 @@ func (s scenario) live(ctx context.Context, w *world, k int, at phase) (killed e
 		}
 	}
 	return killed, nil
+}
+
+// staff starts the manager; of two it waits until both know the cloud so long
+// that neither holds back.
+func (s scenario) staff(ctx context.Context, w *world) error {
+	if _, err := w.start(); err != nil || !s.pair {
+		return err
+	}
+	if _, err := w.start(); err != nil {
+		return err
+	}
+	if err := w.working(ctx, 2); err != nil {
+		return err
+	}
+	return w.listings(ctx, 6)
+}
+
+// working waits until both controllers of that many managers are at work.
+func (w *world) working(ctx context.Context, managers int) error {
+	return w.until(ctx, func() error {
+		if n := strings.Count(w.log.String(), "Starting workers"); n < 2*managers {
+			return fmt.Errorf("%d controllers are at work", n)
+		}
+		return nil
+	})
 }
 
 // take does a step and waits for what it wants.

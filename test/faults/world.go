@@ -248,7 +248,7 @@ func (w *world) close() {
 	for _, m := range w.managers {
 		_ = m.kill()
 	}
-	w.gate.buried()
+	w.gate.end()
 	if w.recorder != nil {
 		w.recorder.close()
 	}
