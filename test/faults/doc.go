@@ -14,7 +14,7 @@
 //	invariants.go  what must hold, whatever happened
 //	scenario.go    what a user does, told as stages, and the kills in between
 //
-// Without more, a selection of all runs is made, in about two minutes. FAULTS=full
+// Without more, a selection of all runs is made, in about three minutes. FAULTS=full
 // makes them all; any other FAULTS makes those whose name holds that text.
 // FAULTS_SEED repeats what was random. -ginkgo.v tells of each run as it ends.
 package faults

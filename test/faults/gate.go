@@ -100,6 +100,18 @@ func (g *gate) stopAt(k int, p phase) *stop {
 	return g.stop
 }
 
+// disarm calls a stop off. It fails if an effect is held already, or will be in
+// a moment.
+func (g *gate) disarm(s *stop) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if s.hit {
+		return false
+	}
+	g.stop = nil
+	return true
+}
+
 // buried lets go of what the dead manager had sent, and lets the next one's calls pass.
 func (g *gate) buried() {
 	g.mu.Lock()

@@ -7,8 +7,11 @@ import (
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/privatecloud/operator/api/v1alpha1"
@@ -32,9 +35,19 @@ func newRecorder(left func(*v1alpha1.VM) string) *recorder {
 	return &recorder{left: left, latest: map[string]*v1alpha1.VM{}, ids: map[types.UID]string{}, done: make(chan struct{})}
 }
 
-// follow begins to watch. Objects made after it returned are seen from their birth.
+// follow begins to watch. Objects made after it returned are seen from their
+// birth. A busy API server drops a watch that it thinks slow: it is taken up
+// again where it ended.
 func (r *recorder) follow(ctx context.Context, c client.WithWatch, namespace string) error {
-	stream, err := c.Watch(ctx, &v1alpha1.VMList{}, client.InNamespace(namespace))
+	var now v1alpha1.VMList
+	if err := c.List(ctx, &now, client.InNamespace(namespace)); err != nil {
+		return fmt.Errorf("list VMs: %w", err)
+	}
+	stream, err := watchtools.NewRetryWatcherWithContext(ctx, now.ResourceVersion, &cache.ListWatch{
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			return c.Watch(ctx, &v1alpha1.VMList{}, client.InNamespace(namespace), &client.ListOptions{Raw: &options})
+		},
+	})
 	if err != nil {
 		return fmt.Errorf("watch VMs: %w", err)
 	}

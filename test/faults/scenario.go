@@ -89,6 +89,7 @@ func (s scenario) live(ctx context.Context, w *world, k int, at phase) (killed e
 	w.gate.reset()
 	stop := w.gate.stopAt(k, at)
 	for i, do := range s.act {
+		last := i == len(s.act)-1
 		if err := do(ctx, w); err != nil {
 			return killed, err
 		}
@@ -96,7 +97,7 @@ func (s scenario) live(ctx context.Context, w *world, k int, at phase) (killed e
 			switch {
 			case len(stop.held) > 0:
 				return nil
-			case k > 0 && killed.n == 0 && i == len(s.act)-1 && !s.varies:
+			case k > 0 && killed.n == 0 && last && !s.varies:
 				return fmt.Errorf("effect %d does not come", k)
 			}
 			return w.reached()
@@ -104,7 +105,7 @@ func (s scenario) live(ctx context.Context, w *world, k int, at phase) (killed e
 		if err != nil {
 			return killed, err
 		}
-		if len(stop.held) == 0 {
+		if len(stop.held) == 0 && (killed.n > 0 || !last || w.gate.disarm(stop)) {
 			continue
 		}
 		killed = <-stop.held
@@ -214,10 +215,19 @@ func remove(name string, to fate) step {
 	}
 }
 
-// edit merges a patch into the object.
+// edit merges a patch into the object, and waits until that is seen.
 func edit(name, patch string) step {
 	return func(ctx context.Context, w *world) error {
-		return w.lab.client.Patch(ctx, w.object(name), client.RawPatch(types.MergePatchType, []byte(patch)))
+		edited := w.object(name)
+		if err := w.lab.client.Patch(ctx, edited, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+			return err
+		}
+		return w.until(ctx, func() error {
+			if seen := w.recorder.vm(name); seen != nil && seen.Generation < edited.Generation {
+				return fmt.Errorf("the edit of %s is not seen", name)
+			}
+			return nil
+		})
 	}
 }
 
