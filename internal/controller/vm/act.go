@@ -128,7 +128,7 @@ func (k *kind) create(ctx context.Context, vm *v1alpha1.VM, seen *scope) error {
 		k.creates.answered(vm.UID, server.ID, k.clock())
 		k.backoff.Forget(vm.UID)
 		seen.inv.Note(string(vm.UID), server)
-		if server.State.Transitional() {
+		if server.State.Transitional() || !seen.caps().Has(cloud.Labels) {
 			k.follow(vm, seen)
 		}
 		k.attribute(vm, seen, server)
@@ -222,7 +222,7 @@ func (k *kind) adopt(vm *v1alpha1.VM, seen *scope) error {
 }
 
 // follow has the next listing wake a VM whose id is not on record yet: news of a
-// server find its VM by that.
+// server find its VM by that, or by its labels.
 func (k *kind) follow(vm *v1alpha1.VM, seen *scope) { seen.inv.Want(refOf(vm), k.clock()) }
 
 // label merges labels into the server's; nil values remove.

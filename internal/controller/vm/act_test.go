@@ -336,6 +336,26 @@ func TestUtilisationIsAskedForWhereTheListingDoesNotTell(t *testing.T) {
 	w.wantSays(v1alpha1.ReadyCondition, "True Running")
 }
 
+func TestUtilisationOfANewVMIsAskedForEvenIfNothingWakesIt(t *testing.T) {
+	w := newWorld(t, without(cloud.BulkStatus), vmWith())
+	equal(t, "result", ctrl.Result{RequeueAfter: pollInterval}, w.mustPass())
+	w.wantServers("s1")
+	w.advance(pollInterval)
+	w.mustPass()
+	equal(t, "cpuUtilization", int32(42), *w.vm().Status.CPUUtilization)
+}
+
+func TestANewServerFindsItsVMBeforeItsIDIsInTheCache(t *testing.T) {
+	for name, caps := range profiles {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, caps, vmWith())
+			w.mustPass()
+			w.later(time.Second)
+			w.wantWoken("a")
+		})
+	}
+}
+
 func TestUnknownStepsAreRefused(t *testing.T) {
 	w := newWorld(t, everything, vmWith())
 	seen := &scope{now: w.now, inv: w.inv, view: w.inv.View()}

@@ -23,6 +23,9 @@ import (
 func (k *kind) Observe(ctx context.Context, vm *v1alpha1.VM) (*scope, error) {
 	inv := k.directory.Cloud(cloudOf(vm))
 	seen := &scope{now: k.clock(), inv: inv, view: inv.View(), moved: cloudOf(vm) != vm.Spec.CloudRef.Name}
+	if !seen.caps().Has(cloud.BulkStatus) {
+		seen.refresh = seen.view.Settings.PollInterval
+	}
 	if controllerutil.ContainsFinalizer(vm, Finalizer) {
 		seen.claimed = vm.Annotations[ClaimedNameAnnotation]
 		if seen.claimed == "" {
@@ -96,9 +99,10 @@ func (k *kind) observeKnown(ctx context.Context, vm *v1alpha1.VM, seen *scope, i
 		}
 		seen.inv.Note(string(vm.UID), server)
 	}
-	if !seen.caps().Has(cloud.BulkStatus) && vm.DeletionTimestamp.IsZero() {
-		seen.refresh = seen.view.Settings.PollInterval
-		k.askForUse(ctx, seen, &server)
+	if seen.refresh > 0 && seen.view.Away == "" && vm.DeletionTimestamp.IsZero() {
+		if status, err := seen.inv.Use(ctx, id); err == nil {
+			server.CPUUtilization = &status.CPUUtilization
+		}
 	}
 	k.attribute(vm, seen, server)
 	switch {
@@ -108,17 +112,6 @@ func (k *kind) observeKnown(ctx context.Context, vm *v1alpha1.VM, seen *scope, i
 		return k.observeSharers(ctx, vm, seen)
 	}
 	return nil
-}
-
-// askForUse asks for what the listing does not bring. Without an answer, the
-// status keeps the last one.
-func (k *kind) askForUse(ctx context.Context, seen *scope, server *cloud.Server) {
-	if seen.view.Away != "" {
-		return
-	}
-	if status, err := seen.inv.Use(ctx, server.ID); err == nil {
-		server.CPUUtilization = &status.CPUUtilization
-	}
 }
 
 // observeSharers finds other VM objects that record the same server: two that
