@@ -90,10 +90,11 @@ func stands(vm *v1alpha1.VM) (is bool, why string) {
 	return ready(vm), ""
 }
 
-// ready: the status answers to this very spec, and says that all is well.
+// ready: the status answers to this very spec, says that all is well, and what
+// a core cloud only tells later is in it, too: no more writes are to come.
 func ready(vm *v1alpha1.VM) bool {
 	c := meta.FindStatusCondition(vm.Status.Conditions, v1alpha1.ReadyCondition)
-	return c != nil && c.Status == "True" && c.ObservedGeneration == vm.Generation && vm.Status.VMID != ""
+	return c != nil && c.Status == "True" && c.ObservedGeneration == vm.Generation && vm.Status.VMID != "" && vm.Status.CPUUtilization != nil
 }
 
 func brief(vm *v1alpha1.VM) string {
