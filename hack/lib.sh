@@ -3,6 +3,8 @@
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 bin=$root/bin
+# What takes long to build is kept here for all clones, each under a name that says what it was built from.
+cache=${CLUSTER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/private-cloud-operator}
 
 say() { printf '%s\n' "$*" >&2; }
 
