@@ -46,7 +46,8 @@ case $name in
   portmap)
     itself github.com/containernetworking/plugins "./plugins/meta/$name" ;;
   coredns)
-    itself github.com/coredns/coredns . took='2 minutes' ;;
+    itself github.com/coredns/coredns .
+    took='2 minutes' ;;
   helm)
     itself helm.sh/helm/v3 ./cmd/helm
     took='30 s' ;;
@@ -68,16 +69,15 @@ esac
 # What decides the binary, besides the compiler.
 case $module in
   '')
-    pin=$(awk -v path="$path" '$1 == path' "$root/hack/tools/modules.sum")
-    read -r _ version sum <<<"$pin" || die "hack/tools/modules.sum has no line for $path" ;;
+    version=$(pinned "$path") pin=$(awk -v path="$path" '$1 == path' "$root/hack/tools/modules.sum") ;;
   image)
     source=$root/hack/image version=own
     pin=$(cd "$source" && find . -type f ! -name '*_test.go' | LC_ALL=C sort | xargs cksum) ;;
   *)
     source=$root/hack/tools/$module version=$(required "$module" "$path")
-    [ -n "$version" ] || die "hack/tools/$module/go.mod requires no $path"
     pin=$(cat "$source/"go.{mod,sum} | cksum) ;;
 esac
+[ -n "$version" ] || die "hack/tools does not pin $path"
 
 # What a release build stamps in, and what its users read back: kubectl and envtest ask the API server for its version,
 # operator-sdk writes its own into what it scaffolds.
@@ -99,20 +99,10 @@ esac
 recipe=$(printf '%s\n' "$pin" "$package" "$tags" "$ldflags" "$cgo" | cksum | cut -d' ' -f1)
 built=$cache/tools/$name/$version-$(go env GOVERSION GOOS GOARCH | paste -sd- -)-$recipe/$name
 
-# fetched: prints the folder of the module, once it is what modules.sum says.
-fetched() {
-  local json
-  json=$(cd / && GOWORK=off GOFLAGS='' go mod download -json "$path@$version") ||
-    die "cannot get $path $version: $(sed -n 's/.*"Error": "\(.*\)".*/\1/p' <<<"$json")"
-  [ "$(sed -n 's/.*"Sum": "\(.*\)".*/\1/p' <<<"$json")" = "$sum" ] ||
-    die "$path $version is not what hack/tools/modules.sum says: if its version was changed there, so must be its sum. Got: $json"
-  sed -n 's/.*"Dir": "\(.*\)".*/\1/p' <<<"$json"
-}
-
 build() {
   local start=$SECONDS
   say "${PROGRESS:-}building $name $version from source, about $took on 2 cores with nothing cached"
-  [ -n "$module" ] || source=$(fetched)
+  [ -n "$module" ] || source=$(fetched "$path")
   patiently "building $name" env -C "$source" CGO_ENABLED="$cgo" GOWORK=off GOFLAGS= \
     go build -mod=readonly -trimpath -buildvcs=false -tags "$tags" -ldflags "$ldflags" -o "$built.new" "$package"
   mv "$built.new" "$built"
