@@ -19,7 +19,7 @@ kubectl() { "$state/bin/kubectl" --kubeconfig "$state/kubeconfig" "$@"; }
 holder() {
   local pid
   pid=$(cat "$state/holder" 2>/dev/null) && [ -e "/proc/$pid/cmdline" ] &&
-    tr '\0' ' ' <"/proc/$pid/cmdline" | grep -qF "root.sh $state " && echo "$pid"
+    tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | grep -qF "root.sh $state " && echo "$pid"
 }
 
 # first: prints the pid, as the machine sees it, of the node's process 1.
@@ -37,16 +37,12 @@ end_node() {
   if pid=$(holder); then
     child=$(first || true)
     kill -KILL "$pid"
-    # The holder's end kills the node's first process, and that one's end everything else of it.
-    while [ -n "$child" ] && [ -e "/proc/$child" ]; do sleep 0.1; done
+    # The holder's end kills the node's first process, and that one's end everything else of it. A zombie has ended.
+    while [ -n "$child" ] && grep -q '^State:[[:space:]]*[^Z]' "/proc/$child/status" 2>/dev/null; do sleep 0.1; done
   fi
   rm -f "$state/holder"
-  # The kernel takes a network apart after its last process is gone.
-  for _ in {1..100}; do
-    [ -e "/sys/class/net/$link" ] || break
-    sleep 0.1
-  done
-  [ ! -e "/sys/class/net/$link" ] || ip link delete "$link"
+  # The kernel takes a network apart some time after its last process, when connections have timed out.
+  ip link delete "$link" 2>/dev/null || true
   # A cgroup can be removed once the last process has left it.
   for _ in {1..100}; do
     left=$(find /sys/fs/cgroup -depth -type d -path "*/$cgroup*" 2>/dev/null || true)

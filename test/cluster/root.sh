@@ -7,6 +7,9 @@ state=$1 cgroup=$4
 here=$(cd "$(dirname "$0")" && pwd)
 new=$state/root
 
+# Without a note of it in the machine's /run.
+mount() { command mount --no-mtab "$@"; }
+
 mkdir -p "$new" "$state/lib" "$state/log"
 mount -t tmpfs -o mode=755,size=256m node "$new"
 mkdir -p "$new"/{dev,etc,opt/bin,proc,root,run/old,sys,usr,var/{lib,log}}
@@ -63,7 +66,7 @@ fi
 
 cd "$new"
 pivot_root . run/old
-umount -l /run/old
+umount --no-mtab --lazy /run/old
 mount --make-rshared /
 exec env -i PATH=/opt/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root \
   NODE_IP="$2" MACHINE_IP="$3" CGROUP="/$cgroup" /bin/bash /opt/node.sh
