@@ -3,7 +3,6 @@ package main
 import (
 	"archive/tar"
 	"bytes"
-	"compress/gzip"
 	"fmt"
 	"io"
 	"io/fs"
@@ -18,6 +17,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/google/go-containerregistry/pkg/v1/types"
+	"github.com/klauspost/compress/gzip"
 )
 
 // entry is one file, folder or link of a tree. A file's content is read from source, or is content where source is "".
@@ -100,7 +100,8 @@ func (t tree) addInfo(name, where string, info fs.FileInfo) error {
 	return nil
 }
 
-// layer packs the tree, sorted by path, owned by root, with the epoch as its time.
+// layer packs the tree, sorted by path, owned by root, with the epoch as its time. The compressor is pinned in go.mod,
+// not Go's own, so that another Go gives no other digest.
 func (t tree) layer(mediaType types.MediaType) (v1.Layer, error) {
 	var packed bytes.Buffer
 	compressor := gzip.NewWriter(&packed)
