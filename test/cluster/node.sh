@@ -57,7 +57,9 @@ keep kube-controller-manager kube-controller-manager --kubeconfig=$pki/controlle
 keep kube-scheduler kube-scheduler --kubeconfig=$pki/scheduler.kubeconfig \
   --authentication-kubeconfig=$pki/scheduler.kubeconfig --authorization-kubeconfig=$pki/scheduler.kubeconfig \
   --bind-address=127.0.0.1 --leader-elect=false
-keep kube-proxy kube-proxy --config=/etc/kubernetes/kube-proxy.yaml
+# Beside the rules of an earlier process, which an older nft does not show it whole, it would leave Services out.
+keep kube-proxy bash -c 'for family in ip ip6; do nft delete table $family kube-proxy; done
+  exec kube-proxy --config=/etc/kubernetes/kube-proxy.yaml'
 until [ -S /run/containerd/containerd.sock ]; do sleep 0.1; done
 keep kubelet kubelet --config=/etc/kubernetes/kubelet.yaml --kubeconfig=$pki/kubelet.kubeconfig \
   --hostname-override=node1 --node-ip="$NODE_IP" --cgroup-root="$CGROUP"
