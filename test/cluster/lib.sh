@@ -15,17 +15,17 @@ cgroup=private-cloud-$subnet
 
 kubectl() { "$state/bin/kubectl" --kubeconfig "$state/kubeconfig" "$@"; }
 
-# holder: prints the pid of the process whose end ends the cluster; fails where there is none.
+# holder: prints the pid of the process whose end ends the node. Each process of the node has inherited a lock, so that
+# there is one as long as the lock is held.
 holder() {
-  local pid
-  pid=$(cat "$state/holder" 2>/dev/null) && [ -e "/proc/$pid/cmdline" ] &&
-    tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | grep -qF "root.sh $state " && echo "$pid"
+  [ -e "$state/alive" ] && ! flock --shared --nonblock "$state/alive" true &&
+    grep -qx unshare "/proc/$(cat "$state/holder")/comm" && cat "$state/holder"
 }
 
 # first: prints the pid, as the machine sees it, of the node's process 1.
 first() {
   local pid
-  pid=$(holder) && pid=$(cat "/proc/$pid/task/$pid/children") && [ -n "$pid" ] && echo "${pid% }"
+  pid=$(holder) && pid=$(cat "/proc/$pid/task/$pid/children" 2>/dev/null) && [ -n "$pid" ] && echo "${pid% }"
 }
 
 # inside COMMAND...: runs COMMAND on the node.
@@ -33,14 +33,11 @@ inside() { nsenter --target "$(first)" --mount --net --pid --root --wd=/ "$@"; }
 
 # end_node: ends the node and waits until nothing of it is left on the machine.
 end_node() {
-  local pid child left
-  if pid=$(holder); then
-    child=$(first || true)
-    kill -KILL "$pid"
-    # The holder's end kills the node's first process, and that one's end everything else of it. A zombie has ended.
-    while [ -n "$child" ] && grep -q '^State:[[:space:]]*[^Z]' "/proc/$child/status" 2>/dev/null; do sleep 0.1; done
-  fi
-  rm -f "$state/holder"
+  local pid left
+  # Its end kills the node's first process, and that one's end everything else.
+  if pid=$(holder); then kill -KILL "$pid"; fi
+  [ ! -e "$state/alive" ] || flock --shared --timeout 60 "$state/alive" true ||
+    die "processes of the node do not end (lsof $state/alive names them)"
   # The kernel takes a network apart some time after its last process, when connections have timed out.
   ip link delete "$link" 2>/dev/null || true
   # A cgroup can be removed once the last process has left it.
