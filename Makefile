@@ -34,6 +34,7 @@ demo: bin/manager bin/mockcloud bin/demo ## Watch VMs appear: API server, mock c
 
 .PHONY: test
 test: verify assets ## Check everything: make verify, then unit, API server and conformance tests.
+	@go -C hack/image test $(GOTESTFLAGS) ./...
 	@KUBEBUILDER_ASSETS=$$(hack/kube-assets.sh) go test -timeout 20m $(GOTESTFLAGS) $$(go list ./... | grep -v /test/faults)
 
 .PHONY: test-faults
@@ -71,6 +72,7 @@ vet: ## Run go vet.
 .PHONY: lint
 lint: $(GOLANGCI_LINT) ## Run the linters.
 	@$(GOLANGCI_LINT) run
+	@cd hack/image && $(CURDIR)/$(GOLANGCI_LINT) run
 
 .PHONY: verify
 verify: $(CONTROLLER_GEN) $(GOLANGCI_LINT) ## Check generated files, formatting, linters and go.mod.

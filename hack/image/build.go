@@ -132,12 +132,12 @@ func (r *recipe) configFlags(flags *flag.FlagSet) {
 		return func(c *v1.Config) { c.WorkingDir = value }, nil
 	})
 	set("env", "`NAME=VALUE`; may be repeated", func(value string) (func(*v1.Config), error) {
-		name, _, err := parsePair(value)
-		return func(c *v1.Config) { c.Env = append(without(c.Env, name+"="), value) }, err
+		key, _, err := parsePair(value)
+		return func(c *v1.Config) { c.Env = append(without(c.Env, key+"="), value) }, err
 	})
 	set("label", "`NAME=VALUE`; may be repeated", func(value string) (func(*v1.Config), error) {
-		name, text, err := parsePair(value)
-		return func(c *v1.Config) { c.Labels[name] = text }, err
+		key, text, err := parsePair(value)
+		return func(c *v1.Config) { c.Labels[key] = text }, err
 	})
 }
 
@@ -148,12 +148,12 @@ func parseList(value string) (list []string, err error) {
 	return list, nil
 }
 
-func parsePair(value string) (name, text string, err error) {
-	name, text, ok := strings.Cut(value, "=")
-	if !ok || name == "" {
+func parsePair(value string) (key, text string, err error) {
+	key, text, ok := strings.Cut(value, "=")
+	if !ok || key == "" {
 		return "", "", errors.New("want NAME=VALUE")
 	}
-	return name, text, nil
+	return key, text, nil
 }
 
 // without returns list without what begins with prefix; list stays as it is.
@@ -255,7 +255,7 @@ func writeLayout(img v1.Image, platform v1.Platform, dir string) error {
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(scratch)
+	defer func() { _ = os.RemoveAll(scratch) }()
 	fresh := filepath.Join(scratch, "new")
 	written, err := layout.Write(fresh, empty.Index)
 	if err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"archive/tar"
+	"errors"
 	"fmt"
 	"io"
 	"net/http/httptest"
@@ -68,7 +69,7 @@ func contents(t *testing.T, img v1.Image) []string {
 	var list []string
 	for archive := tar.NewReader(flat); ; {
 		header, err := archive.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			return list
 		}
 		if err != nil {

@@ -3,6 +3,7 @@ package main
 import (
 	"archive/tar"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -138,7 +139,6 @@ func (e entry) write(archive *tar.Writer, name string) error {
 	if err != nil {
 		return err
 	}
-	defer file.Close()
 	_, err = io.Copy(archive, file)
-	return err
+	return errors.Join(err, file.Close())
 }

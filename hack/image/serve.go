@@ -77,7 +77,10 @@ func newStore(dir string) (*store, error) {
 		}
 	}
 	s := &store{dir: manifests, registry: registry.New(registry.WithBlobHandler(registry.NewDiskBlobHandler(blobs)))}
-	return s, s.replay()
+	if err := s.replay(); err != nil {
+		return nil, err
+	}
+	return s, nil
 }
 
 func (s *store) ServeHTTP(w http.ResponseWriter, req *http.Request) {
@@ -143,10 +146,9 @@ func replace(file string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(fresh.Name())
 	_, err = fresh.Write(data)
 	if err := errors.Join(err, fresh.Close()); err != nil {
-		return err
+		return errors.Join(err, os.Remove(fresh.Name()))
 	}
 	return os.Rename(fresh.Name(), file)
 }
