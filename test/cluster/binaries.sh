@@ -10,7 +10,7 @@ tools=(
   helm olm catalog package-server copy-content cpb opm grpc-health-probe operator-sdk scorecard-test
 )
 
-# package COMMAND: the Debian package that has it.
+# lacks COMMAND PACKAGE: PACKAGE of Debian has COMMAND.
 missing=()
 lacks() { command -v "$1" >/dev/null || missing+=("$2"); }
 lacks nft nftables
@@ -30,6 +30,8 @@ if [ ${#missing[@]} -gt 0 ]; then
 fi
 
 mkdir -p "$state/bin"
+[ -d "$cache/tools/scorecard-test" ] ||
+  say "building all that a cluster is made of, from source, once for all clones: about 16 minutes on 2 cores with nothing cached"
 assets=$("$root/hack/kube-assets.sh")
 for tool in etcd kube-apiserver kubectl; do ln -sfn "$assets/$tool" "$state/bin/$tool"; done
 

@@ -11,7 +11,8 @@ image=quay.io/operator-framework/olm:$version
 csv() { [ "$(kubectl -n olm get csv packageserver -o 'jsonpath={.status.phase}')" = Succeeded ]; }
 packages() { kubectl get --raw /apis/packages.operators.coreos.com/v1; }
 olm_log() {
-  kubectl -n olm get events --sort-by=.lastTimestamp | tail -n 10
+  kubectl -n olm get pods,csv
+  kubectl -n olm events --types=Warning | tail -n 10
   kubectl -n olm logs deployment/olm-operator --tail=10
 }
 

@@ -20,7 +20,7 @@ node_ready() {
 dns() { inside busybox nslookup -type=a kubernetes.default.svc.cluster.local 10.96.0.10; }
 dns_log() {
   kubectl -n kube-system get pods -o wide
-  kubectl -n kube-system get events | tail -n 10
+  kubectl -n kube-system events --types=Warning | tail -n 10
 }
 all_logs() { grep -H 'ended with status' "$state"/log/*.log | tail -n 15; }
 
