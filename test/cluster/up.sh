@@ -33,7 +33,7 @@ made_of() {
 start_node() {
   rm -f "$state"/log/*.log
   made_of >"$state/made-of"
-  setsid flock --no-fork --nonblock "$state/alive" unshare --net --mount --pid --fork --kill-child --propagation private \
+  setsid flock --no-fork --timeout 10 "$state/alive" unshare --net --mount --pid --fork --kill-child --propagation private \
     bash "$here/root.sh" "$state" "$node_ip" "$machine_ip" "$cgroup" >>"$state/log/node.log" 2>&1 </dev/null &
   echo $! >"$state/holder"
   eventually 10 'the holder runs' "$state/log/node.log" first
