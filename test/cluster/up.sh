@@ -9,10 +9,7 @@ other="or give the tests E2E_KUBECONFIG, the kubeconfig of another cluster with 
 [ "$(id -u)" = 0 ] || die "a node needs root; be root, $other"
 begun=$SECONDS
 
-answers() { (: <"/dev/tcp/$node_ip/$1") 2>/dev/null; }
 api() { kubectl get --raw /readyz; }
-# etcd, kubelet, kube-proxy, controller manager, scheduler
-processes() { inside bash -c 'busybox pidof containerd && for port in 2379 10248 10256 10257 10259; do : <"/dev/tcp/127.0.0.1/$port"; done'; }
 node_ready() {
   kubectl get --raw "/api/v1/nodes/$node/proxy/healthz" >/dev/null &&
     kubectl wait --for=condition=Ready "node/$node" --timeout=1s
@@ -22,7 +19,6 @@ dns_log() {
   kubectl -n kube-system get pods -o wide
   kubectl -n kube-system events --types=Warning | tail -n 10
 }
-all_logs() { grep -H 'ended with status' "$state"/log/*.log | tail -n 15; }
 
 # made_of: what the node is made of, so that it starts anew when that changes.
 made_of() {
@@ -44,10 +40,13 @@ start_node() {
 
 # running: waits for the node to be well, a crash being seconds ago or not.
 running() {
-  local log=$state/log
-  eventually 30 'the registry answers' "$log/registry.log" answers 5000 &&
-    eventually 60 'the API server answers' "$log/kube-apiserver.log" api &&
-    eventually 30 'all processes run' all_logs processes &&
+  local process log=$state/log
+  eventually 30 'containerd runs' "$log/containerd.log" inside busybox pidof containerd || return 1
+  for process in registry:5000 etcd:2379 kube-apiserver:6443 kube-controller-manager:10257 kube-scheduler:10259 \
+    kube-proxy:10256 kubelet:10248; do
+    eventually 60 "${process%:*} runs" "$log/${process%:*}.log" inside bash -c ": </dev/tcp/127.0.0.1/${process#*:}" || return 1
+  done
+  eventually 60 'the API server answers' "$log/kube-apiserver.log" api &&
     eventually 60 'the node is ready' "$log/kubelet.log" node_ready
 }
 
