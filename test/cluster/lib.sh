@@ -29,7 +29,7 @@ first() {
 }
 
 # inside COMMAND...: runs COMMAND on the node.
-inside() { nsenter --target "$(first)" --mount --net --pid --root --wd=/ "$@"; }
+inside() { nsenter --target "$(first)" --mount --net --pid "$@"; }
 
 # end_node: ends the node and waits until nothing of it is left on the machine.
 end_node() {
