@@ -15,11 +15,9 @@ cgroup=private-cloud-$subnet
 
 kubectl() { "$state/bin/kubectl" --kubeconfig "$state/kubeconfig" "$@"; }
 
-# holder: prints the pid of the process whose end ends the node. Each process of the node has inherited a lock, so that
-# there is one as long as the lock is held.
+# holder: prints the pid of the process whose end ends the node; fails where there is none.
 holder() {
-  [ -e "$state/alive" ] && ! flock --shared --nonblock "$state/alive" true &&
-    grep -qx unshare "/proc/$(cat "$state/holder")/comm" && cat "$state/holder"
+  ps -A -o pid= -o args= | awk -v mark="root.sh $state " '$2 == "unshare" && index($0, mark) { print $1; exit }' | grep .
 }
 
 # first: prints the pid, as the machine sees it, of the node's process 1.
@@ -34,19 +32,23 @@ inside() { nsenter --target "$(first)" --mount --net --pid "$@"; }
 # end_node: ends the node and waits until nothing of it is left on the machine.
 end_node() {
   local pid left
-  # Its end kills the node's first process, and that one's end everything else.
+  # Its end kills the node's first process, and that one's end everything else. All have inherited a lock.
   if pid=$(holder); then kill -KILL "$pid"; fi
   [ ! -e "$state/alive" ] || flock --shared --timeout 60 "$state/alive" true ||
     die "processes of the node do not end (lsof $state/alive names them)"
   # The kernel takes a network apart some time after its last process, when connections have timed out.
-  ip link delete "$link" 2>/dev/null || true
+  if [ -e "/sys/class/net/$link" ]; then
+    # Another cluster's: so are the cgroups.
+    [ "$(cat "/sys/class/net/$link/ifalias")" = "$state" ] || return 0
+    ip link delete "$link" 2>/dev/null || true
+  fi
   # A cgroup can be removed once the last process has left it.
   for _ in {1..100}; do
     left=$(find /sys/fs/cgroup -depth -type d -path "*/$cgroup*" 2>/dev/null || true)
     [ -n "$left" ] || return 0
     xargs rmdir 2>/dev/null <<<"$left" || sleep 0.1
   done
-  die "cgroups that cannot be removed: $left"
+  die "cgroups that cannot be removed: $(grep "/$cgroup\$" <<<"$left" | xargs)"
 }
 
 # eventually SECONDS WHAT LOG COMMAND...: waits for COMMAND to succeed. Where it does not, says what it answered last and

@@ -27,13 +27,15 @@ made_of() {
 
 # start_node: the node, in namespaces of its own, and the cable to it.
 start_node() {
+  [ ! -e "/sys/class/net/$link" ] ||
+    die "$subnet is the network of another cluster, $(cat "/sys/class/net/$link/ifalias"): give another CLUSTER_SUBNET, with a CLUSTER_STATE of its own"
   rm -f "$state"/log/*.log
   made_of >"$state/made-of"
   setsid flock --no-fork --timeout 10 "$state/alive" unshare --net --mount --pid --fork --kill-child --propagation private \
     bash "$here/root.sh" "$state" "$node_ip" "$machine_ip" "$cgroup" >>"$state/log/node.log" 2>&1 </dev/null &
-  echo $! >"$state/holder"
   eventually 10 'the holder runs' "$state/log/node.log" first
   ip link add "$link" type veth peer name eth0 netns "$(first)"
+  ip link set "$link" alias "$state"
   ip address add "$machine_ip" peer "$node_ip" dev "$link"
   ip link set "$link" up
 }
