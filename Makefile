@@ -73,6 +73,7 @@ vet: ## Run go vet.
 .PHONY: lint
 lint: $(GOLANGCI_LINT) ## Run the linters.
 	@$(GOLANGCI_LINT) run
+	@cd hack/image && $(CURDIR)/$(GOLANGCI_LINT) run
 
 .PHONY: verify
 verify: $(CONTROLLER_GEN) $(GOLANGCI_LINT) ## Check generated files, formatting, linters and go.mod.
@@ -85,6 +86,16 @@ bench: bin/manager bin/mockcloud assets ## Count and time what VMs cost, and pri
 .PHONY: run
 run: generate manifests bin/manager ## Run the operator against the cluster of KUBECONFIG (NAMESPACE=…, ARGS="--default-cloud-endpoint=…").
 	@exec bin/manager --namespace=$(NAMESPACE) $(ARGS)
+
+##@ The cluster for tests (docs/testing-cluster.md)
+
+.PHONY: cluster-up
+cluster-up: ## Bring up a Kubernetes of one real node, with OLM and a registry, in namespaces of its own; needs Linux and root.
+	@test/cluster/up.sh
+
+.PHONY: cluster-down
+cluster-down: ## End it (PURGE=1: and delete its state).
+	@PURGE=$(PURGE) test/cluster/down.sh
 
 ##@ A cluster (of KUBECONFIG)
 

@@ -52,12 +52,11 @@ prebuilt() {
 
 from_source() {
   local tool
-  say "building etcd, kube-apiserver and kubectl from source, once: about 4 minutes on 2 cores, seconds where the Go build cache has them"
+  say "building etcd, kube-apiserver and kubectl from source, once: about 4 minutes on 2 cores, seconds where they have been built before"
   rm -rf "$bin/k8s/.new"
   for tool in etcd kube-apiserver kubectl; do
     "$root/hack/tool.sh" "$tool" "$bin/k8s/.new"
   done
-  rm -rf "$bin/k8s/.new/.stamp"
   mv "$bin/k8s/.new" "$dir"
 }
 

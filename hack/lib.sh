@@ -3,6 +3,8 @@
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 bin=$root/bin
+# What takes long to build is kept here for all clones, each under a name that says what it was built from.
+cache=${CLUSTER_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/private-cloud-operator}
 
 say() { printf '%s\n' "$*" >&2; }
 
@@ -15,6 +17,21 @@ die() {
 required() {
   awk -v path="$2" '$1 == "require" { $1 = ""; $0 = $0 } $1 == path && $2 ~ /^v/ { print $2; exit }' \
     "$root/hack/tools/$1/go.mod"
+}
+
+# pinned PATH: the version of the module PATH that hack/tools/modules.sum pins.
+pinned() { awk -v path="$1" '$1 == path { print $2 }' "$root/hack/tools/modules.sum"; }
+
+# fetched PATH: the folder of that module, in the module cache, once it is found to be what modules.sum says.
+fetched() {
+  local path=$1 version sum json
+  version=$(pinned "$path")
+  sum=$(awk -v path="$path" '$1 == path { print $3 }' "$root/hack/tools/modules.sum")
+  json=$(cd / && GOWORK=off GOFLAGS='' go mod download -json "$path@$version") ||
+    die "cannot get $path $version: $(sed -n 's/.*"Error": "\(.*\)".*/\1/p' <<<"$json")"
+  grep -qF "\"Sum\": \"$sum\"" <<<"$json" ||
+    die "$path $version is not what hack/tools/modules.sum says: with another version goes another sum. Got: $json"
+  sed -n 's/.*"Dir": "\(.*\)".*/\1/p' <<<"$json"
 }
 
 # lock DIR: waits for the folder DIR to be ours, which only one process can have made. A lock whose owner is dead is taken

@@ -1,12 +1,16 @@
 #!/usr/bin/env bash
-# hack/tool.sh NAME [DIR]: puts the tool NAME, as pinned in hack/tools, into DIR (bin/ unless given). Silent when the one
-# that is there has the pinned version and was built with this Go.
+# hack/tool.sh NAME [DIR]: puts the tool NAME, as pinned in hack/tools, into DIR (bin/ unless given): a link into the
+# cache that all clones share, where it is built unless this version, built by this Go in this way, is there.
+# Silent when there is nothing to build. PROGRESS is put before what it says.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
 name=${1:?usage: hack/tool.sh NAME [DIR]}
 dir=${2:-$bin}
-module=$name tags='' ldflags='-s -w' took='5 s'
+module=$name tags='' ldflags='-s -w' cgo=0 took='5 s'
+
+# itself: the module cannot be built as a dependency, or not well: it is built in its own folder, by its own go.mod.
+itself() { module='' path=$1 package=$2; }
 
 case $name in
   controller-gen)
@@ -20,46 +24,99 @@ case $name in
   operator-sdk)
     path=github.com/operator-framework/operator-sdk package=$path/cmd/operator-sdk took='2 minutes'
     tags=containers_image_openpgp ;;
+  scorecard-test)
+    module=operator-sdk path=github.com/operator-framework/operator-sdk package=$path/images/$name took='30 s'
+    tags=containers_image_openpgp ;;
   etcd)
     path=go.etcd.io/etcd/server/v3 package=$path took='20 s' ;;
   kube-apiserver)
-    module=kube path=k8s.io/kubernetes package=$path/cmd/kube-apiserver took='3 minutes' ;;
-  kubectl)
-    module=kube path=k8s.io/kubernetes package=$path/cmd/kubectl took='30 s' ;;
+    module=kube path=k8s.io/kubernetes package=$path/cmd/$name took='3 minutes' ;;
+  kubectl | kubelet | kube-controller-manager | kube-scheduler | kube-proxy)
+    module=kube path=k8s.io/kubernetes package=$path/cmd/$name took='30 s' ;;
+  containerd | containerd-shim-runc-v2)
+    itself github.com/containerd/containerd/v2 "./cmd/$name"
+    tags=no_btrfs,no_devmapper,no_zfs took='40 s' ;;
+  runc)
+    itself github.com/opencontainers/runc .
+    cgo=1 tags=seccomp,netgo,osusergo ldflags+=' -linkmode external -extldflags -static' took='10 s' ;;
+  bridge | loopback)
+    itself github.com/containernetworking/plugins "./plugins/main/$name" ;;
+  host-local)
+    itself github.com/containernetworking/plugins "./plugins/ipam/$name" ;;
+  portmap)
+    itself github.com/containernetworking/plugins "./plugins/meta/$name" ;;
+  coredns)
+    itself github.com/coredns/coredns .
+    took='2 minutes' ;;
+  helm)
+    itself helm.sh/helm/v3 ./cmd/helm
+    took='30 s' ;;
+  olm | catalog | package-server | copy-content)
+    itself github.com/operator-framework/operator-lifecycle-manager "./cmd/$name"
+    tags=json1 took='a minute' ;;
+  cpb)
+    itself github.com/operator-framework/operator-lifecycle-manager ./util/cpb ;;
+  opm)
+    itself github.com/operator-framework/operator-registry ./cmd/opm
+    tags=json1,containers_image_openpgp took='40 s' ;;
+  grpc-health-probe)
+    itself github.com/operator-framework/operator-registry "github.com/grpc-ecosystem/$name" ;;
+  image)
+    path=github.com/privatecloud/operator/hack/image package=. took='15 s' ;;
   *) die "no tool of the name $name is pinned in hack/tools" ;;
 esac
 
-version=$(required "$module" "$path")
-[ -n "$version" ] || die "hack/tools/$module/go.mod requires no $path"
+# What decides the binary, besides the compiler.
+case $module in
+  '')
+    version=$(pinned "$path") pin=$(awk -v path="$path" '$1 == path' "$root/hack/tools/modules.sum") ;;
+  image)
+    source=$root/hack/image version=own
+    pin=$(cd "$source" && find . -type f ! -name '*_test.go' | LC_ALL=C sort | xargs cksum) ;;
+  *)
+    source=$root/hack/tools/$module version=$(required "$module" "$path")
+    pin=$(cat "$source/"go.{mod,sum} | cksum) ;;
+esac
+[ -n "$version" ] || die "hack/tools does not pin $path"
 
 # What a release build stamps in, and what its users read back: kubectl and envtest ask the API server for its version,
 # operator-sdk writes its own into what it scaffolds.
-case $module in
-  kube)
+case $path in
+  k8s.io/kubernetes)
     minor=${version#v1.} v=k8s.io/component-base/version
     ldflags+=" -X $v.gitVersion=$version -X $v.gitMajor=1 -X $v.gitMinor=${minor%%.*}" ;;
-  operator-sdk)
+  github.com/operator-framework/operator-sdk)
     v=$path/internal/version
     ldflags+=" -X $v.Version=$version -X $v.GitVersion=$version -X $v.ImageVersion=$version"
     ldflags+=" -X $v.GitCommit=module -X $v.KubernetesVersion=$(required operator-sdk k8s.io/api | sed 's/^v0/v1/')" ;;
+  github.com/operator-framework/operator-lifecycle-manager)
+    ldflags+=" -X $path/pkg/version.OLMVersion=$version" ;;
+  github.com/containerd/containerd/v2)
+    ldflags+=" -X $path/version.Version=$version" ;;
 esac
 
-stamp=$dir/.stamp/$name
-# The compiler is part of the stamp: golangci-lint refuses code of a newer Go than the one that built it.
-wanted="$name $version $(go env GOVERSION GOOS GOARCH | tr '\n' ' ')$(cat "$root/hack/tools/$module/"go.{mod,sum} | cksum)"
-current() { [ -x "$dir/$name" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$wanted" ]; }
-if current; then exit 0; fi
+# The compiler is part of the key: golangci-lint refuses code of a newer Go than the one that built it.
+recipe=$(printf '%s\n' "$pin" "$package" "$tags" "$ldflags" "$cgo" | cksum | cut -d' ' -f1)
+built=$cache/tools/$name/$version-$(go env GOVERSION GOOS GOARCH | paste -sd- -)-$recipe/$name
 
-mkdir -p "$dir/.stamp"
-lock "$dir/.stamp/$name.lock"
-trap 'rm -rf "$dir/.stamp/$name.lock" "$dir/.$name.new"' EXIT
-if current; then exit 0; fi
+build() {
+  local start=$SECONDS
+  say "${PROGRESS:-}building $name $version from source, about $took on 2 cores with nothing cached"
+  [ -n "$module" ] || source=$(fetched "$path")
+  patiently "building $name" env -C "$source" CGO_ENABLED="$cgo" GOWORK=off GOFLAGS= \
+    go build -mod=readonly -trimpath -buildvcs=false -tags "$tags" -ldflags "$ldflags" -o "$built.new" "$package"
+  mv "$built.new" "$built"
+  say "${PROGRESS:-}built $name $version in $((SECONDS - start)) s"
+}
 
-say "building $name $version from source, about $took on 2 cores with nothing cached"
-start=$SECONDS
-cd "$root/hack/tools/$module"
-patiently "building $name" env CGO_ENABLED=0 GOWORK=off GOFLAGS= \
-  go build -mod=readonly -trimpath -tags "$tags" -ldflags "$ldflags" -o "$dir/.$name.new" "$package"
-mv "$dir/.$name.new" "$dir/$name"
-printf '%s\n' "$wanted" >"$stamp"
-say "built $name $version in $((SECONDS - start)) s"
+if [ ! -x "$built" ]; then
+  mkdir -p "${built%/*}"
+  lock "$cache/tools/$name/.lock"
+  trap 'rm -rf "$cache/tools/$name/.lock" "$built.new"' EXIT
+  [ -x "$built" ] || build
+fi
+if [ "$(readlink "$dir/$name")" != "$built" ]; then
+  mkdir -p "$dir"
+  ln -s "$built" "$dir/.$name.$$"
+  mv -f "$dir/.$name.$$" "$dir/$name"
+fi

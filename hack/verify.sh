@@ -59,6 +59,7 @@ tidy() {
 check 'generated files' 'they have been regenerated in place; commit them with what they are generated from' regenerate
 check 'gofmt' 'run make fmt' formatted
 check 'golangci-lint' 'run make lint; make fmt corrects what can be corrected' bin/golangci-lint run
+check 'golangci-lint in hack/image' 'run make lint' env -C hack/image ../../bin/golangci-lint run
 check 'go.mod' 'run go mod tidy' tidy
 
 [ ${#failed[@]} -eq 0 ] || die "make verify: ${#failed[@]} failed: ${failed[*]}"

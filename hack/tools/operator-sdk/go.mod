@@ -2,7 +2,10 @@ module github.com/privatecloud/operator/hack/tools/operator-sdk
 
 go 1.26.0
 
-tool github.com/operator-framework/operator-sdk/cmd/operator-sdk
+tool (
+	github.com/operator-framework/operator-sdk/cmd/operator-sdk
+	github.com/operator-framework/operator-sdk/images/scorecard-test
+)
 
 require (
 	cel.dev/expr v0.25.1 // indirect

@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# Brings up the cluster for tests: one real node, DNS, a registry and OLM. What already runs is left alone; what has
+# crashed comes back. docs/testing-cluster.md says how it works.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+
+other="or give the tests E2E_KUBECONFIG, the kubeconfig of another cluster with OLM (docs/testing-cluster.md)"
+[ "$(uname -s)" = Linux ] || die "a node needs Linux; use one, $other"
+[ "$(id -u)" = 0 ] || die "a node needs root; be root, $other"
+begun=$SECONDS
+
+api() { kubectl get --raw /readyz; }
+node_ready() {
+  kubectl get --raw "/api/v1/nodes/$node/proxy/healthz" >/dev/null &&
+    kubectl wait --for=condition=Ready "node/$node" --timeout=1s
+}
+dns() { inside busybox nslookup -type=a kubernetes.default.svc.cluster.local 10.96.0.10; }
+dns_log() {
+  kubectl -n kube-system get pods -o wide
+  kubectl -n kube-system events --types=Warning | tail -n 10
+}
+
+# made_of: what the node is made of, so that it starts anew when that changes.
+made_of() {
+  { readlink -f "$state"/bin/*; find "$here"/{etc,node.sh,root.sh} -type f -exec cat {} +; } | cksum
+}
+
+# start_node: the node, in namespaces of its own, and the cable to it.
+start_node() {
+  [ ! -e "/sys/class/net/$link" ] ||
+    die "$subnet is the network of another cluster, $(cat "/sys/class/net/$link/ifalias"): give another CLUSTER_SUBNET, with a CLUSTER_STATE of its own"
+  rm -f "$state"/log/*.log
+  made_of >"$state/made-of"
+  setsid flock --no-fork --timeout 10 "$state/alive" unshare --net --mount --pid --fork --kill-child --propagation private \
+    bash "$here/root.sh" "$state" "$node_ip" "$machine_ip" "$cgroup" >>"$state/log/node.log" 2>&1 </dev/null &
+  eventually 10 'the holder runs' "$state/log/node.log" first
+  ip link add "$link" type veth peer name eth0 netns "$(first)"
+  ip link set "$link" alias "$state"
+  ip address add "$machine_ip" peer "$node_ip" dev "$link"
+  ip link set "$link" up
+}
+
+# running: waits for the node to be well, a crash being seconds ago or not.
+running() {
+  local process log=$state/log
+  eventually 30 'containerd runs' "$log/containerd.log" inside busybox pidof containerd || return 1
+  for process in registry:5000 etcd:2379 kube-apiserver:6443 kube-controller-manager:10257 kube-scheduler:10259 \
+    kube-proxy:10256 kubelet:10248; do
+    eventually 60 "${process%:*} runs" "$log/${process%:*}.log" inside bash -c ": </dev/tcp/127.0.0.1/${process#*:}" || return 1
+  done
+  eventually 60 'the API server answers' "$log/kube-apiserver.log" api &&
+    eventually 60 'the node is ready' "$log/kubelet.log" node_ready
+}
+
+up_node() {
+  if first >/dev/null && [ -e "/sys/class/net/$link" ] && [ "$(made_of)" = "$(cat "$state/made-of")" ]; then
+    say "a node runs already, as process $(holder)"
+    if running; then return; fi
+    say "it does not come to itself, and is started anew"
+  fi
+  end_node
+  start_node
+  running || die "the node does not run; its logs are in $state/log"
+}
+
+mkdir -p "$state/log"
+lock "$state/.lock"
+trap 'rm -rf "$state/.lock"' EXIT
+"$here/binaries.sh"
+"$here/pki.sh"
+up_node
+"$here/images.sh"
+kubectl apply --server-side --force-conflicts -f "$here/manifests/coredns.yaml" >/dev/null
+eventually 120 'DNS answers' dns_log dns
+"$here/olm.sh"
+
+# What the tests look for.
+cat >"$state/env" <<EOF
+export KUBECONFIG=$state/kubeconfig
+export REGISTRY=$registry
+export SSL_CERT_FILE=$state/ca-bundle.crt
+export NO_PROXY=$node_ip${NO_PROXY:+,$NO_PROXY}
+export KUBECTL=$state/bin/kubectl
+export OPERATOR_SDK=$state/bin/operator-sdk
+export OPM=$state/bin/opm
+export IMAGE=$state/bin/image
+EOF
+cat >&2 <<EOF
+
+The cluster is up after $((SECONDS - begun)) s.
+  export KUBECONFIG=$state/kubeconfig
+  export SSL_CERT_FILE=$state/ca-bundle.crt    # to push to and pull from its registry, $registry
+  . $state/env    # these two, and where kubectl, operator-sdk and opm are
+Logs are in $state/log. make cluster-down ends it.
+EOF
