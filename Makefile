@@ -1,12 +1,18 @@
 VERSION ?= 0.1.0
-IMAGE_TAG_BASE ?= privatecloud/private-cloud-operator
+IMAGE_TAG_BASE ?= ghcr.io/privatecloud/private-cloud-operator
 IMG ?= $(IMAGE_TAG_BASE):v$(VERSION)
+MOCK_IMG ?= $(IMAGE_TAG_BASE)-mock-cloud:v$(VERSION)
 BUNDLE_IMG ?= $(IMAGE_TAG_BASE)-bundle:v$(VERSION)
 CHANNELS ?= stable
 DEFAULT_CHANNEL ?= stable
 
 # The operator's own namespace, where make run has it read the Secrets of Clouds.
 NAMESPACE ?= private-cloud-operator-system
+
+# What make deploy applies.
+OVERLAY ?= config/default
+# config/ names the images of a release; these put others in their place.
+WITH_IMAGES = sed -E 's|(image: )ghcr.io/privatecloud/private-cloud-operator:.*|\1$(IMG)|; s|(image: )ghcr.io/privatecloud/private-cloud-operator-mock-cloud:.*|\1$(MOCK_IMG)|'
 
 CONTAINER_TOOL ?= docker
 PLATFORMS ?= linux/amd64,linux/arm64
@@ -18,7 +24,7 @@ OPERATOR_SDK := bin/operator-sdk
 TOOLS := $(CONTROLLER_GEN) $(GOLANGCI_LINT) $(KUSTOMIZE) $(OPERATOR_SDK) bin/setup-envtest
 KUBECTL ?= $(or $(shell command -v kubectl),bin/k8s/current/kubectl)
 
-GO_BUILD := CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=v$(VERSION)"
+GO_BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=v$(VERSION)"
 # More flags for go test: -race (needs a C compiler), -count=1, -run, -v.
 GOTESTFLAGS ?=
 
@@ -95,12 +101,12 @@ uninstall: $(KUSTOMIZE) ## Remove the CRDs, and with them every object of theirs
 	$(KUSTOMIZE) build config/crd | $(KUBECTL) delete --ignore-not-found -f -
 
 .PHONY: deploy
-deploy: manifests $(KUSTOMIZE) ## Install CRDs and operator, with the image IMG.
-	$(KUSTOMIZE) build config/default | sed 's|image: controller:latest|image: $(IMG)|' | $(KUBECTL) apply --server-side -f -
+deploy: manifests $(KUSTOMIZE) ## Install CRDs and operator, with the image IMG (OVERLAY=config/overlays/development: a mock cloud, too, with MOCK_IMG).
+	$(KUSTOMIZE) build $(OVERLAY) | $(WITH_IMAGES) | $(KUBECTL) apply --server-side -f -
 
 .PHONY: undeploy
 undeploy: $(KUSTOMIZE) ## Remove operator and CRDs; remove the objects first, while the operator can still finish them.
-	$(KUSTOMIZE) build config/default | $(KUBECTL) delete --ignore-not-found -f -
+	$(KUSTOMIZE) build $(OVERLAY) | $(KUBECTL) delete --ignore-not-found -f -
 
 ##@ Images and the OLM bundle
 
