@@ -3,7 +3,9 @@ IMAGE_TAG_BASE ?= ghcr.io/privatecloud/private-cloud-operator
 IMG ?= $(IMAGE_TAG_BASE):v$(VERSION)
 MOCK_IMG ?= $(IMAGE_TAG_BASE)-mock-cloud:v$(VERSION)
 BUNDLE_IMG ?= $(IMAGE_TAG_BASE)-bundle:v$(VERSION)
-CHANNELS ?= stable
+SCORECARD_IMG ?= $(IMAGE_TAG_BASE)-scorecard:v$(VERSION)
+BUNDLE_DIR ?= bundle
+CHANNELS ?= candidate,fast,stable
 DEFAULT_CHANNEL ?= stable
 
 # The operator's own namespace, where make run has it read the Secrets of Clouds.
@@ -79,7 +81,7 @@ lint: $(GOLANGCI_LINT) ## Run the linters.
 	@$(GOLANGCI_LINT) run
 
 .PHONY: verify
-verify: $(CONTROLLER_GEN) $(GOLANGCI_LINT) ## Check generated files, formatting, linters and go.mod.
+verify: $(CONTROLLER_GEN) $(GOLANGCI_LINT) $(KUSTOMIZE) $(OPERATOR_SDK) ## Check generated files, formatting, linters and go.mod.
 	@MAKE='$(MAKE)' hack/verify.sh
 
 .PHONY: bench
@@ -111,27 +113,31 @@ undeploy: $(KUSTOMIZE) ## Remove operator and CRDs; remove the objects first, wh
 ##@ Images and the OLM bundle
 
 .PHONY: docker-build
-docker-build: ## Build the image IMG with CONTAINER_TOOL.
+docker-build: ## Build IMG, MOCK_IMG and SCORECARD_IMG with CONTAINER_TOOL.
 	$(CONTAINER_TOOL) build --build-arg VERSION=$(VERSION) -t $(IMG) .
+	$(CONTAINER_TOOL) build -f mockcloud/Dockerfile -t $(MOCK_IMG) .
+	$(CONTAINER_TOOL) build -f test/scorecard/Dockerfile -t $(SCORECARD_IMG) .
 
 .PHONY: docker-push
-docker-push: ## Push the image IMG.
+docker-push: ## Push them.
 	$(CONTAINER_TOOL) push $(IMG)
+	$(CONTAINER_TOOL) push $(MOCK_IMG)
+	$(CONTAINER_TOOL) push $(SCORECARD_IMG)
 
 .PHONY: docker-buildx
-docker-buildx: ## Build and push IMG for every platform of PLATFORMS.
+docker-buildx: ## Build and push them for every platform of PLATFORMS.
 	$(CONTAINER_TOOL) buildx build --push --platform $(PLATFORMS) --build-arg VERSION=$(VERSION) -t $(IMG) .
+	$(CONTAINER_TOOL) buildx build --push --platform $(PLATFORMS) -f mockcloud/Dockerfile -t $(MOCK_IMG) .
+	$(CONTAINER_TOOL) buildx build --push --platform $(PLATFORMS) -f test/scorecard/Dockerfile -t $(SCORECARD_IMG) .
 
 .PHONY: bundle
-bundle: generate manifests $(KUSTOMIZE) $(OPERATOR_SDK) ## Generate the bundle of VERSION and validate it.
-	@$(OPERATOR_SDK) generate kustomize manifests -q --interactive=false
-	@$(KUSTOMIZE) build config/manifests | sed 's|image: controller:latest|image: $(IMG)|' | \
-		$(OPERATOR_SDK) generate bundle -q --overwrite --version $(VERSION) --channels $(CHANNELS) --default-channel $(DEFAULT_CHANNEL)
-	@$(OPERATOR_SDK) bundle validate ./bundle
+bundle: generate manifests $(KUSTOMIZE) $(OPERATOR_SDK) ## Generate the bundle of VERSION into BUNDLE_DIR and validate it.
+	@VERSION='$(VERSION)' IMG='$(IMG)' MOCK_IMG='$(MOCK_IMG)' SCORECARD_IMG='$(SCORECARD_IMG)' \
+		CHANNELS='$(CHANNELS)' DEFAULT_CHANNEL='$(DEFAULT_CHANNEL)' hack/bundle.sh $(BUNDLE_DIR)
 
 .PHONY: bundle-build
 bundle-build: ## Build the bundle's image BUNDLE_IMG.
-	$(CONTAINER_TOOL) build -f bundle.Dockerfile -t $(BUNDLE_IMG) .
+	$(CONTAINER_TOOL) build -f $(BUNDLE_DIR).Dockerfile -t $(BUNDLE_IMG) $(dir $(BUNDLE_DIR))
 
 .PHONY: bundle-push
 bundle-push: ## Push the bundle's image.
