@@ -4,7 +4,9 @@ IMG ?= $(IMAGE_TAG_BASE):v$(VERSION)
 MOCK_IMG ?= $(IMAGE_TAG_BASE)-mock-cloud:v$(VERSION)
 BUNDLE_IMG ?= $(IMAGE_TAG_BASE)-bundle:v$(VERSION)
 SCORECARD_IMG ?= $(IMAGE_TAG_BASE)-scorecard:v$(VERSION)
+CATALOG_IMG ?= $(IMAGE_TAG_BASE)-catalog:v$(VERSION)
 BUNDLE_DIR ?= bundle
+CATALOG_DIR ?= catalog
 CHANNELS ?= candidate,fast,stable
 DEFAULT_CHANNEL ?= stable
 
@@ -23,7 +25,7 @@ CONTROLLER_GEN := bin/controller-gen
 GOLANGCI_LINT := bin/golangci-lint
 KUSTOMIZE := bin/kustomize
 OPERATOR_SDK := bin/operator-sdk
-TOOLS := $(CONTROLLER_GEN) $(GOLANGCI_LINT) $(KUSTOMIZE) $(OPERATOR_SDK) bin/setup-envtest
+TOOLS := $(CONTROLLER_GEN) $(GOLANGCI_LINT) $(KUSTOMIZE) $(OPERATOR_SDK) bin/opm bin/setup-envtest
 KUBECTL ?= $(or $(shell command -v kubectl),bin/k8s/current/kubectl)
 
 GO_BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=v$(VERSION)"
@@ -81,7 +83,7 @@ lint: $(GOLANGCI_LINT) ## Run the linters.
 	@$(GOLANGCI_LINT) run
 
 .PHONY: verify
-verify: $(CONTROLLER_GEN) $(GOLANGCI_LINT) $(KUSTOMIZE) $(OPERATOR_SDK) ## Check generated files, formatting, linters and go.mod.
+verify: $(CONTROLLER_GEN) $(GOLANGCI_LINT) $(KUSTOMIZE) $(OPERATOR_SDK) bin/opm ## Check generated files, formatting, linters and go.mod.
 	@MAKE='$(MAKE)' hack/verify.sh
 
 .PHONY: bench
@@ -142,6 +144,18 @@ bundle-build: ## Build the bundle's image BUNDLE_IMG.
 .PHONY: bundle-push
 bundle-push: ## Push the bundle's image.
 	$(CONTAINER_TOOL) push $(BUNDLE_IMG)
+
+.PHONY: catalog
+catalog: bin/opm ## Render the bundle of BUNDLE_DIR into the catalog CATALOG_DIR and validate it.
+	@BUNDLE_REPOSITORY='$(IMAGE_TAG_BASE)-bundle' hack/catalog.sh $(CATALOG_DIR) $(BUNDLE_DIR)
+
+.PHONY: catalog-build
+catalog-build: ## Build the catalog's image CATALOG_IMG.
+	$(CONTAINER_TOOL) build -f catalog.Dockerfile -t $(CATALOG_IMG) .
+
+.PHONY: catalog-push
+catalog-push: ## Push the catalog's image.
+	$(CONTAINER_TOOL) push $(CATALOG_IMG)
 
 ##@ Tools (pinned in hack/tools, built into bin/ when something needs them)
 

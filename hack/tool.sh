@@ -20,6 +20,9 @@ case $name in
   operator-sdk)
     path=github.com/operator-framework/operator-sdk package=$path/cmd/operator-sdk took='2 minutes'
     tags=containers_image_openpgp ;;
+  opm)
+    path=github.com/operator-framework/operator-registry package=$path/cmd/opm took='a minute'
+    tags=json1,containers_image_openpgp ;;
   etcd)
     path=go.etcd.io/etcd/server/v3 package=$path took='20 s' ;;
   kube-apiserver)
@@ -42,6 +45,8 @@ case $module in
     v=$path/internal/version
     ldflags+=" -X $v.Version=$version -X $v.GitVersion=$version -X $v.ImageVersion=$version"
     ldflags+=" -X $v.GitCommit=module -X $v.KubernetesVersion=$(required operator-sdk k8s.io/api | sed 's/^v0/v1/')" ;;
+  opm)
+    ldflags+=" -X $path/cmd/opm/version.opmVersion=$version" ;;
 esac
 
 stamp=$dir/.stamp/$name
