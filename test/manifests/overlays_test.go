@@ -57,6 +57,7 @@ func TestWhatUsersApplyIsAccepted(t *testing.T) {
 		{"--server-side", "--force-conflicts", "-k", "config/overlays/production"},
 		{"-k", "config/overlays/production/cloud"},
 		{"-k", "config/network-policy"},
+		{"-k", "config/scorecard/rbac"},
 		{"-k", "config/samples"},
 		{"-f", "config/samples"},
 		{"-f", "config/samples/cloud/samplecontroller_v1alpha1_cloud.yaml"},
