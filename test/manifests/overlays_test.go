@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -95,19 +96,18 @@ func TestPodsMeetThePodSecurityStandardOfTheirNamespace(t *testing.T) {
 
 func TestTheDefaultCloudIsTheMockBesideTheOperatorInAnyNamespace(t *testing.T) {
 	objects := build(t, "overlays/development")
-	const flag = "--default-cloud-endpoint="
-	var endpoint string
-	all := deployments(t, objects)
-	for _, deployment := range all {
-		for _, arg := range deployment.Spec.Template.Spec.Containers[0].Args {
-			if value, ok := strings.CutPrefix(arg, flag); ok {
-				endpoint = value
-			}
-		}
-	}
 	name, port := "private-cloud-operator-mock-cloud", int32(8080)
-	if want := fmt.Sprintf("http://%s:%d", name, port); endpoint != want {
-		t.Fatalf("%s%s, want %s, which no namespace is part of", flag, endpoint, want)
+	endpoint := fmt.Sprintf("http://%s:%d", name, port)
+	all := deployments(t, objects)
+	var args []string
+	for _, deployment := range all {
+		args = append(args, deployment.Spec.Template.Spec.Containers[0].Args...)
+	}
+	// The operator finds the mock cloud by it, and a new mock cloud the old one.
+	for _, flag := range []string{"--default-cloud-endpoint=", "--take-over="} {
+		if !slices.Contains(args, flag+endpoint) {
+			t.Errorf("no %s%s, which no namespace is part of, in %q", flag, endpoint, args)
+		}
 	}
 	var service corev1.Service
 	decode(t, find(objects, "Service", name), &service)
