@@ -20,13 +20,12 @@ cd "$root"
 # operator-sdk writes into the working folder, where it looks for PROJECT, and reads from pipes alone.
 cp PROJECT "$scratch"
 cd "$scratch"
-"$bin/kustomize" build "$root/config/manifests" >manifests.yaml
-sed -i -E \
+"$bin/kustomize" build "$root/config/manifests" | sed -E \
   -e "s#$registry:v[^ ]*#$IMG#" \
   -e "s#$registry-mock-cloud:v[^ ]*#$MOCK_IMG#" \
   -e "s#$registry-scorecard:v[^ ]*#$SCORECARD_IMG#" \
-  -e "s#^(    olm.skipRange: ).*#\\1'<$VERSION'#" manifests.yaml
-cat manifests.yaml | "$bin/operator-sdk" generate bundle -q --version "$VERSION" \
+  -e "s#^(    olm.skipRange: ).*#\\1'<$VERSION'#" |
+  "$bin/operator-sdk" generate bundle -q --version "$VERSION" \
   --channels "$CHANNELS" --default-channel "$DEFAULT_CHANNEL" >generate.log 2>&1 ||
   { cat generate.log >&2; die "operator-sdk generate bundle: its input is what bin/kustomize build config/manifests prints"; }
 "$bin/kustomize" build "$root/config/manifests/kept" -o bundle/manifests
