@@ -1,12 +1,22 @@
 VERSION ?= 0.1.0
-IMAGE_TAG_BASE ?= privatecloud/private-cloud-operator
+IMAGE_TAG_BASE ?= ghcr.io/privatecloud/private-cloud-operator
 IMG ?= $(IMAGE_TAG_BASE):v$(VERSION)
+MOCK_IMG ?= $(IMAGE_TAG_BASE)-mock-cloud:v$(VERSION)
 BUNDLE_IMG ?= $(IMAGE_TAG_BASE)-bundle:v$(VERSION)
-CHANNELS ?= stable
+SCORECARD_IMG ?= $(IMAGE_TAG_BASE)-scorecard:v$(VERSION)
+CATALOG_IMG ?= $(IMAGE_TAG_BASE)-catalog:v$(VERSION)
+BUNDLE_DIR ?= bundle
+CATALOG_DIR ?= catalog
+CHANNELS ?= candidate,fast,stable
 DEFAULT_CHANNEL ?= stable
 
 # The operator's own namespace, where make run has it read the Secrets of Clouds.
 NAMESPACE ?= private-cloud-operator-system
+
+# What make deploy applies.
+OVERLAY ?= config/default
+# config/ names the images of a release; these put others in their place.
+WITH_IMAGES = sed -E 's|(image: )ghcr.io/privatecloud/private-cloud-operator:.*|\1$(IMG)|; s|(image: )ghcr.io/privatecloud/private-cloud-operator-mock-cloud:.*|\1$(MOCK_IMG)|'
 
 CONTAINER_TOOL ?= docker
 PLATFORMS ?= linux/amd64,linux/arm64
@@ -15,10 +25,10 @@ CONTROLLER_GEN := bin/controller-gen
 GOLANGCI_LINT := bin/golangci-lint
 KUSTOMIZE := bin/kustomize
 OPERATOR_SDK := bin/operator-sdk
-TOOLS := $(CONTROLLER_GEN) $(GOLANGCI_LINT) $(KUSTOMIZE) $(OPERATOR_SDK) bin/setup-envtest
+TOOLS := $(CONTROLLER_GEN) $(GOLANGCI_LINT) $(KUSTOMIZE) $(OPERATOR_SDK) bin/opm bin/setup-envtest
 KUBECTL ?= $(or $(shell command -v kubectl),bin/k8s/current/kubectl)
 
-GO_BUILD := CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=v$(VERSION)"
+GO_BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=v$(VERSION)"
 # More flags for go test: -race (needs a C compiler), -count=1, -run, -v.
 GOTESTFLAGS ?=
 
@@ -34,6 +44,7 @@ demo: bin/manager bin/mockcloud bin/demo ## Watch VMs appear: API server, mock c
 
 .PHONY: test
 test: verify assets ## Check everything: make verify, then unit, API server and conformance tests, and make test-faults.
+	@go -C hack/image test $(GOTESTFLAGS) ./...
 	@KUBEBUILDER_ASSETS=$$(hack/kube-assets.sh) go test -timeout 20m $(GOTESTFLAGS) $$(go list ./... | grep -v /test/faults)
 	@$(MAKE) --no-print-directory test-faults
 
@@ -76,7 +87,7 @@ lint: $(GOLANGCI_LINT) ## Run the linters.
 	@cd hack/image && $(CURDIR)/$(GOLANGCI_LINT) run
 
 .PHONY: verify
-verify: $(CONTROLLER_GEN) $(GOLANGCI_LINT) ## Check generated files, formatting, linters and go.mod.
+verify: $(CONTROLLER_GEN) $(GOLANGCI_LINT) $(KUSTOMIZE) $(OPERATOR_SDK) bin/opm ## Check generated files, formatting, linters and go.mod.
 	@MAKE='$(MAKE)' hack/verify.sh
 
 .PHONY: bench
@@ -108,41 +119,57 @@ uninstall: $(KUSTOMIZE) ## Remove the CRDs, and with them every object of theirs
 	$(KUSTOMIZE) build config/crd | $(KUBECTL) delete --ignore-not-found -f -
 
 .PHONY: deploy
-deploy: manifests $(KUSTOMIZE) ## Install CRDs and operator, with the image IMG.
-	$(KUSTOMIZE) build config/default | sed 's|image: controller:latest|image: $(IMG)|' | $(KUBECTL) apply --server-side -f -
+deploy: manifests $(KUSTOMIZE) ## Install CRDs and operator, with the image IMG (OVERLAY=config/overlays/development: a mock cloud, too, with MOCK_IMG).
+	$(KUSTOMIZE) build $(OVERLAY) | $(WITH_IMAGES) | $(KUBECTL) apply --server-side -f -
 
 .PHONY: undeploy
 undeploy: $(KUSTOMIZE) ## Remove operator and CRDs; remove the objects first, while the operator can still finish them.
-	$(KUSTOMIZE) build config/default | $(KUBECTL) delete --ignore-not-found -f -
+	$(KUSTOMIZE) build $(OVERLAY) | $(KUBECTL) delete --ignore-not-found -f -
 
 ##@ Images and the OLM bundle
 
 .PHONY: docker-build
-docker-build: ## Build the image IMG with CONTAINER_TOOL.
+docker-build: ## Build IMG, MOCK_IMG and SCORECARD_IMG with CONTAINER_TOOL.
 	$(CONTAINER_TOOL) build --build-arg VERSION=$(VERSION) -t $(IMG) .
+	$(CONTAINER_TOOL) build -f mockcloud/Dockerfile -t $(MOCK_IMG) .
+	$(CONTAINER_TOOL) build -f test/scorecard/Dockerfile -t $(SCORECARD_IMG) .
 
 .PHONY: docker-push
-docker-push: ## Push the image IMG.
+docker-push: ## Push them.
 	$(CONTAINER_TOOL) push $(IMG)
+	$(CONTAINER_TOOL) push $(MOCK_IMG)
+	$(CONTAINER_TOOL) push $(SCORECARD_IMG)
 
 .PHONY: docker-buildx
-docker-buildx: ## Build and push IMG for every platform of PLATFORMS.
+docker-buildx: ## Build and push them for every platform of PLATFORMS.
 	$(CONTAINER_TOOL) buildx build --push --platform $(PLATFORMS) --build-arg VERSION=$(VERSION) -t $(IMG) .
+	$(CONTAINER_TOOL) buildx build --push --platform $(PLATFORMS) -f mockcloud/Dockerfile -t $(MOCK_IMG) .
+	$(CONTAINER_TOOL) buildx build --push --platform $(PLATFORMS) -f test/scorecard/Dockerfile -t $(SCORECARD_IMG) .
 
 .PHONY: bundle
-bundle: generate manifests $(KUSTOMIZE) $(OPERATOR_SDK) ## Generate the bundle of VERSION and validate it.
-	@$(OPERATOR_SDK) generate kustomize manifests -q --interactive=false
-	@$(KUSTOMIZE) build config/manifests | sed 's|image: controller:latest|image: $(IMG)|' | \
-		$(OPERATOR_SDK) generate bundle -q --overwrite --version $(VERSION) --channels $(CHANNELS) --default-channel $(DEFAULT_CHANNEL)
-	@$(OPERATOR_SDK) bundle validate ./bundle
+bundle: generate manifests $(KUSTOMIZE) $(OPERATOR_SDK) ## Generate the bundle of VERSION into BUNDLE_DIR and validate it.
+	@VERSION='$(VERSION)' IMG='$(IMG)' MOCK_IMG='$(MOCK_IMG)' SCORECARD_IMG='$(SCORECARD_IMG)' \
+		CHANNELS='$(CHANNELS)' DEFAULT_CHANNEL='$(DEFAULT_CHANNEL)' hack/bundle.sh $(BUNDLE_DIR)
 
 .PHONY: bundle-build
 bundle-build: ## Build the bundle's image BUNDLE_IMG.
-	$(CONTAINER_TOOL) build -f bundle.Dockerfile -t $(BUNDLE_IMG) .
+	$(CONTAINER_TOOL) build -f $(BUNDLE_DIR).Dockerfile -t $(BUNDLE_IMG) $(dir $(BUNDLE_DIR))
 
 .PHONY: bundle-push
 bundle-push: ## Push the bundle's image.
 	$(CONTAINER_TOOL) push $(BUNDLE_IMG)
+
+.PHONY: catalog
+catalog: bin/opm ## Render the bundle of BUNDLE_DIR into the catalog CATALOG_DIR and validate it.
+	@BUNDLE_REPOSITORY='$(IMAGE_TAG_BASE)-bundle' hack/catalog.sh $(CATALOG_DIR) $(BUNDLE_DIR)
+
+.PHONY: catalog-build
+catalog-build: ## Build the catalog's image CATALOG_IMG.
+	$(CONTAINER_TOOL) build -f catalog.Dockerfile -t $(CATALOG_IMG) .
+
+.PHONY: catalog-push
+catalog-push: ## Push the catalog's image.
+	$(CONTAINER_TOOL) push $(CATALOG_IMG)
 
 ##@ Tools (pinned in hack/tools, built into bin/ when something needs them)
 

@@ -93,6 +93,8 @@ case $path in
     ldflags+=" -X $path/pkg/version.OLMVersion=$version" ;;
   github.com/containerd/containerd/v2)
     ldflags+=" -X $path/version.Version=$version" ;;
+  github.com/operator-framework/operator-registry)
+    ldflags+=" -X $path/cmd/opm/version.opmVersion=$version" ;;
 esac
 
 # The compiler is part of the key: golangci-lint refuses code of a newer Go than the one that built it.

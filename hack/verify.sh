@@ -23,8 +23,9 @@ check() {
 }
 
 generated() {
-  find api internal config bundle -type f \
-    \( -name 'zz_generated.*' -o -path 'config/crd/bases/*' -o -path config/rbac/role.yaml -o -path 'bundle/*' \) 2>/dev/null |
+  find api internal config bundle bundle.Dockerfile catalog -type f \
+    \( -name 'zz_generated.*' -o -path 'config/crd/bases/*' -o -path config/rbac/role.yaml -o -path 'config/manifests/bases/*' \
+    -o -path 'bundle/*' -o -path 'catalog/*' -o -path bundle.Dockerfile \) 2>/dev/null |
     LC_ALL=C sort
 }
 
@@ -40,7 +41,7 @@ snapshot() {
 
 regenerate() {
   snapshot "$scratch/committed"
-  "${MAKE:-make}" --no-print-directory generate manifests || return 1
+  "${MAKE:-make}" --no-print-directory generate manifests bundle catalog || return 1
   snapshot "$scratch/regenerated"
   diff -ru "$scratch/committed" "$scratch/regenerated"
 }

@@ -29,6 +29,7 @@ func (c *Cloud) adminRoutes() []route {
 		{method: "PUT", template: "/admin/auth", handle: c.handleSetAuth},
 		{method: "DELETE", template: "/admin/sessions", handle: done(c.ExpireSessions)},
 		{method: "DELETE", template: "/admin/streams", handle: done(c.DropStreams)},
+		{method: "POST", template: "/admin/handover", handle: c.handleHandOver},
 		{method: "GET", template: "/admin/behaviour", handle: c.handleGetBehaviour},
 		{method: "PATCH", template: "/admin/behaviour", handle: c.handlePatchBehaviour},
 		{method: "PATCH", template: "/admin/capabilities", handle: c.handlePatchCapabilities},

@@ -43,7 +43,11 @@ type Cloud struct {
 	metrics *metrics
 	handler http.Handler
 
+	// retired is set once another process goes on in this one's place.
+	retired atomic.Bool
+
 	closed    chan struct{}
+	stopOnce  sync.Once
 	closeOnce sync.Once
 	running   sync.WaitGroup
 }
@@ -148,9 +152,8 @@ func (c *Cloud) Profile() Profile { return c.opts.Profile }
 // opened itself. It may be called more than once.
 func (c *Cloud) Close() error {
 	var err error
+	c.stop()
 	c.closeOnce.Do(func() {
-		close(c.closed)
-		c.running.Wait()
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if c.ownsStore {
@@ -158,6 +161,14 @@ func (c *Cloud) Close() error {
 		}
 	})
 	return err
+}
+
+// stop lets held and streaming calls go, and ends what time alone does.
+func (c *Cloud) stop() {
+	c.stopOnce.Do(func() {
+		close(c.closed)
+		c.running.Wait()
+	})
 }
 
 // now is the time in UTC as it can be stored: without a monotonic reading.

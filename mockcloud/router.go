@@ -166,6 +166,12 @@ func (c *Cloud) newHandler() http.Handler {
 			c.run(w, &request{Request: r, id: id, vars: vars}, found)
 			return
 		}
+		if c.retired.Load() {
+			// The next call shall find the heir, which a kept connection does not lead to.
+			w.Header().Set("Connection", "close")
+			writeProblem(w, errRetired())
+			return
+		}
 		found, vars := c.find(api, r)
 		c.serveCall(w, &request{Request: r, id: id, vars: vars}, found)
 	})

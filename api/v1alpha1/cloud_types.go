@@ -69,12 +69,14 @@ const (
 // CloudSpec says where a cloud is and how to treat it.
 type CloudSpec struct {
 	// type of the cloud's API: REST. Defaults to REST.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Type"
 	// +kubebuilder:default=REST
 	// +optional
 	Type CloudType `json:"type,omitempty"`
 
 	// endpoint is the base URL of the cloud's API, http or https, without
 	// user, query or fragment. 1-2048 characters.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Endpoint",xDescriptors="urn:alm:descriptor:com.tectonic.ui:text"
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=2048
 	// +kubebuilder:validation:XValidation:rule="self.matches('^https?://[^/?#@\\\\s]+(/[^?#\\\\s]*)?$')",message="endpoint must be a URL such as https://cloud.example.com/api, without user, query or fragment"
@@ -85,16 +87,19 @@ type CloudSpec struct {
 	// either token, or username and password for a session; ca.crt in it is
 	// the only CA then trusted. Absent for a cloud that asks for none. A
 	// change of the Secret takes effect within one pollInterval.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Credentials"
 	// +optional
 	CredentialsSecretRef *SecretReference `json:"credentialsSecretRef,omitempty"`
 
 	// insecureSkipTLSVerify accepts any certificate. For trials only. Defaults
 	// to false.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Accept Any Certificate",xDescriptors="urn:alm:descriptor:com.tectonic.ui:booleanSwitch"
 	// +optional
 	InsecureSkipTLSVerify bool `json:"insecureSkipTLSVerify,omitempty"`
 
 	// pollInterval is the time between two listings of all servers, 1s-1h.
 	// Defaults to 30s.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Poll Interval"
 	// +kubebuilder:default="30s"
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('1h')",message="pollInterval must lie between 1s and 1h"
 	// +kubebuilder:validation:MaxLength=32
@@ -106,6 +111,7 @@ type CloudSpec struct {
 	// still bring forth the server, 0s-1h. A second create, or the end of a
 	// deletion, waits this long where the cloud gives no surer sign. Defaults
 	// to 2m.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Settle Time"
 	// +kubebuilder:default="2m"
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('1h')",message="settleTime must lie between 0s and 1h"
 	// +kubebuilder:validation:MaxLength=32
@@ -114,12 +120,14 @@ type CloudSpec struct {
 	SettleTime *metav1.Duration `json:"settleTime,omitempty"`
 
 	// limits bound the calls to this cloud.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Limits"
 	// +kubebuilder:default={}
 	// +optional
 	Limits CloudLimits `json:"limits,omitzero"`
 
 	// utilizationStep is the smallest change of cpuUtilization that is written
 	// to a VM's status, in percent points, 1-100. Defaults to 1.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Utilization Step",xDescriptors="urn:alm:descriptor:com.tectonic.ui:number"
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100
@@ -129,6 +137,7 @@ type CloudSpec struct {
 	// orphanPolicy is what happens to servers that carry this cluster's labels
 	// and whose VM is proved gone: Report counts them in status.servers,
 	// Delete removes them. Defaults to Report.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Orphan Policy",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Report","urn:alm:descriptor:com.tectonic.ui:select:Delete"}
 	// +kubebuilder:default=Report
 	// +optional
 	OrphanPolicy OrphanPolicy `json:"orphanPolicy,omitempty"`
@@ -137,12 +146,14 @@ type CloudSpec struct {
 	// second server of one name. With true, a server whose create was cut off
 	// is found again by its name. Ignored where the cloud tells its
 	// capabilities itself. Defaults to true.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Unique Names",xDescriptors="urn:alm:descriptor:com.tectonic.ui:booleanSwitch"
 	// +kubebuilder:default=true
 	// +optional
 	UniqueNames *bool `json:"uniqueNames,omitempty"`
 
 	// allowedNamespaces selects the namespaces whose objects may use this
 	// Cloud. Absent means all.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Allowed Namespaces"
 	// +optional
 	AllowedNamespaces *metav1.LabelSelector `json:"allowedNamespaces,omitempty"`
 }
@@ -190,6 +201,7 @@ type CloudStatus struct {
 	// capabilities that the cloud has beyond the core calls, sorted. What it
 	// can guarantee about creates follows from idempotency, labels and
 	// uniqueNames; see the Ready condition's message.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Capabilities"
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MaxLength=63
@@ -198,22 +210,26 @@ type CloudStatus struct {
 
 	// servers counts the cloud's servers at the last complete listing; absent
 	// before the first.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Servers"
 	// +optional
 	Servers *CloudServers `json:"servers,omitempty"`
 
 	// brakedSnapshot names the listing that set the brake; absent when the
 	// brake is off.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Braked Snapshot"
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	BrakedSnapshot string `json:"brakedSnapshot,omitempty"`
 
 	// observedGeneration is the generation of the spec that this status
 	// answers to.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Observed Generation"
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// conditions: Ready, Reconciling and Stalled as everywhere, and
 	// Authenticated, Braked.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Conditions",xDescriptors="urn:alm:descriptor:io.kubernetes.conditions"
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
@@ -224,6 +240,7 @@ type CloudStatus struct {
 // Cloud is a private cloud that objects of this group can use: where it
 // is, how to log in and how hard it may be driven.
 //
+// +operator-sdk:csv:customresourcedefinitions:displayName="Cloud",resources={{Secret,v1},{Event,v1}}
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=clouds,scope=Cluster,categories=privatecloud

@@ -137,6 +137,7 @@ type VMSpec struct {
 	// and digits of any script, and inside the name space, '.', '_' and '-'.
 	// Cannot be changed once the VM exists; a name that the cloud refused can
 	// be corrected.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Name in the Cloud",xDescriptors="urn:alm:descriptor:com.tectonic.ui:text"
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[\\\\p{L}\\\\p{N}]([\\\\p{L}\\\\p{M}\\\\p{N} ._-]*[\\\\p{L}\\\\p{M}\\\\p{N}])?$')",message="vmname must be 1-63 letters and digits of any script; space, '.', '_' and '-' may stand inside, not at the ends"
@@ -145,12 +146,14 @@ type VMSpec struct {
 
 	// cloudRef names the Cloud that the VM runs on. Defaults to the Cloud
 	// "default". Cannot be changed once the VM exists.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Cloud"
 	// +kubebuilder:default={name: "default"}
 	// +optional
 	CloudRef CloudReference `json:"cloudRef,omitzero"`
 
 	// cpu is the number of cores, 1-1024. Left to the cloud when absent. A
 	// change resizes the VM where the cloud can.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Cores",xDescriptors="urn:alm:descriptor:com.tectonic.ui:number"
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1024
 	// +optional
@@ -158,6 +161,7 @@ type VMSpec struct {
 
 	// memory is in GiB, 1-65536. Left to the cloud when absent. A change
 	// resizes the VM where the cloud can.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Memory in GiB",xDescriptors="urn:alm:descriptor:com.tectonic.ui:number"
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65536
 	// +optional
@@ -165,6 +169,7 @@ type VMSpec struct {
 
 	// template is the image that the VM is made from, 1-253 characters. Left
 	// to the cloud when absent. Cannot be changed once the VM exists.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Template",xDescriptors="urn:alm:descriptor:com.tectonic.ui:text"
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
@@ -172,12 +177,14 @@ type VMSpec struct {
 
 	// folder is the cloud's folder that the VM is put in, 1-253 characters.
 	// Cannot be changed once the VM exists.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Folder",xDescriptors="urn:alm:descriptor:com.tectonic.ui:text"
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Folder string `json:"folder,omitempty"`
 
 	// powerState is whether the VM runs: On or Off. Defaults to On.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Power State",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:On","urn:alm:descriptor:com.tectonic.ui:select:Off"}
 	// +kubebuilder:default=On
 	// +optional
 	PowerState PowerState `json:"powerState,omitempty"`
@@ -185,6 +192,7 @@ type VMSpec struct {
 	// deletionPolicy is what happens to the VM in the cloud when this object
 	// is deleted: Delete removes it first, Orphan leaves it and gives it up.
 	// Defaults to Delete.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Deletion Policy",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Delete","urn:alm:descriptor:com.tectonic.ui:select:Orphan"}
 	// +kubebuilder:default=Delete
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
@@ -192,12 +200,14 @@ type VMSpec struct {
 	// managementPolicy is Managed, or ObserveOnly to show the VM's status and
 	// change nothing in the cloud. ObserveOnly needs import.vmId, or a VM that
 	// exists. Defaults to Managed.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Management Policy",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Managed","urn:alm:descriptor:com.tectonic.ui:select:ObserveOnly"}
 	// +kubebuilder:default=Managed
 	// +optional
 	ManagementPolicy ManagementPolicy `json:"managementPolicy,omitempty"`
 
 	// import takes over a VM that is already in the cloud instead of creating
 	// one. Cannot be changed once set.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Import"
 	// +optional
 	Import *VMImport `json:"import,omitempty"`
 }
@@ -214,38 +224,45 @@ type VMImport struct {
 // VMStatus is what was last seen of a VM.
 type VMStatus struct {
 	// vmId is the cloud's id of this VM. Set once and never changed.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="VM ID"
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	VMID string `json:"vmId,omitempty"`
 
 	// cpuUtilization is the mean use of the VM's cores in percent, 0-100.
 	// Refreshed at every poll of the cloud; absent until known.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="CPU Utilization in Percent"
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	// +optional
 	CPUUtilization *int32 `json:"cpuUtilization,omitempty"`
 
 	// state sums the conditions up for people; programs read conditions.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="State",xDescriptors="urn:alm:descriptor:io.kubernetes.phase"
 	// +optional
 	State VMState `json:"state,omitempty"`
 
 	// host is where the VM runs, as far as the cloud tells.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Host"
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Host string `json:"host,omitempty"`
 
 	// cloud is the name of the Cloud that the VM runs on.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Cloud"
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Cloud string `json:"cloud,omitempty"`
 
 	// observedGeneration is the generation of the spec that this status
 	// answers to.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Observed Generation"
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// conditions: Ready, Reconciling and Stalled as everywhere, and
 	// NameChecked, Created, Deleting.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Conditions",xDescriptors="urn:alm:descriptor:io.kubernetes.conditions"
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
@@ -256,6 +273,7 @@ type VMStatus struct {
 // VM is a virtual machine in a private cloud: created when the object is,
 // kept as the spec says, and gone before the object goes.
 //
+// +operator-sdk:csv:customresourcedefinitions:displayName="VM",resources={{Event,v1}}
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=vms,scope=Namespaced,categories=privatecloud

@@ -32,8 +32,11 @@ import (
 	_ "github.com/privatecloud/operator/internal/controller/cloud" // registers its metrics
 )
 
-// root is the module's folder, seen from this package's.
-const root = "../.."
+const (
+	// root is the module's folder, seen from this package's.
+	root       = "../.."
+	monitoring = "config/overlays/monitoring/"
+)
 
 func TestNamesThatUsersMeetAreExplained(t *testing.T) {
 	pages := map[string]string{}
@@ -54,6 +57,7 @@ func TestNamesThatUsersMeetAreExplained(t *testing.T) {
 		"fields of a Cloud's status":                                                            {"cloud", fields(reflect.TypeFor[v1alpha1.CloudStatus]())},
 		"flags of the manager":                                                                  {"operations", flags(t)},
 		"metrics, without which nobody can write an alert":                                      {"operations", metricNames(t)},
+		"alerts, which send people there":                                                       {"operations", matches(t, monitoring+"rules.yaml", `alert: (\w+)`)},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -73,6 +77,17 @@ func TestNamesThatUsersMeetAreExplained(t *testing.T) {
 // or before what it holds (cloudRef.name) or is set to (powerState: Off).
 func explained(page, name string) bool {
 	return regexp.MustCompile("`([a-zA-Z.]*\\.)?" + regexp.QuoteMeta(name) + "([.=:{][^`]*)?`").MatchString(page)
+}
+
+func TestAlertsAndDashboardAskForMetricsThatExist(t *testing.T) {
+	known := metricNames(t)
+	for _, file := range []string{"rules.yaml", "dashboard.json"} {
+		for _, name := range matches(t, monitoring+file, `(privatecloud_\w+)`) {
+			if !slices.Contains(known, strings.TrimSuffix(name, "_bucket")) {
+				t.Errorf("%s asks for %s, which nobody measures", file, name)
+			}
+		}
+	}
 }
 
 func TestManifestsInThePagesHaveNoFieldThatDoesNotExist(t *testing.T) {
@@ -242,6 +257,19 @@ func constants(t *testing.T, file string, affixes ...string) []string {
 		return true
 	})
 	return values
+}
+
+// matches are what a pattern's group finds in a file.
+func matches(t *testing.T, path, pattern string) []string {
+	t.Helper()
+	var found []string
+	for _, match := range regexp.MustCompile(pattern).FindAllStringSubmatch(read(t, path), -1) {
+		found = append(found, match[1])
+	}
+	if len(found) == 0 {
+		t.Fatalf("%s has nothing like %s", path, pattern)
+	}
+	return found
 }
 
 // fields are the names of a struct's fields in JSON.

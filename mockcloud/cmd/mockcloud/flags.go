@@ -16,6 +16,7 @@ import (
 type config struct {
 	addr            string
 	tlsCert, tlsKey string
+	takeOver        string
 	options         mockcloud.Options
 }
 
@@ -41,6 +42,7 @@ func parse(args []string, out *os.File) (config, error) {
 	flags.StringVar(&c.tlsCert, "tls-cert", "", "serve HTTPS with the certificate in this PEM `file`")
 	flags.StringVar(&c.tlsKey, "tls-key", "", "the key of --tls-cert, a PEM `file`")
 	flags.StringVar(&o.DataFile, "data", "", "keep everything in this bbolt `file` (default in memory)")
+	flags.StringVar(&c.takeOver, "take-over", "", "where --data has no file yet, go on in place of the mock cloud at this `URL`, if there is one")
 	flags.Func("profile", "REST API profile: `core or extended` (default extended)", func(text string) error {
 		o.Profile = mockcloud.Profile(text)
 		return nil
@@ -65,6 +67,9 @@ func parse(args []string, out *os.File) (config, error) {
 	}
 	if (c.tlsCert == "") != (c.tlsKey == "") {
 		return c, fmt.Errorf("--tls-cert and --tls-key go together")
+	}
+	if c.takeOver != "" && o.DataFile == "" {
+		return c, fmt.Errorf("--take-over needs --data")
 	}
 	return c, nil
 }

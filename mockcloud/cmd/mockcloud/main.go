@@ -20,6 +20,9 @@ import (
 // grace bounds how long calls under way may take to end after SIGTERM.
 const grace = 10 * time.Second
 
+// patience bounds how long another mock cloud may take to hand over.
+const patience = 20 * time.Second
+
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:], os.Stderr, nil)
@@ -39,6 +42,13 @@ func run(ctx context.Context, args []string, out *os.File, listening func(net.Ad
 	}
 	log := slog.New(slog.NewTextHandler(out, nil))
 	config.options.Log = log
+	if config.takeOver != "" {
+		taken, err := mockcloud.TakeOver(ctx, config.takeOver, config.options.DataFile, patience)
+		if err != nil {
+			return err
+		}
+		log.Info("looked for a mock cloud to take over", "url", config.takeOver, "taken", taken)
+	}
 	cloud, err := mockcloud.New(config.options)
 	if err != nil {
 		return err

@@ -1,0 +1,72 @@
+package mockcloud
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestAnotherProcessGoesOnWithServersKeysAndLedger(t *testing.T) {
+	old := start(t, Options{Behaviour: Behaviour{BuildTime: Duration(time.Minute)}, SeedServers: 1})
+	old.call(202, "POST", "/servers", `{"name":"web"}`, "Idempotency-Key", "once")
+	want, ledger := old.cloud.Servers(), old.cloud.Ledger()
+
+	data := filepath.Join(t.TempDir(), "data")
+	for attempt := range 2 {
+		// Whoever died before the file was whole, asks again.
+		taken, err := TakeOver(t.Context(), old.url, data+string(rune('0'+attempt)), time.Minute)
+		if err != nil || !taken {
+			t.Fatalf("attempt %d: taken %t, %v", attempt, taken, err)
+		}
+	}
+	old.call(503, "GET", "/servers", "")
+	old.call(503, "POST", "/servers", `{"name":"late"}`)
+	old.call(503, "GET", "/readyz", "")
+	old.call(200, "GET", "/healthz", "")
+	old.clock.Advance(time.Hour)
+	if _, err := old.cloud.PutServer(Server{Name: "late"}); err == nil {
+		t.Error("something took effect after the handover")
+	}
+
+	heir := start(t, Options{DataFile: data + "1", Behaviour: Behaviour{BuildTime: Duration(time.Minute)}, SeedServers: 1})
+	if diff := cmp.Diff(want, heir.cloud.Servers()); diff != "" {
+		t.Errorf("servers (-before +after):\n%s", diff)
+	}
+	if diff := cmp.Diff(ledger, heir.cloud.Ledger()); diff != "" {
+		t.Errorf("ledger (-before +after):\n%s", diff)
+	}
+	again := decodeInto[Server](t, heir.call(202, "POST", "/servers", `{"name":"web"}`, "Idempotency-Key", "once").body)
+	if again.ID != ledger[0].ServerID {
+		t.Errorf("the key yields server %s, want %s", again.ID, ledger[0].ServerID)
+	}
+	heir.clock.Advance(time.Minute)
+	heir.call(200, "GET", "/servers/"+again.ID, "")
+}
+
+func TestTakeOverStartsAnewWhereNobodyIs(t *testing.T) {
+	folder := t.TempDir()
+	taken, err := TakeOver(t.Context(), "http://127.0.0.1:1", filepath.Join(folder, "data"), time.Minute)
+	if err != nil || taken {
+		t.Errorf("nobody listens: taken %t, %v", taken, err)
+	}
+	if found, _ := filepath.Glob(filepath.Join(folder, "*")); len(found) > 0 {
+		t.Errorf("left behind: %v", found)
+	}
+
+	// What is there already is newer than what another one has.
+	data := filepath.Join(folder, "there")
+	if err := storeAll(data, nil); err != nil {
+		t.Fatal(err)
+	}
+	other := start(t, Options{})
+	if taken, err := TakeOver(t.Context(), other.url, data, time.Minute); err != nil || taken {
+		t.Errorf("a file is there: taken %t, %v", taken, err)
+	}
+	other.call(200, "GET", "/servers", "")
+
+	if _, err := TakeOver(t.Context(), other.url+"/elsewhere", filepath.Join(folder, "data"), time.Minute); err == nil {
+		t.Error("an answer that is no handover is taken for one")
+	}
+}

@@ -1,0 +1,197 @@
+package manifests_test
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/operator-framework/api/pkg/manifests"
+	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
+	"github.com/operator-framework/api/pkg/validation"
+	validator "github.com/operator-framework/api/pkg/validation/interfaces"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+func readBundle(t *testing.T) *manifests.Bundle {
+	t.Helper()
+	bundle, err := manifests.GetBundleFromDir(filepath.Join(root, "bundle"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bundle
+}
+
+func TestNoValidatorHasAnythingToSayAboutTheBundle(t *testing.T) {
+	// All but MultipleArchitecturesValidator, which pulls the images.
+	validators := append(slices.Clone(validation.DefaultBundleValidators), validator.Validators{
+		validation.OperatorHubV2Validator, validation.StandardCapabilitiesValidator, validation.StandardCategoriesValidator,
+		validation.AlphaDeprecatedAPIsValidator, validation.GoodPracticesValidator,
+	}...)
+	bundle := readBundle(t)
+	found := validators.Validate(bundle.ObjectsToValidate()...)
+	var objects []any
+	for _, object := range bundle.Objects {
+		objects = append(objects, object)
+	}
+	found = append(found, validation.ObjectValidator.Validate(objects...)...)
+	for _, result := range found {
+		for _, complaint := range append(result.Errors, result.Warnings...) {
+			t.Errorf("%s: %v", result.Name, complaint)
+		}
+	}
+}
+
+func TestTheBundleHasNoKindThatBreaksInstallationsWhereItIsUnknown(t *testing.T) {
+	var got []string
+	for _, object := range readBundle(t).Objects {
+		if kind := object.GetKind(); !slices.Contains(got, kind) {
+			got = append(got, kind)
+		}
+	}
+	slices.Sort(got)
+	want := []string{"ClusterRole", "ClusterServiceVersion", "CustomResourceDefinition", "Role", "RoleBinding", "Service"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("kinds in the bundle (-want +got):\n%s", diff)
+	}
+}
+
+func TestSecretsAreReadInTheNamespaceOfTheInstallationAlone(t *testing.T) {
+	strategy := readBundle(t).CSV.Spec.InstallStrategy.StrategySpec
+	if len(strategy.Permissions) != 0 {
+		t.Errorf("the CSV has permissions, which OLM lifts to all namespaces: %v", strategy.Permissions)
+	}
+	for _, account := range strategy.ClusterPermissions {
+		for _, rule := range account.Rules {
+			if slices.Contains(rule.Resources, "secrets") || slices.Contains(rule.Resources, "leases") {
+				t.Errorf("%s may %v %v in all namespaces", account.ServiceAccountName, rule.Verbs, rule.Resources)
+			}
+		}
+	}
+
+	// Any namespace will do, as with OLM.
+	const installed = "somewhere"
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: installed}}
+	if err := env.Client.Create(t.Context(), namespace); err != nil {
+		t.Fatal(err)
+	}
+	for _, object := range readBundle(t).Objects {
+		if kind := object.GetKind(); kind == "Role" || kind == "RoleBinding" {
+			object.SetNamespace(installed)
+			if err := env.Client.Create(t.Context(), object); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for where, want := range map[string]bool{installed: true, metav1.NamespaceDefault: false} {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: "system:serviceaccount:" + installed + ":private-cloud-operator-controller-manager",
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Namespace: where, Verb: "get", Resource: "secrets", Name: "cloud-credentials",
+			},
+		}}
+		if err := env.Client.Create(t.Context(), review); err != nil {
+			t.Fatal(err)
+		}
+		if review.Status.Allowed != want {
+			t.Errorf("may read Secrets in namespace %s: %t, want %t", where, review.Status.Allowed, want)
+		}
+	}
+}
+
+func TestEveryKeyOfAnExampleIsDescribed(t *testing.T) {
+	csv := readBundle(t).CSV
+	var examples []struct {
+		Kind         string
+		Spec, Status map[string]any
+	}
+	if err := json.Unmarshal([]byte(csv.Annotations["alm-examples"]), &examples); err != nil {
+		t.Fatal(err)
+	}
+	kinds := map[string]bool{}
+	for _, example := range examples {
+		kinds[example.Kind] = true
+		if len(example.Status) == 0 {
+			t.Errorf("an example of %s has no status", example.Kind)
+		}
+		for _, owned := range csv.Spec.CustomResourceDefinitions.Owned {
+			if owned.Kind != example.Kind {
+				continue
+			}
+			if len(owned.Resources) == 0 || owned.Description == "" {
+				t.Errorf("%s has no resources or no description", owned.Kind)
+			}
+			for key := range example.Spec {
+				if !slices.ContainsFunc(owned.SpecDescriptors, func(d operatorsv1alpha1.SpecDescriptor) bool { return d.Path == key }) {
+					t.Errorf("%s: spec.%s has no descriptor", owned.Kind, key)
+				}
+			}
+			for key := range example.Status {
+				if !slices.ContainsFunc(owned.StatusDescriptors, func(d operatorsv1alpha1.StatusDescriptor) bool { return d.Path == key }) {
+					t.Errorf("%s: status.%s has no descriptor", owned.Kind, key)
+				}
+			}
+		}
+	}
+	for _, owned := range csv.Spec.CustomResourceDefinitions.Owned {
+		if !kinds[owned.Kind] {
+			t.Errorf("%s has no example", owned.Kind)
+		}
+	}
+}
+
+func TestEveryImageOfTheBundleIsListedForMirrors(t *testing.T) {
+	csv := readBundle(t).CSV
+	var used, listed []string
+	for _, deployment := range csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+		for _, container := range deployment.Spec.Template.Spec.Containers {
+			used = append(used, container.Image)
+			if container.Resources.Requests.Cpu().IsZero() || container.Resources.Requests.Memory().IsZero() {
+				t.Errorf("%s requests no CPU or no memory", container.Name)
+			}
+		}
+	}
+	for _, image := range csv.Spec.RelatedImages {
+		listed = append(listed, image.Image)
+	}
+	if diff := cmp.Diff(used, listed); diff != "" || len(used) != 2 {
+		t.Errorf("images (-used +listed):\n%s", diff)
+	}
+	if want := used[0]; csv.Annotations["containerImage"] != want {
+		t.Errorf("containerImage is %s, want %s", csv.Annotations["containerImage"], want)
+	}
+}
+
+func TestTheIconIsTheOneThatIsDrawn(t *testing.T) {
+	drawn, err := os.ReadFile(filepath.Join(root, "config", "manifests", "icon.svg"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	icons := readBundle(t).CSV.Spec.Icon
+	if len(icons) != 1 || icons[0].MediaType != "image/svg+xml" || icons[0].Data != base64.StdEncoding.EncodeToString(drawn) {
+		t.Error("put base64 -w0 config/manifests/icon.svg into the base of the CSV, and run make bundle")
+	}
+}
+
+func TestTheBundleCanBeAppliedAsOLMDoes(t *testing.T) {
+	for _, object := range readBundle(t).Objects {
+		if object.GetKind() == "ClusterServiceVersion" {
+			continue
+		}
+		if object.GetNamespace() != "" {
+			t.Errorf("%s %s names the namespace %s", object.GetKind(), object.GetName(), object.GetNamespace())
+		}
+		object.SetNamespace(metav1.NamespaceDefault)
+		object.SetManagedFields(nil)
+		err := env.Client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(object), client.DryRunAll, client.FieldOwner("olm"))
+		if err != nil {
+			t.Errorf("%s %s: %v", object.GetKind(), object.GetName(), err)
+		}
+	}
+}

@@ -1,0 +1,218 @@
+// Package manifests_test holds config/ against a real API server: everything
+// that is meant to be applied is applied there, with strict validation.
+package manifests_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/privatecloud/operator/internal/testkit"
+)
+
+const (
+	root      = "../.."
+	namespace = "private-cloud-operator-system"
+)
+
+var env *testkit.Env
+
+func TestMain(m *testing.M) {
+	var err error
+	if env, err = testkit.Start(testkit.Options{WithoutCRDs: true}); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	if err := env.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func TestWhatUsersApplyIsAccepted(t *testing.T) {
+	// In this order: samples need the kinds.
+	for _, args := range [][]string{
+		{"--server-side", "-k", "config/default"},
+		{"--server-side", "-k", "config/overlays/development"},
+		{"--server-side", "--force-conflicts", "-k", "config/overlays/production"},
+		{"-k", "config/overlays/production/cloud"},
+		{"-k", "config/network-policy"},
+		{"-k", "config/scorecard/rbac"},
+		{"-k", "config/samples"},
+		{"-f", "config/samples"},
+		{"-f", "config/samples/cloud/samplecontroller_v1alpha1_cloud.yaml"},
+	} {
+		output, err := kubectl(append([]string{"apply", "--validate=strict"}, args...)...)
+		if err != nil {
+			t.Errorf("kubectl apply %s: %v", strings.Join(args, " "), err)
+		}
+		if bytes.Contains(output, []byte("Warning")) {
+			t.Errorf("kubectl apply %s:\n%s", strings.Join(args, " "), output)
+		}
+	}
+}
+
+func TestPodsMeetThePodSecurityStandardOfTheirNamespace(t *testing.T) {
+	if _, err := kubectl("apply", "--server-side", "--force-conflicts", "-k", "config/default"); err != nil {
+		t.Fatal(err)
+	}
+	for _, overlay := range []string{"default", "overlays/development", "overlays/production"} {
+		objects := build(t, overlay)
+		if got := find(objects, "Namespace", namespace).GetLabels()["pod-security.kubernetes.io/enforce"]; got != "restricted" {
+			t.Errorf("%s enforces the standard %q", overlay, got)
+		}
+		for _, deployment := range deployments(t, objects) {
+			template := deployment.Spec.Template
+			pod := &corev1.Pod{
+				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "probe", Labels: template.Labels}, Spec: template.Spec,
+			}
+			if err := env.Client.Create(t.Context(), pod, client.DryRunAll); err != nil {
+				t.Errorf("%s: a pod of %s: %v", overlay, deployment.Name, err)
+			}
+		}
+	}
+}
+
+func TestTheDefaultCloudIsTheMockBesideTheOperatorInAnyNamespace(t *testing.T) {
+	objects := build(t, "overlays/development")
+	name, port := "private-cloud-operator-mock-cloud", int32(8080)
+	endpoint := fmt.Sprintf("http://%s:%d", name, port)
+	all := deployments(t, objects)
+	var args []string
+	for _, deployment := range all {
+		args = append(args, deployment.Spec.Template.Spec.Containers[0].Args...)
+	}
+	// The operator finds the mock cloud by it, and a new mock cloud the old one.
+	for _, flag := range []string{"--default-cloud-endpoint=", "--take-over="} {
+		if !slices.Contains(args, flag+endpoint) {
+			t.Errorf("no %s%s, which no namespace is part of, in %q", flag, endpoint, args)
+		}
+	}
+	var service corev1.Service
+	decode(t, find(objects, "Service", name), &service)
+	if service.Spec.Ports[0].Port != port {
+		t.Errorf("the Service's port is %d", service.Spec.Ports[0].Port)
+	}
+	var selected []string
+	for _, deployment := range all {
+		if labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(deployment.Spec.Template.Labels)) {
+			selected = append(selected, deployment.Name)
+		}
+	}
+	if len(selected) != 1 || selected[0] != name {
+		t.Errorf("the Service selects the pods of %v", selected)
+	}
+}
+
+func TestImagesHaveTheVersionOfTheMakefile(t *testing.T) {
+	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	version := regexp.MustCompile(`(?m)^VERSION \?= (\S+)$`).FindSubmatch(makefile)[1]
+	for _, overlay := range []string{"overlays/development", "overlays/production"} {
+		for _, deployment := range deployments(t, build(t, overlay)) {
+			image := deployment.Spec.Template.Spec.Containers[0].Image
+			if !strings.HasPrefix(image, "ghcr.io/privatecloud/") || !strings.HasSuffix(image, ":v"+string(version)) {
+				t.Errorf("%s: image %s, whose tag is not v%s", overlay, image, version)
+			}
+		}
+	}
+}
+
+// readConfig reads what kubectl will read, since go test takes an earlier
+// result unless a file changed that the test itself has read.
+var readConfig = sync.OnceValue(func() error {
+	return filepath.WalkDir(filepath.Join(root, "config"), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		_, err = os.ReadFile(path)
+		return err
+	})
+})
+
+func kubectl(args ...string) ([]byte, error) {
+	if err := readConfig(); err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(filepath.Join(env.Assets, "kubectl"), append([]string{"--kubeconfig=" + env.Kubeconfig()}, args...)...)
+	cmd.Dir = root
+	output, err := cmd.CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("%w\n%s", err, output)
+	}
+	return output, err
+}
+
+func build(t *testing.T, folder string) []*unstructured.Unstructured {
+	t.Helper()
+	text, err := kubectl("kustomize", "config/"+folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var objects []*unstructured.Unstructured
+	for decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), len(text)); ; {
+		object := &unstructured.Unstructured{}
+		switch err := decoder.Decode(object); {
+		case errors.Is(err, io.EOF):
+			return objects
+		case err != nil:
+			t.Fatal(err)
+		}
+		objects = append(objects, object)
+	}
+}
+
+func find(objects []*unstructured.Unstructured, kind, name string) *unstructured.Unstructured {
+	for _, object := range objects {
+		if object.GetKind() == kind && object.GetName() == name {
+			return object
+		}
+	}
+	return &unstructured.Unstructured{}
+}
+
+func deployments(t *testing.T, objects []*unstructured.Unstructured) []appsv1.Deployment {
+	t.Helper()
+	var found []appsv1.Deployment
+	for _, object := range objects {
+		if object.GetKind() == "Deployment" {
+			var deployment appsv1.Deployment
+			decode(t, object, &deployment)
+			found = append(found, deployment)
+		}
+	}
+	if len(found) == 0 {
+		t.Fatal("no Deployment")
+	}
+	return found
+}
+
+func decode(t *testing.T, from *unstructured.Unstructured, into any) {
+	t.Helper()
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(from.Object, into); err != nil {
+		t.Fatal(err)
+	}
+}
