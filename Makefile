@@ -7,6 +7,7 @@ SCORECARD_IMG ?= $(IMAGE_TAG_BASE)-scorecard:v$(VERSION)
 CATALOG_IMG ?= $(IMAGE_TAG_BASE)-catalog:v$(VERSION)
 BUNDLE_DIR ?= bundle
 CATALOG_DIR ?= catalog
+IMAGES_DIR ?= bin/images
 CHANNELS ?= candidate,fast,stable
 DEFAULT_CHANNEL ?= stable
 
@@ -25,7 +26,7 @@ CONTROLLER_GEN := bin/controller-gen
 GOLANGCI_LINT := bin/golangci-lint
 KUSTOMIZE := bin/kustomize
 OPERATOR_SDK := bin/operator-sdk
-TOOLS := $(CONTROLLER_GEN) $(GOLANGCI_LINT) $(KUSTOMIZE) $(OPERATOR_SDK) bin/opm bin/setup-envtest
+TOOLS := $(CONTROLLER_GEN) $(GOLANGCI_LINT) $(KUSTOMIZE) $(OPERATOR_SDK) bin/opm bin/image bin/setup-envtest
 KUBECTL ?= $(or $(shell command -v kubectl),bin/k8s/current/kubectl)
 
 GO_BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=v$(VERSION)"
@@ -45,13 +46,17 @@ demo: bin/manager bin/mockcloud bin/demo ## Watch VMs appear: API server, mock c
 .PHONY: test
 test: verify assets ## Check everything: make verify, then unit, API server and conformance tests, and make test-faults.
 	@go -C hack/image test $(GOTESTFLAGS) ./...
-	@KUBEBUILDER_ASSETS=$$(hack/kube-assets.sh) go test -timeout 20m $(GOTESTFLAGS) $$(go list ./... | grep -v /test/faults)
+	@KUBEBUILDER_ASSETS=$$(hack/kube-assets.sh) go test -timeout 20m $(GOTESTFLAGS) $$(go list ./... | grep -vE '/test/(faults|e2e)$$')
 	@$(MAKE) --no-print-directory test-faults
 
 # By itself, for it uses both processors; and each time anew, for it builds the operator it tests.
 .PHONY: test-faults
 test-faults: assets ## Kill managers between any two effects, cut calls off, and check what is left: about three minutes.
 	@KUBEBUILDER_ASSETS=$$(hack/kube-assets.sh) go test -count=1 -timeout 30m $(GOTESTFLAGS) ./test/faults
+
+.PHONY: test-e2e
+test-e2e: ## Install, upgrade and remove the operator by every road on a real cluster: cluster-up, or E2E_KUBECONFIG with REGISTRY.
+	@test/e2e/run.sh $(GOTESTFLAGS)
 
 ##@ Development
 
@@ -133,6 +138,14 @@ docker-build: ## Build IMG, MOCK_IMG and SCORECARD_IMG with CONTAINER_TOOL.
 	$(CONTAINER_TOOL) build --build-arg VERSION=$(VERSION) -t $(IMG) .
 	$(CONTAINER_TOOL) build -f mockcloud/Dockerfile -t $(MOCK_IMG) .
 	$(CONTAINER_TOOL) build -f test/scorecard/Dockerfile -t $(SCORECARD_IMG) .
+
+.PHONY: images
+images: bin/image ## Make the same images, and the bundle's, without a container engine, as OCI layouts in IMAGES_DIR.
+	@VERSION='$(VERSION)' PLATFORMS='$(PLATFORMS)' BUNDLE_DIR='$(BUNDLE_DIR)' hack/images.sh $(IMAGES_DIR)
+
+.PHONY: images-push
+images-push: bin/image ## Push them, as IMAGE_TAG_BASE:vVERSION and so on.
+	@VERSION='$(VERSION)' hack/push.sh $(IMAGES_DIR) $(IMAGE_TAG_BASE)
 
 .PHONY: docker-push
 docker-push: ## Push them.

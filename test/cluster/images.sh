@@ -28,7 +28,8 @@ image pause:cluster --file "$busybox=/bin/busybox" --user 65535:65535 --entrypoi
 
 applets=()
 for applet in $("$busybox" --list); do [ "$applet" = busybox ] || applets+=(--link "busybox=/bin/$applet"); done
-image 'library/busybox:latest library/busybox:1.36' --file "$busybox=/bin/busybox" "${applets[@]}" --dir 1777=/tmp \
+# operator-sdk's registry pods unpack with the last one.
+image 'library/busybox:latest library/busybox:1.36 ubi9/ubi:9.7' --file "$busybox=/bin/busybox" "${applets[@]}" --dir 1777=/tmp \
   --text $'root:x:0:0:root:/root:/bin/sh\nnonroot:x:65532:65532::/home/nonroot:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n=/etc/passwd' \
   --text $'root:x:0:\nnonroot:x:65532:\nnobody:x:65534:\n=/etc/group' --text $'hosts: files dns\n=/etc/nsswitch.conf' \
   --env PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin --cmd '["sh"]'

@@ -81,9 +81,11 @@ export REGISTRY=$registry
 export SSL_CERT_FILE=$state/ca-bundle.crt
 export NO_PROXY=$node_ip${NO_PROXY:+,$NO_PROXY}
 export KUBECTL=$state/bin/kubectl
-export OPERATOR_SDK=$state/bin/operator-sdk
+export OPERATOR_SDK='$here/with-names.sh $state/bin/operator-sdk'
 export OPM=$state/bin/opm
+export OPM_IMAGE=$registry/operator-framework/opm:latest
 export IMAGE=$state/bin/image
+export SCORECARD_FLAGS='--storage-image=quay.io/operator-framework/scorecard-storage:latest --untar-image=quay.io/operator-framework/scorecard-untar:latest'
 EOF
 cat >&2 <<EOF
 

@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# hack/push.sh DIR REFERENCE: pushes what hack/images.sh has made in DIR to REFERENCE, REFERENCE-bundle and so on, tagged
+# with VERSION; the platforms of an image become one index. SSL_CERT_FILE names the CAs to trust.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+
+dir=${1:?usage: hack/push.sh DIR REFERENCE} to=${2:?usage: hack/push.sh DIR REFERENCE}
+: "${VERSION:?run it through make images-push}"
+for image in '' -mock-cloud -scorecard -bundle; do
+  "$bin/image" push --tag "$to$image:v$VERSION" "$dir/private-cloud-operator$image"/*
+done

@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# with-names.sh COMMAND...: runs COMMAND where the names of the public registries lead to the cluster's own, as they do on
+# its node: operator-sdk pulls on this side, too, and not every image of its is a flag.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+export SSL_CERT_FILE=$state/ca-bundle.crt
+
+{ cat /etc/hosts; echo "$node_ip docker.io registry-1.docker.io gcr.io ghcr.io quay.io registry.access.redhat.com registry.k8s.io"; } >"$state/hosts"
+exec unshare --mount --propagation private \
+  bash -c 'mount --no-mtab --bind "$1" /etc/hosts && shift && exec "$@"' with-names "$state/hosts" "$@"

@@ -1,0 +1,104 @@
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/privatecloud/operator/mockcloud"
+)
+
+// elsewhere is a cloud that outlives the operator: the one beside it is
+// restarted with every upgrade, and forgets its servers then.
+const elsewhere = "elsewhere"
+
+// mock is a mock cloud, reached through the API server.
+type mock struct{ namespace, service string }
+
+var (
+	beside = mock{namespace: home, service: "private-cloud-operator-mock-cloud"}
+	apart  = mock{namespace: elsewhere, service: "mock-cloud"}
+)
+
+// openElsewhere makes the mock cloud of a namespace of its own, and a Cloud that leads there.
+func openElsewhere(ctx context.Context) {
+	GinkgoHelper()
+	apply(ctx, fmt.Sprintf(`
+apiVersion: v1
+kind: Namespace
+metadata: {name: %[1]s, labels: {pod-security.kubernetes.io/enforce: restricted}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: mock-cloud, namespace: %[1]s}
+spec: {selector: {app: mock-cloud}, ports: [{name: http, port: 8080}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: mock-cloud, namespace: %[1]s}
+spec:
+  selector: {matchLabels: {app: mock-cloud}}
+  template:
+    metadata: {labels: {app: mock-cloud}}
+    spec:
+      securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}
+      containers:
+      - name: mock-cloud
+        image: %[2]s-mock-cloud:v%[3]s
+        args: [--addr=:8080]
+        readinessProbe: {httpGet: {path: /readyz, port: 8080}, periodSeconds: 1}
+        securityContext: {allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: {drop: [ALL]}}
+`, elsewhere, images, version))
+	kubectl(ctx, "rollout", "status", "deployment/mock-cloud", "-n", elsewhere, "--timeout=120s")
+	apply(ctx, fmt.Sprintf(`
+apiVersion: samplecontroller.k8s.io/v1alpha1
+kind: Cloud
+metadata: {name: %[1]s}
+spec: {endpoint: "http://mock-cloud.%[1]s.svc:8080", pollInterval: 5s}
+`, elsewhere))
+	kubectl(ctx, "wait", "--for=condition=Ready", "cloud/"+elsewhere, "--timeout=60s")
+}
+
+// ask sends a request to the mock's own API and reads the answer into out.
+func (m mock) ask(ctx context.Context, method, path string, body, out any) {
+	GinkgoHelper()
+	config, err := ctrl.GetConfig()
+	Expect(err).NotTo(HaveOccurred())
+	through, err := rest.HTTPClientFor(config)
+	Expect(err).NotTo(HaveOccurred())
+	content, err := json.Marshal(body)
+	Expect(err).NotTo(HaveOccurred())
+	url := fmt.Sprintf("%s/api/v1/namespaces/%s/services/%s:http/proxy%s", config.Host, m.namespace, m.service, path)
+	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(content))
+	Expect(err).NotTo(HaveOccurred())
+	request.Header.Set("Content-Type", "application/json")
+	response, err := through.Do(request)
+	Expect(err).NotTo(HaveOccurred())
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(response.StatusCode).To(BeNumerically("<", 300), "%s %s: %s", method, path, answer)
+	if out != nil {
+		Expect(json.Unmarshal(answer, out)).To(Succeed(), "%s", answer)
+	}
+}
+
+// effects are what the cloud did to the servers of a name, oldest first.
+func (m mock) effects(ctx context.Context) map[string][]mockcloud.Op {
+	GinkgoHelper()
+	var ledger []mockcloud.LedgerEntry
+	m.ask(ctx, http.MethodGet, "/ledger", nil, &ledger)
+	effects := map[string][]mockcloud.Op{}
+	for _, entry := range ledger {
+		effects[entry.Name] = append(effects[entry.Name], entry.Op)
+	}
+	return effects
+}

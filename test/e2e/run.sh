@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# Runs the e2e tests: on the cluster for tests, which it brings up, or on that of E2E_KUBECONFIG, which has OLM and pulls
+# from REGISTRY (docs/testing-cluster.md). Arguments go to go test.
+set -euo pipefail
+. "$(dirname "$0")/../../hack/lib.sh"
+
+if [ -z "${E2E_KUBECONFIG:-}" ]; then
+  "$root/test/cluster/up.sh"
+  . "${CLUSTER_STATE:-$cache/cluster}/env"
+else
+  export KUBECONFIG=$E2E_KUBECONFIG KUBECTL=${KUBECTL:-kubectl} OPERATOR_SDK=$bin/operator-sdk OPM_IMAGE=quay.io/operator-framework/opm:latest
+  [ -n "${REGISTRY:-}" ] || die "set REGISTRY to one that you may push to and the cluster pulls from, such as registry.example.com/me"
+fi
+for tool in operator-sdk opm image kustomize controller-gen; do "$root/hack/tool.sh" "$tool"; done
+
+# The version before is made of the same sources: what an upgrade replaces is the same in all but its name.
+export E2E_VERSION=0.1.0 E2E_PREVIOUS=0.0.9
+# Names that no run had before: a node keeps what it has pulled under a name.
+export E2E_IMAGES=$REGISTRY/run-$(date +%s)/private-cloud-operator E2E_FOLDER=$bin/e2e
+
+cd "$root"
+mkdir -p "$E2E_FOLDER"
+bundles=()
+for version in $E2E_PREVIOUS $E2E_VERSION; do
+  bundle=$E2E_FOLDER/$version/bundle
+  bundles+=("$bundle")
+  make --no-print-directory bundle images images-push VERSION="$version" IMAGE_TAG_BASE="$E2E_IMAGES" BUNDLE_DIR="$bundle" \
+    IMAGES_DIR="$E2E_FOLDER/$version/images" PLATFORMS="$(go env GOOS)/$(go env GOARCH)"
+done
+
+rm -rf "$E2E_FOLDER"/{catalog,catalog-image}
+make --no-print-directory catalog IMAGE_TAG_BASE="$E2E_IMAGES" CATALOG_DIR="$E2E_FOLDER/catalog" BUNDLE_DIR="${bundles[*]}"
+"$bin/image" build --output "$E2E_FOLDER/catalog-image" --base "$OPM_IMAGE" --entrypoint '["/bin/opm"]' \
+  --cmd '["serve","/configs","--cache-dir=/tmp/cache"]' --label operators.operatorframework.io.index.configs.v1=/configs \
+  --file "$E2E_FOLDER/catalog=/configs" >/dev/null
+"$bin/image" push --tag "$E2E_IMAGES-catalog:v$E2E_VERSION" "$E2E_FOLDER/catalog-image"
+
+go test -count=1 -timeout 60m ./test/e2e "$@"

@@ -1,0 +1,52 @@
+package e2e_test
+
+import (
+	"context"
+	"strings"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// kinds are those of the cluster as a whole that something of the operator may be among.
+var kinds = []string{"crd", "clusterrole", "clusterrolebinding", "namespace"}
+
+// ours tells by its name whether something of the cluster is there because of these tests.
+func ours(name string) bool {
+	_, name, _ = strings.Cut(name, "/")
+	return strings.Contains(name, "private-cloud") || strings.Contains(name, "samplecontroller.k8s.io") ||
+		name == elsewhere || name == inFlight || name == failover
+}
+
+// left names what is there of the operator.
+func left(ctx context.Context) []string {
+	GinkgoHelper()
+	var found []string
+	for _, name := range strings.Fields(kubectl(ctx, "get", strings.Join(kinds, ","), "-o", "name")) {
+		if ours(name) {
+			found = append(found, name)
+		}
+	}
+	return found
+}
+
+// sweep removes what a run that failed has left, without regard for finalizers.
+func sweep(ctx SpecContext) {
+	remains := left(ctx)
+	if len(remains) == 0 {
+		return
+	}
+	GinkgoWriter.Println("removing what an earlier run has left:", remains)
+	kubectl(ctx, append([]string{"delete", "--wait=false"}, remains...)...)
+	Eventually(ctx, func() []string {
+		for _, kind := range []string{"vms", "clouds"} {
+			list, _ := tryKubectl(ctx, "", "get", kind, "-A", "-o", `jsonpath={range .items[*]}{.metadata.namespace} {.metadata.name}{"\n"}{end}`)
+			for line := range strings.Lines(list) {
+				if namespace, name, ok := strings.Cut(strings.TrimSuffix(line, "\n"), " "); ok {
+					_, _ = tryKubectl(ctx, "", "patch", kind, name, "-n", namespace, "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
+				}
+			}
+		}
+		return left(ctx)
+	}).Should(BeEmpty())
+}
