@@ -30,6 +30,13 @@ func left(ctx context.Context) []string {
 	return found
 }
 
+// expectNothingLeft removes the namespaces, and looks that all else is gone.
+func expectNothingLeft(ctx context.Context) {
+	GinkgoHelper()
+	kubectl(ctx, "delete", "namespace", home, elsewhere, "--ignore-not-found", "--timeout=120s")
+	Expect(left(ctx)).To(BeEmpty())
+}
+
 // sweep removes what a run that failed has left, without regard for finalizers.
 func sweep(ctx SpecContext) {
 	remains := left(ctx)
