@@ -31,7 +31,7 @@ done
 rm -rf "$E2E_FOLDER"/{catalog,catalog-image}
 make --no-print-directory catalog IMAGE_TAG_BASE="$E2E_IMAGES" CATALOG_DIR="$E2E_FOLDER/catalog" BUNDLE_DIR="${bundles[*]}"
 "$bin/image" build --output "$E2E_FOLDER/catalog-image" --base "$OPM_IMAGE" --entrypoint '["/bin/opm"]' \
-  --cmd '["serve","/configs","--cache-dir=/tmp/cache"]' --label operators.operatorframework.io.index.configs.v1=/configs \
+  --cmd '["serve","/configs"]' --label operators.operatorframework.io.index.configs.v1=/configs \
   --file "$E2E_FOLDER/catalog=/configs" >/dev/null
 "$bin/image" push --tag "$E2E_IMAGES-catalog:v$E2E_VERSION" "$E2E_FOLDER/catalog-image"
 

@@ -71,13 +71,20 @@ var _ = AfterEach(func(ctx SpecContext) {
 func explain(ctx context.Context) {
 	for _, args := range []string{
 		"get pods -A -o wide", "get csv,subscription,installplan,catalogsource -A", "get vms,clouds -A", "describe pods -n " + home,
-		"get events -A --sort-by=.lastTimestamp", "describe csv -n " + home,
-		"logs -n " + home + " -l control-plane=controller-manager --tail=60 --prefix --all-containers",
+		"events -A --types=Warning", "describe csv -n " + home,
 		"logs -n olm -l app=catalog-operator --tail=30", "logs -n olm -l app=olm-operator --tail=30",
 	} {
-		output, err := tryKubectl(ctx, "", strings.Fields(args)...)
-		GinkgoWriter.Printf("--- kubectl %s (%v)\n%s\n", args, err, tail(output, 150))
+		show(ctx, args)
 	}
+	pods, _ := tryKubectl(ctx, "", "get", "pods", "-n", home, "-o", "name")
+	for pod := range strings.FieldsSeq(pods) {
+		show(ctx, "logs --all-containers --prefix --tail=60 -n "+home+" "+pod)
+	}
+}
+
+func show(ctx context.Context, args string) {
+	output, err := tryKubectl(ctx, "", strings.Fields(args)...)
+	GinkgoWriter.Printf("--- kubectl %s (%v)\n%s\n", args, err, tail(output, 150))
 }
 
 func tail(text string, lines int) string {
