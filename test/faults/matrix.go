@@ -48,6 +48,7 @@ var (
 	altered    = scenario{name: "create, edited while no manager runs", act: []step{create(vm)}, crashed: edit(vm, `{"spec":{"cpu":2}}`)}
 	corrected  = scenario{name: "create, renamed while no manager runs", act: []step{create(vm)}, crashed: rename(vm, "corrected")}
 	unprovable = scenario{name: "create", act: []step{unproved(vm)}}
+	doubted    = scenario{name: "create, edited while no manager runs", act: []step{unproved(vm)}, crashed: edit(vm, `{"spec":{"cpu":2}}`)}
 	forsaken   = scenario{name: "create, deleted while no manager runs", act: []step{unproved(vm)}, crashed: remove(vm, goneOrTold)}
 	contest    = scenario{name: "two create one name, the second is deleted", act: []step{contend, removeRefused}}
 	together   = scenario{name: "create by two managers", pair: true, act: []step{create(vm)}}
@@ -109,7 +110,7 @@ func selection() (all []*cell) {
 	all = append(all, cells(core, anyEffect, reborn, abandoned, corrected, contest, together, imported, orphaned, turnedDown)...)
 	all = append(all, cells(keyless, anyEffect, edited, abandoned, dropped)...)
 	all = append(all, cells(unmarked, anyEffect, edited, abandoned, altered)...)
-	all = append(all, cells(keyed, anyEffect, edited, forsaken)...)
+	all = append(all, cells(keyed, anyEffect, edited, doubted, forsaken)...)
 	all = append(all, cells(labelled, anyEffect, edited, slow, abandoned, imported, orphaned)...)
 	all = append(all, cells(bare, anyEffect, unprovable, forsaken)...)
 	for _, p := range []profile{core, keyless, labelled} {
@@ -129,7 +130,7 @@ func everything() (all []*cell) {
 			all = append(all, cells(p, everyPhase, turnedDown, contest)...)
 		}
 	}
-	all = append(all, cells(keyed, everyPhase, reborn, edited, altered, forsaken, imported, orphaned, together)...)
+	all = append(all, cells(keyed, everyPhase, reborn, edited, doubted, forsaken, imported, orphaned, together)...)
 	return append(all, cells(bare, everyPhase, unprovable, forsaken, corrected)...)
 }
 

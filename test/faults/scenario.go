@@ -188,11 +188,12 @@ func (w *world) rest(ctx context.Context) error {
 			return err
 		}
 		restless := w.gate.seen()[quiet:]
-		if len(restless) == 0 {
-			return w.reached()
+		missing := w.reached()
+		if len(restless) == 0 && missing == nil {
+			return nil
 		}
 		if time.Since(began) > w.patience {
-			return fmt.Errorf("no rest: %v", restless)
+			return errors.Join(fmt.Errorf("no rest: %v", restless), missing)
 		}
 	}
 }
