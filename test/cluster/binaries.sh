@@ -8,6 +8,7 @@ tools=(
   image containerd containerd-shim-runc-v2 runc bridge loopback host-local portmap
   kube-controller-manager kube-scheduler kubelet kube-proxy coredns
   helm olm catalog package-server copy-content cpb opm grpc-health-probe operator-sdk scorecard-test
+  catalogd operator-controller
 )
 
 # lacks COMMAND PACKAGE: PACKAGE of Debian has COMMAND.
