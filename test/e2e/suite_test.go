@@ -74,6 +74,8 @@ func explain(ctx context.Context) {
 		"get events -A --sort-by=.lastTimestamp", "describe csv -n " + home,
 		"logs -n " + home + " -l control-plane=controller-manager --tail=60 --prefix --all-containers",
 		"logs -n olm -l app=catalog-operator --tail=30", "logs -n olm -l app=olm-operator --tail=30",
+		"describe clustercatalog,clusterextension", "logs -n olmv1-system deployment/catalogd-controller-manager --tail=30",
+		"logs -n olmv1-system deployment/operator-controller-controller-manager --tail=30",
 	} {
 		output, err := tryKubectl(ctx, "", strings.Fields(args)...)
 		GinkgoWriter.Printf("--- kubectl %s (%v)\n%s\n", args, err, tail(output, 150))
@@ -86,7 +88,7 @@ func tail(text string, lines int) string {
 }
 
 // run runs a command in the project's root and returns what it printed.
-func run(ctx context.Context, input string, name string, args ...string) (string, error) {
+func run(ctx context.Context, input, name string, args ...string) (string, error) {
 	began := time.Now()
 	command := exec.CommandContext(ctx, name, args...)
 	command.Dir, command.Stdin = root, strings.NewReader(input)
