@@ -61,6 +61,9 @@ case $name in
     tags=json1,containers_image_openpgp took='40 s' ;;
   grpc-health-probe)
     itself github.com/operator-framework/operator-registry "github.com/grpc-ecosystem/$name" ;;
+  catalogd | operator-controller)
+    itself github.com/operator-framework/operator-controller "./cmd/$name"
+    tags=containers_image_openpgp took='2 minutes' ;;
   image)
     path=github.com/privatecloud/operator/hack/image package=. took='15 s' ;;
   *) die "no tool of the name $name is pinned in hack/tools" ;;

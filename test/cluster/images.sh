@@ -44,6 +44,12 @@ image "operator-framework/opm:$(pinned github.com/operator-framework/operator-re
   --base "$shell" --user 1001 --file "$(tool opm)=/bin/opm" --file "$(tool grpc-health-probe)=/bin/grpc_health_probe" \
   --entrypoint '["/bin/opm"]'
 
+# They unpack images in /tmp, on the way there through /var/tmp.
+for controller in catalogd operator-controller; do
+  image "operator-framework/$controller:$(pinned github.com/operator-framework/operator-controller)" --base "$shell" \
+    --user 65532:65532 --dir 1777=/var/tmp --file "$(tool $controller)=/$controller" --entrypoint "[\"/$controller\"]"
+done
+
 sdk=$(required operator-sdk github.com/operator-framework/operator-sdk)
 image "operator-framework/scorecard-test:$sdk" --base "$shell" --user 1001 --workdir /opt/scorecard-test \
   --dir 755=/opt/scorecard-test --env HOME=/opt/scorecard-test \

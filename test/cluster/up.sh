@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Brings up the cluster for tests: one real node, DNS, a registry and OLM. What already runs is left alone; what has
-# crashed comes back. docs/testing-cluster.md says how it works.
+# Brings up the cluster for tests: one real node, DNS, a registry, and OLM v0 and v1. What already runs is left alone; what
+# has crashed comes back. docs/testing-cluster.md says how it works.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
@@ -73,6 +73,7 @@ up_node
 kubectl apply --server-side --force-conflicts -f "$here/manifests/coredns.yaml" >/dev/null
 eventually 120 'DNS answers' dns_log dns
 "$here/olm.sh"
+"$here/olmv1.sh"
 
 # What the tests look for.
 cat >"$state/env" <<EOF

@@ -35,4 +35,4 @@ make --no-print-directory catalog IMAGE_TAG_BASE="$E2E_IMAGES" CATALOG_DIR="$E2E
   --file "$E2E_FOLDER/catalog=/configs" >/dev/null
 "$bin/image" push --tag "$E2E_IMAGES-catalog:v$E2E_VERSION" "$E2E_FOLDER/catalog-image"
 
-go test -count=1 -timeout 60m ./test/e2e "$@"
+go test -v -count=1 -timeout 60m ./test/e2e "$@"

@@ -73,6 +73,8 @@ func explain(ctx context.Context) {
 		"get pods -A -o wide", "get csv,subscription,installplan,catalogsource -A", "get vms,clouds -A", "describe pods -n " + home,
 		"events -A --types=Warning", "describe csv -n " + home,
 		"logs -n olm -l app=catalog-operator --tail=30", "logs -n olm -l app=olm-operator --tail=30",
+		"describe clustercatalog,clusterextension", "logs -n olmv1-system deployment/catalogd-controller-manager --tail=30",
+		"logs -n olmv1-system deployment/operator-controller-controller-manager --tail=30",
 	} {
 		show(ctx, args)
 	}
@@ -93,7 +95,7 @@ func tail(text string, lines int) string {
 }
 
 // run runs a command in the project's root and returns what it printed.
-func run(ctx context.Context, input string, name string, args ...string) (string, error) {
+func run(ctx context.Context, input, name string, args ...string) (string, error) {
 	began := time.Now()
 	command := exec.CommandContext(ctx, name, args...)
 	command.Dir, command.Stdin = root, strings.NewReader(input)

@@ -8,8 +8,16 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// kinds are those of the cluster as a whole that something of the operator may be among.
-var kinds = []string{"crd", "clusterrole", "clusterrolebinding", "namespace"}
+// kinds are those of the cluster as a whole that something of the operator may
+// be among. What would bring others back is first.
+func kinds(ctx context.Context) string {
+	GinkgoHelper()
+	kinds := "crd,clusterrole,clusterrolebinding,namespace"
+	if hasOLMv1(ctx) {
+		kinds = "clusterextension,clustercatalog," + kinds
+	}
+	return kinds
+}
 
 // ours tells by its name whether something of the cluster is there because of these tests.
 func ours(name string) bool {
@@ -22,7 +30,7 @@ func ours(name string) bool {
 func left(ctx context.Context) []string {
 	GinkgoHelper()
 	var found []string
-	for _, name := range strings.Fields(kubectl(ctx, "get", strings.Join(kinds, ","), "-o", "name")) {
+	for name := range strings.FieldsSeq(kubectl(ctx, "get", kinds(ctx), "-o", "name")) {
 		if ours(name) {
 			found = append(found, name)
 		}
@@ -44,7 +52,7 @@ func sweep(ctx SpecContext) {
 		return
 	}
 	GinkgoWriter.Println("removing what an earlier run has left:", remains)
-	kubectl(ctx, append([]string{"delete", "--wait=false"}, remains...)...)
+	kubectl(ctx, append([]string{"delete", "--wait=false", "--ignore-not-found"}, remains...)...)
 	Eventually(ctx, func() []string {
 		for _, kind := range []string{"vms", "clouds"} {
 			list, _ := tryKubectl(ctx, "", "get", kind, "-A", "-o", `jsonpath={range .items[*]}{.metadata.namespace} {.metadata.name}{"\n"}{end}`)

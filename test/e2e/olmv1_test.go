@@ -1,0 +1,88 @@
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+const (
+	crdExtensions = "crd/clusterextensions.olm.operatorframework.io"
+	extension     = "clusterextension/private-cloud-operator"
+)
+
+// hasOLMv1 tells whether the cluster knows ClusterExtensions.
+func hasOLMv1(ctx context.Context) bool {
+	GinkgoHelper()
+	return kubectl(ctx, "get", crdExtensions, "--ignore-not-found", "-o", "name") != ""
+}
+
+// untilInstalled waits for the version of the extension and for its pods, for
+// which OLM v1 does not wait.
+func untilInstalled(ctx context.Context, version string) {
+	GinkgoHelper()
+	kubectl(ctx, "wait", extension, "--for=jsonpath={.status.install.bundle.version}="+version, "--timeout=5m")
+	for _, deployment := range []string{manager, "deployment/" + beside.service} {
+		kubectl(ctx, "rollout", "status", deployment, "-n", home, "--timeout=120s")
+	}
+	Expect(kubectl(ctx, "get", manager, "-n", home, "-o", "jsonpath={.spec.template.spec.containers[0].image}")).To(HaveSuffix(":v" + version))
+}
+
+var _ = Describe("OLM v1", Ordered, func() {
+	BeforeAll(func(ctx SpecContext) {
+		if !hasOLMv1(ctx) {
+			Skip("OLM v1 is not on this cluster: there is no " + crdExtensions)
+		}
+		sweep(ctx)
+	})
+
+	It("installs the version of a ClusterExtension from a ClusterCatalog", func(ctx SpecContext) {
+		makeHome(ctx, "restricted")
+		kubectl(ctx, "create", "serviceaccount", "installer", "-n", home)
+		kubectl(ctx, "create", "clusterrolebinding", "private-cloud-installer", "--clusterrole=cluster-admin", "--serviceaccount="+home+":installer")
+		apply(ctx, fmt.Sprintf(`
+apiVersion: olm.operatorframework.io/v1
+kind: ClusterCatalog
+metadata: {name: private-cloud}
+spec:
+  source:
+    type: Image
+    image: {ref: "%[2]s-catalog:v%[3]s"}
+---
+apiVersion: olm.operatorframework.io/v1
+kind: ClusterExtension
+metadata: {name: private-cloud-operator}
+spec:
+  namespace: %[1]s
+  serviceAccount: {name: installer}
+  source:
+    sourceType: Catalog
+    catalog: {packageName: private-cloud-operator, channels: [stable], version: "%[4]s"}
+`, home, images, version, previous))
+		untilInstalled(ctx, previous)
+	})
+
+	It("brings what makes the samples Ready", func(ctx SpecContext) {
+		kubectl(ctx, "wait", "--for=condition=Ready", "cloud/default", "--timeout=60s")
+		applySamples(ctx)
+	})
+
+	It("upgrades to the version that the extension is given, and leaves servers alone", func(ctx SpecContext) {
+		servers, effects := serversOfSamples(ctx), beside.effects(ctx)
+		kubectl(ctx, "patch", extension, "--type=merge", "-p", fmt.Sprintf(`{"spec":{"source":{"catalog":{"version":%q}}}}`, version))
+		untilInstalled(ctx, version)
+		kubectl(ctx, "wait", "-n", samples, "--for=condition=Ready", "--timeout=120s", "vm/sample", "vm/database", "vm/web", "vm/standby")
+		Expect(serversOfSamples(ctx)).To(Equal(servers))
+		Expect(beside.effects(ctx)).To(Equal(effects))
+		removeSamples(ctx)
+	})
+
+	It("leaves nothing when it is removed after the objects", func(ctx SpecContext) {
+		removeObjects(ctx)
+		kubectl(ctx, "delete", extension, "--timeout=120s")
+		kubectl(ctx, "delete", "clustercatalog/private-cloud", "clusterrolebinding/private-cloud-installer")
+		expectNothingLeft(ctx)
+	})
+})
