@@ -56,7 +56,7 @@ test-faults: assets ## Kill managers between any two effects, cut calls off, and
 
 .PHONY: test-e2e
 test-e2e: ## Install, upgrade and remove the operator by every road on a real cluster: cluster-up, or E2E_KUBECONFIG with REGISTRY.
-	@test/e2e/run.sh $(GOTESTFLAGS)
+	@VERSION='$(VERSION)' test/e2e/run.sh $(GOTESTFLAGS)
 
 ##@ Development
 

@@ -14,7 +14,7 @@ fi
 for tool in operator-sdk opm image kustomize controller-gen; do "$root/hack/tool.sh" "$tool"; done
 
 # The version before is made of the same sources: what an upgrade replaces is the same in all but its name.
-export E2E_VERSION=0.1.0 E2E_PREVIOUS=0.0.9
+export E2E_VERSION=${VERSION:?run it through make test-e2e} E2E_PREVIOUS=0.0.9
 # Names that no run had before: a node keeps what it has pulled under a name.
 export E2E_IMAGES=$REGISTRY/run-$(date +%s)/private-cloud-operator E2E_FOLDER=$bin/e2e
 
