@@ -8,7 +8,8 @@ if [ -z "${E2E_KUBECONFIG:-}" ]; then
   "$root/test/cluster/up.sh"
   . "${CLUSTER_STATE:-$cache/cluster}/env"
 else
-  export KUBECONFIG=$E2E_KUBECONFIG KUBECTL=${KUBECTL:-kubectl} OPERATOR_SDK=$bin/operator-sdk OPM_IMAGE=quay.io/operator-framework/opm:latest
+  export KUBECONFIG=$E2E_KUBECONFIG KUBECTL=${KUBECTL:-kubectl} OPERATOR_SDK=${OPERATOR_SDK:-$bin/operator-sdk}
+  export OPM_IMAGE=${OPM_IMAGE:-quay.io/operator-framework/opm:latest}
   [ -n "${REGISTRY:-}" ] || die "set REGISTRY to one that you may push to and the cluster pulls from, such as registry.example.com/me"
 fi
 for tool in operator-sdk opm image kustomize controller-gen; do "$root/hack/tool.sh" "$tool"; done
