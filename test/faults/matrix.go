@@ -104,7 +104,7 @@ func cells(p profile, kill func(effect) []phase, scenarios ...scenario) []*cell 
 	return made
 }
 
-// selection is what every test run tries, in about a minute.
+// selection is what every test run tries.
 func selection() (all []*cell) {
 	all = append(all, cells(extended, anyEffect, edited, slow, abandoned, altered, imported, orphaned, turnedDown, contact)...)
 	all = append(all, cells(core, anyEffect, reborn, abandoned, corrected, contest, together, imported, orphaned, turnedDown)...)
