@@ -1,13 +1,25 @@
 package v1alpha1
 
+// DefaultCloudLabel on a namespace names the Cloud that its objects use which
+// name none.
+const DefaultCloudLabel = "samplecontroller.k8s.io/default-cloud"
+
 // CloudReference names a Cloud.
 type CloudReference struct {
-	// name of a Cloud. Defaults to "default". 1-63 characters.
-	// +kubebuilder:default=default
+	// name of a Cloud. 1-63 characters.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
-	// +optional
-	Name string `json:"name,omitempty"`
+	// +required
+	Name string `json:"name"`
+}
+
+// NetworkReference names a Network of the same namespace.
+type NetworkReference struct {
+	// name of the Network. 1-253 characters.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Name string `json:"name"`
 }
 
 // SecretReference names a Secret in the operator's namespace. No other

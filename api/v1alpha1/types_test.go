@@ -60,7 +60,10 @@ func TestTheSchemeKnowsEveryKind(t *testing.T) {
 	if err := AddToScheme(scheme); err != nil {
 		t.Fatalf("AddToScheme: %v", err)
 	}
-	for kind, object := range map[string]runtime.Object{"VM": &VM{}, "VMList": &VMList{}, "Cloud": &Cloud{}, "CloudList": &CloudList{}} {
+	for kind, object := range map[string]runtime.Object{
+		"VM": &VM{}, "VMList": &VMList{}, "Cloud": &Cloud{}, "CloudList": &CloudList{},
+		"VmGroup": &VmGroup{}, "VmGroupList": &VmGroupList{}, "Network": &Network{}, "NetworkList": &NetworkList{}, "GPUInfo": &GPUInfo{}, "GPUInfoList": &GPUInfoList{},
+	} {
 		made, err := scheme.New(GroupVersion.WithKind(kind))
 		if err != nil {
 			t.Errorf("%s: %v", kind, err)

@@ -144,12 +144,12 @@ type VMSpec struct {
 	// +required
 	VMName string `json:"vmname"`
 
-	// cloudRef names the Cloud that the VM runs on. Defaults to the Cloud
-	// "default". Cannot be changed once the VM exists.
+	// cloudRef names the Cloud that the VM runs on. Defaults to the Cloud that
+	// the namespace's label samplecontroller.k8s.io/default-cloud names, else to
+	// the Cloud "default". Cannot be changed once the VM exists.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Cloud"
-	// +kubebuilder:default={name: "default"}
 	// +optional
-	CloudRef CloudReference `json:"cloudRef,omitzero"`
+	CloudRef *CloudReference `json:"cloudRef,omitempty"`
 
 	// cpu is the number of cores, 1-1024. Left to the cloud when absent. A
 	// change resizes the VM where the cloud can.
@@ -182,6 +182,13 @@ type VMSpec struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Folder string `json:"folder,omitempty"`
+
+	// networkRef names a Network of this namespace that the VM is attached to;
+	// the VM is made once the Network is Ready. Cannot be changed once the VM
+	// exists.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Network"
+	// +optional
+	NetworkRef *NetworkReference `json:"networkRef,omitempty"`
 
 	// powerState is whether the VM runs: On or Off. Defaults to On.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Power State",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:On","urn:alm:descriptor:com.tectonic.ui:select:Off"}
@@ -287,9 +294,10 @@ type VMStatus struct {
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || (has(self.status) && has(self.status.vmId) && self.status.vmId == oldSelf.status.vmId)",message="status.vmId cannot be changed once it is set"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || self.spec.vmname == oldSelf.spec.vmname",message="vmname cannot be changed once the VM exists; delete this VM and make another"
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || self.spec.cloudRef.name == oldSelf.spec.cloudRef.name",message="cloudRef cannot be changed once the VM exists; delete this VM and make another"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || !has(self.spec.cloudRef) || (has(oldSelf.status.cloud) ? self.spec.cloudRef.name == oldSelf.status.cloud : has(oldSelf.spec.cloudRef) && self.spec.cloudRef.name == oldSelf.spec.cloudRef.name)",message="cloudRef cannot be changed once the VM exists; delete this VM and make another"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || (has(self.spec.template) == has(oldSelf.spec.template) && (!has(self.spec.template) || self.spec.template == oldSelf.spec.template))",message="template cannot be changed once the VM exists; delete this VM and make another"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || (has(self.spec.folder) == has(oldSelf.spec.folder) && (!has(self.spec.folder) || self.spec.folder == oldSelf.spec.folder))",message="folder cannot be changed once the VM exists; delete this VM and make another"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || (has(self.spec.networkRef) == has(oldSelf.spec.networkRef) && (!has(self.spec.networkRef) || self.spec.networkRef.name == oldSelf.spec.networkRef.name))",message="networkRef cannot be changed once the VM exists; delete this VM and make another"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || has(oldSelf.spec.__import__) || !has(self.spec.__import__)",message="import cannot be added once the VM exists"
 // +kubebuilder:validation:XValidation:rule="self.spec.managementPolicy != 'ObserveOnly' || has(self.spec.__import__) || (has(self.status) && has(self.status.vmId))",message="managementPolicy ObserveOnly needs import.vmId: the id of the VM to observe"
 type VM struct {

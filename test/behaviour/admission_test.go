@@ -87,7 +87,7 @@ var _ = Describe("an edit of what cannot change", func() {
 		const wayOut = " cannot be changed once the VM exists; delete this VM and make another"
 		for field, change := range map[string]func(*v1alpha1.VMSpec){
 			"vmname":   func(spec *v1alpha1.VMSpec) { spec.VMName = "other" },
-			"cloudRef": func(spec *v1alpha1.VMSpec) { spec.CloudRef.Name = "other" },
+			"cloudRef": func(spec *v1alpha1.VMSpec) { spec.CloudRef = &v1alpha1.CloudReference{Name: "other"} },
 			"template": func(spec *v1alpha1.VMSpec) { spec.Template = "debian-14" },
 			"folder":   func(spec *v1alpha1.VMSpec) { spec.Folder = "" },
 		} {

@@ -145,7 +145,7 @@ var creations = theme{"creating a VM", cases{
 
 	"waits for a Cloud that does not exist yet, and says so": func(ctx SpecContext) {
 		_, endpoint := serveCloud(mockcloud.Options{})
-		vm := testkit.VM(newNamespace(ctx, nil), "web", func(vm *v1alpha1.VM) { vm.Spec.CloudRef.Name = "cloud-late" })
+		vm := testkit.VM(newNamespace(ctx, nil), "web", func(vm *v1alpha1.VM) { vm.Spec.CloudRef = &v1alpha1.CloudReference{Name: "cloud-late"} })
 		Expect(env.Client.Create(ctx, vm)).To(Succeed())
 
 		Eventually(ctx, now(vm)).Should(SatisfyAll(

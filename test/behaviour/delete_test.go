@@ -125,7 +125,7 @@ var deletions = theme{"deleting a VM", cases{
 	},
 
 	"is done at once for a VM whose Cloud never was": func(ctx SpecContext) {
-		vm := testkit.VM(newNamespace(ctx, nil), "web", func(vm *v1alpha1.VM) { vm.Spec.CloudRef.Name = "cloud-nowhere" })
+		vm := testkit.VM(newNamespace(ctx, nil), "web", func(vm *v1alpha1.VM) { vm.Spec.CloudRef = &v1alpha1.CloudReference{Name: "cloud-nowhere"} })
 		Expect(env.Client.Create(ctx, vm)).To(Succeed())
 		Eventually(ctx, now(vm)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "CloudUnavailable"))
 

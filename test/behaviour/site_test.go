@@ -133,7 +133,7 @@ func newNamespace(ctx SpecContext, labels map[string]string) string {
 // create makes a VM on the site's cloud.
 func (s *site) create(ctx SpecContext, name string, change ...func(*v1alpha1.VM)) *v1alpha1.VM {
 	GinkgoHelper()
-	change = append([]func(*v1alpha1.VM){func(vm *v1alpha1.VM) { vm.Spec.CloudRef.Name = s.object.Name }}, change...)
+	change = append([]func(*v1alpha1.VM){func(vm *v1alpha1.VM) { vm.Spec.CloudRef = &v1alpha1.CloudReference{Name: s.object.Name} }}, change...)
 	vm := testkit.VM(s.namespace, name, change...)
 	Expect(env.Client.Create(ctx, vm)).To(Succeed())
 	return vm

@@ -180,7 +180,7 @@ func newVM(prefix string, i int, cloud string) *v1alpha1.VM {
 	name := fmt.Sprintf("%s-%05d", prefix, i)
 	return &v1alpha1.VM{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Spec:       v1alpha1.VMSpec{VMName: name, CloudRef: v1alpha1.CloudReference{Name: cloud}},
+		Spec:       v1alpha1.VMSpec{VMName: name, CloudRef: &v1alpha1.CloudReference{Name: cloud}},
 	}
 }
 

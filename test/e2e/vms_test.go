@@ -80,7 +80,7 @@ func (f *fleet) grow(ctx context.Context, n int) {
 	for range n {
 		name := fmt.Sprintf("%s-%d", f.namespace, len(f.names))
 		f.names = append(f.names, name)
-		vm := testkit.VM(f.namespace, name, func(vm *v1alpha1.VM) { vm.Spec.CloudRef.Name = elsewhere })
+		vm := testkit.VM(f.namespace, name, func(vm *v1alpha1.VM) { vm.Spec.CloudRef = &v1alpha1.CloudReference{Name: elsewhere} })
 		Expect(cluster.Create(ctx, vm)).To(Succeed())
 	}
 }

@@ -211,7 +211,7 @@ func (w *world) listings(ctx context.Context, n int) error {
 // create makes a VM object, changed by spec, and wants it to run.
 func create(name string, spec ...func(*v1alpha1.VM)) step {
 	return func(ctx context.Context, w *world) error {
-		vm := &v1alpha1.VM{Spec: v1alpha1.VMSpec{VMName: name, CloudRef: v1alpha1.CloudReference{Name: w.name}}}
+		vm := &v1alpha1.VM{Spec: v1alpha1.VMSpec{VMName: name, CloudRef: &v1alpha1.CloudReference{Name: w.name}}}
 		vm.Namespace, vm.Name = w.name, name
 		for _, change := range spec {
 			change(vm)

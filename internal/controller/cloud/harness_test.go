@@ -135,7 +135,7 @@ func ownedBy(name, cluster string) func(*cloud.Server) {
 func vm(name string, change ...func(*v1alpha1.VM)) *v1alpha1.VM {
 	vm := &v1alpha1.VM{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("uid-" + name), CreationTimestamp: metav1.NewTime(dawn.Add(-time.Hour))},
-		Spec:       v1alpha1.VMSpec{VMName: name, CloudRef: v1alpha1.CloudReference{Name: "home"}},
+		Spec:       v1alpha1.VMSpec{VMName: name, CloudRef: &v1alpha1.CloudReference{Name: "home"}},
 		Status:     v1alpha1.VMStatus{VMID: name, State: v1alpha1.VMStateRunning},
 	}
 	for _, f := range change {

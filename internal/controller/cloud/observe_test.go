@@ -160,7 +160,7 @@ func TestASurveyTellsWhoseTheServersAre(t *testing.T) {
 		server("half", ownedBy("v00", "here"), labels(func(l map[string]string) { delete(l, inventory.ClusterLabel) })),
 	)
 	w := newWorld(t, home(), f, vm("v00"), vm("unrecorded", func(vm *v1alpha1.VM) { vm.Status.VMID = "" }),
-		vm("elsewhere", func(vm *v1alpha1.VM) { vm.Spec.CloudRef.Name = "other" }))
+		vm("elsewhere", func(vm *v1alpha1.VM) { vm.Spec.CloudRef = &v1alpha1.CloudReference{Name: "other"} }))
 	w.pass()
 	equal(t, "servers", &v1alpha1.CloudServers{Known: 7, Managed: 1, Orphaned: 1}, w.stored().Status.Servers)
 	w.wantSays(v1alpha1.BrakedCondition, "False Released")
@@ -359,7 +359,7 @@ func TestOrphansGoOnlyWhenTheAPIServerItselfSaysThatNobodyHasThem(t *testing.T) 
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			f := newCloud(nil, tc.orphan, server("v00", ownedBy("v00", "here")))
-			w := newWorld(t, home(removingOrphans), f, vm("v00"), vm("elsewhere", func(vm *v1alpha1.VM) { vm.Spec.CloudRef.Name = "other" }))
+			w := newWorld(t, home(removingOrphans), f, vm("v00"), vm("elsewhere", func(vm *v1alpha1.VM) { vm.Spec.CloudRef = &v1alpha1.CloudReference{Name: "other"} }))
 			w.pass()
 			_, there := f.servers["x"]
 			equal(t, "removed", tc.gone, !there)

@@ -74,11 +74,11 @@ func (k *kind) usable(vm *v1alpha1.VM, seen *scope, step string) error {
 		seen.inv.Wait(refOf(vm), seen.view)
 		return &reconciler.WaitError{After: patience, Reason: v1alpha1.CloudUnavailableReason, Message: "the cloud has not been listed yet", Quiet: true}
 	case seen.view.Away != "":
-		return k.blocked(vm, seen, "waiting for Cloud %q: %s", cloudOf(vm), seen.view.Away)
+		return k.blocked(vm, seen, "waiting for Cloud %q: %s", seen.cloud, seen.view.Away)
 	case seen.view.Braked && slices.Contains(braking, step):
 		seen.inv.Wait(refOf(vm), seen.view)
-		return reconciler.Blocked("Cloud/"+cloudOf(vm), v1alpha1.BrakedReason,
-			"the brake of Cloud %q is on: nothing is created or deleted there until it is acknowledged; see its Braked condition", cloudOf(vm))
+		return reconciler.Blocked("Cloud/"+seen.cloud, v1alpha1.BrakedReason,
+			"the brake of Cloud %q is on: nothing is created or deleted there until it is acknowledged; see its Braked condition", seen.cloud)
 	}
 	return nil
 }
@@ -104,7 +104,7 @@ func (k *kind) refused(vm *v1alpha1.VM, seen *scope, err error) error {
 // claim stores the intent, and on it the name that was just found free: where
 // names are unique, that is what later proves a server of this name ours.
 func (k *kind) claim(ctx context.Context, vm *v1alpha1.VM, seen *scope) error {
-	annotations := map[string]string{ClaimedNameAnnotation: vm.Spec.VMName, ClaimedCloudAnnotation: vm.Spec.CloudRef.Name}
+	annotations := map[string]string{ClaimedNameAnnotation: vm.Spec.VMName, ClaimedCloudAnnotation: seen.cloud}
 	if err := reconciler.Claim(ctx, k.client, vm, Finalizer, annotations); err != nil {
 		return err
 	}

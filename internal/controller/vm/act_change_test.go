@@ -268,7 +268,7 @@ func TestACloudMayBeClosedToANamespace(t *testing.T) {
 }
 
 func TestACloudThatDoesNotExistIsWaitedFor(t *testing.T) {
-	w := newWorld(t, everything, vmWith(func(vm *v1alpha1.VM) { vm.Spec.CloudRef.Name = "absent" }))
+	w := newWorld(t, everything, vmWith(func(vm *v1alpha1.VM) { vm.Spec.CloudRef = &v1alpha1.CloudReference{Name: "absent"} }))
 	equal(t, "result", ctrl.Result{}, w.mustPass())
 	w.wantCalls()
 	w.wantSays(v1alpha1.ReadyCondition, "False CloudUnavailable", `Cloud "absent" does not exist: create it`)

@@ -36,7 +36,7 @@ func TestOneNameGoesToOneObjectWhereNamesTell(t *testing.T) {
 		{name: "both claimed it: the younger gives up", vm: vmWith(holdingClaim), other: other("b", born(-time.Hour), holdingClaim)},
 		{name: "both claimed it in the same second: the lower UID goes on", vm: vmWith(holdingClaim), other: other("b", holdingClaim), want: true},
 		{name: "somebody else's VM has it", vm: vmWith(holdingClaim), other: other("b", born(time.Hour), func(vm *v1alpha1.VM) { vm.Status.VMID = "sb" })},
-		{name: "on another Cloud", vm: vmWith(), other: other("b", holdingClaim, func(vm *v1alpha1.VM) { vm.Spec.CloudRef.Name = "other" }), want: true},
+		{name: "on another Cloud", vm: vmWith(), other: other("b", holdingClaim, func(vm *v1alpha1.VM) { vm.Spec.CloudRef = &v1alpha1.CloudReference{Name: "other"} }), want: true},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
@@ -97,7 +97,7 @@ func movingTo(w *world) *fakeCloud {
 		w.t.Fatalf("List: %v", err)
 	}
 	inv.Publish(snap)
-	w.edit(func(vm *v1alpha1.VM) { vm.Spec.CloudRef.Name = "second" })
+	w.edit(func(vm *v1alpha1.VM) { vm.Spec.CloudRef = &v1alpha1.CloudReference{Name: "second"} })
 	return second
 }
 

@@ -24,6 +24,7 @@ import (
 	"github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/reconciler"
+	"github.com/privatecloud/operator/internal/tenancy"
 )
 
 const (
@@ -40,8 +41,6 @@ const deadline = 90 * time.Second
 
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=vms,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=vms/status,verbs=patch
-// +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=clouds,verbs=get;list;watch
-// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Options are what the controller needs beside a manager.
@@ -101,11 +100,11 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts Options) error
 		return err
 	}
 	warm := true // a standby that takes over has its cache already
-	return ctrl.NewControllerManagedBy(mgr).
-		Named("vm").
+	find := finder{reader: mgr.GetCache()}
+	return tenancy.Watch(ctrl.NewControllerManagedBy(mgr).Named("vm"), find.byNamespace, find.byCloud).
 		Watches(&v1alpha1.VM{}, enqueue{}, builder.WithPredicates(worthAPass)).
 		WatchesRawSource(source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-			opts.Directory.OnWake(waker{reader: mgr.GetCache(), queue: q}.wake)
+			opts.Directory.OnWake(waker{finder: find, queue: q}.wake)
 			return nil
 		})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: opts.Workers, EnableWarmup: &warm}).

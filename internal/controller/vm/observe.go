@@ -1,14 +1,12 @@
 package vm
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -16,13 +14,21 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/reconciler"
+	"github.com/privatecloud/operator/internal/tenancy"
 )
 
 // Observe reads what the plan needs: the inventory, other VM objects, and the
 // cloud itself only where the inventory cannot tell.
 func (k *kind) Observe(ctx context.Context, vm *v1alpha1.VM) (*scope, error) {
-	inv := k.directory.Cloud(cloudOf(vm))
-	seen := &scope{now: k.clock(), inv: inv, view: inv.View(), moved: cloudOf(vm) != vm.Spec.CloudRef.Name}
+	wanted, err := tenancy.CloudFor(ctx, k.client, vm.Namespace, vm.Spec.CloudRef)
+	if err != nil {
+		return &scope{now: k.clock()}, err
+	}
+	recorded := recordedCloud(vm)
+	seen := &scope{now: k.clock(), cloud: cmp.Or(recorded, wanted)}
+	seen.moved = vm.Status.VMID == "" && seen.cloud != wanted
+	seen.inv = k.directory.Cloud(seen.cloud)
+	seen.view = seen.inv.View()
 	if !seen.caps().Has(cloud.BulkStatus) {
 		seen.refresh = seen.view.Settings.PollInterval
 	}
@@ -34,6 +40,9 @@ func (k *kind) Observe(ctx context.Context, vm *v1alpha1.VM) (*scope, error) {
 	}
 	if err := k.admit(ctx, vm, seen); err != nil {
 		return seen, err
+	}
+	if seen.denied != nil && vm.DeletionTimestamp.IsZero() {
+		return seen, nil
 	}
 	id := knownID(vm)
 	switch {
@@ -51,32 +60,17 @@ func (k *kind) Observe(ctx context.Context, vm *v1alpha1.VM) (*scope, error) {
 
 // admit finds out whether the VM may use its Cloud.
 func (k *kind) admit(ctx context.Context, vm *v1alpha1.VM, seen *scope) error {
-	name := cloudOf(vm)
-	var c v1alpha1.Cloud
-	err := k.client.Get(ctx, client.ObjectKey{Name: name}, &c)
-	switch {
-	case apierrors.IsNotFound(err):
+	_, err := tenancy.Open(ctx, k.client, vm.Namespace, seen.cloud)
+	if missing, ok := errors.AsType[*tenancy.MissingError](err); ok {
 		seen.cloudless = true
-		seen.denied = k.blocked(vm, seen, "Cloud %q does not exist: create it, or name another in spec.cloudRef", name)
-		return nil
-	case err != nil:
-		return fmt.Errorf("read Cloud %q: %w", name, err)
-	case c.Spec.AllowedNamespaces == nil:
+		seen.denied = k.blocked(vm, seen, "%v", missing)
 		return nil
 	}
-	selector, err := metav1.LabelSelectorAsSelector(c.Spec.AllowedNamespaces)
-	if err != nil {
-		return fmt.Errorf("read allowedNamespaces of Cloud %q: %w", name, err)
+	if denied, ok := errors.AsType[*tenancy.DeniedError](err); ok {
+		seen.denied = stall(v1alpha1.CloudUnavailableReason, denied, recheckTaken)
+		return nil
 	}
-	ns := metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Namespace"}}
-	if err := k.client.Get(ctx, client.ObjectKey{Name: vm.Namespace}, &ns); err != nil {
-		return fmt.Errorf("read namespace %q: %w", vm.Namespace, err)
-	}
-	if !selector.Matches(labels.Set(ns.Labels)) {
-		seen.denied = stall(v1alpha1.CloudUnavailableReason,
-			fmt.Errorf("namespace %q may not use Cloud %q: name another in spec.cloudRef, or ask who runs it", vm.Namespace, name), recheckTaken)
-	}
-	return nil
+	return err
 }
 
 // observeKnown looks for the server by its id.
@@ -119,7 +113,7 @@ func (k *kind) observeKnown(ctx context.Context, vm *v1alpha1.VM, seen *scope, i
 // oldest's, and not deleted while one of them lives. Where the cloud has labels,
 // they tell.
 func (k *kind) observeSharers(ctx context.Context, vm *v1alpha1.VM, seen *scope) error {
-	others, err := k.others(ctx, vm, serverIndex, serverKey(cloudOf(vm), vm.Status.VMID))
+	others, err := k.others(ctx, vm, seen, serverIndex, vm.Status.VMID)
 	for _, other := range others {
 		shares := other.Status.VMID == vm.Status.VMID && other.DeletionTimestamp.IsZero()
 		if shares && (!vm.DeletionTimestamp.IsZero() || older(&other, vm)) {
@@ -187,7 +181,7 @@ func (k *kind) observeRivals(ctx context.Context, vm *v1alpha1.VM, seen *scope) 
 	if len(seen.candidates) > 0 && seen.proof != labelProof {
 		mine := seen.candidates[:0]
 		for _, s := range seen.candidates {
-			others, err := k.others(ctx, vm, serverIndex, serverKey(cloudOf(vm), s.ID))
+			others, err := k.others(ctx, vm, seen, serverIndex, s.ID)
 			if err != nil {
 				return err
 			}
@@ -201,7 +195,7 @@ func (k *kind) observeRivals(ctx context.Context, vm *v1alpha1.VM, seen *scope) 
 		seen.candidates = mine
 	}
 	if vm.Spec.Import != nil {
-		others, err := k.others(ctx, vm, serverIndex, serverKey(cloudOf(vm), vm.Spec.Import.VMID))
+		others, err := k.others(ctx, vm, seen, serverIndex, vm.Spec.Import.VMID)
 		for _, other := range others {
 			if other.Status.VMID != "" || older(&other, vm) {
 				seen.rival = errRival
@@ -212,7 +206,7 @@ func (k *kind) observeRivals(ctx context.Context, vm *v1alpha1.VM, seen *scope) 
 	if seen.caps().Has(cloud.Labels) || !seen.caps().Has(cloud.UniqueNames) {
 		return nil
 	}
-	others, err := k.others(ctx, vm, nameIndex, nameKey(vm))
+	others, err := k.others(ctx, vm, seen, nameIndex, vm.Spec.VMName)
 	for _, other := range others {
 		claimed := controllerutil.ContainsFinalizer(&other, Finalizer)
 		if other.Status.VMID != "" || (claimed && (seen.claimed == "" || older(&other, vm))) {
@@ -225,17 +219,31 @@ func (k *kind) observeRivals(ctx context.Context, vm *v1alpha1.VM, seen *scope) 
 	return err
 }
 
-// others lists the VM objects but vm that an index holds under a key. They are
-// shared with the cache and must not be changed.
-func (k *kind) others(ctx context.Context, vm *v1alpha1.VM, index, key string) ([]v1alpha1.VM, error) {
-	var list v1alpha1.VMList
-	if err := k.client.List(ctx, &list, client.MatchingFields{index: key}, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency); err != nil {
-		return nil, fmt.Errorf("list VMs by %s: %w", index, err)
-	}
-	others := make([]v1alpha1.VM, 0, len(list.Items))
-	for i := range list.Items {
-		if list.Items[i].UID != vm.UID {
-			others = append(others, list.Items[i])
+// others lists the VM objects but vm that an index holds under a word of this
+// Cloud. They are shared with the cache and must not be changed.
+func (k *kind) others(ctx context.Context, vm *v1alpha1.VM, seen *scope, index, word string) ([]v1alpha1.VM, error) {
+	var others []v1alpha1.VM
+	for _, on := range []string{seen.cloud, unresolved} {
+		var list v1alpha1.VMList
+		err := k.client.List(ctx, &list, client.MatchingFields{index: on + "/" + word}, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
+		if err != nil {
+			return nil, fmt.Errorf("list VMs by %s: %w", index, err)
+		}
+		for i := range list.Items {
+			other := &list.Items[i]
+			if other.UID == vm.UID {
+				continue
+			}
+			if on == unresolved {
+				uses, err := tenancy.CloudFor(ctx, k.client, other.Namespace, other.Spec.CloudRef)
+				if err != nil {
+					return nil, err
+				}
+				if uses != seen.cloud {
+					continue
+				}
+			}
+			others = append(others, *other)
 		}
 	}
 	return others, nil
@@ -256,14 +264,17 @@ func knownID(vm *v1alpha1.VM) string {
 	return vm.Status.VMID
 }
 
-// cloudOf is the name of the Cloud that the VM is on: the one of its claim as
-// long as a create may have been sent there, else the spec's.
-func cloudOf(vm *v1alpha1.VM) string {
-	claimed := vm.Annotations[ClaimedCloudAnnotation]
-	if vm.Status.VMID == "" && claimed != "" && controllerutil.ContainsFinalizer(vm, Finalizer) {
-		return claimed
+// recordedCloud is the name of the Cloud that the VM is on already: that of its
+// server or, as long as a create may have been sent there, of its claim. Empty
+// if the VM is on none yet.
+func recordedCloud(vm *v1alpha1.VM) string {
+	switch {
+	case vm.Status.VMID != "":
+		return vm.Status.Cloud
+	case controllerutil.ContainsFinalizer(vm, Finalizer):
+		return vm.Annotations[ClaimedCloudAnnotation]
 	}
-	return vm.Spec.CloudRef.Name
+	return ""
 }
 
 func refOf(vm *v1alpha1.VM) inventory.Ref {
@@ -273,7 +284,7 @@ func refOf(vm *v1alpha1.VM) inventory.Ref {
 // blocked waits for the Cloud, and has the VM woken when it can be used.
 func (k *kind) blocked(vm *v1alpha1.VM, seen *scope, format string, args ...any) error {
 	seen.inv.Wait(refOf(vm), seen.view)
-	return reconciler.Blocked("Cloud/"+cloudOf(vm), v1alpha1.CloudUnavailableReason, format, args...)
+	return reconciler.Blocked("Cloud/"+seen.cloud, v1alpha1.CloudUnavailableReason, format, args...)
 }
 
 // verdictOn turns the failure of a call into a verdict. Failures of the cloud as

@@ -94,7 +94,7 @@ func planFound(vm *v1alpha1.VM, seen *scope) (steps []string, verdict error, fou
 	keyed := seen.caps().Has(cloud.Idempotency) && seen.claimed == vm.Spec.VMName && !seen.moved
 	switch {
 	case seen.moved && seen.proof != noProof && len(seen.candidates) > 0:
-		return nil, moved(vm, seen.candidates[0].ID), true
+		return nil, moved(seen, seen.candidates[0].ID), true
 	case seen.proof == labelProof && len(seen.candidates) > 1:
 		return []string{stepAdopt, stepDeleteDuplicate}, nil, true
 	case seen.proof != noProof && len(seen.candidates) == 1:
@@ -116,7 +116,7 @@ func planFound(vm *v1alpha1.VM, seen *scope) (steps []string, verdict error, fou
 func planImport(vm *v1alpha1.VM, seen *scope) ([]string, error) {
 	switch {
 	case seen.moved:
-		return nil, moved(vm, vm.Spec.Import.VMID)
+		return nil, moved(seen, vm.Spec.Import.VMID)
 	case seen.rival != nil:
 		return nil, stall(v1alpha1.AmbiguousReason, seen.rival, recheckTaken)
 	case seen.gone:

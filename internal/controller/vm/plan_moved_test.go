@@ -14,7 +14,7 @@ func elsewhere(vm *v1alpha1.VM) {
 	vm.Annotations = map[string]string{ClaimedNameAnnotation: vm.Spec.VMName, ClaimedCloudAnnotation: "former"}
 }
 
-func movedAway(seen *scope) { seen.moved = true }
+func movedAway(seen *scope) { seen.moved, seen.cloud = true, "former" }
 
 func TestPlanAfterCloudRefWasEdited(t *testing.T) {
 	vm := vmWith(elsewhere)
@@ -28,17 +28,17 @@ func TestPlanAfterCloudRefWasEdited(t *testing.T) {
 	})
 }
 
-func TestTheCloudOfAVM(t *testing.T) {
+func TestTheCloudThatAVMIsOn(t *testing.T) {
 	for name, test := range map[string]struct {
 		vm   *v1alpha1.VM
 		want string
 	}{
-		"the spec's, before a claim":                   {vmWith(), "default"},
-		"the claim's, while nothing is on record":      {vmWith(elsewhere), "former"},
-		"the spec's, which cannot change, on record":   {vmWith(elsewhere, recorded), "default"},
-		"the spec's, once the finalizer was taken off": {vmWith(elsewhere, func(vm *v1alpha1.VM) { vm.Finalizers = nil }), "default"},
+		"none, before a claim":                    {vmWith(), ""},
+		"the claim's, while nothing is on record": {vmWith(elsewhere), "former"},
+		"that of the record, which cannot change": {vmWith(elsewhere, recorded), "default"},
+		"none, once the finalizer was taken off":  {vmWith(elsewhere, func(vm *v1alpha1.VM) { vm.Finalizers = nil }), ""},
 	} {
-		if got := cloudOf(test.vm); got != test.want {
+		if got := recordedCloud(test.vm); got != test.want {
 			t.Errorf("%s: got %q, want %q", name, got, test.want)
 		}
 	}

@@ -49,7 +49,7 @@ func vmWith(change ...func(*v1alpha1.VM)) *v1alpha1.VM {
 	vm := &v1alpha1.VM{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "uid-a", Generation: 1, CreationTimestamp: metav1.NewTime(dawn)},
 		Spec: v1alpha1.VMSpec{
-			VMName: "web", CloudRef: v1alpha1.CloudReference{Name: "default"}, CPU: &cores, PowerState: v1alpha1.PowerOn,
+			VMName: "web", CloudRef: &v1alpha1.CloudReference{Name: "default"}, CPU: &cores, PowerState: v1alpha1.PowerOn,
 			DeletionPolicy: v1alpha1.DeletionPolicyDelete, ManagementPolicy: v1alpha1.ManagementPolicyManaged,
 		},
 	}
@@ -59,7 +59,7 @@ func vmWith(change ...func(*v1alpha1.VM)) *v1alpha1.VM {
 	return vm
 }
 
-func recorded(vm *v1alpha1.VM) { vm.Status.VMID = "s1" }
+func recorded(vm *v1alpha1.VM) { vm.Status.VMID, vm.Status.Cloud = "s1", "default" }
 func importing(vm *v1alpha1.VM) {
 	vm.Spec.Import = &v1alpha1.VMImport{VMID: "s1"}
 }
@@ -91,7 +91,7 @@ func bare(s *cloud.Server)                     { s.Labels = nil }
 
 // seeing returns a scope on a cloud that can be used.
 func seeing(caps cloud.Capabilities, change ...func(*scope)) *scope {
-	seen := &scope{now: dawn, view: inventory.View{Capabilities: caps}}
+	seen := &scope{now: dawn, cloud: "default", view: inventory.View{Capabilities: caps}}
 	for _, f := range change {
 		f(seen)
 	}

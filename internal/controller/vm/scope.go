@@ -22,9 +22,11 @@ const (
 // scope is what one pass knows. Observe fills it, steps add what they learn,
 // plan and report read it and nothing else.
 type scope struct {
-	now  time.Time
-	inv  *inventory.Inventory
-	view inventory.View
+	now time.Time
+	// cloud is the name of the Cloud that the VM is on or is to be on.
+	cloud string
+	inv   *inventory.Inventory
+	view  inventory.View
 
 	// denied says why this VM may not use its Cloud at all; nil if it may.
 	denied error

@@ -37,7 +37,7 @@ func reportServer(vm *v1alpha1.VM, seen *scope, server cloud.Server) {
 	}
 	vm.Status.VMID = server.ID
 	vm.Status.Host = server.Host
-	vm.Status.Cloud = vm.Spec.CloudRef.Name
+	vm.Status.Cloud = seen.cloud
 	if server.CPUUtilization == nil {
 		return
 	}
@@ -178,11 +178,11 @@ func stateOf(server cloud.Server) v1alpha1.VMState {
 func summary(vm *v1alpha1.VM, seen *scope) reconciler.Summary {
 	switch {
 	case !vm.DeletionTimestamp.IsZero() && seen.gone:
-		return reconciler.Summary{Reason: "Deleted", Message: fmt.Sprintf("VM %s is gone from Cloud %q", vm.Status.VMID, vm.Spec.CloudRef.Name)}
+		return reconciler.Summary{Reason: "Deleted", Message: fmt.Sprintf("VM %s is gone from Cloud %q", vm.Status.VMID, seen.cloud)}
 	case !vm.DeletionTimestamp.IsZero() && vm.Status.VMID != "":
-		return reconciler.Summary{Reason: "Orphaned", Message: fmt.Sprintf("VM %s stays on Cloud %q and is nobody's now", vm.Status.VMID, vm.Spec.CloudRef.Name)}
+		return reconciler.Summary{Reason: "Orphaned", Message: fmt.Sprintf("VM %s stays on Cloud %q and is nobody's now", vm.Status.VMID, seen.cloud)}
 	case !vm.DeletionTimestamp.IsZero():
-		return reconciler.Summary{Reason: "Deleted", Message: fmt.Sprintf("nothing of it is on Cloud %q", vm.Spec.CloudRef.Name)}
+		return reconciler.Summary{Reason: "Deleted", Message: fmt.Sprintf("nothing of it is on Cloud %q", seen.cloud)}
 	}
 	reason := v1alpha1.RunningReason
 	if vm.Status.State == v1alpha1.VMStateStopped {

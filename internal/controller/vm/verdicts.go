@@ -43,9 +43,9 @@ func stall(reason string, cause error, recheck time.Duration) error {
 	return &reconciler.StalledError{Reason: reason, Cause: cause, Recheck: recheck}
 }
 
-func moved(vm *v1alpha1.VM, id string) error {
+func moved(seen *scope, id string) error {
 	return stall(v1alpha1.DriftReason, fmt.Errorf(
-		"VM %s is on Cloud %q already, which spec.cloudRef named before: set it back to that, or delete this VM and make another", id, cloudOf(vm)), recheckRefused)
+		"VM %s is on Cloud %q already, which spec.cloudRef named before: set it back to that, or delete this VM and make another", id, seen.cloud), recheckRefused)
 }
 
 func taken(cause error) error { return stall(v1alpha1.TakenReason, cause, recheckTaken) }

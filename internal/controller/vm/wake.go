@@ -83,8 +83,8 @@ var worthAPass = predicate.Funcs{
 
 // waker turns a cloud's news into requests.
 type waker struct {
-	reader client.Reader
-	queue  queue
+	finder
+	queue queue
 }
 
 func (w waker) wake(news inventory.Wake) {
@@ -95,23 +95,36 @@ func (w waker) wake(news inventory.Wake) {
 	}
 	add(w.queue, priorityUnderWay, requests...)
 	if news.Everyone {
-		w.enqueueBy(ctx, CloudIndex, news.Cloud)
+		add(w.queue, priorityNews, w.find(ctx, client.MatchingFields{CloudIndex: news.Cloud})...)
 		return
 	}
 	for _, id := range news.Servers {
-		w.enqueueBy(ctx, serverIndex, serverKey(news.Cloud, id))
+		add(w.queue, priorityNews, w.find(ctx, client.MatchingFields{serverIndex: serverKey(news.Cloud, id)})...)
 	}
 }
 
-func (w waker) enqueueBy(ctx context.Context, index, key string) {
+// finder finds VMs in the cache.
+type finder struct{ reader client.Reader }
+
+func (f finder) find(ctx context.Context, match client.ListOption) []reconcile.Request {
 	var list v1alpha1.VMList
-	if err := w.reader.List(ctx, &list, client.MatchingFields{index: key}, client.UnsafeDisableDeepCopy); err != nil {
-		log.Log.Error(err, "VMs that a cloud's news concern cannot be found", "index", index)
-		return
+	if err := f.reader.List(ctx, &list, match, client.UnsafeDisableDeepCopy); err != nil {
+		log.Log.Error(err, "the VMs that news concern cannot be found", "match", match)
+		return nil
 	}
+	requests := make([]reconcile.Request, 0, len(list.Items))
 	for i := range list.Items {
-		add(w.queue, priorityNews, requestFor(&list.Items[i]))
+		requests = append(requests, requestFor(&list.Items[i]))
 	}
+	return requests
+}
+
+func (f finder) byNamespace(ctx context.Context, name string) []reconcile.Request {
+	return f.find(ctx, client.InNamespace(name))
+}
+
+func (f finder) byCloud(ctx context.Context, name string) []reconcile.Request {
+	return slices.Concat(f.find(ctx, client.MatchingFields{CloudIndex: name}), f.find(ctx, client.MatchingFields{CloudIndex: unresolved}))
 }
 
 // The indexes of VMs in the cache.
@@ -124,19 +137,36 @@ const (
 	nameIndex = "vmname"
 )
 
+// unresolved stands for the Cloud of a VM that names none and is on none yet.
+const unresolved = ""
+
 func serverKey(cloud, id string) string { return cloud + "/" + id }
-func nameKey(vm *v1alpha1.VM) string    { return vm.Spec.CloudRef.Name + "/" + vm.Spec.VMName }
+
+// indexedCloud is the Cloud that the indexes put a VM under.
+func indexedCloud(vm *v1alpha1.VM) string {
+	if on := recordedCloud(vm); on != "" {
+		return on
+	}
+	return wantedCloud(vm)
+}
+
+func wantedCloud(vm *v1alpha1.VM) string {
+	if vm.Spec.CloudRef == nil {
+		return unresolved
+	}
+	return vm.Spec.CloudRef.Name
+}
 
 func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	for index, keys := range map[string]func(*v1alpha1.VM) []string{
-		CloudIndex: func(vm *v1alpha1.VM) []string { return slices.Compact([]string{vm.Spec.CloudRef.Name, cloudOf(vm)}) },
-		nameIndex:  func(vm *v1alpha1.VM) []string { return []string{nameKey(vm)} },
+		CloudIndex: func(vm *v1alpha1.VM) []string { return slices.Compact([]string{wantedCloud(vm), indexedCloud(vm)}) },
+		nameIndex:  func(vm *v1alpha1.VM) []string { return []string{indexedCloud(vm) + "/" + vm.Spec.VMName} },
 		serverIndex: func(vm *v1alpha1.VM) []string {
 			switch {
 			case vm.Status.VMID != "":
-				return []string{serverKey(vm.Spec.CloudRef.Name, vm.Status.VMID)}
+				return []string{serverKey(indexedCloud(vm), vm.Status.VMID)}
 			case vm.Spec.Import != nil:
-				return []string{serverKey(vm.Spec.CloudRef.Name, vm.Spec.Import.VMID)}
+				return []string{serverKey(indexedCloud(vm), vm.Spec.Import.VMID)}
 			default:
 				return nil
 			}

@@ -105,10 +105,12 @@ func TestOnlyWhatPeopleWriteIsWorthAPass(t *testing.T) {
 }
 
 func TestNewsOfACloudWakeWhomTheyConcern(t *testing.T) {
-	elsewhere := func(vm *v1alpha1.VM) { vm.Spec.CloudRef.Name = "other" }
+	elsewhere := func(vm *v1alpha1.VM) {
+		vm.Spec.CloudRef, vm.Status.Cloud = &v1alpha1.CloudReference{Name: "other"}, ""
+	}
 	w := newWorld(t, everything,
 		other("has", recorded), other("wants", importing), other("none"),
-		other("elsewhere", recorded, elsewhere), other("different", func(vm *v1alpha1.VM) { vm.Status.VMID = "s2" }),
+		other("elsewhere", recorded, elsewhere), other("different", func(vm *v1alpha1.VM) { vm.Status.VMID, vm.Status.Cloud = "s2", "default" }),
 		other("moving", elsewhere, func(vm *v1alpha1.VM) {
 			vm.Finalizers, vm.Annotations = []string{Finalizer}, map[string]string{ClaimedCloudAnnotation: "default"}
 		}))
@@ -132,7 +134,7 @@ func TestNewsOfACloudWakeWhomTheyConcern(t *testing.T) {
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			l := &line{}
-			waker{reader: w.client, queue: l}.wake(tc.news)
+			waker{finder: finder{reader: w.client}, queue: l}.wake(tc.news)
 			equal(t, "queued", tc.want, l.queued)
 		})
 	}
@@ -140,7 +142,7 @@ func TestNewsOfACloudWakeWhomTheyConcern(t *testing.T) {
 
 func TestABrokenReadCostsNobodyElseTheNews(t *testing.T) {
 	l := &line{}
-	waker{reader: brokenReader{}, queue: l}.wake(inventory.Wake{Cloud: "default", Servers: []string{"s1"}, Refs: []inventory.Ref{{Name: "b"}}})
+	waker{finder: finder{reader: brokenReader{}}, queue: l}.wake(inventory.Wake{Cloud: "default", Servers: []string{"s1"}, Refs: []inventory.Ref{{Name: "b"}}})
 	equal(t, "queued", []asked{{"/b", priorityUnderWay}}, l.queued)
 }
 

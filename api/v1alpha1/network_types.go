@@ -1,0 +1,133 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Reasons of a Network's conditions that no other kind has.
+const (
+	// InSyncReason: the network in the cloud is as the spec says.
+	InSyncReason = "InSync"
+	// NetworkNotReadyReason, of a VM: its Network does not exist, is not made yet
+	// or is being deleted.
+	NetworkNotReadyReason = "NetworkNotReady"
+)
+
+// NetworkSpec is what is wanted of a network.
+// +kubebuilder:validation:XValidation:rule="!isCIDR(self.cidr) || !isIP(self.gateway) || cidr(self.cidr).containsIP(self.gateway)",message="gateway must be an address inside cidr"
+type NetworkSpec struct {
+	// cidr is the network's range of addresses, such as 192.168.0.0/16. Required.
+	// Cannot be changed once the network exists.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="CIDR",xDescriptors="urn:alm:descriptor:com.tectonic.ui:text"
+	// +kubebuilder:validation:MaxLength=49
+	// +kubebuilder:validation:XValidation:rule="isCIDR(self) && cidr(self) == cidr(self).masked()",message="cidr must be a range such as 192.168.0.0/16, without address bits behind the prefix"
+	// +required
+	CIDR string `json:"cidr"`
+
+	// gateway is an address inside cidr, such as 192.168.0.1. Required. A change
+	// is made in the cloud.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Gateway",xDescriptors="urn:alm:descriptor:com.tectonic.ui:text"
+	// +kubebuilder:validation:MaxLength=45
+	// +kubebuilder:validation:XValidation:rule="isIP(self)",message="gateway must be an IP address such as 192.168.0.1"
+	// +required
+	Gateway string `json:"gateway"`
+
+	// cloudRef names the Cloud that the network is in. Defaults to the Cloud
+	// that the namespace's label samplecontroller.k8s.io/default-cloud names,
+	// else to the Cloud "default". Cannot be changed once the network exists.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Cloud"
+	// +optional
+	CloudRef *CloudReference `json:"cloudRef,omitempty"`
+}
+
+// NetworkStatus is what was last seen of a network.
+type NetworkStatus struct {
+	// networkId is the cloud's id of this network. Set once and never changed.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Network ID"
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	NetworkID string `json:"networkId,omitempty"`
+
+	// attachedVMs is the number of VMs of this namespace that refer to this
+	// network and exist in the cloud, or may.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Attached VMs"
+	// +optional
+	AttachedVMs int32 `json:"attachedVMs"`
+
+	// cloud is the name of the Cloud that the network is in.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Cloud"
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Cloud string `json:"cloud,omitempty"`
+
+	// observedGeneration is the generation of the spec that this status
+	// answers to.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Observed Generation"
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// conditions: Ready, Reconciling and Stalled as everywhere, and Created,
+	// Deleting.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Conditions",xDescriptors="urn:alm:descriptor:io.kubernetes.conditions"
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// Network is a network of a private cloud that VMs can be attached to: made
+// when the object is, kept as the spec says, and gone before the object goes,
+// which waits until no VM is attached.
+//
+// +operator-sdk:csv:customresourcedefinitions:displayName="Network",resources={{Event,v1}}
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:path=networks,scope=Namespaced,categories=privatecloud
+// +kubebuilder:metadata:annotations="api-approved.kubernetes.io=unapproved, private cloud operator"
+// +kubebuilder:printcolumn:name="CIDR",type=string,JSONPath=`.spec.cidr`
+// +kubebuilder:printcolumn:name="Gateway",type=string,JSONPath=`.spec.gateway`
+// +kubebuilder:printcolumn:name="Network ID",type=string,JSONPath=`.status.networkId`
+// +kubebuilder:printcolumn:name="VMs",type=integer,JSONPath=`.status.attachedVMs`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.networkId) || (has(self.status) && has(self.status.networkId) && self.status.networkId == oldSelf.status.networkId)",message="status.networkId cannot be changed once it is set"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.networkId) || self.spec.cidr == oldSelf.spec.cidr",message="cidr cannot be changed once the network exists; delete this Network and make another"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.networkId) || !has(self.spec.cloudRef) || self.spec.cloudRef.name == oldSelf.status.cloud",message="cloudRef cannot be changed once the network exists; delete this Network and make another"
+type Network struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	// spec is what is wanted.
+	// +required
+	Spec NetworkSpec `json:"spec"`
+	// status is what was last seen.
+	// +optional
+	Status NetworkStatus `json:"status,omitzero"`
+}
+
+// GetConditions returns the conditions of the Network.
+func (n *Network) GetConditions() []metav1.Condition { return n.Status.Conditions }
+
+// SetConditions replaces the conditions of the Network.
+func (n *Network) SetConditions(conditions []metav1.Condition) { n.Status.Conditions = conditions }
+
+// SetObservedGeneration records which generation of the spec the status
+// answers to.
+func (n *Network) SetObservedGeneration(generation int64) { n.Status.ObservedGeneration = generation }
+
+// NetworkList is a list of Network.
+//
+// +kubebuilder:object:root=true
+type NetworkList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitzero"`
+	Items           []Network `json:"items"`
+}
+
+func init() {
+	SchemeBuilder.Register(&Network{}, &NetworkList{})
+}
