@@ -87,6 +87,9 @@ const (
 	DriftReason = "Drift"
 	// ServerErrorReason: the cloud reports the server in error.
 	ServerErrorReason = "ServerError"
+	// UnknownStateReason: the cloud reports the server in a state that the
+	// operator does not know.
+	UnknownStateReason = "UnknownState"
 )
 
 // PowerState is whether a VM is meant to run.

@@ -19,6 +19,7 @@ import (
 	"github.com/privatecloud/operator/internal/cloud/rest"
 	cloudcontroller "github.com/privatecloud/operator/internal/controller/cloud"
 	vmcontroller "github.com/privatecloud/operator/internal/controller/vm"
+	vmgroupcontroller "github.com/privatecloud/operator/internal/controller/vmgroup"
 	"github.com/privatecloud/operator/internal/inventory"
 )
 
@@ -59,6 +60,9 @@ func Controllers(ctx context.Context, mgr manager.Manager, opts Options) error {
 		Directory: directory, Cluster: cluster, Workers: opts.Workers, Clock: time.Now,
 	}); err != nil {
 		return fmt.Errorf("set up the VM controller: %w", err)
+	}
+	if err := vmgroupcontroller.SetupWithManager(ctx, mgr, time.Now); err != nil {
+		return fmt.Errorf("set up the VmGroup controller: %w", err)
 	}
 	if err := cloudcontroller.SetupWithManager(mgr, cloudcontroller.Options{
 		Directory: directory, Cluster: cluster, Namespace: opts.Namespace, VMIndex: vmcontroller.CloudIndex, Clock: time.Now,

@@ -332,7 +332,7 @@ func TestPlanOfAnExistingVM(t *testing.T) {
 		{name: "it is being built", vm: vm, seen: seeing(everything, holding(serverWith(in(cloud.StateBuilding)))), verdict: "waiting: Creating, again in 1m0s", says: "building"},
 		{name: "somebody deletes it", vm: vm, seen: seeing(everything, holding(serverWith(in(cloud.StateDeleting)))), verdict: "waiting: Deleting, again in 1m0s", says: "not by this operator"},
 		{name: "the cloud reports it broken", vm: vm, seen: seeing(everything, holding(serverWith(in(cloud.StateError)))), verdict: "stalled: ServerError, again in 10m0s", says: "in error"},
-		{name: "a state without a word is watched, never changed", vm: vm, seen: seeing(everything, holding(serverWith(in(cloud.StateUnknown), cores(1)))), verdict: "stalled: ServerError, again in 10m0s", says: "does not know"},
+		{name: "a state without a word is watched, never changed", vm: vm, seen: seeing(everything, holding(serverWith(in(cloud.StateUnknown), cores(1)))), verdict: "stalled: UnknownState, again in 10m0s", says: "does not know"},
 		{name: "somebody renamed it: we cannot rename", vm: vm, seen: seeing(everything, holding(serverWith(called("db")))), verdict: "stalled: Drift", says: `named "db" in the cloud, not "web"`},
 		{name: "it has other cores", vm: vm, seen: seeing(everything, holding(serverWith(cores(1)))), steps: []string{stepUpdate}, verdict: "in sync"},
 		{name: "the cloud cannot resize", vm: vm, seen: seeing(without(cloud.Resize), holding(serverWith(cores(1)))), verdict: "stalled: Unsupported, again in 10m0s", says: "cannot set cpu"},

@@ -21,7 +21,7 @@ func progress(server cloud.Server) error {
 	case cloud.StateError:
 		return stall(v1alpha1.ServerErrorReason, fmt.Errorf("the cloud reports VM %s in error: look there for the cause", server.ID), recheckRefused)
 	case cloud.StateUnknown:
-		return stall(v1alpha1.ServerErrorReason, fmt.Errorf("the cloud reports VM %s in a state that this operator does not know", server.ID), recheckRefused)
+		return stall(v1alpha1.UnknownStateReason, fmt.Errorf("the cloud reports VM %s in a state that this operator does not know", server.ID), recheckRefused)
 	default:
 		return nil
 	}

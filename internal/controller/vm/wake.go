@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -18,10 +19,12 @@ import (
 	"github.com/privatecloud/operator/internal/inventory"
 )
 
-// Priorities of the queue: what a person asked for, then work under way, then
-// what the cloud changed by itself. After a start, all VMs come last.
+// Priorities of the queue: what a person asked for, then members of groups,
+// which come by the thousand, then work under way, then what the cloud changed
+// by itself. After a start, all VMs come last.
 const (
 	priorityRequest  = 100
+	priorityMember   = 75
 	priorityUnderWay = 50
 	priorityNews     = 0
 	priorityStart    = handler.LowPriority
@@ -49,7 +52,7 @@ type enqueue struct{}
 var _ handler.EventHandler = enqueue{}
 
 func (enqueue) Create(_ context.Context, e event.CreateEvent, q queue) {
-	priority := priorityRequest
+	priority := requested(e.Object)
 	if e.IsInInitialList {
 		priority = priorityStart
 	}
@@ -57,7 +60,15 @@ func (enqueue) Create(_ context.Context, e event.CreateEvent, q queue) {
 }
 
 func (enqueue) Update(_ context.Context, e event.UpdateEvent, q queue) {
-	add(q, priorityRequest, requestFor(e.ObjectNew))
+	add(q, requested(e.ObjectNew), requestFor(e.ObjectNew))
+}
+
+// requested is the priority of what somebody asks of a VM: of it alone, or of its group.
+func requested(o client.Object) int {
+	if metav1.GetControllerOf(o) != nil {
+		return priorityMember
+	}
+	return priorityRequest
 }
 
 func (enqueue) Delete(context.Context, event.DeleteEvent, queue)   {}

@@ -1,0 +1,244 @@
+package vmgroup
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/cache"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/ptr"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/names"
+)
+
+const kindName = "VmGroup"
+
+const (
+	// maxVMName bounds a VM's vmname and so a member's name, in characters.
+	maxVMName = 63
+	// maxFolder bounds a VM's folder, in characters.
+	maxFolder = 253
+	infix     = "-replica-"
+	letters   = 8
+)
+
+// memberName is the name of a group's nth member: a function of the group's UID
+// and n, so that two managers that make the same member make it once.
+func memberName(g *v1alpha1.VmGroup, n int) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d", g.UID, n))
+	text := make([]byte, letters)
+	for i := range text {
+		text[i] = 'a' + sum[i]%26
+	}
+	return names.Bounded(maxVMName-len(infix)-letters, g.Name) + infix + string(text)
+}
+
+// folderOf is the cloud's folder that a group's members are in.
+func folderOf(g *v1alpha1.VmGroup) string { return names.Bounded(maxFolder, g.Namespace+"-"+g.Name) }
+
+// labelOf is the value of GroupLabel on a group's members.
+func labelOf(g *v1alpha1.VmGroup) string {
+	return names.Bounded(validation.LabelValueMaxLength, g.Name)
+}
+
+// template is what members are made from.
+type template struct {
+	CPU      *int32 `json:"cpu,omitempty"`
+	Memory   *int32 `json:"memory,omitempty"`
+	Template string `json:"template,omitempty"`
+	Network  string `json:"network,omitempty"`
+	Cloud    string `json:"cloud"`
+}
+
+func templateOf(g *v1alpha1.VmGroup, cloud string) template {
+	t := template{CPU: g.Spec.CPU, Memory: g.Spec.Memory, Template: g.Spec.Template, Cloud: cloud}
+	if g.Spec.NetworkRef != nil {
+		t.Network = g.Spec.NetworkRef.Name
+	}
+	return t
+}
+
+// revision is a hash of the template.
+func (t template) revision() string {
+	text, _ := json.Marshal(t)
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:5])
+}
+
+// sizeOnly tells whether a member differs from the template in nothing but its size.
+func (t template) sizeOnly(vm *v1alpha1.VM) bool {
+	return vm.Spec.Template == t.Template && networkOf(vm) == t.Network && vm.Spec.CloudRef != nil && vm.Spec.CloudRef.Name == t.Cloud
+}
+
+// kept tells whether what can be changed of a member is as the template says.
+func (t template) kept(vm *v1alpha1.VM) bool {
+	return ptr.Equal(vm.Spec.CPU, t.CPU) && ptr.Equal(vm.Spec.Memory, t.Memory) && vm.Spec.PowerState != v1alpha1.PowerOff
+}
+
+func networkOf(vm *v1alpha1.VM) string {
+	if vm.Spec.NetworkRef == nil {
+		return ""
+	}
+	return vm.Spec.NetworkRef.Name
+}
+
+func alive(vm *v1alpha1.VM) bool { return vm.DeletionTimestamp.IsZero() }
+
+// exists tells whether a member has a server, as far as is known.
+func exists(vm *v1alpha1.VM) bool {
+	return vm.Status.VMID != "" && vm.Status.State != v1alpha1.VMStateLost
+}
+
+// mayExist tells whether a member may have a server: a claimed one may, too.
+func mayExist(vm *v1alpha1.VM) bool {
+	return vm.Status.State != v1alpha1.VMStateLost && (vm.Status.VMID != "" || len(vm.Finalizers) > 0)
+}
+
+// ready tells whether a member is as its spec says now.
+func ready(vm *v1alpha1.VM) bool {
+	return vm.Status.ObservedGeneration == vm.Generation && meta.IsStatusConditionTrue(vm.Status.Conditions, v1alpha1.ReadyCondition)
+}
+
+func readyReason(vm *v1alpha1.VM) string {
+	if c := meta.FindStatusCondition(vm.Status.Conditions, v1alpha1.ReadyCondition); c != nil {
+		return c.Reason
+	}
+	return ""
+}
+
+// failed tells whether the cloud reports a member's server in error.
+func failed(vm *v1alpha1.VM) bool { return exists(vm) && readyReason(vm) == v1alpha1.ServerErrorReason }
+
+// nameless tells whether a member was refused its name because somebody else has it.
+func nameless(vm *v1alpha1.VM) bool {
+	return vm.Status.VMID == "" && readyReason(vm) == v1alpha1.TakenReason
+}
+
+// stalled returns why a member stands still until somebody acts, nil if it does not.
+func stalled(vm *v1alpha1.VM) *metav1.Condition {
+	if c := meta.FindStatusCondition(vm.Status.Conditions, v1alpha1.StalledCondition); c != nil && c.Status == metav1.ConditionTrue {
+		return c
+	}
+	return nil
+}
+
+func marked(vm *v1alpha1.VM) bool {
+	_, ok := vm.Annotations[v1alpha1.DeleteFirstAnnotation]
+	return ok
+}
+
+// victims returns the n members to go first: those that somebody marked, those
+// that are not Ready, those of an older revision, then as the policy says.
+func victims(members []*v1alpha1.VM, n int, policy v1alpha1.ScaleDownPolicy, revision string) []*v1alpha1.VM {
+	first := func(is func(*v1alpha1.VM) bool) func(a, b *v1alpha1.VM) int {
+		return func(a, b *v1alpha1.VM) int { return cmp.Compare(rank(is(a)), rank(is(b))) }
+	}
+	order := []func(a, b *v1alpha1.VM) int{
+		first(marked),
+		first(func(vm *v1alpha1.VM) bool { return !ready(vm) }),
+		first(func(vm *v1alpha1.VM) bool { return vm.Labels[v1alpha1.RevisionLabel] != revision }),
+		byPolicy(policy),
+		func(a, b *v1alpha1.VM) int { return cmp.Compare(a.Name, b.Name) },
+	}
+	sorted := slices.SortedFunc(slices.Values(members), func(a, b *v1alpha1.VM) int {
+		for _, compare := range order {
+			if c := compare(a, b); c != 0 {
+				return c
+			}
+		}
+		return 0
+	})
+	return sorted[:max(0, min(n, len(sorted)))]
+}
+
+// rank has what is so come before what is not.
+func rank(is bool) int {
+	if is {
+		return 0
+	}
+	return 1
+}
+
+func byPolicy(policy v1alpha1.ScaleDownPolicy) func(a, b *v1alpha1.VM) int {
+	switch policy {
+	case v1alpha1.ScaleDownOldest:
+		return func(a, b *v1alpha1.VM) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) }
+	case v1alpha1.ScaleDownLeastUtilised:
+		return func(a, b *v1alpha1.VM) int {
+			return cmp.Compare(ptr.Deref(a.Status.CPUUtilization, 0), ptr.Deref(b.Status.CPUUtilization, 0))
+		}
+	case v1alpha1.ScaleDownRandom:
+		// By chance, and the same whenever it is asked.
+		draw := func(vm *v1alpha1.VM) string { sum := sha256.Sum256([]byte(vm.UID)); return string(sum[:]) }
+		return func(a, b *v1alpha1.VM) int { return strings.Compare(draw(a), draw(b)) }
+	default:
+		return func(a, b *v1alpha1.VM) int { return b.CreationTimestamp.Compare(a.CreationTimestamp.Time) }
+	}
+}
+
+const (
+	// refusedFor is how long a name that is somebody else's is not tried again.
+	refusedFor = 10 * time.Minute
+	// maxRefused bounds the names remembered.
+	maxRefused = 10_000
+)
+
+// refused remembers the names that are somebody else's.
+type refused struct{ names *cache.LRUExpireCache }
+
+func newRefused(clock func() time.Time) refused {
+	return refused{names: cache.NewLRUExpireCacheWithClock(maxRefused, clockFunc(clock))}
+}
+
+func (r refused) add(g *v1alpha1.VmGroup, name string) {
+	r.names.Add(types.NamespacedName{Namespace: g.Namespace, Name: name}, true, refusedFor)
+}
+
+func (r refused) has(g *v1alpha1.VmGroup, name string) bool {
+	_, ok := r.names.Get(types.NamespacedName{Namespace: g.Namespace, Name: name})
+	return ok
+}
+
+type clockFunc func() time.Time
+
+func (c clockFunc) Now() time.Time { return c() }
+
+// failures remembers when members of a group that failed may be replaced again.
+type failures struct {
+	mu      sync.Mutex
+	next    map[types.UID]time.Time
+	backoff workqueue.TypedRateLimiter[types.UID]
+}
+
+// wait is how long replacing must wait; 0 if it may be done now.
+func (f *failures) wait(uid types.UID, now time.Time) time.Duration {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return max(0, f.next[uid].Sub(now))
+}
+
+// replaced notes that members were replaced because they failed.
+func (f *failures) replaced(uid types.UID, now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.next[uid] = now.Add(f.backoff.When(uid))
+}
+
+func (f *failures) forget(uid types.UID) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.next, uid)
+	f.backoff.Forget(uid)
+}

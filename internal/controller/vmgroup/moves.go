@@ -1,0 +1,173 @@
+package vmgroup
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+// moves is what a pass does to the members.
+type moves struct {
+	// remove are to be deleted. replaces tells that failed ones are among them.
+	remove   []*v1alpha1.VM
+	replaces bool
+	// align are to be brought in line with the template in place.
+	align []*v1alpha1.VM
+	// create is the number of members to make.
+	create int
+	// awaited is the number of members that will be made once others are gone.
+	awaited int
+}
+
+func (m moves) none() bool {
+	return len(m.remove) == 0 && len(m.align) == 0 && m.create == 0 && m.awaited == 0
+}
+
+// touch tells whether the pass does something about a member.
+func (m moves) touch(vm *v1alpha1.VM) bool {
+	return slices.Contains(m.remove, vm) || slices.Contains(m.align, vm)
+}
+
+// movesFor decides which members come, go and change. Members count against the
+// group's size until their servers are gone, so that there are never more
+// servers than asked for, but for maxSurge while rolling.
+func movesFor(g *v1alpha1.VmGroup, seen *scope) moves {
+	var m moves
+	fresh, old := m.sort(seen)
+	desired := int(ptr.Deref(g.Spec.Replicas, 1))
+	leaving := 0
+	for _, vm := range seen.members {
+		if mayExist(vm) && (!alive(vm) || slices.Contains(m.remove, vm)) {
+			leaving++
+		}
+	}
+	if g.Spec.Strategy.Type == v1alpha1.StrategyOnDelete || len(old) == 0 {
+		m.scale(g, seen, slices.Concat(fresh, old), desired, leaving)
+		return m
+	}
+	m.roll(g, seen, fresh, old, leaving)
+	return m
+}
+
+// sort takes out the members that are to be replaced whatever the size, and
+// returns the others: of the current revision, and of older ones.
+func (m *moves) sort(seen *scope) (fresh, old []*v1alpha1.VM) {
+	for _, vm := range seen.members {
+		switch {
+		case !alive(vm):
+		case vm.Status.State == v1alpha1.VMStateLost, nameless(vm):
+			m.remove = append(m.remove, vm)
+		case failed(vm) && seen.patience == 0:
+			m.remove = append(m.remove, vm)
+			m.replaces = true
+		case vm.Labels[v1alpha1.RevisionLabel] != seen.revision:
+			old = append(old, vm)
+		default:
+			fresh = append(fresh, vm)
+			if !seen.template.kept(vm) {
+				m.align = append(m.align, vm)
+			}
+		}
+	}
+	return fresh, old
+}
+
+// scale brings the number of members to what is asked for.
+func (m *moves) scale(g *v1alpha1.VmGroup, seen *scope, kept []*v1alpha1.VM, desired, leaving int) {
+	if surplus := len(kept) - desired; surplus > 0 {
+		gone := victims(kept, surplus, g.Spec.ScaleDown.Policy, seen.revision)
+		m.remove = append(m.remove, gone...)
+		m.align = slices.DeleteFunc(m.align, func(vm *v1alpha1.VM) bool { return slices.Contains(gone, vm) })
+		return
+	}
+	m.make(desired-len(kept), desired-len(kept)-leaving)
+}
+
+// make makes as many of the missing members as there is room for.
+func (m *moves) make(missing, room int) {
+	m.create = max(0, min(missing, room))
+	m.awaited = max(0, missing-m.create)
+}
+
+// roll brings members of older revisions to the current one: in place where
+// that is possible, else by replacement, a few at a time.
+func (m *moves) roll(g *v1alpha1.VmGroup, seen *scope, fresh, old []*v1alpha1.VM, leaving int) {
+	desired := int(ptr.Deref(g.Spec.Replicas, 1))
+	allowed := allowances(g.Spec.Strategy, desired)
+	spare := allowed.unavailable - desired
+	for _, vm := range slices.Concat(fresh, old) {
+		if ready(vm) {
+			spare++
+		}
+	}
+	// take tells whether a member may stop being Ready now.
+	take := func(vm *v1alpha1.VM, beyond int) bool {
+		if !ready(vm) {
+			return true
+		}
+		spare--
+		return spare+beyond >= 0
+	}
+	total := len(fresh) + leaving
+	become := len(fresh)
+	var replaced []*v1alpha1.VM
+	// Those that go first are taken last: of a group that shrinks as it rolls, they need no change.
+	ordered := victims(old, len(old), g.Spec.ScaleDown.Policy, seen.revision)
+	slices.Reverse(ordered)
+	for _, vm := range ordered {
+		kept := seen.template.kept(vm)
+		inPlace := seen.template.sizeOnly(vm) && (kept || !mayExist(vm) || (seen.caps.Has(cloud.Resize) && allowed.resizing > 0))
+		switch {
+		case inPlace && become < desired:
+			become++
+			total++
+			if kept || take(vm, allowed.resizing-allowed.unavailable) {
+				m.align = append(m.align, vm)
+			}
+		case !mayExist(vm):
+			m.remove = append(m.remove, vm)
+		default:
+			replaced = append(replaced, vm)
+			total++
+		}
+	}
+	m.make(max(0, desired-become), desired+allowed.surge-total)
+	slices.Reverse(replaced)
+	for _, vm := range replaced {
+		if take(vm, 0) {
+			m.remove = append(m.remove, vm)
+		}
+	}
+	if surplus := len(fresh) - desired; surplus > 0 {
+		m.remove = append(m.remove, victims(fresh, surplus, g.Spec.ScaleDown.Policy, seen.revision)...)
+	}
+}
+
+// allowance is the strategy's bounds in members.
+type allowance struct {
+	// surge members may exist beyond the size.
+	surge int
+	// unavailable members may be missing or not Ready, and resizing while members
+	// are resized, which takes them away for a moment at most: rounded up, so that
+	// a small group can be resized, too.
+	unavailable, resizing int
+}
+
+// allowances works the bounds out. Both 0 would stand still, so one may be
+// missing then.
+func allowances(s v1alpha1.VmGroupStrategy, desired int) allowance {
+	quarter := intstr.FromString("25%")
+	scaled := func(bound *intstr.IntOrString, up bool) int {
+		n, _ := intstr.GetScaledValueFromIntOrPercent(ptr.To(ptr.Deref(bound, quarter)), desired, up)
+		return n
+	}
+	a := allowance{surge: scaled(s.MaxSurge, true), unavailable: scaled(s.MaxUnavailable, false), resizing: scaled(s.MaxUnavailable, true)}
+	if a.surge == 0 && a.unavailable == 0 {
+		a.unavailable, a.resizing = 1, max(1, a.resizing)
+	}
+	return a
+}

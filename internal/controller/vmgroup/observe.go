@@ -1,0 +1,122 @@
+package vmgroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/reconciler"
+	"github.com/privatecloud/operator/internal/tenancy"
+)
+
+// scope is what one pass knows.
+type scope struct {
+	// claimed: the finalizer is on.
+	claimed bool
+	// denied says why the group may not use its Cloud, or cannot yet; nil if it may.
+	denied error
+	// template is what members are made from now, and revision its hash.
+	template template
+	revision string
+	// caps is what the Cloud can do, and step its utilizationStep.
+	caps cloud.Capabilities
+	step int32
+	// members of the group, by name, those that are being deleted among them.
+	// They are shared with the cache and must not be changed.
+	members []*v1alpha1.VM
+	// patience is how long failed members are kept before they are replaced; 0 if they may be now.
+	patience time.Duration
+	// moves is what Plan decided, for the steps to do.
+	moves moves
+}
+
+// Observe reads the members and what their Cloud can do.
+func (k *kind) Observe(ctx context.Context, g *v1alpha1.VmGroup) (*scope, error) {
+	seen := &scope{claimed: controllerutil.ContainsFinalizer(g, Finalizer), patience: k.failures.wait(g.UID, k.clock())}
+	var list v1alpha1.VMList
+	err := k.client.List(ctx, &list, client.InNamespace(g.Namespace), client.MatchingFields{memberIndex: string(g.UID)}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return seen, fmt.Errorf("list members: %w", err)
+	}
+	for i := range list.Items {
+		seen.members = append(seen.members, &list.Items[i])
+	}
+	slices.SortFunc(seen.members, func(a, b *v1alpha1.VM) int { return strings.Compare(a.Name, b.Name) })
+	if !g.DeletionTimestamp.IsZero() {
+		return seen, nil
+	}
+	return seen, k.observeCloud(ctx, g, seen)
+}
+
+// observeCloud finds the Cloud that members are made on: the one that the spec
+// names, else the one that members are on already, so that a namespace's label
+// that changes moves nothing.
+func (k *kind) observeCloud(ctx context.Context, g *v1alpha1.VmGroup, seen *scope) error {
+	ref := g.Spec.CloudRef
+	if ref == nil {
+		ref = settled(seen.members)
+	}
+	name, err := tenancy.CloudFor(ctx, k.client, g.Namespace, ref)
+	if err != nil {
+		return err
+	}
+	seen.template = templateOf(g, name)
+	seen.revision = seen.template.revision()
+	c, err := tenancy.Open(ctx, k.client, g.Namespace, name)
+	if missing, ok := errors.AsType[*tenancy.MissingError](err); ok {
+		seen.denied = reconciler.Blocked("Cloud/"+name, v1alpha1.CloudUnavailableReason, "%v", missing)
+		return nil
+	}
+	if denied, ok := errors.AsType[*tenancy.DeniedError](err); ok {
+		seen.denied = reconciler.Stalled(v1alpha1.CloudUnavailableReason, denied)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if !listed(c) {
+		seen.denied = reconciler.Blocked("Cloud/"+name, v1alpha1.CloudUnavailableReason, "waiting for Cloud %q to answer for the first time: see its Ready condition", name)
+		return nil
+	}
+	for _, capability := range c.Status.Capabilities {
+		seen.caps = append(seen.caps, cloud.Capability(capability))
+	}
+	seen.step = max(1, c.Spec.UtilizationStep)
+	return nil
+}
+
+// settled is the Cloud that the oldest member was made on; nil without members.
+func settled(members []*v1alpha1.VM) *v1alpha1.CloudReference {
+	var oldest *v1alpha1.VM
+	for _, vm := range members {
+		if alive(vm) && (oldest == nil || vm.CreationTimestamp.Before(&oldest.CreationTimestamp)) {
+			oldest = vm
+		}
+	}
+	if oldest == nil {
+		return nil
+	}
+	return oldest.Spec.CloudRef
+}
+
+// listed tells whether a Cloud has answered, so that its capabilities are known.
+func listed(c *v1alpha1.Cloud) bool { return c.Status.Servers != nil }
+
+// orphaned tells whether the group's deletion is to leave the members.
+func orphaned(g *v1alpha1.VmGroup) bool {
+	return slices.Contains(g.Finalizers, metav1.FinalizerOrphanDependents)
+}
+
+// foreground tells whether the group's deletion is to end after the members'.
+func foreground(g *v1alpha1.VmGroup) bool {
+	return slices.Contains(g.Finalizers, metav1.FinalizerDeleteDependents)
+}

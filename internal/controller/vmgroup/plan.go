@@ -1,0 +1,122 @@
+package vmgroup
+
+import (
+	"fmt"
+
+	"k8s.io/utils/ptr"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/reconciler"
+)
+
+// The steps of a plan.
+const (
+	stepClaim   = "Claim"
+	stepRemove  = "Remove"
+	stepAlign   = "Align"
+	stepCreate  = "Create"
+	stepRelease = "Release"
+)
+
+// plan decides what to do, from what was seen and nothing else.
+func plan(g *v1alpha1.VmGroup, seen *scope) ([]string, error) {
+	switch {
+	case !g.DeletionTimestamp.IsZero():
+		return planDeletion(g, seen)
+	case seen.denied != nil:
+		return nil, seen.denied
+	}
+	seen.moves = movesFor(g, seen)
+	var steps []string
+	for _, s := range []struct {
+		step string
+		due  bool
+	}{
+		{stepClaim, !seen.claimed},
+		{stepRemove, len(seen.moves.remove) > 0},
+		{stepAlign, len(seen.moves.align) > 0},
+		{stepCreate, seen.moves.create > 0},
+	} {
+		if s.due {
+			steps = append(steps, s.step)
+		}
+	}
+	return steps, standing(g, seen)
+}
+
+// standing is the verdict on the members as they are. News of members wake the
+// group, so no wait has a time of its own but that for a failed one.
+func standing(g *v1alpha1.VmGroup, seen *scope) error {
+	c, desired := countOf(seen), ptr.Deref(g.Spec.Replicas, 1)
+	stuck := stuckMember(seen)
+	switch {
+	case stuck != nil:
+		return reconciler.Stalled(v1alpha1.MembersStalledReason, fmt.Errorf("VM %s: %s", stuck.Name, stalled(stuck).Message))
+	case c.failed > 0 && seen.patience > 0:
+		return reconciler.Wait(seen.patience, v1alpha1.MembersNotReadyReason,
+			"the cloud reports members in error again and again: they are replaced later and later; look there for the cause")
+	case c.outdated > 0 && g.Spec.Strategy.Type != v1alpha1.StrategyOnDelete:
+		return reconciler.Wait(0, v1alpha1.RollingReason, "%d of %d members are of the current revision, %d are Ready", c.updated, desired, c.ready)
+	case !seen.moves.none(), c.leaving > 0:
+		return reconciler.Wait(0, v1alpha1.ScalingReason, "%d of %d members exist, %d are Ready", c.existing, desired, c.ready)
+	case c.ready < desired:
+		return reconciler.Wait(0, v1alpha1.MembersNotReadyReason, "%d of %d members are Ready", c.ready, desired)
+	}
+	return nil
+}
+
+// counts are of the members that are not being deleted, but for leaving.
+type counts struct{ existing, ready, updated, outdated, failed, leaving int32 }
+
+func countOf(seen *scope) counts {
+	var c counts
+	for _, vm := range seen.members {
+		if !alive(vm) {
+			c.leaving++
+			continue
+		}
+		add := func(n *int32, is bool) {
+			if is {
+				*n++
+			}
+		}
+		current := vm.Labels[v1alpha1.RevisionLabel] == seen.revision
+		add(&c.existing, exists(vm))
+		add(&c.ready, ready(vm))
+		add(&c.updated, current)
+		add(&c.outdated, !current)
+		add(&c.failed, failed(vm))
+	}
+	return c
+}
+
+// stuckMember is the first member that stands still until somebody acts, and
+// that this pass does nothing about; nil if there is none.
+func stuckMember(seen *scope) *v1alpha1.VM {
+	for _, vm := range seen.members {
+		if stalled(vm) != nil && !failed(vm) && !seen.moves.touch(vm) {
+			return vm
+		}
+	}
+	return nil
+}
+
+// planDeletion deletes the members. A group that is deleted in the background
+// goes once that is asked for, one in the foreground once they are gone.
+func planDeletion(g *v1alpha1.VmGroup, seen *scope) ([]string, error) {
+	for _, vm := range seen.members {
+		if alive(vm) {
+			seen.moves.remove = append(seen.moves.remove, vm)
+		}
+	}
+	switch {
+	case orphaned(g):
+		return []string{stepRelease}, nil
+	case foreground(g) && len(seen.members) > 0:
+		if stuck := stuckMember(seen); stuck != nil {
+			return []string{stepRemove}, reconciler.Stalled(v1alpha1.MembersStalledReason, fmt.Errorf("VM %s: %s", stuck.Name, stalled(stuck).Message))
+		}
+		return []string{stepRemove}, reconciler.Wait(0, v1alpha1.DeletingReason, "%d members are being deleted", len(seen.members))
+	}
+	return []string{stepRemove, stepRelease}, nil
+}

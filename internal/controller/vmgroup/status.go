@@ -1,0 +1,91 @@
+package vmgroup
+
+import (
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/reconciler"
+)
+
+// Report writes the group's own status and conditions from what the pass saw.
+func (k *kind) Report(g *v1alpha1.VmGroup, seen *scope, verdict error) reconciler.Summary {
+	if verdict == nil {
+		k.failures.forget(g.UID)
+	}
+	return report(g, seen, verdict)
+}
+
+func report(g *v1alpha1.VmGroup, seen *scope, verdict error) reconciler.Summary {
+	c := countOf(seen)
+	g.Status.Replicas, g.Status.ReadyReplicas = c.existing, c.ready
+	g.Status.Selector = v1alpha1.GroupLabel + "=" + labelOf(g)
+	if seen.revision != "" && seen.denied == nil {
+		g.Status.Revision, g.Status.UpdatedReplicas = seen.revision, c.updated
+	}
+	reportUse(g, seen)
+	g.Status.Phase = phase(g, verdict)
+	if g.DeletionTimestamp.IsZero() {
+		meta.RemoveStatusCondition(&g.Status.Conditions, v1alpha1.DeletingCondition)
+		return summary(g, c)
+	}
+	deleting := metav1.Condition{Type: v1alpha1.DeletingCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.RequestedReason, Message: "the members are being deleted"}
+	if _, stuck := errors.AsType[*reconciler.StalledError](verdict); stuck {
+		deleting.Reason, deleting.Message = v1alpha1.BlockedReason, verdict.Error()
+	}
+	meta.SetStatusCondition(&g.Status.Conditions, deleting)
+	if orphaned(g) {
+		return reconciler.Summary{Reason: "Orphaned", Message: "the members stay and are nobody's now"}
+	}
+	return reconciler.Summary{Reason: "Deleted", Message: "its members are gone or being deleted"}
+}
+
+// summary is what a group in sync says.
+func summary(g *v1alpha1.VmGroup, c counts) reconciler.Summary {
+	if c.outdated > 0 {
+		return reconciler.Summary{Reason: v1alpha1.OutdatedReason, Message: fmt.Sprintf(
+			"%d of %d members are of an older revision: each is replaced once somebody deletes it", c.outdated, g.Status.Replicas)}
+	}
+	return reconciler.Summary{Reason: v1alpha1.ReconciledReason, Message: "successfully reconciled VmGroup"}
+}
+
+// reportUse writes the mean use of the members whose use is known. A change
+// below the Cloud's utilizationStep is not written.
+func reportUse(g *v1alpha1.VmGroup, seen *scope) {
+	var sum, known int32
+	for _, vm := range seen.members {
+		if alive(vm) && exists(vm) && vm.Status.CPUUtilization != nil {
+			sum += *vm.Status.CPUUtilization
+			known++
+		}
+	}
+	if known == 0 {
+		g.Status.CPUUtilization = nil
+		return
+	}
+	mean, last := (sum+known/2)/known, g.Status.CPUUtilization
+	if last == nil || mean-*last >= seen.step || *last-mean >= seen.step {
+		g.Status.CPUUtilization = &mean
+	}
+}
+
+func phase(g *v1alpha1.VmGroup, verdict error) v1alpha1.VmGroupPhase {
+	_, stalled := errors.AsType[*reconciler.StalledError](verdict)
+	switch reason := reconciler.Reason(verdict); {
+	case !g.DeletionTimestamp.IsZero():
+		return v1alpha1.VmGroupDeleting
+	case verdict == nil:
+		return v1alpha1.VmGroupRunning
+	case stalled, reason == "":
+		return v1alpha1.VmGroupError
+	case reason == v1alpha1.RollingReason:
+		return v1alpha1.VmGroupRolling
+	case reason == v1alpha1.CloudUnavailableReason:
+		return v1alpha1.VmGroupPending
+	default:
+		return v1alpha1.VmGroupScaling
+	}
+}
