@@ -1,0 +1,149 @@
+package vmgroup
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+// TestAnyGroupGetsThere plays groups of every size and strategy, edited and
+// struck by losses as they roll, on a cloud that takes its time. There are never
+// more servers than asked for and surge; what serves is never taken below what
+// the strategy leaves; and once nothing else happens, all is as asked for.
+func TestAnyGroupGetsThere(t *testing.T) {
+	for seed := range uint64(3000) {
+		w := newPlay(t, seed)
+		for range 60 {
+			w.disturb()
+			w.pass()
+			w.time()
+		}
+		for range 400 {
+			w.pass()
+			w.time()
+		}
+		w.pass()
+		if c := countOf(w.seen()); c.ready != w.desired() || c.leaving != 0 || c.outdated != 0 || len(w.members) != int(w.desired()) {
+			t.Fatalf("seed %d: after all %+v of %d: %v", seed, c, w.desired(), w.members)
+		}
+	}
+}
+
+// play is a group and its members, without a cluster or a cloud.
+type play struct {
+	t       *testing.T
+	seed    uint64
+	chance  *rand.Rand
+	group   *v1alpha1.VmGroup
+	caps    cloud.Capabilities
+	members []*v1alpha1.VM
+	made    int
+}
+
+func newPlay(t *testing.T, seed uint64) *play {
+	chance := rand.New(rand.NewPCG(seed, 1))
+	w := &play{t: t, seed: seed, chance: chance, group: groupOfSize(chance.Int32N(7), bounds(chance.Int32N(3), chance.Int32N(3)))}
+	if chance.IntN(2) == 0 {
+		w.caps = cloud.NewCapabilities(cloud.Resize)
+	}
+	return w
+}
+
+func (w *play) desired() int32 { return ptr.Deref(w.group.Spec.Replicas, 1) }
+
+func (w *play) seen() *scope {
+	tmpl := templateOf(w.group, "default")
+	return &scope{claimed: true, template: tmpl, revision: tmpl.revision(), caps: w.caps, step: 1, members: w.members}
+}
+
+// disturb has people and the cloud do something now and then.
+func (w *play) disturb() {
+	switch w.chance.IntN(20) {
+	case 0:
+		w.group.Spec.Replicas = ptr.To(w.chance.Int32N(7))
+	case 1:
+		w.group.Spec.Template = fmt.Sprintf("image-%d", w.chance.IntN(3))
+	case 2:
+		w.group.Spec.CPU = ptr.To(1 + w.chance.Int32N(3))
+	case 3, 4:
+		if len(w.members) > 0 {
+			vm := w.members[w.chance.IntN(len(w.members))]
+			if exists(vm) {
+				[]func(*v1alpha1.VM){lost, broken, leaving, off}[w.chance.IntN(4)](vm)
+			}
+		}
+	}
+}
+
+func (w *play) pass() {
+	seen := w.seen()
+	before := countOf(seen).ready
+	serving := before
+	m := movesFor(w.group, seen)
+	for _, vm := range m.remove {
+		if ready(vm) {
+			serving--
+		}
+		leaving(vm)
+	}
+	for _, vm := range m.align {
+		if ready(vm) && !seen.template.kept(vm) && vm.Spec.PowerState != v1alpha1.PowerOff {
+			serving--
+		}
+		vm.Spec.CPU, vm.Spec.Memory, vm.Spec.PowerState = seen.template.CPU, seen.template.Memory, v1alpha1.PowerOn
+		vm.Labels[v1alpha1.RevisionLabel] = seen.revision
+		building(vm)
+	}
+	allowed := allowances(w.group.Spec.Strategy, int(w.desired()))
+	least := min(before, w.desired()-int32(max(allowed.unavailable, allowed.resizing))) //nolint:gosec // small
+	if serving < least {
+		w.t.Fatalf("seed %d: %d serve after %+v, and %d must", w.seed, serving, m, least)
+	}
+	for range m.create {
+		w.made++
+		w.members = append(w.members, vm(fmt.Sprintf("m%04d", w.made), unmade, func(vm *v1alpha1.VM) {
+			vm.Spec.Template, vm.Spec.CPU, vm.Labels[v1alpha1.RevisionLabel] = seen.template.Template, seen.template.CPU, seen.revision
+			vm.Status.Conditions = nil
+		}))
+	}
+	if limit := int(w.desired()) + allowed.surge; m.create > 0 && w.servers() > limit {
+		w.t.Fatalf("seed %d: %d servers after %+v, and %d may be", w.seed, w.servers(), m, limit)
+	}
+}
+
+// servers counts those that are there or will be.
+func (w *play) servers() int {
+	n := 0
+	for _, vm := range w.members {
+		if mayExist(vm) || alive(vm) && vm.Status.State != v1alpha1.VMStateLost {
+			n++
+		}
+	}
+	return n
+}
+
+// time has the cloud and the VM controller get on with some of the members.
+func (w *play) time() {
+	var left []*v1alpha1.VM
+	for _, vm := range w.members {
+		switch slow := w.chance.IntN(3) == 0; {
+		case slow, alive(vm) && stalled(vm) != nil:
+		case !alive(vm):
+			continue
+		case vm.Status.VMID == "":
+			vm.Status.VMID, vm.Status.State, vm.Finalizers = "id-"+vm.Name, v1alpha1.VMStateCreating, []string{"samplecontroller.k8s.io/vm"}
+			building(vm)
+		default:
+			vm.Status.State = v1alpha1.VMStateRunning
+			says(metav1.ConditionTrue, v1alpha1.RunningReason)(vm)
+		}
+		left = append(left, vm)
+	}
+	w.members = left
+}
