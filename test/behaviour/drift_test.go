@@ -92,14 +92,14 @@ func broughtBack(change func(*mockcloud.Server), back types.GomegaMatcher) func(
 	}
 }
 
-func stalledBy(state mockcloud.State, sentence string) func(SpecContext) {
+func stalledBy(state mockcloud.State, reason, sentence string) func(SpecContext) {
 	return func(ctx SpecContext) {
 		s := newSite(ctx, mockcloud.Options{})
 		vm := s.ready(ctx, "web")
 
 		Expect(s.SetServerState(vm.Status.VMID, state)).To(Succeed())
 		Eventually(ctx, now(vm)).Should(SatisfyAll(
-			testkit.HaveCondition("Stalled", metav1.ConditionTrue, "ServerError", sentence),
+			testkit.HaveCondition("Stalled", metav1.ConditionTrue, reason, sentence),
 			testkit.HaveCondition("Created", metav1.ConditionTrue, "Created"),
 			HaveField("Status.State", v1alpha1.VMStateFailed),
 		))
@@ -127,9 +127,9 @@ var drift = theme{"a server that differs from its VM", cases{
 		Eventually(ctx, now(vm)).Should(testkit.BeReady())
 	},
 
-	"stalls the VM by an error, and lets go when it recovers": stalledBy(mockcloud.StateError, "look there for the cause"),
+	"stalls the VM by an error, and lets go when it recovers": stalledBy(mockcloud.StateError, "ServerError", "look there for the cause"),
 	"stalls the VM by a state that nobody knows, and lets go when it recovers": stalledBy(
-		mockcloud.State("HIBERNATED"), "in a state that this operator does not know"),
+		mockcloud.State("HIBERNATED"), "UnknownState", "in a state that this operator does not know"),
 }}
 
 var edits = theme{"a spec that changes", cases{

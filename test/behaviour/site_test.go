@@ -96,12 +96,13 @@ func openCloud(ctx SpecContext, endpoint string, change ...func(*v1alpha1.Cloud)
 	return object
 }
 
-// sweep removes all VMs, and all Clouds but the default one, whatever holds them.
+// sweep removes all groups and VMs, and all Clouds but the default one, whatever holds them.
 func sweep(ctx SpecContext) {
 	GinkgoHelper()
 	var vms v1alpha1.VMList
 	var clouds v1alpha1.CloudList
-	Expect(env.Client.List(ctx, &vms)).To(Succeed())
+	var groups v1alpha1.VmGroupList
+	Expect(env.Client.List(ctx, &groups)).To(Succeed())
 	Expect(env.Client.List(ctx, &clouds)).To(Succeed())
 	var running sync.WaitGroup
 	wipe := func(object client.Object) {
@@ -112,6 +113,11 @@ func sweep(ctx SpecContext) {
 			Expect(client.IgnoreNotFound(env.Client.Patch(ctx, object, bare))).To(Succeed())
 		})
 	}
+	for i := range groups.Items {
+		wipe(&groups.Items[i])
+	}
+	running.Wait()
+	Expect(env.Client.List(ctx, &vms)).To(Succeed())
 	for i := range vms.Items {
 		wipe(&vms.Items[i])
 	}

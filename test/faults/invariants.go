@@ -45,6 +45,9 @@ var undecided = []string{v1alpha1.AmbiguousReason, v1alpha1.DriftReason, v1alpha
 
 // reached says what is still missing of the fates that w wants; nil if nothing.
 func (w *world) reached() error {
+	if err := w.grouped(); err != nil {
+		return err
+	}
 	contenders, winners := 0, 0
 	for name, fate := range w.wants {
 		vm := w.recorder.vm(name)
@@ -116,7 +119,7 @@ func (w *world) violations() []error {
 		wrong = append(wrong, w.twice()...)
 	}
 	var violations []error
-	for _, text := range slices.Concat(wrong, w.foreignHarm(), w.servers()) {
+	for _, text := range slices.Concat(wrong, w.foreignHarm(), w.servers(), w.crowded()) {
 		violations = append(violations, errors.New(text))
 	}
 	return violations
@@ -164,7 +167,11 @@ func (w *world) servers() []string {
 	for _, s := range w.ours() {
 		alive[w.objectOf(s.Name)] = append(alive[w.objectOf(s.Name)], s)
 	}
-	for name, fate := range w.wants {
+	wants := maps.Clone(w.wants)
+	for _, vm := range w.recorder.members() {
+		wants[vm.Name] = runs
+	}
+	for name, fate := range wants {
 		if is, _ := stands(w.recorder.vm(name)); fate == contends && !is {
 			continue
 		}

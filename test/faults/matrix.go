@@ -107,6 +107,7 @@ func cells(p profile, kill func(effect) []phase, scenarios ...scenario) []*cell 
 // selection is what every test run tries.
 func selection() (all []*cell) {
 	all = append(all, cells(extended, anyEffect, edited, slow, abandoned, altered, imported, orphaned, turnedDown, contact)...)
+	all = append(all, cells(extended, anyEffect, grown, shrunk, rolled, dissolved, rivalling)...)
 	all = append(all, cells(core, anyEffect, reborn, abandoned, corrected, contest, together, imported, orphaned, turnedDown)...)
 	all = append(all, cells(keyless, anyEffect, edited, abandoned, dropped)...)
 	all = append(all, cells(unmarked, anyEffect, edited, abandoned, altered)...)
@@ -124,7 +125,7 @@ func everything() (all []*cell) {
 	for _, p := range []profile{extended, core, keyless, unmarked, labelled} {
 		all = append(all, cells(p, everyPhase, reborn, slow, abandoned, dropped, corrected, imported, orphaned, seldomListed, seldomAbandoned, together, contact)...)
 		if p.mock.Profile != mockcloud.Core {
-			all = append(all, cells(p, everyPhase, edited, altered)...)
+			all = append(all, cells(p, everyPhase, edited, altered, grown, shrunk, rolled, dissolved, rivalling)...)
 		}
 		if !p.namesakes {
 			all = append(all, cells(p, everyPhase, turnedDown, contest)...)

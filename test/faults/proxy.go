@@ -126,7 +126,7 @@ func changes(method string) bool {
 }
 
 // kubernetesProxy stands before the API server of config, with its
-// credentials, and shows the VMs of one namespace and one Cloud alone: so
+// credentials, and shows the objects of one namespace and one Cloud alone: so
 // managers of many runs can share an API server.
 func kubernetesProxy(config *rest.Config, g *gate, namespace, cloud string) (*proxy, error) {
 	transport, err := rest.TransportFor(config)
@@ -139,13 +139,15 @@ func kubernetesProxy(config *rest.Config, g *gate, namespace, cloud string) (*pr
 	}
 	const group = "/apis/samplecontroller.k8s.io/v1alpha1/"
 	narrow := func(r *http.Request) {
+		kind, ofGroup := strings.CutPrefix(r.URL.Path, group)
 		switch {
-		case r.Method == http.MethodGet && r.URL.Path == group+"vms":
-			r.URL.Path = group + "namespaces/" + namespace + "/vms"
-		case r.Method == http.MethodGet && r.URL.Path == group+"clouds":
+		case r.Method != http.MethodGet || !ofGroup || strings.Contains(kind, "/"):
+		case kind == "clouds":
 			query := r.URL.Query()
 			query.Set("fieldSelector", "metadata.name="+cloud)
 			r.URL.RawQuery = query.Encode()
+		default:
+			r.URL.Path = group + "namespaces/" + namespace + "/" + kind
 		}
 	}
 	shorten := strings.NewReplacer(group, "", "/apis/", "", "/api/v1/", "", "namespaces/"+namespace+"/", "")

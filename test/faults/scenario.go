@@ -147,11 +147,13 @@ func (s scenario) staff(ctx context.Context, w *world) error {
 	return w.listings(ctx, 6)
 }
 
-// working waits until both controllers of that many managers are at work.
+// working waits until the controllers of that many managers are at work.
 func (w *world) working(ctx context.Context, managers int) error {
 	return w.until(ctx, func() error {
-		if n := strings.Count(w.log.String(), "Starting workers"); n < 2*managers {
-			return fmt.Errorf("%d controllers are at work", n)
+		for _, controller := range []string{"vm", "vmgroup", "cloud"} {
+			if n := strings.Count(w.log.String(), `"msg":"Starting workers","controller":"`+controller+`"`); n < managers {
+				return fmt.Errorf("%d controllers of kind %s are at work", n, controller)
+			}
 		}
 		return nil
 	})

@@ -101,6 +101,8 @@ type world struct {
 	strangers map[string]mockcloud.Server
 	// renamed holds the objects whose vmname is not their own name, by vmname.
 	renamed map[string]string
+	// wish is what is to become of the run's group, nil without one.
+	wish *wish
 }
 
 // newWorld makes a namespace, a mock cloud with strangers in it, the proxies

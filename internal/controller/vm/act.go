@@ -155,7 +155,7 @@ func (k *kind) create(ctx context.Context, vm *v1alpha1.VM, seen *scope) error {
 // came of this create or of an earlier one; nil if it says that none did.
 func (k *kind) mayHaveCreated(vm *v1alpha1.VM, seen *scope, err error) error {
 	caps, reused := seen.caps(), cloud.Is(err, cloud.KeyReused)
-	claimedName := cloud.Is(err, cloud.Taken) && !seen.fresh && namesProve(caps)
+	claimedName := cloud.Is(err, cloud.Taken) && ((!seen.fresh && namesProve(caps)) || unseen(vm, seen))
 	if !cloud.Uncertain(err) && !reused && !claimedName {
 		return nil
 	}
@@ -176,6 +176,12 @@ func (k *kind) mayHaveCreated(vm *v1alpha1.VM, seen *scope, err error) error {
 // at work, or one that is dead, may have made it since the last listing.
 func namesProve(caps cloud.Capabilities) bool {
 	return caps.Has(cloud.UniqueNames) && !caps.Has(cloud.Labels) && !caps.Has(cloud.Idempotency)
+}
+
+// unseen: labels tell whose a server is, and no listing shows one of this name
+// yet. Another manager at work may have made it for this VM a moment ago.
+func unseen(vm *v1alpha1.VM, seen *scope) bool {
+	return seen.caps().Has(cloud.Labels) && len(seen.inv.Named(vm.Spec.VMName)) == 0
 }
 
 // request is the create, with nothing in it that the cloud has no word for.

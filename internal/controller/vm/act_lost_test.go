@@ -6,6 +6,7 @@ import (
 
 	"github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/inventory"
 )
 
 // open is a VM whose create was sent and its answer lost: it took effect or not.
@@ -176,6 +177,27 @@ func TestAnUnrecordedServerIsNotLeftBehindByADeletion(t *testing.T) {
 			w.wantGone()
 		})
 	}
+}
+
+// TestADeletionLooksForWhatAnotherManagerMade: this one never sent a create, and
+// its last listing is older than the other's.
+func TestADeletionLooksForWhatAnotherManagerMade(t *testing.T) {
+	w := newWorld(t, everything, vmWith(holdingClaim))
+	w.later(settleTime + time.Minute)
+	w.advance(time.Second)
+	vm := w.vm()
+	w.cloud.add(cloud.Server{ID: "s7", Name: "web", State: cloud.StateActive, Labels: map[string]string{
+		inventory.UIDLabel: string(vm.UID), inventory.ClusterLabel: "cluster", inventory.NamespaceLabel: "ns", inventory.NameLabel: "a",
+	}})
+	w.remove()
+	w.mustPass()
+	if _, ok := w.find(); !ok {
+		t.Fatal("the VM went without a listing begun after its deletion")
+	}
+	w.poll()
+	w.mustPass()
+	w.wantGone()
+	w.wantServers()
 }
 
 func TestADeletionOfAnOpenCreateWaitsUntilNothingCanComeOfIt(t *testing.T) {

@@ -155,6 +155,12 @@ func (k *kind) search(vm *v1alpha1.VM, seen *scope) {
 	if seen.settles == 0 {
 		seen.horizon = settled
 	}
+	if !vm.DeletionTimestamp.IsZero() {
+		// What another manager made before the deletion was known is in a listing begun after it.
+		if doomed := k.creates.doomedSince(vm.UID, seen.now); seen.horizon.Before(doomed) {
+			seen.horizon = doomed
+		}
+	}
 	seen.looked = seen.view.Snapshot != nil && !seen.view.Snapshot.Begun.Before(seen.horizon)
 	seen.candidates = seen.inv.Owned(string(vm.UID), k.cluster)
 	if made, ok := k.creates.madeFor(vm.UID); ok && len(seen.candidates) == 0 {
