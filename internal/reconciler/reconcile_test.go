@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -216,6 +217,34 @@ func TestTheStatusPatchFitsNoOtherObject(t *testing.T) {
 		equal(t, "metadata of the patch: a UID that the API server compares, and nothing that would undo others' changes",
 			map[string]any{"uid": "uid-a"}, patch.Metadata)
 		equal(t, "spec in the patch", map[string]any(nil), patch.Spec)
+	}
+}
+
+// TestAStandstillIsNotSaidOfWhatChangedMeanwhile: another manager may have
+// brought the object further since this pass read it.
+func TestAStandstillIsNotSaidOfWhatChangedMeanwhile(t *testing.T) {
+	for name, tc := range map[string]struct {
+		verdict error
+		want    string
+	}{
+		"a standstill": {reconciler.Stalled("Taken", errors.New("the name is taken")), "s1"},
+		"a wait":       {reconciler.Wait(time.Second, "Creating", "on its way"), "s1 " + host},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHouse(t, example())
+			h.kind.verdict(tc.verdict)
+			h.kind.observe = func(ctx context.Context, vm *v1alpha1.VM) error {
+				other := vm.DeepCopy()
+				other.Status.VMID = "s1"
+				return h.client.Status().Patch(ctx, other, client.MergeFrom(vm.DeepCopy()))
+			}
+			result, err := h.runs.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "a"}})
+			if err != nil || result.RequeueAfter == 0 {
+				t.Errorf("Reconcile = %v, %v, want another pass", result, err)
+			}
+			stored := h.stored().Status
+			equal(t, "status", tc.want, strings.TrimSpace(stored.VMID+" "+stored.Host))
+		})
 	}
 }
 

@@ -33,7 +33,9 @@ func (r *Reconciler[T, S]) settle(ctx context.Context, before, obj T, summary Su
 	conditions := obj.GetConditions()
 	result, err := trio(&conditions, summary, verdict)
 	r.stamp(obj, conditions)
-	if patchErr := r.patch(ctx, before, obj); patchErr != nil {
+	// That nothing will change must not be said of what another manager has changed meanwhile.
+	_, standstill := errors.AsType[*StalledError](verdict)
+	if patchErr := r.patch(ctx, before, obj, standstill); patchErr != nil {
 		return again(errors.Join(err, patchErr))
 	}
 	r.tell(before, obj)
@@ -88,7 +90,7 @@ func (r *Reconciler[T, S]) pause(ctx context.Context, before, obj T) (ctrl.Resul
 		Message: "nothing is done while the annotation " + v1alpha1.PausedAnnotation + " is \"true\"; remove it to go on",
 	})
 	obj.SetConditions(conditions)
-	if err := r.patch(ctx, before, obj); err != nil {
+	if err := r.patch(ctx, before, obj, false); err != nil {
 		return again(err)
 	}
 	r.tell(before, obj)
@@ -106,15 +108,16 @@ func (r *Reconciler[T, S]) stamp(obj T, conditions []metav1.Condition) {
 
 // patch writes the status if it differs, and only onto the object it was
 // computed for: another of the same name has another UID. What steps wrote of
-// the metadata is no difference.
-func (r *Reconciler[T, S]) patch(ctx context.Context, before, obj T) error {
+// the metadata is no difference. If unchanged is set, the write fails with a
+// conflict on an object that has changed since it was read.
+func (r *Reconciler[T, S]) patch(ctx context.Context, before, obj T, unchanged bool) error {
 	before.SetResourceVersion(obj.GetResourceVersion())
 	before.SetFinalizers(obj.GetFinalizers())
 	before.SetAnnotations(obj.GetAnnotations())
 	if equality.Semantic.DeepEqual(before, obj) {
 		return nil
 	}
-	if err := r.Client.Status().Patch(ctx, obj, sameUID{client.MergeFrom(before)}); client.IgnoreNotFound(err) != nil {
+	if err := r.Client.Status().Patch(ctx, obj, sameObject{client.MergeFrom(before), unchanged}); client.IgnoreNotFound(err) != nil {
 		return fmt.Errorf("write status: %w", err)
 	}
 	return nil

@@ -7,7 +7,6 @@ import (
 	"maps"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
@@ -73,11 +72,15 @@ func writeMeta[T Object](ctx context.Context, c client.Client, obj T, what strin
 	return nil
 }
 
-// sameUID makes a merge patch fail on an object that took the name of the one
-// it was computed for.
-type sameUID struct{ client.Patch }
+// sameObject makes a merge patch fail on an object that took the name of the one
+// it was computed for and, if unchanged is set, on one that has changed since.
+type sameObject struct {
+	client.Patch
 
-func (p sameUID) Data(obj client.Object) ([]byte, error) {
+	unchanged bool
+}
+
+func (p sameObject) Data(obj client.Object) ([]byte, error) {
 	data, err := p.Patch.Data(obj)
 	if err != nil {
 		return nil, err
@@ -86,7 +89,11 @@ func (p sameUID) Data(obj client.Object) ([]byte, error) {
 	if err := json.Unmarshal(data, &fields); err != nil {
 		return nil, err
 	}
-	metadata, err := json.Marshal(map[string]types.UID{"uid": obj.GetUID()})
+	guard := map[string]string{"uid": string(obj.GetUID())}
+	if p.unchanged {
+		guard["resourceVersion"] = obj.GetResourceVersion()
+	}
+	metadata, err := json.Marshal(guard)
 	if err != nil {
 		return nil, err
 	}
