@@ -1,0 +1,40 @@
+package vmgroup
+
+import (
+	"errors"
+	"sync"
+	"testing"
+)
+
+func TestBatchesStartSlowlyAndStopAtAFailure(t *testing.T) {
+	broken := errors.New("the API server says no")
+	for name, test := range map[string]struct {
+		n, all, fails int
+		done          int
+		verdict       string
+	}{
+		"nothing":                              {n: 0, all: 0, fails: -1, done: 0, verdict: "in sync"},
+		"all of them":                          {n: 100, all: 100, fails: -1, done: 100, verdict: "in sync"},
+		"the first fails: no other is tried":   {n: 100, all: 100, fails: 0, done: 1, verdict: "error, : the API server says no"},
+		"the third fails: its batch is done":   {n: 100, all: 100, fails: 2, done: 3, verdict: "error, : the API server says no"},
+		"batches grow to what is done at once": {n: 1000, all: 1000, fails: 31, done: 47, verdict: "error, : the API server says no"},
+		"the rest is for a pass to come":       {n: 10, all: 20, fails: -1, done: 10, verdict: "waiting 100ms, Scaling: going on with the members"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var mu sync.Mutex
+			done := 0
+			err := inBatches(test.n, func(i int) error {
+				mu.Lock()
+				defer mu.Unlock()
+				done++
+				if i == test.fails {
+					return broken
+				}
+				return nil
+			}, test.all)
+			if got := sum(err); got != test.verdict || done != test.done {
+				t.Errorf("did %d: %s, want %d: %s", done, got, test.done, test.verdict)
+			}
+		})
+	}
+}

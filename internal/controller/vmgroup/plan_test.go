@@ -1,0 +1,190 @@
+package vmgroup
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/reconciler"
+)
+
+func doomed(finalizers ...string) func(*v1alpha1.VmGroup) {
+	return func(g *v1alpha1.VmGroup) {
+		g.DeletionTimestamp, g.Finalizers = &metav1.Time{Time: dawn}, append([]string{Finalizer}, finalizers...)
+	}
+}
+
+// sum is a verdict in short.
+func sum(verdict error) string {
+	if verdict == nil {
+		return "in sync"
+	}
+	kind := "error"
+	if wait, ok := errors.AsType[*reconciler.WaitError](verdict); ok {
+		kind = "waiting"
+		if wait.After > 0 {
+			kind += " " + wait.After.String()
+		}
+	}
+	if _, ok := errors.AsType[*reconciler.BlockedError](verdict); ok {
+		kind = "blocked"
+	}
+	if _, ok := errors.AsType[*reconciler.StalledError](verdict); ok {
+		kind = "stalled"
+	}
+	return fmt.Sprintf("%s, %s: %s", kind, reconciler.Reason(verdict), verdict)
+}
+
+func denied(seen *scope) {
+	seen.denied = reconciler.Stalled(v1alpha1.CloudUnavailableReason, errors.New("not for you"))
+}
+
+func TestPlan(t *testing.T) {
+	for name, test := range map[string]struct {
+		group   *v1alpha1.VmGroup
+		members []*v1alpha1.VM
+		seen    []func(*scope)
+		steps   []string
+		verdict string
+		phase   v1alpha1.VmGroupPhase
+	}{
+		"as it should be":                 {group: groupOfSize(1), members: list(vm("a")), verdict: "in sync", phase: v1alpha1.VmGroupRunning},
+		"the finalizer comes first":       {group: groupOfSize(2), seen: []func(*scope){nowhere}, steps: []string{stepClaim, stepCreate}, verdict: "waiting, Scaling: 0 of 2 members exist, 0 are Ready", phase: v1alpha1.VmGroupScaling},
+		"its Cloud is not for it":         {group: groupOfSize(2), members: list(vm("a")), seen: []func(*scope){denied}, verdict: "stalled, CloudUnavailable: not for you", phase: v1alpha1.VmGroupError},
+		"too many":                        {group: groupOfSize(1), members: list(vm("a"), vm("b")), steps: []string{stepRemove}, verdict: "waiting, Scaling: 2 of 1 members exist, 2 are Ready", phase: v1alpha1.VmGroupScaling},
+		"one is still leaving":            {group: groupOfSize(1), members: list(vm("a"), vm("b", leaving)), verdict: "waiting, Scaling: 1 of 1 members exist, 1 are Ready", phase: v1alpha1.VmGroupScaling},
+		"one is being built":              {group: groupOfSize(2), members: list(vm("a"), vm("b", building)), verdict: "waiting, MembersNotReady: 1 of 2 members are Ready", phase: v1alpha1.VmGroupScaling},
+		"one stands still":                {group: groupOfSize(3), members: list(vm("a"), vm("b", unmade), vm("c", building)), verdict: "stalled, MembersStalled: VM b: because", phase: v1alpha1.VmGroupError},
+		"one stands still, others go on":  {group: groupOfSize(3), members: list(vm("a"), vm("b", unmade)), steps: []string{stepCreate}, verdict: "stalled, MembersStalled: VM b: because", phase: v1alpha1.VmGroupError},
+		"one that stands still goes":      {group: groupOfSize(1), members: list(vm("a"), vm("b", unmade)), steps: []string{stepRemove}, verdict: "waiting, Scaling: 1 of 1 members exist, 1 are Ready", phase: v1alpha1.VmGroupScaling},
+		"one broke again":                 {group: groupOfSize(2), members: list(vm("a"), vm("b", broken)), seen: []func(*scope){patient}, verdict: "waiting 1m0s, MembersNotReady: the cloud reports members in error again and again: they are replaced later and later; look there for the cause", phase: v1alpha1.VmGroupScaling},
+		"rolling":                         {group: groupOfSize(2, bounds(1, 0)), members: list(vm("a"), vm("b", former)), steps: []string{stepRemove}, verdict: "waiting, Rolling: 1 of 2 members are of the current revision, 2 are Ready", phase: v1alpha1.VmGroupRolling},
+		"rolling into a wall":             {group: groupOfSize(1), members: list(vm("a", former), vm("b", unmade)), verdict: "stalled, MembersStalled: VM b: because", phase: v1alpha1.VmGroupError},
+		"left to whom asked for OnDelete": {group: groupOfSize(2, onDelete), members: list(vm("a"), vm("b", former)), verdict: "in sync", phase: v1alpha1.VmGroupRunning},
+
+		"deleted":                            {group: groupOfSize(2, doomed()), members: list(vm("a"), vm("b", leaving)), steps: []string{stepRemove, stepRelease}, verdict: "in sync", phase: v1alpha1.VmGroupDeleting},
+		"deleted, and its Cloud is closed":   {group: groupOfSize(2, doomed()), members: list(vm("a")), seen: []func(*scope){denied}, steps: []string{stepRemove, stepRelease}, verdict: "in sync", phase: v1alpha1.VmGroupDeleting},
+		"deleted in the foreground":          {group: groupOfSize(2, doomed(metav1.FinalizerDeleteDependents)), members: list(vm("a"), vm("b", leaving)), steps: []string{stepRemove}, verdict: "waiting, Deleting: 2 members are being deleted", phase: v1alpha1.VmGroupDeleting},
+		"the last one is gone":               {group: groupOfSize(2, doomed(metav1.FinalizerDeleteDependents)), steps: []string{stepRemove, stepRelease}, verdict: "in sync", phase: v1alpha1.VmGroupDeleting},
+		"one of them cannot go":              {group: groupOfSize(2, doomed(metav1.FinalizerDeleteDependents)), members: list(vm("a", standsStill(v1alpha1.BlockedReason), leaving)), steps: []string{stepRemove}, verdict: "stalled, MembersStalled: VM a: because", phase: v1alpha1.VmGroupDeleting},
+		"the members are left to themselves": {group: groupOfSize(2, doomed(metav1.FinalizerOrphanDependents)), members: list(vm("a")), steps: []string{stepRelease}, verdict: "in sync", phase: v1alpha1.VmGroupDeleting},
+	} {
+		t.Run(name, func(t *testing.T) {
+			seen := seeing(test.members, test.seen...)
+			steps, verdict := plan(test.group, seen)
+			report(test.group, seen, verdict)
+			if diff := cmp.Diff([]any{test.steps, test.verdict, test.phase}, []any{steps, sum(verdict), test.group.Status.Phase}); diff != "" {
+				t.Errorf("steps, verdict and phase (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestReport(t *testing.T) {
+	seen := seeing(list(vm("a", busy(20)), vm("b", busy(41)), vm("c", building), vm("d", unmade), vm("e", former), vm("f", lost, busy(90)), vm("g", leaving, busy(90))))
+	g := groupOfSize(6)
+	_, verdict := plan(g, seen)
+	report(g, seen, verdict)
+	half := int32(31)
+	want := v1alpha1.VmGroupStatus{
+		Phase: v1alpha1.VmGroupError, Replicas: 4, ReadyReplicas: 3, UpdatedReplicas: 5, CPUUtilization: &half,
+		Revision: seen.revision, Selector: "samplecontroller.k8s.io/group=web",
+	}
+	if diff := cmp.Diff(want, g.Status); diff != "" {
+		t.Errorf("status (-want +got):\n%s", diff)
+	}
+}
+
+func TestUseIsWrittenInSteps(t *testing.T) {
+	g := groupOfSize(1)
+	for _, test := range []struct{ member, want int32 }{{50, 50}, {54, 50}, {46, 50}, {55, 55}, {50, 50}} {
+		seen := seeing(list(vm("a", busy(test.member))), func(seen *scope) { seen.step = 5 })
+		report(g, seen, nil)
+		if got := *g.Status.CPUUtilization; got != test.want {
+			t.Errorf("at %d %%: status says %d, want %d", test.member, got, test.want)
+		}
+	}
+	report(g, seeing(list(vm("a"))), nil)
+	if got := g.Status.CPUUtilization; got != nil {
+		t.Errorf("use that is known of none: status says %d", *got)
+	}
+}
+
+func TestARevisionChangesWithWhatMembersAreMadeFrom(t *testing.T) {
+	base := templateOf(groupOfSize(1), "default").revision()
+	seen := map[string]string{base: "the group itself"}
+	for name, change := range map[string]func(*v1alpha1.VmGroup){
+		"cpu":      func(g *v1alpha1.VmGroup) { *g.Spec.CPU = 3 },
+		"memory":   func(g *v1alpha1.VmGroup) { g.Spec.Memory = new(int32) },
+		"template": func(g *v1alpha1.VmGroup) { g.Spec.Template = "other" },
+		"network":  func(g *v1alpha1.VmGroup) { g.Spec.NetworkRef = &v1alpha1.NetworkReference{Name: "net"} },
+	} {
+		r := templateOf(groupOfSize(1, change), "default").revision()
+		if like, again := seen[r]; again {
+			t.Errorf("%s: revision %s, as of %s", name, r, like)
+		}
+		seen[r] = name
+	}
+	if templateOf(groupOfSize(1), "other").revision() == base {
+		t.Error("another Cloud: the same revision")
+	}
+	if got := templateOf(groupOfSize(7, onDelete), "default").revision(); got != base {
+		t.Error("another size and strategy: another revision")
+	}
+	if base != "b1105e1d0f" {
+		t.Errorf("revision %s of a template that has not changed: an upgrade of the operator would replace every member", base)
+	}
+}
+
+func TestFailuresAreReplacedLaterAndLater(t *testing.T) {
+	k := New(nil, nil, func() time.Time { return dawn }).Kind.(*kind)
+	if got := k.failures.wait("group", dawn); got != 0 {
+		t.Errorf("before any failure: wait %s", got)
+	}
+	for _, want := range []time.Duration{10 * time.Second, 20 * time.Second, 40 * time.Second} {
+		k.failures.replaced("group", dawn)
+		if got := k.failures.wait("group", dawn); got != want {
+			t.Errorf("wait %s, want %s", got, want)
+		}
+	}
+	if got := k.failures.wait("another", dawn); got != 0 {
+		t.Errorf("another group waits %s", got)
+	}
+	k.failures.forget("group")
+	if got := k.failures.wait("group", dawn); got != 0 {
+		t.Errorf("in sync again: wait %s", got)
+	}
+}
+
+func TestAMembersNameFits(t *testing.T) {
+	for _, name := range []string{"web", "a.b", "a-very-long-name-that-goes-on-and-on-until-it-does-not-fit-any-more"} {
+		g := groupOfSize(1, func(g *v1alpha1.VmGroup) { g.Name = name })
+		first, second := memberName(g, 0), memberName(g, 1)
+		if len(first) > maxVMName || first == second || first != memberName(g, 0) {
+			t.Errorf("members of %s are named %s and %s", name, first, second)
+		}
+		other := groupOfSize(1, func(g *v1alpha1.VmGroup) { g.Name, g.UID = name, "another" })
+		if memberName(other, 0) == first {
+			t.Errorf("the first members of two groups are both named %s", first)
+		}
+	}
+}
+
+func TestDeletingIsToldOnlyWhileItIs(t *testing.T) {
+	g := groupOfSize(1, doomed())
+	report(g, seeing(nil), nil)
+	if !meta.IsStatusConditionTrue(g.Status.Conditions, v1alpha1.DeletingCondition) {
+		t.Error("a group that is deleted does not say so")
+	}
+	g.DeletionTimestamp = nil
+	report(g, seeing(nil), nil)
+	if meta.FindStatusCondition(g.Status.Conditions, v1alpha1.DeletingCondition) != nil {
+		t.Error("a group that is not deleted says that it is")
+	}
+}
