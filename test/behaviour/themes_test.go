@@ -15,7 +15,7 @@ var _ = Describe("the operator", func() {
 	sideBySide("looks after VMs, takes them over and lets go of them", losses, drift, edits, imports, observation, releases, pauses)
 	sideBySide("makes a VM exactly once", lostAnswers, uncertainCreates)
 	sideBySide("looks after groups of VMs", vmGroups)
-	sideBySide("looks after Clouds", clouds, access, orphans, outages, brakes, budgets)
+	sideBySide("looks after Clouds and their tenants", clouds, tenants, access, orphans, outages, brakes, budgets)
 })
 
 // theme is something, and what holds of it.
