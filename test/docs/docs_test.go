@@ -40,7 +40,7 @@ const (
 
 func TestNamesThatUsersMeetAreExplained(t *testing.T) {
 	pages := map[string]string{}
-	for _, name := range []string{"vm", "cloud", "operations"} {
+	for _, name := range []string{"vm", "vmgroup", "cloud", "operations"} {
 		pages[name] = read(t, "docs/"+name+".md")
 	}
 	tests := map[string]struct {
@@ -55,6 +55,11 @@ func TestNamesThatUsersMeetAreExplained(t *testing.T) {
 		"fields of a VM's status":                                                               {"vm", fields(reflect.TypeFor[v1alpha1.VMStatus]())},
 		"fields of a Cloud's spec":                                                              {"cloud", fields(reflect.TypeFor[v1alpha1.CloudSpec]())},
 		"fields of a Cloud's status":                                                            {"cloud", fields(reflect.TypeFor[v1alpha1.CloudStatus]())},
+		"reasons of a VmGroup":                                                                  {"vmgroup", constants(t, "vmgroup_types.go", "Reason")},
+		"the phases of a VmGroup, which kubectl get shows":                                      {"vmgroup", constants(t, "vmgroup_types.go", "VmGroup")},
+		"labels and annotations of members":                                                     {"vmgroup", constants(t, "vmgroup_types.go", "Label", "Annotation")},
+		"fields of a VmGroup's spec":                                                            {"vmgroup", fields(reflect.TypeFor[v1alpha1.VmGroupSpec]())},
+		"fields of a VmGroup's status":                                                          {"vmgroup", fields(reflect.TypeFor[v1alpha1.VmGroupStatus]())},
 		"flags of the manager":                                                                  {"operations", flags(t)},
 		"metrics, without which nobody can write an alert":                                      {"operations", metricNames(t)},
 		"alerts, which send people there":                                                       {"operations", matches(t, monitoring+"rules.yaml", `alert: (\w+)`)},
