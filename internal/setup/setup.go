@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/privatecloud/operator/internal/cloud/rest"
+	"github.com/privatecloud/operator/internal/connection"
 	cloudcontroller "github.com/privatecloud/operator/internal/controller/cloud"
 	vmcontroller "github.com/privatecloud/operator/internal/controller/vm"
 	"github.com/privatecloud/operator/internal/inventory"
@@ -54,6 +55,10 @@ func Controllers(ctx context.Context, mgr manager.Manager, opts Options) error {
 		return fmt.Errorf("read namespace kube-system, whose UID is this cluster's id: %w", err)
 	}
 	directory := inventory.New(time.Now)
+	connections := connection.New(connection.Options{
+		Secrets: mgr.GetAPIReader(), Namespace: opts.Namespace, Clock: time.Now,
+		Base: rest.Config{Version: opts.Version, Timeout: opts.CallTimeout, Metrics: restMetrics(), Log: ctrl.Log.WithName("cloud")},
+	})
 	cluster := string(system.UID)
 	if err := vmcontroller.SetupWithManager(ctx, mgr, vmcontroller.Options{
 		Directory: directory, Cluster: cluster, Workers: opts.Workers, Clock: time.Now,
@@ -61,10 +66,7 @@ func Controllers(ctx context.Context, mgr manager.Manager, opts Options) error {
 		return fmt.Errorf("set up the VM controller: %w", err)
 	}
 	if err := cloudcontroller.SetupWithManager(mgr, cloudcontroller.Options{
-		Directory: directory, Cluster: cluster, Namespace: opts.Namespace, VMIndex: vmcontroller.CloudIndex, Clock: time.Now,
-		Connections: rest.Config{
-			Version: opts.Version, Timeout: opts.CallTimeout, Metrics: restMetrics(), Log: ctrl.Log.WithName("cloud"),
-		},
+		Directory: directory, Connections: connections, Cluster: cluster, VMIndex: vmcontroller.CloudIndex, Clock: time.Now,
 	}); err != nil {
 		return fmt.Errorf("set up the Cloud controller: %w", err)
 	}
