@@ -8,10 +8,13 @@ package connection
 import (
 	"context"
 	"crypto/sha256"
+	"fmt"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/privatecloud/operator/api/v1alpha1"
@@ -141,6 +144,24 @@ func (s *Connections) Drop(ctx context.Context, name string) {
 func (s *Connections) Forget(ctx context.Context, name string) {
 	s.Drop(ctx, name)
 	s.Base.Metrics.Forget(name)
+}
+
+// Follow forgets the Clouds that the cache sees go, so that a standby, which makes
+// no passes over them, closes its connections, too.
+func (s *Connections) Follow(ctx context.Context, clouds cache.Informers) error {
+	informer, err := clouds.GetInformer(ctx, &v1alpha1.Cloud{})
+	if err != nil {
+		return fmt.Errorf("follow Clouds: %w", err)
+	}
+	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{DeleteFunc: func(gone any) {
+		if name, err := toolscache.DeletionHandlingMetaNamespaceKeyFunc(gone); err == nil {
+			go s.Forget(context.WithoutCancel(ctx), name)
+		}
+	}})
+	if err != nil {
+		return fmt.Errorf("follow Clouds: %w", err)
+	}
+	return nil
 }
 
 func (s *Connections) link(name string) *link {

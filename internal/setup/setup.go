@@ -21,6 +21,7 @@ import (
 	cloudcontroller "github.com/privatecloud/operator/internal/controller/cloud"
 	vmcontroller "github.com/privatecloud/operator/internal/controller/vm"
 	"github.com/privatecloud/operator/internal/inventory"
+	webhookv1alpha1 "github.com/privatecloud/operator/internal/webhook/v1alpha1"
 )
 
 // Options are what the controllers of one manager need to know.
@@ -33,6 +34,9 @@ type Options struct {
 	Workers int
 	// Version is the operator's, told to clouds.
 	Version string
+	// NameCheck has the manager's webhook server check the names of VMs before
+	// they are stored, whether it leads or not.
+	NameCheck bool
 	// CallTimeout bounds one call to a cloud with all its tries, rest.DefaultTimeout if zero.
 	CallTimeout time.Duration
 }
@@ -70,10 +74,22 @@ func Controllers(ctx context.Context, mgr manager.Manager, opts Options) error {
 	}); err != nil {
 		return fmt.Errorf("set up the Cloud controller: %w", err)
 	}
+	if opts.NameCheck {
+		if err := nameCheck(ctx, mgr, connections); err != nil {
+			return fmt.Errorf("set up the name check: %w", err)
+		}
+	}
 	if endpoint := strings.TrimSpace(opts.DefaultEndpoint); endpoint != "" {
 		if err := mgr.Add(cloudcontroller.Bootstrap{Client: mgr.GetClient(), Endpoint: endpoint}); err != nil {
 			return fmt.Errorf("add the default Cloud: %w", err)
 		}
 	}
 	return nil
+}
+
+func nameCheck(ctx context.Context, mgr manager.Manager, connections *connection.Connections) error {
+	if err := connections.Follow(ctx, mgr.GetCache()); err != nil {
+		return err
+	}
+	return webhookv1alpha1.SetupVMWebhookWithManager(mgr, connections)
 }
