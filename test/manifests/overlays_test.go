@@ -64,6 +64,7 @@ func TestWhatUsersApplyIsAccepted(t *testing.T) {
 		{"-k", "config/samples"},
 		{"-f", "config/samples"},
 		{"-f", "config/samples/cloud/samplecontroller_v1alpha1_cloud.yaml"},
+		{"-f", "config/samples/prohibited"},
 	} {
 		output, err := kubectl(append([]string{"apply", "--validate=strict"}, args...)...)
 		if err != nil {
