@@ -50,28 +50,28 @@ func manifest(namespace, name, spec string) string {
 	return fmt.Sprintf("{apiVersion: samplecontroller.k8s.io/v1alpha1, kind: VM, metadata: {namespace: %s, name: %s}, spec: %s}", namespace, name, spec)
 }
 
-// apply applies a VM as people do and returns it with what they read.
-func (s *site) apply(ctx SpecContext, name, vmname string, flags ...string) (*v1alpha1.VM, string, error) {
+// apply applies the VM web as people do and returns it with what they read.
+func (s *site) apply(ctx SpecContext, vmname string, flags ...string) (*v1alpha1.VM, string, error) {
 	GinkgoHelper()
 	spec := fmt.Sprintf("{vmname: %s, cloudRef: {name: %s}}", vmname, s.object.Name)
-	output, err := tryKubectl(ctx, manifest(s.namespace, name, spec), append([]string{"apply", "-f", "-"}, flags...)...)
-	return testkit.VM(s.namespace, name), output, err
+	output, err := tryKubectl(ctx, manifest(s.namespace, "web", spec), append([]string{"apply", "-f", "-"}, flags...)...)
+	return testkit.VM(s.namespace, "web"), output, err
 }
 
-// prohibition is what people read of a prohibited name.
-func (s *site) prohibition(name string) string {
-	return fmt.Sprintf("The VM %q is invalid: spec.vmname: Invalid value: \"forbidden\": Cloud %q says: the name \"forbidden\" is prohibited; choose another name", name, s.object.Name)
+// prohibition is what people read of a VM web with a name that is prohibited.
+func (s *site) prohibition() string {
+	return fmt.Sprintf(`The VM "web" is invalid: spec.vmname: Invalid value: "forbidden": Cloud %q says: the name "forbidden" is prohibited; choose another name`, s.object.Name)
 }
 
 var nameDoor = theme{"a name that is to be stored", cases{
 	"is refused at once where the cloud prohibits it, and stored once it is corrected": func(ctx SpecContext) {
 		s := newWatchedSite(ctx, mockcloud.Options{})
-		vm, output, err := s.apply(ctx, "web", "forbidden")
+		vm, output, err := s.apply(ctx, "forbidden")
 		Expect(err).To(HaveOccurred())
-		Expect(output).To(ContainSubstring(s.prohibition("web")))
+		Expect(output).To(ContainSubstring(s.prohibition()))
 		Expect(gone(vm)(ctx)).To(BeTrue(), "something was stored")
 
-		vm, output, err = s.apply(ctx, "web", "permitted")
+		vm, output, err = s.apply(ctx, "permitted")
 		Expect(err).NotTo(HaveOccurred(), output)
 		Expect(output).NotTo(ContainSubstring("Warning"))
 		untilReady(ctx, vm)
@@ -81,17 +81,17 @@ var nameDoor = theme{"a name that is to be stored", cases{
 	"is let through with a warning where it is taken, and then edited only to one that is not prohibited": func(ctx SpecContext) {
 		s := newWatchedSite(ctx, mockcloud.Options{})
 		s.stranger("web", nil)
-		vm, output, err := s.apply(ctx, "web", "web")
+		vm, output, err := s.apply(ctx, "web")
 		Expect(err).NotTo(HaveOccurred(), output)
 		Expect(output).To(ContainSubstring(`Warning: Cloud "` + s.object.Name + `" says of vmname "web": the name "web" is taken; the VM is created once it is free`))
 		Eventually(ctx, now(vm)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "Taken"))
 
-		_, output, err = s.apply(ctx, "web", "forbidden")
+		_, output, err = s.apply(ctx, "forbidden")
 		Expect(err).To(HaveOccurred())
-		Expect(output).To(ContainSubstring(s.prohibition("web")))
+		Expect(output).To(ContainSubstring(s.prohibition()))
 		Expect(read(ctx, vm).Spec.VMName).To(Equal("web"))
 
-		_, output, err = s.apply(ctx, "web", "permitted")
+		_, output, err = s.apply(ctx, "permitted")
 		Expect(err).NotTo(HaveOccurred(), output)
 		untilReady(ctx, vm)
 	},
@@ -109,7 +109,7 @@ var nameDoor = theme{"a name that is to be stored", cases{
 		s := newWatchedSite(ctx, mockcloud.Options{})
 		address := s.unplug()
 		Eventually(ctx, now(s.object)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "Unreachable"))
-		vm, output, err := s.apply(ctx, "web", "forbidden")
+		vm, output, err := s.apply(ctx, "forbidden")
 		Expect(err).NotTo(HaveOccurred(), output)
 		Expect(output).To(ContainSubstring(`Warning: vmname "forbidden" was not checked: Cloud "` + s.object.Name + `" is not ready; the operator checks it before it creates the VM`))
 		Eventually(ctx, now(vm)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "CloudUnavailable"))
@@ -123,7 +123,7 @@ var nameDoor = theme{"a name that is to be stored", cases{
 	"is stored with a warning where the cloud takes longer than people like to wait": func(ctx SpecContext) {
 		s := newWatchedSite(ctx, mockcloud.Options{})
 		id := s.fault(mockcloud.Fault{Match: mockcloud.Match{Path: "/check/**"}, Hold: true})
-		vm, output, err := s.apply(ctx, "web", "web")
+		vm, output, err := s.apply(ctx, "web")
 		Expect(err).NotTo(HaveOccurred(), output)
 		Expect(output).To(ContainSubstring(`Warning: vmname "web" was not checked: Cloud "`+s.object.Name+`" did not say whether it may be used`),
 			"the warning is ours, so it came before the API server's own timeout")
@@ -135,7 +135,7 @@ var nameDoor = theme{"a name that is to be stored", cases{
 		s := newWatchedSite(ctx, mockcloud.Options{}, func(c *v1alpha1.Cloud) {
 			c.Spec.AllowedNamespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "theirs"}}
 		})
-		vm, output, err := s.apply(ctx, "web", "forbidden")
+		vm, output, err := s.apply(ctx, "forbidden")
 		Expect(err).NotTo(HaveOccurred(), output)
 		Expect(output).To(ContainSubstring(fmt.Sprintf(`Warning: vmname "forbidden" was not checked: namespace %q may not use Cloud %q;`, s.namespace, s.object.Name)))
 		Expect(s.checks()).To(BeZero())
@@ -162,10 +162,10 @@ var nameDoor = theme{"a name that is to be stored", cases{
 
 	"is checked in a trial, too, of which nothing stays": func(ctx SpecContext) {
 		s := newWatchedSite(ctx, mockcloud.Options{})
-		_, output, err := s.apply(ctx, "web", "forbidden", "--dry-run=server")
+		_, output, err := s.apply(ctx, "forbidden", "--dry-run=server")
 		Expect(err).To(HaveOccurred())
-		Expect(output).To(ContainSubstring(s.prohibition("web")))
-		vm, output, err := s.apply(ctx, "web", "permitted", "--dry-run=server")
+		Expect(output).To(ContainSubstring(s.prohibition()))
+		vm, output, err := s.apply(ctx, "permitted", "--dry-run=server")
 		Expect(err).NotTo(HaveOccurred(), output)
 		Expect(gone(vm)(ctx)).To(BeTrue())
 		Expect(s.effects()).To(BeEmpty())
@@ -175,9 +175,9 @@ var nameDoor = theme{"a name that is to be stored", cases{
 		s := newWatchedSite(ctx, mockcloud.Options{Username: "operator", Password: password},
 			withSecret(ctx, map[string]string{"username": "operator", "password": password}))
 		for range 3 {
-			_, output, err := s.apply(ctx, "web", "forbidden")
+			_, output, err := s.apply(ctx, "forbidden")
 			Expect(err).To(HaveOccurred())
-			Expect(output).To(ContainSubstring(s.prohibition("web")))
+			Expect(output).To(ContainSubstring(s.prohibition()))
 		}
 		Expect(s.CountCalls("POST", "/sessions")).To(Equal(1))
 	},
@@ -203,9 +203,9 @@ var _ = It("a replica that does not lead checks names, too, and closes its conne
 	s := newSite(ctx, mockcloud.Options{Username: "operator", Password: password},
 		withSecret(ctx, map[string]string{"username": "operator", "password": password}))
 	s.namespace = newNamespace(ctx, behind)
-	_, output, err := s.apply(ctx, "web", "forbidden")
+	_, output, err := s.apply(ctx, "forbidden")
 	Expect(err).To(HaveOccurred())
-	Expect(output).To(ContainSubstring(s.prohibition("web")))
+	Expect(output).To(ContainSubstring(s.prohibition()))
 	Expect(s.CountCalls("POST", "/sessions")).To(Equal(2), "the leader's session and the standby's")
 	Expect(standby.Writes.To()).To(BeEmpty(), "a standby writes nothing")
 

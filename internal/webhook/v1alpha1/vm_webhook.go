@@ -92,9 +92,10 @@ func (v *validator) check(ctx context.Context, vm *v1alpha1.VM) (admission.Warni
 		return nil, apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind("VM").GroupKind(), vm.Name, field.ErrorList{refusal})
 	case taken:
 		return admission.Warnings{fmt.Sprintf("Cloud %q says of vmname %q: %s; the VM is created once it is free", name, vm.Spec.VMName, words(err))}, nil
+	default:
+		log.FromContext(ctx).V(1).Info("did not check a name", "cloud", name, "reason", err.Error())
+		return admission.Warnings{fmt.Sprintf("vmname %q was not checked: %s; the operator checks it before it creates the VM", vm.Spec.VMName, why(name, err))}, nil
 	}
-	log.FromContext(ctx).V(1).Info("did not check a name", "cloud", name, "reason", err.Error())
-	return admission.Warnings{fmt.Sprintf("vmname %q was not checked: %s; the operator checks it before it creates the VM", vm.Spec.VMName, why(name, err))}, nil
 }
 
 // ask asks the VM's Cloud, whose name it returns as far as that is known.

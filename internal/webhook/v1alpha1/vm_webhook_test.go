@@ -85,7 +85,7 @@ func aVM(change ...func(*v1alpha1.VM)) *v1alpha1.VM {
 	return vm
 }
 
-func named(name string) func(*v1alpha1.VM) { return func(vm *v1alpha1.VM) { vm.Spec.VMName = name } }
+func renamed(vm *v1alpha1.VM) { vm.Spec.VMName = "other" }
 
 func on(name string) func(*v1alpha1.VM) {
 	return func(vm *v1alpha1.VM) { vm.Spec.CloudRef = &v1alpha1.CloudReference{Name: name} }
@@ -209,11 +209,11 @@ func TestAnEditIsAskedAboutWhereItChangesTheNameOfWhatDoesNotExist(t *testing.T)
 		old, vm *v1alpha1.VM
 		asked   []string
 	}{
-		"another name":  {old: aVM(), vm: aVM(named("other")), asked: []string{"other"}},
+		"another name":  {old: aVM(), vm: aVM(renamed), asked: []string{"other"}},
 		"the same name": {old: aVM(), vm: aVM(func(vm *v1alpha1.VM) { vm.Finalizers = []string{"any"} })},
-		"a name that the API server refuses by itself": {old: aVM(recorded), vm: aVM(named("other"), recorded)},
-		"the name of an import":                        {old: aVM(imported), vm: aVM(named("other"), imported)},
-		"a VM on its way out":                          {old: aVM(deleted), vm: aVM(named("other"), deleted)},
+		"a name that the API server refuses by itself": {old: aVM(recorded), vm: aVM(renamed, recorded)},
+		"the name of an import":                        {old: aVM(imported), vm: aVM(renamed, imported)},
+		"a VM on its way out":                          {old: aVM(deleted), vm: aVM(renamed, deleted)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := newDoor(t, &fakeCloud{answer: refusal(cloud.Prohibited, "never")}, aCloud("default"))
