@@ -2,6 +2,7 @@ package connection
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -284,6 +285,27 @@ func TestManyWhoAskAtOnceShareOneConnection(t *testing.T) {
 		}
 		if len(w.made) != 1 {
 			t.Errorf("%d connections were made, want 1", len(w.made))
+		}
+	})
+}
+
+func TestManyWhoBorrowAtOnceReadTheSecretOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, c := newWorld(t, secret(map[string]string{"token": "t"})), home(withSecret)
+		w.held = make(chan struct{})
+		var all sync.WaitGroup
+		for range 10 {
+			all.Go(func() {
+				if _, err := w.Borrow(t.Context(), c); err != nil {
+					t.Errorf("Borrow: %v", err)
+				}
+			})
+		}
+		synctest.Wait()
+		close(w.held)
+		all.Wait()
+		if w.reads != 1 {
+			t.Errorf("%d reads of the Secret, want 1", w.reads)
 		}
 	})
 }
