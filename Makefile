@@ -74,7 +74,7 @@ generate: $(CONTROLLER_GEN) ## Generate DeepCopy methods.
 	@$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt paths=./api/...
 
 .PHONY: manifests
-manifests: $(CONTROLLER_GEN) ## Generate the CRDs and the operator's ClusterRole.
+manifests: $(CONTROLLER_GEN) ## Generate the CRDs, the ClusterRole and the webhook of the operator.
 	@$(CONTROLLER_GEN) rbac:roleName=manager-role crd webhook paths=./api/... paths=./internal/... output:crd:artifacts:config=config/crd/bases
 
 .PHONY: fmt
@@ -160,9 +160,9 @@ docker-buildx: ## Build and push them for every platform of PLATFORMS.
 	$(CONTAINER_TOOL) buildx build --push --platform $(PLATFORMS) -f test/scorecard/Dockerfile -t $(SCORECARD_IMG) .
 
 .PHONY: bundle
-bundle: generate manifests $(KUSTOMIZE) $(OPERATOR_SDK) ## Generate the bundle of VERSION into BUNDLE_DIR and validate it.
+bundle: generate manifests $(KUSTOMIZE) $(OPERATOR_SDK) ## Generate the bundle of VERSION into BUNDLE_DIR and validate it (WEBHOOK=none: without the name check).
 	@VERSION='$(VERSION)' IMG='$(IMG)' MOCK_IMG='$(MOCK_IMG)' SCORECARD_IMG='$(SCORECARD_IMG)' \
-		CHANNELS='$(CHANNELS)' DEFAULT_CHANNEL='$(DEFAULT_CHANNEL)' hack/bundle.sh $(BUNDLE_DIR)
+		CHANNELS='$(CHANNELS)' DEFAULT_CHANNEL='$(DEFAULT_CHANNEL)' WEBHOOK='$(WEBHOOK)' hack/bundle.sh $(BUNDLE_DIR)
 
 .PHONY: bundle-build
 bundle-build: ## Build the bundle's image BUNDLE_IMG.

@@ -6,7 +6,9 @@ import (
 	"crypto/tls"
 	"flag"
 	"fmt"
+	"net"
 	"os"
+	"strconv"
 	"time"
 
 	"go.uber.org/zap/zapcore"
@@ -20,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/webhook"
 
 	"github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/setup"
@@ -43,6 +46,8 @@ func init() {
 type flags struct {
 	metricsAddr     string
 	metricsSecure   bool
+	webhookAddr     string
+	webhookCertPath string
 	probeAddr       string
 	pprofAddr       string
 	leaderElect     bool
@@ -56,6 +61,8 @@ func parseFlags() flags {
 	f := flags{zap: zap.Options{TimeEncoder: zapcore.RFC3339TimeEncoder}}
 	flag.StringVar(&f.metricsAddr, "metrics-bind-address", "0", "where metrics are served, such as :8443; 0 turns them off")
 	flag.BoolVar(&f.metricsSecure, "metrics-secure", true, "serve metrics over HTTPS, to those who are authenticated and authorised")
+	flag.StringVar(&f.webhookCertPath, "webhook-cert-path", "", "check the names of VMs before they are stored, with tls.crt and tls.key of this folder; empty for no check")
+	flag.StringVar(&f.webhookAddr, "webhook-bind-address", ":9443", "where names are checked, for the API server")
 	flag.StringVar(&f.probeAddr, "health-probe-bind-address", ":8081", "where /healthz and /readyz are served; 0 turns them off")
 	flag.StringVar(&f.pprofAddr, "pprof-bind-address", "0", "where profiles are served, such as 127.0.0.1:6060; 0 turns them off")
 	flag.BoolVar(&f.leaderElect, "leader-elect", false, "act only while holding the lease; needed for more than one replica")
@@ -98,27 +105,47 @@ func run(ctx context.Context, f flags) error {
 		RetryPeriod:                   &retry,
 	}
 	setup.Caches(&options)
+	nameCheck := f.webhookCertPath != ""
+	if nameCheck {
+		if options.WebhookServer, err = webhookServer(f); err != nil {
+			return err
+		}
+	}
 	mgr, err := ctrl.NewManager(config, options)
 	if err != nil {
 		return fmt.Errorf("set up the manager: %w", err)
 	}
 	if err := setup.Controllers(ctx, mgr, setup.Options{
-		Namespace: f.namespace, DefaultEndpoint: f.defaultEndpoint, Workers: f.workers, Version: version,
+		Namespace: f.namespace, DefaultEndpoint: f.defaultEndpoint, Workers: f.workers, Version: version, NameCheck: nameCheck,
 	}); err != nil {
 		return err
 	}
 	// +kubebuilder:scaffold:builder
-	if err := addProbes(mgr); err != nil {
+	if err := addProbes(mgr, nameCheck); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)
 }
 
+// HTTP/2 stays off: its stream resets can be used to exhaust a server.
+var tlsOptions = []func(*tls.Config){func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }}
+
+func webhookServer(f flags) (webhook.Server, error) {
+	host, text, err := net.SplitHostPort(f.webhookAddr)
+	if err != nil {
+		return nil, fmt.Errorf("read --webhook-bind-address: %w", err)
+	}
+	port, err := strconv.ParseUint(text, 10, 16)
+	if err != nil || port == 0 {
+		return nil, fmt.Errorf("read --webhook-bind-address: %q is no port of 1-65535", text)
+	}
+	return webhook.NewServer(webhook.Options{Host: host, Port: int(port), CertDir: f.webhookCertPath, TLSOpts: tlsOptions}), nil
+}
+
 func metricsOptions(f flags) metricsserver.Options {
 	options := metricsserver.Options{
 		BindAddress: f.metricsAddr, SecureServing: f.metricsSecure,
-		// HTTP/2 stays off: its stream resets can be used to exhaust a server.
-		TLSOpts: []func(*tls.Config){func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }},
+		TLSOpts: tlsOptions,
 	}
 	if f.metricsSecure {
 		options.FilterProvider = filters.WithAuthenticationAndAuthorization
@@ -126,12 +153,18 @@ func metricsOptions(f flags) metricsserver.Options {
 	return options
 }
 
-func addProbes(mgr manager.Manager) error {
+func addProbes(mgr manager.Manager, nameCheck bool) error {
 	if err := mgr.AddHealthzCheck("healthz", healthz.Ping); err != nil {
 		return fmt.Errorf("add the liveness probe: %w", err)
 	}
 	if err := mgr.AddReadyzCheck("readyz", healthz.Ping); err != nil {
 		return fmt.Errorf("add the readiness probe: %w", err)
+	}
+	if !nameCheck {
+		return nil
+	}
+	if err := mgr.AddReadyzCheck("webhook", mgr.GetWebhookServer().StartedChecker()); err != nil {
+		return fmt.Errorf("add the readiness probe of the webhook server: %w", err)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # hack/bundle.sh DIR: generates the OLM bundle of VERSION into DIR (with its Dockerfile beside it, as DIR.Dockerfile) and
-# validates it; a warning is an error. The same inputs give the same bytes. make bundle sets the variables.
+# validates it; a warning is an error. The same inputs give the same bytes. make bundle sets the variables. WEBHOOK=none
+# leaves the name check out, for an OLM v1 that refuses bundles with webhooks.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
@@ -14,6 +15,11 @@ created=$(awk '$1 == "createdAt:" { print $2 }' "$base")
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
+unserved='' unchecked=''
+if [ "${WEBHOOK:-}" = none ]; then
+  unserved='/--webhook-cert-path=/d'
+  unchecked='    - {op: remove, path: /spec/webhookdefinitions}'
+fi
 cd "$root"
 "$bin/operator-sdk" generate kustomize manifests -q --interactive=false
 
@@ -24,11 +30,13 @@ cd "$scratch"
   -e "s#$registry:v[^ ]*#$IMG#" \
   -e "s#$registry-mock-cloud:v[^ ]*#$MOCK_IMG#" \
   -e "s#$registry-scorecard:v[^ ]*#$SCORECARD_IMG#" \
-  -e "s#^(    olm.skipRange: ).*#\\1'<$VERSION'#" |
+  -e "s#^(    olm.skipRange: ).*#\\1'<$VERSION'#" -e "$unserved" |
   "$bin/operator-sdk" generate bundle -q --version "$VERSION" \
   --channels "$CHANNELS" --default-channel "$DEFAULT_CHANNEL" >generate.log 2>&1 ||
   { cat generate.log >&2; die "operator-sdk generate bundle: its input is what bin/kustomize build config/manifests prints"; }
 "$bin/kustomize" build "$root/config/manifests/kept" -o bundle/manifests
+# OLM makes one of its own, with the certificate.
+rm bundle/manifests/private-cloud-operator-webhook-service_v1_service.yaml
 
 # operator-sdk stamps the time of day, lists no images but those of RELATED_IMAGE_* variables, and forgets the mock cloud's
 # ServiceAccount: OLM makes those alone that have permissions, if only none.
@@ -42,6 +50,7 @@ patches:
     - {op: replace, path: /metadata/annotations/createdAt, value: $created}
     - {op: add, path: /spec/install/spec/clusterPermissions/-, value: {serviceAccountName: private-cloud-operator-mock-cloud, rules: []}}
     - {op: add, path: /spec/relatedImages, value: [{name: manager, image: "$IMG"}, {name: mock-cloud, image: "$MOCK_IMG"}]}
+$unchecked
 YAML
 "$bin/kustomize" build . >"$csv"
 

@@ -29,11 +29,5 @@ binary private-cloud-operator ./cmd manager "-X main.version=v$VERSION"
 binary private-cloud-operator-mock-cloud ./mockcloud/cmd/mockcloud mockcloud
 binary private-cloud-operator-scorecard ./test/scorecard scorecard
 
-# A bundle is files for every platform; its labels are those that operator-sdk wrote.
-labels=()
-while read -r label; do labels+=(--label "$label"); done < <(sed -n 's/^LABEL //p' "$BUNDLE_DIR.Dockerfile")
-for platform in ${PLATFORMS//,/ }; do
-  "$bin/image" build --output "$target/private-cloud-operator-bundle/${platform/\//-}" --platform "$platform" "${labels[@]}" \
-    --file "$BUNDLE_DIR/manifests=/manifests" --file "$BUNDLE_DIR/metadata=/metadata" --file "$BUNDLE_DIR/tests=/tests" >/dev/null
-done
+hack/bundle-image.sh "$target/private-cloud-operator-bundle"
 say "made the images of $VERSION in $((SECONDS - start)) s"

@@ -24,7 +24,7 @@ check() {
 
 generated() {
   find api internal config bundle bundle.Dockerfile catalog -type f \
-    \( -name 'zz_generated.*' -o -path 'config/crd/bases/*' -o -path config/rbac/role.yaml -o -path 'config/manifests/bases/*' \
+    \( -name 'zz_generated.*' -o -path 'config/crd/bases/*' -o -path config/rbac/role.yaml -o -path config/webhook/manifests.yaml -o -path 'config/manifests/bases/*' \
     -o -path 'bundle/*' -o -path 'catalog/*' -o -path bundle.Dockerfile \) 2>/dev/null |
     LC_ALL=C sort
 }

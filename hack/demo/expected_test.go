@@ -148,7 +148,7 @@ func TestEveryExpectationIsOfASampleThatIsApplied(t *testing.T) {
 	}
 	// The operator makes this one.
 	applied := []string{"Cloud/default"}
-	for _, resource := range kustomization.Resources {
+	for _, resource := range append(kustomization.Resources, "prohibited/samplecontroller_v1alpha1_vm_prohibited.yaml") {
 		data, err := os.ReadFile(filepath.Join(folder, resource))
 		if err != nil {
 			t.Fatal(err)
@@ -169,9 +169,9 @@ func sampleFiles(t *testing.T) []string {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no samples: %v", err)
 	}
-	cloud, err := filepath.Glob(filepath.Join("..", "..", samples, "cloud", "samplecontroller_*.yaml"))
-	if err != nil || len(cloud) == 0 {
-		t.Fatalf("no sample of a Cloud: %v", err)
+	apart, err := filepath.Glob(filepath.Join("..", "..", samples, "*", "samplecontroller_*.yaml"))
+	if err != nil || len(apart) == 0 {
+		t.Fatalf("no samples of a Cloud and of a prohibited name: %v", err)
 	}
-	return append(files, cloud...)
+	return append(files, apart...)
 }

@@ -14,7 +14,9 @@ In a second terminal:
   kubectl wait --for=condition=Ready vm/sample
   kubectl events
   kubectl explain vm.spec.vmname
-  # the cloud prohibits taboo's name: correct it
+  # a VM whose name the cloud prohibits is not stored
+  sed s/taboo/another/ config/samples/prohibited/*.yaml | kubectl apply -f -
+  # taboo was stored while names were not checked: correct it
   kubectl patch vm taboo --type=merge -p '{"spec":{"vmname":"allowed"}}'
   # resize a VM; switch one on
   kubectl patch vm web --type=merge -p '{"spec":{"cpu":4,"memory":8}}'

@@ -50,6 +50,15 @@ func (s *stack) prove(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	output, err := s.kubectl(ctx, "get", "-f", prohibited, "-o", "yaml")
+	if err != nil {
+		return err
+	}
+	stalled, err := decode(output)
+	if err != nil {
+		return err
+	}
+	objects = append(objects, stalled...)
 	if err := s.await(ctx, sampleTime, objects...); err != nil {
 		return err
 	}
@@ -62,8 +71,10 @@ func (s *stack) prove(ctx context.Context) error {
 	}
 	fmt.Println()
 
-	if _, err := s.kubectl(ctx, "delete", "-k", samples, "--timeout=60s"); err != nil {
-		return err
+	for _, args := range [][]string{{"-f", prohibited}, {"-k", samples}} {
+		if _, err := s.kubectl(ctx, append([]string{"delete", "--timeout=60s"}, args...)...); err != nil {
+			return err
+		}
 	}
 	s.say("kubectl delete -k %s", samples)
 	var ledger []mockcloud.LedgerEntry

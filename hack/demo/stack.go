@@ -41,6 +41,8 @@ type stack struct {
 	api            *testkit.Env
 	cloud, manager *process
 	cloudURL       string
+	// door is where the operator checks names for the API server.
+	door *testkit.Door
 
 	mu sync.Mutex
 	// running are the processes started so far; after killed there are no more.
@@ -174,7 +176,8 @@ func (s *stack) startOperator(ctx context.Context) error {
 	var err error
 	s.manager, err = s.start("operator", "manager",
 		"--kubeconfig="+s.operatorKubeconfig(), "--namespace="+operatorNamespace, "--leader-elect",
-		"--default-cloud-endpoint="+s.cloudURL, "--health-probe-bind-address=0")
+		"--default-cloud-endpoint="+s.cloudURL, "--health-probe-bind-address=0",
+		"--webhook-cert-path="+s.door.CertDir, fmt.Sprintf("--webhook-bind-address=%s:%d", s.door.Host, s.door.Port))
 	if err != nil {
 		return err
 	}

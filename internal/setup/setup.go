@@ -17,10 +17,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/privatecloud/operator/internal/cloud/rest"
+	"github.com/privatecloud/operator/internal/connection"
 	cloudcontroller "github.com/privatecloud/operator/internal/controller/cloud"
 	vmcontroller "github.com/privatecloud/operator/internal/controller/vm"
 	vmgroupcontroller "github.com/privatecloud/operator/internal/controller/vmgroup"
 	"github.com/privatecloud/operator/internal/inventory"
+	webhookv1alpha1 "github.com/privatecloud/operator/internal/webhook/v1alpha1"
 )
 
 // Options are what the controllers of one manager need to know.
@@ -33,6 +35,9 @@ type Options struct {
 	Workers int
 	// Version is the operator's, told to clouds.
 	Version string
+	// NameCheck has the manager's webhook server check the names of VMs before
+	// they are stored, whether it leads or not.
+	NameCheck bool
 	// CallTimeout bounds one call to a cloud with all its tries, rest.DefaultTimeout if zero.
 	CallTimeout time.Duration
 }
@@ -55,6 +60,10 @@ func Controllers(ctx context.Context, mgr manager.Manager, opts Options) error {
 		return fmt.Errorf("read namespace kube-system, whose UID is this cluster's id: %w", err)
 	}
 	directory := inventory.New(time.Now)
+	connections := connection.New(connection.Options{
+		Secrets: mgr.GetAPIReader(), Namespace: opts.Namespace, Clock: time.Now,
+		Base: rest.Config{Version: opts.Version, Timeout: opts.CallTimeout, Metrics: restMetrics(), Log: ctrl.Log.WithName("cloud")},
+	})
 	cluster := string(system.UID)
 	if err := vmcontroller.SetupWithManager(ctx, mgr, vmcontroller.Options{
 		Directory: directory, Cluster: cluster, Workers: opts.Workers, Clock: time.Now,
@@ -65,12 +74,14 @@ func Controllers(ctx context.Context, mgr manager.Manager, opts Options) error {
 		return fmt.Errorf("set up the VmGroup controller: %w", err)
 	}
 	if err := cloudcontroller.SetupWithManager(mgr, cloudcontroller.Options{
-		Directory: directory, Cluster: cluster, Namespace: opts.Namespace, VMIndex: vmcontroller.CloudIndex, Clock: time.Now,
-		Connections: rest.Config{
-			Version: opts.Version, Timeout: opts.CallTimeout, Metrics: restMetrics(), Log: ctrl.Log.WithName("cloud"),
-		},
+		Directory: directory, Connections: connections, Cluster: cluster, VMIndex: vmcontroller.CloudIndex, Clock: time.Now,
 	}); err != nil {
 		return fmt.Errorf("set up the Cloud controller: %w", err)
+	}
+	if opts.NameCheck {
+		if err := nameCheck(ctx, mgr, connections); err != nil {
+			return fmt.Errorf("set up the name check: %w", err)
+		}
 	}
 	if endpoint := strings.TrimSpace(opts.DefaultEndpoint); endpoint != "" {
 		if err := mgr.Add(cloudcontroller.Bootstrap{Client: mgr.GetClient(), Endpoint: endpoint}); err != nil {
@@ -78,4 +89,11 @@ func Controllers(ctx context.Context, mgr manager.Manager, opts Options) error {
 		}
 	}
 	return nil
+}
+
+func nameCheck(ctx context.Context, mgr manager.Manager, connections *connection.Connections) error {
+	if err := connections.Follow(ctx, mgr.GetCache()); err != nil {
+		return err
+	}
+	return webhookv1alpha1.SetupVMWebhookWithManager(mgr, connections)
 }

@@ -24,14 +24,15 @@ type Manager struct {
 }
 
 // StartManager runs the operator as the user of a configuration, such as
-// Env.OperatorConfig, until it is stopped. It serves no metrics and no probes.
-func StartManager(user *rest.Config, options setup.Options) (*Manager, error) {
+// Env.OperatorConfig, until it is stopped. It serves no metrics, no probes and,
+// unless a change says where, no webhooks.
+func StartManager(user *rest.Config, options setup.Options, change ...func(*ctrl.Options)) (*Manager, error) {
 	m := &Manager{Writes: &Writes{}, done: make(chan error, 1)}
 	user = rest.CopyConfig(user)
 	m.Writes.Count(user)
 	ctx, stop := context.WithCancel(context.Background())
 	m.stop = stop
-	mgr, err := m.build(ctx, user, options)
+	mgr, err := m.build(ctx, user, options, change)
 	if err != nil {
 		stop()
 		return nil, err
@@ -40,7 +41,7 @@ func StartManager(user *rest.Config, options setup.Options) (*Manager, error) {
 	return m, nil
 }
 
-func (m *Manager) build(ctx context.Context, user *rest.Config, options setup.Options) (ctrl.Manager, error) {
+func (m *Manager) build(ctx context.Context, user *rest.Config, options setup.Options, change []func(*ctrl.Options)) (ctrl.Manager, error) {
 	scheme, err := Scheme()
 	if err != nil {
 		return nil, err
@@ -53,6 +54,9 @@ func (m *Manager) build(ctx context.Context, user *rest.Config, options setup.Op
 		Controller: config.Controller{SkipNameValidation: new(true)},
 	}
 	setup.Caches(&managed)
+	for _, apply := range change {
+		apply(&managed)
+	}
 	mgr, err := ctrl.NewManager(user, managed)
 	if err != nil {
 		return nil, fmt.Errorf("making the manager: %w", err)

@@ -17,6 +17,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"go.uber.org/zap/zapcore"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
@@ -34,6 +35,8 @@ const callTimeout = 3 * time.Second
 var (
 	env      *testkit.Env
 	operator *testkit.Manager
+	// operatorConfig is the operator's own user.
+	operatorConfig *rest.Config
 	// defaultCloud is where the Cloud "default" leads to, which the operator makes itself.
 	defaultCloud *mockcloud.Cloud
 	// operatorLog is all that the operator logged, at the level of debugging.
@@ -56,15 +59,17 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { Expect(env.Stop()).To(Succeed()) })
 
-	config, err := env.OperatorConfig(ctx, operatorNamespace)
+	operatorConfig, err = env.OperatorConfig(ctx, operatorNamespace)
 	Expect(err).NotTo(HaveOccurred())
 	var endpoint string
 	defaultCloud, endpoint = serveCloud(mockcloud.Options{})
-	operator, err = testkit.StartManager(config, setup.Options{
-		Namespace: operatorNamespace, DefaultEndpoint: endpoint, CallTimeout: callTimeout,
-	})
+	door := newDoor()
+	operator, err = testkit.StartManager(operatorConfig, setup.Options{
+		Namespace: operatorNamespace, DefaultEndpoint: endpoint, CallTimeout: callTimeout, NameCheck: true,
+	}, door.Serve)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { Expect(operator.Stop()).To(Succeed()) })
+	openDoor(ctx, door, "operator", watched)
 })
 
 var _ = AfterEach(func(ctx SpecContext) {

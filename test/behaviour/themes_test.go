@@ -11,7 +11,7 @@ import (
 // Most of the time a case waits for polls, so the cases of several themes are
 // shown side by side. Each has a cloud and a namespace of its own.
 var _ = Describe("the operator", func() {
-	sideBySide("creates, names and deletes VMs", creations, prohibitedNames, takenNames, uncheckedNames, deletions)
+	sideBySide("creates, names and deletes VMs", creations, prohibitedNames, takenNames, uncheckedNames, nameDoor, deletions)
 	sideBySide("looks after VMs, takes them over and lets go of them", losses, drift, edits, imports, observation, releases, pauses)
 	sideBySide("makes a VM exactly once", lostAnswers, uncertainCreates)
 	sideBySide("looks after groups of VMs", vmGroups)

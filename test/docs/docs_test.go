@@ -30,6 +30,7 @@ import (
 	"github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud/rest"
 	_ "github.com/privatecloud/operator/internal/controller/cloud" // registers its metrics
+	_ "github.com/privatecloud/operator/internal/webhook/v1alpha1" // likewise
 )
 
 const (

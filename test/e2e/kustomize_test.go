@@ -27,6 +27,7 @@ var _ = Describe("Plain kustomize", Ordered, func() {
 		kubectl(ctx, "rollout", "status", manager, "-n", home, "--timeout=120s")
 		kubectl(ctx, "wait", "--for=condition=Ready", "cloud/default", "--timeout=60s")
 		applySamples(ctx)
+		expectStalledName(ctx)
 	})
 
 	It("loses, doubles and restarts nothing when the leader's pod is deleted, of two", func(ctx SpecContext) {

@@ -35,6 +35,7 @@ func untilSucceeded(ctx context.Context, version string) {
 func removeRemains(ctx context.Context) {
 	GinkgoHelper()
 	kubectl(ctx, "delete", crdVMs, crdClouds, "--ignore-not-found")
+	kubectl(ctx, "delete", "rolebinding", "-n", "kube-system", "private-cloud-operator-controller-manager-service-auth-reader", "--ignore-not-found")
 	for name := range strings.FieldsSeq(kubectl(ctx, "get", "clusterroles", "-o", "name")) {
 		if strings.Contains(name, "/private-cloud-operator-") {
 			kubectl(ctx, "delete", name)
@@ -64,6 +65,10 @@ var _ = Describe("operator-sdk run bundle", Ordered, func() {
 		applySamples(ctx)
 		expectColumns(ctx)
 		expectStory(ctx)
+	})
+
+	It("refuses a name that the cloud prohibits before it is stored, with a certificate of OLM", func(ctx SpecContext) {
+		expectRefusedName(ctx)
 	})
 
 	It("passes scorecard: the six standard tests and our own", func(ctx SpecContext) {
@@ -103,6 +108,7 @@ var _ = Describe("operator-sdk run bundle", Ordered, func() {
 		vms.grow(ctx, 5)
 		vms.expectExactlyOne(ctx)
 		vms.end(ctx)
+		expectRefusedName(ctx)
 		kubectl(ctx, "wait", "-n", samples, "--for=condition=Ready", "--timeout=120s", "vm/sample", "vm/database", "vm/web", "vm/standby")
 		Expect(serversOfSamples(ctx)).To(Equal(servers), "the mock cloud beside the operator was upgraded, too, and has kept its servers")
 	})
@@ -158,6 +164,7 @@ spec:
 	It("brings what makes the samples Ready", func(ctx SpecContext) {
 		kubectl(ctx, "wait", "--for=condition=Ready", "cloud/default", "--timeout=60s")
 		applySamples(ctx)
+		expectRefusedName(ctx)
 		removeSamples(ctx)
 	})
 

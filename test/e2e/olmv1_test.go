@@ -49,7 +49,7 @@ metadata: {name: private-cloud}
 spec:
   source:
     type: Image
-    image: {ref: "%[2]s-catalog:v%[3]s"}
+    image: {ref: "%[2]s-olmv1-catalog:v%[3]s"}
 ---
 apiVersion: olm.operatorframework.io/v1
 kind: ClusterExtension
@@ -67,6 +67,7 @@ spec:
 	It("brings what makes the samples Ready", func(ctx SpecContext) {
 		kubectl(ctx, "wait", "--for=condition=Ready", "cloud/default", "--timeout=60s")
 		applySamples(ctx)
+		expectStalledName(ctx)
 	})
 
 	It("upgrades to the version that the extension is given, and leaves servers alone", func(ctx SpecContext) {

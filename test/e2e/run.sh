@@ -21,19 +21,33 @@ export E2E_IMAGES=$REGISTRY/run-$(date +%s)/private-cloud-operator E2E_FOLDER=$b
 
 cd "$root"
 mkdir -p "$E2E_FOLDER"
-bundles=()
+platform=$(go env GOOS)/$(go env GOARCH)
+bundles=() webhookless=()
 for version in $E2E_PREVIOUS $E2E_VERSION; do
   bundle=$E2E_FOLDER/$version/bundle
   bundles+=("$bundle")
   make --no-print-directory bundle images images-push VERSION="$version" IMAGE_TAG_BASE="$E2E_IMAGES" BUNDLE_DIR="$bundle" \
-    IMAGES_DIR="$E2E_FOLDER/$version/images" PLATFORMS="$(go env GOOS)/$(go env GOARCH)"
+    IMAGES_DIR="$E2E_FOLDER/$version/images" PLATFORMS="$platform"
+
+  # OLM v1 of the version that the cluster has refuses bundles with webhooks.
+  bundle=$E2E_FOLDER/$version/olmv1/bundle
+  webhookless+=("$bundle")
+  make --no-print-directory bundle WEBHOOK=none VERSION="$version" IMAGE_TAG_BASE="$E2E_IMAGES" BUNDLE_DIR="$bundle"
+  BUNDLE_DIR="$bundle" PLATFORMS="$platform" hack/bundle-image.sh "$bundle-image"
+  "$bin/image" push --tag "$E2E_IMAGES-olmv1-bundle:v$version" "$bundle-image"/*
 done
 
-rm -rf "$E2E_FOLDER"/{catalog,catalog-image}
-make --no-print-directory catalog IMAGE_TAG_BASE="$E2E_IMAGES" CATALOG_DIR="$E2E_FOLDER/catalog" BUNDLE_DIR="${bundles[*]}"
-"$bin/image" build --output "$E2E_FOLDER/catalog-image" --base "$OPM_IMAGE" --entrypoint '["/bin/opm"]' \
-  --cmd '["serve","/configs"]' --label operators.operatorframework.io.index.configs.v1=/configs \
-  --file "$E2E_FOLDER/catalog=/configs" >/dev/null
-"$bin/image" push --tag "$E2E_IMAGES-catalog:v$E2E_VERSION" "$E2E_FOLDER/catalog-image"
+# catalog NAME BUNDLE...: makes and pushes the catalog of bundles whose images are NAME-bundle.
+catalog() {
+  local folder=$E2E_FOLDER/${1##*/}-catalog
+  rm -rf "$folder" "$folder-image"
+  make --no-print-directory catalog IMAGE_TAG_BASE="$1" CATALOG_DIR="$folder" BUNDLE_DIR="${*:2}"
+  "$bin/image" build --output "$folder-image" --base "$OPM_IMAGE" --entrypoint '["/bin/opm"]' \
+    --cmd '["serve","/configs"]' --label operators.operatorframework.io.index.configs.v1=/configs \
+    --file "$folder=/configs" >/dev/null
+  "$bin/image" push --tag "$1-catalog:v$E2E_VERSION" "$folder-image"
+}
+catalog "$E2E_IMAGES" "${bundles[@]}"
+catalog "$E2E_IMAGES-olmv1" "${webhookless[@]}"
 
 go test -v -count=1 -timeout 60m ./test/e2e "$@"

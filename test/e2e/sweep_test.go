@@ -12,7 +12,7 @@ import (
 // be among. What would bring others back is first.
 func kinds(ctx context.Context) string {
 	GinkgoHelper()
-	kinds := "crd,clusterrole,clusterrolebinding,namespace"
+	kinds := "validatingwebhookconfiguration,crd,clusterrole,clusterrolebinding,namespace"
 	if hasOLMv1(ctx) {
 		kinds = "clusterextension,clustercatalog," + kinds
 	}

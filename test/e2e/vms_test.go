@@ -24,13 +24,38 @@ const (
 	inFlight, failover = "in-flight", "failover"
 )
 
-// applySamples applies config/samples and waits until each is as its comment says.
+// applySamples applies config/samples and waits until all are Ready.
 func applySamples(ctx context.Context) {
 	GinkgoHelper()
 	kubectl(ctx, "apply", "-n", samples, "-f", "config/samples")
 	kubectl(ctx, "wait", "-n", samples, "--for=condition=Ready", "--timeout=120s", "vm/sample", "vm/database", "vm/web", "vm/standby")
+}
+
+// prohibited is the sample of a name that the mock cloud prohibits.
+const prohibited = "config/samples/prohibited"
+
+// expectRefusedName looks that a name is checked before it is stored.
+func expectRefusedName(ctx context.Context) {
+	GinkgoHelper()
+	try := func(flags ...string) string {
+		output, _ := tryKubectl(ctx, "", append([]string{"apply", "-n", samples, "-f", prohibited}, flags...)...)
+		return output
+	}
+	const refusal = `The VM "taboo" is invalid: spec.vmname: Invalid value: "forbidden": Cloud "default" says: the name "forbidden" is prohibited`
+	// Of a trial nothing stays, should nobody answer for the API server yet.
+	Eventually(func() string { return try("--dry-run=server") }).Should(ContainSubstring(refusal))
+	Expect(try()).To(ContainSubstring(refusal))
+	Expect(kubectl(ctx, "get", "vm", "taboo", "-n", samples, "--ignore-not-found")).To(BeEmpty())
+}
+
+// expectStalledName looks that a name is checked before its VM is created,
+// where it is not checked before it is stored.
+func expectStalledName(ctx context.Context) {
+	GinkgoHelper()
+	kubectl(ctx, "apply", "-n", samples, "-f", prohibited)
 	Eventually(asks(ctx, "get", "vm", "taboo", "-n", samples, "-o", "jsonpath={.status.conditions[?(@.type=='NameChecked')].reason}")).
 		Should(Equal("Prohibited"))
+	kubectl(ctx, "delete", "-n", samples, "-f", prohibited, "--timeout=60s")
 }
 
 func removeSamples(ctx context.Context) {

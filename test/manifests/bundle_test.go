@@ -9,10 +9,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/operator-framework/api/pkg/manifests"
 	operatorsv1alpha1 "github.com/operator-framework/api/pkg/operators/v1alpha1"
 	"github.com/operator-framework/api/pkg/validation"
 	validator "github.com/operator-framework/api/pkg/validation/interfaces"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -165,6 +167,32 @@ func TestEveryImageOfTheBundleIsListedForMirrors(t *testing.T) {
 	}
 	if want := used[0]; csv.Annotations["containerImage"] != want {
 		t.Errorf("containerImage is %s, want %s", csv.Annotations["containerImage"], want)
+	}
+}
+
+func TestOLMHasNamesCheckedAsKustomizeDoes(t *testing.T) {
+	csv := readBundle(t).CSV
+	if len(csv.Spec.WebhookDefinitions) != 1 {
+		t.Fatalf("%d webhooks, want 1: run make bundle", len(csv.Spec.WebhookDefinitions))
+	}
+	definition := csv.Spec.WebhookDefinitions[0]
+	var configuration admissionregistrationv1.ValidatingWebhookConfiguration
+	decode(t, find(build(t, "webhook"), "ValidatingWebhookConfiguration", "private-cloud-operator-validating-webhook-configuration"), &configuration)
+	want, got := configuration.Webhooks[0], definition.GetValidatingWebhook("any", nil, nil)
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(admissionregistrationv1.ValidatingWebhook{}, "ClientConfig")); diff != "" {
+		t.Errorf("the webhook (-config/webhook +bundle):\n%s", diff)
+	}
+	if diff := cmp.Diff(want.ClientConfig.Service.Path, got.ClientConfig.Service.Path); diff != "" {
+		t.Errorf("its path (-config/webhook +bundle):\n%s", diff)
+	}
+	for _, deployment := range csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
+		container := deployment.Spec.Template.Spec.Containers[0]
+		// Where OLM mounts the certificate that it makes.
+		flagged := slices.Contains(container.Args, "--webhook-cert-path=/tmp/k8s-webhook-server/serving-certs")
+		serves := slices.ContainsFunc(container.Ports, func(p corev1.ContainerPort) bool { return p.ContainerPort == definition.TargetPort.IntVal })
+		if named := deployment.Name == definition.DeploymentName; flagged != named || serves != named {
+			t.Errorf("%s: named %t, with the flag %t, with the port %t", deployment.Name, named, flagged, serves)
+		}
 	}
 }
 

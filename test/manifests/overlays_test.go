@@ -17,6 +17,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -62,6 +64,7 @@ func TestWhatUsersApplyIsAccepted(t *testing.T) {
 		{"-k", "config/samples"},
 		{"-f", "config/samples"},
 		{"-f", "config/samples/cloud/samplecontroller_v1alpha1_cloud.yaml"},
+		{"-f", "config/samples/prohibited"},
 	} {
 		output, err := kubectl(append([]string{"apply", "--validate=strict"}, args...)...)
 		if err != nil {
@@ -125,6 +128,117 @@ func TestTheDefaultCloudIsTheMockBesideTheOperatorInAnyNamespace(t *testing.T) {
 	}
 }
 
+func TestTheNameCheckCanBeAddedToEachOverlay(t *testing.T) {
+	if _, err := kubectl("apply", "--server-side", "--force-conflicts", "-k", "config/default"); err != nil {
+		t.Fatal(err)
+	}
+	for _, overlay := range []string{"default", "overlays/development", "overlays/production"} {
+		for _, object := range build(t, overlay) {
+			if object.GetKind() == "ValidatingWebhookConfiguration" {
+				t.Errorf("%s needs certificates that nobody makes", overlay)
+			}
+		}
+		var rest bytes.Buffer
+		var added []string
+		objects := buildWithNameCheck(t, overlay)
+		for _, object := range objects {
+			if strings.HasPrefix(object.GetAPIVersion(), "cert-manager.io/") {
+				// Its CRDs are not here.
+				added = append(added, object.GetKind())
+				continue
+			}
+			text, err := object.MarshalJSON()
+			if err != nil {
+				t.Fatal(err)
+			}
+			rest.Write(text)
+		}
+		if diff := cmp.Diff([]string{"Certificate", "Issuer"}, added); diff != "" {
+			t.Errorf("%s: what cert-manager is to do (-want +got):\n%s", overlay, diff)
+		}
+		all := filepath.Join(t.TempDir(), "all.json")
+		if err := os.WriteFile(all, rest.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		output, err := kubectl("apply", "--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict", "-f", all)
+		if err != nil || bytes.Contains(output, []byte("Warning")) {
+			t.Errorf("%s with the name check: %v\n%s", overlay, err, output)
+		}
+		checkNameCheck(t, overlay, objects)
+	}
+}
+
+// checkNameCheck looks that what belongs together has one name everywhere.
+func checkNameCheck(t *testing.T, overlay string, objects []*unstructured.Unstructured) {
+	t.Helper()
+	var configuration admissionregistrationv1.ValidatingWebhookConfiguration
+	var service corev1.Service
+	decode(t, find(objects, "ValidatingWebhookConfiguration", "private-cloud-operator-validating-webhook-configuration"), &configuration)
+	hook := configuration.Webhooks[0]
+	to := hook.ClientConfig.Service
+	decode(t, find(objects, "Service", to.Name), &service)
+	certificate := find(objects, "Certificate", "private-cloud-operator-webhook")
+	text := func(fields ...string) string {
+		value, _, _ := unstructured.NestedString(certificate.Object, fields...)
+		return value
+	}
+	names, _, _ := unstructured.NestedStringSlice(certificate.Object, "spec", "dnsNames")
+	issuer := find(objects, "Issuer", text("spec", "issuerRef", "name"))
+	for what, holds := range map[string]bool{
+		"the webhook leads to the Service":                 service.Namespace == to.Namespace && service.Spec.Ports[0].Port == 443,
+		"the certificate is for the Service":               slices.Contains(names, service.Name+"."+service.Namespace+".svc"),
+		"its issuer is beside it":                          issuer.GetNamespace() == certificate.GetNamespace() && issuer.GetNamespace() == namespace,
+		"its CA is given to the API server":                configuration.Annotations["cert-manager.io/inject-ca-from"] == certificate.GetNamespace()+"/"+certificate.GetName(),
+		"nobody waits for the operator who cannot have it": *hook.FailurePolicy == admissionregistrationv1.Ignore && *hook.TimeoutSeconds == 3,
+	} {
+		if !holds {
+			t.Errorf("%s: not so: %s", overlay, what)
+		}
+	}
+	var selected []string
+	for _, deployment := range deployments(t, objects) {
+		if !labels.SelectorFromSet(service.Spec.Selector).Matches(labels.Set(deployment.Spec.Template.Labels)) {
+			continue
+		}
+		selected = append(selected, deployment.Name)
+		manager := deployment.Spec.Template.Spec.Containers[0]
+		if len(manager.VolumeMounts) != 1 || !slices.Contains(manager.Args, "--webhook-cert-path="+manager.VolumeMounts[0].MountPath) {
+			t.Errorf("%s: the operator reads its certificate elsewhere than in %v", overlay, manager.VolumeMounts)
+		}
+		if got := deployment.Spec.Template.Spec.Volumes[0].Secret.SecretName; got != text("spec", "secretName") {
+			t.Errorf("%s: the operator's certificate is of the Secret %s", overlay, got)
+		}
+		if !slices.ContainsFunc(manager.Ports, func(p corev1.ContainerPort) bool { return p.ContainerPort == service.Spec.Ports[0].TargetPort.IntVal }) {
+			t.Errorf("%s: the Service leads to no port of %v", overlay, manager.Ports)
+		}
+	}
+	if diff := cmp.Diff([]string{"private-cloud-operator-controller-manager"}, selected); diff != "" {
+		t.Errorf("%s: pods that the Service selects (-want +got):\n%s", overlay, diff)
+	}
+}
+
+// buildWithNameCheck builds an overlay with the component, as an overlay of a
+// user's own has it.
+func buildWithNameCheck(t *testing.T, overlay string) []*unstructured.Unstructured {
+	t.Helper()
+	folder, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := filepath.Abs(filepath.Join(root, "config"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config, err = filepath.Rel(folder, config); err != nil {
+		t.Fatal(err)
+	}
+	text := fmt.Sprintf("resources: [%[1]s/%[2]s]\ncomponents: [%[1]s/components/name-check]\n", config, overlay)
+	if err := os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return kustomize(t, folder)
+}
+
 func TestImagesHaveTheVersionOfTheMakefile(t *testing.T) {
 	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
 	if err != nil {
@@ -168,7 +282,12 @@ func kubectl(args ...string) ([]byte, error) {
 
 func build(t *testing.T, folder string) []*unstructured.Unstructured {
 	t.Helper()
-	text, err := kubectl("kustomize", "config/"+folder)
+	return kustomize(t, "config/"+folder)
+}
+
+func kustomize(t *testing.T, folder string) []*unstructured.Unstructured {
+	t.Helper()
+	text, err := kubectl("kustomize", folder)
 	if err != nil {
 		t.Fatal(err)
 	}

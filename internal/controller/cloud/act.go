@@ -88,10 +88,7 @@ func (k *kind) release(ctx context.Context, c *v1alpha1.Cloud, seen *scope) erro
 		return err
 	}
 	seen.inv.Disconnect()
-	k.closeOn(ctx, c.Name)
+	k.Connections.Forget(ctx, c.Name)
 	k.gauge.forget(c.Name)
-	if k.Connections.Metrics != nil {
-		k.Connections.Metrics.Forget(c.Name)
-	}
 	return err
 }

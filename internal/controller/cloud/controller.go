@@ -2,9 +2,9 @@
 // how it stands.
 //
 //	controller.go  what wakes a pass
-//	connect.go     Secret and spec → a client, made anew when either changes
 //	observe.go     what a pass reads: the listing, and whose the servers are
 //	plan.go        what is to be done about it (pure)
+//	verdicts.go    what a failed poll means
 //	act.go         the steps' bodies
 //	status.go      what is said about it (pure)
 //	bootstrap.go   the Cloud "default" of an installation
@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/privatecloud/operator/api/v1alpha1"
-	"github.com/privatecloud/operator/internal/cloud/rest"
+	"github.com/privatecloud/operator/internal/connection"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
@@ -43,7 +43,6 @@ const (
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=clouds,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=clouds/status,verbs=patch
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=vms,verbs=get;list;watch
-// +kubebuilder:rbac:groups="",namespace=system,resources=secrets,verbs=get
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Options are what the controller needs beside a manager.
@@ -52,12 +51,10 @@ type Options struct {
 	Directory *inventory.Directory
 	// Cluster is this cluster's own id on the clouds' servers.
 	Cluster string
-	// Namespace is the operator's own: Secrets are read there and nowhere else.
-	Namespace string
 	// VMIndex is the cache's index of VMs by their Cloud's name.
 	VMIndex string
-	// Connections is what every connection has in common: version, log and metrics.
-	Connections rest.Config
+	// Connections are kept here, for all who call clouds.
+	Connections *connection.Connections
 	// Clock tells the time.
 	Clock func() time.Time
 }
@@ -66,10 +63,8 @@ type Options struct {
 type kind struct {
 	Options
 	client client.Client
-	// live reads past the cache: Secrets, which must not be cached, and objects
-	// that are to be proved gone.
+	// live reads past the cache: objects that are to be proved gone.
 	live  client.Reader
-	links links
 	gauge *gauges
 }
 

@@ -25,6 +25,8 @@ import (
 
 	"github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloud/rest"
+	"github.com/privatecloud/operator/internal/connection"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
@@ -234,7 +236,10 @@ func (w *world) start() {
 		slices.Sort(news.Servers)
 		w.wakes = append(w.wakes, news)
 	})
-	w.runs = New(w.client, live{w}, w, Options{Directory: directory, Cluster: "here", Namespace: "operator", VMIndex: "cloud", Clock: w.Now})
+	connections := connection.New(connection.Options{
+		Secrets: live{w}, Namespace: "operator", Clock: w.Now, Dial: func(rest.Config) (cloud.Client, error) { return w.cloud, nil },
+	})
+	w.runs = New(w.client, live{w}, w, Options{Directory: directory, Connections: connections, Cluster: "here", VMIndex: "cloud", Clock: w.Now})
 	w.kind = w.runs.Kind.(*kind)
 	w.kind.gauge = newGauges(prometheus.NewRegistry())
 	w.inv = directory.Cloud("home")
@@ -263,12 +268,6 @@ func (w *world) Eventf(_, _ runtime.Object, level, reason, action, _ string, _ .
 // pass makes a pass over the Cloud, reached through the fake whatever its spec says.
 func (w *world) pass() ctrl.Result {
 	w.t.Helper()
-	if c, ok := w.find(); ok && w.cloud != nil {
-		if config, err := w.kind.config(w.t.Context(), c); err == nil {
-			made := fingerprint(config, c.Annotations[v1alpha1.ReconcileRequestedAtAnnotation])
-			w.kind.links.set("home", link{made: made, client: w.cloud})
-		}
-	}
 	result, err := w.runs.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "home"}})
 	if err != nil {
 		w.t.Logf("Reconcile: %v", err)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -13,11 +12,6 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/inventory"
 )
-
-// recheck is how soon a Cloud that somebody must mend is looked at again.
-const recheck = 10 * time.Second
-
-var defaultSettleTime = metav1.Duration{Duration: 2 * time.Minute}
 
 // scope is what one pass knows.
 type scope struct {
@@ -75,14 +69,13 @@ func (k *kind) Observe(ctx context.Context, c *v1alpha1.Cloud) (*scope, error) {
 
 // poll brings the connection up to date and makes a listing where one is due.
 func (k *kind) poll(ctx context.Context, c *v1alpha1.Cloud, seen *scope) error {
-	last := k.links.get(c.Name).client
-	way, err := k.connect(ctx, c)
+	way, err := k.Connections.To(ctx, c)
 	if err != nil {
-		return err
+		return verdictOn(c, err)
 	}
 	view := seen.inv.View()
 	seen.caps = view.Capabilities
-	renewed := way != last || view.Client == nil
+	renewed := way != view.Client
 	if due := seen.inv.NextPoll(); due > 0 && !renewed {
 		seen.usable, seen.again = view.Away == "", due
 		return nil
@@ -91,7 +84,8 @@ func (k *kind) poll(ctx context.Context, c *v1alpha1.Cloud, seen *scope) error {
 	if renewed {
 		seen.caps, err = way.Capabilities(ctx)
 		if err != nil {
-			k.closeOn(ctx, c.Name)
+			// It never worked: the next pass begins anew.
+			k.Connections.Drop(ctx, c.Name)
 			return verdictOn(c, err)
 		}
 	}
@@ -102,13 +96,6 @@ func (k *kind) poll(ctx context.Context, c *v1alpha1.Cloud, seen *scope) error {
 	}
 	seen.usable, seen.fresh = true, snap
 	return nil
-}
-
-// closeOn drops a connection that never worked, so that the next pass begins anew.
-func (k *kind) closeOn(ctx context.Context, name string) {
-	if old := k.links.drop(name); old.client != nil {
-		closeLink(context.WithoutCancel(ctx), old.client)
-	}
 }
 
 // survey compares the fresh listing with the VMs of this cluster.

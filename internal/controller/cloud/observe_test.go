@@ -54,9 +54,7 @@ func TestANewConnectionIsListedAtOnce(t *testing.T) {
 	w.pass()
 	w.cloud = newCloud(cloud.NewCapabilities(cloud.Async), server("a"))
 	seen := &scope{inv: w.inv}
-	made := w.kind.links.get("home").made
-	w.kind.links.set("home", link{made: made, client: w.cloud})
-	w.inv.Disconnect()
+	w.edit(func(c *v1alpha1.Cloud) { c.Spec.Endpoint += "/v2" })
 	if err := w.kind.poll(t.Context(), w.stored(), seen); err != nil {
 		t.Fatalf("poll: %v", err)
 	}

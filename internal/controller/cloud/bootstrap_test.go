@@ -1,0 +1,43 @@
+package cloud
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+)
+
+func TestTheDefaultCloudIsMadeWhereNoneIs(t *testing.T) {
+	get := func(w *world) *v1alpha1.Cloud {
+		c := &v1alpha1.Cloud{}
+		if err := w.client.Get(t.Context(), client.ObjectKey{Name: v1alpha1.DefaultCloudName}, c); err != nil {
+			t.Fatalf("Get: %v", err)
+		}
+		return c
+	}
+	w := newWorld(t, home(), nil)
+	for _, endpoint := range []string{"http://first.test", "http://second.test"} {
+		b := Bootstrap{Client: w.client, Endpoint: endpoint}
+		if err := b.Start(t.Context()); err != nil {
+			t.Fatalf("Start: %v", err)
+		}
+		if !b.NeedLeaderElection() {
+			t.Error("a standby would write")
+		}
+		equal(t, "endpoint: what is there is not changed", "http://first.test", get(w).Spec.Endpoint)
+	}
+	b := Bootstrap{Client: uncreatable{w.client}, Endpoint: "http://first.test"}
+	if err := b.Start(t.Context()); !errors.Is(err, errAPIAway) || !strings.Contains(err.Error(), "--default-cloud-endpoint") {
+		t.Errorf("Start = %v, want it to say which flag it was for", err)
+	}
+}
+
+type uncreatable struct{ client.Client }
+
+func (uncreatable) Create(context.Context, client.Object, ...client.CreateOption) error {
+	return errAPIAway
+}

@@ -1,0 +1,57 @@
+package cloud
+
+import (
+	"errors"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/connection"
+	"github.com/privatecloud/operator/internal/inventory"
+	"github.com/privatecloud/operator/internal/reconciler"
+)
+
+// recheck is how soon a Cloud that somebody must mend is looked at again.
+const recheck = 10 * time.Second
+
+var defaultSettleTime = metav1.Duration{Duration: 2 * time.Minute}
+
+func settingsOf(c *v1alpha1.Cloud) inventory.Settings {
+	return inventory.Settings{
+		PollInterval:    c.Spec.PollInterval.Duration,
+		SettleTime:      ptr.Deref(c.Spec.SettleTime, defaultSettleTime).Duration,
+		UtilizationStep: int(c.Spec.UtilizationStep),
+	}
+}
+
+// verdictOn turns the failure of a poll into what the Cloud says of itself.
+func verdictOn(c *v1alpha1.Cloud, err error) error {
+	if unusable, ok := errors.AsType[*connection.UnusableError](err); ok {
+		return stall(unusable.Reason, unusable)
+	}
+	wait := func(reason string) error {
+		return reconciler.Wait(max(recheck, cloud.RetryAfter(err)), reason,
+			"%v; tried again by itself: if it lasts, look at the cloud and at spec.endpoint, %s", err, c.Spec.Endpoint)
+	}
+	switch {
+	case cloud.Is(err, cloud.Unauthorized):
+		return stall(v1alpha1.AuthenticationFailedReason, err)
+	case cloud.Is(err, cloud.Untrusted):
+		return stall(v1alpha1.UntrustedReason, err)
+	case cloud.Is(err, cloud.Unavailable, cloud.Throttled):
+		return wait(v1alpha1.UnreachableReason)
+	case cloud.KindOf(err) != "":
+		return wait(v1alpha1.PollFailedReason)
+	default:
+		return err
+	}
+}
+
+// stall is a verdict on what a person has to mend; looked at again, since
+// nothing tells when a Secret or the cloud changes.
+func stall(reason string, cause error) error {
+	return &reconciler.StalledError{Reason: reason, Cause: cause, Recheck: recheck}
+}

@@ -1,0 +1,52 @@
+package cloud
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/connection"
+	"github.com/privatecloud/operator/internal/inventory"
+)
+
+func TestTheSpecSetsHowTheInventoryIsKept(t *testing.T) {
+	equal(t, "settings", inventory.Settings{PollInterval: pollInterval, SettleTime: settleTime, UtilizationStep: 1}, settingsOf(home()))
+	silent := home(func(c *v1alpha1.Cloud) { c.Spec.SettleTime = nil })
+	equal(t, "settle time where the spec is silent", 2*time.Minute, settingsOf(silent).SettleTime)
+	none := home(func(c *v1alpha1.Cloud) { c.Spec.SettleTime = &metav1.Duration{} })
+	equal(t, "settle time where the spec says none", time.Duration(0), settingsOf(none).SettleTime)
+}
+
+func TestAFailedPollSaysWhatToDo(t *testing.T) {
+	throttled := &cloud.Error{Kind: cloud.Throttled, Op: "list servers", RetryAfter: time.Minute}
+	patient := &cloud.Error{Kind: cloud.Unavailable, Op: "list servers", Detail: "maintenance", RetryAfter: 5 * time.Minute}
+	unusable := &connection.UnusableError{Reason: v1alpha1.SecretMissingReason, Err: errors.New("create the Secret")}
+	tests := []struct {
+		err     error
+		verdict string
+		says    string
+	}{
+		{errLogin, "stalled: AuthenticationFailed, again in 10s", "wrong token"},
+		{errUntrusted, "stalled: Untrusted, again in 10s", "unknown authority"},
+		{errRefused, "waiting: Unreachable, again in 10s", "spec.endpoint, https://cloud.test/api"},
+		{patient, "waiting: Unreachable, again in 5m0s", "maintenance"},
+		{throttled, "waiting: Unreachable, again in 1m0s", "list servers"},
+		{errGarbage, "waiting: PollFailed, again in 10s", "not JSON"},
+		{unusable, "stalled: SecretMissing, again in 10s", "create the Secret"},
+		{errAPIAway, "error: the API server is away", "the API server is away"},
+	}
+	for _, tc := range tests {
+		t.Run(tc.verdict, func(t *testing.T) {
+			got := verdictOn(home(), tc.err)
+			equal(t, "verdict", tc.verdict, said(got))
+			if !strings.Contains(got.Error(), tc.says) {
+				t.Errorf("message %q, want %q in it", got, tc.says)
+			}
+		})
+	}
+}
