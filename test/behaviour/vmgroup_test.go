@@ -192,7 +192,7 @@ spec:
 		g, vms := s.settled(ctx, "web", 4, func(g *v1alpha1.VmGroup) { g.Spec.ScaleDown.Policy = v1alpha1.ScaleDownLeastUtilised })
 		for i := range vms {
 			Expect(s.SetUtilisation(vms[i].Status.VMID, 20*(i+1))).To(Succeed())
-			Eventually(ctx, now(&vms[i])).Should(HaveField("Status.CPUUtilization", HaveValue(Equal(int32(20*(i+1)))))) //nolint:gosec // small
+			Eventually(ctx, now(&vms[i])).Should(HaveField("Status.CPUUtilization", HaveValue(Equal(int32(20*(i+1))))))
 		}
 		annotate(ctx, &vms[3], v1alpha1.DeleteFirstAnnotation, "yes")
 		edit(ctx, g, func(g *v1alpha1.VmGroup) { g.Spec.Replicas = ptr.To[int32](2) })
@@ -355,7 +355,7 @@ spec:
 		for says, change := range map[string]func(*v1alpha1.VmGroup){
 			"maxUnavailable and maxSurge must not both be 0": rolling(0, 0),
 			"maxSurge must be a number, 0-10000, or a percentage": func(g *v1alpha1.VmGroup) {
-				g.Spec.Strategy = v1alpha1.VmGroupStrategy{MaxSurge: ptr.To(intstr.FromString("150%"))}
+				g.Spec.Strategy = v1alpha1.VmGroupStrategy{MaxSurge: new(intstr.FromString("150%"))}
 			},
 			"spec.replicas": func(g *v1alpha1.VmGroup) { g.Spec.Replicas = ptr.To[int32](-1) },
 		} {
@@ -374,7 +374,7 @@ func beUpdated(edited *v1alpha1.VmGroup) types.GomegaMatcher {
 func rolling(unavailable, surge int32) func(*v1alpha1.VmGroup) {
 	return func(g *v1alpha1.VmGroup) {
 		g.Spec.Strategy = v1alpha1.VmGroupStrategy{
-			Type: v1alpha1.StrategyRollingUpdate, MaxUnavailable: ptr.To(intstr.FromInt32(unavailable)), MaxSurge: ptr.To(intstr.FromInt32(surge)),
+			Type: v1alpha1.StrategyRollingUpdate, MaxUnavailable: new(intstr.FromInt32(unavailable)), MaxSurge: new(intstr.FromInt32(surge)),
 		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/privatecloud/operator/api/v1alpha1"
@@ -48,7 +47,7 @@ func makeGroup(size int) step {
 		return w.lab.client.Create(ctx, &v1alpha1.VmGroup{
 			ObjectMeta: metav1.ObjectMeta{Namespace: w.name, Name: group},
 			Spec: v1alpha1.VmGroupSpec{
-				Replicas: ptr.To(int32(size)), Template: "first", CloudRef: &v1alpha1.CloudReference{Name: w.name}, //nolint:gosec // a handful
+				Replicas: new(int32(size)), Template: "first", CloudRef: &v1alpha1.CloudReference{Name: w.name},
 			},
 		})
 	}

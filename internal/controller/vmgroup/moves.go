@@ -162,7 +162,7 @@ type allowance struct {
 func allowances(s v1alpha1.VmGroupStrategy, desired int) allowance {
 	quarter := intstr.FromString("25%")
 	scaled := func(bound *intstr.IntOrString, up bool) int {
-		n, _ := intstr.GetScaledValueFromIntOrPercent(ptr.To(ptr.Deref(bound, quarter)), desired, up)
+		n, _ := intstr.GetScaledValueFromIntOrPercent(new(ptr.Deref(bound, quarter)), desired, up)
 		return n
 	}
 	a := allowance{surge: scaled(s.MaxSurge, true), unavailable: scaled(s.MaxUnavailable, false), resizing: scaled(s.MaxUnavailable, true)}

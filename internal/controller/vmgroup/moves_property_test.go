@@ -66,11 +66,11 @@ func (w *play) seen() *scope {
 func (w *play) disturb() {
 	switch w.chance.IntN(20) {
 	case 0:
-		w.group.Spec.Replicas = ptr.To(w.chance.Int32N(7))
+		w.group.Spec.Replicas = new(w.chance.Int32N(7))
 	case 1:
 		w.group.Spec.Template = fmt.Sprintf("image-%d", w.chance.IntN(3))
 	case 2:
-		w.group.Spec.CPU = ptr.To(1 + w.chance.Int32N(3))
+		w.group.Spec.CPU = new(1 + w.chance.Int32N(3))
 	case 3, 4:
 		if len(w.members) > 0 {
 			vm := w.members[w.chance.IntN(len(w.members))]
@@ -101,7 +101,7 @@ func (w *play) pass() {
 		building(vm)
 	}
 	allowed := allowances(w.group.Spec.Strategy, int(w.desired()))
-	least := min(before, w.desired()-int32(max(allowed.unavailable, allowed.resizing))) //nolint:gosec // small
+	least := min(before, w.desired()-int32(max(allowed.unavailable, allowed.resizing)))
 	if serving < least {
 		w.t.Fatalf("seed %d: %d serve after %+v, and %d must", w.seed, serving, m, least)
 	}

@@ -35,7 +35,7 @@ func groupOfSize(n int32, change ...func(*v1alpha1.VmGroup)) *v1alpha1.VmGroup {
 
 func bounds(unavailable, surge int32) func(*v1alpha1.VmGroup) {
 	return func(g *v1alpha1.VmGroup) {
-		g.Spec.Strategy.MaxUnavailable, g.Spec.Strategy.MaxSurge = ptr.To(intstr.FromInt32(unavailable)), ptr.To(intstr.FromInt32(surge))
+		g.Spec.Strategy.MaxUnavailable, g.Spec.Strategy.MaxSurge = new(intstr.FromInt32(unavailable)), new(intstr.FromInt32(surge))
 	}
 }
 
