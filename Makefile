@@ -2,6 +2,7 @@ VERSION ?= 0.1.0
 IMAGE_TAG_BASE ?= ghcr.io/privatecloud/private-cloud-operator
 IMG ?= $(IMAGE_TAG_BASE):v$(VERSION)
 MOCK_IMG ?= $(IMAGE_TAG_BASE)-mock-cloud:v$(VERSION)
+METRICS_API_IMG ?= $(IMAGE_TAG_BASE)-metrics-api:v$(VERSION)
 BUNDLE_IMG ?= $(IMAGE_TAG_BASE)-bundle:v$(VERSION)
 SCORECARD_IMG ?= $(IMAGE_TAG_BASE)-scorecard:v$(VERSION)
 CATALOG_IMG ?= $(IMAGE_TAG_BASE)-catalog:v$(VERSION)
@@ -17,7 +18,7 @@ NAMESPACE ?= private-cloud-operator-system
 # What make deploy applies.
 OVERLAY ?= config/default
 # config/ names the images of a release; these put others in their place.
-WITH_IMAGES = sed -E 's|(image: )ghcr.io/privatecloud/private-cloud-operator:.*|\1$(IMG)|; s|(image: )ghcr.io/privatecloud/private-cloud-operator-mock-cloud:.*|\1$(MOCK_IMG)|'
+WITH_IMAGES = sed -E 's|(image: )ghcr.io/privatecloud/private-cloud-operator:.*|\1$(IMG)|; s|(image: )ghcr.io/privatecloud/private-cloud-operator-mock-cloud:.*|\1$(MOCK_IMG)|; s|(image: )ghcr.io/privatecloud/private-cloud-operator-metrics-api:.*|\1$(METRICS_API_IMG)|'
 
 CONTAINER_TOOL ?= docker
 PLATFORMS ?= linux/amd64,linux/arm64
@@ -67,7 +68,7 @@ help: ## Show this help.
 		/^[a-zA-Z_-]+:.*##/ { printf "  %-16s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: generate manifests bin/manager bin/mockcloud ## Build the operator and the mock cloud into bin/.
+build: generate manifests bin/manager bin/metrics-api bin/mockcloud ## Build the operator, its metrics API and the mock cloud into bin/.
 
 .PHONY: generate
 generate: $(CONTROLLER_GEN) ## Generate DeepCopy methods.
@@ -134,8 +135,9 @@ undeploy: $(KUSTOMIZE) ## Remove operator and CRDs; remove the objects first, wh
 ##@ Images and the OLM bundle
 
 .PHONY: docker-build
-docker-build: ## Build IMG, MOCK_IMG and SCORECARD_IMG with CONTAINER_TOOL.
+docker-build: ## Build IMG, METRICS_API_IMG, MOCK_IMG and SCORECARD_IMG with CONTAINER_TOOL.
 	$(CONTAINER_TOOL) build --build-arg VERSION=$(VERSION) -t $(IMG) .
+	$(CONTAINER_TOOL) build --build-arg VERSION=$(VERSION) -f cmd/metrics-api/Dockerfile -t $(METRICS_API_IMG) .
 	$(CONTAINER_TOOL) build -f mockcloud/Dockerfile -t $(MOCK_IMG) .
 	$(CONTAINER_TOOL) build -f test/scorecard/Dockerfile -t $(SCORECARD_IMG) .
 
@@ -150,12 +152,14 @@ images-push: bin/image ## Push them, as IMAGE_TAG_BASE:vVERSION and so on.
 .PHONY: docker-push
 docker-push: ## Push them.
 	$(CONTAINER_TOOL) push $(IMG)
+	$(CONTAINER_TOOL) push $(METRICS_API_IMG)
 	$(CONTAINER_TOOL) push $(MOCK_IMG)
 	$(CONTAINER_TOOL) push $(SCORECARD_IMG)
 
 .PHONY: docker-buildx
 docker-buildx: ## Build and push them for every platform of PLATFORMS.
 	$(CONTAINER_TOOL) buildx build --push --platform $(PLATFORMS) --build-arg VERSION=$(VERSION) -t $(IMG) .
+	$(CONTAINER_TOOL) buildx build --push --platform $(PLATFORMS) --build-arg VERSION=$(VERSION) -f cmd/metrics-api/Dockerfile -t $(METRICS_API_IMG) .
 	$(CONTAINER_TOOL) buildx build --push --platform $(PLATFORMS) -f mockcloud/Dockerfile -t $(MOCK_IMG) .
 	$(CONTAINER_TOOL) buildx build --push --platform $(PLATFORMS) -f test/scorecard/Dockerfile -t $(SCORECARD_IMG) .
 
@@ -195,7 +199,7 @@ assets: ## Get or build etcd, kube-apiserver and kubectl.
 
 .PHONY: clean
 clean: ## Remove bin/ but what is slow to build.
-	rm -f bin/manager bin/mockcloud bin/demo
+	rm -f bin/manager bin/metrics-api bin/mockcloud bin/demo
 
 .PHONY: FORCE
 
@@ -205,6 +209,9 @@ $(TOOLS): FORCE
 
 bin/manager: FORCE
 	@$(GO_BUILD) -o $@ ./cmd
+
+bin/metrics-api: FORCE
+	@$(GO_BUILD) -o $@ ./cmd/metrics-api
 
 bin/mockcloud: FORCE
 	@$(GO_BUILD) -o $@ ./mockcloud/cmd/mockcloud

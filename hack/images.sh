@@ -26,6 +26,7 @@ binary() {
 say "making the images of $VERSION for $PLATFORMS in $target: about a minute a platform with nothing cached"
 start=$SECONDS
 binary private-cloud-operator ./cmd manager "-X main.version=v$VERSION"
+binary private-cloud-operator-metrics-api ./cmd/metrics-api metrics-api "-X main.version=v$VERSION"
 binary private-cloud-operator-mock-cloud ./mockcloud/cmd/mockcloud mockcloud
 binary private-cloud-operator-scorecard ./test/scorecard scorecard
 

@@ -6,6 +6,6 @@ set -euo pipefail
 
 dir=${1:?usage: hack/push.sh DIR REFERENCE} to=${2:?usage: hack/push.sh DIR REFERENCE}
 : "${VERSION:?run it through make images-push}"
-for image in '' -mock-cloud -scorecard -bundle; do
+for image in '' -metrics-api -mock-cloud -scorecard -bundle; do
   "$bin/image" push --tag "$to$image:v$VERSION" "$dir/private-cloud-operator$image"/*
 done

@@ -73,6 +73,7 @@ func explain(ctx context.Context) {
 		"get pods -A -o wide", "get csv,subscription,installplan,catalogsource -A", "get vms,clouds -A", "describe pods -n " + home,
 		"events -A --types=Warning", "describe csv -n " + home,
 		"logs -n olm -l app=catalog-operator --tail=30", "logs -n olm -l app=olm-operator --tail=30",
+		"describe hpa,vmgroups -A", "get apiservices",
 		"describe clustercatalog,clusterextension", "logs -n olmv1-system deployment/catalogd-controller-manager --tail=30",
 		"logs -n olmv1-system deployment/operator-controller-controller-manager --tail=30",
 	} {

@@ -23,7 +23,7 @@ func kinds(ctx context.Context) string {
 func ours(name string) bool {
 	_, name, _ = strings.Cut(name, "/")
 	return strings.Contains(name, "private-cloud") || strings.Contains(name, "samplecontroller.k8s.io") ||
-		name == elsewhere || name == inFlight || name == failover
+		name == elsewhere || name == inFlight || name == failover || name == autoscaled
 }
 
 // left names what is there of the operator.
@@ -35,7 +35,9 @@ func left(ctx context.Context) []string {
 			found = append(found, name)
 		}
 	}
-	return found
+	// Their names are Kubernetes', and another server's perhaps. Without a server, no namespace can be deleted.
+	services := kubectl(ctx, "get", "apiservices", "-l", "app.kubernetes.io/name=private-cloud-operator-metrics-api", "-o", "name")
+	return append(strings.Fields(services), found...)
 }
 
 // expectNothingLeft removes the namespaces, and looks that all else is gone.
@@ -54,7 +56,7 @@ func sweep(ctx SpecContext) {
 	GinkgoWriter.Println("removing what an earlier run has left:", remains)
 	kubectl(ctx, append([]string{"delete", "--wait=false", "--ignore-not-found"}, remains...)...)
 	Eventually(ctx, func() []string {
-		for _, kind := range []string{"vms", "clouds"} {
+		for _, kind := range []string{"vmgroups", "vms", "clouds"} {
 			list, _ := tryKubectl(ctx, "", "get", kind, "-A", "-o", `jsonpath={range .items[*]}{.metadata.namespace} {.metadata.name}{"\n"}{end}`)
 			for line := range strings.Lines(list) {
 				if namespace, name, ok := strings.Cut(strings.TrimSuffix(line, "\n"), " "); ok {

@@ -1,0 +1,154 @@
+// Package metricsapi serves the CPU use of VM groups by the custom metrics API,
+// where a HorizontalPodAutoscaler reads it.
+package metricsapi
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/metrics/pkg/apis/custom_metrics"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/custom-metrics-apiserver/pkg/provider"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+)
+
+// The metrics of a VmGroup, in percent of one member's CPU. Neither exists while
+// no use is known: an autoscaler then leaves the group as it is.
+const (
+	// MeanMetric is status.cpuUtilization of the group, 0-100.
+	MeanMetric = "cpu_utilization"
+	// SumMetric is the sum of status.cpuUtilization of the group's VMs, those
+	// left out of which it is not known. An autoscaler's averageValue divides it
+	// by the number of members.
+	SumMetric = "cpu_utilization_sum"
+)
+
+// groups is the resource that has the metrics.
+var groups = v1alpha1.GroupVersion.WithResource("vmgroups").GroupResource()
+
+// Provider measures VmGroups. It is safe for concurrent use.
+type Provider struct {
+	reader client.Reader
+	now    func() time.Time
+}
+
+var _ provider.CustomMetricsProvider = &Provider{}
+
+// NewProvider returns a Provider that reads VmGroups, and VMs by GroupIndex. now
+// is the time that values are told with.
+func NewProvider(reader client.Reader, now func() time.Time) *Provider {
+	return &Provider{reader: reader, now: now}
+}
+
+// ListAllMetrics names the metrics.
+func (p *Provider) ListAllMetrics() []provider.CustomMetricInfo {
+	return []provider.CustomMetricInfo{
+		{GroupResource: groups, Namespaced: true, Metric: MeanMetric},
+		{GroupResource: groups, Namespaced: true, Metric: SumMetric},
+	}
+}
+
+// GetMetricByName measures one group. The error is of reason NotFound where
+// there is no such metric or group, and where no use is known.
+func (p *Provider) GetMetricByName(
+	ctx context.Context, name types.NamespacedName, info provider.CustomMetricInfo, metricSelector labels.Selector,
+) (*custom_metrics.MetricValue, error) {
+	if !serves(info, metricSelector) {
+		return nil, provider.NewMetricNotFoundError(info.GroupResource, info.Metric)
+	}
+	var group v1alpha1.VmGroup
+	if err := p.reader.Get(ctx, name, &group); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, notFound(info, name.Name, "there is no such group")
+		}
+		return nil, fmt.Errorf("read VmGroup %s: %w", name, err)
+	}
+	percent, known, err := p.measure(ctx, &group, info.Metric)
+	if err != nil {
+		return nil, err
+	}
+	if !known {
+		return nil, notFound(info, name.Name, "the CPU use of none of its members is known")
+	}
+	return p.value(&group, info.Metric, percent), nil
+}
+
+// GetMetricBySelector measures the groups of a namespace that have the labels,
+// and leaves out those of which no use is known. The error is of reason NotFound
+// where there is no such metric.
+func (p *Provider) GetMetricBySelector(
+	ctx context.Context, namespace string, selector labels.Selector, info provider.CustomMetricInfo, metricSelector labels.Selector,
+) (*custom_metrics.MetricValueList, error) {
+	if !serves(info, metricSelector) {
+		return nil, provider.NewMetricNotFoundError(info.GroupResource, info.Metric)
+	}
+	var found v1alpha1.VmGroupList
+	if err := p.reader.List(ctx, &found, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return nil, fmt.Errorf("list VmGroups of namespace %s: %w", namespace, err)
+	}
+	values := &custom_metrics.MetricValueList{Items: []custom_metrics.MetricValue{}}
+	for i := range found.Items {
+		group := &found.Items[i]
+		percent, known, err := p.measure(ctx, group, info.Metric)
+		if err != nil {
+			return nil, err
+		}
+		if known {
+			values.Items = append(values.Items, *p.value(group, info.Metric, percent))
+		}
+	}
+	return values, nil
+}
+
+// serves tells whether a metric is one of ours. Ours have no labels of their own.
+func serves(info provider.CustomMetricInfo, metricSelector labels.Selector) bool {
+	return info.GroupResource == groups && info.Namespaced && (info.Metric == MeanMetric || info.Metric == SumMetric) &&
+		metricSelector.Matches(labels.Set{})
+}
+
+// measure returns the value of a metric in percent, and whether it is known.
+func (p *Provider) measure(ctx context.Context, group *v1alpha1.VmGroup, metric string) (percent int64, known bool, err error) {
+	if metric == MeanMetric {
+		if group.Status.CPUUtilization == nil {
+			return 0, false, nil
+		}
+		return int64(*group.Status.CPUUtilization), true, nil
+	}
+	var members v1alpha1.VMList
+	if err := p.reader.List(ctx, &members, client.InNamespace(group.Namespace), client.MatchingFields{GroupIndex: string(group.UID)}); err != nil {
+		return 0, false, fmt.Errorf("list the members of VmGroup %s/%s: %w", group.Namespace, group.Name, err)
+	}
+	for i := range members.Items {
+		if use := members.Items[i].Status.CPUUtilization; use != nil {
+			percent += int64(*use)
+			known = true
+		}
+	}
+	return percent, known, nil
+}
+
+func (p *Provider) value(group *v1alpha1.VmGroup, metric string, percent int64) *custom_metrics.MetricValue {
+	return &custom_metrics.MetricValue{
+		DescribedObject: custom_metrics.ObjectReference{
+			APIVersion: v1alpha1.GroupVersion.String(), Kind: "VmGroup", Namespace: group.Namespace, Name: group.Name, UID: group.UID,
+		},
+		Metric:    custom_metrics.MetricIdentifier{Name: metric},
+		Timestamp: metav1.NewTime(p.now()),
+		Value:     *resource.NewQuantity(percent, resource.DecimalSI),
+	}
+}
+
+// notFound is the error of the custom metrics API, with the reason: it becomes
+// the message of the autoscaler's condition.
+func notFound(info provider.CustomMetricInfo, name, reason string) error {
+	err := provider.NewMetricNotFoundForError(info.GroupResource, info.Metric, name)
+	err.ErrStatus.Message += ": " + reason
+	return err
+}
