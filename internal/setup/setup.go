@@ -18,6 +18,7 @@ import (
 
 	"github.com/privatecloud/operator/internal/cloud/rest"
 	cloudcontroller "github.com/privatecloud/operator/internal/controller/cloud"
+	gpuinfocontroller "github.com/privatecloud/operator/internal/controller/gpuinfo"
 	vmcontroller "github.com/privatecloud/operator/internal/controller/vm"
 	"github.com/privatecloud/operator/internal/inventory"
 )
@@ -43,7 +44,10 @@ var restMetrics = sync.OnceValue(func() *rest.Metrics { return rest.NewMetrics(m
 // what an earlier one wrote.
 func Caches(options *ctrl.Options) {
 	readOwnWrites := true
-	options.Cache = cache.Options{DefaultTransform: cache.TransformStripManagedFields()}
+	options.Cache = cache.Options{
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject:         map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: gpuinfocontroller.LeanNode}},
+	}
 	options.Client = client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: &readOwnWrites}}
 }
 
@@ -67,6 +71,9 @@ func Controllers(ctx context.Context, mgr manager.Manager, opts Options) error {
 		},
 	}); err != nil {
 		return fmt.Errorf("set up the Cloud controller: %w", err)
+	}
+	if err := gpuinfocontroller.SetupWithManager(ctx, mgr, gpuinfocontroller.Options{Directory: directory, Clock: time.Now}); err != nil {
+		return fmt.Errorf("set up the GPUInfo controller: %w", err)
 	}
 	if endpoint := strings.TrimSpace(opts.DefaultEndpoint); endpoint != "" {
 		if err := mgr.Add(cloudcontroller.Bootstrap{Client: mgr.GetClient(), Endpoint: endpoint}); err != nil {

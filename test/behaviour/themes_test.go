@@ -14,6 +14,7 @@ var _ = Describe("the operator", func() {
 	sideBySide("creates, names and deletes VMs", creations, prohibitedNames, takenNames, uncheckedNames, deletions)
 	sideBySide("looks after VMs, takes them over and lets go of them", losses, drift, edits, imports, observation, releases, pauses)
 	sideBySide("makes a VM exactly once", lostAnswers, uncertainCreates)
+	sideBySide("chooses nodes for GPUInfos", gpuInfos)
 	sideBySide("looks after Clouds", clouds, access, orphans, outages, brakes, budgets)
 })
 
