@@ -33,6 +33,8 @@ func (c *Cloud) adminRoutes() []route {
 		{method: "GET", template: "/admin/behaviour", handle: c.handleGetBehaviour},
 		{method: "PATCH", template: "/admin/behaviour", handle: c.handlePatchBehaviour},
 		{method: "PATCH", template: "/admin/capabilities", handle: c.handlePatchCapabilities},
+		{method: "PUT", template: "/admin/hosts/{name}", handle: c.handlePutHost},
+		{method: "DELETE", template: "/admin/hosts/{name}", handle: forID(c.DeleteHost)},
 		{method: "GET", template: "/admin/servers", handle: c.handleAllServers},
 		{method: "POST", template: "/admin/servers", handle: c.handlePutServer},
 		{method: "PATCH", template: "/admin/servers/{id}", handle: c.handleSteerServer},

@@ -94,6 +94,34 @@ func TestServersCanBeSteeredBehindTheClient(t *testing.T) {
 	}
 }
 
+func TestHostsCanBeChangedBehindTheClient(t *testing.T) {
+	given := []Host{{Name: "a", AvailableHours: 8}, {Name: "b"}}
+	h := start(t, Options{Hosts: given})
+	h.call(200, "PUT", "/admin/hosts/a", `{"gpu":true,"availableHours":4}`)
+	h.call(200, "PUT", "/admin/hosts/c", `{"name":"c","availableHours":-1}`)
+	h.call(204, "DELETE", "/admin/hosts/b", "")
+	h.call(404, "DELETE", "/admin/hosts/b", "")
+	h.call(400, "PUT", "/admin/hosts/c", `{"name":"d"}`)
+	want := []Host{{Name: "a", GPU: true, AvailableHours: 4}, {Name: "c", AvailableHours: -1}}
+	if diff := cmp.Diff(want, decodeInto[[]Host](t, h.call(200, "GET", "/hosts", "").body)); diff != "" {
+		t.Errorf("GET /hosts (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]Host{{Name: "a", AvailableHours: 8}, {Name: "b"}}, given); diff != "" {
+		t.Errorf("the options of the test (-want +got):\n%s", diff)
+	}
+	on := map[string]int{}
+	for range 4 {
+		s, err := h.cloud.PutServer(Server{Name: "worker"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		on[s.Host]++
+	}
+	if diff := cmp.Diff(map[string]int{"a": 2, "c": 2}, on); diff != "" {
+		t.Errorf("servers by host (-want +got):\n%s", diff)
+	}
+}
+
 func TestForcedStateStopsWhatWasUnderWay(t *testing.T) {
 	h := start(t, Options{Behaviour: Behaviour{DeleteTime: Duration(time.Minute)}})
 	s := h.create("web")

@@ -26,6 +26,65 @@ func defaultHosts() []Host {
 	return hosts
 }
 
+// Hosts returns every host, with the figures of use that it was given.
+func (c *Cloud) Hosts() []Host {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return slices.Clone(c.opts.Hosts)
+}
+
+// PutHost adds a host, or replaces the one of the same name. Like all hosts it
+// is as Options say after a restart. It fails without a name.
+func (c *Cloud) PutHost(host Host) error {
+	if host.Name == "" {
+		return invalid("a host has a name")
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	hosts := slices.Clone(c.opts.Hosts)
+	if at := hostNamed(hosts, host.Name); at >= 0 {
+		hosts[at] = host
+	} else {
+		hosts = append(hosts, host)
+	}
+	c.opts.Hosts = hosts
+	return nil
+}
+
+// DeleteHost takes a host away; servers go on naming it. It fails if there is none.
+func (c *Cloud) DeleteHost(name string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at := hostNamed(c.opts.Hosts, name)
+	if at < 0 {
+		return notFound("host", name)
+	}
+	c.opts.Hosts = slices.Delete(slices.Clone(c.opts.Hosts), at, at+1)
+	return nil
+}
+
+func hostNamed(hosts []Host, name string) int {
+	return slices.IndexFunc(hosts, func(h Host) bool { return h.Name == name })
+}
+
+// handlePutHost answers PUT /admin/hosts/{name}.
+func (c *Cloud) handlePutHost(w http.ResponseWriter, r *request) error {
+	var host Host
+	if err := readInto(r, &host); err != nil {
+		return err
+	}
+	if host.Name == "" {
+		host.Name = r.vars[0]
+	}
+	if host.Name != r.vars[0] {
+		return invalid("name is %q, and the path names %q", host.Name, r.vars[0])
+	}
+	if err := c.PutHost(host); err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, host)
+}
+
 // place picks the host of a new server, in turn. The caller holds mu.
 func (c *Cloud) place() string {
 	if len(c.opts.Hosts) == 0 {

@@ -18,7 +18,7 @@ const (
 	// or hosts change.
 	NoneAvailableReason = "NoneAvailable"
 	// ExpiredReason: the hours that were asked for are over, and the node is free
-	// for others again.
+	// for others again; nothing is chosen anew before somebody asks for it.
 	ExpiredReason = "Expired"
 )
 
@@ -129,6 +129,21 @@ type GPUInfoStatus struct {
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	Candidates []GPUCandidate `json:"candidates,omitempty"`
+
+	// expiredGeneration is the generation of the spec whose hours are over;
+	// absent once another choice was asked for.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Expired Generation"
+	// +optional
+	ExpiredGeneration int64 `json:"expiredGeneration,omitempty"`
+
+	// lastHandledReconcileAt is the value of the annotation
+	// samplecontroller.k8s.io/reconcile-requested-at that was answered last, cut
+	// after 256 characters. After the hours are over, another value asks for
+	// another choice.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Last Handled Request"
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	LastHandledReconcileAt string `json:"lastHandledReconcileAt,omitempty"`
 
 	// observedGeneration is the generation of the spec that this status
 	// answers to.

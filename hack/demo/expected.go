@@ -33,6 +33,14 @@ var expected = map[string]expectation{
 	"VM/sample":     {conditions: exists, status: map[string]string{"vmId": aUUID, "cpuUtilization": aPercent, "state": "Running"}},
 	"VM/web":        {conditions: exists, status: map[string]string{"vmId": aUUID, "cpuUtilization": aPercent, "state": "Running"}},
 	"VM/database":   {conditions: exists, status: map[string]string{"vmId": aUUID, "cpuUtilization": aPercent, "state": "Running"}},
+	"GPUInfo/gpuinfo-sample": {
+		conditions: map[string]string{"Ready": "True/Placed", "Placed": "True/Placed"},
+		status:     map[string]string{"suitableNodeName": "worker-1", "suitableHostName": "esxi-1", "availableAcceleratorTime": "399"},
+	},
+	"GPUInfo/plain": {
+		conditions: map[string]string{"Ready": "True/Placed", "Placed": "True/Placed"},
+		status:     map[string]string{"suitableNodeName": "worker-2", "suitableHostName": "esxi-2", "availableAcceleratorTime": "720"},
+	},
 	"VM/standby": {
 		conditions: map[string]string{"Ready": "True/Stopped", "NameChecked": "True", "Created": "True/Created"},
 		status:     map[string]string{"vmId": aUUID, "state": "Stopped"},

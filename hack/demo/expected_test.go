@@ -126,10 +126,10 @@ func TestSamplesAreShortManifestsWithOneCommentAndNoUnknownFields(t *testing.T) 
 		if lines := bytes.Count(data, []byte("\n")); lines > 20 {
 			t.Errorf("%s has %d lines, expected at most 20", file, lines)
 		}
-		var into any = &v1alpha1.VM{}
-		if parse(t, string(data)).GetKind() == "Cloud" {
-			into = &v1alpha1.Cloud{}
-		}
+		into := map[string]any{
+			"Cloud": &v1alpha1.Cloud{}, "GPUInfo": &v1alpha1.GPUInfo{}, "Network": &v1alpha1.Network{},
+			"VM": &v1alpha1.VM{}, "VmGroup": &v1alpha1.VmGroup{},
+		}[parse(t, string(data)).GetKind()]
 		if err := yaml.UnmarshalStrict(data, into); err != nil {
 			t.Errorf("%s: %v", file, err)
 		}

@@ -23,6 +23,9 @@ func TestTheLedgerMustShowEachServerMadeOnceAndGone(t *testing.T) {
 		"a server whose slow deletion is complete is gone":    {ledger: []mockcloud.LedgerEntry{create("a"), asked, gone}},
 		"a server that was deleted at once is gone":           {ledger: []mockcloud.LedgerEntry{create("b"), atOnce}},
 		"a server whose deletion was only asked for is there": {ledger: []mockcloud.LedgerEntry{create("a"), asked}, want: []string{"server a (vmsample) is still there"}},
+		"a node's server is nobody's, and may stay": {
+			ledger: []mockcloud.LedgerEntry{{Op: mockcloud.OpCreate, By: mockcloud.ByAdmin, ServerID: "n", Name: "worker-1"}, create("b"), atOnce},
+		},
 		"a server that nobody made is missed, not overlooked": {want: []string{"0 servers were created, expected 1"}},
 		"a second server after the first is one create too many": {
 			ledger: []mockcloud.LedgerEntry{create("a"), asked, gone, create("b"), atOnce},

@@ -8,6 +8,7 @@
 //	folder.go     where logs and data go
 //	guard_*.go    etcd and kube-apiserver end with the demo, whatever ends it
 //	install.go    namespace, RBAC and the operator's own kubeconfig, as make deploy makes them
+//	nodes.go      Nodes for GPUInfos, and their servers
 //	samples.go    apply, wait, delete
 //	door.go       a name that the cloud prohibits, refused before it is stored
 //	expected.go   what is to become of the samples (pure)
@@ -88,7 +89,7 @@ func run(once bool) error {
 // play goes through the demo from beginning to end. Once ctx ends, so does it.
 func play(ctx context.Context, s *stack, once bool) error {
 	for _, step := range []func(context.Context) error{
-		s.startAPIServer, s.startCloud, s.install, s.makeDoor, s.startOperator, s.applySamples, s.knock,
+		s.startAPIServer, s.startCloud, s.addNodes, s.install, s.makeDoor, s.startOperator, s.applySamples, s.knock,
 	} {
 		if err := step(ctx); err != nil {
 			return err

@@ -62,7 +62,7 @@ func (s *stack) prove(ctx context.Context) error {
 	if err := s.await(ctx, sampleTime, objects...); err != nil {
 		return err
 	}
-	for _, args := range [][]string{{"get", "clouds"}, {"get", "vms"}, {"events"}} {
+	for _, args := range [][]string{{"get", "clouds"}, {"get", "vms"}, {"get", "gpuinfos"}, {"events"}} {
 		output, err := s.kubectl(ctx, args...)
 		if err != nil {
 			return err

@@ -124,7 +124,8 @@ func (s *stack) startAPIServer(context.Context) error {
 func (s *stack) startCloud(ctx context.Context) error {
 	var err error
 	s.cloud, err = s.start("mock cloud", "mockcloud",
-		"--addr=127.0.0.1:0", "--build-time=3s", "--delete-time=2s", "--utilisation=sine:3m")
+		"--addr=127.0.0.1:0", "--build-time=3s", "--delete-time=2s", "--utilisation=sine:3m",
+		"--host=esxi-1:true:399", "--host=esxi-2:false:720")
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ type Client interface {
 	NameChecker
 	ServerReader
 	ServerWriter
+	HostReader
 	// Close ends the session with the cloud, if there is one. Calls under way
 	// finish; later calls are not allowed.
 	Close(ctx context.Context)

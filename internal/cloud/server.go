@@ -51,8 +51,12 @@ type Server struct {
 	// CPUUtilization is the mean use of the server's cores in percent, 0-100;
 	// nil where the cloud did not say.
 	CPUUtilization *int
-	CreatedAt      time.Time
-	UpdatedAt      time.Time
+	// CPUUsageMHz and MemoryUsageMB are what the server uses of its host; 0
+	// where the cloud did not say.
+	CPUUsageMHz   int
+	MemoryUsageMB int
+	CreatedAt     time.Time
+	UpdatedAt     time.Time
 }
 
 // Clone returns a copy that shares nothing with s.

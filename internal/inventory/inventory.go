@@ -48,6 +48,8 @@ type Inventory struct {
 	wanted   map[Ref]time.Time
 	// returns counts how often all who wait were woken.
 	returns int
+
+	hosts shelf[cloud.Host]
 }
 
 // note is what a call of our own told of a server, later than any listing.
@@ -183,4 +185,5 @@ func (i *Inventory) Disconnect() {
 	clear(i.noted)
 	clear(i.underWay)
 	clear(i.uses)
+	i.hosts.clear()
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/privatecloud/operator/internal/cloud/rest"
 	"github.com/privatecloud/operator/internal/connection"
 	cloudcontroller "github.com/privatecloud/operator/internal/controller/cloud"
+	gpuinfocontroller "github.com/privatecloud/operator/internal/controller/gpuinfo"
 	vmcontroller "github.com/privatecloud/operator/internal/controller/vm"
 	vmgroupcontroller "github.com/privatecloud/operator/internal/controller/vmgroup"
 	"github.com/privatecloud/operator/internal/inventory"
@@ -49,7 +50,10 @@ var restMetrics = sync.OnceValue(func() *rest.Metrics { return rest.NewMetrics(m
 // what an earlier one wrote.
 func Caches(options *ctrl.Options) {
 	readOwnWrites := true
-	options.Cache = cache.Options{DefaultTransform: cache.TransformStripManagedFields()}
+	options.Cache = cache.Options{
+		DefaultTransform: cache.TransformStripManagedFields(),
+		ByObject:         map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: gpuinfocontroller.LeanNode}},
+	}
 	options.Client = client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: &readOwnWrites}}
 }
 
@@ -77,6 +81,9 @@ func Controllers(ctx context.Context, mgr manager.Manager, opts Options) error {
 		Directory: directory, Connections: connections, Cluster: cluster, VMIndex: vmcontroller.CloudIndex, Clock: time.Now,
 	}); err != nil {
 		return fmt.Errorf("set up the Cloud controller: %w", err)
+	}
+	if err := gpuinfocontroller.SetupWithManager(ctx, mgr, gpuinfocontroller.Options{Directory: directory, Clock: time.Now}); err != nil {
+		return fmt.Errorf("set up the GPUInfo controller: %w", err)
 	}
 	if opts.NameCheck {
 		if err := nameCheck(ctx, mgr, connections); err != nil {

@@ -96,14 +96,18 @@ func openCloud(ctx SpecContext, endpoint string, change ...func(*v1alpha1.Cloud)
 	return object
 }
 
-// sweep removes all groups and VMs, and all Clouds but the default one, whatever holds them.
+// sweep removes all objects of this group and Nodes, and all Clouds but the
+// default one, whatever holds them.
 func sweep(ctx SpecContext) {
 	GinkgoHelper()
 	var vms v1alpha1.VMList
+	var gpus v1alpha1.GPUInfoList
+	var nodes corev1.NodeList
 	var clouds v1alpha1.CloudList
 	var groups v1alpha1.VmGroupList
-	Expect(env.Client.List(ctx, &groups)).To(Succeed())
-	Expect(env.Client.List(ctx, &clouds)).To(Succeed())
+	for _, list := range []client.ObjectList{&groups, &gpus, &nodes, &clouds} {
+		Expect(env.Client.List(ctx, list)).To(Succeed())
+	}
 	var running sync.WaitGroup
 	wipe := func(object client.Object) {
 		running.Go(func() {
@@ -120,6 +124,12 @@ func sweep(ctx SpecContext) {
 	Expect(env.Client.List(ctx, &vms)).To(Succeed())
 	for i := range vms.Items {
 		wipe(&vms.Items[i])
+	}
+	for i := range gpus.Items {
+		wipe(&gpus.Items[i])
+	}
+	for i := range nodes.Items {
+		wipe(&nodes.Items[i])
 	}
 	for i := range clouds.Items {
 		if clouds.Items[i].Name != v1alpha1.DefaultCloudName {

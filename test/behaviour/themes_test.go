@@ -16,6 +16,7 @@ var _ = Describe("the operator", func() {
 	sideBySide("makes a VM exactly once", lostAnswers, uncertainCreates)
 	sideBySide("looks after groups of VMs", vmGroups)
 	sideBySide("looks after Clouds and their tenants", clouds, tenants, access, orphans, outages, brakes, budgets)
+	sideBySide("chooses nodes for GPUInfos", gpuInfos)
 })
 
 // theme is something, and what holds of it.

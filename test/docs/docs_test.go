@@ -41,7 +41,7 @@ const (
 
 func TestNamesThatUsersMeetAreExplained(t *testing.T) {
 	pages := map[string]string{}
-	for _, name := range []string{"vm", "vmgroup", "cloud", "operations"} {
+	for _, name := range []string{"vm", "vmgroup", "gpuinfo", "cloud", "operations"} {
 		pages[name] = read(t, "docs/"+name+".md")
 	}
 	tests := map[string]struct {
@@ -49,6 +49,9 @@ func TestNamesThatUsersMeetAreExplained(t *testing.T) {
 		names []string
 	}{
 		"conditions and reasons of a VM, since kubectl shows them without a word of what to do": {"vm", constants(t, "vm_types.go", "Condition", "Reason")},
+		"conditions and reasons of a GPUInfo, likewise":                                         {"gpuinfo", constants(t, "gpuinfo_types.go", "Condition", "Reason")},
+		"fields of a GPUInfo's spec":                                                            {"gpuinfo", fields(reflect.TypeFor[v1alpha1.GPUInfoSpec]())},
+		"fields of a GPUInfo's status":                                                          {"gpuinfo", fields(reflect.TypeFor[v1alpha1.GPUInfoStatus]())},
 		"conditions and reasons of a Cloud, likewise":                                           {"cloud", constants(t, "cloud_types.go", "Condition", "Reason")},
 		"what both kinds have in common":                                                        {"vm", constants(t, "conditions.go", "Condition", "Reason")},
 		"the states of a VM, which kubectl get shows":                                           {"vm", constants(t, "vm_types.go", "VMState")},
@@ -116,7 +119,7 @@ func TestManifestsInThePagesHaveNoFieldThatDoesNotExist(t *testing.T) {
 			found[kind.Kind] = true
 		}
 	}
-	if diff := cmp.Diff(map[string]bool{"VM": true, "Cloud": true}, found); diff != "" {
+	if diff := cmp.Diff(map[string]bool{"VM": true, "GPUInfo": true, "Cloud": true}, found); diff != "" {
 		t.Errorf("kinds of which a page shows a manifest (-want +got):\n%s", diff)
 	}
 }

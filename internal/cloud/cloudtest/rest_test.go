@@ -84,6 +84,10 @@ func mock(opts mockcloud.Options) func(*testing.T) cloudtest.Fixture {
 			Network: func(t *testing.T) string {
 				return postNetwork(t, fake, opts.Token)
 			},
+			Hosts: []cloud.Host{
+				{Name: "host-1", AvailableHours: 8}, {Name: "host-2", GPU: true, AvailableHours: 16},
+				{Name: "host-3", AvailableHours: 24}, {Name: "host-4", GPU: true, AvailableHours: 32},
+			},
 			LoseAnswer: func(t *testing.T, method, path string) func() {
 				id, err := fake.AddFault(mockcloud.Fault{
 					Match: mockcloud.Match{Method: method, Path: path}, Answer: mockcloud.After, Reset: true,

@@ -31,6 +31,8 @@ type Fixture struct {
 	Sent func() int
 	// Network returns the id of a network; needed with the capability Networks.
 	Network func(t *testing.T) string
+	// Hosts are the cloud's; needed with the capability Hosts.
+	Hosts []cloud.Host
 	// LoseAnswer has the cloud do the next change of this method and path glob
 	// ("POST /servers"), each time it is sent, and break the connection in place
 	// of an answer, until the returned function is called.
@@ -82,7 +84,7 @@ func (c testCase) fits(f Fixture) bool {
 
 func cases() []testCase {
 	var all []testCase
-	for _, group := range [][]testCase{probeCases, lifeCases, onceCases, listCases, changeCases, refuseCases} {
+	for _, group := range [][]testCase{probeCases, lifeCases, onceCases, listCases, changeCases, hostCases, refuseCases} {
 		all = append(all, group...)
 	}
 	return all
@@ -153,7 +155,7 @@ func wantKind(t *testing.T, what string, err error, kind cloud.Kind, uncertain b
 // and a build in progress may differ between two looks.
 func sameServer(t *testing.T, what string, want, got cloud.Server) {
 	t.Helper()
-	ignore := cmpopts.IgnoreFields(cloud.Server{}, "CPUUtilization", "UpdatedAt", "State")
+	ignore := cmpopts.IgnoreFields(cloud.Server{}, "CPUUtilization", "CPUUsageMHz", "MemoryUsageMB", "UpdatedAt", "State")
 	if diff := cmp.Diff(want, got, ignore); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}

@@ -143,8 +143,8 @@ func (w *wireServer) server() cloud.Server {
 		ID: w.ID, Name: w.Name, State: cloud.StateActive,
 		CPU: int(w.CPU), MemoryGiB: int(w.Memory),
 		Template: w.Template, Folder: w.Folder, NetworkID: w.NetworkID, Host: w.Host,
-		CPUUtilization: w.CPUUtilization.value,
-		CreatedAt:      w.CreatedAt.Time, UpdatedAt: w.UpdatedAt.Time,
+		CPUUtilization: w.CPUUtilization.value, CPUUsageMHz: int(w.CPUUsageMHz), MemoryUsageMB: int(w.MemoryUsageMB),
+		CreatedAt: w.CreatedAt.Time, UpdatedAt: w.UpdatedAt.Time,
 	}
 	if w.State != nil && *w.State != "" {
 		s.State = stateOf(*w.State)

@@ -35,16 +35,17 @@ func TestListingsOfBothProfiles(t *testing.T) {
 			page{extended: true, ServerPage: cloud.ServerPage{Next: "m", Servers: []cloud.Server{{
 				ID: "i-1", Name: "web", Labels: map[string]string{"a": "b"}, State: cloud.StateBuilding, CPU: 2, MemoryGiB: 4,
 				Template: "small", Folder: "f", NetworkID: "n", Host: "h", CPUUtilization: new(38),
+				CPUUsageMHz: 100, MemoryUsageMB: 12,
 				CreatedAt: time.Date(2026, 1, 2, 2, 4, 5, 0, time.UTC), UpdatedAt: time.Date(2026, 1, 2, 3, 4, 6, 5e8, time.UTC),
 			}}}},
 		},
 		"extended: the last page": {`{"servers":[],"next":null}`, page{extended: true, ServerPage: cloud.ServerPage{Servers: []cloud.Server{}}}},
 		"values that make no sense count as absent": {
-			`[{"id":"i-1","name":"web","state":"HIBERNATING","cpu":-1,"memory":1e308,"cpuUtilization":101,"createdAt":"yesterday"}]`,
+			`[{"id":"i-1","name":"web","state":"HIBERNATING","cpu":-1,"memory":1e308,"cpuUtilization":101,"cpuUsageMHz":-1,"memoryUsageMB":0.5,"createdAt":"yesterday"}]`,
 			page{ServerPage: cloud.ServerPage{Servers: []cloud.Server{{ID: "i-1", Name: "web", State: cloud.StateUnknown}}}},
 		},
 		"nulls count as absent": {
-			`[{"id":"i-1","name":"web","state":null,"cpu":null,"labels":null,"cpuUtilization":null,"createdAt":null,"host":null}]`,
+			`[{"id":"i-1","name":"web","state":null,"cpu":null,"labels":null,"cpuUtilization":null,"cpuUsageMHz":null,"createdAt":null,"host":null}]`,
 			page{ServerPage: cloud.ServerPage{Servers: []cloud.Server{{ID: "i-1", Name: "web", State: cloud.StateActive}}}},
 		},
 		"numbers beyond a float count as absent": {

@@ -23,6 +23,8 @@ type wireServer struct {
 	NetworkID      string             `json:"networkId"`
 	Host           string             `json:"host"`
 	CPUUtilization wirePercent        `json:"cpuUtilization"`
+	CPUUsageMHz    wireCount          `json:"cpuUsageMHz"`
+	MemoryUsageMB  wireCount          `json:"memoryUsageMB"`
 	CreatedAt      wireTime           `json:"createdAt"`
 	UpdatedAt      wireTime           `json:"updatedAt"`
 }

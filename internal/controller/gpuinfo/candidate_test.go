@@ -1,0 +1,94 @@
+package gpuinfo
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+func TestEachNodeThatDoesNotSuitIsRefusedWithAReason(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*scope)
+		noGPU  bool
+		taken  int64
+		want   string
+	}{
+		"a node that suits":                   {want: ""},
+		"a node that is being deleted":        {change: nodeIs(1, func(n *node) { n.deletion = true }), want: "the node is being deleted"},
+		"a cordoned node":                     {change: nodeIs(1, func(n *node) { n.cordoned = true }), want: "the node is cordoned"},
+		"a node without a heartbeat":          {change: nodeIs(1, func(n *node) { n.ready = false }), want: "the node is not Ready"},
+		"a node that the cloud does not know": {change: func(s *scope) { s.servers["n1"] = nil }, want: "the cloud has no server of this name"},
+		"a node of which nobody can say which it is": {
+			change: func(s *scope) { s.servers["n1"] = append(s.servers["n1"], cloud.Server{ID: "other", Name: "n1"}) },
+			want:   "the cloud has several servers of this name",
+		},
+		"a server that is switched off":        {change: serverIs("n1", func(s *cloud.Server) { s.State = cloud.StateStopped }), want: "its server is STOPPED, not ACTIVE"},
+		"a server whose host is not told":      {change: serverIs("n1", func(s *cloud.Server) { s.Host = "" }), want: "the cloud does not say on which host its server runs"},
+		"a host that is not listed":            {change: serverIs("n1", func(s *cloud.Server) { s.Host = "h9" }), want: "the cloud does not list its host"},
+		"a host without the GPU":               {change: hostIs("h1", false, 100), want: "the host has no GPU"},
+		"a host whose GPU would be wasted":     {noGPU: true, want: "the host has a GPU, which is kept for those that require one"},
+		"a host without a GPU where none is":   {noGPU: true, change: hostIs("h1", false, 100), want: ""},
+		"a host that is there just so long":    {change: hostIs("h1", true, 10), want: ""},
+		"a host that is gone too soon":         {change: hostIs("h1", true, 9), want: "the host is available for 9 hours, and 10 are needed"},
+		"a host of which enough is left":       {taken: 90, want: ""},
+		"a host that others have reserved":     {taken: 91, want: "the host is available for 100 hours, others have reserved 91, and 10 are needed"},
+		"a host of which too much is reserved": {change: hostIs("h1", true, 50), taken: 60, want: "the host is available for 50 hours, others have reserved 60, and 10 are needed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := world(1)
+			if test.change != nil {
+				test.change(s)
+			}
+			got := s.look(s.nodes[0], !test.noGPU, 10, map[string]int64{"h1": test.taken, "h2": 1000})
+			if diff := cmp.Diff(test.want, got.refusal); diff != "" {
+				t.Errorf("refusal (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestHoursThatAreLeftAreRoundedUp(t *testing.T) {
+	for left, want := range map[time.Duration]int64{
+		-time.Hour: 0, 0: 0, 1: 1, time.Hour: 1, time.Hour + 1: 2, 87600 * time.Hour: 87600,
+	} {
+		if got := hoursUntil(noon, noon.Add(left)); got != want {
+			t.Errorf("%v: got %d hours, want %d", left, got, want)
+		}
+	}
+}
+
+func TestALeanNodeSaysTheSameToAChoice(t *testing.T) {
+	for name, change := range map[string]func(*corev1.Node){
+		"ready":    func(*corev1.Node) {},
+		"cordoned": func(n *corev1.Node) { n.Spec.Unschedulable = true },
+		"going":    func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: noon} },
+		"not seen": func(n *corev1.Node) { n.Status.Conditions[1].Status = corev1.ConditionUnknown },
+		"new":      func(n *corev1.Node) { n.Status.Conditions = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			full := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "u", ResourceVersion: "7", Labels: map[string]string{"a": "b"}}}
+			full.Status.Conditions = []corev1.NodeCondition{
+				{Type: corev1.NodeDiskPressure, Status: corev1.ConditionTrue},
+				{Type: corev1.NodeReady, Status: corev1.ConditionTrue, LastHeartbeatTime: metav1.Time{Time: noon}},
+			}
+			full.Status.Images = []corev1.ContainerImage{{Names: []string{"large"}}}
+			change(full)
+			o, err := LeanNode(full)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lean := o.(*corev1.Node)
+			if nodeOf(lean) != nodeOf(full) || lean.ResourceVersion != "7" || lean.UID != "u" {
+				t.Errorf("got %+v, want what is said of %+v", lean, full)
+			}
+			if len(lean.Labels)+len(lean.Status.Images) != 0 {
+				t.Errorf("got %+v, want nothing else", lean)
+			}
+		})
+	}
+}

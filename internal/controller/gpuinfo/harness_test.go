@@ -1,0 +1,83 @@
+package gpuinfo
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/reconciler"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// asking returns a GPUInfo that needs a GPU for ten hours.
+func asking(change ...func(*v1alpha1.GPUInfo)) *v1alpha1.GPUInfo {
+	gpu := &v1alpha1.GPUInfo{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "jobs", Name: "mine", UID: "m", Generation: 1},
+		Spec:       v1alpha1.GPUInfoSpec{DesAccTime: 10, GPURequired: true},
+	}
+	for _, f := range change {
+		f(gpu)
+	}
+	return gpu
+}
+
+// holding gives a GPUInfo a node on h1 for ten hours, of which some are over.
+func holding(node string, over time.Duration) func(*v1alpha1.GPUInfo) {
+	return func(gpu *v1alpha1.GPUInfo) {
+		since := noon.Add(-over)
+		gpu.Status.SuitableNodeName, gpu.Status.SuitableHostName = node, "h1"
+		gpu.Status.Reservation = &v1alpha1.GPUReservation{
+			Host: "h1", Cloud: "default", Generation: 1, Since: metav1.NewTime(since), Until: metav1.NewTime(since.Add(10 * time.Hour)),
+		}
+	}
+}
+
+func edited(gpu *v1alpha1.GPUInfo) { gpu.Generation = 2 }
+
+func expired(gpu *v1alpha1.GPUInfo) { gpu.Status.ExpiredGeneration = 1 }
+
+// world returns what a pass sees of nodes n1, n2 … on hosts h1, h2 … with a GPU
+// for a hundred hours each; n1 uses the most CPU.
+func world(nodes int, change ...func(*scope)) *scope {
+	s := &scope{now: noon, cloud: "default", interval: time.Minute, servers: map[string][]cloud.Server{}, hosts: map[string]cloud.Host{}}
+	for i := 1; i <= nodes; i++ {
+		name, host := fmt.Sprintf("n%d", i), fmt.Sprintf("h%d", i)
+		s.nodes = append(s.nodes, node{name: name, ready: true})
+		s.servers[name] = []cloud.Server{{ID: "s" + name, Name: name, State: cloud.StateActive, Host: host, CPUUsageMHz: 1000 - 100*i, MemoryUsageMB: 10 * i}}
+		s.hosts[host] = cloud.Host{Name: host, GPU: true, AvailableHours: 100}
+	}
+	for _, f := range change {
+		f(s)
+	}
+	return s
+}
+
+func nodeIs(at int, f func(*node)) func(*scope) { return func(s *scope) { f(&s.nodes[at-1]) } }
+
+func serverIs(name string, f func(*cloud.Server)) func(*scope) {
+	return func(s *scope) { f(&s.servers[name][0]) }
+}
+
+func hostIs(name string, gpu bool, hours int) func(*scope) {
+	return func(s *scope) { s.hosts[name] = cloud.Host{Name: name, GPU: gpu, AvailableHours: hours} }
+}
+
+// claimed has another GPUInfo hold hours of h1, since so long ago.
+func claimed(uid string, hours int, ago time.Duration) func(*scope) {
+	return func(s *scope) {
+		s.claims = append(s.claims, claim{
+			uid: types.UID(uid), host: "h1", since: noon.Add(-ago), until: noon.Add(time.Duration(hours) * time.Hour),
+		})
+	}
+}
+
+var errAway = reconciler.Blocked("Cloud/default", v1alpha1.CloudUnavailableReason, "waiting for the cloud")
+
+func away(s *scope) { s.unknown = errAway }
+
+func requested(value string) func(*scope) { return func(s *scope) { s.request = value } }

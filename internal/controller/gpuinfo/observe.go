@@ -1,0 +1,185 @@
+package gpuinfo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/inventory"
+	"github.com/privatecloud/operator/internal/reconciler"
+	"github.com/privatecloud/operator/internal/tenancy"
+)
+
+const (
+	// patience is how long a first listing may take before anybody is told.
+	patience = 5 * time.Second
+	// hostsTime is how long a pass waits for a cloud's hosts: the others wait meanwhile.
+	hostsTime = 5 * time.Second
+	// recheckRefused is how often a Cloud that cannot be used is looked at unchanged.
+	recheckRefused = 10 * time.Minute
+	// maxRequest bounds what is remembered of a request, in bytes.
+	maxRequest = 256
+)
+
+// scope is what one pass knows. Observe fills it; plan and report read it and
+// nothing else.
+type scope struct {
+	now time.Time
+	// cloud is the name of the Cloud that the GPUInfo uses.
+	cloud string
+	// request is what the annotation reconcile-requested-at says.
+	request string
+
+	// refused says why this Cloud cannot be used by this GPUInfo at all; nil if it can.
+	refused error
+	// unknown says why nothing can be learned now; nil if the fields below are complete.
+	unknown error
+	// cloudless: the Cloud object does not exist.
+	cloudless bool
+	// interval is the time between two listings of the cloud.
+	interval time.Duration
+
+	nodes []node
+	// servers are the cloud's by the names of nodes.
+	servers map[string][]cloud.Server
+	hosts   map[string]cloud.Host
+	// claims are the other GPUInfos' on hosts of this cloud.
+	claims []claim
+}
+
+// silence is the failure of a cloud to list its hosts.
+type silence struct {
+	until   time.Time
+	verdict error
+}
+
+// Observe reads nodes, the inventory, the cloud's hosts and the reservations of
+// other GPUInfos.
+func (k *kind) Observe(ctx context.Context, gpu *v1alpha1.GPUInfo) (*scope, error) {
+	seen := &scope{now: k.clock(), request: requestOf(gpu)}
+	seen.unknown = k.observe(ctx, gpu, seen)
+	if reconciler.Reason(seen.unknown) == "" {
+		return seen, seen.unknown
+	}
+	return seen, nil
+}
+
+// observe returns why the pass cannot know all that it needs: as a verdict, or
+// as an error that ends the pass.
+func (k *kind) observe(ctx context.Context, gpu *v1alpha1.GPUInfo, seen *scope) error {
+	var err error
+	if seen.cloud, err = tenancy.CloudFor(ctx, k.client, gpu.Namespace, gpu.Spec.CloudRef); err != nil {
+		return err
+	}
+	_, err = tenancy.Open(ctx, k.client, gpu.Namespace, seen.cloud)
+	if missing, ok := errors.AsType[*tenancy.MissingError](err); ok {
+		seen.cloudless = true
+		return blocked(seen, v1alpha1.CloudUnavailableReason, "%v", missing)
+	}
+	if denied, ok := errors.AsType[*tenancy.DeniedError](err); ok {
+		seen.refused = refusal(v1alpha1.CloudUnavailableReason, denied)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	inv := k.directory.Cloud(seen.cloud)
+	view := inv.View()
+	seen.interval = view.Settings.PollInterval
+	switch {
+	case view.Snapshot == nil && seen.now.Sub(inv.Since()) < patience:
+		return &reconciler.WaitError{After: patience, Reason: v1alpha1.CloudUnavailableReason, Message: "the cloud has not been listed yet", Quiet: true}
+	case view.Away != "":
+		return blocked(seen, v1alpha1.CloudUnavailableReason, "waiting for Cloud %q: %s", seen.cloud, view.Away)
+	case view.Braked:
+		return blocked(seen, v1alpha1.BrakedReason,
+			"the brake of Cloud %q is on: its listing is not trusted until that is acknowledged; see its Braked condition", seen.cloud)
+	case !view.Capabilities.Has(cloud.Hosts):
+		seen.refused = refusal(v1alpha1.UnsupportedReason, fmt.Errorf(
+			"the cloud of Cloud %q does not list its hosts: name another in spec.cloudRef", seen.cloud))
+		return nil
+	}
+	if err := k.observeHosts(ctx, seen, inv); err != nil {
+		return err
+	}
+	if err := k.observeNodes(ctx, seen, inv); err != nil {
+		return err
+	}
+	return k.observeClaims(ctx, gpu, seen)
+}
+
+// observeHosts asks a cloud that failed to list its hosts again after an
+// interval, however many GPUInfos use it: clouds share the one worker.
+func (k *kind) observeHosts(ctx context.Context, seen *scope, inv *inventory.Inventory) error {
+	if failed, ok := k.silent[seen.cloud]; ok && seen.now.Before(failed.until) {
+		return failed.verdict
+	}
+	ctx, cancel := context.WithTimeout(ctx, hostsTime)
+	defer cancel()
+	hosts, err := inv.Hosts(ctx, seen.now.Add(-seen.interval*9/10))
+	if err != nil {
+		after := max(cloud.RetryAfter(err), seen.interval)
+		verdict := reconciler.Wait(after, v1alpha1.CloudUnavailableReason, "%v", err)
+		if cloud.KindOf(err) == "" {
+			verdict = reconciler.Wait(after, v1alpha1.CloudUnavailableReason, "list hosts: the cloud has not answered yet")
+		}
+		k.silent[seen.cloud] = silence{until: seen.now.Add(after), verdict: verdict}
+		return verdict
+	}
+	delete(k.silent, seen.cloud)
+	seen.hosts = make(map[string]cloud.Host, len(hosts))
+	for _, host := range hosts {
+		seen.hosts[host.Name] = host
+	}
+	return nil
+}
+
+func (k *kind) observeNodes(ctx context.Context, seen *scope, inv *inventory.Inventory) error {
+	var list corev1.NodeList
+	if err := k.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list nodes: %w", err)
+	}
+	seen.servers = make(map[string][]cloud.Server, len(list.Items))
+	for i := range list.Items {
+		n := nodeOf(&list.Items[i])
+		seen.nodes = append(seen.nodes, n)
+		seen.servers[n.name] = inv.Named(n.name)
+	}
+	return nil
+}
+
+// observeClaims reads what earlier passes wrote, this process's own included.
+func (k *kind) observeClaims(ctx context.Context, gpu *v1alpha1.GPUInfo, seen *scope) error {
+	var list v1alpha1.GPUInfoList
+	if err := k.client.List(ctx, &list, client.MatchingFields{reservedIndex: seen.cloud}, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list GPUInfos with a reservation: %w", err)
+	}
+	for i := range list.Items {
+		if other := &list.Items[i]; other.UID != gpu.UID {
+			seen.claims = append(seen.claims, claimOf(other))
+		}
+	}
+	return nil
+}
+
+// blocked waits for the Cloud: its next listing wakes all GPUInfos that use it.
+func blocked(seen *scope, reason, format string, args ...any) error {
+	return reconciler.Blocked("Cloud/"+seen.cloud, reason, format, args...)
+}
+
+func refusal(reason string, cause error) error {
+	return &reconciler.StalledError{Reason: reason, Cause: cause, Recheck: recheckRefused}
+}
+
+// requestOf is the value of the annotation as far as it is remembered.
+func requestOf(gpu *v1alpha1.GPUInfo) string {
+	request := gpu.Annotations[v1alpha1.ReconcileRequestedAtAnnotation]
+	return strings.ToValidUTF8(request[:min(len(request), maxRequest)], "")
+}

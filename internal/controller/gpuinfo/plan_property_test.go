@@ -1,0 +1,191 @@
+package gpuinfo
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+// town is a cloud with its nodes, and all GPUInfos that ask it for one.
+type town struct {
+	rng  *rand.Rand
+	seen *scope
+	gpus []*v1alpha1.GPUInfo
+}
+
+func newTown(seed uint64) *town {
+	t := &town{rng: rand.New(rand.NewPCG(seed, 0)), seen: world(0)}
+	for i := range 1 + t.rng.IntN(5) {
+		name := fmt.Sprintf("n%d", i)
+		t.seen.nodes = append(t.seen.nodes, node{name: name, ready: true})
+		t.seen.servers[name] = []cloud.Server{{Name: name, State: cloud.StateActive, Host: t.host(), CPUUsageMHz: 100 * t.rng.IntN(3)}}
+	}
+	for i := range 3 {
+		t.setHost(i)
+	}
+	for i := range 1 + t.rng.IntN(8) {
+		t.gpus = append(t.gpus, asking(func(gpu *v1alpha1.GPUInfo) {
+			gpu.UID = types.UID(fmt.Sprintf("uid-%d", i))
+			gpu.Spec = v1alpha1.GPUInfoSpec{DesAccTime: int64(1 + t.rng.IntN(40)), GPURequired: t.rng.IntN(4) > 0}
+		}))
+	}
+	return t
+}
+
+func (t *town) host() string { return fmt.Sprintf("h%d", t.rng.IntN(3)) }
+
+func (t *town) setHost(i int) {
+	name := fmt.Sprintf("h%d", i)
+	t.seen.hosts[name] = cloud.Host{Name: name, GPU: t.rng.IntN(4) > 0, AvailableHours: t.rng.IntN(100)}
+}
+
+// pass makes a pass over one GPUInfo as the engine does, and tells whether its
+// reservation changed.
+func (t *town) pass(gpu *v1alpha1.GPUInfo) bool {
+	seen := *t.seen
+	for _, other := range t.gpus {
+		if other != gpu && other.Status.Reservation != nil {
+			seen.claims = append(seen.claims, claimOf(other))
+		}
+	}
+	before := gpu.Status.Reservation
+	report(gpu, &seen)
+	return !cmp.Equal(before, gpu.Status.Reservation)
+}
+
+// disturb changes something that choices depend on.
+func (t *town) disturb() {
+	n := &t.seen.nodes[t.rng.IntN(len(t.seen.nodes))]
+	switch t.rng.IntN(7) {
+	case 0:
+		t.setHost(t.rng.IntN(3))
+	case 1:
+		n.cordoned = !n.cordoned
+	case 2:
+		n.ready = !n.ready
+	case 3:
+		t.seen.servers[n.name][0].Host = t.host()
+	case 4:
+		gpu := t.gpus[t.rng.IntN(len(t.gpus))]
+		gpu.Generation++
+		gpu.Spec.DesAccTime = int64(1 + t.rng.IntN(40))
+	case 5:
+		t.seen.now = t.seen.now.Add(time.Duration(t.rng.IntN(600)) * time.Minute)
+	case 6: // another manager gave hours away without looking
+		gpu := t.gpus[t.rng.IntN(len(t.gpus))]
+		since := t.seen.now.Add(-time.Duration(t.rng.IntN(3)) * time.Hour)
+		gpu.Status.SuitableNodeName = n.name
+		gpu.Status.Reservation = &v1alpha1.GPUReservation{
+			Host: t.seen.servers[n.name][0].Host, Cloud: "default", Generation: gpu.Generation, Since: metav1.NewTime(since),
+			Until: metav1.NewTime(since.Add(time.Duration(gpu.Spec.DesAccTime) * time.Hour)),
+		}
+	}
+}
+
+// overcommitted returns the hosts of which more hours are reserved than there are.
+func (t *town) overcommitted() []string {
+	var claims []claim
+	for _, gpu := range t.gpus {
+		if gpu.Status.Reservation != nil {
+			claims = append(claims, claimOf(gpu))
+		}
+	}
+	var hosts []string
+	for name, hours := range reserved(t.seen.now, claims, func(claim) bool { return true }) {
+		if hours > int64(t.seen.hosts[name].AvailableHours) {
+			hosts = append(hosts, fmt.Sprintf("%d of %+v", hours, t.seen.hosts[name]))
+		}
+	}
+	return hosts
+}
+
+// Whatever happens to nodes, hosts, time and other managers: a few rounds of
+// passes in any order lead to a rest in which no host is overcommitted, every
+// choice suits, and nothing that suits is moved.
+func TestChoicesComeToRestWithoutOvercommittingAHost(t *testing.T) {
+	placed, yielded := 0, 0
+	for seed := range uint64(2000) {
+		town := newTown(seed)
+		for round := range 6 {
+			for range town.rng.IntN(4) {
+				town.disturb()
+			}
+			rounds := 0
+			for moved := true; moved; rounds++ {
+				moved = false
+				town.rng.Shuffle(len(town.gpus), func(i, j int) { town.gpus[i], town.gpus[j] = town.gpus[j], town.gpus[i] })
+				for _, gpu := range town.gpus {
+					had := gpu.Status.Reservation != nil
+					if town.pass(gpu) {
+						moved = true
+						if had {
+							yielded++
+						} else {
+							placed++
+						}
+					}
+				}
+				if rounds > 2*len(town.gpus)+2 {
+					t.Fatalf("seed %d, round %d: %d GPUInfos did not come to rest in %d passes over each", seed, round, len(town.gpus), rounds)
+				}
+			}
+			if hosts := town.overcommitted(); len(hosts) > 0 {
+				t.Fatalf("seed %d, round %d: overcommitted: %v", seed, round, hosts)
+			}
+		}
+	}
+	if placed < 1000 || yielded < 1000 {
+		t.Errorf("%d placements and %d losses are too few to show anything", placed, yielded)
+	}
+}
+
+// One pass after the other, no choice overcommits a host that was not so before.
+func TestAChoiceIsOnlyMadeWhereItFits(t *testing.T) {
+	for seed := range uint64(2000) {
+		town := newTown(seed)
+		for _, gpu := range town.gpus {
+			town.pass(gpu)
+			if hosts := town.overcommitted(); len(hosts) > 0 {
+				t.Fatalf("seed %d: overcommitted: %v", seed, hosts)
+			}
+		}
+	}
+}
+
+func TestADecisionDoesNotDependOnTheOrderOfWhatWasRead(t *testing.T) {
+	for seed := range uint64(500) {
+		town := newTown(seed)
+		for _, gpu := range town.gpus[:len(town.gpus)-1] {
+			town.pass(gpu)
+		}
+		last := town.gpus[len(town.gpus)-1]
+		want := last.DeepCopy()
+		seen := *town.seen
+		for _, other := range town.gpus[:len(town.gpus)-1] {
+			if other.Status.Reservation != nil {
+				seen.claims = append(seen.claims, claimOf(other))
+			}
+		}
+		report(want, &seen)
+		seen.nodes, seen.claims = slices.Clone(seen.nodes), slices.Clone(seen.claims)
+		town.rng.Shuffle(len(seen.nodes), func(i, j int) { seen.nodes[i], seen.nodes[j] = seen.nodes[j], seen.nodes[i] })
+		town.rng.Shuffle(len(seen.claims), func(i, j int) { seen.claims[i], seen.claims[j] = seen.claims[j], seen.claims[i] })
+		got := last.DeepCopy()
+		report(got, &seen)
+		if diff := cmp.Diff(want.Status.Reservation, got.Status.Reservation); diff != "" {
+			t.Fatalf("seed %d: reservation (-want +got):\n%s", seed, diff)
+		}
+		if diff := cmp.Diff(want.Status.Candidates, got.Status.Candidates); diff != "" {
+			t.Fatalf("seed %d: candidates (-want +got):\n%s", seed, diff)
+		}
+	}
+}

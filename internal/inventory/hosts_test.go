@@ -1,0 +1,76 @@
+package inventory_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/inventory"
+)
+
+// landlord answers ListHosts and counts.
+type landlord struct {
+	cloud.Client
+	hosts []cloud.Host
+	err   error
+	asked int
+}
+
+func (l *landlord) ListHosts(context.Context) ([]cloud.Host, error) {
+	l.asked++
+	return l.hosts, l.err
+}
+
+func TestHostsAreAskedForOnceAnInterval(t *testing.T) {
+	h := polling(t)
+	if _, err := h.inv.Hosts(t.Context(), dawn); !cloud.Is(err, cloud.Unavailable) {
+		t.Errorf("got %v, want Unavailable before the first connection", err)
+	}
+	l := &landlord{hosts: []cloud.Host{{Name: "esxi-1", GPU: true, AvailableHours: 399}}}
+	h.inv.Connect(l, nil)
+	for range 10 {
+		got, err := h.inv.Hosts(t.Context(), h.clock.Now().Add(-interval))
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "hosts", l.hosts, got)
+		h.clock.advance(interval / 4)
+	}
+	equal(t, "calls in two and a quarter intervals", 2, l.asked)
+
+	h.inv.Disconnect()
+	if _, err := h.inv.Hosts(t.Context(), dawn); !cloud.Is(err, cloud.Unavailable) {
+		t.Errorf("got %v, want Unavailable after the end of the connection", err)
+	}
+	h.inv.Connect(l, nil)
+	if _, err := h.inv.Hosts(t.Context(), dawn); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "calls after another connection, to which nothing is known", 3, l.asked)
+}
+
+func TestAFailureToListHostsIsNotRemembered(t *testing.T) {
+	h := polling(t)
+	l := &landlord{err: errors.New("away")}
+	h.inv.Connect(l, nil)
+	for range 2 {
+		if _, err := h.inv.Hosts(t.Context(), dawn); !errors.Is(err, l.err) {
+			t.Errorf("got %v, want %v", err, l.err)
+		}
+	}
+	equal(t, "calls", 2, l.asked)
+}
+
+func TestWhatAServerUsesOfItsHostIsListedAndWakesNobody(t *testing.T) {
+	h := newHouse(t)
+	using := func(mhz, mb int) func(*cloud.Server) {
+		return func(s *cloud.Server) { s.CPUUsageMHz, s.MemoryUsageMB = mhz, mb }
+	}
+	h.publish(server("a", using(100, 10)))
+	h.told()
+	h.publish(server("a", using(900, 90)))
+	h.wantTold(inventory.Wake{Cloud: "home"})
+	got, _ := h.inv.Server("a")
+	equal(t, "the server", server("a", using(900, 90)), got)
+}
