@@ -10,6 +10,8 @@ type Client interface {
 	NameChecker
 	ServerReader
 	ServerWriter
+	NetworkReader
+	NetworkWriter
 	// Close ends the session with the cloud, if there is one. Calls under way
 	// finish; later calls are not allowed.
 	Close(ctx context.Context)
