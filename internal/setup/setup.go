@@ -18,6 +18,7 @@ import (
 
 	"github.com/privatecloud/operator/internal/cloud/rest"
 	cloudcontroller "github.com/privatecloud/operator/internal/controller/cloud"
+	networkcontroller "github.com/privatecloud/operator/internal/controller/network"
 	vmcontroller "github.com/privatecloud/operator/internal/controller/vm"
 	"github.com/privatecloud/operator/internal/inventory"
 )
@@ -60,8 +61,13 @@ func Controllers(ctx context.Context, mgr manager.Manager, opts Options) error {
 	}); err != nil {
 		return fmt.Errorf("set up the VM controller: %w", err)
 	}
+	if err := networkcontroller.SetupWithManager(ctx, mgr, networkcontroller.Options{
+		Directory: directory, Cluster: cluster, VMIndex: vmcontroller.NetworkIndex, VMFinalizer: vmcontroller.Finalizer, Clock: time.Now,
+	}); err != nil {
+		return fmt.Errorf("set up the Network controller: %w", err)
+	}
 	if err := cloudcontroller.SetupWithManager(mgr, cloudcontroller.Options{
-		Directory: directory, Cluster: cluster, Namespace: opts.Namespace, VMIndex: vmcontroller.CloudIndex, Clock: time.Now,
+		Directory: directory, Cluster: cluster, Namespace: opts.Namespace, VMIndex: vmcontroller.CloudIndex, NetworkIndex: networkcontroller.CloudIndex, Clock: time.Now,
 		Connections: rest.Config{
 			Version: opts.Version, Timeout: opts.CallTimeout, Metrics: restMetrics(), Log: ctrl.Log.WithName("cloud"),
 		},

@@ -96,12 +96,14 @@ func openCloud(ctx SpecContext, endpoint string, change ...func(*v1alpha1.Cloud)
 	return object
 }
 
-// sweep removes all VMs, and all Clouds but the default one, whatever holds them.
+// sweep removes all VMs and Networks, and all Clouds but the default one, whatever holds them.
 func sweep(ctx SpecContext) {
 	GinkgoHelper()
 	var vms v1alpha1.VMList
+	var networks v1alpha1.NetworkList
 	var clouds v1alpha1.CloudList
 	Expect(env.Client.List(ctx, &vms)).To(Succeed())
+	Expect(env.Client.List(ctx, &networks)).To(Succeed())
 	Expect(env.Client.List(ctx, &clouds)).To(Succeed())
 	var running sync.WaitGroup
 	wipe := func(object client.Object) {
@@ -114,6 +116,9 @@ func sweep(ctx SpecContext) {
 	}
 	for i := range vms.Items {
 		wipe(&vms.Items[i])
+	}
+	for i := range networks.Items {
+		wipe(&networks.Items[i])
 	}
 	for i := range clouds.Items {
 		if clouds.Items[i].Name != v1alpha1.DefaultCloudName {
