@@ -8,10 +8,11 @@ import (
 	"github.com/privatecloud/operator/api/v1alpha1"
 )
 
-// Touched lets through what people change of a kind with this finalizer: the
-// spec, a deletion, the annotations that speak to the operator, and the
-// finalizer taken off by hand. What the operator itself writes is none of these.
-func Touched(finalizer string) predicate.Predicate {
+// Touched lets through what people change of a kind with this finalizer and this
+// annotation of a claim: the spec, a deletion, the annotations that speak to the
+// operator, and the finalizer taken off by hand. What the operator itself writes
+// is none of these: it takes annotation and finalizer off together.
+func Touched(finalizer, annotation string) predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		was, is := e.ObjectOld, e.ObjectNew
 		for _, key := range []string{v1alpha1.PausedAnnotation, v1alpha1.ReconcileRequestedAtAnnotation} {
@@ -19,7 +20,8 @@ func Touched(finalizer string) predicate.Predicate {
 				return true
 			}
 		}
-		stripped := is.GetDeletionTimestamp().IsZero() &&
+		_, claimed := is.GetAnnotations()[annotation]
+		stripped := is.GetDeletionTimestamp().IsZero() && claimed &&
 			controllerutil.ContainsFinalizer(was, finalizer) && !controllerutil.ContainsFinalizer(is, finalizer)
 		return was.GetGeneration() != is.GetGeneration() || stripped ||
 			was.GetDeletionTimestamp().IsZero() != is.GetDeletionTimestamp().IsZero()

@@ -127,6 +127,8 @@ var newNetworks = theme{"a Network", cases{
 			testkit.HaveCondition("Created", metav1.ConditionFalse, "Rejected"),
 			HaveField("Finalizers", BeEmpty()),
 		))
+		s.polls(ctx, 2)
+		Expect(s.CountCalls("POST", "/networks")).To(Equal(1), "what is refused is not asked for again at once")
 		s.SetUnavailable(true)
 		remove(ctx, net)
 		Eventually(ctx, gone(net)).Should(BeTrue())

@@ -108,7 +108,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts Options) error
 	warm := true // a standby that takes over has its cache already
 	find := finder{reader: mgr.GetCache()}
 	return tenancy.Watch(ctrl.NewControllerManagedBy(mgr).Named("network"), find.byNamespace, find.byCloud).
-		For(&v1alpha1.Network{}, builder.WithPredicates(reconciler.Touched(Finalizer))).
+		For(&v1alpha1.Network{}, builder.WithPredicates(reconciler.Touched(Finalizer, ClaimedCloudAnnotation))).
 		Watches(&v1alpha1.VM{}, attachments(opts.VMFinalizer)).
 		WatchesRawSource(source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			opts.Directory.OnWake(func(news inventory.Wake) { wake(q, news) })

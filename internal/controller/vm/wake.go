@@ -63,7 +63,7 @@ func (enqueue) Delete(context.Context, event.DeleteEvent, queue)   {}
 func (enqueue) Generic(context.Context, event.GenericEvent, queue) {}
 
 // worthAPass lets through what people change.
-var worthAPass = reconciler.Touched(Finalizer)
+var worthAPass = reconciler.Touched(Finalizer, ClaimedCloudAnnotation)
 
 // waker turns a cloud's news into requests.
 type waker struct {
