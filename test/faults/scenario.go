@@ -147,15 +147,18 @@ func (s scenario) staff(ctx context.Context, w *world) error {
 	return w.listings(ctx, 6)
 }
 
-// working waits until both controllers of that many managers are at work.
+// working waits until all controllers of that many managers are at work.
 func (w *world) working(ctx context.Context, managers int) error {
 	return w.until(ctx, func() error {
-		if n := strings.Count(w.log.String(), "Starting workers"); n < 2*managers {
+		if n := strings.Count(w.log.String(), "Starting workers"); n < controllers*managers {
 			return fmt.Errorf("%d controllers are at work", n)
 		}
 		return nil
 	})
 }
+
+// controllers is how many each manager has.
+const controllers = 3
 
 // take does a step and waits for what it wants.
 func (w *world) take(ctx context.Context, do step) error {
