@@ -127,8 +127,11 @@ func TestSamplesAreShortManifestsWithOneCommentAndNoUnknownFields(t *testing.T) 
 			t.Errorf("%s has %d lines, expected at most 20", file, lines)
 		}
 		var into any = &v1alpha1.VM{}
-		if parse(t, string(data)).GetKind() == "Cloud" {
+		switch parse(t, string(data)).GetKind() {
+		case "Cloud":
 			into = &v1alpha1.Cloud{}
+		case "Network":
+			into = &v1alpha1.Network{}
 		}
 		if err := yaml.UnmarshalStrict(data, into); err != nil {
 			t.Errorf("%s: %v", file, err)
