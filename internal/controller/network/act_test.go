@@ -275,6 +275,11 @@ func TestANetworkThatWasWellSaysNothingOfAFewFailedLooks(t *testing.T) {
 	w.advance(pollInterval)
 	w.pass()
 	w.wantSays("Ready", "True InSync")
+
+	w.cloud.faults["list"] = []error{errAway}
+	w.advance(pollInterval)
+	w.pass()
+	w.wantSays("Ready", "True InSync")
 }
 
 func TestANetworkThatTheListingLacksIsAskedFor(t *testing.T) {
