@@ -1,6 +1,7 @@
 package mockcloud
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
 	"net/netip"
@@ -78,12 +79,8 @@ func (c *Cloud) createNetwork(body createNetwork, key *keyRecord, requestID stri
 	if answer, found, err := c.replay(key); found || err != nil {
 		return answer, err
 	}
-	if c.has(UniqueNames) {
-		for _, n := range c.st.networks {
-			if n.Name == body.Name {
-				return keyedAnswer{}, problem(http.StatusConflict, CodeNameTaken, "the name %q is taken", body.Name)
-			}
-		}
+	if err := c.networkNameVerdict(body.Name); err != nil {
+		return keyedAnswer{}, err
 	}
 	now := c.now()
 	n := &Network{
@@ -108,6 +105,23 @@ func (c *Cloud) createNetwork(body createNetwork, key *keyRecord, requestID stri
 	c.st.ledger = append(c.st.ledger, entry)
 	c.st.networks[n.ID] = n
 	return answer, nil
+}
+
+// networkNameVerdict tells whether a new network may bear the name. The caller
+// holds mu.
+func (c *Cloud) networkNameVerdict(name string) error {
+	if c.prohibitedNames.match(name) {
+		return problem(http.StatusForbidden, CodeNameProhibited, "the name %q is prohibited", name)
+	}
+	if !c.has(UniqueNames) {
+		return nil
+	}
+	for _, n := range c.st.networks {
+		if n.Name == name {
+			return problem(http.StatusConflict, CodeNameTaken, "the name %q is taken", name)
+		}
+	}
+	return nil
 }
 
 // handleListNetworks answers GET /networks: all of them, oldest first.
@@ -178,14 +192,25 @@ func (c *Cloud) handlePatchNetwork(w http.ResponseWriter, r *request) error {
 func (c *Cloud) handleDeleteNetwork(w http.ResponseWriter, r *request) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n := c.st.networks[r.vars[0]]
-	if n == nil {
-		return notFound("network", r.vars[0])
-	}
-	if attached := c.st.attached[n.ID]; attached > 0 {
+	if attached := c.st.attached[r.vars[0]]; attached > 0 && c.st.networks[r.vars[0]] != nil {
 		return problem(http.StatusConflict, CodeAttached, "%d servers are attached", attached)
 	}
-	entry, change := c.entry(LedgerEntry{Op: OpDeleteNetwork, NetworkID: n.ID, Name: n.Name, RequestID: r.id})
+	if err := c.removeNetwork(r.vars[0], LedgerEntry{RequestID: r.id}); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// removeNetwork takes a network away. The entry says how; removeNetwork fills in
+// of what. The caller holds mu.
+func (c *Cloud) removeNetwork(id string, how LedgerEntry) error {
+	n := c.st.networks[id]
+	if n == nil {
+		return notFound("network", id)
+	}
+	how.Op, how.NetworkID, how.Name = OpDeleteNetwork, n.ID, n.Name
+	entry, change := c.entry(how)
 	changes := []Change{change, {Bucket: bucketNetworks, Key: n.ID}}
 	gone := c.keysOf(n.ID, entry.Time, &changes)
 	if err := c.store.Write(changes...); err != nil {
@@ -198,8 +223,55 @@ func (c *Cloud) handleDeleteNetwork(w http.ResponseWriter, r *request) error {
 	c.noteDue()
 	c.st.ledger = append(c.st.ledger, entry)
 	delete(c.st.networks, n.ID)
-	w.WriteHeader(http.StatusNoContent)
 	return nil
+}
+
+// PutNetwork adds a network that no client asked for, or replaces the one of the
+// same id, unchecked. What is zero gets a default: a new id, now. A new network
+// is in the ledger, by ByAdmin.
+func (c *Cloud) PutNetwork(n Network) (Network, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.now()
+	if n.ID == "" {
+		n.ID = uuid.NewString()
+	}
+	if n.CreatedAt.IsZero() {
+		n.CreatedAt = now
+	}
+	n.UpdatedAt = now
+	changes := []Change{encoded(bucketNetworks, n.ID, n)}
+	var entries []LedgerEntry
+	if c.st.networks[n.ID] == nil {
+		entry, change := c.entry(LedgerEntry{Op: OpCreateNetwork, By: ByAdmin, NetworkID: n.ID, Name: n.Name})
+		entries, changes = append(entries, entry), append(changes, change)
+	}
+	if err := c.store.Write(changes...); err != nil {
+		return Network{}, fmt.Errorf("putting network %s: %w", n.ID, err)
+	}
+	c.st.ledger = append(c.st.ledger, entries...)
+	c.st.networks[n.ID] = &n
+	return n, nil
+}
+
+// DeleteNetwork takes a network away, whatever is attached to it. It fails if
+// there is none.
+func (c *Cloud) DeleteNetwork(id string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.removeNetwork(id, LedgerEntry{By: ByAdmin})
+}
+
+func (c *Cloud) handlePutNetwork(w http.ResponseWriter, r *request) error {
+	var n Network
+	if err := readInto(r, &n); err != nil {
+		return err
+	}
+	put, err := c.PutNetwork(n)
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusCreated, put)
 }
 
 // keysOf marks the keys that made a network as outliving it. Networks are few

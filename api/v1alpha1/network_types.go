@@ -8,8 +8,8 @@ import (
 const (
 	// InSyncReason: the network in the cloud is as the spec says.
 	InSyncReason = "InSync"
-	// NetworkNotReadyReason, of a VM: its Network does not exist, is not made yet
-	// or is being deleted.
+	// NetworkNotReadyReason, of a VM: its Network does not exist, is not made yet,
+	// is lost or is being deleted; or, where the VM stalls, is on another Cloud.
 	NetworkNotReadyReason = "NetworkNotReady"
 )
 

@@ -45,6 +45,11 @@ var expected = map[string]expectation{
 		conditions: map[string]string{"Ready": "True/Stopped", "NameChecked": "True", "Created": "True/Created"},
 		status:     map[string]string{"vmId": aUUID, "state": "Stopped"},
 	},
+	"VM/networked": {conditions: exists, status: map[string]string{"vmId": aUUID, "cpuUtilization": aPercent, "state": "Running"}},
+	"Network/example-network": {
+		conditions: map[string]string{"Ready": "True/InSync", "Created": "True/Created"},
+		status:     map[string]string{"networkId": aUUID, "cloud": "default"},
+	},
 	"VM/taboo": {
 		conditions: map[string]string{
 			"Ready": "False/Prohibited", "NameChecked": "False/Prohibited", "Created": "False/Pending", "Stalled": "True/Prohibited",

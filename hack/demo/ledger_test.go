@@ -8,7 +8,7 @@ import (
 	"github.com/privatecloud/operator/mockcloud"
 )
 
-func TestTheLedgerMustShowEachServerMadeOnceAndGone(t *testing.T) {
+func TestTheLedgerMustShowEachServerAndNetworkMadeOnceAndGone(t *testing.T) {
 	mine := map[string]string{ownerLabel: "uid-1"}
 	create := func(id string) mockcloud.LedgerEntry {
 		return mockcloud.LedgerEntry{Op: mockcloud.OpCreate, ServerID: id, Name: "vmsample", Labels: mine}
@@ -16,9 +16,13 @@ func TestTheLedgerMustShowEachServerMadeOnceAndGone(t *testing.T) {
 	asked := mockcloud.LedgerEntry{Op: mockcloud.OpDelete, ServerID: "a"}
 	gone := mockcloud.LedgerEntry{Op: mockcloud.OpGone, ServerID: "a"}
 	atOnce := mockcloud.LedgerEntry{Op: mockcloud.OpDelete, ServerID: "b", Final: true}
+	laid := mockcloud.LedgerEntry{Op: mockcloud.OpCreateNetwork, NetworkID: "n", Name: "net"}
+	lifted := mockcloud.LedgerEntry{Op: mockcloud.OpDeleteNetwork, NetworkID: "n"}
 	for name, c := range map[string]struct {
 		ledger []mockcloud.LedgerEntry
-		want   []string
+		// networks is how many are expected.
+		networks int
+		want     []string
 	}{
 		"a server whose slow deletion is complete is gone":    {ledger: []mockcloud.LedgerEntry{create("a"), asked, gone}},
 		"a server that was deleted at once is gone":           {ledger: []mockcloud.LedgerEntry{create("b"), atOnce}},
@@ -39,9 +43,12 @@ func TestTheLedgerMustShowEachServerMadeOnceAndGone(t *testing.T) {
 			ledger: []mockcloud.LedgerEntry{{Op: mockcloud.OpCreate, ServerID: "b", Name: "vmsample"}, atOnce},
 			want:   []string{"server b (vmsample) was made without the label " + ownerLabel},
 		},
+		"a network that was deleted is gone":                   {ledger: []mockcloud.LedgerEntry{laid, create("b"), atOnce, lifted}, networks: 1},
+		"a network that is left is there":                      {ledger: []mockcloud.LedgerEntry{laid, create("b"), atOnce}, networks: 1, want: []string{"network n (net) is still there"}},
+		"a network that nobody made is missed, not overlooked": {ledger: []mockcloud.LedgerEntry{create("b"), atOnce}, networks: 1, want: []string{"0 networks were created, expected 1"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, discrepancies(c.ledger, 1)); diff != "" {
+			if diff := cmp.Diff(c.want, discrepancies(c.ledger, 1, c.networks)); diff != "" {
 				t.Errorf("what is wrong with the ledger (-want +got):\n%s", diff)
 			}
 		})

@@ -62,7 +62,7 @@ func (s *stack) prove(ctx context.Context) error {
 	if err := s.await(ctx, sampleTime, objects...); err != nil {
 		return err
 	}
-	for _, args := range [][]string{{"get", "clouds"}, {"get", "vms"}, {"get", "gpuinfos"}, {"events"}} {
+	for _, args := range [][]string{{"get", "clouds"}, {"get", "networks"}, {"get", "vms"}, {"get", "vmgroups"}, {"get", "gpuinfos"}, {"events"}} {
 		output, err := s.kubectl(ctx, args...)
 		if err != nil {
 			return err
@@ -81,18 +81,19 @@ func (s *stack) prove(ctx context.Context) error {
 	if err := s.askCloud(ctx, "/ledger", &ledger); err != nil {
 		return err
 	}
-	if wrong := discrepancies(ledger, meantToExist(objects)); len(wrong) > 0 {
+	if wrong := discrepancies(ledger, meantToExist(objects, "VM", "vmId"), meantToExist(objects, "Network", "networkId")); len(wrong) > 0 {
 		return fmt.Errorf("the cloud's ledger is not as expected after the samples' deletion:\n  %s", strings.Join(wrong, "\n  "))
 	}
-	s.say("the cloud's ledger: each server was created once, and all are gone")
+	s.say("the cloud's ledger: each server and network was created once, and all are gone")
 	return s.refusals()
 }
 
-// meantToExist counts the VMs that a server is expected of.
-func meantToExist(objects []*unstructured.Unstructured) int {
+// meantToExist counts the objects of a kind that something in the cloud is
+// expected of, by the field of the status that tells its id.
+func meantToExist(objects []*unstructured.Unstructured, kind, id string) int {
 	n := 0
 	for _, object := range objects {
-		if object.GetKind() == "VM" && expectationOf(object).status["vmId"] != nothing {
+		if object.GetKind() == kind && expectationOf(object).status[id] != nothing {
 			n++
 		}
 	}

@@ -30,6 +30,7 @@ var volatile = []string{"Age", "CPU%"}
 
 var shown = []string{
 	"/apis/" + v1alpha1.GroupVersion.String() + "/clouds",
+	"/apis/" + v1alpha1.GroupVersion.String() + "/namespaces/default/networks",
 	"/apis/" + v1alpha1.GroupVersion.String() + "/namespaces/default/vms",
 }
 

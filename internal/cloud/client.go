@@ -11,6 +11,8 @@ type Client interface {
 	ServerReader
 	ServerWriter
 	HostReader
+	NetworkReader
+	NetworkWriter
 	// Close ends the session with the cloud, if there is one. Calls under way
 	// finish; later calls are not allowed.
 	Close(ctx context.Context)

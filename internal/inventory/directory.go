@@ -44,6 +44,7 @@ func (d *Directory) Cloud(name string) *Inventory {
 	inv := &Inventory{
 		name: name, clock: d.clock, bell: d.bell, since: d.clock(), away: notConnected,
 		noted: map[string]note{}, underWay: map[string]struct{}{}, uses: map[string]use{}, waiting: map[Ref]struct{}{}, wanted: map[Ref]time.Time{},
+		networks: newNetworks(),
 	}
 	d.clouds[name] = inv
 	return inv

@@ -11,10 +11,14 @@ import (
 )
 
 // Ref names an object that waits for something of a cloud.
-type Ref struct{ Namespace, Name string }
+type Ref struct {
+	Namespace, Name string
+	// Kind is empty for a VM.
+	Kind string
+}
 
 func (r Ref) compare(to Ref) int {
-	return cmp.Or(cmp.Compare(r.Namespace, to.Namespace), cmp.Compare(r.Name, to.Name))
+	return cmp.Or(cmp.Compare(r.Kind, to.Kind), cmp.Compare(r.Namespace, to.Namespace), cmp.Compare(r.Name, to.Name))
 }
 
 // Inventory is what is known of one cloud, and the way to it. It is made once
@@ -46,6 +50,7 @@ type Inventory struct {
 	uses     map[string]use
 	waiting  map[Ref]struct{}
 	wanted   map[Ref]time.Time
+	networks *networks
 	// returns counts how often all who wait were woken.
 	returns int
 
@@ -186,4 +191,5 @@ func (i *Inventory) Disconnect() {
 	clear(i.underWay)
 	clear(i.uses)
 	i.hosts.clear()
+	i.networks = newNetworks()
 }

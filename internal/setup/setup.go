@@ -20,6 +20,7 @@ import (
 	"github.com/privatecloud/operator/internal/connection"
 	cloudcontroller "github.com/privatecloud/operator/internal/controller/cloud"
 	gpuinfocontroller "github.com/privatecloud/operator/internal/controller/gpuinfo"
+	networkcontroller "github.com/privatecloud/operator/internal/controller/network"
 	vmcontroller "github.com/privatecloud/operator/internal/controller/vm"
 	vmgroupcontroller "github.com/privatecloud/operator/internal/controller/vmgroup"
 	"github.com/privatecloud/operator/internal/inventory"
@@ -77,8 +78,13 @@ func Controllers(ctx context.Context, mgr manager.Manager, opts Options) error {
 	if err := vmgroupcontroller.SetupWithManager(ctx, mgr, time.Now); err != nil {
 		return fmt.Errorf("set up the VmGroup controller: %w", err)
 	}
+	if err := networkcontroller.SetupWithManager(ctx, mgr, networkcontroller.Options{
+		Directory: directory, Cluster: cluster, VMIndex: vmcontroller.NetworkIndex, VMFinalizer: vmcontroller.Finalizer, Clock: time.Now,
+	}); err != nil {
+		return fmt.Errorf("set up the Network controller: %w", err)
+	}
 	if err := cloudcontroller.SetupWithManager(mgr, cloudcontroller.Options{
-		Directory: directory, Connections: connections, Cluster: cluster, VMIndex: vmcontroller.CloudIndex, Clock: time.Now,
+		Directory: directory, Connections: connections, Cluster: cluster, VMIndex: vmcontroller.CloudIndex, NetworkIndex: networkcontroller.CloudIndex, Clock: time.Now,
 	}); err != nil {
 		return fmt.Errorf("set up the Cloud controller: %w", err)
 	}

@@ -42,3 +42,15 @@ func Cloud(name, endpoint string, change ...func(*v1alpha1.Cloud)) *v1alpha1.Clo
 	}
 	return cloud
 }
+
+// Network returns a Network of the range 192.168.0.0/16.
+func Network(namespace, name string, change ...func(*v1alpha1.Network)) *v1alpha1.Network {
+	net := &v1alpha1.Network{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec:       v1alpha1.NetworkSpec{CIDR: "192.168.0.0/16", Gateway: "192.168.0.1"},
+	}
+	for _, apply := range change {
+		apply(net)
+	}
+	return net
+}

@@ -40,7 +40,7 @@ var clouds = theme{"a Cloud", cases{
 
 		remove(ctx, s.object)
 		Eventually(ctx, now(s.object)).Should(SatisfyAll(
-			testkit.HaveCondition("Stalled", metav1.ConditionTrue, "InUse", "1 VMs refer to this Cloud: delete them first"),
+			testkit.HaveCondition("Stalled", metav1.ConditionTrue, "InUse", "VMs and Networks that refer to this Cloud: 1; delete them first"),
 			testkit.HaveCondition("Ready", metav1.ConditionFalse, "InUse"),
 		))
 		Expect(s.named("web")).To(HaveLen(1))

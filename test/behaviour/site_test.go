@@ -101,11 +101,12 @@ func openCloud(ctx SpecContext, endpoint string, change ...func(*v1alpha1.Cloud)
 func sweep(ctx SpecContext) {
 	GinkgoHelper()
 	var vms v1alpha1.VMList
+	var networks v1alpha1.NetworkList
 	var gpus v1alpha1.GPUInfoList
 	var nodes corev1.NodeList
 	var clouds v1alpha1.CloudList
 	var groups v1alpha1.VmGroupList
-	for _, list := range []client.ObjectList{&groups, &gpus, &nodes, &clouds} {
+	for _, list := range []client.ObjectList{&groups, &networks, &gpus, &nodes, &clouds} {
 		Expect(env.Client.List(ctx, list)).To(Succeed())
 	}
 	var running sync.WaitGroup
@@ -130,6 +131,9 @@ func sweep(ctx SpecContext) {
 	}
 	for i := range nodes.Items {
 		wipe(&nodes.Items[i])
+	}
+	for i := range networks.Items {
+		wipe(&networks.Items[i])
 	}
 	for i := range clouds.Items {
 		if clouds.Items[i].Name != v1alpha1.DefaultCloudName {

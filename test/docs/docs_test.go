@@ -41,7 +41,7 @@ const (
 
 func TestNamesThatUsersMeetAreExplained(t *testing.T) {
 	pages := map[string]string{}
-	for _, name := range []string{"vm", "vmgroup", "gpuinfo", "cloud", "operations"} {
+	for _, name := range []string{"vm", "vmgroup", "network", "gpuinfo", "cloud", "operations"} {
 		pages[name] = read(t, "docs/"+name+".md")
 	}
 	tests := map[string]struct {
@@ -53,6 +53,10 @@ func TestNamesThatUsersMeetAreExplained(t *testing.T) {
 		"fields of a GPUInfo's spec":                                                            {"gpuinfo", fields(reflect.TypeFor[v1alpha1.GPUInfoSpec]())},
 		"fields of a GPUInfo's status":                                                          {"gpuinfo", fields(reflect.TypeFor[v1alpha1.GPUInfoStatus]())},
 		"conditions and reasons of a Cloud, likewise":                                           {"cloud", constants(t, "cloud_types.go", "Condition", "Reason")},
+		"reasons of a Network that no other kind has, likewise":                                 {"network", constants(t, "network_types.go", "Condition", "Reason")},
+		"what a VM says of its Network":                                                         {"vm", []string{v1alpha1.NetworkNotReadyReason}},
+		"fields of a Network's spec":                                                            {"network", fields(reflect.TypeFor[v1alpha1.NetworkSpec]())},
+		"fields of a Network's status":                                                          {"network", fields(reflect.TypeFor[v1alpha1.NetworkStatus]())},
 		"what both kinds have in common":                                                        {"vm", constants(t, "conditions.go", "Condition", "Reason")},
 		"the states of a VM, which kubectl get shows":                                           {"vm", constants(t, "vm_types.go", "VMState")},
 		"fields of a VM's spec":                                                                 {"vm", fields(reflect.TypeFor[v1alpha1.VMSpec]())},
@@ -119,7 +123,7 @@ func TestManifestsInThePagesHaveNoFieldThatDoesNotExist(t *testing.T) {
 			found[kind.Kind] = true
 		}
 	}
-	if diff := cmp.Diff(map[string]bool{"VM": true, "GPUInfo": true, "Cloud": true}, found); diff != "" {
+	if diff := cmp.Diff(map[string]bool{"VM": true, "VmGroup": true, "Network": true, "GPUInfo": true, "Cloud": true}, found); diff != "" {
 		t.Errorf("kinds of which a page shows a manifest (-want +got):\n%s", diff)
 	}
 }

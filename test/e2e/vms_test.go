@@ -28,7 +28,8 @@ const (
 func applySamples(ctx context.Context) {
 	GinkgoHelper()
 	kubectl(ctx, "apply", "-n", samples, "-f", "config/samples")
-	kubectl(ctx, "wait", "-n", samples, "--for=condition=Ready", "--timeout=120s", "vm/sample", "vm/database", "vm/web", "vm/standby")
+	kubectl(ctx, "wait", "-n", samples, "--for=condition=Ready", "--timeout=120s", "vm/sample", "vm/database", "vm/web", "vm/standby", "vm/networked",
+		"network.samplecontroller.k8s.io/example-network", "vmgroup/vmgroup-sample", "vmgroup/workers", "vmgroup/databases")
 }
 
 // prohibited is the sample of a name that the mock cloud prohibits.

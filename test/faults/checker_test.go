@@ -91,6 +91,26 @@ var _ = Describe("The check of the invariants", func() {
 		))
 	})
 
+	It("finds a Network that goes before its network, and a second network of its name; and the operator removes it", func(ctx SpecContext) {
+		w := openWorld(ctx, setting{profile: labelled})
+		_, err := w.start()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(w.take(ctx, createNetwork)).To(Succeed())
+		Expect(w.violations()).To(BeEmpty())
+		Expect(w.managers[0].kill()).To(Succeed())
+		Expect(w.strayNetwork()).To(Succeed())
+		Expect(w.violations()).To(ConsistOf(MatchError(ContainSubstring("networks at rest"))))
+		_, err = w.start()
+		Expect(err).NotTo(HaveOccurred())
+		Expect(w.settled(ctx)).To(Succeed())
+
+		Expect(w.managers[1].kill()).To(Succeed())
+		strip := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+		Expect(w.lab.client.Patch(ctx, w.networkObject(), strip)).To(Succeed())
+		Expect(w.take(ctx, removeNetwork)).To(Succeed())
+		Expect(w.violations()).To(ContainElement(MatchError(MatchRegexp("object net is gone, and its network .* is there"))))
+	})
+
 	It("finds an operator that does not come to rest", func(ctx SpecContext) {
 		w := alive(ctx)
 		id := w.recorder.vm(vm).Status.VMID

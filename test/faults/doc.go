@@ -12,6 +12,7 @@
 //	world.go       all that one run needs, and nothing that another run sees
 //	recorder.go    every status that the API server ever showed
 //	invariants.go  what must hold, whatever happened
+//	networks.go    the same for Networks
 //	scenario.go    what a user does, told as stages, and the kills in between
 //
 // Without more, a selection of all runs is made, in about three minutes. FAULTS=full

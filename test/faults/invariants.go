@@ -78,7 +78,7 @@ func (w *world) reached() error {
 	if contenders > 0 && winners != 1 {
 		return fmt.Errorf("%d of those that contend are ready", winners)
 	}
-	return nil
+	return w.wired()
 }
 
 // stands tells whether an object is Ready, and if it is Stalled, why.
@@ -119,7 +119,7 @@ func (w *world) violations() []error {
 		wrong = append(wrong, w.twice()...)
 	}
 	var violations []error
-	for _, text := range slices.Concat(wrong, w.foreignHarm(), w.servers(), w.crowded()) {
+	for _, text := range slices.Concat(wrong, w.foreignHarm(), w.servers(), w.crowded(), w.crossed()) {
 		violations = append(violations, errors.New(text))
 	}
 	return violations

@@ -58,6 +58,14 @@ var (
 	turnedDown = scenario{name: "create under a taken name, delete", act: []step{createRefused(taken), remove(taken, gone)}}
 )
 
+// The scenarios of Networks.
+var (
+	cabled   = scenario{name: "create a network, edit it, delete it", counts: ofNetworks, act: []step{createNetwork, regate, removeNetwork}}
+	attached = scenario{name: "create a network and a VM on it, delete both", counts: ofNetworks, act: []step{createNetwork, create(vm, onNetwork), removeBoth}}
+	unwired  = scenario{name: "create a network, deleted while no manager runs", counts: ofNetworks, act: []step{createNetwork}, crashed: removeNetwork}
+	rewired  = scenario{name: "create a network, edited while no manager runs", counts: ofNetworks, act: []step{createNetwork}, crashed: regate}
+)
+
 // In these the first listing after a start is the only one within the settle
 // time, so that a late server is seen only by who looks again when it is over.
 var (
@@ -114,6 +122,9 @@ func selection() (all []*cell) {
 	all = append(all, cells(keyed, anyEffect, edited, doubted, forsaken)...)
 	all = append(all, cells(labelled, anyEffect, edited, slow, abandoned, imported, orphaned)...)
 	all = append(all, cells(bare, anyEffect, unprovable, forsaken)...)
+	all = append(all, cells(extended, anyEffect, cabled, attached, rewired)...)
+	all = append(all, cells(keyless, anyEffect, attached)...)
+	all = append(all, cells(labelled, anyEffect, cabled, unwired)...)
 	for _, p := range []profile{core, keyless, labelled} {
 		all = append(all, cells(p, lateCreate, seldomListed, seldomAbandoned)...)
 	}
@@ -130,6 +141,9 @@ func everything() (all []*cell) {
 		if !p.namesakes {
 			all = append(all, cells(p, everyPhase, turnedDown, contest)...)
 		}
+	}
+	for _, p := range []profile{extended, keyless, unmarked, keyed, labelled} {
+		all = append(all, cells(p, everyPhase, cabled, attached, unwired, rewired)...)
 	}
 	all = append(all, cells(keyed, everyPhase, reborn, edited, doubted, forsaken, imported, orphaned, together)...)
 	return append(all, cells(bare, everyPhase, unprovable, forsaken, corrected)...)

@@ -150,7 +150,7 @@ func (s scenario) staff(ctx context.Context, w *world) error {
 // working waits until the controllers of that many managers are at work.
 func (w *world) working(ctx context.Context, managers int) error {
 	return w.until(ctx, func() error {
-		for _, controller := range []string{"vm", "vmgroup", "cloud"} {
+		for _, controller := range []string{"vm", "vmgroup", "network", "cloud"} {
 			if n := strings.Count(w.log.String(), `"msg":"Starting workers","controller":"`+controller+`"`); n < managers {
 				return fmt.Errorf("%d controllers of kind %s are at work", n, controller)
 			}

@@ -96,6 +96,9 @@ type world struct {
 	// wants says for each VM object of the run what is to become of it.
 	wants map[string]fate
 
+	// wiring is of Networks. mu guards it.
+	wiring *wiring
+
 	// mu guards what the recorder reads too.
 	mu        sync.Mutex
 	strangers map[string]mockcloud.Server
@@ -111,6 +114,7 @@ func (l *lab) newWorld(ctx context.Context, s setting) (w *world, err error) {
 	w = &world{
 		lab: l, profile: s.profile, name: fmt.Sprintf("run-%d", l.worlds.Add(1)),
 		patience: converges, gate: newGate(), log: &transcript{}, strangers: map[string]mockcloud.Server{}, wants: map[string]fate{}, renamed: map[string]string{},
+		wiring: newWiring(),
 	}
 	defer func() {
 		if err != nil {

@@ -7,5 +7,6 @@
 //	once.go         idempotency keys, unique names, lost answers
 //	list.go         paging and label filters
 //	change.go       power, size, labels
+//	networks.go     networks: their life, keys and names, lost answers
 //	refuse.go       what a cloud cannot do is refused without being sent
 package cloudtest

@@ -98,14 +98,6 @@ var lifeCases = []testCase{
 				t.Errorf("folder (-want +got):\n%s", diff)
 			}
 		}},
-	{name: "a server hangs on its network", needs: []cloud.Capability{cloud.Networks},
-		run: func(ctx context.Context, t *testing.T, f Fixture) {
-			network := f.Network(t)
-			created := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("wired"), NetworkID: network})
-			if diff := cmp.Diff(network, created.NetworkID); diff != "" {
-				t.Errorf("network (-want +got):\n%s", diff)
-			}
-		}},
 	{name: "utilisation comes with each server where the cloud has bulk status", needs: []cloud.Capability{cloud.BulkStatus},
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			mustCreate(ctx, t, f, cloud.CreateServer{Name: name("measured")})

@@ -1,10 +1,7 @@
 package cloudtest_test
 
 import (
-	"encoding/json"
-	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 
 	"github.com/privatecloud/operator/internal/cloud"
@@ -81,9 +78,6 @@ func mock(opts mockcloud.Options) func(*testing.T) cloudtest.Fixture {
 		return cloudtest.Fixture{
 			Client: client, Has: truth(opts), Prohibited: "forbidden",
 			Sent: func() int { return fake.CountCalls("", "") },
-			Network: func(t *testing.T) string {
-				return postNetwork(t, fake, opts.Token)
-			},
 			Hosts: []cloud.Host{
 				{Name: "host-1", AvailableHours: 8}, {Name: "host-2", GPU: true, AvailableHours: 16},
 				{Name: "host-3", AvailableHours: 24}, {Name: "host-4", GPU: true, AvailableHours: 32},
@@ -121,19 +115,4 @@ func truth(opts mockcloud.Options) cloud.Capabilities {
 		}
 	}
 	return cloud.NewCapabilities(names...)
-}
-
-// postNetwork makes a network behind the client's back, which has no call for it.
-func postNetwork(t *testing.T, fake *mockcloud.Cloud, token string) string {
-	t.Helper()
-	body := `{"name":"net","cidr":"10.0.0.0/24","gateway":"10.0.0.1"}`
-	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/networks", strings.NewReader(body))
-	r.Header.Set("Authorization", "Bearer "+token)
-	answer := httptest.NewRecorder()
-	fake.Handler().ServeHTTP(answer, r)
-	var network struct{ ID string }
-	if err := json.Unmarshal(answer.Body.Bytes(), &network); err != nil || network.ID == "" {
-		t.Fatalf("POST /networks: %d %s", answer.Code, answer.Body)
-	}
-	return network.ID
 }

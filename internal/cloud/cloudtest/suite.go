@@ -27,10 +27,8 @@ type Fixture struct {
 	// Prohibited is a name that the cloud refuses.
 	Prohibited string
 	// Sent tells how many requests reached the cloud so far, the client's own
-	// and those about names and servers alike.
+	// and those about names, servers and networks alike.
 	Sent func() int
-	// Network returns the id of a network; needed with the capability Networks.
-	Network func(t *testing.T) string
 	// Hosts are the cloud's; needed with the capability Hosts.
 	Hosts []cloud.Host
 	// LoseAnswer has the cloud do the next change of this method and path glob
@@ -84,7 +82,7 @@ func (c testCase) fits(f Fixture) bool {
 
 func cases() []testCase {
 	var all []testCase
-	for _, group := range [][]testCase{probeCases, lifeCases, onceCases, listCases, changeCases, hostCases, refuseCases} {
+	for _, group := range [][]testCase{probeCases, lifeCases, onceCases, listCases, changeCases, networkCases, hostCases, refuseCases} {
 		all = append(all, group...)
 	}
 	return all

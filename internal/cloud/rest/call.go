@@ -38,6 +38,7 @@ const (
 	aboutName
 	aboutCreate
 	aboutServer
+	aboutNetwork
 )
 
 // call is a request in the cloud's terms, before credentials and limits.

@@ -108,21 +108,21 @@ func (c *Client) kindOf(call *call, got *answer, code string) cloud.Kind {
 	}
 }
 
-// forbidden is a 403 without a code. About one server it is taken as being about
-// that server alone: were the credentials at fault, the listing, which is about
+// forbidden is a 403 without a code. About one server or network it is taken as
+// being about that alone: were the credentials at fault, the listing, which is about
 // the cloud as a whole, would say so.
 func forbidden(call *call) cloud.Kind {
 	switch call.about {
 	case aboutName:
 		return cloud.Prohibited
-	case aboutCreate, aboutServer:
+	case aboutCreate, aboutServer, aboutNetwork:
 		return cloud.Rejected
 	default:
 		return cloud.Unauthorized
 	}
 }
 
-// missing is a 404. It makes servers count as gone, so it must be the cloud's
+// missing is a 404. It makes servers and networks count as gone, so it must be the cloud's
 // own: with its code where the cloud has codes, else JSON or empty. An ingress
 // without a backend answers 404 too.
 func (c *Client) missing(call *call, got *answer, code string) cloud.Kind {
@@ -133,7 +133,7 @@ func (c *Client) missing(call *call, got *answer, code string) cloud.Kind {
 	switch {
 	case got.cut || !own:
 		return cloud.Unreadable
-	case call.about == aboutServer:
+	case call.about == aboutServer, call.about == aboutNetwork:
 		return cloud.NotFound
 	case call.about == aboutCreate && code != "":
 		// Something that the request names does not exist.

@@ -30,7 +30,7 @@ import (
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
-// Finalizer is on a Cloud as long as VMs may refer to it.
+// Finalizer is on a Cloud as long as VMs and Networks may refer to it.
 const Finalizer = "samplecontroller.k8s.io/cloud"
 
 const (
@@ -42,7 +42,7 @@ const (
 
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=clouds,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=clouds/status,verbs=patch
-// +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=vms,verbs=get;list;watch
+// +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=vms;networks,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Options are what the controller needs beside a manager.
@@ -53,6 +53,8 @@ type Options struct {
 	Cluster string
 	// VMIndex is the cache's index of VMs by their Cloud's name.
 	VMIndex string
+	// NetworkIndex is that of Networks.
+	NetworkIndex string
 	// Connections are kept here, for all who call clouds.
 	Connections *connection.Connections
 	// Clock tells the time.

@@ -208,6 +208,7 @@ func newWorld(t *testing.T, c *v1alpha1.Cloud, f *fakeCloud, objects ...client.O
 	}
 	w.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(objects, c)...).WithStatusSubresource(&v1alpha1.Cloud{}).
 		WithIndex(&v1alpha1.VM{}, "cloud", func(o client.Object) []string { return []string{o.(*v1alpha1.VM).Spec.CloudRef.Name} }).
+		WithIndex(&v1alpha1.Network{}, "network-cloud", func(o client.Object) []string { return []string{o.(*v1alpha1.Network).Spec.CloudRef.Name} }).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 				return w.sent("object", func() error { return c.Patch(ctx, o, p, opts...) })
@@ -239,7 +240,9 @@ func (w *world) start() {
 	connections := connection.New(connection.Options{
 		Secrets: live{w}, Namespace: "operator", Clock: w.Now, Dial: func(rest.Config) (cloud.Client, error) { return w.cloud, nil },
 	})
-	w.runs = New(w.client, live{w}, w, Options{Directory: directory, Connections: connections, Cluster: "here", VMIndex: "cloud", Clock: w.Now})
+	w.runs = New(w.client, live{w}, w, Options{
+		Directory: directory, Connections: connections, Cluster: "here", VMIndex: "cloud", NetworkIndex: "network-cloud", Clock: w.Now,
+	})
 	w.kind = w.runs.Kind.(*kind)
 	w.kind.gauge = newGauges(prometheus.NewRegistry())
 	w.inv = directory.Cloud("home")

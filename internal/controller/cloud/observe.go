@@ -18,7 +18,7 @@ type scope struct {
 	inv *inventory.Inventory
 	// claimed: the finalizer is on.
 	claimed bool
-	// users is the number of VMs that refer to the Cloud.
+	// users is the number of VMs and Networks that refer to the Cloud.
 	users int
 	// usable: the cloud answered, now or, where no listing was due, the last time.
 	usable bool
@@ -53,7 +53,12 @@ func (k *kind) Observe(ctx context.Context, c *v1alpha1.Cloud) (*scope, error) {
 	if err != nil {
 		return seen, fmt.Errorf("list VMs of Cloud %q: %w", c.Name, err)
 	}
-	seen.users = len(vms.Items)
+	var networks v1alpha1.NetworkList
+	err = k.client.List(ctx, &networks, client.MatchingFields{k.NetworkIndex: c.Name}, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
+	if err != nil {
+		return seen, fmt.Errorf("list Networks of Cloud %q: %w", c.Name, err)
+	}
+	seen.users = len(vms.Items) + len(networks.Items)
 	if !c.DeletionTimestamp.IsZero() && seen.users == 0 {
 		return seen, nil
 	}

@@ -424,12 +424,30 @@ func TestAnOrphanThatCannotBeRemoved(t *testing.T) {
 	})
 }
 
+func TestADeletedCloudGoesWithItsLastNetwork(t *testing.T) {
+	last := &v1alpha1.Network{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "net"},
+		Spec:       v1alpha1.NetworkSpec{CloudRef: &v1alpha1.CloudReference{Name: "home"}},
+	}
+	w := newWorld(t, home(claimed, deleted), newCloud(nil), last)
+	w.pass()
+	w.wantSays(v1alpha1.ReadyCondition, "False InUse", "refer to this Cloud: 1")
+
+	if err := w.client.Delete(t.Context(), last); err != nil {
+		t.Fatalf("Delete: %v", err)
+	}
+	w.pass()
+	if _, there := w.find(); there {
+		t.Error("the Cloud is still there")
+	}
+}
+
 func TestADeletedCloudGoesWithItsLastVM(t *testing.T) {
 	f := newCloud(nil, server("v00"))
 	last := vm("v00")
 	w := newWorld(t, home(claimed, deleted), f, last)
 	w.pass()
-	w.wantSays(v1alpha1.ReadyCondition, "False InUse", "1 VMs refer to this Cloud")
+	w.wantSays(v1alpha1.ReadyCondition, "False InUse", "refer to this Cloud: 1")
 	equal(t, "usable by the VM that is still there", "", w.inv.View().Away)
 
 	if err := w.client.Delete(t.Context(), last); err != nil {

@@ -43,7 +43,7 @@ func plan(c *v1alpha1.Cloud, seen *scope) ([]string, error) {
 	switch {
 	case !c.DeletionTimestamp.IsZero():
 		return steps, &reconciler.StalledError{Reason: v1alpha1.InUseReason, Recheck: recheck,
-			Cause: fmt.Errorf("%d VMs refer to this Cloud: delete them first; it goes when the last is gone", seen.users)}
+			Cause: fmt.Errorf("VMs and Networks that refer to this Cloud: %d; delete them first, it goes when the last is gone", seen.users)}
 	case braked:
 		return steps, &reconciler.StalledError{Reason: v1alpha1.ServersVanishedReason, Recheck: recheck,
 			Cause: errors.New("the brake is on: nothing is created or deleted on this cloud; the Braked condition says how to release it")}

@@ -90,7 +90,7 @@ func TestPlan(t *testing.T) {
 		{name: "orphans are removed where that is wanted", cloud: home(removingOrphans), seen: seeing(orphaned), steps: []string{stepPublish, stepRemoveOrphans}, verdict: "in sync"},
 		{name: "orphans are not removed while the brake is on", cloud: home(removingOrphans, brakedAt("S1")), seen: seeing(orphaned, held), steps: []string{stepBrake, stepPublish}, verdict: braked, says: "nothing is created or deleted"},
 		{name: "orphans are not removed by an old listing", cloud: home(removingOrphans), seen: seeing(orphaned, unlisted), verdict: "in sync"},
-		{name: "deleted, and VMs refer to it: it goes on serving them", cloud: home(deleted), seen: seeing(used), steps: []string{stepPublish}, verdict: "stalled: InUse, again in 10s", says: "2 VMs refer to this Cloud"},
+		{name: "deleted, and VMs refer to it: it goes on serving them", cloud: home(deleted), seen: seeing(used), steps: []string{stepPublish}, verdict: "stalled: InUse, again in 10s", says: "refer to this Cloud: 2"},
 		{name: "deleted, in use and never claimed: it is not claimed now", cloud: home(deleted), seen: seeing(used, func(s *scope) { s.claimed = false }), steps: []string{stepPublish}, verdict: "stalled: InUse, again in 10s", says: "delete them first"},
 		{name: "deleted, in use, and many servers vanished", cloud: home(deleted), seen: seeing(used, vanishing), steps: []string{stepBrake, stepPublish}, verdict: "stalled: InUse, again in 10s", says: "delete them first"},
 		{name: "deleted, and nobody needs it", cloud: home(deleted), seen: &scope{claimed: true}, steps: []string{stepRelease}, verdict: "in sync"},

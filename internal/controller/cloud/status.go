@@ -24,7 +24,7 @@ func (k *kind) Report(c *v1alpha1.Cloud, seen *scope, verdict error) reconciler.
 
 func report(c *v1alpha1.Cloud, seen *scope, verdict error) reconciler.Summary {
 	if !c.DeletionTimestamp.IsZero() && seen.users == 0 {
-		return reconciler.Summary{Reason: "Disconnected", Message: "no VM refers to the Cloud any more"}
+		return reconciler.Summary{Reason: "Disconnected", Message: "no VM or Network refers to the Cloud any more"}
 	}
 	reportAuthenticated(c, seen, verdict)
 	if seen.fresh != nil {

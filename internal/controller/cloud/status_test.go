@@ -118,7 +118,7 @@ func TestReadySaysWhatTheCloudGuarantees(t *testing.T) {
 		want := reconciler.Summary{Reason: v1alpha1.ConnectedReason, Message: tc.want, Again: pollInterval}
 		equal(t, "summary", want, report(home(), seeing(func(s *scope) { s.caps = tc.caps }), nil))
 	}
-	gone := reconciler.Summary{Reason: "Disconnected", Message: "no VM refers to the Cloud any more"}
+	gone := reconciler.Summary{Reason: "Disconnected", Message: "no VM or Network refers to the Cloud any more"}
 	equal(t, "last word", gone, report(home(deleted), &scope{claimed: true}, nil))
 }
 

@@ -123,7 +123,7 @@ func (k *kind) unclaim(ctx context.Context, vm *v1alpha1.VM, seen *scope) error 
 
 // create sends the create. Whatever is not a clear answer counts as sent.
 func (k *kind) create(ctx context.Context, vm *v1alpha1.VM, seen *scope) error {
-	server, err := seen.view.Client.CreateServer(ctx, k.request(vm, seen.caps()))
+	server, err := seen.view.Client.CreateServer(ctx, k.request(vm, seen))
 	if err == nil {
 		k.creates.answered(vm.UID, server.ID, k.clock())
 		k.backoff.Forget(vm.UID)
@@ -185,8 +185,10 @@ func unseen(vm *v1alpha1.VM, seen *scope) bool {
 }
 
 // request is the create, with nothing in it that the cloud has no word for.
-func (k *kind) request(vm *v1alpha1.VM, caps cloud.Capabilities) cloud.CreateServer {
-	req := cloud.CreateServer{Name: vm.Spec.VMName, Template: vm.Spec.Template, Folder: vm.Spec.Folder, IdempotencyKey: string(vm.UID)}
+func (k *kind) request(vm *v1alpha1.VM, seen *scope) cloud.CreateServer {
+	req := cloud.CreateServer{
+		Name: vm.Spec.VMName, Template: vm.Spec.Template, Folder: vm.Spec.Folder, NetworkID: seen.networkID, IdempotencyKey: string(vm.UID),
+	}
 	if vm.Spec.CPU != nil {
 		req.CPU = int(*vm.Spec.CPU)
 	}
@@ -196,7 +198,7 @@ func (k *kind) request(vm *v1alpha1.VM, caps cloud.Capabilities) cloud.CreateSer
 	if vm.Spec.PowerState == v1alpha1.PowerOff {
 		req.PowerState = cloud.PowerOff
 	}
-	if caps.Has(cloud.Labels) {
+	if seen.caps().Has(cloud.Labels) {
 		req.Labels = k.ownerLabels(vm)
 	}
 	return req

@@ -5,6 +5,7 @@
 //	plan.go        what is to be done about it (pure)
 //	act.go         the steps' bodies
 //	status.go      what is said about it (pure)
+//	network.go     the Network that a VM waits for
 package vm
 
 import (
@@ -41,6 +42,7 @@ const deadline = 90 * time.Second
 
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=vms,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=vms/status,verbs=patch
+// +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=networks,verbs=get;list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Options are what the controller needs beside a manager.
@@ -103,6 +105,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts Options) error
 	find := finder{reader: mgr.GetCache()}
 	return tenancy.Watch(ctrl.NewControllerManagedBy(mgr).Named("vm"), find.byNamespace, find.byCloud).
 		Watches(&v1alpha1.VM{}, enqueue{}, builder.WithPredicates(worthAPass)).
+		Watches(&v1alpha1.Network{}, networkNews(find)).
 		WatchesRawSource(source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			opts.Directory.OnWake(waker{finder: find, queue: q}.wake)
 			return nil

@@ -46,6 +46,9 @@ func unsupported(vm *v1alpha1.VM, caps cloud.Capabilities) error {
 	if vm.Spec.Folder != "" && !caps.Has(cloud.Folders) {
 		fields = append(fields, "folder")
 	}
+	if vm.Spec.NetworkRef != nil && !caps.Has(cloud.Networks) {
+		fields = append(fields, "networkRef")
+	}
 	if vm.Spec.PowerState == v1alpha1.PowerOff && !caps.Has(cloud.Power) {
 		fields = append(fields, "powerState")
 	}

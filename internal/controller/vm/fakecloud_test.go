@@ -103,6 +103,7 @@ func (f *fakeCloud) CreateServer(_ context.Context, req cloud.CreateServer) (clo
 	defer done()
 	f.need(req.CPU != 0 || req.MemoryGiB != 0 || req.Template != "", cloud.Sizing)
 	f.need(req.Folder != "", cloud.Folders)
+	f.need(req.NetworkID != "", cloud.Networks)
 	f.need(req.PowerState != "", cloud.Power)
 	f.need(len(req.Labels) > 0, cloud.Labels)
 	if fault.err != nil && !fault.committed {
@@ -129,7 +130,7 @@ func (f *fakeCloud) create(req cloud.CreateServer) (cloud.Server, error) {
 	f.n++
 	s := cloud.Server{
 		ID: fmt.Sprintf("s%d", f.n), Name: req.Name, Labels: maps.Clone(req.Labels), State: cloud.StateActive,
-		CPU: req.CPU, MemoryGiB: req.MemoryGiB, CreatedAt: f.clock(),
+		CPU: req.CPU, MemoryGiB: req.MemoryGiB, NetworkID: req.NetworkID, CreatedAt: f.clock(),
 	}
 	if req.PowerState == cloud.PowerOff {
 		s.State = cloud.StateStopped

@@ -55,6 +55,9 @@ func (k *kind) Observe(ctx context.Context, vm *v1alpha1.VM) (*scope, error) {
 		k.search(vm, seen)
 	}
 	seen.nameErr = k.refusals.recall(vm)
+	if err := k.observeNetwork(ctx, vm, seen); err != nil {
+		return seen, err
+	}
 	return seen, k.observeRivals(ctx, vm, seen)
 }
 

@@ -61,6 +61,8 @@ func planCreate(vm *v1alpha1.VM, seen *scope) ([]string, error) {
 	}
 	if seen.claimed == "" {
 		switch {
+		case seen.detached != nil:
+			return planDetached(seen)
 		case seen.rival != nil:
 			return nil, taken(seen.rival)
 		case seen.nameErr != nil:
@@ -74,6 +76,8 @@ func planCreate(vm *v1alpha1.VM, seen *scope) ([]string, error) {
 		return steps, verdict
 	case seen.moved:
 		return []string{stepUnclaim}, reconciler.Wait(time.Second, v1alpha1.ProgressingReason, "nothing of the VM is on the Cloud that spec.cloudRef named before")
+	case seen.detached != nil:
+		return planDetached(seen)
 	case seen.rival != nil && seen.settles > 0:
 		return nil, taken(seen.rival)
 	case seen.rival != nil:

@@ -84,6 +84,8 @@ func lawOfCreate(vm *v1alpha1.VM, seen *scope, steps []string, _ error) error {
 		return errors.New("a create while an earlier one may still take effect")
 	case !asked && (create != 0 || seen.claimed != vm.Spec.VMName):
 		return errors.New("a create under a name that was not checked and claimed before")
+	case seen.detached != nil:
+		return errors.New("a create although the Network cannot take the VM")
 	case !asked && seen.rival != nil:
 		return errors.New("a create under a name that another VM object has")
 	case asked && (seen.nameErr != nil || seen.rival != nil):
@@ -303,6 +305,9 @@ func situationUnrecorded(p pick, vm *v1alpha1.VM, seen *scope) {
 	}
 	seen.claimed = one(p, "web", "former")
 	seen.looked, seen.moved = p.bool(), p.bool()
+	if p.bool() {
+		detached(seen)
+	}
 	if p.bool() {
 		seen.settles = time.Minute
 	}

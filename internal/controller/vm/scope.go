@@ -69,6 +69,10 @@ type scope struct {
 	// checked: the cloud allowed the name in this pass, or refused it lately (nameErr).
 	checked bool
 	nameErr error
+	// detached says why the Network that the spec names cannot take the VM; networkID is its id if it can.
+	detached  error
+	networkID string
+
 	// rival is another VM that has the name, or the server, on a cloud where one excludes the other.
 	rival error
 }

@@ -7,16 +7,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/inventory"
+	"github.com/privatecloud/operator/internal/reconciler"
 )
 
 // Priorities of the queue: what a person asked for, then members of groups,
@@ -74,23 +73,8 @@ func requested(o client.Object) int {
 func (enqueue) Delete(context.Context, event.DeleteEvent, queue)   {}
 func (enqueue) Generic(context.Context, event.GenericEvent, queue) {}
 
-// worthAPass lets through what people change: the spec, a deletion, the
-// annotations that speak to the operator, and a finalizer taken off by hand.
-// What the operator itself writes is none of these.
-var worthAPass = predicate.Funcs{
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		was, is := e.ObjectOld, e.ObjectNew
-		for _, key := range []string{v1alpha1.PausedAnnotation, v1alpha1.ReconcileRequestedAtAnnotation} {
-			if was.GetAnnotations()[key] != is.GetAnnotations()[key] {
-				return true
-			}
-		}
-		stripped := is.GetDeletionTimestamp().IsZero() &&
-			controllerutil.ContainsFinalizer(was, Finalizer) && !controllerutil.ContainsFinalizer(is, Finalizer)
-		return was.GetGeneration() != is.GetGeneration() || stripped ||
-			was.GetDeletionTimestamp().IsZero() != is.GetDeletionTimestamp().IsZero()
-	},
-}
+// worthAPass lets through what people change.
+var worthAPass = reconciler.Touched(Finalizer, ClaimedCloudAnnotation)
 
 // waker turns a cloud's news into requests.
 type waker struct {
@@ -102,6 +86,9 @@ func (w waker) wake(news inventory.Wake) {
 	ctx := context.Background()
 	requests := make([]reconcile.Request, 0, len(news.Refs))
 	for _, ref := range news.Refs {
+		if ref.Kind != "" {
+			continue
+		}
 		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}})
 	}
 	add(w.queue, priorityUnderWay, requests...)
@@ -146,6 +133,8 @@ const (
 	serverIndex = "server"
 	// nameIndex finds the VMs that want a name on a cloud.
 	nameIndex = "vmname"
+	// NetworkIndex finds the VMs of a namespace that refer to a Network by its name.
+	NetworkIndex = "network"
 )
 
 // unresolved stands for the Cloud of a VM that names none and is on none yet.
@@ -172,6 +161,12 @@ func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	for index, keys := range map[string]func(*v1alpha1.VM) []string{
 		CloudIndex: func(vm *v1alpha1.VM) []string { return slices.Compact([]string{wantedCloud(vm), indexedCloud(vm)}) },
 		nameIndex:  func(vm *v1alpha1.VM) []string { return []string{indexedCloud(vm) + "/" + vm.Spec.VMName} },
+		NetworkIndex: func(vm *v1alpha1.VM) []string {
+			if vm.Spec.NetworkRef == nil {
+				return nil
+			}
+			return []string{vm.Spec.NetworkRef.Name}
+		},
 		serverIndex: func(vm *v1alpha1.VM) []string {
 			switch {
 			case vm.Status.VMID != "":

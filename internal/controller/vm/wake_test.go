@@ -77,6 +77,7 @@ func TestOnlyWhatPeopleWriteIsWorthAPass(t *testing.T) {
 		return func(vm *v1alpha1.VM) { vm.Annotations = map[string]string{key: value} }
 	}
 	finalized := func(vm *v1alpha1.VM) { vm.Finalizers = []string{Finalizer} }
+	claim := annotate(ClaimedCloudAnnotation, "default")
 	tests := []struct {
 		name    string
 		was, is *v1alpha1.VM
@@ -88,7 +89,8 @@ func TestOnlyWhatPeopleWriteIsWorthAPass(t *testing.T) {
 		{name: "a pause", was: vmWith(), is: vmWith(annotate(v1alpha1.PausedAnnotation, "true")), want: true},
 		{name: "the end of a pause", was: vmWith(annotate(v1alpha1.PausedAnnotation, "true")), is: vmWith(), want: true},
 		{name: "a request", was: vmWith(annotate(v1alpha1.ReconcileRequestedAtAnnotation, "1")), is: vmWith(annotate(v1alpha1.ReconcileRequestedAtAnnotation, "2")), want: true},
-		{name: "a finalizer taken off by hand", was: vmWith(finalized), is: vmWith(), want: true},
+		{name: "a finalizer taken off by hand", was: vmWith(finalized, claim), is: vmWith(claim), want: true},
+		{name: "a claim that we took back: the pass that did it has said why", was: vmWith(finalized, claim), is: vmWith()},
 		{name: "a finalizer that we took off to let it go", was: vmWith(finalized, deleted), is: vmWith(deleted)},
 		{name: "our claim", was: vmWith(), is: vmWith(finalized, annotate(ClaimedNameAnnotation, "web"))},
 		{name: "our status", was: vmWith(), is: vmWith(recorded)},

@@ -1,0 +1,234 @@
+package cloudtest
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+var networks = []cloud.Capability{cloud.Networks}
+
+// networkCases are about networks; all but the last need them.
+var networkCases = []testCase{
+	{name: "a network is created, found, listed and deleted", needs: networks, run: func(ctx context.Context, t *testing.T, f Fixture) {
+		created := mustCreateNetwork(ctx, t, f, aNetwork())
+		got, err := f.Client.GetNetwork(ctx, created.ID)
+		if diff := cmp.Diff(created, got); diff != "" || err != nil {
+			t.Errorf("GetNetwork: %v (-want +got):\n%s", err, diff)
+		}
+		wantNetworks(ctx, t, f, created)
+		if err := f.Client.DeleteNetwork(ctx, created.ID); err != nil {
+			t.Fatalf("DeleteNetwork: %v", err)
+		}
+		_, err = f.Client.GetNetwork(ctx, created.ID)
+		wantKind(t, "GetNetwork after DeleteNetwork", err, cloud.NotFound, false)
+		wantKind(t, "second DeleteNetwork", f.Client.DeleteNetwork(ctx, created.ID), cloud.NotFound, false)
+		wantNetworks(ctx, t, f)
+	}},
+	{name: "a network has the range and gateway that were asked for", needs: networks, run: func(ctx context.Context, t *testing.T, f Fixture) {
+		req := aNetwork()
+		created := mustCreateNetwork(ctx, t, f, req)
+		got := cloud.CreateNetwork{Name: created.Name, CIDR: created.CIDR, Gateway: created.Gateway}
+		if diff := cmp.Diff(req, got); diff != "" {
+			t.Errorf("created (-want +got):\n%s", diff)
+		}
+	}},
+	{name: "a network changes its gateway, and nothing else", needs: networks, run: func(ctx context.Context, t *testing.T, f Fixture) {
+		want := mustCreateNetwork(ctx, t, f, aNetwork())
+		got, err := f.Client.UpdateNetwork(ctx, want.ID, "10.0.0.2")
+		want.Gateway = "10.0.0.2"
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("UpdateNetwork: %v (-want +got):\n%s", err, diff)
+		}
+		wantNetworks(ctx, t, f, want)
+	}},
+	{name: "a gateway outside of the network is refused", needs: networks, run: func(ctx context.Context, t *testing.T, f Fixture) {
+		req := aNetwork()
+		created := mustCreateNetwork(ctx, t, f, req)
+		_, err := f.Client.UpdateNetwork(ctx, created.ID, "10.1.0.1")
+		wantKind(t, "UpdateNetwork", err, cloud.Rejected, false)
+		req.Name, req.Gateway = name("outside"), "10.1.0.1"
+		_, err = f.Client.CreateNetwork(ctx, req)
+		wantKind(t, "CreateNetwork", err, cloud.Rejected, false)
+		wantNetworks(ctx, t, f, created)
+	}},
+	{name: "a network that is not there is NotFound to every call", needs: networks, run: func(ctx context.Context, t *testing.T, f Fixture) {
+		for _, id := range []string{nowhere, "..", "../servers", "?" + nowhere} {
+			_, err := f.Client.GetNetwork(ctx, id)
+			wantKind(t, "GetNetwork("+id+")", err, cloud.NotFound, false)
+			_, err = f.Client.UpdateNetwork(ctx, id, "10.0.0.2")
+			wantKind(t, "UpdateNetwork("+id+")", err, cloud.NotFound, false)
+			wantKind(t, "DeleteNetwork("+id+")", f.Client.DeleteNetwork(ctx, id), cloud.NotFound, false)
+		}
+	}},
+	{name: "no call is about the network of the empty id", needs: networks, run: func(ctx context.Context, t *testing.T, f Fixture) {
+		_, err := f.Client.GetNetwork(ctx, "")
+		wantKind(t, "GetNetwork", err, cloud.Rejected, false)
+		_, err = f.Client.UpdateNetwork(ctx, "", "10.0.0.2")
+		wantKind(t, "UpdateNetwork", err, cloud.Rejected, false)
+		wantKind(t, "DeleteNetwork", f.Client.DeleteNetwork(ctx, ""), cloud.Rejected, false)
+	}},
+	{name: "a network is not deleted while a server hangs on it", needs: networks, run: func(ctx context.Context, t *testing.T, f Fixture) {
+		network := mustCreateNetwork(ctx, t, f, aNetwork())
+		server := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("wired"), NetworkID: network.ID})
+		if diff := cmp.Diff(network.ID, server.NetworkID); diff != "" {
+			t.Errorf("the server's network (-want +got):\n%s", diff)
+		}
+		wantKind(t, "DeleteNetwork", f.Client.DeleteNetwork(ctx, network.ID), cloud.Conflict, false)
+		if _, err := f.Client.DeleteServer(ctx, server.ID); err != nil {
+			t.Fatalf("DeleteServer: %v", err)
+		}
+		if err := f.Client.DeleteNetwork(ctx, network.ID); err != nil {
+			t.Errorf("DeleteNetwork: %v", err)
+		}
+	}},
+	{name: "no server is made on a network that is not there", needs: networks, run: func(ctx context.Context, t *testing.T, f Fixture) {
+		_, err := f.Client.CreateServer(ctx, cloud.CreateServer{Name: name("adrift"), NetworkID: nowhere})
+		wantKind(t, "CreateServer", err, cloud.Rejected, false)
+		wantServers(ctx, t, f)
+	}},
+	{name: "a prohibited name makes no network", needs: networks, run: func(ctx context.Context, t *testing.T, f Fixture) {
+		req := aNetwork()
+		req.Name = f.Prohibited
+		_, err := f.Client.CreateNetwork(ctx, req)
+		wantKind(t, "CreateNetwork", err, cloud.Prohibited, false)
+		wantNetworks(ctx, t, f)
+	}},
+	{name: "one key sent at once by many yields one network", needs: []cloud.Capability{cloud.Networks, cloud.Idempotency},
+		run: func(ctx context.Context, t *testing.T, f Fixture) {
+			req := aNetwork()
+			req.IdempotencyKey = name("key")
+			var got [8]cloud.Network
+			var errs [8]error
+			var all sync.WaitGroup
+			for i := range got {
+				all.Go(func() { got[i], errs[i] = f.Client.CreateNetwork(ctx, req) })
+			}
+			all.Wait()
+			for i := range got {
+				if errs[i] != nil || got[i].ID != got[0].ID {
+					t.Errorf("CreateNetwork %d: id %q, %v; want id %q", i, got[i].ID, errs[i], got[0].ID)
+				}
+			}
+			wantNetworks(ctx, t, f, got[0])
+		}},
+	{name: "a key with another network is KeyReused", needs: []cloud.Capability{cloud.Networks, cloud.Idempotency},
+		run: func(ctx context.Context, t *testing.T, f Fixture) {
+			req := aNetwork()
+			req.IdempotencyKey = name("key")
+			first := mustCreateNetwork(ctx, t, f, req)
+			req.Gateway = "10.0.0.2"
+			_, err := f.Client.CreateNetwork(ctx, req)
+			wantKind(t, "CreateNetwork", err, cloud.KeyReused, false)
+			wantNetworks(ctx, t, f, first)
+		}},
+	{name: "a second network of a name is Taken where names are unique", needs: []cloud.Capability{cloud.Networks, cloud.UniqueNames},
+		run: func(ctx context.Context, t *testing.T, f Fixture) {
+			req := aNetwork()
+			first := mustCreateNetwork(ctx, t, f, req)
+			_, err := f.Client.CreateNetwork(ctx, req)
+			wantKind(t, "CreateNetwork", err, cloud.Taken, false)
+			wantNetworks(ctx, t, f, first)
+		}},
+	{name: "two networks may share a name where names are not unique", needs: networks, lacks: []cloud.Capability{cloud.UniqueNames},
+		run: func(ctx context.Context, t *testing.T, f Fixture) {
+			req := aNetwork()
+			wantNetworks(ctx, t, f, mustCreateNetwork(ctx, t, f, req), mustCreateNetwork(ctx, t, f, req))
+		}},
+	{name: "a create of a network whose answer is lost is uncertain and sent once without keys", losing: true,
+		needs: networks, lacks: []cloud.Capability{cloud.Idempotency},
+		run: func(ctx context.Context, t *testing.T, f Fixture) {
+			restore := f.LoseAnswer(t, "POST", "/networks")
+			_, err := f.Client.CreateNetwork(ctx, aNetwork())
+			restore()
+			wantKind(t, "CreateNetwork", err, cloud.Unavailable, true)
+			if got := mustListNetworks(ctx, t, f); len(got) != 1 {
+				t.Errorf("networks %+v, want one", got)
+			}
+		}},
+	{name: "a create of a network whose answer is lost is uncertain and makes one network with a key", losing: true,
+		needs: []cloud.Capability{cloud.Networks, cloud.Idempotency},
+		run: func(ctx context.Context, t *testing.T, f Fixture) {
+			req := aNetwork()
+			req.IdempotencyKey = name("key")
+			restore := f.LoseAnswer(t, "POST", "/networks")
+			_, err := f.Client.CreateNetwork(ctx, req)
+			restore()
+			wantKind(t, "CreateNetwork", err, cloud.Unavailable, true)
+			wantNetworks(ctx, t, f, mustCreateNetwork(ctx, t, f, req))
+		}},
+	{name: "a change of a network whose answer is lost is uncertain", losing: true, needs: networks,
+		run: func(ctx context.Context, t *testing.T, f Fixture) {
+			created := mustCreateNetwork(ctx, t, f, aNetwork())
+			restore := f.LoseAnswer(t, "PATCH", "/networks/*")
+			_, err := f.Client.UpdateNetwork(ctx, created.ID, "10.0.0.2")
+			restore()
+			wantKind(t, "UpdateNetwork", err, cloud.Unavailable, true)
+		}},
+	{name: "a deletion of a network whose answer is lost took place", losing: true, needs: networks,
+		run: func(ctx context.Context, t *testing.T, f Fixture) {
+			created := mustCreateNetwork(ctx, t, f, aNetwork())
+			restore := f.LoseAnswer(t, "DELETE", "/networks/*")
+			err := f.Client.DeleteNetwork(ctx, created.ID)
+			restore()
+			if !cloud.Uncertain(err) && !cloud.Is(err, cloud.NotFound) {
+				t.Errorf("DeleteNetwork: %v, want it uncertain, or NotFound from a second try", err)
+			}
+			wantNetworks(ctx, t, f)
+		}},
+	{name: "no call about networks is sent to a cloud without them", lacks: networks, run: func(ctx context.Context, t *testing.T, f Fixture) {
+		for what, call := range map[string]func() error{
+			"ListNetworks":  func() error { _, err := f.Client.ListNetworks(ctx); return err },
+			"GetNetwork":    func() error { _, err := f.Client.GetNetwork(ctx, nowhere); return err },
+			"CreateNetwork": func() error { _, err := f.Client.CreateNetwork(ctx, aNetwork()); return err },
+			"UpdateNetwork": func() error { _, err := f.Client.UpdateNetwork(ctx, nowhere, "10.0.0.2"); return err },
+			"DeleteNetwork": func() error { return f.Client.DeleteNetwork(ctx, nowhere) },
+		} {
+			unsent(t, f, what, call)
+		}
+	}},
+}
+
+func aNetwork() cloud.CreateNetwork {
+	return cloud.CreateNetwork{Name: name("net"), CIDR: "10.0.0.0/24", Gateway: "10.0.0.1"}
+}
+
+func mustCreateNetwork(ctx context.Context, t *testing.T, f Fixture, req cloud.CreateNetwork) cloud.Network {
+	t.Helper()
+	network, err := f.Client.CreateNetwork(ctx, req)
+	if err != nil {
+		t.Fatalf("CreateNetwork(%+v): %v", req, err)
+	}
+	return network
+}
+
+func mustListNetworks(ctx context.Context, t *testing.T, f Fixture) []cloud.Network {
+	t.Helper()
+	listed, err := f.Client.ListNetworks(ctx)
+	if err != nil {
+		t.Fatalf("ListNetworks: %v", err)
+	}
+	return listed
+}
+
+// wantNetworks checks which networks there are, in any order.
+func wantNetworks(ctx context.Context, t *testing.T, f Fixture, want ...cloud.Network) {
+	t.Helper()
+	got := mustListNetworks(ctx, t, f)
+	for _, list := range [][]cloud.Network{got, want} {
+		slices.SortFunc(list, func(a, b cloud.Network) int {
+			if a.ID < b.ID {
+				return -1
+			}
+			return 1
+		})
+	}
+	if diff := cmp.Diff(append([]cloud.Network{}, want...), got); diff != "" {
+		t.Errorf("networks (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,50 @@
+package cloud
+
+import (
+	"context"
+	"time"
+)
+
+// Network is a network as the cloud reports it.
+type Network struct {
+	// ID is chosen by the cloud and never changes.
+	ID   string
+	Name string
+	// CIDR is the range of addresses. It never changes.
+	CIDR string
+	// Gateway is an address inside CIDR.
+	Gateway string
+	// CreatedAt is zero where the cloud did not say.
+	CreatedAt time.Time
+}
+
+// CreateNetwork asks for a new network. All but the key is required.
+type CreateNetwork struct {
+	Name    string
+	CIDR    string
+	Gateway string
+
+	// IdempotencyKey makes the call safe to send again, as with CreateServer.
+	IdempotencyKey string
+}
+
+// NetworkReader looks at networks. Its calls need Networks.
+type NetworkReader interface {
+	// ListNetworks returns all networks, each of them valid: it has an id, a
+	// name, a CIDR and a gateway.
+	ListNetworks(ctx context.Context) ([]Network, error)
+	// GetNetwork fails with NotFound only when the cloud itself says so.
+	GetNetwork(ctx context.Context, id string) (Network, error)
+}
+
+// NetworkWriter changes networks. Its calls need Networks.
+type NetworkWriter interface {
+	// CreateNetwork is sent more than once only with a key that the cloud
+	// honours. On an error with Uncertain set, a network may have come to be.
+	CreateNetwork(ctx context.Context, req CreateNetwork) (Network, error)
+	// UpdateNetwork sets the gateway and returns the network as it is then.
+	UpdateNetwork(ctx context.Context, id, gateway string) (Network, error)
+	// DeleteNetwork fails with NotFound when there is nothing to delete, and
+	// with Conflict while servers are attached.
+	DeleteNetwork(ctx context.Context, id string) error
+}

@@ -1,0 +1,235 @@
+package network
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/reconciler"
+)
+
+// patience is how long after a start a Network waits for the first listing of
+// its cloud before its status tells of the wait.
+const patience = 5 * time.Second
+
+// unattended are the steps that need no cloud.
+var unattended = []string{stepUnclaim, stepAdopt, stepRelease}
+
+// braking are the steps that the brake forbids.
+var braking = []string{stepCreate, stepDelete, stepDeleteDuplicate, stepConfirmGone}
+
+// Act takes one step.
+func (k *kind) Act(ctx context.Context, net *v1alpha1.Network, seen *scope, step string) error {
+	if err := k.usable(net, seen, step); err != nil {
+		return err
+	}
+	switch step {
+	case stepClaim:
+		return k.claim(ctx, net, seen)
+	case stepUnclaim:
+		return k.unclaim(ctx, net)
+	case stepLook:
+		return errNotAsked
+	case stepCreate:
+		return k.create(ctx, net, seen)
+	case stepAdopt:
+		return k.adopt(net, seen)
+	case stepUpdate:
+		return k.update(ctx, net, seen)
+	case stepDeleteDuplicate:
+		return k.deleteDuplicate(ctx, net, seen)
+	case stepDelete:
+		return k.remove(ctx, net, seen)
+	case stepConfirmGone:
+		return k.confirmGone(ctx, net, seen)
+	case stepRelease:
+		return k.release(ctx, net)
+	default:
+		return fmt.Errorf("no such step: %s", step)
+	}
+}
+
+// usable holds a step back while the cloud is away or its brake is on. A first
+// claim is held back like its create, so that what waits can be deleted.
+func (k *kind) usable(net *v1alpha1.Network, seen *scope, step string) error {
+	brakes := slices.Contains(braking, step) || (step == stepClaim && net.Status.NetworkID == "")
+	switch {
+	case slices.Contains(unattended, step):
+		return nil
+	case seen.view.Snapshot == nil && seen.now.Sub(seen.inv.Since()) < patience:
+		seen.inv.Wait(refOf(net), seen.view)
+		return &reconciler.WaitError{After: patience, Reason: v1alpha1.CloudUnavailableReason, Message: "the cloud has not been listed yet", Quiet: true}
+	case !seen.usable():
+		return k.blocked(net, seen, "waiting for Cloud %q: %s", seen.cloud, seen.view.Away)
+	case seen.view.Braked && brakes:
+		seen.inv.Wait(refOf(net), seen.view)
+		return reconciler.Blocked("Cloud/"+seen.cloud, v1alpha1.BrakedReason,
+			"the brake of Cloud %q is on: nothing is created or deleted there until it is acknowledged; see its Braked condition", seen.cloud)
+	}
+	return nil
+}
+
+// claim stores the intent, and the Cloud that it is about.
+func (k *kind) claim(ctx context.Context, net *v1alpha1.Network, seen *scope) error {
+	annotations := map[string]string{ClaimedCloudAnnotation: seen.cloud}
+	if err := reconciler.Claim(ctx, k.client, net, Finalizer, annotations); err != nil {
+		return err
+	}
+	seen.fresh, seen.claimed = true, true
+	return nil
+}
+
+func (k *kind) unclaim(ctx context.Context, net *v1alpha1.Network) error {
+	return reconciler.Release(ctx, k.client, net, Finalizer, ClaimedCloudAnnotation)
+}
+
+// create sends the create. Whatever is not a clear answer counts as sent.
+func (k *kind) create(ctx context.Context, net *v1alpha1.Network, seen *scope) error {
+	n, err := seen.view.Client.CreateNetwork(ctx, cloud.CreateNetwork{
+		Name: seen.name, CIDR: net.Spec.CIDR, Gateway: net.Spec.Gateway, IdempotencyKey: string(net.UID),
+	})
+	if err == nil {
+		k.backoff.Forget(net.UID)
+		seen.inv.NoteNetwork(n)
+		seen.network = &n
+		return nil
+	}
+	// The name is this object's alone: if it is taken, or its key used, an
+	// earlier create has taken effect.
+	if cloud.Uncertain(err) || cloud.Is(err, cloud.Taken, cloud.KeyReused) {
+		k.creates.mark(net.UID, k.Clock())
+		seen.inv.Hasten()
+		return reconciler.Wait(k.backoff.When(net.UID), v1alpha1.OutcomeUnknownReason,
+			"%v; the network may have been created all the same: it is looked for before another create", err)
+	}
+	if seen.fresh || seen.settles == 0 {
+		if err := k.unclaim(ctx, net); err != nil {
+			return err
+		}
+	}
+	if cloud.Is(err, cloud.Quota) {
+		return reconciler.Wait(recheck, v1alpha1.QuotaExceededReason, "%v", err)
+	}
+	return k.verdictOn(net, seen, k.backoff, err)
+}
+
+// adopt takes the network that was found as this object's: the oldest, where
+// there are several.
+func (k *kind) adopt(net *v1alpha1.Network, seen *scope) error {
+	k.backoff.Forget(net.UID)
+	seen.network, seen.how = &seen.namesakes[0], v1alpha1.AdoptedReason
+	seen.namesakes = seen.namesakes[1:]
+	return nil
+}
+
+// update sets the gateway.
+func (k *kind) update(ctx context.Context, net *v1alpha1.Network, seen *scope) error {
+	n, err := seen.view.Client.UpdateNetwork(ctx, seen.network.ID, net.Spec.Gateway)
+	if err != nil {
+		return k.verdictOn(net, seen, k.backoff, err)
+	}
+	k.backoff.Forget(net.UID)
+	seen.inv.NoteNetwork(n)
+	seen.network = &n
+	if !sameGateway(net, n) {
+		return stall(v1alpha1.DriftReason, fmt.Errorf(
+			"the cloud was asked for gateway %s and set %s: look there for the cause", net.Spec.Gateway, n.Gateway), recheckRefused)
+	}
+	return nil
+}
+
+// deleteDuplicate removes the youngest of several networks of this object's name.
+func (k *kind) deleteDuplicate(ctx context.Context, net *v1alpha1.Network, seen *scope) error {
+	extra := seen.namesakes[len(seen.namesakes)-1]
+	err := seen.view.Client.DeleteNetwork(ctx, extra.ID)
+	switch {
+	case cloud.Is(err, cloud.Conflict):
+		return stall(v1alpha1.AmbiguousReason, fmt.Errorf(
+			"one create made several networks, and network %s is in use: %w; move its servers to another network in the cloud", extra.ID, err), recheck)
+	case err != nil && !cloud.Is(err, cloud.NotFound):
+		return k.verdictOn(net, seen, k.backoff, err)
+	}
+	seen.inv.ForgetNetwork(extra.ID)
+	return reconciler.Wait(time.Second, v1alpha1.ProgressingReason, "one create made several networks; the oldest is kept, network %s was deleted", extra.ID)
+}
+
+// remove asks for the network's deletion.
+func (k *kind) remove(ctx context.Context, net *v1alpha1.Network, seen *scope) error {
+	err := seen.view.Client.DeleteNetwork(ctx, seen.network.ID)
+	switch {
+	case cloud.Is(err, cloud.Conflict):
+		return stall(v1alpha1.BlockedReason, fmt.Errorf(
+			"%w; no VM object of this namespace is on it: take what is attached off in the cloud", err), recheck)
+	case err != nil && !cloud.Is(err, cloud.NotFound):
+		return k.verdictOn(net, seen, k.backoff, err)
+	}
+	k.backoff.Forget(net.UID)
+	return nil
+}
+
+// confirmGone has the cloud itself say that the network does not exist.
+func (k *kind) confirmGone(ctx context.Context, net *v1alpha1.Network, seen *scope) error {
+	if seen.gone {
+		return nil
+	}
+	id := net.Status.NetworkID
+	if seen.network != nil {
+		id = seen.network.ID
+	}
+	n, err := seen.view.Client.GetNetwork(ctx, id)
+	if cloud.Is(err, cloud.NotFound) {
+		seen.gone = true
+		seen.inv.ForgetNetwork(id)
+		return nil
+	}
+	if err != nil {
+		return k.verdictOn(net, seen, k.backoff, err)
+	}
+	seen.inv.NoteNetwork(n)
+	return reconciler.Wait(time.Second, v1alpha1.RequestedReason, "the cloud is deleting network %s", id)
+}
+
+// release lets the object go.
+func (k *kind) release(ctx context.Context, net *v1alpha1.Network) error {
+	err := k.unclaim(ctx, net)
+	if err != nil && !errors.Is(err, reconciler.ErrUnknown) {
+		return err
+	}
+	k.creates.forget(net.UID)
+	k.backoff.Forget(net.UID)
+	k.unheard.Forget(net.UID)
+	return err
+}
+
+// blocked waits for the Cloud, and has the Network woken when it can be used.
+func (k *kind) blocked(net *v1alpha1.Network, seen *scope, format string, args ...any) error {
+	seen.inv.Wait(refOf(net), seen.view)
+	return reconciler.Blocked("Cloud/"+seen.cloud, v1alpha1.CloudUnavailableReason, format, args...)
+}
+
+// verdictOn turns the failure of a call into a verdict. Failures of the cloud as
+// a whole are the Cloud's to tell; the Network waits, a little longer each time,
+// or until the Cloud is back.
+func (k *kind) verdictOn(net *v1alpha1.Network, seen *scope, backoff workqueue.TypedRateLimiter[types.UID], err error) error {
+	switch {
+	case cloud.Is(err, cloud.Throttled):
+		return reconciler.Wait(max(cloud.RetryAfter(err), backoff.When(net.UID)), v1alpha1.PendingReason, "%v", err)
+	case cloud.Is(err, cloud.Unavailable, cloud.Unauthorized, cloud.Untrusted, cloud.Unreadable, cloud.Conflict):
+		seen.inv.Hasten()
+		seen.inv.Wait(refOf(net), seen.view)
+		return reconciler.Wait(backoff.When(net.UID), v1alpha1.CloudUnavailableReason, "%v", err)
+	case cloud.Is(err, cloud.Unsupported):
+		return stall(v1alpha1.UnsupportedReason, err, recheckRefused)
+	case cloud.KindOf(err) != "":
+		return stall(v1alpha1.RejectedReason, err, recheckRefused)
+	default:
+		return err
+	}
+}

@@ -1,0 +1,406 @@
+package network
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/inventory"
+	"github.com/privatecloud/operator/internal/reconciler"
+)
+
+const (
+	pollInterval = 30 * time.Second
+	settleTime   = 2 * time.Minute
+)
+
+var (
+	errReset    = &cloud.Error{Kind: cloud.Unavailable, Op: "call", Detail: "connection reset", Uncertain: true}
+	errAway     = &cloud.Error{Kind: cloud.Unavailable, Op: "call", Detail: "connection refused"}
+	errAttached = &cloud.Error{Kind: cloud.Conflict, Op: "delete network", Detail: "1 servers are attached"}
+)
+
+// fakeCloud is a cloud in memory that has networks alone.
+type fakeCloud struct {
+	cloud.Client
+	networks []cloud.Network
+	// faults are how the next calls of a verb fail: without effect, unless uncertain.
+	faults map[string][]error
+	calls  []string
+	// stubborn keeps the gateway whatever it is asked for.
+	stubborn bool
+}
+
+func (f *fakeCloud) call(verb string) error {
+	f.calls = append(f.calls, verb)
+	if queue := f.faults[verb]; len(queue) > 0 {
+		f.faults[verb] = queue[1:]
+		return queue[0]
+	}
+	return nil
+}
+
+func (f *fakeCloud) find(id string) int {
+	return slices.IndexFunc(f.networks, func(n cloud.Network) bool { return n.ID == id })
+}
+
+func missing(id string) error {
+	return &cloud.Error{Kind: cloud.NotFound, Op: "network " + id, Detail: "no such network"}
+}
+
+func (f *fakeCloud) ListServers(context.Context, cloud.ListServers) (cloud.ServerPage, error) {
+	return cloud.ServerPage{}, nil
+}
+
+func (f *fakeCloud) ListNetworks(context.Context) ([]cloud.Network, error) {
+	return slices.Clone(f.networks), f.call("list")
+}
+
+func (f *fakeCloud) GetNetwork(_ context.Context, id string) (cloud.Network, error) {
+	err := f.call("get")
+	at := f.find(id)
+	if err == nil && at < 0 {
+		return cloud.Network{}, missing(id)
+	}
+	if err != nil {
+		return cloud.Network{}, err
+	}
+	return f.networks[at], nil
+}
+
+func (f *fakeCloud) CreateNetwork(_ context.Context, req cloud.CreateNetwork) (cloud.Network, error) {
+	err := f.call("create")
+	n := cloud.Network{ID: "n1", Name: req.Name, CIDR: req.CIDR, Gateway: req.Gateway, CreatedAt: dawn}
+	if err == nil || cloud.Uncertain(err) {
+		f.networks = append(f.networks, n)
+	}
+	return n, err
+}
+
+func (f *fakeCloud) UpdateNetwork(_ context.Context, id, gateway string) (cloud.Network, error) {
+	if err := f.call("update"); err != nil {
+		return cloud.Network{}, err
+	}
+	n := &f.networks[f.find(id)]
+	if !f.stubborn {
+		n.Gateway = gateway
+	}
+	return *n, nil
+}
+
+func (f *fakeCloud) DeleteNetwork(_ context.Context, id string) error {
+	if err := f.call("delete"); err != nil {
+		return err
+	}
+	at := f.find(id)
+	if at < 0 {
+		return missing(id)
+	}
+	f.networks = slices.Delete(f.networks, at, at+1)
+	return nil
+}
+
+// world is a cluster and a cloud, and a Network controller between them.
+type world struct {
+	t      *testing.T
+	now    time.Time
+	cloud  *fakeCloud
+	client client.Client
+	inv    *inventory.Inventory
+	runs   *reconciler.Reconciler[*v1alpha1.Network, *scope]
+	// writes are what was sent to the API server: object or status.
+	writes []string
+}
+
+// newWorld returns a world with a Cloud that was listed, long after the start.
+func newWorld(t *testing.T, caps cloud.Capabilities, networks []cloud.Network, objects ...client.Object) *world {
+	t.Helper()
+	w := &world{t: t, now: dawn, cloud: &fakeCloud{networks: networks, faults: map[string][]error{}}}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatalf("AddToScheme: %v", err)
+		}
+	}
+	sent := func(to string) { w.writes = append(w.writes, to) }
+	w.client = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha1.Network{}).
+		WithObjects(append(objects, &v1alpha1.Cloud{ObjectMeta: metav1.ObjectMeta{Name: "default"}})...).
+		WithIndex(&v1alpha1.VM{}, "network", func(o client.Object) []string { return []string{nameOf(o.(*v1alpha1.VM))} }).
+		WithInterceptorFuncs(interceptor.Funcs{
+			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+				sent("object")
+				return c.Patch(ctx, o, p, opts...)
+			},
+			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+				sent(sub)
+				return c.SubResource(sub).Patch(ctx, o, p, opts...)
+			},
+		}).Build()
+	directory := inventory.New(func() time.Time { return w.now })
+	w.inv = directory.Cloud("default")
+	w.runs = New(w.client, w, Options{
+		Directory: directory, Cluster: "cluster", VMIndex: "network", VMFinalizer: "vm", Clock: func() time.Time { return w.now },
+	})
+	w.inv.Configure(inventory.Settings{PollInterval: pollInterval, SettleTime: settleTime})
+	w.inv.Connect(w.cloud, caps)
+	w.advance(time.Hour)
+	snap, err := inventory.List(t.Context(), w.cloud, func() time.Time { return w.now })
+	if err != nil {
+		t.Fatalf("List: %v", err)
+	}
+	w.inv.Publish(snap)
+	w.advance(time.Second)
+	return w
+}
+
+func (w *world) Eventf(_, _ runtime.Object, _, _, _, _ string, _ ...any) {}
+
+func (w *world) advance(d time.Duration) { w.now = w.now.Add(d) }
+
+func (w *world) pass() ctrl.Result {
+	w.t.Helper()
+	result, err := w.runs.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "net"}})
+	if err != nil {
+		w.t.Fatalf("Reconcile: %v", err)
+	}
+	return result
+}
+
+// took returns the calls since it was last asked.
+func (w *world) took() []string {
+	calls := w.cloud.calls
+	w.cloud.calls = nil
+	return calls
+}
+
+func (w *world) wantCalls(want ...string) {
+	w.t.Helper()
+	if diff := cmp.Diff(want, w.took()); diff != "" {
+		w.t.Errorf("calls (-want +got):\n%s", diff)
+	}
+}
+
+func (w *world) wantSays(kind, want string, parts ...string) {
+	w.t.Helper()
+	var net v1alpha1.Network
+	if err := w.client.Get(w.t.Context(), client.ObjectKey{Namespace: "ns", Name: "net"}, &net); err != nil {
+		w.t.Fatalf("Get: %v", err)
+	}
+	c := meta.FindStatusCondition(net.Status.Conditions, kind)
+	if c == nil {
+		c = &metav1.Condition{}
+	}
+	if got := string(c.Status) + " " + c.Reason; got != want {
+		w.t.Errorf("%s=%s (%s), want %s", kind, got, c.Message, want)
+	}
+	for _, part := range parts {
+		if !strings.Contains(c.Message, part) {
+			w.t.Errorf("%s says %q, want %q in it", kind, c.Message, part)
+		}
+	}
+}
+
+// onRecord is the Network net with its network on record, claimed.
+func onRecord(change ...func(*v1alpha1.Network)) *v1alpha1.Network {
+	return netWith(append([]func(*v1alpha1.Network){recorded, func(net *v1alpha1.Network) {
+		net.Finalizers, net.Annotations = []string{Finalizer}, map[string]string{ClaimedCloudAnnotation: "default"}
+	}}, change...)...)
+}
+
+func TestALifeTakesThreeWritesAndFourCalls(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, everything, nil, netWith())
+	if again := w.pass().RequeueAfter; again != pollInterval {
+		t.Errorf("again after %v, want the poll interval", again)
+	}
+	w.wantCalls("create")
+	w.wantSays("Ready", "True InSync")
+	w.advance(pollInterval)
+	w.pass()
+	w.wantCalls("list")
+	if err := w.client.Delete(t.Context(), netWith()); err != nil {
+		t.Fatal(err)
+	}
+	w.pass()
+	w.wantCalls("delete", "get")
+	if diff := cmp.Diff([]string{"object", "status", "object"}, w.writes); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
+	}
+	err := w.client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "net"}, &v1alpha1.Network{})
+	if !apierrors.IsNotFound(err) {
+		t.Errorf("the object is still there: %v", err)
+	}
+}
+
+func TestANetworkThatWasWellSaysNothingOfAFewFailedLooks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, everything, []cloud.Network{networkWith()}, onRecord())
+	w.pass()
+	w.wantSays("Ready", "True InSync")
+	w.writes = nil
+	w.cloud.faults["list"] = slices.Repeat([]error{errAway}, told+1)
+	var waited time.Duration
+	for range told {
+		w.advance(pollInterval)
+		again := w.pass().RequeueAfter
+		if again <= waited {
+			t.Errorf("again after %v, want more than %v", again, waited)
+		}
+		waited = again
+	}
+	if len(w.writes) > 0 {
+		t.Errorf("writes %v, want none", w.writes)
+	}
+	w.advance(pollInterval)
+	w.pass()
+	w.wantSays("Ready", "False CloudUnavailable", "connection refused")
+	w.wantSays("Created", "True Created")
+
+	w.advance(pollInterval)
+	w.pass()
+	w.wantSays("Ready", "True InSync")
+
+	w.cloud.faults["list"] = []error{errAway}
+	w.advance(pollInterval)
+	w.pass()
+	w.wantSays("Ready", "True InSync")
+}
+
+func TestANetworkThatTheListingLacksIsAskedFor(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, everything, nil, onRecord())
+	w.inv.Brake(true)
+	w.pass()
+	w.wantCalls("list")
+	w.wantSays("Ready", " ")
+	w.inv.Brake(false)
+	w.advance(pollInterval)
+	w.pass()
+	w.wantCalls("list", "get")
+	w.wantSays("Created", "False Lost")
+}
+
+func TestALostAnswerIsFollowedByALookAndNotByASecondCreate(t *testing.T) {
+	t.Parallel()
+	taken := &cloud.Error{Kind: cloud.Taken, Op: "create network", Detail: "taken"}
+	reused := &cloud.Error{Kind: cloud.KeyReused, Op: "create network", Detail: "reused"}
+	for name, answer := range map[string]error{"lost": errReset, "the name is taken": taken, "the key is used": reused} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, everything, nil, netWith())
+			w.cloud.faults["create"] = []error{answer}
+			w.pass()
+			w.wantCalls("create")
+			w.wantSays("Created", "False OutcomeUnknown", "looked for before another create")
+			w.cloud.networks = []cloud.Network{networkWith()}
+			w.advance(time.Second)
+			w.pass()
+			w.wantCalls("list")
+			w.wantSays("Created", "True Adopted")
+		})
+	}
+}
+
+func TestAClearRefusalLeavesNoClaim(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		kind cloud.Kind
+		want string
+	}{
+		"refused": {cloud.Rejected, "False Rejected"}, "prohibited": {cloud.Prohibited, "False Rejected"}, "no room": {cloud.Quota, "False QuotaExceeded"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, everything, nil, netWith())
+			w.cloud.faults["create"] = []error{&cloud.Error{Kind: test.kind, Op: "create network", Detail: "no"}}
+			w.pass()
+			w.wantSays("Created", test.want)
+			var net v1alpha1.Network
+			if err := w.client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "net"}, &net); err != nil {
+				t.Fatal(err)
+			}
+			if len(net.Finalizers) > 0 || len(net.Annotations) > 0 {
+				t.Errorf("finalizers %v, annotations %v are left", net.Finalizers, net.Annotations)
+			}
+		})
+	}
+}
+
+func TestWhatTheCloudDoesNotLetGo(t *testing.T) {
+	t.Parallel()
+	t.Run("a duplicate that is in use", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, bare, []cloud.Network{networkWith(), networkWith(id("n2"))}, onRecord())
+		w.cloud.faults["delete"] = []error{errAttached}
+		w.pass()
+		w.wantCalls("list", "delete")
+		w.wantSays("Stalled", "True Ambiguous", "network n2 is in use", "1 servers are attached")
+		w.advance(recheck)
+		w.pass()
+		if diff := cmp.Diff([]cloud.Network{networkWith()}, w.cloud.networks); diff != "" {
+			t.Errorf("networks (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("a network that servers of others are on", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, everything, []cloud.Network{networkWith()}, onRecord(deleted))
+		w.cloud.faults["delete"] = []error{errAttached}
+		if again := w.pass().RequeueAfter; again < recheck {
+			t.Errorf("again after %v, want it slowly", again)
+		}
+		w.wantSays("Deleting", "True Blocked", "1 servers are attached", "take what is attached off")
+	})
+	t.Run("a gateway that it keeps", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, everything, []cloud.Network{networkWith(through("10.0.0.9"))}, onRecord())
+		w.cloud.stubborn = true
+		w.pass()
+		w.wantCalls("list", "update")
+		w.wantSays("Stalled", "True Drift", "was asked for gateway 10.0.0.1 and set 10.0.0.9")
+	})
+	t.Run("a network that is there after its deletion", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, everything, []cloud.Network{networkWith()}, onRecord(deleted))
+		w.cloud.faults["delete"] = []error{missing("n1")}
+		w.pass()
+		w.wantCalls("list", "delete", "get")
+		w.wantSays("Deleting", "True Requested", "deleting network n1")
+	})
+}
+
+func TestHowFailuresOfCallsAreTold(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		err  error
+		want string
+	}{
+		{&cloud.Error{Kind: cloud.Throttled, RetryAfter: 7 * time.Second}, "waiting: Pending, again in 7s"},
+		{errAway, "waiting: CloudUnavailable, again in 1s"},
+		{&cloud.Error{Kind: cloud.Unreadable}, "waiting: CloudUnavailable, again in 1s"},
+		{&cloud.Error{Kind: cloud.Unsupported}, "stalled: Unsupported, again in 10m0s"},
+		{&cloud.Error{Kind: cloud.Rejected}, "stalled: Rejected, again in 10m0s"},
+		{errors.New("boom"), "error: boom"},
+	} {
+		w := newWorld(t, everything, nil)
+		k := w.runs.Kind.(*kind)
+		if got := said(k.verdictOn(netWith(), &scope{inv: w.inv}, k.backoff, test.err)); got != test.want {
+			t.Errorf("%v: %s, want %s", test.err, got, test.want)
+		}
+	}
+}

@@ -1,0 +1,28 @@
+package network
+
+import (
+	"net/netip"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+// sameRange and sameGateway compare what is meant, not how it is written: a
+// cloud may shorten an IPv6 address.
+func sameRange(net *v1alpha1.Network, n cloud.Network) bool {
+	want, wantErr := netip.ParsePrefix(net.Spec.CIDR)
+	have, haveErr := netip.ParsePrefix(n.CIDR)
+	if wantErr != nil || haveErr != nil {
+		return net.Spec.CIDR == n.CIDR
+	}
+	return want.Masked() == have.Masked()
+}
+
+func sameGateway(net *v1alpha1.Network, n cloud.Network) bool {
+	want, wantErr := netip.ParseAddr(net.Spec.Gateway)
+	have, haveErr := netip.ParseAddr(n.Gateway)
+	if wantErr != nil || haveErr != nil {
+		return net.Spec.Gateway == n.Gateway
+	}
+	return want == have
+}

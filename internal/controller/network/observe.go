@@ -1,0 +1,197 @@
+package network
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/inventory"
+	"github.com/privatecloud/operator/internal/names"
+	"github.com/privatecloud/operator/internal/reconciler"
+	"github.com/privatecloud/operator/internal/tenancy"
+)
+
+const (
+	// maxName bounds a network's name in the cloud, in bytes.
+	maxName = 63
+	// proof is the number of hex digits by which a network is known to be ours.
+	proof = 12
+)
+
+// nameInCloud is what an object's network is called in the cloud. The end is a
+// function of the object's UID and the cluster: networks have no labels, so the
+// name is what proves whose one is.
+func nameInCloud(cluster string, net *v1alpha1.Network) string {
+	sum := sha256.Sum256([]byte(cluster + "/" + string(net.UID)))
+	return names.Cut(maxName-proof-1, net.Namespace+"-"+net.Name) + "-" + hex.EncodeToString(sum[:])[:proof]
+}
+
+// Observe reads what the plan needs: VM objects, and the cloud's networks from
+// the listing that all Networks of a Cloud share.
+func (k *kind) Observe(ctx context.Context, net *v1alpha1.Network) (*scope, error) {
+	seen := &scope{now: k.Clock(), name: nameInCloud(k.Cluster, net), claimed: controllerutil.ContainsFinalizer(net, Finalizer), how: v1alpha1.CreatedReason}
+	if err := k.count(ctx, net, seen); err != nil {
+		return seen, err
+	}
+	wanted, err := tenancy.CloudFor(ctx, k.client, net.Namespace, net.Spec.CloudRef)
+	if err != nil {
+		return seen, err
+	}
+	seen.cloud = cmp.Or(recordedCloud(net), wanted)
+	seen.moved = net.Status.NetworkID == "" && seen.cloud != wanted
+	seen.inv = k.Directory.Cloud(seen.cloud)
+	seen.view = seen.inv.View()
+	if err := k.admit(ctx, net, seen); err != nil {
+		return seen, err
+	}
+	switch {
+	case seen.denied != nil && net.DeletionTimestamp.IsZero():
+		return seen, nil
+	case !seen.usable():
+		seen.inv.Wait(refOf(net), seen.view)
+		return seen, nil
+	case !seen.caps().Has(cloud.Networks), net.Status.NetworkID == "" && !seen.claimed:
+		return seen, nil
+	}
+	return seen, k.look(ctx, net, seen)
+}
+
+// count finds the VMs that are attached to the network, or may be.
+func (k *kind) count(ctx context.Context, net *v1alpha1.Network, seen *scope) error {
+	var vms v1alpha1.VMList
+	err := k.client.List(ctx, &vms, client.InNamespace(net.Namespace), client.MatchingFields{k.VMIndex: net.Name},
+		client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
+	if err != nil {
+		return fmt.Errorf("list VMs of Network %q: %w", net.Name, err)
+	}
+	for i := range vms.Items {
+		if attached(&vms.Items[i], k.VMFinalizer) {
+			seen.attached = append(seen.attached, vms.Items[i].Name)
+		}
+	}
+	slices.Sort(seen.attached)
+	seen.counted = true
+	return nil
+}
+
+// admit finds out whether the Network may use its Cloud.
+func (k *kind) admit(ctx context.Context, net *v1alpha1.Network, seen *scope) error {
+	_, err := tenancy.Open(ctx, k.client, net.Namespace, seen.cloud)
+	if missing, ok := errors.AsType[*tenancy.MissingError](err); ok {
+		seen.denied = k.blocked(net, seen, "%v", missing)
+		return nil
+	}
+	if denied, ok := errors.AsType[*tenancy.DeniedError](err); ok {
+		seen.denied = stall(v1alpha1.CloudUnavailableReason, denied, recheck)
+		return nil
+	}
+	return err
+}
+
+// look finds the recorded network, or what an earlier create may have left,
+// among the cloud's networks.
+func (k *kind) look(ctx context.Context, net *v1alpha1.Network, seen *scope) error {
+	id := net.Status.NetworkID
+	notBefore := seen.now.Add(-seen.view.Settings.PollInterval * 9 / 10)
+	if id == "" {
+		since := k.creates.uncertainSince(net.UID, seen.inv.Since())
+		settled := since.Add(seen.view.Settings.SettleTime)
+		seen.settles = max(0, settled.Sub(seen.now))
+		if seen.settles == 0 {
+			since = settled
+		}
+		notBefore = latest(notBefore, since)
+	} else {
+		k.creates.forget(net.UID)
+	}
+	all, err := seen.inv.Networks(ctx, notBefore)
+	if err != nil {
+		return k.notHeard(net, seen, err)
+	}
+	seen.looked = true
+	for _, n := range all {
+		switch {
+		case n.ID == id:
+			seen.network = &n
+		case n.Name == seen.name:
+			seen.namesakes = append(seen.namesakes, n)
+		}
+	}
+	if id != "" && seen.network == nil {
+		if err := k.ask(ctx, net, seen, id); err != nil {
+			return err
+		}
+	}
+	k.unheard.Forget(net.UID)
+	return nil
+}
+
+// ask asks for a recorded network that the listing lacks.
+func (k *kind) ask(ctx context.Context, net *v1alpha1.Network, seen *scope, id string) error {
+	if seen.view.Braked {
+		seen.inv.Wait(refOf(net), seen.view)
+		return nil
+	}
+	n, err := seen.view.Client.GetNetwork(ctx, id)
+	switch {
+	case cloud.Is(err, cloud.NotFound):
+		seen.gone = true
+		return nil
+	case err != nil:
+		return k.notHeard(net, seen, err)
+	}
+	seen.inv.NoteNetwork(n)
+	seen.network = &n
+	return nil
+}
+
+// told is how many looks at a network that was well may fail in a row before
+// its status tells: half a minute, in which an outage is the Cloud's to tell.
+const told = 5
+
+// notHeard is the verdict on a look that failed.
+func (k *kind) notHeard(net *v1alpha1.Network, seen *scope, err error) error {
+	verdict := k.verdictOn(net, seen, k.unheard, err)
+	wait, _ := errors.AsType[*reconciler.WaitError](verdict)
+	well := net.DeletionTimestamp.IsZero() && net.Status.NetworkID != "" && net.Status.ObservedGeneration == net.Generation &&
+		meta.IsStatusConditionTrue(net.Status.Conditions, v1alpha1.ReadyCondition)
+	if wait != nil && well && k.unheard.NumRequeues(net.UID) <= told {
+		wait.Quiet = true
+	}
+	return verdict
+}
+
+// recordedCloud is the name of the Cloud that the Network is on already: that of
+// its network or, as long as a create may have been sent there, of its claim.
+// Empty if it is on none yet.
+func recordedCloud(net *v1alpha1.Network) string {
+	switch {
+	case net.Status.NetworkID != "":
+		return net.Status.Cloud
+	case controllerutil.ContainsFinalizer(net, Finalizer):
+		return net.Annotations[ClaimedCloudAnnotation]
+	}
+	return ""
+}
+
+func refOf(net *v1alpha1.Network) inventory.Ref {
+	return inventory.Ref{Kind: refKind, Namespace: net.Namespace, Name: net.Name}
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

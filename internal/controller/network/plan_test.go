@@ -1,0 +1,374 @@
+package network
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/inventory"
+	"github.com/privatecloud/operator/internal/reconciler"
+)
+
+var dawn = time.Date(2026, 3, 1, 6, 0, 0, 0, time.UTC)
+
+var (
+	everything = cloud.NewCapabilities(cloud.Networks, cloud.Idempotency, cloud.UniqueNames, cloud.Labels)
+	keyed      = cloud.NewCapabilities(cloud.Networks, cloud.Idempotency)
+	named      = cloud.NewCapabilities(cloud.Networks, cloud.UniqueNames)
+	bare       = cloud.NewCapabilities(cloud.Networks, cloud.Labels)
+)
+
+// ours is what the network of netWith is called in the cloud.
+const ours = "ns-net-e6cfdbfe088a"
+
+// netWith returns the Network net, changed.
+func netWith(change ...func(*v1alpha1.Network)) *v1alpha1.Network {
+	net := &v1alpha1.Network{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "net", UID: "uid", Generation: 1},
+		Spec:       v1alpha1.NetworkSpec{CIDR: "10.0.0.0/24", Gateway: "10.0.0.1", CloudRef: &v1alpha1.CloudReference{Name: "default"}},
+	}
+	for _, f := range change {
+		f(net)
+	}
+	return net
+}
+
+func recorded(net *v1alpha1.Network) {
+	net.Status.NetworkID, net.Status.Cloud, net.Status.ObservedGeneration = "n1", "default", 1
+}
+func edited(net *v1alpha1.Network) { net.Generation = 2 }
+func deleted(net *v1alpha1.Network) {
+	now := metav1.NewTime(dawn)
+	net.DeletionTimestamp = &now
+}
+
+// networkWith returns the network n1 as netWith wants it, changed.
+func networkWith(change ...func(*cloud.Network)) cloud.Network {
+	n := cloud.Network{ID: "n1", Name: ours, CIDR: "10.0.0.0/24", Gateway: "10.0.0.1", CreatedAt: dawn}
+	for _, f := range change {
+		f(&n)
+	}
+	return n
+}
+
+func id(id string) func(*cloud.Network)        { return func(n *cloud.Network) { n.ID = id } }
+func called(name string) func(*cloud.Network)  { return func(n *cloud.Network) { n.Name = name } }
+func ranging(cidr string) func(*cloud.Network) { return func(n *cloud.Network) { n.CIDR = cidr } }
+func through(gate string) func(*cloud.Network) { return func(n *cloud.Network) { n.Gateway = gate } }
+
+// seeing returns a scope on a cloud that can be used.
+func seeing(caps cloud.Capabilities, change ...func(*scope)) *scope {
+	seen := &scope{now: dawn, name: ours, cloud: "default", counted: true, how: v1alpha1.CreatedReason, view: inventory.View{Capabilities: caps}}
+	for _, f := range change {
+		f(seen)
+	}
+	return seen
+}
+
+// holding is a scope that knows the recorded network.
+func holding(n cloud.Network) func(*scope) {
+	return func(seen *scope) { seen.claimed, seen.looked, seen.network = true, true, &n }
+}
+
+// finding is a scope after a search that found networks of our name.
+func finding(found ...cloud.Network) func(*scope) {
+	return func(seen *scope) { seen.claimed, seen.looked, seen.namesakes = true, true, found }
+}
+
+func beside(extra ...cloud.Network) func(*scope) { return func(seen *scope) { seen.namesakes = extra } }
+func using(vms ...string) func(*scope)           { return func(seen *scope) { seen.attached = vms } }
+func away(seen *scope)                           { seen.view.Away = "connection refused" }
+func claimed(seen *scope)                        { seen.claimed = true }
+func unclaimed(seen *scope)                      { seen.claimed = false }
+func settling(seen *scope)                       { seen.settles = time.Minute }
+func movedAway(seen *scope)                      { seen.moved, seen.cloud = true, "former" }
+func isGone(seen *scope)                         { seen.claimed, seen.looked, seen.gone = true, true, true }
+func denied(seen *scope) {
+	seen.denied = reconciler.Blocked("Cloud/default", v1alpha1.CloudUnavailableReason, "Cloud %q does not exist", "default")
+}
+
+// decision is a plan in words.
+type decision struct {
+	Steps   []string
+	Verdict string
+}
+
+// said puts a verdict into words, but for its message.
+func said(verdict error) string {
+	again := func(d time.Duration) string {
+		if d == 0 {
+			return ""
+		}
+		return ", again in " + d.String()
+	}
+	if e, ok := errors.AsType[*reconciler.WaitError](verdict); ok {
+		return "waiting: " + e.Reason + again(e.After)
+	}
+	if e, ok := errors.AsType[*reconciler.BlockedError](verdict); ok {
+		return "blocked: " + e.Reason + " by " + e.On
+	}
+	if e, ok := errors.AsType[*reconciler.StalledError](verdict); ok {
+		return "stalled: " + e.Reason + again(e.Recheck)
+	}
+	if errors.Is(verdict, reconciler.ErrUnknown) {
+		return "unknown"
+	}
+	if verdict != nil {
+		return "error: " + verdict.Error()
+	}
+	return "in sync"
+}
+
+type planCase struct {
+	name  string
+	net   *v1alpha1.Network
+	seen  *scope
+	steps []string
+	// verdict as said puts it, and a part of its message.
+	verdict, says string
+}
+
+func runPlans(t *testing.T, tests []planCase) {
+	t.Helper()
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			steps, verdict := plan(tc.net, tc.seen)
+			if diff := cmp.Diff(decision{tc.steps, tc.verdict}, decision{steps, said(verdict)}); diff != "" {
+				t.Errorf("plan (-want +got):\n%s", diff)
+			}
+			if verdict != nil && (tc.says == "" || !strings.Contains(verdict.Error(), tc.says)) {
+				t.Errorf("message %q, want %q in it", verdict, tc.says)
+			}
+			if err := lawful(tc.net, tc.seen, steps); err != nil {
+				t.Errorf("unlawful: %v", err)
+			}
+		})
+	}
+}
+
+func TestPlanOfANewNetwork(t *testing.T) {
+	t.Parallel()
+	two := []cloud.Network{networkWith(), networkWith(id("n2"))}
+	runPlans(t, []planCase{
+		{name: "nothing was ever sent for it: the intent is stored, then the create sent", net: netWith(), seen: seeing(bare), steps: []string{stepClaim, stepCreate}, verdict: "in sync"},
+		{name: "it may not use its Cloud", net: netWith(), seen: seeing(everything, denied), verdict: "blocked: CloudUnavailable by Cloud/default", says: "does not exist"},
+		{name: "the cloud has no networks", net: netWith(), seen: seeing(cloud.NewCapabilities(cloud.Labels)), verdict: "stalled: Unsupported, again in 10m0s", says: "name another in spec.cloudRef"},
+		{name: "what the cloud can do is not known while it is away: nothing is refused yet", net: netWith(), seen: seeing(nil, away), steps: []string{stepClaim, stepCreate}, verdict: "in sync"},
+		{name: "a create may have been sent, and the cloud could not be asked", net: netWith(), seen: seeing(everything, claimed, away), steps: []string{stepLook}, verdict: "in sync"},
+		{name: "looked and found nothing, where a second create does no harm", net: netWith(), seen: seeing(keyed, finding(), settling), steps: []string{stepCreate}, verdict: "in sync"},
+		{name: "looked and found nothing, where a second create of the name is refused", net: netWith(), seen: seeing(named, finding(), settling), steps: []string{stepCreate}, verdict: "in sync"},
+		{name: "looked and found nothing yet: a create may take effect later", net: netWith(), seen: seeing(bare, finding(), settling), verdict: "waiting: OutcomeUnknown, again in 1m0s", says: "settleTime"},
+		{name: "looked and found nothing, long enough after", net: netWith(), seen: seeing(bare, finding()), steps: []string{stepCreate}, verdict: "in sync"},
+		{name: "found by its name", net: netWith(), seen: seeing(bare, finding(networkWith()), settling), steps: []string{stepAdopt}, verdict: "in sync"},
+		{name: "found, with a gateway that was edited since", net: netWith(), seen: seeing(everything, finding(networkWith(through("10.0.0.9")))), steps: []string{stepAdopt}, verdict: "waiting: Progressing, again in 1s", says: "brought in line"},
+		{name: "one create made two: the older is kept", net: netWith(), seen: seeing(bare, finding(two...)), steps: []string{stepAdopt, stepDeleteDuplicate}, verdict: "in sync"},
+	})
+}
+
+func TestPlanAfterCloudRefOfANetworkWasEdited(t *testing.T) {
+	t.Parallel()
+	runPlans(t, []planCase{
+		{name: "a network came of the first create: it is not made twice", net: netWith(), seen: seeing(everything, finding(networkWith()), movedAway), verdict: "stalled: Drift, again in 10m0s", says: `network n1 is on Cloud "former"`},
+		{name: "one may still come: a key does not help on another cloud", net: netWith(), seen: seeing(everything, finding(), settling, movedAway), verdict: "waiting: OutcomeUnknown, again in 1m0s", says: "settleTime"},
+		{name: "nothing came of it: the claim is taken back", net: netWith(), seen: seeing(everything, finding(), movedAway), steps: []string{stepUnclaim}, verdict: "waiting: Progressing, again in 1s", says: "named before"},
+		{name: "deleted: what came of it is deleted where it is", net: netWith(deleted), seen: seeing(everything, finding(networkWith()), movedAway), steps: []string{stepAdopt, stepDelete, stepConfirmGone, stepRelease}, verdict: "in sync"},
+	})
+}
+
+func TestPlanOfANetworkOnRecord(t *testing.T) {
+	t.Parallel()
+	net := netWith(recorded)
+	runPlans(t, []planCase{
+		{name: "it is as the spec says", net: net, seen: seeing(everything, holding(networkWith())), verdict: "in sync"},
+		{name: "its address is written in another way", net: net, seen: seeing(everything, holding(networkWith(through("10.0.0.1")))), verdict: "in sync"},
+		{name: "its Cloud was closed to this namespace", net: net, seen: seeing(everything, holding(networkWith()), denied), verdict: "blocked: CloudUnavailable by Cloud/default", says: "does not exist"},
+		{name: "it is gone without our doing: not made again, for VMs were on it", net: net, seen: seeing(everything, isGone), verdict: "stalled: Lost, again in 1m0s", says: "it is not made again"},
+		{name: "it is gone, and another bears its name: not touched", net: net, seen: seeing(everything, isGone, beside(networkWith(id("n2")))), verdict: "stalled: Lost, again in 1m0s", says: "it is not made again"},
+		{name: "nothing is known of it: nothing is said either", net: net, seen: seeing(everything, claimed, away), verdict: "unknown", says: "nothing is known"},
+		{name: "nothing is known of it, and its spec was edited: that it waits is told", net: netWith(recorded, edited), seen: seeing(everything, claimed, away), steps: []string{stepLook}, verdict: "in sync"},
+		{name: "the cloud has no networks any more", net: net, seen: seeing(cloud.NewCapabilities(cloud.Labels), claimed), verdict: "stalled: Unsupported, again in 10m0s", says: "has no networks"},
+		{name: "somebody took the finalizer off: it is put back before anything else", net: net, seen: seeing(everything, holding(networkWith(through("10.0.0.9"))), unclaimed), steps: []string{stepClaim, stepUpdate}, verdict: "in sync"},
+		{name: "it has another gateway", net: net, seen: seeing(everything, holding(networkWith(through("10.0.0.9")))), steps: []string{stepUpdate}, verdict: "in sync"},
+		{name: "it has another range: nobody can change that", net: net, seen: seeing(everything, holding(networkWith(ranging("10.0.0.0/16"), through("10.0.0.9")))), verdict: "stalled: Drift, again in 1m0s", says: "cidr of network n1 is 10.0.0.0/16 in the cloud, 10.0.0.0/24 in the spec"},
+		{name: "it bears another name: it is not ours to change", net: net, seen: seeing(everything, holding(networkWith(called("other"), through("10.0.0.9")))), verdict: "stalled: Drift, again in 1m0s", says: `named "other" in the cloud`},
+		{name: "a network made twice: the other one goes first", net: net, seen: seeing(bare, holding(networkWith(through("10.0.0.9"))), beside(networkWith(id("n2")))), steps: []string{stepDeleteDuplicate}, verdict: "in sync"},
+	})
+}
+
+func TestPlanOfANetworksDeletion(t *testing.T) {
+	t.Parallel()
+	net, whole := netWith(recorded, deleted), []string{stepDelete, stepConfirmGone, stepRelease}
+	runPlans(t, []planCase{
+		{name: "nothing is on it", net: net, seen: seeing(everything, holding(networkWith())), steps: whole, verdict: "in sync"},
+		{name: "a VM is on it", net: net, seen: seeing(everything, holding(networkWith()), using("web")), verdict: "blocked: Blocked by VM/web", says: "VMs on this network: 1 (web); delete them first"},
+		{name: "many VMs are on it: some are named, all counted", net: net, seen: seeing(everything, holding(networkWith()), using("a", "b", "c", "d")), verdict: "blocked: Blocked by VM/a", says: "VMs on this network: 4 (a, b, c, …)"},
+		{name: "a VM may be on one that is not on record", net: netWith(deleted), seen: seeing(everything, finding(), using("web")), verdict: "blocked: Blocked by VM/web", says: "VMs on this network: 1"},
+		{name: "what is in the cloud goes even if the namespace may not use it any more", net: net, seen: seeing(everything, holding(networkWith()), denied), steps: whole, verdict: "in sync"},
+		{name: "the cloud could not be asked", net: net, seen: seeing(everything, claimed, away), steps: []string{stepLook}, verdict: "in sync"},
+		{name: "the cloud has no networks any more: that it is gone is not proved", net: net, seen: seeing(cloud.NewCapabilities(cloud.Labels), claimed), verdict: "stalled: Unsupported, again in 10m0s", says: "has no networks"},
+		{name: "it is gone already", net: net, seen: seeing(everything, isGone), steps: []string{stepConfirmGone, stepRelease}, verdict: "in sync"},
+		{name: "the listing lacks it, which proves nothing", net: net, seen: seeing(everything, finding()), steps: []string{stepConfirmGone, stepRelease}, verdict: "in sync"},
+		{name: "it bears another name: it is not ours to delete", net: net, seen: seeing(everything, holding(networkWith(called("other")))), verdict: "stalled: Blocked, again in 1m0s", says: "so it is not deleted"},
+		{name: "a network made twice: the other one goes first", net: net, seen: seeing(bare, holding(networkWith()), beside(networkWith(id("n2")))), steps: []string{stepDeleteDuplicate}, verdict: "in sync"},
+		{name: "not on record, and found", net: netWith(deleted), seen: seeing(bare, finding(networkWith())), steps: append([]string{stepAdopt}, whole...), verdict: "in sync"},
+		{name: "not on record, and found twice", net: netWith(deleted), seen: seeing(bare, finding(networkWith(), networkWith(id("n2")))), steps: []string{stepAdopt, stepDeleteDuplicate}, verdict: "in sync"},
+		{name: "not on record, and it may still come, whatever the cloud guarantees", net: netWith(deleted), seen: seeing(everything, finding(), settling), verdict: "waiting: Requested, again in 1m0s", says: "settleTime"},
+		{name: "not on record, and nothing comes any more", net: netWith(deleted), seen: seeing(bare, finding()), steps: []string{stepRelease}, verdict: "in sync"},
+	})
+}
+
+// lawful checks what must hold of every plan, whatever was seen.
+func lawful(net *v1alpha1.Network, seen *scope, steps []string) error {
+	has := func(step string) bool { return slices.Contains(steps, step) }
+	changes := 0
+	for _, step := range []string{stepCreate, stepUpdate, stepDeleteDuplicate, stepDelete} {
+		if has(step) {
+			changes++
+		}
+	}
+	deleting, id := !net.DeletionTimestamp.IsZero(), net.Status.NetworkID
+	foreign := seen.network != nil && seen.network.Name != seen.name
+	switch {
+	case changes > 1:
+		return errors.New("more than one step changes the cloud")
+	case has(stepCreate) && (deleting || id != "" || len(seen.namesakes) > 0 || seen.denied != nil):
+		return errors.New("a create for a Network that has, or may have, no new network")
+	case has(stepCreate) && seen.claimed && (!seen.looked || seen.moved || (seen.settles > 0 && !seen.safe())):
+		return errors.New("a create while an earlier one may still take effect, or have taken it")
+	case has(stepCreate) && !seen.claimed && steps[0] != stepClaim:
+		return errors.New("a create without a claim")
+	case has(stepDelete) && (!deleting || len(seen.attached) > 0 || foreign):
+		return errors.New("a network is deleted that is to stay, is in use or is not ours")
+	case has(stepUpdate) && (deleting || foreign || seen.gone):
+		return errors.New("a network is changed that is not ours, or about to go")
+	case has(stepDeleteDuplicate) && len(seen.namesakes) == 0:
+		return errors.New("a duplicate is deleted where there is none")
+	case has(stepDeleteDuplicate) && !has(stepAdopt) && id == "":
+		return errors.New("a duplicate is deleted of nothing that is kept")
+	case has(stepRelease) && (!deleting || len(seen.attached) > 0):
+		return errors.New("an object is let go that is not being deleted, or is in use")
+	case has(stepRelease) && steps[len(steps)-1] != stepRelease:
+		return errors.New("something is done after the object was let go")
+	case has(stepRelease) && !has(stepConfirmGone) && (id != "" || len(seen.namesakes) > 0 || !seen.looked || seen.settles > 0):
+		return errors.New("an object is let go whose network is not proved gone")
+	case has(stepUnclaim) && (len(seen.namesakes) > 0 || !seen.looked || seen.settles > 0):
+		return errors.New("a claim is given up of which something may have come")
+	}
+	return nil
+}
+
+// TestEveryPlanIsLawful goes through all that can be seen at once.
+func TestEveryPlanIsLawful(t *testing.T) {
+	t.Parallel()
+	flags := []func(*v1alpha1.Network, *scope){
+		func(net *v1alpha1.Network, _ *scope) { deleted(net) },
+		func(net *v1alpha1.Network, _ *scope) { recorded(net) },
+		func(net *v1alpha1.Network, _ *scope) { edited(net) },
+		func(_ *v1alpha1.Network, seen *scope) { seen.claimed = true },
+		func(_ *v1alpha1.Network, seen *scope) { seen.looked = true },
+		func(_ *v1alpha1.Network, seen *scope) { seen.gone = true },
+		func(_ *v1alpha1.Network, seen *scope) { settling(seen) },
+		func(_ *v1alpha1.Network, seen *scope) { movedAway(seen) },
+		func(_ *v1alpha1.Network, seen *scope) { denied(seen) },
+		func(_ *v1alpha1.Network, seen *scope) { away(seen) },
+		func(_ *v1alpha1.Network, seen *scope) { using("web")(seen) },
+	}
+	networks := []*cloud.Network{nil}
+	for _, n := range []cloud.Network{networkWith(), networkWith(called("other")), networkWith(through("10.0.0.9")), networkWith(ranging("10.0.0.0/8"))} {
+		networks = append(networks, &n)
+	}
+	tried := 0
+	for bits := range 1 << len(flags) {
+		for _, caps := range []cloud.Capabilities{everything, keyed, named, bare, nil} {
+			for _, n := range networks {
+				for namesakes := range 3 {
+					net, seen := netWith(), seeing(caps, beside([]cloud.Network{networkWith(id("n2")), networkWith(id("n3"))}[:namesakes]...))
+					for i, set := range flags {
+						if bits&(1<<i) != 0 {
+							set(net, seen)
+						}
+					}
+					switch looked := seen.looked && seen.claimed && seen.usable(); {
+					case !looked:
+						seen.looked, seen.gone, seen.namesakes = false, false, nil
+					case net.Status.NetworkID == "":
+						seen.gone = false
+					case !seen.gone:
+						seen.network = n
+					}
+					tried++
+					steps, verdict := plan(net, seen)
+					if err := lawful(net, seen, steps); err != nil {
+						t.Fatalf("%v: plan %v, %s\nof %+v\nseeing %+v", err, steps, said(verdict), net, seen)
+					}
+				}
+			}
+		}
+	}
+	if tried < 100_000 {
+		t.Errorf("%d situations: most were never tried", tried)
+	}
+}
+
+func TestTheNameInTheCloud(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("a", 40)
+	for name, test := range map[string]struct {
+		net  *v1alpha1.Network
+		want string
+	}{
+		"is readable and ends in what is the object's alone": {netWith(), ours},
+		"is another for another object of the name":          {netWith(func(net *v1alpha1.Network) { net.UID = "other" }), "ns-net-cf82c5762ee2"},
+		"is shortened where it would be too long": {netWith(func(net *v1alpha1.Network) { net.Namespace, net.Name = long, long }),
+			long + "-aaaaaaaaa-e6cfdbfe088a"},
+		"is not cut behind a separator": {netWith(func(net *v1alpha1.Network) { net.Namespace, net.Name = long, "aaaaaaaa.a" }),
+			long + "-aaaaaaaa-e6cfdbfe088a"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := nameInCloud("cluster", test.net)
+			if diff := cmp.Diff(test.want, got); diff != "" || len(got) > maxName {
+				t.Errorf("%d bytes (-want +got):\n%s", len(got), diff)
+			}
+		})
+	}
+	if nameInCloud("another", netWith()) == ours {
+		t.Error("two clusters on one cloud have the same name for their networks")
+	}
+}
+
+func TestWhatIsMeantIsComparedNotHowItIsWritten(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name, cidr, gateway string
+		has                 cloud.Network
+		sameRange, sameGate bool
+	}{
+		{"the same", "10.0.0.0/24", "10.0.0.1", networkWith(), true, true},
+		{"another gateway", "10.0.0.0/24", "10.0.0.2", networkWith(), true, false},
+		{"another prefix", "10.0.0.0/16", "10.0.0.1", networkWith(), false, true},
+		{"a shortened address", "fd00:0::/64", "fd00:0:0::1", networkWith(ranging("fd00::/64"), through("fd00::1")), true, true},
+		{"a range with address bits", "10.0.0.0/24", "10.0.0.1", networkWith(ranging("10.0.0.1/24")), true, true},
+		{"what nobody can read is compared as text", "10.0.0.0/24", "10.0.0.1", networkWith(ranging("?"), through("?")), false, false},
+		{"and may be the same", "?", "?", networkWith(ranging("?"), through("?")), true, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			net := netWith(func(net *v1alpha1.Network) { net.Spec.CIDR, net.Spec.Gateway = test.cidr, test.gateway })
+			if got := sameRange(net, test.has); got != test.sameRange {
+				t.Errorf("range: %t", got)
+			}
+			if got := sameGateway(net, test.has); got != test.sameGate {
+				t.Errorf("gateway: %t", got)
+			}
+		})
+	}
+}

@@ -1,0 +1,102 @@
+package inventory_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+// wired is a cloud that has networks alone.
+type wired struct {
+	cloud.Client
+	networks []cloud.Network
+	err      error
+	asked    int
+	// each is called before a listing is answered.
+	each func()
+}
+
+func (w *wired) ListNetworks(context.Context) ([]cloud.Network, error) {
+	w.asked++
+	if w.each != nil {
+		w.each()
+	}
+	return w.networks, w.err
+}
+
+func network(id string, age time.Duration) cloud.Network {
+	return cloud.Network{ID: id, Name: "net-" + id, CreatedAt: dawn.Add(age)}
+}
+
+// networks returns the ids of the networks that are known, from a listing of at
+// most this age.
+func (h *house) networks(age time.Duration) []string {
+	h.t.Helper()
+	found, err := h.inv.Networks(h.t.Context(), h.clock.Now().Add(-age))
+	if err != nil {
+		h.t.Fatalf("Networks: %v", err)
+	}
+	var ids []string
+	for _, n := range found {
+		ids = append(ids, n.ID+n.Gateway)
+	}
+	return ids
+}
+
+func TestNetworksAreListedOnceForAll(t *testing.T) {
+	h, from := newHouse(t), &wired{networks: []cloud.Network{network("b", time.Second), network("c", 0), network("a", 0)}}
+	h.inv.Connect(from, nil)
+	equal(t, "networks, oldest first", []string{"a", "c", "b"}, h.networks(0))
+	h.clock.advance(10 * time.Second)
+	equal(t, "networks", []string{"a", "c", "b"}, h.networks(10*time.Second))
+	equal(t, "listings", 1, from.asked)
+	h.clock.advance(time.Second)
+	from.networks = from.networks[:1]
+	equal(t, "networks of a newer listing", []string{"b"}, h.networks(10*time.Second))
+	equal(t, "listings", 2, from.asked)
+}
+
+func TestWhatWeDidToNetworksIsSeenUntilAListingBegunLater(t *testing.T) {
+	h, from := newHouse(t), &wired{networks: []cloud.Network{network("a", 0), network("b", 0)}}
+	h.inv.Connect(from, nil)
+	h.networks(0)
+	changed := network("a", 0)
+	changed.Gateway = "-changed"
+	h.inv.NoteNetwork(changed)
+	h.inv.NoteNetwork(network("c", time.Second))
+	h.inv.ForgetNetwork("b")
+	want := []string{"a-changed", "c"}
+	equal(t, "networks", want, h.networks(time.Hour))
+
+	h.clock.advance(time.Second)
+	during := network("d", time.Minute)
+	from.each = func() { h.inv.NoteNetwork(during) }
+	equal(t, "networks of a listing begun later, and one made while it was under way", []string{"a", "b", "d"}, h.networks(0))
+}
+
+func TestAFailedListingOfNetworksIsToldAndNotHeld(t *testing.T) {
+	h, from := newHouse(t), &wired{err: errors.New("away")}
+	h.inv.Connect(from, nil)
+	if _, err := h.inv.Networks(t.Context(), dawn); !errors.Is(err, from.err) {
+		t.Errorf("got %v, want %v", err, from.err)
+	}
+	from.err = nil
+	h.networks(0)
+	equal(t, "listings", 2, from.asked)
+}
+
+func TestNetworksOfAnEarlierConnectionAreForgotten(t *testing.T) {
+	h, from := newHouse(t), &wired{networks: []cloud.Network{network("a", 0)}}
+	h.inv.Connect(from, nil)
+	h.networks(0)
+	h.inv.NoteNetwork(network("b", 0))
+	h.inv.Disconnect()
+	if _, err := h.inv.Networks(t.Context(), dawn); !cloud.Is(err, cloud.Unavailable) {
+		t.Errorf("without a connection: %v, want Unavailable", err)
+	}
+	h.inv.Connect(&wired{}, nil)
+	equal(t, "networks", []string(nil), h.networks(time.Hour))
+}
