@@ -107,8 +107,8 @@ var tenants = theme{"a namespace", cases{
 
 	"goes on as soon as a Cloud is opened to it": func(ctx SpecContext) {
 		s := newSite(ctx, mockcloud.Options{}, closed)
-		vm := s.create(ctx, "web", unnamed)
 		useOf(ctx, s, s.object.Name)
+		vm := s.create(ctx, "web", unnamed)
 		Eventually(ctx, now(vm)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "CloudUnavailable"))
 		edit(ctx, s.object, func(c *v1alpha1.Cloud) { c.Spec.AllowedNamespaces = nil })
 		untilReady(ctx, vm)
