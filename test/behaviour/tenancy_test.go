@@ -16,10 +16,12 @@ import (
 // unnamed names no Cloud.
 func unnamed(vm *v1alpha1.VM) { vm.Spec.CloudRef = nil }
 
-// useOf has a namespace's objects use a Cloud that name none.
+// useOf has the objects of the site's namespace use a Cloud that name none, and
+// leaves the operator the time to hear of it.
 func useOf(ctx SpecContext, s *site, cloud string) {
 	GinkgoHelper()
 	edit(ctx, namespaceOf(ctx, s), func(ns *corev1.Namespace) { ns.Labels[v1alpha1.DefaultCloudLabel] = cloud })
+	s.polls(ctx, 2)
 }
 
 func closed(c *v1alpha1.Cloud) {

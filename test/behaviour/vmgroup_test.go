@@ -106,7 +106,7 @@ var vmGroups = theme{"a group", cases{
 
 	"does what its first users did: the same manifest, the same table, kubectl scale": func(ctx SpecContext) {
 		s := newSite(ctx, mockcloud.Options{})
-		edit(ctx, namespaceOf(ctx, s), func(ns *corev1.Namespace) { ns.Labels[v1alpha1.DefaultCloudLabel] = s.object.Name })
+		useOf(ctx, s, s.object.Name)
 		kubectl(ctx, `
 apiVersion: samplecontroller.k8s.io/v1alpha1
 kind: VmGroup
