@@ -6,6 +6,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
 )
 
 const manager = "deployment/private-cloud-operator-controller-manager"
@@ -28,6 +30,18 @@ var _ = Describe("Plain kustomize", Ordered, func() {
 		kubectl(ctx, "wait", "--for=condition=Ready", "cloud/default", "--timeout=60s")
 		applySamples(ctx)
 		expectStalledName(ctx)
+	})
+
+	It("deletes groups in the foreground, and leaves the members of those that are orphaned", func(ctx SpecContext) {
+		membersOf := func(group string) func() (string, error) {
+			return asks(ctx, "get", "vms", "-n", samples, "-l", v1alpha1.GroupLabel+"="+group, "-o", "jsonpath={.items[*].metadata.ownerReferences}{range .items[*]}VM {end}")
+		}
+		kubectl(ctx, "delete", "vmgroup", "vmgroup-sample", "-n", samples, "--cascade=foreground", "--timeout=60s")
+		Expect(membersOf("vmgroup-sample")()).To(BeEmpty())
+		kubectl(ctx, "delete", "vmgroup", "workers", "-n", samples, "--cascade=orphan", "--timeout=60s")
+		Expect(membersOf("workers")()).To(Equal("VM VM "), "two VMs, and nobody's")
+		kubectl(ctx, "delete", "vms", "-n", samples, "-l", v1alpha1.GroupLabel+"=workers", "--timeout=60s")
+		applySamples(ctx)
 	})
 
 	It("loses, doubles and restarts nothing when the leader's pod is deleted, of two", func(ctx SpecContext) {
