@@ -13,11 +13,6 @@ import (
 	"github.com/privatecloud/operator/mockcloud"
 )
 
-const (
-	crdVMs    = "crd/vms.samplecontroller.k8s.io"
-	crdClouds = "crd/clouds.samplecontroller.k8s.io"
-)
-
 // makeHome makes the operator's namespace, with what PodSecurity enforces there.
 func makeHome(ctx context.Context, podSecurity string) {
 	GinkgoHelper()
@@ -34,7 +29,11 @@ func untilSucceeded(ctx context.Context, version string) {
 // removeRemains removes what OLM leaves behind, as docs/install.md says.
 func removeRemains(ctx context.Context) {
 	GinkgoHelper()
-	kubectl(ctx, "delete", crdVMs, crdClouds, "--ignore-not-found")
+	for name := range strings.FieldsSeq(kubectl(ctx, "get", "crds", "-o", "name")) {
+		if strings.HasSuffix(name, ".samplecontroller.k8s.io") {
+			kubectl(ctx, "delete", name)
+		}
+	}
 	kubectl(ctx, "delete", "rolebinding", "-n", "kube-system", "private-cloud-operator-controller-manager-service-auth-reader", "--ignore-not-found")
 	for name := range strings.FieldsSeq(kubectl(ctx, "get", "clusterroles", "-o", "name")) {
 		if strings.Contains(name, "/private-cloud-operator-") {
