@@ -99,6 +99,22 @@ var tenants = theme{"a namespace", cases{
 		}
 	},
 
+	"that a Cloud does not allow deletes nothing there that only a name proves": func(ctx SpecContext) {
+		s := newSite(ctx, mockcloud.Options{Profile: mockcloud.Core}, closed)
+		theirs, err := s.PutServer(mockcloud.Server{Name: "theirs"})
+		Expect(err).NotTo(HaveOccurred())
+		s.polls(ctx, 1)
+		forged := s.create(ctx, "theirs", func(vm *v1alpha1.VM) { vm.Finalizers = []string{"samplecontroller.k8s.io/vm"} })
+		remove(ctx, forged)
+		Eventually(ctx, now(forged)).Should(testkit.HaveCondition("Deleting", metav1.ConditionTrue, "Blocked", "may not use Cloud"))
+		Expect(read(ctx, forged)).To(testkit.HaveCondition("Created", metav1.ConditionFalse, "Pending"))
+		s.polls(ctx, 2)
+		Expect(s.named("theirs")).To(Equal([]string{theirs.ID}))
+		edit(ctx, forged, func(vm *v1alpha1.VM) { vm.Spec.DeletionPolicy = v1alpha1.DeletionPolicyOrphan })
+		Eventually(ctx, gone(forged)).Should(BeTrue())
+		Expect(s.named("theirs")).To(Equal([]string{theirs.ID}))
+	},
+
 	"goes on as soon as its labels open a Cloud to it": func(ctx SpecContext) {
 		s := newSite(ctx, mockcloud.Options{}, closed)
 		vm := s.create(ctx, "web")

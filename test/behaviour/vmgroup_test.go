@@ -294,7 +294,7 @@ spec:
 		Eventually(ctx, now(g)).Should(HaveField("Finalizers", Equal([]string{metav1.FinalizerOrphanDependents})))
 		s.polls(ctx, 2)
 		for i := range vms {
-			Expect(read(ctx, &vms[i]).DeletionTimestamp).To(BeNil())
+			Expect(read(ctx, &vms[i])).To(And(HaveField("DeletionTimestamp", BeNil()), HaveField("OwnerReferences", BeEmpty())))
 		}
 	},
 

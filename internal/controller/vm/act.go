@@ -96,7 +96,7 @@ func (k *kind) checkName(ctx context.Context, vm *v1alpha1.VM, seen *scope) erro
 }
 
 func (k *kind) refused(vm *v1alpha1.VM, seen *scope, err error) error {
-	k.refusals.record(vm, err)
+	k.refusals.record(vm, seen.cloud, err)
 	seen.nameErr = err
 	return refusedName(err)
 }

@@ -88,25 +88,25 @@ func newRefusals(clock func() time.Time) refusals {
 }
 
 type refusalKey struct {
-	uid               types.UID
-	name, requestedAt string
+	uid                      types.UID
+	cloud, name, requestedAt string
 }
 
-func keyOf(vm *v1alpha1.VM) refusalKey {
-	return refusalKey{vm.UID, vm.Spec.VMName, vm.Annotations[v1alpha1.ReconcileRequestedAtAnnotation]}
+func keyOf(vm *v1alpha1.VM, on string) refusalKey {
+	return refusalKey{vm.UID, on, vm.Spec.VMName, vm.Annotations[v1alpha1.ReconcileRequestedAtAnnotation]}
 }
 
-func (r refusals) record(vm *v1alpha1.VM, refusal error) {
+func (r refusals) record(vm *v1alpha1.VM, on string, refusal error) {
 	keep := recheckRefused
 	if cloud.Is(refusal, cloud.Taken) {
 		keep = recheckTaken
 	}
-	r.seen.Add(keyOf(vm), refusal, keep)
+	r.seen.Add(keyOf(vm, on), refusal, keep)
 }
 
-// recall returns the refusal that still stands, nil if there is none.
-func (r refusals) recall(vm *v1alpha1.VM) error {
-	if refusal, ok := r.seen.Get(keyOf(vm)); ok {
+// recall returns the refusal of a Cloud that still stands, nil if there is none.
+func (r refusals) recall(vm *v1alpha1.VM, on string) error {
+	if refusal, ok := r.seen.Get(keyOf(vm, on)); ok {
 		return refusal.(error)
 	}
 	return nil

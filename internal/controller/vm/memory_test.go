@@ -60,12 +60,12 @@ func TestRefusalsStandForATime(t *testing.T) {
 	now := dawn
 	r := newRefusals(func() time.Time { return now })
 	prohibited, taken := vmWith(), other("b")
-	r.record(prohibited, errProhibited)
-	r.record(taken, errTaken)
+	r.record(prohibited, "default", errProhibited)
+	r.record(taken, "default", errTaken)
 	stands := func(after time.Duration, vm *v1alpha1.VM, want error) {
 		t.Helper()
 		now = dawn.Add(after)
-		if got := r.recall(vm); !errors.Is(got, want) {
+		if got := r.recall(vm, "default"); !errors.Is(got, want) {
 			t.Errorf("after %v: %v, want %v", after, got, want)
 		}
 	}
@@ -78,7 +78,7 @@ func TestRefusalsStandForATime(t *testing.T) {
 
 func TestRefusalsAreOfOneNameAndOneRequest(t *testing.T) {
 	r := newRefusals(func() time.Time { return dawn })
-	r.record(vmWith(), errProhibited)
+	r.record(vmWith(), "default", errProhibited)
 	for name, change := range map[string]func(*v1alpha1.VM){
 		"another name": func(vm *v1alpha1.VM) { vm.Spec.VMName = "db" },
 		"another request": func(vm *v1alpha1.VM) {
@@ -87,11 +87,14 @@ func TestRefusalsAreOfOneNameAndOneRequest(t *testing.T) {
 		"another of that name":  func(vm *v1alpha1.VM) { vm.UID = "uid-b" },
 		"its successor by name": func(vm *v1alpha1.VM) { vm.UID = "uid-a2" },
 	} {
-		if got := r.recall(vmWith(change)); got != nil {
+		if got := r.recall(vmWith(change), "default"); got != nil {
 			t.Errorf("%s: %v, want it asked anew", name, got)
 		}
 	}
-	if got := r.recall(vmWith(func(vm *v1alpha1.VM) { vm.Spec.CPU = nil })); !errors.Is(got, errProhibited) {
+	if got := r.recall(vmWith(), "another"); got != nil {
+		t.Errorf("another Cloud: %v, want it asked anew", got)
+	}
+	if got := r.recall(vmWith(func(vm *v1alpha1.VM) { vm.Spec.CPU = nil }), "default"); !errors.Is(got, errProhibited) {
 		t.Errorf("an edit of something else: %v, want %v", got, errProhibited)
 	}
 }
@@ -99,14 +102,14 @@ func TestRefusalsAreOfOneNameAndOneRequest(t *testing.T) {
 func TestRefusalsAreBounded(t *testing.T) {
 	r := newRefusals(func() time.Time { return dawn })
 	first := vmWith()
-	r.record(first, errProhibited)
+	r.record(first, "default", errProhibited)
 	for i := range maxRefusals {
-		r.record(other(fmt.Sprint(i)), errProhibited)
+		r.record(other(fmt.Sprint(i)), "default", errProhibited)
 	}
-	if got := r.recall(first); got != nil {
+	if got := r.recall(first, "default"); got != nil {
 		t.Errorf("the oldest of %d refusals still stands", maxRefusals+1)
 	}
-	if got := r.recall(other("0")); got == nil {
+	if got := r.recall(other("0"), "default"); got == nil {
 		t.Error("a younger one was dropped")
 	}
 }
@@ -124,8 +127,8 @@ func TestMemoryAtOnce(*testing.T) {
 				c.madeFor(uid)
 				c.uncertainSince(uid, dawn)
 				c.forget(uid)
-				r.record(vmWith(), errTaken)
-				_ = r.recall(vmWith())
+				r.record(vmWith(), "default", errTaken)
+				_ = r.recall(vmWith(), "default")
 			}
 		})
 	}

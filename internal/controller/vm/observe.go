@@ -54,7 +54,7 @@ func (k *kind) Observe(ctx context.Context, vm *v1alpha1.VM) (*scope, error) {
 	case seen.claimed != "":
 		k.search(vm, seen)
 	}
-	seen.nameErr = k.refusals.recall(vm)
+	seen.nameErr = k.refusals.recall(vm, seen.cloud)
 	if err := k.observeNetwork(ctx, vm, seen); err != nil {
 		return seen, err
 	}

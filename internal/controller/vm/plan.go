@@ -191,6 +191,10 @@ func planExisting(vm *v1alpha1.VM, seen *scope) ([]string, error) {
 func planDeletion(vm *v1alpha1.VM, seen *scope) ([]string, error) {
 	keep := vm.Spec.DeletionPolicy == v1alpha1.DeletionPolicyOrphan || vm.Spec.ManagementPolicy == v1alpha1.ManagementPolicyObserveOnly
 	switch {
+	case unproved(vm, seen) && !keep:
+		return nil, stall(v1alpha1.BlockedReason, fmt.Errorf(
+			"%w; nothing but a name tells on this cloud which server is this VM's, so none is deleted: have the namespace allowed, or set spec.deletionPolicy to Orphan to let go of it",
+			seen.denied), recheckTaken)
 	case keep && (seen.cloudless || (seen.view.Client != nil && !seen.caps().Has(cloud.Labels))):
 		return []string{stepRelease}, nil
 	case knownID(vm) == "":
@@ -209,6 +213,12 @@ func planDeletion(vm *v1alpha1.VM, seen *scope) ([]string, error) {
 		return nil, underDeletion(vm, seen, seen.server.ID)
 	}
 	return []string{stepDelete, stepConfirmGone, stepRelease}, nil
+}
+
+// unproved: the namespace may not use the Cloud, no server is on record, and on
+// this cloud a claim, which anybody can write, would be all that proves one.
+func unproved(vm *v1alpha1.VM, seen *scope) bool {
+	return seen.denied != nil && !seen.cloudless && vm.Status.VMID == "" && !seen.caps().Has(cloud.Labels)
 }
 
 // notImported tells whether an import that is not on record never got to take

@@ -94,7 +94,10 @@ func reportCreated(vm *v1alpha1.VM, seen *scope, verdict error) {
 	case vm.Status.VMID != "":
 		return
 	default:
-		c.Reason, c.Message = createdReason(verdict), verdictText(verdict)+caveat(seen.caps())
+		c.Reason, c.Message = createdReason(verdict), verdictText(verdict)
+		if seen.denied == nil {
+			c.Message += caveat(seen.caps())
+		}
 	}
 	meta.SetStatusCondition(&vm.Status.Conditions, c)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -38,6 +39,8 @@ func (k *kind) Act(ctx context.Context, g *v1alpha1.VmGroup, seen *scope, step s
 		return k.align(ctx, g, seen)
 	case stepCreate:
 		return k.create(ctx, g, seen)
+	case stepDisown:
+		return k.disown(ctx, g, seen)
 	case stepRelease:
 		k.failures.forget(g.UID)
 		return reconciler.Release(ctx, k.client, g, Finalizer)
@@ -46,7 +49,8 @@ func (k *kind) Act(ctx context.Context, g *v1alpha1.VmGroup, seen *scope, step s
 	}
 }
 
-// remove deletes members, and nothing that took the name of one.
+// remove deletes members as they were read: not what took the name of one, nor
+// one that was let go meanwhile.
 func (k *kind) remove(ctx context.Context, g *v1alpha1.VmGroup, seen *scope) error {
 	if seen.moves.replaces {
 		k.failures.replaced(g.UID, k.clock())
@@ -58,27 +62,48 @@ func (k *kind) remove(ctx context.Context, g *v1alpha1.VmGroup, seen *scope) err
 			k.refused.add(g, vm.Name)
 		}
 		err := k.client.Delete(ctx, &v1alpha1.VM{ObjectMeta: metav1.ObjectMeta{Namespace: vm.Namespace, Name: vm.Name, UID: vm.UID}},
-			client.Preconditions{UID: &vm.UID})
-		if client.IgnoreNotFound(err) != nil && !apierrors.IsConflict(err) {
+			client.Preconditions{UID: &vm.UID, ResourceVersion: &vm.ResourceVersion})
+		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("delete VM %s: %w", vm.Name, err)
 		}
 		return nil
 	}, len(gone))
 }
 
-// align brings members in line with the template.
-func (k *kind) align(ctx context.Context, g *v1alpha1.VmGroup, seen *scope) error {
-	return inBatches(min(len(seen.moves.align), perPass), func(i int) error {
-		vm := seen.moves.align[i].DeepCopy()
+// disown makes the members nobody's. So does Kubernetes' garbage collector, but
+// not in the first half minute after the CRDs were installed, and it would then
+// delete what names an owner that is gone.
+func (k *kind) disown(ctx context.Context, g *v1alpha1.VmGroup, seen *scope) error {
+	return inBatches(min(len(seen.members), perPass), func(i int) error {
+		vm := seen.members[i].DeepCopy()
 		base := vm.DeepCopy()
-		vm.Spec.CPU, vm.Spec.Memory, vm.Spec.PowerState = seen.template.CPU, seen.template.Memory, v1alpha1.PowerOn
-		vm.Labels = labelled(vm.Labels, g, seen)
+		vm.OwnerReferences = slices.DeleteFunc(vm.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == g.UID })
+		err := k.client.Patch(ctx, vm, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+		if client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("let go of VM %s: %w", vm.Name, err)
+		}
+		return nil
+	}, len(seen.members))
+}
+
+// align brings members in line with the template, and switches others on that
+// are of an older revision still.
+func (k *kind) align(ctx context.Context, g *v1alpha1.VmGroup, seen *scope) error {
+	changed := slices.Concat(seen.moves.align, seen.moves.start)
+	return inBatches(min(len(changed), perPass), func(i int) error {
+		vm := changed[i].DeepCopy()
+		base := vm.DeepCopy()
+		vm.Spec.PowerState = v1alpha1.PowerOn
+		if i < len(seen.moves.align) {
+			vm.Spec.CPU, vm.Spec.Memory = clone(seen.template.CPU), clone(seen.template.Memory)
+			vm.Labels = labelled(vm.Labels, g, seen)
+		}
 		err := k.client.Patch(ctx, vm, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
 		if client.IgnoreNotFound(err) != nil {
 			return fmt.Errorf("update VM %s: %w", vm.Name, err)
 		}
 		return nil
-	}, len(seen.moves.align))
+	}, len(changed))
 }
 
 // create makes members under the first names that are free.
@@ -133,14 +158,22 @@ func (k *kind) member(g *v1alpha1.VmGroup, seen *scope, name string) (*v1alpha1.
 			Namespace: g.Namespace, Name: name, Labels: labelled(nil, g, seen),
 		},
 		Spec: v1alpha1.VMSpec{
-			VMName: name, CPU: seen.template.CPU, Memory: seen.template.Memory, Template: seen.template.Template,
-			CloudRef: &v1alpha1.CloudReference{Name: seen.template.Cloud}, NetworkRef: g.Spec.NetworkRef,
+			VMName: name, CPU: clone(seen.template.CPU), Memory: clone(seen.template.Memory), Template: seen.template.Template,
+			CloudRef: &v1alpha1.CloudReference{Name: seen.template.Cloud}, NetworkRef: clone(g.Spec.NetworkRef),
 		},
 	}
 	if seen.caps.Has(cloud.Folders) {
 		vm.Spec.Folder = folderOf(g)
 	}
 	return vm, controllerutil.SetControllerReference(g, vm, k.client.Scheme())
+}
+
+// clone copies what the answer to a write is read into: members share nothing.
+func clone[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	return new(*p)
 }
 
 // labelled returns labels with those of a member of the current revision.

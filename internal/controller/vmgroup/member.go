@@ -106,9 +106,9 @@ func mayExist(vm *v1alpha1.VM) bool {
 	return vm.Status.State != v1alpha1.VMStateLost && (vm.Status.VMID != "" || len(vm.Finalizers) > 0)
 }
 
-// ready tells whether a member is as its spec says now.
+// ready tells whether a member serves: it is as its spec says now, and that is on.
 func ready(vm *v1alpha1.VM) bool {
-	return vm.Status.ObservedGeneration == vm.Generation && meta.IsStatusConditionTrue(vm.Status.Conditions, v1alpha1.ReadyCondition)
+	return vm.Spec.PowerState != v1alpha1.PowerOff && vm.Status.ObservedGeneration == vm.Generation && meta.IsStatusConditionTrue(vm.Status.Conditions, v1alpha1.ReadyCondition)
 }
 
 func readyReason(vm *v1alpha1.VM) string {
@@ -118,8 +118,11 @@ func readyReason(vm *v1alpha1.VM) string {
 	return ""
 }
 
-// failed tells whether the cloud reports a member's server in error.
-func failed(vm *v1alpha1.VM) bool { return exists(vm) && readyReason(vm) == v1alpha1.ServerErrorReason }
+// failed tells whether a member is to be replaced by another: the cloud reports
+// its server in error, or somebody else has its name.
+func failed(vm *v1alpha1.VM) bool {
+	return (exists(vm) && readyReason(vm) == v1alpha1.ServerErrorReason) || nameless(vm)
+}
 
 // nameless tells whether a member was refused its name because somebody else has it.
 func nameless(vm *v1alpha1.VM) bool {
@@ -132,6 +135,12 @@ func stalled(vm *v1alpha1.VM) *metav1.Condition {
 		return c
 	}
 	return nil
+}
+
+// blocked tells whether a member's deletion needs somebody to act.
+func blocked(vm *v1alpha1.VM) bool {
+	c := meta.FindStatusCondition(vm.Status.Conditions, v1alpha1.DeletingCondition)
+	return c != nil && c.Reason == v1alpha1.BlockedReason
 }
 
 func marked(vm *v1alpha1.VM) bool {
@@ -234,6 +243,17 @@ func (f *failures) replaced(uid types.UID, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.next[uid] = now.Add(f.backoff.When(uid))
+}
+
+// healed forgets that members failed, if that is long enough ago: one that fails
+// a little after it was Ready is not the first again.
+func (f *failures) healed(uid types.UID, now time.Time) {
+	f.mu.Lock()
+	next, known := f.next[uid]
+	f.mu.Unlock()
+	if known && now.Sub(next) > lastBackoff {
+		f.forget(uid)
+	}
 }
 
 func (f *failures) forget(uid types.UID) {

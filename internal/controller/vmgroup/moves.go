@@ -17,6 +17,8 @@ type moves struct {
 	replaces bool
 	// align are to be brought in line with the template in place.
 	align []*v1alpha1.VM
+	// start are those of older revisions that are to be switched on.
+	start []*v1alpha1.VM
 	// create is the number of members to make.
 	create int
 	// awaited is the number of members that will be made once others are gone.
@@ -24,7 +26,7 @@ type moves struct {
 }
 
 func (m moves) none() bool {
-	return len(m.remove) == 0 && len(m.align) == 0 && m.create == 0 && m.awaited == 0
+	return len(m.remove) == 0 && len(m.align) == 0 && len(m.start) == 0 && m.create == 0 && m.awaited == 0
 }
 
 // touch tells whether the pass does something about a member.
@@ -59,13 +61,16 @@ func (m *moves) sort(seen *scope) (fresh, old []*v1alpha1.VM) {
 	for _, vm := range seen.members {
 		switch {
 		case !alive(vm):
-		case vm.Status.State == v1alpha1.VMStateLost, nameless(vm):
+		case vm.Status.State == v1alpha1.VMStateLost:
 			m.remove = append(m.remove, vm)
 		case failed(vm) && seen.patience == 0:
 			m.remove = append(m.remove, vm)
 			m.replaces = true
 		case vm.Labels[v1alpha1.RevisionLabel] != seen.revision:
 			old = append(old, vm)
+			if vm.Spec.PowerState == v1alpha1.PowerOff {
+				m.start = append(m.start, vm)
+			}
 		default:
 			fresh = append(fresh, vm)
 			if !seen.template.kept(vm) {
@@ -81,10 +86,16 @@ func (m *moves) scale(g *v1alpha1.VmGroup, seen *scope, kept []*v1alpha1.VM, des
 	if surplus := len(kept) - desired; surplus > 0 {
 		gone := victims(kept, surplus, g.Spec.ScaleDown.Policy, seen.revision)
 		m.remove = append(m.remove, gone...)
-		m.align = slices.DeleteFunc(m.align, func(vm *v1alpha1.VM) bool { return slices.Contains(gone, vm) })
+		m.spare()
 		return
 	}
 	m.make(desired-len(kept), desired-len(kept)-leaving)
+}
+
+// spare leaves alone what is to be deleted, and changes nothing twice.
+func (m *moves) spare() {
+	m.align = slices.DeleteFunc(m.align, func(vm *v1alpha1.VM) bool { return slices.Contains(m.remove, vm) })
+	m.start = slices.DeleteFunc(m.start, func(vm *v1alpha1.VM) bool { return m.touch(vm) })
 }
 
 // make makes as many of the missing members as there is room for.
@@ -145,6 +156,7 @@ func (m *moves) roll(g *v1alpha1.VmGroup, seen *scope, fresh, old []*v1alpha1.VM
 	if surplus := len(fresh) - desired; surplus > 0 {
 		m.remove = append(m.remove, victims(fresh, surplus, g.Spec.ScaleDown.Policy, seen.revision)...)
 	}
+	m.spare()
 }
 
 // allowance is the strategy's bounds in members.

@@ -94,6 +94,11 @@ func unmade(vm *v1alpha1.VM) {
 	standsStill(v1alpha1.RejectedReason)(vm)
 }
 
+// stuckInDeletion: the deletion needs somebody to act.
+func stuckInDeletion(vm *v1alpha1.VM) {
+	vm.Status.Conditions = append(vm.Status.Conditions, metav1.Condition{Type: v1alpha1.DeletingCondition, Status: "True", Reason: v1alpha1.BlockedReason})
+}
+
 func taken(vm *v1alpha1.VM) {
 	unmade(vm)
 	standsStill(v1alpha1.TakenReason)(vm)
@@ -140,6 +145,7 @@ func list(of ...*v1alpha1.VM) []*v1alpha1.VM { return of }
 func TestMoves(t *testing.T) {
 	type told struct {
 		Remove, Align   []string
+		Start           []string
 		Create, Awaited int
 		Replaces        bool
 	}
@@ -161,7 +167,7 @@ func TestMoves(t *testing.T) {
 		"one that breaks again is kept for a while":      {groupOfSize(2), list(vm("a"), vm("b", broken)), []func(*scope){patient}, told{}},
 		"a state without a word is no reason to delete":  {groupOfSize(2), list(vm("a"), vm("b", unknown)), nil, told{}},
 		"a rejected one is not made again and again":     {groupOfSize(2), list(vm("a"), vm("b", unmade)), nil, told{}},
-		"one whose name is taken gets another":           {groupOfSize(2), list(vm("a"), vm("b", taken)), nil, told{Remove: []string{"b"}, Create: 1}},
+		"one whose name is taken gets another":           {groupOfSize(2), list(vm("a"), vm("b", taken)), nil, told{Remove: []string{"b"}, Create: 1, Replaces: true}},
 		"one that was switched off is put on":            {groupOfSize(2), list(vm("a"), vm("b", off)), nil, told{Align: []string{"b"}}},
 		"one that goes is not put on":                    {groupOfSize(1), list(vm("a"), vm("b", off, first)), nil, told{Remove: []string{"b"}}},
 
@@ -172,19 +178,22 @@ func TestMoves(t *testing.T) {
 		"one that serves nobody goes before the policy's": {groupOfSize(2), list(vm("a", made(3)), vm("b", made(1), building), vm("c", made(2))), nil, told{Remove: []string{"b"}}},
 
 		"a new template: one more, while all serve": {groupOfSize(3, bounds(0, 1)), list(vm("a", former), vm("b", former), vm("c", former)), nil, told{Create: 1, Awaited: 2}},
-		"then one less":                                 {groupOfSize(3, bounds(0, 1)), list(vm("a", former), vm("b", former), vm("c", former), vm("d")), nil, told{Remove: []string{"a"}, Awaited: 2}},
-		"not before the new one serves":                 {groupOfSize(3, bounds(0, 1)), list(vm("a", former), vm("b", former), vm("c", former), vm("d", building)), nil, told{Awaited: 2}},
-		"nor while the old one is leaving":              {groupOfSize(3, bounds(0, 1)), list(vm("a", former, leaving), vm("b", former), vm("c", former), vm("d")), nil, told{Awaited: 2}},
-		"without surge: one less first":                 {groupOfSize(3, bounds(1, 0)), list(vm("a", former), vm("b", former), vm("c", former)), nil, told{Remove: []string{"a"}, Awaited: 3}},
-		"then one more":                                 {groupOfSize(3, bounds(1, 0)), list(vm("b", former), vm("c", former)), nil, told{Create: 1, Awaited: 2}},
-		"a quarter of a small group rounds to one more": {groupOfSize(3), list(vm("a", former), vm("b", former), vm("c", former)), nil, told{Create: 1, Awaited: 2}},
-		"neither more nor less would stand still":       {groupOfSize(2, bounds(0, 0)), list(vm("a", former), vm("b", former)), nil, told{Remove: []string{"a"}, Awaited: 2}},
-		"old ones that serve nobody go first":           {groupOfSize(3, bounds(0, 1)), list(vm("a", former), vm("b", former, broken), vm("c", former)), []func(*scope){patient}, told{Remove: []string{"b"}, Create: 1, Awaited: 2}},
-		"a template that was wrong: nothing is lost":    {groupOfSize(2, bounds(0, 1)), list(vm("a", former, unmade), vm("b", former, unmade)), nil, told{Remove: []string{"a", "b"}, Create: 2}},
-		"a template that is wrong now stops the roll":   {groupOfSize(3, bounds(0, 1)), list(vm("a", former), vm("b", former), vm("c", former), vm("d", unmade)), nil, told{Awaited: 2}},
-		"shrinking while rolling":                       {groupOfSize(1, bounds(0, 1)), list(vm("a", former), vm("b", former), vm("c")), nil, told{Remove: []string{"a", "b"}}},
-		"of other revisions, left until deleted":        {groupOfSize(2, onDelete), list(vm("a", former), vm("b", former)), nil, told{}},
-		"one of them was deleted":                       {groupOfSize(2, onDelete), list(vm("a", former)), nil, told{Create: 1}},
+		"then one less":                                        {groupOfSize(3, bounds(0, 1)), list(vm("a", former), vm("b", former), vm("c", former), vm("d")), nil, told{Remove: []string{"a"}, Awaited: 2}},
+		"not before the new one serves":                        {groupOfSize(3, bounds(0, 1)), list(vm("a", former), vm("b", former), vm("c", former), vm("d", building)), nil, told{Awaited: 2}},
+		"nor while the old one is leaving":                     {groupOfSize(3, bounds(0, 1)), list(vm("a", former, leaving), vm("b", former), vm("c", former), vm("d")), nil, told{Awaited: 2}},
+		"without surge: one less first":                        {groupOfSize(3, bounds(1, 0)), list(vm("a", former), vm("b", former), vm("c", former)), nil, told{Remove: []string{"a"}, Awaited: 3}},
+		"then one more":                                        {groupOfSize(3, bounds(1, 0)), list(vm("b", former), vm("c", former)), nil, told{Create: 1, Awaited: 2}},
+		"a quarter of a small group rounds to one more":        {groupOfSize(3), list(vm("a", former), vm("b", former), vm("c", former)), nil, told{Create: 1, Awaited: 2}},
+		"neither more nor less would stand still":              {groupOfSize(2, bounds(0, 0)), list(vm("a", former), vm("b", former)), nil, told{Remove: []string{"a"}, Awaited: 2}},
+		"old ones that serve nobody go first":                  {groupOfSize(3, bounds(0, 1)), list(vm("a", former), vm("b", former, broken), vm("c", former)), []func(*scope){patient}, told{Remove: []string{"b"}, Create: 1, Awaited: 2}},
+		"a template that was wrong: nothing is lost":           {groupOfSize(2, bounds(0, 1)), list(vm("a", former, unmade), vm("b", former, unmade)), nil, told{Remove: []string{"a", "b"}, Create: 2}},
+		"a template that is wrong now stops the roll":          {groupOfSize(3, bounds(0, 1)), list(vm("a", former), vm("b", former), vm("c", former), vm("d", unmade)), nil, told{Awaited: 2}},
+		"shrinking while rolling":                              {groupOfSize(1, bounds(0, 1)), list(vm("a", former), vm("b", former), vm("c")), nil, told{Remove: []string{"a", "b"}}},
+		"an old one that is off is put on":                     {groupOfSize(2, onDelete), list(vm("a"), vm("b", former, off)), nil, told{Start: []string{"b"}}},
+		"an old one that is off serves nobody, and goes first": {groupOfSize(2, bounds(1, 0)), list(vm("a", former), vm("b", former, off)), nil, told{Remove: []string{"b"}, Awaited: 2}},
+		"a fresh one that goes is not put on":                  {groupOfSize(1, bounds(1, 0)), list(vm("a", former), vm("b"), vm("c", off)), nil, told{Remove: []string{"a", "c"}}},
+		"of other revisions, left until deleted":               {groupOfSize(2, onDelete), list(vm("a", former), vm("b", former)), nil, told{}},
+		"one of them was deleted":                              {groupOfSize(2, onDelete), list(vm("a", former)), nil, told{Create: 1}},
 
 		"a new size: one at a time":                   {groupOfSize(3, bounds(1, 0)), list(vm("a", smaller), vm("b", smaller), vm("c", smaller)), nil, told{Align: []string{"c"}}},
 		"with surge alone they are replaced":          {groupOfSize(2, bounds(0, 1)), list(vm("a", smaller), vm("b", smaller)), nil, told{Create: 1, Awaited: 1}},
@@ -196,7 +205,7 @@ func TestMoves(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := movesFor(test.group, seeing(test.members, test.seen...))
-			got := told{Remove: namesOf(m.remove), Align: namesOf(m.align), Create: m.create, Awaited: m.awaited, Replaces: m.replaces}
+			got := told{Remove: namesOf(m.remove), Align: namesOf(m.align), Start: namesOf(m.start), Create: m.create, Awaited: m.awaited, Replaces: m.replaces}
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("moves (-want +got):\n%s", diff)
 			}

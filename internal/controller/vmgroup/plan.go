@@ -15,6 +15,7 @@ const (
 	stepRemove  = "Remove"
 	stepAlign   = "Align"
 	stepCreate  = "Create"
+	stepDisown  = "Disown"
 	stepRelease = "Release"
 )
 
@@ -34,7 +35,7 @@ func plan(g *v1alpha1.VmGroup, seen *scope) ([]string, error) {
 	}{
 		{stepClaim, !seen.claimed},
 		{stepRemove, len(seen.moves.remove) > 0},
-		{stepAlign, len(seen.moves.align) > 0},
+		{stepAlign, len(seen.moves.align)+len(seen.moves.start) > 0},
 		{stepCreate, seen.moves.create > 0},
 	} {
 		if s.due {
@@ -51,10 +52,14 @@ func standing(g *v1alpha1.VmGroup, seen *scope) error {
 	stuck := stuckMember(seen)
 	switch {
 	case stuck != nil:
-		return reconciler.Stalled(v1alpha1.MembersStalledReason, fmt.Errorf("VM %s: %s", stuck.Name, stalled(stuck).Message))
+		verdict := &reconciler.StalledError{Reason: v1alpha1.MembersStalledReason, Cause: fmt.Errorf("VM %s: %s", stuck.Name, stalled(stuck).Message)}
+		if c.failed > 0 {
+			verdict.Recheck = seen.patience
+		}
+		return verdict
 	case c.failed > 0 && seen.patience > 0:
 		return reconciler.Wait(seen.patience, v1alpha1.MembersNotReadyReason,
-			"the cloud reports members in error again and again: they are replaced later and later; look there for the cause")
+			"members fail again and again: they are replaced later and later; their Ready conditions say why")
 	case c.outdated > 0 && g.Spec.Strategy.Type != v1alpha1.StrategyOnDelete:
 		return reconciler.Wait(0, v1alpha1.RollingReason, "%d of %d members are of the current revision, %d are Ready", c.updated, desired, c.ready)
 	case !seen.moves.none(), c.leaving > 0:
@@ -94,7 +99,10 @@ func countOf(seen *scope) counts {
 // that this pass does nothing about; nil if there is none.
 func stuckMember(seen *scope) *v1alpha1.VM {
 	for _, vm := range seen.members {
-		if stalled(vm) != nil && !failed(vm) && !seen.moves.touch(vm) {
+		if stalled(vm) == nil || failed(vm) || seen.moves.touch(vm) {
+			continue
+		}
+		if alive(vm) || blocked(vm) {
 			return vm
 		}
 	}
@@ -111,7 +119,7 @@ func planDeletion(g *v1alpha1.VmGroup, seen *scope) ([]string, error) {
 	}
 	switch {
 	case orphaned(g):
-		return []string{stepRelease}, nil
+		return []string{stepDisown, stepRelease}, nil
 	case foreground(g) && len(seen.members) > 0:
 		if stuck := stuckMember(seen); stuck != nil {
 			return []string{stepRemove}, reconciler.Stalled(v1alpha1.MembersStalledReason, fmt.Errorf("VM %s: %s", stuck.Name, stalled(stuck).Message))

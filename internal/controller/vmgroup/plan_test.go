@@ -35,8 +35,11 @@ func sum(verdict error) string {
 	if _, ok := errors.AsType[*reconciler.BlockedError](verdict); ok {
 		kind = "blocked"
 	}
-	if _, ok := errors.AsType[*reconciler.StalledError](verdict); ok {
+	if stalled, ok := errors.AsType[*reconciler.StalledError](verdict); ok {
 		kind = "stalled"
+		if stalled.Recheck > 0 {
+			kind += ", look again after " + stalled.Recheck.String()
+		}
 	}
 	return fmt.Sprintf("%s, %s: %s", kind, reconciler.Reason(verdict), verdict)
 }
@@ -54,26 +57,28 @@ func TestPlan(t *testing.T) {
 		verdict string
 		phase   v1alpha1.VmGroupPhase
 	}{
-		"as it should be":                 {group: groupOfSize(1), members: list(vm("a")), verdict: "in sync", phase: v1alpha1.VmGroupRunning},
-		"the finalizer comes first":       {group: groupOfSize(2), seen: []func(*scope){nowhere}, steps: []string{stepClaim, stepCreate}, verdict: "waiting, Scaling: 0 of 2 members exist, 0 are Ready", phase: v1alpha1.VmGroupScaling},
-		"its Cloud is not for it":         {group: groupOfSize(2), members: list(vm("a")), seen: []func(*scope){denied}, verdict: "stalled, CloudUnavailable: not for you", phase: v1alpha1.VmGroupError},
-		"too many":                        {group: groupOfSize(1), members: list(vm("a"), vm("b")), steps: []string{stepRemove}, verdict: "waiting, Scaling: 2 of 1 members exist, 2 are Ready", phase: v1alpha1.VmGroupScaling},
-		"one is still leaving":            {group: groupOfSize(1), members: list(vm("a"), vm("b", leaving)), verdict: "waiting, Scaling: 1 of 1 members exist, 1 are Ready", phase: v1alpha1.VmGroupScaling},
-		"one is being built":              {group: groupOfSize(2), members: list(vm("a"), vm("b", building)), verdict: "waiting, MembersNotReady: 1 of 2 members are Ready", phase: v1alpha1.VmGroupScaling},
-		"one stands still":                {group: groupOfSize(3), members: list(vm("a"), vm("b", unmade), vm("c", building)), verdict: "stalled, MembersStalled: VM b: because", phase: v1alpha1.VmGroupError},
-		"one stands still, others go on":  {group: groupOfSize(3), members: list(vm("a"), vm("b", unmade)), steps: []string{stepCreate}, verdict: "stalled, MembersStalled: VM b: because", phase: v1alpha1.VmGroupError},
-		"one that stands still goes":      {group: groupOfSize(1), members: list(vm("a"), vm("b", unmade)), steps: []string{stepRemove}, verdict: "waiting, Scaling: 1 of 1 members exist, 1 are Ready", phase: v1alpha1.VmGroupScaling},
-		"one broke again":                 {group: groupOfSize(2), members: list(vm("a"), vm("b", broken)), seen: []func(*scope){patient}, verdict: "waiting 1m0s, MembersNotReady: the cloud reports members in error again and again: they are replaced later and later; look there for the cause", phase: v1alpha1.VmGroupScaling},
-		"rolling":                         {group: groupOfSize(2, bounds(1, 0)), members: list(vm("a"), vm("b", former)), steps: []string{stepRemove}, verdict: "waiting, Rolling: 1 of 2 members are of the current revision, 2 are Ready", phase: v1alpha1.VmGroupRolling},
-		"rolling into a wall":             {group: groupOfSize(1), members: list(vm("a", former), vm("b", unmade)), verdict: "stalled, MembersStalled: VM b: because", phase: v1alpha1.VmGroupError},
-		"left to whom asked for OnDelete": {group: groupOfSize(2, onDelete), members: list(vm("a"), vm("b", former)), verdict: "in sync", phase: v1alpha1.VmGroupRunning},
+		"as it should be":                           {group: groupOfSize(1), members: list(vm("a")), verdict: "in sync", phase: v1alpha1.VmGroupRunning},
+		"the finalizer comes first":                 {group: groupOfSize(2), seen: []func(*scope){nowhere}, steps: []string{stepClaim, stepCreate}, verdict: "waiting, Scaling: 0 of 2 members exist, 0 are Ready", phase: v1alpha1.VmGroupScaling},
+		"its Cloud is not for it":                   {group: groupOfSize(2), members: list(vm("a")), seen: []func(*scope){denied}, verdict: "stalled, CloudUnavailable: not for you", phase: v1alpha1.VmGroupError},
+		"too many":                                  {group: groupOfSize(1), members: list(vm("a"), vm("b")), steps: []string{stepRemove}, verdict: "waiting, Scaling: 2 of 1 members exist, 2 are Ready", phase: v1alpha1.VmGroupScaling},
+		"one is still leaving":                      {group: groupOfSize(1), members: list(vm("a"), vm("b", leaving)), verdict: "waiting, Scaling: 1 of 1 members exist, 1 are Ready", phase: v1alpha1.VmGroupScaling},
+		"one is being built":                        {group: groupOfSize(2), members: list(vm("a"), vm("b", building)), verdict: "waiting, MembersNotReady: 1 of 2 members are Ready", phase: v1alpha1.VmGroupScaling},
+		"one stands still":                          {group: groupOfSize(3), members: list(vm("a"), vm("b", unmade), vm("c", building)), verdict: "stalled, MembersStalled: VM b: because", phase: v1alpha1.VmGroupError},
+		"one stands still, others go on":            {group: groupOfSize(3), members: list(vm("a"), vm("b", unmade)), steps: []string{stepCreate}, verdict: "stalled, MembersStalled: VM b: because", phase: v1alpha1.VmGroupError},
+		"one that stands still goes":                {group: groupOfSize(1), members: list(vm("a"), vm("b", unmade)), steps: []string{stepRemove}, verdict: "waiting, Scaling: 1 of 1 members exist, 1 are Ready", phase: v1alpha1.VmGroupScaling},
+		"one broke again":                           {group: groupOfSize(2), members: list(vm("a"), vm("b", broken)), seen: []func(*scope){patient}, verdict: "waiting 1m0s, MembersNotReady: members fail again and again: they are replaced later and later; their Ready conditions say why", phase: v1alpha1.VmGroupScaling},
+		"one stands still, and another broke again": {group: groupOfSize(2), members: list(vm("a", unmade), vm("b", broken)), seen: []func(*scope){patient}, verdict: "stalled, look again after 1m0s, MembersStalled: VM a: because", phase: v1alpha1.VmGroupError},
+		"the last template's is still leaving":      {group: groupOfSize(2), members: list(vm("a"), vm("b", former, standsStill(v1alpha1.RejectedReason), leaving)), verdict: "waiting, Scaling: 1 of 2 members exist, 1 are Ready", phase: v1alpha1.VmGroupScaling},
+		"rolling":                                   {group: groupOfSize(2, bounds(1, 0)), members: list(vm("a"), vm("b", former)), steps: []string{stepRemove}, verdict: "waiting, Rolling: 1 of 2 members are of the current revision, 2 are Ready", phase: v1alpha1.VmGroupRolling},
+		"rolling into a wall":                       {group: groupOfSize(1), members: list(vm("a", former), vm("b", unmade)), verdict: "stalled, MembersStalled: VM b: because", phase: v1alpha1.VmGroupError},
+		"left to whom asked for OnDelete":           {group: groupOfSize(2, onDelete), members: list(vm("a"), vm("b", former)), verdict: "in sync", phase: v1alpha1.VmGroupRunning},
 
 		"deleted":                            {group: groupOfSize(2, doomed()), members: list(vm("a"), vm("b", leaving)), steps: []string{stepRemove, stepRelease}, verdict: "in sync", phase: v1alpha1.VmGroupDeleting},
 		"deleted, and its Cloud is closed":   {group: groupOfSize(2, doomed()), members: list(vm("a")), seen: []func(*scope){denied}, steps: []string{stepRemove, stepRelease}, verdict: "in sync", phase: v1alpha1.VmGroupDeleting},
 		"deleted in the foreground":          {group: groupOfSize(2, doomed(metav1.FinalizerDeleteDependents)), members: list(vm("a"), vm("b", leaving)), steps: []string{stepRemove}, verdict: "waiting, Deleting: 2 members are being deleted", phase: v1alpha1.VmGroupDeleting},
 		"the last one is gone":               {group: groupOfSize(2, doomed(metav1.FinalizerDeleteDependents)), steps: []string{stepRemove, stepRelease}, verdict: "in sync", phase: v1alpha1.VmGroupDeleting},
-		"one of them cannot go":              {group: groupOfSize(2, doomed(metav1.FinalizerDeleteDependents)), members: list(vm("a", standsStill(v1alpha1.BlockedReason), leaving)), steps: []string{stepRemove}, verdict: "stalled, MembersStalled: VM a: because", phase: v1alpha1.VmGroupDeleting},
-		"the members are left to themselves": {group: groupOfSize(2, doomed(metav1.FinalizerOrphanDependents)), members: list(vm("a")), steps: []string{stepRelease}, verdict: "in sync", phase: v1alpha1.VmGroupDeleting},
+		"one of them cannot go":              {group: groupOfSize(2, doomed(metav1.FinalizerDeleteDependents)), members: list(vm("a", standsStill(v1alpha1.BlockedReason), stuckInDeletion, leaving)), steps: []string{stepRemove}, verdict: "stalled, MembersStalled: VM a: because", phase: v1alpha1.VmGroupDeleting},
+		"the members are left to themselves": {group: groupOfSize(2, doomed(metav1.FinalizerOrphanDependents)), members: list(vm("a")), steps: []string{stepDisown, stepRelease}, verdict: "in sync", phase: v1alpha1.VmGroupDeleting},
 	} {
 		t.Run(name, func(t *testing.T) {
 			seen := seeing(test.members, test.seen...)
@@ -153,10 +158,14 @@ func TestFailuresAreReplacedLaterAndLater(t *testing.T) {
 			t.Errorf("wait %s, want %s", got, want)
 		}
 	}
+	k.failures.healed("group", dawn.Add(40*time.Second+lastBackoff))
+	if got := k.failures.wait("group", dawn); got == 0 {
+		t.Error("one that was Ready for a moment is the first failure again")
+	}
 	if got := k.failures.wait("another", dawn); got != 0 {
 		t.Errorf("another group waits %s", got)
 	}
-	k.failures.forget("group")
+	k.failures.healed("group", dawn.Add(41*time.Second+lastBackoff))
 	if got := k.failures.wait("group", dawn); got != 0 {
 		t.Errorf("in sync again: wait %s", got)
 	}

@@ -14,7 +14,7 @@ import (
 // Report writes the group's own status and conditions from what the pass saw.
 func (k *kind) Report(g *v1alpha1.VmGroup, seen *scope, verdict error) reconciler.Summary {
 	if verdict == nil {
-		k.failures.forget(g.UID)
+		k.failures.healed(g.UID, k.clock())
 	}
 	return report(g, seen, verdict)
 }

@@ -2,6 +2,7 @@ package vmgroup
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -50,7 +51,10 @@ func (w ownerOf) Create(_ context.Context, e event.CreateEvent, q queue) {
 		w.wake(e.Object, q)
 	}
 }
-func (w ownerOf) Update(_ context.Context, e event.UpdateEvent, q queue) { w.wake(e.ObjectNew, q) }
+func (w ownerOf) Update(_ context.Context, e event.UpdateEvent, q queue) {
+	w.wake(e.ObjectOld, q)
+	w.wake(e.ObjectNew, q)
+}
 func (w ownerOf) Delete(_ context.Context, e event.DeleteEvent, q queue) { w.wake(e.Object, q) }
 func (ownerOf) Generic(context.Context, event.GenericEvent, queue)       {}
 
@@ -58,7 +62,7 @@ func (ownerOf) Generic(context.Context, event.GenericEvent, queue)       {}
 var memberChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	was, is := e.ObjectOld.(*v1alpha1.VM), e.ObjectNew.(*v1alpha1.VM)
 	return was.Generation != is.Generation || was.DeletionTimestamp.IsZero() != is.DeletionTimestamp.IsZero() ||
-		!equality.Semantic.DeepEqual(was.Status, is.Status) || !equality.Semantic.DeepEqual(was.Labels, is.Labels) ||
+		!slices.Equal(groupOf(was), groupOf(is)) || !equality.Semantic.DeepEqual(was.Status, is.Status) || !equality.Semantic.DeepEqual(was.Labels, is.Labels) ||
 		was.Annotations[v1alpha1.DeleteFirstAnnotation] != is.Annotations[v1alpha1.DeleteFirstAnnotation]
 }}
 
