@@ -49,6 +49,35 @@ status:
   - {type: Stalled, status: "True", reason: Prohibited}
 `
 
+const scaled = `
+kind: VmGroup
+metadata: {name: vmgroup-sample, generation: 2}
+spec: {replicas: 5, template: vm-operator-template}
+status:
+  observedGeneration: 2
+  phase: RUNNING
+  replicas: 5
+  readyReplicas: 5
+  updatedReplicas: 5
+  cpuUtilization: 50
+  conditions:
+  - {type: Ready, status: "True", reason: Reconciled}
+`
+
+const mistaken = `
+kind: VmGroup
+metadata: {name: vg-2, generation: 1}
+spec: {replicas: 3, template: no-such-template}
+status:
+  observedGeneration: 1
+  phase: ERROR
+  replicas: 0
+  readyReplicas: 0
+  conditions:
+  - {type: Ready, status: "False", reason: MembersStalled}
+  - {type: Stalled, status: "True", reason: MembersStalled}
+`
+
 func TestASampleIsAsExpectedOnlyWithAllThatIsExpectedOfIt(t *testing.T) {
 	for name, c := range map[string]struct {
 		manifest     string
@@ -57,6 +86,20 @@ func TestASampleIsAsExpectedOnlyWithAllThatIsExpectedOfIt(t *testing.T) {
 	}{
 		"a running VM with an id, a use of 0 % and all conditions is as expected": {manifest: running},
 		"a VM whose name is refused is as expected without an id":                 {manifest: refused},
+		"a group with as many members as it asks for is as expected":              {manifest: scaled},
+		"a group whose template is prohibited is as expected without members":     {manifest: mistaken},
+		"a group that has fewer members than it asks for is still to grow": {
+			manifest: scaled, replace: "  readyReplicas: 5", new: "  readyReplicas: 3",
+			want: []string{"status.readyReplicas is 3, expected 5"},
+		},
+		"a corrected template is to have members": {
+			manifest: mistaken, replace: "no-such-template", new: "vm-operator-template",
+			want: []string{
+				"condition Ready is False/MembersStalled, expected True/Reconciled", "status.cpuUtilization is absent, expected a number of 0-100",
+				"status.phase is ERROR, expected RUNNING", "status.readyReplicas is 0, expected 3", "status.replicas is 0, expected 3",
+				"status.updatedReplicas is absent, expected 3",
+			},
+		},
 		"a status that answers to an earlier spec proves nothing": {
 			manifest: running, replace: "generation: 2}", new: "generation: 3}",
 			want: []string{"status.observedGeneration is 2, expected 3"},
