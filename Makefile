@@ -41,7 +41,7 @@ SHELL := bash
 ##@ The two commands
 
 .PHONY: demo
-demo: bin/manager bin/mockcloud bin/demo ## Watch VMs appear: API server, mock cloud and operator, until Ctrl-C (ONCE=1: until the samples are as expected).
+demo: bin/manager bin/mockcloud bin/demo ## Watch all kinds at work: API server, mock cloud and operator, until Ctrl-C (ONCE=1: until the samples are as expected).
 	@assets=$$(hack/kube-assets.sh); KUBEBUILDER_ASSETS=$$assets exec bin/demo $(if $(filter-out 0,$(ONCE)),--once)
 
 .PHONY: test

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/google/uuid"
@@ -27,7 +28,7 @@ const (
 // exists is what is to become of a VM that runs.
 var exists = map[string]string{"Ready": "True/Running", "NameChecked": "True", "Created": "True/Created"}
 
-// expected is what is to become of the samples. One that is not listed is to be Ready.
+// expected is what is to become of the samples. Of a group, its spec says so; another that is not listed is to be Ready.
 var expected = map[string]expectation{
 	"Cloud/default": {conditions: map[string]string{"Ready": "True", "Authenticated": "True", "Braked": "False"}},
 	"VM/sample":     {conditions: exists, status: map[string]string{"vmId": aUUID, "cpuUtilization": aPercent, "state": "Running"}},
@@ -48,7 +49,7 @@ var expected = map[string]expectation{
 	"VM/networked": {conditions: exists, status: map[string]string{"vmId": aUUID, "cpuUtilization": aPercent, "state": "Running"}},
 	"Network/example-network": {
 		conditions: map[string]string{"Ready": "True/InSync", "Created": "True/Created"},
-		status:     map[string]string{"networkId": aUUID, "cloud": "default"},
+		status:     map[string]string{"networkId": aUUID, "cloud": "default", "attachedVMs": "1"},
 	},
 	"VM/taboo": {
 		conditions: map[string]string{
@@ -58,11 +59,45 @@ var expected = map[string]expectation{
 	},
 }
 
+// expectationOf is what is to become of an object as it asks for it itself.
 func expectationOf(object *unstructured.Unstructured) expectation {
+	if object.GetKind() == "VmGroup" {
+		return expectationOfGroup(object)
+	}
 	if e, ok := expected[object.GetKind()+"/"+object.GetName()]; ok {
 		return e
 	}
 	return expectation{conditions: map[string]string{"Ready": "True"}}
+}
+
+func expectationOfGroup(group *unstructured.Unstructured) expectation {
+	n := strconv.FormatInt(membersOf(group), 10)
+	if hasProhibitedTemplate(group) {
+		return expectation{
+			conditions: map[string]string{"Ready": "False/MembersStalled", "Stalled": "True/MembersStalled"},
+			status:     map[string]string{"phase": "ERROR", "replicas": n, "readyReplicas": n, "cpuUtilization": nothing},
+		}
+	}
+	return expectation{
+		conditions: map[string]string{"Ready": "True/Reconciled"},
+		status:     map[string]string{"phase": "RUNNING", "replicas": n, "readyReplicas": n, "updatedReplicas": n, "cpuUtilization": aPercent},
+	}
+}
+
+// membersOf is how many servers a group is to have.
+func membersOf(group *unstructured.Unstructured) int64 {
+	if hasProhibitedTemplate(group) {
+		return 0
+	}
+	if n, found, _ := unstructured.NestedInt64(group.Object, "spec", "replicas"); found {
+		return n
+	}
+	return 1
+}
+
+func hasProhibitedTemplate(group *unstructured.Unstructured) bool {
+	template, _, _ := unstructured.NestedString(group.Object, "spec", "template")
+	return template == prohibitedTemplate
 }
 
 // unmet returns in what an object is not yet as expected, sorted; nothing when it is.

@@ -9,10 +9,11 @@
 //	guard_*.go    etcd and kube-apiserver end with the demo, whatever ends it
 //	install.go    namespace, RBAC and the operator's own kubeconfig, as make deploy makes them
 //	nodes.go      Nodes for GPUInfos, and their servers
-//	samples.go    apply, wait, delete
+//	samples.go    apply, wait
 //	door.go       a name that the cloud prohibits, refused before it is stored
+//	tour.go       with --once: show all kinds, edit groups, delete all, judge
 //	expected.go   what is to become of the samples (pure)
-//	ledger.go     what the cloud's ledger must say in the end (pure)
+//	ledger.go     what the cloud's ledger must say (pure)
 //	show.go       the tables of kubectl get, drawn again as they change
 //	terminal.go   how large the terminal is
 //	guide.go      what to try from a second terminal
@@ -51,7 +52,7 @@ func main() {
 		fmt.Fprint(flag.CommandLine.Output(), usage)
 		flag.PrintDefaults()
 	}
-	once := flag.Bool("once", false, "end by itself: with 0 once the samples were as expected and are gone again, with 1 and the reason otherwise")
+	once := flag.Bool("once", false, "end by itself: with 0 once the samples were as expected, groups were edited and all are gone again, with 1 and the reason otherwise")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "demo: unexpected argument %q\n", flag.Arg(0))
@@ -89,7 +90,7 @@ func run(once bool) error {
 // play goes through the demo from beginning to end. Once ctx ends, so does it.
 func play(ctx context.Context, s *stack, once bool) error {
 	for _, step := range []func(context.Context) error{
-		s.startAPIServer, s.startCloud, s.addNodes, s.install, s.makeDoor, s.startOperator, s.applySamples, s.knock,
+		s.startAPIServer, s.startCloud, s.addNodes, s.install, s.makeDoor, s.startOperator, s.applySamples, s.applyMistaken, s.knock,
 	} {
 		if err := step(ctx); err != nil {
 			return err

@@ -3,10 +3,9 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -15,11 +14,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/privatecloud/operator/api/v1alpha1"
-	"github.com/privatecloud/operator/mockcloud"
 )
 
 const (
-	samples = "config/samples"
+	samples     = "config/samples"
+	groupSample = samples + "/samplecontroller_v1alpha1_vmgroup.yaml"
+	// mistakenGroup is named as the seed of VmGroup has it.
+	mistakenGroup      = "vg-2"
+	prohibitedTemplate = "no-such-template"
 	// sampleTime is how long all samples together may take to become what they are to be.
 	sampleTime = 2 * time.Minute
 )
@@ -32,72 +34,64 @@ func defaultCloud() *unstructured.Unstructured {
 }
 
 func (s *stack) applySamples(ctx context.Context) error {
-	output, err := s.kubectl(ctx, "apply", "-k", samples)
+	return s.does(ctx, "apply", "-k", samples)
+}
+
+// applyMistaken makes the sample of a group once more, with a template that the
+// cloud prohibits.
+func (s *stack) applyMistaken(ctx context.Context) error {
+	group, err := s.mistaken()
 	if err != nil {
 		return err
 	}
-	s.say("kubectl apply -k %s", samples)
+	if err := s.api.Client.Create(ctx, group); err != nil {
+		return fmt.Errorf("creating VmGroup %q: %w", group.GetName(), err)
+	}
+	s.say("VmGroup/%s is made as that of %s, but with a template that the cloud prohibits", mistakenGroup, groupSample)
+	return nil
+}
+
+func (s *stack) mistaken() (*unstructured.Unstructured, error) {
+	manifest, err := os.ReadFile(filepath.Join(s.root, groupSample))
+	if err != nil {
+		return nil, fmt.Errorf("reading the sample of a group: %w", err)
+	}
+	objects, err := decode(manifest)
+	if err != nil {
+		return nil, err
+	}
+	if len(objects) != 1 {
+		return nil, fmt.Errorf("%s has %d objects, expected one", groupSample, len(objects))
+	}
+	group := objects[0]
+	group.SetNamespace("default")
+	group.SetName(mistakenGroup)
+	return group, unstructured.SetNestedField(group.Object, prohibitedTemplate, "spec", "template")
+}
+
+// does runs kubectl, and says so with what it answers.
+func (s *stack) does(ctx context.Context, args ...string) error {
+	output, err := s.kubectl(ctx, args...)
+	if err != nil {
+		return err
+	}
+	s.say("%s", commandLine(args))
 	for line := range bytes.Lines(output) {
 		s.say("  %s", bytes.TrimSpace(line))
 	}
 	return nil
 }
 
-// prove waits until every sample has become what it is to be, shows them, and
-// sees to it that the cloud is empty after their deletion.
-func (s *stack) prove(ctx context.Context) error {
-	objects, err := s.built(ctx, samples)
-	if err != nil {
-		return err
-	}
-	output, err := s.kubectl(ctx, "get", "-f", prohibited, "-o", "yaml")
-	if err != nil {
-		return err
-	}
-	stalled, err := decode(output)
-	if err != nil {
-		return err
-	}
-	objects = append(objects, stalled...)
-	if err := s.await(ctx, sampleTime, objects...); err != nil {
-		return err
-	}
-	for _, args := range [][]string{{"get", "clouds"}, {"get", "networks"}, {"get", "vms"}, {"get", "vmgroups"}, {"get", "gpuinfos"}, {"events"}} {
-		output, err := s.kubectl(ctx, args...)
-		if err != nil {
-			return err
+// commandLine is what one types to run kubectl with these arguments.
+func commandLine(args []string) string {
+	words := []string{"kubectl"}
+	for _, arg := range args {
+		if strings.ContainsAny(arg, `{" `) {
+			arg = "'" + arg + "'"
 		}
-		fmt.Printf("\n$ kubectl %s\n%s", strings.Join(args, " "), output)
+		words = append(words, arg)
 	}
-	fmt.Println()
-
-	for _, args := range [][]string{{"-f", prohibited}, {"-k", samples}} {
-		if _, err := s.kubectl(ctx, append([]string{"delete", "--timeout=60s"}, args...)...); err != nil {
-			return err
-		}
-	}
-	s.say("kubectl delete -k %s", samples)
-	var ledger []mockcloud.LedgerEntry
-	if err := s.askCloud(ctx, "/ledger", &ledger); err != nil {
-		return err
-	}
-	if wrong := discrepancies(ledger, meantToExist(objects, "VM", "vmId"), meantToExist(objects, "Network", "networkId")); len(wrong) > 0 {
-		return fmt.Errorf("the cloud's ledger is not as expected after the samples' deletion:\n  %s", strings.Join(wrong, "\n  "))
-	}
-	s.say("the cloud's ledger: each server and network was created once, and all are gone")
-	return s.refusals()
-}
-
-// meantToExist counts the objects of a kind that something in the cloud is
-// expected of, by the field of the status that tells its id.
-func meantToExist(objects []*unstructured.Unstructured, kind, id string) int {
-	n := 0
-	for _, object := range objects {
-		if object.GetKind() == kind && expectationOf(object).status[id] != nothing {
-			n++
-		}
-	}
-	return n
+	return strings.Join(words, " ")
 }
 
 // await waits until all objects are as expected, and tells of each that is.
@@ -143,40 +137,4 @@ func (s *stack) compare(ctx context.Context, object *unstructured.Unstructured) 
 		return now, []string{err.Error()}
 	}
 	return now, unmet(now, expectationOf(object))
-}
-
-// askCloud reads what the mock cloud tells outside of its REST API.
-func (s *stack) askCloud(ctx context.Context, path string, into any) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.cloudURL+path, nil)
-	if err != nil {
-		return fmt.Errorf("asking the mock cloud: %w", err)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return fmt.Errorf("asking the mock cloud: %w", err)
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("the mock cloud answered GET %s with %s", path, response.Status)
-	}
-	if err := json.NewDecoder(response.Body).Decode(into); err != nil {
-		return fmt.Errorf("reading the mock cloud's %s: %w", path, err)
-	}
-	return nil
-}
-
-// refusals finds out whether the API server refused the operator anything:
-// then the RBAC of config/rbac is not enough.
-func (s *stack) refusals() error {
-	log, err := os.ReadFile(s.manager.log)
-	if err != nil {
-		return fmt.Errorf("reading the operator's log: %w", err)
-	}
-	for line := range bytes.Lines(log) {
-		if bytes.Contains(line, []byte("is forbidden: User ")) {
-			return fmt.Errorf("the rights of config/rbac do not suffice: %s", bytes.TrimSpace(line))
-		}
-	}
-	s.say("the rights of config/rbac sufficed")
-	return nil
 }

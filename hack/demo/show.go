@@ -32,6 +32,8 @@ var shown = []string{
 	"/apis/" + v1alpha1.GroupVersion.String() + "/clouds",
 	"/apis/" + v1alpha1.GroupVersion.String() + "/namespaces/default/networks",
 	"/apis/" + v1alpha1.GroupVersion.String() + "/namespaces/default/vms",
+	"/apis/" + v1alpha1.GroupVersion.String() + "/namespaces/default/vmgroups",
+	"/apis/" + v1alpha1.GroupVersion.String() + "/namespaces/default/gpuinfos",
 }
 
 // show keeps the tables up to date until ctx ends: in place on a terminal,
@@ -79,8 +81,7 @@ type screen struct {
 
 func (s *screen) draw(tables []metav1.Table, err error) {
 	if rows, columns := s.size(); columns > 0 {
-		// What scrolled off a terminal cannot be redrawn: some rows are for all but the table of VMs.
-		text := render(tables, err, layout{rows: max(3, rows-9), columns: columns})
+		text := fit(tables, err, rows, columns)
 		// The terminal cuts lines off that are too long for it: wrapped, they would spoil the count.
 		fmt.Fprintf(s.out, "%s\x1b[J\x1b[?7l%s\x1b[?7h", up(s.height), text)
 		s.height = strings.Count(text, "\n")
@@ -128,6 +129,16 @@ func render(tables []metav1.Table, err error, l layout) string {
 		texts = append(texts, text)
 	}
 	return strings.Join(texts, "\n")
+}
+
+// fit renders tables with as many rows of each as a terminal has room for: what
+// scrolled off could not be drawn again.
+func fit(tables []metav1.Table, err error, rows, columns int) string {
+	text := render(tables, err, layout{columns: columns})
+	for most := rows; most > 0 && strings.Count(text, "\n") >= rows; most-- {
+		text = render(tables, err, layout{rows: most, columns: columns})
+	}
+	return text
 }
 
 func lay(table metav1.Table, l layout, longest int) string {

@@ -91,6 +91,46 @@ default
 	}
 }
 
+func TestTablesHaveTheRowsThatATerminalHasRoomFor(t *testing.T) {
+	two := tables(t, vms, `{"columnDefinitions": [{"name": "Name"}], "rows": [{"cells": ["default"]}]}`)
+	for name, c := range map[string]struct {
+		rows int
+		want string
+	}{
+		"a terminal with a line to spare has them all": {rows: 8, want: `
+NAME     STATE     CPU%   VM ID      AGE
+sample   Running   50     0f0e7a3c   12s
+taboo    Failed                      8s
+web      Running   7      11aa22bb   3s
+
+NAME
+default
+`},
+		"one line less, and the longest table is cut": {rows: 7, want: `
+NAME     STATE     CPU%   VM ID      AGE
+sample   Running   50     0f0e7a3c   12s
+… and 2 more
+
+NAME
+default
+`},
+		"one row of each is left where there is no room at all": {rows: 1, want: `
+NAME     STATE     CPU%   VM ID      AGE
+sample   Running   50     0f0e7a3c   12s
+… and 2 more
+
+NAME
+default
+`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, "\n"+fit(two, nil, c.rows, 80)); diff != "" {
+				t.Errorf("what is drawn (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestATerminalIsDrawnInPlaceAndAFileOnlyWhenSomethingChanged(t *testing.T) {
 	before, later := tables(t, vms), tables(t, strings.NewReplacer("12s", "13s", "50", "51").Replace(vms))
 	changed := tables(t, strings.ReplaceAll(vms, `"Failed"`, `"Running"`))

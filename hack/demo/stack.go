@@ -125,7 +125,7 @@ func (s *stack) startCloud(ctx context.Context) error {
 	var err error
 	s.cloud, err = s.start("mock cloud", "mockcloud",
 		"--addr=127.0.0.1:0", "--build-time=3s", "--delete-time=2s", "--utilisation=sine:3m",
-		"--host=esxi-1:true:399", "--host=esxi-2:false:720")
+		"--host=esxi-1:true:399", "--host=esxi-2:false:720", "--prohibited-template="+prohibitedTemplate)
 	if err != nil {
 		return err
 	}
