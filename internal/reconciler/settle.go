@@ -145,14 +145,15 @@ func (r *Reconciler[T, S]) tell(before, obj T) {
 }
 
 // trouble tells whether somebody should look: the object stalled, a pass
-// failed, or what was ready is not any more, and nobody deletes it.
+// failed, or what was ready is not any more, and nobody edited or deletes it.
 func trouble(before, obj Object) bool {
 	is := obj.GetConditions()
 	ready := meta.FindStatusCondition(is, v1alpha1.ReadyCondition)
 	if ready == nil || ready.Status != metav1.ConditionFalse {
 		return false
 	}
-	lost := obj.GetDeletionTimestamp().IsZero() && meta.IsStatusConditionTrue(before.GetConditions(), v1alpha1.ReadyCondition)
+	was := meta.FindStatusCondition(before.GetConditions(), v1alpha1.ReadyCondition)
+	lost := obj.GetDeletionTimestamp().IsZero() && was != nil && was.Status == metav1.ConditionTrue && was.ObservedGeneration == obj.GetGeneration()
 	return lost || ready.Reason == v1alpha1.ErrorReason || meta.IsStatusConditionTrue(is, v1alpha1.StalledCondition)
 }
 

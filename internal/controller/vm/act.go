@@ -137,6 +137,9 @@ func (k *kind) create(ctx context.Context, vm *v1alpha1.VM, seen *scope) error {
 	if verdict := k.mayHaveCreated(vm, seen, err); verdict != nil {
 		return verdict
 	}
+	if seen.caps().Has(cloud.Labels) {
+		k.creates.refused(vm.UID, seen.fresh)
+	}
 	if !seen.caps().Has(cloud.Labels) && (seen.fresh || seen.settles == 0) {
 		if err := k.unclaim(ctx, vm, seen); err != nil {
 			return err

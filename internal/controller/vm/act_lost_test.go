@@ -179,6 +179,21 @@ func TestAnUnrecordedServerIsNotLeftBehindByADeletion(t *testing.T) {
 	}
 }
 
+// TestADeletionAfterAClearRefusalWaitsForNothing: it makes no difference that the
+// process has just begun.
+func TestADeletionAfterAClearRefusalWaitsForNothing(t *testing.T) {
+	w := newWorld(t, without(cloud.Idempotency, cloud.UniqueNames), vmWith())
+	w.cloud.fail("create", fault{err: refusal(cloud.Rejected)})
+	w.mustPass()
+	w.wantClaim("web")
+	w.remove()
+	w.mustPass()
+	w.advance(time.Second)
+	w.poll()
+	w.mustPass()
+	w.wantGone()
+}
+
 // TestADeletionLooksForWhatAnotherManagerMade: this one never sent a create, and
 // its last listing is older than the other's.
 func TestADeletionLooksForWhatAnotherManagerMade(t *testing.T) {
