@@ -183,6 +183,8 @@ func TestAnUnrecordedServerIsNotLeftBehindByADeletion(t *testing.T) {
 // process has just begun.
 func TestADeletionAfterAClearRefusalWaitsForNothing(t *testing.T) {
 	w := newWorld(t, without(cloud.Idempotency, cloud.UniqueNames), vmWith())
+	w.start()
+	w.connect()
 	w.cloud.fail("create", fault{err: &cloud.Error{Kind: cloud.Rejected, Op: "create server", Detail: "no"}})
 	w.mustPass()
 	w.wantClaim("web")
