@@ -66,6 +66,7 @@ func TestWhatUsersApplyIsAccepted(t *testing.T) {
 		{"-f", "config/samples"},
 		{"-f", "config/samples/cloud/samplecontroller_v1alpha1_cloud.yaml"},
 		{"-f", "config/samples/prohibited"},
+		{"-f", "config/samples/policies"},
 		{"-f", "config/samples/autoscaling"},
 	} {
 		output, err := kubectl(append([]string{"apply", "--validate=strict"}, args...)...)
