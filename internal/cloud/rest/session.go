@@ -31,6 +31,8 @@ type session struct {
 	// refusal is what the cloud said to the credentials, until refusedUntil.
 	refusal      *cloud.Error
 	refusedUntil time.Time
+	// closed: nobody logs in any more, so that no session outlives the client.
+	closed bool
 }
 
 func newSession() *session { return &session{login: make(chan struct{}, 1)} }
@@ -41,6 +43,9 @@ func (s *session) current(stale string) (string, *cloud.Error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
+	if s.closed {
+		return "", &cloud.Error{Kind: cloud.Unavailable, Detail: "another connection has taken this one's place"}
+	}
 	if s.refusal != nil && now.Before(s.refusedUntil) {
 		return "", s.refusal
 	}
@@ -59,6 +64,14 @@ func (s *session) opened(token string, expires time.Time) {
 	if life := time.Until(expires); !expires.IsZero() && life > 0 {
 		s.renewAt = expires.Add(-min(renewBefore, life/10))
 	}
+}
+
+// close returns the token of the session to be ended, empty if there is none.
+func (s *session) close() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	return s.token
 }
 
 func (s *session) refused(err *cloud.Error) {
@@ -146,13 +159,14 @@ func (c *Client) logIn(ctx context.Context, cause *call) (string, *cloud.Error) 
 }
 
 // Close ends the session, if there is one, as well as it can within five
-// seconds, and drops idle connections.
+// seconds, and drops idle connections. Calls of those who still hold the client
+// open no other.
 func (c *Client) Close(ctx context.Context) {
 	defer c.http.CloseIdleConnections()
 	if !c.credentials.session() {
 		return
 	}
-	token, _ := c.session.current("")
+	token := c.session.close()
 	if token == "" {
 		return
 	}

@@ -178,13 +178,16 @@ func TestLoginsThatCannotWork(t *testing.T) {
 func TestCloseEndsTheSession(t *testing.T) {
 	t.Parallel()
 	d := &door{password: "pass", life: time.Hour}
-	c := serving(t, d, withPassword("pass"))
-	c.Close(t.Context())
+	serving(t, d, withPassword("pass")).Close(t.Context())
 	if d.opened != 0 || d.closed != 0 {
 		t.Errorf("before any call: %d opened, %d closed; want none", d.opened, d.closed)
 	}
+	c := serving(t, d, withPassword("pass"))
 	_ = verbs["get"](t.Context(), c)
 	c.Close(t.Context())
+	if err := verbs["get"](t.Context(), c); !cloud.Is(err, cloud.Unavailable) {
+		t.Errorf("a call by who still holds the client: %v, want it to be sent through another", err)
+	}
 	if d.opened != 1 || d.closed != 1 {
 		t.Errorf("%d opened, %d closed; want 1, 1", d.opened, d.closed)
 	}
