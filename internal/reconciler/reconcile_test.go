@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
@@ -69,6 +70,20 @@ func TestAPassHasADeadline(t *testing.T) {
 	h.kind.observe = func(ctx context.Context, _ *v1alpha1.VM) error {
 		if deadline, ok := ctx.Deadline(); !ok || time.Until(deadline) > time.Minute {
 			t.Errorf("deadline %v, %v; want one within a minute", deadline, ok)
+		}
+		return nil
+	}
+	h.mustPass()
+}
+
+func TestCallsToACloudAreOfTheNamespacesFlow(t *testing.T) {
+	h := newHouse(t, example())
+	begun := time.Now()
+	h.kind.observe = func(ctx context.Context, vm *v1alpha1.VM) error {
+		flow := cloud.FlowOf(ctx)
+		equal(t, "flow", vm.Namespace, flow.Name)
+		if flow.Since.Before(begun) || flow.Since.After(time.Now()) {
+			t.Errorf("the flow's work began at %s, want the begin of the pass", flow.Since)
 		}
 		return nil
 	}

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
 )
 
 // Object is a kind that the engine can reconcile.
@@ -64,10 +65,12 @@ type Reconciler[T Object, S any] struct {
 	Deadline time.Duration
 }
 
-// Reconcile makes one pass over one object.
+// Reconcile makes one pass over one object. Its calls to a cloud are of the
+// flow of its namespace.
 func (r *Reconciler[T, S]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.Deadline)
 	defer cancel()
+	ctx = cloud.WithFlow(ctx, req.Namespace)
 
 	obj := r.Kind.New()
 	if err := r.Client.Get(ctx, req.NamespacedName, obj); err != nil {

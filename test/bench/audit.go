@@ -127,6 +127,20 @@ func writesOf(entries []entry, who agent) []entry {
 	return slices.DeleteFunc(slices.Clone(entries), func(e entry) bool { return !e.by(who) || e.lease() })
 }
 
+// span is the time from the first of some entries, received, to the last of others, answered.
+func span(entries []entry, begins, ends func(entry) bool) time.Duration {
+	var first, last time.Time
+	for _, e := range entries {
+		if begins(e) && (first.IsZero() || e.Received.Before(first)) {
+			first = e.Received
+		}
+		if ends(e) && e.Answered.After(last) {
+			last = e.Answered
+		}
+	}
+	return last.Sub(first)
+}
+
 // untilQuiet returns the entries since the last call, once somebody has
 // written nothing but a lease for a while.
 func (a *auditLog) untilQuiet(ctx context.Context, who agent, quiet time.Duration) ([]entry, error) {

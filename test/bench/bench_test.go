@@ -6,6 +6,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/privatecloud/operator/internal/inventory"
+	"github.com/privatecloud/operator/mockcloud"
 )
 
 const auditSample = `{"verb":"create","userAgent":"bench","objectRef":{"resource":"vms","namespace":"bench","name":"ours0-00000"},"responseStatus":{"code":201},"requestReceivedTimestamp":"2026-01-01T00:00:01.000000Z","stageTimestamp":"2026-01-01T00:00:01.500000Z"}
@@ -46,6 +49,75 @@ func TestAWaveLastsFromTheFirstCreateReceivedToTheLastStatusAnswered(t *testing.
 	want := round{took: 2 * time.Second, writes: 4}
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func TestAGroupIsTimedFromItsScalingToTheLastOfItsMembers(t *testing.T) {
+	at := func(second int) time.Time { return time.Date(2026, 1, 1, 0, 0, second, 0, time.UTC) }
+	write := func(who agent, verb, resource, subresource, name string, second, code int) entry {
+		e := entry{Verb: verb, UserAgent: string(who), Received: at(second), Answered: at(second)}
+		e.ObjectRef.Resource, e.ObjectRef.Subresource, e.ObjectRef.Name, e.ResponseStatus.Code = resource, subresource, name, code
+		return e
+	}
+	up := []entry{
+		write(bench, "patch", "vmgroups", "", "group0", 1, 200),
+		write(operator, "create", "vms", "", "group0-a", 2, 201),
+		write(operator, "patch", "vms", "", "group0-a", 3, 200),
+		write(operator, "patch", "vms", "status", "group0-a", 4, 200),
+		write(operator, "patch", "vms", "status", "other-a", 5, 200),
+		write(operator, "patch", "vmgroups", "status", "group0", 6, 200),
+		write(operator, "create", "events", "", "group0-a.18", 7, 201),
+	}
+	down := []entry{
+		write(bench, "patch", "vmgroups", "", "group0", 10, 200),
+		write(operator, "delete", "vms", "", "group0-a", 11, 200),
+		write(operator, "patch", "vms", "", "group0-a", 17, 200),
+		write(operator, "patch", "vms", "", "group0-a", 18, 404),
+	}
+
+	want := groupRound{grown: 3 * time.Second, gone: 8 * time.Second, writes: 4, ofGroup: 1, kinds: map[string]int{
+		"create vms": 1, "patch vms": 2, "patch vms/status": 1, "delete vms": 1, "patch vms (answered 404)": 1,
+	}}
+	if diff := cmp.Diff(want, groupOf(up, down, "group0"), cmp.AllowUnexported(groupRound{})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestServersAreCountedByTheMemberThatHadTheMost(t *testing.T) {
+	made := func(id, uid string) mockcloud.LedgerEntry {
+		return mockcloud.LedgerEntry{Op: mockcloud.OpCreate, ServerID: id, Labels: map[string]string{inventory.UIDLabel: uid}}
+	}
+	gone := func(id string) mockcloud.LedgerEntry {
+		return mockcloud.LedgerEntry{Op: mockcloud.OpDelete, ServerID: id, Final: true}
+	}
+	for name, test := range map[string]struct {
+		ledger         []mockcloud.LedgerEntry
+		created, alive int
+	}{
+		"one each":            {[]mockcloud.LedgerEntry{made("1", "a"), made("2", "b"), gone("1"), gone("2")}, 1, 1},
+		"one after the other": {[]mockcloud.LedgerEntry{made("1", "a"), gone("1"), made("2", "a")}, 2, 1},
+		"two at a time":       {[]mockcloud.LedgerEntry{made("1", "a"), made("2", "a"), gone("1")}, 2, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if created, alive := most(test.ledger); created != test.created || alive != test.alive {
+				t.Errorf("%d created, %d alive; want %d and %d", created, alive, test.created, test.alive)
+			}
+		})
+	}
+}
+
+func TestPercentilesAreValuesThatWereSeen(t *testing.T) {
+	var values []time.Duration
+	for i := range 150 {
+		values = append(values, time.Duration(150-i))
+	}
+	for p, want := range map[int]time.Duration{50: 75, 99: 149, 100: 150} {
+		if got := percentile(values, p); got != want {
+			t.Errorf("p%d: %d, want %d", p, got, want)
+		}
+	}
+	if got := percentile(values[:1], 50); got != 150 {
+		t.Errorf("p50 of one value: %d, want it", got)
 	}
 }
 

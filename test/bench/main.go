@@ -12,6 +12,8 @@
 //	life.go     writes and calls in a VM's life
 //	rate.go     many VMs at once, by the operator and by the bare loop in turn
 //	bare.go     the same writes with client-go alone
+//	group.go    a group of many from nothing and back, and the bare loop in turn
+//	beside.go   one VM after the other, beside a group that comes to be
 //	rest.go     heap, and what is written and called at rest
 //	noop.go     the Go benchmark of a pass that finds nothing to do
 //	table.go    figures beside their budgets
@@ -59,7 +61,7 @@ func parse(args []string) (options, error) {
 	flags.IntVar(&o.workers, "workers", 16, "how many VMs the operator, and the bare loop, work on at a time")
 	flags.DurationVar(&o.rest, "rest", time.Minute, "how long writes are counted at rest")
 	flags.StringVar(&o.profile, "profile", "", "write the operator's CPU profile of the last round, and a heap profile, into this `folder`")
-	parts := flags.String("parts", "noop,life,rate,rest", "what to measure, of noop, life, rate and rest")
+	parts := flags.String("parts", "noop,life,rate,group,beside,rest", "what to measure, of noop, life, rate, group, beside and rest")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -104,7 +106,7 @@ type part struct {
 	measure func(context.Context, *stage) ([]row, error)
 }
 
-var allParts = []part{{"life", lives}, {"rate", rates}, {"rest", atRest}}
+var allParts = []part{{"life", lives}, {"rate", rates}, {"group", groups}, {"beside", beside}, {"rest", atRest}}
 
 // measure takes all measurements. With an error it returns those made before.
 func measure(ctx context.Context, o options) (table, error) {

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/privatecloud/operator/mockcloud"
 )
 
 // callLog is how many calls the mock remembers, more than any part makes.
@@ -82,6 +84,13 @@ func (m *mock) calls(ctx context.Context) ([]call, error) {
 
 func (m *mock) forget(ctx context.Context) error {
 	return m.ask(ctx, http.MethodDelete, "/calls", nil, nil)
+}
+
+// ledger is what has happened in the cloud so far, oldest first.
+func (m *mock) ledger(ctx context.Context) ([]mockcloud.LedgerEntry, error) {
+	var entries []mockcloud.LedgerEntry
+	err := m.ask(ctx, http.MethodGet, "/ledger", nil, &entries)
+	return entries, err
 }
 
 func (c call) what() string { return c.Method + " " + c.Route }

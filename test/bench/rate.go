@@ -20,7 +20,7 @@ const ratePoll = 30 * time.Second
 // round is one time that many VMs were created at once.
 type round struct {
 	took time.Duration
-	// removed is how long it took until all were gone again, 0 for the bare loop.
+	// removed is how long it took until all were gone again.
 	removed time.Duration
 	// writes are those of the operator or of the bare loop, events included.
 	writes int
@@ -143,7 +143,12 @@ func (s *stage) bareRound(ctx context.Context, loop *bareLoop, prefix string, n 
 	}
 	removed := make(chan error, 1)
 	go func() { removed <- s.remove(ctx, prefix, n) }()
-	return r, errors.Join(loop.release(ctx, prefix, n), <-removed)
+	if err := errors.Join(loop.release(ctx, prefix, n), <-removed); err != nil {
+		return round{}, err
+	}
+	entries, err := s.audit.next()
+	r.removed = span(entries, func(e entry) bool { return e.by(bench) && e.Verb == "delete" }, func(e entry) bool { return e.by(bare) })
+	return r, err
 }
 
 // wave creates n VMs at once and waits until all are Ready, whoever makes them
@@ -183,23 +188,15 @@ func (s *stage) wave(ctx context.Context, prefix string, n int, who agent) (roun
 
 // waveOf reads from the audit log how a wave went.
 func waveOf(entries []entry, prefix string, who agent) round {
-	var r round
-	var first, last time.Time
+	of := func(e entry) bool { return strings.HasPrefix(e.ObjectRef.Name, prefix+"-") }
+	r := round{took: span(entries,
+		func(e entry) bool { return of(e) && !e.by(who) && e.Verb == "create" },
+		func(e entry) bool { return of(e) && e.by(who) && e.ObjectRef.Subresource == "status" })}
 	for _, e := range entries {
-		if !strings.HasPrefix(e.ObjectRef.Name, prefix+"-") {
-			continue
-		}
-		switch {
-		case e.by(who):
+		if of(e) && e.by(who) {
 			r.writes++
-			if e.ObjectRef.Subresource == "status" && e.Answered.After(last) {
-				last = e.Answered
-			}
-		case e.Verb == "create" && (first.IsZero() || e.Received.Before(first)):
-			first = e.Received
 		}
 	}
-	r.took = last.Sub(first)
 	return r
 }
 

@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	// namespace holds everything.
+	// namespace holds everything but what has a namespace of its own.
 	namespace = "bench"
 	// coreCloud is the Cloud of the six calls; v1alpha1.DefaultCloudName has them all.
 	coreCloud = "core"
@@ -192,6 +192,10 @@ type follower struct {
 
 // follow sees what becomes of the VM objects of a prefix from now on.
 func (s *stage) follow(ctx context.Context, prefix string) (*follower, error) {
+	return s.followIn(ctx, namespace, prefix)
+}
+
+func (s *stage) followIn(ctx context.Context, namespace, prefix string) (*follower, error) {
 	var list v1alpha1.VMList
 	if err := s.client.List(ctx, &list, client.InNamespace(namespace), client.Limit(1)); err != nil {
 		return nil, fmt.Errorf("listing VMs: %w", err)

@@ -54,7 +54,7 @@ func (c *Client) attempt(ctx context.Context, call *call, token string) (*answer
 	if err := c.held(call); err != nil {
 		return nil, err
 	}
-	done, away := c.turns.take(ctx, c.patience(call))
+	done, away := c.turns.take(ctx, flowOf(ctx, call), c.patience(call))
 	switch {
 	case away > 0:
 		err := call.fail(cloud.Throttled, "too many calls to the cloud at once")
@@ -85,10 +85,19 @@ func (c *Client) attempt(ctx context.Context, call *call, token string) (*answer
 // are few and stand to the end: that others are many must not look like the
 // cloud being away.
 func (c *Client) patience(call *call) time.Duration {
-	if call.about == aboutCloud || call.about == aboutSession {
+	if call.everyones() {
 		return c.timeout
 	}
 	return maxTurnWait
+}
+
+// flowOf is the flow that a call takes its turn in. What everybody waits for is
+// of none, whoever asked first.
+func flowOf(ctx context.Context, call *call) cloud.Flow {
+	if call.everyones() {
+		return cloud.Flow{}
+	}
+	return cloud.FlowOf(ctx)
 }
 
 // exchange sends the call and reads the answer, whatever it says.

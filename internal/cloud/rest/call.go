@@ -70,6 +70,9 @@ func (c *call) changes() bool {
 	return c.method != http.MethodGet && c.about != aboutSession
 }
 
+// everyones tells whether the call is about the cloud as a whole.
+func (c *call) everyones() bool { return c.about == aboutCloud || c.about == aboutSession }
+
 // repeatable tells whether sending the call twice is as good as once.
 func (c *call) repeatable() bool {
 	switch c.method {

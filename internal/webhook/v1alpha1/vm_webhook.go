@@ -116,7 +116,7 @@ func (v *validator) ask(ctx context.Context, vm *v1alpha1.VM) (string, error) {
 	if err != nil {
 		return name, err
 	}
-	return name, way.CheckName(ctx, vm.Spec.VMName)
+	return name, way.CheckName(cloud.WithFlow(ctx, vm.Namespace), vm.Spec.VMName)
 }
 
 var errNotReady = errors.New("the Cloud is not ready")

@@ -27,10 +27,13 @@ type fakeCloud struct {
 	answer error
 	hangs  bool
 	asked  []string
+	// flows are those of the calls.
+	flows []string
 }
 
 func (f *fakeCloud) CheckName(ctx context.Context, name string) error {
 	f.asked = append(f.asked, name)
+	f.flows = append(f.flows, cloud.FlowOf(ctx).Name)
 	if f.hangs {
 		<-ctx.Done()
 		return &cloud.Error{Kind: cloud.Unavailable, Op: "check name", Detail: "no time left for an answer", Err: ctx.Err()}
@@ -196,6 +199,9 @@ func TestACreateIsAnsweredAsTheCloudAnswers(t *testing.T) {
 			expect(t, "warnings", list(tc.warning), []string(warnings))
 			expect(t, "refusal", list(tc.refusal), list(text(err)))
 			expect(t, "names asked for", tc.asked, d.cloud.asked)
+			if len(tc.asked) > 0 {
+				expect(t, "flows of the calls", list(vm.Namespace), d.cloud.flows)
+			}
 			expect(t, "counted", tc.counted, d.counted)
 			if err != nil && !apierrors.IsInvalid(err) {
 				t.Errorf("%v is not Invalid, which clients know", err)
