@@ -404,3 +404,20 @@ func TestHowFailuresOfCallsAreTold(t *testing.T) {
 		}
 	}
 }
+
+func TestADeletionWithoutARecordLooksAtWhatIsThereSinceItWasKnown(t *testing.T) {
+	t.Parallel()
+	claimed := func(net *v1alpha1.Network) { net.Status = v1alpha1.NetworkStatus{} }
+	w := newWorld(t, everything, nil, onRecord(claimed, deleted))
+	if _, err := w.inv.Networks(t.Context(), w.now); err != nil {
+		t.Fatal(err)
+	}
+	w.advance(time.Second)
+	w.cloud.networks = []cloud.Network{networkWith()} // by another manager
+	w.took()
+	w.pass()
+	w.wantCalls("list", "delete", "get")
+	if len(w.cloud.networks) > 0 {
+		t.Errorf("networks %v are left", w.cloud.networks)
+	}
+}

@@ -13,9 +13,13 @@ import (
 type creates struct {
 	mu   sync.Mutex
 	sent map[types.UID]time.Time
+	// doomed is when a deletion was first seen here.
+	doomed map[types.UID]time.Time
 }
 
-func newCreates() *creates { return &creates{sent: map[types.UID]time.Time{}} }
+func newCreates() *creates {
+	return &creates{sent: map[types.UID]time.Time{}, doomed: map[types.UID]time.Time{}}
+}
 
 func (c *creates) mark(uid types.UID, at time.Time) {
 	c.mu.Lock()
@@ -27,6 +31,18 @@ func (c *creates) forget(uid types.UID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.sent, uid)
+	delete(c.doomed, uid)
+}
+
+// doomedSince is when the Network's deletion was first seen in this process: now
+// at the earliest call.
+func (c *creates) doomedSince(uid types.UID, now time.Time) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, known := c.doomed[uid]; !known {
+		c.doomed[uid] = now
+	}
+	return c.doomed[uid]
 }
 
 // uncertainSince is that time, or when this process began if there was none.

@@ -112,6 +112,10 @@ func (k *kind) look(ctx context.Context, net *v1alpha1.Network, seen *scope) err
 			since = settled
 		}
 		notBefore = latest(notBefore, since)
+		if !net.DeletionTimestamp.IsZero() {
+			// What another manager made before the deletion was known is in a listing begun after it.
+			notBefore = latest(notBefore, k.creates.doomedSince(net.UID, seen.now))
+		}
 	} else {
 		k.creates.forget(net.UID)
 	}
