@@ -117,7 +117,7 @@ func (k *kind) create(ctx context.Context, net *v1alpha1.Network, seen *scope) e
 	if cloud.Is(err, cloud.Quota) {
 		return reconciler.Wait(recheck, v1alpha1.QuotaExceededReason, "%v", err)
 	}
-	return k.verdictOn(net, seen, k.backoff, err)
+	return k.refused(net, seen, err)
 }
 
 // adopt takes the network that was found as this object's: the oldest, where
@@ -133,7 +133,7 @@ func (k *kind) adopt(net *v1alpha1.Network, seen *scope) error {
 func (k *kind) update(ctx context.Context, net *v1alpha1.Network, seen *scope) error {
 	n, err := seen.view.Client.UpdateNetwork(ctx, seen.network.ID, net.Spec.Gateway)
 	if err != nil {
-		return k.verdictOn(net, seen, k.backoff, err)
+		return k.refused(net, seen, err)
 	}
 	k.backoff.Forget(net.UID)
 	seen.inv.NoteNetwork(n)
@@ -154,7 +154,7 @@ func (k *kind) deleteDuplicate(ctx context.Context, net *v1alpha1.Network, seen 
 		return stall(v1alpha1.AmbiguousReason, fmt.Errorf(
 			"one create made several networks, and network %s is in use: %w; move its servers to another network in the cloud", extra.ID, err), recheck)
 	case err != nil && !cloud.Is(err, cloud.NotFound):
-		return k.verdictOn(net, seen, k.backoff, err)
+		return k.refused(net, seen, err)
 	}
 	seen.inv.ForgetNetwork(extra.ID)
 	return reconciler.Wait(time.Second, v1alpha1.ProgressingReason, "one create made several networks; the oldest is kept, network %s was deleted", extra.ID)
@@ -168,7 +168,7 @@ func (k *kind) remove(ctx context.Context, net *v1alpha1.Network, seen *scope) e
 		return stall(v1alpha1.BlockedReason, fmt.Errorf(
 			"%w; no VM object of this namespace is on it: take what is attached off in the cloud", err), recheck)
 	case err != nil && !cloud.Is(err, cloud.NotFound):
-		return k.verdictOn(net, seen, k.backoff, err)
+		return k.refused(net, seen, err)
 	}
 	k.backoff.Forget(net.UID)
 	return nil
@@ -214,6 +214,16 @@ func (k *kind) blocked(net *v1alpha1.Network, seen *scope, format string, args .
 	return reconciler.Blocked("Cloud/"+seen.cloud, v1alpha1.CloudUnavailableReason, format, args...)
 }
 
+// refused is the verdict on a call that was to change something and did not. A
+// look that fails is no cause to list the servers: its failure says little of
+// the cloud as a whole, and each Network would ask for it.
+func (k *kind) refused(net *v1alpha1.Network, seen *scope, err error) error {
+	if cloud.Is(err, cloud.Unavailable, cloud.Unauthorized, cloud.Untrusted, cloud.Unreadable) {
+		seen.inv.Hasten()
+	}
+	return k.verdictOn(net, seen, k.backoff, err)
+}
+
 // verdictOn turns the failure of a call into a verdict. Failures of the cloud as
 // a whole are the Cloud's to tell; the Network waits, a little longer each time,
 // or until the Cloud is back.
@@ -222,7 +232,6 @@ func (k *kind) verdictOn(net *v1alpha1.Network, seen *scope, backoff workqueue.T
 	case cloud.Is(err, cloud.Throttled):
 		return reconciler.Wait(max(cloud.RetryAfter(err), backoff.When(net.UID)), v1alpha1.PendingReason, "%v", err)
 	case cloud.Is(err, cloud.Unavailable, cloud.Unauthorized, cloud.Untrusted, cloud.Unreadable, cloud.Conflict):
-		seen.inv.Hasten()
 		seen.inv.Wait(refOf(net), seen.view)
 		return reconciler.Wait(backoff.When(net.UID), v1alpha1.CloudUnavailableReason, "%v", err)
 	case cloud.Is(err, cloud.Unsupported):

@@ -421,3 +421,70 @@ func TestADeletionWithoutARecordLooksAtWhatIsThereSinceItWasKnown(t *testing.T) 
 		t.Errorf("networks %v are left", w.cloud.networks)
 	}
 }
+
+func TestOnlyChangesThatFailHaveTheServersListedSoon(t *testing.T) {
+	t.Parallel()
+	conflict := &cloud.Error{Kind: cloud.Conflict, Op: "update network", Detail: "busy"}
+	edge := networkWith(through("10.0.0.9"))
+	for name, test := range map[string]struct {
+		net      *v1alpha1.Network
+		networks []cloud.Network
+		verb     string
+		err      error
+		want     bool
+	}{
+		"a listing":                    {onRecord(), []cloud.Network{networkWith()}, "list", errAway, false},
+		"a look at one":                {onRecord(), nil, "get", errAway, false},
+		"a look after a delete":        {onRecord(deleted), []cloud.Network{networkWith()}, "get", errAway, false},
+		"an update of what is busy":    {onRecord(), []cloud.Network{edge}, "update", conflict, false},
+		"an update that went nowhere":  {onRecord(), []cloud.Network{edge}, "update", errAway, true},
+		"a delete that went nowhere":   {onRecord(deleted), []cloud.Network{networkWith()}, "delete", errAway, true},
+		"a create that went nowhere":   {netWith(), nil, "create", errAway, true},
+		"a create of unknown outcome":  {netWith(), nil, "create", errReset, true},
+		"a create that had no turn":    {netWith(), nil, "create", &cloud.Error{Kind: cloud.Throttled}, false},
+		"a delete of what is attached": {onRecord(deleted), []cloud.Network{networkWith()}, "delete", errAttached, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, everything, test.networks, test.net)
+			w.inv.Polling()
+			w.cloud.faults[test.verb] = []error{test.err}
+			w.pass()
+			if soon := w.inv.NextPoll() <= time.Second; soon != test.want {
+				t.Errorf("servers are listed after %v", w.inv.NextPoll())
+			}
+		})
+	}
+}
+
+func TestACloudThatFailsToListItsNetworksIsLeftAloneByAllOfThem(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, everything, []cloud.Network{networkWith()}, onRecord())
+	for _, test := range []struct {
+		err    error
+		silent time.Duration
+	}{
+		{errAway, quiet}, {&cloud.Error{Kind: cloud.Throttled, RetryAfter: time.Minute}, time.Minute},
+	} {
+		w.cloud.faults["list"] = []error{test.err}
+		w.advance(time.Hour)
+		w.pass()
+		w.wantCalls("list")
+		w.advance(test.silent - time.Millisecond)
+		w.pass()
+		w.wantCalls()
+		w.advance(time.Millisecond)
+		w.pass()
+		w.wantCalls("list")
+	}
+	w.advance(time.Hour)
+	w.pass()
+	w.wantCalls("list")
+
+	ended, end := context.WithCancel(t.Context())
+	end()
+	w.advance(pollInterval)
+	w.runs.Kind.(*kind).silent.heard("default", w.now, ended.Err())
+	w.pass()
+	w.wantCalls("list")
+}

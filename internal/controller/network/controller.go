@@ -68,6 +68,7 @@ type kind struct {
 	client client.Client
 
 	creates *creates
+	silent  *silences
 	// backoff is of calls that change something, unheard of those that only look.
 	backoff, unheard workqueue.TypedRateLimiter[types.UID]
 }
@@ -82,7 +83,7 @@ func New(c client.Client, recorder events.EventRecorder, opts Options) *reconcil
 	return &reconciler.Reconciler[*v1alpha1.Network, *scope]{
 		Client: c, Recorder: recorder, Deadline: deadline,
 		Kind: &kind{
-			Options: opts, client: c, creates: newCreates(),
+			Options: opts, client: c, creates: newCreates(), silent: newSilences(),
 			backoff: workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](firstBackoff, lastBackoff),
 			unheard: workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](firstBackoff, lastBackoff),
 		},

@@ -119,7 +119,7 @@ func (k *kind) look(ctx context.Context, net *v1alpha1.Network, seen *scope) err
 	} else {
 		k.creates.forget(net.UID)
 	}
-	all, err := seen.inv.Networks(ctx, notBefore)
+	all, err := k.list(ctx, seen, notBefore)
 	if err != nil {
 		return k.notHeard(net, seen, err)
 	}
@@ -139,6 +139,16 @@ func (k *kind) look(ctx context.Context, net *v1alpha1.Network, seen *scope) err
 	}
 	k.unheard.Forget(net.UID)
 	return nil
+}
+
+// list returns the cloud's networks, unless the cloud failed to list them a moment ago.
+func (k *kind) list(ctx context.Context, seen *scope, notBefore time.Time) ([]cloud.Network, error) {
+	if err := k.silent.of(seen.cloud, seen.now); err != nil {
+		return nil, err
+	}
+	all, err := seen.inv.Networks(ctx, notBefore)
+	k.silent.heard(seen.cloud, k.Clock(), err)
+	return all, err
 }
 
 // ask asks for a recorded network that the listing lacks.
