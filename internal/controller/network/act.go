@@ -160,7 +160,7 @@ func (k *kind) deleteDuplicate(ctx context.Context, net *v1alpha1.Network, seen 
 	return reconciler.Wait(time.Second, v1alpha1.ProgressingReason, "one create made several networks; the oldest is kept, network %s was deleted", extra.ID)
 }
 
-// remove asks for the network's deletion.
+// remove asks for the network's deletion, at longer and longer intervals until it is gone.
 func (k *kind) remove(ctx context.Context, net *v1alpha1.Network, seen *scope) error {
 	err := seen.view.Client.DeleteNetwork(ctx, seen.network.ID)
 	switch {
@@ -170,7 +170,6 @@ func (k *kind) remove(ctx context.Context, net *v1alpha1.Network, seen *scope) e
 	case err != nil && !cloud.Is(err, cloud.NotFound):
 		return k.refused(net, seen, err)
 	}
-	k.backoff.Forget(net.UID)
 	return nil
 }
 
@@ -193,7 +192,7 @@ func (k *kind) confirmGone(ctx context.Context, net *v1alpha1.Network, seen *sco
 		return k.verdictOn(net, seen, k.backoff, err)
 	}
 	seen.inv.NoteNetwork(n)
-	return reconciler.Wait(time.Second, v1alpha1.RequestedReason, "the cloud is deleting network %s", id)
+	return reconciler.Wait(k.backoff.When(net.UID), v1alpha1.RequestedReason, "the cloud is deleting network %s", id)
 }
 
 // release lets the object go.

@@ -45,6 +45,8 @@ type fakeCloud struct {
 	calls  []string
 	// stubborn keeps the gateway whatever it is asked for.
 	stubborn bool
+	// lingers keeps a network whose deletion it accepts.
+	lingers bool
 }
 
 func (f *fakeCloud) call(verb string) error {
@@ -111,6 +113,9 @@ func (f *fakeCloud) DeleteNetwork(_ context.Context, id string) error {
 	at := f.find(id)
 	if at < 0 {
 		return missing(id)
+	}
+	if f.lingers {
+		return nil
 	}
 	f.networks = slices.Delete(f.networks, at, at+1)
 	return nil
@@ -381,6 +386,26 @@ func TestWhatTheCloudDoesNotLetGo(t *testing.T) {
 		w.pass()
 		w.wantCalls("list", "delete", "get")
 		w.wantSays("Deleting", "True Requested", "deleting network n1")
+	})
+	t.Run("a network that it takes its time to delete is asked for less and less often", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, everything, []cloud.Network{networkWith()}, onRecord(deleted))
+		w.cloud.lingers = true
+		var waited time.Duration
+		for range 7 {
+			again := w.pass().RequeueAfter
+			w.wantSays("Deleting", "True Requested", "deleting network n1")
+			if again < waited*3/2 {
+				t.Errorf("again after %v, want more than %v", again, waited)
+			}
+			waited = again
+			w.advance(again)
+		}
+		w.cloud.lingers = false
+		w.pass()
+		if n := w.runs.Kind.(*kind).backoff.NumRequeues("uid"); n != 0 || len(w.cloud.networks) > 0 {
+			t.Errorf("%d tries are remembered, networks %v are left", n, w.cloud.networks)
+		}
 	})
 }
 
