@@ -110,7 +110,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts Options) error
 	find := finder{reader: mgr.GetCache()}
 	return tenancy.Watch(ctrl.NewControllerManagedBy(mgr).Named("network"), find.byNamespace, find.byCloud).
 		For(&v1alpha1.Network{}, builder.WithPredicates(reconciler.Touched(Finalizer, ClaimedCloudAnnotation))).
-		Watches(&v1alpha1.VM{}, attachments(opts.VMFinalizer)).
+		Watches(&v1alpha1.VM{}, find.attachments(opts)).
 		WatchesRawSource(source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			opts.Directory.OnWake(func(news inventory.Wake) { wake(q, news) })
 			return nil

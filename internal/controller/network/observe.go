@@ -69,20 +69,30 @@ func (k *kind) Observe(ctx context.Context, net *v1alpha1.Network) (*scope, erro
 
 // count finds the VMs that are attached to the network, or may be.
 func (k *kind) count(ctx context.Context, net *v1alpha1.Network, seen *scope) error {
+	vms, err := k.attachedTo(ctx, k.client, client.ObjectKeyFromObject(net))
+	if err != nil {
+		return err
+	}
+	seen.attached, seen.counted = vms, true
+	return nil
+}
+
+// attachedTo returns the names of the VMs that are attached to a Network, sorted.
+func (o Options) attachedTo(ctx context.Context, reader client.Reader, net client.ObjectKey) ([]string, error) {
 	var vms v1alpha1.VMList
-	err := k.client.List(ctx, &vms, client.InNamespace(net.Namespace), client.MatchingFields{k.VMIndex: net.Name},
+	err := reader.List(ctx, &vms, client.InNamespace(net.Namespace), client.MatchingFields{o.VMIndex: net.Name},
 		client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
 	if err != nil {
-		return fmt.Errorf("list VMs of Network %q: %w", net.Name, err)
+		return nil, fmt.Errorf("list VMs of Network %q: %w", net.Name, err)
 	}
+	var names []string
 	for i := range vms.Items {
-		if attached(&vms.Items[i], k.VMFinalizer) {
-			seen.attached = append(seen.attached, vms.Items[i].Name)
+		if attached(&vms.Items[i], o.VMFinalizer) {
+			names = append(names, vms.Items[i].Name)
 		}
 	}
-	slices.Sort(seen.attached)
-	seen.counted = true
-	return nil
+	slices.Sort(names)
+	return names, nil
 }
 
 // admit finds out whether the Network may use its Cloud.
