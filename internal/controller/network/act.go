@@ -109,7 +109,10 @@ func (k *kind) create(ctx context.Context, net *v1alpha1.Network, seen *scope) e
 		return reconciler.Wait(k.backoff.When(net.UID), v1alpha1.OutcomeUnknownReason,
 			"%v; the network may have been created all the same: it is looked for before another create", err)
 	}
-	if seen.fresh || seen.settles == 0 {
+	if nothing := seen.fresh || seen.settles == 0; nothing && cloud.Is(err, cloud.Quota, cloud.Throttled) {
+		// Tried again soon, and unchanged: the claim stays for that.
+		k.creates.refused(net.UID)
+	} else if nothing {
 		if err := k.unclaim(ctx, net); err != nil {
 			return err
 		}
@@ -201,10 +204,15 @@ func (k *kind) release(ctx context.Context, net *v1alpha1.Network) error {
 	if err != nil && !errors.Is(err, reconciler.ErrUnknown) {
 		return err
 	}
-	k.creates.forget(net.UID)
-	k.backoff.Forget(net.UID)
-	k.unheard.Forget(net.UID)
+	k.forget(net.UID)
 	return err
+}
+
+// forget drops what is remembered of a Network that is gone.
+func (k *kind) forget(uid types.UID) {
+	k.creates.forget(uid)
+	k.backoff.Forget(uid)
+	k.unheard.Forget(uid)
 }
 
 // blocked waits for the Cloud, and has the Network woken when it can be used.

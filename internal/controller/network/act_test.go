@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
@@ -247,10 +248,7 @@ func TestALifeTakesThreeWritesAndFourCalls(t *testing.T) {
 	if diff := cmp.Diff([]string{"object", "status", "object"}, w.writes); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
-	err := w.client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "net"}, &v1alpha1.Network{})
-	if !apierrors.IsNotFound(err) {
-		t.Errorf("the object is still there: %v", err)
-	}
+	w.wantGone()
 }
 
 func TestANetworkThatWasWellSaysNothingOfAFewFailedLooks(t *testing.T) {
@@ -328,7 +326,7 @@ func TestAClearRefusalLeavesNoClaim(t *testing.T) {
 		kind cloud.Kind
 		want string
 	}{
-		"refused": {cloud.Rejected, "False Rejected"}, "prohibited": {cloud.Prohibited, "False Rejected"}, "no room": {cloud.Quota, "False QuotaExceeded"},
+		"refused": {cloud.Rejected, "False Rejected"}, "prohibited": {cloud.Prohibited, "False Rejected"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -344,6 +342,108 @@ func TestAClearRefusalLeavesNoClaim(t *testing.T) {
 				t.Errorf("finalizers %v, annotations %v are left", net.Finalizers, net.Annotations)
 			}
 		})
+	}
+}
+
+func (w *world) wantGone() {
+	w.t.Helper()
+	err := w.client.Get(w.t.Context(), client.ObjectKey{Namespace: "ns", Name: "net"}, &v1alpha1.Network{})
+	if !apierrors.IsNotFound(err) {
+		w.t.Errorf("the object is still there: %v", err)
+	}
+}
+
+// begin turns the clock back to just after the start of this process.
+func (w *world) begin() { w.now = dawn.Add(time.Second) }
+
+func TestAClaimStaysWhereRoomOrATurnIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		kind cloud.Kind
+		want string
+	}{
+		"no room": {cloud.Quota, "False QuotaExceeded"}, "no turn": {cloud.Throttled, "False Pending"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, bare, nil, netWith())
+			w.begin()
+			w.cloud.faults["create"] = slices.Repeat([]error{&cloud.Error{Kind: test.kind, Op: "create network", Detail: "no"}}, 3)
+			for range 3 {
+				w.pass()
+				w.advance(recheck / 3)
+			}
+			w.wantSays("Created", test.want)
+			w.wantCalls("create", "list", "create", "create")
+			if diff := cmp.Diff([]string{"object", "status"}, w.writes); diff != "" {
+				t.Errorf("writes (-want +got):\n%s", diff)
+			}
+			if err := w.client.Delete(t.Context(), netWith()); err != nil {
+				t.Fatal(err)
+			}
+			w.pass()
+			w.wantCalls("list")
+			w.wantGone()
+		})
+	}
+}
+
+func TestADeletionWhileAnEarlierCreateIsOpenWaitsAndEnds(t *testing.T) {
+	t.Parallel()
+	unrecorded := func(net *v1alpha1.Network) { net.Status = v1alpha1.NetworkStatus{} }
+	for name, test := range map[string]struct {
+		net    *v1alpha1.Network
+		before func(*world)
+	}{
+		"one of an earlier process": {onRecord(unrecorded), func(*world) {}},
+		"one whose answer was lost before another had no room": {netWith(), func(w *world) {
+			w.cloud.faults["create"] = []error{errReset, &cloud.Error{Kind: cloud.Quota, Op: "create network"}}
+			w.pass()
+			w.cloud.networks = nil
+			w.advance(time.Second)
+			w.pass()
+			w.wantCalls("create", "list", "create")
+			w.wantSays("Created", "False QuotaExceeded")
+		}},
+		"one that was sent after another had no room": {netWith(), func(w *world) {
+			w.cloud.faults["create"] = []error{&cloud.Error{Kind: cloud.Quota, Op: "create network"}, errReset}
+			w.pass()
+			w.advance(time.Second)
+			w.pass()
+			w.cloud.networks = nil
+			w.wantCalls("create", "list", "create")
+			w.wantSays("Created", "False OutcomeUnknown")
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, everything, nil, test.net)
+			w.begin()
+			test.before(w)
+			if err := w.client.Delete(t.Context(), netWith()); err != nil {
+				t.Fatal(err)
+			}
+			again := w.pass().RequeueAfter
+			w.wantSays("Deleting", "True Requested", "settleTime")
+			w.advance(again)
+			w.pass()
+			w.wantGone()
+		})
+	}
+}
+
+func TestNothingIsRememberedOfANetworkThatIsGone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, everything, nil)
+	k := w.runs.Kind.(*kind)
+	k.backoff.When("uid")
+	k.unheard.When("uid")
+	k.creates.mark("uid", w.now)
+	k.creates.refused("uid")
+	k.creates.doomedSince("uid", w.now)
+	departures(k).Delete(t.Context(), event.DeleteEvent{Object: netWith()}, nil)
+	if k.backoff.NumRequeues("uid")+k.unheard.NumRequeues("uid")+len(k.creates.sent)+len(k.creates.clear)+len(k.creates.doomed) > 0 {
+		t.Errorf("%+v, %d and %d tries are left", k.creates, k.backoff.NumRequeues("uid"), k.unheard.NumRequeues("uid"))
 	}
 }
 

@@ -107,14 +107,15 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts Options) error
 		return err
 	}
 	warm := true // a standby that takes over has its cache already
-	find := finder{reader: mgr.GetCache()}
+	find, runs := finder{reader: mgr.GetCache()}, New(mgr.GetClient(), mgr.GetEventRecorder("private-cloud-operator"), opts)
 	return tenancy.Watch(ctrl.NewControllerManagedBy(mgr).Named("network"), find.byNamespace, find.byCloud).
 		For(&v1alpha1.Network{}, builder.WithPredicates(reconciler.Touched(Finalizer, ClaimedCloudAnnotation))).
+		Watches(&v1alpha1.Network{}, departures(runs.Kind.(*kind))).
 		Watches(&v1alpha1.VM{}, find.attachments(opts)).
 		WatchesRawSource(source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			opts.Directory.OnWake(func(news inventory.Wake) { wake(q, news) })
 			return nil
 		})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, EnableWarmup: &warm}).
-		Complete(New(mgr.GetClient(), mgr.GetEventRecorder("private-cloud-operator"), opts))
+		Complete(runs)
 }

@@ -75,6 +75,11 @@ func (f finder) attachments(opts Options) handler.EventHandler {
 	}
 }
 
+// departures wakes nobody: a Network that goes without a claim makes no pass.
+func departures(k *kind) handler.EventHandler {
+	return handler.Funcs{DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ queue) { k.forget(e.Object.GetUID()) }}
+}
+
 // free tells whether a Network is being deleted and no VM is attached any more.
 func (f finder) free(ctx context.Context, opts Options, name client.ObjectKey) bool {
 	var net v1alpha1.Network
