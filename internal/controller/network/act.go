@@ -109,7 +109,10 @@ func (k *kind) create(ctx context.Context, net *v1alpha1.Network, seen *scope) e
 		return reconciler.Wait(k.backoff.When(net.UID), v1alpha1.OutcomeUnknownReason,
 			"%v; the network may have been created all the same: it is looked for before another create", err)
 	}
-	if seen.fresh || seen.settles == 0 {
+	if nothing := seen.fresh || seen.settles == 0; nothing && cloud.Is(err, cloud.Quota, cloud.Throttled) {
+		// Tried again soon, and unchanged: the claim stays for that.
+		k.creates.refused(net.UID)
+	} else if nothing {
 		if err := k.unclaim(ctx, net); err != nil {
 			return err
 		}
@@ -117,7 +120,7 @@ func (k *kind) create(ctx context.Context, net *v1alpha1.Network, seen *scope) e
 	if cloud.Is(err, cloud.Quota) {
 		return reconciler.Wait(recheck, v1alpha1.QuotaExceededReason, "%v", err)
 	}
-	return k.verdictOn(net, seen, k.backoff, err)
+	return k.refused(net, seen, err)
 }
 
 // adopt takes the network that was found as this object's: the oldest, where
@@ -133,7 +136,7 @@ func (k *kind) adopt(net *v1alpha1.Network, seen *scope) error {
 func (k *kind) update(ctx context.Context, net *v1alpha1.Network, seen *scope) error {
 	n, err := seen.view.Client.UpdateNetwork(ctx, seen.network.ID, net.Spec.Gateway)
 	if err != nil {
-		return k.verdictOn(net, seen, k.backoff, err)
+		return k.refused(net, seen, err)
 	}
 	k.backoff.Forget(net.UID)
 	seen.inv.NoteNetwork(n)
@@ -154,13 +157,13 @@ func (k *kind) deleteDuplicate(ctx context.Context, net *v1alpha1.Network, seen 
 		return stall(v1alpha1.AmbiguousReason, fmt.Errorf(
 			"one create made several networks, and network %s is in use: %w; move its servers to another network in the cloud", extra.ID, err), recheck)
 	case err != nil && !cloud.Is(err, cloud.NotFound):
-		return k.verdictOn(net, seen, k.backoff, err)
+		return k.refused(net, seen, err)
 	}
 	seen.inv.ForgetNetwork(extra.ID)
 	return reconciler.Wait(time.Second, v1alpha1.ProgressingReason, "one create made several networks; the oldest is kept, network %s was deleted", extra.ID)
 }
 
-// remove asks for the network's deletion.
+// remove asks for the network's deletion, at longer and longer intervals until it is gone.
 func (k *kind) remove(ctx context.Context, net *v1alpha1.Network, seen *scope) error {
 	err := seen.view.Client.DeleteNetwork(ctx, seen.network.ID)
 	switch {
@@ -168,9 +171,8 @@ func (k *kind) remove(ctx context.Context, net *v1alpha1.Network, seen *scope) e
 		return stall(v1alpha1.BlockedReason, fmt.Errorf(
 			"%w; no VM object of this namespace is on it: take what is attached off in the cloud", err), recheck)
 	case err != nil && !cloud.Is(err, cloud.NotFound):
-		return k.verdictOn(net, seen, k.backoff, err)
+		return k.refused(net, seen, err)
 	}
-	k.backoff.Forget(net.UID)
 	return nil
 }
 
@@ -193,7 +195,7 @@ func (k *kind) confirmGone(ctx context.Context, net *v1alpha1.Network, seen *sco
 		return k.verdictOn(net, seen, k.backoff, err)
 	}
 	seen.inv.NoteNetwork(n)
-	return reconciler.Wait(time.Second, v1alpha1.RequestedReason, "the cloud is deleting network %s", id)
+	return reconciler.Wait(k.backoff.When(net.UID), v1alpha1.RequestedReason, "the cloud is deleting network %s", id)
 }
 
 // release lets the object go.
@@ -202,16 +204,31 @@ func (k *kind) release(ctx context.Context, net *v1alpha1.Network) error {
 	if err != nil && !errors.Is(err, reconciler.ErrUnknown) {
 		return err
 	}
-	k.creates.forget(net.UID)
-	k.backoff.Forget(net.UID)
-	k.unheard.Forget(net.UID)
+	k.forget(net.UID)
 	return err
+}
+
+// forget drops what is remembered of a Network that is gone.
+func (k *kind) forget(uid types.UID) {
+	k.creates.forget(uid)
+	k.backoff.Forget(uid)
+	k.unheard.Forget(uid)
 }
 
 // blocked waits for the Cloud, and has the Network woken when it can be used.
 func (k *kind) blocked(net *v1alpha1.Network, seen *scope, format string, args ...any) error {
 	seen.inv.Wait(refOf(net), seen.view)
 	return reconciler.Blocked("Cloud/"+seen.cloud, v1alpha1.CloudUnavailableReason, format, args...)
+}
+
+// refused is the verdict on a call that was to change something and did not. A
+// look that fails is no cause to list the servers: its failure says little of
+// the cloud as a whole, and each Network would ask for it.
+func (k *kind) refused(net *v1alpha1.Network, seen *scope, err error) error {
+	if cloud.Is(err, cloud.Unavailable, cloud.Unauthorized, cloud.Untrusted, cloud.Unreadable) {
+		seen.inv.Hasten()
+	}
+	return k.verdictOn(net, seen, k.backoff, err)
 }
 
 // verdictOn turns the failure of a call into a verdict. Failures of the cloud as
@@ -222,7 +239,6 @@ func (k *kind) verdictOn(net *v1alpha1.Network, seen *scope, backoff workqueue.T
 	case cloud.Is(err, cloud.Throttled):
 		return reconciler.Wait(max(cloud.RetryAfter(err), backoff.When(net.UID)), v1alpha1.PendingReason, "%v", err)
 	case cloud.Is(err, cloud.Unavailable, cloud.Unauthorized, cloud.Untrusted, cloud.Unreadable, cloud.Conflict):
-		seen.inv.Hasten()
 		seen.inv.Wait(refOf(net), seen.view)
 		return reconciler.Wait(backoff.When(net.UID), v1alpha1.CloudUnavailableReason, "%v", err)
 	case cloud.Is(err, cloud.Unsupported):

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
@@ -45,6 +46,8 @@ type fakeCloud struct {
 	calls  []string
 	// stubborn keeps the gateway whatever it is asked for.
 	stubborn bool
+	// lingers keeps a network whose deletion it accepts.
+	lingers bool
 }
 
 func (f *fakeCloud) call(verb string) error {
@@ -111,6 +114,9 @@ func (f *fakeCloud) DeleteNetwork(_ context.Context, id string) error {
 	at := f.find(id)
 	if at < 0 {
 		return missing(id)
+	}
+	if f.lingers {
+		return nil
 	}
 	f.networks = slices.Delete(f.networks, at, at+1)
 	return nil
@@ -242,10 +248,7 @@ func TestALifeTakesThreeWritesAndFourCalls(t *testing.T) {
 	if diff := cmp.Diff([]string{"object", "status", "object"}, w.writes); diff != "" {
 		t.Errorf("writes (-want +got):\n%s", diff)
 	}
-	err := w.client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "net"}, &v1alpha1.Network{})
-	if !apierrors.IsNotFound(err) {
-		t.Errorf("the object is still there: %v", err)
-	}
+	w.wantGone()
 }
 
 func TestANetworkThatWasWellSaysNothingOfAFewFailedLooks(t *testing.T) {
@@ -323,7 +326,7 @@ func TestAClearRefusalLeavesNoClaim(t *testing.T) {
 		kind cloud.Kind
 		want string
 	}{
-		"refused": {cloud.Rejected, "False Rejected"}, "prohibited": {cloud.Prohibited, "False Rejected"}, "no room": {cloud.Quota, "False QuotaExceeded"},
+		"refused": {cloud.Rejected, "False Rejected"}, "prohibited": {cloud.Prohibited, "False Rejected"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -339,6 +342,108 @@ func TestAClearRefusalLeavesNoClaim(t *testing.T) {
 				t.Errorf("finalizers %v, annotations %v are left", net.Finalizers, net.Annotations)
 			}
 		})
+	}
+}
+
+func (w *world) wantGone() {
+	w.t.Helper()
+	err := w.client.Get(w.t.Context(), client.ObjectKey{Namespace: "ns", Name: "net"}, &v1alpha1.Network{})
+	if !apierrors.IsNotFound(err) {
+		w.t.Errorf("the object is still there: %v", err)
+	}
+}
+
+// begin turns the clock back to just after the start of this process.
+func (w *world) begin() { w.now = dawn.Add(time.Second) }
+
+func TestAClaimStaysWhereRoomOrATurnIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		kind cloud.Kind
+		want string
+	}{
+		"no room": {cloud.Quota, "False QuotaExceeded"}, "no turn": {cloud.Throttled, "False Pending"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, bare, nil, netWith())
+			w.begin()
+			w.cloud.faults["create"] = slices.Repeat([]error{&cloud.Error{Kind: test.kind, Op: "create network", Detail: "no"}}, 3)
+			for range 3 {
+				w.pass()
+				w.advance(recheck / 3)
+			}
+			w.wantSays("Created", test.want)
+			w.wantCalls("create", "list", "create", "create")
+			if diff := cmp.Diff([]string{"object", "status"}, w.writes); diff != "" {
+				t.Errorf("writes (-want +got):\n%s", diff)
+			}
+			if err := w.client.Delete(t.Context(), netWith()); err != nil {
+				t.Fatal(err)
+			}
+			w.pass()
+			w.wantCalls("list")
+			w.wantGone()
+		})
+	}
+}
+
+func TestADeletionWhileAnEarlierCreateIsOpenWaitsAndEnds(t *testing.T) {
+	t.Parallel()
+	unrecorded := func(net *v1alpha1.Network) { net.Status = v1alpha1.NetworkStatus{} }
+	for name, test := range map[string]struct {
+		net    *v1alpha1.Network
+		before func(*world)
+	}{
+		"one of an earlier process": {onRecord(unrecorded), func(*world) {}},
+		"one whose answer was lost before another had no room": {netWith(), func(w *world) {
+			w.cloud.faults["create"] = []error{errReset, &cloud.Error{Kind: cloud.Quota, Op: "create network"}}
+			w.pass()
+			w.cloud.networks = nil
+			w.advance(time.Second)
+			w.pass()
+			w.wantCalls("create", "list", "create")
+			w.wantSays("Created", "False QuotaExceeded")
+		}},
+		"one that was sent after another had no room": {netWith(), func(w *world) {
+			w.cloud.faults["create"] = []error{&cloud.Error{Kind: cloud.Quota, Op: "create network"}, errReset}
+			w.pass()
+			w.advance(time.Second)
+			w.pass()
+			w.cloud.networks = nil
+			w.wantCalls("create", "list", "create")
+			w.wantSays("Created", "False OutcomeUnknown")
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, everything, nil, test.net)
+			w.begin()
+			test.before(w)
+			if err := w.client.Delete(t.Context(), netWith()); err != nil {
+				t.Fatal(err)
+			}
+			again := w.pass().RequeueAfter
+			w.wantSays("Deleting", "True Requested", "settleTime")
+			w.advance(again)
+			w.pass()
+			w.wantGone()
+		})
+	}
+}
+
+func TestNothingIsRememberedOfANetworkThatIsGone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, everything, nil)
+	k := w.runs.Kind.(*kind)
+	k.backoff.When("uid")
+	k.unheard.When("uid")
+	k.creates.mark("uid", w.now)
+	k.creates.refused("uid")
+	k.creates.doomedSince("uid", w.now)
+	departures(k).Delete(t.Context(), event.DeleteEvent{Object: netWith()}, nil)
+	if k.backoff.NumRequeues("uid")+k.unheard.NumRequeues("uid")+len(k.creates.sent)+len(k.creates.clear)+len(k.creates.doomed) > 0 {
+		t.Errorf("%+v, %d and %d tries are left", k.creates, k.backoff.NumRequeues("uid"), k.unheard.NumRequeues("uid"))
 	}
 }
 
@@ -382,6 +487,26 @@ func TestWhatTheCloudDoesNotLetGo(t *testing.T) {
 		w.wantCalls("list", "delete", "get")
 		w.wantSays("Deleting", "True Requested", "deleting network n1")
 	})
+	t.Run("a network that it takes its time to delete is asked for less and less often", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, everything, []cloud.Network{networkWith()}, onRecord(deleted))
+		w.cloud.lingers = true
+		var waited time.Duration
+		for range 7 {
+			again := w.pass().RequeueAfter
+			w.wantSays("Deleting", "True Requested", "deleting network n1")
+			if again < waited*3/2 {
+				t.Errorf("again after %v, want more than %v", again, waited)
+			}
+			waited = again
+			w.advance(again)
+		}
+		w.cloud.lingers = false
+		w.pass()
+		if n := w.runs.Kind.(*kind).backoff.NumRequeues("uid"); n != 0 || len(w.cloud.networks) > 0 {
+			t.Errorf("%d tries are remembered, networks %v are left", n, w.cloud.networks)
+		}
+	})
 }
 
 func TestHowFailuresOfCallsAreTold(t *testing.T) {
@@ -403,4 +528,88 @@ func TestHowFailuresOfCallsAreTold(t *testing.T) {
 			t.Errorf("%v: %s, want %s", test.err, got, test.want)
 		}
 	}
+}
+
+func TestADeletionWithoutARecordLooksAtWhatIsThereSinceItWasKnown(t *testing.T) {
+	t.Parallel()
+	claimed := func(net *v1alpha1.Network) { net.Status = v1alpha1.NetworkStatus{} }
+	w := newWorld(t, everything, nil, onRecord(claimed, deleted))
+	if _, err := w.inv.Networks(t.Context(), w.now); err != nil {
+		t.Fatal(err)
+	}
+	w.advance(time.Second)
+	w.cloud.networks = []cloud.Network{networkWith()} // by another manager
+	w.took()
+	w.pass()
+	w.wantCalls("list", "delete", "get")
+	if len(w.cloud.networks) > 0 {
+		t.Errorf("networks %v are left", w.cloud.networks)
+	}
+}
+
+func TestOnlyChangesThatFailHaveTheServersListedSoon(t *testing.T) {
+	t.Parallel()
+	conflict := &cloud.Error{Kind: cloud.Conflict, Op: "update network", Detail: "busy"}
+	edge := networkWith(through("10.0.0.9"))
+	for name, test := range map[string]struct {
+		net      *v1alpha1.Network
+		networks []cloud.Network
+		verb     string
+		err      error
+		want     bool
+	}{
+		"a listing":                    {onRecord(), []cloud.Network{networkWith()}, "list", errAway, false},
+		"a look at one":                {onRecord(), nil, "get", errAway, false},
+		"a look after a delete":        {onRecord(deleted), []cloud.Network{networkWith()}, "get", errAway, false},
+		"an update of what is busy":    {onRecord(), []cloud.Network{edge}, "update", conflict, false},
+		"an update that went nowhere":  {onRecord(), []cloud.Network{edge}, "update", errAway, true},
+		"a delete that went nowhere":   {onRecord(deleted), []cloud.Network{networkWith()}, "delete", errAway, true},
+		"a create that went nowhere":   {netWith(), nil, "create", errAway, true},
+		"a create of unknown outcome":  {netWith(), nil, "create", errReset, true},
+		"a create that had no turn":    {netWith(), nil, "create", &cloud.Error{Kind: cloud.Throttled}, false},
+		"a delete of what is attached": {onRecord(deleted), []cloud.Network{networkWith()}, "delete", errAttached, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, everything, test.networks, test.net)
+			w.inv.Polling()
+			w.cloud.faults[test.verb] = []error{test.err}
+			w.pass()
+			if soon := w.inv.NextPoll() <= time.Second; soon != test.want {
+				t.Errorf("servers are listed after %v", w.inv.NextPoll())
+			}
+		})
+	}
+}
+
+func TestACloudThatFailsToListItsNetworksIsLeftAloneByAllOfThem(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, everything, []cloud.Network{networkWith()}, onRecord())
+	for _, test := range []struct {
+		err    error
+		silent time.Duration
+	}{
+		{errAway, quiet}, {&cloud.Error{Kind: cloud.Throttled, RetryAfter: time.Minute}, time.Minute},
+	} {
+		w.cloud.faults["list"] = []error{test.err}
+		w.advance(time.Hour)
+		w.pass()
+		w.wantCalls("list")
+		w.advance(test.silent - time.Millisecond)
+		w.pass()
+		w.wantCalls()
+		w.advance(time.Millisecond)
+		w.pass()
+		w.wantCalls("list")
+	}
+	w.advance(time.Hour)
+	w.pass()
+	w.wantCalls("list")
+
+	ended, end := context.WithCancel(t.Context())
+	end()
+	w.advance(pollInterval)
+	w.runs.Kind.(*kind).silent.heard("default", w.now, ended.Err())
+	w.pass()
+	w.wantCalls("list")
 }

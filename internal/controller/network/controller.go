@@ -68,6 +68,7 @@ type kind struct {
 	client client.Client
 
 	creates *creates
+	silent  *silences
 	// backoff is of calls that change something, unheard of those that only look.
 	backoff, unheard workqueue.TypedRateLimiter[types.UID]
 }
@@ -82,7 +83,7 @@ func New(c client.Client, recorder events.EventRecorder, opts Options) *reconcil
 	return &reconciler.Reconciler[*v1alpha1.Network, *scope]{
 		Client: c, Recorder: recorder, Deadline: deadline,
 		Kind: &kind{
-			Options: opts, client: c, creates: newCreates(),
+			Options: opts, client: c, creates: newCreates(), silent: newSilences(),
 			backoff: workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](firstBackoff, lastBackoff),
 			unheard: workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](firstBackoff, lastBackoff),
 		},
@@ -106,14 +107,15 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts Options) error
 		return err
 	}
 	warm := true // a standby that takes over has its cache already
-	find := finder{reader: mgr.GetCache()}
+	find, runs := finder{reader: mgr.GetCache()}, New(mgr.GetClient(), mgr.GetEventRecorder("private-cloud-operator"), opts)
 	return tenancy.Watch(ctrl.NewControllerManagedBy(mgr).Named("network"), find.byNamespace, find.byCloud).
 		For(&v1alpha1.Network{}, builder.WithPredicates(reconciler.Touched(Finalizer, ClaimedCloudAnnotation))).
-		Watches(&v1alpha1.VM{}, attachments(opts.VMFinalizer)).
+		Watches(&v1alpha1.Network{}, departures(runs.Kind.(*kind))).
+		Watches(&v1alpha1.VM{}, find.attachments(opts)).
 		WatchesRawSource(source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			opts.Directory.OnWake(func(news inventory.Wake) { wake(q, news) })
 			return nil
 		})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, EnableWarmup: &warm}).
-		Complete(New(mgr.GetClient(), mgr.GetEventRecorder("private-cloud-operator"), opts))
+		Complete(runs)
 }

@@ -69,20 +69,30 @@ func (k *kind) Observe(ctx context.Context, net *v1alpha1.Network) (*scope, erro
 
 // count finds the VMs that are attached to the network, or may be.
 func (k *kind) count(ctx context.Context, net *v1alpha1.Network, seen *scope) error {
+	vms, err := k.attachedTo(ctx, k.client, client.ObjectKeyFromObject(net))
+	if err != nil {
+		return err
+	}
+	seen.attached, seen.counted = vms, true
+	return nil
+}
+
+// attachedTo returns the names of the VMs that are attached to a Network, sorted.
+func (o Options) attachedTo(ctx context.Context, reader client.Reader, net client.ObjectKey) ([]string, error) {
 	var vms v1alpha1.VMList
-	err := k.client.List(ctx, &vms, client.InNamespace(net.Namespace), client.MatchingFields{k.VMIndex: net.Name},
+	err := reader.List(ctx, &vms, client.InNamespace(net.Namespace), client.MatchingFields{o.VMIndex: net.Name},
 		client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
 	if err != nil {
-		return fmt.Errorf("list VMs of Network %q: %w", net.Name, err)
+		return nil, fmt.Errorf("list VMs of Network %q: %w", net.Name, err)
 	}
+	var names []string
 	for i := range vms.Items {
-		if attached(&vms.Items[i], k.VMFinalizer) {
-			seen.attached = append(seen.attached, vms.Items[i].Name)
+		if attached(&vms.Items[i], o.VMFinalizer) {
+			names = append(names, vms.Items[i].Name)
 		}
 	}
-	slices.Sort(seen.attached)
-	seen.counted = true
-	return nil
+	slices.Sort(names)
+	return names, nil
 }
 
 // admit finds out whether the Network may use its Cloud.
@@ -112,10 +122,14 @@ func (k *kind) look(ctx context.Context, net *v1alpha1.Network, seen *scope) err
 			since = settled
 		}
 		notBefore = latest(notBefore, since)
+		if !net.DeletionTimestamp.IsZero() {
+			// What another manager made before the deletion was known is in a listing begun after it.
+			notBefore = latest(notBefore, k.creates.doomedSince(net.UID, seen.now))
+		}
 	} else {
 		k.creates.forget(net.UID)
 	}
-	all, err := seen.inv.Networks(ctx, notBefore)
+	all, err := k.list(ctx, seen, notBefore)
 	if err != nil {
 		return k.notHeard(net, seen, err)
 	}
@@ -135,6 +149,16 @@ func (k *kind) look(ctx context.Context, net *v1alpha1.Network, seen *scope) err
 	}
 	k.unheard.Forget(net.UID)
 	return nil
+}
+
+// list returns the cloud's networks, unless the cloud failed to list them a moment ago.
+func (k *kind) list(ctx context.Context, seen *scope, notBefore time.Time) ([]cloud.Network, error) {
+	if err := k.silent.of(seen.cloud, seen.now); err != nil {
+		return nil, err
+	}
+	all, err := seen.inv.Networks(ctx, notBefore)
+	k.silent.heard(seen.cloud, k.Clock(), err)
+	return all, err
 }
 
 // ask asks for a recorded network that the listing lacks.

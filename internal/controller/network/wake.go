@@ -20,8 +20,8 @@ import (
 // refKind marks the Networks among those who wait for something of a cloud.
 const refKind = "Network"
 
-// counting is how long a Network waits after a VM came before it counts again:
-// VMs come in numbers, and the count is for people.
+// counting is how long a Network waits after a VM came or left before it counts
+// again: VMs do so in numbers, and the count is for people.
 const counting = time.Second
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
@@ -35,40 +35,59 @@ func wake(q queue, news inventory.Wake) {
 	}
 }
 
-// attachments wakes the Networks that VMs come to and leave: at once when one
-// leaves, since that may be what a deletion waits for.
-func attachments(finalizer string) handler.EventHandler {
+// attachments wakes the Networks that VMs come to and leave: at once when that
+// was what a deletion waited for.
+func (f finder) attachments(opts Options) handler.EventHandler {
 	came := func(q queue, vm *v1alpha1.VM) {
 		if vm.Spec.NetworkRef != nil {
 			q.AddAfter(networkOf(vm), counting)
 		}
 	}
-	left := func(q queue, vm *v1alpha1.VM) {
-		if vm.Spec.NetworkRef != nil {
+	left := func(ctx context.Context, q queue, vm *v1alpha1.VM) {
+		switch {
+		case vm.Spec.NetworkRef == nil:
+		case f.free(ctx, opts, networkOf(vm).NamespacedName):
 			q.Add(networkOf(vm))
+		default:
+			q.AddAfter(networkOf(vm), counting)
 		}
 	}
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) {
-			if vm := e.Object.(*v1alpha1.VM); !e.IsInInitialList && attached(vm, finalizer) {
+			if vm := e.Object.(*v1alpha1.VM); !e.IsInInitialList && attached(vm, opts.VMFinalizer) {
 				came(q, vm)
 			}
 		},
-		UpdateFunc: func(_ context.Context, e event.UpdateEvent, q queue) {
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
 			was, is := e.ObjectOld.(*v1alpha1.VM), e.ObjectNew.(*v1alpha1.VM)
-			on, off := attached(is, finalizer), attached(was, finalizer)
+			on, off := attached(is, opts.VMFinalizer), attached(was, opts.VMFinalizer)
 			if on == off && nameOf(was) == nameOf(is) {
 				return
 			}
 			if off {
-				left(q, was)
+				left(ctx, q, was)
 			}
 			if on {
 				came(q, is)
 			}
 		},
-		DeleteFunc: func(_ context.Context, e event.DeleteEvent, q queue) { left(q, e.Object.(*v1alpha1.VM)) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { left(ctx, q, e.Object.(*v1alpha1.VM)) },
 	}
+}
+
+// departures wakes nobody: a Network that goes without a claim makes no pass.
+func departures(k *kind) handler.EventHandler {
+	return handler.Funcs{DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ queue) { k.forget(e.Object.GetUID()) }}
+}
+
+// free tells whether a Network is being deleted and no VM is attached any more.
+func (f finder) free(ctx context.Context, opts Options, name client.ObjectKey) bool {
+	var net v1alpha1.Network
+	if err := f.reader.Get(ctx, name, &net); err != nil || net.DeletionTimestamp.IsZero() {
+		return false
+	}
+	vms, err := opts.attachedTo(ctx, f.reader, name)
+	return err == nil && len(vms) == 0
 }
 
 // attached tells whether a VM exists in the cloud, or may.
