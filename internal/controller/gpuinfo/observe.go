@@ -60,6 +60,12 @@ type silence struct {
 	verdict error
 }
 
+// named are a cloud's servers by the names of nodes, in its listing begun at listed.
+type named struct {
+	listed  time.Time
+	servers map[string][]cloud.Server
+}
+
 // Observe reads nodes, the inventory, the cloud's hosts and the reservations of
 // other GPUInfos.
 func (k *kind) Observe(ctx context.Context, gpu *v1alpha1.GPUInfo) (*scope, error) {
@@ -109,7 +115,7 @@ func (k *kind) observe(ctx context.Context, gpu *v1alpha1.GPUInfo, seen *scope) 
 	if err := k.observeHosts(ctx, seen, inv); err != nil {
 		return err
 	}
-	if err := k.observeNodes(ctx, seen, inv); err != nil {
+	if err := k.observeNodes(ctx, seen, inv, view.Snapshot.Begun); err != nil {
 		return err
 	}
 	return k.observeClaims(ctx, gpu, seen)
@@ -141,16 +147,24 @@ func (k *kind) observeHosts(ctx context.Context, seen *scope, inv *inventory.Inv
 	return nil
 }
 
-func (k *kind) observeNodes(ctx context.Context, seen *scope, inv *inventory.Inventory) error {
+// observeNodes looks each node up once a listing, begun at listed, for all passes.
+func (k *kind) observeNodes(ctx context.Context, seen *scope, inv *inventory.Inventory, listed time.Time) error {
 	var list corev1.NodeList
 	if err := k.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list nodes: %w", err)
 	}
-	seen.servers = make(map[string][]cloud.Server, len(list.Items))
+	known := k.named[seen.cloud]
+	if !known.listed.Equal(listed) {
+		known = named{listed: listed, servers: make(map[string][]cloud.Server, len(list.Items))}
+		k.named[seen.cloud] = known
+	}
+	seen.servers = known.servers
 	for i := range list.Items {
 		n := nodeOf(&list.Items[i])
 		seen.nodes = append(seen.nodes, n)
-		seen.servers[n.name] = inv.Named(n.name)
+		if _, ok := known.servers[n.name]; !ok {
+			known.servers[n.name] = inv.Named(n.name)
+		}
 	}
 	return nil
 }
