@@ -58,6 +58,9 @@ type scope struct {
 type silence struct {
 	until   time.Time
 	verdict error
+	// notBefore is how new a listing the cloud was asked for that it is still
+	// making; zero where it gave an answer.
+	notBefore time.Time
 }
 
 // named are a cloud's servers by the names of nodes, in its listing begun at listed.
@@ -122,21 +125,31 @@ func (k *kind) observe(ctx context.Context, gpu *v1alpha1.GPUInfo, seen *scope) 
 }
 
 // observeHosts asks a cloud that failed to list its hosts again after an
-// interval, however many GPUInfos use it: clouds share the one worker.
+// interval, however many GPUInfos use it: clouds share the one worker. Of one
+// that takes longer than a pass waits, the next passes take what it was asked
+// for then, however old that is by the time of its answer.
 func (k *kind) observeHosts(ctx context.Context, seen *scope, inv *inventory.Inventory) error {
-	if failed, ok := k.silent[seen.cloud]; ok && seen.now.Before(failed.until) {
+	failed := k.silent[seen.cloud]
+	if seen.now.Before(failed.until) {
 		return failed.verdict
+	}
+	notBefore := seen.now.Add(-seen.interval * 9 / 10)
+	if !failed.notBefore.IsZero() && seen.now.Sub(failed.until) < seen.interval+hostsTime {
+		notBefore = failed.notBefore
 	}
 	ctx, cancel := context.WithTimeout(ctx, hostsTime)
 	defer cancel()
-	hosts, err := inv.Hosts(ctx, seen.now.Add(-seen.interval*9/10))
-	if err != nil {
+	hosts, err := inv.Hosts(ctx, notBefore)
+	switch {
+	case err == nil:
+	case cloud.KindOf(err) == "":
+		verdict := reconciler.Wait(hostsTime, v1alpha1.CloudUnavailableReason, "list hosts: the cloud has not answered yet")
+		k.silent[seen.cloud] = silence{until: k.clock().Add(hostsTime), verdict: verdict, notBefore: notBefore}
+		return verdict
+	default:
 		after := max(cloud.RetryAfter(err), seen.interval)
 		verdict := reconciler.Wait(after, v1alpha1.CloudUnavailableReason, "%v", err)
-		if cloud.KindOf(err) == "" {
-			verdict = reconciler.Wait(after, v1alpha1.CloudUnavailableReason, "list hosts: the cloud has not answered yet")
-		}
-		k.silent[seen.cloud] = silence{until: seen.now.Add(after), verdict: verdict}
+		k.silent[seen.cloud] = silence{until: k.clock().Add(after), verdict: verdict}
 		return verdict
 	}
 	delete(k.silent, seen.cloud)
