@@ -390,14 +390,20 @@ var gpuInfos = theme{"a GPUInfo", cases{
 		}
 	},
 
-	"waits for a Cloud that does not exist yet": func(ctx SpecContext) {
+	"waits for a Cloud that does not exist yet, or not any more": func(ctx SpecContext) {
 		s := newSite(ctx, racks(100, 100))
 		onA := s.node(ctx, s.namespace+"-a", "a", 10)
 		name := s.object.Name + "-later"
 		gpu := s.ask(ctx, "job", 10, func(gpu *v1alpha1.GPUInfo) { gpu.Spec.CloudRef.Name = name })
 		Eventually(ctx, now(gpu)).Should(testkit.HaveCondition("Reconciling", metav1.ConditionTrue, "CloudUnavailable", `Cloud "`+name+`" does not exist`))
-		Expect(env.Client.Create(ctx, testkit.Cloud(name, s.server.URL))).To(Succeed())
+		object := testkit.Cloud(name, s.server.URL)
+		Expect(env.Client.Create(ctx, object)).To(Succeed())
 		placedOn(ctx, gpu, onA, "a")
+		remove(ctx, object)
+		Eventually(ctx, now(gpu)).Should(SatisfyAll(
+			testkit.HaveCondition("Reconciling", metav1.ConditionTrue, "CloudUnavailable", `Cloud "`+name+`" does not exist`),
+			HaveField("Status.SuitableNodeName", onA.Name),
+		))
 	},
 
 	"stalls on a cloud that knows no hosts": func(ctx SpecContext) {

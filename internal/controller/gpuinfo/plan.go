@@ -2,6 +2,7 @@ package gpuinfo
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -119,6 +120,11 @@ func plan(gpu *v1alpha1.GPUInfo, seen *scope) error {
 	case d.stays && d.current && !seen.cloudless:
 		return nil
 	case seen.unknown != nil:
+		if blocked, ok := errors.AsType[*reconciler.BlockedError](seen.unknown); ok && d.stays {
+			until := *blocked
+			until.Again = gpu.Status.Reservation.Until.Sub(seen.now)
+			return &until
+		}
 		return seen.unknown
 	case d.chosen == nil:
 		return reconciler.Wait(seen.interval, v1alpha1.NoneAvailableReason,

@@ -128,6 +128,31 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
+func TestWhileTheCloudIsBlockedItIsLookedAtAgainWhenItsHoursAreOver(t *testing.T) {
+	gone := func(s *scope) { s.cloudless = true }
+	for name, test := range map[string]struct {
+		gpu  *v1alpha1.GPUInfo
+		seen *scope
+		want time.Duration
+	}{
+		"without a Cloud":                 {asking(holding("n1", time.Hour)), world(0, away, gone), 9 * time.Hour},
+		"edited meanwhile":                {asking(holding("n1", time.Hour), edited), world(0, away), 9 * time.Hour},
+		"with nothing that could be over": {asking(), world(0, away, gone), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			blocked, _ := errors.AsType[*reconciler.BlockedError](plan(test.gpu, test.seen))
+			want := *errAway.(*reconciler.BlockedError)
+			want.Again = test.want
+			if diff := cmp.Diff(&want, blocked); diff != "" {
+				t.Errorf("verdict (-want +got):\n%s", diff)
+			}
+		})
+	}
+	if errAway.(*reconciler.BlockedError).Again != 0 {
+		t.Error("the verdict that Observe gave was changed")
+	}
+}
+
 func TestAReservationIsForTheHoursThatWereAskedFor(t *testing.T) {
 	s := world(1)
 	s.now = noon.Add(999 * time.Millisecond)
