@@ -169,7 +169,7 @@ var gpuInfos = theme{"a GPUInfo", cases{
 		edit(ctx, onA, func(n *corev1.Node) { n.Spec.Unschedulable = true })
 		placedOn(ctx, gpu, onB, "b")
 		edit(ctx, onA, func(n *corev1.Node) { n.Spec.Unschedulable = false })
-		s.put("b", 49)
+		s.put("b", 48)
 		placedOn(ctx, gpu, onA, "a")
 		s.put("b", 100)
 		server, _ := s.Server(s.named(onA.Name)[0])
@@ -212,7 +212,7 @@ var gpuInfos = theme{"a GPUInfo", cases{
 			loser = both[1]
 		}
 		Expect(s.verdictsOn(unplaced(ctx, loser))).To(Equal([]string{
-			`a on "a": the host is available for 15 hours, others have reserved 10, and 10 are needed`,
+			`a on "a": the host is available for 15 hours, others have reserved too many of them, and 10 are needed`,
 		}))
 		small := s.ask(ctx, "small", 5)
 		placedOn(ctx, small, onA, "a")

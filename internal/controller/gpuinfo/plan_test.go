@@ -69,6 +69,17 @@ func TestDecisions(t *testing.T) {
 		"what does not suit for the hours that are left is left": {
 			asking(holding("n1", 8*hour)), world(2, hostIs("h1", true, 1)), outcome{Node: "n2"},
 		},
+		"it is not left as its host's hours count down": {
+			asking(holding("n1", hour/2)), world(2, hostIs("h1", true, 9)), outcome{Node: "n1", Since: hour / 2},
+		},
+		"nor beside an earlier one": {
+			asking(holding("n1", hour/2)), world(2, hostIs("h1", true, 18), claimed("other", 9, hour)), outcome{Node: "n1", Since: hour / 2},
+		},
+		"though halves of hours of several add up": {
+			asking(holding("n1", hour/2)), world(2, hostIs("h1", true, 18), claimed("other", 9, hour), func(s *scope) {
+				s.claims[0].until = s.claims[0].until.Add(hour / 2)
+			}), outcome{Node: "n2"},
+		},
 		"what was reserved later takes nothing from what is kept": {
 			asking(holding("n1", hour)), world(2, claimed("other", 100, time.Minute)), outcome{Node: "n1", Since: hour},
 		},
