@@ -55,6 +55,7 @@ func trio(conditions *[]metav1.Condition, summary Summary, verdict error) (ctrl.
 		result.RequeueAfter = jitter(wait.After)
 	} else if blocked, ok := errors.AsType[*BlockedError](verdict); ok {
 		ready.Reason, reconciling.Reason = blocked.Reason, blocked.Reason
+		result.RequeueAfter = blocked.Again
 	} else if stall, ok := errors.AsType[*StalledError](verdict); ok {
 		ready.Reason, reconciling = stall.Reason, nil
 		stalled = &metav1.Condition{Type: v1alpha1.StalledCondition, Status: metav1.ConditionTrue, Reason: stall.Reason, Message: ready.Message}

@@ -20,10 +20,12 @@ type WaitError struct {
 func (e *WaitError) Error() string { return e.Message }
 
 // BlockedError: nothing can be done until On changes, and that wakes the object.
+// Where something ends by itself meanwhile, it is looked at again after Again.
 type BlockedError struct {
 	On      string
 	Reason  string
 	Message string
+	Again   time.Duration
 }
 
 func (e *BlockedError) Error() string { return e.Message }

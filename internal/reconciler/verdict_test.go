@@ -71,6 +71,11 @@ func TestSettleTurnsTheVerdictIntoConditionsAndAResult(t *testing.T) {
 			kstatus: status.InProgressStatus,
 		},
 		{
+			name: "blocked, and something ends meanwhile", verdict: &reconciler.BlockedError{Reason: "CloudUnavailable", Message: "waiting", Again: time.Hour},
+			want:    []metav1.Condition{ready(metav1.ConditionFalse, "CloudUnavailable", "waiting"), reconciling("CloudUnavailable", "waiting")},
+			kstatus: status.InProgressStatus, again: time.Hour,
+		},
+		{
 			name: "stalled until somebody edits it", verdict: reconciler.Stalled("Lost", errors.New("it is gone")),
 			want:    []metav1.Condition{ready(metav1.ConditionFalse, "Lost", "it is gone"), stalled("Lost", "it is gone")},
 			kstatus: status.FailedStatus,

@@ -36,11 +36,11 @@ var relabelled = predicate.And(predicate.LabelChangedPredicate{}, predicate.Func
 	DeleteFunc: func(event.DeleteEvent) bool { return false },
 })
 
-// reopened lets through Clouds that are made, and those whose allowedNamespaces
-// are edited.
+// reopened lets through Clouds that are made or gone, and those whose
+// allowedNamespaces are edited. A Cloud that goes has no users but those that
+// keep nothing in it.
 var reopened = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList },
-	DeleteFunc: func(event.DeleteEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		was, is := e.ObjectOld.(*v1alpha1.Cloud), e.ObjectNew.(*v1alpha1.Cloud)
 		return !equality.Semantic.DeepEqual(was.Spec.AllowedNamespaces, is.Spec.AllowedNamespaces)

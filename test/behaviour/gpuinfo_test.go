@@ -169,7 +169,7 @@ var gpuInfos = theme{"a GPUInfo", cases{
 		edit(ctx, onA, func(n *corev1.Node) { n.Spec.Unschedulable = true })
 		placedOn(ctx, gpu, onB, "b")
 		edit(ctx, onA, func(n *corev1.Node) { n.Spec.Unschedulable = false })
-		s.put("b", 49)
+		s.put("b", 48)
 		placedOn(ctx, gpu, onA, "a")
 		s.put("b", 100)
 		server, _ := s.Server(s.named(onA.Name)[0])
@@ -212,7 +212,7 @@ var gpuInfos = theme{"a GPUInfo", cases{
 			loser = both[1]
 		}
 		Expect(s.verdictsOn(unplaced(ctx, loser))).To(Equal([]string{
-			`a on "a": the host is available for 15 hours, others have reserved 10, and 10 are needed`,
+			`a on "a": the host is available for 15 hours, others have reserved too many of them, and 10 are needed`,
 		}))
 		small := s.ask(ctx, "small", 5)
 		placedOn(ctx, small, onA, "a")
@@ -390,14 +390,20 @@ var gpuInfos = theme{"a GPUInfo", cases{
 		}
 	},
 
-	"waits for a Cloud that does not exist yet": func(ctx SpecContext) {
+	"waits for a Cloud that does not exist yet, or not any more": func(ctx SpecContext) {
 		s := newSite(ctx, racks(100, 100))
 		onA := s.node(ctx, s.namespace+"-a", "a", 10)
 		name := s.object.Name + "-later"
 		gpu := s.ask(ctx, "job", 10, func(gpu *v1alpha1.GPUInfo) { gpu.Spec.CloudRef.Name = name })
 		Eventually(ctx, now(gpu)).Should(testkit.HaveCondition("Reconciling", metav1.ConditionTrue, "CloudUnavailable", `Cloud "`+name+`" does not exist`))
-		Expect(env.Client.Create(ctx, testkit.Cloud(name, s.server.URL))).To(Succeed())
+		object := testkit.Cloud(name, s.server.URL)
+		Expect(env.Client.Create(ctx, object)).To(Succeed())
 		placedOn(ctx, gpu, onA, "a")
+		remove(ctx, object)
+		Eventually(ctx, now(gpu)).Should(SatisfyAll(
+			testkit.HaveCondition("Reconciling", metav1.ConditionTrue, "CloudUnavailable", `Cloud "`+name+`" does not exist`),
+			HaveField("Status.SuitableNodeName", onA.Name),
+		))
 	},
 
 	"stalls on a cloud that knows no hosts": func(ctx SpecContext) {

@@ -63,24 +63,23 @@ func (c claim) before(other claim) bool {
 	return cmp.Or(c.since.Compare(other.since), cmp.Compare(c.uid, other.uid)) < 0
 }
 
-// hoursUntil are the hours from now to then, rounded up; 0 when it has passed.
-func hoursUntil(now, then time.Time) int64 {
-	left := then.Sub(now)
-	if left <= 0 {
-		return 0
-	}
-	return int64((left + time.Hour - 1) / time.Hour)
+// hour is an hour in seconds, as reservations are counted.
+const hour = int64(time.Hour / time.Second)
+
+// left are the seconds until a claim is over; 0 when it is.
+func (c claim) left(now time.Time) int64 {
+	return max(0, int64(c.until.Sub(now)/time.Second))
 }
 
-// reserved sums up the hours that are left of claims, by host.
+// reserved sums up the seconds that are left of claims, by host.
 func reserved(now time.Time, claims []claim, counts func(claim) bool) map[string]int64 {
-	hours := map[string]int64{}
+	seconds := map[string]int64{}
 	for _, c := range claims {
 		if counts(c) {
-			hours[c.host] += hoursUntil(now, c.until)
+			seconds[c.host] += c.left(now)
 		}
 	}
-	return hours
+	return seconds
 }
 
 // candidate is a node that was looked at, with its server and host as far as
@@ -96,7 +95,8 @@ type candidate struct {
 }
 
 // look examines a node for a need of hours, on hosts of which others have
-// reserved some. Refusals name nothing that HostName does not, and no use.
+// reserved so many seconds. Refusals name nothing that HostName does not, no
+// use, and nothing of reservations that time alone changes.
 func (s *scope) look(n node, gpuRequired bool, need int64, taken map[string]int64) candidate {
 	c := candidate{node: n.name}
 	servers := s.servers[n.name]
@@ -128,8 +128,8 @@ func (s *scope) look(n node, gpuRequired bool, need int64, taken map[string]int6
 		c.refusal = "the host has a GPU, which is kept for those that require one"
 	case c.hours < need:
 		c.refusal = fmt.Sprintf("the host is available for %d hours, and %d are needed", c.hours, need)
-	case c.hours-taken[c.host] < need:
-		c.refusal = fmt.Sprintf("the host is available for %d hours, others have reserved %d, and %d are needed", c.hours, taken[c.host], need)
+	case c.hours-(taken[c.host]+hour-1)/hour < need:
+		c.refusal = fmt.Sprintf("the host is available for %d hours, others have reserved too many of them, and %d are needed", c.hours, need)
 	}
 	return c
 }

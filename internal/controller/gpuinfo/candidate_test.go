@@ -15,7 +15,7 @@ func TestEachNodeThatDoesNotSuitIsRefusedWithAReason(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*scope)
 		noGPU  bool
-		taken  int64
+		taken  time.Duration
 		want   string
 	}{
 		"a node that suits":                   {want: ""},
@@ -27,24 +27,28 @@ func TestEachNodeThatDoesNotSuitIsRefusedWithAReason(t *testing.T) {
 			change: func(s *scope) { s.servers["n1"] = append(s.servers["n1"], cloud.Server{ID: "other", Name: "n1"}) },
 			want:   "the cloud has several servers of this name",
 		},
-		"a server that is switched off":        {change: serverIs("n1", func(s *cloud.Server) { s.State = cloud.StateStopped }), want: "its server is STOPPED, not ACTIVE"},
-		"a server whose host is not told":      {change: serverIs("n1", func(s *cloud.Server) { s.Host = "" }), want: "the cloud does not say on which host its server runs"},
-		"a host that is not listed":            {change: serverIs("n1", func(s *cloud.Server) { s.Host = "h9" }), want: "the cloud does not list its host"},
-		"a host without the GPU":               {change: hostIs("h1", false, 100), want: "the host has no GPU"},
-		"a host whose GPU would be wasted":     {noGPU: true, want: "the host has a GPU, which is kept for those that require one"},
-		"a host without a GPU where none is":   {noGPU: true, change: hostIs("h1", false, 100), want: ""},
-		"a host that is there just so long":    {change: hostIs("h1", true, 10), want: ""},
-		"a host that is gone too soon":         {change: hostIs("h1", true, 9), want: "the host is available for 9 hours, and 10 are needed"},
-		"a host of which enough is left":       {taken: 90, want: ""},
-		"a host that others have reserved":     {taken: 91, want: "the host is available for 100 hours, others have reserved 91, and 10 are needed"},
-		"a host of which too much is reserved": {change: hostIs("h1", true, 50), taken: 60, want: "the host is available for 50 hours, others have reserved 60, and 10 are needed"},
+		"a server that is switched off":      {change: serverIs("n1", func(s *cloud.Server) { s.State = cloud.StateStopped }), want: "its server is STOPPED, not ACTIVE"},
+		"a server whose host is not told":    {change: serverIs("n1", func(s *cloud.Server) { s.Host = "" }), want: "the cloud does not say on which host its server runs"},
+		"a host that is not listed":          {change: serverIs("n1", func(s *cloud.Server) { s.Host = "h9" }), want: "the cloud does not list its host"},
+		"a host without the GPU":             {change: hostIs("h1", false, 100), want: "the host has no GPU"},
+		"a host whose GPU would be wasted":   {noGPU: true, want: "the host has a GPU, which is kept for those that require one"},
+		"a host without a GPU where none is": {noGPU: true, change: hostIs("h1", false, 100), want: ""},
+		"a host that is there just so long":  {change: hostIs("h1", true, 10), want: ""},
+		"a host that is gone too soon":       {change: hostIs("h1", true, 9), want: "the host is available for 9 hours, and 10 are needed"},
+		"a host of which enough is left":     {taken: 90 * time.Hour, want: ""},
+		"a host of which a part of an hour is reserved": {
+			taken: 90*time.Hour + time.Second,
+			want:  "the host is available for 100 hours, others have reserved too many of them, and 10 are needed",
+		},
+		"a host that others have reserved":     {taken: 91 * time.Hour, want: "the host is available for 100 hours, others have reserved too many of them, and 10 are needed"},
+		"a host of which too much is reserved": {change: hostIs("h1", true, 50), taken: 60 * time.Hour, want: "the host is available for 50 hours, others have reserved too many of them, and 10 are needed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := world(1)
 			if test.change != nil {
 				test.change(s)
 			}
-			got := s.look(s.nodes[0], !test.noGPU, 10, map[string]int64{"h1": test.taken, "h2": 1000})
+			got := s.look(s.nodes[0], !test.noGPU, 10, map[string]int64{"h1": int64(test.taken.Seconds()), "h2": 1000 * hour})
 			if diff := cmp.Diff(test.want, got.refusal); diff != "" {
 				t.Errorf("refusal (-want +got):\n%s", diff)
 			}
@@ -52,13 +56,18 @@ func TestEachNodeThatDoesNotSuitIsRefusedWithAReason(t *testing.T) {
 	}
 }
 
-func TestHoursThatAreLeftAreRoundedUp(t *testing.T) {
-	for left, want := range map[time.Duration]int64{
-		-time.Hour: 0, 0: 0, 1: 1, time.Hour: 1, time.Hour + 1: 2, 87600 * time.Hour: 87600,
-	} {
-		if got := hoursUntil(noon, noon.Add(left)); got != want {
-			t.Errorf("%v: got %d hours, want %d", left, got, want)
-		}
+func TestWhatIsLeftIsSummedUpByHostToTheSecond(t *testing.T) {
+	var claims []claim
+	for i, left := range []time.Duration{-time.Hour, 0, time.Second, 90 * time.Minute, time.Second - 1} {
+		claims = append(claims, claim{host: "h1", until: noon.Add(left), since: noon.Add(time.Duration(i))})
+	}
+	for range 100 { // more than a time.Duration holds
+		claims = append(claims, claim{host: "h2", until: noon.Add(87600 * time.Hour)})
+	}
+	claims = append(claims, claim{uid: "not this one", host: "h1", until: noon.Add(time.Hour)})
+	got := reserved(noon, claims, func(c claim) bool { return c.uid == "" })
+	if diff := cmp.Diff(map[string]int64{"h1": 5401, "h2": 8760000 * hour}, got); diff != "" {
+		t.Errorf("seconds (-want +got):\n%s", diff)
 	}
 }
 

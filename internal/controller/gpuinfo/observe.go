@@ -58,6 +58,15 @@ type scope struct {
 type silence struct {
 	until   time.Time
 	verdict error
+	// notBefore is how new a listing the cloud was asked for that it is still
+	// making; zero where it gave an answer.
+	notBefore time.Time
+}
+
+// named are a cloud's servers by the names of nodes, in its listing begun at listed.
+type named struct {
+	listed  time.Time
+	servers map[string][]cloud.Server
 }
 
 // Observe reads nodes, the inventory, the cloud's hosts and the reservations of
@@ -109,28 +118,38 @@ func (k *kind) observe(ctx context.Context, gpu *v1alpha1.GPUInfo, seen *scope) 
 	if err := k.observeHosts(ctx, seen, inv); err != nil {
 		return err
 	}
-	if err := k.observeNodes(ctx, seen, inv); err != nil {
+	if err := k.observeNodes(ctx, seen, inv, view.Snapshot.Begun); err != nil {
 		return err
 	}
 	return k.observeClaims(ctx, gpu, seen)
 }
 
 // observeHosts asks a cloud that failed to list its hosts again after an
-// interval, however many GPUInfos use it: clouds share the one worker.
+// interval, however many GPUInfos use it: clouds share the one worker. Of one
+// that takes longer than a pass waits, the next passes take what it was asked
+// for then, however old that is by the time of its answer.
 func (k *kind) observeHosts(ctx context.Context, seen *scope, inv *inventory.Inventory) error {
-	if failed, ok := k.silent[seen.cloud]; ok && seen.now.Before(failed.until) {
+	failed := k.silent[seen.cloud]
+	if seen.now.Before(failed.until) {
 		return failed.verdict
+	}
+	notBefore := seen.now.Add(-seen.interval * 9 / 10)
+	if !failed.notBefore.IsZero() && seen.now.Sub(failed.until) < seen.interval+hostsTime {
+		notBefore = failed.notBefore
 	}
 	ctx, cancel := context.WithTimeout(ctx, hostsTime)
 	defer cancel()
-	hosts, err := inv.Hosts(ctx, seen.now.Add(-seen.interval*9/10))
-	if err != nil {
+	hosts, err := inv.Hosts(ctx, notBefore)
+	switch {
+	case err == nil:
+	case cloud.KindOf(err) == "":
+		verdict := reconciler.Wait(hostsTime, v1alpha1.CloudUnavailableReason, "list hosts: the cloud has not answered yet")
+		k.silent[seen.cloud] = silence{until: k.clock().Add(hostsTime), verdict: verdict, notBefore: notBefore}
+		return verdict
+	default:
 		after := max(cloud.RetryAfter(err), seen.interval)
 		verdict := reconciler.Wait(after, v1alpha1.CloudUnavailableReason, "%v", err)
-		if cloud.KindOf(err) == "" {
-			verdict = reconciler.Wait(after, v1alpha1.CloudUnavailableReason, "list hosts: the cloud has not answered yet")
-		}
-		k.silent[seen.cloud] = silence{until: seen.now.Add(after), verdict: verdict}
+		k.silent[seen.cloud] = silence{until: k.clock().Add(after), verdict: verdict}
 		return verdict
 	}
 	delete(k.silent, seen.cloud)
@@ -141,16 +160,24 @@ func (k *kind) observeHosts(ctx context.Context, seen *scope, inv *inventory.Inv
 	return nil
 }
 
-func (k *kind) observeNodes(ctx context.Context, seen *scope, inv *inventory.Inventory) error {
+// observeNodes looks each node up once a listing, begun at listed, for all passes.
+func (k *kind) observeNodes(ctx context.Context, seen *scope, inv *inventory.Inventory, listed time.Time) error {
 	var list corev1.NodeList
 	if err := k.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list nodes: %w", err)
 	}
-	seen.servers = make(map[string][]cloud.Server, len(list.Items))
+	known := k.named[seen.cloud]
+	if !known.listed.Equal(listed) {
+		known = named{listed: listed, servers: make(map[string][]cloud.Server, len(list.Items))}
+		k.named[seen.cloud] = known
+	}
+	seen.servers = known.servers
 	for i := range list.Items {
 		n := nodeOf(&list.Items[i])
 		seen.nodes = append(seen.nodes, n)
-		seen.servers[n.name] = inv.Named(n.name)
+		if _, ok := known.servers[n.name]; !ok {
+			known.servers[n.name] = inv.Named(n.name)
+		}
 	}
 	return nil
 }

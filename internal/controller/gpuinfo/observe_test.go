@@ -6,21 +6,31 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/inventory"
 )
 
-// shelf answers List with GPUInfos, and remembers what it was asked.
+// shelf answers List with GPUInfos or Nodes, and remembers what it was asked.
 type shelf struct {
 	client.Client
 	items []v1alpha1.GPUInfo
+	nodes []corev1.Node
 	asked client.ListOptions
 }
 
 func (s *shelf) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	s.asked.ApplyOptions(opts)
-	list.(*v1alpha1.GPUInfoList).Items = s.items
+	switch list := list.(type) {
+	case *v1alpha1.GPUInfoList:
+		list.Items = s.items
+	case *corev1.NodeList:
+		list.Items = s.nodes
+	}
 	return nil
 }
 
@@ -41,5 +51,65 @@ func TestClaimsAreThoseOfOthersAsTheLastPassLeftThem(t *testing.T) {
 	}
 	if got := s.asked.FieldSelector.String(); got != reservedIndex+"=default" {
 		t.Errorf("claims are looked for under %q, want those on the Cloud", got)
+	}
+}
+
+// listing answers ListServers.
+type listing struct {
+	cloud.ServerReader
+	servers []cloud.Server
+}
+
+func (l listing) ListServers(context.Context, cloud.ListServers) (cloud.ServerPage, error) {
+	return cloud.ServerPage{Servers: l.servers}, nil
+}
+
+func TestNodesAreLookedUpOnceAListing(t *testing.T) {
+	begun := noon
+	inv := inventory.New(func() time.Time { return begun }).Cloud("default")
+	publish := func(state cloud.State, names ...string) {
+		t.Helper()
+		var all listing
+		for _, name := range names {
+			all.servers = append(all.servers, cloud.Server{ID: "s" + name, Name: name, State: state})
+		}
+		snap, err := inventory.List(t.Context(), all, func() time.Time { return begun })
+		if err != nil {
+			t.Fatal(err)
+		}
+		inv.Publish(snap)
+	}
+	s := &shelf{}
+	k := &kind{client: s, named: map[string]named{}}
+	look := func(nodes ...string) map[string][]cloud.Server {
+		t.Helper()
+		s.nodes = nil
+		for _, name := range nodes {
+			s.nodes = append(s.nodes, corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		}
+		seen := &scope{cloud: "default"}
+		if err := k.observeNodes(t.Context(), seen, inv, begun); err != nil {
+			t.Fatal(err)
+		}
+		if len(seen.nodes) != len(nodes) {
+			t.Errorf("got %d nodes, want %d", len(seen.nodes), len(nodes))
+		}
+		return seen.servers
+	}
+
+	publish(cloud.StateActive, "n1", "n2", "vm")
+	first := &look("n1")["n1"][0]
+	second := look("n1", "n2")
+	if len(second["n1"]) != 1 || len(second["n2"]) != 1 || len(second["vm"]) != 0 {
+		t.Fatalf("got %v, want the servers of both nodes", second)
+	}
+	if first != &second["n1"][0] {
+		t.Error("n1 was looked up twice in one listing")
+	}
+	begun = noon.Add(time.Minute)
+	publish(cloud.StateStopped, "n1")
+	third := look("n1", "n2")
+	if len(third["n1"]) != 1 || third["n1"][0].State != cloud.StateStopped || len(third["n2"]) != 0 {
+		t.Errorf("got %v, want what the later listing says", third)
 	}
 }

@@ -2,6 +2,7 @@ package gpuinfo
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -65,7 +66,8 @@ func decide(gpu *v1alpha1.GPUInfo, seen *scope) decision {
 }
 
 // keep leaves the choice as it is if it still suits: for the hours that are
-// left, of which only earlier claims take any.
+// left of it and of earlier claims. They are rounded down, once: a host says
+// whole hours, and has 99 as soon as a choice of 100 has begun.
 func (d *decision) keep(gpu *v1alpha1.GPUInfo, seen *scope) {
 	held, mine := gpu.Status.Reservation, claimOf(gpu)
 	at := slices.IndexFunc(seen.nodes, func(n node) bool { return n.name == gpu.Status.SuitableNodeName })
@@ -73,7 +75,7 @@ func (d *decision) keep(gpu *v1alpha1.GPUInfo, seen *scope) {
 		return
 	}
 	earlier := reserved(seen.now, seen.claims, func(c claim) bool { return c.before(mine) })
-	c := seen.look(seen.nodes[at], gpu.Spec.GPURequired, hoursUntil(seen.now, held.Until.Time), earlier)
+	c := seen.look(seen.nodes[at], gpu.Spec.GPURequired, (earlier[held.Host]+mine.left(seen.now))/hour, nil)
 	if c.refusal == "" && c.host == held.Host {
 		d.candidates[at], d.chosen, d.reservation = c, &c, held
 	}
@@ -119,6 +121,11 @@ func plan(gpu *v1alpha1.GPUInfo, seen *scope) error {
 	case d.stays && d.current && !seen.cloudless:
 		return nil
 	case seen.unknown != nil:
+		if blocked, ok := errors.AsType[*reconciler.BlockedError](seen.unknown); ok && d.stays {
+			until := *blocked
+			until.Again = gpu.Status.Reservation.Until.Sub(seen.now)
+			return &until
+		}
 		return seen.unknown
 	case d.chosen == nil:
 		return reconciler.Wait(seen.interval, v1alpha1.NoneAvailableReason,

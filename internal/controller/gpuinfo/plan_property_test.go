@@ -2,6 +2,7 @@ package gpuinfo
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -91,7 +92,8 @@ func (t *town) disturb() {
 	}
 }
 
-// overcommitted returns the hosts of which more hours are reserved than there are.
+// overcommitted returns the hosts of which more hours are reserved than there
+// are, an hour that has begun left out.
 func (t *town) overcommitted() []string {
 	var claims []claim
 	for _, gpu := range t.gpus {
@@ -100,9 +102,9 @@ func (t *town) overcommitted() []string {
 		}
 	}
 	var hosts []string
-	for name, hours := range reserved(t.seen.now, claims, func(claim) bool { return true }) {
-		if hours > int64(t.seen.hosts[name].AvailableHours) {
-			hosts = append(hosts, fmt.Sprintf("%d of %+v", hours, t.seen.hosts[name]))
+	for name, seconds := range reserved(t.seen.now, claims, func(claim) bool { return true }) {
+		if seconds/hour > int64(t.seen.hosts[name].AvailableHours) {
+			hosts = append(hosts, fmt.Sprintf("%d seconds of %+v", seconds, t.seen.hosts[name]))
 		}
 	}
 	return hosts
@@ -145,6 +147,34 @@ func TestChoicesComeToRestWithoutOvercommittingAHost(t *testing.T) {
 	}
 	if placed < 1000 || yielded < 1000 {
 		t.Errorf("%d placements and %d losses are too few to show anything", placed, yielded)
+	}
+}
+
+// Hosts have fewer hours as time goes by, and tell whole ones.
+func TestWhatWasChosenIsKeptWhileTimeGoesBy(t *testing.T) {
+	for seed := range uint64(500) {
+		town := newTown(seed)
+		var placed []*v1alpha1.GPUInfo
+		for _, gpu := range town.gpus {
+			if town.pass(gpu); gpu.Status.Reservation != nil {
+				placed = append(placed, gpu)
+			}
+		}
+		begin, full := town.seen.now, maps.Clone(town.seen.hosts)
+		for town.seen.now.Sub(begin) < 40*time.Hour {
+			town.seen.now = town.seen.now.Add(time.Duration(1 + town.rng.IntN(int(2*time.Hour))))
+			for name, host := range full {
+				host.AvailableHours = max(0, int((time.Duration(host.AvailableHours)*time.Hour-town.seen.now.Sub(begin))/time.Hour))
+				town.seen.hosts[name] = host
+			}
+			for _, gpu := range placed {
+				town.pass(gpu)
+				over := !begin.Add(time.Duration(gpu.Spec.DesAccTime) * time.Hour).After(town.seen.now)
+				if kept := gpu.Status.Reservation; !over && (kept == nil || !kept.Since.Time.Equal(begin)) {
+					t.Fatalf("seed %d: after %v, %d hours became %+v", seed, town.seen.now.Sub(begin), gpu.Spec.DesAccTime, kept)
+				}
+			}
+		}
 	}
 }
 

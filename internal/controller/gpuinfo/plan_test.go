@@ -69,6 +69,17 @@ func TestDecisions(t *testing.T) {
 		"what does not suit for the hours that are left is left": {
 			asking(holding("n1", 8*hour)), world(2, hostIs("h1", true, 1)), outcome{Node: "n2"},
 		},
+		"it is not left as its host's hours count down": {
+			asking(holding("n1", hour/2)), world(2, hostIs("h1", true, 9)), outcome{Node: "n1", Since: hour / 2},
+		},
+		"nor beside an earlier one": {
+			asking(holding("n1", hour/2)), world(2, hostIs("h1", true, 18), claimed("other", 9, hour)), outcome{Node: "n1", Since: hour / 2},
+		},
+		"though halves of hours of several add up": {
+			asking(holding("n1", hour/2)), world(2, hostIs("h1", true, 18), claimed("other", 9, hour), func(s *scope) {
+				s.claims[0].until = s.claims[0].until.Add(hour / 2)
+			}), outcome{Node: "n2"},
+		},
 		"what was reserved later takes nothing from what is kept": {
 			asking(holding("n1", hour)), world(2, claimed("other", 100, time.Minute)), outcome{Node: "n1", Since: hour},
 		},
@@ -125,6 +136,31 @@ func TestDecisions(t *testing.T) {
 				t.Errorf("outcome (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestWhileTheCloudIsBlockedItIsLookedAtAgainWhenItsHoursAreOver(t *testing.T) {
+	gone := func(s *scope) { s.cloudless = true }
+	for name, test := range map[string]struct {
+		gpu  *v1alpha1.GPUInfo
+		seen *scope
+		want time.Duration
+	}{
+		"without a Cloud":                 {asking(holding("n1", time.Hour)), world(0, away, gone), 9 * time.Hour},
+		"edited meanwhile":                {asking(holding("n1", time.Hour), edited), world(0, away), 9 * time.Hour},
+		"with nothing that could be over": {asking(), world(0, away, gone), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			blocked, _ := errors.AsType[*reconciler.BlockedError](plan(test.gpu, test.seen))
+			want := *errAway.(*reconciler.BlockedError)
+			want.Again = test.want
+			if diff := cmp.Diff(&want, blocked); diff != "" {
+				t.Errorf("verdict (-want +got):\n%s", diff)
+			}
+		})
+	}
+	if errAway.(*reconciler.BlockedError).Again != 0 {
+		t.Error("the verdict that Observe gave was changed")
 	}
 }
 

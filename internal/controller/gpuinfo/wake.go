@@ -2,6 +2,7 @@ package gpuinfo
 
 import (
 	"context"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -20,6 +21,10 @@ import (
 	"github.com/privatecloud/operator/internal/tenancy"
 )
 
+// gather is how long news that concern all GPUInfos of a Cloud are gathered: a
+// thousand nodes that become Ready are not a thousand passes over each.
+const gather = time.Second
+
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // watch has GPUInfos woken by all that a choice depends on. Hosts are looked at
@@ -28,15 +33,17 @@ func watch(b *builder.Builder, find finder, directory *inventory.Directory) *bui
 	return tenancy.Watch(b, find.byNamespace, find.byCloud).
 		For(&v1alpha1.GPUInfo{}, builder.WithPredicates(worthAPass)).
 		Watches(&v1alpha1.GPUInfo{}, find.rivals()).
-		Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(find.byNode), builder.WithPredicates(nodeChanged)).
+		Watches(&corev1.Node{}, find.choosers(), builder.WithPredicates(nodeChanged)).
 		WatchesRawSource(source.Func(func(_ context.Context, q queue) error {
-			directory.OnWake(func(news inventory.Wake) {
-				for _, request := range find.byCloud(context.Background(), news.Cloud) {
-					q.Add(request)
-				}
-			})
+			directory.OnWake(find.news(q))
 			return nil
 		}))
+}
+
+func later(q queue, requests []reconcile.Request) {
+	for _, request := range requests {
+		q.AddAfter(request, gather)
+	}
 }
 
 // worthAPass lets through what people change: the spec, and the annotations
@@ -92,8 +99,21 @@ func (f finder) byCloud(ctx context.Context, name string) []reconcile.Request {
 	})
 }
 
-func (f finder) byNode(ctx context.Context, _ client.Object) []reconcile.Request {
-	return f.find(ctx, func(*v1alpha1.GPUInfo) bool { return true })
+// news has those woken that use a Cloud which was listed or is back.
+func (f finder) news(q queue) func(inventory.Wake) {
+	return func(news inventory.Wake) { later(q, f.byCloud(context.Background(), news.Cloud)) }
+}
+
+// choosers has all woken by a node that came, went or changed.
+func (f finder) choosers() handler.EventHandler {
+	wake := func(ctx context.Context, q queue) {
+		later(q, f.find(ctx, func(*v1alpha1.GPUInfo) bool { return true }))
+	}
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, _ event.CreateEvent, q queue) { wake(ctx, q) },
+		UpdateFunc: func(ctx context.Context, _ event.UpdateEvent, q queue) { wake(ctx, q) },
+		DeleteFunc: func(ctx context.Context, _ event.DeleteEvent, q queue) { wake(ctx, q) },
+	}
 }
 
 // rivals has others woken when a GPUInfo's reservation changes: those without
