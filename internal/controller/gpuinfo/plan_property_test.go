@@ -156,7 +156,8 @@ func TestWhatWasChosenIsKeptWhileTimeGoesBy(t *testing.T) {
 		town := newTown(seed)
 		var placed []*v1alpha1.GPUInfo
 		for _, gpu := range town.gpus {
-			if town.pass(gpu); gpu.Status.Reservation != nil {
+			town.pass(gpu)
+			if gpu.Status.Reservation != nil {
 				placed = append(placed, gpu)
 			}
 		}

@@ -141,6 +141,7 @@ func TestDecisions(t *testing.T) {
 
 func TestWhileTheCloudIsBlockedItIsLookedAtAgainWhenItsHoursAreOver(t *testing.T) {
 	gone := func(s *scope) { s.cloudless = true }
+	observed, _ := errors.AsType[*reconciler.BlockedError](errAway)
 	for name, test := range map[string]struct {
 		gpu  *v1alpha1.GPUInfo
 		seen *scope
@@ -152,14 +153,14 @@ func TestWhileTheCloudIsBlockedItIsLookedAtAgainWhenItsHoursAreOver(t *testing.T
 	} {
 		t.Run(name, func(t *testing.T) {
 			blocked, _ := errors.AsType[*reconciler.BlockedError](plan(test.gpu, test.seen))
-			want := *errAway.(*reconciler.BlockedError)
+			want := *observed
 			want.Again = test.want
 			if diff := cmp.Diff(&want, blocked); diff != "" {
 				t.Errorf("verdict (-want +got):\n%s", diff)
 			}
 		})
 	}
-	if errAway.(*reconciler.BlockedError).Again != 0 {
+	if observed.Again != 0 {
 		t.Error("the verdict that Observe gave was changed")
 	}
 }
