@@ -432,6 +432,35 @@ func TestADeletionWhileAnEarlierCreateIsOpenWaitsAndEnds(t *testing.T) {
 	}
 }
 
+func TestWhatIsPutRightInTheCloudIsSeenAtTheNextRecheck(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		net   *v1alpha1.Network
+		wrong cloud.Network
+		want  []string
+	}{
+		"a range":                     {onRecord(), networkWith(ranging("10.0.0.0/16")), []string{"list"}},
+		"a name":                      {onRecord(), networkWith(called("another")), []string{"list"}},
+		"a name, at its deletion too": {onRecord(deleted), networkWith(called("other")), []string{"list", "delete", "get"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, everything, []cloud.Network{test.wrong}, test.net)
+			w.inv.Configure(inventory.Settings{PollInterval: time.Hour, SettleTime: settleTime})
+			if again := w.pass().RequeueAfter; again > recheck*11/10 {
+				t.Errorf("again after %v, want %v or so", again, recheck)
+			}
+			w.wantCalls("list")
+			w.cloud.networks = []cloud.Network{networkWith()}
+			w.pass()
+			w.wantCalls()
+			w.advance(recheck)
+			w.pass()
+			w.wantCalls(test.want...)
+		})
+	}
+}
+
 func TestNothingIsRememberedOfANetworkThatIsGone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, everything, nil)

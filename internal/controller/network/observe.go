@@ -85,14 +85,14 @@ func (o Options) attachedTo(ctx context.Context, reader client.Reader, net clien
 	if err != nil {
 		return nil, fmt.Errorf("list VMs of Network %q: %w", net.Name, err)
 	}
-	var names []string
+	var found []string
 	for i := range vms.Items {
 		if attached(&vms.Items[i], o.VMFinalizer) {
-			names = append(names, vms.Items[i].Name)
+			found = append(found, vms.Items[i].Name)
 		}
 	}
-	slices.Sort(names)
-	return names, nil
+	slices.Sort(found)
+	return found, nil
 }
 
 // admit finds out whether the Network may use its Cloud.
@@ -113,7 +113,11 @@ func (k *kind) admit(ctx context.Context, net *v1alpha1.Network, seen *scope) er
 // among the cloud's networks.
 func (k *kind) look(ctx context.Context, net *v1alpha1.Network, seen *scope) error {
 	id := net.Status.NetworkID
-	notBefore := seen.now.Add(-seen.view.Settings.PollInterval * 9 / 10)
+	age := seen.view.Settings.PollInterval * 9 / 10
+	if meta.IsStatusConditionTrue(net.Status.Conditions, v1alpha1.StalledCondition) {
+		age = min(age, recheck/10) // somebody mends it, and waits
+	}
+	notBefore := seen.now.Add(-age)
 	if id == "" {
 		since := k.creates.uncertainSince(net.UID, seen.inv.Since())
 		settled := since.Add(seen.view.Settings.SettleTime)

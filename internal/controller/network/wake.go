@@ -35,6 +35,9 @@ func wake(q queue, news inventory.Wake) {
 	}
 }
 
+// finder finds Networks in the cache.
+type finder struct{ reader client.Reader }
+
 // attachments wakes the Networks that VMs come to and leave: at once when that
 // was what a deletion waited for.
 func (f finder) attachments(opts Options) handler.EventHandler {
@@ -126,9 +129,6 @@ func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 		return []string{wanted}
 	})
 }
-
-// finder finds Networks in the cache.
-type finder struct{ reader client.Reader }
 
 func (f finder) find(ctx context.Context, match client.ListOption) []reconcile.Request {
 	var list v1alpha1.NetworkList
