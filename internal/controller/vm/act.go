@@ -9,7 +9,6 @@ import (
 
 	"github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
-	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
@@ -119,101 +118,6 @@ func (k *kind) unclaim(ctx context.Context, vm *v1alpha1.VM, seen *scope) error 
 	}
 	seen.claimed = ""
 	return nil
-}
-
-// create sends the create. Whatever is not a clear answer counts as sent.
-func (k *kind) create(ctx context.Context, vm *v1alpha1.VM, seen *scope) error {
-	server, err := seen.view.Client.CreateServer(ctx, k.request(vm, seen))
-	if err == nil {
-		k.creates.answered(vm.UID, server.ID, k.clock())
-		k.backoff.Forget(vm.UID)
-		seen.inv.Note(string(vm.UID), server)
-		if server.State.Transitional() || !seen.caps().Has(cloud.Labels) {
-			k.follow(vm, seen)
-		}
-		k.attribute(vm, seen, server)
-		return progress(server)
-	}
-	if verdict := k.mayHaveCreated(vm, seen, err); verdict != nil {
-		return verdict
-	}
-	if seen.caps().Has(cloud.Labels) {
-		k.creates.refused(vm.UID, seen.fresh)
-	}
-	if !seen.caps().Has(cloud.Labels) && (seen.fresh || seen.settles == 0) {
-		if err := k.unclaim(ctx, vm, seen); err != nil {
-			return err
-		}
-	}
-	switch {
-	case cloud.Is(err, cloud.Prohibited, cloud.Taken):
-		return k.refused(vm, seen, err)
-	case cloud.Is(err, cloud.Quota):
-		return reconciler.Wait(recheckTaken, v1alpha1.QuotaExceededReason, "%v", err)
-	}
-	return k.verdictOn(vm, seen, err)
-}
-
-// mayHaveCreated is the verdict on an answer that leaves open whether a server
-// came of this create or of an earlier one; nil if it says that none did.
-func (k *kind) mayHaveCreated(vm *v1alpha1.VM, seen *scope, err error) error {
-	caps, reused := seen.caps(), cloud.Is(err, cloud.KeyReused)
-	claimedName := cloud.Is(err, cloud.Taken) && ((!seen.fresh && namesProve(caps)) || unseen(vm, seen))
-	if !cloud.Uncertain(err) && !reused && !claimedName {
-		return nil
-	}
-	k.creates.mark(vm.UID, k.clock())
-	switch {
-	case reused && !caps.Has(cloud.Labels) && !caps.Has(cloud.UniqueNames):
-		return stall(v1alpha1.AmbiguousReason, fmt.Errorf("%w: the spec was edited after a create whose answer was lost, and the key alone leads to its server: "+
-			"set the spec back to what it was, or spec.import.vmId to the VM that came of it", err), recheckTaken)
-	case claimedName:
-		err = fmt.Errorf("%w; it was free when this VM claimed it, so an earlier create has taken effect: its server is looked for", err)
-	default:
-		err = fmt.Errorf("%w; the server may have been created all the same: it is looked for before another create", err)
-	}
-	return reconciler.Wait(k.backoff.When(vm.UID), v1alpha1.OutcomeUnknownReason, "%v", err)
-}
-
-// namesProve: nothing but a claimed name tells whose a server is. Another manager
-// at work, or one that is dead, may have made it since the last listing.
-func namesProve(caps cloud.Capabilities) bool {
-	return caps.Has(cloud.UniqueNames) && !caps.Has(cloud.Labels) && !caps.Has(cloud.Idempotency)
-}
-
-// unseen: labels tell whose a server is, and no listing shows one of this name
-// yet. Another manager at work may have made it for this VM a moment ago.
-func unseen(vm *v1alpha1.VM, seen *scope) bool {
-	return seen.caps().Has(cloud.Labels) && len(seen.inv.Named(vm.Spec.VMName)) == 0
-}
-
-// request is the create, with nothing in it that the cloud has no word for.
-func (k *kind) request(vm *v1alpha1.VM, seen *scope) cloud.CreateServer {
-	req := cloud.CreateServer{
-		Name: vm.Spec.VMName, Template: vm.Spec.Template, Folder: vm.Spec.Folder, NetworkID: seen.networkID, IdempotencyKey: string(vm.UID),
-	}
-	if vm.Spec.CPU != nil {
-		req.CPU = int(*vm.Spec.CPU)
-	}
-	if vm.Spec.Memory != nil {
-		req.MemoryGiB = int(*vm.Spec.Memory)
-	}
-	if vm.Spec.PowerState == v1alpha1.PowerOff {
-		req.PowerState = cloud.PowerOff
-	}
-	if seen.caps().Has(cloud.Labels) {
-		req.Labels = k.ownerLabels(vm)
-	}
-	return req
-}
-
-func (k *kind) ownerLabels(vm *v1alpha1.VM) map[string]string {
-	return map[string]string{
-		inventory.UIDLabel:       string(vm.UID),
-		inventory.ClusterLabel:   k.cluster,
-		inventory.NamespaceLabel: vm.Namespace,
-		inventory.NameLabel:      vm.Name,
-	}
 }
 
 // adopt takes the server that was found as this VM's: the oldest, where one

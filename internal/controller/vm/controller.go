@@ -4,6 +4,7 @@
 //	observe.go     what a pass reads
 //	plan.go        what is to be done about it (pure)
 //	act.go         the steps' bodies
+//	create.go      the one that creates, and what its answer leaves open
 //	status.go      what is said about it (pure)
 //	network.go     the Network that a VM waits for
 package vm

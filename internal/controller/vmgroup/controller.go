@@ -1,9 +1,11 @@
 // Package vmgroup keeps as many VM objects as a VmGroup asks for. It talks to no
 // cloud: its members are VMs, and the VM controller does the rest.
 //
-//	controller.go  what wakes a pass
+//	controller.go  setup
+//	wake.go        what wakes a pass
 //	observe.go     what a pass reads: the members, and what their Cloud can do
 //	member.go      what a member is made from, is called and is worth
+//	memory.go      what this process remembers: names that are somebody else's, failures
 //	moves.go       which members come, go and change (pure)
 //	plan.go        the steps and the verdict that follow (pure)
 //	act.go         the steps' bodies
