@@ -104,14 +104,14 @@ func (k *kind) create(ctx context.Context, net *v1alpha1.Network, seen *scope) e
 	// The name is this object's alone: if it is taken, or its key used, an
 	// earlier create has taken effect.
 	if cloud.Uncertain(err) || cloud.Is(err, cloud.Taken, cloud.KeyReused) {
-		k.creates.mark(net.UID, k.Clock())
+		k.creates.Mark(net.UID, k.Clock())
 		seen.inv.Hasten()
 		return reconciler.Wait(k.backoff.When(net.UID), v1alpha1.OutcomeUnknownReason,
 			"%v; the network may have been created all the same: it is looked for before another create", err)
 	}
 	if nothing := seen.fresh || seen.settles == 0; nothing && cloud.Is(err, cloud.Quota, cloud.Throttled) {
 		// Tried again soon, and unchanged: the claim stays for that.
-		k.creates.refused(net.UID)
+		k.creates.Refused(net.UID)
 	} else if nothing {
 		if err := k.unclaim(ctx, net); err != nil {
 			return err
@@ -210,7 +210,7 @@ func (k *kind) release(ctx context.Context, net *v1alpha1.Network) error {
 
 // forget drops what is remembered of a Network that is gone.
 func (k *kind) forget(uid types.UID) {
-	k.creates.forget(uid)
+	k.creates.Forget(uid)
 	k.backoff.Forget(uid)
 	k.unheard.Forget(uid)
 }

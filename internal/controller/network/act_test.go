@@ -467,11 +467,11 @@ func TestNothingIsRememberedOfANetworkThatIsGone(t *testing.T) {
 	k := w.runs.Kind.(*kind)
 	k.backoff.When("uid")
 	k.unheard.When("uid")
-	k.creates.mark("uid", w.now)
-	k.creates.refused("uid")
-	k.creates.doomedSince("uid", w.now)
+	k.creates.Mark("uid", w.now)
+	k.creates.Refused("uid")
+	k.creates.DoomedSince("uid", w.now)
 	departures(k).Delete(t.Context(), event.DeleteEvent{Object: netWith()}, nil)
-	if k.backoff.NumRequeues("uid")+k.unheard.NumRequeues("uid")+len(k.creates.sent)+len(k.creates.clear)+len(k.creates.doomed) > 0 {
+	if k.backoff.NumRequeues("uid")+k.unheard.NumRequeues("uid")+k.creates.Len() > 0 {
 		t.Errorf("%+v, %d and %d tries are left", k.creates, k.backoff.NumRequeues("uid"), k.unheard.NumRequeues("uid"))
 	}
 }

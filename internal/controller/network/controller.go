@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/creates"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/reconciler"
 	"github.com/privatecloud/operator/internal/tenancy"
@@ -67,7 +68,7 @@ type kind struct {
 	Options
 	client client.Client
 
-	creates *creates
+	creates *creates.Memory
 	silent  *silences
 	// backoff is of calls that change something, unheard of those that only look.
 	backoff, unheard workqueue.TypedRateLimiter[types.UID]
@@ -83,7 +84,7 @@ func New(c client.Client, recorder events.EventRecorder, opts Options) *reconcil
 	return &reconciler.Reconciler[*v1alpha1.Network, *scope]{
 		Client: c, Recorder: recorder, Deadline: deadline,
 		Kind: &kind{
-			Options: opts, client: c, creates: newCreates(), silent: newSilences(),
+			Options: opts, client: c, creates: creates.New(), silent: newSilences(),
 			backoff: workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](firstBackoff, lastBackoff),
 			unheard: workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](firstBackoff, lastBackoff),
 		},

@@ -119,7 +119,7 @@ func (k *kind) look(ctx context.Context, net *v1alpha1.Network, seen *scope) err
 	}
 	notBefore := seen.now.Add(-age)
 	if id == "" {
-		since := k.creates.uncertainSince(net.UID, seen.inv.Since())
+		since := k.creates.UncertainSince(net.UID, seen.inv.Since())
 		settled := since.Add(seen.view.Settings.SettleTime)
 		seen.settles = max(0, settled.Sub(seen.now))
 		if seen.settles == 0 {
@@ -128,10 +128,10 @@ func (k *kind) look(ctx context.Context, net *v1alpha1.Network, seen *scope) err
 		notBefore = latest(notBefore, since)
 		if !net.DeletionTimestamp.IsZero() {
 			// What another manager made before the deletion was known is in a listing begun after it.
-			notBefore = latest(notBefore, k.creates.doomedSince(net.UID, seen.now))
+			notBefore = latest(notBefore, k.creates.DoomedSince(net.UID, seen.now))
 		}
 	} else {
-		k.creates.forget(net.UID)
+		k.creates.Forget(net.UID)
 	}
 	all, err := k.list(ctx, seen, notBefore)
 	if err != nil {

@@ -248,7 +248,7 @@ func (k *kind) release(ctx context.Context, vm *v1alpha1.VM, seen *scope) error 
 	if err != nil && !errors.Is(err, reconciler.ErrUnknown) {
 		return err
 	}
-	k.creates.forget(vm.UID)
+	k.creates.Forget(vm.UID)
 	k.backoff.Forget(vm.UID)
 	if seen.gone && seen.server != nil {
 		seen.inv.Forget(seen.server.ID)

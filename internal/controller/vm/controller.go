@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/creates"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/reconciler"
 	"github.com/privatecloud/operator/internal/tenancy"
@@ -65,7 +66,7 @@ type kind struct {
 	cluster   string
 	clock     func() time.Time
 
-	creates  *creates
+	creates  *creates.Memory
 	refusals refusals
 	backoff  workqueue.TypedRateLimiter[types.UID]
 }
@@ -81,7 +82,7 @@ func New(c client.Client, recorder events.EventRecorder, opts Options) *reconcil
 		Client: c, Recorder: recorder, Deadline: deadline,
 		Kind: &kind{
 			client: c, directory: opts.Directory, cluster: opts.Cluster, clock: opts.Clock,
-			creates: newCreates(), refusals: newRefusals(opts.Clock),
+			creates: creates.New(), refusals: newRefusals(opts.Clock),
 			backoff: workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](firstBackoff, lastBackoff),
 		},
 	}

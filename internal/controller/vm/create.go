@@ -14,7 +14,7 @@ import (
 func (k *kind) create(ctx context.Context, vm *v1alpha1.VM, seen *scope) error {
 	server, err := seen.view.Client.CreateServer(ctx, k.request(vm, seen))
 	if err == nil {
-		k.creates.answered(vm.UID, server.ID, k.clock())
+		k.creates.Answered(vm.UID, server.ID, k.clock())
 		k.backoff.Forget(vm.UID)
 		seen.inv.Note(string(vm.UID), server)
 		if server.State.Transitional() || !seen.caps().Has(cloud.Labels) {
@@ -26,8 +26,8 @@ func (k *kind) create(ctx context.Context, vm *v1alpha1.VM, seen *scope) error {
 	if verdict := k.mayHaveCreated(vm, seen, err); verdict != nil {
 		return verdict
 	}
-	if seen.caps().Has(cloud.Labels) {
-		k.creates.refused(vm.UID, seen.fresh)
+	if seen.caps().Has(cloud.Labels) && seen.fresh {
+		k.creates.Refused(vm.UID)
 	}
 	if !seen.caps().Has(cloud.Labels) && (seen.fresh || seen.settles == 0) {
 		if err := k.unclaim(ctx, vm, seen); err != nil {
@@ -51,7 +51,7 @@ func (k *kind) mayHaveCreated(vm *v1alpha1.VM, seen *scope, err error) error {
 	if !cloud.Uncertain(err) && !reused && !claimedName {
 		return nil
 	}
-	k.creates.mark(vm.UID, k.clock())
+	k.creates.Mark(vm.UID, k.clock())
 	switch {
 	case reused && !caps.Has(cloud.Labels) && !caps.Has(cloud.UniqueNames):
 		return stall(v1alpha1.AmbiguousReason, fmt.Errorf("%w: the spec was edited after a create whose answer was lost, and the key alone leads to its server: "+

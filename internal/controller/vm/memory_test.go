@@ -7,54 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/privatecloud/operator/api/v1alpha1"
 )
-
-func TestUncertainSince(t *testing.T) {
-	began := dawn
-	tests := []struct {
-		name string
-		do   func(*creates)
-		want time.Time
-	}{
-		{name: "of what an earlier process sent, nothing is known but that it was before this one began", do: func(*creates) {}, want: began},
-		{name: "the create that was sent last counts", do: func(c *creates) { c.mark("a", began.Add(time.Minute)); c.mark("a", began.Add(time.Hour)) }, want: began.Add(time.Hour)},
-		{name: "an answer that came is not on record yet: a listing may lag behind it", do: func(c *creates) { c.answered("a", "s1", began.Add(time.Minute)) }, want: began.Add(time.Minute)},
-		{name: "another VM's create does not count", do: func(c *creates) { c.mark("b", began.Add(time.Hour)) }, want: began},
-		{name: "one that is settled does not count", do: func(c *creates) { c.mark("a", began.Add(time.Hour)); c.forget("a") }, want: began},
-		{name: "a clock that was set back makes nothing certain sooner", do: func(c *creates) { c.mark("a", began.Add(-time.Hour)) }, want: began},
-	}
-	for _, tc := range tests {
-		t.Run(tc.name, func(t *testing.T) {
-			c := newCreates()
-			tc.do(c)
-			equal(t, "uncertain since", tc.want, c.uncertainSince("a", began))
-		})
-	}
-}
-
-func TestCreatesRememberTheServerThatWasMade(t *testing.T) {
-	type answer struct {
-		ID    string
-		Known bool
-	}
-	c := newCreates()
-	made := func() answer {
-		id, known := c.madeFor("a")
-		return answer{id, known}
-	}
-	c.mark("a", dawn)
-	equal(t, "before an answer came", answer{}, made())
-	c.answered("a", "s1", dawn)
-	equal(t, "once it came", answer{"s1", true}, made())
-	c.forget("a")
-	equal(t, "once it is on record", answer{}, made())
-	if len(c.sent)+len(c.made) != 0 {
-		t.Errorf("%d entries are left behind", len(c.sent)+len(c.made))
-	}
-}
 
 func TestRefusalsStandForATime(t *testing.T) {
 	now := dawn
@@ -114,19 +68,13 @@ func TestRefusalsAreBounded(t *testing.T) {
 	}
 }
 
-// TestMemoryAtOnce finds data races; run it with -race.
-func TestMemoryAtOnce(*testing.T) {
-	c, r := newCreates(), newRefusals(time.Now)
+// TestRefusalsAtOnce finds data races; run it with -race.
+func TestRefusalsAtOnce(*testing.T) {
+	r := newRefusals(time.Now)
 	var group sync.WaitGroup
-	for n := range 8 {
+	for range 8 {
 		group.Go(func() {
-			uid := types.UID(fmt.Sprint(n % 2))
 			for range 200 {
-				c.mark(uid, dawn)
-				c.answered(uid, "s1", dawn)
-				c.madeFor(uid)
-				c.uncertainSince(uid, dawn)
-				c.forget(uid)
 				r.record(vmWith(), "default", errTaken)
 				_ = r.recall(vmWith(), "default")
 			}

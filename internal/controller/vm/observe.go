@@ -48,7 +48,7 @@ func (k *kind) Observe(ctx context.Context, vm *v1alpha1.VM) (*scope, error) {
 	switch {
 	case id != "":
 		if vm.Status.VMID != "" {
-			k.creates.forget(vm.UID)
+			k.creates.Forget(vm.UID)
 		}
 		return seen, k.observeKnown(ctx, vm, seen, id)
 	case seen.claimed != "":
@@ -151,7 +151,7 @@ func (k *kind) attribute(vm *v1alpha1.VM, seen *scope, server cloud.Server) {
 // search looks for the server of a create that was never recorded: among what
 // we made ourselves, by owner label, else by the name we claimed.
 func (k *kind) search(vm *v1alpha1.VM, seen *scope) {
-	since := k.creates.uncertainSince(vm.UID, seen.inv.Since())
+	since := k.creates.UncertainSince(vm.UID, seen.inv.Since())
 	settled := since.Add(seen.view.Settings.SettleTime)
 	seen.settles = max(0, settled.Sub(seen.now))
 	seen.horizon = since
@@ -160,13 +160,13 @@ func (k *kind) search(vm *v1alpha1.VM, seen *scope) {
 	}
 	if !vm.DeletionTimestamp.IsZero() {
 		// What another manager made before the deletion was known is in a listing begun after it.
-		if doomed := k.creates.doomedSince(vm.UID, seen.now); seen.horizon.Before(doomed) {
+		if doomed := k.creates.DoomedSince(vm.UID, seen.now); seen.horizon.Before(doomed) {
 			seen.horizon = doomed
 		}
 	}
 	seen.looked = seen.view.Snapshot != nil && !seen.view.Snapshot.Begun.Before(seen.horizon)
 	seen.candidates = seen.inv.Owned(string(vm.UID), k.cluster)
-	if made, ok := k.creates.madeFor(vm.UID); ok && len(seen.candidates) == 0 {
+	if made, ok := k.creates.MadeFor(vm.UID); ok && len(seen.candidates) == 0 {
 		if server, known := seen.inv.Server(made); known {
 			seen.candidates = []cloud.Server{server}
 		}
