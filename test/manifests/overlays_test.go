@@ -187,10 +187,12 @@ func checkNameCheck(t *testing.T, overlay string, objects []*unstructured.Unstru
 		return value
 	}
 	names, _, _ := unstructured.NestedStringSlice(certificate.Object, "spec", "dnsNames")
+	subject, _, _ := unstructured.NestedStringSlice(certificate.Object, "spec", "subject", "organizations")
 	issuer := find(objects, "Issuer", text("spec", "issuerRef", "name"))
 	for what, holds := range map[string]bool{
 		"the webhook leads to the Service":                 service.Namespace == to.Namespace && service.Spec.Ports[0].Port == 443,
 		"the certificate is for the Service":               slices.Contains(names, service.Name+"."+service.Namespace+".svc"),
+		"its issuer, which it is itself, has a name":       len(subject) > 0,
 		"its issuer is beside it":                          issuer.GetNamespace() == certificate.GetNamespace() && issuer.GetNamespace() == namespace,
 		"its CA is given to the API server":                configuration.Annotations["cert-manager.io/inject-ca-from"] == certificate.GetNamespace()+"/"+certificate.GetName(),
 		"nobody waits for the operator who cannot have it": *hook.FailurePolicy == admissionregistrationv1.Ignore && *hook.TimeoutSeconds == 3,
