@@ -11,7 +11,8 @@ import (
 // Touched lets through what people change of a kind with this finalizer and this
 // annotation of a claim: the spec, a deletion, the annotations that speak to the
 // operator, and the finalizer taken off by hand. What the operator itself writes
-// is none of these: it takes annotation and finalizer off together.
+// is none of these: it takes annotation and finalizer off together, or, of a kind
+// whose claim has no annotation (""), the finalizer only of what is deleted.
 func Touched(finalizer, annotation string) predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		was, is := e.ObjectOld, e.ObjectNew
@@ -21,7 +22,7 @@ func Touched(finalizer, annotation string) predicate.Predicate {
 			}
 		}
 		_, claimed := is.GetAnnotations()[annotation]
-		stripped := is.GetDeletionTimestamp().IsZero() && claimed &&
+		stripped := is.GetDeletionTimestamp().IsZero() && (claimed || annotation == "") &&
 			controllerutil.ContainsFinalizer(was, finalizer) && !controllerutil.ContainsFinalizer(is, finalizer)
 		return was.GetGeneration() != is.GetGeneration() || stripped ||
 			was.GetDeletionTimestamp().IsZero() != is.GetDeletionTimestamp().IsZero()

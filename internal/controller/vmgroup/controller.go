@@ -91,7 +91,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, clock func() time.T
 	find := finder{reader: mgr.GetCache()}
 	warm := true // a standby that takes over has its cache already
 	return tenancy.Watch(ctrl.NewControllerManagedBy(mgr).Named("vmgroup"), find.byNamespace, find.byCloud).
-		For(&v1alpha1.VmGroup{}, builder.WithPredicates(worthAPass)).
+		For(&v1alpha1.VmGroup{}, builder.WithPredicates(reconciler.Touched(Finalizer, ""))).
 		Watches(&v1alpha1.VM{}, ownerOf{}, builder.WithPredicates(memberChanged)).
 		Watches(&v1alpha1.Cloud{}, find.withCloud(), builder.WithPredicates(probed)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, EnableWarmup: &warm}).

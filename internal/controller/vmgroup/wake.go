@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -64,21 +63,6 @@ var memberChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	return was.Generation != is.Generation || was.DeletionTimestamp.IsZero() != is.DeletionTimestamp.IsZero() ||
 		!slices.Equal(groupOf(was), groupOf(is)) || !equality.Semantic.DeepEqual(was.Status, is.Status) || !equality.Semantic.DeepEqual(was.Labels, is.Labels) ||
 		was.Annotations[v1alpha1.DeleteFirstAnnotation] != is.Annotations[v1alpha1.DeleteFirstAnnotation]
-}}
-
-// worthAPass lets through what people change. What the operator itself writes
-// of a group is none of it.
-var worthAPass = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-	was, is := e.ObjectOld, e.ObjectNew
-	for _, key := range []string{v1alpha1.PausedAnnotation, v1alpha1.ReconcileRequestedAtAnnotation} {
-		if was.GetAnnotations()[key] != is.GetAnnotations()[key] {
-			return true
-		}
-	}
-	stripped := is.GetDeletionTimestamp().IsZero() &&
-		controllerutil.ContainsFinalizer(was, Finalizer) && !controllerutil.ContainsFinalizer(is, Finalizer)
-	return was.GetGeneration() != is.GetGeneration() || stripped ||
-		was.GetDeletionTimestamp().IsZero() != is.GetDeletionTimestamp().IsZero()
 }}
 
 // probed lets through Clouds whose capabilities came to be known or changed.
