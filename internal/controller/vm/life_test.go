@@ -17,7 +17,7 @@ type fate struct {
 	rand *rand.Rand
 	// ends: the VM is deleted at some time.
 	ends bool
-	// recorded is the first vmId that was ever seen on record.
+	// recorded is the first vmId that was ever obs on record.
 	recorded string
 	trace    []string
 }
@@ -39,7 +39,7 @@ func (f *fate) strike() {
 		{"status not written", 3, func() { f.refuse["status"] = append(f.refuse["status"], errAPIAway) }},
 		{"conflict", 2, func() { f.refuse["object"] = append(f.refuse["object"], errConflict) }},
 		{"restart", 2, func() { f.start(); f.connect() }},
-		{"away", 1, func() { f.inv.Away("connection refused") }},
+		{"away", 1, func() { f.inv.MarkUnavailable("connection refused") }},
 		{"brake", 1, func() { f.inv.Brake(f.rand.IntN(2) == 0) }},
 		{"builds", 1, func() { f.cloud.slow = !f.cloud.slow }},
 		{"finish", 2, f.cloud.finish},
