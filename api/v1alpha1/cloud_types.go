@@ -7,10 +7,6 @@ import (
 // DefaultCloudName is the Cloud that objects use which name none.
 const DefaultCloudName = "default"
 
-// AcknowledgeAnnotation on a Cloud releases its brake. Its value is the
-// snapshot that the Braked condition names.
-const AcknowledgeAnnotation = "samplecontroller.k8s.io/acknowledge"
-
 // Conditions of a Cloud, besides the trio.
 const (
 	// AuthenticatedCondition tells whether the cloud accepts the credentials.

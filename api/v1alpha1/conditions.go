@@ -1,15 +1,5 @@
 package v1alpha1
 
-// Annotations that every kind understands.
-const (
-	// PausedAnnotation set to "true" makes the operator leave the object alone,
-	// its deletion included.
-	PausedAnnotation = "samplecontroller.k8s.io/paused"
-	// ReconcileRequestedAtAnnotation asks for a pass now whenever its value
-	// changes; a name that was refused is checked again.
-	ReconcileRequestedAtAnnotation = "samplecontroller.k8s.io/reconcile-requested-at"
-)
-
 // The trio that kubectl wait, Flux and Argo CD read (kstatus).
 const (
 	// ReadyCondition is True when the cloud agrees with the spec. Always present.

@@ -1,9 +1,5 @@
 package v1alpha1
 
-// DefaultCloudLabel on a namespace names the Cloud that its objects use which
-// name none.
-const DefaultCloudLabel = "samplecontroller.k8s.io/default-cloud"
-
 // CloudReference names a Cloud.
 type CloudReference struct {
 	// name of a Cloud. 1-63 characters.

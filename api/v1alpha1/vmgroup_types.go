@@ -5,19 +5,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// DeleteFirstAnnotation on a member of a group, with any value, has it go
-// before all others when the group shrinks.
-const DeleteFirstAnnotation = "samplecontroller.k8s.io/delete-first"
-
-// Labels on the members of a group.
-const (
-	// GroupLabel is the group's name, shortened where it is too long for a label.
-	GroupLabel = "samplecontroller.k8s.io/group"
-	// RevisionLabel is the revision of the group's template that the member was
-	// made or resized to.
-	RevisionLabel = "samplecontroller.k8s.io/revision"
-)
-
 // Reasons of a group's Ready condition.
 const (
 	// ReconciledReason: there are as many members as asked for, all Ready and

@@ -31,7 +31,7 @@ import (
 )
 
 // Finalizer is on a Cloud as long as VMs and Networks may refer to it.
-const Finalizer = "samplecontroller.k8s.io/cloud"
+const Finalizer = v1alpha1.CloudFinalizer
 
 const (
 	// deadline bounds one pass: a listing of the largest clouds.
