@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/privatecloud/operator/api/v1alpha1"
-	"github.com/privatecloud/operator/internal/connection"
+	"github.com/privatecloud/operator/internal/clouds"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
@@ -55,8 +55,8 @@ type Options struct {
 	VMIndex string
 	// NetworkIndex is that of Networks.
 	NetworkIndex string
-	// Connections are kept here, for all who call clouds.
-	Connections *connection.Connections
+	// Clients are kept up to date by this controller, for all callers.
+	Clients *clouds.Clients
 	// Clock tells the time.
 	Clock func() time.Time
 }
