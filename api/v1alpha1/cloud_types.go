@@ -62,10 +62,13 @@ const (
 	OrphanPolicyDelete OrphanPolicy = "Delete"
 )
 
-// CloudSpec says where a cloud is and how to treat it.
+// CloudSpec defines where a cloud is and how the operator uses it.
+// +union
 type CloudSpec struct {
-	// type of the cloud's API: REST. Defaults to REST.
+	// type is the type of the cloud's API: REST. It selects the block of settings
+	// that only this type has: rest. Defaults to REST.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Type"
+	// +unionDiscriminator
 	// +kubebuilder:default=REST
 	// +optional
 	Type CloudType `json:"type,omitempty"`
@@ -138,20 +141,30 @@ type CloudSpec struct {
 	// +optional
 	OrphanPolicy OrphanPolicy `json:"orphanPolicy,omitempty"`
 
-	// uniqueNames tells whether a cloud without GET /capabilities refuses a
-	// second server of one name. With true, a server whose create was cut off
-	// is found again by its name. Ignored where the cloud tells its
-	// capabilities itself. Defaults to true.
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Unique Names",xDescriptors="urn:alm:descriptor:com.tectonic.ui:booleanSwitch"
-	// +kubebuilder:default=true
-	// +optional
-	UniqueNames *bool `json:"uniqueNames,omitempty"`
-
 	// allowedNamespaces selects the namespaces whose objects may use this
 	// Cloud. Absent means all.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Allowed Namespaces"
 	// +optional
 	AllowedNamespaces *metav1.LabelSelector `json:"allowedNamespaces,omitempty"`
+
+	// rest holds the settings that only type REST has. Absent means their
+	// defaults. Can be changed at any time.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="REST"
+	// +unionMember
+	// +optional
+	REST *RESTCloud `json:"rest,omitempty"`
+}
+
+// RESTCloud holds the settings that only a Cloud of type REST has.
+type RESTCloud struct {
+	// uniqueNames is whether the cloud rejects a second server of the same name.
+	// It applies only to a cloud without GET /capabilities; other clouds report
+	// this themselves. If true, a server whose create was interrupted is found
+	// again by its name. Defaults to true. Can be changed at any time.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Unique Names",xDescriptors="urn:alm:descriptor:com.tectonic.ui:booleanSwitch"
+	// +kubebuilder:default=true
+	// +optional
+	UniqueNames *bool `json:"uniqueNames,omitempty"`
 }
 
 // CloudLimits bound the calls to one cloud, shared by all kinds.

@@ -38,7 +38,7 @@ func TestGetReplacesClientWhenInputsChange(t *testing.T) {
 		{name: "CA changes: new client", change: rotate(map[string]string{"token": "old", "ca.crt": "another"}), replaced: true},
 		{name: "endpoint changes: new client", change: edit(func(c *v1alpha1.Cloud) { c.Spec.Endpoint += "/v2" }), replaced: true},
 		{name: "insecureSkipTLSVerify changes: new client", change: edit(func(c *v1alpha1.Cloud) { c.Spec.InsecureSkipTLSVerify = true }), replaced: true},
-		{name: "uniqueNames changes: new client", change: edit(func(c *v1alpha1.Cloud) { c.Spec.UniqueNames = new(false) }), replaced: true},
+		{name: "rest.uniqueNames changes: new client", change: edit(func(c *v1alpha1.Cloud) { c.Spec.REST = &v1alpha1.RESTCloud{UniqueNames: new(false)} }), replaced: true},
 		{name: "limits change: new client", change: edit(func(c *v1alpha1.Cloud) { c.Spec.Limits.Burst = 9 }), replaced: true},
 		{name: "reconcile-requested-at changes: new client", change: func(_ *harness, c *v1alpha1.Cloud) {
 			c.Annotations = map[string]string{v1alpha1.ReconcileRequestedAtAnnotation: "now"}

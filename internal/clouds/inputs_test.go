@@ -21,7 +21,7 @@ func TestEveryFieldOfTheSpecReplacesTheClient(t *testing.T) {
 	// The data of the Secret counts, not the name that it is found by.
 	unrelated := []string{"credentialsSecretRef", "pollInterval", "settleTime", "utilizationStep", "orphanPolicy", "allowedNamespaces"}
 	fields := leaves("", reflect.TypeFor[v1alpha1.CloudSpec]())
-	if got := slices.Sorted(maps.Keys(fields)); !slices.Contains(got, "uniqueNames") || !slices.Contains(got, "limits.burst") {
+	if got := slices.Sorted(maps.Keys(fields)); !slices.Contains(got, "rest.uniqueNames") || !slices.Contains(got, "limits.burst") {
 		t.Fatalf("found only the fields %v", got)
 	}
 	for name, set := range fields {

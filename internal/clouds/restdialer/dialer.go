@@ -51,7 +51,7 @@ func (d Dialer) config(c *v1alpha1.Cloud, secret *corev1.Secret) (rest.Config, e
 	config.Name = c.Name
 	config.Endpoint = c.Spec.Endpoint
 	config.InsecureSkipVerify = c.Spec.InsecureSkipTLSVerify
-	config.UniqueNames = ptr.Deref(c.Spec.UniqueNames, true)
+	config.UniqueNames = ptr.Deref(ptr.Deref(c.Spec.REST, v1alpha1.RESTCloud{}).UniqueNames, true)
 	config.Limits = rest.Limits{
 		RequestsPerSecond: float64(c.Spec.Limits.RequestsPerSecond),
 		Burst:             int(c.Spec.Limits.Burst),

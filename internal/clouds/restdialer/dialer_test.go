@@ -173,7 +173,7 @@ func TestCredentialsAreReadFromTheSecret(t *testing.T) {
 func TestConfigFollowsTheSpec(t *testing.T) {
 	c := home(func(c *v1alpha1.Cloud) {
 		c.Spec.InsecureSkipTLSVerify = true
-		c.Spec.UniqueNames = new(false)
+		c.Spec.REST = &v1alpha1.RESTCloud{UniqueNames: new(false)}
 		c.Spec.Limits = v1alpha1.CloudLimits{RequestsPerSecond: 5, Burst: 6, MaxInFlight: 7}
 	})
 	d := Dialer{Base: rest.Config{Version: "v1", Timeout: time.Minute}}
@@ -192,9 +192,13 @@ func TestConfigFollowsTheSpec(t *testing.T) {
 }
 
 func TestUniqueNamesDefaultsToTrue(t *testing.T) {
-	got, err := Dialer{}.config(home(), nil)
-	if err != nil || !got.UniqueNames {
-		t.Errorf("uniqueNames %t, %v; want true", got.UniqueNames, err)
+	for name, block := range map[string]*v1alpha1.RESTCloud{"no block rest": nil, "empty block rest": {}} {
+		t.Run(name, func(t *testing.T) {
+			got, err := Dialer{}.config(home(func(c *v1alpha1.Cloud) { c.Spec.REST = block }), nil)
+			if err != nil || !got.UniqueNames {
+				t.Errorf("uniqueNames %t, %v; want true", got.UniqueNames, err)
+			}
+		})
 	}
 }
 
