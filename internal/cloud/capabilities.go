@@ -1,6 +1,9 @@
 package cloud
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // Capability names something that a cloud can do beyond the core profile.
 // The names are those of GET /capabilities, but for Sizing.
@@ -34,8 +37,24 @@ func NewCapabilities(names ...Capability) Capabilities {
 	return slices.Compact(set)
 }
 
-// Has tells whether the cloud can do it.
+// Has reports whether the cloud can do it.
 func (c Capabilities) Has(name Capability) bool {
 	_, found := slices.BinarySearch(c, name)
 	return found
+}
+
+// CreateGuarantee states what a lost answer to a create leads to, and reports
+// whether a create makes exactly one resource all the same. Noun is the
+// resource; identified says that its owner is known even without labels.
+func (c Capabilities) CreateGuarantee(noun string, identified bool) (guarantee string, exactlyOnce bool) {
+	switch {
+	case c.Has(Idempotency):
+		return fmt.Sprintf("each %s is created exactly once: the cloud honours idempotency keys", noun), true
+	case c.Has(UniqueNames):
+		return fmt.Sprintf("each %s is created exactly once: the cloud keeps names unique", noun), true
+	case c.Has(Labels), identified:
+		return fmt.Sprintf("this cloud has neither idempotency keys nor unique names: if the answer to a create is lost, two %ss may exist for a while, and the younger is removed", noun), false
+	default:
+		return fmt.Sprintf("this cloud has neither idempotency keys, unique names nor labels: if the answer to a create is lost, a %s may remain that only a person can attribute", noun), false
+	}
 }

@@ -21,12 +21,14 @@ import (
 	"github.com/privatecloud/operator/internal/cloud/rest"
 	"github.com/privatecloud/operator/internal/clouds"
 	"github.com/privatecloud/operator/internal/clouds/restdialer"
+	"github.com/privatecloud/operator/internal/controller"
 	cloudcontroller "github.com/privatecloud/operator/internal/controller/cloud"
 	gpuinfocontroller "github.com/privatecloud/operator/internal/controller/gpuinfo"
 	networkcontroller "github.com/privatecloud/operator/internal/controller/network"
 	vmcontroller "github.com/privatecloud/operator/internal/controller/vm"
 	vmgroupcontroller "github.com/privatecloud/operator/internal/controller/vmgroup"
 	"github.com/privatecloud/operator/internal/inventory"
+	"github.com/privatecloud/operator/internal/tenancy"
 	webhookv1alpha1 "github.com/privatecloud/operator/internal/webhook/v1alpha1"
 )
 
@@ -75,21 +77,18 @@ func Controllers(ctx context.Context, mgr manager.Manager, opts Options) error {
 		Secrets: mgr.GetAPIReader(), Namespace: opts.Namespace, Clock: time.Now, Dialers: dialers(opts),
 	})
 	cluster := string(system.UID)
-	if err := vmcontroller.SetupWithManager(ctx, mgr, vmcontroller.Options{
-		Directory: directory, Cluster: cluster, Workers: opts.Workers, Clock: time.Now,
-	}); err != nil {
+	common := controller.Options{Directory: directory, Clients: clients, Cluster: cluster, Workers: opts.Workers, Clock: time.Now}
+	if err := vmcontroller.SetupWithManager(ctx, mgr, common); err != nil {
 		return fmt.Errorf("set up the VM controller: %w", err)
 	}
 	if err := vmgroupcontroller.SetupWithManager(ctx, mgr, time.Now); err != nil {
 		return fmt.Errorf("set up the VmGroup controller: %w", err)
 	}
-	if err := networkcontroller.SetupWithManager(ctx, mgr, networkcontroller.Options{
-		Directory: directory, Cluster: cluster, VMIndex: vmcontroller.NetworkIndex, VMFinalizer: vmcontroller.Finalizer, Clock: time.Now,
-	}); err != nil {
+	if err := networkcontroller.SetupWithManager(ctx, mgr, common); err != nil {
 		return fmt.Errorf("set up the Network controller: %w", err)
 	}
 	if err := cloudcontroller.SetupWithManager(mgr, cloudcontroller.Options{
-		Directory: directory, Clients: clients, Cluster: cluster, VMIndex: vmcontroller.CloudIndex, NetworkIndex: networkcontroller.CloudIndex, Clock: time.Now,
+		Directory: directory, Clients: clients, Cluster: cluster, VMIndex: tenancy.CloudIndex, NetworkIndex: tenancy.CloudIndex, Clock: time.Now,
 	}); err != nil {
 		return fmt.Errorf("set up the Cloud controller: %w", err)
 	}

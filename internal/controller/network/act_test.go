@@ -22,9 +22,14 @@ import (
 
 	"github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	setup "github.com/privatecloud/operator/internal/controller"
+	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
+
+// tolerated is how many failed looks in a row the status does not report.
+const tolerated = 5
 
 const (
 	pollInterval = 30 * time.Second
@@ -129,7 +134,8 @@ type world struct {
 	cloud  *fakeCloud
 	client client.Client
 	inv    *inventory.Inventory
-	runs   *reconciler.Reconciler[*v1alpha1.Network, *scope]
+	kind   *kind
+	runs   *reconciler.Reconciler[*v1alpha1.Network, *observation]
 	// writes are what was sent to the API server: object or status.
 	writes []string
 }
@@ -160,9 +166,8 @@ func newWorld(t *testing.T, caps cloud.Capabilities, networks []cloud.Network, o
 		}).Build()
 	directory := inventory.New(func() time.Time { return w.now })
 	w.inv = directory.Cloud("default")
-	w.runs = New(w.client, w, Options{
-		Directory: directory, Cluster: "cluster", VMIndex: "network", VMFinalizer: "vm", Clock: func() time.Time { return w.now },
-	})
+	w.kind = newKind(w.client, setup.Options{Directory: directory, Cluster: "cluster", Clock: func() time.Time { return w.now }})
+	w.runs = w.kind.Reconciler(w)
 	w.inv.Configure(inventory.Settings{PollInterval: pollInterval, SettleTime: settleTime})
 	w.inv.Connect(w.cloud, caps)
 	w.advance(time.Hour)
@@ -225,7 +230,7 @@ func (w *world) wantSays(kind, want string, parts ...string) {
 // onRecord is the Network net with its network on record, claimed.
 func onRecord(change ...func(*v1alpha1.Network)) *v1alpha1.Network {
 	return netWith(append([]func(*v1alpha1.Network){recorded, func(net *v1alpha1.Network) {
-		net.Finalizers, net.Annotations = []string{Finalizer}, map[string]string{ClaimedCloudAnnotation: "default"}
+		net.Finalizers, net.Annotations = []string{v1alpha1.NetworkFinalizer}, map[string]string{v1alpha1.ClaimedCloudAnnotation: "default"}
 	}}, change...)...)
 }
 
@@ -257,9 +262,9 @@ func TestANetworkThatWasWellSaysNothingOfAFewFailedLooks(t *testing.T) {
 	w.pass()
 	w.wantSays("Ready", "True InSync")
 	w.writes = nil
-	w.cloud.faults["list"] = slices.Repeat([]error{errAway}, told+1)
+	w.cloud.faults["list"] = slices.Repeat([]error{errAway}, tolerated+1)
 	var waited time.Duration
-	for range told {
+	for range tolerated {
 		w.advance(pollInterval)
 		again := w.pass().RequeueAfter
 		if again <= waited {
@@ -371,7 +376,7 @@ func TestAClaimStaysWhereRoomOrATurnIsWaitedFor(t *testing.T) {
 			w.cloud.faults["create"] = slices.Repeat([]error{&cloud.Error{Kind: test.kind, Op: "create network", Detail: "no"}}, 3)
 			for range 3 {
 				w.pass()
-				w.advance(recheck / 3)
+				w.advance(external.RecheckSoon / 3)
 			}
 			w.wantSays("Created", test.want)
 			w.wantCalls("create", "list", "create", "create")
@@ -447,14 +452,14 @@ func TestWhatIsPutRightInTheCloudIsSeenAtTheNextRecheck(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, everything, []cloud.Network{test.wrong}, test.net)
 			w.inv.Configure(inventory.Settings{PollInterval: time.Hour, SettleTime: settleTime})
-			if again := w.pass().RequeueAfter; again > recheck*11/10 {
-				t.Errorf("again after %v, want %v or so", again, recheck)
+			if again := w.pass().RequeueAfter; again > external.RecheckSoon*11/10 {
+				t.Errorf("again after %v, want %v or so", again, external.RecheckSoon)
 			}
 			w.wantCalls("list")
 			w.cloud.networks = []cloud.Network{networkWith()}
 			w.pass()
 			w.wantCalls()
-			w.advance(recheck)
+			w.advance(external.RecheckSoon)
 			w.pass()
 			w.wantCalls(test.want...)
 		})
@@ -464,15 +469,15 @@ func TestWhatIsPutRightInTheCloudIsSeenAtTheNextRecheck(t *testing.T) {
 func TestNothingIsRememberedOfANetworkThatIsGone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, everything, nil)
-	k := w.runs.Kind.(*kind)
-	k.backoff.When("uid")
-	k.unheard.When("uid")
-	k.creates.Mark("uid", w.now)
-	k.creates.Refused("uid")
-	k.creates.DoomedSince("uid", w.now)
-	departures(k).Delete(t.Context(), event.DeleteEvent{Object: netWith()}, nil)
-	if k.backoff.NumRequeues("uid")+k.unheard.NumRequeues("uid")+k.creates.Len() > 0 {
-		t.Errorf("%+v, %d and %d tries are left", k.creates, k.backoff.NumRequeues("uid"), k.unheard.NumRequeues("uid"))
+	k := w.kind
+	k.Backoff.When("uid")
+	k.Looks.When("uid")
+	k.Tracker.Unknown("uid", w.now)
+	k.Tracker.Refused("uid")
+	k.Tracker.DeletedSince("uid", w.now)
+	forgetDeleted(k).Delete(t.Context(), event.DeleteEvent{Object: netWith()}, nil)
+	if k.Backoff.NumRequeues("uid")+k.Looks.NumRequeues("uid")+k.Tracker.Len() > 0 {
+		t.Errorf("%+v, %d and %d tries are left", k.Tracker, k.Backoff.NumRequeues("uid"), k.Looks.NumRequeues("uid"))
 	}
 }
 
@@ -485,7 +490,7 @@ func TestWhatTheCloudDoesNotLetGo(t *testing.T) {
 		w.pass()
 		w.wantCalls("list", "delete")
 		w.wantSays("Stalled", "True Ambiguous", "network n2 is in use", "1 servers are attached")
-		w.advance(recheck)
+		w.advance(external.RecheckSoon)
 		w.pass()
 		if diff := cmp.Diff([]cloud.Network{networkWith()}, w.cloud.networks); diff != "" {
 			t.Errorf("networks (-want +got):\n%s", diff)
@@ -495,10 +500,10 @@ func TestWhatTheCloudDoesNotLetGo(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, everything, []cloud.Network{networkWith()}, onRecord(deleted))
 		w.cloud.faults["delete"] = []error{errAttached}
-		if again := w.pass().RequeueAfter; again < recheck {
+		if again := w.pass().RequeueAfter; again < external.RecheckSoon {
 			t.Errorf("again after %v, want it slowly", again)
 		}
-		w.wantSays("Deleting", "True Blocked", "1 servers are attached", "take what is attached off")
+		w.wantSays("Deleting", "True Blocked", "1 servers are attached", "detach in the cloud")
 	})
 	t.Run("a gateway that it keeps", func(t *testing.T) {
 		t.Parallel()
@@ -532,7 +537,7 @@ func TestWhatTheCloudDoesNotLetGo(t *testing.T) {
 		}
 		w.cloud.lingers = false
 		w.pass()
-		if n := w.runs.Kind.(*kind).backoff.NumRequeues("uid"); n != 0 || len(w.cloud.networks) > 0 {
+		if n := w.kind.Backoff.NumRequeues("uid"); n != 0 || len(w.cloud.networks) > 0 {
 			t.Errorf("%d tries are remembered, networks %v are left", n, w.cloud.networks)
 		}
 	})
@@ -552,8 +557,8 @@ func TestHowFailuresOfCallsAreTold(t *testing.T) {
 		{errors.New("boom"), "error: boom"},
 	} {
 		w := newWorld(t, everything, nil)
-		k := w.runs.Kind.(*kind)
-		if got := said(k.outcomeOf(netWith(), &scope{inv: w.inv}, k.backoff, test.err)); got != test.want {
+		k := w.kind
+		if got := said(k.Failed(netWith(), &external.Observation[cloud.Network]{Inventory: w.inv}, test.err)); got != test.want {
 			t.Errorf("%v: %s, want %s", test.err, got, test.want)
 		}
 	}
@@ -618,7 +623,7 @@ func TestACloudThatFailsToListItsNetworksIsLeftAloneByAllOfThem(t *testing.T) {
 		err    error
 		silent time.Duration
 	}{
-		{errAway, quiet}, {&cloud.Error{Kind: cloud.Throttled, RetryAfter: time.Minute}, time.Minute},
+		{errAway, 3 * time.Second}, {&cloud.Error{Kind: cloud.Throttled, RetryAfter: time.Minute}, time.Minute},
 	} {
 		w.cloud.faults["list"] = []error{test.err}
 		w.advance(time.Hour)
@@ -632,13 +637,6 @@ func TestACloudThatFailsToListItsNetworksIsLeftAloneByAllOfThem(t *testing.T) {
 		w.wantCalls("list")
 	}
 	w.advance(time.Hour)
-	w.pass()
-	w.wantCalls("list")
-
-	ended, end := context.WithCancel(t.Context())
-	end()
-	w.advance(pollInterval)
-	w.runs.Kind.(*kind).silent.heard("default", w.now, ended.Err())
 	w.pass()
 	w.wantCalls("list")
 }

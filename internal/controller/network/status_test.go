@@ -36,17 +36,17 @@ func sum(s v1alpha1.NetworkStatus) summed {
 
 func TestReport(t *testing.T) {
 	t.Parallel()
-	const twice = "; this cloud has neither idempotency keys nor unique names: should the answer to a create be lost, two networks may exist for a while, and the younger is removed"
+	const twice = "; this cloud has neither idempotency keys nor unique names: if the answer to a create is lost, two networks may exist for a while, and the younger is removed"
 	why := errors.New("why")
-	stalled := func(reason string) error { return stall(reason, why, time.Minute) }
+	stalled := func(reason string) error { return reconciler.Stalled(reason, time.Minute, why) }
 	waiting := func(reason string) error { return reconciler.Wait(time.Second, reason, "why") }
 	blocked := func(reason string) error { return reconciler.Blocked("x", reason, "why") }
-	uncounted := func(obs *scope) { obs.counted = false }
-	adoptedHow := func(obs *scope) { obs.how = v1alpha1.AdoptedReason }
+	uncounted := func(obs *observation) { obs.counted = false }
+	adoptedHow := func(obs *observation) { obs.How = v1alpha1.AdoptedReason }
 	for _, test := range []struct {
 		name    string
 		net     *v1alpha1.Network
-		obs     *scope
+		obs     *observation
 		outcome error
 		want    summed
 	}{
@@ -81,7 +81,7 @@ func TestReport(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			report(test.net, test.obs, test.outcome)
+			pure.Report(test.net, test.obs, test.outcome)
 			if diff := cmp.Diff(test.want, sum(test.net.Status)); diff != "" {
 				t.Errorf("status (-want +got):\n%s", diff)
 			}
@@ -91,17 +91,18 @@ func TestReport(t *testing.T) {
 
 func TestTheLastWord(t *testing.T) {
 	t.Parallel()
-	at := func(obs *scope) { obs.view.Settings.PollInterval = time.Minute }
+	at := func(obs *observation) { obs.View.Settings.PollInterval = time.Minute }
 	for _, test := range []struct {
 		name string
 		net  *v1alpha1.Network
+		obs  func(*observation)
 		want reconciler.Summary
 	}{
-		{"in sync: looked at again", netWith(recorded), reconciler.Summary{Reason: "InSync", Message: "network n1 is as the spec says", RequeueAfter: time.Minute}},
-		{"gone", netWith(recorded, deleted), reconciler.Summary{Reason: "Deleted", Message: `network n1 is gone from Cloud "default"`}},
-		{"never made", netWith(deleted), reconciler.Summary{Reason: "Deleted", Message: `nothing of it is on Cloud "default"`}},
+		{"in sync: looked at again", netWith(recorded), claimed, reconciler.Summary{Reason: "InSync", Message: "network n1 is as the spec says", RequeueAfter: time.Minute}},
+		{"gone", netWith(recorded, deleted), isGone, reconciler.Summary{Reason: "Deleted", Message: `network n1 is gone from Cloud "default"`}},
+		{"never made", netWith(deleted), claimed, reconciler.Summary{Reason: "Deleted", Message: `nothing of it is on Cloud "default"`}},
 	} {
-		if diff := cmp.Diff(test.want, report(test.net, seeing(everything, at), nil)); diff != "" {
+		if diff := cmp.Diff(test.want, pure.Report(test.net, seeing(everything, at, test.obs), nil)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", test.name, diff)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/external"
 )
 
 // settled is a world with the VM's server s1 listed.
@@ -120,7 +121,7 @@ func TestACloudThatTakesItsTimeOverADeletion(t *testing.T) {
 	w.wantCalls("delete s1")
 	equal(t, "writes before anybody would read of it", []string(nil), w.writes)
 	w.advance(quiet)
-	w.wantAgain(safety, w.mustPass())
+	w.wantAgain(external.Safety, w.mustPass())
 	w.wantCalls()
 	w.wantSays(v1alpha1.DeletingCondition, "True Requested", "is deleting VM s1")
 	w.later(time.Second)
@@ -137,7 +138,7 @@ func TestACloudThatTakesItsTimeOverADeletion(t *testing.T) {
 func TestACloudThatTakesItsTimeOverACreate(t *testing.T) {
 	w := newWorld(t, everything, vmWith())
 	w.cloud.slow = true
-	w.wantAgain(safety, w.mustPass())
+	w.wantAgain(external.Safety, w.mustPass())
 	w.wantSays(v1alpha1.CreatedCondition, "False Creating", "VM s1")
 	equal(t, "vmId", "s1", w.vm().Status.VMID)
 	w.cloud.finish()
@@ -215,7 +216,7 @@ func TestAnImportIsTakenWhenItsLabelsAreOn(t *testing.T) {
 }
 
 func TestAnObservedVMIsShownAndLeftAlone(t *testing.T) {
-	w := settled(t, everything, vmWith(importing, observeOnly), serverWith(bare, cores(9), busy(30)))
+	w := settled(t, everything, vmWith(importing, observing), serverWith(bare, cores(9), busy(30)))
 	w.mustPass()
 	w.wantSays(v1alpha1.ReadyCondition, "True Running")
 	equal(t, "cpuUtilization", int32(30), *w.vm().Status.CPUUtilization)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/inventory"
 )
 
@@ -32,7 +33,7 @@ func TestAnOpenCreateIsLookedForInAListingBegunLater(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := open(t, caps, true)
 			w.advance(time.Second)
-			w.wantAgain(safety, w.mustPass())
+			w.wantAgain(external.Safety, w.mustPass())
 			w.wantCalls()
 			w.wantSays(v1alpha1.CreatedCondition, "False OutcomeUnknown")
 			w.wantWoken()
@@ -52,7 +53,7 @@ func TestAListingUnderWayWhenTheCreateWasSentProvesNothing(t *testing.T) {
 	w.advance(-time.Second)
 	w.poll()
 	w.advance(2 * time.Second)
-	w.wantAgain(safety, w.mustPass())
+	w.wantAgain(external.Safety, w.mustPass())
 	w.wantCalls()
 	w.later(time.Second)
 	w.mustPass()
@@ -291,7 +292,7 @@ func TestADuplicateThatIsGoneAlreadyIsNoTrouble(t *testing.T) {
 
 func TestTwoObjectsOfOneNameWhereNamesTell(t *testing.T) {
 	w := newWorld(t, named, vmWith(), other("b", func(vm *v1alpha1.VM) {
-		vm.Status.VMID, vm.Finalizers = "sb", []string{Finalizer}
+		vm.Status.VMID, vm.Finalizers = "sb", []string{v1alpha1.VMFinalizer}
 	}))
 	w.cloud.add(cloud.Server{ID: "sb", Name: "web", State: cloud.StateActive})
 	w.poll()
@@ -307,7 +308,7 @@ func TestTwoObjectsOfOneNameWhereNamesTell(t *testing.T) {
 
 func TestTwoObjectsMayHaveOneNameWhereNamesTellNothing(t *testing.T) {
 	w := newWorld(t, nameless, vmWith(), other("b", func(vm *v1alpha1.VM) {
-		vm.Status.VMID, vm.Finalizers = "sb", []string{Finalizer}
+		vm.Status.VMID, vm.Finalizers = "sb", []string{v1alpha1.VMFinalizer}
 	}))
 	w.cloud.add(cloud.Server{ID: "sb", Name: "web", State: cloud.StateActive})
 	w.poll()
@@ -358,7 +359,7 @@ func TestAKeyThatWasUsedForAnotherSpecNeedsADecisionWhereNothingElseTells(t *tes
 	w := open(t, profiles["a key alone"], true)
 	w.edit(func(vm *v1alpha1.VM) { *vm.Spec.CPU = 8 })
 	w.later(time.Second)
-	w.wantAgain(recheckTaken, w.mustPass())
+	w.wantAgain(external.RecheckSoon, w.mustPass())
 	w.wantCalls("create web")
 	w.wantSays(v1alpha1.StalledCondition, "True Ambiguous", "set the spec back", "spec.import.vmId")
 	w.wantSays(v1alpha1.CreatedCondition, "False Ambiguous")

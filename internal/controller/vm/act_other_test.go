@@ -19,7 +19,7 @@ func born(after time.Duration) func(*v1alpha1.VM) {
 }
 
 func holdingClaim(vm *v1alpha1.VM) {
-	vm.Finalizers, vm.Annotations = []string{Finalizer}, map[string]string{ClaimedNameAnnotation: "web"}
+	vm.Finalizers, vm.Annotations = []string{v1alpha1.VMFinalizer}, map[string]string{v1alpha1.ClaimedNameAnnotation: "web"}
 }
 
 func TestOneNameGoesToOneObjectWhereNamesTell(t *testing.T) {
@@ -170,7 +170,7 @@ func TestAnythingButADefiniteAnswerIsNoAbsence(t *testing.T) {
 
 func TestWhatCannotBeReadFailsThePass(t *testing.T) {
 	w := newWorld(t, named, vmWith())
-	w.kind.client = unreadable{w.client}
+	w.kind.Client = unreadable{w.client}
 	if _, err := w.pass(); err == nil {
 		t.Error("the pass did not fail")
 	}
@@ -178,7 +178,7 @@ func TestWhatCannotBeReadFailsThePass(t *testing.T) {
 	w.wantSays(v1alpha1.ReadyCondition, "False Error")
 
 	w = newWorld(t, named, vmWith())
-	w.kind.client = unlistable{w.client}
+	w.kind.Client = unlistable{w.client}
 	if _, err := w.pass(); err == nil {
 		t.Error("the pass did not fail, although other VMs may have the name")
 	}

@@ -183,7 +183,7 @@ func TestNothingIsAskedOfACloudThatIsAway(t *testing.T) {
 	for name, vm := range map[string]*v1alpha1.VM{
 		"a new VM":                 vmWith(),
 		"one to be imported":       vmWith(importing),
-		"one whose create is open": vmWith(func(vm *v1alpha1.VM) { vm.Finalizers = []string{Finalizer} }),
+		"one whose create is open": vmWith(func(vm *v1alpha1.VM) { vm.Finalizers = []string{v1alpha1.VMFinalizer} }),
 		"one to be deleted":        onRecord(deleted),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -236,7 +236,7 @@ func TestTheBrakeHoldsCreatesAndDeletesBack(t *testing.T) {
 		there []cloud.Server
 	}{
 		{name: "a new VM is not even asked for: its claim would outlive the moment in which its name was free", vm: vmWith()},
-		{name: "a create whose outcome is open is not repeated", vm: vmWith(func(vm *v1alpha1.VM) { vm.Finalizers = []string{Finalizer} })},
+		{name: "a create whose outcome is open is not repeated", vm: vmWith(func(vm *v1alpha1.VM) { vm.Finalizers = []string{v1alpha1.VMFinalizer} })},
 		{name: "a deletion waits", vm: onRecord(deleted), there: []cloud.Server{serverWith()}},
 		{name: "the deletion of a server that vanished waits: its absence is what is in doubt", vm: onRecord(deleted)},
 	}
@@ -300,7 +300,7 @@ func TestAServerThatVanishedIsLostOnlyWhenTheCloudItselfSaysSo(t *testing.T) {
 	w.inv.Brake(false)
 	equal(t, "result", ctrl.Result{}, w.mustPass())
 	w.wantCalls("get s1")
-	w.wantSays(v1alpha1.CreatedCondition, "False Lost", "VM s1", "delete this object and make another")
+	w.wantSays(v1alpha1.CreatedCondition, "False Lost", "VM s1", "delete this object and create another")
 	w.wantSays(v1alpha1.StalledCondition, "True Lost")
 	equal(t, "vmId", "s1", w.vm().Status.VMID)
 	equal(t, "state", v1alpha1.VMStateLost, w.vm().Status.State)
@@ -354,14 +354,6 @@ func TestANewServerFindsItsVMBeforeItsIDIsInTheCache(t *testing.T) {
 			w.later(time.Second)
 			w.wantWoken("a")
 		})
-	}
-}
-
-func TestUnknownStepsAreRefused(t *testing.T) {
-	w := newWorld(t, everything, vmWith())
-	obs := &scope{now: w.now, inv: w.inv, view: w.inv.View()}
-	if err := w.kind.Act(t.Context(), vmWith(), obs, "Dance"); err == nil {
-		t.Error("a step that does not exist was taken")
 	}
 }
 

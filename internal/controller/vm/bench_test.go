@@ -70,7 +70,7 @@ func atRest(tb testing.TB) (*world, *still) {
 		tb.Fatalf("Get: %v", err)
 	}
 	cache := &still{vm: w.vm(), cloud: &c}
-	w.kind.client, w.runs.Client = cache, cache
+	w.kind.Client, w.runs.Client = cache, cache
 	w.cloud.took()
 	w.events = nil
 	return w, cache

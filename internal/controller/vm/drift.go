@@ -6,6 +6,8 @@ import (
 
 	"github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/external"
+	"github.com/privatecloud/operator/internal/reconciler"
 )
 
 // difference is what must change on the server for it to be as the spec says.
@@ -74,6 +76,6 @@ func lacks(fields []string) error {
 	if len(fields) == 0 {
 		return nil
 	}
-	return stall(v1alpha1.UnsupportedReason, fmt.Errorf("this cloud cannot set %s: take it out of the spec, or set it back",
-		strings.Join(fields, ", ")), recheckRefused)
+	return reconciler.Stalled(v1alpha1.UnsupportedReason, external.RecheckRefused, fmt.Errorf("this cloud cannot set %s: remove it from the spec, or set it back",
+		strings.Join(fields, ", ")))
 }

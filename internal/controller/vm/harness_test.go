@@ -22,6 +22,7 @@ import (
 
 	"github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	setup "github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
@@ -30,6 +31,11 @@ import (
 const (
 	pollInterval = 30 * time.Second
 	settleTime   = 2 * time.Minute
+
+	// quiet and patience are what internal/external waits before the status reports
+	// a deletion under way and a cloud that was not listed yet.
+	quiet    = 30 * time.Second
+	patience = 5 * time.Second
 )
 
 // world is a cluster and a cloud, and a VM controller between them.
@@ -41,7 +47,7 @@ type world struct {
 	directory *inventory.Directory
 	inv       *inventory.Inventory
 	kind      *kind
-	runs      *reconciler.Reconciler[*v1alpha1.VM, *scope]
+	runs      *reconciler.Reconciler[*v1alpha1.VM, *observation]
 
 	// woken are the names of the VMs that the inventory woke.
 	woken []string
@@ -124,8 +130,8 @@ func (w *world) start() {
 		}
 	})
 	w.inv = w.directory.Cloud("default")
-	w.runs = New(w.client, w, Options{Directory: w.directory, Cluster: "cluster", Workers: 1, Clock: w.Now})
-	w.kind = w.runs.Kind.(*kind)
+	w.kind = newKind(w.client, setup.Options{Directory: w.directory, Cluster: "cluster", Clock: w.Now})
+	w.runs = w.kind.Reconciler(w)
 }
 
 // connect has the cloud reached, as the Cloud's controller does, and listed.
@@ -265,11 +271,11 @@ func (w *world) wantClaim(want string) {
 	w.t.Helper()
 	vm := w.vm()
 	got := ""
-	if slices.Contains(vm.Finalizers, Finalizer) {
-		got = vm.Annotations[ClaimedNameAnnotation]
+	if slices.Contains(vm.Finalizers, v1alpha1.VMFinalizer) {
+		got = vm.Annotations[v1alpha1.ClaimedNameAnnotation]
 	}
 	equal(w.t, "claimed name", want, got)
-	if _, left := vm.Annotations[ClaimedNameAnnotation]; left && got == "" {
+	if _, left := vm.Annotations[v1alpha1.ClaimedNameAnnotation]; left && got == "" {
 		w.t.Error("an annotation of a claim is left behind")
 	}
 }
@@ -281,8 +287,8 @@ var errAPIAway = errors.New("the API server is away")
 // onRecord returns the VM with server s1 recorded and claimed.
 func onRecord(change ...func(*v1alpha1.VM)) *v1alpha1.VM {
 	vm := vmWith(recorded, func(vm *v1alpha1.VM) {
-		vm.Finalizers = []string{Finalizer}
-		vm.Annotations = map[string]string{ClaimedNameAnnotation: "web"}
+		vm.Finalizers = []string{v1alpha1.VMFinalizer}
+		vm.Annotations = map[string]string{v1alpha1.ClaimedNameAnnotation: "web"}
 	})
 	for _, f := range change {
 		f(vm)

@@ -12,19 +12,21 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/privatecloud/operator/api/v1alpha1"
+	setup "github.com/privatecloud/operator/internal/controller"
+	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
 // observeNetwork finds out whether the Network that a new VM names can take it.
 // A Network that is being deleted takes none: it goes once those that have, or
 // may have, a server are gone.
-func (k *kind) observeNetwork(ctx context.Context, vm *v1alpha1.VM, obs *scope) error {
-	if vm.Spec.NetworkRef == nil || knownID(vm) != "" || !vm.DeletionTimestamp.IsZero() {
+func (k *kind) observeNetwork(ctx context.Context, vm *v1alpha1.VM, obs *observation) error {
+	if vm.Spec.NetworkRef == nil || vm.Status.VMID != "" || vm.Spec.Import != nil || !vm.DeletionTimestamp.IsZero() {
 		return nil
 	}
 	var net v1alpha1.Network
 	name := vm.Spec.NetworkRef.Name
-	err := k.client.Get(ctx, client.ObjectKey{Namespace: vm.Namespace, Name: name}, &net)
+	err := k.Client.Get(ctx, client.ObjectKey{Namespace: vm.Namespace, Name: name}, &net)
 	switch {
 	case apierrors.IsNotFound(err):
 		obs.detached = unattachable(name, "does not exist: create it, or name another in spec.networkRef")
@@ -36,9 +38,9 @@ func (k *kind) observeNetwork(ctx context.Context, vm *v1alpha1.VM, obs *scope) 
 		obs.detached = unattachable(name, "is not made yet: see its conditions")
 	case meta.IsStatusConditionFalse(net.Status.Conditions, v1alpha1.CreatedCondition):
 		obs.detached = unattachable(name, "is lost: see its conditions, or name another in spec.networkRef")
-	case net.Status.Cloud != obs.cloud:
-		obs.detached = stall(v1alpha1.NetworkNotReadyReason, fmt.Errorf(
-			"Network %q is on Cloud %q and this VM on Cloud %q: name a Network of the same Cloud, or set spec.cloudRef to that of the Network", name, net.Status.Cloud, obs.cloud), recheckRefused)
+	case net.Status.Cloud != obs.Cloud:
+		obs.detached = reconciler.Stalled(v1alpha1.NetworkNotReadyReason, external.RecheckRefused, fmt.Errorf(
+			"Network %q is on Cloud %q and this VM on Cloud %q: name a Network of the same Cloud, or set spec.cloudRef to that of the Network", name, net.Status.Cloud, obs.Cloud))
 	default:
 		obs.networkID = net.Status.NetworkID
 	}
@@ -49,23 +51,9 @@ func unattachable(name, why string) error {
 	return reconciler.Blocked("Network/"+name, v1alpha1.NetworkNotReadyReason, "Network %q %s", name, why)
 }
 
-// planDetached is for a VM that cannot be made for want of its Network. A claim
-// of which nothing came is given up: it would keep the Network, and so a deletion
-// that the VM waits for would wait for the VM.
-func planDetached(obs *scope) ([]string, error) {
-	switch {
-	case obs.claimed == "", len(obs.candidates) > 0:
-		return nil, obs.detached
-	case obs.settles > 0:
-		return nil, reconciler.Wait(obs.settles, v1alpha1.OutcomeUnknownReason,
-			"a create may have been sent; waiting out the Cloud's settleTime to be sure that no server comes of it, since now %v", obs.detached)
-	}
-	return []string{stepUnclaim}, obs.detached
-}
-
-// networkNews wakes the VMs without a server that a Network may take now, or
-// takes no more.
-func networkNews(find finder) handler.EventHandler {
+// networkChanges enqueues the VMs without a server when a Network that they
+// refer to becomes able to take them, or unable.
+func networkChanges(reader client.Reader) handler.EventHandler {
 	type state struct {
 		id, cloud         string
 		deleting, created bool
@@ -77,11 +65,11 @@ func networkNews(find finder) handler.EventHandler {
 			created: meta.IsStatusConditionTrue(net.Status.Conditions, v1alpha1.CreatedCondition),
 		}
 	}
-	wake := func(ctx context.Context, o client.Object, q queue) {
+	enqueue := func(ctx context.Context, o client.Object, q queue) {
 		var vms v1alpha1.VMList
-		err := find.reader.List(ctx, &vms, client.InNamespace(o.GetNamespace()), client.MatchingFields{NetworkIndex: o.GetName()}, client.UnsafeDisableDeepCopy)
+		err := reader.List(ctx, &vms, client.InNamespace(o.GetNamespace()), client.MatchingFields{setup.VMNetworkIndex: o.GetName()}, client.UnsafeDisableDeepCopy)
 		if err != nil {
-			log.FromContext(ctx).Error(err, "the VMs that wait for a Network cannot be found", "network", o.GetName())
+			log.FromContext(ctx).Error(err, "cannot list the VMs that wait for a Network", "network", o.GetName())
 			return
 		}
 		for i := range vms.Items {
@@ -93,14 +81,14 @@ func networkNews(find finder) handler.EventHandler {
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
 			if !e.IsInInitialList {
-				wake(ctx, e.Object, q)
+				enqueue(ctx, e.Object, q)
 			}
 		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
 			if stateOf(e.ObjectOld) != stateOf(e.ObjectNew) {
-				wake(ctx, e.ObjectNew, q)
+				enqueue(ctx, e.ObjectNew, q)
 			}
 		},
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { wake(ctx, e.Object, q) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { enqueue(ctx, e.Object, q) },
 	}
 }

@@ -6,25 +6,26 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/external"
 )
 
 // elsewhere claims the VM on another Cloud than its spec names now.
 func elsewhere(vm *v1alpha1.VM) {
-	controllerutil.AddFinalizer(vm, Finalizer)
-	vm.Annotations = map[string]string{ClaimedNameAnnotation: vm.Spec.VMName, ClaimedCloudAnnotation: "former"}
+	controllerutil.AddFinalizer(vm, v1alpha1.VMFinalizer)
+	vm.Annotations = map[string]string{v1alpha1.ClaimedNameAnnotation: vm.Spec.VMName, v1alpha1.ClaimedCloudAnnotation: "former"}
 }
 
-func movedAway(obs *scope) { obs.moved, obs.cloud = true, "former" }
+func movedAway(obs *observation) { obs.Moved, obs.Cloud = true, "former" }
 
 func TestPlanAfterCloudRefWasEdited(t *testing.T) {
 	vm := vmWith(elsewhere)
 	runPlans(t, []planCase{
-		{name: "the Cloud of the claim is searched before anything is made on the new one", vm: vm, obs: seeing(everything, claimed, movedAway), steps: []string{stepLook}, outcome: "in sync"},
-		{name: "a server may still come of the first create: a key does not help on another cloud", vm: vm, obs: seeing(everything, finding(noProof), settling, movedAway), outcome: "waiting: OutcomeUnknown, again in 1m0s", says: "settleTime"},
-		{name: "nothing came of it: the claim is taken back, and the next pass is about the new Cloud", vm: vm, obs: seeing(everything, finding(noProof), movedAway), steps: []string{stepUnclaim}, outcome: "waiting: Progressing, again in 1s", says: "named before"},
-		{name: "a server came of it: it is not made twice", vm: vm, obs: seeing(everything, finding(labelProof, serverWith()), movedAway), outcome: "stalled: Drift, again in 10m0s", says: `VM s1 is on Cloud "former"`},
+		{name: "the Cloud of the claim is searched before anything is made on the new one", vm: vm, obs: seeing(everything, claimed, movedAway), steps: []string{external.StepLook}, outcome: "in sync"},
+		{name: "a server may still come of the first create: a key does not help on another cloud", vm: vm, obs: seeing(everything, finding(external.NoProof), settling, movedAway), outcome: "waiting: OutcomeUnknown, again in 1m0s", says: "settleTime"},
+		{name: "nothing came of it: the claim is taken back, and the next pass is about the new Cloud", vm: vm, obs: seeing(everything, finding(external.NoProof), movedAway), steps: []string{external.StepUnclaim}, outcome: "waiting: Progressing, again in 1s", says: "named before"},
+		{name: "a server came of it: it is not made twice", vm: vm, obs: seeing(everything, finding(external.OwnerProof, serverWith()), movedAway), outcome: "stalled: Drift, again in 10m0s", says: `VM s1 is on Cloud "former"`},
 		{name: "an import was begun on the first Cloud", vm: vmWith(elsewhere, importing), obs: seeing(everything, claimed, movedAway), outcome: "stalled: Drift, again in 10m0s", says: `VM s1 is on Cloud "former"`},
-		{name: "deleted: what came of it is deleted where it is", vm: vmWith(elsewhere, deleted), obs: seeing(everything, finding(labelProof, serverWith()), movedAway), steps: []string{stepAdopt, stepDelete, stepConfirmGone, stepRelease}, outcome: "in sync"},
+		{name: "deleted: what came of it is deleted where it is", vm: vmWith(elsewhere, deleted), obs: seeing(everything, finding(external.OwnerProof, serverWith()), movedAway), steps: []string{external.StepAdopt, external.StepDelete, external.StepConfirmGone, external.StepRelease}, outcome: "in sync"},
 	})
 }
 

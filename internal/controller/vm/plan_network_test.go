@@ -8,13 +8,14 @@ import (
 
 	"github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/external"
 )
 
 var wiring = cloud.NewCapabilities(append(without(), cloud.Networks)...)
 
 func wired(vm *v1alpha1.VM) { vm.Spec.NetworkRef = &v1alpha1.NetworkReference{Name: "net"} }
 
-func detached(obs *scope) { obs.detached = unattachable("net", "is being deleted") }
+func detached(obs *observation) { obs.detached = unattachable("net", "is being deleted") }
 
 // netWith returns the Network net, made, on the Cloud "default", changed.
 func netWith(change ...func(*v1alpha1.Network)) *v1alpha1.Network {
@@ -34,11 +35,11 @@ func TestPlanOfAVMWhoseNetworkCannotTakeIt(t *testing.T) {
 	runPlans(t, []planCase{
 		{name: "nothing was sent: not even the name is asked for", vm: vm, obs: seeing(wiring, detached), outcome: "blocked: NetworkNotReady by Network/net", says: "is being deleted"},
 		{name: "the cloud has no networks", vm: vm, obs: seeing(everything), outcome: "stalled: Unsupported, again in 10m0s", says: "cannot set networkRef"},
-		{name: "a create may have been sent: its server is looked for", vm: vm, obs: seeing(wiring, claimed, detached), steps: []string{stepLook}, outcome: "in sync"},
-		{name: "its server is found: it is taken, whatever becomes of the Network", vm: vm, obs: seeing(wiring, finding(labelProof, serverWith()), detached), steps: []string{stepAdopt}, outcome: "in sync"},
-		{name: "a server may still come: a key is no reason to send another create, nor to give the claim up", vm: vm, obs: seeing(wiring, finding(noProof), settling, detached), outcome: "waiting: OutcomeUnknown, again in 1m0s", says: "since now Network"},
-		{name: "nothing came of it: the claim is given up, for it would keep the Network", vm: vm, obs: seeing(wiring, finding(noProof), detached), steps: []string{stepUnclaim}, outcome: "blocked: NetworkNotReady by Network/net", says: "is being deleted"},
-		{name: "a server may be ours, and nothing but another create would tell: the claim stays", vm: vm, obs: seeing(keyedOnly, finding(noProof, serverWith(bare)), detached), outcome: "blocked: NetworkNotReady by Network/net", says: "is being deleted"},
+		{name: "a create may have been sent: its server is looked for", vm: vm, obs: seeing(wiring, claimed, detached), steps: []string{external.StepLook}, outcome: "in sync"},
+		{name: "its server is found: it is taken, whatever becomes of the Network", vm: vm, obs: seeing(wiring, finding(external.OwnerProof, serverWith()), detached), steps: []string{external.StepAdopt}, outcome: "in sync"},
+		{name: "a server may still come: a key is no reason to send another create, nor to give the claim up", vm: vm, obs: seeing(wiring, finding(external.NoProof), settling, detached), outcome: "waiting: OutcomeUnknown, again in 1m0s", says: "since now Network"},
+		{name: "nothing came of it: the claim is given up, for it would keep the Network", vm: vm, obs: seeing(wiring, finding(external.NoProof), detached), steps: []string{external.StepUnclaim}, outcome: "blocked: NetworkNotReady by Network/net", says: "is being deleted"},
+		{name: "a server may be ours, and nothing but another create would tell: the claim stays", vm: vm, obs: seeing(keyedOnly, finding(external.NoProof, serverWith(bare)), detached), outcome: "blocked: NetworkNotReady by Network/net", says: "is being deleted"},
 		{name: "it exists: the Network does not matter any more", vm: vmWith(wired, recorded), obs: seeing(wiring, holding(serverWith()), detached), outcome: "in sync"},
 	})
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	setup "github.com/privatecloud/operator/internal/controller"
+	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
@@ -63,16 +65,22 @@ func recorded(vm *v1alpha1.VM) { vm.Status.VMID, vm.Status.Cloud = "s1", "defaul
 func importing(vm *v1alpha1.VM) {
 	vm.Spec.Import = &v1alpha1.VMImport{VMID: "s1"}
 }
-func observeOnly(vm *v1alpha1.VM) { vm.Spec.ManagementPolicy = v1alpha1.ManagementPolicyObserveOnly }
-func orphaning(vm *v1alpha1.VM)   { vm.Spec.DeletionPolicy = v1alpha1.DeletionPolicyOrphan }
-func poweredOff(vm *v1alpha1.VM)  { vm.Spec.PowerState = v1alpha1.PowerOff }
+func observing(vm *v1alpha1.VM)  { vm.Spec.ManagementPolicy = v1alpha1.ManagementPolicyObserveOnly }
+func orphaning(vm *v1alpha1.VM)  { vm.Spec.DeletionPolicy = v1alpha1.DeletionPolicyOrphan }
+func poweredOff(vm *v1alpha1.VM) { vm.Spec.PowerState = v1alpha1.PowerOff }
 func deleted(vm *v1alpha1.VM) {
 	now := metav1.NewTime(dawn)
 	vm.DeletionTimestamp = &now
 }
 
 // ours are the owner labels of the VM that vmWith returns.
-var ours = (&kind{cluster: "cluster"}).ownerLabels(vmWith())
+var ours = pureKind.ownerLabels(vmWith())
+
+// pureKind and pure plan and report without a cluster or a cloud.
+var (
+	pureKind = newKind(nil, setup.Options{Cluster: "cluster", Clock: func() time.Time { return dawn }})
+	pure     = pureKind.lifecycle
+)
 
 // serverWith returns the server s1 as vmWith wants it, ours, changed.
 func serverWith(change ...func(*cloud.Server)) cloud.Server {
@@ -90,8 +98,9 @@ func cores(n int) func(*cloud.Server)          { return func(s *cloud.Server) { 
 func bare(s *cloud.Server)                     { s.Labels = nil }
 
 // seeing returns a scope on a cloud that can be used.
-func seeing(caps cloud.Capabilities, change ...func(*scope)) *scope {
-	obs := &scope{now: dawn, cloud: "default", view: inventory.View{Capabilities: caps}}
+func seeing(caps cloud.Capabilities, change ...func(*observation)) *observation {
+	obs := &observation{}
+	obs.Now, obs.Cloud, obs.How, obs.View = dawn, "default", v1alpha1.CreatedReason, inventory.View{Capabilities: caps}
 	for _, f := range change {
 		f(obs)
 	}
@@ -99,35 +108,35 @@ func seeing(caps cloud.Capabilities, change ...func(*scope)) *scope {
 }
 
 // later is a scope of some time after the object was made, and deleted.
-func later(by time.Duration) func(*scope) {
-	return func(obs *scope) { obs.now = obs.now.Add(by) }
+func later(by time.Duration) func(*observation) {
+	return func(obs *observation) { obs.Now = obs.Now.Add(by) }
 }
 
 // holding is a scope that knows the VM's server.
-func holding(s cloud.Server) func(*scope) {
-	return func(obs *scope) {
+func holding(s cloud.Server) func(*observation) {
+	return func(obs *observation) {
 		known := s.Clone()
-		obs.server, obs.owned, obs.claimed = &known, true, "web"
+		obs.Resource, obs.Owned, obs.Claimed = &known, true, "web"
 	}
 }
 
-// finding is a scope after a search that found servers worth proof.
-func finding(worth proof, servers ...cloud.Server) func(*scope) {
-	return func(obs *scope) {
-		obs.claimed, obs.looked, obs.proof, obs.candidates = "web", true, worth, servers
+// finding is a scope after a search that found servers worth external.Proof.
+func finding(worth external.Proof, servers ...cloud.Server) func(*observation) {
+	return func(obs *observation) {
+		obs.Claimed, obs.Looked, obs.Proof, obs.Candidates = "web", true, worth, servers
 	}
 }
 
-func away(obs *scope)      { obs.view.Unavailable = "connection refused" }
-func claimed(obs *scope)   { obs.claimed = "web" }
-func unclaimed(obs *scope) { obs.claimed = "" }
-func foreignTo(obs *scope) { obs.owned = false }
-func rivalled(obs *scope)  { obs.rival = errRival }
-func isGone(obs *scope)    { obs.gone = true }
-func settling(obs *scope)  { obs.settles = time.Minute }
-func renamed(obs *scope)   { obs.claimed = "former" }
-func denied(obs *scope) {
-	obs.denied = reconciler.Blocked("Cloud/default", v1alpha1.CloudUnavailableReason, "Cloud %q does not exist", "default")
+func away(obs *observation)      { obs.View.Unavailable = "connection refused" }
+func claimed(obs *observation)   { obs.Claimed = "web" }
+func unclaimed(obs *observation) { obs.Claimed = "" }
+func foreignTo(obs *observation) { obs.Owned = false }
+func rivalled(obs *observation)  { obs.rival = errRival }
+func isGone(obs *observation)    { obs.Gone = true }
+func settling(obs *observation)  { obs.Settles = time.Minute }
+func renamed(obs *observation)   { obs.Claimed = "former" }
+func denied(obs *observation) {
+	obs.Denied = reconciler.Blocked("Cloud/default", v1alpha1.CloudUnavailableReason, "Cloud %q does not exist", "default")
 }
 
 // decision is a plan in words.
@@ -168,7 +177,7 @@ func said(outcome error) string {
 type planCase struct {
 	name  string
 	vm    *v1alpha1.VM
-	obs   *scope
+	obs   *observation
 	steps []string
 	// outcome as said puts it, and a part of its message.
 	outcome, says string
@@ -178,7 +187,8 @@ func runPlans(t *testing.T, tests []planCase) {
 	t.Helper()
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			steps, outcome := plan(tc.vm, tc.obs)
+			p := pure.Plan(tc.vm, tc.obs)
+			steps, outcome := p.Names(), p.Outcome
 			if diff := cmp.Diff(decision{tc.steps, tc.outcome}, decision{steps, said(outcome)}); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)
 			}
@@ -193,7 +203,7 @@ func runPlans(t *testing.T, tests []planCase) {
 }
 
 func TestPlanOfANewVM(t *testing.T) {
-	fresh := []string{stepCheckName, stepClaim, stepCreate}
+	fresh := []string{stepCheckName, external.StepClaim, external.StepCreate}
 	demanding := vmWith(poweredOff, func(vm *v1alpha1.VM) {
 		memory := int32(4)
 		vm.Spec.Memory, vm.Spec.Template, vm.Spec.Folder = &memory, "debian", "web"
@@ -210,12 +220,12 @@ func TestPlanOfANewVM(t *testing.T) {
 		{name: "another VM object has the name where names tell whose a server is", vm: vmWith(), obs: seeing(named, rivalled), outcome: "stalled: Taken, again in 1m0s", says: "another VM object"},
 		{
 			name: "the name was refused lately: no second question, no create", vm: vmWith(),
-			obs:     seeing(everything, func(s *scope) { s.nameErr = errProhibited }),
+			obs:     seeing(everything, func(s *observation) { s.nameErr = errProhibited }),
 			outcome: "stalled: Prohibited, again in 10m0s", says: "not this one",
 		},
 		{
 			name: "the name was taken lately: it may be given back sooner than a rule changes", vm: vmWith(),
-			obs:     seeing(everything, func(s *scope) { s.nameErr = errTaken }),
+			obs:     seeing(everything, func(s *observation) { s.nameErr = errTaken }),
 			outcome: "stalled: Taken, again in 1m0s", says: "somebody has it",
 		},
 		{name: "it may not use its Cloud", vm: vmWith(), obs: seeing(everything, denied), outcome: "blocked: CloudUnavailable by Cloud/default", says: "does not exist"},
@@ -229,68 +239,68 @@ func TestPlanLooksBeforeItCreatesAgain(t *testing.T) {
 		many[i] = serverWith(id(fmt.Sprintf("s%d", i+1)), bare)
 	}
 	runPlans(t, []planCase{
-		{name: "a claim of an earlier pass: a create may have been sent", vm: vmWith(), obs: seeing(tokenless, claimed), steps: []string{stepLook}, outcome: "in sync"},
-		{name: "a key makes a second create harmless, but looking is cheaper than a second one", vm: vmWith(), obs: seeing(everything, claimed), steps: []string{stepLook}, outcome: "in sync"},
-		{name: "looked and found nothing, long enough after: the create may be sent, and the claim still says that the name was free", vm: vmWith(), obs: seeing(tokenless, finding(noProof)), steps: []string{stepCreate}, outcome: "in sync"},
+		{name: "a claim of an earlier pass: a create may have been sent", vm: vmWith(), obs: seeing(tokenless, claimed), steps: []string{external.StepLook}, outcome: "in sync"},
+		{name: "a key makes a second create harmless, but looking is cheaper than a second one", vm: vmWith(), obs: seeing(everything, claimed), steps: []string{external.StepLook}, outcome: "in sync"},
+		{name: "looked and found nothing, long enough after: the create may be sent, and the claim still says that the name was free", vm: vmWith(), obs: seeing(tokenless, finding(external.NoProof)), steps: []string{external.StepCreate}, outcome: "in sync"},
 		{
-			name: "found nothing yet: without a key, a create may take effect later", vm: vmWith(), obs: seeing(tokenless, finding(noProof), settling),
+			name: "found nothing yet: without a key, a create may take effect later", vm: vmWith(), obs: seeing(tokenless, finding(external.NoProof), settling),
 			outcome: "waiting: OutcomeUnknown, again in 1m0s", says: "settleTime",
 		},
-		{name: "found nothing yet: with a key, the create is simply sent again", vm: vmWith(), obs: seeing(everything, finding(noProof), settling), steps: []string{stepCreate}, outcome: "in sync"},
-		{name: "its owner labels prove it ours", vm: vmWith(), obs: seeing(tokenless, finding(labelProof, serverWith())), steps: []string{stepAdopt}, outcome: "in sync"},
+		{name: "found nothing yet: with a key, the create is simply sent again", vm: vmWith(), obs: seeing(everything, finding(external.NoProof), settling), steps: []string{external.StepCreate}, outcome: "in sync"},
+		{name: "its owner labels prove it ours", vm: vmWith(), obs: seeing(tokenless, finding(external.OwnerProof, serverWith())), steps: []string{external.StepAdopt}, outcome: "in sync"},
 		{
 			name: "it is proved ours: no need to look any further", vm: vmWith(),
-			obs: seeing(tokenless, finding(labelProof, serverWith()), settling, func(s *scope) { s.looked = false }), steps: []string{stepAdopt}, outcome: "in sync",
+			obs: seeing(tokenless, finding(external.OwnerProof, serverWith()), settling, func(s *observation) { s.Looked = false }), steps: []string{external.StepAdopt}, outcome: "in sync",
 		},
-		{name: "it is found while still being built", vm: vmWith(), obs: seeing(tokenless, finding(labelProof, serverWith(in(cloud.StateBuilding)))), steps: []string{stepAdopt}, outcome: "waiting: Creating, again in 1m0s", says: "building VM s1"},
-		{name: "the spec was edited since its create: followed in the next pass", vm: vmWith(), obs: seeing(tokenless, finding(labelProof, serverWith(cores(1)))), steps: []string{stepAdopt}, outcome: "waiting: Progressing, again in 1s", says: "brought in line"},
-		{name: "vmname was edited since its create", vm: vmWith(), obs: seeing(tokenless, renamed, finding(labelProof, serverWith(called("former")))), steps: []string{stepAdopt}, outcome: "waiting: Progressing, again in 1s", says: "brought in line"},
-		{name: "one create made two servers: the older is kept", vm: vmWith(), obs: seeing(tokenless, finding(labelProof, two...)), steps: []string{stepAdopt, stepDeleteDuplicate}, outcome: "in sync"},
-		{name: "names are unique and this one was free when it was claimed", vm: vmWith(), obs: seeing(named, finding(nameProof, serverWith(bare))), steps: []string{stepAdopt}, outcome: "in sync"},
+		{name: "it is found while still being built", vm: vmWith(), obs: seeing(tokenless, finding(external.OwnerProof, serverWith(in(cloud.StateBuilding)))), steps: []string{external.StepAdopt}, outcome: "waiting: Creating, again in 1m0s", says: "building VM s1"},
+		{name: "the spec was edited since its create: followed in the next pass", vm: vmWith(), obs: seeing(tokenless, finding(external.OwnerProof, serverWith(cores(1)))), steps: []string{external.StepAdopt}, outcome: "waiting: Progressing, again in 1s", says: "brought in line"},
+		{name: "vmname was edited since its create", vm: vmWith(), obs: seeing(tokenless, renamed, finding(external.OwnerProof, serverWith(called("former")))), steps: []string{external.StepAdopt}, outcome: "waiting: Progressing, again in 1s", says: "brought in line"},
+		{name: "one create made two servers: the older is kept", vm: vmWith(), obs: seeing(tokenless, finding(external.OwnerProof, two...)), steps: []string{external.StepAdopt, external.StepDeleteDuplicate}, outcome: "in sync"},
+		{name: "names are unique and this one was free when it was claimed", vm: vmWith(), obs: seeing(named, finding(external.NameProof, serverWith(bare))), steps: []string{external.StepAdopt}, outcome: "in sync"},
 		{
-			name: "two of one name on a cloud that should keep names unique: never guess", vm: vmWith(), obs: seeing(named, finding(nameProof, two...)),
+			name: "two of one name on a cloud that should keep names unique: never guess", vm: vmWith(), obs: seeing(named, finding(external.NameProof, two...)),
 			outcome: "stalled: Ambiguous, again in 1m0s", says: `VM s1, s2 named "web" may be this VM`,
 		},
 		{
-			name: "a name proves nothing here: never guess, and never send another create", vm: vmWith(), obs: seeing(nameless, finding(noProof, serverWith(bare))),
+			name: "a name proves nothing here: never guess, and never send another create", vm: vmWith(), obs: seeing(nameless, finding(external.NoProof, serverWith(bare))),
 			outcome: "stalled: Ambiguous, again in 1m0s", says: "set spec.import.vmId",
 		},
 		{
-			name: "many of one name are counted, not listed", vm: vmWith(), obs: seeing(nameless, finding(noProof, many...)),
+			name: "many of one name are counted, not listed", vm: vmWith(), obs: seeing(nameless, finding(external.NoProof, many...)),
 			outcome: "stalled: Ambiguous, again in 1m0s", says: `7 VMs named "web" (s1, s2, s3, s4, s5, …)`,
 		},
 		{
 			name: "somebody's server of this name does not matter where a key makes the create safe", vm: vmWith(),
-			obs: seeing(without(cloud.Labels, cloud.UniqueNames), finding(noProof, serverWith(bare))), steps: []string{stepCreate}, outcome: "in sync",
+			obs: seeing(without(cloud.Labels, cloud.UniqueNames), finding(external.NoProof, serverWith(bare))), steps: []string{external.StepCreate}, outcome: "in sync",
 		},
 	})
 }
 
 func TestPlanAfterVmnameWasEdited(t *testing.T) {
-	fresh := []string{stepCheckName, stepClaim, stepCreate}
+	fresh := []string{stepCheckName, external.StepClaim, external.StepCreate}
 	runPlans(t, []planCase{
-		{name: "nothing came of the first name: the second is asked for and claimed", vm: vmWith(), obs: seeing(tokenless, finding(noProof), renamed), steps: fresh, outcome: "in sync"},
+		{name: "nothing came of the first name: the second is asked for and claimed", vm: vmWith(), obs: seeing(tokenless, finding(external.NoProof), renamed), steps: fresh, outcome: "in sync"},
 		{
 			name: "nothing came of the first name, and the second is refused", vm: vmWith(),
-			obs:     seeing(tokenless, finding(noProof), renamed, func(s *scope) { s.nameErr = errProhibited }),
+			obs:     seeing(tokenless, finding(external.NoProof), renamed, func(s *observation) { s.nameErr = errProhibited }),
 			outcome: "stalled: Prohibited, again in 10m0s", says: "not this one",
 		},
 		{
 			name: "a server of the first name may still come: its key does not fit a create of the second", vm: vmWith(),
-			obs: seeing(everything, finding(noProof), renamed, settling), outcome: "waiting: OutcomeUnknown, again in 1m0s", says: "settleTime",
+			obs: seeing(everything, finding(external.NoProof), renamed, settling), outcome: "waiting: OutcomeUnknown, again in 1m0s", says: "settleTime",
 		},
 		{
 			name: "a server of the first name may be ours: its key does not fit a create of the second", vm: vmWith(),
-			obs: seeing(without(cloud.Labels, cloud.UniqueNames), finding(noProof, serverWith(bare, called("former"))), renamed), outcome: "stalled: Ambiguous, again in 1m0s", says: `named "former"`,
+			obs: seeing(without(cloud.Labels, cloud.UniqueNames), finding(external.NoProof, serverWith(bare, called("former"))), renamed), outcome: "stalled: Ambiguous, again in 1m0s", says: `named "former"`,
 		},
-		{name: "another VM object has the name: the claim is given up, since nothing came of it", vm: vmWith(), obs: seeing(named, finding(nameProof), rivalled), steps: []string{stepUnclaim}, outcome: "stalled: Taken, again in 1m0s", says: "another VM object"},
+		{name: "another VM object has the name: the claim is given up, since nothing came of it", vm: vmWith(), obs: seeing(named, finding(external.NameProof), rivalled), steps: []string{external.StepUnclaim}, outcome: "stalled: Taken, again in 1m0s", says: "another VM object"},
 		{
 			name: "another VM object has the name, but a create of ours may still take effect", vm: vmWith(),
-			obs: seeing(named, finding(nameProof), rivalled, settling), outcome: "waiting: OutcomeUnknown, again in 1m0s", says: "settleTime",
+			obs: seeing(named, finding(external.NameProof), rivalled, settling), outcome: "waiting: OutcomeUnknown, again in 1m0s", says: "settleTime",
 		},
 		{
 			name: "another VM object has the name, but a create of ours may still take effect, key or not", vm: vmWith(),
-			obs: seeing(without(cloud.Labels), finding(nameProof), rivalled, settling), outcome: "stalled: Taken, again in 1m0s", says: "another VM object",
+			obs: seeing(without(cloud.Labels), finding(external.NameProof), rivalled, settling), outcome: "stalled: Taken, again in 1m0s", says: "another VM object",
 		},
 	})
 }
@@ -300,21 +310,21 @@ func TestPlanOfAnImport(t *testing.T) {
 	runPlans(t, []planCase{
 		{name: "another VM object has that server", vm: vm, obs: seeing(everything, rivalled), outcome: "stalled: Ambiguous, again in 1m0s", says: "another VM object"},
 		{name: "there is no such server", vm: vm, obs: seeing(everything, isGone), outcome: "stalled: Rejected, again in 10m0s", says: "the cloud has no VM s1"},
-		{name: "the cloud could not be asked", vm: vm, obs: seeing(everything, away), steps: []string{stepLook}, outcome: "in sync"},
+		{name: "the cloud could not be asked", vm: vm, obs: seeing(everything, away), steps: []string{external.StepLook}, outcome: "in sync"},
 		{
 			name: "it has another name: a typing error may not take over somebody's server", vm: vm,
 			obs:     seeing(everything, holding(serverWith(called("db"), bare)), foreignTo, unclaimed),
 			outcome: "stalled: Rejected, again in 10m0s", says: `VM s1 is named "db"`,
 		},
-		{name: "only to be observed: it is neither claimed nor labelled", vm: vmWith(importing, observeOnly), obs: seeing(everything, holding(serverWith(bare)), foreignTo, unclaimed), steps: []string{stepAdopt}, outcome: "in sync"},
+		{name: "only to be observed: it is neither claimed nor labelled", vm: vmWith(importing, observing), obs: seeing(everything, holding(serverWith(bare)), foreignTo, unclaimed), steps: []string{external.StepAdopt}, outcome: "in sync"},
 		{
-			name: "only to be observed, and in error", vm: vmWith(importing, observeOnly), obs: seeing(everything, holding(serverWith(bare, in(cloud.StateError))), foreignTo, unclaimed),
-			steps: []string{stepAdopt}, outcome: "stalled: ServerError, again in 10m0s", says: "in error",
+			name: "only to be observed, and in error", vm: vmWith(importing, observing), obs: seeing(everything, holding(serverWith(bare, in(cloud.StateError))), foreignTo, unclaimed),
+			steps: []string{external.StepAdopt}, outcome: "stalled: ServerError, again in 10m0s", says: "in error",
 		},
-		{name: "it is claimed, labelled as ours, and taken", vm: vm, obs: seeing(everything, holding(serverWith(bare)), foreignTo, unclaimed), steps: []string{stepClaim, stepLabel, stepAdopt}, outcome: "in sync"},
-		{name: "its labels are ours already, from a pass that was cut off", vm: vm, obs: seeing(everything, holding(serverWith())), steps: []string{stepClaim, stepAdopt}, outcome: "in sync"},
-		{name: "the cloud has no labels", vm: vm, obs: seeing(named, holding(serverWith(bare))), steps: []string{stepClaim, stepAdopt}, outcome: "in sync"},
-		{name: "it differs from the spec: followed in the next pass", vm: vm, obs: seeing(everything, holding(serverWith(cores(1)))), steps: []string{stepClaim, stepAdopt}, outcome: "waiting: Progressing, again in 1s", says: "brought in line"},
+		{name: "it is claimed, labelled as ours, and taken", vm: vm, obs: seeing(everything, holding(serverWith(bare)), foreignTo, unclaimed), steps: []string{external.StepClaim, stepLabel, external.StepAdopt}, outcome: "in sync"},
+		{name: "its labels are ours already, from a pass that was cut off", vm: vm, obs: seeing(everything, holding(serverWith())), steps: []string{external.StepClaim, external.StepAdopt}, outcome: "in sync"},
+		{name: "the cloud has no labels", vm: vm, obs: seeing(named, holding(serverWith(bare))), steps: []string{external.StepClaim, external.StepAdopt}, outcome: "in sync"},
+		{name: "it differs from the spec: followed in the next pass", vm: vm, obs: seeing(everything, holding(serverWith(cores(1)))), steps: []string{external.StepClaim, external.StepAdopt}, outcome: "waiting: Progressing, again in 1s", says: "brought in line"},
 	})
 }
 
@@ -323,12 +333,12 @@ func TestPlanOfAnExistingVM(t *testing.T) {
 	runPlans(t, []planCase{
 		{name: "all is as the spec says", vm: vm, obs: seeing(everything, holding(serverWith())), outcome: "in sync"},
 		{name: "its Cloud was closed to this namespace", vm: vm, obs: seeing(everything, holding(serverWith()), denied), outcome: "blocked: CloudUnavailable by Cloud/default", says: "does not exist"},
-		{name: "it is gone without our doing: not made again, for vmId never changes", vm: vm, obs: seeing(everything, isGone), outcome: "stalled: Lost", says: "it is not made again"},
+		{name: "it is gone without our doing: not made again, for vmId never changes", vm: vm, obs: seeing(everything, isGone), outcome: "stalled: Lost", says: "it is not created again"},
 		{name: "nothing is known of it: nothing is said either", vm: vm, obs: seeing(everything, away), outcome: "unknown", says: "nothing is known"},
-		{name: "only to be observed: its drift is not mended, nor is it claimed", vm: vmWith(recorded, observeOnly), obs: seeing(everything, holding(serverWith(cores(1))), unclaimed), outcome: "in sync"},
-		{name: "only to be observed, and being deleted by somebody", vm: vmWith(recorded, observeOnly), obs: seeing(everything, holding(serverWith(in(cloud.StateDeleting)))), outcome: "waiting: Deleting, again in 1m0s", says: "not by this operator"},
-		{name: "somebody took the finalizer off: it is put back before anything else", vm: vm, obs: seeing(everything, holding(serverWith(cores(1))), unclaimed), steps: []string{stepClaim, stepUpdate}, outcome: "in sync"},
-		{name: "a server made twice: the other one goes first", vm: vm, obs: seeing(everything, holding(serverWith(cores(1))), func(s *scope) { s.duplicates = []cloud.Server{serverWith(id("s2"))} }), steps: []string{stepDeleteDuplicate}, outcome: "in sync"},
+		{name: "only to be observed: its drift is not mended, nor is it claimed", vm: vmWith(recorded, observing), obs: seeing(everything, holding(serverWith(cores(1))), unclaimed), outcome: "in sync"},
+		{name: "only to be observed, and being deleted by somebody", vm: vmWith(recorded, observing), obs: seeing(everything, holding(serverWith(in(cloud.StateDeleting)))), outcome: "waiting: Deleting, again in 1m0s", says: "not by this operator"},
+		{name: "somebody took the finalizer off: it is put back before anything else", vm: vm, obs: seeing(everything, holding(serverWith(cores(1))), unclaimed), steps: []string{external.StepClaim, stepUpdate}, outcome: "in sync"},
+		{name: "a server made twice: the other one goes first", vm: vm, obs: seeing(everything, holding(serverWith(cores(1))), func(s *observation) { s.Duplicates = []cloud.Server{serverWith(id("s2"))} }), steps: []string{external.StepDeleteDuplicate}, outcome: "in sync"},
 		{name: "it is being built", vm: vm, obs: seeing(everything, holding(serverWith(in(cloud.StateBuilding)))), outcome: "waiting: Creating, again in 1m0s", says: "building"},
 		{name: "somebody deletes it", vm: vm, obs: seeing(everything, holding(serverWith(in(cloud.StateDeleting)))), outcome: "waiting: Deleting, again in 1m0s", says: "not by this operator"},
 		{name: "the cloud reports it broken", vm: vm, obs: seeing(everything, holding(serverWith(in(cloud.StateError)))), outcome: "stalled: ServerError, again in 10m0s", says: "in error"},
@@ -345,7 +355,7 @@ func TestPlanOfAnExistingVM(t *testing.T) {
 		{name: "its labels name somebody else, but nothing needs changing", vm: vm, obs: seeing(everything, holding(serverWith()), foreignTo), outcome: "in sync"},
 		{
 			name: "imported when it was only to be observed, now to be managed: it gets its labels first", vm: vmWith(recorded, importing),
-			obs: seeing(everything, holding(serverWith(bare)), foreignTo, unclaimed), steps: []string{stepClaim, stepLabel}, outcome: "in sync",
+			obs: seeing(everything, holding(serverWith(bare)), foreignTo, unclaimed), steps: []string{external.StepClaim, stepLabel}, outcome: "in sync",
 		},
 		{
 			name: "imported, unlabelled and different: labels first, the rest in the next pass", vm: vmWith(recorded, importing),

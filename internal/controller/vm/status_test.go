@@ -81,11 +81,11 @@ func TestReport(t *testing.T) {
 	old := func(s *v1alpha1.VMStatus) {
 		s.Host, s.Cloud, s.CPUUtilization, s.State = "h1", "default", &five, v1alpha1.VMStateRunning
 	}
-	how := func(reason string) func(*scope) { return func(s *scope) { s.how = reason } }
+	how := func(reason string) func(*observation) { return func(s *observation) { s.How = reason } }
 	tests := []struct {
 		name    string
 		vm      *v1alpha1.VM
-		obs     *scope
+		obs     *observation
 		outcome error
 		want    summed
 	}{
@@ -144,12 +144,12 @@ func TestReport(t *testing.T) {
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			report(tc.vm, tc.obs, tc.outcome)
+			pure.Report(tc.vm, tc.obs, tc.outcome)
 			if diff := cmp.Diff(tc.want, sum(tc.vm.Status)); diff != "" {
 				t.Errorf("status (-want +got):\n%s", diff)
 			}
 			before := tc.vm.DeepCopy()
-			report(tc.vm, tc.obs, tc.outcome)
+			pure.Report(tc.vm, tc.obs, tc.outcome)
 			if diff := cmp.Diff(before, tc.vm); diff != "" {
 				t.Errorf("a second report of the same is another:\n%s", diff)
 			}
@@ -158,27 +158,27 @@ func TestReport(t *testing.T) {
 }
 
 func TestReportOfAnImport(t *testing.T) {
-	take := []func(*scope){holding(serverWith(on("h1"))), func(s *scope) { s.how = v1alpha1.ImportedReason }}
+	take := []func(*observation){holding(serverWith(on("h1"))), func(s *observation) { s.How = v1alpha1.ImportedReason }}
 	refused := reconciler.Stalled(v1alpha1.RejectedReason, 0, errors.New("no"))
-	recordedID := func(vm *v1alpha1.VM, obs *scope, outcome error) string {
-		report(vm, obs, outcome)
+	recordedID := func(vm *v1alpha1.VM, obs *observation, outcome error) string {
+		pure.Report(vm, obs, outcome)
 		return vm.Status.VMID
 	}
 	tests := []struct {
 		name    string
 		vm      *v1alpha1.VM
-		obs     *scope
+		obs     *observation
 		outcome error
 		want    string
 	}{
 		{name: "claimed and labelled: taken", vm: vmWith(importing), obs: seeing(everything, take...), want: "s1"},
 		{name: "claimed on a cloud without labels: taken", vm: vmWith(importing), obs: seeing(named, take...), want: "s1"},
-		{name: "only to be observed: taken without a claim", vm: vmWith(importing, observeOnly), obs: seeing(everything, append(take, foreignTo, unclaimed)...), want: "s1"},
+		{name: "only to be observed: taken without a claim", vm: vmWith(importing, observing), obs: seeing(everything, append(take, foreignTo, unclaimed)...), want: "s1"},
 		{name: "not claimed yet", vm: vmWith(importing), obs: seeing(named, append(take, unclaimed)...)},
 		{name: "claimed, but the cloud did not take the labels: next time", vm: vmWith(importing), obs: seeing(everything, append(take, foreignTo)...), outcome: refused},
 		{name: "another VM object has it", vm: vmWith(importing), obs: seeing(everything, append(take, rivalled)...), outcome: refused},
-		{name: "another VM object has it, also when only to be observed", vm: vmWith(importing, observeOnly), obs: seeing(everything, append(take, rivalled)...), outcome: refused},
-		{name: "it has another name", vm: vmWith(importing), obs: seeing(everything, append(take, func(s *scope) { s.server.Name = "db" })...), outcome: refused},
+		{name: "another VM object has it, also when only to be observed", vm: vmWith(importing, observing), obs: seeing(everything, append(take, rivalled)...), outcome: refused},
+		{name: "it has another name", vm: vmWith(importing), obs: seeing(everything, append(take, func(s *observation) { s.Resource.Name = "db" })...), outcome: refused},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
@@ -188,24 +188,24 @@ func TestReportOfAnImport(t *testing.T) {
 		})
 	}
 	vm := vmWith(importing)
-	report(vm, seeing(everything, take...), nil)
+	pure.Report(vm, seeing(everything, take...), nil)
 	if got := meta.FindStatusCondition(vm.Status.Conditions, v1alpha1.CreatedCondition).Reason; got != v1alpha1.ImportedReason {
 		t.Errorf("reason %s, want %s", got, v1alpha1.ImportedReason)
 	}
 	vm = vmWith(importing)
-	report(vm, seeing(everything, isGone), refused)
+	pure.Report(vm, seeing(everything, isGone), refused)
 	if diff := cmp.Diff(summed{State: v1alpha1.VMStateFailed, Conditions: []string{nameUnasked, "Created=False Rejected: no"}}, sum(vm.Status)); diff != "" {
 		t.Errorf("an import of what does not exist (-want +got):\n%s", diff)
 	}
 }
 
 func TestNameCheckedSaysWhatTheCloudSaid(t *testing.T) {
-	refusal := func(err error) func(*scope) { return func(s *scope) { s.nameErr = err } }
-	checked := func(s *scope) { s.checked = true }
+	refusal := func(err error) func(*observation) { return func(s *observation) { s.nameErr = err } }
+	checked := func(s *observation) { s.checked = true }
 	tests := []struct {
 		name string
 		vm   *v1alpha1.VM
-		obs  *scope
+		obs  *observation
 		want string
 	}{
 		{name: "not asked yet", vm: vmWith(), obs: seeing(everything), want: nameUnasked},
@@ -221,7 +221,7 @@ func TestNameCheckedSaysWhatTheCloudSaid(t *testing.T) {
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			report(tc.vm, tc.obs, reconciler.Wait(time.Minute, v1alpha1.PendingReason, "x"))
+			pure.Report(tc.vm, tc.obs, reconciler.Wait(time.Minute, v1alpha1.PendingReason, "x"))
 			got := cond(*meta.FindStatusCondition(tc.vm.Status.Conditions, v1alpha1.NameCheckedCondition))
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("NameChecked (-want +got):\n%s", diff)
@@ -244,7 +244,7 @@ func TestCreatedSaysWhyThereIsNoServer(t *testing.T) {
 	} {
 		for _, outcome := range []error{reconciler.Wait(time.Minute, reason, "why"), reconciler.Blocked("x", reason, "why"), reconciler.Stalled(reason, 0, errors.New("why"))} {
 			vm := vmWith()
-			report(vm, seeing(everything), outcome)
+			pure.Report(vm, seeing(everything), outcome)
 			if got := cond(*meta.FindStatusCondition(vm.Status.Conditions, v1alpha1.CreatedCondition)); got != "Created=False "+want+": why" {
 				t.Errorf("%s: %s, want reason %s", said(outcome), got, want)
 			}
@@ -260,15 +260,15 @@ func TestCreatedStatesWhatTheCloudCannotGuarantee(t *testing.T) {
 	}{
 		{name: "a key: exactly once", caps: cloud.NewCapabilities(cloud.Idempotency)},
 		{name: "unique names: exactly once", caps: cloud.NewCapabilities(cloud.UniqueNames)},
-		{name: "labels alone: two for a while", caps: cloud.NewCapabilities(cloud.Labels), says: "two servers may exist for a while"},
+		{name: "labels alone: two for a while", caps: cloud.NewCapabilities(cloud.Labels), says: "two VMs may exist for a while"},
 		{name: "nothing: one that only a person can attribute", caps: cloud.NewCapabilities(cloud.Power), says: "only a person can attribute"},
 		{name: "a cloud never reached promises and denies nothing", caps: nil},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			for _, obs := range []*scope{seeing(tc.caps), seeing(tc.caps, holding(serverWith()))} {
+			for _, obs := range []*observation{seeing(tc.caps), seeing(tc.caps, holding(serverWith()))} {
 				vm := vmWith()
-				report(vm, obs, reconciler.Wait(time.Minute, v1alpha1.PendingReason, "x"))
+				pure.Report(vm, obs, reconciler.Wait(time.Minute, v1alpha1.PendingReason, "x"))
 				got := meta.FindStatusCondition(vm.Status.Conditions, v1alpha1.CreatedCondition).Message
 				if strings.Contains(got, ";") != (tc.says != "") || !strings.Contains(got, tc.says) {
 					t.Errorf("message %q, want %q in it", got, tc.says)
@@ -297,7 +297,7 @@ func TestDeletingSaysWhatItWaitsFor(t *testing.T) {
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			report(tc.vm, seeing(everything, holding(serverWith())), tc.outcome)
+			pure.Report(tc.vm, seeing(everything, holding(serverWith())), tc.outcome)
 			got := ""
 			if c := meta.FindStatusCondition(tc.vm.Status.Conditions, v1alpha1.DeletingCondition); c != nil {
 				got = cond(*c)
@@ -332,7 +332,7 @@ func TestUtilisationIsWrittenInSteps(t *testing.T) {
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			vm := has(vmWith(recorded), tc.was...)
-			report(vm, seeing(everything, holding(serverWith(busy(tc.now))), func(s *scope) { s.view.Settings.UtilizationStep = tc.step }), nil)
+			pure.Report(vm, seeing(everything, holding(serverWith(busy(tc.now))), func(s *observation) { s.View.Settings.UtilizationStep = tc.step }), nil)
 			if diff := cmp.Diff(&tc.want, vm.Status.CPUUtilization); diff != "" {
 				t.Errorf("cpuUtilization (-want +got):\n%s", diff)
 			}
@@ -344,22 +344,22 @@ func TestSummary(t *testing.T) {
 	tests := []struct {
 		name string
 		vm   *v1alpha1.VM
-		obs  *scope
+		obs  *observation
 		want reconciler.Summary
 	}{
 		{name: "it runs", vm: vmWith(recorded), obs: seeing(everything, holding(serverWith())), want: reconciler.Summary{Reason: "Running", Message: "VM s1 is as the spec says"}},
 		{name: "it is off", vm: vmWith(recorded, poweredOff), obs: seeing(everything, holding(serverWith(in(cloud.StateStopped)))), want: reconciler.Summary{Reason: "Stopped", Message: "VM s1 is as the spec says"}},
 		{
-			name: "its use has to be asked for", vm: vmWith(recorded), obs: seeing(everything, holding(serverWith()), func(s *scope) { s.refresh = time.Minute }),
+			name: "its use has to be asked for", vm: vmWith(recorded), obs: seeing(everything, holding(serverWith()), func(s *observation) { s.refresh = time.Minute }),
 			want: reconciler.Summary{Reason: "Running", Message: "VM s1 is as the spec says", RequeueAfter: time.Minute},
 		},
 		{name: "its server is proved gone", vm: vmWith(recorded, deleted), obs: seeing(everything, holding(serverWith()), isGone), want: reconciler.Summary{Reason: "Deleted", Message: `VM s1 is gone from Cloud "default"`}},
-		{name: "its server stays", vm: vmWith(recorded, deleted, orphaning), obs: seeing(everything, holding(serverWith())), want: reconciler.Summary{Reason: "Orphaned", Message: `VM s1 stays on Cloud "default" and is nobody's now`}},
+		{name: "its server stays", vm: vmWith(recorded, deleted, orphaning), obs: seeing(everything, holding(serverWith())), want: reconciler.Summary{Reason: "Orphaned", Message: `VM s1 stays on Cloud "default" and no longer belongs to an object`}},
 		{name: "it never had one", vm: vmWith(deleted), obs: seeing(everything), want: reconciler.Summary{Reason: "Deleted", Message: `nothing of it is on Cloud "default"`}},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, report(tc.vm, tc.obs, nil)); diff != "" {
+			if diff := cmp.Diff(tc.want, pure.Report(tc.vm, tc.obs, nil)); diff != "" {
 				t.Errorf("summary (-want +got):\n%s", diff)
 			}
 		})
@@ -372,20 +372,21 @@ func TestConditionsHoldNothingThatChangesByItself(t *testing.T) {
 	exhaust(func(p pick) {
 		vm, obs := situation(p)
 		twin := *vm
-		steps, outcome := plan(vm, obs)
-		report(vm, obs, outcome)
+		planned := pure.Plan(vm, obs)
+		steps, outcome := planned.Names(), planned.Outcome
+		pure.Report(vm, obs, outcome)
 
 		later := *obs
-		later.now, later.settles, later.refresh = obs.now.Add(7*time.Hour), obs.settles/3, obs.refresh/3
-		if obs.server != nil {
-			s := *obs.server
+		later.Now, later.Settles, later.refresh = obs.Now.Add(7*time.Hour), obs.Settles/3, obs.refresh/3
+		if obs.Resource != nil {
+			s := *obs.Resource
 			s.CreatedAt, s.UpdatedAt, s.CPUUtilization = s.CreatedAt.Add(time.Hour), s.UpdatedAt.Add(time.Hour), new(int)
-			later.server = &s
+			later.Resource = &s
 		}
-		again, verdictLater := plan(&twin, &later)
-		report(&twin, &later, verdictLater)
-		if !slices.Equal(steps, again) {
-			t.Fatalf("steps change by themselves:\n%s", cmp.Diff(steps, again))
+		again := pure.Plan(&twin, &later)
+		pure.Report(&twin, &later, again.Outcome)
+		if !slices.Equal(steps, again.Names()) {
+			t.Fatalf("steps change by themselves:\n%s", cmp.Diff(steps, again.Names()))
 		}
 		if !slices.EqualFunc(vm.Status.Conditions, twin.Status.Conditions, alike) {
 			t.Fatalf("conditions change by themselves:\n%s\n%s", cmp.Diff(sum(vm.Status), sum(twin.Status)), sketch(vm, obs))

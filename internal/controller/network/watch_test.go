@@ -29,7 +29,7 @@ func (l *line) AddAfter(r reconcile.Request, after time.Duration) {
 // vmOn returns a VM that refers to a Network and is attached to it, changed.
 func vmOn(network string, change ...func(*v1alpha1.VM)) *v1alpha1.VM {
 	vm := &v1alpha1.VM{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", Finalizers: []string{"vm"}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", Finalizers: []string{v1alpha1.VMFinalizer}},
 		Spec:       v1alpha1.VMSpec{NetworkRef: &v1alpha1.NetworkReference{Name: network}},
 	}
 	for _, f := range change {
@@ -70,7 +70,7 @@ func TestVMsWakeTheirNetworkTogetherAndTheLastOneAtOnce(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, everything, nil, tc.there...)
-			on, l := (finder{reader: w.client}).attachments(w.runs.Kind.(*kind).Options), &line{}
+			on, l := attachments(w.client), &line{}
 			switch {
 			case tc.left != nil:
 				on.Delete(t.Context(), event.DeleteEvent{Object: tc.left}, l)

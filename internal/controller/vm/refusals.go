@@ -8,18 +8,19 @@ import (
 
 	"github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/external"
 )
 
 // maxRefusals bounds the refusals remembered; the oldest go first.
 const maxRefusals = 10_000
 
-// refusals remembers which names the cloud refused, so that a pass woken by
-// something else does not ask again. An edit of the name or of the
-// reconcile-requested-at annotation asks anew.
-type refusals struct{ obs *cache.LRUExpireCache }
+// refusals holds the names that the cloud refused, so that a reconcile with
+// another cause does not check them again. An edit of the name or of the
+// reconcile-requested-at annotation checks again.
+type refusals struct{ cache *cache.LRUExpireCache }
 
 func newRefusals(clock func() time.Time) refusals {
-	return refusals{obs: cache.NewLRUExpireCacheWithClock(maxRefusals, clockFunc(clock))}
+	return refusals{cache: cache.NewLRUExpireCacheWithClock(maxRefusals, clockFunc(clock))}
 }
 
 type refusalKey struct {
@@ -32,16 +33,16 @@ func keyOf(vm *v1alpha1.VM, on string) refusalKey {
 }
 
 func (r refusals) record(vm *v1alpha1.VM, on string, refusal error) {
-	keep := recheckRefused
+	keep := external.RecheckRefused
 	if cloud.Is(refusal, cloud.Taken) {
-		keep = recheckTaken
+		keep = external.RecheckSoon
 	}
-	r.obs.Add(keyOf(vm, on), refusal, keep)
+	r.cache.Add(keyOf(vm, on), refusal, keep)
 }
 
 // recall returns the refusal of a Cloud that still stands, nil if there is none.
 func (r refusals) recall(vm *v1alpha1.VM, on string) error {
-	if refusal, ok := r.obs.Get(keyOf(vm, on)); ok {
+	if refusal, ok := r.cache.Get(keyOf(vm, on)); ok {
 		return refusal.(error)
 	}
 	return nil

@@ -9,10 +9,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/inventory"
+	"github.com/privatecloud/operator/internal/tenancy"
 )
 
 // asked is a request with the priority that it was queued at.
@@ -49,7 +51,7 @@ func TestWhatIsWrittenIsQueuedByItsUrgency(t *testing.T) {
 		want []asked
 	}{
 		{name: "what a person makes comes first", do: func(q queue) { enqueue{}.Create(t.Context(), event.CreateEvent{Object: vm}, q) }, want: []asked{{"ns/a", priorityRequest}}},
-		{name: "what was there at the start comes last", do: func(q queue) { enqueue{}.Create(t.Context(), event.CreateEvent{Object: vm, IsInInitialList: true}, q) }, want: []asked{{"ns/a", priorityStart}}},
+		{name: "what was there at the start comes last", do: func(q queue) { enqueue{}.Create(t.Context(), event.CreateEvent{Object: vm, IsInInitialList: true}, q) }, want: []asked{{"ns/a", handler.LowPriority}}},
 		{name: "what a person edits comes first", do: func(q queue) { enqueue{}.Update(t.Context(), event.UpdateEvent{ObjectOld: vm, ObjectNew: vm}, q) }, want: []asked{{"ns/a", priorityRequest}}},
 		{name: "of an object that is gone, nothing is left to do", do: func(q queue) { enqueue{}.Delete(t.Context(), event.DeleteEvent{Object: vm}, q) }},
 		{name: "nothing else is expected", do: func(q queue) { enqueue{}.Generic(t.Context(), event.GenericEvent{Object: vm}, q) }},
@@ -61,7 +63,7 @@ func TestWhatIsWrittenIsQueuedByItsUrgency(t *testing.T) {
 			equal(t, "queued", tc.want, l.queued)
 		})
 	}
-	if order := []int{priorityStart, priorityNews, priorityUnderWay, priorityRequest}; !slices.IsSorted(order) {
+	if order := []int{handler.LowPriority, priorityChange, priorityUnderWay, priorityRequest}; !slices.IsSorted(order) {
 		t.Errorf("priorities %v are out of order", order)
 	}
 }
@@ -76,8 +78,8 @@ func TestOnlyWhatPeopleWriteIsWorthAPass(t *testing.T) {
 	annotate := func(key, value string) func(*v1alpha1.VM) {
 		return func(vm *v1alpha1.VM) { vm.Annotations = map[string]string{key: value} }
 	}
-	finalized := func(vm *v1alpha1.VM) { vm.Finalizers = []string{Finalizer} }
-	claim := annotate(ClaimedCloudAnnotation, "default")
+	finalized := func(vm *v1alpha1.VM) { vm.Finalizers = []string{v1alpha1.VMFinalizer} }
+	claim := annotate(v1alpha1.ClaimedCloudAnnotation, "default")
 	tests := []struct {
 		name    string
 		was, is *v1alpha1.VM
@@ -92,17 +94,17 @@ func TestOnlyWhatPeopleWriteIsWorthAPass(t *testing.T) {
 		{name: "a finalizer taken off by hand", was: vmWith(finalized, claim), is: vmWith(claim), want: true},
 		{name: "a claim that we took back: the pass that did it has said why", was: vmWith(finalized, claim), is: vmWith()},
 		{name: "a finalizer that we took off to let it go", was: vmWith(finalized, deleted), is: vmWith(deleted)},
-		{name: "our claim", was: vmWith(), is: vmWith(finalized, annotate(ClaimedNameAnnotation, "web"))},
+		{name: "our claim", was: vmWith(), is: vmWith(finalized, annotate(v1alpha1.ClaimedNameAnnotation, "web"))},
 		{name: "our status", was: vmWith(), is: vmWith(recorded)},
 		{name: "somebody's labels and annotations", was: vmWith(), is: vmWith(annotate("other", "x"), func(vm *v1alpha1.VM) { vm.Labels = map[string]string{"a": "b"} })},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			equal(t, "worth a pass", tc.want, worthAPass.Update(event.UpdateEvent{ObjectOld: tc.was, ObjectNew: tc.is}))
+			equal(t, "accepted", tc.want, changedByUser.Update(event.UpdateEvent{ObjectOld: tc.was, ObjectNew: tc.is}))
 		})
 	}
-	if !worthAPass.Create(event.CreateEvent{Object: vmWith()}) {
-		t.Error("a new VM is not worth a pass")
+	if !changedByUser.Create(event.CreateEvent{Object: vmWith()}) {
+		t.Error("a new VM is not accepted")
 	}
 }
 
@@ -114,29 +116,29 @@ func TestNewsOfACloudWakeWhomTheyConcern(t *testing.T) {
 		other("has", recorded), other("wants", importing), other("none"),
 		other("elsewhere", recorded, elsewhere), other("different", func(vm *v1alpha1.VM) { vm.Status.VMID, vm.Status.Cloud = "s2", "default" }),
 		other("moving", elsewhere, func(vm *v1alpha1.VM) {
-			vm.Finalizers, vm.Annotations = []string{Finalizer}, map[string]string{ClaimedCloudAnnotation: "default"}
+			vm.Finalizers, vm.Annotations = []string{v1alpha1.VMFinalizer}, map[string]string{v1alpha1.ClaimedCloudAnnotation: "default"}
 		}))
 	tests := []struct {
-		name string
-		news inventory.Event
-		want []asked
+		name  string
+		event inventory.Event
+		want  []asked
 	}{
-		{name: "nobody", news: inventory.Event{Cloud: "default"}},
-		{name: "those that have or want a server that changed", news: inventory.Event{Cloud: "default", Servers: []string{"s1", "sx"}}, want: []asked{{"ns/has", priorityNews}, {"ns/wants", priorityNews}}},
+		{name: "nobody", event: inventory.Event{Cloud: "default"}},
+		{name: "those that have or want a server that changed", event: inventory.Event{Cloud: "default", Servers: []string{"s1", "sx"}}, want: []asked{{"ns/has", priorityChange}, {"ns/wants", priorityChange}}},
 		{
-			name: "those that waited go before those",
-			news: inventory.Event{Cloud: "default", Servers: []string{"s2"}, Refs: []inventory.Ref{{Namespace: "ns", Name: "none"}}},
-			want: []asked{{"ns/none", priorityUnderWay}, {"ns/different", priorityNews}},
+			name:  "those that waited go before those",
+			event: inventory.Event{Cloud: "default", Servers: []string{"s2"}, Refs: []inventory.Ref{{Namespace: "ns", Name: "none"}}},
+			want:  []asked{{"ns/none", priorityUnderWay}, {"ns/different", priorityChange}},
 		},
 		{
-			name: "everybody of that cloud, also who was told to leave it", news: inventory.Event{Cloud: "default", All: true, Servers: []string{"s1"}},
-			want: []asked{{"ns/different", priorityNews}, {"ns/has", priorityNews}, {"ns/moving", priorityNews}, {"ns/none", priorityNews}, {"ns/wants", priorityNews}},
+			name: "everybody of that cloud, also who was told to leave it", event: inventory.Event{Cloud: "default", All: true, Servers: []string{"s1"}},
+			want: []asked{{"ns/different", priorityChange}, {"ns/has", priorityChange}, {"ns/moving", priorityChange}, {"ns/none", priorityChange}, {"ns/wants", priorityChange}},
 		},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			l := &line{}
-			waker{finder: finder{reader: w.client}, queue: l}.wake(tc.news)
+			subscriber{find: tenancy.NewFinder(w.client, &v1alpha1.VMList{}), queue: l}.enqueue(tc.event)
 			equal(t, "queued", tc.want, l.queued)
 		})
 	}
@@ -144,7 +146,7 @@ func TestNewsOfACloudWakeWhomTheyConcern(t *testing.T) {
 
 func TestABrokenReadCostsNobodyElseTheNews(t *testing.T) {
 	l := &line{}
-	waker{finder: finder{reader: brokenReader{}}, queue: l}.wake(inventory.Event{Cloud: "default", Servers: []string{"s1"}, Refs: []inventory.Ref{{Name: "b"}}})
+	subscriber{find: tenancy.NewFinder(brokenReader{}, &v1alpha1.VMList{}), queue: l}.enqueue(inventory.Event{Cloud: "default", Servers: []string{"s1"}, Refs: []inventory.Ref{{Name: "b"}}})
 	equal(t, "queued", []asked{{"/b", priorityUnderWay}}, l.queued)
 }
 

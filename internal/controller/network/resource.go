@@ -1,0 +1,154 @@
+package network
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	setup "github.com/privatecloud/operator/internal/controller"
+	"github.com/privatecloud/operator/internal/external"
+	"github.com/privatecloud/operator/internal/names"
+	"github.com/privatecloud/operator/internal/reconciler"
+)
+
+const (
+	// maxName bounds a network's name in the cloud, in bytes.
+	maxName = 63
+	// hashLength is the number of hex digits that prove that a network is ours.
+	hashLength = 12
+)
+
+func (k *kind) New() *v1alpha1.Network { return &v1alpha1.Network{} }
+
+func (k *kind) NewObservation() *observation { return &observation{} }
+
+func (k *kind) Record(net *v1alpha1.Network) external.Record { return recordOf(net) }
+
+func recordOf(net *v1alpha1.Network) external.Record {
+	return external.Record{ID: net.Status.NetworkID, Cloud: net.Status.Cloud, ObservedGeneration: net.Status.ObservedGeneration}
+}
+
+func (k *kind) CloudRef(net *v1alpha1.Network) *v1alpha1.CloudReference { return net.Spec.CloudRef }
+
+// Name ends in a hash of the object's UID and the cluster: networks have no
+// labels, so the name proves whose a network is.
+func (k *kind) Name(net *v1alpha1.Network) string {
+	sum := sha256.Sum256([]byte(k.cluster + "/" + string(net.UID)))
+	return names.Cut(maxName-hashLength-1, net.Namespace+"-"+net.Name) + "-" + hex.EncodeToString(sum[:])[:hashLength]
+}
+
+func (k *kind) Identify(n cloud.Network) external.Identity {
+	return external.Identity{ID: n.ID, State: cloud.StateActive}
+}
+
+// Relate counts the VMs on the network.
+func (k *kind) Relate(ctx context.Context, net *v1alpha1.Network, obs *observation) error {
+	vms, err := attachedTo(ctx, k.Client, client.ObjectKeyFromObject(net))
+	if err != nil {
+		return err
+	}
+	obs.name, obs.attached, obs.counted = k.Name(net), vms, true
+	return nil
+}
+
+// attachedTo returns the names of the VMs that are attached to a Network, sorted.
+func attachedTo(ctx context.Context, reader client.Reader, net client.ObjectKey) ([]string, error) {
+	var vms v1alpha1.VMList
+	err := reader.List(ctx, &vms, client.InNamespace(net.Namespace), client.MatchingFields{setup.VMNetworkIndex: net.Name},
+		client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
+	if err != nil {
+		return nil, fmt.Errorf("list VMs of Network %q: %w", net.Name, err)
+	}
+	var found []string
+	for i := range vms.Items {
+		if attached(&vms.Items[i]) {
+			found = append(found, vms.Items[i].Name)
+		}
+	}
+	slices.Sort(found)
+	return found, nil
+}
+
+// Look searches the listing that all Networks of a Cloud share.
+func (k *kind) Look(ctx context.Context, net *v1alpha1.Network, obs *observation, id string) error {
+	age := obs.View.Settings.PollInterval * 9 / 10
+	if meta.IsStatusConditionTrue(net.Status.Conditions, v1alpha1.StalledCondition) {
+		age = min(age, external.RecheckSoon/10) // somebody corrects it, and waits
+	}
+	all, err := obs.Inventory.Networks(ctx, external.Latest(obs.Now.Add(-age), obs.Horizon))
+	if err != nil {
+		return err
+	}
+	obs.Looked, obs.Owned = true, true
+	var named []cloud.Network
+	for _, n := range all {
+		switch {
+		case n.ID == id:
+			obs.Resource = &n
+		case n.Name == k.Name(net):
+			named = append(named, n)
+		}
+	}
+	if id != "" {
+		obs.Duplicates = named
+		return nil
+	}
+	obs.Candidates, obs.Proof = named, external.OwnerProof
+	return nil
+}
+
+func (k *kind) Get(ctx context.Context, obs *observation, id string) (cloud.Network, error) {
+	return obs.View.Client.GetNetwork(ctx, id)
+}
+
+func (k *kind) Create(ctx context.Context, net *v1alpha1.Network, obs *observation) (cloud.Network, error) {
+	return obs.View.Client.CreateNetwork(ctx, cloud.CreateNetwork{
+		Name: k.Name(net), CIDR: net.Spec.CIDR, Gateway: net.Spec.Gateway, IdempotencyKey: string(net.UID),
+	})
+}
+
+func (k *kind) Remember(_ *v1alpha1.Network, obs *observation, n cloud.Network) {
+	obs.Inventory.RecordNetwork(n)
+	obs.Resource, obs.Owned = &n, true
+}
+
+func (k *kind) ForgetResource(obs *observation, id string) { obs.Inventory.ForgetNetwork(id) }
+
+// update sets the gateway.
+func (k *kind) update(ctx context.Context, net *v1alpha1.Network, obs *observation) error {
+	n, err := obs.View.Client.UpdateNetwork(ctx, obs.Resource.ID, net.Spec.Gateway)
+	if err != nil {
+		return k.Failed(net, &obs.Observation, err)
+	}
+	k.Backoff.Forget(net.UID)
+	k.Remember(net, obs, n)
+	if !sameGateway(net, n) {
+		return reconciler.Stalled(v1alpha1.DriftReason, external.RecheckRefused, fmt.Errorf(
+			"the cloud was asked for gateway %s and set %s: look there for the cause", net.Spec.Gateway, n.Gateway))
+	}
+	return nil
+}
+
+// Delete fails with an outcome while something is attached.
+func (k *kind) Delete(ctx context.Context, _ *v1alpha1.Network, obs *observation, n cloud.Network) (bool, error) {
+	err := obs.View.Client.DeleteNetwork(ctx, n.ID)
+	duplicate := obs.Resource == nil || obs.Resource.ID != n.ID
+	switch {
+	case cloud.Is(err, cloud.Conflict) && duplicate:
+		return false, reconciler.Stalled(v1alpha1.AmbiguousReason, external.RecheckSoon, fmt.Errorf(
+			"one create made several networks, and network %s is in use: %w; move its servers to another network in the cloud", n.ID, err))
+	case cloud.Is(err, cloud.Conflict):
+		return false, reconciler.Stalled(v1alpha1.BlockedReason, external.RecheckSoon, fmt.Errorf(
+			"%w; no VM object of this namespace is on it: detach in the cloud what is attached", err))
+	case duplicate && (err == nil || cloud.Is(err, cloud.NotFound)):
+		obs.Inventory.ForgetNetwork(n.ID)
+	}
+	return true, err
+}

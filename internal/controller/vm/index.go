@@ -1,0 +1,76 @@
+package vm
+
+import (
+	"context"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+	setup "github.com/privatecloud/operator/internal/controller"
+	"github.com/privatecloud/operator/internal/external"
+	"github.com/privatecloud/operator/internal/tenancy"
+)
+
+// The cache indexes that only this package uses.
+const (
+	// serverIndex finds the VMs that have or want to import a server of a cloud.
+	serverIndex = "server"
+	// nameIndex finds the VMs that want a name on a cloud.
+	nameIndex = "vmname"
+)
+
+// unresolved stands for the Cloud of a VM that names none and uses none yet.
+const unresolved = ""
+
+// key is a key of serverIndex and nameIndex.
+func key(cloud, value string) string { return cloud + "/" + value }
+
+// indexedCloud returns the Cloud under which serverIndex and nameIndex hold a VM.
+func indexedCloud(vm *v1alpha1.VM) string {
+	switch recorded := recordedCloud(vm); {
+	case recorded != "":
+		return recorded
+	case vm.Spec.CloudRef != nil:
+		return vm.Spec.CloudRef.Name
+	}
+	return unresolved
+}
+
+func recordedCloud(vm *v1alpha1.VM) string {
+	return external.RecordedCloud(vm, recordOf(vm), v1alpha1.VMFinalizer)
+}
+
+func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
+	err := tenancy.IndexByCloud(ctx, indexer, &v1alpha1.VM{}, func(o client.Object) []string {
+		vm := o.(*v1alpha1.VM)
+		return tenancy.CloudKeys(vm.Spec.CloudRef, recordedCloud(vm))
+	})
+	if err != nil {
+		return err
+	}
+	for index, keys := range map[string]func(*v1alpha1.VM) []string{
+		nameIndex: func(vm *v1alpha1.VM) []string { return []string{key(indexedCloud(vm), vm.Spec.VMName)} },
+		setup.VMNetworkIndex: func(vm *v1alpha1.VM) []string {
+			if vm.Spec.NetworkRef == nil {
+				return nil
+			}
+			return []string{vm.Spec.NetworkRef.Name}
+		},
+		serverIndex: func(vm *v1alpha1.VM) []string {
+			switch {
+			case vm.Status.VMID != "":
+				return []string{key(indexedCloud(vm), vm.Status.VMID)}
+			case vm.Spec.Import != nil:
+				return []string{key(indexedCloud(vm), vm.Spec.Import.VMID)}
+			default:
+				return nil
+			}
+		},
+	} {
+		err := indexer.IndexField(ctx, &v1alpha1.VM{}, index, func(o client.Object) []string { return keys(o.(*v1alpha1.VM)) })
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

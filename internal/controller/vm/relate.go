@@ -1,0 +1,158 @@
+package vm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/external"
+	"github.com/privatecloud/operator/internal/tenancy"
+)
+
+var errRival = errors.New("another VM object has this vmname or server on the same cloud: choose another, or delete that object")
+
+// Relate observes the utilisation where the listing does not include it, the
+// Network of a new VM, and other VMs that have the name or the server.
+func (k *kind) Relate(ctx context.Context, vm *v1alpha1.VM, obs *observation) error {
+	if !obs.Capabilities().Has(cloud.BulkStatus) {
+		obs.refresh = obs.View.Settings.PollInterval
+	}
+	alive := vm.DeletionTimestamp.IsZero()
+	switch {
+	case obs.Denied != nil && alive:
+		return nil
+	case vm.Status.VMID == "" && vm.Spec.Import == nil:
+		obs.nameErr = k.refusals.recall(vm, obs.Cloud)
+		if err := k.observeNetwork(ctx, vm, obs); err != nil {
+			return err
+		}
+		return k.observeRivals(ctx, vm, obs)
+	case obs.Gone:
+		return k.observeRivals(ctx, vm, obs)
+	case obs.Resource == nil:
+		return nil
+	}
+	if obs.refresh > 0 && obs.Available() && alive {
+		if status, err := obs.Inventory.Utilization(ctx, obs.Resource.ID); err == nil {
+			obs.Resource.CPUUtilization = &status.CPUUtilization
+		}
+	}
+	switch {
+	case vm.Status.VMID == "":
+		return k.observeRivals(ctx, vm, obs)
+	case !obs.Capabilities().Has(cloud.Labels):
+		return k.observeSharers(ctx, vm, obs)
+	}
+	return nil
+}
+
+// observeSharers finds other VMs that record the same server: two that wanted
+// one name when their manager stopped, or a status that somebody edited. The
+// server belongs to the oldest, and is not deleted as long as another of them
+// exists. Where the cloud has labels, they say whose the server is.
+func (k *kind) observeSharers(ctx context.Context, vm *v1alpha1.VM, obs *observation) error {
+	others, err := k.others(ctx, vm, obs, serverIndex, vm.Status.VMID)
+	for _, other := range others {
+		shares := other.Status.VMID == vm.Status.VMID && other.DeletionTimestamp.IsZero()
+		if shares && (!vm.DeletionTimestamp.IsZero() || older(&other, vm)) {
+			obs.rival = errRival
+		}
+	}
+	return err
+}
+
+// observeRivals finds other VMs that have the name or the server. Names matter
+// only where nothing better says whose a server is.
+func (k *kind) observeRivals(ctx context.Context, vm *v1alpha1.VM, obs *observation) error {
+	if err := k.dropTaken(ctx, vm, obs); err != nil {
+		return err
+	}
+	if vm.Spec.Import != nil {
+		others, err := k.others(ctx, vm, obs, serverIndex, vm.Spec.Import.VMID)
+		for _, other := range others {
+			if other.Status.VMID != "" || older(&other, vm) {
+				obs.rival = errRival
+			}
+		}
+		return err
+	}
+	if obs.Capabilities().Has(cloud.Labels) || !obs.Capabilities().Has(cloud.UniqueNames) {
+		return nil
+	}
+	others, err := k.others(ctx, vm, obs, nameIndex, vm.Spec.VMName)
+	for _, other := range others {
+		claimed := controllerutil.ContainsFinalizer(&other, v1alpha1.VMFinalizer)
+		if other.Status.VMID != "" || (claimed && (obs.Claimed == "" || older(&other, vm))) {
+			obs.rival = errRival
+		}
+	}
+	if obs.rival != nil && obs.Proof == external.NameProof {
+		obs.Candidates = nil
+	}
+	return err
+}
+
+// dropTaken removes the candidates that other VMs have on record.
+func (k *kind) dropTaken(ctx context.Context, vm *v1alpha1.VM, obs *observation) error {
+	if len(obs.Candidates) == 0 || obs.Proof == external.OwnerProof {
+		return nil
+	}
+	mine := obs.Candidates[:0]
+	for _, s := range obs.Candidates {
+		others, err := k.others(ctx, vm, obs, serverIndex, s.ID)
+		switch {
+		case err != nil:
+			return err
+		case len(others) == 0:
+			mine = append(mine, s)
+		case obs.Capabilities().Has(cloud.UniqueNames):
+			obs.rival = errRival
+		}
+	}
+	obs.Candidates = mine
+	return nil
+}
+
+// others lists the VMs but vm that an index holds under a value of this
+// observation's Cloud. VMs that name no Cloud and use none yet are indexed
+// without one: which they use is decided here.
+func (k *kind) others(ctx context.Context, vm *v1alpha1.VM, obs *observation, index, value string) ([]v1alpha1.VM, error) {
+	var others []v1alpha1.VM
+	for _, on := range []string{obs.Cloud, unresolved} {
+		var list v1alpha1.VMList
+		err := k.Client.List(ctx, &list, client.MatchingFields{index: key(on, value)}, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
+		if err != nil {
+			return nil, fmt.Errorf("list VMs by %s: %w", index, err)
+		}
+		for i := range list.Items {
+			other := &list.Items[i]
+			if other.UID == vm.UID {
+				continue
+			}
+			if on == unresolved {
+				uses, err := tenancy.CloudFor(ctx, k.Client, other.Namespace, other.Spec.CloudRef)
+				if err != nil {
+					return nil, err
+				}
+				if uses != obs.Cloud {
+					continue
+				}
+			}
+			others = append(others, *other)
+		}
+	}
+	return others, nil
+}
+
+// older orders VMs by age, then by UID.
+func older(a, b *v1alpha1.VM) bool {
+	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
+		return a.CreationTimestamp.Before(&b.CreationTimestamp)
+	}
+	return a.UID < b.UID
+}

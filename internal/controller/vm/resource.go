@@ -1,0 +1,174 @@
+package vm
+
+import (
+	"context"
+	"time"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/external"
+	"github.com/privatecloud/operator/internal/inventory"
+)
+
+// observation is what one reconcile knows.
+type observation struct {
+	external.Observation[cloud.Server]
+
+	// refresh is when the server's utilisation is to be asked for again; 0 where
+	// the listing includes it.
+	refresh time.Duration
+	// checked: the cloud allowed the name in this reconcile. nameErr is its
+	// refusal, of this reconcile or a recent one.
+	checked bool
+	nameErr error
+	// detached says why the Network that the spec names cannot take the VM;
+	// networkID is its id if it can.
+	detached  error
+	networkID string
+	// rival is set if another VM has the name or the server, on a cloud where one
+	// excludes the other.
+	rival error
+}
+
+func (k *kind) New() *v1alpha1.VM { return &v1alpha1.VM{} }
+
+func (k *kind) NewObservation() *observation { return &observation{} }
+
+func (k *kind) Record(vm *v1alpha1.VM) external.Record { return recordOf(vm) }
+
+func recordOf(vm *v1alpha1.VM) external.Record {
+	record := external.Record{ID: vm.Status.VMID, Cloud: vm.Status.Cloud, ObservedGeneration: vm.Status.ObservedGeneration}
+	if vm.Spec.Import != nil {
+		record.Import = vm.Spec.Import.VMID
+	}
+	return record
+}
+
+func (k *kind) CloudRef(vm *v1alpha1.VM) *v1alpha1.CloudReference { return vm.Spec.CloudRef }
+
+func (k *kind) Name(vm *v1alpha1.VM) string { return vm.Spec.VMName }
+
+func (k *kind) Identify(s cloud.Server) external.Identity {
+	return external.Identity{ID: s.ID, State: s.State}
+}
+
+// Look searches the inventory: by id, or among what this process created, by
+// owner label, and else by the claimed name.
+func (k *kind) Look(_ context.Context, vm *v1alpha1.VM, obs *observation, id string) error {
+	if id != "" {
+		if server, known := obs.Inventory.Server(id); known {
+			k.attribute(vm, obs, server)
+		}
+		return nil
+	}
+	snapshot := obs.View.Snapshot
+	obs.Looked = snapshot != nil && !snapshot.Begun.Before(obs.Horizon)
+	obs.Candidates = obs.Inventory.Owned(string(vm.UID), k.cluster)
+	if created, ok := k.Tracker.CreatedID(vm.UID); ok && len(obs.Candidates) == 0 {
+		if server, known := obs.Inventory.Server(created); known {
+			obs.Candidates = []cloud.Server{server}
+		}
+	}
+	switch {
+	case len(obs.Candidates) > 0:
+		obs.Proof = external.OwnerProof
+	case obs.Capabilities().Has(cloud.Labels) || !obs.Looked:
+	default:
+		obs.Candidates = obs.Inventory.Named(obs.Claimed)
+		if obs.Capabilities().Has(cloud.UniqueNames) {
+			obs.Proof = external.NameProof
+		}
+	}
+	return nil
+}
+
+// attribute takes the server as the one of the VM, and decides whose it is as
+// far as the cloud's labels say.
+func (k *kind) attribute(vm *v1alpha1.VM, obs *observation, server cloud.Server) {
+	obs.Resource, obs.How = &server, v1alpha1.CreatedReason
+	if vm.Spec.Import != nil {
+		obs.How = v1alpha1.ImportedReason
+	}
+	if !obs.Capabilities().Has(cloud.Labels) {
+		obs.Owned = true
+		return
+	}
+	cluster := server.Labels[inventory.ClusterLabel]
+	obs.Foreign = cluster != "" && cluster != k.cluster
+	obs.Owned = server.Labels[inventory.UIDLabel] == string(vm.UID) && cluster == k.cluster
+	obs.Duplicates = nil
+	if !obs.Owned {
+		return
+	}
+	for _, other := range obs.Inventory.Owned(string(vm.UID), k.cluster) {
+		if other.ID != server.ID && other.State != cloud.StateDeleting {
+			obs.Duplicates = append(obs.Duplicates, other)
+		}
+	}
+}
+
+func (k *kind) Get(ctx context.Context, obs *observation, id string) (cloud.Server, error) {
+	return obs.View.Client.GetServer(ctx, id)
+}
+
+func (k *kind) Remember(vm *v1alpha1.VM, obs *observation, server cloud.Server) {
+	obs.Inventory.RecordServer(string(vm.UID), server)
+	if last := obs.Resource; last != nil && last.ID == server.ID && server.CPUUtilization == nil {
+		server.CPUUtilization = last.CPUUtilization
+	}
+	k.attribute(vm, obs, server)
+}
+
+func (k *kind) ForgetResource(obs *observation, id string) { obs.Inventory.ForgetServer(id) }
+
+// Create sends the create. An event of a server finds its VM by the recorded id
+// or by labels: where neither is there yet, the next listing enqueues the VM.
+func (k *kind) Create(ctx context.Context, vm *v1alpha1.VM, obs *observation) (cloud.Server, error) {
+	server, err := obs.View.Client.CreateServer(ctx, k.request(vm, obs))
+	if err == nil && (server.State.Transitional() || !obs.Capabilities().Has(cloud.Labels)) {
+		obs.Inventory.EnqueueAfterListing(inventory.Ref{Namespace: vm.Namespace, Name: vm.Name}, k.Clock())
+	}
+	return server, err
+}
+
+// request is the create, without fields that the cloud does not support.
+func (k *kind) request(vm *v1alpha1.VM, obs *observation) cloud.CreateServer {
+	req := cloud.CreateServer{
+		Name: vm.Spec.VMName, Template: vm.Spec.Template, Folder: vm.Spec.Folder, NetworkID: obs.networkID, IdempotencyKey: string(vm.UID),
+	}
+	if vm.Spec.CPU != nil {
+		req.CPU = int(*vm.Spec.CPU)
+	}
+	if vm.Spec.Memory != nil {
+		req.MemoryGiB = int(*vm.Spec.Memory)
+	}
+	if vm.Spec.PowerState == v1alpha1.PowerOff {
+		req.PowerState = cloud.PowerOff
+	}
+	if obs.Capabilities().Has(cloud.Labels) {
+		req.Labels = k.ownerLabels(vm)
+	}
+	return req
+}
+
+func (k *kind) ownerLabels(vm *v1alpha1.VM) map[string]string {
+	return map[string]string{
+		inventory.UIDLabel:       string(vm.UID),
+		inventory.ClusterLabel:   k.cluster,
+		inventory.NamespaceLabel: vm.Namespace,
+		inventory.NameLabel:      vm.Name,
+	}
+}
+
+func (k *kind) Delete(ctx context.Context, vm *v1alpha1.VM, obs *observation, server cloud.Server) (bool, error) {
+	gone, err := obs.View.Client.DeleteServer(ctx, server.ID)
+	if err != nil && !cloud.Is(err, cloud.NotFound) {
+		return false, err
+	}
+	server.State = cloud.StateDeleting
+	obs.Inventory.RecordServer(string(vm.UID), server)
+	if obs.Resource != nil && obs.Resource.ID == server.ID {
+		obs.Resource = &server
+	}
+	return gone, err
+}

@@ -1,0 +1,150 @@
+package vm
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/external"
+	"github.com/privatecloud/operator/internal/reconciler"
+)
+
+// The names of the steps that only VMs have.
+const (
+	stepCheckName = "CheckName"
+	stepLabel     = "Label"
+	stepUnlabel   = "Unlabel"
+	stepUpdate    = "Update"
+)
+
+type step = reconciler.Step[*v1alpha1.VM, *observation]
+
+// stepCheckName asks the cloud for the name. It is not run while the brake is
+// on: a claim proves that a name is free only if the create follows at once.
+func (k *kind) stepCheckName() step {
+	return k.Step(stepCheckName, reconciler.NeedsCloud|reconciler.NeedsBrakeOff, k.checkName)
+}
+
+// stepLabel marks an imported server as the VM's, and stepUnlabel removes the marks.
+func (k *kind) stepLabel() step {
+	return k.Step(stepLabel, reconciler.NeedsCloud|reconciler.Mutates, k.label)
+}
+
+func (k *kind) stepUnlabel() step {
+	return k.Step(stepUnlabel, reconciler.NeedsCloud|reconciler.Mutates, k.unlabel)
+}
+
+// stepUpdate changes what differs from the spec.
+func (k *kind) stepUpdate() step {
+	return k.Step(stepUpdate, reconciler.NeedsCloud|reconciler.Mutates, k.update)
+}
+
+func (k *kind) checkName(ctx context.Context, vm *v1alpha1.VM, obs *observation) error {
+	err := obs.View.Client.CheckName(ctx, vm.Spec.VMName)
+	if err == nil {
+		obs.checked = true
+		return nil
+	}
+	if outcome := k.Refused(vm, obs, err); outcome != nil {
+		return outcome
+	}
+	return k.Failed(vm, &obs.Observation, err)
+}
+
+// Refused remembers a refused name.
+func (k *kind) Refused(vm *v1alpha1.VM, obs *observation, err error) error {
+	if !cloud.Is(err, cloud.Prohibited, cloud.Taken) {
+		return nil
+	}
+	k.refusals.record(vm, obs.Cloud, err)
+	obs.nameErr = err
+	return refusedName(err)
+}
+
+// KeepsClaim: with labels, a claim that nothing came of does no harm.
+func (k *kind) KeepsClaim(obs *observation, _ error) bool {
+	return obs.Capabilities().Has(cloud.Labels)
+}
+
+// Unclear explains refusals that an earlier create of this VM may have caused.
+func (k *kind) Unclear(vm *v1alpha1.VM, obs *observation, err error) error {
+	caps := obs.Capabilities()
+	labels, unique := caps.Has(cloud.Labels), caps.Has(cloud.UniqueNames)
+	// Only a claimed name says whose the server is: another manager, or one that
+	// has ended, may have created it since the last listing.
+	byName := !obs.Fresh && unique && !labels && !caps.Has(cloud.Idempotency)
+	// Labels say whose it is, but no listing shows a server of this name yet.
+	unlisted := labels && len(obs.Inventory.Named(vm.Spec.VMName)) == 0
+	switch {
+	case cloud.Is(err, cloud.KeyReused) && !labels && !unique:
+		return ambiguous(fmt.Errorf("%w: the spec was edited after a create whose answer was lost, and only the key leads to its server: "+
+			"set the spec back to what it was, or spec.import.vmId to the VM that was created", err))
+	case cloud.Is(err, cloud.KeyReused):
+		return err
+	case cloud.Is(err, cloud.Taken) && (byName || unlisted):
+		return fmt.Errorf("%w; it was free when this VM claimed it, so an earlier create has taken effect: its server is looked for", err)
+	}
+	return nil
+}
+
+func (k *kind) label(ctx context.Context, vm *v1alpha1.VM, obs *observation) error {
+	merge := map[string]*string{}
+	for key, value := range k.ownerLabels(vm) {
+		merge[key] = &value
+	}
+	if err := k.patch(ctx, vm, obs, cloud.UpdateServer{Labels: merge}); err != nil {
+		return err
+	}
+	obs.Owned = true
+	return nil
+}
+
+func (k *kind) unlabel(ctx context.Context, vm *v1alpha1.VM, obs *observation) error {
+	if !obs.Capabilities().Has(cloud.Labels) {
+		return nil
+	}
+	merge := map[string]*string{}
+	for key := range k.ownerLabels(vm) {
+		merge[key] = nil
+	}
+	if err := k.patch(ctx, vm, obs, cloud.UpdateServer{Labels: merge}); !cloud.Is(err, cloud.NotFound) {
+		return err
+	}
+	return nil
+}
+
+func (k *kind) update(ctx context.Context, vm *v1alpha1.VM, obs *observation) error {
+	if err := k.patch(ctx, vm, obs, difference(vm, *obs.Resource)); err != nil {
+		return err
+	}
+	return k.Progress(*obs.Resource)
+}
+
+func (k *kind) patch(ctx context.Context, vm *v1alpha1.VM, obs *observation, change cloud.UpdateServer) error {
+	server, err := obs.View.Client.UpdateServer(ctx, obs.Resource.ID, change)
+	if err != nil {
+		return k.Failed(vm, &obs.Observation, err)
+	}
+	k.Backoff.Forget(vm.UID)
+	how := obs.How
+	k.Remember(vm, obs, server)
+	obs.How = how
+	return nil
+}
+
+// planDetached plans for a VM that cannot be created for want of its Network. A
+// claim that nothing came of is removed: it would keep the Network, so that a
+// deletion of the Network that the VM waits for would wait for the VM.
+func (k *kind) planDetached(obs *observation) plan {
+	switch {
+	case obs.Claimed == "", len(obs.Candidates) > 0:
+		return k.End(obs.detached)
+	case obs.Settles > 0:
+		return k.End(reconciler.Wait(obs.Settles, v1alpha1.OutcomeUnknownReason,
+			"a create may have been sent; waiting for the Cloud's settleTime to pass, to be sure that it created no VM, since now %v", obs.detached))
+	}
+	return k.Do(k.Steps.Unclaim).Then(obs.detached)
+}
+
+var _ external.Kind[*v1alpha1.VM, cloud.Server, *observation] = (*kind)(nil)

@@ -1,0 +1,99 @@
+package vm
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/inventory"
+	"github.com/privatecloud/operator/internal/reconciler"
+	"github.com/privatecloud/operator/internal/tenancy"
+)
+
+// Priorities of the queue: what a person requested, then members of groups,
+// which come by the thousand, then work under way, then what changed in the
+// cloud. VMs that exist at a start, and periodic reconciles, come last.
+const (
+	priorityRequest  = 100
+	priorityMember   = 75
+	priorityUnderWay = 50
+	priorityChange   = 0
+)
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+func add(q queue, priority int, requests ...reconcile.Request) {
+	if pq, ok := q.(priorityqueue.PriorityQueue[reconcile.Request]); ok {
+		pq.AddWithOpts(priorityqueue.AddOpts{Priority: &priority}, requests...)
+		return
+	}
+	for _, r := range requests {
+		q.Add(r)
+	}
+}
+
+func requestFor(o client.Object) reconcile.Request {
+	return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o)}
+}
+
+// changedByUser accepts what people change.
+var changedByUser = reconciler.ChangedByUser(v1alpha1.VMFinalizer, v1alpha1.ClaimedCloudAnnotation)
+
+// enqueue enqueues VMs when they are written.
+type enqueue struct{}
+
+var _ handler.EventHandler = enqueue{}
+
+func (enqueue) Create(_ context.Context, e event.CreateEvent, q queue) {
+	priority := requested(e.Object)
+	if e.IsInInitialList {
+		priority = handler.LowPriority
+	}
+	add(q, priority, requestFor(e.Object))
+}
+
+func (enqueue) Update(_ context.Context, e event.UpdateEvent, q queue) {
+	add(q, requested(e.ObjectNew), requestFor(e.ObjectNew))
+}
+
+func (enqueue) Delete(context.Context, event.DeleteEvent, queue)   {}
+func (enqueue) Generic(context.Context, event.GenericEvent, queue) {}
+
+// requested returns the priority of what somebody requests of a VM, or of its group.
+func requested(o client.Object) int {
+	if metav1.GetControllerOf(o) != nil {
+		return priorityMember
+	}
+	return priorityRequest
+}
+
+// subscriber enqueues VMs for events of an inventory.
+type subscriber struct {
+	find  tenancy.Finder
+	queue queue
+}
+
+func (s subscriber) enqueue(event inventory.Event) {
+	ctx := context.Background()
+	requests := make([]reconcile.Request, 0, len(event.Refs))
+	for _, ref := range event.Refs {
+		if ref.Kind == "" {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}})
+		}
+	}
+	add(s.queue, priorityUnderWay, requests...)
+	if event.All {
+		add(s.queue, priorityChange, s.find.Matching(ctx, client.MatchingFields{tenancy.CloudIndex: event.Cloud})...)
+		return
+	}
+	for _, id := range event.Servers {
+		add(s.queue, priorityChange, s.find.Matching(ctx, client.MatchingFields{serverIndex: key(event.Cloud, id)})...)
+	}
+}

@@ -1,0 +1,16 @@
+// Package external is the lifecycle of a Kubernetes object that is backed by one
+// resource in a cloud: claim, look, create, adopt, settle, detect loss, delete,
+// confirm, orphan and observe-only, under the brake.
+//
+// A kind supplies what differs (Kind). The protocol, which every kind has, is
+// described in docs/design/create-protocol.md.
+//
+//	kind.go         what a kind supplies
+//	lifecycle.go    the lifecycle and its options
+//	observation.go  what a reconcile knows
+//	observe.go      what a reconcile reads
+//	plan.go         what is to be done (pure)
+//	steps.go        the steps
+//	outcomes.go     how calls that fail, and waits, end a reconcile
+//	status.go       the Created and Deleting conditions (pure)
+package external

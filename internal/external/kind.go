@@ -1,0 +1,141 @@
+package external
+
+import (
+	"context"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/reconciler"
+)
+
+// Record is what an object has on record of its resource.
+type Record struct {
+	// ID is status' id of the resource, empty before it is recorded.
+	ID string
+	// Cloud is the name of the Cloud in the status.
+	Cloud string
+	// Import is the id of an existing resource that the spec names, or empty.
+	Import string
+	// ObservedGeneration is the one of the status.
+	ObservedGeneration int64
+}
+
+// id returns the id to look for: the recorded one, else the one to import.
+func (r Record) id() string {
+	if r.ID == "" {
+		return r.Import
+	}
+	return r.ID
+}
+
+// Identity is what the lifecycle needs to know of a resource.
+type Identity struct {
+	ID string
+	// State is cloud.StateActive for resources that have no states.
+	State cloud.State
+}
+
+// Kind is what differs between kinds of objects with an external resource. T is
+// the Kubernetes kind, R the cloud's resource and S the kind's observation.
+type Kind[T reconciler.Object, R any, S Observed[R]] interface {
+	// New returns an empty object, and NewObservation an empty observation.
+	New() T
+	NewObservation() S
+	// Record returns what is on record, and CloudRef the Cloud that the spec names, or nil.
+	Record(obj T) Record
+	CloudRef(obj T) *v1alpha1.CloudReference
+	// Name returns the name that the resource has in the cloud.
+	Name(obj T) string
+	Identify(r R) Identity
+
+	// Look searches for the resource. With an id it sets Resource if the resource
+	// is known, and Duplicates. Without, it sets Candidates and Proof, and Looked
+	// if it searched a listing begun at Horizon or later.
+	Look(ctx context.Context, obj T, obs S, id string) error
+	// Get asks the cloud for a resource. It fails with cloud.NotFound only if the cloud says so.
+	Get(ctx context.Context, obs S, id string) (R, error)
+	// Create asks for the resource. Uncertain errors may have created it.
+	Create(ctx context.Context, obj T, obs S) (R, error)
+	// Delete asks for the deletion of r, which is obs.Resource or one of
+	// obs.Duplicates. It returns whether r is gone rather than being deleted.
+	// Errors that are no cloud errors end the reconcile as its outcome.
+	Delete(ctx context.Context, obj T, obs S, r R) (gone bool, err error)
+	// Remember stores what the cloud answered of a resource of the object, until a
+	// listing begun later says more, and sets Resource.
+	Remember(obj T, obs S, r R)
+
+	// PlanCreate plans for an object without a resource for which a create may be sent.
+	PlanCreate(obj T, obs S) reconciler.Plan[T, S]
+	// PlanExisting plans for an object whose recorded resource exists.
+	PlanExisting(obj T, obs S) reconciler.Plan[T, S]
+	// Repeatable reports whether a second create is safe while the outcome of the first is unknown.
+	Repeatable(obj T, obs S) bool
+	// Report writes the kind's own status fields and conditions, and returns
+	// what the object reports if it is in sync. Created and Deleting are set
+	// by the lifecycle afterwards.
+	Report(obj T, obs S, outcome error) reconciler.Summary
+
+	Optional[T, R, S]
+}
+
+// Optional are the methods of Kind that Defaults implements.
+type Optional[T reconciler.Object, R any, S Observed[R]] interface {
+	// Relate observes what else the plan needs: other objects and prerequisites.
+	Relate(ctx context.Context, obj T, obs S) error
+	// Adopted returns the outcome once r was adopted; nil if r is as the spec says.
+	Adopted(obj T, r R) error
+	// Unclear returns an error that explains why a refused create leaves open
+	// whether the resource exists; nil if the refusal is clear.
+	Unclear(obj T, obs S, err error) error
+	// Refused returns the outcome of a create that was clearly refused; nil for
+	// the outcome that every kind has.
+	Refused(obj T, obs S, err error) error
+	// KeepsClaim reports whether the claim stays although a create was clearly refused.
+	KeepsClaim(obs S, err error) bool
+	// PlanDeletion decides deletions that the lifecycle does not: objections to
+	// the deletion, and objects that are released without it.
+	PlanDeletion(obj T, obs S) (plan reconciler.Plan[T, S], decided bool)
+	// PlanImport plans for an object that names an existing resource which is not on record.
+	PlanImport(obj T, obs S) reconciler.Plan[T, S]
+	// ForgetResource drops what is stored of a resource that is proved gone.
+	ForgetResource(obs S, id string)
+}
+
+// Defaults implements the optional methods of a Kind, which embeds it.
+type Defaults[T reconciler.Object, R any, S Observed[R]] struct{}
+
+var _ Optional[*v1alpha1.Network, cloud.Network, *Observation[cloud.Network]] = Defaults[*v1alpha1.Network, cloud.Network, *Observation[cloud.Network]]{}
+
+// Relate observes nothing.
+func (Defaults[T, R, S]) Relate(context.Context, T, S) error { return nil }
+
+// Adopted finds every resource as the spec says.
+func (Defaults[T, R, S]) Adopted(T, R) error { return nil }
+
+// Unclear takes an idempotency key that was used, or the name's being taken, as
+// the effect of an earlier create of the object: the name must be the object's alone.
+func (Defaults[T, R, S]) Unclear(_ T, _ S, err error) error {
+	if cloud.Is(err, cloud.Taken, cloud.KeyReused) {
+		return err
+	}
+	return nil
+}
+
+// Refused leaves the outcome to the lifecycle.
+func (Defaults[T, R, S]) Refused(T, S, error) error { return nil }
+
+// KeepsClaim keeps it for creates that are soon sent again unchanged.
+func (Defaults[T, R, S]) KeepsClaim(_ S, err error) bool {
+	return cloud.Is(err, cloud.Quota, cloud.Throttled)
+}
+
+// PlanDeletion decides nothing.
+func (Defaults[T, R, S]) PlanDeletion(T, S) (reconciler.Plan[T, S], bool) {
+	return reconciler.Plan[T, S]{}, false
+}
+
+// PlanImport is not called for kinds whose Record has no Import.
+func (Defaults[T, R, S]) PlanImport(T, S) reconciler.Plan[T, S] { return reconciler.Plan[T, S]{} }
+
+// ForgetResource drops nothing.
+func (Defaults[T, R, S]) ForgetResource(S, string) {}

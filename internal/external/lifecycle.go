@@ -1,0 +1,132 @@
+package external
+
+import (
+	"cmp"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/inventory"
+	"github.com/privatecloud/operator/internal/pending"
+	"github.com/privatecloud/operator/internal/reconciler"
+)
+
+const (
+	// deadline bounds one reconcile: a check, a create and their retries.
+	deadline = 90 * time.Second
+	// firstBackoff and lastBackoff bound the delay after calls that fail in a row.
+	firstBackoff = time.Second
+	lastBackoff  = 2 * time.Minute
+)
+
+// Options configure a lifecycle.
+type Options struct {
+	// Client reads from the cache and writes to the API server.
+	Client client.Client
+	// Directory holds the clouds.
+	Directory *inventory.Directory
+	// Clock returns the time.
+	Clock func() time.Time
+
+	// Kind and Noun name the object and its resource in messages, such as
+	// Network and network.
+	Kind, Noun string
+	// Finalizer is on an object as long as its resource may exist.
+	Finalizer string
+	// Ref is the kind by which the inventory refers to objects; empty for VMs.
+	Ref string
+	// Needs is the capability without which the cloud has no such resources;
+	// empty if every cloud has them.
+	Needs cloud.Capability
+	// OnDemand: Look calls the cloud, rather than read the listing that is
+	// polled for all. Then no event reports a change, failed looks are tolerated
+	// for a while, and they do not request a poll of the servers.
+	OnDemand bool
+	// Identified: the owner of a resource is known on every cloud, even without labels.
+	Identified bool
+	// LostAdvice tells users what to do when the resource is lost.
+	LostAdvice string
+}
+
+// Lifecycle reconciles the objects of one kind with their external resources. It
+// implements reconciler.Kind.
+type Lifecycle[T reconciler.Object, R any, S Observed[R]] struct {
+	Options
+	// Steps are the steps that plans are made of.
+	Steps Steps[T, S]
+	// Tracker holds the open creates of this process.
+	Tracker *pending.Tracker
+	// Backoff delays calls that change something, and Looks those that look.
+	Backoff, Looks workqueue.TypedRateLimiter[types.UID]
+
+	kind Kind[T, R, S]
+}
+
+// New returns the lifecycle of a kind.
+func New[T reconciler.Object, R any, S Observed[R]](kind Kind[T, R, S], opts Options) *Lifecycle[T, R, S] {
+	backoff := func() workqueue.TypedRateLimiter[types.UID] {
+		return workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](firstBackoff, lastBackoff)
+	}
+	l := &Lifecycle[T, R, S]{Options: opts, Tracker: pending.NewTracker(), Backoff: backoff(), Looks: backoff(), kind: kind}
+	l.Steps = l.steps()
+	return l
+}
+
+// Reconciler returns the reconciler that runs the lifecycle.
+func (l *Lifecycle[T, R, S]) Reconciler(recorder events.EventRecorder) *reconciler.Reconciler[T, S] {
+	return &reconciler.Reconciler[T, S]{Client: l.Client, Kind: l, Recorder: recorder, Deadline: deadline, Permit: l.permit}
+}
+
+var _ reconciler.Kind[*v1alpha1.Network, *Observation[cloud.Network]] = (*Lifecycle[*v1alpha1.Network, cloud.Network, *Observation[cloud.Network]])(nil)
+
+// New returns an empty object.
+func (l *Lifecycle[T, R, S]) New() T { return l.kind.New() }
+
+// Finalizer returns the finalizer of the kind.
+func (l *Lifecycle[T, R, S]) Finalizer() string { return l.Options.Finalizer }
+
+// EventConditions lists the conditions of the lifecycle.
+func (l *Lifecycle[T, R, S]) EventConditions() []string {
+	return []string{v1alpha1.CreatedCondition, v1alpha1.DeletingCondition}
+}
+
+// ForgetObject drops all that is remembered of an object that is gone.
+func (l *Lifecycle[T, R, S]) ForgetObject(uid types.UID) {
+	l.Tracker.Forget(uid)
+	l.Backoff.Forget(uid)
+	l.Looks.Forget(uid)
+}
+
+// claimed returns the name that an object's claim is about, empty without a claim.
+func (l *Lifecycle[T, R, S]) claimed(obj T) string {
+	if !controllerutil.ContainsFinalizer(obj, l.Options.Finalizer) {
+		return ""
+	}
+	return cmp.Or(obj.GetAnnotations()[v1alpha1.ClaimedNameAnnotation], l.kind.Name(obj))
+}
+
+// RecordedCloud returns the name of the Cloud that an object with this record
+// uses already: that of its resource or, as long as a create may have been sent,
+// that of its claim. It is empty if there is none.
+func RecordedCloud(obj client.Object, record Record, finalizer string) string {
+	switch {
+	case record.ID != "":
+		return record.Cloud
+	case controllerutil.ContainsFinalizer(obj, finalizer):
+		return obj.GetAnnotations()[v1alpha1.ClaimedCloudAnnotation]
+	}
+	return ""
+}
+
+// ref is how the inventory refers to the object.
+func (l *Lifecycle[T, R, S]) ref(obj T) inventory.Ref {
+	return inventory.Ref{Kind: l.Ref, Namespace: obj.GetNamespace(), Name: obj.GetName()}
+}
+
+func deleted(obj client.Object) bool { return !obj.GetDeletionTimestamp().IsZero() }

@@ -1,0 +1,91 @@
+package external
+
+import (
+	"time"
+
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/inventory"
+)
+
+// Proof says why a resource that was found without a recorded id belongs to the object.
+type Proof int
+
+const (
+	// NoProof: the name is the same, and names prove nothing on this cloud.
+	NoProof Proof = iota
+	// NameProof: names are unique, and this one was free when it was claimed.
+	NameProof
+	// OwnerProof: the resource carries this object's UID, or this process created it.
+	OwnerProof
+)
+
+// Observation is what one reconcile knows of an object's external resource R.
+// Observe fills it and steps add what they learn. Plan and Report read it and
+// nothing else. A kind embeds it in its own observation.
+type Observation[R any] struct {
+	// Now is when the reconcile began.
+	Now time.Time
+	// Cloud is the name of the Cloud that the object uses or is to use.
+	Cloud     string
+	Inventory *inventory.Inventory
+	View      inventory.View
+
+	// Denied is the outcome for an object that may not use its Cloud; nil if it may.
+	Denied error
+	// CloudMissing: the Cloud object does not exist.
+	CloudMissing bool
+	// Moved: spec.cloudRef was edited while a create may have been sent to the
+	// Cloud that it named before, which this observation is about.
+	Moved bool
+
+	// Claimed is the name of the resource that the claim is about; empty without
+	// a claim. A claim means that a create may have been sent.
+	Claimed string
+	// Fresh: this reconcile stored the claim, so nothing was sent before it.
+	Fresh bool
+
+	// Resource is what the cloud holds for the object; nil if that is not known or gone.
+	Resource *R
+	// Gone: the cloud answered that the recorded or imported resource does not exist.
+	Gone bool
+	// Owned: the resource's owner labels name this object, or the cloud has no labels.
+	Owned bool
+	// Foreign: the resource's owner labels name another cluster.
+	Foreign bool
+	// Duplicates belong to this object beside Resource, oldest first.
+	Duplicates []R
+	// How is why the resource is this object's: a reason of the Created condition.
+	How string
+
+	// Horizon is the earliest start of a listing that shows what a create without
+	// a recorded answer made.
+	Horizon time.Time
+	// Looked: a complete listing begun at Horizon or later was searched.
+	Looked bool
+	// Settles is how long such a create may still take effect unseen; 0 when that is over.
+	Settles time.Duration
+	// Candidates are what the search found, oldest first, and Proof what they are worth.
+	Candidates []R
+	Proof      Proof
+}
+
+// Observed is an observation that embeds Observation.
+type Observed[R any] interface {
+	External() *Observation[R]
+}
+
+// External returns o, for the kinds that embed it.
+func (o *Observation[R]) External() *Observation[R] { return o }
+
+// Capabilities returns what the cloud can do.
+func (o *Observation[R]) Capabilities() cloud.Capabilities { return o.View.Capabilities }
+
+// Available reports whether the cloud can be called.
+func (o *Observation[R]) Available() bool { return o.View.Unavailable == "" }
+
+// Proved reports whether the search found a resource that certainly belongs to
+// the object. With NameProof there is one at most.
+func (o *Observation[R]) Proved() bool {
+	n := len(o.Candidates)
+	return (o.Proof == OwnerProof && n > 0) || (o.Proof == NameProof && n == 1)
+}

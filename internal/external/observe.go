@@ -1,0 +1,124 @@
+package external
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"time"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/reconciler"
+	"github.com/privatecloud/operator/internal/tenancy"
+)
+
+// Observe reads the inventory, other objects, and the cloud only where the
+// inventory does not say enough.
+func (l *Lifecycle[T, R, S]) Observe(ctx context.Context, obj T) (S, error) {
+	obs := l.kind.NewObservation()
+	o := obs.External()
+	o.Now, o.How = l.Clock(), v1alpha1.CreatedReason
+	wanted, err := tenancy.CloudFor(ctx, l.Client, obj.GetNamespace(), l.kind.CloudRef(obj))
+	if err != nil {
+		return obs, err
+	}
+	record := l.kind.Record(obj)
+	o.Cloud = cmp.Or(RecordedCloud(obj, record, l.Options.Finalizer), wanted)
+	o.Moved = record.ID == "" && o.Cloud != wanted
+	o.Inventory = l.Directory.Cloud(o.Cloud)
+	o.View = o.Inventory.View()
+	o.Claimed = l.claimed(obj)
+	if err := l.admit(ctx, obj, o); err != nil {
+		return obs, err
+	}
+	if o.Denied == nil || deleted(obj) {
+		if err := l.observeResource(ctx, obj, obs, record); err != nil {
+			return obs, err
+		}
+	}
+	return obs, l.kind.Relate(ctx, obj, obs)
+}
+
+// admit observes whether the object may use its Cloud.
+func (l *Lifecycle[T, R, S]) admit(ctx context.Context, obj T, o *Observation[R]) error {
+	_, err := tenancy.Open(ctx, l.Client, obj.GetNamespace(), o.Cloud)
+	if missing, ok := errors.AsType[*tenancy.MissingError](err); ok {
+		o.CloudMissing = true
+		o.Denied = l.blocked(obj, o, "%v", missing)
+		return nil
+	}
+	if denied, ok := errors.AsType[*tenancy.DeniedError](err); ok {
+		o.Denied = reconciler.Stalled(v1alpha1.CloudUnavailableReason, RecheckSoon, denied)
+		return nil
+	}
+	return err
+}
+
+func (l *Lifecycle[T, R, S]) observeResource(ctx context.Context, obj T, obs S, record Record) error {
+	o, id := obs.External(), record.id()
+	switch {
+	case id == "" && o.Claimed == "":
+		return nil // no create was sent
+	case l.OnDemand && !o.Available():
+		o.Inventory.EnqueueWhenAvailable(l.ref(obj), o.View)
+		return nil
+	case l.unsupported(o) != nil:
+		return nil
+	case record.ID != "":
+		l.Tracker.Forget(obj.GetUID())
+	}
+	if id == "" {
+		l.setHorizon(obj, o)
+	}
+	if err := l.kind.Look(ctx, obj, obs, id); err != nil {
+		return l.lookFailed(obj, o, err)
+	}
+	if id == "" || o.Resource != nil {
+		l.Looks.Forget(obj.GetUID())
+		return nil
+	}
+	return l.ask(ctx, obj, obs, id, record)
+}
+
+// ask asks the cloud for a resource that no listing shows.
+func (l *Lifecycle[T, R, S]) ask(ctx context.Context, obj T, obs S, id string, record Record) error {
+	o := obs.External()
+	if !o.Available() || (o.View.Braked && record.ID != "") {
+		o.Inventory.EnqueueWhenAvailable(l.ref(obj), o.View)
+		return nil
+	}
+	r, err := l.kind.Get(ctx, obs, id)
+	switch {
+	case cloud.Is(err, cloud.NotFound):
+		o.Gone = true
+	case err != nil:
+		return l.lookFailed(obj, o, err)
+	default:
+		l.kind.Remember(obj, obs, r)
+	}
+	l.Looks.Forget(obj.GetUID())
+	return nil
+}
+
+// setHorizon sets from when on a listing shows what the object's creates made.
+func (l *Lifecycle[T, R, S]) setHorizon(obj T, o *Observation[R]) {
+	since := l.Tracker.UnknownSince(obj.GetUID(), o.Inventory.StartedAt())
+	settled := since.Add(o.View.Settings.SettleTime)
+	o.Settles = max(0, settled.Sub(o.Now))
+	o.Horizon = since
+	if o.Settles == 0 {
+		o.Horizon = settled
+	}
+	if deleted(obj) {
+		// A listing begun later shows what another manager created before it knew of the deletion.
+		o.Horizon = Latest(o.Horizon, l.Tracker.DeletedSince(obj.GetUID(), o.Now))
+	}
+}
+
+// Latest returns the later of two times.
+func Latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

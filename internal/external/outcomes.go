@@ -1,0 +1,182 @@
+package external
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/reconciler"
+)
+
+const (
+	// RecheckRefused is how often a refused spec or name is tried again unchanged.
+	RecheckRefused = 10 * time.Minute
+	// RecheckSoon is how often something that a person must correct in the cloud is looked at again.
+	RecheckSoon = time.Minute
+	// Safety is how long a reconcile relies on an event of the inventory.
+	Safety = time.Minute
+
+	// quiet is how long an accepted deletion may take before the status reports it.
+	quiet = 30 * time.Second
+	// patience is how long after a start an object waits for the first listing of
+	// its cloud before its status reports the wait.
+	patience = 5 * time.Second
+	// tolerated is how many looks on demand may fail in a row before the status of
+	// an object that is Ready reports it: half a minute.
+	tolerated = 5
+)
+
+// permit returns the outcome of a step whose needs the cloud does not meet now.
+func (l *Lifecycle[T, R, S]) permit(obj T, obs S, needs reconciler.Needs) error {
+	o := obs.External()
+	switch {
+	case !needs.Has(reconciler.NeedsCloud):
+		return nil
+	case o.View.Snapshot == nil && o.Now.Sub(o.Inventory.StartedAt()) < patience:
+		o.Inventory.EnqueueWhenAvailable(l.ref(obj), o.View)
+		return &reconciler.WaitError{After: patience, Reason: v1alpha1.CloudUnavailableReason, Message: "the cloud has not been listed yet", Quiet: true}
+	case !o.Available():
+		return l.blocked(obj, o, "waiting for Cloud %q: %s", o.Cloud, o.View.Unavailable)
+	case o.View.Braked && needs.Has(reconciler.NeedsBrakeOff):
+		o.Inventory.EnqueueWhenAvailable(l.ref(obj), o.View)
+		return reconciler.Blocked("Cloud/"+o.Cloud, v1alpha1.BrakedReason,
+			"the brake of Cloud %q is on: nothing is created or deleted there until it is acknowledged; see its Braked condition", o.Cloud)
+	}
+	return nil
+}
+
+// blocked waits for the Cloud, and enqueues the object when the Cloud is available.
+func (l *Lifecycle[T, R, S]) blocked(obj T, o *Observation[R], format string, args ...any) error {
+	o.Inventory.EnqueueWhenAvailable(l.ref(obj), o.View)
+	return reconciler.Blocked("Cloud/"+o.Cloud, v1alpha1.CloudUnavailableReason, format, args...)
+}
+
+// Failed returns the outcome of a failed call. A failure that concerns the cloud
+// as a whole is reported by its Cloud, for which a poll is requested.
+// An error that is an outcome already is returned as it is.
+func (l *Lifecycle[T, R, S]) Failed(obj T, o *Observation[R], err error) error {
+	if reconciler.Reason(err) != "" {
+		return err
+	}
+	if unavailable(err) || (!l.OnDemand && cloud.Is(err, cloud.Conflict)) {
+		o.Inventory.RequestPoll()
+	}
+	return l.outcomeOf(obj, o, l.Backoff, err)
+}
+
+// lookFailed returns the outcome of a failed look. One made on demand says
+// little of the cloud as a whole, so it requests no poll, and the status of an
+// object that is Ready reports it only after some failures in a row.
+func (l *Lifecycle[T, R, S]) lookFailed(obj T, o *Observation[R], err error) error {
+	if !l.OnDemand {
+		return l.Failed(obj, o, err)
+	}
+	outcome := l.outcomeOf(obj, o, l.Looks, err)
+	wait, _ := errors.AsType[*reconciler.WaitError](outcome)
+	record := l.kind.Record(obj)
+	wasReady := !deleted(obj) && record.ID != "" && record.ObservedGeneration == obj.GetGeneration() &&
+		meta.IsStatusConditionTrue(obj.GetConditions(), v1alpha1.ReadyCondition)
+	if wait != nil && wasReady && l.Looks.NumRequeues(obj.GetUID()) <= tolerated {
+		wait.Quiet = true
+	}
+	return outcome
+}
+
+// unavailable reports whether an error says more of the cloud than of the one call.
+func unavailable(err error) bool {
+	return cloud.Is(err, cloud.Unavailable, cloud.Unauthorized, cloud.Untrusted, cloud.Unreadable)
+}
+
+// outcomeOf returns the outcome of a failed call, delayed by backoff.
+func (l *Lifecycle[T, R, S]) outcomeOf(obj T, o *Observation[R], backoff workqueue.TypedRateLimiter[types.UID], err error) error {
+	switch {
+	case cloud.Is(err, cloud.Throttled):
+		return reconciler.Wait(max(cloud.RetryAfter(err), time.Second), v1alpha1.PendingReason, "%v", err)
+	case unavailable(err), cloud.Is(err, cloud.Conflict):
+		o.Inventory.EnqueueWhenAvailable(l.ref(obj), o.View)
+		return reconciler.Wait(backoff.When(obj.GetUID()), v1alpha1.CloudUnavailableReason, "%v", err)
+	case cloud.Is(err, cloud.Unsupported):
+		return reconciler.Stalled(v1alpha1.UnsupportedReason, RecheckRefused, err)
+	case cloud.KindOf(err) != "":
+		return reconciler.Stalled(v1alpha1.RejectedReason, RecheckRefused, err)
+	default:
+		return err
+	}
+}
+
+// unsupported returns the outcome on a cloud that has no such resources.
+func (l *Lifecycle[T, R, S]) unsupported(o *Observation[R]) error {
+	if l.Needs == "" || !o.Available() || o.Capabilities().Has(l.Needs) {
+		return nil
+	}
+	return reconciler.Stalled(v1alpha1.UnsupportedReason, RecheckRefused, fmt.Errorf(
+		"Cloud %q has no %ss: name another in spec.cloudRef", o.Cloud, l.Noun))
+}
+
+// Progress returns the outcome for a resource that is in transition or broken; nil if it is neither.
+func (l *Lifecycle[T, R, S]) Progress(r R) error {
+	identity := l.kind.Identify(r)
+	switch identity.State {
+	case cloud.StateBuilding:
+		return reconciler.Wait(Safety, v1alpha1.CreatingReason, "the cloud is building %s %s", l.Noun, identity.ID)
+	case cloud.StateDeleting:
+		return reconciler.Wait(Safety, v1alpha1.DeletingReason, "%s %s is being deleted in the cloud, and not by this operator", l.Noun, identity.ID)
+	case cloud.StateError:
+		return reconciler.Stalled(v1alpha1.ServerErrorReason, RecheckRefused, fmt.Errorf("the cloud reports %s %s in error: look there for the cause", l.Noun, identity.ID))
+	case cloud.StateUnknown:
+		return reconciler.Stalled(v1alpha1.UnknownStateReason, RecheckRefused, fmt.Errorf("the cloud reports %s %s in a state that this operator does not know", l.Noun, identity.ID))
+	default:
+		return nil
+	}
+}
+
+// Moved is the outcome for an object whose resource is on the Cloud that its spec named before.
+func (l *Lifecycle[T, R, S]) Moved(o *Observation[R], id string) error {
+	return reconciler.Stalled(v1alpha1.DriftReason, RecheckRefused, fmt.Errorf(
+		"%s %s is on Cloud %q already, which spec.cloudRef named before: set it back to that, or delete this %[4]s and create another", l.Noun, id, o.Cloud, l.Options.Kind))
+}
+
+// lost is the outcome for an object whose recorded resource is gone. Where no
+// event reports that it is back, it is looked for again.
+func (l *Lifecycle[T, R, S]) lost(id string) error {
+	recheck := time.Duration(0)
+	if l.OnDemand {
+		recheck = RecheckSoon
+	}
+	return reconciler.Stalled(v1alpha1.LostReason, recheck, fmt.Errorf(
+		"%s %s is gone from the cloud and not by this operator; it is not created again: %s", l.Noun, id, l.LostAdvice))
+}
+
+// underDeletion waits for a deletion that the cloud works on. The status reports
+// it only once it takes long.
+func (l *Lifecycle[T, R, S]) underDeletion(obj T, o *Observation[R], id string) error {
+	wait := &reconciler.WaitError{After: Safety, Reason: v1alpha1.RequestedReason, Message: l.deleting(id)}
+	if o.Now.Sub(obj.GetDeletionTimestamp().Time) < quiet {
+		wait.After, wait.Quiet = quiet, true
+	}
+	return wait
+}
+
+func (l *Lifecycle[T, R, S]) deleting(id string) string {
+	return "the cloud is deleting " + l.Noun + " " + id
+}
+
+// names lists resources of one name for a message.
+func (l *Lifecycle[T, R, S]) names(found []R, name string) string {
+	const most = 5
+	var ids []string
+	for _, r := range found {
+		ids = append(ids, l.kind.Identify(r).ID)
+	}
+	if len(ids) > most {
+		return fmt.Sprintf("%d %ss named %q (%s, …)", len(ids), l.Noun, name, strings.Join(ids[:most], ", "))
+	}
+	return fmt.Sprintf("%s %s named %q", l.Noun, strings.Join(ids, ", "), name)
+}

@@ -1,0 +1,146 @@
+package external
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/reconciler"
+)
+
+// Plan decides what to do, from the object and the observation alone.
+func (l *Lifecycle[T, R, S]) Plan(obj T, obs S) reconciler.Plan[T, S] {
+	o, record := obs.External(), l.kind.Record(obj)
+	unsupported := l.unsupported(o)
+	switch {
+	case deleted(obj):
+		return l.planDeletion(obj, obs, record)
+	case o.Denied != nil:
+		return l.End(o.Denied)
+	case unsupported != nil:
+		return l.End(unsupported)
+	case record.ID != "":
+		return l.planExisting(obj, obs, record)
+	case record.Import != "":
+		return l.kind.PlanImport(obj, obs)
+	default:
+		return l.planCreate(obj, obs)
+	}
+}
+
+// planCreate plans for a resource that does not exist yet, or whose create was
+// sent and never recorded.
+func (l *Lifecycle[T, R, S]) planCreate(obj T, obs S) reconciler.Plan[T, S] {
+	o := obs.External()
+	if o.Claimed != "" {
+		if plan, decided := l.planFound(obj, obs); decided {
+			return plan
+		}
+		if o.Moved {
+			return l.Do(l.Steps.Unclaim).Then(reconciler.Wait(time.Second, v1alpha1.ProgressingReason,
+				"nothing of the %s is on the Cloud that spec.cloudRef named before", l.Noun))
+		}
+	}
+	return l.kind.PlanCreate(obj, obs)
+}
+
+// planFound decides what to do about an earlier create; decided is false if
+// another create may be sent.
+func (l *Lifecycle[T, R, S]) planFound(obj T, obs S) (plan reconciler.Plan[T, S], decided bool) {
+	o := obs.External()
+	repeatable := l.kind.Repeatable(obj, obs) && !o.Moved
+	switch {
+	case o.Moved && o.Proof != NoProof && len(o.Candidates) > 0:
+		return l.End(l.Moved(o, l.kind.Identify(o.Candidates[0]).ID)), true
+	case o.Proved() && len(o.Candidates) > 1:
+		return l.Do(l.Steps.Adopt, l.Steps.DeleteDuplicate), true
+	case o.Proved():
+		return l.Do(l.Steps.Adopt).Then(l.kind.Adopted(obj, o.Candidates[0])), true
+	case !o.Looked:
+		return l.Do(l.Steps.Look), true
+	case len(o.Candidates) > 0 && !repeatable:
+		return l.End(reconciler.Stalled(v1alpha1.AmbiguousReason, RecheckSoon, fmt.Errorf(
+			"%s may be this %[2]s, created by a request whose answer was lost, or somebody else's; nothing on this cloud proves which: "+
+				"set spec.import.vmId to the one that is this %[2]s's, or rename or delete them in the cloud", l.names(o.Candidates, o.Claimed), l.Options.Kind))), true
+	case o.Settles > 0 && !repeatable:
+		return l.End(reconciler.Wait(o.Settles, v1alpha1.OutcomeUnknownReason,
+			"the answer to the create was lost; waiting for the Cloud's settleTime to pass before a second create, and looking for the %s of the first one meanwhile", l.Noun)), true
+	}
+	return reconciler.Plan[T, S]{}, false
+}
+
+// planExisting plans for a resource that is on record.
+func (l *Lifecycle[T, R, S]) planExisting(obj T, obs S, record Record) reconciler.Plan[T, S] {
+	o := obs.External()
+	switch {
+	case o.Gone:
+		return l.End(l.lost(record.ID))
+	case o.Resource != nil:
+		return l.kind.PlanExisting(obj, obs)
+	case l.OnDemand && obj.GetGeneration() != record.ObservedGeneration:
+		return l.Do(l.Steps.Look)
+	default:
+		return l.End(reconciler.ErrUnknown)
+	}
+}
+
+// planDeletion deletes the resource and proves that it is gone, then releases the object.
+func (l *Lifecycle[T, R, S]) planDeletion(obj T, obs S, record Record) reconciler.Plan[T, S] {
+	if plan, decided := l.kind.PlanDeletion(obj, obs); decided {
+		return plan
+	}
+	o := obs.External()
+	unsupported := l.unsupported(o)
+	switch {
+	case unsupported != nil:
+		return l.End(unsupported)
+	case record.id() == "":
+		return l.planDeletionUnrecorded(obj, o)
+	case l.OnDemand && !o.Looked:
+		return l.Do(l.Steps.Look)
+	case len(o.Duplicates) > 0:
+		return l.Do(l.Steps.DeleteDuplicate)
+	case o.Gone, o.Resource == nil:
+		return l.Do(l.Steps.ConfirmGone, l.Steps.Release)
+	}
+	if identity := l.kind.Identify(*o.Resource); identity.State == cloud.StateDeleting {
+		return l.End(l.underDeletion(obj, o, identity.ID))
+	}
+	return l.Do(l.Steps.Delete, l.Steps.ConfirmGone, l.Steps.Release)
+}
+
+// planDeletionUnrecorded deletes what a create without a recorded answer may have made.
+func (l *Lifecycle[T, R, S]) planDeletionUnrecorded(obj T, o *Observation[R]) reconciler.Plan[T, S] {
+	if o.Proved() {
+		switch identity := l.kind.Identify(o.Candidates[0]); {
+		case identity.State == cloud.StateDeleting:
+			return l.Do(l.Steps.Adopt).Then(l.underDeletion(obj, o, identity.ID))
+		case len(o.Candidates) > 1:
+			return l.Do(l.Steps.Adopt, l.Steps.DeleteDuplicate)
+		}
+		return l.Do(l.Steps.Adopt, l.Steps.Delete, l.Steps.ConfirmGone, l.Steps.Release)
+	}
+	switch {
+	case !o.Looked:
+		return l.Do(l.Steps.Look)
+	case len(o.Candidates) > 0:
+		return l.End(reconciler.Stalled(v1alpha1.BlockedReason, RecheckSoon, fmt.Errorf(
+			"%s may be this %s, created by a request whose answer was lost, or somebody else's; nothing on this cloud proves which: "+
+				"delete it in the cloud if it is, or set spec.deletionPolicy to Orphan to release this object", l.names(o.Candidates, o.Claimed), l.Options.Kind)))
+	case o.Settles > 0:
+		return l.End(reconciler.Wait(o.Settles, v1alpha1.RequestedReason,
+			"the answer to the create was lost; waiting for the Cloud's settleTime to pass, to be sure that it created no %s", l.Noun))
+	}
+	return l.Do(l.Steps.Release)
+}
+
+// Do returns the plan of these steps, after which the object is in sync.
+func (l *Lifecycle[T, R, S]) Do(steps ...reconciler.Step[T, S]) reconciler.Plan[T, S] {
+	return reconciler.Do(steps...)
+}
+
+// End returns the plan without steps whose outcome is err.
+func (l *Lifecycle[T, R, S]) End(err error) reconciler.Plan[T, S] {
+	return reconciler.End[T, S](err)
+}

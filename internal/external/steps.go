@@ -1,0 +1,236 @@
+package external
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/reconciler"
+)
+
+// The names of the lifecycle's steps.
+const (
+	StepClaim           = "Claim"
+	StepUnclaim         = "Unclaim"
+	StepLook            = "Look"
+	StepCreate          = "Create"
+	StepAdopt           = "Adopt"
+	StepDeleteDuplicate = "DeleteDuplicate"
+	StepDelete          = "Delete"
+	StepConfirmGone     = "ConfirmGone"
+	StepRelease         = "Release"
+)
+
+// change marks a step that creates or deletes in the cloud.
+const change = reconciler.NeedsCloud | reconciler.NeedsBrakeOff | reconciler.Mutates
+
+// Steps are the steps of a lifecycle.
+type Steps[T reconciler.Object, S any] struct {
+	// FirstClaim stores the claim before a create. It needs what the create needs,
+	// so that an object which only waits for the cloud can be deleted.
+	FirstClaim reconciler.Step[T, S]
+	// Claim stores the claim of an object whose resource exists.
+	Claim reconciler.Step[T, S]
+	// Unclaim removes the claim of an object that has nothing in the cloud.
+	Unclaim reconciler.Step[T, S]
+	// Look waits for a listing that shows what an earlier create made.
+	Look reconciler.Step[T, S]
+	// Create sends the create.
+	Create reconciler.Step[T, S]
+	// Adopt takes the resource that the search found as the object's.
+	Adopt reconciler.Step[T, S]
+	// DeleteDuplicate deletes one of the resources beside the one that is kept.
+	DeleteDuplicate reconciler.Step[T, S]
+	// Delete requests the deletion of the resource.
+	Delete reconciler.Step[T, S]
+	// ConfirmGone asks the cloud whether the resource is gone.
+	ConfirmGone reconciler.Step[T, S]
+	// Release removes the finalizer of a deleted object.
+	Release reconciler.Step[T, S]
+}
+
+func (l *Lifecycle[T, R, S]) steps() Steps[T, S] {
+	return Steps[T, S]{
+		FirstClaim:      l.Step(StepClaim, change, l.claim),
+		Claim:           l.Step(StepClaim, reconciler.Mutates, l.claim),
+		Unclaim:         l.Step(StepUnclaim, reconciler.Mutates, l.unclaim),
+		Look:            l.Step(StepLook, reconciler.NeedsCloud, l.look),
+		Create:          l.Step(StepCreate, change, l.create),
+		Adopt:           l.Step(StepAdopt, 0, l.adopt),
+		DeleteDuplicate: l.Step(StepDeleteDuplicate, change, l.deleteDuplicate),
+		Delete:          l.Step(StepDelete, change, l.remove),
+		ConfirmGone:     l.Step(StepConfirmGone, reconciler.NeedsCloud|reconciler.NeedsBrakeOff, l.confirmGone),
+		Release:         l.Step(StepRelease, reconciler.Mutates, l.release),
+	}
+}
+
+// Step returns a step of the kind's own.
+func (l *Lifecycle[T, R, S]) Step(name string, needs reconciler.Needs, run func(ctx context.Context, obj T, obs S) error) reconciler.Step[T, S] {
+	return reconciler.Step[T, S]{Name: name, Needs: needs, Run: run}
+}
+
+// claim stores the name and the Cloud of the create that follows. Where names
+// are unique, the name proves later that a resource of this name is the object's.
+func (l *Lifecycle[T, R, S]) claim(ctx context.Context, obj T, obs S) error {
+	o, name := obs.External(), l.kind.Name(obj)
+	annotations := map[string]string{v1alpha1.ClaimedNameAnnotation: name, v1alpha1.ClaimedCloudAnnotation: o.Cloud}
+	if err := reconciler.Claim(ctx, l.Client, obj, l.Options.Finalizer, annotations); err != nil {
+		return err
+	}
+	o.Fresh = o.Fresh || o.Claimed == ""
+	o.Claimed = name
+	return nil
+}
+
+func (l *Lifecycle[T, R, S]) unclaim(ctx context.Context, obj T, obs S) error {
+	err := reconciler.Release(ctx, l.Client, obj, l.Options.Finalizer, v1alpha1.ClaimedNameAnnotation, v1alpha1.ClaimedCloudAnnotation)
+	if err == nil {
+		obs.External().Claimed = ""
+	}
+	return err
+}
+
+func (l *Lifecycle[T, R, S]) look(_ context.Context, obj T, obs S) error {
+	o := obs.External()
+	if l.OnDemand {
+		return fmt.Errorf("the cloud was not asked for its %ss", l.Noun)
+	}
+	o.Inventory.EnqueueAfterListing(l.ref(obj), o.Horizon)
+	return &reconciler.WaitError{
+		After: Safety, Reason: v1alpha1.OutcomeUnknownReason, Quiet: true,
+		Message: "looking in the cloud for the " + l.Noun + " of an earlier create",
+	}
+}
+
+// create sends the create. Every answer that is not clear counts as sent.
+func (l *Lifecycle[T, R, S]) create(ctx context.Context, obj T, obs S) error {
+	o, uid := obs.External(), obj.GetUID()
+	r, err := l.kind.Create(ctx, obj, obs)
+	if err == nil {
+		id := l.kind.Identify(r).ID
+		l.Tracker.Created(uid, id, l.Clock())
+		l.Backoff.Forget(uid)
+		l.kind.Remember(obj, obs, r)
+		return l.Progress(r)
+	}
+	if outcome := l.unclear(obj, obs, err); outcome != nil {
+		return outcome
+	}
+	if nothing := o.Fresh || o.Settles == 0; nothing && l.kind.KeepsClaim(obs, err) {
+		l.Tracker.Refused(uid)
+	} else if nothing {
+		if err := l.unclaim(ctx, obj, obs); err != nil {
+			return err
+		}
+	}
+	if outcome := l.kind.Refused(obj, obs, err); outcome != nil {
+		return outcome
+	}
+	if cloud.Is(err, cloud.Quota) {
+		return reconciler.Wait(RecheckSoon, v1alpha1.QuotaExceededReason, "%v", err)
+	}
+	return l.Failed(obj, o, err)
+}
+
+// unclear returns the outcome of an error that leaves open whether this create
+// or an earlier one took effect; nil if the error says that none did.
+func (l *Lifecycle[T, R, S]) unclear(obj T, obs S, err error) error {
+	o, cause := obs.External(), l.kind.Unclear(obj, obs, err)
+	if cause == nil && !cloud.Uncertain(err) {
+		return nil
+	}
+	l.Tracker.Unknown(obj.GetUID(), l.Clock())
+	if l.OnDemand {
+		o.Inventory.RequestPoll()
+	}
+	if reconciler.IsStalled(cause) {
+		return cause
+	}
+	if cause == nil || errors.Is(err, cause) {
+		cause = fmt.Errorf("%w; the %s may have been created all the same: it is looked for before another create", err, l.Noun)
+	}
+	return reconciler.Wait(l.Backoff.When(obj.GetUID()), v1alpha1.OutcomeUnknownReason, "%v", cause)
+}
+
+// adopt takes the oldest candidate. A resource to be imported is known already.
+func (l *Lifecycle[T, R, S]) adopt(_ context.Context, obj T, obs S) error {
+	o := obs.External()
+	if o.Resource != nil {
+		return nil
+	}
+	l.Backoff.Forget(obj.GetUID())
+	o.Resource, o.Owned, o.How = &o.Candidates[0], true, v1alpha1.AdoptedReason
+	if o.Proof == OwnerProof {
+		o.Duplicates = o.Candidates[1:]
+	}
+	if !l.OnDemand {
+		// An event of a server finds its object by the recorded id or by labels: until
+		// the id is on record, the next listing enqueues the object.
+		o.Inventory.EnqueueAfterListing(l.ref(obj), l.Clock())
+	}
+	return nil
+}
+
+func (l *Lifecycle[T, R, S]) deleteDuplicate(ctx context.Context, obj T, obs S) error {
+	o := obs.External()
+	extra := o.Duplicates[0]
+	if _, err := l.kind.Delete(ctx, obj, obs, extra); err != nil && !cloud.Is(err, cloud.NotFound) {
+		return l.Failed(obj, o, err)
+	}
+	return reconciler.Wait(time.Second, v1alpha1.ProgressingReason, "one create made several %[1]ss; the oldest is kept, %[1]s %[2]s is being deleted",
+		l.Noun, l.kind.Identify(extra).ID)
+}
+
+// remove requests the deletion. If the cloud takes its time over it, an event
+// or the next look shows when the resource is gone.
+func (l *Lifecycle[T, R, S]) remove(ctx context.Context, obj T, obs S) error {
+	o := obs.External()
+	id := l.kind.Identify(*o.Resource).ID
+	gone, err := l.kind.Delete(ctx, obj, obs, *o.Resource)
+	if err != nil && !cloud.Is(err, cloud.NotFound) {
+		return l.Failed(obj, o, err)
+	}
+	if err == nil && !gone {
+		l.Backoff.Forget(obj.GetUID())
+		return &reconciler.WaitError{After: quiet, Reason: v1alpha1.RequestedReason, Message: l.deleting(id), Quiet: true}
+	}
+	return nil
+}
+
+// confirmGone gets the cloud's own answer that the resource does not exist.
+func (l *Lifecycle[T, R, S]) confirmGone(ctx context.Context, obj T, obs S) error {
+	o := obs.External()
+	if o.Gone {
+		return nil
+	}
+	id := l.kind.Record(obj).id()
+	if o.Resource != nil {
+		id = l.kind.Identify(*o.Resource).ID
+	}
+	r, err := l.kind.Get(ctx, obs, id)
+	switch {
+	case cloud.Is(err, cloud.NotFound):
+		o.Gone = true
+		return nil
+	case err != nil:
+		return l.lookFailed(obj, o, err)
+	}
+	l.kind.Remember(obj, obs, r)
+	return reconciler.Wait(l.Backoff.When(obj.GetUID()), v1alpha1.RequestedReason, "%s", l.deleting(id))
+}
+
+func (l *Lifecycle[T, R, S]) release(ctx context.Context, obj T, obs S) error {
+	o := obs.External()
+	err := l.unclaim(ctx, obj, obs)
+	if err != nil && !errors.Is(err, reconciler.ErrUnknown) {
+		return err
+	}
+	l.ForgetObject(obj.GetUID())
+	if o.Gone && o.Resource != nil {
+		l.kind.ForgetResource(obs, l.kind.Identify(*o.Resource).ID)
+	}
+	return err
+}
