@@ -54,7 +54,7 @@ type Inventory struct {
 	// returns counts how often all who wait were woken.
 	returns int
 
-	hosts shelf[cloud.Host]
+	hosts *onDemandList[cloud.Host]
 }
 
 // note is what a call of our own told of a server, later than any listing.
@@ -190,6 +190,6 @@ func (i *Inventory) Disconnect() {
 	clear(i.noted)
 	clear(i.underWay)
 	clear(i.uses)
-	i.hosts.clear()
-	i.networks = newNetworks()
+	// New lists: a call under way belongs to the old ones.
+	i.hosts, i.networks = newOnDemandList[cloud.Host](i.clock), newNetworks(i.clock)
 }

@@ -6,7 +6,6 @@
 //	plan.go        what is to be done about it (pure), with drift.go
 //	act.go         the steps' bodies
 //	status.go      what is said about it (pure)
-//	memory.go      what this process remembers between passes
 package network
 
 import (
@@ -69,7 +68,6 @@ type kind struct {
 	client client.Client
 
 	creates *creates.Memory
-	silent  *silences
 	// backoff is of calls that change something, unheard of those that only look.
 	backoff, unheard workqueue.TypedRateLimiter[types.UID]
 }
@@ -84,7 +82,7 @@ func New(c client.Client, recorder events.EventRecorder, opts Options) *reconcil
 	return &reconciler.Reconciler[*v1alpha1.Network, *scope]{
 		Client: c, Recorder: recorder, Deadline: deadline,
 		Kind: &kind{
-			Options: opts, client: c, creates: creates.New(), silent: newSilences(),
+			Options: opts, client: c, creates: creates.New(),
 			backoff: workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](firstBackoff, lastBackoff),
 			unheard: workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](firstBackoff, lastBackoff),
 		},

@@ -133,7 +133,7 @@ func (k *kind) look(ctx context.Context, net *v1alpha1.Network, obs *scope) erro
 	} else {
 		k.creates.Forget(net.UID)
 	}
-	all, err := k.list(ctx, obs, notBefore)
+	all, err := obs.inv.Networks(ctx, notBefore)
 	if err != nil {
 		return k.notHeard(net, obs, err)
 	}
@@ -153,16 +153,6 @@ func (k *kind) look(ctx context.Context, net *v1alpha1.Network, obs *scope) erro
 	}
 	k.unheard.Forget(net.UID)
 	return nil
-}
-
-// list returns the cloud's networks, unless the cloud failed to list them a moment ago.
-func (k *kind) list(ctx context.Context, obs *scope, notBefore time.Time) ([]cloud.Network, error) {
-	if err := k.silent.of(obs.cloud, obs.now); err != nil {
-		return nil, err
-	}
-	all, err := obs.inv.Networks(ctx, notBefore)
-	k.silent.heard(obs.cloud, k.Clock(), err)
-	return all, err
 }
 
 // ask asks for a recorded network that the listing lacks.
