@@ -42,8 +42,8 @@ type Snapshot struct {
 	servers map[string]cloud.Server
 	byUID   map[string][]string
 	byName  map[string][]string
-	// busy: some server that bears owner labels is on its way to another state.
-	busy bool
+	// transitional are the IDs of servers with owner labels in a transitional state.
+	transitional []string
 }
 
 // List asks the cloud for all its servers. It fails rather than return a part:
@@ -117,10 +117,14 @@ func (s *Snapshot) index() {
 	s.byUID = make(map[string][]string)
 	s.byName = make(map[string][]string, len(s.servers))
 	for id, server := range s.servers {
-		s.busy = s.busy || (server.Labels[UIDLabel] != "" && server.State.Transitional())
 		s.byName[server.Name] = append(s.byName[server.Name], id)
-		if uid := server.Labels[UIDLabel]; uid != "" {
-			s.byUID[uid] = append(s.byUID[uid], id)
+		uid := server.Labels[UIDLabel]
+		if uid == "" {
+			continue
+		}
+		s.byUID[uid] = append(s.byUID[uid], id)
+		if server.State.Transitional() {
+			s.transitional = append(s.transitional, id)
 		}
 	}
 }
