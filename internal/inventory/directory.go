@@ -3,6 +3,8 @@ package inventory
 import (
 	"sync"
 	"time"
+
+	"github.com/privatecloud/operator/internal/cloud"
 )
 
 // Event says whom a cloud's news concern.
@@ -43,8 +45,8 @@ func (d *Directory) Cloud(name string) *Inventory {
 	}
 	inv := &Inventory{
 		name: name, clock: d.clock, bell: d.bell, since: d.clock(), away: notConnected,
-		noted: map[string]note{}, underWay: map[string]struct{}{}, uses: map[string]use{}, waiting: map[Ref]struct{}{}, wanted: map[Ref]time.Time{},
-		networks: newNetworks(),
+		overlay: newOverlay(), uses: map[string]use{}, waiting: map[Ref]struct{}{}, wanted: map[Ref]time.Time{},
+		networks: newNetworks(d.clock), hosts: newOnDemandList[cloud.Host](d.clock),
 	}
 	d.clouds[name] = inv
 	return inv

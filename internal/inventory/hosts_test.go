@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/inventory"
@@ -13,12 +15,16 @@ import (
 type landlord struct {
 	cloud.Client
 	hosts []cloud.Host
+	takes time.Duration
 	err   error
 	asked int
 }
 
 func (l *landlord) ListHosts(context.Context) ([]cloud.Host, error) {
 	l.asked++
+	if l.takes > 0 {
+		<-time.After(l.takes)
+	}
 	return l.hosts, l.err
 }
 
@@ -60,6 +66,72 @@ func TestAFailureToListHostsIsNotRemembered(t *testing.T) {
 		}
 	}
 	equal(t, "calls", 2, l.asked)
+}
+
+func TestHostsKeepsACloudErrorForAPollInterval(t *testing.T) {
+	h := polling(t)
+	l := &landlord{err: &cloud.Error{Kind: cloud.Unavailable, Op: "list hosts", Detail: "connection refused"}}
+	h.inv.Connect(l, nil)
+	want := func(calls int) {
+		t.Helper()
+		if _, err := h.inv.Hosts(t.Context(), h.clock.Now()); !errors.Is(err, l.err) {
+			t.Errorf("got %v, want %v", err, l.err)
+		}
+		equal(t, "calls", calls, l.asked)
+	}
+	want(1)
+	h.clock.advance(interval - 1)
+	want(1)
+	h.clock.advance(1)
+	want(2)
+
+	h.inv.Disconnect()
+	h.inv.Connect(l, nil)
+	want(3)
+}
+
+func TestDisconnectDropsAHostListingUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := polling(t)
+		old, begun := &landlord{hosts: []cloud.Host{{Name: "old"}}, takes: time.Second}, h.clock.Now()
+		h.inv.Connect(old, nil)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			_, _ = h.inv.Hosts(t.Context(), begun)
+		}()
+		synctest.Wait()
+		h.inv.Disconnect()
+		l := &landlord{hosts: []cloud.Host{{Name: "new"}}}
+		h.inv.Connect(l, nil)
+		<-done
+		got, err := h.inv.Hosts(t.Context(), begun)
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "hosts of the new connection", l.hosts, got)
+	})
+}
+
+func TestHostsFailsAfterItsTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := polling(t)
+		l := &landlord{hosts: []cloud.Host{{Name: "late"}}, takes: inventory.HostsTimeout + time.Second}
+		h.inv.Connect(l, nil)
+		asked := time.Now()
+		_, err := h.inv.Hosts(t.Context(), h.clock.Now())
+		if !errors.Is(err, inventory.ErrNotAnswered) {
+			t.Fatalf("got %v, want ErrNotAnswered", err)
+		}
+		equal(t, "message", "list hosts: the cloud has not answered yet", err.Error())
+		equal(t, "waited", inventory.HostsTimeout, time.Since(asked))
+		<-time.After(2 * time.Second)
+		got, err := h.inv.Hosts(t.Context(), h.clock.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		equal(t, "hosts", l.hosts, got)
+	})
 }
 
 func TestWhatAServerUsesOfItsHostIsListedAndWakesNobody(t *testing.T) {

@@ -43,10 +43,7 @@ type Inventory struct {
 	calm int
 
 	snapshot *Snapshot
-	noted    map[string]note
-	// underWay holds the servers that we set on their way to another state and
-	// that the snapshot shows there still: without labels nothing else tells.
-	underWay map[string]struct{}
+	overlay  *overlay
 	uses     map[string]use
 	waiting  map[Ref]struct{}
 	wanted   map[Ref]time.Time
@@ -54,14 +51,7 @@ type Inventory struct {
 	// returns counts how often all who wait were woken.
 	returns int
 
-	hosts shelf[cloud.Host]
-}
-
-// note is what a call of our own told of a server, later than any listing.
-type note struct {
-	server cloud.Server
-	uid    string
-	at     time.Time
+	hosts *onDemandList[cloud.Host]
 }
 
 // use is one answer of GET /servers/{id}/status.
@@ -133,18 +123,7 @@ func (i *Inventory) Publish(snap *Snapshot) {
 		wake.Refs = append(wake.Refs, snap.appeared(old, wake.Servers)...)
 	}
 	i.snapshot, i.away = snap, ""
-	for id, n := range i.noted {
-		if n.at.Before(snap.Begun) {
-			delete(i.noted, id)
-			i.underWay[id] = struct{}{}
-			wake.Servers = append(wake.Servers, id)
-		}
-	}
-	for id := range i.underWay {
-		if !snap.servers[id].State.Transitional() {
-			delete(i.underWay, id)
-		}
-	}
+	wake.Servers = append(wake.Servers, i.overlay.publish(snap, i.clock())...)
 	for id := range i.uses {
 		if !snap.Has(id) {
 			delete(i.uses, id)
@@ -187,9 +166,8 @@ func (i *Inventory) Disconnect() {
 	defer i.mu.Unlock()
 	i.client, i.caps, i.snapshot, i.braked, i.polled = nil, nil, nil, false, time.Time{}
 	i.away = notConnected
-	clear(i.noted)
-	clear(i.underWay)
+	i.overlay = newOverlay()
 	clear(i.uses)
-	i.hosts.clear()
-	i.networks = newNetworks()
+	// New lists: a call under way belongs to the old ones.
+	i.hosts, i.networks = newOnDemandList[cloud.Host](i.clock), newNetworks(i.clock)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/privatecloud/operator/internal/cloud"
@@ -86,6 +87,48 @@ func TestAFailedListingOfNetworksIsToldAndNotHeld(t *testing.T) {
 	from.err = nil
 	h.networks(0)
 	equal(t, "listings", 2, from.asked)
+}
+
+func TestNetworksKeepsACloudErrorForThreeSeconds(t *testing.T) {
+	h, from := newHouse(t), &wired{err: &cloud.Error{Kind: cloud.Unavailable, Op: "list networks", Detail: "connection refused"}}
+	h.inv.Connect(from, nil)
+	want := func(calls int) {
+		t.Helper()
+		if _, err := h.inv.Networks(t.Context(), h.clock.Now()); !errors.Is(err, from.err) {
+			t.Errorf("got %v, want %v", err, from.err)
+		}
+		equal(t, "calls", calls, from.asked)
+	}
+	want(1)
+	h.clock.advance(3*time.Second - 1)
+	want(1)
+	h.clock.advance(1)
+	want(2)
+	from.err = &cloud.Error{Kind: cloud.Throttled, RetryAfter: time.Minute}
+	h.clock.advance(3 * time.Second)
+	want(3)
+	h.clock.advance(time.Minute - 1)
+	want(3)
+	h.clock.advance(1)
+	want(4)
+}
+
+func TestDisconnectDropsANetworkListingUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHouse(t)
+		old := &wired{networks: []cloud.Network{network("old", 0)}, each: func() { <-time.After(time.Second) }}
+		h.inv.Connect(old, nil)
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			h.networks(0)
+		}()
+		synctest.Wait()
+		h.inv.Disconnect()
+		h.inv.Connect(&wired{networks: []cloud.Network{network("new", 0)}}, nil)
+		<-done
+		equal(t, "networks of the new connection", []string{"new"}, h.networks(time.Hour))
+	})
 }
 
 func TestNetworksOfAnEarlierConnectionAreForgotten(t *testing.T) {

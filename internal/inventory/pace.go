@@ -59,7 +59,7 @@ func (i *Inventory) NextPoll() time.Duration {
 	switch {
 	case i.away != "":
 		every = min(every, awayInterval)
-	case i.busy():
+	case i.awaitsChange():
 		soon := quickest << min(i.calm, 10)
 		if i.snapshot != nil {
 			soon = max(soon, 4*i.snapshot.Took)
@@ -69,17 +69,9 @@ func (i *Inventory) NextPoll() time.Duration {
 	return max(0, every-i.clock().Sub(i.polled))
 }
 
-// busy tells whether news are wanted before the interval is over.
-func (i *Inventory) busy() bool {
-	if i.hasty || len(i.wanted) > 0 || len(i.underWay) > 0 || (i.snapshot != nil && i.snapshot.busy) {
-		return true
-	}
-	for _, n := range i.noted {
-		if n.server.State.Transitional() {
-			return true
-		}
-	}
-	return false
+// awaitsChange reports whether a listing is wanted before the interval is over.
+func (i *Inventory) awaitsChange() bool {
+	return i.hasty || len(i.wanted) > 0 || i.overlay.awaitsAny(i.clock())
 }
 
 // Polling notes that a listing begins.

@@ -42,8 +42,8 @@ type Snapshot struct {
 	servers map[string]cloud.Server
 	byUID   map[string][]string
 	byName  map[string][]string
-	// busy: some server that bears owner labels is on its way to another state.
-	busy bool
+	// transitional are the IDs of servers with owner labels in a transitional state.
+	transitional []string
 }
 
 // List asks the cloud for all its servers. It fails rather than return a part:
@@ -117,10 +117,14 @@ func (s *Snapshot) index() {
 	s.byUID = make(map[string][]string)
 	s.byName = make(map[string][]string, len(s.servers))
 	for id, server := range s.servers {
-		s.busy = s.busy || (server.Labels[UIDLabel] != "" && server.State.Transitional())
 		s.byName[server.Name] = append(s.byName[server.Name], id)
-		if uid := server.Labels[UIDLabel]; uid != "" {
-			s.byUID[uid] = append(s.byUID[uid], id)
+		uid := server.Labels[UIDLabel]
+		if uid == "" {
+			continue
+		}
+		s.byUID[uid] = append(s.byUID[uid], id)
+		if server.State.Transitional() {
+			s.transitional = append(s.transitional, id)
 		}
 	}
 }
@@ -133,48 +137,6 @@ func (s *Snapshot) Has(id string) bool { _, ok := s.servers[id]; return ok }
 
 // All yields every server, in no order.
 func (s *Snapshot) All() iter.Seq[cloud.Server] { return maps.Values(s.servers) }
-
-// changed returns the ids that appeared, vanished or look different since old.
-func (s *Snapshot) changed(old *Snapshot) []string {
-	var ids []string
-	for id, server := range s.servers {
-		if before, ok := old.servers[id]; !ok || !same(before, server) {
-			ids = append(ids, id)
-		}
-	}
-	for id := range old.servers {
-		if _, ok := s.servers[id]; !ok {
-			ids = append(ids, id)
-		}
-	}
-	return ids
-}
-
-// appeared returns the objects that the labels of new servers among ids name.
-// No record leads from such a server to its object: it may be a late second one.
-func (s *Snapshot) appeared(old *Snapshot, ids []string) []Ref {
-	var refs []Ref
-	for _, id := range ids {
-		labels := s.servers[id].Labels
-		if ref := (Ref{Namespace: labels[NamespaceLabel], Name: labels[NameLabel]}); ref.Name != "" && !old.Has(id) {
-			refs = append(refs, ref)
-		}
-	}
-	return refs
-}
-
-// same compares all that a reconciler looks at; the time of the cloud's last
-// update is not among it.
-func same(a, b cloud.Server) bool {
-	util := func(p *int) int {
-		if p == nil {
-			return -1
-		}
-		return *p
-	}
-	return a.Name == b.Name && a.State == b.State && a.CPU == b.CPU && a.MemoryGiB == b.MemoryGiB &&
-		a.Host == b.Host && util(a.CPUUtilization) == util(b.CPUUtilization) && maps.Equal(a.Labels, b.Labels)
-}
 
 // Older orders servers by age, then by id: the first is the one to keep when
 // one create made several.

@@ -51,8 +51,8 @@ func (i *Inventory) Server(id string) (cloud.Server, bool) {
 }
 
 func (i *Inventory) server(id string) (cloud.Server, bool) {
-	if n, ok := i.noted[id]; ok {
-		return n.server, true
+	if s, ok := i.overlay.recorded(id); ok {
+		return s, true
 	}
 	if i.snapshot == nil {
 		return cloud.Server{}, false
@@ -67,16 +67,11 @@ func (i *Inventory) server(id string) (cloud.Server, bool) {
 func (i *Inventory) Owned(uid, cluster string) []cloud.Server {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
-	var found []cloud.Server
-	for _, n := range i.noted {
-		if n.uid == uid {
-			found = append(found, n.server)
-		}
-	}
+	found := i.overlay.owned(uid)
 	if i.snapshot != nil {
 		for _, id := range i.snapshot.byUID[uid] {
 			s := i.snapshot.servers[id]
-			if _, newer := i.noted[id]; !newer && s.Labels[ClusterLabel] == cluster {
+			if _, hidden := i.overlay.recorded(id); !hidden && s.Labels[ClusterLabel] == cluster {
 				found = append(found, s)
 			}
 		}
@@ -98,24 +93,40 @@ func (i *Inventory) Named(name string) []cloud.Server {
 	return sorted(found)
 }
 
-// Note records what an answer of the cloud told of a server made for an
-// object's UID, to be seen until a listing begun later says more.
+// RecordServer records what an answer of the cloud said of a server of the
+// object with this UID. It hides the listing until one begun later.
 func (i *Inventory) RecordServer(uid string, server cloud.Server) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.noted[server.ID] = note{server: server.Clone(), uid: uid, at: i.clock()}
-	if server.State.Transitional() {
+	now := i.clock()
+	i.overlay.record(uid, server.Clone(), now)
+	i.track(server.ID, now)
+	if server.State.Transitional() && i.overlay.awaited(server.ID, now) {
 		i.calm = 0
 		i.bell.hasten(i.name, quickest)
 	}
 }
 
-// Forget drops what was noted of a server that is proved gone.
+// ForgetServer drops what was recorded of a server. It is called when the cloud
+// said that the server is gone.
 func (i *Inventory) ForgetServer(id string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	delete(i.noted, id)
+	i.overlay.discard(id)
+	if _, ok := i.overlay.entries[id]; ok {
+		i.track(id, i.clock())
+	}
 	delete(i.uses, id)
+}
+
+// track has the overlay compare what it knows of a server with the last
+// listing. The caller holds the lock.
+func (i *Inventory) track(id string, now time.Time) {
+	var listed cloud.State
+	if i.snapshot != nil {
+		listed = i.snapshot.servers[id].State
+	}
+	i.overlay.track(id, listed, now)
 }
 
 // Use returns a server's utilisation from GET /servers/{id}/status, asking the

@@ -45,10 +45,8 @@ type kind struct {
 	client    client.Client
 	directory *inventory.Directory
 	clock     func() time.Time
-	// silent holds the Clouds whose hosts could not be listed lately, named the
-	// servers of Clouds that are nodes. They have no lock: there is one worker.
-	silent map[string]silence
-	named  map[string]named
+	// named holds the servers of Clouds that are nodes. It has no lock: there is one worker.
+	named map[string]named
 }
 
 // New returns the reconciler of GPUInfos. Its passes must be made one after the
@@ -57,7 +55,7 @@ type kind struct {
 func New(c client.Client, recorder events.EventRecorder, opts Options) *reconciler.Reconciler[*v1alpha1.GPUInfo, *scope] {
 	return &reconciler.Reconciler[*v1alpha1.GPUInfo, *scope]{
 		Client: c, Recorder: recorder, Deadline: deadline,
-		Kind: &kind{client: c, directory: opts.Directory, clock: opts.Clock, silent: map[string]silence{}, named: map[string]named{}},
+		Kind: &kind{client: c, directory: opts.Directory, clock: opts.Clock, named: map[string]named{}},
 	}
 }
 

@@ -37,7 +37,8 @@ type desk struct {
 
 func newDesk(t *testing.T, l *landlord, interval time.Duration) *desk {
 	d := &desk{t: t, inv: inventory.New(time.Now).Cloud("default"), interval: interval}
-	d.kind = &kind{clock: time.Now, silent: map[string]silence{}, named: map[string]named{}}
+	d.kind = &kind{clock: time.Now, named: map[string]named{}}
+	d.inv.Configure(inventory.Settings{PollInterval: interval})
 	d.inv.Connect(l, nil)
 	return d
 }
@@ -69,23 +70,23 @@ const unanswered = "the cloud has not answered yet"
 
 func TestHostsThatTakeLongerThanAPassWaitsAreUsed(t *testing.T) {
 	for _, interval := range []time.Duration{time.Second, time.Minute, time.Hour} {
-		for _, takes := range []time.Duration{hostsTime + 1, 2*hostsTime - 1, 29 * time.Second} {
+		for _, takes := range []time.Duration{inventory.HostsTimeout + 1, 2*inventory.HostsTimeout - 1, 29 * time.Second} {
 			t.Run(interval.String()+" "+takes.String(), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					l := &landlord{takes: takes}
 					d := newDesk(t, l, interval)
 					begin := time.Now()
 					hours, took, err := d.look()
-					if took != hostsTime {
-						t.Errorf("the first pass took %v, want %v", took, hostsTime)
+					if took != inventory.HostsTimeout {
+						t.Errorf("the first pass took %v, want %v", took, inventory.HostsTimeout)
 					}
 					d.wantError(0, unanswered) // others do not wait as well
-					for err != nil && time.Since(begin) <= takes+hostsTime {
+					for err != nil && time.Since(begin) <= takes+inventory.HostsTimeout {
 						wait, _ := errors.AsType[*reconciler.WaitError](err)
 						<-time.After(wait.After)
 						hours, _, err = d.look()
 					}
-					if err != nil || hours != 1 || l.asked != 1 || time.Since(begin) > takes+2*hostsTime {
+					if err != nil || hours != 1 || l.asked != 1 || time.Since(begin) > takes+2*inventory.HostsTimeout {
 						t.Errorf("after %v: got listing %d of %d, %v; want the first and only one", time.Since(begin), hours, l.asked, err)
 					}
 				})
@@ -96,9 +97,10 @@ func TestHostsThatTakeLongerThanAPassWaitsAreUsed(t *testing.T) {
 
 func TestHostsThatNobodyLookedAtForLongAreListedAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &landlord{takes: hostsTime + 1}
+		l := &landlord{takes: inventory.HostsTimeout + 1}
 		d := newDesk(t, l, time.Minute)
-		d.wantError(hostsTime, unanswered)
+		d.wantError(inventory.HostsTimeout, unanswered)
+		synctest.Wait()
 		l.takes = 0
 		<-time.After(time.Hour)
 		d.wantHours(2)
@@ -121,11 +123,12 @@ func TestAFailureToListHostsIsThatOfAllForAnInterval(t *testing.T) {
 
 func TestAFailureAfterALongTimeIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &landlord{takes: hostsTime + 1, err: &cloud.Error{Kind: cloud.Rejected, Op: "list hosts", Detail: "not now"}}
+		l := &landlord{takes: inventory.HostsTimeout + 1, err: &cloud.Error{Kind: cloud.Rejected, Op: "list hosts", Detail: "not now"}}
 		d := newDesk(t, l, time.Minute)
-		d.wantError(hostsTime, unanswered)
+		d.wantError(inventory.HostsTimeout, unanswered)
+		synctest.Wait()
 		l.takes = time.Second
-		<-time.After(hostsTime)
+		<-time.After(inventory.HostsTimeout)
 		d.wantError(time.Second, "not now")
 		<-time.After(time.Minute - 1)
 		d.wantError(0, "not now")

@@ -20,8 +20,6 @@ import (
 const (
 	// patience is how long a first listing may take before anybody is told.
 	patience = 5 * time.Second
-	// hostsTime is how long a pass waits for a cloud's hosts: the others wait meanwhile.
-	hostsTime = 5 * time.Second
 	// recheckRefused is how often a Cloud that cannot be used is looked at unchanged.
 	recheckRefused = 10 * time.Minute
 	// maxRequest bounds what is remembered of a request, in bytes.
@@ -52,15 +50,6 @@ type scope struct {
 	hosts   map[string]cloud.Host
 	// claims are the other GPUInfos' on hosts of this cloud.
 	claims []claim
-}
-
-// silence is the failure of a cloud to list its hosts.
-type silence struct {
-	until   time.Time
-	outcome error
-	// notBefore is how new a listing the cloud was asked for that it is still
-	// making; zero where it gave an answer.
-	notBefore time.Time
 }
 
 // named are a cloud's servers by the names of nodes, in its listing begun at listed.
@@ -124,35 +113,19 @@ func (k *kind) observe(ctx context.Context, gpu *v1alpha1.GPUInfo, obs *scope) e
 	return k.observeClaims(ctx, gpu, obs)
 }
 
-// observeHosts asks a cloud that failed to list its hosts again after an
-// interval, however many GPUInfos use it: clouds share the one worker. Of one
-// that takes longer than a pass waits, the next passes take what it was asked
-// for then, however old that is by the time of its answer.
+// observeHosts reads the cloud's hosts from a listing that all GPUInfos share.
+// The inventory bounds how long one GPUInfo waits for it and how often a failed
+// listing is repeated, because all Clouds share the one worker.
 func (k *kind) observeHosts(ctx context.Context, obs *scope, inv *inventory.Inventory) error {
-	failed := k.silent[obs.cloud]
-	if obs.now.Before(failed.until) {
-		return failed.outcome
-	}
-	notBefore := obs.now.Add(-obs.interval * 9 / 10)
-	if !failed.notBefore.IsZero() && obs.now.Sub(failed.until) < obs.interval+hostsTime {
-		notBefore = failed.notBefore
-	}
-	ctx, cancel := context.WithTimeout(ctx, hostsTime)
-	defer cancel()
-	hosts, err := inv.Hosts(ctx, notBefore)
+	hosts, err := inv.Hosts(ctx, obs.now.Add(-obs.interval*9/10))
 	switch {
-	case err == nil:
-	case cloud.KindOf(err) == "":
-		outcome := reconciler.Wait(hostsTime, v1alpha1.CloudUnavailableReason, "list hosts: the cloud has not answered yet")
-		k.silent[obs.cloud] = silence{until: k.clock().Add(hostsTime), outcome: outcome, notBefore: notBefore}
-		return outcome
-	default:
-		after := max(cloud.RetryAfter(err), obs.interval)
-		outcome := reconciler.Wait(after, v1alpha1.CloudUnavailableReason, "%v", err)
-		k.silent[obs.cloud] = silence{until: k.clock().Add(after), outcome: outcome}
-		return outcome
+	case errors.Is(err, inventory.ErrNotAnswered):
+		return reconciler.Wait(inventory.HostsTimeout, v1alpha1.CloudUnavailableReason, "%v", err)
+	case cloud.KindOf(err) != "":
+		return reconciler.Wait(max(cloud.RetryAfter(err), obs.interval), v1alpha1.CloudUnavailableReason, "%v", err)
+	case err != nil:
+		return err
 	}
-	delete(k.silent, obs.cloud)
 	obs.hosts = make(map[string]cloud.Host, len(hosts))
 	for _, host := range hosts {
 		obs.hosts[host.Name] = host

@@ -616,7 +616,7 @@ func TestOnlyChangesThatFailHaveTheServersListedSoon(t *testing.T) {
 	}
 }
 
-func TestACloudThatFailsToListItsNetworksIsLeftAloneByAllOfThem(t *testing.T) {
+func TestFailedNetworkListingIsNotRepeatedByOtherNetworks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, everything, []cloud.Network{networkWith()}, onRecord())
 	for _, test := range []struct {
@@ -637,6 +637,15 @@ func TestACloudThatFailsToListItsNetworksIsLeftAloneByAllOfThem(t *testing.T) {
 		w.wantCalls("list")
 	}
 	w.advance(time.Hour)
+	w.pass()
+	w.wantCalls("list")
+
+	ended, end := context.WithCancel(t.Context())
+	end()
+	w.advance(pollInterval)
+	if _, err := w.inv.Networks(ended, w.now); !errors.Is(err, context.Canceled) {
+		t.Errorf("Networks failed with %v, want the end of its context", err)
+	}
 	w.pass()
 	w.wantCalls("list")
 }

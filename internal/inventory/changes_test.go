@@ -1,0 +1,128 @@
+package inventory
+
+import (
+	"context"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+// serverFields returns the fields of cloud.Server.
+func serverFields() []reflect.StructField {
+	return reflect.VisibleFields(reflect.TypeFor[cloud.Server]())
+}
+
+func comparesField(name string) bool {
+	for _, field := range comparedFields {
+		if field.name == name {
+			return true
+		}
+	}
+	return false
+}
+
+func TestEachServerFieldIsEitherComparedOrIgnored(t *testing.T) {
+	listed := map[string]int{}
+	for _, field := range comparedFields {
+		listed[field.name]++
+	}
+	for name, reason := range ignoredFields {
+		listed[name]++
+		if reason == "" {
+			t.Errorf("ignored field %s has no reason", name)
+		}
+	}
+	want := map[string]int{}
+	for _, field := range serverFields() {
+		want[field.Name] = 1
+	}
+	if diff := cmp.Diff(want, listed); diff != "" {
+		t.Errorf("add each field of cloud.Server to comparedFields or to ignoredFields; times listed (-want +got):\n%s", diff)
+	}
+}
+
+// onePage lists its servers on one page.
+type onePage struct {
+	cloud.ServerReader
+	servers []cloud.Server
+}
+
+func (p onePage) ListServers(context.Context, cloud.ListServers) (cloud.ServerPage, error) {
+	return cloud.ServerPage{Servers: p.servers}, nil
+}
+
+// fullServer returns a server without a zero field.
+func fullServer(t *testing.T) cloud.Server {
+	t.Helper()
+	var server cloud.Server
+	for _, field := range serverFields() {
+		changeField(t, &server, field)
+	}
+	return server
+}
+
+// changeField gives a field of server another value. It does not change what
+// the field points to.
+func changeField(t *testing.T, server *cloud.Server, field reflect.StructField) {
+	t.Helper()
+	switch value := reflect.ValueOf(server).Elem().FieldByIndex(field.Index); was := value.Interface().(type) {
+	case string:
+		value.SetString(was + "x")
+	case cloud.State:
+		value.SetString(string(was) + "x")
+	case int:
+		value.SetInt(int64(was + 1))
+	case *int:
+		next := 1
+		if was != nil {
+			next = *was + 1
+		}
+		value.Set(reflect.ValueOf(&next))
+	case map[string]string:
+		next := map[string]string{"key": "value"}
+		if was != nil {
+			next["key"] = was["key"] + "x"
+		}
+		value.Set(reflect.ValueOf(next))
+	case time.Time:
+		value.Set(reflect.ValueOf(was.Add(time.Hour)))
+	default:
+		t.Fatalf("field %s has type %s: add a case for it", field.Name, field.Type)
+	}
+}
+
+func TestPublishReportsChangesOfComparedFieldsOnly(t *testing.T) {
+	for _, field := range serverFields() {
+		t.Run(field.Name, func(t *testing.T) {
+			directory := New(time.Now)
+			var events []Event
+			directory.Subscribe(func(e Event) { events = append(events, e) })
+			inv := directory.Cloud("home")
+			publish := func(server cloud.Server) {
+				snap, err := List(t.Context(), onePage{servers: []cloud.Server{server}}, time.Now)
+				if err != nil {
+					t.Fatalf("List: %v", err)
+				}
+				inv.Publish(snap)
+			}
+			server := fullServer(t)
+			publish(server)
+			publish(server.Clone())
+			if got := events[1].Servers; len(got) > 0 {
+				t.Fatalf("an equal listing reported %v as changed", got)
+			}
+
+			changed := server.Clone()
+			changeField(t, &changed, field)
+			publish(changed)
+
+			if got, want := len(events[2].Servers) > 0, comparesField(field.Name); got != want {
+				t.Errorf("after a change of %s: reported %v as changed, want a report: %t", field.Name, events[2].Servers, want)
+			}
+		})
+	}
+}
