@@ -96,7 +96,7 @@ func (v *validator) check(ctx context.Context, vm *v1alpha1.VM) (admission.Warni
 		return admission.Warnings{fmt.Sprintf("vmname %q is not available in Cloud %q: %s; the VM is created once the name is free",
 			vm.Spec.VMName, name, detail(err))}, nil
 	default:
-		log.FromContext(ctx).V(1).Info("Name was not checked", "cloud", name, "vmname", vm.Spec.VMName, "reason", err.Error())
+		log.FromContext(ctx).V(1).Info("name was not checked", "cloud", name, "vmname", vm.Spec.VMName, "reason", err.Error())
 		return admission.Warnings{fmt.Sprintf("vmname %q was not checked: %s; the operator checks it before it creates the VM",
 			vm.Spec.VMName, uncheckedReason(name, err))}, nil
 	}
