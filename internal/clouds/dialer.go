@@ -20,9 +20,9 @@ type Dialer interface {
 	// SecretKeys names the keys that a Secret with credentials has. It completes
 	// the sentence "create it with ...".
 	SecretKeys() string
-	// Forget drops everything that the Dialer holds for a Cloud that is deleted,
+	// Forget drops everything that the Dialer holds for a deleted Cloud of this name,
 	// such as its metrics. The Cloud may be of another type.
-	Forget(cloud string)
+	Forget(name string)
 }
 
 // DialFunc is a Dialer that holds nothing for its clients.

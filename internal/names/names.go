@@ -1,4 +1,4 @@
-// Package names makes names that fit what Kubernetes and the cloud allow.
+// Package names makes names that fit the limits of Kubernetes and of the cloud.
 package names
 
 import (
@@ -8,13 +8,14 @@ import (
 	"unicode"
 )
 
-// hashed is the number of hex digits that stand for what was cut off.
+// hashed is the number of hex digits that replace the part that was cut off.
 const hashed = 8
 
-// Bounded returns text if it has at most limit bytes, which must be at least
-// 10. Else it is cut between two characters and ends in "-" and eight hex digits
-// of the SHA-256 of the whole text, so that two long texts that begin alike stay
-// apart. What is left before them ends in a letter or a digit, with its marks.
+// Bounded returns text if it has at most limit bytes. Longer text is cut between
+// two characters, and "-" and eight hex digits of the SHA-256 of the whole text
+// are appended, so that long texts with a common prefix stay different. The part
+// before the "-" ends in a letter or a digit, with its combining marks. limit
+// must be at least 10.
 func Bounded(limit int, text string) string {
 	if len(text) <= limit {
 		return text
@@ -23,8 +24,8 @@ func Bounded(limit int, text string) string {
 	return Cut(limit-hashed-1, text) + "-" + hex.EncodeToString(sum[:])[:hashed]
 }
 
-// Cut returns as much of the beginning of text as fits into limit bytes and
-// ends in a letter or a digit, with its marks.
+// Cut returns the longest prefix of text that has at most limit bytes and ends in
+// a letter or a digit, with its combining marks.
 func Cut(limit int, text string) string {
 	if len(text) > limit {
 		text = text[:max(0, limit)]

@@ -12,14 +12,14 @@ func TestBounded(t *testing.T) {
 		limit      int
 		text, want string
 	}{
-		"what fits stays whole":                     {20, "web-frontend", "web-frontend"},
-		"what fits exactly stays whole":             {12, "web-frontend", "web-frontend"},
-		"what fits may end as it likes":             {20, "web-", "web-"},
-		"one more is cut, and told apart by a hash": {20, "web-frontend-for-all!", "web-fronten-0ce043ef"},
-		"the cut does not end in a separator":       {13, "web-frontend-for-all", "web-942198a8"},
-		"nor in several":                            {14, "web.-frontend-for-all", "web-2f31e86b"},
-		"a character is never split":                {14, "größenwahnsinnig", "grö-767360e7"},
-		"empty":                                     {10, "", ""},
+		"shorter than the limit: unchanged":                 {20, "web-frontend", "web-frontend"},
+		"as long as the limit: unchanged":                   {12, "web-frontend", "web-frontend"},
+		"shorter than the limit: may end in a separator":    {20, "web-", "web-"},
+		"one byte too long: cut, with a hash":               {20, "web-frontend-for-all!", "web-fronten-0ce043ef"},
+		"cut after a separator: separator is removed":       {13, "web-frontend-for-all", "web-942198a8"},
+		"cut after two separators: both are removed":        {14, "web.-frontend-for-all", "web-2f31e86b"},
+		"cut inside a character: the character is left out": {14, "größenwahnsinnig", "grö-767360e7"},
+		"empty: unchanged":                                  {10, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -34,7 +34,7 @@ func TestBounded(t *testing.T) {
 	}
 }
 
-func TestLongTextsThatBeginAlikeStayApart(t *testing.T) {
+func TestBoundedKeepsLongTextsWithACommonPrefixDifferent(t *testing.T) {
 	t.Parallel()
 	common := strings.Repeat("a", 100)
 	if one, two := Bounded(63, common+"1"), Bounded(63, common+"2"); one == two {
@@ -48,14 +48,14 @@ func TestCut(t *testing.T) {
 		limit      int
 		text, want string
 	}{
-		"what fits stays":                     {20, "web-1", "web-1"},
-		"but for a separator at the end":      {20, "web-", "web"},
-		"cut":                                 {3, "web-1", "web"},
-		"cut before a separator":              {4, "web-1", "web"},
-		"a character with its mark is a word": {4, "e\u0301t", "e\u0301t"},
-		"a character is never split":          {2, "aö", "a"},
-		"no room":                             {0, "web", ""},
-		"less than no room":                   {-1, "web", ""},
+		"shorter than the limit: unchanged":                 {20, "web-1", "web-1"},
+		"ends in a separator: separator is removed":         {20, "web-", "web"},
+		"cut before a separator: ends in a letter":          {3, "web-1", "web"},
+		"cut after a separator: separator is removed":       {4, "web-1", "web"},
+		"letter with a combining mark: kept together":       {4, "e\u0301t", "e\u0301t"},
+		"cut inside a character: the character is left out": {2, "aö", "a"},
+		"limit 0: empty":        {0, "web", ""},
+		"negative limit: empty": {-1, "web", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -48,7 +48,7 @@ type Options struct {
 	// CallTimeout bounds one call to a cloud with all its tries, rest.DefaultTimeout if zero.
 	CallTimeout time.Duration
 	// Dialers are added to that of type REST, and replace it if they have one of
-	// their own for this type. Tests serve clouds in memory by it.
+	// their own for this type. Tests use it to serve clouds in memory.
 	Dialers map[v1alpha1.CloudType]clouds.Dialer
 }
 

@@ -1,4 +1,8 @@
-// Package tenancy says which Cloud an object uses, and whether its namespace may.
+// Package tenancy resolves which Cloud an object uses, and whether its namespace
+// may use it.
+//
+//	tenancy.go  the Cloud of an object, and access to it
+//	watch.go    which events change this
 package tenancy
 
 import (
@@ -18,22 +22,23 @@ import (
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=clouds,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
 
-// MissingError says that a Cloud does not exist.
+// MissingError is returned if a Cloud does not exist.
 type MissingError struct{ Cloud string }
 
 func (e *MissingError) Error() string {
-	return fmt.Sprintf("Cloud %q does not exist: create it, or name another in spec.cloudRef", e.Cloud)
+	return fmt.Sprintf("Cloud %q does not exist: create it, or choose another in spec.cloudRef", e.Cloud)
 }
 
-// DeniedError says that a namespace may not use a Cloud, and nothing about that Cloud.
+// DeniedError is returned if a namespace may not use a Cloud. It reveals nothing
+// else about that Cloud.
 type DeniedError struct{ Namespace, Cloud string }
 
 func (e *DeniedError) Error() string {
-	return fmt.Sprintf("namespace %q may not use Cloud %q: name another in spec.cloudRef, or ask who runs it", e.Namespace, e.Cloud)
+	return fmt.Sprintf("namespace %q may not use Cloud %q: choose another in spec.cloudRef, or ask the administrator of the Cloud", e.Namespace, e.Cloud)
 }
 
-// CloudFor returns the name of the Cloud that an object uses: the one that it
-// names, else the one of its namespace's label, else "default". The Cloud need
+// CloudFor returns the name of the Cloud that an object uses: the one in its
+// cloudRef, else the one in its namespace's label, else "default". The Cloud may
 // not exist.
 func CloudFor(ctx context.Context, reader client.Reader, namespace string, ref *v1alpha1.CloudReference) (string, error) {
 	if ref != nil {
@@ -43,9 +48,9 @@ func CloudFor(ctx context.Context, reader client.Reader, namespace string, ref *
 	return cmp.Or(set[v1alpha1.DefaultCloudLabel], v1alpha1.DefaultCloudName), err
 }
 
-// Open returns the Cloud of a name if a namespace may use it, else a
-// *MissingError or a *DeniedError. It is shared with the cache and must not be
-// changed.
+// Open returns the Cloud with this name if the namespace may use it, else a
+// *MissingError or a *DeniedError. The Cloud is shared with the cache: callers
+// MUST NOT change it.
 func Open(ctx context.Context, reader client.Reader, namespace, name string) (*v1alpha1.Cloud, error) {
 	var c v1alpha1.Cloud
 	err := reader.Get(ctx, client.ObjectKey{Name: name}, &c)
@@ -79,7 +84,7 @@ func labelsOf(ctx context.Context, reader client.Reader, namespace string) (labe
 	return ns.Labels, nil
 }
 
-// namespaceMetadata is what the cache holds of namespaces.
+// namespaceMetadata returns the type of object that the cache holds for namespaces.
 func namespaceMetadata() *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Namespace"}}
 }

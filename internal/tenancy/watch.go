@@ -14,35 +14,36 @@ import (
 	"github.com/privatecloud/operator/api/v1alpha1"
 )
 
-// Find returns requests for the objects that belong to a namespace or a Cloud.
+// Find returns requests for the objects of a namespace, or of a Cloud.
 type Find func(ctx context.Context, name string) []reconcile.Request
 
-// Watch has objects of a kind woken when what this package says of them may
-// change: byNamespace finds those of a namespace whose labels changed, byCloud
-// those that name a Cloud which came, went or opens to other namespaces now.
+// Watch enqueues objects when their Cloud, or their access to it, may have
+// changed: byNamespace finds the objects of a namespace whose labels changed,
+// byCloud those of a Cloud that was created or deleted, or whose
+// allowedNamespaces changed.
 func Watch(b *builder.Builder, byNamespace, byCloud Find) *builder.Builder {
-	wake := func(find Find) handler.EventHandler {
+	enqueue := func(find Find) handler.EventHandler {
 		return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request { return find(ctx, o.GetName()) })
 	}
 	return b.
-		Watches(namespaceMetadata(), wake(byNamespace), builder.OnlyMetadata, builder.WithPredicates(relabelled)).
-		Watches(&v1alpha1.Cloud{}, wake(byCloud), builder.WithPredicates(reopened))
+		Watches(namespaceMetadata(), enqueue(byNamespace), builder.OnlyMetadata, builder.WithPredicates(labelsChanged)).
+		Watches(&v1alpha1.Cloud{}, enqueue(byCloud), builder.WithPredicates(accessChanged))
 }
 
-// relabelled lets through namespaces whose labels change while they exist:
-// those that are there at a start wake nobody.
-var relabelled = predicate.And(predicate.LabelChangedPredicate{}, predicate.Funcs{
+// labelsChanged selects updates of namespaces that change their labels. The
+// initial list enqueues nothing.
+var labelsChanged = predicate.And(predicate.LabelChangedPredicate{}, predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false },
 	DeleteFunc: func(event.DeleteEvent) bool { return false },
 })
 
-// reopened lets through Clouds that are made or gone, and those whose
-// allowedNamespaces are edited. A Cloud that goes has no users but those that
-// keep nothing in it.
-var reopened = predicate.Funcs{
+// accessChanged selects Clouds that are created or deleted, and updates that
+// change allowedNamespaces. The initial list enqueues nothing. Objects that still
+// refer to a deleted Cloud have nothing in it.
+var accessChanged = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList },
 	UpdateFunc: func(e event.UpdateEvent) bool {
-		was, is := e.ObjectOld.(*v1alpha1.Cloud), e.ObjectNew.(*v1alpha1.Cloud)
-		return !equality.Semantic.DeepEqual(was.Spec.AllowedNamespaces, is.Spec.AllowedNamespaces)
+		before, after := e.ObjectOld.(*v1alpha1.Cloud), e.ObjectNew.(*v1alpha1.Cloud)
+		return !equality.Semantic.DeepEqual(before.Spec.AllowedNamespaces, after.Spec.AllowedNamespaces)
 	},
 }

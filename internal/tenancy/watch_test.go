@@ -9,21 +9,25 @@ import (
 	"github.com/privatecloud/operator/api/v1alpha1"
 )
 
-func TestCloudsThatWakeTheirUsers(t *testing.T) {
+func TestAccessChanged(t *testing.T) {
+	t.Parallel()
 	open := &v1alpha1.Cloud{}
-	closed := open.DeepCopy()
-	closed.Spec.AllowedNamespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"cloud": "yes"}}
-	busy := open.DeepCopy()
-	busy.Status.ObservedGeneration = 2
-	for name, test := range map[string]struct{ got, want bool }{
-		"one that is there at a start":      {reopened.Create(event.CreateEvent{Object: open, IsInInitialList: true}), false},
-		"one that came":                     {reopened.Create(event.CreateEvent{Object: open}), true},
-		"one that went":                     {reopened.Delete(event.DeleteEvent{Object: open}), true},
-		"one that is for others now":        {reopened.Update(event.UpdateEvent{ObjectOld: open, ObjectNew: closed}), true},
-		"one that changed in other regards": {reopened.Update(event.UpdateEvent{ObjectOld: open, ObjectNew: busy}), false},
+	restricted := open.DeepCopy()
+	restricted.Spec.AllowedNamespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"cloud": "yes"}}
+	observed := open.DeepCopy()
+	observed.Status.ObservedGeneration = 2
+	for name, tc := range map[string]struct{ got, want bool }{
+		"Cloud in the initial list: not selected": {accessChanged.Create(event.CreateEvent{Object: open, IsInInitialList: true}), false},
+		"created Cloud: selected":                 {accessChanged.Create(event.CreateEvent{Object: open}), true},
+		"deleted Cloud: selected":                 {accessChanged.Delete(event.DeleteEvent{Object: open}), true},
+		"allowedNamespaces changed: selected":     {accessChanged.Update(event.UpdateEvent{ObjectOld: open, ObjectNew: restricted}), true},
+		"status changed: not selected":            {accessChanged.Update(event.UpdateEvent{ObjectOld: open, ObjectNew: observed}), false},
 	} {
-		if test.got != test.want {
-			t.Errorf("%s: got %v, want %v", name, test.got, test.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if tc.got != tc.want {
+				t.Errorf("selected: %v, want %v", tc.got, tc.want)
+			}
+		})
 	}
 }

@@ -60,7 +60,7 @@ func (s *site) apply(ctx SpecContext, vmname string, flags ...string) (*v1alpha1
 
 // prohibition is what people read of a VM web with a name that is prohibited.
 func (s *site) prohibition() string {
-	return fmt.Sprintf(`The VM "web" is invalid: spec.vmname: Invalid value: "forbidden": Cloud %q says: the name "forbidden" is prohibited; choose another name`, s.object.Name)
+	return fmt.Sprintf(`The VM "web" is invalid: spec.vmname: Invalid value: "forbidden": rejected by Cloud %q: the name "forbidden" is prohibited; choose another name`, s.object.Name)
 }
 
 var nameDoor = theme{"a name that is to be stored", cases{
@@ -83,7 +83,7 @@ var nameDoor = theme{"a name that is to be stored", cases{
 		s.stranger("web", nil)
 		vm, output, err := s.apply(ctx, "web")
 		Expect(err).NotTo(HaveOccurred(), output)
-		Expect(output).To(ContainSubstring(`Warning: Cloud "` + s.object.Name + `" says of vmname "web": the name "web" is taken; the VM is created once it is free`))
+		Expect(output).To(ContainSubstring(`Warning: vmname "web" is not available in Cloud "` + s.object.Name + `": the name "web" is taken; the VM is created once the name is free`))
 		Eventually(ctx, now(vm)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "Taken"))
 
 		_, output, err = s.apply(ctx, "forbidden")
@@ -125,7 +125,7 @@ var nameDoor = theme{"a name that is to be stored", cases{
 		id := s.fault(mockcloud.Fault{Match: mockcloud.Match{Path: "/check/**"}, Hold: true})
 		vm, output, err := s.apply(ctx, "web")
 		Expect(err).NotTo(HaveOccurred(), output)
-		Expect(output).To(ContainSubstring(`Warning: vmname "web" was not checked: Cloud "`+s.object.Name+`" did not say whether it may be used`),
+		Expect(output).To(ContainSubstring(`Warning: vmname "web" was not checked: Cloud "`+s.object.Name+`" did not complete the check`),
 			"the warning is ours, so it came before the API server's own timeout")
 		Expect(s.RemoveFault(id)).To(Succeed())
 		untilReady(ctx, vm)

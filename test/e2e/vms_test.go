@@ -38,7 +38,7 @@ const prohibited = "config/samples/prohibited"
 // expectRefusedName looks that a name is checked before it is stored.
 func expectRefusedName(ctx context.Context) {
 	GinkgoHelper()
-	const refusal = `The VM "taboo" is invalid: spec.vmname: Invalid value: "forbidden": Cloud "default" says: the name "forbidden" is prohibited`
+	const refusal = `The VM "taboo" is invalid: spec.vmname: Invalid value: "forbidden": rejected by Cloud "default": the name "forbidden" is prohibited`
 	// OLM renews the certificate with each installation, and starts the pod that has it a little later.
 	Eventually(func() string {
 		output, err := tryKubectl(ctx, "", "apply", "-n", samples, "-f", prohibited)

@@ -44,7 +44,7 @@ func (d Dialer) Dial(c *v1alpha1.Cloud, secret *corev1.Secret) (cloud.Client, er
 func (Dialer) SecretKeys() string { return "token, or with username and password" }
 
 // Forget drops the metrics of a Cloud.
-func (d Dialer) Forget(cloud string) { d.Base.Metrics.Forget(cloud) }
+func (d Dialer) Forget(name string) { d.Base.Metrics.Forget(name) }
 
 func (d Dialer) config(c *v1alpha1.Cloud, secret *corev1.Secret) (rest.Config, error) {
 	config := d.Base

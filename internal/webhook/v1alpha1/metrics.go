@@ -5,7 +5,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// outcome is what came of asking for a name.
+// outcome is the result of a name check.
 type outcome string
 
 const (
@@ -15,17 +15,18 @@ const (
 	unchecked  outcome = "unchecked"
 )
 
-// sharedCount has no Cloud among its labels: users may name any that they like.
+// sharedCount has no label for the Cloud: users can refer to Clouds that do not
+// exist, so the number of series would have no bound.
 var sharedCount = newCount(metrics.Registry)
 
 func newCount(registry prometheus.Registerer) func(outcome) {
 	counter := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Namespace: "privatecloud", Name: "admission_name_checks_total",
-		Help: "Names of VMs that were to be stored, by what the cloud said: allowed, prohibited, taken; unchecked where it could not be asked.",
+		Help: "Name checks of VMs at admission, by outcome: allowed, prohibited, taken; unchecked if the cloud could not be called or did not answer.",
 	}, []string{"outcome"})
 	registry.MustRegister(counter)
-	for _, known := range []outcome{allowed, prohibited, taken, unchecked} {
-		counter.WithLabelValues(string(known))
+	for _, o := range []outcome{allowed, prohibited, taken, unchecked} {
+		counter.WithLabelValues(string(o))
 	}
 	return func(o outcome) { counter.WithLabelValues(string(o)).Inc() }
 }

@@ -1,8 +1,8 @@
-// Package v1alpha1 asks the cloud about a VM's name before the API server
-// stores it.
+// Package v1alpha1 implements the name check webhook: it checks a VM's name with
+// the cloud before the API server stores the VM.
 //
-//	vm_webhook.go  which objects are asked about, and what is said
-//	metrics.go     how often what was said
+//	vm_webhook.go  which requests are checked, and how they are answered
+//	metrics.go     the number of checks by outcome
 package v1alpha1
 
 import (
@@ -26,21 +26,21 @@ import (
 	"github.com/privatecloud/operator/internal/tenancy"
 )
 
-// budget is how long a cloud may take to answer. It ends before the webhook's
-// timeout, so that what is said in its place is ours.
-const budget = 2 * time.Second
+// checkTimeout bounds a name check. It is shorter than the webhook's timeout, so
+// that users get this webhook's warning, not the API server's.
+const checkTimeout = 2 * time.Second
 
 // +kubebuilder:webhook:path=/validate-samplecontroller-k8s-io-v1alpha1-vm,mutating=false,failurePolicy=ignore,matchPolicy=Equivalent,sideEffects=None,timeoutSeconds=3,groups=samplecontroller.k8s.io,resources=vms,verbs=create;update,versions=v1alpha1,name=vmname.samplecontroller.k8s.io,admissionReviewVersions=v1
 
-// SetupVMWebhookWithManager has the manager answer for the API server.
+// SetupVMWebhookWithManager registers the name check webhook with the Manager.
 func SetupVMWebhookWithManager(mgr ctrl.Manager, clients *clouds.Clients) error {
 	return ctrl.NewWebhookManagedBy(mgr, &v1alpha1.VM{}).
 		WithValidator(&validator{reader: mgr.GetCache(), getShared: clients.GetShared, count: sharedCount}).
 		Complete()
 }
 
-// validator checks names. It never refuses what it could not check: the
-// controller checks each name once more before it creates a VM.
+// validator checks names. It allows a VM whose name it cannot check, with a
+// warning: the controller checks each name again before it creates a server.
 type validator struct {
 	// reader reads Clouds and namespaces from the cache.
 	reader client.Reader
@@ -51,15 +51,15 @@ type validator struct {
 
 var _ admission.Validator[*v1alpha1.VM] = (*validator)(nil)
 
-// ValidateCreate asks for the name of a VM that the operator is to create.
+// ValidateCreate checks the name of a VM that the operator is going to create.
 func (v *validator) ValidateCreate(ctx context.Context, vm *v1alpha1.VM) (admission.Warnings, error) {
-	if vm.Spec.Import != nil || ofGroup(vm) {
+	if vm.Spec.Import != nil || ownedByGroup(vm) {
 		return nil, nil
 	}
 	return v.check(ctx, vm)
 }
 
-// ValidateUpdate asks for a name that was edited while there is no server yet.
+// ValidateUpdate checks a name that changes before the VM exists in the cloud.
 func (v *validator) ValidateUpdate(ctx context.Context, old, vm *v1alpha1.VM) (admission.Warnings, error) {
 	if vm.Spec.VMName == old.Spec.VMName || vm.Status.VMID != "" || vm.Spec.Import != nil || !vm.DeletionTimestamp.IsZero() {
 		return nil, nil
@@ -67,39 +67,44 @@ func (v *validator) ValidateUpdate(ctx context.Context, old, vm *v1alpha1.VM) (a
 	return v.check(ctx, vm)
 }
 
-// ValidateDelete is not asked: the webhook is registered for creates and updates.
+// ValidateDelete allows every deletion. The webhook is not registered for deletions.
 func (v *validator) ValidateDelete(context.Context, *v1alpha1.VM) (admission.Warnings, error) {
 	return nil, nil
 }
 
-// ofGroup tells whether a VmGroup made the VM: its status tells of a refused name.
-func ofGroup(vm *v1alpha1.VM) bool {
+// ownedByGroup reports whether a VmGroup created the VM. The status of the
+// VmGroup reports a rejected name.
+func ownedByGroup(vm *v1alpha1.VM) bool {
 	owner := metav1.GetControllerOf(vm)
 	return owner != nil && owner.Kind == "VmGroup" && owner.APIVersion == v1alpha1.GroupVersion.String()
 }
 
 func (v *validator) check(ctx context.Context, vm *v1alpha1.VM) (admission.Warnings, error) {
-	ctx, cancel := context.WithTimeout(ctx, budget)
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	name, err := v.ask(ctx, vm)
-	said := result(err)
-	v.count(said)
-	switch said {
+	name, err := v.checkName(ctx, vm)
+	result := outcomeOf(err)
+	v.count(result)
+	switch result {
 	case allowed:
 		return nil, nil
 	case prohibited:
-		refusal := field.Invalid(field.NewPath("spec", "vmname"), vm.Spec.VMName, fmt.Sprintf("Cloud %q says: %s; choose another name", name, words(err)))
-		return nil, apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind("VM").GroupKind(), vm.Name, field.ErrorList{refusal})
+		invalid := field.Invalid(field.NewPath("spec", "vmname"), vm.Spec.VMName,
+			fmt.Sprintf("rejected by Cloud %q: %s; choose another name", name, detail(err)))
+		return nil, apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind("VM").GroupKind(), vm.Name, field.ErrorList{invalid})
 	case taken:
-		return admission.Warnings{fmt.Sprintf("Cloud %q says of vmname %q: %s; the VM is created once it is free", name, vm.Spec.VMName, words(err))}, nil
+		return admission.Warnings{fmt.Sprintf("vmname %q is not available in Cloud %q: %s; the VM is created once the name is free",
+			vm.Spec.VMName, name, detail(err))}, nil
 	default:
-		log.FromContext(ctx).V(1).Info("did not check a name", "cloud", name, "reason", err.Error())
-		return admission.Warnings{fmt.Sprintf("vmname %q was not checked: %s; the operator checks it before it creates the VM", vm.Spec.VMName, why(name, err))}, nil
+		log.FromContext(ctx).V(1).Info("name was not checked", "cloud", name, "vmname", vm.Spec.VMName, "reason", err.Error())
+		return admission.Warnings{fmt.Sprintf("vmname %q was not checked: %s; the operator checks it before it creates the VM",
+			vm.Spec.VMName, uncheckedReason(name, err))}, nil
 	}
 }
 
-// ask asks the VM's Cloud, whose name it returns as far as that is known.
-func (v *validator) ask(ctx context.Context, vm *v1alpha1.VM) (string, error) {
+// checkName calls the VM's Cloud and returns the name of that Cloud, or "" if it
+// is unknown.
+func (v *validator) checkName(ctx context.Context, vm *v1alpha1.VM) (string, error) {
 	name, err := tenancy.CloudFor(ctx, v.reader, vm.Namespace, vm.Spec.CloudRef)
 	if err != nil {
 		return name, err
@@ -108,7 +113,7 @@ func (v *validator) ask(ctx context.Context, vm *v1alpha1.VM) (string, error) {
 	if err != nil {
 		return name, err
 	}
-	// Its status is the same on all replicas, and saves waiting for a cloud that is away.
+	// The status saves waiting for a cloud that is known to be unavailable, on all replicas.
 	if !meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ReadyCondition) {
 		return name, errNotReady
 	}
@@ -121,8 +126,8 @@ func (v *validator) ask(ctx context.Context, vm *v1alpha1.VM) (string, error) {
 
 var errNotReady = errors.New("the Cloud is not ready")
 
-// result tells what came of asking.
-func result(err error) outcome {
+// outcomeOf returns the outcome of a check that ended with err.
+func outcomeOf(err error) outcome {
 	switch {
 	case err == nil:
 		return allowed
@@ -134,9 +139,9 @@ func result(err error) outcome {
 	return unchecked
 }
 
-// why says in a few words why a name was not checked; of a Cloud that is denied
-// to the namespace nothing but that.
-func why(name string, err error) string {
+// uncheckedReason returns why a name was not checked, for a warning. It reveals
+// nothing about a Cloud that the namespace may not use.
+func uncheckedReason(name string, err error) string {
 	if _, ok := errors.AsType[*tenancy.MissingError](err); ok {
 		return fmt.Sprintf("Cloud %q does not exist", name)
 	}
@@ -147,15 +152,15 @@ func why(name string, err error) string {
 	case errors.Is(err, errNotReady):
 		return fmt.Sprintf("Cloud %q is not ready", name)
 	case cloud.KindOf(err) != "":
-		return fmt.Sprintf("Cloud %q did not say whether it may be used", name)
+		return fmt.Sprintf("Cloud %q did not complete the check", name)
 	}
-	return "the operator could not ask"
+	return "the operator could not call the cloud"
 }
 
-// words are the cloud's own.
-func words(err error) string {
-	if refusal, ok := errors.AsType[*cloud.Error](err); ok && refusal.Detail != "" {
-		return refusal.Detail
+// detail returns the cloud's own explanation of a rejected name.
+func detail(err error) string {
+	if rejection, ok := errors.AsType[*cloud.Error](err); ok && rejection.Detail != "" {
+		return rejection.Detail
 	}
 	return err.Error()
 }

@@ -21,28 +21,28 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-// fakeCloud gives one answer to all names, and notes them.
+// fakeCloud returns one answer for all names and records them.
 type fakeCloud struct {
 	cloud.Client
-	answer error
-	hangs  bool
-	asked  []string
-	// flows are those of the calls.
+	answer  error
+	hangs   bool
+	checked []string
+	// flows are the flows of the calls.
 	flows []string
 }
 
 func (f *fakeCloud) CheckName(ctx context.Context, name string) error {
-	f.asked = append(f.asked, name)
+	f.checked = append(f.checked, name)
 	f.flows = append(f.flows, cloud.FlowOf(ctx).Name)
 	if f.hangs {
 		<-ctx.Done()
-		return &cloud.Error{Kind: cloud.Unavailable, Op: "check name", Detail: "no time left for an answer", Err: ctx.Err()}
+		return &cloud.Error{Kind: cloud.Unavailable, Op: "check name", Detail: "context deadline exceeded", Err: ctx.Err()}
 	}
 	return f.answer
 }
 
-// door is a validator and what is around it.
-type door struct {
+// harness is a validator with a fake cloud.
+type harness struct {
 	validator
 	cloud   *fakeCloud
 	counted []outcome
@@ -50,7 +50,7 @@ type door struct {
 
 var errAPIAway = errors.New("the API server is away")
 
-func newDoor(t *testing.T, f *fakeCloud, objects ...client.Object) *door {
+func newHarness(t *testing.T, f *fakeCloud, objects ...client.Object) *harness {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme} {
@@ -58,13 +58,13 @@ func newDoor(t *testing.T, f *fakeCloud, objects ...client.Object) *door {
 			t.Fatalf("AddToScheme: %v", err)
 		}
 	}
-	d := &door{cloud: f}
-	d.validator = validator{
+	h := &harness{cloud: f}
+	h.validator = validator{
 		reader:    fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(objects, namespace())...).Build(),
 		getShared: func(context.Context, *v1alpha1.Cloud) (cloud.Client, error) { return f, nil },
-		count:     func(o outcome) { d.counted = append(d.counted, o) },
+		count:     func(o outcome) { h.counted = append(h.counted, o) },
 	}
-	return d
+	return h
 }
 
 func namespace() *corev1.Namespace {
@@ -106,176 +106,179 @@ func controlled(apiVersion, kind string) func(*v1alpha1.VM) {
 	}
 }
 
-func refusal(kind cloud.Kind, detail string) error {
+func cloudError(kind cloud.Kind, detail string) error {
 	return &cloud.Error{Kind: kind, Op: `check name "web"`, Detail: detail}
 }
 
-func TestACreateIsAnsweredAsTheCloudAnswers(t *testing.T) {
-	const unasked = `; the operator checks it before it creates the VM`
+func TestValidateCreateFollowsTheCloudsAnswer(t *testing.T) {
+	const checkedLater = `; the operator checks it before it creates the VM`
 	for name, tc := range map[string]struct {
-		vm      *v1alpha1.VM
-		clouds  []client.Object
-		answer  error
-		broken  error
-		asked   []string
-		counted []outcome
-		warning string
-		refusal string
+		vm        *v1alpha1.VM
+		clouds    []client.Object
+		answer    error
+		broken    error
+		checked   []string
+		counted   []outcome
+		warning   string
+		rejection string
 	}{
-		"a name that may be used is let through in silence": {
-			clouds: []client.Object{aCloud("default")}, asked: []string{"web"}, counted: []outcome{allowed},
+		"allowed name: allowed without a warning": {
+			clouds: []client.Object{aCloud("default")}, checked: []string{"web"}, counted: []outcome{allowed},
 		},
-		"a prohibited name is refused with the cloud's reason, and what to do": {
-			clouds: []client.Object{aCloud("default")}, answer: refusal(cloud.Prohibited, `the name "web" is prohibited`),
-			asked: []string{"web"}, counted: []outcome{prohibited},
-			refusal: `VM.samplecontroller.k8s.io "sample" is invalid: spec.vmname: Invalid value: "web": Cloud "default" says: the name "web" is prohibited; choose another name`,
+		"prohibited name: rejected with the cloud's reason and what to do": {
+			clouds: []client.Object{aCloud("default")}, answer: cloudError(cloud.Prohibited, `the name "web" is prohibited`),
+			checked: []string{"web"}, counted: []outcome{prohibited},
+			rejection: `VM.samplecontroller.k8s.io "sample" is invalid: spec.vmname: Invalid value: "web": rejected by Cloud "default": the name "web" is prohibited; choose another name`,
 		},
-		"a refusal without words of the cloud is one all the same": {
-			clouds: []client.Object{aCloud("default")}, answer: refusal(cloud.Prohibited, ""),
-			asked: []string{"web"}, counted: []outcome{prohibited},
-			refusal: `VM.samplecontroller.k8s.io "sample" is invalid: spec.vmname: Invalid value: "web": Cloud "default" says: check name "web": Prohibited; choose another name`,
+		"prohibited name without a reason of the cloud: rejected": {
+			clouds: []client.Object{aCloud("default")}, answer: cloudError(cloud.Prohibited, ""),
+			checked: []string{"web"}, counted: []outcome{prohibited},
+			rejection: `VM.samplecontroller.k8s.io "sample" is invalid: spec.vmname: Invalid value: "web": rejected by Cloud "default": check name "web": Prohibited; choose another name`,
 		},
-		"a name that is taken is let through with a warning: it may be free soon, or this VM's own": {
-			clouds: []client.Object{aCloud("default")}, answer: refusal(cloud.Taken, `the name "web" is taken`),
-			asked: []string{"web"}, counted: []outcome{taken},
-			warning: `Cloud "default" says of vmname "web": the name "web" is taken; the VM is created once it is free`,
+		"taken name: allowed with a warning, since it may be free later or belong to this VM": {
+			clouds: []client.Object{aCloud("default")}, answer: cloudError(cloud.Taken, `the name "web" is taken`),
+			checked: []string{"web"}, counted: []outcome{taken},
+			warning: `vmname "web" is not available in Cloud "default": the name "web" is taken; the VM is created once the name is free`,
 		},
-		"it is the Cloud that the VM names that is asked": {
-			vm: aVM(on("other")), clouds: []client.Object{aCloud("other")}, asked: []string{"web"}, counted: []outcome{allowed},
+		"VM with a cloudRef: that Cloud checks the name": {
+			vm: aVM(on("other")), clouds: []client.Object{aCloud("other")}, checked: []string{"web"}, counted: []outcome{allowed},
 		},
-		"a Cloud that does not exist": {
+		"Cloud does not exist: allowed with a warning": {
 			vm: aVM(on("nowhere")), counted: []outcome{unchecked},
-			warning: `vmname "web" was not checked: Cloud "nowhere" does not exist` + unasked,
+			warning: `vmname "web" was not checked: Cloud "nowhere" does not exist` + checkedLater,
 		},
-		"a Cloud that is denied to the namespace is told from others by nothing else": {
+		"namespace may not use the Cloud: the warning says nothing else about that Cloud": {
 			vm: aVM(on("theirs")), counted: []outcome{unchecked},
 			clouds: []client.Object{aCloud("theirs", func(c *v1alpha1.Cloud) {
 				c.Spec.AllowedNamespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "red"}}
 				c.Status.Conditions = nil
 			})},
-			warning: `vmname "web" was not checked: namespace "ns" may not use Cloud "theirs"` + unasked,
+			warning: `vmname "web" was not checked: namespace "ns" may not use Cloud "theirs"` + checkedLater,
 		},
-		"a Cloud that is not ready is not waited for": {
+		"Cloud is not Ready: allowed with a warning, without a call": {
 			clouds:  []client.Object{aCloud("default", func(c *v1alpha1.Cloud) { c.Status.Conditions[0].Status = metav1.ConditionFalse })},
-			counted: []outcome{unchecked}, warning: `vmname "web" was not checked: Cloud "default" is not ready` + unasked,
+			counted: []outcome{unchecked}, warning: `vmname "web" was not checked: Cloud "default" is not ready` + checkedLater,
 		},
-		"nor is one that nobody has looked at yet": {
+		"Cloud has no conditions yet: allowed with a warning, without a call": {
 			clouds:  []client.Object{aCloud("default", func(c *v1alpha1.Cloud) { c.Status.Conditions = nil })},
-			counted: []outcome{unchecked}, warning: `vmname "web" was not checked: Cloud "default" is not ready` + unasked,
+			counted: []outcome{unchecked}, warning: `vmname "web" was not checked: Cloud "default" is not ready` + checkedLater,
 		},
-		"a cloud that is away": {
-			clouds: []client.Object{aCloud("default")}, answer: refusal(cloud.Unavailable, "connection refused"),
-			asked: []string{"web"}, counted: []outcome{unchecked},
-			warning: `vmname "web" was not checked: Cloud "default" did not say whether it may be used` + unasked,
+		"cloud is unavailable: allowed with a warning": {
+			clouds: []client.Object{aCloud("default")}, answer: cloudError(cloud.Unavailable, "connection rejected"),
+			checked: []string{"web"}, counted: []outcome{unchecked},
+			warning: `vmname "web" was not checked: Cloud "default" did not complete the check` + checkedLater,
 		},
-		"a cloud that wants to be left alone": {
-			clouds: []client.Object{aCloud("default")}, answer: refusal(cloud.Throttled, "too many calls to the cloud at once"),
-			asked: []string{"web"}, counted: []outcome{unchecked},
-			warning: `vmname "web" was not checked: Cloud "default" did not say whether it may be used` + unasked,
+		"cloud is throttled: allowed with a warning": {
+			clouds: []client.Object{aCloud("default")}, answer: cloudError(cloud.Throttled, "too many calls to the cloud at once"),
+			checked: []string{"web"}, counted: []outcome{unchecked},
+			warning: `vmname "web" was not checked: Cloud "default" did not complete the check` + checkedLater,
 		},
-		"a connection that cannot be made, of which the user learns nothing": {
+		"no client of the cloud: the warning does not say why": {
 			clouds: []client.Object{aCloud("default")}, broken: errors.New(`Secret "login" does not exist`), counted: []outcome{unchecked},
-			warning: `vmname "web" was not checked: the operator could not ask` + unasked,
+			warning: `vmname "web" was not checked: the operator could not call the cloud` + checkedLater,
 		},
-		"an import takes the name that the server has": {vm: aVM(imported), clouds: []client.Object{aCloud("default")}},
-		"the member of a group is checked by the operator, which makes it": {
+		"import: not checked, since the server has its name already": {vm: aVM(imported), clouds: []client.Object{aCloud("default")}},
+		"member of a VmGroup: not checked here but by the controller": {
 			vm: aVM(controlled("samplecontroller.k8s.io/v1alpha1", "VmGroup")), clouds: []client.Object{aCloud("default")},
 		},
-		"what another controller makes is asked about": {
+		"VM of another controller: checked": {
 			vm: aVM(controlled("example.com/v1", "VmGroup")), clouds: []client.Object{aCloud("default")},
-			asked: []string{"web"}, counted: []outcome{allowed},
+			checked: []string{"web"}, counted: []outcome{allowed},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDoor(t, &fakeCloud{answer: tc.answer}, tc.clouds...)
+			h := newHarness(t, &fakeCloud{answer: tc.answer}, tc.clouds...)
 			if tc.broken != nil {
-				d.getShared = func(context.Context, *v1alpha1.Cloud) (cloud.Client, error) { return nil, tc.broken }
+				h.getShared = func(context.Context, *v1alpha1.Cloud) (cloud.Client, error) { return nil, tc.broken }
 			}
 			vm := tc.vm
 			if vm == nil {
 				vm = aVM()
 			}
-			warnings, err := d.ValidateCreate(t.Context(), vm)
+			warnings, err := h.ValidateCreate(t.Context(), vm)
 			expect(t, "warnings", list(tc.warning), []string(warnings))
-			expect(t, "refusal", list(tc.refusal), list(text(err)))
-			expect(t, "names asked for", tc.asked, d.cloud.asked)
-			if len(tc.asked) > 0 {
-				expect(t, "flows of the calls", list(vm.Namespace), d.cloud.flows)
+			expect(t, "rejection", list(tc.rejection), list(text(err)))
+			expect(t, "names checked", tc.checked, h.cloud.checked)
+			if len(tc.checked) > 0 {
+				expect(t, "flows of the calls", list(vm.Namespace), h.cloud.flows)
 			}
-			expect(t, "counted", tc.counted, d.counted)
+			expect(t, "counted", tc.counted, h.counted)
 			if err != nil && !apierrors.IsInvalid(err) {
-				t.Errorf("%v is not Invalid, which clients know", err)
+				t.Errorf("%v is not an Invalid error, which clients expect", err)
 			}
 		})
 	}
 }
 
-func TestAnEditIsAskedAboutWhereItChangesTheNameOfWhatDoesNotExist(t *testing.T) {
+func TestValidateUpdateChecksNewNamesOfVMsThatDoNotExist(t *testing.T) {
 	for name, tc := range map[string]struct {
 		old, vm *v1alpha1.VM
-		asked   []string
+		checked []string
 	}{
-		"another name":  {old: aVM(), vm: aVM(renamed), asked: []string{"other"}},
-		"the same name": {old: aVM(), vm: aVM(func(vm *v1alpha1.VM) { vm.Finalizers = []string{"any"} })},
-		"a name that the API server refuses by itself": {old: aVM(recorded), vm: aVM(renamed, recorded)},
-		"the name of an import":                        {old: aVM(imported), vm: aVM(renamed, imported)},
-		"a VM on its way out":                          {old: aVM(deleted), vm: aVM(renamed, deleted)},
+		"name changes: checked":   {old: aVM(), vm: aVM(renamed), checked: []string{"other"}},
+		"name stays: not checked": {old: aVM(), vm: aVM(func(vm *v1alpha1.VM) { vm.Finalizers = []string{"any"} })},
+		"VM exists: not checked, since the API server rejects the change": {old: aVM(recorded), vm: aVM(renamed, recorded)},
+		"import: not checked":              {old: aVM(imported), vm: aVM(renamed, imported)},
+		"VM is being deleted: not checked": {old: aVM(deleted), vm: aVM(renamed, deleted)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDoor(t, &fakeCloud{answer: refusal(cloud.Prohibited, "never")}, aCloud("default"))
-			_, err := d.ValidateUpdate(t.Context(), tc.old, tc.vm)
-			expect(t, "names asked for", tc.asked, d.cloud.asked)
-			if refused := err != nil; refused != (tc.asked != nil) {
-				t.Errorf("refused: %v", err)
+			h := newHarness(t, &fakeCloud{answer: cloudError(cloud.Prohibited, "never")}, aCloud("default"))
+			_, err := h.ValidateUpdate(t.Context(), tc.old, tc.vm)
+			expect(t, "names checked", tc.checked, h.cloud.checked)
+			if rejected := err != nil; rejected != (tc.checked != nil) {
+				t.Errorf("rejected: %v", err)
 			}
 		})
 	}
-	d := newDoor(t, &fakeCloud{answer: refusal(cloud.Prohibited, "never")}, aCloud("default"))
-	if warnings, err := d.ValidateDelete(t.Context(), aVM()); warnings != nil || err != nil || d.cloud.asked != nil {
-		t.Errorf("a deletion: %v, %v, asked for %v; want it let through", warnings, err, d.cloud.asked)
+}
+
+func TestValidateDeleteAllowsWithoutACheck(t *testing.T) {
+	h := newHarness(t, &fakeCloud{answer: cloudError(cloud.Prohibited, "never")}, aCloud("default"))
+	if warnings, err := h.ValidateDelete(t.Context(), aVM()); warnings != nil || err != nil || h.cloud.checked != nil {
+		t.Errorf("a deletion: %v, %v, checked %v; want it allowed", warnings, err, h.cloud.checked)
 	}
 }
 
-func TestTheCloudIsThatOfTheNamespaceWhereTheVMNamesNone(t *testing.T) {
+func TestVMWithoutCloudRefUsesTheCloudOfItsNamespace(t *testing.T) {
 	ns := namespace()
 	ns.Labels[v1alpha1.DefaultCloudLabel] = "blue"
-	d := newDoor(t, &fakeCloud{}, aCloud("blue"))
-	if err := d.reader.(client.Client).Update(t.Context(), ns); err != nil {
+	h := newHarness(t, &fakeCloud{}, aCloud("blue"))
+	if err := h.reader.(client.Client).Update(t.Context(), ns); err != nil {
 		t.Fatalf("Update: %v", err)
 	}
-	if warnings, err := d.ValidateCreate(t.Context(), aVM()); warnings != nil || err != nil {
-		t.Errorf("%v, %v; want it let through in silence", warnings, err)
+	if warnings, err := h.ValidateCreate(t.Context(), aVM()); warnings != nil || err != nil {
+		t.Errorf("%v, %v; want it allowed without a warning", warnings, err)
 	}
 }
 
-func TestACloudThatHangsIsWaitedForUntilTheBudgetEnds(t *testing.T) {
+func TestCheckEndsAfterItsTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		d := newDoor(t, &fakeCloud{hangs: true}, aCloud("default"))
+		h := newHarness(t, &fakeCloud{hangs: true}, aCloud("default"))
 		began := time.Now()
-		warnings, err := d.ValidateCreate(t.Context(), aVM())
-		if took := time.Since(began); err != nil || len(warnings) != 1 || took != budget {
-			t.Errorf("%v, %v after %v; want a warning after %v", warnings, err, took, budget)
+		warnings, err := h.ValidateCreate(t.Context(), aVM())
+		if took := time.Since(began); err != nil || len(warnings) != 1 || took != checkTimeout {
+			t.Errorf("%v, %v after %v; want a warning after %v", warnings, err, took, checkTimeout)
 		}
 	})
 }
 
-func TestWhatCannotBeReadIsLetThrough(t *testing.T) {
-	d := newDoor(t, &fakeCloud{}, aCloud("default"))
-	d.reader = interceptor.NewClient(d.reader.(client.WithWatch), interceptor.Funcs{
+func TestVMIsAllowedIfTheAPIServerCannotBeRead(t *testing.T) {
+	h := newHarness(t, &fakeCloud{}, aCloud("default"))
+	h.reader = interceptor.NewClient(h.reader.(client.WithWatch), interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 			return errAPIAway
 		},
 	})
 	for _, vm := range []*v1alpha1.VM{aVM(), aVM(on("default"))} {
-		warnings, err := d.ValidateCreate(t.Context(), vm)
-		expect(t, "warnings", []string{`vmname "web" was not checked: the operator could not ask; the operator checks it before it creates the VM`}, []string(warnings))
+		warnings, err := h.ValidateCreate(t.Context(), vm)
+		expect(t, "warnings", []string{`vmname "web" was not checked: the operator could not call the cloud; the operator checks it before it creates the VM`}, []string(warnings))
 		if err != nil {
-			t.Errorf("refused: %v", err)
+			t.Errorf("rejected: %v", err)
 		}
 	}
 }
 
-func TestOutcomesAreCountedFromZero(t *testing.T) {
+func TestOutcomesStartAtZero(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	newCount(registry)(prohibited)
 	families, err := registry.Gather()
