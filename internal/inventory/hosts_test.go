@@ -1,25 +1,17 @@
 package inventory_test
 
 import (
-	"context"
 	"errors"
 	"testing"
 
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloud/fake"
 	"github.com/privatecloud/operator/internal/inventory"
 )
 
-// landlord answers ListHosts and counts.
-type landlord struct {
-	cloud.Client
-	hosts []cloud.Host
-	err   error
-	asked int
-}
-
-func (l *landlord) ListHosts(context.Context) ([]cloud.Host, error) {
-	l.asked++
-	return l.hosts, l.err
+// newHosts returns a cloud with hosts.
+func newHosts(hosts ...cloud.Host) *fake.Cloud {
+	return fake.New(fake.Options{Capabilities: cloud.NewCapabilities(cloud.Hosts), Hosts: hosts})
 }
 
 func TestHostsAreAskedForOnceAnInterval(t *testing.T) {
@@ -27,39 +19,41 @@ func TestHostsAreAskedForOnceAnInterval(t *testing.T) {
 	if _, err := h.inv.Hosts(t.Context(), dawn); !cloud.Is(err, cloud.Unavailable) {
 		t.Errorf("got %v, want Unavailable before the first connection", err)
 	}
-	l := &landlord{hosts: []cloud.Host{{Name: "esxi-1", GPU: true, AvailableHours: 399}}}
-	h.inv.Connect(l, nil)
+	hosts := []cloud.Host{{Name: "esxi-1", GPU: true, AvailableHours: 399}}
+	from := newHosts(hosts...)
+	h.inv.Connect(from, nil)
 	for range 10 {
 		got, err := h.inv.Hosts(t.Context(), h.clock.Now().Add(-interval))
 		if err != nil {
 			t.Fatal(err)
 		}
-		equal(t, "hosts", l.hosts, got)
+		equal(t, "hosts", hosts, got)
 		h.clock.advance(interval / 4)
 	}
-	equal(t, "calls in two and a quarter intervals", 2, l.asked)
+	equal(t, "calls in two and a quarter intervals", 2, from.Sent(fake.ListHosts))
 
 	h.inv.Disconnect()
 	if _, err := h.inv.Hosts(t.Context(), dawn); !cloud.Is(err, cloud.Unavailable) {
 		t.Errorf("got %v, want Unavailable after the end of the connection", err)
 	}
-	h.inv.Connect(l, nil)
+	h.inv.Connect(from, nil)
 	if _, err := h.inv.Hosts(t.Context(), dawn); err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "calls after another connection, to which nothing is known", 3, l.asked)
+	equal(t, "calls after another connection, to which nothing is known", 3, from.Sent(fake.ListHosts))
 }
 
 func TestAFailureToListHostsIsNotRemembered(t *testing.T) {
 	h := polling(t)
-	l := &landlord{err: errors.New("away")}
-	h.inv.Connect(l, nil)
+	from, away := newHosts(), errors.New("away")
+	from.FailAlways(fake.ListHosts, away, false)
+	h.inv.Connect(from, nil)
 	for range 2 {
-		if _, err := h.inv.Hosts(t.Context(), dawn); !errors.Is(err, l.err) {
-			t.Errorf("got %v, want %v", err, l.err)
+		if _, err := h.inv.Hosts(t.Context(), dawn); !errors.Is(err, away) {
+			t.Errorf("got %v, want %v", err, away)
 		}
 	}
-	equal(t, "calls", 2, l.asked)
+	equal(t, "calls", 2, from.Sent(fake.ListHosts))
 }
 
 func TestWhatAServerUsesOfItsHostIsListedAndWakesNobody(t *testing.T) {

@@ -7,24 +7,14 @@ import (
 	"time"
 
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloud/fake"
 )
 
-// wired is a cloud that has networks alone.
-type wired struct {
-	cloud.Client
-	networks []cloud.Network
-	err      error
-	asked    int
-	// each is called before a listing is answered.
-	each func()
-}
-
-func (w *wired) ListNetworks(context.Context) ([]cloud.Network, error) {
-	w.asked++
-	if w.each != nil {
-		w.each()
-	}
-	return w.networks, w.err
+// newNetworks returns a cloud with networks.
+func newNetworks(networks ...cloud.Network) *fake.Cloud {
+	c := fake.New(fake.Options{Capabilities: cloud.NewCapabilities(cloud.Networks)})
+	c.AddNetworks(networks...)
+	return c
 }
 
 func network(id string, age time.Duration) cloud.Network {
@@ -47,20 +37,20 @@ func (h *house) networks(age time.Duration) []string {
 }
 
 func TestNetworksAreListedOnceForAll(t *testing.T) {
-	h, from := newHouse(t), &wired{networks: []cloud.Network{network("b", time.Second), network("c", 0), network("a", 0)}}
+	h, from := newHouse(t), newNetworks(network("b", time.Second), network("c", 0), network("a", 0))
 	h.inv.Connect(from, nil)
 	equal(t, "networks, oldest first", []string{"a", "c", "b"}, h.networks(0))
 	h.clock.advance(10 * time.Second)
 	equal(t, "networks", []string{"a", "c", "b"}, h.networks(10*time.Second))
-	equal(t, "listings", 1, from.asked)
+	equal(t, "listings", 1, from.Sent(fake.ListNetworks))
 	h.clock.advance(time.Second)
-	from.networks = from.networks[:1]
+	from.RemoveNetworks("c", "a")
 	equal(t, "networks of a newer listing", []string{"b"}, h.networks(10*time.Second))
-	equal(t, "listings", 2, from.asked)
+	equal(t, "listings", 2, from.Sent(fake.ListNetworks))
 }
 
 func TestWhatWeDidToNetworksIsSeenUntilAListingBegunLater(t *testing.T) {
-	h, from := newHouse(t), &wired{networks: []cloud.Network{network("a", 0), network("b", 0)}}
+	h, from := newHouse(t), newNetworks(network("a", 0), network("b", 0))
 	h.inv.Connect(from, nil)
 	h.networks(0)
 	changed := network("a", 0)
@@ -73,23 +63,24 @@ func TestWhatWeDidToNetworksIsSeenUntilAListingBegunLater(t *testing.T) {
 
 	h.clock.advance(time.Second)
 	during := network("d", time.Minute)
-	from.each = func() { h.inv.NoteNetwork(during) }
+	from.OnCall(func(context.Context, fake.Verb, string) { h.inv.NoteNetwork(during) })
 	equal(t, "networks of a listing begun later, and one made while it was under way", []string{"a", "b", "d"}, h.networks(0))
 }
 
 func TestAFailedListingOfNetworksIsToldAndNotHeld(t *testing.T) {
-	h, from := newHouse(t), &wired{err: errors.New("away")}
+	h, from := newHouse(t), newNetworks()
+	away := errors.New("away")
+	from.Fail(fake.ListNetworks, away, false)
 	h.inv.Connect(from, nil)
-	if _, err := h.inv.Networks(t.Context(), dawn); !errors.Is(err, from.err) {
-		t.Errorf("got %v, want %v", err, from.err)
+	if _, err := h.inv.Networks(t.Context(), dawn); !errors.Is(err, away) {
+		t.Errorf("got %v, want %v", err, away)
 	}
-	from.err = nil
 	h.networks(0)
-	equal(t, "listings", 2, from.asked)
+	equal(t, "listings", 2, from.Sent(fake.ListNetworks))
 }
 
 func TestNetworksOfAnEarlierConnectionAreForgotten(t *testing.T) {
-	h, from := newHouse(t), &wired{networks: []cloud.Network{network("a", 0)}}
+	h, from := newHouse(t), newNetworks(network("a", 0))
 	h.inv.Connect(from, nil)
 	h.networks(0)
 	h.inv.NoteNetwork(network("b", 0))
@@ -97,6 +88,6 @@ func TestNetworksOfAnEarlierConnectionAreForgotten(t *testing.T) {
 	if _, err := h.inv.Networks(t.Context(), dawn); !cloud.Is(err, cloud.Unavailable) {
 		t.Errorf("without a connection: %v, want Unavailable", err)
 	}
-	h.inv.Connect(&wired{}, nil)
+	h.inv.Connect(newNetworks(), nil)
 	equal(t, "networks", []string(nil), h.networks(time.Hour))
 }

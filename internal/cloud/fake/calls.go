@@ -57,7 +57,7 @@ func (e entry) String() string { return strings.TrimSpace(string(e.verb) + " " +
 // log holds the calls that reached the cloud.
 type log struct {
 	// sent counts all of them; entries are those since they were last taken.
-	sent    int
+	sent    map[Verb]int
 	entries []entry
 }
 
@@ -139,7 +139,7 @@ func (c *Cloud) admit(call call) (func(context.Context, Verb, string), error) {
 		}
 		return nil, err
 	}
-	c.log.sent++
+	c.log.sent[call.verb]++
 	c.log.entries = append(c.log.entries, entry{call.verb, call.object})
 	return c.onCall, nil
 }
@@ -215,11 +215,18 @@ func (c *Cloud) TakeCalls(without ...Verb) []string {
 	return calls
 }
 
-// Sent returns how many calls have reached the cloud.
-func (c *Cloud) Sent() int {
+// Sent returns how many calls of these verbs have reached the cloud, of all if
+// there are none.
+func (c *Cloud) Sent(verbs ...Verb) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.log.sent
+	n := 0
+	for verb, sent := range c.log.sent {
+		if len(verbs) == 0 || slices.Contains(verbs, verb) {
+			n += sent
+		}
+	}
+	return n
 }
 
 // Misuse returns the error of the first call that was refused because the cloud

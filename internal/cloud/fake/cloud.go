@@ -67,7 +67,7 @@ func New(opts Options) *Cloud {
 		servers: newStore[cloud.Server]("s"), networks: newStore[cloud.Network]("n"),
 		poweredOff: map[string]bool{}, hidden: map[string]bool{}, utilization: defaultUtilization,
 		serverKeys: keys[cloud.CreateServer, cloud.Server]{}, networkKeys: keys[cloud.CreateNetwork, cloud.Network]{},
-		faults: newFaults(), closed: make(chan struct{}),
+		log: log{sent: map[Verb]int{}}, faults: newFaults(), closed: make(chan struct{}),
 	}
 	for _, name := range opts.Prohibited {
 		c.prohibited[name] = true

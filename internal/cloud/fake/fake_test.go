@@ -53,7 +53,7 @@ func fixture(caps cloud.Capabilities) cloudtest.Fixture {
 		cloudtest.OpCreateNetwork: fake.CreateNetwork, cloudtest.OpUpdateNetwork: fake.UpdateNetwork, cloudtest.OpDeleteNetwork: fake.DeleteNetwork,
 	}
 	return cloudtest.Fixture{
-		Client: c, Has: caps, Prohibited: "forbidden", Sent: c.Sent, Hosts: hosts,
+		Client: c, Has: caps, Prohibited: "forbidden", Sent: func() int { return c.Sent() }, Hosts: hosts,
 		LoseAnswer: func(_ *testing.T, op cloudtest.Op) func() {
 			c.FailAlways(verbs[op], errLost, true)
 			return func() { c.Heal(verbs[op]) }
@@ -194,6 +194,7 @@ func TestCallsAreLogged(t *testing.T) {
 	equal(t, "calls", []string{"check web", "create web", "get s1", "list networks"}, c.TakeCalls(fake.ListServers))
 	equal(t, "calls since", []string(nil), c.TakeCalls())
 	equal(t, "calls in all", 5, c.Sent())
+	equal(t, "calls about servers that were sent", 2, c.Sent(fake.CreateServer, fake.GetServer))
 }
 
 func TestMisuseIsTheFirstCallThatTheCloudCannotServe(t *testing.T) {
