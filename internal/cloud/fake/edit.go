@@ -152,6 +152,16 @@ func (c *Cloud) AddNetworks(networks ...cloud.Network) {
 	}
 }
 
+// SetNetworks replaces all networks.
+func (c *Cloud) SetNetworks(networks ...cloud.Network) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.networks.clear()
+	for _, n := range networks {
+		c.networks.put(n.ID, n)
+	}
+}
+
 // RemoveNetworks takes networks out of the cloud.
 func (c *Cloud) RemoveNetworks(ids ...string) {
 	c.mu.Lock()
