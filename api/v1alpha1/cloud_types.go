@@ -4,60 +4,57 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// DefaultCloudName is the Cloud that objects use which name none.
+// DefaultCloudName is the Cloud of objects without cloudRef whose namespace has no
+// DefaultCloudLabel.
 const DefaultCloudName = "default"
 
-// AcknowledgeAnnotation on a Cloud releases its brake. Its value is the
-// snapshot that the Braked condition names.
-const AcknowledgeAnnotation = "samplecontroller.k8s.io/acknowledge"
-
-// Conditions of a Cloud, besides the trio.
+// Conditions of a Cloud, besides the summary conditions.
 const (
-	// AuthenticatedCondition tells whether the cloud accepts the credentials.
+	// AuthenticatedCondition reports whether the cloud accepts the credentials.
 	AuthenticatedCondition = "Authenticated"
-	// BrakedCondition is True when so many servers vanished at once that
-	// nothing is created or deleted until somebody has looked.
+	// BrakedCondition is True if so many servers vanished at once that the
+	// operator creates and deletes nothing until somebody acknowledges it.
 	BrakedCondition = "Braked"
 )
 
 // Reasons of a Cloud's conditions.
 const (
-	// ConnectedReason: the last poll succeeded.
+	// ConnectedReason surfaces when the last poll succeeded.
 	ConnectedReason = "Connected"
-	// ConnectingReason: the cloud has not been polled yet.
+	// ConnectingReason surfaces when the cloud has not been polled yet.
 	ConnectingReason = "Connecting"
-	// InvalidConfigurationReason: the endpoint, CA or Secret cannot be used as
-	// written.
+	// InvalidConfigurationReason surfaces when the type, endpoint, CA or Secret
+	// is invalid.
 	InvalidConfigurationReason = "InvalidConfiguration"
-	// SecretMissingReason: the Secret with the credentials does not exist.
+	// SecretMissingReason surfaces when the Secret with the credentials does not exist.
 	SecretMissingReason = "SecretMissing"
-	// AuthenticationFailedReason: the cloud refused the credentials.
+	// AuthenticationFailedReason surfaces when the cloud rejects the credentials.
 	AuthenticationFailedReason = "AuthenticationFailed"
-	// UntrustedReason: the cloud's certificate could not be verified.
+	// UntrustedReason surfaces when the cloud's certificate cannot be verified.
 	UntrustedReason = "Untrusted"
-	// UnreachableReason: the cloud does not answer.
+	// UnreachableReason surfaces when the cloud does not answer.
 	UnreachableReason = "Unreachable"
-	// PollFailedReason: the cloud answered the poll with something that cannot
-	// be used.
+	// PollFailedReason surfaces when the cloud's answer to a poll is an error or
+	// cannot be decoded.
 	PollFailedReason = "PollFailed"
-	// AcceptedReason: the cloud accepted the credentials, or needs none.
+	// AcceptedReason surfaces when the cloud accepts the credentials, or needs none.
 	AcceptedReason = "Accepted"
-	// ServersVanishedReason: many servers that this operator manages were
-	// missing from one listing.
+	// ServersVanishedReason surfaces when many servers that this operator manages
+	// are missing from one listing.
 	ServersVanishedReason = "ServersVanished"
-	// ReleasedReason: the brake is not on.
+	// ReleasedReason surfaces when the brake is off.
 	ReleasedReason = "Released"
-	// InUseReason: the Cloud is being deleted while VMs still refer to it.
+	// InUseReason surfaces when the Cloud is being deleted while VMs or Networks refer to it.
 	InUseReason = "InUse"
 )
 
-// CloudType is how a cloud is talked to.
+// CloudType is the type of a cloud's API.
 // +kubebuilder:validation:Enum=REST
 type CloudType string
 
 const CloudTypeREST CloudType = "REST"
 
-// OrphanPolicy is what to do with servers whose object is gone.
+// OrphanPolicy is what the operator does with servers whose object no longer exists.
 // +kubebuilder:validation:Enum=Report;Delete
 type OrphanPolicy string
 
@@ -66,10 +63,13 @@ const (
 	OrphanPolicyDelete OrphanPolicy = "Delete"
 )
 
-// CloudSpec says where a cloud is and how to treat it.
+// CloudSpec defines where a cloud is and how the operator uses it.
+// +union
 type CloudSpec struct {
-	// type of the cloud's API: REST. Defaults to REST.
+	// type of the cloud's API: REST. It selects the block that holds the settings
+	// of this type: rest. Defaults to REST.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Type"
+	// +unionDiscriminator
 	// +kubebuilder:default=REST
 	// +optional
 	Type CloudType `json:"type,omitempty"`
@@ -83,22 +83,22 @@ type CloudSpec struct {
 	// +required
 	Endpoint string `json:"endpoint"`
 
-	// credentialsSecretRef names a Secret in the operator's namespace with
-	// either token, or username and password for a session; ca.crt in it is
-	// the only CA then trusted. Absent for a cloud that asks for none. A
-	// change of the Secret takes effect within one pollInterval.
+	// credentialsSecretRef names a Secret in the operator's namespace that has
+	// either token, or username and password for a session. If it has ca.crt, only
+	// this CA is trusted. Absent for a cloud that needs no credentials. A change of
+	// the Secret takes effect within one pollInterval.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Credentials"
 	// +optional
 	CredentialsSecretRef *SecretReference `json:"credentialsSecretRef,omitempty"`
 
-	// insecureSkipTLSVerify accepts any certificate. For trials only. Defaults
-	// to false.
+	// insecureSkipTLSVerify disables the verification of the cloud's certificate.
+	// Use it for tests only. Defaults to false.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Accept Any Certificate",xDescriptors="urn:alm:descriptor:com.tectonic.ui:booleanSwitch"
 	// +optional
 	InsecureSkipTLSVerify bool `json:"insecureSkipTLSVerify,omitempty"`
 
-	// pollInterval is the time between two listings of all servers, 1s-1h.
-	// Defaults to 30s.
+	// pollInterval is the time between two listings of all servers, 1s-1h. Defaults
+	// to 30s.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Poll Interval"
 	// +kubebuilder:default="30s"
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('1h')",message="pollInterval must lie between 1s and 1h"
@@ -107,9 +107,9 @@ type CloudSpec struct {
 	// +optional
 	PollInterval metav1.Duration `json:"pollInterval,omitempty,omitzero"`
 
-	// settleTime is how long after a create with a lost answer the cloud may
-	// still bring forth the server, 0s-1h. A second create, or the end of a
-	// deletion, waits this long where the cloud gives no surer sign. Defaults
+	// settleTime is how long after a create whose response was lost the server may
+	// still appear, 0s-1h. The operator waits this long before it creates again or
+	// completes a deletion, unless the cloud proves the outcome earlier. Defaults
 	// to 2m.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Settle Time"
 	// +kubebuilder:default="2m"
@@ -119,14 +119,14 @@ type CloudSpec struct {
 	// +optional
 	SettleTime *metav1.Duration `json:"settleTime,omitempty"`
 
-	// limits bound the calls to this cloud.
+	// limits bound the calls of the operator to this cloud.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Limits"
 	// +kubebuilder:default={}
 	// +optional
 	Limits CloudLimits `json:"limits,omitzero"`
 
-	// utilizationStep is the smallest change of cpuUtilization that is written
-	// to a VM's status, in percent points, 1-100. Defaults to 1.
+	// utilizationStep is the smallest change of cpuUtilization that the operator
+	// writes to a VM's status, in percentage points, 1-100. Defaults to 1.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Utilization Step",xDescriptors="urn:alm:descriptor:com.tectonic.ui:number"
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
@@ -134,46 +134,56 @@ type CloudSpec struct {
 	// +optional
 	UtilizationStep int32 `json:"utilizationStep,omitempty"`
 
-	// orphanPolicy is what happens to servers that carry this cluster's labels
-	// and whose VM is proved gone: Report counts them in status.servers,
-	// Delete removes them. Defaults to Report.
+	// orphanPolicy is what the operator does with servers that have this cluster's
+	// labels and whose VM object no longer exists: Report counts them in
+	// status.servers, Delete deletes them. Defaults to Report.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Orphan Policy",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Report","urn:alm:descriptor:com.tectonic.ui:select:Delete"}
 	// +kubebuilder:default=Report
 	// +optional
 	OrphanPolicy OrphanPolicy `json:"orphanPolicy,omitempty"`
 
-	// uniqueNames tells whether a cloud without GET /capabilities refuses a
-	// second server of one name. With true, a server whose create was cut off
-	// is found again by its name. Ignored where the cloud tells its
-	// capabilities itself. Defaults to true.
+	// allowedNamespaces selects, by their labels, the namespaces whose objects may
+	// use this Cloud. Absent means all.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Allowed Namespaces"
+	// +optional
+	AllowedNamespaces *metav1.LabelSelector `json:"allowedNamespaces,omitempty"`
+
+	// rest holds the settings of type REST. Absent means the defaults. Can be
+	// changed at any time.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="REST"
+	// +unionMember
+	// +optional
+	REST *RESTCloud `json:"rest,omitempty"`
+}
+
+// RESTCloud holds the settings that only a Cloud of type REST has.
+type RESTCloud struct {
+	// uniqueNames is whether the cloud rejects a second server with the same name.
+	// It applies only to a cloud without GET /capabilities; other clouds report it
+	// as a capability. If true, the operator finds a server by its name after the
+	// response to its create was lost. Defaults to true. Can be changed at any time.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Unique Names",xDescriptors="urn:alm:descriptor:com.tectonic.ui:booleanSwitch"
 	// +kubebuilder:default=true
 	// +optional
 	UniqueNames *bool `json:"uniqueNames,omitempty"`
-
-	// allowedNamespaces selects the namespaces whose objects may use this
-	// Cloud. Absent means all.
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Allowed Namespaces"
-	// +optional
-	AllowedNamespaces *metav1.LabelSelector `json:"allowedNamespaces,omitempty"`
 }
 
-// CloudLimits bound the calls to one cloud, shared by all kinds.
+// CloudLimits bound the calls to one cloud. All kinds share them.
 type CloudLimits struct {
-	// requestsPerSecond is the steady rate, 1-10000. Defaults to 50.
+	// requestsPerSecond is the sustained rate of requests, 1-10000. Defaults to 50.
 	// +kubebuilder:default=50
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000
 	// +optional
 	RequestsPerSecond int32 `json:"requestsPerSecond,omitempty"`
-	// burst is how many calls may exceed the rate at once, 1-10000. Defaults
-	// to 100.
+	// burst is how many requests may exceed the rate at once, 1-10000. Defaults to
+	// 100.
 	// +kubebuilder:default=100
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000
 	// +optional
 	Burst int32 `json:"burst,omitempty"`
-	// maxInFlight is how many calls may wait for an answer at once, 1-1000.
+	// maxInFlight is how many requests may wait for a response at once, 1-1000.
 	// Defaults to 16.
 	// +kubebuilder:default=16
 	// +kubebuilder:validation:Minimum=1
@@ -182,25 +192,25 @@ type CloudLimits struct {
 	MaxInFlight int32 `json:"maxInFlight,omitempty"`
 }
 
-// CloudServers counts servers of a cloud, at the last complete listing.
+// CloudServers counts the servers of a cloud in the last complete listing.
 type CloudServers struct {
-	// known is the number of servers in the cloud, anyone's.
+	// known is the number of all servers in the cloud.
 	// +optional
 	Known int32 `json:"known"`
 	// managed is the number of servers that belong to a VM of this cluster.
 	// +optional
 	Managed int32 `json:"managed"`
-	// orphaned is the number of servers that carry this cluster's labels and
+	// orphaned is the number of servers that have this cluster's labels and
 	// belong to no VM.
 	// +optional
 	Orphaned int32 `json:"orphaned"`
 }
 
-// CloudStatus is what was last seen of a cloud.
+// CloudStatus is the last observed state of a cloud.
 type CloudStatus struct {
-	// capabilities that the cloud has beyond the core calls, sorted. What it
-	// can guarantee about creates follows from idempotency, labels and
-	// uniqueNames; see the Ready condition's message.
+	// capabilities of the cloud beyond the core calls, sorted. What the operator
+	// can guarantee about creates depends on idempotency, labels and uniqueNames;
+	// see the message of the Ready condition.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Capabilities"
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32
@@ -208,27 +218,27 @@ type CloudStatus struct {
 	// +optional
 	Capabilities []string `json:"capabilities,omitempty"`
 
-	// servers counts the cloud's servers at the last complete listing; absent
-	// before the first.
+	// servers counts the cloud's servers in the last complete listing. Absent
+	// before the first one.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Servers"
 	// +optional
 	Servers *CloudServers `json:"servers,omitempty"`
 
-	// brakedSnapshot names the listing that set the brake; absent when the
-	// brake is off.
+	// brakedSnapshot is the listing that set the brake. Absent while the brake is
+	// off.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Braked Snapshot"
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	BrakedSnapshot string `json:"brakedSnapshot,omitempty"`
 
 	// observedGeneration is the generation of the spec that this status
-	// answers to.
+	// reflects.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Observed Generation"
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions: Ready, Reconciling and Stalled as everywhere, and
-	// Authenticated, Braked.
+	// conditions are Ready, Reconciling and Stalled, which every kind has, and
+	// Authenticated and Braked.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Conditions",xDescriptors="urn:alm:descriptor:io.kubernetes.conditions"
 	// +listType=map
 	// +listMapKey=type
@@ -237,8 +247,8 @@ type CloudStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// Cloud is a private cloud that objects of this group can use: where it
-// is, how to log in and how hard it may be driven.
+// Cloud is a private cloud that VMs, VmGroups, Networks and GPUInfos use: its
+// endpoint, its credentials and the limits of the operator's calls.
 //
 // +operator-sdk:csv:customresourcedefinitions:displayName="Cloud",resources={{Secret,v1},{Event,v1}}
 // +kubebuilder:object:root=true
@@ -256,10 +266,10 @@ type Cloud struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
-	// spec says where the cloud is and how to treat it.
+	// spec defines where the cloud is and how the operator uses it.
 	// +required
 	Spec CloudSpec `json:"spec"`
-	// status is what was last seen.
+	// status is the last observed state.
 	// +optional
 	Status CloudStatus `json:"status,omitzero"`
 }
@@ -271,7 +281,7 @@ func (c *Cloud) GetConditions() []metav1.Condition { return c.Status.Conditions 
 func (c *Cloud) SetConditions(conditions []metav1.Condition) { c.Status.Conditions = conditions }
 
 // SetObservedGeneration records which generation of the spec the status
-// answers to.
+// reflects.
 func (c *Cloud) SetObservedGeneration(generation int64) { c.Status.ObservedGeneration = generation }
 
 // CloudList is a list of Cloud.

@@ -1,31 +1,21 @@
 package v1alpha1
 
-// Annotations that every kind understands.
+// The summary conditions, which kubectl wait, Flux and Argo CD read (kstatus).
 const (
-	// PausedAnnotation set to "true" makes the operator leave the object alone,
-	// its deletion included.
-	PausedAnnotation = "samplecontroller.k8s.io/paused"
-	// ReconcileRequestedAtAnnotation asks for a pass now whenever its value
-	// changes; a name that was refused is checked again.
-	ReconcileRequestedAtAnnotation = "samplecontroller.k8s.io/reconcile-requested-at"
-)
-
-// The trio that kubectl wait, Flux and Argo CD read (kstatus).
-const (
-	// ReadyCondition is True when the cloud agrees with the spec. Always present.
+	// ReadyCondition is True if the cloud matches the spec. It is always present.
 	ReadyCondition = "Ready"
-	// ReconcilingCondition is True while work towards the spec is under way, and absent otherwise.
+	// ReconcilingCondition is True while the operator works towards the spec, and absent otherwise.
 	ReconcilingCondition = "Reconciling"
-	// StalledCondition is True when nothing will change until somebody acts, and absent otherwise.
+	// StalledCondition is True if the operator cannot make progress until somebody acts, and absent otherwise.
 	StalledCondition = "Stalled"
 )
 
-// Reasons that any kind's Ready, Reconciling and Stalled conditions may bear.
+// Reasons of the Ready, Reconciling and Stalled conditions of every kind.
 const (
-	// PausedReason surfaces when the object bears the paused annotation.
+	// PausedReason surfaces when the object has the paused annotation.
 	PausedReason = "Paused"
-	// ProgressingReason surfaces while a step has been taken and its effect is awaited.
+	// ProgressingReason surfaces when the operator waits for a step to take effect.
 	ProgressingReason = "Progressing"
-	// ErrorReason surfaces when a pass ended in an error that is tried again.
+	// ErrorReason surfaces when a reconcile fails with an error and is retried.
 	ErrorReason = "Error"
 )

@@ -4,89 +4,90 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// PlacedCondition tells whether a GPUInfo has a node reserved.
+// PlacedCondition reports whether a node is reserved for the GPUInfo.
 const PlacedCondition = "Placed"
 
-// NoneAvailable stands in suitableNodeName and suitableHostName when nothing fits.
+// NoneAvailable is the value of suitableNodeName and suitableHostName if no node fits.
 const NoneAvailable = "None available"
 
 // Reasons of a GPUInfo's conditions.
 const (
-	// PlacedReason: a node that fits is reserved.
+	// PlacedReason surfaces when a node is reserved.
 	PlacedReason = "Placed"
-	// NoneAvailableReason: no node fits now; asked again whenever nodes, servers
-	// or hosts change.
+	// NoneAvailableReason surfaces when no node fits. The operator tries again
+	// whenever nodes, servers or hosts change.
 	NoneAvailableReason = "NoneAvailable"
-	// ExpiredReason: the hours that were asked for are over, and the node is free
-	// for others again; nothing is chosen anew before somebody asks for it.
+	// ExpiredReason surfaces when the reservation has ended and its hours are free
+	// for other GPUInfos. The operator chooses another node only on request.
 	ExpiredReason = "Expired"
 )
 
-// GPUInfoSpec is what is asked of a node.
+// GPUInfoSpec defines the node that is wanted.
 type GPUInfoSpec struct {
-	// desAccTime is for how many hours the host must be available, 1-87600.
-	// Required.
+	// desAccTime is the number of hours for which the host must be available.
+	// Required, 1-87600. A change makes the operator choose again.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Desired Access Time in Hours",xDescriptors="urn:alm:descriptor:com.tectonic.ui:number"
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=87600
 	// +required
 	DesAccTime int64 `json:"desAccTime"`
 
-	// gpuRequired is whether the host must have a GPU (true) or must have none
-	// (false). Defaults to false.
+	// gpuRequired is whether the host must have a GPU. If false, the host must have
+	// none. Defaults to false.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="GPU Required",xDescriptors="urn:alm:descriptor:com.tectonic.ui:booleanSwitch"
 	// +kubebuilder:default=false
 	// +optional
 	GPURequired bool `json:"gpuRequired"`
 
 	// cloudRef names the Cloud that this cluster's nodes run on. Defaults to the
-	// Cloud that the namespace's label samplecontroller.k8s.io/default-cloud
-	// names, else to the Cloud "default".
+	// Cloud in the namespace's label samplecontroller.k8s.io/default-cloud, else
+	// to the Cloud "default".
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Cloud"
 	// +optional
 	CloudRef *CloudReference `json:"cloudRef,omitempty"`
 }
 
-// GPUReservation is the part of a host's available hours that a GPUInfo holds.
+// GPUReservation is the part of a host's available hours that is reserved for a GPUInfo.
 type GPUReservation struct {
-	// host is the cloud's host.
+	// host is the name of the cloud's host.
 	// +kubebuilder:validation:MaxLength=253
 	// +required
 	Host string `json:"host"`
-	// cloud is the name of the Cloud whose host that is.
+	// cloud is the name of the Cloud that the host belongs to.
 	// +kubebuilder:validation:MaxLength=63
 	// +required
 	Cloud string `json:"cloud"`
-	// generation is the generation of the spec that the reservation was made for.
+	// generation of the spec that the reservation was made for.
 	// +required
 	Generation int64 `json:"generation"`
-	// since is when the choice was made.
+	// since is when the reservation begins: when the node was chosen.
 	// +required
 	Since metav1.Time `json:"since"`
-	// until is when it ends: desAccTime after since.
+	// until is when the reservation ends: desAccTime after since.
 	// +required
 	Until metav1.Time `json:"until"`
 }
 
-// GPUCandidate is a node that was looked at.
+// GPUCandidate is a node that the operator considered.
 type GPUCandidate struct {
-	// nodeName is the Kubernetes node, and the cloud's server of the same name.
+	// nodeName is the name of the Kubernetes node and of its server in the cloud.
 	// +kubebuilder:validation:MaxLength=253
 	// +required
 	NodeName string `json:"nodeName"`
-	// hostName is the cloud's host that the server runs on, as far as it is known.
+	// hostName is the cloud's host that the server runs on. Absent if unknown.
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	HostName string `json:"hostName,omitempty"`
-	// verdict says why the node was chosen, passed over or refused.
+	// verdict is why the node was chosen, not preferred or rejected.
 	// +kubebuilder:validation:MaxLength=256
 	// +required
 	Verdict string `json:"verdict"`
 }
 
-// GPUInfoStatus is the node that was found.
+// GPUInfoStatus is the node that was chosen.
 type GPUInfoStatus struct {
-	// suitableNodeName is the Kubernetes node to use, or "None available".
+	// suitableNodeName is the name of the Kubernetes node to use, or "None
+	// available".
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Suitable Node"
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
@@ -99,30 +100,30 @@ type GPUInfoStatus struct {
 	// +optional
 	SuitableHostName string `json:"suitableHostName,omitempty"`
 
-	// nodeCPUUsage is the CPU use of the node's server in MHz.
+	// nodeCPUUsage is the CPU usage of the node's server in MHz.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Node CPU Usage in MHz"
 	// +optional
 	NodeCPUUsage int64 `json:"nodeCPUUsage"`
 
-	// nodeMemoryUsage is the memory use of the node's server in MB.
+	// nodeMemoryUsage is the memory usage of the node's server in MB.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Node Memory Usage in MB"
 	// +optional
 	NodeMemoryUsage int64 `json:"nodeMemoryUsage"`
 
-	// availableAcceleratorTime is for how many hours the host is available, as
-	// the cloud tells.
+	// availableAcceleratorTime is the number of hours for which the host is
+	// available, as reported by the cloud.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Available Accelerator Time in Hours"
 	// +optional
 	AvailableAcceleratorTime int64 `json:"availableAcceleratorTime"`
 
-	// reservation holds the chosen host's hours against other GPUInfos until it
-	// ends; absent when nothing is placed.
+	// reservation is the part of the host's hours that no other GPUInfo can use
+	// until it ends. Absent if no node is reserved.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Reservation"
 	// +optional
 	Reservation *GPUReservation `json:"reservation,omitempty"`
 
-	// candidates are the nodes that were looked at, the chosen one first, then
-	// those that fit, then the refused ones; the first 64.
+	// candidates are the first 64 of the nodes that the operator considered: the
+	// chosen one, then those that fit, then the rejected ones.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Candidates"
 	// +listType=map
 	// +listMapKey=nodeName
@@ -130,28 +131,29 @@ type GPUInfoStatus struct {
 	// +optional
 	Candidates []GPUCandidate `json:"candidates,omitempty"`
 
-	// expiredGeneration is the generation of the spec whose hours are over;
-	// absent once another choice was asked for.
+	// expiredGeneration is the generation of the spec whose reservation has ended.
+	// Absent once another choice is requested.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Expired Generation"
 	// +optional
 	ExpiredGeneration int64 `json:"expiredGeneration,omitempty"`
 
 	// lastHandledReconcileAt is the value of the annotation
-	// samplecontroller.k8s.io/reconcile-requested-at that was answered last, cut
-	// after 256 characters. After the hours are over, another value asks for
-	// another choice.
+	// samplecontroller.k8s.io/reconcile-requested-at that was handled last,
+	// truncated to 256 characters. After the reservation has ended, a new value
+	// requests another choice.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Last Handled Request"
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
 	LastHandledReconcileAt string `json:"lastHandledReconcileAt,omitempty"`
 
 	// observedGeneration is the generation of the spec that this status
-	// answers to.
+	// reflects.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Observed Generation"
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions: Ready, Reconciling and Stalled as everywhere, and Placed.
+	// conditions are Ready, Reconciling and Stalled, which every kind has, and
+	// Placed.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Conditions",xDescriptors="urn:alm:descriptor:io.kubernetes.conditions"
 	// +listType=map
 	// +listMapKey=type
@@ -160,8 +162,8 @@ type GPUInfoStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// GPUInfo asks for the Kubernetes node that suits a long-running job best, and
-// reserves its host's hours for it.
+// GPUInfo requests the Kubernetes node that suits a long-running job best. The
+// operator chooses it and reserves hours of its host.
 //
 // +operator-sdk:csv:customresourcedefinitions:displayName="GPU Info",resources={{Node,v1},{Event,v1}}
 // +kubebuilder:object:root=true
@@ -178,10 +180,10 @@ type GPUInfo struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
-	// spec is what is asked of a node.
+	// spec defines the node that is wanted.
 	// +required
 	Spec GPUInfoSpec `json:"spec"`
-	// status is the node that was found.
+	// status is the node that was chosen.
 	// +optional
 	Status GPUInfoStatus `json:"status,omitzero"`
 }
@@ -193,7 +195,7 @@ func (g *GPUInfo) GetConditions() []metav1.Condition { return g.Status.Condition
 func (g *GPUInfo) SetConditions(conditions []metav1.Condition) { g.Status.Conditions = conditions }
 
 // SetObservedGeneration records which generation of the spec the status
-// answers to.
+// reflects.
 func (g *GPUInfo) SetObservedGeneration(generation int64) { g.Status.ObservedGeneration = generation }
 
 // GPUInfoList is a list of GPUInfo.

@@ -6,17 +6,18 @@ import (
 
 // Reasons of a Network's conditions that no other kind has.
 const (
-	// InSyncReason: the network in the cloud is as the spec says.
+	// InSyncReason surfaces when the network in the cloud matches the spec.
 	InSyncReason = "InSync"
-	// NetworkNotReadyReason, of a VM: its Network does not exist, is not made yet,
-	// is lost or is being deleted; or, where the VM stalls, is on another Cloud.
+	// NetworkNotReadyReason surfaces on a VM when its Network does not exist, is
+	// not created yet, is lost or is being deleted. If the VM is Stalled, the
+	// Network is on another Cloud.
 	NetworkNotReadyReason = "NetworkNotReady"
 )
 
-// NetworkSpec is what is wanted of a network.
+// NetworkSpec is the desired state of a network.
 // +kubebuilder:validation:XValidation:rule="!isCIDR(self.cidr) || !isIP(self.gateway) || cidr(self.cidr).containsIP(self.gateway)",message="gateway must be an address inside cidr"
 type NetworkSpec struct {
-	// cidr is the network's range of addresses, such as 192.168.0.0/16. Required.
+	// cidr is the network's address range, such as 192.168.0.0/16. Required.
 	// Cannot be changed once the network exists.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="CIDR",xDescriptors="urn:alm:descriptor:com.tectonic.ui:text"
 	// +kubebuilder:validation:MaxLength=49
@@ -24,23 +25,23 @@ type NetworkSpec struct {
 	// +required
 	CIDR string `json:"cidr"`
 
-	// gateway is an address inside cidr, such as 192.168.0.1. Required. A change
-	// is made in the cloud.
+	// gateway is an address inside cidr, such as 192.168.0.1. Required. Can be
+	// changed: the operator updates the network.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Gateway",xDescriptors="urn:alm:descriptor:com.tectonic.ui:text"
 	// +kubebuilder:validation:MaxLength=45
 	// +kubebuilder:validation:XValidation:rule="isIP(self)",message="gateway must be an IP address such as 192.168.0.1"
 	// +required
 	Gateway string `json:"gateway"`
 
-	// cloudRef names the Cloud that the network is in. Defaults to the Cloud
-	// that the namespace's label samplecontroller.k8s.io/default-cloud names,
-	// else to the Cloud "default". Cannot be changed once the network exists.
+	// cloudRef names the Cloud that the network is in. Defaults to the Cloud in
+	// the namespace's label samplecontroller.k8s.io/default-cloud, else to the
+	// Cloud "default". Cannot be changed once the network exists.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Cloud"
 	// +optional
 	CloudRef *CloudReference `json:"cloudRef,omitempty"`
 }
 
-// NetworkStatus is what was last seen of a network.
+// NetworkStatus is the last observed state of a network.
 type NetworkStatus struct {
 	// networkId is the cloud's id of this network. Set once and never changed.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Network ID"
@@ -49,7 +50,7 @@ type NetworkStatus struct {
 	NetworkID string `json:"networkId,omitempty"`
 
 	// attachedVMs is the number of VMs of this namespace that refer to this
-	// network and exist in the cloud, or may.
+	// network and exist, or may exist, in the cloud.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Attached VMs"
 	// +optional
 	AttachedVMs int32 `json:"attachedVMs"`
@@ -61,13 +62,13 @@ type NetworkStatus struct {
 	Cloud string `json:"cloud,omitempty"`
 
 	// observedGeneration is the generation of the spec that this status
-	// answers to.
+	// reflects.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Observed Generation"
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions: Ready, Reconciling and Stalled as everywhere, and Created,
-	// Deleting.
+	// conditions are Ready, Reconciling and Stalled, which every kind has, and
+	// Created and Deleting.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Conditions",xDescriptors="urn:alm:descriptor:io.kubernetes.conditions"
 	// +listType=map
 	// +listMapKey=type
@@ -76,9 +77,9 @@ type NetworkStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// Network is a network of a private cloud that VMs can be attached to: made
-// when the object is, kept as the spec says, and gone before the object goes,
-// which waits until no VM is attached.
+// Network is a network in a private cloud that VMs can be attached to: created
+// when the object is, kept in sync with the spec, and deleted before the object
+// is removed, once no VM is attached.
 //
 // +operator-sdk:csv:customresourcedefinitions:displayName="Network",resources={{Event,v1}}
 // +kubebuilder:object:root=true
@@ -100,10 +101,10 @@ type Network struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
-	// spec is what is wanted.
+	// spec is the desired state.
 	// +required
 	Spec NetworkSpec `json:"spec"`
-	// status is what was last seen.
+	// status is the last observed state.
 	// +optional
 	Status NetworkStatus `json:"status,omitzero"`
 }
@@ -115,7 +116,7 @@ func (n *Network) GetConditions() []metav1.Condition { return n.Status.Condition
 func (n *Network) SetConditions(conditions []metav1.Condition) { n.Status.Conditions = conditions }
 
 // SetObservedGeneration records which generation of the spec the status
-// answers to.
+// reflects.
 func (n *Network) SetObservedGeneration(generation int64) { n.Status.ObservedGeneration = generation }
 
 // NetworkList is a list of Network.

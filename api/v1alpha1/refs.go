@@ -1,12 +1,8 @@
 package v1alpha1
 
-// DefaultCloudLabel on a namespace names the Cloud that its objects use which
-// name none.
-const DefaultCloudLabel = "samplecontroller.k8s.io/default-cloud"
-
 // CloudReference names a Cloud.
 type CloudReference struct {
-	// name of a Cloud. 1-63 characters.
+	// name is the name of a Cloud. Required, 1-63 characters.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +required
@@ -15,17 +11,17 @@ type CloudReference struct {
 
 // NetworkReference names a Network of the same namespace.
 type NetworkReference struct {
-	// name of the Network. 1-253 characters.
+	// name is the name of the Network. Required, 1-253 characters.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +required
 	Name string `json:"name"`
 }
 
-// SecretReference names a Secret in the operator's namespace. No other
-// namespace can be named.
+// SecretReference names a Secret in the operator's namespace. It cannot name a
+// Secret in another namespace.
 type SecretReference struct {
-	// name of the Secret. 1-253 characters.
+	// name is the name of the Secret. Required, 1-253 characters.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +required

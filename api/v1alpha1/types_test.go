@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-func TestTheDocumentedManifestIsRead(t *testing.T) {
+func TestDocumentedManifestIsDecoded(t *testing.T) {
 	const manifest = `
 apiVersion: samplecontroller.k8s.io/v1alpha1
 kind: VM
@@ -38,12 +38,13 @@ status:
 	}
 }
 
-// TestWhatIsNotSetIsNotSent: an empty field in a request would stand in the way
-// of the API server's default, or count as an edit of what cannot be changed.
-func TestWhatIsNotSetIsNotSent(t *testing.T) {
+// TestUnsetFieldsAreOmitted: an empty field in a request would prevent the API
+// server's default, or count as a change of an immutable field.
+func TestUnsetFieldsAreOmitted(t *testing.T) {
 	for want, object := range map[string]runtime.Object{
-		`{"spec":{"vmname":"web"}}`:          &VM{Spec: VMSpec{VMName: "web"}},
-		`{"spec":{"endpoint":"http://a.b"}}`: &Cloud{Spec: CloudSpec{Endpoint: "http://a.b"}},
+		`{"spec":{"vmname":"web"}}`:                    &VM{Spec: VMSpec{VMName: "web"}},
+		`{"spec":{"endpoint":"http://a.b"}}`:           &Cloud{Spec: CloudSpec{Endpoint: "http://a.b"}},
+		`{"spec":{"endpoint":"http://a.b","rest":{}}}`: &Cloud{Spec: CloudSpec{Endpoint: "http://a.b", REST: &RESTCloud{}}},
 	} {
 		got, err := json.Marshal(object)
 		if err != nil {
@@ -55,7 +56,7 @@ func TestWhatIsNotSetIsNotSent(t *testing.T) {
 	}
 }
 
-func TestTheSchemeKnowsEveryKind(t *testing.T) {
+func TestSchemeContainsEveryKind(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := AddToScheme(scheme); err != nil {
 		t.Fatalf("AddToScheme: %v", err)

@@ -4,95 +4,95 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Conditions of a VM, besides the trio.
+// Conditions of a VM, besides the summary conditions.
 const (
-	// NameCheckedCondition tells whether the cloud lets vmname be used.
+	// NameCheckedCondition reports whether the cloud allows vmname.
 	NameCheckedCondition = "NameChecked"
-	// CreatedCondition tells whether the VM exists in the cloud.
+	// CreatedCondition reports whether the VM exists in the cloud.
 	CreatedCondition = "Created"
-	// DeletingCondition is True while the VM's deletion is under way, and
-	// absent otherwise.
+	// DeletingCondition is True while the VM is being deleted, and absent
+	// otherwise.
 	DeletingCondition = "Deleting"
 )
 
 // Reasons of NameChecked.
 const (
-	// AvailableReason: the cloud allowed the name, or already holds this VM
-	// under it.
+	// AvailableReason surfaces when the cloud allows the name, or already has this
+	// VM under it.
 	AvailableReason = "Available"
-	// ProhibitedReason: the cloud does not allow the name. Edit spec.vmname.
+	// ProhibitedReason surfaces when the cloud does not allow the name. Edit spec.vmname.
 	ProhibitedReason = "Prohibited"
-	// TakenReason: another server or VM has the name.
+	// TakenReason surfaces when another server or VM has the name.
 	TakenReason = "Taken"
-	// CheckFailedReason: the cloud could not be asked; asked again.
+	// CheckFailedReason surfaces when the check failed. It is retried.
 	CheckFailedReason = "CheckFailed"
 )
 
 // Reasons of Created.
 const (
-	// CreatedReason: the operator created the server.
+	// CreatedReason surfaces when the operator created the server.
 	CreatedReason = "Created"
-	// AdoptedReason: the server of an earlier create was found and taken as
-	// ours.
+	// AdoptedReason surfaces when the operator found the server of an earlier
+	// create and adopted it.
 	AdoptedReason = "Adopted"
-	// ImportedReason: the server named in spec.import.vmId was taken over.
+	// ImportedReason surfaces when the operator took over the server of spec.import.vmId.
 	ImportedReason = "Imported"
-	// PendingReason: the create has not been sent yet.
+	// PendingReason surfaces when the create has not been sent yet.
 	PendingReason = "Pending"
-	// CreatingReason: the cloud accepted the create and builds the server.
+	// CreatingReason surfaces when the cloud accepted the create and builds the server.
 	CreatingReason = "Creating"
-	// OutcomeUnknownReason: a create was sent and its answer lost; looked for
-	// before anything else is done.
+	// OutcomeUnknownReason surfaces when the response to a create was lost. The
+	// operator looks for the server before it does anything else.
 	OutcomeUnknownReason = "OutcomeUnknown"
-	// RejectedReason: the cloud refused the spec, or lacks what it asks for.
+	// RejectedReason surfaces when the cloud rejects the spec, or lacks something that the spec needs.
 	RejectedReason = "Rejected"
-	// QuotaExceededReason: the cloud has no room; tried again.
+	// QuotaExceededReason surfaces when the cloud has no quota or capacity left. The create is retried.
 	QuotaExceededReason = "QuotaExceeded"
-	// AmbiguousReason: more than one server could be this VM, and nothing
-	// proves which.
+	// AmbiguousReason surfaces when a server, or one of several, may be this VM
+	// and nothing proves it.
 	AmbiguousReason = "Ambiguous"
-	// LostReason: the server is gone from the cloud without our doing. It is
-	// not made again.
+	// LostReason surfaces when the server disappeared from the cloud and the
+	// operator did not delete it. The operator does not create it again.
 	LostReason = "Lost"
 )
 
 // Reasons of Deleting.
 const (
-	// RequestedReason: the cloud was asked to delete the server.
+	// RequestedReason surfaces when the delete was sent to the cloud.
 	RequestedReason = "Requested"
-	// WaitingForCloudReason: the cloud cannot be asked now; the object waits.
+	// WaitingForCloudReason surfaces when the deletion waits because the cloud cannot be called.
 	WaitingForCloudReason = "WaitingForCloud"
-	// BlockedReason: the deletion needs somebody to act first.
+	// BlockedReason surfaces when somebody has to act before the deletion can continue.
 	BlockedReason = "Blocked"
 )
 
 // Reasons of a VM's Ready condition that no other condition has.
 const (
-	// RunningReason: the server runs as the spec says.
+	// RunningReason surfaces when the server runs and matches the spec.
 	RunningReason = "Running"
-	// StoppedReason: the server is off, as the spec says.
+	// StoppedReason surfaces when the server is off and matches the spec.
 	StoppedReason = "Stopped"
-	// DeletingReason: somebody else deletes the server.
+	// DeletingReason surfaces when the server is being deleted by somebody else.
 	DeletingReason = "Deleting"
-	// CloudUnavailableReason: the Cloud is missing, not ready or not open to
-	// this namespace.
+	// CloudUnavailableReason surfaces when the Cloud does not exist, is not Ready
+	// or does not allow this namespace.
 	CloudUnavailableReason = "CloudUnavailable"
-	// BrakedReason: the Cloud's brake is on; nothing is created or deleted
-	// until it is acknowledged.
+	// BrakedReason surfaces when the Cloud's brake is on. The operator creates and
+	// deletes nothing until it is acknowledged.
 	BrakedReason = "Braked"
-	// UnsupportedReason: this cloud cannot do what the spec asks for.
+	// UnsupportedReason surfaces when the cloud lacks a capability that the spec needs.
 	UnsupportedReason = "Unsupported"
-	// DriftReason: the server differs from the spec in a way that cannot be
-	// mended.
+	// DriftReason surfaces when the server differs from the spec in a way that
+	// the operator cannot correct.
 	DriftReason = "Drift"
-	// ServerErrorReason: the cloud reports the server in error.
+	// ServerErrorReason surfaces when the cloud reports that the server is in error.
 	ServerErrorReason = "ServerError"
-	// UnknownStateReason: the cloud reports the server in a state that the
-	// operator does not know.
+	// UnknownStateReason surfaces when the cloud reports a state of the server
+	// that the operator does not know.
 	UnknownStateReason = "UnknownState"
 )
 
-// PowerState is whether a VM is meant to run.
+// PowerState is whether a VM runs.
 // +kubebuilder:validation:Enum=On;Off
 type PowerState string
 
@@ -101,7 +101,7 @@ const (
 	PowerOff PowerState = "Off"
 )
 
-// DeletionPolicy is what happens to the server when its object goes.
+// DeletionPolicy is what happens to the server when its object is deleted.
 // +kubebuilder:validation:Enum=Delete;Orphan
 type DeletionPolicy string
 
@@ -110,7 +110,7 @@ const (
 	DeletionPolicyOrphan DeletionPolicy = "Orphan"
 )
 
-// ManagementPolicy is how much the operator may do to the server.
+// ManagementPolicy is what the operator may do with the server.
 // +kubebuilder:validation:Enum=Managed;ObserveOnly
 type ManagementPolicy string
 
@@ -119,7 +119,7 @@ const (
 	ManagementPolicyObserveOnly ManagementPolicy = "ObserveOnly"
 )
 
-// VMState sums the conditions up for people. Programs read the conditions.
+// VMState is a summary of the conditions for people. Programs read the conditions.
 // +kubebuilder:validation:Enum=Pending;Creating;Running;Stopped;Deleting;Failed;Lost
 type VMState string
 
@@ -133,11 +133,11 @@ const (
 	VMStateLost     VMState = "Lost"
 )
 
-// VMSpec is what is wanted of a VM.
+// VMSpec is the desired state of a VM.
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.__import__) || (has(self.__import__) && self.__import__.vmId == oldSelf.__import__.vmId)",message="import cannot be changed once it is set; delete the VM with deletionPolicy Orphan and make another"
 type VMSpec struct {
 	// vmname is the VM's name in the cloud. Required, 1-63 characters: letters
-	// and digits of any script, and inside the name space, '.', '_' and '-'.
+	// and digits of any script; space, '.', '_' and '-' except at the ends.
 	// Cannot be changed once the VM exists; a name that the cloud refused can
 	// be corrected.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Name in the Cloud",xDescriptors="urn:alm:descriptor:com.tectonic.ui:text"
@@ -147,76 +147,77 @@ type VMSpec struct {
 	// +required
 	VMName string `json:"vmname"`
 
-	// cloudRef names the Cloud that the VM runs on. Defaults to the Cloud that
-	// the namespace's label samplecontroller.k8s.io/default-cloud names, else to
-	// the Cloud "default". Cannot be changed once the VM exists.
+	// cloudRef names the Cloud that the VM runs on. Defaults to the Cloud in the
+	// namespace's label samplecontroller.k8s.io/default-cloud, else to the Cloud
+	// "default". Cannot be changed once the VM exists.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Cloud"
 	// +optional
 	CloudRef *CloudReference `json:"cloudRef,omitempty"`
 
-	// cpu is the number of cores, 1-1024. Left to the cloud when absent. A
-	// change resizes the VM where the cloud can.
+	// cpu is the number of cores, 1-1024. If absent, the cloud decides. A change
+	// resizes the VM if the cloud supports it.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Cores",xDescriptors="urn:alm:descriptor:com.tectonic.ui:number"
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1024
 	// +optional
 	CPU *int32 `json:"cpu,omitempty"`
 
-	// memory is in GiB, 1-65536. Left to the cloud when absent. A change
-	// resizes the VM where the cloud can.
+	// memory is the memory in GiB, 1-65536. If absent, the cloud decides. A change
+	// resizes the VM if the cloud supports it.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Memory in GiB",xDescriptors="urn:alm:descriptor:com.tectonic.ui:number"
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65536
 	// +optional
 	Memory *int32 `json:"memory,omitempty"`
 
-	// template is the image that the VM is made from, 1-253 characters. Left
-	// to the cloud when absent. Cannot be changed once the VM exists.
+	// template is the image that the VM is created from, 1-253 characters. If
+	// absent, the cloud decides. Cannot be changed once the VM exists.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Template",xDescriptors="urn:alm:descriptor:com.tectonic.ui:text"
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Template string `json:"template,omitempty"`
 
-	// folder is the cloud's folder that the VM is put in, 1-253 characters.
-	// Cannot be changed once the VM exists.
+	// folder is the folder of the cloud that the VM is created in, 1-253
+	// characters. If absent, the cloud decides. Cannot be changed once the VM
+	// exists.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Folder",xDescriptors="urn:alm:descriptor:com.tectonic.ui:text"
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Folder string `json:"folder,omitempty"`
 
-	// networkRef names a Network of this namespace that the VM is attached to;
-	// the VM is made once the Network is Ready. Cannot be changed once the VM
-	// exists.
+	// networkRef names a Network of this namespace that the VM is attached to. The
+	// VM is created once the Network is Ready. Cannot be changed once the VM exists.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Network"
 	// +optional
 	NetworkRef *NetworkReference `json:"networkRef,omitempty"`
 
-	// powerState is whether the VM runs: On or Off. Defaults to On.
+	// powerState is whether the VM runs: On or Off. Defaults to On. Can be changed at
+	// any time.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Power State",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:On","urn:alm:descriptor:com.tectonic.ui:select:Off"}
 	// +kubebuilder:default=On
 	// +optional
 	PowerState PowerState `json:"powerState,omitempty"`
 
-	// deletionPolicy is what happens to the VM in the cloud when this object
-	// is deleted: Delete removes it first, Orphan leaves it and gives it up.
-	// Defaults to Delete.
+	// deletionPolicy is what happens to the VM in the cloud when this object is
+	// deleted: Delete deletes it before the object, Orphan leaves it in the cloud
+	// and no longer manages it. Defaults to Delete. Can be changed at any time.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Deletion Policy",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Delete","urn:alm:descriptor:com.tectonic.ui:select:Orphan"}
 	// +kubebuilder:default=Delete
 	// +optional
 	DeletionPolicy DeletionPolicy `json:"deletionPolicy,omitempty"`
 
-	// managementPolicy is Managed, or ObserveOnly to show the VM's status and
+	// managementPolicy is Managed, or ObserveOnly to report the VM's status and
 	// change nothing in the cloud. ObserveOnly needs import.vmId, or a VM that
-	// exists. Defaults to Managed.
+	// exists. Defaults to Managed. Can be changed at any time.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Management Policy",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:Managed","urn:alm:descriptor:com.tectonic.ui:select:ObserveOnly"}
 	// +kubebuilder:default=Managed
 	// +optional
 	ManagementPolicy ManagementPolicy `json:"managementPolicy,omitempty"`
 
-	// import takes over a VM that is already in the cloud instead of creating
-	// one. Cannot be changed once set.
+	// import takes over a VM that exists in the cloud instead of creating one.
+	// Cannot be changed once it is set, nor added once the VM exists.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Import"
 	// +optional
 	Import *VMImport `json:"import,omitempty"`
@@ -224,14 +225,14 @@ type VMSpec struct {
 
 // VMImport names an existing VM in the cloud.
 type VMImport struct {
-	// vmId is the cloud's id of the VM to take over, 1-128 characters.
+	// vmId is the cloud's id of the VM to take over. Required, 1-128 characters.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	// +required
 	VMID string `json:"vmId"`
 }
 
-// VMStatus is what was last seen of a VM.
+// VMStatus is the last observed state of a VM.
 type VMStatus struct {
 	// vmId is the cloud's id of this VM. Set once and never changed.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="VM ID"
@@ -239,20 +240,20 @@ type VMStatus struct {
 	// +optional
 	VMID string `json:"vmId,omitempty"`
 
-	// cpuUtilization is the mean use of the VM's cores in percent, 0-100.
-	// Refreshed at every poll of the cloud; absent until known.
+	// cpuUtilization is the mean utilization of the VM's cores in percent, 0-100.
+	// Updated at every poll of the cloud. Absent if unknown.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="CPU Utilization in Percent"
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	// +optional
 	CPUUtilization *int32 `json:"cpuUtilization,omitempty"`
 
-	// state sums the conditions up for people; programs read conditions.
+	// state is a summary of the conditions for people. Programs read conditions.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="State",xDescriptors="urn:alm:descriptor:io.kubernetes.phase"
 	// +optional
 	State VMState `json:"state,omitempty"`
 
-	// host is where the VM runs, as far as the cloud tells.
+	// host is the host that the VM runs on. Absent if the cloud does not report it.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Host"
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
@@ -265,13 +266,13 @@ type VMStatus struct {
 	Cloud string `json:"cloud,omitempty"`
 
 	// observedGeneration is the generation of the spec that this status
-	// answers to.
+	// reflects.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Observed Generation"
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions: Ready, Reconciling and Stalled as everywhere, and
-	// NameChecked, Created, Deleting.
+	// conditions are Ready, Reconciling and Stalled, which every kind has, and
+	// NameChecked, Created and Deleting.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Conditions",xDescriptors="urn:alm:descriptor:io.kubernetes.conditions"
 	// +listType=map
 	// +listMapKey=type
@@ -280,8 +281,8 @@ type VMStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// VM is a virtual machine in a private cloud: created when the object is,
-// kept as the spec says, and gone before the object goes.
+// VM is a virtual machine in a private cloud: created when the object is, kept
+// in sync with the spec, and deleted before the object is removed.
 //
 // +operator-sdk:csv:customresourcedefinitions:displayName="VM",resources={{Event,v1}}
 // +kubebuilder:object:root=true
@@ -308,10 +309,10 @@ type VM struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
-	// spec is what is wanted.
+	// spec is the desired state.
 	// +required
 	Spec VMSpec `json:"spec"`
-	// status is what was last seen.
+	// status is the last observed state.
 	// +optional
 	Status VMStatus `json:"status,omitzero"`
 }
@@ -323,7 +324,7 @@ func (v *VM) GetConditions() []metav1.Condition { return v.Status.Conditions }
 func (v *VM) SetConditions(conditions []metav1.Condition) { v.Status.Conditions = conditions }
 
 // SetObservedGeneration records which generation of the spec the status
-// answers to.
+// reflects.
 func (v *VM) SetObservedGeneration(generation int64) { v.Status.ObservedGeneration = generation }
 
 // VMList is a list of VM.

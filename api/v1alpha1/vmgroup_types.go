@@ -5,39 +5,26 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// DeleteFirstAnnotation on a member of a group, with any value, has it go
-// before all others when the group shrinks.
-const DeleteFirstAnnotation = "samplecontroller.k8s.io/delete-first"
-
-// Labels on the members of a group.
-const (
-	// GroupLabel is the group's name, shortened where it is too long for a label.
-	GroupLabel = "samplecontroller.k8s.io/group"
-	// RevisionLabel is the revision of the group's template that the member was
-	// made or resized to.
-	RevisionLabel = "samplecontroller.k8s.io/revision"
-)
-
 // Reasons of a group's Ready condition.
 const (
-	// ReconciledReason: there are as many members as asked for, all Ready and
-	// of the current revision.
+	// ReconciledReason surfaces when the group has as many members as the spec
+	// says, all Ready and of the current revision.
 	ReconciledReason = "Reconciled"
-	// ScalingReason: members are being made or deleted.
+	// ScalingReason surfaces when members are being created or deleted.
 	ScalingReason = "Scaling"
-	// RollingReason: members of an older revision are being replaced or resized.
+	// RollingReason surfaces when members of an older revision are being replaced or resized.
 	RollingReason = "Rolling"
-	// MembersNotReadyReason: all members exist, and some are not Ready yet.
+	// MembersNotReadyReason surfaces when all members exist and some are not Ready yet.
 	MembersNotReadyReason = "MembersNotReady"
-	// MembersStalledReason: members cannot become what the group asks for until
-	// somebody acts. The message gives one member's reason.
+	// MembersStalledReason surfaces when members are Stalled: they cannot become
+	// Ready until somebody acts. The message has the reason of one member.
 	MembersStalledReason = "MembersStalled"
-	// OutdatedReason: the strategy is OnDelete, and members of an older revision
-	// wait for somebody to delete them.
+	// OutdatedReason surfaces when the strategy is OnDelete and members of an
+	// older revision wait for somebody to delete them.
 	OutdatedReason = "Outdated"
 )
 
-// StrategyType is how members of an older revision are replaced.
+// StrategyType is how the operator replaces members of an older revision.
 // +kubebuilder:validation:Enum=RollingUpdate;OnDelete
 type StrategyType string
 
@@ -46,7 +33,7 @@ const (
 	StrategyOnDelete      StrategyType = "OnDelete"
 )
 
-// ScaleDownPolicy is which members go first when a group shrinks.
+// ScaleDownPolicy is which members are deleted first when a group scales down.
 // +kubebuilder:validation:Enum=Newest;Oldest;LeastUtilised;Random
 type ScaleDownPolicy string
 
@@ -57,7 +44,7 @@ const (
 	ScaleDownRandom        ScaleDownPolicy = "Random"
 )
 
-// VmGroupPhase sums the conditions up for people. Programs read the conditions.
+// VmGroupPhase is a summary of the conditions for people. Programs read the conditions.
 // +kubebuilder:validation:Enum=PENDING;SCALING;ROLLING;RUNNING;ERROR;DELETING
 type VmGroupPhase string
 
@@ -70,26 +57,28 @@ const (
 	VmGroupDeleting VmGroupPhase = "DELETING"
 )
 
-// VmGroupSpec is what is wanted of a group.
+// VmGroupSpec is the desired state of a group.
 type VmGroupSpec struct {
-	// cpu is the number of cores of each member, 1-1024. Left to the cloud when
-	// absent. A change resizes the members where the cloud can, else replaces
-	// them.
+	// cpu is the number of cores of each member, 1-1024. If absent, the cloud
+	// decides. A change resizes the members if the cloud supports it, else it
+	// replaces them.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Cores",xDescriptors="urn:alm:descriptor:com.tectonic.ui:number"
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1024
 	// +optional
 	CPU *int32 `json:"cpu,omitempty"`
 
-	// memory of each member is in GiB, 1-65536. Left to the cloud when absent. A
-	// change resizes the members where the cloud can, else replaces them.
+	// memory is the memory of each member in GiB, 1-65536. If absent, the cloud
+	// decides. A change resizes the members if the cloud supports it, else it
+	// replaces them.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Memory in GiB",xDescriptors="urn:alm:descriptor:com.tectonic.ui:number"
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=65536
 	// +optional
 	Memory *int32 `json:"memory,omitempty"`
 
-	// replicas is the number of members, 0-10000. Defaults to 1.
+	// replicas is the desired number of members, 0-10000. Defaults to 1. Can be
+	// changed at any time.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Replicas",xDescriptors="urn:alm:descriptor:com.tectonic.ui:podCount"
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=0
@@ -97,17 +86,17 @@ type VmGroupSpec struct {
 	// +optional
 	Replicas *int32 `json:"replicas,omitempty"`
 
-	// template is the image that members are made from, 1-253 characters. Left
-	// to the cloud when absent. A change replaces the members.
+	// template is the image that members are created from, 1-253 characters. If
+	// absent, the cloud decides. A change replaces the members.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Template",xDescriptors="urn:alm:descriptor:com.tectonic.ui:text"
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Template string `json:"template,omitempty"`
 
-	// cloudRef names the Cloud that the members run on. Defaults to the Cloud
-	// that the namespace's label samplecontroller.k8s.io/default-cloud names,
-	// else to the Cloud "default". A change replaces the members.
+	// cloudRef names the Cloud that the members run on. Defaults to the Cloud in
+	// the namespace's label samplecontroller.k8s.io/default-cloud, else to the
+	// Cloud "default". A change replaces the members.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Cloud"
 	// +optional
 	CloudRef *CloudReference `json:"cloudRef,omitempty"`
@@ -118,32 +107,32 @@ type VmGroupSpec struct {
 	// +optional
 	NetworkRef *NetworkReference `json:"networkRef,omitempty"`
 
-	// strategy is how members of an older revision become new ones.
+	// strategy is how the operator replaces members of an older revision.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Update Strategy"
 	// +kubebuilder:default={type: "RollingUpdate", maxUnavailable: "25%", maxSurge: "25%"}
 	// +optional
 	Strategy VmGroupStrategy `json:"strategy,omitzero"`
 
-	// scaleDown is which members go when there are too many.
+	// scaleDown is which members the operator deletes when there are too many.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Scale Down"
 	// +kubebuilder:default={}
 	// +optional
 	ScaleDown VmGroupScaleDown `json:"scaleDown,omitzero"`
 }
 
-// VmGroupStrategy is how members of an older revision become new ones.
+// VmGroupStrategy is how the operator replaces members of an older revision.
 // +kubebuilder:validation:XValidation:rule="self.type != 'RollingUpdate' || !(string(self.maxUnavailable) in ['0', '0%']) || !(string(self.maxSurge) in ['0', '0%'])",message="maxUnavailable and maxSurge must not both be 0: no member could ever be replaced"
 type VmGroupStrategy struct {
-	// type is RollingUpdate, which replaces or resizes members a few at a time,
-	// or OnDelete, which leaves them until somebody deletes them. Defaults to
+	// type of the strategy: RollingUpdate replaces or resizes a few members at a
+	// time, OnDelete replaces a member after somebody deleted it. Defaults to
 	// RollingUpdate.
 	// +kubebuilder:default=RollingUpdate
 	// +optional
 	Type StrategyType `json:"type,omitempty"`
 
-	// maxUnavailable is how many members may be missing or not Ready while
-	// rolling: a number, or a percentage of replicas, rounded down. Defaults to
-	// 25%.
+	// maxUnavailable is how many members may be missing or not Ready during a
+	// rolling update: a number, 0-10000, or a percentage of replicas, 0%-100%,
+	// rounded down. Must not be 0 if maxSurge is 0. Defaults to 25%.
 	// +kubebuilder:default="25%"
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=8
@@ -151,8 +140,9 @@ type VmGroupStrategy struct {
 	// +optional
 	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
 
-	// maxSurge is how many members beyond replicas may exist while rolling: a
-	// number, or a percentage of replicas, rounded up. Defaults to 25%.
+	// maxSurge is how many members beyond replicas may exist during a rolling
+	// update: a number, 0-10000, or a percentage of replicas, 0%-100%, rounded up.
+	// Must not be 0 if maxUnavailable is 0. Defaults to 25%.
 	// +kubebuilder:default="25%"
 	// +kubebuilder:validation:XIntOrString
 	// +kubebuilder:validation:MaxLength=8
@@ -161,19 +151,20 @@ type VmGroupStrategy struct {
 	MaxSurge *intstr.IntOrString `json:"maxSurge,omitempty"`
 }
 
-// VmGroupScaleDown is which members go when there are too many.
+// VmGroupScaleDown is which members the operator deletes when there are too many.
 type VmGroupScaleDown struct {
-	// policy is Newest, Oldest, LeastUtilised (by cpuUtilization) or Random.
-	// Members that bear the annotation samplecontroller.k8s.io/delete-first go
-	// before all others, then those that are not Ready. Defaults to Newest.
+	// policy is which members are deleted first: Newest, Oldest, LeastUtilised (by
+	// cpuUtilization) or Random. Members with the annotation
+	// samplecontroller.k8s.io/delete-first precede all others, then those that are
+	// not Ready. Defaults to Newest.
 	// +kubebuilder:default=Newest
 	// +optional
 	Policy ScaleDownPolicy `json:"policy,omitempty"`
 }
 
-// VmGroupStatus is what was last seen of a group.
+// VmGroupStatus is the last observed state of a group.
 type VmGroupStatus struct {
-	// phase sums the conditions up for people; programs read conditions.
+	// phase is a summary of the conditions for people. Programs read conditions.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Phase",xDescriptors="urn:alm:descriptor:io.kubernetes.phase"
 	// +optional
 	Phase VmGroupPhase `json:"phase,omitempty"`
@@ -193,33 +184,35 @@ type VmGroupStatus struct {
 	// +optional
 	UpdatedReplicas int32 `json:"updatedReplicas"`
 
-	// cpuUtilization is the mean of the members' cpuUtilization in percent,
-	// 0-100, over those where it is known; absent while it is known of none.
+	// cpuUtilization is the mean of the members' cpuUtilization in percent, 0-100.
+	// Members whose utilization is unknown do not count. Absent if there are no
+	// others.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="CPU Utilization in Percent"
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	// +optional
 	CPUUtilization *int32 `json:"cpuUtilization,omitempty"`
 
-	// revision is a hash of what members are made from.
+	// revision is a hash of the fields that members are created from.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Revision"
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Revision string `json:"revision,omitempty"`
 
-	// selector finds the members by their labels, for the scale subresource.
+	// selector is the label selector of the members, for the scale subresource.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Selector"
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Selector string `json:"selector,omitempty"`
 
 	// observedGeneration is the generation of the spec that this status
-	// answers to.
+	// reflects.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Observed Generation"
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// conditions: Ready, Reconciling and Stalled as everywhere, and Deleting.
+	// conditions are Ready, Reconciling and Stalled, which every kind has, and
+	// Deleting.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Conditions",xDescriptors="urn:alm:descriptor:io.kubernetes.conditions"
 	// +listType=map
 	// +listMapKey=type
@@ -228,8 +221,8 @@ type VmGroupStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// VmGroup is a number of VMs of one kind, kept at that number: members are
-// made, replaced and deleted as VM objects of the group.
+// VmGroup keeps a number of identical VMs. The operator creates, replaces and
+// deletes the members as VM objects.
 //
 // +operator-sdk:csv:customresourcedefinitions:displayName="VM Group",resources={{VM,v1alpha1},{Event,v1}}
 // +kubebuilder:object:root=true
@@ -252,10 +245,10 @@ type VmGroup struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
-	// spec is what is wanted.
+	// spec is the desired state.
 	// +required
 	Spec VmGroupSpec `json:"spec"`
-	// status is what was last seen.
+	// status is the last observed state.
 	// +optional
 	Status VmGroupStatus `json:"status,omitzero"`
 }
@@ -267,7 +260,7 @@ func (g *VmGroup) GetConditions() []metav1.Condition { return g.Status.Condition
 func (g *VmGroup) SetConditions(conditions []metav1.Condition) { g.Status.Conditions = conditions }
 
 // SetObservedGeneration records which generation of the spec the status
-// answers to.
+// reflects.
 func (g *VmGroup) SetObservedGeneration(generation int64) { g.Status.ObservedGeneration = generation }
 
 // VmGroupList is a list of VmGroup.

@@ -5,6 +5,7 @@ package setup
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"time"
@@ -16,8 +17,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud/rest"
-	"github.com/privatecloud/operator/internal/connection"
+	"github.com/privatecloud/operator/internal/clouds"
+	"github.com/privatecloud/operator/internal/clouds/restdialer"
 	cloudcontroller "github.com/privatecloud/operator/internal/controller/cloud"
 	gpuinfocontroller "github.com/privatecloud/operator/internal/controller/gpuinfo"
 	networkcontroller "github.com/privatecloud/operator/internal/controller/network"
@@ -42,6 +45,9 @@ type Options struct {
 	NameCheck bool
 	// CallTimeout bounds one call to a cloud with all its tries, rest.DefaultTimeout if zero.
 	CallTimeout time.Duration
+	// Dialers are added to that of type REST, and replace it if they have one of
+	// their own for this type. Tests serve clouds in memory by it.
+	Dialers map[v1alpha1.CloudType]clouds.Dialer
 }
 
 // restMetrics are of the whole process: they can be registered once.
@@ -65,9 +71,8 @@ func Controllers(ctx context.Context, mgr manager.Manager, opts Options) error {
 		return fmt.Errorf("read namespace kube-system, whose UID is this cluster's id: %w", err)
 	}
 	directory := inventory.New(time.Now)
-	connections := connection.New(connection.Options{
-		Secrets: mgr.GetAPIReader(), Namespace: opts.Namespace, Clock: time.Now,
-		Base: rest.Config{Version: opts.Version, Timeout: opts.CallTimeout, Metrics: restMetrics(), Log: ctrl.Log.WithName("cloud")},
+	clients := clouds.New(clouds.Options{
+		Secrets: mgr.GetAPIReader(), Namespace: opts.Namespace, Clock: time.Now, Dialers: dialers(opts),
 	})
 	cluster := string(system.UID)
 	if err := vmcontroller.SetupWithManager(ctx, mgr, vmcontroller.Options{
@@ -84,7 +89,7 @@ func Controllers(ctx context.Context, mgr manager.Manager, opts Options) error {
 		return fmt.Errorf("set up the Network controller: %w", err)
 	}
 	if err := cloudcontroller.SetupWithManager(mgr, cloudcontroller.Options{
-		Directory: directory, Connections: connections, Cluster: cluster, VMIndex: vmcontroller.CloudIndex, NetworkIndex: networkcontroller.CloudIndex, Clock: time.Now,
+		Directory: directory, Clients: clients, Cluster: cluster, VMIndex: vmcontroller.CloudIndex, NetworkIndex: networkcontroller.CloudIndex, Clock: time.Now,
 	}); err != nil {
 		return fmt.Errorf("set up the Cloud controller: %w", err)
 	}
@@ -92,7 +97,7 @@ func Controllers(ctx context.Context, mgr manager.Manager, opts Options) error {
 		return fmt.Errorf("set up the GPUInfo controller: %w", err)
 	}
 	if opts.NameCheck {
-		if err := nameCheck(ctx, mgr, connections); err != nil {
+		if err := nameCheck(ctx, mgr, clients); err != nil {
 			return fmt.Errorf("set up the name check: %w", err)
 		}
 	}
@@ -104,9 +109,19 @@ func Controllers(ctx context.Context, mgr manager.Manager, opts Options) error {
 	return nil
 }
 
-func nameCheck(ctx context.Context, mgr manager.Manager, connections *connection.Connections) error {
-	if err := connections.Follow(ctx, mgr.GetCache()); err != nil {
+func dialers(opts Options) map[v1alpha1.CloudType]clouds.Dialer {
+	all := map[v1alpha1.CloudType]clouds.Dialer{
+		v1alpha1.CloudTypeREST: restdialer.Dialer{Base: rest.Config{
+			Version: opts.Version, Timeout: opts.CallTimeout, Metrics: restMetrics(), Log: ctrl.Log.WithName("cloud"),
+		}},
+	}
+	maps.Copy(all, opts.Dialers)
+	return all
+}
+
+func nameCheck(ctx context.Context, mgr manager.Manager, clients *clouds.Clients) error {
+	if err := clients.Follow(ctx, mgr.GetCache()); err != nil {
 		return err
 	}
-	return webhookv1alpha1.SetupVMWebhookWithManager(mgr, connections)
+	return webhookv1alpha1.SetupVMWebhookWithManager(mgr, clients)
 }

@@ -16,7 +16,7 @@ var clouds = theme{"a Cloud", cases{
 
 		Expect(read(ctx, extended.object).Status.Capabilities).To(ContainElements("idempotency", "labels", "uniqueNames", "bulkStatus"))
 		Expect(read(ctx, core.object).Status.Capabilities).To(Equal([]string{"uniqueNames"}), "which nobody but its spec says")
-		bare := newSite(ctx, mockcloud.Options{Profile: mockcloud.Core}, func(c *v1alpha1.Cloud) { no := false; c.Spec.UniqueNames = &no })
+		bare := newSite(ctx, mockcloud.Options{Profile: mockcloud.Core}, func(c *v1alpha1.Cloud) { c.Spec.REST = &v1alpha1.RESTCloud{UniqueNames: new(false)} })
 		Expect(read(ctx, bare.object).Status.Capabilities).To(BeEmpty())
 	},
 

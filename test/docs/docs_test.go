@@ -65,7 +65,7 @@ func TestNamesThatUsersMeetAreExplained(t *testing.T) {
 		"fields of a Cloud's status":                                                            {"cloud", fields(reflect.TypeFor[v1alpha1.CloudStatus]())},
 		"reasons of a VmGroup":                                                                  {"vmgroup", constants(t, "vmgroup_types.go", "Reason")},
 		"the phases of a VmGroup, which kubectl get shows":                                      {"vmgroup", constants(t, "vmgroup_types.go", "VmGroup")},
-		"labels and annotations of members":                                                     {"vmgroup", constants(t, "vmgroup_types.go", "Label", "Annotation")},
+		"labels and annotations of members":                                                     {"vmgroup", []string{v1alpha1.GroupLabel, v1alpha1.RevisionLabel, v1alpha1.DeleteFirstAnnotation}},
 		"fields of a VmGroup's spec":                                                            {"vmgroup", fields(reflect.TypeFor[v1alpha1.VmGroupSpec]())},
 		"fields of a VmGroup's status":                                                          {"vmgroup", fields(reflect.TypeFor[v1alpha1.VmGroupStatus]())},
 		"flags of the manager":                                                                  {"operations", flags(t)},

@@ -88,7 +88,7 @@ func (k *kind) release(ctx context.Context, c *v1alpha1.Cloud, seen *scope) erro
 		return err
 	}
 	seen.inv.Disconnect()
-	k.Connections.Forget(ctx, c.Name)
+	k.Clients.Forget(ctx, c.Name)
 	k.gauge.forget(c.Name)
 	return err
 }

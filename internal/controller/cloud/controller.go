@@ -25,13 +25,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/privatecloud/operator/api/v1alpha1"
-	"github.com/privatecloud/operator/internal/connection"
+	"github.com/privatecloud/operator/internal/clouds"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
 // Finalizer is on a Cloud as long as VMs and Networks may refer to it.
-const Finalizer = "samplecontroller.k8s.io/cloud"
+const Finalizer = v1alpha1.CloudFinalizer
 
 const (
 	// deadline bounds one pass: a listing of the largest clouds.
@@ -55,8 +55,8 @@ type Options struct {
 	VMIndex string
 	// NetworkIndex is that of Networks.
 	NetworkIndex string
-	// Connections are kept here, for all who call clouds.
-	Connections *connection.Connections
+	// Clients are kept up to date by this controller, for all callers.
+	Clients *clouds.Clients
 	// Clock tells the time.
 	Clock func() time.Time
 }

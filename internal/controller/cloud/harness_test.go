@@ -25,8 +25,7 @@ import (
 	"github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
-	"github.com/privatecloud/operator/internal/cloud/rest"
-	"github.com/privatecloud/operator/internal/connection"
+	"github.com/privatecloud/operator/internal/clouds"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
@@ -190,11 +189,12 @@ func (w *world) start() {
 		slices.Sort(news.Servers)
 		w.wakes = append(w.wakes, news)
 	})
-	connections := connection.New(connection.Options{
-		Secrets: live{w}, Namespace: "operator", Clock: w.Now, Dial: func(rest.Config) (cloud.Client, error) { return w.cloud, nil },
+	dial := clouds.DialFunc(func(*v1alpha1.Cloud, *corev1.Secret) (cloud.Client, error) { return w.cloud, nil })
+	clients := clouds.New(clouds.Options{
+		Secrets: live{w}, Namespace: "operator", Clock: w.Now, Dialers: map[v1alpha1.CloudType]clouds.Dialer{v1alpha1.CloudTypeREST: dial},
 	})
 	w.runs = New(w.client, live{w}, w, Options{
-		Directory: directory, Connections: connections, Cluster: "here", VMIndex: "cloud", NetworkIndex: "network-cloud", Clock: w.Now,
+		Directory: directory, Clients: clients, Cluster: "here", VMIndex: "cloud", NetworkIndex: "network-cloud", Clock: w.Now,
 	})
 	w.kind = w.runs.Kind.(*kind)
 	w.kind.gauge = newGauges(prometheus.NewRegistry())

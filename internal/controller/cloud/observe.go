@@ -74,7 +74,7 @@ func (k *kind) Observe(ctx context.Context, c *v1alpha1.Cloud) (*scope, error) {
 
 // poll brings the connection up to date and makes a listing where one is due.
 func (k *kind) poll(ctx context.Context, c *v1alpha1.Cloud, seen *scope) error {
-	way, err := k.Connections.To(ctx, c)
+	way, err := k.Clients.Get(ctx, c)
 	if err != nil {
 		return verdictOn(c, err)
 	}
@@ -90,7 +90,7 @@ func (k *kind) poll(ctx context.Context, c *v1alpha1.Cloud, seen *scope) error {
 		seen.caps, err = way.Capabilities(ctx)
 		if err != nil {
 			// It never worked: the next pass begins anew.
-			k.Connections.Drop(ctx, c.Name)
+			k.Clients.Drop(ctx, c.Name)
 			return verdictOn(c, err)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
-	"github.com/privatecloud/operator/internal/connection"
+	"github.com/privatecloud/operator/internal/clouds"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
@@ -29,7 +29,7 @@ func settingsOf(c *v1alpha1.Cloud) inventory.Settings {
 
 // verdictOn turns the failure of a poll into what the Cloud says of itself.
 func verdictOn(c *v1alpha1.Cloud, err error) error {
-	if unusable, ok := errors.AsType[*connection.UnusableError](err); ok {
+	if unusable, ok := errors.AsType[*clouds.UnusableError](err); ok {
 		return stall(unusable.Reason, unusable)
 	}
 	wait := func(reason string) error {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
-	"github.com/privatecloud/operator/internal/connection"
+	"github.com/privatecloud/operator/internal/clouds"
 	"github.com/privatecloud/operator/internal/inventory"
 )
 
@@ -25,7 +25,7 @@ func TestTheSpecSetsHowTheInventoryIsKept(t *testing.T) {
 func TestAFailedPollSaysWhatToDo(t *testing.T) {
 	throttled := &cloud.Error{Kind: cloud.Throttled, Op: "list servers", RetryAfter: time.Minute}
 	patient := &cloud.Error{Kind: cloud.Unavailable, Op: "list servers", Detail: "maintenance", RetryAfter: 5 * time.Minute}
-	unusable := &connection.UnusableError{Reason: v1alpha1.SecretMissingReason, Err: errors.New("create the Secret")}
+	unusable := &clouds.UnusableError{Reason: v1alpha1.SecretMissingReason, Err: errors.New("create the Secret")}
 	tests := []struct {
 		err     error
 		verdict string

@@ -32,9 +32,9 @@ import (
 
 const (
 	// Finalizer is on a Network as long as something of it may be in the cloud.
-	Finalizer = "samplecontroller.k8s.io/network"
+	Finalizer = v1alpha1.NetworkFinalizer
 	// ClaimedCloudAnnotation records the Cloud that was meant when the finalizer was set.
-	ClaimedCloudAnnotation = "samplecontroller.k8s.io/claimed-cloud"
+	ClaimedCloudAnnotation = v1alpha1.ClaimedCloudAnnotation
 )
 
 const (

@@ -32,11 +32,11 @@ import (
 
 const (
 	// Finalizer is on a VM as long as something of it may be in the cloud.
-	Finalizer = "samplecontroller.k8s.io/vm"
+	Finalizer = v1alpha1.VMFinalizer
 	// ClaimedNameAnnotation records the name that the cloud allowed when the finalizer was set.
-	ClaimedNameAnnotation = "samplecontroller.k8s.io/claimed-name"
+	ClaimedNameAnnotation = v1alpha1.ClaimedNameAnnotation
 	// ClaimedCloudAnnotation records the Cloud whose cloud that was.
-	ClaimedCloudAnnotation = "samplecontroller.k8s.io/claimed-cloud"
+	ClaimedCloudAnnotation = v1alpha1.ClaimedCloudAnnotation
 )
 
 // deadline bounds one pass: a name check, a create and their retries.

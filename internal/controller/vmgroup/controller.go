@@ -30,7 +30,7 @@ import (
 )
 
 // Finalizer is on a group as long as it has members to delete.
-const Finalizer = "samplecontroller.k8s.io/vmgroup"
+const Finalizer = v1alpha1.VmGroupFinalizer
 
 const (
 	// deadline bounds one pass: as many creates as a pass makes.

@@ -22,7 +22,7 @@ import (
 
 	"github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
-	"github.com/privatecloud/operator/internal/connection"
+	"github.com/privatecloud/operator/internal/clouds"
 	"github.com/privatecloud/operator/internal/tenancy"
 )
 
@@ -33,9 +33,9 @@ const budget = 2 * time.Second
 // +kubebuilder:webhook:path=/validate-samplecontroller-k8s-io-v1alpha1-vm,mutating=false,failurePolicy=ignore,matchPolicy=Equivalent,sideEffects=None,timeoutSeconds=3,groups=samplecontroller.k8s.io,resources=vms,verbs=create;update,versions=v1alpha1,name=vmname.samplecontroller.k8s.io,admissionReviewVersions=v1
 
 // SetupVMWebhookWithManager has the manager answer for the API server.
-func SetupVMWebhookWithManager(mgr ctrl.Manager, connections *connection.Connections) error {
+func SetupVMWebhookWithManager(mgr ctrl.Manager, clients *clouds.Clients) error {
 	return ctrl.NewWebhookManagedBy(mgr, &v1alpha1.VM{}).
-		WithValidator(&validator{reader: mgr.GetCache(), borrow: connections.Borrow, count: sharedCount}).
+		WithValidator(&validator{reader: mgr.GetCache(), getShared: clients.GetShared, count: sharedCount}).
 		Complete()
 }
 
@@ -44,9 +44,9 @@ func SetupVMWebhookWithManager(mgr ctrl.Manager, connections *connection.Connect
 type validator struct {
 	// reader reads Clouds and namespaces from the cache.
 	reader client.Reader
-	// borrow returns the connection to a Cloud.
-	borrow func(context.Context, *v1alpha1.Cloud) (cloud.Client, error)
-	count  func(outcome)
+	// getShared returns the client of a Cloud.
+	getShared func(context.Context, *v1alpha1.Cloud) (cloud.Client, error)
+	count     func(outcome)
 }
 
 var _ admission.Validator[*v1alpha1.VM] = (*validator)(nil)
@@ -112,11 +112,11 @@ func (v *validator) ask(ctx context.Context, vm *v1alpha1.VM) (string, error) {
 	if !meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ReadyCondition) {
 		return name, errNotReady
 	}
-	way, err := v.borrow(ctx, c)
+	shared, err := v.getShared(ctx, c)
 	if err != nil {
 		return name, err
 	}
-	return name, way.CheckName(cloud.WithFlow(ctx, vm.Namespace), vm.Spec.VMName)
+	return name, shared.CheckName(cloud.WithFlow(ctx, vm.Namespace), vm.Spec.VMName)
 }
 
 var errNotReady = errors.New("the Cloud is not ready")

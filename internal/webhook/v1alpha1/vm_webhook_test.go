@@ -60,9 +60,9 @@ func newDoor(t *testing.T, f *fakeCloud, objects ...client.Object) *door {
 	}
 	d := &door{cloud: f}
 	d.validator = validator{
-		reader: fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(objects, namespace())...).Build(),
-		borrow: func(context.Context, *v1alpha1.Cloud) (cloud.Client, error) { return f, nil },
-		count:  func(o outcome) { d.counted = append(d.counted, o) },
+		reader:    fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(objects, namespace())...).Build(),
+		getShared: func(context.Context, *v1alpha1.Cloud) (cloud.Client, error) { return f, nil },
+		count:     func(o outcome) { d.counted = append(d.counted, o) },
 	}
 	return d
 }
@@ -189,7 +189,7 @@ func TestACreateIsAnsweredAsTheCloudAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := newDoor(t, &fakeCloud{answer: tc.answer}, tc.clouds...)
 			if tc.broken != nil {
-				d.borrow = func(context.Context, *v1alpha1.Cloud) (cloud.Client, error) { return nil, tc.broken }
+				d.getShared = func(context.Context, *v1alpha1.Cloud) (cloud.Client, error) { return nil, tc.broken }
 			}
 			vm := tc.vm
 			if vm == nil {

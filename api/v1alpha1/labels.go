@@ -1,0 +1,52 @@
+package v1alpha1
+
+// Annotations that users set.
+const (
+	// PausedAnnotation with the value "true" stops the operator from reconciling
+	// the object, including its deletion. Every kind supports it.
+	PausedAnnotation = "samplecontroller.k8s.io/paused"
+	// ReconcileRequestedAtAnnotation requests a reconcile whenever its value
+	// changes. A name that the cloud refused is checked again. Every kind supports it.
+	ReconcileRequestedAtAnnotation = "samplecontroller.k8s.io/reconcile-requested-at"
+	// AcknowledgeAnnotation on a Cloud releases its brake. Its value is the
+	// snapshot that the Braked condition names.
+	AcknowledgeAnnotation = "samplecontroller.k8s.io/acknowledge"
+	// DeleteFirstAnnotation on a member of a VmGroup, with any value, makes the
+	// group delete this member before all others when it scales down.
+	DeleteFirstAnnotation = "samplecontroller.k8s.io/delete-first"
+)
+
+// Annotations that the operator sets together with its finalizer.
+const (
+	// ClaimedNameAnnotation on a VM is the name that the cloud allowed when the
+	// finalizer was added.
+	ClaimedNameAnnotation = "samplecontroller.k8s.io/claimed-name"
+	// ClaimedCloudAnnotation on a VM or a Network is the name of the Cloud that
+	// the object referred to when the finalizer was added.
+	ClaimedCloudAnnotation = "samplecontroller.k8s.io/claimed-cloud"
+)
+
+// DefaultCloudLabel on a namespace is the name of the Cloud for objects of this
+// namespace that have no cloudRef.
+const DefaultCloudLabel = "samplecontroller.k8s.io/default-cloud"
+
+// Labels on the members of a VmGroup.
+const (
+	// GroupLabel is the name of the group, shortened if it is too long for a label.
+	GroupLabel = "samplecontroller.k8s.io/group"
+	// RevisionLabel is the revision of the group's template that the member was
+	// created from or resized to.
+	RevisionLabel = "samplecontroller.k8s.io/revision"
+)
+
+// Finalizers.
+const (
+	// VMFinalizer is on a VM as long as a server of it may exist in the cloud.
+	VMFinalizer = "samplecontroller.k8s.io/vm"
+	// VmGroupFinalizer is on a VmGroup as long as it may have members.
+	VmGroupFinalizer = "samplecontroller.k8s.io/vmgroup"
+	// NetworkFinalizer is on a Network as long as it may exist in the cloud.
+	NetworkFinalizer = "samplecontroller.k8s.io/network"
+	// CloudFinalizer is on a Cloud as long as VMs and Networks may refer to it.
+	CloudFinalizer = "samplecontroller.k8s.io/cloud"
+)

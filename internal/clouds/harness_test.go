@@ -1,0 +1,186 @@
+package clouds
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+const (
+	pollInterval = 30 * time.Second
+	memoryType   = v1alpha1.CloudType("InMemory")
+)
+
+var errNoUsername = errors.New("username is missing")
+
+// harness is an operator's namespace and the Clients that read it.
+type harness struct {
+	*Clients
+
+	t      *testing.T
+	now    time.Time
+	client client.Client
+	// reads counts the reads of Secrets. unreadable is their error.
+	reads      int
+	unreadable error
+	// blocked makes Dial wait until it is closed.
+	blocked   chan struct{}
+	dialed    []*fakeClient
+	forgotten []string
+}
+
+// fakeClient records how much time its Close was given.
+type fakeClient struct {
+	cloud.Client
+	closed chan time.Duration
+}
+
+func (f *fakeClient) Close(ctx context.Context) {
+	deadline, _ := ctx.Deadline()
+	f.closed <- time.Until(deadline)
+}
+
+func newHarness(t *testing.T, objects ...client.Object) *harness {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := corev1.AddToScheme(scheme); err != nil {
+		t.Fatalf("AddToScheme: %v", err)
+	}
+	h := &harness{t: t, now: time.Date(2026, 3, 1, 6, 0, 0, 0, time.UTC)}
+	h.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
+	h.Clients = New(Options{
+		Secrets: secrets{h}, Namespace: "operator", Clock: func() time.Time { return h.now },
+		Dialers: map[v1alpha1.CloudType]Dialer{memoryType: memory{h}, v1alpha1.CloudTypeREST: DialFunc(neverDial)},
+	})
+	return h
+}
+
+func neverDial(*v1alpha1.Cloud, *corev1.Secret) (cloud.Client, error) {
+	return nil, errors.New("dialed as another type of cloud")
+}
+
+// memory is the Dialer of a type of cloud in memory.
+type memory struct{ h *harness }
+
+// Dial rejects a Secret with a password and no username.
+func (m memory) Dial(_ *v1alpha1.Cloud, secret *corev1.Secret) (cloud.Client, error) {
+	if m.h.blocked != nil {
+		<-m.h.blocked
+	}
+	if secret != nil && secret.Data["password"] != nil && secret.Data["username"] == nil {
+		return nil, errNoUsername
+	}
+	fresh := &fakeClient{closed: make(chan time.Duration, 1)}
+	m.h.dialed = append(m.h.dialed, fresh)
+	return fresh, nil
+}
+
+func (memory) SecretKeys() string { return "a key of the cloud in memory" }
+
+func (m memory) Forget(name string) { m.h.forgotten = append(m.h.forgotten, name) }
+
+type secrets struct{ *harness }
+
+func (s secrets) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	s.reads++
+	if s.unreadable != nil {
+		return s.unreadable
+	}
+	return s.client.Get(ctx, key, o, opts...)
+}
+
+func (secrets) List(context.Context, client.ObjectList, ...client.ListOption) error {
+	panic("Secrets are read by name")
+}
+
+func (h *harness) get(c *v1alpha1.Cloud) cloud.Client {
+	h.t.Helper()
+	got, err := h.Get(h.t.Context(), c)
+	if err != nil {
+		h.t.Fatalf("Get: %v", err)
+	}
+	return got
+}
+
+func (h *harness) getShared(c *v1alpha1.Cloud) cloud.Client {
+	h.t.Helper()
+	got, err := h.GetShared(h.t.Context(), c)
+	if err != nil {
+		h.t.Fatalf("GetShared: %v", err)
+	}
+	return got
+}
+
+func (h *harness) rotate(data map[string]string) {
+	h.t.Helper()
+	if err := h.client.Update(h.t.Context(), secretOf(data)); err != nil {
+		h.t.Fatalf("Update: %v", err)
+	}
+}
+
+// wantClosed waits for Close, which runs in the background.
+func (f *fakeClient) wantClosed(t *testing.T) {
+	t.Helper()
+	select {
+	case left := <-f.closed:
+		if left <= 0 || left > closeTimeout {
+			t.Errorf("Close had %v left; want more than 0 and at most %v, whatever the caller's deadline is", left, closeTimeout)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("the client was not closed within 10 s")
+	}
+}
+
+func (f *fakeClient) wantOpen(t *testing.T) {
+	t.Helper()
+	select {
+	case <-f.closed:
+		t.Error("the client was closed")
+	default:
+	}
+}
+
+// home returns the Cloud home, changed.
+func home(change ...func(*v1alpha1.Cloud)) *v1alpha1.Cloud {
+	c := &v1alpha1.Cloud{
+		ObjectMeta: metav1.ObjectMeta{Name: "home", UID: "uid-home", Generation: 1},
+		Spec: v1alpha1.CloudSpec{
+			Type: memoryType, Endpoint: "https://cloud.test/api", PollInterval: metav1.Duration{Duration: pollInterval},
+		},
+	}
+	for _, apply := range change {
+		apply(c)
+	}
+	return c
+}
+
+func withSecret(c *v1alpha1.Cloud) {
+	c.Spec.CredentialsSecretRef = &v1alpha1.SecretReference{Name: "login"}
+}
+
+// secretOf returns the Secret that withSecret refers to.
+func secretOf(data map[string]string) *corev1.Secret {
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "operator", Name: "login"}}
+	s.Data = map[string][]byte{}
+	for key, value := range data {
+		s.Data[key] = []byte(value)
+	}
+	return s
+}
+
+func reasonOf(err error) string {
+	if unusable, ok := errors.AsType[*UnusableError](err); ok {
+		return unusable.Reason
+	}
+	return ""
+}

@@ -1,0 +1,92 @@
+package clouds
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+)
+
+// +kubebuilder:rbac:groups="",namespace=system,resources=secrets,verbs=get
+
+// inputs are what a client is made from, besides the Cloud itself.
+type inputs struct {
+	dialer Dialer
+	// secret is nil if the spec names none.
+	secret *corev1.Secret
+	// fingerprint changes if a new client has to be made.
+	fingerprint [sha256.Size]byte
+}
+
+func (s *Clients) read(ctx context.Context, c *v1alpha1.Cloud) (inputs, error) {
+	var in inputs
+	var err error
+	if in.dialer, err = s.dialer(c.Spec.Type); err != nil {
+		return in, err
+	}
+	if in.secret, err = s.secret(ctx, c, in.dialer); err != nil {
+		return in, err
+	}
+	in.fingerprint, err = fingerprint(c, in.secret)
+	return in, err
+}
+
+func (s *Clients) dialer(served v1alpha1.CloudType) (Dialer, error) {
+	if d, ok := s.opts.Dialers[served]; ok {
+		return d, nil
+	}
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(s.opts.Dialers)) {
+		names = append(names, string(name))
+	}
+	return nil, &UnusableError{Reason: v1alpha1.InvalidConfigurationReason, Err: fmt.Errorf(
+		"spec.type %q is not served by this operator: choose one of %s", served, strings.Join(names, ", "))}
+}
+
+func (s *Clients) secret(ctx context.Context, c *v1alpha1.Cloud, d Dialer) (*corev1.Secret, error) {
+	if c.Spec.CredentialsSecretRef == nil {
+		return nil, nil //nolint:nilnil // a Cloud may do without a Secret
+	}
+	name := c.Spec.CredentialsSecretRef.Name
+	var secret corev1.Secret
+	err := s.opts.Secrets.Get(ctx, client.ObjectKey{Namespace: s.opts.Namespace, Name: name}, &secret)
+	if apierrors.IsNotFound(err) {
+		return nil, &UnusableError{Reason: v1alpha1.SecretMissingReason, Err: fmt.Errorf(
+			"Secret %q does not exist in namespace %q: create it with %s", name, s.opts.Namespace, d.SecretKeys())}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read Secret %q in namespace %q: %w", name, s.opts.Namespace, err)
+	}
+	return &secret, nil
+}
+
+// fingerprint covers the whole spec but the fields that do not concern a
+// client, so that a field added later, such as another type's block, is covered
+// without a change here. It also covers the Secret's data and the annotation
+// with which users request a new client.
+func fingerprint(c *v1alpha1.Cloud, secret *corev1.Secret) ([sha256.Size]byte, error) {
+	spec := c.Spec.DeepCopy()
+	spec.PollInterval, spec.SettleTime, spec.UtilizationStep = metav1.Duration{}, nil, 0
+	spec.OrphanPolicy, spec.AllowedNamespaces = "", nil
+	// What counts is the data, not the name that it is found by.
+	spec.CredentialsSecretRef = nil
+	var data map[string][]byte
+	if secret != nil {
+		data = secret.Data
+	}
+	text, err := json.Marshal([]any{spec, data, c.Annotations[v1alpha1.ReconcileRequestedAtAnnotation]})
+	if err != nil {
+		return [sha256.Size]byte{}, fmt.Errorf("fingerprint of Cloud %q: %w", c.Name, err)
+	}
+	return sha256.Sum256(text), nil
+}

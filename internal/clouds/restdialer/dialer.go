@@ -1,0 +1,86 @@
+// Package restdialer makes the clients of Clouds of type REST from their spec
+// and Secret.
+package restdialer
+
+import (
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloud/rest"
+	"github.com/privatecloud/operator/internal/clouds"
+)
+
+// The keys of a Secret with credentials.
+const (
+	tokenKey    = "token"
+	usernameKey = "username"
+	passwordKey = "password"
+	caKey       = "ca.crt"
+)
+
+// Dialer makes clients of the REST API.
+type Dialer struct {
+	// Base has the version, timeout, log and metrics of every client.
+	Base rest.Config
+}
+
+var _ clouds.Dialer = Dialer{}
+
+// Dial returns a client of the cloud at spec.endpoint.
+func (d Dialer) Dial(c *v1alpha1.Cloud, secret *corev1.Secret) (cloud.Client, error) {
+	config, err := d.config(c, secret)
+	if err != nil {
+		return nil, err
+	}
+	return rest.New(config)
+}
+
+// SecretKeys names the two kinds of credentials.
+func (Dialer) SecretKeys() string { return "token, or with username and password" }
+
+// Forget drops the metrics of a Cloud.
+func (d Dialer) Forget(cloud string) { d.Base.Metrics.Forget(cloud) }
+
+func (d Dialer) config(c *v1alpha1.Cloud, secret *corev1.Secret) (rest.Config, error) {
+	config := d.Base
+	config.Name = c.Name
+	config.Endpoint = c.Spec.Endpoint
+	config.InsecureSkipVerify = c.Spec.InsecureSkipTLSVerify
+	config.UniqueNames = ptr.Deref(ptr.Deref(c.Spec.REST, v1alpha1.RESTCloud{}).UniqueNames, true)
+	config.Limits = rest.Limits{
+		RequestsPerSecond: float64(c.Spec.Limits.RequestsPerSecond),
+		Burst:             int(c.Spec.Limits.Burst),
+		MaxInFlight:       int(c.Spec.Limits.MaxInFlight),
+	}
+	if secret == nil {
+		return config, nil
+	}
+	config.CA = secret.Data[caKey]
+	config.Credentials = rest.Credentials{
+		Token:    string(secret.Data[tokenKey]),
+		Username: string(secret.Data[usernameKey]),
+		Password: string(secret.Data[passwordKey]),
+	}
+	if err := validate(config.Credentials, config.CA); err != nil {
+		return config, fmt.Errorf("Secret %q in namespace %q: %w", secret.Name, secret.Namespace, err)
+	}
+	return config, nil
+}
+
+// validate returns an error if nobody can log in with a Secret that holds c and ca.
+func validate(c rest.Credentials, ca []byte) error {
+	switch {
+	case c.Token != "" && (c.Username != "" || c.Password != ""):
+		return errors.New("give either token or username and password, not both")
+	case c.Token == "" && (c.Username == "") != (c.Password == ""):
+		return errors.New("username and password go together: one of them is missing")
+	case c.Token == "" && c.Username == "" && len(ca) == 0:
+		return errors.New("it holds none of token, username and password, ca.crt")
+	}
+	return nil
+}
