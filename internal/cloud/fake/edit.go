@@ -29,7 +29,8 @@ func (c *Cloud) SetUtilization(percent int) {
 	c.utilization = percent
 }
 
-// SetSlow sets whether builds and deletions of servers end only when Finish is called.
+// SetSlow sets whether builds and deletions of servers end only when Finish is
+// called, as they may on a cloud with the capability Async.
 func (c *Cloud) SetSlow(slow bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

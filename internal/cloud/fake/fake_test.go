@@ -305,3 +305,49 @@ func equal(t *testing.T, what string, want, got any) {
 		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }
+
+func TestEditsAreSeenByTheNextCall(t *testing.T) {
+	c := fake.New(fake.Options{})
+	c.SetCapabilities(everything)
+	c.SetHosts(cloud.Host{Name: "h1"})
+	c.SetUtilization(7)
+	c.Prohibit("root")
+	c.AddServers(cloud.Server{ID: "x", Name: "theirs"}, cloud.Server{ID: "y"})
+	c.RemoveServers("y")
+	c.AddNetworks(cloud.Network{ID: "a"}, cloud.Network{ID: "b"})
+	c.RemoveNetworks("b")
+	modified := []bool{
+		c.ModifyServer("x", func(s *cloud.Server) { s.CPU = 3 }), c.ModifyServer("y", func(*cloud.Server) {}),
+		c.ModifyNetwork("a", func(n *cloud.Network) { n.Gateway = "10.0.0.9" }), c.ModifyNetwork("b", func(*cloud.Network) {}),
+	}
+	equal(t, "modified", []bool{true, false, true, false}, modified)
+
+	page, err := c.ListServers(t.Context(), cloud.ListServers{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "servers", []cloud.Server{{ID: "x", Name: "theirs", CPU: 3, CPUUtilization: new(7)}}, page.Servers)
+	networks, err := c.ListNetworks(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "networks", []cloud.Network{{ID: "a", Gateway: "10.0.0.9"}}, networks)
+	if err := c.CheckName(t.Context(), "root"); !cloud.Is(err, cloud.Prohibited) {
+		t.Errorf("CheckName: %v, want Prohibited", err)
+	}
+	if s, err := c.CreateServer(t.Context(), cloud.CreateServer{Name: "ours"}); err != nil || s.Host != "h1" {
+		t.Errorf("CreateServer: host %q, %v; want h1", s.Host, err)
+	}
+	c.Clear()
+	equal(t, "servers and networks", 0, len(c.Servers())+len(c.Networks()))
+}
+
+func TestCloseLeavesTheCloudToOtherClients(t *testing.T) {
+	c := fake.New(fake.Options{})
+	mustCreate(t, c, "web")
+	c.Close(t.Context())
+	c.Close(t.Context())
+	<-c.Closed()
+	equal(t, "closes", 2, c.Closes())
+	equal(t, "servers", []string{"s1"}, listed(t, c))
+}
