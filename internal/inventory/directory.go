@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// Wake says whom a cloud's news concern.
-type Wake struct {
+// Event says whom a cloud's news concern.
+type Event struct {
 	// Cloud is the name of the cloud.
 	Cloud string
 	// Servers are the ids of servers that changed.
 	Servers []string
 	// Refs are objects that waited for this, or whose labels a new server bears.
 	Refs []Ref
-	// Everyone asks for a look at every object of the cloud.
-	Everyone bool
+	// All asks for a look at every object of the cloud.
+	All bool
 }
 
 const notConnected = "the Cloud does not exist or has not been connected yet"
@@ -50,20 +50,20 @@ func (d *Directory) Cloud(name string) *Inventory {
 	return inv
 }
 
-// OnWake has fn called with each piece of news. fn must not block.
-func (d *Directory) OnWake(fn func(Wake)) { d.bell.onWake(fn) }
+// Subscribe has fn called with each piece of news. fn must not block.
+func (d *Directory) Subscribe(fn func(Event)) { d.bell.onWake(fn) }
 
-// OnHaste has fn called when a cloud should be listed within the given time. fn must not block.
-func (d *Directory) OnHaste(fn func(cloud string, within time.Duration)) { d.bell.onHaste(fn) }
+// OnPollRequest has fn called when a cloud should be listed within the given time. fn must not block.
+func (d *Directory) OnPollRequest(fn func(cloud string, within time.Duration)) { d.bell.onHaste(fn) }
 
 // bell carries news from the inventories to whoever listens.
 type bell struct {
 	mu    sync.RWMutex
-	wake  []func(Wake)
+	wake  []func(Event)
 	haste []func(string, time.Duration)
 }
 
-func (b *bell) onWake(fn func(Wake)) {
+func (b *bell) onWake(fn func(Event)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.wake = append(b.wake, fn)
@@ -75,7 +75,7 @@ func (b *bell) onHaste(fn func(string, time.Duration)) {
 	b.haste = append(b.haste, fn)
 }
 
-func (b *bell) ring(w Wake) {
+func (b *bell) ring(w Event) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	for _, fn := range b.wake {

@@ -67,7 +67,7 @@ type house struct {
 	clock *clock
 	dir   *inventory.Directory
 	inv   *inventory.Inventory
-	wakes []inventory.Wake
+	wakes []inventory.Event
 	haste []string
 }
 
@@ -75,12 +75,12 @@ func newHouse(t *testing.T) *house {
 	t.Helper()
 	h := &house{t: t, clock: &clock{now: dawn}}
 	h.dir = inventory.New(h.clock.Now)
-	h.dir.OnWake(func(w inventory.Wake) {
+	h.dir.Subscribe(func(w inventory.Event) {
 		slices.Sort(w.Servers)
 		slices.SortFunc(w.Refs, func(a, b inventory.Ref) int { return strings.Compare(a.Name, b.Name) })
 		h.wakes = append(h.wakes, w)
 	})
-	h.dir.OnHaste(func(name string, within time.Duration) { h.haste = append(h.haste, name+" "+within.String()) })
+	h.dir.OnPollRequest(func(name string, within time.Duration) { h.haste = append(h.haste, name+" "+within.String()) })
 	h.inv = h.dir.Cloud("home")
 	return h
 }
@@ -104,13 +104,13 @@ func (h *house) publish(servers ...cloud.Server) {
 }
 
 // told returns what was told since it was last asked.
-func (h *house) told() []inventory.Wake {
+func (h *house) told() []inventory.Event {
 	wakes := h.wakes
 	h.wakes = nil
 	return wakes
 }
 
-func (h *house) wantTold(want ...inventory.Wake) {
+func (h *house) wantTold(want ...inventory.Event) {
 	h.t.Helper()
 	if diff := cmp.Diff(want, h.told(), cmpEmpty); diff != "" {
 		h.t.Errorf("told (-want +got):\n%s", diff)

@@ -64,7 +64,7 @@ func TestWhatAServerUsesOfItsHostIsListedAndWakesNobody(t *testing.T) {
 	h.publish(server("a", using(100, 10)))
 	h.told()
 	h.publish(server("a", using(900, 90)))
-	h.wantTold(inventory.Wake{Cloud: "home"})
+	h.wantTold(inventory.Event{Cloud: "home"})
 	got, _ := h.inv.Server("a")
 	equal(t, "the server", server("a", using(900, 90)), got)
 }

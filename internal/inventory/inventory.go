@@ -97,7 +97,7 @@ func (i *Inventory) Connect(client cloud.Client, caps cloud.Capabilities) {
 
 // Away marks the cloud as not usable and says why, in words that do not change
 // from try to try. What is known of it stays.
-func (i *Inventory) Away(why string) {
+func (i *Inventory) MarkUnavailable(why string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.away = why
@@ -125,7 +125,7 @@ func (i *Inventory) Publish(snap *Snapshot) {
 	if old == nil {
 		old = newSnapshot(time.Time{})
 	}
-	wake := Wake{Cloud: i.name, Servers: snap.changed(old)}
+	wake := Event{Cloud: i.name, Servers: snap.changed(old)}
 	if i.away != "" || i.snapshot == nil {
 		wake.Refs = i.takeWaiting()
 	}
@@ -169,7 +169,7 @@ func (i *Inventory) Publish(snap *Snapshot) {
 // wakeAll wakes everybody who waits and the owners of all known servers.
 func (i *Inventory) wakeAll() {
 	i.mu.Lock()
-	wake := Wake{Cloud: i.name, Everyone: true, Refs: i.takeWaiting()}
+	wake := Event{Cloud: i.name, All: true, Refs: i.takeWaiting()}
 	i.mu.Unlock()
 	i.bell.ring(wake)
 }

@@ -40,7 +40,7 @@ func TestPublishTellsWhoseServersChanged(t *testing.T) {
 			h.told()
 			h.clock.advance(time.Minute)
 			h.publish(tc.now...)
-			h.wantTold(inventory.Wake{Cloud: "home", Servers: tc.want})
+			h.wantTold(inventory.Event{Cloud: "home", Servers: tc.want})
 		})
 	}
 }
@@ -48,23 +48,23 @@ func TestPublishTellsWhoseServersChanged(t *testing.T) {
 func TestWaitIsOverWhenTheCloudCanBeUsedAgain(t *testing.T) {
 	h := newHouse(t)
 	a, b := inventory.Ref{Namespace: "n", Name: "a"}, inventory.Ref{Namespace: "n", Name: "b"}
-	h.inv.Wait(a, h.inv.View())
-	h.inv.Wait(a, h.inv.View())
-	h.inv.Wait(b, h.inv.View())
+	h.inv.EnqueueWhenAvailable(a, h.inv.View())
+	h.inv.EnqueueWhenAvailable(a, h.inv.View())
+	h.inv.EnqueueWhenAvailable(b, h.inv.View())
 	h.publish()
-	h.wantTold(inventory.Wake{Cloud: "home", Refs: []inventory.Ref{a, b}})
+	h.wantTold(inventory.Event{Cloud: "home", Refs: []inventory.Ref{a, b}})
 
-	h.inv.Wait(a, h.inv.View())
+	h.inv.EnqueueWhenAvailable(a, h.inv.View())
 	h.publish()
-	h.wantTold(inventory.Wake{Cloud: "home"})
-	h.inv.Away("connection refused")
+	h.wantTold(inventory.Event{Cloud: "home"})
+	h.inv.MarkUnavailable("connection refused")
 	h.wantTold()
 	h.publish()
-	h.wantTold(inventory.Wake{Cloud: "home", Refs: []inventory.Ref{a}})
+	h.wantTold(inventory.Event{Cloud: "home", Refs: []inventory.Ref{a}})
 
-	h.inv.Away("connection refused")
+	h.inv.MarkUnavailable("connection refused")
 	h.publish()
-	h.wantTold(inventory.Wake{Cloud: "home"})
+	h.wantTold(inventory.Event{Cloud: "home"})
 }
 
 func TestWaitIsNotMissedByWhoSawTheCloudJustBeforeItsReturn(t *testing.T) {
@@ -73,17 +73,17 @@ func TestWaitIsNotMissedByWhoSawTheCloudJustBeforeItsReturn(t *testing.T) {
 	stale := h.inv.View()
 	h.publish()
 	h.told()
-	h.inv.Wait(ref, stale)
-	h.wantTold(inventory.Wake{Cloud: "home", Refs: []inventory.Ref{ref}})
+	h.inv.EnqueueWhenAvailable(ref, stale)
+	h.wantTold(inventory.Event{Cloud: "home", Refs: []inventory.Ref{ref}})
 
 	h.inv.Brake(true)
 	stale = h.inv.View()
 	h.inv.Brake(false)
 	h.told()
-	h.inv.Wait(ref, stale)
-	h.wantTold(inventory.Wake{Cloud: "home", Refs: []inventory.Ref{ref}})
+	h.inv.EnqueueWhenAvailable(ref, stale)
+	h.wantTold(inventory.Event{Cloud: "home", Refs: []inventory.Ref{ref}})
 
-	h.inv.Wait(ref, h.inv.View())
+	h.inv.EnqueueWhenAvailable(ref, h.inv.View())
 	h.wantTold()
 }
 
@@ -91,17 +91,17 @@ func TestWantIsServedByAListingBegunLateEnough(t *testing.T) {
 	h := newHouse(t)
 	ref := inventory.Ref{Namespace: "n", Name: "a"}
 	early := h.list(time.Second)
-	h.inv.Want(ref, h.clock.Now())
+	h.inv.EnqueueAfterListing(ref, h.clock.Now())
 	equal(t, "asked for a listing", []string{"home 1s"}, h.haste)
 
 	h.inv.Publish(early)
-	h.wantTold(inventory.Wake{Cloud: "home"})
+	h.wantTold(inventory.Event{Cloud: "home"})
 
-	h.inv.Want(ref, dawn)
+	h.inv.EnqueueAfterListing(ref, dawn)
 	h.publish()
-	h.wantTold(inventory.Wake{Cloud: "home", Refs: []inventory.Ref{ref}})
+	h.wantTold(inventory.Event{Cloud: "home", Refs: []inventory.Ref{ref}})
 	h.publish()
-	h.wantTold(inventory.Wake{Cloud: "home"})
+	h.wantTold(inventory.Event{Cloud: "home"})
 }
 
 func TestANewServerWakesTheObjectThatItsLabelsName(t *testing.T) {
@@ -113,29 +113,29 @@ func TestANewServerWakesTheObjectThatItsLabelsName(t *testing.T) {
 	h.told()
 	h.clock.advance(time.Second)
 	h.publish(server("a", labelled), server("b", labelled))
-	h.wantTold(inventory.Wake{Cloud: "home", Servers: []string{"b"}, Refs: []inventory.Ref{{Namespace: "ns", Name: "web"}}})
+	h.wantTold(inventory.Event{Cloud: "home", Servers: []string{"b"}, Refs: []inventory.Ref{{Namespace: "ns", Name: "web"}}})
 	h.clock.advance(time.Second)
 	h.publish(server("a", labelled), server("b", labelled, in(cloud.StateStopped)))
-	h.wantTold(inventory.Wake{Cloud: "home", Servers: []string{"b"}})
+	h.wantTold(inventory.Event{Cloud: "home", Servers: []string{"b"}})
 }
 
 func TestWantKeepsTheLatestMoment(t *testing.T) {
 	h := newHouse(t)
 	ref := inventory.Ref{Name: "a"}
-	h.inv.Want(ref, dawn.Add(time.Minute))
-	h.inv.Want(ref, dawn)
+	h.inv.EnqueueAfterListing(ref, dawn.Add(time.Minute))
+	h.inv.EnqueueAfterListing(ref, dawn)
 	h.publish()
-	h.wantTold(inventory.Wake{Cloud: "home"})
+	h.wantTold(inventory.Event{Cloud: "home"})
 	h.clock.advance(time.Minute)
 	h.publish()
-	h.wantTold(inventory.Wake{Cloud: "home", Refs: []inventory.Ref{ref}})
+	h.wantTold(inventory.Event{Cloud: "home", Refs: []inventory.Ref{ref}})
 }
 
 func TestNoteHoldsUntilAListingBegunLater(t *testing.T) {
 	h := newHouse(t)
 	h.publish(server("a"))
 	under := h.list(time.Second, server("a"))
-	h.inv.Note("u", server("a", in(cloud.StateDeleting)))
+	h.inv.RecordServer("u", server("a", in(cloud.StateDeleting)))
 
 	h.inv.Publish(under)
 	got, known := h.inv.Server("a")
@@ -148,24 +148,24 @@ func TestNoteHoldsUntilAListingBegunLater(t *testing.T) {
 	got, known = h.inv.Server("a")
 	equal(t, "known", true, known)
 	equal(t, "state after a listing that began later", cloud.StateActive, got.State)
-	h.wantTold(inventory.Wake{Cloud: "home", Servers: []string{"a"}})
+	h.wantTold(inventory.Event{Cloud: "home", Servers: []string{"a"}})
 }
 
 func TestNoteIsDroppedByALaterListingWithoutTheServer(t *testing.T) {
 	h := newHouse(t)
-	h.inv.Note("u", server("a"))
+	h.inv.RecordServer("u", server("a"))
 	h.clock.advance(time.Second)
 	h.publish()
 	if s, known := h.inv.Server("a"); known {
 		t.Errorf("Server(a) = %v; want it not known", s)
 	}
-	h.wantTold(inventory.Wake{Cloud: "home", Servers: []string{"a"}})
+	h.wantTold(inventory.Event{Cloud: "home", Servers: []string{"a"}})
 }
 
 func TestNoteIsACopy(t *testing.T) {
 	h := newHouse(t)
 	s := server("a", owned("u", "c"))
-	h.inv.Note("u", s)
+	h.inv.RecordServer("u", s)
 	s.Labels[inventory.UIDLabel] = "changed"
 	got, _ := h.inv.Server("a")
 	equal(t, "noted server", server("a", owned("u", "c")), got)
@@ -174,10 +174,10 @@ func TestNoteIsACopy(t *testing.T) {
 func TestForgetDropsWhatWasNoted(t *testing.T) {
 	h := newHouse(t)
 	h.publish(server("a"))
-	h.inv.Note("u", server("a", in(cloud.StateDeleting)))
-	h.inv.Note("u", server("b"))
-	h.inv.Forget("a")
-	h.inv.Forget("b")
+	h.inv.RecordServer("u", server("a", in(cloud.StateDeleting)))
+	h.inv.RecordServer("u", server("b"))
+	h.inv.ForgetServer("a")
+	h.inv.ForgetServer("b")
 	a, _ := h.inv.Server("a")
 	equal(t, "a, as listed", server("a"), a)
 	if _, known := h.inv.Server("b"); known {
@@ -222,9 +222,9 @@ func TestOwned(t *testing.T) {
 				h.publish(tc.listed...)
 			}
 			for _, s := range tc.noted {
-				h.inv.Note("u", s)
+				h.inv.RecordServer("u", s)
 			}
-			h.inv.Note("somebody else", server("x"))
+			h.inv.RecordServer("somebody else", server("x"))
 			equal(t, "Owned", tc.want, h.inv.Owned("u", "c1"))
 		})
 	}
@@ -240,7 +240,7 @@ func TestNamedAreOrderedByAge(t *testing.T) {
 
 func TestBrakeWakesEverybodyWhenReleased(t *testing.T) {
 	h := newHouse(t)
-	h.inv.Wait(inventory.Ref{Name: "a"}, h.inv.View())
+	h.inv.EnqueueWhenAvailable(inventory.Ref{Name: "a"}, h.inv.View())
 	h.inv.Brake(false)
 	h.wantTold()
 	h.inv.Brake(true)
@@ -249,10 +249,10 @@ func TestBrakeWakesEverybodyWhenReleased(t *testing.T) {
 	equal(t, "Braked", true, h.inv.View().Braked)
 
 	h.inv.Brake(false)
-	h.wantTold(inventory.Wake{Cloud: "home", Everyone: true, Refs: []inventory.Ref{{Name: "a"}}})
+	h.wantTold(inventory.Event{Cloud: "home", All: true, Refs: []inventory.Ref{{Name: "a"}}})
 	equal(t, "Braked", false, h.inv.View().Braked)
 	h.publish()
-	h.wantTold(inventory.Wake{Cloud: "home"})
+	h.wantTold(inventory.Event{Cloud: "home"})
 }
 
 func TestView(t *testing.T) {
@@ -264,28 +264,28 @@ func TestView(t *testing.T) {
 		equal(t, when, want, got, ignore)
 		equal(t, when+": listed", listed, got.Snapshot != nil)
 	}
-	see("before its Cloud was seen", inventory.View{Away: "the Cloud does not exist or has not been connected yet"}, false)
+	see("before its Cloud was seen", inventory.View{Unavailable: "the Cloud does not exist or has not been connected yet"}, false)
 
 	settings := inventory.Settings{PollInterval: time.Minute, SettleTime: time.Hour, UtilizationStep: 5}
 	caps := cloud.NewCapabilities(cloud.Labels)
 	h.inv.Configure(settings)
 	h.inv.Connect(fake.New(fake.Options{Capabilities: caps}), caps)
-	h.inv.Away("")
-	see("connected and not listed", inventory.View{Away: "the cloud has not been listed yet", Capabilities: caps, Settings: settings}, false)
+	h.inv.MarkUnavailable("")
+	see("connected and not listed", inventory.View{Unavailable: "the cloud has not been listed yet", Capabilities: caps, Settings: settings}, false)
 
 	h.publish(server("a"))
 	see("listed", inventory.View{Capabilities: caps, Settings: settings}, true)
 
-	h.inv.Away("connection refused")
-	see("away: what is known stays", inventory.View{Away: "connection refused", Capabilities: caps, Settings: settings}, true)
+	h.inv.MarkUnavailable("connection refused")
+	see("away: what is known stays", inventory.View{Unavailable: "connection refused", Capabilities: caps, Settings: settings}, true)
 
 	h.publish(server("a"))
 	see("back with the next listing", inventory.View{Capabilities: caps, Settings: settings}, true)
 
 	h.inv.Brake(true)
-	h.inv.Note("u", server("b"))
+	h.inv.RecordServer("u", server("b"))
 	h.inv.Disconnect()
-	see("disconnected: nothing is known any more", inventory.View{Away: "the Cloud does not exist or has not been connected yet", Settings: settings}, false)
+	see("disconnected: nothing is known any more", inventory.View{Unavailable: "the Cloud does not exist or has not been connected yet", Settings: settings}, false)
 	if _, known := h.inv.Server("b"); known {
 		t.Error("a note outlived the connection")
 	}
@@ -297,8 +297,8 @@ func TestDirectoryKeepsOneInventoryPerCloud(t *testing.T) {
 	if h.dir.Cloud("home") != h.inv {
 		t.Error("a second inventory was made for the same cloud")
 	}
-	equal(t, "Since of the first", dawn, h.dir.Cloud("home").Since())
-	equal(t, "Since of one made later", dawn.Add(time.Hour), h.dir.Cloud("other").Since())
+	equal(t, "Since of the first", dawn, h.dir.Cloud("home").StartedAt())
+	equal(t, "Since of one made later", dawn.Add(time.Hour), h.dir.Cloud("other").StartedAt())
 }
 
 func TestVanished(t *testing.T) {

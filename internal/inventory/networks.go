@@ -52,9 +52,9 @@ func (i *Inventory) Networks(ctx context.Context, notBefore time.Time) ([]cloud.
 	return all, nil
 }
 
-// NoteNetwork records what an answer of the cloud told of a network, to be seen
+// RecordNetwork records what an answer of the cloud told of a network, to be seen
 // until a listing begun later says more.
-func (i *Inventory) NoteNetwork(n cloud.Network) { i.noteNetwork(n.ID, &n) }
+func (i *Inventory) RecordNetwork(n cloud.Network) { i.noteNetwork(n.ID, &n) }
 
 // ForgetNetwork records that a network is proved gone.
 func (i *Inventory) ForgetNetwork(id string) { i.noteNetwork(id, nil) }

@@ -55,15 +55,15 @@ func TestWhatWeDidToNetworksIsSeenUntilAListingBegunLater(t *testing.T) {
 	h.networks(0)
 	changed := network("a", 0)
 	changed.Gateway = "-changed"
-	h.inv.NoteNetwork(changed)
-	h.inv.NoteNetwork(network("c", time.Second))
+	h.inv.RecordNetwork(changed)
+	h.inv.RecordNetwork(network("c", time.Second))
 	h.inv.ForgetNetwork("b")
 	want := []string{"a-changed", "c"}
 	equal(t, "networks", want, h.networks(time.Hour))
 
 	h.clock.advance(time.Second)
 	during := network("d", time.Minute)
-	from.OnCall(func(context.Context, fake.Verb, string) { h.inv.NoteNetwork(during) })
+	from.OnCall(func(context.Context, fake.Verb, string) { h.inv.RecordNetwork(during) })
 	equal(t, "networks of a listing begun later, and one made while it was under way", []string{"a", "b", "d"}, h.networks(0))
 }
 
@@ -83,7 +83,7 @@ func TestNetworksOfAnEarlierConnectionAreForgotten(t *testing.T) {
 	h, from := newHouse(t), newNetworks(network("a", 0))
 	h.inv.Connect(from, nil)
 	h.networks(0)
-	h.inv.NoteNetwork(network("b", 0))
+	h.inv.RecordNetwork(network("b", 0))
 	h.inv.Disconnect()
 	if _, err := h.inv.Networks(t.Context(), dawn); !cloud.Is(err, cloud.Unavailable) {
 		t.Errorf("without a connection: %v, want Unavailable", err)

@@ -7,7 +7,7 @@ import (
 
 // Wait has ref woken once the cloud can be used (again): at once if that has
 // come about since view was taken.
-func (i *Inventory) Wait(ref Ref, view View) {
+func (i *Inventory) EnqueueWhenAvailable(ref Ref, view View) {
 	i.mu.Lock()
 	missed := i.returns != view.returns
 	if !missed {
@@ -15,12 +15,12 @@ func (i *Inventory) Wait(ref Ref, view View) {
 	}
 	i.mu.Unlock()
 	if missed {
-		i.bell.ring(Wake{Cloud: i.name, Refs: []Ref{ref}})
+		i.bell.ring(Event{Cloud: i.name, Refs: []Ref{ref}})
 	}
 }
 
 // Want has ref woken by a listing begun at or after since, and asks for one.
-func (i *Inventory) Want(ref Ref, since time.Time) {
+func (i *Inventory) EnqueueAfterListing(ref Ref, since time.Time) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if i.wanted[ref].Before(since) {
@@ -31,7 +31,7 @@ func (i *Inventory) Want(ref Ref, since time.Time) {
 }
 
 // Hasten asks for a listing soon: something went wrong that the Cloud should know of.
-func (i *Inventory) Hasten() {
+func (i *Inventory) RequestPoll() {
 	i.mu.Lock()
 	i.hasty, i.calm = true, 0
 	i.mu.Unlock()

@@ -67,7 +67,7 @@ func TestNextPollCountsFromTheLastOne(t *testing.T) {
 func TestNextPollOfACloudThatIsAway(t *testing.T) {
 	h := polling(t)
 	h.poll(0)
-	h.inv.Away("connection refused")
+	h.inv.MarkUnavailable("connection refused")
 	h.wantNext("its return is to be noticed soon", 10*time.Second, 10*time.Second)
 	h.inv.Configure(inventory.Settings{PollInterval: 2 * time.Second})
 	h.inv.Polling()
@@ -86,20 +86,20 @@ func TestNextPollIsSoonWhileNewsAreAwaited(t *testing.T) {
 		{name: "a server of ours is being deleted", busy: func(h *house) { h.poll(0, server("a", owned("u", "c"), in(cloud.StateDeleting))) }, soon: true},
 		{name: "somebody else's server is being built", busy: func(h *house) { h.poll(0, server("a", in(cloud.StateBuilding))) }},
 		{name: "a server that we had built is being built still, on a cloud without labels", soon: true, busy: func(h *house) {
-			h.inv.Note("u", building)
+			h.inv.RecordServer("u", building)
 			h.clock.advance(time.Second)
 			h.poll(0, server("a", in(cloud.StateBuilding)))
 		}},
 		{name: "a server that we had built is there, on a cloud without labels", busy: func(h *house) {
-			h.inv.Note("u", building)
+			h.inv.RecordServer("u", building)
 			h.clock.advance(time.Second)
 			h.poll(0, server("a", in(cloud.StateBuilding)))
 			h.poll(0, server("a"))
 		}},
-		{name: "we sent a create since", busy: func(h *house) { h.inv.Note("u", building) }, soon: true},
-		{name: "what we did since is done", busy: func(h *house) { h.inv.Note("u", server("a")) }},
-		{name: "somebody wants a listing begun later", busy: func(h *house) { h.inv.Want(inventory.Ref{Name: "a"}, dawn.Add(time.Hour)) }, soon: true},
-		{name: "something went wrong", busy: func(h *house) { h.inv.Hasten() }, soon: true},
+		{name: "we sent a create since", busy: func(h *house) { h.inv.RecordServer("u", building) }, soon: true},
+		{name: "what we did since is done", busy: func(h *house) { h.inv.RecordServer("u", server("a")) }},
+		{name: "somebody wants a listing begun later", busy: func(h *house) { h.inv.EnqueueAfterListing(inventory.Ref{Name: "a"}, dawn.Add(time.Hour)) }, soon: true},
+		{name: "something went wrong", busy: func(h *house) { h.inv.RequestPoll() }, soon: true},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
@@ -144,13 +144,13 @@ func TestNextPollLeavesTheCloudFourFifthsOfTheTime(t *testing.T) {
 
 func TestHasteIsTold(t *testing.T) {
 	h := polling(t)
-	h.inv.Hasten()
-	h.inv.Note("u", server("a"))
-	h.inv.Note("u", server("a", in(cloud.StateDeleting)))
-	h.inv.Want(inventory.Ref{Name: "a"}, dawn)
+	h.inv.RequestPoll()
+	h.inv.RecordServer("u", server("a"))
+	h.inv.RecordServer("u", server("a", in(cloud.StateDeleting)))
+	h.inv.EnqueueAfterListing(inventory.Ref{Name: "a"}, dawn)
 	equal(t, "told", []string{"home 1s", "home 1s", "home 1s"}, h.haste)
 	h.inv.Polling()
-	h.inv.Forget("a")
+	h.inv.ForgetServer("a")
 	h.publish()
 	h.wantNext("haste is over once a listing began", interval*9/10, interval*11/10)
 }
@@ -169,7 +169,7 @@ func TestUseAsksOncePerInterval(t *testing.T) {
 	h.inv.Connect(from, nil)
 	use := func(want, calls int) {
 		t.Helper()
-		got, err := h.inv.Use(t.Context(), "a")
+		got, err := h.inv.Utilization(t.Context(), "a")
 		if err != nil {
 			t.Fatalf("Use: %v", err)
 		}
@@ -188,7 +188,7 @@ func TestUseAsksOncePerInterval(t *testing.T) {
 	h.publish()
 	h.publish(server("a"))
 	use(50, 3)
-	h.inv.Forget("a")
+	h.inv.ForgetServer("a")
 	use(50, 4)
 	h.inv.Disconnect()
 	h.inv.Connect(from, nil)
@@ -199,13 +199,13 @@ func TestUseReturnsTheLastKnownWhenTheCloudFails(t *testing.T) {
 	h := polling(t)
 	from := using(40)
 	h.inv.Connect(from, nil)
-	if _, err := h.inv.Use(t.Context(), "a"); err != nil {
+	if _, err := h.inv.Utilization(t.Context(), "a"); err != nil {
 		t.Fatalf("Use: %v", err)
 	}
 	h.clock.advance(interval)
 	no := errors.New("no")
 	from.Fail(fake.ServerStatus, no, false)
-	got, err := h.inv.Use(t.Context(), "a")
+	got, err := h.inv.Utilization(t.Context(), "a")
 	if !errors.Is(err, no) {
 		t.Errorf("Use failed with %v, want %v", err, no)
 	}
@@ -215,14 +215,14 @@ func TestUseReturnsTheLastKnownWhenTheCloudFails(t *testing.T) {
 // TestEverythingAtOnce finds data races and deadlocks; run it with -race.
 func TestEverythingAtOnce(t *testing.T) {
 	dir := inventory.New(time.Now)
-	dir.OnWake(func(w inventory.Wake) { _ = len(w.Refs) })
-	dir.OnHaste(func(string, time.Duration) {})
+	dir.Subscribe(func(w inventory.Event) { _ = len(w.Refs) })
+	dir.OnPollRequest(func(string, time.Duration) {})
 	from := using(0)
 	dir.Cloud("home").Connect(from, nil)
 	acts := []func(inv *inventory.Inventory){
 		func(inv *inventory.Inventory) { inv.Configure(inventory.Settings{PollInterval: time.Second}) },
 		func(inv *inventory.Inventory) { inv.Connect(from, nil) },
-		func(inv *inventory.Inventory) { inv.Away("no") },
+		func(inv *inventory.Inventory) { inv.MarkUnavailable("no") },
 		func(inv *inventory.Inventory) { inv.Brake(true); inv.Brake(false) },
 		func(inv *inventory.Inventory) {
 			inv.Polling()
@@ -236,15 +236,15 @@ func TestEverythingAtOnce(t *testing.T) {
 		func(inv *inventory.Inventory) { _, _ = inv.Server("a"); _ = inv.View(); _ = inv.NextPoll() },
 		func(inv *inventory.Inventory) { _ = inv.Owned("u", "c"); _ = inv.Named("vm-a") },
 		func(inv *inventory.Inventory) {
-			inv.Note("u", server("a", in(cloud.StateBuilding)))
-			inv.Forget("a")
+			inv.RecordServer("u", server("a", in(cloud.StateBuilding)))
+			inv.ForgetServer("a")
 		},
 		func(inv *inventory.Inventory) {
-			inv.Wait(inventory.Ref{Name: "a"}, inv.View())
-			inv.Want(inventory.Ref{Name: "a"}, time.Now())
-			inv.Hasten()
+			inv.EnqueueWhenAvailable(inventory.Ref{Name: "a"}, inv.View())
+			inv.EnqueueAfterListing(inventory.Ref{Name: "a"}, time.Now())
+			inv.RequestPoll()
 		},
-		func(inv *inventory.Inventory) { _, _ = inv.Use(t.Context(), "a") },
+		func(inv *inventory.Inventory) { _, _ = inv.Utilization(t.Context(), "a") },
 	}
 	var group sync.WaitGroup
 	for _, act := range acts {

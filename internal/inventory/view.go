@@ -13,8 +13,8 @@ type View struct {
 	Client cloud.Client
 	// Capabilities of the cloud.
 	Capabilities cloud.Capabilities
-	// Away says why the cloud cannot be used now; empty when it can.
-	Away string
+	// Unavailable says why the cloud cannot be used now; empty when it can.
+	Unavailable string
 	// Braked forbids creates and deletes.
 	Braked   bool
 	Settings Settings
@@ -29,18 +29,18 @@ func (i *Inventory) View() View {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
 	v := View{
-		Client: i.client, Capabilities: i.caps, Away: i.away, Braked: i.braked, Snapshot: i.snapshot,
+		Client: i.client, Capabilities: i.caps, Unavailable: i.away, Braked: i.braked, Snapshot: i.snapshot,
 		Settings: i.settings, returns: i.returns,
 	}
-	if v.Away == "" && v.Snapshot == nil {
-		v.Away = "the cloud has not been listed yet"
+	if v.Unavailable == "" && v.Snapshot == nil {
+		v.Unavailable = "the cloud has not been listed yet"
 	}
 	return v
 }
 
 // Since is when this process began to look after the cloud: what happened to
 // creates before it is not known.
-func (i *Inventory) Since() time.Time { return i.since }
+func (i *Inventory) StartedAt() time.Time { return i.since }
 
 // Server returns what is known of a server by its id: what we did to it since
 // the last listing, else what the listing said.
@@ -100,7 +100,7 @@ func (i *Inventory) Named(name string) []cloud.Server {
 
 // Note records what an answer of the cloud told of a server made for an
 // object's UID, to be seen until a listing begun later says more.
-func (i *Inventory) Note(uid string, server cloud.Server) {
+func (i *Inventory) RecordServer(uid string, server cloud.Server) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.noted[server.ID] = note{server: server.Clone(), uid: uid, at: i.clock()}
@@ -111,7 +111,7 @@ func (i *Inventory) Note(uid string, server cloud.Server) {
 }
 
 // Forget drops what was noted of a server that is proved gone.
-func (i *Inventory) Forget(id string) {
+func (i *Inventory) ForgetServer(id string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	delete(i.noted, id)
@@ -120,7 +120,7 @@ func (i *Inventory) Forget(id string) {
 
 // Use returns a server's utilisation from GET /servers/{id}/status, asking the
 // cloud at most once a poll interval. For clouds without bulk status.
-func (i *Inventory) Use(ctx context.Context, id string) (cloud.Status, error) {
+func (i *Inventory) Utilization(ctx context.Context, id string) (cloud.Status, error) {
 	i.mu.RLock()
 	last, ok := i.uses[id]
 	client, interval := i.client, i.settings.PollInterval

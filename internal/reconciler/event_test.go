@@ -20,22 +20,22 @@ func TestEventsTellTheStoryOnce(t *testing.T) {
 	}
 	chapters := []struct {
 		name    string
-		verdict error
+		outcome error
 		created *metav1.Condition
 		want    []string
 	}{
 		{
 			name:    "a condition that begins as False leaves the word to Ready",
-			verdict: reconciler.Wait(time.Minute, "CloudUnavailable", "waiting"), created: created(metav1.ConditionFalse, "Pending", "not yet"),
+			outcome: reconciler.Wait(time.Minute, "CloudUnavailable", "waiting"), created: created(metav1.ConditionFalse, "Pending", "not yet"),
 			want: []string{"Normal CloudUnavailable Ready: waiting"},
 		},
 		{
 			name:    "another message alone is no event",
-			verdict: reconciler.Wait(time.Minute, "CloudUnavailable", "still waiting"), created: created(metav1.ConditionFalse, "Pending", "not yet, still"),
+			outcome: reconciler.Wait(time.Minute, "CloudUnavailable", "still waiting"), created: created(metav1.ConditionFalse, "Pending", "not yet, still"),
 		},
 		{
 			name:    "a condition of the story speaks, and Ready holds its tongue",
-			verdict: reconciler.Wait(time.Minute, "Creating", "building"), created: created(metav1.ConditionFalse, "Creating", "the cloud builds it"),
+			outcome: reconciler.Wait(time.Minute, "Creating", "building"), created: created(metav1.ConditionFalse, "Creating", "the cloud builds it"),
 			want: []string{"Normal Creating Created: the cloud builds it"},
 		},
 		{
@@ -45,26 +45,26 @@ func TestEventsTellTheStoryOnce(t *testing.T) {
 		},
 		{
 			name:    "Ready speaks where the story does not change; to be ready no longer is a warning",
-			verdict: reconciler.Blocked("Cloud/x", "CloudUnavailable", "away"), created: created(metav1.ConditionTrue, "Created", "server s1"),
+			outcome: reconciler.Blocked("Cloud/x", "CloudUnavailable", "away"), created: created(metav1.ConditionTrue, "Created", "server s1"),
 			want: []string{"Warning CloudUnavailable Ready: away"},
 		},
 		{
 			name:    "a pass that failed is a warning",
-			verdict: errors.New("it broke"), created: created(metav1.ConditionTrue, "Created", "server s1"),
+			outcome: errors.New("it broke"), created: created(metav1.ConditionTrue, "Created", "server s1"),
 			want: []string{"Warning Error Ready: it broke"},
 		},
 		{
 			name:    "so is a stall, told by the story",
-			verdict: reconciler.Stalled("Lost", errors.New("gone")), created: created(metav1.ConditionFalse, "Lost", "server s1 is gone, 100% of it"),
+			outcome: reconciler.Stalled("Lost", 0, errors.New("gone")), created: created(metav1.ConditionFalse, "Lost", "server s1 is gone, 100% of it"),
 			want: []string{"Warning Lost Created: server s1 is gone, 100% of it"},
 		},
 	}
 	h := newHouse(t, example())
 	for _, chapter := range chapters {
-		h.kind.verdict(chapter.verdict)
+		h.kind.outcome(chapter.outcome)
 		h.kind.report = func(vm *v1alpha1.VM, _ error) { meta.SetStatusCondition(&vm.Status.Conditions, *chapter.created) }
 		for _, want := range [][]string{chapter.want, nil} {
-			if _, err := h.pass(); err != nil && reconciler.Reason(chapter.verdict) != "" {
+			if _, err := h.pass(); err != nil && reconciler.Reason(chapter.outcome) != "" {
 				t.Fatalf("%s: Reconcile: %v", chapter.name, err)
 			}
 			t.Log(chapter.name)

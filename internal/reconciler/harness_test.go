@@ -28,7 +28,7 @@ type toy struct {
 	observe func(ctx context.Context, vm *v1alpha1.VM) error
 	plan    func() ([]string, error)
 	act     func(ctx context.Context, vm *v1alpha1.VM, step string) error
-	report  func(vm *v1alpha1.VM, verdict error)
+	report  func(vm *v1alpha1.VM, outcome error)
 	summary reconciler.Summary
 	// calls are the methods called, in order.
 	calls []string
@@ -36,45 +36,55 @@ type toy struct {
 
 var _ reconciler.Kind[*v1alpha1.VM, string] = &toy{}
 
-func (k *toy) New() *v1alpha1.VM { return &v1alpha1.VM{} }
-func (k *toy) Finalizer() string { return finalizer }
-func (k *toy) Story() []string   { return []string{v1alpha1.CreatedCondition} }
+type plan = reconciler.Plan[*v1alpha1.VM, string]
+
+func (k *toy) New() *v1alpha1.VM         { return &v1alpha1.VM{} }
+func (k *toy) Finalizer() string         { return finalizer }
+func (k *toy) EventConditions() []string { return []string{v1alpha1.CreatedCondition} }
 
 func (k *toy) Observe(ctx context.Context, vm *v1alpha1.VM) (string, error) {
 	k.calls = append(k.calls, "observe")
 	if k.observe != nil {
-		return "seen", k.observe(ctx, vm)
+		return "observed", k.observe(ctx, vm)
 	}
-	return "seen", nil
+	return "observed", nil
 }
 
-func (k *toy) Plan(_ *v1alpha1.VM, seen string) ([]string, error) {
-	k.calls = append(k.calls, "plan "+seen)
-	if k.plan != nil {
-		return k.plan()
+func (k *toy) Plan(_ *v1alpha1.VM, obs string) plan {
+	k.calls = append(k.calls, "plan "+obs)
+	if k.plan == nil {
+		return plan{}
 	}
-	return nil, nil
+	names, outcome := k.plan()
+	p := plan{Outcome: outcome}
+	for _, name := range names {
+		p.Steps = append(p.Steps, reconciler.Step[*v1alpha1.VM, string]{
+			Name: name, Needs: reconciler.Mutates,
+			Run: func(ctx context.Context, vm *v1alpha1.VM, obs string) error { return k.Act(ctx, vm, obs, name) },
+		})
+	}
+	return p
 }
 
-func (k *toy) Act(ctx context.Context, vm *v1alpha1.VM, seen, step string) error {
-	k.calls = append(k.calls, "act "+seen+" "+step)
+func (k *toy) Act(ctx context.Context, vm *v1alpha1.VM, obs, step string) error {
+	k.calls = append(k.calls, "act "+obs+" "+step)
 	if k.act != nil {
 		return k.act(ctx, vm, step)
 	}
 	return nil
 }
 
-func (k *toy) Report(vm *v1alpha1.VM, seen string, verdict error) reconciler.Summary {
-	k.calls = append(k.calls, "report "+seen)
+func (k *toy) Report(vm *v1alpha1.VM, obs string, outcome error) reconciler.Summary {
+	k.calls = append(k.calls, "report "+obs)
 	vm.Status.Host = host
 	if k.report != nil {
-		k.report(vm, verdict)
+		k.report(vm, outcome)
 	}
 	return k.summary
 }
 
-// verdict has every pass end in err without a step.
-func (k *toy) verdict(err error) {
+// outcome has every pass end in err without a step.
+func (k *toy) outcome(err error) {
 	k.plan = func() ([]string, error) { return nil, err }
 }
 

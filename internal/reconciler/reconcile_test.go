@@ -45,23 +45,23 @@ func TestAPassGoesOneWay(t *testing.T) {
 		return []string{"one", "two", "three"}, reconciler.Wait(time.Minute, "X", "x")
 	}
 	h.mustPass()
-	equal(t, "calls", []string{"observe", "plan seen", "act seen one", "act seen two", "act seen three", "report seen"}, h.kind.calls)
+	equal(t, "calls", []string{"observe", "plan observed", "act observed one", "act observed two", "act observed three", "report observed"}, h.kind.calls)
 
 	h.kind.act = func(_ context.Context, _ *v1alpha1.VM, step string) error {
 		if step == "two" {
-			return reconciler.Stalled("Two", errors.New("two does not go"))
+			return reconciler.Stalled("Two", 0, errors.New("two does not go"))
 		}
 		return nil
 	}
 	h.mustPass()
-	equal(t, "calls when a step ends the pass", []string{"observe", "plan seen", "act seen one", "act seen two", "report seen"}, h.kind.calls)
+	equal(t, "calls when a step ends the pass", []string{"observe", "plan observed", "act observed one", "act observed two", "report observed"}, h.kind.calls)
 	equal(t, "reason", "Two", meta.FindStatusCondition(h.stored().Status.Conditions, v1alpha1.ReadyCondition).Reason)
 
 	h.kind.observe = func(context.Context, *v1alpha1.VM) error {
-		return reconciler.Stalled("Blind", errors.New("cannot look"))
+		return reconciler.Stalled("Blind", 0, errors.New("cannot look"))
 	}
 	h.mustPass()
-	equal(t, "calls when nothing could be observed: what was is still reported", []string{"observe", "report seen"}, h.kind.calls)
+	equal(t, "calls when nothing could be observed: what was is still reported", []string{"observe", "report observed"}, h.kind.calls)
 	equal(t, "reason", "Blind", meta.FindStatusCondition(h.stored().Status.Conditions, v1alpha1.ReadyCondition).Reason)
 }
 
@@ -157,10 +157,10 @@ func TestNothingIsWrittenWhere(t *testing.T) {
 		calls []string
 	}{
 		{name: "a deleted object is not ours: its finalizer is off", vm: example(deleted, func(vm *v1alpha1.VM) { vm.Finalizers = []string{"other/one"} }), do: func(*house) {}},
-		{name: "what is awaited comes before anybody reads of it", vm: example(), do: step(quiet), want: ctrl.Result{RequeueAfter: 7 * time.Second}, calls: []string{"observe", "plan seen", "act seen one"}},
+		{name: "what is awaited comes before anybody reads of it", vm: example(), do: step(quiet), want: ctrl.Result{RequeueAfter: 7 * time.Second}, calls: []string{"observe", "plan observed", "act observed one"}},
 		{name: "nothing could be learned", vm: example(), do: observe(reconciler.ErrUnknown), calls: []string{"observe"}},
-		{name: "nothing could be learned, said with more words", vm: example(), do: step(fmt.Errorf("step: %w", reconciler.ErrUnknown)), calls: []string{"observe", "plan seen", "act seen one"}},
-		{name: "a step lost a race", vm: example(), do: step(fmt.Errorf("claim: %w", conflict)), want: stale, calls: []string{"observe", "plan seen", "act seen one"}},
+		{name: "nothing could be learned, said with more words", vm: example(), do: step(fmt.Errorf("step: %w", reconciler.ErrUnknown)), calls: []string{"observe", "plan observed", "act observed one"}},
+		{name: "a step lost a race", vm: example(), do: step(fmt.Errorf("claim: %w", conflict)), want: stale, calls: []string{"observe", "plan observed", "act observed one"}},
 		{name: "a read lost a race", vm: example(), do: observe(conflict), want: stale, calls: []string{"observe"}},
 	}
 	for _, tc := range tests {
@@ -204,7 +204,7 @@ func TestPausedObjectsAreLeftAlone(t *testing.T) {
 
 			h.edit(func(vm *v1alpha1.VM) { vm.Annotations = nil })
 			h.mustPass()
-			equal(t, "calls once it is no longer paused", []string{"observe", "plan seen", "report seen"}, h.kind.calls)
+			equal(t, "calls once it is no longer paused", []string{"observe", "plan observed", "report observed"}, h.kind.calls)
 			if c := meta.FindStatusCondition(h.stored().Status.Conditions, v1alpha1.ReconcilingCondition); c != nil {
 				t.Errorf("Reconciling is still %s", c.Reason)
 			}
@@ -215,7 +215,7 @@ func TestPausedObjectsAreLeftAlone(t *testing.T) {
 func TestOnlyTrueMeansPaused(t *testing.T) {
 	h := newHouse(t, example(func(vm *v1alpha1.VM) { vm.Annotations = map[string]string{v1alpha1.PausedAnnotation: "false"} }))
 	h.mustPass()
-	equal(t, "calls", []string{"observe", "plan seen", "report seen"}, h.kind.calls)
+	equal(t, "calls", []string{"observe", "plan observed", "report observed"}, h.kind.calls)
 }
 
 func TestTheStatusPatchFitsNoOtherObject(t *testing.T) {
@@ -239,15 +239,15 @@ func TestTheStatusPatchFitsNoOtherObject(t *testing.T) {
 // brought the object further since this pass read it.
 func TestAStandstillIsNotSaidOfWhatChangedMeanwhile(t *testing.T) {
 	for name, tc := range map[string]struct {
-		verdict error
+		outcome error
 		want    string
 	}{
-		"a standstill": {reconciler.Stalled("Taken", errors.New("the name is taken")), "s1"},
+		"a standstill": {reconciler.Stalled("Taken", 0, errors.New("the name is taken")), "s1"},
 		"a wait":       {reconciler.Wait(time.Second, "Creating", "on its way"), "s1 " + host},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHouse(t, example())
-			h.kind.verdict(tc.verdict)
+			h.kind.outcome(tc.outcome)
 			h.kind.observe = func(ctx context.Context, vm *v1alpha1.VM) error {
 				other := vm.DeepCopy()
 				other.Status.VMID = "s1"
@@ -268,21 +268,21 @@ func TestTheStatusPatchMayFail(t *testing.T) {
 	broken := errors.New("it broke")
 	tests := []struct {
 		name            string
-		refuse, verdict error
+		refuse, outcome error
 		want            ctrl.Result
 		errs            []error
 	}{
 		{name: "the object went meanwhile: there is nothing left to tell", refuse: apierrors.NewNotFound(vms, "a")},
 		{name: "another took its name: read it anew", refuse: conflict, want: stale},
-		{name: "another took its name while a pass failed", refuse: conflict, verdict: broken, want: stale},
+		{name: "another took its name while a pass failed", refuse: conflict, outcome: broken, want: stale},
 		{name: "the API server is away", refuse: refused, errs: []error{refused}},
-		{name: "the API server is away and the pass failed: both are told", refuse: refused, verdict: broken, errs: []error{refused, broken}},
+		{name: "the API server is away and the pass failed: both are told", refuse: refused, outcome: broken, errs: []error{refused, broken}},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			h := newHouse(t, example())
 			h.refuse = tc.refuse
-			h.kind.verdict(tc.verdict)
+			h.kind.outcome(tc.outcome)
 			result, err := h.pass()
 			equal(t, "result", tc.want, result)
 			if (err != nil) != (tc.errs != nil) {
@@ -328,7 +328,7 @@ func TestAReleasedObjectIsNotWrittenTo(t *testing.T) {
 
 func TestADeletedObjectThatWaitsTellsSo(t *testing.T) {
 	h := newHouse(t, example(deleted))
-	h.kind.verdict(reconciler.Wait(time.Minute, "Requested", "the cloud is deleting it"))
+	h.kind.outcome(reconciler.Wait(time.Minute, "Requested", "the cloud is deleting it"))
 	h.mustPass()
 	h.wantWrites(1)
 	equal(t, "reason", "Requested", meta.FindStatusCondition(h.stored().Status.Conditions, v1alpha1.ReadyCondition).Reason)

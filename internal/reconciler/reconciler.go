@@ -12,6 +12,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
@@ -25,48 +26,54 @@ type Object interface {
 	SetObservedGeneration(int64)
 }
 
-// Summary is what an object that is in sync says for itself.
+// Summary is what an object that is in sync reports.
 type Summary struct {
 	// Reason and Message go into Ready=True.
 	Reason, Message string
-	// Again asks for another look after this time; 0: something wakes the object.
-	Again time.Duration
+	// RequeueAfter is the time until the next reconcile; 0 if only an event
+	// enqueues the object.
+	RequeueAfter time.Duration
 }
 
-// Kind is what a controller supplies. T is the kind, S what one pass saw.
+// Kind is what a controller supplies. T is the kind, S the observation of one
+// reconcile.
 type Kind[T Object, S any] interface {
 	// New returns an empty object.
 	New() T
-	// Finalizer is the kind's own. A deleted object without it is left alone.
+	// Finalizer returns the kind's finalizer. A deleted object without it is
+	// not reconciled.
 	Finalizer() string
-	// Observe reads what the plan needs. It changes nothing. An error ends the
-	// pass as a verdict; S is then reported as far as it was filled.
+	// Observe reads what Plan needs. It changes nothing. An error ends the
+	// reconcile as its outcome; the observation is reported as far as it was
+	// filled.
 	Observe(ctx context.Context, obj T) (S, error)
-	// Plan is pure: the names of the steps to take, in order, none when in
-	// sync, and the verdict that holds once they are done (nil: in sync). At
-	// most one step may change the cloud.
-	Plan(obj T, seen S) ([]string, error)
-	// Act takes one step and writes what it learned into seen. Any error ends
-	// the pass as its verdict.
-	Act(ctx context.Context, obj T, seen S, step string) error
+	// Plan is pure: it returns the steps to run and the outcome that holds after them.
+	Plan(obj T, obs S) Plan[T, S]
 	// Report is pure: it writes the kind's own status and conditions onto obj.
-	// Of an object whose finalizer is off, only the summary counts: it is told as the last event.
-	Report(obj T, seen S, verdict error) Summary
-	// Story lists the conditions whose changes are told as events.
-	Story() []string
+	// For an object whose finalizer was removed only the summary counts: it is
+	// recorded as the last event.
+	Report(obj T, obs S, outcome error) Summary
+	// EventConditions lists the conditions whose changes are recorded as events.
+	EventConditions() []string
 }
 
-// Reconciler runs the passes of one kind.
+// Reconciler reconciles the objects of one kind.
 type Reconciler[T Object, S any] struct {
 	Client   client.Client
 	Kind     Kind[T, S]
 	Recorder events.EventRecorder
-	// Deadline bounds one pass.
+	// Deadline bounds one reconcile.
 	Deadline time.Duration
+	// Permit returns the outcome of a reconcile whose next step has needs that
+	// are not met now, and nil if they are. A nil Permit allows every step.
+	Permit func(obj T, obs S, needs Needs) error
+	// Reported is called with each observation that was reported, after the
+	// status was written. It may be nil.
+	Reported func(obj T, obs S, outcome error)
 }
 
-// Reconcile makes one pass over one object. Its calls to a cloud are of the
-// flow of its namespace.
+// Reconcile reconciles one object. Its calls to a cloud belong to the flow of
+// the object's namespace.
 func (r *Reconciler[T, S]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.Deadline)
 	defer cancel()
@@ -76,7 +83,7 @@ func (r *Reconciler[T, S]) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 	if err := r.Client.Get(ctx, req.NamespacedName, obj); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if !obj.GetDeletionTimestamp().IsZero() && !controllerutil.ContainsFinalizer(obj, r.Kind.Finalizer()) {
+	if r.released(obj) {
 		return ctrl.Result{}, nil
 	}
 	before := obj.DeepCopyObject().(T)
@@ -84,33 +91,34 @@ func (r *Reconciler[T, S]) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 		return r.pause(ctx, before, obj)
 	}
 
-	seen, verdict := r.Kind.Observe(ctx, obj)
-	if verdict == nil {
-		verdict = r.act(ctx, obj, seen)
+	obs, outcome := r.Kind.Observe(ctx, obj)
+	if outcome == nil {
+		outcome = r.run(ctx, obj, obs, r.Kind.Plan(obj, obs))
 	}
-	wait, _ := errors.AsType[*WaitError](verdict)
+	wait, _ := errors.AsType[*WaitError](outcome)
 	switch {
-	case apierrors.IsConflict(verdict):
-		return again(verdict)
-	case errors.Is(verdict, ErrUnknown):
+	case apierrors.IsConflict(outcome):
+		return requeue(outcome)
+	case errors.Is(outcome, ErrUnknown):
 		return ctrl.Result{}, nil
 	case wait != nil && wait.Quiet:
 		return ctrl.Result{RequeueAfter: wait.After}, nil
 	}
-	summary := r.Kind.Report(obj, seen, verdict)
-	if !obj.GetDeletionTimestamp().IsZero() && !controllerutil.ContainsFinalizer(obj, r.Kind.Finalizer()) {
+	summary := r.Kind.Report(obj, obs, outcome)
+	if r.released(obj) {
+		log.FromContext(ctx).Info("released the object", "reason", summary.Reason, "message", summary.Message)
 		r.Recorder.Eventf(obj, nil, corev1.EventTypeNormal, summary.Reason, "Delete", "%s", summary.Message)
 		return ctrl.Result{}, nil
 	}
-	return r.settle(ctx, before, obj, summary, verdict)
+	result, err := r.finish(ctx, before, obj, summary, outcome)
+	if r.Reported != nil {
+		r.Reported(obj, obs, outcome)
+	}
+	return result, err
 }
 
-func (r *Reconciler[T, S]) act(ctx context.Context, obj T, seen S) error {
-	steps, verdict := r.Kind.Plan(obj, seen)
-	for _, step := range steps {
-		if err := r.Kind.Act(ctx, obj, seen, step); err != nil {
-			return err
-		}
-	}
-	return verdict
+// released reports whether the object is being deleted and nothing of this
+// kind's finalizer holds it.
+func (r *Reconciler[T, S]) released(obj T) bool {
+	return !obj.GetDeletionTimestamp().IsZero() && !controllerutil.ContainsFinalizer(obj, r.Kind.Finalizer())
 }

@@ -20,33 +20,33 @@ import (
 const mostOrphans = 10
 
 // Act takes one step.
-func (k *kind) Act(ctx context.Context, c *v1alpha1.Cloud, seen *scope, step string) error {
+func (k *kind) Act(ctx context.Context, c *v1alpha1.Cloud, obs *scope, step string) error {
 	switch step {
 	case stepClaim:
 		return reconciler.Claim(ctx, k.client, c, Finalizer, nil)
 	case stepBrake:
-		seen.inv.Brake(true)
+		obs.inv.Brake(true)
 		return nil
 	case stepReleaseBrake:
-		seen.inv.Brake(false)
-		seen.released = true
+		obs.inv.Brake(false)
+		obs.released = true
 		return nil
 	case stepPublish:
-		seen.inv.Publish(seen.fresh)
-		seen.again = max(seen.inv.NextPoll(), time.Millisecond)
+		obs.inv.Publish(obs.fresh)
+		obs.again = max(obs.inv.NextPoll(), time.Millisecond)
 		return nil
 	case stepRemoveOrphans:
-		return k.removeOrphans(ctx, c, seen)
+		return k.removeOrphans(ctx, c, obs)
 	case stepRelease:
-		return k.release(ctx, c, seen)
+		return k.release(ctx, c, obs)
 	default:
 		return fmt.Errorf("no such step: %s", step)
 	}
 }
 
 // removeOrphans deletes servers whose object the API server itself says is gone.
-func (k *kind) removeOrphans(ctx context.Context, c *v1alpha1.Cloud, seen *scope) error {
-	for _, server := range seen.orphans[:min(mostOrphans, len(seen.orphans))] {
+func (k *kind) removeOrphans(ctx context.Context, c *v1alpha1.Cloud, obs *scope) error {
+	for _, server := range obs.orphans[:min(mostOrphans, len(obs.orphans))] {
 		gone, err := k.provedGone(ctx, server)
 		if err != nil {
 			return err
@@ -54,9 +54,9 @@ func (k *kind) removeOrphans(ctx context.Context, c *v1alpha1.Cloud, seen *scope
 		if !gone {
 			continue
 		}
-		_, err = seen.inv.View().Client.DeleteServer(ctx, server.ID)
+		_, err = obs.inv.View().Client.DeleteServer(ctx, server.ID)
 		if err != nil && !cloud.Is(err, cloud.NotFound) {
-			return verdictOn(c, err)
+			return outcomeOf(c, err)
 		}
 		log.FromContext(ctx).Info("removed an orphaned server", "cloud", c.Name, "server", server.ID,
 			"namespace", server.Labels[inventory.NamespaceLabel], "name", server.Labels[inventory.NameLabel])
@@ -82,12 +82,12 @@ func (k *kind) provedGone(ctx context.Context, server cloud.Server) (bool, error
 	return string(vm.UID) != server.Labels[inventory.UIDLabel], nil
 }
 
-func (k *kind) release(ctx context.Context, c *v1alpha1.Cloud, seen *scope) error {
+func (k *kind) release(ctx context.Context, c *v1alpha1.Cloud, obs *scope) error {
 	err := reconciler.Release(ctx, k.client, c, Finalizer)
 	if err != nil && !errors.Is(err, reconciler.ErrUnknown) {
 		return err
 	}
-	seen.inv.Disconnect()
+	obs.inv.Disconnect()
 	k.Clients.Forget(ctx, c.Name)
 	k.gauge.forget(c.Name)
 	return err

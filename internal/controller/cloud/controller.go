@@ -4,7 +4,7 @@
 //	controller.go  what wakes a pass
 //	observe.go     what a pass reads: the listing, and whose the servers are
 //	plan.go        what is to be done about it (pure)
-//	verdicts.go    what a failed poll means
+//	outcomes.go    what a failed poll means
 //	act.go         the steps' bodies
 //	status.go      what is said about it (pure)
 //	bootstrap.go   the Cloud "default" of an installation
@@ -82,9 +82,19 @@ func (k *kind) New() *v1alpha1.Cloud { return &v1alpha1.Cloud{} }
 
 func (k *kind) Finalizer() string { return Finalizer }
 
-func (k *kind) Plan(c *v1alpha1.Cloud, seen *scope) ([]string, error) { return plan(c, seen) }
+func (k *kind) Plan(c *v1alpha1.Cloud, obs *scope) reconciler.Plan[*v1alpha1.Cloud, *scope] {
+	names, outcome := plan(c, obs)
+	p := reconciler.Plan[*v1alpha1.Cloud, *scope]{Outcome: outcome}
+	for _, name := range names {
+		p.Steps = append(p.Steps, reconciler.Step[*v1alpha1.Cloud, *scope]{
+			Name: name, Needs: reconciler.Mutates,
+			Run: func(ctx context.Context, c *v1alpha1.Cloud, obs *scope) error { return k.Act(ctx, c, obs, name) },
+		})
+	}
+	return p
+}
 
-func (k *kind) Story() []string { return []string{v1alpha1.BrakedCondition} }
+func (k *kind) EventConditions() []string { return []string{v1alpha1.BrakedCondition} }
 
 // SetupWithManager has Clouds reconciled by the manager.
 func SetupWithManager(mgr ctrl.Manager, opts Options) error {
@@ -93,7 +103,7 @@ func SetupWithManager(mgr ctrl.Manager, opts Options) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.Cloud{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, annotated))).
 		WatchesRawSource(source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-			opts.Directory.OnHaste(func(name string, within time.Duration) {
+			opts.Directory.OnPollRequest(func(name string, within time.Duration) {
 				q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKey{Name: name}}, within)
 			})
 			return nil

@@ -136,7 +136,7 @@ type world struct {
 	runs   *reconciler.Reconciler[*v1alpha1.Cloud, *scope]
 	inv    *inventory.Inventory
 
-	wakes  []inventory.Wake
+	wakes  []inventory.Event
 	events []string
 	writes []string
 	// refuse answers the next writes to object or status, and unreadable all live reads.
@@ -185,7 +185,7 @@ func (w *world) sent(to string, forward func() error) error {
 // start begins a new process.
 func (w *world) start() {
 	directory := inventory.New(w.Now)
-	directory.OnWake(func(news inventory.Wake) {
+	directory.Subscribe(func(news inventory.Event) {
 		slices.Sort(news.Servers)
 		w.wakes = append(w.wakes, news)
 	})

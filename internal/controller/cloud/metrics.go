@@ -35,17 +35,17 @@ func newGauges(registry prometheus.Registerer) *gauges {
 	}
 }
 
-func (g *gauges) set(c *v1alpha1.Cloud, seen *scope, verdict error) {
-	g.ready.WithLabelValues(c.Name).Set(truth(ready(verdict)))
+func (g *gauges) set(c *v1alpha1.Cloud, obs *scope, outcome error) {
+	g.ready.WithLabelValues(c.Name).Set(truth(ready(outcome)))
 	g.braked.WithLabelValues(c.Name).Set(truth(c.Status.BrakedSnapshot != ""))
-	if seen.fresh == nil {
+	if obs.fresh == nil {
 		return
 	}
-	for owner, n := range map[string]int32{"known": seen.counts.Known, "managed": seen.counts.Managed, "orphaned": seen.counts.Orphaned} {
+	for owner, n := range map[string]int32{"known": obs.counts.Known, "managed": obs.counts.Managed, "orphaned": obs.counts.Orphaned} {
 		g.servers.WithLabelValues(c.Name, owner).Set(float64(n))
 	}
-	g.listed.WithLabelValues(c.Name).Set(float64(seen.fresh.Begun.UnixNano()) / float64(time.Second))
-	g.took.WithLabelValues(c.Name).Set(seen.fresh.Took.Seconds())
+	g.listed.WithLabelValues(c.Name).Set(float64(obs.fresh.Begun.UnixNano()) / float64(time.Second))
+	g.took.WithLabelValues(c.Name).Set(obs.fresh.Took.Seconds())
 }
 
 func (g *gauges) forget(name string) {

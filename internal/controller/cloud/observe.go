@@ -44,67 +44,67 @@ type scope struct {
 
 // Observe opens the connection, and lists the servers where that is due.
 func (k *kind) Observe(ctx context.Context, c *v1alpha1.Cloud) (*scope, error) {
-	seen := &scope{inv: k.Directory.Cloud(c.Name), claimed: controllerutil.ContainsFinalizer(c, Finalizer)}
-	seen.held = seen.inv.View().Braked
-	seen.acknowledged = c.Status.BrakedSnapshot != "" && c.Annotations[v1alpha1.AcknowledgeAnnotation] == c.Status.BrakedSnapshot
-	seen.inv.Configure(settingsOf(c))
+	obs := &scope{inv: k.Directory.Cloud(c.Name), claimed: controllerutil.ContainsFinalizer(c, Finalizer)}
+	obs.held = obs.inv.View().Braked
+	obs.acknowledged = c.Status.BrakedSnapshot != "" && c.Annotations[v1alpha1.AcknowledgeAnnotation] == c.Status.BrakedSnapshot
+	obs.inv.Configure(settingsOf(c))
 	var vms v1alpha1.VMList
 	err := k.client.List(ctx, &vms, client.MatchingFields{k.VMIndex: c.Name}, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
 	if err != nil {
-		return seen, fmt.Errorf("list VMs of Cloud %q: %w", c.Name, err)
+		return obs, fmt.Errorf("list VMs of Cloud %q: %w", c.Name, err)
 	}
 	var networks v1alpha1.NetworkList
 	err = k.client.List(ctx, &networks, client.MatchingFields{k.NetworkIndex: c.Name}, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
 	if err != nil {
-		return seen, fmt.Errorf("list Networks of Cloud %q: %w", c.Name, err)
+		return obs, fmt.Errorf("list Networks of Cloud %q: %w", c.Name, err)
 	}
-	seen.users = len(vms.Items) + len(networks.Items)
-	if !c.DeletionTimestamp.IsZero() && seen.users == 0 {
-		return seen, nil
+	obs.users = len(vms.Items) + len(networks.Items)
+	if !c.DeletionTimestamp.IsZero() && obs.users == 0 {
+		return obs, nil
 	}
-	if err := k.poll(ctx, c, seen); err != nil {
-		seen.inv.Away(err.Error())
-		return seen, err
+	if err := k.poll(ctx, c, obs); err != nil {
+		obs.inv.MarkUnavailable(err.Error())
+		return obs, err
 	}
-	if seen.fresh != nil {
-		k.survey(c, seen, vms.Items)
+	if obs.fresh != nil {
+		k.survey(c, obs, vms.Items)
 	}
-	return seen, nil
+	return obs, nil
 }
 
 // poll brings the connection up to date and makes a listing where one is due.
-func (k *kind) poll(ctx context.Context, c *v1alpha1.Cloud, seen *scope) error {
+func (k *kind) poll(ctx context.Context, c *v1alpha1.Cloud, obs *scope) error {
 	way, err := k.Clients.Get(ctx, c)
 	if err != nil {
-		return verdictOn(c, err)
+		return outcomeOf(c, err)
 	}
-	view := seen.inv.View()
-	seen.caps = view.Capabilities
+	view := obs.inv.View()
+	obs.caps = view.Capabilities
 	renewed := way != view.Client
-	if due := seen.inv.NextPoll(); due > 0 && !renewed {
-		seen.usable, seen.again = view.Away == "", due
+	if due := obs.inv.NextPoll(); due > 0 && !renewed {
+		obs.usable, obs.again = view.Unavailable == "", due
 		return nil
 	}
-	seen.inv.Polling()
+	obs.inv.Polling()
 	if renewed {
-		seen.caps, err = way.Capabilities(ctx)
+		obs.caps, err = way.Capabilities(ctx)
 		if err != nil {
 			// It never worked: the next pass begins anew.
 			k.Clients.Drop(ctx, c.Name)
-			return verdictOn(c, err)
+			return outcomeOf(c, err)
 		}
 	}
-	seen.inv.Connect(way, seen.caps)
+	obs.inv.Connect(way, obs.caps)
 	snap, err := inventory.List(ctx, way, k.Clock)
 	if err != nil {
-		return verdictOn(c, err)
+		return outcomeOf(c, err)
 	}
-	seen.usable, seen.fresh = true, snap
+	obs.usable, obs.fresh = true, snap
 	return nil
 }
 
 // survey compares the fresh listing with the VMs of this cluster.
-func (k *kind) survey(c *v1alpha1.Cloud, seen *scope, vms []v1alpha1.VM) {
+func (k *kind) survey(c *v1alpha1.Cloud, obs *scope, vms []v1alpha1.VM) {
 	uids := make(map[string]bool, len(vms))
 	var known []string
 	for i := range vms {
@@ -112,19 +112,19 @@ func (k *kind) survey(c *v1alpha1.Cloud, seen *scope, vms []v1alpha1.VM) {
 		uids[string(vm.UID)] = true
 		switch id := vm.Status.VMID; {
 		case id == "":
-		case seen.fresh.Has(id):
-			seen.counts.Managed++
+		case obs.fresh.Has(id):
+			obs.counts.Managed++
 			known = append(known, id)
-		case expected(c, vm, seen):
+		case expected(c, vm, obs):
 			known = append(known, id)
 		}
 	}
-	seen.vanished, seen.brake = inventory.Vanished(known, seen.fresh)
-	seen.counts.Known = int32(seen.fresh.Len()) //nolint:gosec // fewer than maxPages pages of PageSize
-	for server := range seen.fresh.All() {
+	obs.vanished, obs.brake = inventory.Vanished(known, obs.fresh)
+	obs.counts.Known = int32(obs.fresh.Len()) //nolint:gosec // fewer than maxPages pages of PageSize
+	for server := range obs.fresh.All() {
 		if server.Labels[inventory.ClusterLabel] == k.Cluster && !uids[server.Labels[inventory.UIDLabel]] && server.State != cloud.StateDeleting {
-			seen.counts.Orphaned++
-			seen.orphans = append(seen.orphans, server)
+			obs.counts.Orphaned++
+			obs.orphans = append(obs.orphans, server)
 		}
 	}
 }
@@ -133,13 +133,13 @@ func (k *kind) survey(c *v1alpha1.Cloud, seen *scope, vms []v1alpha1.VM) {
 // that its absence is news. After a start there is none before, and one that
 // set a brake which never came on record does not count; then every record
 // counts that is older than a listing may lag behind.
-func expected(c *v1alpha1.Cloud, vm *v1alpha1.VM, seen *scope) bool {
+func expected(c *v1alpha1.Cloud, vm *v1alpha1.VM, obs *scope) bool {
 	if vm.Status.State == v1alpha1.VMStateLost || !vm.DeletionTimestamp.IsZero() {
 		return false
 	}
-	view := seen.inv.View()
-	if view.Snapshot == nil || (seen.held && c.Status.BrakedSnapshot == "") {
-		return seen.fresh.Begun.Sub(vm.CreationTimestamp.Time) > view.Settings.SettleTime
+	view := obs.inv.View()
+	if view.Snapshot == nil || (obs.held && c.Status.BrakedSnapshot == "") {
+		return obs.fresh.Begun.Sub(vm.CreationTimestamp.Time) > view.Settings.SettleTime
 	}
 	return view.Snapshot.Has(vm.Status.VMID)
 }

@@ -36,7 +36,7 @@ func TestAListingIsMadeWhenItIsDue(t *testing.T) {
 	w.wantSays(v1alpha1.ReadyCondition, "True Connected", "the cloud has labels")
 	w.wantSays(v1alpha1.AuthenticatedCondition, "True Accepted")
 	equal(t, "servers", &v1alpha1.CloudServers{Known: 1}, w.stored().Status.Servers)
-	equal(t, "known to all", "", w.inv.View().Away)
+	equal(t, "known to all", "", w.inv.View().Unavailable)
 	equal(t, "capabilities known to all", f.Can(), w.inv.View().Capabilities)
 
 	w.now = w.now.Add(time.Second)
@@ -54,13 +54,13 @@ func TestANewConnectionIsListedAtOnce(t *testing.T) {
 	w := newWorld(t, home(), newCloud(nil, server("a")))
 	w.pass()
 	w.cloud = newCloud(cloud.NewCapabilities(cloud.Async), server("a"))
-	seen := &scope{inv: w.inv}
+	obs := &scope{inv: w.inv}
 	w.edit(func(c *v1alpha1.Cloud) { c.Spec.Endpoint += "/v2" })
-	if err := w.kind.poll(t.Context(), w.stored(), seen); err != nil {
+	if err := w.kind.poll(t.Context(), w.stored(), obs); err != nil {
 		t.Fatalf("poll: %v", err)
 	}
 	equal(t, "calls", []string{"capabilities", "list"}, w.cloud.TakeCalls())
-	equal(t, "capabilities", w.cloud.Can(), seen.caps)
+	equal(t, "capabilities", w.cloud.Can(), obs.caps)
 }
 
 func TestACloudThatFailsIsAway(t *testing.T) {
@@ -92,8 +92,8 @@ func TestACloudThatFailsIsAway(t *testing.T) {
 				w.wantSays(v1alpha1.StalledCondition, "True "+strings.TrimPrefix(tc.ready, "False "))
 			}
 			view := w.inv.View()
-			if view.Away == "" || view.Snapshot != nil {
-				t.Errorf("VMs see it as usable: away %q", view.Away)
+			if view.Unavailable == "" || view.Snapshot != nil {
+				t.Errorf("VMs see it as usable: away %q", view.Unavailable)
 			}
 			if tc.closed {
 				wantClosed(t, f)
@@ -123,10 +123,10 @@ func TestAnOutageIsToldOnce(t *testing.T) {
 
 	f.Heal(cloudfake.ListServers)
 	w.wakes = nil
-	w.inv.Wait(inventory.Ref{Namespace: "ns", Name: "v"}, w.inv.View())
+	w.inv.EnqueueWhenAvailable(inventory.Ref{Namespace: "ns", Name: "v"}, w.inv.View())
 	w.later()
 	w.wantSays(v1alpha1.ReadyCondition, "True Connected")
-	equal(t, "woken", []inventory.Wake{{Cloud: "home", Refs: []inventory.Ref{{Namespace: "ns", Name: "v"}}}}, w.wakes)
+	equal(t, "woken", []inventory.Event{{Cloud: "home", Refs: []inventory.Ref{{Namespace: "ns", Name: "v"}}}}, w.wakes)
 }
 
 func TestThePassThatIsNotDueSaysNothingOfAnOutage(t *testing.T) {
@@ -195,7 +195,7 @@ func TestTheBrakeHoldsUntilSomebodyLooked(t *testing.T) {
 	w.edit(acknowledging(snapshot))
 	w.pass()
 	equal(t, "braked once it is acknowledged", false, w.inv.View().Braked)
-	equal(t, "woken", true, slices.ContainsFunc(w.wakes, func(wake inventory.Wake) bool { return wake.Everyone }))
+	equal(t, "woken", true, slices.ContainsFunc(w.wakes, func(wake inventory.Event) bool { return wake.All }))
 	w.wantSays(v1alpha1.BrakedCondition, "False Released")
 	w.wantSays(v1alpha1.ReadyCondition, "True Connected")
 	equal(t, "snapshot on record", "", w.stored().Status.BrakedSnapshot)
@@ -227,7 +227,7 @@ func TestTheBrakeOutlivesTheProcess(t *testing.T) {
 	w.start()
 	w.pass()
 	equal(t, "braked", true, w.inv.View().Braked)
-	equal(t, "away", "", w.inv.View().Away)
+	equal(t, "away", "", w.inv.View().Unavailable)
 }
 
 func TestABrakeThatIsAcknowledgedInAnOutageIsReleasedAfterIt(t *testing.T) {
@@ -449,7 +449,7 @@ func TestADeletedCloudGoesWithItsLastVM(t *testing.T) {
 	w := newWorld(t, home(claimed, deleted), f, last)
 	w.pass()
 	w.wantSays(v1alpha1.ReadyCondition, "False InUse", "refer to this Cloud: 1")
-	equal(t, "usable by the VM that is still there", "", w.inv.View().Away)
+	equal(t, "usable by the VM that is still there", "", w.inv.View().Unavailable)
 
 	if err := w.client.Delete(t.Context(), last); err != nil {
 		t.Fatalf("Delete: %v", err)
@@ -462,7 +462,7 @@ func TestADeletedCloudGoesWithItsLastVM(t *testing.T) {
 	equal(t, "calls", []string(nil), f.TakeCalls())
 	wantClosed(t, f)
 	view := w.inv.View()
-	equal(t, "what VMs see", inventory.View{Away: "the Cloud does not exist or has not been connected yet", Settings: view.Settings}, view, cmpopts.IgnoreUnexported(inventory.View{}))
+	equal(t, "what VMs see", inventory.View{Unavailable: "the Cloud does not exist or has not been connected yet", Settings: view.Settings}, view, cmpopts.IgnoreUnexported(inventory.View{}))
 	equal(t, "last event", "Normal Disconnected Delete", w.events[len(w.events)-1])
 }
 

@@ -19,36 +19,36 @@ const (
 )
 
 // plan decides what to do, from what was seen and nothing else.
-func plan(c *v1alpha1.Cloud, seen *scope) ([]string, error) {
-	if !c.DeletionTimestamp.IsZero() && seen.users == 0 {
+func plan(c *v1alpha1.Cloud, obs *scope) ([]string, error) {
+	if !c.DeletionTimestamp.IsZero() && obs.users == 0 {
 		return []string{stepRelease}, nil
 	}
 	var steps []string
-	if !seen.claimed && c.DeletionTimestamp.IsZero() {
+	if !obs.claimed && c.DeletionTimestamp.IsZero() {
 		steps = append(steps, stepClaim)
 	}
-	braked := seen.brake || (c.Status.BrakedSnapshot != "" && !seen.acknowledged)
+	braked := obs.brake || (c.Status.BrakedSnapshot != "" && !obs.acknowledged)
 	switch {
 	case braked:
 		steps = append(steps, stepBrake)
-	case seen.acknowledged || (seen.held && seen.fresh != nil):
+	case obs.acknowledged || (obs.held && obs.fresh != nil):
 		steps = append(steps, stepReleaseBrake)
 	}
-	if seen.fresh != nil {
+	if obs.fresh != nil {
 		steps = append(steps, stepPublish)
-		if c.Spec.OrphanPolicy == v1alpha1.OrphanPolicyDelete && len(seen.orphans) > 0 && !braked {
+		if c.Spec.OrphanPolicy == v1alpha1.OrphanPolicyDelete && len(obs.orphans) > 0 && !braked {
 			steps = append(steps, stepRemoveOrphans)
 		}
 	}
 	switch {
 	case !c.DeletionTimestamp.IsZero():
 		return steps, &reconciler.StalledError{Reason: v1alpha1.InUseReason, Recheck: recheck,
-			Cause: fmt.Errorf("VMs and Networks that refer to this Cloud: %d; delete them first, it goes when the last is gone", seen.users)}
+			Cause: fmt.Errorf("VMs and Networks that refer to this Cloud: %d; delete them first, it goes when the last is gone", obs.users)}
 	case braked:
 		return steps, &reconciler.StalledError{Reason: v1alpha1.ServersVanishedReason, Recheck: recheck,
 			Cause: errors.New("the brake is on: nothing is created or deleted on this cloud; the Braked condition says how to release it")}
-	case !seen.usable:
-		return steps, &reconciler.WaitError{After: seen.again, Reason: v1alpha1.ConnectingReason, Message: "not due yet", Quiet: true}
+	case !obs.usable:
+		return steps, &reconciler.WaitError{After: obs.again, Reason: v1alpha1.ConnectingReason, Message: "not due yet", Quiet: true}
 	}
 	return steps, nil
 }

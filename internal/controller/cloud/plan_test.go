@@ -19,39 +19,39 @@ import (
 // decision is a plan in words.
 type decision struct {
 	Steps   []string
-	Verdict string
+	Outcome string
 }
 
-// said puts a verdict into words, but for its message.
-func said(verdict error) string {
+// said puts a outcome into words, but for its message.
+func said(outcome error) string {
 	again := func(d time.Duration) string {
 		if d == 0 {
 			return ""
 		}
 		return ", again in " + d.String()
 	}
-	if e, ok := errors.AsType[*reconciler.WaitError](verdict); ok {
+	if e, ok := errors.AsType[*reconciler.WaitError](outcome); ok {
 		if e.Quiet {
 			return "quietly waiting: " + e.Reason + again(e.After)
 		}
 		return "waiting: " + e.Reason + again(e.After)
 	}
-	if e, ok := errors.AsType[*reconciler.StalledError](verdict); ok {
+	if e, ok := errors.AsType[*reconciler.StalledError](outcome); ok {
 		return "stalled: " + e.Reason + again(e.Recheck)
 	}
-	if verdict != nil {
-		return "error: " + verdict.Error()
+	if outcome != nil {
+		return "error: " + outcome.Error()
 	}
 	return "in sync"
 }
 
 // seeing returns the scope of a pass that listed the servers, changed.
 func seeing(change ...func(*scope)) *scope {
-	seen := &scope{claimed: true, usable: true, fresh: &inventory.Snapshot{ID: "S2", Begun: dawn}, again: pollInterval}
+	obs := &scope{claimed: true, usable: true, fresh: &inventory.Snapshot{ID: "S2", Begun: dawn}, again: pollInterval}
 	for _, f := range change {
-		f(seen)
+		f(obs)
 	}
-	return seen
+	return obs
 }
 
 func unlisted(s *scope)     { s.fresh = nil }
@@ -68,43 +68,43 @@ func TestPlan(t *testing.T) {
 	tests := []struct {
 		name          string
 		cloud         *v1alpha1.Cloud
-		seen          *scope
+		obs           *scope
 		steps         []string
-		verdict, says string
+		outcome, says string
 	}{
-		{name: "a new Cloud is claimed and listed", cloud: home(), seen: seeing(func(s *scope) { s.claimed = false }), steps: []string{stepClaim, stepPublish}, verdict: "in sync"},
-		{name: "what was listed is published", cloud: home(), seen: seeing(), steps: []string{stepPublish}, verdict: "in sync"},
-		{name: "no listing was due", cloud: home(), seen: seeing(unlisted), verdict: "in sync"},
-		{name: "no listing was due of a cloud that is away: what was said of it stands", cloud: home(), seen: seeing(unusable), verdict: "quietly waiting: Connecting, again in 30s", says: "not due"},
-		{name: "many servers vanished: the brake is set before anybody sees it", cloud: home(), seen: seeing(vanishing), steps: []string{stepBrake, stepPublish}, verdict: braked, says: "the Braked condition says how to release it"},
-		{name: "the brake is on record: set anew after a start, before anything is published", cloud: home(brakedAt("S1")), seen: seeing(), steps: []string{stepBrake, stepPublish}, verdict: braked, says: "nothing is created or deleted"},
-		{name: "the brake is on record, and servers are still missing", cloud: home(brakedAt("S1")), seen: seeing(vanishing, held), steps: []string{stepBrake, stepPublish}, verdict: braked, says: "nothing is created or deleted"},
-		{name: "the brake is on record and the cloud away", cloud: home(brakedAt("S1")), seen: seeing(unusable), steps: []string{stepBrake}, verdict: braked, says: "nothing is created or deleted"},
-		{name: "somebody looked: released", cloud: home(brakedAt("S1")), seen: seeing(held, acknowledged), steps: []string{stepReleaseBrake, stepPublish}, verdict: "in sync"},
-		{name: "somebody looked, between two listings", cloud: home(brakedAt("S1")), seen: seeing(held, acknowledged, unlisted), steps: []string{stepReleaseBrake}, verdict: "in sync"},
-		{name: "somebody looked, before this process ever braked", cloud: home(brakedAt("S1")), seen: seeing(acknowledged), steps: []string{stepReleaseBrake, stepPublish}, verdict: "in sync"},
-		{name: "somebody looked at the last listing, and meanwhile more vanished", cloud: home(brakedAt("S1")), seen: seeing(held, acknowledged, vanishing), steps: []string{stepBrake, stepPublish}, verdict: braked, says: "nothing is created or deleted"},
-		{name: "a brake that never came on record, and the servers are back", cloud: home(), seen: seeing(held), steps: []string{stepReleaseBrake, stepPublish}, verdict: "in sync"},
-		{name: "a brake that never came on record, and no listing that says more", cloud: home(), seen: seeing(held, unlisted), verdict: "in sync"},
-		{name: "orphans are counted", cloud: home(), seen: seeing(orphaned), steps: []string{stepPublish}, verdict: "in sync"},
-		{name: "orphans are removed where that is wanted", cloud: home(removingOrphans), seen: seeing(orphaned), steps: []string{stepPublish, stepRemoveOrphans}, verdict: "in sync"},
-		{name: "orphans are not removed while the brake is on", cloud: home(removingOrphans, brakedAt("S1")), seen: seeing(orphaned, held), steps: []string{stepBrake, stepPublish}, verdict: braked, says: "nothing is created or deleted"},
-		{name: "orphans are not removed by an old listing", cloud: home(removingOrphans), seen: seeing(orphaned, unlisted), verdict: "in sync"},
-		{name: "deleted, and VMs refer to it: it goes on serving them", cloud: home(deleted), seen: seeing(used), steps: []string{stepPublish}, verdict: "stalled: InUse, again in 10s", says: "refer to this Cloud: 2"},
-		{name: "deleted, in use and never claimed: it is not claimed now", cloud: home(deleted), seen: seeing(used, func(s *scope) { s.claimed = false }), steps: []string{stepPublish}, verdict: "stalled: InUse, again in 10s", says: "delete them first"},
-		{name: "deleted, in use, and many servers vanished", cloud: home(deleted), seen: seeing(used, vanishing), steps: []string{stepBrake, stepPublish}, verdict: "stalled: InUse, again in 10s", says: "delete them first"},
-		{name: "deleted, and nobody needs it", cloud: home(deleted), seen: &scope{claimed: true}, steps: []string{stepRelease}, verdict: "in sync"},
+		{name: "a new Cloud is claimed and listed", cloud: home(), obs: seeing(func(s *scope) { s.claimed = false }), steps: []string{stepClaim, stepPublish}, outcome: "in sync"},
+		{name: "what was listed is published", cloud: home(), obs: seeing(), steps: []string{stepPublish}, outcome: "in sync"},
+		{name: "no listing was due", cloud: home(), obs: seeing(unlisted), outcome: "in sync"},
+		{name: "no listing was due of a cloud that is away: what was said of it stands", cloud: home(), obs: seeing(unusable), outcome: "quietly waiting: Connecting, again in 30s", says: "not due"},
+		{name: "many servers vanished: the brake is set before anybody sees it", cloud: home(), obs: seeing(vanishing), steps: []string{stepBrake, stepPublish}, outcome: braked, says: "the Braked condition says how to release it"},
+		{name: "the brake is on record: set anew after a start, before anything is published", cloud: home(brakedAt("S1")), obs: seeing(), steps: []string{stepBrake, stepPublish}, outcome: braked, says: "nothing is created or deleted"},
+		{name: "the brake is on record, and servers are still missing", cloud: home(brakedAt("S1")), obs: seeing(vanishing, held), steps: []string{stepBrake, stepPublish}, outcome: braked, says: "nothing is created or deleted"},
+		{name: "the brake is on record and the cloud away", cloud: home(brakedAt("S1")), obs: seeing(unusable), steps: []string{stepBrake}, outcome: braked, says: "nothing is created or deleted"},
+		{name: "somebody looked: released", cloud: home(brakedAt("S1")), obs: seeing(held, acknowledged), steps: []string{stepReleaseBrake, stepPublish}, outcome: "in sync"},
+		{name: "somebody looked, between two listings", cloud: home(brakedAt("S1")), obs: seeing(held, acknowledged, unlisted), steps: []string{stepReleaseBrake}, outcome: "in sync"},
+		{name: "somebody looked, before this process ever braked", cloud: home(brakedAt("S1")), obs: seeing(acknowledged), steps: []string{stepReleaseBrake, stepPublish}, outcome: "in sync"},
+		{name: "somebody looked at the last listing, and meanwhile more vanished", cloud: home(brakedAt("S1")), obs: seeing(held, acknowledged, vanishing), steps: []string{stepBrake, stepPublish}, outcome: braked, says: "nothing is created or deleted"},
+		{name: "a brake that never came on record, and the servers are back", cloud: home(), obs: seeing(held), steps: []string{stepReleaseBrake, stepPublish}, outcome: "in sync"},
+		{name: "a brake that never came on record, and no listing that says more", cloud: home(), obs: seeing(held, unlisted), outcome: "in sync"},
+		{name: "orphans are counted", cloud: home(), obs: seeing(orphaned), steps: []string{stepPublish}, outcome: "in sync"},
+		{name: "orphans are removed where that is wanted", cloud: home(removingOrphans), obs: seeing(orphaned), steps: []string{stepPublish, stepRemoveOrphans}, outcome: "in sync"},
+		{name: "orphans are not removed while the brake is on", cloud: home(removingOrphans, brakedAt("S1")), obs: seeing(orphaned, held), steps: []string{stepBrake, stepPublish}, outcome: braked, says: "nothing is created or deleted"},
+		{name: "orphans are not removed by an old listing", cloud: home(removingOrphans), obs: seeing(orphaned, unlisted), outcome: "in sync"},
+		{name: "deleted, and VMs refer to it: it goes on serving them", cloud: home(deleted), obs: seeing(used), steps: []string{stepPublish}, outcome: "stalled: InUse, again in 10s", says: "refer to this Cloud: 2"},
+		{name: "deleted, in use and never claimed: it is not claimed now", cloud: home(deleted), obs: seeing(used, func(s *scope) { s.claimed = false }), steps: []string{stepPublish}, outcome: "stalled: InUse, again in 10s", says: "delete them first"},
+		{name: "deleted, in use, and many servers vanished", cloud: home(deleted), obs: seeing(used, vanishing), steps: []string{stepBrake, stepPublish}, outcome: "stalled: InUse, again in 10s", says: "delete them first"},
+		{name: "deleted, and nobody needs it", cloud: home(deleted), obs: &scope{claimed: true}, steps: []string{stepRelease}, outcome: "in sync"},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			steps, verdict := plan(tc.cloud, tc.seen)
-			if diff := cmp.Diff(decision{tc.steps, tc.verdict}, decision{steps, said(verdict)}); diff != "" {
+			steps, outcome := plan(tc.cloud, tc.obs)
+			if diff := cmp.Diff(decision{tc.steps, tc.outcome}, decision{steps, said(outcome)}); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)
 			}
-			if verdict != nil && (tc.says == "" || !strings.Contains(verdict.Error(), tc.says)) {
-				t.Errorf("message %q, want %q in it", verdict, tc.says)
+			if outcome != nil && (tc.says == "" || !strings.Contains(outcome.Error(), tc.says)) {
+				t.Errorf("message %q, want %q in it", outcome, tc.says)
 			}
-			if err := lawful(tc.cloud, tc.seen, steps, verdict); err != nil {
+			if err := lawful(tc.cloud, tc.obs, steps, outcome); err != nil {
 				t.Errorf("unlawful: %v", err)
 			}
 		})
@@ -112,23 +112,23 @@ func TestPlan(t *testing.T) {
 }
 
 // lawful checks what must hold of every plan, whatever was seen.
-func lawful(c *v1alpha1.Cloud, seen *scope, steps []string, verdict error) error {
+func lawful(c *v1alpha1.Cloud, obs *scope, steps []string, outcome error) error {
 	at := func(step string) int { return slices.Index(steps, step) }
-	braked := seen.brake || (c.Status.BrakedSnapshot != "" && !seen.acknowledged)
+	braked := obs.brake || (c.Status.BrakedSnapshot != "" && !obs.acknowledged)
 	switch {
-	case at(stepPublish) >= 0 && seen.fresh == nil:
+	case at(stepPublish) >= 0 && obs.fresh == nil:
 		return errors.New("nothing was listed that could be published")
 	case at(stepPublish) >= 0 && braked && (at(stepBrake) < 0 || at(stepBrake) > at(stepPublish)):
 		return errors.New("a listing is published before its brake is set")
-	case at(stepReleaseBrake) >= 0 && (braked || (!seen.acknowledged && seen.fresh == nil)):
+	case at(stepReleaseBrake) >= 0 && (braked || (!obs.acknowledged && obs.fresh == nil)):
 		return errors.New("the brake is released although nobody looked")
 	case at(stepRemoveOrphans) >= 0 && (braked || c.Spec.OrphanPolicy != v1alpha1.OrphanPolicyDelete || at(stepRemoveOrphans) < at(stepPublish)):
 		return errors.New("orphans are removed that are to stay")
-	case at(stepRelease) >= 0 && (c.DeletionTimestamp.IsZero() || seen.users > 0 || len(steps) > 1):
+	case at(stepRelease) >= 0 && (c.DeletionTimestamp.IsZero() || obs.users > 0 || len(steps) > 1):
 		return errors.New("a Cloud is let go that is still needed")
-	case at(stepClaim) >= 0 && (seen.claimed || !c.DeletionTimestamp.IsZero()):
+	case at(stepClaim) >= 0 && (obs.claimed || !c.DeletionTimestamp.IsZero()):
 		return errors.New("a claim that is not wanted")
-	case braked && verdict == nil && (c.DeletionTimestamp.IsZero() || seen.users > 0):
+	case braked && outcome == nil && (c.DeletionTimestamp.IsZero() || obs.users > 0):
 		return errors.New("a braked Cloud that is ready")
 	}
 	return nil
@@ -139,7 +139,7 @@ func TestEveryPlanIsLawful(t *testing.T) {
 	const things = 11
 	for n := range 1 << things {
 		on := func(bit int) bool { return n&(1<<bit) != 0 }
-		c, seen := home(), &scope{claimed: on(0), usable: on(1), held: on(2), acknowledged: on(3) && on(4)}
+		c, obs := home(), &scope{claimed: on(0), usable: on(1), held: on(2), acknowledged: on(3) && on(4)}
 		apply := func(wanted bool, f func(*v1alpha1.Cloud)) {
 			if wanted {
 				f(c)
@@ -149,22 +149,22 @@ func TestEveryPlanIsLawful(t *testing.T) {
 		apply(on(5), deleted)
 		apply(on(6), removingOrphans)
 		if on(7) {
-			used(seen)
+			used(obs)
 		}
-		if on(8) && seen.usable && (c.DeletionTimestamp.IsZero() || seen.users > 0) {
-			seen.fresh = &inventory.Snapshot{ID: "S2"}
+		if on(8) && obs.usable && (c.DeletionTimestamp.IsZero() || obs.users > 0) {
+			obs.fresh = &inventory.Snapshot{ID: "S2"}
 			if on(9) {
-				vanishing(seen)
+				vanishing(obs)
 			}
 			if on(10) {
-				orphaned(seen)
+				orphaned(obs)
 			}
 		}
-		steps, verdict := plan(c, seen)
-		if err := lawful(c, seen, steps, verdict); err != nil {
-			t.Fatalf("%v\nplan %v, %s\nbits %011b", err, steps, said(verdict), n)
+		steps, outcome := plan(c, obs)
+		if err := lawful(c, obs, steps, outcome); err != nil {
+			t.Fatalf("%v\nplan %v, %s\nbits %011b", err, steps, said(outcome), n)
 		}
-		if again, v := plan(c, seen); !slices.Equal(steps, again) || fmt.Sprint(verdict) != fmt.Sprint(v) {
+		if again, v := plan(c, obs); !slices.Equal(steps, again) || fmt.Sprint(outcome) != fmt.Sprint(v) {
 			t.Fatalf("the same situation was decided in two ways: %v, %v", steps, again)
 		}
 	}
@@ -184,20 +184,20 @@ func FuzzPlan(f *testing.F) {
 		if on(1) {
 			removingOrphans(c)
 		}
-		seen := &scope{claimed: on(2), usable: on(3), held: on(4), users: max(users, 0), acknowledged: snapshot != "" && snapshot == acknowledgement}
+		obs := &scope{claimed: on(2), usable: on(3), held: on(4), users: max(users, 0), acknowledged: snapshot != "" && snapshot == acknowledgement}
 		if on(5) {
-			seen.fresh = &inventory.Snapshot{ID: "S2"}
+			obs.fresh = &inventory.Snapshot{ID: "S2"}
 			if on(6) {
-				vanishing(seen)
+				vanishing(obs)
 			}
 			if on(7) {
-				orphaned(seen)
+				orphaned(obs)
 			}
 		}
-		steps, verdict := plan(c, seen)
-		if err := lawful(c, seen, steps, verdict); err != nil {
-			t.Errorf("%v\nplan %v, %s", err, steps, said(verdict))
+		steps, outcome := plan(c, obs)
+		if err := lawful(c, obs, steps, outcome); err != nil {
+			t.Errorf("%v\nplan %v, %s", err, steps, said(outcome))
 		}
-		report(c, seen, verdict)
+		report(c, obs, outcome)
 	})
 }

@@ -14,60 +14,60 @@ import (
 )
 
 // Report writes the Cloud's own status and conditions from what the pass saw.
-func (k *kind) Report(c *v1alpha1.Cloud, seen *scope, verdict error) reconciler.Summary {
-	summary := report(c, seen, verdict)
+func (k *kind) Report(c *v1alpha1.Cloud, obs *scope, outcome error) reconciler.Summary {
+	summary := report(c, obs, outcome)
 	if controllerutil.ContainsFinalizer(c, Finalizer) {
-		k.gauge.set(c, seen, verdict)
+		k.gauge.set(c, obs, outcome)
 	}
 	return summary
 }
 
-func report(c *v1alpha1.Cloud, seen *scope, verdict error) reconciler.Summary {
-	if !c.DeletionTimestamp.IsZero() && seen.users == 0 {
+func report(c *v1alpha1.Cloud, obs *scope, outcome error) reconciler.Summary {
+	if !c.DeletionTimestamp.IsZero() && obs.users == 0 {
 		return reconciler.Summary{Reason: "Disconnected", Message: "no VM or Network refers to the Cloud any more"}
 	}
-	reportAuthenticated(c, seen, verdict)
-	if seen.fresh != nil {
-		c.Status.Servers = &seen.counts
+	reportAuthenticated(c, obs, outcome)
+	if obs.fresh != nil {
+		c.Status.Servers = &obs.counts
 		c.Status.Capabilities = nil
-		for _, name := range seen.caps {
+		for _, name := range obs.caps {
 			c.Status.Capabilities = append(c.Status.Capabilities, string(name))
 		}
 	}
-	reportBraked(c, seen)
-	return reconciler.Summary{Reason: v1alpha1.ConnectedReason, Message: guarantee(seen.caps), Again: seen.again}
+	reportBraked(c, obs)
+	return reconciler.Summary{Reason: v1alpha1.ConnectedReason, Message: guarantee(obs.caps), RequeueAfter: obs.again}
 }
 
-func reportAuthenticated(c *v1alpha1.Cloud, seen *scope, verdict error) {
+func reportAuthenticated(c *v1alpha1.Cloud, obs *scope, outcome error) {
 	condition := metav1.Condition{Type: v1alpha1.AuthenticatedCondition}
-	switch reason := reconciler.Reason(verdict); {
-	case seen.usable:
+	switch reason := reconciler.Reason(outcome); {
+	case obs.usable:
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionTrue, v1alpha1.AcceptedReason, "the cloud accepted the credentials"
 		if c.Spec.CredentialsSecretRef == nil {
 			condition.Message = "the cloud asks for no credentials"
 		}
 	case reason == v1alpha1.AuthenticationFailedReason, reason == v1alpha1.SecretMissingReason:
-		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, reason, verdict.Error()
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, reason, outcome.Error()
 	default:
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionUnknown, v1alpha1.ConnectingReason, "the cloud has not answered; see Ready"
 	}
 	meta.SetStatusCondition(&c.Status.Conditions, condition)
 }
 
-func reportBraked(c *v1alpha1.Cloud, seen *scope) {
+func reportBraked(c *v1alpha1.Cloud, obs *scope) {
 	condition := metav1.Condition{Type: v1alpha1.BrakedCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.ReleasedReason, Message: "no brake is on"}
-	if seen.released || (seen.acknowledged && seen.brake) {
+	if obs.released || (obs.acknowledged && obs.brake) {
 		c.Status.BrakedSnapshot = ""
 	}
 	switch {
 	case c.Status.BrakedSnapshot != "":
 		return
-	case seen.brake:
-		c.Status.BrakedSnapshot = seen.fresh.ID
+	case obs.brake:
+		c.Status.BrakedSnapshot = obs.fresh.ID
 		condition.Status, condition.Reason = metav1.ConditionTrue, v1alpha1.ServersVanishedReason
 		condition.Message = fmt.Sprintf("snapshot %[1]s lacks %[2]d servers that VMs of this cluster record, %[3]s among them; nothing is created or deleted on this cloud "+
 			"until you have looked and run: kubectl annotate cloud %[4]s --overwrite %[5]s=%[1]s",
-			seen.fresh.ID, len(seen.vanished), seen.vanished[0], c.Name, v1alpha1.AcknowledgeAnnotation)
+			obs.fresh.ID, len(obs.vanished), obs.vanished[0], c.Name, v1alpha1.AcknowledgeAnnotation)
 	}
 	meta.SetStatusCondition(&c.Status.Conditions, condition)
 }
@@ -87,7 +87,7 @@ func guarantee(caps cloud.Capabilities) string {
 }
 
 // ready tells whether VMs can use the Cloud.
-func ready(verdict error) bool {
-	stalled, _ := errors.AsType[*reconciler.StalledError](verdict)
-	return verdict == nil || (stalled != nil && stalled.Reason == v1alpha1.InUseReason)
+func ready(outcome error) bool {
+	stalled, _ := errors.AsType[*reconciler.StalledError](outcome)
+	return outcome == nil || (stalled != nil && stalled.Reason == v1alpha1.InUseReason)
 }

@@ -57,46 +57,46 @@ func TestReport(t *testing.T) {
 	tests := []struct {
 		name    string
 		cloud   *v1alpha1.Cloud
-		seen    *scope
-		verdict error
+		obs     *scope
+		outcome error
 		want    summed
 	}{
-		{name: "listed", cloud: home(withSecret), seen: seeing(listed), want: full("", accepted, released)},
-		{name: "listed, and no credentials are asked for", cloud: home(), seen: seeing(listed), want: full("", openHouse, released)},
+		{name: "listed", cloud: home(withSecret), obs: seeing(listed), want: full("", accepted, released)},
+		{name: "listed, and no credentials are asked for", cloud: home(), obs: seeing(listed), want: full("", openHouse, released)},
 		{
-			name: "no listing was due: what the last one told stays", cloud: home(before), seen: seeing(unlisted, func(s *scope) { s.caps = cloud.NewCapabilities(cloud.Async) }),
+			name: "no listing was due: what the last one told stays", cloud: home(before), obs: seeing(unlisted, func(s *scope) { s.caps = cloud.NewCapabilities(cloud.Async) }),
 			want: full("", openHouse, released),
 		},
-		{name: "capabilities that are gone are gone", cloud: home(before), seen: seeing(), want: summed{Servers: &v1alpha1.CloudServers{}, Conditions: []string{openHouse, released}}},
+		{name: "capabilities that are gone are gone", cloud: home(before), obs: seeing(), want: summed{Servers: &v1alpha1.CloudServers{}, Conditions: []string{openHouse, released}}},
 		{
-			name: "the credentials are wrong", cloud: home(withSecret), seen: seeing(unusable), verdict: stalled(v1alpha1.AuthenticationFailedReason),
+			name: "the credentials are wrong", cloud: home(withSecret), obs: seeing(unusable), outcome: stalled(v1alpha1.AuthenticationFailedReason),
 			want: summed{Conditions: []string{"Authenticated=False AuthenticationFailed: what to do", released}},
 		},
 		{
-			name: "the Secret is missing", cloud: home(withSecret), seen: seeing(unusable), verdict: stalled(v1alpha1.SecretMissingReason),
+			name: "the Secret is missing", cloud: home(withSecret), obs: seeing(unusable), outcome: stalled(v1alpha1.SecretMissingReason),
 			want: summed{Conditions: []string{"Authenticated=False SecretMissing: what to do", released}},
 		},
-		{name: "the cloud does not answer: that says nothing of the credentials", cloud: home(before), seen: seeing(unusable), verdict: reconciler.Wait(time.Second, v1alpha1.UnreachableReason, "x"), want: full("", unanswered, released)},
-		{name: "many servers vanished", cloud: home(), seen: seeing(listed, vanishing), verdict: stalled(v1alpha1.ServersVanishedReason), want: full("S2", openHouse, brakedS2)},
+		{name: "the cloud does not answer: that says nothing of the credentials", cloud: home(before), obs: seeing(unusable), outcome: reconciler.Wait(time.Second, v1alpha1.UnreachableReason, "x"), want: full("", unanswered, released)},
+		{name: "many servers vanished", cloud: home(), obs: seeing(listed, vanishing), outcome: stalled(v1alpha1.ServersVanishedReason), want: full("S2", openHouse, brakedS2)},
 		{
-			name: "the brake is on: what was said stands, whatever vanished since", cloud: home(brakedAt("S1"), told(brakeOn)), seen: seeing(listed, vanishing, held), verdict: stalled(v1alpha1.ServersVanishedReason),
+			name: "the brake is on: what was said stands, whatever vanished since", cloud: home(brakedAt("S1"), told(brakeOn)), obs: seeing(listed, vanishing, held), outcome: stalled(v1alpha1.ServersVanishedReason),
 			want: full("S1", "Braked=True ServersVanished: look at S1", openHouse),
 		},
-		{name: "the brake is acknowledged", cloud: home(brakedAt("S1"), told(brakeOn)), seen: seeing(listed, held, acknowledged, isReleased), want: full("", released, openHouse)},
+		{name: "the brake is acknowledged", cloud: home(brakedAt("S1"), told(brakeOn)), obs: seeing(listed, held, acknowledged, isReleased), want: full("", released, openHouse)},
 		{
-			name: "the brake is acknowledged, but the cloud is away: it still holds", cloud: home(before, brakedAt("S1"), told(brakeOn)), seen: seeing(unusable, held, acknowledged),
-			verdict: reconciler.Wait(time.Second, v1alpha1.UnreachableReason, "x"), want: full("S1", "Braked=True ServersVanished: look at S1", unanswered),
+			name: "the brake is acknowledged, but the cloud is away: it still holds", cloud: home(before, brakedAt("S1"), told(brakeOn)), obs: seeing(unusable, held, acknowledged),
+			outcome: reconciler.Wait(time.Second, v1alpha1.UnreachableReason, "x"), want: full("S1", "Braked=True ServersVanished: look at S1", unanswered),
 		},
 		{
 			name: "the brake is acknowledged, and more vanished: it is on again, and to be acknowledged again", cloud: home(brakedAt("S1"), told(brakeOn)),
-			seen: seeing(listed, held, acknowledged, vanishing), verdict: stalled(v1alpha1.ServersVanishedReason), want: full("S2", brakedS2, openHouse),
+			obs: seeing(listed, held, acknowledged, vanishing), outcome: stalled(v1alpha1.ServersVanishedReason), want: full("S2", brakedS2, openHouse),
 		},
-		{name: "deleted and needed: reported like any other", cloud: home(deleted), seen: seeing(listed, used), verdict: stalled(v1alpha1.InUseReason), want: full("", openHouse, released)},
-		{name: "deleted and let go: nothing is left to report", cloud: home(deleted), seen: &scope{claimed: true}},
+		{name: "deleted and needed: reported like any other", cloud: home(deleted), obs: seeing(listed, used), outcome: stalled(v1alpha1.InUseReason), want: full("", openHouse, released)},
+		{name: "deleted and let go: nothing is left to report", cloud: home(deleted), obs: &scope{claimed: true}},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			report(tc.cloud, tc.seen, tc.verdict)
+			report(tc.cloud, tc.obs, tc.outcome)
 			if diff := cmp.Diff(tc.want, sum(tc.cloud.Status)); diff != "" {
 				t.Errorf("status (-want +got):\n%s", diff)
 			}
@@ -115,7 +115,7 @@ func TestReadySaysWhatTheCloudGuarantees(t *testing.T) {
 		{nil, "connected; should the answer to a create be lost, a server may be left that only a person can attribute: the cloud has neither idempotency keys, unique names nor labels"},
 	}
 	for _, tc := range tests {
-		want := reconciler.Summary{Reason: v1alpha1.ConnectedReason, Message: tc.want, Again: pollInterval}
+		want := reconciler.Summary{Reason: v1alpha1.ConnectedReason, Message: tc.want, RequeueAfter: pollInterval}
 		equal(t, "summary", want, report(home(), seeing(func(s *scope) { s.caps = tc.caps }), nil))
 	}
 	gone := reconciler.Summary{Reason: "Disconnected", Message: "no VM or Network refers to the Cloud any more"}
@@ -123,13 +123,13 @@ func TestReadySaysWhatTheCloudGuarantees(t *testing.T) {
 }
 
 func TestReadyForVMs(t *testing.T) {
-	for verdict, want := range map[error]bool{
+	for outcome, want := range map[error]bool{
 		nil:                                   true,
 		stall(v1alpha1.InUseReason, errLogin): true,
 		stall(v1alpha1.SecretMissingReason, errLogin):                    false,
 		reconciler.Wait(time.Second, v1alpha1.UnreachableReason, "away"): false,
 		errAPIAway: false,
 	} {
-		equal(t, said(verdict), want, ready(verdict))
+		equal(t, said(outcome), want, ready(outcome))
 	}
 }

@@ -27,8 +27,8 @@ func settingsOf(c *v1alpha1.Cloud) inventory.Settings {
 	}
 }
 
-// verdictOn turns the failure of a poll into what the Cloud says of itself.
-func verdictOn(c *v1alpha1.Cloud, err error) error {
+// outcomeOf turns the failure of a poll into what the Cloud says of itself.
+func outcomeOf(c *v1alpha1.Cloud, err error) error {
 	if unusable, ok := errors.AsType[*clouds.UnusableError](err); ok {
 		return stall(unusable.Reason, unusable)
 	}
@@ -50,7 +50,7 @@ func verdictOn(c *v1alpha1.Cloud, err error) error {
 	}
 }
 
-// stall is a verdict on what a person has to mend; looked at again, since
+// stall is a outcome on what a person has to mend; looked at again, since
 // nothing tells when a Secret or the cloud changes.
 func stall(reason string, cause error) error {
 	return &reconciler.StalledError{Reason: reason, Cause: cause, Recheck: recheck}

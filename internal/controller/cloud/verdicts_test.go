@@ -28,7 +28,7 @@ func TestAFailedPollSaysWhatToDo(t *testing.T) {
 	unusable := &clouds.UnusableError{Reason: v1alpha1.SecretMissingReason, Err: errors.New("create the Secret")}
 	tests := []struct {
 		err     error
-		verdict string
+		outcome string
 		says    string
 	}{
 		{errLogin, "stalled: AuthenticationFailed, again in 10s", "wrong token"},
@@ -41,9 +41,9 @@ func TestAFailedPollSaysWhatToDo(t *testing.T) {
 		{errAPIAway, "error: the API server is away", "the API server is away"},
 	}
 	for _, tc := range tests {
-		t.Run(tc.verdict, func(t *testing.T) {
-			got := verdictOn(home(), tc.err)
-			equal(t, "verdict", tc.verdict, said(got))
+		t.Run(tc.outcome, func(t *testing.T) {
+			got := outcomeOf(home(), tc.err)
+			equal(t, "outcome", tc.outcome, said(got))
 			if !strings.Contains(got.Error(), tc.says) {
 				t.Errorf("message %q, want %q in it", got, tc.says)
 			}

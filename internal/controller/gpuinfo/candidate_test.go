@@ -76,7 +76,7 @@ func TestALeanNodeSaysTheSameToAChoice(t *testing.T) {
 		"ready":    func(*corev1.Node) {},
 		"cordoned": func(n *corev1.Node) { n.Spec.Unschedulable = true },
 		"going":    func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: noon} },
-		"not seen": func(n *corev1.Node) { n.Status.Conditions[1].Status = corev1.ConditionUnknown },
+		"not obs":  func(n *corev1.Node) { n.Status.Conditions[1].Status = corev1.ConditionUnknown },
 		"new":      func(n *corev1.Node) { n.Status.Conditions = nil },
 	} {
 		t.Run(name, func(t *testing.T) {

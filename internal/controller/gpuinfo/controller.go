@@ -13,7 +13,6 @@ package gpuinfo
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"k8s.io/client-go/tools/events"
@@ -67,19 +66,15 @@ func (k *kind) New() *v1alpha1.GPUInfo { return &v1alpha1.GPUInfo{} }
 // Finalizer is none: a GPUInfo that is deleted leaves nothing behind.
 func (k *kind) Finalizer() string { return "" }
 
-func (k *kind) Plan(gpu *v1alpha1.GPUInfo, seen *scope) ([]string, error) {
-	return nil, plan(gpu, seen)
+func (k *kind) Plan(gpu *v1alpha1.GPUInfo, obs *scope) reconciler.Plan[*v1alpha1.GPUInfo, *scope] {
+	return reconciler.End[*v1alpha1.GPUInfo, *scope](plan(gpu, obs))
 }
 
-func (k *kind) Act(_ context.Context, _ *v1alpha1.GPUInfo, _ *scope, step string) error {
-	return fmt.Errorf("no such step: %s", step)
+func (k *kind) Report(gpu *v1alpha1.GPUInfo, obs *scope, _ error) reconciler.Summary {
+	return report(gpu, obs)
 }
 
-func (k *kind) Report(gpu *v1alpha1.GPUInfo, seen *scope, _ error) reconciler.Summary {
-	return report(gpu, seen)
-}
-
-func (k *kind) Story() []string { return []string{v1alpha1.PlacedCondition} }
+func (k *kind) EventConditions() []string { return []string{v1alpha1.PlacedCondition} }
 
 // SetupWithManager has GPUInfos reconciled by the manager.
 func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts Options) error {

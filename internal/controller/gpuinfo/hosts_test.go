@@ -45,9 +45,9 @@ func newDesk(t *testing.T, l *landlord, interval time.Duration) *desk {
 // look makes a pass ask for hosts; hours are those of h1, 0 where there was none.
 func (d *desk) look() (hours int, took time.Duration, err error) {
 	d.t.Helper()
-	seen := world(0, func(s *scope) { s.now, s.interval = time.Now(), d.interval })
-	err = d.kind.observeHosts(d.t.Context(), seen, d.inv)
-	return seen.hosts["h1"].AvailableHours, time.Since(seen.now), err
+	obs := world(0, func(s *scope) { s.now, s.interval = time.Now(), d.interval })
+	err = d.kind.observeHosts(d.t.Context(), obs, d.inv)
+	return obs.hosts["h1"].AvailableHours, time.Since(obs.now), err
 }
 
 func (d *desk) wantHours(want int) {

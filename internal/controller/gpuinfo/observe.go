@@ -57,7 +57,7 @@ type scope struct {
 // silence is the failure of a cloud to list its hosts.
 type silence struct {
 	until   time.Time
-	verdict error
+	outcome error
 	// notBefore is how new a listing the cloud was asked for that it is still
 	// making; zero where it gave an answer.
 	notBefore time.Time
@@ -72,69 +72,69 @@ type named struct {
 // Observe reads nodes, the inventory, the cloud's hosts and the reservations of
 // other GPUInfos.
 func (k *kind) Observe(ctx context.Context, gpu *v1alpha1.GPUInfo) (*scope, error) {
-	seen := &scope{now: k.clock(), request: requestOf(gpu)}
-	seen.unknown = k.observe(ctx, gpu, seen)
-	if reconciler.Reason(seen.unknown) == "" {
-		return seen, seen.unknown
+	obs := &scope{now: k.clock(), request: requestOf(gpu)}
+	obs.unknown = k.observe(ctx, gpu, obs)
+	if reconciler.Reason(obs.unknown) == "" {
+		return obs, obs.unknown
 	}
-	return seen, nil
+	return obs, nil
 }
 
-// observe returns why the pass cannot know all that it needs: as a verdict, or
+// observe returns why the pass cannot know all that it needs: as a outcome, or
 // as an error that ends the pass.
-func (k *kind) observe(ctx context.Context, gpu *v1alpha1.GPUInfo, seen *scope) error {
+func (k *kind) observe(ctx context.Context, gpu *v1alpha1.GPUInfo, obs *scope) error {
 	var err error
-	if seen.cloud, err = tenancy.CloudFor(ctx, k.client, gpu.Namespace, gpu.Spec.CloudRef); err != nil {
+	if obs.cloud, err = tenancy.CloudFor(ctx, k.client, gpu.Namespace, gpu.Spec.CloudRef); err != nil {
 		return err
 	}
-	_, err = tenancy.Open(ctx, k.client, gpu.Namespace, seen.cloud)
+	_, err = tenancy.Open(ctx, k.client, gpu.Namespace, obs.cloud)
 	if missing, ok := errors.AsType[*tenancy.MissingError](err); ok {
-		seen.cloudless = true
-		return blocked(seen, v1alpha1.CloudUnavailableReason, "%v", missing)
+		obs.cloudless = true
+		return blocked(obs, v1alpha1.CloudUnavailableReason, "%v", missing)
 	}
 	if denied, ok := errors.AsType[*tenancy.DeniedError](err); ok {
-		seen.refused = refusal(v1alpha1.CloudUnavailableReason, denied)
+		obs.refused = refusal(v1alpha1.CloudUnavailableReason, denied)
 		return nil
 	}
 	if err != nil {
 		return err
 	}
-	inv := k.directory.Cloud(seen.cloud)
+	inv := k.directory.Cloud(obs.cloud)
 	view := inv.View()
-	seen.interval = view.Settings.PollInterval
+	obs.interval = view.Settings.PollInterval
 	switch {
-	case view.Snapshot == nil && seen.now.Sub(inv.Since()) < patience:
+	case view.Snapshot == nil && obs.now.Sub(inv.StartedAt()) < patience:
 		return &reconciler.WaitError{After: patience, Reason: v1alpha1.CloudUnavailableReason, Message: "the cloud has not been listed yet", Quiet: true}
-	case view.Away != "":
-		return blocked(seen, v1alpha1.CloudUnavailableReason, "waiting for Cloud %q: %s", seen.cloud, view.Away)
+	case view.Unavailable != "":
+		return blocked(obs, v1alpha1.CloudUnavailableReason, "waiting for Cloud %q: %s", obs.cloud, view.Unavailable)
 	case view.Braked:
-		return blocked(seen, v1alpha1.BrakedReason,
-			"the brake of Cloud %q is on: its listing is not trusted until that is acknowledged; see its Braked condition", seen.cloud)
+		return blocked(obs, v1alpha1.BrakedReason,
+			"the brake of Cloud %q is on: its listing is not trusted until that is acknowledged; see its Braked condition", obs.cloud)
 	case !view.Capabilities.Has(cloud.Hosts):
-		seen.refused = refusal(v1alpha1.UnsupportedReason, fmt.Errorf(
-			"the cloud of Cloud %q does not list its hosts: name another in spec.cloudRef", seen.cloud))
+		obs.refused = refusal(v1alpha1.UnsupportedReason, fmt.Errorf(
+			"the cloud of Cloud %q does not list its hosts: name another in spec.cloudRef", obs.cloud))
 		return nil
 	}
-	if err := k.observeHosts(ctx, seen, inv); err != nil {
+	if err := k.observeHosts(ctx, obs, inv); err != nil {
 		return err
 	}
-	if err := k.observeNodes(ctx, seen, inv, view.Snapshot.Begun); err != nil {
+	if err := k.observeNodes(ctx, obs, inv, view.Snapshot.Begun); err != nil {
 		return err
 	}
-	return k.observeClaims(ctx, gpu, seen)
+	return k.observeClaims(ctx, gpu, obs)
 }
 
 // observeHosts asks a cloud that failed to list its hosts again after an
 // interval, however many GPUInfos use it: clouds share the one worker. Of one
 // that takes longer than a pass waits, the next passes take what it was asked
 // for then, however old that is by the time of its answer.
-func (k *kind) observeHosts(ctx context.Context, seen *scope, inv *inventory.Inventory) error {
-	failed := k.silent[seen.cloud]
-	if seen.now.Before(failed.until) {
-		return failed.verdict
+func (k *kind) observeHosts(ctx context.Context, obs *scope, inv *inventory.Inventory) error {
+	failed := k.silent[obs.cloud]
+	if obs.now.Before(failed.until) {
+		return failed.outcome
 	}
-	notBefore := seen.now.Add(-seen.interval * 9 / 10)
-	if !failed.notBefore.IsZero() && seen.now.Sub(failed.until) < seen.interval+hostsTime {
+	notBefore := obs.now.Add(-obs.interval * 9 / 10)
+	if !failed.notBefore.IsZero() && obs.now.Sub(failed.until) < obs.interval+hostsTime {
 		notBefore = failed.notBefore
 	}
 	ctx, cancel := context.WithTimeout(ctx, hostsTime)
@@ -143,38 +143,38 @@ func (k *kind) observeHosts(ctx context.Context, seen *scope, inv *inventory.Inv
 	switch {
 	case err == nil:
 	case cloud.KindOf(err) == "":
-		verdict := reconciler.Wait(hostsTime, v1alpha1.CloudUnavailableReason, "list hosts: the cloud has not answered yet")
-		k.silent[seen.cloud] = silence{until: k.clock().Add(hostsTime), verdict: verdict, notBefore: notBefore}
-		return verdict
+		outcome := reconciler.Wait(hostsTime, v1alpha1.CloudUnavailableReason, "list hosts: the cloud has not answered yet")
+		k.silent[obs.cloud] = silence{until: k.clock().Add(hostsTime), outcome: outcome, notBefore: notBefore}
+		return outcome
 	default:
-		after := max(cloud.RetryAfter(err), seen.interval)
-		verdict := reconciler.Wait(after, v1alpha1.CloudUnavailableReason, "%v", err)
-		k.silent[seen.cloud] = silence{until: k.clock().Add(after), verdict: verdict}
-		return verdict
+		after := max(cloud.RetryAfter(err), obs.interval)
+		outcome := reconciler.Wait(after, v1alpha1.CloudUnavailableReason, "%v", err)
+		k.silent[obs.cloud] = silence{until: k.clock().Add(after), outcome: outcome}
+		return outcome
 	}
-	delete(k.silent, seen.cloud)
-	seen.hosts = make(map[string]cloud.Host, len(hosts))
+	delete(k.silent, obs.cloud)
+	obs.hosts = make(map[string]cloud.Host, len(hosts))
 	for _, host := range hosts {
-		seen.hosts[host.Name] = host
+		obs.hosts[host.Name] = host
 	}
 	return nil
 }
 
 // observeNodes looks each node up once a listing, begun at listed, for all passes.
-func (k *kind) observeNodes(ctx context.Context, seen *scope, inv *inventory.Inventory, listed time.Time) error {
+func (k *kind) observeNodes(ctx context.Context, obs *scope, inv *inventory.Inventory, listed time.Time) error {
 	var list corev1.NodeList
 	if err := k.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list nodes: %w", err)
 	}
-	known := k.named[seen.cloud]
+	known := k.named[obs.cloud]
 	if !known.listed.Equal(listed) {
 		known = named{listed: listed, servers: make(map[string][]cloud.Server, len(list.Items))}
-		k.named[seen.cloud] = known
+		k.named[obs.cloud] = known
 	}
-	seen.servers = known.servers
+	obs.servers = known.servers
 	for i := range list.Items {
 		n := nodeOf(&list.Items[i])
-		seen.nodes = append(seen.nodes, n)
+		obs.nodes = append(obs.nodes, n)
 		if _, ok := known.servers[n.name]; !ok {
 			known.servers[n.name] = inv.Named(n.name)
 		}
@@ -183,22 +183,22 @@ func (k *kind) observeNodes(ctx context.Context, seen *scope, inv *inventory.Inv
 }
 
 // observeClaims reads what earlier passes wrote, this process's own included.
-func (k *kind) observeClaims(ctx context.Context, gpu *v1alpha1.GPUInfo, seen *scope) error {
+func (k *kind) observeClaims(ctx context.Context, gpu *v1alpha1.GPUInfo, obs *scope) error {
 	var list v1alpha1.GPUInfoList
-	if err := k.client.List(ctx, &list, client.MatchingFields{reservedIndex: seen.cloud}, client.UnsafeDisableDeepCopy); err != nil {
+	if err := k.client.List(ctx, &list, client.MatchingFields{reservedIndex: obs.cloud}, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list GPUInfos with a reservation: %w", err)
 	}
 	for i := range list.Items {
 		if other := &list.Items[i]; other.UID != gpu.UID {
-			seen.claims = append(seen.claims, claimOf(other))
+			obs.claims = append(obs.claims, claimOf(other))
 		}
 	}
 	return nil
 }
 
 // blocked waits for the Cloud: its next listing wakes all GPUInfos that use it.
-func blocked(seen *scope, reason, format string, args ...any) error {
-	return reconciler.Blocked("Cloud/"+seen.cloud, reason, format, args...)
+func blocked(obs *scope, reason, format string, args ...any) error {
+	return reconciler.Blocked("Cloud/"+obs.cloud, reason, format, args...)
 }
 
 func refusal(reason string, cause error) error {

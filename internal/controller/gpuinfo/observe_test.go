@@ -38,12 +38,12 @@ func TestClaimsAreThoseOfOthersAsTheLastPassLeftThem(t *testing.T) {
 	other := asking(holding("n1", time.Hour))
 	other.UID = "o"
 	s := &shelf{items: []v1alpha1.GPUInfo{*asking(holding("n1", 0)), *other}}
-	seen := world(1)
-	if err := (&kind{client: s}).observeClaims(t.Context(), asking(), seen); err != nil {
+	obs := world(1)
+	if err := (&kind{client: s}).observeClaims(t.Context(), asking(), obs); err != nil {
 		t.Fatal(err)
 	}
 	want := []claim{{uid: "o", host: "h1", since: noon.Add(-time.Hour), until: noon.Add(9 * time.Hour)}}
-	if diff := cmp.Diff(want, seen.claims, cmp.AllowUnexported(claim{})); diff != "" {
+	if diff := cmp.Diff(want, obs.claims, cmp.AllowUnexported(claim{})); diff != "" {
 		t.Errorf("claims (-want +got):\n%s", diff)
 	}
 	if s.asked.DisableReadYourWritesConsistency {
@@ -87,14 +87,14 @@ func TestNodesAreLookedUpOnceAListing(t *testing.T) {
 		for _, name := range nodes {
 			s.nodes = append(s.nodes, corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})
 		}
-		seen := &scope{cloud: "default"}
-		if err := k.observeNodes(t.Context(), seen, inv, begun); err != nil {
+		obs := &scope{cloud: "default"}
+		if err := k.observeNodes(t.Context(), obs, inv, begun); err != nil {
 			t.Fatal(err)
 		}
-		if len(seen.nodes) != len(nodes) {
-			t.Errorf("got %d nodes, want %d", len(seen.nodes), len(nodes))
+		if len(obs.nodes) != len(nodes) {
+			t.Errorf("got %d nodes, want %d", len(obs.nodes), len(nodes))
 		}
-		return seen.servers
+		return obs.servers
 	}
 
 	publish(cloud.StateActive, "n1", "n2", "vm")

@@ -32,32 +32,32 @@ type decision struct {
 
 // decide is a function of the GPUInfo and of what was seen. The order in which
 // nodes, servers, hosts and claims were read does not matter.
-func decide(gpu *v1alpha1.GPUInfo, seen *scope) decision {
+func decide(gpu *v1alpha1.GPUInfo, obs *scope) decision {
 	held := gpu.Status.Reservation
-	over := held != nil && !held.Until.After(seen.now)
+	over := held != nil && !held.Until.After(obs.now)
 	answers := held != nil && held.Generation == gpu.Generation
-	current := answers && held.Cloud == seen.cloud
+	current := answers && held.Cloud == obs.cloud
 	lapsed := gpu.Status.ExpiredGeneration == gpu.Generation || (answers && over)
-	asked := seen.request != gpu.Status.LastHandledReconcileAt
+	asked := obs.request != gpu.Status.LastHandledReconcileAt
 	switch {
-	case seen.refused != nil:
+	case obs.refused != nil:
 		return decision{}
-	case lapsed && (!asked || seen.unknown != nil):
+	case lapsed && (!asked || obs.unknown != nil):
 		return decision{expired: true}
-	case seen.unknown != nil:
+	case obs.unknown != nil:
 		return decision{stays: held != nil && !over, current: current}
 	}
 
-	all := reserved(seen.now, seen.claims, func(claim) bool { return true })
+	all := reserved(obs.now, obs.claims, func(claim) bool { return true })
 	var d decision
-	for _, n := range seen.nodes {
-		d.candidates = append(d.candidates, seen.look(n, gpu.Spec.GPURequired, gpu.Spec.DesAccTime, all))
+	for _, n := range obs.nodes {
+		d.candidates = append(d.candidates, obs.look(n, gpu.Spec.GPURequired, gpu.Spec.DesAccTime, all))
 	}
 	if current && !over {
-		d.keep(gpu, seen)
+		d.keep(gpu, obs)
 	}
 	if d.chosen == nil {
-		d.choose(gpu, seen)
+		d.choose(gpu, obs)
 	}
 	slices.SortFunc(d.candidates, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(d.rank(a), d.rank(b)), cmp.Compare(a.node, b.node))
@@ -68,21 +68,21 @@ func decide(gpu *v1alpha1.GPUInfo, seen *scope) decision {
 // keep leaves the choice as it is if it still suits: for the hours that are
 // left of it and of earlier claims. They are rounded down, once: a host says
 // whole hours, and has 99 as soon as a choice of 100 has begun.
-func (d *decision) keep(gpu *v1alpha1.GPUInfo, seen *scope) {
+func (d *decision) keep(gpu *v1alpha1.GPUInfo, obs *scope) {
 	held, mine := gpu.Status.Reservation, claimOf(gpu)
-	at := slices.IndexFunc(seen.nodes, func(n node) bool { return n.name == gpu.Status.SuitableNodeName })
+	at := slices.IndexFunc(obs.nodes, func(n node) bool { return n.name == gpu.Status.SuitableNodeName })
 	if at < 0 {
 		return
 	}
-	earlier := reserved(seen.now, seen.claims, func(c claim) bool { return c.before(mine) })
-	c := seen.look(seen.nodes[at], gpu.Spec.GPURequired, (earlier[held.Host]+mine.left(seen.now))/hour, nil)
+	earlier := reserved(obs.now, obs.claims, func(c claim) bool { return c.before(mine) })
+	c := obs.look(obs.nodes[at], gpu.Spec.GPURequired, (earlier[held.Host]+mine.left(obs.now))/hour, nil)
 	if c.refusal == "" && c.host == held.Host {
 		d.candidates[at], d.chosen, d.reservation = c, &c, held
 	}
 }
 
 // choose takes the node whose server uses the least CPU.
-func (d *decision) choose(gpu *v1alpha1.GPUInfo, seen *scope) {
+func (d *decision) choose(gpu *v1alpha1.GPUInfo, obs *scope) {
 	for _, c := range d.candidates {
 		if c.refusal == "" && (d.chosen == nil || cmp.Or(cmp.Compare(c.mhz, d.chosen.mhz), cmp.Compare(c.node, d.chosen.node)) < 0) {
 			d.chosen = &c
@@ -91,9 +91,9 @@ func (d *decision) choose(gpu *v1alpha1.GPUInfo, seen *scope) {
 	if d.chosen == nil {
 		return
 	}
-	since := seen.now.Truncate(time.Second) // as it is stored
+	since := obs.now.Truncate(time.Second) // as it is stored
 	d.reservation = &v1alpha1.GPUReservation{
-		Host: d.chosen.host, Cloud: seen.cloud, Generation: gpu.Generation,
+		Host: d.chosen.host, Cloud: obs.cloud, Generation: gpu.Generation,
 		Since: metav1.NewTime(since), Until: metav1.NewTime(since.Add(time.Duration(gpu.Spec.DesAccTime) * time.Hour)),
 	}
 }
@@ -109,26 +109,26 @@ func (d *decision) rank(c candidate) int {
 	}
 }
 
-// plan is the verdict: nothing is done but to write it down.
-func plan(gpu *v1alpha1.GPUInfo, seen *scope) error {
-	switch d := decide(gpu, seen); {
-	case seen.refused != nil:
-		return seen.refused
+// plan is the outcome: nothing is done but to write it down.
+func plan(gpu *v1alpha1.GPUInfo, obs *scope) error {
+	switch d := decide(gpu, obs); {
+	case obs.refused != nil:
+		return obs.refused
 	case d.expired:
-		return reconciler.Stalled(v1alpha1.ExpiredReason, fmt.Errorf(
+		return reconciler.Stalled(v1alpha1.ExpiredReason, 0, fmt.Errorf(
 			"the %d hours that were reserved are over: to ask for a node again, edit the spec or set the annotation %s to another value",
 			gpu.Spec.DesAccTime, v1alpha1.ReconcileRequestedAtAnnotation))
-	case d.stays && d.current && !seen.cloudless:
+	case d.stays && d.current && !obs.cloudless:
 		return nil
-	case seen.unknown != nil:
-		if blocked, ok := errors.AsType[*reconciler.BlockedError](seen.unknown); ok && d.stays {
+	case obs.unknown != nil:
+		if blocked, ok := errors.AsType[*reconciler.BlockedError](obs.unknown); ok && d.stays {
 			until := *blocked
-			until.Again = gpu.Status.Reservation.Until.Sub(seen.now)
+			until.RequeueAfter = gpu.Status.Reservation.Until.Sub(obs.now)
 			return &until
 		}
-		return seen.unknown
+		return obs.unknown
 	case d.chosen == nil:
-		return reconciler.Wait(seen.interval, v1alpha1.NoneAvailableReason,
+		return reconciler.Wait(obs.interval, v1alpha1.NoneAvailableReason,
 			"no node suits now: status.candidates says why of each; asked again when nodes, servers, hosts or reservations change")
 	}
 	return nil

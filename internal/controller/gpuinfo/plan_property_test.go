@@ -19,16 +19,16 @@ import (
 // town is a cloud with its nodes, and all GPUInfos that ask it for one.
 type town struct {
 	rng  *rand.Rand
-	seen *scope
+	obs  *scope
 	gpus []*v1alpha1.GPUInfo
 }
 
 func newTown(seed uint64) *town {
-	t := &town{rng: rand.New(rand.NewPCG(seed, 0)), seen: world(0)}
+	t := &town{rng: rand.New(rand.NewPCG(seed, 0)), obs: world(0)}
 	for i := range 1 + t.rng.IntN(5) {
 		name := fmt.Sprintf("n%d", i)
-		t.seen.nodes = append(t.seen.nodes, node{name: name, ready: true})
-		t.seen.servers[name] = []cloud.Server{{Name: name, State: cloud.StateActive, Host: t.host(), CPUUsageMHz: 100 * t.rng.IntN(3)}}
+		t.obs.nodes = append(t.obs.nodes, node{name: name, ready: true})
+		t.obs.servers[name] = []cloud.Server{{Name: name, State: cloud.StateActive, Host: t.host(), CPUUsageMHz: 100 * t.rng.IntN(3)}}
 	}
 	for i := range 3 {
 		t.setHost(i)
@@ -46,26 +46,26 @@ func (t *town) host() string { return fmt.Sprintf("h%d", t.rng.IntN(3)) }
 
 func (t *town) setHost(i int) {
 	name := fmt.Sprintf("h%d", i)
-	t.seen.hosts[name] = cloud.Host{Name: name, GPU: t.rng.IntN(4) > 0, AvailableHours: t.rng.IntN(100)}
+	t.obs.hosts[name] = cloud.Host{Name: name, GPU: t.rng.IntN(4) > 0, AvailableHours: t.rng.IntN(100)}
 }
 
 // pass makes a pass over one GPUInfo as the engine does, and tells whether its
 // reservation changed.
 func (t *town) pass(gpu *v1alpha1.GPUInfo) bool {
-	seen := *t.seen
+	obs := *t.obs
 	for _, other := range t.gpus {
 		if other != gpu && other.Status.Reservation != nil {
-			seen.claims = append(seen.claims, claimOf(other))
+			obs.claims = append(obs.claims, claimOf(other))
 		}
 	}
 	before := gpu.Status.Reservation
-	report(gpu, &seen)
+	report(gpu, &obs)
 	return !cmp.Equal(before, gpu.Status.Reservation)
 }
 
 // disturb changes something that choices depend on.
 func (t *town) disturb() {
-	n := &t.seen.nodes[t.rng.IntN(len(t.seen.nodes))]
+	n := &t.obs.nodes[t.rng.IntN(len(t.obs.nodes))]
 	switch t.rng.IntN(7) {
 	case 0:
 		t.setHost(t.rng.IntN(3))
@@ -74,19 +74,19 @@ func (t *town) disturb() {
 	case 2:
 		n.ready = !n.ready
 	case 3:
-		t.seen.servers[n.name][0].Host = t.host()
+		t.obs.servers[n.name][0].Host = t.host()
 	case 4:
 		gpu := t.gpus[t.rng.IntN(len(t.gpus))]
 		gpu.Generation++
 		gpu.Spec.DesAccTime = int64(1 + t.rng.IntN(40))
 	case 5:
-		t.seen.now = t.seen.now.Add(time.Duration(t.rng.IntN(600)) * time.Minute)
+		t.obs.now = t.obs.now.Add(time.Duration(t.rng.IntN(600)) * time.Minute)
 	case 6: // another manager gave hours away without looking
 		gpu := t.gpus[t.rng.IntN(len(t.gpus))]
-		since := t.seen.now.Add(-time.Duration(t.rng.IntN(3)) * time.Hour)
+		since := t.obs.now.Add(-time.Duration(t.rng.IntN(3)) * time.Hour)
 		gpu.Status.SuitableNodeName = n.name
 		gpu.Status.Reservation = &v1alpha1.GPUReservation{
-			Host: t.seen.servers[n.name][0].Host, Cloud: "default", Generation: gpu.Generation, Since: metav1.NewTime(since),
+			Host: t.obs.servers[n.name][0].Host, Cloud: "default", Generation: gpu.Generation, Since: metav1.NewTime(since),
 			Until: metav1.NewTime(since.Add(time.Duration(gpu.Spec.DesAccTime) * time.Hour)),
 		}
 	}
@@ -102,9 +102,9 @@ func (t *town) overcommitted() []string {
 		}
 	}
 	var hosts []string
-	for name, seconds := range reserved(t.seen.now, claims, func(claim) bool { return true }) {
-		if seconds/hour > int64(t.seen.hosts[name].AvailableHours) {
-			hosts = append(hosts, fmt.Sprintf("%d seconds of %+v", seconds, t.seen.hosts[name]))
+	for name, seconds := range reserved(t.obs.now, claims, func(claim) bool { return true }) {
+		if seconds/hour > int64(t.obs.hosts[name].AvailableHours) {
+			hosts = append(hosts, fmt.Sprintf("%d seconds of %+v", seconds, t.obs.hosts[name]))
 		}
 	}
 	return hosts
@@ -161,18 +161,18 @@ func TestWhatWasChosenIsKeptWhileTimeGoesBy(t *testing.T) {
 				placed = append(placed, gpu)
 			}
 		}
-		begin, full := town.seen.now, maps.Clone(town.seen.hosts)
-		for town.seen.now.Sub(begin) < 40*time.Hour {
-			town.seen.now = town.seen.now.Add(time.Duration(1 + town.rng.IntN(int(2*time.Hour))))
+		begin, full := town.obs.now, maps.Clone(town.obs.hosts)
+		for town.obs.now.Sub(begin) < 40*time.Hour {
+			town.obs.now = town.obs.now.Add(time.Duration(1 + town.rng.IntN(int(2*time.Hour))))
 			for name, host := range full {
-				host.AvailableHours = max(0, int((time.Duration(host.AvailableHours)*time.Hour-town.seen.now.Sub(begin))/time.Hour))
-				town.seen.hosts[name] = host
+				host.AvailableHours = max(0, int((time.Duration(host.AvailableHours)*time.Hour-town.obs.now.Sub(begin))/time.Hour))
+				town.obs.hosts[name] = host
 			}
 			for _, gpu := range placed {
 				town.pass(gpu)
-				over := !begin.Add(time.Duration(gpu.Spec.DesAccTime) * time.Hour).After(town.seen.now)
+				over := !begin.Add(time.Duration(gpu.Spec.DesAccTime) * time.Hour).After(town.obs.now)
 				if kept := gpu.Status.Reservation; !over && (kept == nil || !kept.Since.Time.Equal(begin)) {
-					t.Fatalf("seed %d: after %v, %d hours became %+v", seed, town.seen.now.Sub(begin), gpu.Spec.DesAccTime, kept)
+					t.Fatalf("seed %d: after %v, %d hours became %+v", seed, town.obs.now.Sub(begin), gpu.Spec.DesAccTime, kept)
 				}
 			}
 		}
@@ -200,18 +200,18 @@ func TestADecisionDoesNotDependOnTheOrderOfWhatWasRead(t *testing.T) {
 		}
 		last := town.gpus[len(town.gpus)-1]
 		want := last.DeepCopy()
-		seen := *town.seen
+		obs := *town.obs
 		for _, other := range town.gpus[:len(town.gpus)-1] {
 			if other.Status.Reservation != nil {
-				seen.claims = append(seen.claims, claimOf(other))
+				obs.claims = append(obs.claims, claimOf(other))
 			}
 		}
-		report(want, &seen)
-		seen.nodes, seen.claims = slices.Clone(seen.nodes), slices.Clone(seen.claims)
-		town.rng.Shuffle(len(seen.nodes), func(i, j int) { seen.nodes[i], seen.nodes[j] = seen.nodes[j], seen.nodes[i] })
-		town.rng.Shuffle(len(seen.claims), func(i, j int) { seen.claims[i], seen.claims[j] = seen.claims[j], seen.claims[i] })
+		report(want, &obs)
+		obs.nodes, obs.claims = slices.Clone(obs.nodes), slices.Clone(obs.claims)
+		town.rng.Shuffle(len(obs.nodes), func(i, j int) { obs.nodes[i], obs.nodes[j] = obs.nodes[j], obs.nodes[i] })
+		town.rng.Shuffle(len(obs.claims), func(i, j int) { obs.claims[i], obs.claims[j] = obs.claims[j], obs.claims[i] })
 		got := last.DeepCopy()
-		report(got, &seen)
+		report(got, &obs)
 		if diff := cmp.Diff(want.Status.Reservation, got.Status.Reservation); diff != "" {
 			t.Fatalf("seed %d: reservation (-want +got):\n%s", seed, diff)
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
-// outcome is a decision and its verdict in a few words.
+// outcome is a decision and its outcome in a few words.
 type outcome struct {
 	// Node is what is reserved, Since how long ago that began.
 	Node  string
@@ -24,9 +24,9 @@ type outcome struct {
 	Reason         string
 }
 
-func outcomeOf(gpu *v1alpha1.GPUInfo, seen *scope) outcome {
-	d := decide(gpu, seen)
-	out := outcome{Stays: d.stays, Expired: d.expired, Reason: reconciler.Reason(plan(gpu, seen))}
+func outcomeOf(gpu *v1alpha1.GPUInfo, obs *scope) outcome {
+	d := decide(gpu, obs)
+	out := outcome{Stays: d.stays, Expired: d.expired, Reason: reconciler.Reason(plan(gpu, obs))}
 	if d.chosen != nil {
 		out.Node, out.Since = d.chosen.node, noon.Sub(d.reservation.Since.Time)
 	}
@@ -35,11 +35,13 @@ func outcomeOf(gpu *v1alpha1.GPUInfo, seen *scope) outcome {
 
 func TestDecisions(t *testing.T) {
 	const hour = time.Hour
-	refused := func(s *scope) { s.refused = reconciler.Stalled(v1alpha1.CloudUnavailableReason, errors.New("may not")) }
+	refused := func(s *scope) {
+		s.refused = reconciler.Stalled(v1alpha1.CloudUnavailableReason, 0, errors.New("may not"))
+	}
 	cordon := nodeIs(1, func(n *node) { n.cordoned = true })
 	for name, test := range map[string]struct {
 		gpu  *v1alpha1.GPUInfo
-		seen *scope
+		obs  *scope
 		want outcome
 	}{
 		"the least CPU use wins": {asking(), world(3), outcome{Node: "n3"}},
@@ -132,7 +134,7 @@ func TestDecisions(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, outcomeOf(test.gpu, test.seen)); diff != "" {
+			if diff := cmp.Diff(test.want, outcomeOf(test.gpu, test.obs)); diff != "" {
 				t.Errorf("outcome (-want +got):\n%s", diff)
 			}
 		})
@@ -144,7 +146,7 @@ func TestWhileTheCloudIsBlockedItIsLookedAtAgainWhenItsHoursAreOver(t *testing.T
 	observed, _ := errors.AsType[*reconciler.BlockedError](errAway)
 	for name, test := range map[string]struct {
 		gpu  *v1alpha1.GPUInfo
-		seen *scope
+		obs  *scope
 		want time.Duration
 	}{
 		"without a Cloud":                 {asking(holding("n1", time.Hour)), world(0, away, gone), 9 * time.Hour},
@@ -152,16 +154,16 @@ func TestWhileTheCloudIsBlockedItIsLookedAtAgainWhenItsHoursAreOver(t *testing.T
 		"with nothing that could be over": {asking(), world(0, away, gone), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			blocked, _ := errors.AsType[*reconciler.BlockedError](plan(test.gpu, test.seen))
+			blocked, _ := errors.AsType[*reconciler.BlockedError](plan(test.gpu, test.obs))
 			want := *observed
-			want.Again = test.want
+			want.RequeueAfter = test.want
 			if diff := cmp.Diff(&want, blocked); diff != "" {
-				t.Errorf("verdict (-want +got):\n%s", diff)
+				t.Errorf("outcome (-want +got):\n%s", diff)
 			}
 		})
 	}
-	if observed.Again != 0 {
-		t.Error("the verdict that Observe gave was changed")
+	if observed.RequeueAfter != 0 {
+		t.Error("the outcome that Observe gave was changed")
 	}
 }
 

@@ -18,37 +18,37 @@ const (
 )
 
 // report writes the GPUInfo's own status from what the pass saw.
-func report(gpu *v1alpha1.GPUInfo, seen *scope) reconciler.Summary {
-	d := decide(gpu, seen)
+func report(gpu *v1alpha1.GPUInfo, obs *scope) reconciler.Summary {
+	d := decide(gpu, obs)
 	status := &gpu.Status
 	switch {
-	case seen.refused != nil:
+	case obs.refused != nil:
 		// What is known of a cloud is not for those who may not use it.
 		forget(status, "")
 		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.PlacedCondition)
 	case d.expired:
 		forget(status, v1alpha1.NoneAvailable)
 		status.ExpiredGeneration = gpu.Generation
-		place(status, metav1.ConditionFalse, v1alpha1.ExpiredReason, plan(gpu, seen).Error())
+		place(status, metav1.ConditionFalse, v1alpha1.ExpiredReason, plan(gpu, obs).Error())
 	case d.stays:
-	case seen.unknown != nil:
+	case obs.unknown != nil:
 		if status.Reservation != nil {
 			forget(status, "")
 			meta.RemoveStatusCondition(&status.Conditions, v1alpha1.PlacedCondition)
 		}
 	case d.chosen == nil:
 		forget(status, v1alpha1.NoneAvailable)
-		answered(status, seen, d)
-		place(status, metav1.ConditionFalse, v1alpha1.NoneAvailableReason, plan(gpu, seen).Error())
+		answered(status, obs, d)
+		place(status, metav1.ConditionFalse, v1alpha1.NoneAvailableReason, plan(gpu, obs).Error())
 	default:
 		reportChosen(status, d)
-		answered(status, seen, d)
+		answered(status, obs, d)
 		place(status, metav1.ConditionTrue, v1alpha1.PlacedReason, placed(*status))
 	}
 	if status.Reservation == nil {
 		return reconciler.Summary{}
 	}
-	return reconciler.Summary{Reason: v1alpha1.PlacedReason, Message: placed(*status), Again: status.Reservation.Until.Sub(seen.now)}
+	return reconciler.Summary{Reason: v1alpha1.PlacedReason, Message: placed(*status), RequeueAfter: status.Reservation.Until.Sub(obs.now)}
 }
 
 // forget takes out all that a choice said, and leaves a word in place of the names.
@@ -81,8 +81,8 @@ func worthTelling(shown, is int64) bool {
 
 // answered writes down why each node was taken or not, and which request and
 // spec that answers.
-func answered(status *v1alpha1.GPUInfoStatus, seen *scope, d decision) {
-	status.ExpiredGeneration, status.LastHandledReconcileAt = 0, seen.request
+func answered(status *v1alpha1.GPUInfoStatus, obs *scope, d decision) {
+	status.ExpiredGeneration, status.LastHandledReconcileAt = 0, obs.request
 	status.Candidates = nil
 	for _, c := range d.candidates[:min(len(d.candidates), maxCandidates)] {
 		shown := v1alpha1.GPUCandidate{NodeName: c.node, HostName: c.host, Verdict: c.refusal}

@@ -35,7 +35,7 @@ func watch(b *builder.Builder, find finder, directory *inventory.Directory) *bui
 		Watches(&v1alpha1.GPUInfo{}, find.rivals()).
 		Watches(&corev1.Node{}, find.choosers(), builder.WithPredicates(nodeChanged)).
 		WatchesRawSource(source.Func(func(_ context.Context, q queue) error {
-			directory.OnWake(find.news(q))
+			directory.Subscribe(find.news(q))
 			return nil
 		}))
 }
@@ -100,8 +100,8 @@ func (f finder) byCloud(ctx context.Context, name string) []reconcile.Request {
 }
 
 // news has those woken that use a Cloud which was listed or is back.
-func (f finder) news(q queue) func(inventory.Wake) {
-	return func(news inventory.Wake) { later(q, f.byCloud(context.Background(), news.Cloud)) }
+func (f finder) news(q queue) func(inventory.Event) {
+	return func(news inventory.Event) { later(q, f.byCloud(context.Background(), news.Cloud)) }
 }
 
 // choosers has all woken by a node that came, went or changed.

@@ -38,7 +38,7 @@ func TestNewsThatConcernAllAreGathered(t *testing.T) {
 		wake func(queue)
 		want map[string]time.Duration
 	}{
-		"a listing":          {func(q queue) { find.news(q)(inventory.Wake{Cloud: "home"}) }, map[string]time.Duration{"home": gather, "labelled": gather}},
+		"a listing":          {func(q queue) { find.news(q)(inventory.Event{Cloud: "home"}) }, map[string]time.Duration{"home": gather, "labelled": gather}},
 		"a node that came":   {func(q queue) { nodes.Create(t.Context(), event.CreateEvent{Object: n}, q) }, all},
 		"one that changed":   {func(q queue) { nodes.Update(t.Context(), event.UpdateEvent{ObjectOld: n, ObjectNew: n}, q) }, all},
 		"one that went away": {func(q queue) { nodes.Delete(t.Context(), event.DeleteEvent{Object: n}, q) }, all},

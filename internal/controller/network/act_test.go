@@ -482,7 +482,7 @@ func TestHowFailuresOfCallsAreTold(t *testing.T) {
 	} {
 		w := newWorld(t, everything, nil)
 		k := w.runs.Kind.(*kind)
-		if got := said(k.verdictOn(netWith(), &scope{inv: w.inv}, k.backoff, test.err)); got != test.want {
+		if got := said(k.outcomeOf(netWith(), &scope{inv: w.inv}, k.backoff, test.err)); got != test.want {
 			t.Errorf("%v: %s, want %s", test.err, got, test.want)
 		}
 	}

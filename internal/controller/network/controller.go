@@ -95,9 +95,19 @@ func (k *kind) New() *v1alpha1.Network { return &v1alpha1.Network{} }
 
 func (k *kind) Finalizer() string { return Finalizer }
 
-func (k *kind) Plan(net *v1alpha1.Network, seen *scope) ([]string, error) { return plan(net, seen) }
+func (k *kind) Plan(net *v1alpha1.Network, obs *scope) reconciler.Plan[*v1alpha1.Network, *scope] {
+	names, outcome := plan(net, obs)
+	p := reconciler.Plan[*v1alpha1.Network, *scope]{Outcome: outcome}
+	for _, name := range names {
+		p.Steps = append(p.Steps, reconciler.Step[*v1alpha1.Network, *scope]{
+			Name: name, Needs: reconciler.Mutates,
+			Run: func(ctx context.Context, net *v1alpha1.Network, obs *scope) error { return k.Act(ctx, net, obs, name) },
+		})
+	}
+	return p
+}
 
-func (k *kind) Story() []string {
+func (k *kind) EventConditions() []string {
 	return []string{v1alpha1.CreatedCondition, v1alpha1.DeletingCondition}
 }
 
@@ -110,11 +120,11 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts Options) error
 	warm := true // a standby that takes over has its cache already
 	find, runs := finder{reader: mgr.GetCache()}, New(mgr.GetClient(), mgr.GetEventRecorder("private-cloud-operator"), opts)
 	return tenancy.Watch(ctrl.NewControllerManagedBy(mgr).Named("network"), find.byNamespace, find.byCloud).
-		For(&v1alpha1.Network{}, builder.WithPredicates(reconciler.Touched(Finalizer, ClaimedCloudAnnotation))).
+		For(&v1alpha1.Network{}, builder.WithPredicates(reconciler.ChangedByUser(Finalizer, ClaimedCloudAnnotation))).
 		Watches(&v1alpha1.Network{}, departures(runs.Kind.(*kind))).
 		Watches(&v1alpha1.VM{}, find.attachments(opts)).
 		WatchesRawSource(source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-			opts.Directory.OnWake(func(news inventory.Wake) { wake(q, news) })
+			opts.Directory.Subscribe(func(news inventory.Event) { wake(q, news) })
 			return nil
 		})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, EnableWarmup: &warm}).

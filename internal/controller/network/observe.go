@@ -40,40 +40,40 @@ func nameInCloud(cluster string, net *v1alpha1.Network) string {
 // Observe reads what the plan needs: VM objects, and the cloud's networks from
 // the listing that all Networks of a Cloud share.
 func (k *kind) Observe(ctx context.Context, net *v1alpha1.Network) (*scope, error) {
-	seen := &scope{now: k.Clock(), name: nameInCloud(k.Cluster, net), claimed: controllerutil.ContainsFinalizer(net, Finalizer), how: v1alpha1.CreatedReason}
-	if err := k.count(ctx, net, seen); err != nil {
-		return seen, err
+	obs := &scope{now: k.Clock(), name: nameInCloud(k.Cluster, net), claimed: controllerutil.ContainsFinalizer(net, Finalizer), how: v1alpha1.CreatedReason}
+	if err := k.count(ctx, net, obs); err != nil {
+		return obs, err
 	}
 	wanted, err := tenancy.CloudFor(ctx, k.client, net.Namespace, net.Spec.CloudRef)
 	if err != nil {
-		return seen, err
+		return obs, err
 	}
-	seen.cloud = cmp.Or(recordedCloud(net), wanted)
-	seen.moved = net.Status.NetworkID == "" && seen.cloud != wanted
-	seen.inv = k.Directory.Cloud(seen.cloud)
-	seen.view = seen.inv.View()
-	if err := k.admit(ctx, net, seen); err != nil {
-		return seen, err
+	obs.cloud = cmp.Or(recordedCloud(net), wanted)
+	obs.moved = net.Status.NetworkID == "" && obs.cloud != wanted
+	obs.inv = k.Directory.Cloud(obs.cloud)
+	obs.view = obs.inv.View()
+	if err := k.admit(ctx, net, obs); err != nil {
+		return obs, err
 	}
 	switch {
-	case seen.denied != nil && net.DeletionTimestamp.IsZero():
-		return seen, nil
-	case !seen.usable():
-		seen.inv.Wait(refOf(net), seen.view)
-		return seen, nil
-	case !seen.caps().Has(cloud.Networks), net.Status.NetworkID == "" && !seen.claimed:
-		return seen, nil
+	case obs.denied != nil && net.DeletionTimestamp.IsZero():
+		return obs, nil
+	case !obs.usable():
+		obs.inv.EnqueueWhenAvailable(refOf(net), obs.view)
+		return obs, nil
+	case !obs.caps().Has(cloud.Networks), net.Status.NetworkID == "" && !obs.claimed:
+		return obs, nil
 	}
-	return seen, k.look(ctx, net, seen)
+	return obs, k.look(ctx, net, obs)
 }
 
 // count finds the VMs that are attached to the network, or may be.
-func (k *kind) count(ctx context.Context, net *v1alpha1.Network, seen *scope) error {
+func (k *kind) count(ctx context.Context, net *v1alpha1.Network, obs *scope) error {
 	vms, err := k.attachedTo(ctx, k.client, client.ObjectKeyFromObject(net))
 	if err != nil {
 		return err
 	}
-	seen.attached, seen.counted = vms, true
+	obs.attached, obs.counted = vms, true
 	return nil
 }
 
@@ -96,14 +96,14 @@ func (o Options) attachedTo(ctx context.Context, reader client.Reader, net clien
 }
 
 // admit finds out whether the Network may use its Cloud.
-func (k *kind) admit(ctx context.Context, net *v1alpha1.Network, seen *scope) error {
-	_, err := tenancy.Open(ctx, k.client, net.Namespace, seen.cloud)
+func (k *kind) admit(ctx context.Context, net *v1alpha1.Network, obs *scope) error {
+	_, err := tenancy.Open(ctx, k.client, net.Namespace, obs.cloud)
 	if missing, ok := errors.AsType[*tenancy.MissingError](err); ok {
-		seen.denied = k.blocked(net, seen, "%v", missing)
+		obs.denied = k.blocked(net, obs, "%v", missing)
 		return nil
 	}
 	if denied, ok := errors.AsType[*tenancy.DeniedError](err); ok {
-		seen.denied = stall(v1alpha1.CloudUnavailableReason, denied, recheck)
+		obs.denied = stall(v1alpha1.CloudUnavailableReason, denied, recheck)
 		return nil
 	}
 	return err
@@ -111,43 +111,43 @@ func (k *kind) admit(ctx context.Context, net *v1alpha1.Network, seen *scope) er
 
 // look finds the recorded network, or what an earlier create may have left,
 // among the cloud's networks.
-func (k *kind) look(ctx context.Context, net *v1alpha1.Network, seen *scope) error {
+func (k *kind) look(ctx context.Context, net *v1alpha1.Network, obs *scope) error {
 	id := net.Status.NetworkID
-	age := seen.view.Settings.PollInterval * 9 / 10
+	age := obs.view.Settings.PollInterval * 9 / 10
 	if meta.IsStatusConditionTrue(net.Status.Conditions, v1alpha1.StalledCondition) {
 		age = min(age, recheck/10) // somebody mends it, and waits
 	}
-	notBefore := seen.now.Add(-age)
+	notBefore := obs.now.Add(-age)
 	if id == "" {
-		since := k.creates.UncertainSince(net.UID, seen.inv.Since())
-		settled := since.Add(seen.view.Settings.SettleTime)
-		seen.settles = max(0, settled.Sub(seen.now))
-		if seen.settles == 0 {
+		since := k.creates.UncertainSince(net.UID, obs.inv.StartedAt())
+		settled := since.Add(obs.view.Settings.SettleTime)
+		obs.settles = max(0, settled.Sub(obs.now))
+		if obs.settles == 0 {
 			since = settled
 		}
 		notBefore = latest(notBefore, since)
 		if !net.DeletionTimestamp.IsZero() {
 			// What another manager made before the deletion was known is in a listing begun after it.
-			notBefore = latest(notBefore, k.creates.DoomedSince(net.UID, seen.now))
+			notBefore = latest(notBefore, k.creates.DoomedSince(net.UID, obs.now))
 		}
 	} else {
 		k.creates.Forget(net.UID)
 	}
-	all, err := k.list(ctx, seen, notBefore)
+	all, err := k.list(ctx, obs, notBefore)
 	if err != nil {
-		return k.notHeard(net, seen, err)
+		return k.notHeard(net, obs, err)
 	}
-	seen.looked = true
+	obs.looked = true
 	for _, n := range all {
 		switch {
 		case n.ID == id:
-			seen.network = &n
-		case n.Name == seen.name:
-			seen.namesakes = append(seen.namesakes, n)
+			obs.network = &n
+		case n.Name == obs.name:
+			obs.namesakes = append(obs.namesakes, n)
 		}
 	}
-	if id != "" && seen.network == nil {
-		if err := k.ask(ctx, net, seen, id); err != nil {
+	if id != "" && obs.network == nil {
+		if err := k.ask(ctx, net, obs, id); err != nil {
 			return err
 		}
 	}
@@ -156,31 +156,31 @@ func (k *kind) look(ctx context.Context, net *v1alpha1.Network, seen *scope) err
 }
 
 // list returns the cloud's networks, unless the cloud failed to list them a moment ago.
-func (k *kind) list(ctx context.Context, seen *scope, notBefore time.Time) ([]cloud.Network, error) {
-	if err := k.silent.of(seen.cloud, seen.now); err != nil {
+func (k *kind) list(ctx context.Context, obs *scope, notBefore time.Time) ([]cloud.Network, error) {
+	if err := k.silent.of(obs.cloud, obs.now); err != nil {
 		return nil, err
 	}
-	all, err := seen.inv.Networks(ctx, notBefore)
-	k.silent.heard(seen.cloud, k.Clock(), err)
+	all, err := obs.inv.Networks(ctx, notBefore)
+	k.silent.heard(obs.cloud, k.Clock(), err)
 	return all, err
 }
 
 // ask asks for a recorded network that the listing lacks.
-func (k *kind) ask(ctx context.Context, net *v1alpha1.Network, seen *scope, id string) error {
-	if seen.view.Braked {
-		seen.inv.Wait(refOf(net), seen.view)
+func (k *kind) ask(ctx context.Context, net *v1alpha1.Network, obs *scope, id string) error {
+	if obs.view.Braked {
+		obs.inv.EnqueueWhenAvailable(refOf(net), obs.view)
 		return nil
 	}
-	n, err := seen.view.Client.GetNetwork(ctx, id)
+	n, err := obs.view.Client.GetNetwork(ctx, id)
 	switch {
 	case cloud.Is(err, cloud.NotFound):
-		seen.gone = true
+		obs.gone = true
 		return nil
 	case err != nil:
-		return k.notHeard(net, seen, err)
+		return k.notHeard(net, obs, err)
 	}
-	seen.inv.NoteNetwork(n)
-	seen.network = &n
+	obs.inv.RecordNetwork(n)
+	obs.network = &n
 	return nil
 }
 
@@ -188,16 +188,16 @@ func (k *kind) ask(ctx context.Context, net *v1alpha1.Network, seen *scope, id s
 // its status tells: half a minute, in which an outage is the Cloud's to tell.
 const told = 5
 
-// notHeard is the verdict on a look that failed.
-func (k *kind) notHeard(net *v1alpha1.Network, seen *scope, err error) error {
-	verdict := k.verdictOn(net, seen, k.unheard, err)
-	wait, _ := errors.AsType[*reconciler.WaitError](verdict)
+// notHeard is the outcome on a look that failed.
+func (k *kind) notHeard(net *v1alpha1.Network, obs *scope, err error) error {
+	outcome := k.outcomeOf(net, obs, k.unheard, err)
+	wait, _ := errors.AsType[*reconciler.WaitError](outcome)
 	well := net.DeletionTimestamp.IsZero() && net.Status.NetworkID != "" && net.Status.ObservedGeneration == net.Generation &&
 		meta.IsStatusConditionTrue(net.Status.Conditions, v1alpha1.ReadyCondition)
 	if wait != nil && well && k.unheard.NumRequeues(net.UID) <= told {
 		wait.Quiet = true
 	}
-	return verdict
+	return outcome
 }
 
 // recordedCloud is the name of the Cloud that the Network is on already: that of

@@ -34,64 +34,64 @@ const (
 )
 
 // plan decides what to do, from what was seen and nothing else.
-func plan(net *v1alpha1.Network, seen *scope) ([]string, error) {
+func plan(net *v1alpha1.Network, obs *scope) ([]string, error) {
 	switch {
 	case !net.DeletionTimestamp.IsZero():
-		return planDeletion(net, seen)
-	case seen.denied != nil:
-		return nil, seen.denied
-	case unsupported(seen) != nil:
-		return nil, unsupported(seen)
+		return planDeletion(net, obs)
+	case obs.denied != nil:
+		return nil, obs.denied
+	case unsupported(obs) != nil:
+		return nil, unsupported(obs)
 	case net.Status.NetworkID != "":
-		return planExisting(net, seen)
+		return planExisting(net, obs)
 	default:
-		return planCreate(net, seen)
+		return planCreate(net, obs)
 	}
 }
 
 // planCreate leads to a network that does not exist yet, or whose create was
 // sent and never recorded.
-func planCreate(net *v1alpha1.Network, seen *scope) ([]string, error) {
+func planCreate(net *v1alpha1.Network, obs *scope) ([]string, error) {
 	switch {
-	case !seen.claimed:
+	case !obs.claimed:
 		return []string{stepClaim, stepCreate}, nil
-	case !seen.looked:
+	case !obs.looked:
 		return []string{stepLook}, nil
-	case seen.moved && len(seen.namesakes) > 0:
-		return nil, moved(seen)
-	case len(seen.namesakes) > 1:
+	case obs.moved && len(obs.namesakes) > 0:
+		return nil, moved(obs)
+	case len(obs.namesakes) > 1:
 		return []string{stepAdopt, stepDeleteDuplicate}, nil
-	case len(seen.namesakes) == 1:
-		return []string{stepAdopt}, adopted(net, seen.namesakes[0])
-	case seen.settles > 0 && (seen.moved || !seen.safe()):
-		return nil, reconciler.Wait(seen.settles, v1alpha1.OutcomeUnknownReason,
+	case len(obs.namesakes) == 1:
+		return []string{stepAdopt}, adopted(net, obs.namesakes[0])
+	case obs.settles > 0 && (obs.moved || !obs.safe()):
+		return nil, reconciler.Wait(obs.settles, v1alpha1.OutcomeUnknownReason,
 			"the answer to the create was lost; waiting out the Cloud's settleTime before a second one, looking for the first one's network meanwhile")
-	case seen.moved:
+	case obs.moved:
 		return []string{stepUnclaim}, reconciler.Wait(time.Second, v1alpha1.ProgressingReason, "nothing of the network is on the Cloud that spec.cloudRef named before")
 	}
 	return []string{stepCreate}, nil
 }
 
 // planExisting keeps a recorded network as the spec says.
-func planExisting(net *v1alpha1.Network, seen *scope) ([]string, error) {
+func planExisting(net *v1alpha1.Network, obs *scope) ([]string, error) {
 	switch {
-	case seen.gone:
+	case obs.gone:
 		return nil, stall(v1alpha1.LostReason, fmt.Errorf(
 			"network %s is gone from the cloud and not by this operator; it is not made again: delete the VMs that refer to it and this object, and make others", net.Status.NetworkID), recheck)
-	case seen.network == nil && net.Generation != net.Status.ObservedGeneration:
+	case obs.network == nil && net.Generation != net.Status.ObservedGeneration:
 		return []string{stepLook}, nil
-	case seen.network == nil:
+	case obs.network == nil:
 		return nil, reconciler.ErrUnknown
 	}
 	var steps []string
-	if !seen.claimed {
+	if !obs.claimed {
 		steps = append(steps, stepClaim)
 	}
-	switch n := *seen.network; {
-	case n.Name != seen.name:
+	switch n := *obs.network; {
+	case n.Name != obs.name:
 		return steps, stall(v1alpha1.DriftReason, fmt.Errorf(
-			"network %s is named %q in the cloud, not %q, so it is not touched: rename it in the cloud, or look who made it", n.ID, n.Name, seen.name), recheck)
-	case len(seen.namesakes) > 0:
+			"network %s is named %q in the cloud, not %q, so it is not touched: rename it in the cloud, or look who made it", n.ID, n.Name, obs.name), recheck)
+	case len(obs.namesakes) > 0:
 		return append(steps, stepDeleteDuplicate), nil
 	case !sameRange(net, n):
 		return steps, stall(v1alpha1.DriftReason, fmt.Errorf(
@@ -104,51 +104,51 @@ func planExisting(net *v1alpha1.Network, seen *scope) ([]string, error) {
 
 // planDeletion gets the network out of the cloud and proves it, then lets the
 // object go.
-func planDeletion(net *v1alpha1.Network, seen *scope) ([]string, error) {
+func planDeletion(net *v1alpha1.Network, obs *scope) ([]string, error) {
 	switch {
-	case len(seen.attached) > 0:
-		return nil, inUse(seen.attached)
-	case unsupported(seen) != nil:
-		return nil, unsupported(seen)
-	case !seen.looked:
+	case len(obs.attached) > 0:
+		return nil, inUse(obs.attached)
+	case unsupported(obs) != nil:
+		return nil, unsupported(obs)
+	case !obs.looked:
 		return []string{stepLook}, nil
 	case net.Status.NetworkID == "":
-		return planDeletionUnrecorded(seen)
-	case len(seen.namesakes) > 0:
+		return planDeletionUnrecorded(obs)
+	case len(obs.namesakes) > 0:
 		return []string{stepDeleteDuplicate}, nil
-	case seen.network == nil:
+	case obs.network == nil:
 		return []string{stepConfirmGone, stepRelease}, nil
-	case seen.network.Name != seen.name:
+	case obs.network.Name != obs.name:
 		return nil, stall(v1alpha1.BlockedReason, fmt.Errorf(
-			"network %s is named %q in the cloud, not %q, so it is not deleted: rename it in the cloud, or delete it there", seen.network.ID, seen.network.Name, seen.name), recheck)
+			"network %s is named %q in the cloud, not %q, so it is not deleted: rename it in the cloud, or delete it there", obs.network.ID, obs.network.Name, obs.name), recheck)
 	}
 	return []string{stepDelete, stepConfirmGone, stepRelease}, nil
 }
 
 // planDeletionUnrecorded deletes what a create without a recorded answer may have left.
-func planDeletionUnrecorded(seen *scope) ([]string, error) {
+func planDeletionUnrecorded(obs *scope) ([]string, error) {
 	switch {
-	case len(seen.namesakes) > 1:
+	case len(obs.namesakes) > 1:
 		return []string{stepAdopt, stepDeleteDuplicate}, nil
-	case len(seen.namesakes) == 1:
+	case len(obs.namesakes) == 1:
 		return []string{stepAdopt, stepDelete, stepConfirmGone, stepRelease}, nil
-	case seen.settles > 0:
-		return nil, reconciler.Wait(seen.settles, v1alpha1.RequestedReason,
+	case obs.settles > 0:
+		return nil, reconciler.Wait(obs.settles, v1alpha1.RequestedReason,
 			"the answer to the create was lost; waiting out the Cloud's settleTime to be sure that no network comes of it")
 	}
 	return []string{stepRelease}, nil
 }
 
 // unsupported refuses what a cloud without networks cannot do.
-func unsupported(seen *scope) error {
-	if !seen.usable() || seen.caps().Has(cloud.Networks) {
+func unsupported(obs *scope) error {
+	if !obs.usable() || obs.caps().Has(cloud.Networks) {
 		return nil
 	}
 	return stall(v1alpha1.UnsupportedReason, fmt.Errorf(
-		"Cloud %q has no networks: name another in spec.cloudRef", seen.cloud), recheckRefused)
+		"Cloud %q has no networks: name another in spec.cloudRef", obs.cloud), recheckRefused)
 }
 
-// adopted is the verdict on a network that was just found: a spec that was
+// adopted is the outcome on a network that was just found: a spec that was
 // edited since its create is followed in the next pass.
 func adopted(net *v1alpha1.Network, n cloud.Network) error {
 	if sameRange(net, n) && sameGateway(net, n) {
@@ -157,10 +157,10 @@ func adopted(net *v1alpha1.Network, n cloud.Network) error {
 	return reconciler.Wait(time.Second, v1alpha1.ProgressingReason, "network %s was found and is being brought in line with the spec", n.ID)
 }
 
-func moved(seen *scope) error {
+func moved(obs *scope) error {
 	return stall(v1alpha1.DriftReason, fmt.Errorf(
 		"network %s is on Cloud %q already, which spec.cloudRef named before: set it back to that, or delete this Network and make another",
-		seen.namesakes[0].ID, seen.cloud), recheckRefused)
+		obs.namesakes[0].ID, obs.cloud), recheckRefused)
 }
 
 // inUse waits for the VMs of this cluster that are attached.

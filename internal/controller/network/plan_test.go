@@ -65,63 +65,63 @@ func through(gate string) func(*cloud.Network) { return func(n *cloud.Network) {
 
 // seeing returns a scope on a cloud that can be used.
 func seeing(caps cloud.Capabilities, change ...func(*scope)) *scope {
-	seen := &scope{now: dawn, name: ours, cloud: "default", counted: true, how: v1alpha1.CreatedReason, view: inventory.View{Capabilities: caps}}
+	obs := &scope{now: dawn, name: ours, cloud: "default", counted: true, how: v1alpha1.CreatedReason, view: inventory.View{Capabilities: caps}}
 	for _, f := range change {
-		f(seen)
+		f(obs)
 	}
-	return seen
+	return obs
 }
 
 // holding is a scope that knows the recorded network.
 func holding(n cloud.Network) func(*scope) {
-	return func(seen *scope) { seen.claimed, seen.looked, seen.network = true, true, &n }
+	return func(obs *scope) { obs.claimed, obs.looked, obs.network = true, true, &n }
 }
 
 // finding is a scope after a search that found networks of our name.
 func finding(found ...cloud.Network) func(*scope) {
-	return func(seen *scope) { seen.claimed, seen.looked, seen.namesakes = true, true, found }
+	return func(obs *scope) { obs.claimed, obs.looked, obs.namesakes = true, true, found }
 }
 
-func beside(extra ...cloud.Network) func(*scope) { return func(seen *scope) { seen.namesakes = extra } }
-func using(vms ...string) func(*scope)           { return func(seen *scope) { seen.attached = vms } }
-func away(seen *scope)                           { seen.view.Away = "connection refused" }
-func claimed(seen *scope)                        { seen.claimed = true }
-func unclaimed(seen *scope)                      { seen.claimed = false }
-func settling(seen *scope)                       { seen.settles = time.Minute }
-func movedAway(seen *scope)                      { seen.moved, seen.cloud = true, "former" }
-func isGone(seen *scope)                         { seen.claimed, seen.looked, seen.gone = true, true, true }
-func denied(seen *scope) {
-	seen.denied = reconciler.Blocked("Cloud/default", v1alpha1.CloudUnavailableReason, "Cloud %q does not exist", "default")
+func beside(extra ...cloud.Network) func(*scope) { return func(obs *scope) { obs.namesakes = extra } }
+func using(vms ...string) func(*scope)           { return func(obs *scope) { obs.attached = vms } }
+func away(obs *scope)                            { obs.view.Unavailable = "connection refused" }
+func claimed(obs *scope)                         { obs.claimed = true }
+func unclaimed(obs *scope)                       { obs.claimed = false }
+func settling(obs *scope)                        { obs.settles = time.Minute }
+func movedAway(obs *scope)                       { obs.moved, obs.cloud = true, "former" }
+func isGone(obs *scope)                          { obs.claimed, obs.looked, obs.gone = true, true, true }
+func denied(obs *scope) {
+	obs.denied = reconciler.Blocked("Cloud/default", v1alpha1.CloudUnavailableReason, "Cloud %q does not exist", "default")
 }
 
 // decision is a plan in words.
 type decision struct {
 	Steps   []string
-	Verdict string
+	Outcome string
 }
 
-// said puts a verdict into words, but for its message.
-func said(verdict error) string {
+// said puts a outcome into words, but for its message.
+func said(outcome error) string {
 	again := func(d time.Duration) string {
 		if d == 0 {
 			return ""
 		}
 		return ", again in " + d.String()
 	}
-	if e, ok := errors.AsType[*reconciler.WaitError](verdict); ok {
+	if e, ok := errors.AsType[*reconciler.WaitError](outcome); ok {
 		return "waiting: " + e.Reason + again(e.After)
 	}
-	if e, ok := errors.AsType[*reconciler.BlockedError](verdict); ok {
+	if e, ok := errors.AsType[*reconciler.BlockedError](outcome); ok {
 		return "blocked: " + e.Reason + " by " + e.On
 	}
-	if e, ok := errors.AsType[*reconciler.StalledError](verdict); ok {
+	if e, ok := errors.AsType[*reconciler.StalledError](outcome); ok {
 		return "stalled: " + e.Reason + again(e.Recheck)
 	}
-	if errors.Is(verdict, reconciler.ErrUnknown) {
+	if errors.Is(outcome, reconciler.ErrUnknown) {
 		return "unknown"
 	}
-	if verdict != nil {
-		return "error: " + verdict.Error()
+	if outcome != nil {
+		return "error: " + outcome.Error()
 	}
 	return "in sync"
 }
@@ -129,10 +129,10 @@ func said(verdict error) string {
 type planCase struct {
 	name  string
 	net   *v1alpha1.Network
-	seen  *scope
+	obs   *scope
 	steps []string
-	// verdict as said puts it, and a part of its message.
-	verdict, says string
+	// outcome as said puts it, and a part of its message.
+	outcome, says string
 }
 
 func runPlans(t *testing.T, tests []planCase) {
@@ -140,14 +140,14 @@ func runPlans(t *testing.T, tests []planCase) {
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			steps, verdict := plan(tc.net, tc.seen)
-			if diff := cmp.Diff(decision{tc.steps, tc.verdict}, decision{steps, said(verdict)}); diff != "" {
+			steps, outcome := plan(tc.net, tc.obs)
+			if diff := cmp.Diff(decision{tc.steps, tc.outcome}, decision{steps, said(outcome)}); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)
 			}
-			if verdict != nil && (tc.says == "" || !strings.Contains(verdict.Error(), tc.says)) {
-				t.Errorf("message %q, want %q in it", verdict, tc.says)
+			if outcome != nil && (tc.says == "" || !strings.Contains(outcome.Error(), tc.says)) {
+				t.Errorf("message %q, want %q in it", outcome, tc.says)
 			}
-			if err := lawful(tc.net, tc.seen, steps); err != nil {
+			if err := lawful(tc.net, tc.obs, steps); err != nil {
 				t.Errorf("unlawful: %v", err)
 			}
 		})
@@ -158,28 +158,28 @@ func TestPlanOfANewNetwork(t *testing.T) {
 	t.Parallel()
 	two := []cloud.Network{networkWith(), networkWith(id("n2"))}
 	runPlans(t, []planCase{
-		{name: "nothing was ever sent for it: the intent is stored, then the create sent", net: netWith(), seen: seeing(bare), steps: []string{stepClaim, stepCreate}, verdict: "in sync"},
-		{name: "it may not use its Cloud", net: netWith(), seen: seeing(everything, denied), verdict: "blocked: CloudUnavailable by Cloud/default", says: "does not exist"},
-		{name: "the cloud has no networks", net: netWith(), seen: seeing(cloud.NewCapabilities(cloud.Labels)), verdict: "stalled: Unsupported, again in 10m0s", says: "name another in spec.cloudRef"},
-		{name: "what the cloud can do is not known while it is away: nothing is refused yet", net: netWith(), seen: seeing(nil, away), steps: []string{stepClaim, stepCreate}, verdict: "in sync"},
-		{name: "a create may have been sent, and the cloud could not be asked", net: netWith(), seen: seeing(everything, claimed, away), steps: []string{stepLook}, verdict: "in sync"},
-		{name: "looked and found nothing, where a second create does no harm", net: netWith(), seen: seeing(keyed, finding(), settling), steps: []string{stepCreate}, verdict: "in sync"},
-		{name: "looked and found nothing, where a second create of the name is refused", net: netWith(), seen: seeing(named, finding(), settling), steps: []string{stepCreate}, verdict: "in sync"},
-		{name: "looked and found nothing yet: a create may take effect later", net: netWith(), seen: seeing(bare, finding(), settling), verdict: "waiting: OutcomeUnknown, again in 1m0s", says: "settleTime"},
-		{name: "looked and found nothing, long enough after", net: netWith(), seen: seeing(bare, finding()), steps: []string{stepCreate}, verdict: "in sync"},
-		{name: "found by its name", net: netWith(), seen: seeing(bare, finding(networkWith()), settling), steps: []string{stepAdopt}, verdict: "in sync"},
-		{name: "found, with a gateway that was edited since", net: netWith(), seen: seeing(everything, finding(networkWith(through("10.0.0.9")))), steps: []string{stepAdopt}, verdict: "waiting: Progressing, again in 1s", says: "brought in line"},
-		{name: "one create made two: the older is kept", net: netWith(), seen: seeing(bare, finding(two...)), steps: []string{stepAdopt, stepDeleteDuplicate}, verdict: "in sync"},
+		{name: "nothing was ever sent for it: the intent is stored, then the create sent", net: netWith(), obs: seeing(bare), steps: []string{stepClaim, stepCreate}, outcome: "in sync"},
+		{name: "it may not use its Cloud", net: netWith(), obs: seeing(everything, denied), outcome: "blocked: CloudUnavailable by Cloud/default", says: "does not exist"},
+		{name: "the cloud has no networks", net: netWith(), obs: seeing(cloud.NewCapabilities(cloud.Labels)), outcome: "stalled: Unsupported, again in 10m0s", says: "name another in spec.cloudRef"},
+		{name: "what the cloud can do is not known while it is away: nothing is refused yet", net: netWith(), obs: seeing(nil, away), steps: []string{stepClaim, stepCreate}, outcome: "in sync"},
+		{name: "a create may have been sent, and the cloud could not be asked", net: netWith(), obs: seeing(everything, claimed, away), steps: []string{stepLook}, outcome: "in sync"},
+		{name: "looked and found nothing, where a second create does no harm", net: netWith(), obs: seeing(keyed, finding(), settling), steps: []string{stepCreate}, outcome: "in sync"},
+		{name: "looked and found nothing, where a second create of the name is refused", net: netWith(), obs: seeing(named, finding(), settling), steps: []string{stepCreate}, outcome: "in sync"},
+		{name: "looked and found nothing yet: a create may take effect later", net: netWith(), obs: seeing(bare, finding(), settling), outcome: "waiting: OutcomeUnknown, again in 1m0s", says: "settleTime"},
+		{name: "looked and found nothing, long enough after", net: netWith(), obs: seeing(bare, finding()), steps: []string{stepCreate}, outcome: "in sync"},
+		{name: "found by its name", net: netWith(), obs: seeing(bare, finding(networkWith()), settling), steps: []string{stepAdopt}, outcome: "in sync"},
+		{name: "found, with a gateway that was edited since", net: netWith(), obs: seeing(everything, finding(networkWith(through("10.0.0.9")))), steps: []string{stepAdopt}, outcome: "waiting: Progressing, again in 1s", says: "brought in line"},
+		{name: "one create made two: the older is kept", net: netWith(), obs: seeing(bare, finding(two...)), steps: []string{stepAdopt, stepDeleteDuplicate}, outcome: "in sync"},
 	})
 }
 
 func TestPlanAfterCloudRefOfANetworkWasEdited(t *testing.T) {
 	t.Parallel()
 	runPlans(t, []planCase{
-		{name: "a network came of the first create: it is not made twice", net: netWith(), seen: seeing(everything, finding(networkWith()), movedAway), verdict: "stalled: Drift, again in 10m0s", says: `network n1 is on Cloud "former"`},
-		{name: "one may still come: a key does not help on another cloud", net: netWith(), seen: seeing(everything, finding(), settling, movedAway), verdict: "waiting: OutcomeUnknown, again in 1m0s", says: "settleTime"},
-		{name: "nothing came of it: the claim is taken back", net: netWith(), seen: seeing(everything, finding(), movedAway), steps: []string{stepUnclaim}, verdict: "waiting: Progressing, again in 1s", says: "named before"},
-		{name: "deleted: what came of it is deleted where it is", net: netWith(deleted), seen: seeing(everything, finding(networkWith()), movedAway), steps: []string{stepAdopt, stepDelete, stepConfirmGone, stepRelease}, verdict: "in sync"},
+		{name: "a network came of the first create: it is not made twice", net: netWith(), obs: seeing(everything, finding(networkWith()), movedAway), outcome: "stalled: Drift, again in 10m0s", says: `network n1 is on Cloud "former"`},
+		{name: "one may still come: a key does not help on another cloud", net: netWith(), obs: seeing(everything, finding(), settling, movedAway), outcome: "waiting: OutcomeUnknown, again in 1m0s", says: "settleTime"},
+		{name: "nothing came of it: the claim is taken back", net: netWith(), obs: seeing(everything, finding(), movedAway), steps: []string{stepUnclaim}, outcome: "waiting: Progressing, again in 1s", says: "named before"},
+		{name: "deleted: what came of it is deleted where it is", net: netWith(deleted), obs: seeing(everything, finding(networkWith()), movedAway), steps: []string{stepAdopt, stepDelete, stepConfirmGone, stepRelease}, outcome: "in sync"},
 	})
 }
 
@@ -187,19 +187,19 @@ func TestPlanOfANetworkOnRecord(t *testing.T) {
 	t.Parallel()
 	net := netWith(recorded)
 	runPlans(t, []planCase{
-		{name: "it is as the spec says", net: net, seen: seeing(everything, holding(networkWith())), verdict: "in sync"},
-		{name: "its address is written in another way", net: net, seen: seeing(everything, holding(networkWith(through("10.0.0.1")))), verdict: "in sync"},
-		{name: "its Cloud was closed to this namespace", net: net, seen: seeing(everything, holding(networkWith()), denied), verdict: "blocked: CloudUnavailable by Cloud/default", says: "does not exist"},
-		{name: "it is gone without our doing: not made again, for VMs were on it", net: net, seen: seeing(everything, isGone), verdict: "stalled: Lost, again in 1m0s", says: "it is not made again"},
-		{name: "it is gone, and another bears its name: not touched", net: net, seen: seeing(everything, isGone, beside(networkWith(id("n2")))), verdict: "stalled: Lost, again in 1m0s", says: "it is not made again"},
-		{name: "nothing is known of it: nothing is said either", net: net, seen: seeing(everything, claimed, away), verdict: "unknown", says: "nothing is known"},
-		{name: "nothing is known of it, and its spec was edited: that it waits is told", net: netWith(recorded, edited), seen: seeing(everything, claimed, away), steps: []string{stepLook}, verdict: "in sync"},
-		{name: "the cloud has no networks any more", net: net, seen: seeing(cloud.NewCapabilities(cloud.Labels), claimed), verdict: "stalled: Unsupported, again in 10m0s", says: "has no networks"},
-		{name: "somebody took the finalizer off: it is put back before anything else", net: net, seen: seeing(everything, holding(networkWith(through("10.0.0.9"))), unclaimed), steps: []string{stepClaim, stepUpdate}, verdict: "in sync"},
-		{name: "it has another gateway", net: net, seen: seeing(everything, holding(networkWith(through("10.0.0.9")))), steps: []string{stepUpdate}, verdict: "in sync"},
-		{name: "it has another range: nobody can change that", net: net, seen: seeing(everything, holding(networkWith(ranging("10.0.0.0/16"), through("10.0.0.9")))), verdict: "stalled: Drift, again in 1m0s", says: "cidr of network n1 is 10.0.0.0/16 in the cloud, 10.0.0.0/24 in the spec"},
-		{name: "it bears another name: it is not ours to change", net: net, seen: seeing(everything, holding(networkWith(called("other"), through("10.0.0.9")))), verdict: "stalled: Drift, again in 1m0s", says: `named "other" in the cloud`},
-		{name: "a network made twice: the other one goes first", net: net, seen: seeing(bare, holding(networkWith(through("10.0.0.9"))), beside(networkWith(id("n2")))), steps: []string{stepDeleteDuplicate}, verdict: "in sync"},
+		{name: "it is as the spec says", net: net, obs: seeing(everything, holding(networkWith())), outcome: "in sync"},
+		{name: "its address is written in another way", net: net, obs: seeing(everything, holding(networkWith(through("10.0.0.1")))), outcome: "in sync"},
+		{name: "its Cloud was closed to this namespace", net: net, obs: seeing(everything, holding(networkWith()), denied), outcome: "blocked: CloudUnavailable by Cloud/default", says: "does not exist"},
+		{name: "it is gone without our doing: not made again, for VMs were on it", net: net, obs: seeing(everything, isGone), outcome: "stalled: Lost, again in 1m0s", says: "it is not made again"},
+		{name: "it is gone, and another bears its name: not touched", net: net, obs: seeing(everything, isGone, beside(networkWith(id("n2")))), outcome: "stalled: Lost, again in 1m0s", says: "it is not made again"},
+		{name: "nothing is known of it: nothing is said either", net: net, obs: seeing(everything, claimed, away), outcome: "unknown", says: "nothing is known"},
+		{name: "nothing is known of it, and its spec was edited: that it waits is told", net: netWith(recorded, edited), obs: seeing(everything, claimed, away), steps: []string{stepLook}, outcome: "in sync"},
+		{name: "the cloud has no networks any more", net: net, obs: seeing(cloud.NewCapabilities(cloud.Labels), claimed), outcome: "stalled: Unsupported, again in 10m0s", says: "has no networks"},
+		{name: "somebody took the finalizer off: it is put back before anything else", net: net, obs: seeing(everything, holding(networkWith(through("10.0.0.9"))), unclaimed), steps: []string{stepClaim, stepUpdate}, outcome: "in sync"},
+		{name: "it has another gateway", net: net, obs: seeing(everything, holding(networkWith(through("10.0.0.9")))), steps: []string{stepUpdate}, outcome: "in sync"},
+		{name: "it has another range: nobody can change that", net: net, obs: seeing(everything, holding(networkWith(ranging("10.0.0.0/16"), through("10.0.0.9")))), outcome: "stalled: Drift, again in 1m0s", says: "cidr of network n1 is 10.0.0.0/16 in the cloud, 10.0.0.0/24 in the spec"},
+		{name: "it bears another name: it is not ours to change", net: net, obs: seeing(everything, holding(networkWith(called("other"), through("10.0.0.9")))), outcome: "stalled: Drift, again in 1m0s", says: `named "other" in the cloud`},
+		{name: "a network made twice: the other one goes first", net: net, obs: seeing(bare, holding(networkWith(through("10.0.0.9"))), beside(networkWith(id("n2")))), steps: []string{stepDeleteDuplicate}, outcome: "in sync"},
 	})
 }
 
@@ -207,26 +207,26 @@ func TestPlanOfANetworksDeletion(t *testing.T) {
 	t.Parallel()
 	net, whole := netWith(recorded, deleted), []string{stepDelete, stepConfirmGone, stepRelease}
 	runPlans(t, []planCase{
-		{name: "nothing is on it", net: net, seen: seeing(everything, holding(networkWith())), steps: whole, verdict: "in sync"},
-		{name: "a VM is on it", net: net, seen: seeing(everything, holding(networkWith()), using("web")), verdict: "blocked: Blocked by VM/web", says: "VMs on this network: 1 (web); delete them first"},
-		{name: "many VMs are on it: some are named, all counted", net: net, seen: seeing(everything, holding(networkWith()), using("a", "b", "c", "d")), verdict: "blocked: Blocked by VM/a", says: "VMs on this network: 4 (a, b, c, …)"},
-		{name: "a VM may be on one that is not on record", net: netWith(deleted), seen: seeing(everything, finding(), using("web")), verdict: "blocked: Blocked by VM/web", says: "VMs on this network: 1"},
-		{name: "what is in the cloud goes even if the namespace may not use it any more", net: net, seen: seeing(everything, holding(networkWith()), denied), steps: whole, verdict: "in sync"},
-		{name: "the cloud could not be asked", net: net, seen: seeing(everything, claimed, away), steps: []string{stepLook}, verdict: "in sync"},
-		{name: "the cloud has no networks any more: that it is gone is not proved", net: net, seen: seeing(cloud.NewCapabilities(cloud.Labels), claimed), verdict: "stalled: Unsupported, again in 10m0s", says: "has no networks"},
-		{name: "it is gone already", net: net, seen: seeing(everything, isGone), steps: []string{stepConfirmGone, stepRelease}, verdict: "in sync"},
-		{name: "the listing lacks it, which proves nothing", net: net, seen: seeing(everything, finding()), steps: []string{stepConfirmGone, stepRelease}, verdict: "in sync"},
-		{name: "it bears another name: it is not ours to delete", net: net, seen: seeing(everything, holding(networkWith(called("other")))), verdict: "stalled: Blocked, again in 1m0s", says: "so it is not deleted"},
-		{name: "a network made twice: the other one goes first", net: net, seen: seeing(bare, holding(networkWith()), beside(networkWith(id("n2")))), steps: []string{stepDeleteDuplicate}, verdict: "in sync"},
-		{name: "not on record, and found", net: netWith(deleted), seen: seeing(bare, finding(networkWith())), steps: append([]string{stepAdopt}, whole...), verdict: "in sync"},
-		{name: "not on record, and found twice", net: netWith(deleted), seen: seeing(bare, finding(networkWith(), networkWith(id("n2")))), steps: []string{stepAdopt, stepDeleteDuplicate}, verdict: "in sync"},
-		{name: "not on record, and it may still come, whatever the cloud guarantees", net: netWith(deleted), seen: seeing(everything, finding(), settling), verdict: "waiting: Requested, again in 1m0s", says: "settleTime"},
-		{name: "not on record, and nothing comes any more", net: netWith(deleted), seen: seeing(bare, finding()), steps: []string{stepRelease}, verdict: "in sync"},
+		{name: "nothing is on it", net: net, obs: seeing(everything, holding(networkWith())), steps: whole, outcome: "in sync"},
+		{name: "a VM is on it", net: net, obs: seeing(everything, holding(networkWith()), using("web")), outcome: "blocked: Blocked by VM/web", says: "VMs on this network: 1 (web); delete them first"},
+		{name: "many VMs are on it: some are named, all counted", net: net, obs: seeing(everything, holding(networkWith()), using("a", "b", "c", "d")), outcome: "blocked: Blocked by VM/a", says: "VMs on this network: 4 (a, b, c, …)"},
+		{name: "a VM may be on one that is not on record", net: netWith(deleted), obs: seeing(everything, finding(), using("web")), outcome: "blocked: Blocked by VM/web", says: "VMs on this network: 1"},
+		{name: "what is in the cloud goes even if the namespace may not use it any more", net: net, obs: seeing(everything, holding(networkWith()), denied), steps: whole, outcome: "in sync"},
+		{name: "the cloud could not be asked", net: net, obs: seeing(everything, claimed, away), steps: []string{stepLook}, outcome: "in sync"},
+		{name: "the cloud has no networks any more: that it is gone is not proved", net: net, obs: seeing(cloud.NewCapabilities(cloud.Labels), claimed), outcome: "stalled: Unsupported, again in 10m0s", says: "has no networks"},
+		{name: "it is gone already", net: net, obs: seeing(everything, isGone), steps: []string{stepConfirmGone, stepRelease}, outcome: "in sync"},
+		{name: "the listing lacks it, which proves nothing", net: net, obs: seeing(everything, finding()), steps: []string{stepConfirmGone, stepRelease}, outcome: "in sync"},
+		{name: "it bears another name: it is not ours to delete", net: net, obs: seeing(everything, holding(networkWith(called("other")))), outcome: "stalled: Blocked, again in 1m0s", says: "so it is not deleted"},
+		{name: "a network made twice: the other one goes first", net: net, obs: seeing(bare, holding(networkWith()), beside(networkWith(id("n2")))), steps: []string{stepDeleteDuplicate}, outcome: "in sync"},
+		{name: "not on record, and found", net: netWith(deleted), obs: seeing(bare, finding(networkWith())), steps: append([]string{stepAdopt}, whole...), outcome: "in sync"},
+		{name: "not on record, and found twice", net: netWith(deleted), obs: seeing(bare, finding(networkWith(), networkWith(id("n2")))), steps: []string{stepAdopt, stepDeleteDuplicate}, outcome: "in sync"},
+		{name: "not on record, and it may still come, whatever the cloud guarantees", net: netWith(deleted), obs: seeing(everything, finding(), settling), outcome: "waiting: Requested, again in 1m0s", says: "settleTime"},
+		{name: "not on record, and nothing comes any more", net: netWith(deleted), obs: seeing(bare, finding()), steps: []string{stepRelease}, outcome: "in sync"},
 	})
 }
 
 // lawful checks what must hold of every plan, whatever was seen.
-func lawful(net *v1alpha1.Network, seen *scope, steps []string) error {
+func lawful(net *v1alpha1.Network, obs *scope, steps []string) error {
 	has := func(step string) bool { return slices.Contains(steps, step) }
 	changes := 0
 	for _, step := range []string{stepCreate, stepUpdate, stepDeleteDuplicate, stepDelete} {
@@ -235,51 +235,51 @@ func lawful(net *v1alpha1.Network, seen *scope, steps []string) error {
 		}
 	}
 	deleting, id := !net.DeletionTimestamp.IsZero(), net.Status.NetworkID
-	foreign := seen.network != nil && seen.network.Name != seen.name
+	foreign := obs.network != nil && obs.network.Name != obs.name
 	switch {
 	case changes > 1:
 		return errors.New("more than one step changes the cloud")
-	case has(stepCreate) && (deleting || id != "" || len(seen.namesakes) > 0 || seen.denied != nil):
+	case has(stepCreate) && (deleting || id != "" || len(obs.namesakes) > 0 || obs.denied != nil):
 		return errors.New("a create for a Network that has, or may have, no new network")
-	case has(stepCreate) && seen.claimed && (!seen.looked || seen.moved || (seen.settles > 0 && !seen.safe())):
+	case has(stepCreate) && obs.claimed && (!obs.looked || obs.moved || (obs.settles > 0 && !obs.safe())):
 		return errors.New("a create while an earlier one may still take effect, or have taken it")
-	case has(stepCreate) && !seen.claimed && steps[0] != stepClaim:
+	case has(stepCreate) && !obs.claimed && steps[0] != stepClaim:
 		return errors.New("a create without a claim")
-	case has(stepDelete) && (!deleting || len(seen.attached) > 0 || foreign):
+	case has(stepDelete) && (!deleting || len(obs.attached) > 0 || foreign):
 		return errors.New("a network is deleted that is to stay, is in use or is not ours")
-	case has(stepUpdate) && (deleting || foreign || seen.gone):
+	case has(stepUpdate) && (deleting || foreign || obs.gone):
 		return errors.New("a network is changed that is not ours, or about to go")
-	case has(stepDeleteDuplicate) && len(seen.namesakes) == 0:
+	case has(stepDeleteDuplicate) && len(obs.namesakes) == 0:
 		return errors.New("a duplicate is deleted where there is none")
 	case has(stepDeleteDuplicate) && !has(stepAdopt) && id == "":
 		return errors.New("a duplicate is deleted of nothing that is kept")
-	case has(stepRelease) && (!deleting || len(seen.attached) > 0):
+	case has(stepRelease) && (!deleting || len(obs.attached) > 0):
 		return errors.New("an object is let go that is not being deleted, or is in use")
 	case has(stepRelease) && steps[len(steps)-1] != stepRelease:
 		return errors.New("something is done after the object was let go")
-	case has(stepRelease) && !has(stepConfirmGone) && (id != "" || len(seen.namesakes) > 0 || !seen.looked || seen.settles > 0):
+	case has(stepRelease) && !has(stepConfirmGone) && (id != "" || len(obs.namesakes) > 0 || !obs.looked || obs.settles > 0):
 		return errors.New("an object is let go whose network is not proved gone")
-	case has(stepUnclaim) && (len(seen.namesakes) > 0 || !seen.looked || seen.settles > 0):
+	case has(stepUnclaim) && (len(obs.namesakes) > 0 || !obs.looked || obs.settles > 0):
 		return errors.New("a claim is given up of which something may have come")
 	}
 	return nil
 }
 
-// TestEveryPlanIsLawful goes through all that can be seen at once.
+// TestEveryPlanIsLawful goes through all that can be obs at once.
 func TestEveryPlanIsLawful(t *testing.T) {
 	t.Parallel()
 	flags := []func(*v1alpha1.Network, *scope){
 		func(net *v1alpha1.Network, _ *scope) { deleted(net) },
 		func(net *v1alpha1.Network, _ *scope) { recorded(net) },
 		func(net *v1alpha1.Network, _ *scope) { edited(net) },
-		func(_ *v1alpha1.Network, seen *scope) { seen.claimed = true },
-		func(_ *v1alpha1.Network, seen *scope) { seen.looked = true },
-		func(_ *v1alpha1.Network, seen *scope) { seen.gone = true },
-		func(_ *v1alpha1.Network, seen *scope) { settling(seen) },
-		func(_ *v1alpha1.Network, seen *scope) { movedAway(seen) },
-		func(_ *v1alpha1.Network, seen *scope) { denied(seen) },
-		func(_ *v1alpha1.Network, seen *scope) { away(seen) },
-		func(_ *v1alpha1.Network, seen *scope) { using("web")(seen) },
+		func(_ *v1alpha1.Network, obs *scope) { obs.claimed = true },
+		func(_ *v1alpha1.Network, obs *scope) { obs.looked = true },
+		func(_ *v1alpha1.Network, obs *scope) { obs.gone = true },
+		func(_ *v1alpha1.Network, obs *scope) { settling(obs) },
+		func(_ *v1alpha1.Network, obs *scope) { movedAway(obs) },
+		func(_ *v1alpha1.Network, obs *scope) { denied(obs) },
+		func(_ *v1alpha1.Network, obs *scope) { away(obs) },
+		func(_ *v1alpha1.Network, obs *scope) { using("web")(obs) },
 	}
 	networks := []*cloud.Network{nil}
 	for _, n := range []cloud.Network{networkWith(), networkWith(called("other")), networkWith(through("10.0.0.9")), networkWith(ranging("10.0.0.0/8"))} {
@@ -290,24 +290,24 @@ func TestEveryPlanIsLawful(t *testing.T) {
 		for _, caps := range []cloud.Capabilities{everything, keyed, named, bare, nil} {
 			for _, n := range networks {
 				for namesakes := range 3 {
-					net, seen := netWith(), seeing(caps, beside([]cloud.Network{networkWith(id("n2")), networkWith(id("n3"))}[:namesakes]...))
+					net, obs := netWith(), seeing(caps, beside([]cloud.Network{networkWith(id("n2")), networkWith(id("n3"))}[:namesakes]...))
 					for i, set := range flags {
 						if bits&(1<<i) != 0 {
-							set(net, seen)
+							set(net, obs)
 						}
 					}
-					switch looked := seen.looked && seen.claimed && seen.usable(); {
+					switch looked := obs.looked && obs.claimed && obs.usable(); {
 					case !looked:
-						seen.looked, seen.gone, seen.namesakes = false, false, nil
+						obs.looked, obs.gone, obs.namesakes = false, false, nil
 					case net.Status.NetworkID == "":
-						seen.gone = false
-					case !seen.gone:
-						seen.network = n
+						obs.gone = false
+					case !obs.gone:
+						obs.network = n
 					}
 					tried++
-					steps, verdict := plan(net, seen)
-					if err := lawful(net, seen, steps); err != nil {
-						t.Fatalf("%v: plan %v, %s\nof %+v\nseeing %+v", err, steps, said(verdict), net, seen)
+					steps, outcome := plan(net, obs)
+					if err := lawful(net, obs, steps); err != nil {
+						t.Fatalf("%v: plan %v, %s\nof %+v\nseeing %+v", err, steps, said(outcome), net, obs)
 					}
 				}
 			}

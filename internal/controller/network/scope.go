@@ -49,7 +49,7 @@ type scope struct {
 func (s *scope) caps() cloud.Capabilities { return s.view.Capabilities }
 
 // usable: the cloud can be asked.
-func (s *scope) usable() bool { return s.view.Away == "" }
+func (s *scope) usable() bool { return s.view.Unavailable == "" }
 
 // safe: a second create makes no second network on this cloud.
 func (s *scope) safe() bool {

@@ -12,45 +12,45 @@ import (
 )
 
 // Report writes the Network's own status and conditions from what the pass saw.
-func (k *kind) Report(net *v1alpha1.Network, seen *scope, verdict error) reconciler.Summary {
-	return report(net, seen, verdict)
+func (k *kind) Report(net *v1alpha1.Network, obs *scope, outcome error) reconciler.Summary {
+	return report(net, obs, outcome)
 }
 
-func report(net *v1alpha1.Network, seen *scope, verdict error) reconciler.Summary {
-	if seen.network != nil && net.Status.NetworkID == "" {
-		net.Status.NetworkID, net.Status.Cloud = seen.network.ID, seen.cloud
+func report(net *v1alpha1.Network, obs *scope, outcome error) reconciler.Summary {
+	if obs.network != nil && net.Status.NetworkID == "" {
+		net.Status.NetworkID, net.Status.Cloud = obs.network.ID, obs.cloud
 	}
-	if seen.counted {
-		net.Status.AttachedVMs = int32(len(seen.attached)) //nolint:gosec // fewer than etcd holds
+	if obs.counted {
+		net.Status.AttachedVMs = int32(len(obs.attached)) //nolint:gosec // fewer than etcd holds
 	}
-	reportCreated(net, seen, verdict)
-	reportDeleting(net, verdict)
-	return summary(net, seen)
+	reportCreated(net, obs, outcome)
+	reportDeleting(net, outcome)
+	return summary(net, obs)
 }
 
-func reportCreated(net *v1alpha1.Network, seen *scope, verdict error) {
+func reportCreated(net *v1alpha1.Network, obs *scope, outcome error) {
 	last := meta.FindStatusCondition(net.Status.Conditions, v1alpha1.CreatedCondition)
 	c := metav1.Condition{Type: v1alpha1.CreatedCondition, Status: metav1.ConditionFalse}
 	switch id := net.Status.NetworkID; {
-	case seen.gone && id != "" && net.DeletionTimestamp.IsZero():
-		c.Reason, c.Message = v1alpha1.LostReason, verdictText(verdict)
-	case seen.network != nil && seen.network.ID == id:
-		c.Status, c.Reason = metav1.ConditionTrue, seen.how
+	case obs.gone && id != "" && net.DeletionTimestamp.IsZero():
+		c.Reason, c.Message = v1alpha1.LostReason, outcomeText(outcome)
+	case obs.network != nil && obs.network.ID == id:
+		c.Status, c.Reason = metav1.ConditionTrue, obs.how
 		if last != nil && last.Status == metav1.ConditionTrue {
 			c.Reason = last.Reason
 		}
-		c.Message = fmt.Sprintf("network %s on Cloud %q%s", id, net.Status.Cloud, caveat(seen))
+		c.Message = fmt.Sprintf("network %s on Cloud %q%s", id, net.Status.Cloud, caveat(obs))
 	case id != "":
 		return
 	default:
-		c.Reason, c.Message = createdReason(verdict), verdictText(verdict)+caveat(seen)
+		c.Reason, c.Message = createdReason(outcome), outcomeText(outcome)+caveat(obs)
 	}
 	meta.SetStatusCondition(&net.Status.Conditions, c)
 }
 
 // createdReason says why there is no network yet, in the words of the Created condition.
-func createdReason(verdict error) string {
-	switch reason := reconciler.Reason(verdict); reason {
+func createdReason(outcome error) string {
+	switch reason := reconciler.Reason(outcome); reason {
 	case v1alpha1.OutcomeUnknownReason, v1alpha1.RejectedReason, v1alpha1.QuotaExceededReason:
 		return reason
 	case v1alpha1.UnsupportedReason:
@@ -61,21 +61,21 @@ func createdReason(verdict error) string {
 }
 
 // caveat states what the cloud cannot guarantee about creates.
-func caveat(seen *scope) string {
-	if seen.denied != nil || seen.caps() == nil || unsupported(seen) != nil || seen.safe() {
+func caveat(obs *scope) string {
+	if obs.denied != nil || obs.caps() == nil || unsupported(obs) != nil || obs.safe() {
 		return ""
 	}
 	return "; this cloud has neither idempotency keys nor unique names: should the answer to a create be lost, two networks may exist for a while, and the younger is removed"
 }
 
-func reportDeleting(net *v1alpha1.Network, verdict error) {
+func reportDeleting(net *v1alpha1.Network, outcome error) {
 	if net.DeletionTimestamp.IsZero() {
 		meta.RemoveStatusCondition(&net.Status.Conditions, v1alpha1.DeletingCondition)
 		return
 	}
-	c := metav1.Condition{Type: v1alpha1.DeletingCondition, Status: metav1.ConditionTrue, Message: verdictText(verdict)}
-	_, stalled := errors.AsType[*reconciler.StalledError](verdict)
-	switch reason := reconciler.Reason(verdict); {
+	c := metav1.Condition{Type: v1alpha1.DeletingCondition, Status: metav1.ConditionTrue, Message: outcomeText(outcome)}
+	_, stalled := errors.AsType[*reconciler.StalledError](outcome)
+	switch reason := reconciler.Reason(outcome); {
 	case reason == v1alpha1.CloudUnavailableReason:
 		c.Reason = v1alpha1.WaitingForCloudReason
 	case stalled, reason == v1alpha1.BrakedReason, reason == v1alpha1.BlockedReason:
@@ -87,22 +87,22 @@ func reportDeleting(net *v1alpha1.Network, verdict error) {
 }
 
 // summary is what a Network in sync says, and the last word on one that is gone.
-func summary(net *v1alpha1.Network, seen *scope) reconciler.Summary {
+func summary(net *v1alpha1.Network, obs *scope) reconciler.Summary {
 	switch id := net.Status.NetworkID; {
 	case !net.DeletionTimestamp.IsZero() && id != "":
-		return reconciler.Summary{Reason: "Deleted", Message: fmt.Sprintf("network %s is gone from Cloud %q", id, seen.cloud)}
+		return reconciler.Summary{Reason: "Deleted", Message: fmt.Sprintf("network %s is gone from Cloud %q", id, obs.cloud)}
 	case !net.DeletionTimestamp.IsZero():
-		return reconciler.Summary{Reason: "Deleted", Message: fmt.Sprintf("nothing of it is on Cloud %q", seen.cloud)}
+		return reconciler.Summary{Reason: "Deleted", Message: fmt.Sprintf("nothing of it is on Cloud %q", obs.cloud)}
 	default:
 		return reconciler.Summary{
-			Reason: v1alpha1.InSyncReason, Message: fmt.Sprintf("network %s is as the spec says", id), Again: seen.view.Settings.PollInterval,
+			Reason: v1alpha1.InSyncReason, Message: fmt.Sprintf("network %s is as the spec says", id), RequeueAfter: obs.view.Settings.PollInterval,
 		}
 	}
 }
 
-func verdictText(verdict error) string {
-	if verdict == nil {
+func outcomeText(outcome error) string {
+	if outcome == nil {
 		return ""
 	}
-	return verdict.Error()
+	return outcome.Error()
 }

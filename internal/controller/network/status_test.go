@@ -41,13 +41,13 @@ func TestReport(t *testing.T) {
 	stalled := func(reason string) error { return stall(reason, why, time.Minute) }
 	waiting := func(reason string) error { return reconciler.Wait(time.Second, reason, "why") }
 	blocked := func(reason string) error { return reconciler.Blocked("x", reason, "why") }
-	uncounted := func(seen *scope) { seen.counted = false }
-	adoptedHow := func(seen *scope) { seen.how = v1alpha1.AdoptedReason }
+	uncounted := func(obs *scope) { obs.counted = false }
+	adoptedHow := func(obs *scope) { obs.how = v1alpha1.AdoptedReason }
 	for _, test := range []struct {
 		name    string
 		net     *v1alpha1.Network
-		seen    *scope
-		verdict error
+		obs     *scope
+		outcome error
 		want    summed
 	}{
 		{"nothing happened yet", netWith(), seeing(nil, away), blocked(v1alpha1.CloudUnavailableReason), summed{Conditions: []string{"Created=False Pending: why"}}},
@@ -81,7 +81,7 @@ func TestReport(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			report(test.net, test.seen, test.verdict)
+			report(test.net, test.obs, test.outcome)
 			if diff := cmp.Diff(test.want, sum(test.net.Status)); diff != "" {
 				t.Errorf("status (-want +got):\n%s", diff)
 			}
@@ -91,13 +91,13 @@ func TestReport(t *testing.T) {
 
 func TestTheLastWord(t *testing.T) {
 	t.Parallel()
-	at := func(seen *scope) { seen.view.Settings.PollInterval = time.Minute }
+	at := func(obs *scope) { obs.view.Settings.PollInterval = time.Minute }
 	for _, test := range []struct {
 		name string
 		net  *v1alpha1.Network
 		want reconciler.Summary
 	}{
-		{"in sync: looked at again", netWith(recorded), reconciler.Summary{Reason: "InSync", Message: "network n1 is as the spec says", Again: time.Minute}},
+		{"in sync: looked at again", netWith(recorded), reconciler.Summary{Reason: "InSync", Message: "network n1 is as the spec says", RequeueAfter: time.Minute}},
 		{"gone", netWith(recorded, deleted), reconciler.Summary{Reason: "Deleted", Message: `network n1 is gone from Cloud "default"`}},
 		{"never made", netWith(deleted), reconciler.Summary{Reason: "Deleted", Message: `nothing of it is on Cloud "default"`}},
 	} {

@@ -27,7 +27,7 @@ const counting = time.Second
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // wake turns a cloud's news into requests.
-func wake(q queue, news inventory.Wake) {
+func wake(q queue, news inventory.Event) {
 	for _, ref := range news.Refs {
 		if ref.Kind == refKind {
 			q.Add(reconcile.Request{NamespacedName: client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}})

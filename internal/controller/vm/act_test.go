@@ -7,6 +7,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	"github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
@@ -190,7 +191,7 @@ func TestNothingIsAskedOfACloudThatIsAway(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, everything, vm)
-			w.inv.Away("connection refused")
+			w.inv.MarkUnavailable("connection refused")
 			equal(t, "result: the cloud's return wakes it", ctrl.Result{}, w.mustPass())
 			w.mustPass()
 			w.wantCalls()
@@ -211,7 +212,7 @@ func TestAVMAtRestDoesNotCareThatTheCloudIsAway(t *testing.T) {
 	w.cloud.AddServers(serverWith())
 	w.poll()
 	w.mustPass()
-	w.inv.Away("connection refused")
+	w.inv.MarkUnavailable("connection refused")
 	writes := len(w.writes)
 	equal(t, "result", ctrl.Result{}, w.mustPass())
 	equal(t, "writes", writes, len(w.writes))
@@ -326,7 +327,7 @@ func TestUtilisationIsAskedForWhereTheListingDoesNotTell(t *testing.T) {
 	w := newWorld(t, without(cloud.BulkStatus), onRecord())
 	w.cloud.AddServers(serverWith())
 	w.poll()
-	equal(t, "result", ctrl.Result{RequeueAfter: pollInterval}, w.mustPass())
+	equal(t, "result", ctrl.Result{RequeueAfter: pollInterval, Priority: new(handler.LowPriority)}, w.mustPass())
 	w.wantCalls("status s1")
 	w.mustPass()
 	w.wantCalls()
@@ -341,7 +342,7 @@ func TestUtilisationIsAskedForWhereTheListingDoesNotTell(t *testing.T) {
 
 func TestUtilisationOfANewVMIsAskedForEvenIfNothingWakesIt(t *testing.T) {
 	w := newWorld(t, without(cloud.BulkStatus), vmWith())
-	equal(t, "result", ctrl.Result{RequeueAfter: pollInterval}, w.mustPass())
+	equal(t, "result", ctrl.Result{RequeueAfter: pollInterval, Priority: new(handler.LowPriority)}, w.mustPass())
 	w.wantServers("s1")
 	w.advance(pollInterval)
 	w.mustPass()
@@ -361,8 +362,8 @@ func TestANewServerFindsItsVMBeforeItsIDIsInTheCache(t *testing.T) {
 
 func TestUnknownStepsAreRefused(t *testing.T) {
 	w := newWorld(t, everything, vmWith())
-	seen := &scope{now: w.now, inv: w.inv, view: w.inv.View()}
-	if err := w.kind.Act(t.Context(), vmWith(), seen, "Dance"); err == nil {
+	obs := &scope{now: w.now, inv: w.inv, view: w.inv.View()}
+	if err := w.kind.Act(t.Context(), vmWith(), obs, "Dance"); err == nil {
 		t.Error("a step that does not exist was taken")
 	}
 }

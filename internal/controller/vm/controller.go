@@ -92,9 +92,19 @@ func (k *kind) New() *v1alpha1.VM { return &v1alpha1.VM{} }
 
 func (k *kind) Finalizer() string { return Finalizer }
 
-func (k *kind) Plan(vm *v1alpha1.VM, seen *scope) ([]string, error) { return plan(vm, seen) }
+func (k *kind) Plan(vm *v1alpha1.VM, obs *scope) reconciler.Plan[*v1alpha1.VM, *scope] {
+	names, outcome := plan(vm, obs)
+	p := reconciler.Plan[*v1alpha1.VM, *scope]{Outcome: outcome}
+	for _, name := range names {
+		p.Steps = append(p.Steps, reconciler.Step[*v1alpha1.VM, *scope]{
+			Name: name, Needs: reconciler.Mutates,
+			Run: func(ctx context.Context, vm *v1alpha1.VM, obs *scope) error { return k.Act(ctx, vm, obs, name) },
+		})
+	}
+	return p
+}
 
-func (k *kind) Story() []string {
+func (k *kind) EventConditions() []string {
 	return []string{v1alpha1.CreatedCondition, v1alpha1.DeletingCondition}
 }
 
@@ -109,7 +119,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts Options) error
 		Watches(&v1alpha1.VM{}, enqueue{}, builder.WithPredicates(worthAPass)).
 		Watches(&v1alpha1.Network{}, networkNews(find)).
 		WatchesRawSource(source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-			opts.Directory.OnWake(waker{finder: find, queue: q}.wake)
+			opts.Directory.Subscribe(waker{finder: find, queue: q}.wake)
 			return nil
 		})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: opts.Workers, EnableWarmup: &warm}).

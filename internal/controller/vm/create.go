@@ -11,43 +11,43 @@ import (
 )
 
 // create sends the create. Whatever is not a clear answer counts as sent.
-func (k *kind) create(ctx context.Context, vm *v1alpha1.VM, seen *scope) error {
-	server, err := seen.view.Client.CreateServer(ctx, k.request(vm, seen))
+func (k *kind) create(ctx context.Context, vm *v1alpha1.VM, obs *scope) error {
+	server, err := obs.view.Client.CreateServer(ctx, k.request(vm, obs))
 	if err == nil {
 		k.creates.Answered(vm.UID, server.ID, k.clock())
 		k.backoff.Forget(vm.UID)
-		seen.inv.Note(string(vm.UID), server)
-		if server.State.Transitional() || !seen.caps().Has(cloud.Labels) {
-			k.follow(vm, seen)
+		obs.inv.RecordServer(string(vm.UID), server)
+		if server.State.Transitional() || !obs.caps().Has(cloud.Labels) {
+			k.follow(vm, obs)
 		}
-		k.attribute(vm, seen, server)
+		k.attribute(vm, obs, server)
 		return progress(server)
 	}
-	if verdict := k.mayHaveCreated(vm, seen, err); verdict != nil {
-		return verdict
+	if outcome := k.mayHaveCreated(vm, obs, err); outcome != nil {
+		return outcome
 	}
-	if seen.caps().Has(cloud.Labels) && seen.fresh {
+	if obs.caps().Has(cloud.Labels) && obs.fresh {
 		k.creates.Refused(vm.UID)
 	}
-	if !seen.caps().Has(cloud.Labels) && (seen.fresh || seen.settles == 0) {
-		if err := k.unclaim(ctx, vm, seen); err != nil {
+	if !obs.caps().Has(cloud.Labels) && (obs.fresh || obs.settles == 0) {
+		if err := k.unclaim(ctx, vm, obs); err != nil {
 			return err
 		}
 	}
 	switch {
 	case cloud.Is(err, cloud.Prohibited, cloud.Taken):
-		return k.refused(vm, seen, err)
+		return k.refused(vm, obs, err)
 	case cloud.Is(err, cloud.Quota):
 		return reconciler.Wait(recheckTaken, v1alpha1.QuotaExceededReason, "%v", err)
 	}
-	return k.verdictOn(vm, seen, err)
+	return k.outcomeOf(vm, obs, err)
 }
 
-// mayHaveCreated is the verdict on an answer that leaves open whether a server
+// mayHaveCreated is the outcome on an answer that leaves open whether a server
 // came of this create or of an earlier one; nil if it says that none did.
-func (k *kind) mayHaveCreated(vm *v1alpha1.VM, seen *scope, err error) error {
-	caps, reused := seen.caps(), cloud.Is(err, cloud.KeyReused)
-	claimedName := cloud.Is(err, cloud.Taken) && ((!seen.fresh && namesProve(caps)) || unseen(vm, seen))
+func (k *kind) mayHaveCreated(vm *v1alpha1.VM, obs *scope, err error) error {
+	caps, reused := obs.caps(), cloud.Is(err, cloud.KeyReused)
+	claimedName := cloud.Is(err, cloud.Taken) && ((!obs.fresh && namesProve(caps)) || unseen(vm, obs))
 	if !cloud.Uncertain(err) && !reused && !claimedName {
 		return nil
 	}
@@ -72,14 +72,14 @@ func namesProve(caps cloud.Capabilities) bool {
 
 // unseen: labels tell whose a server is, and no listing shows one of this name
 // yet. Another manager at work may have made it for this VM a moment ago.
-func unseen(vm *v1alpha1.VM, seen *scope) bool {
-	return seen.caps().Has(cloud.Labels) && len(seen.inv.Named(vm.Spec.VMName)) == 0
+func unseen(vm *v1alpha1.VM, obs *scope) bool {
+	return obs.caps().Has(cloud.Labels) && len(obs.inv.Named(vm.Spec.VMName)) == 0
 }
 
 // request is the create, with nothing in it that the cloud has no word for.
-func (k *kind) request(vm *v1alpha1.VM, seen *scope) cloud.CreateServer {
+func (k *kind) request(vm *v1alpha1.VM, obs *scope) cloud.CreateServer {
 	req := cloud.CreateServer{
-		Name: vm.Spec.VMName, Template: vm.Spec.Template, Folder: vm.Spec.Folder, NetworkID: seen.networkID, IdempotencyKey: string(vm.UID),
+		Name: vm.Spec.VMName, Template: vm.Spec.Template, Folder: vm.Spec.Folder, NetworkID: obs.networkID, IdempotencyKey: string(vm.UID),
 	}
 	if vm.Spec.CPU != nil {
 		req.CPU = int(*vm.Spec.CPU)
@@ -90,7 +90,7 @@ func (k *kind) request(vm *v1alpha1.VM, seen *scope) cloud.CreateServer {
 	if vm.Spec.PowerState == v1alpha1.PowerOff {
 		req.PowerState = cloud.PowerOff
 	}
-	if seen.caps().Has(cloud.Labels) {
+	if obs.caps().Has(cloud.Labels) {
 		req.Labels = k.ownerLabels(vm)
 	}
 	return req

@@ -125,7 +125,7 @@ func (w *world) Eventf(_, _ runtime.Object, level, reason, _, _ string, _ ...any
 // cloud know.
 func (w *world) start() {
 	w.directory = inventory.New(w.Now)
-	w.directory.OnWake(func(news inventory.Wake) {
+	w.directory.Subscribe(func(news inventory.Event) {
 		for _, ref := range news.Refs {
 			w.woken = append(w.woken, ref.Name)
 		}

@@ -20,7 +20,7 @@ type fate struct {
 	ends bool
 	// slow is whether the cloud builds and deletes only when it is made to finish.
 	slow bool
-	// recorded is the first vmId that was ever seen on record.
+	// recorded is the first vmId that was ever on record.
 	recorded string
 	trace    []string
 }
@@ -42,7 +42,7 @@ func (f *fate) strike() {
 		{"status not written", 3, func() { f.refuse["status"] = append(f.refuse["status"], errAPIAway) }},
 		{"conflict", 2, func() { f.refuse["object"] = append(f.refuse["object"], errConflict) }},
 		{"restart", 2, func() { f.start(); f.connect() }},
-		{"away", 1, func() { f.inv.Away("connection refused") }},
+		{"away", 1, func() { f.inv.MarkUnavailable("connection refused") }},
 		{"brake", 1, func() { f.inv.Brake(f.rand.IntN(2) == 0) }},
 		{"builds", 1, func() { f.slow = !f.slow; f.cloud.SetSlow(f.slow) }},
 		{"finish", 2, f.cloud.Finish},

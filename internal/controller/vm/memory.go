@@ -16,10 +16,10 @@ const maxRefusals = 10_000
 // refusals remembers which names the cloud refused, so that a pass woken by
 // something else does not ask again. An edit of the name or of the
 // reconcile-requested-at annotation asks anew.
-type refusals struct{ seen *cache.LRUExpireCache }
+type refusals struct{ obs *cache.LRUExpireCache }
 
 func newRefusals(clock func() time.Time) refusals {
-	return refusals{seen: cache.NewLRUExpireCacheWithClock(maxRefusals, clockFunc(clock))}
+	return refusals{obs: cache.NewLRUExpireCacheWithClock(maxRefusals, clockFunc(clock))}
 }
 
 type refusalKey struct {
@@ -36,12 +36,12 @@ func (r refusals) record(vm *v1alpha1.VM, on string, refusal error) {
 	if cloud.Is(refusal, cloud.Taken) {
 		keep = recheckTaken
 	}
-	r.seen.Add(keyOf(vm, on), refusal, keep)
+	r.obs.Add(keyOf(vm, on), refusal, keep)
 }
 
 // recall returns the refusal of a Cloud that still stands, nil if there is none.
 func (r refusals) recall(vm *v1alpha1.VM, on string) error {
-	if refusal, ok := r.seen.Get(keyOf(vm, on)); ok {
+	if refusal, ok := r.obs.Get(keyOf(vm, on)); ok {
 		return refusal.(error)
 	}
 	return nil

@@ -18,7 +18,7 @@ import (
 // observeNetwork finds out whether the Network that a new VM names can take it.
 // A Network that is being deleted takes none: it goes once those that have, or
 // may have, a server are gone.
-func (k *kind) observeNetwork(ctx context.Context, vm *v1alpha1.VM, seen *scope) error {
+func (k *kind) observeNetwork(ctx context.Context, vm *v1alpha1.VM, obs *scope) error {
 	if vm.Spec.NetworkRef == nil || knownID(vm) != "" || !vm.DeletionTimestamp.IsZero() {
 		return nil
 	}
@@ -27,20 +27,20 @@ func (k *kind) observeNetwork(ctx context.Context, vm *v1alpha1.VM, seen *scope)
 	err := k.client.Get(ctx, client.ObjectKey{Namespace: vm.Namespace, Name: name}, &net)
 	switch {
 	case apierrors.IsNotFound(err):
-		seen.detached = unattachable(name, "does not exist: create it, or name another in spec.networkRef")
+		obs.detached = unattachable(name, "does not exist: create it, or name another in spec.networkRef")
 	case err != nil:
 		return fmt.Errorf("read Network %q: %w", name, err)
 	case !net.DeletionTimestamp.IsZero():
-		seen.detached = unattachable(name, "is being deleted: name another in spec.networkRef, or create it anew when it is gone")
+		obs.detached = unattachable(name, "is being deleted: name another in spec.networkRef, or create it anew when it is gone")
 	case net.Status.NetworkID == "":
-		seen.detached = unattachable(name, "is not made yet: see its conditions")
+		obs.detached = unattachable(name, "is not made yet: see its conditions")
 	case meta.IsStatusConditionFalse(net.Status.Conditions, v1alpha1.CreatedCondition):
-		seen.detached = unattachable(name, "is lost: see its conditions, or name another in spec.networkRef")
-	case net.Status.Cloud != seen.cloud:
-		seen.detached = stall(v1alpha1.NetworkNotReadyReason, fmt.Errorf(
-			"Network %q is on Cloud %q and this VM on Cloud %q: name a Network of the same Cloud, or set spec.cloudRef to that of the Network", name, net.Status.Cloud, seen.cloud), recheckRefused)
+		obs.detached = unattachable(name, "is lost: see its conditions, or name another in spec.networkRef")
+	case net.Status.Cloud != obs.cloud:
+		obs.detached = stall(v1alpha1.NetworkNotReadyReason, fmt.Errorf(
+			"Network %q is on Cloud %q and this VM on Cloud %q: name a Network of the same Cloud, or set spec.cloudRef to that of the Network", name, net.Status.Cloud, obs.cloud), recheckRefused)
 	default:
-		seen.networkID = net.Status.NetworkID
+		obs.networkID = net.Status.NetworkID
 	}
 	return nil
 }
@@ -52,15 +52,15 @@ func unattachable(name, why string) error {
 // planDetached is for a VM that cannot be made for want of its Network. A claim
 // of which nothing came is given up: it would keep the Network, and so a deletion
 // that the VM waits for would wait for the VM.
-func planDetached(seen *scope) ([]string, error) {
+func planDetached(obs *scope) ([]string, error) {
 	switch {
-	case seen.claimed == "", len(seen.candidates) > 0:
-		return nil, seen.detached
-	case seen.settles > 0:
-		return nil, reconciler.Wait(seen.settles, v1alpha1.OutcomeUnknownReason,
-			"a create may have been sent; waiting out the Cloud's settleTime to be sure that no server comes of it, since now %v", seen.detached)
+	case obs.claimed == "", len(obs.candidates) > 0:
+		return nil, obs.detached
+	case obs.settles > 0:
+		return nil, reconciler.Wait(obs.settles, v1alpha1.OutcomeUnknownReason,
+			"a create may have been sent; waiting out the Cloud's settleTime to be sure that no server comes of it, since now %v", obs.detached)
 	}
-	return []string{stepUnclaim}, seen.detached
+	return []string{stepUnclaim}, obs.detached
 }
 
 // networkNews wakes the VMs without a server that a Network may take now, or

@@ -25,24 +25,24 @@ func (k *kind) Observe(ctx context.Context, vm *v1alpha1.VM) (*scope, error) {
 		return &scope{now: k.clock()}, err
 	}
 	recorded := recordedCloud(vm)
-	seen := &scope{now: k.clock(), cloud: cmp.Or(recorded, wanted)}
-	seen.moved = vm.Status.VMID == "" && seen.cloud != wanted
-	seen.inv = k.directory.Cloud(seen.cloud)
-	seen.view = seen.inv.View()
-	if !seen.caps().Has(cloud.BulkStatus) {
-		seen.refresh = seen.view.Settings.PollInterval
+	obs := &scope{now: k.clock(), cloud: cmp.Or(recorded, wanted)}
+	obs.moved = vm.Status.VMID == "" && obs.cloud != wanted
+	obs.inv = k.directory.Cloud(obs.cloud)
+	obs.view = obs.inv.View()
+	if !obs.caps().Has(cloud.BulkStatus) {
+		obs.refresh = obs.view.Settings.PollInterval
 	}
 	if controllerutil.ContainsFinalizer(vm, Finalizer) {
-		seen.claimed = vm.Annotations[ClaimedNameAnnotation]
-		if seen.claimed == "" {
-			seen.claimed = vm.Spec.VMName
+		obs.claimed = vm.Annotations[ClaimedNameAnnotation]
+		if obs.claimed == "" {
+			obs.claimed = vm.Spec.VMName
 		}
 	}
-	if err := k.admit(ctx, vm, seen); err != nil {
-		return seen, err
+	if err := k.admit(ctx, vm, obs); err != nil {
+		return obs, err
 	}
-	if seen.denied != nil && vm.DeletionTimestamp.IsZero() {
-		return seen, nil
+	if obs.denied != nil && vm.DeletionTimestamp.IsZero() {
+		return obs, nil
 	}
 	id := knownID(vm)
 	switch {
@@ -50,63 +50,63 @@ func (k *kind) Observe(ctx context.Context, vm *v1alpha1.VM) (*scope, error) {
 		if vm.Status.VMID != "" {
 			k.creates.Forget(vm.UID)
 		}
-		return seen, k.observeKnown(ctx, vm, seen, id)
-	case seen.claimed != "":
-		k.search(vm, seen)
+		return obs, k.observeKnown(ctx, vm, obs, id)
+	case obs.claimed != "":
+		k.search(vm, obs)
 	}
-	seen.nameErr = k.refusals.recall(vm, seen.cloud)
-	if err := k.observeNetwork(ctx, vm, seen); err != nil {
-		return seen, err
+	obs.nameErr = k.refusals.recall(vm, obs.cloud)
+	if err := k.observeNetwork(ctx, vm, obs); err != nil {
+		return obs, err
 	}
-	return seen, k.observeRivals(ctx, vm, seen)
+	return obs, k.observeRivals(ctx, vm, obs)
 }
 
 // admit finds out whether the VM may use its Cloud.
-func (k *kind) admit(ctx context.Context, vm *v1alpha1.VM, seen *scope) error {
-	_, err := tenancy.Open(ctx, k.client, vm.Namespace, seen.cloud)
+func (k *kind) admit(ctx context.Context, vm *v1alpha1.VM, obs *scope) error {
+	_, err := tenancy.Open(ctx, k.client, vm.Namespace, obs.cloud)
 	if missing, ok := errors.AsType[*tenancy.MissingError](err); ok {
-		seen.cloudless = true
-		seen.denied = k.blocked(vm, seen, "%v", missing)
+		obs.cloudless = true
+		obs.denied = k.blocked(vm, obs, "%v", missing)
 		return nil
 	}
 	if denied, ok := errors.AsType[*tenancy.DeniedError](err); ok {
-		seen.denied = stall(v1alpha1.CloudUnavailableReason, denied, recheckTaken)
+		obs.denied = stall(v1alpha1.CloudUnavailableReason, denied, recheckTaken)
 		return nil
 	}
 	return err
 }
 
 // observeKnown looks for the server by its id.
-func (k *kind) observeKnown(ctx context.Context, vm *v1alpha1.VM, seen *scope, id string) error {
-	server, known := seen.inv.Server(id)
+func (k *kind) observeKnown(ctx context.Context, vm *v1alpha1.VM, obs *scope, id string) error {
+	server, known := obs.inv.Server(id)
 	switch {
 	case known:
-	case seen.view.Away != "" || (seen.view.Braked && vm.Status.VMID != ""):
-		seen.inv.Wait(refOf(vm), seen.view)
+	case obs.view.Unavailable != "" || (obs.view.Braked && vm.Status.VMID != ""):
+		obs.inv.EnqueueWhenAvailable(refOf(vm), obs.view)
 		return nil
 	default:
 		var err error
-		server, err = seen.view.Client.GetServer(ctx, id)
+		server, err = obs.view.Client.GetServer(ctx, id)
 		if cloud.Is(err, cloud.NotFound) {
-			seen.gone = true
-			return k.observeRivals(ctx, vm, seen)
+			obs.gone = true
+			return k.observeRivals(ctx, vm, obs)
 		}
 		if err != nil {
-			return k.verdictOn(vm, seen, err)
+			return k.outcomeOf(vm, obs, err)
 		}
-		seen.inv.Note(string(vm.UID), server)
+		obs.inv.RecordServer(string(vm.UID), server)
 	}
-	if seen.refresh > 0 && seen.view.Away == "" && vm.DeletionTimestamp.IsZero() {
-		if status, err := seen.inv.Use(ctx, id); err == nil {
+	if obs.refresh > 0 && obs.view.Unavailable == "" && vm.DeletionTimestamp.IsZero() {
+		if status, err := obs.inv.Utilization(ctx, id); err == nil {
 			server.CPUUtilization = &status.CPUUtilization
 		}
 	}
-	k.attribute(vm, seen, server)
+	k.attribute(vm, obs, server)
 	switch {
 	case vm.Status.VMID == "":
-		return k.observeRivals(ctx, vm, seen)
-	case !seen.caps().Has(cloud.Labels):
-		return k.observeSharers(ctx, vm, seen)
+		return k.observeRivals(ctx, vm, obs)
+	case !obs.caps().Has(cloud.Labels):
+		return k.observeSharers(ctx, vm, obs)
 	}
 	return nil
 }
@@ -115,124 +115,124 @@ func (k *kind) observeKnown(ctx context.Context, vm *v1alpha1.VM, seen *scope, i
 // wanted one name when their manager died, or a status forged by hand. It is the
 // oldest's, and not deleted while one of them lives. Where the cloud has labels,
 // they tell.
-func (k *kind) observeSharers(ctx context.Context, vm *v1alpha1.VM, seen *scope) error {
-	others, err := k.others(ctx, vm, seen, serverIndex, vm.Status.VMID)
+func (k *kind) observeSharers(ctx context.Context, vm *v1alpha1.VM, obs *scope) error {
+	others, err := k.others(ctx, vm, obs, serverIndex, vm.Status.VMID)
 	for _, other := range others {
 		shares := other.Status.VMID == vm.Status.VMID && other.DeletionTimestamp.IsZero()
 		if shares && (!vm.DeletionTimestamp.IsZero() || older(&other, vm)) {
-			seen.rival = errRival
+			obs.rival = errRival
 		}
 	}
 	return err
 }
 
 // attribute decides whose the server is, as far as the cloud's labels tell.
-func (k *kind) attribute(vm *v1alpha1.VM, seen *scope, server cloud.Server) {
-	seen.server, seen.how = &server, v1alpha1.CreatedReason
+func (k *kind) attribute(vm *v1alpha1.VM, obs *scope, server cloud.Server) {
+	obs.server, obs.how = &server, v1alpha1.CreatedReason
 	if vm.Spec.Import != nil {
-		seen.how = v1alpha1.ImportedReason
+		obs.how = v1alpha1.ImportedReason
 	}
-	if !seen.caps().Has(cloud.Labels) {
-		seen.owned = true
+	if !obs.caps().Has(cloud.Labels) {
+		obs.owned = true
 		return
 	}
-	seen.foreign = server.Labels[inventory.ClusterLabel] != "" && server.Labels[inventory.ClusterLabel] != k.cluster
-	seen.owned = server.Labels[inventory.UIDLabel] == string(vm.UID) && server.Labels[inventory.ClusterLabel] == k.cluster
-	if !seen.owned {
+	obs.foreign = server.Labels[inventory.ClusterLabel] != "" && server.Labels[inventory.ClusterLabel] != k.cluster
+	obs.owned = server.Labels[inventory.UIDLabel] == string(vm.UID) && server.Labels[inventory.ClusterLabel] == k.cluster
+	if !obs.owned {
 		return
 	}
-	for _, other := range seen.inv.Owned(string(vm.UID), k.cluster) {
+	for _, other := range obs.inv.Owned(string(vm.UID), k.cluster) {
 		if other.ID != server.ID && other.State != cloud.StateDeleting {
-			seen.duplicates = append(seen.duplicates, other)
+			obs.duplicates = append(obs.duplicates, other)
 		}
 	}
 }
 
 // search looks for the server of a create that was never recorded: among what
 // we made ourselves, by owner label, else by the name we claimed.
-func (k *kind) search(vm *v1alpha1.VM, seen *scope) {
-	since := k.creates.UncertainSince(vm.UID, seen.inv.Since())
-	settled := since.Add(seen.view.Settings.SettleTime)
-	seen.settles = max(0, settled.Sub(seen.now))
-	seen.horizon = since
-	if seen.settles == 0 {
-		seen.horizon = settled
+func (k *kind) search(vm *v1alpha1.VM, obs *scope) {
+	since := k.creates.UncertainSince(vm.UID, obs.inv.StartedAt())
+	settled := since.Add(obs.view.Settings.SettleTime)
+	obs.settles = max(0, settled.Sub(obs.now))
+	obs.horizon = since
+	if obs.settles == 0 {
+		obs.horizon = settled
 	}
 	if !vm.DeletionTimestamp.IsZero() {
 		// What another manager made before the deletion was known is in a listing begun after it.
-		if doomed := k.creates.DoomedSince(vm.UID, seen.now); seen.horizon.Before(doomed) {
-			seen.horizon = doomed
+		if doomed := k.creates.DoomedSince(vm.UID, obs.now); obs.horizon.Before(doomed) {
+			obs.horizon = doomed
 		}
 	}
-	seen.looked = seen.view.Snapshot != nil && !seen.view.Snapshot.Begun.Before(seen.horizon)
-	seen.candidates = seen.inv.Owned(string(vm.UID), k.cluster)
-	if made, ok := k.creates.MadeFor(vm.UID); ok && len(seen.candidates) == 0 {
-		if server, known := seen.inv.Server(made); known {
-			seen.candidates = []cloud.Server{server}
+	obs.looked = obs.view.Snapshot != nil && !obs.view.Snapshot.Begun.Before(obs.horizon)
+	obs.candidates = obs.inv.Owned(string(vm.UID), k.cluster)
+	if made, ok := k.creates.MadeFor(vm.UID); ok && len(obs.candidates) == 0 {
+		if server, known := obs.inv.Server(made); known {
+			obs.candidates = []cloud.Server{server}
 		}
 	}
-	if len(seen.candidates) > 0 {
-		seen.proof = labelProof
+	if len(obs.candidates) > 0 {
+		obs.proof = labelProof
 		return
 	}
-	if seen.caps().Has(cloud.Labels) || !seen.looked {
+	if obs.caps().Has(cloud.Labels) || !obs.looked {
 		return
 	}
-	seen.candidates = seen.inv.Named(seen.claimed)
-	if seen.caps().Has(cloud.UniqueNames) {
-		seen.proof = nameProof
+	obs.candidates = obs.inv.Named(obs.claimed)
+	if obs.caps().Has(cloud.UniqueNames) {
+		obs.proof = nameProof
 	}
 }
 
 // observeRivals finds other VM objects that have the name or the server.
 // Names matter only where nothing better tells whose a server is.
-func (k *kind) observeRivals(ctx context.Context, vm *v1alpha1.VM, seen *scope) error {
-	if len(seen.candidates) > 0 && seen.proof != labelProof {
-		mine := seen.candidates[:0]
-		for _, s := range seen.candidates {
-			others, err := k.others(ctx, vm, seen, serverIndex, s.ID)
+func (k *kind) observeRivals(ctx context.Context, vm *v1alpha1.VM, obs *scope) error {
+	if len(obs.candidates) > 0 && obs.proof != labelProof {
+		mine := obs.candidates[:0]
+		for _, s := range obs.candidates {
+			others, err := k.others(ctx, vm, obs, serverIndex, s.ID)
 			if err != nil {
 				return err
 			}
 			switch {
 			case len(others) == 0:
 				mine = append(mine, s)
-			case seen.caps().Has(cloud.UniqueNames):
-				seen.rival = errRival
+			case obs.caps().Has(cloud.UniqueNames):
+				obs.rival = errRival
 			}
 		}
-		seen.candidates = mine
+		obs.candidates = mine
 	}
 	if vm.Spec.Import != nil {
-		others, err := k.others(ctx, vm, seen, serverIndex, vm.Spec.Import.VMID)
+		others, err := k.others(ctx, vm, obs, serverIndex, vm.Spec.Import.VMID)
 		for _, other := range others {
 			if other.Status.VMID != "" || older(&other, vm) {
-				seen.rival = errRival
+				obs.rival = errRival
 			}
 		}
 		return err
 	}
-	if seen.caps().Has(cloud.Labels) || !seen.caps().Has(cloud.UniqueNames) {
+	if obs.caps().Has(cloud.Labels) || !obs.caps().Has(cloud.UniqueNames) {
 		return nil
 	}
-	others, err := k.others(ctx, vm, seen, nameIndex, vm.Spec.VMName)
+	others, err := k.others(ctx, vm, obs, nameIndex, vm.Spec.VMName)
 	for _, other := range others {
 		claimed := controllerutil.ContainsFinalizer(&other, Finalizer)
-		if other.Status.VMID != "" || (claimed && (seen.claimed == "" || older(&other, vm))) {
-			seen.rival = errRival
+		if other.Status.VMID != "" || (claimed && (obs.claimed == "" || older(&other, vm))) {
+			obs.rival = errRival
 		}
 	}
-	if seen.rival != nil && seen.proof == nameProof {
-		seen.candidates = nil
+	if obs.rival != nil && obs.proof == nameProof {
+		obs.candidates = nil
 	}
 	return err
 }
 
 // others lists the VM objects but vm that an index holds under a word of this
 // Cloud. They are shared with the cache and must not be changed.
-func (k *kind) others(ctx context.Context, vm *v1alpha1.VM, seen *scope, index, word string) ([]v1alpha1.VM, error) {
+func (k *kind) others(ctx context.Context, vm *v1alpha1.VM, obs *scope, index, word string) ([]v1alpha1.VM, error) {
 	var others []v1alpha1.VM
-	for _, on := range []string{seen.cloud, unresolved} {
+	for _, on := range []string{obs.cloud, unresolved} {
 		var list v1alpha1.VMList
 		err := k.client.List(ctx, &list, client.MatchingFields{index: on + "/" + word}, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
 		if err != nil {
@@ -248,7 +248,7 @@ func (k *kind) others(ctx context.Context, vm *v1alpha1.VM, seen *scope, index, 
 				if err != nil {
 					return nil, err
 				}
-				if uses != seen.cloud {
+				if uses != obs.cloud {
 					continue
 				}
 			}
@@ -291,21 +291,21 @@ func refOf(vm *v1alpha1.VM) inventory.Ref {
 }
 
 // blocked waits for the Cloud, and has the VM woken when it can be used.
-func (k *kind) blocked(vm *v1alpha1.VM, seen *scope, format string, args ...any) error {
-	seen.inv.Wait(refOf(vm), seen.view)
-	return reconciler.Blocked("Cloud/"+seen.cloud, v1alpha1.CloudUnavailableReason, format, args...)
+func (k *kind) blocked(vm *v1alpha1.VM, obs *scope, format string, args ...any) error {
+	obs.inv.EnqueueWhenAvailable(refOf(vm), obs.view)
+	return reconciler.Blocked("Cloud/"+obs.cloud, v1alpha1.CloudUnavailableReason, format, args...)
 }
 
-// verdictOn turns the failure of a call into a verdict. Failures of the cloud as
+// outcomeOf turns the failure of a call into a outcome. Failures of the cloud as
 // a whole are the Cloud's to tell; the VM waits, a little longer each time, or
 // until the Cloud is back.
-func (k *kind) verdictOn(vm *v1alpha1.VM, seen *scope, err error) error {
+func (k *kind) outcomeOf(vm *v1alpha1.VM, obs *scope, err error) error {
 	switch {
 	case cloud.Is(err, cloud.Throttled):
 		return reconciler.Wait(max(cloud.RetryAfter(err), time.Second), v1alpha1.PendingReason, "%v", err)
 	case cloud.Is(err, cloud.Unavailable, cloud.Unauthorized, cloud.Untrusted, cloud.Unreadable, cloud.Conflict):
-		seen.inv.Hasten()
-		seen.inv.Wait(refOf(vm), seen.view)
+		obs.inv.RequestPoll()
+		obs.inv.EnqueueWhenAvailable(refOf(vm), obs.view)
 		return reconciler.Wait(k.backoff.When(vm.UID), v1alpha1.CloudUnavailableReason, "%v", err)
 	case cloud.KindOf(err) != "":
 		return stall(v1alpha1.RejectedReason, err, recheckRefused)

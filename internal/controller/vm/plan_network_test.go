@@ -14,7 +14,7 @@ var wiring = cloud.NewCapabilities(append(without(), cloud.Networks)...)
 
 func wired(vm *v1alpha1.VM) { vm.Spec.NetworkRef = &v1alpha1.NetworkReference{Name: "net"} }
 
-func detached(seen *scope) { seen.detached = unattachable("net", "is being deleted") }
+func detached(obs *scope) { obs.detached = unattachable("net", "is being deleted") }
 
 // netWith returns the Network net, made, on the Cloud "default", changed.
 func netWith(change ...func(*v1alpha1.Network)) *v1alpha1.Network {
@@ -32,14 +32,14 @@ func TestPlanOfAVMWhoseNetworkCannotTakeIt(t *testing.T) {
 	vm := vmWith(wired)
 	keyedOnly := cloud.NewCapabilities(append(without(cloud.Labels, cloud.UniqueNames), cloud.Networks)...)
 	runPlans(t, []planCase{
-		{name: "nothing was sent: not even the name is asked for", vm: vm, seen: seeing(wiring, detached), verdict: "blocked: NetworkNotReady by Network/net", says: "is being deleted"},
-		{name: "the cloud has no networks", vm: vm, seen: seeing(everything), verdict: "stalled: Unsupported, again in 10m0s", says: "cannot set networkRef"},
-		{name: "a create may have been sent: its server is looked for", vm: vm, seen: seeing(wiring, claimed, detached), steps: []string{stepLook}, verdict: "in sync"},
-		{name: "its server is found: it is taken, whatever becomes of the Network", vm: vm, seen: seeing(wiring, finding(labelProof, serverWith()), detached), steps: []string{stepAdopt}, verdict: "in sync"},
-		{name: "a server may still come: a key is no reason to send another create, nor to give the claim up", vm: vm, seen: seeing(wiring, finding(noProof), settling, detached), verdict: "waiting: OutcomeUnknown, again in 1m0s", says: "since now Network"},
-		{name: "nothing came of it: the claim is given up, for it would keep the Network", vm: vm, seen: seeing(wiring, finding(noProof), detached), steps: []string{stepUnclaim}, verdict: "blocked: NetworkNotReady by Network/net", says: "is being deleted"},
-		{name: "a server may be ours, and nothing but another create would tell: the claim stays", vm: vm, seen: seeing(keyedOnly, finding(noProof, serverWith(bare)), detached), verdict: "blocked: NetworkNotReady by Network/net", says: "is being deleted"},
-		{name: "it exists: the Network does not matter any more", vm: vmWith(wired, recorded), seen: seeing(wiring, holding(serverWith()), detached), verdict: "in sync"},
+		{name: "nothing was sent: not even the name is asked for", vm: vm, obs: seeing(wiring, detached), outcome: "blocked: NetworkNotReady by Network/net", says: "is being deleted"},
+		{name: "the cloud has no networks", vm: vm, obs: seeing(everything), outcome: "stalled: Unsupported, again in 10m0s", says: "cannot set networkRef"},
+		{name: "a create may have been sent: its server is looked for", vm: vm, obs: seeing(wiring, claimed, detached), steps: []string{stepLook}, outcome: "in sync"},
+		{name: "its server is found: it is taken, whatever becomes of the Network", vm: vm, obs: seeing(wiring, finding(labelProof, serverWith()), detached), steps: []string{stepAdopt}, outcome: "in sync"},
+		{name: "a server may still come: a key is no reason to send another create, nor to give the claim up", vm: vm, obs: seeing(wiring, finding(noProof), settling, detached), outcome: "waiting: OutcomeUnknown, again in 1m0s", says: "since now Network"},
+		{name: "nothing came of it: the claim is given up, for it would keep the Network", vm: vm, obs: seeing(wiring, finding(noProof), detached), steps: []string{stepUnclaim}, outcome: "blocked: NetworkNotReady by Network/net", says: "is being deleted"},
+		{name: "a server may be ours, and nothing but another create would tell: the claim stays", vm: vm, obs: seeing(keyedOnly, finding(noProof, serverWith(bare)), detached), outcome: "blocked: NetworkNotReady by Network/net", says: "is being deleted"},
+		{name: "it exists: the Network does not matter any more", vm: vmWith(wired, recorded), obs: seeing(wiring, holding(serverWith()), detached), outcome: "in sync"},
 	})
 }
 

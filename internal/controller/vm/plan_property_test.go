@@ -21,11 +21,11 @@ var mutations = []string{stepCreate, stepLabel, stepUpdate, stepDeleteDuplicate,
 var allSteps = slices.Concat(mutations, []string{stepCheckName, stepClaim, stepUnclaim, stepLook, stepAdopt, stepConfirmGone, stepRelease})
 
 // lawful checks what must hold of every plan, whatever was seen.
-func lawful(vm *v1alpha1.VM, seen *scope, steps []string, verdict error) error {
+func lawful(vm *v1alpha1.VM, obs *scope, steps []string, outcome error) error {
 	for _, law := range []func(*v1alpha1.VM, *scope, []string, error) error{
-		lawOfSteps, lawOfCreate, lawOfRename, lawOfMove, lawOfDelete, lawOfRelease, lawOfVerdicts,
+		lawOfSteps, lawOfCreate, lawOfRename, lawOfMove, lawOfDelete, lawOfRelease, lawOfOutcomes,
 	} {
-		if err := law(vm, seen, steps, verdict); err != nil {
+		if err := law(vm, obs, steps, outcome); err != nil {
 			return err
 		}
 	}
@@ -59,36 +59,36 @@ func lawOfSteps(vm *v1alpha1.VM, _ *scope, steps []string, _ error) error {
 }
 
 // proved tells whether the search found a server that is certainly this VM's.
-func proved(seen *scope) bool {
-	n := len(seen.candidates)
-	return (seen.proof == labelProof && n > 0) || (seen.proof == nameProof && n == 1)
+func proved(obs *scope) bool {
+	n := len(obs.candidates)
+	return (obs.proof == labelProof && n > 0) || (obs.proof == nameProof && n == 1)
 }
 
-func lawOfCreate(vm *v1alpha1.VM, seen *scope, steps []string, _ error) error {
+func lawOfCreate(vm *v1alpha1.VM, obs *scope, steps []string, _ error) error {
 	create := slices.Index(steps, stepCreate)
 	if create < 0 {
 		return nil
 	}
 	asked := create == 2 && slices.Equal(steps[:2], []string{stepCheckName, stepClaim})
-	keyed := seen.caps().Has(cloud.Idempotency) && seen.claimed == vm.Spec.VMName
+	keyed := obs.caps().Has(cloud.Idempotency) && obs.claimed == vm.Spec.VMName
 	switch {
-	case !vm.DeletionTimestamp.IsZero(), vm.Status.VMID != "", vm.Spec.Import != nil, seen.denied != nil:
+	case !vm.DeletionTimestamp.IsZero(), vm.Status.VMID != "", vm.Spec.Import != nil, obs.denied != nil:
 		return errors.New("a create for a VM that has, or may have, no new server")
-	case proved(seen):
+	case proved(obs):
 		return errors.New("a create although the VM's server was found")
-	case seen.claimed != "" && !seen.looked:
+	case obs.claimed != "" && !obs.looked:
 		return errors.New("a create before the server of an earlier one was looked for")
-	case !keyed && len(seen.candidates) > 0:
+	case !keyed && len(obs.candidates) > 0:
 		return errors.New("a create although a server was found that may be the VM's")
-	case !keyed && seen.settles > 0:
+	case !keyed && obs.settles > 0:
 		return errors.New("a create while an earlier one may still take effect")
-	case !asked && (create != 0 || seen.claimed != vm.Spec.VMName):
+	case !asked && (create != 0 || obs.claimed != vm.Spec.VMName):
 		return errors.New("a create under a name that was not checked and claimed before")
-	case seen.detached != nil:
+	case obs.detached != nil:
 		return errors.New("a create although the Network cannot take the VM")
-	case !asked && seen.rival != nil:
+	case !asked && obs.rival != nil:
 		return errors.New("a create under a name that another VM object has")
-	case asked && (seen.nameErr != nil || seen.rival != nil):
+	case asked && (obs.nameErr != nil || obs.rival != nil):
 		return errors.New("a name asked for that was refused lately")
 	}
 	return nil
@@ -96,12 +96,12 @@ func lawOfCreate(vm *v1alpha1.VM, seen *scope, steps []string, _ error) error {
 
 // lawOfRename: the name on the claim finds the server of an earlier create, so
 // it is replaced only when nothing can come of that create any more.
-func lawOfRename(vm *v1alpha1.VM, seen *scope, steps []string, _ error) error {
-	if seen.claimed == "" || vm.Status.VMID != "" || vm.Spec.Import != nil || !vm.DeletionTimestamp.IsZero() {
+func lawOfRename(vm *v1alpha1.VM, obs *scope, steps []string, _ error) error {
+	if obs.claimed == "" || vm.Status.VMID != "" || vm.Spec.Import != nil || !vm.DeletionTimestamp.IsZero() {
 		return nil
 	}
 	if (slices.Contains(steps, stepClaim) || slices.Contains(steps, stepUnclaim)) &&
-		(!seen.looked || len(seen.candidates) > 0 || seen.settles > 0) {
+		(!obs.looked || len(obs.candidates) > 0 || obs.settles > 0) {
 		return errors.New("the name of a create is forgotten that may still take effect")
 	}
 	return nil
@@ -109,8 +109,8 @@ func lawOfRename(vm *v1alpha1.VM, seen *scope, steps []string, _ error) error {
 
 // lawOfMove: once a create may have been sent to one Cloud, the VM does not go
 // to another, nor is anything made of what an edit of cloudRef means.
-func lawOfMove(vm *v1alpha1.VM, seen *scope, steps []string, _ error) error {
-	if !seen.moved || !vm.DeletionTimestamp.IsZero() {
+func lawOfMove(vm *v1alpha1.VM, obs *scope, steps []string, _ error) error {
+	if !obs.moved || !vm.DeletionTimestamp.IsZero() {
 		return nil
 	}
 	for _, step := range []string{stepCreate, stepClaim, stepAdopt, stepLabel, stepUpdate} {
@@ -121,63 +121,63 @@ func lawOfMove(vm *v1alpha1.VM, seen *scope, steps []string, _ error) error {
 	return nil
 }
 
-func lawOfDelete(vm *v1alpha1.VM, seen *scope, steps []string, _ error) error {
+func lawOfDelete(vm *v1alpha1.VM, obs *scope, steps []string, _ error) error {
 	adopts := slices.Contains(steps, stepAdopt)
 	kept := vm.Spec.DeletionPolicy == v1alpha1.DeletionPolicyOrphan
 	switch {
 	case slices.Contains(steps, stepDelete):
-		ours := (seen.server != nil && seen.owned) || (adopts && proved(seen) && len(seen.candidates) == 1)
-		accepted := vm.Spec.Import == nil || vm.Status.VMID != "" || seen.server.Name == vm.Spec.VMName
+		ours := (obs.server != nil && obs.owned) || (adopts && proved(obs) && len(obs.candidates) == 1)
+		accepted := vm.Spec.Import == nil || vm.Status.VMID != "" || obs.server.Name == vm.Spec.VMName
 		switch {
 		case vm.DeletionTimestamp.IsZero(), kept:
 			return errors.New("a server is deleted that is to stay")
-		case !ours, !accepted, seen.rival != nil:
+		case !ours, !accepted, obs.rival != nil:
 			return errors.New("a server is deleted that is not proved ours")
 		case !slices.Contains(steps, stepConfirmGone):
 			return errors.New("a deletion that is not confirmed")
 		}
 	case slices.Contains(steps, stepDeleteDuplicate):
-		among := seen.proof == labelProof && len(seen.candidates) > 1 && adopts
-		beside := seen.server != nil && seen.owned && len(seen.duplicates) > 0
+		among := obs.proof == labelProof && len(obs.candidates) > 1 && adopts
+		beside := obs.server != nil && obs.owned && len(obs.duplicates) > 0
 		if !among && !beside {
 			return errors.New("a duplicate is deleted where there is none that is proved ours")
 		}
-	case slices.Contains(steps, stepUpdate) && (seen.server == nil || !seen.owned || seen.rival != nil):
+	case slices.Contains(steps, stepUpdate) && (obs.server == nil || !obs.owned || obs.rival != nil):
 		return errors.New("a server is changed that is not ours")
-	case slices.Contains(steps, stepUnlabel) && !seen.owned && (!adopts || !proved(seen)):
+	case slices.Contains(steps, stepUnlabel) && !obs.owned && (!adopts || !proved(obs)):
 		return errors.New("a server loses its labels that is not ours")
-	case slices.Contains(steps, stepLabel) && (vm.Spec.Import == nil || seen.server == nil || seen.rival != nil || seen.foreign):
+	case slices.Contains(steps, stepLabel) && (vm.Spec.Import == nil || obs.server == nil || obs.rival != nil || obs.foreign):
 		return errors.New("a server is labelled as ours that is not ours to take over")
 	}
 	return nil
 }
 
 // contested tells whether another VM object has the server, or its name.
-func contested(seen *scope) bool { return seen.rival != nil }
+func contested(obs *scope) bool { return obs.rival != nil }
 
-func lawOfRelease(vm *v1alpha1.VM, seen *scope, steps []string, _ error) error {
+func lawOfRelease(vm *v1alpha1.VM, obs *scope, steps []string, _ error) error {
 	managed := vm.Spec.ManagementPolicy != v1alpha1.ManagementPolicyObserveOnly
-	unaccepted := vm.Status.VMID == "" && vm.Spec.Import != nil && seen.server != nil && (!seen.owned || seen.server.Name != vm.Spec.VMName)
-	nothingCame := vm.Status.VMID == "" && vm.Spec.Import == nil && seen.looked && seen.settles == 0 && len(seen.candidates) == 0
+	unaccepted := vm.Status.VMID == "" && vm.Spec.Import != nil && obs.server != nil && (!obs.owned || obs.server.Name != vm.Spec.VMName)
+	nothingCame := vm.Status.VMID == "" && vm.Spec.Import == nil && obs.looked && obs.settles == 0 && len(obs.candidates) == 0
 	kept := !managed || vm.Spec.DeletionPolicy == v1alpha1.DeletionPolicyOrphan
-	if slices.Contains(steps, stepRelease) && !slices.Contains(steps, stepConfirmGone) && !kept && !nothingCame && !unaccepted && !contested(seen) {
+	if slices.Contains(steps, stepRelease) && !slices.Contains(steps, stepConfirmGone) && !kept && !nothingCame && !unaccepted && !contested(obs) {
 		return errors.New("an object is let go whose server is not proved gone")
 	}
 	return nil
 }
 
-func lawOfVerdicts(vm *v1alpha1.VM, seen *scope, steps []string, verdict error) error {
-	_, waits := errors.AsType[*reconciler.WaitError](verdict)
-	_, blocks := errors.AsType[*reconciler.BlockedError](verdict)
-	_, stalls := errors.AsType[*reconciler.StalledError](verdict)
-	known := verdict == nil || waits || blocks || stalls || errors.Is(verdict, reconciler.ErrUnknown)
+func lawOfOutcomes(vm *v1alpha1.VM, obs *scope, steps []string, outcome error) error {
+	_, waits := errors.AsType[*reconciler.WaitError](outcome)
+	_, blocks := errors.AsType[*reconciler.BlockedError](outcome)
+	_, stalls := errors.AsType[*reconciler.StalledError](outcome)
+	known := outcome == nil || waits || blocks || stalls || errors.Is(outcome, reconciler.ErrUnknown)
 	// Without a server, in sync can only be true after a step that finds, makes or proves something.
-	idle := verdict == nil && len(steps) == 0 && (vm.Status.VMID == "" || seen.server == nil || !vm.DeletionTimestamp.IsZero())
+	idle := outcome == nil && len(steps) == 0 && (vm.Status.VMID == "" || obs.server == nil || !vm.DeletionTimestamp.IsZero())
 	switch {
 	case !known:
-		return fmt.Errorf("%w is no verdict", verdict)
-	case (waits || blocks || stalls) && (reconciler.Reason(verdict) == "" || verdict.Error() == ""):
-		return errors.New("a verdict without reason or message")
+		return fmt.Errorf("%w is no outcome", outcome)
+	case (waits || blocks || stalls) && (reconciler.Reason(outcome) == "" || outcome.Error() == ""):
+		return errors.New("a outcome without reason or message")
 	case idle:
 		return errors.New("nothing to do, and yet not in sync")
 	}
@@ -218,7 +218,7 @@ func exhaust(body func(pick)) int {
 // situation picks a VM and a scope that Observe can come back with.
 func situation(p pick) (*v1alpha1.VM, *scope) {
 	vm := vmWith()
-	seen := seeing(one(p, everything, tokenless, named, nameless, without(cloud.Labels), without(cloud.Labels, cloud.UniqueNames),
+	obs := seeing(one(p, everything, tokenless, named, nameless, without(cloud.Labels), without(cloud.Labels, cloud.UniqueNames),
 		without(cloud.Idempotency, cloud.UniqueNames), without(cloud.Resize, cloud.Power, cloud.Sizing)))
 	going := p.bool()
 	if going {
@@ -227,23 +227,23 @@ func situation(p pick) (*v1alpha1.VM, *scope) {
 	}
 	switch p(3) {
 	case 1:
-		away(seen)
+		away(obs)
 	case 2:
-		denied(seen)
-		if seen.cloudless = going; going {
-			away(seen)
+		denied(obs)
+		if obs.cloudless = going; going {
+			away(obs)
 		}
 	}
 	if p.bool() {
-		situationKnown(p, vm, seen)
+		situationKnown(p, vm, obs)
 	} else {
-		situationUnrecorded(p, vm, seen)
+		situationUnrecorded(p, vm, obs)
 	}
-	return vm, seen
+	return vm, obs
 }
 
 // situationKnown: the server's id is on record, or to be imported.
-func situationKnown(p pick, vm *v1alpha1.VM, seen *scope) {
+func situationKnown(p pick, vm *v1alpha1.VM, obs *scope) {
 	switch p(3) {
 	case 0:
 		recorded(vm)
@@ -257,98 +257,98 @@ func situationKnown(p pick, vm *v1alpha1.VM, seen *scope) {
 		observeOnly(vm)
 	}
 	if !vm.DeletionTimestamp.IsZero() || p.bool() {
-		seen.claimed = "web"
+		obs.claimed = "web"
 	}
-	labels := seen.caps().Has(cloud.Labels)
+	labels := obs.caps().Has(cloud.Labels)
 	if vm.Status.VMID == "" {
-		seen.moved = seen.claimed != "" && p.bool()
+		obs.moved = obs.claimed != "" && p.bool()
 	}
 	if (vm.Status.VMID == "" || !labels) && p.bool() {
-		seen.rival = errRival
+		obs.rival = errRival
 	}
 	switch p(3) {
 	case 0:
 	case 1:
-		seen.gone = true
+		obs.gone = true
 	default:
 		s := serverWith(in(one(p, cloud.StateActive, cloud.StateStopped, cloud.StateBuilding, cloud.StateDeleting, cloud.StateError, cloud.StateUnknown)),
 			called(one(p, "web", "db")), cores(one(p, 2, 1)))
-		seen.server, seen.how, seen.owned = &s, v1alpha1.CreatedReason, true
+		obs.server, obs.how, obs.owned = &s, v1alpha1.CreatedReason, true
 		if !labels {
 			return
 		}
 		switch p(5) {
 		case 0:
 		case 1:
-			seen.duplicates = []cloud.Server{serverWith(id("s2"))}
+			obs.duplicates = []cloud.Server{serverWith(id("s2"))}
 		case 2:
-			seen.owned, s.Labels = false, map[string]string{inventory.UIDLabel: "uid-other", inventory.ClusterLabel: "cluster"}
+			obs.owned, s.Labels = false, map[string]string{inventory.UIDLabel: "uid-other", inventory.ClusterLabel: "cluster"}
 		case 3:
-			seen.owned, seen.foreign, s.Labels = false, true, map[string]string{inventory.UIDLabel: "uid-other", inventory.ClusterLabel: "other"}
+			obs.owned, obs.foreign, s.Labels = false, true, map[string]string{inventory.UIDLabel: "uid-other", inventory.ClusterLabel: "other"}
 		default:
-			seen.owned, s.Labels = false, nil
+			obs.owned, s.Labels = false, nil
 		}
 	}
 }
 
 // situationUnrecorded: no server is known, but a create may have been sent.
-func situationUnrecorded(p pick, vm *v1alpha1.VM, seen *scope) {
-	labels, unique := seen.caps().Has(cloud.Labels), seen.caps().Has(cloud.UniqueNames)
+func situationUnrecorded(p pick, vm *v1alpha1.VM, obs *scope) {
+	labels, unique := obs.caps().Has(cloud.Labels), obs.caps().Has(cloud.UniqueNames)
 	if vm.DeletionTimestamp.IsZero() {
-		seen.nameErr = one[error](p, nil, errProhibited)
+		obs.nameErr = one[error](p, nil, errProhibited)
 		if p.bool() {
 			if !labels && unique && p.bool() {
-				seen.rival = errRival
+				obs.rival = errRival
 			}
 			return
 		}
 	}
-	seen.claimed = one(p, "web", "former")
-	seen.looked, seen.moved = p.bool(), p.bool()
+	obs.claimed = one(p, "web", "former")
+	obs.looked, obs.moved = p.bool(), p.bool()
 	if p.bool() {
-		detached(seen)
+		detached(obs)
 	}
 	if p.bool() {
-		seen.settles = time.Minute
+		obs.settles = time.Minute
 	}
 	var servers []cloud.Server
 	switch p(3) {
 	case 1:
-		servers = []cloud.Server{serverWith(in(one(p, cloud.StateActive, cloud.StateBuilding, cloud.StateDeleting)), called(seen.claimed), cores(one(p, 2, 1)))}
+		servers = []cloud.Server{serverWith(in(one(p, cloud.StateActive, cloud.StateBuilding, cloud.StateDeleting)), called(obs.claimed), cores(one(p, 2, 1)))}
 	case 2:
-		servers = []cloud.Server{serverWith(called(seen.claimed)), serverWith(id("s2"), called(seen.claimed), in(one(p, cloud.StateActive, cloud.StateDeleting)))}
+		servers = []cloud.Server{serverWith(called(obs.claimed)), serverWith(id("s2"), called(obs.claimed), in(one(p, cloud.StateActive, cloud.StateDeleting)))}
 	}
 	switch {
 	case len(servers) > 0 && (labels || p.bool()):
-		seen.proof, seen.candidates = labelProof, servers
-	case !labels && seen.looked:
-		seen.candidates = servers
+		obs.proof, obs.candidates = labelProof, servers
+	case !labels && obs.looked:
+		obs.candidates = servers
 		if unique {
-			seen.proof = nameProof
+			obs.proof = nameProof
 		}
 		if unique && p.bool() {
-			seen.rival, seen.candidates = errRival, nil
+			obs.rival, obs.candidates = errRival, nil
 		}
 	}
 }
 
 // sketch puts a situation into words.
-func sketch(vm *v1alpha1.VM, seen *scope) string {
+func sketch(vm *v1alpha1.VM, obs *scope) string {
 	return fmt.Sprintf("vmId %q, import %v, %s, %s, deleted %t\ncaps %v, away %q, denied %v\nserver %+v, gone %t, owned %t, foreign %t, moved %t, duplicates %d\n"+
 		"claimed %q, looked %t, settles %v, proof %d, candidates %+v, nameErr %v, rival %v",
 		vm.Status.VMID, vm.Spec.Import, vm.Spec.DeletionPolicy, vm.Spec.ManagementPolicy, !vm.DeletionTimestamp.IsZero(),
-		seen.caps(), seen.view.Away, seen.denied, seen.server, seen.gone, seen.owned, seen.foreign, seen.moved, len(seen.duplicates),
-		seen.claimed, seen.looked, seen.settles, seen.proof, seen.candidates, seen.nameErr, seen.rival)
+		obs.caps(), obs.view.Unavailable, obs.denied, obs.server, obs.gone, obs.owned, obs.foreign, obs.moved, len(obs.duplicates),
+		obs.claimed, obs.looked, obs.settles, obs.proof, obs.candidates, obs.nameErr, obs.rival)
 }
 
 func TestEveryPlanIsLawful(t *testing.T) {
 	broken := 0
 	n := exhaust(func(p pick) {
-		vm, seen := situation(p)
-		steps, verdict := plan(vm, seen)
-		if err := lawful(vm, seen, steps, verdict); err != nil && broken < 10 {
+		vm, obs := situation(p)
+		steps, outcome := plan(vm, obs)
+		if err := lawful(vm, obs, steps, outcome); err != nil && broken < 10 {
 			broken++
-			t.Errorf("%v\nplan %v, %s\n%s", err, steps, said(verdict), sketch(vm, seen))
+			t.Errorf("%v\nplan %v, %s\n%s", err, steps, said(outcome), sketch(vm, obs))
 		}
 	})
 	if n < 30_000 {
@@ -363,7 +363,7 @@ func FuzzPlan(f *testing.F) {
 	f.Add([]byte{255, 254, 253, 252, 251, 250, 249, 248, 247, 246}, "\xff", "%s%d", int32(1<<30), -1)
 	f.Fuzz(func(t *testing.T, data []byte, wanted, has string, cores int32, cpu int) {
 		at := -1
-		vm, seen := situation(func(n int) int {
+		vm, obs := situation(func(n int) int {
 			at++
 			if at >= len(data) {
 				return 0
@@ -371,24 +371,24 @@ func FuzzPlan(f *testing.F) {
 			return int(data[at]) % n
 		})
 		vm.Spec.VMName, vm.Spec.CPU = wanted, &cores
-		for i := range seen.candidates {
-			seen.candidates[i].Name, seen.candidates[i].CPU = has, cpu
+		for i := range obs.candidates {
+			obs.candidates[i].Name, obs.candidates[i].CPU = has, cpu
 		}
-		if seen.server != nil {
-			seen.server.Name, seen.server.CPU = has, cpu
+		if obs.server != nil {
+			obs.server.Name, obs.server.CPU = has, cpu
 		}
-		before, was := vm.DeepCopy(), sketch(vm, seen)
-		steps, verdict := plan(vm, seen)
-		if err := lawful(vm, seen, steps, verdict); err != nil {
-			t.Errorf("%v\nplan %v, %s\n%s", err, steps, said(verdict), was)
+		before, was := vm.DeepCopy(), sketch(vm, obs)
+		steps, outcome := plan(vm, obs)
+		if err := lawful(vm, obs, steps, outcome); err != nil {
+			t.Errorf("%v\nplan %v, %s\n%s", err, steps, said(outcome), was)
 		}
-		if diff := cmp.Diff(before, vm) + cmp.Diff(was, sketch(vm, seen)); diff != "" {
+		if diff := cmp.Diff(before, vm) + cmp.Diff(was, sketch(vm, obs)); diff != "" {
 			t.Errorf("plan changed what it read:\n%s", diff)
 		}
-		again, verdictAgain := plan(vm, seen)
-		if diff := cmp.Diff(decision{steps, said(verdict)}, decision{again, said(verdictAgain)}); diff != "" {
+		again, outcomeAgain := plan(vm, obs)
+		if diff := cmp.Diff(decision{steps, said(outcome)}, decision{again, said(outcomeAgain)}); diff != "" {
 			t.Errorf("the same situation was decided in two ways:\n%s", diff)
 		}
-		report(vm, seen, verdict)
+		report(vm, obs, outcome)
 	})
 }

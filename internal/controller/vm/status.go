@@ -13,98 +13,98 @@ import (
 )
 
 // Report writes the VM's own status and conditions from what the pass saw.
-func (k *kind) Report(vm *v1alpha1.VM, seen *scope, verdict error) reconciler.Summary {
-	return report(vm, seen, verdict)
+func (k *kind) Report(vm *v1alpha1.VM, obs *scope, outcome error) reconciler.Summary {
+	return report(vm, obs, outcome)
 }
 
-func report(vm *v1alpha1.VM, seen *scope, verdict error) reconciler.Summary {
-	if server := seen.server; server != nil && (vm.Status.VMID == "" || vm.Status.VMID == server.ID) {
-		reportServer(vm, seen, *server)
+func report(vm *v1alpha1.VM, obs *scope, outcome error) reconciler.Summary {
+	if server := obs.server; server != nil && (vm.Status.VMID == "" || vm.Status.VMID == server.ID) {
+		reportServer(vm, obs, *server)
 	}
-	if seen.gone {
+	if obs.gone {
 		vm.Status.CPUUtilization, vm.Status.Host = nil, ""
 	}
-	reportName(vm, seen)
-	reportCreated(vm, seen, verdict)
-	reportDeleting(vm, verdict)
-	vm.Status.State = state(vm, seen, verdict)
-	return summary(vm, seen)
+	reportName(vm, obs)
+	reportCreated(vm, obs, outcome)
+	reportDeleting(vm, outcome)
+	vm.Status.State = state(vm, obs, outcome)
+	return summary(vm, obs)
 }
 
-func reportServer(vm *v1alpha1.VM, seen *scope, server cloud.Server) {
-	if refusesImport(vm, seen) {
+func reportServer(vm *v1alpha1.VM, obs *scope, server cloud.Server) {
+	if refusesImport(vm, obs) {
 		return
 	}
 	vm.Status.VMID = server.ID
 	vm.Status.Host = server.Host
-	vm.Status.Cloud = seen.cloud
+	vm.Status.Cloud = obs.cloud
 	if server.CPUUtilization == nil {
 		return
 	}
-	now, last := int32(*server.CPUUtilization), vm.Status.CPUUtilization                    //nolint:gosec // 0-100
-	if last == nil || abs(now-*last) >= int32(max(1, seen.view.Settings.UtilizationStep)) { //nolint:gosec // 1-100
+	now, last := int32(*server.CPUUtilization), vm.Status.CPUUtilization                   //nolint:gosec // 0-100
+	if last == nil || abs(now-*last) >= int32(max(1, obs.view.Settings.UtilizationStep)) { //nolint:gosec // 1-100
 		vm.Status.CPUUtilization = &now
 	}
 }
 
 // refusesImport: a server that was looked at for an import is not the VM's
 // before every objection to the import is gone.
-func refusesImport(vm *v1alpha1.VM, seen *scope) bool {
+func refusesImport(vm *v1alpha1.VM, obs *scope) bool {
 	if vm.Status.VMID != "" || vm.Spec.Import == nil {
 		return false
 	}
-	unclaimed := seen.claimed == "" || (!seen.owned && seen.caps().Has(cloud.Labels))
-	return seen.rival != nil || seen.server.Name != vm.Spec.VMName ||
+	unclaimed := obs.claimed == "" || (!obs.owned && obs.caps().Has(cloud.Labels))
+	return obs.rival != nil || obs.server.Name != vm.Spec.VMName ||
 		(vm.Spec.ManagementPolicy != v1alpha1.ManagementPolicyObserveOnly && unclaimed)
 }
 
 func abs(n int32) int32 { return max(n, -n) }
 
-func reportName(vm *v1alpha1.VM, seen *scope) {
+func reportName(vm *v1alpha1.VM, obs *scope) {
 	c := metav1.Condition{Type: v1alpha1.NameCheckedCondition}
 	switch {
-	case vm.Status.VMID != "", seen.nameErr == nil && (seen.checked || seen.claimed == vm.Spec.VMName):
+	case vm.Status.VMID != "", obs.nameErr == nil && (obs.checked || obs.claimed == vm.Spec.VMName):
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, v1alpha1.AvailableReason, fmt.Sprintf("the cloud lets %q be used", vm.Spec.VMName)
-	case seen.rival != nil:
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.TakenReason, seen.rival.Error()
-	case cloud.Is(seen.nameErr, cloud.Taken):
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.TakenReason, seen.nameErr.Error()
-	case seen.nameErr != nil:
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ProhibitedReason, seen.nameErr.Error()
+	case obs.rival != nil:
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.TakenReason, obs.rival.Error()
+	case cloud.Is(obs.nameErr, cloud.Taken):
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.TakenReason, obs.nameErr.Error()
+	case obs.nameErr != nil:
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, v1alpha1.ProhibitedReason, obs.nameErr.Error()
 	default:
 		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, v1alpha1.CheckFailedReason, "the cloud has not been asked yet whether the name may be used"
 	}
 	meta.SetStatusCondition(&vm.Status.Conditions, c)
 }
 
-func reportCreated(vm *v1alpha1.VM, seen *scope, verdict error) {
+func reportCreated(vm *v1alpha1.VM, obs *scope, outcome error) {
 	last := meta.FindStatusCondition(vm.Status.Conditions, v1alpha1.CreatedCondition)
 	c := metav1.Condition{Type: v1alpha1.CreatedCondition, Status: metav1.ConditionFalse}
-	switch server := seen.server; {
-	case seen.gone && vm.Status.VMID != "" && vm.DeletionTimestamp.IsZero():
-		c.Reason, c.Message = v1alpha1.LostReason, verdictText(verdict)
+	switch server := obs.server; {
+	case obs.gone && vm.Status.VMID != "" && vm.DeletionTimestamp.IsZero():
+		c.Reason, c.Message = v1alpha1.LostReason, outcomeText(outcome)
 	case server != nil && vm.Status.VMID == server.ID && server.State == cloud.StateBuilding:
 		c.Reason, c.Message = v1alpha1.CreatingReason, fmt.Sprintf("the cloud is building VM %s", server.ID)
 	case server != nil && vm.Status.VMID == server.ID:
-		c.Status, c.Reason = metav1.ConditionTrue, seen.how
+		c.Status, c.Reason = metav1.ConditionTrue, obs.how
 		if last != nil && last.Status == metav1.ConditionTrue {
 			c.Reason = last.Reason
 		}
-		c.Message = fmt.Sprintf("VM %s on Cloud %q%s", server.ID, vm.Status.Cloud, caveat(seen.caps()))
+		c.Message = fmt.Sprintf("VM %s on Cloud %q%s", server.ID, vm.Status.Cloud, caveat(obs.caps()))
 	case vm.Status.VMID != "":
 		return
 	default:
-		c.Reason, c.Message = createdReason(verdict), verdictText(verdict)
-		if seen.denied == nil {
-			c.Message += caveat(seen.caps())
+		c.Reason, c.Message = createdReason(outcome), outcomeText(outcome)
+		if obs.denied == nil {
+			c.Message += caveat(obs.caps())
 		}
 	}
 	meta.SetStatusCondition(&vm.Status.Conditions, c)
 }
 
 // createdReason says why there is no server yet, in the words of the Created condition.
-func createdReason(verdict error) string {
-	switch reason := reconciler.Reason(verdict); reason {
+func createdReason(outcome error) string {
+	switch reason := reconciler.Reason(outcome); reason {
 	case v1alpha1.OutcomeUnknownReason, v1alpha1.RejectedReason, v1alpha1.QuotaExceededReason, v1alpha1.AmbiguousReason:
 		return reason
 	case v1alpha1.UnsupportedReason:
@@ -126,14 +126,14 @@ func caveat(caps cloud.Capabilities) string {
 	}
 }
 
-func reportDeleting(vm *v1alpha1.VM, verdict error) {
+func reportDeleting(vm *v1alpha1.VM, outcome error) {
 	if vm.DeletionTimestamp.IsZero() {
 		meta.RemoveStatusCondition(&vm.Status.Conditions, v1alpha1.DeletingCondition)
 		return
 	}
-	c := metav1.Condition{Type: v1alpha1.DeletingCondition, Status: metav1.ConditionTrue, Message: verdictText(verdict)}
-	_, stalled := errors.AsType[*reconciler.StalledError](verdict)
-	switch reason := reconciler.Reason(verdict); {
+	c := metav1.Condition{Type: v1alpha1.DeletingCondition, Status: metav1.ConditionTrue, Message: outcomeText(outcome)}
+	_, stalled := errors.AsType[*reconciler.StalledError](outcome)
+	switch reason := reconciler.Reason(outcome); {
 	case reason == v1alpha1.CloudUnavailableReason:
 		c.Reason = v1alpha1.WaitingForCloudReason
 	case stalled || reason == v1alpha1.BrakedReason:
@@ -144,12 +144,12 @@ func reportDeleting(vm *v1alpha1.VM, verdict error) {
 	meta.SetStatusCondition(&vm.Status.Conditions, c)
 }
 
-func state(vm *v1alpha1.VM, seen *scope, verdict error) v1alpha1.VMState {
-	_, stalled := errors.AsType[*reconciler.StalledError](verdict)
-	switch server := seen.server; {
+func state(vm *v1alpha1.VM, obs *scope, outcome error) v1alpha1.VMState {
+	_, stalled := errors.AsType[*reconciler.StalledError](outcome)
+	switch server := obs.server; {
 	case !vm.DeletionTimestamp.IsZero():
 		return v1alpha1.VMStateDeleting
-	case seen.gone && vm.Status.VMID != "":
+	case obs.gone && vm.Status.VMID != "":
 		return v1alpha1.VMStateLost
 	case server != nil && vm.Status.VMID == server.ID:
 		return stateOf(*server)
@@ -178,25 +178,25 @@ func stateOf(server cloud.Server) v1alpha1.VMState {
 }
 
 // summary is what a VM in sync says, and the last word on one that is gone.
-func summary(vm *v1alpha1.VM, seen *scope) reconciler.Summary {
+func summary(vm *v1alpha1.VM, obs *scope) reconciler.Summary {
 	switch {
-	case !vm.DeletionTimestamp.IsZero() && seen.gone:
-		return reconciler.Summary{Reason: "Deleted", Message: fmt.Sprintf("VM %s is gone from Cloud %q", vm.Status.VMID, seen.cloud)}
+	case !vm.DeletionTimestamp.IsZero() && obs.gone:
+		return reconciler.Summary{Reason: "Deleted", Message: fmt.Sprintf("VM %s is gone from Cloud %q", vm.Status.VMID, obs.cloud)}
 	case !vm.DeletionTimestamp.IsZero() && vm.Status.VMID != "":
-		return reconciler.Summary{Reason: "Orphaned", Message: fmt.Sprintf("VM %s stays on Cloud %q and is nobody's now", vm.Status.VMID, seen.cloud)}
+		return reconciler.Summary{Reason: "Orphaned", Message: fmt.Sprintf("VM %s stays on Cloud %q and is nobody's now", vm.Status.VMID, obs.cloud)}
 	case !vm.DeletionTimestamp.IsZero():
-		return reconciler.Summary{Reason: "Deleted", Message: fmt.Sprintf("nothing of it is on Cloud %q", seen.cloud)}
+		return reconciler.Summary{Reason: "Deleted", Message: fmt.Sprintf("nothing of it is on Cloud %q", obs.cloud)}
 	}
 	reason := v1alpha1.RunningReason
 	if vm.Status.State == v1alpha1.VMStateStopped {
 		reason = v1alpha1.StoppedReason
 	}
-	return reconciler.Summary{Reason: reason, Message: fmt.Sprintf("VM %s is as the spec says", vm.Status.VMID), Again: seen.refresh}
+	return reconciler.Summary{Reason: reason, Message: fmt.Sprintf("VM %s is as the spec says", vm.Status.VMID), RequeueAfter: obs.refresh}
 }
 
-func verdictText(verdict error) string {
-	if verdict == nil {
+func outcomeText(outcome error) string {
+	if outcome == nil {
 		return ""
 	}
-	return verdict.Error()
+	return outcome.Error()
 }

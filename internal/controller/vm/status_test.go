@@ -71,7 +71,7 @@ const (
 
 func TestReport(t *testing.T) {
 	five := int32(5)
-	lost := reconciler.Stalled(v1alpha1.LostReason, errors.New("VM s1 is gone"))
+	lost := reconciler.Stalled(v1alpha1.LostReason, 0, errors.New("VM s1 is gone"))
 	waiting := reconciler.Blocked("Cloud/default", v1alpha1.CloudUnavailableReason, "waiting for the cloud")
 	full := func(state v1alpha1.VMState, conditions ...string) summed {
 		return summed{VMID: "s1", Host: "h1", Cloud: "default", CPU: &five, State: state, Conditions: conditions}
@@ -85,71 +85,71 @@ func TestReport(t *testing.T) {
 	tests := []struct {
 		name    string
 		vm      *v1alpha1.VM
-		seen    *scope
-		verdict error
+		obs     *scope
+		outcome error
 		want    summed
 	}{
 		{
-			name: "nothing happened yet", vm: vmWith(), seen: seeing(everything, away), verdict: waiting,
+			name: "nothing happened yet", vm: vmWith(), obs: seeing(everything, away), outcome: waiting,
 			want: summed{State: v1alpha1.VMStatePending, Conditions: []string{nameUnasked, "Created=False Pending: waiting for the cloud"}},
 		},
 		{
-			name: "the server was just created", vm: vmWith(), seen: seeing(everything, holding(running), how(v1alpha1.CreatedReason)),
+			name: "the server was just created", vm: vmWith(), obs: seeing(everything, holding(running), how(v1alpha1.CreatedReason)),
 			want: full(v1alpha1.VMStateRunning, nameFree, `Created=True Created: VM s1 on Cloud "default"`),
 		},
 		{
-			name: "it is being built: known, not yet created", vm: vmWith(), seen: seeing(everything, holding(serverWith(on("h1"), busy(5), in(cloud.StateBuilding))), how(v1alpha1.CreatedReason)),
-			verdict: reconciler.Wait(time.Minute, v1alpha1.CreatingReason, "building"),
+			name: "it is being built: known, not yet created", vm: vmWith(), obs: seeing(everything, holding(serverWith(on("h1"), busy(5), in(cloud.StateBuilding))), how(v1alpha1.CreatedReason)),
+			outcome: reconciler.Wait(time.Minute, v1alpha1.CreatingReason, "building"),
 			want:    full(v1alpha1.VMStateCreating, nameFree, "Created=False Creating: the cloud is building VM s1"),
 		},
 		{
-			name: "the server of an earlier create was found", vm: vmWith(), seen: seeing(everything, holding(running), how(v1alpha1.AdoptedReason)),
+			name: "the server of an earlier create was found", vm: vmWith(), obs: seeing(everything, holding(running), how(v1alpha1.AdoptedReason)),
 			want: full(v1alpha1.VMStateRunning, nameFree, `Created=True Adopted: VM s1 on Cloud "default"`),
 		},
 		{
 			name: "how it came about is remembered, whatever a later pass believes", vm: has(vmWith(recorded), saying(created)),
-			seen: seeing(everything, holding(running), how(v1alpha1.CreatedReason)),
+			obs:  seeing(everything, holding(running), how(v1alpha1.CreatedReason)),
 			want: full(v1alpha1.VMStateRunning, `Created=True Adopted: VM s1 on Cloud "default"`, nameFree),
 		},
 		{
-			name: "it is switched off", vm: vmWith(recorded), seen: seeing(everything, holding(serverWith(on("h1"), busy(5), in(cloud.StateStopped))), how(v1alpha1.CreatedReason)),
+			name: "it is switched off", vm: vmWith(recorded), obs: seeing(everything, holding(serverWith(on("h1"), busy(5), in(cloud.StateStopped))), how(v1alpha1.CreatedReason)),
 			want: full(v1alpha1.VMStateStopped, nameFree, `Created=True Created: VM s1 on Cloud "default"`),
 		},
 		{
-			name: "the cloud reports it broken", vm: vmWith(recorded), seen: seeing(everything, holding(serverWith(on("h1"), busy(5), in(cloud.StateError))), how(v1alpha1.CreatedReason)),
-			verdict: reconciler.Stalled(v1alpha1.ServerErrorReason, errors.New("in error")),
+			name: "the cloud reports it broken", vm: vmWith(recorded), obs: seeing(everything, holding(serverWith(on("h1"), busy(5), in(cloud.StateError))), how(v1alpha1.CreatedReason)),
+			outcome: reconciler.Stalled(v1alpha1.ServerErrorReason, 0, errors.New("in error")),
 			want:    full(v1alpha1.VMStateFailed, nameFree, `Created=True Created: VM s1 on Cloud "default"`),
 		},
 		{
-			name: "somebody deletes it", vm: vmWith(recorded), seen: seeing(everything, holding(serverWith(on("h1"), busy(5), in(cloud.StateDeleting))), how(v1alpha1.CreatedReason)),
+			name: "somebody deletes it", vm: vmWith(recorded), obs: seeing(everything, holding(serverWith(on("h1"), busy(5), in(cloud.StateDeleting))), how(v1alpha1.CreatedReason)),
 			want: full(v1alpha1.VMStateDeleting, nameFree, `Created=True Created: VM s1 on Cloud "default"`),
 		},
 		{
-			name: "it is gone without our doing: its id stays on record, its host and use do not", vm: has(vmWith(recorded), old, saying(created)), seen: seeing(everything, isGone), verdict: lost,
+			name: "it is gone without our doing: its id stays on record, its host and use do not", vm: has(vmWith(recorded), old, saying(created)), obs: seeing(everything, isGone), outcome: lost,
 			want: summed{VMID: "s1", Cloud: "default", State: v1alpha1.VMStateLost, Conditions: []string{"Created=False Lost: VM s1 is gone", nameFree}},
 		},
 		{
-			name: "nothing is known of it now: what was said stands", vm: has(vmWith(recorded), old, saying(created)), seen: seeing(everything, away), verdict: waiting,
+			name: "nothing is known of it now: what was said stands", vm: has(vmWith(recorded), old, saying(created)), obs: seeing(everything, away), outcome: waiting,
 			want: full(v1alpha1.VMStateRunning, `Created=True Adopted: VM s1 on Cloud "default"`, nameFree),
 		},
 		{
 			name: "another server than the recorded one changes nothing: vmId is set once", vm: has(vmWith(recorded), old, saying(created)),
-			seen: seeing(everything, holding(serverWith(id("s2"), on("h2"), busy(99), in(cloud.StateStopped)))),
+			obs:  seeing(everything, holding(serverWith(id("s2"), on("h2"), busy(99), in(cloud.StateStopped)))),
 			want: full(v1alpha1.VMStateRunning, `Created=True Adopted: VM s1 on Cloud "default"`, nameFree),
 		},
 		{
-			name: "use that the cloud did not tell is kept", vm: has(vmWith(recorded), using(5)), seen: seeing(everything, holding(serverWith(on("h1"))), how(v1alpha1.CreatedReason)),
+			name: "use that the cloud did not tell is kept", vm: has(vmWith(recorded), using(5)), obs: seeing(everything, holding(serverWith(on("h1"))), how(v1alpha1.CreatedReason)),
 			want: full(v1alpha1.VMStateRunning, nameFree, `Created=True Created: VM s1 on Cloud "default"`),
 		},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			report(tc.vm, tc.seen, tc.verdict)
+			report(tc.vm, tc.obs, tc.outcome)
 			if diff := cmp.Diff(tc.want, sum(tc.vm.Status)); diff != "" {
 				t.Errorf("status (-want +got):\n%s", diff)
 			}
 			before := tc.vm.DeepCopy()
-			report(tc.vm, tc.seen, tc.verdict)
+			report(tc.vm, tc.obs, tc.outcome)
 			if diff := cmp.Diff(before, tc.vm); diff != "" {
 				t.Errorf("a second report of the same is another:\n%s", diff)
 			}
@@ -159,30 +159,30 @@ func TestReport(t *testing.T) {
 
 func TestReportOfAnImport(t *testing.T) {
 	take := []func(*scope){holding(serverWith(on("h1"))), func(s *scope) { s.how = v1alpha1.ImportedReason }}
-	refused := reconciler.Stalled(v1alpha1.RejectedReason, errors.New("no"))
-	recordedID := func(vm *v1alpha1.VM, seen *scope, verdict error) string {
-		report(vm, seen, verdict)
+	refused := reconciler.Stalled(v1alpha1.RejectedReason, 0, errors.New("no"))
+	recordedID := func(vm *v1alpha1.VM, obs *scope, outcome error) string {
+		report(vm, obs, outcome)
 		return vm.Status.VMID
 	}
 	tests := []struct {
 		name    string
 		vm      *v1alpha1.VM
-		seen    *scope
-		verdict error
+		obs     *scope
+		outcome error
 		want    string
 	}{
-		{name: "claimed and labelled: taken", vm: vmWith(importing), seen: seeing(everything, take...), want: "s1"},
-		{name: "claimed on a cloud without labels: taken", vm: vmWith(importing), seen: seeing(named, take...), want: "s1"},
-		{name: "only to be observed: taken without a claim", vm: vmWith(importing, observeOnly), seen: seeing(everything, append(take, foreignTo, unclaimed)...), want: "s1"},
-		{name: "not claimed yet", vm: vmWith(importing), seen: seeing(named, append(take, unclaimed)...)},
-		{name: "claimed, but the cloud did not take the labels: next time", vm: vmWith(importing), seen: seeing(everything, append(take, foreignTo)...), verdict: refused},
-		{name: "another VM object has it", vm: vmWith(importing), seen: seeing(everything, append(take, rivalled)...), verdict: refused},
-		{name: "another VM object has it, also when only to be observed", vm: vmWith(importing, observeOnly), seen: seeing(everything, append(take, rivalled)...), verdict: refused},
-		{name: "it has another name", vm: vmWith(importing), seen: seeing(everything, append(take, func(s *scope) { s.server.Name = "db" })...), verdict: refused},
+		{name: "claimed and labelled: taken", vm: vmWith(importing), obs: seeing(everything, take...), want: "s1"},
+		{name: "claimed on a cloud without labels: taken", vm: vmWith(importing), obs: seeing(named, take...), want: "s1"},
+		{name: "only to be observed: taken without a claim", vm: vmWith(importing, observeOnly), obs: seeing(everything, append(take, foreignTo, unclaimed)...), want: "s1"},
+		{name: "not claimed yet", vm: vmWith(importing), obs: seeing(named, append(take, unclaimed)...)},
+		{name: "claimed, but the cloud did not take the labels: next time", vm: vmWith(importing), obs: seeing(everything, append(take, foreignTo)...), outcome: refused},
+		{name: "another VM object has it", vm: vmWith(importing), obs: seeing(everything, append(take, rivalled)...), outcome: refused},
+		{name: "another VM object has it, also when only to be observed", vm: vmWith(importing, observeOnly), obs: seeing(everything, append(take, rivalled)...), outcome: refused},
+		{name: "it has another name", vm: vmWith(importing), obs: seeing(everything, append(take, func(s *scope) { s.server.Name = "db" })...), outcome: refused},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := recordedID(tc.vm, tc.seen, tc.verdict); got != tc.want {
+			if got := recordedID(tc.vm, tc.obs, tc.outcome); got != tc.want {
 				t.Errorf("vmId %q, want %q", got, tc.want)
 			}
 		})
@@ -205,23 +205,23 @@ func TestNameCheckedSaysWhatTheCloudSaid(t *testing.T) {
 	tests := []struct {
 		name string
 		vm   *v1alpha1.VM
-		seen *scope
+		obs  *scope
 		want string
 	}{
-		{name: "not asked yet", vm: vmWith(), seen: seeing(everything), want: nameUnasked},
-		{name: "allowed in this pass", vm: vmWith(), seen: seeing(everything, checked), want: nameFree},
-		{name: "allowed in the pass that claimed it", vm: vmWith(), seen: seeing(everything, claimed), want: nameFree},
-		{name: "claimed under another name: this one was not asked for", vm: vmWith(), seen: seeing(everything, renamed), want: nameUnasked},
-		{name: "prohibited", vm: vmWith(), seen: seeing(everything, refusal(errProhibited)), want: `NameChecked=False Prohibited: check name "web": not this one`},
-		{name: "taken in the cloud", vm: vmWith(), seen: seeing(everything, refusal(errTaken)), want: `NameChecked=False Taken: check name "web": somebody has it`},
-		{name: "refused by the create itself, although it was claimed", vm: vmWith(), seen: seeing(everything, claimed, refusal(errTaken)), want: `NameChecked=False Taken: check name "web": somebody has it`},
-		{name: "refused by the create itself, right after the check allowed it", vm: vmWith(), seen: seeing(everything, claimed, checked, refusal(errTaken)), want: `NameChecked=False Taken: check name "web": somebody has it`},
-		{name: "taken by another VM object", vm: vmWith(), seen: seeing(named, rivalled), want: "NameChecked=False Taken: " + errRival.Error()},
-		{name: "the VM exists under it", vm: vmWith(recorded), seen: seeing(everything, away), want: nameFree},
+		{name: "not asked yet", vm: vmWith(), obs: seeing(everything), want: nameUnasked},
+		{name: "allowed in this pass", vm: vmWith(), obs: seeing(everything, checked), want: nameFree},
+		{name: "allowed in the pass that claimed it", vm: vmWith(), obs: seeing(everything, claimed), want: nameFree},
+		{name: "claimed under another name: this one was not asked for", vm: vmWith(), obs: seeing(everything, renamed), want: nameUnasked},
+		{name: "prohibited", vm: vmWith(), obs: seeing(everything, refusal(errProhibited)), want: `NameChecked=False Prohibited: check name "web": not this one`},
+		{name: "taken in the cloud", vm: vmWith(), obs: seeing(everything, refusal(errTaken)), want: `NameChecked=False Taken: check name "web": somebody has it`},
+		{name: "refused by the create itself, although it was claimed", vm: vmWith(), obs: seeing(everything, claimed, refusal(errTaken)), want: `NameChecked=False Taken: check name "web": somebody has it`},
+		{name: "refused by the create itself, right after the check allowed it", vm: vmWith(), obs: seeing(everything, claimed, checked, refusal(errTaken)), want: `NameChecked=False Taken: check name "web": somebody has it`},
+		{name: "taken by another VM object", vm: vmWith(), obs: seeing(named, rivalled), want: "NameChecked=False Taken: " + errRival.Error()},
+		{name: "the VM exists under it", vm: vmWith(recorded), obs: seeing(everything, away), want: nameFree},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			report(tc.vm, tc.seen, reconciler.Wait(time.Minute, v1alpha1.PendingReason, "x"))
+			report(tc.vm, tc.obs, reconciler.Wait(time.Minute, v1alpha1.PendingReason, "x"))
 			got := cond(*meta.FindStatusCondition(tc.vm.Status.Conditions, v1alpha1.NameCheckedCondition))
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("NameChecked (-want +got):\n%s", diff)
@@ -242,11 +242,11 @@ func TestCreatedSaysWhyThereIsNoServer(t *testing.T) {
 		v1alpha1.BrakedReason:           v1alpha1.PendingReason,
 		v1alpha1.CloudUnavailableReason: v1alpha1.PendingReason,
 	} {
-		for _, verdict := range []error{reconciler.Wait(time.Minute, reason, "why"), reconciler.Blocked("x", reason, "why"), reconciler.Stalled(reason, errors.New("why"))} {
+		for _, outcome := range []error{reconciler.Wait(time.Minute, reason, "why"), reconciler.Blocked("x", reason, "why"), reconciler.Stalled(reason, 0, errors.New("why"))} {
 			vm := vmWith()
-			report(vm, seeing(everything), verdict)
+			report(vm, seeing(everything), outcome)
 			if got := cond(*meta.FindStatusCondition(vm.Status.Conditions, v1alpha1.CreatedCondition)); got != "Created=False "+want+": why" {
-				t.Errorf("%s: %s, want reason %s", said(verdict), got, want)
+				t.Errorf("%s: %s, want reason %s", said(outcome), got, want)
 			}
 		}
 	}
@@ -266,9 +266,9 @@ func TestCreatedStatesWhatTheCloudCannotGuarantee(t *testing.T) {
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			for _, seen := range []*scope{seeing(tc.caps), seeing(tc.caps, holding(serverWith()))} {
+			for _, obs := range []*scope{seeing(tc.caps), seeing(tc.caps, holding(serverWith()))} {
 				vm := vmWith()
-				report(vm, seen, reconciler.Wait(time.Minute, v1alpha1.PendingReason, "x"))
+				report(vm, obs, reconciler.Wait(time.Minute, v1alpha1.PendingReason, "x"))
 				got := meta.FindStatusCondition(vm.Status.Conditions, v1alpha1.CreatedCondition).Message
 				if strings.Contains(got, ";") != (tc.says != "") || !strings.Contains(got, tc.says) {
 					t.Errorf("message %q, want %q in it", got, tc.says)
@@ -283,21 +283,21 @@ func TestDeletingSaysWhatItWaitsFor(t *testing.T) {
 	tests := []struct {
 		name    string
 		vm      *v1alpha1.VM
-		verdict error
+		outcome error
 		want    string
 	}{
 		{name: "an object in life has no such condition", vm: vmWith(recorded)},
 		{name: "nor one that has it from nowhere", vm: has(vmWith(recorded), leftover)},
-		{name: "the cloud is at it", vm: vmWith(recorded, deleted), verdict: reconciler.Wait(time.Minute, v1alpha1.RequestedReason, "at it"), want: "Deleting=True Requested: at it"},
-		{name: "the cloud is away", vm: vmWith(recorded, deleted), verdict: reconciler.Blocked("Cloud/default", v1alpha1.CloudUnavailableReason, "away"), want: "Deleting=True WaitingForCloud: away"},
-		{name: "the cloud failed just now", vm: vmWith(recorded, deleted), verdict: reconciler.Wait(time.Second, v1alpha1.CloudUnavailableReason, "reset"), want: "Deleting=True WaitingForCloud: reset"},
-		{name: "the brake is on", vm: vmWith(recorded, deleted), verdict: reconciler.Blocked("Cloud/default", v1alpha1.BrakedReason, "braked"), want: "Deleting=True Blocked: braked"},
-		{name: "somebody must act", vm: vmWith(recorded, deleted), verdict: reconciler.Stalled(v1alpha1.BlockedReason, errors.New("not ours")), want: "Deleting=True Blocked: not ours"},
-		{name: "a pass failed", vm: vmWith(recorded, deleted), verdict: errors.New("broken"), want: "Deleting=True Requested: broken"},
+		{name: "the cloud is at it", vm: vmWith(recorded, deleted), outcome: reconciler.Wait(time.Minute, v1alpha1.RequestedReason, "at it"), want: "Deleting=True Requested: at it"},
+		{name: "the cloud is away", vm: vmWith(recorded, deleted), outcome: reconciler.Blocked("Cloud/default", v1alpha1.CloudUnavailableReason, "away"), want: "Deleting=True WaitingForCloud: away"},
+		{name: "the cloud failed just now", vm: vmWith(recorded, deleted), outcome: reconciler.Wait(time.Second, v1alpha1.CloudUnavailableReason, "reset"), want: "Deleting=True WaitingForCloud: reset"},
+		{name: "the brake is on", vm: vmWith(recorded, deleted), outcome: reconciler.Blocked("Cloud/default", v1alpha1.BrakedReason, "braked"), want: "Deleting=True Blocked: braked"},
+		{name: "somebody must act", vm: vmWith(recorded, deleted), outcome: reconciler.Stalled(v1alpha1.BlockedReason, 0, errors.New("not ours")), want: "Deleting=True Blocked: not ours"},
+		{name: "a pass failed", vm: vmWith(recorded, deleted), outcome: errors.New("broken"), want: "Deleting=True Requested: broken"},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			report(tc.vm, seeing(everything, holding(serverWith())), tc.verdict)
+			report(tc.vm, seeing(everything, holding(serverWith())), tc.outcome)
 			got := ""
 			if c := meta.FindStatusCondition(tc.vm.Status.Conditions, v1alpha1.DeletingCondition); c != nil {
 				got = cond(*c)
@@ -344,22 +344,22 @@ func TestSummary(t *testing.T) {
 	tests := []struct {
 		name string
 		vm   *v1alpha1.VM
-		seen *scope
+		obs  *scope
 		want reconciler.Summary
 	}{
-		{name: "it runs", vm: vmWith(recorded), seen: seeing(everything, holding(serverWith())), want: reconciler.Summary{Reason: "Running", Message: "VM s1 is as the spec says"}},
-		{name: "it is off", vm: vmWith(recorded, poweredOff), seen: seeing(everything, holding(serverWith(in(cloud.StateStopped)))), want: reconciler.Summary{Reason: "Stopped", Message: "VM s1 is as the spec says"}},
+		{name: "it runs", vm: vmWith(recorded), obs: seeing(everything, holding(serverWith())), want: reconciler.Summary{Reason: "Running", Message: "VM s1 is as the spec says"}},
+		{name: "it is off", vm: vmWith(recorded, poweredOff), obs: seeing(everything, holding(serverWith(in(cloud.StateStopped)))), want: reconciler.Summary{Reason: "Stopped", Message: "VM s1 is as the spec says"}},
 		{
-			name: "its use has to be asked for", vm: vmWith(recorded), seen: seeing(everything, holding(serverWith()), func(s *scope) { s.refresh = time.Minute }),
-			want: reconciler.Summary{Reason: "Running", Message: "VM s1 is as the spec says", Again: time.Minute},
+			name: "its use has to be asked for", vm: vmWith(recorded), obs: seeing(everything, holding(serverWith()), func(s *scope) { s.refresh = time.Minute }),
+			want: reconciler.Summary{Reason: "Running", Message: "VM s1 is as the spec says", RequeueAfter: time.Minute},
 		},
-		{name: "its server is proved gone", vm: vmWith(recorded, deleted), seen: seeing(everything, holding(serverWith()), isGone), want: reconciler.Summary{Reason: "Deleted", Message: `VM s1 is gone from Cloud "default"`}},
-		{name: "its server stays", vm: vmWith(recorded, deleted, orphaning), seen: seeing(everything, holding(serverWith())), want: reconciler.Summary{Reason: "Orphaned", Message: `VM s1 stays on Cloud "default" and is nobody's now`}},
-		{name: "it never had one", vm: vmWith(deleted), seen: seeing(everything), want: reconciler.Summary{Reason: "Deleted", Message: `nothing of it is on Cloud "default"`}},
+		{name: "its server is proved gone", vm: vmWith(recorded, deleted), obs: seeing(everything, holding(serverWith()), isGone), want: reconciler.Summary{Reason: "Deleted", Message: `VM s1 is gone from Cloud "default"`}},
+		{name: "its server stays", vm: vmWith(recorded, deleted, orphaning), obs: seeing(everything, holding(serverWith())), want: reconciler.Summary{Reason: "Orphaned", Message: `VM s1 stays on Cloud "default" and is nobody's now`}},
+		{name: "it never had one", vm: vmWith(deleted), obs: seeing(everything), want: reconciler.Summary{Reason: "Deleted", Message: `nothing of it is on Cloud "default"`}},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, report(tc.vm, tc.seen, nil)); diff != "" {
+			if diff := cmp.Diff(tc.want, report(tc.vm, tc.obs, nil)); diff != "" {
 				t.Errorf("summary (-want +got):\n%s", diff)
 			}
 		})
@@ -370,15 +370,15 @@ func TestSummary(t *testing.T) {
 // or a measured value in it would be written again at every pass.
 func TestConditionsHoldNothingThatChangesByItself(t *testing.T) {
 	exhaust(func(p pick) {
-		vm, seen := situation(p)
+		vm, obs := situation(p)
 		twin := *vm
-		steps, verdict := plan(vm, seen)
-		report(vm, seen, verdict)
+		steps, outcome := plan(vm, obs)
+		report(vm, obs, outcome)
 
-		later := *seen
-		later.now, later.settles, later.refresh = seen.now.Add(7*time.Hour), seen.settles/3, seen.refresh/3
-		if seen.server != nil {
-			s := *seen.server
+		later := *obs
+		later.now, later.settles, later.refresh = obs.now.Add(7*time.Hour), obs.settles/3, obs.refresh/3
+		if obs.server != nil {
+			s := *obs.server
 			s.CreatedAt, s.UpdatedAt, s.CPUUtilization = s.CreatedAt.Add(time.Hour), s.UpdatedAt.Add(time.Hour), new(int)
 			later.server = &s
 		}
@@ -388,7 +388,7 @@ func TestConditionsHoldNothingThatChangesByItself(t *testing.T) {
 			t.Fatalf("steps change by themselves:\n%s", cmp.Diff(steps, again))
 		}
 		if !slices.EqualFunc(vm.Status.Conditions, twin.Status.Conditions, alike) {
-			t.Fatalf("conditions change by themselves:\n%s\n%s", cmp.Diff(sum(vm.Status), sum(twin.Status)), sketch(vm, seen))
+			t.Fatalf("conditions change by themselves:\n%s\n%s", cmp.Diff(sum(vm.Status), sum(twin.Status)), sketch(vm, obs))
 		}
 	})
 }

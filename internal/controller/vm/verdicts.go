@@ -11,7 +11,7 @@ import (
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
-// progress is the verdict on a server that is on its way, or broken; nil when it stands.
+// progress is the outcome on a server that is on its way, or broken; nil when it stands.
 func progress(server cloud.Server) error {
 	switch server.State {
 	case cloud.StateBuilding:
@@ -27,7 +27,7 @@ func progress(server cloud.Server) error {
 	}
 }
 
-// adopted is the verdict on a server that was just found: a spec that was
+// adopted is the outcome on a server that was just found: a spec that was
 // edited since its create is followed in the next pass.
 func adopted(vm *v1alpha1.VM, server cloud.Server) error {
 	if err := progress(server); err != nil {
@@ -43,14 +43,14 @@ func stall(reason string, cause error, recheck time.Duration) error {
 	return &reconciler.StalledError{Reason: reason, Cause: cause, Recheck: recheck}
 }
 
-func moved(seen *scope, id string) error {
+func moved(obs *scope, id string) error {
 	return stall(v1alpha1.DriftReason, fmt.Errorf(
-		"VM %s is on Cloud %q already, which spec.cloudRef named before: set it back to that, or delete this VM and make another", id, seen.cloud), recheckRefused)
+		"VM %s is on Cloud %q already, which spec.cloudRef named before: set it back to that, or delete this VM and make another", id, obs.cloud), recheckRefused)
 }
 
 func taken(cause error) error { return stall(v1alpha1.TakenReason, cause, recheckTaken) }
 
-// refusedName is the verdict on a name that the cloud does not allow.
+// refusedName is the outcome on a name that the cloud does not allow.
 func refusedName(cause error) error {
 	if cloud.Is(cause, cloud.Taken) {
 		return taken(cause)
@@ -59,7 +59,7 @@ func refusedName(cause error) error {
 }
 
 func foreign(server cloud.Server) error {
-	return reconciler.Stalled(v1alpha1.BlockedReason, fmt.Errorf(
+	return reconciler.Stalled(v1alpha1.BlockedReason, 0, fmt.Errorf(
 		"VM %s does not carry this object's owner labels, so it is not touched: set spec.deletionPolicy to Orphan to let go of it, or look who made it", server.ID))
 }
 

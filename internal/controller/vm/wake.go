@@ -74,7 +74,7 @@ func (enqueue) Delete(context.Context, event.DeleteEvent, queue)   {}
 func (enqueue) Generic(context.Context, event.GenericEvent, queue) {}
 
 // worthAPass lets through what people change.
-var worthAPass = reconciler.Touched(Finalizer, ClaimedCloudAnnotation)
+var worthAPass = reconciler.ChangedByUser(Finalizer, ClaimedCloudAnnotation)
 
 // waker turns a cloud's news into requests.
 type waker struct {
@@ -82,7 +82,7 @@ type waker struct {
 	queue queue
 }
 
-func (w waker) wake(news inventory.Wake) {
+func (w waker) wake(news inventory.Event) {
 	ctx := context.Background()
 	requests := make([]reconcile.Request, 0, len(news.Refs))
 	for _, ref := range news.Refs {
@@ -92,7 +92,7 @@ func (w waker) wake(news inventory.Wake) {
 		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}})
 	}
 	add(w.queue, priorityUnderWay, requests...)
-	if news.Everyone {
+	if news.All {
 		add(w.queue, priorityNews, w.find(ctx, client.MatchingFields{CloudIndex: news.Cloud})...)
 		return
 	}

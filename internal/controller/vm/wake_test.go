@@ -118,18 +118,18 @@ func TestNewsOfACloudWakeWhomTheyConcern(t *testing.T) {
 		}))
 	tests := []struct {
 		name string
-		news inventory.Wake
+		news inventory.Event
 		want []asked
 	}{
-		{name: "nobody", news: inventory.Wake{Cloud: "default"}},
-		{name: "those that have or want a server that changed", news: inventory.Wake{Cloud: "default", Servers: []string{"s1", "sx"}}, want: []asked{{"ns/has", priorityNews}, {"ns/wants", priorityNews}}},
+		{name: "nobody", news: inventory.Event{Cloud: "default"}},
+		{name: "those that have or want a server that changed", news: inventory.Event{Cloud: "default", Servers: []string{"s1", "sx"}}, want: []asked{{"ns/has", priorityNews}, {"ns/wants", priorityNews}}},
 		{
 			name: "those that waited go before those",
-			news: inventory.Wake{Cloud: "default", Servers: []string{"s2"}, Refs: []inventory.Ref{{Namespace: "ns", Name: "none"}}},
+			news: inventory.Event{Cloud: "default", Servers: []string{"s2"}, Refs: []inventory.Ref{{Namespace: "ns", Name: "none"}}},
 			want: []asked{{"ns/none", priorityUnderWay}, {"ns/different", priorityNews}},
 		},
 		{
-			name: "everybody of that cloud, also who was told to leave it", news: inventory.Wake{Cloud: "default", Everyone: true, Servers: []string{"s1"}},
+			name: "everybody of that cloud, also who was told to leave it", news: inventory.Event{Cloud: "default", All: true, Servers: []string{"s1"}},
 			want: []asked{{"ns/different", priorityNews}, {"ns/has", priorityNews}, {"ns/moving", priorityNews}, {"ns/none", priorityNews}, {"ns/wants", priorityNews}},
 		},
 	}
@@ -144,7 +144,7 @@ func TestNewsOfACloudWakeWhomTheyConcern(t *testing.T) {
 
 func TestABrokenReadCostsNobodyElseTheNews(t *testing.T) {
 	l := &line{}
-	waker{finder: finder{reader: brokenReader{}}, queue: l}.wake(inventory.Wake{Cloud: "default", Servers: []string{"s1"}, Refs: []inventory.Ref{{Name: "b"}}})
+	waker{finder: finder{reader: brokenReader{}}, queue: l}.wake(inventory.Event{Cloud: "default", Servers: []string{"s1"}, Refs: []inventory.Ref{{Name: "b"}}})
 	equal(t, "queued", []asked{{"/b", priorityUnderWay}}, l.queued)
 }
 

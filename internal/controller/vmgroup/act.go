@@ -29,18 +29,18 @@ const (
 )
 
 // Act takes one step.
-func (k *kind) Act(ctx context.Context, g *v1alpha1.VmGroup, seen *scope, step string) error {
+func (k *kind) Act(ctx context.Context, g *v1alpha1.VmGroup, obs *scope, step string) error {
 	switch step {
 	case stepClaim:
 		return reconciler.Claim(ctx, k.client, g, Finalizer, nil)
 	case stepRemove:
-		return k.remove(ctx, g, seen)
+		return k.remove(ctx, g, obs)
 	case stepAlign:
-		return k.align(ctx, g, seen)
+		return k.align(ctx, g, obs)
 	case stepCreate:
-		return k.create(ctx, g, seen)
+		return k.create(ctx, g, obs)
 	case stepDisown:
-		return k.disown(ctx, g, seen)
+		return k.disown(ctx, g, obs)
 	case stepRelease:
 		k.failures.forget(g.UID)
 		return reconciler.Release(ctx, k.client, g, Finalizer)
@@ -51,11 +51,11 @@ func (k *kind) Act(ctx context.Context, g *v1alpha1.VmGroup, seen *scope, step s
 
 // remove deletes members as they were read: not what took the name of one, nor
 // one that was let go meanwhile.
-func (k *kind) remove(ctx context.Context, g *v1alpha1.VmGroup, seen *scope) error {
-	if seen.moves.replaces {
+func (k *kind) remove(ctx context.Context, g *v1alpha1.VmGroup, obs *scope) error {
+	if obs.moves.replaces {
 		k.failures.replaced(g.UID, k.clock())
 	}
-	gone := seen.moves.remove
+	gone := obs.moves.remove
 	return inBatches(min(len(gone), perPass), func(i int) error {
 		vm := gone[i]
 		if nameless(vm) {
@@ -73,9 +73,9 @@ func (k *kind) remove(ctx context.Context, g *v1alpha1.VmGroup, seen *scope) err
 // disown makes the members nobody's. So does Kubernetes' garbage collector, but
 // not in the first half minute after the CRDs were installed, and it would then
 // delete what names an owner that is gone.
-func (k *kind) disown(ctx context.Context, g *v1alpha1.VmGroup, seen *scope) error {
-	return inBatches(min(len(seen.members), perPass), func(i int) error {
-		vm := seen.members[i].DeepCopy()
+func (k *kind) disown(ctx context.Context, g *v1alpha1.VmGroup, obs *scope) error {
+	return inBatches(min(len(obs.members), perPass), func(i int) error {
+		vm := obs.members[i].DeepCopy()
 		base := vm.DeepCopy()
 		vm.OwnerReferences = slices.DeleteFunc(vm.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == g.UID })
 		err := k.client.Patch(ctx, vm, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
@@ -83,20 +83,20 @@ func (k *kind) disown(ctx context.Context, g *v1alpha1.VmGroup, seen *scope) err
 			return fmt.Errorf("let go of VM %s: %w", vm.Name, err)
 		}
 		return nil
-	}, len(seen.members))
+	}, len(obs.members))
 }
 
 // align brings members in line with the template, and switches others on that
 // are of an older revision still.
-func (k *kind) align(ctx context.Context, g *v1alpha1.VmGroup, seen *scope) error {
-	changed := slices.Concat(seen.moves.align, seen.moves.start)
+func (k *kind) align(ctx context.Context, g *v1alpha1.VmGroup, obs *scope) error {
+	changed := slices.Concat(obs.moves.align, obs.moves.start)
 	return inBatches(min(len(changed), perPass), func(i int) error {
 		vm := changed[i].DeepCopy()
 		base := vm.DeepCopy()
 		vm.Spec.PowerState = v1alpha1.PowerOn
-		if i < len(seen.moves.align) {
-			vm.Spec.CPU, vm.Spec.Memory = clone(seen.template.CPU), clone(seen.template.Memory)
-			vm.Labels = labelled(vm.Labels, g, seen)
+		if i < len(obs.moves.align) {
+			vm.Spec.CPU, vm.Spec.Memory = clone(obs.template.CPU), clone(obs.template.Memory)
+			vm.Labels = labelled(vm.Labels, g, obs)
 		}
 		err := k.client.Patch(ctx, vm, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
 		if client.IgnoreNotFound(err) != nil {
@@ -107,10 +107,10 @@ func (k *kind) align(ctx context.Context, g *v1alpha1.VmGroup, seen *scope) erro
 }
 
 // create makes members under the first names that are free.
-func (k *kind) create(ctx context.Context, g *v1alpha1.VmGroup, seen *scope) error {
-	names := k.freeNames(g, seen, min(seen.moves.create, perPass))
+func (k *kind) create(ctx context.Context, g *v1alpha1.VmGroup, obs *scope) error {
+	names := k.freeNames(g, obs, min(obs.moves.create, perPass))
 	return inBatches(len(names), func(i int) error {
-		vm, err := k.member(g, seen, names[i])
+		vm, err := k.member(g, obs, names[i])
 		if err != nil {
 			return err
 		}
@@ -122,7 +122,7 @@ func (k *kind) create(ctx context.Context, g *v1alpha1.VmGroup, seen *scope) err
 			return fmt.Errorf("create VM %s: %w", vm.Name, err)
 		}
 		return nil
-	}, seen.moves.create)
+	}, obs.moves.create)
 }
 
 // alreadyExists tells a member that another manager made meanwhile from a VM
@@ -137,9 +137,9 @@ func (k *kind) alreadyExists(ctx context.Context, g *v1alpha1.VmGroup, name stri
 }
 
 // freeNames are the group's first n names that no member has and nobody else.
-func (k *kind) freeNames(g *v1alpha1.VmGroup, seen *scope, n int) []string {
-	used := make(map[string]bool, len(seen.members))
-	for _, vm := range seen.members {
+func (k *kind) freeNames(g *v1alpha1.VmGroup, obs *scope, n int) []string {
+	used := make(map[string]bool, len(obs.members))
+	for _, vm := range obs.members {
 		used[vm.Name] = true
 	}
 	free := make([]string, 0, n)
@@ -152,17 +152,17 @@ func (k *kind) freeNames(g *v1alpha1.VmGroup, seen *scope, n int) []string {
 }
 
 // member is a new member of the group.
-func (k *kind) member(g *v1alpha1.VmGroup, seen *scope, name string) (*v1alpha1.VM, error) {
+func (k *kind) member(g *v1alpha1.VmGroup, obs *scope, name string) (*v1alpha1.VM, error) {
 	vm := &v1alpha1.VM{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: g.Namespace, Name: name, Labels: labelled(nil, g, seen),
+			Namespace: g.Namespace, Name: name, Labels: labelled(nil, g, obs),
 		},
 		Spec: v1alpha1.VMSpec{
-			VMName: name, CPU: clone(seen.template.CPU), Memory: clone(seen.template.Memory), Template: seen.template.Template,
-			CloudRef: &v1alpha1.CloudReference{Name: seen.template.Cloud}, NetworkRef: clone(g.Spec.NetworkRef),
+			VMName: name, CPU: clone(obs.template.CPU), Memory: clone(obs.template.Memory), Template: obs.template.Template,
+			CloudRef: &v1alpha1.CloudReference{Name: obs.template.Cloud}, NetworkRef: clone(g.Spec.NetworkRef),
 		},
 	}
-	if seen.caps.Has(cloud.Folders) {
+	if obs.caps.Has(cloud.Folders) {
 		vm.Spec.Folder = folderOf(g)
 	}
 	return vm, controllerutil.SetControllerReference(g, vm, k.client.Scheme())
@@ -177,10 +177,10 @@ func clone[T any](p *T) *T {
 }
 
 // labelled returns labels with those of a member of the current revision.
-func labelled(labels map[string]string, g *v1alpha1.VmGroup, seen *scope) map[string]string {
+func labelled(labels map[string]string, g *v1alpha1.VmGroup, obs *scope) map[string]string {
 	set := map[string]string{}
 	maps.Copy(set, labels)
-	set[v1alpha1.GroupLabel], set[v1alpha1.RevisionLabel] = labelOf(g), seen.revision
+	set[v1alpha1.GroupLabel], set[v1alpha1.RevisionLabel] = labelOf(g), obs.revision
 	return set
 }
 

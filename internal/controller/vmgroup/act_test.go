@@ -11,14 +11,14 @@ func TestBatchesStartSlowlyAndStopAtAFailure(t *testing.T) {
 	for name, test := range map[string]struct {
 		n, all, fails int
 		done          int
-		verdict       string
+		outcome       string
 	}{
-		"nothing":                              {n: 0, all: 0, fails: -1, done: 0, verdict: "in sync"},
-		"all of them":                          {n: 100, all: 100, fails: -1, done: 100, verdict: "in sync"},
-		"the first fails: no other is tried":   {n: 100, all: 100, fails: 0, done: 1, verdict: "error, : the API server says no"},
-		"the third fails: its batch is done":   {n: 100, all: 100, fails: 2, done: 3, verdict: "error, : the API server says no"},
-		"batches grow to what is done at once": {n: 1000, all: 1000, fails: 31, done: 47, verdict: "error, : the API server says no"},
-		"the rest is for a pass to come":       {n: 10, all: 20, fails: -1, done: 10, verdict: "waiting 100ms, Scaling: going on with the members"},
+		"nothing":                              {n: 0, all: 0, fails: -1, done: 0, outcome: "in sync"},
+		"all of them":                          {n: 100, all: 100, fails: -1, done: 100, outcome: "in sync"},
+		"the first fails: no other is tried":   {n: 100, all: 100, fails: 0, done: 1, outcome: "error, : the API server says no"},
+		"the third fails: its batch is done":   {n: 100, all: 100, fails: 2, done: 3, outcome: "error, : the API server says no"},
+		"batches grow to what is done at once": {n: 1000, all: 1000, fails: 31, done: 47, outcome: "error, : the API server says no"},
+		"the rest is for a pass to come":       {n: 10, all: 20, fails: -1, done: 10, outcome: "waiting 100ms, Scaling: going on with the members"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var mu sync.Mutex
@@ -32,8 +32,8 @@ func TestBatchesStartSlowlyAndStopAtAFailure(t *testing.T) {
 				}
 				return nil
 			}, test.all)
-			if got := sum(err); got != test.verdict || done != test.done {
-				t.Errorf("did %d: %s, want %d: %s", done, got, test.done, test.verdict)
+			if got := sum(err); got != test.outcome || done != test.done {
+				t.Errorf("did %d: %s, want %d: %s", done, got, test.done, test.outcome)
 			}
 		})
 	}

@@ -7,7 +7,7 @@
 //	member.go      what a member is made from, is called and is worth
 //	memory.go      what this process remembers: names that are somebody else's, failures
 //	moves.go       which members come, go and change (pure)
-//	plan.go        the steps and the verdict that follow (pure)
+//	plan.go        the steps and the outcome that follow (pure)
 //	act.go         the steps' bodies
 //	status.go      what is said about it (pure)
 package vmgroup
@@ -79,9 +79,19 @@ func (k *kind) New() *v1alpha1.VmGroup { return &v1alpha1.VmGroup{} }
 
 func (k *kind) Finalizer() string { return Finalizer }
 
-func (k *kind) Plan(g *v1alpha1.VmGroup, seen *scope) ([]string, error) { return plan(g, seen) }
+func (k *kind) Plan(g *v1alpha1.VmGroup, obs *scope) reconciler.Plan[*v1alpha1.VmGroup, *scope] {
+	names, outcome := plan(g, obs)
+	p := reconciler.Plan[*v1alpha1.VmGroup, *scope]{Outcome: outcome}
+	for _, name := range names {
+		p.Steps = append(p.Steps, reconciler.Step[*v1alpha1.VmGroup, *scope]{
+			Name: name, Needs: reconciler.Mutates,
+			Run: func(ctx context.Context, g *v1alpha1.VmGroup, obs *scope) error { return k.Act(ctx, g, obs, name) },
+		})
+	}
+	return p
+}
 
-func (k *kind) Story() []string { return []string{v1alpha1.DeletingCondition} }
+func (k *kind) EventConditions() []string { return []string{v1alpha1.DeletingCondition} }
 
 // SetupWithManager has groups reconciled by the manager.
 func SetupWithManager(ctx context.Context, mgr ctrl.Manager, clock func() time.Time) error {
@@ -91,7 +101,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, clock func() time.T
 	find := finder{reader: mgr.GetCache()}
 	warm := true // a standby that takes over has its cache already
 	return tenancy.Watch(ctrl.NewControllerManagedBy(mgr).Named("vmgroup"), find.byNamespace, find.byCloud).
-		For(&v1alpha1.VmGroup{}, builder.WithPredicates(reconciler.Touched(Finalizer, ""))).
+		For(&v1alpha1.VmGroup{}, builder.WithPredicates(reconciler.ChangedByUser(Finalizer, ""))).
 		Watches(&v1alpha1.VM{}, ownerOf{}, builder.WithPredicates(memberChanged)).
 		Watches(&v1alpha1.Cloud{}, find.withCloud(), builder.WithPredicates(probed)).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers, EnableWarmup: &warm}).

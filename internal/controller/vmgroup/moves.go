@@ -37,43 +37,43 @@ func (m moves) touch(vm *v1alpha1.VM) bool {
 // movesFor decides which members come, go and change. Members count against the
 // group's size until their servers are gone, so that there are never more
 // servers than asked for, but for maxSurge while rolling.
-func movesFor(g *v1alpha1.VmGroup, seen *scope) moves {
+func movesFor(g *v1alpha1.VmGroup, obs *scope) moves {
 	var m moves
-	fresh, old := m.sort(seen)
+	fresh, old := m.sort(obs)
 	desired := int(ptr.Deref(g.Spec.Replicas, 1))
 	leaving := 0
-	for _, vm := range seen.members {
+	for _, vm := range obs.members {
 		if mayExist(vm) && (!alive(vm) || slices.Contains(m.remove, vm)) {
 			leaving++
 		}
 	}
 	if g.Spec.Strategy.Type == v1alpha1.StrategyOnDelete || len(old) == 0 {
-		m.scale(g, seen, slices.Concat(fresh, old), desired, leaving)
+		m.scale(g, obs, slices.Concat(fresh, old), desired, leaving)
 		return m
 	}
-	m.roll(g, seen, fresh, old, leaving)
+	m.roll(g, obs, fresh, old, leaving)
 	return m
 }
 
 // sort takes out the members that are to be replaced whatever the size, and
 // returns the others: of the current revision, and of older ones.
-func (m *moves) sort(seen *scope) (fresh, old []*v1alpha1.VM) {
-	for _, vm := range seen.members {
+func (m *moves) sort(obs *scope) (fresh, old []*v1alpha1.VM) {
+	for _, vm := range obs.members {
 		switch {
 		case !alive(vm):
 		case vm.Status.State == v1alpha1.VMStateLost:
 			m.remove = append(m.remove, vm)
-		case failed(vm) && seen.patience == 0:
+		case failed(vm) && obs.patience == 0:
 			m.remove = append(m.remove, vm)
 			m.replaces = true
-		case vm.Labels[v1alpha1.RevisionLabel] != seen.revision:
+		case vm.Labels[v1alpha1.RevisionLabel] != obs.revision:
 			old = append(old, vm)
 			if vm.Spec.PowerState == v1alpha1.PowerOff {
 				m.start = append(m.start, vm)
 			}
 		default:
 			fresh = append(fresh, vm)
-			if !seen.template.kept(vm) {
+			if !obs.template.kept(vm) {
 				m.align = append(m.align, vm)
 			}
 		}
@@ -82,9 +82,9 @@ func (m *moves) sort(seen *scope) (fresh, old []*v1alpha1.VM) {
 }
 
 // scale brings the number of members to what is asked for.
-func (m *moves) scale(g *v1alpha1.VmGroup, seen *scope, kept []*v1alpha1.VM, desired, leaving int) {
+func (m *moves) scale(g *v1alpha1.VmGroup, obs *scope, kept []*v1alpha1.VM, desired, leaving int) {
 	if surplus := len(kept) - desired; surplus > 0 {
-		gone := victims(kept, surplus, g.Spec.ScaleDown.Policy, seen.revision)
+		gone := victims(kept, surplus, g.Spec.ScaleDown.Policy, obs.revision)
 		m.remove = append(m.remove, gone...)
 		m.spare()
 		return
@@ -106,7 +106,7 @@ func (m *moves) make(missing, room int) {
 
 // roll brings members of older revisions to the current one: in place where
 // that is possible, else by replacement, a few at a time.
-func (m *moves) roll(g *v1alpha1.VmGroup, seen *scope, fresh, old []*v1alpha1.VM, leaving int) {
+func (m *moves) roll(g *v1alpha1.VmGroup, obs *scope, fresh, old []*v1alpha1.VM, leaving int) {
 	desired := int(ptr.Deref(g.Spec.Replicas, 1))
 	allowed := allowances(g.Spec.Strategy, desired)
 	spare := allowed.unavailable - desired
@@ -127,11 +127,11 @@ func (m *moves) roll(g *v1alpha1.VmGroup, seen *scope, fresh, old []*v1alpha1.VM
 	become := len(fresh)
 	var replaced []*v1alpha1.VM
 	// Those that go first are taken last: of a group that shrinks as it rolls, they need no change.
-	ordered := victims(old, len(old), g.Spec.ScaleDown.Policy, seen.revision)
+	ordered := victims(old, len(old), g.Spec.ScaleDown.Policy, obs.revision)
 	slices.Reverse(ordered)
 	for _, vm := range ordered {
-		kept := seen.template.kept(vm)
-		inPlace := seen.template.sizeOnly(vm) && (kept || !mayExist(vm) || (seen.caps.Has(cloud.Resize) && allowed.resizing > 0))
+		kept := obs.template.kept(vm)
+		inPlace := obs.template.sizeOnly(vm) && (kept || !mayExist(vm) || (obs.caps.Has(cloud.Resize) && allowed.resizing > 0))
 		switch {
 		case inPlace && become < desired:
 			become++
@@ -154,7 +154,7 @@ func (m *moves) roll(g *v1alpha1.VmGroup, seen *scope, fresh, old []*v1alpha1.VM
 		}
 	}
 	if surplus := len(fresh) - desired; surplus > 0 {
-		m.remove = append(m.remove, victims(fresh, surplus, g.Spec.ScaleDown.Policy, seen.revision)...)
+		m.remove = append(m.remove, victims(fresh, surplus, g.Spec.ScaleDown.Policy, obs.revision)...)
 	}
 	m.spare()
 }

@@ -29,7 +29,7 @@ func TestAnyGroupGetsThere(t *testing.T) {
 			w.time()
 		}
 		w.pass()
-		if c := countOf(w.seen()); c.ready != w.desired() || c.leaving != 0 || c.outdated != 0 || len(w.members) != int(w.desired()) {
+		if c := countOf(w.obs()); c.ready != w.desired() || c.leaving != 0 || c.outdated != 0 || len(w.members) != int(w.desired()) {
 			t.Fatalf("seed %d: after all %+v of %d: %v", seed, c, w.desired(), w.members)
 		}
 	}
@@ -57,7 +57,7 @@ func newPlay(t *testing.T, seed uint64) *play {
 
 func (w *play) desired() int32 { return ptr.Deref(w.group.Spec.Replicas, 1) }
 
-func (w *play) seen() *scope {
+func (w *play) obs() *scope {
 	tmpl := templateOf(w.group, "default")
 	return &scope{claimed: true, template: tmpl, revision: tmpl.revision(), caps: w.caps, step: 1, members: w.members}
 }
@@ -82,10 +82,10 @@ func (w *play) disturb() {
 }
 
 func (w *play) pass() {
-	seen := w.seen()
-	before := countOf(seen).ready
+	obs := w.obs()
+	before := countOf(obs).ready
 	serving := before
-	m := movesFor(w.group, seen)
+	m := movesFor(w.group, obs)
 	for _, vm := range m.remove {
 		if ready(vm) {
 			serving--
@@ -93,11 +93,11 @@ func (w *play) pass() {
 		leaving(vm)
 	}
 	for _, vm := range m.align {
-		if ready(vm) && !seen.template.kept(vm) && vm.Spec.PowerState != v1alpha1.PowerOff {
+		if ready(vm) && !obs.template.kept(vm) && vm.Spec.PowerState != v1alpha1.PowerOff {
 			serving--
 		}
-		vm.Spec.CPU, vm.Spec.Memory, vm.Spec.PowerState = seen.template.CPU, seen.template.Memory, v1alpha1.PowerOn
-		vm.Labels[v1alpha1.RevisionLabel] = seen.revision
+		vm.Spec.CPU, vm.Spec.Memory, vm.Spec.PowerState = obs.template.CPU, obs.template.Memory, v1alpha1.PowerOn
+		vm.Labels[v1alpha1.RevisionLabel] = obs.revision
 		building(vm)
 	}
 	allowed := allowances(w.group.Spec.Strategy, int(w.desired()))
@@ -108,7 +108,7 @@ func (w *play) pass() {
 	for range m.create {
 		w.made++
 		w.members = append(w.members, vm(fmt.Sprintf("m%04d", w.made), unmade, func(vm *v1alpha1.VM) {
-			vm.Spec.Template, vm.Spec.CPU, vm.Labels[v1alpha1.RevisionLabel] = seen.template.Template, seen.template.CPU, seen.revision
+			vm.Spec.Template, vm.Spec.CPU, vm.Labels[v1alpha1.RevisionLabel] = obs.template.Template, obs.template.CPU, obs.revision
 			vm.Status.Conditions = nil
 		}))
 	}

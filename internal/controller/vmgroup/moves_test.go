@@ -130,16 +130,16 @@ func busy(percent int32) func(*v1alpha1.VM) {
 
 func seeing(members []*v1alpha1.VM, change ...func(*scope)) *scope {
 	t := templateOf(groupOfSize(1), "default")
-	seen := &scope{claimed: true, template: t, revision: t.revision(), caps: cloud.NewCapabilities(cloud.Resize), step: 1, members: members}
+	obs := &scope{claimed: true, template: t, revision: t.revision(), caps: cloud.NewCapabilities(cloud.Resize), step: 1, members: members}
 	for _, f := range change {
-		f(seen)
+		f(obs)
 	}
-	return seen
+	return obs
 }
 
-func patient(seen *scope)                    { seen.patience = time.Minute }
-func rigid(seen *scope)                      { seen.caps = nil }
-func nowhere(seen *scope)                    { seen.claimed = false }
+func patient(obs *scope)                     { obs.patience = time.Minute }
+func rigid(obs *scope)                       { obs.caps = nil }
+func nowhere(obs *scope)                     { obs.claimed = false }
 func list(of ...*v1alpha1.VM) []*v1alpha1.VM { return of }
 
 func TestMoves(t *testing.T) {
@@ -153,7 +153,7 @@ func TestMoves(t *testing.T) {
 	for name, test := range map[string]struct {
 		group   *v1alpha1.VmGroup
 		members []*v1alpha1.VM
-		seen    []func(*scope)
+		obs     []func(*scope)
 		want    told
 	}{
 		"as it should be":                                {groupOfSize(3), three, nil, told{}},
@@ -204,7 +204,7 @@ func TestMoves(t *testing.T) {
 		"labels taken off by hand are put on again":   {groupOfSize(2), list(vm("a"), vm("b", unlabelled)), []func(*scope){rigid}, told{Align: []string{"b"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := movesFor(test.group, seeing(test.members, test.seen...))
+			m := movesFor(test.group, seeing(test.members, test.obs...))
 			got := told{Remove: namesOf(m.remove), Align: namesOf(m.align), Start: namesOf(m.start), Create: m.create, Awaited: m.awaited, Replaces: m.replaces}
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("moves (-want +got):\n%s", diff)

@@ -41,56 +41,56 @@ type scope struct {
 
 // Observe reads the members and what their Cloud can do.
 func (k *kind) Observe(ctx context.Context, g *v1alpha1.VmGroup) (*scope, error) {
-	seen := &scope{claimed: controllerutil.ContainsFinalizer(g, Finalizer), patience: k.failures.wait(g.UID, k.clock())}
+	obs := &scope{claimed: controllerutil.ContainsFinalizer(g, Finalizer), patience: k.failures.wait(g.UID, k.clock())}
 	var list v1alpha1.VMList
 	err := k.client.List(ctx, &list, client.InNamespace(g.Namespace), client.MatchingFields{memberIndex: string(g.UID)}, client.UnsafeDisableDeepCopy)
 	if err != nil {
-		return seen, fmt.Errorf("list members: %w", err)
+		return obs, fmt.Errorf("list members: %w", err)
 	}
 	for i := range list.Items {
-		seen.members = append(seen.members, &list.Items[i])
+		obs.members = append(obs.members, &list.Items[i])
 	}
-	slices.SortFunc(seen.members, func(a, b *v1alpha1.VM) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(obs.members, func(a, b *v1alpha1.VM) int { return strings.Compare(a.Name, b.Name) })
 	if !g.DeletionTimestamp.IsZero() {
-		return seen, nil
+		return obs, nil
 	}
-	return seen, k.observeCloud(ctx, g, seen)
+	return obs, k.observeCloud(ctx, g, obs)
 }
 
 // observeCloud finds the Cloud that members are made on: the one that the spec
 // names, else the one that members are on already, so that a namespace's label
 // that changes moves nothing.
-func (k *kind) observeCloud(ctx context.Context, g *v1alpha1.VmGroup, seen *scope) error {
+func (k *kind) observeCloud(ctx context.Context, g *v1alpha1.VmGroup, obs *scope) error {
 	ref := g.Spec.CloudRef
 	if ref == nil {
-		ref = settled(seen.members)
+		ref = settled(obs.members)
 	}
 	name, err := tenancy.CloudFor(ctx, k.client, g.Namespace, ref)
 	if err != nil {
 		return err
 	}
-	seen.template = templateOf(g, name)
-	seen.revision = seen.template.revision()
+	obs.template = templateOf(g, name)
+	obs.revision = obs.template.revision()
 	c, err := tenancy.Open(ctx, k.client, g.Namespace, name)
 	if missing, ok := errors.AsType[*tenancy.MissingError](err); ok {
-		seen.denied = reconciler.Blocked("Cloud/"+name, v1alpha1.CloudUnavailableReason, "%v", missing)
+		obs.denied = reconciler.Blocked("Cloud/"+name, v1alpha1.CloudUnavailableReason, "%v", missing)
 		return nil
 	}
 	if denied, ok := errors.AsType[*tenancy.DeniedError](err); ok {
-		seen.denied = reconciler.Stalled(v1alpha1.CloudUnavailableReason, denied)
+		obs.denied = reconciler.Stalled(v1alpha1.CloudUnavailableReason, 0, denied)
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 	if !listed(c) {
-		seen.denied = reconciler.Blocked("Cloud/"+name, v1alpha1.CloudUnavailableReason, "waiting for Cloud %q to answer for the first time: see its Ready condition", name)
+		obs.denied = reconciler.Blocked("Cloud/"+name, v1alpha1.CloudUnavailableReason, "waiting for Cloud %q to answer for the first time: see its Ready condition", name)
 		return nil
 	}
 	for _, capability := range c.Status.Capabilities {
-		seen.caps = append(seen.caps, cloud.Capability(capability))
+		obs.caps = append(obs.caps, cloud.Capability(capability))
 	}
-	seen.step = max(1, c.Spec.UtilizationStep)
+	obs.step = max(1, c.Spec.UtilizationStep)
 	return nil
 }
 

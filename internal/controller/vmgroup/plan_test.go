@@ -20,86 +20,86 @@ func doomed(finalizers ...string) func(*v1alpha1.VmGroup) {
 	}
 }
 
-// sum is a verdict in short.
-func sum(verdict error) string {
-	if verdict == nil {
+// sum is a outcome in short.
+func sum(outcome error) string {
+	if outcome == nil {
 		return "in sync"
 	}
 	kind := "error"
-	if wait, ok := errors.AsType[*reconciler.WaitError](verdict); ok {
+	if wait, ok := errors.AsType[*reconciler.WaitError](outcome); ok {
 		kind = "waiting"
 		if wait.After > 0 {
 			kind += " " + wait.After.String()
 		}
 	}
-	if _, ok := errors.AsType[*reconciler.BlockedError](verdict); ok {
+	if _, ok := errors.AsType[*reconciler.BlockedError](outcome); ok {
 		kind = "blocked"
 	}
-	if stalled, ok := errors.AsType[*reconciler.StalledError](verdict); ok {
+	if stalled, ok := errors.AsType[*reconciler.StalledError](outcome); ok {
 		kind = "stalled"
 		if stalled.Recheck > 0 {
 			kind += ", look again after " + stalled.Recheck.String()
 		}
 	}
-	return fmt.Sprintf("%s, %s: %s", kind, reconciler.Reason(verdict), verdict)
+	return fmt.Sprintf("%s, %s: %s", kind, reconciler.Reason(outcome), outcome)
 }
 
-func denied(seen *scope) {
-	seen.denied = reconciler.Stalled(v1alpha1.CloudUnavailableReason, errors.New("not for you"))
+func denied(obs *scope) {
+	obs.denied = reconciler.Stalled(v1alpha1.CloudUnavailableReason, 0, errors.New("not for you"))
 }
 
 func TestPlan(t *testing.T) {
 	for name, test := range map[string]struct {
 		group   *v1alpha1.VmGroup
 		members []*v1alpha1.VM
-		seen    []func(*scope)
+		obs     []func(*scope)
 		steps   []string
-		verdict string
+		outcome string
 		phase   v1alpha1.VmGroupPhase
 	}{
-		"as it should be":                           {group: groupOfSize(1), members: list(vm("a")), verdict: "in sync", phase: v1alpha1.VmGroupRunning},
-		"the finalizer comes first":                 {group: groupOfSize(2), seen: []func(*scope){nowhere}, steps: []string{stepClaim, stepCreate}, verdict: "waiting, Scaling: 0 of 2 members exist, 0 are Ready", phase: v1alpha1.VmGroupScaling},
-		"its Cloud is not for it":                   {group: groupOfSize(2), members: list(vm("a")), seen: []func(*scope){denied}, verdict: "stalled, CloudUnavailable: not for you", phase: v1alpha1.VmGroupError},
-		"too many":                                  {group: groupOfSize(1), members: list(vm("a"), vm("b")), steps: []string{stepRemove}, verdict: "waiting, Scaling: 2 of 1 members exist, 2 are Ready", phase: v1alpha1.VmGroupScaling},
-		"one is still leaving":                      {group: groupOfSize(1), members: list(vm("a"), vm("b", leaving)), verdict: "waiting, Scaling: 1 of 1 members exist, 1 are Ready", phase: v1alpha1.VmGroupScaling},
-		"one is being built":                        {group: groupOfSize(2), members: list(vm("a"), vm("b", building)), verdict: "waiting, MembersNotReady: 1 of 2 members are Ready", phase: v1alpha1.VmGroupScaling},
-		"one stands still":                          {group: groupOfSize(3), members: list(vm("a"), vm("b", unmade), vm("c", building)), verdict: "stalled, MembersStalled: VM b: because", phase: v1alpha1.VmGroupError},
-		"one stands still, others go on":            {group: groupOfSize(3), members: list(vm("a"), vm("b", unmade)), steps: []string{stepCreate}, verdict: "stalled, MembersStalled: VM b: because", phase: v1alpha1.VmGroupError},
-		"one that stands still goes":                {group: groupOfSize(1), members: list(vm("a"), vm("b", unmade)), steps: []string{stepRemove}, verdict: "waiting, Scaling: 1 of 1 members exist, 1 are Ready", phase: v1alpha1.VmGroupScaling},
-		"one broke again":                           {group: groupOfSize(2), members: list(vm("a"), vm("b", broken)), seen: []func(*scope){patient}, verdict: "waiting 1m0s, MembersNotReady: members fail again and again: they are replaced later and later; their Ready conditions say why", phase: v1alpha1.VmGroupScaling},
-		"one stands still, and another broke again": {group: groupOfSize(2), members: list(vm("a", unmade), vm("b", broken)), seen: []func(*scope){patient}, verdict: "stalled, look again after 1m0s, MembersStalled: VM a: because", phase: v1alpha1.VmGroupError},
-		"the last template's is still leaving":      {group: groupOfSize(2), members: list(vm("a"), vm("b", former, standsStill(v1alpha1.RejectedReason), leaving)), verdict: "waiting, Scaling: 1 of 2 members exist, 1 are Ready", phase: v1alpha1.VmGroupScaling},
-		"rolling":                                   {group: groupOfSize(2, bounds(1, 0)), members: list(vm("a"), vm("b", former)), steps: []string{stepRemove}, verdict: "waiting, Rolling: 1 of 2 members are of the current revision, 2 are Ready", phase: v1alpha1.VmGroupRolling},
-		"rolling into a wall":                       {group: groupOfSize(1), members: list(vm("a", former), vm("b", unmade)), verdict: "stalled, MembersStalled: VM b: because", phase: v1alpha1.VmGroupError},
-		"left to whom asked for OnDelete":           {group: groupOfSize(2, onDelete), members: list(vm("a"), vm("b", former)), verdict: "in sync", phase: v1alpha1.VmGroupRunning},
+		"as it should be":                           {group: groupOfSize(1), members: list(vm("a")), outcome: "in sync", phase: v1alpha1.VmGroupRunning},
+		"the finalizer comes first":                 {group: groupOfSize(2), obs: []func(*scope){nowhere}, steps: []string{stepClaim, stepCreate}, outcome: "waiting, Scaling: 0 of 2 members exist, 0 are Ready", phase: v1alpha1.VmGroupScaling},
+		"its Cloud is not for it":                   {group: groupOfSize(2), members: list(vm("a")), obs: []func(*scope){denied}, outcome: "stalled, CloudUnavailable: not for you", phase: v1alpha1.VmGroupError},
+		"too many":                                  {group: groupOfSize(1), members: list(vm("a"), vm("b")), steps: []string{stepRemove}, outcome: "waiting, Scaling: 2 of 1 members exist, 2 are Ready", phase: v1alpha1.VmGroupScaling},
+		"one is still leaving":                      {group: groupOfSize(1), members: list(vm("a"), vm("b", leaving)), outcome: "waiting, Scaling: 1 of 1 members exist, 1 are Ready", phase: v1alpha1.VmGroupScaling},
+		"one is being built":                        {group: groupOfSize(2), members: list(vm("a"), vm("b", building)), outcome: "waiting, MembersNotReady: 1 of 2 members are Ready", phase: v1alpha1.VmGroupScaling},
+		"one stands still":                          {group: groupOfSize(3), members: list(vm("a"), vm("b", unmade), vm("c", building)), outcome: "stalled, MembersStalled: VM b: because", phase: v1alpha1.VmGroupError},
+		"one stands still, others go on":            {group: groupOfSize(3), members: list(vm("a"), vm("b", unmade)), steps: []string{stepCreate}, outcome: "stalled, MembersStalled: VM b: because", phase: v1alpha1.VmGroupError},
+		"one that stands still goes":                {group: groupOfSize(1), members: list(vm("a"), vm("b", unmade)), steps: []string{stepRemove}, outcome: "waiting, Scaling: 1 of 1 members exist, 1 are Ready", phase: v1alpha1.VmGroupScaling},
+		"one broke again":                           {group: groupOfSize(2), members: list(vm("a"), vm("b", broken)), obs: []func(*scope){patient}, outcome: "waiting 1m0s, MembersNotReady: members fail again and again: they are replaced later and later; their Ready conditions say why", phase: v1alpha1.VmGroupScaling},
+		"one stands still, and another broke again": {group: groupOfSize(2), members: list(vm("a", unmade), vm("b", broken)), obs: []func(*scope){patient}, outcome: "stalled, look again after 1m0s, MembersStalled: VM a: because", phase: v1alpha1.VmGroupError},
+		"the last template's is still leaving":      {group: groupOfSize(2), members: list(vm("a"), vm("b", former, standsStill(v1alpha1.RejectedReason), leaving)), outcome: "waiting, Scaling: 1 of 2 members exist, 1 are Ready", phase: v1alpha1.VmGroupScaling},
+		"rolling":                                   {group: groupOfSize(2, bounds(1, 0)), members: list(vm("a"), vm("b", former)), steps: []string{stepRemove}, outcome: "waiting, Rolling: 1 of 2 members are of the current revision, 2 are Ready", phase: v1alpha1.VmGroupRolling},
+		"rolling into a wall":                       {group: groupOfSize(1), members: list(vm("a", former), vm("b", unmade)), outcome: "stalled, MembersStalled: VM b: because", phase: v1alpha1.VmGroupError},
+		"left to whom asked for OnDelete":           {group: groupOfSize(2, onDelete), members: list(vm("a"), vm("b", former)), outcome: "in sync", phase: v1alpha1.VmGroupRunning},
 
-		"deleted":                            {group: groupOfSize(2, doomed()), members: list(vm("a"), vm("b", leaving)), steps: []string{stepRemove, stepRelease}, verdict: "in sync", phase: v1alpha1.VmGroupDeleting},
-		"deleted, and its Cloud is closed":   {group: groupOfSize(2, doomed()), members: list(vm("a")), seen: []func(*scope){denied}, steps: []string{stepRemove, stepRelease}, verdict: "in sync", phase: v1alpha1.VmGroupDeleting},
-		"deleted in the foreground":          {group: groupOfSize(2, doomed(metav1.FinalizerDeleteDependents)), members: list(vm("a"), vm("b", leaving)), steps: []string{stepRemove}, verdict: "waiting, Deleting: 2 members are being deleted", phase: v1alpha1.VmGroupDeleting},
-		"the last one is gone":               {group: groupOfSize(2, doomed(metav1.FinalizerDeleteDependents)), steps: []string{stepRemove, stepRelease}, verdict: "in sync", phase: v1alpha1.VmGroupDeleting},
-		"one of them cannot go":              {group: groupOfSize(2, doomed(metav1.FinalizerDeleteDependents)), members: list(vm("a", standsStill(v1alpha1.BlockedReason), stuckInDeletion, leaving)), steps: []string{stepRemove}, verdict: "stalled, MembersStalled: VM a: because", phase: v1alpha1.VmGroupDeleting},
-		"the members are left to themselves": {group: groupOfSize(2, doomed(metav1.FinalizerOrphanDependents)), members: list(vm("a")), steps: []string{stepDisown, stepRelease}, verdict: "in sync", phase: v1alpha1.VmGroupDeleting},
+		"deleted":                            {group: groupOfSize(2, doomed()), members: list(vm("a"), vm("b", leaving)), steps: []string{stepRemove, stepRelease}, outcome: "in sync", phase: v1alpha1.VmGroupDeleting},
+		"deleted, and its Cloud is closed":   {group: groupOfSize(2, doomed()), members: list(vm("a")), obs: []func(*scope){denied}, steps: []string{stepRemove, stepRelease}, outcome: "in sync", phase: v1alpha1.VmGroupDeleting},
+		"deleted in the foreground":          {group: groupOfSize(2, doomed(metav1.FinalizerDeleteDependents)), members: list(vm("a"), vm("b", leaving)), steps: []string{stepRemove}, outcome: "waiting, Deleting: 2 members are being deleted", phase: v1alpha1.VmGroupDeleting},
+		"the last one is gone":               {group: groupOfSize(2, doomed(metav1.FinalizerDeleteDependents)), steps: []string{stepRemove, stepRelease}, outcome: "in sync", phase: v1alpha1.VmGroupDeleting},
+		"one of them cannot go":              {group: groupOfSize(2, doomed(metav1.FinalizerDeleteDependents)), members: list(vm("a", standsStill(v1alpha1.BlockedReason), stuckInDeletion, leaving)), steps: []string{stepRemove}, outcome: "stalled, MembersStalled: VM a: because", phase: v1alpha1.VmGroupDeleting},
+		"the members are left to themselves": {group: groupOfSize(2, doomed(metav1.FinalizerOrphanDependents)), members: list(vm("a")), steps: []string{stepDisown, stepRelease}, outcome: "in sync", phase: v1alpha1.VmGroupDeleting},
 	} {
 		t.Run(name, func(t *testing.T) {
-			seen := seeing(test.members, test.seen...)
-			steps, verdict := plan(test.group, seen)
-			report(test.group, seen, verdict)
-			if diff := cmp.Diff([]any{test.steps, test.verdict, test.phase}, []any{steps, sum(verdict), test.group.Status.Phase}); diff != "" {
-				t.Errorf("steps, verdict and phase (-want +got):\n%s", diff)
+			obs := seeing(test.members, test.obs...)
+			steps, outcome := plan(test.group, obs)
+			report(test.group, obs, outcome)
+			if diff := cmp.Diff([]any{test.steps, test.outcome, test.phase}, []any{steps, sum(outcome), test.group.Status.Phase}); diff != "" {
+				t.Errorf("steps, outcome and phase (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
 func TestReport(t *testing.T) {
-	seen := seeing(list(vm("a", busy(20)), vm("b", busy(41)), vm("c", building), vm("d", unmade), vm("e", former), vm("f", lost, busy(90)), vm("g", leaving, busy(90))))
+	obs := seeing(list(vm("a", busy(20)), vm("b", busy(41)), vm("c", building), vm("d", unmade), vm("e", former), vm("f", lost, busy(90)), vm("g", leaving, busy(90))))
 	g := groupOfSize(6)
-	_, verdict := plan(g, seen)
-	report(g, seen, verdict)
+	_, outcome := plan(g, obs)
+	report(g, obs, outcome)
 	half := int32(31)
 	want := v1alpha1.VmGroupStatus{
 		Phase: v1alpha1.VmGroupError, Replicas: 4, ReadyReplicas: 3, UpdatedReplicas: 5, CPUUtilization: &half,
-		Revision: seen.revision, Selector: "samplecontroller.k8s.io/group=web",
+		Revision: obs.revision, Selector: "samplecontroller.k8s.io/group=web",
 	}
 	if diff := cmp.Diff(want, g.Status); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)
@@ -109,8 +109,8 @@ func TestReport(t *testing.T) {
 func TestUseIsWrittenInSteps(t *testing.T) {
 	g := groupOfSize(1)
 	for _, test := range []struct{ member, want int32 }{{50, 50}, {54, 50}, {46, 50}, {55, 55}, {50, 50}} {
-		seen := seeing(list(vm("a", busy(test.member))), func(seen *scope) { seen.step = 5 })
-		report(g, seen, nil)
+		obs := seeing(list(vm("a", busy(test.member))), func(obs *scope) { obs.step = 5 })
+		report(g, obs, nil)
 		if got := *g.Status.CPUUtilization; got != test.want {
 			t.Errorf("at %d %%: status says %d, want %d", test.member, got, test.want)
 		}
@@ -123,7 +123,7 @@ func TestUseIsWrittenInSteps(t *testing.T) {
 
 func TestARevisionChangesWithWhatMembersAreMadeFrom(t *testing.T) {
 	base := templateOf(groupOfSize(1), "default").revision()
-	seen := map[string]string{base: "the group itself"}
+	obs := map[string]string{base: "the group itself"}
 	for name, change := range map[string]func(*v1alpha1.VmGroup){
 		"cpu":      func(g *v1alpha1.VmGroup) { *g.Spec.CPU = 3 },
 		"memory":   func(g *v1alpha1.VmGroup) { g.Spec.Memory = new(int32) },
@@ -131,10 +131,10 @@ func TestARevisionChangesWithWhatMembersAreMadeFrom(t *testing.T) {
 		"network":  func(g *v1alpha1.VmGroup) { g.Spec.NetworkRef = &v1alpha1.NetworkReference{Name: "net"} },
 	} {
 		r := templateOf(groupOfSize(1, change), "default").revision()
-		if like, again := seen[r]; again {
+		if like, again := obs[r]; again {
 			t.Errorf("%s: revision %s, as of %s", name, r, like)
 		}
-		seen[r] = name
+		obs[r] = name
 	}
 	if templateOf(groupOfSize(1), "other").revision() == base {
 		t.Error("another Cloud: the same revision")

@@ -12,29 +12,29 @@ import (
 )
 
 // Report writes the group's own status and conditions from what the pass saw.
-func (k *kind) Report(g *v1alpha1.VmGroup, seen *scope, verdict error) reconciler.Summary {
-	if verdict == nil {
+func (k *kind) Report(g *v1alpha1.VmGroup, obs *scope, outcome error) reconciler.Summary {
+	if outcome == nil {
 		k.failures.healed(g.UID, k.clock())
 	}
-	return report(g, seen, verdict)
+	return report(g, obs, outcome)
 }
 
-func report(g *v1alpha1.VmGroup, seen *scope, verdict error) reconciler.Summary {
-	c := countOf(seen)
+func report(g *v1alpha1.VmGroup, obs *scope, outcome error) reconciler.Summary {
+	c := countOf(obs)
 	g.Status.Replicas, g.Status.ReadyReplicas = c.existing, c.ready
 	g.Status.Selector = v1alpha1.GroupLabel + "=" + labelOf(g)
-	if seen.revision != "" && seen.denied == nil {
-		g.Status.Revision, g.Status.UpdatedReplicas = seen.revision, c.updated
+	if obs.revision != "" && obs.denied == nil {
+		g.Status.Revision, g.Status.UpdatedReplicas = obs.revision, c.updated
 	}
-	reportUse(g, seen)
-	g.Status.Phase = phase(g, verdict)
+	reportUse(g, obs)
+	g.Status.Phase = phase(g, outcome)
 	if g.DeletionTimestamp.IsZero() {
 		meta.RemoveStatusCondition(&g.Status.Conditions, v1alpha1.DeletingCondition)
 		return summary(g, c)
 	}
 	deleting := metav1.Condition{Type: v1alpha1.DeletingCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.RequestedReason, Message: "the members are being deleted"}
-	if _, stuck := errors.AsType[*reconciler.StalledError](verdict); stuck {
-		deleting.Reason, deleting.Message = v1alpha1.BlockedReason, verdict.Error()
+	if _, stuck := errors.AsType[*reconciler.StalledError](outcome); stuck {
+		deleting.Reason, deleting.Message = v1alpha1.BlockedReason, outcome.Error()
 	}
 	meta.SetStatusCondition(&g.Status.Conditions, deleting)
 	if orphaned(g) {
@@ -54,9 +54,9 @@ func summary(g *v1alpha1.VmGroup, c counts) reconciler.Summary {
 
 // reportUse writes the mean use of the members whose use is known. A change
 // below the Cloud's utilizationStep is not written.
-func reportUse(g *v1alpha1.VmGroup, seen *scope) {
+func reportUse(g *v1alpha1.VmGroup, obs *scope) {
 	var sum, known int32
-	for _, vm := range seen.members {
+	for _, vm := range obs.members {
 		if alive(vm) && exists(vm) && vm.Status.CPUUtilization != nil {
 			sum += *vm.Status.CPUUtilization
 			known++
@@ -67,17 +67,17 @@ func reportUse(g *v1alpha1.VmGroup, seen *scope) {
 		return
 	}
 	mean, last := (sum+known/2)/known, g.Status.CPUUtilization
-	if last == nil || mean-*last >= seen.step || *last-mean >= seen.step {
+	if last == nil || mean-*last >= obs.step || *last-mean >= obs.step {
 		g.Status.CPUUtilization = &mean
 	}
 }
 
-func phase(g *v1alpha1.VmGroup, verdict error) v1alpha1.VmGroupPhase {
-	_, stalled := errors.AsType[*reconciler.StalledError](verdict)
-	switch reason := reconciler.Reason(verdict); {
+func phase(g *v1alpha1.VmGroup, outcome error) v1alpha1.VmGroupPhase {
+	_, stalled := errors.AsType[*reconciler.StalledError](outcome)
+	switch reason := reconciler.Reason(outcome); {
 	case !g.DeletionTimestamp.IsZero():
 		return v1alpha1.VmGroupDeleting
-	case verdict == nil:
+	case outcome == nil:
 		return v1alpha1.VmGroupRunning
 	case stalled, reason == "":
 		return v1alpha1.VmGroupError

@@ -40,7 +40,7 @@ func TestSettleTurnsTheVerdictIntoConditionsAndAResult(t *testing.T) {
 	}
 	tests := []struct {
 		name    string
-		verdict error
+		outcome error
 		summary reconciler.Summary
 		want    []metav1.Condition
 		kstatus status.Status
@@ -52,46 +52,46 @@ func TestSettleTurnsTheVerdictIntoConditionsAndAResult(t *testing.T) {
 			want: []metav1.Condition{ready(metav1.ConditionTrue, "Running", "all is well")}, kstatus: status.CurrentStatus,
 		},
 		{
-			name: "in sync, and to be looked at again at a given time", summary: reconciler.Summary{Reason: "Running", Again: time.Minute},
+			name: "in sync, and to be looked at again at a given time", summary: reconciler.Summary{Reason: "Running", RequeueAfter: time.Minute},
 			want: []metav1.Condition{ready(metav1.ConditionTrue, "Running", "")}, kstatus: status.CurrentStatus, again: time.Minute,
 		},
 		{
-			name: "waiting: in progress, looked at again", verdict: reconciler.Wait(time.Minute, "Creating", "building %s", "s1"),
+			name: "waiting: in progress, looked at again", outcome: reconciler.Wait(time.Minute, "Creating", "building %s", "s1"),
 			want:    []metav1.Condition{ready(metav1.ConditionFalse, "Creating", "building s1"), reconciling(v1alpha1.ProgressingReason, "building s1")},
 			kstatus: status.InProgressStatus, again: time.Minute,
 		},
 		{
-			name: "waiting for what wakes it: not looked at again by itself", verdict: reconciler.Wait(0, "Creating", "building"),
+			name: "waiting for what wakes it: not looked at again by itself", outcome: reconciler.Wait(0, "Creating", "building"),
 			want:    []metav1.Condition{ready(metav1.ConditionFalse, "Creating", "building"), reconciling(v1alpha1.ProgressingReason, "building")},
 			kstatus: status.InProgressStatus,
 		},
 		{
-			name: "blocked by another object, whose change wakes it", verdict: reconciler.Blocked("Cloud/x", "CloudUnavailable", "waiting for %q", "x"),
+			name: "blocked by another object, whose change wakes it", outcome: reconciler.Blocked("Cloud/x", "CloudUnavailable", "waiting for %q", "x"),
 			want:    []metav1.Condition{ready(metav1.ConditionFalse, "CloudUnavailable", `waiting for "x"`), reconciling("CloudUnavailable", `waiting for "x"`)},
 			kstatus: status.InProgressStatus,
 		},
 		{
-			name: "blocked, and something ends meanwhile", verdict: &reconciler.BlockedError{Reason: "CloudUnavailable", Message: "waiting", Again: time.Hour},
+			name: "blocked, and something ends meanwhile", outcome: &reconciler.BlockedError{Reason: "CloudUnavailable", Message: "waiting", RequeueAfter: time.Hour},
 			want:    []metav1.Condition{ready(metav1.ConditionFalse, "CloudUnavailable", "waiting"), reconciling("CloudUnavailable", "waiting")},
 			kstatus: status.InProgressStatus, again: time.Hour,
 		},
 		{
-			name: "stalled until somebody edits it", verdict: reconciler.Stalled("Lost", errors.New("it is gone")),
+			name: "stalled until somebody edits it", outcome: reconciler.Stalled("Lost", 0, errors.New("it is gone")),
 			want:    []metav1.Condition{ready(metav1.ConditionFalse, "Lost", "it is gone"), stalled("Lost", "it is gone")},
 			kstatus: status.FailedStatus,
 		},
 		{
-			name: "stalled, and tried again slowly", verdict: &reconciler.StalledError{Reason: "Prohibited", Cause: errors.New("not this name"), Recheck: 10 * time.Minute},
+			name: "stalled, and tried again slowly", outcome: &reconciler.StalledError{Reason: "Prohibited", Cause: errors.New("not this name"), Recheck: 10 * time.Minute},
 			want:    []metav1.Condition{ready(metav1.ConditionFalse, "Prohibited", "not this name"), stalled("Prohibited", "not this name")},
 			kstatus: status.FailedStatus, again: 10 * time.Minute,
 		},
 		{
-			name: "any other error is tried again by the queue, and is not for a person to mend", verdict: broken,
+			name: "any other error is tried again by the queue, and is not for a person to mend", outcome: broken,
 			want:    []metav1.Condition{ready(metav1.ConditionFalse, v1alpha1.ErrorReason, "it broke"), reconciling(v1alpha1.ErrorReason, "it broke")},
 			kstatus: status.InProgressStatus, err: broken,
 		},
 		{
-			name: "a verdict inside another error still counts", verdict: fmt.Errorf("step x: %w", reconciler.Stalled("Lost", errors.New("gone"))),
+			name: "a outcome inside another error still counts", outcome: fmt.Errorf("step x: %w", reconciler.Stalled("Lost", 0, errors.New("gone"))),
 			want:    []metav1.Condition{ready(metav1.ConditionFalse, "Lost", "step x: gone"), stalled("Lost", "step x: gone")},
 			kstatus: status.FailedStatus,
 		},
@@ -107,7 +107,7 @@ func TestSettleTurnsTheVerdictIntoConditionsAndAResult(t *testing.T) {
 						}
 					}
 				}))
-				h.kind.verdict(tc.verdict)
+				h.kind.outcome(tc.outcome)
 				h.kind.summary = tc.summary
 				result, err := h.pass()
 				if !errors.Is(err, tc.err) {
@@ -148,16 +148,16 @@ func kstatusOf(t *testing.T, vm *v1alpha1.VM) status.Status {
 }
 
 func TestSettleSpreadsWaitsThatBeganTogether(t *testing.T) {
-	seen := map[time.Duration]bool{}
+	obs := map[time.Duration]bool{}
 	for range 100 {
 		h := newHouse(t, example())
-		h.kind.verdict(reconciler.Wait(time.Minute, "Creating", "building"))
+		h.kind.outcome(reconciler.Wait(time.Minute, "Creating", "building"))
 		result := h.mustPass()
 		wantAgain(t, time.Minute, result)
-		seen[result.RequeueAfter] = true
+		obs[result.RequeueAfter] = true
 	}
-	if len(seen) < 50 {
-		t.Errorf("100 waits took %d values: they would all end at once", len(seen))
+	if len(obs) < 50 {
+		t.Errorf("100 waits took %d values: they would all end at once", len(obs))
 	}
 }
 
@@ -166,7 +166,7 @@ func TestMessagesAreBoundedAndStayText(t *testing.T) {
 		t.Run("cut at byte 1024 of two-, three- and four-byte letters after "+lead, func(t *testing.T) {
 			for _, letter := range []string{"é", "世", "🙂"} {
 				h := newHouse(t, example())
-				h.kind.verdict(reconciler.Stalled("Rejected", errors.New(lead+strings.Repeat(letter, 2000))))
+				h.kind.outcome(reconciler.Stalled("Rejected", 0, errors.New(lead+strings.Repeat(letter, 2000))))
 				h.mustPass()
 				for _, c := range h.stored().Status.Conditions {
 					if len(c.Message) > 1024 || len(c.Message) < 1020 || !utf8.ValidString(c.Message) || !strings.HasPrefix(lead+strings.Repeat(letter, 2000), c.Message) {
@@ -179,25 +179,25 @@ func TestMessagesAreBoundedAndStayText(t *testing.T) {
 }
 
 func TestReasonOf(t *testing.T) {
-	for verdict, want := range map[error]string{
+	for outcome, want := range map[error]string{
 		reconciler.Wait(time.Second, "A", "a"):                                        "A",
 		reconciler.Blocked("x", "B", "b"):                                             "B",
-		reconciler.Stalled("C", errors.New("c")):                                      "C",
+		reconciler.Stalled("C", 0, errors.New("c")):                                   "C",
 		fmt.Errorf("in step: %w", reconciler.Blocked("x", "D", "d")):                  "D",
 		errors.Join(errors.New("other"), reconciler.Wait(0, "E", "e")):                "E",
 		errors.New("plain"):                                                           "",
 		reconciler.ErrUnknown:                                                         "",
 		&reconciler.StalledError{Reason: "F", Cause: reconciler.Wait(0, "inner", "")}: "inner",
 	} {
-		equal(t, "reason of "+verdict.Error(), want, reconciler.Reason(verdict))
+		equal(t, "reason of "+outcome.Error(), want, reconciler.Reason(outcome))
 	}
-	equal(t, "reason of no verdict", "", reconciler.Reason(nil))
+	equal(t, "reason of no outcome", "", reconciler.Reason(nil))
 }
 
 func TestStalledErrorUnwrapsToItsCause(t *testing.T) {
 	cause := errors.New("cause")
-	if verdict := reconciler.Stalled("X", cause); !errors.Is(verdict, cause) || verdict.Error() != "cause" {
-		t.Errorf("Stalled = %v, want it to wrap and read as %v", verdict, cause)
+	if outcome := reconciler.Stalled("X", 0, cause); !errors.Is(outcome, cause) || outcome.Error() != "cause" {
+		t.Errorf("Stalled = %v, want it to wrap and read as %v", outcome, cause)
 	}
 }
 

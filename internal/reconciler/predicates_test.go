@@ -24,7 +24,7 @@ func TestAFinalizerTakenOffByHandWakes(t *testing.T) {
 		"of one that is deleted":         {"", example(doomed), example(doomed, unclaimed), false},
 		"not at all":                     {"", example(), example(), false},
 	} {
-		if got := reconciler.Touched(finalizer, tc.annotation).Update(event.UpdateEvent{ObjectOld: tc.was, ObjectNew: tc.is}); got != tc.want {
+		if got := reconciler.ChangedByUser(finalizer, tc.annotation).Update(event.UpdateEvent{ObjectOld: tc.was, ObjectNew: tc.is}); got != tc.want {
 			t.Errorf("%s: wakes %t, want %t", name, got, tc.want)
 		}
 	}

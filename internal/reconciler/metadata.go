@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
-// Claim records on the object itself that something of it may exist elsewhere:
-// the finalizer, and annotations that say what. It must be stored before the
+// Claim records on the object that something of it may exist in the cloud: the
+// finalizer, and annotations that identify it. It must be stored before the
 // first effect. The write fails with a conflict if the object has changed since
 // it was read; an unchanged claim is not written.
 func Claim[T Object](ctx context.Context, c client.Client, obj T, finalizer string, annotations map[string]string) error {
@@ -33,8 +33,8 @@ func Claim[T Object](ctx context.Context, c client.Client, obj T, finalizer stri
 	})
 }
 
-// Release takes a claim back: nothing of the object exists elsewhere any more.
-// It ends in ErrUnknown if the object itself is gone.
+// Release removes a claim: nothing of the object exists in the cloud any more.
+// It returns ErrUnknown if the object itself is gone.
 func Release[T Object](ctx context.Context, c client.Client, obj T, finalizer string, annotations ...string) error {
 	return writeMeta(ctx, c, obj, "release", func() bool {
 		changed := controllerutil.RemoveFinalizer(obj, finalizer)
@@ -50,7 +50,7 @@ func Release[T Object](ctx context.Context, c client.Client, obj T, finalizer st
 }
 
 // writeMeta patches the object's metadata alone and leaves the status in
-// memory, which the pass is still working on, as it is.
+// memory, which the reconcile has not finished yet, as it is.
 func writeMeta[T Object](ctx context.Context, c client.Client, obj T, what string, change func() bool) error {
 	base := obj.DeepCopyObject().(T)
 	if !change() {
@@ -60,7 +60,7 @@ func writeMeta[T Object](ctx context.Context, c client.Client, obj T, what strin
 	patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})
 	err := c.Patch(ctx, sent, patch)
 	if apierrors.IsNotFound(err) && !obj.GetDeletionTimestamp().IsZero() {
-		// It went meanwhile: nothing is left to write to, nor to tell of.
+		// The object was deleted meanwhile: nothing is left to write to or to report.
 		return fmt.Errorf("%s %s: %w", what, client.ObjectKeyFromObject(obj), ErrUnknown)
 	}
 	if err != nil {
@@ -72,8 +72,8 @@ func writeMeta[T Object](ctx context.Context, c client.Client, obj T, what strin
 	return nil
 }
 
-// sameObject makes a merge patch fail on an object that took the name of the one
-// it was computed for and, if unchanged is set, on one that has changed since.
+// sameObject makes a merge patch fail on another object of the same name and, if
+// unchanged is set, on one that has changed since it was read.
 type sameObject struct {
 	client.Patch
 

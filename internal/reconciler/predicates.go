@@ -8,12 +8,12 @@ import (
 	"github.com/privatecloud/operator/api/v1alpha1"
 )
 
-// Touched lets through what people change of a kind with this finalizer and this
-// annotation of a claim: the spec, a deletion, the annotations that speak to the
-// operator, and the finalizer taken off by hand. What the operator itself writes
-// is none of these: it takes annotation and finalizer off together, or, of a kind
-// whose claim has no annotation (""), the finalizer only of what is deleted.
-func Touched(finalizer, annotation string) predicate.Predicate {
+// ChangedByUser returns a predicate that accepts an update if a user made it:
+// of the spec, of the paused and reconcile-requested-at annotations, a
+// deletion, or the removal of the finalizer. The operator removes the finalizer
+// together with the claim's annotation. For a kind whose claim has no annotation
+// (""), the operator removes the finalizer only of deleted objects.
+func ChangedByUser(finalizer, annotation string) predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		was, is := e.ObjectOld, e.ObjectNew
 		for _, key := range []string{v1alpha1.PausedAnnotation, v1alpha1.ReconcileRequestedAtAnnotation} {

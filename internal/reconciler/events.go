@@ -1,0 +1,68 @@
+package reconciler
+
+import (
+	"context"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+)
+
+// record logs each transition of a condition, and records those of the kind's
+// event conditions as events, once each. Ready is recorded only if no other
+// condition is; a condition that begins as False is left to Ready.
+func (r *Reconciler[T, S]) record(ctx context.Context, before, obj T) {
+	logTransitions(ctx, before.GetConditions(), obj.GetConditions())
+	recorded, level := false, corev1.EventTypeNormal
+	if needsAttention(before, obj) {
+		level = corev1.EventTypeWarning
+	}
+	for _, kind := range slices.Concat(r.Kind.EventConditions(), []string{v1alpha1.ReadyCondition}) {
+		was, is := meta.FindStatusCondition(before.GetConditions(), kind), meta.FindStatusCondition(obj.GetConditions(), kind)
+		switch {
+		case is == nil, !transition(was, is):
+			continue
+		case kind == v1alpha1.ReadyCondition && recorded, kind != v1alpha1.ReadyCondition && was == nil && is.Status == metav1.ConditionFalse:
+			continue
+		}
+		recorded = true
+		r.Recorder.Eventf(obj, nil, level, is.Reason, kind, "%s", is.Message)
+	}
+}
+
+// transition reports whether a condition changed in more than its message.
+func transition(was, is *metav1.Condition) bool {
+	return was == nil || was.Status != is.Status || was.Reason != is.Reason
+}
+
+func logTransitions(ctx context.Context, before, after []metav1.Condition) {
+	logger := log.FromContext(ctx)
+	for i := range after {
+		if is := &after[i]; transition(meta.FindStatusCondition(before, is.Type), is) {
+			logger.Info("condition changed", "condition", is.Type, "status", is.Status, "reason", is.Reason, "message", is.Message)
+		}
+	}
+	for i := range before {
+		if meta.FindStatusCondition(after, before[i].Type) == nil {
+			logger.Info("condition removed", "condition", before[i].Type)
+		}
+	}
+}
+
+// needsAttention reports whether a person should look: the object stalled, a
+// reconcile failed, or an object that was Ready no longer is, although nobody
+// edited or deleted it.
+func needsAttention(before, obj Object) bool {
+	is := obj.GetConditions()
+	ready := meta.FindStatusCondition(is, v1alpha1.ReadyCondition)
+	if ready == nil || ready.Status != metav1.ConditionFalse {
+		return false
+	}
+	was := meta.FindStatusCondition(before.GetConditions(), v1alpha1.ReadyCondition)
+	lost := obj.GetDeletionTimestamp().IsZero() && was != nil && was.Status == metav1.ConditionTrue && was.ObservedGeneration == obj.GetGeneration()
+	return lost || ready.Reason == v1alpha1.ErrorReason || meta.IsStatusConditionTrue(is, v1alpha1.StalledCondition)
+}

@@ -1,0 +1,153 @@
+package reconciler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+)
+
+// staleDelay is how long a reconcile that met a conflict waits for the cache to catch up.
+const staleDelay = 50 * time.Millisecond
+
+// maxMessage bounds a condition's message, in bytes.
+const maxMessage = 1024
+
+// finish is the one exit of a reconcile. It sets the summary conditions and
+// observedGeneration, writes the status once and only if it changed, and turns
+// the outcome into the result.
+func (r *Reconciler[T, S]) finish(ctx context.Context, before, obj T, summary Summary, outcome error) (ctrl.Result, error) {
+	conditions := obj.GetConditions()
+	result, err := summarize(&conditions, summary, outcome)
+	setObservedGeneration(obj, conditions)
+	// A StalledError must not be written onto an object that another manager has changed meanwhile.
+	_, stalled := errors.AsType[*StalledError](outcome)
+	if patchErr := r.patchStatus(ctx, before, obj, stalled); patchErr != nil {
+		return requeue(errors.Join(err, patchErr))
+	}
+	r.record(ctx, before, obj)
+	return result, err
+}
+
+// summarize sets Ready, Reconciling and Stalled from the outcome, as kstatus
+// defines them. A periodic reconcile of an object in sync has low priority; a
+// reconcile that waits for something keeps the priority of its request.
+func summarize(conditions *[]metav1.Condition, summary Summary, outcome error) (ctrl.Result, error) {
+	ready := metav1.Condition{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionFalse, Message: messageOf(outcome)}
+	reconciling := &metav1.Condition{Type: v1alpha1.ReconcilingCondition, Status: metav1.ConditionTrue, Message: ready.Message}
+	var stalled *metav1.Condition
+	var result ctrl.Result
+	var err error
+
+	if wait, ok := errors.AsType[*WaitError](outcome); ok {
+		ready.Reason, reconciling.Reason = wait.Reason, v1alpha1.ProgressingReason
+		result.RequeueAfter = jitter(wait.After)
+	} else if blocked, ok := errors.AsType[*BlockedError](outcome); ok {
+		ready.Reason, reconciling.Reason = blocked.Reason, blocked.Reason
+		result.RequeueAfter = blocked.RequeueAfter
+	} else if stall, ok := errors.AsType[*StalledError](outcome); ok {
+		ready.Reason, reconciling = stall.Reason, nil
+		stalled = &metav1.Condition{Type: v1alpha1.StalledCondition, Status: metav1.ConditionTrue, Reason: stall.Reason, Message: ready.Message}
+		result.RequeueAfter = jitter(stall.Recheck)
+	} else if outcome != nil {
+		ready.Reason, reconciling.Reason = v1alpha1.ErrorReason, v1alpha1.ErrorReason
+		err = outcome
+	} else {
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionTrue, summary.Reason, summary.Message
+		reconciling = nil
+		if summary.RequeueAfter > 0 {
+			result.RequeueAfter, result.Priority = summary.RequeueAfter, new(handler.LowPriority)
+		}
+	}
+
+	meta.SetStatusCondition(conditions, ready)
+	setOrRemove(conditions, v1alpha1.ReconcilingCondition, reconciling)
+	setOrRemove(conditions, v1alpha1.StalledCondition, stalled)
+	return result, err
+}
+
+func setOrRemove(conditions *[]metav1.Condition, kind string, c *metav1.Condition) {
+	if c == nil {
+		meta.RemoveStatusCondition(conditions, kind)
+		return
+	}
+	meta.SetStatusCondition(conditions, *c)
+}
+
+// pause reports that the object is not reconciled. Ready stays as it is.
+func (r *Reconciler[T, S]) pause(ctx context.Context, before, obj T) (ctrl.Result, error) {
+	conditions := obj.GetConditions()
+	meta.SetStatusCondition(&conditions, metav1.Condition{
+		Type: v1alpha1.ReconcilingCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.PausedReason,
+		Message: "nothing is done while the annotation " + v1alpha1.PausedAnnotation + " is \"true\"; remove it to go on",
+	})
+	obj.SetConditions(conditions)
+	if err := r.patchStatus(ctx, before, obj, false); err != nil {
+		return requeue(err)
+	}
+	r.record(ctx, before, obj)
+	return ctrl.Result{}, nil
+}
+
+// setObservedGeneration is the one place where observedGeneration is written.
+func setObservedGeneration[T Object](obj T, conditions []metav1.Condition) {
+	for i := range conditions {
+		conditions[i].ObservedGeneration = obj.GetGeneration()
+	}
+	obj.SetConditions(conditions)
+	obj.SetObservedGeneration(obj.GetGeneration())
+}
+
+// patchStatus writes the status if it differs, and only onto the object it was
+// computed for: another object of the same name has another UID. Metadata that
+// steps wrote is no difference. If unchanged is set, the write fails with a
+// conflict on an object that has changed since it was read.
+func (r *Reconciler[T, S]) patchStatus(ctx context.Context, before, obj T, unchanged bool) error {
+	before.SetResourceVersion(obj.GetResourceVersion())
+	before.SetFinalizers(obj.GetFinalizers())
+	before.SetAnnotations(obj.GetAnnotations())
+	if equality.Semantic.DeepEqual(before, obj) {
+		return nil
+	}
+	if err := r.Client.Status().Patch(ctx, obj, sameObject{client.MergeFrom(before), unchanged}); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("write status: %w", err)
+	}
+	return nil
+}
+
+// requeue reconciles an object again whose read was stale, without an error.
+func requeue(err error) (ctrl.Result, error) {
+	if apierrors.IsConflict(err) {
+		return ctrl.Result{RequeueAfter: staleDelay}, nil
+	}
+	return ctrl.Result{}, err
+}
+
+func messageOf(outcome error) string {
+	if outcome == nil {
+		return ""
+	}
+	text := outcome.Error()
+	if len(text) > maxMessage {
+		text = strings.ToValidUTF8(text[:maxMessage], "")
+	}
+	return text
+}
+
+// jitter lengthens d by up to a tenth, so that objects that wait for the same
+// time are not all reconciled at the same moment.
+func jitter(d time.Duration) time.Duration {
+	return d + time.Duration(rand.Float64()*float64(d)/10) //nolint:gosec // spreads load, hides nothing
+}
