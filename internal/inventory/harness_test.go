@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloud/fake"
 	"github.com/privatecloud/operator/internal/inventory"
 )
 
@@ -32,39 +33,6 @@ func (c *clock) advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now = c.now.Add(d)
-}
-
-// listing answers ListServers with its pages, by marker.
-type listing struct {
-	cloud.ServerReader
-	pages map[string]cloud.ServerPage
-	fail  map[string]error
-	// each is called before a page is answered.
-	each  func()
-	asked []cloud.ListServers
-}
-
-func (l *listing) ListServers(_ context.Context, opts cloud.ListServers) (cloud.ServerPage, error) {
-	l.asked = append(l.asked, opts)
-	if l.each != nil {
-		l.each()
-	}
-	return l.pages[opts.Marker], l.fail[opts.Marker]
-}
-
-// pages chains pages by the markers "1", "2" and so on.
-func pages(servers ...[]cloud.Server) *listing {
-	l := &listing{pages: map[string]cloud.ServerPage{}}
-	marker := ""
-	for i, page := range servers {
-		next := ""
-		if i+1 < len(servers) {
-			next = string(rune('1' + i))
-		}
-		l.pages[marker] = cloud.ServerPage{Servers: page, Next: next}
-		marker = next
-	}
-	return l
 }
 
 func server(id string, change ...func(*cloud.Server)) cloud.Server {
@@ -120,9 +88,10 @@ func newHouse(t *testing.T) *house {
 // list makes a listing begun now and ended took later.
 func (h *house) list(took time.Duration, servers ...cloud.Server) *inventory.Snapshot {
 	h.t.Helper()
-	l := pages(servers)
-	l.each = func() { h.clock.advance(took) }
-	snap, err := inventory.List(h.t.Context(), l, h.clock.Now)
+	c := fake.New(fake.Options{})
+	c.AddServers(servers...)
+	c.OnCall(func(context.Context, fake.Verb, string) { h.clock.advance(took) })
+	snap, err := inventory.List(h.t.Context(), c, h.clock.Now)
 	if err != nil {
 		h.t.Fatalf("List: %v", err)
 	}

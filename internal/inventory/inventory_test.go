@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloud/fake"
 	"github.com/privatecloud/operator/internal/inventory"
 )
 
@@ -268,7 +269,7 @@ func TestView(t *testing.T) {
 	settings := inventory.Settings{PollInterval: time.Minute, SettleTime: time.Hour, UtilizationStep: 5}
 	caps := cloud.NewCapabilities(cloud.Labels)
 	h.inv.Configure(settings)
-	h.inv.Connect(struct{ cloud.Client }{}, caps)
+	h.inv.Connect(fake.New(fake.Options{Capabilities: caps}), caps)
 	h.inv.MarkUnavailable("")
 	see("connected and not listed", inventory.View{Unavailable: "the cloud has not been listed yet", Capabilities: caps, Settings: settings}, false)
 

@@ -1,13 +1,13 @@
 package inventory_test
 
 import (
-	"context"
 	"errors"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloud/fake"
 	"github.com/privatecloud/operator/internal/inventory"
 )
 
@@ -155,26 +155,18 @@ func TestHasteIsTold(t *testing.T) {
 	h.wantNext("haste is over once a listing began", interval*9/10, interval*11/10)
 }
 
-// meter answers ServerStatus and counts.
-type meter struct {
-	cloud.Client
-	mu    sync.Mutex
-	calls int
-	use   int
-	err   error
-}
-
-func (m *meter) ServerStatus(context.Context, string) (cloud.Status, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.calls++
-	return cloud.Status{CPUUtilization: m.use}, m.err
+// using returns a cloud with the server a, which uses this many percent of its cores.
+func using(percent int) *fake.Cloud {
+	c := fake.New(fake.Options{})
+	c.AddServers(server("a", owned("u", "c")))
+	c.SetUtilization(percent)
+	return c
 }
 
 func TestUseAsksOncePerInterval(t *testing.T) {
 	h := polling(t)
-	m := &meter{use: 40}
-	h.inv.Connect(m, nil)
+	from := using(40)
+	h.inv.Connect(from, nil)
 	use := func(want, calls int) {
 		t.Helper()
 		got, err := h.inv.Utilization(t.Context(), "a")
@@ -182,11 +174,11 @@ func TestUseAsksOncePerInterval(t *testing.T) {
 			t.Fatalf("Use: %v", err)
 		}
 		equal(t, "use", want, got.CPUUtilization)
-		equal(t, "calls so far", calls, m.calls)
+		equal(t, "calls so far", calls, from.Sent(fake.ServerStatus))
 	}
 	h.publish(server("a"))
 	use(40, 1)
-	m.use = 50
+	from.SetUtilization(50)
 	h.clock.advance(interval * 8 / 10)
 	h.publish(server("a"))
 	use(40, 1)
@@ -199,22 +191,23 @@ func TestUseAsksOncePerInterval(t *testing.T) {
 	h.inv.ForgetServer("a")
 	use(50, 4)
 	h.inv.Disconnect()
-	h.inv.Connect(m, nil)
+	h.inv.Connect(from, nil)
 	use(50, 5)
 }
 
 func TestUseReturnsTheLastKnownWhenTheCloudFails(t *testing.T) {
 	h := polling(t)
-	m := &meter{use: 40}
-	h.inv.Connect(m, nil)
+	from := using(40)
+	h.inv.Connect(from, nil)
 	if _, err := h.inv.Utilization(t.Context(), "a"); err != nil {
 		t.Fatalf("Use: %v", err)
 	}
 	h.clock.advance(interval)
-	m.err = errors.New("no")
+	no := errors.New("no")
+	from.Fail(fake.ServerStatus, no, false)
 	got, err := h.inv.Utilization(t.Context(), "a")
-	if !errors.Is(err, m.err) {
-		t.Errorf("Use failed with %v, want %v", err, m.err)
+	if !errors.Is(err, no) {
+		t.Errorf("Use failed with %v, want %v", err, no)
 	}
 	equal(t, "use", 40, got.CPUUtilization)
 }
@@ -224,16 +217,16 @@ func TestEverythingAtOnce(t *testing.T) {
 	dir := inventory.New(time.Now)
 	dir.Subscribe(func(w inventory.Event) { _ = len(w.Refs) })
 	dir.OnPollRequest(func(string, time.Duration) {})
-	m := &meter{}
-	dir.Cloud("home").Connect(m, nil)
+	from := using(0)
+	dir.Cloud("home").Connect(from, nil)
 	acts := []func(inv *inventory.Inventory){
 		func(inv *inventory.Inventory) { inv.Configure(inventory.Settings{PollInterval: time.Second}) },
-		func(inv *inventory.Inventory) { inv.Connect(m, nil) },
+		func(inv *inventory.Inventory) { inv.Connect(from, nil) },
 		func(inv *inventory.Inventory) { inv.MarkUnavailable("no") },
 		func(inv *inventory.Inventory) { inv.Brake(true); inv.Brake(false) },
 		func(inv *inventory.Inventory) {
 			inv.Polling()
-			snap, err := inventory.List(t.Context(), pages([]cloud.Server{server("a", owned("u", "c"))}), time.Now)
+			snap, err := inventory.List(t.Context(), from, time.Now)
 			if err != nil {
 				t.Errorf("List: %v", err)
 				return

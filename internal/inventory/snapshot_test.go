@@ -13,6 +13,40 @@ import (
 	"github.com/privatecloud/operator/internal/inventory"
 )
 
+// listing answers ListServers with its pages, by marker. Unlike a cloud, it can
+// break the contract: repeat a marker, or show a server twice.
+type listing struct {
+	cloud.ServerReader
+	pages map[string]cloud.ServerPage
+	fail  map[string]error
+	// each is called before a page is answered.
+	each  func()
+	asked []cloud.ListServers
+}
+
+func (l *listing) ListServers(_ context.Context, opts cloud.ListServers) (cloud.ServerPage, error) {
+	l.asked = append(l.asked, opts)
+	if l.each != nil {
+		l.each()
+	}
+	return l.pages[opts.Marker], l.fail[opts.Marker]
+}
+
+// pages chains pages by the markers "1", "2" and so on.
+func pages(servers ...[]cloud.Server) *listing {
+	l := &listing{pages: map[string]cloud.ServerPage{}}
+	marker := ""
+	for i, page := range servers {
+		next := ""
+		if i+1 < len(servers) {
+			next = string(rune('1' + i))
+		}
+		l.pages[marker] = cloud.ServerPage{Servers: page, Next: next}
+		marker = next
+	}
+	return l
+}
+
 func TestListTakesEveryPageOrNothing(t *testing.T) {
 	away := &cloud.Error{Kind: cloud.Unavailable, Op: "list servers", Detail: "connection refused"}
 	tests := []struct {

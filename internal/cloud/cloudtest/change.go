@@ -10,7 +10,7 @@ import (
 )
 
 var changeCases = []testCase{
-	{name: "a server is stopped and started", needs: []cloud.Capability{cloud.Power},
+	{name: "a change of the power state: the server is stopped and started", needs: []cloud.Capability{cloud.Power},
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			created := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("switched"), PowerState: cloud.PowerOff})
 			states := []cloud.State{created.State}
@@ -26,7 +26,7 @@ var changeCases = []testCase{
 				t.Errorf("states (-want +got):\n%s", diff)
 			}
 		}},
-	{name: "a server changes its size, and nothing else", needs: []cloud.Capability{cloud.Resize},
+	{name: "a change of the size: nothing else changes", needs: []cloud.Capability{cloud.Resize, cloud.Sizing},
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			created := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("grown"), CPU: 1, MemoryGiB: 2})
 			got, err := f.Client.UpdateServer(ctx, created.ID, cloud.UpdateServer{CPU: new(4)})
@@ -37,7 +37,7 @@ var changeCases = []testCase{
 			want.CPU = 4
 			sameServer(t, "UpdateServer", want, got)
 		}},
-	{name: "labels are merged, and removed by nil", needs: []cloud.Capability{cloud.Labels},
+	{name: "a change of labels: they are merged, and nil removes one", needs: []cloud.Capability{cloud.Labels},
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			created := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("labelled"), Labels: map[string]string{"keep": "1", "drop": "2"}})
 			got, err := f.Client.UpdateServer(ctx, created.ID, cloud.UpdateServer{Labels: map[string]*string{"drop": nil, "add": new("3")}})
@@ -48,20 +48,20 @@ var changeCases = []testCase{
 				t.Errorf("labels (-want +got):\n%s", diff)
 			}
 		}},
-	{name: "a change of a server that is not there is NotFound", needs: []cloud.Capability{cloud.Power},
+	{name: "a change of a server that does not exist: NotFound", needs: []cloud.Capability{cloud.Power},
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			_, err := f.Client.UpdateServer(ctx, nowhere, cloud.UpdateServer{PowerState: new(cloud.PowerOff)})
 			wantKind(t, "UpdateServer", err, cloud.NotFound, false)
 		}},
-	{name: "a change whose answer is lost is uncertain", losing: true, needs: []cloud.Capability{cloud.Power},
+	{name: "the answer of a change is lost: uncertain", losing: true, needs: []cloud.Capability{cloud.Power},
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			created := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("unsure")})
-			restore := f.LoseAnswer(t, "PATCH", "/servers/*")
+			restore := f.LoseAnswer(t, OpUpdateServer)
 			_, err := f.Client.UpdateServer(ctx, created.ID, cloud.UpdateServer{PowerState: new(cloud.PowerOff)})
 			restore()
 			wantKind(t, "UpdateServer", err, cloud.Unavailable, true)
 		}},
-	{name: "a change of nothing is refused", run: func(ctx context.Context, t *testing.T, f Fixture) {
+	{name: "a change without fields: Rejected", run: func(ctx context.Context, t *testing.T, f Fixture) {
 		_, err := f.Client.UpdateServer(ctx, nowhere, cloud.UpdateServer{})
 		wantKind(t, "UpdateServer", err, cloud.Rejected, false)
 	}},

@@ -1,5 +1,6 @@
 // Package cloudtest holds the suite that every implementation of cloud.Client
-// must pass, given what its cloud can do.
+// must pass. The capabilities of its cloud select the cases. The suite knows no
+// transport: a Fixture says how to lose the answer of an operation.
 //
 //	suite.go        Run, Fixture and what the tests share
 //	probe.go        capabilities and names
@@ -8,5 +9,6 @@
 //	list.go         paging and label filters
 //	change.go       power, size, labels
 //	networks.go     networks: their life, keys and names, lost answers
-//	refuse.go       what a cloud cannot do is refused without being sent
+//	hosts.go        hosts
+//	refuse.go       calls that the cloud cannot serve are refused, not sent
 package cloudtest

@@ -12,7 +12,7 @@ import (
 )
 
 var hostCases = []testCase{
-	{name: "all hosts are listed, with what they have", needs: []cloud.Capability{cloud.Hosts},
+	{name: "a listing of hosts: every host with its properties", needs: []cloud.Capability{cloud.Hosts},
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			got := mustListHosts(ctx, t, f)
 			byName := cmpopts.SortSlices(func(a, b cloud.Host) bool { return a.Name < b.Name })
@@ -20,7 +20,7 @@ var hostCases = []testCase{
 				t.Errorf("ListHosts (-want +got):\n%s", diff)
 			}
 		}},
-	{name: "a server runs on one of the hosts", needs: []cloud.Capability{cloud.Hosts},
+	{name: "a server: runs on one of the hosts", needs: []cloud.Capability{cloud.Hosts},
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			created := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("hosted")})
 			hosts := mustListHosts(ctx, t, f)
@@ -28,7 +28,7 @@ var hostCases = []testCase{
 				t.Errorf("the server is on host %q, which is not among %v", created.Host, hosts)
 			}
 		}},
-	{name: "hosts are not asked of a cloud that tells of none", lacks: []cloud.Capability{cloud.Hosts},
+	{name: "a listing of hosts, the cloud lacks them: Unsupported, and not sent", lacks: []cloud.Capability{cloud.Hosts},
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			unsent(t, f, "ListHosts", func() error {
 				_, err := f.Client.ListHosts(ctx)

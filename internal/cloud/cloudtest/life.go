@@ -13,7 +13,7 @@ import (
 const nowhere = "00000000-0000-4000-8000-000000000000"
 
 var lifeCases = []testCase{
-	{name: "a server is created, found, listed and deleted", run: func(ctx context.Context, t *testing.T, f Fixture) {
+	{name: "a server: is created, found, listed and deleted", run: func(ctx context.Context, t *testing.T, f Fixture) {
 		created := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("life")})
 		got, err := f.Client.GetServer(ctx, created.ID)
 		if err != nil {
@@ -34,7 +34,7 @@ var lifeCases = []testCase{
 		_, err = f.Client.DeleteServer(ctx, created.ID)
 		wantKind(t, "second DeleteServer", err, cloud.NotFound, false)
 	}},
-	{name: "a server that is not there is NotFound to every call", run: func(ctx context.Context, t *testing.T, f Fixture) {
+	{name: "a server that does not exist: NotFound from every call", run: func(ctx context.Context, t *testing.T, f Fixture) {
 		_, err := f.Client.GetServer(ctx, nowhere)
 		wantKind(t, "GetServer", err, cloud.NotFound, false)
 		_, err = f.Client.ServerStatus(ctx, nowhere)
@@ -42,7 +42,7 @@ var lifeCases = []testCase{
 		_, err = f.Client.DeleteServer(ctx, nowhere)
 		wantKind(t, "DeleteServer", err, cloud.NotFound, false)
 	}},
-	{name: "ids that are paths lead nowhere", run: func(ctx context.Context, t *testing.T, f Fixture) {
+	{name: "an id that is a path: NotFound, and no other server is affected", run: func(ctx context.Context, t *testing.T, f Fixture) {
 		kept := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("kept")})
 		for _, id := range []string{"..", ".", "../servers", kept.ID + "/", kept.ID + "/..", "x/../" + kept.ID, "?" + kept.ID, kept.ID + "#"} {
 			_, err := f.Client.GetServer(ctx, id)
@@ -54,13 +54,13 @@ var lifeCases = []testCase{
 			t.Errorf("GetServer(%s): %v", kept.ID, err)
 		}
 	}},
-	{name: "no call is about the empty id", run: func(ctx context.Context, t *testing.T, f Fixture) {
+	{name: "an empty id: Rejected", run: func(ctx context.Context, t *testing.T, f Fixture) {
 		_, err := f.Client.GetServer(ctx, "")
 		wantKind(t, "GetServer", err, cloud.Rejected, false)
 		_, err = f.Client.DeleteServer(ctx, "")
 		wantKind(t, "DeleteServer", err, cloud.Rejected, false)
 	}},
-	{name: "a server's status is a percentage", run: func(ctx context.Context, t *testing.T, f Fixture) {
+	{name: "the status of a server: a percentage", run: func(ctx context.Context, t *testing.T, f Fixture) {
 		created := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("busy")})
 		status, err := f.Client.ServerStatus(ctx, created.ID)
 		if err != nil {
@@ -70,7 +70,7 @@ var lifeCases = []testCase{
 			t.Errorf("ServerStatus: %d%%, want 0-100", status.CPUUtilization)
 		}
 	}},
-	{name: "names come back as they were given", run: func(ctx context.Context, t *testing.T, f Fixture) {
+	{name: "a name in any script: is returned as it was given", run: func(ctx context.Context, t *testing.T, f Fixture) {
 		for _, odd := range oddNames() {
 			created := mustCreate(ctx, t, f, cloud.CreateServer{Name: odd})
 			got, err := f.Client.GetServer(ctx, created.ID)
@@ -82,7 +82,7 @@ var lifeCases = []testCase{
 			}
 		}
 	}},
-	{name: "a server has the size and template that were asked for", needs: []cloud.Capability{cloud.Sizing},
+	{name: "a create with a size and a template: the server has them", needs: []cloud.Capability{cloud.Sizing},
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			req := cloud.CreateServer{Name: name("sized"), CPU: 3, MemoryGiB: 5, Template: "small"}
 			created := mustCreate(ctx, t, f, req)
@@ -91,14 +91,14 @@ var lifeCases = []testCase{
 				t.Errorf("created (-want +got):\n%s", diff)
 			}
 		}},
-	{name: "a server lies in its folder", needs: []cloud.Capability{cloud.Folders},
+	{name: "a create with a folder: the server is in it", needs: []cloud.Capability{cloud.Folders},
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			created := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("filed"), Folder: "team-a"})
 			if diff := cmp.Diff("team-a", created.Folder); diff != "" {
 				t.Errorf("folder (-want +got):\n%s", diff)
 			}
 		}},
-	{name: "utilisation comes with each server where the cloud has bulk status", needs: []cloud.Capability{cloud.BulkStatus},
+	{name: "a listing, the cloud has bulk status: each server has its utilization", needs: []cloud.Capability{cloud.BulkStatus},
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			mustCreate(ctx, t, f, cloud.CreateServer{Name: name("measured")})
 			for _, s := range listAll(ctx, t, f, cloud.ListServers{}) {
@@ -107,7 +107,7 @@ var lifeCases = []testCase{
 				}
 			}
 		}},
-	{name: "a prohibited name makes no server", run: func(ctx context.Context, t *testing.T, f Fixture) {
+	{name: "a create with a prohibited name: Prohibited, and no server", run: func(ctx context.Context, t *testing.T, f Fixture) {
 		_, err := f.Client.CreateServer(ctx, cloud.CreateServer{Name: f.Prohibited})
 		wantKind(t, "CreateServer", err, cloud.Prohibited, false)
 		if got := listAll(ctx, t, f, cloud.ListServers{}); len(got) != 0 {

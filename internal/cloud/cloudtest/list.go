@@ -11,7 +11,7 @@ import (
 )
 
 var listCases = []testCase{
-	{name: "a cloud without servers lists none", run: func(ctx context.Context, t *testing.T, f Fixture) {
+	{name: "no servers: an empty list", run: func(ctx context.Context, t *testing.T, f Fixture) {
 		page, err := f.Client.ListServers(ctx, cloud.ListServers{})
 		if err != nil {
 			t.Fatalf("ListServers: %v", err)
@@ -20,14 +20,14 @@ var listCases = []testCase{
 			t.Errorf("ListServers (-want +got):\n%s", diff)
 		}
 	}},
-	{name: "a limit is no mistake on a cloud without pages", lacks: []cloud.Capability{cloud.Sizing},
+	{name: "a limit, the cloud has no pages: every server on one page", lacks: []cloud.Capability{cloud.Sizing},
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			want := createMany(ctx, t, f, 5)
 			if diff := cmp.Diff(want, sortedIDs(listAll(ctx, t, f, cloud.ListServers{Limit: 2}))); diff != "" {
 				t.Errorf("listed (-want +got):\n%s", diff)
 			}
 		}},
-	{name: "the pages together hold each server once", needs: []cloud.Capability{cloud.Sizing},
+	{name: "several pages: each server once", needs: []cloud.Capability{cloud.Sizing},
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			want := createMany(ctx, t, f, 7)
 			for _, limit := range []int{1, 3, 7, 1000} {
@@ -36,7 +36,7 @@ var listCases = []testCase{
 				}
 			}
 		}},
-	{name: "a page holds no more than its limit and leads to the next", needs: []cloud.Capability{cloud.Sizing},
+	{name: "a page with a limit: no more servers than that, and a marker", needs: []cloud.Capability{cloud.Sizing},
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			createMany(ctx, t, f, 3)
 			page, err := f.Client.ListServers(ctx, cloud.ListServers{Limit: 2})
@@ -47,13 +47,13 @@ var listCases = []testCase{
 				t.Errorf("ListServers: %d servers, next %q; want 2 and a marker", len(page.Servers), page.Next)
 			}
 		}},
-	{name: "a limit out of bounds is refused", run: func(ctx context.Context, t *testing.T, f Fixture) {
+	{name: "a limit out of bounds: Rejected", run: func(ctx context.Context, t *testing.T, f Fixture) {
 		for _, limit := range []int{-1, 1001} {
 			_, err := f.Client.ListServers(ctx, cloud.ListServers{Limit: limit})
 			wantKind(t, "ListServers", err, cloud.Rejected, false)
 		}
 	}},
-	{name: "labels come back and filter, all of them at once", needs: []cloud.Capability{cloud.Labels},
+	{name: "a filter by several labels: the servers that carry all of them", needs: []cloud.Capability{cloud.Labels},
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			both := map[string]string{"samplecontroller.k8s.io/uid": "1", "odd": "a=b&c d/é"}
 			mine := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("mine"), Labels: both})

@@ -13,9 +13,9 @@ import (
 
 var networks = []cloud.Capability{cloud.Networks}
 
-// networkCases are about networks; all but the last need them.
+// networkCases are about networks. All but the last need the capability Networks.
 var networkCases = []testCase{
-	{name: "a network is created, found, listed and deleted", needs: networks, run: func(ctx context.Context, t *testing.T, f Fixture) {
+	{name: "a network: is created, found, listed and deleted", needs: networks, run: func(ctx context.Context, t *testing.T, f Fixture) {
 		created := mustCreateNetwork(ctx, t, f, aNetwork())
 		got, err := f.Client.GetNetwork(ctx, created.ID)
 		if diff := cmp.Diff(created, got); diff != "" || err != nil {
@@ -30,7 +30,7 @@ var networkCases = []testCase{
 		wantKind(t, "second DeleteNetwork", f.Client.DeleteNetwork(ctx, created.ID), cloud.NotFound, false)
 		wantNetworks(ctx, t, f)
 	}},
-	{name: "a network has the range and gateway that were asked for", needs: networks, run: func(ctx context.Context, t *testing.T, f Fixture) {
+	{name: "a create with a range and a gateway: the network has them", needs: networks, run: func(ctx context.Context, t *testing.T, f Fixture) {
 		req := aNetwork()
 		created := mustCreateNetwork(ctx, t, f, req)
 		got := cloud.CreateNetwork{Name: created.Name, CIDR: created.CIDR, Gateway: created.Gateway}
@@ -38,7 +38,7 @@ var networkCases = []testCase{
 			t.Errorf("created (-want +got):\n%s", diff)
 		}
 	}},
-	{name: "a network changes its gateway, and nothing else", needs: networks, run: func(ctx context.Context, t *testing.T, f Fixture) {
+	{name: "a change of the gateway: nothing else changes", needs: networks, run: func(ctx context.Context, t *testing.T, f Fixture) {
 		want := mustCreateNetwork(ctx, t, f, aNetwork())
 		got, err := f.Client.UpdateNetwork(ctx, want.ID, "10.0.0.2")
 		want.Gateway = "10.0.0.2"
@@ -47,7 +47,7 @@ var networkCases = []testCase{
 		}
 		wantNetworks(ctx, t, f, want)
 	}},
-	{name: "a gateway outside of the network is refused", needs: networks, run: func(ctx context.Context, t *testing.T, f Fixture) {
+	{name: "a gateway outside the network: Rejected", needs: networks, run: func(ctx context.Context, t *testing.T, f Fixture) {
 		req := aNetwork()
 		created := mustCreateNetwork(ctx, t, f, req)
 		_, err := f.Client.UpdateNetwork(ctx, created.ID, "10.1.0.1")
@@ -57,7 +57,7 @@ var networkCases = []testCase{
 		wantKind(t, "CreateNetwork", err, cloud.Rejected, false)
 		wantNetworks(ctx, t, f, created)
 	}},
-	{name: "a network that is not there is NotFound to every call", needs: networks, run: func(ctx context.Context, t *testing.T, f Fixture) {
+	{name: "a network that does not exist: NotFound from every call", needs: networks, run: func(ctx context.Context, t *testing.T, f Fixture) {
 		for _, id := range []string{nowhere, "..", "../servers", "?" + nowhere} {
 			_, err := f.Client.GetNetwork(ctx, id)
 			wantKind(t, "GetNetwork("+id+")", err, cloud.NotFound, false)
@@ -66,14 +66,14 @@ var networkCases = []testCase{
 			wantKind(t, "DeleteNetwork("+id+")", f.Client.DeleteNetwork(ctx, id), cloud.NotFound, false)
 		}
 	}},
-	{name: "no call is about the network of the empty id", needs: networks, run: func(ctx context.Context, t *testing.T, f Fixture) {
+	{name: "an empty id of a network: Rejected", needs: networks, run: func(ctx context.Context, t *testing.T, f Fixture) {
 		_, err := f.Client.GetNetwork(ctx, "")
 		wantKind(t, "GetNetwork", err, cloud.Rejected, false)
 		_, err = f.Client.UpdateNetwork(ctx, "", "10.0.0.2")
 		wantKind(t, "UpdateNetwork", err, cloud.Rejected, false)
 		wantKind(t, "DeleteNetwork", f.Client.DeleteNetwork(ctx, ""), cloud.Rejected, false)
 	}},
-	{name: "a network is not deleted while a server hangs on it", needs: networks, run: func(ctx context.Context, t *testing.T, f Fixture) {
+	{name: "a deletion of a network with a server attached: Conflict", needs: networks, run: func(ctx context.Context, t *testing.T, f Fixture) {
 		network := mustCreateNetwork(ctx, t, f, aNetwork())
 		server := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("wired"), NetworkID: network.ID})
 		if diff := cmp.Diff(network.ID, server.NetworkID); diff != "" {
@@ -87,19 +87,19 @@ var networkCases = []testCase{
 			t.Errorf("DeleteNetwork: %v", err)
 		}
 	}},
-	{name: "no server is made on a network that is not there", needs: networks, run: func(ctx context.Context, t *testing.T, f Fixture) {
+	{name: "a create with a network that does not exist: Rejected, and no server", needs: networks, run: func(ctx context.Context, t *testing.T, f Fixture) {
 		_, err := f.Client.CreateServer(ctx, cloud.CreateServer{Name: name("adrift"), NetworkID: nowhere})
 		wantKind(t, "CreateServer", err, cloud.Rejected, false)
 		wantServers(ctx, t, f)
 	}},
-	{name: "a prohibited name makes no network", needs: networks, run: func(ctx context.Context, t *testing.T, f Fixture) {
+	{name: "a network with a prohibited name: Prohibited, and no network", needs: networks, run: func(ctx context.Context, t *testing.T, f Fixture) {
 		req := aNetwork()
 		req.Name = f.Prohibited
 		_, err := f.Client.CreateNetwork(ctx, req)
 		wantKind(t, "CreateNetwork", err, cloud.Prohibited, false)
 		wantNetworks(ctx, t, f)
 	}},
-	{name: "one key sent at once by many yields one network", needs: []cloud.Capability{cloud.Networks, cloud.Idempotency},
+	{name: "one key sent concurrently: one network", needs: []cloud.Capability{cloud.Networks, cloud.Idempotency},
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			req := aNetwork()
 			req.IdempotencyKey = name("key")
@@ -117,7 +117,7 @@ var networkCases = []testCase{
 			}
 			wantNetworks(ctx, t, f, got[0])
 		}},
-	{name: "a key with another network is KeyReused", needs: []cloud.Capability{cloud.Networks, cloud.Idempotency},
+	{name: "a key with another network: KeyReused", needs: []cloud.Capability{cloud.Networks, cloud.Idempotency},
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			req := aNetwork()
 			req.IdempotencyKey = name("key")
@@ -127,7 +127,7 @@ var networkCases = []testCase{
 			wantKind(t, "CreateNetwork", err, cloud.KeyReused, false)
 			wantNetworks(ctx, t, f, first)
 		}},
-	{name: "a second network of a name is Taken where names are unique", needs: []cloud.Capability{cloud.Networks, cloud.UniqueNames},
+	{name: "a second network of a name, names are unique: Taken", needs: []cloud.Capability{cloud.Networks, cloud.UniqueNames},
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			req := aNetwork()
 			first := mustCreateNetwork(ctx, t, f, req)
@@ -135,15 +135,15 @@ var networkCases = []testCase{
 			wantKind(t, "CreateNetwork", err, cloud.Taken, false)
 			wantNetworks(ctx, t, f, first)
 		}},
-	{name: "two networks may share a name where names are not unique", needs: networks, lacks: []cloud.Capability{cloud.UniqueNames},
+	{name: "a second network of a name, names are not unique: another network", needs: networks, lacks: []cloud.Capability{cloud.UniqueNames},
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			req := aNetwork()
 			wantNetworks(ctx, t, f, mustCreateNetwork(ctx, t, f, req), mustCreateNetwork(ctx, t, f, req))
 		}},
-	{name: "a create of a network whose answer is lost is uncertain and sent once without keys", losing: true,
+	{name: "the answer of a network's create is lost, without keys: uncertain, and one network", losing: true,
 		needs: networks, lacks: []cloud.Capability{cloud.Idempotency},
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
-			restore := f.LoseAnswer(t, "POST", "/networks")
+			restore := f.LoseAnswer(t, OpCreateNetwork)
 			_, err := f.Client.CreateNetwork(ctx, aNetwork())
 			restore()
 			wantKind(t, "CreateNetwork", err, cloud.Unavailable, true)
@@ -151,29 +151,29 @@ var networkCases = []testCase{
 				t.Errorf("networks %+v, want one", got)
 			}
 		}},
-	{name: "a create of a network whose answer is lost is uncertain and makes one network with a key", losing: true,
+	{name: "the answer of a network's create is lost, with a key: uncertain, and a retry returns the one network", losing: true,
 		needs: []cloud.Capability{cloud.Networks, cloud.Idempotency},
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			req := aNetwork()
 			req.IdempotencyKey = name("key")
-			restore := f.LoseAnswer(t, "POST", "/networks")
+			restore := f.LoseAnswer(t, OpCreateNetwork)
 			_, err := f.Client.CreateNetwork(ctx, req)
 			restore()
 			wantKind(t, "CreateNetwork", err, cloud.Unavailable, true)
 			wantNetworks(ctx, t, f, mustCreateNetwork(ctx, t, f, req))
 		}},
-	{name: "a change of a network whose answer is lost is uncertain", losing: true, needs: networks,
+	{name: "the answer of a network's change is lost: uncertain", losing: true, needs: networks,
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			created := mustCreateNetwork(ctx, t, f, aNetwork())
-			restore := f.LoseAnswer(t, "PATCH", "/networks/*")
+			restore := f.LoseAnswer(t, OpUpdateNetwork)
 			_, err := f.Client.UpdateNetwork(ctx, created.ID, "10.0.0.2")
 			restore()
 			wantKind(t, "UpdateNetwork", err, cloud.Unavailable, true)
 		}},
-	{name: "a deletion of a network whose answer is lost took place", losing: true, needs: networks,
+	{name: "the answer of a network's deletion is lost: the network is gone", losing: true, needs: networks,
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			created := mustCreateNetwork(ctx, t, f, aNetwork())
-			restore := f.LoseAnswer(t, "DELETE", "/networks/*")
+			restore := f.LoseAnswer(t, OpDeleteNetwork)
 			err := f.Client.DeleteNetwork(ctx, created.ID)
 			restore()
 			if !cloud.Uncertain(err) && !cloud.Is(err, cloud.NotFound) {
@@ -181,7 +181,7 @@ var networkCases = []testCase{
 			}
 			wantNetworks(ctx, t, f)
 		}},
-	{name: "no call about networks is sent to a cloud without them", lacks: networks, run: func(ctx context.Context, t *testing.T, f Fixture) {
+	{name: "a call about networks, the cloud lacks them: Unsupported, and not sent", lacks: networks, run: func(ctx context.Context, t *testing.T, f Fixture) {
 		for what, call := range map[string]func() error{
 			"ListNetworks":  func() error { _, err := f.Client.ListNetworks(ctx); return err },
 			"GetNetwork":    func() error { _, err := f.Client.GetNetwork(ctx, nowhere); return err },

@@ -11,7 +11,7 @@ import (
 )
 
 var onceCases = []testCase{
-	{name: "the same key and body yield the same server", needs: []cloud.Capability{cloud.Idempotency},
+	{name: "the same key and request twice: the same server", needs: []cloud.Capability{cloud.Idempotency, cloud.Sizing},
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			req := cloud.CreateServer{Name: name("once"), CPU: 2, IdempotencyKey: name("key")}
 			first := mustCreate(ctx, t, f, req)
@@ -19,7 +19,7 @@ var onceCases = []testCase{
 			sameServer(t, "second CreateServer", first, second)
 			wantServers(ctx, t, f, first.ID)
 		}},
-	{name: "one key sent at once by many yields one server", needs: []cloud.Capability{cloud.Idempotency},
+	{name: "one key sent concurrently: one server", needs: []cloud.Capability{cloud.Idempotency},
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			req := cloud.CreateServer{Name: name("race"), IdempotencyKey: name("key")}
 			var got [8]cloud.Server
@@ -36,7 +36,7 @@ var onceCases = []testCase{
 			}
 			wantServers(ctx, t, f, got[0].ID)
 		}},
-	{name: "a key with another body is KeyReused", needs: []cloud.Capability{cloud.Idempotency},
+	{name: "a key with another request: KeyReused", needs: []cloud.Capability{cloud.Idempotency},
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			key := name("key")
 			first := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("mine"), IdempotencyKey: key})
@@ -44,7 +44,7 @@ var onceCases = []testCase{
 			wantKind(t, "CreateServer", err, cloud.KeyReused, false)
 			wantServers(ctx, t, f, first.ID)
 		}},
-	{name: "a second server of a name is Taken where names are unique", needs: []cloud.Capability{cloud.UniqueNames},
+	{name: "a second server of a name, names are unique: Taken", needs: []cloud.Capability{cloud.UniqueNames},
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			req := cloud.CreateServer{Name: name("unique")}
 			first := mustCreate(ctx, t, f, req)
@@ -52,7 +52,7 @@ var onceCases = []testCase{
 			wantKind(t, "CreateServer", err, cloud.Taken, false)
 			wantServers(ctx, t, f, first.ID)
 		}},
-	{name: "two servers may share a name where names are not unique", lacks: []cloud.Capability{cloud.UniqueNames},
+	{name: "a second server of a name, names are not unique: another server", lacks: []cloud.Capability{cloud.UniqueNames},
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			req := cloud.CreateServer{Name: name("shared")}
 			first, second := mustCreate(ctx, t, f, req), mustCreate(ctx, t, f, req)
@@ -60,7 +60,7 @@ var onceCases = []testCase{
 				t.Errorf("both have the id %s", first.ID)
 			}
 		}},
-	{name: "a key that the cloud does not honour is no harm", lacks: []cloud.Capability{cloud.Idempotency, cloud.UniqueNames},
+	{name: "a key that the cloud does not honor: is ignored", lacks: []cloud.Capability{cloud.Idempotency, cloud.UniqueNames},
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			req := cloud.CreateServer{Name: name("unkeyed"), IdempotencyKey: name("key")}
 			first, second := mustCreate(ctx, t, f, req), mustCreate(ctx, t, f, req)
@@ -68,9 +68,9 @@ var onceCases = []testCase{
 				t.Errorf("both have the id %s", first.ID)
 			}
 		}},
-	{name: "a create whose answer is lost is uncertain and sent once without keys", losing: true, lacks: []cloud.Capability{cloud.Idempotency},
+	{name: "the answer of a create is lost, without keys: uncertain, and one server", losing: true, lacks: []cloud.Capability{cloud.Idempotency},
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
-			restore := f.LoseAnswer(t, "POST", "/servers")
+			restore := f.LoseAnswer(t, OpCreateServer)
 			_, err := f.Client.CreateServer(ctx, cloud.CreateServer{Name: name("lost"), IdempotencyKey: name("key")})
 			restore()
 			wantKind(t, "CreateServer", err, cloud.Unavailable, true)
@@ -78,19 +78,19 @@ var onceCases = []testCase{
 				t.Errorf("servers %v, want one", ids(got))
 			}
 		}},
-	{name: "a create whose answer is lost is uncertain and makes one server with a key", losing: true, needs: []cloud.Capability{cloud.Idempotency},
+	{name: "the answer of a create is lost, with a key: uncertain, and a retry returns the one server", losing: true, needs: []cloud.Capability{cloud.Idempotency},
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			req := cloud.CreateServer{Name: name("lost"), IdempotencyKey: name("key")}
-			restore := f.LoseAnswer(t, "POST", "/servers")
+			restore := f.LoseAnswer(t, OpCreateServer)
 			_, err := f.Client.CreateServer(ctx, req)
 			restore()
 			wantKind(t, "CreateServer", err, cloud.Unavailable, true)
 			wantServers(ctx, t, f, mustCreate(ctx, t, f, req).ID)
 		}},
-	{name: "a deletion whose answer is lost took place", losing: true,
+	{name: "the answer of a deletion is lost: the server is gone", losing: true,
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			created := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("gone")})
-			restore := f.LoseAnswer(t, "DELETE", "/servers/*")
+			restore := f.LoseAnswer(t, OpDeleteServer)
 			_, err := f.Client.DeleteServer(ctx, created.ID)
 			restore()
 			if !cloud.Uncertain(err) && !cloud.Is(err, cloud.NotFound) {

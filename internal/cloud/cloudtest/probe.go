@@ -11,7 +11,7 @@ import (
 )
 
 var probeCases = []testCase{
-	{name: "capabilities are those that the cloud has", run: func(ctx context.Context, t *testing.T, f Fixture) {
+	{name: "capabilities: those that the cloud has", run: func(ctx context.Context, t *testing.T, f Fixture) {
 		got, err := f.Client.Capabilities(ctx)
 		if err != nil {
 			t.Fatalf("Capabilities: %v", err)
@@ -20,21 +20,21 @@ var probeCases = []testCase{
 			t.Errorf("Capabilities (-want +got):\n%s", diff)
 		}
 	}},
-	{name: "a free name may be used, in any script and with any sign", run: func(ctx context.Context, t *testing.T, f Fixture) {
+	{name: "a free name, in any script and with any sign: may be used", run: func(ctx context.Context, t *testing.T, f Fixture) {
 		for _, free := range oddNames() {
 			wantKind(t, "CheckName("+free+")", f.Client.CheckName(ctx, free), "", false)
 		}
 	}},
-	{name: "a prohibited name is told from a taken one", run: func(ctx context.Context, t *testing.T, f Fixture) {
+	{name: "a prohibited name: Prohibited, not Taken", run: func(ctx context.Context, t *testing.T, f Fixture) {
 		wantKind(t, "CheckName", f.Client.CheckName(ctx, f.Prohibited), cloud.Prohibited, false)
 	}},
-	{name: "a used name is taken where names are unique", needs: []cloud.Capability{cloud.UniqueNames},
+	{name: "a used name, names are unique: Taken", needs: []cloud.Capability{cloud.UniqueNames},
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			used := name("used")
 			mustCreate(ctx, t, f, cloud.CreateServer{Name: used})
 			wantKind(t, "CheckName", f.Client.CheckName(ctx, used), cloud.Taken, false)
 		}},
-	{name: "a call returns when its context has ended", run: func(ctx context.Context, t *testing.T, f Fixture) {
+	{name: "the context has ended: Unavailable", run: func(ctx context.Context, t *testing.T, f Fixture) {
 		ended, cancel := context.WithCancel(ctx)
 		cancel()
 		_, err := f.Client.GetServer(ended, "any")
@@ -44,8 +44,8 @@ var probeCases = []testCase{
 	}},
 }
 
-// oddNames would change the path of a request, or its meaning, were they put
-// into it as they are.
+// oddNames holds names that change the path or the meaning of a request when a
+// client puts them into it unescaped.
 func oddNames() []string {
 	return []string{
 		"plain", "..", ".", "a/b", "../servers", "%2f", "%2e%2e", "a?b=c", "a#b", "a b", "a+b", "a&b;c=d", "a:b@c",

@@ -2,13 +2,14 @@ package cloudtest
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-// refuseCases: what the cloud cannot do is not sent. A cloud that ignores what
-// it does not know would else make a server that is not what was asked for.
+// refuseCases check that a client does not send what the cloud cannot do. A cloud
+// that ignores unknown fields would create a server that differs from the request.
 var refuseCases = []testCase{
 	refusesCreate("a size", cloud.Sizing, cloud.CreateServer{CPU: 2, MemoryGiB: 2}),
 	refusesCreate("a template", cloud.Sizing, cloud.CreateServer{Template: "small"}),
@@ -47,7 +48,7 @@ func refusesList(what string, without cloud.Capability, opts cloud.ListServers) 
 
 func refuses(what string, without cloud.Capability, call func(context.Context, cloud.Client) error) testCase {
 	return testCase{
-		name:  what + " is not sent to a cloud without " + string(without),
+		name:  fmt.Sprintf("%s, the cloud lacks %s: Unsupported, and not sent", what, without),
 		lacks: []cloud.Capability{without},
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			unsent(t, f, what, func() error { return call(ctx, f.Client) })

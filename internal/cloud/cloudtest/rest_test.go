@@ -1,6 +1,7 @@
 package cloudtest_test
 
 import (
+	"net/http"
 	"net/http/httptest"
 	"testing"
 
@@ -27,8 +28,7 @@ func TestExtendedCloudWithSessions(t *testing.T) {
 	cloudtest.Run(t, mock(mockcloud.Options{Token: "of-the-suite", Username: "operator", Password: "secret-of-the-suite"}))
 }
 
-// Each capability is as likely to be missing as any other, and none may be
-// needed by the tests of another.
+// A cloud may lack any one capability. The cases of the others must not need it.
 func TestExtendedCloudWithoutOneCapability(t *testing.T) {
 	for _, name := range mockcloud.AllCapabilities {
 		t.Run(string(name), func(t *testing.T) { cloudtest.Run(t, mock(without(mockcloud.Extended, name))) })
@@ -47,7 +47,17 @@ func without(profile mockcloud.Profile, names ...mockcloud.Capability) mockcloud
 	return opts
 }
 
-// mock returns fixtures of the mock cloud behind a server that holds every
+// requests are what the client sends for each operation.
+var requests = map[cloudtest.Op]mockcloud.Match{
+	cloudtest.OpCreateServer:  {Method: http.MethodPost, Path: "/servers"},
+	cloudtest.OpUpdateServer:  {Method: http.MethodPatch, Path: "/servers/*"},
+	cloudtest.OpDeleteServer:  {Method: http.MethodDelete, Path: "/servers/*"},
+	cloudtest.OpCreateNetwork: {Method: http.MethodPost, Path: "/networks"},
+	cloudtest.OpUpdateNetwork: {Method: http.MethodPatch, Path: "/networks/*"},
+	cloudtest.OpDeleteNetwork: {Method: http.MethodDelete, Path: "/networks/*"},
+}
+
+// mock returns fixtures of the mock cloud behind a server that checks every
 // request and answer against the cloud's OpenAPI document.
 func mock(opts mockcloud.Options) func(*testing.T) cloudtest.Fixture {
 	return func(t *testing.T) cloudtest.Fixture {
@@ -82,10 +92,8 @@ func mock(opts mockcloud.Options) func(*testing.T) cloudtest.Fixture {
 				{Name: "host-1", AvailableHours: 8}, {Name: "host-2", GPU: true, AvailableHours: 16},
 				{Name: "host-3", AvailableHours: 24}, {Name: "host-4", GPU: true, AvailableHours: 32},
 			},
-			LoseAnswer: func(t *testing.T, method, path string) func() {
-				id, err := fake.AddFault(mockcloud.Fault{
-					Match: mockcloud.Match{Method: method, Path: path}, Answer: mockcloud.After, Reset: true,
-				})
+			LoseAnswer: func(t *testing.T, op cloudtest.Op) func() {
+				id, err := fake.AddFault(mockcloud.Fault{Match: requests[op], Answer: mockcloud.After, Reset: true})
 				if err != nil {
 					t.Fatalf("AddFault: %v", err)
 				}

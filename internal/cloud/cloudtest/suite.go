@@ -15,29 +15,41 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-// callTime bounds one test's calls. It only ends a test that hangs.
+// callTime bounds the calls of one case, so that a client that hangs fails it.
 const callTime = 20 * time.Second
 
-// Fixture is one fresh cloud and a client of it. The suite skips nothing: where
-// an optional field is nil, what it is for is not among the subtests.
+// Op is a call that changes a cloud.
+type Op string
+
+// The operations whose answers Fixture.LoseAnswer loses.
+const (
+	OpCreateServer  Op = "CreateServer"
+	OpUpdateServer  Op = "UpdateServer"
+	OpDeleteServer  Op = "DeleteServer"
+	OpCreateNetwork Op = "CreateNetwork"
+	OpUpdateNetwork Op = "UpdateNetwork"
+	OpDeleteNetwork Op = "DeleteNetwork"
+)
+
+// Fixture is one fresh cloud and a client of it. The suite skips no case: a case
+// that needs an optional field which is nil is not a subtest.
 type Fixture struct {
 	Client cloud.Client
-	// Has is what the cloud can do, in truth.
+	// Has is what the cloud can do, whatever the client reports.
 	Has cloud.Capabilities
 	// Prohibited is a name that the cloud refuses.
 	Prohibited string
-	// Sent tells how many requests reached the cloud so far, the client's own
-	// and those about names, servers and networks alike.
+	// Sent returns how many calls have reached the cloud, of any kind. A call that
+	// the client refuses does not reach it. Optional.
 	Sent func() int
 	// Hosts are the cloud's; needed with the capability Hosts.
 	Hosts []cloud.Host
-	// LoseAnswer has the cloud do the next change of this method and path glob
-	// ("POST /servers"), each time it is sent, and break the connection in place
-	// of an answer, until the returned function is called.
-	LoseAnswer func(t *testing.T, method, path string) (restore func())
+	// LoseAnswer makes the cloud carry out each call of op without an answer that
+	// reaches the client, until restore is called. Optional.
+	LoseAnswer func(t *testing.T, op Op) (restore func())
 }
 
-// Run runs the suite. newCloud is called for each subtest and cleans up by t.
+// Run runs the suite. newCloud is called for each subtest and cleans up with t.Cleanup.
 func Run(t *testing.T, newCloud func(t *testing.T) Fixture) {
 	t.Helper()
 	probe := newCloud(t)
@@ -50,7 +62,7 @@ func Run(t *testing.T, newCloud func(t *testing.T) Fixture) {
 			f := newCloud(t)
 			ctx, cancel := context.WithTimeout(t.Context(), callTime)
 			defer cancel()
-			// As in production, the cloud is asked what it can do before all else.
+			// The operator asks for the capabilities before it makes any other call.
 			if _, err := f.Client.Capabilities(ctx); err != nil {
 				t.Fatalf("Capabilities: %v", err)
 			}
@@ -59,11 +71,11 @@ func Run(t *testing.T, newCloud func(t *testing.T) Fixture) {
 	}
 }
 
-// testCase is a subtest for the clouds that have all of needs and none of lacks.
+// testCase is a subtest for clouds that have all of needs and none of lacks.
 type testCase struct {
 	name         string
 	needs, lacks []cloud.Capability
-	// losing cases need Fixture.LoseAnswer.
+	// losing means that the case needs Fixture.LoseAnswer.
 	losing bool
 	run    func(ctx context.Context, t *testing.T, f Fixture)
 }
@@ -90,7 +102,7 @@ func cases() []testCase {
 
 var serial atomic.Int64
 
-// name returns a name that no other test uses.
+// name returns a name that no other case uses.
 func name(prefix string) string { return fmt.Sprintf("%s-%d", prefix, serial.Add(1)) }
 
 func mustCreate(ctx context.Context, t *testing.T, f Fixture, req cloud.CreateServer) cloud.Server {
@@ -102,8 +114,8 @@ func mustCreate(ctx context.Context, t *testing.T, f Fixture, req cloud.CreateSe
 	return server
 }
 
-// listAll follows the markers to the last page. It fails the test rather than
-// follow them forever.
+// listAll follows the markers to the last page. It fails the test when there are
+// more pages than any case needs.
 func listAll(ctx context.Context, t *testing.T, f Fixture, opts cloud.ListServers) []cloud.Server {
 	t.Helper()
 	var all []cloud.Server
@@ -118,7 +130,7 @@ func listAll(ctx context.Context, t *testing.T, f Fixture, opts cloud.ListServer
 		}
 		opts.Marker = page.Next
 	}
-	t.Fatal("ListServers: the markers never end")
+	t.Fatal("ListServers: more than 1000 pages")
 	return nil
 }
 
@@ -130,8 +142,8 @@ func ids(servers []cloud.Server) []string {
 	return out
 }
 
-// wantKind checks how a call ended and that the contract's promises about
-// errors hold: *cloud.Error alone, with an Op, and certain or not.
+// wantKind checks that a call ended with an error of this kind, which is a
+// *cloud.Error with an Op, or with nil if kind is empty.
 func wantKind(t *testing.T, what string, err error, kind cloud.Kind, uncertain bool) {
 	t.Helper()
 	type outcome struct {
@@ -149,8 +161,8 @@ func wantKind(t *testing.T, what string, err error, kind cloud.Kind, uncertain b
 	}
 }
 
-// sameServer compares what a cloud may not change by itself; utilisation, times
-// and a build in progress may differ between two looks.
+// sameServer compares the fields that a cloud does not change by itself. The
+// utilization, the time of the last update and the state may differ between two reads.
 func sameServer(t *testing.T, what string, want, got cloud.Server) {
 	t.Helper()
 	ignore := cmpopts.IgnoreFields(cloud.Server{}, "CPUUtilization", "CPUUsageMHz", "MemoryUsageMB", "UpdatedAt", "State")
@@ -159,7 +171,7 @@ func sameServer(t *testing.T, what string, want, got cloud.Server) {
 	}
 }
 
-// unsent checks that the call is refused and that nothing reached the cloud.
+// unsent checks that the call is refused and that no call reached the cloud.
 func unsent(t *testing.T, f Fixture, what string, call func() error) {
 	t.Helper()
 	before := 0
@@ -171,6 +183,6 @@ func unsent(t *testing.T, f Fixture, what string, call func() error) {
 		return
 	}
 	if after := f.Sent(); after != before {
-		t.Errorf("%s: %d requests reached the cloud, want none", what, after-before)
+		t.Errorf("%s: %d calls reached the cloud, want none", what, after-before)
 	}
 }

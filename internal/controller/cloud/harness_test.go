@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -25,6 +24,7 @@ import (
 
 	"github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
 	"github.com/privatecloud/operator/internal/clouds"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/reconciler"
@@ -45,72 +45,20 @@ var (
 	errAPIAway   = errors.New("the API server is away")
 )
 
-// fakeCloud is a connection to a cloud in memory.
-type fakeCloud struct {
-	cloud.Client
-	caps cloud.Capabilities
-
-	mu      sync.Mutex
-	servers map[string]cloud.Server
-	// faults are how each call of a verb goes wrong until it is taken out.
-	faults map[string]error
-	calls  []string
-	closed chan struct{}
+// newCloud returns a cloud with servers.
+func newCloud(caps cloud.Capabilities, servers ...cloud.Server) *cloudfake.Cloud {
+	c := cloudfake.New(cloudfake.Options{Capabilities: caps})
+	c.AddServers(servers...)
+	return c
 }
 
-func newCloud(caps cloud.Capabilities, servers ...cloud.Server) *fakeCloud {
-	f := &fakeCloud{caps: caps, servers: map[string]cloud.Server{}, faults: map[string]error{}, closed: make(chan struct{})}
-	for _, s := range servers {
-		f.servers[s.ID] = s
-	}
-	return f
-}
-
-func (f *fakeCloud) call(verb, object string) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.calls = append(f.calls, strings.TrimSpace(verb+" "+object))
-	return f.faults[verb]
-}
-
-func (f *fakeCloud) Capabilities(context.Context) (cloud.Capabilities, error) {
-	return f.caps, f.call("capabilities", "")
-}
-
-func (f *fakeCloud) ListServers(context.Context, cloud.ListServers) (cloud.ServerPage, error) {
-	var page cloud.ServerPage
-	for _, s := range f.servers {
-		page.Servers = append(page.Servers, s)
-	}
-	return page, f.call("list", "")
-}
-
-func (f *fakeCloud) DeleteServer(_ context.Context, id string) (bool, error) {
-	if err := f.call("delete", id); err != nil {
-		return false, err
-	}
-	delete(f.servers, id)
-	return true, nil
-}
-
-func (f *fakeCloud) Close(context.Context) { close(f.closed) }
-
-// took returns the calls since it was last asked.
-func (f *fakeCloud) took() []string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	calls := f.calls
-	f.calls = nil
-	return calls
-}
-
-// wantClosed waits for a connection to be closed, which nobody waits for otherwise.
-func (f *fakeCloud) wantClosed(t *testing.T) {
+// wantClosed waits until a client is closed, which happens in the background.
+func wantClosed(t *testing.T, c *cloudfake.Cloud) {
 	t.Helper()
 	select {
-	case <-f.closed:
+	case <-c.Closed():
 	case <-time.After(10 * time.Second):
-		t.Error("the connection was not closed within 10 s")
+		t.Error("the client was not closed within 10 s")
 	}
 }
 
@@ -182,7 +130,7 @@ func acknowledging(snapshot string) func(*v1alpha1.Cloud) {
 type world struct {
 	t      *testing.T
 	now    time.Time
-	cloud  *fakeCloud
+	cloud  *cloudfake.Cloud
 	client client.Client
 	kind   *kind
 	runs   *reconciler.Reconciler[*v1alpha1.Cloud, *scope]
@@ -196,7 +144,7 @@ type world struct {
 	unreadable error
 }
 
-func newWorld(t *testing.T, c *v1alpha1.Cloud, f *fakeCloud, objects ...client.Object) *world {
+func newWorld(t *testing.T, c *v1alpha1.Cloud, f *cloudfake.Cloud, objects ...client.Object) *world {
 	t.Helper()
 	w := &world{t: t, now: dawn, cloud: f, refuse: map[string]error{}}
 	scheme := runtime.NewScheme()
@@ -217,6 +165,11 @@ func newWorld(t *testing.T, c *v1alpha1.Cloud, f *fakeCloud, objects ...client.O
 			},
 		}).Build()
 	w.start()
+	t.Cleanup(func() {
+		if w.cloud != nil && w.cloud.Closes() > 1 {
+			t.Errorf("the client was closed %d times, want once at most", w.cloud.Closes())
+		}
+	})
 	return w
 }
 

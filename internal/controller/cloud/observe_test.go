@@ -14,6 +14,7 @@ import (
 
 	"github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
 	"github.com/privatecloud/operator/internal/inventory"
 )
 
@@ -30,22 +31,22 @@ func TestAListingIsMadeWhenItIsDue(t *testing.T) {
 	f := newCloud(cloud.NewCapabilities(cloud.Labels), server("a"))
 	w := newWorld(t, home(), f)
 	w.pass()
-	equal(t, "calls of the first pass", []string{"capabilities", "list"}, f.took())
+	equal(t, "calls of the first pass", []string{"capabilities", "list"}, f.TakeCalls())
 	equal(t, "writes", []string{"object", "status"}, w.writes)
 	w.wantSays(v1alpha1.ReadyCondition, "True Connected", "the cloud has labels")
 	w.wantSays(v1alpha1.AuthenticatedCondition, "True Accepted")
 	equal(t, "servers", &v1alpha1.CloudServers{Known: 1}, w.stored().Status.Servers)
 	equal(t, "known to all", "", w.inv.View().Unavailable)
-	equal(t, "capabilities known to all", f.caps, w.inv.View().Capabilities)
+	equal(t, "capabilities known to all", f.Can(), w.inv.View().Capabilities)
 
 	w.now = w.now.Add(time.Second)
 	result := w.pass()
-	equal(t, "calls before the next is due", []string(nil), f.took())
+	equal(t, "calls before the next is due", []string(nil), f.TakeCalls())
 	if result.RequeueAfter < pollInterval*9/10-time.Second || result.RequeueAfter > pollInterval*11/10-time.Second {
 		t.Errorf("again after %v, want the rest of the interval", result.RequeueAfter)
 	}
 	w.later()
-	equal(t, "calls once it is due", []string{"list"}, f.took())
+	equal(t, "calls once it is due", []string{"list"}, f.TakeCalls())
 	equal(t, "writes at rest", []string{"object", "status"}, w.writes)
 }
 
@@ -58,29 +59,29 @@ func TestANewConnectionIsListedAtOnce(t *testing.T) {
 	if err := w.kind.poll(t.Context(), w.stored(), obs); err != nil {
 		t.Fatalf("poll: %v", err)
 	}
-	equal(t, "calls", []string{"capabilities", "list"}, w.cloud.took())
-	equal(t, "capabilities", w.cloud.caps, obs.caps)
+	equal(t, "calls", []string{"capabilities", "list"}, w.cloud.TakeCalls())
+	equal(t, "capabilities", w.cloud.Can(), obs.caps)
 }
 
 func TestACloudThatFailsIsAway(t *testing.T) {
 	tests := []struct {
 		name   string
-		verb   string
+		verb   cloudfake.Verb
 		err    error
 		ready  string
 		stall  bool
 		closed bool
 	}{
-		{name: "it cannot be reached", verb: "capabilities", err: errRefused, ready: "False Unreachable", closed: true},
-		{name: "it refuses the credentials", verb: "capabilities", err: errLogin, ready: "False AuthenticationFailed", stall: true, closed: true},
-		{name: "it cannot be trusted", verb: "capabilities", err: errUntrusted, ready: "False Untrusted", stall: true, closed: true},
-		{name: "it does not list its servers", verb: "list", err: errRefused, ready: "False Unreachable"},
-		{name: "its listing is not to be understood", verb: "list", err: errGarbage, ready: "False PollFailed"},
+		{name: "it cannot be reached", verb: cloudfake.Capabilities, err: errRefused, ready: "False Unreachable", closed: true},
+		{name: "it refuses the credentials", verb: cloudfake.Capabilities, err: errLogin, ready: "False AuthenticationFailed", stall: true, closed: true},
+		{name: "it cannot be trusted", verb: cloudfake.Capabilities, err: errUntrusted, ready: "False Untrusted", stall: true, closed: true},
+		{name: "it does not list its servers", verb: cloudfake.ListServers, err: errRefused, ready: "False Unreachable"},
+		{name: "its listing is not to be understood", verb: cloudfake.ListServers, err: errGarbage, ready: "False PollFailed"},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			f := newCloud(nil, server("a"))
-			f.faults[tc.verb] = tc.err
+			f.FailAlways(tc.verb, tc.err, false)
 			w := newWorld(t, home(), f)
 			result := w.pass()
 			if result.RequeueAfter < recheck || result.RequeueAfter > recheck*11/10 {
@@ -95,7 +96,7 @@ func TestACloudThatFailsIsAway(t *testing.T) {
 				t.Errorf("VMs see it as usable: away %q", view.Unavailable)
 			}
 			if tc.closed {
-				f.wantClosed(t)
+				wantClosed(t, f)
 			}
 			equal(t, "servers", (*v1alpha1.CloudServers)(nil), w.stored().Status.Servers)
 		})
@@ -106,7 +107,7 @@ func TestAnOutageIsToldOnce(t *testing.T) {
 	f := newCloud(nil, server("a"))
 	w := newWorld(t, home(), f)
 	w.pass()
-	f.faults["list"] = errRefused
+	f.FailAlways(cloudfake.ListServers, errRefused, false)
 	writes := len(w.writes)
 	w.later()
 	w.wantSays(v1alpha1.ReadyCondition, "False Unreachable", "connection refused")
@@ -120,7 +121,7 @@ func TestAnOutageIsToldOnce(t *testing.T) {
 		t.Error("what was known of the cloud is lost")
 	}
 
-	delete(f.faults, "list")
+	f.Heal(cloudfake.ListServers)
 	w.wakes = nil
 	w.inv.EnqueueWhenAvailable(inventory.Ref{Namespace: "ns", Name: "v"}, w.inv.View())
 	w.later()
@@ -130,14 +131,14 @@ func TestAnOutageIsToldOnce(t *testing.T) {
 
 func TestThePassThatIsNotDueSaysNothingOfAnOutage(t *testing.T) {
 	f := newCloud(nil)
-	f.faults["list"] = errRefused
+	f.FailAlways(cloudfake.ListServers, errRefused, false)
 	w := newWorld(t, home(claimed), f)
 	w.pass()
 	writes := len(w.writes)
 	w.now = w.now.Add(time.Second)
-	f.took()
+	f.TakeCalls()
 	result := w.pass()
-	equal(t, "calls", []string(nil), f.took())
+	equal(t, "calls", []string(nil), f.TakeCalls())
 	equal(t, "writes", writes, len(w.writes))
 	if result.RequeueAfter <= 0 || result.RequeueAfter > recheck {
 		t.Errorf("again after %v, want the time until the next try", result.RequeueAfter)
@@ -169,11 +170,11 @@ func TestTheBrakeHoldsUntilSomebodyLooked(t *testing.T) {
 	f := newCloud(nil, servers...)
 	w := newWorld(t, home(), f, vms...)
 	w.pass()
-	delete(f.servers, "v00")
+	f.RemoveServers("v00")
 	w.later()
 	w.wantSays(v1alpha1.BrakedCondition, "False Released")
 
-	clear(f.servers)
+	f.Clear()
 	w.later()
 	snapshot := w.stored().Status.BrakedSnapshot
 	w.wantSays(v1alpha1.BrakedCondition, "True ServersVanished", "lacks 7 servers", "v01 among them", "kubectl annotate cloud home --overwrite samplecontroller.k8s.io/acknowledge="+snapshot)
@@ -181,7 +182,7 @@ func TestTheBrakeHoldsUntilSomebodyLooked(t *testing.T) {
 	w.wantSays(v1alpha1.StalledCondition, "True ServersVanished")
 	equal(t, "braked for VMs", true, w.inv.View().Braked)
 	for _, s := range servers {
-		f.servers[s.ID] = s
+		f.AddServers(s)
 	}
 	w.later()
 	equal(t, "still braked when the servers are back", true, w.inv.View().Braked)
@@ -211,7 +212,7 @@ func braked(t *testing.T) (*world, []cloud.Server) {
 	w := newWorld(t, home(), newCloud(nil, servers...), vms...)
 	w.pass()
 	for _, s := range servers[1:] {
-		delete(w.cloud.servers, s.ID)
+		w.cloud.RemoveServers(s.ID)
 	}
 	w.later()
 	equal(t, "braked", true, w.inv.View().Braked)
@@ -221,7 +222,7 @@ func braked(t *testing.T) (*world, []cloud.Server) {
 func TestTheBrakeOutlivesTheProcess(t *testing.T) {
 	w, servers := braked(t)
 	for _, s := range servers {
-		w.cloud.servers[s.ID] = s
+		w.cloud.AddServers(s)
 	}
 	w.start()
 	w.pass()
@@ -231,10 +232,10 @@ func TestTheBrakeOutlivesTheProcess(t *testing.T) {
 
 func TestABrakeThatIsAcknowledgedInAnOutageIsReleasedAfterIt(t *testing.T) {
 	w, _ := braked(t)
-	w.cloud.faults["list"] = errRefused
+	w.cloud.FailAlways(cloudfake.ListServers, errRefused, false)
 	w.edit(acknowledging(w.stored().Status.BrakedSnapshot))
 	w.later()
-	delete(w.cloud.faults, "list")
+	w.cloud.Heal(cloudfake.ListServers)
 	w.later()
 	equal(t, "braked", false, w.inv.View().Braked)
 	w.wantSays(v1alpha1.BrakedCondition, "False Released")
@@ -245,7 +246,7 @@ func TestABrakeThatCouldNotBeRecordedIsNotForgotten(t *testing.T) {
 	vms, servers := fleet()
 	w := newWorld(t, home(), newCloud(nil, servers...), vms...)
 	w.pass()
-	clear(w.cloud.servers)
+	w.cloud.Clear()
 	w.refuse["status"] = errAPIAway
 	w.later()
 	equal(t, "braked", true, w.inv.View().Braked)
@@ -266,11 +267,11 @@ func TestABrakeThatCouldNotBeRecordedEndsWhenTheServersAreBack(t *testing.T) {
 	vms, servers := fleet()
 	w := newWorld(t, home(), newCloud(nil, servers...), vms...)
 	w.pass()
-	clear(w.cloud.servers)
+	w.cloud.Clear()
 	w.refuse["status"] = errAPIAway
 	w.later()
 	for _, s := range servers {
-		w.cloud.servers[s.ID] = s
+		w.cloud.AddServers(s)
 	}
 	w.later()
 	equal(t, "braked", false, w.inv.View().Braked)
@@ -283,7 +284,7 @@ func TestMoreServersVanishWhileTheBrakeIsAcknowledged(t *testing.T) {
 	w.pass()
 	vanish := func(from, to int) {
 		for _, s := range servers[from:to] {
-			delete(w.cloud.servers, s.ID)
+			w.cloud.RemoveServers(s.ID)
 		}
 		w.later()
 	}
@@ -332,7 +333,7 @@ func TestOnlyServersThatWereExpectedCanVanish(t *testing.T) {
 				}
 				w.inv.Publish(snap)
 			}
-			clear(f.servers)
+			f.Clear()
 			w.pass()
 			equal(t, "braked", tc.want, w.inv.View().Braked)
 		})
@@ -359,9 +360,9 @@ func TestOrphansGoOnlyWhenTheAPIServerItselfSaysThatNobodyHasThem(t *testing.T) 
 			f := newCloud(nil, tc.orphan, server("v00", ownedBy("v00", "here")))
 			w := newWorld(t, home(removingOrphans), f, vm("v00"), vm("elsewhere", func(vm *v1alpha1.VM) { vm.Spec.CloudRef = &v1alpha1.CloudReference{Name: "other"} }))
 			w.pass()
-			_, there := f.servers["x"]
+			there := f.HasServer("x")
 			equal(t, "removed", tc.gone, !there)
-			if _, there := f.servers["v00"]; !there {
+			if !f.HasServer("v00") {
 				t.Error("a server with a VM was removed")
 			}
 		})
@@ -385,7 +386,7 @@ func TestOrphansAreKeptWhere(t *testing.T) {
 			w := newWorld(t, tc.cloud, f)
 			tc.do(w)
 			w.pass()
-			equal(t, "calls", []string{"capabilities", "list"}, f.took())
+			equal(t, "calls", []string{"capabilities", "list"}, f.TakeCalls())
 			equal(t, "orphaned", int32(1), w.stored().Status.Servers.Orphaned)
 		})
 	}
@@ -395,13 +396,13 @@ func TestOrphansGoAFewAtATime(t *testing.T) {
 	f := newCloud(nil)
 	for i := range 25 {
 		s := server(fmt.Sprintf("x%02d", i), ownedBy("gone", "here"))
-		f.servers[s.ID] = s
+		f.AddServers(s)
 	}
 	w := newWorld(t, home(removingOrphans), f)
 	var left []int
 	for range 4 {
 		w.later()
-		left = append(left, len(f.servers))
+		left = append(left, len(f.ServerIDs()))
 	}
 	equal(t, "left after each pass", []int{15, 5, 0, 0}, left)
 }
@@ -410,14 +411,14 @@ func TestAnOrphanThatCannotBeRemoved(t *testing.T) {
 	orphan := server("x", ownedBy("gone", "here"))
 	t.Run("because it is gone already", func(t *testing.T) {
 		f := newCloud(nil, orphan)
-		f.faults["delete"] = &cloud.Error{Kind: cloud.NotFound, Op: "delete server"}
+		f.FailAlways(cloudfake.DeleteServer, &cloud.Error{Kind: cloud.NotFound, Op: "delete server"}, false)
 		w := newWorld(t, home(removingOrphans), f)
 		w.pass()
 		w.wantSays(v1alpha1.ReadyCondition, "True Connected")
 	})
 	t.Run("because the cloud fails: the Cloud says so", func(t *testing.T) {
 		f := newCloud(nil, orphan)
-		f.faults["delete"] = errRefused
+		f.FailAlways(cloudfake.DeleteServer, errRefused, false)
 		w := newWorld(t, home(removingOrphans), f)
 		w.pass()
 		w.wantSays(v1alpha1.ReadyCondition, "False Unreachable")
@@ -453,13 +454,13 @@ func TestADeletedCloudGoesWithItsLastVM(t *testing.T) {
 	if err := w.client.Delete(t.Context(), last); err != nil {
 		t.Fatalf("Delete: %v", err)
 	}
-	f.took()
+	f.TakeCalls()
 	equal(t, "result", ctrl.Result{}, w.pass())
 	if _, there := w.find(); there {
 		t.Error("the Cloud is still there")
 	}
-	equal(t, "calls", []string(nil), f.took())
-	f.wantClosed(t)
+	equal(t, "calls", []string(nil), f.TakeCalls())
+	wantClosed(t, f)
 	view := w.inv.View()
 	equal(t, "what VMs see", inventory.View{Unavailable: "the Cloud does not exist or has not been connected yet", Settings: view.Settings}, view, cmpopts.IgnoreUnexported(inventory.View{}))
 	equal(t, "last event", "Normal Disconnected Delete", w.events[len(w.events)-1])

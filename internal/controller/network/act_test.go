@@ -22,6 +22,7 @@ import (
 
 	"github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
 	setup "github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/inventory"
@@ -42,96 +43,11 @@ var (
 	errAttached = &cloud.Error{Kind: cloud.Conflict, Op: "delete network", Detail: "1 servers are attached"}
 )
 
-// fakeCloud is a cloud in memory that has networks alone.
-type fakeCloud struct {
-	cloud.Client
-	networks []cloud.Network
-	// faults are how the next calls of a verb fail: without effect, unless uncertain.
-	faults map[string][]error
-	calls  []string
-	// stubborn keeps the gateway whatever it is asked for.
-	stubborn bool
-	// lingers keeps a network whose deletion it accepts.
-	lingers bool
-}
-
-func (f *fakeCloud) call(verb string) error {
-	f.calls = append(f.calls, verb)
-	if queue := f.faults[verb]; len(queue) > 0 {
-		f.faults[verb] = queue[1:]
-		return queue[0]
-	}
-	return nil
-}
-
-func (f *fakeCloud) find(id string) int {
-	return slices.IndexFunc(f.networks, func(n cloud.Network) bool { return n.ID == id })
-}
-
-func missing(id string) error {
-	return &cloud.Error{Kind: cloud.NotFound, Op: "network " + id, Detail: "no such network"}
-}
-
-func (f *fakeCloud) ListServers(context.Context, cloud.ListServers) (cloud.ServerPage, error) {
-	return cloud.ServerPage{}, nil
-}
-
-func (f *fakeCloud) ListNetworks(context.Context) ([]cloud.Network, error) {
-	return slices.Clone(f.networks), f.call("list")
-}
-
-func (f *fakeCloud) GetNetwork(_ context.Context, id string) (cloud.Network, error) {
-	err := f.call("get")
-	at := f.find(id)
-	if err == nil && at < 0 {
-		return cloud.Network{}, missing(id)
-	}
-	if err != nil {
-		return cloud.Network{}, err
-	}
-	return f.networks[at], nil
-}
-
-func (f *fakeCloud) CreateNetwork(_ context.Context, req cloud.CreateNetwork) (cloud.Network, error) {
-	err := f.call("create")
-	n := cloud.Network{ID: "n1", Name: req.Name, CIDR: req.CIDR, Gateway: req.Gateway, CreatedAt: dawn}
-	if err == nil || cloud.Uncertain(err) {
-		f.networks = append(f.networks, n)
-	}
-	return n, err
-}
-
-func (f *fakeCloud) UpdateNetwork(_ context.Context, id, gateway string) (cloud.Network, error) {
-	if err := f.call("update"); err != nil {
-		return cloud.Network{}, err
-	}
-	n := &f.networks[f.find(id)]
-	if !f.stubborn {
-		n.Gateway = gateway
-	}
-	return *n, nil
-}
-
-func (f *fakeCloud) DeleteNetwork(_ context.Context, id string) error {
-	if err := f.call("delete"); err != nil {
-		return err
-	}
-	at := f.find(id)
-	if at < 0 {
-		return missing(id)
-	}
-	if f.lingers {
-		return nil
-	}
-	f.networks = slices.Delete(f.networks, at, at+1)
-	return nil
-}
-
 // world is a cluster and a cloud, and a Network controller between them.
 type world struct {
 	t      *testing.T
 	now    time.Time
-	cloud  *fakeCloud
+	cloud  *cloudfake.Cloud
 	client client.Client
 	inv    *inventory.Inventory
 	kind   *kind
@@ -143,7 +59,9 @@ type world struct {
 // newWorld returns a world with a Cloud that was listed, long after the start.
 func newWorld(t *testing.T, caps cloud.Capabilities, networks []cloud.Network, objects ...client.Object) *world {
 	t.Helper()
-	w := &world{t: t, now: dawn, cloud: &fakeCloud{networks: networks, faults: map[string][]error{}}}
+	w := &world{t: t, now: dawn}
+	w.cloud = cloudfake.New(cloudfake.Options{Capabilities: caps, Clock: func() time.Time { return w.now }})
+	w.cloud.AddNetworks(networks...)
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -193,11 +111,22 @@ func (w *world) pass() ctrl.Result {
 	return result
 }
 
-// took returns the calls since it was last asked.
+// fail makes the next calls of a verb fail. A create of unknown outcome takes effect.
+func (w *world) fail(verb cloudfake.Verb, errs ...error) {
+	w.cloud.Heal(verb)
+	for _, err := range errs {
+		w.cloud.Fail(verb, err, verb == cloudfake.CreateNetwork && cloud.Uncertain(err))
+	}
+}
+
+// took returns what the calls since it was last called did: list, get, create and so on.
 func (w *world) took() []string {
-	calls := w.cloud.calls
-	w.cloud.calls = nil
-	return calls
+	var verbs []string
+	for _, call := range w.cloud.TakeCalls(cloudfake.ListServers) {
+		verb, _, _ := strings.Cut(call, " ")
+		verbs = append(verbs, verb)
+	}
+	return verbs
 }
 
 func (w *world) wantCalls(want ...string) {
@@ -262,7 +191,7 @@ func TestANetworkThatWasWellSaysNothingOfAFewFailedLooks(t *testing.T) {
 	w.pass()
 	w.wantSays("Ready", "True InSync")
 	w.writes = nil
-	w.cloud.faults["list"] = slices.Repeat([]error{errAway}, tolerated+1)
+	w.fail(cloudfake.ListNetworks, slices.Repeat([]error{errAway}, tolerated+1)...)
 	var waited time.Duration
 	for range tolerated {
 		w.advance(pollInterval)
@@ -284,7 +213,7 @@ func TestANetworkThatWasWellSaysNothingOfAFewFailedLooks(t *testing.T) {
 	w.pass()
 	w.wantSays("Ready", "True InSync")
 
-	w.cloud.faults["list"] = []error{errAway}
+	w.fail(cloudfake.ListNetworks, errAway)
 	w.advance(pollInterval)
 	w.pass()
 	w.wantSays("Ready", "True InSync")
@@ -312,11 +241,11 @@ func TestALostAnswerIsFollowedByALookAndNotByASecondCreate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, everything, nil, netWith())
-			w.cloud.faults["create"] = []error{answer}
+			w.fail(cloudfake.CreateNetwork, answer)
 			w.pass()
 			w.wantCalls("create")
 			w.wantSays("Created", "False OutcomeUnknown", "looked for before another create")
-			w.cloud.networks = []cloud.Network{networkWith()}
+			w.cloud.SetNetworks(networkWith())
 			w.advance(time.Second)
 			w.pass()
 			w.wantCalls("list")
@@ -336,7 +265,7 @@ func TestAClearRefusalLeavesNoClaim(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, everything, nil, netWith())
-			w.cloud.faults["create"] = []error{&cloud.Error{Kind: test.kind, Op: "create network", Detail: "no"}}
+			w.fail(cloudfake.CreateNetwork, &cloud.Error{Kind: test.kind, Op: "create network", Detail: "no"})
 			w.pass()
 			w.wantSays("Created", test.want)
 			var net v1alpha1.Network
@@ -373,7 +302,7 @@ func TestAClaimStaysWhereRoomOrATurnIsWaitedFor(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, bare, nil, netWith())
 			w.begin()
-			w.cloud.faults["create"] = slices.Repeat([]error{&cloud.Error{Kind: test.kind, Op: "create network", Detail: "no"}}, 3)
+			w.fail(cloudfake.CreateNetwork, slices.Repeat([]error{&cloud.Error{Kind: test.kind, Op: "create network", Detail: "no"}}, 3)...)
 			for range 3 {
 				w.pass()
 				w.advance(external.RecheckSoon / 3)
@@ -402,20 +331,20 @@ func TestADeletionWhileAnEarlierCreateIsOpenWaitsAndEnds(t *testing.T) {
 	}{
 		"one of an earlier process": {onRecord(unrecorded), func(*world) {}},
 		"one whose answer was lost before another had no room": {netWith(), func(w *world) {
-			w.cloud.faults["create"] = []error{errReset, &cloud.Error{Kind: cloud.Quota, Op: "create network"}}
+			w.fail(cloudfake.CreateNetwork, errReset, &cloud.Error{Kind: cloud.Quota, Op: "create network"})
 			w.pass()
-			w.cloud.networks = nil
+			w.cloud.SetNetworks()
 			w.advance(time.Second)
 			w.pass()
 			w.wantCalls("create", "list", "create")
 			w.wantSays("Created", "False QuotaExceeded")
 		}},
 		"one that was sent after another had no room": {netWith(), func(w *world) {
-			w.cloud.faults["create"] = []error{&cloud.Error{Kind: cloud.Quota, Op: "create network"}, errReset}
+			w.fail(cloudfake.CreateNetwork, &cloud.Error{Kind: cloud.Quota, Op: "create network"}, errReset)
 			w.pass()
 			w.advance(time.Second)
 			w.pass()
-			w.cloud.networks = nil
+			w.cloud.SetNetworks()
 			w.wantCalls("create", "list", "create")
 			w.wantSays("Created", "False OutcomeUnknown")
 		}},
@@ -456,7 +385,7 @@ func TestWhatIsPutRightInTheCloudIsSeenAtTheNextRecheck(t *testing.T) {
 				t.Errorf("again after %v, want %v or so", again, external.RecheckSoon)
 			}
 			w.wantCalls("list")
-			w.cloud.networks = []cloud.Network{networkWith()}
+			w.cloud.SetNetworks(networkWith())
 			w.pass()
 			w.wantCalls()
 			w.advance(external.RecheckSoon)
@@ -486,20 +415,20 @@ func TestWhatTheCloudDoesNotLetGo(t *testing.T) {
 	t.Run("a duplicate that is in use", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, bare, []cloud.Network{networkWith(), networkWith(id("n2"))}, onRecord())
-		w.cloud.faults["delete"] = []error{errAttached}
+		w.fail(cloudfake.DeleteNetwork, errAttached)
 		w.pass()
 		w.wantCalls("list", "delete")
 		w.wantSays("Stalled", "True Ambiguous", "network n2 is in use", "1 servers are attached")
 		w.advance(external.RecheckSoon)
 		w.pass()
-		if diff := cmp.Diff([]cloud.Network{networkWith()}, w.cloud.networks); diff != "" {
+		if diff := cmp.Diff([]cloud.Network{networkWith()}, w.cloud.Networks()); diff != "" {
 			t.Errorf("networks (-want +got):\n%s", diff)
 		}
 	})
 	t.Run("a network that servers of others are on", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, everything, []cloud.Network{networkWith()}, onRecord(deleted))
-		w.cloud.faults["delete"] = []error{errAttached}
+		w.fail(cloudfake.DeleteNetwork, errAttached)
 		if again := w.pass().RequeueAfter; again < external.RecheckSoon {
 			t.Errorf("again after %v, want it slowly", again)
 		}
@@ -508,7 +437,7 @@ func TestWhatTheCloudDoesNotLetGo(t *testing.T) {
 	t.Run("a gateway that it keeps", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, everything, []cloud.Network{networkWith(through("10.0.0.9"))}, onRecord())
-		w.cloud.stubborn = true
+		w.cloud.Ignore(cloudfake.UpdateNetwork)
 		w.pass()
 		w.wantCalls("list", "update")
 		w.wantSays("Stalled", "True Drift", "was asked for gateway 10.0.0.1 and set 10.0.0.9")
@@ -516,7 +445,7 @@ func TestWhatTheCloudDoesNotLetGo(t *testing.T) {
 	t.Run("a network that is there after its deletion", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, everything, []cloud.Network{networkWith()}, onRecord(deleted))
-		w.cloud.faults["delete"] = []error{missing("n1")}
+		w.fail(cloudfake.DeleteNetwork, &cloud.Error{Kind: cloud.NotFound, Op: "delete network", Detail: "no such network"})
 		w.pass()
 		w.wantCalls("list", "delete", "get")
 		w.wantSays("Deleting", "True Requested", "deleting network n1")
@@ -524,7 +453,7 @@ func TestWhatTheCloudDoesNotLetGo(t *testing.T) {
 	t.Run("a network that it takes its time to delete is asked for less and less often", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, everything, []cloud.Network{networkWith()}, onRecord(deleted))
-		w.cloud.lingers = true
+		w.cloud.Ignore(cloudfake.DeleteNetwork)
 		var waited time.Duration
 		for range 7 {
 			again := w.pass().RequeueAfter
@@ -535,10 +464,10 @@ func TestWhatTheCloudDoesNotLetGo(t *testing.T) {
 			waited = again
 			w.advance(again)
 		}
-		w.cloud.lingers = false
+		w.cloud.Heal(cloudfake.DeleteNetwork)
 		w.pass()
-		if n := w.kind.Backoff.NumRequeues("uid"); n != 0 || len(w.cloud.networks) > 0 {
-			t.Errorf("%d tries are remembered, networks %v are left", n, w.cloud.networks)
+		if n := w.kind.Backoff.NumRequeues("uid"); n != 0 || len(w.cloud.Networks()) > 0 {
+			t.Errorf("%d tries are remembered, networks %v are left", n, w.cloud.Networks())
 		}
 	})
 }
@@ -572,12 +501,12 @@ func TestADeletionWithoutARecordLooksAtWhatIsThereSinceItWasKnown(t *testing.T) 
 		t.Fatal(err)
 	}
 	w.advance(time.Second)
-	w.cloud.networks = []cloud.Network{networkWith()} // by another manager
+	w.cloud.SetNetworks(networkWith()) // by another manager
 	w.took()
 	w.pass()
 	w.wantCalls("list", "delete", "get")
-	if len(w.cloud.networks) > 0 {
-		t.Errorf("networks %v are left", w.cloud.networks)
+	if len(w.cloud.Networks()) > 0 {
+		t.Errorf("networks %v are left", w.cloud.Networks())
 	}
 }
 
@@ -588,26 +517,26 @@ func TestOnlyChangesThatFailHaveTheServersListedSoon(t *testing.T) {
 	for name, test := range map[string]struct {
 		net      *v1alpha1.Network
 		networks []cloud.Network
-		verb     string
+		verb     cloudfake.Verb
 		err      error
 		want     bool
 	}{
-		"a listing":                    {onRecord(), []cloud.Network{networkWith()}, "list", errAway, false},
-		"a look at one":                {onRecord(), nil, "get", errAway, false},
-		"a look after a delete":        {onRecord(deleted), []cloud.Network{networkWith()}, "get", errAway, false},
-		"an update of what is busy":    {onRecord(), []cloud.Network{edge}, "update", conflict, false},
-		"an update that went nowhere":  {onRecord(), []cloud.Network{edge}, "update", errAway, true},
-		"a delete that went nowhere":   {onRecord(deleted), []cloud.Network{networkWith()}, "delete", errAway, true},
-		"a create that went nowhere":   {netWith(), nil, "create", errAway, true},
-		"a create of unknown outcome":  {netWith(), nil, "create", errReset, true},
-		"a create that had no turn":    {netWith(), nil, "create", &cloud.Error{Kind: cloud.Throttled}, false},
-		"a delete of what is attached": {onRecord(deleted), []cloud.Network{networkWith()}, "delete", errAttached, false},
+		"a listing":                    {onRecord(), []cloud.Network{networkWith()}, cloudfake.ListNetworks, errAway, false},
+		"a look at one":                {onRecord(), nil, cloudfake.GetNetwork, errAway, false},
+		"a look after a delete":        {onRecord(deleted), []cloud.Network{networkWith()}, cloudfake.GetNetwork, errAway, false},
+		"an update of what is busy":    {onRecord(), []cloud.Network{edge}, cloudfake.UpdateNetwork, conflict, false},
+		"an update that went nowhere":  {onRecord(), []cloud.Network{edge}, cloudfake.UpdateNetwork, errAway, true},
+		"a delete that went nowhere":   {onRecord(deleted), []cloud.Network{networkWith()}, cloudfake.DeleteNetwork, errAway, true},
+		"a create that went nowhere":   {netWith(), nil, cloudfake.CreateNetwork, errAway, true},
+		"a create of unknown outcome":  {netWith(), nil, cloudfake.CreateNetwork, errReset, true},
+		"a create that had no turn":    {netWith(), nil, cloudfake.CreateNetwork, &cloud.Error{Kind: cloud.Throttled}, false},
+		"a delete of what is attached": {onRecord(deleted), []cloud.Network{networkWith()}, cloudfake.DeleteNetwork, errAttached, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, everything, test.networks, test.net)
 			w.inv.Polling()
-			w.cloud.faults[test.verb] = []error{test.err}
+			w.fail(test.verb, test.err)
 			w.pass()
 			if soon := w.inv.NextPoll() <= time.Second; soon != test.want {
 				t.Errorf("servers are listed after %v", w.inv.NextPoll())
@@ -625,7 +554,7 @@ func TestFailedNetworkListingIsNotRepeatedByOtherNetworks(t *testing.T) {
 	}{
 		{errAway, 3 * time.Second}, {&cloud.Error{Kind: cloud.Throttled, RetryAfter: time.Minute}, time.Minute},
 	} {
-		w.cloud.faults["list"] = []error{test.err}
+		w.fail(cloudfake.ListNetworks, test.err)
 		w.advance(time.Hour)
 		w.pass()
 		w.wantCalls("list")

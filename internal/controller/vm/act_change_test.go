@@ -11,6 +11,7 @@ import (
 
 	"github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
 	"github.com/privatecloud/operator/internal/external"
 )
 
@@ -18,7 +19,7 @@ import (
 func settled(t *testing.T, caps cloud.Capabilities, vm *v1alpha1.VM, s cloud.Server) *world {
 	t.Helper()
 	w := newWorld(t, caps, vm)
-	w.cloud.add(s)
+	w.cloud.AddServers(s)
 	w.poll()
 	return w
 }
@@ -27,7 +28,7 @@ func TestOneChangeCarriesAllThatDiffers(t *testing.T) {
 	w := settled(t, everything, onRecord(poweredOff), serverWith(cores(1), busy(30)))
 	w.mustPass()
 	w.wantCalls("update s1")
-	s := w.cloud.servers["s1"]
+	s := w.cloud.Server("s1")
 	equal(t, "cores", 2, s.CPU)
 	equal(t, "state", cloud.StateStopped, s.State)
 	w.wantSays(v1alpha1.ReadyCondition, "True Stopped")
@@ -51,13 +52,13 @@ func TestAChangeThatFails(t *testing.T) {
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			w := settled(t, everything, onRecord(), serverWith(cores(1)))
-			w.cloud.fail("update", fault{err: tc.err, committed: tc.err == errReset})
+			w.cloud.Fail(cloudfake.UpdateServer, tc.err, tc.err == errReset)
 			w.wantAgain(tc.again, w.mustPass())
 			w.wantSays(v1alpha1.ReadyCondition, tc.ready)
 			w.wantSays(v1alpha1.CreatedCondition, "True Created")
 			w.later(time.Second)
 			w.mustPass()
-			equal(t, "cores", 2, w.cloud.servers["s1"].CPU)
+			equal(t, "cores", 2, w.cloud.Server("s1").CPU)
 			w.wantSays(v1alpha1.ReadyCondition, "True Running")
 		})
 	}
@@ -66,14 +67,14 @@ func TestAChangeThatFails(t *testing.T) {
 func TestADeletionEndsWithTheCloudsOwnWord(t *testing.T) {
 	t.Run("the cloud says that there is nothing to delete", func(t *testing.T) {
 		w := settled(t, everything, onRecord(deleted), serverWith())
-		delete(w.cloud.servers, "s1")
+		w.cloud.RemoveServers("s1")
 		w.mustPass()
 		w.wantCalls("delete s1", "get s1")
 		w.wantGone()
 	})
 	t.Run("the cloud says that it is deleted, and it is not", func(t *testing.T) {
 		w := settled(t, everything, onRecord(deleted), serverWith())
-		w.cloud.fail("delete", fault{err: &cloud.Error{Kind: cloud.NotFound, Op: "delete"}})
+		w.cloud.Fail(cloudfake.DeleteServer, &cloud.Error{Kind: cloud.NotFound, Op: "delete"}, false)
 		w.wantAgain(time.Second, w.mustPass())
 		w.wantCalls("delete s1", "get s1")
 		w.wantSays(v1alpha1.DeletingCondition, "True Requested", "VM s1")
@@ -84,7 +85,7 @@ func TestADeletionEndsWithTheCloudsOwnWord(t *testing.T) {
 	})
 	t.Run("the answer was lost", func(t *testing.T) {
 		w := settled(t, everything, onRecord(deleted), serverWith())
-		w.cloud.fail("delete", fault{err: errReset, committed: true})
+		w.cloud.Fail(cloudfake.DeleteServer, errReset, true)
 		w.wantAgain(time.Second, w.mustPass())
 		w.wantSays(v1alpha1.DeletingCondition, "True WaitingForCloud")
 		w.mustPass()
@@ -93,7 +94,7 @@ func TestADeletionEndsWithTheCloudsOwnWord(t *testing.T) {
 	})
 	t.Run("its absence cannot be confirmed", func(t *testing.T) {
 		w := settled(t, everything, onRecord(deleted), serverWith())
-		w.cloud.fail("get", fault{err: errRefused})
+		w.cloud.Fail(cloudfake.GetServer, errRefused, false)
 		w.wantAgain(time.Second, w.mustPass())
 		w.wantServers()
 		if _, ok := w.find(); !ok {
@@ -116,7 +117,7 @@ func TestADeletionEndsWithTheCloudsOwnWord(t *testing.T) {
 
 func TestACloudThatTakesItsTimeOverADeletion(t *testing.T) {
 	w := settled(t, without(cloud.Idempotency), onRecord(deleted), serverWith())
-	w.cloud.slow = true
+	w.cloud.SetSlow(true)
 	w.wantAgain(quiet, w.mustPass())
 	w.wantCalls("delete s1")
 	equal(t, "writes before anybody would read of it", []string(nil), w.writes)
@@ -128,7 +129,7 @@ func TestACloudThatTakesItsTimeOverADeletion(t *testing.T) {
 	w.mustPass()
 	w.wantCalls()
 
-	w.cloud.finish()
+	w.cloud.Finish()
 	w.later(time.Second)
 	w.mustPass()
 	w.wantCalls("get s1")
@@ -137,11 +138,11 @@ func TestACloudThatTakesItsTimeOverADeletion(t *testing.T) {
 
 func TestACloudThatTakesItsTimeOverACreate(t *testing.T) {
 	w := newWorld(t, everything, vmWith())
-	w.cloud.slow = true
+	w.cloud.SetSlow(true)
 	w.wantAgain(external.Safety, w.mustPass())
 	w.wantSays(v1alpha1.CreatedCondition, "False Creating", "VM s1")
 	equal(t, "vmId", "s1", w.vm().Status.VMID)
-	w.cloud.finish()
+	w.cloud.Finish()
 	w.later(time.Second)
 	w.mustPass()
 	w.wantCalls("check web", "create web")
@@ -158,14 +159,14 @@ func TestAnOrphanLosesItsLabels(t *testing.T) {
 		there []string
 	}{
 		{name: "and stays", caps: everything, do: func(*world) {}, calls: []string{"update s1"}, there: []string{"s1"}},
-		{name: "unless somebody deleted it meanwhile", caps: everything, do: func(w *world) { delete(w.cloud.servers, "s1") }, calls: []string{"update s1"}, there: nil},
+		{name: "unless somebody deleted it meanwhile", caps: everything, do: func(w *world) { w.cloud.RemoveServers("s1") }, calls: []string{"update s1"}, there: nil},
 		{name: "where the cloud has labels", caps: named, do: func(*world) {}, calls: nil, there: []string{"s1"}},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			w := settled(t, tc.caps, onRecord(orphaning), serverWith(func(s *cloud.Server) { s.Labels = map[string]string{"team": "a"} }))
 			if tc.caps.Has(cloud.Labels) {
-				w.cloud.add(serverWith(func(s *cloud.Server) {
+				w.cloud.AddServers(serverWith(func(s *cloud.Server) {
 					s.Labels = map[string]string{"team": "a"}
 					maps.Copy(s.Labels, ours)
 				}))
@@ -178,7 +179,7 @@ func TestAnOrphanLosesItsLabels(t *testing.T) {
 			w.wantGone()
 			w.wantCalls(tc.calls...)
 			w.wantServers(tc.there...)
-			for _, s := range w.cloud.servers {
+			for _, s := range w.cloud.Servers() {
 				equal(t, "labels", map[string]string{"team": "a"}, s.Labels)
 			}
 		})
@@ -187,7 +188,7 @@ func TestAnOrphanLosesItsLabels(t *testing.T) {
 
 func TestAnOrphanWaitsForACloudThatCannotTakeItsLabelsOff(t *testing.T) {
 	w := settled(t, everything, onRecord(orphaning, deleted), serverWith())
-	w.cloud.fail("update", fault{err: errRefused})
+	w.cloud.Fail(cloudfake.UpdateServer, errRefused, false)
 	w.wantAgain(time.Second, w.mustPass())
 	w.wantSays(v1alpha1.DeletingCondition, "True WaitingForCloud")
 	w.mustPass()
@@ -197,13 +198,13 @@ func TestAnOrphanWaitsForACloudThatCannotTakeItsLabelsOff(t *testing.T) {
 
 func TestAnImportIsTakenWhenItsLabelsAreOn(t *testing.T) {
 	w := settled(t, everything, vmWith(importing), serverWith(bare))
-	w.cloud.fail("update", fault{err: errReset})
+	w.cloud.Fail(cloudfake.UpdateServer, errReset, false)
 	w.wantAgain(time.Second, w.mustPass())
 	equal(t, "vmId before the cloud took the labels", "", w.vm().Status.VMID)
 	w.mustPass()
 	w.wantCalls("update s1", "update s1")
 	equal(t, "vmId", "s1", w.vm().Status.VMID)
-	equal(t, "labels", ours, w.cloud.servers["s1"].Labels)
+	equal(t, "labels", ours, w.cloud.Server("s1").Labels)
 	w.wantSays(v1alpha1.CreatedCondition, "True Imported")
 	w.wantClaim("web")
 	w.mustPass()
@@ -230,14 +231,14 @@ func TestAnObservedVMIsShownAndLeftAlone(t *testing.T) {
 	w.mustPass()
 	w.wantCalls("update s1", "update s1")
 	w.wantClaim("web")
-	equal(t, "labels once it is managed", ours, w.cloud.servers["s1"].Labels)
-	equal(t, "cores once it is managed", 8, w.cloud.servers["s1"].CPU)
+	equal(t, "labels once it is managed", ours, w.cloud.Server("s1").Labels)
+	equal(t, "cores once it is managed", 8, w.cloud.Server("s1").CPU)
 }
 
 func TestTwoObjectsThatImportOneServer(t *testing.T) {
 	older := other("b", importing, func(vm *v1alpha1.VM) { vm.CreationTimestamp = metav1.NewTime(dawn.Add(-time.Hour)) })
 	w := newWorld(t, everything, vmWith(importing), older)
-	w.cloud.add(serverWith(bare))
+	w.cloud.AddServers(serverWith(bare))
 	w.poll()
 	w.wantAgain(time.Minute, w.mustPass())
 	w.wantCalls()

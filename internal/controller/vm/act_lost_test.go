@@ -6,6 +6,7 @@ import (
 
 	"github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
 	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/inventory"
 )
@@ -14,7 +15,7 @@ import (
 func open(t *testing.T, caps cloud.Capabilities, committed bool) *world {
 	t.Helper()
 	w := newWorld(t, caps, vmWith())
-	w.cloud.fail("create", fault{err: errReset, committed: committed})
+	w.cloud.Fail(cloudfake.CreateServer, errReset, committed)
 	w.wantAgain(time.Second, w.mustPass())
 	w.wantCalls("check web", "create web")
 	w.wantClaim("web")
@@ -93,10 +94,10 @@ func TestAServerThatComesLateIsFoundBeforeTheSettleTimeIsOver(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			w := open(t, caps, true)
-			w.cloud.hidden["s1"] = true
+			w.cloud.Hide("s1")
 			w.later(time.Second)
 			w.mustPass()
-			w.cloud.hidden["s1"] = false
+			w.cloud.Show("s1")
 			w.later(settleTime)
 			w.mustPass()
 			w.wantCalls()
@@ -110,7 +111,7 @@ func TestANewProcessKnowsNothingOfWhatAnEarlierOneSent(t *testing.T) {
 	for name, caps := range profiles {
 		t.Run(name, func(t *testing.T) {
 			w := open(t, caps, true)
-			w.cloud.hidden["s1"] = true
+			w.cloud.Hide("s1")
 			w.advance(time.Hour)
 			w.start()
 			w.connect()
@@ -120,7 +121,7 @@ func TestANewProcessKnowsNothingOfWhatAnEarlierOneSent(t *testing.T) {
 			} else {
 				w.wantCalls()
 				w.wantSays(v1alpha1.CreatedCondition, "False OutcomeUnknown", "settleTime")
-				w.cloud.hidden["s1"] = false
+				w.cloud.Show("s1")
 				w.later(time.Second)
 				w.mustPass()
 				w.wantCalls()
@@ -143,12 +144,14 @@ func TestTheAnswerCameButWasNotRecorded(t *testing.T) {
 					w.wantCalls("check web", "create web")
 
 					// The cloud's listing lags behind its own answer.
-					w.cloud.hidden["s1"] = !shown
+					if !shown {
+						w.cloud.Hide("s1")
+					}
 					w.later(time.Second)
 					_, _ = w.pass()
 					w.wantServers("s1")
 					w.wantClaim("web")
-					w.cloud.hidden["s1"] = false
+					w.cloud.Show("s1")
 					w.later(time.Second)
 					w.mustPass()
 					w.wantServers("s1")
@@ -165,11 +168,11 @@ func TestAnUnrecordedServerIsNotLeftBehindByADeletion(t *testing.T) {
 			w := newWorld(t, caps, vmWith())
 			w.refuse["status"] = []error{errAPIAway}
 			_, _ = w.pass()
-			w.cloud.hidden["s1"] = true
+			w.cloud.Hide("s1")
 			w.later(time.Second)
 			w.remove()
 			_, _ = w.pass()
-			w.cloud.hidden["s1"] = false
+			w.cloud.Show("s1")
 			for range 4 {
 				w.later(settleTime)
 				_, _ = w.pass()
@@ -186,7 +189,7 @@ func TestADeletionAfterAClearRefusalWaitsForNothing(t *testing.T) {
 	w := newWorld(t, without(cloud.Idempotency, cloud.UniqueNames), vmWith())
 	w.start()
 	w.connect()
-	w.cloud.fail("create", fault{err: &cloud.Error{Kind: cloud.Rejected, Op: "create server", Detail: "no"}})
+	w.cloud.Fail(cloudfake.CreateServer, &cloud.Error{Kind: cloud.Rejected, Op: "create server", Detail: "no"}, false)
 	w.mustPass()
 	w.wantClaim("web")
 	w.remove()
@@ -204,7 +207,7 @@ func TestADeletionLooksForWhatAnotherManagerMade(t *testing.T) {
 	w.later(settleTime + time.Minute)
 	w.advance(time.Second)
 	vm := w.vm()
-	w.cloud.add(cloud.Server{ID: "s7", Name: "web", State: cloud.StateActive, Labels: map[string]string{
+	w.cloud.AddServers(cloud.Server{ID: "s7", Name: "web", State: cloud.StateActive, Labels: map[string]string{
 		inventory.UIDLabel: string(vm.UID), inventory.ClusterLabel: "cluster", inventory.NamespaceLabel: "ns", inventory.NameLabel: "a",
 	}})
 	w.remove()
@@ -222,14 +225,14 @@ func TestADeletionOfAnOpenCreateWaitsUntilNothingCanComeOfIt(t *testing.T) {
 	for name, caps := range profiles {
 		t.Run(name, func(t *testing.T) {
 			w := open(t, caps, true)
-			w.cloud.hidden["s1"] = true
+			w.cloud.Hide("s1")
 			w.remove()
 			w.later(time.Second)
 			w.mustPass()
 			w.wantCalls()
 			w.wantSays(v1alpha1.DeletingCondition, "True Requested", "settleTime")
 
-			w.cloud.hidden["s1"] = false
+			w.cloud.Show("s1")
 			w.later(time.Minute)
 			w.mustPass()
 			if !caps.Has(cloud.Labels) && !caps.Has(cloud.UniqueNames) {
@@ -263,8 +266,8 @@ func TestADeletionOfAnOpenCreateEndsWhenNothingCameOfIt(t *testing.T) {
 func TestOneCreateMadeTwoServers(t *testing.T) {
 	labelled := without(cloud.Idempotency, cloud.UniqueNames)
 	w := open(t, labelled, true)
-	w.cloud.add(serverWith(id("s2"), func(s *cloud.Server) { s.CreatedAt = w.now.Add(time.Second) }))
-	w.cloud.add(serverWith(id("x"), func(s *cloud.Server) { s.Labels = other("b").Labels }))
+	w.cloud.AddServers(serverWith(id("s2"), func(s *cloud.Server) { s.CreatedAt = w.now.Add(time.Second) }))
+	w.cloud.AddServers(serverWith(id("x"), func(s *cloud.Server) { s.Labels = other("b").Labels }))
 	w.later(time.Second)
 	w.wantAgain(time.Second, w.mustPass())
 	w.wantCalls("delete s2")
@@ -278,10 +281,10 @@ func TestOneCreateMadeTwoServers(t *testing.T) {
 
 func TestADuplicateThatIsGoneAlreadyIsNoTrouble(t *testing.T) {
 	w := newWorld(t, everything, onRecord())
-	w.cloud.add(serverWith())
-	w.cloud.add(serverWith(id("s2")))
+	w.cloud.AddServers(serverWith())
+	w.cloud.AddServers(serverWith(id("s2")))
 	w.poll()
-	delete(w.cloud.servers, "s2")
+	w.cloud.RemoveServers("s2")
 	w.mustPass()
 	w.wantCalls("delete s2")
 	w.later(time.Second)
@@ -294,7 +297,7 @@ func TestTwoObjectsOfOneNameWhereNamesTell(t *testing.T) {
 	w := newWorld(t, named, vmWith(), other("b", func(vm *v1alpha1.VM) {
 		vm.Status.VMID, vm.Finalizers = "sb", []string{v1alpha1.VMFinalizer}
 	}))
-	w.cloud.add(cloud.Server{ID: "sb", Name: "web", State: cloud.StateActive})
+	w.cloud.AddServers(cloud.Server{ID: "sb", Name: "web", State: cloud.StateActive})
 	w.poll()
 	w.wantAgain(time.Minute, w.mustPass())
 	w.wantCalls()
@@ -310,9 +313,9 @@ func TestTwoObjectsMayHaveOneNameWhereNamesTellNothing(t *testing.T) {
 	w := newWorld(t, nameless, vmWith(), other("b", func(vm *v1alpha1.VM) {
 		vm.Status.VMID, vm.Finalizers = "sb", []string{v1alpha1.VMFinalizer}
 	}))
-	w.cloud.add(cloud.Server{ID: "sb", Name: "web", State: cloud.StateActive})
+	w.cloud.AddServers(cloud.Server{ID: "sb", Name: "web", State: cloud.StateActive})
 	w.poll()
-	w.cloud.fail("create", fault{err: errReset})
+	w.cloud.Fail(cloudfake.CreateServer, errReset, false)
 	w.mustPass()
 	w.later(settleTime)
 	w.mustPass()
@@ -323,9 +326,9 @@ func TestTwoObjectsMayHaveOneNameWhereNamesTellNothing(t *testing.T) {
 
 func TestAStrangersServerIsNotTakenOverByItsName(t *testing.T) {
 	w := newWorld(t, named, vmWith())
-	w.cloud.fail("create", fault{err: &cloud.Error{Kind: cloud.Taken, Op: "create server", Detail: "taken"}})
+	w.cloud.Fail(cloudfake.CreateServer, &cloud.Error{Kind: cloud.Taken, Op: "create server", Detail: "taken"}, false)
 	w.mustPass()
-	w.cloud.add(cloud.Server{ID: "x", Name: "web", State: cloud.StateActive})
+	w.cloud.AddServers(cloud.Server{ID: "x", Name: "web", State: cloud.StateActive})
 	w.later(settleTime)
 	w.mustPass()
 	w.later(settleTime)
@@ -340,13 +343,13 @@ func TestAStrangersServerIsNotTakenOverByItsName(t *testing.T) {
 
 func TestAKeyThatWasUsedForAnotherSpecMeansThatAServerExists(t *testing.T) {
 	w := open(t, everything, true)
-	w.cloud.hidden["s1"] = true
+	w.cloud.Hide("s1")
 	w.edit(func(vm *v1alpha1.VM) { *vm.Spec.CPU = 8 })
 	w.later(time.Second)
 	w.mustPass()
 	w.wantCalls("create web")
 	w.wantSays(v1alpha1.CreatedCondition, "False OutcomeUnknown")
-	w.cloud.hidden["s1"] = false
+	w.cloud.Show("s1")
 	w.later(time.Second)
 	w.mustPass()
 	w.mustPass()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
 	"github.com/privatecloud/operator/internal/inventory"
 )
 
@@ -43,7 +44,7 @@ func TestOneNameGoesToOneObjectWhereNamesTell(t *testing.T) {
 			w := newWorld(t, named, tc.vm, tc.other)
 			w.later(settleTime)
 			w.mustPass()
-			equal(t, "made", tc.want, len(w.cloud.ids()) == 1)
+			equal(t, "made", tc.want, len(w.cloud.ServerIDs()) == 1)
 			if !tc.want {
 				w.wantCalls()
 				w.wantClaim("")
@@ -66,7 +67,7 @@ func TestAServerThatTwoObjectsRecord(t *testing.T) {
 	})
 	t.Run("is the older one's to change", func(t *testing.T) {
 		w := newWorld(t, named, onRecord(born(2*time.Hour)), living.DeepCopy())
-		w.cloud.add(serverWith(bare, cores(1)))
+		w.cloud.AddServers(serverWith(bare, cores(1)))
 		w.poll()
 		w.mustPass()
 		w.wantCalls()
@@ -74,7 +75,7 @@ func TestAServerThatTwoObjectsRecord(t *testing.T) {
 	})
 	t.Run("is told by its labels where there are any", func(t *testing.T) {
 		w := newWorld(t, everything, onRecord(deleted), living.DeepCopy())
-		w.cloud.add(serverWith())
+		w.cloud.AddServers(serverWith())
 		w.poll()
 		w.mustPass()
 		w.wantCalls("delete s1", "get s1")
@@ -83,15 +84,15 @@ func TestAServerThatTwoObjectsRecord(t *testing.T) {
 }
 
 // movingTo makes the Cloud "second" and has an open VM of "default" sent there.
-func movingTo(w *world) *fakeCloud {
+func movingTo(w *world) *cloudfake.Cloud {
 	w.t.Helper()
 	if err := w.client.Create(w.t.Context(), &v1alpha1.Cloud{ObjectMeta: metav1.ObjectMeta{Name: "second"}}); err != nil {
 		w.t.Fatalf("Create: %v", err)
 	}
-	second := newCloud(w.Now, w.cloud.caps)
+	second := cloudfake.New(cloudfake.Options{Capabilities: w.cloud.Can(), Clock: w.Now})
 	inv := w.directory.Cloud("second")
 	inv.Configure(inventory.Settings{PollInterval: pollInterval, SettleTime: settleTime})
-	inv.Connect(second, second.caps)
+	inv.Connect(second, second.Can())
 	snap, err := inventory.List(w.t.Context(), second, w.Now)
 	if err != nil {
 		w.t.Fatalf("List: %v", err)
@@ -109,7 +110,7 @@ func TestAnOpenCreateIsNotLeftBehindOnAnotherCloud(t *testing.T) {
 		w.wantAgain(10*time.Minute, w.mustPass())
 		w.wantSays(v1alpha1.ReadyCondition, "False Drift", `VM s1 is on Cloud "default" already`)
 		w.wantCalls()
-		equal(t, "calls to the second cloud", []string(nil), second.took())
+		equal(t, "calls to the second cloud", []string(nil), second.TakeCalls(cloudfake.ListServers))
 		w.remove()
 		w.mustPass()
 		w.wantGone()
@@ -126,7 +127,7 @@ func TestAnOpenCreateIsNotLeftBehindOnAnotherCloud(t *testing.T) {
 		w.wantClaim("")
 		w.mustPass()
 		w.wantCalls()
-		equal(t, "calls to the second cloud", []string{"check web", "create web"}, second.took())
+		equal(t, "calls to the second cloud", []string{"check web", "create web"}, second.TakeCalls(cloudfake.ListServers))
 		equal(t, "cloud", "second", w.vm().Status.Cloud)
 	})
 }
@@ -139,7 +140,7 @@ func TestACreateSaysAllThatTheSpecSays(t *testing.T) {
 	w.mustPass()
 	equal(t, "request", cloud.CreateServer{
 		Name: "web", CPU: 2, MemoryGiB: 4, Template: "debian", Folder: "web", PowerState: cloud.PowerOff, Labels: ours, IdempotencyKey: "uid-a",
-	}, w.cloud.keys["uid-a"])
+	}, w.cloud.Request("uid-a"))
 	w.wantSays(v1alpha1.ReadyCondition, "True Stopped")
 }
 
@@ -153,13 +154,13 @@ func TestAnythingButADefiniteAnswerIsNoAbsence(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, everything, onRecord())
-			w.cloud.fail("get", fault{err: failure})
+			w.cloud.Fail(cloudfake.GetServer, failure, false)
 			w.mustPass()
 			if is, _ := w.says(v1alpha1.CreatedCondition); is == "False Lost" {
 				t.Error("it counts as lost")
 			}
 			w = newWorld(t, everything, onRecord(deleted))
-			w.cloud.fail("get", fault{err: failure})
+			w.cloud.Fail(cloudfake.GetServer, failure, false)
 			w.mustPass()
 			if _, ok := w.find(); !ok {
 				t.Error("the object was let go")

@@ -1,7 +1,6 @@
 package vm
 
 import (
-	"slices"
 	"testing"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 
 	"github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
 	"github.com/privatecloud/operator/internal/inventory"
 )
 
@@ -28,7 +28,7 @@ func TestALifeOfThreeWritesAndFourCalls(t *testing.T) {
 	w.wantSays(v1alpha1.CreatedCondition, "True Created")
 	w.wantSays(v1alpha1.ReadyCondition, "True Running")
 	equal(t, "vmId", "s1", w.vm().Status.VMID)
-	equal(t, "labels of the server", ours, w.cloud.servers["s1"].Labels)
+	equal(t, "labels of the server", ours, w.cloud.Server("s1").Labels)
 
 	for range 3 {
 		w.later(pollInterval)
@@ -83,7 +83,7 @@ func TestARefusedCreateLeavesAClaimOnlyWhereItDoesNoHarm(t *testing.T) {
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			w := newWorld(t, tc.caps, vmWith())
-			w.cloud.fail("create", fault{err: tc.err})
+			w.cloud.Fail(cloudfake.CreateServer, tc.err, false)
 			w.wantAgain(tc.again, w.mustPass())
 			w.wantCalls("check web", "create web")
 			w.wantClaim(tc.claim)
@@ -109,10 +109,10 @@ func TestARefusedNameIsNotAskedForAgainAndAgain(t *testing.T) {
 		world := func(t *testing.T) *world {
 			w := newWorld(t, named, vmWith())
 			if reason == v1alpha1.ProhibitedReason {
-				w.cloud.prohibited["web"], w.cloud.prohibited["web2"] = true, true
+				w.cloud.Prohibit("web", "web2")
 			} else {
-				w.cloud.add(cloud.Server{ID: "x", Name: "web"})
-				w.cloud.add(cloud.Server{ID: "y", Name: "web2"})
+				w.cloud.AddServers(cloud.Server{ID: "x", Name: "web"})
+				w.cloud.AddServers(cloud.Server{ID: "y", Name: "web2"})
 				w.later(0)
 			}
 			w.wantAgain(keep, w.mustPass())
@@ -155,7 +155,8 @@ func TestABusyCloudIsLeftAloneForAsLongAsItAsks(t *testing.T) {
 	long.RetryAfter = 3 * time.Minute
 	none := *errThrottled
 	none.RetryAfter = 0
-	w.cloud.fail("check", fault{err: &long}, fault{err: &none})
+	w.cloud.Fail(cloudfake.CheckName, &long, false)
+	w.cloud.Fail(cloudfake.CheckName, &none, false)
 	w.wantAgain(3*time.Minute, w.mustPass())
 	w.wantAgain(time.Second, w.mustPass())
 	w.wantSays(v1alpha1.NameCheckedCondition, "Unknown CheckFailed")
@@ -165,7 +166,9 @@ func TestABusyCloudIsLeftAloneForAsLongAsItAsks(t *testing.T) {
 
 func TestWaitsForAFailingCloudGrow(t *testing.T) {
 	w := newWorld(t, everything, vmWith())
-	w.cloud.fail("check", slices.Repeat([]fault{{err: errRefused}}, 8)...)
+	for range 8 {
+		w.cloud.Fail(cloudfake.CheckName, errRefused, false)
+	}
 	for want := time.Second; want < 2*time.Minute; want *= 2 {
 		w.wantAgain(want, w.mustPass())
 	}
@@ -175,7 +178,7 @@ func TestWaitsForAFailingCloudGrow(t *testing.T) {
 	w.wantSays(v1alpha1.ReadyCondition, "True Running")
 
 	w.edit(func(vm *v1alpha1.VM) { *vm.Spec.CPU = 8 })
-	w.cloud.fail("update", fault{err: errRefused})
+	w.cloud.Fail(cloudfake.UpdateServer, errRefused, false)
 	w.wantAgain(time.Second, w.mustPass())
 }
 
@@ -206,7 +209,7 @@ func TestNothingIsAskedOfACloudThatIsAway(t *testing.T) {
 
 func TestAVMAtRestDoesNotCareThatTheCloudIsAway(t *testing.T) {
 	w := newWorld(t, everything, onRecord())
-	w.cloud.add(serverWith())
+	w.cloud.AddServers(serverWith())
 	w.poll()
 	w.mustPass()
 	w.inv.MarkUnavailable("connection refused")
@@ -244,7 +247,7 @@ func TestTheBrakeHoldsCreatesAndDeletesBack(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			w := newWorld(t, everything, tc.vm)
 			for _, s := range tc.there {
-				w.cloud.add(s)
+				w.cloud.AddServers(s)
 			}
 			w.later(settleTime)
 			w.inv.Brake(true)
@@ -271,7 +274,7 @@ func TestTheBrakeHoldsCreatesAndDeletesBack(t *testing.T) {
 
 func TestTheBrakeLetsChangesPass(t *testing.T) {
 	w := newWorld(t, everything, onRecord())
-	w.cloud.add(serverWith(cores(1)))
+	w.cloud.AddServers(serverWith(cores(1)))
 	w.poll()
 	w.inv.Brake(true)
 	w.mustPass()
@@ -281,16 +284,16 @@ func TestTheBrakeLetsChangesPass(t *testing.T) {
 
 func TestAServerThatVanishedIsLostOnlyWhenTheCloudItselfSaysSo(t *testing.T) {
 	w := newWorld(t, everything, onRecord())
-	w.cloud.add(serverWith())
+	w.cloud.AddServers(serverWith())
 	w.poll()
 	w.mustPass()
-	w.cloud.hidden["s1"] = true
+	w.cloud.Hide("s1")
 	w.later(pollInterval)
 	w.mustPass()
 	w.wantCalls("get s1")
 	w.wantSays(v1alpha1.ReadyCondition, "True Running")
 
-	delete(w.cloud.servers, "s1")
+	w.cloud.RemoveServers("s1")
 	w.later(pollInterval)
 	w.inv.Brake(true)
 	w.mustPass()
@@ -313,7 +316,7 @@ func TestAServerThatVanishedIsLostOnlyWhenTheCloudItselfSaysSo(t *testing.T) {
 
 func TestAStrippedFinalizerIsPutBack(t *testing.T) {
 	w := newWorld(t, everything, onRecord(func(vm *v1alpha1.VM) { vm.Finalizers, vm.Annotations = nil, nil }))
-	w.cloud.add(serverWith())
+	w.cloud.AddServers(serverWith())
 	w.poll()
 	w.mustPass()
 	w.wantClaim("web")
@@ -322,7 +325,7 @@ func TestAStrippedFinalizerIsPutBack(t *testing.T) {
 
 func TestUtilisationIsAskedForWhereTheListingDoesNotTell(t *testing.T) {
 	w := newWorld(t, without(cloud.BulkStatus), onRecord())
-	w.cloud.add(serverWith())
+	w.cloud.AddServers(serverWith())
 	w.poll()
 	equal(t, "result", ctrl.Result{RequeueAfter: pollInterval, Priority: new(handler.LowPriority)}, w.mustPass())
 	w.wantCalls("status s1")
@@ -331,7 +334,7 @@ func TestUtilisationIsAskedForWhereTheListingDoesNotTell(t *testing.T) {
 	equal(t, "cpuUtilization", int32(42), *w.vm().Status.CPUUtilization)
 
 	w.advance(pollInterval)
-	w.cloud.fail("status", fault{err: errRefused})
+	w.cloud.Fail(cloudfake.ServerStatus, errRefused, false)
 	w.mustPass()
 	equal(t, "cpuUtilization when the cloud does not say", int32(42), *w.vm().Status.CPUUtilization)
 	w.wantSays(v1alpha1.ReadyCondition, "True Running")
@@ -361,8 +364,8 @@ func TestACreateAsksForNothingThatTheCloudHasNoWordFor(t *testing.T) {
 	w := newWorld(t, cloud.NewCapabilities(cloud.UniqueNames), vmWith(func(vm *v1alpha1.VM) { vm.Spec.CPU = nil }))
 	w.mustPass()
 	w.wantServers("s1")
-	equal(t, "labels", map[string]string(nil), w.cloud.servers["s1"].Labels)
-	if _, listed := w.cloud.servers["s1"].Labels[inventory.UIDLabel]; listed {
+	equal(t, "labels", map[string]string(nil), w.cloud.Server("s1").Labels)
+	if _, listed := w.cloud.Server("s1").Labels[inventory.UIDLabel]; listed {
 		t.Error("labels were sent")
 	}
 }

@@ -22,6 +22,7 @@ import (
 
 	"github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
 	setup "github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/reconciler"
@@ -38,11 +39,17 @@ const (
 	patience = 5 * time.Second
 )
 
+var (
+	errReset     = &cloud.Error{Kind: cloud.Unavailable, Op: "call", Detail: "connection reset", Uncertain: true}
+	errRefused   = &cloud.Error{Kind: cloud.Unavailable, Op: "call", Detail: "connection refused"}
+	errThrottled = &cloud.Error{Kind: cloud.Throttled, Op: "call", Detail: "too many requests", RetryAfter: 7 * time.Second}
+)
+
 // world is a cluster and a cloud, and a VM controller between them.
 type world struct {
 	t         testing.TB
 	now       time.Time
-	cloud     *fakeCloud
+	cloud     *cloudfake.Cloud
 	client    client.Client
 	directory *inventory.Directory
 	inv       *inventory.Inventory
@@ -62,7 +69,7 @@ type world struct {
 func newWorld(t testing.TB, caps cloud.Capabilities, objects ...client.Object) *world {
 	t.Helper()
 	w := &world{t: t, now: dawn, refuse: map[string][]error{}}
-	w.cloud = newCloud(w.Now, caps)
+	w.cloud = cloudfake.New(cloudfake.Options{Capabilities: caps, Clock: w.Now})
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -89,8 +96,8 @@ func newWorld(t testing.TB, caps cloud.Capabilities, objects ...client.Object) *
 	w.advance(time.Second)
 	w.woken = nil
 	t.Cleanup(func() {
-		if w.cloud.broken != nil {
-			t.Errorf("the cloud's contract: %v", w.cloud.broken)
+		if err := w.cloud.Misuse(); err != nil {
+			t.Errorf("a call that the cloud cannot serve: %v", err)
 		}
 	})
 	return w
@@ -137,7 +144,7 @@ func (w *world) start() {
 // connect has the cloud reached, as the Cloud's controller does, and listed.
 func (w *world) connect() {
 	w.inv.Configure(inventory.Settings{PollInterval: pollInterval, SettleTime: settleTime, UtilizationStep: 1})
-	w.inv.Connect(w.cloud, w.cloud.caps)
+	w.inv.Connect(w.cloud, w.cloud.Can())
 	w.poll()
 }
 
@@ -238,12 +245,12 @@ func (w *world) wantSays(kind, want string, parts ...string) {
 
 func (w *world) wantCalls(want ...string) {
 	w.t.Helper()
-	equal(w.t, "calls", want, w.cloud.took())
+	equal(w.t, "calls", want, w.cloud.TakeCalls(cloudfake.ListServers))
 }
 
 func (w *world) wantServers(want ...string) {
 	w.t.Helper()
-	equal(w.t, "servers in the cloud", want, w.cloud.ids())
+	equal(w.t, "servers in the cloud", want, w.cloud.ServerIDs())
 }
 
 // wantAgain allows for the tenth that spreads load.

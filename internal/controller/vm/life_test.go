@@ -9,6 +9,7 @@ import (
 
 	"github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
 )
 
 // fate is what befalls a world, by a seed.
@@ -17,6 +18,8 @@ type fate struct {
 	rand *rand.Rand
 	// ends: the VM is deleted at some time.
 	ends bool
+	// slow is whether the cloud builds and deletes only when it is made to finish.
+	slow bool
 	// recorded is the first vmId that was ever obs on record.
 	recorded string
 	trace    []string
@@ -31,21 +34,21 @@ func (f *fate) strike() {
 		{"pass", 12, func() { _, _ = f.pass() }},
 		{"time", 4, func() { f.advance(time.Duration(f.rand.IntN(40)) * time.Second) }},
 		{"poll", 6, f.poll},
-		{"create lost", 3, func() { f.lose("create") }},
-		{"delete lost", 2, func() { f.lose("delete") }},
-		{"update lost", 1, func() { f.lose("update") }},
-		{"get refused", 2, func() { f.cloud.fail("get", fault{err: errRefused}) }},
-		{"throttled", 1, func() { f.cloud.fail("create", fault{err: errThrottled}) }},
+		{"create lost", 3, func() { f.lose(cloudfake.CreateServer) }},
+		{"delete lost", 2, func() { f.lose(cloudfake.DeleteServer) }},
+		{"update lost", 1, func() { f.lose(cloudfake.UpdateServer) }},
+		{"get refused", 2, func() { f.cloud.Fail(cloudfake.GetServer, errRefused, false) }},
+		{"throttled", 1, func() { f.cloud.Fail(cloudfake.CreateServer, errThrottled, false) }},
 		{"status not written", 3, func() { f.refuse["status"] = append(f.refuse["status"], errAPIAway) }},
 		{"conflict", 2, func() { f.refuse["object"] = append(f.refuse["object"], errConflict) }},
 		{"restart", 2, func() { f.start(); f.connect() }},
 		{"away", 1, func() { f.inv.MarkUnavailable("connection refused") }},
 		{"brake", 1, func() { f.inv.Brake(f.rand.IntN(2) == 0) }},
-		{"builds", 1, func() { f.cloud.slow = !f.cloud.slow }},
-		{"finish", 2, f.cloud.finish},
+		{"builds", 1, func() { f.slow = !f.slow; f.cloud.SetSlow(f.slow) }},
+		{"finish", 2, f.cloud.Finish},
 		{"lag", 1, f.slacken},
 		{"hide", 1, f.hide},
-		{"show", 2, func() { clear(f.cloud.hidden) }},
+		{"show", 2, func() { f.cloud.Show() }},
 		{"edit", 1, f.resize},
 		{"delete", 1, f.end},
 	}
@@ -63,17 +66,17 @@ func (f *fate) strike() {
 	}
 }
 
-func (f *fate) lose(verb string) {
-	f.cloud.fail(verb, fault{err: errReset, committed: f.rand.IntN(2) == 0})
+func (f *fate) lose(verb cloudfake.Verb) {
+	f.cloud.Fail(verb, errReset, f.rand.IntN(2) == 0)
 }
 
 // slacken has the listing lag, by less than the settle time.
-func (f *fate) slacken() { f.cloud.lag = time.Duration(f.rand.IntN(110)) * time.Second }
+func (f *fate) slacken() { f.cloud.SetLag(time.Duration(f.rand.IntN(110)) * time.Second) }
 
 // hide has the listing leave out what is recorded; what is not is only ever shown late.
 func (f *fate) hide() {
 	if vm, ok := f.find(); ok && vm.Status.VMID != "" {
-		f.cloud.hidden[vm.Status.VMID] = true
+		f.cloud.Hide(vm.Status.VMID)
 	}
 }
 
@@ -91,21 +94,22 @@ func (f *fate) end() {
 
 // heal ends all trouble, and gives everything time to come to rest.
 func (f *fate) heal() {
-	clear(f.cloud.faults)
-	clear(f.cloud.hidden)
+	f.cloud.Heal()
+	f.cloud.Show()
 	clear(f.refuse)
-	f.cloud.lag, f.cloud.slow = 0, false
+	f.cloud.SetLag(0)
+	f.cloud.SetSlow(false)
 	f.inv.Brake(false)
 	f.end()
 	for range 12 {
-		f.cloud.finish()
+		f.cloud.Finish()
 		f.later(time.Minute)
 		_, _ = f.pass()
 	}
 }
 
 func (f *fate) mine() (ids []string) {
-	for _, id := range f.cloud.ids() {
+	for _, id := range f.cloud.ServerIDs() {
 		if strings.HasPrefix(id, "s") {
 			ids = append(ids, id)
 		}
@@ -139,7 +143,7 @@ func (f *fate) atLast() error {
 		}
 		return nil
 	}
-	server, there := f.cloud.servers[vm.Status.VMID]
+	server, there := f.cloud.Server(vm.Status.VMID), f.cloud.HasServer(vm.Status.VMID)
 	ready, message := f.says(v1alpha1.ReadyCondition)
 	switch {
 	case len(f.mine()) != 1 || !there:
@@ -165,13 +169,13 @@ func TestWhateverHappensThereIsOneServerOrNone(t *testing.T) {
 			t.Parallel()
 			for seed := range uint64(30) {
 				f := &fate{world: newWorld(t, caps, vmWith()), rand: rand.New(rand.NewPCG(seed, 1)), ends: seed%2 == 0}
-				f.cloud.add(stranger)
+				f.cloud.AddServers(stranger)
 				if f.rand.IntN(2) == 0 {
-					f.lose("create")
+					f.lose(cloudfake.CreateServer)
 					f.slacken()
 				}
 				if !caps.Has(cloud.UniqueNames) {
-					f.cloud.add(namesake)
+					f.cloud.AddServers(namesake)
 				}
 				err := func() error {
 					for range 60 {
@@ -184,11 +188,11 @@ func TestWhateverHappensThereIsOneServerOrNone(t *testing.T) {
 					return f.atLast()
 				}()
 				if err != nil {
-					t.Fatalf("seed %d: %v\ncalls %v\nafter %s", seed, err, f.cloud.took(), strings.Join(f.trace, ", "))
+					t.Fatalf("seed %d: %v\ncalls %v\nafter %s", seed, err, f.cloud.TakeCalls(cloudfake.ListServers), strings.Join(f.trace, ", "))
 				}
-				equal(t, "a stranger's server", stranger, f.cloud.servers["x1"])
+				equal(t, "a stranger's server", stranger, f.cloud.Server("x1"))
 				if !caps.Has(cloud.UniqueNames) {
-					equal(t, "a stranger's server of the same name", namesake, f.cloud.servers["x2"])
+					equal(t, "a stranger's server of the same name", namesake, f.cloud.Server("x2"))
 				}
 			}
 		})

@@ -72,6 +72,7 @@ func TestAVMIsMadeOnTheNetworkThatItNames(t *testing.T) {
 				objects = append(objects, test.net)
 			}
 			w := newWorld(t, wiring, objects...)
+			w.cloud.AddNetworks(cloud.Network{ID: "n1", Name: "net"})
 			w.mustPass()
 			if test.says != "" {
 				w.wantSays(v1alpha1.ReadyCondition, test.ready, test.says)
@@ -80,7 +81,7 @@ func TestAVMIsMadeOnTheNetworkThatItNames(t *testing.T) {
 				return
 			}
 			w.wantCalls("check web", "create web")
-			equal(t, "the server's network", "n1", w.cloud.servers["s1"].NetworkID)
+			equal(t, "the server's network", "n1", w.cloud.Server("s1").NetworkID)
 		})
 	}
 }

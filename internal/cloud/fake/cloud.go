@@ -1,0 +1,141 @@
+package fake
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+// defaultUtilization is the utilization of a server that has none of its own, in percent.
+const defaultUtilization = 42
+
+// Options are what a Cloud starts with. The zero value is a core cloud.
+type Options struct {
+	// Capabilities are what the cloud can do. A call that needs another one fails
+	// with Unsupported and does not reach the cloud.
+	Capabilities cloud.Capabilities
+	// Clock is time.Now if nil.
+	Clock func() time.Time
+	// Prohibited are names that may not be used.
+	Prohibited []string
+	// Hosts are those that the cloud reports; servers are placed on them in turn.
+	Hosts []cloud.Host
+}
+
+// Cloud is a cloud in memory and a client of it. It is safe for concurrent use.
+// Ids are s1, s2 and so on for servers, n1, n2 and so on for networks.
+type Cloud struct {
+	clock func() time.Time
+
+	mu         sync.Mutex
+	caps       cloud.Capabilities
+	prohibited map[string]bool
+	hosts      []cloud.Host
+	servers    *store[cloud.Server]
+	networks   *store[cloud.Network]
+	// poweredOff are the servers that are STOPPED once they are built.
+	poweredOff map[string]bool
+	// slow means that builds and deletions end when Finish is called.
+	slow bool
+	// hidden and lag are what a listing leaves out.
+	hidden      map[string]bool
+	lag         time.Duration
+	utilization int
+	serverKeys  keys[cloud.CreateServer, cloud.Server]
+	networkKeys keys[cloud.CreateNetwork, cloud.Network]
+
+	log     log
+	faults  faults
+	onCall  func(ctx context.Context, verb Verb, object string)
+	misuse  error
+	closed  chan struct{}
+	closing sync.Once
+	closes  int
+}
+
+var _ cloud.Client = (*Cloud)(nil)
+
+// New returns a cloud without servers and networks.
+func New(opts Options) *Cloud {
+	if opts.Clock == nil {
+		opts.Clock = time.Now
+	}
+	c := &Cloud{
+		clock: opts.Clock, caps: opts.Capabilities, hosts: opts.Hosts, prohibited: map[string]bool{},
+		servers: newStore[cloud.Server]("s"), networks: newStore[cloud.Network]("n"),
+		poweredOff: map[string]bool{}, hidden: map[string]bool{}, utilization: defaultUtilization,
+		serverKeys: keys[cloud.CreateServer, cloud.Server]{}, networkKeys: keys[cloud.CreateNetwork, cloud.Network]{},
+		log: log{sent: map[Verb]int{}}, faults: newFaults(), closed: make(chan struct{}),
+	}
+	for _, name := range opts.Prohibited {
+		c.prohibited[name] = true
+	}
+	return c
+}
+
+// Can returns the cloud's capabilities without a call.
+func (c *Cloud) Can() cloud.Capabilities {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.caps
+}
+
+// Capabilities returns what the cloud can do.
+func (c *Cloud) Capabilities(ctx context.Context) (cloud.Capabilities, error) {
+	return do(ctx, c, call{verb: Capabilities, op: "get capabilities"}, func() (cloud.Capabilities, error) {
+		return c.caps, nil
+	})
+}
+
+// CheckName reports whether a server may be created with this name.
+func (c *Cloud) CheckName(ctx context.Context, name string) error {
+	op := "check name " + quote(name)
+	if err := checkName(op, name); err != nil {
+		return err
+	}
+	_, err := do(ctx, c, call{verb: CheckName, object: name, op: op}, func() (struct{}, error) {
+		return struct{}{}, c.nameOfServer(op, name)
+	})
+	return err
+}
+
+// nameOfServer reports whether a new server may have the name. The caller holds mu.
+func (c *Cloud) nameOfServer(op, name string) error {
+	return nameOf(c, op, name, c.servers, func(s cloud.Server) string { return s.Name })
+}
+
+// nameOf reports whether a new item of a store may have the name. The caller holds mu.
+func nameOf[R any](c *Cloud, op, name string, in *store[R], nameIn func(R) string) error {
+	if c.prohibited[name] {
+		return failure(op, cloud.Prohibited, "the name is prohibited")
+	}
+	if !c.caps.Has(cloud.UniqueNames) {
+		return nil
+	}
+	for _, item := range in.all() {
+		if nameIn(item) == name {
+			return failure(op, cloud.Taken, "the name is taken")
+		}
+	}
+	return nil
+}
+
+// Close ends a client's use of the cloud. The cloud goes on to serve others.
+func (c *Cloud) Close(context.Context) {
+	c.mu.Lock()
+	c.closes++
+	c.mu.Unlock()
+	c.closing.Do(func() { close(c.closed) })
+}
+
+// Closed returns a channel that is closed by the first call of Close.
+func (c *Cloud) Closed() <-chan struct{} { return c.closed }
+
+// Closes returns how often Close was called.
+func (c *Cloud) Closes() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.closes
+}

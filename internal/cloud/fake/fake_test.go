@@ -1,0 +1,353 @@
+package fake_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloud/cloudtest"
+	"github.com/privatecloud/operator/internal/cloud/fake"
+)
+
+var everything = cloud.NewCapabilities(
+	cloud.Idempotency, cloud.Labels, cloud.UniqueNames, cloud.BulkStatus, cloud.Async, cloud.Power, cloud.Resize,
+	cloud.Folders, cloud.Networks, cloud.Hosts, cloud.Events, cloud.Sessions, cloud.Sizing,
+)
+
+func without(caps ...cloud.Capability) cloud.Capabilities {
+	return slices.DeleteFunc(slices.Clone(everything), func(c cloud.Capability) bool { return slices.Contains(caps, c) })
+}
+
+func TestCloudPassesTheSuite(t *testing.T) {
+	profiles := map[string]cloud.Capabilities{
+		"core":                     nil,
+		"core with unique names":   cloud.NewCapabilities(cloud.UniqueNames),
+		"everything":               everything,
+		"neither keys nor labels":  without(cloud.Idempotency, cloud.Labels),
+		"neither keys nor names":   without(cloud.Idempotency, cloud.UniqueNames),
+		"sizing alone":             cloud.NewCapabilities(cloud.Sizing),
+		"everything without pages": without(cloud.Sizing),
+	}
+	for _, c := range everything {
+		profiles["without "+string(c)] = without(c)
+	}
+	for name, caps := range profiles {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			cloudtest.Run(t, func(*testing.T) cloudtest.Fixture { return fixture(caps) })
+		})
+	}
+}
+
+func fixture(caps cloud.Capabilities) cloudtest.Fixture {
+	hosts := []cloud.Host{{Name: "h1", AvailableHours: 8}, {Name: "h2", GPU: true, AvailableHours: 16}}
+	c := fake.New(fake.Options{Capabilities: caps, Prohibited: []string{"forbidden"}, Hosts: hosts})
+	verbs := map[cloudtest.Op]fake.Verb{
+		cloudtest.OpCreateServer: fake.CreateServer, cloudtest.OpUpdateServer: fake.UpdateServer, cloudtest.OpDeleteServer: fake.DeleteServer,
+		cloudtest.OpCreateNetwork: fake.CreateNetwork, cloudtest.OpUpdateNetwork: fake.UpdateNetwork, cloudtest.OpDeleteNetwork: fake.DeleteNetwork,
+	}
+	return cloudtest.Fixture{
+		Client: c, Has: caps, Prohibited: "forbidden", Sent: func() int { return c.Sent() }, Hosts: hosts,
+		LoseAnswer: func(_ *testing.T, op cloudtest.Op) func() {
+			c.FailAlways(verbs[op], errLost, true)
+			return func() { c.Heal(verbs[op]) }
+		},
+	}
+}
+
+var (
+	errLost    = &cloud.Error{Kind: cloud.Unavailable, Op: "call", Detail: "connection reset", Uncertain: true}
+	errRefused = &cloud.Error{Kind: cloud.Unavailable, Op: "call", Detail: "connection refused"}
+)
+
+func TestFail(t *testing.T) {
+	for _, test := range []struct {
+		name      string
+		committed bool
+		want      []string
+	}{
+		{name: "not committed: no effect", want: []string{"s1"}},
+		{name: "committed: the call takes effect", committed: true, want: []string{"s1", "s2"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := fake.New(fake.Options{Capabilities: everything})
+			mustCreate(t, c, "a")
+			c.Fail(fake.CreateServer, errRefused, test.committed)
+			if _, err := c.CreateServer(t.Context(), cloud.CreateServer{Name: "b"}); !errors.Is(err, errRefused) {
+				t.Errorf("CreateServer: %v, want %v", err, errRefused)
+			}
+			equal(t, "servers", test.want, c.ServerIDs())
+			mustCreate(t, c, "c")
+		})
+	}
+}
+
+func TestFailQueuesFaultsOfAVerb(t *testing.T) {
+	c := fake.New(fake.Options{})
+	c.Fail(fake.ListServers, errRefused, false)
+	c.Fail(fake.ListServers, nil, false)
+	c.Fail(fake.ListServers, errLost, false)
+	var got []string
+	for range 4 {
+		_, err := c.ListServers(t.Context(), cloud.ListServers{})
+		e, _ := errors.AsType[*cloud.Error](err)
+		if e == nil {
+			e = &cloud.Error{}
+		}
+		got = append(got, e.Detail)
+	}
+	equal(t, "details", []string{"connection refused", "", "connection reset", ""}, got)
+}
+
+func TestFailWrapsOtherErrors(t *testing.T) {
+	c := fake.New(fake.Options{})
+	boom := errors.New("boom")
+	c.Fail(fake.DeleteServer, boom, true)
+	_, err := c.DeleteServer(t.Context(), "s1")
+	if !errors.Is(err, boom) || !cloud.Is(err, cloud.Unavailable) || !cloud.Uncertain(err) {
+		t.Errorf("DeleteServer: %#v, want boom as an uncertain *cloud.Error", err)
+	}
+}
+
+func TestIgnoreAcceptsChangesWithoutEffect(t *testing.T) {
+	c := fake.New(fake.Options{Capabilities: everything})
+	id := mustCreate(t, c, "a")
+	network, err := c.CreateNetwork(t.Context(), cloud.CreateNetwork{Name: "n", CIDR: "10.0.0.0/24", Gateway: "10.0.0.1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, verb := range []fake.Verb{fake.UpdateServer, fake.DeleteServer, fake.UpdateNetwork, fake.DeleteNetwork} {
+		c.Ignore(verb)
+	}
+	before := c.Servers()
+	_, updated := c.UpdateServer(t.Context(), id, cloud.UpdateServer{CPU: new(8)})
+	gone, deleted := c.DeleteServer(t.Context(), id)
+	_, gateway := c.UpdateNetwork(t.Context(), network.ID, "10.0.0.2")
+	if err := errors.Join(updated, deleted, gateway, c.DeleteNetwork(t.Context(), network.ID)); err != nil || gone {
+		t.Errorf("changes: %v, server gone %v; want none to fail and the server not gone", err, gone)
+	}
+	equal(t, "servers", before, c.Servers())
+	equal(t, "networks", []cloud.Network{network}, c.Networks())
+	c.Heal()
+	if gone, err := c.DeleteServer(t.Context(), id); err != nil || !gone {
+		t.Errorf("DeleteServer after Heal: %v, %v, want it gone", gone, err)
+	}
+}
+
+func TestSlowCloudBuildsAndDeletesUntilFinish(t *testing.T) {
+	c := fake.New(fake.Options{Capabilities: everything})
+	c.SetSlow(true)
+	on := mustCreate(t, c, "on")
+	off, err := c.CreateServer(t.Context(), cloud.CreateServer{Name: "off", PowerState: cloud.PowerOff})
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "states", []cloud.State{cloud.StateBuilding, cloud.StateBuilding}, states(c))
+	_, err = c.UpdateServer(t.Context(), on, cloud.UpdateServer{CPU: new(8)})
+	if !cloud.Is(err, cloud.Conflict) {
+		t.Errorf("UpdateServer of a server that is BUILDING: %v, want Conflict", err)
+	}
+	c.Finish()
+	equal(t, "states once built", []cloud.State{cloud.StateActive, cloud.StateStopped}, states(c))
+	if gone, err := c.DeleteServer(t.Context(), off.ID); gone || err != nil {
+		t.Errorf("DeleteServer: %v, %v, want it begun", gone, err)
+	}
+	equal(t, "states of a deletion", []cloud.State{cloud.StateActive, cloud.StateDeleting}, states(c))
+	c.Finish()
+	equal(t, "servers", []string{on}, c.ServerIDs())
+}
+
+func TestListingLeavesOutHiddenAndNewServers(t *testing.T) {
+	now := time.Date(2026, 3, 1, 6, 0, 0, 0, time.UTC)
+	c := fake.New(fake.Options{Capabilities: everything, Clock: func() time.Time { return now }})
+	mustCreate(t, c, "a")
+	mustCreate(t, c, "b")
+	c.Hide("s1")
+	equal(t, "listed", []string{"s2"}, listed(t, c))
+	c.SetLag(time.Minute)
+	equal(t, "listed before the lag is over", []string(nil), listed(t, c))
+	now = now.Add(time.Minute)
+	c.Show()
+	equal(t, "listed after the lag", []string{"s1", "s2"}, listed(t, c))
+}
+
+func TestCallsAreLogged(t *testing.T) {
+	c := fake.New(fake.Options{Capabilities: cloud.NewCapabilities(cloud.Networks)})
+	if err := c.CheckName(t.Context(), "web"); err != nil {
+		t.Fatal(err)
+	}
+	mustCreate(t, c, "web")
+	listed(t, c)
+	c.Fail(fake.GetServer, errRefused, false)
+	if _, err := c.GetServer(t.Context(), "s1"); err == nil {
+		t.Error("GetServer: no error")
+	}
+	if _, err := c.ListNetworks(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "calls", []string{"check web", "create web", "get s1", "list networks"}, c.TakeCalls(fake.ListServers))
+	equal(t, "calls since", []string(nil), c.TakeCalls())
+	equal(t, "calls in all", 5, c.Sent())
+	equal(t, "calls about servers that were sent", 2, c.Sent(fake.CreateServer, fake.GetServer))
+}
+
+func TestMisuseIsTheFirstCallThatTheCloudCannotServe(t *testing.T) {
+	c := fake.New(fake.Options{})
+	mustCreate(t, c, "web")
+	if err := c.Misuse(); err != nil {
+		t.Errorf("Misuse: %v, want none", err)
+	}
+	_, first := c.ListHosts(t.Context())
+	if _, err := c.ListNetworks(t.Context()); err == nil {
+		t.Error("ListNetworks: no error")
+	}
+	equal(t, "misuse", first.Error(), c.Misuse().Error())
+}
+
+func TestOnCallHoldsACallUntilItsContextEnds(t *testing.T) {
+	c := fake.New(fake.Options{})
+	c.OnCall(func(ctx context.Context, _ fake.Verb, _ string) { <-ctx.Done() })
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	_, err := c.CreateServer(ctx, cloud.CreateServer{Name: "web"})
+	if !cloud.Uncertain(err) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("CreateServer: %v, want it uncertain", err)
+	}
+	equal(t, "servers", []string(nil), c.ServerIDs())
+}
+
+func TestKeyOfADeletedServerReturnsTheFirstAnswer(t *testing.T) {
+	c := fake.New(fake.Options{Capabilities: everything})
+	req := cloud.CreateServer{Name: "web", IdempotencyKey: "key"}
+	first, err := c.CreateServer(t.Context(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.RemoveServers(first.ID)
+	again, err := c.CreateServer(t.Context(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "server", first, again)
+	equal(t, "servers", []string(nil), c.ServerIDs())
+	equal(t, "request", req, c.Request("key"))
+}
+
+func TestIDsInUseAreNotGivenAgain(t *testing.T) {
+	c := fake.New(fake.Options{})
+	c.AddServers(cloud.Server{ID: "s1", Name: "theirs"})
+	equal(t, "id", "s2", mustCreate(t, c, "ours"))
+}
+
+// TestConcurrentUse finds data races; run it with -race.
+func TestConcurrentUse(t *testing.T) {
+	c := fake.New(fake.Options{Capabilities: everything})
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			id := string(rune('a' + i))
+			c.AddServers(cloud.Server{ID: id, Name: id})
+			c.ModifyServer(id, func(s *cloud.Server) { s.CPU++ })
+			if _, err := c.UpdateServer(t.Context(), id, cloud.UpdateServer{Labels: map[string]*string{"k": &id}}); err != nil {
+				t.Errorf("UpdateServer: %v", err)
+			}
+			if _, err := c.ListServers(t.Context(), cloud.ListServers{}); err != nil {
+				t.Errorf("ListServers: %v", err)
+			}
+			c.Fail(fake.GetServer, nil, false)
+			c.TakeCalls()
+			c.RemoveServers(id)
+		})
+	}
+	all.Wait()
+	equal(t, "servers", []string(nil), c.ServerIDs())
+}
+
+func mustCreate(t *testing.T, c *fake.Cloud, name string) string {
+	t.Helper()
+	s, err := c.CreateServer(t.Context(), cloud.CreateServer{Name: name})
+	if err != nil {
+		t.Fatalf("CreateServer: %v", err)
+	}
+	return s.ID
+}
+
+func listed(t *testing.T, c *fake.Cloud) []string {
+	t.Helper()
+	page, err := c.ListServers(t.Context(), cloud.ListServers{})
+	if err != nil {
+		t.Fatalf("ListServers: %v", err)
+	}
+	var ids []string
+	for _, s := range page.Servers {
+		ids = append(ids, s.ID)
+	}
+	return ids
+}
+
+func states(c *fake.Cloud) []cloud.State {
+	var states []cloud.State
+	for _, s := range c.Servers() {
+		states = append(states, s.State)
+	}
+	return states
+}
+
+func equal(t *testing.T, what string, want, got any) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+func TestEditsAreSeenByTheNextCall(t *testing.T) {
+	c := fake.New(fake.Options{})
+	c.SetCapabilities(everything)
+	c.SetHosts(cloud.Host{Name: "h1"})
+	c.SetUtilization(7)
+	c.Prohibit("root")
+	c.AddServers(cloud.Server{ID: "x", Name: "theirs"}, cloud.Server{ID: "y"})
+	c.RemoveServers("y")
+	c.AddNetworks(cloud.Network{ID: "a"}, cloud.Network{ID: "b"})
+	c.RemoveNetworks("b")
+	modified := []bool{
+		c.ModifyServer("x", func(s *cloud.Server) { s.CPU = 3 }), c.ModifyServer("y", func(*cloud.Server) {}),
+		c.ModifyNetwork("a", func(n *cloud.Network) { n.Gateway = "10.0.0.9" }), c.ModifyNetwork("b", func(*cloud.Network) {}),
+	}
+	equal(t, "modified", []bool{true, false, true, false}, modified)
+
+	page, err := c.ListServers(t.Context(), cloud.ListServers{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "servers", []cloud.Server{{ID: "x", Name: "theirs", CPU: 3, CPUUtilization: new(7)}}, page.Servers)
+	networks, err := c.ListNetworks(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	equal(t, "networks", []cloud.Network{{ID: "a", Gateway: "10.0.0.9"}}, networks)
+	if err := c.CheckName(t.Context(), "root"); !cloud.Is(err, cloud.Prohibited) {
+		t.Errorf("CheckName: %v, want Prohibited", err)
+	}
+	if s, err := c.CreateServer(t.Context(), cloud.CreateServer{Name: "ours"}); err != nil || s.Host != "h1" {
+		t.Errorf("CreateServer: host %q, %v; want h1", s.Host, err)
+	}
+	c.Clear()
+	equal(t, "servers and networks", 0, len(c.Servers())+len(c.Networks()))
+}
+
+func TestCloseLeavesTheCloudToOtherClients(t *testing.T) {
+	c := fake.New(fake.Options{})
+	mustCreate(t, c, "web")
+	c.Close(t.Context())
+	c.Close(t.Context())
+	<-c.Closed()
+	equal(t, "closes", 2, c.Closes())
+	equal(t, "servers", []string{"s1"}, listed(t, c))
+}

@@ -1,0 +1,31 @@
+package fake
+
+import "reflect"
+
+// keys remembers creates by their idempotency key: Req is the request, Res what
+// it created.
+type keys[Req, Res any] map[string]keyed[Req, Res]
+
+type keyed[Req, Res any] struct {
+	req Req
+	id  string
+	// res is the answer to the create.
+	res Res
+}
+
+// find returns what was created with the key. Reused means that the key came with
+// another request.
+func (k keys[Req, Res]) find(key string, req Req) (made keyed[Req, Res], found, reused bool) {
+	made, found = k[key]
+	if !found {
+		return made, false, false
+	}
+	return made, true, !reflect.DeepEqual(made.req, req)
+}
+
+// put remembers a create. One without a key is not remembered.
+func (k keys[Req, Res]) put(key string, req Req, id string, res Res) {
+	if key != "" {
+		k[key] = keyed[Req, Res]{req: req, id: id, res: res}
+	}
+}

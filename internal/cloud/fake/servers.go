@@ -1,0 +1,198 @@
+package fake
+
+import (
+	"context"
+	"maps"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+// GetServer returns the server of this id.
+func (c *Cloud) GetServer(ctx context.Context, id string) (cloud.Server, error) {
+	op := "get server " + quote(id)
+	if err := checkID(op, id); err != nil {
+		return cloud.Server{}, err
+	}
+	return do(ctx, c, call{verb: GetServer, object: id, op: op}, func() (cloud.Server, error) {
+		s, err := c.server(op, id)
+		return c.reported(s), err
+	})
+}
+
+// ServerStatus returns the status of the server of this id.
+func (c *Cloud) ServerStatus(ctx context.Context, id string) (cloud.Status, error) {
+	op := "get status of server " + quote(id)
+	if err := checkID(op, id); err != nil {
+		return cloud.Status{}, err
+	}
+	return do(ctx, c, call{verb: ServerStatus, object: id, op: op}, func() (cloud.Status, error) {
+		s, err := c.server(op, id)
+		return cloud.Status{CPUUtilization: c.use(s)}, err
+	})
+}
+
+// CreateServer creates a server, or returns the one that the key created before.
+func (c *Cloud) CreateServer(ctx context.Context, req cloud.CreateServer) (cloud.Server, error) {
+	op := "create server " + quote(req.Name)
+	if err := checkName(op, req.Name); err != nil {
+		return cloud.Server{}, err
+	}
+	var needs needs
+	needs.when(req.CPU != 0 || req.MemoryGiB != 0 || req.Template != "", cloud.Sizing)
+	needs.when(req.Folder != "", cloud.Folders)
+	needs.when(req.NetworkID != "", cloud.Networks)
+	needs.when(req.PowerState != "", cloud.Power)
+	needs.when(len(req.Labels) > 0, cloud.Labels)
+	req.Labels = maps.Clone(req.Labels)
+	return do(ctx, c, call{verb: CreateServer, object: req.Name, op: op, needs: needs}, func() (cloud.Server, error) {
+		return c.create(op, req)
+	})
+}
+
+// create creates a server. The caller holds mu.
+func (c *Cloud) create(op string, req cloud.CreateServer) (cloud.Server, error) {
+	if !c.caps.Has(cloud.Idempotency) {
+		req.IdempotencyKey = ""
+	}
+	switch made, found, reused := c.serverKeys.find(req.IdempotencyKey, req); {
+	case reused:
+		return cloud.Server{}, failure(op, cloud.KeyReused, "the key belongs to a create with another request")
+	case found:
+		if s, ok := c.servers.get(made.id); ok {
+			return c.reported(s), nil
+		}
+		return made.res.Clone(), nil
+	}
+	if err := c.nameOfServer(op, req.Name); err != nil {
+		return cloud.Server{}, err
+	}
+	if req.NetworkID != "" && !c.networks.has(req.NetworkID) {
+		return cloud.Server{}, failure(op, cloud.Rejected, "there is no network %s", req.NetworkID)
+	}
+	now := c.clock()
+	s := cloud.Server{
+		ID: c.servers.newID(), Name: req.Name, Labels: maps.Clone(req.Labels), State: cloud.StateActive,
+		CPU: req.CPU, MemoryGiB: req.MemoryGiB, Template: req.Template, Folder: req.Folder, NetworkID: req.NetworkID,
+		CreatedAt: now, UpdatedAt: now,
+	}
+	if c.caps.Has(cloud.Hosts) && len(c.hosts) > 0 {
+		s.Host = c.hosts[c.servers.added%len(c.hosts)].Name
+	}
+	if req.PowerState == cloud.PowerOff {
+		s.State = cloud.StateStopped
+	}
+	if c.slow {
+		c.poweredOff[s.ID] = s.State == cloud.StateStopped
+		s.State = cloud.StateBuilding
+	}
+	c.servers.put(s.ID, s)
+	c.serverKeys.put(req.IdempotencyKey, req, s.ID, c.reported(s))
+	return c.reported(s), nil
+}
+
+// UpdateServer changes the server of this id in place.
+func (c *Cloud) UpdateServer(ctx context.Context, id string, req cloud.UpdateServer) (cloud.Server, error) {
+	op := "update server " + quote(id)
+	if err := checkID(op, id); err != nil {
+		return cloud.Server{}, err
+	}
+	if req.Empty() {
+		return cloud.Server{}, failure(op, cloud.Rejected, "nothing to change was given")
+	}
+	var needs needs
+	needs.when(req.CPU != nil || req.MemoryGiB != nil, cloud.Resize)
+	needs.when(req.PowerState != nil, cloud.Power)
+	needs.when(len(req.Labels) > 0, cloud.Labels)
+	return do(ctx, c, call{verb: UpdateServer, object: id, op: op, needs: needs}, func() (cloud.Server, error) {
+		s, err := c.server(op, id)
+		switch {
+		case err != nil:
+			return cloud.Server{}, err
+		case s.State.Transitional():
+			return cloud.Server{}, failure(op, cloud.Conflict, "the server is %s", s.State)
+		case !c.faults.ignored[UpdateServer]:
+			s = updated(s.Clone(), req)
+			s.UpdatedAt = c.clock()
+			c.servers.put(id, s)
+		}
+		return c.reported(s), nil
+	})
+}
+
+// updated returns the server with the change made.
+func updated(s cloud.Server, req cloud.UpdateServer) cloud.Server {
+	if req.CPU != nil {
+		s.CPU = *req.CPU
+	}
+	if req.MemoryGiB != nil {
+		s.MemoryGiB = *req.MemoryGiB
+	}
+	if req.PowerState != nil {
+		s.State = cloud.StateActive
+		if *req.PowerState == cloud.PowerOff {
+			s.State = cloud.StateStopped
+		}
+	}
+	for key, value := range req.Labels {
+		if value == nil {
+			delete(s.Labels, key)
+			continue
+		}
+		if s.Labels == nil {
+			s.Labels = map[string]string{}
+		}
+		s.Labels[key] = *value
+	}
+	return s
+}
+
+// DeleteServer deletes the server of this id. On a slow cloud the deletion only begins.
+func (c *Cloud) DeleteServer(ctx context.Context, id string) (gone bool, err error) {
+	op := "delete server " + quote(id)
+	if err := checkID(op, id); err != nil {
+		return false, err
+	}
+	return do(ctx, c, call{verb: DeleteServer, object: id, op: op}, func() (bool, error) {
+		s, err := c.server(op, id)
+		switch {
+		case err != nil:
+			return false, err
+		case c.faults.ignored[DeleteServer]:
+			return false, nil
+		case c.slow:
+			s.State = cloud.StateDeleting
+			c.servers.put(id, s)
+			return false, nil
+		default:
+			c.servers.remove(id)
+			return true, nil
+		}
+	})
+}
+
+// server returns the server as it is stored. The caller holds mu.
+func (c *Cloud) server(op, id string) (cloud.Server, error) {
+	s, ok := c.servers.get(id)
+	if !ok {
+		return cloud.Server{}, failure(op, cloud.NotFound, "no such server")
+	}
+	return s, nil
+}
+
+// reported returns the server as the cloud reports it: a copy, with its
+// utilization where the cloud has bulk status. The caller holds mu.
+func (c *Cloud) reported(s cloud.Server) cloud.Server {
+	s = s.Clone()
+	if c.caps.Has(cloud.BulkStatus) && s.ID != "" {
+		s.CPUUtilization = new(c.use(s))
+	}
+	return s
+}
+
+// use returns the utilization of a server in percent. The caller holds mu.
+func (c *Cloud) use(s cloud.Server) int {
+	if s.CPUUtilization != nil {
+		return *s.CPUUtilization
+	}
+	return c.utilization
+}

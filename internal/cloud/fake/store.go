@@ -1,0 +1,77 @@
+package fake
+
+import (
+	"fmt"
+	"slices"
+)
+
+// store holds servers or networks in the order in which they were added.
+type store[R any] struct {
+	prefix string
+	// last is the number of the newest id, and added that of the newest item.
+	last, added int
+	items       map[string]stored[R]
+}
+
+type stored[R any] struct {
+	item R
+	id   string
+	// at is the item's place in the order, from 1.
+	at int
+}
+
+func newStore[R any](prefix string) *store[R] {
+	return &store[R]{prefix: prefix, items: map[string]stored[R]{}}
+}
+
+// newID returns the next id that is not in use.
+func (s *store[R]) newID() string {
+	for {
+		s.last++
+		if id := fmt.Sprintf("%s%d", s.prefix, s.last); !s.has(id) {
+			return id
+		}
+	}
+}
+
+func (s *store[R]) has(id string) bool {
+	_, ok := s.items[id]
+	return ok
+}
+
+func (s *store[R]) get(id string) (R, bool) {
+	found, ok := s.items[id]
+	return found.item, ok
+}
+
+// put adds an item, or replaces it in its place.
+func (s *store[R]) put(id string, item R) {
+	at := s.items[id].at
+	if at == 0 {
+		s.added++
+		at = s.added
+	}
+	s.items[id] = stored[R]{item: item, id: id, at: at}
+}
+
+func (s *store[R]) remove(id string) { delete(s.items, id) }
+
+func (s *store[R]) clear() { clear(s.items) }
+
+// ordered returns the items with their places.
+func (s *store[R]) ordered() []stored[R] {
+	found := make([]stored[R], 0, len(s.items))
+	for _, item := range s.items {
+		found = append(found, item)
+	}
+	slices.SortFunc(found, func(a, b stored[R]) int { return a.at - b.at })
+	return found
+}
+
+func (s *store[R]) all() []R {
+	found := make([]R, 0, len(s.items))
+	for _, one := range s.ordered() {
+		found = append(found, one.item)
+	}
+	return found
+}
