@@ -87,9 +87,14 @@ func mapped(t *testing.T, page string) []string {
 	return nil
 }
 
-// unfinished are packages whose list of files is not complete yet. Remove an
-// entry once the list is right.
+// filesWithoutList is how many files an internal package may have without a list
+// of them.
+const filesWithoutList = 3
+
+// unfinished are packages whose list of files is missing or not complete yet.
+// Remove an entry once the list is right.
 var unfinished = []string{
+	"internal/cloud",
 	"internal/cloud/cloudtest",
 	"internal/cloud/rest",
 	"internal/controller/cloud",
@@ -97,6 +102,9 @@ var unfinished = []string{
 	"internal/controller/network",
 	"internal/controller/vm",
 	"internal/controller/vmgroup",
+	"internal/inventory",
+	"internal/reconciler",
+	"internal/testkit",
 	"test/faults",
 }
 
@@ -109,7 +117,8 @@ func TestPackageCommentsListTheFilesOfThePackage(t *testing.T) {
 	lists := 0
 	for folder, sources := range packages(t) {
 		listed := listedFiles(t, sources)
-		if len(listed) == 0 || slices.Contains(unfinished, folder) {
+		needed := strings.HasPrefix(folder, "internal/") && len(sources) > filesWithoutList
+		if len(listed) == 0 && !needed || slices.Contains(unfinished, folder) {
 			continue
 		}
 		lists++
