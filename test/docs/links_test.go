@@ -130,7 +130,7 @@ func isText(file string) bool {
 
 // withoutCode returns a page without its code blocks and code spans.
 func withoutCode(page string) string {
-	page = regexp.MustCompile("(?ms)^ *```.*?^ *```$").ReplaceAllString(page, "")
+	page = regexp.MustCompile("(?ms)^ *```.*?\n *```$").ReplaceAllString(page, "")
 	return regexp.MustCompile("`[^`\n]*`").ReplaceAllString(page, "")
 }
 
