@@ -1,6 +1,7 @@
 package docs_test
 
 import (
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -149,8 +150,13 @@ func TestVocabulary(t *testing.T) {
 	for _, place := range checked {
 		for _, file := range files(t, place) {
 			if !isText(file) || strings.Contains(file, "zz_generated") ||
-				slices.ContainsFunc(unchecked, func(path string) bool { return file == path || strings.HasPrefix(file, path+"/") }) {
+				slices.ContainsFunc(unchecked, func(skip string) bool { return file == skip || strings.HasPrefix(file, skip+"/") }) {
 				continue
+			}
+			for name, w := range vocabulary {
+				if w.found(file, path.Base(file)) {
+					t.Errorf("%s: instead of %q write %q in the name of the file", file, name, w.write)
+				}
 			}
 			n := 0
 			for line := range strings.Lines(read(t, file)) {
