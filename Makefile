@@ -97,14 +97,14 @@ verify: $(CONTROLLER_GEN) $(GOLANGCI_LINT) $(KUSTOMIZE) $(OPERATOR_SDK) bin/opm 
 	@MAKE='$(MAKE)' hack/verify.sh
 
 .PHONY: bench
-bench: bin/manager bin/mockcloud assets ## Count and time what VMs cost, and print it as a table (docs/benchmarks.md).
+bench: bin/manager bin/mockcloud assets ## Count and time what VMs cost, and print it as a table (docs/development/benchmarks.md).
 	@KUBEBUILDER_ASSETS=$$(hack/kube-assets.sh) go run ./test/bench $(ARGS)
 
 .PHONY: run
 run: generate manifests bin/manager ## Run the operator against the cluster of KUBECONFIG (NAMESPACE=…, ARGS="--default-cloud-endpoint=…").
 	@exec bin/manager --namespace=$(NAMESPACE) $(ARGS)
 
-##@ The cluster for tests (docs/testing-cluster.md)
+##@ The cluster for tests (docs/development/testing-cluster.md)
 
 .PHONY: cluster-up
 cluster-up: ## Bring up a Kubernetes of one real node, with OLM and a registry, in namespaces of its own; needs Linux and root.

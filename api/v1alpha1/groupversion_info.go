@@ -5,6 +5,7 @@
 //	conditions.go         conditions and reasons that all kinds have
 //	labels.go             labels, annotations and finalizers
 //	refs.go               references to other objects
+//	groupversion_info.go  the group, its version, and the scheme
 //
 // +kubebuilder:object:generate=true
 // +groupName=samplecontroller.k8s.io

@@ -3,6 +3,7 @@
 //
 //	tenancy.go  the Cloud of an object, and access to it
 //	watch.go    which events change this
+//	finder.go   the objects that such an event enqueues
 package tenancy
 
 import (

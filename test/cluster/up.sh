@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Brings up the cluster for tests: one real node, DNS, a registry, and OLM v0 and v1. What already runs is left alone; what
-# has crashed comes back. docs/testing-cluster.md says how it works.
+# has crashed comes back. docs/development/testing-cluster.md says how it works.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
-other="or give the tests E2E_KUBECONFIG, the kubeconfig of another cluster with OLM (docs/testing-cluster.md)"
+other="or give the tests E2E_KUBECONFIG, the kubeconfig of another cluster with OLM (docs/development/testing-cluster.md)"
 [ "$(uname -s)" = Linux ] || die "a node needs Linux; use one, $other"
 [ "$(id -u)" = 0 ] || die "a node needs root; be root, $other"
 begun=$SECONDS

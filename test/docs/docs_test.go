@@ -1,6 +1,6 @@
-// Package docs_test holds what the pages say against the code: each name that
-// users meet is in the page where they would look for it, and what the pages
-// show can be used as it stands.
+// Package docs_test compares the pages with the code: each name that users meet
+// is on the page where they would look for it, manifests can be applied, links
+// lead somewhere, and file maps name the files that exist.
 package docs_test
 
 import (
@@ -9,7 +9,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -41,36 +40,42 @@ const (
 
 func TestNamesThatUsersMeetAreExplained(t *testing.T) {
 	pages := map[string]string{}
-	for _, name := range []string{"vm", "vmgroup", "network", "gpuinfo", "cloud", "operations"} {
+	for _, name := range []string{"vm", "vmgroup", "network", "gpuinfo", "cloud", "objects", "operations"} {
 		pages[name] = read(t, "docs/"+name+".md")
 	}
 	tests := map[string]struct {
 		pages string
 		names []string
 	}{
-		"conditions and reasons of a VM, since kubectl shows them without a word of what to do": {"vm", constants(t, "vm_types.go", "Condition", "Reason")},
-		"conditions and reasons of a GPUInfo, likewise":                                         {"gpuinfo", constants(t, "gpuinfo_types.go", "Condition", "Reason")},
-		"fields of a GPUInfo's spec":                                                            {"gpuinfo", fields(reflect.TypeFor[v1alpha1.GPUInfoSpec]())},
-		"fields of a GPUInfo's status":                                                          {"gpuinfo", fields(reflect.TypeFor[v1alpha1.GPUInfoStatus]())},
-		"conditions and reasons of a Cloud, likewise":                                           {"cloud", constants(t, "cloud_types.go", "Condition", "Reason")},
-		"reasons of a Network that no other kind has, likewise":                                 {"network", constants(t, "network_types.go", "Condition", "Reason")},
-		"what a VM says of its Network":                                                         {"vm", []string{v1alpha1.NetworkNotReadyReason}},
-		"fields of a Network's spec":                                                            {"network", fields(reflect.TypeFor[v1alpha1.NetworkSpec]())},
-		"fields of a Network's status":                                                          {"network", fields(reflect.TypeFor[v1alpha1.NetworkStatus]())},
-		"what both kinds have in common":                                                        {"vm", constants(t, "conditions.go", "Condition", "Reason")},
-		"the states of a VM, which kubectl get shows":                                           {"vm", constants(t, "vm_types.go", "VMState")},
-		"fields of a VM's spec":                                                                 {"vm", fields(reflect.TypeFor[v1alpha1.VMSpec]())},
-		"fields of a VM's status":                                                               {"vm", fields(reflect.TypeFor[v1alpha1.VMStatus]())},
-		"fields of a Cloud's spec":                                                              {"cloud", fields(reflect.TypeFor[v1alpha1.CloudSpec]())},
-		"fields of a Cloud's status":                                                            {"cloud", fields(reflect.TypeFor[v1alpha1.CloudStatus]())},
-		"reasons of a VmGroup":                                                                  {"vmgroup", constants(t, "vmgroup_types.go", "Reason")},
-		"the phases of a VmGroup, which kubectl get shows":                                      {"vmgroup", constants(t, "vmgroup_types.go", "VmGroup")},
-		"labels and annotations of members":                                                     {"vmgroup", []string{v1alpha1.GroupLabel, v1alpha1.RevisionLabel, v1alpha1.DeleteFirstAnnotation}},
-		"fields of a VmGroup's spec":                                                            {"vmgroup", fields(reflect.TypeFor[v1alpha1.VmGroupSpec]())},
-		"fields of a VmGroup's status":                                                          {"vmgroup", fields(reflect.TypeFor[v1alpha1.VmGroupStatus]())},
-		"flags of the manager":                                                                  {"operations", flags(t)},
-		"metrics, without which nobody can write an alert":                                      {"operations", metricNames(t)},
-		"alerts, which send people there":                                                       {"operations", matches(t, monitoring+"rules.yaml", `alert: (\w+)`)},
+		"VM: conditions and reasons":       {"vm", constants(t, "vm_types.go", "Condition", "Reason")},
+		"VM: what it reports of a Network": {"vm", []string{v1alpha1.NetworkNotReadyReason}},
+		"VM: states, which kubectl shows":  {"vm", constants(t, "vm_types.go", "VMState")},
+		"VM: fields of spec":               {"vm", fields(reflect.TypeFor[v1alpha1.VMSpec]())},
+		"VM: fields of status":             {"vm", fields(reflect.TypeFor[v1alpha1.VMStatus]())},
+
+		"VmGroup: reasons":                           {"vmgroup", constants(t, "vmgroup_types.go", "Reason")},
+		"VmGroup: phases, which kubectl shows":       {"vmgroup", constants(t, "vmgroup_types.go", "VmGroup")},
+		"VmGroup: labels and annotations of members": {"vmgroup", []string{v1alpha1.GroupLabel, v1alpha1.RevisionLabel, v1alpha1.DeleteFirstAnnotation}},
+		"VmGroup: fields of spec":                    {"vmgroup", fields(reflect.TypeFor[v1alpha1.VmGroupSpec]())},
+		"VmGroup: fields of status":                  {"vmgroup", fields(reflect.TypeFor[v1alpha1.VmGroupStatus]())},
+
+		"Network: reasons that no other kind has": {"network", constants(t, "network_types.go", "Condition", "Reason")},
+		"Network: fields of spec":                 {"network", fields(reflect.TypeFor[v1alpha1.NetworkSpec]())},
+		"Network: fields of status":               {"network", fields(reflect.TypeFor[v1alpha1.NetworkStatus]())},
+
+		"GPUInfo: conditions and reasons": {"gpuinfo", constants(t, "gpuinfo_types.go", "Condition", "Reason")},
+		"GPUInfo: fields of spec":         {"gpuinfo", fields(reflect.TypeFor[v1alpha1.GPUInfoSpec]())},
+		"GPUInfo: fields of status":       {"gpuinfo", fields(reflect.TypeFor[v1alpha1.GPUInfoStatus]())},
+
+		"Cloud: conditions and reasons": {"cloud", constants(t, "cloud_types.go", "Condition", "Reason")},
+		"Cloud: fields of spec":         {"cloud", fields(reflect.TypeFor[v1alpha1.CloudSpec]())},
+		"Cloud: fields of status":       {"cloud", fields(reflect.TypeFor[v1alpha1.CloudStatus]())},
+
+		"all kinds: conditions and reasons":           {"vm", constants(t, "conditions.go", "Condition", "Reason")},
+		"all kinds: conditions, on their common page": {"objects", constants(t, "conditions.go", "Condition")},
+		"flags of the manager":                        {"operations", flags(t)},
+		"metrics, for writing alerts":                 {"operations", metricNames(t)},
+		"alerts, whose runbook is this page":          {"operations", matches(t, monitoring+"rules.yaml", `alert: (\w+)`)},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -86,7 +91,7 @@ func TestNamesThatUsersMeetAreExplained(t *testing.T) {
 	}
 }
 
-// explained tells whether a name stands in code font, alone, after its parents
+// explained reports whether a name stands in code font, alone, after its parents
 // or before what it holds (cloudRef.name) or is set to (powerState: Off).
 func explained(page, name string) bool {
 	return regexp.MustCompile("`([a-zA-Z.]*\\.)?" + regexp.QuoteMeta(name) + "([.=:{][^`]*)?`").MatchString(page)
@@ -97,7 +102,7 @@ func TestAlertsAndDashboardAskForMetricsThatExist(t *testing.T) {
 	for _, file := range []string{"rules.yaml", "dashboard.json"} {
 		for _, name := range matches(t, monitoring+file, `(privatecloud_\w+)`) {
 			if !slices.Contains(known, strings.TrimSuffix(name, "_bucket")) {
-				t.Errorf("%s asks for %s, which nobody measures", file, name)
+				t.Errorf("%s asks for %s, which does not exist", file, name)
 			}
 		}
 	}
@@ -128,92 +133,6 @@ func TestManifestsInThePagesHaveNoFieldThatDoesNotExist(t *testing.T) {
 	}
 }
 
-func TestLinksLeadSomewhere(t *testing.T) {
-	link := regexp.MustCompile(`\]\(([^)\s]+)\)`)
-	for _, page := range pages(t) {
-		for _, target := range link.FindAllStringSubmatch(read(t, page), -1) {
-			path, anchor, _ := strings.Cut(target[1], "#")
-			if strings.Contains(path, "://") {
-				continue
-			}
-			to := page
-			if path != "" {
-				to = filepath.Join(filepath.Dir(page), path)
-			}
-			if _, err := os.Stat(filepath.Join(root, to)); err != nil {
-				t.Errorf("%s links to %s: %v", page, target[1], err)
-				continue
-			}
-			if anchor != "" && !slices.Contains(anchors(read(t, to)), anchor) {
-				t.Errorf("%s links to %s, where there is no such heading", page, target[1])
-			}
-		}
-	}
-}
-
-func TestFileMapsNameTheFoldersOfTheTree(t *testing.T) {
-	// Each folder inside of these has a line of its own.
-	inside := []string{".", "api", "internal", "internal/cloud", "internal/controller"}
-	// Folders that only hold others, and what is built.
-	without := []string{"api", "internal", "internal/controller", "bin", "dist"}
-	var want []string
-	for _, folder := range inside {
-		entries, err := os.ReadDir(filepath.Join(root, folder))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, entry := range entries {
-			path := filepath.Join(folder, entry.Name())
-			if entry.IsDir() && !strings.HasPrefix(path, ".") && !slices.Contains(without, path) {
-				want = append(want, path)
-			}
-		}
-	}
-	slices.Sort(want)
-	for _, page := range []string{"README.md", "docs/architecture.md"} {
-		if diff := cmp.Diff(want, mapped(t, page)); diff != "" {
-			t.Errorf("%s: folders of the file map (-tree +page):\n%s", page, diff)
-		}
-	}
-}
-
-// mapped are the folders that a page's file map names, at the start of a line.
-func mapped(t *testing.T, page string) []string {
-	t.Helper()
-	for _, block := range fenced(read(t, page), "") {
-		if !strings.Contains(block, "api/v1alpha1/") {
-			continue
-		}
-		var folders []string
-		for line := range strings.Lines(block) {
-			for word := range strings.FieldsSeq(line) {
-				folder, ok := strings.CutSuffix(word, "/")
-				if !ok || strings.HasPrefix(line, " ") {
-					break
-				}
-				folders = append(folders, folder)
-			}
-		}
-		slices.Sort(folders)
-		return folders
-	}
-	t.Fatalf("%s has no file map", page)
-	return nil
-}
-
-func pages(t *testing.T) []string {
-	t.Helper()
-	var found []string
-	for _, pattern := range []string{"*.md", "docs/*.md"} {
-		paths, err := fs.Glob(os.DirFS(root), pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
-		found = append(found, paths...)
-	}
-	return found
-}
-
 func read(t *testing.T, path string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(root, path))
@@ -234,22 +153,6 @@ func fenced(page, language string) []string {
 		}
 	}
 	return blocks
-}
-
-// anchors are the headings of a page as links name them.
-func anchors(page string) []string {
-	var found []string
-	code := false
-	for line := range strings.Lines(page) {
-		code = code != strings.HasPrefix(strings.TrimSpace(line), "```")
-		heading, ok := strings.CutPrefix(strings.TrimLeft(strings.TrimSpace(line), "#"), " ")
-		if code || !ok || !strings.HasPrefix(line, "#") {
-			continue
-		}
-		heading = regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(heading), "")
-		found = append(found, strings.ReplaceAll(heading, " ", "-"))
-	}
-	return found
 }
 
 // constants are the values of the constants of a file of the API whose names
@@ -285,12 +188,20 @@ func matches(t *testing.T, path, pattern string) []string {
 	return found
 }
 
-// fields are the names of a struct's fields in JSON.
+// fields returns the JSON names of a struct's fields and of those that they
+// contain, as far as their types belong to the API.
 func fields(kind reflect.Type) []string {
 	var names []string
 	for field := range kind.Fields() {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		names = append(names, name)
+		inner := field.Type
+		for inner.Kind() == reflect.Pointer || inner.Kind() == reflect.Slice {
+			inner = inner.Elem()
+		}
+		if inner.Kind() == reflect.Struct && inner.PkgPath() == kind.PkgPath() {
+			names = append(names, fields(inner)...)
+		}
 	}
 	return names
 }

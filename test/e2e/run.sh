@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the e2e tests: on the cluster for tests, which it brings up, or on that of E2E_KUBECONFIG, which has OLM and pulls
-# from REGISTRY (docs/testing-cluster.md). Arguments go to go test.
+# from REGISTRY (docs/development/testing-cluster.md). Arguments go to go test.
 set -euo pipefail
 . "$(dirname "$0")/../../hack/lib.sh"
 
