@@ -2,9 +2,9 @@ package inventory
 
 import "slices"
 
-// Vanished returns those of the known ids that the snapshot lacks, sorted, and
-// whether they are so many that no ordinary cause explains them: at least two,
-// and a quarter of all or fifty.
+// Vanished returns the known IDs that the snapshot lacks, sorted, and reports
+// whether so many vanished at once that the snapshot is not trusted and the
+// brake is to be set: at least two, and a quarter of all or fifty.
 func Vanished(known []string, snap *Snapshot) (gone []string, brake bool) {
 	for _, id := range known {
 		if !snap.Has(id) {

@@ -7,15 +7,15 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-// Event says whom a cloud's news concern.
+// Event names the objects of a cloud that are to be reconciled.
 type Event struct {
 	// Cloud is the name of the cloud.
 	Cloud string
-	// Servers are the ids of servers that changed.
+	// Servers are the IDs of servers that changed: their owners are to be reconciled.
 	Servers []string
-	// Refs are objects that waited for this, or whose labels a new server bears.
+	// Refs are objects that waited for this event, or that the labels of a new server name.
 	Refs []Ref
-	// All asks for a look at every object of the cloud.
+	// All says that each object of the cloud is to be reconciled.
 	All bool
 }
 
@@ -23,20 +23,20 @@ const notConnected = "the Cloud does not exist or has not been connected yet"
 
 // Directory holds the inventory of each cloud by the cloud's name.
 type Directory struct {
-	clock func() time.Time
-	bell  *bell
+	clock    func() time.Time
+	notifier *notifier
 
 	mu     sync.Mutex
 	clouds map[string]*Inventory
 }
 
-// New returns an empty directory. Time is read from clock.
+// New returns an empty directory. It reads the time from clock.
 func New(clock func() time.Time) *Directory {
-	return &Directory{clock: clock, bell: &bell{}, clouds: map[string]*Inventory{}}
+	return &Directory{clock: clock, notifier: &notifier{}, clouds: map[string]*Inventory{}}
 }
 
-// Cloud returns the inventory of a cloud, made on first use: before its Cloud
-// object was seen, it is away.
+// Cloud returns the inventory of a cloud, and makes it on first use. The cloud
+// is unavailable until Connect and Publish are called.
 func (d *Directory) Cloud(name string) *Inventory {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -44,51 +44,19 @@ func (d *Directory) Cloud(name string) *Inventory {
 		return inv
 	}
 	inv := &Inventory{
-		name: name, clock: d.clock, bell: d.bell, since: d.clock(), away: notConnected,
-		overlay: newOverlay(), uses: map[string]use{}, waiting: map[Ref]struct{}{}, wanted: map[Ref]time.Time{},
+		name: name, clock: d.clock, notifier: d.notifier, startedAt: d.clock(), unavailable: notConnected,
+		overlay: newOverlay(), utilization: map[string]utilization{}, waiting: map[Ref]struct{}{}, afterListing: map[Ref]time.Time{},
 		networks: newNetworks(d.clock), hosts: newOnDemandList[cloud.Host](d.clock),
 	}
 	d.clouds[name] = inv
 	return inv
 }
 
-// Subscribe has fn called with each piece of news. fn must not block.
-func (d *Directory) Subscribe(fn func(Event)) { d.bell.onWake(fn) }
+// Subscribe registers fn to be called with each event of each cloud. fn must not block.
+func (d *Directory) Subscribe(fn func(Event)) { d.notifier.subscribe(fn) }
 
-// OnPollRequest has fn called when a cloud should be listed within the given time. fn must not block.
-func (d *Directory) OnPollRequest(fn func(cloud string, within time.Duration)) { d.bell.onHaste(fn) }
-
-// bell carries news from the inventories to whoever listens.
-type bell struct {
-	mu    sync.RWMutex
-	wake  []func(Event)
-	haste []func(string, time.Duration)
-}
-
-func (b *bell) onWake(fn func(Event)) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.wake = append(b.wake, fn)
-}
-
-func (b *bell) onHaste(fn func(string, time.Duration)) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.haste = append(b.haste, fn)
-}
-
-func (b *bell) ring(w Event) {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	for _, fn := range b.wake {
-		fn(w)
-	}
-}
-
-func (b *bell) hasten(name string, within time.Duration) {
-	b.mu.RLock()
-	defer b.mu.RUnlock()
-	for _, fn := range b.haste {
-		fn(name, within)
-	}
+// OnPollRequest registers fn to be called when a cloud should be listed within
+// the given time. fn must not block.
+func (d *Directory) OnPollRequest(fn func(cloud string, within time.Duration)) {
+	d.notifier.onPollRequest(fn)
 }

@@ -1,11 +1,25 @@
-// Package inventory keeps, for each cloud, one picture of its servers that all
-// reconcilers share: listed page by page, published whole, amended by what we
-// ourselves did since, and read without asking the cloud again.
+// Package inventory holds what is known of each cloud, for all reconcilers. The
+// servers are listed page by page and published as one snapshot. What this
+// process did since the listing began is kept in an overlay. Reads do not call
+// the cloud.
 //
-// A picture is only ever replaced by a complete one. Whoever needs a picture
-// newer than some moment, or a cloud that can be used again, says so and is
-// woken when it is there; nobody polls the cloud on its own.
+// Only a complete listing replaces a snapshot. A reconciler that needs a newer
+// listing, or a cloud that is unavailable, is enqueued when it is there; no
+// reconciler lists the servers by itself.
 //
-// What a cloud has few of, such as networks, is listed when somebody needs it,
-// once for all.
+// What a cloud has few of (networks, hosts) is listed on demand, once for all
+// callers.
+//
+//	directory.go  the inventories of all clouds, and the events
+//	notifier.go   calls the subscribers of events and poll requests
+//	inventory.go  one cloud: connection, brake, publishing a snapshot
+//	view.go       what reconcilers read and record
+//	polling.go    when the next listing is due, and which objects wait for it
+//	snapshot.go   one complete listing of the servers
+//	changes.go    which servers differ between two snapshots
+//	overlay.go    what is known of servers in addition to the last listing
+//	brake.go      when a listing lacks so many servers that it is not trusted
+//	ondemand.go   a list that is made when a caller needs it
+//	networks.go   the networks, listed on demand
+//	hosts.go      the hosts, listed on demand
 package inventory

@@ -11,13 +11,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/privatecloud/operator/internal/cloud"
-	"github.com/privatecloud/operator/internal/cloud/fake"
 	"github.com/privatecloud/operator/internal/inventory"
 )
 
 var dawn = time.Date(2026, 3, 1, 6, 0, 0, 0, time.UTC)
 
-// clock tells the time that a test sets.
+// clock is a clock that a test advances.
 type clock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -33,6 +32,39 @@ func (c *clock) advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now = c.now.Add(d)
+}
+
+// listing answers ListServers with its pages by marker, and records the calls.
+type listing struct {
+	cloud.ServerReader
+	pages map[string]cloud.ServerPage
+	fail  map[string]error
+	// each is called before a page is answered.
+	each  func()
+	asked []cloud.ListServers
+}
+
+func (l *listing) ListServers(_ context.Context, opts cloud.ListServers) (cloud.ServerPage, error) {
+	l.asked = append(l.asked, opts)
+	if l.each != nil {
+		l.each()
+	}
+	return l.pages[opts.Marker], l.fail[opts.Marker]
+}
+
+// pages chains pages by the markers "1", "2" and so on.
+func pages(servers ...[]cloud.Server) *listing {
+	l := &listing{pages: map[string]cloud.ServerPage{}}
+	marker := ""
+	for i, page := range servers {
+		next := ""
+		if i+1 < len(servers) {
+			next = string(rune('1' + i))
+		}
+		l.pages[marker] = cloud.ServerPage{Servers: page, Next: next}
+		marker = next
+	}
+	return l
 }
 
 func server(id string, change ...func(*cloud.Server)) cloud.Server {
@@ -51,7 +83,7 @@ func in(state cloud.State) func(*cloud.Server) {
 	return func(s *cloud.Server) { s.State = state }
 }
 
-func bornAfter(age time.Duration) func(*cloud.Server) {
+func createdAfter(age time.Duration) func(*cloud.Server) {
 	return func(s *cloud.Server) { s.CreatedAt = dawn.Add(age) }
 }
 
@@ -61,63 +93,64 @@ func owned(uid, cluster string) func(*cloud.Server) {
 	}
 }
 
-// house is one inventory with its clock and all that it told.
-type house struct {
-	t     *testing.T
-	clock *clock
-	dir   *inventory.Directory
-	inv   *inventory.Inventory
-	wakes []inventory.Event
-	haste []string
+// harness is one inventory with its clock and the notifications that it sent.
+type harness struct {
+	t            *testing.T
+	clock        *clock
+	dir          *inventory.Directory
+	inv          *inventory.Inventory
+	events       []inventory.Event
+	pollRequests []string
 }
 
-func newHouse(t *testing.T) *house {
+func newHarness(t *testing.T) *harness {
 	t.Helper()
-	h := &house{t: t, clock: &clock{now: dawn}}
+	h := &harness{t: t, clock: &clock{now: dawn}}
 	h.dir = inventory.New(h.clock.Now)
-	h.dir.Subscribe(func(w inventory.Event) {
-		slices.Sort(w.Servers)
-		slices.SortFunc(w.Refs, func(a, b inventory.Ref) int { return strings.Compare(a.Name, b.Name) })
-		h.wakes = append(h.wakes, w)
+	h.dir.Subscribe(func(e inventory.Event) {
+		slices.Sort(e.Servers)
+		slices.SortFunc(e.Refs, func(a, b inventory.Ref) int { return strings.Compare(a.Name, b.Name) })
+		h.events = append(h.events, e)
 	})
-	h.dir.OnPollRequest(func(name string, within time.Duration) { h.haste = append(h.haste, name+" "+within.String()) })
+	h.dir.OnPollRequest(func(name string, within time.Duration) {
+		h.pollRequests = append(h.pollRequests, name+" "+within.String())
+	})
 	h.inv = h.dir.Cloud("home")
 	return h
 }
 
-// list makes a listing begun now and ended took later.
-func (h *house) list(took time.Duration, servers ...cloud.Server) *inventory.Snapshot {
+// list makes a listing that begins now and takes this long.
+func (h *harness) list(took time.Duration, servers ...cloud.Server) *inventory.Snapshot {
 	h.t.Helper()
-	c := fake.New(fake.Options{})
-	c.AddServers(servers...)
-	c.OnCall(func(context.Context, fake.Verb, string) { h.clock.advance(took) })
-	snap, err := inventory.List(h.t.Context(), c, h.clock.Now)
+	l := pages(servers)
+	l.each = func() { h.clock.advance(took) }
+	snap, err := inventory.List(h.t.Context(), l, h.clock.Now)
 	if err != nil {
 		h.t.Fatalf("List: %v", err)
 	}
 	return snap
 }
 
-func (h *house) publish(servers ...cloud.Server) {
+func (h *harness) publish(servers ...cloud.Server) {
 	h.t.Helper()
 	h.inv.Publish(h.list(0, servers...))
 }
 
-// told returns what was told since it was last asked.
-func (h *house) told() []inventory.Event {
-	wakes := h.wakes
-	h.wakes = nil
-	return wakes
+// takeEvents returns the events since it was last called.
+func (h *harness) takeEvents() []inventory.Event {
+	events := h.events
+	h.events = nil
+	return events
 }
 
-func (h *house) wantTold(want ...inventory.Event) {
+func (h *harness) wantEvents(want ...inventory.Event) {
 	h.t.Helper()
-	if diff := cmp.Diff(want, h.told(), cmpEmpty); diff != "" {
-		h.t.Errorf("told (-want +got):\n%s", diff)
+	if diff := cmp.Diff(want, h.takeEvents(), cmpEmpty); diff != "" {
+		h.t.Errorf("events (-want +got):\n%s", diff)
 	}
 }
 
-// cmpEmpty takes nil slices and empty ones for the same.
+// cmpEmpty compares nil slices and empty slices as equal.
 var cmpEmpty = cmp.FilterValues(
 	func(a, b []inventory.Ref) bool { return len(a) == 0 && len(b) == 0 },
 	cmp.Comparer(func(_, _ []inventory.Ref) bool { return true }),

@@ -11,8 +11,8 @@ import (
 	"github.com/privatecloud/operator/internal/inventory"
 )
 
-// landlord answers ListHosts and counts.
-type landlord struct {
+// hostCloud answers ListHosts and counts the calls.
+type hostCloud struct {
 	cloud.Client
 	hosts []cloud.Host
 	takes time.Duration
@@ -20,7 +20,7 @@ type landlord struct {
 	asked int
 }
 
-func (l *landlord) ListHosts(context.Context) ([]cloud.Host, error) {
+func (l *hostCloud) ListHosts(context.Context) ([]cloud.Host, error) {
 	l.asked++
 	if l.takes > 0 {
 		<-time.After(l.takes)
@@ -28,12 +28,12 @@ func (l *landlord) ListHosts(context.Context) ([]cloud.Host, error) {
 	return l.hosts, l.err
 }
 
-func TestHostsAreAskedForOnceAnInterval(t *testing.T) {
+func TestHostsCallsTheCloudOncePerInterval(t *testing.T) {
 	h := polling(t)
 	if _, err := h.inv.Hosts(t.Context(), dawn); !cloud.Is(err, cloud.Unavailable) {
 		t.Errorf("got %v, want Unavailable before the first connection", err)
 	}
-	l := &landlord{hosts: []cloud.Host{{Name: "esxi-1", GPU: true, AvailableHours: 399}}}
+	l := &hostCloud{hosts: []cloud.Host{{Name: "esxi-1", GPU: true, AvailableHours: 399}}}
 	h.inv.Connect(l, nil)
 	for range 10 {
 		got, err := h.inv.Hosts(t.Context(), h.clock.Now().Add(-interval))
@@ -53,12 +53,12 @@ func TestHostsAreAskedForOnceAnInterval(t *testing.T) {
 	if _, err := h.inv.Hosts(t.Context(), dawn); err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "calls after another connection, to which nothing is known", 3, l.asked)
+	equal(t, "calls after another connection", 3, l.asked)
 }
 
-func TestAFailureToListHostsIsNotRemembered(t *testing.T) {
+func TestHostsDoesNotKeepAnErrorThatIsNoCloudError(t *testing.T) {
 	h := polling(t)
-	l := &landlord{err: errors.New("away")}
+	l := &hostCloud{err: errors.New("no cloud error")}
 	h.inv.Connect(l, nil)
 	for range 2 {
 		if _, err := h.inv.Hosts(t.Context(), dawn); !errors.Is(err, l.err) {
@@ -70,7 +70,7 @@ func TestAFailureToListHostsIsNotRemembered(t *testing.T) {
 
 func TestHostsKeepsACloudErrorForAPollInterval(t *testing.T) {
 	h := polling(t)
-	l := &landlord{err: &cloud.Error{Kind: cloud.Unavailable, Op: "list hosts", Detail: "connection refused"}}
+	l := &hostCloud{err: &cloud.Error{Kind: cloud.Unavailable, Op: "list hosts", Detail: "connection refused"}}
 	h.inv.Connect(l, nil)
 	want := func(calls int) {
 		t.Helper()
@@ -93,7 +93,7 @@ func TestHostsKeepsACloudErrorForAPollInterval(t *testing.T) {
 func TestDisconnectDropsAHostListingUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := polling(t)
-		old, begun := &landlord{hosts: []cloud.Host{{Name: "old"}}, takes: time.Second}, h.clock.Now()
+		old, begun := &hostCloud{hosts: []cloud.Host{{Name: "old"}}, takes: time.Second}, h.clock.Now()
 		h.inv.Connect(old, nil)
 		done := make(chan struct{})
 		go func() {
@@ -102,7 +102,7 @@ func TestDisconnectDropsAHostListingUnderWay(t *testing.T) {
 		}()
 		synctest.Wait()
 		h.inv.Disconnect()
-		l := &landlord{hosts: []cloud.Host{{Name: "new"}}}
+		l := &hostCloud{hosts: []cloud.Host{{Name: "new"}}}
 		h.inv.Connect(l, nil)
 		<-done
 		got, err := h.inv.Hosts(t.Context(), begun)
@@ -116,7 +116,7 @@ func TestDisconnectDropsAHostListingUnderWay(t *testing.T) {
 func TestHostsFailsAfterItsTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := polling(t)
-		l := &landlord{hosts: []cloud.Host{{Name: "late"}}, takes: inventory.HostsTimeout + time.Second}
+		l := &hostCloud{hosts: []cloud.Host{{Name: "late"}}, takes: inventory.HostsTimeout + time.Second}
 		h.inv.Connect(l, nil)
 		asked := time.Now()
 		_, err := h.inv.Hosts(t.Context(), h.clock.Now())
@@ -134,15 +134,15 @@ func TestHostsFailsAfterItsTimeout(t *testing.T) {
 	})
 }
 
-func TestWhatAServerUsesOfItsHostIsListedAndWakesNobody(t *testing.T) {
-	h := newHouse(t)
+func TestUsageOfTheHostIsListedAndEnqueuesNothing(t *testing.T) {
+	h := newHarness(t)
 	using := func(mhz, mb int) func(*cloud.Server) {
 		return func(s *cloud.Server) { s.CPUUsageMHz, s.MemoryUsageMB = mhz, mb }
 	}
 	h.publish(server("a", using(100, 10)))
-	h.told()
+	h.takeEvents()
 	h.publish(server("a", using(900, 90)))
-	h.wantTold(inventory.Event{Cloud: "home"})
+	h.wantEvents(inventory.Event{Cloud: "home"})
 	got, _ := h.inv.Server("a")
 	equal(t, "the server", server("a", using(900, 90)), got)
 }

@@ -21,153 +21,148 @@ func (r Ref) compare(to Ref) int {
 	return cmp.Or(cmp.Compare(r.Kind, to.Kind), cmp.Compare(r.Namespace, to.Namespace), cmp.Compare(r.Name, to.Name))
 }
 
-// Inventory is what is known of one cloud, and the way to it. It is made once
-// for a cloud's name and outlives every connection. All methods may be called
-// at any time from any goroutine.
+// Inventory holds what is known of one cloud, and the client of the cloud. There
+// is one for each cloud's name. It outlives connections. All methods may be
+// called at any time from any goroutine.
 type Inventory struct {
-	name  string
-	clock func() time.Time
-	bell  *bell
-	since time.Time
+	name      string
+	clock     func() time.Time
+	notifier  *notifier
+	startedAt time.Time
 
-	mu       sync.RWMutex
-	client   cloud.Client
-	caps     cloud.Capabilities
-	away     string
-	braked   bool
-	settings Settings
-	polled   time.Time
-	every    time.Duration
-	hasty    bool
-	// calm counts the listings in a row that brought no news.
-	calm int
+	mu          sync.RWMutex
+	client      cloud.Client
+	caps        cloud.Capabilities
+	unavailable string
+	braked      bool
+	settings    Settings
 
-	snapshot *Snapshot
-	overlay  *overlay
-	uses     map[string]use
-	waiting  map[Ref]struct{}
-	wanted   map[Ref]time.Time
-	networks *networks
-	// returns counts how often all who wait were woken.
-	returns int
+	// polledAt is when the last listing began, and interval the time until the next one.
+	polledAt      time.Time
+	interval      time.Duration
+	pollRequested bool
+	// idlePolls counts the listings in a row that brought no change.
+	idlePolls int
 
-	hosts *onDemandList[cloud.Host]
+	snapshot    *Snapshot
+	overlay     *overlay
+	utilization map[string]utilization
+	networks    *networks
+	hosts       *onDemandList[cloud.Host]
+
+	// waiting are the objects that wait until the cloud is available.
+	waiting map[Ref]struct{}
+	// resumed counts how often the waiting objects were enqueued.
+	resumed int
+	// afterListing are the objects that wait for a listing begun at or after a time.
+	afterListing map[Ref]time.Time
 }
 
-// use is one answer of GET /servers/{id}/status.
-type use struct {
-	status cloud.Status
-	at     time.Time
-}
-
-// Settings are those of a Cloud's fields that reading the inventory needs.
+// Settings are the fields of a Cloud that concern its inventory.
 type Settings struct {
 	// PollInterval is the time between two listings.
 	PollInterval time.Duration
-	// SettleTime is how long after a create with a lost answer its server may still appear.
+	// SettleTime is how long after a create of unknown outcome its server may still appear.
 	SettleTime time.Duration
-	// UtilizationStep is the smallest change of CPU use worth telling, in percent points.
+	// UtilizationStep is the smallest change of the CPU utilization to report, in percent points.
 	UtilizationStep int
 }
 
-// Configure sets how the inventory is kept.
+// Configure sets the settings.
 func (i *Inventory) Configure(settings Settings) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.settings = settings
 }
 
-// Connect has the cloud reached through client from now on. It counts as
-// usable once a listing is published.
+// Connect sets the client of the cloud. The cloud is available once a listing
+// is published.
 func (i *Inventory) Connect(client cloud.Client, caps cloud.Capabilities) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.client, i.caps = client, caps
 }
 
-// Away marks the cloud as not usable and says why, in words that do not change
-// from try to try. What is known of it stays.
-func (i *Inventory) MarkUnavailable(why string) {
+// MarkUnavailable marks the cloud as not available. The reason must not change
+// from try to try. What is known of the cloud is kept.
+func (i *Inventory) MarkUnavailable(reason string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.away = why
+	i.unavailable = reason
 }
 
-// Brake sets or releases the brake. Set it before the snapshot that caused it
-// is published, so that nobody acts on that snapshot.
+// Brake sets or releases the brake. It must be set before the snapshot that
+// caused it is published, so that nothing acts on that snapshot. Its release
+// enqueues all objects of the cloud.
 func (i *Inventory) Brake(on bool) {
 	i.mu.Lock()
 	released := i.braked && !on
 	i.braked = on
+	event := Event{Cloud: i.name, All: true}
+	if released {
+		event.Refs = i.takeWaiting()
+	}
 	i.mu.Unlock()
 	if released {
-		i.wakeAll()
+		i.notifier.notify(event)
 	}
 }
 
-// Publish makes a snapshot the current one and marks the cloud as usable. It
-// wakes the owners of the servers that changed, the objects whose labels a new
-// server bears, those who wanted a listing as
-// new as this one, and, if the cloud could not be used before, all who wait.
+// Publish makes a snapshot the current one and marks the cloud as available. It
+// enqueues the owners of the servers that changed, the objects that the labels
+// of a new server name, the objects that waited for a listing as new as this
+// one, and the objects that waited for the cloud if it was unavailable.
 func (i *Inventory) Publish(snap *Snapshot) {
 	i.mu.Lock()
 	old := i.snapshot
 	if old == nil {
 		old = newSnapshot(time.Time{})
 	}
-	wake := Event{Cloud: i.name, Servers: snap.changed(old)}
-	if i.away != "" || i.snapshot == nil {
-		wake.Refs = i.takeWaiting()
+	event := Event{Cloud: i.name, Servers: snap.changed(old)}
+	if i.unavailable != "" || i.snapshot == nil {
+		event.Refs = i.takeWaiting()
 	}
 	if i.snapshot != nil {
-		wake.Refs = append(wake.Refs, snap.appeared(old, wake.Servers)...)
+		event.Refs = append(event.Refs, snap.appeared(old, event.Servers)...)
 	}
-	i.snapshot, i.away = snap, ""
-	wake.Servers = append(wake.Servers, i.overlay.publish(snap, i.clock())...)
-	for id := range i.uses {
+	i.snapshot, i.unavailable = snap, ""
+	event.Servers = append(event.Servers, i.overlay.publish(snap, i.clock())...)
+	for id := range i.utilization {
 		if !snap.Has(id) {
-			delete(i.uses, id)
+			delete(i.utilization, id)
 		}
 	}
-	for ref, since := range i.wanted {
+	for ref, since := range i.afterListing {
 		if !snap.Begun.Before(since) {
-			wake.Refs = append(wake.Refs, ref)
-			delete(i.wanted, ref)
+			event.Refs = append(event.Refs, ref)
+			delete(i.afterListing, ref)
 		}
 	}
-	i.calm++
-	if len(wake.Servers) > 0 {
-		i.calm = 0
+	i.idlePolls++
+	if len(event.Servers) > 0 {
+		i.idlePolls = 0
 	}
-	slices.SortFunc(wake.Refs, Ref.compare)
-	wake.Refs = slices.Compact(wake.Refs)
+	slices.SortFunc(event.Refs, Ref.compare)
+	event.Refs = slices.Compact(event.Refs)
 	i.mu.Unlock()
-	i.bell.ring(wake)
-}
-
-// wakeAll wakes everybody who waits and the owners of all known servers.
-func (i *Inventory) wakeAll() {
-	i.mu.Lock()
-	wake := Event{Cloud: i.name, All: true, Refs: i.takeWaiting()}
-	i.mu.Unlock()
-	i.bell.ring(wake)
+	i.notifier.notify(event)
 }
 
 func (i *Inventory) takeWaiting() []Ref {
 	refs := slices.Collect(maps.Keys(i.waiting))
 	clear(i.waiting)
-	i.returns++
+	i.resumed++
 	return refs
 }
 
-// Disconnect forgets the way to the cloud and all that was known of it.
+// Disconnect drops the client and all that is known of the cloud.
 func (i *Inventory) Disconnect() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.client, i.caps, i.snapshot, i.braked, i.polled = nil, nil, nil, false, time.Time{}
-	i.away = notConnected
+	i.client, i.caps, i.snapshot, i.braked, i.polledAt = nil, nil, nil, false, time.Time{}
+	i.unavailable = notConnected
 	i.overlay = newOverlay()
-	clear(i.uses)
-	// New lists: a call under way belongs to the old ones.
+	clear(i.utilization)
+	// The lists are new, so that the result of a call under way is dropped.
 	i.hosts, i.networks = newOnDemandList[cloud.Host](i.clock), newNetworks(i.clock)
 }

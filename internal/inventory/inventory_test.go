@@ -8,12 +8,11 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/privatecloud/operator/internal/cloud"
-	"github.com/privatecloud/operator/internal/cloud/fake"
 	"github.com/privatecloud/operator/internal/inventory"
 )
 
-func TestPublishTellsWhoseServersChanged(t *testing.T) {
-	half := func(percent int) func(*cloud.Server) {
+func TestPublishReportsChangedServers(t *testing.T) {
+	using := func(percent int) func(*cloud.Server) {
 		return func(s *cloud.Server) { s.CPUUtilization = &percent }
 	}
 	tests := []struct {
@@ -21,158 +20,158 @@ func TestPublishTellsWhoseServersChanged(t *testing.T) {
 		was, now []cloud.Server
 		want     []string
 	}{
-		{name: "an equal listing is no news", was: []cloud.Server{server("a", half(5), owned("u", "c"))}, now: []cloud.Server{server("a", half(5), owned("u", "c"))}},
-		{name: "a server appeared", now: []cloud.Server{server("a")}, want: []string{"a"}},
-		{name: "a server vanished", was: []cloud.Server{server("a"), server("b")}, now: []cloud.Server{server("b")}, want: []string{"a"}},
-		{name: "its state is another", was: []cloud.Server{server("a")}, now: []cloud.Server{server("a", in(cloud.StateStopped))}, want: []string{"a"}},
-		{name: "its name is another", was: []cloud.Server{server("a")}, now: []cloud.Server{server("a", named("other"))}, want: []string{"a"}},
-		{name: "its use is another", was: []cloud.Server{server("a", half(5))}, now: []cloud.Server{server("a", half(6))}, want: []string{"a"}},
-		{name: "its use is known now: 0 is not the same as unknown", was: []cloud.Server{server("a")}, now: []cloud.Server{server("a", half(0))}, want: []string{"a"}},
-		{name: "its labels are others", was: []cloud.Server{server("a", owned("u", "c"))}, now: []cloud.Server{server("a")}, want: []string{"a"}},
-		{name: "it moved to another host", was: []cloud.Server{server("a")}, now: []cloud.Server{server("a", func(s *cloud.Server) { s.Host = "h" })}, want: []string{"a"}},
-		{name: "it was resized", was: []cloud.Server{server("a"), server("b")}, now: []cloud.Server{server("a", func(s *cloud.Server) { s.CPU = 2 }), server("b", func(s *cloud.Server) { s.MemoryGiB = 2 })}, want: []string{"a", "b"}},
-		{name: "a new time of its last update alone is no news", was: []cloud.Server{server("a")}, now: []cloud.Server{server("a", func(s *cloud.Server) { s.UpdatedAt = dawn })}},
+		{name: "an equal listing: none", was: []cloud.Server{server("a", using(5), owned("u", "c"))}, now: []cloud.Server{server("a", using(5), owned("u", "c"))}},
+		{name: "a server appeared: that server", now: []cloud.Server{server("a")}, want: []string{"a"}},
+		{name: "a server vanished: that server", was: []cloud.Server{server("a"), server("b")}, now: []cloud.Server{server("b")}, want: []string{"a"}},
+		{name: "the state changed: that server", was: []cloud.Server{server("a")}, now: []cloud.Server{server("a", in(cloud.StateStopped))}, want: []string{"a"}},
+		{name: "the name changed: that server", was: []cloud.Server{server("a")}, now: []cloud.Server{server("a", named("other"))}, want: []string{"a"}},
+		{name: "the CPU utilization changed: that server", was: []cloud.Server{server("a", using(5))}, now: []cloud.Server{server("a", using(6))}, want: []string{"a"}},
+		{name: "the CPU utilization was unknown and is 0: that server", was: []cloud.Server{server("a")}, now: []cloud.Server{server("a", using(0))}, want: []string{"a"}},
+		{name: "the labels changed: that server", was: []cloud.Server{server("a", owned("u", "c"))}, now: []cloud.Server{server("a")}, want: []string{"a"}},
+		{name: "the host changed: that server", was: []cloud.Server{server("a")}, now: []cloud.Server{server("a", func(s *cloud.Server) { s.Host = "h" })}, want: []string{"a"}},
+		{name: "CPU and memory changed: both servers", was: []cloud.Server{server("a"), server("b")}, now: []cloud.Server{server("a", func(s *cloud.Server) { s.CPU = 2 }), server("b", func(s *cloud.Server) { s.MemoryGiB = 2 })}, want: []string{"a", "b"}},
+		{name: "only the time of the last update changed: none", was: []cloud.Server{server("a")}, now: []cloud.Server{server("a", func(s *cloud.Server) { s.UpdatedAt = dawn })}},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			h := newHouse(t)
+			h := newHarness(t)
 			h.publish(tc.was...)
-			h.told()
+			h.takeEvents()
 			h.clock.advance(time.Minute)
 			h.publish(tc.now...)
-			h.wantTold(inventory.Event{Cloud: "home", Servers: tc.want})
+			h.wantEvents(inventory.Event{Cloud: "home", Servers: tc.want})
 		})
 	}
 }
 
-func TestWaitIsOverWhenTheCloudCanBeUsedAgain(t *testing.T) {
-	h := newHouse(t)
+func TestWaitingObjectsAreEnqueuedWhenTheCloudIsAvailable(t *testing.T) {
+	h := newHarness(t)
 	a, b := inventory.Ref{Namespace: "n", Name: "a"}, inventory.Ref{Namespace: "n", Name: "b"}
 	h.inv.EnqueueWhenAvailable(a, h.inv.View())
 	h.inv.EnqueueWhenAvailable(a, h.inv.View())
 	h.inv.EnqueueWhenAvailable(b, h.inv.View())
 	h.publish()
-	h.wantTold(inventory.Event{Cloud: "home", Refs: []inventory.Ref{a, b}})
+	h.wantEvents(inventory.Event{Cloud: "home", Refs: []inventory.Ref{a, b}})
 
 	h.inv.EnqueueWhenAvailable(a, h.inv.View())
 	h.publish()
-	h.wantTold(inventory.Event{Cloud: "home"})
+	h.wantEvents(inventory.Event{Cloud: "home"})
 	h.inv.MarkUnavailable("connection refused")
-	h.wantTold()
+	h.wantEvents()
 	h.publish()
-	h.wantTold(inventory.Event{Cloud: "home", Refs: []inventory.Ref{a}})
+	h.wantEvents(inventory.Event{Cloud: "home", Refs: []inventory.Ref{a}})
 
 	h.inv.MarkUnavailable("connection refused")
 	h.publish()
-	h.wantTold(inventory.Event{Cloud: "home"})
+	h.wantEvents(inventory.Event{Cloud: "home"})
 }
 
-func TestWaitIsNotMissedByWhoSawTheCloudJustBeforeItsReturn(t *testing.T) {
+func TestWaitingObjectWithAStaleViewIsEnqueuedAtOnce(t *testing.T) {
 	ref := inventory.Ref{Name: "a"}
-	h := newHouse(t)
+	h := newHarness(t)
 	stale := h.inv.View()
 	h.publish()
-	h.told()
+	h.takeEvents()
 	h.inv.EnqueueWhenAvailable(ref, stale)
-	h.wantTold(inventory.Event{Cloud: "home", Refs: []inventory.Ref{ref}})
+	h.wantEvents(inventory.Event{Cloud: "home", Refs: []inventory.Ref{ref}})
 
 	h.inv.Brake(true)
 	stale = h.inv.View()
 	h.inv.Brake(false)
-	h.told()
+	h.takeEvents()
 	h.inv.EnqueueWhenAvailable(ref, stale)
-	h.wantTold(inventory.Event{Cloud: "home", Refs: []inventory.Ref{ref}})
+	h.wantEvents(inventory.Event{Cloud: "home", Refs: []inventory.Ref{ref}})
 
 	h.inv.EnqueueWhenAvailable(ref, h.inv.View())
-	h.wantTold()
+	h.wantEvents()
 }
 
-func TestWantIsServedByAListingBegunLateEnough(t *testing.T) {
-	h := newHouse(t)
+func TestEnqueueAfterListingIgnoresListingsBegunEarlier(t *testing.T) {
+	h := newHarness(t)
 	ref := inventory.Ref{Namespace: "n", Name: "a"}
 	early := h.list(time.Second)
 	h.inv.EnqueueAfterListing(ref, h.clock.Now())
-	equal(t, "asked for a listing", []string{"home 1s"}, h.haste)
+	equal(t, "poll requests", []string{"home 1s"}, h.pollRequests)
 
 	h.inv.Publish(early)
-	h.wantTold(inventory.Event{Cloud: "home"})
+	h.wantEvents(inventory.Event{Cloud: "home"})
 
 	h.inv.EnqueueAfterListing(ref, dawn)
 	h.publish()
-	h.wantTold(inventory.Event{Cloud: "home", Refs: []inventory.Ref{ref}})
+	h.wantEvents(inventory.Event{Cloud: "home", Refs: []inventory.Ref{ref}})
 	h.publish()
-	h.wantTold(inventory.Event{Cloud: "home"})
+	h.wantEvents(inventory.Event{Cloud: "home"})
 }
 
-func TestANewServerWakesTheObjectThatItsLabelsName(t *testing.T) {
-	h := newHouse(t)
+func TestNewServerEnqueuesTheObjectThatItsLabelsName(t *testing.T) {
+	h := newHarness(t)
 	labelled := func(s *cloud.Server) {
 		s.Labels = map[string]string{inventory.NamespaceLabel: "ns", inventory.NameLabel: "web"}
 	}
 	h.publish(server("a", labelled))
-	h.told()
+	h.takeEvents()
 	h.clock.advance(time.Second)
 	h.publish(server("a", labelled), server("b", labelled))
-	h.wantTold(inventory.Event{Cloud: "home", Servers: []string{"b"}, Refs: []inventory.Ref{{Namespace: "ns", Name: "web"}}})
+	h.wantEvents(inventory.Event{Cloud: "home", Servers: []string{"b"}, Refs: []inventory.Ref{{Namespace: "ns", Name: "web"}}})
 	h.clock.advance(time.Second)
 	h.publish(server("a", labelled), server("b", labelled, in(cloud.StateStopped)))
-	h.wantTold(inventory.Event{Cloud: "home", Servers: []string{"b"}})
+	h.wantEvents(inventory.Event{Cloud: "home", Servers: []string{"b"}})
 }
 
-func TestWantKeepsTheLatestMoment(t *testing.T) {
-	h := newHouse(t)
+func TestEnqueueAfterListingKeepsTheLatestTime(t *testing.T) {
+	h := newHarness(t)
 	ref := inventory.Ref{Name: "a"}
 	h.inv.EnqueueAfterListing(ref, dawn.Add(time.Minute))
 	h.inv.EnqueueAfterListing(ref, dawn)
 	h.publish()
-	h.wantTold(inventory.Event{Cloud: "home"})
+	h.wantEvents(inventory.Event{Cloud: "home"})
 	h.clock.advance(time.Minute)
 	h.publish()
-	h.wantTold(inventory.Event{Cloud: "home", Refs: []inventory.Ref{ref}})
+	h.wantEvents(inventory.Event{Cloud: "home", Refs: []inventory.Ref{ref}})
 }
 
-func TestNoteHoldsUntilAListingBegunLater(t *testing.T) {
-	h := newHouse(t)
+func TestRecordedServerHidesListingsBegunEarlier(t *testing.T) {
+	h := newHarness(t)
 	h.publish(server("a"))
-	under := h.list(time.Second, server("a"))
+	early := h.list(time.Second, server("a"))
 	h.inv.RecordServer("u", server("a", in(cloud.StateDeleting)))
 
-	h.inv.Publish(under)
+	h.inv.Publish(early)
 	got, known := h.inv.Server("a")
 	equal(t, "known", true, known)
-	equal(t, "state after a listing that began before the note", cloud.StateDeleting, got.State)
+	equal(t, "state after a listing begun before the record", cloud.StateDeleting, got.State)
 
-	h.told()
+	h.takeEvents()
 	h.clock.advance(time.Second)
 	h.publish(server("a"))
 	got, known = h.inv.Server("a")
 	equal(t, "known", true, known)
-	equal(t, "state after a listing that began later", cloud.StateActive, got.State)
-	h.wantTold(inventory.Event{Cloud: "home", Servers: []string{"a"}})
+	equal(t, "state after a listing begun after the record", cloud.StateActive, got.State)
+	h.wantEvents(inventory.Event{Cloud: "home", Servers: []string{"a"}})
 }
 
-func TestNoteIsDroppedByALaterListingWithoutTheServer(t *testing.T) {
-	h := newHouse(t)
+func TestRecordedServerIsDroppedByALaterListingWithoutIt(t *testing.T) {
+	h := newHarness(t)
 	h.inv.RecordServer("u", server("a"))
 	h.clock.advance(time.Second)
 	h.publish()
 	if s, known := h.inv.Server("a"); known {
 		t.Errorf("Server(a) = %v; want it not known", s)
 	}
-	h.wantTold(inventory.Event{Cloud: "home", Servers: []string{"a"}})
+	h.wantEvents(inventory.Event{Cloud: "home", Servers: []string{"a"}})
 }
 
-func TestNoteIsACopy(t *testing.T) {
-	h := newHouse(t)
+func TestRecordedServerIsACopy(t *testing.T) {
+	h := newHarness(t)
 	s := server("a", owned("u", "c"))
 	h.inv.RecordServer("u", s)
 	s.Labels[inventory.UIDLabel] = "changed"
 	got, _ := h.inv.Server("a")
-	equal(t, "noted server", server("a", owned("u", "c")), got)
+	equal(t, "recorded server", server("a", owned("u", "c")), got)
 }
 
-func TestForgetDropsWhatWasNoted(t *testing.T) {
-	h := newHouse(t)
+func TestForgetServerDropsTheRecord(t *testing.T) {
+	h := newHarness(t)
 	h.publish(server("a"))
 	h.inv.RecordServer("u", server("a", in(cloud.StateDeleting)))
 	h.inv.RecordServer("u", server("b"))
@@ -185,123 +184,123 @@ func TestForgetDropsWhatWasNoted(t *testing.T) {
 	}
 }
 
-func TestOwned(t *testing.T) {
+func TestOwnedReturnsTheServersOfOneObject(t *testing.T) {
 	tests := []struct {
-		name   string
-		listed []cloud.Server
-		noted  []cloud.Server
-		want   []cloud.Server
+		name     string
+		listed   []cloud.Server
+		recorded []cloud.Server
+		want     []cloud.Server
 	}{
-		{name: "nothing is known before the first listing"},
+		{name: "before the first listing: none"},
 		{
-			name:   "the oldest comes first, and the lowest id of two of one age",
-			listed: []cloud.Server{server("c", owned("u", "c1"), bornAfter(time.Second)), server("b", owned("u", "c1")), server("a", owned("u", "c1"))},
-			want:   []cloud.Server{server("a", owned("u", "c1")), server("b", owned("u", "c1")), server("c", owned("u", "c1"), bornAfter(time.Second))},
+			name:   "several servers: by age, then by ID",
+			listed: []cloud.Server{server("c", owned("u", "c1"), createdAfter(time.Second)), server("b", owned("u", "c1")), server("a", owned("u", "c1"))},
+			want:   []cloud.Server{server("a", owned("u", "c1")), server("b", owned("u", "c1")), server("c", owned("u", "c1"), createdAfter(time.Second))},
 		},
 		{
-			name:   "another cluster's server is not ours even with our UID, as after a restore of etcd elsewhere",
+			name:   "the UID is the same and the cluster differs, as after a restore of etcd elsewhere: none",
 			listed: []cloud.Server{server("a", owned("u", "c2"))},
 		},
-		{name: "another object's server is not this one's", listed: []cloud.Server{server("a", owned("v", "c1"))}},
-		{name: "a server without labels is nobody's", listed: []cloud.Server{server("a")}},
+		{name: "the server of another object: none", listed: []cloud.Server{server("a", owned("v", "c1"))}},
+		{name: "a server without labels: none", listed: []cloud.Server{server("a")}},
 		{
-			name:  "one that we made is ours before any listing, labels or not",
-			noted: []cloud.Server{server("a")}, want: []cloud.Server{server("a")},
+			name:     "recorded before the first listing, without labels: that server",
+			recorded: []cloud.Server{server("a")}, want: []cloud.Server{server("a")},
 		},
 		{
-			name:   "what we noted counts once, and before what was listed",
-			listed: []cloud.Server{server("a", owned("u", "c1"))},
-			noted:  []cloud.Server{server("a", owned("u", "c1"), in(cloud.StateDeleting))},
-			want:   []cloud.Server{server("a", owned("u", "c1"), in(cloud.StateDeleting))},
+			name:     "recorded and listed: only the record",
+			listed:   []cloud.Server{server("a", owned("u", "c1"))},
+			recorded: []cloud.Server{server("a", owned("u", "c1"), in(cloud.StateDeleting))},
+			want:     []cloud.Server{server("a", owned("u", "c1"), in(cloud.StateDeleting))},
 		},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			h := newHouse(t)
+			h := newHarness(t)
 			if tc.listed != nil {
 				h.publish(tc.listed...)
 			}
-			for _, s := range tc.noted {
+			for _, s := range tc.recorded {
 				h.inv.RecordServer("u", s)
 			}
-			h.inv.RecordServer("somebody else", server("x"))
+			h.inv.RecordServer("another object", server("x"))
 			equal(t, "Owned", tc.want, h.inv.Owned("u", "c1"))
 		})
 	}
 }
 
-func TestNamedAreOrderedByAge(t *testing.T) {
-	h := newHouse(t)
+func TestNamedReturnsTheServersOfOneNameByAge(t *testing.T) {
+	h := newHarness(t)
 	equal(t, "Named before the first listing", []string(nil), ids(h.inv.Named("web")))
-	h.publish(server("c", named("web"), bornAfter(time.Second)), server("b", named("web")), server("a", named("web")), server("d", named("db")))
+	h.publish(server("c", named("web"), createdAfter(time.Second)), server("b", named("web")), server("a", named("web")), server("d", named("db")))
 	equal(t, "Named", []string{"a", "b", "c"}, ids(h.inv.Named("web")))
 	equal(t, "Named of no server", []string(nil), ids(h.inv.Named("none")))
 }
 
-func TestBrakeWakesEverybodyWhenReleased(t *testing.T) {
-	h := newHouse(t)
+func TestBrakeEnqueuesAllObjectsWhenReleased(t *testing.T) {
+	h := newHarness(t)
 	h.inv.EnqueueWhenAvailable(inventory.Ref{Name: "a"}, h.inv.View())
 	h.inv.Brake(false)
-	h.wantTold()
+	h.wantEvents()
 	h.inv.Brake(true)
 	h.inv.Brake(true)
-	h.wantTold()
+	h.wantEvents()
 	equal(t, "Braked", true, h.inv.View().Braked)
 
 	h.inv.Brake(false)
-	h.wantTold(inventory.Event{Cloud: "home", All: true, Refs: []inventory.Ref{{Name: "a"}}})
+	h.wantEvents(inventory.Event{Cloud: "home", All: true, Refs: []inventory.Ref{{Name: "a"}}})
 	equal(t, "Braked", false, h.inv.View().Braked)
 	h.publish()
-	h.wantTold(inventory.Event{Cloud: "home"})
+	h.wantEvents(inventory.Event{Cloud: "home"})
 }
 
-func TestView(t *testing.T) {
-	h := newHouse(t)
+func TestViewFollowsTheConnection(t *testing.T) {
+	h := newHarness(t)
 	ignore := cmp.Options{cmpopts.IgnoreFields(inventory.View{}, "Snapshot", "Client"), cmpopts.IgnoreUnexported(inventory.View{})}
-	see := func(when string, want inventory.View, listed bool) {
+	want := func(when string, view inventory.View, listed bool) {
 		t.Helper()
 		got := h.inv.View()
-		equal(t, when, want, got, ignore)
+		equal(t, when, view, got, ignore)
 		equal(t, when+": listed", listed, got.Snapshot != nil)
 	}
-	see("before its Cloud was seen", inventory.View{Unavailable: "the Cloud does not exist or has not been connected yet"}, false)
+	want("before the first connection", inventory.View{Unavailable: "the Cloud does not exist or has not been connected yet"}, false)
 
 	settings := inventory.Settings{PollInterval: time.Minute, SettleTime: time.Hour, UtilizationStep: 5}
 	caps := cloud.NewCapabilities(cloud.Labels)
 	h.inv.Configure(settings)
-	h.inv.Connect(fake.New(fake.Options{Capabilities: caps}), caps)
+	h.inv.Connect(struct{ cloud.Client }{}, caps)
 	h.inv.MarkUnavailable("")
-	see("connected and not listed", inventory.View{Unavailable: "the cloud has not been listed yet", Capabilities: caps, Settings: settings}, false)
+	want("connected and not listed", inventory.View{Unavailable: "the cloud has not been listed yet", Capabilities: caps, Settings: settings}, false)
 
 	h.publish(server("a"))
-	see("listed", inventory.View{Capabilities: caps, Settings: settings}, true)
+	want("listed", inventory.View{Capabilities: caps, Settings: settings}, true)
 
 	h.inv.MarkUnavailable("connection refused")
-	see("away: what is known stays", inventory.View{Unavailable: "connection refused", Capabilities: caps, Settings: settings}, true)
+	want("unavailable: what is known is kept", inventory.View{Unavailable: "connection refused", Capabilities: caps, Settings: settings}, true)
 
 	h.publish(server("a"))
-	see("back with the next listing", inventory.View{Capabilities: caps, Settings: settings}, true)
+	want("available after the next listing", inventory.View{Capabilities: caps, Settings: settings}, true)
 
 	h.inv.Brake(true)
 	h.inv.RecordServer("u", server("b"))
 	h.inv.Disconnect()
-	see("disconnected: nothing is known any more", inventory.View{Unavailable: "the Cloud does not exist or has not been connected yet", Settings: settings}, false)
+	want("disconnected: nothing is known", inventory.View{Unavailable: "the Cloud does not exist or has not been connected yet", Settings: settings}, false)
 	if _, known := h.inv.Server("b"); known {
-		t.Error("a note outlived the connection")
+		t.Error("Disconnect did not drop the recorded server")
 	}
 }
 
 func TestDirectoryKeepsOneInventoryPerCloud(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.clock.advance(time.Hour)
 	if h.dir.Cloud("home") != h.inv {
 		t.Error("a second inventory was made for the same cloud")
 	}
-	equal(t, "Since of the first", dawn, h.dir.Cloud("home").StartedAt())
-	equal(t, "Since of one made later", dawn.Add(time.Hour), h.dir.Cloud("other").StartedAt())
+	equal(t, "StartedAt of the first", dawn, h.dir.Cloud("home").StartedAt())
+	equal(t, "StartedAt of one made later", dawn.Add(time.Hour), h.dir.Cloud("other").StartedAt())
 }
 
-func TestVanished(t *testing.T) {
+func TestVanishedReportsWhetherToBrake(t *testing.T) {
 	many := func(n int) []string {
 		known := make([]string, n)
 		for i := range known {
@@ -315,20 +314,20 @@ func TestVanished(t *testing.T) {
 		gone        []string
 		brake       bool
 	}{
-		{name: "nothing known, nothing gone"},
-		{name: "all are there", known: many(4), left: many(4)},
-		{name: "the one and only server may well have been deleted by hand", known: many(1), gone: []string{"a"}},
-		{name: "one of two, too", known: many(2), left: []string{"b"}, gone: []string{"a"}},
-		{name: "an empty listing where there were two", known: many(2), gone: []string{"a", "b"}, brake: true},
-		{name: "a quarter at once", known: []string{"h", "g", "f", "e", "d", "c", "b", "a"}, left: many(8)[2:], gone: []string{"a", "b"}, brake: true},
-		{name: "less than a quarter", known: many(9), left: many(9)[2:], gone: []string{"a", "b"}},
-		{name: "fifty are too many of any number", known: many(1000), left: many(1000)[50:], gone: many(50), brake: true},
-		{name: "forty-nine of a thousand are not", known: many(1000), left: many(1000)[49:], gone: many(49)},
-		{name: "servers that nobody knew do not count", known: many(3), left: append(many(3), "x", "y")},
+		{name: "no known server: none gone, no brake"},
+		{name: "all are listed: none gone, no brake", known: many(4), left: many(4)},
+		{name: "the only server is gone, maybe deleted by hand: no brake", known: many(1), gone: []string{"a"}},
+		{name: "one of two is gone: no brake", known: many(2), left: []string{"b"}, gone: []string{"a"}},
+		{name: "two of two are gone: brake", known: many(2), gone: []string{"a", "b"}, brake: true},
+		{name: "a quarter is gone: brake", known: []string{"h", "g", "f", "e", "d", "c", "b", "a"}, left: many(8)[2:], gone: []string{"a", "b"}, brake: true},
+		{name: "less than a quarter is gone: no brake", known: many(9), left: many(9)[2:], gone: []string{"a", "b"}},
+		{name: "fifty of a thousand are gone: brake", known: many(1000), left: many(1000)[50:], gone: many(50), brake: true},
+		{name: "forty-nine of a thousand are gone: no brake", known: many(1000), left: many(1000)[49:], gone: many(49)},
+		{name: "servers that are not known are listed: none gone, no brake", known: many(3), left: append(many(3), "x", "y")},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			h := newHouse(t)
+			h := newHarness(t)
 			var servers []cloud.Server
 			for _, id := range tc.left {
 				servers = append(servers, server(id))

@@ -10,8 +10,8 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-// wired is a cloud that has networks alone.
-type wired struct {
+// networkCloud answers ListNetworks and counts the calls.
+type networkCloud struct {
 	cloud.Client
 	networks []cloud.Network
 	err      error
@@ -20,7 +20,7 @@ type wired struct {
 	each func()
 }
 
-func (w *wired) ListNetworks(context.Context) ([]cloud.Network, error) {
+func (w *networkCloud) ListNetworks(context.Context) ([]cloud.Network, error) {
 	w.asked++
 	if w.each != nil {
 		w.each()
@@ -32,9 +32,8 @@ func network(id string, age time.Duration) cloud.Network {
 	return cloud.Network{ID: id, Name: "net-" + id, CreatedAt: dawn.Add(age)}
 }
 
-// networks returns the ids of the networks that are known, from a listing of at
-// most this age.
-func (h *house) networks(age time.Duration) []string {
+// networks returns the IDs of the known networks, from a listing of at most this age.
+func (h *harness) networks(age time.Duration) []string {
 	h.t.Helper()
 	found, err := h.inv.Networks(h.t.Context(), h.clock.Now().Add(-age))
 	if err != nil {
@@ -47,8 +46,8 @@ func (h *house) networks(age time.Duration) []string {
 	return ids
 }
 
-func TestNetworksAreListedOnceForAll(t *testing.T) {
-	h, from := newHouse(t), &wired{networks: []cloud.Network{network("b", time.Second), network("c", 0), network("a", 0)}}
+func TestNetworksSharesAListingThatIsNewEnough(t *testing.T) {
+	h, from := newHarness(t), &networkCloud{networks: []cloud.Network{network("b", time.Second), network("c", 0), network("a", 0)}}
 	h.inv.Connect(from, nil)
 	equal(t, "networks, oldest first", []string{"a", "c", "b"}, h.networks(0))
 	h.clock.advance(10 * time.Second)
@@ -60,8 +59,8 @@ func TestNetworksAreListedOnceForAll(t *testing.T) {
 	equal(t, "listings", 2, from.asked)
 }
 
-func TestWhatWeDidToNetworksIsSeenUntilAListingBegunLater(t *testing.T) {
-	h, from := newHouse(t), &wired{networks: []cloud.Network{network("a", 0), network("b", 0)}}
+func TestRecordedNetworksHideListingsBegunEarlier(t *testing.T) {
+	h, from := newHarness(t), &networkCloud{networks: []cloud.Network{network("a", 0), network("b", 0)}}
 	h.inv.Connect(from, nil)
 	h.networks(0)
 	changed := network("a", 0)
@@ -75,11 +74,11 @@ func TestWhatWeDidToNetworksIsSeenUntilAListingBegunLater(t *testing.T) {
 	h.clock.advance(time.Second)
 	during := network("d", time.Minute)
 	from.each = func() { h.inv.RecordNetwork(during) }
-	equal(t, "networks of a listing begun later, and one made while it was under way", []string{"a", "b", "d"}, h.networks(0))
+	equal(t, "networks of a listing begun later, and one that was recorded meanwhile", []string{"a", "b", "d"}, h.networks(0))
 }
 
-func TestAFailedListingOfNetworksIsToldAndNotHeld(t *testing.T) {
-	h, from := newHouse(t), &wired{err: errors.New("away")}
+func TestNetworksDoesNotKeepAnErrorThatIsNoCloudError(t *testing.T) {
+	h, from := newHarness(t), &networkCloud{err: errors.New("no cloud error")}
 	h.inv.Connect(from, nil)
 	if _, err := h.inv.Networks(t.Context(), dawn); !errors.Is(err, from.err) {
 		t.Errorf("got %v, want %v", err, from.err)
@@ -90,7 +89,7 @@ func TestAFailedListingOfNetworksIsToldAndNotHeld(t *testing.T) {
 }
 
 func TestNetworksKeepsACloudErrorForThreeSeconds(t *testing.T) {
-	h, from := newHouse(t), &wired{err: &cloud.Error{Kind: cloud.Unavailable, Op: "list networks", Detail: "connection refused"}}
+	h, from := newHarness(t), &networkCloud{err: &cloud.Error{Kind: cloud.Unavailable, Op: "list networks", Detail: "connection refused"}}
 	h.inv.Connect(from, nil)
 	want := func(calls int) {
 		t.Helper()
@@ -115,8 +114,8 @@ func TestNetworksKeepsACloudErrorForThreeSeconds(t *testing.T) {
 
 func TestDisconnectDropsANetworkListingUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHouse(t)
-		old := &wired{networks: []cloud.Network{network("old", 0)}, each: func() { <-time.After(time.Second) }}
+		h := newHarness(t)
+		old := &networkCloud{networks: []cloud.Network{network("old", 0)}, each: func() { <-time.After(time.Second) }}
 		h.inv.Connect(old, nil)
 		done := make(chan struct{})
 		go func() {
@@ -125,14 +124,14 @@ func TestDisconnectDropsANetworkListingUnderWay(t *testing.T) {
 		}()
 		synctest.Wait()
 		h.inv.Disconnect()
-		h.inv.Connect(&wired{networks: []cloud.Network{network("new", 0)}}, nil)
+		h.inv.Connect(&networkCloud{networks: []cloud.Network{network("new", 0)}}, nil)
 		<-done
 		equal(t, "networks of the new connection", []string{"new"}, h.networks(time.Hour))
 	})
 }
 
-func TestNetworksOfAnEarlierConnectionAreForgotten(t *testing.T) {
-	h, from := newHouse(t), &wired{networks: []cloud.Network{network("a", 0)}}
+func TestDisconnectDropsTheNetworks(t *testing.T) {
+	h, from := newHarness(t), &networkCloud{networks: []cloud.Network{network("a", 0)}}
 	h.inv.Connect(from, nil)
 	h.networks(0)
 	h.inv.RecordNetwork(network("b", 0))
@@ -140,6 +139,6 @@ func TestNetworksOfAnEarlierConnectionAreForgotten(t *testing.T) {
 	if _, err := h.inv.Networks(t.Context(), dawn); !cloud.Is(err, cloud.Unavailable) {
 		t.Errorf("without a connection: %v, want Unavailable", err)
 	}
-	h.inv.Connect(&wired{}, nil)
+	h.inv.Connect(&networkCloud{}, nil)
 	equal(t, "networks", []string(nil), h.networks(time.Hour))
 }

@@ -57,18 +57,19 @@ func (o *overlay) record(owner string, server cloud.Server, now time.Time) {
 	o.byOwner[owner][server.ID] = struct{}{}
 }
 
-// discard drops the recorded answer on a server, if there is one. The caller
-// calls track afterwards.
-func (o *overlay) discard(id string) {
+// discard drops the recorded answer on a server, and reports whether there was
+// one. The caller calls track afterwards.
+func (o *overlay) discard(id string) bool {
 	e, ok := o.entries[id]
 	if !ok || !e.recorded() {
-		return
+		return false
 	}
 	delete(o.byOwner[e.owner], id)
 	if len(o.byOwner[e.owner]) == 0 {
 		delete(o.byOwner, e.owner)
 	}
 	e.server, e.owner, e.recordedAt = cloud.Server{}, "", time.Time{}
+	return true
 }
 
 // recorded returns the recorded answer on a server, if there is one.

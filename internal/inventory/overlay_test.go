@@ -10,7 +10,7 @@ import (
 
 // wantFastPolling checks whether NextPoll is sooner than the interval although
 // a change was just published.
-func (h *house) wantFastPolling(when string, want bool) {
+func (h *harness) wantFastPolling(when string, want bool) {
 	h.t.Helper()
 	if want {
 		h.wantNext(when, time.Second, time.Second)
@@ -56,10 +56,10 @@ func TestTransitionalServerWarrantsFastPollingForTenMinutes(t *testing.T) {
 			h.wantNext("just before the deadline, part of the second is over", 1, time.Second)
 			pollWithOtherChange()
 			h.wantFastPolling("after the deadline", false)
-			h.haste = nil
+			h.pollRequests = nil
 			pollWithOtherChange()
 			h.wantFastPolling("well after the deadline", false)
-			equal(t, "requested polls", []string(nil), h.haste)
+			equal(t, "requested polls", []string(nil), h.pollRequests)
 		})
 	}
 }
@@ -111,7 +111,7 @@ func TestForgottenServerIsPolledFastWhileItIsListedAsDeleting(t *testing.T) {
 }
 
 func TestRecordedServerBelongsToTheOwnerItWasRecordedForLast(t *testing.T) {
-	h := newHouse(t)
+	h := newHarness(t)
 	h.inv.RecordServer("u", server("a"))
 	h.inv.RecordServer("u", server("b"))
 	h.inv.RecordServer("v", server("a", named("other")))

@@ -1,60 +1,60 @@
 package inventory_test
 
 import (
+	"context"
 	"errors"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/privatecloud/operator/internal/cloud"
-	"github.com/privatecloud/operator/internal/cloud/fake"
 	"github.com/privatecloud/operator/internal/inventory"
 )
 
-// interval is far from every other time in these tests.
+// interval differs much from all other times in these tests.
 const interval = 100 * time.Second
 
-func polling(t *testing.T) *house {
+func polling(t *testing.T) *harness {
 	t.Helper()
-	h := newHouse(t)
+	h := newHarness(t)
 	h.inv.Configure(inventory.Settings{PollInterval: interval})
 	return h
 }
 
 // poll lists and publishes, as the Cloud's controller does.
-func (h *house) poll(took time.Duration, servers ...cloud.Server) {
+func (h *harness) poll(took time.Duration, servers ...cloud.Server) {
 	h.t.Helper()
 	h.inv.Polling()
 	h.inv.Publish(h.list(took, servers...))
 }
 
-func (h *house) wantNext(why string, from, to time.Duration) {
+func (h *harness) wantNext(why string, from, to time.Duration) {
 	h.t.Helper()
 	if got := h.inv.NextPoll(); got < from || got > to {
 		h.t.Errorf("NextPoll = %v, want %v to %v: %s", got, from, to, why)
 	}
 }
 
-func TestNextPollSpreadsTheIntervalByATenth(t *testing.T) {
+func TestNextPollHasATenthOfJitter(t *testing.T) {
 	h := polling(t)
 	h.wantNext("the first listing is due at once", 0, 0)
 	h.poll(0)
-	seen := map[time.Duration]bool{}
+	values := map[time.Duration]bool{}
 	least, most := interval, interval
 	for range 500 {
 		h.inv.Polling()
 		next := h.inv.NextPoll()
-		least, most, seen[next] = min(least, next), max(most, next), true
+		least, most, values[next] = min(least, next), max(most, next), true
 	}
 	if least < interval*9/10 || most > interval*11/10 {
 		t.Errorf("intervals lie between %v and %v, want %v to %v", least, most, interval*9/10, interval*11/10)
 	}
-	if len(seen) < 100 || most-least < interval/10 {
-		t.Errorf("500 intervals take %d values between %v and %v: clouds of one start would be listed together for ever", len(seen), least, most)
+	if len(values) < 100 || most-least < interval/10 {
+		t.Errorf("500 intervals take %d values between %v and %v: clouds connected together would always be listed together", len(values), least, most)
 	}
 }
 
-func TestNextPollCountsFromTheLastOne(t *testing.T) {
+func TestNextPollCountsFromTheBeginOfTheLastListing(t *testing.T) {
 	h := polling(t)
 	h.poll(0, server("a"))
 	first := h.inv.NextPoll()
@@ -64,42 +64,42 @@ func TestNextPollCountsFromTheLastOne(t *testing.T) {
 	h.wantNext("it is overdue", 0, 0)
 }
 
-func TestNextPollOfACloudThatIsAway(t *testing.T) {
+func TestNextPollIsSoonerWhileTheCloudIsUnavailable(t *testing.T) {
 	h := polling(t)
 	h.poll(0)
 	h.inv.MarkUnavailable("connection refused")
-	h.wantNext("its return is to be noticed soon", 10*time.Second, 10*time.Second)
+	h.wantNext("the cloud is unavailable", 10*time.Second, 10*time.Second)
 	h.inv.Configure(inventory.Settings{PollInterval: 2 * time.Second})
 	h.inv.Polling()
-	h.wantNext("but not less often than it is listed otherwise", 1800*time.Millisecond, 2200*time.Millisecond)
+	h.wantNext("the poll interval is shorter than the interval of unavailable clouds", 1800*time.Millisecond, 2200*time.Millisecond)
 }
 
-func TestNextPollIsSoonWhileNewsAreAwaited(t *testing.T) {
+func TestNextPollIsSoonerWhileAChangeIsExpected(t *testing.T) {
 	building := server("a", owned("u", "c"), in(cloud.StateBuilding))
 	tests := []struct {
 		name string
-		busy func(h *house)
+		act  func(h *harness)
 		soon bool
 	}{
-		{name: "nothing is awaited", busy: func(*house) {}},
-		{name: "a server of ours is being built", busy: func(h *house) { h.poll(0, building) }, soon: true},
-		{name: "a server of ours is being deleted", busy: func(h *house) { h.poll(0, server("a", owned("u", "c"), in(cloud.StateDeleting))) }, soon: true},
-		{name: "somebody else's server is being built", busy: func(h *house) { h.poll(0, server("a", in(cloud.StateBuilding))) }},
-		{name: "a server that we had built is being built still, on a cloud without labels", soon: true, busy: func(h *house) {
+		{name: "nothing is expected: at the interval", act: func(*harness) {}},
+		{name: "a server with owner labels is building: soon", act: func(h *harness) { h.poll(0, building) }, soon: true},
+		{name: "a server with owner labels is deleting: soon", act: func(h *harness) { h.poll(0, server("a", owned("u", "c"), in(cloud.StateDeleting))) }, soon: true},
+		{name: "a server without owner labels is building: at the interval", act: func(h *harness) { h.poll(0, server("a", in(cloud.StateBuilding))) }},
+		{name: "a recorded server is still building on a cloud without labels: soon", soon: true, act: func(h *harness) {
 			h.inv.RecordServer("u", building)
 			h.clock.advance(time.Second)
 			h.poll(0, server("a", in(cloud.StateBuilding)))
 		}},
-		{name: "a server that we had built is there, on a cloud without labels", busy: func(h *house) {
+		{name: "a recorded server became active on a cloud without labels: at the interval", act: func(h *harness) {
 			h.inv.RecordServer("u", building)
 			h.clock.advance(time.Second)
 			h.poll(0, server("a", in(cloud.StateBuilding)))
 			h.poll(0, server("a"))
 		}},
-		{name: "we sent a create since", busy: func(h *house) { h.inv.RecordServer("u", building) }, soon: true},
-		{name: "what we did since is done", busy: func(h *house) { h.inv.RecordServer("u", server("a")) }},
-		{name: "somebody wants a listing begun later", busy: func(h *house) { h.inv.EnqueueAfterListing(inventory.Ref{Name: "a"}, dawn.Add(time.Hour)) }, soon: true},
-		{name: "something went wrong", busy: func(h *house) { h.inv.RequestPoll() }, soon: true},
+		{name: "a building server was recorded since the listing: soon", act: func(h *harness) { h.inv.RecordServer("u", building) }, soon: true},
+		{name: "an active server was recorded since the listing: at the interval", act: func(h *harness) { h.inv.RecordServer("u", server("a")) }},
+		{name: "an object waits for a listing begun later: soon", act: func(h *harness) { h.inv.EnqueueAfterListing(inventory.Ref{Name: "a"}, dawn.Add(time.Hour)) }, soon: true},
+		{name: "a poll was requested: soon", act: func(h *harness) { h.inv.RequestPoll() }, soon: true},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
@@ -107,126 +107,133 @@ func TestNextPollIsSoonWhileNewsAreAwaited(t *testing.T) {
 			for range 20 {
 				h.poll(0)
 			}
-			tc.busy(h)
+			tc.act(h)
 			if tc.soon {
-				h.wantNext("news are awaited, however calm it was before", time.Second, time.Second)
+				h.wantNext("a change is expected, although many listings brought none", time.Second, time.Second)
 			} else {
-				h.wantNext("nobody waits", interval*9/10, interval*11/10)
+				h.wantNext("no change is expected", interval*9/10, interval*11/10)
 			}
 		})
 	}
 }
 
-func TestNextPollBacksOffWhileNewsDoNotCome(t *testing.T) {
+func TestNextPollBacksOffWhileNothingChanges(t *testing.T) {
 	h := polling(t)
 	building := server("a", owned("u", "c"), in(cloud.StateBuilding))
 	h.poll(0, building)
 	for want := time.Second; want < interval*9/10; want *= 2 {
-		h.wantNext("each listing without news doubles the wait", want, want)
+		h.wantNext("each listing without a change doubles the time", want, want)
 		h.poll(0, building)
 	}
 	for range 70 {
 		h.poll(0, building)
 	}
-	h.wantNext("it never gets longer than the interval", interval*9/10, interval*11/10)
+	h.wantNext("it is at most the interval", interval*9/10, interval*11/10)
 	h.poll(0, building, server("b"))
-	h.wantNext("news begin it anew", time.Second, time.Second)
+	h.wantNext("a change resets it", time.Second, time.Second)
 }
 
-func TestNextPollLeavesTheCloudFourFifthsOfTheTime(t *testing.T) {
+func TestNextPollBoundsTheShareOfTimeSpentListing(t *testing.T) {
 	h := polling(t)
 	building := server("a", owned("u", "c"), in(cloud.StateBuilding))
 	h.poll(5*time.Second, building)
-	h.wantNext("a listing of 5 s begins again after 20 s at the earliest", 15*time.Second, 15*time.Second)
+	h.wantNext("after a listing of 5 s, the next begins 20 s after its begin", 15*time.Second, 15*time.Second)
 	h.poll(30*time.Second, building)
-	h.wantNext("but no later than without the haste", interval*9/10-30*time.Second, interval*11/10-30*time.Second)
+	h.wantNext("but not later than at the interval", interval*9/10-30*time.Second, interval*11/10-30*time.Second)
 }
 
-func TestHasteIsTold(t *testing.T) {
+func TestPollRequestsAreReported(t *testing.T) {
 	h := polling(t)
 	h.inv.RequestPoll()
 	h.inv.RecordServer("u", server("a"))
 	h.inv.RecordServer("u", server("a", in(cloud.StateDeleting)))
 	h.inv.EnqueueAfterListing(inventory.Ref{Name: "a"}, dawn)
-	equal(t, "told", []string{"home 1s", "home 1s", "home 1s"}, h.haste)
+	equal(t, "poll requests", []string{"home 1s", "home 1s", "home 1s"}, h.pollRequests)
 	h.inv.Polling()
 	h.inv.ForgetServer("a")
 	h.publish()
-	h.wantNext("haste is over once a listing began", interval*9/10, interval*11/10)
+	h.wantNext("the request is served by the begin of a listing", interval*9/10, interval*11/10)
 }
 
-// using returns a cloud with the server a, which uses this many percent of its cores.
-func using(percent int) *fake.Cloud {
-	c := fake.New(fake.Options{})
-	c.AddServers(server("a", owned("u", "c")))
-	c.SetUtilization(percent)
-	return c
+// statusCloud answers ServerStatus and counts the calls.
+type statusCloud struct {
+	cloud.Client
+	mu    sync.Mutex
+	calls int
+	use   int
+	err   error
 }
 
-func TestUseAsksOncePerInterval(t *testing.T) {
+func (m *statusCloud) ServerStatus(context.Context, string) (cloud.Status, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.calls++
+	return cloud.Status{CPUUtilization: m.use}, m.err
+}
+
+func TestUtilizationCallsTheCloudOncePerInterval(t *testing.T) {
 	h := polling(t)
-	from := using(40)
-	h.inv.Connect(from, nil)
-	use := func(want, calls int) {
+	m := &statusCloud{use: 40}
+	h.inv.Connect(m, nil)
+	want := func(utilization, calls int) {
 		t.Helper()
 		got, err := h.inv.Utilization(t.Context(), "a")
 		if err != nil {
-			t.Fatalf("Use: %v", err)
+			t.Fatalf("Utilization: %v", err)
 		}
-		equal(t, "use", want, got.CPUUtilization)
-		equal(t, "calls so far", calls, from.Sent(fake.ServerStatus))
+		equal(t, "CPU utilization", utilization, got.CPUUtilization)
+		equal(t, "calls so far", calls, m.calls)
 	}
 	h.publish(server("a"))
-	use(40, 1)
-	from.SetUtilization(50)
+	want(40, 1)
+	m.use = 50
 	h.clock.advance(interval * 8 / 10)
 	h.publish(server("a"))
-	use(40, 1)
+	want(40, 1)
 	h.clock.advance(interval / 10)
-	use(50, 2)
+	want(50, 2)
 
 	h.publish()
 	h.publish(server("a"))
-	use(50, 3)
+	want(50, 3)
 	h.inv.ForgetServer("a")
-	use(50, 4)
+	want(50, 4)
 	h.inv.Disconnect()
-	h.inv.Connect(from, nil)
-	use(50, 5)
+	h.inv.Connect(m, nil)
+	want(50, 5)
 }
 
-func TestUseReturnsTheLastKnownWhenTheCloudFails(t *testing.T) {
+func TestUtilizationReturnsTheLastKnownOnAnError(t *testing.T) {
 	h := polling(t)
-	from := using(40)
-	h.inv.Connect(from, nil)
+	m := &statusCloud{use: 40}
+	h.inv.Connect(m, nil)
 	if _, err := h.inv.Utilization(t.Context(), "a"); err != nil {
-		t.Fatalf("Use: %v", err)
+		t.Fatalf("Utilization: %v", err)
 	}
 	h.clock.advance(interval)
-	no := errors.New("no")
-	from.Fail(fake.ServerStatus, no, false)
+	m.err = errors.New("no")
 	got, err := h.inv.Utilization(t.Context(), "a")
-	if !errors.Is(err, no) {
-		t.Errorf("Use failed with %v, want %v", err, no)
+	if !errors.Is(err, m.err) {
+		t.Errorf("Utilization failed with %v, want %v", err, m.err)
 	}
-	equal(t, "use", 40, got.CPUUtilization)
+	equal(t, "CPU utilization", 40, got.CPUUtilization)
 }
 
-// TestEverythingAtOnce finds data races and deadlocks; run it with -race.
-func TestEverythingAtOnce(t *testing.T) {
+// TestInventoryIsSafeForConcurrentUse finds data races and deadlocks; run it with -race.
+func TestInventoryIsSafeForConcurrentUse(t *testing.T) {
 	dir := inventory.New(time.Now)
-	dir.Subscribe(func(w inventory.Event) { _ = len(w.Refs) })
+	dir.Subscribe(func(e inventory.Event) { _ = len(e.Refs) })
 	dir.OnPollRequest(func(string, time.Duration) {})
-	from := using(0)
-	dir.Cloud("home").Connect(from, nil)
+	m := &statusCloud{}
+	dir.Cloud("home").Connect(m, nil)
 	acts := []func(inv *inventory.Inventory){
 		func(inv *inventory.Inventory) { inv.Configure(inventory.Settings{PollInterval: time.Second}) },
-		func(inv *inventory.Inventory) { inv.Connect(from, nil) },
+		func(inv *inventory.Inventory) { inv.Connect(m, nil) },
 		func(inv *inventory.Inventory) { inv.MarkUnavailable("no") },
 		func(inv *inventory.Inventory) { inv.Brake(true); inv.Brake(false) },
 		func(inv *inventory.Inventory) {
 			inv.Polling()
-			snap, err := inventory.List(t.Context(), from, time.Now)
+			snap, err := inventory.List(t.Context(), pages([]cloud.Server{server("a", owned("u", "c"))}), time.Now)
 			if err != nil {
 				t.Errorf("List: %v", err)
 				return

@@ -12,14 +12,14 @@ import (
 )
 
 const (
-	// PageSize is the number of servers asked for a page.
+	// PageSize is the number of servers requested for a page.
 	PageSize = 1000
 	// maxPages bounds one listing: ten million servers.
 	maxPages = 10_000
 )
 
-// Owner labels, put on each server that the operator makes. UID and Cluster
-// together prove whose a server is; Namespace and Name tell where its object is.
+// Owner labels, which the operator sets on each server that it creates. UID and
+// Cluster together prove which object owns a server; Namespace and Name name it.
 const (
 	UIDLabel       = "samplecontroller.k8s.io/uid"
 	ClusterLabel   = "samplecontroller.k8s.io/cluster"
@@ -29,14 +29,14 @@ const (
 
 // Snapshot is one complete listing of a cloud's servers. It does not change.
 type Snapshot struct {
-	// ID names the snapshot to people: the moment it was begun, in UTC.
+	// ID is the time at which the listing began, in UTC. It is for people.
 	ID string
-	// Begun is when the first page was asked for: what happened before it is in
-	// the snapshot, as far as the cloud's own listing is up to date.
+	// Begun is when the first page was requested. Changes before it are in the
+	// snapshot, as far as the cloud's own listing is up to date.
 	Begun time.Time
 	// Took is how long the listing took.
 	Took time.Duration
-	// Pages is the number of calls it took.
+	// Pages is the number of calls that the listing took.
 	Pages int
 
 	servers map[string]cloud.Server
@@ -46,13 +46,13 @@ type Snapshot struct {
 	transitional []string
 }
 
-// List asks the cloud for all its servers. It fails rather than return a part:
-// a page that fails, a marker that comes back or a listing without end leave
-// no snapshot. A server on two pages counts once.
+// List lists all servers of a cloud. It fails rather than return an incomplete
+// snapshot: when a page fails, when a page marker repeats, or after maxPages.
+// A server on two pages counts once.
 func List(ctx context.Context, from cloud.ServerReader, now func() time.Time) (*Snapshot, error) {
 	begun := now()
 	snap := newSnapshot(begun)
-	markers, words := map[string]bool{}, shared{}
+	markers, intern := map[string]bool{}, interner{}
 	for marker := ""; ; {
 		page, err := from.ListServers(ctx, cloud.ListServers{Limit: PageSize, Marker: marker})
 		if err != nil {
@@ -60,7 +60,7 @@ func List(ctx context.Context, from cloud.ServerReader, now func() time.Time) (*
 		}
 		snap.Pages++
 		for _, s := range page.Servers {
-			snap.servers[s.ID] = words.compact(s)
+			snap.servers[s.ID] = intern.server(s)
 		}
 		marker = page.Next
 		switch {
@@ -77,29 +77,31 @@ func List(ctx context.Context, from cloud.ServerReader, now func() time.Time) (*
 	}
 }
 
-// shared holds each word once that many servers of a listing say: at tens of
-// thousands of servers, the keys of their labels alone are megabytes.
-type shared map[string]string
+// interner holds one copy of each string that many servers of a listing share.
+// With tens of thousands of servers, the keys of their labels alone take
+// megabytes.
+type interner map[string]string
 
-func (w shared) one(word string) string {
-	if held, ok := w[word]; ok {
-		return held
+func (in interner) string(s string) string {
+	if interned, ok := in[s]; ok {
+		return interned
 	}
-	w[word] = word
-	return word
+	in[s] = s
+	return s
 }
 
-func (w shared) compact(s cloud.Server) cloud.Server {
-	s.Host, s.Template, s.Folder = w.one(s.Host), w.one(s.Template), w.one(s.Folder)
+// server returns s with the strings interned that servers share.
+func (in interner) server(s cloud.Server) cloud.Server {
+	s.Host, s.Template, s.Folder = in.string(s.Host), in.string(s.Template), in.string(s.Folder)
 	if len(s.Labels) == 0 {
 		return s
 	}
 	labels := make(map[string]string, len(s.Labels))
 	for key, value := range s.Labels {
 		if key != UIDLabel && key != NameLabel {
-			value = w.one(value)
+			value = in.string(value)
 		}
-		labels[w.one(key)] = value
+		labels[in.string(key)] = value
 	}
 	s.Labels = labels
 	return s
@@ -129,16 +131,16 @@ func (s *Snapshot) index() {
 	}
 }
 
-// Len is the number of servers.
+// Len returns the number of servers.
 func (s *Snapshot) Len() int { return len(s.servers) }
 
-// Has tells whether the server was listed.
+// Has reports whether the server was listed.
 func (s *Snapshot) Has(id string) bool { _, ok := s.servers[id]; return ok }
 
-// All yields every server, in no order.
+// All yields all servers in no particular order.
 func (s *Snapshot) All() iter.Seq[cloud.Server] { return maps.Values(s.servers) }
 
-// Older orders servers by age, then by id: the first is the one to keep when
+// Older orders servers by age, then by ID: the first is the one to keep when
 // one create made several.
 func Older(a, b cloud.Server) int {
 	if c := a.CreatedAt.Compare(b.CreatedAt); c != 0 {

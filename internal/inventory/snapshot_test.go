@@ -13,42 +13,8 @@ import (
 	"github.com/privatecloud/operator/internal/inventory"
 )
 
-// listing answers ListServers with its pages, by marker. Unlike a cloud, it can
-// break the contract: repeat a marker, or show a server twice.
-type listing struct {
-	cloud.ServerReader
-	pages map[string]cloud.ServerPage
-	fail  map[string]error
-	// each is called before a page is answered.
-	each  func()
-	asked []cloud.ListServers
-}
-
-func (l *listing) ListServers(_ context.Context, opts cloud.ListServers) (cloud.ServerPage, error) {
-	l.asked = append(l.asked, opts)
-	if l.each != nil {
-		l.each()
-	}
-	return l.pages[opts.Marker], l.fail[opts.Marker]
-}
-
-// pages chains pages by the markers "1", "2" and so on.
-func pages(servers ...[]cloud.Server) *listing {
-	l := &listing{pages: map[string]cloud.ServerPage{}}
-	marker := ""
-	for i, page := range servers {
-		next := ""
-		if i+1 < len(servers) {
-			next = string(rune('1' + i))
-		}
-		l.pages[marker] = cloud.ServerPage{Servers: page, Next: next}
-		marker = next
-	}
-	return l
-}
-
-func TestListTakesEveryPageOrNothing(t *testing.T) {
-	away := &cloud.Error{Kind: cloud.Unavailable, Op: "list servers", Detail: "connection refused"}
+func TestListReturnsAllPagesOrAnError(t *testing.T) {
+	unavailable := &cloud.Error{Kind: cloud.Unavailable, Op: "list servers", Detail: "connection refused"}
 	tests := []struct {
 		name   string
 		from   *listing
@@ -57,26 +23,26 @@ func TestListTakesEveryPageOrNothing(t *testing.T) {
 		failed string
 		kind   cloud.Kind
 	}{
-		{name: "an empty cloud has an empty listing, not none", from: pages(nil), pages: 1},
-		{name: "the pages are joined", from: pages([]cloud.Server{server("a"), server("b")}, []cloud.Server{server("c")}), want: []string{"a", "b", "c"}, pages: 2},
-		{name: "an empty page in the middle does not end the listing", from: pages([]cloud.Server{server("a")}, nil, []cloud.Server{server("b")}), want: []string{"a", "b"}, pages: 3},
-		{name: "a server that moved to a later page meanwhile counts once", from: pages([]cloud.Server{server("a"), server("b")}, []cloud.Server{server("b"), server("c")}), want: []string{"a", "b", "c"}, pages: 2},
+		{name: "no servers: an empty snapshot", from: pages(nil), pages: 1},
+		{name: "two pages: the servers of both", from: pages([]cloud.Server{server("a"), server("b")}, []cloud.Server{server("c")}), want: []string{"a", "b", "c"}, pages: 2},
+		{name: "an empty page in the middle: the listing goes on", from: pages([]cloud.Server{server("a")}, nil, []cloud.Server{server("b")}), want: []string{"a", "b"}, pages: 3},
+		{name: "a server moved to a later page meanwhile: it counts once", from: pages([]cloud.Server{server("a"), server("b")}, []cloud.Server{server("b"), server("c")}), want: []string{"a", "b", "c"}, pages: 2},
 		{
-			name: "a page that fails leaves no part of a listing, which would read as servers lost",
+			name: "the second page fails: no snapshot, because servers would seem lost",
 			from: func() *listing {
 				l := pages([]cloud.Server{server("a")}, []cloud.Server{server("b")})
-				l.fail = map[string]error{"1": away}
+				l.fail = map[string]error{"1": unavailable}
 				return l
 			}(),
 			failed: "list servers: connection refused", kind: cloud.Unavailable,
 		},
 		{
-			name:   "a marker that comes back would loop for ever",
+			name:   "an earlier marker comes back: an error instead of an endless loop",
 			from:   &listing{pages: map[string]cloud.ServerPage{"": {Next: "1"}, "1": {Next: "2"}, "2": {Next: "1"}}},
 			failed: "list servers: the cloud's listing loops: a page marker came back", kind: cloud.Unreadable,
 		},
 		{
-			name:   "a page that names itself as the next one loops too",
+			name:   "a page has its own marker as the next one: an error instead of an endless loop",
 			from:   &listing{pages: map[string]cloud.ServerPage{"": {Next: "1"}, "1": {Next: "1"}}},
 			failed: "list servers: the cloud's listing loops: a page marker came back", kind: cloud.Unreadable,
 		},
@@ -100,7 +66,7 @@ func TestListTakesEveryPageOrNothing(t *testing.T) {
 	}
 }
 
-// endless has always another page.
+// endless always has another page.
 type endless struct {
 	cloud.ServerReader
 	n int
@@ -111,7 +77,7 @@ func (e *endless) ListServers(context.Context, cloud.ListServers) (cloud.ServerP
 	return cloud.ServerPage{Next: strconv.Itoa(e.n)}, nil
 }
 
-func TestListEndsWhereTheCloudDoesNot(t *testing.T) {
+func TestListFailsAfterTheMaximumOfPages(t *testing.T) {
 	from := &endless{}
 	snap, err := inventory.List(t.Context(), from, func() time.Time { return dawn })
 	if snap != nil || !cloud.Is(err, cloud.Unreadable) {
@@ -120,29 +86,29 @@ func TestListEndsWhereTheCloudDoesNot(t *testing.T) {
 	equal(t, "calls", 10_000, from.n)
 }
 
-func TestListAsksForFullPagesAndTellsWhenItBegan(t *testing.T) {
-	h := newHouse(t)
+func TestListRequestsFullPagesAndRecordsItsBegin(t *testing.T) {
+	h := newHarness(t)
 	l := pages([]cloud.Server{server("a")}, []cloud.Server{server("b")})
 	l.each = func() { h.clock.advance(3 * time.Second) }
 	snap, err := inventory.List(t.Context(), l, h.clock.Now)
 	if err != nil {
 		t.Fatalf("List: %v", err)
 	}
-	equal(t, "questions", []cloud.ListServers{{Limit: inventory.PageSize}, {Limit: inventory.PageSize, Marker: "1"}}, l.asked)
-	equal(t, "begun: before the first page was asked for, lest a change during the listing counts as seen", dawn, snap.Begun)
+	equal(t, "requests", []cloud.ListServers{{Limit: inventory.PageSize}, {Limit: inventory.PageSize, Marker: "1"}}, l.asked)
+	equal(t, "begun, before the first page was requested, so that no change during the listing counts as listed", dawn, snap.Begun)
 	equal(t, "took", 6*time.Second, snap.Took)
 	equal(t, "id", "20260301T060000.000Z", snap.ID)
 }
 
-func TestOlderKeepsTheFirstBornAndBreaksTiesById(t *testing.T) {
-	servers := []cloud.Server{server("z"), server("b", bornAfter(time.Hour)), server("a"), server("c", bornAfter(-time.Hour))}
+func TestOlderOrdersByAgeThenByID(t *testing.T) {
+	servers := []cloud.Server{server("z"), server("b", createdAfter(time.Hour)), server("a"), server("c", createdAfter(-time.Hour))}
 	slices.SortFunc(servers, inventory.Older)
 	equal(t, "order", []string{"c", "a", "z", "b"}, ids(servers))
-	equal(t, "a server beside itself", 0, inventory.Older(server("a"), server("a")))
+	equal(t, "a server compared with itself", 0, inventory.Older(server("a"), server("a")))
 }
 
 // FuzzList serves random pages with random markers: List must end, and return
-// either all servers of the chain it walked or an error.
+// either all servers of the pages that it requested or an error.
 func FuzzList(f *testing.F) {
 	f.Add([]byte{})
 	f.Add([]byte{1, 2, 0})

@@ -9,19 +9,19 @@ import (
 
 // View is what is known of a cloud at one moment.
 type View struct {
-	// Client is the way to the cloud; nil before the first connection.
+	// Client is the client of the cloud; nil before the first connection.
 	Client cloud.Client
 	// Capabilities of the cloud.
 	Capabilities cloud.Capabilities
-	// Unavailable says why the cloud cannot be used now; empty when it can.
+	// Unavailable says why the cloud is not available now; empty when it is.
 	Unavailable string
 	// Braked forbids creates and deletes.
 	Braked   bool
 	Settings Settings
 	// Snapshot is the last complete listing; nil before the first.
 	Snapshot *Snapshot
-	// returns is how often those who waited for the cloud had been woken.
-	returns int
+	// resumed is how often the waiting objects had been enqueued.
+	resumed int
 }
 
 // View returns what is known now.
@@ -29,8 +29,8 @@ func (i *Inventory) View() View {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
 	v := View{
-		Client: i.client, Capabilities: i.caps, Unavailable: i.away, Braked: i.braked, Snapshot: i.snapshot,
-		Settings: i.settings, returns: i.returns,
+		Client: i.client, Capabilities: i.caps, Unavailable: i.unavailable, Braked: i.braked, Snapshot: i.snapshot,
+		Settings: i.settings, resumed: i.resumed,
 	}
 	if v.Unavailable == "" && v.Snapshot == nil {
 		v.Unavailable = "the cloud has not been listed yet"
@@ -38,19 +38,15 @@ func (i *Inventory) View() View {
 	return v
 }
 
-// Since is when this process began to look after the cloud: what happened to
-// creates before it is not known.
-func (i *Inventory) StartedAt() time.Time { return i.since }
+// StartedAt returns when this process made the inventory. Whether creates were
+// sent before that is not known.
+func (i *Inventory) StartedAt() time.Time { return i.startedAt }
 
-// Server returns what is known of a server by its id: what we did to it since
-// the last listing, else what the listing said.
+// Server returns what is known of a server: what was recorded of it since the
+// last listing, or else the listing.
 func (i *Inventory) Server(id string) (cloud.Server, bool) {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
-	return i.server(id)
-}
-
-func (i *Inventory) server(id string) (cloud.Server, bool) {
 	if s, ok := i.overlay.recorded(id); ok {
 		return s, true
 	}
@@ -61,9 +57,9 @@ func (i *Inventory) server(id string) (cloud.Server, bool) {
 	return s, ok
 }
 
-// Owned returns the servers that are known to be made for an object's UID in
-// cluster, oldest first: by their owner labels, or because we made them since
-// the last listing.
+// Owned returns the servers of the object with this UID in cluster, oldest
+// first: those that were recorded for it since the last listing, and those
+// that are listed with its owner labels.
 func (i *Inventory) Owned(uid, cluster string) []cloud.Server {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
@@ -79,7 +75,7 @@ func (i *Inventory) Owned(uid, cluster string) []cloud.Server {
 	return sorted(found)
 }
 
-// Named returns the servers that bear a name, oldest first.
+// Named returns the listed servers with this name, oldest first.
 func (i *Inventory) Named(name string) []cloud.Server {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
@@ -94,7 +90,8 @@ func (i *Inventory) Named(name string) []cloud.Server {
 }
 
 // RecordServer records what an answer of the cloud said of a server of the
-// object with this UID. It hides the listing until one begun later.
+// object with this UID. It hides the listing until one begun later. If the
+// server is in a transitional state, RecordServer requests a listing.
 func (i *Inventory) RecordServer(uid string, server cloud.Server) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -102,8 +99,8 @@ func (i *Inventory) RecordServer(uid string, server cloud.Server) {
 	i.overlay.record(uid, server.Clone(), now)
 	i.track(server.ID, now)
 	if server.State.Transitional() && i.overlay.awaited(server.ID, now) {
-		i.calm = 0
-		i.bell.hasten(i.name, quickest)
+		i.idlePolls = 0
+		i.notifier.requestPoll(i.name, minPollInterval)
 	}
 }
 
@@ -112,15 +109,14 @@ func (i *Inventory) RecordServer(uid string, server cloud.Server) {
 func (i *Inventory) ForgetServer(id string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.overlay.discard(id)
-	if _, ok := i.overlay.entries[id]; ok {
+	if i.overlay.discard(id) {
 		i.track(id, i.clock())
 	}
-	delete(i.uses, id)
+	delete(i.utilization, id)
 }
 
-// track has the overlay compare what it knows of a server with the last
-// listing. The caller holds the lock.
+// track updates the overlay after what was recorded of a server changed. The
+// caller holds the lock.
 func (i *Inventory) track(id string, now time.Time) {
 	var listed cloud.State
 	if i.snapshot != nil {
@@ -129,11 +125,18 @@ func (i *Inventory) track(id string, now time.Time) {
 	i.overlay.track(id, listed, now)
 }
 
-// Use returns a server's utilisation from GET /servers/{id}/status, asking the
-// cloud at most once a poll interval. For clouds without bulk status.
+// utilization is one answer of GET /servers/{id}/status.
+type utilization struct {
+	status cloud.Status
+	at     time.Time
+}
+
+// Utilization returns a server's utilization from GET /servers/{id}/status. It
+// calls the cloud at most once a poll interval for each server. It is for
+// clouds without bulk status. On an error, it returns the last known utilization.
 func (i *Inventory) Utilization(ctx context.Context, id string) (cloud.Status, error) {
 	i.mu.RLock()
-	last, ok := i.uses[id]
+	last, ok := i.utilization[id]
 	client, interval := i.client, i.settings.PollInterval
 	i.mu.RUnlock()
 	if ok && i.clock().Sub(last.at) < interval*9/10 {
@@ -144,7 +147,7 @@ func (i *Inventory) Utilization(ctx context.Context, id string) (cloud.Status, e
 		return last.status, err
 	}
 	i.mu.Lock()
-	i.uses[id] = use{status: status, at: i.clock()}
+	i.utilization[id] = utilization{status: status, at: i.clock()}
 	i.mu.Unlock()
 	return status, nil
 }

@@ -1,0 +1,85 @@
+package inventory
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// EnqueueWhenAvailable enqueues ref once the cloud is available (again), or at
+// once if that has happened since view was taken.
+func (i *Inventory) EnqueueWhenAvailable(ref Ref, view View) {
+	i.mu.Lock()
+	missed := i.resumed != view.resumed
+	if !missed {
+		i.waiting[ref] = struct{}{}
+	}
+	i.mu.Unlock()
+	if missed {
+		i.notifier.notify(Event{Cloud: i.name, Refs: []Ref{ref}})
+	}
+}
+
+// EnqueueAfterListing enqueues ref when a listing begun at or after since is
+// published, and requests a listing.
+func (i *Inventory) EnqueueAfterListing(ref Ref, since time.Time) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.afterListing[ref].Before(since) {
+		i.afterListing[ref] = since
+		i.idlePolls = 0
+	}
+	i.notifier.requestPoll(i.name, minPollInterval)
+}
+
+// RequestPoll requests a listing soon, for example after a call failed in a way
+// that the Cloud should report.
+func (i *Inventory) RequestPoll() {
+	i.mu.Lock()
+	i.pollRequested, i.idlePolls = true, 0
+	i.mu.Unlock()
+	i.notifier.requestPoll(i.name, minPollInterval)
+}
+
+const (
+	// minPollInterval is the least time between two listings.
+	minPollInterval = time.Second
+	// unavailableInterval is the most time between two tries while the cloud is unavailable.
+	unavailableInterval = 10 * time.Second
+)
+
+// NextPoll returns the time until the next listing is due, 0 when it is. It is
+// the poll interval with a tenth of jitter, or sooner while a server is expected
+// to change or a listing was requested. The time doubles with each listing that
+// brings no change, and listing never takes more than a quarter of the time.
+func (i *Inventory) NextPoll() time.Duration {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	if i.polledAt.IsZero() {
+		return 0
+	}
+	now, interval := i.clock(), i.interval
+	switch {
+	case i.unavailable != "":
+		interval = min(interval, unavailableInterval)
+	case i.awaitsChange(now):
+		soon := minPollInterval << min(i.idlePolls, 10)
+		if i.snapshot != nil {
+			soon = max(soon, 4*i.snapshot.Took)
+		}
+		interval = min(interval, soon)
+	}
+	return max(0, interval-now.Sub(i.polledAt))
+}
+
+// awaitsChange reports whether a listing is wanted before the interval is over.
+func (i *Inventory) awaitsChange(now time.Time) bool {
+	return i.pollRequested || len(i.afterListing) > 0 || i.overlay.awaitsAny(now)
+}
+
+// Polling records that a listing begins.
+func (i *Inventory) Polling() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.polledAt, i.pollRequested = i.clock(), false
+	i.interval = time.Duration(float64(i.settings.PollInterval) * (0.9 + 0.2*rand.Float64())) //nolint:gosec // spreads load, hides nothing
+}
