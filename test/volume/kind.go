@@ -1,0 +1,117 @@
+package volume
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/external"
+	"github.com/privatecloud/operator/internal/reconciler"
+)
+
+type (
+	observation = external.Observation[Disk]
+	plan        = reconciler.Plan[*Volume, *observation]
+	lifecycle   = external.Lifecycle[*Volume, Disk, *observation]
+)
+
+// Kind is the Volume kind for internal/external.
+type Kind struct {
+	external.Defaults[*Volume, Disk, *observation]
+	*lifecycle
+
+	cloud *Cloud
+}
+
+// NewKind returns the kind. The volumes are in c.
+func NewKind(c *Cloud, opts external.Options) *Kind {
+	k := &Kind{cloud: c}
+	opts.Kind, opts.Noun, opts.Finalizer, opts.Ref = "Volume", "volume", "example.com/volume", "Volume"
+	opts.OnDemand, opts.Identified, opts.LostAdvice = true, true, "delete this Volume and create another"
+	k.lifecycle = external.New(k, opts)
+	return k
+}
+
+func (k *Kind) New() *Volume { return &Volume{} }
+
+func (k *Kind) NewObservation() *observation { return &observation{} }
+
+func (k *Kind) Record(v *Volume) external.Record {
+	return external.Record{ID: v.Status.VolumeID, Cloud: v.Status.Cloud, ObservedGeneration: v.Status.ObservedGeneration}
+}
+
+func (k *Kind) CloudRef(v *Volume) *v1alpha1.CloudReference { return v.Spec.CloudRef }
+
+// Name contains the object's UID, which proves whose a volume is.
+func (k *Kind) Name(v *Volume) string { return "volume-" + string(v.UID) }
+
+func (k *Kind) Identify(d Disk) external.Identity {
+	return external.Identity{ID: d.ID, State: cloud.StateActive}
+}
+
+// Look lists the volumes: this cloud's listing is never older than the call.
+func (k *Kind) Look(_ context.Context, v *Volume, obs *observation, id string) error {
+	obs.Looked, obs.Owned, obs.Proof = true, true, external.OwnerProof
+	for _, d := range k.cloud.Disks() {
+		switch {
+		case d.ID == id:
+			obs.Resource = &d
+		case d.Name == k.Name(v) && id != "":
+			obs.Duplicates = append(obs.Duplicates, d)
+		case d.Name == k.Name(v):
+			obs.Candidates = append(obs.Candidates, d)
+		}
+	}
+	return nil
+}
+
+func (k *Kind) Get(_ context.Context, _ *observation, id string) (Disk, error) {
+	return k.cloud.get(id)
+}
+
+func (k *Kind) Create(_ context.Context, v *Volume, _ *observation) (Disk, error) {
+	return k.cloud.create(k.Name(v), v.Spec.SizeGiB)
+}
+
+func (k *Kind) Delete(_ context.Context, _ *Volume, _ *observation, d Disk) (bool, error) {
+	return true, k.cloud.remove(d.ID)
+}
+
+func (k *Kind) Remember(_ *Volume, obs *observation, d Disk) { obs.Resource, obs.Owned = &d, true }
+
+// Repeatable: a second create makes a second volume.
+func (k *Kind) Repeatable(*Volume, *observation) bool { return false }
+
+func (k *Kind) PlanCreate(_ *Volume, obs *observation) plan {
+	if obs.Claimed == "" {
+		return k.Do(k.Steps.FirstClaim, k.Steps.Create)
+	}
+	return k.Do(k.Steps.Create)
+}
+
+func (k *Kind) PlanExisting(v *Volume, obs *observation) plan {
+	switch {
+	case len(obs.Duplicates) > 0:
+		return k.Do(k.Steps.DeleteDuplicate)
+	case obs.Resource.SizeGiB != v.Spec.SizeGiB:
+		return k.Do(k.Step("Grow", reconciler.NeedsCloud|reconciler.Mutates, k.grow))
+	}
+	return plan{}
+}
+
+func (k *Kind) grow(_ context.Context, v *Volume, obs *observation) error {
+	d, err := k.cloud.grow(obs.Resource.ID, v.Spec.SizeGiB)
+	if err != nil {
+		return k.Failed(v, obs, err)
+	}
+	k.Remember(v, obs, d)
+	return nil
+}
+
+func (k *Kind) Report(v *Volume, obs *observation, _ error) reconciler.Summary {
+	if obs.Resource != nil && v.Status.VolumeID == "" {
+		v.Status.VolumeID, v.Status.Cloud = obs.Resource.ID, obs.Cloud
+	}
+	return reconciler.Summary{Reason: v1alpha1.InSyncReason, Message: fmt.Sprintf("volume %s is as the spec says", v.Status.VolumeID)}
+}
