@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/privatecloud/operator/internal/cloud/rest"
+	"github.com/privatecloud/operator/internal/cloud/transport"
 	"github.com/privatecloud/operator/internal/connection"
 	cloudcontroller "github.com/privatecloud/operator/internal/controller/cloud"
 	gpuinfocontroller "github.com/privatecloud/operator/internal/controller/gpuinfo"
@@ -45,7 +46,7 @@ type Options struct {
 }
 
 // restMetrics are of the whole process: they can be registered once.
-var restMetrics = sync.OnceValue(func() *rest.Metrics { return rest.NewMetrics(metrics.Registry) })
+var restMetrics = sync.OnceValue(func() *transport.Metrics { return transport.NewMetrics(metrics.Registry) })
 
 // Caches sets how a manager must read for the controllers to work: a pass sees
 // what an earlier one wrote.

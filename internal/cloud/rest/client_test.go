@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloud/transport"
 )
 
 func gzipped(t *testing.T, text string) []byte {
@@ -104,7 +105,7 @@ func TestProfileDetection(t *testing.T) {
 			if diff := cmp.Diff(test.want, got, cmpopts.EquateEmpty()); diff != "" || cloud.KindOf(err) != test.kind {
 				t.Errorf("%v, want kind %q; capabilities (-want +got):\n%s", err, test.kind, diff)
 			}
-			if diff := cmp.Diff(test.known, c.known()); test.want == nil && diff != "" {
+			if diff := cmp.Diff(test.known, c.cachedCapabilities()); test.want == nil && diff != "" {
 				t.Errorf("a failure changed what was known (-want +got):\n%s", diff)
 			}
 		})
@@ -176,7 +177,7 @@ func TestNoSecretLeavesTheClient(t *testing.T) {
 		_, _ = fmt.Fprintf(w, `{"code":"hunter3","title":"hunter2","detail":"%s hunter2 %s"}`, r.Header.Get("Authorization"), strings.Repeat("x", 1000))
 	})
 	c := serving(t, echo, withPassword("hunter2"), func(cfg *Config) {
-		cfg.Metrics = NewMetrics(reg)
+		cfg.Metrics = transport.NewMetrics(reg)
 		cfg.Log = funcr.NewJSON(tell, funcr.Options{Verbosity: 10})
 	}).can(everything()...)
 	for _, verb := range slices.Sorted(maps.Keys(verbs)) {
@@ -196,7 +197,7 @@ func TestNoSecretLeavesTheClient(t *testing.T) {
 func TestMetricsNameRoutesAndNeverIDs(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewPedanticRegistry()
-	metrics := NewMetrics(reg)
+	metrics := transport.NewMetrics(reg)
 	server := httptest.NewServer(script(reply{drop: true}, reply{drop: true}, reply{drop: true}, reply{status: 200, body: `{"id":"i-1","name":"web"}`}, reply{status: 429}))
 	t.Cleanup(server.Close)
 	c := newClient(t, server.URL, func(cfg *Config) { cfg.Metrics = metrics })

@@ -97,7 +97,7 @@ func TestListingsThatCannotBeTrusted(t *testing.T) {
 			if err == nil {
 				t.Fatal("no error")
 			}
-			want := &cloud.Error{Kind: cloud.Unreadable, Op: "list servers", Detail: test.want, Status: 200}
+			want := &cloud.Error{Kind: cloud.Unreadable, Op: "list servers", Detail: test.want}
 			if diff := cmp.Diff(want, err); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

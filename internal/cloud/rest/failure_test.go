@@ -80,15 +80,16 @@ func TestNoDoubtWhereNothingWasSent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := newClient(t, test.endpoint).can()
+			var base http.RoundTripper
 			if name == "no such host" {
 				// The resolver of the machine that runs this may not be reachable.
-				c.http.Transport.(*http.Transport).DialContext = func(context.Context, string, string) (net.Conn, error) {
+				base = &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
 					return nil, &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{
 						Err: "no such host", Name: "nowhere.invalid", Server: "10.0.0.1:53", IsNotFound: true,
 					}}
-				}
+				}}
 			}
+			c := newClientOver(t, base, test.endpoint).can()
 			err := verbs["create"](t.Context(), c)
 			wantOutcome(t, err, outcome{Kind: cloud.Unavailable})
 			wantText(t, err, `create server "web": `+test.want)

@@ -21,15 +21,20 @@ var fast = Limits{RequestsPerSecond: 1e6, Burst: 1 << 20, MaxInFlight: 64}
 
 func newClient(t *testing.T, endpoint string, change ...func(*Config)) *Client {
 	t.Helper()
+	return newClientOver(t, nil, endpoint, change...)
+}
+
+func newClientOver(t *testing.T, base http.RoundTripper, endpoint string, change ...func(*Config)) *Client {
+	t.Helper()
 	cfg := Config{Name: "test", Endpoint: endpoint, Limits: fast, Timeout: 10 * time.Second}
 	for _, f := range change {
 		f(&cfg)
 	}
-	c, err := New(cfg)
+	c, err := newOver(base, cfg)
 	if err != nil {
 		t.Fatalf("New: %v", err)
 	}
-	t.Cleanup(c.http.CloseIdleConnections)
+	t.Cleanup(c.transport.CloseIdleConnections)
 	return c
 }
 
@@ -45,8 +50,7 @@ func serving(t *testing.T, h http.Handler, change ...func(*Config)) *Client {
 // reading from a socket would keep its clock from moving.
 func bubbled(t *testing.T, h http.HandlerFunc, change ...func(*Config)) *Client {
 	t.Helper()
-	c := newClient(t, "http://cloud.test", change...)
-	c.http.Transport = transportFunc(func(r *http.Request) (*http.Response, error) {
+	return newClientOver(t, transportFunc(func(r *http.Request) (*http.Response, error) {
 		if trace := httptrace.ContextClientTrace(r.Context()); trace != nil {
 			trace.WroteHeaders()
 		}
@@ -61,8 +65,7 @@ func bubbled(t *testing.T, h http.HandlerFunc, change ...func(*Config)) *Client 
 		response := answer.Result()
 		response.Request = r
 		return response, nil
-	})
-	return c
+	}), "http://cloud.test", change...)
 }
 
 type transportFunc func(*http.Request) (*http.Response, error)
