@@ -3,7 +3,6 @@ package cloud
 import "slices"
 
 // Capability names something that a cloud can do beyond the core profile.
-// The names are those of GET /capabilities, but for Sizing.
 type Capability string
 
 const (
@@ -19,8 +18,8 @@ const (
 	Hosts       Capability = "hosts"
 	Events      Capability = "events"
 	Sessions    Capability = "sessions"
-	// Sizing is taken for granted of every cloud that answers GET
-	// /capabilities: POST /servers takes cpu, memory and template.
+	// Sizing is that a server can be created with CPU, MemoryGiB and Template. Every
+	// cloud has it that reports capabilities at all.
 	Sizing Capability = "sizing"
 )
 
@@ -34,7 +33,7 @@ func NewCapabilities(names ...Capability) Capabilities {
 	return slices.Compact(set)
 }
 
-// Has tells whether the cloud can do it.
+// Has reports whether the cloud can do it.
 func (c Capabilities) Has(name Capability) bool {
 	_, found := slices.BinarySearch(c, name)
 	return found
