@@ -68,19 +68,19 @@ func getPath(ctx context.Context, t *Transport, path string) error {
 	return err
 }
 
-// fetch sends a request and reads the answer.
-func fetch(ctx context.Context, c *http.Client, method, url string) (*http.Response, string, error) {
+// fetch sends a request and returns the status and the body of the answer.
+func fetch(ctx context.Context, c *http.Client, method, url string) (int, string, error) {
 	req, err := http.NewRequestWithContext(ctx, method, url, nil)
 	if err != nil {
-		return nil, "", err
+		return 0, "", err
 	}
 	resp, err := c.Do(req)
 	if err != nil {
-		return nil, "", err
+		return 0, "", err
 	}
 	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(resp.Body)
-	return resp, string(body), err
+	return resp.StatusCode, string(body), err
 }
 
 // wantThrottled checks that err is a *cloud.Error of Kind Throttled.
