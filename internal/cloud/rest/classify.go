@@ -168,12 +168,12 @@ func (c *Client) describe(kind cloud.Kind, got *answer) string {
 		if got.target == "" {
 			return fmt.Sprintf("the cloud answered %s, which is not followed", status)
 		}
-		return fmt.Sprintf("the cloud redirects to %s, which is not followed: redirects to another host or scheme, repeated ones, and those of changes never are; set the Cloud's endpoint to where the API is",
+		return fmt.Sprintf("the cloud redirects to %s, which is not followed: the client follows only redirects of a GET to the same scheme, host and port, at most three; set the Cloud's endpoint to the address of the API",
 			transport.Truncate(transport.Printable(got.target), 128))
 	case kind == cloud.Unauthorized:
 		return c.credentialsAdvice()
 	case got.status == http.StatusNotFound && kind == cloud.Unreadable:
-		return fmt.Sprintf("an answer that is not the cloud's own (404, %s): check the path of the Cloud's endpoint and what stands before the cloud", kindOfBody(got))
+		return fmt.Sprintf("an answer that is not the cloud's own (404, %s): check the path of the Cloud's endpoint and the proxies in front of the cloud", kindOfBody(got))
 	case kind == cloud.Unreadable:
 		return fmt.Sprintf("an answer that is not the cloud's own: %s, %s", status, kindOfBody(got))
 	default:
