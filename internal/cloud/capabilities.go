@@ -6,7 +6,6 @@ import (
 )
 
 // Capability names something that a cloud can do beyond the core profile.
-// The names are those of GET /capabilities, but for Sizing.
 type Capability string
 
 const (
@@ -22,8 +21,8 @@ const (
 	Hosts       Capability = "hosts"
 	Events      Capability = "events"
 	Sessions    Capability = "sessions"
-	// Sizing is taken for granted of every cloud that answers GET
-	// /capabilities: POST /servers takes cpu, memory and template.
+	// Sizing is that a server can be created with CPU, MemoryGiB and Template. Every
+	// cloud has it that reports capabilities at all.
 	Sizing Capability = "sizing"
 )
 

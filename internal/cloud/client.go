@@ -2,9 +2,9 @@ package cloud
 
 import "context"
 
-// Client is a connection to one cloud. It MUST be safe for concurrent use, MUST
+// Client makes calls to one cloud. It MUST be safe for concurrent use, MUST
 // fail with *Error alone, and MUST bound each call in time and memory whatever
-// the other side does. A call returns when its context ends.
+// the cloud does. A call returns when its context ends.
 type Client interface {
 	Prober
 	NameChecker
@@ -18,21 +18,21 @@ type Client interface {
 	Close(ctx context.Context)
 }
 
-// Prober tells what the cloud can do.
+// Prober finds out what the cloud can do.
 type Prober interface {
-	// Capabilities asks the cloud; a cloud without GET /capabilities has none
+	// Capabilities asks the cloud. A cloud that does not report capabilities has none
 	// but those that were configured.
 	Capabilities(ctx context.Context) (Capabilities, error)
 }
 
-// NameChecker asks for leave to use a name.
+// NameChecker asks whether a name may be used.
 type NameChecker interface {
 	// CheckName returns nil when the name may be used, else an error of Kind
 	// Prohibited or Taken, or any that a call can end with.
 	CheckName(ctx context.Context, name string) error
 }
 
-// ServerReader looks at servers.
+// ServerReader reads servers.
 type ServerReader interface {
 	// GetServer fails with NotFound only when the cloud itself says so.
 	GetServer(ctx context.Context, id string) (Server, error)
@@ -46,11 +46,11 @@ type ServerReader interface {
 type ServerWriter interface {
 	// CreateServer returns the server, which may still be BUILDING. It is sent
 	// more than once only with a key that the cloud honours. On an error with
-	// Uncertain set, a server may have come to be.
+	// Uncertain set, a server may have been created.
 	CreateServer(ctx context.Context, req CreateServer) (Server, error)
 	// UpdateServer returns the server as it is after the change was accepted.
 	UpdateServer(ctx context.Context, id string, req UpdateServer) (Server, error)
-	// DeleteServer returns whether the cloud says that the server is gone, or
-	// only that its deletion has begun; NotFound when there is nothing to delete.
+	// DeleteServer reports whether the server is gone; false means that its
+	// deletion has begun. It fails with NotFound when there is nothing to delete.
 	DeleteServer(ctx context.Context, id string) (gone bool, err error)
 }

@@ -1,7 +1,15 @@
-// Package cloud says what a private cloud is to this operator: the things it
-// holds, the calls it answers and the ways in which a call can end.
+// Package cloud defines what this operator expects of a private cloud: its
+// objects, the calls to it, and the ways in which a call can fail.
+//
+//	client.go          Client, which each kind of cloud implements
+//	server.go          servers
+//	network.go         networks
+//	host.go            hosts
+//	capabilities.go    what a cloud can do beyond the core profile
+//	errors.go          Error and its kinds
+//	flow.go            which calls share the limits of a cloud
 //
 // Nothing here knows HTTP or Kubernetes. Package rest implements Client over
-// the cloud's REST API; package cloudtest holds the suite that every
-// implementation must pass.
+// the cloud's REST API, on top of package transport. Package cloudtest holds the
+// suite that every implementation must pass.
 package cloud

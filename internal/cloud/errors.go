@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Kind says how a call ended when it did not succeed. Callers decide by Kind,
-// never by the text.
+// Kind is the way in which a call failed. Callers decide by Kind, never by the
+// text.
 type Kind string
 
 const (
-	// NotFound: the cloud answered, and what was asked for does not exist.
+	// NotFound: the cloud answered that the object does not exist.
 	NotFound Kind = "NotFound"
 	// Prohibited: the name may not be used.
 	Prohibited Kind = "Prohibited"
@@ -23,18 +23,17 @@ const (
 	Quota Kind = "Quota"
 	// Rejected: the cloud understood the request and refuses it for good.
 	Rejected Kind = "Rejected"
-	// Conflict: the thing is in a state that does not allow the change now.
+	// Conflict: the object is in a state that does not allow the change now.
 	Conflict Kind = "Conflict"
 	// Unauthorized: the credentials are missing, wrong or expired.
 	Unauthorized Kind = "Unauthorized"
-	// Untrusted: the endpoint's certificate could not be verified.
+	// Untrusted: the certificate of the cloud's endpoint could not be verified.
 	Untrusted Kind = "Untrusted"
-	// Throttled: nothing was done because there are too many calls; try after RetryAfter.
+	// Throttled: nothing was done because there are too many calls; retry after RetryAfter.
 	Throttled Kind = "Throttled"
-	// Unavailable: the cloud could not be reached or cannot serve; nothing is
-	// known to have been done.
+	// Unavailable: the cloud could not be reached or cannot serve requests.
 	Unavailable Kind = "Unavailable"
-	// Unreadable: an answer came that cannot be understood.
+	// Unreadable: the cloud's answer cannot be understood.
 	Unreadable Kind = "Unreadable"
 	// Unsupported: this cloud lacks the capability; the call was not sent.
 	Unsupported Kind = "Unsupported"
@@ -46,16 +45,14 @@ type Error struct {
 	Kind Kind
 	// Op is what was being done, for people: `create server "web-1"`.
 	Op string
-	// Code is the cloud's own stable word for the failure, or empty.
+	// Code is the cloud's own stable code for the failure, or empty.
 	Code string
-	// Detail is the cloud's or the transport's reason, bounded and redacted.
+	// Detail is the reason, the cloud's or the operator's, bounded and redacted.
 	Detail string
-	// Status is the HTTP status, 0 where there was no answer.
-	Status int
-	// Uncertain tells that the request may have taken effect all the same: it
+	// Uncertain is set when the request may have taken effect all the same: it
 	// was sent, it changes something, and no trustworthy answer came back.
 	Uncertain bool
-	// RetryAfter is how long the cloud asked to be left alone; 0 if it did not.
+	// RetryAfter is how long to wait before the next call; 0 if that is up to the caller.
 	RetryAfter time.Duration
 	// Err is the cause, where there is one.
 	Err error
@@ -82,7 +79,7 @@ func KindOf(err error) Kind {
 	return ""
 }
 
-// Is tells whether err is a cloud error of one of these kinds.
+// Is reports whether err is a cloud error of one of these kinds.
 func Is(err error, kinds ...Kind) bool {
 	kind := KindOf(err)
 	for _, k := range kinds {
@@ -93,13 +90,14 @@ func Is(err error, kinds ...Kind) bool {
 	return false
 }
 
-// Uncertain tells whether the request behind err may have taken effect.
+// Uncertain reports whether the request behind err may have taken effect.
 func Uncertain(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && e.Uncertain
 }
 
-// RetryAfter is how long the cloud asked to be left alone, 0 if it did not.
+// RetryAfter returns how long to wait before the next call, 0 if that is up to
+// the caller.
 func RetryAfter(err error) time.Duration {
 	if e, ok := errors.AsType[*Error](err); ok {
 		return e.RetryAfter
@@ -107,8 +105,8 @@ func RetryAfter(err error) time.Duration {
 	return 0
 }
 
-// Away tells whether err says something of the cloud as a whole rather than of
-// the one request: it cannot be reached, trusted, logged in to or asked now.
+// Away reports whether err is about the cloud as a whole and not about one
+// request: no request to it can succeed now.
 func Away(err error) bool {
 	return Is(err, Unavailable, Unauthorized, Untrusted, Throttled)
 }

@@ -5,13 +5,14 @@ import (
 	"time"
 )
 
-// Flow is what calls to a cloud belong to where they wait for each other. Flows
-// share evenly, however many calls each has. Calls of no flow are a flow together.
+// Flow is a group of calls to a cloud. Where calls wait for the limits of a cloud,
+// flows share them evenly, however many calls each has. Calls of no flow form a
+// flow together.
 type Flow struct {
-	// Name tells flows apart; empty for none.
+	// Name identifies the flow; empty for none.
 	Name string
-	// Since is when the work began that a call is part of. Within a flow, what
-	// began first is finished first.
+	// Since is when the work began that a call is part of. Within a flow, calls of
+	// older work are sent first.
 	Since time.Time
 }
 

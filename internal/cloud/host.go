@@ -8,12 +8,12 @@ type Host struct {
 	Name string
 	// GPU is whether it has one.
 	GPU bool
-	// AvailableHours is for how many hours from now it can be had, 0 where the
+	// AvailableHours is for how many hours from now it is available, 0 where the
 	// cloud does not say.
 	AvailableHours int
 }
 
-// HostReader looks at hosts.
+// HostReader reads hosts.
 type HostReader interface {
 	// ListHosts returns every host once, each with a name. Needs the capability
 	// Hosts.

@@ -18,7 +18,7 @@ type Network struct {
 	CreatedAt time.Time
 }
 
-// CreateNetwork asks for a new network. All but the key is required.
+// CreateNetwork describes a new network. All fields but the key are required.
 type CreateNetwork struct {
 	Name    string
 	CIDR    string
@@ -28,7 +28,7 @@ type CreateNetwork struct {
 	IdempotencyKey string
 }
 
-// NetworkReader looks at networks. Its calls need Networks.
+// NetworkReader reads networks. Its calls need Networks.
 type NetworkReader interface {
 	// ListNetworks returns all networks, each of them valid: it has an id, a
 	// name, a CIDR and a gateway.
@@ -40,7 +40,7 @@ type NetworkReader interface {
 // NetworkWriter changes networks. Its calls need Networks.
 type NetworkWriter interface {
 	// CreateNetwork is sent more than once only with a key that the cloud
-	// honours. On an error with Uncertain set, a network may have come to be.
+	// honours. On an error with Uncertain set, a network may have been created.
 	CreateNetwork(ctx context.Context, req CreateNetwork) (Network, error)
 	// UpdateNetwork sets the gateway and returns the network as it is then.
 	UpdateNetwork(ctx context.Context, id, gateway string) (Network, error)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// State is where a server stands in its life, in the cloud's own words.
+// State is the phase of a server's life, as the cloud names it.
 type State string
 
 const (
@@ -14,12 +14,12 @@ const (
 	StateStopped  State = "STOPPED"
 	StateDeleting State = "DELETING"
 	StateError    State = "ERROR"
-	// StateUnknown stands for a state this operator has no word for. Such a
-	// server is watched, and changed only by its deletion.
+	// StateUnknown is any state that this operator does not know. Such a server is
+	// observed, and changed only by its deletion.
 	StateUnknown State = "UNKNOWN"
 )
 
-// Transitional tells whether the cloud is expected to leave this state by itself.
+// Transitional reports whether the cloud is expected to leave this state by itself.
 func (s State) Transitional() bool { return s == StateBuilding || s == StateDeleting }
 
 // PowerState is whether a server is meant to run.
@@ -69,14 +69,14 @@ func (s Server) Clone() Server {
 	return s
 }
 
-// Status is what GET /servers/{id}/status tells.
+// Status is the load of a server at the moment.
 type Status struct {
 	// CPUUtilization is in percent, 0-100.
 	CPUUtilization int
 }
 
-// CreateServer asks for a new server. Name is required; each other field needs
-// the capability that stands beside it, and must be zero without.
+// CreateServer describes a new server. Name is required. Each other field needs
+// the capability that is named beside it, and must be zero without it.
 type CreateServer struct {
 	Name       string
 	CPU        int               // Sizing
@@ -101,7 +101,7 @@ type UpdateServer struct {
 	Labels map[string]*string // Labels
 }
 
-// Empty tells whether nothing is to be changed.
+// Empty reports whether there is nothing to change.
 func (u UpdateServer) Empty() bool {
 	return u.CPU == nil && u.MemoryGiB == nil && u.PowerState == nil && len(u.Labels) == 0
 }
@@ -110,7 +110,7 @@ func (u UpdateServer) Empty() bool {
 type ListServers struct {
 	// Limit is the number of servers a page, 1-1000; 0 leaves it to the cloud.
 	Limit int
-	// Marker continues after the page that returned it; empty starts anew.
+	// Marker continues after the page that returned it; empty starts at the first page.
 	Marker string
 	// Labels keeps the servers that carry all of these. Needs the capability Labels.
 	Labels map[string]string

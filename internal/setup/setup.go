@@ -19,6 +19,7 @@ import (
 
 	"github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud/rest"
+	"github.com/privatecloud/operator/internal/cloud/transport"
 	"github.com/privatecloud/operator/internal/clouds"
 	"github.com/privatecloud/operator/internal/clouds/restdialer"
 	"github.com/privatecloud/operator/internal/controller"
@@ -53,7 +54,7 @@ type Options struct {
 }
 
 // restMetrics are of the whole process: they can be registered once.
-var restMetrics = sync.OnceValue(func() *rest.Metrics { return rest.NewMetrics(metrics.Registry) })
+var restMetrics = sync.OnceValue(func() *transport.Metrics { return transport.NewMetrics(metrics.Registry) })
 
 // Caches sets how a manager must read for the controllers to work: a pass sees
 // what an earlier one wrote.

@@ -27,7 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/privatecloud/operator/api/v1alpha1"
-	"github.com/privatecloud/operator/internal/cloud/rest"
+	"github.com/privatecloud/operator/internal/cloud/transport"
 	_ "github.com/privatecloud/operator/internal/controller/cloud" // registers its metrics
 	_ "github.com/privatecloud/operator/internal/webhook/v1alpha1" // likewise
 )
@@ -239,7 +239,7 @@ func flags(t *testing.T) []string {
 func metricNames(t *testing.T) []string {
 	t.Helper()
 	registry := prometheus.NewRegistry()
-	rest.NewMetrics(registry)
+	transport.NewMetrics(registry)
 	described := make(chan *prometheus.Desc)
 	go func() {
 		defer close(described)

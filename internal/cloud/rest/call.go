@@ -10,19 +10,17 @@ import (
 	"net/http"
 	"net/url"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloud/transport"
 )
 
 const (
 	// maxPage and maxBody bound the body of a page and of any other answer, in bytes.
 	maxPage = 32 << 20
 	maxBody = 1 << 20
-	// maxProblem bounds how much is read of a refusal, whose status alone would do.
-	maxProblem = 64 << 10
 	// maxTries is the first try and two more.
 	maxTries = 3
 	// retryPause is the mean pause before the second try; it doubles after.
@@ -41,7 +39,7 @@ const (
 	aboutNetwork
 )
 
-// call is a request in the cloud's terms, before credentials and limits.
+// call is a request to the cloud's API, without credentials.
 type call struct {
 	about  subject
 	method string
@@ -51,30 +49,30 @@ type call struct {
 	path  string
 	query url.Values
 	body  []byte
-	// key is sent as Idempotency-Key and is set only where the cloud honours it:
+	// key is sent as Idempotency-Key. It is set only where the cloud honours it:
 	// net/http itself sends a POST with that header again when a connection breaks.
 	key string
 	// op says what is being done, for people.
 	op string
-	// limit bounds the body, in bytes. With 0 the status says all and the body is
-	// read only as far as maxProblem.
+	// limit bounds the body of a successful answer, in bytes. With 0 only its
+	// status counts, and a body that cannot be read is no failure.
 	limit int64
 
-	// id is the request id, the same for each try; serve fills it in.
+	// id is the request id, the same for each try; do sets it.
 	id string
 }
 
-// changes tells whether the call changes something in the cloud. Sessions do
+// changes reports whether the call changes something in the cloud. Sessions do
 // not count: one too many does no harm.
 func (c *call) changes() bool {
 	return c.method != http.MethodGet && c.about != aboutSession
 }
 
-// everyones tells whether the call is about the cloud as a whole.
-func (c *call) everyones() bool { return c.about == aboutCloud || c.about == aboutSession }
+// cloudWide reports whether the call is about the cloud as a whole.
+func (c *call) cloudWide() bool { return c.about == aboutCloud || c.about == aboutSession }
 
-// repeatable tells whether sending the call twice is as good as once.
-func (c *call) repeatable() bool {
+// idempotent reports whether sending the call twice has the same effect as once.
+func (c *call) idempotent() bool {
 	switch c.method {
 	case http.MethodGet, http.MethodDelete:
 		return true
@@ -85,52 +83,59 @@ func (c *call) repeatable() bool {
 	}
 }
 
-func (c *call) fail(kind cloud.Kind, format string, args ...any) *cloud.Error {
-	return &cloud.Error{Kind: kind, Op: c.op, Detail: fmt.Sprintf(format, args...)}
-}
-
-// refuse is fail for a call that was never sent.
+// refuse returns the error of a call that was not sent.
 func refuse(op string, kind cloud.Kind, format string, args ...any) *cloud.Error {
 	return &cloud.Error{Kind: kind, Op: op, Detail: fmt.Sprintf(format, args...)}
 }
 
-var errTimedOut = errors.New("the call's own timeout")
-
-// serve makes a call within the client's timeout. The answer is nil where none
-// came; with an error it is the one that the error is about.
-func (c *Client) serve(ctx context.Context, call *call) (*answer, *cloud.Error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, c.timeout, errTimedOut)
+// do makes a call within the client's timeout, and repeats it where that is
+// safe and may help. With an error, the answer is the one that the error is
+// about; nil if there was none.
+func (c *Client) do(ctx context.Context, call *call) (*answer, *cloud.Error) {
+	ctx, cancel := c.transport.WithTimeout(ctx)
 	defer cancel()
 	call.id = newRequestID()
 	var uncertain bool
 	for try := 1; ; try++ {
-		got, err := c.authorized(ctx, call)
-		if err == nil {
+		got, failure := c.authorized(ctx, call)
+		if failure == nil {
 			return got, nil
 		}
-		// What an earlier try may have done, a later refusal does not undo.
-		uncertain = uncertain || err.Uncertain
-		err.Uncertain = uncertain
-		if try == maxTries || !call.repeatable() || !transient(err) {
-			return got, err
+		// A later refusal does not undo what an earlier try may have done.
+		uncertain = uncertain || failure.err.Uncertain
+		failure.err.Uncertain = uncertain
+		if try == maxTries || !call.idempotent() || !failure.transient() {
+			return got, failure.err
 		}
 		mean := retryPause << (try - 1)
-		if !pause(ctx, mean/2+rand.N(mean)) { //nolint:gosec // spreads load, hides nothing
-			return got, err
+		if !sleep(ctx, mean/2+rand.N(mean)) { //nolint:gosec // spreads load, hides nothing
+			return got, failure.err
 		}
 	}
 }
 
-// transient tells whether the next try, a moment later, may fare better.
-func transient(err *cloud.Error) bool {
-	if errors.Is(err.Err, context.DeadlineExceeded) || errors.Is(err.Err, context.Canceled) {
+// transient reports whether the next try, a moment later, may succeed.
+func (f *failure) transient() bool {
+	if errors.Is(f.err.Err, context.DeadlineExceeded) || errors.Is(f.err.Err, context.Canceled) {
 		return false
 	}
-	if errors.Is(err.Err, io.ErrUnexpectedEOF) {
+	if errors.Is(f.err.Err, io.ErrUnexpectedEOF) {
 		return true
 	}
-	passing := err.Status == 0 || err.Status >= 500 || err.Status == http.StatusRequestTimeout
-	return err.Kind == cloud.Unavailable && err.RetryAfter == 0 && passing
+	transient := f.status == 0 || f.status >= 500 || f.status == http.StatusRequestTimeout
+	return f.err.Kind == cloud.Unavailable && f.err.RetryAfter == 0 && transient
+}
+
+// sleep waits for d and reports whether the context is still alive then.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
 }
 
 func newRequestID() string { return uuid.NewString() }
@@ -146,13 +151,5 @@ func encode(v any) []byte {
 
 // quote bounds what people typed, for an op.
 func quote(text string) string {
-	return fmt.Sprintf("%q", truncate(text, 128))
-}
-
-// truncate cuts text after limit runes.
-func truncate(text string, limit int) string {
-	if utf8.RuneCountInString(text) <= limit {
-		return text
-	}
-	return string([]rune(text)[:limit-1]) + "…"
+	return fmt.Sprintf("%q", transport.Truncate(text, 128))
 }

@@ -9,14 +9,14 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-// listed are the names of GET /capabilities that mean something here.
+// listed are the names of GET /capabilities that this client knows.
 var listed = cloud.NewCapabilities(
 	cloud.Idempotency, cloud.Labels, cloud.UniqueNames, cloud.BulkStatus, cloud.Async, cloud.Power,
 	cloud.Resize, cloud.Folders, cloud.Networks, cloud.Hosts, cloud.Events, cloud.Sessions,
 )
 
-// Capabilities asks the cloud and remembers the answer, by which other calls
-// decide what to send and what to refuse. A failure leaves the memory as it is.
+// Capabilities asks the cloud and caches the answer, by which other calls decide
+// what to send and what to refuse. A failure leaves the cache as it is.
 func (c *Client) Capabilities(ctx context.Context) (cloud.Capabilities, error) {
 	has, err := c.probe(ctx)
 	if err != nil {
@@ -31,9 +31,9 @@ func (c *Client) probe(ctx context.Context) (cloud.Capabilities, *cloud.Error) {
 		about: aboutCloud, method: http.MethodGet, route: "/capabilities", path: "/capabilities",
 		limit: maxBody, op: "get capabilities",
 	}
-	got, err := c.serve(ctx, call)
+	got, err := c.do(ctx, call)
 	if err != nil && got != nil && got.status == http.StatusNotFound {
-		return c.core(ctx, got, err)
+		return c.detectCore(ctx, got, err)
 	}
 	if err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func (c *Client) probe(ctx context.Context) (cloud.Capabilities, *cloud.Error) {
 		return nil, err
 	}
 	if w.Capabilities == nil {
-		return nil, unreadable(call, got, "the answer holds no list of capabilities")
+		return nil, unreadable(call, "the answer holds no list of capabilities")
 	}
 	names := []cloud.Capability{cloud.Sizing}
 	for _, name := range w.Capabilities {
@@ -54,15 +54,15 @@ func (c *Client) probe(ctx context.Context) (cloud.Capabilities, *cloud.Error) {
 	return cloud.NewCapabilities(names...), nil
 }
 
-// core tells a core cloud from an extended one that is not there now. Only the
-// former's listing is a bare array, and it must show one unless the 404 is the
-// cloud's own beyond doubt: taking an extended cloud for a core one, because of
-// a proxy's 404, would cost it its idempotency keys.
-func (c *Client) core(ctx context.Context, got *answer, missing *cloud.Error) (cloud.Capabilities, *cloud.Error) {
-	if got.problem().Code != "notFound" || c.known().Has(cloud.Sizing) {
+// detectCore tells a core cloud from an extended one that is unavailable now. The
+// listing of a core cloud is a bare array. This is checked unless the 404 is
+// certainly the cloud's own: if a proxy's 404 made an extended cloud count as a
+// core one, creates would be sent without their idempotency keys.
+func (c *Client) detectCore(ctx context.Context, got *answer, missing *cloud.Error) (cloud.Capabilities, *cloud.Error) {
+	if got.problem().Code != "notFound" || c.cachedCapabilities().Has(cloud.Sizing) {
 		call := listing()
 		call.op = missing.Op
-		got, err := c.serve(ctx, call)
+		got, err := c.do(ctx, call)
 		if err != nil {
 			return nil, err
 		}
@@ -80,17 +80,18 @@ func (c *Client) core(ctx context.Context, got *answer, missing *cloud.Error) (c
 	return cloud.NewCapabilities(), nil
 }
 
-// known is what the cloud can do as far as it was asked; nothing before.
-func (c *Client) known() cloud.Capabilities {
+// cachedCapabilities returns what the cloud can do, nothing before it was asked.
+func (c *Client) cachedCapabilities() cloud.Capabilities {
 	if has := c.probed.Load(); has != nil {
 		return *has
 	}
 	return nil
 }
 
-// capable returns what the cloud can do, asking it where nobody did: what to
-// send, and whether it may be sent again, depends on it.
-func (c *Client) capable(ctx context.Context, op string) (cloud.Capabilities, *cloud.Error) {
+// capabilitiesFor returns what the cloud can do for the call op, and asks the
+// cloud where the cache is empty: what to send, and whether it may be sent again,
+// depends on it.
+func (c *Client) capabilitiesFor(ctx context.Context, op string) (cloud.Capabilities, *cloud.Error) {
 	if has := c.probed.Load(); has != nil {
 		return *has, nil
 	}
@@ -98,7 +99,7 @@ func (c *Client) capable(ctx context.Context, op string) (cloud.Capabilities, *c
 	case c.probing <- struct{}{}:
 		defer func() { <-c.probing }()
 	case <-ctx.Done():
-		return nil, c.failure(ctx, &call{op: op}, ctx.Err(), false)
+		return nil, c.noAnswer(ctx, &call{op: op}, ctx.Err(), false)
 	}
 	if has := c.probed.Load(); has != nil {
 		return *has, nil
@@ -112,8 +113,8 @@ func (c *Client) capable(ctx context.Context, op string) (cloud.Capabilities, *c
 	return has, nil
 }
 
-// lacking refuses a call that needs capabilities which the cloud does not have.
-func lacking(op string, has cloud.Capabilities, needs ...cloud.Capability) *cloud.Error {
+// require refuses a call that needs capabilities which the cloud does not have.
+func require(op string, has cloud.Capabilities, needs ...cloud.Capability) *cloud.Error {
 	var missing []string
 	for _, need := range cloud.NewCapabilities(needs...) {
 		if !has.Has(need) {

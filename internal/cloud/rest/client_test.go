@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloud/transport"
 )
 
 func gzipped(t *testing.T, text string) []byte {
@@ -33,11 +34,11 @@ func gzipped(t *testing.T, text string) []byte {
 	return b.Bytes()
 }
 
-// The bodies and queries are compared as sent: clouds see these, not our types.
-func TestRequests(t *testing.T) {
+// The bodies and queries are compared as sent, since that is what clouds depend on.
+func TestRequestsAsSent(t *testing.T) {
 	t.Parallel()
-	answers := script(reply{status: 200, body: `{"id":"i-1","name":"web","cpuUtilization":1,"servers":[]}`})
-	c := serving(t, answers, func(cfg *Config) { cfg.Credentials = Credentials{Token: "t"} }).can(everything()...)
+	answers := answering(reply{status: 200, body: `{"id":"i-1","name":"web","cpuUtilization":1,"servers":[]}`})
+	c := serve(t, answers, func(cfg *Config) { cfg.Credentials = Credentials{Token: "t"} }).withCapabilities(allCapabilities()...)
 	c.endpoint += "/base"
 	ctx := t.Context()
 	_, e1 := c.CreateServer(ctx, cloud.CreateServer{
@@ -56,7 +57,7 @@ func TestRequests(t *testing.T) {
 			t.Errorf("call %d: %v", i+1, err)
 		}
 	}
-	want := []seen{
+	want := []received{
 		{"POST", "/base/servers", "Bearer t", "k", `{"name":"web","cpu":2,"memory":4,"template":"small","folder":"f","networkId":"n","powerState":"Off","labels":{"a":"\u003cb\u003e"}}`},
 		{"PATCH", "/base/servers/i-1", "Bearer t", "", `{"cpu":1,"memory":2,"powerState":"On","labels":{"a":null}}`},
 		{"GET", "/base/servers?label=a%3D1%3D1&label=b%3D2&limit=10&marker=a%2Bb%2F", "Bearer t", "", ""},
@@ -64,7 +65,7 @@ func TestRequests(t *testing.T) {
 		{"DELETE", "/base/servers/i-1", "Bearer t", "", ""},
 		{"GET", "/base/check/web", "Bearer t", "", ""},
 	}
-	if diff := cmp.Diff(want, answers.sent(), cmp.AllowUnexported(seen{})); diff != "" {
+	if diff := cmp.Diff(want, answers.sent(), cmp.AllowUnexported(received{})); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
 }
@@ -81,41 +82,41 @@ func TestProfileDetection(t *testing.T) {
 		want    cloud.Capabilities
 		kind    cloud.Kind
 	}{
-		"extended; names that mean nothing here are ignored":  {nil, []reply{extended}, cloud.NewCapabilities(cloud.Sizing, cloud.Labels, cloud.Power), ""},
-		"extended without any":                                {nil, []reply{{status: 200, body: `{"capabilities":[]}`}}, cloud.NewCapabilities(cloud.Sizing), ""},
-		"core, by its own word":                               {nil, []reply{problemReply(404, "notFound")}, cloud.NewCapabilities(cloud.UniqueNames), ""},
-		"core, by its framework's page and a bare array":      {nil, []reply{page, array}, cloud.NewCapabilities(cloud.UniqueNames), ""},
-		"core, by an empty 404 and a bare array":              {nil, []reply{mesh, array}, cloud.NewCapabilities(cloud.UniqueNames), ""},
-		"a proxy without a backend":                           {nil, []reply{page, page}, nil, cloud.Unreadable},
-		"a mesh without a backend":                            {nil, []reply{mesh, mesh}, nil, cloud.Unreadable},
-		"an extended cloud with a path missing":               {nil, []reply{page, object}, nil, cloud.Unreadable},
-		"an extended cloud that seems to be core for a while": {cloud.NewCapabilities(cloud.Sizing, cloud.Idempotency), []reply{problemReply(404, "notFound"), object}, nil, cloud.Unreadable},
+		"extended: unknown names are ignored":                        {nil, []reply{extended}, cloud.NewCapabilities(cloud.Sizing, cloud.Labels, cloud.Power), ""},
+		"extended without any":                                       {nil, []reply{{status: 200, body: `{"capabilities":[]}`}}, cloud.NewCapabilities(cloud.Sizing), ""},
+		"core: 404 with a code":                                      {nil, []reply{problemReply(404, "notFound")}, cloud.NewCapabilities(cloud.UniqueNames), ""},
+		"core: 404 with a page of its framework and a bare array":    {nil, []reply{page, array}, cloud.NewCapabilities(cloud.UniqueNames), ""},
+		"core: empty 404 and a bare array":                           {nil, []reply{mesh, array}, cloud.NewCapabilities(cloud.UniqueNames), ""},
+		"a proxy without a backend: no profile":                      {nil, []reply{page, page}, nil, cloud.Unreadable},
+		"a service mesh without a backend: no profile":               {nil, []reply{mesh, mesh}, nil, cloud.Unreadable},
+		"an extended cloud without this path: no profile":            {nil, []reply{page, object}, nil, cloud.Unreadable},
+		"an extended cloud that answers like a core one: no profile": {cloud.NewCapabilities(cloud.Sizing, cloud.Idempotency), []reply{problemReply(404, "notFound"), object}, nil, cloud.Unreadable},
 		"no list":   {nil, []reply{{status: 200, body: `{}`}}, nil, cloud.Unreadable},
 		"a portal":  {nil, []reply{{status: 200, media: "text/html", body: "<html>"}}, nil, cloud.Unreadable},
 		"an outage": {nil, []reply{{status: 503}}, nil, cloud.Unavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := serving(t, script(test.replies...), func(cfg *Config) { cfg.UniqueNames = true })
+			c := serve(t, answering(test.replies...), func(cfg *Config) { cfg.UniqueNames = true })
 			if test.known != nil {
-				c.can(test.known...)
+				c.withCapabilities(test.known...)
 			}
 			got, err := c.Capabilities(t.Context())
 			if diff := cmp.Diff(test.want, got, cmpopts.EquateEmpty()); diff != "" || cloud.KindOf(err) != test.kind {
 				t.Errorf("%v, want kind %q; capabilities (-want +got):\n%s", err, test.kind, diff)
 			}
-			if diff := cmp.Diff(test.known, c.known()); test.want == nil && diff != "" {
-				t.Errorf("a failure changed what was known (-want +got):\n%s", diff)
+			if diff := cmp.Diff(test.known, c.cachedCapabilities()); test.want == nil && diff != "" {
+				t.Errorf("a failure changed the cache (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// A create before the first Capabilities must not go without its key.
-func TestCapabilitiesAreAskedForWhereTheyCount(t *testing.T) {
+// A create before the first Capabilities must be sent with its key.
+func TestCreateServerAsksForCapabilitiesFirst(t *testing.T) {
 	t.Parallel()
-	answers := script(reply{status: 200, body: `{"capabilities":["idempotency"]}`}, reply{status: 201, body: `{"id":"i-1","name":"web"}`})
-	c := serving(t, answers)
+	answers := answering(reply{status: 200, body: `{"capabilities":["idempotency"]}`}, reply{status: 201, body: `{"id":"i-1","name":"web"}`})
+	c := serve(t, answers)
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
@@ -138,30 +139,30 @@ func TestCapabilitiesAreAskedForWhereTheyCount(t *testing.T) {
 	}
 }
 
-func TestACloudThatBecameExtendedIsAskedAgain(t *testing.T) {
+func TestListServersAsksAgainWhenCloudBecomesExtended(t *testing.T) {
 	t.Parallel()
-	answers := script(
+	answers := answering(
 		reply{status: 200, body: `{"servers":[],"next":"m"}`},
 		reply{status: 200, body: `{"capabilities":[]}`},
 		reply{status: 200, body: `{"servers":[],"next":"m"}`},
 	)
-	c := serving(t, answers).can()
+	c := serve(t, answers).withCapabilities()
 	wantOutcome(t, verbs["list"](t.Context(), c), outcome{Kind: cloud.Unreadable})
 	if err := verbs["list"](t.Context(), c); err != nil {
 		t.Error(err)
 	}
 }
 
-// The loudest log there is, all errors and all metrics, after calls of every
-// kind to a cloud that repeats what it is told.
-func TestNoSecretLeavesTheClient(t *testing.T) {
+// The log at the highest verbosity, all errors and all metrics are searched after
+// calls of every kind to a cloud that repeats what it receives.
+func TestClientExposesNoSecret(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
-	var told strings.Builder
-	tell := func(text string) {
+	var exposed strings.Builder
+	expose := func(text string) {
 		mu.Lock()
 		defer mu.Unlock()
-		told.WriteString(text + "\n")
+		exposed.WriteString(text + "\n")
 	}
 	reg := prometheus.NewPedanticRegistry()
 	echo := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -175,29 +176,29 @@ func TestNoSecretLeavesTheClient(t *testing.T) {
 		w.WriteHeader(http.StatusBadRequest)
 		_, _ = fmt.Fprintf(w, `{"code":"hunter3","title":"hunter2","detail":"%s hunter2 %s"}`, r.Header.Get("Authorization"), strings.Repeat("x", 1000))
 	})
-	c := serving(t, echo, withPassword("hunter2"), func(cfg *Config) {
-		cfg.Metrics = NewMetrics(reg)
-		cfg.Log = funcr.NewJSON(tell, funcr.Options{Verbosity: 10})
-	}).can(everything()...)
+	c := serve(t, echo, withPassword("hunter2"), func(cfg *Config) {
+		cfg.Metrics = transport.NewMetrics(reg)
+		cfg.Log = funcr.NewJSON(expose, funcr.Options{Verbosity: 10})
+	}).withCapabilities(allCapabilities()...)
 	for _, verb := range slices.Sorted(maps.Keys(verbs)) {
 		if err := verbs[verb](t.Context(), c); err != nil {
-			tell(fmt.Sprintf("%v %+v %#v", err, err, err))
+			expose(fmt.Sprintf("%v %+v %#v", err, err, err))
 		}
 	}
 	c.Close(t.Context())
-	tell(fmt.Sprintf("%v %+v %#v %+v", c, c, c, c.credentials))
+	expose(fmt.Sprintf("%v %+v %#v %+v", c, c, c, c.credentials))
 	families, err := reg.Gather()
-	tell(fmt.Sprint(families, err))
-	if text := told.String(); strings.Contains(text, "hunter") || !strings.Contains(text, `"answerID":"answer-id"`) {
+	expose(fmt.Sprint(families, err))
+	if text := exposed.String(); strings.Contains(text, "hunter") || !strings.Contains(text, `"answerID":"answer-id"`) {
 		t.Errorf("a secret, or no log:\n%s", text)
 	}
 }
 
-func TestMetricsNameRoutesAndNeverIDs(t *testing.T) {
+func TestMetricsHaveRoutesWithoutIDs(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewPedanticRegistry()
-	metrics := NewMetrics(reg)
-	server := httptest.NewServer(script(reply{drop: true}, reply{drop: true}, reply{drop: true}, reply{status: 200, body: `{"id":"i-1","name":"web"}`}, reply{status: 429}))
+	metrics := transport.NewMetrics(reg)
+	server := httptest.NewServer(answering(reply{drop: true}, reply{drop: true}, reply{drop: true}, reply{status: 200, body: `{"id":"i-1","name":"web"}`}, reply{status: 429}))
 	t.Cleanup(server.Close)
 	c := newClient(t, server.URL, func(cfg *Config) { cfg.Metrics = metrics })
 	for _, verb := range []string{"check", "get", "delete", "check"} {

@@ -1,7 +1,6 @@
 package rest
 
 import (
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/url"
@@ -11,17 +10,14 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+
+	"github.com/privatecloud/operator/internal/cloud/transport"
 )
 
-// Defaults for what Config leaves zero.
-const (
-	DefaultTimeout           = 30 * time.Second
-	DefaultRequestsPerSecond = 20
-	DefaultBurst             = 40
-	DefaultMaxInFlight       = 16
-)
+// DefaultTimeout is that of a Config without one.
+const DefaultTimeout = 30 * time.Second
 
-// Config says how to reach one cloud.
+// Config describes how to reach one cloud.
 type Config struct {
 	// Name is the Cloud's name; it labels metrics and logs.
 	Name string
@@ -36,47 +32,21 @@ type Config struct {
 	Limits             Limits
 	// Timeout bounds one call with all its tries, DefaultTimeout if zero.
 	Timeout time.Duration
-	// UniqueNames is what a cloud without GET /capabilities is taken to guarantee.
+	// UniqueNames is the guarantee of a cloud that has no GET /capabilities to ask.
 	UniqueNames bool
 	// Version is the operator's, for User-Agent; "dev" if empty.
 	Version string
 	// Metrics may be nil.
-	Metrics *Metrics
-	// Log gets one line a request at V(1); the zero Logger is silent.
+	Metrics *transport.Metrics
+	// Log gets one line a request at V(1), and one for each that failed; the zero
+	// Logger is silent.
 	Log logr.Logger
 }
 
 // Limits bound what one client asks of its cloud. Zero fields have defaults.
-type Limits struct {
-	// RequestsPerSecond is the sustained rate, more than 0.
-	RequestsPerSecond float64
-	// Burst is how many requests may exceed the rate at once, at least 1.
-	Burst int
-	// MaxInFlight is how many requests may be under way, 1-1000.
-	MaxInFlight int
-}
-
-func (l Limits) withDefaults() (Limits, error) {
-	if l.RequestsPerSecond < 0 || l.Burst < 0 || l.MaxInFlight < 0 || l.MaxInFlight > 1000 {
-		return l, errors.New("limits: requestsPerSecond and burst must be positive, maxInFlight 1 to 1000")
-	}
-	if l.RequestsPerSecond == 0 {
-		l.RequestsPerSecond = DefaultRequestsPerSecond
-	}
-	if l.Burst == 0 {
-		l.Burst = DefaultBurst
-	}
-	if l.MaxInFlight == 0 {
-		l.MaxInFlight = DefaultMaxInFlight
-	}
-	return l, nil
-}
+type Limits = transport.Limits
 
 func (c Config) withDefaults() (Config, error) {
-	var err error
-	if c.Limits, err = c.Limits.withDefaults(); err != nil {
-		return c, err
-	}
 	if c.Timeout < 0 {
 		return c, errors.New("timeout: must be positive")
 	}
@@ -86,9 +56,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Version == "" {
 		c.Version = "dev"
 	}
-	if c.Log.GetSink() == nil {
-		c.Log = logr.Discard()
-	}
+	var err error
 	c.Credentials, err = c.Credentials.cleaned()
 	return c, err
 }
@@ -124,13 +92,4 @@ func parseEndpoint(text string) (*url.URL, error) {
 	}
 	u.Host = strings.ToLower(u.Host)
 	return u, nil
-}
-
-// parseCA returns what alone is trusted; pem is not empty.
-func parseCA(pem []byte) (*x509.CertPool, error) {
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(pem) {
-		return nil, errors.New("ca: holds no PEM certificate; put the cloud's CA under ca.crt in the Secret, beginning with -----BEGIN CERTIFICATE-----")
-	}
-	return pool, nil
 }

@@ -4,25 +4,25 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/privatecloud/operator/internal/cloud/transport"
 )
 
 // Credentials are a Token, or a Username and a Password that open a session,
-// or nothing. However they are printed, logged or encoded, no secret shows.
+// or nothing. They show no secret however they are printed, logged or encoded.
 type Credentials struct {
 	Token    string
 	Username string
 	Password string
 }
 
-const redacted = "REDACTED"
-
-// String tells what kind of credentials these are.
+// String returns what kind of credentials these are.
 func (c Credentials) String() string {
 	switch {
 	case c.Token != "":
-		return "token " + redacted
+		return "token " + transport.Redacted
 	case c.Username != "" || c.Password != "":
-		return "username and password " + redacted
+		return "username and password " + transport.Redacted
 	default:
 		return "none"
 	}
@@ -42,8 +42,8 @@ func (c Credentials) MarshalText() ([]byte, error) { return []byte(c.String()), 
 
 func (c Credentials) session() bool { return c.Username != "" }
 
-// cleaned drops the line end that files and `echo` leave in a Secret, and
-// refuses what could never work.
+// cleaned removes the line end that files and `echo` leave in a Secret, and
+// refuses credentials that cannot work.
 func (c Credentials) cleaned() (Credentials, error) {
 	c.Token = strings.TrimSpace(c.Token)
 	c.Username = strings.TrimRight(c.Username, "\r\n")
@@ -59,7 +59,7 @@ func (c Credentials) cleaned() (Credentials, error) {
 	return c, nil
 }
 
-// sendable tells whether a token fits into an Authorization header.
+// sendable reports whether a token fits into an Authorization header.
 func sendable(token string) bool {
 	for _, r := range token {
 		if r <= ' ' || r > '~' {

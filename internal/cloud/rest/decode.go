@@ -19,28 +19,26 @@ const maxID = 128
 // are read, depth by encoding/json (10,000). What follows the value is an error.
 func decode(call *call, got *answer, v any) *cloud.Error {
 	if !got.json() {
-		return unreadable(call, got, "the answer is not JSON but "+kindOfBody(got))
+		return unreadable(call, "the answer is not JSON but "+kindOfBody(got))
 	}
 	err := json.Unmarshal(got.body, v)
 	if err == nil {
 		return nil
 	}
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		// Value may quote the answer, so only the field is told.
+		// Value may quote the answer, so the text names only the field.
 		if wrong.Field == "" {
-			return unreadable(call, got, "a value of the wrong type in the answer")
+			return unreadable(call, "a value of the wrong type in the answer")
 		}
-		return unreadable(call, got, fmt.Sprintf("field %s of the answer has the wrong type", quote(wrong.Field)))
+		return unreadable(call, fmt.Sprintf("field %s of the answer has the wrong type", quote(wrong.Field)))
 	}
-	return unreadable(call, got, "the answer is not valid JSON")
+	return unreadable(call, "the answer is not valid JSON")
 }
 
-// unreadable is an answer of success that cannot be used: where the call
-// changes something, it may well have.
-func unreadable(call *call, got *answer, detail string) *cloud.Error {
-	e := call.fail(cloud.Unreadable, "%s", detail)
-	e.Status, e.Uncertain = got.status, call.changes()
-	return e
+// unreadable is the error for a successful answer that cannot be used: a call
+// that changes something may have done so.
+func unreadable(call *call, detail string) *cloud.Error {
+	return &cloud.Error{Kind: cloud.Unreadable, Op: call.op, Detail: detail, Uncertain: call.changes()}
 }
 
 func decodeServer(call *call, got *answer) (cloud.Server, *cloud.Error) {
@@ -49,7 +47,7 @@ func decodeServer(call *call, got *answer) (cloud.Server, *cloud.Error) {
 		return cloud.Server{}, err
 	}
 	if err := w.check(); err != nil {
-		return cloud.Server{}, unreadable(call, got, err.Error())
+		return cloud.Server{}, unreadable(call, err.Error())
 	}
 	return w.server(), nil
 }
@@ -73,7 +71,7 @@ func decodePage(call *call, got *answer) (page, *cloud.Error) {
 		return page{}, err
 	}
 	if listing.Servers == nil {
-		return page{}, unreadable(call, got, "the answer holds no list of servers")
+		return page{}, unreadable(call, "the answer holds no list of servers")
 	}
 	result := page{extended: extended}
 	result.Servers = make([]cloud.Server, 0, len(listing.Servers))
@@ -82,7 +80,7 @@ func decodePage(call *call, got *answer) (page, *cloud.Error) {
 	}
 	for i := range listing.Servers {
 		if err := listing.Servers[i].check(); err != nil {
-			return page{}, unreadable(call, got, fmt.Sprintf("server %d of the page: %v", i+1, err))
+			return page{}, unreadable(call, fmt.Sprintf("server %d of the page: %v", i+1, err))
 		}
 		result.Servers = append(result.Servers, listing.Servers[i].server())
 	}
@@ -95,7 +93,7 @@ func decodeStatus(call *call, got *answer) (cloud.Status, *cloud.Error) {
 		return cloud.Status{}, err
 	}
 	if w.CPUUtilization.value == nil {
-		return cloud.Status{}, unreadable(call, got, "the answer holds no cpuUtilization within 0 to 100")
+		return cloud.Status{}, unreadable(call, "the answer holds no cpuUtilization within 0 to 100")
 	}
 	return cloud.Status{CPUUtilization: *w.CPUUtilization.value}, nil
 }
@@ -106,12 +104,12 @@ func decodeSession(call *call, got *answer) (wireSession, *cloud.Error) {
 		return w, err
 	}
 	if w.Token == "" || !sendable(w.Token) {
-		return w, unreadable(call, got, "the answer holds no token that can be sent")
+		return w, unreadable(call, "the answer holds no token that can be sent")
 	}
 	return w, nil
 }
 
-// check tells what makes the server unusable.
+// check returns what makes the server unusable.
 func (w *wireServer) check() error {
 	if err := checkID(w.ID); err != nil {
 		return err

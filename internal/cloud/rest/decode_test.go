@@ -16,8 +16,8 @@ func jsonAnswer(body string) *answer {
 	return &answer{status: http.StatusOK, header: http.Header{"Content-Type": {"application/json; charset=utf-8"}}, body: []byte(body)}
 }
 
-// The bodies are as the API's page shows them, not as our own types print them.
-func TestListingsOfBothProfiles(t *testing.T) {
+// The bodies are written as in the API's documentation, not encoded from our types.
+func TestDecodePageReadsBothProfiles(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		body string
@@ -40,7 +40,7 @@ func TestListingsOfBothProfiles(t *testing.T) {
 			}}}},
 		},
 		"extended: the last page": {`{"servers":[],"next":null}`, page{extended: true, ServerPage: cloud.ServerPage{Servers: []cloud.Server{}}}},
-		"values that make no sense count as absent": {
+		"values out of range count as absent": {
 			`[{"id":"i-1","name":"web","state":"HIBERNATING","cpu":-1,"memory":1e308,"cpuUtilization":101,"cpuUsageMHz":-1,"memoryUsageMB":0.5,"createdAt":"yesterday"}]`,
 			page{ServerPage: cloud.ServerPage{Servers: []cloud.Server{{ID: "i-1", Name: "web", State: cloud.StateUnknown}}}},
 		},
@@ -66,30 +66,30 @@ func TestListingsOfBothProfiles(t *testing.T) {
 	}
 }
 
-func TestListingsThatCannotBeTrusted(t *testing.T) {
+func TestDecodePageRefusesUnusableListings(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ body, want string }{
-		"nothing":                  {``, "the answer is not valid JSON"},
-		"null":                     {`null`, "the answer holds no list of servers"},
-		"an object without a list": {`{"items":[]}`, "the answer holds no list of servers"},
-		"a list that is null":      {`{"servers":null}`, "the answer holds no list of servers"},
-		"a text":                   {`"servers"`, "a value of the wrong type in the answer"},
-		"cut short":                {`[{"id":"i-1","name":"web"}`, "the answer is not valid JSON"},
-		"something behind":         {`[] []`, "the answer is not valid JSON"},
-		"a server without an id":   {`[{"id":"a","name":"b"},{"name":"web"}]`, "server 2 of the page: it has no id"},
-		"a server without a name":  {`[{"id":"i-1"}]`, "server 1 of the page: it has no name"},
-		"a server that is null":    {`[null]`, "server 1 of the page: it has no id"},
-		"an id that is a path":     {`[{"id":"..","name":"web"}]`, "server 1 of the page: its id is a path"},
-		"an id with a line break":  {`[{"id":"a\nb","name":"web"}]`, "server 1 of the page: its id holds characters that cannot be printed"},
-		"an id that is not UTF-8":  {"[{\"id\":\"a\xff\",\"name\":\"web\"}]", "server 1 of the page: its id holds characters that cannot be printed"},
-		"an endless id":            {`[{"id":"` + strings.Repeat("é", 129) + `","name":"web"}]`, "server 1 of the page: its id is longer than 128 characters"},
-		"an id that is a number":   {`[{"id":7,"name":"web"}]`, `field "id" of the answer has the wrong type`},
-		"a utilisation in words":   {`[{"id":"a","name":"b","cpuUtilization":"50"}]`, `field "cpuUtilization" of the answer has the wrong type`},
-		"a size that is an object": {`[{"id":"a","name":"b","cpu":{}}]`, `field "cpu" of the answer has the wrong type`},
-		"a state that is a number": {`[{"id":"a","name":"b","state":1}]`, `field "state" of the answer has the wrong type`},
-		"labels that are a list":   {`[{"id":"a","name":"b","labels":["x"]}]`, `field "labels" of the answer has the wrong type`},
-		"a marker that is a list":  {`{"servers":[],"next":[]}`, `field "next" of the answer has the wrong type`},
-		"a deep nesting":           {strings.Repeat("[", 1<<20), "the answer is not valid JSON"},
+		"nothing":                        {``, "the answer is not valid JSON"},
+		"null":                           {`null`, "the answer holds no list of servers"},
+		"an object without a list":       {`{"items":[]}`, "the answer holds no list of servers"},
+		"a list that is null":            {`{"servers":null}`, "the answer holds no list of servers"},
+		"a text":                         {`"servers"`, "a value of the wrong type in the answer"},
+		"cut short":                      {`[{"id":"i-1","name":"web"}`, "the answer is not valid JSON"},
+		"data after the value":           {`[] []`, "the answer is not valid JSON"},
+		"a server without an id":         {`[{"id":"a","name":"b"},{"name":"web"}]`, "server 2 of the page: it has no id"},
+		"a server without a name":        {`[{"id":"i-1"}]`, "server 1 of the page: it has no name"},
+		"a server that is null":          {`[null]`, "server 1 of the page: it has no id"},
+		"an id that is a path":           {`[{"id":"..","name":"web"}]`, "server 1 of the page: its id is a path"},
+		"an id with a line break":        {`[{"id":"a\nb","name":"web"}]`, "server 1 of the page: its id holds characters that cannot be printed"},
+		"an id that is not UTF-8":        {"[{\"id\":\"a\xff\",\"name\":\"web\"}]", "server 1 of the page: its id holds characters that cannot be printed"},
+		"an endless id":                  {`[{"id":"` + strings.Repeat("é", 129) + `","name":"web"}]`, "server 1 of the page: its id is longer than 128 characters"},
+		"an id that is a number":         {`[{"id":7,"name":"web"}]`, `field "id" of the answer has the wrong type`},
+		"a utilization that is a string": {`[{"id":"a","name":"b","cpuUtilization":"50"}]`, `field "cpuUtilization" of the answer has the wrong type`},
+		"a size that is an object":       {`[{"id":"a","name":"b","cpu":{}}]`, `field "cpu" of the answer has the wrong type`},
+		"a state that is a number":       {`[{"id":"a","name":"b","state":1}]`, `field "state" of the answer has the wrong type`},
+		"labels that are a list":         {`[{"id":"a","name":"b","labels":["x"]}]`, `field "labels" of the answer has the wrong type`},
+		"a marker that is a list":        {`{"servers":[],"next":[]}`, `field "next" of the answer has the wrong type`},
+		"a deep nesting":                 {strings.Repeat("[", 1<<20), "the answer is not valid JSON"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -97,7 +97,7 @@ func TestListingsThatCannotBeTrusted(t *testing.T) {
 			if err == nil {
 				t.Fatal("no error")
 			}
-			want := &cloud.Error{Kind: cloud.Unreadable, Op: "list servers", Detail: test.want, Status: 200}
+			want := &cloud.Error{Kind: cloud.Unreadable, Op: "list servers", Detail: test.want}
 			if diff := cmp.Diff(want, err); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -105,7 +105,7 @@ func TestListingsThatCannotBeTrusted(t *testing.T) {
 	}
 }
 
-func TestOnlyJSONIsRead(t *testing.T) {
+func TestDecodeReadsOnlyJSON(t *testing.T) {
 	t.Parallel()
 	for media, ok := range map[string]bool{
 		"application/json": true, "application/vnd.cloud.v1+json": true, "APPLICATION/JSON; charset=utf-8": true,
@@ -119,7 +119,7 @@ func TestOnlyJSONIsRead(t *testing.T) {
 	}
 }
 
-func TestStatus(t *testing.T) {
+func TestDecodeStatus(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]int{`{"cpuUtilization":0}`: 0, `{"cpuUtilization":100}`: 100, `{"cpuUtilization":49.6}`: 50} {
 		got, err := decodeStatus(listing(), jsonAnswer(body))
@@ -147,7 +147,7 @@ func FuzzDecode(f *testing.F) {
 				wantValid(t, s)
 			}
 		} else if !json.Valid([]byte(`"`+strings.ReplaceAll(err.Detail, `"`, "")+`"`)) || len(err.Detail) > 300 {
-			t.Errorf("unfit text %q", err.Detail)
+			t.Errorf("text %q is not valid or too long", err.Detail)
 		}
 		if s, err := decodeServer(listing(), jsonAnswer(string(body))); err == nil {
 			wantValid(t, s)

@@ -1,17 +1,25 @@
 // Package rest implements cloud.Client over the private cloud's REST API, core
-// and extended profile.
+// and extended profile. It is the only package that imports resty.
 //
-// A call passes through, in this order:
+// A call passes through these files in this order:
 //
-//	call.go         one deadline, at most three tries, only where that is safe
-//	session.go      the token, renewed once on 401
-//	gate.go         nothing is sent while the cloud asks to be left alone
-//	turn.go         rate, burst and number of calls in flight, shared between flows
-//	attempt.go      one exchange with the cloud, through resty; bounded reading
-//	failure.go      no answer came: why, and whether the cloud may have acted
-//	verdict.go      an answer came: what it means for this call
-//	decode.go       the answer's body, validated, as domain types
+//	servers.go         one method a call; networks.go and hosts.go likewise
+//	capabilities.go    what the cloud can do, asked for where the call depends on it
+//	call.go            one timeout, at most three tries, only where that is safe
+//	session.go         the token, renewed once on 401
+//	exchange.go        one request and its answer, through resty and package transport
+//	classify.go        what the answer means for this call
+//	problem.go         the cloud's code and reason in a refusal
+//	decode.go          the body of a success, validated, as domain types
 //
-// It is the only package that imports resty. Resty's own retries stay off: once
-// on they cover POST as well.
+// They use:
+//
+//	client.go          New: the parts of a client
+//	config.go          what a client is made from, with defaults
+//	credentials.go     token, or username and password; never printed
+//	wire.go            the cloud's JSON
+//	escape.go          names and ids as path segments
+//
+// Package transport holds what lies below: limits, Retry-After, metrics, log,
+// redirects, TLS. Resty's own retries stay off, since they cover POST as well.
 package rest

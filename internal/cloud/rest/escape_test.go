@@ -13,11 +13,11 @@ var hard = []string{
 	"сервер", "服务器", "خادم", "🖥", "\xff", "{name}",
 }
 
-// What arrives is what counts, so this goes over a connection.
-func TestAnyNameArrivesInOneSegment(t *testing.T) {
+// The test uses a connection, since it checks what the cloud receives.
+func TestAnyNameIsOnePathSegment(t *testing.T) {
 	t.Parallel()
 	var path string
-	c := serving(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	c := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		path = r.URL.EscapedPath()
 		w.WriteHeader(http.StatusOK)
 	}))

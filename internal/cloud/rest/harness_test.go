@@ -16,37 +16,42 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-// fast is a limit that no test reaches.
+// fast are limits that no test reaches.
 var fast = Limits{RequestsPerSecond: 1e6, Burst: 1 << 20, MaxInFlight: 64}
 
 func newClient(t *testing.T, endpoint string, change ...func(*Config)) *Client {
+	t.Helper()
+	return newClientOver(t, nil, endpoint, change...)
+}
+
+// newClientOver returns a client that sends its requests through base.
+func newClientOver(t *testing.T, base http.RoundTripper, endpoint string, change ...func(*Config)) *Client {
 	t.Helper()
 	cfg := Config{Name: "test", Endpoint: endpoint, Limits: fast, Timeout: 10 * time.Second}
 	for _, f := range change {
 		f(&cfg)
 	}
-	c, err := New(cfg)
+	c, err := newOver(base, cfg)
 	if err != nil {
 		t.Fatalf("New: %v", err)
 	}
-	t.Cleanup(c.http.CloseIdleConnections)
+	t.Cleanup(c.transport.CloseIdleConnections)
 	return c
 }
 
-// serving returns a client of a server that runs h, over real connections.
-func serving(t *testing.T, h http.Handler, change ...func(*Config)) *Client {
+// serve returns a client of a server that runs h, over real connections.
+func serve(t *testing.T, h http.Handler, change ...func(*Config)) *Client {
 	t.Helper()
 	server := httptest.NewServer(h)
 	t.Cleanup(server.Close)
 	return newClient(t, server.URL, change...)
 }
 
-// bubbled returns a client that calls h without a connection, for synctest:
+// inBubble returns a client that calls h without a connection, for synctest:
 // reading from a socket would keep its clock from moving.
-func bubbled(t *testing.T, h http.HandlerFunc, change ...func(*Config)) *Client {
+func inBubble(t *testing.T, h http.HandlerFunc, change ...func(*Config)) *Client {
 	t.Helper()
-	c := newClient(t, "http://cloud.test", change...)
-	c.http.Transport = transportFunc(func(r *http.Request) (*http.Response, error) {
+	return newClientOver(t, transportFunc(func(r *http.Request) (*http.Response, error) {
 		if trace := httptrace.ContextClientTrace(r.Context()); trace != nil {
 			trace.WroteHeaders()
 		}
@@ -61,31 +66,31 @@ func bubbled(t *testing.T, h http.HandlerFunc, change ...func(*Config)) *Client 
 		response := answer.Result()
 		response.Request = r
 		return response, nil
-	})
-	return c
+	}), "http://cloud.test", change...)
 }
 
 type transportFunc func(*http.Request) (*http.Response, error)
 
 func (f transportFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// can has the client believe that the cloud told these capabilities.
-func (c *Client) can(names ...cloud.Capability) *Client {
+// withCapabilities fills the cache of what the cloud can do.
+func (c *Client) withCapabilities(names ...cloud.Capability) *Client {
 	has := cloud.NewCapabilities(names...)
 	c.probed.Store(&has)
 	return c
 }
 
-func everything() []cloud.Capability { return append([]cloud.Capability{cloud.Sizing}, listed...) }
+func allCapabilities() []cloud.Capability { return append([]cloud.Capability{cloud.Sizing}, listed...) }
 
-// tape remembers requests and answers each by the next reply; the last one stays.
-type tape struct {
+// scriptedServer records requests and answers each with the next reply, and all
+// further ones with the last.
+type scriptedServer struct {
 	mu       sync.Mutex
-	requests []seen
+	requests []received
 	replies  []reply
 }
 
-type seen struct {
+type received struct {
 	method, target, auth, key, body string
 }
 
@@ -94,16 +99,16 @@ type reply struct {
 	media  string
 	body   string
 	header map[string]string
-	// drop breaks the connection in place of an answer.
+	// drop closes the connection instead of an answer.
 	drop bool
 }
 
-func script(replies ...reply) *tape { return &tape{replies: replies} }
+func answering(replies ...reply) *scriptedServer { return &scriptedServer{replies: replies} }
 
-func (s *tape) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (s *scriptedServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	s.mu.Lock()
-	s.requests = append(s.requests, seen{
+	s.requests = append(s.requests, received{
 		r.Method, r.URL.RequestURI(), r.Header.Get("Authorization"), r.Header.Get("Idempotency-Key"),
 		string(bytes.TrimSpace(body)),
 	})
@@ -126,10 +131,10 @@ func (s *tape) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = io.WriteString(w, next.body)
 }
 
-func (s *tape) count() int { return len(s.sent()) }
+func (s *scriptedServer) count() int { return len(s.sent()) }
 
-// sent returns the requests so far.
-func (s *tape) sent() []seen {
+// sent returns the requests that were received so far.
+func (s *scriptedServer) sent() []received {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.requests)
@@ -140,7 +145,7 @@ func problemReply(status int, code string) reply {
 	return reply{status: status, media: "application/problem+json", body: `{"code":"` + code + `","detail":"because"}`}
 }
 
-// outcome is what callers decide by.
+// outcome is the part of an error that callers decide by.
 type outcome struct {
 	Kind       cloud.Kind
 	Uncertain  bool

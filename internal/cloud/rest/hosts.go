@@ -27,14 +27,14 @@ func (c *Client) ListHosts(ctx context.Context) ([]cloud.Host, error) {
 		about: aboutCloud, method: http.MethodGet, route: "/hosts", path: "/hosts",
 		limit: maxPage, op: "list hosts",
 	}
-	has, err := c.capable(ctx, call.op)
+	has, err := c.capabilitiesFor(ctx, call.op)
 	if err != nil {
 		return nil, err
 	}
-	if err := lacking(call.op, has, cloud.Hosts); err != nil {
+	if err := require(call.op, has, cloud.Hosts); err != nil {
 		return nil, err
 	}
-	got, err := c.serve(ctx, call)
+	got, err := c.do(ctx, call)
 	if err != nil {
 		return nil, err
 	}
@@ -49,18 +49,18 @@ func decodeHosts(call *call, got *answer) ([]cloud.Host, *cloud.Error) {
 		return nil, err
 	}
 	if listing == nil {
-		return nil, unreadable(call, got, "the answer holds no list of hosts")
+		return nil, unreadable(call, "the answer holds no list of hosts")
 	}
 	hosts := make([]cloud.Host, 0, len(listing))
 	names := make(map[string]bool, len(listing))
 	for i, w := range listing {
 		switch {
-		case !nameable(w.Name):
-			return nil, unreadable(call, got, fmt.Sprintf("host %d of the answer: its name is empty, longer than %d bytes or not printable", i+1, maxHostName))
+		case !validHostName(w.Name):
+			return nil, unreadable(call, fmt.Sprintf("host %d of the answer: its name is empty, longer than %d bytes or not printable", i+1, maxHostName))
 		case w.GPU == nil:
-			return nil, unreadable(call, got, fmt.Sprintf("host %d of the answer: it does not say whether it has a GPU", i+1))
+			return nil, unreadable(call, fmt.Sprintf("host %d of the answer: it does not say whether it has a GPU", i+1))
 		case names[w.Name]:
-			return nil, unreadable(call, got, fmt.Sprintf("host %d of the answer: another has its name", i+1))
+			return nil, unreadable(call, fmt.Sprintf("host %d of the answer: another has its name", i+1))
 		}
 		names[w.Name] = true
 		hosts = append(hosts, cloud.Host{Name: w.Name, GPU: *w.GPU, AvailableHours: int(w.AvailableHours)})
@@ -68,7 +68,7 @@ func decodeHosts(call *call, got *answer) ([]cloud.Host, *cloud.Error) {
 	return hosts, nil
 }
 
-func nameable(name string) bool {
+func validHostName(name string) bool {
 	odd := func(r rune) bool { return !unicode.IsPrint(r) || r == utf8.RuneError }
 	return name != "" && len(name) <= maxHostName && !strings.ContainsFunc(name, odd)
 }

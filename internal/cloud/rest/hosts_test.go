@@ -10,7 +10,7 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-func TestHostsAreTakenAllOrNone(t *testing.T) {
+func TestDecodeHostsReturnsAllOrNone(t *testing.T) {
 	t.Parallel()
 	const good = `{"name":"esxi-1","gpu":true,"availableHours":399,"cpuUsageMHz":7,"new":{}}`
 	for name, test := range map[string]struct {
@@ -21,19 +21,19 @@ func TestHostsAreTakenAllOrNone(t *testing.T) {
 	}{
 		"a host with all that is known of it": {body: `[` + good + `]`, want: []cloud.Host{{Name: "esxi-1", GPU: true, AvailableHours: 399}}},
 		"no hosts":                            {body: `[]`, want: []cloud.Host{}},
-		"hours that make no sense are none": {
+		"hours out of range count as 0": {
 			body: `[{"name":"a","gpu":false,"availableHours":-3},{"name":"b","gpu":false,"availableHours":1e99},{"name":"c","gpu":false}]`,
 			want: []cloud.Host{{Name: "a"}, {Name: "b"}, {Name: "c"}},
 		},
-		"null is no list":           {body: `null`, text: "holds no list of hosts"},
-		"an object is no list":      {body: `{"hosts":[]}`, text: "wrong type"},
-		"a host without a name":     {body: `[` + good + `,{"gpu":true}]`, text: "host 2 of the answer: its name is empty"},
-		"a name that is not text":   {body: `[{"name":"a\u0000b","gpu":true}]`, text: "not printable"},
-		"a host of unknown kind":    {body: `[{"name":"esxi-1"}]`, text: "does not say whether it has a GPU"},
-		"a host of null kind":       {body: `[{"name":"esxi-1","gpu":null}]`, text: "does not say whether it has a GPU"},
-		"two hosts of one name":     {body: `[` + good + `,` + good + `]`, text: "host 2 of the answer: another has its name"},
-		"hours of the wrong type":   {body: `[{"name":"a","gpu":true,"availableHours":"many"}]`, text: "wrong type"},
-		"an answer that is cut off": {body: `[` + good, text: "not valid JSON"},
+		"null instead of a list":       {body: `null`, text: "holds no list of hosts"},
+		"an object instead of a list":  {body: `{"hosts":[]}`, text: "wrong type"},
+		"a host without a name":        {body: `[` + good + `,{"gpu":true}]`, text: "host 2 of the answer: its name is empty"},
+		"a name that is not printable": {body: `[{"name":"a\u0000b","gpu":true}]`, text: "not printable"},
+		"a host without gpu":           {body: `[{"name":"esxi-1"}]`, text: "does not say whether it has a GPU"},
+		"a host with gpu null":         {body: `[{"name":"esxi-1","gpu":null}]`, text: "does not say whether it has a GPU"},
+		"two hosts with the same name": {body: `[` + good + `,` + good + `]`, text: "host 2 of the answer: another has its name"},
+		"hours of the wrong type":      {body: `[{"name":"a","gpu":true,"availableHours":"many"}]`, text: "wrong type"},
+		"an answer that is cut off":    {body: `[` + good, text: "not valid JSON"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

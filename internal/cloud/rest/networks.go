@@ -38,10 +38,10 @@ func (c *Client) ListNetworks(ctx context.Context) ([]cloud.Network, error) {
 		about: aboutCloud, method: http.MethodGet, route: "/networks", path: "/networks",
 		limit: maxPage, op: "list networks",
 	}
-	if _, err := c.networked(ctx, call.op); err != nil {
+	if _, err := c.requireNetworks(ctx, call.op); err != nil {
 		return nil, err
 	}
-	got, err := c.serve(ctx, call)
+	got, err := c.do(ctx, call)
 	if err != nil {
 		return nil, err
 	}
@@ -55,17 +55,17 @@ func (c *Client) GetNetwork(ctx context.Context, id string) (cloud.Network, erro
 	if err != nil {
 		return cloud.Network{}, err
 	}
-	return c.networkOf(ctx, call, id)
+	return c.doNetwork(ctx, call, id)
 }
 
-// CreateNetwork asks for a network. The key is sent only to a cloud that honours
+// CreateNetwork creates a network. The key is sent only to a cloud that honours
 // keys; only then is the call ever sent twice.
 func (c *Client) CreateNetwork(ctx context.Context, req cloud.CreateNetwork) (cloud.Network, error) {
 	op := "create network " + quote(req.Name)
 	if err := checkName(op, req.Name); err != nil {
 		return cloud.Network{}, err
 	}
-	has, err := c.networked(ctx, op)
+	has, err := c.requireNetworks(ctx, op)
 	if err != nil {
 		return cloud.Network{}, err
 	}
@@ -79,7 +79,7 @@ func (c *Client) CreateNetwork(ctx context.Context, req cloud.CreateNetwork) (cl
 	if !sendable(call.key) {
 		return cloud.Network{}, refuse(op, cloud.Rejected, "the idempotency key holds characters that cannot be sent")
 	}
-	got, err := c.serve(ctx, call)
+	got, err := c.do(ctx, call)
 	if err != nil {
 		return cloud.Network{}, err
 	}
@@ -88,7 +88,7 @@ func (c *Client) CreateNetwork(ctx context.Context, req cloud.CreateNetwork) (cl
 		return cloud.Network{}, err
 	}
 	if network.Name != req.Name {
-		return cloud.Network{}, unreadable(call, got, "the answer is about a network of another name")
+		return cloud.Network{}, unreadable(call, "the answer is about a network of another name")
 	}
 	return network, nil
 }
@@ -100,37 +100,38 @@ func (c *Client) UpdateNetwork(ctx context.Context, id, gateway string) (cloud.N
 		return cloud.Network{}, err
 	}
 	call.body = encode(wireUpdateNetwork{Gateway: gateway})
-	return c.networkOf(ctx, call, id)
+	return c.doNetwork(ctx, call, id)
 }
 
-// DeleteNetwork asks for the end of the network of this id.
+// DeleteNetwork deletes the network of this id.
 func (c *Client) DeleteNetwork(ctx context.Context, id string) error {
 	call, err := c.networkCall(ctx, http.MethodDelete, id, "delete network ")
 	if err != nil {
 		return err
 	}
 	call.limit = 0
-	_, err = c.serve(ctx, call)
+	_, err = c.do(ctx, call)
 	return asError(err)
 }
 
-// networked returns what the cloud can do, and refuses a call that it has no networks for.
-func (c *Client) networked(ctx context.Context, op string) (cloud.Capabilities, *cloud.Error) {
-	has, err := c.capable(ctx, op)
+// requireNetworks returns what the cloud can do, and refuses a call to a cloud
+// without networks.
+func (c *Client) requireNetworks(ctx context.Context, op string) (cloud.Capabilities, *cloud.Error) {
+	has, err := c.capabilitiesFor(ctx, op)
 	if err != nil {
 		return nil, err
 	}
-	return has, lacking(op, has, cloud.Networks)
+	return has, require(op, has, cloud.Networks)
 }
 
-// networkCall is a call about one network. An empty id would make it one about
-// all of them.
+// networkCall is a call about one network. With an empty id it would be about all
+// of them.
 func (c *Client) networkCall(ctx context.Context, method, id, op string) (*call, *cloud.Error) {
 	op += quote(id)
 	if id == "" {
 		return nil, refuse(op, cloud.Rejected, "no id was given")
 	}
-	if _, err := c.networked(ctx, op); err != nil {
+	if _, err := c.requireNetworks(ctx, op); err != nil {
 		return nil, err
 	}
 	return &call{
@@ -139,9 +140,9 @@ func (c *Client) networkCall(ctx context.Context, method, id, op string) (*call,
 	}, nil
 }
 
-// networkOf makes a call that answers with the network of this id.
-func (c *Client) networkOf(ctx context.Context, call *call, id string) (cloud.Network, error) {
-	got, err := c.serve(ctx, call)
+// doNetwork makes a call whose answer is the network of this id.
+func (c *Client) doNetwork(ctx context.Context, call *call, id string) (cloud.Network, error) {
+	got, err := c.do(ctx, call)
 	if err != nil {
 		return cloud.Network{}, err
 	}
@@ -150,7 +151,7 @@ func (c *Client) networkOf(ctx context.Context, call *call, id string) (cloud.Ne
 		return cloud.Network{}, err
 	}
 	if network.ID != id {
-		return cloud.Network{}, unreadable(call, got, "the answer is about another network")
+		return cloud.Network{}, unreadable(call, "the answer is about another network")
 	}
 	return network, nil
 }
@@ -161,7 +162,7 @@ func decodeNetwork(call *call, got *answer) (cloud.Network, *cloud.Error) {
 		return cloud.Network{}, err
 	}
 	if err := w.check(); err != nil {
-		return cloud.Network{}, unreadable(call, got, err.Error())
+		return cloud.Network{}, unreadable(call, err.Error())
 	}
 	return w.network(), nil
 }
@@ -174,20 +175,20 @@ func decodeNetworks(call *call, got *answer) ([]cloud.Network, *cloud.Error) {
 		return nil, err
 	}
 	if listing.Networks == nil {
-		return nil, unreadable(call, got, "the answer holds no list of networks")
+		return nil, unreadable(call, "the answer holds no list of networks")
 	}
 	networks := make([]cloud.Network, 0, len(listing.Networks))
 	for i := range listing.Networks {
 		if err := listing.Networks[i].check(); err != nil {
-			return nil, unreadable(call, got, fmt.Sprintf("network %d of the listing: %v", i+1, err))
+			return nil, unreadable(call, fmt.Sprintf("network %d of the listing: %v", i+1, err))
 		}
 		networks = append(networks, listing.Networks[i].network())
 	}
 	return networks, nil
 }
 
-// check tells what makes the network unusable: without its range or gateway,
-// nobody could say whether it is as it should be.
+// check returns what makes the network unusable: without its range or gateway
+// it cannot be compared with what it should be.
 func (w *wireNetwork) check() error {
 	if err := checkID(w.ID); err != nil {
 		return err

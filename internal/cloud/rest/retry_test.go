@@ -15,9 +15,9 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-// A POST sent twice makes two servers. Resty sends it again once its retries
-// are on, and net/http does when it carries an Idempotency-Key.
-func TestWhatIsSentAgain(t *testing.T) {
+// A POST that is sent twice makes two servers. Resty would send it again if its
+// retries were on; net/http does so when it has an Idempotency-Key.
+func TestRetryOnlyOfIdempotentCalls(t *testing.T) {
 	t.Parallel()
 	keyed := func(ctx context.Context, c *Client) error {
 		_, err := c.CreateServer(ctx, cloud.CreateServer{Name: "web", IdempotencyKey: "k"})
@@ -29,25 +29,25 @@ func TestWhatIsSentAgain(t *testing.T) {
 		call func(context.Context, *Client) error
 		want int
 	}{
-		{"a check is", nil, verbs["check"], 3},
-		{"a get is", nil, verbs["get"], 3},
-		{"a listing is", nil, verbs["list"], 3},
-		{"a deletion is", nil, verbs["delete"], 3},
-		{"a create with a key that the cloud honours is", cloud.NewCapabilities(cloud.Idempotency), keyed, 3},
-		{"a create with a key that the cloud ignores is not", nil, keyed, 1},
-		{"a create without a key is not", cloud.NewCapabilities(cloud.Idempotency), verbs["create"], 1},
-		{"an update is not", cloud.NewCapabilities(cloud.Resize), verbs["update"], 1},
+		{"a check is retried", nil, verbs["check"], 3},
+		{"a get is retried", nil, verbs["get"], 3},
+		{"a listing is retried", nil, verbs["list"], 3},
+		{"a deletion is retried", nil, verbs["delete"], 3},
+		{"a create with a key that the cloud honours is retried", cloud.NewCapabilities(cloud.Idempotency), keyed, 3},
+		{"a create with a key that the cloud ignores is not retried", nil, keyed, 1},
+		{"a create without a key is not retried", cloud.NewCapabilities(cloud.Idempotency), verbs["create"], 1},
+		{"an update is not retried", cloud.NewCapabilities(cloud.Resize), verbs["update"], 1},
 	} {
 		for failure, answer := range map[string]reply{"503": {status: 503}, "500": {status: 500}, "a lost answer": {drop: true}} {
 			t.Run(test.name+" after "+failure, func(t *testing.T) {
 				t.Parallel()
-				cloudTape := script(answer)
-				c := serving(t, cloudTape).can(test.has...)
+				server := answering(answer)
+				c := serve(t, server).withCapabilities(test.has...)
 				err := test.call(t.Context(), c)
 				if !cloud.Is(err, cloud.Unavailable) {
 					t.Errorf("%v, want Unavailable", err)
 				}
-				if got := cloudTape.count(); got != test.want {
+				if got := server.count(); got != test.want {
 					t.Errorf("sent %d times, want %d", got, test.want)
 				}
 			})
@@ -55,31 +55,31 @@ func TestWhatIsSentAgain(t *testing.T) {
 	}
 }
 
-// net/http replays a request on a connection that the server closed between
-// two calls, if it takes it for idempotent. It must not take ours for it.
-func TestNoPostIsReplayedOnAReusedConnection(t *testing.T) {
+// net/http replays a request on a connection that the server closed between two
+// calls if it considers the request idempotent. It must not do so with a POST.
+func TestPostIsNotReplayedOnReusedConnection(t *testing.T) {
 	t.Parallel()
-	answers := script(reply{status: 200, body: `{"id":"i-1","name":"x"}`}, reply{drop: true})
-	c := serving(t, answers).can()
+	answers := answering(reply{status: 200, body: `{"id":"i-1","name":"x"}`}, reply{drop: true})
+	c := serve(t, answers).withCapabilities()
 	if _, err := c.GetServer(t.Context(), "i-1"); err != nil {
 		t.Fatal(err)
 	}
 	_, err := c.CreateServer(t.Context(), cloud.CreateServer{Name: "web", IdempotencyKey: "k"})
 	wantOutcome(t, err, outcome{Kind: cloud.Unavailable, Uncertain: true})
-	want := []seen{{method: "GET", target: "/servers/i-1"}, {method: "POST", target: "/servers", body: `{"name":"web"}`}}
-	if diff := cmp.Diff(want, answers.sent(), cmp.AllowUnexported(seen{})); diff != "" {
+	want := []received{{method: "GET", target: "/servers/i-1"}, {method: "POST", target: "/servers", body: `{"name":"web"}`}}
+	if diff := cmp.Diff(want, answers.sent(), cmp.AllowUnexported(received{})); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
 	}
 }
 
-func TestARefusalIsNotSentAgain(t *testing.T) {
+func TestRefusalIsNotRetried(t *testing.T) {
 	t.Parallel()
 	for _, answer := range []reply{
 		{status: 400}, {status: 401}, {status: 403}, {status: 404}, {status: 409}, {status: 429}, {status: 200, body: "{"},
 		{status: 503, header: map[string]string{"Retry-After": "30"}},
 	} {
-		answers := script(answer)
-		c := serving(t, answers)
+		answers := answering(answer)
+		c := serve(t, answers)
 		if err := verbs["get"](t.Context(), c); err == nil {
 			t.Errorf("%+v: no error", answer)
 		}
@@ -89,11 +89,11 @@ func TestARefusalIsNotSentAgain(t *testing.T) {
 	}
 }
 
-func TestASecondTryMaySucceed(t *testing.T) {
+func TestRetrySucceeds(t *testing.T) {
 	t.Parallel()
 	const web = `{"id":"i-1","name":"web"}`
-	answers := script(reply{drop: true}, reply{status: 200, body: web, header: map[string]string{"Content-Length": "100"}}, reply{status: 200, body: web})
-	c := serving(t, answers)
+	answers := answering(reply{drop: true}, reply{status: 200, body: web, header: map[string]string{"Content-Length": "100"}}, reply{status: 200, body: web})
+	c := serve(t, answers)
 	got, err := c.GetServer(t.Context(), "i-1")
 	if err != nil {
 		t.Fatal(err)
@@ -103,18 +103,18 @@ func TestASecondTryMaySucceed(t *testing.T) {
 	}
 }
 
-// The first try may have made the server, whatever the second is told.
-func TestDoubtOutlivesALaterRefusal(t *testing.T) {
+// The first try may have created the server, whatever the answer to the second is.
+func TestUncertaintyOutlastsLaterRefusal(t *testing.T) {
 	t.Parallel()
-	c := serving(t, script(reply{drop: true}, reply{status: 429})).can(cloud.Idempotency)
+	c := serve(t, answering(reply{drop: true}, reply{status: 429})).withCapabilities(cloud.Idempotency)
 	_, err := c.CreateServer(t.Context(), cloud.CreateServer{Name: "web", IdempotencyKey: "k"})
 	wantOutcome(t, err, outcome{Kind: cloud.Throttled, Uncertain: true, RetryAfter: 5 * time.Second})
 }
 
-func TestAllTriesShareOneTimeout(t *testing.T) {
+func TestTriesShareOneTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := bubbled(t, func(w http.ResponseWriter, r *http.Request) {
+		c := inBubble(t, func(w http.ResponseWriter, r *http.Request) {
 			select {
 			case <-time.After(4 * time.Second):
 				w.WriteHeader(http.StatusBadGateway)
@@ -130,7 +130,7 @@ func TestAllTriesShareOneTimeout(t *testing.T) {
 	})
 }
 
-func TestAnEndedContextEndsTheCall(t *testing.T) {
+func TestEndOfContextEndsCall(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
@@ -143,7 +143,7 @@ func TestAnEndedContextEndsTheCall(t *testing.T) {
 		want outcome
 	}{{"create", outcome{Kind: cloud.Unavailable, Uncertain: true}}, {"get", outcome{Kind: cloud.Unavailable}}} {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		err := verbs[test.verb](ctx, newClient(t, server.URL).can())
+		err := verbs[test.verb](ctx, newClient(t, server.URL).withCapabilities())
 		cancel()
 		wantOutcome(t, err, test.want)
 		if want := "no time left for an answer"; !errors.Is(err, context.DeadlineExceeded) || !strings.HasSuffix(err.Error(), ": "+want) {

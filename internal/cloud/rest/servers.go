@@ -15,13 +15,13 @@ import (
 // maxLimit bounds the servers of a page.
 const maxLimit = 1000
 
-// CheckName asks for leave to use a name.
+// CheckName asks the cloud whether a name may be used.
 func (c *Client) CheckName(ctx context.Context, name string) error {
 	op := "check name " + quote(name)
 	if err := checkName(op, name); err != nil {
 		return err
 	}
-	_, err := c.serve(ctx, &call{
+	_, err := c.do(ctx, &call{
 		about: aboutName, method: http.MethodGet, route: "/check/{name}", path: join("check", name), op: op,
 	})
 	return asError(err)
@@ -33,7 +33,7 @@ func (c *Client) GetServer(ctx context.Context, id string) (cloud.Server, error)
 	if err != nil {
 		return cloud.Server{}, err
 	}
-	return c.serverOf(ctx, call, id)
+	return c.doServer(ctx, call, id)
 }
 
 // ServerStatus returns the status of the server of this id.
@@ -44,7 +44,7 @@ func (c *Client) ServerStatus(ctx context.Context, id string) (cloud.Status, err
 	}
 	call.route += "/status"
 	call.path += "/status"
-	got, err := c.serve(ctx, call)
+	got, err := c.do(ctx, call)
 	if err != nil {
 		return cloud.Status{}, err
 	}
@@ -55,14 +55,14 @@ func (c *Client) ServerStatus(ctx context.Context, id string) (cloud.Status, err
 // ListServers returns a page. A core cloud has one page, and no filters.
 func (c *Client) ListServers(ctx context.Context, opts cloud.ListServers) (cloud.ServerPage, error) {
 	call := listing()
-	has, err := c.capable(ctx, call.op)
+	has, err := c.capabilitiesFor(ctx, call.op)
 	if err != nil {
 		return cloud.ServerPage{}, err
 	}
 	if call.query, err = listQuery(call.op, has, opts); err != nil {
 		return cloud.ServerPage{}, err
 	}
-	got, err := c.serve(ctx, call)
+	got, err := c.do(ctx, call)
 	if err != nil {
 		return cloud.ServerPage{}, err
 	}
@@ -71,21 +71,119 @@ func (c *Client) ListServers(ctx context.Context, opts cloud.ListServers) (cloud
 		return cloud.ServerPage{}, err
 	}
 	if page.Next != "" && !has.Has(cloud.Sizing) {
-		// The cloud has become an extended one: ask again before the next call.
+		// The cloud has become an extended one: ask for its capabilities again.
 		c.probed.Store(nil)
-		return cloud.ServerPage{}, unreadable(call, got, "the listing has further pages, though the cloud told no capabilities")
+		return cloud.ServerPage{}, unreadable(call, "the listing has further pages, though the cloud reported no capabilities")
 	}
 	return page.ServerPage, nil
 }
 
-// DeleteServer asks for the end of the server of this id. A 202 says that it has begun.
+// CreateServer creates a server. The key is sent only to a cloud that honours
+// keys; only then is the call ever sent twice.
+func (c *Client) CreateServer(ctx context.Context, req cloud.CreateServer) (cloud.Server, error) {
+	op := "create server " + quote(req.Name)
+	if err := checkName(op, req.Name); err != nil {
+		return cloud.Server{}, err
+	}
+	has, err := c.capabilitiesFor(ctx, op)
+	if err != nil {
+		return cloud.Server{}, err
+	}
+	if err := require(op, has, createNeeds(req)...); err != nil {
+		return cloud.Server{}, err
+	}
+	call := &call{
+		about: aboutCreate, method: http.MethodPost, route: "/servers", path: "/servers", op: op, limit: maxBody,
+		body: encode(wireCreate{
+			Name: req.Name, CPU: req.CPU, Memory: req.MemoryGiB, Template: req.Template, Folder: req.Folder,
+			NetworkID: req.NetworkID, PowerState: string(req.PowerState), Labels: req.Labels,
+		}),
+	}
+	if has.Has(cloud.Idempotency) {
+		call.key = req.IdempotencyKey
+	}
+	if !sendable(call.key) {
+		return cloud.Server{}, refuse(op, cloud.Rejected, "the idempotency key holds characters that cannot be sent")
+	}
+	got, err := c.do(ctx, call)
+	if err != nil {
+		return cloud.Server{}, err
+	}
+	server, err := decodeServer(call, got)
+	if err != nil {
+		return cloud.Server{}, err
+	}
+	if server.Name != req.Name {
+		return cloud.Server{}, unreadable(call, "the answer is about a server of another name")
+	}
+	return server, nil
+}
+
+func createNeeds(req cloud.CreateServer) []cloud.Capability {
+	var needs []cloud.Capability
+	if req.CPU != 0 || req.MemoryGiB != 0 || req.Template != "" {
+		needs = append(needs, cloud.Sizing)
+	}
+	if req.Folder != "" {
+		needs = append(needs, cloud.Folders)
+	}
+	if req.NetworkID != "" {
+		needs = append(needs, cloud.Networks)
+	}
+	if req.PowerState != "" {
+		needs = append(needs, cloud.Power)
+	}
+	if len(req.Labels) > 0 {
+		needs = append(needs, cloud.Labels)
+	}
+	return needs
+}
+
+// UpdateServer changes a server in place. It is never sent twice.
+func (c *Client) UpdateServer(ctx context.Context, id string, req cloud.UpdateServer) (cloud.Server, error) {
+	call, err := serverCall(http.MethodPatch, id, "update server ")
+	if err != nil {
+		return cloud.Server{}, err
+	}
+	needs := updateNeeds(req)
+	if len(needs) == 0 {
+		return cloud.Server{}, refuse(call.op, cloud.Rejected, "nothing to change was given")
+	}
+	has, err := c.capabilitiesFor(ctx, call.op)
+	if err != nil {
+		return cloud.Server{}, err
+	}
+	if err := require(call.op, has, needs...); err != nil {
+		return cloud.Server{}, err
+	}
+	call.body = encode(wireUpdate{
+		CPU: req.CPU, Memory: req.MemoryGiB, PowerState: (*string)(req.PowerState), Labels: req.Labels,
+	})
+	return c.doServer(ctx, call, id)
+}
+
+func updateNeeds(req cloud.UpdateServer) []cloud.Capability {
+	var needs []cloud.Capability
+	if req.CPU != nil || req.MemoryGiB != nil {
+		needs = append(needs, cloud.Resize)
+	}
+	if req.PowerState != nil {
+		needs = append(needs, cloud.Power)
+	}
+	if len(req.Labels) > 0 {
+		needs = append(needs, cloud.Labels)
+	}
+	return needs
+}
+
+// DeleteServer deletes the server of this id. A 202 says that the deletion has begun.
 func (c *Client) DeleteServer(ctx context.Context, id string) (bool, error) {
 	call, err := serverCall(http.MethodDelete, id, "delete server ")
 	if err != nil {
 		return false, err
 	}
 	call.limit = 0
-	got, err := c.serve(ctx, call)
+	got, err := c.do(ctx, call)
 	if err != nil {
 		return false, err
 	}
@@ -105,7 +203,7 @@ func listQuery(op string, has cloud.Capabilities, opts cloud.ListServers) (url.V
 		return nil, refuse(op, cloud.Rejected, "the limit must be within 0 to %d", maxLimit)
 	}
 	if len(opts.Labels) > 0 {
-		if err := lacking(op, has, cloud.Labels); err != nil {
+		if err := require(op, has, cloud.Labels); err != nil {
 			return nil, err
 		}
 	}
@@ -132,8 +230,8 @@ func listQuery(op string, has cloud.Capabilities, opts cloud.ListServers) (url.V
 	return query, nil
 }
 
-// serverCall is a call about one server. An empty id would make it one about
-// all of them.
+// serverCall is a call about one server. With an empty id it would be about all
+// of them.
 func serverCall(method, id, op string) (*call, *cloud.Error) {
 	op += quote(id)
 	if id == "" {
@@ -145,9 +243,9 @@ func serverCall(method, id, op string) (*call, *cloud.Error) {
 	}, nil
 }
 
-// serverOf makes a call that answers with the server of this id.
-func (c *Client) serverOf(ctx context.Context, call *call, id string) (cloud.Server, error) {
-	got, err := c.serve(ctx, call)
+// doServer makes a call whose answer is the server of this id.
+func (c *Client) doServer(ctx context.Context, call *call, id string) (cloud.Server, error) {
+	got, err := c.do(ctx, call)
 	if err != nil {
 		return cloud.Server{}, err
 	}
@@ -156,7 +254,7 @@ func (c *Client) serverOf(ctx context.Context, call *call, id string) (cloud.Ser
 		return cloud.Server{}, err
 	}
 	if server.ID != id {
-		return cloud.Server{}, unreadable(call, got, "the answer is about another server")
+		return cloud.Server{}, unreadable(call, "the answer is about another server")
 	}
 	return server, nil
 }

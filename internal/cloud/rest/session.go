@@ -13,14 +13,14 @@ const (
 	// renewBefore is how long before its end a session is renewed; a tenth of its
 	// life where that is less.
 	renewBefore = 30 * time.Second
-	// refusalHolds is how long refused credentials are not tried again, lest the
-	// cloud locks the account.
+	// refusalHolds is how long refused credentials are not tried again, so that the
+	// cloud does not lock the account.
 	refusalHolds = 30 * time.Second
-	// closeTimeout bounds the goodbye.
+	// closeTimeout bounds the request that ends a session.
 	closeTimeout = 5 * time.Second
 )
 
-// session is the token that a username and a password were exchanged for.
+// session is the token that the cloud gave for a username and a password.
 type session struct {
 	// login is held by the one call that logs in; the others wait for it.
 	login chan struct{}
@@ -28,28 +28,29 @@ type session struct {
 	mu      sync.Mutex
 	token   string
 	renewAt time.Time
-	// refusal is what the cloud said to the credentials, until refusedUntil.
-	refusal      *cloud.Error
+	// refusal is the answer to refused credentials. It holds until refusedUntil.
+	refusal      *failure
 	refusedUntil time.Time
-	// closed: nobody logs in any more, so that no session outlives the client.
+	// closed is set when there is no further login, so that no session outlives
+	// the client.
 	closed bool
 }
 
 func newSession() *session { return &session{login: make(chan struct{}, 1)} }
 
-// current returns the token, empty when it must be had anew; stale is one that
+// current returns the token, empty when a login is needed; stale is one that
 // the cloud refused.
-func (s *session) current(stale string) (string, *cloud.Error) {
+func (s *session) current(stale string) (string, *failure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
 	if s.closed {
-		return "", &cloud.Error{Kind: cloud.Unavailable, Detail: "another connection has taken this one's place"}
+		return "", &failure{err: &cloud.Error{Kind: cloud.Unavailable, Detail: "the client is closed; another has replaced it"}}
 	}
 	if s.refusal != nil && now.Before(s.refusedUntil) {
 		return "", s.refusal
 	}
-	// renewAt is zero where the cloud told no expiry.
+	// renewAt is zero where the cloud gave no expiry.
 	if s.token == stale || !s.renewAt.IsZero() && !now.Before(s.renewAt) {
 		return "", nil
 	}
@@ -60,13 +61,13 @@ func (s *session) opened(token string, expires time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.token, s.refusal, s.renewAt = token, nil, time.Time{}
-	// An expiry in the past is a wrong clock, here or there: 401 will tell.
+	// An expiry in the past comes from a wrong clock: the session is renewed on 401.
 	if life := time.Until(expires); !expires.IsZero() && life > 0 {
 		s.renewAt = expires.Add(-min(renewBefore, life/10))
 	}
 }
 
-// close returns the token of the session to be ended, empty if there is none.
+// close returns the token of the session to end, empty if there is none.
 func (s *session) close() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,44 +75,44 @@ func (s *session) close() string {
 	return s.token
 }
 
-func (s *session) refused(err *cloud.Error) {
+func (s *session) refused(refusal *failure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.token, s.refusal, s.refusedUntil = "", err, time.Now().Add(refusalHolds)
+	s.token, s.refusal, s.refusedUntil = "", refusal, time.Now().Add(refusalHolds)
 }
 
 // authorized makes one try with credentials. A 401 proves that nothing was
 // done, so after renewing the session any call may be sent again.
-func (c *Client) authorized(ctx context.Context, call *call) (*answer, *cloud.Error) {
+func (c *Client) authorized(ctx context.Context, call *call) (*answer, *failure) {
 	if !c.credentials.session() {
-		return c.attempt(ctx, call, c.credentials.Token)
+		return c.exchange(ctx, call, c.credentials.Token)
 	}
-	token, err := c.token(ctx, call, "")
-	if err != nil {
-		return nil, err
+	token, failure := c.token(ctx, call, "")
+	if failure != nil {
+		return nil, failure
 	}
-	got, err := c.attempt(ctx, call, token)
-	if err == nil || err.Status != http.StatusUnauthorized {
-		return got, err
+	got, failure := c.exchange(ctx, call, token)
+	if failure == nil || failure.status != http.StatusUnauthorized {
+		return got, failure
 	}
-	if token, err = c.token(ctx, call, token); err != nil {
-		return nil, err
+	if token, failure = c.token(ctx, call, token); failure != nil {
+		return nil, failure
 	}
-	return c.attempt(ctx, call, token)
+	return c.exchange(ctx, call, token)
 }
 
 // token returns the session's token, other than stale, logging in where there
 // is none. At most one call logs in at a time.
-func (c *Client) token(ctx context.Context, call *call, stale string) (string, *cloud.Error) {
+func (c *Client) token(ctx context.Context, call *call, stale string) (string, *failure) {
 	token, refusal := c.session.current(stale)
 	if token == "" && refusal == nil {
 		select {
 		case c.session.login <- struct{}{}:
 		case <-ctx.Done():
-			return "", c.failure(ctx, call, ctx.Err(), false)
+			return "", &failure{err: c.noAnswer(ctx, call, ctx.Err(), false)}
 		}
 		defer func() { <-c.session.login }()
-		// Whoever was at it meanwhile did it for all.
+		// Another call may have logged in meanwhile.
 		if token, refusal = c.session.current(stale); token == "" && refusal == nil {
 			token, refusal = c.logIn(ctx, call)
 		}
@@ -122,47 +123,49 @@ func (c *Client) token(ctx context.Context, call *call, stale string) (string, *
 	return token, nil
 }
 
-func loginFailed(call *call, cause *cloud.Error) *cloud.Error {
-	e := *cause
+// loginFailed returns what a failed login means for the call that needs it.
+func loginFailed(call *call, cause *failure) *failure {
+	e := *cause.err
 	e.Op, e.Uncertain = call.op, false
 	e.Detail = "logging in: " + e.Detail
-	return &e
+	return &failure{err: &e, status: cause.status}
 }
 
 // logIn opens a session. The caller holds session.login.
-func (c *Client) logIn(ctx context.Context, cause *call) (string, *cloud.Error) {
+func (c *Client) logIn(ctx context.Context, cause *call) (string, *failure) {
 	login := &call{
 		about: aboutSession, method: http.MethodPost, route: "/sessions", path: "/sessions",
 		body:  encode(wireLogin{Username: c.credentials.Username, Password: c.credentials.Password}),
 		limit: maxBody, op: "open session", id: cause.id,
 	}
-	got, err := c.attempt(ctx, login, "")
-	if err == nil {
-		var opened wireSession
-		if opened, err = decodeSession(login, got); err == nil {
+	got, refusal := c.exchange(ctx, login, "")
+	if refusal == nil {
+		opened, err := decodeSession(login, got)
+		if err == nil {
 			c.session.opened(opened.Token, opened.ExpiresAt.Time)
 			return opened.Token, nil
 		}
+		refusal = failed(got, err)
 	}
-	switch {
-	case err.Status == http.StatusNotFound || err.Status == http.StatusMethodNotAllowed:
+	switch err := refusal.err; {
+	case refusal.status == http.StatusNotFound || refusal.status == http.StatusMethodNotAllowed:
 		err.Kind = cloud.Unauthorized
 		err.Detail = "this cloud has no sessions: put a token in the Secret instead of username and password"
 	case err.Kind == cloud.Rejected:
 		err.Kind = cloud.Unauthorized
-		err.Detail = c.advice() + " (" + err.Detail + ")"
+		err.Detail = c.credentialsAdvice() + " (" + err.Detail + ")"
 	}
-	if err.Kind == cloud.Unauthorized {
-		c.session.refused(err)
+	if refusal.err.Kind == cloud.Unauthorized {
+		c.session.refused(refusal)
 	}
-	return "", err
+	return "", refusal
 }
 
-// Close ends the session, if there is one, as well as it can within five
-// seconds, and drops idle connections. Calls of those who still hold the client
-// open no other.
+// Close ends the session, if there is one, and closes idle connections. It
+// takes at most five seconds, and ignores the cloud's answer. Later calls open
+// no other session.
 func (c *Client) Close(ctx context.Context) {
-	defer c.http.CloseIdleConnections()
+	defer c.transport.CloseIdleConnections()
 	if !c.credentials.session() {
 		return
 	}
@@ -172,7 +175,7 @@ func (c *Client) Close(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, closeTimeout)
 	defer cancel()
-	_, _ = c.attempt(ctx, &call{
+	_, _ = c.exchange(ctx, &call{
 		about: aboutSession, method: http.MethodDelete, route: "/sessions", path: "/sessions",
 		op: "close session", id: newRequestID(),
 	}, token)

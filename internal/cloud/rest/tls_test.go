@@ -19,7 +19,7 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-// issuer is a CA of this test's own.
+// issuer is a CA for one test.
 type issuer struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
@@ -58,13 +58,13 @@ func sign(t *testing.T, template, parent *x509.Certificate, parentKey *ecdsa.Pri
 
 // serve returns the URL, under localhost, of a server with a certificate for
 // the host until the given time, and the number of its requests.
-func (i issuer) serve(t *testing.T, host string, until time.Time) (string, *tape) {
+func (i issuer) serve(t *testing.T, host string, until time.Time) (string, *scriptedServer) {
 	t.Helper()
 	key, der := sign(t, &x509.Certificate{
 		SerialNumber: big.NewInt(2), DNSNames: []string{host},
 		NotBefore: until.Add(-48 * time.Hour), NotAfter: until, KeyUsage: x509.KeyUsageDigitalSignature,
 	}, i.cert, i.key)
-	answers := script(reply{status: 201, body: `{"id":"i-1","name":"web"}`})
+	answers := answering(reply{status: 201, body: `{"id":"i-1","name":"web"}`})
 	server := httptest.NewUnstartedServer(answers)
 	server.EnableHTTP2 = true
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}}
@@ -74,11 +74,11 @@ func (i issuer) serve(t *testing.T, host string, until time.Time) (string, *tape
 	return strings.Replace(server.URL, "127.0.0.1", "localhost", 1), answers
 }
 
-// A request that fails for its certificate was never written, so a create is
-// not in doubt.
+// A request that fails because of the certificate was not sent, so a create is not
+// uncertain.
 func TestCertificates(t *testing.T) {
 	t.Parallel()
-	mine, other := newIssuer(t), newIssuer(t)
+	own, other := newIssuer(t), newIssuer(t)
 	later := time.Now().Add(24 * time.Hour)
 	for name, test := range map[string]struct {
 		host     string
@@ -87,18 +87,18 @@ func TestCertificates(t *testing.T) {
 		insecure bool
 		want     string
 	}{
-		"the right CA":           {"localhost", later, mine.pem, false, ""},
-		"no CA, unchecked":       {"elsewhere", later, nil, true, ""},
-		"another CA":             {"localhost", later, other.pem, false, "certificate signed by unknown authority: put the cloud's CA under ca.crt in the Secret"},
-		"no CA, so the system's": {"localhost", later, nil, false, "certificate signed by unknown authority: put the cloud's CA under ca.crt in the Secret"},
-		"another host":           {"elsewhere.example", later, mine.pem, false, "the certificate is not for localhost but for elsewhere.example: check the Cloud's endpoint"},
-		"expired": {"localhost", time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC), mine.pem, false,
+		"the right CA":              {"localhost", later, own.pem, false, ""},
+		"no CA, no verification":    {"elsewhere", later, nil, true, ""},
+		"another CA":                {"localhost", later, other.pem, false, "certificate signed by unknown authority: put the cloud's CA under ca.crt in the Secret"},
+		"no CA: the system's roots": {"localhost", later, nil, false, "certificate signed by unknown authority: put the cloud's CA under ca.crt in the Secret"},
+		"another host":              {"elsewhere.example", later, own.pem, false, "the certificate is not for localhost but for elsewhere.example: check the Cloud's endpoint"},
+		"expired": {"localhost", time.Date(2026, 1, 2, 0, 0, 0, 0, time.UTC), own.pem, false,
 			"the certificate is valid from 2025-12-31 to 2026-01-02 only: have the cloud renew it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			url, answers := mine.serve(t, test.host, test.until)
-			c := newClient(t, url, func(cfg *Config) { cfg.CA, cfg.InsecureSkipVerify = test.ca, test.insecure }).can()
+			url, answers := own.serve(t, test.host, test.until)
+			c := newClient(t, url, func(cfg *Config) { cfg.CA, cfg.InsecureSkipVerify = test.ca, test.insecure }).withCapabilities()
 			err := verbs["create"](t.Context(), c)
 			if test.want == "" {
 				if err != nil || answers.count() != 1 {
@@ -115,11 +115,11 @@ func TestCertificates(t *testing.T) {
 	}
 }
 
-func TestTheWrongSchemeIsSaid(t *testing.T) {
+func TestWrongSchemeIsReported(t *testing.T) {
 	t.Parallel()
-	plain := httptest.NewServer(script(reply{status: 200}))
+	plain := httptest.NewServer(answering(reply{status: 200}))
 	t.Cleanup(plain.Close)
-	c := newClient(t, "https"+strings.TrimPrefix(plain.URL, "http")).can()
+	c := newClient(t, "https"+strings.TrimPrefix(plain.URL, "http")).withCapabilities()
 	err := verbs["create"](t.Context(), c)
 	wantOutcome(t, err, outcome{Kind: cloud.Unavailable})
 	wantText(t, err, `create server "web": the endpoint does not speak TLS: check whether the Cloud's endpoint begins with http://`)
@@ -132,6 +132,6 @@ func TestOldTLSIsRefused(t *testing.T) {
 	server.Config.ErrorLog = log.New(&strings.Builder{}, "", 0)
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	c := newClient(t, server.URL, func(cfg *Config) { cfg.InsecureSkipVerify = true }).can()
+	c := newClient(t, server.URL, func(cfg *Config) { cfg.InsecureSkipVerify = true }).withCapabilities()
 	wantOutcome(t, verbs["create"](t.Context(), c), outcome{Kind: cloud.Unavailable})
 }

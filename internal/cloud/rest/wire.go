@@ -3,6 +3,7 @@ package rest
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"math"
 	"strconv"
 	"time"
@@ -73,7 +74,7 @@ type wireSession struct {
 	ExpiresAt wireTime `json:"expiresAt"`
 }
 
-// wireNumber reads a JSON number into n and tells whether there was one; null
+// wireNumber reads a JSON number into n and reports whether there was one; null
 // is none.
 func wireNumber(data []byte, n *float64) (bool, error) {
 	if bytes.Equal(data, []byte("null")) {
@@ -84,7 +85,7 @@ func wireNumber(data []byte, n *float64) (bool, error) {
 	}
 	// What is too large for a float comes back as infinite, and so out of range.
 	value, err := strconv.ParseFloat(string(data), 64)
-	if err != nil && !isRange(err) {
+	if err != nil && !errors.Is(err, strconv.ErrRange) {
 		return false, err
 	}
 	*n = value

@@ -22,6 +22,7 @@ import (
 	"github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/cloud/rest"
+	"github.com/privatecloud/operator/internal/cloud/transport"
 	"github.com/privatecloud/operator/internal/clouds"
 )
 
@@ -226,7 +227,7 @@ func TestForgetDropsTheMetricsOfACloud(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
 	registry := prometheus.NewRegistry()
-	all := clientsOf(t, Dialer{Base: rest.Config{Metrics: rest.NewMetrics(registry)}}, nil, nil)
+	all := clientsOf(t, Dialer{Base: rest.Config{Metrics: transport.NewMetrics(registry)}}, nil, nil)
 	for _, name := range []string{"home", "other"} {
 		c := home(func(c *v1alpha1.Cloud) { c.Name, c.Spec.Endpoint = name, server.URL })
 		connected, err := all.Get(t.Context(), c)

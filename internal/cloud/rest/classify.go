@@ -4,12 +4,14 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloud/transport"
 )
 
-// kindOfCode is what the codes of problem documents mean, whatever the call.
-// notFound depends on the call; see kindOf.
+// kindOfCode is what the codes of problem documents mean for every call.
+// The meaning of notFound depends on the call; see kindOf.
 var kindOfCode = map[string]cloud.Kind{
 	"nameProhibited":     cloud.Prohibited,
 	"nameTaken":          cloud.Taken,
@@ -26,30 +28,45 @@ var kindOfCode = map[string]cloud.Kind{
 	"unavailable":        cloud.Unavailable,
 }
 
-// verdict says what an answer means for the call: nil when it is the one that
-// was hoped for. The body of such an answer is still to be decoded.
-func (c *Client) verdict(call *call, got *answer, token string) *cloud.Error {
+// classify returns what an answer means for the call: nil for a success, the
+// body of which is still to be decoded.
+func (c *Client) classify(call *call, got *answer, token string) *cloud.Error {
 	if accepts(call, got) {
 		return nil
 	}
 	problem := got.problem()
-	if c.redact(problem.Code, token) != problem.Code {
+	if c.redactor.Redact(problem.Code, token) != problem.Code {
 		problem.Code = ""
 	}
-	e := &cloud.Error{Op: call.op, Status: got.status, Code: problem.Code}
+	e := &cloud.Error{Op: call.op, Code: problem.Code}
 	e.Kind = c.kindOf(call, got, problem.Code)
-	e.Uncertain = call.changes() && inconclusive(got.status)
-	e.Detail = c.explain(e, got)
+	e.Uncertain = call.changes() && mayHaveTakenEffect(got.status)
+	e.RetryAfter = c.retryAfter(e.Kind, got)
+	e.Detail = c.describe(e.Kind, got)
 	if reason := c.reasonOf(problem, got.header, token, call.id); reason != "" {
 		e.Detail = reason
 		if e.Kind == cloud.Unauthorized {
-			e.Detail = c.advice() + " (" + reason + ")"
+			e.Detail = c.credentialsAdvice() + " (" + reason + ")"
 		}
 	}
 	return e
 }
 
-// accepts tells whether the status is a success of this call. A page of HTML
+// retryAfter returns how long the cloud asks to wait, 0 if it does not. The
+// transport holds requests for that time when it sees status 429 or 503. It
+// cannot see the code of a problem document.
+func (c *Client) retryAfter(kind cloud.Kind, got *answer) time.Duration {
+	if kind != cloud.Throttled && got.status != http.StatusServiceUnavailable {
+		return 0
+	}
+	wait := transport.RetryAfter(got.header, kind == cloud.Throttled)
+	if kind == cloud.Throttled && got.status != http.StatusTooManyRequests {
+		c.transport.Hold(wait)
+	}
+	return wait
+}
+
+// accepts reports whether the answer is a success of this call. A page of HTML
 // never is: portals and proxies answer 200 too.
 func accepts(call *call, got *answer) bool {
 	if got.html() {
@@ -69,13 +86,13 @@ func accepts(call *call, got *answer) bool {
 	}
 }
 
-// inconclusive tells whether a request that was answered like this may have
-// taken effect: only a refusal that the cloud itself makes says that it did not.
-func inconclusive(status int) bool {
+// mayHaveTakenEffect reports whether a request with an answer of this status may
+// have taken effect: only a refusal by the cloud itself proves that it did not.
+func mayHaveTakenEffect(status int) bool {
 	return status < 400 || status >= 500 || status == http.StatusRequestTimeout
 }
 
-// kindOf weighs status and code.
+// kindOf returns what status and code together mean.
 func (c *Client) kindOf(call *call, got *answer, code string) cloud.Kind {
 	switch status := got.status; {
 	case status >= 500:
@@ -97,7 +114,7 @@ func (c *Client) kindOf(call *call, got *answer, code string) cloud.Kind {
 	case http.StatusForbidden:
 		return forbidden(call)
 	case http.StatusNotFound:
-		return c.missing(call, got, code)
+		return c.notFound(call, got, code)
 	case http.StatusConflict:
 		if call.about == aboutName || call.about == aboutCreate {
 			return cloud.Taken
@@ -108,9 +125,9 @@ func (c *Client) kindOf(call *call, got *answer, code string) cloud.Kind {
 	}
 }
 
-// forbidden is a 403 without a code. About one server or network it is taken as
-// being about that alone: were the credentials at fault, the listing, which is about
-// the cloud as a whole, would say so.
+// forbidden returns what a 403 without a code means. For a call about one server
+// or network it is about that object alone: if the credentials were at fault, the
+// listing, which is about the cloud as a whole, would get a 403 too.
 func forbidden(call *call) cloud.Kind {
 	switch call.about {
 	case aboutName:
@@ -122,16 +139,16 @@ func forbidden(call *call) cloud.Kind {
 	}
 }
 
-// missing is a 404. It makes servers and networks count as gone, so it must be the cloud's
-// own: with its code where the cloud has codes, else JSON or empty. An ingress
-// without a backend answers 404 too.
-func (c *Client) missing(call *call, got *answer, code string) cloud.Kind {
+// notFound returns what a 404 means. Servers and networks count as gone after it,
+// so it must be the cloud's own: with its code where the cloud has codes, else
+// JSON or empty. An ingress without a backend answers 404 too.
+func (c *Client) notFound(call *call, got *answer, code string) cloud.Kind {
 	own := len(got.body) == 0 || got.json()
-	if c.known().Has(cloud.Sizing) {
+	if c.cachedCapabilities().Has(cloud.Sizing) {
 		own = code == "notFound"
 	}
 	switch {
-	case got.cut || !own:
+	case got.truncated || !own:
 		return cloud.Unreadable
 	case call.about == aboutServer, call.about == aboutNetwork:
 		return cloud.NotFound
@@ -143,21 +160,21 @@ func (c *Client) missing(call *call, got *answer, code string) cloud.Kind {
 	}
 }
 
-// explain is the text where the cloud gave no reason.
-func (c *Client) explain(e *cloud.Error, got *answer) string {
+// describe returns the text for an answer in which the cloud gave no reason.
+func (c *Client) describe(kind cloud.Kind, got *answer) string {
 	status := strings.TrimSpace(fmt.Sprintf("%d %s", got.status, http.StatusText(got.status)))
 	switch {
 	case got.status >= 300 && got.status < 400:
 		if got.target == "" {
 			return fmt.Sprintf("the cloud answered %s, which is not followed", status)
 		}
-		return fmt.Sprintf("the cloud redirects to %s, which is not followed: redirects to another host or scheme, repeated ones, and those of changes never are; set the Cloud's endpoint to where the API is",
-			truncate(printable(got.target), 128))
-	case e.Kind == cloud.Unauthorized:
-		return c.advice()
-	case got.status == http.StatusNotFound && e.Kind == cloud.Unreadable:
-		return fmt.Sprintf("an answer that is not the cloud's own (404, %s): check the path of the Cloud's endpoint and what stands before the cloud", kindOfBody(got))
-	case e.Kind == cloud.Unreadable:
+		return fmt.Sprintf("the cloud redirects to %s, which is not followed: the client follows only redirects of a GET to the same scheme, host and port, at most three; set the Cloud's endpoint to the address of the API",
+			transport.Truncate(transport.Printable(got.target), 128))
+	case kind == cloud.Unauthorized:
+		return c.credentialsAdvice()
+	case got.status == http.StatusNotFound && kind == cloud.Unreadable:
+		return fmt.Sprintf("an answer that is not the cloud's own (404, %s): check the path of the Cloud's endpoint and the proxies in front of the cloud", kindOfBody(got))
+	case kind == cloud.Unreadable:
 		return fmt.Sprintf("an answer that is not the cloud's own: %s, %s", status, kindOfBody(got))
 	default:
 		return "the cloud answered " + status
@@ -166,19 +183,19 @@ func (c *Client) explain(e *cloud.Error, got *answer) string {
 
 func kindOfBody(got *answer) string {
 	switch media := got.media(); {
-	case got.cut:
+	case got.truncated:
 		return "cut short"
 	case len(got.body) == 0:
 		return "empty"
 	case media == "":
 		return "without a content type"
 	default:
-		return truncate(printable(media), 64)
+		return transport.Truncate(transport.Printable(media), 64)
 	}
 }
 
-// advice tells what to check when the credentials are refused.
-func (c *Client) advice() string {
+// credentialsAdvice returns what to check when the credentials are refused.
+func (c *Client) credentialsAdvice() string {
 	switch {
 	case c.credentials.session():
 		return "the cloud refuses the credentials: check username and password in the Secret"

@@ -17,8 +17,8 @@ import (
 	"github.com/privatecloud/operator/mockcloud"
 )
 
-// mocked returns a client of a mock cloud that has this fault.
-func mocked(t *testing.T, fault mockcloud.Fault, change ...func(*Config)) (*Client, *mockcloud.Cloud) {
+// newMockClient returns a client of a mock cloud that has this fault.
+func newMockClient(t *testing.T, fault mockcloud.Fault, change ...func(*Config)) (*Client, *mockcloud.Cloud) {
 	t.Helper()
 	fake, err := mockcloud.New(mockcloud.Options{})
 	if err != nil {
@@ -27,14 +27,14 @@ func mocked(t *testing.T, fault mockcloud.Fault, change ...func(*Config)) (*Clie
 	if _, err := fake.AddFault(fault); err != nil {
 		t.Fatal(err)
 	}
-	c := serving(t, fake.Handler(), change...).can(cloud.Sizing, cloud.Resize)
+	c := serve(t, fake.Handler(), change...).withCapabilities(cloud.Sizing, cloud.Resize)
 	// Runs before the server closes, which waits for the calls that a fault holds.
 	t.Cleanup(func() { _ = fake.Close() })
 	return c, fake
 }
 
-// What the client says must agree with what the cloud did: the ledger knows.
-func TestACreateIsInDoubtWhereItMayHaveTakenEffect(t *testing.T) {
+// The error must agree with what the cloud did, which its ledger records.
+func TestCreateIsUncertainWhenItMayHaveTakenEffect(t *testing.T) {
 	t.Parallel()
 	post := mockcloud.Match{Method: "POST", Path: "/servers"}
 	for name, test := range map[string]struct {
@@ -42,26 +42,26 @@ func TestACreateIsInDoubtWhereItMayHaveTakenEffect(t *testing.T) {
 		kind  cloud.Kind
 		made  int
 	}{
-		"reset before the effect":       {mockcloud.Fault{Match: post, Reset: true}, cloud.Unavailable, 0},
-		"reset after the effect":        {mockcloud.Fault{Match: post, Reset: true, Answer: mockcloud.After}, cloud.Unavailable, 1},
-		"500 after the effect":          {mockcloud.Fault{Match: post, Status: 500, Answer: mockcloud.After}, cloud.Unavailable, 1},
-		"503 with a time":               {mockcloud.Fault{Match: post, Status: 503, RetryAfter: "0"}, cloud.Unavailable, 0},
-		"an empty body":                 {mockcloud.Fault{Match: post, EmptyBody: true}, cloud.Unreadable, 1},
-		"a body cut short":              {mockcloud.Fault{Match: post, Truncate: &mockcloud.Truncation{Keep: 10}}, cloud.Unreadable, 1},
-		"a body cut short, as if whole": {mockcloud.Fault{Match: post, Truncate: &mockcloud.Truncation{Keep: 10, Clean: true}}, cloud.Unreadable, 1},
-		"someone else's body":           {mockcloud.Fault{Match: post, Body: `{"id":"i-9","name":"other"}`}, cloud.Unreadable, 1},
-		"nulls":                         {mockcloud.Fault{Match: post, Corrupt: mockcloud.CorruptNulls}, cloud.Unreadable, 1},
-		"wrong types":                   {mockcloud.Fault{Match: post, Corrupt: mockcloud.CorruptTypes}, cloud.Unreadable, 1},
-		"a huge body":                   {mockcloud.Fault{Match: post, HugeBytes: 1 << 30}, cloud.Unreadable, 1},
-		"a deep body":                   {mockcloud.Fault{Match: post, Depth: 100_000}, cloud.Unreadable, 1},
-		"another content type":          {mockcloud.Fault{Match: post, ContentType: "text/plain"}, cloud.Unreadable, 1},
-		"a redirect":                    {mockcloud.Fault{Match: post, Redirect: "http://elsewhere.example/"}, cloud.Unavailable, 0},
-		"an answer that trickles":       {mockcloud.Fault{Match: post, BytesPerSecond: 1}, cloud.Unavailable, 1},
-		"no answer in time":             {mockcloud.Fault{Match: post, Hold: true, Answer: mockcloud.After}, cloud.Unavailable, 1},
+		"reset before the effect":           {mockcloud.Fault{Match: post, Reset: true}, cloud.Unavailable, 0},
+		"reset after the effect":            {mockcloud.Fault{Match: post, Reset: true, Answer: mockcloud.After}, cloud.Unavailable, 1},
+		"500 after the effect":              {mockcloud.Fault{Match: post, Status: 500, Answer: mockcloud.After}, cloud.Unavailable, 1},
+		"503 with a time":                   {mockcloud.Fault{Match: post, Status: 503, RetryAfter: "0"}, cloud.Unavailable, 0},
+		"an empty body":                     {mockcloud.Fault{Match: post, EmptyBody: true}, cloud.Unreadable, 1},
+		"a body cut short":                  {mockcloud.Fault{Match: post, Truncate: &mockcloud.Truncation{Keep: 10}}, cloud.Unreadable, 1},
+		"a body cut short without an error": {mockcloud.Fault{Match: post, Truncate: &mockcloud.Truncation{Keep: 10, Clean: true}}, cloud.Unreadable, 1},
+		"a body about another server":       {mockcloud.Fault{Match: post, Body: `{"id":"i-9","name":"other"}`}, cloud.Unreadable, 1},
+		"nulls":                             {mockcloud.Fault{Match: post, Corrupt: mockcloud.CorruptNulls}, cloud.Unreadable, 1},
+		"wrong types":                       {mockcloud.Fault{Match: post, Corrupt: mockcloud.CorruptTypes}, cloud.Unreadable, 1},
+		"a huge body":                       {mockcloud.Fault{Match: post, HugeBytes: 1 << 30}, cloud.Unreadable, 1},
+		"a deep body":                       {mockcloud.Fault{Match: post, Depth: 100_000}, cloud.Unreadable, 1},
+		"another content type":              {mockcloud.Fault{Match: post, ContentType: "text/plain"}, cloud.Unreadable, 1},
+		"a redirect":                        {mockcloud.Fault{Match: post, Redirect: "http://elsewhere.example/"}, cloud.Unavailable, 0},
+		"an answer that is too slow":        {mockcloud.Fault{Match: post, BytesPerSecond: 1}, cloud.Unavailable, 1},
+		"no answer in time":                 {mockcloud.Fault{Match: post, Hold: true, Answer: mockcloud.After}, cloud.Unavailable, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c, fake := mocked(t, test.fault, func(cfg *Config) { cfg.Timeout = 2 * time.Second })
+			c, fake := newMockClient(t, test.fault, func(cfg *Config) { cfg.Timeout = 2 * time.Second })
 			err := verbs["create"](t.Context(), c)
 			wantOutcome(t, err, outcome{Kind: test.kind, Uncertain: true})
 			if made := len(fake.Ledger()); made != test.made || fake.CountCalls("POST", "/servers") != 1 {
@@ -71,7 +71,7 @@ func TestACreateIsInDoubtWhereItMayHaveTakenEffect(t *testing.T) {
 	}
 }
 
-func TestNoDoubtWhereNothingWasSent(t *testing.T) {
+func TestCreateIsCertainWhenNothingWasSent(t *testing.T) {
 	t.Parallel()
 	const closed = "http://127.0.0.1:1" // no server that asks for any free port gets this one
 	for name, test := range map[string]struct{ endpoint, want string }{
@@ -80,15 +80,16 @@ func TestNoDoubtWhereNothingWasSent(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := newClient(t, test.endpoint).can()
+			var base http.RoundTripper
 			if name == "no such host" {
 				// The resolver of the machine that runs this may not be reachable.
-				c.http.Transport.(*http.Transport).DialContext = func(context.Context, string, string) (net.Conn, error) {
+				base = &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
 					return nil, &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{
 						Err: "no such host", Name: "nowhere.invalid", Server: "10.0.0.1:53", IsNotFound: true,
 					}}
-				}
+				}}
 			}
+			c := newClientOver(t, base, test.endpoint).withCapabilities()
 			err := verbs["create"](t.Context(), c)
 			wantOutcome(t, err, outcome{Kind: cloud.Unavailable})
 			wantText(t, err, `create server "web": `+test.want)
@@ -96,8 +97,8 @@ func TestNoDoubtWhereNothingWasSent(t *testing.T) {
 	}
 }
 
-// raw answers every connection with these bytes, after the request, and closes.
-func raw(t *testing.T, answer func(net.Conn)) string {
+// rawServer answers every connection with these bytes, after the request, and closes.
+func rawServer(t *testing.T, answer func(net.Conn)) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -123,7 +124,7 @@ func raw(t *testing.T, answer func(net.Conn)) string {
 }
 
 // The transport's own text holds the local port, which differs each time.
-func TestTransportTextsStayTheSame(t *testing.T) {
+func TestTransportErrorTextsAreStable(t *testing.T) {
 	t.Parallel()
 	write := func(text string) func(net.Conn) {
 		return func(conn net.Conn) { _, _ = io.WriteString(conn, text) }
@@ -153,7 +154,7 @@ func TestTransportTextsStayTheSame(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := newClient(t, raw(t, test.answer)).can()
+			c := newClient(t, rawServer(t, test.answer)).withCapabilities()
 			err := verbs["create"](t.Context(), c)
 			wantOutcome(t, err, outcome{Kind: test.kind, Uncertain: true})
 			wantText(t, err, `create server "web": `+test.want)
@@ -161,21 +162,21 @@ func TestTransportTextsStayTheSame(t *testing.T) {
 	}
 }
 
-// A gigabyte must cost no more than a page may.
-func TestHostileListingsEndInBoundedMemory(t *testing.T) {
+// A gigabyte must take no more memory than a page may.
+func TestHostileListingTakesBoundedMemory(t *testing.T) {
 	for name, fault := range map[string]mockcloud.Fault{
 		"a gigabyte":   {HugeBytes: 1 << 30},
 		"deep nesting": {Depth: 10_000_000},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fault.Match = mockcloud.Match{Path: "/servers"}
-			c, fake := mocked(t, fault, func(cfg *Config) { cfg.Timeout = 30 * time.Second })
+			c, fake := newMockClient(t, fault, func(cfg *Config) { cfg.Timeout = 30 * time.Second })
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			err := verbs["list"](t.Context(), c)
 			runtime.ReadMemStats(&after)
 			wantOutcome(t, err, outcome{Kind: cloud.Unreadable})
-			// Reading grows its buffer step by step; the mock's part is in here too.
+			// The buffer grows step by step, and the memory of the mock counts, too.
 			if spent := (after.TotalAlloc - before.TotalAlloc) >> 20; spent > 512 {
 				t.Errorf("%d MiB were allocated", spent)
 			}
@@ -186,9 +187,9 @@ func TestHostileListingsEndInBoundedMemory(t *testing.T) {
 	}
 }
 
-func TestABombIsBoundedByWhatItUnpacksTo(t *testing.T) {
+func TestCompressedAnswerIsBoundedByUnpackedSize(t *testing.T) {
 	t.Parallel()
-	c := serving(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	c := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Content-Encoding", "gzip")
 		_, _ = w.Write(gzipped(t, strings.Repeat(" ", 4<<20)))
@@ -227,7 +228,7 @@ func TestCallsReuseConnections(t *testing.T) {
 		}
 	}
 	// A connection returns to the pool a moment after its answer was read, so a
-	// few more than 32 come to be.
+	// few more than 32 are opened.
 	if n := len(opened); n > 160 {
 		t.Errorf("%d connections for 640 calls, want about 32", n)
 	}

@@ -1,4 +1,4 @@
-package rest
+package transport
 
 import (
 	"errors"
@@ -11,22 +11,33 @@ import (
 const (
 	// maxRetryAfter bounds what a cloud can ask for.
 	maxRetryAfter = 10 * time.Minute
-	// defaultRetryAfter is what a 429 without a usable Retry-After means.
+	// defaultRetryAfter applies to a throttled request whose answer has no usable
+	// Retry-After.
 	defaultRetryAfter = 5 * time.Second
 )
 
+// RetryAfter returns how long an answer asks to wait. Where it does not
+// say, this is 5 s for an answer that says the request was throttled, else 0.
+func RetryAfter(header http.Header, throttled bool) time.Duration {
+	wait, ok := parseRetryAfter(header, time.Now())
+	if !ok && throttled {
+		return defaultRetryAfter
+	}
+	return wait
+}
+
 // parseRetryAfter reads Retry-After, seconds or an HTTP-date, as 0 to
-// maxRetryAfter. Negative seconds and past dates are 0. It reports false for
-// what is absent or neither of the two.
+// maxRetryAfter. Negative seconds and past dates are 0. It reports false for a
+// value that is absent or neither of the two.
 //
 // A date counts from the answer's own Date, where it has one, so that the
-// cloud's clock need not agree with ours.
+// cloud's clock need not agree with the operator's.
 func parseRetryAfter(header http.Header, now time.Time) (time.Duration, bool) {
 	text := strings.TrimSpace(header.Get("Retry-After"))
 	if text == "" {
 		return 0, false
 	}
-	if seconds, err := strconv.ParseFloat(text, 64); err == nil || isRange(err) {
+	if seconds, err := strconv.ParseFloat(text, 64); err == nil || errors.Is(err, strconv.ErrRange) {
 		// Comparing before converting keeps absurd numbers from overflowing; NaN
 		// fails both comparisons.
 		switch {
@@ -48,5 +59,3 @@ func parseRetryAfter(header http.Header, now time.Time) (time.Duration, bool) {
 	}
 	return min(max(at.Sub(now), 0), maxRetryAfter), true
 }
-
-func isRange(err error) bool { return errors.Is(err, strconv.ErrRange) }

@@ -11,7 +11,7 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-// verbs are the calls by name, so that tables can speak of them.
+// verbs are the calls by name, for tables.
 var verbs = map[string]func(context.Context, *Client) error{
 	"check": func(ctx context.Context, c *Client) error { return c.CheckName(ctx, "web") },
 	"create": func(ctx context.Context, c *Client) error {
@@ -32,7 +32,7 @@ var verbs = map[string]func(context.Context, *Client) error{
 	"capabilities": func(ctx context.Context, c *Client) error { _, err := c.Capabilities(ctx); return err },
 }
 
-func TestCodesDecideOverStatus(t *testing.T) {
+func TestCodeDeterminesKind(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		verb   string
@@ -61,20 +61,20 @@ func TestCodesDecideOverStatus(t *testing.T) {
 		{"check", 404, "notFound", outcome{Kind: cloud.Unreadable}},
 		{"list", 404, "notFound", outcome{Kind: cloud.Unreadable}},
 		{"get", 400, "sunspots", outcome{Kind: cloud.Rejected}},
-		// A failing cloud's word on what did not happen is not taken.
+		// A server error proves nothing about what did not happen.
 		{"create", 500, "nameTaken", outcome{Kind: cloud.Unavailable, Uncertain: true}},
 		{"get", 500, "notFound", outcome{Kind: cloud.Unavailable}},
 	} {
 		t.Run(test.verb+" "+test.code, func(t *testing.T) {
 			t.Parallel()
-			c := serving(t, script(problemReply(test.status, test.code))).can(everything()...)
+			c := serve(t, answering(problemReply(test.status, test.code))).withCapabilities(allCapabilities()...)
 			err := verbs[test.verb](t.Context(), c)
 			wantOutcome(t, err, test.want)
 		})
 	}
 }
 
-func TestStatusDecidesWithoutCode(t *testing.T) {
+func TestStatusDeterminesKindWithoutCode(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		verb   string
@@ -116,16 +116,16 @@ func TestStatusDecidesWithoutCode(t *testing.T) {
 	} {
 		t.Run(test.verb+" "+http.StatusText(test.status), func(t *testing.T) {
 			t.Parallel()
-			c := serving(t, script(reply{status: test.status})).can(cloud.Resize)
+			c := serve(t, answering(reply{status: test.status})).withCapabilities(cloud.Resize)
 			err := verbs[test.verb](t.Context(), c)
 			wantOutcome(t, err, test.want)
 		})
 	}
 }
 
-// A 404 makes a VM count as lost and lets a finalizer go, so an ingress that
-// has lost its backend must not be taken for the cloud.
-func TestOnlyTheCloudsOwn404IsNotFound(t *testing.T) {
+// After NotFound a VM counts as lost and its finalizer is removed, so the 404 of
+// an ingress without a backend must not become one.
+func TestNotFoundNeedsAnswerOfCloudItself(t *testing.T) {
 	t.Parallel()
 	core, extended := cloud.NewCapabilities(), cloud.NewCapabilities(cloud.Sizing)
 	for name, test := range map[string]struct {
@@ -133,22 +133,22 @@ func TestOnlyTheCloudsOwn404IsNotFound(t *testing.T) {
 		got  reply
 		want cloud.Kind
 	}{
-		"core: JSON":                            {core, reply{status: 404, body: `{"message":"no such server"}`}, cloud.NotFound},
-		"core: empty":                           {core, reply{status: 404, media: "text/plain"}, cloud.NotFound},
-		"core: text of an ingress":              {core, reply{status: 404, media: "text/plain", body: "default backend - 404"}, cloud.Unreadable},
-		"core: HTML":                            {core, reply{status: 404, media: "text/html", body: "<h1>404</h1>"}, cloud.Unreadable},
-		"core: empty HTML":                      {core, reply{status: 404, media: "text/html"}, cloud.Unreadable},
-		"core: a body that breaks off":          {core, reply{status: 404, body: "{", header: map[string]string{"Content-Length": "100"}}, cloud.Unreadable},
-		"extended: with the code":               {extended, problemReply(404, "notFound"), cloud.NotFound},
-		"extended: JSON of a gateway":           {extended, reply{status: 404, body: `{"message":"no Route matched"}`}, cloud.Unreadable},
-		"extended: empty, as a mesh answers":    {extended, reply{status: 404}, cloud.Unreadable},
-		"extended: the code in a body of HTML":  {extended, reply{status: 404, media: "text/html", body: `{"code":"notFound"}`}, cloud.Unreadable},
-		"extended: the code, but not as a text": {extended, reply{status: 404, body: `{"code":["notFound"]}`}, cloud.Unreadable},
+		"core: JSON":                              {core, reply{status: 404, body: `{"message":"no such server"}`}, cloud.NotFound},
+		"core: empty":                             {core, reply{status: 404, media: "text/plain"}, cloud.NotFound},
+		"core: text of an ingress":                {core, reply{status: 404, media: "text/plain", body: "default backend - 404"}, cloud.Unreadable},
+		"core: HTML":                              {core, reply{status: 404, media: "text/html", body: "<h1>404</h1>"}, cloud.Unreadable},
+		"core: empty HTML":                        {core, reply{status: 404, media: "text/html"}, cloud.Unreadable},
+		"core: a truncated body":                  {core, reply{status: 404, body: "{", header: map[string]string{"Content-Length": "100"}}, cloud.Unreadable},
+		"extended: with the code":                 {extended, problemReply(404, "notFound"), cloud.NotFound},
+		"extended: JSON of a gateway":             {extended, reply{status: 404, body: `{"message":"no Route matched"}`}, cloud.Unreadable},
+		"extended: empty, as from a service mesh": {extended, reply{status: 404}, cloud.Unreadable},
+		"extended: the code in a body of HTML":    {extended, reply{status: 404, media: "text/html", body: `{"code":"notFound"}`}, cloud.Unreadable},
+		"extended: the code, but not as a string": {extended, reply{status: 404, body: `{"code":["notFound"]}`}, cloud.Unreadable},
 	} {
 		for _, verb := range []string{"get", "status", "delete"} {
 			t.Run(name+", "+verb, func(t *testing.T) {
 				t.Parallel()
-				c := serving(t, script(test.got)).can(test.has...)
+				c := serve(t, answering(test.got)).withCapabilities(test.has...)
 				wantOutcome(t, verbs[verb](t.Context(), c), outcome{Kind: test.want})
 			})
 		}
@@ -156,16 +156,16 @@ func TestOnlyTheCloudsOwn404IsNotFound(t *testing.T) {
 }
 
 // Portals and firewalls answer in HTML with any status.
-func TestHTMLIsNeverTheCloudsAnswer(t *testing.T) {
+func TestHTMLAnswerIsUnreadable(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{200, 201, 202, 400, 403, 404, 409} {
 		for verb, call := range verbs {
 			if verb == "capabilities" && status == 404 {
-				continue // Asks on; see TestProfileDetection.
+				continue // Asks for the listing next; see TestProfileDetection.
 			}
 			t.Run(verb+" "+http.StatusText(status), func(t *testing.T) {
 				t.Parallel()
-				c := serving(t, script(reply{status: status, media: "text/html", body: "<html>Sign in</html>"})).can(everything()...)
+				c := serve(t, answering(reply{status: status, media: "text/html", body: "<html>Sign in</html>"})).withCapabilities(allCapabilities()...)
 				changing := verb == "create" || verb == "update" || verb == "delete"
 				wantOutcome(t, call(t.Context(), c), outcome{Kind: cloud.Unreadable, Uncertain: changing && status < 400})
 			})
@@ -173,7 +173,7 @@ func TestHTMLIsNeverTheCloudsAnswer(t *testing.T) {
 	}
 }
 
-func TestSomebodyElsesBodyIsUnreadable(t *testing.T) {
+func TestAnswerAboutAnotherServerIsUnreadable(t *testing.T) {
 	t.Parallel()
 	const other = `{"id":"i-2","name":"other"}`
 	for verb, want := range map[string]outcome{
@@ -183,16 +183,16 @@ func TestSomebodyElsesBodyIsUnreadable(t *testing.T) {
 	} {
 		t.Run(verb, func(t *testing.T) {
 			t.Parallel()
-			c := serving(t, script(reply{status: 200, body: other})).can(everything()...)
+			c := serve(t, answering(reply{status: 200, body: other})).withCapabilities(allCapabilities()...)
 			wantOutcome(t, verbs[verb](t.Context(), c), want)
 		})
 	}
 }
 
 // A cloud may accept a create and build later.
-func TestACreateMayBeAccepted(t *testing.T) {
+func TestCreateServerTakes202(t *testing.T) {
 	t.Parallel()
-	c := serving(t, script(reply{status: 202, body: `{"id":"i-1","name":"web","state":"BUILDING"}`})).can()
+	c := serve(t, answering(reply{status: 202, body: `{"id":"i-1","name":"web","state":"BUILDING"}`})).withCapabilities()
 	got, err := c.CreateServer(t.Context(), cloud.CreateServer{Name: "web"})
 	if err != nil {
 		t.Fatal(err)
@@ -202,7 +202,7 @@ func TestACreateMayBeAccepted(t *testing.T) {
 	}
 }
 
-func TestTextsSayWhatToDoAndStayTheSame(t *testing.T) {
+func TestErrorTextsAreStableAndGiveAdvice(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		got   reply
@@ -222,7 +222,7 @@ func TestTextsSayWhatToDoAndStayTheSame(t *testing.T) {
 			problemReply(401, "unauthorized"), Credentials{},
 			`get server "i-1": the cloud wants credentials: name a Secret in spec.credentialsSecretRef (because)`,
 		},
-		"what changes, what controls and what is secret goes": {
+		"ids, times, control characters and secrets are removed": {
 			reply{
 				status: 400, header: map[string]string{"X-Request-Id": "req-12345678"},
 				body: `{"detail":"\u001b[31mtoken hunter2/x aka hunter2%2Fx\r\nof 2026-01-02T03:04:05.678Z, request req-12345678\u202e"}`,
@@ -232,7 +232,7 @@ func TestTextsSayWhatToDoAndStayTheSame(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			c := serving(t, script(test.got), func(cfg *Config) { cfg.Credentials = test.creds })
+			c := serve(t, answering(test.got), func(cfg *Config) { cfg.Credentials = test.creds })
 			wantText(t, verbs["get"](t.Context(), c), test.want)
 		})
 	}

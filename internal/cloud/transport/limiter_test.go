@@ -1,4 +1,4 @@
-package rest
+package transport
 
 import (
 	"context"
@@ -17,25 +17,33 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-// gap is the time between two turns of slow.
-const gap = 100 * time.Millisecond
+// interval is the time between two requests within slow.
+const interval = 100 * time.Millisecond
 
 var slow = Limits{RequestsPerSecond: 10, Burst: 5, MaxInFlight: 16}
 
-// persist calls again and again as a VM does, at the time that it was told,
-// until it is served. It returns how often it was refused.
-func persist(ctx context.Context, c *Client, flow string) (refused int) {
+// persist sends a request as a reconciler does, again after each RetryAfter until
+// it is served. It returns how often the request was refused.
+func persist(ctx context.Context, c *Transport, flow string) (refused int) {
 	for {
-		err := verbs["get"](cloud.WithFlow(ctx, flow), c)
-		if err == nil || !pause(ctx, cloud.RetryAfter(err)) {
+		err := get(cloud.WithFlow(ctx, flow), c)
+		if err == nil || ctx.Err() != nil {
+			return refused
+		}
+		retry := time.NewTimer(cloud.RetryAfter(err))
+		select {
+		case <-retry.C:
+		case <-ctx.Done():
+			retry.Stop()
 			return refused
 		}
 		refused++
 	}
 }
 
-// crowd has many calls of a flow persist, and again once served, until the context ends.
-func crowd(ctx context.Context, all *sync.WaitGroup, c *Client, flow string, n int) (served *atomic.Int64) {
+// crowd starts n callers that each persist in a flow again and again until the
+// context ends.
+func crowd(ctx context.Context, all *sync.WaitGroup, c *Transport, flow string, n int) (served *atomic.Int64) {
 	served = new(atomic.Int64)
 	for range n {
 		all.Go(func() {
@@ -51,10 +59,10 @@ func crowd(ctx context.Context, all *sync.WaitGroup, c *Client, flow string, n i
 	return served
 }
 
-func TestOneCallIsServedAtOnceBesideAFlowOfTenThousand(t *testing.T) {
+func TestLimiterServesSingleRequestBesideFlowOfTenThousand(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := bubbled(t, okServer, limited(slow))
+		c := newTransport(t, ok, limited(slow))
 		ctx, stop := context.WithCancel(t.Context())
 		var all sync.WaitGroup
 		crowd(ctx, &all, c, "crowd", 10_000)
@@ -62,20 +70,20 @@ func TestOneCallIsServedAtOnceBesideAFlowOfTenThousand(t *testing.T) {
 		for range 50 {
 			time.Sleep(1370 * time.Millisecond)
 			begun := time.Now()
-			if err := verbs["get"](cloud.WithFlow(ctx, "one"), c); err != nil {
+			if err := get(cloud.WithFlow(ctx, "one"), c); err != nil {
 				t.Errorf("after %s: %v", time.Since(begun), err)
 			}
 			waits = append(waits, time.Since(begun))
 		}
 		stop()
 		all.Wait()
-		if longest := slices.Max(waits); longest > 2*gap {
-			t.Errorf("it waited for up to %s, want %s at most: %s", longest, 2*gap, waits)
+		if longest := slices.Max(waits); longest > 2*interval {
+			t.Errorf("it waited for up to %s, want %s at most: %s", longest, 2*interval, waits)
 		}
 	})
 }
 
-func TestFlowsShareEvenlyAndOneAloneHasTheWholeRate(t *testing.T) {
+func TestLimiterSharesRateEvenlyBetweenFlows(t *testing.T) {
 	t.Parallel()
 	const lasting = 100 * time.Second
 	for name, test := range map[string]struct {
@@ -83,17 +91,17 @@ func TestFlowsShareEvenlyAndOneAloneHasTheWholeRate(t *testing.T) {
 		// want is how many calls of each flow are served in the first lasting.
 		want map[string]int64
 	}{
-		"one alone":                      {map[string]int{"a": 200}, map[string]int64{"a": 1000}},
-		"two of a size":                  {map[string]int{"a": 40, "b": 40}, map[string]int64{"a": 500, "b": 500}},
-		"two, one of them far bigger":    {map[string]int{"a": 400, "b": 4}, map[string]int64{"a": 500, "b": 500}},
-		"five of a size":                 {map[string]int{"a": 40, "b": 40, "c": 40, "d": 40, "e": 40}, map[string]int64{"a": 200, "b": 200, "c": 200, "d": 200, "e": 200}},
-		"calls of no flow are one, too":  {map[string]int{"": 40, "b": 40}, map[string]int64{"": 500, "b": 500}},
-		"what one leaves is the other's": {map[string]int{"a": 200, "idle": 0}, map[string]int64{"a": 1000, "idle": 0}},
+		"one flow: the whole rate":               {map[string]int{"a": 200}, map[string]int64{"a": 1000}},
+		"two equal flows: half each":             {map[string]int{"a": 40, "b": 40}, map[string]int64{"a": 500, "b": 500}},
+		"two flows of different size: half each": {map[string]int{"a": 400, "b": 4}, map[string]int64{"a": 500, "b": 500}},
+		"five equal flows: a fifth each":         {map[string]int{"a": 40, "b": 40, "c": 40, "d": 40, "e": 40}, map[string]int64{"a": 200, "b": 200, "c": 200, "d": 200, "e": 200}},
+		"requests without a flow: they form one": {map[string]int{"": 40, "b": 40}, map[string]int64{"": 500, "b": 500}},
+		"an idle flow: the other gets its share": {map[string]int{"a": 200, "idle": 0}, map[string]int64{"a": 1000, "idle": 0}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				c := bubbled(t, okServer, limited(slow))
+				c := newTransport(t, ok, limited(slow))
 				ctx, stop := context.WithTimeout(t.Context(), lasting)
 				defer stop()
 				var all sync.WaitGroup
@@ -112,10 +120,10 @@ func TestFlowsShareEvenlyAndOneAloneHasTheWholeRate(t *testing.T) {
 	}
 }
 
-func TestAFlowThatComesLaterGetsNoMoreThanItsShare(t *testing.T) {
+func TestLimiterGivesLaterFlowNoMoreThanItsShare(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := bubbled(t, okServer, limited(slow))
+		c := newTransport(t, ok, limited(slow))
 		ctx, stop := context.WithTimeout(t.Context(), 200*time.Second)
 		defer stop()
 		var all sync.WaitGroup
@@ -130,17 +138,17 @@ func TestAFlowThatComesLaterGetsNoMoreThanItsShare(t *testing.T) {
 	})
 }
 
-func TestAFlowThatIsNotInLineForAMomentGetsNoMoreThanItsShare(t *testing.T) {
+func TestLimiterGivesFlowWithGapsNoMoreThanItsShare(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := bubbled(t, okServer, limited(slow))
+		c := newTransport(t, ok, limited(slow))
 		ctx, stop := context.WithTimeout(t.Context(), 100*time.Second)
 		defer stop()
 		var all sync.WaitGroup
 		steady := crowd(ctx, &all, c, "steady", 40)
 		for i := 0; ctx.Err() == nil; i++ {
-			persist(ctx, c, "hasty")
-			// A flow that is new has those forgotten that want nothing now.
+			persist(ctx, c, "gaps")
+			// A new flow displaces the idle ones.
 			moment, end := context.WithTimeout(ctx, time.Millisecond)
 			persist(moment, c, fmt.Sprintf("new-%d", i))
 			end()
@@ -152,10 +160,10 @@ func TestAFlowThatIsNotInLineForAMomentGetsNoMoreThanItsShare(t *testing.T) {
 	})
 }
 
-func TestWhoComesBackAtTheTimeToldIsServed(t *testing.T) {
+func TestLimiterServesRetryAfterRetryAfter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := bubbled(t, okServer, limited(slow))
+		c := newTransport(t, ok, limited(slow))
 		ctx, stop := context.WithCancel(t.Context())
 		var others, all sync.WaitGroup
 		crowd(ctx, &others, c, "crowd", 1000)
@@ -165,7 +173,7 @@ func TestWhoComesBackAtTheTimeToldIsServed(t *testing.T) {
 		times := map[int]int{}
 		for range 100 {
 			all.Go(func() {
-				refused := persist(ctx, c, "told")
+				refused := persist(ctx, c, "retry")
 				mu.Lock()
 				defer mu.Unlock()
 				times[refused]++
@@ -175,30 +183,28 @@ func TestWhoComesBackAtTheTimeToldIsServed(t *testing.T) {
 		took := time.Since(begun)
 		stop()
 		others.Wait()
-		// Half the rate is theirs: the first ones wait, all others are told once.
+		// Half the rate is theirs: the first ones wait, all others are refused once.
 		if times[0] < 4 || times[0]+times[1] != 100 {
 			t.Errorf("calls by how often they were refused: %v, want none twice", times)
 		}
-		if share := 2 * 100 * gap; took > share*13/10 {
+		if share := 2 * 100 * interval; took > share*13/10 {
 			t.Errorf("all were served after %s, want about %s", took, share)
 		}
 	})
 }
 
-func TestWithinAFlowWhatBeganFirstIsServedFirst(t *testing.T) {
+func TestLimiterServesOldestWorkOfFlowFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var got []string
-		c := bubbled(t, func(w http.ResponseWriter, r *http.Request) {
-			id := path.Base(r.URL.Path)
-			got = append(got, id)
-			w.Header().Set("Content-Type", "application/json")
-			_, _ = fmt.Fprintf(w, `{"id":%q,"name":"web"}`, id)
+		c := newTransport(t, func(w http.ResponseWriter, r *http.Request) {
+			got = append(got, path.Base(r.URL.Path))
+			ok(w, r)
 		}, limited(Limits{RequestsPerSecond: 10, Burst: 1, MaxInFlight: 1}))
 		var all sync.WaitGroup
 		call := func(ctx context.Context, id string) {
 			all.Go(func() {
-				if _, err := c.GetServer(ctx, id); err != nil {
+				if err := getPath(ctx, c, "/servers/"+id); err != nil {
 					t.Errorf("%s: %v", id, err)
 				}
 			})
@@ -206,40 +212,40 @@ func TestWithinAFlowWhatBeganFirstIsServedFirst(t *testing.T) {
 		}
 		old := cloud.WithFlow(t.Context(), "flow")
 		time.Sleep(time.Second)
-		young := cloud.WithFlow(t.Context(), "flow")
-		call(young, "young-1")
-		call(young, "young-2")
+		newer := cloud.WithFlow(t.Context(), "flow")
+		call(newer, "newer-1")
+		call(newer, "newer-2")
 		call(old, "old-1")
 		all.Wait()
-		if diff := cmp.Diff([]string{"young-1", "old-1", "young-2"}, got); diff != "" {
+		if diff := cmp.Diff([]string{"newer-1", "old-1", "newer-2"}, got); diff != "" {
 			t.Errorf("served (-want +got):\n%s", diff)
 		}
 	})
 }
 
-func TestAFlowHoldsOnlySoManyWorkers(t *testing.T) {
+func TestLimiterBoundsWaitingRequestsOfFlow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		const slots = 4
-		c := bubbled(t, func(w http.ResponseWriter, r *http.Request) {
+		const maxInFlight = 4
+		c := newTransport(t, func(w http.ResponseWriter, r *http.Request) {
 			time.Sleep(900 * time.Millisecond)
-			okServer(w, r)
-		}, limited(Limits{RequestsPerSecond: 1000, Burst: 100, MaxInFlight: slots}))
+			ok(w, r)
+		}, limited(Limits{RequestsPerSecond: 1000, Burst: 100, MaxInFlight: maxInFlight}))
 		var all sync.WaitGroup
 		var held atomic.Int64
 		for range 50 {
 			all.Go(func() {
 				held.Add(1)
-				_ = verbs["get"](cloud.WithFlow(t.Context(), "crowd"), c)
+				_ = get(cloud.WithFlow(t.Context(), "crowd"), c)
 				held.Add(-1)
 			})
 		}
 		synctest.Wait()
-		if got := held.Load(); got != 2*slots {
-			t.Errorf("%d calls under way or waiting, want %d of each", got, slots)
+		if got := held.Load(); got != 2*maxInFlight {
+			t.Errorf("%d calls under way or waiting, want %d of each", got, maxInFlight)
 		}
 		all.Go(func() {
-			if err := verbs["get"](cloud.WithFlow(t.Context(), "other"), c); err != nil {
+			if err := get(cloud.WithFlow(t.Context(), "other"), c); err != nil {
 				t.Errorf("another flow's call: %v", err)
 			}
 		})
@@ -247,46 +253,47 @@ func TestAFlowHoldsOnlySoManyWorkers(t *testing.T) {
 	})
 }
 
-func TestACallThatIsGivenUpLeavesItsTurnToOthers(t *testing.T) {
+func TestLimiterPassesOnSlotOfCanceledRequest(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := bubbled(t, okServer, limited(Limits{RequestsPerSecond: 2, Burst: 1, MaxInFlight: 1}))
-		if err := verbs["get"](t.Context(), c); err != nil {
+		c := newTransport(t, ok, limited(Limits{RequestsPerSecond: 2, Burst: 1, MaxInFlight: 1}))
+		if err := get(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
-		ctx, giveUp := context.WithCancel(cloud.WithFlow(t.Context(), "flow"))
+		ctx, cancel := context.WithCancel(cloud.WithFlow(t.Context(), "flow"))
 		var all sync.WaitGroup
 		all.Go(func() {
-			if err := verbs["get"](ctx, c); err == nil || cloud.Is(err, cloud.Throttled) {
-				t.Errorf("given up: %v, want the end of its context", err)
+			if err := get(ctx, c); err == nil || cloud.Is(err, cloud.Throttled) {
+				t.Errorf("the canceled request: %v, want the end of its context", err)
 			}
 		})
 		synctest.Wait()
-		giveUp()
+		cancel()
 		all.Wait()
 		begun := time.Now()
-		if err := verbs["get"](cloud.WithFlow(t.Context(), "flow"), c); err != nil || time.Since(begun) != 500*time.Millisecond {
+		if err := get(cloud.WithFlow(t.Context(), "flow"), c); err != nil || time.Since(begun) != 500*time.Millisecond {
 			t.Errorf("the next call: %v after %s, want it served after 500ms", err, time.Since(begun))
 		}
 	})
 }
 
-func TestIdleFlowsAreForgotten(t *testing.T) {
+func TestLimiterForgetsIdleFlows(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := bubbled(t, okServer, limited(slow))
+		l := newLimiter(slow)
+		c := &Transport{chain: limit(handlerBase(ok), l, 0)}
 		var all sync.WaitGroup
 		for i := range 1000 {
 			all.Go(func() { persist(t.Context(), c, fmt.Sprintf("flow-%d", i)) })
 		}
 		all.Wait()
-		time.Sleep(2 * maxTurnAhead)
+		time.Sleep(2 * maxRetryAhead)
 		for _, flow := range []string{"last-1", "last-2"} {
-			if err := verbs["get"](cloud.WithFlow(t.Context(), flow), c); err != nil {
+			if err := get(cloud.WithFlow(t.Context(), flow), c); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if got := len(c.turns.flows); got > 2 {
+		if got := len(l.flows); got > 2 {
 			t.Errorf("%d flows are remembered, want those of the last calls", got)
 		}
 	})

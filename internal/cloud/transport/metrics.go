@@ -1,14 +1,15 @@
-package rest
+package transport
 
 import (
+	"net/http"
 	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics counts what clients ask of their clouds. One set serves all clients.
-// Its labels hold templates and names of Clouds, never ids.
+// Metrics are the metrics of the requests to all clouds. Their labels hold
+// route templates and names of Clouds, never ids.
 type Metrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
@@ -34,7 +35,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		}, []string{"cloud"}),
 		until: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "privatecloud_api_throttled_until_timestamp_seconds",
-			Help: "Unix time until which a cloud asked to be left alone; in the past or absent when it does not.",
+			Help: "Unix time until which a cloud asked to wait; in the past or absent when it does not.",
 		}, []string{"cloud"}),
 	}
 	reg.MustRegister(m.requests, m.duration, m.inFlight, m.until)
@@ -53,26 +54,32 @@ func (m *Metrics) Forget(cloud string) {
 	m.until.DeletePartialMatch(match)
 }
 
-// began counts a request as under way, until the function it returns is called.
-func (m *Metrics) began(cloud string) func(*call, *answer, time.Duration) {
-	if m == nil {
-		return func(*call, *answer, time.Duration) {}
-	}
-	inFlight := m.inFlight.WithLabelValues(cloud)
-	inFlight.Inc()
-	return func(call *call, got *answer, took time.Duration) {
-		inFlight.Dec()
-		code := "none"
-		if got != nil {
-			code = strconv.Itoa(got.status)
-		}
-		m.requests.WithLabelValues(cloud, call.method, call.route, code).Inc()
-		m.duration.WithLabelValues(cloud, call.method, call.route).Observe(took.Seconds())
-	}
-}
-
 func (m *Metrics) throttled(cloud string, until time.Time) {
 	if m != nil {
 		m.until.WithLabelValues(cloud).Set(float64(until.UnixMilli()) / 1000)
 	}
+}
+
+// measure counts the requests that are sent, and how long their exchanges last.
+func measure(next http.RoundTripper, m *Metrics, cloud string) http.RoundTripper {
+	if m == nil {
+		return next
+	}
+	return roundTripper(func(req *http.Request) (*http.Response, error) {
+		start, route := time.Now(), callOf(req.Context()).Route
+		inFlight := m.inFlight.WithLabelValues(cloud)
+		inFlight.Inc()
+		finish := func(code string) {
+			inFlight.Dec()
+			m.requests.WithLabelValues(cloud, req.Method, route, code).Inc()
+			m.duration.WithLabelValues(cloud, req.Method, route).Observe(time.Since(start).Seconds())
+		}
+		resp, err := next.RoundTrip(req)
+		if err != nil {
+			finish("none")
+			return nil, err
+		}
+		onClose(resp, func() { finish(strconv.Itoa(resp.StatusCode)) })
+		return resp, nil
+	})
 }

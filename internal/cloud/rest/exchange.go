@@ -1,0 +1,138 @@
+package rest
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+
+	"github.com/go-resty/resty/v2"
+
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloud/transport"
+)
+
+// answer is what the cloud sent, read to its end or to its bound.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+	// truncated is set when the body of a refusal could not be read completely.
+	truncated bool
+	// target is the host that a redirect points to, else empty.
+	target string
+}
+
+// media returns the media type of the body, lower case and without parameters.
+func (a *answer) media() string {
+	media, _, err := mime.ParseMediaType(a.header.Get("Content-Type"))
+	if err != nil {
+		return ""
+	}
+	return media
+}
+
+func (a *answer) json() bool {
+	media := a.media()
+	return media == "application/json" || strings.HasSuffix(media, "+json")
+}
+
+// html reports whether the answer comes from a proxy, a portal or a firewall:
+// the cloud was asked for JSON.
+func (a *answer) html() bool {
+	media := a.media()
+	return media == "text/html" || media == "application/xhtml+xml"
+}
+
+func (a *answer) successful() bool { return a.status >= 200 && a.status < 300 }
+
+// failure is why a try failed.
+type failure struct {
+	err *cloud.Error
+	// status is that of the answer that err is about, 0 if there was none. Where
+	// the login failed, that answer is the one to the login.
+	status int
+}
+
+// failed returns the failure that err is, nil if err is; got may be nil.
+func failed(got *answer, err *cloud.Error) *failure {
+	switch {
+	case err == nil:
+		return nil
+	case got == nil:
+		return &failure{err: err}
+	default:
+		return &failure{err: err, status: got.status}
+	}
+}
+
+// exchange sends the call once and classifies the answer.
+func (c *Client) exchange(ctx context.Context, call *call, token string) (*answer, *failure) {
+	got, err := c.send(ctx, call, token)
+	if err == nil {
+		err = c.classify(call, got, token)
+	}
+	if err != nil {
+		c.log.V(1).Info("the call failed", "requestID", call.id, "kind", err.Kind, "uncertain", err.Uncertain)
+	}
+	return got, failed(got, err)
+}
+
+// send sends the call and reads the answer, whatever it says.
+func (c *Client) send(ctx context.Context, call *call, token string) (*answer, *cloud.Error) {
+	ctx, sent := transport.TraceSent(transport.WithCall(ctx, transport.Call{
+		Route: call.route, CloudWide: call.cloudWide(), MaxBody: cmp.Or(call.limit, transport.MaxErrorBody),
+	}))
+	resp, err := c.request(ctx, call, token).Execute(call.method, c.endpoint+call.path)
+	if err != nil {
+		return nil, c.noAnswer(ctx, call, err, sent())
+	}
+	raw := resp.RawResponse
+	defer func() { _ = raw.Body.Close() }()
+	got := &answer{status: raw.StatusCode, header: raw.Header}
+	if location, err := raw.Location(); err == nil {
+		got.target = location.Host
+	}
+	body, err := io.ReadAll(raw.Body)
+	switch {
+	case err == nil:
+		got.body = body
+	case call.limit == 0 || !got.successful():
+		got.truncated = true
+	default:
+		return got, c.noAnswer(ctx, call, err, true)
+	}
+	return got, nil
+}
+
+// request prepares one exchange. Resty leaves the body of the answer alone, so
+// that it is read within its bound.
+func (c *Client) request(ctx context.Context, call *call, token string) *resty.Request {
+	r := c.resty.R().SetContext(ctx).SetDoNotParseResponse(true).
+		SetHeader("Accept", "application/json").
+		SetHeader("User-Agent", c.agent).
+		SetHeader("X-Request-Id", call.id)
+	if token != "" {
+		r.SetHeader("Authorization", "Bearer "+token)
+	}
+	if call.key != "" {
+		r.SetHeader("Idempotency-Key", call.key)
+	}
+	if call.body != nil {
+		r.SetHeader("Content-Type", "application/json").SetBody(call.body)
+	}
+	if len(call.query) > 0 {
+		r.SetQueryParamsFromValues(call.query)
+	}
+	return r
+}
+
+// noAnswer is the error of a call to which no complete answer came. sent is
+// whether the cloud may have got the request.
+func (c *Client) noAnswer(ctx context.Context, call *call, err error, sent bool) *cloud.Error {
+	e := c.transport.Classify(ctx, err)
+	e.Op, e.Uncertain = call.op, sent && call.changes()
+	return e
+}

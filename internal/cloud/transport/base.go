@@ -1,0 +1,53 @@
+package transport
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net"
+	"net/http"
+	"time"
+)
+
+const (
+	dialTimeout = 10 * time.Second
+	// maxHeader bounds the headers of an answer, in bytes.
+	maxHeader = 64 << 10
+)
+
+// newBase returns a transport with connections of its own, so that the
+// credentials of one cloud never share a connection with another's.
+func newBase(cfg Config, limits Limits, roots *x509.CertPool) *http.Transport {
+	dialer := &net.Dialer{
+		Timeout: dialTimeout,
+		// A peer that no longer answers is noticed within half a minute.
+		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3},
+	}
+	return &http.Transport{
+		Proxy:                  http.ProxyFromEnvironment,
+		DialContext:            dialer.DialContext,
+		ForceAttemptHTTP2:      true,
+		HTTP2:                  &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 10 * time.Second},
+		MaxIdleConns:           limits.MaxInFlight,
+		MaxIdleConnsPerHost:    limits.MaxInFlight,
+		IdleConnTimeout:        90 * time.Second,
+		TLSHandshakeTimeout:    dialTimeout,
+		ResponseHeaderTimeout:  cfg.Timeout,
+		ExpectContinueTimeout:  time.Second,
+		MaxResponseHeaderBytes: maxHeader,
+		TLSClientConfig: &tls.Config{
+			MinVersion:         tls.VersionTLS12,
+			RootCAs:            roots,
+			InsecureSkipVerify: cfg.InsecureSkipVerify, //nolint:gosec // The user asks for it, by name.
+		},
+	}
+}
+
+// parseCA returns the only certificates to trust; pem is not empty.
+func parseCA(pem []byte) (*x509.CertPool, error) {
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, errors.New("ca: holds no PEM certificate; put the cloud's CA under ca.crt in the Secret, beginning with -----BEGIN CERTIFICATE-----")
+	}
+	return pool, nil
+}

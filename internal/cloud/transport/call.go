@@ -1,0 +1,55 @@
+package transport
+
+import (
+	"context"
+	"net/http/httptrace"
+	"sync/atomic"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+// Call is what the wrappers need to know of the request that a context is for.
+// Every field may be zero.
+type Call struct {
+	// Route is the path as a template, for metrics and logs; never an id.
+	Route string
+	// CloudWide is set for a call about the cloud as a whole, which all callers
+	// depend on, such as a listing or a login. It belongs to no flow, and waits
+	// for the limiter for as long as Config.Timeout: that the other calls are many
+	// must not look like an outage.
+	CloudWide bool
+	// MaxBody bounds the body of a successful answer, in bytes; DefaultMaxBody if
+	// zero. Other answers are bounded by MaxErrorBody.
+	MaxBody int64
+}
+
+type callKey struct{}
+
+// WithCall returns a context for the requests of one call.
+func WithCall(ctx context.Context, call Call) context.Context {
+	return context.WithValue(ctx, callKey{}, call)
+}
+
+func callOf(ctx context.Context) Call {
+	call, _ := ctx.Value(callKey{}).(Call)
+	return call
+}
+
+// flow returns the flow that the call waits in.
+func (c Call) flow(ctx context.Context) cloud.Flow {
+	if c.CloudWide {
+		return cloud.Flow{}
+	}
+	return cloud.FlowOf(ctx)
+}
+
+// TraceSent returns a context for one exchange, and a function that reports
+// whether its request may have reached the cloud. Headers precede the body, so
+// a cloud that did not get all headers cannot have acted.
+func TraceSent(ctx context.Context) (context.Context, func() bool) {
+	var sent atomic.Bool
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		WroteHeaders: func() { sent.Store(true) },
+	})
+	return ctx, sent.Load
+}

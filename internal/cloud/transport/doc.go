@@ -1,0 +1,28 @@
+// Package transport sends HTTP requests to a private cloud, whichever API the
+// cloud has. Each concern is an http.RoundTripper that wraps the next one; New
+// assembles them. A request passes through them in this order:
+//
+//	transport.go    New, and what a backend does with a Transport
+//	call.go         what the wrappers need to know of a call, in its context
+//	hold.go         no request is sent until the time that the cloud asked for
+//	limits.go       rate, burst and requests in flight, shared fairly between flows
+//	metrics.go      requests, their duration, requests in flight, the end of a hold
+//	log.go          one line a request at V(1)
+//	body.go         bounds what is read of an answer
+//	redirect.go     follows a GET within its origin, and no other redirect
+//	base.go         connections: TLS, CA, timeouts
+//
+// The wrappers use:
+//
+//	limiter.go      start-time fair queueing for limits.go
+//	retryafter.go   reads Retry-After for hold.go
+//
+// Backends make their errors with:
+//
+//	classify.go     why a request failed, as a cloud.Error
+//	redact.go       texts without secrets
+//	text.go         texts on one line and of bounded length
+//
+// A backend's library is given Transport.Client. The package knows neither
+// Kubernetes nor any library or JSON of a backend.
+package transport

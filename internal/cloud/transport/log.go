@@ -1,0 +1,42 @@
+package transport
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+// maxLoggedID bounds the request id of an answer in the log, in runes.
+const maxLoggedID = 128
+
+// logRequests logs a line at V(1) when an exchange is over. Of headers and
+// bodies it logs the request ids alone, since the others may hold secrets.
+func logRequests(next http.RoundTripper, log logr.Logger, classify func(context.Context, error) *cloud.Error) http.RoundTripper {
+	return roundTripper(func(req *http.Request) (*http.Response, error) {
+		log := log.V(1)
+		if !log.Enabled() {
+			return next.RoundTrip(req)
+		}
+		start := time.Now()
+		write := func(result ...any) {
+			fields := []any{
+				"method", req.Method, "route", callOf(req.Context()).Route, "requestID", req.Header.Get("X-Request-Id"),
+				"duration", time.Since(start).Round(time.Microsecond).String(),
+			}
+			log.Info("called the cloud", append(fields, result...)...)
+		}
+		resp, err := next.RoundTrip(req)
+		if err != nil {
+			write("kind", classify(req.Context(), err).Kind)
+			return nil, err
+		}
+		onClose(resp, func() {
+			write("status", resp.StatusCode, "answerID", Truncate(Printable(resp.Header.Get("X-Request-Id")), maxLoggedID))
+		})
+		return resp, nil
+	})
+}

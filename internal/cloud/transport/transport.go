@@ -1,0 +1,116 @@
+package transport
+
+import (
+	"context"
+	"crypto/x509"
+	"net/http"
+	"time"
+
+	"github.com/go-logr/logr"
+)
+
+// Config describes how to reach one cloud.
+type Config struct {
+	// Name is the Cloud's name; it labels metrics and logs.
+	Name string
+	// Host is the host name of the cloud's endpoint, for error texts.
+	Host string
+	// CA is PEM. Where set, it alone is trusted; else the system's roots are.
+	CA []byte
+	// InsecureSkipVerify accepts any certificate.
+	InsecureSkipVerify bool
+	Limits             Limits
+	// Timeout bounds the wait for the headers of an answer, what WithTimeout
+	// returns, and how long a cloud-wide call waits for the limiter.
+	Timeout time.Duration
+	// Metrics may be nil.
+	Metrics *Metrics
+	// Log gets one line a request at V(1); the zero Logger is silent.
+	Log logr.Logger
+	// Base sends the requests; nil for connections of this Transport's own.
+	Base http.RoundTripper
+}
+
+// Transport sends the requests to one cloud. It is safe for concurrent use.
+type Transport struct {
+	host    string
+	timeout time.Duration
+	hold    *hold
+	base    http.RoundTripper
+	chain   http.RoundTripper
+}
+
+// New returns the transport to the cloud that cfg describes. It makes no
+// request. Its errors say what is wrong with cfg and what to do.
+func New(cfg Config) (*Transport, error) {
+	limits, err := cfg.Limits.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	var roots *x509.CertPool
+	if len(cfg.CA) > 0 {
+		if roots, err = parseCA(cfg.CA); err != nil {
+			return nil, err
+		}
+	}
+	t := &Transport{host: cfg.Host, timeout: cfg.Timeout, base: cfg.Base}
+	t.hold = &hold{report: func(until time.Time) { cfg.Metrics.throttled(cfg.Name, until) }}
+	if t.base == nil {
+		t.base = newBase(cfg, limits, roots)
+	}
+	// From the inside out: what is added last sees a request first.
+	rt := followRedirects(t.base)
+	rt = boundBody(rt)
+	rt = logRequests(rt, cfg.Log.WithValues("cloud", cfg.Name), t.Classify)
+	rt = measure(rt, cfg.Metrics, cfg.Name)
+	rt = observeRetryAfter(rt, t.hold)
+	// The hold may have begun while the request waited for the limiter.
+	rt = refuseWhileHeld(rt, t.hold)
+	rt = limit(rt, newLimiter(limits), cfg.Timeout)
+	t.chain = refuseWhileHeld(rt, t.hold)
+	return t, nil
+}
+
+// RoundTrip sends a request. It fails with a *cloud.Error of Kind Throttled, in
+// whose chain there is no other error, when the request was not sent because of
+// the limits or of a Retry-After.
+func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	return t.chain.RoundTrip(req)
+}
+
+// Client returns an http.Client for this transport. It follows no redirect
+// itself: the transport did so where that is safe.
+func (t *Transport) Client() *http.Client {
+	return &http.Client{Transport: t, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+// Hold refuses requests for d from now, for backends whose cloud asks for it in
+// another way than by status 429 or 503.
+func (t *Transport) Hold(d time.Duration) { t.hold.start(d) }
+
+// WithTimeout returns a context that ends after Config.Timeout. Classify tells
+// that end from the end of ctx.
+func (t *Transport) WithTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, t.timeout, errTimedOut)
+}
+
+// CloseIdleConnections closes the connections that carry no request now.
+func (t *Transport) CloseIdleConnections() {
+	if base, ok := t.base.(interface{ CloseIdleConnections() }); ok {
+		base.CloseIdleConnections()
+	}
+}
+
+// roundTripper is a function that is an http.RoundTripper.
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+// refuse fails a request that is not sent. A RoundTripper owes the caller that
+// the body is closed.
+func refuse(req *http.Request, err error) (*http.Response, error) {
+	if req.Body != nil {
+		_ = req.Body.Close()
+	}
+	return nil, err
+}
