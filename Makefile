@@ -138,8 +138,8 @@ undeploy: $(KUSTOMIZE) ## Remove operator and CRDs; remove the objects first, wh
 docker-build: ## Build IMG, METRICS_API_IMG, MOCK_IMG and SCORECARD_IMG with CONTAINER_TOOL.
 	$(CONTAINER_TOOL) build --build-arg VERSION=$(VERSION) -t $(IMG) .
 	$(CONTAINER_TOOL) build --build-arg VERSION=$(VERSION) -f cmd/metrics-api/Dockerfile -t $(METRICS_API_IMG) .
-	$(CONTAINER_TOOL) build -f mockcloud/Dockerfile -t $(MOCK_IMG) .
-	$(CONTAINER_TOOL) build -f test/scorecard/Dockerfile -t $(SCORECARD_IMG) .
+	$(CONTAINER_TOOL) build --build-arg VERSION=$(VERSION) -f mockcloud/Dockerfile -t $(MOCK_IMG) .
+	$(CONTAINER_TOOL) build --build-arg VERSION=$(VERSION) -f test/scorecard/Dockerfile -t $(SCORECARD_IMG) .
 
 .PHONY: images
 images: bin/image ## Make the same images, and the bundle's, without a container engine, as OCI layouts in IMAGES_DIR.
@@ -160,8 +160,8 @@ docker-push: ## Push them.
 docker-buildx: ## Build and push them for every platform of PLATFORMS.
 	$(CONTAINER_TOOL) buildx build --push --platform $(PLATFORMS) --build-arg VERSION=$(VERSION) -t $(IMG) .
 	$(CONTAINER_TOOL) buildx build --push --platform $(PLATFORMS) --build-arg VERSION=$(VERSION) -f cmd/metrics-api/Dockerfile -t $(METRICS_API_IMG) .
-	$(CONTAINER_TOOL) buildx build --push --platform $(PLATFORMS) -f mockcloud/Dockerfile -t $(MOCK_IMG) .
-	$(CONTAINER_TOOL) buildx build --push --platform $(PLATFORMS) -f test/scorecard/Dockerfile -t $(SCORECARD_IMG) .
+	$(CONTAINER_TOOL) buildx build --push --platform $(PLATFORMS) --build-arg VERSION=$(VERSION) -f mockcloud/Dockerfile -t $(MOCK_IMG) .
+	$(CONTAINER_TOOL) buildx build --push --platform $(PLATFORMS) --build-arg VERSION=$(VERSION) -f test/scorecard/Dockerfile -t $(SCORECARD_IMG) .
 
 .PHONY: bundle
 bundle: generate manifests $(KUSTOMIZE) $(OPERATOR_SDK) ## Generate the bundle of VERSION into BUNDLE_DIR and validate it (WEBHOOK=none: without the name check).

@@ -2,6 +2,8 @@ package mockcloud
 
 import (
 	"encoding/json"
+	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -176,7 +178,9 @@ func TestFaultsCanBeListedAndRemoved(t *testing.T) {
 }
 
 func TestProbesMetricsAndDocument(t *testing.T) {
-	h := start(t, Options{Token: "secret", SeedServers: 2, Faults: []Fault{{Match: Match{Path: "/hosts"}, Status: 503}}})
+	h := start(t, Options{
+		Version: "v1.2.3", Token: "secret", SeedServers: 2, Faults: []Fault{{Match: Match{Path: "/hosts"}, Status: 503}},
+	})
 	h.call(503, "GET", "/hosts", "")
 	h.call(200, "GET", "/healthz", "")
 	h.call(200, "GET", "/readyz", "")
@@ -184,6 +188,7 @@ func TestProbesMetricsAndDocument(t *testing.T) {
 	for _, want := range []string{
 		`mockcloud_calls_total{method="GET",route="/hosts",status="503"} 1`,
 		"mockcloud_servers 2", "mockcloud_faults_fired_total 1",
+		fmt.Sprintf("privatecloud_build_info{goversion=%q,version=\"v1.2.3\"} 1", runtime.Version()),
 	} {
 		if !strings.Contains(metrics, want) {
 			t.Errorf("the metrics lack %s:\n%s", want, metrics)

@@ -2,6 +2,7 @@ package mockcloud
 
 import (
 	"net/http"
+	"runtime"
 	"strconv"
 	"time"
 
@@ -42,7 +43,13 @@ func newMetrics(c *Cloud) *metrics {
 		defer c.mu.RUnlock()
 		return float64(len(c.st.servers))
 	})
-	m.registry.MustRegister(m.calls, m.duration, m.faults, servers)
+	build := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name:        "privatecloud_build_info",
+		Help:        "Always 1; the labels are the version of the binary and the Go version that built it.",
+		ConstLabels: prometheus.Labels{"version": c.opts.Version, "goversion": runtime.Version()},
+	})
+	build.Set(1)
+	m.registry.MustRegister(m.calls, m.duration, m.faults, servers, build)
 	return m
 }
 

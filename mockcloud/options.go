@@ -124,6 +124,9 @@ type Options struct {
 	// where set, is used instead of either.
 	DataFile string `json:"dataFile,omitempty"`
 	Store    Store  `json:"-"`
+	// Version is the version of the binary, as the metrics report it; "dev" if
+	// empty.
+	Version string `json:"-"`
 	// Clock is the system's if nil.
 	Clock Clock `json:"-"`
 	// Log is silent if nil.
@@ -151,6 +154,9 @@ func (o *Options) setDefaults() {
 	}
 	if o.CallLog == 0 {
 		o.CallLog = 1000
+	}
+	if o.Version == "" {
+		o.Version = "dev"
 	}
 	if o.Clock == nil {
 		o.Clock = systemClock{}

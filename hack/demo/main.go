@@ -39,6 +39,9 @@ Run it through make demo, which builds what it needs.
 
 `
 
+// version is set with -ldflags "-X main.version=...".
+var version = "dev"
+
 var errInterrupted = errors.New("interrupted")
 
 func init() {
@@ -53,7 +56,12 @@ func main() {
 		flag.PrintDefaults()
 	}
 	once := flag.Bool("once", false, "end by itself: with 0 once the samples were as expected, groups were edited and all are gone again, with 1 and the reason otherwise")
+	showVersion := flag.Bool("version", false, "print the version and exit")
 	flag.Parse()
+	if *showVersion {
+		fmt.Println(version)
+		return
+	}
 	if flag.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "demo: unexpected argument %q\n", flag.Arg(0))
 		os.Exit(2)

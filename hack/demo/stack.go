@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -56,6 +57,7 @@ func newStack(end context.CancelCauseFunc) (*stack, error) {
 		return nil, err
 	}
 	s := &stack{began: time.Now(), root: root, bin: filepath.Join(root, "bin"), end: end}
+	s.say("demo version %s, built by %s", version, runtime.Version())
 	if s.assets = os.Getenv("KUBEBUILDER_ASSETS"); s.assets == "" {
 		s.assets = filepath.Join(s.bin, "k8s", "current")
 	}

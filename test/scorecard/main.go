@@ -7,10 +7,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"runtime"
+	"slices"
 	"time"
 
 	scorecard "github.com/operator-framework/api/pkg/apis/scorecard/v1alpha3"
-	"k8s.io/apimachinery/pkg/runtime"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,10 +20,17 @@ import (
 	"github.com/privatecloud/operator/api/v1alpha1"
 )
 
+// version is set with -ldflags "-X main.version=...".
+var version = "dev"
+
 // testTime bounds a test. scorecard has to wait longer: --wait-time=120s.
 const testTime = 100 * time.Second
 
 func main() {
+	if slices.Equal(os.Args[1:], []string{"--version"}) {
+		fmt.Println(version)
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), testTime)
 	result := run(ctx, os.Args[1:])
 	cancel()
@@ -39,25 +48,35 @@ func run(ctx context.Context, args []string) scorecard.TestStatus {
 	if len(args) != 1 || args[0] != vmLifecycle {
 		return failed(fmt.Sprint(args), "", fmt.Errorf("the one test there is: %s", vmLifecycle))
 	}
+	l := &lifecycle{namespace: os.Getenv("SCORECARD_NAMESPACE"), patience: 45 * time.Second}
+	// The pod's output is the result alone, so that the version is in the log of the test.
+	l.say("scorecard version %s, built by %s", version, runtime.Version())
+	var err error
+	if l.client, err = newClient(); err == nil {
+		err = l.run(ctx)
+	}
+	if err != nil {
+		return failed(vmLifecycle, l.story.String(), err)
+	}
+	return status(scorecard.TestResult{Name: vmLifecycle, State: scorecard.PassState, Log: l.story.String()})
+}
+
+func newClient() (client.Client, error) {
 	config, err := ctrl.GetConfig()
 	if err != nil {
-		return failed(vmLifecycle, "", fmt.Errorf("find the API server: %w", err))
+		return nil, fmt.Errorf("find the API server: %w", err)
 	}
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+	scheme := apiruntime.NewScheme()
+	for _, add := range []func(*apiruntime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
-			return failed(vmLifecycle, "", err)
+			return nil, fmt.Errorf("build the scheme: %w", err)
 		}
 	}
 	c, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
-		return failed(vmLifecycle, "", fmt.Errorf("make a client: %w", err))
+		return nil, fmt.Errorf("make a client: %w", err)
 	}
-	l := &lifecycle{client: c, namespace: os.Getenv("SCORECARD_NAMESPACE"), patience: 45 * time.Second}
-	if err := l.run(ctx); err != nil {
-		return failed(vmLifecycle, l.story.String(), err)
-	}
-	return status(scorecard.TestResult{Name: vmLifecycle, State: scorecard.PassState, Log: l.story.String()})
+	return c, nil
 }
 
 func failed(test, log string, err error) scorecard.TestStatus {

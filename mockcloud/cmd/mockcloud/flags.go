@@ -17,6 +17,7 @@ type config struct {
 	addr            string
 	tlsCert, tlsKey string
 	takeOver        string
+	showVersion     bool
 	options         mockcloud.Options
 }
 
@@ -49,6 +50,7 @@ func parse(args []string, out *os.File) (config, error) {
 	})
 	flags.Func("capability", "switch a capability: `name=on|off`, comma separated or repeated (default all on)",
 		func(text string) error { return parseCapabilities(o.Capabilities, text) })
+	flags.BoolVar(&c.showVersion, "version", false, "print the version and exit")
 	behaviourFlags(flags, o)
 	accessFlags(flags, o)
 	flags.Func("fault", "a fault in force from the start, as `JSON`; repeatable", func(text string) error {

@@ -11,11 +11,15 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"runtime"
 	"syscall"
 	"time"
 
 	"github.com/privatecloud/operator/mockcloud"
 )
+
+// version is set with -ldflags "-X main.version=...".
+var version = "dev"
 
 // grace bounds how long calls under way may take to end after SIGTERM.
 const grace = 10 * time.Second
@@ -40,8 +44,13 @@ func run(ctx context.Context, args []string, out *os.File, listening func(net.Ad
 	if err != nil {
 		return err
 	}
+	if config.showVersion {
+		fmt.Println(version)
+		return nil
+	}
 	log := slog.New(slog.NewTextHandler(out, nil))
-	config.options.Log = log
+	log.Info("starting the mock cloud", "version", version, "goVersion", runtime.Version())
+	config.options.Log, config.options.Version = log, version
 	if config.takeOver != "" {
 		taken, err := mockcloud.TakeOver(ctx, config.takeOver, config.options.DataFile, patience)
 		if err != nil {
