@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# hack/images.sh DIR: makes the images of VERSION without a container engine, each as OCI layouts DIR/NAME/OS-ARCH: static
-# binaries, and nothing else in them. The same sources give the same digests. make images sets the variables.
+# hack/images.sh DIR: builds the images of VERSION without a container engine, as OCI layouts DIR/NAME/OS-ARCH. Each image
+# has one static binary. The same sources give the same digests. make images sets the variables.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
@@ -23,7 +23,7 @@ binary() {
   done
 }
 
-say "making the images of $VERSION for $PLATFORMS in $target: about a minute a platform with nothing cached"
+say "building the images of $VERSION for $PLATFORMS in $target: about a minute per platform with nothing cached"
 start=$SECONDS
 binary private-cloud-operator ./cmd manager
 binary private-cloud-operator-metrics-api ./cmd/metrics-api metrics-api
@@ -31,4 +31,4 @@ binary private-cloud-operator-mock-cloud ./mockcloud/cmd/mockcloud mockcloud
 binary private-cloud-operator-scorecard ./test/scorecard scorecard
 
 hack/bundle-image.sh "$target/private-cloud-operator-bundle"
-say "made the images of $VERSION in $((SECONDS - start)) s"
+say "built the images of $VERSION in $((SECONDS - start)) s"
