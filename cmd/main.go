@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"go.uber.org/zap/zapcore"
-	_ "golang.org/x/crypto/x509roots/fallback" // public CAs, for images that have no file of them
+	_ "golang.org/x/crypto/x509roots/fallback" // public CAs, for images without a file of CAs
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
@@ -55,16 +55,16 @@ type flags struct {
 
 func parseFlags() flags {
 	f := flags{zap: zap.Options{TimeEncoder: zapcore.RFC3339TimeEncoder}}
-	flag.StringVar(&f.metricsAddr, "metrics-bind-address", "0", "where metrics are served, such as :8443; 0 turns them off")
-	flag.BoolVar(&f.metricsSecure, "metrics-secure", true, "serve metrics over HTTPS, to those who are authenticated and authorised")
-	flag.StringVar(&f.webhookCertPath, "webhook-cert-path", "", "check the names of VMs before they are stored, with tls.crt and tls.key of this folder; empty for no check")
-	flag.StringVar(&f.webhookAddr, "webhook-bind-address", ":9443", "where names are checked, for the API server")
-	flag.StringVar(&f.probeAddr, "health-probe-bind-address", ":8081", "where /healthz and /readyz are served; 0 turns them off")
-	flag.StringVar(&f.pprofAddr, "pprof-bind-address", "0", "where profiles are served, such as 127.0.0.1:6060; 0 turns them off")
-	flag.BoolVar(&f.leaderElect, "leader-elect", false, "act only while holding the lease; needed for more than one replica")
-	flag.StringVar(&f.namespace, "namespace", os.Getenv("POD_NAMESPACE"), "the operator's own namespace, where the Secrets of Clouds are read; defaults to $POD_NAMESPACE")
-	flag.StringVar(&f.defaultEndpoint, "default-cloud-endpoint", "", "make a Cloud \"default\" at this URL where none exists")
-	flag.IntVar(&f.workers, "vm-workers", 16, "how many VMs are reconciled at a time")
+	flag.StringVar(&f.metricsAddr, "metrics-bind-address", "0", "address of the metrics endpoint, such as :8443; 0 disables it")
+	flag.BoolVar(&f.metricsSecure, "metrics-secure", true, "serve metrics over HTTPS to authenticated and authorized clients")
+	flag.StringVar(&f.webhookCertPath, "webhook-cert-path", "", "folder with tls.crt and tls.key of the name check webhook; empty disables the webhook")
+	flag.StringVar(&f.webhookAddr, "webhook-bind-address", ":9443", "address of the name check webhook")
+	flag.StringVar(&f.probeAddr, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 disables them")
+	flag.StringVar(&f.pprofAddr, "pprof-bind-address", "0", "address of the profiling endpoint, such as 127.0.0.1:6060; 0 disables it")
+	flag.BoolVar(&f.leaderElect, "leader-elect", false, "reconcile only while holding the lease; required with more than one replica")
+	flag.StringVar(&f.namespace, "namespace", os.Getenv("POD_NAMESPACE"), "namespace of the operator, where the Secrets of Clouds are read; defaults to $POD_NAMESPACE")
+	flag.StringVar(&f.defaultEndpoint, "default-cloud-endpoint", "", "create a Cloud \"default\" with this endpoint if it does not exist")
+	flag.IntVar(&f.workers, "vm-workers", 16, "number of VMs that are reconciled concurrently")
 	flag.BoolVar(&f.version, "version", false, "print the version and exit")
 	f.zap.BindFlags(flag.CommandLine)
 	flag.Parse()
@@ -93,14 +93,14 @@ func reportVersion() {
 
 func run(ctx context.Context, f flags) error {
 	if f.namespace == "" {
-		return fmt.Errorf("the operator's own namespace is not known: set --namespace or $POD_NAMESPACE")
+		return fmt.Errorf("the namespace of the operator is not known: set --namespace or $POD_NAMESPACE")
 	}
 	config, err := ctrl.GetConfig()
 	if err != nil {
 		return fmt.Errorf("find the API server: %w", err)
 	}
 	config.UserAgent = "private-cloud-operator/" + version
-	retry := time.Second // a released lease is taken within one retry
+	retry := time.Second // another replica acquires a released lease within one retry
 	options := ctrl.Options{
 		Scheme:                        scheme,
 		Metrics:                       metricsOptions(f),

@@ -24,7 +24,7 @@ func webhookServer(f flags) (webhook.Server, error) {
 	}
 	port, err := strconv.ParseUint(text, 10, 16)
 	if err != nil || port == 0 {
-		return nil, fmt.Errorf("read --webhook-bind-address: %q is no port of 1-65535", text)
+		return nil, fmt.Errorf("read --webhook-bind-address: %q is not a port of 1-65535", text)
 	}
 	return webhook.NewServer(webhook.Options{Host: host, Port: int(port), CertDir: f.webhookCertPath, TLSOpts: tlsOptions}), nil
 }

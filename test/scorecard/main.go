@@ -1,5 +1,5 @@
-// Command scorecard is the project's own suite for operator-sdk scorecard: it
-// runs one test in a pod beside the operator and prints what came of it.
+// Command scorecard is the suite of the project for operator-sdk scorecard: it runs
+// one test in a pod in the namespace of the operator and prints the result.
 package main
 
 import (
@@ -23,7 +23,8 @@ import (
 // version is set with -ldflags "-X main.version=...".
 var version = "dev"
 
-// testTime bounds a test. scorecard has to wait longer: --wait-time=120s.
+// testTime is the timeout of the test. That of scorecard must be longer:
+// --wait-time=120s.
 const testTime = 100 * time.Second
 
 func main() {
@@ -42,23 +43,23 @@ func main() {
 	fmt.Println(string(output))
 }
 
-// run answers with a status whatever happens: what is not one, scorecard shows
-// as an empty result.
+// run returns a status in any case, because scorecard shows other output as an
+// empty result.
 func run(ctx context.Context, args []string) scorecard.TestStatus {
 	if len(args) != 1 || args[0] != vmLifecycle {
-		return failed(fmt.Sprint(args), "", fmt.Errorf("the one test there is: %s", vmLifecycle))
+		return failed(fmt.Sprint(args), "", fmt.Errorf("the only test is %s", vmLifecycle))
 	}
-	l := &lifecycle{namespace: os.Getenv("SCORECARD_NAMESPACE"), patience: 45 * time.Second}
-	// The pod's output is the result alone, so that the version is in the log of the test.
-	l.say("scorecard version %s, built by %s", version, runtime.Version())
+	l := &lifecycle{namespace: os.Getenv("SCORECARD_NAMESPACE"), timeout: 45 * time.Second}
+	// The version is in the log of the test, because scorecard parses the output of the pod.
+	l.logf("scorecard version %s, built by %s", version, runtime.Version())
 	var err error
 	if l.client, err = newClient(); err == nil {
 		err = l.run(ctx)
 	}
 	if err != nil {
-		return failed(vmLifecycle, l.story.String(), err)
+		return failed(vmLifecycle, l.log.String(), err)
 	}
-	return status(scorecard.TestResult{Name: vmLifecycle, State: scorecard.PassState, Log: l.story.String()})
+	return status(scorecard.TestResult{Name: vmLifecycle, State: scorecard.PassState, Log: l.log.String()})
 }
 
 func newClient() (client.Client, error) {
