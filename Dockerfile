@@ -1,4 +1,4 @@
-# The operator. A binary for each platform is cross-compiled on the builder's own; the same commit gives the same bytes.
+# The operator. Binaries are cross-compiled on the platform of the builder. The same commit gives the same bytes.
 FROM --platform=$BUILDPLATFORM golang:1.26.8 AS builder
 ARG TARGETOS
 ARG TARGETARCH

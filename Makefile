@@ -12,12 +12,12 @@ IMAGES_DIR ?= bin/images
 CHANNELS ?= candidate,fast,stable
 DEFAULT_CHANNEL ?= stable
 
-# The operator's own namespace, where make run has it read the Secrets of Clouds.
+# The namespace where the operator of make run reads the Secrets of Clouds.
 NAMESPACE ?= private-cloud-operator-system
 
-# What make deploy applies.
+# The kustomization that make deploy applies.
 OVERLAY ?= config/default
-# config/ names the images of a release; these put others in their place.
+# Replaces the images of config/, which are those of a release.
 WITH_IMAGES = sed -E 's|(image: )ghcr.io/privatecloud/private-cloud-operator:.*|\1$(IMG)|; s|(image: )ghcr.io/privatecloud/private-cloud-operator-mock-cloud:.*|\1$(MOCK_IMG)|; s|(image: )ghcr.io/privatecloud/private-cloud-operator-metrics-api:.*|\1$(METRICS_API_IMG)|'
 
 CONTAINER_TOOL ?= docker
@@ -33,31 +33,40 @@ KUBECTL ?= $(or $(shell command -v kubectl),bin/k8s/current/kubectl)
 GO_BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=v$(VERSION)"
 # More flags for go test: -race (needs a C compiler), -count=1, -run, -v.
 GOTESTFLAGS ?=
+# Bounds each test binary. No run takes nearly as long: it is to end tests that hang, not tests on a slow machine.
+TEST_TIMEOUT ?= 4h
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 
-##@ The two commands
+##@ Demo and tests
 
 .PHONY: demo
-demo: bin/manager bin/mockcloud bin/demo ## Watch all kinds at work: API server, mock cloud and operator, until Ctrl-C (ONCE=1: until the samples are as expected).
+demo: bin/manager bin/mockcloud bin/demo ## Run API server, mock cloud and operator with samples of all kinds until Ctrl-C (ONCE=1: check the samples and exit).
 	@assets=$$(hack/kube-assets.sh); KUBEBUILDER_ASSETS=$$assets exec bin/demo $(if $(filter-out 0,$(ONCE)),--once)
 
 .PHONY: test
-test: verify assets ## Check everything: make verify, then unit, API server and conformance tests, and make test-faults.
-	@go -C hack/image test $(GOTESTFLAGS) ./...
-	@KUBEBUILDER_ASSETS=$$(hack/kube-assets.sh) go test -timeout 20m $(GOTESTFLAGS) $$(go list ./... | grep -vE '/test/(faults|e2e)$$')
+test: assets ## Run the tests: unit, API server, conformance and faults. Does not build the linters.
+	@go -C hack/image test -timeout $(TEST_TIMEOUT) $(GOTESTFLAGS) ./...
+	@KUBEBUILDER_ASSETS=$$(hack/kube-assets.sh) go test -timeout $(TEST_TIMEOUT) $(GOTESTFLAGS) $$(go list ./... | grep -vE '/test/(faults|e2e)$$')
 	@$(MAKE) --no-print-directory test-faults
 
-# By itself, for it uses both processors; and each time anew, for it builds the operator it tests.
+##@ Checks
+
+.PHONY: verify
+verify: $(CONTROLLER_GEN) $(GOLANGCI_LINT) $(KUSTOMIZE) $(OPERATOR_SDK) bin/opm ## Check generated files, formatting, linters and go.mod.
+	@MAKE='$(MAKE)' hack/verify.sh
+
+# In a run of its own, because it uses all processors. -count=1 because it builds the operator that it tests, which the
+# test cache does not know.
 .PHONY: test-faults
-test-faults: assets ## Kill managers between any two effects, cut calls off, and check what is left: about three minutes.
-	@KUBEBUILDER_ASSETS=$$(hack/kube-assets.sh) go test -count=1 -timeout 30m $(GOTESTFLAGS) ./test/faults
+test-faults: assets ## Kill managers between any two effects, interrupt calls, and check the result: about three minutes, part of make test.
+	@KUBEBUILDER_ASSETS=$$(hack/kube-assets.sh) go test -count=1 -timeout $(TEST_TIMEOUT) $(GOTESTFLAGS) ./test/faults -ginkgo.timeout=$(TEST_TIMEOUT)
 
 .PHONY: test-e2e
-test-e2e: ## Install, upgrade and remove the operator by every road on a real cluster: cluster-up, or E2E_KUBECONFIG with REGISTRY.
-	@VERSION='$(VERSION)' test/e2e/run.sh $(GOTESTFLAGS)
+test-e2e: ## Install, upgrade and remove the operator in every supported way on a real cluster: cluster-up, or E2E_KUBECONFIG with REGISTRY.
+	@VERSION='$(VERSION)' test/e2e/run.sh -timeout $(TEST_TIMEOUT) $(GOTESTFLAGS) -ginkgo.timeout=$(TEST_TIMEOUT)
 
 ##@ Development
 
@@ -68,7 +77,7 @@ help: ## Show this help.
 		/^[a-zA-Z_-]+:.*##/ { printf "  %-16s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: generate manifests bin/manager bin/metrics-api bin/mockcloud ## Build the operator, its metrics API and the mock cloud into bin/.
+build: generate manifests bin/manager bin/metrics-api bin/mockcloud ## Build the operator, the metrics API and the mock cloud into bin/.
 
 .PHONY: generate
 generate: $(CONTROLLER_GEN) ## Generate DeepCopy methods.
@@ -79,7 +88,7 @@ manifests: $(CONTROLLER_GEN) ## Generate the CRDs, the ClusterRole and the webho
 	@$(CONTROLLER_GEN) rbac:roleName=manager-role crd webhook paths=./api/... paths=./internal/... output:crd:artifacts:config=config/crd/bases
 
 .PHONY: fmt
-fmt: $(GOLANGCI_LINT) ## Format, and correct what the linters can correct.
+fmt: $(GOLANGCI_LINT) ## Format the code and apply the fixes that linters propose.
 	@$(GOLANGCI_LINT) fmt
 	@$(GOLANGCI_LINT) run --fix >/dev/null || true
 
@@ -92,12 +101,8 @@ lint: $(GOLANGCI_LINT) ## Run the linters.
 	@$(GOLANGCI_LINT) run
 	@cd hack/image && $(CURDIR)/$(GOLANGCI_LINT) run
 
-.PHONY: verify
-verify: $(CONTROLLER_GEN) $(GOLANGCI_LINT) $(KUSTOMIZE) $(OPERATOR_SDK) bin/opm ## Check generated files, formatting, linters and go.mod.
-	@MAKE='$(MAKE)' hack/verify.sh
-
 .PHONY: bench
-bench: bin/manager bin/mockcloud assets ## Count and time what VMs cost, and print it as a table (docs/development/benchmarks.md).
+bench: bin/manager bin/mockcloud assets ## Measure the cost of VMs and print a table (docs/development/benchmarks.md).
 	@KUBEBUILDER_ASSETS=$$(hack/kube-assets.sh) go run ./test/bench $(ARGS)
 
 .PHONY: run
@@ -107,29 +112,29 @@ run: generate manifests bin/manager ## Run the operator against the cluster of K
 ##@ The cluster for tests (docs/development/testing-cluster.md)
 
 .PHONY: cluster-up
-cluster-up: ## Bring up a Kubernetes of one real node, with OLM and a registry, in namespaces of its own; needs Linux and root.
+cluster-up: ## Start a one-node Kubernetes with OLM and a registry in Linux namespaces of its own; needs Linux and root.
 	@test/cluster/up.sh
 
 .PHONY: cluster-down
-cluster-down: ## End it (PURGE=1: and delete its state).
+cluster-down: ## Stop it (PURGE=1: also delete its state).
 	@PURGE=$(PURGE) test/cluster/down.sh
 
-##@ A cluster (of KUBECONFIG)
+##@ Deployment to the cluster of KUBECONFIG
 
 .PHONY: install
 install: manifests $(KUSTOMIZE) ## Install the CRDs.
 	$(KUSTOMIZE) build config/crd | $(KUBECTL) apply --server-side -f -
 
 .PHONY: uninstall
-uninstall: $(KUSTOMIZE) ## Remove the CRDs, and with them every object of theirs.
+uninstall: $(KUSTOMIZE) ## Remove the CRDs and all their objects.
 	$(KUSTOMIZE) build config/crd | $(KUBECTL) delete --ignore-not-found -f -
 
 .PHONY: deploy
-deploy: manifests $(KUSTOMIZE) ## Install CRDs and operator, with the image IMG (OVERLAY=config/overlays/development: a mock cloud, too, with MOCK_IMG).
+deploy: manifests $(KUSTOMIZE) ## Install CRDs and operator with the image IMG (OVERLAY=config/overlays/development: also a mock cloud with MOCK_IMG).
 	$(KUSTOMIZE) build $(OVERLAY) | $(WITH_IMAGES) | $(KUBECTL) apply --server-side -f -
 
 .PHONY: undeploy
-undeploy: $(KUSTOMIZE) ## Remove operator and CRDs; remove the objects first, while the operator can still finish them.
+undeploy: $(KUSTOMIZE) ## Remove operator and CRDs. Delete the objects before, while the operator can delete their servers.
 	$(KUSTOMIZE) build $(OVERLAY) | $(KUBECTL) delete --ignore-not-found -f -
 
 ##@ Images and the OLM bundle
@@ -138,42 +143,42 @@ undeploy: $(KUSTOMIZE) ## Remove operator and CRDs; remove the objects first, wh
 docker-build: ## Build IMG, METRICS_API_IMG, MOCK_IMG and SCORECARD_IMG with CONTAINER_TOOL.
 	$(CONTAINER_TOOL) build --build-arg VERSION=$(VERSION) -t $(IMG) .
 	$(CONTAINER_TOOL) build --build-arg VERSION=$(VERSION) -f cmd/metrics-api/Dockerfile -t $(METRICS_API_IMG) .
-	$(CONTAINER_TOOL) build -f mockcloud/Dockerfile -t $(MOCK_IMG) .
-	$(CONTAINER_TOOL) build -f test/scorecard/Dockerfile -t $(SCORECARD_IMG) .
+	$(CONTAINER_TOOL) build --build-arg VERSION=$(VERSION) -f mockcloud/Dockerfile -t $(MOCK_IMG) .
+	$(CONTAINER_TOOL) build --build-arg VERSION=$(VERSION) -f test/scorecard/Dockerfile -t $(SCORECARD_IMG) .
 
 .PHONY: images
-images: bin/image ## Make the same images, and the bundle's, without a container engine, as OCI layouts in IMAGES_DIR.
+images: bin/image ## Build these images and that of the bundle without a container engine, as OCI layouts in IMAGES_DIR.
 	@VERSION='$(VERSION)' PLATFORMS='$(PLATFORMS)' BUNDLE_DIR='$(BUNDLE_DIR)' hack/images.sh $(IMAGES_DIR)
 
 .PHONY: images-push
-images-push: bin/image ## Push them, as IMAGE_TAG_BASE:vVERSION and so on.
+images-push: bin/image ## Push the images of IMAGES_DIR as IMAGE_TAG_BASE:vVERSION and so on.
 	@VERSION='$(VERSION)' hack/push.sh $(IMAGES_DIR) $(IMAGE_TAG_BASE)
 
 .PHONY: docker-push
-docker-push: ## Push them.
+docker-push: ## Push the images of docker-build.
 	$(CONTAINER_TOOL) push $(IMG)
 	$(CONTAINER_TOOL) push $(METRICS_API_IMG)
 	$(CONTAINER_TOOL) push $(MOCK_IMG)
 	$(CONTAINER_TOOL) push $(SCORECARD_IMG)
 
 .PHONY: docker-buildx
-docker-buildx: ## Build and push them for every platform of PLATFORMS.
+docker-buildx: ## Build and push the same images for all PLATFORMS.
 	$(CONTAINER_TOOL) buildx build --push --platform $(PLATFORMS) --build-arg VERSION=$(VERSION) -t $(IMG) .
 	$(CONTAINER_TOOL) buildx build --push --platform $(PLATFORMS) --build-arg VERSION=$(VERSION) -f cmd/metrics-api/Dockerfile -t $(METRICS_API_IMG) .
-	$(CONTAINER_TOOL) buildx build --push --platform $(PLATFORMS) -f mockcloud/Dockerfile -t $(MOCK_IMG) .
-	$(CONTAINER_TOOL) buildx build --push --platform $(PLATFORMS) -f test/scorecard/Dockerfile -t $(SCORECARD_IMG) .
+	$(CONTAINER_TOOL) buildx build --push --platform $(PLATFORMS) --build-arg VERSION=$(VERSION) -f mockcloud/Dockerfile -t $(MOCK_IMG) .
+	$(CONTAINER_TOOL) buildx build --push --platform $(PLATFORMS) --build-arg VERSION=$(VERSION) -f test/scorecard/Dockerfile -t $(SCORECARD_IMG) .
 
 .PHONY: bundle
-bundle: generate manifests $(KUSTOMIZE) $(OPERATOR_SDK) ## Generate the bundle of VERSION into BUNDLE_DIR and validate it (WEBHOOK=none: without the name check).
+bundle: generate manifests $(KUSTOMIZE) $(OPERATOR_SDK) ## Generate the bundle of VERSION into BUNDLE_DIR and validate it (WEBHOOK=none: without the name check webhook).
 	@VERSION='$(VERSION)' IMG='$(IMG)' MOCK_IMG='$(MOCK_IMG)' SCORECARD_IMG='$(SCORECARD_IMG)' \
 		CHANNELS='$(CHANNELS)' DEFAULT_CHANNEL='$(DEFAULT_CHANNEL)' WEBHOOK='$(WEBHOOK)' hack/bundle.sh $(BUNDLE_DIR)
 
 .PHONY: bundle-build
-bundle-build: ## Build the bundle's image BUNDLE_IMG.
+bundle-build: ## Build the image of the bundle, BUNDLE_IMG.
 	$(CONTAINER_TOOL) build -f $(BUNDLE_DIR).Dockerfile -t $(BUNDLE_IMG) $(dir $(BUNDLE_DIR))
 
 .PHONY: bundle-push
-bundle-push: ## Push the bundle's image.
+bundle-push: ## Push BUNDLE_IMG.
 	$(CONTAINER_TOOL) push $(BUNDLE_IMG)
 
 .PHONY: catalog
@@ -181,29 +186,29 @@ catalog: bin/opm ## Render the bundle of BUNDLE_DIR into the catalog CATALOG_DIR
 	@BUNDLE_REPOSITORY='$(IMAGE_TAG_BASE)-bundle' hack/catalog.sh $(CATALOG_DIR) $(BUNDLE_DIR)
 
 .PHONY: catalog-build
-catalog-build: ## Build the catalog's image CATALOG_IMG.
+catalog-build: ## Build the image of the catalog, CATALOG_IMG.
 	$(CONTAINER_TOOL) build -f catalog.Dockerfile -t $(CATALOG_IMG) .
 
 .PHONY: catalog-push
-catalog-push: ## Push the catalog's image.
+catalog-push: ## Push CATALOG_IMG.
 	$(CONTAINER_TOOL) push $(CATALOG_IMG)
 
-##@ Tools (pinned in hack/tools, built into bin/ when something needs them)
+##@ Tools (pinned in hack/tools, built into bin/ when a target needs them)
 
 .PHONY: tools
-tools: $(TOOLS) assets ## Build all of them now.
+tools: $(TOOLS) assets ## Build all tools.
 
 .PHONY: assets
-assets: ## Get or build etcd, kube-apiserver and kubectl.
+assets: ## Download or build etcd, kube-apiserver and kubectl.
 	@hack/kube-assets.sh >/dev/null
 
 .PHONY: clean
-clean: ## Remove bin/ but what is slow to build.
+clean: ## Remove the binaries of the project from bin/ and keep the tools.
 	rm -f bin/manager bin/metrics-api bin/mockcloud bin/demo
 
 .PHONY: FORCE
 
-# Whether a tool is the one that is pinned, hack/tool.sh knows better than a time of change.
+# hack/tool.sh decides whether a tool has the pinned version, not its modification time.
 $(TOOLS): FORCE
 	@hack/tool.sh $(@F)
 

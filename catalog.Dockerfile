@@ -1,4 +1,4 @@
-# The catalog, served by opm from a cache that is made with the image.
+# The catalog. opm serves it from a cache that is built with the image.
 FROM quay.io/operator-framework/opm:v1.63.0 AS builder
 COPY catalog /configs
 RUN ["/bin/opm", "serve", "/configs", "--cache-dir=/tmp/cache", "--cache-only"]

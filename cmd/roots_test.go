@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-func TestPublicCAsAreKnownWhereTheImageHasNoFileOfThem(t *testing.T) {
-	// The system's CAs are read once a process.
+func TestPublicCAsAreTrustedWithoutAFileOfCAs(t *testing.T) {
+	// A process reads the CAs of the system once.
 	const inside = "TEST_WITHOUT_CA_FILES"
 	if os.Getenv(inside) == "" {
 		child := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
@@ -23,6 +23,6 @@ func TestPublicCAsAreKnownWhereTheImageHasNoFileOfThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	if roots.Equal(x509.NewCertPool()) {
-		t.Error("no CA is known: calls to a cloud with a public certificate would fail")
+		t.Error("there are no CAs: calls to a cloud with a public certificate would fail")
 	}
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# hack/bundle-image.sh DIR: makes the image of the bundle BUNDLE_DIR for each of PLATFORMS in DIR. A bundle is files for
-# every platform; its labels are those that operator-sdk wrote.
+# hack/bundle-image.sh DIR: builds the image of the bundle BUNDLE_DIR for each of PLATFORMS in DIR. The contents are the same
+# for every platform; the labels are those of the Dockerfile that operator-sdk has generated.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# hack/bundle.sh DIR: generates the OLM bundle of VERSION into DIR (with its Dockerfile beside it, as DIR.Dockerfile) and
-# validates it; a warning is an error. The same inputs give the same bytes. make bundle sets the variables. WEBHOOK=none
-# leaves the name check out, for an OLM v1 that refuses bundles with webhooks.
+# hack/bundle.sh DIR: generates the OLM bundle of VERSION in DIR, and DIR.Dockerfile, and validates it; a warning is an
+# error. The same inputs give the same bytes. make bundle sets the variables. WEBHOOK=none omits the name check webhook,
+# for an OLM v1 that rejects bundles with webhooks.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
@@ -23,7 +23,7 @@ fi
 cd "$root"
 "$bin/operator-sdk" generate kustomize manifests -q --interactive=false
 
-# operator-sdk writes into the working folder, where it looks for PROJECT, and reads from pipes alone.
+# operator-sdk writes to the working folder, which must have PROJECT, and reads its input from a pipe only.
 cp PROJECT "$scratch"
 cd "$scratch"
 "$bin/kustomize" build "$root/config/manifests" | sed -E \
@@ -33,13 +33,13 @@ cd "$scratch"
   -e "s#^(    olm.skipRange: ).*#\\1'<$VERSION'#" -e "$unserved" |
   "$bin/operator-sdk" generate bundle -q --version "$VERSION" \
   --channels "$CHANNELS" --default-channel "$DEFAULT_CHANNEL" >generate.log 2>&1 ||
-  { cat generate.log >&2; die "operator-sdk generate bundle: its input is what bin/kustomize build config/manifests prints"; }
+  { cat generate.log >&2; die "operator-sdk generate bundle: its input is the output of bin/kustomize build config/manifests"; }
 "$bin/kustomize" build "$root/config/manifests/kept" -o bundle/manifests
-# OLM makes one of its own, with the certificate.
+# OLM creates this Service itself, with the certificate.
 rm bundle/manifests/private-cloud-operator-webhook-service_v1_service.yaml
 
-# operator-sdk stamps the time of day, lists no images but those of RELATED_IMAGE_* variables, and forgets the mock cloud's
-# ServiceAccount: OLM makes those alone that have permissions, if only none.
+# operator-sdk sets createdAt to the present time, lists only the images of RELATED_IMAGE_* variables, and omits the
+# ServiceAccount of the mock cloud: OLM creates only those that have a list of permissions, which may be empty.
 csv=bundle/manifests/private-cloud-operator.clusterserviceversion.yaml
 mv "$csv" csv.yaml
 cat >kustomization.yaml <<YAML
@@ -55,9 +55,9 @@ YAML
 "$bin/kustomize" build . >"$csv"
 
 "$bin/operator-sdk" bundle validate bundle --select-optional suite=operatorframework >validate.log 2>&1 ||
-  { cat validate.log >&2; die "the bundle of $VERSION is not valid: $target was left as it is"; }
+  { cat validate.log >&2; die "the bundle of $VERSION is not valid: $target is unchanged"; }
 if grep -iE 'level=(warn|error)|^(WARN|ERRO)' validate.log >&2; then
-  die "the bundle of $VERSION has warnings: $target was left as it is"
+  die "the bundle of $VERSION has warnings: $target is unchanged"
 fi
 
 rm -rf "$target"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# hack/catalog.sh DIR BUNDLE...: renders bundles, which are folders, into the file-based catalog DIR and validates it.
-# A catalog that is new gets package and channels from catalog/. BUNDLE_REPOSITORY is where the bundles' images are, by
-# their version.
+# hack/catalog.sh DIR BUNDLE...: renders bundles, which are folders, into the file-based catalog DIR and validates it. A new
+# catalog gets its package and channels from catalog/. BUNDLE_REPOSITORY is the repository of the bundle images, which
+# have their version as tag.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
@@ -14,12 +14,12 @@ trap 'rm -rf "$scratch"' EXIT
 mkdir -p "$dir"
 [ -e "$dir/index.yaml" ] || cp "$root/catalog/private-cloud-operator/index.yaml" "$dir"
 for bundle in "$@"; do
-  # opm looks for a configuration of registries below HOME.
+  # opm reads a registry configuration below HOME.
   HOME=$scratch "$bin/opm" render "$bundle" --migrate -o yaml --alpha-image-ref-template "$BUNDLE_REPOSITORY:v{{.Version}}" \
     >"$scratch/bundle.yaml" 2>"$scratch/log" || { cat "$scratch/log" >&2; die "opm render $bundle"; }
   version=$(awk '$1 == "name:" { sub(/^private-cloud-operator\./, "", $2); print $2; exit }' "$scratch/bundle.yaml")
   cp "$scratch/bundle.yaml" "$dir/$version.yaml"
 done
 HOME=$scratch "$bin/opm" validate "$dir/.." >"$scratch/log" 2>&1 ||
-  { cat "$scratch/log" >&2; die "opm validate: does each bundle of $dir stand in a channel of index.yaml, and the other way round?"; }
+  { cat "$scratch/log" >&2; die "opm validate: each bundle of $dir must be in a channel of index.yaml, and each entry must have a bundle"; }
 say "the catalog in $(dirname "$dir") is valid"

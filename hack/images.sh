@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# hack/images.sh DIR: makes the images of VERSION without a container engine, each as OCI layouts DIR/NAME/OS-ARCH: static
-# binaries, and nothing else in them. The same sources give the same digests. make images sets the variables.
+# hack/images.sh DIR: builds the images of VERSION without a container engine, as OCI layouts DIR/NAME/OS-ARCH. Each image
+# has one static binary. The same sources give the same digests. make images sets the variables.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
@@ -11,24 +11,24 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cd "$root"
 
-# binary NAME PACKAGE COMMAND [LDFLAGS]: the image NAME of one command, for each platform.
+# binary NAME PACKAGE COMMAND: builds the image NAME of one command, for each platform.
 binary() {
-  local name=$1 package=$2 command=$3 ldflags="-s -w ${4:-}" platform
+  local name=$1 package=$2 command=$3 platform
   for platform in ${PLATFORMS//,/ }; do
     CGO_ENABLED=0 GOOS=${platform%/*} GOARCH=${platform#*/} \
-      go build -trimpath -buildvcs=false -ldflags "$ldflags" -o "$scratch/$command" "$package"
+      go build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=v$VERSION" -o "$scratch/$command" "$package"
     "$bin/image" build --output "$target/$name/${platform/\//-}" --platform "$platform" --file "$scratch/$command=/$command" \
       --user 65532:65532 --entrypoint "[\"/$command\"]" --label "org.opencontainers.image.title=$name" \
       --label "org.opencontainers.image.source=$source" --label org.opencontainers.image.licenses=Apache-2.0 >/dev/null
   done
 }
 
-say "making the images of $VERSION for $PLATFORMS in $target: about a minute a platform with nothing cached"
+say "building the images of $VERSION for $PLATFORMS in $target: about a minute per platform with nothing cached"
 start=$SECONDS
-binary private-cloud-operator ./cmd manager "-X main.version=v$VERSION"
-binary private-cloud-operator-metrics-api ./cmd/metrics-api metrics-api "-X main.version=v$VERSION"
+binary private-cloud-operator ./cmd manager
+binary private-cloud-operator-metrics-api ./cmd/metrics-api metrics-api
 binary private-cloud-operator-mock-cloud ./mockcloud/cmd/mockcloud mockcloud
 binary private-cloud-operator-scorecard ./test/scorecard scorecard
 
 hack/bundle-image.sh "$target/private-cloud-operator-bundle"
-say "made the images of $VERSION in $((SECONDS - start)) s"
+say "built the images of $VERSION in $((SECONDS - start)) s"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Prints a folder that holds etcd, kube-apiserver and kubectl, which the tests and the demo need. In this order:
-# KUBEBUILDER_ASSETS where it is set; bin/k8s, where they are from the last time; prebuilt ones, where they can be
-# downloaded; or built from source through the Go module proxy. KUBE_ASSETS_FROM=source skips the download.
-# Only the folder goes to stdout.
+# Prints the folder of etcd, kube-apiserver and kubectl, which the tests and the demo need: KUBEBUILDER_ASSETS if it is set;
+# otherwise bin/k8s, if a previous run has filled it; otherwise the binaries of envtest, if they can be downloaded;
+# otherwise binaries that it builds from source. KUBE_ASSETS_FROM=source skips the download. Prints only the folder to
+# stdout.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
@@ -13,7 +13,7 @@ complete() { [ -x "$1/etcd" ] && [ -x "$1/kube-apiserver" ] && [ -x "$1/kubectl"
 
 if [ -n "${KUBEBUILDER_ASSETS:-}" ]; then
   complete "$KUBEBUILDER_ASSETS" ||
-    die "KUBEBUILDER_ASSETS is $KUBEBUILDER_ASSETS, which lacks one of etcd, kube-apiserver, kubectl; unset it or complete it"
+    die "KUBEBUILDER_ASSETS is $KUBEBUILDER_ASSETS, which does not have all of etcd, kube-apiserver and kubectl: unset it, or add what is missing"
   echo "$KUBEBUILDER_ASSETS"
   exit 0
 fi
@@ -24,7 +24,8 @@ if ! complete "$dir"; then
   trap 'rm -rf "$bin/k8s/.lock" "$bin/k8s/.new"' EXIT
 fi
 
-# Within 10 seconds, so that a machine that cannot reach the index is not kept waiting by a firewall that drops packets.
+# reachable: reports whether the index of envtest responds within 10 seconds. A firewall that drops packets would block
+# longer.
 reachable() {
   local pid
   "$bin/setup-envtest" list --bin-dir "$bin/k8s/.new" >/dev/null 2>&1 &
@@ -37,7 +38,7 @@ reachable() {
   wait "$pid" 2>/dev/null
 }
 
-# The index has no build of every patch release: the newest of the same minor is taken.
+# The index does not have every patch release: use the newest of the same minor version.
 prebuilt() {
   local minor=${version#v} found
   minor=${minor%.*}
@@ -52,7 +53,7 @@ prebuilt() {
 
 from_source() {
   local tool
-  say "building etcd, kube-apiserver and kubectl from source, once: about 4 minutes on 2 cores, seconds where they have been built before"
+  say "building etcd, kube-apiserver and kubectl from source, once: 4 to 5 minutes on 2 cores with nothing cached"
   rm -rf "$bin/k8s/.new"
   for tool in etcd kube-apiserver kubectl; do
     "$root/hack/tool.sh" "$tool" "$bin/k8s/.new"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# hack/push.sh DIR REFERENCE: pushes what hack/images.sh has made in DIR to REFERENCE, REFERENCE-bundle and so on, tagged
-# with VERSION; the platforms of an image become one index. SSL_CERT_FILE names the CAs to trust.
+# hack/push.sh DIR REFERENCE: pushes the images that hack/images.sh has built in DIR to REFERENCE, REFERENCE-bundle and so
+# on, with the tag VERSION. The platforms of an image become one index. SSL_CERT_FILE has the CAs to trust.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# hack/tool.sh NAME [DIR]: puts the tool NAME, as pinned in hack/tools, into DIR (bin/ unless given): a link into the
-# cache that all clones share, where it is built unless this version, built by this Go in this way, is there.
-# Silent when there is nothing to build. PROGRESS is put before what it says.
+# hack/tool.sh NAME [DIR]: links the tool NAME, as pinned in hack/tools, into DIR (default bin/). Builds it into the cache of
+# all clones unless the cache has this version, built by this Go version with the same flags. Prints nothing if nothing is
+# built. PROGRESS is a prefix of the messages.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
@@ -9,8 +9,9 @@ name=${1:?usage: hack/tool.sh NAME [DIR]}
 dir=${2:-$bin}
 module=$name tags='' ldflags='-s -w' cgo=0 took='5 s'
 
-# itself: the module cannot be built as a dependency, or not well: it is built in its own folder, by its own go.mod.
-itself() { module='' path=$1 package=$2; }
+# standalone PATH PACKAGE: the module PATH is built in its own folder with its own go.mod, because it cannot be built as a
+# dependency.
+standalone() { module='' path=$1 package=$2; }
 
 case $name in
   controller-gen)
@@ -34,42 +35,42 @@ case $name in
   kubectl | kubelet | kube-controller-manager | kube-scheduler | kube-proxy)
     module=kube path=k8s.io/kubernetes package=$path/cmd/$name took='30 s' ;;
   containerd | containerd-shim-runc-v2)
-    itself github.com/containerd/containerd/v2 "./cmd/$name"
+    standalone github.com/containerd/containerd/v2 "./cmd/$name"
     tags=no_btrfs,no_devmapper,no_zfs took='40 s' ;;
   runc)
-    itself github.com/opencontainers/runc .
+    standalone github.com/opencontainers/runc .
     cgo=1 tags=seccomp,netgo,osusergo ldflags+=' -linkmode external -extldflags -static' took='10 s' ;;
   bridge | loopback)
-    itself github.com/containernetworking/plugins "./plugins/main/$name" ;;
+    standalone github.com/containernetworking/plugins "./plugins/main/$name" ;;
   host-local)
-    itself github.com/containernetworking/plugins "./plugins/ipam/$name" ;;
+    standalone github.com/containernetworking/plugins "./plugins/ipam/$name" ;;
   portmap)
-    itself github.com/containernetworking/plugins "./plugins/meta/$name" ;;
+    standalone github.com/containernetworking/plugins "./plugins/meta/$name" ;;
   coredns)
-    itself github.com/coredns/coredns .
+    standalone github.com/coredns/coredns .
     took='2 minutes' ;;
   helm)
-    itself helm.sh/helm/v3 ./cmd/helm
+    standalone helm.sh/helm/v3 ./cmd/helm
     took='30 s' ;;
   olm | catalog | package-server | copy-content)
-    itself github.com/operator-framework/operator-lifecycle-manager "./cmd/$name"
+    standalone github.com/operator-framework/operator-lifecycle-manager "./cmd/$name"
     tags=json1 took='a minute' ;;
   cpb)
-    itself github.com/operator-framework/operator-lifecycle-manager ./util/cpb ;;
+    standalone github.com/operator-framework/operator-lifecycle-manager ./util/cpb ;;
   opm)
-    itself github.com/operator-framework/operator-registry ./cmd/opm
+    standalone github.com/operator-framework/operator-registry ./cmd/opm
     tags=json1,containers_image_openpgp took='40 s' ;;
   grpc-health-probe)
-    itself github.com/operator-framework/operator-registry "github.com/grpc-ecosystem/$name" ;;
+    standalone github.com/operator-framework/operator-registry "github.com/grpc-ecosystem/$name" ;;
   catalogd | operator-controller)
-    itself github.com/operator-framework/operator-controller "./cmd/$name"
+    standalone github.com/operator-framework/operator-controller "./cmd/$name"
     tags=containers_image_openpgp took='2 minutes' ;;
   image)
     path=github.com/privatecloud/operator/hack/image package=. took='15 s' ;;
-  *) die "no tool of the name $name is pinned in hack/tools" ;;
+  *) die "hack/tools does not pin a tool $name" ;;
 esac
 
-# What decides the binary, besides the compiler.
+# The inputs of the build, besides the compiler.
 case $module in
   '')
     version=$(pinned "$path") pin=$(awk -v path="$path" '$1 == path' "$root/hack/tools/modules.sum") ;;
@@ -82,8 +83,8 @@ case $module in
 esac
 [ -n "$version" ] || die "hack/tools does not pin $path"
 
-# What a release build stamps in, and what its users read back: kubectl and envtest ask the API server for its version,
-# operator-sdk writes its own into what it scaffolds.
+# The versions that a release build sets: kubectl and envtest read that of the API server, and operator-sdk writes its own
+# to the files that it generates.
 case $path in
   k8s.io/kubernetes)
     minor=${version#v1.} v=k8s.io/component-base/version
@@ -100,7 +101,7 @@ case $path in
     ldflags+=" -X $path/cmd/opm/version.opmVersion=$version" ;;
 esac
 
-# The compiler is part of the key: golangci-lint refuses code of a newer Go than the one that built it.
+# The Go version is part of the key, because golangci-lint rejects code for a newer Go version than its own.
 recipe=$(printf '%s\n' "$pin" "$package" "$tags" "$ldflags" "$cgo" | cksum | cut -d' ' -f1)
 built=$cache/tools/$name/$version-$(go env GOVERSION GOOS GOARCH | paste -sd- -)-$recipe/$name
 
@@ -108,7 +109,7 @@ build() {
   local start=$SECONDS
   say "${PROGRESS:-}building $name $version from source, about $took on 2 cores with nothing cached"
   [ -n "$module" ] || source=$(fetched "$path")
-  patiently "building $name" env -C "$source" CGO_ENABLED="$cgo" GOWORK=off GOFLAGS= \
+  with_progress "building $name" env -C "$source" CGO_ENABLED="$cgo" GOWORK=off GOFLAGS= \
     go build -mod=readonly -trimpath -buildvcs=false -tags "$tags" -ldflags "$ldflags" -o "$built.new" "$package"
   mv "$built.new" "$built"
   say "${PROGRESS:-}built $name $version in $((SECONDS - start)) s"

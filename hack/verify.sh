@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What must hold of every commit: generated files are up to date, everything is formatted, the linters are silent and
-# go.mod is tidy. Compares with a copy made before, so that it says the same in a tree with changes as in a fresh clone.
-# The tools are expected in bin/ (make verify builds them).
+# Checks that generated files are up to date, the code is formatted, linters report nothing and go.mod is tidy. It compares
+# generated files with a copy, so that uncommitted changes do not affect the result. The tools must be in bin/ (make
+# verify builds them).
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 cd "$root"
@@ -10,7 +10,7 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 failed=()
 
-# check WHAT REMEDY COMMAND...: goes on after a failure, so that one run tells all.
+# check WHAT REMEDY COMMAND...: continues after a failure, so that one run reports all failures.
 check() {
   local what=$1 remedy=$2 start=$SECONDS
   shift 2
@@ -57,9 +57,9 @@ tidy() {
   diff=$(go mod tidy -diff 2>&1) || { awk '/^--- .*go.sum/ { exit } /^([+-]\t|go:)/' <<<"$diff" >&2; return 1; }
 }
 
-check 'generated files' 'they have been regenerated in place; commit them with what they are generated from' regenerate
+check 'generated files' 'they have been regenerated; commit them with their sources' regenerate
 check 'gofmt' 'run make fmt' formatted
-check 'golangci-lint' 'run make lint; make fmt corrects what can be corrected' bin/golangci-lint run
+check 'golangci-lint' 'run make lint; make fmt applies the proposed fixes' bin/golangci-lint run
 check 'golangci-lint in hack/image' 'run make lint' env -C hack/image ../../bin/golangci-lint run
 check 'go.mod' 'run go mod tidy' tidy
 

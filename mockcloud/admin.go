@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// adminRoutes are outside authentication, faults and the call log: a test must
-// be able to steer a cloud that refuses everything.
+// adminRoutes need no authentication and are not subject to faults or the call
+// log, so that a test can control a cloud that rejects every call.
 func (c *Cloud) adminRoutes() []route {
 	return []route{
 		{method: "GET", template: "/healthz", handle: ok},
@@ -37,7 +37,7 @@ func (c *Cloud) adminRoutes() []route {
 		{method: "DELETE", template: "/admin/hosts/{name}", handle: forID(c.DeleteHost)},
 		{method: "GET", template: "/admin/servers", handle: c.handleAllServers},
 		{method: "POST", template: "/admin/servers", handle: c.handlePutServer},
-		{method: "PATCH", template: "/admin/servers/{id}", handle: c.handleSteerServer},
+		{method: "PATCH", template: "/admin/servers/{id}", handle: c.handleModifyServer},
 		{method: "DELETE", template: "/admin/servers/{id}", handle: forID(c.DeleteServer)},
 		{method: "POST", template: "/admin/networks", handle: c.handlePutNetwork},
 		{method: "DELETE", template: "/admin/networks/{id}", handle: forID(c.DeleteNetwork)},
@@ -49,7 +49,7 @@ func ok(w http.ResponseWriter, _ *request) error {
 	return nil
 }
 
-// done adapts what cannot fail and has nothing to say.
+// done adapts a function without arguments and results.
 func done(do func()) handlerFunc {
 	return func(w http.ResponseWriter, _ *request) error {
 		do()
@@ -58,7 +58,7 @@ func done(do func()) handlerFunc {
 	}
 }
 
-// forID adapts what is done to the thing that the path names.
+// forID adapts a function that takes the ID of the path.
 func forID(do func(string) error) handlerFunc {
 	return func(w http.ResponseWriter, r *request) error {
 		if err := do(r.vars[0]); err != nil {
@@ -125,8 +125,8 @@ func (c *Cloud) handleAddFault(w http.ResponseWriter, r *request) error {
 	return writeJSON(w, http.StatusCreated, map[string]string{"id": id})
 }
 
-// handleSetAuth answers PUT /admin/auth: what is absent is switched off, but
-// for sessionTTL, which stays.
+// handleSetAuth handles PUT /admin/auth. Absent fields are switched off, except
+// sessionTTL, which is kept.
 func (c *Cloud) handleSetAuth(w http.ResponseWriter, r *request) error {
 	var body struct {
 		Token      string   `json:"token"`
@@ -150,10 +150,10 @@ func (c *Cloud) handleGetBehaviour(w http.ResponseWriter, _ *request) error {
 	return writeJSON(w, http.StatusOK, c.Behaviour())
 }
 
-// handlePatchBehaviour changes the fields that the body names.
+// handlePatchBehaviour changes the fields that are in the body.
 func (c *Cloud) handlePatchBehaviour(w http.ResponseWriter, r *request) error {
 	b := c.Behaviour()
-	// Decoding into the live slices would write through to them.
+	// Decoding would write to the arrays of the slices that are in use.
 	b.ProhibitedNames, b.Templates = slices.Clone(b.ProhibitedNames), slices.Clone(b.Templates)
 	b.ProhibitedTemplates = slices.Clone(b.ProhibitedTemplates)
 	if err := readInto(r, &b); err != nil {
@@ -194,8 +194,8 @@ func (c *Cloud) handlePutServer(w http.ResponseWriter, r *request) error {
 	return writeJSON(w, http.StatusCreated, put)
 }
 
-// handleSteerServer answers PATCH /admin/servers/{id}.
-func (c *Cloud) handleSteerServer(w http.ResponseWriter, r *request) error {
+// handleModifyServer handles PATCH /admin/servers/{id}.
+func (c *Cloud) handleModifyServer(w http.ResponseWriter, r *request) error {
 	var body struct {
 		Name           *string `json:"name"`
 		State          *State  `json:"state"`
@@ -222,7 +222,7 @@ func (c *Cloud) handleSteerServer(w http.ResponseWriter, r *request) error {
 	}
 	s, found := c.Server(id)
 	if !found {
-		return fmt.Errorf("looking at the server: %w", notFound("server", id))
+		return fmt.Errorf("reading the server: %w", notFound("server", id))
 	}
 	return writeJSON(w, http.StatusOK, s)
 }

@@ -2,6 +2,8 @@ package mockcloud
 
 import (
 	"encoding/json"
+	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -50,10 +52,10 @@ func TestCallsAreLoggedAndCounted(t *testing.T) {
 func TestRequestIDIsEchoed(t *testing.T) {
 	h := start(t, Options{})
 	if got := h.call(200, "GET", "/servers", "", "X-Request-Id", "mine").header.Get("X-Request-Id"); got != "mine" {
-		t.Errorf("got %q, want the client's own", got)
+		t.Errorf("got %q, want the ID of the client", got)
 	}
 	if got := h.call(200, "GET", "/servers", "", "X-Request-Id", "a b").header.Get("X-Request-Id"); got == "a b" || got == "" {
-		t.Errorf("got %q, want one made up", got)
+		t.Errorf("got %q, want a generated ID", got)
 	}
 	h.call(201, "POST", "/servers", `{"name":"web"}`, "X-Request-Id", "mine", "Idempotency-Key", "k")
 	want := []LedgerEntry{{
@@ -65,14 +67,14 @@ func TestRequestIDIsEchoed(t *testing.T) {
 	}
 }
 
-func TestServersCanBeSteeredBehindTheClient(t *testing.T) {
+func TestServersCanBeChangedWithoutTheAPI(t *testing.T) {
 	h := start(t, Options{})
 	s := decodeInto[Server](t, h.call(201, "POST", "/admin/servers", `{"name":"stranger","labels":{"a":"b"}}`).body)
 	h.call(409, "GET", "/check/stranger", "")
 	got := decodeInto[Server](t, h.call(200, "PATCH", "/admin/servers/"+s.ID,
 		`{"name":"renamed","state":"MELTING","cpuUtilization":100000}`).body)
 	if got.Name != "renamed" || got.State != "MELTING" || *got.CPUUtilization != 100000 {
-		t.Errorf("got %+v, want it renamed, MELTING and absurd", got)
+		t.Errorf("got %+v, want it renamed, MELTING and with the utilization that was set", got)
 	}
 	h.call(200, "GET", "/check/stranger", "")
 	if err := h.cloud.ClearUtilisation(s.ID); err != nil {
@@ -80,7 +82,7 @@ func TestServersCanBeSteeredBehindTheClient(t *testing.T) {
 	}
 	got.State, got.Name = StateActive, "again"
 	if got, err := h.cloud.PutServer(got); err != nil || *got.CPUUtilization != 50 {
-		t.Errorf("put again: got %+v %v, want 50 percent by the model", got, err)
+		t.Errorf("after PutServer with the same ID: got %+v %v, want 50 percent by the model", got, err)
 	}
 	if listed := decodeInto[[]Server](t, h.call(200, "GET", "/admin/servers", "").body); len(listed) != 1 || listed[0].Name != "again" {
 		t.Errorf("got %+v, want the one server", listed)
@@ -94,7 +96,7 @@ func TestServersCanBeSteeredBehindTheClient(t *testing.T) {
 	}
 }
 
-func TestHostsCanBeChangedBehindTheClient(t *testing.T) {
+func TestHostsCanBeChangedWithoutTheAPI(t *testing.T) {
 	given := []Host{{Name: "a", AvailableHours: 8}, {Name: "b"}}
 	h := start(t, Options{Hosts: given})
 	h.call(200, "PUT", "/admin/hosts/a", `{"gpu":true,"availableHours":4}`)
@@ -122,7 +124,7 @@ func TestHostsCanBeChangedBehindTheClient(t *testing.T) {
 	}
 }
 
-func TestForcedStateStopsWhatWasUnderWay(t *testing.T) {
+func TestSetServerStateStopsTransitions(t *testing.T) {
 	h := start(t, Options{Behaviour: Behaviour{DeleteTime: Duration(time.Minute)}})
 	s := h.create("web")
 	h.call(202, "DELETE", "/servers/"+s.ID, "")
@@ -131,7 +133,7 @@ func TestForcedStateStopsWhatWasUnderWay(t *testing.T) {
 	}
 	h.clock.Advance(time.Hour)
 	if got, found := h.cloud.Server(s.ID); !found || got.State != StateError {
-		t.Errorf("got %s, want ERROR for good", got.State)
+		t.Errorf("got %s, want ERROR", got.State)
 	}
 }
 
@@ -176,7 +178,9 @@ func TestFaultsCanBeListedAndRemoved(t *testing.T) {
 }
 
 func TestProbesMetricsAndDocument(t *testing.T) {
-	h := start(t, Options{Token: "secret", SeedServers: 2, Faults: []Fault{{Match: Match{Path: "/hosts"}, Status: 503}}})
+	h := start(t, Options{
+		Version: "v1.2.3", Token: "secret", SeedServers: 2, Faults: []Fault{{Match: Match{Path: "/hosts"}, Status: 503}},
+	})
 	h.call(503, "GET", "/hosts", "")
 	h.call(200, "GET", "/healthz", "")
 	h.call(200, "GET", "/readyz", "")
@@ -184,13 +188,14 @@ func TestProbesMetricsAndDocument(t *testing.T) {
 	for _, want := range []string{
 		`mockcloud_calls_total{method="GET",route="/hosts",status="503"} 1`,
 		"mockcloud_servers 2", "mockcloud_faults_fired_total 1",
+		fmt.Sprintf("privatecloud_build_info{goversion=%q,version=\"v1.2.3\"} 1", runtime.Version()),
 	} {
 		if !strings.Contains(metrics, want) {
-			t.Errorf("the metrics lack %s:\n%s", want, metrics)
+			t.Errorf("the metrics do not contain %s:\n%s", want, metrics)
 		}
 	}
 	if got := h.call(200, "GET", "/openapi.json", "").body; !json.Valid([]byte(got)) {
-		t.Errorf("the document is no JSON: %.100s", got)
+		t.Errorf("the document is not JSON: %.100s", got)
 	}
 	if err := h.cloud.Close(); err != nil {
 		t.Fatal(err)
@@ -198,13 +203,13 @@ func TestProbesMetricsAndDocument(t *testing.T) {
 	h.call(503, "GET", "/readyz", "")
 }
 
-func TestLedgerAnswersWhoHadTwo(t *testing.T) {
+func TestMostAliveCountsServersThatExistAtTheSameTime(t *testing.T) {
 	h := start(t, Options{Behaviour: Behaviour{DeleteTime: Duration(time.Minute)}, Capabilities: map[Capability]bool{UniqueNames: false}})
 	create := func(owner string) string {
 		body := `{"name":"x","labels":{"owner":"` + owner + `"}}`
 		return decodeInto[Server](t, h.call(201, "POST", "/servers", body).body).ID
 	}
-	h.create("nobody's")
+	h.create("unlabelled")
 	h.call(202, "DELETE", "/servers/"+create("replaced too early"), "")
 	create("replaced too early")
 	first := create("replaced in time")
@@ -222,7 +227,7 @@ func TestLedgerAnswersWhoHadTwo(t *testing.T) {
 	}
 	since := decodeInto[[]LedgerEntry](t, h.call(200, "GET", "/ledger?since=3", "").body)
 	if len(since) == 0 || since[0].Seq != 4 {
-		t.Errorf("since 3: got %+v, want it to begin with 4", since)
+		t.Errorf("since 3: got %+v, want it to start with 4", since)
 	}
 	h.call(200, "GET", "/ledger?since=9999", "")
 	h.call(400, "GET", "/ledger?since=x", "")

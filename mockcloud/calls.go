@@ -8,24 +8,24 @@ import (
 	"time"
 )
 
-// Call is one call of the REST API, whatever became of it.
+// Call is one call of the REST API, with or without a response.
 type Call struct {
 	Method string `json:"method"`
-	// Path is as sent, still escaped.
+	// Path is the escaped path as sent.
 	Path string `json:"path"`
-	// Route is the template, such as /servers/{id}; "none" for no route.
+	// Route is the template, such as /servers/{id}, or "none".
 	Route string `json:"route"`
 	Query string `json:"query,omitempty"`
-	// Status is 0 while the call is under way and where it got no answer.
+	// Status is 0 while the call is in progress and if it got no response.
 	Status    int       `json:"status"`
 	At        time.Time `json:"at"`
 	Took      Duration  `json:"took,omitempty"`
 	RequestID string    `json:"requestId"`
-	// Faults are the ids of those that fired.
+	// Faults are the IDs of the faults that fired.
 	Faults []string `json:"faults,omitempty"`
 }
 
-// CallCount is how often a route was called since the last reset.
+// CallCount is the number of calls of a route since the last reset.
 type CallCount struct {
 	Method string `json:"method"`
 	Route  string `json:"route"`
@@ -34,7 +34,7 @@ type CallCount struct {
 
 type callKey struct{ method, route string }
 
-// callLog keeps the last calls in a ring, and counts all of them.
+// callLog has the last calls in a ring buffer and counts all calls.
 type callLog struct {
 	mu     sync.Mutex
 	ring   []*Call
@@ -47,7 +47,7 @@ func newCallLog(size int) *callLog {
 	return &callLog{size: size, counts: map[callKey]int{}}
 }
 
-// begin counts a call as it arrives, so that one that is held counts too.
+// begin counts a call when it arrives, so that calls that are held count.
 func (l *callLog) begin(call Call) *Call {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -68,7 +68,7 @@ func (l *callLog) finish(call *Call, status int, took time.Duration) {
 	call.Status, call.Took = status, Duration(took)
 }
 
-func (l *callLog) blame(call *Call, faults []string) {
+func (l *callLog) setFaults(call *Call, faults []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	call.Faults = faults
@@ -86,8 +86,8 @@ func (c *Cloud) Calls() []Call {
 	return out
 }
 
-// CountCalls tells how many calls came in since the last reset. An empty method
-// or route (a template such as /servers/{id}) stands for any.
+// CountCalls returns the number of calls since the last reset. An empty method or
+// route (a template such as /servers/{id}) matches any.
 func (c *Cloud) CountCalls(method, route string) int {
 	l := c.calls
 	l.mu.Lock()
@@ -101,7 +101,7 @@ func (c *Cloud) CountCalls(method, route string) int {
 	return total
 }
 
-// ResetCalls empties the call log and the counts.
+// ResetCalls clears the call log and the counts.
 func (c *Cloud) ResetCalls() {
 	l := c.calls
 	l.mu.Lock()
@@ -109,20 +109,20 @@ func (c *Cloud) ResetCalls() {
 	l.ring, l.next, l.counts = nil, 0, map[callKey]int{}
 }
 
-// tap sees the status that goes out.
-type tap struct {
+// statusRecorder records the status of the response.
+type statusRecorder struct {
 	http.ResponseWriter
 	status int
 }
 
-func (t *tap) WriteHeader(status int) {
+func (t *statusRecorder) WriteHeader(status int) {
 	if t.status == 0 {
 		t.status = status
 	}
 	t.ResponseWriter.WriteHeader(status)
 }
 
-func (t *tap) Write(data []byte) (int, error) {
+func (t *statusRecorder) Write(data []byte) (int, error) {
 	if t.status == 0 {
 		t.status = http.StatusOK
 	}
@@ -130,16 +130,16 @@ func (t *tap) Write(data []byte) (int, error) {
 }
 
 // Unwrap lets http.ResponseController flush and hijack.
-func (t *tap) Unwrap() http.ResponseWriter { return t.ResponseWriter }
+func (t *statusRecorder) Unwrap() http.ResponseWriter { return t.ResponseWriter }
 
-// serveCall logs a call of the API and takes it through the faults.
+// serveCall logs a call of the API and serves it with the faults that fire.
 func (c *Cloud) serveCall(w http.ResponseWriter, r *request, to route) {
 	began := c.now()
 	call := c.calls.begin(Call{
 		Method: r.Method, Path: r.URL.EscapedPath(), Route: to.template,
 		Query: r.URL.RawQuery, At: began, RequestID: r.id,
 	})
-	out := &tap{ResponseWriter: w}
+	out := &statusRecorder{ResponseWriter: w}
 	defer func() {
 		took := c.now().Sub(began)
 		c.calls.finish(call, out.status, took)
@@ -162,12 +162,12 @@ func (c *Cloud) serveCall(w http.ResponseWriter, r *request, to route) {
 		ids[i] = f.ID
 		c.metrics.faults.Inc()
 	}
-	c.calls.blame(call, ids)
+	c.calls.setFaults(call, ids)
 	c.serveFaulty(out, r, to, fired)
 }
 
-// pause waits, whatever the client does, until the time is up or the cloud
-// closes: a slow cloud takes effect after its client has given up.
+// pause waits for d or until the cloud closes. It does not stop when the client
+// disconnects: the effect of a slow call occurs nevertheless.
 func (c *Cloud) pause(d time.Duration) {
 	select {
 	case <-c.clock.After(d):
@@ -175,8 +175,8 @@ func (c *Cloud) pause(d time.Duration) {
 	}
 }
 
-// bufferBody reads the body before anything waits: a call that is held takes
-// effect even when its client hangs up meanwhile.
+// bufferBody reads the body before any delay, so that a held call has its effect
+// even if its client disconnects.
 func bufferBody(r *request) error {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil

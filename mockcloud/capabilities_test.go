@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestCapabilityThatIsOffIsRefusedNotIgnored(t *testing.T) {
+func TestCapabilityThatIsOffIsRejected(t *testing.T) {
 	cases := map[Capability]struct{ method, path, body, want string }{
 		Labels:   {"POST", "/servers", `{"name":"x","labels":{"a":"b"}}`, CodeUnsupported},
 		Power:    {"POST", "/servers", `{"name":"x","powerState":"On"}`, CodeUnsupported},
@@ -43,7 +43,7 @@ func TestCapabilityThatIsOffIsRefusedNotIgnored(t *testing.T) {
 	}
 }
 
-func TestBodiesLeaveOutWhatIsOff(t *testing.T) {
+func TestBodiesOmitFieldsOfCapabilitiesThatAreOff(t *testing.T) {
 	h := start(t, Options{Capabilities: map[Capability]bool{
 		BulkStatus: false, Labels: false, Power: false, Folders: false, Networks: false, Hosts: false,
 	}})
@@ -70,7 +70,7 @@ func TestBodiesLeaveOutWhatIsOff(t *testing.T) {
 	}
 }
 
-func TestWithoutUniqueNamesNothingIsTaken(t *testing.T) {
+func TestNamesMayRepeatWithoutUniqueNames(t *testing.T) {
 	for _, profile := range []Profile{Core, Extended} {
 		h := start(t, Options{Profile: profile, Capabilities: map[Capability]bool{UniqueNames: false}})
 		h.create("web")
@@ -95,7 +95,7 @@ func TestCapabilitiesCanBeSwitchedWhileRunning(t *testing.T) {
 	}
 }
 
-func TestOptionsThatMakeNoSenseAreRefused(t *testing.T) {
+func TestInvalidOptionsAreRejected(t *testing.T) {
 	cases := map[string]Options{
 		"an unknown profile":    {Profile: "half"},
 		"an unknown capability": {Capabilities: map[Capability]bool{"flying": true}},

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// Clock is where the cloud takes time from.
+// Clock is the source of time of a cloud.
 type Clock interface {
 	Now() time.Time
-	// After sends once d has passed.
+	// After sends the time when d has passed.
 	After(d time.Duration) <-chan time.Time
 }
 
@@ -17,7 +17,7 @@ type systemClock struct{}
 func (systemClock) Now() time.Time                         { return time.Now() }
 func (systemClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
 
-// ManualClock is a Clock that stands still until it is advanced.
+// ManualClock is a Clock whose time changes with Advance only.
 type ManualClock struct {
 	mu      sync.Mutex
 	now     time.Time
@@ -30,19 +30,19 @@ type waiter struct {
 	ch  chan time.Time
 }
 
-// NewManualClock returns a clock that shows start.
+// NewManualClock returns a clock with the time start.
 func NewManualClock(start time.Time) *ManualClock {
 	return &ManualClock{now: start, changed: make(chan struct{})}
 }
 
-// Now returns what the clock shows.
+// Now returns the time of the clock.
 func (m *ManualClock) Now() time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.now
 }
 
-// After sends once the clock has been advanced by d.
+// After sends the time when the clock has been advanced by d.
 func (m *ManualClock) After(d time.Duration) <-chan time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -57,7 +57,7 @@ func (m *ManualClock) After(d time.Duration) <-chan time.Time {
 	return ch
 }
 
-// Advance moves the clock forward and wakes whoever is due.
+// Advance moves the clock forward and sends to the channels of After that are due.
 func (m *ManualClock) Advance(d time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -73,8 +73,8 @@ func (m *ManualClock) Advance(d time.Duration) {
 	m.waiters = waiting
 }
 
-// AwaitWaiters blocks until at least n callers of After wait, so that a test
-// advances only once the code under test stands still.
+// AwaitWaiters blocks until at least n channels of After are waiting, so that a
+// test can advance the clock when the code under test waits for it.
 func (m *ManualClock) AwaitWaiters(n int) {
 	for {
 		m.mu.Lock()

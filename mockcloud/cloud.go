@@ -17,24 +17,25 @@ type Cloud struct {
 	opts  Options
 	clock Clock
 	store Store
-	// ownsStore is unset for a store that came in with the options.
+	// ownsStore is false for a store of the options.
 	ownsStore bool
 	log       *slog.Logger
 
 	caps  atomic.Pointer[map[Capability]bool]
 	model atomic.Pointer[utilisation]
 
-	// mu guards the fields down to the next blank line. Writers hold it while
-	// they store, so the store's order is the order of effects.
+	// mu guards the fields up to the next blank line. Writers hold it while they
+	// write to the store, so that the store has the order of the effects.
 	mu                  sync.RWMutex
 	st                  state
 	behave              Behaviour
 	prohibitedNames     globs
 	prohibitedTemplates globs
 
-	// nextDue is when the next transition is, in Unix nanoseconds; 0 for none.
-	nextDue atomic.Int64
-	wake    chan struct{}
+	// nextDue is the time of the next transition in Unix nanoseconds, 0 if there is
+	// none. dueChanged receives when it changes.
+	nextDue    atomic.Int64
+	dueChanged chan struct{}
 
 	access  access
 	events  *broker
@@ -43,7 +44,7 @@ type Cloud struct {
 	metrics *metrics
 	handler http.Handler
 
-	// retired is set once another process goes on in this one's place.
+	// retired is set when another process has taken over.
 	retired atomic.Bool
 
 	closed    chan struct{}
@@ -52,8 +53,8 @@ type Cloud struct {
 	running   sync.WaitGroup
 }
 
-// New starts a cloud. It fails on options that make no sense and on a store
-// that cannot be opened or read.
+// New starts a cloud. It returns an error if the options are invalid and if the
+// store cannot be opened or read.
 func New(opts Options) (*Cloud, error) {
 	opts.setDefaults()
 	if err := opts.validate(); err != nil {
@@ -73,7 +74,7 @@ func New(opts Options) (*Cloud, error) {
 	}
 	c := &Cloud{
 		opts: opts, clock: opts.Clock, store: store, ownsStore: owns, log: opts.Log,
-		st: newState(), wake: make(chan struct{}, 1),
+		st: newState(), dueChanged: make(chan struct{}, 1),
 		access: access{
 			token: opts.Token, username: opts.Username, password: opts.Password,
 			ttl: time.Duration(opts.SessionTTL), sessions: map[string]time.Time{},
@@ -112,12 +113,12 @@ func (c *Cloud) start() error {
 	if err := c.seed(); err != nil {
 		return fmt.Errorf("seeding servers: %w", err)
 	}
-	c.noteDue()
-	c.running.Go(c.tick)
+	c.updateNextDue()
+	c.running.Go(c.runTransitions)
 	return nil
 }
 
-// seed puts strangers' servers into a store that was never seeded.
+// seed adds servers that belong to no client to a store that was never seeded.
 func (c *Cloud) seed() error {
 	seeded := false
 	err := c.store.Load(bucketMeta, func(key string, _ []byte) error {
@@ -134,7 +135,7 @@ func (c *Cloud) seed() error {
 		r := &record{Server: Server{
 			ID: uuid.NewString(), Name: fmt.Sprintf("stranger-%05d", i+1), State: StateActive,
 			Labels: map[string]string{"owner": "stranger"}, CPU: 2, Memory: 4,
-			PowerState: PowerOn, Host: c.place(), CreatedAt: at, UpdatedAt: at,
+			PowerState: PowerOn, Host: c.pickHost(), CreatedAt: at, UpdatedAt: at,
 		}}
 		changes = append(changes, encoded(bucketServers, r.ID, r))
 		c.st.put(r)
@@ -145,11 +146,11 @@ func (c *Cloud) seed() error {
 // Handler serves the REST API, the admin endpoints, probes and metrics.
 func (c *Cloud) Handler() http.Handler { return c.handler }
 
-// Profile is what the cloud was started with.
+// Profile returns the profile that the cloud was started with.
 func (c *Cloud) Profile() Profile { return c.opts.Profile }
 
-// Close lets held and streaming calls go and closes the store that the cloud
-// opened itself. It may be called more than once.
+// Close ends calls that a fault holds and event streams, and closes the store if
+// the cloud opened it. It may be called more than once.
 func (c *Cloud) Close() error {
 	var err error
 	c.stop()
@@ -163,7 +164,7 @@ func (c *Cloud) Close() error {
 	return err
 }
 
-// stop lets held and streaming calls go, and ends what time alone does.
+// stop ends calls that a fault holds, event streams and transitions.
 func (c *Cloud) stop() {
 	c.stopOnce.Do(func() {
 		close(c.closed)
@@ -171,13 +172,13 @@ func (c *Cloud) stop() {
 	})
 }
 
-// now is the time in UTC as it can be stored: without a monotonic reading.
+// now returns the time in UTC without a monotonic reading, as it is stored.
 func (c *Cloud) now() time.Time { return c.clock.Now().Round(0).UTC() }
 
 func (c *Cloud) has(name Capability) bool { return (*c.caps.Load())[name] }
 
-// SetCapability switches a capability on or off from now on. In the core
-// profile only UniqueNames can be.
+// SetCapability switches a capability on or off. In the core profile, only
+// UniqueNames can be switched on.
 func (c *Cloud) SetCapability(name Capability, on bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -193,15 +194,15 @@ func (c *Cloud) SetCapability(name Capability, on bool) error {
 	return nil
 }
 
-// Behaviour returns what the cloud does at present.
+// Behaviour returns the present behaviour.
 func (c *Cloud) Behaviour() Behaviour {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.behave
 }
 
-// SetBehaviour replaces what the cloud does from now on. Builds and deletions
-// under way keep their time.
+// SetBehaviour replaces the behaviour. Builds and deletions that have begun keep
+// their time.
 func (c *Cloud) SetBehaviour(b Behaviour) error {
 	if err := b.validate(); err != nil {
 		return err

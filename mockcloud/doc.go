@@ -1,19 +1,32 @@
-// Package mockcloud is a private cloud to develop and test against: an HTTP
-// server with a real store, both profiles of the REST API, faults that can be
-// switched on call by call, and a ledger of everything that took effect.
+// Package mockcloud implements a private cloud for development and tests: an HTTP
+// server with a persistent store, both profiles of the REST API, faults for
+// selected calls, and a ledger of all effects.
 //
-// A test starts it in process:
+// A test starts it in its own process:
 //
 //	cloud, err := mockcloud.New(mockcloud.Options{Profile: mockcloud.Extended})
 //	server := httptest.NewServer(cloud.Handler())
 //
-// Close the Cloud before the httptest.Server: closing lets held and streaming
-// calls go, for which the server would otherwise wait.
+// Close the Cloud before the httptest.Server, which waits for calls that a fault
+// holds and for event streams: Close ends both.
 //
-// Where things are: options.go what can be set; cloud.go start and end;
-// router.go from path to handler; servers*.go, networks.go, hosts.go,
-// sessions.go, events.go one resource each; state.go and transitions.go the
-// indexes and what time does to them; store*.go what survives a restart;
-// fault*.go misbehaviour; ledger.go and calls.go what tests look at; steer*.go
-// changes made behind the client's back; admin.go the same over HTTP.
+//	options.go, clock.go
+//	                the options, and the source of time
+//	cloud.go        start and stop
+//	router.go       routes from paths to handlers
+//	servers*.go, networks.go, hosts.go, sessions.go, events.go
+//	                one resource each
+//	names.go, idempotency.go, problem.go
+//	                names, idempotency keys and error bodies
+//	utilisation.go  the CPU utilization of servers
+//	openapi.go      the OpenAPI document
+//	state.go        the indexes
+//	transitions.go  state changes that happen after some time
+//	store*.go, handover.go
+//	                the persistent store, and its handover to another process
+//	fault*.go       faults
+//	ledger.go, calls.go, metrics.go
+//	                the records that tests and monitoring read
+//	control.go      changes made without the REST API
+//	admin.go        the same over HTTP
 package mockcloud

@@ -20,13 +20,14 @@ const (
 	EventDeleted = "server.deleted"
 )
 
-// eventsKept is how many events a client can catch up on.
+// eventsKept is the number of events that a client can resume from.
 const eventsKept = 10_000
 
-// heartbeat keeps idle streams from being cut by what lies between.
+// heartbeat is the interval of comments on an idle stream, so that proxies do not
+// close it.
 const heartbeat = 15 * time.Second
 
-// event is one change. Token resumes after it.
+// event is one change.
 type event struct {
 	seq  uint64
 	kind string
@@ -39,22 +40,22 @@ type eventBody struct {
 	Type  string    `json:"type"`
 	At    time.Time `json:"at"`
 	ID    string    `json:"id,omitempty"`
-	// Server is absent once it is deleted.
+	// Server is absent if the server was deleted.
 	Server any `json:"server,omitempty"`
 }
 
-// broker keeps the last events and wakes the streams.
+// broker has the last events and notifies the streams.
 type broker struct {
 	mu sync.Mutex
-	// epoch tells this run's tokens from another's: events do not survive a
-	// restart, and a token of before must not be taken for one of now.
+	// epoch is part of the tokens. Events are not stored, so that tokens from before a
+	// restart must be rejected.
 	epoch   string
 	seq     uint64
 	events  []event
 	changed chan struct{}
-	// dropped is closed to end all streams that are open.
+	// dropped is closed to end all open streams.
 	dropped chan struct{}
-	// lost counts events still to be swallowed.
+	// lost is the number of next events that are not sent.
 	lost int
 }
 
@@ -80,7 +81,8 @@ func (b *broker) publish(at time.Time, kind string, r *record) {
 
 func (b *broker) token(seq uint64) string { return fmt.Sprintf("%s-%d", b.epoch, seq) }
 
-// resume finds where a token left off; an empty one means now.
+// resume returns the sequence number of a token; that of the last event if it is
+// empty.
 func (b *broker) resume(token string) (uint64, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -90,17 +92,17 @@ func (b *broker) resume(token string) (uint64, error) {
 	epoch, text, _ := strings.Cut(token, "-")
 	seq, err := strconv.ParseUint(text, 10, 64)
 	if err != nil {
-		return 0, invalid("since is none of our tokens")
+		return 0, invalid("since is not a token of this cloud")
 	}
 	old := len(b.events) >= eventsKept && seq+1 < b.events[0].seq
 	if epoch != b.epoch || seq > b.seq || old {
-		return 0, problem(http.StatusGone, CodeTokenExpired, "events since that token are no longer known; list again")
+		return 0, problem(http.StatusGone, CodeTokenExpired, "the events after this token are no longer available; list again")
 	}
 	return seq, nil
 }
 
-// after returns the events past seq, and channels that close on the next one
-// and when streams are dropped.
+// after returns the events after seq, a channel that is closed on the next event,
+// and one that is closed when streams are dropped.
 func (b *broker) after(seq uint64) ([]event, chan struct{}, chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -111,8 +113,8 @@ func (b *broker) after(seq uint64) ([]event, chan struct{}, chan struct{}) {
 	return append([]event(nil), b.events[from:]...), b.changed, b.dropped
 }
 
-// handleEvents answers GET /events?since= with server-sent events. The first is
-// EventReady, whose token is the point from which the stream tells everything.
+// handleEvents handles GET /events?since= with server-sent events. The first is
+// EventReady: the stream has all events after its token.
 func (c *Cloud) handleEvents(w http.ResponseWriter, r *request) error {
 	since := r.URL.Query().Get("since")
 	if last := r.Header.Get("Last-Event-ID"); last != "" {
@@ -125,12 +127,13 @@ func (c *Cloud) handleEvents(w http.ResponseWriter, r *request) error {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusOK)
-	// The status is out: a listener that has gone can be told nothing more.
+	// The status has been sent: an error cannot be reported to the client.
 	_ = c.stream(w, r, seq)
 	return nil
 }
 
-// stream sends the events past seq until somebody ends it.
+// stream sends the events after seq until the client disconnects, the stream is
+// dropped or the cloud closes.
 func (c *Cloud) stream(w http.ResponseWriter, r *request, seq uint64) error {
 	_, _, dropped := c.events.after(seq)
 	stream := http.NewResponseController(w)
@@ -181,7 +184,7 @@ func (c *Cloud) sendEvent(w http.ResponseWriter, e event) error {
 	return err
 }
 
-// DropStreams ends every event stream that is open.
+// DropStreams ends all open event streams.
 func (c *Cloud) DropStreams() {
 	c.events.mu.Lock()
 	defer c.events.mu.Unlock()
@@ -189,7 +192,7 @@ func (c *Cloud) DropStreams() {
 	c.events.dropped = make(chan struct{})
 }
 
-// LoseEvents swallows the next n events: no stream ever tells of them.
+// LoseEvents drops the next n events: no stream sends them.
 func (c *Cloud) LoseEvents(n int) {
 	c.events.mu.Lock()
 	defer c.events.mu.Unlock()

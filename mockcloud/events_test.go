@@ -74,13 +74,13 @@ func (s *stream) expect(want ...string) {
 	}
 }
 
-func TestEventsTellOfEveryChange(t *testing.T) {
+func TestEventsReportEveryChange(t *testing.T) {
 	h := start(t, Options{Behaviour: Behaviour{BuildTime: Duration(time.Minute)}})
 	s := h.stream("")
 	s.expect("ready")
 	id := decodeInto[Server](t, h.call(202, "POST", "/servers", `{"name":"web"}`).body).ID
 	s.expect("server.created web")
-	// Nobody calls: the cloud itself must notice that the build has ended.
+	// The end of the build is an event although there is no call.
 	h.clock.Advance(time.Minute)
 	s.expect("server.updated web")
 	h.call(200, "PATCH", "/servers/"+id, `{"cpu":2}`)
@@ -88,7 +88,7 @@ func TestEventsTellOfEveryChange(t *testing.T) {
 	s.expect("server.updated web", "server.deleted")
 }
 
-func TestEventsResumeAfterTheirToken(t *testing.T) {
+func TestEventsResumeAfterAToken(t *testing.T) {
 	h := start(t, Options{})
 	s := h.stream("")
 	s.expect("ready")
@@ -102,7 +102,7 @@ func TestEventsResumeAfterTheirToken(t *testing.T) {
 	s.expect("ready", "server.created b", "server.created c")
 }
 
-func TestEventsThatAreLostNeverCome(t *testing.T) {
+func TestLostEventsAreNotSent(t *testing.T) {
 	h := start(t, Options{})
 	s := h.stream("")
 	s.expect("ready")
@@ -113,7 +113,7 @@ func TestEventsThatAreLostNeverCome(t *testing.T) {
 	s.expect("server.created c")
 }
 
-func TestTokensThatAreNoLongerKnownAreGone(t *testing.T) {
+func TestExpiredTokensAreRejected(t *testing.T) {
 	h := start(t, Options{})
 	h.call(410, "GET", "/events?since=otherrun-3", "")
 	h.call(410, "GET", "/events?since="+h.cloud.events.epoch+"-9", "")
@@ -125,7 +125,7 @@ func TestTokensThatAreNoLongerKnownAreGone(t *testing.T) {
 	h.call(410, "GET", "/events?since="+h.cloud.events.token(5), "")
 }
 
-func TestEventStreamCanBeRefused(t *testing.T) {
+func TestFaultsApplyToEventStreams(t *testing.T) {
 	h := start(t, Options{Faults: []Fault{{Match: Match{Path: "/events"}, Status: 503}}})
 	h.call(503, "GET", "/events", "")
 }

@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// answer is what a call is going to be answered.
+// answer is the response to a call.
 type answer struct {
 	status int
 	header http.Header
 	body   []byte
-	// stream writes a body too large to be kept; it is used instead of body.
+	// stream writes a body that is too large for memory. It is used instead of body.
 	stream func(http.ResponseWriter)
 }
 
-// recorder collects the handler's answer.
+// recorder records the response of the handler.
 type recorder struct {
 	answer
 	wrote bytes.Buffer
@@ -36,8 +36,8 @@ func (r *recorder) Write(data []byte) (int, error) {
 	return r.wrote.Write(data)
 }
 
-// serveFaulty takes a call through the faults that fired: what comes before the
-// effect, the effect, what comes after it, and what happens to the answer.
+// serveFaulty serves a call with the faults that fired: those before the effect,
+// the handler, those after the effect, and those that change the response.
 func (c *Cloud) serveFaulty(w http.ResponseWriter, r *request, to route, fired []*activeFault) {
 	if c.wait(fired, Before) {
 		abort(w)
@@ -49,7 +49,7 @@ func (c *Cloud) serveFaulty(w http.ResponseWriter, r *request, to route, fired [
 		return
 	}
 	if out == nil {
-		r.Request = r.WithContext(withDistortion(r.Context(), distortionFrom(fired)))
+		r.Request = r.WithContext(withListFaults(r.Context(), listFaultsFrom(fired)))
 		if to.streams || passesThrough(fired) {
 			c.authenticated(w, r, to)
 			return
@@ -70,7 +70,7 @@ func (c *Cloud) serveFaulty(w http.ResponseWriter, r *request, to route, fired [
 	}
 	pace := 0
 	for _, f := range fired {
-		out.bend(&f.Fault)
+		out.applyFault(&f.Fault)
 		if f.BytesPerSecond > 0 {
 			pace = f.BytesPerSecond
 		}
@@ -78,17 +78,18 @@ func (c *Cloud) serveFaulty(w http.ResponseWriter, r *request, to route, fired [
 	c.send(w, r, out, cut(fired), pace)
 }
 
-// passesThrough tells whether the handler's answer may go out as it is made.
+// passesThrough reports whether no fault changes the response of the handler.
 func passesThrough(fired []*activeFault) bool {
 	for _, f := range fired {
-		if f.Answer == After || f.bends() {
+		if f.Answer == After || f.changesResponse() {
 			return false
 		}
 	}
 	return true
 }
 
-// wait serves delays and holds of one moment and tells whether to drop the call.
+// wait applies the delays and holds before or after the effect and reports whether
+// to drop the call.
 func (c *Cloud) wait(fired []*activeFault, when string) (drop bool) {
 	for _, f := range fired {
 		if f.when() != when {
@@ -111,7 +112,8 @@ func (f *Fault) when() string {
 	return f.Answer
 }
 
-// refusal is the answer of the first fault that has one for this moment.
+// refusal returns the response of the first fault that has one before or after the
+// effect.
 func refusal(fired []*activeFault, when string) (out *answer, reset bool) {
 	for _, f := range fired {
 		if f.when() != when || !f.replaces() {
@@ -134,8 +136,8 @@ func refusal(fired []*activeFault, when string) (out *answer, reset bool) {
 	return nil, false
 }
 
-// bend changes an answer the way a fault wants it.
-func (a *answer) bend(f *Fault) {
+// applyFault applies a fault that changes a response.
+func (a *answer) applyFault(f *Fault) {
 	if f.replacesBody() {
 		a.body, a.stream = nil, nil
 		a.header.Set("Content-Type", "application/json")
@@ -171,8 +173,8 @@ func cut(fired []*activeFault) *Truncation {
 	return nil
 }
 
-// abort ends a call without an answer: a TCP reset where the connection can be
-// had, a stream reset otherwise.
+// abort ends a call without a response: with a TCP reset if the connection can be
+// hijacked, otherwise with a stream reset.
 func abort(w http.ResponseWriter) {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {

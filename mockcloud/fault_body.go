@@ -12,7 +12,7 @@ import (
 
 func durationOf(d Duration) time.Duration { return time.Duration(d) }
 
-// hugeBody is valid JSON around a string of so many bytes.
+// hugeBody writes valid JSON with a string of size bytes.
 func hugeBody(size int64) func(http.ResponseWriter) {
 	return func(w http.ResponseWriter) {
 		chunk := bytes.Repeat([]byte("x"), 64<<10)
@@ -28,7 +28,7 @@ func hugeBody(size int64) func(http.ResponseWriter) {
 	}
 }
 
-// corrupt changes the values inside a JSON body; any other body stays.
+// corrupt changes the values in a JSON body. It does not change other bodies.
 func corrupt(body []byte, how string) []byte {
 	var value any
 	if err := json.Unmarshal(body, &value); err != nil {
@@ -45,19 +45,19 @@ func corrupted(value any, how string, top bool) any {
 		}
 		return v
 	case []any:
-		// An empty list inside an object is a value like any other.
+		// An empty list in an object is treated as a scalar.
 		if len(v) == 0 && !top {
-			return spoiled(value, how)
+			return corruptedScalar(value, how)
 		}
 		for i := range v {
 			v[i] = corrupted(v[i], how, false)
 		}
 		return v
 	}
-	return spoiled(value, how)
+	return corruptedScalar(value, how)
 }
 
-func spoiled(value any, how string) any {
+func corruptedScalar(value any, how string) any {
 	if how == CorruptNulls {
 		return nil
 	}
@@ -71,7 +71,8 @@ func spoiled(value any, how string) any {
 	}
 }
 
-// send writes an answer, cut and paced as asked.
+// send writes an answer. It truncates it if cut is set, and limits it to perSecond
+// bytes per second.
 func (c *Cloud) send(w http.ResponseWriter, r *request, out *answer, cut *Truncation, perSecond int) {
 	maps.Copy(w.Header(), out.header)
 	if out.stream != nil {
@@ -92,22 +93,22 @@ func (c *Cloud) send(w http.ResponseWriter, r *request, out *answer, cut *Trunca
 		body = body[:min(keep, len(body))]
 	}
 	w.WriteHeader(out.status)
-	c.drip(w, r, body, perSecond)
+	c.writePaced(w, r, body, perSecond)
 	if short {
 		_ = http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
 	}
 }
 
-// drip writes at most so many bytes a second, or all at once for 0.
-func (c *Cloud) drip(w http.ResponseWriter, r *request, body []byte, perSecond int) {
+// writePaced writes at most perSecond bytes per second, or all at once if it is 0.
+func (c *Cloud) writePaced(w http.ResponseWriter, r *request, body []byte, perSecond int) {
 	if perSecond == 0 {
 		_, _ = w.Write(body)
 		return
 	}
 	control := http.NewResponseController(w)
 	_ = control.Flush()
-	// Ten writes a second keep the pace even; below that each byte has its turn.
+	// At most ten writes per second.
 	step := max(1, perSecond/10)
 	interval := time.Duration(step) * time.Second / time.Duration(perSecond)
 	for len(body) > 0 {

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// distortion is what the faults that fired do to a LIST.
-type distortion []*ListFault
+// listFaults are the list faults that fired for a call.
+type listFaults []*ListFault
 
-type distortionKey struct{}
+type listFaultsKey struct{}
 
-func distortionFrom(fired []*activeFault) distortion {
-	var d distortion
+func listFaultsFrom(fired []*activeFault) listFaults {
+	var d listFaults
 	for _, f := range fired {
 		if f.List != nil {
 			d = append(d, f.List)
@@ -21,16 +21,16 @@ func distortionFrom(fired []*activeFault) distortion {
 	return d
 }
 
-func withDistortion(ctx context.Context, d distortion) context.Context {
-	return context.WithValue(ctx, distortionKey{}, d)
+func withListFaults(ctx context.Context, d listFaults) context.Context {
+	return context.WithValue(ctx, listFaultsKey{}, d)
 }
 
-func distortionOf(ctx context.Context) distortion {
-	d, _ := ctx.Value(distortionKey{}).(distortion)
+func listFaultsOf(ctx context.Context) listFaults {
+	d, _ := ctx.Value(listFaultsKey{}).(listFaults)
 	return d
 }
 
-func (d distortion) hides(r *record, now time.Time) bool {
+func (d listFaults) hides(r *record, now time.Time) bool {
 	for _, f := range d {
 		switch {
 		case f.Empty,
@@ -43,15 +43,15 @@ func (d distortion) hides(r *record, now time.Time) bool {
 	return false
 }
 
-func (d distortion) any(is func(*ListFault) bool) bool { return slices.ContainsFunc(d, is) }
+func (d listFaults) any(is func(*ListFault) bool) bool { return slices.ContainsFunc(d, is) }
 
-func (d distortion) loops() bool      { return d.any(func(f *ListFault) bool { return f.Loop }) }
-func (d distortion) duplicates() bool { return d.any(func(f *ListFault) bool { return f.Duplicate }) }
-func (d distortion) skips() bool      { return d.any(func(f *ListFault) bool { return f.Skip }) }
+func (d listFaults) loops() bool      { return d.any(func(f *ListFault) bool { return f.Loop }) }
+func (d listFaults) duplicates() bool { return d.any(func(f *ListFault) bool { return f.Duplicate }) }
+func (d listFaults) skips() bool      { return d.any(func(f *ListFault) bool { return f.Skip }) }
 
-// bend distorts a list that fits on one page, where no page boundary can be
-// got wrong.
-func (d distortion) bend(records []*record) []*record {
+// applyToPage applies Skip and Duplicate to a list of a single page, which has no
+// page boundary.
+func (d listFaults) applyToPage(records []*record) []*record {
 	if len(records) == 0 {
 		return records
 	}

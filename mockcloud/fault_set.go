@@ -9,33 +9,33 @@ import (
 	"sync"
 )
 
-// activeFault is a fault in force. Its counters are guarded by faultSet.mu.
+// activeFault is an active fault. faultSet.mu guards its counters.
 type activeFault struct {
 	Fault
 	path, pathRegexp, query *regexp.Regexp
-	draws                   *rand.Rand
+	random                  *rand.Rand
 	matched, fired, held    int
 	gate                    *gate
-	// removed lets calls pass that matched before the removal and come to the
-	// gate after it.
+	// removed is set when the fault is removed. A call that matched before passes the
+	// gate.
 	removed bool
 }
 
 // gate holds calls until it opens.
 type gate struct {
 	opened chan struct{}
-	// drop is set before opened closes: the calls end without an effect.
+	// drop is set before opened is closed: the connections of the calls are closed.
 	drop bool
 }
 
 func newGate() *gate { return &gate{opened: make(chan struct{})} }
 
-// faultSet is the faults in force, in the order they were added.
+// faultSet has the active faults in the order in which they were added.
 type faultSet struct {
 	mu     sync.Mutex
 	faults []*activeFault
 	nextID int
-	// changed closes whenever a call begins or ceases to be held.
+	// changed is closed when the number of held calls changes.
 	changed chan struct{}
 }
 
@@ -52,7 +52,7 @@ func compile(f Fault) (*activeFault, error) {
 	if err := f.validate(); err != nil {
 		return nil, fmt.Errorf("fault: %w", err)
 	}
-	active := &activeFault{Fault: f, gate: newGate(), draws: rand.New(rand.NewPCG(f.Match.Seed, 0))} //nolint:gosec // repeatable on purpose
+	active := &activeFault{Fault: f, gate: newGate(), random: rand.New(rand.NewPCG(f.Match.Seed, 0))} //nolint:gosec // repeatable on purpose
 	if f.Match.Path != "" {
 		active.path = pathGlob(f.Match.Path)
 	}
@@ -70,8 +70,9 @@ func compile(f Fault) (*activeFault, error) {
 	return active, nil
 }
 
-// concerns tells whether a call matches, regardless of counts and chance.
-func (f *activeFault) concerns(r *request, to route) bool {
+// matches reports whether a call matches, regardless of Nth, Count and
+// Probability.
+func (f *activeFault) matches(r *request, to route) bool {
 	path := r.URL.EscapedPath()
 	either := func(expr *regexp.Regexp) bool {
 		return expr == nil || expr.MatchString(path) || expr.MatchString(to.template)
@@ -81,7 +82,7 @@ func (f *activeFault) concerns(r *request, to route) bool {
 		(f.query == nil || f.query.MatchString(r.URL.RawQuery))
 }
 
-// fires counts a matching call and decides whether it is hit.
+// fires counts a matching call and reports whether the fault fires for it.
 func (f *activeFault) fires() bool {
 	f.matched++
 	if f.matched < f.Match.Nth {
@@ -94,27 +95,28 @@ func (f *activeFault) fires() bool {
 	if count > 0 && f.fired >= count {
 		return false
 	}
-	if p := f.Match.Probability; p > 0 && f.draws.Float64() >= p {
+	if p := f.Match.Probability; p > 0 && f.random.Float64() >= p {
 		return false
 	}
 	f.fired++
 	return true
 }
 
-// match returns the faults that fire on a call.
+// match returns the faults that fire for a call.
 func (s *faultSet) match(r *request, to route) []*activeFault {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var fired []*activeFault
 	for _, f := range s.faults {
-		if f.concerns(r, to) && f.fires() {
+		if f.matches(r, to) && f.fires() {
 			fired = append(fired, f)
 		}
 	}
 	return fired
 }
 
-// hold keeps a call at the fault's gate and tells whether to drop it.
+// hold blocks until the gate of the fault opens and reports whether to drop the
+// call.
 func (s *faultSet) hold(f *activeFault, closed <-chan struct{}) (drop bool) {
 	s.mu.Lock()
 	if f.removed {
@@ -141,13 +143,13 @@ func (s *faultSet) announce() {
 	s.changed = make(chan struct{})
 }
 
-// remove ends a fault for good. The caller holds mu.
+// remove marks a fault as removed and opens its gate. The caller holds mu.
 func (f *activeFault) remove() {
 	f.removed = true
 	f.open(false)
 }
 
-// open lets go of the calls that a fault holds. The caller holds mu.
+// open releases the calls that a fault holds. The caller holds mu.
 func (f *activeFault) open(drop bool) {
 	f.gate.drop = drop
 	close(f.gate.opened)
@@ -163,8 +165,8 @@ func (s *faultSet) find(id string) (*activeFault, error) {
 	return nil, notFound("fault", id)
 }
 
-// AddFault puts a fault into force and returns its id. It fails on a fault that
-// makes no sense and on an id that is in use.
+// AddFault activates a fault and returns its ID. It returns an error if the fault
+// is invalid or the ID is in use.
 func (c *Cloud) AddFault(f Fault) (string, error) {
 	active, err := compile(f)
 	if err != nil {
@@ -184,7 +186,7 @@ func (c *Cloud) AddFault(f Fault) (string, error) {
 	return active.ID, nil
 }
 
-// Faults returns the faults in force and what they did so far.
+// Faults returns the active faults with their counters.
 func (c *Cloud) Faults() []FaultStatus {
 	s := c.faults
 	s.mu.Lock()
@@ -196,7 +198,7 @@ func (c *Cloud) Faults() []FaultStatus {
 	return out
 }
 
-// RemoveFault ends a fault; the calls that it holds go on.
+// RemoveFault removes a fault and releases the calls that it holds.
 func (c *Cloud) RemoveFault(id string) error {
 	s := c.faults
 	s.mu.Lock()
@@ -211,7 +213,7 @@ func (c *Cloud) RemoveFault(id string) error {
 	return notFound("fault", id)
 }
 
-// ClearFaults ends all faults; the calls that they hold go on.
+// ClearFaults removes all faults and releases the calls that they hold.
 func (c *Cloud) ClearFaults() {
 	s := c.faults
 	s.mu.Lock()
@@ -222,12 +224,12 @@ func (c *Cloud) ClearFaults() {
 	s.faults = nil
 }
 
-// ReleaseFault lets the calls go on that a fault holds; later ones are held
-// again as far as its count allows.
+// ReleaseFault releases the calls that a fault holds. The fault holds later calls
+// as far as its count allows.
 func (c *Cloud) ReleaseFault(id string) error { return c.openFault(id, false) }
 
-// DropFault cuts the connections of the calls that a fault holds. With Answer
-// Before they have no effect.
+// DropFault closes the connections of the calls that a fault holds. With Answer
+// Before, the calls have no effect.
 func (c *Cloud) DropFault(id string) error { return c.openFault(id, true) }
 
 func (c *Cloud) openFault(id string, drop bool) error {
@@ -242,8 +244,8 @@ func (c *Cloud) openFault(id string, drop bool) error {
 	return nil
 }
 
-// WaitHeld returns once a fault holds at least n calls. It fails when ctx ends
-// and when there is no such fault.
+// WaitHeld waits until a fault holds at least n calls. It returns an error if ctx
+// ends or there is no such fault.
 func (c *Cloud) WaitHeld(ctx context.Context, id string, n int) error {
 	s := c.faults
 	for {
@@ -266,15 +268,15 @@ func (c *Cloud) WaitHeld(ctx context.Context, id string, n int) error {
 	}
 }
 
-// unavailableFault is the id of the fault behind SetUnavailable.
+// unavailableFault is the ID of the fault of SetUnavailable.
 const unavailableFault = "unavailable"
 
-// SetUnavailable makes every call answer 503, or ends that.
+// SetUnavailable switches on or off that every call returns 503.
 func (c *Cloud) SetUnavailable(on bool) {
 	if !on {
 		_ = c.RemoveFault(unavailableFault)
 		return
 	}
-	// It fails only when the cloud is unavailable already.
+	// The only error is that the fault exists already.
 	_, _ = c.AddFault(Fault{ID: unavailableFault, Status: 503})
 }

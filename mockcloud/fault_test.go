@@ -24,7 +24,7 @@ func TestFaultOnCreate(t *testing.T) {
 	}{
 		"an error before the effect": {
 			fault: Fault{Status: 500}, status: 500, body: `"code":"internal"`, created: 0},
-		"an error though it was created": {
+		"an error after the create": {
 			fault: Fault{Status: 500, Answer: After}, status: 500, body: `"code":"internal"`, created: 1},
 		"an expired token": {
 			fault: Fault{Status: 401}, status: 401, body: `"code":"unauthorized"`},
@@ -34,20 +34,20 @@ func TestFaultOnCreate(t *testing.T) {
 		"unavailable, with a date": {
 			fault: Fault{Status: 503, RetryAfter: "Fri, 02 Jan 2026 03:05:05 GMT"}, status: 503, body: `"code":"unavailable"`,
 			header: map[string]string{"Retry-After": "Fri, 02 Jan 2026 03:05:05 GMT"}},
-		"unavailable, with nonsense": {
+		"unavailable, with an invalid Retry-After": {
 			fault: Fault{Status: 503, RetryAfter: "soon"}, status: 503, header: map[string]string{"Retry-After": "soon"}},
-		"a proxy's page": {
+		"the page of a proxy": {
 			fault: Fault{Status: 502, Body: "<html>", ContentType: "text/html"}, status: 502, body: "<html>",
 			header: map[string]string{"Content-Type": "text/html"}},
-		"a redirect elsewhere": {
+		"a redirect to another host": {
 			fault: Fault{Redirect: "http://other.example/servers"}, status: 307,
 			header: map[string]string{"Location": "http://other.example/servers"}},
-		"a redirect of another kind": {
+		"a redirect with another status": {
 			fault: Fault{Redirect: "/x", Status: 302}, status: 302, header: map[string]string{"Location": "/x"}},
-		"headers of its own": {
+		"additional headers": {
 			fault: Fault{Headers: map[string]string{"X-Odd": "1"}}, status: 201, body: `"name":"web"`,
 			header: map[string]string{"X-Odd": "1"}, created: 1},
-		"someone else's body": {
+		"another body": {
 			fault: Fault{Body: `{"id":"1","name":"other"}`}, status: 201, body: `{"id":"1","name":"other"}`, created: 1},
 		"an empty body": {
 			fault: Fault{EmptyBody: true}, status: 201, created: 1},
@@ -58,7 +58,7 @@ func TestFaultOnCreate(t *testing.T) {
 		"another content type": {
 			fault: Fault{ContentType: "text/plain"}, status: 201, body: `"name":"web"`,
 			header: map[string]string{"Content-Type": "text/plain"}, created: 1},
-		"half a body that claims to be whole": {
+		"a truncated body with its own length": {
 			fault: Fault{Truncate: &Truncation{Keep: 6, Clean: true}}, status: 201, body: `{"id":`, created: 1},
 	}
 	for name, tc := range cases {
@@ -104,14 +104,14 @@ func TestResetLosesTheAnswer(t *testing.T) {
 	}
 }
 
-func TestTruncatedBodyCutsTheConnection(t *testing.T) {
+func TestTruncatedBodyClosesTheConnection(t *testing.T) {
 	for name, keep := range map[string]int{"so many bytes": 10, "all but so many": -5, "nothing": 0} {
 		t.Run(name, func(t *testing.T) {
 			h := start(t, Options{})
 			h.fault(Fault{Truncate: &Truncation{Keep: keep}})
 			got := h.send("POST", "/servers", `{"name":"web"}`)
 			if got.err == nil {
-				t.Errorf("got %d %q, want a body that ends too soon", got.status, got.body)
+				t.Errorf("got %d %q, want a truncated body", got.status, got.body)
 			}
 			if got := len(h.cloud.Servers()); got != 1 {
 				t.Errorf("got %d servers, want 1", got)
@@ -142,15 +142,15 @@ func TestListFaults(t *testing.T) {
 		query string
 		want  string
 	}{
-		"stale, without the young": {ListFault{HideYounger: Duration(3 * time.Second)}, "", "s0 s1 s2"},
-		"empty":                    {ListFault{Empty: true}, "", ""},
-		"everything dropped":       {ListFault{Drop: 1}, "", ""},
-		"duplicates across pages":  {ListFault{Duplicate: true}, "limit=2", "s0 s1 s1 s2 s2 s3 s3 s4"},
-		"a duplicate on one page":  {ListFault{Duplicate: true}, "", "s0 s1 s2 s3 s4 s0"},
-		"skips across pages":       {ListFault{Skip: true}, "limit=2", "s0 s1 s3 s4"},
-		"a skip on one page":       {ListFault{Skip: true}, "", "s0 s1 s3 s4"},
-		"a marker that loops":      {ListFault{Loop: true}, "limit=2", "s0 s1 s0 s1 s0 s1 s0 s1 s0 s1 s0 s1 …"},
-		"a loop on one page":       {ListFault{Loop: true}, "limit=5&name=s3", "s3 s3 s3 s3 s3 s3 …"},
+		"without young servers":   {ListFault{HideYounger: Duration(3 * time.Second)}, "", "s0 s1 s2"},
+		"empty":                   {ListFault{Empty: true}, "", ""},
+		"everything dropped":      {ListFault{Drop: 1}, "", ""},
+		"duplicates across pages": {ListFault{Duplicate: true}, "limit=2", "s0 s1 s1 s2 s2 s3 s3 s4"},
+		"a duplicate on one page": {ListFault{Duplicate: true}, "", "s0 s1 s2 s3 s4 s0"},
+		"skips across pages":      {ListFault{Skip: true}, "limit=2", "s0 s1 s3 s4"},
+		"a skip on one page":      {ListFault{Skip: true}, "", "s0 s1 s3 s4"},
+		"a repeated marker":       {ListFault{Loop: true}, "limit=2", "s0 s1 s0 s1 s0 s1 s0 s1 s0 s1 s0 s1 …"},
+		"a loop on one page":      {ListFault{Loop: true}, "limit=5&name=s3", "s3 s3 s3 s3 s3 s3 …"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -167,7 +167,7 @@ func TestListFaults(t *testing.T) {
 	}
 }
 
-func TestIncompleteListIsTheSameEachTime(t *testing.T) {
+func TestDropHidesTheSameServersEachTime(t *testing.T) {
 	h := start(t, Options{SeedServers: 100})
 	hidden := h.cloud.Servers()[7]
 	h.fault(Fault{List: &ListFault{Drop: 0.5, Seed: 3, HideIDs: []string{hidden.ID}}})
@@ -181,7 +181,7 @@ func TestIncompleteListIsTheSameEachTime(t *testing.T) {
 	h.call(200, "GET", "/servers/"+hidden.ID, "")
 }
 
-func TestListFaultsBendTheCoreListToo(t *testing.T) {
+func TestListFaultsApplyToTheCoreProfile(t *testing.T) {
 	h := start(t, Options{Profile: Core})
 	a := h.create("a")
 	h.clock.Advance(time.Second)
@@ -200,7 +200,7 @@ func TestListFaultsBendTheCoreListToo(t *testing.T) {
 	}
 }
 
-func TestFaultFiresWhenItsMatchSays(t *testing.T) {
+func TestFaultFiresForMatchingCalls(t *testing.T) {
 	cases := map[string]struct {
 		match Match
 		want  string
@@ -239,7 +239,7 @@ func TestFaultFiresWhenItsMatchSays(t *testing.T) {
 	}
 }
 
-// chance is what a fault of this probability and seed does to n calls.
+// chance returns for which of n calls a fault of this probability and seed fires.
 func chance(probability float64, seed uint64, n int) string {
 	active, err := compile(Fault{Match: Match{Probability: probability, Seed: seed}})
 	if err != nil {
@@ -256,7 +256,7 @@ func chance(probability float64, seed uint64, n int) string {
 	return out
 }
 
-func TestFaultsThatMakeNoSenseAreRefused(t *testing.T) {
+func TestInvalidFaultsAreRejected(t *testing.T) {
 	h := start(t, Options{})
 	for _, body := range []string{
 		`{"answer":"later"}`, `{"status":99}`, `{"match":{"nth":-1}}`, `{"match":{"probability":1.5}}`,

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// later makes a call that is not expected to return at once.
+// later starts a call that does not return at once.
 func (h *harness) later(method, path, body string) <-chan reply {
 	done := make(chan reply, 1)
 	go func() { done <- h.send(method, path, body) }()
@@ -23,7 +23,7 @@ func (h *harness) awaitHeld(id string) {
 	}
 }
 
-func TestDelayComesBeforeOrAfterTheEffect(t *testing.T) {
+func TestDelayAppliesBeforeOrAfterTheEffect(t *testing.T) {
 	for answer, during := range map[string]int{Before: 0, After: 1} {
 		t.Run(answer, func(t *testing.T) {
 			h := start(t, Options{})
@@ -92,7 +92,7 @@ func TestHeldCall(t *testing.T) {
 	}
 }
 
-func TestHeldCallTakesEffectThoughItsClientIsGone(t *testing.T) {
+func TestHeldCallHasItsEffectAfterItsClientDisconnects(t *testing.T) {
 	h := start(t, Options{})
 	id := h.fault(Fault{Match: Match{Method: "POST"}, Hold: true})
 	ctx, hangUp := context.WithCancel(t.Context())
@@ -111,7 +111,7 @@ func TestHeldCallTakesEffectThoughItsClientIsGone(t *testing.T) {
 	h.awaitHeld(id)
 	hangUp()
 	if err := <-done; err == nil {
-		t.Fatal("the client got an answer")
+		t.Fatal("the client got a response")
 	}
 	events, err := h.cloud.events.resume("")
 	if err != nil {
@@ -143,7 +143,7 @@ func TestReleaseHoldsLaterCallsAgain(t *testing.T) {
 	}
 }
 
-func TestCloseLetsHeldCallsGo(t *testing.T) {
+func TestCloseReleasesHeldCalls(t *testing.T) {
 	h := start(t, Options{})
 	id := h.fault(Fault{Hold: true})
 	done := h.later("GET", "/servers", "")
@@ -160,14 +160,14 @@ func TestWaitHeldEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := h.cloud.WaitHeld(ctx, id, 1); err == nil {
-		t.Error("got no error though no call is held")
+		t.Error("no call is held: got no error")
 	}
 	if err := h.cloud.WaitHeld(t.Context(), "none", 1); err == nil {
-		t.Error("got no error though there is no such fault")
+		t.Error("unknown fault: got no error")
 	}
 }
 
-func TestSlowBytesComeAtTheirPace(t *testing.T) {
+func TestBytesPerSecondLimitsTheRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cloud, err := New(Options{Faults: []Fault{{Body: strings.Repeat("x", 60), BytesPerSecond: 20}}})
 		if err != nil {
@@ -187,7 +187,7 @@ func TestSlowBytesComeAtTheirPace(t *testing.T) {
 	})
 }
 
-// written counts what is sent.
+// written counts the bytes that are sent.
 type written struct {
 	header http.Header
 	bytes  int
@@ -209,7 +209,7 @@ func TestFaultsCombine(t *testing.T) {
 	h := start(t, Options{Faults: []Fault{
 		{ID: "slow", Delay: Duration(time.Minute)},
 		{ID: "down", Status: 503, RetryAfter: "1"},
-		{ID: "never seen", Status: 500},
+		{ID: "second answer", Status: 500},
 	}})
 	done := h.later("GET", "/servers", "")
 	h.clock.AwaitWaiters(1)
@@ -218,12 +218,12 @@ func TestFaultsCombine(t *testing.T) {
 	if got.status != 503 || got.header.Get("Retry-After") != "1" {
 		t.Errorf("got %d %v, want the first answer, 503, after the delay", got.status, got.header)
 	}
-	if fired := h.cloud.Calls()[0].Faults; strings.Join(fired, ",") != "slow,down,never seen" {
-		t.Errorf("the call log blames %q", fired)
+	if fired := h.cloud.Calls()[0].Faults; strings.Join(fired, ",") != "slow,down,second answer" {
+		t.Errorf("the faults in the call log are %q", fired)
 	}
 }
 
-func TestUnavailableCloudCanStillBeSteered(t *testing.T) {
+func TestAdminEndpointsWorkWhileUnavailable(t *testing.T) {
 	h := start(t, Options{})
 	h.cloud.SetUnavailable(true)
 	h.cloud.SetUnavailable(true)
@@ -233,7 +233,7 @@ func TestUnavailableCloudCanStillBeSteered(t *testing.T) {
 	h.call(200, "GET", "/servers", "")
 }
 
-func TestCallThatComesToTheGateAfterItsFaultIsGonePasses(t *testing.T) {
+func TestCallPassesTheGateOfARemovedFault(t *testing.T) {
 	h := start(t, Options{})
 	h.fault(Fault{Hold: true})
 	matched := h.cloud.faults.faults[0]

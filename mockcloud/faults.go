@@ -9,128 +9,134 @@ import (
 
 // The values of Fault.Answer.
 const (
-	// Before the effect: the handler does not run.
+	// Before is before the effect: the handler does not run.
 	Before = "before"
-	// After the effect was committed: "500 but created".
+	// After is after the effect was stored, such as 500 although it was created.
 	After = "after"
 )
 
 // The values of Fault.Corrupt.
 const (
-	// CorruptNulls makes every value inside the answer null.
+	// CorruptNulls replaces every value in the response with null.
 	CorruptNulls = "nulls"
-	// CorruptTypes gives every value inside the answer another type.
+	// CorruptTypes replaces every value in the response with one of another type.
 	CorruptTypes = "wrongTypes"
 )
 
-// Match says which calls a fault is for. All conditions must hold; the zero
+// Match selects the calls that a fault affects. All conditions must hold; the zero
 // value matches every call.
 type Match struct {
 	// Method is an HTTP method.
 	Method string `json:"method,omitempty"`
-	// Path is a glob over the path as sent or the route's template: * is any
-	// run without a slash, ** any run. /servers/* and /servers/{id} match the same.
+	// Path is a glob that matches the path as sent or the template of the route: *
+	// matches any characters but a slash, ** any characters. /servers/* and
+	// /servers/{id} match the same calls.
 	Path string `json:"path,omitempty"`
-	// PathRegexp is a regular expression that finds something in the path as
-	// sent or in the route's template.
+	// PathRegexp is a regular expression that matches part of the path as sent or of
+	// the template of the route.
 	PathRegexp string `json:"pathRegexp,omitempty"`
-	// Query is a regular expression that finds something in the raw query.
+	// Query is a regular expression that matches part of the raw query.
 	Query string `json:"query,omitempty"`
-	// Nth is the first matching call, from 1, at which the fault can fire.
+	// Nth is the number of the first matching call, from 1, for which the fault can
+	// fire.
 	Nth int `json:"nth,omitempty"`
-	// Count is how many times the fault fires. 0 stands for once where Nth is
-	// set and for any number otherwise.
+	// Count is the number of times that the fault fires. 0 means once if Nth is set,
+	// and no limit otherwise.
 	Count int `json:"count,omitempty"`
-	// Probability is the chance of firing at a matching call; 0 stands for 1.
+	// Probability is the probability to fire for a matching call; 0 means 1.
 	Probability float64 `json:"probability,omitempty"`
-	// Seed makes the draws repeatable.
+	// Seed makes the random numbers repeatable.
 	Seed uint64 `json:"seed,omitempty"`
 }
 
-// Fault is one way of misbehaving. Effects can be combined; where two faults
-// fire on one call, the delays add up and the first that answers wins.
+// Fault makes calls fail. Its fields can be combined. If two faults fire for one
+// call, the delays add up, and the first fault that has a response decides it.
 type Fault struct {
-	// ID is chosen by the cloud if empty.
+	// ID is generated if empty.
 	ID    string `json:"id,omitempty"`
 	Match Match  `json:"match"`
 
-	// Answer tells whether Delay, Hold, Reset, Redirect and Status come Before
-	// (the default) or After the effect took place.
+	// Answer is Before (the default) or After: whether Delay, Hold, Reset, Redirect
+	// and Status apply before or after the effect.
 	Answer string `json:"answer,omitempty"`
-	// Delay waits this long.
+	// Delay delays the call.
 	Delay Duration `json:"delay,omitempty"`
-	// Hold keeps the call until ReleaseFault, DropFault or the fault's removal.
-	// The effect takes place then, even if the client is gone.
+	// Hold holds the call until ReleaseFault, DropFault or the removal of the fault.
+	// The call has its effect even if the client has disconnected.
 	Hold bool `json:"hold,omitempty"`
-	// Reset cuts the connection (RST) in place of an answer.
+	// Reset resets the connection (RST) instead of a response.
 	Reset bool `json:"reset,omitempty"`
-	// Status answers with this instead, and a problem body unless one is given.
+	// Status is the status of the response, which has a problem body unless Body is
+	// set.
 	Status int `json:"status,omitempty"`
-	// Redirect answers with this Location, and status 307 unless one is given.
+	// Redirect is the Location of the response, whose status is 307 unless Status is
+	// set.
 	Redirect string `json:"redirect,omitempty"`
-	// RetryAfter is put into the header of that name, unchecked.
+	// RetryAfter is the value of the header of that name. It is not checked.
 	RetryAfter string `json:"retryAfter,omitempty"`
-	// Headers are added to the answer, whoever made it.
+	// Headers are added to the response of the handler or the fault.
 	Headers map[string]string `json:"headers,omitempty"`
-	// Body replaces the answer's body. Without Status the handler runs and its
-	// status stays. So do EmptyBody, HugeBytes and Depth.
+	// Body replaces the body of the response. Without Status, the handler runs and
+	// its status is kept. The same holds for EmptyBody, HugeBytes and Depth.
 	Body string `json:"body,omitempty"`
-	// EmptyBody leaves the body out.
+	// EmptyBody removes the body.
 	EmptyBody bool `json:"emptyBody,omitempty"`
-	// HugeBytes streams a JSON body with a string of so many bytes.
+	// HugeBytes replaces the body with JSON that has a string of this many bytes.
 	HugeBytes int64 `json:"hugeBytes,omitempty"`
-	// Depth sends arrays nested so deeply.
+	// Depth replaces the body with arrays nested this deep.
 	Depth int `json:"depth,omitempty"`
 	// Corrupt is CorruptNulls or CorruptTypes.
 	Corrupt string `json:"corrupt,omitempty"`
-	// Truncate cuts the body short.
+	// Truncate truncates the body.
 	Truncate *Truncation `json:"truncate,omitempty"`
 	// ContentType replaces the header of that name.
 	ContentType string `json:"contentType,omitempty"`
-	// BytesPerSecond slows the body down.
+	// BytesPerSecond limits the rate at which the body is sent.
 	BytesPerSecond int `json:"bytesPerSecond,omitempty"`
-	// List distorts what GET /servers tells.
+	// List changes the response to GET /servers.
 	List *ListFault `json:"list,omitempty"`
 }
 
-// Truncation cuts a body short.
+// Truncation truncates a body.
 type Truncation struct {
-	// Keep is how many bytes are sent; negative counts from the end.
+	// Keep is the number of bytes that are sent; a negative number counts from the
+	// end.
 	Keep int `json:"keep"`
-	// Clean announces the short length. Otherwise the full length is announced
-	// and the connection cut.
+	// Clean sends the truncated length as Content-Length. Otherwise the full length
+	// is sent and the connection is closed.
 	Clean bool `json:"clean,omitempty"`
 }
 
-// ListFault distorts GET /servers, and nothing else.
+// ListFault changes the response to GET /servers.
 type ListFault struct {
 	// HideYounger hides servers created less than this ago.
 	HideYounger Duration `json:"hideYounger,omitempty"`
 	// Drop hides this fraction of the servers, 0-1, the same ones on each call.
 	Drop float64 `json:"drop,omitempty"`
-	// Seed picks which ones Drop hides.
+	// Seed selects the servers that Drop hides.
 	Seed uint64 `json:"seed,omitempty"`
 	// HideIDs hides these servers.
 	HideIDs []string `json:"hideIds,omitempty"`
 	// Empty hides all servers.
 	Empty bool `json:"empty,omitempty"`
-	// Duplicate begins each page with the last server of the page before; a
-	// list of one page repeats its first server at the end.
+	// Duplicate starts each page with the last server of the previous page. A list of
+	// one page repeats its first server at the end.
 	Duplicate bool `json:"duplicate,omitempty"`
-	// Skip leaves out the first server of each page but the first; a list of
-	// one page leaves out its middle one.
+	// Skip omits the first server of each page but the first. A list of one page omits
+	// the server in the middle.
 	Skip bool `json:"skip,omitempty"`
-	// Loop returns the marker that came in, so that there is always a next page.
+	// Loop returns the marker of the request, so that there is always a next page.
 	Loop bool `json:"loop,omitempty"`
 }
 
-// FaultStatus is a fault and what it did so far.
+// FaultStatus is a fault with its counters.
 type FaultStatus struct {
 	Fault
-	// Matched counts calls that matched, Fired those of them that it hit.
+	// Matched is the number of calls that matched, Fired the number of those for which
+	// the fault fired.
 	Matched int `json:"matched"`
 	Fired   int `json:"fired"`
-	// Held is how many calls it holds now.
+	// Held is the number of calls that it holds now.
 	Held int `json:"held"`
 }
 
@@ -158,17 +164,16 @@ func (f *Fault) validate() error {
 	return nil
 }
 
-// replaces tells whether the fault takes the place of the handler's answer,
-// status and all.
+// replaces reports whether the fault replaces the whole response of the handler.
 func (f *Fault) replaces() bool { return f.Reset || f.Status != 0 || f.Redirect != "" }
 
-// replacesBody tells whether the fault has a body of its own.
+// replacesBody reports whether the fault replaces the body of the response.
 func (f *Fault) replacesBody() bool {
 	return f.Body != "" || f.EmptyBody || f.HugeBytes > 0 || f.Depth > 0
 }
 
-// bends tells whether the fault changes an answer on its way out.
-func (f *Fault) bends() bool {
+// changesResponse reports whether the fault changes the response.
+func (f *Fault) changesResponse() bool {
 	return f.replacesBody() || f.RetryAfter != "" || len(f.Headers) > 0 || f.Corrupt != "" ||
 		f.Truncate != nil || f.ContentType != "" || f.BytesPerSecond > 0
 }

@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// handoverBuckets are all that a store has.
+// handoverBuckets are all buckets of a store.
 var handoverBuckets = []string{bucketMeta, bucketServers, bucketNetworks, bucketKeys, bucketLedger}
 
-// retiredStore refuses what a call that was under way would still bring about:
-// after a handover it would be lost.
+// retiredStore rejects the effects of calls in progress, because they would be
+// lost after a handover.
 type retiredStore struct{ Store }
 
 func (retiredStore) Write(...Change) error { return errRetired() }
@@ -25,9 +25,9 @@ func errRetired() error {
 	return problem(http.StatusServiceUnavailable, CodeUnavailable, "this cloud has been handed over to another process")
 }
 
-// HandOver ends what the cloud does and returns all that it remembers, for
-// another process to go on with: nothing takes effect here any more, and calls
-// and /readyz answer 503. A second time it returns the same.
+// HandOver stops the cloud and returns the content of its store, with which
+// another process can continue. From then on, no call has an effect, and calls
+// and /readyz return 503. A second call of HandOver returns the same content.
 func (c *Cloud) HandOver() ([]Change, error) {
 	c.retired.Store(true)
 	c.stop()
@@ -37,7 +37,7 @@ func (c *Cloud) HandOver() ([]Change, error) {
 		c.store = retiredStore{c.store}
 	}
 	c.st.due = nil
-	c.noteDue()
+	c.updateNextDue()
 	content := []Change{}
 	for _, bucket := range handoverBuckets {
 		err := c.store.Load(bucket, func(key string, value []byte) error {
@@ -45,7 +45,7 @@ func (c *Cloud) HandOver() ([]Change, error) {
 			return nil
 		})
 		if err != nil {
-			return nil, fmt.Errorf("reading what is to be handed over: %w", err)
+			return nil, fmt.Errorf("reading the store for the handover: %w", err)
 		}
 	}
 	return content, nil
@@ -59,15 +59,14 @@ func (c *Cloud) handleHandOver(w http.ResponseWriter, _ *request) error {
 	return writeJSON(w, http.StatusOK, content)
 }
 
-// TakeOver has the mock cloud at url hand over, and puts what it remembers into
-// the data file at path, unless there is one already. Where nobody listens, or
-// nobody answers within patience, there is nothing to take over, and no file
-// is made.
-func TakeOver(ctx context.Context, url, path string, patience time.Duration) (taken bool, err error) {
+// TakeOver requests the content of the mock cloud at url and writes it to the data
+// file at path. It does nothing if the file exists, if no server listens at url,
+// or if it does not respond within timeout.
+func TakeOver(ctx context.Context, url, path string, timeout time.Duration) (taken bool, err error) {
 	if _, err := os.Stat(path); err == nil {
 		return false, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimRight(url, "/")+"/admin/handover", http.NoBody)
 	if err != nil {
@@ -91,7 +90,7 @@ func TakeOver(ctx context.Context, url, path string, patience time.Duration) (ta
 	return true, storeAll(path, content)
 }
 
-// storeAll leaves a whole file or none.
+// storeAll creates the file with all content, or no file.
 func storeAll(path string, content []Change) error {
 	partial := path + ".part"
 	if err := os.RemoveAll(partial); err != nil {

@@ -8,14 +8,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestAnotherProcessGoesOnWithServersKeysAndLedger(t *testing.T) {
+func TestTakeOverCopiesServersKeysAndLedger(t *testing.T) {
 	old := start(t, Options{Behaviour: Behaviour{BuildTime: Duration(time.Minute)}, SeedServers: 1})
 	old.call(202, "POST", "/servers", `{"name":"web"}`, "Idempotency-Key", "once")
 	want, ledger := old.cloud.Servers(), old.cloud.Ledger()
 
 	data := filepath.Join(t.TempDir(), "data")
 	for attempt := range 2 {
-		// Whoever died before the file was whole, asks again.
+		// A process that exits before the file is complete takes over again.
 		taken, err := TakeOver(t.Context(), old.url, data+string(rune('0'+attempt)), time.Minute)
 		if err != nil || !taken {
 			t.Fatalf("attempt %d: taken %t, %v", attempt, taken, err)
@@ -45,17 +45,17 @@ func TestAnotherProcessGoesOnWithServersKeysAndLedger(t *testing.T) {
 	heir.call(200, "GET", "/servers/"+again.ID, "")
 }
 
-func TestTakeOverStartsAnewWhereNobodyIs(t *testing.T) {
+func TestTakeOverDoesNothingWithoutAServer(t *testing.T) {
 	folder := t.TempDir()
 	taken, err := TakeOver(t.Context(), "http://127.0.0.1:1", filepath.Join(folder, "data"), time.Minute)
 	if err != nil || taken {
-		t.Errorf("nobody listens: taken %t, %v", taken, err)
+		t.Errorf("no server: taken %t, %v", taken, err)
 	}
 	if found, _ := filepath.Glob(filepath.Join(folder, "*")); len(found) > 0 {
 		t.Errorf("left behind: %v", found)
 	}
 
-	// What is there already is newer than what another one has.
+	// An existing file is newer than the data of the other process.
 	data := filepath.Join(folder, "there")
 	if err := storeAll(data, nil); err != nil {
 		t.Fatal(err)

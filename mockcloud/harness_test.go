@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// harness is a cloud behind a real HTTP server.
+// harness is a cloud with an HTTP server.
 type harness struct {
 	t     *testing.T
 	cloud *Cloud
@@ -20,7 +20,7 @@ type harness struct {
 
 var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// start runs a cloud on a clock that stands still.
+// start starts a cloud with a manual clock.
 func start(t *testing.T, opts Options) *harness {
 	t.Helper()
 	clock := NewManualClock(epoch)
@@ -41,7 +41,7 @@ func start(t *testing.T, opts Options) *harness {
 	return &harness{t: t, cloud: cloud, url: server.URL, clock: clock}
 }
 
-// reply is an answer, or the error that came in its place.
+// reply is a response or an error.
 type reply struct {
 	status int
 	header http.Header
@@ -49,7 +49,7 @@ type reply struct {
 	err    error
 }
 
-// send makes a call over a connection of its own and lets it fail.
+// send makes a call with a connection of its own. The call may fail.
 func (h *harness) send(method, path, body string, header ...string) reply {
 	h.t.Helper()
 	r, err := http.NewRequest(method, h.url+path, strings.NewReader(body))
@@ -72,7 +72,7 @@ func (h *harness) send(method, path, body string, header ...string) reply {
 	return reply{status: answer.StatusCode, header: answer.Header, body: string(data), err: err}
 }
 
-// call is send for calls whose status is known.
+// call makes a call that must return the status want.
 func (h *harness) call(want int, method, path, body string, header ...string) reply {
 	h.t.Helper()
 	got := h.send(method, path, body, header...)
@@ -115,7 +115,7 @@ type page struct {
 	Next    string   `json:"next"`
 }
 
-// names walks all pages, at most limit of them.
+// names returns the names of the servers of all pages, at most limit pages.
 func (h *harness) names(query string, limit int) []string {
 	h.t.Helper()
 	var out []string

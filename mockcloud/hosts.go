@@ -10,10 +10,10 @@ import (
 type Host struct {
 	Name string `json:"name"`
 	GPU  bool   `json:"gpu"`
-	// AvailableHours is for how long the host's accelerator can be had.
+	// AvailableHours is how long the accelerator of the host is available.
 	AvailableHours int `json:"availableHours"`
-	// CPUUsageMHz and MemoryUsageMB are sums over the servers on it where zero
-	// in Options.
+	// CPUUsageMHz and MemoryUsageMB are the sums of the servers on the host if they
+	// are zero in Options.
 	CPUUsageMHz   int `json:"cpuUsageMHz"`
 	MemoryUsageMB int `json:"memoryUsageMB"`
 }
@@ -26,18 +26,19 @@ func defaultHosts() []Host {
 	return hosts
 }
 
-// Hosts returns every host, with the figures of use that it was given.
+// Hosts returns all hosts with the usage that Options or PutHost set.
 func (c *Cloud) Hosts() []Host {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return slices.Clone(c.opts.Hosts)
 }
 
-// PutHost adds a host, or replaces the one of the same name. Like all hosts it
-// is as Options say after a restart. It fails without a name.
+// PutHost adds a host or replaces the one with the same name. Hosts are not
+// stored: after a restart they are those of Options. It returns an error if the
+// name is empty.
 func (c *Cloud) PutHost(host Host) error {
 	if host.Name == "" {
-		return invalid("a host has a name")
+		return invalid("name is required")
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -51,7 +52,8 @@ func (c *Cloud) PutHost(host Host) error {
 	return nil
 }
 
-// DeleteHost takes a host away; servers go on naming it. It fails if there is none.
+// DeleteHost deletes a host. Servers keep its name. It returns an error if there
+// is no such host.
 func (c *Cloud) DeleteHost(name string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -67,7 +69,7 @@ func hostNamed(hosts []Host, name string) int {
 	return slices.IndexFunc(hosts, func(h Host) bool { return h.Name == name })
 }
 
-// handlePutHost answers PUT /admin/hosts/{name}.
+// handlePutHost handles PUT /admin/hosts/{name}.
 func (c *Cloud) handlePutHost(w http.ResponseWriter, r *request) error {
 	var host Host
 	if err := readInto(r, &host); err != nil {
@@ -77,7 +79,7 @@ func (c *Cloud) handlePutHost(w http.ResponseWriter, r *request) error {
 		host.Name = r.vars[0]
 	}
 	if host.Name != r.vars[0] {
-		return invalid("name is %q, and the path names %q", host.Name, r.vars[0])
+		return invalid("name is %q, but the path has %q", host.Name, r.vars[0])
 	}
 	if err := c.PutHost(host); err != nil {
 		return err
@@ -85,8 +87,8 @@ func (c *Cloud) handlePutHost(w http.ResponseWriter, r *request) error {
 	return writeJSON(w, http.StatusOK, host)
 }
 
-// place picks the host of a new server, in turn. The caller holds mu.
-func (c *Cloud) place() string {
+// pickHost returns the host of a new server, round-robin. The caller holds mu.
+func (c *Cloud) pickHost() string {
 	if len(c.opts.Hosts) == 0 {
 		return ""
 	}
@@ -95,7 +97,7 @@ func (c *Cloud) place() string {
 	return host
 }
 
-// handleHosts answers GET /hosts.
+// handleHosts handles GET /hosts.
 func (c *Cloud) handleHosts(w http.ResponseWriter, _ *request) error {
 	now := c.now()
 	c.mu.RLock()

@@ -11,19 +11,20 @@ import (
 	"time"
 )
 
-// keyRecord is what the cloud remembers of an Idempotency-Key. Like a record
-// it is replaced, never changed, once it is in the state.
+// keyRecord is the record of an Idempotency-Key. A keyRecord in the state is
+// replaced and never changed.
 type keyRecord struct {
 	// Key is the collection, a slash, and the key that the client sent.
 	Key string `json:"key"`
-	// Hash is of the canonical body.
+	// Hash is the hash of the canonical body.
 	Hash string `json:"hash"`
-	// ID is of the server or network that was made.
+	// ID is the ID of the server or network that was created.
 	ID     string          `json:"id"`
 	Status int             `json:"status"`
 	Body   json.RawMessage `json:"body"`
 	At     time.Time       `json:"at"`
-	// GoneAt is when the thing ceased to be; the key is kept KeyRetention longer.
+	// GoneAt is the time when the server or network was deleted. The key is kept for
+	// KeyRetention after it.
 	GoneAt time.Time `json:"goneAt,omitzero"`
 }
 
@@ -33,15 +34,15 @@ type keyedAnswer struct {
 	body   any
 }
 
-// maxKey bounds an Idempotency-Key, in bytes.
+// maxKey is the maximum length of an Idempotency-Key in bytes.
 const maxKey = 255
 
-// keyFor reads the request's key; nil where there is none or the cloud does
-// not know of keys.
+// keyFor returns the key of a request, and nil if there is none or the capability
+// is off.
 func (c *Cloud) keyFor(r *request, collection string, body []byte) (*keyRecord, error) {
 	key := r.Header.Get("Idempotency-Key")
 	if key == "" || !c.has(Idempotency) {
-		return nil, nil //nolint:nilnil // a create without a key is as good as one with
+		return nil, nil //nolint:nilnil // a create without a key is valid
 	}
 	if len(key) > maxKey {
 		return nil, invalid("Idempotency-Key is longer than %d bytes", maxKey)
@@ -53,7 +54,8 @@ func (c *Cloud) keyFor(r *request, collection string, body []byte) (*keyRecord, 
 	return &keyRecord{Key: collection + "/" + key, Hash: hash}, nil
 }
 
-// canonicalHash is equal for bodies that differ in spacing and order alone.
+// canonicalHash returns the same hash for bodies that differ only in white space
+// and in the order of fields.
 func canonicalHash(body []byte) (string, error) {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.UseNumber()
@@ -69,7 +71,8 @@ func canonicalHash(body []byte) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// replay finds the answer that a key was given before. The caller holds mu.
+// replay returns the response of the first create with this key, if there was one.
+// The caller holds mu.
 func (c *Cloud) replay(key *keyRecord) (keyedAnswer, bool, error) {
 	if key == nil {
 		return keyedAnswer{}, false, nil
@@ -80,7 +83,7 @@ func (c *Cloud) replay(key *keyRecord) (keyedAnswer, bool, error) {
 	}
 	if known.Hash != key.Hash {
 		return keyedAnswer{}, true, problem(http.StatusUnprocessableEntity, CodeKeyReused,
-			"this Idempotency-Key came with another body before")
+			"this Idempotency-Key was used with another body")
 	}
 	if r := c.st.servers[known.ID]; r != nil {
 		return keyedAnswer{status: known.Status, body: c.represent(r, c.now())}, true, nil
@@ -91,7 +94,7 @@ func (c *Cloud) replay(key *keyRecord) (keyedAnswer, bool, error) {
 	return keyedAnswer{status: known.Status, body: known.Body}, true, nil
 }
 
-// record notes what the key made; only for a key that is not yet in the state.
+// record sets the result of the create. The key must not be in the state yet.
 func (k *keyRecord) record(id string, answer keyedAnswer, now time.Time) {
 	k.ID, k.Status, k.At = id, answer.status, now
 	k.Body = encoded(bucketKeys, k.Key, answer.body).Value
@@ -103,7 +106,7 @@ func (k *keyRecord) goneAt(at time.Time) *keyRecord {
 	return &next
 }
 
-// keyOf is the key as the client sent it.
+// keyOf returns the key as the client sent it.
 func keyOf(recorded string) string {
 	_, key, _ := strings.Cut(recorded, "/")
 	return key

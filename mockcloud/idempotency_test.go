@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestKeyMakesOneServer(t *testing.T) {
+func TestKeyCreatesOneServer(t *testing.T) {
 	h := start(t, Options{Behaviour: Behaviour{BuildTime: Duration(time.Minute)}})
 	first := h.call(202, "POST", "/servers", `{"name":"web","cpu":2}`, "Idempotency-Key", "k")
 	id := decodeInto[Server](t, first.body).ID
@@ -14,7 +14,7 @@ func TestKeyMakesOneServer(t *testing.T) {
 	h.clock.Advance(time.Minute)
 	again := h.call(202, "POST", "/servers", ` { "cpu": 2, "name": "web" } `, "Idempotency-Key", "k")
 	if got := decodeInto[Server](t, again.body); got.ID != id || got.State != StateActive {
-		t.Errorf("sent again in another order: got %s %s, want %s as it is now, ACTIVE", got.ID, got.State, id)
+		t.Errorf("same body in another order: got %s %s, want %s as it is now, ACTIVE", got.ID, got.State, id)
 	}
 	other := h.call(422, "POST", "/servers", `{"name":"web","cpu":3}`, "Idempotency-Key", "k")
 	if got := codeIn(t, other); got != CodeKeyReused {
@@ -25,7 +25,7 @@ func TestKeyMakesOneServer(t *testing.T) {
 	h.clock.Advance(24*time.Hour - time.Second)
 	gone := h.call(202, "POST", "/servers", `{"name":"web","cpu":2}`, "Idempotency-Key", "k")
 	if gone.body != first.body {
-		t.Errorf("after the server is gone: got %s, want the first answer %s", gone.body, first.body)
+		t.Errorf("after the server is deleted: got %s, want the first answer %s", gone.body, first.body)
 	}
 	h.clock.Advance(time.Second)
 	fresh := h.call(202, "POST", "/servers", `{"name":"web","cpu":2}`, "Idempotency-Key", "k")
@@ -34,7 +34,7 @@ func TestKeyMakesOneServer(t *testing.T) {
 	}
 }
 
-func TestRefusedCreateDoesNotKeepItsKey(t *testing.T) {
+func TestRejectedCreateDoesNotUseItsKey(t *testing.T) {
 	h := start(t, Options{})
 	s := h.create("web")
 	h.call(409, "POST", "/servers", `{"name":"web"}`, "Idempotency-Key", "k")
@@ -42,7 +42,7 @@ func TestRefusedCreateDoesNotKeepItsKey(t *testing.T) {
 	h.call(201, "POST", "/servers", `{"name":"web2"}`, "Idempotency-Key", "k")
 }
 
-func TestConcurrentCreatesWithOneKeyMakeOneServer(t *testing.T) {
+func TestConcurrentCreatesWithOneKeyCreateOneServer(t *testing.T) {
 	h := start(t, Options{Capabilities: map[Capability]bool{UniqueNames: false}})
 	replies := make([]reply, 16)
 	var group sync.WaitGroup
@@ -70,7 +70,7 @@ func TestKeyIsIgnoredWithoutTheCapability(t *testing.T) {
 	}
 }
 
-func TestNetworkKeyOutlivesItsNetwork(t *testing.T) {
+func TestKeyIsKeptAfterItsNetworkIsDeleted(t *testing.T) {
 	h := start(t, Options{})
 	body := `{"name":"n","cidr":"10.0.0.0/8","gateway":"10.0.0.1"}`
 	first := h.call(201, "POST", "/networks", body, "Idempotency-Key", "k")

@@ -8,36 +8,35 @@ import (
 	"time"
 )
 
-// Op is what a ledger entry says was done.
+// Op is the kind of effect of a ledger entry.
 type Op string
 
 const (
-	// OpCreate: a server came to be.
+	// OpCreate: a server was created.
 	OpCreate Op = "create"
-	// OpDelete: a deletion was accepted. The server is gone with it, unless
-	// the deletion takes its time; then OpGone follows.
+	// OpDelete: a deletion was accepted. If it is asynchronous, OpGone follows.
 	OpDelete Op = "delete"
-	// OpGone: a deletion that took its time is complete.
+	// OpGone: an asynchronous deletion is complete.
 	OpGone Op = "gone"
-	// OpUpdate: a change was accepted; Fields tells of what.
+	// OpUpdate: a server was changed; Fields has the names of the fields.
 	OpUpdate Op = "update"
-	// OpCreateNetwork and OpDeleteNetwork are of networks, not servers.
+	// OpCreateNetwork: a network was created. OpDeleteNetwork: one was deleted.
 	OpCreateNetwork Op = "createNetwork"
 	OpDeleteNetwork Op = "deleteNetwork"
 )
 
-// Who brought a ledger entry about.
+// The values of LedgerEntry.By.
 const (
 	// ByClient: a call of the REST API.
 	ByClient = "client"
-	// ByAdmin: a test, behind the client's back.
+	// ByAdmin: a method of Cloud or an admin endpoint.
 	ByAdmin = "admin"
 )
 
-// LedgerEntry records one effect. What is in the ledger happened, whatever the
-// client was told.
+// LedgerEntry records one effect. The ledger has all effects, including those
+// whose response the client did not receive.
 type LedgerEntry struct {
-	// Seq counts from 1 without gaps.
+	// Seq is the number of the entry, from 1 without gaps.
 	Seq  int       `json:"seq"`
 	Time time.Time `json:"time"`
 	Op   Op        `json:"op"`
@@ -47,18 +46,19 @@ type LedgerEntry struct {
 	NetworkID string            `json:"networkId,omitempty"`
 	Name      string            `json:"name"`
 	Labels    map[string]string `json:"labels,omitempty"`
-	// Key is the Idempotency-Key of the create, on later entries as well.
+	// Key is the Idempotency-Key of the create. Later entries of the server have it,
+	// too.
 	Key string `json:"key,omitempty"`
 	// RequestID is the X-Request-Id of the call.
 	RequestID string `json:"requestId,omitempty"`
-	// Fields are what an update changed.
+	// Fields are the fields that an update changed.
 	Fields []string `json:"fields,omitempty"`
-	// Final is set on a delete that took no time: no gone follows.
+	// Final is set on a delete that is not asynchronous: OpGone does not follow.
 	Final bool `json:"final,omitempty"`
 }
 
 // entry completes e and returns it with the change that stores it. The caller
-// holds mu and appends the entry once it is stored.
+// holds mu and appends the entry after it has stored the change.
 func (c *Cloud) entry(e LedgerEntry) (LedgerEntry, Change) {
 	e.Seq = len(c.st.ledger) + 1
 	if e.Time.IsZero() {
@@ -70,7 +70,7 @@ func (c *Cloud) entry(e LedgerEntry) (LedgerEntry, Change) {
 	return e, encoded(bucketLedger, fmt.Sprintf("%012d", e.Seq), e)
 }
 
-// Ledger returns every effect so far, oldest first.
+// Ledger returns all effects, oldest first.
 func (c *Cloud) Ledger() []LedgerEntry {
 	c.advance()
 	c.mu.RLock()
@@ -78,9 +78,9 @@ func (c *Cloud) Ledger() []LedgerEntry {
 	return slices.Clone(c.st.ledger)
 }
 
-// MostAlive tells, for each value of a label, how many servers that carried it
-// from their create on were alive at the same time at worst. It answers
-// whether an owner ever had two.
+// MostAlive returns, for each value of a label, the maximum number of servers
+// that were created with it and existed at the same time. More than 1 means that
+// an owner had two servers.
 func MostAlive(ledger []LedgerEntry, label string) map[string]int {
 	alive, most := map[string]int{}, map[string]int{}
 	owner := map[string]string{}
@@ -104,7 +104,7 @@ func MostAlive(ledger []LedgerEntry, label string) map[string]int {
 	return most
 }
 
-// handleLedger answers GET /ledger?since=SEQ with the entries after SEQ.
+// handleLedger handles GET /ledger?since=SEQ with the entries after SEQ.
 func (c *Cloud) handleLedger(w http.ResponseWriter, r *request) error {
 	since := 0
 	if text := r.URL.Query().Get("since"); text != "" {

@@ -2,6 +2,7 @@ package mockcloud
 
 import (
 	"net/http"
+	"runtime"
 	"strconv"
 	"time"
 
@@ -9,7 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// metrics has its own registry, so that several clouds fit into one process.
+// metrics has a registry of its own, so that a process can have several clouds.
 type metrics struct {
 	registry *prometheus.Registry
 	calls    *prometheus.CounterVec
@@ -22,27 +23,33 @@ func newMetrics(c *Cloud) *metrics {
 		registry: prometheus.NewRegistry(),
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "mockcloud_calls_total",
-			Help: "Calls of the REST API by method, route and status; status 0 is no answer.",
+			Help: "Calls of the REST API by method, route and status; status 0 means no response.",
 		}, []string{"method", "route", "status"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "mockcloud_call_duration_seconds",
-			Help:    "How long calls took, faults included.",
+			Help:    "Duration of calls, including faults.",
 			Buckets: prometheus.DefBuckets,
 		}, []string{"method", "route"}),
 		faults: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "mockcloud_faults_fired_total",
-			Help: "How often a fault fired.",
+			Help: "Number of times that a fault fired.",
 		}),
 	}
 	servers := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "mockcloud_servers",
-		Help: "Servers that exist, those being built or deleted included.",
+		Help: "Number of servers, including those that are BUILDING or DELETING.",
 	}, func() float64 {
 		c.mu.RLock()
 		defer c.mu.RUnlock()
 		return float64(len(c.st.servers))
 	})
-	m.registry.MustRegister(m.calls, m.duration, m.faults, servers)
+	build := prometheus.NewGauge(prometheus.GaugeOpts{
+		Name:        "privatecloud_build_info",
+		Help:        "Always 1; the labels are the version of the binary and the Go version that built it.",
+		ConstLabels: prometheus.Labels{"version": c.opts.Version, "goversion": runtime.Version()},
+	})
+	build.Set(1)
+	m.registry.MustRegister(m.calls, m.duration, m.faults, servers, build)
 	return m
 }
 
@@ -50,7 +57,7 @@ func (m *metrics) observe(method, route string, status int, took time.Duration) 
 	switch method {
 	case http.MethodGet, http.MethodPost, http.MethodPatch, http.MethodDelete:
 	default:
-		// A client can make up methods; they must not become label values.
+		// Clients can send any method: the number of label values must be bounded.
 		method = "other"
 	}
 	m.calls.WithLabelValues(method, route, strconv.Itoa(status)).Inc()

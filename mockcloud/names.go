@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// maxName bounds a server's name, in bytes.
+// maxName is the maximum length of a name in bytes.
 const maxName = 255
 
 func checkName(name string) error {
@@ -20,14 +20,14 @@ func checkName(name string) error {
 	case !utf8.ValidString(name):
 		return invalid("name is not UTF-8")
 	case strings.ContainsFunc(name, unicode.IsControl):
-		return invalid("name holds control characters")
+		return invalid("name contains control characters")
 	}
 	return nil
 }
 
-// nameVerdict tells whether a new server may bear the name. The caller holds mu
-// for reading.
-func (c *Cloud) nameVerdict(name string) error {
+// admitName returns an error if a new server may not have the name. The caller
+// holds mu for reading.
+func (c *Cloud) admitName(name string) error {
 	if c.prohibitedNames.match(name) {
 		return problem(http.StatusForbidden, CodeNameProhibited, "the name %q is prohibited", name)
 	}
@@ -37,14 +37,14 @@ func (c *Cloud) nameVerdict(name string) error {
 	return nil
 }
 
-// handleCheck answers GET /check/{name}.
+// handleCheck handles GET /check/{name}.
 func (c *Cloud) handleCheck(w http.ResponseWriter, r *request) error {
 	name := r.vars[0]
 	if err := checkName(name); err != nil {
 		return err
 	}
 	c.mu.RLock()
-	err := c.nameVerdict(name)
+	err := c.admitName(name)
 	c.mu.RUnlock()
 	if err != nil {
 		return err
@@ -55,8 +55,8 @@ func (c *Cloud) handleCheck(w http.ResponseWriter, r *request) error {
 // globs matches text against any of a list of names or globs.
 type globs []*regexp.Regexp
 
-// parseGlobs knows * for any run of characters and ? for one; everything else
-// stands for itself, so parsing cannot fail.
+// parseGlobs compiles globs: * matches any sequence of characters and ? one
+// character. Every other character matches itself.
 func parseGlobs(patterns []string) globs {
 	var out globs
 	for _, pattern := range patterns {

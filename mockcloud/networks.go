@@ -46,7 +46,7 @@ func checkGateway(cidr, gateway string) error {
 	return nil
 }
 
-// handleCreateNetwork answers POST /networks.
+// handleCreateNetwork handles POST /networks.
 func (c *Cloud) handleCreateNetwork(w http.ResponseWriter, r *request) error {
 	data, err := readBody(r)
 	if err != nil {
@@ -79,7 +79,7 @@ func (c *Cloud) createNetwork(body createNetwork, key *keyRecord, requestID stri
 	if answer, found, err := c.replay(key); found || err != nil {
 		return answer, err
 	}
-	if err := c.networkNameVerdict(body.Name); err != nil {
+	if err := c.admitNetworkName(body.Name); err != nil {
 		return keyedAnswer{}, err
 	}
 	now := c.now()
@@ -107,9 +107,9 @@ func (c *Cloud) createNetwork(body createNetwork, key *keyRecord, requestID stri
 	return answer, nil
 }
 
-// networkNameVerdict tells whether a new network may bear the name. The caller
-// holds mu.
-func (c *Cloud) networkNameVerdict(name string) error {
+// admitNetworkName returns an error if a new network may not have the name. The
+// caller holds mu.
+func (c *Cloud) admitNetworkName(name string) error {
 	if c.prohibitedNames.match(name) {
 		return problem(http.StatusForbidden, CodeNameProhibited, "the name %q is prohibited", name)
 	}
@@ -124,12 +124,12 @@ func (c *Cloud) networkNameVerdict(name string) error {
 	return nil
 }
 
-// handleListNetworks answers GET /networks: all of them, oldest first.
+// handleListNetworks handles GET /networks: all of them, oldest first.
 func (c *Cloud) handleListNetworks(w http.ResponseWriter, _ *request) error {
 	return writeJSON(w, http.StatusOK, map[string]any{"networks": c.Networks()})
 }
 
-// Networks returns every network, oldest first.
+// Networks returns all networks, oldest first.
 func (c *Cloud) Networks() []Network {
 	c.mu.RLock()
 	found := slices.Collect(maps.Values(c.st.networks))
@@ -147,7 +147,7 @@ func (c *Cloud) Networks() []Network {
 	return list
 }
 
-// handleGetNetwork answers GET /networks/{id}.
+// handleGetNetwork handles GET /networks/{id}.
 func (c *Cloud) handleGetNetwork(w http.ResponseWriter, r *request) error {
 	c.mu.RLock()
 	n := c.st.networks[r.vars[0]]
@@ -158,7 +158,7 @@ func (c *Cloud) handleGetNetwork(w http.ResponseWriter, r *request) error {
 	return writeJSON(w, http.StatusOK, n)
 }
 
-// handlePatchNetwork answers PATCH /networks/{id}; the gateway alone can change.
+// handlePatchNetwork handles PATCH /networks/{id}. Only the gateway can change.
 func (c *Cloud) handlePatchNetwork(w http.ResponseWriter, r *request) error {
 	data, err := readBody(r)
 	if err != nil {
@@ -188,7 +188,8 @@ func (c *Cloud) handlePatchNetwork(w http.ResponseWriter, r *request) error {
 	return writeJSON(w, http.StatusOK, next)
 }
 
-// handleDeleteNetwork answers DELETE /networks/{id}; 409 while servers refer to it.
+// handleDeleteNetwork handles DELETE /networks/{id}. It returns 409 while servers
+// are attached.
 func (c *Cloud) handleDeleteNetwork(w http.ResponseWriter, r *request) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -202,8 +203,8 @@ func (c *Cloud) handleDeleteNetwork(w http.ResponseWriter, r *request) error {
 	return nil
 }
 
-// removeNetwork takes a network away. The entry says how; removeNetwork fills in
-// of what. The caller holds mu.
+// removeNetwork deletes a network. It completes the ledger entry with the fields of
+// the network. The caller holds mu.
 func (c *Cloud) removeNetwork(id string, how LedgerEntry) error {
 	n := c.st.networks[id]
 	if n == nil {
@@ -220,15 +221,15 @@ func (c *Cloud) removeNetwork(id string, how LedgerEntry) error {
 		c.st.keys[key.Key] = key
 		c.st.due.add(due{at: key.GoneAt.Add(time.Duration(c.opts.KeyRetention)), what: dueForget, id: key.Key})
 	}
-	c.noteDue()
+	c.updateNextDue()
 	c.st.ledger = append(c.st.ledger, entry)
 	delete(c.st.networks, n.ID)
 	return nil
 }
 
-// PutNetwork adds a network that no client asked for, or replaces the one of the
-// same id, unchecked. What is zero gets a default: a new id, now. A new network
-// is in the ledger, by ByAdmin.
+// PutNetwork adds a network or replaces the one with the same ID, without checks.
+// Fields that are zero get a default: a new ID, the present time. The ledger
+// records a new network with ByAdmin.
 func (c *Cloud) PutNetwork(n Network) (Network, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -254,8 +255,8 @@ func (c *Cloud) PutNetwork(n Network) (Network, error) {
 	return n, nil
 }
 
-// DeleteNetwork takes a network away, whatever is attached to it. It fails if
-// there is none.
+// DeleteNetwork deletes a network even if servers are attached to it. It returns an
+// error if there is no such network.
 func (c *Cloud) DeleteNetwork(id string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -274,8 +275,8 @@ func (c *Cloud) handlePutNetwork(w http.ResponseWriter, r *request) error {
 	return writeJSON(w, http.StatusCreated, put)
 }
 
-// keysOf marks the keys that made a network as outliving it. Networks are few
-// and do not carry their key, so it looks through all. The caller holds mu.
+// keysOf returns the keys of a network as expiring, and appends their changes. It
+// reads all keys, because networks do not have their key. The caller holds mu.
 func (c *Cloud) keysOf(id string, at time.Time, changes *[]Change) []*keyRecord {
 	var gone []*keyRecord
 	for _, key := range c.st.keys {

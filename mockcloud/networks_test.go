@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestANetworkOfAProhibitedNameIsRefused(t *testing.T) {
+func TestNetworkWithAProhibitedNameIsRejected(t *testing.T) {
 	h := start(t, Options{})
 	if got := codeIn(t, h.call(403, "POST", "/networks", `{"name":"forbidden","cidr":"10.0.0.0/8","gateway":"10.0.0.1"}`)); got != CodeNameProhibited {
 		t.Errorf("got %s, want %s", got, CodeNameProhibited)
@@ -17,7 +17,7 @@ func TestANetworkOfAProhibitedNameIsRefused(t *testing.T) {
 	}
 }
 
-func TestNetworksAreSteeredBehindTheClientsBack(t *testing.T) {
+func TestNetworksCanBeChangedWithoutTheAPI(t *testing.T) {
 	h := start(t, Options{})
 	n := decodeInto[Network](t, h.call(201, "POST", "/admin/networks", `{"name":"n","cidr":"10.0.0.0/8","gateway":"10.0.0.1"}`).body)
 	h.clock.Advance(time.Second)

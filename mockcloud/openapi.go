@@ -24,7 +24,7 @@ var openapiJSON = sync.OnceValue(func() []byte {
 // JSON. The caller must not change it.
 func OpenAPI() []byte { return openapiJSON() }
 
-// handleOpenAPI answers GET /openapi.json.
+// handleOpenAPI handles GET /openapi.json.
 func (c *Cloud) handleOpenAPI(w http.ResponseWriter, _ *request) error {
 	w.Header().Set("Content-Type", "application/json")
 	_, _ = w.Write(OpenAPI())

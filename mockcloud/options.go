@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// Profile is how much of the REST API the cloud has.
+// Profile is the part of the REST API that a cloud has.
 type Profile string
 
 const (
 	// Core has exactly six calls, and servers with an id and a name.
 	Core Profile = "core"
-	// Extended answers GET /capabilities and has whatever that lists.
+	// Extended has GET /capabilities and every call and field that it lists.
 	Extended Profile = "extended"
 )
 
-// Capability names something that an extended cloud can do. UniqueNames alone
-// counts for the core profile too.
+// Capability is an optional feature of a cloud with the extended profile. The core
+// profile has UniqueNames only.
 type Capability string
 
 const (
@@ -65,68 +65,71 @@ func (d *Duration) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// Behaviour is what a running cloud can be made to do differently.
+// Behaviour has the options that can be changed while a cloud runs.
 type Behaviour struct {
-	// BuildTime is how long a new server stays BUILDING; 0 answers 201 at once.
-	// It counts only with the capability async.
+	// BuildTime is how long a new server stays BUILDING; with 0, a create returns
+	// 201. It needs the capability async.
 	BuildTime Duration `json:"buildTime,omitempty"`
-	// DeleteTime is how long a server stays DELETING; 0 answers 204 at once.
-	// It counts only with the capability async.
+	// DeleteTime is how long a server stays DELETING; with 0, a delete returns 204.
+	// It needs the capability async.
 	DeleteTime Duration `json:"deleteTime,omitempty"`
-	// Latency is waited out at the start of every call.
+	// Latency is a delay at the start of every call.
 	Latency Duration `json:"latency,omitempty"`
 	// Utilisation is the model of cpuUtilization: fixed:N (percent, default
 	// fixed:50), sine[:PERIOD] (default 10m) or walk[:SEED].
 	Utilisation string `json:"utilisation,omitempty"`
-	// ProhibitedNames are names or globs (* and ?) that may not be used. Nil
-	// stands for "forbidden" alone; an empty list prohibits nothing.
+	// ProhibitedNames are names or globs (* and ?) that may not be used. Nil means
+	// "forbidden"; an empty list means none.
 	ProhibitedNames []string `json:"prohibitedNames"`
-	// ProhibitedTemplates are templates or globs that answer 422 templateProhibited.
+	// ProhibitedTemplates are templates or globs that cause 422 templateProhibited.
 	ProhibitedTemplates []string `json:"prohibitedTemplates,omitempty"`
-	// Templates, where not empty, are the only ones known; any other answers
-	// 422 templateUnknown.
+	// Templates are all templates that exist; any other causes 422 templateUnknown.
+	// Empty means that every template exists.
 	Templates []string `json:"templates,omitempty"`
-	// Quota is the most servers that may exist at once; 0 is no limit.
+	// Quota is the maximum number of servers; 0 is no limit.
 	Quota int `json:"quota,omitempty"`
 }
 
-// Options says how a cloud starts. The zero value is an extended cloud with
-// every capability, in memory, open to anybody.
+// Options are the options of a new cloud. The zero value is a cloud with the
+// extended profile, every capability, a store in memory and no authentication.
 type Options struct {
 	// Profile defaults to Extended.
 	Profile Profile `json:"profile,omitempty"`
-	// Capabilities switches single ones off or on; what is absent is on.
+	// Capabilities switches capabilities on or off; the others are on.
 	Capabilities map[Capability]bool `json:"capabilities,omitempty"`
 	Behaviour
 
-	// Hosts default to four, two of them with a GPU.
+	// Hosts default to four hosts, two of them with a GPU.
 	Hosts []Host `json:"hosts,omitempty"`
-	// SeedServers is the number of strangers' servers in a store that is new.
+	// SeedServers is the number of servers in a new store that belong to no client.
 	SeedServers int `json:"seedServers,omitempty"`
 
-	// Token, where set, is a bearer token that never expires.
+	// Token is a bearer token that does not expire; none if empty.
 	Token string `json:"token,omitempty"`
-	// Username and Password, where set, open sessions; calls then need a token.
+	// Username and Password open sessions. If they are set, calls need a token.
 	Username string `json:"username,omitempty"`
 	Password string `json:"password,omitempty"`
 	// SessionTTL is how long a session lasts, 1h if zero.
 	SessionTTL Duration `json:"sessionTTL,omitempty"`
-	// KeyRetention is how long an idempotency key outlives its server, 24h if
-	// zero.
+	// KeyRetention is how long an idempotency key is kept after its server is
+	// deleted, 24h if zero.
 	KeyRetention Duration `json:"keyRetention,omitempty"`
 
-	// Faults are in force from the start.
+	// Faults are active from the start.
 	Faults []Fault `json:"faults,omitempty"`
-	// CallLog is how many calls GET /calls remembers, 1000 if zero.
+	// CallLog is the number of calls that GET /calls returns, 1000 if zero.
 	CallLog int `json:"callLog,omitempty"`
 
-	// DataFile is a bbolt file that survives restarts; memory if empty. Store,
-	// where set, is used instead of either.
+	// DataFile is the bbolt file of the store; a store in memory if empty. Store, if
+	// set, is used instead.
 	DataFile string `json:"dataFile,omitempty"`
 	Store    Store  `json:"-"`
-	// Clock is the system's if nil.
+	// Version is the version of the binary, as the metrics report it; "dev" if
+	// empty.
+	Version string `json:"-"`
+	// Clock is the system clock if nil.
 	Clock Clock `json:"-"`
-	// Log is silent if nil.
+	// Log discards messages if nil.
 	Log *slog.Logger `json:"-"`
 }
 
@@ -151,6 +154,9 @@ func (o *Options) setDefaults() {
 	}
 	if o.CallLog == 0 {
 		o.CallLog = 1000
+	}
+	if o.Version == "" {
+		o.Version = "dev"
 	}
 	if o.Clock == nil {
 		o.Clock = systemClock{}
@@ -186,8 +192,7 @@ func (b *Behaviour) validate() error {
 	return err
 }
 
-// has tells whether a capability is in force. A core cloud has none of them
-// but unique names.
+// has reports whether a capability is on. The core profile has UniqueNames only.
 func (o *Options) has(name Capability) bool {
 	if o.Profile == Core && name != UniqueNames {
 		return false

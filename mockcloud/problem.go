@@ -7,7 +7,7 @@ import (
 	"net/http"
 )
 
-// The stable codes of problem bodies.
+// The codes of problem bodies. They do not change.
 const (
 	CodeNameProhibited     = "nameProhibited"
 	CodeNameTaken          = "nameTaken"
@@ -28,7 +28,7 @@ const (
 	CodeInternal           = "internal"
 )
 
-// Problem is the body of every refusal (RFC 9457).
+// Problem is the body of every error response (RFC 9457).
 type Problem struct {
 	Type   string `json:"type"`
 	Title  string `json:"title"`
@@ -63,7 +63,7 @@ func notFound(what, id string) *Problem {
 	return problem(http.StatusNotFound, CodeNotFound, "no such %s: %q", what, id)
 }
 
-// codeOf is the code that a made-up answer of this status carries.
+// codeOf returns the code for a response of a fault with this status.
 func codeOf(status int) string {
 	switch status {
 	case http.StatusUnauthorized:

@@ -8,12 +8,12 @@ import (
 	"github.com/google/uuid"
 )
 
-// request is a call on its way to its handler.
+// request is a call with its request ID and path variables.
 type request struct {
 	*http.Request
 	// id is the X-Request-Id of the answer.
 	id string
-	// vars are the path's variable segments, percent-decoded once.
+	// vars are the variable segments of the path, percent-decoded once.
 	vars []string
 }
 
@@ -24,13 +24,14 @@ type route struct {
 	method   string
 	template string
 	handle   handlerFunc
-	// needs is the capability without which the path does not exist.
+	// needs is the capability that the route belongs to. Without it, the path does not
+	// exist.
 	needs Capability
 	// extended routes do not exist in the core profile.
 	extended bool
 	// public routes need no token.
 	public bool
-	// streams answers piece by piece: its answer cannot be held back.
+	// streams marks a route whose response cannot be buffered.
 	streams bool
 }
 
@@ -56,11 +57,11 @@ func (c *Cloud) apiRoutes() []route {
 	}
 }
 
-// noRoute is the template under which calls to no route are counted.
+// noRoute is the template of calls that match no route.
 const noRoute = "none"
 
-// segments splits an escaped path before decoding it, so that a name may hold
-// slashes and dots. http.ServeMux would clean them away.
+// segments splits an escaped path before it decodes the segments, so that a name
+// can contain slashes and dots, which http.ServeMux removes.
 func segments(u *url.URL) ([]string, bool) {
 	parts := strings.Split(strings.TrimPrefix(u.EscapedPath(), "/"), "/")
 	for i, part := range parts {
@@ -90,8 +91,8 @@ func matchTemplate(template string, parts []string) ([]string, bool) {
 	return vars, true
 }
 
-// find resolves a call. Where the path exists with other methods only, it
-// returns a route that says so, under the same template.
+// find returns the route of a call and its variables. If the path exists with
+// other methods only, the route returns 405 and has the template of the path.
 func (c *Cloud) find(routes []route, r *http.Request) (route, []string) {
 	parts, ok := segments(r.URL)
 	if !ok {
@@ -136,7 +137,8 @@ func wrongMethod(template string, allowed []string) route {
 	}}
 }
 
-// requestID takes the client's own, where it is fit to be echoed.
+// requestID returns the request ID of the client if it is printable, and a new one
+// otherwise.
 func requestID(r *http.Request) string {
 	id := r.Header.Get("X-Request-Id")
 	fit := id != "" && len(id) <= 128
@@ -149,8 +151,8 @@ func requestID(r *http.Request) string {
 	return uuid.NewString()
 }
 
-// newHandler puts the stages of a call in order: request id, admin endpoints,
-// call log, latency, faults, authentication, handler.
+// newHandler returns a handler with these stages: request ID, admin endpoints,
+// call log, latency, faults, authentication, handler of the route.
 func (c *Cloud) newHandler() http.Handler {
 	api, admin := c.apiRoutes(), c.adminRoutes()
 	metrics := c.metrics.handler()
@@ -167,7 +169,7 @@ func (c *Cloud) newHandler() http.Handler {
 			return
 		}
 		if c.retired.Load() {
-			// The next call shall find the heir, which a kept connection does not lead to.
+			// A new connection can reach the process that has taken over.
 			w.Header().Set("Connection", "close")
 			writeProblem(w, errRetired())
 			return
@@ -184,7 +186,7 @@ func (c *Cloud) run(w http.ResponseWriter, r *request, to route) {
 	}
 }
 
-// authenticated runs the handler for callers that may call.
+// authenticated runs the handler if the call is authenticated.
 func (c *Cloud) authenticated(w http.ResponseWriter, r *request, to route) {
 	if !to.public {
 		if err := c.access.check(r.Request, c.now()); err != nil {
@@ -196,8 +198,8 @@ func (c *Cloud) authenticated(w http.ResponseWriter, r *request, to route) {
 	c.run(w, r, to)
 }
 
-// Routes lists the calls of the REST API, all profiles and capabilities, each as
-// a method, a space and a template. Admin endpoints are not among them.
+// Routes returns the calls of the REST API with all profiles and capabilities, each
+// as method, space and template. It does not return the admin endpoints.
 func (c *Cloud) Routes() []string {
 	var out []string
 	for _, r := range c.apiRoutes() {

@@ -8,7 +8,7 @@ import (
 	"github.com/google/uuid"
 )
 
-// State is where a server stands in its life.
+// State is the state of a server.
 type State string
 
 const (
@@ -25,8 +25,8 @@ const (
 	PowerOff = "Off"
 )
 
-// Server is a virtual machine, as tests and clients of the extended profile
-// see it.
+// Server is a virtual machine, as tests and clients of the extended profile read
+// it.
 type Server struct {
 	// ID is a version 4 UUID.
 	ID     string            `json:"id"`
@@ -42,7 +42,7 @@ type Server struct {
 	NetworkID  string `json:"networkId,omitempty"`
 	PowerState string `json:"powerState,omitempty"`
 	Host       string `json:"host,omitempty"`
-	// CPUUtilization is in percent, 0-100 unless a test set it otherwise.
+	// CPUUtilization is in percent, 0-100 unless SetUtilisation was called.
 	CPUUtilization *int      `json:"cpuUtilization,omitempty"`
 	CPUUsageMHz    *int      `json:"cpuUsageMHz,omitempty"`
 	MemoryUsageMB  *int      `json:"memoryUsageMB,omitempty"`
@@ -50,15 +50,16 @@ type Server struct {
 	UpdatedAt      time.Time `json:"updatedAt,omitzero"`
 }
 
-// settled is the state of a server that nothing is being done to.
-func settled(power string) State {
+// stateFor returns the state of a server with a power state when no operation is in
+// progress.
+func stateFor(power string) State {
 	if power == PowerOff {
 		return StateStopped
 	}
 	return StateActive
 }
 
-// replace stores a changed server and tells of it. The caller holds mu.
+// replace stores a changed server and publishes an event. The caller holds mu.
 func (c *Cloud) replace(next *record, changes ...Change) error {
 	changes = append(changes, encoded(bucketServers, next.ID, next))
 	if err := c.store.Write(changes...); err != nil {
@@ -66,13 +67,13 @@ func (c *Cloud) replace(next *record, changes ...Change) error {
 	}
 	c.st.put(next)
 	c.st.schedule(next)
-	c.noteDue()
+	c.updateNextDue()
 	c.events.publish(c.now(), EventUpdated, next)
 	return nil
 }
 
-// remove takes a server away for good at the given time. The entry says how;
-// remove fills in of what. The caller holds mu.
+// remove deletes a server at the given time. It completes the ledger entry with
+// the fields of the server. The caller holds mu.
 func (c *Cloud) remove(r *record, at time.Time, how LedgerEntry) error {
 	how.ServerID, how.Name, how.Labels, how.Key = r.ID, r.Name, r.Labels, keyOf(r.Key)
 	entry, change := c.entry(how)
@@ -91,12 +92,13 @@ func (c *Cloud) remove(r *record, at time.Time, how LedgerEntry) error {
 	}
 	c.st.ledger = append(c.st.ledger, entry)
 	c.st.forget(r.ID)
-	c.noteDue()
+	c.updateNextDue()
 	c.events.publish(at, EventDeleted, r)
 	return nil
 }
 
-// createServer makes a server, or finds the one that the key made before.
+// createServer creates a server, or returns the response of the first create with
+// the same key.
 func (c *Cloud) createServer(body createServer, key *keyRecord, requestID string) (keyedAnswer, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -112,9 +114,9 @@ func (c *Cloud) createServer(body createServer, key *keyRecord, requestID string
 		CPU: deref(body.CPU, 1), Memory: deref(body.Memory, 1),
 		Template: deref(body.Template, ""), Folder: deref(body.Folder, ""),
 		NetworkID: deref(body.NetworkID, ""), PowerState: deref(body.PowerState, PowerOn),
-		Host: c.place(), CreatedAt: now, UpdatedAt: now,
+		Host: c.pickHost(), CreatedAt: now, UpdatedAt: now,
 	}}
-	r.State = settled(r.PowerState)
+	r.State = stateFor(r.PowerState)
 	status := http.StatusCreated
 	if build := time.Duration(c.behave.BuildTime); build > 0 && c.has(Async) {
 		r.State, r.ReadyAt = StateBuilding, now.Add(build)
@@ -126,7 +128,7 @@ func (c *Cloud) createServer(body createServer, key *keyRecord, requestID string
 	return c.insert(r, status, key, LedgerEntry{Op: OpCreate, RequestID: requestID})
 }
 
-// insert stores a server that is new. The caller holds mu.
+// insert stores a new server. The caller holds mu.
 func (c *Cloud) insert(r *record, status int, key *keyRecord, how LedgerEntry) (keyedAnswer, error) {
 	how.ServerID, how.Name, how.Labels, how.Key = r.ID, r.Name, r.Labels, keyOf(r.Key)
 	entry, change := c.entry(how)
@@ -145,12 +147,12 @@ func (c *Cloud) insert(r *record, status int, key *keyRecord, how LedgerEntry) (
 	c.st.ledger = append(c.st.ledger, entry)
 	c.st.put(r)
 	c.st.schedule(r)
-	c.noteDue()
+	c.updateNextDue()
 	c.events.publish(c.now(), EventCreated, r)
 	return answer, nil
 }
 
-// updateServer applies a PATCH and returns the server as it is then.
+// updateServer applies a PATCH and returns the changed server.
 func (c *Cloud) updateServer(id string, body patchServer, requestID string) (*record, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -181,7 +183,7 @@ func (c *Cloud) updateServer(id string, body patchServer, requestID string) (*re
 	return next, nil
 }
 
-// applyTo changes r and names the fields that differ from before.
+// applyTo changes r and returns the names of the changed fields.
 func (p patchServer) applyTo(r *record) []string {
 	var fields []string
 	if p.CPU != nil && *p.CPU != r.CPU {
@@ -195,7 +197,7 @@ func (p patchServer) applyTo(r *record) []string {
 	if p.PowerState != nil && *p.PowerState != r.PowerState {
 		r.PowerState = *p.PowerState
 		if r.State == StateActive || r.State == StateStopped {
-			r.State = settled(r.PowerState)
+			r.State = stateFor(r.PowerState)
 		}
 		fields = append(fields, "powerState")
 	}
@@ -216,7 +218,7 @@ func (p patchServer) applyTo(r *record) []string {
 	return fields
 }
 
-// deleteServer accepts a deletion and returns the status of the answer.
+// deleteServer accepts a deletion and returns the status of the response.
 func (c *Cloud) deleteServer(id, by, requestID string) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

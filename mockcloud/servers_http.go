@@ -4,7 +4,7 @@ import (
 	"net/http"
 )
 
-// handleCreateServer answers POST /servers.
+// handleCreateServer handles POST /servers.
 func (c *Cloud) handleCreateServer(w http.ResponseWriter, r *request) error {
 	data, err := readBody(r)
 	if err != nil {
@@ -31,7 +31,7 @@ func (c *Cloud) handleCreateServer(w http.ResponseWriter, r *request) error {
 	return writeJSON(w, answer.status, answer.body)
 }
 
-// handleGetServer answers GET /servers/{id}.
+// handleGetServer handles GET /servers/{id}.
 func (c *Cloud) handleGetServer(w http.ResponseWriter, r *request) error {
 	found, err := c.lookup(r.vars[0])
 	if err != nil {
@@ -40,7 +40,7 @@ func (c *Cloud) handleGetServer(w http.ResponseWriter, r *request) error {
 	return writeJSON(w, http.StatusOK, c.represent(found, c.now()))
 }
 
-// handleServerStatus answers GET /servers/{id}/status.
+// handleServerStatus handles GET /servers/{id}/status.
 func (c *Cloud) handleServerStatus(w http.ResponseWriter, r *request) error {
 	found, err := c.lookup(r.vars[0])
 	if err != nil {
@@ -55,7 +55,7 @@ func (c *Cloud) handleServerStatus(w http.ResponseWriter, r *request) error {
 	return writeJSON(w, http.StatusOK, status)
 }
 
-// handlePatchServer answers PATCH /servers/{id}.
+// handlePatchServer handles PATCH /servers/{id}.
 func (c *Cloud) handlePatchServer(w http.ResponseWriter, r *request) error {
 	data, err := readBody(r)
 	if err != nil {
@@ -83,7 +83,7 @@ func (c *Cloud) handlePatchServer(w http.ResponseWriter, r *request) error {
 	return writeJSON(w, http.StatusOK, c.represent(updated, c.now()))
 }
 
-// handleDeleteServer answers DELETE /servers/{id}.
+// handleDeleteServer handles DELETE /servers/{id}.
 func (c *Cloud) handleDeleteServer(w http.ResponseWriter, r *request) error {
 	status, err := c.deleteServer(r.vars[0], ByClient, r.id)
 	if err != nil {
@@ -93,7 +93,7 @@ func (c *Cloud) handleDeleteServer(w http.ResponseWriter, r *request) error {
 	return nil
 }
 
-// handleCapabilities answers GET /capabilities.
+// handleCapabilities handles GET /capabilities.
 func (c *Cloud) handleCapabilities(w http.ResponseWriter, _ *request) error {
 	list := []Capability{}
 	for _, name := range AllCapabilities {

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// maxPage is the most servers on a page, and how many there are without limit=.
+// maxPage is the maximum number of servers on a page, and the default.
 const maxPage = 1000
 
-// listQuery is what a client of the extended profile asks of GET /servers.
+// listQuery has the parameters of GET /servers in the extended profile.
 type listQuery struct {
 	limit   int
 	after   *position
@@ -22,7 +22,7 @@ type listQuery struct {
 	labels  map[string]string
 	name    string
 	updated time.Time
-	// never matches no server: two values were asked of one label.
+	// never matches no server: one label was given with two values.
 	never bool
 }
 
@@ -31,23 +31,23 @@ type serverPage struct {
 	Next    string `json:"next,omitempty"`
 }
 
-// handleListServers answers GET /servers.
+// handleListServers handles GET /servers.
 func (c *Cloud) handleListServers(w http.ResponseWriter, r *request) error {
-	distortion := distortionOf(r.Context())
+	listFaults := listFaultsOf(r.Context())
 	now := c.now()
 	if c.opts.Profile == Core {
-		records, _ := c.page(listQuery{limit: -1}, now, distortion)
-		return writeJSON(w, http.StatusOK, c.representAll(distortion.bend(records), now))
+		records, _ := c.page(listQuery{limit: -1}, now, listFaults)
+		return writeJSON(w, http.StatusOK, c.representAll(listFaults.applyToPage(records), now))
 	}
 	query, err := c.parseListQuery(r.URL.Query())
 	if err != nil {
 		return err
 	}
-	records, next := c.page(query, now, distortion)
+	records, next := c.page(query, now, listFaults)
 	if next == "" && query.after == nil {
-		records = distortion.bend(records)
+		records = listFaults.applyToPage(records)
 	}
-	if distortion.loops() {
+	if listFaults.loops() {
 		next = query.marker
 		if next == "" {
 			next = position{}.marker()
@@ -120,9 +120,9 @@ func (q *listQuery) matches(r *record) bool {
 	return true
 }
 
-// page collects what the query asks for, at most limit of it if that is not
-// negative, and the marker of the next page.
-func (c *Cloud) page(q listQuery, now time.Time, d distortion) ([]*record, string) {
+// page returns the servers that match the query, at most limit of them unless it
+// is negative, and the marker of the next page.
+func (c *Cloud) page(q listQuery, now time.Time, d listFaults) ([]*record, string) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	from := 0
@@ -143,9 +143,9 @@ func (c *Cloud) page(q listQuery, now time.Time, d distortion) ([]*record, strin
 	return records, ""
 }
 
-// resume finds where the page after the marker begins, which a fault may move
-// by one matching server. The caller holds mu.
-func (c *Cloud) resume(q listQuery, d distortion) int {
+// resume returns the index where the page after the marker begins. A fault can move
+// it by one matching server. The caller holds mu.
+func (c *Cloud) resume(q listQuery, d listFaults) int {
 	from, found := slices.BinarySearchFunc(c.st.order, *q.after, position.compare)
 	if found {
 		from++
@@ -168,8 +168,8 @@ func (c *Cloud) resume(q listQuery, d distortion) int {
 	return from
 }
 
-// marker is opaque to clients: the position of the last server of a page. It
-// stays good when that server is deleted.
+// marker returns the marker of the page after this position. It remains valid when
+// the server at the position is deleted.
 func (p position) marker() string {
 	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d|%s", p.created, p.id))
 }
@@ -177,12 +177,12 @@ func (p position) marker() string {
 func parseMarker(text string) (position, error) {
 	data, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil {
-		return position{}, invalid("marker is none of ours")
+		return position{}, invalid("marker is not one of this cloud")
 	}
 	created, id, found := strings.Cut(string(data), "|")
 	nanos, err := strconv.ParseInt(created, 10, 64)
 	if err != nil || !found {
-		return position{}, invalid("marker is none of ours")
+		return position{}, invalid("marker is not one of this cloud")
 	}
 	return position{created: nanos, id: id}, nil
 }

@@ -24,10 +24,10 @@ func TestNamesAreDecodedOnce(t *testing.T) {
 		"a taken name":                           {"/check/taken", 409},
 		"a taken name in needless escapes":       {"/check/%74aken", 409},
 		"an escaped escape is not decoded twice": {"/check/%2574aken", 200},
-		"dots that a cleaner would eat":          {"/check/..", 200},
+		"dots that http.ServeMux would remove":   {"/check/..", 200},
 		"escaped dots and slashes":               {"/check/..%2F..%2Fservers", 200},
 		"a question mark and a hash":             {"/check/a%3Fb%23c", 200},
-		"any script":                             {"/check/%E4%B8%AD%E6%96%87%20%D8%B9", 200},
+		"other scripts":                          {"/check/%E4%B8%AD%E6%96%87%20%D8%B9", 200},
 		"no name at all":                         {"/check/", 400},
 		"bytes that are not UTF-8":               {"/check/%ff", 400},
 		"a control character":                    {"/check/a%0Ab", 400},
@@ -43,22 +43,22 @@ func TestNamesAreDecodedOnce(t *testing.T) {
 	}
 }
 
-func TestCreateIsRefusedWithACode(t *testing.T) {
+func TestCreateIsRejectedWithACode(t *testing.T) {
 	cases := map[string]struct {
 		opts Options
 		body string
 		want string
 	}{
-		"a prohibited name":          {body: `{"name":"forbidden"}`, want: "403 nameProhibited"},
-		"a taken name":               {body: `{"name":"taken"}`, want: "409 nameTaken"},
-		"no name":                    {body: `{}`, want: "400 invalid"},
-		"no JSON":                    {body: `name=x`, want: "400 invalid"},
-		"two values":                 {body: `{"name":"x"}{}`, want: "400 invalid"},
-		"an unknown field":           {body: `{"name":"x","colour":"red"}`, want: "400 invalid"},
-		"no cores":                   {body: `{"name":"x","cpu":0}`, want: "400 invalid"},
-		"an absurd amount of memory": {body: `{"name":"x","memory":99999999}`, want: "400 invalid"},
-		"an unknown power state":     {body: `{"name":"x","powerState":"Maybe"}`, want: "400 invalid"},
-		"an unknown network":         {body: `{"name":"x","networkId":"nope"}`, want: "400 invalid"},
+		"a prohibited name":      {body: `{"name":"forbidden"}`, want: "403 nameProhibited"},
+		"a taken name":           {body: `{"name":"taken"}`, want: "409 nameTaken"},
+		"no name":                {body: `{}`, want: "400 invalid"},
+		"no JSON":                {body: `name=x`, want: "400 invalid"},
+		"two values":             {body: `{"name":"x"}{}`, want: "400 invalid"},
+		"an unknown field":       {body: `{"name":"x","colour":"red"}`, want: "400 invalid"},
+		"no cores":               {body: `{"name":"x","cpu":0}`, want: "400 invalid"},
+		"too much memory":        {body: `{"name":"x","memory":99999999}`, want: "400 invalid"},
+		"an unknown power state": {body: `{"name":"x","powerState":"Maybe"}`, want: "400 invalid"},
+		"an unknown network":     {body: `{"name":"x","networkId":"nope"}`, want: "400 invalid"},
 		"the quota is used up": {
 			opts: Options{Behaviour: Behaviour{Quota: 1}}, body: `{"name":"x"}`, want: "403 quotaExceeded"},
 		"a prohibited template": {
@@ -80,13 +80,13 @@ func TestCreateIsRefusedWithACode(t *testing.T) {
 				t.Errorf("got %s (%s), want %s", have, got.body, tc.want)
 			}
 			if after := len(h.cloud.Ledger()); after != before {
-				t.Errorf("the refusal is in the ledger: %d entries, want %d", after, before)
+				t.Errorf("the rejected create is in the ledger: %d entries, want %d", after, before)
 			}
 		})
 	}
 }
 
-func TestServerGoesThroughItsStatesAsTimePasses(t *testing.T) {
+func TestServerChangesItsStateWithTime(t *testing.T) {
 	h := start(t, Options{Behaviour: Behaviour{BuildTime: Duration(time.Minute), DeleteTime: Duration(time.Hour)}})
 	s := decodeInto[Server](t, h.call(202, "POST", "/servers", `{"name":"web","powerState":"Off"}`).body)
 	path := "/servers/" + s.ID
@@ -95,7 +95,7 @@ func TestServerGoesThroughItsStatesAsTimePasses(t *testing.T) {
 		t.Errorf("at first: got %s, want BUILDING", got)
 	}
 	if got := codeIn(t, h.call(409, "PATCH", path, `{"cpu":2}`)); got != CodeInvalidState {
-		t.Errorf("changing it while it builds: got %s, want invalidState", got)
+		t.Errorf("changing it while it is BUILDING: got %s, want invalidState", got)
 	}
 	h.clock.Advance(time.Minute)
 	if got := state(); got != StateStopped {
@@ -108,7 +108,7 @@ func TestServerGoesThroughItsStatesAsTimePasses(t *testing.T) {
 	h.call(202, "DELETE", path, "")
 	h.call(202, "DELETE", path, "")
 	if got := state(); got != StateDeleting {
-		t.Errorf("while it goes: got %s, want DELETING", got)
+		t.Errorf("while it is deleted: got %s, want DELETING", got)
 	}
 	h.call(409, "GET", "/check/web", "")
 	h.clock.Advance(2 * time.Hour)
@@ -121,11 +121,11 @@ func TestServerGoesThroughItsStatesAsTimePasses(t *testing.T) {
 		t.Errorf("ledger (-want +got):\n%s", diff)
 	}
 	if got, want := ledger[3].Time, epoch.Add(time.Minute+time.Hour); !got.Equal(want) {
-		t.Errorf("gone at %s, want %s, whenever it was noticed", got, want)
+		t.Errorf("gone at %s, want %s, regardless of the time of the call", got, want)
 	}
 }
 
-func TestWithoutAsyncTimesDoNotCount(t *testing.T) {
+func TestBuildAndDeleteTimeNeedAsync(t *testing.T) {
 	h := start(t, Options{
 		Capabilities: map[Capability]bool{Async: false},
 		Behaviour:    Behaviour{BuildTime: Duration(time.Minute), DeleteTime: Duration(time.Minute)},
@@ -174,7 +174,7 @@ func TestListFiltersAndPages(t *testing.T) {
 		"a value with an equals sign":       {"limit=1&label=k%3Da%3Db&name=s4", "s4"},
 		"two labels":                        {"label=parity%3D0&label=k%3Da%3Db", "s0 s2 s4 s6"},
 		"one label with two values":         {"label=parity%3D0&label=parity%3D1", ""},
-		"a label that nobody carries":       {"label=x%3D1", ""},
+		"a label that no server has":        {"label=x%3D1", ""},
 		"a name":                            {"name=s3", "s3"},
 		"updated since a moment, inclusive": {"updatedSince=" + epoch.Add(5*time.Second).Format(time.RFC3339), "s5 s6"},
 	}
@@ -190,7 +190,7 @@ func TestListFiltersAndPages(t *testing.T) {
 	}
 }
 
-func TestPagingGoesOnWhenTheMarkersServerIsDeleted(t *testing.T) {
+func TestPagingContinuesWhenTheServerOfTheMarkerIsDeleted(t *testing.T) {
 	h := start(t, Options{})
 	for i := range 5 {
 		h.create(fmt.Sprintf("s%d", i))
@@ -204,7 +204,7 @@ func TestPagingGoesOnWhenTheMarkersServerIsDeleted(t *testing.T) {
 	}
 }
 
-func TestCoreListIsABareArrayAndHonoursNoParameters(t *testing.T) {
+func TestCoreListIsAnArrayAndIgnoresParameters(t *testing.T) {
 	h := start(t, Options{Profile: Core})
 	if got := h.call(200, "GET", "/servers", "").body; got != "[]\n" {
 		t.Errorf("an empty cloud lists %q, want []", got)
@@ -218,7 +218,7 @@ func TestCoreListIsABareArrayAndHonoursNoParameters(t *testing.T) {
 	}
 }
 
-func TestConcurrentCreatesLeaveNoTwoServersOfOneName(t *testing.T) {
+func TestConcurrentCreatesWithOneNameCreateOneServer(t *testing.T) {
 	h := start(t, Options{})
 	statuses := make([]int, 16)
 	var group sync.WaitGroup
@@ -255,7 +255,7 @@ func TestUtilisationFollowsItsModel(t *testing.T) {
 	}
 	for _, model := range []string{"fixed", "fixed:101", "fixed:-1", "sine:0s", "sine:x", "walk:x", "cosine"} {
 		if _, err := parseUtilisation(model); err == nil {
-			t.Errorf("%q is taken for a model", model)
+			t.Errorf("%q is accepted as a model", model)
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// createServer is the body of POST /servers; Name alone in the core profile.
+// createServer is the body of POST /servers. The core profile has Name only.
 type createServer struct {
 	Name       string            `json:"name"`
 	CPU        *int              `json:"cpu"`
@@ -22,8 +22,8 @@ type createServer struct {
 	Labels     map[string]string `json:"labels"`
 }
 
-// patchServer is the body of PATCH /servers/{id}. Labels are merged; null
-// removes one.
+// patchServer is the body of PATCH /servers/{id}. Labels are merged; a null value
+// removes a label.
 type patchServer struct {
 	CPU        *int               `json:"cpu"`
 	Memory     *int               `json:"memory"`
@@ -37,7 +37,7 @@ type coreServer struct {
 	Name string `json:"name"`
 }
 
-// The bounds of what a server can be asked to have.
+// The limits of the fields of a server.
 const (
 	maxCPU      = 1024
 	maxMemory   = 65536
@@ -58,7 +58,7 @@ func readBody(r *request) ([]byte, error) {
 	return data, nil
 }
 
-// decodeStrict refuses unknown fields and anything after the first value.
+// decodeStrict returns an error for unknown fields and for more than one value.
 func decodeStrict(data []byte, into any) error {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
@@ -71,7 +71,7 @@ func decodeStrict(data []byte, into any) error {
 	return nil
 }
 
-// supported refuses fields that the cloud would otherwise drop silently.
+// supported returns an error for fields whose capability is off.
 func (b createServer) supported(c *Cloud) error {
 	core := c.opts.Profile == Core
 	switch {
@@ -132,9 +132,10 @@ func checkLabels(labels map[string]string) error {
 	return nil
 }
 
-// admit tells whether a valid create is allowed now. The caller holds mu.
+// admit returns an error if a valid create is not allowed now. The caller holds
+// mu.
 func (c *Cloud) admit(b createServer) error {
-	if err := c.nameVerdict(b.Name); err != nil {
+	if err := c.admitName(b.Name); err != nil {
 		return err
 	}
 	if b.Template != nil {
@@ -154,7 +155,7 @@ func (c *Cloud) admit(b createServer) error {
 	return nil
 }
 
-// represent is the server as the profile and the capabilities show it.
+// represent returns the server as the profile and the capabilities show it.
 func (c *Cloud) represent(r *record, now time.Time) any {
 	if c.opts.Profile == Core {
 		return coreServer{ID: r.ID, Name: r.Name}
@@ -184,7 +185,7 @@ func (c *Cloud) represent(r *record, now time.Time) any {
 // coreMHz is the clock rate of every core.
 const coreMHz = 2600
 
-// measure fills in what the server uses; nothing while it does not run.
+// measure sets the utilization of a server, which is 0 unless it is ACTIVE.
 func (c *Cloud) measure(r *record, s *Server, now time.Time) {
 	var percent, memory int
 	if r.State == StateActive {

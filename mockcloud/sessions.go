@@ -10,23 +10,23 @@ import (
 	"github.com/google/uuid"
 )
 
-// access is who may call. It has its own lock, so that a token can be rotated
-// in the middle of a call.
+// access has the credentials. It has a lock of its own, so that a token can be
+// rotated during a call.
 type access struct {
 	mu                 sync.Mutex
 	token              string
 	username, password string
 	ttl                time.Duration
-	// sessions holds when each token expires. They do not survive a restart: a
-	// client has to log in again, as it would elsewhere.
+	// sessions has the time when each token expires. Sessions are not stored:
+	// clients have to log in again after a restart.
 	sessions map[string]time.Time
 }
 
-func same(a, b string) bool {
+func equal(a, b string) bool {
 	return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1
 }
 
-// open tells whether anybody may call. The caller holds mu.
+// open reports whether calls need no authentication. The caller holds mu.
 func (a *access) open() bool { return a.token == "" && a.username == "" }
 
 func bearer(r *http.Request) string {
@@ -37,12 +37,12 @@ func bearer(r *http.Request) string {
 	return strings.TrimSpace(token)
 }
 
-// check refuses callers without a good token.
+// check returns an error unless the call has a valid token.
 func (a *access) check(r *http.Request, now time.Time) error {
 	token := bearer(r)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.open() || (a.token != "" && same(token, a.token)) {
+	if a.open() || (a.token != "" && equal(token, a.token)) {
 		return nil
 	}
 	expires, known := a.sessions[token]
@@ -65,11 +65,11 @@ type session struct {
 func (a *access) login(username, password string, now time.Time) (session, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !a.open() && (a.username == "" || !same(username, a.username) || !same(password, a.password)) {
+	if !a.open() && (a.username == "" || !equal(username, a.username) || !equal(password, a.password)) {
 		return session{}, problem(http.StatusUnauthorized, CodeUnauthorized, "wrong username or password")
 	}
 	for token, expires := range a.sessions {
-		// A day of grace lets an expired token be told from a foreign one.
+		// An expired token is kept for a day, so that it has an error of its own.
 		if now.Sub(expires) > 24*time.Hour {
 			delete(a.sessions, token)
 		}
@@ -79,7 +79,7 @@ func (a *access) login(username, password string, now time.Time) (session, error
 	return s, nil
 }
 
-// handleLogin answers POST /sessions.
+// handleLogin handles POST /sessions.
 func (c *Cloud) handleLogin(w http.ResponseWriter, r *request) error {
 	data, err := readBody(r)
 	if err != nil {
@@ -102,7 +102,7 @@ func (c *Cloud) handleLogin(w http.ResponseWriter, r *request) error {
 	return writeJSON(w, http.StatusCreated, s)
 }
 
-// handleLogout answers DELETE /sessions: it ends the session of the bearer token.
+// handleLogout handles DELETE /sessions: it ends the session of the bearer token.
 func (c *Cloud) handleLogout(w http.ResponseWriter, r *request) error {
 	token := bearer(r.Request)
 	c.access.mu.Lock()
@@ -110,14 +110,14 @@ func (c *Cloud) handleLogout(w http.ResponseWriter, r *request) error {
 	delete(c.access.sessions, token)
 	c.access.mu.Unlock()
 	if !known {
-		return problem(http.StatusUnauthorized, CodeUnauthorized, "the token is of no session")
+		return problem(http.StatusUnauthorized, CodeUnauthorized, "the token does not belong to a session")
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
-// SetToken replaces the bearer token that never expires; empty means none. With
-// neither a token nor credentials anybody may call.
+// SetToken replaces the bearer token that does not expire; empty means none.
+// Without a token and credentials, calls need no authentication.
 func (c *Cloud) SetToken(token string) {
 	c.access.mu.Lock()
 	defer c.access.mu.Unlock()
@@ -125,21 +125,21 @@ func (c *Cloud) SetToken(token string) {
 }
 
 // SetCredentials replaces the username and password of sessions; empty means
-// none. Sessions that are open stay so.
+// none. Open sessions stay open.
 func (c *Cloud) SetCredentials(username, password string) {
 	c.access.mu.Lock()
 	defer c.access.mu.Unlock()
 	c.access.username, c.access.password = username, password
 }
 
-// SetSessionTTL sets how long sessions last that are opened from now on.
+// SetSessionTTL sets the lifetime of new sessions.
 func (c *Cloud) SetSessionTTL(ttl time.Duration) {
 	c.access.mu.Lock()
 	defer c.access.mu.Unlock()
 	c.access.ttl = ttl
 }
 
-// ExpireSessions makes every open session expire at once.
+// ExpireSessions expires all open sessions.
 func (c *Cloud) ExpireSessions() {
 	now := c.now()
 	c.access.mu.Lock()

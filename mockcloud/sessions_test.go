@@ -27,7 +27,7 @@ func TestSessionExpires(t *testing.T) {
 	h.clock.Advance(48 * time.Hour)
 	h.login()
 	if got := len(h.cloud.access.sessions); got != 1 {
-		t.Errorf("%d sessions are remembered, want 1", got)
+		t.Errorf("%d sessions are kept, want 1", got)
 	}
 }
 
@@ -58,7 +58,7 @@ func TestTokenCanBeRotated(t *testing.T) {
 	h.call(200, "GET", "/servers", "")
 }
 
-func TestAnybodyMayCallAndLogInWhereNothingIsSet(t *testing.T) {
+func TestCallsAndLoginNeedNoCredentialsByDefault(t *testing.T) {
 	h := start(t, Options{})
 	h.call(200, "GET", "/servers", "", "Authorization", "Bearer whatever")
 	h.login()

@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// record is a server as stored. A record in the state is never changed, only
-// replaced, so that readers can use it after they let go of the lock.
+// record is a stored server. A record in the state is replaced and never changed,
+// so that readers can use it after they release the lock.
 type record struct {
 	Server
-	// ReadyAt is when building ends; zero unless BUILDING.
+	// ReadyAt is the time when the build ends; zero unless BUILDING.
 	ReadyAt time.Time `json:"readyAt,omitzero"`
-	// GoneAt is when deletion ends; zero unless DELETING.
+	// GoneAt is the time when the deletion ends; zero unless DELETING.
 	GoneAt time.Time `json:"goneAt,omitzero"`
-	// Key leads to the idempotency record; empty without one.
+	// Key is the key of the idempotency record; empty if there is none.
 	Key string `json:"key,omitempty"`
 	// Override replaces the utilisation model.
 	Override *int `json:"override,omitempty"`
 }
 
-// position is where a server stands in a LIST.
+// position is the position of a server in a list.
 type position struct {
 	created int64
 	id      string
@@ -37,11 +37,11 @@ func (r *record) position() position {
 	return position{created: r.CreatedAt.UnixNano(), id: r.ID}
 }
 
-// state is everything the cloud knows, guarded by Cloud.mu.
+// state is the state of a cloud, guarded by Cloud.mu.
 type state struct {
 	servers map[string]*record
 	order   []position
-	// byName holds sets: names may repeat where they need not be unique.
+	// byName has sets of IDs, because names may not be unique.
 	byName   map[string]map[string]struct{}
 	networks map[string]*Network
 	// attached counts the servers of each network.
@@ -62,7 +62,7 @@ func newState() state {
 	}
 }
 
-// put adds a server or replaces the one of the same id.
+// put adds a server or replaces the one with the same ID.
 func (s *state) put(r *record) {
 	s.forget(r.ID)
 	s.servers[r.ID] = r
@@ -79,7 +79,7 @@ func (s *state) put(r *record) {
 	}
 }
 
-// forget drops a server from all indexes; an unknown id is no error.
+// forget removes a server from all indexes. It ignores an unknown ID.
 func (s *state) forget(id string) {
 	old, known := s.servers[id]
 	if !known {
@@ -149,7 +149,7 @@ func decoding[T any](use func(*T)) func(string, []byte) error {
 func encoded(bucket, key string, value any) Change {
 	data, err := json.Marshal(value)
 	if err != nil {
-		// Every stored type is made of strings, numbers, times and maps of these.
+		// Every stored type consists of strings, numbers, times and maps of these.
 		panic(fmt.Sprintf("encoding %s/%s: %v", bucket, key, err))
 	}
 	return Change{Bucket: bucket, Key: key, Value: data}

@@ -12,8 +12,8 @@ type BoltStore struct {
 	db *bolt.DB
 }
 
-// OpenBoltStore opens or creates the file. It fails when another process has
-// it open for longer than five seconds.
+// OpenBoltStore opens or creates the file. It returns an error if another process
+// keeps it open for five seconds.
 func OpenBoltStore(path string) (*BoltStore, error) {
 	db, err := bolt.Open(path, 0o600, &bolt.Options{Timeout: 5 * time.Second})
 	if err != nil {
@@ -35,7 +35,7 @@ func (b *BoltStore) Load(bucket string, visit func(string, []byte) error) error 
 	})
 }
 
-// Write implements Store; it returns once the change is on disk.
+// Write implements Store. It returns when the changes are on disk.
 func (b *BoltStore) Write(changes ...Change) error {
 	err := b.db.Update(func(tx *bolt.Tx) error {
 		for _, change := range changes {

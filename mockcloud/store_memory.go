@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// MemoryStore is a Store that lives as long as the process. One value can be
-// handed to several Clouds in turn, which is how a restart is tested in memory.
+// MemoryStore is a Store in memory. Tests of a restart pass the same MemoryStore
+// to one Cloud after another.
 type MemoryStore struct {
 	mu      sync.Mutex
 	buckets map[string]map[string][]byte
@@ -31,7 +31,7 @@ func (m *MemoryStore) Load(bucket string, visit func(string, []byte) error) erro
 	return nil
 }
 
-// Write implements Store; it cannot fail.
+// Write implements Store. It never returns an error.
 func (m *MemoryStore) Write(changes ...Change) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -50,5 +50,5 @@ func (m *MemoryStore) Write(changes ...Change) error {
 	return nil
 }
 
-// Close implements Store and keeps the content.
+// Close implements Store. The content is kept.
 func (m *MemoryStore) Close() error { return nil }

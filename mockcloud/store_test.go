@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestStoreKeepsWhatIsWritten(t *testing.T) {
+func TestStoreReturnsWrittenContent(t *testing.T) {
 	bolt, err := OpenBoltStore(filepath.Join(t.TempDir(), "data"))
 	if err != nil {
 		t.Fatal(err)
@@ -37,15 +37,15 @@ func TestStoreKeepsWhatIsWritten(t *testing.T) {
 			}
 			stop := errors.New("stop")
 			if err := store.Load("a", func(string, []byte) error { return stop }); !errors.Is(err, stop) {
-				t.Errorf("got %v, want what visit returned", err)
+				t.Errorf("got %v, want the error of visit", err)
 			}
 		})
 	}
 }
 
-// TestRestartForgetsNothing runs on both stores: what one process accepted,
-// the next one stands by.
-func TestRestartForgetsNothing(t *testing.T) {
+// TestRestartKeepsState tests both stores: the state after a restart must be the
+// state before it.
+func TestRestartKeepsState(t *testing.T) {
 	memory := NewMemoryStore()
 	cases := map[string]Options{
 		"memory": {Store: memory},
@@ -90,7 +90,7 @@ func TestRestartForgetsNothing(t *testing.T) {
 				t.Errorf("ledger after the deletion went on (-want +got):\n%s", diff)
 			}
 			if got, _ := after.cloud.Server(decodeInto[Server](t, kept.body).ID); got.State != StateActive {
-				t.Errorf("the build that was under way: got %s, want ACTIVE", got.State)
+				t.Errorf("the build in progress: got %s, want ACTIVE", got.State)
 			}
 			clock.Advance(24 * time.Hour)
 			after.call(202, "POST", "/servers", `{"name":"gone","cpu":2}`, "Idempotency-Key", "gone")
@@ -98,7 +98,7 @@ func TestRestartForgetsNothing(t *testing.T) {
 	}
 }
 
-// brokenStore refuses to write.
+// brokenStore returns an error for every write.
 type brokenStore struct{ MemoryStore }
 
 func (*brokenStore) Write(changes ...Change) error {
@@ -110,7 +110,7 @@ func (*brokenStore) Write(changes ...Change) error {
 	return nil
 }
 
-func TestWhatCannotBeStoredDidNotHappen(t *testing.T) {
+func TestEffectThatCannotBeStoredDoesNotOccur(t *testing.T) {
 	h := start(t, Options{Store: &brokenStore{}})
 	got := h.call(500, "POST", "/servers", `{"name":"web"}`, "Idempotency-Key", "k")
 	if code := codeIn(t, got); code != CodeInternal {

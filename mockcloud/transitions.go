@@ -13,8 +13,8 @@ const (
 	dueForget
 )
 
-// due is something that time alone will do. An entry whose server has changed
-// meanwhile is void and is recognised when it comes up.
+// due is a transition at a future time. A transition of a server that has changed
+// since is ignored when its time comes.
 type due struct {
 	at   time.Time
 	what dueKind
@@ -35,8 +35,8 @@ func (h *dueHeap) Pop() any {
 
 func (h *dueHeap) add(d due) { heap.Push(h, d) }
 
-// advance does what is due by now. Every call begins with it, so that what a
-// client sees depends on the clock alone and not on when a goroutine ran.
+// advance applies the transitions that are due. Every call begins with it, so that
+// responses depend on the clock and not on the scheduling of goroutines.
 func (c *Cloud) advance() {
 	next := c.nextDue.Load()
 	if next == 0 || c.now().UnixNano() < next {
@@ -48,7 +48,7 @@ func (c *Cloud) advance() {
 	for len(c.st.due) > 0 && !c.st.due[0].at.After(now) {
 		c.apply(heap.Pop(&c.st.due).(due))
 	}
-	c.noteDue()
+	c.updateNextDue()
 }
 
 func (c *Cloud) apply(d due) {
@@ -61,7 +61,7 @@ func (c *Cloud) apply(d due) {
 		}
 		next := r.clone()
 		next.ReadyAt, next.UpdatedAt = time.Time{}, d.at
-		next.State = settled(next.PowerState)
+		next.State = stateFor(next.PowerState)
 		err = c.replace(next)
 	case dueGone:
 		r := c.st.servers[d.id]
@@ -74,27 +74,27 @@ func (c *Cloud) apply(d due) {
 		err = c.store.Write(Change{Bucket: bucketKeys, Key: d.id})
 	}
 	if err != nil {
-		c.log.Error("a transition was not stored", "id", d.id, "error", err)
+		c.log.Error("storing a transition failed", "id", d.id, "error", err)
 	}
 }
 
-// noteDue publishes when the next transition is due. The caller holds mu.
-func (c *Cloud) noteDue() {
+// updateNextDue sets the time of the next transition. The caller holds mu.
+func (c *Cloud) updateNextDue() {
 	var next int64
 	if len(c.st.due) > 0 {
 		next = c.st.due[0].at.UnixNano()
 	}
 	if c.nextDue.Swap(next) != next {
 		select {
-		case c.wake <- struct{}{}:
+		case c.dueChanged <- struct{}{}:
 		default:
 		}
 	}
 }
 
-// tick keeps transitions, and the events that they cause, coming while no
-// client calls.
-func (c *Cloud) tick() {
+// runTransitions applies transitions when they are due, so that their events are
+// sent while there are no calls.
+func (c *Cloud) runTransitions() {
 	for {
 		var timer <-chan time.Time
 		if next := c.nextDue.Load(); next != 0 {
@@ -103,7 +103,7 @@ func (c *Cloud) tick() {
 		select {
 		case <-c.closed:
 			return
-		case <-c.wake:
+		case <-c.dueChanged:
 		case <-timer:
 			c.advance()
 		}

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// utilisation tells the CPU use in percent of a server at a time, 0-100. It is
-// a pure function, so that two clouds with one seed and one id agree.
+// utilisation returns the CPU utilization of a server at a time in percent, 0-100.
+// It is a pure function: clouds with the same seed agree.
 type utilisation func(id string, at time.Time) int
 
 func parseUtilisation(model string) (utilisation, error) {
@@ -49,21 +49,20 @@ func parseUtilisation(model string) (utilisation, error) {
 func sine(period time.Duration) utilisation {
 	return func(id string, at time.Time) int {
 		phase := float64(hash(0, id, 0)%1000) / 1000
-		turns := float64(at.UnixNano()%int64(period))/float64(period) + phase
-		return int(math.Round(50 + 50*math.Sin(2*math.Pi*turns)))
+		cycles := float64(at.UnixNano()%int64(period))/float64(period) + phase
+		return int(math.Round(50 + 50*math.Sin(2*math.Pi*cycles)))
 	}
 }
 
-// walkLeg is how long the walk takes from one drawn level to the next. Levels
-// are drawn from a hash rather than from a generator, which needs no state a
-// server and no replay of the steps since it was created.
-const walkLeg = 5 * time.Minute
+// walkStep is the time between two random levels. A hash produces the levels, so
+// that no state per server is needed.
+const walkStep = 5 * time.Minute
 
 func walk(seed uint64) utilisation {
 	return func(id string, at time.Time) int {
-		leg := at.UnixNano() / int64(walkLeg)
-		done := float64(at.UnixNano()%int64(walkLeg)) / float64(walkLeg)
-		from, to := float64(hash(seed, id, leg)%101), float64(hash(seed, id, leg+1)%101)
+		step := at.UnixNano() / int64(walkStep)
+		done := float64(at.UnixNano()%int64(walkStep)) / float64(walkStep)
+		from, to := float64(hash(seed, id, step)%101), float64(hash(seed, id, step+1)%101)
 		return int(math.Round(from + (to-from)*done))
 	}
 }
@@ -72,7 +71,7 @@ func hash(seed uint64, id string, n int64) uint64 {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%d/%s/%d", seed, id, n)
 	x := h.Sum64()
-	// FNV alone leaves neighbouring inputs close to each other.
+	// FNV maps similar inputs to similar values.
 	x ^= x >> 33
 	x *= 0xff51afd7ed558ccd
 	x ^= x >> 33

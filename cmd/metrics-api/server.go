@@ -16,19 +16,19 @@ import (
 	"github.com/privatecloud/operator/internal/metricsapi"
 )
 
-// shutdownDelay is how long calls are still answered after the signal to end,
-// until the aggregation layer has heard that this replica is not ready.
+// shutdownDelay is how long calls are served after the termination signal, until
+// the aggregation layer has observed that this replica is not ready.
 const shutdownDelay = 5 * time.Second
 
-// server is an API server of the group custom.metrics.k8s.io. It asks the main
-// API server who calls, and whether they may.
+// server is an API server of the group custom.metrics.k8s.io. It authenticates and
+// authorizes callers with the main API server.
 type server struct {
 	adapter cmd.AdapterBase
 }
 
-// newServer returns a server that takes its settings from flags, once they are
-// parsed. By default it listens on port 6443, with a certificate that it signs
-// itself and keeps in memory.
+// newServer returns a server that reads its settings from flags, which the caller
+// parses. By default it listens on port 6443 with a self-signed certificate in
+// memory.
 func newServer(flags *pflag.FlagSet) *server {
 	settings := options.NewCustomMetricsAdapterServerOptions()
 	settings.SecureServing.BindPort = 6443
@@ -40,18 +40,18 @@ func newServer(flags *pflag.FlagSet) *server {
 	return s
 }
 
-// run serves until ctx is done, and then ends what is under way.
+// run serves until ctx is done, and then completes the calls in progress.
 func (s *server) run(ctx context.Context) error {
 	client, err := s.adapter.ClientConfig()
 	if err != nil {
 		return fmt.Errorf("find the API server: %w", err)
 	}
 	client.UserAgent = "private-cloud-operator-metrics-api/" + version
-	kept, synced, err := metricsapi.NewCache(ctx, client)
+	objects, synced, err := metricsapi.NewCache(ctx, client)
 	if err != nil {
 		return err
 	}
-	s.adapter.WithCustomMetrics(metricsapi.NewProvider(kept, time.Now))
+	s.adapter.WithCustomMetrics(metricsapi.NewProvider(objects, time.Now))
 	config, err := s.adapter.Config()
 	if err != nil {
 		return fmt.Errorf("set up the metrics API: %w", err)
@@ -70,8 +70,8 @@ func (s *server) run(ctx context.Context) error {
 		return fmt.Errorf("add the readiness probe: %w", err)
 	}
 
-	both, ctx := errgroup.WithContext(ctx)
-	both.Go(func() error { return kept.Start(ctx) })
-	both.Go(func() error { return api.GenericAPIServer.PrepareRun().RunWithContext(ctx) })
-	return both.Wait()
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return objects.Start(ctx) })
+	group.Go(func() error { return api.GenericAPIServer.PrepareRun().RunWithContext(ctx) })
+	return group.Wait()
 }

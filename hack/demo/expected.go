@@ -11,29 +11,30 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// expectation is what is to become of one object.
+// expectation is the status that one object must reach.
 type expectation struct {
-	// conditions by type: the status, or status/reason.
+	// conditions maps a type to the status, or to status/reason.
 	conditions map[string]string
-	// status fields by name: the value in words, or one of the constants below.
+	// status maps a field to its value as text, or to one of the constants below.
 	status map[string]string
 }
 
 const (
-	aUUID    = "a uuid"
-	aPercent = "a number of 0-100"
-	nothing  = "absent"
+	anyUUID    = "a uuid"
+	anyPercent = "a number of 0-100"
+	absent     = "absent"
 )
 
-// exists is what is to become of a VM that runs.
-var exists = map[string]string{"Ready": "True/Running", "NameChecked": "True", "Created": "True/Created"}
+// running are the conditions of a VM that runs.
+var running = map[string]string{"Ready": "True/Running", "NameChecked": "True", "Created": "True/Created"}
 
-// expected is what is to become of the samples. Of a group, its spec says so; another that is not listed is to be Ready.
+// expected has the expectation of each sample by kind and name. That of a group
+// depends on its spec; a sample that is not listed must become Ready.
 var expected = map[string]expectation{
 	"Cloud/default": {conditions: map[string]string{"Ready": "True", "Authenticated": "True", "Braked": "False"}},
-	"VM/sample":     {conditions: exists, status: map[string]string{"vmId": aUUID, "cpuUtilization": aPercent, "state": "Running"}},
-	"VM/web":        {conditions: exists, status: map[string]string{"vmId": aUUID, "cpuUtilization": aPercent, "state": "Running"}},
-	"VM/database":   {conditions: exists, status: map[string]string{"vmId": aUUID, "cpuUtilization": aPercent, "state": "Running"}},
+	"VM/sample":     {conditions: running, status: map[string]string{"vmId": anyUUID, "cpuUtilization": anyPercent, "state": "Running"}},
+	"VM/web":        {conditions: running, status: map[string]string{"vmId": anyUUID, "cpuUtilization": anyPercent, "state": "Running"}},
+	"VM/database":   {conditions: running, status: map[string]string{"vmId": anyUUID, "cpuUtilization": anyPercent, "state": "Running"}},
 	"GPUInfo/gpuinfo-sample": {
 		conditions: map[string]string{"Ready": "True/Placed", "Placed": "True/Placed"},
 		status:     map[string]string{"suitableNodeName": "worker-1", "suitableHostName": "esxi-1", "availableAcceleratorTime": "399"},
@@ -44,22 +45,22 @@ var expected = map[string]expectation{
 	},
 	"VM/standby": {
 		conditions: map[string]string{"Ready": "True/Stopped", "NameChecked": "True", "Created": "True/Created"},
-		status:     map[string]string{"vmId": aUUID, "state": "Stopped"},
+		status:     map[string]string{"vmId": anyUUID, "state": "Stopped"},
 	},
-	"VM/networked": {conditions: exists, status: map[string]string{"vmId": aUUID, "cpuUtilization": aPercent, "state": "Running"}},
+	"VM/networked": {conditions: running, status: map[string]string{"vmId": anyUUID, "cpuUtilization": anyPercent, "state": "Running"}},
 	"Network/example-network": {
 		conditions: map[string]string{"Ready": "True/InSync", "Created": "True/Created"},
-		status:     map[string]string{"networkId": aUUID, "cloud": "default", "attachedVMs": "1"},
+		status:     map[string]string{"networkId": anyUUID, "cloud": "default", "attachedVMs": "1"},
 	},
 	"VM/taboo": {
 		conditions: map[string]string{
 			"Ready": "False/Prohibited", "NameChecked": "False/Prohibited", "Created": "False/Pending", "Stalled": "True/Prohibited",
 		},
-		status: map[string]string{"vmId": nothing, "cpuUtilization": nothing, "state": "Failed"},
+		status: map[string]string{"vmId": absent, "cpuUtilization": absent, "state": "Failed"},
 	},
 }
 
-// expectationOf is what is to become of an object as it asks for it itself.
+// expectationOf returns the expectation of an object with its present spec.
 func expectationOf(object *unstructured.Unstructured) expectation {
 	if object.GetKind() == "VmGroup" {
 		return expectationOfGroup(object)
@@ -75,16 +76,16 @@ func expectationOfGroup(group *unstructured.Unstructured) expectation {
 	if hasProhibitedTemplate(group) {
 		return expectation{
 			conditions: map[string]string{"Ready": "False/MembersStalled", "Stalled": "True/MembersStalled"},
-			status:     map[string]string{"phase": "ERROR", "replicas": n, "readyReplicas": n, "cpuUtilization": nothing},
+			status:     map[string]string{"phase": "ERROR", "replicas": n, "readyReplicas": n, "cpuUtilization": absent},
 		}
 	}
 	return expectation{
 		conditions: map[string]string{"Ready": "True/Reconciled"},
-		status:     map[string]string{"phase": "RUNNING", "replicas": n, "readyReplicas": n, "updatedReplicas": n, "cpuUtilization": aPercent},
+		status:     map[string]string{"phase": "RUNNING", "replicas": n, "readyReplicas": n, "updatedReplicas": n, "cpuUtilization": anyPercent},
 	}
 }
 
-// membersOf is how many servers a group is to have.
+// membersOf returns the number of servers that a group must have.
 func membersOf(group *unstructured.Unstructured) int64 {
 	if hasProhibitedTemplate(group) {
 		return 0
@@ -100,8 +101,9 @@ func hasProhibitedTemplate(group *unstructured.Unstructured) bool {
 	return template == prohibitedTemplate
 }
 
-// unmet returns in what an object is not yet as expected, sorted; nothing when it is.
-func unmet(object *unstructured.Unstructured, e expectation) []string {
+// differencesOf returns the differences between an object and its expectation,
+// sorted, and nil if there are none.
+func differencesOf(object *unstructured.Unstructured, e expectation) []string {
 	if _, found := object.Object["status"]; !found {
 		return []string{"it has no status yet"}
 	}
@@ -120,8 +122,8 @@ func unmet(object *unstructured.Unstructured, e expectation) []string {
 	}
 	for _, field := range slices.Sorted(maps.Keys(e.status)) {
 		value, found, _ := unstructured.NestedFieldNoCopy(object.Object, "status", field)
-		if !fits(value, found, e.status[field]) {
-			is := nothing
+		if !matches(value, found, e.status[field]) {
+			is := absent
 			if found {
 				is = fmt.Sprint(value)
 			}
@@ -131,15 +133,15 @@ func unmet(object *unstructured.Unstructured, e expectation) []string {
 	return differences
 }
 
-func fits(value any, found bool, want string) bool {
+func matches(value any, found bool, want string) bool {
 	text := fmt.Sprint(value)
 	switch want {
-	case nothing:
+	case absent:
 		return !found
-	case aUUID:
+	case anyUUID:
 		_, err := uuid.Parse(text)
 		return found && err == nil
-	case aPercent:
+	case anyPercent:
 		n, ok := value.(int64)
 		return ok && n >= 0 && n <= 100
 	default:
@@ -152,7 +154,7 @@ type condition struct{ status, reason, message string }
 func (c condition) String() string {
 	switch {
 	case c.status == "":
-		return nothing
+		return absent
 	case c.message == "":
 		return c.status + "/" + c.reason
 	default:

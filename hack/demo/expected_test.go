@@ -20,7 +20,7 @@ import (
 	"github.com/privatecloud/operator/api/v1alpha1"
 )
 
-const running = `
+const runningVM = `
 kind: VM
 metadata: {name: sample, generation: 2}
 spec: {vmname: vmsample}
@@ -35,7 +35,7 @@ status:
   - {type: Created, status: "True", reason: Created}
 `
 
-const refused = `
+const rejectedVM = `
 kind: VM
 metadata: {name: taboo, generation: 1}
 spec: {vmname: forbidden}
@@ -49,7 +49,7 @@ status:
   - {type: Stalled, status: "True", reason: Prohibited}
 `
 
-const scaled = `
+const scaledGroup = `
 kind: VmGroup
 metadata: {name: vmgroup-sample, generation: 2}
 spec: {replicas: 5, template: vm-operator-template}
@@ -64,7 +64,7 @@ status:
   - {type: Ready, status: "True", reason: Reconciled}
 `
 
-const mistaken = `
+const invalidGroup = `
 kind: VmGroup
 metadata: {name: vg-2, generation: 1}
 spec: {replicas: 3, template: no-such-template}
@@ -78,74 +78,74 @@ status:
   - {type: Stalled, status: "True", reason: MembersStalled}
 `
 
-func TestASampleIsAsExpectedOnlyWithAllThatIsExpectedOfIt(t *testing.T) {
+func TestDifferencesOf(t *testing.T) {
 	for name, c := range map[string]struct {
 		manifest     string
 		replace, new string
 		want         []string
 	}{
-		"a running VM with an id, a use of 0 % and all conditions is as expected": {manifest: running},
-		"a VM whose name is refused is as expected without an id":                 {manifest: refused},
-		"a group with as many members as it asks for is as expected":              {manifest: scaled},
-		"a group whose template is prohibited is as expected without members":     {manifest: mistaken},
-		"a group that has fewer members than it asks for is still to grow": {
-			manifest: scaled, replace: "  readyReplicas: 5", new: "  readyReplicas: 3",
+		"running VM with ID, 0 % utilization and all conditions: as expected": {manifest: runningVM},
+		"VM with a prohibited name and no ID: as expected":                    {manifest: rejectedVM},
+		"group with the specified number of members: as expected":             {manifest: scaledGroup},
+		"group with a prohibited template and no members: as expected":        {manifest: invalidGroup},
+		"group with fewer members than specified: readyReplicas differs": {
+			manifest: scaledGroup, replace: "  readyReplicas: 5", new: "  readyReplicas: 3",
 			want: []string{"status.readyReplicas is 3, expected 5"},
 		},
-		"a corrected template is to have members": {
-			manifest: mistaken, replace: "no-such-template", new: "vm-operator-template",
+		"group with a corrected template: members are missing": {
+			manifest: invalidGroup, replace: "no-such-template", new: "vm-operator-template",
 			want: []string{
 				"condition Ready is False/MembersStalled, expected True/Reconciled", "status.cpuUtilization is absent, expected a number of 0-100",
 				"status.phase is ERROR, expected RUNNING", "status.readyReplicas is 0, expected 3", "status.replicas is 0, expected 3",
 				"status.updatedReplicas is absent, expected 3",
 			},
 		},
-		"a status that answers to an earlier spec proves nothing": {
-			manifest: running, replace: "generation: 2}", new: "generation: 3}",
+		"status of an earlier generation: observedGeneration differs": {
+			manifest: runningVM, replace: "generation: 2}", new: "generation: 3}",
 			want: []string{"status.observedGeneration is 2, expected 3"},
 		},
-		"an id that is no uuid is not the cloud's": {
-			manifest: running, replace: "0f0e7a3c-8a54-4c0b-9d7a-0a6f3a1f7c11", new: "server-1",
+		"ID that is not a UUID: vmId differs": {
+			manifest: runningVM, replace: "0f0e7a3c-8a54-4c0b-9d7a-0a6f3a1f7c11", new: "server-1",
 			want: []string{"status.vmId is server-1, expected a uuid"},
 		},
-		"a use that is not known yet is still to come": {
-			manifest: running, replace: "  cpuUtilization: 0\n",
+		"utilization not known yet: cpuUtilization is absent": {
+			manifest: runningVM, replace: "  cpuUtilization: 0\n",
 			want: []string{"status.cpuUtilization is absent, expected a number of 0-100"},
 		},
-		"a use of more than all is wrong": {
-			manifest: running, replace: "cpuUtilization: 0", new: "cpuUtilization: 101",
+		"utilization above 100 %: cpuUtilization differs": {
+			manifest: runningVM, replace: "cpuUtilization: 0", new: "cpuUtilization: 101",
 			want: []string{"status.cpuUtilization is 101, expected a number of 0-100"},
 		},
-		"a condition of another status is told with its reason and message": {
-			manifest: running, replace: `"True", reason: Running`, new: `"False", reason: Creating`,
+		"condition with another status: reported with reason and message": {
+			manifest: runningVM, replace: `"True", reason: Running`, new: `"False", reason: Creating`,
 			want: []string{"condition Ready is False/Creating (as the spec says), expected True/Running"},
 		},
-		"the right status for another reason is not enough where the reason counts": {
-			manifest: running, replace: `reason: Created}`, new: `reason: Adopted}`,
+		"condition with the expected status and another reason: reason differs": {
+			manifest: runningVM, replace: `reason: Created}`, new: `reason: Adopted}`,
 			want: []string{"condition Created is True/Adopted, expected True/Created"},
 		},
-		"a condition that is not there yet is still to come": {
-			manifest: refused, replace: "  - {type: Stalled, status: \"True\", reason: Prohibited}\n",
+		"missing condition: reported as absent": {
+			manifest: rejectedVM, replace: "  - {type: Stalled, status: \"True\", reason: Prohibited}\n",
 			want: []string{"condition Stalled is absent, expected True/Prohibited"},
 		},
-		"a refused name must not have led to a server": {
-			manifest: refused, replace: "state: Failed", new: "state: Failed\n  vmId: 0f0e7a3c-8a54-4c0b-9d7a-0a6f3a1f7c11",
+		"VM with a prohibited name and an ID: vmId must be absent": {
+			manifest: rejectedVM, replace: "state: Failed", new: "state: Failed\n  vmId: 0f0e7a3c-8a54-4c0b-9d7a-0a6f3a1f7c11",
 			want: []string{"status.vmId is 0f0e7a3c-8a54-4c0b-9d7a-0a6f3a1f7c11, expected absent"},
 		},
-		"an object that the operator has not looked at says one thing, not all that is missing": {
+		"object without a status: one difference, not one per field": {
 			manifest: "kind: VM\nmetadata: {name: sample, generation: 1}",
 			want:     []string{"it has no status yet"},
 		},
-		"a sample that nothing particular is expected of is to be Ready": {
-			manifest: refused, replace: "name: taboo", new: "name: another",
+		"sample that is not listed: must be Ready": {
+			manifest: rejectedVM, replace: "name: taboo", new: "name: another",
 			want: []string{"condition Ready is False/Prohibited, expected True"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			object := parse(t, strings.Replace(c.manifest, c.replace, c.new, 1))
-			got := unmet(object, expectationOf(object))
+			got := differencesOf(object, expectationOf(object))
 			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("what is missing (-want +got):\n%s", diff)
+				t.Errorf("differences (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -160,10 +160,10 @@ func parse(t *testing.T, manifest string) *unstructured.Unstructured {
 	return objects[0]
 }
 
-func TestSamplesAreShortManifestsWithOneComment(t *testing.T) {
+func TestSamplesAreShortAndHaveOneComment(t *testing.T) {
 	for _, file := range sampleFiles(t) {
 		if filepath.Dir(file) == filepath.Join("..", "..", samples, "autoscaling") {
-			// A group and its autoscaler are of use only together, and the sum that is divided again has to be explained where it is.
+			// These have two objects, and a comment that explains the divided sum.
 			continue
 		}
 		data, err := os.ReadFile(file)
@@ -172,7 +172,7 @@ func TestSamplesAreShortManifestsWithOneComment(t *testing.T) {
 		}
 		comment, manifest, _ := bytes.Cut(data, []byte("\n"))
 		if !bytes.HasPrefix(comment, []byte("# ")) || bytes.Contains(manifest, []byte("#")) {
-			t.Errorf("%s begins with what it shows, in one line, and has no other comment: the rest is for the documentation", file)
+			t.Errorf("%s: want a comment of one line at the start that says what the sample shows, and no other comment", file)
 		}
 		if lines := bytes.Count(data, []byte("\n")); lines > 20 {
 			t.Errorf("%s has %d lines, expected at most 20", file, lines)
@@ -208,7 +208,7 @@ func TestSamplesHaveNoUnknownFieldsAndShowEveryKind(t *testing.T) {
 	}
 }
 
-func TestEveryExpectationIsOfASampleThatIsApplied(t *testing.T) {
+func TestExpectedNamesAppliedSamplesOnly(t *testing.T) {
 	folder := filepath.Join("..", "..", samples)
 	data, err := os.ReadFile(filepath.Join(folder, "Kustomization"))
 	if err != nil {
@@ -218,7 +218,7 @@ func TestEveryExpectationIsOfASampleThatIsApplied(t *testing.T) {
 	if err := yaml.Unmarshal(data, &kustomization); err != nil {
 		t.Fatal(err)
 	}
-	// The operator makes this one.
+	// The operator creates this one.
 	applied := []string{"Cloud/default"}
 	for _, resource := range append(kustomization.Resources, "prohibited/samplecontroller_v1alpha1_vm_prohibited.yaml") {
 		data, err := os.ReadFile(filepath.Join(folder, resource))
@@ -241,9 +241,9 @@ func sampleFiles(t *testing.T) []string {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no samples: %v", err)
 	}
-	apart, err := filepath.Glob(filepath.Join("..", "..", samples, "*", "samplecontroller_*.yaml"))
-	if err != nil || len(apart) == 0 {
-		t.Fatalf("no samples in folders of their own: %v", err)
+	nested, err := filepath.Glob(filepath.Join("..", "..", samples, "*", "samplecontroller_*.yaml"))
+	if err != nil || len(nested) == 0 {
+		t.Fatalf("no samples in subfolders: %v", err)
 	}
-	return append(files, apart...)
+	return append(files, nested...)
 }

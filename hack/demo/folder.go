@@ -9,32 +9,32 @@ import (
 
 const (
 	folderPrefix = "private-cloud-demo-"
-	// scratchName is what is in a demo's folder besides logs: etcd's data above all.
+	// scratchName is the subfolder for everything but logs, such as the data of etcd.
 	scratchName = "scratch"
 	lockName    = "scratch/lock"
 )
 
-// makeFolder makes the folder of a demo, and clears away what demos left that
+// makeFolder creates the folder of a demo and removes the folders of demos that
 // were killed.
 func makeFolder() (string, error) {
-	sweep()
+	removeStaleFolders()
 	folder, err := os.MkdirTemp("", folderPrefix)
 	if err != nil {
-		return "", fmt.Errorf("making a folder for logs: %w", err)
+		return "", fmt.Errorf("creating a folder for logs: %w", err)
 	}
 	if err := os.Mkdir(filepath.Join(folder, scratchName), 0o700); err != nil {
-		return "", fmt.Errorf("making a folder for data: %w", err)
+		return "", fmt.Errorf("creating a folder for data: %w", err)
 	}
-	// The lock is held as long as this process lives.
+	// The lock is held until this process exits.
 	if _, err := lock(folder); err != nil {
 		return "", err
 	}
 	return folder, nil
 }
 
-// sweep removes the folders of demos that were killed. One that failed has kept
-// its logs alone, and those stay.
-func sweep() {
+// removeStaleFolders removes the folders of demos that were killed. The folder of
+// a demo that failed has logs and no lock: it stays.
+func removeStaleFolders() {
 	locks, _ := filepath.Glob(filepath.Join(os.TempDir(), folderPrefix+"*", lockName))
 	for _, path := range locks {
 		folder := filepath.Dir(filepath.Dir(path))
@@ -45,7 +45,8 @@ func sweep() {
 	}
 }
 
-// lock fails while a living process has the folder locked.
+// lock locks a folder and returns the file descriptor that holds the lock. It
+// returns an error while another process holds it.
 func lock(folder string) (int, error) {
 	fd, err := syscall.Open(filepath.Join(folder, lockName), syscall.O_CREAT|syscall.O_RDWR|syscall.O_CLOEXEC, 0o600)
 	if err != nil {

@@ -9,13 +9,15 @@ import (
 	"syscall"
 )
 
-// envtest starts etcd and kube-apiserver itself, and would leave them behind
-// when the demo is killed. So it is given a folder where both names lead to this
-// very program. Started under such a name, it binds its life to the demo's, sends
-// its output to a log, and becomes the real one.
+// envtest starts etcd and kube-apiserver itself, and both would keep running
+// when the demo is killed. Therefore envtest gets a folder where both names are
+// links to this program. Started under such a name, the program has the kernel
+// kill it when the demo exits, redirects its output to a log, and executes the
+// real binary.
 const (
-	// These tell a stand-in where the real programs are, where its log goes and
-	// whose child it is. Without them nothing is taken for a stand-in.
+	// Environment variables for a stand-in: the folder of the real binaries, the
+	// folder of its log, and the process ID of the demo. A program that is started
+	// without them is not a stand-in.
 	realAssets  = "DEMO_ASSETS"
 	demoLogs    = "DEMO_LOGS"
 	demoProcess = "DEMO_PROCESS"
@@ -23,15 +25,15 @@ const (
 
 var guarded = []string{"etcd", "kube-apiserver"}
 
-// guard fills folder with stand-ins for assets and returns it as the assets to
-// use. Their logs go into logs.
+// guard creates folder with stand-ins for the binaries in assets and returns it.
+// The stand-ins write their logs to the folder logs.
 func guard(assets, folder, logs string) (string, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return "", fmt.Errorf("looking for this program: %w", err)
+		return "", fmt.Errorf("finding this program: %w", err)
 	}
 	if err := os.Mkdir(folder, 0o700); err != nil {
-		return "", fmt.Errorf("making the folder of stand-ins: %w", err)
+		return "", fmt.Errorf("creating the folder of stand-ins: %w", err)
 	}
 	links := map[string]string{"kubectl": filepath.Join(assets, "kubectl")}
 	for _, name := range guarded {
@@ -39,7 +41,7 @@ func guard(assets, folder, logs string) (string, error) {
 	}
 	for name, target := range links {
 		if err := os.Symlink(target, filepath.Join(folder, name)); err != nil {
-			return "", fmt.Errorf("making a stand-in: %w", err)
+			return "", fmt.Errorf("creating a stand-in: %w", err)
 		}
 	}
 	_ = os.Setenv(realAssets, assets)
@@ -48,8 +50,9 @@ func guard(assets, folder, logs string) (string, error) {
 	return folder, nil
 }
 
-// standIn returns unless this program was started as a stand-in.
-func standIn() {
+// execStandIn executes the real binary if this program was started as a
+// stand-in. Otherwise it returns.
+func execStandIn() {
 	name, assets := filepath.Base(os.Args[0]), os.Getenv(realAssets)
 	if assets == "" || !slices.Contains(guarded, name) {
 		return
@@ -65,16 +68,18 @@ func standIn() {
 	os.Exit(1)
 }
 
+// bind has the kernel kill this process when the demo exits, and redirects its
+// output to a log.
 func bind(name string) error {
 	if _, _, errno := syscall.RawSyscall(syscall.SYS_PRCTL, syscall.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL), 0); errno != 0 {
 		return fmt.Errorf("binding %s to the demo: %w", name, errno)
 	}
 	if strconv.Itoa(os.Getppid()) != os.Getenv(demoProcess) {
-		return fmt.Errorf("the demo that wanted %s is gone", name)
+		return fmt.Errorf("the demo that started %s has exited", name)
 	}
 	log, err := os.Create(filepath.Join(os.Getenv(demoLogs), name+".log"))
 	if err != nil {
-		return fmt.Errorf("making a log: %w", err)
+		return fmt.Errorf("creating a log: %w", err)
 	}
 	for _, fd := range []int{1, 2} {
 		if err := syscall.Dup3(int(log.Fd()), fd, 0); err != nil {
@@ -84,6 +89,6 @@ func bind(name string) error {
 	return nil
 }
 
-func ownGroup() *syscall.SysProcAttr {
+func processGroup() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }

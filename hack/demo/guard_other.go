@@ -4,11 +4,11 @@ package main
 
 import "syscall"
 
-// Only Linux can bind the life of a process to another's: elsewhere a demo that
-// is killed outright leaves its children behind.
+// Only Linux can kill a process when its parent exits. On other systems, a demo
+// that is killed with SIGKILL leaves its children running.
 
 func guard(assets, _, _ string) (string, error) { return assets, nil }
 
-func standIn() {}
+func execStandIn() {}
 
-func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+func processGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }

@@ -17,29 +17,29 @@ In a second terminal:
   kubectl explain vm.spec.vmname
   # a VM whose name the cloud prohibits is not stored
   sed s/taboo/another/ config/samples/prohibited/*.yaml | kubectl apply -f -
-  # taboo was stored while names were not checked: correct it
+  # taboo was stored while the webhook was not registered: correct its name
   kubectl patch vm taboo --type=merge -p '{"spec":{"vmname":"allowed"}}'
-  # five VMs in place of three
+  # five VMs instead of three
   kubectl scale --replicas=5 vmgroup vmgroup-sample
   kubectl get vms -l samplecontroller.k8s.io/group=vmgroup-sample
   # the cloud prohibits the template of vg-2: correct it
   kubectl patch vg vg-2 --type merge -p '{"spec":{"template":"vm-operator-template"}}'
-  # why this node, and why not the other; cordoned, none suits until it is uncordoned
+  # why this node was chosen and the other was not; no node is suitable while this one is cordoned
   kubectl get gpu plain -o jsonpath='{range .status.candidates[*]}{.nodeName}: {.verdict}{"\n"}{end}'
   kubectl cordon worker-2
   kubectl get gpu
   kubectl uncordon worker-2
-  # a network stays while a VM is on it
+  # a network is not deleted while a VM uses it
   kubectl delete network example-network --wait=false
   kubectl delete vm networked
-  # resize a VM; switch one on
+  # resize a VM; power on another
   kubectl patch vm web --type=merge -p '{"spec":{"cpu":4,"memory":8}}'
   kubectl patch vm standby --type=merge -p '{"spec":{"powerState":"On"}}'
-  # this returns once the cloud's server is gone
+  # this returns once the server is deleted in the cloud
   kubectl delete vm sample
-  # a server deleted behind the operator's back: its VM is Lost
+  # delete a server without the operator: its VM becomes Lost
   curl -X DELETE $CLOUD/admin/servers/$(kubectl get vm database -o jsonpath={.status.vmId})
-  # the cloud goes away, and comes back
+  # the cloud is unavailable, and available again
   curl $CLOUD/faults -d '{"id":"outage","match":{"path":"/**"},"status":503}'
   curl -X DELETE $CLOUD/faults/outage
 
@@ -47,7 +47,7 @@ Ctrl-C ends the demo.
 
 `
 
-// guide says what to try from a second terminal.
+// guide prints commands to try in a second terminal.
 func (s *stack) guide() {
 	path := ""
 	if _, err := exec.LookPath("kubectl"); err != nil {

@@ -28,14 +28,14 @@ const (
 	operatorAccount   = "private-cloud-operator-controller-manager"
 )
 
-// installed are the kinds of config/default that the demo makes. The CRDs are
-// there already, and the operator is no Deployment here.
+// installed are the kinds of config/default that the demo creates. The CRDs exist
+// already, and the operator runs outside of the cluster.
 var installed = []string{"Namespace", "ServiceAccount", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding"}
 
-// install gives the operator the account and the rights that make deploy would
-// give it, and no more: the demo shows that they suffice.
+// install creates the service account and the RBAC of the operator as make deploy
+// does, and nothing more, so that the demo fails if permissions are missing.
 func (s *stack) install(ctx context.Context) error {
-	objects, err := s.built(ctx, "config/default")
+	objects, err := s.kustomize(ctx, "config/default")
 	if err != nil {
 		return err
 	}
@@ -48,11 +48,11 @@ func (s *stack) install(ctx context.Context) error {
 		}
 	}
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: operatorAccount}}
-	// Longer than anybody leaves a demo running: nothing here renews it.
+	// The token is not renewed, so that it has to outlive the demo.
 	days := int64((30 * 24 * time.Hour).Seconds())
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &days}}
 	if err := s.api.Client.SubResource("token").Create(ctx, account, request); err != nil {
-		return fmt.Errorf("asking for a token of the operator's ServiceAccount: %w", err)
+		return fmt.Errorf("requesting a token for the operator's ServiceAccount: %w", err)
 	}
 	config, err := clientcmd.LoadFromFile(s.kubeconfig())
 	if err != nil {
@@ -67,16 +67,15 @@ func (s *stack) install(ctx context.Context) error {
 	return nil
 }
 
-// hurry has the cloud listed more often than anybody would outside of a demo,
-// and waits less for servers of creates that another operator may have sent:
-// there was none before this one.
-func (s *stack) hurry(ctx context.Context) error {
+// shortenIntervals sets a short poll interval, which shows changes sooner, and a
+// short settle time, because no other operator has sent creates to this cloud.
+func (s *stack) shortenIntervals(ctx context.Context) error {
 	_, err := s.kubectl(ctx, "patch", "cloud", v1alpha1.DefaultCloudName, "--type=merge", "--patch", `{"spec":{"pollInterval":"2s","settleTime":"1s"}}`)
 	return err
 }
 
-// built returns the objects of a kustomization, a folder below root.
-func (s *stack) built(ctx context.Context, folder string) ([]*unstructured.Unstructured, error) {
+// kustomize returns the objects of the kustomization in a folder below root.
+func (s *stack) kustomize(ctx context.Context, folder string) ([]*unstructured.Unstructured, error) {
 	manifests, err := s.kubectl(ctx, "kustomize", folder)
 	if err != nil {
 		return nil, err
@@ -101,16 +100,17 @@ func decode(manifests []byte) ([]*unstructured.Unstructured, error) {
 	}
 }
 
-// kubectl runs kubectl as the cluster's administrator, in the module's folder.
+// kubectl runs kubectl as the administrator of the cluster in the root folder and
+// returns its output.
 func (s *stack) kubectl(ctx context.Context, args ...string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, s.kubectlPath(), args...)
 	cmd.Dir = s.root
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+s.kubeconfig(), "KUBECACHEDIR="+filepath.Join(s.scratch, "kubectl"))
-	var output, trouble bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &output, &trouble
-	cmd.SysProcAttr = ownGroup()
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	cmd.SysProcAttr = processGroup()
 	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("kubectl %s: %w\n%s", args[0], err, bytes.TrimSpace(trouble.Bytes()))
+		return nil, fmt.Errorf("kubectl %s: %w\n%s", args[0], err, bytes.TrimSpace(stderr.Bytes()))
 	}
-	return output.Bytes(), nil
+	return stdout.Bytes(), nil
 }

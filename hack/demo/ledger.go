@@ -8,18 +8,18 @@ import (
 	"github.com/privatecloud/operator/mockcloud"
 )
 
-// ownerLabel is the label by which the operator marks whose a server is.
+// ownerLabel is the label of a server that has the UID of its VM.
 const ownerLabel = "samplecontroller.k8s.io/uid"
 
-// tally is a number of servers and networks.
-type tally struct{ servers, networks int }
+// counts is a number of servers and networks.
+type counts struct{ servers, networks int }
 
-// discrepancies returns in what the ledger differs from one where so many were
-// made and so many of them are left; nothing when it does not. The nodes'
-// servers do not count: no client made them.
-func discrepancies(ledger []mockcloud.LedgerEntry, made, left tally) []string {
+// discrepancies returns the differences between the ledger and the expected
+// numbers of created and remaining servers and networks, sorted, and nil if there
+// are none. Servers of Nodes do not count, because no client created them.
+func discrepancies(ledger []mockcloud.LedgerEntry, wantCreated, wantLeft counts) []string {
 	var wrong []string
-	var created tally
+	var created counts
 	servers, networks := map[string]string{}, map[string]string{}
 	for _, entry := range ledger {
 		switch {
@@ -28,7 +28,7 @@ func discrepancies(ledger []mockcloud.LedgerEntry, made, left tally) []string {
 			created.servers++
 			servers[entry.ServerID] = fmt.Sprintf("%s (%s)", entry.ServerID, entry.Name)
 			if entry.Labels[ownerLabel] == "" {
-				wrong = append(wrong, fmt.Sprintf("server %s (%s) was made without the label %s", entry.ServerID, entry.Name, ownerLabel))
+				wrong = append(wrong, fmt.Sprintf("server %s (%s) was created without the label %s", entry.ServerID, entry.Name, ownerLabel))
 			}
 		case entry.Op == mockcloud.OpGone, entry.Op == mockcloud.OpDelete && entry.Final:
 			delete(servers, entry.ServerID)
@@ -39,17 +39,17 @@ func discrepancies(ledger []mockcloud.LedgerEntry, made, left tally) []string {
 			delete(networks, entry.NetworkID)
 		}
 	}
-	if created != made {
+	if created != wantCreated {
 		wrong = append(wrong, fmt.Sprintf("%d servers and %d networks were created, expected %d and %d",
-			created.servers, created.networks, made.servers, made.networks))
+			created.servers, created.networks, wantCreated.servers, wantCreated.networks))
 	}
-	if is := (tally{len(servers), len(networks)}); is != left {
-		wrong = append(wrong, fmt.Sprintf("%d servers and %d networks are there, expected %d and %d: %v %v", is.servers, is.networks,
-			left.servers, left.networks, slices.Sorted(maps.Values(servers)), slices.Sorted(maps.Values(networks))))
+	if is := (counts{len(servers), len(networks)}); is != wantLeft {
+		wrong = append(wrong, fmt.Sprintf("%d servers and %d networks exist, expected %d and %d: %v %v", is.servers, is.networks,
+			wantLeft.servers, wantLeft.networks, slices.Sorted(maps.Values(servers)), slices.Sorted(maps.Values(networks))))
 	}
 	for owner, n := range mockcloud.MostAlive(ledger, ownerLabel) {
 		if n > 1 {
-			wrong = append(wrong, fmt.Sprintf("VM %s had %d servers at a time", owner, n))
+			wrong = append(wrong, fmt.Sprintf("VM %s had %d servers at the same time", owner, n))
 		}
 	}
 	slices.Sort(wrong)

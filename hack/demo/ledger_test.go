@@ -8,90 +8,90 @@ import (
 	"github.com/privatecloud/operator/mockcloud"
 )
 
-func TestTheLedgerMustShowEachServerAndNetworkMadeOnceAndNoneButThoseThatAreWanted(t *testing.T) {
-	mine := map[string]string{ownerLabel: "uid-1"}
+func TestDiscrepancies(t *testing.T) {
+	labels := map[string]string{ownerLabel: "uid-1"}
 	create := func(id string) mockcloud.LedgerEntry {
-		return mockcloud.LedgerEntry{Op: mockcloud.OpCreate, ServerID: id, Name: "vmsample", Labels: mine}
+		return mockcloud.LedgerEntry{Op: mockcloud.OpCreate, ServerID: id, Name: "vmsample", Labels: labels}
 	}
-	requested := mockcloud.LedgerEntry{Op: mockcloud.OpDelete, ServerID: "a"}
+	deleteRequested := mockcloud.LedgerEntry{Op: mockcloud.OpDelete, ServerID: "a"}
 	gone := mockcloud.LedgerEntry{Op: mockcloud.OpGone, ServerID: "a"}
-	atOnce := mockcloud.LedgerEntry{Op: mockcloud.OpDelete, ServerID: "b", Final: true}
-	laid := mockcloud.LedgerEntry{Op: mockcloud.OpCreateNetwork, NetworkID: "n", Name: "net"}
-	lifted := mockcloud.LedgerEntry{Op: mockcloud.OpDeleteNetwork, NetworkID: "n"}
-	one, both := tally{servers: 1}, tally{servers: 1, networks: 1}
+	deleted := mockcloud.LedgerEntry{Op: mockcloud.OpDelete, ServerID: "b", Final: true}
+	createNetwork := mockcloud.LedgerEntry{Op: mockcloud.OpCreateNetwork, NetworkID: "n", Name: "net"}
+	deleteNetwork := mockcloud.LedgerEntry{Op: mockcloud.OpDeleteNetwork, NetworkID: "n"}
+	one, both := counts{servers: 1}, counts{servers: 1, networks: 1}
 	for name, c := range map[string]struct {
-		ledger     []mockcloud.LedgerEntry
-		made, left tally
-		want       []string
+		ledger        []mockcloud.LedgerEntry
+		created, left counts
+		want          []string
 	}{
-		"a server whose slow deletion is complete is gone": {ledger: []mockcloud.LedgerEntry{create("a"), requested, gone}, made: one},
-		"a server that was deleted at once is gone":        {ledger: []mockcloud.LedgerEntry{create("b"), atOnce}, made: one},
-		"a server whose deletion was only asked for is there": {
-			ledger: []mockcloud.LedgerEntry{create("a"), requested}, made: one,
-			want: []string{"1 servers and 0 networks are there, expected 0 and 0: [a (vmsample)] []"},
+		"server whose asynchronous deletion is complete: no discrepancy": {ledger: []mockcloud.LedgerEntry{create("a"), deleteRequested, gone}, created: one},
+		"server that was deleted at once: no discrepancy":                {ledger: []mockcloud.LedgerEntry{create("b"), deleted}, created: one},
+		"server whose deletion was only requested: it exists": {
+			ledger: []mockcloud.LedgerEntry{create("a"), deleteRequested}, created: one,
+			want: []string{"1 servers and 0 networks exist, expected 0 and 0: [a (vmsample)] []"},
 		},
-		"servers and networks that are wanted are there": {ledger: []mockcloud.LedgerEntry{create("a"), laid}, made: both, left: both},
-		"one that is wanted must not be gone": {
-			ledger: []mockcloud.LedgerEntry{create("b"), laid, atOnce}, made: both, left: both,
-			want: []string{"0 servers and 1 networks are there, expected 1 and 1: [] [n (net)]"},
+		"expected server and network exist: no discrepancy": {ledger: []mockcloud.LedgerEntry{create("a"), createNetwork}, created: both, left: both},
+		"expected server was deleted: one server too few": {
+			ledger: []mockcloud.LedgerEntry{create("b"), createNetwork, deleted}, created: both, left: both,
+			want: []string{"0 servers and 1 networks exist, expected 1 and 1: [] [n (net)]"},
 		},
-		"a node's server is nobody's, and may stay": {
-			ledger: []mockcloud.LedgerEntry{{Op: mockcloud.OpCreate, By: mockcloud.ByAdmin, ServerID: "n", Name: "worker-1"}, create("b"), atOnce},
-			made:   one,
+		"server of a Node: does not count": {
+			ledger:  []mockcloud.LedgerEntry{{Op: mockcloud.OpCreate, By: mockcloud.ByAdmin, ServerID: "n", Name: "worker-1"}, create("b"), deleted},
+			created: one,
 		},
-		"a server that nobody made is missed, not overlooked": {
-			made: one, want: []string{"0 servers and 0 networks were created, expected 1 and 0"},
+		"expected server was never created: one create too few": {
+			created: one, want: []string{"0 servers and 0 networks were created, expected 1 and 0"},
 		},
-		"a second server after the first is one create too many": {
-			ledger: []mockcloud.LedgerEntry{create("a"), requested, gone, create("b"), atOnce}, made: one,
+		"second server after the first: one create too many": {
+			ledger: []mockcloud.LedgerEntry{create("a"), deleteRequested, gone, create("b"), deleted}, created: one,
 			want: []string{"2 servers and 0 networks were created, expected 1 and 0"},
 		},
-		"two servers of one VM at a time are worse": {
-			ledger: []mockcloud.LedgerEntry{create("a"), create("b"), requested, gone, atOnce}, made: one,
-			want: []string{"2 servers and 0 networks were created, expected 1 and 0", "VM uid-1 had 2 servers at a time"},
+		"two servers of one VM at the same time: reported in addition": {
+			ledger: []mockcloud.LedgerEntry{create("a"), create("b"), deleteRequested, gone, deleted}, created: one,
+			want: []string{"2 servers and 0 networks were created, expected 1 and 0", "VM uid-1 had 2 servers at the same time"},
 		},
-		"a server that does not say whose it is was made without care": {
-			ledger: []mockcloud.LedgerEntry{{Op: mockcloud.OpCreate, ServerID: "b", Name: "vmsample"}, atOnce}, made: one,
-			want: []string{"server b (vmsample) was made without the label " + ownerLabel},
+		"server without the owner label: reported": {
+			ledger: []mockcloud.LedgerEntry{{Op: mockcloud.OpCreate, ServerID: "b", Name: "vmsample"}, deleted}, created: one,
+			want: []string{"server b (vmsample) was created without the label " + ownerLabel},
 		},
-		"a network that was deleted is gone": {ledger: []mockcloud.LedgerEntry{laid, create("b"), atOnce, lifted}, made: both},
-		"a network that is left is there": {
-			ledger: []mockcloud.LedgerEntry{laid, create("b"), atOnce}, made: both,
-			want: []string{"0 servers and 1 networks are there, expected 0 and 0: [] [n (net)]"},
+		"deleted network: no discrepancy": {ledger: []mockcloud.LedgerEntry{createNetwork, create("b"), deleted, deleteNetwork}, created: both},
+		"network that was not deleted: it exists": {
+			ledger: []mockcloud.LedgerEntry{createNetwork, create("b"), deleted}, created: both,
+			want: []string{"0 servers and 1 networks exist, expected 0 and 0: [] [n (net)]"},
 		},
-		"a network that nobody made is missed, not overlooked": {
-			ledger: []mockcloud.LedgerEntry{create("b"), atOnce}, made: both,
+		"expected network was never created: one create too few": {
+			ledger: []mockcloud.LedgerEntry{create("b"), deleted}, created: both,
 			want: []string{"1 servers and 0 networks were created, expected 1 and 1"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(c.want, discrepancies(c.ledger, c.made, c.left)); diff != "" {
-				t.Errorf("what is wrong with the ledger (-want +got):\n%s", diff)
+			if diff := cmp.Diff(c.want, discrepancies(c.ledger, c.created, c.left)); diff != "" {
+				t.Errorf("discrepancies (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestServersAreAskedForByVMsAndByGroupsForTheirMembers(t *testing.T) {
+func TestRequestedCountsServersAndNetworks(t *testing.T) {
 	for name, c := range map[string]struct {
 		manifests string
-		want      tally
+		want      counts
 	}{
-		"a VM is one server":                            {"kind: VM\nmetadata: {name: sample}", tally{servers: 1}},
-		"a VM whose name is prohibited is none":         {"kind: VM\nmetadata: {name: taboo}", tally{}},
-		"a group is as many as it says":                 {"kind: VmGroup\nmetadata: {name: a}\nspec: {replicas: 5}", tally{servers: 5}},
-		"a group that says nothing is one":              {"kind: VmGroup\nmetadata: {name: a}\nspec: {}", tally{servers: 1}},
-		"a group whose template is prohibited is none":  {"kind: VmGroup\nmetadata: {name: a}\nspec: {replicas: 5, template: no-such-template}", tally{}},
-		"a network is no server, and a GPUInfo neither": {"kind: Network\nmetadata: {name: a}\n---\nkind: GPUInfo\nmetadata: {name: a}", tally{networks: 1}},
-		"all of them add up":                            {"kind: VM\nmetadata: {name: a}\n---\nkind: VmGroup\nmetadata: {name: a}\nspec: {replicas: 3}", tally{servers: 4}},
+		"VM: one server":                              {"kind: VM\nmetadata: {name: sample}", counts{servers: 1}},
+		"VM with a prohibited name: no server":        {"kind: VM\nmetadata: {name: taboo}", counts{}},
+		"group: its replicas":                         {"kind: VmGroup\nmetadata: {name: a}\nspec: {replicas: 5}", counts{servers: 5}},
+		"group without replicas: one server":          {"kind: VmGroup\nmetadata: {name: a}\nspec: {}", counts{servers: 1}},
+		"group with a prohibited template: no server": {"kind: VmGroup\nmetadata: {name: a}\nspec: {replicas: 5, template: no-such-template}", counts{}},
+		"network and GPUInfo: one network, no server": {"kind: Network\nmetadata: {name: a}\n---\nkind: GPUInfo\nmetadata: {name: a}", counts{networks: 1}},
+		"VM and group: the sum":                       {"kind: VM\nmetadata: {name: a}\n---\nkind: VmGroup\nmetadata: {name: a}\nspec: {replicas: 3}", counts{servers: 4}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects, err := decode([]byte(c.manifests))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := asked(objects); got != c.want {
-				t.Errorf("asked for %+v, expected %+v", got, c.want)
+			if got := requested(objects); got != c.want {
+				t.Errorf("got %+v, want %+v", got, c.want)
 			}
 		})
 	}

@@ -1,22 +1,22 @@
-// Command demo shows the operator at work on this machine: a real API server,
-// the mock cloud and the manager, each a process of its own, and the samples of
+// Command demo runs the operator on this machine: a real API server, the mock
+// cloud and the manager, each in a process of its own, with the samples of
 // config/samples. make demo runs it.
 //
-//	main.go       the order of things, and what Ctrl-C does
-//	stack.go      the processes: start them, stop them in order
-//	process.go    one of them: its group, its log, its end
-//	folder.go     where logs and data go
-//	guard_*.go    etcd and kube-apiserver end with the demo, whatever ends it
-//	install.go    namespace, RBAC and the operator's own kubeconfig, as make deploy makes them
+//	main.go       the order of the steps; signals
+//	stack.go      starts the processes and stops them in order
+//	process.go    one process: process group, log, exit
+//	folder.go     the folder of logs and data
+//	guard_*.go    kills etcd and kube-apiserver when the demo exits for any reason
+//	install.go    namespace, RBAC and kubeconfig of the operator, as make deploy creates them
 //	nodes.go      Nodes for GPUInfos, and their servers
-//	samples.go    apply, wait
-//	door.go       a name that the cloud prohibits, refused before it is stored
-//	tour.go       with --once: show all kinds, edit groups, delete all, judge
-//	expected.go   what is to become of the samples (pure)
-//	ledger.go     what the cloud's ledger must say (pure)
-//	show.go       the tables of kubectl get, drawn again as they change
-//	terminal.go   how large the terminal is
-//	guide.go      what to try from a second terminal
+//	samples.go    applies the samples and waits for them
+//	webhook.go    a VM with a prohibited name, rejected before it is stored
+//	verify.go     with --once: checks all kinds, edits groups, deletes everything
+//	expected.go   the expected status of the samples (pure)
+//	ledger.go     the expected ledger of the cloud (pure)
+//	show.go       the tables of kubectl get, updated as they change
+//	terminal.go   the size of the terminal
+//	guide.go      commands to try in a second terminal
 package main
 
 import (
@@ -34,26 +34,34 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-const usage = `demo starts an API server, the mock cloud and the operator, and shows what becomes of config/samples.
-Run it through make demo, which builds what it needs.
+const usage = `demo starts an API server, the mock cloud and the operator, and applies config/samples.
+Run it with make demo, which builds the binaries that it needs.
 
 `
+
+// version is set with -ldflags "-X main.version=...".
+var version = "dev"
 
 var errInterrupted = errors.New("interrupted")
 
 func init() {
-	// A child is bound to the life of the thread that started it; the main thread lives as long as the process.
+	// The kernel kills a child when the thread that started it exits. The main thread exits last.
 	runtime.LockOSThread()
 }
 
 func main() {
-	standIn()
+	execStandIn()
 	flag.Usage = func() {
 		fmt.Fprint(flag.CommandLine.Output(), usage)
 		flag.PrintDefaults()
 	}
-	once := flag.Bool("once", false, "end by itself: with 0 once the samples were as expected, groups were edited and all are gone again, with 1 and the reason otherwise")
+	once := flag.Bool("once", false, "check the samples, edit groups, delete everything and exit: with 0 if all was as expected, with 1 and the reason otherwise")
+	showVersion := flag.Bool("version", false, "print the version and exit")
 	flag.Parse()
+	if *showVersion {
+		fmt.Println(version)
+		return
+	}
 	if flag.NArg() > 0 {
 		fmt.Fprintf(os.Stderr, "demo: unexpected argument %q\n", flag.Arg(0))
 		os.Exit(2)
@@ -71,9 +79,9 @@ func run(once bool) error {
 	if err != nil {
 		return err
 	}
-	go interruptible(s, end)
+	go handleSignals(s, end)
 
-	err = play(ctx, s, once)
+	err = runSteps(ctx, s, once)
 	if cause := context.Cause(ctx); cause != nil && err != nil {
 		err = cause
 	}
@@ -87,10 +95,10 @@ func run(once bool) error {
 	return errors.Join(err, s.stop(err != nil && !interrupted))
 }
 
-// play goes through the demo from beginning to end. Once ctx ends, so does it.
-func play(ctx context.Context, s *stack, once bool) error {
+// runSteps runs all steps of the demo. It returns when ctx ends.
+func runSteps(ctx context.Context, s *stack, once bool) error {
 	for _, step := range []func(context.Context) error{
-		s.startAPIServer, s.startCloud, s.addNodes, s.install, s.makeDoor, s.startOperator, s.applySamples, s.applyMistaken, s.knock,
+		s.startAPIServer, s.startCloud, s.addNodes, s.install, s.prepareWebhook, s.startOperator, s.applySamples, s.applyInvalidGroup, s.showNameCheck,
 	} {
 		if err := step(ctx); err != nil {
 			return err
@@ -100,32 +108,32 @@ func play(ctx context.Context, s *stack, once bool) error {
 		}
 	}
 	if once {
-		return s.prove(ctx)
+		return s.verify(ctx)
 	}
 	s.guide()
 	return s.show(ctx)
 }
 
-// together is within what time signals are one: make passes SIGTERM on to a
-// demo that has got it already.
-const together = 500 * time.Millisecond
+// signalWindow is the time within which several signals count as one: make
+// forwards a SIGTERM that the demo may have received already.
+const signalWindow = 500 * time.Millisecond
 
-// interruptible ends ctx at the first signal, so that everything is stopped in
-// order, and at the second ends everything at once.
-func interruptible(s *stack, end context.CancelCauseFunc) {
+// handleSignals calls end at the first signal, so that the processes are stopped
+// in order, and kills them at the second.
+func handleSignals(s *stack, end context.CancelCauseFunc) {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	first := <-signals
-	// What the terminal echoed stays on a line of its own.
+	// The terminal has echoed ^C: start a new line.
 	fmt.Println()
-	s.say("%v: stopping; once more to stop at once", first)
+	s.say("%v: stopping; repeat it to stop at once", first)
 	end(errInterrupted)
-	for same := time.After(together); ; {
+	for window := time.After(signalWindow); ; {
 		select {
-		case <-same:
-			same = nil
+		case <-window:
+			window = nil
 		case <-signals:
-			if same == nil {
+			if window == nil {
 				s.kill()
 				os.Exit(1)
 			}

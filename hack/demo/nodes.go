@@ -13,11 +13,11 @@ import (
 	"github.com/privatecloud/operator/mockcloud"
 )
 
-// addNodes makes two Nodes that nobody runs, one on a host with a GPU, and puts
-// their servers into the mock cloud.
+// addNodes creates two Nodes without a kubelet, one of them on a host with a GPU,
+// and their servers in the mock cloud.
 func (s *stack) addNodes(ctx context.Context) error {
 	for name, host := range map[string]string{"worker-1": "esxi-1", "worker-2": "esxi-2"} {
-		if err := s.putServer(ctx, mockcloud.Server{Name: name, Host: host, CPU: 4, Memory: 16}); err != nil {
+		if err := s.createServer(ctx, mockcloud.Server{Name: name, Host: host, CPU: 4, Memory: 16}); err != nil {
 			return err
 		}
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
@@ -29,22 +29,22 @@ func (s *stack) addNodes(ctx context.Context) error {
 			return fmt.Errorf("making Node %q Ready: %w", name, err)
 		}
 	}
-	s.say("the Nodes worker-1 and worker-2 are there, and the servers of these names")
+	s.say("created the Nodes worker-1 and worker-2 and the servers of the same names")
 	return nil
 }
 
-func (s *stack) putServer(ctx context.Context, server mockcloud.Server) error {
+func (s *stack) createServer(ctx context.Context, server mockcloud.Server) error {
 	body, err := json.Marshal(server)
 	if err != nil {
-		return fmt.Errorf("putting server %q into the mock cloud: %w", server.Name, err)
+		return fmt.Errorf("creating server %q in the mock cloud: %w", server.Name, err)
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.cloudURL+"/admin/servers", bytes.NewReader(body))
 	if err != nil {
-		return fmt.Errorf("putting server %q into the mock cloud: %w", server.Name, err)
+		return fmt.Errorf("creating server %q in the mock cloud: %w", server.Name, err)
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return fmt.Errorf("putting server %q into the mock cloud: %w", server.Name, err)
+		return fmt.Errorf("creating server %q in the mock cloud: %w", server.Name, err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusCreated {

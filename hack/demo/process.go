@@ -10,43 +10,44 @@ import (
 	"time"
 )
 
-// process is a child in a process group of its own, so that a terminal's
-// Ctrl-C does not reach it. Its output goes to a file.
+// process is a child in a process group of its own, so that it does not receive
+// Ctrl-C from the terminal. Its output goes to a file.
 type process struct {
 	name string
 	log  string
 	cmd  *exec.Cmd
-	// over is closed when the process has ended; err then tells how.
-	over chan struct{}
+	// done is closed when the process has exited; err is set before.
+	done chan struct{}
 	err  error
 }
 
-// start starts a program and returns at once. ended is called when the process
-// has ended, for whatever reason.
+// start starts a program and returns at once. It calls ended when the process has
+// exited for any reason.
 func start(name, log, path string, args []string, ended func(error)) (*process, error) {
 	file, err := os.Create(log)
 	if err != nil {
-		return nil, fmt.Errorf("making the log of the %s: %w", name, err)
+		return nil, fmt.Errorf("creating the log of the %s: %w", name, err)
 	}
 	defer func() { _ = file.Close() }()
-	p := &process{name: name, log: log, cmd: exec.Command(path, args...), over: make(chan struct{})}
+	p := &process{name: name, log: log, cmd: exec.Command(path, args...), done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = file, file
-	p.cmd.SysProcAttr = ownGroup()
+	p.cmd.SysProcAttr = processGroup()
 	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("starting the %s: %w", name, err)
 	}
 	go func() {
 		p.err = p.cmd.Wait()
-		close(p.over)
-		ended(fmt.Errorf("the %s ended by itself: %v", name, p.cmd.ProcessState))
+		close(p.done)
+		ended(fmt.Errorf("the %s exited: %v", name, p.cmd.ProcessState))
 	}()
 	return p, nil
 }
 
-// stop asks the process to end, and kills it when that takes longer than grace.
+// stop sends SIGTERM to the process and kills its group if it has not exited
+// after grace.
 func (p *process) stop(grace time.Duration) error {
 	select {
-	case <-p.over:
+	case <-p.done:
 		return nil
 	default:
 	}
@@ -54,14 +55,14 @@ func (p *process) stop(grace time.Duration) error {
 		return fmt.Errorf("stopping the %s: %w", p.name, err)
 	}
 	select {
-	case <-p.over:
+	case <-p.done:
 	case <-time.After(grace):
 		killGroup(p.cmd.Process.Pid)
-		<-p.over
+		<-p.done
 		return fmt.Errorf("the %s did not stop within %v and was killed", p.name, grace)
 	}
 	if p.err != nil {
-		return fmt.Errorf("the %s stopped badly: %w", p.name, p.err)
+		return fmt.Errorf("the %s stopped with an error: %w", p.name, p.err)
 	}
 	return nil
 }

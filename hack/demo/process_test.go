@@ -10,10 +10,11 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// patience is far longer than any of these processes needs.
-const patience = 30 * time.Second
+// timeout is far longer than any of these processes needs.
+const timeout = 30 * time.Second
 
-// shell starts a script that says "ready" once it has set its traps, and waits for that.
+// shell starts a script and waits until it has printed "ready", which it does once
+// its traps are set.
 func shell(t *testing.T, script string) (*process, <-chan error) {
 	t.Helper()
 	ended := make(chan error, 1)
@@ -23,27 +24,27 @@ func shell(t *testing.T, script string) (*process, <-chan error) {
 	}
 	t.Cleanup(func() {
 		killGroup(p.cmd.Process.Pid)
-		<-p.over
+		<-p.done
 	})
-	NewWithT(t).Eventually(func() string { return tail(p.log, 1) }, patience).Should(ContainSubstring("ready"), "the script sets its traps first")
+	NewWithT(t).Eventually(func() string { return tail(p.log, 1) }, timeout).Should(ContainSubstring("ready"), "the script sets its traps first")
 	return p, ended
 }
 
-func TestAProcessThatHeedsTheRequestToStopIsNotKilled(t *testing.T) {
+func TestStopWaitsForAProcessThatHandlesSIGTERM(t *testing.T) {
 	p, _ := shell(t, `trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.05; done`)
 
-	if err := p.stop(patience); err != nil {
+	if err := p.stop(timeout); err != nil {
 		t.Error(err)
 	}
 	if log := tail(p.log, 1); log != "  bye\n" {
 		t.Errorf("the last line of its log is %q", log)
 	}
-	if err := p.stop(patience); err != nil {
-		t.Errorf("stopping what has stopped: %v", err)
+	if err := p.stop(timeout); err != nil {
+		t.Errorf("stopping a stopped process: %v", err)
 	}
 }
 
-func TestAProcessThatDoesNotStopIsKilledWithAllItsGroup(t *testing.T) {
+func TestStopKillsTheGroupOfAProcessThatIgnoresSIGTERM(t *testing.T) {
 	p, _ := shell(t, `trap '' TERM; sleep 1000 & echo ready; wait`)
 
 	err := p.stop(50 * time.Millisecond)
@@ -51,24 +52,24 @@ func TestAProcessThatDoesNotStopIsKilledWithAllItsGroup(t *testing.T) {
 	if want := "the script did not stop within 50ms and was killed"; err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
-	NewWithT(t).Eventually(func() error { return syscall.Kill(-p.cmd.Process.Pid, 0) }, patience).
-		Should(MatchError(syscall.ESRCH), "the sleep that it started is in its group")
+	NewWithT(t).Eventually(func() error { return syscall.Kill(-p.cmd.Process.Pid, 0) }, timeout).
+		Should(MatchError(syscall.ESRCH), "the sleep that the script started is in its group")
 }
 
-func TestTheEndOfAProcessByItselfIsTold(t *testing.T) {
+func TestStartCallsEndedWhenTheProcessExits(t *testing.T) {
 	_, ended := shell(t, `echo ready; exit 3`)
 
 	select {
 	case err := <-ended:
-		if want := "the script ended by itself: exit status 3"; err.Error() != want {
+		if want := "the script exited: exit status 3"; err.Error() != want {
 			t.Errorf("got  %v\nwant %s", err, want)
 		}
-	case <-time.After(patience):
-		t.Error("nobody was told")
+	case <-time.After(timeout):
+		t.Error("ended was not called")
 	}
 }
 
-func TestOnlyFoldersOfDemosThatWereKilledAreSweptAway(t *testing.T) {
+func TestRemoveStaleFoldersRemovesFoldersOfKilledDemosOnly(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	alive, err := makeFolder()
 	if err != nil {
@@ -84,11 +85,11 @@ func TestOnlyFoldersOfDemosThatWereKilledAreSweptAway(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	sweep()
+	removeStaleFolders()
 
 	for folder, want := range map[string]bool{alive: true, failed: true, killed: false} {
 		if _, err := os.Stat(folder); (err == nil) != want {
-			t.Errorf("%s is there: %v, expected %v", folder, err == nil, want)
+			t.Errorf("%s exists: %v, want %v", folder, err == nil, want)
 		}
 	}
 }

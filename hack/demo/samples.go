@@ -19,10 +19,10 @@ import (
 const (
 	samples     = "config/samples"
 	groupSample = samples + "/samplecontroller_v1alpha1_vmgroup.yaml"
-	// mistakenGroup is named as the seed of VmGroup has it.
-	mistakenGroup      = "vg-2"
+	// invalidGroupName names a second group, whose template the cloud prohibits.
+	invalidGroupName   = "vg-2"
 	prohibitedTemplate = "no-such-template"
-	// sampleTime is how long all samples together may take to become what they are to be.
+	// sampleTime bounds the time until all samples are as expected.
 	sampleTime = 2 * time.Minute
 )
 
@@ -34,24 +34,24 @@ func defaultCloud() *unstructured.Unstructured {
 }
 
 func (s *stack) applySamples(ctx context.Context) error {
-	return s.does(ctx, "apply", "-k", samples)
+	return s.runKubectl(ctx, "apply", "-k", samples)
 }
 
-// applyMistaken makes the sample of a group once more, with a template that the
-// cloud prohibits.
-func (s *stack) applyMistaken(ctx context.Context) error {
-	group, err := s.mistaken()
+// applyInvalidGroup creates a copy of the sample of a group with a template that
+// the cloud prohibits.
+func (s *stack) applyInvalidGroup(ctx context.Context) error {
+	group, err := s.invalidGroup()
 	if err != nil {
 		return err
 	}
 	if err := s.api.Client.Create(ctx, group); err != nil {
 		return fmt.Errorf("creating VmGroup %q: %w", group.GetName(), err)
 	}
-	s.say("VmGroup/%s is made as that of %s, but with a template that the cloud prohibits", mistakenGroup, groupSample)
+	s.say("created VmGroup/%s: a copy of %s with a template that the cloud prohibits", invalidGroupName, groupSample)
 	return nil
 }
 
-func (s *stack) mistaken() (*unstructured.Unstructured, error) {
+func (s *stack) invalidGroup() (*unstructured.Unstructured, error) {
 	manifest, err := os.ReadFile(filepath.Join(s.root, groupSample))
 	if err != nil {
 		return nil, fmt.Errorf("reading the sample of a group: %w", err)
@@ -65,12 +65,12 @@ func (s *stack) mistaken() (*unstructured.Unstructured, error) {
 	}
 	group := objects[0]
 	group.SetNamespace("default")
-	group.SetName(mistakenGroup)
+	group.SetName(invalidGroupName)
 	return group, unstructured.SetNestedField(group.Object, prohibitedTemplate, "spec", "template")
 }
 
-// does runs kubectl, and says so with what it answers.
-func (s *stack) does(ctx context.Context, args ...string) error {
+// runKubectl runs kubectl and prints the command and its output.
+func (s *stack) runKubectl(ctx context.Context, args ...string) error {
 	output, err := s.kubectl(ctx, args...)
 	if err != nil {
 		return err
@@ -82,7 +82,7 @@ func (s *stack) does(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// commandLine is what one types to run kubectl with these arguments.
+// commandLine returns the shell command that runs kubectl with these arguments.
 func commandLine(args []string) string {
 	words := []string{"kubectl"}
 	for _, arg := range args {
@@ -94,9 +94,9 @@ func commandLine(args []string) string {
 	return strings.Join(words, " ")
 }
 
-// await waits until all objects are as expected, and tells of each that is.
+// await waits until all objects are as expected and prints each that is.
 func (s *stack) await(ctx context.Context, within time.Duration, objects ...*unstructured.Unstructured) error {
-	told := make([]bool, len(objects))
+	reported := make([]bool, len(objects))
 	var missing []string
 	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, within, true, func(context.Context) (bool, error) {
 		missing = nil
@@ -106,8 +106,8 @@ func (s *stack) await(ctx context.Context, within time.Duration, objects ...*uns
 			for _, difference := range differences {
 				missing = append(missing, name+": "+difference)
 			}
-			if len(differences) == 0 && !told[i] {
-				told[i] = true
+			if len(differences) == 0 && !reported[i] {
+				reported[i] = true
 				ready := conditionsOf(now)["Ready"]
 				s.say("%s is as expected: Ready is %s, %s", name, ready.status, ready.reason)
 			}
@@ -123,18 +123,19 @@ func (s *stack) await(ctx context.Context, within time.Duration, objects ...*uns
 	return nil
 }
 
-// compare reads an object and returns in what it is not as expected.
+// compare reads an object and returns it with its differences from the
+// expectation.
 func (s *stack) compare(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, []string) {
 	key := client.ObjectKeyFromObject(object)
 	if namespaced, err := s.api.Client.IsObjectNamespaced(object); err == nil && namespaced && key.Namespace == "" {
 		key.Namespace = "default"
 	}
-	ctx, cancel := context.WithTimeout(ctx, aMoment)
+	ctx, cancel := context.WithTimeout(ctx, shortWait)
 	defer cancel()
 	now := &unstructured.Unstructured{}
 	now.SetGroupVersionKind(object.GroupVersionKind())
 	if err := s.api.Client.Get(ctx, key, now); err != nil {
 		return now, []string{err.Error()}
 	}
-	return now, unmet(now, expectationOf(object))
+	return now, differencesOf(now, expectationOf(object))
 }

@@ -21,11 +21,12 @@ import (
 
 const (
 	refresh = time.Second
-	// asTable has the API server render the columns that kubectl get prints.
-	asTable = "application/json;as=Table;v=v1;g=meta.k8s.io"
+	// tableFormat is the media type of the tables that kubectl get prints.
+	tableFormat = "application/json;as=Table;v=v1;g=meta.k8s.io"
 )
 
-// volatile columns change by themselves and are no news where every change is printed.
+// volatile columns change all the time: output that is not a terminal ignores
+// these changes.
 var volatile = []string{"Age", "CPU%"}
 
 var shown = []string{
@@ -36,12 +37,12 @@ var shown = []string{
 	"/apis/" + v1alpha1.GroupVersion.String() + "/namespaces/default/gpuinfos",
 }
 
-// show keeps the tables up to date until ctx ends: in place on a terminal,
-// else one below the other as something changes.
+// show prints the tables until ctx ends: on a terminal it updates them in place,
+// otherwise it prints them again when they change.
 func (s *stack) show(ctx context.Context) error {
 	api, err := discovery.NewDiscoveryClientForConfig(s.api.Config)
 	if err != nil {
-		return fmt.Errorf("making a client for tables: %w", err)
+		return fmt.Errorf("creating a client for tables: %w", err)
 	}
 	screen := &screen{out: os.Stdout, size: func() (int, int) { return terminalSize(os.Stdout) }}
 	for tick := time.NewTicker(refresh); ; {
@@ -54,11 +55,11 @@ func (s *stack) show(ctx context.Context) error {
 	}
 }
 
-// fetch returns the tables that kubectl get would print, or an error in place of them.
+// fetch returns the tables that kubectl get prints.
 func fetch(ctx context.Context, api rest.Interface) ([]metav1.Table, error) {
 	tables := make([]metav1.Table, len(shown))
 	for i, path := range shown {
-		data, err := api.Get().AbsPath(path).SetHeader("Accept", asTable).Timeout(5 * refresh).DoRaw(ctx)
+		data, err := api.Get().AbsPath(path).SetHeader("Accept", tableFormat).Timeout(5 * refresh).DoRaw(ctx)
 		if err == nil {
 			err = json.Unmarshal(data, &tables[i])
 		}
@@ -69,70 +70,73 @@ func fetch(ctx context.Context, api rest.Interface) ([]metav1.Table, error) {
 	return tables, nil
 }
 
-// screen is where tables are drawn.
+// screen draws tables.
 type screen struct {
 	out io.Writer
-	// size returns the rows and columns of a terminal, 0 for what is none.
+	// size returns the rows and columns of the terminal, and 0 if out is not one.
 	size func() (rows, columns int)
-	// height is that of the last drawing, and news what it said but for the volatile columns.
+	// height is the number of lines drawn last.
 	height int
-	news   string
+	// stable is the text printed last, without the volatile columns.
+	stable string
 }
 
 func (s *screen) draw(tables []metav1.Table, err error) {
 	if rows, columns := s.size(); columns > 0 {
 		text := fit(tables, err, rows, columns)
-		// The terminal cuts lines off that are too long for it: wrapped, they would spoil the count.
-		fmt.Fprintf(s.out, "%s\x1b[J\x1b[?7l%s\x1b[?7h", up(s.height), text)
+		// Line wrapping is off, because wrapped lines would make height wrong.
+		fmt.Fprintf(s.out, "%s\x1b[J\x1b[?7l%s\x1b[?7h", cursorUp(s.height), text)
 		s.height = strings.Count(text, "\n")
 		return
 	}
-	news := render(tables, err, layout{without: volatile})
-	if news == s.news {
+	stable := render(tables, err, layout{without: volatile})
+	if stable == s.stable {
 		return
 	}
-	s.news = news
+	s.stable = stable
 	fmt.Fprintf(s.out, "%s\n%s\n", time.Now().Format(time.TimeOnly), render(tables, err, layout{}))
 }
 
-func up(lines int) string {
+// cursorUp returns the control sequence that moves the cursor up.
+func cursorUp(lines int) string {
 	if lines == 0 {
 		return ""
 	}
 	return fmt.Sprintf("\x1b[%dA\r", lines)
 }
 
-// layout bounds what is drawn. Zero is no bound.
+// layout limits the size of tables. Zero is no limit.
 type layout struct {
-	// rows of each table; more are counted.
+	// rows is the maximum number of rows of each table; a last line has the number
+	// of the others.
 	rows int
-	// columns of the terminal: in a table that is wider, long cells are shortened.
+	// columns is the width of the terminal: cells of wider tables are truncated.
 	columns int
-	// without are the names of columns to leave out.
+	// without are the names of the columns to omit.
 	without []string
 }
 
-// short is how many characters a cell has at most that is shortened.
-const short = 9
+// truncated is the maximum length of a cell in a table that is too wide.
+const truncated = 9
 
-// render lays tables out as kubectl does.
+// render formats tables as kubectl does.
 func render(tables []metav1.Table, err error, l layout) string {
 	if err != nil {
 		return err.Error() + "\n"
 	}
 	texts := make([]string, 0, len(tables))
 	for _, table := range tables {
-		text := lay(table, l, 0)
+		text := renderTable(table, l, 0)
 		if l.columns > 0 && widest(text) > l.columns {
-			text = lay(table, l, short)
+			text = renderTable(table, l, truncated)
 		}
 		texts = append(texts, text)
 	}
 	return strings.Join(texts, "\n")
 }
 
-// fit renders tables with as many rows of each as a terminal has room for: what
-// scrolled off could not be drawn again.
+// fit renders tables with as many rows as fit on the terminal, because lines that
+// have scrolled off cannot be updated.
 func fit(tables []metav1.Table, err error, rows, columns int) string {
 	text := render(tables, err, layout{columns: columns})
 	for most := rows; most > 0 && strings.Count(text, "\n") >= rows; most-- {
@@ -141,7 +145,7 @@ func fit(tables []metav1.Table, err error, rows, columns int) string {
 	return text
 }
 
-func lay(table metav1.Table, l layout, longest int) string {
+func renderTable(table metav1.Table, l layout, longest int) string {
 	if len(table.Rows) == 0 {
 		return "No resources found\n"
 	}

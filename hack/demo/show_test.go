@@ -33,14 +33,14 @@ func tables(t *testing.T, texts ...string) []metav1.Table {
 	return all
 }
 
-func TestTablesLookLikeThoseOfKubectl(t *testing.T) {
+func TestRenderFormatsTablesAsKubectl(t *testing.T) {
 	for name, c := range map[string]struct {
 		tables []metav1.Table
 		err    error
 		layout layout
 		want   string
 	}{
-		"columns for the wide output are left out, cells without a value are empty": {
+		"columns of the wide output and cells without a value: omitted and empty": {
 			tables: tables(t, vms), want: `
 NAME     STATE     CPU%   VM ID      AGE
 sample   Running   50     0f0e7a3c   12s
@@ -48,21 +48,21 @@ taboo    Failed                      8s
 web      Running   7      11aa22bb   3s
 `,
 		},
-		"rows that would not fit are counted instead": {
+		"more rows than allowed: last line has their number": {
 			tables: tables(t, vms), layout: layout{rows: 1, without: volatile}, want: `
 NAME     STATE     VM ID
 sample   Running   0f0e7a3c
 … and 2 more
 `,
 		},
-		"in a terminal that is wide enough nothing is shortened": {
+		"wide terminal: cells are complete": {
 			tables: tables(t, strings.ReplaceAll(vms, "0f0e7a3c", "0f0e7a3c-8a54")), layout: layout{rows: 1, columns: 45}, want: `
 NAME     STATE     CPU%   VM ID           AGE
 sample   Running   50     0f0e7a3c-8a54   12s
 … and 2 more
 `,
 		},
-		"in a narrow terminal long cells are shortened, so that the last columns stay in sight": {
+		"narrow terminal: long cells are truncated so that the last columns are visible": {
 			tables: tables(t, strings.ReplaceAll(vms, "0f0e7a3c", "0f0e7a3c-8a54-4c0b")), layout: layout{columns: 48}, want: `
 NAME     STATE     CPU%   VM ID       AGE
 sample   Running   50     0f0e7a3c…   12s
@@ -70,7 +70,7 @@ taboo    Failed                       8s
 web      Running   7      11aa22bb    3s
 `,
 		},
-		"a table without rows says so, as kubectl does": {
+		"table without rows: the message of kubectl": {
 			tables: tables(t, `{}`, `{"columnDefinitions": [{"name": "Name"}], "rows": [{"cells": ["default"]}]}`), want: `
 No resources found
 
@@ -78,26 +78,26 @@ NAME
 default
 `,
 		},
-		"an API server that does not answer is told in place of the tables": {
+		"API server that does not respond: the error instead of tables": {
 			err: errors.New("reading vms: connection refused"), want: "\nreading vms: connection refused\n",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := "\n" + render(c.tables, c.err, c.layout)
 			if diff := cmp.Diff(c.want, got); diff != "" {
-				t.Errorf("what is drawn (-want +got):\n%s", diff)
+				t.Errorf("output (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestTablesHaveTheRowsThatATerminalHasRoomFor(t *testing.T) {
+func TestFitLimitsRowsToTheTerminal(t *testing.T) {
 	two := tables(t, vms, `{"columnDefinitions": [{"name": "Name"}], "rows": [{"cells": ["default"]}]}`)
 	for name, c := range map[string]struct {
 		rows int
 		want string
 	}{
-		"a terminal with a line to spare has them all": {rows: 8, want: `
+		"one line more than needed: all rows": {rows: 8, want: `
 NAME     STATE     CPU%   VM ID      AGE
 sample   Running   50     0f0e7a3c   12s
 taboo    Failed                      8s
@@ -106,7 +106,7 @@ web      Running   7      11aa22bb   3s
 NAME
 default
 `},
-		"one line less, and the longest table is cut": {rows: 7, want: `
+		"one line less: the longest table is cut": {rows: 7, want: `
 NAME     STATE     CPU%   VM ID      AGE
 sample   Running   50     0f0e7a3c   12s
 … and 2 more
@@ -114,7 +114,7 @@ sample   Running   50     0f0e7a3c   12s
 NAME
 default
 `},
-		"one row of each is left where there is no room at all": {rows: 1, want: `
+		"terminal of one line: one row of each table": {rows: 1, want: `
 NAME     STATE     CPU%   VM ID      AGE
 sample   Running   50     0f0e7a3c   12s
 … and 2 more
@@ -125,13 +125,13 @@ default
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, "\n"+fit(two, nil, c.rows, 80)); diff != "" {
-				t.Errorf("what is drawn (-want +got):\n%s", diff)
+				t.Errorf("output (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestATerminalIsDrawnInPlaceAndAFileOnlyWhenSomethingChanged(t *testing.T) {
+func TestDrawUpdatesATerminalInPlaceAndAFileOnChange(t *testing.T) {
 	before, later := tables(t, vms), tables(t, strings.NewReplacer("12s", "13s", "50", "51").Replace(vms))
 	changed := tables(t, strings.ReplaceAll(vms, `"Failed"`, `"Running"`))
 
@@ -150,6 +150,6 @@ func TestATerminalIsDrawnInPlaceAndAFileOnlyWhenSomethingChanged(t *testing.T) {
 		Printed: strings.Count(file.String(), "NAME"),
 	}
 	if diff := cmp.Diff(drawn{Frames: 3, Redraws: 2, Printed: 2}, got); diff != "" {
-		t.Errorf("what was drawn (-want +got):\n%s\n%q", diff, terminal.String())
+		t.Errorf("counts (-want +got):\n%s\n%q", diff, terminal.String())
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -16,36 +17,37 @@ import (
 	"github.com/privatecloud/operator/internal/testkit"
 )
 
-// How long the manager and the mock cloud may take to stop; the API server and
-// etcd have envtest's own bound.
+// Grace periods for the manager and the mock cloud to stop. envtest has its own
+// for the API server and etcd.
 const (
 	managerGrace = 10 * time.Second
 	cloudGrace   = 5 * time.Second
 )
 
-// aMoment is how long what is usually there at once may take.
-const aMoment = 20 * time.Second
+// shortWait bounds the wait for something that usually holds at once.
+const shortWait = 20 * time.Second
 
-// stack is what the demo consists of.
+// stack is the set of processes of the demo.
 type stack struct {
 	began time.Time
-	// root is the folder of go.mod, and bin of the programs that make built.
+	// root is the folder of go.mod, and bin that of the binaries that make built.
 	root, bin string
 	// assets is the folder of etcd, kube-apiserver and kubectl.
 	assets string
-	// folder holds the logs, and below it what nobody needs afterwards.
+	// folder has the logs, and scratch, below it, temporary files.
 	folder, scratch string
-	// end is told when a process ends by itself.
+	// end is called when a process exits unexpectedly.
 	end context.CancelCauseFunc
 
 	api            *testkit.Env
 	cloud, manager *process
 	cloudURL       string
-	// door is where the operator checks names for the API server.
-	door *testkit.Door
+	// webhook is the address and certificate of the name check webhook.
+	webhook *testkit.Door
 
 	mu sync.Mutex
-	// running are the processes started so far; after killed there are no more.
+	// running are the processes started so far. No process is started after killed is
+	// set.
 	running []*process
 	killed  bool
 }
@@ -56,18 +58,19 @@ func newStack(end context.CancelCauseFunc) (*stack, error) {
 		return nil, err
 	}
 	s := &stack{began: time.Now(), root: root, bin: filepath.Join(root, "bin"), end: end}
+	s.say("demo version %s, built by %s", version, runtime.Version())
 	if s.assets = os.Getenv("KUBEBUILDER_ASSETS"); s.assets == "" {
 		s.assets = filepath.Join(s.bin, "k8s", "current")
 	}
 	if s.assets, err = filepath.Abs(s.assets); err != nil {
-		return nil, fmt.Errorf("looking for the programs of Kubernetes: %w", err)
+		return nil, fmt.Errorf("finding the Kubernetes binaries: %w", err)
 	}
 	for _, path := range []string{
 		filepath.Join(s.assets, "etcd"), filepath.Join(s.assets, "kube-apiserver"), s.kubectlPath(),
 		filepath.Join(s.bin, "manager"), filepath.Join(s.bin, "mockcloud"),
 	} {
 		if _, err := os.Stat(path); err != nil {
-			return nil, fmt.Errorf("there is no %s: run make demo, which sees to it", path)
+			return nil, fmt.Errorf("%s does not exist: run make demo, which builds it", path)
 		}
 	}
 	if s.folder, err = makeFolder(); err != nil {
@@ -85,7 +88,8 @@ func (s *stack) say(format string, args ...any) {
 
 func (s *stack) kubectlPath() string { return filepath.Join(s.assets, "kubectl") }
 
-// kubeconfig is the file for people, and operatorKubeconfig the operator's own.
+// kubeconfig is the path of the kubeconfig of the administrator, and
+// operatorKubeconfig that of the operator.
 func (s *stack) kubeconfig() string         { return filepath.Join(s.folder, "kubeconfig") }
 func (s *stack) operatorKubeconfig() string { return filepath.Join(s.scratch, "operator.kubeconfig") }
 
@@ -97,9 +101,9 @@ func (s *stack) startAPIServer(context.Context) error {
 	}
 	for name, value := range map[string]string{
 		"KUBEBUILDER_ASSETS": assets,
-		// Everything that envtest makes is in one place then.
+		// envtest creates its temporary files here.
 		"TMPDIR": s.scratch,
-		// The demo never touches a cluster that is already there.
+		// The demo never uses an existing cluster.
 		"USE_EXISTING_CLUSTER":                  "false",
 		"KUBEBUILDER_CONTROLPLANE_STOP_TIMEOUT": "15s",
 	} {
@@ -117,7 +121,7 @@ func (s *stack) startAPIServer(context.Context) error {
 	if err != nil {
 		return fmt.Errorf("copying the kubeconfig: %w", err)
 	}
-	s.say("the API server is up, and serves the CRDs")
+	s.say("the API server is running and serves the CRDs")
 	return nil
 }
 
@@ -129,15 +133,15 @@ func (s *stack) startCloud(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.cloudURL, err = announced(ctx, s.cloud.log)
+	s.cloudURL, err = cloudAddress(ctx, s.cloud.log)
 	if err != nil {
 		return err
 	}
-	s.say("the mock cloud is up at %s", s.cloudURL)
+	s.say("the mock cloud is running at %s", s.cloudURL)
 	return nil
 }
 
-// start starts one of the programs in bin, whose unexpected end ends the demo.
+// start starts a binary of the folder bin. The demo ends if it exits unexpectedly.
 func (s *stack) start(name, program string, args ...string) (*process, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,17 +155,17 @@ func (s *stack) start(name, program string, args ...string) (*process, error) {
 	return p, err
 }
 
-var announcement = regexp.MustCompile(`msg=listening .*url=(\S+).*\n`)
+var addressPattern = regexp.MustCompile(`msg=listening .*url=(\S+).*\n`)
 
-// announced waits until a log names the address that the mock cloud listens on.
-func announced(ctx context.Context, log string) (string, error) {
+// cloudAddress waits until the log of the mock cloud has its URL and returns it.
+func cloudAddress(ctx context.Context, log string) (string, error) {
 	var url string
-	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, aMoment, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, shortWait, true, func(context.Context) (bool, error) {
 		text, err := os.ReadFile(log)
 		if err != nil {
 			return false, err
 		}
-		if found := announcement.FindSubmatch(text); found != nil {
+		if found := addressPattern.FindSubmatch(text); found != nil {
 			url = string(found[1])
 		}
 		return url != "", nil
@@ -173,23 +177,23 @@ func announced(ctx context.Context, log string) (string, error) {
 }
 
 func (s *stack) startOperator(ctx context.Context) error {
-	s.say("starting the operator, with the rights of config/rbac")
+	s.say("starting the operator with the permissions of config/rbac")
 	var err error
 	s.manager, err = s.start("operator", "manager",
 		"--kubeconfig="+s.operatorKubeconfig(), "--namespace="+operatorNamespace, "--leader-elect",
 		"--default-cloud-endpoint="+s.cloudURL, "--health-probe-bind-address=0",
-		"--webhook-cert-path="+s.door.CertDir, fmt.Sprintf("--webhook-bind-address=%s:%d", s.door.Host, s.door.Port))
+		"--webhook-cert-path="+s.webhook.CertDir, fmt.Sprintf("--webhook-bind-address=%s:%d", s.webhook.Host, s.webhook.Port))
 	if err != nil {
 		return err
 	}
-	if err := s.await(ctx, aMoment, defaultCloud()); err != nil {
+	if err := s.await(ctx, shortWait, defaultCloud()); err != nil {
 		return err
 	}
-	return s.hurry(ctx)
+	return s.shortenIntervals(ctx)
 }
 
-// explain adds to an error what the logs tell: etcd's and the API server's only
-// where it did not get as far as the operator.
+// explain adds the last lines of the logs to an error. Those of etcd and the API
+// server are of interest only if the operator was not started.
 func (s *stack) explain(err error) error {
 	logs := make([]string, 0, len(s.running))
 	for _, p := range s.running {
@@ -200,13 +204,13 @@ func (s *stack) explain(err error) error {
 	}
 	var text strings.Builder
 	for _, log := range logs {
-		fmt.Fprintf(&text, "\nthe end of %s:\n%s", log, tail(log, 15))
+		fmt.Fprintf(&text, "\nlast lines of %s:\n%s", log, tail(log, 15))
 	}
 	return fmt.Errorf("%w\n%s", err, text.String())
 }
 
-// stop ends all processes in order and removes what they left, but for the logs
-// where those are wanted.
+// stop stops all processes in order and removes their files, except the logs if
+// keepLogs is set or a process did not stop.
 func (s *stack) stop(keepLogs bool) error {
 	var errs []error
 	ended := func(what string, err error) {
@@ -239,7 +243,8 @@ func (s *stack) stop(keepLogs bool) error {
 	return errors.Join(errs...)
 }
 
-// kill ends everything at once: what is not killed here is bound to the demo.
+// kill kills all processes at once. etcd and the API server are killed by the
+// kernel when the demo exits.
 func (s *stack) kill() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

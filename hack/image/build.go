@@ -24,19 +24,19 @@ import (
 
 const buildUsage = `usage: image build --output DIR [FLAGS]
 
-Makes an image out of files and writes it as an OCI layout into DIR, in place of what was there; prints its digest.
-Files are root's, with mode 755 where they may be executed and 644 else. What is added later replaces what is there.
+Builds an image from files, writes it as an OCI layout to DIR, which it replaces, and prints its digest.
+Files belong to root and have mode 755 if they are executable, 644 otherwise. Later files replace earlier ones.
 
   image build --output out/manager --file bin/manager=/manager --user 65532:65532 --entrypoint '["/manager"]'
 
 `
 
-// recipe is what an image is made of.
+// recipe has the flags of image build.
 type recipe struct {
 	output, base string
 	platform     v1.Platform
 	files        tree
-	// change is what the flags say of the configuration, in their order, over what the base says.
+	// change has the changes of the flags to the configuration of the base, in their order.
 	change []func(*v1.Config)
 }
 
@@ -64,8 +64,8 @@ func parseRecipe(args []string) (recipe, error) {
 	r := recipe{files: tree{}}
 	flags := flag.NewFlagSet("build", flag.ExitOnError)
 	flags.Usage = func() { fmt.Fprint(flags.Output(), buildUsage); flags.PrintDefaults() }
-	flags.StringVar(&r.output, "output", "", "`DIR` to write the OCI layout into")
-	flags.StringVar(&r.base, "base", "", "`IMAGE` to build upon: the DIR of an OCI layout, or a reference to pull; nothing unless given")
+	flags.StringVar(&r.output, "output", "", "`DIR` to write the OCI layout to")
+	flags.StringVar(&r.base, "base", "", "base `IMAGE`: the DIR of an OCI layout, or a reference to pull (default none)")
 	platform := flags.String("platform", "linux/amd64", "`OS/ARCH` of the image")
 	r.fileFlags(flags)
 	r.configFlags(flags)
@@ -73,7 +73,7 @@ func parseRecipe(args []string) (recipe, error) {
 		return r, err
 	}
 	if r.output == "" || flags.NArg() > 0 {
-		return r, fmt.Errorf("want --output DIR and flags alone, not %q: see image build --help", flags.Args())
+		return r, fmt.Errorf("want --output DIR and no arguments, got %q: see image build --help", flags.Args())
 	}
 	parsed, err := v1.ParsePlatform(*platform)
 	if err != nil || parsed.Architecture == "" {
@@ -93,7 +93,7 @@ func (r *recipe) fileFlags(flags *flag.FlagSet) {
 			return do(value[:cut], value[cut+1:])
 		})
 	}
-	pair("file", "`SOURCE=PATH`: a file, or what a folder holds; may be repeated", r.files.addPath)
+	pair("file", "`SOURCE=PATH`: a file, or the contents of a folder; may be repeated", r.files.addPath)
 	pair("text", "`CONTENT=PATH`: a file with this content; may be repeated", func(what, where string) error {
 		r.files.addText(what, where)
 		return nil
@@ -117,7 +117,7 @@ func (r *recipe) configFlags(flags *flag.FlagSet) {
 			return err
 		})
 	}
-	set("entrypoint", "a JSON `LIST`; clears the base's cmd", func(value string) (func(*v1.Config), error) {
+	set("entrypoint", "a JSON `LIST`; clears the cmd of the base", func(value string) (func(*v1.Config), error) {
 		list, err := parseList(value)
 		return func(c *v1.Config) { c.Entrypoint, c.Cmd = list, nil }, err
 	})
@@ -125,10 +125,10 @@ func (r *recipe) configFlags(flags *flag.FlagSet) {
 		list, err := parseList(value)
 		return func(c *v1.Config) { c.Cmd = list }, err
 	})
-	set("user", "`USER[:GROUP]`, as numbers where a cluster shall see that it is not root", func(value string) (func(*v1.Config), error) {
+	set("user", "`USER[:GROUP]`, as numbers if runAsNonRoot must be verifiable", func(value string) (func(*v1.Config), error) {
 		return func(c *v1.Config) { c.User = value }, nil
 	})
-	set("workdir", "`PATH` that the process starts in", func(value string) (func(*v1.Config), error) {
+	set("workdir", "working folder `PATH` of the process", func(value string) (func(*v1.Config), error) {
 		return func(c *v1.Config) { c.WorkingDir = value }, nil
 	})
 	set("env", "`NAME=VALUE`; may be repeated", func(value string) (func(*v1.Config), error) {
@@ -156,7 +156,7 @@ func parsePair(value string) (key, text string, err error) {
 	return key, text, nil
 }
 
-// without returns list without what begins with prefix; list stays as it is.
+// without returns a copy of list without the values that have the prefix.
 func without(list []string, prefix string) []string {
 	kept := make([]string, 0, len(list)+1)
 	for _, value := range list {
@@ -213,7 +213,7 @@ func (r *recipe) baseImage() (v1.Image, error) {
 	return remote.Image(ref, remote.WithPlatform(r.platform), remote.WithAuthFromKeychain(authn.DefaultKeychain))
 }
 
-// pick returns the image that is for the platform.
+// pick returns the image for the platform.
 func pick(images []v1.Image, platform v1.Platform) (v1.Image, error) {
 	for _, img := range images {
 		file, err := img.ConfigFile()
@@ -246,7 +246,7 @@ func (r *recipe) withFiles(img v1.Image) (v1.Image, error) {
 	return mutate.Append(img, mutate.Addendum{Layer: layer, History: v1.History{CreatedBy: "image build"}})
 }
 
-// writeLayout replaces dir by an OCI layout of img, at once.
+// writeLayout replaces dir with an OCI layout of img atomically.
 func writeLayout(img v1.Image, platform v1.Platform, dir string) error {
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err

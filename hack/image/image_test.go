@@ -54,14 +54,14 @@ func write(t *testing.T, file, content string, mode os.FileMode) string {
 	if err := os.WriteFile(file, []byte(content), mode); err != nil {
 		t.Fatal(err)
 	}
-	// Against the umask.
+	// The umask may have changed the mode.
 	if err := os.Chmod(file, mode); err != nil {
 		t.Fatal(err)
 	}
 	return file
 }
 
-// contents lists what a container would see: mode, path, and the content or target.
+// contents returns the files of a container: mode, path, and content or target.
 func contents(t *testing.T, img v1.Image) []string {
 	t.Helper()
 	flat := mutate.Extract(img)
@@ -83,7 +83,7 @@ func contents(t *testing.T, img v1.Image) []string {
 	}
 }
 
-func TestTheSameInputsGiveTheSameDigest(t *testing.T) {
+func TestSameInputsGiveTheSameDigest(t *testing.T) {
 	flagsIn := func(mode os.FileMode) []string {
 		dir := t.TempDir()
 		write(t, filepath.Join(dir, "conf", "b"), "b", 0o600&mode)
@@ -99,8 +99,8 @@ func TestTheSameInputsGiveTheSameDigest(t *testing.T) {
 	}
 }
 
-func TestAnotherInputGivesAnotherDigest(t *testing.T) {
-	seen := map[string][]string{}
+func TestDifferentInputsGiveDifferentDigests(t *testing.T) {
+	digests := map[string][]string{}
 	for _, flags := range [][]string{
 		{},
 		{"--text", "a=/a"},
@@ -117,14 +117,14 @@ func TestAnotherInputGivesAnotherDigest(t *testing.T) {
 		{"--platform", "linux/arm64"},
 	} {
 		got := digest(t, built(t, flags...))
-		if other, ok := seen[got]; ok {
+		if other, ok := digests[got]; ok {
 			t.Errorf("%q gives the digest of %q", flags, other)
 		}
-		seen[got] = flags
+		digests[got] = flags
 	}
 }
 
-func TestFilesAreRootsWithPlainModesAndLaterOnesReplaceEarlierOnes(t *testing.T) {
+func TestFilesHaveNormalizedModesAndLaterOnesReplaceEarlierOnes(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "tree", "bin", "tool"), "code", 0o700)
 	write(t, filepath.Join(dir, "tree", "data"), "early", 0o600)
@@ -145,7 +145,7 @@ func TestFilesAreRootsWithPlainModesAndLaterOnesReplaceEarlierOnes(t *testing.T)
 	}
 }
 
-func TestTheConfigurationIsTheBasesWithTheFlagsOverIt(t *testing.T) {
+func TestFlagsOverrideTheConfigurationOfTheBase(t *testing.T) {
 	base := builtInto(t, "--text", "base=/base", "--user", "1", "--env", "A=1", "--env", "B=1", "--label", "kept=yes",
 		"--entrypoint", `["/old"]`, "--cmd", `["gone"]`)
 	img := built(t, "--base", base, "--text", "top=/top", "--user", "65532:65532", "--env", "A=2", "--label", "new=a=b",
@@ -169,7 +169,7 @@ func TestTheConfigurationIsTheBasesWithTheFlagsOverIt(t *testing.T) {
 	}
 }
 
-func TestWrongFlagsAreRefused(t *testing.T) {
+func TestInvalidFlagsAreRejected(t *testing.T) {
 	for _, args := range [][]string{
 		{},
 		{"--output", "x", "surplus"},
@@ -177,12 +177,12 @@ func TestWrongFlagsAreRefused(t *testing.T) {
 		{"--output", t.TempDir(), "--base", t.TempDir() + "/none"},
 	} {
 		if err := buildCommand(args); err == nil {
-			t.Errorf("%q is taken", args)
+			t.Errorf("%q is accepted", args)
 		}
 	}
 }
 
-func TestARegistryStartedAgainHasWhatWasPushed(t *testing.T) {
+func TestRegistryHasPushedImagesAfterRestart(t *testing.T) {
 	dir := t.TempDir()
 	serve := func() (*httptest.Server, string) {
 		handler, err := newStore(dir)
@@ -221,7 +221,7 @@ func TestARegistryStartedAgainHasWhatWasPushed(t *testing.T) {
 	}
 }
 
-func TestWhatWasDeletedStaysDeleted(t *testing.T) {
+func TestDeletedImageIsDeletedAfterRestart(t *testing.T) {
 	dir := t.TempDir()
 	handler, err := newStore(dir)
 	if err != nil {
@@ -242,14 +242,14 @@ func TestWhatWasDeletedStaysDeleted(t *testing.T) {
 	}
 	server.Config.Handler = handler
 	if _, err := remote.Image(ref); err == nil {
-		t.Error("it can still be pulled")
+		t.Error("the image can be pulled")
 	}
 }
 
-func TestTwoImagesOfOnePlatformMakeNoIndex(t *testing.T) {
+func TestIndexOfRejectsTwoImagesOfOnePlatform(t *testing.T) {
 	img := built(t)
 	if _, err := indexOf([]v1.Image{img, img}); err == nil {
-		t.Error("it is taken")
+		t.Error("got no error")
 	}
 }
 

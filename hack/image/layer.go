@@ -21,14 +21,14 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// entry is one file, folder or link of a tree. A file's content is read from source, or is content where source is "".
+// entry is one file, folder or link of a tree. The content of a file is read from source; it is content if source is "".
 type entry struct {
 	header  tar.Header
 	source  string
 	content string
 }
 
-// tree is what a layer holds, by its path without a leading slash. What is added later replaces what was there.
+// tree has the entries of a layer by their path without a leading slash. Later entries replace earlier ones.
 type tree map[string]entry
 
 func (t tree) add(where string, e entry) {
@@ -56,8 +56,8 @@ func (t tree) addText(content, where string) {
 	t.add(where, entry{header: tar.Header{Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(content))}, content: content})
 }
 
-// addPath adds the file source as where, or what the folder source holds below where. A source that is a link is
-// followed; links inside a folder stay links.
+// addPath adds the file source as where, or the contents of the folder source below where. It follows source if it is
+// a link. Links in a folder are kept.
 func (t tree) addPath(source, where string) error {
 	source, err := filepath.EvalSymlinks(source)
 	if err != nil {
@@ -96,13 +96,13 @@ func (t tree) addInfo(name, where string, info fs.FileInfo) error {
 		}
 		t.add(where, entry{header: tar.Header{Typeflag: tar.TypeReg, Mode: mode, Size: info.Size()}, source: name})
 	default:
-		return fmt.Errorf("%s is neither a file, a folder nor a link", name)
+		return fmt.Errorf("%s is not a file, a folder or a link", name)
 	}
 	return nil
 }
 
-// layer packs the tree, sorted by path, owned by root, with the epoch as its time. The compressor is pinned in go.mod,
-// not Go's own, so that another Go gives no other digest.
+// layer packs the tree, sorted by path, owned by root, with the epoch as the modification time. go.mod pins the
+// compressor, so that the digest does not depend on the Go version.
 func (t tree) layer(mediaType types.MediaType) (v1.Layer, error) {
 	var packed bytes.Buffer
 	compressor := gzip.NewWriter(&packed)

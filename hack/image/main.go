@@ -1,5 +1,5 @@
-// Command image builds container images out of files, pushes them and serves them, where there is no container engine.
-// The same inputs give the same digest: nothing of an image comes from a clock, a user or a umask.
+// Command image builds container images from files, pushes them and serves them, without a container engine. The same
+// inputs give the same digest: images do not depend on the time, the user or the umask.
 package main
 
 import (
@@ -9,9 +9,9 @@ import (
 
 const usage = `usage: image COMMAND [FLAGS]
 
-  build   makes an image out of files and writes it as an OCI layout
+  build   builds an image from files and writes it as an OCI layout
   push    pushes OCI layouts to a registry
-  serve   is a registry over TLS that keeps what it gets in a folder
+  serve   serves a registry over TLS and stores the images in a folder
 
 image COMMAND --help lists the flags of COMMAND.
 `

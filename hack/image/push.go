@@ -17,8 +17,8 @@ import (
 
 const pushUsage = `usage: image push --tag REFERENCE [--tag REFERENCE]... DIR [DIR]...
 
-Pushes the image of the OCI layout DIR under each REFERENCE; images of several platforms become one index.
-Prints REFERENCE@DIGEST. Logs in as docker login has stored it; SSL_CERT_FILE names the CAs to trust.
+Pushes the image of the OCI layout DIR to each REFERENCE; images of several platforms become one index.
+Prints REFERENCE@DIGEST. Uses the credentials of docker login; SSL_CERT_FILE has the CAs to trust.
 
 `
 
@@ -54,7 +54,7 @@ func pushCommand(args []string) error {
 	return nil
 }
 
-// push pushes an image, or the index of several.
+// push pushes an image, or an index of several images.
 func push(tag string, images []v1.Image) (v1.Hash, error) {
 	ref, err := name.ParseReference(tag)
 	if err != nil {
@@ -79,17 +79,17 @@ func push(tag string, images []v1.Image) (v1.Hash, error) {
 
 func indexOf(images []v1.Image) (v1.ImageIndex, error) {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
-	seen := map[string]bool{}
+	platforms := map[string]bool{}
 	for _, img := range images {
 		file, err := img.ConfigFile()
 		if err != nil {
 			return nil, err
 		}
 		platform := file.Platform()
-		if seen[platform.String()] {
-			return nil, fmt.Errorf("two images are for %s", platform)
+		if platforms[platform.String()] {
+			return nil, fmt.Errorf("more than one image for %s", platform)
 		}
-		seen[platform.String()] = true
+		platforms[platform.String()] = true
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: img, Descriptor: v1.Descriptor{Platform: platform}})
 	}
 	return index, nil
@@ -114,7 +114,7 @@ func readLayout(dir string) ([]v1.Image, error) {
 		images = append(images, img)
 	}
 	if len(images) == 0 {
-		return nil, errors.New("it holds no image")
+		return nil, errors.New("no image in the layout")
 	}
 	return images, nil
 }

@@ -23,8 +23,8 @@ import (
 
 const serveUsage = `usage: image serve --dir DIR --listen ADDRESS [--listen ADDRESS]... --cert FILE --key FILE
 
-Is a registry over TLS. Blobs and manifests are kept in DIR, so that a restart loses nothing. For tests: it asks nobody
-who they are.
+Serves a registry over TLS. Blobs and manifests are stored in DIR and survive a restart. For tests only: there is no
+authentication.
 
 `
 
@@ -32,8 +32,8 @@ func serveCommand(args []string) error {
 	var addresses []string
 	flags := flag.NewFlagSet("serve", flag.ExitOnError)
 	flags.Usage = func() { fmt.Fprint(flags.Output(), serveUsage); flags.PrintDefaults() }
-	dir := flags.String("dir", "", "`DIR` to keep images in")
-	cert, key := flags.String("cert", "", "`FILE` of the certificate"), flags.String("key", "", "`FILE` of its key")
+	dir := flags.String("dir", "", "`DIR` to store images in")
+	cert, key := flags.String("cert", "", "certificate `FILE`"), flags.String("key", "", "key `FILE`")
 	flags.Func("listen", "`ADDRESS` to listen on; may be repeated", func(value string) error {
 		addresses = append(addresses, value)
 		return nil
@@ -56,13 +56,13 @@ func serveCommand(args []string) error {
 	return <-failed
 }
 
-// store is a registry whose manifests, which the library keeps in memory, are written to disk, too.
+// store is a registry that also writes the manifests, which the library has in memory, to disk.
 type store struct {
 	dir      string
 	registry http.Handler
 }
 
-// stored is a manifest on disk: the request that brought it.
+// stored is a manifest on disk, with the request that stored it.
 type stored struct {
 	Path     string `json:"path"`
 	Type     string `json:"type"`
@@ -94,33 +94,33 @@ func (s *store) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	req.Body = io.NopCloser(bytes.NewReader(body))
-	answer := &answer{ResponseWriter: w}
-	s.registry.ServeHTTP(answer, req)
-	if answer.status >= http.StatusMultipleChoices {
+	recorder := &statusRecorder{ResponseWriter: w}
+	s.registry.ServeHTTP(recorder, req)
+	if recorder.status >= http.StatusMultipleChoices {
 		return
 	}
-	if err := s.keep(req, w.Header().Get("Docker-Content-Digest"), body); err != nil {
-		fmt.Fprintf(os.Stderr, "keep %s: %v\n", req.URL.Path, err)
-		// The answer, which says that all went well, is still in its buffer.
+	if err := s.persist(req, w.Header().Get("Docker-Content-Digest"), body); err != nil {
+		fmt.Fprintf(os.Stderr, "store %s: %v\n", req.URL.Path, err)
+		// The successful response is still in the buffer and must not be sent.
 		panic(http.ErrAbortHandler)
 	}
 }
 
-// answer remembers the status that was answered with.
-type answer struct {
+// statusRecorder records the status of the response.
+type statusRecorder struct {
 	http.ResponseWriter
 	status int
 }
 
-// WriteHeader is of http.ResponseWriter.
-func (a *answer) WriteHeader(status int) {
+// WriteHeader implements http.ResponseWriter.
+func (a *statusRecorder) WriteHeader(status int) {
 	a.status = status
 	a.ResponseWriter.WriteHeader(status)
 }
 
-// keep does on disk what the request has done in memory. A manifest is kept by its tag and by its digest, which outlives
-// the tag's next one.
-func (s *store) keep(req *http.Request, digest string, body []byte) error {
+// persist applies the request, which has changed the memory, to the disk. A manifest is stored by its tag and by its
+// digest, by which it exists after the tag has moved.
+func (s *store) persist(req *http.Request, digest string, body []byte) error {
 	if req.Method == http.MethodDelete {
 		return os.Remove(s.file(req.URL.Path))
 	}
@@ -140,7 +140,7 @@ func (s *store) file(where string) string {
 	return filepath.Join(s.dir, url.PathEscape(where))
 }
 
-// replace writes a file at once.
+// replace writes a file atomically.
 func replace(file string, data []byte) error {
 	fresh, err := os.CreateTemp(filepath.Dir(file), ".new-")
 	if err != nil {
@@ -153,7 +153,7 @@ func replace(file string, data []byte) error {
 	return os.Rename(fresh.Name(), file)
 }
 
-// replay puts what is on disk: images first, because an index is refused before its images are there.
+// replay loads the manifests on disk: images first, because an index is rejected before its images exist.
 func (s *store) replay() error {
 	files, err := filepath.Glob(filepath.Join(s.dir, "[^.]*"))
 	if err != nil {
@@ -189,22 +189,22 @@ func (s *store) put(one stored) error {
 		return err
 	}
 	req.Header.Set("Content-Type", one.Type)
-	answer := &answer{ResponseWriter: nobody{}}
-	s.registry.ServeHTTP(answer, req)
-	if answer.status != http.StatusCreated {
-		return fmt.Errorf("it is refused with status %d", answer.status)
+	recorder := &statusRecorder{ResponseWriter: discard{}}
+	s.registry.ServeHTTP(recorder, req)
+	if recorder.status != http.StatusCreated {
+		return fmt.Errorf("it was rejected with status %d", recorder.status)
 	}
 	return nil
 }
 
-// nobody takes answers that nobody waits for.
-type nobody struct{}
+// discard discards a response.
+type discard struct{}
 
-// Header is of http.ResponseWriter.
-func (nobody) Header() http.Header { return http.Header{} }
+// Header implements http.ResponseWriter.
+func (discard) Header() http.Header { return http.Header{} }
 
-// Write is of http.ResponseWriter.
-func (nobody) Write(data []byte) (int, error) { return len(data), nil }
+// Write implements http.ResponseWriter.
+func (discard) Write(data []byte) (int, error) { return len(data), nil }
 
-// WriteHeader is of http.ResponseWriter.
-func (nobody) WriteHeader(int) {}
+// WriteHeader implements http.ResponseWriter.
+func (discard) WriteHeader(int) {}

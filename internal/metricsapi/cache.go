@@ -16,9 +16,9 @@ import (
 // GroupIndex is the index of VMs by the UID of the VmGroup that owns them.
 const GroupIndex = "group"
 
-// NewCache returns a cache of what the metrics are made of, which holds nothing
-// else of VmGroups and VMs, and tells whether it has all that existed at its
-// start. Start it.
+// NewCache returns a cache of VmGroups and VMs with only those fields that the
+// metrics need. The caller must start it. synced reports whether it has all
+// objects that existed at its start.
 func NewCache(ctx context.Context, config *rest.Config) (kept cache.Cache, synced func() bool, err error) {
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
@@ -30,7 +30,7 @@ func NewCache(ctx context.Context, config *rest.Config) (kept cache.Cache, synce
 			&v1alpha1.VmGroup{}: {Transform: stripGroup},
 			&v1alpha1.VM{}:      {Transform: stripVM},
 		},
-		// Nothing but these two is read, nor changed where it was read.
+		// Only these two kinds are read, and objects of the cache are not changed.
 		ReaderFailOnMissingInformer:  true,
 		DefaultUnsafeDisableDeepCopy: new(true),
 	})

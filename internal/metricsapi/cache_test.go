@@ -9,7 +9,7 @@ import (
 	"github.com/privatecloud/operator/api/v1alpha1"
 )
 
-func TestTheCacheHoldsNothingButWhatMetricsAreMadeOf(t *testing.T) {
+func TestStripKeepsOnlyFieldsOfMetrics(t *testing.T) {
 	full := group(space, "web", new(int32(60)))
 	full.ResourceVersion = "7"
 	full.Annotations = map[string]string{"note": "long"}
@@ -44,7 +44,7 @@ func TestTheCacheHoldsNothingButWhatMetricsAreMadeOf(t *testing.T) {
 	}
 }
 
-func TestAVMBelongsToTheGroupThatControlsIt(t *testing.T) {
+func TestGroupOf(t *testing.T) {
 	web := group(space, "web", nil)
 	controlled, owned, ofAnotherKind := member(web, "a", nil), member(web, "b", nil), member(web, "c", nil)
 	owned.OwnerReferences[0].Controller = nil
@@ -53,10 +53,10 @@ func TestAVMBelongsToTheGroupThatControlsIt(t *testing.T) {
 		vm   *v1alpha1.VM
 		want []string
 	}{
-		"controlled by the group":         {controlled, []string{"shop-web-uid"}},
-		"owned without being controlled":  {owned, nil},
-		"controlled by something else":    {ofAnotherKind, nil},
-		"made by somebody, without owner": {&v1alpha1.VM{}, nil},
+		"controlled by the group: its UID": {controlled, []string{"shop-web-uid"}},
+		"owned, not controlled: none":      {owned, nil},
+		"controlled by another kind: none": {ofAnotherKind, nil},
+		"without owner: none":              {&v1alpha1.VM{}, nil},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -1,5 +1,5 @@
-// Package metricsapi serves the CPU use of VM groups by the custom metrics API,
-// where a HorizontalPodAutoscaler reads it.
+// Package metricsapi serves the CPU utilization of VM groups with the custom
+// metrics API, from which HorizontalPodAutoscalers read it.
 package metricsapi
 
 import (
@@ -19,13 +19,13 @@ import (
 	"github.com/privatecloud/operator/api/v1alpha1"
 )
 
-// The metrics of a VmGroup, in percent of one member's CPU. Neither exists while
-// no use is known: an autoscaler then leaves the group as it is.
+// The metrics of a VmGroup, in percent of the CPU of one member. They do not exist
+// while the utilization is not known: an autoscaler then does not scale the group.
 const (
 	// MeanMetric is status.cpuUtilization of the group, 0-100.
 	MeanMetric = "cpu_utilization"
-	// SumMetric is the sum of status.cpuUtilization of the group's VMs, those
-	// left out of which it is not known. An autoscaler's averageValue divides it
+	// SumMetric is the sum of status.cpuUtilization of the members, without those
+	// whose utilization is not known. The averageValue of an autoscaler divides it
 	// by the number of members.
 	SumMetric = "cpu_utilization_sum"
 )
@@ -42,12 +42,12 @@ type Provider struct {
 var _ provider.CustomMetricsProvider = &Provider{}
 
 // NewProvider returns a Provider that reads VmGroups, and VMs by GroupIndex. now
-// is the time that values are told with.
+// returns the timestamp of values.
 func NewProvider(reader client.Reader, now func() time.Time) *Provider {
 	return &Provider{reader: reader, now: now}
 }
 
-// ListAllMetrics names the metrics.
+// ListAllMetrics returns the names of the metrics.
 func (p *Provider) ListAllMetrics() []provider.CustomMetricInfo {
 	return []provider.CustomMetricInfo{
 		{GroupResource: groups, Namespaced: true, Metric: MeanMetric},
@@ -55,8 +55,8 @@ func (p *Provider) ListAllMetrics() []provider.CustomMetricInfo {
 	}
 }
 
-// GetMetricByName measures one group. The error is of reason NotFound where
-// there is no such metric or group, and where no use is known.
+// GetMetricByName returns a metric of one group. The error has the reason NotFound
+// if the metric or the group does not exist or the utilization is not known.
 func (p *Provider) GetMetricByName(
 	ctx context.Context, name types.NamespacedName, info provider.CustomMetricInfo, metricSelector labels.Selector,
 ) (*custom_metrics.MetricValue, error) {
@@ -80,9 +80,9 @@ func (p *Provider) GetMetricByName(
 	return p.value(&group, info.Metric, percent), nil
 }
 
-// GetMetricBySelector measures the groups of a namespace that have the labels,
-// and leaves out those of which no use is known. The error is of reason NotFound
-// where there is no such metric.
+// GetMetricBySelector returns a metric of the groups of a namespace that match the
+// selector, except those whose utilization is not known. The error has the reason
+// NotFound if the metric does not exist.
 func (p *Provider) GetMetricBySelector(
 	ctx context.Context, namespace string, selector labels.Selector, info provider.CustomMetricInfo, metricSelector labels.Selector,
 ) (*custom_metrics.MetricValueList, error) {
@@ -107,7 +107,7 @@ func (p *Provider) GetMetricBySelector(
 	return values, nil
 }
 
-// serves tells whether a metric is one of ours. Ours have no labels of their own.
+// serves reports whether a metric is served. Metrics have no labels.
 func serves(info provider.CustomMetricInfo, metricSelector labels.Selector) bool {
 	return info.GroupResource == groups && info.Namespaced && (info.Metric == MeanMetric || info.Metric == SumMetric) &&
 		metricSelector.Matches(labels.Set{})
@@ -145,8 +145,8 @@ func (p *Provider) value(group *v1alpha1.VmGroup, metric string, percent int64) 
 	}
 }
 
-// notFound is the error of the custom metrics API, with the reason: it becomes
-// the message of the autoscaler's condition.
+// notFound returns the error of the custom metrics API with a reason, which becomes
+// the message of the condition of the autoscaler.
 func notFound(info provider.CustomMetricInfo, name, reason string) error {
 	err := provider.NewMetricNotFoundForError(info.GroupResource, info.Metric, name)
 	err.ErrStatus.Message += ": " + reason

@@ -57,19 +57,20 @@ func newReader(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) 
 		WithInterceptorFuncs(funcs).Build()
 }
 
-// newProvider knows a group with use, one whose members have none, one that
-// says nothing, and VMs beside them.
+// newProvider returns a provider with a group whose members have a utilization, one
+// whose utilization is not known, one with a utilization of 0, a group with the
+// same name in another namespace, and a VM without a group.
 func newProvider(t *testing.T) *Provider {
 	t.Helper()
 	web, building, quiet := group(space, "web", new(int32(60))), group(space, "building", nil), group(space, "quiet", new(int32(0)))
 	other := group("other", "web", new(int32(10)))
-	stranger := &v1alpha1.VM{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: "stranger"}, Status: v1alpha1.VMStatus{CPUUtilization: new(int32(99))}}
+	single := &v1alpha1.VM{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: "single"}, Status: v1alpha1.VMStatus{CPUUtilization: new(int32(99))}}
 	return NewProvider(newReader(t, interceptor.Funcs{},
 		web, member(web, "web-1", new(int32(90))), member(web, "web-2", new(int32(31))), member(web, "web-3", nil),
 		building, member(building, "building-1", nil),
 		quiet, member(quiet, "quiet-1", new(int32(0))),
 		other, member(other, "other-1", new(int32(10))),
-		stranger,
+		single,
 	), func() time.Time { return noon })
 }
 
@@ -86,18 +87,18 @@ func value(namespace, name, metric string, percent int64) custom_metrics.MetricV
 	}
 }
 
-func TestAGroupIsMeasured(t *testing.T) {
+func TestGetMetricByName(t *testing.T) {
 	p := newProvider(t)
 	tests := map[string]struct {
 		namespace, name, metric string
 		want                    int64
 	}{
-		"the mean is that of the status, which people see":                        {space, "web", "cpu_utilization", 60},
-		"the sum is of the group's own VMs, without those whose use is not known": {space, "web", "cpu_utilization_sum", 121},
-		"a use of 0 is a use": {space, "quiet", "cpu_utilization", 0},
-		"a sum of 0 is a sum": {space, "quiet", "cpu_utilization_sum", 0},
-		"a group of the same name in another namespace is another":                       {"other", "web", "cpu_utilization", 10},
-		"the members of a group of the same name in another namespace are other members": {"other", "web", "cpu_utilization_sum", 10},
+		"mean: status.cpuUtilization":                                           {space, "web", "cpu_utilization", 60},
+		"sum: members whose utilization is known":                               {space, "web", "cpu_utilization_sum", 121},
+		"mean of 0: returned":                                                   {space, "quiet", "cpu_utilization", 0},
+		"sum of 0: returned":                                                    {space, "quiet", "cpu_utilization_sum", 0},
+		"mean of a group of the same name in another namespace":                 {"other", "web", "cpu_utilization", 10},
+		"sum of a group of the same name in another namespace: its own members": {"other", "web", "cpu_utilization_sum", 10},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -113,7 +114,7 @@ func TestAGroupIsMeasured(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotKnownIsNotFoundAndNeverZero(t *testing.T) {
+func TestGetMetricByNameReturnsNotFound(t *testing.T) {
 	p := newProvider(t)
 	labelled, err := labels.Parse("host=a")
 	if err != nil {
@@ -126,31 +127,31 @@ func TestWhatIsNotKnownIsNotFoundAndNeverZero(t *testing.T) {
 		selector labels.Selector
 		want     string
 	}{
-		"a mean that the status lacks": {
+		"mean that is not known": {
 			"building", info(MeanMetric), labels.Everything(),
 			"the server could not find the metric cpu_utilization for vmgroups.samplecontroller.k8s.io building: the CPU use of none of its members is known",
 		},
-		"a sum of nothing known": {
+		"sum without a known utilization": {
 			"building", info(SumMetric), labels.Everything(),
 			"the server could not find the metric cpu_utilization_sum for vmgroups.samplecontroller.k8s.io building: the CPU use of none of its members is known",
 		},
-		"no such group": {
+		"unknown group": {
 			"gone", info(SumMetric), labels.Everything(),
 			"the server could not find the metric cpu_utilization_sum for vmgroups.samplecontroller.k8s.io gone: there is no such group",
 		},
-		"no such metric": {
+		"unknown metric": {
 			"web", info("memory"), labels.Everything(),
 			"the server could not find the metric memory for vmgroups.samplecontroller.k8s.io",
 		},
-		"a metric of another kind": {
+		"metric of another kind": {
 			"web", provider.CustomMetricInfo{GroupResource: vms, Namespaced: true, Metric: MeanMetric}, labels.Everything(),
 			"the server could not find the metric cpu_utilization for vms.samplecontroller.k8s.io",
 		},
-		"the metric of no namespace": {
+		"metric without a namespace": {
 			"web", provider.CustomMetricInfo{GroupResource: groups, Metric: MeanMetric}, labels.Everything(),
 			"the server could not find the metric cpu_utilization for vmgroups.samplecontroller.k8s.io",
 		},
-		"a metric with labels, which ours have not": {
+		"metric with labels": {
 			"web", info(MeanMetric), labelled,
 			"the server could not find the metric cpu_utilization for vmgroups.samplecontroller.k8s.io",
 		},
@@ -165,18 +166,18 @@ func TestWhatIsNotKnownIsNotFoundAndNeverZero(t *testing.T) {
 	}
 }
 
-func TestGroupsAreSelectedByTheirLabels(t *testing.T) {
+func TestGetMetricBySelector(t *testing.T) {
 	p := newProvider(t)
 	tests := map[string]struct {
 		selector, metric string
 		want             []custom_metrics.MetricValue
 	}{
-		"all, but those of which nothing is known": {
+		"all: without groups whose utilization is not known": {
 			"", MeanMetric, []custom_metrics.MetricValue{value(space, "quiet", MeanMetric, 0), value(space, "web", MeanMetric, 60)},
 		},
-		"one":                           {"app=web", SumMetric, []custom_metrics.MetricValue{value(space, "web", SumMetric, 121)}},
-		"none, which is an empty list":  {"app=absent", MeanMetric, []custom_metrics.MetricValue{}},
-		"one of which nothing is known": {"app=building", SumMetric, []custom_metrics.MetricValue{}},
+		"one group":                {"app=web", SumMetric, []custom_metrics.MetricValue{value(space, "web", SumMetric, 121)}},
+		"no match: empty list":     {"app=absent", MeanMetric, []custom_metrics.MetricValue{}},
+		"utilization is not known": {"app=building", SumMetric, []custom_metrics.MetricValue{}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -194,37 +195,37 @@ func TestGroupsAreSelectedByTheirLabels(t *testing.T) {
 		})
 	}
 	if _, err := p.GetMetricBySelector(t.Context(), space, labels.Everything(), info("memory"), labels.Everything()); !apierrors.IsNotFound(err) {
-		t.Errorf("a metric that does not exist: got %v, want NotFound", err)
+		t.Errorf("unknown metric: got %v, want NotFound", err)
 	}
 }
 
-func TestWhatCannotBeReadIsNotNotFound(t *testing.T) {
-	away := errors.New("the cache has not started")
+func TestReadErrorIsNotNotFound(t *testing.T) {
+	unavailable := errors.New("the cache has not started")
 	web := group(space, "web", new(int32(60)))
 	name := types.NamespacedName{Namespace: space, Name: "web"}
 	tests := map[string]struct {
 		funcs interceptor.Funcs
 		want  string
 	}{
-		"the group": {interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
-			return away
+		"reading the group": {interceptor.Funcs{Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
+			return unavailable
 		}}, "read VmGroup shop/web: "},
-		"its members": {interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
-			return away
+		"listing its members": {interceptor.Funcs{List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error {
+			return unavailable
 		}}, "list the members of VmGroup shop/web: "},
 	}
 	for what, tc := range tests {
 		t.Run(what, func(t *testing.T) {
 			p := NewProvider(newReader(t, tc.funcs, web), time.Now)
 			_, err := p.GetMetricByName(t.Context(), name, info(SumMetric), labels.Everything())
-			if !errors.Is(err, away) || !strings.HasPrefix(err.Error(), tc.want) {
-				t.Errorf("got  %v\nwant %s%v", err, tc.want, away)
+			if !errors.Is(err, unavailable) || !strings.HasPrefix(err.Error(), tc.want) {
+				t.Errorf("got  %v\nwant %s%v", err, tc.want, unavailable)
 			}
 		})
 	}
 }
 
-func TestMetricsAreListed(t *testing.T) {
+func TestListAllMetrics(t *testing.T) {
 	want := []provider.CustomMetricInfo{info("cpu_utilization"), info("cpu_utilization_sum")}
 	if diff := cmp.Diff(want, newProvider(t).ListAllMetrics()); diff != "" {
 		t.Errorf("metrics (-want +got):\n%s", diff)

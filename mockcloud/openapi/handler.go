@@ -6,8 +6,8 @@ import (
 	"net/http"
 )
 
-// Handler wraps the server side and checks the same as Transport. It suits a
-// client that runs in another process. Answers that are cut off are not checked.
+// Handler wraps the handler of a server and checks the same as Transport, for a
+// client in another process. It does not check responses without a status.
 func Handler(next http.Handler, report Report) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if Admin(r.URL.Path) {
@@ -34,7 +34,7 @@ func Handler(next http.Handler, report Report) http.Handler {
 	})
 }
 
-// copier keeps what goes out, but for event streams.
+// copier records the response, except event streams.
 type copier struct {
 	http.ResponseWriter
 	status int

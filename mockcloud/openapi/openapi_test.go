@@ -15,7 +15,7 @@ import (
 	"github.com/privatecloud/operator/mockcloud/openapi"
 )
 
-// api drives a mock over a checked transport.
+// api calls a mock cloud through a transport that checks the calls.
 type api struct {
 	t      *testing.T
 	client *http.Client
@@ -28,10 +28,10 @@ func start(t *testing.T, opts mockcloud.Options) (*mockcloud.Cloud, *api) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(openapi.Handler(cloud.Handler(), func(err error) { t.Errorf("seen by the server: %v", err) }))
+	server := httptest.NewServer(openapi.Handler(cloud.Handler(), func(err error) { t.Errorf("server side: %v", err) }))
 	t.Cleanup(server.Close)
 	t.Cleanup(func() { _ = cloud.Close() })
-	transport := openapi.Transport(nil, func(err error) { t.Errorf("seen by the client: %v", err) })
+	transport := openapi.Transport(nil, func(err error) { t.Errorf("client side: %v", err) })
 	return cloud, &api{t: t, client: &http.Client{Transport: transport}, url: server.URL}
 }
 
@@ -73,7 +73,7 @@ func (a *api) call(want int, method, path, body string, header ...string) map[st
 	return out
 }
 
-func TestCoreAnswersAsTheDocumentSays(t *testing.T) {
+func TestCoreProfileConformsToTheDocument(t *testing.T) {
 	_, api := start(t, mockcloud.Options{Profile: mockcloud.Core})
 	api.call(200, "GET", "/check/web%2F1%20%C3%BC%25", "")
 	api.call(403, "GET", "/check/forbidden", "")
@@ -91,7 +91,7 @@ func TestCoreAnswersAsTheDocumentSays(t *testing.T) {
 	api.call(404, "GET", "/servers/"+id, "")
 }
 
-func TestExtendedAnswersAsTheDocumentSays(t *testing.T) {
+func TestExtendedProfileConformsToTheDocument(t *testing.T) {
 	cloud, api := start(t, mockcloud.Options{SeedServers: 3, Behaviour: mockcloud.Behaviour{
 		DeleteTime: mockcloud.Duration(1e12), Templates: []string{"linux"}, ProhibitedTemplates: []string{"old*"},
 	}})
@@ -130,7 +130,7 @@ func TestExtendedAnswersAsTheDocumentSays(t *testing.T) {
 	api.call(410, "GET", "/events?since=old-1", "")
 }
 
-func TestSessionsAnswerAsTheDocumentSays(t *testing.T) {
+func TestSessionsConformToTheDocument(t *testing.T) {
 	cloud, api := start(t, mockcloud.Options{Username: "u", Password: "p"})
 	api.call(401, "GET", "/servers", "")
 	api.call(401, "POST", "/sessions", `{"username":"u","password":"wrong"}`)
@@ -143,7 +143,7 @@ func TestSessionsAnswerAsTheDocumentSays(t *testing.T) {
 	cloud.SetUnavailable(false)
 }
 
-func TestEventStreamAnswersAsTheDocumentSays(t *testing.T) {
+func TestEventStreamConformsToTheDocument(t *testing.T) {
 	_, api := start(t, mockcloud.Options{})
 	answer, err := api.client.Get(api.url + "/events")
 	if err != nil {
@@ -161,14 +161,14 @@ func TestViolationsAreReported(t *testing.T) {
 		body         string
 		want         string
 	}{
-		"a path that no cloud has":           {method: "GET", path: "/nowhere", want: "no such path"},
-		"a method that the path does not":    {method: "PUT", path: "/servers", want: "no such method"},
-		"a field that nobody knows":          {method: "POST", path: "/servers", body: `{"name":"a","x":1}`, want: "property \"x\""},
-		"a page too large to be asked for":   {method: "GET", path: "/servers?limit=5000", want: "limit"},
-		"a body where none belongs":          {method: "DELETE", path: "/servers/x", body: `{}`, want: "body"},
-		"an answer with nulls in it":         {fault: mockcloud.Fault{Corrupt: mockcloud.CorruptNulls}, method: "GET", path: "/servers", want: "answer 200"},
-		"an answer of another content type":  {fault: mockcloud.Fault{ContentType: "text/html"}, method: "GET", path: "/servers", want: "answer 200"},
-		"a status that the call cannot have": {fault: mockcloud.Fault{Status: 200, Body: "{}"}, method: "DELETE", path: "/servers/x", want: "answer 200"},
+		"unknown path":                     {method: "GET", path: "/nowhere", want: "no such path"},
+		"unknown method":                   {method: "PUT", path: "/servers", want: "no such method"},
+		"unknown field":                    {method: "POST", path: "/servers", body: `{"name":"a","x":1}`, want: "property \"x\""},
+		"limit above the maximum":          {method: "GET", path: "/servers?limit=5000", want: "limit"},
+		"unexpected body":                  {method: "DELETE", path: "/servers/x", body: `{}`, want: "body"},
+		"response with nulls":              {fault: mockcloud.Fault{Corrupt: mockcloud.CorruptNulls}, method: "GET", path: "/servers", want: "answer 200"},
+		"response of another content type": {fault: mockcloud.Fault{ContentType: "text/html"}, method: "GET", path: "/servers", want: "answer 200"},
+		"undocumented status":              {fault: mockcloud.Fault{Status: 200, Body: "{}"}, method: "DELETE", path: "/servers/x", want: "answer 200"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

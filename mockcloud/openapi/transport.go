@@ -7,14 +7,13 @@ import (
 	"net/http"
 )
 
-// Report is told of each violation. It may be called from several goroutines;
-// a test passes something that ends in t.Error.
+// Report is called with each violation, possibly from several goroutines. Tests
+// call t.Error in it.
 type Report func(error)
 
-// Transport wraps a client's transport and checks what passes through: the
-// client's requests and the server's answers. Calls that fail are not checked,
-// nor is what the mock's admin endpoints say. Base is http.DefaultTransport if
-// nil.
+// Transport wraps the transport of a client and checks its requests and the
+// responses of the server. It does not check calls that fail and calls of the
+// admin endpoints. Base is http.DefaultTransport if nil.
 func Transport(base http.RoundTripper, report Report) http.RoundTripper {
 	if base == nil {
 		base = http.DefaultTransport
@@ -39,7 +38,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		if err = errors.Join(err, r.Body.Close()); err != nil {
 			return nil, err
 		}
-		// The contract of RoundTripper forbids changing the caller's request.
+		// A RoundTripper must not change the request.
 		r = r.Clone(r.Context())
 		r.Body = io.NopCloser(bytes.NewReader(body))
 	}
@@ -69,7 +68,7 @@ func (t *transport) check(r *http.Request, answer *http.Response, body []byte) {
 	}
 }
 
-// replayed gives a body again, and the error with which reading it ended.
+// replayed is a body that was read, with the error that ended reading it.
 type replayed struct {
 	data []byte
 	err  error

@@ -1,6 +1,6 @@
-// Package openapi checks calls and answers against the OpenAPI document of the
-// private cloud. The mock's own tests and those of any client use the same code,
-// so that the two cannot drift apart unseen.
+// Package openapi checks requests and responses against the OpenAPI document of the
+// private cloud. The tests of the mock cloud and of its clients use it, so that
+// both conform to the same document.
 package openapi
 
 import (
@@ -31,17 +31,17 @@ var document = sync.OnceValues(func() (*openapi3.T, error) {
 	return doc, nil
 })
 
-// Document returns the parsed document, the same one on each call. It fails
-// only if the document itself is at fault.
+// Document returns the parsed document, the same one on each call. It returns an
+// error if the document is invalid.
 func Document() (*openapi3.T, error) { return document() }
 
-// adminPaths are the mock's own endpoints, which are no part of the document.
+// adminPaths are the admin endpoints of the mock cloud, which are not in the
+// document.
 var adminPaths = []string{
 	"/faults", "/ledger", "/calls", "/admin", "/metrics", "/healthz", "/readyz", "/openapi.json",
 }
 
-// Admin tells whether a path belongs to the mock's steering rather than to the
-// cloud's API.
+// Admin reports whether a path is an admin endpoint.
 func Admin(path string) bool {
 	for _, prefix := range adminPaths {
 		if path == prefix || strings.HasPrefix(path, prefix+"/") {
@@ -56,13 +56,12 @@ var options = &openapi3filter.Options{
 	IncludeResponseStatus:             true,
 	RejectWhenRequestBodyNotSpecified: true,
 	SkipSettingDefaults:               true,
-	// Who may call is tested elsewhere; the document only says that a bearer
-	// token is how.
+	// Other tests check authentication.
 	AuthenticationFunc: openapi3filter.NoopAuthenticationFunc,
 }
 
-// CheckRequest tells in what way a request violates the document, nil if in
-// none. Body is the request's; the request's own reader is left alone.
+// CheckRequest returns an error if a request with this body violates the document.
+// It does not read the body of the request.
 func CheckRequest(r *http.Request, body []byte) error {
 	input, err := inputOf(r, body)
 	if err != nil {
@@ -74,8 +73,8 @@ func CheckRequest(r *http.Request, body []byte) error {
 	return nil
 }
 
-// CheckAnswer tells in what way an answer violates the document, nil if in
-// none. The body of an event stream is not looked at.
+// CheckAnswer returns an error if a response violates the document. It does not
+// check the body of an event stream.
 func CheckAnswer(r *http.Request, status int, header http.Header, body []byte) error {
 	input, err := inputOf(r, nil)
 	if err != nil {
@@ -100,8 +99,8 @@ func streaming(header http.Header) bool {
 	return strings.HasPrefix(header.Get("Content-Type"), "text/event-stream")
 }
 
-// inputOf makes the library's input from a copy of the request, whose body it
-// would read.
+// inputOf returns the input of the validation for a copy of the request, because
+// the validation reads its body.
 func inputOf(r *http.Request, body []byte) (*openapi3filter.RequestValidationInput, error) {
 	doc, err := Document()
 	if err != nil {
@@ -122,8 +121,9 @@ func inputOf(r *http.Request, body []byte) (*openapi3filter.RequestValidationInp
 	}, nil
 }
 
-// find resolves a request by its escaped path, so that an escaped slash stays
-// inside its segment. The library's routers decode first.
+// find returns the route of a request. It matches the escaped path, so that an
+// escaped slash does not separate segments. The routers of the library match the
+// decoded path.
 func find(doc *openapi3.T, r *http.Request) (*routers.Route, map[string]string, error) {
 	parts := strings.Split(r.URL.EscapedPath(), "/")
 	for template, item := range doc.Paths.Map() {

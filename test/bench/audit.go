@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// auditPolicy has every request logged that may change something.
+// auditPolicy logs all requests that can change an object.
 const auditPolicy = `apiVersion: audit.k8s.io/v1
 kind: Policy
 omitStages: [RequestReceived]
@@ -24,10 +24,10 @@ rules:
 - level: Metadata
 `
 
-// leaseName begins the name of the operator's lease.
-const leaseName = "private-cloud-operator."
+// leasePrefix is the prefix of the name of the operator's lease.
+const leasePrefix = "private-cloud-operator."
 
-// agent is who sent a request, by its User-Agent.
+// agent is the client that sent a request.
 type agent string
 
 const (
@@ -37,8 +37,8 @@ const (
 	apiServer agent = "kube-apiserver"
 )
 
-// agentOf takes everyone for the operator who is not known to be somebody
-// else: its lease, its events and its patches come from several clients.
+// agentOf returns the client of a User-Agent. An unknown one is the operator,
+// which has several clients: for its lease, its events and its patches.
 func agentOf(userAgent string) agent {
 	for _, other := range []agent{bare, bench, apiServer} {
 		if strings.HasPrefix(userAgent, string(other)) {
@@ -61,12 +61,13 @@ type entry struct {
 	ResponseStatus struct {
 		Code int `json:"code"`
 	} `json:"responseStatus"`
-	// Received is when the request came in, Answered when its answer was sent.
+	// Received is the time of the request, Answered that of the response.
 	Received time.Time `json:"requestReceivedTimestamp"`
 	Answered time.Time `json:"stageTimestamp"`
 }
 
-// what names the kind of write, such as "patch vms/status", and how it failed if it did.
+// what returns the kind of write, such as "patch vms/status", and its status if it
+// failed.
 func (e entry) what() string {
 	text := e.Verb + " " + e.ObjectRef.Resource
 	if e.ObjectRef.Subresource != "" {
@@ -82,12 +83,13 @@ func (e entry) by(a agent) bool { return agentOf(e.UserAgent) == a }
 
 func (e entry) event() bool { return e.ObjectRef.Resource == "events" }
 
-// lease tells whether the write is of the leader's lease, or tells of it.
+// lease reports whether the write is to the lease of the leader, or an event about
+// it.
 func (e entry) lease() bool {
-	return e.ObjectRef.Resource == "leases" || (e.event() && strings.HasPrefix(e.ObjectRef.Name, leaseName))
+	return e.ObjectRef.Resource == "leases" || (e.event() && strings.HasPrefix(e.ObjectRef.Name, leasePrefix))
 }
 
-// auditLog reads the API server's audit log as it grows.
+// auditLog reads the audit log of the API server.
 type auditLog struct {
 	path string
 	read int64
@@ -104,7 +106,7 @@ func (a *auditLog) next() ([]entry, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the audit log: %w", err)
 	}
-	// The last line may still be being written.
+	// The last line may be incomplete.
 	data = data[:bytes.LastIndexByte(data, '\n')+1]
 	a.read += int64(len(data))
 	return decodeEntries(data)
@@ -122,12 +124,13 @@ func decodeEntries(data []byte) ([]entry, error) {
 	return entries, nil
 }
 
-// writesOf returns what somebody wrote beside a lease.
+// writesOf returns the writes of a client, except those of a lease.
 func writesOf(entries []entry, who agent) []entry {
 	return slices.DeleteFunc(slices.Clone(entries), func(e entry) bool { return !e.by(who) || e.lease() })
 }
 
-// span is the time from the first of some entries, received, to the last of others, answered.
+// span returns the time from the first request that begins reports to the last
+// response that ends reports.
 func span(entries []entry, begins, ends func(entry) bool) time.Duration {
 	var first, last time.Time
 	for _, e := range entries {
@@ -141,12 +144,12 @@ func span(entries []entry, begins, ends func(entry) bool) time.Duration {
 	return last.Sub(first)
 }
 
-// untilQuiet returns the entries since the last call, once somebody has
-// written nothing but a lease for a while.
+// untilQuiet waits until a client has written nothing but a lease for a time and
+// returns the entries since the last call.
 func (a *auditLog) untilQuiet(ctx context.Context, who agent, quiet time.Duration) ([]entry, error) {
 	var all []entry
 	last := time.Now()
-	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, patience, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, waitTimeout, true, func(context.Context) (bool, error) {
 		entries, err := a.next()
 		all = append(all, entries...)
 		if len(writesOf(entries, who)) > 0 {

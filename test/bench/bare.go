@@ -24,24 +24,25 @@ import (
 	"github.com/privatecloud/operator/api/v1alpha1"
 )
 
-// bareQueue holds the VMs that wait for a worker.
+// bareQueue is the maximum number of VMs that wait for a worker.
 const bareQueue = 100_000
 
-// bareLoop is the least that could make VM objects Ready: it watches them
-// appear and sends the writes that the operator would, with what it would write
-// in them, and without a cloud, a cache, a queue or a second thought.
+// bareLoop is the lower bound of the cost to make VM objects Ready: it watches for
+// new objects and sends the same writes as the operator, without a cloud, a cache
+// or a queue.
 type bareLoop struct {
 	vms     rest.Interface
 	events  kubernetes.Interface
 	params  runtime.ParameterCodec
 	workers int
-	// sample is a VM that the operator made, and event the one it wrote about it.
+	// sample is a VM that the operator made Ready, and event its event.
 	sample v1alpha1.VM
 	event  eventsv1.Event
 	status []byte
 }
 
-// newBareLoop learns from a VM that the operator made what is to be written.
+// newBareLoop returns a loop that writes the same as the operator wrote for the VM
+// sample.
 func newBareLoop(ctx context.Context, s *stage, sample string) (*bareLoop, error) {
 	config := rest.CopyConfig(s.config)
 	config.UserAgent = string(bare)
@@ -72,10 +73,11 @@ func newBareLoop(ctx context.Context, s *stage, sample string) (*bareLoop, error
 			return loop, nil
 		}
 	}
-	return nil, fmt.Errorf("the operator told no event of VM %s", sample)
+	return nil, fmt.Errorf("the operator recorded no event about VM %s", sample)
 }
 
-// start begins to watch. The channel tells how it went, once ctx has ended and all is written.
+// start starts the watch. After ctx has ended and everything is written, the
+// channel receives the error.
 func (b *bareLoop) start(ctx context.Context) (<-chan error, error) {
 	list := b.vms.Get().Namespace(namespace).Resource("vms").Do(ctx)
 	var now v1alpha1.VMList
@@ -111,8 +113,8 @@ func (b *bareLoop) serve(ctx context.Context, queue <-chan *v1alpha1.VM) <-chan 
 					failed <- err
 					continue
 				}
-				// As the operator's: told beside the work.
-				workers.Go(func() { failed <- b.tell(ctx, vm) })
+				// The operator records events concurrently, too.
+				workers.Go(func() { failed <- b.recordEvent(ctx, vm) })
 			}
 		})
 	}
@@ -153,7 +155,7 @@ func (b *bareLoop) patch(name string, body []byte) *rest.Request {
 	return b.vms.Patch(types.MergePatchType).Namespace(namespace).Resource("vms").Name(name).Body(body)
 }
 
-func (b *bareLoop) tell(ctx context.Context, vm *v1alpha1.VM) error {
+func (b *bareLoop) recordEvent(ctx context.Context, vm *v1alpha1.VM) error {
 	event := b.event.DeepCopy()
 	event.ObjectMeta = metav1.ObjectMeta{Namespace: namespace, Name: strings.Replace(event.Name, b.sample.Name, vm.Name, 1)}
 	event.EventTime = metav1.NowMicro()
@@ -162,16 +164,16 @@ func (b *bareLoop) tell(ctx context.Context, vm *v1alpha1.VM) error {
 	return err
 }
 
-// release takes the finalizers off the objects, which are being deleted or soon will be.
+// release removes the finalizers of the objects, before or after their deletion.
 func (b *bareLoop) release(ctx context.Context, prefix string, n int) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, waitTimeout)
 	defer cancel()
 	return each(n, func(i int) error {
 		return b.patch(newVM(prefix, i, "").Name, []byte(`{"metadata":{"finalizers":null}}`)).Do(ctx).Error()
 	})
 }
 
-// serverCPU is the API server's time on the CPU.
+// serverCPU returns the CPU time of the API server.
 func (s *stage) serverCPU(ctx context.Context) (time.Duration, error) {
 	clients, err := kubernetes.NewForConfig(s.config)
 	if err != nil {

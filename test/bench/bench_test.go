@@ -31,19 +31,19 @@ func sampleEntries(t *testing.T) []entry {
 	return entries
 }
 
-func TestWritesAreHeldToTheBudgetByVMRefusedOnesIncluded(t *testing.T) {
+func TestLifeWritesCountsFailedWritesPerVM(t *testing.T) {
 	got := lifeWrites("case", "ours0", writesOf(sampleEntries(t), operator))
 
 	want := row{
-		name: "case", figure: "3", budget: "≤ 4", verdict: ok,
-		detail: "patch vms 0.10, patch vms (answered 409) 0.10, patch vms/status 0.10; events beside: 0.10",
+		name: "case", figure: "3", budget: "≤ 4", outcome: ok,
+		detail: "patch vms 0.10, patch vms (answered 409) 0.10, patch vms/status 0.10; events: 0.10",
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(row{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-func TestAWaveLastsFromTheFirstCreateReceivedToTheLastStatusAnswered(t *testing.T) {
+func TestWaveOfMeasuresFromFirstCreateToLastStatus(t *testing.T) {
 	got := waveOf(sampleEntries(t), "ours0", operator)
 
 	want := round{took: 2 * time.Second, writes: 4}
@@ -52,7 +52,7 @@ func TestAWaveLastsFromTheFirstCreateReceivedToTheLastStatusAnswered(t *testing.
 	}
 }
 
-func TestAGroupIsTimedFromItsScalingToTheLastOfItsMembers(t *testing.T) {
+func TestGroupOfMeasuresFromScalingToTheLastMember(t *testing.T) {
 	at := func(second int) time.Time { return time.Date(2026, 1, 1, 0, 0, second, 0, time.UTC) }
 	write := func(who agent, verb, resource, subresource, name string, second, code int) entry {
 		e := entry{Verb: verb, UserAgent: string(who), Received: at(second), Answered: at(second)}
@@ -83,8 +83,8 @@ func TestAGroupIsTimedFromItsScalingToTheLastOfItsMembers(t *testing.T) {
 	}
 }
 
-func TestServersAreCountedByTheMemberThatHadTheMost(t *testing.T) {
-	made := func(id, uid string) mockcloud.LedgerEntry {
+func TestMostReturnsTheMaximumOfAllMembers(t *testing.T) {
+	create := func(id, uid string) mockcloud.LedgerEntry {
 		return mockcloud.LedgerEntry{Op: mockcloud.OpCreate, ServerID: id, Labels: map[string]string{inventory.UIDLabel: uid}}
 	}
 	gone := func(id string) mockcloud.LedgerEntry {
@@ -94,9 +94,9 @@ func TestServersAreCountedByTheMemberThatHadTheMost(t *testing.T) {
 		ledger         []mockcloud.LedgerEntry
 		created, alive int
 	}{
-		"one each":            {[]mockcloud.LedgerEntry{made("1", "a"), made("2", "b"), gone("1"), gone("2")}, 1, 1},
-		"one after the other": {[]mockcloud.LedgerEntry{made("1", "a"), gone("1"), made("2", "a")}, 2, 1},
-		"two at a time":       {[]mockcloud.LedgerEntry{made("1", "a"), made("2", "a"), gone("1")}, 2, 2},
+		"one each":             {[]mockcloud.LedgerEntry{create("1", "a"), create("2", "b"), gone("1"), gone("2")}, 1, 1},
+		"one after the other":  {[]mockcloud.LedgerEntry{create("1", "a"), gone("1"), create("2", "a")}, 2, 1},
+		"two at the same time": {[]mockcloud.LedgerEntry{create("1", "a"), create("2", "a"), gone("1")}, 2, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if created, alive := most(test.ledger); created != test.created || alive != test.alive {
@@ -106,7 +106,7 @@ func TestServersAreCountedByTheMemberThatHadTheMost(t *testing.T) {
 	}
 }
 
-func TestPercentilesAreValuesThatWereSeen(t *testing.T) {
+func TestPercentileReturnsOneOfTheValues(t *testing.T) {
 	var values []time.Duration
 	for i := range 150 {
 		values = append(values, time.Duration(150-i))
@@ -117,27 +117,27 @@ func TestPercentilesAreValuesThatWereSeen(t *testing.T) {
 		}
 	}
 	if got := percentile(values[:1], 50); got != 150 {
-		t.Errorf("p50 of one value: %d, want it", got)
+		t.Errorf("p50 of one value: %d, want 150", got)
 	}
 }
 
-func TestWhatIsCountedAtRest(t *testing.T) {
+func TestIdleRowsAndListingRow(t *testing.T) {
 	list := func(query string) call { return call{Method: "GET", Route: "/servers", Query: query} }
 	whole := []call{list("limit=2"), list("limit=2&marker=a"), list("limit=2&marker=b")}
-	calm := append(append([]call{list("marker=late")}, whole...), list("limit=2"))
+	idle := append(append([]call{list("marker=late")}, whole...), list("limit=2"))
 	tests := []struct {
 		name    string
 		entries []entry
 		calls   []call
 		want    []string
 	}{
-		{name: "the lease is no write, and listings cut off at either end do not count", calls: calm,
+		{name: "writes of the lease and incomplete listings: not counted", calls: idle,
 			want: []string{"0 ≤ 0 ok", "0 ≤ 0 ok", "3 ≤ 3 ok"}},
-		{name: "whoever is not known to be somebody else is the operator", entries: []entry{{Verb: "patch", UserAgent: "unheard/of"}}, calls: calm,
+		{name: "unknown User-Agent: counts as the operator", entries: []entry{{Verb: "patch", UserAgent: "unheard/of"}}, calls: idle,
 			want: []string{"1 ≤ 0 OVER", "0 ≤ 0 ok", "3 ≤ 3 ok"}},
-		{name: "looking at one server is a call too many", calls: append([]call{{Method: "GET", Route: "/servers/{id}"}}, calm...),
+		{name: "GET of one server: one call over the budget", calls: append([]call{{Method: "GET", Route: "/servers/{id}"}}, idle...),
 			want: []string{"0 ≤ 0 ok", "1 ≤ 0 OVER", "3 ≤ 3 ok"}},
-		{name: "a page too many", calls: append(append(whole[:3:3], list("marker=c")), list("limit=2")),
+		{name: "additional page: over the budget", calls: append(append(whole[:3:3], list("marker=c")), list("limit=2")),
 			want: []string{"0 ≤ 0 ok", "0 ≤ 0 ok", "4 ≤ 3 OVER"}},
 	}
 	leases := sampleEntries(t)[7:]
@@ -145,7 +145,7 @@ func TestWhatIsCountedAtRest(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var got []string
 			for _, r := range append(idleRows(append(tt.entries, leases...), tt.calls), listingRow(tt.calls, 2500)) {
-				got = append(got, strings.Join([]string{r.figure, r.budget, string(r.verdict)}, " "))
+				got = append(got, strings.Join([]string{r.figure, r.budget, string(r.outcome)}, " "))
 			}
 			if diff := cmp.Diff(tt.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -154,7 +154,7 @@ func TestWhatIsCountedAtRest(t *testing.T) {
 	}
 }
 
-func TestBenchmarkRowsKeepTheLeastOfSeveralRuns(t *testing.T) {
+func TestBenchmarkRowsReturnTheMinimumOfAllRuns(t *testing.T) {
 	got := benchmarkRows(`goos: linux
 BenchmarkNoopReconcile-2   	   10000	     10500 ns/op	    4096 B/op	      41 allocs/op
 BenchmarkNoopReconcile-2   	   12000	      9800 ns/op	         0.5 apicalls/op	    4100 B/op	      41 allocs/op
@@ -163,14 +163,14 @@ PASS
 
 	want := []row{
 		{name: "ns/op", figure: "9800"}, {name: "B/op", figure: "4096"}, {name: "allocs/op", figure: "41"},
-		{name: "apicalls/op", figure: "1", budget: "≤ 0", verdict: over},
+		{name: "apicalls/op", figure: "1", budget: "≤ 0", outcome: over},
 	}
 	if diff := cmp.Diff(want, got, cmp.AllowUnexported(row{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 
-func TestTheTableShowsBudgetsAndFailsForCountsAlone(t *testing.T) {
+func TestTableShowsBudgetsAndOverBudgetReturnsCountsOnly(t *testing.T) {
 	results := table{
 		heading("Writes"), count("sync", 3, 4, "patch vms 2"), count("async", 5, 4, ""),
 		heading("Rates"), info("operator", "100 VM/s", ""), aim("share", "60 %", "≥ 70 %", false, ""),
@@ -192,7 +192,7 @@ Rates
 	}
 }
 
-func TestTheMetricsPageIsSummedUpOverItsLabels(t *testing.T) {
+func TestSumAddsAllLabels(t *testing.T) {
 	page := []byte("# HELP x y\nx_total{a=\"1\"} 2\nx_total{a=\"2\"} 3.5e+00\nx_total_other 9\n")
 
 	got, err := sum(page, "x_total{")
@@ -200,6 +200,6 @@ func TestTheMetricsPageIsSummedUpOverItsLabels(t *testing.T) {
 		t.Errorf("got %v %v, want 5.5", got, err)
 	}
 	if _, err := sum(page, "y_total"); err == nil {
-		t.Error("a metric that is not there is summed up")
+		t.Error("unknown metric: got no error")
 	}
 }

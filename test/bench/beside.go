@@ -17,22 +17,23 @@ import (
 )
 
 const (
-	// neighbour is the namespace of those who have nothing to do with the group.
+	// neighbour is the namespace of VMs that do not belong to the group.
 	neighbour = "neighbour"
-	// limitedCloud is a Cloud with the limits that Clouds have by default.
+	// limitedCloud is a Cloud with the default limits.
 	limitedCloud = "limited"
-	// crowd is the group.
-	crowd = "crowd"
-	// idleVMs is how many VMs are created while nothing else happens.
+	// largeGroup is the name of the group.
+	largeGroup = "crowd"
+	// idleVMs is the number of VMs that are created without the group.
 	idleVMs = 100
-	// aimedWait is how long, from create to Ready, a VM should take beside a group
-	// that comes to be, in 99 of 100 cases; and aimedRatio how many times as long as without.
+	// aimedWait is the goal for the time from create to Ready of a VM while a group
+	// grows, as the 99th percentile, and aimedRatio that for its ratio to the time
+	// without the group.
 	aimedWait  = time.Second
 	aimedRatio = 3
 )
 
-// beside creates one VM after the other in a namespace of their own: with
-// nothing else going on, and while a group comes to be on the same Cloud.
+// beside creates one VM after the other in a namespace of its own: first without
+// other work, then while a group grows on the same Cloud.
 func beside(ctx context.Context, s *stage) ([]row, error) {
 	if err := s.pollEvery(ctx, ratePoll); err != nil {
 		return nil, err
@@ -48,7 +49,7 @@ func beside(ctx context.Context, s *stage) ([]row, error) {
 func (s *stage) neighbours(ctx context.Context, limited *mock) ([]row, error) {
 	at := newCloud(limitedCloud, limited)
 	at.Spec.Limits = v1alpha1.CloudLimits{}
-	for _, object := range []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: neighbour}}, at, newGroup(crowd, limitedCloud)} {
+	for _, object := range []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: neighbour}}, at, newGroup(largeGroup, limitedCloud)} {
 		if err := s.client.Create(ctx, object); err != nil {
 			return nil, fmt.Errorf("creating %T %s: %w", object, object.GetName(), err)
 		}
@@ -76,15 +77,15 @@ func (s *stage) compare(ctx context.Context, at *v1alpha1.Cloud) ([]row, error) 
 		return nil, err
 	}
 	defer f.stop()
-	say("creating %d VMs one after the other, with nothing else going on", idleVMs)
+	say("creating %d VMs one after the other, without other work", idleVMs)
 	created := 0
 	idle, err := s.oneByOne(ctx, f, "idle", func() bool { created++; return created > idleVMs })
 	if err != nil {
 		return nil, err
 	}
-	say("the same while a group of %d comes to be", s.options.vms)
+	say("the same while a group grows to %d", s.options.vms)
 	begun := time.Now()
-	full, err := s.grow(ctx, crowd, s.options.vms)
+	full, err := s.grow(ctx, largeGroup, s.options.vms)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +104,7 @@ func (s *stage) compare(ctx context.Context, at *v1alpha1.Cloud) ([]row, error) 
 	return besideRows(s.options.vms, time.Since(begun), at.Spec.Limits, idle, beside), nil
 }
 
-// grow has a group grow, and tells in the channel when all members are Ready.
+// grow scales a group. The channel receives when all members are Ready.
 func (s *stage) grow(ctx context.Context, group string, n int) (<-chan error, error) {
 	f, err := s.follow(ctx, group)
 	if err != nil {
@@ -117,8 +118,8 @@ func (s *stage) grow(ctx context.Context, group string, n int) (<-chan error, er
 	return done, s.scale(ctx, group, n)
 }
 
-// oneByOne creates VMs, each once the one before is Ready, until enough says so,
-// and returns how long each took.
+// oneByOne creates VMs, each when the previous one is Ready, until enough returns
+// true. It returns the time from create to Ready of each.
 func (s *stage) oneByOne(ctx context.Context, f *follower, prefix string, enough func() bool) ([]time.Duration, error) {
 	var took []time.Duration
 	for i := 0; !enough(); i++ {
@@ -137,7 +138,7 @@ func (s *stage) oneByOne(ctx context.Context, f *follower, prefix string, enough
 	return took, nil
 }
 
-// clear removes what is on the limited Cloud, at a rate that is no limit.
+// clear deletes the objects on the limited Cloud, without the limits.
 func (s *stage) clear(ctx context.Context) error {
 	unlimited := newCloud(limitedCloud, &mock{}).Spec.Limits
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"limits":{"requestsPerSecond":%d,"burst":%d,"maxInFlight":%d}}}`,
@@ -145,19 +146,19 @@ func (s *stage) clear(ctx context.Context) error {
 	if err := s.client.Patch(ctx, &v1alpha1.Cloud{ObjectMeta: metav1.ObjectMeta{Name: limitedCloud}}, patch); err != nil {
 		return fmt.Errorf("raising the limits of Cloud %s: %w", limitedCloud, err)
 	}
-	if err := s.client.Delete(ctx, newGroup(crowd, "")); err != nil {
-		return fmt.Errorf("deleting VmGroup %s: %w", crowd, err)
+	if err := s.client.Delete(ctx, newGroup(largeGroup, "")); err != nil {
+		return fmt.Errorf("deleting VmGroup %s: %w", largeGroup, err)
 	}
 	if err := s.client.DeleteAllOf(ctx, &v1alpha1.VM{}, client.InNamespace(neighbour)); err != nil {
 		return fmt.Errorf("deleting the VMs in namespace %s: %w", neighbour, err)
 	}
-	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, waitTimeout, true, func(ctx context.Context) (bool, error) {
 		var list v1alpha1.VMList
 		err := s.client.List(ctx, &list, client.Limit(1))
 		return len(list.Items) == 0, err
 	})
 	if err != nil {
-		return fmt.Errorf("waiting for the VMs of Cloud %s to go: %w", limitedCloud, err)
+		return fmt.Errorf("waiting for the VMs of Cloud %s to be deleted: %w", limitedCloud, err)
 	}
 	return nil
 }
@@ -171,18 +172,18 @@ func besideRows(n int, took time.Duration, limits v1alpha1.CloudLimits, idle, be
 	alone, aloneDetail := text(idle)
 	crowded, crowdedDetail := text(beside)
 	return []row{
-		heading(fmt.Sprintf("One VM after the other, while a group of %d in another namespace comes to be on the same Cloud (%d calls a second)",
+		heading(fmt.Sprintf("One VM after the other, while a group in another namespace grows to %d on the same Cloud (%d calls per second)",
 			n, limits.RequestsPerSecond)),
-		info("p99 from create to Ready, nothing else going on", alone, aloneDetail),
+		info("p99 from create to Ready, without other work", alone, aloneDetail),
 		aim("p99 beside the group", crowded, "≤ "+inMillis(aimedWait), busy <= aimedWait, crowdedDetail),
 		aim("times as long", fmt.Sprintf("%.1f", ratio), fmt.Sprintf("≤ %d", aimedRatio), ratio <= aimedRatio, ""),
-		info("the group meanwhile", fmt.Sprintf("%.0f VM/s", perSecond(n, took)), "two calls a VM, those of the others besides"),
+		info("the group meanwhile", fmt.Sprintf("%.0f VM/s", perSecond(n, took)), "two calls per VM, and those of the other VMs"),
 	}
 }
 
 func inMillis(d time.Duration) string { return fmt.Sprintf("%d ms", d.Milliseconds()) }
 
-// percentile is the least value that p of 100 values do not exceed.
+// percentile returns the smallest value that p percent of the values do not exceed.
 func percentile(values []time.Duration, p int) time.Duration {
 	sorted := slices.Sorted(slices.Values(values))
 	return sorted[(len(sorted)*p+99)/100-1]

@@ -17,23 +17,23 @@ import (
 	"github.com/privatecloud/operator/mockcloud"
 )
 
-// groupRound is one time that a group grew from nothing and shrank to nothing.
+// groupRound has the measurements of a group that was scaled from 0 and back to 0.
 type groupRound struct {
 	grown, gone time.Duration
-	// writes are the operator's of one member, of the one that was written most
-	// often, its object's own create and delete aside.
+	// writes is the number of the operator's writes to one member, except its create
+	// and delete; the maximum of all members.
 	writes int
-	// kinds counts all writes by what they are, events aside; ofGroup are those
-	// of the group itself.
+	// kinds counts all writes to members by kind, except events; ofGroup is the number
+	// of writes to the group.
 	kinds   map[string]int
 	ofGroup int
-	// created and alive are how many servers one member had, in all and at a
-	// time, of the member that had the most.
+	// created is the number of servers of one member, alive that of servers that
+	// existed at the same time; the maximum of all members.
 	created, alive int
 }
 
-// groups has the operator bring a group from 0 to many and back, in turn with
-// the bare loop.
+// groups measures scaling a group from 0 to many and back, alternating with the
+// bare loop.
 func groups(ctx context.Context, s *stage) ([]row, error) {
 	if err := s.pollEvery(ctx, ratePoll); err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func groups(ctx context.Context, s *stage) ([]row, error) {
 	var theirs []round
 	n := s.options.vms
 	for i := range s.options.rounds {
-		say("round %d of %d: a group of %d by the operator, and as many VMs by the bare loop", i+1, s.options.rounds, n)
+		say("round %d of %d: a group of %d by the operator, then as many VMs by the bare loop", i+1, s.options.rounds, n)
 		g, err := s.groupRound(ctx, fmt.Sprintf("group%d", i), n)
 		if err != nil {
 			return nil, fmt.Errorf("group, round %d: %w", i+1, err)
@@ -72,7 +72,7 @@ func newGroup(name, cloud string) *v1alpha1.VmGroup {
 	}
 }
 
-// scale sets a group's size, as kubectl scale does.
+// scale sets the replicas of a group, as kubectl scale does.
 func (s *stage) scale(ctx context.Context, group string, size int) error {
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"replicas":%d}}`, size))
 	if err := s.client.Patch(ctx, newGroup(group, ""), patch); err != nil {
@@ -103,7 +103,7 @@ func (s *stage) groupRound(ctx context.Context, group string, n int) (groupRound
 	return r, m.stop()
 }
 
-// upAndDown returns what the API server logged while a group grew, and while it shrank.
+// upAndDown returns the audit log of scaling a group up, and of scaling it down.
 func (s *stage) upAndDown(ctx context.Context, group string, n int) (up, down []entry, err error) {
 	if err := s.client.Create(ctx, newGroup(group, v1alpha1.DefaultCloudName)); err != nil {
 		return nil, nil, fmt.Errorf("creating VmGroup %s: %w", group, err)
@@ -137,7 +137,7 @@ func (s *stage) upAndDown(ctx context.Context, group string, n int) (up, down []
 	return up, down, s.client.Delete(ctx, newGroup(group, ""))
 }
 
-// groupOf reads from the audit log how a group grew and shrank.
+// groupOf returns the measurements of a group from the audit log.
 func groupOf(up, down []entry, group string) groupRound {
 	scaled := func(e entry) bool { return e.by(bench) && e.ObjectRef.Resource == "vmgroups" }
 	ofMember := func(e entry) bool {
@@ -164,7 +164,8 @@ func groupOf(up, down []entry, group string) groupRound {
 	return r
 }
 
-// most tells how many servers one VM had, in all and at a time, of the VM that had the most.
+// most returns the number of servers that were created for one VM, and of those
+// that existed at the same time; the maximum of all VMs.
 func most(ledger []mockcloud.LedgerEntry) (created, alive int) {
 	of := map[string]int{}
 	for _, e := range ledger {
@@ -202,16 +203,16 @@ func groupRows(n int, ours []groupRound, theirs []round) []row {
 	}
 	return []row{
 		heading(fmt.Sprintf("A group from 0 to %d, and back to 0", n)),
-		info("operator, until all members are Ready", rateText(up), "it creates the VM objects, too"),
+		info("operator, until all members are Ready", rateText(up), "also creates the VM objects"),
 		info("bare client-go loop, VMs that others create", rateText(bareUp), ""),
 		share("operator's share of that rate", upShares),
-		info("operator, until all members are gone", rateText(down), "it deletes the VM objects, too"),
+		info("operator, until all members are deleted", rateText(down), "also deletes the VM objects"),
 		info("bare client-go loop, VMs that others delete", rateText(bareDown), ""),
 		share("operator's share of that rate", downShares),
-		count("writes in a member's life, its create and delete aside", worst.writes, mostWrites,
-			"the member that was written most often; in the mean: "+perEach(kinds, n*len(ours))),
-		info("writes of the group itself", fmt.Sprint(worst.ofGroup), "there and back"),
-		count("servers created for a member", worst.created, 1, "in the mock's ledger"),
-		count("servers of a member alive at a time", worst.alive, 1, "in the mock's ledger"),
+		count("writes in a member's life, except its create and delete", worst.writes, mostWrites,
+			"the member with the most writes; on average: "+perEach(kinds, n*len(ours))),
+		info("writes of the group itself", fmt.Sprint(worst.ofGroup), "up and down"),
+		count("servers created for a member", worst.created, 1, "in the ledger of the mock cloud"),
+		count("servers of a member at the same time", worst.alive, 1, "in the ledger of the mock cloud"),
 	}
 }

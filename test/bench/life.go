@@ -12,20 +12,21 @@ import (
 )
 
 const (
-	// individuals is how many VMs live in each case.
-	individuals = 10
-	// mostWrites and mostCalls are the budgets of a VM's life.
+	// lifeVMs is the number of VMs of each case.
+	lifeVMs = 10
+	// mostWrites and mostCalls are the budgets from the create to the end of a VM.
 	mostWrites = 4
 	mostCalls  = 4
-	// lifePoll is the time between two listings meanwhile.
+	// lifePoll is the poll interval.
 	lifePoll = 2 * time.Second
 )
 
-// life is one way in which a cloud brings VMs forth and removes them.
+// life is one kind of cloud, with its build and delete times.
 type life struct {
 	name  string
 	cloud string
-	// build and remove are how long the cloud takes; with 0 the answer says that it is done.
+	// build and remove are the build and delete times; with 0, the cloud is
+	// synchronous.
 	build, remove time.Duration
 }
 
@@ -36,8 +37,8 @@ var allLives = []life{
 	{name: "core cloud, done when it answers", cloud: coreCloud},
 }
 
-// lives counts what the operator writes and calls from a VM's creation, over
-// two polls at the least, to its end.
+// lives counts the operator's writes and calls from the create of a VM, over at
+// least two polls, to its deletion.
 func lives(ctx context.Context, s *stage) ([]row, error) {
 	if err := s.pollEvery(ctx, lifePoll); err != nil {
 		return nil, err
@@ -46,7 +47,7 @@ func lives(ctx context.Context, s *stage) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	writes, calls := []row{heading("Kubernetes writes by the operator in a VM's life")}, []row{heading("Cloud calls in a VM's life, polls aside")}
+	writes, calls := []row{heading("Kubernetes writes by the operator in a VM's life")}, []row{heading("Cloud calls in a VM's life, except polls")}
 	for i, l := range allLives {
 		say("counting writes and calls: %s", l.name)
 		w, c, err := s.live(ctx, fmt.Sprintf("life%d", i), l)
@@ -72,9 +73,9 @@ func (s *stage) live(ctx context.Context, prefix string, l life) (writes, calls 
 		return row{}, row{}, err
 	}
 	for _, step := range []func() error{
-		func() error { return s.create(ctx, prefix, individuals, l.cloud) },
+		func() error { return s.create(ctx, prefix, lifeVMs, l.cloud) },
 		func() error { return s.polled(ctx, at, 2) },
-		func() error { return s.remove(ctx, prefix, individuals) },
+		func() error { return s.remove(ctx, prefix, lifeVMs) },
 	} {
 		if err := step(); err != nil {
 			return row{}, row{}, err
@@ -91,8 +92,8 @@ func (s *stage) live(ctx context.Context, prefix string, l life) (writes, calls 
 	return lifeWrites(l.name, prefix, writesOf(entries, operator)), lifeCalls(l.name, called), nil
 }
 
-// lifeWrites holds the VM that was written most often to the budget. Events
-// are told beside it: they are nobody's but the reader's.
+// lifeWrites compares the writes of the VM with the most writes to the budget.
+// Events are reported separately and do not count.
 func lifeWrites(name, prefix string, entries []entry) row {
 	perVM, kinds, events := map[string]int{}, map[string]int{}, 0
 	for _, e := range entries {
@@ -109,7 +110,7 @@ func lifeWrites(name, prefix string, entries []entry) row {
 	for _, n := range perVM {
 		most = max(most, n)
 	}
-	detail := perEach(kinds, individuals) + "; events beside: " + ratio(events, individuals)
+	detail := perEach(kinds, lifeVMs) + "; events: " + ratio(events, lifeVMs)
 	return count(name, most, mostWrites, detail)
 }
 
@@ -121,11 +122,11 @@ func lifeCalls(name string, calls []call) row {
 			total++
 		}
 	}
-	most := (total + individuals - 1) / individuals
-	return count(name, most, mostCalls, perEach(kinds, individuals))
+	most := (total + lifeVMs - 1) / lifeVMs
+	return count(name, most, mostCalls, perEach(kinds, lifeVMs))
 }
 
-// perEach writes counts as shares of n, such as "patch vms 2, patch vms/status 1".
+// perEach formats counts divided by n, such as "patch vms 2, patch vms/status 1".
 func perEach(kinds map[string]int, n int) string {
 	parts := make([]string, 0, len(kinds))
 	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
@@ -137,7 +138,7 @@ func perEach(kinds map[string]int, n int) string {
 	return strings.Join(parts, ", ")
 }
 
-// ratio writes a/b, with digits after the point only where it has some.
+// ratio formats a/b, without decimals if it is an integer.
 func ratio(a, b int) string {
 	if a%b == 0 {
 		return fmt.Sprint(a / b)

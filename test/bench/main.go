@@ -1,22 +1,23 @@
-// Command bench measures what VMs cost, and prints it as a table. It starts an
-// API server, the mock cloud and the operator, each in a process of its own,
-// and compares within this one run. It ends with 1 when a count is over its
-// budget; what depends on the machine's speed is shown and fails nothing.
+// Command bench measures the cost of VMs and prints a table. It starts an API
+// server, the mock cloud and the operator, each in a process of its own, and
+// compares measurements of the same run. It exits with 1 if a count is over its
+// budget. Figures that depend on the speed of the machine do not affect the exit
+// status.
 //
-//	main.go     what is measured, in which order
-//	stage.go    API server, mock cloud and operator, and waiting for them
+//	main.go     flags, and the order of the measurements
+//	stage.go    starts API server, mock cloud and operator, and waits for them
 //	process.go  a program in a process of its own
-//	audit.go    every write that reached the API server
-//	mock.go     every call that reached the cloud
-//	manager.go  the operator's process: heap and time on the CPU
+//	audit.go    all writes that the API server received
+//	mock.go     all calls that the cloud received
+//	manager.go  the process of the operator: heap and CPU time
 //	life.go     writes and calls in a VM's life
-//	rate.go     many VMs at once, by the operator and by the bare loop in turn
-//	bare.go     the same writes with client-go alone
-//	group.go    a group of many from nothing and back, and the bare loop in turn
-//	beside.go   one VM after the other, beside a group that comes to be
-//	rest.go     heap, and what is written and called at rest
-//	noop.go     the Go benchmark of a pass that finds nothing to do
-//	table.go    figures beside their budgets
+//	rate.go     many VMs at once, by the operator and by the bare loop
+//	bare.go     the same writes with client-go only
+//	group.go    a group from 0 to many and back, and the bare loop
+//	beside.go   one VM after the other while a group grows
+//	rest.go     heap, writes and calls at rest
+//	noop.go     the Go benchmark of a reconcile without changes
+//	table.go    the table of figures and budgets
 package main
 
 import (
@@ -55,13 +56,13 @@ func parse(args []string) (options, error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.StringVar(&o.manager, "manager", filepath.Join(root, "bin", "manager"), "the operator's `binary`")
 	flags.StringVar(&o.mock, "mockcloud", filepath.Join(root, "bin", "mockcloud"), "the mock cloud's `binary`")
-	flags.IntVar(&o.vms, "vms", 1000, "how many VMs are created at once")
-	flags.IntVar(&o.most, "most", 5000, "how many VMs there are when the heap is measured last; at most --vms leaves that out")
-	flags.IntVar(&o.rounds, "rounds", 3, "how often operator and bare loop take turns")
-	flags.IntVar(&o.workers, "workers", 16, "how many VMs the operator, and the bare loop, work on at a time")
-	flags.DurationVar(&o.rest, "rest", time.Minute, "how long writes are counted at rest")
-	flags.StringVar(&o.profile, "profile", "", "write the operator's CPU profile of the last round, and a heap profile, into this `folder`")
-	parts := flags.String("parts", "noop,life,rate,group,beside,rest", "what to measure, of noop, life, rate, group, beside and rest")
+	flags.IntVar(&o.vms, "vms", 1000, "number of VMs that are created at once")
+	flags.IntVar(&o.most, "most", 5000, "number of VMs of the last heap measurement, which is omitted unless it is more than --vms")
+	flags.IntVar(&o.rounds, "rounds", 3, "number of rounds of operator and bare loop")
+	flags.IntVar(&o.workers, "workers", 16, "number of VMs that the operator and the bare loop process concurrently")
+	flags.DurationVar(&o.rest, "rest", time.Minute, "time for which writes are counted at rest")
+	flags.StringVar(&o.profile, "profile", "", "write the operator's CPU profile of the last round, and a heap profile, to this `folder`")
+	parts := flags.String("parts", "noop,life,rate,group,beside,rest", "comma-separated parts to measure: noop, life, rate, group, beside, rest")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -74,7 +75,7 @@ func parse(args []string) (options, error) {
 
 func main() { os.Exit(run(os.Args[1:])) }
 
-// run returns what the process ends with.
+// run returns the exit status.
 func run(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -108,7 +109,7 @@ type part struct {
 
 var allParts = []part{{"life", lives}, {"rate", rates}, {"group", groups}, {"beside", beside}, {"rest", atRest}}
 
-// measure takes all measurements. With an error it returns those made before.
+// measure runs all measurements. On an error it also returns those before it.
 func measure(ctx context.Context, o options) (table, error) {
 	var results table
 	if o.parts["noop"] {
@@ -136,7 +137,7 @@ func measure(ctx context.Context, o options) (table, error) {
 	return results, s.stop()
 }
 
-// say tells what is going on while the table is not there yet.
+// say prints progress to stderr.
 func say(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, format+"\n", args...)
 }

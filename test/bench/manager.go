@@ -14,13 +14,13 @@ import (
 	"time"
 )
 
-// manager is the operator, as it runs in a cluster.
+// manager is the process of the operator.
 type manager struct {
 	*process
 	metrics, pprof string
 }
 
-// startManager starts the operator and returns once it has listed the clouds.
+// startManager starts the operator and waits until it has listed the clouds.
 func (s *stage) startManager(ctx context.Context) (*manager, error) {
 	addresses := make([]string, 3)
 	for i := range addresses {
@@ -48,7 +48,7 @@ func (s *stage) startManager(ctx context.Context) (*manager, error) {
 	}
 	for _, cloud := range s.mocks() {
 		if err := s.listed(ctx, cloud, 1); err != nil {
-			return nil, fmt.Errorf("%w; the operator's log ends:\n%s", err, m.tail())
+			return nil, fmt.Errorf("%w; last lines of the operator's log:\n%s", err, m.tail())
 		}
 	}
 	_, err = s.audit.untilQuiet(ctx, operator, time.Second)
@@ -72,7 +72,7 @@ func fetch(ctx context.Context, url string) ([]byte, error) {
 	return data, err
 }
 
-// cpu is the time that the process has spent on the CPU.
+// cpu returns the CPU time of the process.
 func (m *manager) cpu(ctx context.Context) (time.Duration, error) {
 	data, err := fetch(ctx, m.metrics)
 	if err != nil {
@@ -82,8 +82,8 @@ func (m *manager) cpu(ctx context.Context) (time.Duration, error) {
 	return time.Duration(seconds * float64(time.Second)), err
 }
 
-// passes is how many passes over VMs were made.
-func (m *manager) passes(ctx context.Context) (float64, error) {
+// reconciles returns the number of reconciles of VMs.
+func (m *manager) reconciles(ctx context.Context) (float64, error) {
 	data, err := fetch(ctx, m.metrics)
 	if err != nil {
 		return 0, err
@@ -91,7 +91,8 @@ func (m *manager) passes(ctx context.Context) (float64, error) {
 	return sum(data, `controller_runtime_reconcile_total{controller="vm"`)
 }
 
-// sum adds up the samples of a metrics page whose line begins with prefix.
+// sum returns the sum of the samples of a metrics page whose line begins with
+// prefix.
 func sum(page []byte, prefix string) (float64, error) {
 	var total float64
 	found := false
@@ -112,8 +113,8 @@ func sum(page []byte, prefix string) (float64, error) {
 	return total, nil
 }
 
-// heap is what is alive after garbage collection, in bytes. What sync.Pools
-// keep outlives the first collection, what only they keep does not outlive the second.
+// heap returns the size of the heap after garbage collection in bytes. It collects
+// more than once, because the contents of a sync.Pool survive one collection.
 func (m *manager) heap(ctx context.Context) (int64, error) {
 	var page []byte
 	for range 3 {
@@ -132,7 +133,7 @@ func (m *manager) heap(ctx context.Context) (int64, error) {
 	return 0, fmt.Errorf("no HeapAlloc in the heap profile: %w", scanner.Err())
 }
 
-// save writes a profile into a folder.
+// save writes a profile to a file in a folder.
 func (m *manager) save(ctx context.Context, profile, folder, file string) error {
 	data, err := fetch(ctx, m.pprof+profile)
 	if err != nil {

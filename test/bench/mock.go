@@ -14,10 +14,10 @@ import (
 	"github.com/privatecloud/operator/mockcloud"
 )
 
-// callLog is how many calls the mock remembers, more than any part makes.
+// callLog is the size of the call log, which is more than any part needs.
 const callLog = "200000"
 
-// mock is the cloud, in a process of its own: what it needs of the CPU is not the operator's.
+// mock is the mock cloud, in a process of its own so that its CPU time is separate.
 type mock struct {
 	*process
 	url string
@@ -34,7 +34,7 @@ func startMock(ctx context.Context, o options, folder, name string, args ...stri
 	return m, err
 }
 
-// ask makes a call of the mock's own endpoints, which are not counted.
+// ask calls an admin endpoint, which is not in the call log.
 func (m *mock) ask(ctx context.Context, method, path string, body, into any) error {
 	var sent io.Reader
 	if body != nil {
@@ -73,7 +73,7 @@ type call struct {
 	Query  string `json:"query"`
 }
 
-// calls are those since the last forget, in the order in which they came.
+// calls returns the calls since the last forget, oldest first.
 func (m *mock) calls(ctx context.Context) ([]call, error) {
 	var log struct {
 		Calls []call `json:"calls"`
@@ -86,7 +86,7 @@ func (m *mock) forget(ctx context.Context) error {
 	return m.ask(ctx, http.MethodDelete, "/calls", nil, nil)
 }
 
-// ledger is what has happened in the cloud so far, oldest first.
+// ledger returns the ledger of the cloud, oldest entry first.
 func (m *mock) ledger(ctx context.Context) ([]mockcloud.LedgerEntry, error) {
 	var entries []mockcloud.LedgerEntry
 	err := m.ask(ctx, http.MethodGet, "/ledger", nil, &entries)
@@ -95,7 +95,7 @@ func (m *mock) ledger(ctx context.Context) ([]mockcloud.LedgerEntry, error) {
 
 func (c call) what() string { return c.Method + " " + c.Route }
 
-// poll tells whether the call is part of watching the cloud rather than of one VM's life.
+// poll reports whether the call polls the cloud, rather than being for one VM.
 func (c call) poll() bool {
 	switch c.what() {
 	case "GET /servers", "GET /servers/{id}/status", "GET /capabilities":
@@ -104,8 +104,8 @@ func (c call) poll() bool {
 	return false
 }
 
-// listings returns the number of calls that each listing took. One that was
-// under way when the log began is left out.
+// listings returns the number of calls of each listing. It omits a listing that
+// began before the log.
 func listings(calls []call) []int {
 	var pages []int
 	for _, c := range calls {
@@ -120,7 +120,7 @@ func listings(calls []call) []int {
 	return pages
 }
 
-// behave sets how long the cloud takes to build and to delete a server.
+// behave sets the build and delete times of the cloud.
 func (m *mock) behave(ctx context.Context, build, remove time.Duration) error {
 	err := m.ask(ctx, http.MethodPatch, "/admin/behaviour", map[string]string{"buildTime": build.String(), "deleteTime": remove.String()}, nil)
 	if err != nil {

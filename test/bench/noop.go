@@ -15,9 +15,9 @@ const (
 	noopName    = "BenchmarkNoopReconcile"
 )
 
-// noopReconcile runs the Go benchmark of a pass over a VM that is as it should be.
+// noopReconcile runs the Go benchmark of a reconcile that changes nothing.
 func noopReconcile(ctx context.Context) ([]row, error) {
-	say("timing a pass that finds nothing to do")
+	say("measuring a reconcile without changes")
 	root, err := testkit.ModuleRoot()
 	if err != nil {
 		return nil, err
@@ -32,11 +32,12 @@ func noopReconcile(ctx context.Context) ([]row, error) {
 	if len(rows) == 0 {
 		return nil, fmt.Errorf("no %s in %s:\n%s", noopName, noopPackage, output)
 	}
-	return append([]row{heading("A pass that finds nothing to do (" + noopName + ")")}, rows...), nil
+	return append([]row{heading("A reconcile without changes (" + noopName + ")")}, rows...), nil
 }
 
-// benchmarkRows reads what go test -bench printed: a row a unit, with the least
-// of the runs, for what disturbs a run makes it slower. Calls are counts.
+// benchmarkRows parses the output of go test -bench. It returns a row for each unit
+// with the minimum of all runs, because other load only makes a run slower. Units
+// of calls are counts with a budget.
 func benchmarkRows(output string) []row {
 	least := map[string]string{}
 	var units []string

@@ -18,7 +18,7 @@ import (
 const (
 	startTime = 30 * time.Second
 	stopTime  = 15 * time.Second
-	// logTail is how much of a program's log its error shows, in bytes.
+	// logTail is the size of the end of a log that errors contain, in bytes.
 	logTail = 4 << 10
 )
 
@@ -26,16 +26,16 @@ const (
 type process struct {
 	name, log string
 	cmd       *exec.Cmd
-	// exited is closed when the program has ended.
+	// exited is closed when the program has exited.
 	exited chan struct{}
 }
 
-// start starts a program whose output goes to the file log, and returns once
-// ready, a URL, answers with 200.
+// start starts a program, whose output goes to the file log, and waits until the URL
+// ready returns 200.
 func start(ctx context.Context, name, path, log, ready string, env []string, args ...string) (*process, error) {
 	out, err := os.Create(log)
 	if err != nil {
-		return nil, fmt.Errorf("making the log of %s: %w", name, err)
+		return nil, fmt.Errorf("creating the log of %s: %w", name, err)
 	}
 	defer func() { _ = out.Close() }()
 	p := &process{name: name, log: log, cmd: exec.Command(path, args...), exited: make(chan struct{})}
@@ -51,13 +51,13 @@ func start(ctx context.Context, name, path, log, ready string, env []string, arg
 	err = wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, startTime, true, func(ctx context.Context) (bool, error) {
 		select {
 		case <-p.exited:
-			return false, errors.New("it ended")
+			return false, errors.New("it exited")
 		default:
 			return answers(ctx, ready), nil
 		}
 	})
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("waiting for %s: %w; its log ends:\n%s", name, err, p.tail()), p.stop())
+		return nil, errors.Join(fmt.Errorf("waiting for %s: %w; last lines of its log:\n%s", name, err, p.tail()), p.stop())
 	}
 	return p, nil
 }
@@ -83,7 +83,7 @@ func (p *process) tail() []byte {
 	return bytes.TrimSpace(data[max(0, len(data)-logTail):])
 }
 
-// stop ends the program as a cluster would: SIGTERM, and SIGKILL for one that does not listen.
+// stop sends SIGTERM, and SIGKILL if the program does not exit within stopTime.
 func (p *process) stop() error {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	select {
@@ -93,19 +93,19 @@ func (p *process) stop() error {
 	}
 	_ = p.cmd.Process.Kill()
 	<-p.exited
-	return fmt.Errorf("%s did not end within %s of SIGTERM; its log ends:\n%s", p.name, stopTime, p.tail())
+	return fmt.Errorf("%s did not exit within %s of SIGTERM; last lines of its log:\n%s", p.name, stopTime, p.tail())
 }
 
-// freeAddress is an address of this machine where nobody listens.
+// freeAddress returns a free address of this machine.
 func freeAddress() (string, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return "", fmt.Errorf("looking for a free port: %w", err)
+		return "", fmt.Errorf("finding a free port: %w", err)
 	}
 	return listener.Addr().String(), listener.Close()
 }
 
-// ownCPU is this process's time on the CPU.
+// ownCPU returns the CPU time of this process.
 func ownCPU() time.Duration {
 	var used syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {

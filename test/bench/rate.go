@@ -11,21 +11,23 @@ import (
 	"github.com/privatecloud/operator/api/v1alpha1"
 )
 
-// aimedShare is the share of the bare loop's rate that the operator should reach.
+// aimedShare is the goal for the ratio of the operator's rate to that of the bare
+// loop.
 const aimedShare = 0.7
 
-// ratePoll is the time between two listings meanwhile: what Clouds have by default.
+// ratePoll is the poll interval, the default of Clouds.
 const ratePoll = 30 * time.Second
 
-// round is one time that many VMs were created at once.
+// round has the measurements of many VMs that were created at once.
 type round struct {
 	took time.Duration
-	// removed is how long it took until all were gone again.
+	// removed is the time until all were deleted.
 	removed time.Duration
-	// writes are those of the operator or of the bare loop, events included.
+	// writes is the number of writes of the operator or the bare loop, including
+	// events.
 	writes int
-	// server is the API server's time on the CPU, operator the operator's, and
-	// here this process's, which creates the objects and is the bare loop.
+	// server, operator and here are the CPU times of the API server, the operator and
+	// this process, which creates the objects and runs the bare loop.
 	server, operator, here time.Duration
 }
 
@@ -33,7 +35,7 @@ func (r round) rate(n int) float64 { return float64(n) / r.took.Seconds() }
 
 func (r round) cpu() time.Duration { return r.server + r.operator + r.here }
 
-// rates has the operator and the bare loop create as many VMs in turn.
+// rates measures creating many VMs, alternating between operator and bare loop.
 func rates(ctx context.Context, s *stage) ([]row, error) {
 	if err := s.pollEvery(ctx, ratePoll); err != nil {
 		return nil, err
@@ -64,8 +66,8 @@ func rates(ctx context.Context, s *stage) ([]row, error) {
 	return rateRows(n, ours, theirs), nil
 }
 
-// warmUp creates a few VMs both ways, and makes the bare loop from what the
-// operator wrote.
+// warmUp creates a few VMs with the operator and with the bare loop, and returns
+// the bare loop.
 func (s *stage) warmUp(ctx context.Context) (*bareLoop, error) {
 	const few = 50
 	m, err := s.startManager(ctx)
@@ -151,8 +153,9 @@ func (s *stage) bareRound(ctx context.Context, loop *bareLoop, prefix string, n 
 	return r, err
 }
 
-// wave creates n VMs at once and waits until all are Ready, whoever makes them
-// so. The time is the API server's own, from the first create to the last status.
+// wave creates n VMs at once and waits until the agent who has made all of them
+// Ready. It measures the time from the first create to the last status by the
+// audit log.
 func (s *stage) wave(ctx context.Context, prefix string, n int, who agent) (round, error) {
 	before, err := s.serverCPU(ctx)
 	if err != nil {
@@ -172,7 +175,7 @@ func (s *stage) wave(ctx context.Context, prefix string, n int, who agent) (roun
 	if err := errors.Join(f.ready(ctx, n), <-created); err != nil {
 		return round{}, err
 	}
-	// Events are written beside the rest, and may come a little later.
+	// Events are written concurrently and can be later.
 	entries, err := s.audit.untilQuiet(ctx, who, time.Second)
 	if err != nil {
 		return round{}, err
@@ -186,7 +189,7 @@ func (s *stage) wave(ctx context.Context, prefix string, n int, who agent) (roun
 	return r, nil
 }
 
-// waveOf reads from the audit log how a wave went.
+// waveOf returns the measurements of a wave from the audit log.
 func waveOf(entries []entry, prefix string, who agent) round {
 	of := func(e entry) bool { return strings.HasPrefix(e.ObjectRef.Name, prefix+"-") }
 	r := round{took: span(entries,
@@ -216,9 +219,9 @@ func rateRows(n int, ours, theirs []round) []row {
 		info("bare client-go loop, the same writes", rateText(theirRates), roundText(n, theirs)),
 		aim("operator's share of the bare loop's rate", percent(share.median), "≥ "+percent(aimedShare), share.median >= aimedShare,
 			fmt.Sprintf("%s to %s, each round against the one after it", percent(share.least), percent(share.most))),
-		info("the same by time on the CPU", percent(cpu.median),
-			fmt.Sprintf("%s to %s; holds on a machine that is busy with other things too", percent(cpu.least), percent(cpu.most))),
-		info("operator, all of them deleted at once", rateText(removals), ""),
+		info("the same by CPU time", percent(cpu.median),
+			fmt.Sprintf("%s to %s; also valid on a machine with other load", percent(cpu.least), percent(cpu.most))),
+		info("operator, all deleted at once", rateText(removals), ""),
 	}
 }
 
@@ -236,7 +239,7 @@ func rateText(rates []float64) string {
 	return fmt.Sprintf("%.0f VM/s (%.0f-%.0f)", r.median, r.least, r.most)
 }
 
-// roundText tells what one VM took, in the mean over the rounds.
+// roundText returns the cost of one VM, the mean of all rounds.
 func roundText(n int, rounds []round) string {
 	var total round
 	for _, r := range rounds {

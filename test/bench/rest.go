@@ -11,25 +11,25 @@ import (
 )
 
 const (
-	// aimedHeap is the memory for a VM, in bytes.
+	// aimedHeap is the goal for the heap of one VM, in bytes.
 	aimedHeap = 6 << 10
-	// strangers are servers in the cloud that belong to no VM here.
-	strangers = 1500
-	// restPoll is the time between two listings meanwhile.
+	// foreignServers is the number of servers that belong to no VM.
+	foreignServers = 1500
+	// restPoll is the poll interval.
 	restPoll = 5 * time.Second
 )
 
-// atRest measures the heap with more and more VMs, and counts what happens
-// when nothing does, and when the operator starts anew.
+// atRest measures the heap with increasing numbers of VMs, and counts writes and
+// calls at rest and after a restart of the operator.
 func atRest(ctx context.Context, s *stage) ([]row, error) {
 	if err := s.pollEvery(ctx, restPoll); err != nil {
 		return nil, err
 	}
-	err := each(strangers, func(i int) error {
-		return s.cloud.ask(ctx, "POST", "/admin/servers", map[string]any{"name": fmt.Sprintf("stranger-%d", i)}, nil)
+	err := each(foreignServers, func(i int) error {
+		return s.cloud.ask(ctx, "POST", "/admin/servers", map[string]any{"name": fmt.Sprintf("foreign-%d", i)}, nil)
 	})
 	if err != nil {
-		return nil, fmt.Errorf("putting strangers' servers into the cloud: %w", err)
+		return nil, fmt.Errorf("adding servers that belong to no VM: %w", err)
 	}
 	m, err := s.startManager(ctx)
 	if err != nil {
@@ -46,10 +46,10 @@ func atRest(ctx context.Context, s *stage) ([]row, error) {
 	return slices.Concat(counts, again, heaps, []row{heap}), err
 }
 
-// growing measures with more and more VMs. empty is the heap with none.
+// growing measures with increasing numbers of VMs. empty is the heap without VMs.
 func (s *stage) growing(ctx context.Context, m *manager) (counts, heaps []row, empty int64, err error) {
 	say("measuring the heap")
-	// The first VMs open connections and fill pools, which stay.
+	// The first VMs open connections and fill pools, which are kept.
 	if err := s.create(ctx, "first", creators, v1alpha1.DefaultCloudName); err != nil {
 		return nil, nil, 0, err
 	}
@@ -60,7 +60,7 @@ func (s *stage) growing(ctx context.Context, m *manager) (counts, heaps []row, e
 		return nil, nil, 0, err
 	}
 	heaps = []row{heading("Heap of the operator, at rest"),
-		info("with no VM", mebibytes(empty), fmt.Sprintf("%d servers of strangers in the cloud", strangers))}
+		info("without VMs", mebibytes(empty), fmt.Sprintf("%d servers that belong to no VM in the cloud", foreignServers))}
 	had, last := 0, empty
 	for _, n := range s.options.populations() {
 		say("measuring the heap with %d VMs", n)
@@ -71,7 +71,7 @@ func (s *stage) growing(ctx context.Context, m *manager) (counts, heaps []row, e
 		if err != nil {
 			return nil, nil, 0, err
 		}
-		heaps = append(heaps, heapRow(fmt.Sprintf("a VM, from %d to %d", had, n), heap-last, n-had, mebibytes(heap)+" in all"))
+		heaps = append(heaps, heapRow(fmt.Sprintf("a VM, from %d to %d", had, n), heap-last, n-had, mebibytes(heap)+" in total"))
 		if had == 0 {
 			if counts, err = s.restingCounts(ctx, m, n); err != nil {
 				return nil, nil, 0, err
@@ -85,7 +85,7 @@ func (s *stage) growing(ctx context.Context, m *manager) (counts, heaps []row, e
 	return counts, heaps, empty, err
 }
 
-// populations are the numbers of VMs with which the heap is measured.
+// populations returns the numbers of VMs with which the heap is measured.
 func (o options) populations() []int {
 	if o.most <= o.vms {
 		return []int{o.vms}
@@ -93,10 +93,10 @@ func (o options) populations() []int {
 	return []int{o.vms, o.most}
 }
 
-// restarted has a new process find everything as the last one left it.
+// restarted measures a new process of the operator with the existing VMs.
 func (s *stage) restarted(ctx context.Context, empty int64) (counts []row, heap row, err error) {
 	n := slices.Max(s.options.populations())
-	say("starting the operator anew with %d VMs", n)
+	say("restarting the operator with %d VMs", n)
 	if _, err := s.audit.next(); err != nil {
 		return nil, row{}, err
 	}
@@ -117,12 +117,12 @@ func (s *stage) restarted(ctx context.Context, empty int64) (counts []row, heap 
 	if err != nil {
 		return nil, row{}, stopAfter(err, m)
 	}
-	counts = append([]row{heading(fmt.Sprintf("The operator started anew with %d VMs", n))}, idleRows(entries, calls)...)
-	heap = heapRow(fmt.Sprintf("a VM, %d after a restart", n), bytes-empty, n, mebibytes(bytes)+" in all; without the events that the recorder remembers for some minutes")
+	counts = append([]row{heading(fmt.Sprintf("The operator restarted with %d VMs", n))}, idleRows(entries, calls)...)
+	heap = heapRow(fmt.Sprintf("a VM, %d after a restart", n), bytes-empty, n, mebibytes(bytes)+" in total; without the events that the recorder caches for some minutes")
 	return counts, heap, m.stop()
 }
 
-// restingHeap is the heap once the cloud was listed and nothing is left to write.
+// restingHeap returns the heap after two listings, when nothing is written.
 func (s *stage) restingHeap(ctx context.Context, m *manager) (int64, error) {
 	if err := s.polled(ctx, s.cloud, 2); err != nil {
 		return 0, err
@@ -140,13 +140,13 @@ func heapRow(name string, bytes int64, vms int, detail string) row {
 
 func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
 
-// restingCounts counts what the operator writes and calls while n VMs rest.
+// restingCounts counts the writes and calls of the operator while nothing changes.
 func (s *stage) restingCounts(ctx context.Context, m *manager, n int) ([]row, error) {
-	say("counting what is written and called at rest, for %s", s.options.rest)
+	say("counting writes and calls at rest for %s", s.options.rest)
 	if err := s.cloud.forget(ctx); err != nil {
 		return nil, err
 	}
-	passes, err := m.passes(ctx)
+	before, err := m.reconciles(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +167,7 @@ func (s *stage) restingCounts(ctx context.Context, m *manager, n int) ([]row, er
 	if err != nil {
 		return nil, err
 	}
-	after, err := m.passes(ctx)
+	after, err := m.reconciles(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -176,13 +176,13 @@ func (s *stage) restingCounts(ctx context.Context, m *manager, n int) ([]row, er
 		return nil, err
 	}
 	rows := append([]row{heading(fmt.Sprintf("%s at rest with %d VMs, a listing every %s", s.options.rest, n, restPoll))}, idleRows(entries, calls)...)
-	return append(rows, listingRow(calls, n+strangers),
-		info("passes over VMs", fmt.Sprintf("%.0f", after-passes), fmt.Sprintf("CPU: %.1f %% of one", 100*(cpuAfter-cpu).Seconds()/s.options.rest.Seconds()))), nil
+	return append(rows, listingRow(calls, n+foreignServers),
+		info("reconciles of VMs", fmt.Sprintf("%.0f", after-before), fmt.Sprintf("CPU: %.1f %% of one", 100*(cpuAfter-cpu).Seconds()/s.options.rest.Seconds()))), nil
 }
 
-// idleRows holds what was written and called to nothing at all.
+// idleRows compares the writes and calls to a budget of 0.
 func idleRows(entries []entry, calls []call) []row {
-	writes, leases, aside := map[string]int{}, 0, map[string]int{}
+	writes, leases, others := map[string]int{}, 0, map[string]int{}
 	for _, e := range entries {
 		if e.by(operator) && e.lease() {
 			leases++
@@ -193,7 +193,7 @@ func idleRows(entries []entry, calls []call) []row {
 	}
 	for _, c := range calls {
 		if !c.poll() {
-			aside[c.what()]++
+			others[c.what()]++
 		}
 	}
 	total := func(of map[string]int) (n int) {
@@ -203,13 +203,13 @@ func idleRows(entries []entry, calls []call) []row {
 		return n
 	}
 	return []row{
-		count("Kubernetes writes, the lease aside", total(writes), 0, fmt.Sprintf("%s; writes of the lease: %d", perEach(writes, 1), leases)),
-		count("cloud calls, polls aside", total(aside), 0, perEach(aside, 1)),
+		count("Kubernetes writes, except the lease", total(writes), 0, fmt.Sprintf("%s; writes of the lease: %d", perEach(writes, 1), leases)),
+		count("cloud calls, except polls", total(others), 0, perEach(others, 1)),
 	}
 }
 
 func listingRow(calls []call, servers int) row {
-	// The last listing may be under way.
+	// The last listing may be incomplete.
 	pages := listings(calls)
 	pages = pages[:max(0, len(pages)-1)]
 	most := 0
@@ -217,5 +217,5 @@ func listingRow(calls []call, servers int) row {
 		most = slices.Max(pages)
 	}
 	return count(fmt.Sprintf("cloud calls for a listing of %d servers", servers), most, (servers+inventory.PageSize-1)/inventory.PageSize,
-		fmt.Sprintf("the most of %d listings, pages of %d", len(pages), inventory.PageSize))
+		fmt.Sprintf("the maximum of %d listings, pages of %d", len(pages), inventory.PageSize))
 }

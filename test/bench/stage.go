@@ -25,17 +25,18 @@ import (
 )
 
 const (
-	// namespace holds everything but what has a namespace of its own.
+	// namespace is the namespace of most objects.
 	namespace = "bench"
-	// coreCloud is the Cloud of the six calls; v1alpha1.DefaultCloudName has them all.
+	// coreCloud is the Cloud with the core profile. The default Cloud has the extended
+	// profile.
 	coreCloud = "core"
-	// creators is how many VM objects are created, or deleted, at a time.
+	// creators is the number of concurrent creates or deletes.
 	creators = 32
-	// patience bounds each wait.
-	patience = 3 * time.Minute
+	// waitTimeout is the timeout of each wait.
+	waitTimeout = 3 * time.Minute
 )
 
-// stage is where everything is measured.
+// stage has the processes that are measured.
 type stage struct {
 	options options
 	folder  string
@@ -45,7 +46,7 @@ type stage struct {
 	audit   auditLog
 	cloud   *mock
 	core    *mock
-	// starts counts the operator's.
+	// starts is the number of starts of the operator.
 	starts int
 }
 
@@ -53,16 +54,16 @@ func newStage(ctx context.Context, o options) (*stage, error) {
 	say("starting the API server and the mock cloud")
 	folder, err := os.MkdirTemp("", "bench-")
 	if err != nil {
-		return nil, fmt.Errorf("making a folder for logs: %w", err)
+		return nil, fmt.Errorf("creating a folder for logs: %w", err)
 	}
 	s := &stage{options: o, folder: folder, audit: auditLog{path: filepath.Join(folder, "audit.log")}}
-	if err := s.set(ctx); err != nil {
+	if err := s.start(ctx); err != nil {
 		return nil, errors.Join(err, s.stop())
 	}
 	return s, nil
 }
 
-func (s *stage) set(ctx context.Context) error {
+func (s *stage) start(ctx context.Context) error {
 	policy := filepath.Join(s.folder, "policy.yaml")
 	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
 		return fmt.Errorf("writing the audit policy: %w", err)
@@ -77,7 +78,7 @@ func (s *stage) set(ctx context.Context) error {
 	s.config = rest.CopyConfig(s.env.Config)
 	s.config.QPS, s.config.UserAgent = -1, string(bench)
 	if s.client, err = client.NewWithWatch(s.config, client.Options{Scheme: s.env.Client.Scheme()}); err != nil {
-		return fmt.Errorf("making a client: %w", err)
+		return fmt.Errorf("creating a client: %w", err)
 	}
 	if s.cloud, err = startMock(ctx, s.options, s.folder, "mockcloud"); err != nil {
 		return err
@@ -96,7 +97,8 @@ func (s *stage) set(ctx context.Context) error {
 	return nil
 }
 
-// newCloud sets limits that are no limits here, so that the operator's own cost shows.
+// newCloud returns a Cloud with high limits, so that the cost of the operator is
+// measured, not the limits.
 func newCloud(name string, at *mock) *v1alpha1.Cloud {
 	return &v1alpha1.Cloud{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.CloudSpec{
 		Type: v1alpha1.CloudTypeREST, Endpoint: at.url, UtilizationStep: 1,
@@ -104,7 +106,7 @@ func newCloud(name string, at *mock) *v1alpha1.Cloud {
 	}}
 }
 
-// pollEvery sets how often both clouds are listed.
+// pollEvery sets the poll interval of both clouds.
 func (s *stage) pollEvery(ctx context.Context, interval time.Duration) error {
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"pollInterval":%q}}`, interval))
 	for _, name := range []string{v1alpha1.DefaultCloudName, coreCloud} {
@@ -130,7 +132,7 @@ func (s *stage) stop() error {
 	return errors.Join(append(errs, os.RemoveAll(s.folder))...)
 }
 
-// polled returns once a cloud was listed so many times from now on.
+// polled waits until a cloud has been listed a number of times from now on.
 func (s *stage) polled(ctx context.Context, m *mock, times int) error {
 	calls, err := m.calls(ctx)
 	if err != nil {
@@ -139,9 +141,10 @@ func (s *stage) polled(ctx context.Context, m *mock, times int) error {
 	return s.listed(ctx, m, len(listings(calls))+times)
 }
 
-// listed returns once a cloud was listed so many times since its calls were last forgotten.
+// listed waits until a cloud has been listed a number of times since the last
+// forget.
 func (s *stage) listed(ctx context.Context, m *mock, times int) error {
-	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, waitTimeout, true, func(ctx context.Context) (bool, error) {
 		calls, err := m.calls(ctx)
 		return len(listings(calls)) >= times, err
 	})
@@ -151,7 +154,7 @@ func (s *stage) listed(ctx context.Context, m *mock, times int) error {
 	return nil
 }
 
-// each calls do with 0 … n-1 in several goroutines and returns the first error.
+// each calls do with 0 … n-1 in several goroutines and returns their errors.
 func each(n int, do func(int) error) error {
 	next, failed := make(chan int), make(chan error, creators)
 	for range creators {
@@ -184,13 +187,13 @@ func newVM(prefix string, i int, cloud string) *v1alpha1.VM {
 	}
 }
 
-// follower sees what becomes of VM objects.
+// follower watches VM objects.
 type follower struct {
 	events watch.Interface
 	prefix string
 }
 
-// follow sees what becomes of the VM objects of a prefix from now on.
+// follow watches the VM objects of a prefix from now on.
 func (s *stage) follow(ctx context.Context, prefix string) (*follower, error) {
 	return s.followIn(ctx, namespace, prefix)
 }
@@ -209,27 +212,27 @@ func (s *stage) followIn(ctx context.Context, namespace, prefix string) (*follow
 	return &follower{events: events, prefix: prefix}, nil
 }
 
-// retrying watches on where the API server ended a watch that read too slowly.
+// retrying resumes a watch that the API server closed because it was too slow.
 func retrying(ctx context.Context, from string, begin cache.WatchFuncWithContext) (watch.Interface, error) {
 	return watchtools.NewRetryWatcherWithContext(ctx, from, &cache.ListWatch{WatchFuncWithContext: begin})
 }
 
-// ready returns once n VMs were seen to become Ready.
+// ready waits until n VMs are Ready.
 func (f *follower) ready(ctx context.Context, n int) error {
 	return f.count(ctx, n, "ready", func(event watch.Event, vm *v1alpha1.VM) bool {
 		return event.Type != watch.Deleted && meta.IsStatusConditionTrue(vm.Status.Conditions, v1alpha1.ReadyCondition)
 	})
 }
 
-// gone returns once n VMs were seen to go.
+// gone waits until n VMs are deleted.
 func (f *follower) gone(ctx context.Context, n int) error {
-	return f.count(ctx, n, "gone", func(event watch.Event, _ *v1alpha1.VM) bool { return event.Type == watch.Deleted })
+	return f.count(ctx, n, "deleted", func(event watch.Event, _ *v1alpha1.VM) bool { return event.Type == watch.Deleted })
 }
 
 func (f *follower) count(ctx context.Context, n int, what string, counts func(watch.Event, *v1alpha1.VM) bool) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, waitTimeout)
 	defer cancel()
-	seen := map[string]bool{}
+	observed := map[string]bool{}
 	var last *v1alpha1.VM
 	for {
 		select {
@@ -237,15 +240,15 @@ func (f *follower) count(ctx context.Context, n int, what string, counts func(wa
 			vm, ok := event.Object.(*v1alpha1.VM)
 			switch {
 			case !open || !ok:
-				return fmt.Errorf("watching VMs, %d of %d are %s: the watch ended: %v", len(seen), n, what, event.Object)
+				return fmt.Errorf("watching VMs, %d of %d are %s: the watch ended: %v", len(observed), n, what, event.Object)
 			case !strings.HasPrefix(vm.Name, f.prefix+"-"):
 				continue
 			case counts(event, vm):
-				seen[vm.Name] = true
+				observed[vm.Name] = true
 			default:
 				last = vm
 			}
-			if len(seen) == n {
+			if len(observed) == n {
 				return nil
 			}
 		case <-ctx.Done():
@@ -253,14 +256,14 @@ func (f *follower) count(ctx context.Context, n int, what string, counts func(wa
 			if last != nil {
 				status = last.Status
 			}
-			return fmt.Errorf("%d of %d VMs are %s; the last that is not says %+v: %w", len(seen), n, what, status, ctx.Err())
+			return fmt.Errorf("%d of %d VMs are %s; the status of the last other VM is %+v: %w", len(observed), n, what, status, ctx.Err())
 		}
 	}
 }
 
 func (f *follower) stop() { f.events.Stop() }
 
-// create makes VM objects, many at a time, and returns once all are Ready.
+// create creates VM objects concurrently and waits until all are Ready.
 func (s *stage) create(ctx context.Context, prefix string, n int, cloud string) error {
 	f, err := s.follow(ctx, prefix)
 	if err != nil {
@@ -277,7 +280,7 @@ func (s *stage) put(ctx context.Context, prefix string, n int, cloud string) err
 	return each(n, func(i int) error { return s.client.Create(ctx, newVM(prefix, i, cloud)) })
 }
 
-// remove deletes VM objects, many at a time, and returns once all are gone.
+// remove deletes VM objects concurrently and waits until all are deleted.
 func (s *stage) remove(ctx context.Context, prefix string, n int) error {
 	f, err := s.follow(ctx, prefix)
 	if err != nil {

@@ -6,23 +6,23 @@ import (
 	"text/tabwriter"
 )
 
-// verdict is how a figure stands to its budget.
-type verdict string
+// outcome is the result of comparing a figure to its budget.
+type outcome string
 
 const (
-	// none: there is no budget.
-	none verdict = ""
-	ok   verdict = "ok"
-	// over: a count that depends on nothing but the code is over its budget.
-	over verdict = "OVER"
-	// missed: a figure that depends on the machine missed its aim this time.
-	missed verdict = "missed"
+	// none means that there is no budget.
+	none outcome = ""
+	ok   outcome = "ok"
+	// over means that a count, which depends on the code only, is over its budget.
+	over outcome = "OVER"
+	// missed means that a figure, which depends on the machine, missed its goal.
+	missed outcome = "missed"
 )
 
-// row is a line of the table: a figure, or a heading where there is no figure.
+// row is a line of the table: a figure, or a heading if there is no figure.
 type row struct {
 	name, figure, budget string
-	verdict              verdict
+	outcome              outcome
 	detail               string
 }
 
@@ -32,18 +32,18 @@ func info(name, figure, detail string) row { return row{name: name, figure: figu
 
 // count is a figure that must not exceed its budget.
 func count(name string, figure, budget int, detail string) row {
-	r := row{name: name, figure: fmt.Sprint(figure), budget: fmt.Sprintf("≤ %d", budget), verdict: ok, detail: detail}
+	r := row{name: name, figure: fmt.Sprint(figure), budget: fmt.Sprintf("≤ %d", budget), outcome: ok, detail: detail}
 	if figure > budget {
-		r.verdict = over
+		r.outcome = over
 	}
 	return r
 }
 
-// aim is a figure that should reach its budget, on a machine with nothing else to do.
+// aim is a figure that should reach its goal on a machine without other load.
 func aim(name, figure, budget string, reached bool, detail string) row {
-	r := row{name: name, figure: figure, budget: budget, verdict: ok, detail: detail}
+	r := row{name: name, figure: figure, budget: budget, outcome: ok, detail: detail}
 	if !reached {
-		r.verdict = missed
+		r.outcome = missed
 	}
 	return r
 }
@@ -55,7 +55,7 @@ func (t table) String() string {
 	lines := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	for i, r := range t {
 		if r.figure != "" {
-			fmt.Fprintf(lines, "  %s\t%s\t%s\t%s\t%s\n", r.name, r.figure, r.budget, r.verdict, r.detail)
+			fmt.Fprintf(lines, "  %s\t%s\t%s\t%s\t%s\n", r.name, r.figure, r.budget, r.outcome, r.detail)
 			continue
 		}
 		if i > 0 {
@@ -67,7 +67,7 @@ func (t table) String() string {
 	return trimLines(text.String())
 }
 
-// trimLines removes the spaces that fill the columns of a line up to its end.
+// trimLines removes trailing spaces.
 func trimLines(text string) string {
 	lines := strings.Split(text, "\n")
 	for i := range lines {
@@ -76,11 +76,11 @@ func trimLines(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// overBudget names the counts that are.
+// overBudget returns the names of the counts that are over their budget.
 func (t table) overBudget() []string {
 	var names []string
 	for _, r := range t {
-		if r.verdict == over {
+		if r.outcome == over {
 			names = append(names, r.name)
 		}
 	}

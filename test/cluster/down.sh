@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Ends the cluster: its processes, mounts and network go with the holder. PURGE=1 deletes its state, too.
+# Stops the cluster. Its processes, mounts and network end with the holder process. PURGE=1 also deletes its state.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
@@ -10,7 +10,7 @@ start=$SECONDS
 end_node
 if [ "${PURGE:-}" = 1 ]; then
   rm -rf "$state"
-  say "the cluster is down, and its state deleted, after $((SECONDS - start)) s"
+  say "stopped the cluster and deleted its state after $((SECONDS - start)) s"
 else
-  say "the cluster is down after $((SECONDS - start)) s; its state stays in $state for the next time (PURGE=1 deletes it)"
+  say "stopped the cluster after $((SECONDS - start)) s; its state is kept in $state (PURGE=1 deletes it)"
 fi

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs a command on the node, or a shell: its network, its processes, its files.
+# Runs a command, or a shell, in the namespaces of the node.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
-first >/dev/null || die "no node runs: make cluster-up"
+first >/dev/null || die "the node is not running: make cluster-up"
 if [ $# -eq 0 ]; then set -- bash; fi
 PATH=/opt/bin:$PATH inside "$@"

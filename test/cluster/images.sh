@@ -1,26 +1,26 @@
 #!/usr/bin/env bash
-# Makes the images that the node, OLM and operator-sdk ask for and pushes them to the cluster's registry. They are kept in
-# the cache, each under a name that says what it was made from.
+# Builds the images that the node, OLM and operator-sdk pull and pushes them to the registry of the cluster. They are kept
+# in the cache; their paths contain a hash of the inputs.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 export SSL_CERT_FILE=$state/ca-bundle.crt
 
 tool() { readlink -f "$state/bin/$1"; }
-# image 'REPOSITORY:TAG...' FLAG...: sets made to the image's folder.
+# image 'REPOSITORY:TAG...' FLAG...: builds and pushes an image, and sets built to its folder.
 image() {
   local references=$1 reference tags=()
   shift
-  made=$cache/images/${references%%:*}/$(printf '%s\n' "$(tool image)" "$@" | cksum | tr ' ' -)
-  if [ ! -d "$made" ]; then
-    say "making the image ${references%% *}"
-    mkdir -p "${made%/*}"
-    "$state/bin/image" build --output "$made" "$@" >/dev/null
+  built=$cache/images/${references%%:*}/$(printf '%s\n' "$(tool image)" "$@" | cksum | tr ' ' -)
+  if [ ! -d "$built" ]; then
+    say "building the image ${references%% *}"
+    mkdir -p "${built%/*}"
+    "$state/bin/image" build --output "$built" "$@" >/dev/null
   fi
   for reference in $references; do tags+=(--tag "$registry/$reference"); done
-  "$state/bin/image" push "${tags[@]}" "$made" >/dev/null
+  "$state/bin/image" push "${tags[@]}" "$built" >/dev/null
 }
 
-# A copy under its checksum, because the name of a file says which image it makes.
+# A copy in a folder named by the checksum, because the hash of an image is that of the paths of its files.
 busybox=$cache/tools/busybox/$(cksum <"$(command -v busybox)" | tr ' ' -)/busybox
 [ -x "$busybox" ] || { mkdir -p "${busybox%/*}" && cp "$(command -v busybox)" "$busybox"; }
 
@@ -28,12 +28,12 @@ image pause:cluster --file "$busybox=/bin/busybox" --user 65535:65535 --entrypoi
 
 applets=()
 for applet in $("$busybox" --list); do [ "$applet" = busybox ] || applets+=(--link "busybox=/bin/$applet"); done
-# operator-sdk's registry pods unpack with the last one.
+# The registry pods of operator-sdk use the last one to unpack bundles.
 image 'library/busybox:latest library/busybox:1.36 ubi9/ubi:9.7' --file "$busybox=/bin/busybox" "${applets[@]}" --dir 1777=/tmp \
   --text $'root:x:0:0:root:/root:/bin/sh\nnonroot:x:65532:65532::/home/nonroot:/bin/sh\nnobody:x:65534:65534::/:/bin/false\n=/etc/passwd' \
   --text $'root:x:0:\nnonroot:x:65532:\nnobody:x:65534:\n=/etc/group' --text $'hosts: files dns\n=/etc/nsswitch.conf' \
   --env PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin --cmd '["sh"]'
-shell=$made
+shell=$built
 
 image coredns/coredns:cluster --file "$(tool coredns)=/coredns" --user 65532:65532 --entrypoint '["/coredns"]'
 
@@ -44,7 +44,7 @@ image "operator-framework/opm:$(pinned github.com/operator-framework/operator-re
   --base "$shell" --user 1001 --file "$(tool opm)=/bin/opm" --file "$(tool grpc-health-probe)=/bin/grpc_health_probe" \
   --entrypoint '["/bin/opm"]'
 
-# They unpack images in /tmp, on the way there through /var/tmp.
+# They unpack images in /tmp and use /var/tmp, too.
 for controller in catalogd operator-controller; do
   image "operator-framework/$controller:$(pinned github.com/operator-framework/operator-controller)" --base "$shell" \
     --user 65532:65532 --dir 1777=/var/tmp --file "$(tool $controller)=/$controller" --entrypoint "[\"/$controller\"]"
@@ -54,7 +54,7 @@ sdk=$(required operator-sdk github.com/operator-framework/operator-sdk)
 image "operator-framework/scorecard-test:$sdk" --base "$shell" --user 1001 --workdir /opt/scorecard-test \
   --dir 755=/opt/scorecard-test --env HOME=/opt/scorecard-test \
   --file "$(tool scorecard-test)=/usr/local/bin/scorecard-test" --entrypoint '["/usr/local/bin/scorecard-test"]'
-# Where scorecard stores and unpacks bundles it runs tar and sh alone.
+# scorecard stores and unpacks bundles with tar and sh only.
 for helper in scorecard-storage scorecard-untar; do
   image "operator-framework/$helper:$sdk operator-framework/$helper:latest" --base "$shell" --user 1001 \
     --workdir "/opt/$helper" --dir "755=/opt/$helper" --env "HOME=/opt/$helper"

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Process 1 of the node: brings its network up and keeps its processes running, each with a log in /var/log.
+# Process 1 of the node: configures the network and keeps the other processes running, each with a log in /var/log.
 set -euo pipefail
 pki=/var/lib/pki
 services=10.96.0.0/16
 
-# keep NAME COMMAND...: starts COMMAND again, a second after it ended.
+# keep NAME COMMAND...: starts COMMAND, and starts it again one second after it exits.
 keep() {
   local name=$1 status
   shift
@@ -17,19 +17,20 @@ keep() {
   done &
 }
 
-# The cable is put in from the machine's side.
+# The machine creates eth0.
 until [ -e /sys/class/net/eth0 ]; do sleep 0.1; done
 ip link set lo up
 ip address add "$NODE_IP" peer "$MACHINE_IP" dev eth0
 ip link set eth0 up
-# Addresses of Services need a route before they are rewritten; nothing else is to be reached, and is refused at once.
+# Addresses of Services need a route before they are rewritten. All other addresses are unreachable, so that connections
+# fail at once.
 ip route add "$services" via "$MACHINE_IP" src "$NODE_IP"
 ip route add unreachable default
 echo 1 >/proc/sys/net/ipv4/ip_forward
 
 keep registry image serve --dir /var/lib/registry --listen :5000 --listen :443 --cert $pki/server.crt --key $pki/server.key
 keep containerd containerd
-# A crash of the machine may cost the state of a cluster for tests; waiting for its disk would cost every test time.
+# Without fsync, a crash of the machine can destroy the state, which is acceptable for tests and makes them faster.
 keep etcd etcd --name node1 --data-dir /var/lib/etcd --unsafe-no-fsync \
   --listen-client-urls http://127.0.0.1:2379 --advertise-client-urls http://127.0.0.1:2379 \
   --listen-peer-urls http://127.0.0.1:2380 --initial-advertise-peer-urls http://127.0.0.1:2380 \
@@ -57,7 +58,7 @@ keep kube-controller-manager kube-controller-manager --kubeconfig=$pki/controlle
 keep kube-scheduler kube-scheduler --kubeconfig=$pki/scheduler.kubeconfig \
   --authentication-kubeconfig=$pki/scheduler.kubeconfig --authorization-kubeconfig=$pki/scheduler.kubeconfig \
   --bind-address=127.0.0.1 --leader-elect=false
-# Beside the rules of an earlier process, which an older nft does not show it whole, it would leave Services out.
+# kube-proxy omits Services if the rules of a previous process exist, which an older nft does not list completely.
 keep kube-proxy bash -c 'for family in ip ip6; do nft delete table $family kube-proxy; done
   exec kube-proxy --config=/etc/kubernetes/kube-proxy.yaml'
 until [ -S /run/containerd/containerd.sock ]; do sleep 0.1; done

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs OLM v0 by the chart of its module, without the public catalog, whose image is not to be had here.
+# Installs OLM v0 with the chart of its module, without the public catalog, whose image cannot be pulled here.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
@@ -22,7 +22,7 @@ rendered() {
   rm -rf "$chart"
   cp -r "$source/deploy/chart" "$chart"
   chmod -R u+w "$chart"
-  # The chart's own version is not one that helm takes.
+  # helm rejects the version of the chart.
   sed -i "s/^version:.*/version: ${version#v}/" "$chart/Chart.yaml"
   "$state/bin/helm" template olm "$chart" --namespace olm --values "$source/deploy/upstream/values.yaml" \
     --kube-version "$(kubectl version -o json | sed -n '/serverVersion/,$s/.*"gitVersion": "v\(.*\)".*/\1/p')" \
@@ -40,4 +40,4 @@ if ! { csv && packages; } >/dev/null 2>&1; then
   kubectl -n olm delete catalogsource operatorhubio-catalog --ignore-not-found >/dev/null
 fi
 eventually 240 "OLM $version has installed its packageserver" olm_log csv
-eventually 60 'the API of packages answers' olm_log packages
+eventually 60 'the packages API responds' olm_log packages

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs OLM v1 from the manifests of its module. The certificates that it would have cert-manager make are one of the
-# cluster's CA, which has signed the registry's, too.
+# Installs OLM v1 from the manifests of its module. A certificate of the cluster's CA replaces those of cert-manager. The CA
+# has also signed the certificate of the registry.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
@@ -11,8 +11,8 @@ folder=$state/olmv1
 umask 077
 
 runs() { kubectl -n $namespace rollout status deployment/{catalogd,operator-controller}-controller-manager --timeout=1s; }
-# takes: whether both kinds are known, and the webhook of catalogd answers.
-takes() {
+# accepts: reports whether both kinds are served and the webhook of catalogd responds.
+accepts() {
   kubectl create --dry-run=server -f - <<'OBJECTS'
 apiVersion: olm.operatorframework.io/v1
 kind: ClusterCatalog
@@ -48,15 +48,15 @@ rendered() {
 }
 
 certified() {
-  local said
-  said=$(openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 3650 -subj /CN=olmv1 \
+  local output
+  output=$(openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 3650 -subj /CN=olmv1 \
     -addext basicConstraints=critical,CA:FALSE -addext extendedKeyUsage=serverAuth \
     -addext "subjectAltName=DNS:catalogd-service.$namespace.svc,DNS:operator-controller-service.$namespace.svc" \
     -CA "$state/lib/pki/ca.crt" -CAkey "$state/lib/pki/ca.key" -keyout "$folder/tls.key" -out "$folder/tls.crt" 2>&1) ||
-    die "openssl req: $said"
+    die "openssl req: $output"
 }
 
 rendered
 kubectl apply --server-side --force-conflicts -f "$folder/olmv1.yaml" >/dev/null
 eventually 120 "operator-controller $version runs" olmv1_log runs
-eventually 60 'it takes catalogs and extensions' olmv1_log takes
+eventually 60 'it accepts catalogs and extensions' olmv1_log accepts

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Makes what the cluster's processes trust each other by, once: a CA, four certificates, tokens and kubeconfigs.
+# Creates the credentials of the cluster, once: a CA, certificates, tokens and kubeconfigs.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
 pki=$state/lib/pki
 if [ -e "$pki/subnet" ]; then
   [ "$(cat "$pki/subnet")" = "$subnet" ] ||
-    die "$state was made for CLUSTER_SUBNET=$(cat "$pki/subnet"), not $subnet: use that one, another CLUSTER_STATE, or delete it (PURGE=1 make cluster-down)"
+    die "$state was created for CLUSTER_SUBNET=$(cat "$pki/subnet"), not $subnet: use that one, another CLUSTER_STATE, or delete it (PURGE=1 make cluster-down)"
   exit 0
 fi
 rm -rf "$pki"
@@ -15,10 +15,10 @@ cd "$pki"
 umask 077
 
 curve=(-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes)
-# quietly COMMAND...: its output only where it does not succeed.
+# quietly COMMAND...: runs COMMAND and prints its output only if it fails.
 quietly() {
-  local said
-  said=$("$@" 2>&1) || die "$*: $said"
+  local output
+  output=$("$@" 2>&1) || die "$*: $output"
 }
 
 # certificate NAME SUBJECT EXTENSION...
@@ -31,7 +31,7 @@ certificate() {
   rm "$name.csr" "$name.ext"
 }
 
-# identity NAME USER GROUP SERVER: a token, and the kubeconfig that shows it.
+# identity NAME USER GROUP SERVER: creates a token and a kubeconfig with it.
 identity() {
   local token
   token=$(openssl rand -hex 16)
@@ -47,7 +47,7 @@ EOF
 }
 
 quietly openssl req -x509 "${curve[@]}" -days 3650 -subj '/CN=private cloud test cluster' -keyout ca.key -out ca.crt
-# The API server, the kubelet and the registry, which answers for the public ones, too.
+# For the API server, the kubelet and the registry, which also serves the names of public registries.
 names=DNS:localhost,DNS:$node,IP:127.0.0.1,IP:$node_ip,IP:10.96.0.1
 for name in kubernetes{,.default{,.svc{,.cluster.local}}} docker.io registry-1.docker.io gcr.io ghcr.io quay.io \
   registry.access.redhat.com registry.k8s.io; do
@@ -65,6 +65,6 @@ identity kube-proxy system:kube-proxy '' 127.0.0.1
 identity kubelet "system:node:$node" system:nodes 127.0.0.1
 
 cp admin.kubeconfig "$state/kubeconfig"
-# For tools on the machine that pull from the registry: what the machine trusts, and the cluster's CA.
+# For tools on the machine that use the registry: the CAs of the machine and that of the cluster.
 cat /etc/ssl/certs/ca-certificates.crt ca.crt >"$state/ca-bundle.crt"
 echo "$subnet" >subnet

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# root.sh STATE NODE_IP MACHINE_IP CGROUP: process 1 of the node, in namespaces of its own, gives the node a root of its
-# own, in memory, where configuration is in its usual places, and becomes node.sh. Of the machine the node sees /usr,
-# which it cannot write, /dev and cgroups; of STATE, lib and log are its /var/lib and /var/log.
+# root.sh STATE NODE_IP MACHINE_IP CGROUP: process 1 of the node, in namespaces of its own. It creates a root filesystem in
+# memory with the configuration in the usual places, and executes node.sh. The node has /usr of the machine (read-only),
+# /dev and the cgroups. Its /var/lib and /var/log are lib and log of STATE.
 set -euo pipefail
 state=$1 cgroup=$4
 here=$(cd "$(dirname "$0")" && pwd)
 new=$state/root
 
-# Without a note of it in the machine's /run.
+# --no-mtab: do not write to /run of the machine.
 mount() { command mount --no-mtab "$@"; }
 
 mkdir -p "$new" "$state/lib" "$state/log"
@@ -31,8 +31,7 @@ mount -t proc proc "$new/proc"
 mount --bind "$state/lib" "$new/var/lib"
 mount --bind "$state/log" "$new/var/log"
 
-# Each tool by the folder that it is really in: wherever that is, whoever moves it. (A file mounted by itself would not
-# do: runc runs a copy of itself that it takes from its folder.)
+# Mounts the folder that has the tool, not the file, because runc executes a copy of itself from its folder.
 for tool in "$state"/bin/*; do
   real=$(readlink -f "$tool")
   mkdir -p "$new/opt/tools/${tool##*/}"
@@ -42,8 +41,8 @@ done
 cp -r "$here/etc/." "$new/etc"
 cp "$here/node.sh" "$new/opt/node.sh"
 
-# The kubelet insists on kernel settings that are the whole machine's: it finds them as it wants them, and the machine's
-# are left alone.
+# The kubelet requires kernel settings that affect the whole machine. Files with the required values hide the settings,
+# which do not change.
 while read -r setting value; do
   [ -e "/proc/sys/$setting" ] || continue
   echo "$value" >"$new/run/${setting//\//.}"
@@ -57,7 +56,7 @@ kernel/keys/root_maxkeys 1000000
 kernel/keys/root_maxbytes 25000000
 SETTINGS
 
-# One cgroup for all that runs in pods: in each hierarchy (v1), or in the only one (v2).
+# One cgroup for all pods: in each hierarchy (v1) or in the only one (v2).
 if [ -e /sys/fs/cgroup/cgroup.controllers ]; then
   mkdir -p "/sys/fs/cgroup/$cgroup"
 else

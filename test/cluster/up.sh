@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Brings up the cluster for tests: one real node, DNS, a registry, and OLM v0 and v1. What already runs is left alone; what
-# has crashed comes back. docs/development/testing-cluster.md says how it works.
+# Starts the cluster for tests: one real node, DNS, a registry, and OLM v0 and v1. It does not restart what is running.
+# docs/development/testing-cluster.md describes how it works.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
-other="or give the tests E2E_KUBECONFIG, the kubeconfig of another cluster with OLM (docs/development/testing-cluster.md)"
-[ "$(uname -s)" = Linux ] || die "a node needs Linux; use one, $other"
-[ "$(id -u)" = 0 ] || die "a node needs root; be root, $other"
+other="or set E2E_KUBECONFIG to the kubeconfig of another cluster with OLM (docs/development/testing-cluster.md)"
+[ "$(uname -s)" = Linux ] || die "the cluster needs Linux: use a Linux machine, $other"
+[ "$(id -u)" = 0 ] || die "the cluster needs root: run this as root, $other"
 begun=$SECONDS
 
 api() { kubectl get --raw /readyz; }
@@ -20,27 +20,27 @@ dns_log() {
   kubectl -n kube-system events --types=Warning | tail -n 10
 }
 
-# made_of: what the node is made of, so that it starts anew when that changes.
-made_of() {
+# node_hash: prints a hash of the files of the node, which is restarted when the hash changes.
+node_hash() {
   { readlink -f "$state"/bin/*; find "$here"/{etc,node.sh,root.sh} -type f -exec cat {} +; } | cksum
 }
 
-# start_node: the node, in namespaces of its own, and the cable to it.
+# start_node: starts the node in namespaces of its own, and connects it to the machine.
 start_node() {
   [ ! -e "/sys/class/net/$link" ] ||
-    die "$subnet is the network of another cluster, $(cat "/sys/class/net/$link/ifalias"): give another CLUSTER_SUBNET, with a CLUSTER_STATE of its own"
+    die "the cluster $(cat "/sys/class/net/$link/ifalias") uses $subnet: set another CLUSTER_SUBNET and CLUSTER_STATE"
   rm -f "$state"/log/*.log
-  made_of >"$state/made-of"
+  node_hash >"$state/node-hash"
   setsid flock --no-fork --timeout 10 "$state/alive" unshare --net --mount --pid --fork --kill-child --propagation private \
     bash "$here/root.sh" "$state" "$node_ip" "$machine_ip" "$cgroup" >>"$state/log/node.log" 2>&1 </dev/null &
-  eventually 10 'the holder runs' "$state/log/node.log" first
+  eventually 10 'the holder process runs' "$state/log/node.log" first
   ip link add "$link" type veth peer name eth0 netns "$(first)"
   ip link set "$link" alias "$state"
   ip address add "$machine_ip" peer "$node_ip" dev "$link"
   ip link set "$link" up
 }
 
-# running: waits for the node to be well, a crash being seconds ago or not.
+# running: waits until the processes of the node run, which may have just been restarted.
 running() {
   local process log=$state/log
   eventually 30 'containerd runs' "$log/containerd.log" inside busybox pidof containerd || return 1
@@ -48,19 +48,19 @@ running() {
     kube-proxy:10256 kubelet:10248; do
     eventually 60 "${process%:*} runs" "$log/${process%:*}.log" inside bash -c ": </dev/tcp/127.0.0.1/${process#*:}" || return 1
   done
-  eventually 60 'the API server answers' "$log/kube-apiserver.log" api &&
+  eventually 60 'the API server is ready' "$log/kube-apiserver.log" api &&
     eventually 60 'the node is ready' "$log/kubelet.log" node_ready
 }
 
 up_node() {
-  if first >/dev/null && [ -e "/sys/class/net/$link" ] && [ "$(made_of)" = "$(cat "$state/made-of")" ]; then
-    say "a node runs already, as process $(holder)"
+  if first >/dev/null && [ -e "/sys/class/net/$link" ] && [ "$(node_hash)" = "$(cat "$state/node-hash")" ]; then
+    say "the node is already running as process $(holder)"
     if running; then return; fi
-    say "it does not come to itself, and is started anew"
+    say "the node does not recover and is restarted"
   fi
   end_node
   start_node
-  running || die "the node does not run; its logs are in $state/log"
+  running || die "the node is not running; its logs are in $state/log"
 }
 
 mkdir -p "$state/log"
@@ -71,11 +71,11 @@ trap 'rm -rf "$state/.lock"' EXIT
 up_node
 "$here/images.sh"
 kubectl apply --server-side --force-conflicts -f "$here/manifests/coredns.yaml" >/dev/null
-eventually 120 'DNS answers' dns_log dns
+eventually 120 'DNS responds' dns_log dns
 "$here/olm.sh"
 "$here/olmv1.sh"
 
-# What the tests look for.
+# Environment variables of the tests.
 cat >"$state/env" <<EOF
 export KUBECONFIG=$state/kubeconfig
 export REGISTRY=$registry
@@ -90,9 +90,9 @@ export SCORECARD_FLAGS='--storage-image=quay.io/operator-framework/scorecard-sto
 EOF
 cat >&2 <<EOF
 
-The cluster is up after $((SECONDS - begun)) s.
+The cluster is running after $((SECONDS - begun)) s.
   export KUBECONFIG=$state/kubeconfig
-  export SSL_CERT_FILE=$state/ca-bundle.crt    # to push to and pull from its registry, $registry
-  . $state/env    # these two, and where kubectl, operator-sdk and opm are
-Logs are in $state/log. make cluster-down ends it.
+  export SSL_CERT_FILE=$state/ca-bundle.crt    # to push to and pull from its registry $registry
+  . $state/env    # these two, and the paths of kubectl, operator-sdk and opm
+Logs are in $state/log. make cluster-down stops it.
 EOF

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# with-names.sh COMMAND...: runs COMMAND where the names of the public registries lead to the cluster's own, as they do on
-# its node: operator-sdk pulls on this side, too, and not every image of its is a flag.
+# with-names.sh COMMAND...: runs COMMAND with /etc/hosts that resolves the names of public registries to the registry of the
+# cluster, as on the node. operator-sdk pulls images on the machine, and some of them cannot be set with a flag.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 export SSL_CERT_FILE=$state/ca-bundle.crt

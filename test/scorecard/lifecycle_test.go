@@ -22,7 +22,7 @@ import (
 // namespace is where config/scorecard/rbac is applied.
 const namespace = "private-cloud-operator-system"
 
-func TestTheSuitePassesWhereTheOperatorWorksAndFailsWhereItDoesNot(t *testing.T) {
+func TestSuiteFailsWithoutTheOperatorAndPassesWithIt(t *testing.T) {
 	env, err := testkit.Start(testkit.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -45,7 +45,7 @@ func TestTheSuitePassesWhereTheOperatorWorksAndFailsWhereItDoesNot(t *testing.T)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &lifecycle{client: asScorecard(t, env), namespace: namespace, patience: time.Second}
+	l := &lifecycle{client: asScorecard(t, env), namespace: namespace, timeout: time.Second}
 	expect(t, l, "get the Cloud that VMs use")
 
 	cloud := testkit.Cloud(v1alpha1.DefaultCloudName, server.URL)
@@ -63,7 +63,7 @@ func TestTheSuitePassesWhereTheOperatorWorksAndFailsWhereItDoesNot(t *testing.T)
 			t.Error(err)
 		}
 	})
-	l.patience = 30 * time.Second
+	l.timeout = 30 * time.Second
 	expect(t, l, "")
 
 	l.namespace = metav1.NamespaceDefault
@@ -72,12 +72,11 @@ func TestTheSuitePassesWhereTheOperatorWorksAndFailsWhereItDoesNot(t *testing.T)
 	if _, err := mock.AddFault(mockcloud.Fault{Match: mockcloud.Match{Method: "DELETE"}, Status: 500}); err != nil {
 		t.Fatal(err)
 	}
-	l.patience = 3 * time.Second
-	expect(t, l, "did not go")
+	l.timeout = 3 * time.Second
+	expect(t, l, "was not deleted")
 }
 
-// asScorecard is a client that may do what config/scorecard/rbac lets the suite
-// do, and nothing else.
+// asScorecard returns a client with the permissions of config/scorecard/rbac.
 func asScorecard(t *testing.T, env *testkit.Env) client.Client {
 	t.Helper()
 	rights, err := os.Open("../../config/scorecard/rbac/rbac.yaml")
@@ -99,24 +98,24 @@ func asScorecard(t *testing.T, env *testkit.Env) client.Client {
 	return c
 }
 
-// expect runs the lifecycle, which has to end with an error that holds a text,
-// or without one.
+// expect runs the lifecycle, which must return an error that contains part, or no
+// error if part is empty.
 func expect(t *testing.T, l *lifecycle, part string) {
 	t.Helper()
 	switch err := l.run(t.Context()); {
 	case err == nil && part != "":
-		t.Errorf("passed, but should have failed: %s", part)
+		t.Errorf("got no error, want %q", part)
 	case err != nil && (part == "" || !strings.Contains(err.Error(), part)):
-		t.Errorf("failed with %v, want %q", err, part)
+		t.Errorf("got %v, want %q", err, part)
 	}
 }
 
-func TestJudge(t *testing.T) {
-	labels := map[string]string{ownerLabel: "me"}
+func TestCheckEntries(t *testing.T) {
+	labels := map[string]string{ownerLabel: "uid"}
 	create := mockcloud.LedgerEntry{Op: mockcloud.OpCreate, By: mockcloud.ByClient, ServerID: "1", Labels: labels}
 	gone := mockcloud.LedgerEntry{Op: mockcloud.OpDelete, Final: true, By: mockcloud.ByClient, ServerID: "1", Labels: labels}
-	begun := mockcloud.LedgerEntry{Op: mockcloud.OpDelete, By: mockcloud.ByClient, ServerID: "1", Labels: labels}
-	stranger := mockcloud.LedgerEntry{Op: mockcloud.OpUpdate, By: mockcloud.ByClient, ServerID: "2", Name: "theirs"}
+	deleting := mockcloud.LedgerEntry{Op: mockcloud.OpDelete, By: mockcloud.ByClient, ServerID: "1", Labels: labels}
+	foreign := mockcloud.LedgerEntry{Op: mockcloud.OpUpdate, By: mockcloud.ByClient, ServerID: "2", Name: "theirs"}
 	second := mockcloud.LedgerEntry{Op: mockcloud.OpCreate, By: mockcloud.ByClient, ServerID: "3", Labels: labels}
 	other := mockcloud.LedgerEntry{
 		Op: mockcloud.OpCreate, By: mockcloud.ByClient, ServerID: "4", Labels: map[string]string{ownerLabel: "another VM"},
@@ -126,17 +125,17 @@ func TestJudge(t *testing.T) {
 		entries []mockcloud.LedgerEntry
 		wrong   string
 	}{
-		"one server made and gone is right":                          {[]mockcloud.LedgerEntry{create, gone}, ""},
-		"other VMs may come, and tests act behind the client's back": {[]mockcloud.LedgerEntry{create, other, byAdmin, gone}, ""},
-		"a server that is never deleted is left behind":              {[]mockcloud.LedgerEntry{create}, "1 servers were created for the VM and 0 are gone"},
-		"a deletion that takes its time is not the end":              {[]mockcloud.LedgerEntry{create, begun}, "0 are gone"},
-		"two servers for one VM are one too many":                    {[]mockcloud.LedgerEntry{create, second, gone}, "server 3 was created for the VM, whose vmId is 1"},
-		"a stranger's server is not to be touched":                   {[]mockcloud.LedgerEntry{create, stranger, gone}, "update of server 2 (theirs), which belongs to no VM"},
+		"one server created and deleted: no error":                {[]mockcloud.LedgerEntry{create, gone}, ""},
+		"servers of other VMs and changes of the admin: no error": {[]mockcloud.LedgerEntry{create, other, byAdmin, gone}, ""},
+		"server that is not deleted: error":                       {[]mockcloud.LedgerEntry{create}, "1 servers were created for the VM and 0 were deleted"},
+		"deletion that is not complete: error":                    {[]mockcloud.LedgerEntry{create, deleting}, "0 were deleted"},
+		"two servers for one VM: error":                           {[]mockcloud.LedgerEntry{create, second, gone}, "server 3 was created for the VM, whose vmId is 1"},
+		"change of a server without an owner: error":              {[]mockcloud.LedgerEntry{create, foreign, gone}, "update of server 2 (theirs), which belongs to no VM"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			err := judge(tc.entries, "me", "1")
+			err := checkEntries(tc.entries, "uid", "1")
 			if (err == nil) != (tc.wrong == "") || err != nil && !strings.Contains(err.Error(), tc.wrong) {
-				t.Errorf("judge: %v, want %q", err, tc.wrong)
+				t.Errorf("got %v, want %q", err, tc.wrong)
 			}
 		})
 	}

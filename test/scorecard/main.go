@@ -1,5 +1,5 @@
-// Command scorecard is the project's own suite for operator-sdk scorecard: it
-// runs one test in a pod beside the operator and prints what came of it.
+// Command scorecard is the suite of the project for operator-sdk scorecard: it runs
+// one test in a pod in the namespace of the operator and prints the result.
 package main
 
 import (
@@ -7,10 +7,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"runtime"
+	"slices"
 	"time"
 
 	scorecard "github.com/operator-framework/api/pkg/apis/scorecard/v1alpha3"
-	"k8s.io/apimachinery/pkg/runtime"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -18,10 +20,18 @@ import (
 	"github.com/privatecloud/operator/api/v1alpha1"
 )
 
-// testTime bounds a test. scorecard has to wait longer: --wait-time=120s.
+// version is set with -ldflags "-X main.version=...".
+var version = "dev"
+
+// testTime is the timeout of the test. That of scorecard must be longer:
+// --wait-time=120s.
 const testTime = 100 * time.Second
 
 func main() {
+	if slices.Equal(os.Args[1:], []string{"--version"}) {
+		fmt.Println(version)
+		return
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), testTime)
 	result := run(ctx, os.Args[1:])
 	cancel()
@@ -33,31 +43,41 @@ func main() {
 	fmt.Println(string(output))
 }
 
-// run answers with a status whatever happens: what is not one, scorecard shows
-// as an empty result.
+// run returns a status in any case, because scorecard shows other output as an
+// empty result.
 func run(ctx context.Context, args []string) scorecard.TestStatus {
 	if len(args) != 1 || args[0] != vmLifecycle {
-		return failed(fmt.Sprint(args), "", fmt.Errorf("the one test there is: %s", vmLifecycle))
+		return failed(fmt.Sprint(args), "", fmt.Errorf("the only test is %s", vmLifecycle))
 	}
+	l := &lifecycle{namespace: os.Getenv("SCORECARD_NAMESPACE"), timeout: 45 * time.Second}
+	// The version is in the log of the test, because scorecard parses the output of the pod.
+	l.logf("scorecard version %s, built by %s", version, runtime.Version())
+	var err error
+	if l.client, err = newClient(); err == nil {
+		err = l.run(ctx)
+	}
+	if err != nil {
+		return failed(vmLifecycle, l.log.String(), err)
+	}
+	return status(scorecard.TestResult{Name: vmLifecycle, State: scorecard.PassState, Log: l.log.String()})
+}
+
+func newClient() (client.Client, error) {
 	config, err := ctrl.GetConfig()
 	if err != nil {
-		return failed(vmLifecycle, "", fmt.Errorf("find the API server: %w", err))
+		return nil, fmt.Errorf("find the API server: %w", err)
 	}
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+	scheme := apiruntime.NewScheme()
+	for _, add := range []func(*apiruntime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
-			return failed(vmLifecycle, "", err)
+			return nil, fmt.Errorf("build the scheme: %w", err)
 		}
 	}
 	c, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {
-		return failed(vmLifecycle, "", fmt.Errorf("make a client: %w", err))
+		return nil, fmt.Errorf("make a client: %w", err)
 	}
-	l := &lifecycle{client: c, namespace: os.Getenv("SCORECARD_NAMESPACE"), patience: 45 * time.Second}
-	if err := l.run(ctx); err != nil {
-		return failed(vmLifecycle, l.story.String(), err)
-	}
-	return status(scorecard.TestResult{Name: vmLifecycle, State: scorecard.PassState, Log: l.story.String()})
+	return c, nil
 }
 
 func failed(test, log string, err error) scorecard.TestStatus {

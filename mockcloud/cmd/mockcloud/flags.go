@@ -12,15 +12,16 @@ import (
 	"github.com/privatecloud/operator/mockcloud"
 )
 
-// config is what the command line says.
+// config has the values of the flags.
 type config struct {
 	addr            string
 	tlsCert, tlsKey string
 	takeOver        string
+	showVersion     bool
 	options         mockcloud.Options
 }
 
-const usage = `mockcloud serves a private cloud to develop and test against.
+const usage = `mockcloud serves a private cloud for development and tests.
 
   mockcloud --profile=core
   mockcloud --data=/var/lib/mockcloud.db --token=secret --build-time=5s
@@ -38,20 +39,21 @@ func parse(args []string, out *os.File) (config, error) {
 		fmt.Fprint(out, usage)
 		flags.PrintDefaults()
 	}
-	flags.StringVar(&c.addr, "addr", "127.0.0.1:8080", "listen on `host:port`; port 0 picks a free one, which is logged")
+	flags.StringVar(&c.addr, "addr", "127.0.0.1:8080", "listen on `host:port`; with port 0, on a free port, which is logged")
 	flags.StringVar(&c.tlsCert, "tls-cert", "", "serve HTTPS with the certificate in this PEM `file`")
 	flags.StringVar(&c.tlsKey, "tls-key", "", "the key of --tls-cert, a PEM `file`")
-	flags.StringVar(&o.DataFile, "data", "", "keep everything in this bbolt `file` (default in memory)")
-	flags.StringVar(&c.takeOver, "take-over", "", "where --data has no file yet, go on in place of the mock cloud at this `URL`, if there is one")
+	flags.StringVar(&o.DataFile, "data", "", "store all data in this bbolt `file` (default in memory)")
+	flags.StringVar(&c.takeOver, "take-over", "", "if the file of --data does not exist, take over the data of the mock cloud at this `URL`, if there is one")
 	flags.Func("profile", "REST API profile: `core or extended` (default extended)", func(text string) error {
 		o.Profile = mockcloud.Profile(text)
 		return nil
 	})
 	flags.Func("capability", "switch a capability: `name=on|off`, comma separated or repeated (default all on)",
 		func(text string) error { return parseCapabilities(o.Capabilities, text) })
+	flags.BoolVar(&c.showVersion, "version", false, "print the version and exit")
 	behaviourFlags(flags, o)
 	accessFlags(flags, o)
-	flags.Func("fault", "a fault in force from the start, as `JSON`; repeatable", func(text string) error {
+	flags.Func("fault", "a fault that is active from the start, as `JSON`; repeatable", func(text string) error {
 		var fault mockcloud.Fault
 		if err := decode(text, &fault); err != nil {
 			return err
@@ -77,10 +79,10 @@ func parse(args []string, out *os.File) (config, error) {
 func behaviourFlags(flags *flag.FlagSet, o *mockcloud.Options) {
 	duration(flags, &o.BuildTime, "build-time", "how long a new server is BUILDING (default 0s: 201 at once)")
 	duration(flags, &o.DeleteTime, "delete-time", "how long a deleted server is DELETING (default 0s: 204 at once)")
-	duration(flags, &o.Latency, "latency", "wait this long at the start of every call (default 0s)")
-	flags.StringVar(&o.Utilisation, "utilisation", "fixed:50", "CPU use `model`: fixed:N (percent), sine[:PERIOD] or walk[:SEED]")
-	flags.IntVar(&o.Quota, "quota", 0, "the most servers that may exist at once; 0 is no limit")
-	flags.IntVar(&o.SeedServers, "seed-servers", 0, "strangers' servers to put into a store that is new")
+	duration(flags, &o.Latency, "latency", "delay at the start of every call (default 0s)")
+	flags.StringVar(&o.Utilisation, "utilisation", "fixed:50", "CPU utilization `model`: fixed:N (percent), sine[:PERIOD] or walk[:SEED]")
+	flags.IntVar(&o.Quota, "quota", 0, "maximum number of servers; 0 is no limit")
+	flags.IntVar(&o.SeedServers, "seed-servers", 0, "number of servers in a new store that belong to no client")
 	flags.Func("prohibited-name", "a `name` or glob that may not be used; repeatable, empty for none (default forbidden)",
 		func(text string) error {
 			if o.ProhibitedNames == nil {
@@ -92,7 +94,7 @@ func behaviourFlags(flags *flag.FlagSet, o *mockcloud.Options) {
 			return nil
 		})
 	appendTo(flags, &o.ProhibitedTemplates, "prohibited-template", "a `template` or glob that may not be used; repeatable")
-	appendTo(flags, &o.Templates, "template", "a `template` that is known; repeatable (default any is)")
+	appendTo(flags, &o.Templates, "template", "a `template` that exists; repeatable (default every template exists)")
 	flags.Func("host", "a host: `name[:gpu[:hours]]` such as node-1:true:24; repeatable (default four hosts)",
 		func(text string) error {
 			host, err := parseHost(text)
@@ -102,12 +104,12 @@ func behaviourFlags(flags *flag.FlagSet, o *mockcloud.Options) {
 }
 
 func accessFlags(flags *flag.FlagSet, o *mockcloud.Options) {
-	flags.StringVar(&o.Token, "token", "", "require this bearer `token`, which never expires")
-	flags.StringVar(&o.Username, "username", "", "require a session, opened with this `name`")
+	flags.StringVar(&o.Token, "token", "", "require this bearer `token`, which does not expire")
+	flags.StringVar(&o.Username, "username", "", "require a session, which is opened with this `name`")
 	flags.StringVar(&o.Password, "password", "", "the `password` of --username")
 	duration(flags, &o.SessionTTL, "session-ttl", "how long a session lasts (default 1h)")
-	duration(flags, &o.KeyRetention, "key-retention", "how long an idempotency key outlives its server (default 24h)")
-	flags.IntVar(&o.CallLog, "call-log", 1000, "how many calls GET /calls remembers")
+	duration(flags, &o.KeyRetention, "key-retention", "how long an idempotency key is kept after its server is deleted (default 24h)")
+	flags.IntVar(&o.CallLog, "call-log", 1000, "number of calls that GET /calls returns")
 }
 
 func duration(flags *flag.FlagSet, into *mockcloud.Duration, name, usage string) {

@@ -1,4 +1,4 @@
-// Command mockcloud serves a private cloud to develop and test against.
+// Command mockcloud serves a private cloud for development and tests.
 package main
 
 import (
@@ -11,17 +11,21 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"runtime"
 	"syscall"
 	"time"
 
 	"github.com/privatecloud/operator/mockcloud"
 )
 
-// grace bounds how long calls under way may take to end after SIGTERM.
+// version is set with -ldflags "-X main.version=...".
+var version = "dev"
+
+// grace is the time that calls in progress have to complete after SIGTERM.
 const grace = 10 * time.Second
 
-// patience bounds how long another mock cloud may take to hand over.
-const patience = 20 * time.Second
+// handoverTimeout is the time that another mock cloud has to hand over.
+const handoverTimeout = 20 * time.Second
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -33,21 +37,26 @@ func main() {
 	}
 }
 
-// run serves until ctx ends. It calls listening, where not nil, with the
-// address once it answers there.
+// run serves until ctx ends. It calls listening, if it is not nil, with the address
+// when it accepts connections.
 func run(ctx context.Context, args []string, out *os.File, listening func(net.Addr)) error {
 	config, err := parse(args, out)
 	if err != nil {
 		return err
 	}
+	if config.showVersion {
+		fmt.Println(version)
+		return nil
+	}
 	log := slog.New(slog.NewTextHandler(out, nil))
-	config.options.Log = log
+	log.Info("starting the mock cloud", "version", version, "goVersion", runtime.Version())
+	config.options.Log, config.options.Version = log, version
 	if config.takeOver != "" {
-		taken, err := mockcloud.TakeOver(ctx, config.takeOver, config.options.DataFile, patience)
+		taken, err := mockcloud.TakeOver(ctx, config.takeOver, config.options.DataFile, handoverTimeout)
 		if err != nil {
 			return err
 		}
-		log.Info("looked for a mock cloud to take over", "url", config.takeOver, "taken", taken)
+		log.Info("checked for a mock cloud to take over", "url", config.takeOver, "taken", taken)
 	}
 	cloud, err := mockcloud.New(config.options)
 	if err != nil {
@@ -84,8 +93,8 @@ func run(ctx context.Context, args []string, out *os.File, listening func(net.Ad
 	return shutDown(server, cloud)
 }
 
-// shutDown ends the server after the calls under way, and then the cloud: an
-// effect that was begun must still find its store.
+// shutDown stops the server after the calls in progress, and closes the cloud
+// afterwards, because these calls write to its store.
 func shutDown(server *http.Server, cloud *mockcloud.Cloud) error {
 	cloud.ClearFaults()
 	cloud.DropStreams()

@@ -53,7 +53,7 @@ func TestFlagsSetOptions(t *testing.T) {
 	}
 }
 
-func TestFlagsThatMakeNoSenseAreRefused(t *testing.T) {
+func TestInvalidFlagsAreRejected(t *testing.T) {
 	for _, args := range [][]string{
 		{"--capability=labels"}, {"--build-time=soon"}, {"--fault={"}, {"--fault", `{"nonsense":1}`}, {"--host=:true"},
 		{"--host=a:maybe"}, {"--host=a:true:x"}, {"--host=a:true:1:2"}, {"--tls-cert=x"}, {"--nonsense"}, {"extra"},
@@ -64,7 +64,7 @@ func TestFlagsThatMakeNoSenseAreRefused(t *testing.T) {
 	}
 }
 
-func TestHelpTellsOfEveryFlag(t *testing.T) {
+func TestHelpListsFlags(t *testing.T) {
 	out := output(t)
 	if _, err := parse([]string{"--help"}, out); !errors.Is(err, flag.ErrHelp) {
 		t.Fatalf("got %v, want flag.ErrHelp", err)
@@ -75,13 +75,13 @@ func TestHelpTellsOfEveryFlag(t *testing.T) {
 	}
 	for _, name := range []string{"-addr", "-profile", "-capability", "-fault", "-data", "-build-time", "-token"} {
 		if !strings.Contains(string(text), name) {
-			t.Errorf("the help lacks %s", name)
+			t.Errorf("the help does not contain %s", name)
 		}
 	}
 }
 
-// TestRunStopsAndStartsAgain goes through what a deployment does: serve, stop
-// on a signal with streams and held calls open, and come back with the data.
+// TestRunStopsAndStartsAgain does what a deployment does: serve, stop on a signal
+// with an open stream, and start again with the same data.
 func TestRunStopsAndStartsAgain(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	for _, want := range []string{`"name":"web"`, `"name":"web"`} {
@@ -118,12 +118,12 @@ func TestRunStopsAndStartsAgain(t *testing.T) {
 		_ = stream.Body.Close()
 		log, err := os.ReadFile(out.Name())
 		if err != nil || !strings.Contains(string(log), "url="+url) {
-			t.Errorf("the log does not name %s: %s %v", url, log, err)
+			t.Errorf("the log does not contain %s: %s %v", url, log, err)
 		}
 	}
 }
 
-func TestRunFailsOnWhatItCannotOpen(t *testing.T) {
+func TestRunReturnsAnErrorIfItCannotOpen(t *testing.T) {
 	for _, args := range [][]string{
 		{"--addr=256.0.0.1:1"}, {"--profile=half"}, {"--data=" + t.TempDir()},
 		{"--addr=127.0.0.1:0", "--tls-cert=/none", "--tls-key=/none"},

@@ -15,7 +15,7 @@ import (
 	"github.com/privatecloud/operator/mockcloud"
 )
 
-// edits are what the tour does to groups that have become what they were to be.
+// edits are the changes to groups that are as expected.
 var edits = []struct {
 	args         []string
 	group, field string
@@ -23,14 +23,14 @@ var edits = []struct {
 }{
 	{[]string{"scale", "--replicas=5", "vmgroup", "vmgroup-sample"}, "vmgroup-sample", "replicas", int64(5)},
 	{
-		[]string{"patch", "vg", mistakenGroup, "--type", "merge", "-p", `{"spec":{"template":"vm-operator-template"}}`},
-		mistakenGroup, "template", "vm-operator-template",
+		[]string{"patch", "vg", invalidGroupName, "--type", "merge", "-p", `{"spec":{"template":"vm-operator-template"}}`},
+		invalidGroupName, "template", "vm-operator-template",
 	},
 }
 
-// prove waits until every sample has become what it is to be, shows them, edits
-// groups, and sees to it that the cloud is empty after all are deleted.
-func (s *stack) prove(ctx context.Context) error {
+// verify waits until every sample is as expected, prints them, edits groups,
+// deletes everything and checks that no server remains in the cloud.
+func (s *stack) verify(ctx context.Context) error {
 	objects, err := s.applied(ctx)
 	if err != nil {
 		return err
@@ -38,34 +38,34 @@ func (s *stack) prove(ctx context.Context) error {
 	if err := s.await(ctx, sampleTime, objects...); err != nil {
 		return err
 	}
-	if err := s.judge(ctx, asked(objects), asked(objects)); err != nil {
+	if err := s.checkLedger(ctx, requested(objects), requested(objects)); err != nil {
 		return err
 	}
 	if err := s.print(ctx, "get clouds", "get networks", "get vms", "get vg", "get gpu"); err != nil {
 		return err
 	}
-	if err := s.edit(ctx, objects); err != nil {
+	if err := s.editGroups(ctx, objects); err != nil {
 		return err
 	}
-	if err := s.judge(ctx, asked(objects), asked(objects)); err != nil {
+	if err := s.checkLedger(ctx, requested(objects), requested(objects)); err != nil {
 		return err
 	}
 	if err := s.print(ctx, "get vg", "get vms -l "+v1alpha1.GroupLabel+"=vmgroup-sample", "events --for vmgroup/vmgroup-sample"); err != nil {
 		return err
 	}
-	if err := s.clear(ctx); err != nil {
+	if err := s.deleteAll(ctx); err != nil {
 		return err
 	}
-	if err := s.judge(ctx, asked(objects), tally{}); err != nil {
+	if err := s.checkLedger(ctx, requested(objects), counts{}); err != nil {
 		return err
 	}
-	s.say("the cloud's ledger: each of %d servers was created once, as was each network, and all are gone", asked(objects).servers)
-	return s.refusals()
+	s.say("the cloud's ledger: each of %d servers and each network was created once, and all are deleted", requested(objects).servers)
+	return s.checkPermissions()
 }
 
-// applied returns what was applied until now, as it was asked for.
+// applied returns the objects that were applied until now, as they were applied.
 func (s *stack) applied(ctx context.Context) ([]*unstructured.Unstructured, error) {
-	objects, err := s.built(ctx, samples)
+	objects, err := s.kustomize(ctx, samples)
 	if err != nil {
 		return nil, err
 	}
@@ -77,18 +77,19 @@ func (s *stack) applied(ctx context.Context) ([]*unstructured.Unstructured, erro
 	if err != nil {
 		return nil, err
 	}
-	mistaken, err := s.mistaken()
+	invalid, err := s.invalidGroup()
 	if err != nil {
 		return nil, err
 	}
-	return append(append(objects, stalled...), mistaken), nil
+	return append(append(objects, stalled...), invalid), nil
 }
 
-// edit edits groups, in the cluster and in objects, and waits for what becomes of it.
-func (s *stack) edit(ctx context.Context, objects []*unstructured.Unstructured) error {
+// editGroups changes groups, in the cluster and in objects, and waits until they are
+// as expected.
+func (s *stack) editGroups(ctx context.Context, objects []*unstructured.Unstructured) error {
 	var edited []*unstructured.Unstructured
 	for _, edit := range edits {
-		if err := s.does(ctx, edit.args...); err != nil {
+		if err := s.runKubectl(ctx, edit.args...); err != nil {
 			return err
 		}
 		for _, object := range objects {
@@ -104,13 +105,13 @@ func (s *stack) edit(ctx context.Context, objects []*unstructured.Unstructured) 
 	return s.await(ctx, sampleTime, edited...)
 }
 
-// asked counts what the objects ask the cloud for.
-func asked(objects []*unstructured.Unstructured) tally {
-	var t tally
+// requested returns the number of servers and networks that the objects need.
+func requested(objects []*unstructured.Unstructured) counts {
+	var t counts
 	for _, object := range objects {
 		switch object.GetKind() {
 		case "VM":
-			if expectationOf(object).status["vmId"] != nothing {
+			if expectationOf(object).status["vmId"] != absent {
 				t.servers++
 			}
 		case "VmGroup":
@@ -122,7 +123,7 @@ func asked(objects []*unstructured.Unstructured) tally {
 	return t
 }
 
-// print shows what kubectl answers.
+// print prints commands of kubectl with their output.
 func (s *stack) print(ctx context.Context, commands ...string) error {
 	for _, command := range commands {
 		output, err := s.kubectl(ctx, strings.Fields(command)...)
@@ -135,12 +136,12 @@ func (s *stack) print(ctx context.Context, commands ...string) error {
 	return nil
 }
 
-// clear deletes all that was applied, and returns once the members of groups
-// are gone, too: their groups do not wait for them.
-func (s *stack) clear(ctx context.Context) error {
+// deleteAll deletes all objects that were applied and waits for the VMs, because a
+// VmGroup is deleted before its members.
+func (s *stack) deleteAll(ctx context.Context) error {
 	for _, args := range [][]string{
 		{"delete", "-f", prohibited, "--timeout=60s"},
-		{"delete", "vg", mistakenGroup, "--timeout=60s"},
+		{"delete", "vg", invalidGroupName, "--timeout=60s"},
 		{"delete", "-k", samples, "--timeout=60s"},
 		{"wait", "--for=delete", "vms", "--all", "--timeout=60s"},
 	} {
@@ -152,28 +153,29 @@ func (s *stack) clear(ctx context.Context) error {
 	return nil
 }
 
-// judge compares the cloud's ledger with what must have been made, and what
-// must be left of it.
-func (s *stack) judge(ctx context.Context, made, left tally) error {
+// checkLedger compares the cloud's ledger with the expected numbers of created and
+// remaining servers and networks.
+func (s *stack) checkLedger(ctx context.Context, created, left counts) error {
 	var ledger []mockcloud.LedgerEntry
-	if err := s.askCloud(ctx, "/ledger", &ledger); err != nil {
+	if err := s.getFromCloud(ctx, "/ledger", &ledger); err != nil {
 		return err
 	}
-	if wrong := discrepancies(ledger, made, left); len(wrong) > 0 {
+	if wrong := discrepancies(ledger, created, left); len(wrong) > 0 {
 		return fmt.Errorf("the cloud's ledger is not as expected:\n  %s", strings.Join(wrong, "\n  "))
 	}
 	return nil
 }
 
-// askCloud reads what the mock cloud tells outside of its REST API.
-func (s *stack) askCloud(ctx context.Context, path string, into any) error {
+// getFromCloud reads an endpoint of the mock cloud that is not part of its REST
+// API.
+func (s *stack) getFromCloud(ctx context.Context, path string, into any) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.cloudURL+path, nil)
 	if err != nil {
-		return fmt.Errorf("asking the mock cloud: %w", err)
+		return fmt.Errorf("calling the mock cloud: %w", err)
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
-		return fmt.Errorf("asking the mock cloud: %w", err)
+		return fmt.Errorf("calling the mock cloud: %w", err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
@@ -185,18 +187,18 @@ func (s *stack) askCloud(ctx context.Context, path string, into any) error {
 	return nil
 }
 
-// refusals finds out whether the API server refused the operator anything:
-// then the RBAC of config/rbac is not enough.
-func (s *stack) refusals() error {
+// checkPermissions returns an error if the API server rejected a request of the
+// operator: then the permissions of config/rbac are not sufficient.
+func (s *stack) checkPermissions() error {
 	log, err := os.ReadFile(s.manager.log)
 	if err != nil {
 		return fmt.Errorf("reading the operator's log: %w", err)
 	}
 	for line := range bytes.Lines(log) {
 		if bytes.Contains(line, []byte("is forbidden: User ")) {
-			return fmt.Errorf("the rights of config/rbac do not suffice: %s", bytes.TrimSpace(line))
+			return fmt.Errorf("the permissions of config/rbac are not sufficient: %s", bytes.TrimSpace(line))
 		}
 	}
-	s.say("the rights of config/rbac sufficed")
+	s.say("the permissions of config/rbac are sufficient")
 	return nil
 }

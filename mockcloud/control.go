@@ -8,12 +8,11 @@ import (
 	"github.com/google/uuid"
 )
 
-// The methods below change servers behind the client's back. They check nothing
-// that a client's call would be checked for, so that tests can bring about what
-// should not be.
+// The methods below change servers without the REST API and without its checks,
+// so that tests can create states that the API does not allow.
 
-// Servers returns every server with what it uses, in the order of a LIST, all
-// fields filled in whatever the capabilities.
+// Servers returns all servers with their utilization in the order of a list. All
+// fields are set, regardless of the capabilities.
 func (c *Cloud) Servers() []Server {
 	c.advance()
 	now := c.now()
@@ -43,9 +42,9 @@ func (c *Cloud) full(r *record, now time.Time) Server {
 	return s
 }
 
-// PutServer adds a server that no client asked for, or replaces the one of the
-// same id. What is zero gets a default: a new id, ACTIVE, one core, 1 GiB, now.
-// The figures of use are ignored. A new server is in the ledger, by ByAdmin.
+// PutServer adds a server or replaces the one with the same ID. Fields that are
+// zero get a default: a new ID, ACTIVE, one core, 1 GiB, the present time. The
+// utilization is ignored. The ledger records a new server with ByAdmin.
 func (c *Cloud) PutServer(s Server) (Server, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -57,7 +56,7 @@ func (c *Cloud) PutServer(s Server) (Server, error) {
 		s.PowerState = PowerOn
 	}
 	if s.State == "" {
-		s.State = settled(s.PowerState)
+		s.State = stateFor(s.PowerState)
 	}
 	if s.CreatedAt.IsZero() {
 		s.CreatedAt = now
@@ -66,7 +65,7 @@ func (c *Cloud) PutServer(s Server) (Server, error) {
 		s.UpdatedAt = now
 	}
 	if s.Host == "" {
-		s.Host = c.place()
+		s.Host = c.pickHost()
 	}
 	s.CPU, s.Memory = max(s.CPU, 1), max(s.Memory, 1)
 	s.Labels = maps.Clone(s.Labels)
@@ -85,38 +84,40 @@ func (c *Cloud) PutServer(s Server) (Server, error) {
 	return c.full(r, now), nil
 }
 
-// DeleteServer takes a server away at once. It fails if there is none.
+// DeleteServer deletes a server at once. It returns an error if there is no such
+// server.
 func (c *Cloud) DeleteServer(id string) error {
 	c.advance()
 	_, err := c.deleteServer(id, ByAdmin, "")
 	return err
 }
 
-// RenameServer changes a server's name. It fails if there is none.
+// RenameServer changes the name of a server. It returns an error if there is no
+// such server.
 func (c *Cloud) RenameServer(id, name string) error {
-	return c.steer(id, func(r *record) { r.Name = name })
+	return c.modify(id, func(r *record) { r.Name = name })
 }
 
-// SetServerState puts a server into a state, known or made up, for good: a
-// build or deletion under way does not end.
+// SetServerState sets the state of a server to any value. A build or deletion in
+// progress never completes.
 func (c *Cloud) SetServerState(id string, state State) error {
-	return c.steer(id, func(r *record) {
+	return c.modify(id, func(r *record) {
 		r.State, r.ReadyAt, r.GoneAt = state, time.Time{}, time.Time{}
 	})
 }
 
-// SetUtilisation makes a server report this use in percent, absurd values
-// included, instead of what the model says.
+// SetUtilisation makes a server report this utilization in percent, which can be
+// out of range, instead of that of the model.
 func (c *Cloud) SetUtilisation(id string, percent int) error {
-	return c.steer(id, func(r *record) { r.Override = &percent })
+	return c.modify(id, func(r *record) { r.Override = &percent })
 }
 
-// ClearUtilisation goes back to the model.
+// ClearUtilisation reverts SetUtilisation.
 func (c *Cloud) ClearUtilisation(id string) error {
-	return c.steer(id, func(r *record) { r.Override = nil })
+	return c.modify(id, func(r *record) { r.Override = nil })
 }
 
-func (c *Cloud) steer(id string, change func(*record)) error {
+func (c *Cloud) modify(id string, change func(*record)) error {
 	c.advance()
 	c.mu.Lock()
 	defer c.mu.Unlock()

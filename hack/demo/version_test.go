@@ -1,0 +1,43 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// runMain is the environment variable that makes the test binary run main.
+const runMain = "TEST_RUN_MAIN"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(runMain) != "" {
+		version = "v1.2.3"
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func TestVersionFlagPrintsTheVersion(t *testing.T) {
+	command := exec.CommandContext(t.Context(), os.Args[0], "--version")
+	command.Env = append(os.Environ(), runMain+"=1")
+	output, err := command.CombinedOutput()
+	if err != nil || string(output) != "v1.2.3\n" {
+		t.Errorf("--version: got %q, %v, want the version alone", output, err)
+	}
+}
+
+func TestFirstLineOfOutputHasTheVersion(t *testing.T) {
+	command := exec.CommandContext(t.Context(), os.Args[0], "--once")
+	command.Env = append(os.Environ(), runMain+"=1", "KUBEBUILDER_ASSETS=/nonexistent")
+	output, err := command.CombinedOutput()
+	if err == nil {
+		t.Error("without kube-apiserver: got no error")
+	}
+	first, _, _ := strings.Cut(string(output), "\n")
+	if want := "demo version v1.2.3, built by " + runtime.Version(); !strings.HasSuffix(first, want) {
+		t.Errorf("the first line is %q, want it to end with %q", first, want)
+	}
+}
