@@ -1,70 +1,81 @@
 package behaviour_test
 
 import (
-	"sync"
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
 	"time"
 
-	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
+	"github.com/onsi/gomega"
+
+	"github.com/privatecloud/operator/internal/testkit"
 )
-
-// Most of the time a case waits for polls, so the cases of several themes are
-// shown side by side. Each has a cloud and a namespace of its own.
-var _ = Describe("the operator", func() {
-	sideBySide("creates, names and deletes VMs", creations, prohibitedNames, takenNames, uncheckedNames, nameDoor, deletions)
-	sideBySide("looks after VMs, takes them over and lets go of them", losses, drift, edits, imports, observation, releases, pauses)
-	sideBySide("makes a VM exactly once", lostAnswers, uncertainCreates)
-	sideBySide("looks after groups of VMs", vmGroups)
-	sideBySide("looks after Clouds and their tenants", clouds, tenants, access, orphans, outages, brakes, budgets)
-	sideBySide("chooses nodes for GPUInfos", gpuInfos)
-})
-
-// theme is something, and what holds of it.
-type theme struct {
-	of string
-	cases
-}
-
-// cases are sentences, each with its proof.
-type cases map[string]func(SpecContext)
-
-func sideBySide(text string, themes ...theme) {
-	all := cases{}
-	for _, theme := range themes {
-		for holds, proof := range theme.cases {
-			all[theme.of+" "+holds] = proof
-		}
-	}
-	It(text, func(ctx SpecContext) { all.show(ctx) })
-}
 
 const (
-	// glance is how often a test looks whether what it waits for has come; many at
-	// a time look less often, for the API server shares their processors.
-	glance, seldom = 25 * time.Millisecond, 250 * time.Millisecond
+	// timeout is how long a case waits for what it expects.
+	timeout = 20 * time.Second
+	// shortestInterval and longestInterval bound how often a case that waits looks:
+	// cases that run in parallel look less often, for the API server shares their processors.
+	shortestInterval, longestInterval = 25 * time.Millisecond, 250 * time.Millisecond
 )
 
-// show runs the cases side by side. The report names those that failed.
-func (all cases) show(ctx SpecContext) {
-	GinkgoHelper()
-	SetDefaultEventuallyPollingInterval(min(seldom, glance+time.Duration(len(all))*5*time.Millisecond))
-	defer SetDefaultEventuallyPollingInterval(glance)
-	var running sync.WaitGroup
-	for sentence, proof := range all {
-		running.Go(func() {
-			defer GinkgoRecover()
-			began := time.Now()
-			defer func() {
-				failure := recover()
-				if failure == nil {
-					GinkgoWriter.Printf("%s: held after %s\n", sentence, time.Since(began).Round(time.Millisecond))
-					return
-				}
-				AddReportEntry("does not hold: " + sentence)
-				panic(failure)
-			}()
-			proof(ctx)
+// running counts the cases that run.
+var running atomic.Int32
+
+// T is one running case.
+type T struct{ *testkit.T }
+
+// newT returns the T of a test.
+func newT(t *testing.T) *T {
+	t.Helper()
+	running.Add(1)
+	t.Cleanup(func() { running.Add(-1) })
+	return &T{testkit.NewT(t, timeout, shortestInterval)}
+}
+
+// Eventually looks less often the more cases run.
+func (t *T) Eventually(actual any, intervals ...any) gomega.AsyncAssertion {
+	t.Helper()
+	interval := min(longestInterval, shortestInterval+time.Duration(running.Load())*5*time.Millisecond)
+	return t.T.Eventually(actual, intervals...).WithPolling(interval)
+}
+
+// cleanup runs a function when the case has ended, with a context that is still valid then.
+func (t *T) cleanup(do func(context.Context)) {
+	ctx := context.WithoutCancel(t.Context())
+	t.Cleanup(func() { do(ctx) })
+}
+
+// logOperatorIfFailed registers that the operator's log lines with a text are
+// printed if the case fails.
+func (t *T) logOperatorIfFailed(text string) {
+	t.Cleanup(func() {
+		if !t.Failed() {
+			return
+		}
+		var lines strings.Builder
+		for line := range strings.Lines(operatorLog.String()) {
+			if strings.Contains(line, text) {
+				lines.WriteString(line)
+			}
+		}
+		t.Log(fmt.Sprintf("the operator's log of %s:\n%s", text, lines.String()))
+	})
+}
+
+// cases are test cases by their names, which state a condition and what is expected.
+type cases map[string]func(*T)
+
+// run runs each case as a subtest, in parallel with the cases of all tests.
+func (all cases) run(t *testing.T) {
+	t.Helper()
+	t.Parallel()
+	for name, check := range all {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			check(newT(t))
 		})
 	}
-	running.Wait()
 }

@@ -2,21 +2,18 @@ package behaviour_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
-	"net"
-	"net/http/httptest"
 	"reflect"
 	"slices"
-	"sync"
+	"strings"
 	"sync/atomic"
 	"time"
 
-	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,182 +22,156 @@ import (
 	"github.com/privatecloud/operator/mockcloud"
 )
 
-// site is a cloud, the Cloud object that leads to it, and a namespace to use it from.
-type site struct {
-	*mockcloud.Cloud
+// fixture is what a case works on: a cloud, the Cloud object with its endpoint,
+// and a namespace to use it from.
+type fixture struct {
+	*testkit.CloudServer
 
+	t         *T
 	object    *v1alpha1.Cloud
 	namespace string
-
-	server *httptest.Server
 }
 
-var sites atomic.Int32
+var clouds atomic.Int32
 
-// newSite returns a site whose Cloud is connected. It goes with the spec.
-func newSite(ctx SpecContext, options mockcloud.Options, change ...func(*v1alpha1.Cloud)) *site {
-	GinkgoHelper()
-	s := &site{namespace: newNamespace(ctx, nil)}
-	s.Cloud = newCloud(options)
-	s.plug("127.0.0.1:0")
-	s.object = openCloud(ctx, s.server.URL, change...)
-	Eventually(ctx, now(s.object)).Should(testkit.BeReady(), "a fresh cloud is connected")
-	return s
+// newFixture returns a fixture whose Cloud is connected. It is removed when the case ends.
+func newFixture(t *T, options mockcloud.Options, change ...func(*v1alpha1.Cloud)) *fixture {
+	t.Helper()
+	f := &fixture{t: t, CloudServer: serveCloud(t, options)}
+	f.object = createCloud(t, f.URL, change...)
+	f.namespace = newNamespace(t, nil)
+	t.Eventually(latest(f.object)).Should(testkit.BeReady(), "a new cloud is connected")
+	return f
 }
 
-func newCloud(options mockcloud.Options) *mockcloud.Cloud {
-	GinkgoHelper()
-	cloud, err := mockcloud.New(options)
-	Expect(err).NotTo(HaveOccurred())
+func serveCloud(t *T, options mockcloud.Options) *testkit.CloudServer {
+	t.Helper()
+	cloud, err := testkit.ServeCloud(options)
+	t.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { t.Expect(cloud.Close()).To(Succeed()) })
 	return cloud
 }
 
-// serveCloud returns a cloud and the endpoint where it answers.
-func serveCloud(options mockcloud.Options) (*mockcloud.Cloud, string) {
-	GinkgoHelper()
-	s := &site{Cloud: newCloud(options)}
-	s.plug("127.0.0.1:0")
-	return s.Cloud, s.server.URL
+// reconnect connects the cloud again after Disconnect.
+func (f *fixture) reconnect() {
+	f.t.Helper()
+	f.t.Expect(f.Connect()).To(Succeed())
 }
 
-// plug has the cloud answer at an address.
-func (s *site) plug(address string) {
-	GinkgoHelper()
-	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", address)
-	Expect(err).NotTo(HaveOccurred())
-	s.server = httptest.NewUnstartedServer(s.Handler())
-	Expect(s.server.Listener.Close()).To(Succeed())
-	s.server.Listener = listener
-	s.server.Start()
-	DeferCleanup(func() {
-		// First the cloud, which lets the calls go that it holds.
-		Expect(s.Close()).To(Succeed())
-		s.server.CloseClientConnections()
-		s.server.Close()
+// createCloud creates a Cloud object with an endpoint.
+func createCloud(t *T, endpoint string, change ...func(*v1alpha1.Cloud)) *v1alpha1.Cloud {
+	t.Helper()
+	object := testkit.Cloud(fmt.Sprintf("cloud-%d", clouds.Add(1)), endpoint, change...)
+	t.Expect(env.Client.Create(t.Context(), object)).To(Succeed())
+	t.cleanup(func(ctx context.Context) {
+		if current, err := latest(object)(ctx); err == nil {
+			t.Expect(secretsIn("Cloud "+object.Name, current)).To(Succeed())
+		}
+		t.wipe(ctx, object)
 	})
-}
-
-// unplug takes the cloud off the network, and returns the address to plug it in again.
-func (s *site) unplug() string {
-	address := s.server.Listener.Addr().String()
-	s.server.CloseClientConnections()
-	s.server.Close()
-	return address
-}
-
-// openCloud makes a Cloud object that leads to an endpoint.
-func openCloud(ctx SpecContext, endpoint string, change ...func(*v1alpha1.Cloud)) *v1alpha1.Cloud {
-	GinkgoHelper()
-	object := testkit.Cloud(fmt.Sprintf("cloud-%d", sites.Add(1)), endpoint, change...)
-	Expect(env.Client.Create(ctx, object)).To(Succeed())
+	t.logOperatorIfFailed(object.Name)
 	return object
 }
 
-// sweep removes all objects of this group and Nodes, and all Clouds but the
-// default one, whatever holds them.
-func sweep(ctx SpecContext) {
-	GinkgoHelper()
-	var vms v1alpha1.VMList
-	var networks v1alpha1.NetworkList
-	var gpus v1alpha1.GPUInfoList
-	var nodes corev1.NodeList
-	var clouds v1alpha1.CloudList
-	var groups v1alpha1.VmGroupList
-	for _, list := range []client.ObjectList{&groups, &networks, &gpus, &nodes, &clouds} {
-		Expect(env.Client.List(ctx, list)).To(Succeed())
-	}
-	var running sync.WaitGroup
-	wipe := func(object client.Object) {
-		running.Go(func() {
-			defer GinkgoRecover()
-			Expect(client.IgnoreNotFound(env.Client.Delete(ctx, object))).To(Succeed())
-			bare := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
-			Expect(client.IgnoreNotFound(env.Client.Patch(ctx, object, bare))).To(Succeed())
-		})
-	}
-	for i := range groups.Items {
-		wipe(&groups.Items[i])
-	}
-	running.Wait()
-	Expect(env.Client.List(ctx, &vms)).To(Succeed())
-	for i := range vms.Items {
-		wipe(&vms.Items[i])
-	}
-	for i := range gpus.Items {
-		wipe(&gpus.Items[i])
-	}
-	for i := range nodes.Items {
-		wipe(&nodes.Items[i])
-	}
-	for i := range networks.Items {
-		wipe(&networks.Items[i])
-	}
-	for i := range clouds.Items {
-		if clouds.Items[i].Name != v1alpha1.DefaultCloudName {
-			wipe(&clouds.Items[i])
+// newNamespace creates a namespace. The objects in it are removed when the case ends.
+func newNamespace(t *T, labels map[string]string) string {
+	t.Helper()
+	ns := testkit.Namespace("vms-", labels)
+	t.Expect(env.Client.Create(t.Context(), ns)).To(Succeed())
+	t.cleanup(func(ctx context.Context) {
+		// Groups first, since they replace VMs that are deleted.
+		for _, list := range []client.ObjectList{&v1alpha1.VmGroupList{}, &v1alpha1.VMList{}, &v1alpha1.GPUInfoList{}, &v1alpha1.NetworkList{}} {
+			t.wipeAll(ctx, ns.Name, list)
 		}
-	}
-	running.Wait()
-}
-
-func newNamespace(ctx SpecContext, labels map[string]string) string {
-	GinkgoHelper()
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "vms-", Labels: labels}}
-	Expect(env.Client.Create(ctx, ns)).To(Succeed())
+	})
+	t.logOperatorIfFailed(ns.Name)
 	return ns.Name
 }
 
-// create makes a VM on the site's cloud.
-func (s *site) create(ctx SpecContext, name string, change ...func(*v1alpha1.VM)) *v1alpha1.VM {
-	GinkgoHelper()
-	change = append([]func(*v1alpha1.VM){func(vm *v1alpha1.VM) { vm.Spec.CloudRef = &v1alpha1.CloudReference{Name: s.object.Name} }}, change...)
-	vm := testkit.VM(s.namespace, name, change...)
-	Expect(env.Client.Create(ctx, vm)).To(Succeed())
+// wipeAll removes all objects of a kind in a namespace, and looks that none has a secret in it.
+func (t *T) wipeAll(ctx context.Context, namespace string, list client.ObjectList) {
+	t.Helper()
+	t.Expect(env.Client.List(ctx, list, client.InNamespace(namespace))).To(Succeed())
+	t.Expect(secretsIn(fmt.Sprintf("%T of %s", list, namespace), list)).To(Succeed())
+	items := reflect.ValueOf(list).Elem().FieldByName("Items")
+	for i := range items.Len() {
+		object, ok := items.Index(i).Addr().Interface().(client.Object)
+		t.Expect(ok).To(BeTrue(), "%T is an object", items.Index(i).Interface())
+		t.wipe(ctx, object)
+	}
+}
+
+// wipe removes an object without regard to its finalizers.
+func (t *T) wipe(ctx context.Context, object client.Object) {
+	t.Helper()
+	t.Expect(client.IgnoreNotFound(env.Client.Delete(ctx, object))).To(Succeed())
+	bare := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+	t.Expect(client.IgnoreNotFound(env.Client.Patch(ctx, object, bare))).To(Succeed())
+}
+
+// secretsIn fails if the JSON of an object has a secret in it.
+func secretsIn(what string, object any) error {
+	text, err := json.Marshal(object)
+	if err != nil {
+		return fmt.Errorf("encoding %s: %w", what, err)
+	}
+	if strings.Contains(string(text), secretPart) {
+		return fmt.Errorf("a secret is in %s: %s", what, text)
+	}
+	return nil
+}
+
+// createVM creates a VM on the cloud of the fixture.
+func (f *fixture) createVM(name string, change ...func(*v1alpha1.VM)) *v1alpha1.VM {
+	f.t.Helper()
+	change = append([]func(*v1alpha1.VM){func(vm *v1alpha1.VM) { vm.Spec.CloudRef = &v1alpha1.CloudReference{Name: f.object.Name} }}, change...)
+	vm := testkit.VM(f.namespace, name, change...)
+	f.t.Expect(env.Client.Create(f.t.Context(), vm)).To(Succeed())
 	return vm
 }
 
-// ready makes a VM and returns it as it is once it is ready.
-func (s *site) ready(ctx SpecContext, name string, change ...func(*v1alpha1.VM)) *v1alpha1.VM {
-	GinkgoHelper()
-	return untilReady(ctx, s.create(ctx, name, change...))
+// readyVM creates a VM and returns it as it is once it is ready.
+func (f *fixture) readyVM(name string, change ...func(*v1alpha1.VM)) *v1alpha1.VM {
+	f.t.Helper()
+	return waitReady(f.t, f.createVM(name, change...))
 }
 
-func untilReady(ctx SpecContext, vm *v1alpha1.VM) *v1alpha1.VM {
-	GinkgoHelper()
-	Eventually(ctx, now(vm)).Should(testkit.BeReady())
-	return read(ctx, vm)
+func waitReady(t *T, vm *v1alpha1.VM) *v1alpha1.VM {
+	t.Helper()
+	t.Eventually(latest(vm)).Should(testkit.BeReady())
+	return get(t, vm)
 }
 
-// polls waits until the cloud was listed n times more.
-func (s *site) polls(ctx SpecContext, n int) {
-	GinkgoHelper()
-	before := s.CountCalls("GET", "/servers")
-	Eventually(ctx, func() int { return s.CountCalls("GET", "/servers") - before }).
+// waitForPolls waits until the servers of the cloud were listed n times more.
+func (f *fixture) waitForPolls(n int) {
+	f.t.Helper()
+	before := f.CountCalls("GET", "/servers")
+	f.t.Eventually(func() int { return f.CountCalls("GET", "/servers") - before }).
 		Should(BeNumerically(">=", n), "the cloud is polled")
 }
 
-// hurry waits for a poll of a Cloud that is looked at less often than it is polled.
-func (s *site) hurry(ctx SpecContext) {
-	GinkgoHelper()
-	before := s.CountCalls("GET", "/servers")
-	Eventually(ctx, func(ctx SpecContext) int {
-		nudge(ctx, s.object)
-		return s.CountCalls("GET", "/servers") - before
+// forcePoll makes the operator poll a cloud that it polls less often than usual.
+func (f *fixture) forcePoll() {
+	f.t.Helper()
+	before := f.CountCalls("GET", "/servers")
+	f.t.Eventually(func() int {
+		touch(f.t, f.object)
+		return f.CountCalls("GET", "/servers") - before
 	}).WithPolling(200*time.Millisecond).Should(BeNumerically(">", 0), "the cloud is polled")
 }
 
-// fault has the cloud misbehave.
-func (s *site) fault(fault mockcloud.Fault) string {
-	GinkgoHelper()
-	id, err := s.AddFault(fault)
-	Expect(err).NotTo(HaveOccurred())
+// addFault adds a fault to the cloud and returns its id.
+func (f *fixture) addFault(fault mockcloud.Fault) string {
+	f.t.Helper()
+	id, err := f.AddFault(fault)
+	f.t.Expect(err).NotTo(HaveOccurred())
 	return id
 }
 
-// named returns the ids of the servers that bear a name, whoever made them.
-func (s *site) named(name string) []string {
+// serversNamed returns the ids of the servers with a name.
+func (f *fixture) serversNamed(name string) []string {
 	var ids []string
-	for _, server := range s.Servers() {
+	for _, server := range f.Servers() {
 		if server.Name == name {
 			ids = append(ids, server.ID)
 		}
@@ -208,10 +179,10 @@ func (s *site) named(name string) []string {
 	return ids
 }
 
-// serverOf reads a VM's server from the cloud's own books.
-func (s *site) serverOf(vm *v1alpha1.VM) func() (mockcloud.Server, error) {
+// serverOf returns a function that reads the server of a VM from the cloud's state.
+func (f *fixture) serverOf(vm *v1alpha1.VM) func() (mockcloud.Server, error) {
 	return func() (mockcloud.Server, error) {
-		server, exists := s.Server(vm.Status.VMID)
+		server, exists := f.Server(vm.Status.VMID)
 		if !exists {
 			return server, fmt.Errorf("the cloud has no server %s", vm.Status.VMID)
 		}
@@ -219,54 +190,55 @@ func (s *site) serverOf(vm *v1alpha1.VM) func() (mockcloud.Server, error) {
 	}
 }
 
-// effects returns what happened to the cloud's servers, oldest first, as the ledger has it.
-func (s *site) effects() []mockcloud.Op {
+// effects returns the operations of the cloud's ledger, oldest first.
+func (f *fixture) effects() []mockcloud.Op {
 	var ops []mockcloud.Op
-	for _, entry := range s.Ledger() {
+	for _, entry := range f.Ledger() {
 		ops = append(ops, entry.Op)
 	}
 	return ops
 }
 
-// posts is how many creates were sent, whatever became of them.
-func (s *site) posts() int { return s.CountCalls("POST", "/servers") }
+// createCalls counts the creates of servers that were sent, whatever their result.
+func (f *fixture) createCalls() int { return f.CountCalls("POST", "/servers") }
 
-// now reads an object anew, for Eventually.
-func now[T client.Object](object T) func(context.Context) (T, error) {
-	return func(ctx context.Context) (T, error) {
-		fresh := reflect.New(reflect.TypeOf(object).Elem()).Interface().(T)
+// latest returns a function that reads an object from the API server.
+func latest[O client.Object](object O) func(context.Context) (O, error) {
+	return func(ctx context.Context) (O, error) {
+		fresh := reflect.New(reflect.TypeOf(object).Elem()).Interface().(O)
 		return fresh, env.Client.Get(ctx, client.ObjectKeyFromObject(object), fresh)
 	}
 }
 
-func read[T client.Object](ctx SpecContext, object T) T {
-	GinkgoHelper()
-	fresh, err := now(object)(ctx)
-	Expect(err).NotTo(HaveOccurred())
+// get reads an object from the API server.
+func get[O client.Object](t *T, object O) O {
+	t.Helper()
+	fresh, err := latest(object)(t.Context())
+	t.Expect(err).NotTo(HaveOccurred())
 	return fresh
 }
 
-// edit changes an object as a person would, and returns what became of it.
-func edit[T client.Object](ctx SpecContext, object T, change func(T)) T {
-	GinkgoHelper()
-	edited, err := tryEdit(ctx, object, change)
-	Expect(err).NotTo(HaveOccurred())
+// edit changes an object as a user does, and returns the result.
+func edit[O client.Object](t *T, object O, change func(O)) O {
+	t.Helper()
+	edited, err := tryEdit(t, object, change)
+	t.Expect(err).NotTo(HaveOccurred())
 	return edited
 }
 
-func tryEdit[T client.Object](ctx context.Context, object T, change func(T)) (T, error) {
-	GinkgoHelper()
-	fresh, err := now(object)(ctx)
-	Expect(err).NotTo(HaveOccurred())
-	base := fresh.DeepCopyObject().(T)
+// tryEdit is edit for changes that the API server may refuse.
+func tryEdit[O client.Object](t *T, object O, change func(O)) (O, error) {
+	t.Helper()
+	fresh := get(t, object)
+	base := fresh.DeepCopyObject().(O)
 	change(fresh)
-	return fresh, env.Client.Patch(ctx, fresh, client.MergeFrom(base))
+	return fresh, env.Client.Patch(t.Context(), fresh, client.MergeFrom(base))
 }
 
 // annotate sets an annotation, or removes it if the value is empty.
-func annotate[T client.Object](ctx SpecContext, object T, key, value string) {
-	GinkgoHelper()
-	edit(ctx, object, func(o T) {
+func annotate[O client.Object](t *T, object O, key, value string) {
+	t.Helper()
+	edit(t, object, func(o O) {
 		annotations := o.GetAnnotations()
 		if annotations == nil {
 			annotations = map[string]string{}
@@ -281,33 +253,34 @@ func annotate[T client.Object](ctx SpecContext, object T, key, value string) {
 
 var requests atomic.Int32
 
-// poke asks for a pass over an object.
-func poke[T client.Object](ctx SpecContext, object T) {
-	GinkgoHelper()
-	annotate(ctx, object, v1alpha1.ReconcileRequestedAtAnnotation, fmt.Sprint(requests.Add(1)))
+// requestReconcile requests a reconcile of an object by its annotation.
+func requestReconcile[O client.Object](t *T, object O) {
+	t.Helper()
+	annotate(t, object, v1alpha1.ReconcileRequestedAtAnnotation, fmt.Sprint(requests.Add(1)))
 }
 
-// nudge has the operator look at a Cloud now, as any other annotation would.
-func nudge(ctx SpecContext, cloud *v1alpha1.Cloud) {
-	GinkgoHelper()
-	annotate(ctx, cloud, "example.com/nudge", fmt.Sprint(requests.Add(1)))
+// touch changes an annotation of a Cloud that means nothing, which enqueues the Cloud.
+func touch(t *T, cloud *v1alpha1.Cloud) {
+	t.Helper()
+	annotate(t, cloud, "example.com/touched", fmt.Sprint(requests.Add(1)))
 }
 
-func remove(ctx SpecContext, object client.Object) {
-	GinkgoHelper()
-	Expect(env.Client.Delete(ctx, object)).To(Succeed())
+func deleteObject(t *T, object client.Object) {
+	t.Helper()
+	t.Expect(env.Client.Delete(t.Context(), object)).To(Succeed())
 }
 
-// gone tells whether an object is gone, for Eventually.
-func gone[T client.Object](object T) func(context.Context) (bool, error) {
+// isGone returns a function that reports whether an object is gone.
+func isGone[O client.Object](object O) func(context.Context) (bool, error) {
 	return func(ctx context.Context) (bool, error) {
-		_, err := now(object)(ctx)
+		_, err := latest(object)(ctx)
 		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 	}
 }
 
-// story returns the reasons of the events about an object, oldest first.
-func story(object client.Object) func(context.Context) ([]string, error) {
+// eventReasons returns a function that reads the reasons of the events about an
+// object, oldest first.
+func eventReasons(object client.Object) func(context.Context) ([]string, error) {
 	return func(ctx context.Context) ([]string, error) {
 		var list eventsv1.EventList
 		if err := env.Client.List(ctx, &list); err != nil {
@@ -328,10 +301,18 @@ func story(object client.Object) func(context.Context) ([]string, error) {
 	}
 }
 
-// clusterID is how the operator tells its cluster from others.
-func clusterID(ctx SpecContext) string {
-	GinkgoHelper()
+// clusterID is the id by which the operator distinguishes its cluster from others.
+func clusterID(t *T) string {
+	t.Helper()
 	var system corev1.Namespace
-	Expect(env.Client.Get(ctx, client.ObjectKey{Name: "kube-system"}, &system)).To(Succeed())
+	t.Expect(env.Client.Get(t.Context(), client.ObjectKey{Name: "kube-system"}, &system)).To(Succeed())
 	return string(system.UID)
+}
+
+// kubectl runs kubectl and returns what it printed.
+func kubectl(t *T, input string, args ...string) string {
+	t.Helper()
+	output, err := env.Kubectl(t.Context(), input, args...)
+	t.Expect(err).NotTo(HaveOccurred())
+	return output
 }

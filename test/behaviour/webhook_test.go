@@ -1,12 +1,15 @@
 package behaviour_test
 
 import (
+	"context"
 	"fmt"
+	"strings"
+	"testing"
 
-	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/privatecloud/operator/api/v1alpha1"
@@ -15,200 +18,212 @@ import (
 	"github.com/privatecloud/operator/mockcloud"
 )
 
-// watched are the labels of namespaces whose VMs come through the door. In all
-// others the controller's own check shows.
-var watched = map[string]string{"door": "watched"}
+// webhookLabels are the labels of namespaces in which the API server calls the
+// name check webhook. In all others only the controller checks names.
+var webhookLabels = map[string]string{"name-check": "operator"}
 
-// openDoor has the API server ask, in namespaces with these labels, whoever
-// serves at the door, and returns once an answer comes.
-func openDoor(ctx SpecContext, door *testkit.Door, name string, labels map[string]string) {
-	GinkgoHelper()
-	Expect(door.Open(ctx, name, labels)).To(Succeed())
-	namespace := newNamespace(ctx, labels)
-	Eventually(ctx, func() (string, error) {
-		return tryKubectl(ctx, manifest(namespace, "any", "{vmname: any, cloudRef: {name: nowhere}}"), "create", "--dry-run=server", "-f", "-")
-	}).Should(ContainSubstring(`Warning: vmname "any" was not checked: Cloud "nowhere" does not exist; the operator checks it before it creates the VM`))
+// operatorWebhook is the name check webhook that the operator serves.
+var operatorWebhook *testkit.Webhook
+
+// registerWebhook registers a webhook for namespaces with these labels, and
+// returns once it answers.
+func registerWebhook(ctx context.Context, webhook *testkit.Webhook, name string, labels map[string]string) error {
+	if err := webhook.Register(ctx, name, labels); err != nil {
+		return err
+	}
+	namespace := testkit.Namespace("webhook-", labels)
+	if err := env.Client.Create(ctx, namespace); err != nil {
+		return fmt.Errorf("creating a namespace for the webhook: %w", err)
+	}
+	const warning = `Warning: vmname "any" was not checked: Cloud "nowhere" does not exist; the operator checks it before it creates the VM`
+	var output string
+	err := wait.PollUntilContextTimeout(ctx, longestInterval, timeout, true, func(ctx context.Context) (bool, error) {
+		output, _ = env.Kubectl(ctx, manifest(namespace.Name, "any", "{vmname: any, cloudRef: {name: nowhere}}"), "create", "--dry-run=server", "-f", "-")
+		return strings.Contains(output, warning), nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for the webhook %s, which answers %q: %w", name, output, err)
+	}
+	return nil
 }
 
-func newDoor() *testkit.Door {
-	GinkgoHelper()
-	door, err := env.NewDoor()
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() { Expect(door.Close()).To(Succeed()) })
-	return door
-}
-
-// newWatchedSite is a site whose namespace is behind the door.
-func newWatchedSite(ctx SpecContext, options mockcloud.Options, change ...func(*v1alpha1.Cloud)) *site {
-	GinkgoHelper()
-	s := newSite(ctx, options, change...)
-	s.namespace = newNamespace(ctx, watched)
-	return s
+// newWebhookFixture returns a fixture in whose namespace the webhook is called.
+func newWebhookFixture(t *T, options mockcloud.Options, change ...func(*v1alpha1.Cloud)) *fixture {
+	t.Helper()
+	f := newFixture(t, options, change...)
+	f.namespace = newNamespace(t, webhookLabels)
+	return f
 }
 
 func manifest(namespace, name, spec string) string {
 	return fmt.Sprintf("{apiVersion: samplecontroller.k8s.io/v1alpha1, kind: VM, metadata: {namespace: %s, name: %s}, spec: %s}", namespace, name, spec)
 }
 
-// apply applies the VM web as people do and returns it with what they read.
-func (s *site) apply(ctx SpecContext, vmname string, flags ...string) (*v1alpha1.VM, string, error) {
-	GinkgoHelper()
-	spec := fmt.Sprintf("{vmname: %s, cloudRef: {name: %s}}", vmname, s.object.Name)
-	output, err := tryKubectl(ctx, manifest(s.namespace, "web", spec), append([]string{"apply", "-f", "-"}, flags...)...)
-	return testkit.VM(s.namespace, "web"), output, err
+// applyVM applies the VM web with kubectl and returns it with the output.
+func (f *fixture) applyVM(vmname string, flags ...string) (*v1alpha1.VM, string, error) {
+	f.t.Helper()
+	spec := fmt.Sprintf("{vmname: %s, cloudRef: {name: %s}}", vmname, f.object.Name)
+	output, err := env.Kubectl(f.t.Context(), manifest(f.namespace, "web", spec), append([]string{"apply", "-f", "-"}, flags...)...)
+	return testkit.VM(f.namespace, "web"), output, err
 }
 
-// prohibition is what people read of a VM web with a name that is prohibited.
-func (s *site) prohibition() string {
-	return fmt.Sprintf(`The VM "web" is invalid: spec.vmname: Invalid value: "forbidden": Cloud %q says: the name "forbidden" is prohibited; choose another name`, s.object.Name)
+// prohibition is the message by which the webhook refuses the VM web with a prohibited name.
+func (f *fixture) prohibition() string {
+	return fmt.Sprintf(`The VM "web" is invalid: spec.vmname: Invalid value: "forbidden": Cloud %q says: the name "forbidden" is prohibited; choose another name`, f.object.Name)
 }
 
-var nameDoor = theme{"a name that is to be stored", cases{
-	"is refused at once where the cloud prohibits it, and stored once it is corrected": func(ctx SpecContext) {
-		s := newWatchedSite(ctx, mockcloud.Options{})
-		vm, output, err := s.apply(ctx, "forbidden")
-		Expect(err).To(HaveOccurred())
-		Expect(output).To(ContainSubstring(s.prohibition()))
-		Expect(gone(vm)(ctx)).To(BeTrue(), "something was stored")
+func TestNameCheckWebhook(t *testing.T) { nameChecks.run(t) }
 
-		vm, output, err = s.apply(ctx, "permitted")
-		Expect(err).NotTo(HaveOccurred(), output)
-		Expect(output).NotTo(ContainSubstring("Warning"))
-		untilReady(ctx, vm)
-		Expect(s.posts()).To(Equal(1))
+var nameChecks = cases{
+	"the cloud prohibits the name: the VM is refused and stored once the name is corrected": func(t *T) {
+		f := newWebhookFixture(t, mockcloud.Options{})
+		vm, output, err := f.applyVM("forbidden")
+		t.Expect(err).To(HaveOccurred())
+		t.Expect(output).To(ContainSubstring(f.prohibition()))
+		t.Expect(isGone(vm)(t.Context())).To(BeTrue(), "something was stored")
+
+		vm, output, err = f.applyVM("permitted")
+		t.Expect(err).NotTo(HaveOccurred(), output)
+		t.Expect(output).NotTo(ContainSubstring("Warning"))
+		waitReady(t, vm)
+		t.Expect(f.createCalls()).To(Equal(1))
 	},
 
-	"is let through with a warning where it is taken, and then edited only to one that is not prohibited": func(ctx SpecContext) {
-		s := newWatchedSite(ctx, mockcloud.Options{})
-		s.stranger("web", nil)
-		vm, output, err := s.apply(ctx, "web")
-		Expect(err).NotTo(HaveOccurred(), output)
-		Expect(output).To(ContainSubstring(`Warning: Cloud "` + s.object.Name + `" says of vmname "web": the name "web" is taken; the VM is created once it is free`))
-		Eventually(ctx, now(vm)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "Taken"))
+	"the name is taken: the VM is stored with a warning and an edit to a prohibited name is refused": func(t *T) {
+		f := newWebhookFixture(t, mockcloud.Options{})
+		f.putForeignServer("web", nil)
+		vm, output, err := f.applyVM("web")
+		t.Expect(err).NotTo(HaveOccurred(), output)
+		t.Expect(output).To(ContainSubstring(`Warning: Cloud "` + f.object.Name + `" says of vmname "web": the name "web" is taken; the VM is created once it is free`))
+		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "Taken"))
 
-		_, output, err = s.apply(ctx, "forbidden")
-		Expect(err).To(HaveOccurred())
-		Expect(output).To(ContainSubstring(s.prohibition()))
-		Expect(read(ctx, vm).Spec.VMName).To(Equal("web"))
+		_, output, err = f.applyVM("forbidden")
+		t.Expect(err).To(HaveOccurred())
+		t.Expect(output).To(ContainSubstring(f.prohibition()))
+		t.Expect(get(t, vm).Spec.VMName).To(Equal("web"))
 
-		_, output, err = s.apply(ctx, "permitted")
-		Expect(err).NotTo(HaveOccurred(), output)
-		untilReady(ctx, vm)
+		_, output, err = f.applyVM("permitted")
+		t.Expect(err).NotTo(HaveOccurred(), output)
+		waitReady(t, vm)
 	},
 
-	"is not asked about again by what the operator and others write to the object": func(ctx SpecContext) {
-		s := newWatchedSite(ctx, mockcloud.Options{})
-		vm := s.ready(ctx, "web")
-		annotate(ctx, vm, "example.com/note", "to whom it may concern")
-		remove(ctx, vm)
-		Eventually(ctx, gone(vm)).Should(BeTrue())
-		Expect(s.checks()).To(Equal(2), "once at the door, and once by the controller")
+	"the operator and users write to the object: the webhook does not check the name again": func(t *T) {
+		f := newWebhookFixture(t, mockcloud.Options{})
+		vm := f.readyVM("web")
+		annotate(t, vm, "example.com/note", "unrelated")
+		deleteObject(t, vm)
+		t.Eventually(isGone(vm)).Should(BeTrue())
+		t.Expect(f.checkCalls()).To(Equal(2), "once by the webhook and once by the controller")
 	},
 
-	"is stored with a warning while the cloud is away, and the condition says the rest": func(ctx SpecContext) {
-		s := newWatchedSite(ctx, mockcloud.Options{})
-		address := s.unplug()
-		Eventually(ctx, now(s.object)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "Unreachable"))
-		vm, output, err := s.apply(ctx, "forbidden")
-		Expect(err).NotTo(HaveOccurred(), output)
-		Expect(output).To(ContainSubstring(`Warning: vmname "forbidden" was not checked: Cloud "` + s.object.Name + `" is not ready; the operator checks it before it creates the VM`))
-		Eventually(ctx, now(vm)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "CloudUnavailable"))
+	"the cloud is unreachable: the VM is stored with a warning and its condition reports the check later": func(t *T) {
+		f := newWebhookFixture(t, mockcloud.Options{})
+		f.Disconnect()
+		t.Eventually(latest(f.object)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "Unreachable"))
+		vm, output, err := f.applyVM("forbidden")
+		t.Expect(err).NotTo(HaveOccurred(), output)
+		t.Expect(output).To(ContainSubstring(`Warning: vmname "forbidden" was not checked: Cloud "` + f.object.Name + `" is not ready; the operator checks it before it creates the VM`))
+		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "CloudUnavailable"))
 
-		s.plug(address)
-		poke(ctx, s.object)
-		Eventually(ctx, now(vm)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "Prohibited"))
-		Expect(s.posts()).To(BeZero())
+		f.reconnect()
+		requestReconcile(t, f.object)
+		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "Prohibited"))
+		t.Expect(f.createCalls()).To(BeZero())
 	},
 
-	"is stored with a warning where the cloud takes longer than people like to wait": func(ctx SpecContext) {
-		s := newWatchedSite(ctx, mockcloud.Options{})
-		id := s.fault(mockcloud.Fault{Match: mockcloud.Match{Path: "/check/**"}, Hold: true})
-		vm, output, err := s.apply(ctx, "web")
-		Expect(err).NotTo(HaveOccurred(), output)
-		Expect(output).To(ContainSubstring(`Warning: vmname "web" was not checked: Cloud "`+s.object.Name+`" did not say whether it may be used`),
-			"the warning is ours, so it came before the API server's own timeout")
-		Expect(s.RemoveFault(id)).To(Succeed())
-		untilReady(ctx, vm)
+	"the cloud does not answer in time: the VM is stored with a warning": func(t *T) {
+		f := newWebhookFixture(t, mockcloud.Options{})
+		id := f.addFault(mockcloud.Fault{Match: mockcloud.Match{Path: "/check/**"}, Hold: true})
+		vm, output, err := f.applyVM("web")
+		t.Expect(err).NotTo(HaveOccurred(), output)
+		t.Expect(output).To(ContainSubstring(`Warning: vmname "web" was not checked: Cloud "`+f.object.Name+`" did not say whether it may be used`),
+			"the warning is the operator's, so it came before the API server's timeout")
+		t.Expect(f.RemoveFault(id)).To(Succeed())
+		waitReady(t, vm)
 	},
 
-	"says nothing of a Cloud that the namespace may not use": func(ctx SpecContext) {
-		s := newWatchedSite(ctx, mockcloud.Options{}, func(c *v1alpha1.Cloud) {
+	"the namespace may not use the Cloud: the cloud is not asked": func(t *T) {
+		f := newWebhookFixture(t, mockcloud.Options{}, func(c *v1alpha1.Cloud) {
 			c.Spec.AllowedNamespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "theirs"}}
 		})
-		vm, output, err := s.apply(ctx, "forbidden")
-		Expect(err).NotTo(HaveOccurred(), output)
-		Expect(output).To(ContainSubstring(fmt.Sprintf(`Warning: vmname "forbidden" was not checked: namespace %q may not use Cloud %q;`, s.namespace, s.object.Name)))
-		Expect(s.checks()).To(BeZero())
-		Eventually(ctx, now(vm)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "CloudUnavailable"))
+		vm, output, err := f.applyVM("forbidden")
+		t.Expect(err).NotTo(HaveOccurred(), output)
+		t.Expect(output).To(ContainSubstring(fmt.Sprintf(`Warning: vmname "forbidden" was not checked: namespace %q may not use Cloud %q;`, f.namespace, f.object.Name)))
+		t.Expect(f.checkCalls()).To(BeZero())
+		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "CloudUnavailable"))
 	},
 
-	"is not asked about where a server that exists is imported": func(ctx SpecContext) {
-		s := newWatchedSite(ctx, mockcloud.Options{})
-		server := s.stranger("web", nil)
-		s.ready(ctx, "web", importing(server.ID))
-		Expect(s.checks()).To(BeZero())
+	"an existing server is imported: the name is not checked": func(t *T) {
+		f := newWebhookFixture(t, mockcloud.Options{})
+		server := f.putForeignServer("web", nil)
+		f.readyVM("web", importServer(server.ID))
+		t.Expect(f.checkCalls()).To(BeZero())
 	},
 
-	"is not asked about where a group makes the VM, whose condition tells of it": func(ctx SpecContext) {
-		s := newWatchedSite(ctx, mockcloud.Options{})
-		vm := s.create(ctx, "forbidden", func(vm *v1alpha1.VM) {
+	"a group owns the VM: only the controller checks the name": func(t *T) {
+		f := newWebhookFixture(t, mockcloud.Options{})
+		vm := f.createVM("forbidden", func(vm *v1alpha1.VM) {
 			vm.OwnerReferences = []metav1.OwnerReference{{
 				APIVersion: v1alpha1.GroupVersion.String(), Kind: "VmGroup", Name: "group", UID: "any", Controller: new(true),
 			}}
 		})
-		Eventually(ctx, now(vm)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "Prohibited"))
-		Expect(s.checks()).To(Equal(1), "by the controller alone")
+		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "Prohibited"))
+		t.Expect(f.checkCalls()).To(Equal(1), "only by the controller")
 	},
 
-	"is checked in a trial, too, of which nothing stays": func(ctx SpecContext) {
-		s := newWatchedSite(ctx, mockcloud.Options{})
-		_, output, err := s.apply(ctx, "forbidden", "--dry-run=server")
-		Expect(err).To(HaveOccurred())
-		Expect(output).To(ContainSubstring(s.prohibition()))
-		vm, output, err := s.apply(ctx, "permitted", "--dry-run=server")
-		Expect(err).NotTo(HaveOccurred(), output)
-		Expect(gone(vm)(ctx)).To(BeTrue())
-		Expect(s.effects()).To(BeEmpty())
+	"a dry run: the name is checked and nothing is stored": func(t *T) {
+		f := newWebhookFixture(t, mockcloud.Options{})
+		_, output, err := f.applyVM("forbidden", "--dry-run=server")
+		t.Expect(err).To(HaveOccurred())
+		t.Expect(output).To(ContainSubstring(f.prohibition()))
+		vm, output, err := f.applyVM("permitted", "--dry-run=server")
+		t.Expect(err).NotTo(HaveOccurred(), output)
+		t.Expect(isGone(vm)(t.Context())).To(BeTrue())
+		t.Expect(f.effects()).To(BeEmpty())
 	},
 
-	"is asked about through the connection and the session that the controller has": func(ctx SpecContext) {
-		s := newWatchedSite(ctx, mockcloud.Options{Username: "operator", Password: password},
-			withSecret(ctx, map[string]string{"username": "operator", "password": password}))
+	"three requests: all use the session of the controller": func(t *T) {
+		f := newWebhookFixture(t, mockcloud.Options{Username: "operator", Password: password},
+			withSecret(t, map[string]string{"username": "operator", "password": password}))
 		for range 3 {
-			_, output, err := s.apply(ctx, "forbidden")
-			Expect(err).To(HaveOccurred())
-			Expect(output).To(ContainSubstring(s.prohibition()))
+			_, output, err := f.applyVM("forbidden")
+			t.Expect(err).To(HaveOccurred())
+			t.Expect(output).To(ContainSubstring(f.prohibition()))
 		}
-		Expect(s.CountCalls("POST", "/sessions")).To(Equal(1))
+		t.Expect(f.CountCalls("POST", "/sessions")).To(Equal(1))
 	},
-}}
+}
 
-var _ = It("a replica that does not lead checks names, too, and closes its connections", func(ctx SpecContext) {
+func TestStandbyServesTheNameCheckWebhook(tt *testing.T) {
+	t := newT(tt)
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "standby"}}
 	lease.Spec = coordinationv1.LeaseSpec{
-		HolderIdentity: new("somebody else"), LeaseDurationSeconds: new(int32(3600)), RenewTime: new(metav1.NowMicro()),
+		HolderIdentity: new("another replica"), LeaseDurationSeconds: new(int32(3600)), RenewTime: new(metav1.NowMicro()),
 	}
-	Expect(env.Client.Create(ctx, lease)).To(Succeed())
-	door, behind := newDoor(), map[string]string{"door": "standby"}
+	t.Expect(env.Client.Create(t.Context(), lease)).To(Succeed())
+	webhook, err := env.NewWebhook()
+	t.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { t.Expect(webhook.Close()).To(Succeed()) })
 	standby, err := testkit.StartManager(operatorConfig, setup.Options{Namespace: operatorNamespace, CallTimeout: callTimeout, NameCheck: true},
-		door.Serve, func(options *ctrl.Options) {
+		webhook.Serve, func(options *ctrl.Options) {
 			options.LeaderElection, options.LeaderElectionID, options.LeaderElectionNamespace = true, lease.Name, lease.Namespace
 			options.LeaderElectionConfig = env.Config
 		})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() { Expect(standby.Stop()).To(Succeed()) })
-	openDoor(ctx, door, "standby", behind)
-	DeferCleanup(func(ctx SpecContext) { Expect(door.Shut(ctx, "standby")).To(Succeed()) })
+	t.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { t.Expect(standby.Stop()).To(Succeed()) })
+	labels := map[string]string{"name-check": "standby"}
+	t.Expect(registerWebhook(t.Context(), webhook, "standby", labels)).To(Succeed())
+	t.cleanup(func(ctx context.Context) { t.Expect(webhook.Unregister(ctx, "standby")).To(Succeed()) })
 
-	s := newSite(ctx, mockcloud.Options{Username: "operator", Password: password},
-		withSecret(ctx, map[string]string{"username": "operator", "password": password}))
-	s.namespace = newNamespace(ctx, behind)
-	_, output, err := s.apply(ctx, "forbidden")
-	Expect(err).To(HaveOccurred())
-	Expect(output).To(ContainSubstring(s.prohibition()))
-	Expect(s.CountCalls("POST", "/sessions")).To(Equal(2), "the leader's session and the standby's")
-	Expect(standby.Writes.To()).To(BeEmpty(), "a standby writes nothing")
+	f := newFixture(t, mockcloud.Options{Username: "operator", Password: password},
+		withSecret(t, map[string]string{"username": "operator", "password": password}))
+	f.namespace = newNamespace(t, labels)
+	_, output, err := f.applyVM("forbidden")
+	t.Expect(err).To(HaveOccurred())
+	t.Expect(output).To(ContainSubstring(f.prohibition()))
+	t.Expect(f.CountCalls("POST", "/sessions")).To(Equal(2), "the leader's session and the standby's")
+	t.Expect(standby.Writes.To()).To(BeEmpty(), "a standby writes nothing")
 
-	remove(ctx, s.object)
-	Eventually(ctx, func() int { return s.CountCalls("DELETE", "/sessions") }).Should(Equal(2))
-})
+	deleteObject(t, f.object)
+	t.Eventually(func() int { return f.CountCalls("DELETE", "/sessions") }).Should(Equal(2))
+}
