@@ -97,7 +97,7 @@ var importCases = cases{
 	"the server has another name: the import is rejected": importRefused("Rejected", `is named "elsewhere" in the cloud: set spec.vmname to that`,
 		func(_ *T, f *fixture) string { return f.putForeignServer("elsewhere", nil).ID }),
 	"another VM has the server: the import is ambiguous": importRefused("Ambiguous", "another VM object has this vmname or server",
-		func(t *T, f *fixture) string {
+		func(_ *T, f *fixture) string {
 			return f.readyVM("first", func(vm *v1alpha1.VM) { vm.Spec.VMName = "legacy" }).Status.VMID
 		}),
 	"another cluster owns the server: the import is rejected": importRefused("Rejected", "carries the owner labels of another cluster",

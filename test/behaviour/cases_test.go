@@ -2,7 +2,6 @@ package behaviour_test
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -61,7 +60,7 @@ func (t *T) logOperatorIfFailed(text string) {
 				lines.WriteString(line)
 			}
 		}
-		t.Log(fmt.Sprintf("the operator's log of %s:\n%s", text, lines.String()))
+		t.Logf("the operator's log of %s:\n%s", text, lines.String())
 	})
 }
 

@@ -95,7 +95,7 @@ func (t *T) wipeAll(ctx context.Context, namespace string, list client.ObjectLis
 	t.Expect(secretsIn(fmt.Sprintf("%T of %s", list, namespace), list)).To(Succeed())
 	items := reflect.ValueOf(list).Elem().FieldByName("Items")
 	for i := range items.Len() {
-		object, ok := items.Index(i).Addr().Interface().(client.Object)
+		object, ok := reflect.TypeAssert[client.Object](items.Index(i).Addr())
 		t.Expect(ok).To(BeTrue(), "%T is an object", items.Index(i).Interface())
 		t.wipe(ctx, object)
 	}
