@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// ownerLabel is the label by which the operator marks whose a server is.
+	// ownerLabel is the label by which the operator marks the owner of a server.
 	ownerLabel = "samplecontroller.k8s.io/uid"
 	// ledgerBytes bounds what is read of a ledger.
 	ledgerBytes = 64 << 20
 )
 
-// ledger is the mock cloud's record of what took effect, after entry since.
+// ledger is the mock cloud's record of what took effect, after the entry since.
 type ledger struct {
 	endpoint string
 	since    int
@@ -49,10 +49,10 @@ func (l *ledger) read(ctx context.Context) ([]mockcloud.LedgerEntry, error) {
 	return entries, nil
 }
 
-// judge tells in what the entries differ from one server that was made for an
-// owner and is gone again, with nobody's servers touched. Other owners may have
-// been at work at the same time.
-func judge(entries []mockcloud.LedgerEntry, owner, server string) error {
+// verify returns how the entries differ from one server that was created for an
+// owner and is deleted, without changes of foreign servers. Servers of other owners
+// may have been created and deleted at the same time.
+func verify(entries []mockcloud.LedgerEntry, owner, server string) error {
 	var wrong []error
 	var created, gone int
 	for _, entry := range entries {

@@ -21,20 +21,20 @@ import (
 
 const vmLifecycle = "vm-lifecycle"
 
-// lifecycle is a VM's, against the mock cloud that the Cloud "default" points
-// at: the VM becomes Ready and goes again, the cloud's ledger agrees, and
-// nothing else was touched.
+// lifecycle is a test that creates and deletes a VM on the mock cloud of the Cloud
+// "default": the VM becomes Ready and is deleted, the cloud's ledger agrees, and
+// nothing else was changed.
 type lifecycle struct {
 	client    client.Client
 	namespace string
-	// patience is how long the VM may take to become Ready, and to go.
-	patience time.Duration
-	// story is what was seen, line by line.
-	story strings.Builder
+	// timeout is how long the VM may take to become Ready, and to be deleted.
+	timeout time.Duration
+	// log is what was observed, line by line.
+	log strings.Builder
 }
 
-func (l *lifecycle) say(format string, args ...any) {
-	fmt.Fprintf(&l.story, format+"\n", args...)
+func (l *lifecycle) logf(format string, args ...any) {
+	fmt.Fprintf(&l.log, format+"\n", args...)
 }
 
 func (l *lifecycle) run(ctx context.Context) (err error) {
@@ -53,24 +53,24 @@ func (l *lifecycle) run(ctx context.Context) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			// The test's own time may be over.
+			// The context of the test may have ended.
 			err = errors.Join(err, client.IgnoreNotFound(l.client.Delete(context.WithoutCancel(ctx), vm)))
 		}
 	}()
 	if err := l.becomesReady(ctx, vm); err != nil {
 		return err
 	}
-	if err := l.goes(ctx, vm); err != nil {
+	if err := l.isDeleted(ctx, vm); err != nil {
 		return err
 	}
 	entries, err := cloud.read(ctx)
 	if err != nil {
 		return err
 	}
-	if err := judge(entries, string(vm.UID), vm.Status.VMID); err != nil {
+	if err := verify(entries, string(vm.UID), vm.Status.VMID); err != nil {
 		return err
 	}
-	l.say("the cloud's ledger has one create of its server, and its end")
+	l.logf("the cloud's ledger has one create and one delete of its server")
 	after, err := l.scales(ctx)
 	if err != nil {
 		return err
@@ -78,11 +78,11 @@ func (l *lifecycle) run(ctx context.Context) (err error) {
 	if diff := cmp.Diff(before, after); diff != "" {
 		return fmt.Errorf("deployments of namespace %s were scaled meanwhile (-before +after):\n%s", l.namespace, diff)
 	}
-	l.say("no deployment was scaled")
+	l.logf("no deployment was scaled")
 	return nil
 }
 
-// ledger is that of the mock cloud, from now on.
+// ledger returns the ledger of the mock cloud, from now on.
 func (l *lifecycle) ledger(ctx context.Context) (*ledger, error) {
 	var cloud v1alpha1.Cloud
 	if err := l.client.Get(ctx, client.ObjectKey{Name: v1alpha1.DefaultCloudName}, &cloud); err != nil {
@@ -97,7 +97,7 @@ func (l *lifecycle) ledger(ctx context.Context) (*ledger, error) {
 	return from, nil
 }
 
-// scales are the replicas that each Deployment beside the operator asks for.
+// scales returns the replicas of each Deployment in the operator's namespace.
 func (l *lifecycle) scales(ctx context.Context) (map[string]int32, error) {
 	var list appsv1.DeploymentList
 	if err := l.client.List(ctx, &list, client.InNamespace(l.namespace)); err != nil {
@@ -127,11 +127,11 @@ func (l *lifecycle) becomesReady(ctx context.Context, vm *v1alpha1.VM) error {
 	if vm.Status.VMID == "" || vm.Status.State != v1alpha1.VMStateRunning || vm.Status.ObservedGeneration != vm.Generation {
 		return fmt.Errorf("VM %s is Ready with the status %+v", vm.Name, vm.Status)
 	}
-	l.say("VM %s became Ready in %s", vm.Name, time.Since(start).Round(time.Millisecond))
+	l.logf("VM %s became Ready in %s", vm.Name, time.Since(start).Round(time.Millisecond))
 	return nil
 }
 
-func (l *lifecycle) goes(ctx context.Context, vm *v1alpha1.VM) error {
+func (l *lifecycle) isDeleted(ctx context.Context, vm *v1alpha1.VM) error {
 	start := time.Now()
 	if err := l.client.Delete(ctx, vm); err != nil {
 		return fmt.Errorf("delete VM %s: %w", vm.Name, err)
@@ -142,14 +142,14 @@ func (l *lifecycle) goes(ctx context.Context, vm *v1alpha1.VM) error {
 		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
 	})
 	if err != nil {
-		return fmt.Errorf("VM %s did not go, its conditions are %s: %w", vm.Name, conditions(last), err)
+		return fmt.Errorf("VM %s was not deleted, its conditions are %s: %w", vm.Name, conditions(last), err)
 	}
-	l.say("VM %s was gone in %s", vm.Name, time.Since(start).Round(time.Millisecond))
+	l.logf("VM %s was deleted in %s", vm.Name, time.Since(start).Round(time.Millisecond))
 	return nil
 }
 
 func (l *lifecycle) await(ctx context.Context, done wait.ConditionWithContextFunc) error {
-	return wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, l.patience, true, done)
+	return wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, l.timeout, true, done)
 }
 
 func conditions(vm *v1alpha1.VM) string {

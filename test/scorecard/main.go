@@ -1,5 +1,5 @@
-// Command scorecard is the project's own suite for operator-sdk scorecard: it
-// runs one test in a pod beside the operator and prints what came of it.
+// Command scorecard is the project's own suite for operator-sdk scorecard: it runs
+// one test in a pod in the operator's namespace and prints the result.
 package main
 
 import (
@@ -33,8 +33,8 @@ func main() {
 	fmt.Println(string(output))
 }
 
-// run answers with a status whatever happens: what is not one, scorecard shows
-// as an empty result.
+// run returns a status in every case: scorecard shows any other output as an empty
+// result.
 func run(ctx context.Context, args []string) scorecard.TestStatus {
 	if len(args) != 1 || args[0] != vmLifecycle {
 		return failed(fmt.Sprint(args), "", fmt.Errorf("the one test there is: %s", vmLifecycle))
@@ -53,11 +53,11 @@ func run(ctx context.Context, args []string) scorecard.TestStatus {
 	if err != nil {
 		return failed(vmLifecycle, "", fmt.Errorf("make a client: %w", err))
 	}
-	l := &lifecycle{client: c, namespace: os.Getenv("SCORECARD_NAMESPACE"), patience: 45 * time.Second}
+	l := &lifecycle{client: c, namespace: os.Getenv("SCORECARD_NAMESPACE"), timeout: 45 * time.Second}
 	if err := l.run(ctx); err != nil {
-		return failed(vmLifecycle, l.story.String(), err)
+		return failed(vmLifecycle, l.log.String(), err)
 	}
-	return status(scorecard.TestResult{Name: vmLifecycle, State: scorecard.PassState, Log: l.story.String()})
+	return status(scorecard.TestResult{Name: vmLifecycle, State: scorecard.PassState, Log: l.log.String()})
 }
 
 func failed(test, log string, err error) scorecard.TestStatus {
