@@ -14,27 +14,32 @@ import (
 func TestCloud(t *testing.T) { cloudCases.run(t) }
 
 var cloudCases = cases{
-	"the Cloud is connected: its status lists the capabilities of the cloud": func(t *T) {
-		extended, core := newFixture(t, mockcloud.Options{}), newFixture(t, mockcloud.Options{Profile: mockcloud.Core})
-
-		t.Expect(get(t, extended.object).Status.Capabilities).To(ContainElements("idempotency", "labels", "uniqueNames", "bulkStatus"))
-		t.Expect(get(t, core.object).Status.Capabilities).To(Equal([]string{"uniqueNames"}), "unique names are promised by the spec alone")
-		bare := newFixture(t, mockcloud.Options{Profile: mockcloud.Core}, func(c *v1alpha1.Cloud) { no := false; c.Spec.UniqueNames = &no })
-		t.Expect(get(t, bare.object).Status.Capabilities).To(BeEmpty())
+	"the cloud is an extended one: the status lists its capabilities": func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		t.Expect(get(t, f.object).Status.Capabilities).To(ContainElements("idempotency", "labels", "uniqueNames", "bulkStatus"))
 	},
 
-	"the listing has no CPU use: the use of each VM is read once a poll interval": func(t *T) {
-		extended, core := newFixture(t, mockcloud.Options{}), newFixture(t, mockcloud.Options{Profile: mockcloud.Core})
-		for _, f := range []*fixture{extended, core} {
-			vm := f.readyVM("web")
-			t.Expect(f.SetUtilisation(vm.Status.VMID, 61)).To(Succeed())
-			t.Eventually(latest(vm)).Should(HaveField("Status.CPUUtilization", HaveValue(BeEquivalentTo(61))))
-			f.ResetCalls()
-			f.waitForPolls(3)
-		}
-		t.Expect(extended.CountCalls("", "/servers/{id}/status")).To(BeZero())
-		t.Expect(core.CountCalls("GET", "/servers/{id}/status")).To(BeNumerically("~", 3, 1), "once a poll interval")
-		t.Expect(core.CountCalls("", "/servers/{id}")).To(BeZero())
+	"the cloud is a core cloud: the status lists unique names, which the spec promises by default": func(t *T) {
+		f := newFixture(t, mockcloud.Options{Profile: mockcloud.Core})
+		t.Expect(get(t, f.object).Status.Capabilities).To(Equal([]string{"uniqueNames"}))
+	},
+
+	"the cloud is a core cloud and the spec promises no unique names: the status lists no capability": func(t *T) {
+		f := newFixture(t, mockcloud.Options{Profile: mockcloud.Core}, func(c *v1alpha1.Cloud) { no := false; c.Spec.UniqueNames = &no })
+		t.Expect(get(t, f.object).Status.Capabilities).To(BeEmpty())
+	},
+
+	"the listing has the CPU use: it is not read for each VM": func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		f.followUse()
+		t.Expect(f.CountCalls("", "/servers/{id}/status")).To(BeZero())
+	},
+
+	"the listing has no CPU use: it is read for each VM once a poll interval": func(t *T) {
+		f := newFixture(t, mockcloud.Options{Profile: mockcloud.Core})
+		f.followUse()
+		t.Expect(f.CountCalls("GET", "/servers/{id}/status")).To(BeNumerically("~", 3, 1), "once a poll interval")
+		t.Expect(f.CountCalls("", "/servers/{id}")).To(BeZero())
 	},
 
 	"VMs refer to the Cloud: it reports InUse and is deleted after the last of them": func(t *T) {
@@ -84,6 +89,17 @@ var cloudCases = cases{
 		t.Eventually(isGone(vm)).Should(BeTrue())
 		t.Expect(f.serversNamed("web")).To(BeEmpty())
 	},
+}
+
+// followUse waits until the status of a VM has the CPU use of its server, and then
+// for three polls whose calls are counted.
+func (f *fixture) followUse() {
+	f.t.Helper()
+	vm := f.readyVM("web")
+	f.t.Expect(f.SetUtilisation(vm.Status.VMID, 61)).To(Succeed())
+	f.t.Eventually(latest(vm)).Should(HaveField("Status.CPUUtilization", HaveValue(BeEquivalentTo(61))))
+	f.ResetCalls()
+	f.waitForPolls(3)
 }
 
 // putOrphan puts a server with the owner labels of an object of the fixture's namespace into the cloud.

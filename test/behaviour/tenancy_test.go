@@ -29,6 +29,27 @@ func restricted(c *v1alpha1.Cloud) {
 	c.Spec.AllowedNamespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"cloud": "yes"}}
 }
 
+// deniedVM returns a case of a VM in a namespace that may not use the Cloud: its
+// status says nothing about the cloud, and no call is sent for it.
+func deniedVM(name string, change func(*v1alpha1.VM, mockcloud.Server)) func(*T) {
+	return func(t *T) {
+		f := newFixture(t, mockcloud.Options{}, restricted)
+		theirs := f.putForeignServer("theirs", nil)
+		f.waitForPolls(1)
+		f.ResetCalls()
+		vm := f.createVM(name, func(vm *v1alpha1.VM) { change(vm, theirs) })
+		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "CloudUnavailable", "may not use Cloud"))
+		f.waitForPolls(2)
+		t.Expect(get(t, vm)).To(SatisfyAll(
+			HaveField("Status.VMID", ""), HaveField("Status.Host", ""), HaveField("Status.Cloud", ""), HaveField("Status.CPUUtilization", BeNil()),
+			testkit.HaveCondition("NameChecked", metav1.ConditionUnknown, "CheckFailed"),
+		))
+		for _, call := range f.Calls() {
+			t.Expect(call.Path).NotTo(Or(ContainSubstring("/check/"), ContainSubstring(theirs.ID)))
+		}
+	}
+}
+
 func TestCloudOfNamespace(t *testing.T) { namespaceCases.run(t) }
 
 var namespaceCases = cases{
@@ -78,29 +99,13 @@ var namespaceCases = cases{
 		t.Expect(f.serversNamed("web")).To(HaveLen(1))
 	},
 
-	"the namespace may not use the Cloud: imports and name checks reveal nothing": func(t *T) {
-		f := newFixture(t, mockcloud.Options{}, restricted)
-		theirs, err := f.PutServer(mockcloud.Server{Name: "theirs"})
-		t.Expect(err).NotTo(HaveOccurred())
-		f.waitForPolls(1)
-		f.ResetCalls()
-		observer := f.createVM("theirs", func(vm *v1alpha1.VM) {
-			vm.Spec.Import = &v1alpha1.VMImport{VMID: theirs.ID}
-			vm.Spec.ManagementPolicy = v1alpha1.ManagementPolicyObserveOnly
-		})
-		probe := f.createVM("probe", func(vm *v1alpha1.VM) { vm.Spec.VMName = "forbidden" })
-		for _, vm := range []*v1alpha1.VM{observer, probe} {
-			t.Eventually(latest(vm)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "CloudUnavailable", "may not use Cloud"))
-			f.waitForPolls(2)
-			t.Expect(get(t, vm)).To(SatisfyAll(
-				HaveField("Status.VMID", ""), HaveField("Status.Host", ""), HaveField("Status.Cloud", ""), HaveField("Status.CPUUtilization", BeNil()),
-				testkit.HaveCondition("NameChecked", metav1.ConditionUnknown, "CheckFailed"),
-			))
-		}
-		for _, call := range f.Calls() {
-			t.Expect(call.Path).NotTo(Or(ContainSubstring("/check/"), ContainSubstring(theirs.ID)))
-		}
-	},
+	"the namespace may not use the Cloud: the import of a server reveals nothing": deniedVM("theirs", func(vm *v1alpha1.VM, server mockcloud.Server) {
+		vm.Spec.Import = &v1alpha1.VMImport{VMID: server.ID}
+		vm.Spec.ManagementPolicy = v1alpha1.ManagementPolicyObserveOnly
+	}),
+	"the namespace may not use the Cloud: a prohibited name is not checked": deniedVM("probe", func(vm *v1alpha1.VM, _ mockcloud.Server) {
+		vm.Spec.VMName = "forbidden"
+	}),
 
 	"the namespace may not use a core Cloud: a server of the same name is not deleted": func(t *T) {
 		f := newFixture(t, mockcloud.Options{Profile: mockcloud.Core}, restricted)
