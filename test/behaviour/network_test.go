@@ -303,13 +303,12 @@ var networkDrift = cases{
 		t.Expect(f.Networks()).To(HaveExactElements(foreign))
 		t.Expect(f.DeleteNetwork(foreign.ID)).To(Succeed())
 		t.Eventually(func(ctx context.Context) (bool, error) {
-			if is, err := isGone(net)(ctx); is || err != nil {
-				return is, err
+			request := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"%d"}}}`,
+				v1alpha1.ReconcileRequestedAtAnnotation, requests.Add(1)))
+			if err := client.IgnoreNotFound(env.Client.Patch(ctx, net.DeepCopy(), request)); err != nil {
+				return false, err
 			}
-			_, err := tryEdit(t, net, func(net *v1alpha1.Network) {
-				net.Annotations = map[string]string{v1alpha1.ReconcileRequestedAtAnnotation: fmt.Sprint(requests.Add(1))}
-			})
-			return false, client.IgnoreNotFound(err)
+			return isGone(net)(ctx)
 		}).WithPolling(200 * time.Millisecond).Should(BeTrue())
 	},
 
