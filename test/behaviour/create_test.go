@@ -37,7 +37,7 @@ var createCases = cases{
 		namespace := newNamespace(t, nil)
 		vm := testkit.VM(namespace, "sample")
 		kubectl(t, documented, "apply", "--namespace", namespace, "-f", "-")
-		kubectl(t, "", "wait", "--namespace", namespace, "--for=condition=Ready", "vm/sample", "--timeout=20s")
+		kubectl(t, "", "wait", "--namespace", namespace, "--for=condition=Ready", "vm/sample", "--timeout="+timeout.String())
 
 		vm = get(t, vm)
 		t.Expect(vm).To(SatisfyAll(

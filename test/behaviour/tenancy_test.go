@@ -2,7 +2,6 @@ package behaviour_test
 
 import (
 	"testing"
-	"time"
 
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
@@ -145,6 +144,6 @@ var namespaceCases = cases{
 		dead.Disconnect()
 		stuck := f.createVM("stuck", func(vm *v1alpha1.VM) { vm.Spec.CloudRef.Name = dead.object.Name })
 		f.readyVM("web")
-		t.Eventually(latest(stuck)).WithTimeout(30 * time.Second).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "CloudUnavailable"))
+		t.Eventually(latest(stuck)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "CloudUnavailable"))
 	},
 }
