@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// HaveCondition succeeds on an object that has the condition with this status
-// and reason, either of them any if empty, and a message that holds each of parts.
+// HaveCondition succeeds on an object that has the condition with this status and
+// reason, of which an empty one matches any, and a message that contains each of parts.
 func HaveCondition(kind string, status metav1.ConditionStatus, reason string, parts ...string) types.GomegaMatcher {
 	return &conditionMatcher{kind: kind, status: status, reason: reason, parts: parts}
 }
@@ -35,7 +35,7 @@ func (m *conditionMatcher) Match(actual any) (bool, error) {
 	}
 	found := meta.FindStatusCondition(object.GetConditions(), m.kind)
 	return found != nil && (m.status == "" || found.Status == m.status) &&
-		(m.reason == "" || found.Reason == m.reason) && holdsAll(found.Message, m.parts), nil
+		(m.reason == "" || found.Reason == m.reason) && containsAll(found.Message, m.parts), nil
 }
 
 func (m *conditionMatcher) FailureMessage(actual any) string {

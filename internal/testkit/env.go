@@ -1,6 +1,8 @@
-// Package testkit gives tests a real API server: etcd and kube-apiserver, with
-// this project's CRDs. There is no controller manager beside it, so nothing
-// collects garbage and namespaces never finish terminating.
+// Package testkit is the harness of tests that need a manager, an API server or a
+// cloud: etcd and kube-apiserver with this project's CRDs, the operator in the
+// process of the test, and mock clouds that are served over HTTP. Kubernetes'
+// controller manager does not run, so nothing collects garbage and namespaces never
+// finish terminating.
 package testkit
 
 import (
@@ -22,21 +24,21 @@ import (
 // assetsVariable names the folder of etcd, kube-apiserver and kubectl.
 const assetsVariable = "KUBEBUILDER_ASSETS"
 
-// Options change what Start starts. The zero value suits most tests.
+// Options are the options of Start. Most tests use the zero value.
 type Options struct {
-	// Scheme is the client's. Scheme() if nil.
+	// Scheme is the scheme of the client; Scheme() if nil.
 	Scheme *runtime.Scheme
-	// APIServerFlags replace flags of the API server, by name without dashes.
+	// APIServerFlags replace flags of the API server. Keys are names without dashes.
 	APIServerFlags map[string][]string
-	// WithoutCRDs leaves it to the test to install them.
+	// WithoutCRDs starts the API server without the CRDs, for tests that install them.
 	WithoutCRDs bool
 }
 
-// Env is an API server that answers. Stop it.
+// Env is a running API server. Stop it.
 type Env struct {
-	// Config belongs to a user of group system:masters.
+	// Config is that of a user of group system:masters.
 	Config *rest.Config
-	// Client reads straight from the API server.
+	// Client reads from the API server without a cache.
 	Client client.Client
 	// Assets is the folder of etcd, kube-apiserver and kubectl.
 	Assets string
@@ -45,7 +47,7 @@ type Env struct {
 	folder string
 }
 
-// Scheme knows Kubernetes' own kinds and this project's.
+// Scheme returns a scheme with the kinds of Kubernetes and of this project.
 func Scheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
@@ -78,14 +80,14 @@ func Start(options Options) (*Env, error) {
 		BinaryAssetsDirectory: assets,
 		Scheme:                scheme,
 		ErrorIfCRDPathMissing: true,
-		// Tests kill and delete: never on the cluster that somebody happens to use.
+		// Tests delete what they find, so they must never use the current cluster of the user.
 		UseExistingCluster: new(false),
 	}}
 	if !options.WithoutCRDs {
 		env.server.CRDDirectoryPaths = []string{filepath.Join(root, "config", "crd", "bases")}
 	}
 	flags := env.server.ControlPlane.GetAPIServer().Configure()
-	// Watches that a killed manager left open must not hold up the end.
+	// Watches that a killed manager left open must not delay the shutdown.
 	flags.Set("shutdown-watch-termination-grace-period", "2s")
 	for name, values := range options.APIServerFlags {
 		flags.Set(name, values...)
@@ -114,8 +116,8 @@ func (e *Env) start(scheme *runtime.Scheme) error {
 	return nil
 }
 
-// Kubeconfig is a file with Config's credentials, for kubectl and for managers
-// in processes of their own. Stop removes it.
+// Kubeconfig is the path of a file with the credentials of Config, for kubectl and
+// for managers that are processes of their own. Stop removes the file.
 func (e *Env) Kubeconfig() string {
 	return filepath.Join(e.folder, "kubeconfig")
 }
@@ -129,8 +131,9 @@ func (e *Env) Stop() error {
 	return errors.Join(e.server.Stop(), folder)
 }
 
-// ModuleRoot is the folder of go.mod: the nearest above the working folder, which
-// go test sets to the package's. (runtime.Caller would not do under -trimpath.)
+// ModuleRoot returns the folder of go.mod, searched from the working folder up; go
+// test sets the working folder to that of the package. runtime.Caller has no paths
+// under -trimpath.
 func ModuleRoot() (string, error) {
 	start, err := os.Getwd()
 	if err != nil {
@@ -146,8 +149,8 @@ func ModuleRoot() (string, error) {
 	}
 }
 
-// findAssets takes the folder that the environment names, else the one that an
-// earlier make test left in bin/, so that a plain go test works from then on.
+// findAssets returns the folder that the environment names, else the one that an
+// earlier make test left in bin/, so that go test works without the variable.
 func findAssets(root string) (string, error) {
 	folder := os.Getenv(assetsVariable)
 	if folder == "" {

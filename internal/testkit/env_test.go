@@ -9,7 +9,7 @@ import (
 	"github.com/privatecloud/operator/api/v1alpha1"
 )
 
-func TestStartServesTheKindsOfThisProjectToEveryClient(t *testing.T) {
+func TestStartServesTheCRDs(t *testing.T) {
 	env, err := Start(Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -35,11 +35,11 @@ func TestStartServesTheKindsOfThisProjectToEveryClient(t *testing.T) {
 		t.Errorf("stopping: %v", err)
 	}
 	if _, err := os.Stat(env.Kubeconfig()); !os.IsNotExist(err) {
-		t.Errorf("the kubeconfig is still there: %v", err)
+		t.Errorf("the kubeconfig still exists: %v", err)
 	}
 }
 
-func TestStartSaysWhatToDoWithoutBinaries(t *testing.T) {
+func TestStartWithoutBinariesFailsWithTheCommandToGetThem(t *testing.T) {
 	t.Setenv(assetsVariable, t.TempDir())
 
 	_, err := Start(Options{})

@@ -14,18 +14,18 @@ import (
 	"github.com/privatecloud/operator/internal/setup"
 )
 
-// Manager is the operator, running in the test's own process.
+// Manager is the operator, running in the process of the test.
 type Manager struct {
-	// Writes are what it changed through the API server.
+	// Writes are the changes that it requested from the API server.
 	Writes *Writes
 
 	stop context.CancelFunc
 	done chan error
 }
 
-// StartManager runs the operator as the user of a configuration, such as
-// Env.OperatorConfig, until it is stopped. It serves no metrics, no probes and,
-// unless a change says where, no webhooks.
+// StartManager runs the operator as the user of a configuration, such as that of
+// Env.OperatorConfig, until it is stopped. It serves no metrics, no probes and, unless
+// change configures it (see Webhook.Serve), no webhook.
 func StartManager(user *rest.Config, options setup.Options, change ...func(*ctrl.Options)) (*Manager, error) {
 	m := &Manager{Writes: &Writes{}, done: make(chan error, 1)}
 	user = rest.CopyConfig(user)
@@ -50,7 +50,7 @@ func (m *Manager) build(ctx context.Context, user *rest.Config, options setup.Op
 		Scheme:                 scheme,
 		Metrics:                metricsserver.Options{BindAddress: "0"},
 		HealthProbeBindAddress: "0",
-		// One process may run several managers, one after the other.
+		// One process may run several managers.
 		Controller: config.Controller{SkipNameValidation: new(true)},
 	}
 	setup.Caches(&managed)
@@ -67,7 +67,7 @@ func (m *Manager) build(ctx context.Context, user *rest.Config, options setup.Op
 	return mgr, setup.Controllers(ctx, mgr, options)
 }
 
-// Stop ends the manager as SIGTERM would, and returns what it ended with.
+// Stop ends the manager as SIGTERM does, and returns its error.
 func (m *Manager) Stop() error {
 	m.stop()
 	select {

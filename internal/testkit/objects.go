@@ -3,19 +3,20 @@ package testkit
 import (
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/privatecloud/operator/api/v1alpha1"
 )
 
 const (
-	// PollInterval is what Cloud sets: the shortest that a Cloud may have.
+	// PollInterval is the poll interval that Cloud sets: the shortest that the API allows.
 	PollInterval = time.Second
-	// SettleTime is what Cloud sets.
+	// SettleTime is the settle time that Cloud sets.
 	SettleTime = 2 * time.Second
 )
 
-// VM returns a VM whose vmname is its object's name.
+// VM returns a VM whose spec.vmname is the name of the object.
 func VM(namespace, name string, change ...func(*v1alpha1.VM)) *v1alpha1.VM {
 	vm := &v1alpha1.VM{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
@@ -27,7 +28,7 @@ func VM(namespace, name string, change ...func(*v1alpha1.VM)) *v1alpha1.VM {
 	return vm
 }
 
-// Cloud returns a Cloud that is polled as often, and settles as fast, as tests like it.
+// Cloud returns a Cloud with a short poll interval and a short settle time.
 func Cloud(name, endpoint string, change ...func(*v1alpha1.Cloud)) *v1alpha1.Cloud {
 	cloud := &v1alpha1.Cloud{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -53,4 +54,18 @@ func Network(namespace, name string, change ...func(*v1alpha1.Network)) *v1alpha
 		apply(net)
 	}
 	return net
+}
+
+// VmGroup returns a VmGroup whose fields are all left to their defaults.
+func VmGroup(namespace, name string, change ...func(*v1alpha1.VmGroup)) *v1alpha1.VmGroup {
+	group := &v1alpha1.VmGroup{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	for _, apply := range change {
+		apply(group)
+	}
+	return group
+}
+
+// Namespace returns a Namespace with a generated name.
+func Namespace(prefix string, labels map[string]string) *corev1.Namespace {
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: prefix, Labels: labels}}
 }

@@ -18,9 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// OperatorConfig makes the operator's namespace and returns the configuration
-// of a user there who may do what config/rbac/role.yaml lets the operator do,
-// and nothing else.
+// OperatorConfig creates the operator's namespace and returns the configuration of a
+// user with the rights of config/rbac/role.yaml there and no others.
 func (e *Env) OperatorConfig(ctx context.Context, namespace string) (*rest.Config, error) {
 	account := "system:serviceaccount:" + namespace + ":controller-manager"
 	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: account}}

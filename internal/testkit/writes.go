@@ -8,13 +8,13 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Writes is what clients of one configuration changed, or tried to, oldest first.
+// Writes records the changes that clients of one configuration requested, oldest first.
 type Writes struct {
 	mu   sync.Mutex
 	made []string
 }
 
-// Count has every change made with config recorded.
+// Count records every change that is requested with config.
 func (w *Writes) Count(config *rest.Config) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(r *http.Request) (*http.Response, error) {
@@ -28,20 +28,20 @@ func (w *Writes) Count(config *rest.Config) {
 	})
 }
 
-// To returns the changes whose path holds each of parts, as METHOD and path.
+// To returns the changes whose path contains each of parts, as method and path.
 func (w *Writes) To(parts ...string) []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var found []string
 	for _, made := range w.made {
-		if holdsAll(made, parts) {
+		if containsAll(made, parts) {
 			found = append(found, made)
 		}
 	}
 	return found
 }
 
-func holdsAll(text string, parts []string) bool {
+func containsAll(text string, parts []string) bool {
 	for _, part := range parts {
 		if !strings.Contains(text, part) {
 			return false

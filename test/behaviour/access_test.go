@@ -1,17 +1,14 @@
 package behaviour_test
 
 import (
-	"encoding/json"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"testing"
 	"time"
 
-	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/privatecloud/operator/api/v1alpha1"
@@ -19,183 +16,199 @@ import (
 	"github.com/privatecloud/operator/mockcloud"
 )
 
-// What must never be seen outside a Secret.
+// Secrets, which must not be readable outside a Secret, and the part that all have in common.
 const (
-	token    = "token-that-nobody-may-see"
-	password = "password-that-nobody-may-see"
-	never    = "that-nobody-may-see"
+	token      = "token-not-to-be-shown"
+	password   = "password-not-to-be-shown"
+	secretPart = "not-to-be-shown"
 )
 
-var _ = It("a way to a cloud that is wrong is told on the Cloud, with what to do about it", func(ctx SpecContext) {
-	ours, theirs := newAuthority(), newAuthority()
-	secured := func(host string, until time.Time) *httptest.Server {
-		server, _ := serveTLS(newCloud(mockcloud.Options{}), ours.certify(host, until))
-		return server
+// unusable returns a case of a Cloud that cannot be used: endpoint returns its
+// endpoint and the data of its Secret, and Ready has a reason and a message with a sentence.
+func unusable(reason, sentence string, endpoint func(*T) (string, map[string]string)) func(*T) {
+	return func(t *T) {
+		url, secret := endpoint(t)
+		cloud := createCloud(t, url, withSecret(t, secret))
+		t.Eventually(latest(cloud)).Should(SatisfyAll(
+			testkit.HaveCondition("Ready", metav1.ConditionFalse, reason, sentence),
+			Not(testkit.HaveCondition("Authenticated", metav1.ConditionTrue, "")),
+		))
 	}
-	valid := secured("127.0.0.1", time.Now().Add(time.Hour))
-	other := secured("cloud.example.com", time.Now().Add(time.Hour))
-	expired := secured("127.0.0.1", time.Now().Add(-time.Hour))
-	_, open := serveCloud(mockcloud.Options{})
-	_, locked := serveCloud(mockcloud.Options{Token: token})
-	_, login := serveCloud(mockcloud.Options{Username: "operator", Password: password})
-	chatty, repeats := serveCloud(mockcloud.Options{})
-	_, err := chatty.AddFault(mockcloud.Fault{Status: 401, Body: `{"code":"unauthorized","detail":"your ` + token + `-wrong is not welcome"}`})
-	Expect(err).NotTo(HaveOccurred())
-	website := httptest.NewServer(http.NotFoundHandler())
-	DeferCleanup(website.Close)
+}
 
-	all := cases{}
-	wrong := func(name, endpoint string, secret map[string]string, reason, sentence string) {
-		all[name] = func(ctx SpecContext) {
-			cloud := openCloud(ctx, endpoint, withSecret(ctx, secret))
-			Eventually(ctx, now(cloud)).Should(SatisfyAll(
-				testkit.HaveCondition("Ready", metav1.ConditionFalse, reason, sentence),
-				Not(testkit.HaveCondition("Authenticated", metav1.ConditionTrue, "")),
-			), name)
-		}
+// onCloud is a new cloud with options and the data of the Secret to use it with.
+func onCloud(options mockcloud.Options, secret map[string]string) func(*T) (string, map[string]string) {
+	return func(t *T) (string, map[string]string) { return serveCloud(t, options).URL, secret }
+}
+
+// onTLSCloud is a new cloud with a certificate for a host, and the CA to trust
+// it with: the one that signed it, another one, or none.
+func onTLSCloud(host string, validFor time.Duration, trusted func(*T, *authority) map[string]string) func(*T) (string, map[string]string) {
+	return func(t *T) (string, map[string]string) {
+		ca := newAuthority(t)
+		cloud, _ := serveTLS(t, ca.certify(t, host, time.Now().Add(validFor)))
+		return cloud.URL, trusted(t, ca)
 	}
-	wrong("a token that is refused", locked, map[string]string{"token": token + "-wrong"}, "AuthenticationFailed", "check the key token of the Secret")
-	wrong("a password that is refused", login, map[string]string{"username": "operator", "password": password + "-wrong"},
-		"AuthenticationFailed", "check username and password in the Secret")
-	wrong("no credentials where some are wanted", locked, nil, "AuthenticationFailed", "name a Secret in spec.credentialsSecretRef")
-	wrong("a cloud that repeats what it was sent", repeats, map[string]string{"token": token + "-wrong"}, "AuthenticationFailed", "is not welcome")
-	wrong("a login at a cloud without one", newCore().URL, map[string]string{"username": "operator", "password": password},
-		"AuthenticationFailed", "put a token in the Secret instead")
-	wrong("a Secret with a token and a password", open, map[string]string{"token": token, "password": password}, "InvalidConfiguration", "not both")
-	wrong("a Secret with half a login", open, map[string]string{"username": "operator"}, "InvalidConfiguration", "username and password go together")
-	wrong("a Secret with nothing in it", open, map[string]string{"other": "x"}, "InvalidConfiguration", "none of token, username and password, ca.crt")
-	wrong("a CA that is none", open, map[string]string{"ca.crt": "not a certificate"}, "InvalidConfiguration", "holds no PEM certificate")
-	wrong("another CA", valid.URL, map[string]string{"ca.crt": theirs.pem}, "Untrusted", "put the cloud's CA under ca.crt in the Secret")
-	wrong("no CA", valid.URL, nil, "Untrusted", "put the cloud's CA under ca.crt in the Secret")
-	wrong("a certificate for another host", other.URL, map[string]string{"ca.crt": ours.pem}, "Untrusted", "the certificate is not for 127.0.0.1 but for cloud.example.com")
-	wrong("a certificate that has expired", expired.URL, map[string]string{"ca.crt": ours.pem}, "Untrusted", "have the cloud renew it")
-	wrong("nobody at the address", "http://"+freeAddress(), nil, "Unreachable", "connection refused")
-	wrong("HTTPS where HTTP is spoken", strings.Replace(open, "http:", "https:", 1), nil, "Unreachable", "does not speak TLS")
-	wrong("a path where there is no API", open+"/nowhere", nil, "PollFailed", "there is no /nowhere/servers")
-	wrong("a website that is no cloud", website.URL, nil, "PollFailed", "check the path of the Cloud's endpoint")
-	all["a Secret that is missing"] = func(ctx SpecContext) {
-		cloud := openCloud(ctx, open, func(c *v1alpha1.Cloud) {
+}
+
+func itsCA(_ *T, ca *authority) map[string]string { return map[string]string{"ca.crt": ca.pem} }
+func anotherCA(t *T, _ *authority) map[string]string {
+	return map[string]string{"ca.crt": newAuthority(t).pem}
+}
+func noCA(*T, *authority) map[string]string { return nil }
+
+var (
+	wrongToken   = map[string]string{"token": token + "-wrong"}
+	passwordOnly = map[string]string{"username": "operator", "password": password}
+)
+
+func TestUnusableCloud(t *testing.T) { unusableClouds.run(t) }
+
+var unusableClouds = cases{
+	"the token is refused: AuthenticationFailed": unusable("AuthenticationFailed", "check the key token of the Secret",
+		onCloud(mockcloud.Options{Token: token}, wrongToken)),
+	"the password is refused: AuthenticationFailed": unusable("AuthenticationFailed", "check username and password in the Secret",
+		onCloud(mockcloud.Options{Username: "operator", Password: password}, map[string]string{"username": "operator", "password": password + "-wrong"})),
+	"credentials are required and there are none: AuthenticationFailed": unusable("AuthenticationFailed", "name a Secret in spec.credentialsSecretRef",
+		onCloud(mockcloud.Options{Token: token}, nil)),
+	"the cloud repeats the token in its refusal: the token is not shown": unusable("AuthenticationFailed", "is not welcome",
+		func(t *T) (string, map[string]string) {
+			cloud := serveCloud(t, mockcloud.Options{})
+			_, err := cloud.AddFault(mockcloud.Fault{Status: 401, Body: `{"code":"unauthorized","detail":"your ` + token + `-wrong is not welcome"}`})
+			t.Expect(err).NotTo(HaveOccurred())
+			return cloud.URL, wrongToken
+		}),
+	"a password is given to a cloud without sessions: AuthenticationFailed": unusable("AuthenticationFailed", "put a token in the Secret instead",
+		onCloud(mockcloud.Options{Profile: mockcloud.Core}, passwordOnly)),
+	"the Secret has a token and a password: InvalidConfiguration": unusable("InvalidConfiguration", "not both",
+		onCloud(mockcloud.Options{}, map[string]string{"token": token, "password": password})),
+	"the Secret has a username only: InvalidConfiguration": unusable("InvalidConfiguration", "username and password go together",
+		onCloud(mockcloud.Options{}, map[string]string{"username": "operator"})),
+	"the Secret has none of the keys: InvalidConfiguration": unusable("InvalidConfiguration", "none of token, username and password, ca.crt",
+		onCloud(mockcloud.Options{}, map[string]string{"other": "x"})),
+	"ca.crt is no certificate: InvalidConfiguration": unusable("InvalidConfiguration", "holds no PEM certificate",
+		onCloud(mockcloud.Options{}, map[string]string{"ca.crt": "not a certificate"})),
+	"ca.crt is another CA: Untrusted": unusable("Untrusted", "put the cloud's CA under ca.crt in the Secret",
+		onTLSCloud("127.0.0.1", time.Hour, anotherCA)),
+	"there is no ca.crt: Untrusted": unusable("Untrusted", "put the cloud's CA under ca.crt in the Secret",
+		onTLSCloud("127.0.0.1", time.Hour, noCA)),
+	"the certificate is for another host: Untrusted": unusable("Untrusted", "the certificate is not for 127.0.0.1 but for cloud.example.com",
+		onTLSCloud("cloud.example.com", time.Hour, itsCA)),
+	"the certificate has expired: Untrusted": unusable("Untrusted", "have the cloud renew it",
+		onTLSCloud("127.0.0.1", -time.Hour, itsCA)),
+	"nothing listens at the endpoint: Unreachable": unusable("Unreachable", "connection refused",
+		func(t *T) (string, map[string]string) { return "http://" + freeAddress(t), nil }),
+	"the endpoint is HTTPS and the cloud serves HTTP: Unreachable": unusable("Unreachable", "does not speak TLS",
+		func(t *T) (string, map[string]string) {
+			return strings.Replace(serveCloud(t, mockcloud.Options{}).URL, "http:", "https:", 1), nil
+		}),
+	"the endpoint has a wrong path: PollFailed": unusable("PollFailed", "there is no /nowhere/servers",
+		func(t *T) (string, map[string]string) {
+			return serveCloud(t, mockcloud.Options{}).URL + "/nowhere", nil
+		}),
+	"the endpoint is a website: PollFailed": unusable("PollFailed", "check the path of the Cloud's endpoint",
+		func(t *T) (string, map[string]string) {
+			website := httptest.NewServer(http.NotFoundHandler())
+			t.Cleanup(website.Close)
+			return website.URL, nil
+		}),
+	"the Secret does not exist: SecretMissing": func(t *T) {
+		cloud := createCloud(t, serveCloud(t, mockcloud.Options{}).URL, func(c *v1alpha1.Cloud) {
 			c.Spec.CredentialsSecretRef = &v1alpha1.SecretReference{Name: "nowhere"}
 		})
-		Eventually(ctx, now(cloud)).Should(SatisfyAll(
+		t.Eventually(latest(cloud)).Should(SatisfyAll(
 			testkit.HaveCondition("Ready", metav1.ConditionFalse, "SecretMissing",
 				`Secret "nowhere" does not exist in namespace "`+operatorNamespace+`": create it with token, or with username and password`),
 			testkit.HaveCondition("Authenticated", metav1.ConditionFalse, "SecretMissing"),
 			testkit.HaveCondition("Stalled", metav1.ConditionTrue, "SecretMissing"),
 		))
-	}
-	all.show(ctx)
-})
-
-var access = theme{"the way to a cloud", cases{
-	"is open to a session, which is renewed as it expires without anybody noticing": func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{Username: "operator", Password: password},
-			withSecret(ctx, map[string]string{"username": "operator", "password": password}))
-		s.ready(ctx, "before")
-		s.ExpireSessions()
-		s.ready(ctx, "after")
-
-		Expect(s.CountCalls("POST", "/sessions")).To(Equal(2))
-		Expect(story(s.object)(ctx)).To(Equal([]string{"Connected"}))
 	},
-
-	"follows a token that is rotated": func(ctx SpecContext) {
-		var secret *corev1.Secret
-		s := newSite(ctx, mockcloud.Options{Token: token}, func(c *v1alpha1.Cloud) {
-			secret = newSecret(ctx, map[string]string{"token": token})
-			c.Spec.CredentialsSecretRef = &v1alpha1.SecretReference{Name: secret.Name}
-		})
-		Expect(read(ctx, s.object)).To(testkit.HaveCondition("Authenticated", metav1.ConditionTrue, "Accepted"))
-		vm := s.ready(ctx, "web")
-
-		s.SetToken(token + "-2")
-		Eventually(ctx, now(s.object)).Should(testkit.HaveCondition("Authenticated", metav1.ConditionFalse, "AuthenticationFailed"))
-		Expect(read(ctx, vm)).To(testkit.BeReady())
-		edit(ctx, secret, func(secret *corev1.Secret) { secret.Data["token"] = []byte(token + "-2") })
-		nudge(ctx, s.object)
-		Eventually(ctx, now(s.object)).Should(SatisfyAll(testkit.BeReady(), testkit.HaveCondition("Authenticated", metav1.ConditionTrue, "Accepted")))
-		s.ready(ctx, "web-2")
-	},
-
-	"follows a CA that is rotated": func(ctx SpecContext) {
-		before, after := newAuthority(), newAuthority()
-		server, present := serveTLS(newCloud(mockcloud.Options{}), before.certify("127.0.0.1", time.Now().Add(time.Hour)))
-		secret := newSecret(ctx, map[string]string{"ca.crt": before.pem})
-		cloud := openCloud(ctx, server.URL, func(c *v1alpha1.Cloud) {
-			c.Spec.CredentialsSecretRef = &v1alpha1.SecretReference{Name: secret.Name}
-		})
-		Eventually(ctx, now(cloud)).Should(testkit.BeReady())
-
-		present(after.certify("127.0.0.1", time.Now().Add(time.Hour)))
-		server.CloseClientConnections()
-		Eventually(ctx, now(cloud)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "Untrusted"))
-		edit(ctx, secret, func(secret *corev1.Secret) { secret.Data["ca.crt"] = []byte(after.pem) })
-		nudge(ctx, cloud)
-		Eventually(ctx, now(cloud)).Should(testkit.BeReady())
-	},
-
-	"follows a Secret that appears, and an endpoint that is corrected": func(ctx SpecContext) {
-		_, endpoint := serveCloud(mockcloud.Options{Token: token})
-		cloud := openCloud(ctx, "http://"+freeAddress(), func(c *v1alpha1.Cloud) {
-			c.Spec.CredentialsSecretRef = &v1alpha1.SecretReference{Name: "appears"}
-		})
-		Eventually(ctx, now(cloud)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "SecretMissing"))
-		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "appears"}, StringData: map[string]string{"token": token}}
-		Expect(env.Client.Create(ctx, secret)).To(Succeed())
-		nudge(ctx, cloud)
-		Eventually(ctx, now(cloud)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "Unreachable"))
-		edit(ctx, cloud, func(c *v1alpha1.Cloud) { c.Spec.Endpoint = endpoint })
-		Eventually(ctx, now(cloud)).Should(testkit.BeReady())
-	},
-}}
-
-// expectNoSecret looks through all that people and machines can read.
-func expectNoSecret(ctx SpecContext) {
-	GinkgoHelper()
-	var clouds v1alpha1.CloudList
-	var vms v1alpha1.VMList
-	var events eventsv1.EventList
-	Expect(env.Client.List(ctx, &clouds)).To(Succeed())
-	Expect(env.Client.List(ctx, &vms)).To(Succeed())
-	Expect(env.Client.List(ctx, &events)).To(Succeed())
-	for name, what := range map[string]any{"Clouds": clouds, "VMs": vms, "events": events} {
-		text, err := json.Marshal(what)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(strings.Contains(string(text), never)).To(BeFalse(), "a secret is in the %s: %s", name, text)
-	}
-	for line := range strings.Lines(operatorLog.String()) {
-		Expect(strings.Contains(line, never)).To(BeFalse(), "a secret is in the log: %s", line)
-	}
 }
 
-func newSecret(ctx SpecContext, data map[string]string) *corev1.Secret {
-	GinkgoHelper()
+func TestCloudCredentials(t *testing.T) { credentialCases.run(t) }
+
+var credentialCases = cases{
+	"the session expires: it is renewed and the Cloud stays connected": func(t *T) {
+		f := newFixture(t, mockcloud.Options{Username: "operator", Password: password},
+			withSecret(t, map[string]string{"username": "operator", "password": password}))
+		f.readyVM("before")
+		f.ExpireSessions()
+		f.readyVM("after")
+
+		t.Expect(f.CountCalls("POST", "/sessions")).To(Equal(2))
+		t.Expect(eventReasons(f.object)(t.Context())).To(Equal([]string{"Connected"}))
+	},
+
+	"the token is rotated: the new token is used": func(t *T) {
+		var secret *corev1.Secret
+		f := newFixture(t, mockcloud.Options{Token: token}, func(c *v1alpha1.Cloud) {
+			secret = newSecret(t, map[string]string{"token": token})
+			c.Spec.CredentialsSecretRef = &v1alpha1.SecretReference{Name: secret.Name}
+		})
+		t.Expect(get(t, f.object)).To(testkit.HaveCondition("Authenticated", metav1.ConditionTrue, "Accepted"))
+		vm := f.readyVM("web")
+
+		f.SetToken(token + "-2")
+		t.Eventually(latest(f.object)).Should(testkit.HaveCondition("Authenticated", metav1.ConditionFalse, "AuthenticationFailed"))
+		t.Expect(get(t, vm)).To(testkit.BeReady())
+		edit(t, secret, func(secret *corev1.Secret) { secret.Data["token"] = []byte(token + "-2") })
+		touch(t, f.object)
+		t.Eventually(latest(f.object)).Should(SatisfyAll(testkit.BeReady(), testkit.HaveCondition("Authenticated", metav1.ConditionTrue, "Accepted")))
+		f.readyVM("web-2")
+	},
+
+	"the CA is rotated: the new CA is used": func(t *T) {
+		before, after := newAuthority(t), newAuthority(t)
+		server, present := serveTLS(t, before.certify(t, "127.0.0.1", time.Now().Add(time.Hour)))
+		secret := newSecret(t, map[string]string{"ca.crt": before.pem})
+		cloud := createCloud(t, server.URL, func(c *v1alpha1.Cloud) {
+			c.Spec.CredentialsSecretRef = &v1alpha1.SecretReference{Name: secret.Name}
+		})
+		t.Eventually(latest(cloud)).Should(testkit.BeReady())
+
+		present(after.certify(t, "127.0.0.1", time.Now().Add(time.Hour)))
+		server.CloseClientConnections()
+		t.Eventually(latest(cloud)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "Untrusted"))
+		edit(t, secret, func(secret *corev1.Secret) { secret.Data["ca.crt"] = []byte(after.pem) })
+		touch(t, cloud)
+		t.Eventually(latest(cloud)).Should(testkit.BeReady())
+	},
+
+	"the Secret is created and the endpoint corrected: the Cloud becomes ready": func(t *T) {
+		endpoint := serveCloud(t, mockcloud.Options{Token: token}).URL
+		cloud := createCloud(t, "http://"+freeAddress(t), func(c *v1alpha1.Cloud) {
+			c.Spec.CredentialsSecretRef = &v1alpha1.SecretReference{Name: "appears"}
+		})
+		t.Eventually(latest(cloud)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "SecretMissing"))
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "appears"}, StringData: map[string]string{"token": token}}
+		t.Expect(env.Client.Create(t.Context(), secret)).To(Succeed())
+		touch(t, cloud)
+		t.Eventually(latest(cloud)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "Unreachable"))
+		edit(t, cloud, func(c *v1alpha1.Cloud) { c.Spec.Endpoint = endpoint })
+		t.Eventually(latest(cloud)).Should(testkit.BeReady())
+	},
+}
+
+func newSecret(t *T, data map[string]string) *corev1.Secret {
+	t.Helper()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, GenerateName: "cloud-"}, StringData: data}
-	Expect(env.Client.Create(ctx, secret)).To(Succeed())
+	t.Expect(env.Client.Create(t.Context(), secret)).To(Succeed())
 	return secret
 }
 
-// withSecret has a Cloud log in with what data says; nil leaves it without a Secret.
-func withSecret(ctx SpecContext, data map[string]string) func(*v1alpha1.Cloud) {
+// withSecret makes a Cloud use a new Secret with this data, or none if data is nil.
+func withSecret(t *T, data map[string]string) func(*v1alpha1.Cloud) {
 	return func(c *v1alpha1.Cloud) {
 		if data != nil {
-			c.Spec.CredentialsSecretRef = &v1alpha1.SecretReference{Name: newSecret(ctx, data).Name}
+			c.Spec.CredentialsSecretRef = &v1alpha1.SecretReference{Name: newSecret(t, data).Name}
 		}
 	}
 }
 
-func newCore() *httptest.Server {
-	GinkgoHelper()
-	s := &site{Cloud: newCloud(mockcloud.Options{Profile: mockcloud.Core})}
-	s.plug("127.0.0.1:0")
-	return s.server
-}
-
-// freeAddress is one where nobody answers.
-func freeAddress() string {
-	GinkgoHelper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	Expect(err).NotTo(HaveOccurred())
-	Expect(listener.Close()).To(Succeed())
-	return listener.Addr().String()
+// freeAddress is an address at which nothing listens.
+func freeAddress(t *T) string {
+	t.Helper()
+	address, err := testkit.FreeAddress()
+	t.Expect(err).NotTo(HaveOccurred())
+	return address.String()
 }

@@ -3,8 +3,8 @@ package behaviour_test
 import (
 	"fmt"
 	"strings"
+	"testing"
 
-	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -15,109 +15,130 @@ import (
 
 const nameRule = "vmname must be 1-63 letters and digits of any script; space, '.', '_' and '-' may stand inside, not at the ends"
 
-var _ = Describe("a manifest that cannot be meant", func() {
-	apply := func(ctx SpecContext, kind, spec string) (string, error) {
-		manifest := fmt.Sprintf("apiVersion: samplecontroller.k8s.io/v1alpha1\nkind: %s\nmetadata:\n  generateName: bad-\nspec: %s\n", kind, spec)
-		return tryKubectl(ctx, manifest, "create", "--dry-run=server", "-f", "-")
+// refusal is a spec that the API server refuses, and a sentence of its message.
+type refusal struct{ spec, sentence string }
+
+// refused returns the cases of manifests of a kind that are refused.
+func refused(kind string, refusals map[string]refusal) cases {
+	all := cases{}
+	for name, r := range refusals {
+		all[name] = func(t *T) {
+			output, err := dryRun(t, kind, r.spec)
+			t.Expect(err).To(HaveOccurred(), "it was accepted: %s", output)
+			t.Expect(output).To(ContainSubstring(r.sentence))
+		}
 	}
+	return all
+}
 
-	DescribeTable("of a VM is refused with a sentence that says what to do",
-		func(ctx SpecContext, spec, sentence string) {
-			output, err := apply(ctx, "VM", spec)
-			Expect(err).To(HaveOccurred(), "it was accepted: %s", output)
-			Expect(output).To(ContainSubstring(sentence))
-		},
-		Entry("without a name", `{}`, "spec.vmname: Required value"),
-		Entry("with an empty name", `{vmname: ""}`, "spec.vmname: Invalid value"),
-		Entry("with a name that is too long", `{vmname: `+strings.Repeat("n", 64)+`}`, "spec.vmname: Too long: may not be more than 63"),
-		Entry("with a control character in the name", `{vmname: "web\u0007"}`, nameRule),
-		Entry("with a line break in the name", `{vmname: "web\n1"}`, nameRule),
-		Entry("with a space at the end of the name", `{vmname: "web "}`, nameRule),
-		Entry("with a dot at the start of the name", `{vmname: ".web"}`, nameRule),
-		Entry("with a path in the name", `{vmname: "../servers"}`, nameRule),
-		Entry("with a percent sign in the name", `{vmname: "web%2f1"}`, nameRule),
-		Entry("with fewer cores than none", `{vmname: web, cpu: -1}`, "spec.cpu: Invalid value: -1: spec.cpu in body should be greater than or equal to 1"),
-		Entry("with an absurd number of cores", `{vmname: web, cpu: 2000000000}`, "spec.cpu in body should be less than or equal to 1024"),
-		Entry("with half a core", `{vmname: web, cpu: 0.5}`, "spec.cpu"),
-		Entry("with no memory", `{vmname: web, memory: 0}`, "spec.memory in body should be greater than or equal to 1"),
-		Entry("with a power state that there is not", `{vmname: web, powerState: Sleeping}`, `Unsupported value: "Sleeping": supported values: "On", "Off"`),
-		Entry("with a field that there is not", `{vmname: web, cpus: 4}`, `unknown field "spec.cpus"`),
-		Entry("with a status in the spec", `{vmname: web, vmId: x}`, `unknown field "spec.vmId"`),
-		Entry("with nothing to observe", `{vmname: web, managementPolicy: ObserveOnly}`, "managementPolicy ObserveOnly needs import.vmId: the id of the VM to observe"),
-		Entry("with an import of nothing", `{vmname: web, import: {}}`, "spec.import.vmId: Required value"),
-		Entry("with a Cloud without a name", `{vmname: web, cloudRef: {name: ""}}`, "spec.cloudRef.name"),
-		Entry("with a Cloud in another namespace", `{vmname: web, cloudRef: {name: default, namespace: theirs}}`, `unknown field "spec.cloudRef.namespace"`),
-	)
+// dryRun creates an object with a spec in a server-side dry run.
+func dryRun(t *T, kind, spec string) (string, error) {
+	manifest := fmt.Sprintf("apiVersion: samplecontroller.k8s.io/v1alpha1\nkind: %s\nmetadata:\n  generateName: bad-\nspec: %s\n", kind, spec)
+	return env.Kubectl(t.Context(), manifest, "create", "--dry-run=server", "-f", "-")
+}
 
-	DescribeTable("of a Cloud is refused with a sentence that says what to do",
-		func(ctx SpecContext, spec, sentence string) {
-			output, err := apply(ctx, "Cloud", spec)
-			Expect(err).To(HaveOccurred(), "it was accepted: %s", output)
-			Expect(output).To(ContainSubstring(sentence))
-		},
-		Entry("without an endpoint", `{}`, "spec.endpoint: Required value"),
-		Entry("with an endpoint that is no URL", `{endpoint: cloud.example.com}`, "endpoint must be a URL such as https://cloud.example.com/api"),
-		Entry("with another scheme", `{endpoint: "ftp://cloud.example.com"}`, "endpoint must be a URL such as"),
-		Entry("with credentials in the endpoint", `{endpoint: "https://user:secret@cloud.example.com"}`, "without user, query or fragment"),
-		Entry("with a query in the endpoint", `{endpoint: "https://cloud.example.com/?a=b"}`, "without user, query or fragment"),
-		Entry("polled without a pause", `{endpoint: "https://c.example.com", pollInterval: 0s}`, "pollInterval must lie between 1s and 1h"),
-		Entry("polled once a day", `{endpoint: "https://c.example.com", pollInterval: 24h}`, "pollInterval must lie between 1s and 1h"),
-		Entry("polled whenever", `{endpoint: "https://c.example.com", pollInterval: soon}`, "spec.pollInterval"),
-		Entry("that settles in the past", `{endpoint: "https://c.example.com", settleTime: -1s}`, "settleTime must lie between 0s and 1h"),
-		Entry("that takes every change for none", `{endpoint: "https://c.example.com", utilizationStep: 101}`, "spec.utilizationStep"),
-		Entry("of a type that there is not", `{endpoint: "https://c.example.com", type: SOAP}`, `Unsupported value: "SOAP"`),
-		Entry("with a Secret in another namespace", `{endpoint: "https://c.example.com", credentialsSecretRef: {name: x, namespace: theirs}}`, `unknown field "spec.credentialsSecretRef.namespace"`),
-	)
+func TestInvalidVMIsRefused(t *testing.T) { refused("VM", invalidVMs).run(t) }
 
-	It("is let through where it is only unusual", func(ctx SpecContext) {
-		for _, spec := range []string{
-			`{vmname: "9"}`, `{vmname: Größe 9}`, `{vmname: 数据库}`, `{vmname: a.b_c-d e}`, `{vmname: "` + strings.Repeat("ж", 63) + `"}`,
-		} {
-			output, err := apply(ctx, "VM", spec)
-			Expect(err).NotTo(HaveOccurred(), "%s: %s", spec, output)
+var invalidVMs = map[string]refusal{
+	"vmname is missing":                                 {`{}`, "spec.vmname: Required value"},
+	"vmname is empty":                                   {`{vmname: ""}`, "spec.vmname: Invalid value"},
+	"vmname is too long":                                {`{vmname: ` + strings.Repeat("n", 64) + `}`, "spec.vmname: Too long: may not be more than 63"},
+	"vmname has a control character":                    {`{vmname: "web\u0007"}`, nameRule},
+	"vmname has a line break":                           {`{vmname: "web\n1"}`, nameRule},
+	"vmname ends with a space":                          {`{vmname: "web "}`, nameRule},
+	"vmname begins with a dot":                          {`{vmname: ".web"}`, nameRule},
+	"vmname is a path":                                  {`{vmname: "../servers"}`, nameRule},
+	"vmname has a percent sign":                         {`{vmname: "web%2f1"}`, nameRule},
+	"cpu is negative":                                   {`{vmname: web, cpu: -1}`, "spec.cpu: Invalid value: -1: spec.cpu in body should be greater than or equal to 1"},
+	"cpu is too large":                                  {`{vmname: web, cpu: 2000000000}`, "spec.cpu in body should be less than or equal to 1024"},
+	"cpu is a fraction":                                 {`{vmname: web, cpu: 0.5}`, "spec.cpu"},
+	"memory is 0":                                       {`{vmname: web, memory: 0}`, "spec.memory in body should be greater than or equal to 1"},
+	"powerState is unknown":                             {`{vmname: web, powerState: Sleeping}`, `Unsupported value: "Sleeping": supported values: "On", "Off"`},
+	"the spec has an unknown field":                     {`{vmname: web, cpus: 4}`, `unknown field "spec.cpus"`},
+	"the spec has a field of the status":                {`{vmname: web, vmId: x}`, `unknown field "spec.vmId"`},
+	"managementPolicy is ObserveOnly without an import": {`{vmname: web, managementPolicy: ObserveOnly}`, "managementPolicy ObserveOnly needs import.vmId: the id of the VM to observe"},
+	"import has no vmId":                                {`{vmname: web, import: {}}`, "spec.import.vmId: Required value"},
+	"cloudRef has no name":                              {`{vmname: web, cloudRef: {name: ""}}`, "spec.cloudRef.name"},
+	"cloudRef has a namespace":                          {`{vmname: web, cloudRef: {name: default, namespace: theirs}}`, `unknown field "spec.cloudRef.namespace"`},
+}
+
+func TestInvalidCloudIsRefused(t *testing.T) { refused("Cloud", invalidClouds).run(t) }
+
+var invalidClouds = map[string]refusal{
+	"endpoint is missing":                  {`{}`, "spec.endpoint: Required value"},
+	"endpoint is no URL":                   {`{endpoint: cloud.example.com}`, "endpoint must be a URL such as https://cloud.example.com/api"},
+	"endpoint has another scheme":          {`{endpoint: "ftp://cloud.example.com"}`, "endpoint must be a URL such as"},
+	"endpoint has credentials":             {`{endpoint: "https://user:secret@cloud.example.com"}`, "without user, query or fragment"},
+	"endpoint has a query":                 {`{endpoint: "https://cloud.example.com/?a=b"}`, "without user, query or fragment"},
+	"pollInterval is 0":                    {`{endpoint: "https://c.example.com", pollInterval: 0s}`, "pollInterval must lie between 1s and 1h"},
+	"pollInterval is too long":             {`{endpoint: "https://c.example.com", pollInterval: 24h}`, "pollInterval must lie between 1s and 1h"},
+	"pollInterval is no duration":          {`{endpoint: "https://c.example.com", pollInterval: soon}`, "spec.pollInterval"},
+	"settleTime is negative":               {`{endpoint: "https://c.example.com", settleTime: -1s}`, "settleTime must lie between 0s and 1h"},
+	"utilizationStep is above 100":         {`{endpoint: "https://c.example.com", utilizationStep: 101}`, "spec.utilizationStep"},
+	"type is unknown":                      {`{endpoint: "https://c.example.com", type: SOAP}`, `Unsupported value: "SOAP"`},
+	"credentialsSecretRef has a namespace": {`{endpoint: "https://c.example.com", credentialsSecretRef: {name: x, namespace: theirs}}`, `unknown field "spec.credentialsSecretRef.namespace"`},
+}
+
+func TestUnusualVMIsAccepted(t *testing.T) {
+	all := cases{}
+	for name, spec := range map[string]string{
+		"the name is one digit":                                        `{vmname: "9"}`,
+		"the name has a letter outside ASCII and a space":              `{vmname: Größe 9}`,
+		"the name is Chinese":                                          `{vmname: 数据库}`,
+		"the name has a dot, an underscore, a dash and a space inside": `{vmname: a.b_c-d e}`,
+		"the name has 63 characters of two bytes":                      `{vmname: "` + strings.Repeat("ж", 63) + `"}`,
+	} {
+		all[name] = func(t *T) {
+			output, err := dryRun(t, "VM", spec)
+			t.Expect(err).NotTo(HaveOccurred(), output)
 		}
-	})
-})
+	}
+	all.run(t)
+}
 
-var _ = Describe("an edit of what cannot change", func() {
-	It("is refused once the VM exists, with the way out", func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{})
-		vm := s.ready(ctx, "web", func(vm *v1alpha1.VM) { vm.Spec.Template, vm.Spec.Folder = "debian-13", "databases" })
+// refusedEdit returns a case of an edit that the API server refuses once the VM exists.
+func refusedEdit(sentence string, change func(*v1alpha1.VM)) func(*T) {
+	return func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		vm := f.readyVM("web", func(vm *v1alpha1.VM) { vm.Spec.Template, vm.Spec.Folder = "debian-13", "databases" })
+		_, err := tryEdit(t, vm, change)
+		t.Expect(err).To(MatchError(ContainSubstring(sentence)))
+	}
+}
 
-		const wayOut = " cannot be changed once the VM exists; delete this VM and make another"
-		for field, change := range map[string]func(*v1alpha1.VMSpec){
-			"vmname":   func(spec *v1alpha1.VMSpec) { spec.VMName = "other" },
-			"cloudRef": func(spec *v1alpha1.VMSpec) { spec.CloudRef = &v1alpha1.CloudReference{Name: "other"} },
-			"template": func(spec *v1alpha1.VMSpec) { spec.Template = "debian-14" },
-			"folder":   func(spec *v1alpha1.VMSpec) { spec.Folder = "" },
-		} {
-			_, err := tryEdit(ctx, vm, func(vm *v1alpha1.VM) { change(&vm.Spec) })
-			Expect(err).To(MatchError(ContainSubstring(field+wayOut)), field)
-		}
-		_, err := tryEdit(ctx, vm, importing("another"))
-		Expect(err).To(MatchError(ContainSubstring("import cannot be added once the VM exists")))
-	})
+// refusedImportEdit returns a case of an edit of spec.import that the API server refuses.
+func refusedImportEdit(change func(*v1alpha1.VM)) func(*T) {
+	return func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		vm := f.createVM("web", importServer("5b7ff4f0-5cf9-4ac6-a1c2-3a3f3a4d2a10"))
+		_, err := tryEdit(t, vm, change)
+		t.Expect(err).To(MatchError(ContainSubstring("import cannot be changed once it is set; delete the VM with deletionPolicy Orphan and make another")))
+	}
+}
 
-	It("is refused of an import from the start", func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{})
-		vm := s.create(ctx, "web", importing("5b7ff4f0-5cf9-4ac6-a1c2-3a3f3a4d2a10"))
+const immutable = " cannot be changed once the VM exists; delete this VM and make another"
 
-		for _, change := range []func(*v1alpha1.VM){importing("another"), func(vm *v1alpha1.VM) { vm.Spec.Import = nil }} {
-			_, err := tryEdit(ctx, vm, change)
-			Expect(err).To(MatchError(ContainSubstring("import cannot be changed once it is set; delete the VM with deletionPolicy Orphan and make another")))
-		}
-	})
+func TestEditOfImmutableField(t *testing.T) { immutableFields.run(t) }
 
-	It("is accepted as long as the VM does not exist", func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{})
-		vm := s.create(ctx, "forbidden", func(vm *v1alpha1.VM) { vm.Spec.Template = "debian-12" })
-		Eventually(ctx, now(vm)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "Prohibited"))
+var immutableFields = cases{
+	"vmname of a VM that exists: refused":          refusedEdit("vmname"+immutable, func(vm *v1alpha1.VM) { vm.Spec.VMName = "other" }),
+	"cloudRef of a VM that exists: refused":        refusedEdit("cloudRef"+immutable, func(vm *v1alpha1.VM) { vm.Spec.CloudRef = &v1alpha1.CloudReference{Name: "other"} }),
+	"template of a VM that exists: refused":        refusedEdit("template"+immutable, func(vm *v1alpha1.VM) { vm.Spec.Template = "debian-14" }),
+	"folder of a VM that exists: refused":          refusedEdit("folder"+immutable, func(vm *v1alpha1.VM) { vm.Spec.Folder = "" }),
+	"import is added to a VM that exists: refused": refusedEdit("import cannot be added once the VM exists", importServer("another")),
+	"import names another server: refused":         refusedImportEdit(importServer("another")),
+	"import is removed: refused":                   refusedImportEdit(func(vm *v1alpha1.VM) { vm.Spec.Import = nil }),
 
-		edit(ctx, vm, func(vm *v1alpha1.VM) {
+	"the VM does not exist yet: accepted": func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		vm := f.createVM("forbidden", func(vm *v1alpha1.VM) { vm.Spec.Template = "debian-12" })
+		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "Prohibited"))
+
+		edit(t, vm, func(vm *v1alpha1.VM) {
 			vm.Spec.VMName, vm.Spec.Template, vm.Spec.Folder = "web", "debian-13", "databases"
 		})
-		vm = untilReady(ctx, vm)
-		Expect(s.serverOf(vm)()).To(SatisfyAll(
+		vm = waitReady(t, vm)
+		t.Expect(f.serverOf(vm)()).To(SatisfyAll(
 			HaveField("Name", "web"), HaveField("Template", "debian-13"), HaveField("Folder", "databases")))
-	})
-})
+	},
+}

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"testing"
 
-	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
 	"github.com/privatecloud/operator/api/v1alpha1"
@@ -13,66 +13,71 @@ import (
 	"github.com/privatecloud/operator/mockcloud"
 )
 
-// mostInALife bounds the writes to one VM, events apart, and the calls for it, polls apart.
-const mostInALife = 4
+// budget is the number of writes to one VM, without events, and of calls for it,
+// without polls, that its life may take.
+const budget = 4
 
-// costs shows what a VM's life takes on a cloud, and what it tells.
-func costs(options mockcloud.Options, told ...string) func(SpecContext) {
-	return func(ctx SpecContext) {
-		s := newSite(ctx, options)
-		s.ResetCalls()
-		vm := s.ready(ctx, "web")
-		s.polls(ctx, 2)
-		Expect(read(ctx, vm)).To(HaveField("Status.CPUUtilization", HaveValue(BeEquivalentTo(50))))
-		remove(ctx, vm)
-		Eventually(ctx, gone(vm)).Should(BeTrue())
-		Eventually(ctx, story(vm)).Should(Equal(told))
+// withinBudget returns a case of a VM that is created and deleted within the
+// budget and has the given events.
+func withinBudget(options mockcloud.Options, events ...string) func(*T) {
+	return func(t *T) {
+		f := newFixture(t, options)
+		f.ResetCalls()
+		vm := f.readyVM("web")
+		f.waitForPolls(2)
+		t.Expect(get(t, vm)).To(HaveField("Status.CPUUtilization", HaveValue(BeEquivalentTo(50))))
+		deleteObject(t, vm)
+		t.Eventually(isGone(vm)).Should(BeTrue())
+		t.Eventually(eventReasons(vm)).Should(Equal(events))
 
-		writes := slices.DeleteFunc(s.writes(), func(write string) bool { return strings.Contains(write, "/clouds/") })
-		Expect(writes).To(And(Not(BeEmpty()), HaveEach(ContainSubstring("/vms/web"))))
-		Expect(len(writes)).To(BeNumerically("<=", mostInALife), "writes: %v", writes)
-		calls := s.CountCalls("", "/check/{name}") + s.CountCalls("POST", "/servers") + s.CountCalls("", "/servers/{id}")
-		Expect(calls).To(BeNumerically("<=", mostInALife), "calls: %v", s.Calls())
+		writes := slices.DeleteFunc(f.writes(), func(write string) bool { return strings.Contains(write, "/clouds/") })
+		t.Expect(writes).To(And(Not(BeEmpty()), HaveEach(ContainSubstring("/vms/web"))))
+		t.Expect(len(writes)).To(BeNumerically("<=", budget), "writes: %v", writes)
+		calls := f.CountCalls("", "/check/{name}") + f.CountCalls("POST", "/servers") + f.CountCalls("", "/servers/{id}")
+		t.Expect(calls).To(BeNumerically("<=", budget), "calls: %v", f.Calls())
 	}
 }
 
-var budgets = theme{"what a VM costs", cases{
-	"is at most four writes and four calls in its life":     costs(mockcloud.Options{}, "Created", "Deleted"),
-	"is at most four writes and four calls on a core cloud": costs(mockcloud.Options{Profile: mockcloud.Core}, "Created", "Deleted"),
-	"is at most four writes and four calls on a cloud with owner labels alone": costs(
+func TestVMBudget(t *testing.T) { budgetCases.run(t) }
+
+var budgetCases = cases{
+	"extended cloud: a VM's life takes at most four writes and four calls": withinBudget(mockcloud.Options{}, "Created", "Deleted"),
+	"core cloud: a VM's life takes at most four writes and four calls":     withinBudget(mockcloud.Options{Profile: mockcloud.Core}, "Created", "Deleted"),
+	"cloud with owner labels only: a VM's life takes at most four writes and four calls": withinBudget(
 		without(mockcloud.Idempotency, mockcloud.UniqueNames), "Created", "Deleted"),
-	"is at most four writes and four calls on a cloud that takes its time": costs(mockcloud.Options{Behaviour: mockcloud.Behaviour{
+	"cloud that builds and deletes slowly: a VM's life takes at most four writes and four calls": withinBudget(mockcloud.Options{Behaviour: mockcloud.Behaviour{
 		BuildTime: mockcloud.Duration(testkit.PollInterval), DeleteTime: mockcloud.Duration(testkit.PollInterval),
 	}}, "Creating", "Created", "Deleted"),
 
-	"is one status write when its use changes, and none of any other VM": func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{})
-		vm, other := s.ready(ctx, "web"), s.ready(ctx, "other")
-		s.polls(ctx, 2)
-		before := len(s.writes())
+	"the CPU use of a VM changes: one status is written": func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		vm, other := f.readyVM("web"), f.readyVM("other")
+		f.waitForPolls(2)
+		before := len(f.writes())
 
-		Expect(s.SetUtilisation(vm.Status.VMID, 99)).To(Succeed())
-		Eventually(ctx, now(vm)).Should(HaveField("Status.CPUUtilization", HaveValue(BeEquivalentTo(99))))
-		s.polls(ctx, 2)
-		Expect(s.writes()[before:]).To(HaveExactElements(ContainSubstring("/vms/web/status")))
-		Expect(read(ctx, other).ResourceVersion).To(Equal(other.ResourceVersion))
+		t.Expect(f.SetUtilisation(vm.Status.VMID, 99)).To(Succeed())
+		t.Eventually(latest(vm)).Should(HaveField("Status.CPUUtilization", HaveValue(BeEquivalentTo(99))))
+		f.waitForPolls(2)
+		t.Expect(f.writes()[before:]).To(HaveExactElements(ContainSubstring("/vms/web/status")))
+		t.Expect(get(t, other).ResourceVersion).To(Equal(other.ResourceVersion))
 	},
-}}
+}
 
-var _ = It("a fleet at rest costs no write, and one call a poll for all of it", func(ctx SpecContext) {
-	s := newSite(ctx, mockcloud.Options{SeedServers: 30})
+func TestIdleFleetCostsOneCallAPollAndNoWrite(tt *testing.T) {
+	t := newT(tt)
+	f := newFixture(t, mockcloud.Options{SeedServers: 30})
 	var vms []*v1alpha1.VM
 	for n := range fleet {
-		vms = append(vms, s.create(ctx, fmt.Sprintf("web-%d", n)))
+		vms = append(vms, f.createVM(fmt.Sprintf("web-%d", n)))
 	}
 	for _, vm := range vms {
-		untilReady(ctx, vm)
+		waitReady(t, vm)
 	}
-	s.polls(ctx, 2)
+	f.waitForPolls(2)
 	everything := len(operator.Writes.To(""))
-	s.ResetCalls()
+	f.ResetCalls()
 
-	s.polls(ctx, 4)
-	Expect(operator.Writes.To("")[everything:]).To(BeEmpty(), "the operator wrote though nothing happened")
-	Expect(s.CountCalls("", "")).To(Equal(s.CountCalls("GET", "/servers")), "calls beside polls: %v", s.Calls())
-})
+	f.waitForPolls(4)
+	t.Expect(operator.Writes.To("")[everything:]).To(BeEmpty(), "the operator wrote although nothing changed")
+	t.Expect(f.CountCalls("", "")).To(Equal(f.CountCalls("GET", "/servers")), "calls beside polls: %v", f.Calls())
+}

@@ -3,9 +3,9 @@ package behaviour_test
 import (
 	"regexp"
 	"strings"
+	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -14,84 +14,95 @@ import (
 	"github.com/privatecloud/operator/mockcloud"
 )
 
-var _ = Describe("what people see", func() {
-	It("is a line for each VM with its state, use, id and why it is not ready", func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{})
-		sample := s.ready(ctx, "sample", func(vm *v1alpha1.VM) { vm.Spec.VMName = "vmsample" })
-		taboo := s.create(ctx, "taboo", func(vm *v1alpha1.VM) { vm.Spec.VMName = "forbidden" })
-		Eventually(ctx, now(taboo)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "Prohibited"))
+func TestKubectlOutput(t *testing.T) { kubectlOutput.run(t) }
+
+var kubectlOutput = cases{
+	"kubectl get vms: state, CPU use, id and reason of each VM": func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		sample := f.readyVM("sample", func(vm *v1alpha1.VM) { vm.Spec.VMName = "vmsample" })
+		prohibited := f.createVM("taboo", func(vm *v1alpha1.VM) { vm.Spec.VMName = "forbidden" })
+		t.Eventually(latest(prohibited)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "Prohibited"))
 
 		want := [][]string{
 			{"NAME", "VMNAME", "STATE", "CPU%", "VM ID", "READY", "REASON", "AGE"},
 			{"sample", "vmsample", "Running", "50", sample.Status.VMID, "True", "Running", "<age>"},
 			{"taboo", "forbidden", "Failed", "", "", "False", "Prohibited", "<age>"},
 		}
-		got := table(kubectl(ctx, "", "get", "vms", "--namespace", s.namespace))
-		Expect(cmp.Diff(want, got)).To(BeEmpty(), "kubectl get vms (-want +got)")
-	})
+		got := table(t, kubectl(t, "", "get", "vms", "--namespace", f.namespace))
+		t.Expect(cmp.Diff(want, got)).To(BeEmpty(), "kubectl get vms (-want +got)")
+	},
 
-	It("is a line for each Cloud with where it is, how it stands and how many servers it has", func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{SeedServers: 2})
-		s.ready(ctx, "web")
-		Eventually(ctx, now(s.object)).Should(HaveField("Status.Servers", HaveValue(Equal(v1alpha1.CloudServers{Known: 3, Managed: 1}))))
+	"kubectl get clouds: endpoint, readiness and number of servers of each Cloud": func(t *T) {
+		f := newFixture(t, mockcloud.Options{SeedServers: 2})
+		f.readyVM("web")
+		t.Eventually(latest(f.object)).Should(HaveField("Status.Servers", HaveValue(Equal(v1alpha1.CloudServers{Known: 3, Managed: 1}))))
 
 		want := [][]string{
 			{"NAME", "ENDPOINT", "READY", "SERVERS", "MANAGED", "AGE"},
-			{s.object.Name, s.object.Spec.Endpoint, "True", "3", "1", "<age>"},
+			{f.object.Name, f.object.Spec.Endpoint, "True", "3", "1", "<age>"},
 		}
-		got := table(kubectl(ctx, "", "get", "clouds", s.object.Name))
-		Expect(cmp.Diff(want, got)).To(BeEmpty(), "kubectl get clouds (-want +got)")
-	})
+		got := table(t, kubectl(t, "", "get", "clouds", f.object.Name))
+		t.Expect(cmp.Diff(want, got)).To(BeEmpty(), "kubectl get clouds (-want +got)")
+	},
 
-	It("is all kinds under one category", func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{})
-		s.ready(ctx, "web")
+	"kubectl get privatecloud: objects of all kinds": func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		f.readyVM("web")
 
-		output := kubectl(ctx, "", "get", "privatecloud", "--namespace", s.namespace, "-o", "name")
-		Expect(strings.Fields(output)).To(ContainElements(
-			"vm.samplecontroller.k8s.io/web", "cloud.samplecontroller.k8s.io/"+s.object.Name))
-	})
+		output := kubectl(t, "", "get", "privatecloud", "--namespace", f.namespace, "-o", "name")
+		t.Expect(strings.Fields(output)).To(ContainElements(
+			"vm.samplecontroller.k8s.io/web", "cloud.samplecontroller.k8s.io/"+f.object.Name))
+	},
 
-	DescribeTable("is an explanation of each field, with its bounds and whether it can be changed",
-		func(ctx SpecContext, field string, sentences ...string) {
-			text := strings.Join(strings.Fields(kubectl(ctx, "", "explain", field)), " ")
-			for _, sentence := range sentences {
-				Expect(text).To(ContainSubstring(sentence))
-			}
-		},
-		Entry("of the name", "vm.spec.vmname", "FIELD: vmname <string>", "vmname is the VM's name in the cloud. Required, 1-63 characters",
-			"Cannot be changed once the VM exists; a name that the cloud refused can be corrected."),
-		Entry("of what is wanted", "vm.spec", "vmname <string> -required-"),
-		Entry("of the id", "vm.status.vmId", "vmId is the cloud's id of this VM. Set once and never changed."),
-		Entry("of the use", "vm.status.cpuUtilization", "in percent, 0-100"),
-		Entry("of the kind", "vm", "VM is a virtual machine in a private cloud: created when the object is"),
-		Entry("of a Cloud's endpoint", "cloud.spec.endpoint", "endpoint is the base URL of the cloud's API"),
-	)
-
-	It("is a story told once, and not again at every poll", func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{})
-		vm := s.ready(ctx, "web")
-		Eventually(ctx, story(vm)).Should(Equal([]string{"Created"}))
+	"events: one for each transition and none for polls": func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		vm := f.readyVM("web")
+		t.Eventually(eventReasons(vm)).Should(Equal([]string{"Created"}))
 
 		for percent := range 3 {
-			Expect(s.SetUtilisation(vm.Status.VMID, percent)).To(Succeed())
-			s.polls(ctx, 1)
+			t.Expect(f.SetUtilisation(vm.Status.VMID, percent)).To(Succeed())
+			f.waitForPolls(1)
 		}
-		Expect(story(vm)(ctx)).To(Equal([]string{"Created"}))
-		Expect(story(s.object)(ctx)).To(Equal([]string{"Connected"}), "the Cloud tells when it is connected, and nothing at polls")
-	})
-})
+		t.Expect(eventReasons(vm)(t.Context())).To(Equal([]string{"Created"}))
+		t.Expect(eventReasons(f.object)(t.Context())).To(Equal([]string{"Connected"}), "a Cloud records when it is connected, and nothing at polls")
+	},
+}
+
+func TestKubectlExplain(t *testing.T) {
+	all := cases{}
+	for field, sentences := range explanations {
+		all[field] = func(t *T) {
+			text := strings.Join(strings.Fields(kubectl(t, "", "explain", field)), " ")
+			for _, sentence := range sentences {
+				t.Expect(text).To(ContainSubstring(sentence))
+			}
+		}
+	}
+	all.run(t)
+}
+
+// explanations are what kubectl explain says of each field: its meaning, its
+// bounds and whether it can be changed.
+var explanations = map[string][]string{
+	"vm.spec.vmname": {"FIELD: vmname <string>", "vmname is the VM's name in the cloud. Required, 1-63 characters",
+		"Cannot be changed once the VM exists; a name that the cloud refused can be corrected."},
+	"vm.spec":                  {"vmname <string> -required-"},
+	"vm.status.vmId":           {"vmId is the cloud's id of this VM. Set once and never changed."},
+	"vm.status.cpuUtilization": {"in percent, 0-100"},
+	"vm":                       {"VM is a virtual machine in a private cloud: created when the object is"},
+	"cloud.spec.endpoint":      {"endpoint is the base URL of the cloud's API"},
+}
 
 var (
-	apart = regexp.MustCompile(` {2,}`)
-	age   = regexp.MustCompile(`^(\d+[smh])+$`)
+	gap = regexp.MustCompile(` {2,}`)
+	age = regexp.MustCompile(`^(\d+[smh])+$`)
 )
 
-// table takes what kubectl prints apart into cells, by where the header's words begin.
-func table(text string) [][]string {
-	GinkgoHelper()
+// table splits what kubectl prints into cells, at the columns of the header's words.
+func table(t *T, text string) [][]string {
+	t.Helper()
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
-	header := apart.Split(strings.TrimSpace(lines[0]), -1)
+	header := gap.Split(strings.TrimSpace(lines[0]), -1)
 	var begins []int
 	for begin := 0; len(begins) < len(header); {
 		title := header[len(begins)]

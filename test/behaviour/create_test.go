@@ -1,8 +1,10 @@
 package behaviour_test
 
 import (
+	"context"
+	"testing"
+
 	"github.com/google/uuid"
-	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -15,7 +17,7 @@ import (
 	"github.com/privatecloud/operator/mockcloud"
 )
 
-// documented is the manifest of the documentation, as it stands there.
+// documented is the manifest in the documentation.
 const documented = `
 apiVersion: samplecontroller.k8s.io/v1alpha1
 kind: VM
@@ -28,15 +30,17 @@ status:
   cpuUtilization: 50    # 0-100, refreshed every poll
 `
 
-var creations = theme{"creating a VM", cases{
-	"takes the documented manifest as it stands to a running VM on the Cloud that an installation begins with": func(ctx SpecContext) {
-		namespace := newNamespace(ctx, nil)
-		vm := testkit.VM(namespace, "sample")
-		kubectl(ctx, documented, "apply", "--namespace", namespace, "-f", "-")
-		kubectl(ctx, "", "wait", "--namespace", namespace, "--for=condition=Ready", "vm/sample", "--timeout=20s")
+func TestCreateVM(t *testing.T) { createCases.run(t) }
 
-		vm = read(ctx, vm)
-		Expect(vm).To(SatisfyAll(
+var createCases = cases{
+	"the documented manifest is applied: a VM runs on the default Cloud": func(t *T) {
+		namespace := newNamespace(t, nil)
+		vm := testkit.VM(namespace, "sample")
+		kubectl(t, documented, "apply", "--namespace", namespace, "-f", "-")
+		kubectl(t, "", "wait", "--namespace", namespace, "--for=condition=Ready", "vm/sample", "--timeout="+timeout.String())
+
+		vm = get(t, vm)
+		t.Expect(vm).To(SatisfyAll(
 			testkit.HaveCondition("NameChecked", metav1.ConditionTrue, "Available"),
 			testkit.HaveCondition("Created", metav1.ConditionTrue, "Created"),
 			testkit.HaveCondition("Ready", metav1.ConditionTrue, "Running"),
@@ -44,137 +48,137 @@ var creations = theme{"creating a VM", cases{
 			HaveField("Status.State", v1alpha1.VMStateRunning),
 			HaveField("Status.Cloud", "default"),
 		))
-		Expect(uuid.Validate(vm.Status.VMID)).To(Succeed(), "vmId %q is a uuid", vm.Status.VMID)
+		t.Expect(uuid.Validate(vm.Status.VMID)).To(Succeed(), "vmId %q is a uuid", vm.Status.VMID)
 		server, exists := defaultCloud.Server(vm.Status.VMID)
-		Expect(exists).To(BeTrue(), "vmId is the id that the cloud gave")
-		Expect(server).To(SatisfyAll(HaveField("Name", "vmsample"), HaveField("Host", vm.Status.Host)))
+		t.Expect(exists).To(BeTrue(), "vmId is the id that the cloud gave")
+		t.Expect(server).To(SatisfyAll(HaveField("Name", "vmsample"), HaveField("Host", vm.Status.Host)))
 	},
 
-	"shows the use that the cloud reports, from poll to poll": func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{})
-		vm := s.ready(ctx, "web")
+	"the reported CPU use changes: the status follows at the next poll": func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		vm := f.readyVM("web")
 
 		for _, percent := range []int{0, 100, 73} {
-			Expect(s.SetUtilisation(vm.Status.VMID, percent)).To(Succeed())
-			Eventually(ctx, now(vm)).Should(HaveField("Status.CPUUtilization", HaveValue(BeEquivalentTo(percent))))
+			t.Expect(f.SetUtilisation(vm.Status.VMID, percent)).To(Succeed())
+			t.Eventually(latest(vm)).Should(HaveField("Status.CPUUtilization", HaveValue(BeEquivalentTo(percent))))
 		}
 	},
 
-	"does not write a change of use that is smaller than utilizationStep": func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{}, func(c *v1alpha1.Cloud) { c.Spec.UtilizationStep = 10 })
-		vm := s.ready(ctx, "web")
+	"the CPU use changes by less than utilizationStep: the status is not written": func(t *T) {
+		f := newFixture(t, mockcloud.Options{}, func(c *v1alpha1.Cloud) { c.Spec.UtilizationStep = 10 })
+		vm := f.readyVM("web")
 
-		Expect(s.SetUtilisation(vm.Status.VMID, 59)).To(Succeed())
-		s.polls(ctx, 2)
-		Expect(read(ctx, vm)).To(HaveField("Status.CPUUtilization", HaveValue(BeEquivalentTo(50))))
+		t.Expect(f.SetUtilisation(vm.Status.VMID, 59)).To(Succeed())
+		f.waitForPolls(2)
+		t.Expect(get(t, vm)).To(HaveField("Status.CPUUtilization", HaveValue(BeEquivalentTo(50))))
 
-		Expect(s.SetUtilisation(vm.Status.VMID, 60)).To(Succeed())
-		Eventually(ctx, now(vm)).Should(HaveField("Status.CPUUtilization", HaveValue(BeEquivalentTo(60))))
+		t.Expect(f.SetUtilisation(vm.Status.VMID, 60)).To(Succeed())
+		t.Eventually(latest(vm)).Should(HaveField("Status.CPUUtilization", HaveValue(BeEquivalentTo(60))))
 	},
 
-	"shows a VM that takes its time as Creating until the cloud has built it": func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{Behaviour: mockcloud.Behaviour{BuildTime: mockcloud.Duration(3 * testkit.PollInterval)}})
-		vm := s.create(ctx, "web")
+	"the cloud takes time to build: the VM is Creating until it is built": func(t *T) {
+		f := newFixture(t, mockcloud.Options{Behaviour: mockcloud.Behaviour{BuildTime: mockcloud.Duration(3 * testkit.PollInterval)}})
+		vm := f.createVM("web")
 
-		Eventually(ctx, now(vm)).Should(SatisfyAll(
+		t.Eventually(latest(vm)).Should(SatisfyAll(
 			testkit.HaveCondition("Created", metav1.ConditionFalse, "Creating"),
 			testkit.HaveCondition("Reconciling", metav1.ConditionTrue, "Progressing"),
 			HaveField("Status.State", v1alpha1.VMStateCreating),
 			HaveField("Status.VMID", Not(BeEmpty())),
 		))
-		Eventually(ctx, now(vm)).Should(SatisfyAll(
+		t.Eventually(latest(vm)).Should(SatisfyAll(
 			testkit.HaveCondition("Created", metav1.ConditionTrue, "Created"),
 			testkit.BeReady(),
 			HaveField("Status.State", v1alpha1.VMStateRunning),
 		))
-		Expect(s.posts()).To(Equal(1))
+		t.Expect(f.createCalls()).To(Equal(1))
 	},
 
-	"asks for all that the spec names, and labels the server as its own": func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{})
+	"all fields of the spec are set: the server has them and the owner labels": func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
 		cpu, memory := int32(4), int32(16)
-		vm := s.ready(ctx, "database", func(vm *v1alpha1.VM) {
+		vm := f.readyVM("database", func(vm *v1alpha1.VM) {
 			vm.Spec.VMName = "Größe 9"
 			vm.Spec.CPU, vm.Spec.Memory = &cpu, &memory
 			vm.Spec.Template, vm.Spec.Folder = "debian-13", "databases"
 			vm.Spec.PowerState = v1alpha1.PowerOff
 		})
 
-		server, _ := s.Server(vm.Status.VMID)
-		Expect(server).To(SatisfyAll(
+		server, _ := f.Server(vm.Status.VMID)
+		t.Expect(server).To(SatisfyAll(
 			HaveField("Name", "Größe 9"), HaveField("CPU", 4), HaveField("Memory", 16),
 			HaveField("Template", "debian-13"), HaveField("Folder", "databases"), HaveField("State", mockcloud.StateStopped),
 			HaveField("Labels", Equal(map[string]string{
 				"samplecontroller.k8s.io/uid":       string(vm.UID),
-				"samplecontroller.k8s.io/namespace": s.namespace,
+				"samplecontroller.k8s.io/namespace": f.namespace,
 				"samplecontroller.k8s.io/name":      "database",
-				"samplecontroller.k8s.io/cluster":   clusterID(ctx),
+				"samplecontroller.k8s.io/cluster":   clusterID(t),
 			})),
 		))
-		Expect(vm).To(SatisfyAll(
+		t.Expect(vm).To(SatisfyAll(
 			HaveField("Status.State", v1alpha1.VMStateStopped), testkit.HaveCondition("Ready", metav1.ConditionTrue, "Stopped")))
 	},
 
-	"refuses what the cloud says no to, in the cloud's words, and tries again when the spec is corrected": func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{Behaviour: mockcloud.Behaviour{Templates: []string{"debian-13"}}})
-		vm := s.create(ctx, "web", func(vm *v1alpha1.VM) { vm.Spec.Template = "debian-12" })
+	"the cloud rejects the create: the VM stalls with the cloud's message and is created once the spec is corrected": func(t *T) {
+		f := newFixture(t, mockcloud.Options{Behaviour: mockcloud.Behaviour{Templates: []string{"debian-13"}}})
+		vm := f.createVM("web", func(vm *v1alpha1.VM) { vm.Spec.Template = "debian-12" })
 
-		Eventually(ctx, now(vm)).Should(SatisfyAll(
+		t.Eventually(latest(vm)).Should(SatisfyAll(
 			testkit.HaveCondition("Created", metav1.ConditionFalse, "Rejected", "debian-12"),
 			testkit.HaveCondition("Stalled", metav1.ConditionTrue, "Rejected"),
 			HaveField("Status.State", v1alpha1.VMStateFailed),
 		))
-		edit(ctx, vm, func(vm *v1alpha1.VM) { vm.Spec.Template = "debian-13" })
-		untilReady(ctx, vm)
-		Expect(s.named("web")).To(HaveLen(1))
+		edit(t, vm, func(vm *v1alpha1.VM) { vm.Spec.Template = "debian-13" })
+		waitReady(t, vm)
+		t.Expect(f.serversNamed("web")).To(HaveLen(1))
 	},
 
-	"waits for room where a quota is used up, and creates once there is some": func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{Behaviour: mockcloud.Behaviour{Quota: 1}, SeedServers: 1})
-		vm := s.create(ctx, "web")
+	"the quota is used up: the VM waits and is created once there is room": func(t *T) {
+		f := newFixture(t, mockcloud.Options{Behaviour: mockcloud.Behaviour{Quota: 1}, SeedServers: 1})
+		vm := f.createVM("web")
 
-		Eventually(ctx, now(vm)).Should(SatisfyAll(
+		t.Eventually(latest(vm)).Should(SatisfyAll(
 			testkit.HaveCondition("Created", metav1.ConditionFalse, "QuotaExceeded"),
 			testkit.HaveCondition("Reconciling", metav1.ConditionTrue, "Progressing"),
 			HaveField("Status.State", v1alpha1.VMStatePending),
 		))
-		Expect(s.SetBehaviour(mockcloud.Behaviour{Quota: 2, Utilisation: "fixed:50"})).To(Succeed())
-		poke(ctx, vm)
-		untilReady(ctx, vm)
+		t.Expect(f.SetBehaviour(mockcloud.Behaviour{Quota: 2, Utilisation: "fixed:50"})).To(Succeed())
+		requestReconcile(t, vm)
+		waitReady(t, vm)
 	},
 
-	"waits for a Cloud that does not exist yet, and says so": func(ctx SpecContext) {
-		_, endpoint := serveCloud(mockcloud.Options{})
-		vm := testkit.VM(newNamespace(ctx, nil), "web", func(vm *v1alpha1.VM) { vm.Spec.CloudRef = &v1alpha1.CloudReference{Name: "cloud-late"} })
-		Expect(env.Client.Create(ctx, vm)).To(Succeed())
+	"the Cloud does not exist yet: the VM reports it and is created once the Cloud exists": func(t *T) {
+		endpoint := serveCloud(t, mockcloud.Options{}).URL
+		vm := testkit.VM(newNamespace(t, nil), "web", func(vm *v1alpha1.VM) { vm.Spec.CloudRef = &v1alpha1.CloudReference{Name: "cloud-late"} })
+		t.Expect(env.Client.Create(t.Context(), vm)).To(Succeed())
 
-		Eventually(ctx, now(vm)).Should(SatisfyAll(
+		t.Eventually(latest(vm)).Should(SatisfyAll(
 			testkit.HaveCondition("Ready", metav1.ConditionFalse, "CloudUnavailable", `Cloud "cloud-late" does not exist: create it`),
 			testkit.HaveCondition("NameChecked", metav1.ConditionUnknown, "CheckFailed"),
 		))
-		openCloud(ctx, endpoint, func(c *v1alpha1.Cloud) { c.Name = "cloud-late" })
-		untilReady(ctx, vm)
+		createCloud(t, endpoint, func(c *v1alpha1.Cloud) { c.Name = "cloud-late" })
+		waitReady(t, vm)
 	},
 
-	"is read by kstatus as under way, in sync and stalled": func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{Behaviour: mockcloud.Behaviour{BuildTime: mockcloud.Duration(2 * testkit.PollInterval)}})
-		vm, taboo := s.create(ctx, "web"), s.create(ctx, "forbidden")
+	"kstatus: computes InProgress, Current, Failed and Terminating": func(t *T) {
+		f := newFixture(t, mockcloud.Options{Behaviour: mockcloud.Behaviour{BuildTime: mockcloud.Duration(2 * testkit.PollInterval)}})
+		vm, prohibited := f.createVM("web"), f.createVM("forbidden")
 
-		Eventually(ctx, kstatus(vm)).Should(Equal(status.InProgressStatus))
-		Eventually(ctx, kstatus(vm)).Should(Equal(status.CurrentStatus))
-		Eventually(ctx, kstatus(taboo)).Should(Equal(status.FailedStatus))
-		Expect(kstatus(s.object)(ctx)).To(Equal(status.CurrentStatus))
+		t.Eventually(kstatus(vm)).Should(Equal(status.InProgressStatus))
+		t.Eventually(kstatus(vm)).Should(Equal(status.CurrentStatus))
+		t.Eventually(kstatus(prohibited)).Should(Equal(status.FailedStatus))
+		t.Expect(kstatus(f.object)(t.Context())).To(Equal(status.CurrentStatus))
 
-		Expect(s.SetBehaviour(mockcloud.Behaviour{DeleteTime: mockcloud.Duration(2 * testkit.PollInterval), Utilisation: "fixed:50"})).To(Succeed())
-		remove(ctx, vm)
-		Expect(kstatus(vm)(ctx)).To(Equal(status.TerminatingStatus))
+		t.Expect(f.SetBehaviour(mockcloud.Behaviour{DeleteTime: mockcloud.Duration(2 * testkit.PollInterval), Utilisation: "fixed:50"})).To(Succeed())
+		deleteObject(t, vm)
+		t.Expect(kstatus(vm)(t.Context())).To(Equal(status.TerminatingStatus))
 	},
-}}
+}
 
-// kstatus computes what Flux and kubectl's kin make of an object.
-func kstatus(object client.Object) func(SpecContext) (status.Status, error) {
-	return func(ctx SpecContext) (status.Status, error) {
-		fresh, err := now(object)(ctx)
+// kstatus returns a function that computes the status that Flux and similar tools see of an object.
+func kstatus(object client.Object) func(context.Context) (status.Status, error) {
+	return func(ctx context.Context) (status.Status, error) {
+		fresh, err := latest(object)(ctx)
 		if err != nil {
 			return "", err
 		}

@@ -1,7 +1,8 @@
 package behaviour_test
 
 import (
-	. "github.com/onsi/ginkgo/v2"
+	"testing"
+
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -10,141 +11,146 @@ import (
 	"github.com/privatecloud/operator/mockcloud"
 )
 
-// deletedByKubectl shows what is in the ledger when kubectl delete returns, and what was told.
-func deletedByKubectl(options mockcloud.Options, effects []mockcloud.Op, told []string) func(SpecContext) {
-	return func(ctx SpecContext) {
-		s := newSite(ctx, options)
-		vm := s.ready(ctx, "web")
+// deletedByKubectl returns a case of the cloud's effects when kubectl delete
+// returns, and of the VM's events.
+func deletedByKubectl(options mockcloud.Options, effects []mockcloud.Op, events []string) func(*T) {
+	return func(t *T) {
+		f := newFixture(t, options)
+		vm := f.readyVM("web")
 
-		kubectl(ctx, "", "delete", "vm", "web", "--namespace", s.namespace)
+		kubectl(t, "", "delete", "vm", "web", "--namespace", f.namespace)
 
-		Expect(s.effects()).To(Equal(effects))
-		Expect(s.named("web")).To(BeEmpty())
-		Expect(gone(vm)(ctx)).To(BeTrue())
-		Eventually(ctx, story(vm)).Should(Equal(told))
+		t.Expect(f.effects()).To(Equal(effects))
+		t.Expect(f.serversNamed("web")).To(BeEmpty())
+		t.Expect(isGone(vm)(t.Context())).To(BeTrue())
+		t.Eventually(eventReasons(vm)).Should(Equal(events))
 	}
 }
 
-// deletedAcross shows a deletion that begins in an outage.
-func deletedAcross(outage func(*site) (over func())) func(SpecContext) {
-	return func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{})
-		vm := s.ready(ctx, "web")
-		over := outage(s)
+// deletedAcross returns a case of a deletion that begins in an outage. outage
+// returns a function that ends it.
+func deletedAcross(outage func(*fixture) (end func())) func(*T) {
+	return func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		vm := f.readyVM("web")
+		end := outage(f)
 
-		remove(ctx, vm)
-		Eventually(ctx, now(vm)).Should(SatisfyAll(
+		deleteObject(t, vm)
+		t.Eventually(latest(vm)).Should(SatisfyAll(
 			testkit.HaveCondition("Deleting", metav1.ConditionTrue, "WaitingForCloud"),
 			testkit.HaveCondition("Ready", metav1.ConditionFalse, "CloudUnavailable"),
 		))
-		Eventually(ctx, now(s.object)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "Unreachable"))
-		Expect(s.named("web")).To(HaveLen(1))
+		t.Eventually(latest(f.object)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "Unreachable"))
+		t.Expect(f.serversNamed("web")).To(HaveLen(1))
 
-		over()
-		nudge(ctx, s.object)
-		Eventually(ctx, gone(vm)).Should(BeTrue())
-		Expect(s.effects()).To(Equal([]mockcloud.Op{mockcloud.OpCreate, mockcloud.OpDelete}))
+		end()
+		touch(t, f.object)
+		t.Eventually(isGone(vm)).Should(BeTrue())
+		t.Expect(f.effects()).To(Equal([]mockcloud.Op{mockcloud.OpCreate, mockcloud.OpDelete}))
 	}
 }
 
-// deletedAgainst shows a deletion of which the cloud does not say that it is done.
-func deletedAgainst(times int, fault mockcloud.Fault) func(SpecContext) {
-	return func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{})
-		vm := s.ready(ctx, "web")
+// deletedAgainst returns a case of a deletion that the cloud does not confirm,
+// because so many DELETE calls meet a fault.
+func deletedAgainst(times int, fault mockcloud.Fault) func(*T) {
+	return func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		vm := f.readyVM("web")
 		fault.Match = mockcloud.Match{Method: "DELETE", Count: times}
-		s.fault(fault)
+		f.addFault(fault)
 
-		remove(ctx, vm)
-		Eventually(ctx, gone(vm)).Should(BeTrue())
-		Expect(s.effects()).To(Equal([]mockcloud.Op{mockcloud.OpCreate, mockcloud.OpDelete}))
+		deleteObject(t, vm)
+		t.Eventually(isGone(vm)).Should(BeTrue())
+		t.Expect(f.effects()).To(Equal([]mockcloud.Op{mockcloud.OpCreate, mockcloud.OpDelete}))
 	}
 }
 
-var deletions = theme{"deleting a VM", cases{
-	"lets kubectl delete return only once the server is gone": deletedByKubectl(mockcloud.Options{},
+func TestDeleteVM(t *testing.T) { deleteCases.run(t) }
+
+var deleteCases = cases{
+	"kubectl delete returns: the server is gone": deletedByKubectl(mockcloud.Options{},
 		[]mockcloud.Op{mockcloud.OpCreate, mockcloud.OpDelete}, []string{"Created", "Deleted"}),
-	"lets kubectl delete return only once a core cloud's server is gone": deletedByKubectl(mockcloud.Options{Profile: mockcloud.Core},
+	"kubectl delete returns on a core cloud: the server is gone": deletedByKubectl(mockcloud.Options{Profile: mockcloud.Core},
 		[]mockcloud.Op{mockcloud.OpCreate, mockcloud.OpDelete}, []string{"Created", "Deleted"}),
-	"lets kubectl delete return only once the server is gone that the cloud takes its time over": deletedByKubectl(mockcloud.Options{
+	"kubectl delete returns where a deletion takes time: the server is gone": deletedByKubectl(mockcloud.Options{
 		Behaviour: mockcloud.Behaviour{DeleteTime: mockcloud.Duration(2 * testkit.PollInterval)},
 	}, []mockcloud.Op{mockcloud.OpCreate, mockcloud.OpDelete, mockcloud.OpGone}, []string{"Created", "Deleted"}),
 
-	"waits while the cloud refuses every call, says so, and completes when it is back": deletedAcross(func(s *site) func() {
-		s.SetUnavailable(true)
-		return func() { s.SetUnavailable(false) }
+	"the cloud refuses every call: the deletion waits and completes when the cloud is back": deletedAcross(func(f *fixture) func() {
+		f.SetUnavailable(true)
+		return func() { f.SetUnavailable(false) }
 	}),
-	"waits while nobody is at the cloud's address, says so, and completes when it is back": deletedAcross(func(s *site) func() {
-		address := s.unplug()
-		return func() { s.plug(address) }
+	"nothing listens at the cloud's address: the deletion waits and completes when the cloud is back": deletedAcross(func(f *fixture) func() {
+		f.Disconnect()
+		return func() { f.reconnect() }
 	}),
 
-	"survives an answer that is lost":            deletedAgainst(4, mockcloud.Fault{Reset: true, Answer: mockcloud.After}),
-	"survives a request that is lost":            deletedAgainst(4, mockcloud.Fault{Reset: true}),
-	"survives a failure that did it":             deletedAgainst(4, mockcloud.Fault{Status: 500, Answer: mockcloud.After}),
-	"survives a failure":                         deletedAgainst(4, mockcloud.Fault{Status: 502}),
-	"survives a server that is busy for a while": deletedAgainst(2, mockcloud.Fault{Status: 409, Body: `{"code":"invalidState"}`}),
-	"survives a proxy without a cloud behind it": deletedAgainst(2, mockcloud.Fault{
+	"the answer is lost: the server is deleted once":                     deletedAgainst(4, mockcloud.Fault{Reset: true, Answer: mockcloud.After}),
+	"the request is lost: the server is deleted once":                    deletedAgainst(4, mockcloud.Fault{Reset: true}),
+	"the cloud answers 500 after it deleted: the server is deleted once": deletedAgainst(4, mockcloud.Fault{Status: 500, Answer: mockcloud.After}),
+	"the cloud answers 502: the server is deleted once":                  deletedAgainst(4, mockcloud.Fault{Status: 502}),
+	"the server is busy for a while: the server is deleted once":         deletedAgainst(2, mockcloud.Fault{Status: 409, Body: `{"code":"invalidState"}`}),
+	"a proxy answers 404 without a cloud behind it: the server is deleted once": deletedAgainst(2, mockcloud.Fault{
 		Status: 404, ContentType: "text/html", Body: "<html>no backend</html>",
 	}),
 
-	"removes the server of a create that was under way, though it comes late": func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{})
-		held := s.fault(mockcloud.Fault{Match: mockcloud.Match{Method: "POST", Path: "/servers"}, Hold: true})
-		vm := s.create(ctx, "web")
-		Expect(s.WaitHeld(ctx, held, 1)).To(Succeed())
+	"a create is in progress: its late server is deleted": func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		held := f.addFault(mockcloud.Fault{Match: mockcloud.Match{Method: "POST", Path: "/servers"}, Hold: true})
+		vm := f.createVM("web")
+		t.Expect(f.WaitHeld(t.Context(), held, 1)).To(Succeed())
 
-		remove(ctx, vm)
-		Eventually(ctx, now(vm)).Should(testkit.HaveCondition("Deleting", metav1.ConditionTrue, "Requested"))
-		Expect(s.RemoveFault(held)).To(Succeed())
+		deleteObject(t, vm)
+		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Deleting", metav1.ConditionTrue, "Requested"))
+		t.Expect(f.RemoveFault(held)).To(Succeed())
 
-		Eventually(ctx, gone(vm)).Should(BeTrue())
-		Expect(s.effects()).To(HaveExactElements(mockcloud.OpCreate, mockcloud.OpDelete))
+		t.Eventually(isGone(vm)).Should(BeTrue())
+		t.Expect(f.effects()).To(HaveExactElements(mockcloud.OpCreate, mockcloud.OpDelete))
 	},
 
-	"makes room for an object of the same name at once, whose server alone lives": func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{Behaviour: mockcloud.Behaviour{DeleteTime: mockcloud.Duration(testkit.PollInterval)}})
-		old := s.ready(ctx, "web")
+	"an object of the same name is created: only its own server is left": func(t *T) {
+		f := newFixture(t, mockcloud.Options{Behaviour: mockcloud.Behaviour{DeleteTime: mockcloud.Duration(testkit.PollInterval)}})
+		old := f.readyVM("web")
 
-		remove(ctx, old)
-		Eventually(ctx, gone(old)).Should(BeTrue())
-		fresh := s.ready(ctx, "web")
+		deleteObject(t, old)
+		t.Eventually(isGone(old)).Should(BeTrue())
+		fresh := f.readyVM("web")
 
-		Expect(fresh.UID).NotTo(Equal(old.UID))
-		Expect(fresh.Status.VMID).NotTo(Equal(old.Status.VMID))
-		Expect(s.named("web")).To(Equal([]string{fresh.Status.VMID}))
+		t.Expect(fresh.UID).NotTo(Equal(old.UID))
+		t.Expect(fresh.Status.VMID).NotTo(Equal(old.Status.VMID))
+		t.Expect(f.serversNamed("web")).To(Equal([]string{fresh.Status.VMID}))
 	},
 
-	"is done at once for a server that is gone already": func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{})
-		vm := s.ready(ctx, "web")
-		Expect(s.DeleteServer(vm.Status.VMID)).To(Succeed())
+	"the server is gone already: the object is deleted at once": func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		vm := f.readyVM("web")
+		t.Expect(f.DeleteServer(vm.Status.VMID)).To(Succeed())
 
-		remove(ctx, vm)
-		Eventually(ctx, gone(vm)).Should(BeTrue())
+		deleteObject(t, vm)
+		t.Eventually(isGone(vm)).Should(BeTrue())
 	},
 
-	"is done at once for a VM whose Cloud never was": func(ctx SpecContext) {
-		vm := testkit.VM(newNamespace(ctx, nil), "web", func(vm *v1alpha1.VM) { vm.Spec.CloudRef = &v1alpha1.CloudReference{Name: "cloud-nowhere"} })
-		Expect(env.Client.Create(ctx, vm)).To(Succeed())
-		Eventually(ctx, now(vm)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "CloudUnavailable"))
+	"the Cloud never existed: the object is deleted at once": func(t *T) {
+		vm := testkit.VM(newNamespace(t, nil), "web", func(vm *v1alpha1.VM) { vm.Spec.CloudRef = &v1alpha1.CloudReference{Name: "cloud-nowhere"} })
+		t.Expect(env.Client.Create(t.Context(), vm)).To(Succeed())
+		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "CloudUnavailable"))
 
-		remove(ctx, vm)
-		Eventually(ctx, gone(vm)).Should(BeTrue())
+		deleteObject(t, vm)
+		t.Eventually(isGone(vm)).Should(BeTrue())
 	},
 
-	"puts a finalizer that was stripped by hand back, so that the server still goes before the object": func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{})
-		vm := s.ready(ctx, "web")
+	"the finalizer was removed: it is put back and the server is deleted before the object": func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		vm := f.readyVM("web")
 		finalizers := vm.Finalizers
-		Expect(finalizers).NotTo(BeEmpty())
-		s.polls(ctx, 2)
+		t.Expect(finalizers).NotTo(BeEmpty())
+		f.waitForPolls(2)
 
-		edit(ctx, vm, func(vm *v1alpha1.VM) { vm.Finalizers = nil })
-		Eventually(ctx, now(vm)).Should(HaveField("Finalizers", Equal(finalizers)))
+		edit(t, vm, func(vm *v1alpha1.VM) { vm.Finalizers = nil })
+		t.Eventually(latest(vm)).Should(HaveField("Finalizers", Equal(finalizers)))
 
-		remove(ctx, vm)
-		Eventually(ctx, gone(vm)).Should(BeTrue())
-		Expect(s.named("web")).To(BeEmpty())
+		deleteObject(t, vm)
+		t.Eventually(isGone(vm)).Should(BeTrue())
+		t.Expect(f.serversNamed("web")).To(BeEmpty())
 	},
-}}
+}

@@ -1,13 +1,15 @@
 package behaviour_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
-	"sync"
+	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/google/go-cmp/cmp"
-	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,106 +20,113 @@ import (
 	"github.com/privatecloud/operator/mockcloud"
 )
 
-// racks are hosts with a GPU, a and b, for so many hours each.
-func racks(a, b int) mockcloud.Options {
+// gpuHosts is a cloud with two hosts with a GPU, a and b, each available for so many hours.
+func gpuHosts(a, b int) mockcloud.Options {
 	return mockcloud.Options{Hosts: []mockcloud.Host{
 		{Name: "a", GPU: true, AvailableHours: a}, {Name: "b", GPU: true, AvailableHours: b}, {Name: "plain", AvailableHours: 1000},
 	}}
 }
 
-// node makes a Node that is Ready, and its server on a host, which uses so many
-// percent of its one core.
-func (s *site) node(ctx SpecContext, name, host string, percent int) *corev1.Node {
-	GinkgoHelper()
-	server, err := s.PutServer(mockcloud.Server{Name: name, Host: host})
-	Expect(err).NotTo(HaveOccurred())
-	Expect(s.SetUtilisation(server.ID, percent)).To(Succeed())
+// createNode creates a Node that is Ready, and its server on a host. The server
+// uses so many percent of its one core.
+func (f *fixture) createNode(name, host string, percent int) *corev1.Node {
+	f.t.Helper()
+	server, err := f.PutServer(mockcloud.Server{Name: name, Host: host})
+	f.t.Expect(err).NotTo(HaveOccurred())
+	f.t.Expect(f.SetUtilisation(server.ID, percent)).To(Succeed())
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	Expect(env.Client.Create(ctx, n)).To(Succeed())
-	heartbeat(ctx, n, corev1.ConditionTrue)
-	s.polls(ctx, 2)
+	f.t.Expect(env.Client.Create(f.t.Context(), n)).To(Succeed())
+	f.t.cleanup(func(ctx context.Context) { f.t.wipe(ctx, n) })
+	setNodeReady(f.t, n, corev1.ConditionTrue)
+	f.waitForPolls(2)
 	return n
 }
 
-func heartbeat(ctx SpecContext, n *corev1.Node, ready corev1.ConditionStatus) {
-	GinkgoHelper()
+func setNodeReady(t *T, n *corev1.Node, ready corev1.ConditionStatus) {
+	t.Helper()
 	n.Status.Conditions = []corev1.NodeCondition{{
 		Type: corev1.NodeReady, Status: ready, Reason: "Test", LastHeartbeatTime: metav1.Now(),
 	}}
-	Expect(env.Client.Status().Update(ctx, n)).To(Succeed())
+	t.Expect(env.Client.Status().Update(t.Context(), n)).To(Succeed())
 }
 
-// nodes makes one on host a and one on b; a's uses less.
-func (s *site) nodes(ctx SpecContext) (onA, onB *corev1.Node) {
-	GinkgoHelper()
-	return s.node(ctx, s.namespace+"-a", "a", 10), s.node(ctx, s.namespace+"-b", "b", 60)
+// createNodes creates a Node on host a and one on host b. The one on a uses less.
+func (f *fixture) createNodes() (onA, onB *corev1.Node) {
+	f.t.Helper()
+	return f.createNode(f.namespace+"-a", "a", 10), f.createNode(f.namespace+"-b", "b", 60)
 }
 
-// put changes a host.
-func (s *site) put(name string, hours int) {
-	GinkgoHelper()
-	Expect(s.PutHost(mockcloud.Host{Name: name, GPU: true, AvailableHours: hours})).To(Succeed())
+// setHostHours changes for how many hours a host with a GPU is available.
+func (f *fixture) setHostHours(name string, hours int) {
+	f.t.Helper()
+	f.t.Expect(f.PutHost(mockcloud.Host{Name: name, GPU: true, AvailableHours: hours})).To(Succeed())
 }
 
-// ask makes a GPUInfo that wants a GPU on the site's cloud for so many hours.
-func (s *site) ask(ctx SpecContext, name string, hours int64, change ...func(*v1alpha1.GPUInfo)) *v1alpha1.GPUInfo {
-	GinkgoHelper()
+// gpuInfo returns a GPUInfo that requests a GPU on the fixture's cloud for so many hours.
+func (f *fixture) gpuInfo(name string, hours int64, change ...func(*v1alpha1.GPUInfo)) *v1alpha1.GPUInfo {
 	gpu := &v1alpha1.GPUInfo{
-		ObjectMeta: metav1.ObjectMeta{Namespace: s.namespace, Name: name},
-		Spec:       v1alpha1.GPUInfoSpec{DesAccTime: hours, GPURequired: true, CloudRef: &v1alpha1.CloudReference{Name: s.object.Name}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name},
+		Spec:       v1alpha1.GPUInfoSpec{DesAccTime: hours, GPURequired: true, CloudRef: &v1alpha1.CloudReference{Name: f.object.Name}},
 	}
 	for _, apply := range change {
 		apply(gpu)
 	}
-	Expect(env.Client.Create(ctx, gpu)).To(Succeed())
 	return gpu
 }
 
-// placedOn waits until a GPUInfo has a node, and returns it.
-func placedOn(ctx SpecContext, gpu *v1alpha1.GPUInfo, node *corev1.Node, host string) *v1alpha1.GPUInfo {
-	GinkgoHelper()
-	Eventually(ctx, now(gpu)).Should(SatisfyAll(
+// createGPUInfo creates what gpuInfo returns.
+func (f *fixture) createGPUInfo(name string, hours int64, change ...func(*v1alpha1.GPUInfo)) *v1alpha1.GPUInfo {
+	f.t.Helper()
+	gpu := f.gpuInfo(name, hours, change...)
+	f.t.Expect(env.Client.Create(f.t.Context(), gpu)).To(Succeed())
+	return gpu
+}
+
+// waitPlaced waits until a GPUInfo has a node and a host, and returns it.
+func waitPlaced(t *T, gpu *v1alpha1.GPUInfo, node *corev1.Node, host string) *v1alpha1.GPUInfo {
+	t.Helper()
+	t.Eventually(latest(gpu)).Should(SatisfyAll(
 		testkit.BeReady(), testkit.HaveCondition("Placed", metav1.ConditionTrue, "Placed"),
 		HaveField("Status.SuitableNodeName", node.Name), HaveField("Status.SuitableHostName", host),
 	))
-	return read(ctx, gpu)
+	return get(t, gpu)
 }
 
-func unplaced(ctx SpecContext, gpu *v1alpha1.GPUInfo) *v1alpha1.GPUInfo {
-	GinkgoHelper()
-	Eventually(ctx, now(gpu)).Should(SatisfyAll(
+func waitUnplaced(t *T, gpu *v1alpha1.GPUInfo) *v1alpha1.GPUInfo {
+	t.Helper()
+	t.Eventually(latest(gpu)).Should(SatisfyAll(
 		testkit.HaveCondition("Placed", metav1.ConditionFalse, "NoneAvailable"),
 		testkit.HaveCondition("Ready", metav1.ConditionFalse, "NoneAvailable"),
 		testkit.HaveCondition("Reconciling", metav1.ConditionTrue, ""),
 		HaveField("Status.SuitableNodeName", "None available"), HaveField("Status.SuitableHostName", "None available"),
 		HaveField("Status.Reservation", BeNil()),
 	))
-	return read(ctx, gpu)
+	return get(t, gpu)
 }
 
-// verdictsOn are what a GPUInfo says of the site's nodes, the others' left out.
-func (s *site) verdictsOn(gpu *v1alpha1.GPUInfo) []string {
-	var verdicts []string
+// reasonsFor returns what a GPUInfo reports of the fixture's nodes; nodes of other cases are left out.
+func (f *fixture) reasonsFor(gpu *v1alpha1.GPUInfo) []string {
+	var reasons []string
 	for _, c := range gpu.Status.Candidates {
-		if short, ours := strings.CutPrefix(c.NodeName, s.namespace+"-"); ours {
-			verdicts = append(verdicts, fmt.Sprintf("%s on %q: %s", short, c.HostName, c.Verdict))
+		if short, ours := strings.CutPrefix(c.NodeName, f.namespace+"-"); ours {
+			reasons = append(reasons, fmt.Sprintf("%s on %q: %s", short, c.HostName, c.Verdict))
 		}
 	}
-	return verdicts
+	return reasons
 }
 
-// winners waits until each of the GPUInfos was answered, and returns those that
-// have a node.
-func winners(ctx SpecContext, gpus []*v1alpha1.GPUInfo) []*v1alpha1.GPUInfo {
-	GinkgoHelper()
-	var won []*v1alpha1.GPUInfo
+// placedAmong waits until each of the GPUInfos has a Placed condition, and returns
+// those that have a node.
+func placedAmong(t *T, gpus []*v1alpha1.GPUInfo) []*v1alpha1.GPUInfo {
+	t.Helper()
+	var placed []*v1alpha1.GPUInfo
 	for _, gpu := range gpus {
-		Eventually(ctx, now(gpu)).Should(testkit.HaveCondition("Placed", "", ""))
-		if fresh := read(ctx, gpu); fresh.Status.Reservation != nil {
-			won = append(won, fresh)
+		t.Eventually(latest(gpu)).Should(testkit.HaveCondition("Placed", "", ""))
+		if fresh := get(t, gpu); fresh.Status.Reservation != nil {
+			placed = append(placed, fresh)
 		}
 	}
-	return won
+	return placed
 }
 
 const (
@@ -125,165 +134,165 @@ const (
 	suits  = "suits; another was chosen"
 )
 
-var gpuInfos = theme{"a GPUInfo", cases{
-	"is given the node whose server uses the least CPU, with what it uses and why not the others": func(ctx SpecContext) {
-		s := newSite(ctx, racks(100, 200))
-		onA, _ := s.nodes(ctx)
-		s.node(ctx, s.namespace+"-p", "plain", 0)
-		cordoned := s.node(ctx, s.namespace+"-c", "b", 0)
-		edit(ctx, cordoned, func(n *corev1.Node) { n.Spec.Unschedulable = true })
-		gpu := placedOn(ctx, s.ask(ctx, "job", 100), onA, "a")
+func TestGPUInfo(t *testing.T) { gpuInfoCases.run(t) }
 
-		Expect(gpu.Status.AvailableAcceleratorTime).To(BeEquivalentTo(100))
-		Expect(gpu.Status.NodeCPUUsage).To(BeEquivalentTo(260))
-		Expect(gpu.Status.NodeMemoryUsage).To(BeEquivalentTo(563))
+var gpuInfoCases = cases{
+	"several nodes suit: the one whose server uses the least CPU is chosen and the others get a reason": func(t *T) {
+		f := newFixture(t, gpuHosts(100, 200))
+		onA, _ := f.createNodes()
+		f.createNode(f.namespace+"-p", "plain", 0)
+		cordoned := f.createNode(f.namespace+"-c", "b", 0)
+		edit(t, cordoned, func(n *corev1.Node) { n.Spec.Unschedulable = true })
+		gpu := waitPlaced(t, f.createGPUInfo("job", 100), onA, "a")
+
+		t.Expect(gpu.Status.AvailableAcceleratorTime).To(BeEquivalentTo(100))
+		t.Expect(gpu.Status.NodeCPUUsage).To(BeEquivalentTo(260))
+		t.Expect(gpu.Status.NodeMemoryUsage).To(BeEquivalentTo(563))
 		held := gpu.Status.Reservation
-		Expect(held.Until.Sub(held.Since.Time)).To(Equal(100 * time.Hour))
-		Expect(s.verdictsOn(gpu)).To(Equal([]string{
+		t.Expect(held.Until.Sub(held.Since.Time)).To(Equal(100 * time.Hour))
+		t.Expect(f.reasonsFor(gpu)).To(Equal([]string{
 			`a on "a": ` + chosen, `b on "b": ` + suits, `c on "b": the node is cordoned`, `p on "plain": the host has no GPU`,
 		}))
-		Expect(story(gpu)(ctx)).To(Equal([]string{"Placed"}))
+		t.Expect(eventReasons(gpu)(t.Context())).To(Equal([]string{"Placed"}))
 
-		plain := s.ask(ctx, "plain", 100, func(gpu *v1alpha1.GPUInfo) { gpu.Spec.GPURequired = false })
-		Eventually(ctx, now(plain)).Should(HaveField("Status.SuitableHostName", "plain"))
+		plain := f.createGPUInfo("plain", 100, func(gpu *v1alpha1.GPUInfo) { gpu.Spec.GPURequired = false })
+		t.Eventually(latest(plain)).Should(HaveField("Status.SuitableHostName", "plain"))
 	},
 
-	"keeps its node while another becomes less used": func(ctx SpecContext) {
-		s := newSite(ctx, racks(100, 100))
-		onA, onB := s.nodes(ctx)
-		gpu := placedOn(ctx, s.ask(ctx, "job", 10), onA, "a")
+	"another node becomes less used: the chosen node is kept": func(t *T) {
+		f := newFixture(t, gpuHosts(100, 100))
+		onA, onB := f.createNodes()
+		gpu := waitPlaced(t, f.createGPUInfo("job", 10), onA, "a")
 
-		Expect(s.SetUtilisation(s.named(onB.Name)[0], 1)).To(Succeed())
-		Expect(s.SetUtilisation(s.named(onA.Name)[0], 99)).To(Succeed())
-		Eventually(ctx, now(gpu)).Should(HaveField("Status.NodeCPUUsage", BeEquivalentTo(2600*99/100)))
-		kept := read(ctx, gpu)
-		Expect(kept.Status.SuitableNodeName).To(Equal(onA.Name))
-		Expect(kept.Status.Reservation).To(Equal(gpu.Status.Reservation))
+		t.Expect(f.SetUtilisation(f.serversNamed(onB.Name)[0], 1)).To(Succeed())
+		t.Expect(f.SetUtilisation(f.serversNamed(onA.Name)[0], 99)).To(Succeed())
+		t.Eventually(latest(gpu)).Should(HaveField("Status.NodeCPUUsage", BeEquivalentTo(2600*99/100)))
+		kept := get(t, gpu)
+		t.Expect(kept.Status.SuitableNodeName).To(Equal(onA.Name))
+		t.Expect(kept.Status.Reservation).To(Equal(gpu.Status.Reservation))
 	},
 
-	"is moved when its node is cordoned, its host can be had for less time, or its server moves": func(ctx SpecContext) {
-		s := newSite(ctx, racks(100, 100))
-		onA, onB := s.nodes(ctx)
-		gpu := placedOn(ctx, s.ask(ctx, "job", 50), onA, "a")
+	"the node is cordoned, the host's hours shrink, the server moves or is deleted: another node is chosen": func(t *T) {
+		f := newFixture(t, gpuHosts(100, 100))
+		onA, onB := f.createNodes()
+		gpu := waitPlaced(t, f.createGPUInfo("job", 50), onA, "a")
 
-		edit(ctx, onA, func(n *corev1.Node) { n.Spec.Unschedulable = true })
-		placedOn(ctx, gpu, onB, "b")
-		edit(ctx, onA, func(n *corev1.Node) { n.Spec.Unschedulable = false })
-		s.put("b", 48)
-		placedOn(ctx, gpu, onA, "a")
-		s.put("b", 100)
-		server, _ := s.Server(s.named(onA.Name)[0])
+		edit(t, onA, func(n *corev1.Node) { n.Spec.Unschedulable = true })
+		waitPlaced(t, gpu, onB, "b")
+		edit(t, onA, func(n *corev1.Node) { n.Spec.Unschedulable = false })
+		f.setHostHours("b", 48)
+		waitPlaced(t, gpu, onA, "a")
+		f.setHostHours("b", 100)
+		server, _ := f.Server(f.serversNamed(onA.Name)[0])
 		server.Host = "plain"
-		_, err := s.PutServer(server)
-		Expect(err).NotTo(HaveOccurred())
-		placedOn(ctx, gpu, onB, "b")
-		Expect(s.DeleteServer(s.named(onB.Name)[0])).To(Succeed())
-		Expect(s.verdictsOn(unplaced(ctx, gpu))).To(Equal([]string{
+		_, err := f.PutServer(server)
+		t.Expect(err).NotTo(HaveOccurred())
+		waitPlaced(t, gpu, onB, "b")
+		t.Expect(f.DeleteServer(f.serversNamed(onB.Name)[0])).To(Succeed())
+		t.Expect(f.reasonsFor(waitUnplaced(t, gpu))).To(Equal([]string{
 			`a on "plain": the host has no GPU`, `b on "": the cloud has no server of this name`,
 		}))
 	},
 
-	"is told that there is no node, and given one as soon as there is": func(ctx SpecContext) {
-		s := newSite(ctx, racks(9, 0))
-		gpu := s.ask(ctx, "job", 10)
-		unplaced(ctx, gpu)
-		onA := s.node(ctx, s.namespace+"-a", "a", 10)
-		Eventually(ctx, func(ctx SpecContext) []string { return s.verdictsOn(read(ctx, gpu)) }).WithContext(ctx).
+	"no node suits: NoneAvailable is reported and a node is chosen as soon as one suits": func(t *T) {
+		f := newFixture(t, gpuHosts(9, 0))
+		gpu := f.createGPUInfo("job", 10)
+		waitUnplaced(t, gpu)
+		onA := f.createNode(f.namespace+"-a", "a", 10)
+		t.Eventually(func() []string { return f.reasonsFor(get(t, gpu)) }).
 			Should(Equal([]string{`a on "a": the host is available for 9 hours, and 10 are needed`}))
-		s.put("a", 10)
-		placedOn(ctx, gpu, onA, "a")
+		f.setHostHours("a", 10)
+		waitPlaced(t, gpu, onA, "a")
 
-		heartbeat(ctx, read(ctx, onA), corev1.ConditionUnknown)
-		Expect(s.verdictsOn(unplaced(ctx, gpu))).To(Equal([]string{`a on "a": the node is not Ready`}))
-		heartbeat(ctx, read(ctx, onA), corev1.ConditionTrue)
-		placedOn(ctx, gpu, onA, "a")
-		remove(ctx, onA)
-		Expect(s.verdictsOn(unplaced(ctx, gpu))).To(BeEmpty())
+		setNodeReady(t, get(t, onA), corev1.ConditionUnknown)
+		t.Expect(f.reasonsFor(waitUnplaced(t, gpu))).To(Equal([]string{`a on "a": the node is not Ready`}))
+		setNodeReady(t, get(t, onA), corev1.ConditionTrue)
+		waitPlaced(t, gpu, onA, "a")
+		deleteObject(t, onA)
+		t.Expect(f.reasonsFor(waitUnplaced(t, gpu))).To(BeEmpty())
 	},
 
-	"has hours that no other can have, until it is deleted": func(ctx SpecContext) {
-		s := newSite(ctx, racks(15, 0))
-		onA := s.node(ctx, s.namespace+"-a", "a", 10)
-		both := []*v1alpha1.GPUInfo{s.ask(ctx, "one", 10), s.ask(ctx, "two", 10)}
-		won := winners(ctx, both)
-		Expect(won).To(HaveLen(1), "two asked at once for the last window of a host")
+	"two request the last hours of a host: one gets them until it is deleted": func(t *T) {
+		f := newFixture(t, gpuHosts(15, 0))
+		onA := f.createNode(f.namespace+"-a", "a", 10)
+		both := []*v1alpha1.GPUInfo{f.createGPUInfo("one", 10), f.createGPUInfo("two", 10)}
+		won := placedAmong(t, both)
+		t.Expect(won).To(HaveLen(1), "two requested the last hours of a host")
 		loser := both[0]
 		if loser.Name == won[0].Name {
 			loser = both[1]
 		}
-		Expect(s.verdictsOn(unplaced(ctx, loser))).To(Equal([]string{
+		t.Expect(f.reasonsFor(waitUnplaced(t, loser))).To(Equal([]string{
 			`a on "a": the host is available for 15 hours, others have reserved too many of them, and 10 are needed`,
 		}))
-		small := s.ask(ctx, "small", 5)
-		placedOn(ctx, small, onA, "a")
-		Eventually(ctx, story(loser)).Should(Equal([]string{"NoneAvailable"}), "it never had what it did not get")
+		small := f.createGPUInfo("small", 5)
+		waitPlaced(t, small, onA, "a")
+		t.Eventually(eventReasons(loser)).Should(Equal([]string{"NoneAvailable"}), "it never had a reservation")
 
-		remove(ctx, won[0])
-		placedOn(ctx, loser, onA, "a")
+		deleteObject(t, won[0])
+		waitPlaced(t, loser, onA, "a")
 	},
 
-	"is one of those for whom a host's hours suffice, when many ask at once": func(ctx SpecContext) {
-		s := newSite(ctx, racks(35, 25))
-		s.nodes(ctx)
+	"ten request hours at the same time: as many are placed as the hosts have hours for": func(t *T) {
+		f := newFixture(t, gpuHosts(35, 25))
+		f.createNodes()
 		gpus := make([]*v1alpha1.GPUInfo, 10)
-		var running sync.WaitGroup
+		var created errgroup.Group
 		for n := range gpus {
-			running.Go(func() {
-				defer GinkgoRecover()
-				gpus[n] = s.ask(ctx, fmt.Sprintf("job-%d", n), 10)
-			})
+			gpus[n] = f.gpuInfo(fmt.Sprintf("job-%d", n), 10)
+			created.Go(func() error { return env.Client.Create(t.Context(), gpus[n]) })
 		}
-		running.Wait()
+		t.Expect(created.Wait()).To(Succeed())
 		on := map[string]int{}
-		for _, gpu := range winners(ctx, gpus) {
+		for _, gpu := range placedAmong(t, gpus) {
 			on[gpu.Status.SuitableHostName]++
 		}
-		Expect(on).To(Equal(map[string]int{"a": 3, "b": 2}))
-		told := map[string]int{}
+		t.Expect(on).To(Equal(map[string]int{"a": 3, "b": 2}))
+		recorded := map[string]int{}
 		for _, gpu := range gpus {
-			Eventually(ctx, story(gpu)).Should(HaveLen(1), "nobody was given what another had, and lost it again")
-			reasons, err := story(gpu)(ctx)
-			Expect(err).NotTo(HaveOccurred())
-			told[reasons[0]]++
+			t.Eventually(eventReasons(gpu)).Should(HaveLen(1), "no reservation was given and then lost to another")
+			reasons, err := eventReasons(gpu)(t.Context())
+			t.Expect(err).NotTo(HaveOccurred())
+			recorded[reasons[0]]++
 		}
-		Expect(told).To(Equal(map[string]int{"Placed": 5, "NoneAvailable": 5}))
-		s.polls(ctx, 3)
-		Expect(winners(ctx, gpus)).To(HaveLen(5), "and it remains so")
+		t.Expect(recorded).To(Equal(map[string]int{"Placed": 5, "NoneAvailable": 5}))
+		f.waitForPolls(3)
+		t.Expect(placedAmong(t, gpus)).To(HaveLen(5), "the placements stay")
 	},
 
-	"yields what another manager gave to an earlier one at the same time": func(ctx SpecContext) {
-		s := newSite(ctx, racks(15, 15))
-		onA, onB := s.nodes(ctx)
-		later := placedOn(ctx, s.ask(ctx, "later", 10), onA, "a")
-		earlier := placedOn(ctx, s.ask(ctx, "earlier", 10), onB, "b")
+	"another manager reserved the same hours earlier: the later reservation is moved": func(t *T) {
+		f := newFixture(t, gpuHosts(15, 15))
+		onA, onB := f.createNodes()
+		later := waitPlaced(t, f.createGPUInfo("later", 10), onA, "a")
+		earlier := waitPlaced(t, f.createGPUInfo("earlier", 10), onB, "b")
 
-		stamp(ctx, earlier, func(status *v1alpha1.GPUInfoStatus) {
+		patchStatus(t, earlier, func(status *v1alpha1.GPUInfoStatus) {
 			status.SuitableNodeName, status.SuitableHostName, status.Reservation.Host = onA.Name, "a", "a"
 			status.Reservation.Since = metav1.NewTime(later.Status.Reservation.Since.Add(-time.Minute))
 			status.Reservation.Until = metav1.NewTime(later.Status.Reservation.Until.Add(-time.Minute))
 		})
-		placedOn(ctx, later, onB, "b")
-		placedOn(ctx, earlier, onA, "a")
+		waitPlaced(t, later, onB, "b")
+		waitPlaced(t, earlier, onA, "a")
 	},
 
-	"is chosen for anew when its spec is edited": func(ctx SpecContext) {
-		s := newSite(ctx, racks(20, 100))
-		onA, onB := s.nodes(ctx)
-		gpu := placedOn(ctx, s.ask(ctx, "job", 10), onA, "a")
-		edit(ctx, gpu, func(gpu *v1alpha1.GPUInfo) { gpu.Spec.DesAccTime = 21 })
-		moved := placedOn(ctx, gpu, onB, "b")
-		Expect(moved.Status.Reservation.Generation).To(Equal(moved.Generation))
-		Expect(moved.Status.Reservation.Until.Sub(moved.Status.Reservation.Since.Time)).To(Equal(21 * time.Hour))
+	"the spec is edited: a node is chosen again": func(t *T) {
+		f := newFixture(t, gpuHosts(20, 100))
+		onA, onB := f.createNodes()
+		gpu := waitPlaced(t, f.createGPUInfo("job", 10), onA, "a")
+		edit(t, gpu, func(gpu *v1alpha1.GPUInfo) { gpu.Spec.DesAccTime = 21 })
+		moved := waitPlaced(t, gpu, onB, "b")
+		t.Expect(moved.Status.Reservation.Generation).To(Equal(moved.Generation))
+		t.Expect(moved.Status.Reservation.Until.Sub(moved.Status.Reservation.Since.Time)).To(Equal(21 * time.Hour))
 	},
 
-	"loses its node when its hours are over, and is given one again when asked for": func(ctx SpecContext) {
-		s := newSite(ctx, racks(10, 0))
-		onA := s.node(ctx, s.namespace+"-a", "a", 10)
-		gpu := placedOn(ctx, s.ask(ctx, "job", 10), onA, "a")
-		next := s.ask(ctx, "next", 10)
-		unplaced(ctx, next)
+	"the reserved hours are over: the reservation expires until a reconcile is requested or the spec edited": func(t *T) {
+		f := newFixture(t, gpuHosts(10, 0))
+		onA := f.createNode(f.namespace+"-a", "a", 10)
+		gpu := waitPlaced(t, f.createGPUInfo("job", 10), onA, "a")
+		next := f.createGPUInfo("next", 10)
+		waitUnplaced(t, next)
 
-		stamp(ctx, gpu, func(status *v1alpha1.GPUInfoStatus) {
+		patchStatus(t, gpu, func(status *v1alpha1.GPUInfoStatus) {
 			status.Reservation.Until = metav1.NewTime(time.Now().Add(-time.Minute))
 		})
 		over := SatisfyAll(
@@ -292,161 +301,161 @@ var gpuInfos = theme{"a GPUInfo", cases{
 			HaveField("Status.SuitableNodeName", "None available"), HaveField("Status.SuitableHostName", "None available"),
 			HaveField("Status.Reservation", BeNil()), HaveField("Status.Candidates", BeEmpty()),
 		)
-		Eventually(ctx, now(gpu)).Should(over)
-		placedOn(ctx, next, onA, "a")
-		remove(ctx, next)
-		s.polls(ctx, 3)
-		Expect(read(ctx, gpu)).To(over, "nothing is chosen before somebody asks")
+		t.Eventually(latest(gpu)).Should(over)
+		waitPlaced(t, next, onA, "a")
+		deleteObject(t, next)
+		f.waitForPolls(3)
+		t.Expect(get(t, gpu)).To(over, "no node is chosen before a request")
 
-		poke(ctx, gpu)
-		again := placedOn(ctx, gpu, onA, "a")
-		Expect(again.Status.LastHandledReconcileAt).To(Equal(again.Annotations[v1alpha1.ReconcileRequestedAtAnnotation]))
-		Expect(story(gpu)(ctx)).To(Equal([]string{"Placed", "Expired", "Placed"}))
+		requestReconcile(t, gpu)
+		again := waitPlaced(t, gpu, onA, "a")
+		t.Expect(again.Status.LastHandledReconcileAt).To(Equal(again.Annotations[v1alpha1.ReconcileRequestedAtAnnotation]))
+		t.Expect(eventReasons(gpu)(t.Context())).To(Equal([]string{"Placed", "Expired", "Placed"}))
 
-		stamp(ctx, again, func(status *v1alpha1.GPUInfoStatus) {
+		patchStatus(t, again, func(status *v1alpha1.GPUInfoStatus) {
 			status.Reservation.Until = metav1.NewTime(time.Now().Add(-time.Minute))
 		})
-		Eventually(ctx, now(gpu)).Should(over, "the request that was answered is no request any more")
-		edit(ctx, gpu, func(gpu *v1alpha1.GPUInfo) { gpu.Spec.DesAccTime = 9 })
-		placedOn(ctx, gpu, onA, "a")
+		t.Eventually(latest(gpu)).Should(over, "a handled request is not handled again")
+		edit(t, gpu, func(gpu *v1alpha1.GPUInfo) { gpu.Spec.DesAccTime = 9 })
+		waitPlaced(t, gpu, onA, "a")
 	},
 
-	"says nothing of a cloud that its namespace may not use": func(ctx SpecContext) {
-		s := newSite(ctx, racks(10, 0), func(c *v1alpha1.Cloud) {
+	"the namespace may not use the Cloud: nothing about the cloud is reported": func(t *T) {
+		f := newFixture(t, gpuHosts(10, 0), func(c *v1alpha1.Cloud) {
 			c.Spec.AllowedNamespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"cloud": "yes"}}
 		})
 		label := func(value string) {
-			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: s.namespace}}
-			edit(ctx, namespace, func(ns *corev1.Namespace) { ns.Labels["cloud"] = value })
+			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: f.namespace}}
+			edit(t, namespace, func(ns *corev1.Namespace) { ns.Labels["cloud"] = value })
 		}
-		onA := s.node(ctx, s.namespace+"-a", "a", 10)
+		onA := f.createNode(f.namespace+"-a", "a", 10)
 		denied := SatisfyAll(
-			testkit.HaveCondition("Stalled", metav1.ConditionTrue, "CloudUnavailable", `namespace "`+s.namespace+`" may not use Cloud "`+s.object.Name+`"`),
+			testkit.HaveCondition("Stalled", metav1.ConditionTrue, "CloudUnavailable", `namespace "`+f.namespace+`" may not use Cloud "`+f.object.Name+`"`),
 			Not(testkit.HaveCondition("Placed", "", "")),
 			HaveField("Status.SuitableNodeName", ""), HaveField("Status.SuitableHostName", ""), HaveField("Status.NodeCPUUsage", BeZero()),
 			HaveField("Status.NodeMemoryUsage", BeZero()), HaveField("Status.AvailableAcceleratorTime", BeZero()),
 			HaveField("Status.Reservation", BeNil()), HaveField("Status.Candidates", BeEmpty()),
 		)
-		gpu := s.ask(ctx, "job", 10)
-		Eventually(ctx, now(gpu)).Should(denied)
+		gpu := f.createGPUInfo("job", 10)
+		t.Eventually(latest(gpu)).Should(denied)
 		label("yes")
-		placedOn(ctx, gpu, onA, "a")
+		waitPlaced(t, gpu, onA, "a")
 		label("no")
-		Eventually(ctx, now(gpu)).Should(denied, "what was known is forgotten")
+		t.Eventually(latest(gpu)).Should(denied, "the earlier placement is removed")
 	},
 
-	"uses the Cloud that its namespace's label names": func(ctx SpecContext) {
-		s := newSite(ctx, racks(10, 0))
-		onA := s.node(ctx, s.namespace+"-a", "a", 10)
-		s.namespace = newNamespace(ctx, map[string]string{v1alpha1.DefaultCloudLabel: s.object.Name})
-		gpu := s.ask(ctx, "job", 10, func(gpu *v1alpha1.GPUInfo) { gpu.Spec.CloudRef = nil })
-		Expect(placedOn(ctx, gpu, onA, "a").Status.Reservation.Cloud).To(Equal(s.object.Name))
+	"the namespace has the default Cloud label: that Cloud is used": func(t *T) {
+		f := newFixture(t, gpuHosts(10, 0))
+		onA := f.createNode(f.namespace+"-a", "a", 10)
+		f.namespace = newNamespace(t, map[string]string{v1alpha1.DefaultCloudLabel: f.object.Name})
+		gpu := f.createGPUInfo("job", 10, func(gpu *v1alpha1.GPUInfo) { gpu.Spec.CloudRef = nil })
+		t.Expect(waitPlaced(t, gpu, onA, "a").Status.Reservation.Cloud).To(Equal(f.object.Name))
 	},
 
-	"keeps its node while the cloud is away, and others wait": func(ctx SpecContext) {
-		s := newSite(ctx, racks(100, 100))
-		onA, onB := s.nodes(ctx)
-		gpu := placedOn(ctx, s.ask(ctx, "job", 10), onA, "a")
-		address := s.unplug()
-		Eventually(ctx, now(s.object)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "Unreachable"))
+	"the cloud is unreachable: the node is kept and new GPUInfos wait": func(t *T) {
+		f := newFixture(t, gpuHosts(100, 100))
+		onA, onB := f.createNodes()
+		gpu := waitPlaced(t, f.createGPUInfo("job", 10), onA, "a")
+		f.Disconnect()
+		t.Eventually(latest(f.object)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "Unreachable"))
 
-		edit(ctx, onA, func(n *corev1.Node) { n.Spec.Unschedulable = true })
-		late := s.ask(ctx, "late", 10)
-		Eventually(ctx, now(late)).Should(SatisfyAll(
+		edit(t, onA, func(n *corev1.Node) { n.Spec.Unschedulable = true })
+		late := f.createGPUInfo("late", 10)
+		t.Eventually(latest(late)).Should(SatisfyAll(
 			testkit.HaveCondition("Ready", metav1.ConditionFalse, "CloudUnavailable", "waiting for Cloud"),
 			HaveField("Status.SuitableNodeName", ""),
 		))
-		poke(ctx, gpu)
-		Consistently(ctx, now(gpu), "500ms").Should(SatisfyAll(
+		requestReconcile(t, gpu)
+		t.Consistently(latest(gpu), "500ms").Should(SatisfyAll(
 			testkit.BeReady(), HaveField("Status.SuitableNodeName", onA.Name), HaveField("Status.Reservation", gpu.Status.Reservation),
 		))
 
-		s.plug(address)
-		nudge(ctx, s.object)
-		placedOn(ctx, gpu, onB, "b")
-		placedOn(ctx, late, onB, "b")
+		f.reconnect()
+		touch(t, f.object)
+		waitPlaced(t, gpu, onB, "b")
+		waitPlaced(t, late, onB, "b")
 	},
 
-	"keeps its node while the cloud does not list its hosts, and is not the cause of a storm": func(ctx SpecContext) {
-		s := newSite(ctx, racks(100, 100))
-		onA, _ := s.nodes(ctx)
-		gpu := placedOn(ctx, s.ask(ctx, "job", 10), onA, "a")
-		fault := s.fault(mockcloud.Fault{Match: mockcloud.Match{Path: "/hosts"}, Status: 403, Body: `{"code":"invalid","detail":"not now"}`})
-		s.polls(ctx, 2)
+	"the hosts cannot be listed: the node is kept and the hosts are listed once an interval": func(t *T) {
+		f := newFixture(t, gpuHosts(100, 100))
+		onA, _ := f.createNodes()
+		gpu := waitPlaced(t, f.createGPUInfo("job", 10), onA, "a")
+		fault := f.addFault(mockcloud.Fault{Match: mockcloud.Match{Path: "/hosts"}, Status: 403, Body: `{"code":"invalid","detail":"not now"}`})
+		f.waitForPolls(2)
 		var late []*v1alpha1.GPUInfo
 		for n := range 5 {
-			late = append(late, s.ask(ctx, fmt.Sprintf("late-%d", n), 10))
+			late = append(late, f.createGPUInfo(fmt.Sprintf("late-%d", n), 10))
 		}
 		for _, gpu := range late {
-			Eventually(ctx, now(gpu)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "CloudUnavailable", "list hosts: not now"))
+			t.Eventually(latest(gpu)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "CloudUnavailable", "list hosts: not now"))
 		}
-		s.ResetCalls()
-		s.polls(ctx, 3)
-		Expect(s.CountCalls("GET", "/hosts")).To(BeNumerically("<=", 4), "once an interval, however many wait")
-		Expect(read(ctx, gpu)).To(SatisfyAll(testkit.BeReady(), HaveField("Status.Reservation", gpu.Status.Reservation)))
-		Expect(s.RemoveFault(fault)).To(Succeed())
+		f.ResetCalls()
+		f.waitForPolls(3)
+		t.Expect(f.CountCalls("GET", "/hosts")).To(BeNumerically("<=", 4), "once an interval, whatever the number that waits")
+		t.Expect(get(t, gpu)).To(SatisfyAll(testkit.BeReady(), HaveField("Status.Reservation", gpu.Status.Reservation)))
+		t.Expect(f.RemoveFault(fault)).To(Succeed())
 		for _, gpu := range late {
-			placedOn(ctx, gpu, onA, "a")
+			waitPlaced(t, gpu, onA, "a")
 		}
 	},
 
-	"waits for a Cloud that does not exist yet, or not any more": func(ctx SpecContext) {
-		s := newSite(ctx, racks(100, 100))
-		onA := s.node(ctx, s.namespace+"-a", "a", 10)
-		name := s.object.Name + "-later"
-		gpu := s.ask(ctx, "job", 10, func(gpu *v1alpha1.GPUInfo) { gpu.Spec.CloudRef.Name = name })
-		Eventually(ctx, now(gpu)).Should(testkit.HaveCondition("Reconciling", metav1.ConditionTrue, "CloudUnavailable", `Cloud "`+name+`" does not exist`))
-		object := testkit.Cloud(name, s.server.URL)
-		Expect(env.Client.Create(ctx, object)).To(Succeed())
-		placedOn(ctx, gpu, onA, "a")
-		remove(ctx, object)
-		Eventually(ctx, now(gpu)).Should(SatisfyAll(
+	"the Cloud does not exist or is deleted: it is reported as unavailable": func(t *T) {
+		f := newFixture(t, gpuHosts(100, 100))
+		onA := f.createNode(f.namespace+"-a", "a", 10)
+		name := f.object.Name + "-later"
+		gpu := f.createGPUInfo("job", 10, func(gpu *v1alpha1.GPUInfo) { gpu.Spec.CloudRef.Name = name })
+		t.Eventually(latest(gpu)).Should(testkit.HaveCondition("Reconciling", metav1.ConditionTrue, "CloudUnavailable", `Cloud "`+name+`" does not exist`))
+		object := testkit.Cloud(name, f.URL)
+		t.Expect(env.Client.Create(t.Context(), object)).To(Succeed())
+		waitPlaced(t, gpu, onA, "a")
+		deleteObject(t, object)
+		t.Eventually(latest(gpu)).Should(SatisfyAll(
 			testkit.HaveCondition("Reconciling", metav1.ConditionTrue, "CloudUnavailable", `Cloud "`+name+`" does not exist`),
 			HaveField("Status.SuitableNodeName", onA.Name),
 		))
 	},
 
-	"stalls on a cloud that knows no hosts": func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{Profile: mockcloud.Core})
-		gpu := s.ask(ctx, "job", 10)
-		Eventually(ctx, now(gpu)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "Unsupported", "does not list its hosts"))
-		Expect(s.CountCalls("GET", "/hosts")).To(BeZero())
+	"the cloud does not list its hosts: the GPUInfo stalls": func(t *T) {
+		f := newFixture(t, mockcloud.Options{Profile: mockcloud.Core})
+		gpu := f.createGPUInfo("job", 10)
+		t.Eventually(latest(gpu)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "Unsupported", "does not list its hosts"))
+		t.Expect(f.CountCalls("GET", "/hosts")).To(BeZero())
 	},
 
-	"is left alone while it is paused, and its hours count": func(ctx SpecContext) {
-		s := newSite(ctx, racks(15, 100))
-		onA, onB := s.nodes(ctx)
-		gpu := placedOn(ctx, s.ask(ctx, "job", 10), onA, "a")
-		annotate(ctx, gpu, v1alpha1.PausedAnnotation, "true")
-		Eventually(ctx, now(gpu)).Should(testkit.HaveCondition("Reconciling", metav1.ConditionTrue, "Paused"))
-		placedOn(ctx, s.ask(ctx, "other", 10), onB, "b")
-		edit(ctx, onA, func(n *corev1.Node) { n.Spec.Unschedulable = true })
-		s.polls(ctx, 2)
-		Expect(read(ctx, gpu).Status.SuitableNodeName).To(Equal(onA.Name))
-		annotate(ctx, gpu, v1alpha1.PausedAnnotation, "")
-		placedOn(ctx, gpu, onB, "b")
+	"the GPUInfo is paused: it is not moved and its hours stay reserved": func(t *T) {
+		f := newFixture(t, gpuHosts(15, 100))
+		onA, onB := f.createNodes()
+		gpu := waitPlaced(t, f.createGPUInfo("job", 10), onA, "a")
+		annotate(t, gpu, v1alpha1.PausedAnnotation, "true")
+		t.Eventually(latest(gpu)).Should(testkit.HaveCondition("Reconciling", metav1.ConditionTrue, "Paused"))
+		waitPlaced(t, f.createGPUInfo("other", 10), onB, "b")
+		edit(t, onA, func(n *corev1.Node) { n.Spec.Unschedulable = true })
+		f.waitForPolls(2)
+		t.Expect(get(t, gpu).Status.SuitableNodeName).To(Equal(onA.Name))
+		annotate(t, gpu, v1alpha1.PausedAnnotation, "")
+		waitPlaced(t, gpu, onB, "b")
 	},
-}}
-
-// stamp writes a status as another manager would, or as time does.
-func stamp(ctx SpecContext, gpu *v1alpha1.GPUInfo, change func(*v1alpha1.GPUInfoStatus)) {
-	GinkgoHelper()
-	fresh := read(ctx, gpu)
-	base := fresh.DeepCopy()
-	change(&fresh.Status)
-	Expect(env.Client.Status().Patch(ctx, fresh, client.MergeFrom(base))).To(Succeed())
 }
 
-var _ = Describe("GPUInfos, with nobody else about", func() {
-	It("apply as the seed has them, and print as they do there", func(ctx SpecContext) {
-		const (
-			worker = "tkg-cluster-1-18-5-workers-7n2q2-548d48669d-l9fgw"
-			host   = "esxi-dell-h.rainpole.com"
-		)
-		s := newSite(ctx, mockcloud.Options{Hosts: []mockcloud.Host{{Name: host, GPU: true, AvailableHours: 399}}})
-		s.node(ctx, worker, host, 10)
-		namespace := newNamespace(ctx, map[string]string{v1alpha1.DefaultCloudLabel: s.object.Name})
-		const seed = `
+// patchStatus writes a status as another manager would, or as if time had passed.
+func patchStatus(t *T, gpu *v1alpha1.GPUInfo, change func(*v1alpha1.GPUInfoStatus)) {
+	t.Helper()
+	fresh := get(t, gpu)
+	base := fresh.DeepCopy()
+	change(&fresh.Status)
+	t.Expect(env.Client.Status().Patch(t.Context(), fresh, client.MergeFrom(base))).To(Succeed())
+}
+
+func TestGPUInfoDocumentedManifest(tt *testing.T) {
+	t := newT(tt)
+	const (
+		worker = "tkg-cluster-1-18-5-workers-7n2q2-548d48669d-l9fgw"
+		host   = "esxi-dell-h.rainpole.com"
+	)
+	f := newFixture(t, mockcloud.Options{Hosts: []mockcloud.Host{{Name: host, GPU: true, AvailableHours: 399}}})
+	f.createNode(worker, host, 10)
+	namespace := newNamespace(t, map[string]string{v1alpha1.DefaultCloudLabel: f.object.Name})
+	const seed = `
 apiVersion: samplecontroller.k8s.io/v1alpha1
 kind: GPUInfo
 metadata:
@@ -456,44 +465,44 @@ spec:
   desAccTime: 100
   gpuRequired: True
 `
-		kubectl(ctx, seed, "apply", "--namespace", namespace, "-f", "-")
-		gpu := &v1alpha1.GPUInfo{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "gpuinfo-sample"}}
-		Eventually(ctx, now(gpu)).Should(testkit.BeReady())
-		want := [][]string{
-			{"NAME", "DESIRED ACCESS TIME (HRS)", "GPU REQUIRED", "NODE", "HOST", "AGE"},
-			{"gpuinfo-sample", "100", "true", worker, host, "<age>"},
-		}
-		for _, name := range []string{"gpu", "gpuinfo", "gpuinfos"} {
-			got := table(kubectl(ctx, "", "get", name, "--namespace", namespace))
-			Expect(cmp.Diff(want, got)).To(BeEmpty(), "kubectl get %s (-want +got)", name)
-		}
-		output := kubectl(ctx, "", "get", "gpu", "gpuinfo-sample", "--namespace", namespace, "-o", "yaml")
-		for _, line := range []string{
-			"availableAcceleratorTime: 399", "nodeCPUUsage: 260", "nodeMemoryUsage: 563", "suitableHostName: " + host, "suitableNodeName: " + worker,
-		} {
-			Expect(output).To(ContainSubstring("\n  " + line + "\n"))
-		}
-	})
+	kubectl(t, seed, "apply", "--namespace", namespace, "-f", "-")
+	gpu := &v1alpha1.GPUInfo{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "gpuinfo-sample"}}
+	t.Eventually(latest(gpu)).Should(testkit.BeReady())
+	want := [][]string{
+		{"NAME", "DESIRED ACCESS TIME (HRS)", "GPU REQUIRED", "NODE", "HOST", "AGE"},
+		{"gpuinfo-sample", "100", "true", worker, host, "<age>"},
+	}
+	for _, name := range []string{"gpu", "gpuinfo", "gpuinfos"} {
+		got := table(t, kubectl(t, "", "get", name, "--namespace", namespace))
+		t.Expect(cmp.Diff(want, got)).To(BeEmpty(), "kubectl get %s (-want +got)", name)
+	}
+	output := kubectl(t, "", "get", "gpu", "gpuinfo-sample", "--namespace", namespace, "-o", "yaml")
+	for _, line := range []string{
+		"availableAcceleratorTime: 399", "nodeCPUUsage: 260", "nodeMemoryUsage: 563", "suitableHostName: " + host, "suitableNodeName: " + worker,
+	} {
+		t.Expect(output).To(ContainSubstring("\n  " + line + "\n"))
+	}
+}
 
-	It("cost one call an interval and no write while nothing that matters changes", func(ctx SpecContext) {
-		s := newSite(ctx, racks(100, 10))
-		onA, onB := s.nodes(ctx)
-		for n := range 5 {
-			placedOn(ctx, s.ask(ctx, fmt.Sprintf("job-%d", n), 10), onA, "a")
-		}
-		unplaced(ctx, s.ask(ctx, "none", 1000))
-		s.polls(ctx, 2)
-		written := len(s.writes())
-		s.ResetCalls()
+func TestIdleGPUInfosCostOneCallAnIntervalAndNoWrite(tt *testing.T) {
+	t := newT(tt)
+	f := newFixture(t, gpuHosts(100, 10))
+	onA, onB := f.createNodes()
+	for n := range 5 {
+		waitPlaced(t, f.createGPUInfo(fmt.Sprintf("job-%d", n), 10), onA, "a")
+	}
+	waitUnplaced(t, f.createGPUInfo("none", 1000))
+	f.waitForPolls(2)
+	written := len(f.writes())
+	f.ResetCalls()
 
-		for round := range 4 {
-			Expect(s.SetUtilisation(s.named(onA.Name)[0], 10+round%2)).To(Succeed())
-			Expect(s.SetUtilisation(s.named(onB.Name)[0], 5*round)).To(Succeed())
-			heartbeat(ctx, read(ctx, onA), corev1.ConditionTrue)
-			s.polls(ctx, 1)
-		}
-		Expect(s.writes()[written:]).To(BeEmpty())
-		Expect(s.CountCalls("GET", "/hosts")).To(BeNumerically("<=", s.CountCalls("GET", "/servers")+1))
-		Expect(s.CountCalls("", "")).To(Equal(s.CountCalls("GET", "/hosts") + s.CountCalls("GET", "/servers")))
-	})
-})
+	for round := range 4 {
+		t.Expect(f.SetUtilisation(f.serversNamed(onA.Name)[0], 10+round%2)).To(Succeed())
+		t.Expect(f.SetUtilisation(f.serversNamed(onB.Name)[0], 5*round)).To(Succeed())
+		setNodeReady(t, get(t, onA), corev1.ConditionTrue)
+		f.waitForPolls(1)
+	}
+	t.Expect(f.writes()[written:]).To(BeEmpty())
+	t.Expect(f.CountCalls("GET", "/hosts")).To(BeNumerically("<=", f.CountCalls("GET", "/servers")+1))
+	t.Expect(f.CountCalls("", "")).To(Equal(f.CountCalls("GET", "/hosts") + f.CountCalls("GET", "/servers")))
+}

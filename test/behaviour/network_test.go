@@ -1,11 +1,12 @@
 package behaviour_test
 
 import (
+	"context"
 	"fmt"
+	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,38 +17,38 @@ import (
 	"github.com/privatecloud/operator/mockcloud"
 )
 
-// network makes a Network on the site's cloud.
-func (s *site) network(ctx SpecContext, name string, change ...func(*v1alpha1.Network)) *v1alpha1.Network {
-	GinkgoHelper()
-	net := testkit.Network(s.namespace, name, change...)
+// createNetwork creates a Network on the cloud of the fixture.
+func (f *fixture) createNetwork(name string, change ...func(*v1alpha1.Network)) *v1alpha1.Network {
+	f.t.Helper()
+	net := testkit.Network(f.namespace, name, change...)
 	if net.Spec.CloudRef == nil {
-		net.Spec.CloudRef = &v1alpha1.CloudReference{Name: s.object.Name}
+		net.Spec.CloudRef = &v1alpha1.CloudReference{Name: f.object.Name}
 	}
-	Expect(env.Client.Create(ctx, net)).To(Succeed())
+	f.t.Expect(env.Client.Create(f.t.Context(), net)).To(Succeed())
 	return net
 }
 
-// wired makes a Network and returns it as it is once it is ready.
-func (s *site) wired(ctx SpecContext, name string, change ...func(*v1alpha1.Network)) *v1alpha1.Network {
-	GinkgoHelper()
-	return wired(ctx, s.network(ctx, name, change...))
+// readyNetwork creates a Network and returns it as it is once it is ready.
+func (f *fixture) readyNetwork(name string, change ...func(*v1alpha1.Network)) *v1alpha1.Network {
+	f.t.Helper()
+	return waitNetworkReady(f.t, f.createNetwork(name, change...))
 }
 
-func wired(ctx SpecContext, net *v1alpha1.Network) *v1alpha1.Network {
-	GinkgoHelper()
-	Eventually(ctx, now(net)).Should(testkit.BeReady())
-	return read(ctx, net)
+func waitNetworkReady(t *T, net *v1alpha1.Network) *v1alpha1.Network {
+	t.Helper()
+	t.Eventually(latest(net)).Should(testkit.BeReady())
+	return get(t, net)
 }
 
-// on has a VM refer to a Network.
-func on(network string) func(*v1alpha1.VM) {
+// onNetwork makes a VM refer to a Network.
+func onNetwork(network string) func(*v1alpha1.VM) {
 	return func(vm *v1alpha1.VM) { vm.Spec.NetworkRef = &v1alpha1.NetworkReference{Name: network} }
 }
 
-// behind reads an object's network from the cloud's own books.
-func (s *site) behind(net *v1alpha1.Network) func() (mockcloud.Network, error) {
+// networkOf returns a function that reads the network of a Network from the cloud's state.
+func (f *fixture) networkOf(net *v1alpha1.Network) func() (mockcloud.Network, error) {
 	return func() (mockcloud.Network, error) {
-		for _, n := range s.Networks() {
+		for _, n := range f.Networks() {
 			if n.ID == net.Status.NetworkID {
 				return n, nil
 			}
@@ -56,22 +57,22 @@ func (s *site) behind(net *v1alpha1.Network) func() (mockcloud.Network, error) {
 	}
 }
 
-// alter changes a network behind the operator's back.
-func (s *site) alter(net *v1alpha1.Network, change func(*mockcloud.Network)) {
-	GinkgoHelper()
-	n, err := s.behind(net)()
-	Expect(err).NotTo(HaveOccurred())
+// changeNetwork changes a network in the cloud, as another client does.
+func (f *fixture) changeNetwork(net *v1alpha1.Network, change func(*mockcloud.Network)) {
+	f.t.Helper()
+	n, err := f.networkOf(net)()
+	f.t.Expect(err).NotTo(HaveOccurred())
 	change(&n)
-	_, err = s.PutNetwork(n)
-	Expect(err).NotTo(HaveOccurred())
+	_, err = f.PutNetwork(n)
+	f.t.Expect(err).NotTo(HaveOccurred())
 }
 
-// networkPolls waits until the cloud's networks were listed n times more.
-func (s *site) networkPolls(ctx SpecContext, n int) {
-	GinkgoHelper()
-	before := s.CountCalls("GET", "/networks")
-	Eventually(ctx, func() int { return s.CountCalls("GET", "/networks") - before }).
-		Should(BeNumerically(">=", n), "the networks are looked at")
+// waitForNetworkPolls waits until the networks of the cloud were listed n times more.
+func (f *fixture) waitForNetworkPolls(n int) {
+	f.t.Helper()
+	before := f.CountCalls("GET", "/networks")
+	f.t.Eventually(func() int { return f.CountCalls("GET", "/networks") - before }).
+		Should(BeNumerically(">=", n), "the networks are listed")
 }
 
 func gateway(address string) func(*v1alpha1.Network) {
@@ -83,457 +84,477 @@ const (
 	deletedNetwork = mockcloud.OpDeleteNetwork
 )
 
-var newNetworks = theme{"a Network", cases{
-	"is made in the cloud as the spec says, under a name that is its alone, and rests at one call a poll": func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{})
-		first, second := s.wired(ctx, "first"), s.wired(ctx, "second")
-		Expect(first).To(SatisfyAll(
+func TestNetwork(t *testing.T) { networkCases.run(t) }
+
+var networkCases = cases{
+	"a Network is created: the network has a unique name and costs one listing a poll": func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		first, second := f.readyNetwork("first"), f.readyNetwork("second")
+		t.Expect(first).To(SatisfyAll(
 			testkit.HaveCondition("Ready", metav1.ConditionTrue, "InSync"),
 			testkit.HaveCondition("Created", metav1.ConditionTrue, "Created"),
-			HaveField("Status.Cloud", s.object.Name),
+			HaveField("Status.Cloud", f.object.Name),
 			HaveField("Status.AttachedVMs", BeEquivalentTo(0)),
 		))
-		Expect(s.behind(first)()).To(SatisfyAll(
+		t.Expect(f.networkOf(first)()).To(SatisfyAll(
 			HaveField("CIDR", "192.168.0.0/16"), HaveField("Gateway", "192.168.0.1"),
-			HaveField("Name", MatchRegexp(`^%s-first-[0-9a-f]{12}$`, s.namespace)),
+			HaveField("Name", MatchRegexp(`^%s-first-[0-9a-f]{12}$`, f.namespace)),
 		))
-		Expect(s.effects()).To(Equal([]mockcloud.Op{createdNetwork, createdNetwork}))
+		t.Expect(f.effects()).To(Equal([]mockcloud.Op{createdNetwork, createdNetwork}))
 
-		s.networkPolls(ctx, 2)
+		f.waitForNetworkPolls(2)
 		began := time.Now()
-		s.ResetCalls()
-		s.networkPolls(ctx, 3)
+		f.ResetCalls()
+		f.waitForNetworkPolls(3)
 		took := int(time.Since(began)/testkit.PollInterval) + 2
-		Expect(s.CountCalls("GET", "/networks")).To(BeNumerically("<=", took), "one listing serves both")
-		Expect(s.CountCalls("", "/networks/{id}")).To(BeZero())
-		Expect(read(ctx, first).ResourceVersion).To(Equal(first.ResourceVersion))
-		Expect(read(ctx, second).ResourceVersion).To(Equal(second.ResourceVersion))
+		t.Expect(f.CountCalls("GET", "/networks")).To(BeNumerically("<=", took), "one listing serves both")
+		t.Expect(f.CountCalls("", "/networks/{id}")).To(BeZero())
+		t.Expect(get(t, first).ResourceVersion).To(Equal(first.ResourceVersion))
+		t.Expect(get(t, second).ResourceVersion).To(Equal(second.ResourceVersion))
 	},
 
-	"is gone from the cloud before its object is, and tells its story once": func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{})
-		net := s.wired(ctx, "net")
-		kubectl(ctx, "", "delete", "network", "net", "--namespace", s.namespace)
-		Expect(s.effects()).To(Equal([]mockcloud.Op{createdNetwork, deletedNetwork}))
-		Expect(s.Networks()).To(BeEmpty())
-		Eventually(ctx, story(net)).Should(Equal([]string{"Created", "Deleted"}))
+	"kubectl delete returns: the network is gone and each event was recorded once": func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		net := f.readyNetwork("net")
+		kubectl(t, "", "delete", "network", "net", "--namespace", f.namespace)
+		t.Expect(f.effects()).To(Equal([]mockcloud.Op{createdNetwork, deletedNetwork}))
+		t.Expect(f.Networks()).To(BeEmpty())
+		t.Eventually(eventReasons(net)).Should(Equal([]string{"Created", "Deleted"}))
 	},
 
-	"whose name the cloud prohibits stalls, and can be deleted at any time": func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{Behaviour: mockcloud.Behaviour{ProhibitedNames: []string{"*-forbidden-*"}}})
-		net := s.network(ctx, "forbidden")
-		Eventually(ctx, now(net)).Should(SatisfyAll(
+	"the cloud prohibits the name: the Network stalls and can be deleted in an outage": func(t *T) {
+		f := newFixture(t, mockcloud.Options{Behaviour: mockcloud.Behaviour{ProhibitedNames: []string{"*-forbidden-*"}}})
+		net := f.createNetwork("forbidden")
+		t.Eventually(latest(net)).Should(SatisfyAll(
 			testkit.HaveCondition("Stalled", metav1.ConditionTrue, "Rejected", "is prohibited"),
 			testkit.HaveCondition("Created", metav1.ConditionFalse, "Rejected"),
 			HaveField("Finalizers", BeEmpty()),
 		))
-		s.polls(ctx, 2)
-		Expect(s.CountCalls("POST", "/networks")).To(Equal(1), "what is refused is not asked for again at once")
-		s.SetUnavailable(true)
-		remove(ctx, net)
-		Eventually(ctx, gone(net)).Should(BeTrue())
-		Expect(s.effects()).To(BeEmpty())
+		f.waitForPolls(2)
+		t.Expect(f.CountCalls("POST", "/networks")).To(Equal(1), "a rejected create is not sent again at once")
+		f.SetUnavailable(true)
+		deleteObject(t, net)
+		t.Eventually(isGone(net)).Should(BeTrue())
+		t.Expect(f.effects()).To(BeEmpty())
 	},
 
-	"that the cloud refuses stalls with the cloud's words, and goes on once it is corrected": func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{})
-		refusal := s.fault(mockcloud.Fault{
+	"the cloud rejects the create: the Network stalls with the cloud's message until it is corrected": func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		refusal := f.addFault(mockcloud.Fault{
 			Match: mockcloud.Match{Method: "POST", Path: "/networks"}, Status: 422,
 			ContentType: "application/problem+json", Body: `{"code":"invalid","title":"no","status":422,"detail":"this range is reserved"}`,
 		})
-		net := s.network(ctx, "net")
-		Eventually(ctx, now(net)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "Rejected", "this range is reserved"))
-		Expect(s.RemoveFault(refusal)).To(Succeed())
-		edit(ctx, net, func(net *v1alpha1.Network) { net.Spec.CIDR, net.Spec.Gateway = "10.1.0.0/16", "10.1.0.1" })
-		net = wired(ctx, net)
-		Expect(s.behind(net)()).To(HaveField("CIDR", "10.1.0.0/16"))
+		net := f.createNetwork("net")
+		t.Eventually(latest(net)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "Rejected", "this range is reserved"))
+		t.Expect(f.RemoveFault(refusal)).To(Succeed())
+		edit(t, net, func(net *v1alpha1.Network) { net.Spec.CIDR, net.Spec.Gateway = "10.1.0.0/16", "10.1.0.1" })
+		net = waitNetworkReady(t, net)
+		t.Expect(f.networkOf(net)()).To(HaveField("CIDR", "10.1.0.0/16"))
 	},
 
-	"is not made twice where the cloud says that its name is taken: an earlier create is looked for": func(ctx SpecContext) {
-		s := newSite(ctx, without(mockcloud.Idempotency))
-		s.fault(mockcloud.Fault{
+	"the create took effect and answers that the name is taken: the network is adopted": func(t *T) {
+		f := newFixture(t, without(mockcloud.Idempotency))
+		f.addFault(mockcloud.Fault{
 			Match: mockcloud.Match{Method: "POST", Path: "/networks", Nth: 1, Count: 1}, Answer: mockcloud.After, Status: 409,
 			ContentType: "application/problem+json", Body: `{"code":"nameTaken","title":"taken","status":409}`,
 		})
-		net := s.wired(ctx, "net")
-		Expect(net).To(testkit.HaveCondition("Created", metav1.ConditionTrue, "Adopted"))
-		Expect(s.effects()).To(Equal([]mockcloud.Op{createdNetwork}))
+		net := f.readyNetwork("net")
+		t.Expect(net).To(testkit.HaveCondition("Created", metav1.ConditionTrue, "Adopted"))
+		t.Expect(f.effects()).To(Equal([]mockcloud.Op{createdNetwork}))
 	},
 
-	"stalls on a cloud that has no networks, and sends nothing": func(ctx SpecContext) {
-		s := newSite(ctx, without(mockcloud.Networks))
-		net := s.network(ctx, "net")
-		Eventually(ctx, now(net)).Should(SatisfyAll(
+	"the cloud has no networks: the Network stalls and no call is sent": func(t *T) {
+		f := newFixture(t, without(mockcloud.Networks))
+		net := f.createNetwork("net")
+		t.Eventually(latest(net)).Should(SatisfyAll(
 			testkit.HaveCondition("Stalled", metav1.ConditionTrue, "Unsupported", "has no networks"),
 			testkit.HaveCondition("Created", metav1.ConditionFalse, "Rejected"),
 		))
-		Expect(s.CountCalls("", "/networks")).To(BeZero())
-		remove(ctx, net)
-		Eventually(ctx, gone(net)).Should(BeTrue())
+		t.Expect(f.CountCalls("", "/networks")).To(BeZero())
+		deleteObject(t, net)
+		t.Eventually(isGone(net)).Should(BeTrue())
 	},
 
-	"waits while the cloud is away, and is made when it is back": func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{})
-		s.SetUnavailable(true)
-		Eventually(ctx, now(s.object)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "Unreachable"))
-		net := s.network(ctx, "net")
-		Eventually(ctx, now(net)).Should(SatisfyAll(
+	"the cloud is unreachable: the Network waits and is created when the cloud is back": func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		f.SetUnavailable(true)
+		t.Eventually(latest(f.object)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "Unreachable"))
+		net := f.createNetwork("net")
+		t.Eventually(latest(net)).Should(SatisfyAll(
 			testkit.HaveCondition("Ready", metav1.ConditionFalse, "CloudUnavailable"), HaveField("Finalizers", BeEmpty())))
-		s.SetUnavailable(false)
-		nudge(ctx, s.object)
-		wired(ctx, net)
+		f.SetUnavailable(false)
+		touch(t, f.object)
+		waitNetworkReady(t, net)
 	},
 
-	"says nothing of an outage while it is well: that is the Cloud's to tell": func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{})
-		net := s.wired(ctx, "net")
-		s.SetUnavailable(true)
-		Eventually(ctx, now(s.object)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "Unreachable"))
-		poke(ctx, net)
-		s.SetUnavailable(false)
-		nudge(ctx, s.object)
-		Eventually(ctx, now(s.object)).Should(testkit.BeReady())
-		s.networkPolls(ctx, 2)
-		Expect(story(net)(ctx)).To(Equal([]string{"Created"}))
-		Expect(read(ctx, net).Status).To(Equal(net.Status))
+	"the cloud is unreachable for a while: a ready Network is not written": func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		net := f.readyNetwork("net")
+		f.SetUnavailable(true)
+		t.Eventually(latest(f.object)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "Unreachable"))
+		requestReconcile(t, net)
+		f.SetUnavailable(false)
+		touch(t, f.object)
+		t.Eventually(latest(f.object)).Should(testkit.BeReady())
+		f.waitForNetworkPolls(2)
+		t.Expect(eventReasons(net)(t.Context())).To(Equal([]string{"Created"}))
+		t.Expect(get(t, net).Status).To(Equal(net.Status))
 	},
 
-	"may not use a Cloud that its namespace may not, and learns nothing about it": func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{}, func(c *v1alpha1.Cloud) {
+	"the namespace may not use the Cloud: the Network stalls and nothing is created": func(t *T) {
+		f := newFixture(t, mockcloud.Options{}, func(c *v1alpha1.Cloud) {
 			c.Spec.AllowedNamespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"cloud": "yes"}}
 		})
-		net := s.network(ctx, "net")
-		Eventually(ctx, now(net)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "CloudUnavailable", "may not use Cloud"))
-		Expect(s.effects()).To(BeEmpty())
+		net := f.createNetwork("net")
+		t.Eventually(latest(net)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "CloudUnavailable", "may not use Cloud"))
+		t.Expect(f.effects()).To(BeEmpty())
 	},
 
-	"is left alone while it is paused": func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{})
-		net := s.wired(ctx, "net")
-		annotate(ctx, net, v1alpha1.PausedAnnotation, "true")
-		Eventually(ctx, now(net)).Should(testkit.HaveCondition("Reconciling", metav1.ConditionTrue, "Paused"))
-		s.alter(net, func(n *mockcloud.Network) { n.Gateway = "192.168.0.9" })
-		remove(ctx, net)
-		s.polls(ctx, 2)
-		Expect(s.behind(net)()).To(HaveField("Gateway", "192.168.0.9"))
-		annotate(ctx, net, v1alpha1.PausedAnnotation, "")
-		Eventually(ctx, gone(net)).Should(BeTrue())
-		Expect(s.Networks()).To(BeEmpty())
+	"the Network is paused: it is not changed or deleted until it is resumed": func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		net := f.readyNetwork("net")
+		annotate(t, net, v1alpha1.PausedAnnotation, "true")
+		t.Eventually(latest(net)).Should(testkit.HaveCondition("Reconciling", metav1.ConditionTrue, "Paused"))
+		f.changeNetwork(net, func(n *mockcloud.Network) { n.Gateway = "192.168.0.9" })
+		deleteObject(t, net)
+		f.waitForPolls(2)
+		t.Expect(f.networkOf(net)()).To(HaveField("Gateway", "192.168.0.9"))
+		annotate(t, net, v1alpha1.PausedAnnotation, "")
+		t.Eventually(isGone(net)).Should(BeTrue())
+		t.Expect(f.Networks()).To(BeEmpty())
 	},
 
-	"is not made or deleted while the Cloud's brake is on": func(ctx SpecContext) {
-		s, _ := herd(ctx)
-		net := s.wired(ctx, "net")
-		empty := s.fault(mockcloud.Fault{Match: mockcloud.Match{Method: "GET", Path: "/servers"}, List: &mockcloud.ListFault{Empty: true}})
-		Eventually(ctx, now(s.object)).Should(testkit.HaveCondition("Braked", metav1.ConditionTrue, "ServersVanished"))
-		fresh := s.network(ctx, "fresh")
-		remove(ctx, net)
-		Eventually(ctx, now(fresh)).Should(SatisfyAll(testkit.HaveCondition("Ready", metav1.ConditionFalse, "Braked"), HaveField("Finalizers", BeEmpty())))
-		Eventually(ctx, now(net)).Should(testkit.HaveCondition("Deleting", metav1.ConditionTrue, "Blocked", "brake"))
-		Expect(s.RemoveFault(empty)).To(Succeed())
-		acknowledge(ctx, s)
-		wired(ctx, fresh)
-		Eventually(ctx, gone(net)).Should(BeTrue())
+	"the brake is on: Networks are neither created nor deleted until it is acknowledged": func(t *T) {
+		f, _ := fourVMs(t)
+		net := f.readyNetwork("net")
+		empty := f.addFault(mockcloud.Fault{Match: mockcloud.Match{Method: "GET", Path: "/servers"}, List: &mockcloud.ListFault{Empty: true}})
+		t.Eventually(latest(f.object)).Should(testkit.HaveCondition("Braked", metav1.ConditionTrue, "ServersVanished"))
+		fresh := f.createNetwork("fresh")
+		deleteObject(t, net)
+		t.Eventually(latest(fresh)).Should(SatisfyAll(testkit.HaveCondition("Ready", metav1.ConditionFalse, "Braked"), HaveField("Finalizers", BeEmpty())))
+		t.Eventually(latest(net)).Should(testkit.HaveCondition("Deleting", metav1.ConditionTrue, "Blocked", "brake"))
+		t.Expect(f.RemoveFault(empty)).To(Succeed())
+		f.acknowledge()
+		waitNetworkReady(t, fresh)
+		t.Eventually(isGone(net)).Should(BeTrue())
 	},
-}}
+}
 
-var networkDrift = theme{"a network that differs from its Network", cases{
-	"is set back to its gateway": func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{})
-		net := s.wired(ctx, "net")
-		s.alter(net, func(n *mockcloud.Network) { n.Gateway = "192.168.0.9" })
-		Eventually(ctx, s.behind(net)).Should(HaveField("Gateway", "192.168.0.1"))
-		Eventually(ctx, now(net)).Should(testkit.BeReady())
-		Expect(s.CountCalls("PATCH", "/networks/{id}")).To(Equal(1))
-	},
+func TestNetworkDrift(t *testing.T) { networkDrift.run(t) }
 
-	"follows an edit of the gateway": func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{})
-		net := s.wired(ctx, "net")
-		edited := edit(ctx, net, gateway("192.168.0.2"))
-		Eventually(ctx, s.behind(net)).Should(HaveField("Gateway", "192.168.0.2"))
-		Eventually(ctx, now(net)).Should(SatisfyAll(testkit.BeReady(), HaveField("Status.ObservedGeneration", edited.Generation)))
-		Expect(s.effects()).To(Equal([]mockcloud.Op{createdNetwork}))
+var networkDrift = cases{
+	"the gateway differs: it is set back": func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		net := f.readyNetwork("net")
+		f.changeNetwork(net, func(n *mockcloud.Network) { n.Gateway = "192.168.0.9" })
+		t.Eventually(f.networkOf(net)).Should(HaveField("Gateway", "192.168.0.1"))
+		t.Eventually(latest(net)).Should(testkit.BeReady())
+		t.Expect(f.CountCalls("PATCH", "/networks/{id}")).To(Equal(1))
 	},
 
-	"is as it should be if only its address is written in another way": func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{})
-		net := s.wired(ctx, "net", func(net *v1alpha1.Network) { net.Spec.CIDR, net.Spec.Gateway = "fd00::/64", "fd00:0:0::1" })
-		s.alter(net, func(n *mockcloud.Network) { n.Gateway, n.CIDR = "fd00::1", "fd00:0::/64" })
-		s.networkPolls(ctx, 2)
-		Expect(s.CountCalls("PATCH", "")).To(BeZero())
-		Expect(read(ctx, net)).To(testkit.BeReady())
+	"the gateway is edited: the network follows": func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		net := f.readyNetwork("net")
+		edited := edit(t, net, gateway("192.168.0.2"))
+		t.Eventually(f.networkOf(net)).Should(HaveField("Gateway", "192.168.0.2"))
+		t.Eventually(latest(net)).Should(SatisfyAll(testkit.BeReady(), HaveField("Status.ObservedGeneration", edited.Generation)))
+		t.Expect(f.effects()).To(Equal([]mockcloud.Op{createdNetwork}))
 	},
 
-	"stalls the Network by its range, which cannot be changed, until it is as it was": func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{})
-		net := s.wired(ctx, "net")
-		s.alter(net, func(n *mockcloud.Network) { n.CIDR = "192.168.0.0/24" })
-		Eventually(ctx, now(net)).Should(SatisfyAll(
+	"an address is written in another form: nothing is changed": func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		net := f.readyNetwork("net", func(net *v1alpha1.Network) { net.Spec.CIDR, net.Spec.Gateway = "fd00::/64", "fd00:0:0::1" })
+		f.changeNetwork(net, func(n *mockcloud.Network) { n.Gateway, n.CIDR = "fd00::1", "fd00:0::/64" })
+		f.waitForNetworkPolls(2)
+		t.Expect(f.CountCalls("PATCH", "")).To(BeZero())
+		t.Expect(get(t, net)).To(testkit.BeReady())
+	},
+
+	"the range differs: the Network stalls until the range is restored": func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		net := f.readyNetwork("net")
+		f.changeNetwork(net, func(n *mockcloud.Network) { n.CIDR = "192.168.0.0/24" })
+		t.Eventually(latest(net)).Should(SatisfyAll(
 			testkit.HaveCondition("Stalled", metav1.ConditionTrue, "Drift", "is 192.168.0.0/24 in the cloud, 192.168.0.0/16 in the spec"),
 			testkit.HaveCondition("Created", metav1.ConditionTrue, "Created"),
 		))
-		s.alter(net, func(n *mockcloud.Network) { n.CIDR = "192.168.0.0/16" })
-		Eventually(ctx, func(ctx SpecContext) (*v1alpha1.Network, error) {
-			poke(ctx, net)
-			return now(net)(ctx)
+		f.changeNetwork(net, func(n *mockcloud.Network) { n.CIDR = "192.168.0.0/16" })
+		t.Eventually(func(ctx context.Context) (*v1alpha1.Network, error) {
+			requestReconcile(t, net)
+			return latest(net)(ctx)
 		}).WithPolling(200 * time.Millisecond).Should(testkit.BeReady())
-		Expect(s.CountCalls("PATCH", "")).To(BeZero())
+		t.Expect(f.CountCalls("PATCH", "")).To(BeZero())
 	},
 
-	"is not touched if it bears another's name, whatever a status says": func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{})
-		foreign, err := s.PutNetwork(mockcloud.Network{Name: "somebody-elses", CIDR: "192.168.0.0/16", Gateway: "192.168.0.7"})
-		Expect(err).NotTo(HaveOccurred())
-		net := s.network(ctx, "net", func(net *v1alpha1.Network) { net.Annotations = map[string]string{v1alpha1.PausedAnnotation: "true"} })
-		forged := read(ctx, net)
+	"status names a foreign network: it is neither changed nor deleted": func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		foreign, err := f.PutNetwork(mockcloud.Network{Name: "foreign", CIDR: "192.168.0.0/16", Gateway: "192.168.0.7"})
+		t.Expect(err).NotTo(HaveOccurred())
+		net := f.createNetwork("net", func(net *v1alpha1.Network) { net.Annotations = map[string]string{v1alpha1.PausedAnnotation: "true"} })
+		forged := get(t, net)
 		base := forged.DeepCopy()
-		forged.Status.NetworkID, forged.Status.Cloud = foreign.ID, s.object.Name
-		Expect(env.Client.Status().Patch(ctx, forged, client.MergeFrom(base))).To(Succeed())
-		annotate(ctx, net, v1alpha1.PausedAnnotation, "")
+		forged.Status.NetworkID, forged.Status.Cloud = foreign.ID, f.object.Name
+		t.Expect(env.Client.Status().Patch(t.Context(), forged, client.MergeFrom(base))).To(Succeed())
+		annotate(t, net, v1alpha1.PausedAnnotation, "")
 
-		Eventually(ctx, now(net)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "Drift", `named "somebody-elses" in the cloud`))
-		remove(ctx, net)
-		Eventually(ctx, now(net)).Should(testkit.HaveCondition("Deleting", metav1.ConditionTrue, "Blocked", "so it is not deleted"))
-		Expect(s.Networks()).To(HaveExactElements(foreign))
-		Expect(s.DeleteNetwork(foreign.ID)).To(Succeed())
-		Eventually(ctx, func(ctx SpecContext) (bool, error) {
-			if is, err := gone(net)(ctx); is || err != nil {
-				return is, err
+		t.Eventually(latest(net)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "Drift", `named "foreign" in the cloud`))
+		deleteObject(t, net)
+		t.Eventually(latest(net)).Should(testkit.HaveCondition("Deleting", metav1.ConditionTrue, "Blocked", "so it is not deleted"))
+		t.Expect(f.Networks()).To(HaveExactElements(foreign))
+		t.Expect(f.DeleteNetwork(foreign.ID)).To(Succeed())
+		t.Eventually(func(ctx context.Context) (bool, error) {
+			request := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"%d"}}}`,
+				v1alpha1.ReconcileRequestedAtAnnotation, requests.Add(1)))
+			if err := client.IgnoreNotFound(env.Client.Patch(ctx, net.DeepCopy(), request)); err != nil {
+				return false, err
 			}
-			_, err := tryEdit(ctx, net, func(net *v1alpha1.Network) {
-				net.Annotations = map[string]string{v1alpha1.ReconcileRequestedAtAnnotation: fmt.Sprint(requests.Add(1))}
-			})
-			return false, client.IgnoreNotFound(err)
+			return isGone(net)(ctx)
 		}).WithPolling(200 * time.Millisecond).Should(BeTrue())
 	},
 
-	"leaves its Network Lost when it is gone, and is not made again": func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{})
-		net := s.wired(ctx, "net")
-		Expect(s.DeleteNetwork(net.Status.NetworkID)).To(Succeed())
-		Eventually(ctx, now(net)).Should(SatisfyAll(
-			testkit.HaveCondition("Created", metav1.ConditionFalse, "Lost", "it is not made again"),
+	"the network is deleted in the cloud: the Network is Lost and not created again": func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		net := f.readyNetwork("net")
+		t.Expect(f.DeleteNetwork(net.Status.NetworkID)).To(Succeed())
+		t.Eventually(latest(net)).Should(SatisfyAll(
+			testkit.HaveCondition("Created", metav1.ConditionFalse, "Lost", "it is not created again"),
 			testkit.HaveCondition("Stalled", metav1.ConditionTrue, "Lost"),
 			HaveField("Status.NetworkID", net.Status.NetworkID),
 		))
-		waiting := s.create(ctx, "web", on("net"))
-		Eventually(ctx, now(waiting)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "NetworkNotReady", `Network "net" is lost`))
-		Expect(s.CountCalls("POST", "/networks")).To(Equal(1))
-		remove(ctx, waiting)
-		remove(ctx, net)
-		Eventually(ctx, gone(net)).Should(BeTrue())
+		waiting := f.createVM("web", onNetwork("net"))
+		t.Eventually(latest(waiting)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "NetworkNotReady", `Network "net" is lost`))
+		t.Expect(f.CountCalls("POST", "/networks")).To(Equal(1))
+		deleteObject(t, waiting)
+		deleteObject(t, net)
+		t.Eventually(isGone(net)).Should(BeTrue())
 	},
 
-	"cannot be replaced on record by hand": func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{})
-		fresh := s.wired(ctx, "net")
-		base := fresh.DeepCopy()
-		for _, id := range []string{"another", ""} {
-			fresh.Status.NetworkID = id
-			err := env.Client.Status().Patch(ctx, fresh.DeepCopy(), client.MergeFrom(base))
-			Expect(err).To(MatchError(ContainSubstring("status.networkId cannot be changed once it is set")))
-		}
-	},
-}}
+	"status.networkId is changed: the API server refuses it": refusedNetworkID("another"),
+	"status.networkId is removed: the API server refuses it": refusedNetworkID(""),
+}
 
-var attachments = theme{"a VM that refers to a Network", cases{
-	"waits for it, is woken when it is there, and is made on it": func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{})
-		vm := s.create(ctx, "web", on("net"))
-		Eventually(ctx, now(vm)).Should(SatisfyAll(
+func refusedNetworkID(id string) func(*T) {
+	return func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		edited := f.readyNetwork("net")
+		base := edited.DeepCopy()
+		edited.Status.NetworkID = id
+		err := env.Client.Status().Patch(t.Context(), edited, client.MergeFrom(base))
+		t.Expect(err).To(MatchError(ContainSubstring("status.networkId cannot be changed once it is set")))
+	}
+}
+
+func TestVMOnNetwork(t *testing.T) { attachmentCases.run(t) }
+
+var attachmentCases = cases{
+	"the Network does not exist yet: the VM waits and is created on it once it is ready": func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		vm := f.createVM("web", onNetwork("net"))
+		t.Eventually(latest(vm)).Should(SatisfyAll(
 			testkit.HaveCondition("Ready", metav1.ConditionFalse, "NetworkNotReady", `Network "net" does not exist`),
 			testkit.HaveCondition("Reconciling", metav1.ConditionTrue, "NetworkNotReady"),
 			testkit.HaveCondition("Created", metav1.ConditionFalse, "Pending"),
 			HaveField("Finalizers", BeEmpty()),
 		))
-		Expect(s.CountCalls("", "/check/{name}")).To(BeZero())
+		t.Expect(f.CountCalls("", "/check/{name}")).To(BeZero())
 
-		paused := s.network(ctx, "net", func(net *v1alpha1.Network) { net.Annotations = map[string]string{v1alpha1.PausedAnnotation: "true"} })
-		Eventually(ctx, now(vm)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "NetworkNotReady", "is not made yet"))
-		annotate(ctx, paused, v1alpha1.PausedAnnotation, "")
-		net := wired(ctx, paused)
-		vm = untilReady(ctx, vm)
-		Expect(s.serverOf(vm)()).To(HaveField("NetworkID", net.Status.NetworkID))
-		Eventually(ctx, now(net)).Should(HaveField("Status.AttachedVMs", BeEquivalentTo(1)))
+		paused := f.createNetwork("net", func(net *v1alpha1.Network) { net.Annotations = map[string]string{v1alpha1.PausedAnnotation: "true"} })
+		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "NetworkNotReady", "is not made yet"))
+		annotate(t, paused, v1alpha1.PausedAnnotation, "")
+		net := waitNetworkReady(t, paused)
+		vm = waitReady(t, vm)
+		t.Expect(f.serverOf(vm)()).To(HaveField("NetworkID", net.Status.NetworkID))
+		t.Eventually(latest(net)).Should(HaveField("Status.AttachedVMs", BeEquivalentTo(1)))
 	},
 
-	"stalls if it is on another Cloud, and goes on when it names one of its own": func(ctx SpecContext) {
-		s, other := newSite(ctx, mockcloud.Options{}), newSite(ctx, mockcloud.Options{})
-		s.wired(ctx, "far", func(net *v1alpha1.Network) { net.Spec.CloudRef = &v1alpha1.CloudReference{Name: other.object.Name} })
-		s.wired(ctx, "near")
-		vm := s.create(ctx, "web", on("far"))
-		Eventually(ctx, now(vm)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "NetworkNotReady",
-			fmt.Sprintf(`is on Cloud %q and this VM on Cloud %q`, other.object.Name, s.object.Name)))
-		Expect(s.posts()).To(BeZero())
-		edit(ctx, vm, on("near"))
-		untilReady(ctx, vm)
+	"the Network is on another Cloud: the VM stalls until it names one on its own Cloud": func(t *T) {
+		f, other := newFixture(t, mockcloud.Options{}), newFixture(t, mockcloud.Options{})
+		f.readyNetwork("far", func(net *v1alpha1.Network) { net.Spec.CloudRef = &v1alpha1.CloudReference{Name: other.object.Name} })
+		f.readyNetwork("near")
+		vm := f.createVM("web", onNetwork("far"))
+		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "NetworkNotReady",
+			fmt.Sprintf(`is on Cloud %q and this VM on Cloud %q`, other.object.Name, f.object.Name)))
+		t.Expect(f.createCalls()).To(BeZero())
+		edit(t, vm, onNetwork("near"))
+		waitReady(t, vm)
 	},
 
-	"stalls on a cloud without networks": func(ctx SpecContext) {
-		s := newSite(ctx, without(mockcloud.Networks))
-		vm := s.create(ctx, "web", on("net"))
-		Eventually(ctx, now(vm)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "Unsupported", "cannot set networkRef"))
-		edit(ctx, vm, func(vm *v1alpha1.VM) { vm.Spec.NetworkRef = nil })
-		untilReady(ctx, vm)
+	"the cloud has no networks: the VM stalls until networkRef is removed": func(t *T) {
+		f := newFixture(t, without(mockcloud.Networks))
+		vm := f.createVM("web", onNetwork("net"))
+		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "Unsupported", "cannot set networkRef"))
+		edit(t, vm, func(vm *v1alpha1.VM) { vm.Spec.NetworkRef = nil })
+		waitReady(t, vm)
 	},
 
-	"keeps it until the last of them is gone": func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{})
-		net := s.wired(ctx, "net")
+	"VMs are on the Network: its deletion is blocked until the last of them is gone": func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		net := f.readyNetwork("net")
 		var vms []*v1alpha1.VM
 		for n := range 5 {
-			vms = append(vms, s.create(ctx, fmt.Sprintf("web-%d", n), on("net")))
+			vms = append(vms, f.createVM(fmt.Sprintf("web-%d", n), onNetwork("net")))
 		}
 		for _, vm := range vms {
-			untilReady(ctx, vm)
+			waitReady(t, vm)
 		}
-		remove(ctx, net)
-		Eventually(ctx, now(net)).Should(SatisfyAll(
+		deleteObject(t, net)
+		t.Eventually(latest(net)).Should(SatisfyAll(
 			testkit.HaveCondition("Deleting", metav1.ConditionTrue, "Blocked", "VMs on this network: 5 (web-0, web-1, web-2, …)"),
 			testkit.HaveCondition("Ready", metav1.ConditionFalse, "Blocked"),
 			HaveField("Status.AttachedVMs", BeEquivalentTo(5)),
 		))
-		late := s.create(ctx, "late", on("net"))
-		Eventually(ctx, now(late)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "NetworkNotReady", "is being deleted"))
+		late := f.createVM("late", onNetwork("net"))
+		t.Eventually(latest(late)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "NetworkNotReady", "is being deleted"))
 		for _, vm := range vms[1:] {
-			remove(ctx, vm)
+			deleteObject(t, vm)
 		}
-		Eventually(ctx, now(net)).Should(testkit.HaveCondition("Deleting", metav1.ConditionTrue, "Blocked", "VMs on this network: 1 (web-0)"))
-		Expect(s.behind(net)()).To(HaveField("ID", net.Status.NetworkID))
-		remove(ctx, vms[0])
-		Eventually(ctx, gone(net)).Should(BeTrue())
-		Expect(s.Networks()).To(BeEmpty())
-		Expect(s.effects()[len(s.effects())-1]).To(Equal(deletedNetwork))
+		t.Eventually(latest(net)).Should(testkit.HaveCondition("Deleting", metav1.ConditionTrue, "Blocked", "VMs on this network: 1 (web-0)"))
+		t.Expect(f.networkOf(net)()).To(HaveField("ID", net.Status.NetworkID))
+		deleteObject(t, vms[0])
+		t.Eventually(isGone(net)).Should(BeTrue())
+		t.Expect(f.Networks()).To(BeEmpty())
+		t.Expect(f.effects()[len(f.effects())-1]).To(Equal(deletedNetwork))
 
-		By("and a VM that waits is made on the one that takes its place")
-		fresh := s.wired(ctx, "net")
-		Expect(s.serverOf(untilReady(ctx, late))()).To(HaveField("NetworkID", fresh.Status.NetworkID))
+		t.Log("a VM that waits is created on the next network of the name")
+		fresh := f.readyNetwork("net")
+		t.Expect(f.serverOf(waitReady(t, late))()).To(HaveField("NetworkID", fresh.Status.NetworkID))
 	},
 
-	"is made on the new one if the network went while its create was refused, and both have an end": func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{})
-		net := s.wired(ctx, "net")
-		refusal := s.fault(mockcloud.Fault{
+	"the create is rejected and the Network deleted: the VM is created on the next Network of the name": func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		net := f.readyNetwork("net")
+		refusal := f.addFault(mockcloud.Fault{
 			Match: mockcloud.Match{Method: "POST", Path: "/servers"}, Status: 422,
 			ContentType: "application/problem+json", Body: `{"code":"invalid","title":"no","status":422,"detail":"no such network"}`,
 		})
-		vm := s.create(ctx, "web", on("net"))
-		Eventually(ctx, now(vm)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "Rejected", "no such network"))
-		Expect(read(ctx, vm).Finalizers).NotTo(BeEmpty(), "the claim counts")
-		remove(ctx, net)
-		Eventually(ctx, gone(net)).Should(BeTrue(), "the VM gives its claim up, for nothing came of it")
-		Eventually(ctx, now(vm)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "NetworkNotReady"))
-		Expect(s.RemoveFault(refusal)).To(Succeed())
-		fresh := s.wired(ctx, "net")
-		Expect(s.serverOf(untilReady(ctx, vm))()).To(HaveField("NetworkID", fresh.Status.NetworkID))
+		vm := f.createVM("web", onNetwork("net"))
+		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "Rejected", "no such network"))
+		t.Expect(get(t, vm).Finalizers).NotTo(BeEmpty(), "the claim counts")
+		deleteObject(t, net)
+		t.Eventually(isGone(net)).Should(BeTrue(), "the VM gives up its claim, which had no effect")
+		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "NetworkNotReady"))
+		t.Expect(f.RemoveFault(refusal)).To(Succeed())
+		fresh := f.readyNetwork("net")
+		t.Expect(f.serverOf(waitReady(t, vm))()).To(HaveField("NetworkID", fresh.Status.NetworkID))
 	},
 
-	"is not the only one: servers that are nobody's here keep the network, too, and the cloud says so": func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{})
-		net := s.wired(ctx, "net")
-		foreign, err := s.PutServer(mockcloud.Server{Name: "somebody-elses", NetworkID: net.Status.NetworkID})
-		Expect(err).NotTo(HaveOccurred())
-		remove(ctx, net)
-		Eventually(ctx, now(net)).Should(testkit.HaveCondition("Deleting", metav1.ConditionTrue, "Blocked", "1 servers are attached", "take what is attached off"))
-		Expect(s.DeleteServer(foreign.ID)).To(Succeed())
-		poke(ctx, net)
-		Eventually(ctx, gone(net)).Should(BeTrue())
+	"a foreign server is on the network: the deletion is blocked until the server is gone": func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		net := f.readyNetwork("net")
+		foreign, err := f.PutServer(mockcloud.Server{Name: "foreign", NetworkID: net.Status.NetworkID})
+		t.Expect(err).NotTo(HaveOccurred())
+		deleteObject(t, net)
+		t.Eventually(latest(net)).Should(testkit.HaveCondition("Deleting", metav1.ConditionTrue, "Blocked", "1 servers are attached", "detach in the cloud"))
+		t.Expect(f.DeleteServer(foreign.ID)).To(Succeed())
+		requestReconcile(t, net)
+		t.Eventually(isGone(net)).Should(BeTrue())
 	},
-}}
+}
 
-// onceNetwork shows that a create of a network whose answer is lost leads to one network.
-func onceNetwork(on mockcloud.Options, fault mockcloud.Fault) func(SpecContext) {
-	return func(ctx SpecContext) {
-		s := newSite(ctx, on)
+// networkOnce returns a case of a create of a network whose answer is lost: there is one network.
+func networkOnce(on mockcloud.Options, fault mockcloud.Fault) func(*T) {
+	return func(t *T) {
+		f := newFixture(t, on)
 		fault = losing(fault, on)
 		fault.Match.Path = "/networks"
-		s.fault(fault)
-		net := s.wired(ctx, "net")
-		Expect(s.Networks()).To(HaveExactElements(HaveField("ID", net.Status.NetworkID)))
-		Expect(s.effects()).To(Equal([]mockcloud.Op{createdNetwork}))
+		f.addFault(fault)
+		net := f.readyNetwork("net")
+		t.Expect(f.Networks()).To(HaveExactElements(HaveField("ID", net.Status.NetworkID)))
+		t.Expect(f.effects()).To(Equal([]mockcloud.Op{createdNetwork}))
 	}
 }
 
-// lateNetwork shows what comes of a request that takes effect after the second one.
-func lateNetwork(on mockcloud.Options, effects ...mockcloud.Op) func(SpecContext) {
-	return func(ctx SpecContext) {
-		s := newSite(ctx, on)
-		held := s.fault(mockcloud.Fault{Match: mockcloud.Match{Method: "POST", Path: "/networks", Nth: 1}, Hold: true})
-		net := s.wired(ctx, "net")
-		Expect(s.ReleaseFault(held)).To(Succeed())
-		Eventually(ctx, s.effects).Should(Equal(effects))
-		s.networkPolls(ctx, 2)
-		Expect(s.effects()).To(Equal(effects))
-		Expect(s.Networks()).To(HaveLen(1))
-		Expect(wired(ctx, net).Status.NetworkID).To(Equal(net.Status.NetworkID))
+// lateNetwork returns a case of the effects when the first request for a network
+// takes effect after the second one.
+func lateNetwork(on mockcloud.Options, effects ...mockcloud.Op) func(*T) {
+	return func(t *T) {
+		f := newFixture(t, on)
+		held := f.addFault(mockcloud.Fault{Match: mockcloud.Match{Method: "POST", Path: "/networks", Nth: 1}, Hold: true})
+		net := f.readyNetwork("net")
+		t.Expect(f.ReleaseFault(held)).To(Succeed())
+		t.Eventually(f.effects).Should(Equal(effects))
+		f.waitForNetworkPolls(2)
+		t.Expect(f.effects()).To(Equal(effects))
+		t.Expect(f.Networks()).To(HaveLen(1))
+		t.Expect(waitNetworkReady(t, net).Status.NetworkID).To(Equal(net.Status.NetworkID))
 	}
 }
 
-// unprotected is a cloud on which a second create makes a second network.
+// unprotected is a cloud on which a second create creates a second network.
 var unprotected = without(mockcloud.Idempotency, mockcloud.UniqueNames)
 
-var lostNetworks = theme{"a create of a network whose answer is lost leads to exactly one", func() cases {
+func TestCreateNetworkExactlyOnce(t *testing.T) { networkCreateCases.run(t) }
+
+var networkCreateCases = func() cases {
 	all := cases{}
 	for on, options := range map[string]mockcloud.Options{
-		"with keys and unique names": {}, "with unique names": without(mockcloud.Idempotency), "with keys": without(mockcloud.UniqueNames), "with neither": unprotected,
+		"with idempotency keys and unique names": {}, "with unique names": without(mockcloud.Idempotency), "with idempotency keys": without(mockcloud.UniqueNames), "with neither": unprotected,
 	} {
-		for _, answer := range []string{"reset", "turned into a failure", "cut short", "replaced by another's"} {
-			all["on a cloud "+on+", the answer "+answer] = onceNetwork(options, lost[answer])
+		for _, answer := range []string{"reset", "a failure", "truncated", "of another server"} {
+			all["a cloud "+on+": the answer is "+answer] = networkOnce(options, lostAnswers[answer])
 		}
-		all["on a cloud "+on+", where the request was lost too"] = onceNetwork(options, mockcloud.Fault{Reset: true})
+		all["a cloud "+on+": the request is lost"] = networkOnce(options, mockcloud.Fault{Reset: true})
 	}
-	all["by its key, even if it takes effect after the second"] = lateNetwork(without(mockcloud.UniqueNames), createdNetwork)
-	all["by its name, even if it takes effect after the second"] = lateNetwork(without(mockcloud.Idempotency), createdNetwork)
+	all["the first request takes effect after the second: its key keeps one network"] = lateNetwork(without(mockcloud.UniqueNames), createdNetwork)
+	all["the first request takes effect after the second: its name keeps one network"] = lateNetwork(without(mockcloud.Idempotency), createdNetwork)
 
-	all["after two for a while, if nothing keeps the first from taking effect after the second"] = func(ctx SpecContext) {
-		s := newSite(ctx, unprotected)
-		held := s.fault(mockcloud.Fault{Match: mockcloud.Match{Method: "POST", Path: "/networks", Nth: 1}, Hold: true})
-		net := s.wired(ctx, "net")
-		Expect(net).To(testkit.HaveCondition("Created", metav1.ConditionTrue, "", "two networks may exist for a while"))
-		Expect(s.ReleaseFault(held)).To(Succeed())
-		Eventually(ctx, s.effects).Should(Equal([]mockcloud.Op{createdNetwork, createdNetwork, deletedNetwork}))
-		Expect(s.Networks()).To(HaveExactElements(HaveField("ID", net.Status.NetworkID)))
-		wired(ctx, net)
+	all["the first request takes effect after the second without keys and unique names: the second of two networks is removed"] = func(t *T) {
+		f := newFixture(t, unprotected)
+		held := f.addFault(mockcloud.Fault{Match: mockcloud.Match{Method: "POST", Path: "/networks", Nth: 1}, Hold: true})
+		net := f.readyNetwork("net")
+		t.Expect(net).To(testkit.HaveCondition("Created", metav1.ConditionTrue, "", "two networks may exist for a while"))
+		t.Expect(f.ReleaseFault(held)).To(Succeed())
+		t.Eventually(f.effects).Should(Equal([]mockcloud.Op{createdNetwork, createdNetwork, deletedNetwork}))
+		t.Expect(f.Networks()).To(HaveExactElements(HaveField("ID", net.Status.NetworkID)))
+		waitNetworkReady(t, net)
 	}
 
-	all["which the gateway follows that was edited meanwhile"] = func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{})
-		fault := losing(lost["turned into a failure"], mockcloud.Options{})
+	all["the gateway was edited meanwhile: the network follows the edit"] = func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		fault := losing(lostAnswers["a failure"], mockcloud.Options{})
 		fault.Match.Path = "/networks"
-		s.fault(fault)
-		net := s.network(ctx, "net")
-		Eventually(ctx, func() int { return s.CountCalls("POST", "/networks") }).Should(BeNumerically(">", 0))
-		edit(ctx, net, gateway("192.168.0.5"))
-		net = wired(ctx, net)
-		Eventually(ctx, s.behind(net)).Should(HaveField("Gateway", "192.168.0.5"))
-		Expect(s.effects()).To(Equal([]mockcloud.Op{createdNetwork}))
+		f.addFault(fault)
+		net := f.createNetwork("net")
+		t.Eventually(func() int { return f.CountCalls("POST", "/networks") }).Should(BeNumerically(">", 0))
+		edit(t, net, gateway("192.168.0.5"))
+		net = waitNetworkReady(t, net)
+		t.Eventually(f.networkOf(net)).Should(HaveField("Gateway", "192.168.0.5"))
+		t.Expect(f.effects()).To(Equal([]mockcloud.Op{createdNetwork}))
 	}
 
-	all["that is gone again if the object is deleted before it was found"] = func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{})
-		held := s.fault(mockcloud.Fault{Match: mockcloud.Match{Method: "POST", Path: "/networks"}, Hold: true})
-		net := s.network(ctx, "net")
-		Expect(s.WaitHeld(ctx, held, 1)).To(Succeed())
-		remove(ctx, net)
-		Eventually(ctx, now(net)).Should(testkit.HaveCondition("Deleting", metav1.ConditionTrue, "Requested"))
-		Expect(s.RemoveFault(held)).To(Succeed())
-		Eventually(ctx, gone(net)).Should(BeTrue())
-		Expect(s.Networks()).To(BeEmpty())
+	all["the object is deleted before the network is found: the network is deleted"] = func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		held := f.addFault(mockcloud.Fault{Match: mockcloud.Match{Method: "POST", Path: "/networks"}, Hold: true})
+		net := f.createNetwork("net")
+		t.Expect(f.WaitHeld(t.Context(), held, 1)).To(Succeed())
+		deleteObject(t, net)
+		t.Eventually(latest(net)).Should(testkit.HaveCondition("Deleting", metav1.ConditionTrue, "Requested"))
+		t.Expect(f.RemoveFault(held)).To(Succeed())
+		t.Eventually(isGone(net)).Should(BeTrue())
+		t.Expect(f.Networks()).To(BeEmpty())
 	}
 	return all
-}()}
+}()
 
-var _ = Describe("the operator", func() {
-	sideBySide("makes Networks, keeps and deletes them", newNetworks, networkDrift)
-	sideBySide("attaches VMs to Networks", attachments)
-	sideBySide("makes a network exactly once", lostNetworks)
-})
+func TestInvalidNetworkIsRefused(t *testing.T) { refused("Network", invalidNetworks).run(t) }
 
-var _ = Describe("what people see of Networks", func() {
-	It("is the manifest of the seed as it stands, and a line with range, gateway, id, VMs and why it is not ready", func(ctx SpecContext) {
-		namespace := newNamespace(ctx, nil)
-		kubectl(ctx, `
+var invalidNetworks = map[string]refusal{
+	"cidr is missing":                         {`{gateway: 10.0.0.1}`, "spec.cidr: Required value"},
+	"gateway is missing":                      {`{cidr: 10.0.0.0/8}`, "spec.gateway: Required value"},
+	"cidr has no prefix":                      {`{cidr: 10.0.0.0, gateway: 10.0.0.1}`, "cidr must be a range such as 192.168.0.0/16"},
+	"cidr has address bits behind the prefix": {`{cidr: 10.0.0.1/8, gateway: 10.0.0.1}`, "without address bits behind the prefix"},
+	"gateway is no IP address":                {`{cidr: 10.0.0.0/8, gateway: 10.0.0.256}`, "gateway must be an IP address such as 192.168.0.1"},
+	"gateway is outside cidr":                 {`{cidr: 10.0.0.0/24, gateway: 10.0.1.1}`, "gateway must be an address inside cidr"},
+	"gateway is of the other family":          {`{cidr: 10.0.0.0/24, gateway: "fd00::1"}`, "gateway must be an address inside cidr"},
+	"the spec has an unknown field":           {`{cidr: 10.0.0.0/8, gateway: 10.0.0.1, vlan: 4}`, `unknown field "spec.vlan"`},
+}
+
+func TestNetworkManifests(t *testing.T) { networkManifests.run(t) }
+
+var networkManifests = cases{
+	"the documented manifest is applied: kubectl prints range, gateway, id, VMs and reason": func(t *T) {
+		namespace := newNamespace(t, nil)
+		kubectl(t, `
 apiVersion: samplecontroller.k8s.io/v1alpha1
 kind: Network
 metadata:
@@ -542,44 +563,35 @@ spec:
   cidr: "192.168.0.0/16"
   gateway: "192.168.0.1"
 `, "apply", "--namespace", namespace, "-f", "-")
-		net := wired(ctx, testkit.Network(namespace, "example-network"))
+		net := waitNetworkReady(t, testkit.Network(namespace, "example-network"))
 		want := [][]string{
 			{"NAME", "CIDR", "GATEWAY", "NETWORK ID", "VMS", "READY", "REASON", "AGE"},
 			{"example-network", "192.168.0.0/16", "192.168.0.1", net.Status.NetworkID, "0", "True", "InSync", "<age>"},
 		}
-		got := table(kubectl(ctx, "", "get", "networks", "--namespace", namespace))
-		Expect(cmp.Diff(want, got)).To(BeEmpty(), "kubectl get networks (-want +got)")
-		remove(ctx, net)
-		Eventually(ctx, gone(net)).Should(BeTrue())
-	})
+		got := table(t, kubectl(t, "", "get", "networks", "--namespace", namespace))
+		t.Expect(cmp.Diff(want, got)).To(BeEmpty(), "kubectl get networks (-want +got)")
+		deleteObject(t, net)
+		t.Eventually(isGone(net)).Should(BeTrue())
+	},
 
-	DescribeTable("is a sentence that says what to do where a manifest cannot be meant",
-		func(ctx SpecContext, spec, sentence string) {
-			manifest := "apiVersion: samplecontroller.k8s.io/v1alpha1\nkind: Network\nmetadata:\n  generateName: bad-\nspec: " + spec
-			output, err := tryKubectl(ctx, manifest, "create", "--dry-run=server", "-f", "-")
-			Expect(err).To(HaveOccurred(), "it was accepted: %s", output)
-			Expect(output).To(ContainSubstring(sentence))
-		},
-		Entry("without a range", `{gateway: 10.0.0.1}`, "spec.cidr: Required value"),
-		Entry("without a gateway", `{cidr: 10.0.0.0/8}`, "spec.gateway: Required value"),
-		Entry("with a range that is none", `{cidr: 10.0.0.0, gateway: 10.0.0.1}`, "cidr must be a range such as 192.168.0.0/16"),
-		Entry("with address bits behind the prefix", `{cidr: 10.0.0.1/8, gateway: 10.0.0.1}`, "without address bits behind the prefix"),
-		Entry("with a gateway that is none", `{cidr: 10.0.0.0/8, gateway: 10.0.0.256}`, "gateway must be an IP address such as 192.168.0.1"),
-		Entry("with a gateway outside", `{cidr: 10.0.0.0/24, gateway: 10.0.1.1}`, "gateway must be an address inside cidr"),
-		Entry("with a gateway of the other family", `{cidr: 10.0.0.0/24, gateway: "fd00::1"}`, "gateway must be an address inside cidr"),
-		Entry("with a field that there is not", `{cidr: 10.0.0.0/8, gateway: 10.0.0.1, vlan: 4}`, `unknown field "spec.vlan"`),
-	)
+	"cidr is edited: refused":     refusedNetworkEdit("cidr", func(net *v1alpha1.Network) { net.Spec.CIDR = "192.168.0.0/24" }),
+	"cloudRef is edited: refused": refusedNetworkEdit("cloudRef", func(net *v1alpha1.Network) { net.Spec.CloudRef = &v1alpha1.CloudReference{Name: "other"} }),
 
-	It("is a sentence with the way out where an edit cannot be followed", func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{})
-		net := s.wired(ctx, "net")
-		const wayOut = " cannot be changed once the network exists; delete this Network and make another"
-		_, err := tryEdit(ctx, net, func(net *v1alpha1.Network) { net.Spec.CIDR = "192.168.0.0/24" })
-		Expect(err).To(MatchError(ContainSubstring("cidr" + wayOut)))
-		_, err = tryEdit(ctx, net, func(net *v1alpha1.Network) { net.Spec.CloudRef = &v1alpha1.CloudReference{Name: "other"} })
-		Expect(err).To(MatchError(ContainSubstring("cloudRef" + wayOut)))
+	"the finalizer is removed: it is put back": func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		net := f.readyNetwork("net")
 		strip := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
-		Expect(env.Client.Patch(ctx, net, strip)).To(Succeed())
-		Eventually(ctx, now(net)).Should(HaveField("Finalizers", Not(BeEmpty())), "a finalizer that was stripped by hand is put back")
-	})
-})
+		t.Expect(env.Client.Patch(t.Context(), net, strip)).To(Succeed())
+		t.Eventually(latest(net)).Should(HaveField("Finalizers", Not(BeEmpty())))
+	},
+}
+
+// refusedNetworkEdit returns a case of an edit of a field that cannot be changed.
+func refusedNetworkEdit(field string, change func(*v1alpha1.Network)) func(*T) {
+	return func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		net := f.readyNetwork("net")
+		_, err := tryEdit(t, net, change)
+		t.Expect(err).To(MatchError(ContainSubstring(field + " cannot be changed once the network exists; delete this Network and make another")))
+	}
+}

@@ -3,8 +3,8 @@ package behaviour_test
 import (
 	"fmt"
 	"strings"
+	"testing"
 
-	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -15,119 +15,121 @@ import (
 
 const fleet = 20
 
-// listingOutage shows that a listing which cannot be used leaves all as it is known.
-func listingOutage(fault mockcloud.Fault) func(SpecContext) {
-	return func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{})
-		one, two := s.ready(ctx, "one"), s.ready(ctx, "two")
+// listingOutage returns a case of a listing with a fault: the known state is kept.
+func listingOutage(fault mockcloud.Fault) func(*T) {
+	return func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		one, two := f.readyVM("one"), f.readyVM("two")
 		fault.Match = mockcloud.Match{Method: "GET", Path: "/servers"}
-		id := s.fault(fault)
+		id := f.addFault(fault)
 
-		Eventually(ctx, now(s.object)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, ""))
-		Expect(read(ctx, s.object)).To(testkit.HaveCondition("Braked", metav1.ConditionFalse, ""))
-		Expect(read(ctx, one)).To(testkit.BeReady())
-		remove(ctx, two)
-		Expect(s.RemoveFault(id)).To(Succeed())
-		nudge(ctx, s.object)
-		Eventually(ctx, gone(two)).Should(BeTrue())
-		Expect(read(ctx, one)).To(testkit.BeReady())
-		Expect(s.named("one")).To(Equal([]string{one.Status.VMID}))
+		t.Eventually(latest(f.object)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, ""))
+		t.Expect(get(t, f.object)).To(testkit.HaveCondition("Braked", metav1.ConditionFalse, ""))
+		t.Expect(get(t, one)).To(testkit.BeReady())
+		deleteObject(t, two)
+		t.Expect(f.RemoveFault(id)).To(Succeed())
+		touch(t, f.object)
+		t.Eventually(isGone(two)).Should(BeTrue())
+		t.Expect(get(t, one)).To(testkit.BeReady())
+		t.Expect(f.serversNamed("one")).To(Equal([]string{one.Status.VMID}))
 	}
 }
 
-var outages = theme{"an outage of the cloud", cases{
-	"is written to one Cloud and to none of its VMs, storms nothing, and passes without a herd": func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{})
+func TestCloudOutage(t *testing.T) { outageCases.run(t) }
+
+var outageCases = cases{
+	"the cloud is disconnected and connected again: only the Cloud is written and no VM is read by itself": func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
 		var vms []*v1alpha1.VM
 		for n := range fleet {
-			vms = append(vms, s.create(ctx, fmt.Sprintf("web-%d", n)))
+			vms = append(vms, f.createVM(fmt.Sprintf("web-%d", n)))
 		}
 		for _, vm := range vms {
-			untilReady(ctx, vm)
+			waitReady(t, vm)
 		}
-		s.polls(ctx, 2)
-		written := len(s.writes())
-		s.ResetCalls()
+		f.waitForPolls(2)
+		written := len(f.writes())
+		f.ResetCalls()
 
-		address := s.unplug()
-		Eventually(ctx, now(s.object)).Should(SatisfyAll(
+		f.Disconnect()
+		t.Eventually(latest(f.object)).Should(SatisfyAll(
 			testkit.HaveCondition("Ready", metav1.ConditionFalse, "Unreachable", "connection refused"),
 			testkit.HaveCondition("Reconciling", metav1.ConditionTrue, ""),
 		))
-		nudge(ctx, s.object)
-		poke(ctx, vms[0])
-		nudge(ctx, s.object)
-		Consistently(ctx, func() []string { return s.writes()[written:] }, "2s", "200ms").
-			Should(HaveEach(ContainSubstring("/clouds/"+s.object.Name)), "an outage is news of the Cloud, not of its VMs")
-		Expect(s.writes()[written:]).To(HaveLen(1))
-		Expect(read(ctx, vms[1])).To(testkit.BeReady(), "the last that was known of a VM stays")
+		touch(t, f.object)
+		requestReconcile(t, vms[0])
+		touch(t, f.object)
+		t.Consistently(func() []string { return f.writes()[written:] }, "2s", "200ms").
+			Should(HaveEach(ContainSubstring("/clouds/"+f.object.Name)), "an outage is reported by the Cloud and not by its VMs")
+		t.Expect(f.writes()[written:]).To(HaveLen(1))
+		t.Expect(get(t, vms[1])).To(testkit.BeReady(), "the known state of a VM is kept")
 
-		s.plug(address)
-		nudge(ctx, s.object)
-		Eventually(ctx, now(s.object)).Should(testkit.BeReady())
-		s.polls(ctx, 2)
-		Expect(s.writes()[written:]).To(And(HaveLen(2), HaveEach(ContainSubstring("/clouds/"+s.object.Name))))
-		Expect(s.CountCalls("", "/servers/{id}")).To(BeZero(), "the listing tells of every server")
+		f.reconnect()
+		touch(t, f.object)
+		t.Eventually(latest(f.object)).Should(testkit.BeReady())
+		f.waitForPolls(2)
+		t.Expect(f.writes()[written:]).To(And(HaveLen(2), HaveEach(ContainSubstring("/clouds/"+f.object.Name))))
+		t.Expect(f.CountCalls("", "/servers/{id}")).To(BeZero(), "the listing covers every server")
 	},
 
-	"ends by itself for all who wait: the Cloud looks again and wakes them": func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{})
-		old := s.ready(ctx, "old")
-		s.SetUnavailable(true)
+	"the cloud becomes available: all waiting VMs are reconciled": func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		old := f.readyVM("old")
+		f.SetUnavailable(true)
 		var vms []*v1alpha1.VM
 		for n := range fleet {
-			vms = append(vms, s.create(ctx, fmt.Sprintf("web-%d", n)))
+			vms = append(vms, f.createVM(fmt.Sprintf("web-%d", n)))
 		}
-		remove(ctx, old)
+		deleteObject(t, old)
 		for _, vm := range vms {
-			Eventually(ctx, now(vm)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "CloudUnavailable"))
+			t.Eventually(latest(vm)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "CloudUnavailable"))
 		}
-		Expect(s.posts()).To(Equal(1))
+		t.Expect(f.createCalls()).To(Equal(1))
 
-		s.SetUnavailable(false)
+		f.SetUnavailable(false)
 		for _, vm := range vms {
-			untilReady(ctx, vm)
+			waitReady(t, vm)
 		}
-		Eventually(ctx, gone(old)).Should(BeTrue())
-		Expect(s.Servers()).To(HaveLen(fleet))
+		t.Eventually(isGone(old)).Should(BeTrue())
+		t.Expect(f.Servers()).To(HaveLen(fleet))
 	},
 
-	"ends no asking for the use of VMs where the listing does not tell it": func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{Profile: mockcloud.Core})
-		vm := s.ready(ctx, "web")
-		Expect(s.SetUtilisation(vm.Status.VMID, 50)).To(Succeed())
-		Eventually(ctx, now(vm)).Should(HaveField("Status.CPUUtilization", HaveValue(BeEquivalentTo(50))))
+	"the listing has no CPU use: it is read again after the outage": func(t *T) {
+		f := newFixture(t, mockcloud.Options{Profile: mockcloud.Core})
+		vm := f.readyVM("web")
+		t.Expect(f.SetUtilisation(vm.Status.VMID, 50)).To(Succeed())
+		t.Eventually(latest(vm)).Should(HaveField("Status.CPUUtilization", HaveValue(BeEquivalentTo(50))))
 
-		address := s.unplug()
-		Eventually(ctx, now(s.object)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "Unreachable"))
-		annotate(ctx, vm, v1alpha1.PausedAnnotation, "true")
-		Eventually(ctx, now(vm)).Should(testkit.HaveCondition("Reconciling", metav1.ConditionTrue, "Paused"))
-		annotate(ctx, vm, v1alpha1.PausedAnnotation, "")
-		Eventually(ctx, now(vm)).Should(testkit.BeReady())
+		f.Disconnect()
+		t.Eventually(latest(f.object)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "Unreachable"))
+		annotate(t, vm, v1alpha1.PausedAnnotation, "true")
+		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Reconciling", metav1.ConditionTrue, "Paused"))
+		annotate(t, vm, v1alpha1.PausedAnnotation, "")
+		t.Eventually(latest(vm)).Should(testkit.BeReady())
 
-		s.plug(address)
-		nudge(ctx, s.object)
-		Eventually(ctx, now(s.object)).Should(testkit.BeReady())
-		Expect(s.SetUtilisation(vm.Status.VMID, 88)).To(Succeed())
-		Eventually(ctx, now(vm)).Should(HaveField("Status.CPUUtilization", HaveValue(BeEquivalentTo(88))))
+		f.reconnect()
+		touch(t, f.object)
+		t.Eventually(latest(f.object)).Should(testkit.BeReady())
+		t.Expect(f.SetUtilisation(vm.Status.VMID, 88)).To(Succeed())
+		t.Eventually(latest(vm)).Should(HaveField("Status.CPUUtilization", HaveValue(BeEquivalentTo(88))))
 	},
 
-	"of the listing by an error leaves what is known alone":            listingOutage(mockcloud.Fault{Status: 500}),
-	"of the listing by a portal leaves what is known alone":            listingOutage(mockcloud.Fault{Status: 200, ContentType: "text/html", Body: "<html>log in</html>"}),
-	"of the listing by a page cut short leaves what is known alone":    listingOutage(mockcloud.Fault{Truncate: &mockcloud.Truncation{Keep: 20}}),
-	"of the listing by nulls leaves what is known alone":               listingOutage(mockcloud.Fault{Corrupt: mockcloud.CorruptNulls}),
-	"of the listing by wrong types leaves what is known alone":         listingOutage(mockcloud.Fault{Corrupt: mockcloud.CorruptTypes}),
-	"of the listing by a marker that loops leaves what is known alone": listingOutage(mockcloud.Fault{List: &mockcloud.ListFault{Loop: true}}),
-	"of the listing by a redirect leaves what is known alone":          listingOutage(mockcloud.Fault{Redirect: "https://elsewhere.example.com/servers"}),
-	"of the listing by too large a body leaves what is known alone":    listingOutage(mockcloud.Fault{HugeBytes: 64 << 20}),
-	"of the listing by too deep a body leaves what is known alone":     listingOutage(mockcloud.Fault{Depth: 100_000}),
-}}
+	"the listing answers 500: the known state is kept":          listingOutage(mockcloud.Fault{Status: 500}),
+	"the listing is a login page: the known state is kept":      listingOutage(mockcloud.Fault{Status: 200, ContentType: "text/html", Body: "<html>log in</html>"}),
+	"the listing is truncated: the known state is kept":         listingOutage(mockcloud.Fault{Truncate: &mockcloud.Truncation{Keep: 20}}),
+	"the listing has nulls: the known state is kept":            listingOutage(mockcloud.Fault{Corrupt: mockcloud.CorruptNulls}),
+	"the listing has wrong types: the known state is kept":      listingOutage(mockcloud.Fault{Corrupt: mockcloud.CorruptTypes}),
+	"the listing's marker loops: the known state is kept":       listingOutage(mockcloud.Fault{List: &mockcloud.ListFault{Loop: true}}),
+	"the listing is redirected: the known state is kept":        listingOutage(mockcloud.Fault{Redirect: "https://elsewhere.example.com/servers"}),
+	"the listing is too large: the known state is kept":         listingOutage(mockcloud.Fault{HugeBytes: 64 << 20}),
+	"the listing is nested too deeply: the known state is kept": listingOutage(mockcloud.Fault{Depth: 100_000}),
+}
 
-// writes are the operator's, to objects of the site and to its Cloud, events apart.
-func (s *site) writes() []string {
+// writes returns the operator's writes to objects of the fixture and to its Cloud, without events.
+func (f *fixture) writes() []string {
 	var found []string
 	for _, write := range operator.Writes.To("") {
-		ours := strings.Contains(write, "/namespaces/"+s.namespace+"/") || strings.Contains(write, "/clouds/"+s.object.Name)
+		ours := strings.Contains(write, "/namespaces/"+f.namespace+"/") || strings.Contains(write, "/clouds/"+f.object.Name)
 		if ours && !strings.Contains(write, "/events") {
 			found = append(found, write)
 		}

@@ -1,9 +1,9 @@
 package behaviour_test
 
 import (
+	"testing"
 	"time"
 
-	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -12,7 +12,7 @@ import (
 	"github.com/privatecloud/operator/mockcloud"
 )
 
-// without is an extended cloud that lacks capabilities.
+// without returns an extended cloud that lacks capabilities.
 func without(lacking ...mockcloud.Capability) mockcloud.Options {
 	options := mockcloud.Options{Capabilities: map[mockcloud.Capability]bool{}}
 	for _, name := range lacking {
@@ -21,34 +21,34 @@ func without(lacking ...mockcloud.Capability) mockcloud.Options {
 	return options
 }
 
-// surely are the clouds on which a lost answer costs nothing, by what they prove things with.
-var surely = map[string]mockcloud.Options{
-	"an extended cloud":                 {},
-	"a core cloud with unique names":    {Profile: mockcloud.Core},
-	"a cloud with unique names alone":   without(mockcloud.Idempotency, mockcloud.Labels),
-	"a cloud with owner labels alone":   without(mockcloud.Idempotency, mockcloud.UniqueNames),
-	"a cloud with keys but no labels":   without(mockcloud.Labels, mockcloud.UniqueNames),
-	"a cloud with labels and names":     without(mockcloud.Idempotency),
-	"a cloud with labels and with keys": without(mockcloud.UniqueNames),
+// provingClouds are clouds that can prove which object owns a server.
+var provingClouds = map[string]mockcloud.Options{
+	"an extended cloud":                              {},
+	"a core cloud with unique names":                 {Profile: mockcloud.Core},
+	"a cloud with unique names only":                 without(mockcloud.Idempotency, mockcloud.Labels),
+	"a cloud with owner labels only":                 without(mockcloud.Idempotency, mockcloud.UniqueNames),
+	"a cloud with idempotency keys and no labels":    without(mockcloud.Labels, mockcloud.UniqueNames),
+	"a cloud with owner labels and unique names":     without(mockcloud.Idempotency),
+	"a cloud with owner labels and idempotency keys": without(mockcloud.UniqueNames),
 }
 
-// nothing is a cloud that proves nothing.
-var nothing = without(mockcloud.Idempotency, mockcloud.Labels, mockcloud.UniqueNames)
+// unprovingCloud is a cloud that cannot prove which object owns a server.
+var unprovingCloud = without(mockcloud.Idempotency, mockcloud.Labels, mockcloud.UniqueNames)
 
-// lost are the ways in which the answer to a create that took effect does not arrive.
-var lost = map[string]mockcloud.Fault{
-	"reset":                     {Reset: true, Answer: mockcloud.After},
-	"turned into a failure":     {Status: 500, Answer: mockcloud.After},
-	"held for too long":         {Hold: true, Answer: mockcloud.After},
-	"cut short":                 {Truncate: &mockcloud.Truncation{Keep: 10}},
-	"emptied":                   {EmptyBody: true},
-	"replaced by another's":     {Body: `{"id":"5b7ff4f0-5cf9-4ac6-a1c2-3a3f3a4d2a10","name":"somebody-elses"}`},
-	"wrapped in a portal":       {ContentType: "text/html", Body: "<html>please log in</html>"},
-	"redirected somewhere else": {Redirect: "https://elsewhere.example.com/servers", Answer: mockcloud.After},
+// lostAnswers are faults by which the answer to a create that took effect does not arrive.
+var lostAnswers = map[string]mockcloud.Fault{
+	"reset":             {Reset: true, Answer: mockcloud.After},
+	"a failure":         {Status: 500, Answer: mockcloud.After},
+	"too late":          {Hold: true, Answer: mockcloud.After},
+	"truncated":         {Truncate: &mockcloud.Truncation{Keep: 10}},
+	"empty":             {EmptyBody: true},
+	"of another server": {Body: `{"id":"5b7ff4f0-5cf9-4ac6-a1c2-3a3f3a4d2a10","name":"foreign"}`},
+	"a login page":      {ContentType: "text/html", Body: "<html>please log in</html>"},
+	"a redirect":        {Redirect: "https://elsewhere.example.com/servers", Answer: mockcloud.After},
 }
 
-// losing returns a fault that loses the answer to a create, and on a cloud with
-// keys those to the client's own retries too.
+// losing returns a fault for the first create. On a cloud with idempotency keys it
+// is for the client's own retries, too.
 func losing(fault mockcloud.Fault, on mockcloud.Options) mockcloud.Fault {
 	fault.Match = mockcloud.Match{Method: "POST", Path: "/servers", Nth: 1, Count: 1}
 	has, set := on.Capabilities[mockcloud.Idempotency]
@@ -58,127 +58,131 @@ func losing(fault mockcloud.Fault, on mockcloud.Options) mockcloud.Fault {
 	return fault
 }
 
-// exactlyOnce shows that a create whose answer is lost leads to one server.
-func exactlyOnce(on mockcloud.Options, fault mockcloud.Fault) func(SpecContext) {
-	return func(ctx SpecContext) {
-		s := newSite(ctx, on)
-		s.fault(losing(fault, on))
-		vm := s.ready(ctx, "web")
+// exactlyOnce returns a case of a create that meets a fault: there is one server.
+func exactlyOnce(on mockcloud.Options, fault mockcloud.Fault) func(*T) {
+	return func(t *T) {
+		f := newFixture(t, on)
+		f.addFault(losing(fault, on))
+		vm := f.readyVM("web")
 
-		Expect(s.named("web")).To(Equal([]string{vm.Status.VMID}))
-		Expect(s.effects()).To(Equal([]mockcloud.Op{mockcloud.OpCreate}))
-		Expect(vm).To(testkit.HaveCondition("Created", metav1.ConditionTrue, ""))
+		t.Expect(f.serversNamed("web")).To(Equal([]string{vm.Status.VMID}))
+		t.Expect(f.effects()).To(Equal([]mockcloud.Op{mockcloud.OpCreate}))
+		t.Expect(vm).To(testkit.HaveCondition("Created", metav1.ConditionTrue, ""))
 	}
 }
 
-// late shows what comes of a request that takes effect after the second one.
-func late(on mockcloud.Options, effects ...mockcloud.Op) func(SpecContext) {
-	return func(ctx SpecContext) {
-		s := newSite(ctx, on)
-		held := s.fault(mockcloud.Fault{Match: mockcloud.Match{Method: "POST", Path: "/servers", Nth: 1}, Hold: true})
-		vm := s.ready(ctx, "web")
+// late returns a case of the effects when the first request takes effect after the second one.
+func late(on mockcloud.Options, effects ...mockcloud.Op) func(*T) {
+	return func(t *T) {
+		f := newFixture(t, on)
+		held := f.addFault(mockcloud.Fault{Match: mockcloud.Match{Method: "POST", Path: "/servers", Nth: 1}, Hold: true})
+		vm := f.readyVM("web")
 
-		Expect(s.ReleaseFault(held)).To(Succeed())
-		s.polls(ctx, 2)
-		Eventually(ctx, func() []string { return s.named("web") }).Should(Equal([]string{vm.Status.VMID}))
-		Expect(s.effects()).To(Equal(effects))
-		Expect(untilReady(ctx, vm).Status.VMID).To(Equal(vm.Status.VMID))
+		t.Expect(f.ReleaseFault(held)).To(Succeed())
+		f.waitForPolls(2)
+		t.Eventually(func() []string { return f.serversNamed("web") }).Should(Equal([]string{vm.Status.VMID}))
+		t.Expect(f.effects()).To(Equal(effects))
+		t.Expect(waitReady(t, vm).Status.VMID).To(Equal(vm.Status.VMID))
 	}
 }
 
-// hidden shows that a server which is listed only a while after its create is
-// waited for, where nothing makes a second create safe.
-func hidden(on mockcloud.Options) func(SpecContext) {
-	return func(ctx SpecContext) {
+// hidden returns a case of a server that is listed some time after its create:
+// no second create is sent meanwhile.
+func hidden(on mockcloud.Options) func(*T) {
+	return func(t *T) {
 		const settle = 4 * time.Second
-		s := newSite(ctx, on, func(c *v1alpha1.Cloud) {
+		f := newFixture(t, on, func(c *v1alpha1.Cloud) {
 			c.Spec.PollInterval.Duration, c.Spec.SettleTime.Duration = time.Hour, settle
 		})
-		s.fault(losing(lost["reset"], on))
-		s.fault(mockcloud.Fault{
+		f.addFault(losing(lostAnswers["reset"], on))
+		f.addFault(mockcloud.Fault{
 			Match: mockcloud.Match{Method: "GET", Path: "/servers"},
 			List:  &mockcloud.ListFault{HideYounger: mockcloud.Duration(settle * 3 / 4)},
 		})
-		vm := s.ready(ctx, "web")
-		Expect(vm).To(testkit.HaveCondition("Created", metav1.ConditionTrue, "Adopted"))
-		Expect(s.effects()).To(Equal([]mockcloud.Op{mockcloud.OpCreate}))
-		Expect(s.posts()).To(Equal(1))
+		vm := f.readyVM("web")
+		t.Expect(vm).To(testkit.HaveCondition("Created", metav1.ConditionTrue, "Adopted"))
+		t.Expect(f.effects()).To(Equal([]mockcloud.Op{mockcloud.OpCreate}))
+		t.Expect(f.createCalls()).To(Equal(1))
 	}
 }
 
-// stated shows what a cloud cannot guarantee, on the Cloud and on the VM.
-func stated(on mockcloud.Options, onCloud, onVM string) func(SpecContext) {
-	return func(ctx SpecContext) {
-		s := newSite(ctx, on)
-		Expect(read(ctx, s.object)).To(testkit.HaveCondition("Ready", metav1.ConditionTrue, "Connected", onCloud))
-		Expect(s.ready(ctx, "web")).To(testkit.HaveCondition("Created", metav1.ConditionTrue, "Created", onVM))
+// guarantees returns a case of what Cloud and VM report of the guarantees of a cloud.
+func guarantees(on mockcloud.Options, onCloud, onVM string) func(*T) {
+	return func(t *T) {
+		f := newFixture(t, on)
+		t.Expect(get(t, f.object)).To(testkit.HaveCondition("Ready", metav1.ConditionTrue, "Connected", onCloud))
+		t.Expect(f.readyVM("web")).To(testkit.HaveCondition("Created", metav1.ConditionTrue, "Created", onVM))
 	}
 }
 
-var lostAnswers = theme{"a create whose answer is lost leads to exactly one server wherever something proves whose it is", func() cases {
+func TestCreateVMExactlyOnce(t *testing.T) { createOnceCases.run(t) }
+
+var createOnceCases = func() cases {
 	all := cases{}
-	for on, options := range surely {
-		for answer, fault := range lost {
-			all["on "+on+", the answer "+answer] = exactlyOnce(options, fault)
+	for on, options := range provingClouds {
+		for answer, fault := range lostAnswers {
+			all[on+": the answer is "+answer] = exactlyOnce(options, fault)
 		}
-		all["on "+on+", where the request was lost too"] = exactlyOnce(options, mockcloud.Fault{Reset: true})
+		all[on+": the request is lost"] = exactlyOnce(options, mockcloud.Fault{Reset: true})
 	}
 	return all
-}()}
+}()
 
-var uncertainCreates = theme{"a create whose answer is lost", cases{
-	"stalls where nothing proves whose a server is, says so, and follows what a person says": func(ctx SpecContext) {
-		s := newSite(ctx, nothing)
-		s.fault(losing(lost["reset"], nothing))
-		vm := s.create(ctx, "web")
+func TestUncertainCreate(t *testing.T) { uncertainCreateCases.run(t) }
 
-		Eventually(ctx, now(vm)).Should(SatisfyAll(
+var uncertainCreateCases = cases{
+	"the cloud proves nothing: the VM stalls until a user names the server": func(t *T) {
+		f := newFixture(t, unprovingCloud)
+		f.addFault(losing(lostAnswers["reset"], unprovingCloud))
+		vm := f.createVM("web")
+
+		t.Eventually(latest(vm)).Should(SatisfyAll(
 			testkit.HaveCondition("Created", metav1.ConditionFalse, "Ambiguous", "only a person can attribute", "set spec.import.vmId"),
 			testkit.HaveCondition("Stalled", metav1.ConditionTrue, "Ambiguous"),
 		))
-		s.polls(ctx, 3)
-		Expect(s.posts()).To(Equal(1), "a second create was sent while the first one's server may be there")
+		f.waitForPolls(3)
+		t.Expect(f.createCalls()).To(Equal(1), "a second create was sent while the first one's server may be there")
 
-		edit(ctx, vm, importing(s.named("web")[0]))
-		untilReady(ctx, vm)
-		Expect(s.effects()).To(Equal([]mockcloud.Op{mockcloud.OpCreate}))
+		edit(t, vm, importServer(f.serversNamed("web")[0]))
+		waitReady(t, vm)
+		t.Expect(f.effects()).To(Equal([]mockcloud.Op{mockcloud.OpCreate}))
 	},
 
-	"is looked for at once, and not at the next poll": func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{Profile: mockcloud.Core}, func(c *v1alpha1.Cloud) { c.Spec.PollInterval.Duration = time.Hour })
-		s.fault(losing(lost["reset"], mockcloud.Options{Profile: mockcloud.Core}))
-		vm := s.ready(ctx, "web")
-		Expect(s.named("web")).To(Equal([]string{vm.Status.VMID}))
-		Expect(s.posts()).To(Equal(1))
+	"the poll interval is long: the server is looked for at once": func(t *T) {
+		f := newFixture(t, mockcloud.Options{Profile: mockcloud.Core}, func(c *v1alpha1.Cloud) { c.Spec.PollInterval.Duration = time.Hour })
+		f.addFault(losing(lostAnswers["reset"], mockcloud.Options{Profile: mockcloud.Core}))
+		vm := f.readyVM("web")
+		t.Expect(f.serversNamed("web")).To(Equal([]string{vm.Status.VMID}))
+		t.Expect(f.createCalls()).To(Equal(1))
 	},
 
-	"is waited for by its labels as long as the settle time says": hidden(without(mockcloud.Idempotency, mockcloud.UniqueNames)),
-	"is waited for by its name as long as the settle time says":   hidden(mockcloud.Options{Profile: mockcloud.Core}),
+	"the server is listed late: it is adopted by its labels within the settle time":               hidden(without(mockcloud.Idempotency, mockcloud.UniqueNames)),
+	"the server is listed late on a core cloud: it is adopted by its name within the settle time": hidden(mockcloud.Options{Profile: mockcloud.Core}),
 
-	"is sent again where nothing proves whose a server is, once there was none for the settle time": exactlyOnce(nothing, mockcloud.Fault{Reset: true}),
+	"the cloud proves nothing and no server appears within the settle time: the create is sent again": exactlyOnce(unprovingCloud, mockcloud.Fault{Reset: true}),
 
-	"comes to one server by its key even if it takes effect after the second":  late(mockcloud.Options{}, mockcloud.OpCreate),
-	"comes to one server by its name even if it takes effect after the second": late(mockcloud.Options{Profile: mockcloud.Core}, mockcloud.OpCreate),
-	"comes to one server by its labels, after two for a while, if it takes effect after the second": late(
+	"the first request takes effect after the second: its key keeps one server":                  late(mockcloud.Options{}, mockcloud.OpCreate),
+	"the first request takes effect after the second on a core cloud: its name keeps one server": late(mockcloud.Options{Profile: mockcloud.Core}, mockcloud.OpCreate),
+	"the first request takes effect after the second with labels only: the second of two servers is removed": late(
 		without(mockcloud.Idempotency, mockcloud.UniqueNames), mockcloud.OpCreate, mockcloud.OpCreate, mockcloud.OpDelete),
 
-	"costs nothing where there are keys, and the Cloud says so": stated(mockcloud.Options{}, "exactly once: the cloud honours idempotency keys", ""),
-	"costs nothing where names are unique, and the Cloud says so": stated(
+	"the cloud honours idempotency keys: the Cloud reports exactly once": guarantees(mockcloud.Options{}, "exactly once: the cloud honours idempotency keys", ""),
+	"the cloud keeps names unique: the Cloud reports exactly once": guarantees(
 		mockcloud.Options{Profile: mockcloud.Core}, "exactly once: the cloud keeps names unique", ""),
-	"may cost a second server for a while where there are labels alone, and Cloud and VM say so": stated(
-		without(mockcloud.Idempotency, mockcloud.UniqueNames), "two servers may exist for a while", "two servers may exist for a while"),
-	"may cost a server where there is nothing, and Cloud and VM say so": stated(nothing, "only a person can attribute", "only a person can attribute"),
+	"the cloud has labels only: Cloud and VM report that two servers may exist for a while": guarantees(
+		without(mockcloud.Idempotency, mockcloud.UniqueNames), "two VMs may exist for a while", "two VMs may exist for a while"),
+	"the cloud proves nothing: Cloud and VM report that a user has to decide": guarantees(unprovingCloud, "only a person can attribute", "only a person can attribute"),
 
-	"is followed by what was edited meanwhile": func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{})
-		s.fault(losing(lost["turned into a failure"], mockcloud.Options{}))
-		vm := s.create(ctx, "web")
-		Eventually(ctx, s.posts).Should(BeNumerically(">", 0))
+	"the spec was edited meanwhile: the server follows the edit": func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		f.addFault(losing(lostAnswers["a failure"], mockcloud.Options{}))
+		vm := f.createVM("web")
+		t.Eventually(f.createCalls).Should(BeNumerically(">", 0))
 		cores := int32(8)
-		edit(ctx, vm, func(vm *v1alpha1.VM) { vm.Spec.CPU = &cores })
+		edit(t, vm, func(vm *v1alpha1.VM) { vm.Spec.CPU = &cores })
 
-		vm = untilReady(ctx, vm)
-		Eventually(ctx, s.serverOf(vm)).Should(HaveField("CPU", 8))
-		Expect(s.named("web")).To(HaveLen(1))
+		vm = waitReady(t, vm)
+		t.Eventually(f.serverOf(vm)).Should(HaveField("CPU", 8))
+		t.Expect(f.serversNamed("web")).To(HaveLen(1))
 	},
-}}
+}

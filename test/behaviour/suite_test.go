@@ -1,22 +1,20 @@
 // Package behaviour_test shows on a real API server how the operator behaves.
-// The operator and its clouds run in the process of the tests; every spec has a
-// cloud and a namespace of its own.
+// The operator and its clouds run in the process of the tests; every case has a
+// cloud and a namespace of its own, so that each can be run alone with -run and
+// all can run in parallel.
 package behaviour_test
 
 import (
-	"bytes"
-	"io"
+	"context"
+	"errors"
+	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
-	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
 	"go.uber.org/zap/zapcore"
+	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
@@ -26,87 +24,100 @@ import (
 	"github.com/privatecloud/operator/mockcloud"
 )
 
-// operatorNamespace is where the Secrets of Clouds are.
-const operatorNamespace = "private-cloud-system"
-
-// callTimeout is how long the operator waits for a cloud's answer.
-const callTimeout = 3 * time.Second
+const (
+	// operatorNamespace is where the Secrets of Clouds are.
+	operatorNamespace = "private-cloud-system"
+	// callTimeout is how long the operator waits for a cloud's answer.
+	callTimeout = 3 * time.Second
+	// inParallel is how many cases run at a time: most of the time they wait for polls.
+	inParallel = 48
+)
 
 var (
 	env      *testkit.Env
 	operator *testkit.Manager
 	// operatorConfig is the operator's own user.
 	operatorConfig *rest.Config
-	// defaultCloud is where the Cloud "default" leads to, which the operator makes itself.
-	defaultCloud *mockcloud.Cloud
-	// operatorLog is all that the operator logged, at the level of debugging.
-	operatorLog = &locked{}
+	// defaultCloud is the endpoint of the Cloud "default", which the operator makes itself.
+	defaultCloud *testkit.CloudServer
+	// operatorLog is all that the operator logged, at debug level.
+	operatorLog = &testkit.Buffer{}
 )
 
-func TestBehaviour(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "the operator on a real API server")
+func TestMain(m *testing.M) {
+	code := 1
+	if err := start(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	} else {
+		code = m.Run()
+	}
+	if err := stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
 }
 
-var _ = BeforeSuite(func(ctx SpecContext) {
-	SetDefaultEventuallyTimeout(20 * time.Second)
-	SetDefaultEventuallyPollingInterval(glance)
-	EnforceDefaultTimeoutsWhenUsingContexts()
-	ctrl.SetLogger(zap.New(zap.WriteTo(io.MultiWriter(operatorLog, GinkgoWriter)), zap.Level(zapcore.DebugLevel)))
-
+func start() error {
+	if err := testkit.RunInParallel(inParallel); err != nil {
+		return err
+	}
+	ctrl.SetLogger(zap.New(zap.WriteTo(operatorLog), zap.Level(zapcore.DebugLevel)))
+	ctx := context.Background()
 	var err error
-	env, err = testkit.Start(testkit.Options{})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() { Expect(env.Stop()).To(Succeed()) })
-
-	operatorConfig, err = env.OperatorConfig(ctx, operatorNamespace)
-	Expect(err).NotTo(HaveOccurred())
-	var endpoint string
-	defaultCloud, endpoint = serveCloud(mockcloud.Options{})
-	door := newDoor()
+	if env, err = testkit.Start(testkit.Options{}); err != nil {
+		return err
+	}
+	if operatorConfig, err = env.OperatorConfig(ctx, operatorNamespace); err != nil {
+		return err
+	}
+	if defaultCloud, err = testkit.ServeCloud(mockcloud.Options{}); err != nil {
+		return err
+	}
+	if operatorWebhook, err = env.NewWebhook(); err != nil {
+		return err
+	}
 	operator, err = testkit.StartManager(operatorConfig, setup.Options{
-		Namespace: operatorNamespace, DefaultEndpoint: endpoint, CallTimeout: callTimeout, NameCheck: true,
-	}, door.Serve)
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() { Expect(operator.Stop()).To(Succeed()) })
-	openDoor(ctx, door, "operator", watched)
-})
-
-var _ = AfterEach(func(ctx SpecContext) {
-	expectNoSecret(ctx)
-	sweep(ctx)
-})
-
-// kubectl runs the real thing and returns what it printed.
-func kubectl(ctx SpecContext, input string, args ...string) string {
-	GinkgoHelper()
-	output, err := tryKubectl(ctx, input, args...)
-	Expect(err).NotTo(HaveOccurred(), "kubectl %s: %s", strings.Join(args, " "), output)
-	return output
+		Namespace: operatorNamespace, DefaultEndpoint: defaultCloud.URL, CallTimeout: callTimeout, NameCheck: true,
+	}, operatorWebhook.Serve)
+	if err != nil {
+		return err
+	}
+	return registerWebhook(ctx, operatorWebhook, "operator", webhookLabels)
 }
 
-func tryKubectl(ctx SpecContext, input string, args ...string) (string, error) {
-	command := exec.CommandContext(ctx, filepath.Join(env.Assets, "kubectl"), args...)
-	command.Env = append(os.Environ(), "KUBECONFIG="+env.Kubeconfig())
-	command.Stdin = strings.NewReader(input)
-	output, err := command.CombinedOutput()
-	return string(output), err
+// stop stops what start started, last first, and looks for secrets in what is
+// left at the end: the events and the log.
+func stop() error {
+	var failures []error
+	if operator != nil {
+		failures = append(failures, secretsInEvents(), secretsInLog(), operator.Stop())
+	}
+	if operatorWebhook != nil {
+		failures = append(failures, operatorWebhook.Close())
+	}
+	if defaultCloud != nil {
+		failures = append(failures, defaultCloud.Close())
+	}
+	if env != nil {
+		failures = append(failures, env.Stop())
+	}
+	return errors.Join(failures...)
 }
 
-// locked is a buffer that many write to.
-type locked struct {
-	mu   sync.Mutex
-	text bytes.Buffer
+func secretsInEvents() error {
+	var events eventsv1.EventList
+	if err := env.Client.List(context.Background(), &events); err != nil {
+		return fmt.Errorf("listing events: %w", err)
+	}
+	return secretsIn("events", events)
 }
 
-func (l *locked) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *locked) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
+func secretsInLog() error {
+	for line := range strings.Lines(operatorLog.String()) {
+		if strings.Contains(line, secretPart) {
+			return fmt.Errorf("a secret is in the log: %s", line)
+		}
+	}
+	return nil
 }

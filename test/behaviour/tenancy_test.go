@@ -1,9 +1,8 @@
 package behaviour_test
 
 import (
-	"time"
+	"testing"
 
-	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,130 +12,138 @@ import (
 	"github.com/privatecloud/operator/mockcloud"
 )
 
-// unnamed names no Cloud.
-func unnamed(vm *v1alpha1.VM) { vm.Spec.CloudRef = nil }
+// withoutCloudRef makes a VM name no Cloud.
+func withoutCloudRef(vm *v1alpha1.VM) { vm.Spec.CloudRef = nil }
 
-// useOf has the objects of the site's namespace use a Cloud that name none, and
-// leaves the operator the time to hear of it.
-func useOf(ctx SpecContext, s *site, cloud string) {
-	GinkgoHelper()
-	edit(ctx, namespaceOf(ctx, s), func(ns *corev1.Namespace) { ns.Labels[v1alpha1.DefaultCloudLabel] = cloud })
-	s.polls(ctx, 2)
+// setDefaultCloud sets the Cloud of objects in the fixture's namespace that name
+// none, and waits until the operator has had time to observe it.
+func (f *fixture) setDefaultCloud(cloud string) {
+	f.t.Helper()
+	edit(f.t, f.namespaceObject(), func(ns *corev1.Namespace) { ns.Labels[v1alpha1.DefaultCloudLabel] = cloud })
+	f.waitForPolls(2)
 }
 
-func closed(c *v1alpha1.Cloud) {
+// restricted makes a Cloud allow only namespaces with a label.
+func restricted(c *v1alpha1.Cloud) {
 	c.Spec.AllowedNamespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"cloud": "yes"}}
 }
 
-var tenants = theme{"a namespace", cases{
-	"chooses the Cloud of its objects by a label": func(ctx SpecContext) {
-		s, other := newSite(ctx, mockcloud.Options{}), newSite(ctx, mockcloud.Options{})
-		useOf(ctx, s, s.object.Name)
-		web := s.ready(ctx, "web", unnamed)
-		Expect(web.Status.Cloud).To(Equal(s.object.Name))
+// deniedVM returns a case of a VM in a namespace that may not use the Cloud: its
+// status says nothing about the cloud, and no call is sent for it.
+func deniedVM(name string, change func(*v1alpha1.VM, mockcloud.Server)) func(*T) {
+	return func(t *T) {
+		f := newFixture(t, mockcloud.Options{}, restricted)
+		theirs := f.putForeignServer("theirs", nil)
+		f.waitForPolls(1)
+		f.ResetCalls()
+		vm := f.createVM(name, func(vm *v1alpha1.VM) { change(vm, theirs) })
+		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "CloudUnavailable", "may not use Cloud"))
+		f.waitForPolls(2)
+		t.Expect(get(t, vm)).To(SatisfyAll(
+			HaveField("Status.VMID", ""), HaveField("Status.Host", ""), HaveField("Status.Cloud", ""), HaveField("Status.CPUUtilization", BeNil()),
+			testkit.HaveCondition("NameChecked", metav1.ConditionUnknown, "CheckFailed"),
+		))
+		for _, call := range f.Calls() {
+			t.Expect(call.Path).NotTo(Or(ContainSubstring("/check/"), ContainSubstring(theirs.ID)))
+		}
+	}
+}
 
-		useOf(ctx, s, other.object.Name)
-		later := s.ready(ctx, "later", unnamed)
-		Expect(later.Status.Cloud).To(Equal(other.object.Name))
-		Expect(other.named("later")).To(HaveLen(1))
+func TestCloudOfNamespace(t *testing.T) { namespaceCases.run(t) }
 
-		poke(ctx, web)
-		s.polls(ctx, 2)
-		Expect(read(ctx, web)).To(SatisfyAll(testkit.BeReady(), HaveField("Status.Cloud", s.object.Name)), "a label that changes moves nothing")
-		Expect(s.named("web")).To(Equal([]string{web.Status.VMID}))
-		Expect(other.named("web")).To(BeEmpty())
+var namespaceCases = cases{
+	"the namespace has the default Cloud label: new objects use that Cloud and existing ones stay": func(t *T) {
+		f, other := newFixture(t, mockcloud.Options{}), newFixture(t, mockcloud.Options{})
+		f.setDefaultCloud(f.object.Name)
+		web := f.readyVM("web", withoutCloudRef)
+		t.Expect(web.Status.Cloud).To(Equal(f.object.Name))
 
-		_, err := tryEdit(ctx, web, func(vm *v1alpha1.VM) { vm.Spec.CloudRef = &v1alpha1.CloudReference{Name: other.object.Name} })
-		Expect(err).To(MatchError(ContainSubstring("cloudRef cannot be changed once the VM exists")))
-		edit(ctx, web, func(vm *v1alpha1.VM) { vm.Spec.CloudRef = &v1alpha1.CloudReference{Name: s.object.Name} })
+		f.setDefaultCloud(other.object.Name)
+		later := f.readyVM("later", withoutCloudRef)
+		t.Expect(later.Status.Cloud).To(Equal(other.object.Name))
+		t.Expect(other.serversNamed("later")).To(HaveLen(1))
+
+		requestReconcile(t, web)
+		f.waitForPolls(2)
+		t.Expect(get(t, web)).To(SatisfyAll(testkit.BeReady(), HaveField("Status.Cloud", f.object.Name)), "a change of the label moves no VM")
+		t.Expect(f.serversNamed("web")).To(Equal([]string{web.Status.VMID}))
+		t.Expect(other.serversNamed("web")).To(BeEmpty())
+
+		_, err := tryEdit(t, web, func(vm *v1alpha1.VM) { vm.Spec.CloudRef = &v1alpha1.CloudReference{Name: other.object.Name} })
+		t.Expect(err).To(MatchError(ContainSubstring("cloudRef cannot be changed once the VM exists")))
+		edit(t, web, func(vm *v1alpha1.VM) { vm.Spec.CloudRef = &v1alpha1.CloudReference{Name: f.object.Name} })
 
 		for _, vm := range []*v1alpha1.VM{web, later} {
-			remove(ctx, vm)
-			Eventually(ctx, gone(vm)).Should(BeTrue())
+			deleteObject(t, vm)
+			t.Eventually(isGone(vm)).Should(BeTrue())
 		}
-		Expect(append(s.Servers(), other.Servers()...)).To(BeEmpty())
+		t.Expect(append(f.Servers(), other.Servers()...)).To(BeEmpty())
 	},
 
-	"has VMs of one name on several Clouds": func(ctx SpecContext) {
-		s, other := newSite(ctx, mockcloud.Options{Profile: mockcloud.Core}), newSite(ctx, mockcloud.Options{Profile: mockcloud.Core})
+	"two VMs have one name on two Clouds: both are created": func(t *T) {
+		f, other := newFixture(t, mockcloud.Options{Profile: mockcloud.Core}), newFixture(t, mockcloud.Options{Profile: mockcloud.Core})
 		same := func(vm *v1alpha1.VM) { vm.Spec.VMName = "web" }
-		s.ready(ctx, "here", same)
-		s.ready(ctx, "there", same, func(vm *v1alpha1.VM) { vm.Spec.CloudRef.Name = other.object.Name })
-		Expect(s.named("web")).To(HaveLen(1))
-		Expect(other.named("web")).To(HaveLen(1))
+		f.readyVM("here", same)
+		f.readyVM("there", same, func(vm *v1alpha1.VM) { vm.Spec.CloudRef.Name = other.object.Name })
+		t.Expect(f.serversNamed("web")).To(HaveLen(1))
+		t.Expect(other.serversNamed("web")).To(HaveLen(1))
 	},
 
-	"that names no Cloud and one that names the same have one VM of a name between them": func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{Profile: mockcloud.Core})
-		useOf(ctx, s, s.object.Name)
-		s.ready(ctx, "first", unnamed, func(vm *v1alpha1.VM) { vm.Spec.VMName = "web" })
-		second := s.create(ctx, "second", func(vm *v1alpha1.VM) { vm.Spec.VMName = "web" })
-		Eventually(ctx, now(second)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "Taken"))
-		Expect(s.named("web")).To(HaveLen(1))
+	"one VM names its Cloud and another uses the label: the second of one name stalls": func(t *T) {
+		f := newFixture(t, mockcloud.Options{Profile: mockcloud.Core})
+		f.setDefaultCloud(f.object.Name)
+		f.readyVM("first", withoutCloudRef, func(vm *v1alpha1.VM) { vm.Spec.VMName = "web" })
+		second := f.createVM("second", func(vm *v1alpha1.VM) { vm.Spec.VMName = "web" })
+		t.Eventually(latest(second)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "Taken"))
+		t.Expect(f.serversNamed("web")).To(HaveLen(1))
 	},
 
-	"that a Cloud does not allow learns nothing of it": func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{}, closed)
-		theirs, err := s.PutServer(mockcloud.Server{Name: "theirs"})
-		Expect(err).NotTo(HaveOccurred())
-		s.polls(ctx, 1)
-		s.ResetCalls()
-		spy := s.create(ctx, "theirs", func(vm *v1alpha1.VM) {
-			vm.Spec.Import = &v1alpha1.VMImport{VMID: theirs.ID}
-			vm.Spec.ManagementPolicy = v1alpha1.ManagementPolicyObserveOnly
-		})
-		probe := s.create(ctx, "probe", func(vm *v1alpha1.VM) { vm.Spec.VMName = "forbidden" })
-		for _, vm := range []*v1alpha1.VM{spy, probe} {
-			Eventually(ctx, now(vm)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "CloudUnavailable", "may not use Cloud"))
-			s.polls(ctx, 2)
-			Expect(read(ctx, vm)).To(SatisfyAll(
-				HaveField("Status.VMID", ""), HaveField("Status.Host", ""), HaveField("Status.Cloud", ""), HaveField("Status.CPUUtilization", BeNil()),
-				testkit.HaveCondition("NameChecked", metav1.ConditionUnknown, "CheckFailed"),
-			))
-		}
-		for _, call := range s.Calls() {
-			Expect(call.Path).NotTo(Or(ContainSubstring("/check/"), ContainSubstring(theirs.ID)))
-		}
+	"the namespace may not use the Cloud: the import of a server reveals nothing": deniedVM("theirs", func(vm *v1alpha1.VM, server mockcloud.Server) {
+		vm.Spec.Import = &v1alpha1.VMImport{VMID: server.ID}
+		vm.Spec.ManagementPolicy = v1alpha1.ManagementPolicyObserveOnly
+	}),
+	"the namespace may not use the Cloud: a prohibited name is not checked": deniedVM("probe", func(vm *v1alpha1.VM, _ mockcloud.Server) {
+		vm.Spec.VMName = "forbidden"
+	}),
+
+	"the namespace may not use a core Cloud: a server of the same name is not deleted": func(t *T) {
+		f := newFixture(t, mockcloud.Options{Profile: mockcloud.Core}, restricted)
+		theirs, err := f.PutServer(mockcloud.Server{Name: "theirs"})
+		t.Expect(err).NotTo(HaveOccurred())
+		f.waitForPolls(1)
+		forged := f.createVM("theirs", func(vm *v1alpha1.VM) { vm.Finalizers = []string{"samplecontroller.k8s.io/vm"} })
+		deleteObject(t, forged)
+		t.Eventually(latest(forged)).Should(testkit.HaveCondition("Deleting", metav1.ConditionTrue, "Blocked", "may not use Cloud"))
+		t.Expect(get(t, forged)).To(testkit.HaveCondition("Created", metav1.ConditionFalse, "Pending"))
+		f.waitForPolls(2)
+		t.Expect(f.serversNamed("theirs")).To(Equal([]string{theirs.ID}))
+		edit(t, forged, func(vm *v1alpha1.VM) { vm.Spec.DeletionPolicy = v1alpha1.DeletionPolicyOrphan })
+		t.Eventually(isGone(forged)).Should(BeTrue())
+		t.Expect(f.serversNamed("theirs")).To(Equal([]string{theirs.ID}))
 	},
 
-	"that a Cloud does not allow deletes nothing there that only a name proves": func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{Profile: mockcloud.Core}, closed)
-		theirs, err := s.PutServer(mockcloud.Server{Name: "theirs"})
-		Expect(err).NotTo(HaveOccurred())
-		s.polls(ctx, 1)
-		forged := s.create(ctx, "theirs", func(vm *v1alpha1.VM) { vm.Finalizers = []string{"samplecontroller.k8s.io/vm"} })
-		remove(ctx, forged)
-		Eventually(ctx, now(forged)).Should(testkit.HaveCondition("Deleting", metav1.ConditionTrue, "Blocked", "may not use Cloud"))
-		Expect(read(ctx, forged)).To(testkit.HaveCondition("Created", metav1.ConditionFalse, "Pending"))
-		s.polls(ctx, 2)
-		Expect(s.named("theirs")).To(Equal([]string{theirs.ID}))
-		edit(ctx, forged, func(vm *v1alpha1.VM) { vm.Spec.DeletionPolicy = v1alpha1.DeletionPolicyOrphan })
-		Eventually(ctx, gone(forged)).Should(BeTrue())
-		Expect(s.named("theirs")).To(Equal([]string{theirs.ID}))
+	"the namespace's labels change to allowed ones: its VM is created": func(t *T) {
+		f := newFixture(t, mockcloud.Options{}, restricted)
+		vm := f.createVM("web")
+		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "CloudUnavailable"))
+		edit(t, f.namespaceObject(), func(ns *corev1.Namespace) { ns.Labels["cloud"] = "yes" })
+		waitReady(t, vm)
 	},
 
-	"goes on as soon as its labels open a Cloud to it": func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{}, closed)
-		vm := s.create(ctx, "web")
-		Eventually(ctx, now(vm)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "CloudUnavailable"))
-		edit(ctx, namespaceOf(ctx, s), func(ns *corev1.Namespace) { ns.Labels["cloud"] = "yes" })
-		untilReady(ctx, vm)
+	"allowedNamespaces is removed: the VM of the namespace is created": func(t *T) {
+		f := newFixture(t, mockcloud.Options{}, restricted)
+		f.setDefaultCloud(f.object.Name)
+		vm := f.createVM("web", withoutCloudRef)
+		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "CloudUnavailable"))
+		edit(t, f.object, func(c *v1alpha1.Cloud) { c.Spec.AllowedNamespaces = nil })
+		waitReady(t, vm)
 	},
 
-	"goes on as soon as a Cloud is opened to it": func(ctx SpecContext) {
-		s := newSite(ctx, mockcloud.Options{}, closed)
-		useOf(ctx, s, s.object.Name)
-		vm := s.create(ctx, "web", unnamed)
-		Eventually(ctx, now(vm)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "CloudUnavailable"))
-		edit(ctx, s.object, func(c *v1alpha1.Cloud) { c.Spec.AllowedNamespaces = nil })
-		untilReady(ctx, vm)
+	"one of two Clouds is unreachable: VMs on the other are created": func(t *T) {
+		f, dead := newFixture(t, mockcloud.Options{}), newFixture(t, mockcloud.Options{})
+		dead.Disconnect()
+		stuck := f.createVM("stuck", func(vm *v1alpha1.VM) { vm.Spec.CloudRef.Name = dead.object.Name })
+		f.readyVM("web")
+		t.Eventually(latest(stuck)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "CloudUnavailable"))
 	},
-
-	"is not held up by a Cloud of its own that is away": func(ctx SpecContext) {
-		s, dead := newSite(ctx, mockcloud.Options{}), newSite(ctx, mockcloud.Options{})
-		dead.unplug()
-		stuck := s.create(ctx, "stuck", func(vm *v1alpha1.VM) { vm.Spec.CloudRef.Name = dead.object.Name })
-		s.ready(ctx, "web")
-		Eventually(ctx, now(stuck)).WithTimeout(30 * time.Second).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "CloudUnavailable"))
-	},
-}}
+}

@@ -14,27 +14,27 @@ import (
 	"github.com/privatecloud/operator/mockcloud"
 )
 
-// autoscaled is the namespace of a group that an autoscaler keeps.
+// autoscaled is the namespace of a group that an autoscaler scales.
 const autoscaled = "autoscaled"
 
-// overlay has make apply or delete an overlay of the version that is tested.
+// overlay applies or deletes an overlay of the version under test with make.
 func overlay(ctx context.Context, verb, name string) {
 	GinkgoHelper()
 	_, err := run(ctx, "", "make", "--no-print-directory", verb, "OVERLAY=config/overlays/"+name, "VERSION="+version, "IMAGE_TAG_BASE="+images)
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// members are the ids of the servers of all VMs of a namespace.
+// members returns the ids of the servers of all VMs of a namespace.
 func members(ctx context.Context, namespace string) []string {
 	GinkgoHelper()
 	return strings.Fields(kubectl(ctx, "get", "vms", "-n", namespace, "-o", "jsonpath={.items[*].status.vmId}"))
 }
 
-// total counts what the cloud apart did since it is there, by operation.
+// total counts the operations of the separate cloud since it was deployed.
 func total(ctx context.Context) map[mockcloud.Op]int {
 	GinkgoHelper()
 	count := map[mockcloud.Op]int{}
-	for _, ops := range apart.effects(ctx) {
+	for _, ops := range separateMock.effects(ctx) {
 		for _, op := range ops {
 			count[op]++
 		}
@@ -43,33 +43,33 @@ func total(ctx context.Context) map[mockcloud.Op]int {
 }
 
 var _ = Describe("A HorizontalPodAutoscaler of a VmGroup", Ordered, func() {
-	BeforeAll(sweep)
+	BeforeAll(removeLeftovers)
 	var busy []string
-	// use sets what the cloud says of the members that were there first.
+	// use sets the CPU use that the cloud reports of the first members.
 	use := func(ctx context.Context, percent int) {
 		GinkgoHelper()
 		for _, id := range busy {
-			apart.ask(ctx, http.MethodPatch, "/admin/servers/"+id, map[string]int{"cpuUtilization": percent}, nil)
+			separateMock.call(ctx, http.MethodPatch, "/admin/servers/"+id, map[string]int{"cpuUtilization": percent}, nil)
 		}
 	}
-	untilMembers := func(ctx context.Context, n string) {
+	waitForMembers := func(ctx context.Context, n string) {
 		GinkgoHelper()
-		Eventually(asks(ctx, "get", "vmgroup", "web", "-n", autoscaled, "-o", "jsonpath={.spec.replicas} {.status.replicas} {.status.readyReplicas}")).
+		Eventually(outputOf(ctx, "get", "vmgroup", "web", "-n", autoscaled, "-o", "jsonpath={.spec.replicas} {.status.replicas} {.status.readyReplicas}")).
 			Should(Equal(n + " " + n + " " + n))
 	}
 
-	It("reads the metrics where the overlay is applied beside the operator", func(ctx SpecContext) {
+	It("finds the metrics API when the overlay is applied beside the operator", func(ctx SpecContext) {
 		overlay(ctx, "deploy", "development")
 		overlay(ctx, "deploy", "autoscaling")
 		for _, deployment := range []string{"controller-manager", "metrics-api"} {
-			kubectl(ctx, "rollout", "status", "deployment/private-cloud-operator-"+deployment, "-n", home, "--timeout=120s")
+			kubectl(ctx, "rollout", "status", "deployment/private-cloud-operator-"+deployment, "-n", operatorNamespace, "--timeout=120s")
 		}
 		kubectl(ctx, "wait", "--for=condition=Available", "apiservice/v1beta1.custom.metrics.k8s.io", "apiservice/v1beta2.custom.metrics.k8s.io", "--timeout=60s")
 	})
 
-	It("brings the group to the least of members while there is no load", func(ctx SpecContext) {
-		openElsewhere(ctx)
-		apart.ask(ctx, http.MethodPatch, "/admin/behaviour", map[string]string{"utilisation": "fixed:0"}, nil)
+	It("scales the group to minReplicas while there is no load", func(ctx SpecContext) {
+		deploySeparateCloud(ctx)
+		separateMock.call(ctx, http.MethodPatch, "/admin/behaviour", map[string]string{"utilisation": "fixed:0"}, nil)
 		Expect(cluster.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: autoscaled}})).To(Succeed())
 		apply(ctx, fmt.Sprintf(`
 apiVersion: samplecontroller.k8s.io/v1alpha1
@@ -91,23 +91,23 @@ spec:
       metric: {name: cpu_utilization_sum}
       target: {type: AverageValue, averageValue: "50"}
   behavior: {scaleDown: {stabilizationWindowSeconds: 0}}
-`, autoscaled, elsewhere))
-		untilMembers(ctx, "2")
+`, autoscaled, separateCloud))
+		waitForMembers(ctx, "2")
 		kubectl(ctx, "wait", "--for=condition=ScalingActive", "hpa/web", "-n", autoscaled, "--timeout=60s")
 		busy = members(ctx, autoscaled)
 	})
 
-	It("grows it under load by what the load needs, and by no more while the new members are being built", func(ctx SpecContext) {
-		// Longer than the autoscaler's period, so that it looks while they are being built.
-		apart.ask(ctx, http.MethodPatch, "/admin/behaviour", map[string]string{"buildTime": "40s"}, nil)
+	It("scales up by what the load needs, and no further while new members are being built", func(ctx SpecContext) {
+		// Longer than the autoscaler's period, so that it reads the metric while they are being built.
+		separateMock.call(ctx, http.MethodPatch, "/admin/behaviour", map[string]string{"buildTime": "40s"}, nil)
 		use(ctx, 90)
-		untilMembers(ctx, "4")
+		waitForMembers(ctx, "4")
 		Expect(total(ctx)).To(Equal(map[mockcloud.Op]int{mockcloud.OpCreate: 4}), "two members with 90 % are four with 45 %, below 50 %")
 	})
 
-	It("shrinks it after the load", func(ctx SpecContext) {
+	It("scales down after the load", func(ctx SpecContext) {
 		use(ctx, 10)
-		untilMembers(ctx, "2")
+		waitForMembers(ctx, "2")
 		Eventually(func() map[mockcloud.Op]int { return total(ctx) }).Should(Equal(map[mockcloud.Op]int{mockcloud.OpCreate: 4, mockcloud.OpDelete: 2}))
 		Expect(members(ctx, autoscaled)).To(ConsistOf(busy), "the newest go first")
 	})

@@ -16,20 +16,20 @@ import (
 	"github.com/privatecloud/operator/mockcloud"
 )
 
-// elsewhere is a cloud that outlives the operator: the one beside it is
-// restarted with every upgrade, and forgets its servers then.
-const elsewhere = "elsewhere"
+// separateCloud is the namespace and the Cloud of a mock cloud that outlives the
+// operator: the bundled one is restarted with every upgrade.
+const separateCloud = "elsewhere"
 
-// mock is a mock cloud, reached through the API server.
+// mock is a mock cloud that is called through the API server.
 type mock struct{ namespace, service string }
 
 var (
-	beside = mock{namespace: home, service: "private-cloud-operator-mock-cloud"}
-	apart  = mock{namespace: elsewhere, service: "mock-cloud"}
+	bundledMock  = mock{namespace: operatorNamespace, service: "private-cloud-operator-mock-cloud"}
+	separateMock = mock{namespace: separateCloud, service: "mock-cloud"}
 )
 
-// openElsewhere makes the mock cloud of a namespace of its own, and a Cloud that leads there.
-func openElsewhere(ctx context.Context) {
+// deploySeparateCloud deploys a mock cloud in a namespace of its own, and creates a Cloud for it.
+func deploySeparateCloud(ctx context.Context) {
 	GinkgoHelper()
 	apply(ctx, fmt.Sprintf(`
 apiVersion: v1
@@ -56,19 +56,19 @@ spec:
         args: [--addr=:8080]
         readinessProbe: {httpGet: {path: /readyz, port: 8080}, periodSeconds: 1}
         securityContext: {allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: {drop: [ALL]}}
-`, elsewhere, images, version))
-	kubectl(ctx, "rollout", "status", "deployment/mock-cloud", "-n", elsewhere, "--timeout=120s")
+`, separateCloud, images, version))
+	kubectl(ctx, "rollout", "status", "deployment/mock-cloud", "-n", separateCloud, "--timeout=120s")
 	apply(ctx, fmt.Sprintf(`
 apiVersion: samplecontroller.k8s.io/v1alpha1
 kind: Cloud
 metadata: {name: %[1]s}
 spec: {endpoint: "http://mock-cloud.%[1]s.svc:8080", pollInterval: 5s}
-`, elsewhere))
-	kubectl(ctx, "wait", "--for=condition=Ready", "cloud/"+elsewhere, "--timeout=60s")
+`, separateCloud))
+	kubectl(ctx, "wait", "--for=condition=Ready", "cloud/"+separateCloud, "--timeout=60s")
 }
 
-// ask sends a request to the mock's own API and reads the answer into out.
-func (m mock) ask(ctx context.Context, method, path string, body, out any) {
+// call sends a request to the mock's administrative API and decodes the answer into out.
+func (m mock) call(ctx context.Context, method, path string, body, out any) {
 	GinkgoHelper()
 	config, err := ctrl.GetConfig()
 	Expect(err).NotTo(HaveOccurred())
@@ -91,11 +91,11 @@ func (m mock) ask(ctx context.Context, method, path string, body, out any) {
 	}
 }
 
-// effects are what the cloud did to the servers of a name, oldest first.
+// effects returns the operations of the ledger by the name of the server, oldest first.
 func (m mock) effects(ctx context.Context) map[string][]mockcloud.Op {
 	GinkgoHelper()
 	var ledger []mockcloud.LedgerEntry
-	m.ask(ctx, http.MethodGet, "/ledger", nil, &ledger)
+	m.call(ctx, http.MethodGet, "/ledger", nil, &ledger)
 	effects := map[string][]mockcloud.Op{}
 	for _, entry := range ledger {
 		effects[entry.Name] = append(effects[entry.Name], entry.Op)

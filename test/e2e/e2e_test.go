@@ -1,8 +1,9 @@
-// Package e2e_test installs the operator on a real cluster by every road that
-// its users take, uses it as they do, and looks that nothing of it stays.
+// Package e2e_test installs the operator on a real cluster in every documented way,
+// uses it as users do, and checks that nothing is left after its removal. The specs
+// of a container are stages that follow each other: run a container as a whole.
 //
-// run.sh makes and pushes the images, bundles and the catalog of two versions,
-// and says in the environment where they are.
+// run.sh builds and pushes the images, bundles and the catalog of two versions, and
+// passes their names in the environment.
 package e2e_test
 
 import (
@@ -25,9 +26,9 @@ import (
 )
 
 var (
-	// version is installed, and upgraded to from previous.
+	// version is the version under test; upgrades start from previous.
 	version, previous = os.Getenv("E2E_VERSION"), os.Getenv("E2E_PREVIOUS")
-	// images is what the names of all images begin with.
+	// images is the prefix of the names of all images.
 	images = os.Getenv("E2E_IMAGES")
 	// folder holds the bundles, by version.
 	folder = os.Getenv("E2E_FOLDER")
@@ -38,7 +39,7 @@ var (
 
 func TestE2E(t *testing.T) {
 	RegisterFailHandler(Fail)
-	RunSpecs(t, "the operator on a real cluster")
+	RunSpecs(t, "The operator on a real cluster")
 }
 
 var _ = BeforeSuite(func() {
@@ -58,20 +59,20 @@ var _ = BeforeSuite(func() {
 	Expect(err).NotTo(HaveOccurred())
 })
 
-// home is the operator's namespace in all specs; that of the overlays.
-const home = "private-cloud-operator-system"
+// operatorNamespace is the operator's namespace in all specs, as in the overlays.
+const operatorNamespace = "private-cloud-operator-system"
 
 var _ = AfterEach(func(ctx SpecContext) {
 	if CurrentSpecReport().Failed() {
-		explain(ctx)
+		dumpCluster(ctx)
 	}
 })
 
-// explain prints what somebody would look at who has to find out what went wrong.
-func explain(ctx context.Context) {
+// dumpCluster prints the state of the cluster that helps to find out why a spec failed.
+func dumpCluster(ctx context.Context) {
 	for _, args := range []string{
-		"get pods -A -o wide", "get csv,subscription,installplan,catalogsource -A", "get vms,clouds -A", "describe pods -n " + home,
-		"events -A --types=Warning", "describe csv -n " + home,
+		"get pods -A -o wide", "get csv,subscription,installplan,catalogsource -A", "get vms,clouds -A", "describe pods -n " + operatorNamespace,
+		"events -A --types=Warning", "describe csv -n " + operatorNamespace,
 		"logs -n olm -l app=catalog-operator --tail=30", "logs -n olm -l app=olm-operator --tail=30",
 		"describe hpa,vmgroups -A", "get apiservices",
 		"describe clustercatalog,clusterextension", "logs -n olmv1-system deployment/catalogd-controller-manager --tail=30",
@@ -79,9 +80,9 @@ func explain(ctx context.Context) {
 	} {
 		show(ctx, args)
 	}
-	pods, _ := tryKubectl(ctx, "", "get", "pods", "-n", home, "-o", "name")
+	pods, _ := tryKubectl(ctx, "", "get", "pods", "-n", operatorNamespace, "-o", "name")
 	for pod := range strings.FieldsSeq(pods) {
-		show(ctx, "logs --all-containers --prefix --tail=60 -n "+home+" "+pod)
+		show(ctx, "logs --all-containers --prefix --tail=60 -n "+operatorNamespace+" "+pod)
 	}
 }
 
@@ -95,7 +96,7 @@ func tail(text string, lines int) string {
 	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }
 
-// run runs a command in the project's root and returns what it printed.
+// run runs a command in the project's root folder and returns its output.
 func run(ctx context.Context, input, name string, args ...string) (string, error) {
 	began := time.Now()
 	command := exec.CommandContext(ctx, name, args...)
@@ -116,7 +117,7 @@ func tryKubectl(ctx context.Context, input string, args ...string) (string, erro
 	return run(ctx, input, os.Getenv("KUBECTL"), args...)
 }
 
-// kubectl runs the real thing and returns what it printed.
+// kubectl runs kubectl and returns its output.
 func kubectl(ctx context.Context, args ...string) string {
 	GinkgoHelper()
 	output, err := tryKubectl(ctx, "", args...)
@@ -124,15 +125,15 @@ func kubectl(ctx context.Context, args ...string) string {
 	return output
 }
 
-// apply gives manifests to kubectl.
+// apply applies manifests with kubectl.
 func apply(ctx context.Context, manifests string) {
 	GinkgoHelper()
 	_, err := tryKubectl(ctx, manifests, "apply", "--server-side", "-f", "-")
 	Expect(err).NotTo(HaveOccurred())
 }
 
-// operatorSDK runs the real thing; where the public registries cannot be
-// reached, behind what answers for them.
+// operatorSDK runs operator-sdk as OPERATOR_SDK says: where public registries cannot
+// be reached, the command includes a replacement for them.
 func operatorSDK(ctx context.Context, args ...string) string {
 	GinkgoHelper()
 	command := append(strings.Fields(os.Getenv("OPERATOR_SDK")), args...)
@@ -141,7 +142,7 @@ func operatorSDK(ctx context.Context, args ...string) string {
 	return output
 }
 
-// asks returns what kubectl answers, for Eventually.
-func asks(ctx context.Context, args ...string) func() (string, error) {
+// outputOf returns a function that runs kubectl, for Eventually.
+func outputOf(ctx context.Context, args ...string) func() (string, error) {
 	return func() (string, error) { return tryKubectl(ctx, "", args...) }
 }

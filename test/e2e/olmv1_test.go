@@ -13,21 +13,21 @@ const (
 	extension     = "clusterextension/private-cloud-operator"
 )
 
-// hasOLMv1 tells whether the cluster knows ClusterExtensions.
+// hasOLMv1 reports whether the cluster has the kind ClusterExtension.
 func hasOLMv1(ctx context.Context) bool {
 	GinkgoHelper()
 	return kubectl(ctx, "get", crdExtensions, "--ignore-not-found", "-o", "name") != ""
 }
 
-// untilInstalled waits for the version of the extension and for its pods, for
-// which OLM v1 does not wait.
-func untilInstalled(ctx context.Context, version string) {
+// waitInstalled waits for the version of the extension and for its pods: OLM v1 does
+// not wait for pods.
+func waitInstalled(ctx context.Context, version string) {
 	GinkgoHelper()
 	kubectl(ctx, "wait", extension, "--for=jsonpath={.status.install.bundle.version}="+version, "--timeout=5m")
-	for _, deployment := range []string{manager, "deployment/" + beside.service} {
-		kubectl(ctx, "rollout", "status", deployment, "-n", home, "--timeout=120s")
+	for _, deployment := range []string{manager, "deployment/" + bundledMock.service} {
+		kubectl(ctx, "rollout", "status", deployment, "-n", operatorNamespace, "--timeout=120s")
 	}
-	Expect(kubectl(ctx, "get", manager, "-n", home, "-o", "jsonpath={.spec.template.spec.containers[0].image}")).To(HaveSuffix(":v" + version))
+	Expect(kubectl(ctx, "get", manager, "-n", operatorNamespace, "-o", "jsonpath={.spec.template.spec.containers[0].image}")).To(HaveSuffix(":v" + version))
 }
 
 var _ = Describe("OLM v1", Ordered, func() {
@@ -35,13 +35,13 @@ var _ = Describe("OLM v1", Ordered, func() {
 		if !hasOLMv1(ctx) {
 			Skip("OLM v1 is not on this cluster: there is no " + crdExtensions)
 		}
-		sweep(ctx)
+		removeLeftovers(ctx)
 	})
 
 	It("installs the version of a ClusterExtension from a ClusterCatalog", func(ctx SpecContext) {
-		makeHome(ctx, "restricted")
-		kubectl(ctx, "create", "serviceaccount", "installer", "-n", home)
-		kubectl(ctx, "create", "clusterrolebinding", "private-cloud-installer", "--clusterrole=cluster-admin", "--serviceaccount="+home+":installer")
+		createOperatorNamespace(ctx, "restricted")
+		kubectl(ctx, "create", "serviceaccount", "installer", "-n", operatorNamespace)
+		kubectl(ctx, "create", "clusterrolebinding", "private-cloud-installer", "--clusterrole=cluster-admin", "--serviceaccount="+operatorNamespace+":installer")
 		apply(ctx, fmt.Sprintf(`
 apiVersion: olm.operatorframework.io/v1
 kind: ClusterCatalog
@@ -60,23 +60,23 @@ spec:
   source:
     sourceType: Catalog
     catalog: {packageName: private-cloud-operator, channels: [stable], version: "%[4]s"}
-`, home, images, version, previous))
-		untilInstalled(ctx, previous)
+`, operatorNamespace, images, version, previous))
+		waitInstalled(ctx, previous)
 	})
 
-	It("brings what makes the samples Ready", func(ctx SpecContext) {
+	It("makes the samples Ready", func(ctx SpecContext) {
 		kubectl(ctx, "wait", "--for=condition=Ready", "cloud/default", "--timeout=60s")
 		applySamples(ctx)
 		expectStalledName(ctx)
 	})
 
-	It("upgrades to the version that the extension is given, and leaves servers alone", func(ctx SpecContext) {
-		servers, effects := serversOfSamples(ctx), beside.effects(ctx)
+	It("upgrades to the version of the extension and does not change servers", func(ctx SpecContext) {
+		servers, effects := serversOfSamples(ctx), bundledMock.effects(ctx)
 		kubectl(ctx, "patch", extension, "--type=merge", "-p", fmt.Sprintf(`{"spec":{"source":{"catalog":{"version":%q}}}}`, version))
-		untilInstalled(ctx, version)
+		waitInstalled(ctx, version)
 		kubectl(ctx, "wait", "-n", samples, "--for=condition=Ready", "--timeout=120s", "vm/sample", "vm/database", "vm/web", "vm/standby")
 		Expect(serversOfSamples(ctx)).To(Equal(servers))
-		Expect(beside.effects(ctx)).To(Equal(effects))
+		Expect(bundledMock.effects(ctx)).To(Equal(effects))
 		removeSamples(ctx)
 	})
 

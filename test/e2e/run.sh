@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the e2e tests: on the cluster for tests, which it brings up, or on that of E2E_KUBECONFIG, which has OLM and pulls
-# from REGISTRY (docs/development/testing-cluster.md). Arguments go to go test.
+# Runs the e2e tests on the test cluster, which it starts, or on the cluster of E2E_KUBECONFIG, which must have OLM and
+# pull images from REGISTRY (docs/development/testing-cluster.md). Arguments are passed to go test.
 set -euo pipefail
 . "$(dirname "$0")/../../hack/lib.sh"
 
@@ -14,9 +14,9 @@ else
 fi
 for tool in operator-sdk opm image kustomize controller-gen; do "$root/hack/tool.sh" "$tool"; done
 
-# The version before is made of the same sources: what an upgrade replaces is the same in all but its name.
+# The previous version is built from the same sources: an upgrade replaces everything, and only names differ.
 export E2E_VERSION=${VERSION:?run it through make test-e2e} E2E_PREVIOUS=0.0.9
-# Names that no run had before: a node keeps what it has pulled under a name.
+# Names are unique to this run: a node caches the image that it has pulled under a name.
 export E2E_IMAGES=$REGISTRY/run-$(date +%s)/private-cloud-operator E2E_FOLDER=$bin/e2e
 
 cd "$root"
@@ -29,7 +29,7 @@ for version in $E2E_PREVIOUS $E2E_VERSION; do
   make --no-print-directory bundle images images-push VERSION="$version" IMAGE_TAG_BASE="$E2E_IMAGES" BUNDLE_DIR="$bundle" \
     IMAGES_DIR="$E2E_FOLDER/$version/images" PLATFORMS="$platform"
 
-  # OLM v1 of the version that the cluster has refuses bundles with webhooks.
+  # The version of OLM v1 on the cluster refuses bundles with webhooks.
   bundle=$E2E_FOLDER/$version/olmv1/bundle
   webhookless+=("$bundle")
   make --no-print-directory bundle WEBHOOK=none VERSION="$version" IMAGE_TAG_BASE="$E2E_IMAGES" BUNDLE_DIR="$bundle"
@@ -37,7 +37,7 @@ for version in $E2E_PREVIOUS $E2E_VERSION; do
   "$bin/image" push --tag "$E2E_IMAGES-olmv1-bundle:v$version" "$bundle-image"/*
 done
 
-# catalog NAME BUNDLE...: makes and pushes the catalog of bundles whose images are NAME-bundle.
+# catalog NAME BUNDLE...: builds and pushes the catalog NAME-catalog of bundles with the images NAME-bundle.
 catalog() {
   local folder=$E2E_FOLDER/${1##*/}-catalog
   rm -rf "$folder" "$folder-image"

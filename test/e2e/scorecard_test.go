@@ -9,8 +9,8 @@ import (
 	"github.com/operator-framework/api/pkg/apis/scorecard/v1alpha3"
 )
 
-// scorecard reads what operator-sdk scorecard printed: the state of each test,
-// and its suggestions, of which there should be none.
+// scorecard decodes the output of operator-sdk scorecard: the state of each test, and
+// its suggestions, of which there should be none.
 func scorecard(output string) map[string]string {
 	GinkgoHelper()
 	_, output, _ = strings.Cut(output, "{")

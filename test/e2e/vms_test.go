@@ -19,7 +19,7 @@ import (
 
 // The namespaces of VMs.
 const (
-	// samples holds config/samples, as a user applies them.
+	// samples is the namespace of config/samples.
 	samples            = "default"
 	inFlight, failover = "in-flight", "failover"
 )
@@ -35,11 +35,11 @@ func applySamples(ctx context.Context) {
 // prohibited is the sample of a name that the mock cloud prohibits.
 const prohibited = "config/samples/prohibited"
 
-// expectRefusedName looks that a name is checked before it is stored.
+// expectRefusedName checks that the webhook refuses a prohibited name.
 func expectRefusedName(ctx context.Context) {
 	GinkgoHelper()
 	const refusal = `The VM "taboo" is invalid: spec.vmname: Invalid value: "forbidden": rejected by Cloud "default": the name "forbidden" is prohibited`
-	// OLM renews the certificate with each installation, and starts the pod that has it a little later.
+	// OLM renews the certificate with each installation, and the pod with the new one starts later.
 	Eventually(func() string {
 		output, err := tryKubectl(ctx, "", "apply", "-n", samples, "-f", prohibited)
 		if err == nil {
@@ -50,12 +50,12 @@ func expectRefusedName(ctx context.Context) {
 	Expect(kubectl(ctx, "get", "vm", "taboo", "-n", samples, "--ignore-not-found")).To(BeEmpty())
 }
 
-// expectStalledName looks that a name is checked before its VM is created,
-// where it is not checked before it is stored.
+// expectStalledName checks that a VM with a prohibited name stalls where there is no
+// webhook.
 func expectStalledName(ctx context.Context) {
 	GinkgoHelper()
 	kubectl(ctx, "apply", "-n", samples, "-f", prohibited)
-	Eventually(asks(ctx, "get", "vm", "taboo", "-n", samples, "-o", "jsonpath={.status.conditions[?(@.type=='NameChecked')].reason}")).
+	Eventually(outputOf(ctx, "get", "vm", "taboo", "-n", samples, "-o", "jsonpath={.status.conditions[?(@.type=='NameChecked')].reason}")).
 		Should(Equal("Prohibited"))
 	kubectl(ctx, "delete", "-n", samples, "-f", prohibited, "--timeout=60s")
 }
@@ -70,7 +70,7 @@ func serversOfSamples(ctx context.Context) string {
 	return kubectl(ctx, "get", "vms", "-n", samples, "-o", "jsonpath={range .items[*]}{.metadata.name} {.status.vmId}{\"\\n\"}{end}")
 }
 
-// expectColumns looks at what kubectl get prints of the samples.
+// expectColumns checks the columns that kubectl get prints of the samples.
 func expectColumns(ctx context.Context) {
 	GinkgoHelper()
 	lines := strings.Split(kubectl(ctx, "get", "vms", "-n", samples), "\n")
@@ -80,44 +80,44 @@ func expectColumns(ctx context.Context) {
 	Expect(strings.Join(strings.Fields(clouds[0]), " ")).To(Equal("NAME ENDPOINT READY SERVERS MANAGED AGE"))
 }
 
-// expectStory looks at the events that kubectl describe tells of a VM.
-func expectStory(ctx context.Context) {
+// expectEvents checks the events that kubectl describe prints of a VM.
+func expectEvents(ctx context.Context) {
 	GinkgoHelper()
-	Eventually(asks(ctx, "describe", "vm", "sample", "-n", samples)).Should(MatchRegexp(`(?s)Events:.*Normal +Created`))
+	Eventually(outputOf(ctx, "describe", "vm", "sample", "-n", samples)).Should(MatchRegexp(`(?s)Events:.*Normal +Created`))
 }
 
-// fleet is a namespace of VMs on the cloud that outlives the operator.
+// fleet is a namespace of VMs on the separate cloud.
 type fleet struct {
 	namespace string
 	names     []string
 }
 
-// newFleet makes the namespace, and has the cloud build for a while, so that
-// something is always under way.
+// newFleet creates the namespace, and makes the cloud take time to build, so that
+// creates are always in progress.
 func newFleet(ctx context.Context, namespace string) *fleet {
 	GinkgoHelper()
 	Expect(cluster.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
-	apart.ask(ctx, http.MethodPatch, "/admin/behaviour", map[string]string{"buildTime": "3s"}, nil)
+	separateMock.call(ctx, http.MethodPatch, "/admin/behaviour", map[string]string{"buildTime": "3s"}, nil)
 	return &fleet{namespace: namespace}
 }
 
-// grow makes n more VMs and does not wait for them.
-func (f *fleet) grow(ctx context.Context, n int) {
+// create creates n more VMs and does not wait for them.
+func (f *fleet) create(ctx context.Context, n int) {
 	GinkgoHelper()
 	for range n {
 		name := fmt.Sprintf("%s-%d", f.namespace, len(f.names))
 		f.names = append(f.names, name)
-		vm := testkit.VM(f.namespace, name, func(vm *v1alpha1.VM) { vm.Spec.CloudRef = &v1alpha1.CloudReference{Name: elsewhere} })
+		vm := testkit.VM(f.namespace, name, func(vm *v1alpha1.VM) { vm.Spec.CloudRef = &v1alpha1.CloudReference{Name: separateCloud} })
 		Expect(cluster.Create(ctx, vm)).To(Succeed())
 	}
 }
 
-// expectExactlyOne waits until all are Ready, and looks that the cloud made one
-// server of each and has done nothing to it since.
+// expectExactlyOne waits until all VMs are Ready, and checks that the cloud created one
+// server for each and did nothing else.
 func (f *fleet) expectExactlyOne(ctx context.Context) {
 	GinkgoHelper()
 	kubectl(ctx, "wait", "-n", f.namespace, "--for=condition=Ready", "vm", "--all", "--timeout=180s")
-	effects := apart.effects(ctx)
+	effects := separateMock.effects(ctx)
 	for _, name := range f.names {
 		Expect(effects[name]).To(Equal([]mockcloud.Op{mockcloud.OpCreate}), "VM %s", name)
 	}
@@ -126,11 +126,11 @@ func (f *fleet) expectExactlyOne(ctx context.Context) {
 	Expect(vms.Items).To(HaveLen(len(f.names)))
 }
 
-// end deletes the VMs with their namespace, and looks that their servers are gone.
-func (f *fleet) end(ctx context.Context) {
+// remove deletes the VMs with their namespace, and checks that their servers are deleted.
+func (f *fleet) remove(ctx context.Context) {
 	GinkgoHelper()
 	kubectl(ctx, "delete", "namespace", f.namespace, "--timeout=180s")
-	effects := apart.effects(ctx)
+	effects := separateMock.effects(ctx)
 	for _, name := range f.names {
 		Expect(effects[name]).To(Equal([]mockcloud.Op{mockcloud.OpCreate, mockcloud.OpDelete}), "VM %s", name)
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,126 +15,146 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/testkit"
 	"github.com/privatecloud/operator/mockcloud"
 )
 
-// What has to be found wrong is brought about here, by a cloud that lies or by
-// hand: a check that cannot fail is worthless.
-var _ = Describe("The check of the invariants", func() {
-	It("finds two servers of one VM, made on a cloud that promises idempotency and does not keep it", func(ctx SpecContext) {
-		forgetful := profile{
-			name: "forgetful", exact: true, mock: without(mockcloud.Labels, mockcloud.UniqueNames),
-			bend: func(r *http.Request) { r.Header.Del("Idempotency-Key") },
-		}
-		const post = 2
-		s := scenario{name: "create", act: []step{create(vm)}}
-		Expect(s.run(ctx, shared, forgetful, 0, before).err).To(Succeed(), "nothing is wrong without a kill")
-		Expect(s.run(ctx, shared, forgetful, post, before).err).To(Succeed(), "nor if the create never arrived")
-		Expect(s.run(ctx, shared, forgetful, post, after).err).To(MatchError(And(
+// The violations are caused here, by a cloud with false answers or by hand, to show
+// that the checks find them.
+func TestInvariants(t *testing.T) {
+	for name, check := range invariantCases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			check(newT(t))
+		})
+	}
+}
+
+// createWithoutKeys runs a create on a cloud that promises idempotency and
+// ignores the keys, with the manager killed at the k-th effect.
+func createWithoutKeys(t *testkit.T, k int, at phase) error {
+	forgetful := profile{
+		name: "forgetful", exact: true, mock: without(mockcloud.Labels, mockcloud.UniqueNames),
+		rewrite: func(r *http.Request) { r.Header.Del("Idempotency-Key") },
+	}
+	s := scenario{name: "create", act: []step{create(vm)}}
+	return s.run(t.Context(), sharedEnvironment(t.T), forgetful, k, at).err
+}
+
+// post is the effect by which the server of createWithoutKeys is created.
+const post = 2
+
+var invariantCases = map[string]func(*testkit.T){
+	"the cloud ignores idempotency keys and no manager is killed: no violation": func(t *testkit.T) {
+		t.Expect(createWithoutKeys(t, 0, before)).To(Succeed())
+	},
+
+	"the cloud ignores idempotency keys and the manager is killed before the create: no violation": func(t *testkit.T) {
+		t.Expect(createWithoutKeys(t, post, before)).To(Succeed())
+	},
+
+	"the cloud ignores idempotency keys and the manager is killed after the create: two servers are found": func(t *testkit.T) {
+		t.Expect(createWithoutKeys(t, post, after)).To(MatchError(And(
 			ContainSubstring("2 servers of vm were alive at once"),
 			ContainSubstring("vm has 2 servers at rest, not 1"),
 		)))
-	})
+	},
 
-	It("finds an object that goes before its server, because the cloud says that it is gone", func(ctx SpecContext) {
-		w := alive(ctx)
-		for _, lie := range []mockcloud.Fault{
+	"the cloud says falsely that the server is gone: the object that goes before it is found": func(t *testkit.T) {
+		w := worldWithVM(t)
+		for _, fault := range []mockcloud.Fault{
 			{Match: mockcloud.Match{Method: http.MethodDelete, Path: "/servers/{id}"}, Status: http.StatusNoContent},
 			{Match: mockcloud.Match{Method: http.MethodGet, Path: "/servers/{id}"}, Status: http.StatusNotFound,
 				Body: `{"code":"notFound","title":"no such server","status":404}`, ContentType: "application/problem+json"},
 		} {
-			_, err := w.mock.AddFault(lie)
-			Expect(err).NotTo(HaveOccurred())
+			_, err := w.mock.AddFault(fault)
+			t.Expect(err).NotTo(HaveOccurred())
 		}
-		Expect(w.take(ctx, remove(vm, gone))).To(Succeed())
-		Expect(w.settled(ctx)).To(MatchError(And(
+		t.Expect(w.perform(t.Context(), remove(vm, gone))).To(Succeed())
+		t.Expect(w.verifyAtRest(t.Context())).To(MatchError(And(
 			MatchRegexp("object vm is gone, and its server .* is ACTIVE"),
 			ContainSubstring("vm has 1 servers at rest, not 0"),
 		)))
-	})
+	},
 
-	It("finds an object that goes before its server, because somebody stripped the finalizer", func(ctx SpecContext) {
-		w := alive(ctx)
-		Expect(w.managers[0].kill()).To(Succeed())
+	"the finalizer is removed: the object that goes before its server is found": func(t *testkit.T) {
+		w := worldWithVM(t)
+		t.Expect(w.managers[0].kill()).To(Succeed())
 		strip := []byte(`{"metadata":{"finalizers":null}}`)
-		Expect(w.lab.client.Patch(ctx, w.object(vm), client.RawPatch(types.MergePatchType, strip))).To(Succeed())
-		Expect(w.take(ctx, remove(vm, gone))).To(Succeed())
-		Expect(w.violations()).To(ContainElement(MatchError(MatchRegexp("object vm is gone, and its server .* is ACTIVE"))))
-	})
+		t.Expect(w.env.client.Patch(t.Context(), w.object(vm), client.RawPatch(types.MergePatchType, strip))).To(Succeed())
+		t.Expect(w.perform(t.Context(), remove(vm, gone))).To(Succeed())
+		t.Expect(w.violations()).To(ContainElement(MatchError(MatchRegexp("object vm is gone, and its server .* is ACTIVE"))))
+	},
 
-	It("finds a second server with the VM's labels at rest; and the operator removes it", func(ctx SpecContext) {
-		w := alive(ctx)
-		Expect(w.managers[0].kill()).To(Succeed())
+	"a second server has the VM's labels: it is found, and the operator deletes it": func(t *testkit.T) {
+		w := worldWithVM(t)
+		t.Expect(w.managers[0].kill()).To(Succeed())
 		first, _ := w.mock.Server(w.recorder.vm(vm).Status.VMID)
 		second, err := w.mock.PutServer(mockcloud.Server{Name: vm, Labels: first.Labels})
-		Expect(err).NotTo(HaveOccurred())
-		Expect(w.violations()).To(ConsistOf(MatchError("vm has 2 servers at rest, not 1")))
+		t.Expect(err).NotTo(HaveOccurred())
+		t.Expect(w.violations()).To(ConsistOf(MatchError("vm has 2 servers at rest, not 1")))
 		_, err = w.start()
-		Expect(err).NotTo(HaveOccurred())
-		Eventually(ctx, func() bool { _, there := w.mock.Server(second.ID); return there }).Should(BeFalse(), "the younger is removed")
-		Expect(w.settled(ctx)).To(Succeed())
-	})
+		t.Expect(err).NotTo(HaveOccurred())
+		t.Eventually(func() bool { _, there := w.mock.Server(second.ID); return there }).Should(BeFalse(), "the younger is deleted")
+		t.Expect(w.verifyAtRest(t.Context())).To(Succeed())
+	},
 
-	It("finds that a stranger's server was deleted, and that another was changed", func(ctx SpecContext) {
-		w := alive(ctx)
-		for id, s := range w.strangers {
+	"foreign servers are deleted and changed: both are found": func(t *testkit.T) {
+		w := worldWithVM(t)
+		for id, s := range w.foreign {
 			if s.Name == taken {
-				Expect(w.mock.DeleteServer(id)).To(Succeed())
+				t.Expect(w.mock.DeleteServer(id)).To(Succeed())
 			} else {
-				Expect(w.mock.RenameServer(id, "renamed")).To(Succeed())
+				t.Expect(w.mock.RenameServer(id, "renamed")).To(Succeed())
 			}
 		}
-		Expect(w.violations()).To(ConsistOf(
-			MatchError("the stranger's server stranger is gone"),
-			MatchError(ContainSubstring("the stranger's server forsaken was changed")),
+		t.Expect(w.violations()).To(ConsistOf(
+			MatchError("foreign server foreign is gone"),
+			MatchError(ContainSubstring("foreign server other was changed")),
 		))
-	})
+	},
 
-	It("finds a Network that goes before its network, and a second network of its name; and the operator removes it", func(ctx SpecContext) {
-		w := openWorld(ctx, setting{profile: labelled})
-		_, err := w.start()
-		Expect(err).NotTo(HaveOccurred())
-		Expect(w.take(ctx, createNetwork)).To(Succeed())
-		Expect(w.violations()).To(BeEmpty())
-		Expect(w.managers[0].kill()).To(Succeed())
-		Expect(w.strayNetwork()).To(Succeed())
-		Expect(w.violations()).To(ConsistOf(MatchError(ContainSubstring("networks at rest"))))
-		_, err = w.start()
-		Expect(err).NotTo(HaveOccurred())
-		Expect(w.settled(ctx)).To(Succeed())
-
-		Expect(w.managers[1].kill()).To(Succeed())
-		strip := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
-		Expect(w.lab.client.Patch(ctx, w.networkObject(), strip)).To(Succeed())
-		Expect(w.take(ctx, removeNetwork)).To(Succeed())
-		Expect(w.violations()).To(ContainElement(MatchError(MatchRegexp("object net is gone, and its network .* is there"))))
-	})
-
-	It("finds an operator that does not come to rest", func(ctx SpecContext) {
-		w := alive(ctx)
+	"the CPU use changes at every listing: the operator that does not come to rest is found": func(t *testkit.T) {
+		w := worldWithVM(t)
 		id := w.recorder.vm(vm).Status.VMID
-		go wait.UntilWithContext(ctx, func(context.Context) {
-			// Each listing tells of another use.
-			_ = w.mock.SetUtilisation(id, 10+80*(w.gate.listingsSoFar()%2))
+		go wait.UntilWithContext(t.Context(), func(context.Context) {
+			// Each listing reports another use.
+			_ = w.mock.SetUtilisation(id, 10+80*(w.gate.listingCount()%2))
 		}, 10*time.Millisecond)
-		w.patience = 2 * pollInterval
-		Expect(w.settled(ctx)).To(MatchError(ContainSubstring("no rest: ")))
-	})
-})
+		w.restTimeout = 2 * pollInterval
+		t.Expect(w.verifyAtRest(t.Context())).To(MatchError(ContainSubstring("no rest: ")))
+	},
 
-// alive is a world with one VM that is well.
-func alive(ctx context.Context) *world {
-	GinkgoHelper()
-	w := openWorld(ctx, setting{profile: extended})
-	_, err := w.start()
-	Expect(err).NotTo(HaveOccurred())
-	Expect(w.take(ctx, create(vm))).To(Succeed())
-	Expect(w.violations()).To(BeEmpty())
-	return w
+	"a second network has the name of the Network's own: it is found, and the operator deletes it": func(t *testkit.T) {
+		w := openWorld(t, setting{profile: labelled})
+		_, err := w.start()
+		t.Expect(err).NotTo(HaveOccurred())
+		t.Expect(w.perform(t.Context(), createNetwork)).To(Succeed())
+		t.Expect(w.violations()).To(BeEmpty())
+		t.Expect(w.managers[0].kill()).To(Succeed())
+		t.Expect(w.putSecondNetwork()).To(Succeed())
+		t.Expect(w.violations()).To(ConsistOf(MatchError(ContainSubstring("networks at rest"))))
+		_, err = w.start()
+		t.Expect(err).NotTo(HaveOccurred())
+		t.Expect(w.verifyAtRest(t.Context())).To(Succeed())
+	},
+
+	"the finalizer of a Network is removed: the object that goes before its network is found": func(t *testkit.T) {
+		w := openWorld(t, setting{profile: labelled})
+		_, err := w.start()
+		t.Expect(err).NotTo(HaveOccurred())
+		t.Expect(w.perform(t.Context(), createNetwork)).To(Succeed())
+		t.Expect(w.violations()).To(BeEmpty())
+		t.Expect(w.managers[0].kill()).To(Succeed())
+		strip := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
+		t.Expect(w.env.client.Patch(t.Context(), w.networkObject(), strip)).To(Succeed())
+		t.Expect(w.perform(t.Context(), removeNetwork)).To(Succeed())
+		t.Expect(w.violations()).To(ContainElement(MatchError(MatchRegexp("object net is gone, and its network .* is there"))))
+	},
 }
 
-func TestRecorderFindsAChangeOfWhatMustNotChange(t *testing.T) {
-	seen := func(kind watch.EventType, uid, id string) watch.Event {
+func TestRecorderFindsChangesOfImmutableStatus(t *testing.T) {
+	event := func(kind watch.EventType, uid, id string) watch.Event {
 		return watch.Event{Type: kind, Object: &v1alpha1.VM{
 			ObjectMeta: metav1.ObjectMeta{Name: vm, UID: types.UID(uid)}, Status: v1alpha1.VMStatus{VMID: id},
 		}}
@@ -144,21 +163,21 @@ func TestRecorderFindsAChangeOfWhatMustNotChange(t *testing.T) {
 		events []watch.Event
 		want   []string
 	}{
-		"an id that is set once and stays is well": {
-			events: []watch.Event{seen(watch.Added, "u", ""), seen(watch.Modified, "u", "a"), seen(watch.Modified, "u", "a"), seen(watch.Deleted, "u", "a")},
+		"the id is set once and stays: no violation": {
+			events: []watch.Event{event(watch.Added, "u", ""), event(watch.Modified, "u", "a"), event(watch.Modified, "u", "a"), event(watch.Deleted, "u", "a")},
 		},
-		"an id that becomes another is not, for it pointed to a server": {
-			events: []watch.Event{seen(watch.Added, "u", "a"), seen(watch.Modified, "u", "b")},
+		"the id changes: a violation": {
+			events: []watch.Event{event(watch.Added, "u", "a"), event(watch.Modified, "u", "b")},
 			want:   []string{`status.vmId of vm was a and became "b"`},
 		},
-		"an id that is lost is not": {
-			events: []watch.Event{seen(watch.Added, "u", "a"), seen(watch.Modified, "u", "")},
+		"the id is removed: a violation": {
+			events: []watch.Event{event(watch.Added, "u", "a"), event(watch.Modified, "u", "")},
 			want:   []string{`status.vmId of vm was a and became ""`},
 		},
-		"another object of the same name may have another id": {
-			events: []watch.Event{seen(watch.Added, "u", "a"), seen(watch.Deleted, "u", "a"), seen(watch.Added, "v", "b")},
+		"another object of the same name has another id: no violation": {
+			events: []watch.Event{event(watch.Added, "u", "a"), event(watch.Deleted, "u", "a"), event(watch.Added, "v", "b")},
 		},
-		"a watch that breaks leaves a hole in the record": {
+		"the watch breaks: a violation": {
 			events: []watch.Event{{Type: watch.Error, Object: &metav1.Status{Message: "too old"}}},
 			want:   []string{"the watch of VMs broke: too old"},
 		},
@@ -166,8 +185,8 @@ func TestRecorderFindsAChangeOfWhatMustNotChange(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			r := newRecorder(func(*v1alpha1.VM) string { return "" })
-			for _, event := range tt.events {
-				r.see(event)
+			for _, e := range tt.events {
+				r.observe(e)
 			}
 			if diff := cmp.Diff(tt.want, r.violations()); diff != "" {
 				t.Errorf("violations (-want +got):\n%s", diff)

@@ -1,21 +1,25 @@
-// Package faults kills the operator, cuts it off and lies to it, and checks
-// that nothing is made twice, lost or wrongly deleted all the same.
+// Package faults kills the operator, cuts off its calls and gives it false
+// answers, and checks that nothing is created twice, lost or wrongly deleted.
 //
-// The manager runs as a process of its own, between two proxies: one before a
-// real API server, one before the mock cloud. Every call that changes something
-// passes one gate, which numbers the calls and can hold any of them while the
-// manager is killed. The mock's ledger tells what really happened.
+// The manager runs as a process of its own, between two proxies: one in front of
+// a real API server, one in front of the mock cloud. Every call that changes
+// something passes one gate, which numbers the calls and can hold any of them
+// while the manager is killed. The ledger of the mock cloud says what took effect.
 //
-//	gate.go        numbers effects; holds, drops or falsifies one
+//	gate.go        numbers effects; holds one, drops it or answers in its place
 //	proxy.go       the two proxies
 //	manager.go     the process
-//	world.go       all that one run needs, and nothing that another run sees
-//	recorder.go    every status that the API server ever showed
-//	invariants.go  what must hold, whatever happened
+//	world.go       all that one run needs, isolated from other runs
+//	recorder.go    every status that the API server showed
+//	invariants.go  what must hold in every run
+//	groups.go      the same for VmGroups
 //	networks.go    the same for Networks
-//	scenario.go    what a user does, told as stages, and the kills in between
+//	scenario.go    what a user does, in steps, and the kills in between
+//	matrix.go      which scenarios run on which clouds
 //
-// Without more, a selection of all runs is made, in about three minutes. FAULTS=full
-// makes them all; any other FAULTS makes those whose name holds that text.
-// FAULTS_SEED repeats what was random. -ginkgo.v tells of each run as it ends.
+// Each case is a subtest, and -run makes only the runs of the cases that it
+// selects. By default a selection of all cases runs, in about three minutes.
+// FAULTS=full runs all; any other value of FAULTS runs those scenarios of the
+// matrix whose name contains it. FAULTS_SEED repeats what was random. With -v
+// each run is reported as it ends.
 package faults

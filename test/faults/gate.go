@@ -14,10 +14,10 @@ import (
 type effect struct {
 	// n counts from 1; 0 for an effect that is not counted.
 	n int
-	// side is kubernetes or cloud.
+	// side is kubernetesSide or cloudSide.
 	side   string
 	method string
-	// path is without what is the same for all: API group and namespace.
+	// path is without API group and namespace, which are the same for all.
 	path string
 }
 
@@ -25,15 +25,15 @@ func (e effect) String() string {
 	return fmt.Sprintf("%d %s %s %s", e.n, e.side, e.method, e.path)
 }
 
-// phase says what becomes of the effect at which the manager is killed.
+// phase is what happens to the effect at which the manager is killed.
 type phase int
 
 const (
-	// before: it never takes place.
+	// before: it does not take effect.
 	before phase = iota
-	// after: it takes place, and nobody hears of it.
+	// after: it takes effect and the answer is lost.
 	after
-	// late: it takes place once the next manager is at work.
+	// late: it takes effect once the next manager works.
 	late
 )
 
@@ -42,112 +42,112 @@ func (p phase) String() string { return [...]string{"before", "after", "late"}[p
 // errCut ends a call without an answer.
 var errCut = errors.New("cut off")
 
-// answer is what a call gets in place of its own.
+// answer replaces the answer to a call.
 type answer struct {
-	// took: the effect takes place all the same.
+	// took: the call takes effect nevertheless.
 	took bool
 	// response is nil where the connection is cut.
 	response func() *http.Response
 }
 
-// gate is what every effect of a run passes, through whichever proxy.
+// gate is passed by every effect of a run, from both proxies.
 type gate struct {
 	mu sync.Mutex
-	// counts tells which effects are numbered.
-	counts  func(effect) bool
-	effects []effect
-	all     []effect
-	stop    *stop
-	falsify func(effect) *answer
+	// counts reports whether an effect is numbered.
+	counts      func(effect) bool
+	effects     []effect
+	all         []effect
+	hold        *hold
+	respondWith func(effect) *answer
 	// listings is how many listings of the cloud were answered.
 	listings int
 }
 
-// stop holds the k-th effect from when it was set.
-type stop struct {
+// hold holds the k-th effect from when it was set.
+type hold struct {
 	k     int
 	phase phase
 	hit   bool
-	// held gets the effect once it waits for the manager's death.
+	// held receives the effect once it waits for the end of the manager.
 	held chan effect
-	// dead ends when the manager does, and next begins when another is at work.
-	dead, next context.Context
-	bury, goOn context.CancelFunc
+	// dead is done when the manager has ended, and next when another one works.
+	dead, next      context.Context
+	killed, release context.CancelFunc
 }
 
-// ofVMs counts what is done to VM objects and to servers. What is said of a
-// Cloud depends on when it is polled.
+// ofVMs counts changes of VM objects and of servers. Changes of a Cloud depend on
+// when it is polled.
 func ofVMs(e effect) bool { return e.side == cloudSide || strings.HasPrefix(e.path, "vms/") }
 
 func ofClouds(e effect) bool { return strings.HasPrefix(e.path, "clouds/") }
 
 func newGate() *gate { return &gate{counts: ofVMs} }
 
-// reset begins to count anew.
+// reset starts counting from 1 again.
 func (g *gate) reset() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.effects = nil
 }
 
-// stopAt has the k-th effect from now on held; with 0, none.
-func (g *gate) stopAt(k int, p phase) *stop {
+// holdAt holds the k-th effect from now on; none if k is 0.
+func (g *gate) holdAt(k int, p phase) *hold {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.stop = &stop{k: k + len(g.effects), phase: p, held: make(chan effect, 1)}
-	g.stop.dead, g.stop.bury = context.WithCancel(context.Background())
-	g.stop.next, g.stop.goOn = context.WithCancel(context.Background())
-	return g.stop
+	g.hold = &hold{k: k + len(g.effects), phase: p, held: make(chan effect, 1)}
+	g.hold.dead, g.hold.killed = context.WithCancel(context.Background())
+	g.hold.next, g.hold.release = context.WithCancel(context.Background())
+	return g.hold
 }
 
-// disarm calls a stop off. It fails if an effect is held already, or will be in
-// a moment.
-func (g *gate) disarm(s *stop) bool {
+// cancelHold cancels a hold and reports whether it could: not if an effect was
+// held already.
+func (g *gate) cancelHold(h *hold) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if s.hit {
+	if h.hit {
 		return false
 	}
-	g.stop = nil
+	g.hold = nil
 	return true
 }
 
-// buried lets go of what the dead manager had sent, and lets the next one's calls pass.
-func (g *gate) buried() {
+// managerKilled releases what the killed manager had sent, and lets the calls of the next one pass.
+func (g *gate) managerKilled() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.stop != nil {
-		g.stop.bury()
+	if g.hold != nil {
+		g.hold.killed()
 	}
-	g.stop = nil
+	g.hold = nil
 }
 
-// end lets go of whatever waits at the gate, and what comes later pass.
+// end releases all that waits at the gate, and lets later calls pass.
 func (g *gate) end() {
 	g.mu.Lock()
-	last := g.stop
+	last := g.hold
 	g.mu.Unlock()
-	g.buried()
+	g.managerKilled()
 	if last != nil {
-		last.goOn()
+		last.release()
 	}
 }
 
-// lie has fn decide what becomes of each effect; nil lets it pass.
-func (g *gate) lie(fn func(effect) *answer) {
+// respond makes fn decide about each effect: it returns an answer to give instead, or nil to let it pass.
+func (g *gate) respond(fn func(effect) *answer) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.falsify = fn
+	g.respondWith = fn
 }
 
-// seen is how many effects were counted, and which.
-func (g *gate) seen() []effect {
+// counted returns the effects that were counted.
+func (g *gate) counted() []effect {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.Clone(g.effects)
 }
 
-// history is every effect of the run, counted or not.
+// history returns every effect of the run, counted or not.
 func (g *gate) history() []effect {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -160,40 +160,40 @@ func (g *gate) listed() {
 	g.listings++
 }
 
-func (g *gate) listingsSoFar() int {
+func (g *gate) listingCount() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.listings
 }
 
-// through takes an effect past the gate. Between the hit and the manager's
-// death all its other effects are dropped too: a dying process sends nothing.
-func (g *gate) through(e effect, forward func() (*http.Response, error)) (*http.Response, error) {
-	e, stop, mine, instead := g.arrive(e)
+// pass decides about an effect and forwards it if it may. While an effect is held,
+// all others of the manager are dropped: a process that is killed sends nothing more.
+func (g *gate) pass(e effect, forward func() (*http.Response, error)) (*http.Response, error) {
+	e, h, mine, instead := g.register(e)
 	switch {
-	case stop == nil && instead == nil:
+	case h == nil && instead == nil:
 		return forward()
-	case stop == nil:
-		return replaced(instead, forward)
+	case h == nil:
+		return answered(instead, forward)
 	case !mine:
-		<-stop.dead.Done()
+		<-h.dead.Done()
 		return nil, errCut
 	}
-	if stop.phase == after {
+	if h.phase == after {
 		discard(forward())
 	}
-	stop.held <- e
-	<-stop.dead.Done()
-	if stop.phase == late {
-		<-stop.next.Done()
+	h.held <- e
+	<-h.dead.Done()
+	if h.phase == late {
+		<-h.next.Done()
 		discard(forward())
 	}
 	return nil, errCut
 }
 
-// arrive numbers the effect and tells what is to become of it: a stop that
-// concerns it, whether it is the very one to be held, or another answer.
-func (g *gate) arrive(e effect) (numbered effect, s *stop, mine bool, instead *answer) {
+// register numbers the effect and returns what applies to it: a hold, whether it
+// is the effect to be held, or another answer.
+func (g *gate) register(e effect) (numbered effect, h *hold, mine bool, instead *answer) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.counts(e) {
@@ -202,18 +202,18 @@ func (g *gate) arrive(e effect) (numbered effect, s *stop, mine bool, instead *a
 	}
 	g.all = append(g.all, e)
 	switch {
-	case g.stop != nil && g.stop.hit:
-		return e, g.stop, false, nil
-	case g.stop != nil && e.n > 0 && e.n == g.stop.k:
-		g.stop.hit = true
-		return e, g.stop, true, nil
-	case g.falsify != nil:
-		return e, nil, false, g.falsify(e)
+	case g.hold != nil && g.hold.hit:
+		return e, g.hold, false, nil
+	case g.hold != nil && e.n > 0 && e.n == g.hold.k:
+		g.hold.hit = true
+		return e, g.hold, true, nil
+	case g.respondWith != nil:
+		return e, nil, false, g.respondWith(e)
 	}
 	return e, nil, false, nil
 }
 
-func replaced(with *answer, forward func() (*http.Response, error)) (*http.Response, error) {
+func answered(with *answer, forward func() (*http.Response, error)) (*http.Response, error) {
 	if with.took {
 		discard(forward())
 	}

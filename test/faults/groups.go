@@ -11,81 +11,81 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/testkit"
 	"github.com/privatecloud/operator/mockcloud"
 )
 
 // group is the name of the one VmGroup of a run.
 const group = "group"
 
-// wish is what is to become of the group of a run.
-type wish struct {
+// groupGoal is what a run expects of its group.
+type groupGoal struct {
 	size     int
 	template string
-	// most servers of the group may be there at once.
+	// most is how many servers of the group may exist at a time.
 	most int
 }
 
-// What happens to groups while a manager is killed.
+// The scenarios of groups.
 var (
-	grown     = scenario{name: "a group is made", counts: ofGroups, act: []step{makeGroup(3)}}
-	shrunk    = scenario{name: "a group shrinks", counts: ofGroups, remove: slowly, arrange: []step{makeGroup(3)}, act: []step{editGroup(wish{size: 1, template: "first", most: 3})}}
-	rolled    = scenario{name: "a group rolls", counts: ofGroups, build: slowly, remove: slowly, arrange: []step{makeGroup(2)}, act: []step{editGroup(wish{size: 2, template: "second", most: 3})}}
-	dissolved = scenario{name: "a group is deleted", counts: ofGroups, arrange: []step{makeGroup(2)}, act: []step{removeGroup}}
-	rivalling = scenario{name: "a group is made by two managers", counts: ofGroups, pair: true, act: []step{makeGroup(3)}}
+	groupCreated     = scenario{name: "a group is made", counts: ofGroups, act: []step{createGroup(3)}}
+	groupShrunk      = scenario{name: "a group shrinks", counts: ofGroups, remove: slowly, arrange: []step{createGroup(3)}, act: []step{editGroup(groupGoal{size: 1, template: "first", most: 3})}}
+	groupRolled      = scenario{name: "a group rolls", counts: ofGroups, build: slowly, remove: slowly, arrange: []step{createGroup(2)}, act: []step{editGroup(groupGoal{size: 2, template: "second", most: 3})}}
+	groupDeleted     = scenario{name: "a group is deleted", counts: ofGroups, arrange: []step{createGroup(2)}, act: []step{removeGroup}}
+	groupTwoManagers = scenario{name: "a group is made by two managers", counts: ofGroups, pair: true, act: []step{createGroup(3)}}
 )
 
-// ofGroups counts what is done to VM objects and to servers, and the claim. How
-// often a group's status is written depends on how fast its members come to be.
+// ofGroups counts changes of VM objects and of servers, and the claim. The number
+// of status writes of a group depends on how fast its members become ready.
 func ofGroups(e effect) bool {
 	return e.side == cloudSide || e.path == "vms" || strings.HasPrefix(e.path, "vms/") || e.path == "vmgroups/"+group
 }
 
-// makeGroup makes a group that rolls by one more at a time, and wants it whole.
-func makeGroup(size int) step {
+// createGroup creates a group that rolls with one member more, and expects it to be complete.
+func createGroup(size int) step {
 	return func(ctx context.Context, w *world) error {
-		w.wantGroup(wish{size: size, template: "first", most: size + 1})
-		return w.lab.client.Create(ctx, &v1alpha1.VmGroup{
-			ObjectMeta: metav1.ObjectMeta{Namespace: w.name, Name: group},
-			Spec: v1alpha1.VmGroupSpec{
+		w.expectGroup(groupGoal{size: size, template: "first", most: size + 1})
+		return w.env.client.Create(ctx, testkit.VmGroup(w.name, group, func(g *v1alpha1.VmGroup) {
+			g.Spec = v1alpha1.VmGroupSpec{
 				Replicas: new(int32(size)), Template: "first", CloudRef: &v1alpha1.CloudReference{Name: w.name},
-			},
-		})
+			}
+		}))
 	}
 }
 
-// editGroup asks for another size and template.
-func editGroup(to wish) step {
+// editGroup changes size and template.
+func editGroup(to groupGoal) step {
 	return func(ctx context.Context, w *world) error {
-		w.wantGroup(to)
+		w.expectGroup(to)
 		patch := fmt.Sprintf(`{"spec":{"replicas":%d,"template":%q}}`, to.size, to.template)
-		return w.lab.client.Patch(ctx, w.groupObject(), client.RawPatch(types.MergePatchType, []byte(patch)))
+		return w.env.client.Patch(ctx, w.groupObject(), client.RawPatch(types.MergePatchType, []byte(patch)))
 	}
 }
 
 func removeGroup(ctx context.Context, w *world) error {
-	w.wantGroup(wish{})
-	return w.lab.client.Delete(ctx, w.groupObject())
+	w.expectGroup(groupGoal{})
+	return w.env.client.Delete(ctx, w.groupObject())
 }
 
 func (w *world) groupObject() *v1alpha1.VmGroup {
 	return &v1alpha1.VmGroup{ObjectMeta: metav1.ObjectMeta{Namespace: w.name, Name: group}}
 }
 
-func (w *world) wantGroup(to wish) {
+func (w *world) expectGroup(to groupGoal) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.wish = &to
+	w.group = &to
 }
 
-func (w *world) wished() *wish {
+func (w *world) groupGoal() *groupGoal {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.wish
+	return w.group
 }
 
-// grouped says what is missing of what the group is to be; nil if nothing.
-func (w *world) grouped() error {
-	to := w.wished()
+// groupReached returns what is missing for the goal of the group; nil if nothing.
+func (w *world) groupReached() error {
+	to := w.groupGoal()
 	if to == nil {
 		return nil
 	}
@@ -94,17 +94,17 @@ func (w *world) grouped() error {
 		return fmt.Errorf("the group has %d members, not %d", len(members), to.size)
 	}
 	for _, vm := range members {
-		if is, _ := stands(vm); !is || !vm.DeletionTimestamp.IsZero() || vm.Spec.Template != to.template {
-			return fmt.Errorf("member %s is not as wanted: template %s; %s", vm.Name, vm.Spec.Template, brief(vm))
+		if is, _ := readyOrStalled(vm); !is || !vm.DeletionTimestamp.IsZero() || vm.Spec.Template != to.template {
+			return fmt.Errorf("member %s is not as expected: template %s; %s", vm.Name, vm.Spec.Template, describe(vm))
 		}
 	}
 	return nil
 }
 
-// crowded tells of more servers of the group at a time than there may be, and
-// of members that had two.
-func (w *world) crowded() []string {
-	to := w.wished()
+// groupViolations returns a violation if more servers of the group existed at a
+// time than may.
+func (w *world) groupViolations() []string {
+	to := w.groupGoal()
 	if to == nil || !w.profile.exact {
 		return nil
 	}
@@ -118,7 +118,7 @@ func (w *world) crowded() []string {
 	return nil
 }
 
-// members are the VM objects of the run's group, as they were last seen.
+// members returns the VM objects of the run's group, as they were last observed.
 func (r *recorder) members() []*v1alpha1.VM {
 	r.mu.Lock()
 	defer r.mu.Unlock()

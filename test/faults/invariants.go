@@ -17,52 +17,52 @@ import (
 	"github.com/privatecloud/operator/mockcloud"
 )
 
-// fate is what is to become of a VM object and its server.
-type fate int
+// goal is what a run expects of a VM object and its server.
+type goal int
 
 const (
 	// runs: the object is Ready and has exactly one server.
-	runs fate = iota
-	// gone: neither object nor server is left.
+	runs goal = iota
+	// gone: neither object nor server exists.
 	gone
-	// released: the object is gone, its server lives on and is nobody's.
+	// released: the object is gone and its server exists without an owner.
 	released
-	// refused: the object stands and has no server.
+	// refused: the object is Stalled and has no server.
 	refused
-	// told: the object is Ready, or says that it needs somebody's decision;
-	// there is one server either way.
-	told
-	// goneOrTold: neither object nor server is left, or the object says that it
-	// needs somebody's decision, and there is one server, which may be a stranger's.
-	goneOrTold
+	// readyOrUndecided: the object is Ready, or reports that a user has to decide;
+	// there is one server in both cases.
+	readyOrUndecided
+	// goneOrUndecided: neither object nor server exists, or the object reports that a
+	// user has to decide, and there is one server, which may be a foreign one.
+	goneOrUndecided
 	// contends: the object is Ready with its server, or refused; exactly one of
 	// all that contend is Ready.
 	contends
 )
 
-// undecided are the reasons of a Ready condition that ask for a decision.
+// undecided are the reasons of a Stalled condition by which a user has to decide.
 var undecided = []string{v1alpha1.AmbiguousReason, v1alpha1.DriftReason, v1alpha1.BlockedReason}
 
-// reached says what is still missing of the fates that w wants; nil if nothing.
+// reached returns what is missing for the goals of the run; nil if nothing.
 func (w *world) reached() error {
-	if err := w.grouped(); err != nil {
+	if err := w.groupReached(); err != nil {
 		return err
 	}
 	contenders, winners := 0, 0
-	for name, fate := range w.wants {
+	for name, goal := range w.goals {
 		vm := w.recorder.vm(name)
-		is, why := stands(vm)
+		is, why := readyOrStalled(vm)
 		well := false
-		switch fate {
+		switch goal {
 		case gone, released:
 			well = vm == nil
 		case runs:
 			well = is
 		case refused:
 			well = why != ""
-		case told:
+		case readyOrUndecided:
 			well = is || slices.Contains(undecided, why)
-		case goneOrTold:
+		case goneOrUndecided:
 			well = vm == nil || slices.Contains(undecided, why)
 		case contends:
 			contenders++
@@ -72,17 +72,17 @@ func (w *world) reached() error {
 			}
 		}
 		if !well {
-			return fmt.Errorf("%s is not as wanted: %s", name, brief(vm))
+			return fmt.Errorf("%s is not as expected: %s", name, describe(vm))
 		}
 	}
 	if contenders > 0 && winners != 1 {
-		return fmt.Errorf("%d of those that contend are ready", winners)
+		return fmt.Errorf("%d of those that createContenders are ready", winners)
 	}
-	return w.wired()
+	return w.networksReached()
 }
 
-// stands tells whether an object is Ready, and if it is Stalled, why.
-func stands(vm *v1alpha1.VM) (is bool, why string) {
+// readyOrStalled reports whether an object is Ready, and the reason if it is Stalled.
+func readyOrStalled(vm *v1alpha1.VM) (is bool, why string) {
 	if vm == nil {
 		return false, ""
 	}
@@ -93,14 +93,14 @@ func stands(vm *v1alpha1.VM) (is bool, why string) {
 	return ready(vm), ""
 }
 
-// ready: the status answers to this very spec, says that all is well, and what
-// a core cloud only tells later is in it, too: no more writes are to come.
+// ready reports whether the status is of the current spec, is Ready and includes
+// the CPU use, which a core cloud reports later: no more writes are expected.
 func ready(vm *v1alpha1.VM) bool {
 	c := meta.FindStatusCondition(vm.Status.Conditions, v1alpha1.ReadyCondition)
 	return c != nil && c.Status == "True" && c.ObservedGeneration == vm.Generation && vm.Status.VMID != "" && vm.Status.CPUUtilization != nil
 }
 
-func brief(vm *v1alpha1.VM) string {
+func describe(vm *v1alpha1.VM) string {
 	if vm == nil {
 		return "there is no such object"
 	}
@@ -112,22 +112,22 @@ func brief(vm *v1alpha1.VM) string {
 	return text.String()
 }
 
-// violations is what is wrong with the world at rest, and what ever was.
+// violations returns what is wrong at rest, and what was wrong at any time.
 func (w *world) violations() []error {
 	wrong := w.recorder.violations()
 	if w.profile.exact {
-		wrong = append(wrong, w.twice()...)
+		wrong = append(wrong, w.duplicates()...)
 	}
 	var violations []error
-	for _, text := range slices.Concat(wrong, w.foreignHarm(), w.servers(), w.crowded(), w.crossed()) {
+	for _, text := range slices.Concat(wrong, w.foreignChanges(), w.serverViolations(), w.groupViolations(), w.networkViolations()) {
 		violations = append(violations, errors.New(text))
 	}
 	return violations
 }
 
-// twice tells of VMs that had two servers at a time. In a run each VM has a
-// name of its own, and only the operator is a client of the mock.
-func (w *world) twice() []string {
+// duplicates returns a violation for each VM that had two servers at a time. In a
+// run each VM has a name of its own, and only the operator is a client of the mock.
+func (w *world) duplicates() []string {
 	byName := w.mock.Ledger()
 	for i := range byName {
 		byName[i].Labels = nil
@@ -145,43 +145,43 @@ func (w *world) twice() []string {
 	return wrong
 }
 
-// foreignHarm tells of strangers' servers that are not as they were.
-func (w *world) foreignHarm() []string {
+// foreignChanges returns a violation for each foreign server that was changed or deleted.
+func (w *world) foreignChanges() []string {
 	var wrong []string
 	use := cmpopts.IgnoreFields(mockcloud.Server{}, "CPUUtilization", "CPUUsageMHz", "MemoryUsageMB")
-	for id, was := range w.strangers {
+	for id, was := range w.foreign {
 		is, found := w.mock.Server(id)
 		if diff := gocmp.Diff(was, is, use); !found {
-			wrong = append(wrong, fmt.Sprintf("the stranger's server %s is gone", was.Name))
+			wrong = append(wrong, fmt.Sprintf("foreign server %s is gone", was.Name))
 		} else if diff != "" {
-			wrong = append(wrong, fmt.Sprintf("the stranger's server %s was changed (-was +is):\n%s", was.Name, diff))
+			wrong = append(wrong, fmt.Sprintf("foreign server %s was changed (-was +is):\n%s", was.Name, diff))
 		}
 	}
 	return wrong
 }
 
-// servers compares what is alive with what the VM objects are meant to have.
-func (w *world) servers() []string {
+// serverViolations compares the servers with the goals of the VM objects.
+func (w *world) serverViolations() []string {
 	var wrong []string
 	alive := map[string][]mockcloud.Server{}
-	for _, s := range w.ours() {
+	for _, s := range w.ownServers() {
 		alive[w.objectOf(s.Name)] = append(alive[w.objectOf(s.Name)], s)
 	}
-	wants := maps.Clone(w.wants)
+	goals := maps.Clone(w.goals)
 	for _, vm := range w.recorder.members() {
-		wants[vm.Name] = runs
+		goals[vm.Name] = runs
 	}
-	for name, fate := range wants {
-		if is, _ := stands(w.recorder.vm(name)); fate == contends && !is {
+	for name, goal := range goals {
+		if is, _ := readyOrStalled(w.recorder.vm(name)); goal == contends && !is {
 			continue
 		}
 		have := alive[name]
 		delete(alive, name)
 		want := 1
-		if fate == gone || fate == refused || fate == goneOrTold && w.recorder.vm(name) == nil {
+		if goal == gone || goal == refused || goal == goneOrUndecided && w.recorder.vm(name) == nil {
 			want = 0
 		}
-		if fate == goneOrTold && w.profile.namesakes && len(have) == 0 {
+		if goal == goneOrUndecided && w.profile.sharedNames && len(have) == 0 {
 			continue
 		}
 		if len(have) != want {
@@ -189,21 +189,21 @@ func (w *world) servers() []string {
 			continue
 		}
 		if want == 1 {
-			wrong = append(wrong, w.belongs(name, fate, have[0])...)
+			wrong = append(wrong, w.ownerViolations(name, goal, have[0])...)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(alive)) {
-		wrong = append(wrong, fmt.Sprintf("server %s was made for no object", name))
+		wrong = append(wrong, fmt.Sprintf("server %s was created for no object", name))
 	}
 	return wrong
 }
 
-// belongs compares a server with the one object that has it, or has let go of it.
-func (w *world) belongs(name string, fate fate, server mockcloud.Server) []string {
+// ownerViolations compares a server with the object that owns it, or has released it.
+func (w *world) ownerViolations(name string, goal goal, server mockcloud.Server) []string {
 	label := server.Labels[inventory.UIDLabel]
-	if fate == released {
+	if goal == released {
 		if label != "" {
-			return []string{fmt.Sprintf("server %s was released and still bears owner label %s", name, label)}
+			return []string{fmt.Sprintf("server %s was released and still has the owner label %s", name, label)}
 		}
 		return nil
 	}
@@ -211,50 +211,50 @@ func (w *world) belongs(name string, fate fate, server mockcloud.Server) []strin
 	switch {
 	case vm == nil:
 		return []string{fmt.Sprintf("server %s has no object", name)}
-	case vm.Status.VMID == "" && (fate == told || fate == goneOrTold):
+	case vm.Status.VMID == "" && (goal == readyOrUndecided || goal == goneOrUndecided):
 	case vm.Status.VMID != server.ID:
 		return []string{fmt.Sprintf("status.vmId of %s is %q, its server is %s", name, vm.Status.VMID, server.ID)}
 	case label != "" && label != string(vm.UID):
-		return []string{fmt.Sprintf("server %s bears the owner label of another object, %s", name, label)}
+		return []string{fmt.Sprintf("server %s has the owner label of another object, %s", name, label)}
 	}
 	return nil
 }
 
-// objectOf is the name of the object whose server has, or had, a name: of those
-// that contend for it, the one that is Ready.
+// objectOf returns the name of the object whose server has, or had, a name: of
+// those that contend for it, the one that is Ready.
 func (w *world) objectOf(server string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if server != contested {
 		return cmp.Or(w.renamed[server], server)
 	}
-	for name, fate := range w.wants {
-		if is, _ := stands(w.recorder.vm(name)); is && fate == contends {
+	for name, goal := range w.goals {
+		if is, _ := readyOrStalled(w.recorder.vm(name)); is && goal == contends {
 			return name
 		}
 	}
 	return server
 }
 
-// ours are the servers that are there and no stranger's.
-func (w *world) ours() []mockcloud.Server {
+// ownServers returns the servers that are not foreign.
+func (w *world) ownServers() []mockcloud.Server {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.DeleteFunc(w.mock.Servers(), func(s mockcloud.Server) bool {
-		_, stranger := w.strangers[s.ID]
-		return stranger
+		_, isForeign := w.foreign[s.ID]
+		return isForeign
 	})
 }
 
-// leftOf says what is left of a VM's server when its object goes: nothing must
-// be, unless it was to be released or is another's.
-func (w *world) leftOf(vm *v1alpha1.VM) string {
+// remainsOf describes the server of a VM whose object is gone. There must be none,
+// unless it was released or belongs to another object.
+func (w *world) remainsOf(vm *v1alpha1.VM) string {
 	if vm.Spec.DeletionPolicy == v1alpha1.DeletionPolicyOrphan {
 		return ""
 	}
-	for _, s := range w.ours() {
+	for _, s := range w.ownServers() {
 		mine := s.ID == vm.Status.VMID || w.objectOf(s.Name) == vm.Name
-		if mine && !w.recorder.records(s.ID, vm.UID) {
+		if mine && !w.recorder.hasServer(s.ID, vm.UID) {
 			return fmt.Sprintf("its server %s is %s", s.ID, cmp.Or(string(s.State), "there"))
 		}
 	}

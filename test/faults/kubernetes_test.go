@@ -8,13 +8,13 @@ import (
 	"io"
 	"net/http"
 	"sync/atomic"
+	"testing"
 
-	. "github.com/onsi/ginkgo/v2"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// refusal is an answer of the API server that says no.
+// refusal returns an answer of the API server that is an error.
 func refusal(err *apierrors.StatusError) func() *http.Response {
 	status := err.Status()
 	status.Kind, status.APIVersion = "Status", "v1"
@@ -27,50 +27,48 @@ func refusal(err *apierrors.StatusError) func() *http.Response {
 	}
 }
 
-// misfortunes befall a write to the API server.
-var misfortunes = map[string]answer{
+// failedWrites are what can happen to a write to the API server.
+var failedWrites = map[string]answer{
 	"conflict":                    {response: refusal(apierrors.NewConflict(schema.GroupResource{Resource: "vms"}, vm, errors.New("changed meanwhile")))},
-	"error":                       {response: refusal(apierrors.NewInternalError(errors.New("etcd is unhappy")))},
-	"error, but written":          {took: true, response: refusal(apierrors.NewInternalError(errors.New("etcd is unhappy")))},
+	"error":                       {response: refusal(apierrors.NewInternalError(errors.New("etcd is unavailable")))},
+	"error, but written":          {took: true, response: refusal(apierrors.NewInternalError(errors.New("etcd is unavailable")))},
 	"timeout":                     {response: refusal(apierrors.NewTimeoutError("try again", 1))},
 	"timeout, but written":        {took: true, response: refusal(apierrors.NewTimeoutError("try again", 1))},
-	"too many requests":           {response: refusal(apierrors.NewTooManyRequests("slowly", 1))},
+	"too many requests":           {response: refusal(apierrors.NewTooManyRequests("slow down", 1))},
 	"connection cut":              {},
 	"connection cut, but written": {took: true},
 }
 
-var _ = Describe("A Kubernetes API server", func() {
-	It("that fails the first writes of every kind leaves one server, and then none", func(ctx SpecContext) {
-		worlds := map[string]setting{}
-		for _, p := range []profile{extended, core, bare} {
-			for name, instead := range misfortunes {
-				worlds[p.name+", "+name] = setting{profile: p, lie: atFirst(instead)}
+func TestFirstWritesOfEveryObjectFail(t *testing.T) {
+	settings := map[string]setting{}
+	for _, p := range []profile{extended, core, bare} {
+		for name, instead := range failedWrites {
+			settings[p.name+": "+name] = setting{profile: p, respond: atFirst(instead)}
+		}
+	}
+	inWorlds(t, settings, func(ctx context.Context, w *world) error {
+		for _, do := range []step{create(vm), remove(vm, gone)} {
+			if err := errors.Join(w.perform(ctx, do), w.verifyAtRest(ctx)); err != nil {
+				return err
 			}
 		}
-		inWorlds(ctx, worlds, func(ctx context.Context, w *world) error {
-			for _, do := range []step{create(vm), remove(vm, gone)} {
-				if err := errors.Join(w.take(ctx, do), w.settled(ctx)); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
+		return nil
 	})
+}
 
-	It("that is away while VMs are made and deleted loses none and doubles none", func(ctx SpecContext) {
-		names := named("vm", 10)
-		inWorlds(ctx, on(extended, core, bare), func(ctx context.Context, w *world) error {
-			for _, do := range []func(string) step{createOne, removeOne} {
-				if err := errors.Join(w.forsaken(ctx, each(names, do)), w.settled(ctx)); err != nil {
-					return err
-				}
+func TestAPIServerIsUnreachableWhile10VMsAreCreatedAndDeleted(t *testing.T) {
+	names := named("vm", 10)
+	inWorlds(t, on(extended, core, bare), func(ctx context.Context, w *world) error {
+		for _, do := range []func(string) step{createOne, removeOne} {
+			if err := errors.Join(w.withoutAPIServer(ctx, each(names, do)), w.verifyAtRest(ctx)); err != nil {
+				return err
 			}
-			return nil
-		})
+		}
+		return nil
 	})
-})
+}
 
-// atFirst gives the first writes of each object and subresource another answer.
+// atFirst answers the first writes of each object and subresource.
 func atFirst(instead answer) func(effect) *answer {
 	const often = 3
 	counts := map[string]int{}
@@ -85,19 +83,19 @@ func atFirst(instead answer) func(effect) *answer {
 	}
 }
 
-// forsaken has the API server leave at the fifth change in the cloud, and come
-// back once the cloud was listed a few times meanwhile.
-func (w *world) forsaken(ctx context.Context, do step) error {
+// withoutAPIServer does a step. The API server is disconnected at the fifth
+// change in the cloud, until the cloud was listed three times more.
+func (w *world) withoutAPIServer(ctx context.Context, do step) error {
 	var changes atomic.Int32
 	away := make(chan struct{})
-	w.gate.lie(func(e effect) *answer {
+	w.gate.respond(func(e effect) *answer {
 		if e.side == cloudSide && changes.Add(1) == 5 {
-			w.kube.leave()
+			w.kube.disconnect()
 			close(away)
 		}
 		return nil
 	})
-	defer w.kube.come()
+	defer w.kube.connect()
 	if err := do(ctx, w); err != nil {
 		return err
 	}

@@ -1,13 +1,13 @@
 package faults
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
-	"sync"
 	"syscall"
+
+	"github.com/privatecloud/operator/internal/testkit"
 )
 
 // manager is the operator as a process.
@@ -17,8 +17,8 @@ type manager struct {
 	err  error
 }
 
-// startManager starts binary. It dies with this process.
-func startManager(binary, kubeconfig string, log *transcript, args ...string) (*manager, error) {
+// startManager starts the binary. The process ends when this one does.
+func startManager(binary, kubeconfig string, log *testkit.Buffer, args ...string) (*manager, error) {
 	cmd := exec.Command(binary, args...)
 	cmd.Env = []string{"KUBECONFIG=" + kubeconfig, "HOME=" + os.TempDir(), "GOMAXPROCS=2"}
 	cmd.Stdout, cmd.Stderr = log, log
@@ -35,7 +35,7 @@ func startManager(binary, kubeconfig string, log *transcript, args ...string) (*
 	return m, nil
 }
 
-// kill ends the process between two instructions.
+// kill kills the process.
 func (m *manager) kill() error { return m.end(syscall.SIGKILL) }
 
 // end sends a signal and waits for the process to be gone.
@@ -47,7 +47,7 @@ func (m *manager) end(with syscall.Signal) error {
 	return nil
 }
 
-// ended tells whether the process is gone without having been asked to.
+// ended reports whether the process is gone.
 func (m *manager) ended() bool {
 	select {
 	case <-m.done:
@@ -55,22 +55,4 @@ func (m *manager) ended() bool {
 	default:
 		return false
 	}
-}
-
-// transcript is what all managers of a run wrote.
-type transcript struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (t *transcript) Write(p []byte) (int, error) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.text.Write(p)
-}
-
-func (t *transcript) String() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.text.String()
 }

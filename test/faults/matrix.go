@@ -17,15 +17,15 @@ import (
 	"github.com/privatecloud/operator/mockcloud"
 )
 
-// The clouds, by what they can prove: on bare, nothing.
+// The clouds, by how they prove which object owns a server; bare proves nothing.
 var (
 	extended = profile{name: "extended", exact: true}
 	core     = profile{name: "core with unique names", exact: true, mock: mockcloud.Options{Profile: mockcloud.Core}}
 	keyless  = profile{name: "extended without idempotency", exact: true, mock: without(mockcloud.Idempotency)}
 	unmarked = profile{name: "extended without labels", exact: true, mock: without(mockcloud.Labels)}
-	keyed    = profile{name: "idempotency only", exact: true, namesakes: true, mock: without(mockcloud.Labels, mockcloud.UniqueNames)}
+	keyed    = profile{name: "idempotency only", exact: true, sharedNames: true, mock: without(mockcloud.Labels, mockcloud.UniqueNames)}
 	bare     = profile{name: "neither keys, unique names nor labels", exact: true, mock: without(mockcloud.Idempotency, mockcloud.UniqueNames, mockcloud.Labels)}
-	labelled = profile{name: "labels only", namesakes: true, mock: without(mockcloud.Idempotency, mockcloud.UniqueNames)}
+	labelled = profile{name: "labels only", sharedNames: true, mock: without(mockcloud.Idempotency, mockcloud.UniqueNames)}
 )
 
 func without(off ...mockcloud.Capability) mockcloud.Options {
@@ -38,56 +38,55 @@ func without(off ...mockcloud.Capability) mockcloud.Options {
 
 func orphan(vm *v1alpha1.VM) { vm.Spec.DeletionPolicy = v1alpha1.DeletionPolicyOrphan }
 
-// The scenarios. Those with a create and a delete have all effects of each.
+// The scenarios of VMs. Those with a create and a delete have all effects of both.
 var (
-	edited     = scenario{name: "create, edit, delete", act: []step{createBesideCounterfeit(vm), edit(vm, `{"spec":{"cpu":2}}`), remove(vm, gone)}}
-	reborn     = scenario{name: "create, delete, create", act: []step{create(vm), remove(vm, gone), create(vm)}}
-	slow       = scenario{name: "create, delete, both slow", build: slowly, remove: slowly, act: []step{create(vm), remove(vm, gone)}}
-	abandoned  = scenario{name: "create, deleted while no manager runs", act: []step{create(vm)}, crashed: remove(vm, gone)}
-	dropped    = scenario{name: "create, deleted while no manager runs, both slow", build: slowly, remove: tardily, act: []step{create(vm)}, crashed: remove(vm, gone)}
-	altered    = scenario{name: "create, edited while no manager runs", act: []step{create(vm)}, crashed: edit(vm, `{"spec":{"cpu":2}}`)}
-	corrected  = scenario{name: "create, renamed while no manager runs", act: []step{create(vm)}, crashed: rename(vm, "corrected")}
-	unprovable = scenario{name: "create", act: []step{unproved(vm)}}
-	doubted    = scenario{name: "create, edited while no manager runs", act: []step{unproved(vm)}, crashed: edit(vm, `{"spec":{"cpu":2}}`)}
-	forsaken   = scenario{name: "create, deleted while no manager runs", act: []step{unproved(vm)}, crashed: remove(vm, goneOrTold)}
-	contest    = scenario{name: "two create one name, the second is deleted", act: []step{contend, removeRefused}}
-	together   = scenario{name: "create by two managers", pair: true, act: []step{create(vm)}}
-	contact    = scenario{name: "first contact with a cloud", counts: ofClouds, act: []step{create(vm)}}
-	imported   = scenario{name: "import, delete", act: []step{takeOver(vm), remove(vm, gone)}}
-	orphaned   = scenario{name: "orphan", arrange: []step{create(vm, orphan)}, act: []step{remove(vm, released)}}
-	turnedDown = scenario{name: "create under a taken name, delete", act: []step{createRefused(taken), remove(taken, gone)}}
+	edited                    = scenario{name: "create, edit, delete", act: []step{createBesideForged(vm), edit(vm, `{"spec":{"cpu":2}}`), remove(vm, gone)}}
+	recreated                 = scenario{name: "create, delete, create", act: []step{create(vm), remove(vm, gone), create(vm)}}
+	slow                      = scenario{name: "create, delete, both slow", build: slowly, remove: slowly, act: []step{create(vm), remove(vm, gone)}}
+	deletedWhileDown          = scenario{name: "create, deleted while no manager runs", act: []step{create(vm)}, crashed: remove(vm, gone)}
+	slowDeletedWhileDown      = scenario{name: "create, deleted while no manager runs, both slow", build: slowly, remove: tardily, act: []step{create(vm)}, crashed: remove(vm, gone)}
+	editedWhileDown           = scenario{name: "create, edited while no manager runs", act: []step{create(vm)}, crashed: edit(vm, `{"spec":{"cpu":2}}`)}
+	renamedWhileDown          = scenario{name: "create, renamed while no manager runs", act: []step{create(vm)}, crashed: rename(vm, "corrected")}
+	undecidedCreate           = scenario{name: "create", act: []step{createUndecided(vm)}}
+	undecidedEditedWhileDown  = scenario{name: "create, edited while no manager runs", act: []step{createUndecided(vm)}, crashed: edit(vm, `{"spec":{"cpu":2}}`)}
+	undecidedDeletedWhileDown = scenario{name: "create, deleted while no manager runs", act: []step{createUndecided(vm)}, crashed: remove(vm, goneOrUndecided)}
+	equalNames                = scenario{name: "two create one name, the second is deleted", act: []step{createContenders, removeLoser}}
+	twoManagers               = scenario{name: "create by two managers", pair: true, act: []step{create(vm)}}
+	firstContact              = scenario{name: "first contact with a cloud", counts: ofClouds, act: []step{create(vm)}}
+	imported                  = scenario{name: "import, delete", act: []step{importVM(vm), remove(vm, gone)}}
+	orphaned                  = scenario{name: "orphan", arrange: []step{create(vm, orphan)}, act: []step{remove(vm, released)}}
+	nameTaken                 = scenario{name: "create under a taken name, delete", act: []step{createRefused(taken), remove(taken, gone)}}
 )
 
 // The scenarios of Networks.
 var (
-	cabled   = scenario{name: "create a network, edit it, delete it", counts: ofNetworks, act: []step{createNetwork, regate, removeNetwork}}
-	attached = scenario{name: "create a network and a VM on it, delete both", counts: ofNetworks, act: []step{createNetwork, create(vm, onNetwork), removeBoth}}
-	unwired  = scenario{name: "create a network, deleted while no manager runs", counts: ofNetworks, act: []step{createNetwork}, crashed: removeNetwork}
-	rewired  = scenario{name: "create a network, edited while no manager runs", counts: ofNetworks, act: []step{createNetwork}, crashed: regate}
+	networkEdited           = scenario{name: "create a network, edit it, delete it", counts: ofNetworks, act: []step{createNetwork, editGateway, removeNetwork}}
+	networkWithVM           = scenario{name: "create a network and a VM on it, delete both", counts: ofNetworks, act: []step{createNetwork, create(vm, onNetwork), removeBoth}}
+	networkDeletedWhileDown = scenario{name: "create a network, deleted while no manager runs", counts: ofNetworks, act: []step{createNetwork}, crashed: removeNetwork}
+	networkEditedWhileDown  = scenario{name: "create a network, edited while no manager runs", counts: ofNetworks, act: []step{createNetwork}, crashed: editGateway}
 )
 
-// In these the first listing after a start is the only one within the settle
-// time, so that a late server is seen only by who looks again when it is over.
+// In these scenarios the first listing after a start is the only one within the
+// settle time, so that a late server is only listed after the settle time.
 var (
-	seldom          = v1alpha1.CloudSpec{PollInterval: metav1.Duration{Duration: settleTime + 2*time.Second}}
-	seldomListed    = scenario{name: "create, seldom listed", act: []step{create(vm)}, spec: seldom}
-	seldomAbandoned = scenario{name: "create, deleted while no manager runs, seldom listed", act: []step{create(vm)}, crashed: remove(vm, gone), spec: seldom}
+	seldom                 = v1alpha1.CloudSpec{PollInterval: metav1.Duration{Duration: settleTime + 2*time.Second}}
+	seldomListed           = scenario{name: "create, seldom listed", act: []step{create(vm)}, spec: seldom}
+	seldomDeletedWhileDown = scenario{name: "create, deleted while no manager runs, seldom listed", act: []step{create(vm)}, crashed: remove(vm, gone), spec: seldom}
 )
 
-// cell is a scenario on a kind of cloud, with every kill.
-type cell struct {
+// matrixCase is a scenario on a kind of cloud, with every kill.
+type matrixCase struct {
 	profile  profile
 	scenario scenario
-	// kill tells which phases of an effect are tried.
+	// kill returns the phases of an effect in which the manager is killed.
 	kill func(effect) []phase
 
-	done     chan struct{}
 	runs     int
-	failures []outcome
+	failures []result
 	effects  []effect
 }
 
-// anyEffect: the late ones are of the cloud, where they are common.
+// anyEffect returns all phases for effects in the cloud, and those but late for others.
 func anyEffect(e effect) []phase {
 	if e.side == cloudSide {
 		return everyPhase(e)
@@ -104,83 +103,86 @@ func lateCreate(e effect) []phase {
 	return nil
 }
 
-func cells(p profile, kill func(effect) []phase, scenarios ...scenario) []*cell {
-	var made []*cell
+func matrixCases(p profile, kill func(effect) []phase, scenarios ...scenario) []*matrixCase {
+	var made []*matrixCase
 	for _, s := range scenarios {
-		made = append(made, &cell{profile: p, scenario: s, kill: kill, done: make(chan struct{})})
+		made = append(made, &matrixCase{profile: p, scenario: s, kill: kill})
 	}
 	return made
 }
 
-// selection is what every test run tries.
-func selection() (all []*cell) {
-	all = append(all, cells(extended, anyEffect, edited, slow, abandoned, altered, imported, orphaned, turnedDown, contact)...)
-	all = append(all, cells(extended, anyEffect, grown, shrunk, rolled, dissolved, rivalling)...)
-	all = append(all, cells(core, anyEffect, reborn, abandoned, corrected, contest, together, imported, orphaned, turnedDown)...)
-	all = append(all, cells(keyless, anyEffect, edited, abandoned, dropped)...)
-	all = append(all, cells(unmarked, anyEffect, edited, abandoned, altered)...)
-	all = append(all, cells(keyed, anyEffect, edited, doubted, forsaken)...)
-	all = append(all, cells(labelled, anyEffect, edited, slow, abandoned, imported, orphaned)...)
-	all = append(all, cells(bare, anyEffect, unprovable, forsaken)...)
-	all = append(all, cells(extended, anyEffect, cabled, attached, rewired)...)
-	all = append(all, cells(keyless, anyEffect, attached)...)
-	all = append(all, cells(labelled, anyEffect, cabled, unwired)...)
+// selection is what runs by default.
+func selection() (all []*matrixCase) {
+	all = append(all, matrixCases(extended, anyEffect, edited, slow, deletedWhileDown, editedWhileDown, imported, orphaned, nameTaken, firstContact)...)
+	all = append(all, matrixCases(extended, anyEffect, groupCreated, groupShrunk, groupRolled, groupDeleted, groupTwoManagers)...)
+	all = append(all, matrixCases(core, anyEffect, recreated, deletedWhileDown, renamedWhileDown, equalNames, twoManagers, imported, orphaned, nameTaken)...)
+	all = append(all, matrixCases(keyless, anyEffect, edited, deletedWhileDown, slowDeletedWhileDown)...)
+	all = append(all, matrixCases(unmarked, anyEffect, edited, deletedWhileDown, editedWhileDown)...)
+	all = append(all, matrixCases(keyed, anyEffect, edited, undecidedEditedWhileDown, undecidedDeletedWhileDown)...)
+	all = append(all, matrixCases(labelled, anyEffect, edited, slow, deletedWhileDown, imported, orphaned)...)
+	all = append(all, matrixCases(bare, anyEffect, undecidedCreate, undecidedDeletedWhileDown)...)
+	all = append(all, matrixCases(extended, anyEffect, networkEdited, networkWithVM, networkEditedWhileDown)...)
+	all = append(all, matrixCases(keyless, anyEffect, networkWithVM)...)
+	all = append(all, matrixCases(labelled, anyEffect, networkEdited, networkDeletedWhileDown)...)
 	for _, p := range []profile{core, keyless, labelled} {
-		all = append(all, cells(p, lateCreate, seldomListed, seldomAbandoned)...)
+		all = append(all, matrixCases(p, lateCreate, seldomListed, seldomDeletedWhileDown)...)
 	}
 	return all
 }
 
-// everything is all that can be.
-func everything() (all []*cell) {
+// everything is what runs with FAULTS=full.
+func everything() (all []*matrixCase) {
 	for _, p := range []profile{extended, core, keyless, unmarked, labelled} {
-		all = append(all, cells(p, everyPhase, reborn, slow, abandoned, dropped, corrected, imported, orphaned, seldomListed, seldomAbandoned, together, contact)...)
+		all = append(all, matrixCases(p, everyPhase, recreated, slow, deletedWhileDown, slowDeletedWhileDown, renamedWhileDown, imported, orphaned, seldomListed, seldomDeletedWhileDown, twoManagers, firstContact)...)
 		if p.mock.Profile != mockcloud.Core {
-			all = append(all, cells(p, everyPhase, edited, altered, grown, shrunk, rolled, dissolved, rivalling)...)
+			all = append(all, matrixCases(p, everyPhase, edited, editedWhileDown, groupCreated, groupShrunk, groupRolled, groupDeleted, groupTwoManagers)...)
 		}
-		if !p.namesakes {
-			all = append(all, cells(p, everyPhase, turnedDown, contest)...)
+		if !p.sharedNames {
+			all = append(all, matrixCases(p, everyPhase, nameTaken, equalNames)...)
 		}
 	}
 	for _, p := range []profile{extended, keyless, unmarked, keyed, labelled} {
-		all = append(all, cells(p, everyPhase, cabled, attached, unwired, rewired)...)
+		all = append(all, matrixCases(p, everyPhase, networkEdited, networkWithVM, networkDeletedWhileDown, networkEditedWhileDown)...)
 	}
-	all = append(all, cells(keyed, everyPhase, reborn, edited, doubted, forsaken, imported, orphaned, together)...)
-	return append(all, cells(bare, everyPhase, unprovable, forsaken, corrected)...)
+	all = append(all, matrixCases(keyed, everyPhase, recreated, edited, undecidedEditedWhileDown, undecidedDeletedWhileDown, imported, orphaned, twoManagers)...)
+	return append(all, matrixCases(bare, everyPhase, undecidedCreate, undecidedDeletedWhileDown, renamedWhileDown)...)
 }
 
-// chosen is what the environment asks for: see doc.go.
-func chosen() []*cell {
+// selected returns the cases that FAULTS selects; see doc.go.
+func selected() []*matrixCase {
 	switch word := os.Getenv("FAULTS"); word {
 	case "":
 		return selection()
 	case "full":
 		return everything()
 	default:
-		return slices.DeleteFunc(everything(), func(c *cell) bool { return !strings.Contains(c.String(), word) })
+		return slices.DeleteFunc(everything(), func(c *matrixCase) bool { return !strings.Contains(c.String(), word) })
 	}
 }
 
-func (c *cell) String() string { return c.scenario.name + "; " + c.profile.name }
+func (c *matrixCase) String() string { return c.scenario.name + "; " + c.profile.name }
 
-// explore lives the scenario through undisturbed, then once with each kill.
-// Tell hears of each run.
-func (c *cell) explore(ctx context.Context, l *lab, crowd chan struct{}, tell func(string, ...any)) {
-	defer close(c.done)
+// explore runs the scenario without a kill, then once with each kill, with as many
+// runs at a time as there are slots. It logs each run.
+func (c *matrixCase) explore(ctx context.Context, env *environment, slots chan struct{}, logf func(string, ...any)) {
 	var mu sync.Mutex
-	once := func(k int, at phase) outcome {
-		crowd <- struct{}{}
-		defer func() { <-crowd }()
-		out := c.scenario.run(ctx, l, c.profile, k, at)
+	once := func(k int, at phase) result {
+		slots <- struct{}{}
+		defer func() { <-slots }()
+		out := c.scenario.run(ctx, env, c.profile, k, at)
 		if out.err == nil && k > 0 && out.killed.n == 0 && len(out.effects) >= k {
 			out.err = errors.New("the manager was not killed")
 		}
-		verdict := "well"
-		if out.err != nil {
-			out.err = fmt.Errorf("killed %s effect %d, %s: %w", at, k, out.killed, out.err)
-			verdict = "BAD: " + out.err.Error() + "\n"
+		kill := "no kill"
+		if k > 0 {
+			kill = fmt.Sprintf("killed %s effect %d, %s", at, k, out.killed)
 		}
-		tell("%s; killed %s %s; %s after %s\n", c, at, out.killed, verdict, out.took.Round(time.Millisecond))
+		outcome := "ok"
+		if out.err != nil {
+			out.err = fmt.Errorf("%s: %w", kill, out.err)
+			outcome = "FAILED: " + out.err.Error()
+		}
+		logf("%s; %s after %s", kill, outcome, out.took.Round(time.Millisecond))
 		mu.Lock()
 		defer mu.Unlock()
 		c.runs++

@@ -19,58 +19,59 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/testkit"
 	"github.com/privatecloud/operator/mockcloud"
 )
 
-// wire is the name of the one Network of a run.
-const wire = "net"
+// networkName is the name of the one Network of a run.
+const networkName = "net"
 
-// ofNetworks counts what is done to Networks and to the VMs on them.
+// ofNetworks counts changes of Networks and of the VMs on them.
 func ofNetworks(e effect) bool { return ofVMs(e) || strings.HasPrefix(e.path, "networks/") }
 
-// wiring is what a run wants of Networks, and what was seen of them.
-type wiring struct {
-	// wants says for each Network whether it runs or is gone; others of the cloud are strangers.
-	wants     map[string]fate
-	strangers map[string]mockcloud.Network
-	latest    map[string]*v1alpha1.Network
-	ids       map[types.UID]string
-	wrong     []string
+// networkState is what a run expects of Networks, and what was observed of them.
+type networkState struct {
+	// goals are runs or gone for each Network; foreign are the networks of the cloud that
+	// the operator did not create.
+	goals   map[string]goal
+	foreign map[string]mockcloud.Network
+	latest  map[string]*v1alpha1.Network
+	ids     map[types.UID]string
+	wrong   []string
 }
 
-func newWiring() *wiring {
-	return &wiring{
-		wants: map[string]fate{}, strangers: map[string]mockcloud.Network{},
+func newNetworkState() *networkState {
+	return &networkState{
+		goals: map[string]goal{}, foreign: map[string]mockcloud.Network{},
 		latest: map[string]*v1alpha1.Network{}, ids: map[types.UID]string{},
 	}
 }
 
-// createNetwork makes a Network beside a stranger's network, and wants it to run.
+// createNetwork creates a Network beside a foreign network, and expects it to run.
 func createNetwork(ctx context.Context, w *world) error {
 	put, err := w.mock.PutNetwork(mockcloud.Network{Name: taken, CIDR: "10.0.0.0/8", Gateway: "10.0.0.1"})
 	if err != nil {
 		return err
 	}
-	w.wantNetwork(runs, put)
-	if err := w.followNetworks(ctx); err != nil {
+	w.expectNetwork(runs, put)
+	if err := w.watchNetworks(ctx); err != nil {
 		return err
 	}
-	return w.lab.client.Create(ctx, &v1alpha1.Network{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.name, Name: wire},
-		Spec:       v1alpha1.NetworkSpec{CIDR: "192.168.0.0/16", Gateway: "192.168.0.1", CloudRef: &v1alpha1.CloudReference{Name: w.name}},
-	})
+	return w.env.client.Create(ctx, testkit.Network(w.name, networkName, func(net *v1alpha1.Network) {
+		net.Spec.CloudRef = &v1alpha1.CloudReference{Name: w.name}
+	}))
 }
 
-// regate gives the Network another gateway.
-func regate(ctx context.Context, w *world) error {
+// editGateway changes the gateway of the Network.
+func editGateway(ctx context.Context, w *world) error {
 	patch := client.RawPatch(types.MergePatchType, []byte(`{"spec":{"gateway":"192.168.0.2"}}`))
-	return w.lab.client.Patch(ctx, w.networkObject(), patch)
+	return w.env.client.Patch(ctx, w.networkObject(), patch)
 }
 
-// removeNetwork deletes the Network while nothing is on it.
+// removeNetwork deletes the Network, which no VM uses.
 func removeNetwork(ctx context.Context, w *world) error {
-	w.wantNetwork(gone)
-	return w.lab.client.Delete(ctx, w.networkObject())
+	w.expectNetwork(gone)
+	return w.env.client.Delete(ctx, w.networkObject())
 }
 
 // removeBoth deletes the Network, which has to wait, and the VM on it.
@@ -81,30 +82,30 @@ func removeBoth(ctx context.Context, w *world) error {
 	return remove(vm, gone)(ctx, w)
 }
 
-func onNetwork(vm *v1alpha1.VM) { vm.Spec.NetworkRef = &v1alpha1.NetworkReference{Name: wire} }
+func onNetwork(vm *v1alpha1.VM) { vm.Spec.NetworkRef = &v1alpha1.NetworkReference{Name: networkName} }
 
 func (w *world) networkObject() *v1alpha1.Network {
-	return &v1alpha1.Network{ObjectMeta: metav1.ObjectMeta{Namespace: w.name, Name: wire}}
+	return &v1alpha1.Network{ObjectMeta: metav1.ObjectMeta{Namespace: w.name, Name: networkName}}
 }
 
-func (w *world) wantNetwork(f fate, strangers ...mockcloud.Network) {
+func (w *world) expectNetwork(f goal, foreign ...mockcloud.Network) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.wiring.wants[wire] = f
-	for _, s := range strangers {
-		w.wiring.strangers[s.ID] = s
+	w.networks.goals[networkName] = f
+	for _, s := range foreign {
+		w.networks.foreign[s.ID] = s
 	}
 }
 
-// followNetworks watches the run's Networks past every proxy until the recorder ends.
-func (w *world) followNetworks(ctx context.Context) error {
+// watchNetworks watches the Networks of the run without a proxy until the recorder ends.
+func (w *world) watchNetworks(ctx context.Context) error {
 	var now v1alpha1.NetworkList
-	if err := w.lab.client.List(ctx, &now, client.InNamespace(w.name)); err != nil {
+	if err := w.env.client.List(ctx, &now, client.InNamespace(w.name)); err != nil {
 		return fmt.Errorf("list Networks: %w", err)
 	}
 	stream, err := watchtools.NewRetryWatcherWithContext(ctx, now.ResourceVersion, &cache.ListWatch{
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			return w.lab.client.Watch(ctx, &v1alpha1.NetworkList{}, client.InNamespace(w.name), &client.ListOptions{Raw: &options})
+			return w.env.client.Watch(ctx, &v1alpha1.NetworkList{}, client.InNamespace(w.name), &client.ListOptions{Raw: &options})
 		},
 	})
 	if err != nil {
@@ -114,7 +115,7 @@ func (w *world) followNetworks(ctx context.Context) error {
 	go func() {
 		defer close(done)
 		for event := range stream.ResultChan() {
-			w.seeNetwork(event)
+			w.observeNetwork(event)
 		}
 	}()
 	stop := w.recorder.stop
@@ -126,63 +127,64 @@ func (w *world) followNetworks(ctx context.Context) error {
 	return nil
 }
 
-// seeNetwork notes what must never be seen of a Network.
-func (w *world) seeNetwork(event watch.Event) {
+// observeNetwork records what must never be observed of a Network.
+func (w *world) observeNetwork(event watch.Event) {
 	object, ok := event.Object.(*v1alpha1.Network)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	note := func(format string, args ...any) {
-		w.wiring.wrong = append(w.wiring.wrong, fmt.Sprintf(format, args...))
+		w.networks.wrong = append(w.networks.wrong, fmt.Sprintf(format, args...))
 	}
 	if !ok {
 		note("the watch of Networks broke: %v", apierrors.FromObject(event.Object))
 		return
 	}
-	was := w.wiring.ids[object.UID]
+	was := w.networks.ids[object.UID]
 	if was != "" && object.Status.NetworkID != was {
 		note("status.networkId of %s was %s and became %q", object.Name, was, object.Status.NetworkID)
 	}
-	w.wiring.ids[object.UID] = object.Status.NetworkID
+	w.networks.ids[object.UID] = object.Status.NetworkID
 	if event.Type != watch.Deleted {
-		w.wiring.latest[object.Name] = object
+		w.networks.latest[object.Name] = object
 		return
 	}
-	delete(w.wiring.latest, object.Name)
+	delete(w.networks.latest, object.Name)
 	for _, n := range w.mock.Networks() {
-		if _, stranger := w.wiring.strangers[n.ID]; !stranger {
+		if _, foreign := w.networks.foreign[n.ID]; !foreign {
 			note("object %s is gone, and its network %s is there", object.Name, n.ID)
 		}
 	}
 }
 
-// wired says what is still missing of the Networks that the run wants; nil if nothing.
-func (w *world) wired() error {
+// networksReached returns what is missing for the goals of Networks; nil if nothing.
+func (w *world) networksReached() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for name, fate := range w.wiring.wants {
-		object := w.wiring.latest[name]
+	for name, goal := range w.networks.goals {
+		object := w.networks.latest[name]
 		switch {
-		case fate == gone && object == nil:
-		case fate == runs && object != nil && standsNetwork(object):
+		case goal == gone && object == nil:
+		case goal == runs && object != nil && networkReady(object):
 		case object == nil:
 			return fmt.Errorf("there is no Network %s", name)
 		default:
-			return fmt.Errorf("the Network %s is not as wanted: %+v", name, object.Status)
+			return fmt.Errorf("the Network %s is not as expected: %+v", name, object.Status)
 		}
 	}
 	return nil
 }
 
-func standsNetwork(object *v1alpha1.Network) bool {
+func networkReady(object *v1alpha1.Network) bool {
 	c := meta.FindStatusCondition(object.Status.Conditions, v1alpha1.ReadyCondition)
 	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == object.Generation && object.Status.NetworkID != ""
 }
 
-// crossed is what is wrong with the cloud's networks at rest, and what ever was.
-func (w *world) crossed() []string {
+// networkViolations returns what is wrong with the cloud's networks at rest, and
+// what was wrong with Networks at any time.
+func (w *world) networkViolations() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	wrong := slices.Clone(w.wiring.wrong)
+	wrong := slices.Clone(w.networks.wrong)
 	alive, most := map[string]int{}, map[string]int{}
 	for _, e := range w.mock.Ledger() {
 		switch {
@@ -199,17 +201,17 @@ func (w *world) crossed() []string {
 		}
 	}
 	want := map[string]mockcloud.Network{}
-	maps.Copy(want, w.wiring.strangers)
+	maps.Copy(want, w.networks.foreign)
 	have := map[string]mockcloud.Network{}
 	for _, n := range w.mock.Networks() {
 		have[n.ID] = n
-		if object := w.wiring.latest[wire]; object != nil && object.Status.NetworkID == n.ID && w.wiring.wants[wire] == runs {
+		if object := w.networks.latest[networkName]; object != nil && object.Status.NetworkID == n.ID && w.networks.goals[networkName] == runs {
 			want[n.ID] = mockcloud.Network{
 				ID: n.ID, Name: n.Name, CIDR: object.Spec.CIDR, Gateway: object.Spec.Gateway, CreatedAt: n.CreatedAt, UpdatedAt: n.UpdatedAt,
 			}
 		}
 	}
-	if w.wiring.wants[wire] == runs && len(w.wiring.wants) > 0 && len(want) == len(w.wiring.strangers) {
+	if w.networks.goals[networkName] == runs && len(w.networks.goals) > 0 && len(want) == len(w.networks.foreign) {
 		wrong = append(wrong, "the network on record is not in the cloud")
 	}
 	if diff := gocmp.Diff(want, have); diff != "" {
@@ -220,8 +222,8 @@ func (w *world) crossed() []string {
 
 var errNoNetwork = errors.New("no network is there")
 
-// strayNetwork puts a network into the cloud that bears the name of the Network's own.
-func (w *world) strayNetwork() error {
+// putSecondNetwork puts a network with the name of the Network's own into the cloud.
+func (w *world) putSecondNetwork() error {
 	for _, n := range w.mock.Networks() {
 		if n.Name != taken {
 			n.ID = ""

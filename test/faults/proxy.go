@@ -24,32 +24,32 @@ const (
 	cloudSide      = "cloud"
 )
 
-// proxy stands before a server and leads effects through the gate.
+// proxy is in front of a server and passes effects through the gate.
 type proxy struct {
 	*httptest.Server
 	away atomic.Bool
 
 	mu sync.Mutex
-	// credentials are the values of Authorization that came by.
+	// credentials are the values of Authorization headers that were sent.
 	credentials []string
 }
 
-// leave refuses all calls until come, and cuts every connection. It may be
-// called from within a call.
-func (p *proxy) leave() {
+// disconnect refuses all calls until connect, and closes every connection. It may
+// be called within a call.
+func (p *proxy) disconnect() {
 	p.away.Store(true)
 	go p.CloseClientConnections()
 }
 
-func (p *proxy) come() { p.away.Store(false) }
+func (p *proxy) connect() { p.away.Store(false) }
 
-// newProxy forwards to target. bend changes a request on its way; name says
-// whether a request is an effect, and its short path.
-func newProxy(target *url.URL, to http.RoundTripper, bend func(*http.Request), g *gate, name func(*http.Request) (effect, bool)) *proxy {
+// newProxy returns a proxy of target. rewrite changes requests before they are
+// forwarded; name returns the effect of a request, and whether it is one.
+func newProxy(target *url.URL, to http.RoundTripper, rewrite func(*http.Request), g *gate, name func(*http.Request) (effect, bool)) *proxy {
 	p := &proxy{}
 	forward := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
-			bend(r.Out)
+			rewrite(r.Out)
 			r.SetURL(target)
 		},
 		Transport:     gated{to: to, gate: g, name: name},
@@ -58,7 +58,7 @@ func newProxy(target *url.URL, to http.RoundTripper, bend func(*http.Request), g
 		ErrorHandler:  func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
 	}
 	p.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		p.note(r.Header.Get("Authorization"))
+		p.record(r.Header.Get("Authorization"))
 		if p.away.Load() {
 			panic(http.ErrAbortHandler)
 		}
@@ -69,7 +69,7 @@ func newProxy(target *url.URL, to http.RoundTripper, bend func(*http.Request), g
 	return p
 }
 
-func (p *proxy) note(credential string) {
+func (p *proxy) record(credential string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if credential != "" && !slices.Contains(p.credentials, credential) {
@@ -83,8 +83,8 @@ func (p *proxy) seenCredentials() []string {
 	return slices.Clone(p.credentials)
 }
 
-// gated forwards what only reads at once, and effects when the gate allows. An
-// effect that was let through takes place even if its sender is dead.
+// gated forwards reads at once, and effects when the gate allows it. An effect
+// that was forwarded completes even if its sender has ended.
 type gated struct {
 	to   http.RoundTripper
 	gate *gate
@@ -104,10 +104,10 @@ func (t gated) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Body != nil {
 		var err error
 		if body, err = io.ReadAll(r.Body); err != nil {
-			return nil, fmt.Errorf("reading an effect: %w", err)
+			return nil, fmt.Errorf("reading the body of an effect: %w", err)
 		}
 	}
-	return t.gate.through(e, func() (*http.Response, error) {
+	return t.gate.pass(e, func() (*http.Response, error) {
 		out := r.Clone(context.WithoutCancel(r.Context()))
 		out.Body = io.NopCloser(bytes.NewReader(body))
 		resp, err := t.to.RoundTrip(out)
@@ -125,9 +125,9 @@ func changes(method string) bool {
 	return slices.Contains([]string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}, method)
 }
 
-// kubernetesProxy stands before the API server of config, with its
-// credentials, and shows the objects of one namespace and one Cloud alone: so
-// managers of many runs can share an API server.
+// kubernetesProxy returns a proxy of the API server of config, with its credentials.
+// It shows only the objects of one namespace and one Cloud, so that the managers of
+// many runs can share an API server.
 func kubernetesProxy(config *rest.Config, g *gate, namespace, cloud string) (*proxy, error) {
 	transport, err := rest.TransportFor(config)
 	if err != nil {
@@ -158,16 +158,16 @@ func kubernetesProxy(config *rest.Config, g *gate, namespace, cloud string) (*pr
 	}), nil
 }
 
-// cloudProxy stands before the mock cloud. bend may be nil.
-func cloudProxy(target string, g *gate, bend func(*http.Request)) (*proxy, error) {
+// cloudProxy returns a proxy of the mock cloud. rewrite may be nil.
+func cloudProxy(target string, g *gate, rewrite func(*http.Request)) (*proxy, error) {
 	at, err := url.Parse(target)
 	if err != nil {
 		return nil, fmt.Errorf("reach the mock cloud: %w", err)
 	}
-	if bend == nil {
-		bend = func(*http.Request) {}
+	if rewrite == nil {
+		rewrite = func(*http.Request) {}
 	}
-	return newProxy(at, &http.Transport{MaxIdleConnsPerHost: 16}, bend, g, func(r *http.Request) (effect, bool) {
+	return newProxy(at, &http.Transport{MaxIdleConnsPerHost: 16}, rewrite, g, func(r *http.Request) (effect, bool) {
 		return effect{side: cloudSide, method: r.Method, path: r.URL.Path}, changes(r.Method) && r.URL.Path != "/sessions"
 	}), nil
 }

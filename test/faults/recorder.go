@@ -17,10 +17,10 @@ import (
 	"github.com/privatecloud/operator/api/v1alpha1"
 )
 
-// recorder follows the VMs of a namespace, past every proxy, and notes what
-// must never be seen.
+// recorder watches the VMs of a namespace without a proxy, and records what must
+// never be observed.
 type recorder struct {
-	// left is asked, when an object goes, what its server still is.
+	// left describes what is left of the server of an object that is gone.
 	left func(vm *v1alpha1.VM) string
 
 	mu     sync.Mutex
@@ -35,10 +35,9 @@ func newRecorder(left func(*v1alpha1.VM) string) *recorder {
 	return &recorder{left: left, latest: map[string]*v1alpha1.VM{}, ids: map[types.UID]string{}, done: make(chan struct{})}
 }
 
-// follow begins to watch. Objects made after it returned are seen from their
-// birth. A busy API server drops a watch that it thinks slow: it is taken up
-// again where it ended.
-func (r *recorder) follow(ctx context.Context, c client.WithWatch, namespace string) error {
+// watch starts to watch. Of objects created after it returned, every status is
+// observed. The watch is resumed where it ended if the API server drops it.
+func (r *recorder) watch(ctx context.Context, c client.WithWatch, namespace string) error {
 	var now v1alpha1.VMList
 	if err := c.List(ctx, &now, client.InNamespace(namespace)); err != nil {
 		return fmt.Errorf("list VMs: %w", err)
@@ -55,7 +54,7 @@ func (r *recorder) follow(ctx context.Context, c client.WithWatch, namespace str
 	go func() {
 		defer close(r.done)
 		for event := range stream.ResultChan() {
-			r.see(event)
+			r.observe(event)
 		}
 	}()
 	return nil
@@ -68,19 +67,19 @@ func (r *recorder) close() {
 	}
 }
 
-func (r *recorder) see(event watch.Event) {
+func (r *recorder) observe(event watch.Event) {
 	vm, ok := event.Object.(*v1alpha1.VM)
 	if !ok {
-		r.note("the watch of VMs broke: %v", apierrors.FromObject(event.Object))
+		r.record("the watch of VMs broke: %v", apierrors.FromObject(event.Object))
 		return
 	}
 	was := r.id(vm)
 	switch {
 	case was != "" && vm.Status.VMID != was:
-		r.note("status.vmId of %s was %s and became %q", vm.Name, was, vm.Status.VMID)
+		r.record("status.vmId of %s was %s and became %q", vm.Name, was, vm.Status.VMID)
 	case event.Type == watch.Deleted:
 		if left := r.left(vm); left != "" {
-			r.note("object %s is gone, and %s", vm.Name, left)
+			r.record("object %s is gone, and %s", vm.Name, left)
 		}
 	}
 	r.mu.Lock()
@@ -104,7 +103,7 @@ func (r *recorder) id(vm *v1alpha1.VM) string {
 	return r.ids[vm.UID]
 }
 
-func (r *recorder) note(format string, args ...any) {
+func (r *recorder) record(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.wrong = append(r.wrong, fmt.Sprintf(format, args...))
@@ -116,15 +115,15 @@ func (r *recorder) violations() []string {
 	return slices.Clone(r.wrong)
 }
 
-// vm is an object as it was last seen; nil once it is gone. It must not be changed.
+// vm returns an object as it was last observed; nil once it is gone. It must not be changed.
 func (r *recorder) vm(name string) *v1alpha1.VM {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.latest[name]
 }
 
-// records tells whether an object other than that one has the server on record.
-func (r *recorder) records(server string, except types.UID) bool {
+// hasServer reports whether another object than except has recorded a server.
+func (r *recorder) hasServer(server string, except types.UID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, vm := range r.latest {

@@ -13,102 +13,103 @@ import (
 
 	"github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/inventory"
+	"github.com/privatecloud/operator/internal/testkit"
 	"github.com/privatecloud/operator/mockcloud"
 )
 
-// scenario is what a user does, step by step; each step begins when what the
-// one before it wants has come about.
+// scenario is what a user does, step by step. Each step begins when the goals of
+// the one before it are reached.
 type scenario struct {
 	name string
-	// build and remove are the time that the cloud takes for it.
+	// build and remove are how long the cloud takes to build and to delete.
 	build, remove mockcloud.Duration
-	// spec of the Cloud, where it matters.
+	// spec of the Cloud, if it matters.
 	spec v1alpha1.CloudSpec
-	// counts says which effects are numbered, those of VMs if nil.
+	// counts reports whether an effect is numbered; those of VMs are if it is nil.
 	counts func(effect) bool
-	// pair: two managers act at a time, without leader election; one is killed.
+	// pair: two managers act at a time, without leader election, and one is killed.
 	pair bool
-	// arrange comes before the effects are counted.
+	// arrange is done before effects are counted.
 	arrange, act []step
-	// crashed, where set, is done while no manager is at work, and what it
-	// wants is wanted then; what is left of act is not done.
+	// crashed, if set, is done while no manager runs, and its goals apply then; the
+	// rest of act is not done.
 	crashed step
 }
 
-// step does something and says what it leads to through world.wants.
+// step does something and sets goals with world.expect.
 type step func(ctx context.Context, w *world) error
 
-// outcome is what a run of a scenario showed.
-type outcome struct {
-	// effects that came by after arrange.
+// result is the result of one run of a scenario.
+type result struct {
+	// effects that were counted after arrange.
 	effects []effect
-	// killed is the effect that the manager died of; its n is 0 if none.
+	// killed is the effect at which the manager was killed; its n is 0 if it was not.
 	killed effect
 	took   time.Duration
 	err    error
-	// story is what to read where err is not nil.
-	story string
+	// report has the details if err is not nil.
+	report string
 }
 
-// run lives the scenario through with the manager killed at the k-th effect,
-// or undisturbed if k is 0.
-func (s scenario) run(ctx context.Context, l *lab, p profile, k int, at phase) (out outcome) {
+// run runs the scenario with the manager killed at the k-th effect, or without a
+// kill if k is 0.
+func (s scenario) run(ctx context.Context, env *environment, p profile, k int, at phase) (out result) {
 	began := time.Now()
 	p.mock.BuildTime, p.mock.DeleteTime = s.build, s.remove
-	w, err := l.newWorld(ctx, setting{profile: p, spec: s.spec})
+	w, err := env.newWorld(ctx, setting{profile: p, spec: s.spec})
 	if err != nil {
-		return outcome{err: err}
+		return result{err: err}
 	}
 	defer w.close()
 	if s.counts != nil {
 		w.gate.counts = s.counts
 	}
-	out.killed, out.err = s.live(ctx, w, k, at)
-	out.effects = w.gate.seen()
+	out.killed, out.err = s.play(ctx, w, k, at)
+	out.effects = w.gate.counted()
 	if out.err == nil {
-		out.err = w.settled(ctx)
+		out.err = w.verifyAtRest(ctx)
 	}
 	if out.err != nil {
-		out.story = w.story()
+		out.report = w.report()
 	}
 	out.took = time.Since(began)
 	return out
 }
 
-func (s scenario) live(ctx context.Context, w *world, k int, at phase) (killed effect, err error) {
-	if err := s.staff(ctx, w); err != nil {
+func (s scenario) play(ctx context.Context, w *world, k int, at phase) (killed effect, err error) {
+	if err := s.startManagers(ctx, w); err != nil {
 		return killed, err
 	}
 	for _, do := range s.arrange {
-		if err := w.take(ctx, do); err != nil {
+		if err := w.perform(ctx, do); err != nil {
 			return killed, fmt.Errorf("arranging: %w", err)
 		}
 	}
 	w.gate.reset()
-	stop := w.gate.stopAt(k, at)
+	hold := w.gate.holdAt(k, at)
 	for i, do := range s.act {
 		if err := do(ctx, w); err != nil {
 			return killed, err
 		}
 		if err := w.until(ctx, func() error {
-			if len(stop.held) > 0 {
+			if len(hold.held) > 0 {
 				return nil
 			}
 			return w.reached()
 		}); err != nil {
 			return killed, err
 		}
-		hit := len(stop.held) > 0
+		hit := len(hold.held) > 0
 		if k > 0 && killed.n == 0 && i == len(s.act)-1 {
-			if hit, err = w.comes(ctx, stop); err != nil {
+			if hit, err = w.waitForHold(ctx, hold); err != nil {
 				return killed, err
 			}
 		}
 		if !hit {
 			continue
 		}
-		killed = <-stop.held
-		if err := w.crash(ctx, stop, s.crashed); err != nil {
+		killed = <-hold.held
+		if err := w.crash(ctx, hold, s.crashed); err != nil {
 			return killed, err
 		}
 		if err := w.until(ctx, w.reached); err != nil || s.crashed != nil {
@@ -118,23 +119,23 @@ func (s scenario) live(ctx context.Context, w *world, k int, at phase) (killed e
 	return killed, nil
 }
 
-// comes waits for the effect of a stop as long as one may still come, and calls
-// the stop off if none does: of two runs one may have an effect more, for a
-// write that came too late is made again.
-func (w *world) comes(ctx context.Context, at *stop) (bool, error) {
-	before := w.gate.listingsSoFar()
+// waitForHold waits for the effect of a hold as long as one may still arrive, and
+// cancels the hold otherwise: the number of effects differs between runs, since a
+// write on an old version is repeated.
+func (w *world) waitForHold(ctx context.Context, at *hold) (bool, error) {
+	before := w.gate.listingCount()
 	err := w.until(ctx, func() error {
-		if len(at.held) == 0 && w.gate.listingsSoFar() < before+3 {
+		if len(at.held) == 0 && w.gate.listingCount() < before+3 {
 			return errors.New("the cloud is not listed any more")
 		}
 		return nil
 	})
-	return err == nil && !w.gate.disarm(at), err
+	return err == nil && !w.gate.cancelHold(at), err
 }
 
-// staff starts the manager; of two it waits until both know the cloud so long
-// that neither holds back.
-func (s scenario) staff(ctx context.Context, w *world) error {
+// startManagers starts the manager. With two it waits until both have polled the
+// cloud often enough to act.
+func (s scenario) startManagers(ctx context.Context, w *world) error {
 	if _, err := w.start(); err != nil || !s.pair {
 		return err
 	}
@@ -147,7 +148,7 @@ func (s scenario) staff(ctx context.Context, w *world) error {
 	return w.listings(ctx, 6)
 }
 
-// working waits until the controllers of that many managers are at work.
+// working waits until the controllers of so many managers have started.
 func (w *world) working(ctx context.Context, managers int) error {
 	return w.until(ctx, func() error {
 		for _, controller := range []string{"vm", "vmgroup", "network", "cloud"} {
@@ -159,25 +160,25 @@ func (w *world) working(ctx context.Context, managers int) error {
 	})
 }
 
-// take does a step and waits for what it wants.
-func (w *world) take(ctx context.Context, do step) error {
+// perform does a step and waits until its goals are reached.
+func (w *world) perform(ctx context.Context, do step) error {
 	if err := do(ctx, w); err != nil {
 		return err
 	}
 	return w.until(ctx, w.reached)
 }
 
-// settled waits until all is at rest, and returns what is wrong then or ever was.
-func (w *world) settled(ctx context.Context) error {
-	if err := w.rest(ctx); err != nil {
+// verifyAtRest waits until the run is at rest, and returns the violations.
+func (w *world) verifyAtRest(ctx context.Context) error {
+	if err := w.waitForRest(ctx); err != nil {
 		return errors.Join(append(w.violations(), err)...)
 	}
 	return errors.Join(w.violations()...)
 }
 
-// rest waits until all is well, and then until a listing, begun after another
-// had been dealt with, brings no effect.
-func (w *world) rest(ctx context.Context) error {
+// waitForRest waits until the goals are reached, and then until a listing that began
+// after another was handled has no effect.
+func (w *world) waitForRest(ctx context.Context) error {
 	if err := w.until(ctx, w.reached); err != nil {
 		return err
 	}
@@ -185,70 +186,68 @@ func (w *world) rest(ctx context.Context) error {
 		if err := w.listings(ctx, 2); err != nil {
 			return err
 		}
-		quiet := len(w.gate.seen())
+		quiet := len(w.gate.counted())
 		if err := w.listings(ctx, 1); err != nil {
 			return err
 		}
-		restless := w.gate.seen()[quiet:]
+		restless := w.gate.counted()[quiet:]
 		missing := w.reached()
 		if len(restless) == 0 && missing == nil {
 			return nil
 		}
-		if time.Since(began) > w.patience {
+		if time.Since(began) > w.restTimeout {
 			return errors.Join(fmt.Errorf("no rest: %v", restless), missing)
 		}
 	}
 }
 
 func (w *world) listings(ctx context.Context, n int) error {
-	before := w.gate.listingsSoFar()
+	before := w.gate.listingCount()
 	return w.until(ctx, func() error {
-		if w.gate.listingsSoFar() < before+n {
+		if w.gate.listingCount() < before+n {
 			return errors.New("the cloud is not listed any more")
 		}
 		return nil
 	})
 }
 
-// create makes a VM object, changed by spec, and wants it to run.
+// create creates a VM object, changed by spec, and expects it to run.
 func create(name string, spec ...func(*v1alpha1.VM)) step {
 	return func(ctx context.Context, w *world) error {
-		vm := &v1alpha1.VM{Spec: v1alpha1.VMSpec{VMName: name, CloudRef: &v1alpha1.CloudReference{Name: w.name}}}
-		vm.Namespace, vm.Name = w.name, name
+		vm := testkit.VM(w.name, name, func(vm *v1alpha1.VM) { vm.Spec.CloudRef = &v1alpha1.CloudReference{Name: w.name} })
 		for _, change := range spec {
 			change(vm)
 		}
-		w.want(name, runs)
-		return w.lab.client.Create(ctx, vm)
+		w.expect(name, runs)
+		return w.env.client.Create(ctx, vm)
 	}
 }
 
 // remove deletes the object.
-func remove(name string, to fate) step {
+func remove(name string, to goal) step {
 	return func(ctx context.Context, w *world) error {
-		w.want(name, to)
-		return w.lab.client.Delete(ctx, w.object(name))
+		w.expect(name, to)
+		return w.env.client.Delete(ctx, w.object(name))
 	}
 }
 
-// edit merges a patch into the object, and waits until that is seen.
+// edit merges a patch into the object, and waits until the recorder has observed it.
 func edit(name, patch string) step {
 	return func(ctx context.Context, w *world) error {
 		edited := w.object(name)
-		if err := w.lab.client.Patch(ctx, edited, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+		if err := w.env.client.Patch(ctx, edited, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
 			return err
 		}
 		return w.until(ctx, func() error {
-			if seen := w.recorder.vm(name); seen != nil && seen.Generation < edited.Generation {
-				return fmt.Errorf("the edit of %s is not seen", name)
+			if observed := w.recorder.vm(name); observed != nil && observed.Generation < edited.Generation {
+				return fmt.Errorf("the edit of %s is not observed", name)
 			}
 			return nil
 		})
 	}
 }
 
-// rename gives the VM another name in the cloud, as is allowed as long as none
-// was made.
+// rename changes spec.vmname, which is allowed as long as there is no server.
 func rename(name, to string) step {
 	return func(ctx context.Context, w *world) error {
 		err := edit(name, fmt.Sprintf(`{"spec":{"vmname":%q}}`, to))(ctx, w)
@@ -258,7 +257,7 @@ func rename(name, to string) step {
 		case err != nil:
 			return err
 		}
-		w.want(name, told)
+		w.expect(name, readyOrUndecided)
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.renamed[to] = name
@@ -266,30 +265,31 @@ func rename(name, to string) step {
 	}
 }
 
-// unproved wants of a VM object what can be had where nothing proves whose a server is.
-func unproved(name string) step {
+// createUndecided creates a VM object on a cloud that does not prove which object
+// owns a server: it becomes ready, or a user has to decide.
+func createUndecided(name string) step {
 	return func(ctx context.Context, w *world) error {
 		err := create(name)(ctx, w)
-		w.want(name, told)
+		w.expect(name, readyOrUndecided)
 		return err
 	}
 }
 
-// contend makes two VM objects at a time that want the same name in the cloud.
-func contend(ctx context.Context, w *world) error {
+// createContenders creates two VM objects with the same vmname.
+func createContenders(ctx context.Context, w *world) error {
 	for _, name := range []string{"one", "other"} {
 		if err := create(name, func(vm *v1alpha1.VM) { vm.Spec.VMName = contested })(ctx, w); err != nil {
 			return err
 		}
-		w.want(name, contends)
+		w.expect(name, contends)
 	}
 	return nil
 }
 
-// removeRefused deletes the one that did not get the name.
-func removeRefused(ctx context.Context, w *world) error {
+// removeLoser deletes the VM that did not get the name.
+func removeLoser(ctx context.Context, w *world) error {
 	for _, name := range []string{"one", "other"} {
-		if is, _ := stands(w.recorder.vm(name)); !is {
+		if is, _ := readyOrStalled(w.recorder.vm(name)); !is {
 			return remove(name, gone)(ctx, w)
 		}
 	}
@@ -302,34 +302,34 @@ func (w *world) object(name string) *v1alpha1.VM {
 	return vm
 }
 
-// createBesideCounterfeit makes a VM object, and a server that bears the owner
-// labels of this very object, but of another cluster.
-func createBesideCounterfeit(name string) step {
+// createBesideForged creates a VM object, and a server with the owner labels of
+// this object but of another cluster.
+func createBesideForged(name string) step {
 	return func(ctx context.Context, w *world) error {
 		if err := create(name)(ctx, w); err != nil {
 			return err
 		}
 		vm := w.object(name)
-		if err := w.lab.client.Get(ctx, client.ObjectKeyFromObject(vm), vm); err != nil {
+		if err := w.env.client.Get(ctx, client.ObjectKeyFromObject(vm), vm); err != nil {
 			return err
 		}
-		return w.stranger(mockcloud.Server{Name: "counterfeit", Labels: map[string]string{
+		return w.putForeignServer(mockcloud.Server{Name: "forged", Labels: map[string]string{
 			inventory.UIDLabel: string(vm.UID), inventory.NamespaceLabel: w.name, inventory.NameLabel: name, inventory.ClusterLabel: "another",
 		}})
 	}
 }
 
-// createRefused makes a VM object whose name a stranger's server has.
+// createRefused creates a VM object with the name of a foreign server.
 func createRefused(name string) step {
 	return func(ctx context.Context, w *world) error {
 		err := create(name)(ctx, w)
-		w.want(name, refused)
+		w.expect(name, refused)
 		return err
 	}
 }
 
-// takeOver makes an object that imports a server which is there already.
-func takeOver(name string) step {
+// importVM creates an object that imports a server that exists already.
+func importVM(name string) step {
 	return func(ctx context.Context, w *world) error {
 		server, err := w.mock.PutServer(mockcloud.Server{Name: name})
 		if err != nil {

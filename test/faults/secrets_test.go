@@ -3,13 +3,11 @@ package faults
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
+	"testing"
 
-	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -18,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/testkit"
 	"github.com/privatecloud/operator/mockcloud"
 )
 
@@ -28,118 +27,137 @@ const (
 	wrongPassword = "wrong-password-4714"
 )
 
-var _ = Describe("Credentials", func() {
-	It("are told nowhere, whatever happens to them", func(ctx SpecContext) {
-		metrics := freeAddress()
-		w := openWorld(ctx, setting{
-			profile: profile{name: "with credentials", exact: true, mock: mockcloud.Options{Token: rightToken}},
-			spec:    v1alpha1.CloudSpec{CredentialsSecretRef: &v1alpha1.SecretReference{Name: "credentials"}},
+func TestCredentialsAreNotShown(t *testing.T) {
+	for name, check := range credentialCases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			check(newT(t))
 		})
-		give(ctx, w, map[string]string{"token": rightToken})
-		_, err := w.start("--metrics-bind-address="+metrics, "--metrics-secure=false", "--zap-log-level=9")
-		Expect(err).NotTo(HaveOccurred())
-		Expect(w.take(ctx, create("by-token"))).To(Succeed())
-
-		By("having the cloud quote the token in its refusals")
-		for _, status := range []int{http.StatusInternalServerError, http.StatusBadRequest, http.StatusUnauthorized} {
-			quote(w, "/servers", status, "the token "+rightToken+" was sent")
-			name := fmt.Sprintf("quoted-%d", status)
-			Expect(create(name)(ctx, w)).To(Succeed())
-			Eventually(ctx, w.conditionsOf(name)).Should(ContainSubstring("was sent"), "the refusal is told")
-			w.mock.ClearFaults()
-			Expect(remove(name, gone)(ctx, w)).To(Succeed())
-		}
-		Expect(w.until(ctx, w.reached)).To(Succeed())
-
-		By("giving a wrong token, then a password, and a wrong one")
-		give(ctx, w, map[string]string{"token": wrongToken})
-		Eventually(ctx, w.authenticated(ctx)).Should(BeFalse())
-		w.mock.SetCredentials("operator", rightPassword)
-		give(ctx, w, map[string]string{"username": "operator", "password": rightPassword})
-		Eventually(ctx, w.authenticated(ctx)).Should(BeTrue())
-		Expect(w.take(ctx, create("by-session"))).To(Succeed())
-		w.mock.ExpireSessions()
-		Expect(w.take(ctx, create("by-another-session"))).To(Succeed())
-		quote(w, "/sessions", http.StatusBadRequest, "the password "+wrongPassword+" was sent")
-		give(ctx, w, map[string]string{"username": "operator", "password": wrongPassword})
-		Eventually(ctx, w.authenticated(ctx)).Should(BeFalse())
-
-		secrets := []string{rightToken, wrongToken, rightPassword, wrongPassword}
-		for _, credential := range w.cloud.seenCredentials() {
-			secrets = append(secrets, strings.TrimPrefix(credential, "Bearer "))
-		}
-		Expect(len(secrets)).To(BeNumerically(">=", 8), "both tokens and two sessions came by")
-		for where, text := range w.told(ctx, metrics) {
-			Expect(text).To(ContainSubstring(w.name), "%s were read", where)
-			for _, secret := range secrets {
-				Expect(strings.Contains(text, secret)).To(BeFalse(), "%s hold %s", where, secret)
-			}
-		}
-	})
-})
-
-// give puts credentials into the Cloud's Secret.
-func give(ctx context.Context, w *world, data map[string]string) {
-	GinkgoHelper()
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.name, Name: "credentials"}, StringData: data}
-	Expect(client.IgnoreNotFound(w.lab.client.Delete(ctx, secret.DeepCopy()))).To(Succeed())
-	Expect(w.lab.client.Create(ctx, secret)).To(Succeed())
+	}
 }
 
-// quote has POSTs fail with a reason of the test's choice.
-func quote(w *world, path string, status int, reason string) {
-	GinkgoHelper()
+var credentialCases = map[string]func(*testkit.T){
+	"the cloud quotes the token with status 500": quotedToken(http.StatusInternalServerError),
+	"the cloud quotes the token with status 400": quotedToken(http.StatusBadRequest),
+	"the cloud quotes the token with status 401": quotedToken(http.StatusUnauthorized),
+
+	"the token is wrong, replaced by a password with sessions, and the password is wrong": func(t *testkit.T) {
+		w, metrics := worldWithToken(t)
+		setSecret(t, w, map[string]string{"token": wrongToken})
+		t.Eventually(w.authenticated).Should(BeFalse())
+		w.mock.SetCredentials("operator", rightPassword)
+		setSecret(t, w, map[string]string{"username": "operator", "password": rightPassword})
+		t.Eventually(w.authenticated).Should(BeTrue())
+		t.Expect(w.perform(t.Context(), create("by-session"))).To(Succeed())
+		w.mock.ExpireSessions()
+		t.Expect(w.perform(t.Context(), create("by-another-session"))).To(Succeed())
+		quote(t, w, "/sessions", http.StatusBadRequest, "the password "+wrongPassword+" was sent")
+		setSecret(t, w, map[string]string{"username": "operator", "password": wrongPassword})
+		t.Eventually(w.authenticated).Should(BeFalse())
+
+		t.Expect(len(w.cloud.seenCredentials())).To(BeNumerically(">=", 4), "both tokens and two sessions were sent")
+		expectNoSecret(t, w, metrics)
+	},
+}
+
+// quotedToken returns a case of a cloud that quotes the token in its refusal of a create.
+func quotedToken(status int) func(*testkit.T) {
+	return func(t *testkit.T) {
+		w, metrics := worldWithToken(t)
+		quote(t, w, "/servers", status, "the token "+rightToken+" was sent")
+		t.Expect(create("quoted")(t.Context(), w)).To(Succeed())
+		t.Eventually(w.conditionsOf("quoted")).Should(ContainSubstring("was sent"), "the refusal is reported")
+		w.mock.ClearFaults()
+		t.Expect(remove("quoted", gone)(t.Context(), w)).To(Succeed())
+		t.Expect(w.until(t.Context(), w.reached)).To(Succeed())
+		expectNoSecret(t, w, metrics)
+	}
+}
+
+// worldWithToken is a world whose Cloud uses a token, with one VM that is ready,
+// and the address of the manager's metrics.
+func worldWithToken(t *testkit.T) (w *world, metrics string) {
+	t.Helper()
+	address, err := testkit.FreeAddress()
+	t.Expect(err).NotTo(HaveOccurred())
+	w = openWorld(t, setting{
+		profile: profile{name: "with credentials", exact: true, mock: mockcloud.Options{Token: rightToken}},
+		spec:    v1alpha1.CloudSpec{CredentialsSecretRef: &v1alpha1.SecretReference{Name: "credentials"}},
+	})
+	setSecret(t, w, map[string]string{"token": rightToken})
+	_, err = w.start("--metrics-bind-address="+address.String(), "--metrics-secure=false", "--zap-log-level=9")
+	t.Expect(err).NotTo(HaveOccurred())
+	t.Expect(w.perform(t.Context(), create("by-token"))).To(Succeed())
+	return w, address.String()
+}
+
+// expectNoSecret fails if a credential is in the operator's output.
+func expectNoSecret(t *testkit.T, w *world, metrics string) {
+	t.Helper()
+	secrets := []string{rightToken, wrongToken, rightPassword, wrongPassword}
+	for _, credential := range w.cloud.seenCredentials() {
+		secrets = append(secrets, strings.TrimPrefix(credential, "Bearer "))
+	}
+	for where, text := range output(t, w, metrics) {
+		t.Expect(text).To(ContainSubstring(w.name), "%s were read", where)
+		for _, secret := range secrets {
+			t.Expect(strings.Contains(text, secret)).To(BeFalse(), "%s contain %s", where, secret)
+		}
+	}
+}
+
+// setSecret replaces the Secret of the Cloud.
+func setSecret(t *testkit.T, w *world, data map[string]string) {
+	t.Helper()
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.name, Name: "credentials"}, StringData: data}
+	t.Expect(client.IgnoreNotFound(w.env.client.Delete(t.Context(), secret.DeepCopy()))).To(Succeed())
+	t.Expect(w.env.client.Create(t.Context(), secret)).To(Succeed())
+}
+
+// quote makes POSTs to a path fail with a reason.
+func quote(t *testkit.T, w *world, path string, status int, reason string) {
+	t.Helper()
 	body, err := json.Marshal(map[string]any{"status": status, "title": reason, "detail": reason})
-	Expect(err).NotTo(HaveOccurred())
+	t.Expect(err).NotTo(HaveOccurred())
 	_, err = w.mock.AddFault(mockcloud.Fault{
 		Match:  mockcloud.Match{Method: http.MethodPost, Path: path},
 		Status: status, Body: string(body), ContentType: "application/problem+json",
 	})
-	Expect(err).NotTo(HaveOccurred())
+	t.Expect(err).NotTo(HaveOccurred())
 }
 
 func (w *world) conditionsOf(name string) func() string {
 	return func() string {
 		if vm := w.recorder.vm(name); vm != nil {
-			return brief(vm)
+			return describe(vm)
 		}
 		return ""
 	}
 }
 
-func (w *world) authenticated(ctx context.Context) func(Gomega) bool {
-	return func(g Gomega) bool {
-		var c v1alpha1.Cloud
-		g.Expect(w.lab.client.Get(ctx, client.ObjectKey{Name: w.name}, &c)).To(Succeed())
-		return meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.AuthenticatedCondition)
-	}
+func (w *world) authenticated(ctx context.Context) (bool, error) {
+	var c v1alpha1.Cloud
+	err := w.env.client.Get(ctx, client.ObjectKey{Name: w.name}, &c)
+	return meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.AuthenticatedCondition), err
 }
 
-// told is all that the operator ever says to anybody but the cloud.
-func (w *world) told(ctx context.Context, metrics string) map[string]string {
-	GinkgoHelper()
-	told := map[string]string{"logs": w.log.String()}
+// output returns all that the operator writes anywhere but to the cloud.
+func output(t *testkit.T, w *world, metrics string) map[string]string {
+	t.Helper()
+	texts := map[string]string{"logs": w.log.String()}
 	for where, list := range map[string]client.ObjectList{
 		"events": &eventsv1.EventList{}, "VMs": &v1alpha1.VMList{}, "Clouds": &v1alpha1.CloudList{},
 	} {
-		Expect(w.lab.client.List(ctx, list)).To(Succeed())
+		t.Expect(w.env.client.List(t.Context(), list)).To(Succeed())
 		text, err := json.Marshal(list)
-		Expect(err).NotTo(HaveOccurred())
-		told[where] = string(text)
+		t.Expect(err).NotTo(HaveOccurred())
+		texts[where] = string(text)
 	}
 	resp, err := http.Get("http://" + metrics + "/metrics")
-	Expect(err).NotTo(HaveOccurred())
+	t.Expect(err).NotTo(HaveOccurred())
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
-	Expect(err).NotTo(HaveOccurred())
-	told["metrics"] = string(text)
-	return told
-}
-
-func freeAddress() string {
-	GinkgoHelper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	Expect(err).NotTo(HaveOccurred())
-	defer listener.Close()
-	return listener.Addr().String()
+	t.Expect(err).NotTo(HaveOccurred())
+	texts["metrics"] = string(text)
+	return texts
 }

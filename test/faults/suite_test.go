@@ -1,43 +1,94 @@
 package faults
 
 import (
+	"errors"
+	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"sync"
 	"testing"
 	"time"
 
-	. "github.com/onsi/ginkgo/v2"
-	. "github.com/onsi/gomega"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/privatecloud/operator/internal/testkit"
 )
 
-var shared *lab
+// shared starts the API server and builds the manager, once, when the first test needs them.
+var shared = sync.OnceValues(newEnvironment)
 
-func TestFaults(t *testing.T) {
-	RegisterFailHandler(Fail)
-	RunSpecs(t, "Faults")
+// stopShared stops what shared started.
+var stopShared = func() error { return nil }
+
+func TestMain(m *testing.M) {
+	// All cases of a test start at once; maxRuns limits the runs among them.
+	if err := testkit.RunInParallel(256); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	if err := stopShared(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
 }
 
-var _ = BeforeSuite(func() {
-	SetDefaultEventuallyTimeout(converges)
-	EnforceDefaultTimeoutsWhenUsingContexts()
-	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
-	shared = &lab{folder: GinkgoT().TempDir()}
+func newEnvironment() (*environment, error) {
 	root, err := testkit.ModuleRoot()
-	Expect(err).NotTo(HaveOccurred())
-	shared.binary = filepath.Join(shared.folder, "manager")
-	build := exec.Command("go", "build", "-o", shared.binary, "./cmd")
+	if err != nil {
+		return nil, err
+	}
+	folder, err := os.MkdirTemp("", "faults-")
+	if err != nil {
+		return nil, fmt.Errorf("making a folder for the runs: %w", err)
+	}
+	stopShared = func() error { return os.RemoveAll(folder) }
+	env := &environment{folder: folder, binary: filepath.Join(folder, "manager")}
+	build := exec.Command("go", "build", "-o", env.binary, "./cmd")
 	build.Dir = root
-	output, err := build.CombinedOutput()
-	Expect(err).NotTo(HaveOccurred(), string(output))
-
-	shared.env, err = testkit.Start(testkit.Options{})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() { Expect(shared.env.Stop()).To(Succeed()) })
+	if output, err := build.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("building the manager: %w\n%s", err, output)
+	}
+	if env.apiServer, err = testkit.Start(testkit.Options{}); err != nil {
+		return nil, err
+	}
+	stopShared = func() error { return errors.Join(env.apiServer.Stop(), os.RemoveAll(folder)) }
 	scheme, err := testkit.Scheme()
-	Expect(err).NotTo(HaveOccurred())
-	shared.client, err = client.NewWithWatch(shared.env.Config, client.Options{Scheme: scheme})
-	Expect(err).NotTo(HaveOccurred())
-})
+	if err != nil {
+		return nil, err
+	}
+	env.client, err = client.NewWithWatch(env.apiServer.Config, client.Options{Scheme: scheme})
+	return env, err
+}
+
+// newT returns a T that waits as long as a run may take to converge.
+func newT(t *testing.T) *testkit.T {
+	t.Helper()
+	return testkit.NewT(t, converges, 20*time.Millisecond)
+}
+
+func sharedEnvironment(t *testing.T) *environment {
+	t.Helper()
+	env, err := shared()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return env
+}
+
+// seed returns the seed of what is random, and logs it so that a failure can be repeated.
+func seed(t *testing.T) uint64 {
+	t.Helper()
+	n := uint64(time.Now().UnixNano())
+	if text := os.Getenv("FAULTS_SEED"); text != "" {
+		var err error
+		if n, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatalf("FAULTS_SEED is no number: %v", err)
+		}
+	}
+	t.Logf("FAULTS_SEED=%d", n)
+	return n
+}

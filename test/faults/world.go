@@ -1,10 +1,10 @@
 package faults
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,7 +15,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -25,187 +24,181 @@ import (
 )
 
 const (
-	pollInterval = time.Second
-	settleTime   = 2 * time.Second
-	// slowly is how long a slow cloud builds and deletes, and tardily how long one
-	// deletes that must be told of.
+	pollInterval = testkit.PollInterval
+	settleTime   = testkit.SettleTime
+	// slowly is how long a slow cloud builds and deletes. tardily is longer than the
+	// settle time.
 	slowly  = mockcloud.Duration(700 * time.Millisecond)
 	tardily = mockcloud.Duration(7 * time.Second)
-	// converges is how long after the last fault all must be well: a minute, and
-	// the tenth by which waits are spread.
+	// converges is how long after the last fault all goals must be reached: a
+	// minute, and the tenth by which waits are jittered.
 	converges = 66 * time.Second
 )
 
 const (
 	// vm is the name of the one VM of most runs.
 	vm = "vm"
-	// taken is the name of a stranger's server.
-	taken = "stranger"
+	// taken is the name of a foreign server.
+	taken = "foreign"
 	// contested is the vmname of two VMs.
 	contested = "contested"
 )
 
-// lab is what all runs share: an API server and the operator's binary.
-type lab struct {
-	env    *testkit.Env
-	client client.WithWatch
-	binary string
-	folder string
-	worlds atomic.Int64
+// environment is what all runs share: an API server and the operator's binary.
+type environment struct {
+	apiServer *testkit.Env
+	client    client.WithWatch
+	binary    string
+	folder    string
+	worlds    atomic.Int64
 }
 
-// profile is a kind of cloud, by what it can prove.
+// profile is a kind of cloud, by how it proves which object owns a server.
 type profile struct {
 	name string
 	mock mockcloud.Options
-	// exact: there are never two servers of one VM, not even for a moment.
+	// exact: a VM never has two servers at a time.
 	exact bool
-	// namesakes: a stranger's server may bear the name of the VM.
-	namesakes bool
-	// bend, where set, changes what the manager asks of the cloud on its way:
-	// so a cloud can break its word.
-	bend func(*http.Request)
+	// sharedNames: a foreign server may have the name of the VM.
+	sharedNames bool
+	// rewrite, if set, changes the requests to the cloud, so that the cloud does not
+	// do what it promises.
+	rewrite func(*http.Request)
 }
 
-// setting is what a run wants otherwise than others.
+// setting is what differs between worlds.
 type setting struct {
 	profile
-	// spec of the Cloud; the endpoint and what is zero are filled in.
+	// spec of the Cloud; the endpoint and zero fields are filled in.
 	spec v1alpha1.CloudSpec
-	// lie decides from the start what becomes of effects; see gate.
-	lie func(effect) *answer
+	// respond decides about effects from the start; see gate.
+	respond func(effect) *answer
 }
 
 // world is all of one run.
 type world struct {
-	lab      *lab
+	env      *environment
 	profile  profile
 	name     string
-	mock     *mockcloud.Cloud
-	served   *httptest.Server
+	mock     *testkit.CloudServer
 	gate     *gate
 	kube     *proxy
 	cloud    *proxy
 	recorder *recorder
-	log      *transcript
+	log      *testkit.Buffer
 	folder   string
 	managers []*manager
-	// patience is how long all may take to come to rest.
-	patience time.Duration
+	// restTimeout is how long the run may take to come to rest.
+	restTimeout time.Duration
 
-	// wants says for each VM object of the run what is to become of it.
-	wants map[string]fate
+	// goals are what the run expects, for each VM object.
+	goals map[string]goal
 
-	// wiring is of Networks. mu guards it.
-	wiring *wiring
+	// networks is what concerns Networks. mu guards it.
+	networks *networkState
 
-	// mu guards what the recorder reads too.
-	mu        sync.Mutex
-	strangers map[string]mockcloud.Server
+	// mu guards what the recorder reads, too.
+	mu      sync.Mutex
+	foreign map[string]mockcloud.Server
 	// renamed holds the objects whose vmname is not their own name, by vmname.
 	renamed map[string]string
-	// wish is what is to become of the run's group, nil without one.
-	wish *wish
+	// group is what the run expects of its group, nil without one.
+	group *groupGoal
 }
 
-// newWorld makes a namespace, a mock cloud with strangers in it, the proxies
+// newWorld makes a namespace, a mock cloud with foreign servers in it, the proxies
 // and the Cloud object. No manager runs yet.
-func (l *lab) newWorld(ctx context.Context, s setting) (w *world, err error) {
+func (env *environment) newWorld(ctx context.Context, s setting) (w *world, err error) {
 	w = &world{
-		lab: l, profile: s.profile, name: fmt.Sprintf("run-%d", l.worlds.Add(1)),
-		patience: converges, gate: newGate(), log: &transcript{}, strangers: map[string]mockcloud.Server{}, wants: map[string]fate{}, renamed: map[string]string{},
-		wiring: newWiring(),
+		env: env, profile: s.profile, name: fmt.Sprintf("run-%d", env.worlds.Add(1)),
+		restTimeout: converges, gate: newGate(), log: &testkit.Buffer{}, foreign: map[string]mockcloud.Server{}, goals: map[string]goal{}, renamed: map[string]string{},
+		networks: newNetworkState(),
 	}
 	defer func() {
 		if err != nil {
 			w.close()
 		}
 	}()
-	w.gate.lie(s.lie)
-	w.folder = filepath.Join(l.folder, w.name)
+	w.gate.respond(s.respond)
+	w.folder = filepath.Join(env.folder, w.name)
 	if err := os.Mkdir(w.folder, 0o700); err != nil {
 		return nil, err
 	}
-	if err := w.openCloud(s); err != nil {
+	if err := w.startCloud(s); err != nil {
 		return nil, err
 	}
-	if err := w.openKubernetes(ctx); err != nil {
+	if err := w.startKubernetes(ctx); err != nil {
 		return nil, err
 	}
-	err = w.makeCloud(ctx, s.spec)
+	err = w.createCloud(ctx, s.spec)
 	return w, err
 }
 
-func (w *world) openCloud(s setting) (err error) {
-	if w.mock, err = mockcloud.New(s.mock); err != nil {
+func (w *world) startCloud(s setting) (err error) {
+	if w.mock, err = testkit.ServeCloud(s.mock); err != nil {
 		return err
 	}
-	w.served = httptest.NewServer(w.mock.Handler())
-	names := []string{taken, "forsaken"}
-	if s.namesakes {
+	names := []string{taken, "other"}
+	if s.sharedNames {
 		names = append(names, vm)
 	}
 	for _, name := range names {
-		if err := w.stranger(mockcloud.Server{Name: name}); err != nil {
+		if err := w.putForeignServer(mockcloud.Server{Name: name}); err != nil {
 			return err
 		}
 	}
-	w.cloud, err = cloudProxy(w.served.URL, w.gate, s.bend)
+	w.cloud, err = cloudProxy(w.mock.URL, w.gate, s.rewrite)
 	return err
 }
 
-// stranger puts a server into the cloud that is nobody's here.
-func (w *world) stranger(s mockcloud.Server) error {
+// putForeignServer puts a server that the operator did not create into the cloud.
+func (w *world) putForeignServer(s mockcloud.Server) error {
 	put, err := w.mock.PutServer(s)
 	if err != nil {
 		return err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.strangers[put.ID] = put
+	w.foreign[put.ID] = put
 	return nil
 }
 
-func (w *world) want(name string, f fate) {
+func (w *world) expect(name string, f goal) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.wants[name] = f
+	w.goals[name] = f
 }
 
-func (w *world) openKubernetes(ctx context.Context) (err error) {
-	if err := w.lab.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.name}}); err != nil {
+func (w *world) startKubernetes(ctx context.Context) (err error) {
+	if err := w.env.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.name}}); err != nil {
 		return err
 	}
-	w.recorder = newRecorder(w.leftOf)
-	if err := w.recorder.follow(ctx, w.lab.client, w.name); err != nil {
+	w.recorder = newRecorder(w.remainsOf)
+	if err := w.recorder.watch(ctx, w.env.client, w.name); err != nil {
 		return err
 	}
-	if w.kube, err = kubernetesProxy(w.lab.env.Config, w.gate, w.name, w.name); err != nil {
+	if w.kube, err = kubernetesProxy(w.env.apiServer.Config, w.gate, w.name, w.name); err != nil {
 		return err
 	}
-	config := clientcmdapi.NewConfig()
-	config.Clusters["test"] = &clientcmdapi.Cluster{Server: w.kube.URL}
-	config.Contexts["test"] = &clientcmdapi.Context{Cluster: "test"}
-	config.CurrentContext = "test"
-	return clientcmd.WriteToFile(*config, w.kubeconfig())
+	return testkit.WriteKubeconfig(w.kubeconfig(), &clientcmdapi.Cluster{Server: w.kube.URL}, &clientcmdapi.AuthInfo{})
 }
 
 func (w *world) kubeconfig() string { return filepath.Join(w.folder, "kubeconfig") }
 
-func (w *world) makeCloud(ctx context.Context, spec v1alpha1.CloudSpec) error {
-	spec.Endpoint = w.cloud.URL
-	if spec.PollInterval.Duration == 0 {
-		spec.PollInterval.Duration = pollInterval
-	}
-	if spec.SettleTime == nil {
-		spec.SettleTime = &metav1.Duration{Duration: settleTime}
-	}
-	return w.lab.client.Create(ctx, &v1alpha1.Cloud{ObjectMeta: metav1.ObjectMeta{Name: w.name}, Spec: spec})
+// createCloud creates the Cloud object. Fields of spec that are zero get the values
+// that testkit.Cloud sets.
+func (w *world) createCloud(ctx context.Context, spec v1alpha1.CloudSpec) error {
+	return w.env.client.Create(ctx, testkit.Cloud(w.name, w.cloud.URL, func(c *v1alpha1.Cloud) {
+		spec.Endpoint = c.Spec.Endpoint
+		spec.PollInterval.Duration = cmp.Or(spec.PollInterval.Duration, c.Spec.PollInterval.Duration)
+		spec.SettleTime = cmp.Or(spec.SettleTime, c.Spec.SettleTime)
+		c.Spec = spec
+	}))
 }
 
 // start starts a manager beside those that run.
 func (w *world) start(args ...string) (*manager, error) {
-	m, err := startManager(w.lab.binary, w.kubeconfig(), w.log, append([]string{
+	m, err := startManager(w.env.binary, w.kubeconfig(), w.log, append([]string{
 		"--namespace=" + w.name, "--health-probe-bind-address=0", "--zap-log-level=debug",
 	}, args...)...)
 	if err == nil {
@@ -214,14 +207,14 @@ func (w *world) start(args ...string) (*manager, error) {
 	return m, err
 }
 
-// crash kills the last manager, which waits at a stop, and starts another.
-// What is done meanwhile, if anything, finds no manager at work.
-func (w *world) crash(ctx context.Context, at *stop, meanwhile step) error {
+// crash kills the last manager, of which an effect is held, and starts another.
+// meanwhile, if set, is done while no manager runs.
+func (w *world) crash(ctx context.Context, at *hold, meanwhile step) error {
 	if err := w.managers[len(w.managers)-1].kill(); err != nil {
 		return err
 	}
-	w.gate.buried()
-	defer at.goOn()
+	w.gate.managerKilled()
+	defer at.release()
 	if meanwhile != nil {
 		if err := meanwhile(ctx, w); err != nil {
 			return err
@@ -236,7 +229,7 @@ func (w *world) crash(ctx context.Context, at *stop, meanwhile step) error {
 	return w.listings(ctx, 1)
 }
 
-// until waits for check to be content, and returns its last complaint if it never is.
+// until waits until check returns no error, and returns its last error otherwise.
 func (w *world) until(ctx context.Context, check func() error) error {
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, converges, true, func(context.Context) (bool, error) {
@@ -249,7 +242,7 @@ func (w *world) until(ctx context.Context, check func() error) error {
 	return err
 }
 
-// close ends all of the run. Processes first, so that nobody calls what is closed.
+// close ends the run: the processes first, so that nothing calls what is closed.
 func (w *world) close() {
 	for _, m := range w.managers {
 		_ = m.kill()
@@ -258,6 +251,7 @@ func (w *world) close() {
 	if w.recorder != nil {
 		w.recorder.close()
 	}
+	// The cloud first, since it releases the calls that it holds.
 	if w.mock != nil {
 		_ = w.mock.Close()
 	}
@@ -267,13 +261,10 @@ func (w *world) close() {
 			p.Close()
 		}
 	}
-	if w.served != nil {
-		w.served.Close()
-	}
 }
 
-// story is what to read when a run went wrong.
-func (w *world) story() string {
+// report returns effects, ledger and log, to find out why a run failed.
+func (w *world) report() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "--- effects of %s (%s)\n", w.name, w.profile.name)
 	for _, e := range w.gate.history() {

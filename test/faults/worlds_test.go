@@ -2,67 +2,62 @@ package faults
 
 import (
 	"context"
-	"fmt"
+	"testing"
 	"time"
 
-	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"github.com/privatecloud/operator/internal/testkit"
 )
 
-// openWorld is a world for one spec, which tells its story if the spec fails.
-func openWorld(ctx context.Context, s setting) *world {
-	GinkgoHelper()
-	w, err := shared.newWorld(ctx, s)
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() {
-		if CurrentSpecReport().Failed() {
-			GinkgoWriter.Println(w.story())
+// openWorld makes a world for one test. Its report is logged if the test fails.
+func openWorld(t *testkit.T, s setting) *world {
+	t.Helper()
+	w, err := sharedEnvironment(t.T).newWorld(t.Context(), s)
+	t.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(w.report())
 		}
 		w.close()
 	})
 	return w
 }
 
-// inWorlds does the same in many worlds at a time, for they mostly wait, and
-// wants it to succeed in all.
-func inWorlds(ctx context.Context, worlds map[string]setting, do func(context.Context, *world) error) {
-	GinkgoHelper()
-	verdicts := make(chan error)
-	for name, s := range worlds {
-		go func() { verdicts <- inWorld(ctx, name, s, do) }()
-	}
-	var failures []error
-	for range worlds {
-		if err := <-verdicts; err != nil {
-			failures = append(failures, err)
-		}
-	}
-	Expect(failures).To(BeEmpty())
+// worldWithVM is a world with a manager and one VM that is ready.
+func worldWithVM(t *testkit.T) *world {
+	t.Helper()
+	w := openWorld(t, setting{profile: extended})
+	_, err := w.start()
+	t.Expect(err).NotTo(HaveOccurred())
+	t.Expect(w.perform(t.Context(), create(vm))).To(Succeed())
+	t.Expect(w.violations()).To(BeEmpty())
+	return w
 }
 
-func inWorld(ctx context.Context, name string, s setting, do func(context.Context, *world) error) error {
-	began := time.Now()
-	w, err := shared.newWorld(ctx, s)
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+// inWorlds runs a check in one world for each setting, each with a manager of its
+// own. The subtests run in parallel, since they mostly wait.
+func inWorlds(t *testing.T, settings map[string]setting, check func(context.Context, *world) error) {
+	t.Helper()
+	for name, s := range settings {
+		t.Run(name, func(tt *testing.T) {
+			tt.Parallel()
+			t := newT(tt)
+			began := time.Now()
+			w := openWorld(t, s)
+			_, err := w.start()
+			t.Expect(err).NotTo(HaveOccurred())
+			t.Expect(check(t.Context(), w)).To(Succeed())
+			t.Logf("%s: ended after %s", name, time.Since(began).Round(time.Millisecond))
+		})
 	}
-	defer w.close()
-	if _, err = w.start(); err == nil {
-		err = do(ctx, w)
-	}
-	if err != nil {
-		GinkgoWriter.Println(w.story())
-		return fmt.Errorf("%s: %w", name, err)
-	}
-	GinkgoWriter.Printf("%s: well after %s\n", name, time.Since(began).Round(time.Millisecond))
-	return nil
 }
 
-// on makes a world for each profile.
+// on returns one setting for each profile.
 func on(profiles ...profile) map[string]setting {
-	worlds := map[string]setting{}
+	settings := map[string]setting{}
 	for _, p := range profiles {
-		worlds[p.name] = setting{profile: p}
+		settings[p.name] = setting{profile: p}
 	}
-	return worlds
+	return settings
 }

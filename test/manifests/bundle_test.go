@@ -30,7 +30,7 @@ func readBundle(t *testing.T) *manifests.Bundle {
 	return bundle
 }
 
-func TestNoValidatorHasAnythingToSayAboutTheBundle(t *testing.T) {
+func TestBundleIsValid(t *testing.T) {
 	// All but MultipleArchitecturesValidator, which pulls the images.
 	validators := append(slices.Clone(validation.DefaultBundleValidators), validator.Validators{
 		validation.OperatorHubV2Validator, validation.StandardCapabilitiesValidator, validation.StandardCategoriesValidator,
@@ -44,13 +44,13 @@ func TestNoValidatorHasAnythingToSayAboutTheBundle(t *testing.T) {
 	}
 	found = append(found, validation.ObjectValidator.Validate(objects...)...)
 	for _, result := range found {
-		for _, complaint := range append(result.Errors, result.Warnings...) {
-			t.Errorf("%s: %v", result.Name, complaint)
+		for _, finding := range append(result.Errors, result.Warnings...) {
+			t.Errorf("%s: %v", result.Name, finding)
 		}
 	}
 }
 
-func TestTheBundleHasNoKindThatBreaksInstallationsWhereItIsUnknown(t *testing.T) {
+func TestBundleHasOnlyKindsThatEveryClusterKnows(t *testing.T) {
 	var got []string
 	for _, object := range readBundle(t).Objects {
 		if kind := object.GetKind(); !slices.Contains(got, kind) {
@@ -64,10 +64,10 @@ func TestTheBundleHasNoKindThatBreaksInstallationsWhereItIsUnknown(t *testing.T)
 	}
 }
 
-func TestSecretsAreReadInTheNamespaceOfTheInstallationAlone(t *testing.T) {
+func TestBundleHasNoRightsOnSecretsInAllNamespaces(t *testing.T) {
 	strategy := readBundle(t).CSV.Spec.InstallStrategy.StrategySpec
 	if len(strategy.Permissions) != 0 {
-		t.Errorf("the CSV has permissions, which OLM lifts to all namespaces: %v", strategy.Permissions)
+		t.Errorf("the CSV has permissions, which OLM grants in all namespaces: %v", strategy.Permissions)
 	}
 	for _, account := range strategy.ClusterPermissions {
 		for _, rule := range account.Rules {
@@ -76,7 +76,9 @@ func TestSecretsAreReadInTheNamespaceOfTheInstallationAlone(t *testing.T) {
 			}
 		}
 	}
+}
 
+func TestSecretsCanOnlyBeReadInTheNamespaceOfTheInstallation(t *testing.T) {
 	// Any namespace will do, as with OLM.
 	const installed = "somewhere"
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: installed}}
@@ -91,64 +93,69 @@ func TestSecretsAreReadInTheNamespaceOfTheInstallationAlone(t *testing.T) {
 			}
 		}
 	}
-	for where, want := range map[string]bool{installed: true, metav1.NamespaceDefault: false} {
-		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User: "system:serviceaccount:" + installed + ":private-cloud-operator-controller-manager",
-			ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Namespace: where, Verb: "get", Resource: "secrets", Name: "cloud-credentials",
-			},
-		}}
-		if err := env.Client.Create(t.Context(), review); err != nil {
-			t.Fatal(err)
-		}
-		if review.Status.Allowed != want {
-			t.Errorf("may read Secrets in namespace %s: %t, want %t", where, review.Status.Allowed, want)
-		}
+	for name, tc := range map[string]struct {
+		namespace string
+		allowed   bool
+	}{
+		"namespace of the installation: allowed": {installed, true},
+		"another namespace: denied":              {metav1.NamespaceDefault, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+				User: "system:serviceaccount:" + installed + ":private-cloud-operator-controller-manager",
+				ResourceAttributes: &authorizationv1.ResourceAttributes{
+					Namespace: tc.namespace, Verb: "get", Resource: "secrets", Name: "cloud-credentials",
+				},
+			}}
+			if err := env.Client.Create(t.Context(), review); err != nil {
+				t.Fatal(err)
+			}
+			if review.Status.Allowed != tc.allowed {
+				t.Errorf("Secrets may be read: %t, want %t", review.Status.Allowed, tc.allowed)
+			}
+		})
 	}
 }
 
-func TestEveryKeyOfAnExampleIsDescribed(t *testing.T) {
+func TestEveryKindHasAnExampleWhoseKeysAreDescribed(t *testing.T) {
 	csv := readBundle(t).CSV
-	var examples []struct {
+	type example struct {
 		Kind         string
 		Spec, Status map[string]any
 	}
+	var examples []example
 	if err := json.Unmarshal([]byte(csv.Annotations["alm-examples"]), &examples); err != nil {
 		t.Fatal(err)
 	}
-	kinds := map[string]bool{}
-	for _, example := range examples {
-		kinds[example.Kind] = true
-		if len(example.Status) == 0 {
-			t.Errorf("an example of %s has no status", example.Kind)
-		}
-		for _, owned := range csv.Spec.CustomResourceDefinitions.Owned {
-			if owned.Kind != example.Kind {
-				continue
-			}
-			if len(owned.Resources) == 0 || owned.Description == "" {
-				t.Errorf("%s has no resources or no description", owned.Kind)
-			}
-			for key := range example.Spec {
-				if !slices.ContainsFunc(owned.SpecDescriptors, func(d operatorsv1alpha1.SpecDescriptor) bool { return d.Path == key }) {
-					t.Errorf("%s: spec.%s has no descriptor", owned.Kind, key)
-				}
-			}
-			for key := range example.Status {
-				if !slices.ContainsFunc(owned.StatusDescriptors, func(d operatorsv1alpha1.StatusDescriptor) bool { return d.Path == key }) {
-					t.Errorf("%s: status.%s has no descriptor", owned.Kind, key)
-				}
-			}
-		}
-	}
 	for _, owned := range csv.Spec.CustomResourceDefinitions.Owned {
-		if !kinds[owned.Kind] {
-			t.Errorf("%s has no example", owned.Kind)
-		}
+		t.Run(owned.Kind, func(t *testing.T) {
+			if len(owned.Resources) == 0 || owned.Description == "" {
+				t.Error("no resources or no description")
+			}
+			found := slices.DeleteFunc(slices.Clone(examples), func(e example) bool { return e.Kind != owned.Kind })
+			if len(found) == 0 {
+				t.Error("no example")
+			}
+			for _, example := range found {
+				if len(example.Status) == 0 {
+					t.Error("an example has no status")
+				}
+				for key := range example.Spec {
+					if !slices.ContainsFunc(owned.SpecDescriptors, func(d operatorsv1alpha1.SpecDescriptor) bool { return d.Path == key }) {
+						t.Errorf("spec.%s has no descriptor", key)
+					}
+				}
+				for key := range example.Status {
+					if !slices.ContainsFunc(owned.StatusDescriptors, func(d operatorsv1alpha1.StatusDescriptor) bool { return d.Path == key }) {
+						t.Errorf("status.%s has no descriptor", key)
+					}
+				}
+			}
+		})
 	}
 }
 
-func TestEveryImageOfTheBundleIsListedForMirrors(t *testing.T) {
+func TestEveryImageOfTheBundleIsARelatedImage(t *testing.T) {
 	csv := readBundle(t).CSV
 	var used, listed []string
 	for _, deployment := range csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
@@ -170,7 +177,7 @@ func TestEveryImageOfTheBundleIsListedForMirrors(t *testing.T) {
 	}
 }
 
-func TestOLMHasNamesCheckedAsKustomizeDoes(t *testing.T) {
+func TestBundleAndKustomizeHaveTheSameWebhook(t *testing.T) {
 	csv := readBundle(t).CSV
 	if len(csv.Spec.WebhookDefinitions) != 1 {
 		t.Fatalf("%d webhooks, want 1: run make bundle", len(csv.Spec.WebhookDefinitions))
@@ -187,16 +194,16 @@ func TestOLMHasNamesCheckedAsKustomizeDoes(t *testing.T) {
 	}
 	for _, deployment := range csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
 		container := deployment.Spec.Template.Spec.Containers[0]
-		// Where OLM mounts the certificate that it makes.
+		// OLM mounts the certificate that it makes there.
 		flagged := slices.Contains(container.Args, "--webhook-cert-path=/tmp/k8s-webhook-server/serving-certs")
 		serves := slices.ContainsFunc(container.Ports, func(p corev1.ContainerPort) bool { return p.ContainerPort == definition.TargetPort.IntVal })
 		if named := deployment.Name == definition.DeploymentName; flagged != named || serves != named {
-			t.Errorf("%s: named %t, with the flag %t, with the port %t", deployment.Name, named, flagged, serves)
+			t.Errorf("%s: is the webhook's %t, has the flag %t, has the port %t", deployment.Name, named, flagged, serves)
 		}
 	}
 }
 
-func TestTheIconIsTheOneThatIsDrawn(t *testing.T) {
+func TestIconIsThatOfConfigManifests(t *testing.T) {
 	drawn, err := os.ReadFile(filepath.Join(root, "config", "manifests", "icon.svg"))
 	if err != nil {
 		t.Fatal(err)
@@ -207,19 +214,21 @@ func TestTheIconIsTheOneThatIsDrawn(t *testing.T) {
 	}
 }
 
-func TestTheBundleCanBeAppliedAsOLMDoes(t *testing.T) {
+func TestObjectsOfTheBundleCanBeApplied(t *testing.T) {
 	for _, object := range readBundle(t).Objects {
 		if object.GetKind() == "ClusterServiceVersion" {
 			continue
 		}
-		if object.GetNamespace() != "" {
-			t.Errorf("%s %s names the namespace %s", object.GetKind(), object.GetName(), object.GetNamespace())
-		}
-		object.SetNamespace(metav1.NamespaceDefault)
-		object.SetManagedFields(nil)
-		err := env.Client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(object), client.DryRunAll, client.FieldOwner("olm"))
-		if err != nil {
-			t.Errorf("%s %s: %v", object.GetKind(), object.GetName(), err)
-		}
+		t.Run(object.GetKind()+" "+object.GetName(), func(t *testing.T) {
+			if object.GetNamespace() != "" {
+				t.Errorf("the object names the namespace %s", object.GetNamespace())
+			}
+			object.SetNamespace(metav1.NamespaceDefault)
+			object.SetManagedFields(nil)
+			err := env.Client.Apply(t.Context(), client.ApplyConfigurationFromUnstructured(object), client.DryRunAll, client.FieldOwner("olm"))
+			if err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }

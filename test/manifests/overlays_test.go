@@ -1,15 +1,15 @@
-// Package manifests_test holds config/ against a real API server: everything
-// that is meant to be applied is applied there, with strict validation.
+// Package manifests_test applies everything in config/ that users apply to a real
+// API server, with strict validation, and checks what belongs together.
 package manifests_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -52,8 +52,17 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func TestWhatUsersApplyIsAccepted(t *testing.T) {
-	// In this order: samples need the kinds.
+// installDefault applies config/default once: other manifests need its kinds and
+// its namespace.
+var installDefault = sync.OnceValue(func() error {
+	_, err := kubectl("apply", "--server-side", "--force-conflicts", "--validate=strict", "-k", "config/default")
+	return err
+})
+
+func TestManifestsAreAcceptedWithoutWarning(t *testing.T) {
+	if err := installDefault(); err != nil {
+		t.Fatal(err)
+	}
 	for _, args := range [][]string{
 		{"--server-side", "-k", "config/default"},
 		{"--server-side", "-k", "config/overlays/development"},
@@ -69,39 +78,48 @@ func TestWhatUsersApplyIsAccepted(t *testing.T) {
 		{"-f", "config/samples/policies"},
 		{"-f", "config/samples/autoscaling"},
 	} {
-		output, err := kubectl(append([]string{"apply", "--validate=strict"}, args...)...)
-		if err != nil {
-			t.Errorf("kubectl apply %s: %v", strings.Join(args, " "), err)
-		}
-		if bytes.Contains(output, []byte("Warning")) {
-			t.Errorf("kubectl apply %s:\n%s", strings.Join(args, " "), output)
-		}
+		t.Run(caseName(args[len(args)-2:]...), func(t *testing.T) {
+			output, err := kubectl(append([]string{"apply", "--validate=strict"}, args...)...)
+			if err != nil {
+				t.Errorf("kubectl apply: %v", err)
+			}
+			if strings.Contains(output, "Warning") {
+				t.Errorf("kubectl apply:\n%s", output)
+			}
+		})
 	}
+}
+
+// caseName is a name of a subtest with paths in it: a slash would make it two levels for -run.
+func caseName(words ...string) string {
+	return strings.ReplaceAll(strings.Join(words, " "), "/", ".")
 }
 
 func TestPodsMeetThePodSecurityStandardOfTheirNamespace(t *testing.T) {
-	if _, err := kubectl("apply", "--server-side", "--force-conflicts", "-k", "config/default"); err != nil {
+	if err := installDefault(); err != nil {
 		t.Fatal(err)
 	}
 	for _, overlay := range []string{"default", "overlays/development", "overlays/production", "overlays/autoscaling"} {
-		objects := build(t, overlay)
-		// The last one is applied beside one of the others, into its namespace.
-		if got := find(objects, "Namespace", namespace).GetLabels()["pod-security.kubernetes.io/enforce"]; got != "restricted" && overlay != "overlays/autoscaling" {
-			t.Errorf("%s enforces the standard %q", overlay, got)
-		}
-		for _, deployment := range deployments(t, objects) {
-			template := deployment.Spec.Template
-			pod := &corev1.Pod{
-				ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "probe", Labels: template.Labels}, Spec: template.Spec,
+		t.Run(caseName(overlay), func(t *testing.T) {
+			objects := build(t, overlay)
+			// The overlay autoscaling is applied beside one of the others, into its namespace.
+			if got := find(objects, "Namespace", namespace).GetLabels()["pod-security.kubernetes.io/enforce"]; got != "restricted" && overlay != "overlays/autoscaling" {
+				t.Errorf("the enforced standard is %q, want restricted", got)
 			}
-			if err := env.Client.Create(t.Context(), pod, client.DryRunAll); err != nil {
-				t.Errorf("%s: a pod of %s: %v", overlay, deployment.Name, err)
+			for _, deployment := range deployments(t, objects) {
+				template := deployment.Spec.Template
+				pod := &corev1.Pod{
+					ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "probe", Labels: template.Labels}, Spec: template.Spec,
+				}
+				if err := env.Client.Create(t.Context(), pod, client.DryRunAll); err != nil {
+					t.Errorf("a pod of %s: %v", deployment.Name, err)
+				}
 			}
-		}
+		})
 	}
 }
 
-func TestTheDefaultCloudIsTheMockBesideTheOperatorInAnyNamespace(t *testing.T) {
+func TestDefaultCloudIsTheMockCloudOfTheSameNamespace(t *testing.T) {
 	objects := build(t, "overlays/development")
 	name, port := "private-cloud-operator-mock-cloud", int32(8080)
 	endpoint := fmt.Sprintf("http://%s:%d", name, port)
@@ -110,10 +128,10 @@ func TestTheDefaultCloudIsTheMockBesideTheOperatorInAnyNamespace(t *testing.T) {
 	for _, deployment := range all {
 		args = append(args, deployment.Spec.Template.Spec.Containers[0].Args...)
 	}
-	// The operator finds the mock cloud by it, and a new mock cloud the old one.
+	// The operator finds the mock cloud by this endpoint, and a new mock cloud the old one.
 	for _, flag := range []string{"--default-cloud-endpoint=", "--take-over="} {
 		if !slices.Contains(args, flag+endpoint) {
-			t.Errorf("no %s%s, which no namespace is part of, in %q", flag, endpoint, args)
+			t.Errorf("no %s%s, without a namespace, in %q", flag, endpoint, args)
 		}
 	}
 	var service corev1.Service
@@ -132,48 +150,56 @@ func TestTheDefaultCloudIsTheMockBesideTheOperatorInAnyNamespace(t *testing.T) {
 	}
 }
 
-func TestTheNameCheckCanBeAddedToEachOverlay(t *testing.T) {
-	if _, err := kubectl("apply", "--server-side", "--force-conflicts", "-k", "config/default"); err != nil {
+func TestNameCheckCanBeAddedToEachOverlay(t *testing.T) {
+	if err := installDefault(); err != nil {
 		t.Fatal(err)
 	}
 	for _, overlay := range []string{"default", "overlays/development", "overlays/production"} {
-		for _, object := range build(t, overlay) {
-			if object.GetKind() == "ValidatingWebhookConfiguration" {
-				t.Errorf("%s needs certificates that nobody makes", overlay)
+		t.Run(caseName(overlay), func(t *testing.T) {
+			for _, object := range build(t, overlay) {
+				if object.GetKind() == "ValidatingWebhookConfiguration" {
+					t.Error("the overlay alone has a webhook, which needs certificates that are not issued")
+				}
 			}
-		}
-		var rest bytes.Buffer
-		var added []string
-		objects := buildWithNameCheck(t, overlay)
-		for _, object := range objects {
-			if strings.HasPrefix(object.GetAPIVersion(), "cert-manager.io/") {
-				// Its CRDs are not here.
-				added = append(added, object.GetKind())
-				continue
-			}
-			text, err := object.MarshalJSON()
-			if err != nil {
-				t.Fatal(err)
-			}
-			rest.Write(text)
-		}
-		if diff := cmp.Diff([]string{"Certificate", "Issuer"}, added); diff != "" {
-			t.Errorf("%s: what cert-manager is to do (-want +got):\n%s", overlay, diff)
-		}
-		all := filepath.Join(t.TempDir(), "all.json")
-		if err := os.WriteFile(all, rest.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		output, err := kubectl("apply", "--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict", "-f", all)
-		if err != nil || bytes.Contains(output, []byte("Warning")) {
-			t.Errorf("%s with the name check: %v\n%s", overlay, err, output)
-		}
-		checkNameCheck(t, overlay, objects)
+			objects := buildWithNameCheck(t, overlay)
+			checkApplyWithoutCertManager(t, objects)
+			checkNameCheck(t, objects)
+		})
 	}
 }
 
-// checkNameCheck looks that what belongs together has one name everywhere.
-func checkNameCheck(t *testing.T, overlay string, objects []*unstructured.Unstructured) {
+// checkApplyWithoutCertManager applies all objects but those of cert-manager, whose
+// CRDs are not installed here, and checks which those are.
+func checkApplyWithoutCertManager(t *testing.T, objects []*unstructured.Unstructured) {
+	t.Helper()
+	var rest bytes.Buffer
+	var added []string
+	for _, object := range objects {
+		if strings.HasPrefix(object.GetAPIVersion(), "cert-manager.io/") {
+			added = append(added, object.GetKind())
+			continue
+		}
+		text, err := object.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		rest.Write(text)
+	}
+	if diff := cmp.Diff([]string{"Certificate", "Issuer"}, added); diff != "" {
+		t.Errorf("objects of cert-manager (-want +got):\n%s", diff)
+	}
+	all := filepath.Join(t.TempDir(), "all.json")
+	if err := os.WriteFile(all, rest.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	output, err := kubectl("apply", "--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict", "-f", all)
+	if err != nil || strings.Contains(output, "Warning") {
+		t.Errorf("applying the overlay with the name check: %v\n%s", err, output)
+	}
+}
+
+// checkNameCheck checks that webhook, Service, certificate and Deployment refer to each other.
+func checkNameCheck(t *testing.T, objects []*unstructured.Unstructured) {
 	t.Helper()
 	var configuration admissionregistrationv1.ValidatingWebhookConfiguration
 	var service corev1.Service
@@ -190,15 +216,15 @@ func checkNameCheck(t *testing.T, overlay string, objects []*unstructured.Unstru
 	subject, _, _ := unstructured.NestedStringSlice(certificate.Object, "spec", "subject", "organizations")
 	issuer := find(objects, "Issuer", text("spec", "issuerRef", "name"))
 	for what, holds := range map[string]bool{
-		"the webhook leads to the Service":                 service.Namespace == to.Namespace && service.Spec.Ports[0].Port == 443,
-		"the certificate is for the Service":               slices.Contains(names, service.Name+"."+service.Namespace+".svc"),
-		"its issuer, which it is itself, has a name":       len(subject) > 0,
-		"its issuer is beside it":                          issuer.GetNamespace() == certificate.GetNamespace() && issuer.GetNamespace() == namespace,
-		"its CA is given to the API server":                configuration.Annotations["cert-manager.io/inject-ca-from"] == certificate.GetNamespace()+"/"+certificate.GetName(),
-		"nobody waits for the operator who cannot have it": *hook.FailurePolicy == admissionregistrationv1.Ignore && *hook.TimeoutSeconds == 3,
+		"the webhook leads to the Service":               service.Namespace == to.Namespace && service.Spec.Ports[0].Port == 443,
+		"the certificate is for the Service":             slices.Contains(names, service.Name+"."+service.Namespace+".svc"),
+		"the self-signed certificate has a subject":      len(subject) > 0,
+		"the issuer is in the certificate's namespace":   issuer.GetNamespace() == certificate.GetNamespace() && issuer.GetNamespace() == namespace,
+		"the CA is injected into the webhook":            configuration.Annotations["cert-manager.io/inject-ca-from"] == certificate.GetNamespace()+"/"+certificate.GetName(),
+		"an operator that is away does not block writes": *hook.FailurePolicy == admissionregistrationv1.Ignore && *hook.TimeoutSeconds == 3,
 	} {
 		if !holds {
-			t.Errorf("%s: not so: %s", overlay, what)
+			t.Errorf("does not hold: %s", what)
 		}
 	}
 	var selected []string
@@ -209,22 +235,22 @@ func checkNameCheck(t *testing.T, overlay string, objects []*unstructured.Unstru
 		selected = append(selected, deployment.Name)
 		manager := deployment.Spec.Template.Spec.Containers[0]
 		if len(manager.VolumeMounts) != 1 || !slices.Contains(manager.Args, "--webhook-cert-path="+manager.VolumeMounts[0].MountPath) {
-			t.Errorf("%s: the operator reads its certificate elsewhere than in %v", overlay, manager.VolumeMounts)
+			t.Errorf("the operator does not read its certificate from %v", manager.VolumeMounts)
 		}
 		if got := deployment.Spec.Template.Spec.Volumes[0].Secret.SecretName; got != text("spec", "secretName") {
-			t.Errorf("%s: the operator's certificate is of the Secret %s", overlay, got)
+			t.Errorf("the operator's certificate is in the Secret %s", got)
 		}
 		if !slices.ContainsFunc(manager.Ports, func(p corev1.ContainerPort) bool { return p.ContainerPort == service.Spec.Ports[0].TargetPort.IntVal }) {
-			t.Errorf("%s: the Service leads to no port of %v", overlay, manager.Ports)
+			t.Errorf("the Service leads to no port of %v", manager.Ports)
 		}
 	}
 	if diff := cmp.Diff([]string{"private-cloud-operator-controller-manager"}, selected); diff != "" {
-		t.Errorf("%s: pods that the Service selects (-want +got):\n%s", overlay, diff)
+		t.Errorf("Deployments that the Service selects (-want +got):\n%s", diff)
 	}
 }
 
-// buildWithNameCheck builds an overlay with the component, as an overlay of a
-// user's own has it.
+// buildWithNameCheck builds an overlay with the component name-check, as an overlay
+// of a user does.
 func buildWithNameCheck(t *testing.T, overlay string) []*unstructured.Unstructured {
 	t.Helper()
 	folder, err := filepath.EvalSymlinks(t.TempDir())
@@ -252,17 +278,19 @@ func TestImagesHaveTheVersionOfTheMakefile(t *testing.T) {
 	}
 	version := regexp.MustCompile(`(?m)^VERSION \?= (\S+)$`).FindSubmatch(makefile)[1]
 	for _, overlay := range []string{"overlays/development", "overlays/production", "overlays/autoscaling"} {
-		for _, deployment := range deployments(t, build(t, overlay)) {
-			image := deployment.Spec.Template.Spec.Containers[0].Image
-			if !strings.HasPrefix(image, "ghcr.io/privatecloud/") || !strings.HasSuffix(image, ":v"+string(version)) {
-				t.Errorf("%s: image %s, whose tag is not v%s", overlay, image, version)
+		t.Run(caseName(overlay), func(t *testing.T) {
+			for _, deployment := range deployments(t, build(t, overlay)) {
+				image := deployment.Spec.Template.Spec.Containers[0].Image
+				if !strings.HasPrefix(image, "ghcr.io/privatecloud/") || !strings.HasSuffix(image, ":v"+string(version)) {
+					t.Errorf("the image is %s, want tag v%s", image, version)
+				}
 			}
-		}
+		})
 	}
 }
 
-// readConfig reads what kubectl will read, since go test takes an earlier
-// result unless a file changed that the test itself has read.
+// readConfig reads what kubectl reads: go test reuses an earlier result unless a
+// file that the test itself has read changed.
 var readConfig = sync.OnceValue(func() error {
 	return filepath.WalkDir(filepath.Join(root, "config"), func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -273,17 +301,11 @@ var readConfig = sync.OnceValue(func() error {
 	})
 })
 
-func kubectl(args ...string) ([]byte, error) {
+func kubectl(args ...string) (string, error) {
 	if err := readConfig(); err != nil {
-		return nil, err
+		return "", err
 	}
-	cmd := exec.Command(filepath.Join(env.Assets, "kubectl"), append([]string{"--kubeconfig=" + env.Kubeconfig()}, args...)...)
-	cmd.Dir = root
-	output, err := cmd.CombinedOutput()
-	if err != nil {
-		err = fmt.Errorf("%w\n%s", err, output)
-	}
-	return output, err
+	return env.Kubectl(context.Background(), "", args...)
 }
 
 func build(t *testing.T, folder string) []*unstructured.Unstructured {
@@ -298,7 +320,7 @@ func kustomize(t *testing.T, folder string) []*unstructured.Unstructured {
 		t.Fatal(err)
 	}
 	var objects []*unstructured.Unstructured
-	for decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), len(text)); ; {
+	for decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(text), len(text)); ; {
 		object := &unstructured.Unstructured{}
 		switch err := decoder.Decode(object); {
 		case errors.Is(err, io.EOF):

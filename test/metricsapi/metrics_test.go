@@ -10,7 +10,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,7 +25,7 @@ import (
 
 const (
 	group = "/apis/custom.metrics.k8s.io/"
-	// autoscaler is the user as whom Kubernetes' controller asks.
+	// autoscaler is the user of the controller of HorizontalPodAutoscalers.
 	autoscaler = "system:serviceaccount:kube-system:horizontal-pod-autoscaler"
 )
 
@@ -36,16 +35,14 @@ var _ = Describe("The metrics API", func() {
 	var namespace string
 
 	BeforeEach(func(ctx SpecContext) {
-		made := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "metrics-"}}
-		Expect(env.Client.Create(ctx, made)).To(Succeed())
-		namespace = made.Name
+		namespace = newNamespace(ctx)
 		Eventually(ctx, func(ctx context.Context) error {
-			_, err := tryKubectl(ctx, "wait", "--for=condition=Available", "--timeout=0", "apiservice/v1beta1.custom.metrics.k8s.io", "apiservice/v1beta2.custom.metrics.k8s.io")
+			_, err := env.Kubectl(ctx, "", "wait", "--for=condition=Available", "--timeout=0", "apiservice/v1beta1.custom.metrics.k8s.io", "apiservice/v1beta2.custom.metrics.k8s.io")
 			return err
 		}).Should(Succeed())
 	})
 
-	DescribeTable("is found in both versions", func(ctx SpecContext, version string) {
+	DescribeTable("lists its resources in version", func(ctx SpecContext, version string) {
 		var served metav1.APIResourceList
 		Expect(json.Unmarshal([]byte(kubectl(ctx, "get", "--raw", group+version)), &served)).To(Succeed())
 		Expect(served.APIResources).To(ConsistOf(
@@ -54,7 +51,7 @@ var _ = Describe("The metrics API", func() {
 		))
 	}, Entry(nil, "v1beta1"), Entry(nil, "v1beta2"))
 
-	It("tells the autoscaler the mean and the sum, by no other right than Kubernetes gives it, and follows them", func(ctx SpecContext) {
+	It("serves mean and sum of a group to the autoscaler, with the rights that Kubernetes gives it, and follows changes", func(ctx SpecContext) {
 		web := newGroup(ctx, namespace, "web")
 		setMean(ctx, web, 60)
 		first := newMember(ctx, web, "web-1", 90)
@@ -85,12 +82,12 @@ var _ = Describe("The metrics API", func() {
 		}).Should(MatchError(apierrors.IsNotFound, "IsNotFound"))
 	})
 
-	It("has no value for a group of which no use is known, rather than 0", func(ctx SpecContext) {
+	It("answers NotFound for a group of which no CPU use is known", func(ctx SpecContext) {
 		web := newGroup(ctx, namespace, "web")
 		Expect(env.Client.Create(ctx, member(web, "web-1"))).To(Succeed())
 		Eventually(ctx, func(ctx context.Context) string {
-			said, _ := tryKubectl(ctx, "get", "--raw", path(namespace, "web", "cpu_utilization_sum"))
-			return said
+			output, _ := env.Kubectl(ctx, "", "get", "--raw", path(namespace, "web", "cpu_utilization_sum"))
+			return output
 		}).Should(ContainSubstring("(NotFound): the server could not find the metric cpu_utilization_sum for vmgroups.samplecontroller.k8s.io web: " +
 			"the CPU use of none of its members is known"))
 	})
@@ -113,11 +110,10 @@ var _ = Describe("The metrics API", func() {
 		}).Should(ConsistOf("shop", "blog"))
 	})
 
-	It("answers those who may view the namespace, and no others", func(ctx SpecContext) {
+	It("answers users who may view the namespace, and refuses others", func(ctx SpecContext) {
 		setMean(ctx, newGroup(ctx, namespace, "web"), 60)
-		elsewhere := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "metrics-"}}
-		Expect(env.Client.Create(ctx, elsewhere)).To(Succeed())
-		setMean(ctx, newGroup(ctx, elsewhere.Name, "web"), 60)
+		elsewhere := newNamespace(ctx)
+		setMean(ctx, newGroup(ctx, elsewhere, "web"), 60)
 		ask := func(user, namespace string) error {
 			_, err := as(user).NamespacedMetrics(namespace).GetForObject(vmGroup, "web", "cpu_utilization", labels.Everything())
 			return err
@@ -125,28 +121,36 @@ var _ = Describe("The metrics API", func() {
 		Expect(ask("jane", namespace)).To(MatchError(apierrors.IsForbidden, "IsForbidden"))
 		Expect(env.Client.Create(ctx, &rbacv1.RoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "jane"},
-			// What is part of view where a controller manager joins the two.
+			// A controller manager aggregates this role into view.
 			RoleRef:  rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "private-cloud-operator-vmgroup-metrics-viewer-role"},
 			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "jane"}},
 		})).To(Succeed())
 		Eventually(func() error { return ask("jane", namespace) }).Should(Succeed())
-		Expect(ask("jane", elsewhere.Name)).To(MatchError(apierrors.IsForbidden, "IsForbidden"))
+		Expect(ask("jane", elsewhere)).To(MatchError(apierrors.IsForbidden, "IsForbidden"))
 	})
 
-	It("trusts nobody who comes past the API server", func(ctx SpecContext) {
+	DescribeTable("refuses metrics to a request that does not come through the API server", func(ctx SpecContext, header http.Header, code int) {
 		setMean(ctx, newGroup(ctx, namespace, "web"), 60)
-		request := path(namespace, "web", "cpu_utilization")
-		Expect(knock(ctx, request, nil)).To(Equal(http.StatusForbidden))
-		forged := http.Header{"X-Remote-User": {"admin"}, "X-Remote-Group": {"system:masters"}}
-		Expect(knock(ctx, request, forged)).To(Equal(http.StatusForbidden))
-		Expect(knock(ctx, request, http.Header{"Authorization": {"Bearer nonsense"}})).To(Equal(http.StatusUnauthorized))
-		for _, probe := range []string{"/livez", "/readyz"} {
-			Expect(knock(ctx, probe, nil)).To(Equal(http.StatusOK), "%s is the kubelet's, which shows nothing of itself", probe)
-		}
-	})
+		Expect(requestDirectly(ctx, path(namespace, "web", "cpu_utilization"), header)).To(Equal(code))
+	},
+		Entry("without credentials", nil, http.StatusForbidden),
+		Entry("with forged headers of the front proxy", http.Header{"X-Remote-User": {"admin"}, "X-Remote-Group": {"system:masters"}}, http.StatusForbidden),
+		Entry("with an invalid token", http.Header{"Authorization": {"Bearer nonsense"}}, http.StatusUnauthorized),
+	)
+
+	DescribeTable("answers the probes of the kubelet, which sends no credentials", func(ctx SpecContext, probe string) {
+		Expect(requestDirectly(ctx, probe, nil)).To(Equal(http.StatusOK))
+	}, Entry(nil, "/livez"), Entry(nil, "/readyz"))
 })
 
-// as asks as a user, by the client that Kubernetes' controller uses.
+func newNamespace(ctx context.Context) string {
+	GinkgoHelper()
+	made := testkit.Namespace("metrics-", nil)
+	Expect(env.Client.Create(ctx, made)).To(Succeed())
+	return made.Name
+}
+
+// as returns the client that the controller of HorizontalPodAutoscalers uses, for a user.
 func as(user string) custom_metrics.CustomMetricsClient {
 	GinkgoHelper()
 	config := rest.CopyConfig(env.Config)
@@ -156,14 +160,15 @@ func as(user string) custom_metrics.CustomMetricsClient {
 	return custom_metrics.NewForConfig(config, env.Client.RESTMapper(), custom_metrics.NewAvailableAPIsGetter(found))
 }
 
-// knock asks the metrics API itself, as nobody, and returns the answer's code.
-func knock(ctx context.Context, path string, header http.Header) int {
+// requestDirectly sends a request to the metrics API without the API server, and
+// returns the status code of the answer.
+func requestDirectly(ctx context.Context, path string, header http.Header) int {
 	GinkgoHelper()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("https://127.0.0.1:%d%s", port, path), nil)
 	Expect(err).NotTo(HaveOccurred())
 	request.Header = header
-	past := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
-	response, err := past.Do(request)
+	direct := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}}
+	response, err := direct.Do(request)
 	Expect(err).NotTo(HaveOccurred())
 	defer response.Body.Close()
 	_, err = io.Copy(io.Discard, response.Body)
@@ -177,10 +182,7 @@ func path(namespace, name, metric string) string {
 
 func newGroup(ctx context.Context, namespace, name string, change ...func(*v1alpha1.VmGroup)) *v1alpha1.VmGroup {
 	GinkgoHelper()
-	made := &v1alpha1.VmGroup{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-	for _, apply := range change {
-		apply(made)
-	}
+	made := testkit.VmGroup(namespace, name, change...)
 	Expect(env.Client.Create(ctx, made)).To(Succeed())
 	return made
 }

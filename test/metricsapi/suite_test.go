@@ -1,5 +1,5 @@
-// Package metricsapi_test asks the metrics API as a HorizontalPodAutoscaler
-// does: through the aggregation layer of a real API server, by what config/ says.
+// Package metricsapi_test reads the metrics API as a HorizontalPodAutoscaler does:
+// through the aggregation layer of a real API server, with the manifests of config/.
 package metricsapi_test
 
 import (
@@ -12,12 +12,10 @@ import (
 	"encoding/pem"
 	"fmt"
 	"math/big"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -26,7 +24,6 @@ import (
 	"github.com/onsi/gomega/gexec"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -34,22 +31,21 @@ import (
 )
 
 const (
-	// home is the operator's namespace in config/.
-	home = "private-cloud-operator-system"
-	// account is that of the metrics API there, and its Service and its Deployment.
-	account = "private-cloud-operator-metrics-api"
+	// operatorNamespace is the operator's namespace in config/.
+	operatorNamespace = "private-cloud-operator-system"
+	// name is the name of the ServiceAccount, the Service and the Deployment of the metrics API.
+	name = "private-cloud-operator-metrics-api"
 )
 
 var (
-	root string
-	env  *testkit.Env
+	env *testkit.Env
 	// port is where the metrics API listens, on 127.0.0.1.
 	port int
 )
 
 func TestMetricsAPI(t *testing.T) {
 	RegisterFailHandler(Fail)
-	RunSpecs(t, "the metrics API behind a real API server")
+	RunSpecs(t, "Metrics API behind a real API server")
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
@@ -58,8 +54,6 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	EnforceDefaultTimeoutsWhenUsingContexts()
 
 	var err error
-	root, err = testkit.ModuleRoot()
-	Expect(err).NotTo(HaveOccurred())
 	env, err = testkit.Start(testkit.Options{APIServerFlags: aggregationFlags(GinkgoT().TempDir())})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { Expect(env.Stop()).To(Succeed()) })
@@ -67,15 +61,17 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		var published corev1.ConfigMap
 		err := env.Client.Get(ctx, client.ObjectKey{Namespace: "kube-system", Name: "extension-apiserver-authentication"}, &published)
 		return published.Data, err
-	}).Should(HaveKey("requestheader-client-ca-file"), "the API server says by which CA it is known to others")
+	}).Should(HaveKey("requestheader-client-ca-file"), "the API server publishes the CA of its front proxy")
 
-	port = freePort()
+	address, err := testkit.FreeAddress()
+	Expect(err).NotTo(HaveOccurred())
+	port = address.Port
 	install(ctx)
 	serve()
 })
 
-// aggregationFlags are those by which an API server shows others who it is and
-// for whom it asks, as kubeadm sets them.
+// aggregationFlags are the flags by which an API server proves to extension API
+// servers who it is and which user sends a request, as kubeadm sets them.
 func aggregationFlags(folder string) map[string][]string {
 	GinkgoHelper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -108,38 +104,36 @@ func aggregationFlags(folder string) map[string][]string {
 	}
 }
 
-// install applies the overlay. There are no pods here, so its Service leads to
-// this process, by a name: addresses of the machine itself are refused.
+// install applies the overlay. There are no pods here, so its Service leads to this
+// machine, by an external name: the API server refuses loopback addresses.
 func install(ctx context.Context) {
 	GinkgoHelper()
-	Expect(env.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: home}})).To(Succeed())
+	Expect(env.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: operatorNamespace}})).To(Succeed())
 	kubectl(ctx, "apply", "--server-side", "-k", "config/overlays/autoscaling")
-	kubectl(ctx, "delete", "service", account, "-n", home)
-	kubectl(ctx, "create", "service", "externalname", account, "-n", home, "--external-name=localhost")
+	kubectl(ctx, "delete", "service", name, "-n", operatorNamespace)
+	kubectl(ctx, "create", "service", "externalname", name, "-n", operatorNamespace, "--external-name=localhost")
 	for _, version := range []string{"v1beta1", "v1beta2"} {
 		kubectl(ctx, "patch", "apiservice", version+".custom.metrics.k8s.io", "--type=merge", "-p", fmt.Sprintf(`{"spec":{"service":{"port":%d}}}`, port))
 	}
 }
 
-// serve runs the metrics API with the rights of its service account, until the
-// end of the tests.
+// serve runs the metrics API with the rights of its service account until the end
+// of the suite.
 func serve() {
 	GinkgoHelper()
 	binary, err := gexec.Build("github.com/privatecloud/operator/cmd/metrics-api")
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(gexec.CleanupBuildArtifacts)
 	kubeconfig := filepath.Join(GinkgoT().TempDir(), "kubeconfig")
-	config := clientcmdapi.NewConfig()
-	config.Clusters["env"] = &clientcmdapi.Cluster{Server: env.Config.Host, CertificateAuthorityData: env.Config.CAData}
-	config.AuthInfos["env"] = &clientcmdapi.AuthInfo{
-		ClientCertificateData: env.Config.CertData, ClientKeyData: env.Config.KeyData,
-		Impersonate: "system:serviceaccount:" + home + ":" + account,
-		// What every service account is.
-		ImpersonateGroups: []string{"system:serviceaccounts", "system:authenticated"},
-	}
-	config.Contexts["env"] = &clientcmdapi.Context{Cluster: "env", AuthInfo: "env"}
-	config.CurrentContext = "env"
-	Expect(clientcmd.WriteToFile(*config, kubeconfig)).To(Succeed())
+	Expect(testkit.WriteKubeconfig(kubeconfig,
+		&clientcmdapi.Cluster{Server: env.Config.Host, CertificateAuthorityData: env.Config.CAData},
+		&clientcmdapi.AuthInfo{
+			ClientCertificateData: env.Config.CertData, ClientKeyData: env.Config.KeyData,
+			Impersonate: "system:serviceaccount:" + operatorNamespace + ":" + name,
+			// The groups of every service account.
+			ImpersonateGroups: []string{"system:serviceaccounts", "system:authenticated"},
+		},
+	)).To(Succeed())
 
 	session, err := gexec.Start(exec.Command(binary,
 		"--bind-address=127.0.0.1", "--secure-port="+strconv.Itoa(port),
@@ -147,28 +141,13 @@ func serve() {
 	), GinkgoWriter, GinkgoWriter)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() {
-		Eventually(session.Terminate()).Should(gexec.Exit(0), "it ends by itself, and without an error")
+		Eventually(session.Terminate()).Should(gexec.Exit(0), "it ends without an error")
 	})
 }
 
 func kubectl(ctx context.Context, args ...string) string {
 	GinkgoHelper()
-	output, err := tryKubectl(ctx, args...)
-	Expect(err).NotTo(HaveOccurred(), "kubectl %s: %s", strings.Join(args, " "), output)
-	return output
-}
-
-func tryKubectl(ctx context.Context, args ...string) (string, error) {
-	command := exec.CommandContext(ctx, filepath.Join(env.Assets, "kubectl"), args...)
-	command.Dir, command.Env = root, append(os.Environ(), "KUBECONFIG="+env.Kubeconfig())
-	output, err := command.CombinedOutput()
-	return string(output), err
-}
-
-func freePort() int {
-	GinkgoHelper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	output, err := env.Kubectl(ctx, "", args...)
 	Expect(err).NotTo(HaveOccurred())
-	defer listener.Close()
-	return listener.Addr().(*net.TCPAddr).Port
+	return output
 }

@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// ownerLabel is the label of a server that has the UID of its VM.
+	// ownerLabel is the label by which the operator marks the owner of a server.
 	ownerLabel = "samplecontroller.k8s.io/uid"
-	// ledgerBytes is the maximum size of a ledger.
+	// ledgerBytes bounds what is read of a ledger.
 	ledgerBytes = 64 << 20
 )
 
-// ledger reads the ledger of the mock cloud after the entry since.
+// ledger is the mock cloud's record of what took effect, after the entry since.
 type ledger struct {
 	endpoint string
 	since    int
@@ -49,10 +49,10 @@ func (l *ledger) read(ctx context.Context) ([]mockcloud.LedgerEntry, error) {
 	return entries, nil
 }
 
-// checkEntries returns an error unless exactly one server was created for the
-// owner and deleted again, and no server without an owner was changed. Entries of
-// other owners are ignored.
-func checkEntries(entries []mockcloud.LedgerEntry, owner, server string) error {
+// verify returns how the entries differ from one server that was created for an
+// owner and is deleted, without changes of foreign servers. Servers of other owners
+// may have been created and deleted at the same time.
+func verify(entries []mockcloud.LedgerEntry, owner, server string) error {
 	var wrong []error
 	var created, gone int
 	for _, entry := range entries {
@@ -70,7 +70,7 @@ func checkEntries(entries []mockcloud.LedgerEntry, owner, server string) error {
 		}
 	}
 	if created != 1 || gone != 1 {
-		wrong = append(wrong, fmt.Errorf("%d servers were created for the VM and %d were deleted, want one of each", created, gone))
+		wrong = append(wrong, fmt.Errorf("%d servers were created for the VM and %d are gone, want one of each", created, gone))
 	}
 	return errors.Join(wrong...)
 }

@@ -21,15 +21,15 @@ import (
 
 const vmLifecycle = "vm-lifecycle"
 
-// lifecycle tests the lifecycle of a VM with the mock cloud of the Cloud "default":
-// the VM becomes Ready and is deleted, and the ledger of the cloud has one create
-// and one delete of its server and no change of other servers.
+// lifecycle is a test that creates and deletes a VM on the mock cloud of the Cloud
+// "default": the VM becomes Ready and is deleted, the cloud's ledger agrees, and
+// nothing else was changed.
 type lifecycle struct {
 	client    client.Client
 	namespace string
-	// timeout bounds the time until the VM is Ready, and that until it is deleted.
+	// timeout is how long the VM may take to become Ready, and to be deleted.
 	timeout time.Duration
-	// log has the steps of the test.
+	// log is what was observed, line by line.
 	log strings.Builder
 }
 
@@ -49,25 +49,25 @@ func (l *lifecycle) run(ctx context.Context) (err error) {
 	vm := &v1alpha1.VM{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: "scorecard-" + rand.String(5)}}
 	vm.Spec.VMName = vm.Name
 	if err := l.client.Create(ctx, vm); err != nil {
-		return fmt.Errorf("create a VM: %w (kubectl apply -k config/scorecard/rbac creates a service account with the permission)", err)
+		return fmt.Errorf("create a VM: %w (kubectl apply -k config/scorecard/rbac makes a service account that may)", err)
 	}
 	defer func() {
 		if err != nil {
-			// The context may be done.
+			// The context of the test may have ended.
 			err = errors.Join(err, client.IgnoreNotFound(l.client.Delete(context.WithoutCancel(ctx), vm)))
 		}
 	}()
 	if err := l.becomesReady(ctx, vm); err != nil {
 		return err
 	}
-	if err := l.deleted(ctx, vm); err != nil {
+	if err := l.isDeleted(ctx, vm); err != nil {
 		return err
 	}
 	entries, err := cloud.read(ctx)
 	if err != nil {
 		return err
 	}
-	if err := checkEntries(entries, string(vm.UID), vm.Status.VMID); err != nil {
+	if err := verify(entries, string(vm.UID), vm.Status.VMID); err != nil {
 		return err
 	}
 	l.logf("the cloud's ledger has one create and one delete of its server")
@@ -76,13 +76,13 @@ func (l *lifecycle) run(ctx context.Context) (err error) {
 		return err
 	}
 	if diff := cmp.Diff(before, after); diff != "" {
-		return fmt.Errorf("deployments of namespace %s were scaled during the test (-before +after):\n%s", l.namespace, diff)
+		return fmt.Errorf("deployments of namespace %s were scaled meanwhile (-before +after):\n%s", l.namespace, diff)
 	}
 	l.logf("no deployment was scaled")
 	return nil
 }
 
-// ledger returns the ledger of the mock cloud after its last entry.
+// ledger returns the ledger of the mock cloud, from now on.
 func (l *lifecycle) ledger(ctx context.Context) (*ledger, error) {
 	var cloud v1alpha1.Cloud
 	if err := l.client.Get(ctx, client.ObjectKey{Name: v1alpha1.DefaultCloudName}, &cloud); err != nil {
@@ -91,13 +91,13 @@ func (l *lifecycle) ledger(ctx context.Context) (*ledger, error) {
 	from := &ledger{endpoint: cloud.Spec.Endpoint}
 	entries, err := from.read(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("this test needs the mock cloud, and must run in its namespace: %w", err)
+		return nil, fmt.Errorf("this test needs the mock cloud, and the namespace that it is in: %w", err)
 	}
 	from.since = len(entries)
 	return from, nil
 }
 
-// scales returns the replicas of each Deployment in the namespace of the operator.
+// scales returns the replicas of each Deployment in the operator's namespace.
 func (l *lifecycle) scales(ctx context.Context) (map[string]int32, error) {
 	var list appsv1.DeploymentList
 	if err := l.client.List(ctx, &list, client.InNamespace(l.namespace)); err != nil {
@@ -131,7 +131,7 @@ func (l *lifecycle) becomesReady(ctx context.Context, vm *v1alpha1.VM) error {
 	return nil
 }
 
-func (l *lifecycle) deleted(ctx context.Context, vm *v1alpha1.VM) error {
+func (l *lifecycle) isDeleted(ctx context.Context, vm *v1alpha1.VM) error {
 	start := time.Now()
 	if err := l.client.Delete(ctx, vm); err != nil {
 		return fmt.Errorf("delete VM %s: %w", vm.Name, err)

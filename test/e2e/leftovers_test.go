@@ -8,8 +8,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-// kinds are those of the cluster as a whole that something of the operator may
-// be among. What would bring others back is first.
+// kinds are the cluster-scoped kinds of which objects of the operator may exist. Kinds
+// whose objects would create others again are first.
 func kinds(ctx context.Context) string {
 	GinkgoHelper()
 	kinds := "validatingwebhookconfiguration,crd,clusterrole,clusterrolebinding,namespace"
@@ -19,37 +19,38 @@ func kinds(ctx context.Context) string {
 	return kinds
 }
 
-// ours tells by its name whether something of the cluster is there because of these tests.
-func ours(name string) bool {
+// isOurs reports whether an object with a name belongs to these tests.
+func isOurs(name string) bool {
 	_, name, _ = strings.Cut(name, "/")
 	return strings.Contains(name, "private-cloud") || strings.Contains(name, "samplecontroller.k8s.io") ||
-		name == elsewhere || name == inFlight || name == failover || name == autoscaled
+		name == separateCloud || name == inFlight || name == failover || name == autoscaled
 }
 
-// left names what is there of the operator.
-func left(ctx context.Context) []string {
+// leftovers returns the names of objects of the operator that exist.
+func leftovers(ctx context.Context) []string {
 	GinkgoHelper()
 	var found []string
 	for name := range strings.FieldsSeq(kubectl(ctx, "get", kinds(ctx), "-o", "name")) {
-		if ours(name) {
+		if isOurs(name) {
 			found = append(found, name)
 		}
 	}
-	// Their names are Kubernetes', and another server's perhaps. Without a server, no namespace can be deleted.
+	// APIServices are selected by label, since other servers may use the same names. Without
+	// their server, no namespace can be deleted.
 	services := kubectl(ctx, "get", "apiservices", "-l", "app.kubernetes.io/name=private-cloud-operator-metrics-api", "-o", "name")
 	return append(strings.Fields(services), found...)
 }
 
-// expectNothingLeft removes the namespaces, and looks that all else is gone.
+// expectNothingLeft deletes the namespaces, and checks that nothing else is left.
 func expectNothingLeft(ctx context.Context) {
 	GinkgoHelper()
-	kubectl(ctx, "delete", "namespace", home, elsewhere, "--ignore-not-found", "--timeout=120s")
-	Expect(left(ctx)).To(BeEmpty())
+	kubectl(ctx, "delete", "namespace", operatorNamespace, separateCloud, "--ignore-not-found", "--timeout=120s")
+	Expect(leftovers(ctx)).To(BeEmpty())
 }
 
-// sweep removes what a run that failed has left, without regard for finalizers.
-func sweep(ctx SpecContext) {
-	remains := left(ctx)
+// removeLeftovers removes what an earlier run has left, without regard to finalizers.
+func removeLeftovers(ctx SpecContext) {
+	remains := leftovers(ctx)
 	if len(remains) == 0 {
 		return
 	}
@@ -64,6 +65,6 @@ func sweep(ctx SpecContext) {
 				}
 			}
 		}
-		return left(ctx)
+		return leftovers(ctx)
 	}).Should(BeEmpty())
 }

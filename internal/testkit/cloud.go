@@ -1,0 +1,93 @@
+package testkit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http/httptest"
+
+	"github.com/privatecloud/operator/mockcloud"
+)
+
+// CloudServer is a mock cloud that answers at an address of 127.0.0.1.
+type CloudServer struct {
+	*mockcloud.Cloud
+
+	// URL is the endpoint of the cloud. It stays the same when the cloud is
+	// disconnected and connected again.
+	URL string
+
+	configure []func(*httptest.Server)
+	server    *httptest.Server
+	address   string
+}
+
+// ServeCloud starts a mock cloud on a free port. The server is changed by
+// configure before it starts; it serves HTTPS if it has a TLS configuration then.
+// Close it.
+func ServeCloud(options mockcloud.Options, configure ...func(*httptest.Server)) (*CloudServer, error) {
+	cloud, err := mockcloud.New(options)
+	if err != nil {
+		return nil, fmt.Errorf("making a mock cloud: %w", err)
+	}
+	c := &CloudServer{Cloud: cloud, configure: configure, address: "127.0.0.1:0"}
+	if err := c.Connect(); err != nil {
+		return nil, errors.Join(err, cloud.Close())
+	}
+	c.URL, c.address = c.server.URL, c.server.Listener.Addr().String()
+	return c, nil
+}
+
+// Connect makes the cloud answer at its address again after Disconnect.
+func (c *CloudServer) Connect() error {
+	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", c.address)
+	if err != nil {
+		return fmt.Errorf("listening for calls of a mock cloud: %w", err)
+	}
+	c.server = httptest.NewUnstartedServer(c.Handler())
+	if err := c.server.Listener.Close(); err != nil {
+		return fmt.Errorf("closing an unused listener: %w", err)
+	}
+	c.server.Listener = listener
+	for _, change := range c.configure {
+		change(c.server)
+	}
+	if c.server.TLS != nil {
+		c.server.StartTLS()
+	} else {
+		c.server.Start()
+	}
+	return nil
+}
+
+// Disconnect takes the cloud off the network: connections to its address are
+// refused. The cloud keeps its state.
+func (c *CloudServer) Disconnect() {
+	c.server.CloseClientConnections()
+	c.server.Close()
+}
+
+// CloseClientConnections closes the connections that clients have open.
+func (c *CloudServer) CloseClientConnections() { c.server.CloseClientConnections() }
+
+// Close ends the cloud and its server. The cloud is first, since it releases
+// the calls that it holds.
+func (c *CloudServer) Close() error {
+	err := c.Cloud.Close()
+	c.Disconnect()
+	return err
+}
+
+// FreeAddress returns an address of 127.0.0.1 at which nothing listens.
+func FreeAddress() (*net.TCPAddr, error) {
+	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("finding a free port: %w", err)
+	}
+	address, ok := listener.Addr().(*net.TCPAddr)
+	if !ok {
+		return nil, fmt.Errorf("finding a free port: %s is no TCP address", listener.Addr())
+	}
+	return address, listener.Close()
+}

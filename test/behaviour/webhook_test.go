@@ -1,0 +1,229 @@
+package behaviour_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/setup"
+	"github.com/privatecloud/operator/internal/testkit"
+	"github.com/privatecloud/operator/mockcloud"
+)
+
+// webhookLabels are the labels of namespaces in which the API server calls the
+// name check webhook. In all others only the controller checks names.
+var webhookLabels = map[string]string{"name-check": "operator"}
+
+// operatorWebhook is the name check webhook that the operator serves.
+var operatorWebhook *testkit.Webhook
+
+// registerWebhook registers a webhook for namespaces with these labels, and
+// returns once it answers.
+func registerWebhook(ctx context.Context, webhook *testkit.Webhook, name string, labels map[string]string) error {
+	if err := webhook.Register(ctx, name, labels); err != nil {
+		return err
+	}
+	namespace := testkit.Namespace("webhook-", labels)
+	if err := env.Client.Create(ctx, namespace); err != nil {
+		return fmt.Errorf("creating a namespace for the webhook: %w", err)
+	}
+	const warning = `Warning: vmname "any" was not checked: Cloud "nowhere" does not exist; the operator checks it before it creates the VM`
+	var output string
+	err := wait.PollUntilContextTimeout(ctx, longestInterval, timeout, true, func(ctx context.Context) (bool, error) {
+		output, _ = env.Kubectl(ctx, manifest(namespace.Name, "any", "{vmname: any, cloudRef: {name: nowhere}}"), "create", "--dry-run=server", "-f", "-")
+		return strings.Contains(output, warning), nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for the webhook %s, which answers %q: %w", name, output, err)
+	}
+	return nil
+}
+
+// newWebhookFixture returns a fixture in whose namespace the webhook is called.
+func newWebhookFixture(t *T, options mockcloud.Options, change ...func(*v1alpha1.Cloud)) *fixture {
+	t.Helper()
+	f := newFixture(t, options, change...)
+	f.namespace = newNamespace(t, webhookLabels)
+	return f
+}
+
+func manifest(namespace, name, spec string) string {
+	return fmt.Sprintf("{apiVersion: samplecontroller.k8s.io/v1alpha1, kind: VM, metadata: {namespace: %s, name: %s}, spec: %s}", namespace, name, spec)
+}
+
+// applyVM applies the VM web with kubectl and returns it with the output.
+func (f *fixture) applyVM(vmname string, flags ...string) (*v1alpha1.VM, string, error) {
+	f.t.Helper()
+	spec := fmt.Sprintf("{vmname: %s, cloudRef: {name: %s}}", vmname, f.object.Name)
+	output, err := env.Kubectl(f.t.Context(), manifest(f.namespace, "web", spec), append([]string{"apply", "-f", "-"}, flags...)...)
+	return testkit.VM(f.namespace, "web"), output, err
+}
+
+// prohibition is the message by which the webhook refuses the VM web with a prohibited name.
+func (f *fixture) prohibition() string {
+	return fmt.Sprintf(`The VM "web" is invalid: spec.vmname: Invalid value: "forbidden": rejected by Cloud %q: the name "forbidden" is prohibited; choose another name`, f.object.Name)
+}
+
+func TestNameCheckWebhook(t *testing.T) { nameChecks.run(t) }
+
+var nameChecks = cases{
+	"the cloud prohibits the name: the VM is refused and stored once the name is corrected": func(t *T) {
+		f := newWebhookFixture(t, mockcloud.Options{})
+		vm, output, err := f.applyVM("forbidden")
+		t.Expect(err).To(HaveOccurred())
+		t.Expect(output).To(ContainSubstring(f.prohibition()))
+		t.Expect(isGone(vm)(t.Context())).To(BeTrue(), "something was stored")
+
+		vm, output, err = f.applyVM("permitted")
+		t.Expect(err).NotTo(HaveOccurred(), output)
+		t.Expect(output).NotTo(ContainSubstring("Warning"))
+		waitReady(t, vm)
+		t.Expect(f.createCalls()).To(Equal(1))
+	},
+
+	"the name is taken: the VM is stored with a warning and an edit to a prohibited name is refused": func(t *T) {
+		f := newWebhookFixture(t, mockcloud.Options{})
+		f.putForeignServer("web", nil)
+		vm, output, err := f.applyVM("web")
+		t.Expect(err).NotTo(HaveOccurred(), output)
+		t.Expect(output).To(ContainSubstring(`Warning: vmname "web" is not available in Cloud "` + f.object.Name + `": the name "web" is taken; the VM is created once the name is free`))
+		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "Taken"))
+
+		_, output, err = f.applyVM("forbidden")
+		t.Expect(err).To(HaveOccurred())
+		t.Expect(output).To(ContainSubstring(f.prohibition()))
+		t.Expect(get(t, vm).Spec.VMName).To(Equal("web"))
+
+		_, output, err = f.applyVM("permitted")
+		t.Expect(err).NotTo(HaveOccurred(), output)
+		waitReady(t, vm)
+	},
+
+	"the operator and users write to the object: the webhook does not check the name again": func(t *T) {
+		f := newWebhookFixture(t, mockcloud.Options{})
+		vm := f.readyVM("web")
+		annotate(t, vm, "example.com/note", "unrelated")
+		deleteObject(t, vm)
+		t.Eventually(isGone(vm)).Should(BeTrue())
+		t.Expect(f.checkCalls()).To(Equal(2), "once by the webhook and once by the controller")
+	},
+
+	"the cloud is unreachable: the VM is stored with a warning and its condition reports the check later": func(t *T) {
+		f := newWebhookFixture(t, mockcloud.Options{})
+		f.Disconnect()
+		t.Eventually(latest(f.object)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "Unreachable"))
+		vm, output, err := f.applyVM("forbidden")
+		t.Expect(err).NotTo(HaveOccurred(), output)
+		t.Expect(output).To(ContainSubstring(`Warning: vmname "forbidden" was not checked: Cloud "` + f.object.Name + `" is not ready; the operator checks it before it creates the VM`))
+		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "CloudUnavailable"))
+
+		f.reconnect()
+		requestReconcile(t, f.object)
+		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "Prohibited"))
+		t.Expect(f.createCalls()).To(BeZero())
+	},
+
+	"the cloud does not answer in time: the VM is stored with a warning": func(t *T) {
+		f := newWebhookFixture(t, mockcloud.Options{})
+		id := f.addFault(mockcloud.Fault{Match: mockcloud.Match{Path: "/check/**"}, Hold: true})
+		vm, output, err := f.applyVM("web")
+		t.Expect(err).NotTo(HaveOccurred(), output)
+		t.Expect(output).To(ContainSubstring(`Warning: vmname "web" was not checked: Cloud "`+f.object.Name+`" did not complete the check`),
+			"the warning is the operator's, so it came before the API server's timeout")
+		t.Expect(f.RemoveFault(id)).To(Succeed())
+		waitReady(t, vm)
+	},
+
+	"the namespace may not use the Cloud: the cloud is not asked": func(t *T) {
+		f := newWebhookFixture(t, mockcloud.Options{}, func(c *v1alpha1.Cloud) {
+			c.Spec.AllowedNamespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "theirs"}}
+		})
+		vm, output, err := f.applyVM("forbidden")
+		t.Expect(err).NotTo(HaveOccurred(), output)
+		t.Expect(output).To(ContainSubstring(fmt.Sprintf(`Warning: vmname "forbidden" was not checked: namespace %q may not use Cloud %q;`, f.namespace, f.object.Name)))
+		t.Expect(f.checkCalls()).To(BeZero())
+		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "CloudUnavailable"))
+	},
+
+	"an existing server is imported: the name is not checked": func(t *T) {
+		f := newWebhookFixture(t, mockcloud.Options{})
+		server := f.putForeignServer("web", nil)
+		f.readyVM("web", importServer(server.ID))
+		t.Expect(f.checkCalls()).To(BeZero())
+	},
+
+	"a group owns the VM: only the controller checks the name": func(t *T) {
+		f := newWebhookFixture(t, mockcloud.Options{})
+		vm := f.createVM("forbidden", func(vm *v1alpha1.VM) {
+			vm.OwnerReferences = []metav1.OwnerReference{{
+				APIVersion: v1alpha1.GroupVersion.String(), Kind: "VmGroup", Name: "group", UID: "any", Controller: new(true),
+			}}
+		})
+		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "Prohibited"))
+		t.Expect(f.checkCalls()).To(Equal(1), "only by the controller")
+	},
+
+	"a dry run: the name is checked and nothing is stored": func(t *T) {
+		f := newWebhookFixture(t, mockcloud.Options{})
+		_, output, err := f.applyVM("forbidden", "--dry-run=server")
+		t.Expect(err).To(HaveOccurred())
+		t.Expect(output).To(ContainSubstring(f.prohibition()))
+		vm, output, err := f.applyVM("permitted", "--dry-run=server")
+		t.Expect(err).NotTo(HaveOccurred(), output)
+		t.Expect(isGone(vm)(t.Context())).To(BeTrue())
+		t.Expect(f.effects()).To(BeEmpty())
+	},
+
+	"three requests: all use the session of the controller": func(t *T) {
+		f := newWebhookFixture(t, mockcloud.Options{Username: "operator", Password: password},
+			withSecret(t, map[string]string{"username": "operator", "password": password}))
+		for range 3 {
+			_, output, err := f.applyVM("forbidden")
+			t.Expect(err).To(HaveOccurred())
+			t.Expect(output).To(ContainSubstring(f.prohibition()))
+		}
+		t.Expect(f.CountCalls("POST", "/sessions")).To(Equal(1))
+	},
+}
+
+func TestStandbyServesTheNameCheckWebhook(tt *testing.T) {
+	t := newT(tt)
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "standby"}}
+	lease.Spec = coordinationv1.LeaseSpec{
+		HolderIdentity: new("another replica"), LeaseDurationSeconds: new(int32(3600)), RenewTime: new(metav1.NowMicro()),
+	}
+	t.Expect(env.Client.Create(t.Context(), lease)).To(Succeed())
+	webhook, err := env.NewWebhook()
+	t.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { t.Expect(webhook.Close()).To(Succeed()) })
+	standby, err := testkit.StartManager(operatorConfig, setup.Options{Namespace: operatorNamespace, CallTimeout: callTimeout, NameCheck: true},
+		webhook.Serve, func(options *ctrl.Options) {
+			options.LeaderElection, options.LeaderElectionID, options.LeaderElectionNamespace = true, lease.Name, lease.Namespace
+			options.LeaderElectionConfig = env.Config
+		})
+	t.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { t.Expect(standby.Stop()).To(Succeed()) })
+	labels := map[string]string{"name-check": "standby"}
+	t.Expect(registerWebhook(t.Context(), webhook, "standby", labels)).To(Succeed())
+	t.cleanup(func(ctx context.Context) { t.Expect(webhook.Unregister(ctx, "standby")).To(Succeed()) })
+
+	f := newFixture(t, mockcloud.Options{Username: "operator", Password: password},
+		withSecret(t, map[string]string{"username": "operator", "password": password}))
+	f.namespace = newNamespace(t, labels)
+	_, output, err := f.applyVM("forbidden")
+	t.Expect(err).To(HaveOccurred())
+	t.Expect(output).To(ContainSubstring(f.prohibition()))
+	t.Expect(f.CountCalls("POST", "/sessions")).To(Equal(2), "the leader's session and the standby's")
+	t.Expect(standby.Writes.To()).To(BeEmpty(), "a standby writes nothing")
+
+	deleteObject(t, f.object)
+	t.Eventually(func() int { return f.CountCalls("DELETE", "/sessions") }).Should(Equal(2))
+}
