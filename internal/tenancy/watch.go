@@ -21,12 +21,12 @@ type Find func(ctx context.Context, name string) []reconcile.Request
 // change: byNamespace finds those of a namespace whose labels changed, byCloud
 // those that name a Cloud which came, went or opens to other namespaces now.
 func Watch(b *builder.Builder, byNamespace, byCloud Find) *builder.Builder {
-	wake := func(find Find) handler.EventHandler {
+	enqueue := func(find Find) handler.EventHandler {
 		return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request { return find(ctx, o.GetName()) })
 	}
 	return b.
-		Watches(namespaceMetadata(), wake(byNamespace), builder.OnlyMetadata, builder.WithPredicates(relabelled)).
-		Watches(&v1alpha1.Cloud{}, wake(byCloud), builder.WithPredicates(reopened))
+		Watches(namespaceMetadata(), enqueue(byNamespace), builder.OnlyMetadata, builder.WithPredicates(relabelled)).
+		Watches(&v1alpha1.Cloud{}, enqueue(byCloud), builder.WithPredicates(reopened))
 }
 
 // relabelled lets through namespaces whose labels change while they exist:
