@@ -95,15 +95,15 @@ func unplaced(ctx SpecContext, gpu *v1alpha1.GPUInfo) *v1alpha1.GPUInfo {
 	return read(ctx, gpu)
 }
 
-// verdictsOn are what a GPUInfo says of the site's nodes, the others' left out.
-func (s *site) verdictsOn(gpu *v1alpha1.GPUInfo) []string {
-	var verdicts []string
+// messagesOn are what a GPUInfo says of the site's nodes, the others' left out.
+func (s *site) messagesOn(gpu *v1alpha1.GPUInfo) []string {
+	var messages []string
 	for _, c := range gpu.Status.Candidates {
 		if short, ours := strings.CutPrefix(c.NodeName, s.namespace+"-"); ours {
-			verdicts = append(verdicts, fmt.Sprintf("%s on %q: %s", short, c.HostName, c.Verdict))
+			messages = append(messages, fmt.Sprintf("%s on %q: %s", short, c.HostName, c.Message))
 		}
 	}
-	return verdicts
+	return messages
 }
 
 // winners waits until each of the GPUInfos was answered, and returns those that
@@ -139,7 +139,7 @@ var gpuInfos = theme{"a GPUInfo", cases{
 		Expect(gpu.Status.NodeMemoryUsage).To(BeEquivalentTo(563))
 		held := gpu.Status.Reservation
 		Expect(held.Until.Sub(held.Since.Time)).To(Equal(100 * time.Hour))
-		Expect(s.verdictsOn(gpu)).To(Equal([]string{
+		Expect(s.messagesOn(gpu)).To(Equal([]string{
 			`a on "a": ` + chosen, `b on "b": ` + suits, `c on "b": the node is cordoned`, `p on "plain": the host has no GPU`,
 		}))
 		Expect(story(gpu)(ctx)).To(Equal([]string{"Placed"}))
@@ -178,7 +178,7 @@ var gpuInfos = theme{"a GPUInfo", cases{
 		Expect(err).NotTo(HaveOccurred())
 		placedOn(ctx, gpu, onB, "b")
 		Expect(s.DeleteServer(s.named(onB.Name)[0])).To(Succeed())
-		Expect(s.verdictsOn(unplaced(ctx, gpu))).To(Equal([]string{
+		Expect(s.messagesOn(unplaced(ctx, gpu))).To(Equal([]string{
 			`a on "plain": the host has no GPU`, `b on "": the cloud has no server of this name`,
 		}))
 	},
@@ -188,17 +188,17 @@ var gpuInfos = theme{"a GPUInfo", cases{
 		gpu := s.ask(ctx, "job", 10)
 		unplaced(ctx, gpu)
 		onA := s.node(ctx, s.namespace+"-a", "a", 10)
-		Eventually(ctx, func(ctx SpecContext) []string { return s.verdictsOn(read(ctx, gpu)) }).WithContext(ctx).
+		Eventually(ctx, func(ctx SpecContext) []string { return s.messagesOn(read(ctx, gpu)) }).WithContext(ctx).
 			Should(Equal([]string{`a on "a": the host is available for 9 hours, and 10 are needed`}))
 		s.put("a", 10)
 		placedOn(ctx, gpu, onA, "a")
 
 		heartbeat(ctx, read(ctx, onA), corev1.ConditionUnknown)
-		Expect(s.verdictsOn(unplaced(ctx, gpu))).To(Equal([]string{`a on "a": the node is not Ready`}))
+		Expect(s.messagesOn(unplaced(ctx, gpu))).To(Equal([]string{`a on "a": the node is not Ready`}))
 		heartbeat(ctx, read(ctx, onA), corev1.ConditionTrue)
 		placedOn(ctx, gpu, onA, "a")
 		remove(ctx, onA)
-		Expect(s.verdictsOn(unplaced(ctx, gpu))).To(BeEmpty())
+		Expect(s.messagesOn(unplaced(ctx, gpu))).To(BeEmpty())
 	},
 
 	"has hours that no other can have, until it is deleted": func(ctx SpecContext) {
@@ -211,7 +211,7 @@ var gpuInfos = theme{"a GPUInfo", cases{
 		if loser.Name == won[0].Name {
 			loser = both[1]
 		}
-		Expect(s.verdictsOn(unplaced(ctx, loser))).To(Equal([]string{
+		Expect(s.messagesOn(unplaced(ctx, loser))).To(Equal([]string{
 			`a on "a": the host is available for 15 hours, others have reserved too many of them, and 10 are needed`,
 		}))
 		small := s.ask(ctx, "small", 5)

@@ -85,12 +85,12 @@ func answered(status *v1alpha1.GPUInfoStatus, obs *scope, d decision) {
 	status.ExpiredGeneration, status.LastHandledReconcileAt = 0, obs.request
 	status.Candidates = nil
 	for _, c := range d.candidates[:min(len(d.candidates), maxCandidates)] {
-		shown := v1alpha1.GPUCandidate{NodeName: c.node, HostName: c.host, Verdict: c.refusal}
+		shown := v1alpha1.GPUCandidate{NodeName: c.node, HostName: c.host, Message: c.refusal}
 		switch d.rank(c) {
 		case 0:
-			shown.Verdict = "chosen, and kept as long as it suits"
+			shown.Message = "chosen, and kept as long as it suits"
 		case 1:
-			shown.Verdict = "suits; another was chosen"
+			shown.Message = "suits; another was chosen"
 		}
 		if len(c.host) > maxHost {
 			shown.HostName = ""

@@ -45,7 +45,7 @@ func sum(gpu *v1alpha1.GPUInfo, summary reconciler.Summary) summed {
 		out.Reserved = s.Reservation.Host
 	}
 	for _, c := range s.Candidates {
-		out.Candidates = append(out.Candidates, fmt.Sprintf("%s on %s: %s", c.NodeName, c.HostName, c.Verdict))
+		out.Candidates = append(out.Candidates, fmt.Sprintf("%s on %s: %s", c.NodeName, c.HostName, c.Message))
 	}
 	for _, c := range s.Conditions {
 		out.Placed = append(out.Placed, cond(c))
@@ -57,7 +57,7 @@ func sum(gpu *v1alpha1.GPUInfo, summary reconciler.Summary) summed {
 func told(gpu *v1alpha1.GPUInfo) {
 	holding("n1", time.Hour)(gpu)
 	gpu.Status.NodeCPUUsage, gpu.Status.NodeMemoryUsage, gpu.Status.AvailableAcceleratorTime = 900, 10, 100
-	gpu.Status.Candidates = []v1alpha1.GPUCandidate{{NodeName: "n1", HostName: "h1", Verdict: "chosen"}}
+	gpu.Status.Candidates = []v1alpha1.GPUCandidate{{NodeName: "n1", HostName: "h1", Message: "chosen"}}
 	gpu.Status.Conditions = []metav1.Condition{{Type: v1alpha1.PlacedCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.PlacedReason, Message: "as before"}}
 }
 
@@ -176,8 +176,8 @@ func TestAStatusIsBoundedWhateverTheCloudSays(t *testing.T) {
 		t.Errorf("got %d candidates, want %d", n, maxCandidates)
 	}
 	for _, c := range gpu.Status.Candidates {
-		if len(c.HostName) > maxHost || len(c.Verdict) > 256 {
-			t.Errorf("%s: the status would be refused: host %q, outcome %q", c.NodeName, c.HostName, c.Verdict)
+		if len(c.HostName) > maxHost || len(c.Message) > 256 {
+			t.Errorf("%s: the status would be refused: host %q, outcome %q", c.NodeName, c.HostName, c.Message)
 		}
 	}
 }
