@@ -18,6 +18,7 @@ import (
 
 	"github.com/privatecloud/operator/internal/cloud/rest"
 	"github.com/privatecloud/operator/internal/connection"
+	"github.com/privatecloud/operator/internal/controller"
 	cloudcontroller "github.com/privatecloud/operator/internal/controller/cloud"
 	gpuinfocontroller "github.com/privatecloud/operator/internal/controller/gpuinfo"
 	networkcontroller "github.com/privatecloud/operator/internal/controller/network"
@@ -75,7 +76,8 @@ func Controllers(ctx context.Context, mgr manager.Manager, opts Options) error {
 	}); err != nil {
 		return fmt.Errorf("set up the VM controller: %w", err)
 	}
-	if err := vmgroupcontroller.SetupWithManager(ctx, mgr, time.Now); err != nil {
+	options := controller.Options{Directory: directory, Clients: connections, Cluster: cluster, Workers: opts.Workers, Clock: time.Now}
+	if err := vmgroupcontroller.SetupWithManager(ctx, mgr, options); err != nil {
 		return fmt.Errorf("set up the VmGroup controller: %w", err)
 	}
 	if err := networkcontroller.SetupWithManager(ctx, mgr, networkcontroller.Options{
