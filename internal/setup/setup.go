@@ -90,7 +90,7 @@ func Controllers(ctx context.Context, mgr manager.Manager, opts Options) error {
 	}); err != nil {
 		return fmt.Errorf("set up the Cloud controller: %w", err)
 	}
-	if err := gpuinfocontroller.SetupWithManager(ctx, mgr, gpuinfocontroller.Options{Directory: directory, Clock: time.Now}); err != nil {
+	if err := gpuinfocontroller.SetupWithManager(ctx, mgr, options); err != nil {
 		return fmt.Errorf("set up the GPUInfo controller: %w", err)
 	}
 	if opts.NameCheck {
