@@ -76,18 +76,16 @@ func Controllers(ctx context.Context, mgr manager.Manager, opts Options) error {
 	}); err != nil {
 		return fmt.Errorf("set up the VM controller: %w", err)
 	}
-	options := controller.Options{Directory: directory, Clients: connections, Cluster: cluster, Workers: opts.Workers, Clock: time.Now}
-	if err := vmgroupcontroller.SetupWithManager(ctx, mgr, options); err != nil {
-		return fmt.Errorf("set up the VmGroup controller: %w", err)
-	}
 	if err := networkcontroller.SetupWithManager(ctx, mgr, networkcontroller.Options{
 		Directory: directory, Cluster: cluster, VMIndex: vmcontroller.NetworkIndex, VMFinalizer: vmcontroller.Finalizer, Clock: time.Now,
 	}); err != nil {
 		return fmt.Errorf("set up the Network controller: %w", err)
 	}
-	if err := cloudcontroller.SetupWithManager(mgr, cloudcontroller.Options{
-		Directory: directory, Connections: connections, Cluster: cluster, VMIndex: vmcontroller.CloudIndex, NetworkIndex: networkcontroller.CloudIndex, Clock: time.Now,
-	}); err != nil {
+	options := controller.Options{Directory: directory, Clients: connections, Cluster: cluster, Workers: opts.Workers, Clock: time.Now}
+	if err := vmgroupcontroller.SetupWithManager(ctx, mgr, options); err != nil {
+		return fmt.Errorf("set up the VmGroup controller: %w", err)
+	}
+	if err := cloudcontroller.SetupWithManager(ctx, mgr, options); err != nil {
 		return fmt.Errorf("set up the Cloud controller: %w", err)
 	}
 	if err := gpuinfocontroller.SetupWithManager(ctx, mgr, options); err != nil {

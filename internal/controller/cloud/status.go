@@ -6,29 +6,20 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
-// Report writes the Cloud's own status and conditions from what the pass saw.
-func (k *kind) Report(c *v1alpha1.Cloud, obs *scope, outcome error) reconciler.Summary {
-	summary := report(c, obs, outcome)
-	if controllerutil.ContainsFinalizer(c, Finalizer) {
-		k.gauge.set(c, obs, outcome)
-	}
-	return summary
-}
-
-func report(c *v1alpha1.Cloud, obs *scope, outcome error) reconciler.Summary {
+// Report writes the Cloud's own status and conditions.
+func (k *kind) Report(c *v1alpha1.Cloud, obs *observation, outcome error) reconciler.Summary {
 	if !c.DeletionTimestamp.IsZero() && obs.users == 0 {
 		return reconciler.Summary{Reason: "Disconnected", Message: "no VM or Network refers to the Cloud any more"}
 	}
 	reportAuthenticated(c, obs, outcome)
 	if obs.fresh != nil {
-		c.Status.Servers = &obs.counts
+		c.Status.Servers = new(obs.counts)
 		c.Status.Capabilities = nil
 		for _, name := range obs.caps {
 			c.Status.Capabilities = append(c.Status.Capabilities, string(name))
@@ -38,7 +29,7 @@ func report(c *v1alpha1.Cloud, obs *scope, outcome error) reconciler.Summary {
 	return reconciler.Summary{Reason: v1alpha1.ConnectedReason, Message: guarantee(obs.caps), RequeueAfter: obs.again}
 }
 
-func reportAuthenticated(c *v1alpha1.Cloud, obs *scope, outcome error) {
+func reportAuthenticated(c *v1alpha1.Cloud, obs *observation, outcome error) {
 	condition := metav1.Condition{Type: v1alpha1.AuthenticatedCondition}
 	switch reason := reconciler.Reason(outcome); {
 	case obs.usable:
@@ -54,7 +45,7 @@ func reportAuthenticated(c *v1alpha1.Cloud, obs *scope, outcome error) {
 	meta.SetStatusCondition(&c.Status.Conditions, condition)
 }
 
-func reportBraked(c *v1alpha1.Cloud, obs *scope) {
+func reportBraked(c *v1alpha1.Cloud, obs *observation) {
 	condition := metav1.Condition{Type: v1alpha1.BrakedCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.ReleasedReason, Message: "no brake is on"}
 	if obs.released || (obs.acknowledged && obs.brake) {
 		c.Status.BrakedSnapshot = ""
@@ -72,7 +63,7 @@ func reportBraked(c *v1alpha1.Cloud, obs *scope) {
 	meta.SetStatusCondition(&c.Status.Conditions, condition)
 }
 
-// guarantee states what a lost answer to a create can lead to on this cloud.
+// guarantee says what a lost response to a create can lead to on this cloud.
 func guarantee(caps cloud.Capabilities) string {
 	switch {
 	case caps.Has(cloud.Idempotency):
@@ -86,7 +77,7 @@ func guarantee(caps cloud.Capabilities) string {
 	}
 }
 
-// ready tells whether VMs can use the Cloud.
+// ready reports whether VMs can use the Cloud.
 func ready(outcome error) bool {
 	stalled, _ := errors.AsType[*reconciler.StalledError](outcome)
 	return outcome == nil || (stalled != nil && stalled.Reason == v1alpha1.InUseReason)
