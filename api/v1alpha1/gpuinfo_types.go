@@ -78,10 +78,10 @@ type GPUCandidate struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	HostName string `json:"hostName,omitempty"`
-	// verdict is why the node was chosen, not preferred or rejected.
+	// message says why the node was chosen, passed over or refused.
 	// +kubebuilder:validation:MaxLength=256
 	// +required
-	Verdict string `json:"verdict"`
+	Message string `json:"message"`
 }
 
 // GPUInfoStatus is the node that was chosen.

@@ -25,7 +25,7 @@ In a second terminal:
   # the cloud prohibits the template of vg-2: correct it
   kubectl patch vg vg-2 --type merge -p '{"spec":{"template":"vm-operator-template"}}'
   # why this node was chosen and the other was not; no node is suitable while this one is cordoned
-  kubectl get gpu plain -o jsonpath='{range .status.candidates[*]}{.nodeName}: {.verdict}{"\n"}{end}'
+  kubectl get gpu plain -o jsonpath='{range .status.candidates[*]}{.nodeName}: {.message}{"\n"}{end}'
   kubectl cordon worker-2
   kubectl get gpu
   kubectl uncordon worker-2

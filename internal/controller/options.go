@@ -1,4 +1,5 @@
-// Package controller holds what the controllers of all kinds have in common.
+// Package controller holds what the controllers of all kinds have in common:
+// the options of their SetupWithManager and the names of shared cache indexes.
 package controller
 
 import (
@@ -8,21 +9,21 @@ import (
 	"github.com/privatecloud/operator/internal/inventory"
 )
 
-// VMNetworkIndex is the cache index that finds the VMs of a namespace by the
-// name of the Network that they refer to.
-const VMNetworkIndex = "network"
-
-// Options are what a controller needs beside a manager.
+// Options are the options of every controller's SetupWithManager. A controller
+// ignores those that it does not need.
 type Options struct {
-	// Directory holds the clouds.
+	// Directory holds the inventories of all Clouds.
 	Directory *inventory.Directory
-	// Clients are the connections to the clouds.
+	// Clients holds the clients of all Clouds.
 	Clients *clouds.Clients
-	// Cluster identifies this cluster on the clouds' resources: the UID of its
-	// kube-system namespace.
+	// Cluster identifies this cluster in the labels of servers.
 	Cluster string
-	// Workers is how many VMs are reconciled at a time, at least 1.
+	// Workers is the maximum number of VMs that are reconciled concurrently, at least 1.
 	Workers int
-	// Clock returns the time.
+	// Clock returns the current time.
 	Clock func() time.Time
 }
+
+// VMNetworkIndex is the cache index of VMs by the name of the Network that they
+// refer to. The VM controller registers it.
+const VMNetworkIndex = "network"

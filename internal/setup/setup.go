@@ -29,7 +29,6 @@ import (
 	vmcontroller "github.com/privatecloud/operator/internal/controller/vm"
 	vmgroupcontroller "github.com/privatecloud/operator/internal/controller/vmgroup"
 	"github.com/privatecloud/operator/internal/inventory"
-	"github.com/privatecloud/operator/internal/tenancy"
 	webhookv1alpha1 "github.com/privatecloud/operator/internal/webhook/v1alpha1"
 )
 
@@ -77,23 +76,22 @@ func Controllers(ctx context.Context, mgr manager.Manager, opts Options) error {
 	clients := clouds.New(clouds.Options{
 		Secrets: mgr.GetAPIReader(), Namespace: opts.Namespace, Clock: time.Now, Dialers: dialers(opts),
 	})
-	cluster := string(system.UID)
-	common := controller.Options{Directory: directory, Clients: clients, Cluster: cluster, Workers: opts.Workers, Clock: time.Now}
-	if err := vmcontroller.SetupWithManager(ctx, mgr, common); err != nil {
+	options := controller.Options{
+		Directory: directory, Clients: clients, Cluster: string(system.UID), Workers: opts.Workers, Clock: time.Now,
+	}
+	if err := vmcontroller.SetupWithManager(ctx, mgr, options); err != nil {
 		return fmt.Errorf("set up the VM controller: %w", err)
 	}
-	if err := vmgroupcontroller.SetupWithManager(ctx, mgr, time.Now); err != nil {
+	if err := vmgroupcontroller.SetupWithManager(ctx, mgr, options); err != nil {
 		return fmt.Errorf("set up the VmGroup controller: %w", err)
 	}
-	if err := networkcontroller.SetupWithManager(ctx, mgr, common); err != nil {
+	if err := networkcontroller.SetupWithManager(ctx, mgr, options); err != nil {
 		return fmt.Errorf("set up the Network controller: %w", err)
 	}
-	if err := cloudcontroller.SetupWithManager(mgr, cloudcontroller.Options{
-		Directory: directory, Clients: clients, Cluster: cluster, VMIndex: tenancy.CloudIndex, NetworkIndex: tenancy.CloudIndex, Clock: time.Now,
-	}); err != nil {
+	if err := cloudcontroller.SetupWithManager(ctx, mgr, options); err != nil {
 		return fmt.Errorf("set up the Cloud controller: %w", err)
 	}
-	if err := gpuinfocontroller.SetupWithManager(ctx, mgr, gpuinfocontroller.Options{Directory: directory, Clock: time.Now}); err != nil {
+	if err := gpuinfocontroller.SetupWithManager(ctx, mgr, options); err != nil {
 		return fmt.Errorf("set up the GPUInfo controller: %w", err)
 	}
 	if opts.NameCheck {

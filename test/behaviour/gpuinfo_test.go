@@ -109,7 +109,7 @@ func (f *fixture) reasonsFor(gpu *v1alpha1.GPUInfo) []string {
 	var reasons []string
 	for _, c := range gpu.Status.Candidates {
 		if short, ours := strings.CutPrefix(c.NodeName, f.namespace+"-"); ours {
-			reasons = append(reasons, fmt.Sprintf("%s on %q: %s", short, c.HostName, c.Verdict))
+			reasons = append(reasons, fmt.Sprintf("%s on %q: %s", short, c.HostName, c.Message))
 		}
 	}
 	return reasons

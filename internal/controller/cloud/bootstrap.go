@@ -12,17 +12,17 @@ import (
 	"github.com/privatecloud/operator/api/v1alpha1"
 )
 
-// Bootstrap makes the Cloud "default" at an endpoint where none exists. It is a
-// runnable of the manager that needs leadership.
+// Bootstrap creates the Cloud "default" at an endpoint if there is none. It is a
+// runnable of the manager.
 type Bootstrap struct {
 	Client   client.Client
 	Endpoint string
 }
 
-// NeedLeaderElection keeps standbys from writing.
+// NeedLeaderElection returns true, so that standbys do not write.
 func (b Bootstrap) NeedLeaderElection() bool { return true }
 
-// Start makes the Cloud and returns.
+// Start creates the Cloud and returns.
 func (b Bootstrap) Start(ctx context.Context) error {
 	c := v1alpha1.Cloud{
 		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.DefaultCloudName},

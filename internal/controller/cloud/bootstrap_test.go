@@ -11,7 +11,7 @@ import (
 	"github.com/privatecloud/operator/api/v1alpha1"
 )
 
-func TestTheDefaultCloudIsMadeWhereNoneIs(t *testing.T) {
+func TestBootstrapCreatesTheDefaultCloudOnce(t *testing.T) {
 	get := func(w *world) *v1alpha1.Cloud {
 		c := &v1alpha1.Cloud{}
 		if err := w.client.Get(t.Context(), client.ObjectKey{Name: v1alpha1.DefaultCloudName}, c); err != nil {
@@ -32,7 +32,7 @@ func TestTheDefaultCloudIsMadeWhereNoneIs(t *testing.T) {
 	}
 	b := Bootstrap{Client: uncreatable{w.client}, Endpoint: "http://first.test"}
 	if err := b.Start(t.Context()); !errors.Is(err, errAPIAway) || !strings.Contains(err.Error(), "--default-cloud-endpoint") {
-		t.Errorf("Start = %v, want it to say which flag it was for", err)
+		t.Errorf("Start = %v, want the flag in it", err)
 	}
 }
 

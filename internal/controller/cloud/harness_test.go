@@ -26,8 +26,10 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
 	"github.com/privatecloud/operator/internal/clouds"
+	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/reconciler"
+	"github.com/privatecloud/operator/internal/tenancy"
 )
 
 var dawn = time.Date(2026, 3, 1, 6, 0, 0, 0, time.UTC)
@@ -133,12 +135,12 @@ type world struct {
 	cloud  *cloudfake.Cloud
 	client client.Client
 	kind   *kind
-	runs   *reconciler.Reconciler[*v1alpha1.Cloud, *scope]
+	runs   *reconciler.Reconciler[*v1alpha1.Cloud, *observation]
 	inv    *inventory.Inventory
 
-	wakes  []inventory.Event
-	events []string
-	writes []string
+	enqueued []inventory.Event
+	events   []string
+	writes   []string
 	// refuse answers the next writes to object or status, and unreadable all live reads.
 	refuse     map[string]error
 	unreadable error
@@ -154,8 +156,8 @@ func newWorld(t *testing.T, c *v1alpha1.Cloud, f *cloudfake.Cloud, objects ...cl
 		}
 	}
 	w.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(objects, c)...).WithStatusSubresource(&v1alpha1.Cloud{}).
-		WithIndex(&v1alpha1.VM{}, "cloud", func(o client.Object) []string { return []string{o.(*v1alpha1.VM).Spec.CloudRef.Name} }).
-		WithIndex(&v1alpha1.Network{}, "network-cloud", func(o client.Object) []string { return []string{o.(*v1alpha1.Network).Spec.CloudRef.Name} }).
+		WithIndex(&v1alpha1.VM{}, tenancy.CloudIndex, func(o client.Object) []string { return []string{o.(*v1alpha1.VM).Spec.CloudRef.Name} }).
+		WithIndex(&v1alpha1.Network{}, tenancy.CloudIndex, func(o client.Object) []string { return []string{o.(*v1alpha1.Network).Spec.CloudRef.Name} }).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 				return w.sent("object", func() error { return c.Patch(ctx, o, p, opts...) })
@@ -185,16 +187,16 @@ func (w *world) sent(to string, forward func() error) error {
 // start begins a new process.
 func (w *world) start() {
 	directory := inventory.New(w.Now)
-	directory.Subscribe(func(news inventory.Event) {
-		slices.Sort(news.Servers)
-		w.wakes = append(w.wakes, news)
+	directory.Subscribe(func(e inventory.Event) {
+		slices.Sort(e.Servers)
+		w.enqueued = append(w.enqueued, e)
 	})
 	dial := clouds.DialFunc(func(*v1alpha1.Cloud, *corev1.Secret) (cloud.Client, error) { return w.cloud, nil })
 	clients := clouds.New(clouds.Options{
 		Secrets: live{w}, Namespace: "operator", Clock: w.Now, Dialers: map[v1alpha1.CloudType]clouds.Dialer{v1alpha1.CloudTypeREST: dial},
 	})
-	w.runs = New(w.client, live{w}, w, Options{
-		Directory: directory, Clients: clients, Cluster: "here", VMIndex: "cloud", NetworkIndex: "network-cloud", Clock: w.Now,
+	w.runs = New(w.client, live{w}, w, controller.Options{
+		Directory: directory, Clients: clients, Cluster: "here", Clock: w.Now,
 	})
 	w.kind = w.runs.Kind.(*kind)
 	w.kind.gauge = newGauges(prometheus.NewRegistry())
@@ -221,21 +223,28 @@ func (w *world) Eventf(_, _ runtime.Object, level, reason, action, _ string, _ .
 	w.events = append(w.events, fmt.Sprintf("%s %s %s", level, reason, action))
 }
 
-// pass makes a pass over the Cloud, reached through the fake whatever its spec says.
-func (w *world) pass() ctrl.Result {
+// reconcile reconciles the Cloud until nothing is left to do at once. It is
+// reached through the fake whatever its spec says.
+func (w *world) reconcile() ctrl.Result {
 	w.t.Helper()
-	result, err := w.runs.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "home"}})
-	if err != nil {
-		w.t.Logf("Reconcile: %v", err)
+	for range 3 {
+		result, err := w.runs.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "home"}})
+		if err != nil {
+			w.t.Logf("Reconcile: %v", err)
+		}
+		if result.RequeueAfter != atOnce {
+			return result
+		}
 	}
-	return result
+	w.t.Fatal("the Cloud is reconciled at once again and again")
+	return ctrl.Result{}
 }
 
-// later lets a poll interval, with its jitter, go by and makes a pass.
+// later reconciles after a poll interval with its jitter.
 func (w *world) later() {
 	w.t.Helper()
 	w.now = w.now.Add(pollInterval * 11 / 10)
-	w.pass()
+	w.reconcile()
 }
 
 func (w *world) find() (*v1alpha1.Cloud, bool) {
@@ -269,7 +278,7 @@ func (w *world) edit(change func(*v1alpha1.Cloud)) {
 	}
 }
 
-func (w *world) wantSays(kind, want string, parts ...string) {
+func (w *world) wantCondition(kind, want string, parts ...string) {
 	w.t.Helper()
 	got, message := "", ""
 	if c := meta.FindStatusCondition(w.stored().Status.Conditions, kind); c != nil {
@@ -280,7 +289,7 @@ func (w *world) wantSays(kind, want string, parts ...string) {
 	}
 	for _, part := range parts {
 		if !strings.Contains(message, part) {
-			w.t.Errorf("%s says %q, want %q in it", kind, message, part)
+			w.t.Errorf("%s has message %q, want %q in it", kind, message, part)
 		}
 	}
 }

@@ -4,12 +4,13 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/privatecloud/operator/api/v1alpha1"
 )
 
-// gauges tell how each Cloud stands.
+// gauges are the metrics of each Cloud.
 type gauges struct {
 	servers *prometheus.GaugeVec
 	ready   *prometheus.GaugeVec
@@ -35,7 +36,15 @@ func newGauges(registry prometheus.Registerer) *gauges {
 	}
 }
 
-func (g *gauges) set(c *v1alpha1.Cloud, obs *scope, outcome error) {
+// reported sets the metrics of a Cloud. One without the finalizer has none:
+// nothing would remove them when it is deleted.
+func (k *kind) reported(c *v1alpha1.Cloud, obs *observation, outcome error) {
+	if controllerutil.ContainsFinalizer(c, Finalizer) {
+		k.gauge.set(c, obs, outcome)
+	}
+}
+
+func (g *gauges) set(c *v1alpha1.Cloud, obs *observation, outcome error) {
 	g.ready.WithLabelValues(c.Name).Set(truth(ready(outcome)))
 	g.braked.WithLabelValues(c.Name).Set(truth(c.Status.BrakedSnapshot != ""))
 	if obs.fresh == nil {

@@ -11,100 +11,115 @@ import (
 	"github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/inventory"
+	"github.com/privatecloud/operator/internal/tenancy"
 )
 
-// scope is what one pass knows.
-type scope struct {
+// observation is what one reconcile reads. Steps change released and again.
+type observation struct {
 	inv *inventory.Inventory
-	// claimed: the finalizer is on.
+	// claimed is whether the finalizer is on.
 	claimed bool
 	// users is the number of VMs and Networks that refer to the Cloud.
 	users int
-	// usable: the cloud answered, now or, where no listing was due, the last time.
+	// settings are those of the spec; configured is whether the inventory has them.
+	settings   inventory.Settings
+	configured bool
+	// client answered for the first time in this reconcile, and is to be connected;
+	// nil if the inventory has the current client.
+	client cloud.Client
+	// failed is the outcome if the cloud cannot be used; nil if it can or was not
+	// asked. unproven is whether the client that failed never answered.
+	failed   error
+	unproven bool
+	// usable is whether the cloud answered, now or, if no listing was due, the last time.
 	usable bool
 	caps   cloud.Capabilities
-	// fresh is a listing made in this pass; nil where none was due.
+	// fresh is the listing of this reconcile; nil if none was due.
 	fresh *inventory.Snapshot
-	// vanished are the recorded servers that the fresh listing lacks, and brake
-	// whether they are too many to be believed.
+	// vanished are the recorded servers that the fresh listing lacks, and brake is
+	// whether they are too many to be plausible.
 	vanished []string
 	brake    bool
-	// held: the brake holds in this process, whether on record or not, and
-	// released: this pass released it.
+	// held is whether the brake is on in this process, recorded or not, and
+	// released is whether this reconcile released it.
 	held, released bool
-	// acknowledged: the brake that is on was acknowledged.
+	// acknowledged is whether the brake that is on was acknowledged.
 	acknowledged bool
 	// orphans carry this cluster's labels and belong to no VM.
 	orphans []cloud.Server
 	// counts of the fresh listing.
 	counts v1alpha1.CloudServers
-	// again is when to look next.
+	// again is the time until the next reconcile.
 	again time.Duration
 }
 
-// Observe opens the connection, and lists the servers where that is due.
-func (k *kind) Observe(ctx context.Context, c *v1alpha1.Cloud) (*scope, error) {
-	obs := &scope{inv: k.Directory.Cloud(c.Name), claimed: controllerutil.ContainsFinalizer(c, Finalizer)}
-	obs.held = obs.inv.View().Braked
-	obs.acknowledged = c.Status.BrakedSnapshot != "" && c.Annotations[v1alpha1.AcknowledgeAnnotation] == c.Status.BrakedSnapshot
-	obs.inv.Configure(settingsOf(c))
+// Observe reads the users of the Cloud, the inventory and, if that is due, the
+// cloud: the capabilities of a new client, or a listing. Clients makes a new
+// client if spec or Secret have changed, and the inventory is told when a listing
+// begins, which sets the time of the next one. All else that others see of the
+// cloud, such as client, availability, brake and snapshot, is changed by steps.
+func (k *kind) Observe(ctx context.Context, c *v1alpha1.Cloud) (*observation, error) {
+	inv, settings := k.Directory.Cloud(c.Name), settingsOf(c)
+	view := inv.View()
+	obs := &observation{
+		inv: inv, claimed: controllerutil.ContainsFinalizer(c, Finalizer), settings: settings, configured: view.Settings == settings, held: view.Braked,
+		acknowledged: c.Status.BrakedSnapshot != "" && c.Annotations[v1alpha1.AcknowledgeAnnotation] == c.Status.BrakedSnapshot,
+	}
 	var vms v1alpha1.VMList
-	err := k.client.List(ctx, &vms, client.MatchingFields{k.VMIndex: c.Name}, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
-	if err != nil {
+	users := []client.ListOption{client.MatchingFields{tenancy.CloudIndex: c.Name}, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency}
+	if err := k.client.List(ctx, &vms, users...); err != nil {
 		return obs, fmt.Errorf("list VMs of Cloud %q: %w", c.Name, err)
 	}
 	var networks v1alpha1.NetworkList
-	err = k.client.List(ctx, &networks, client.MatchingFields{k.NetworkIndex: c.Name}, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
-	if err != nil {
+	if err := k.client.List(ctx, &networks, users...); err != nil {
 		return obs, fmt.Errorf("list Networks of Cloud %q: %w", c.Name, err)
 	}
 	obs.users = len(vms.Items) + len(networks.Items)
 	if !c.DeletionTimestamp.IsZero() && obs.users == 0 {
 		return obs, nil
 	}
-	if err := k.poll(ctx, c, obs); err != nil {
-		obs.inv.MarkUnavailable(err.Error())
-		return obs, err
+	if err := k.poll(ctx, c, obs, view); err != nil {
+		obs.failed = outcomeOf(c, err)
 	}
 	if obs.fresh != nil {
-		k.survey(c, obs, vms.Items)
+		k.survey(c, obs, view, vms.Items)
 	}
 	return obs, nil
 }
 
-// poll brings the connection up to date and makes a listing where one is due.
-func (k *kind) poll(ctx context.Context, c *v1alpha1.Cloud, obs *scope) error {
-	way, err := k.Clients.Get(ctx, c)
+// poll reads the capabilities of a new client, or lists the servers if that is
+// due and the inventory is set up for it.
+func (k *kind) poll(ctx context.Context, c *v1alpha1.Cloud, obs *observation, view inventory.View) error {
+	current, err := k.Clients.Get(ctx, c)
 	if err != nil {
-		return outcomeOf(c, err)
+		return err
 	}
-	view := obs.inv.View()
-	obs.caps = view.Capabilities
-	renewed := way != view.Client
-	if due := obs.inv.NextPoll(); due > 0 && !renewed {
-		obs.usable, obs.again = view.Unavailable == "", due
+	if current != view.Client {
+		if obs.caps, err = current.Capabilities(ctx); err != nil {
+			obs.unproven = true
+			return err
+		}
+		obs.client = current
 		return nil
 	}
-	obs.inv.Polling()
-	if renewed {
-		obs.caps, err = way.Capabilities(ctx)
-		if err != nil {
-			// It never worked: the next pass begins anew.
-			k.Clients.Drop(ctx, c.Name)
-			return outcomeOf(c, err)
+	obs.caps, obs.usable = view.Capabilities, view.Unavailable == ""
+	if !obs.configured {
+		return nil
+	}
+	if _, unlisted := k.connected.Load(c.Name); !unlisted {
+		if obs.again = obs.inv.NextPoll(); obs.again > 0 {
+			return nil
 		}
 	}
-	obs.inv.Connect(way, obs.caps)
-	snap, err := inventory.List(ctx, way, k.Clock)
-	if err != nil {
-		return outcomeOf(c, err)
-	}
-	obs.usable, obs.fresh = true, snap
-	return nil
+	obs.inv.Polling()
+	obs.usable = false
+	obs.fresh, err = inventory.List(ctx, current, k.Clock)
+	obs.usable = err == nil
+	return err
 }
 
 // survey compares the fresh listing with the VMs of this cluster.
-func (k *kind) survey(c *v1alpha1.Cloud, obs *scope, vms []v1alpha1.VM) {
+func (k *kind) survey(c *v1alpha1.Cloud, obs *observation, view inventory.View, vms []v1alpha1.VM) {
 	uids := make(map[string]bool, len(vms))
 	var known []string
 	for i := range vms {
@@ -115,7 +130,7 @@ func (k *kind) survey(c *v1alpha1.Cloud, obs *scope, vms []v1alpha1.VM) {
 		case obs.fresh.Has(id):
 			obs.counts.Managed++
 			known = append(known, id)
-		case expected(c, vm, obs):
+		case expected(c, vm, obs, view):
 			known = append(known, id)
 		}
 	}
@@ -129,17 +144,16 @@ func (k *kind) survey(c *v1alpha1.Cloud, obs *scope, vms []v1alpha1.VM) {
 	}
 }
 
-// expected tells whether the listing before this one held the VM's server, so
-// that its absence is news. After a start there is none before, and one that
-// set a brake which never came on record does not count; then every record
-// counts that is older than a listing may lag behind.
-func expected(c *v1alpha1.Cloud, vm *v1alpha1.VM, obs *scope) bool {
+// expected reports whether the listing before this one had the VM's server, so
+// that its absence is a change. After a start there was none, and one that set a
+// brake which was never recorded does not count; then every record counts that is
+// older than the time by which a listing may lag behind.
+func expected(c *v1alpha1.Cloud, vm *v1alpha1.VM, obs *observation, view inventory.View) bool {
 	if vm.Status.State == v1alpha1.VMStateLost || !vm.DeletionTimestamp.IsZero() {
 		return false
 	}
-	view := obs.inv.View()
 	if view.Snapshot == nil || (obs.held && c.Status.BrakedSnapshot == "") {
-		return obs.fresh.Begun.Sub(vm.CreationTimestamp.Time) > view.Settings.SettleTime
+		return obs.fresh.Begun.Sub(vm.CreationTimestamp.Time) > obs.settings.SettleTime
 	}
 	return view.Snapshot.Has(vm.Status.VMID)
 }

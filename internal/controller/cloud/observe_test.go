@@ -27,20 +27,20 @@ func fleet() (vms []client.Object, servers []cloud.Server) {
 	return vms, servers
 }
 
-func TestAListingIsMadeWhenItIsDue(t *testing.T) {
+func TestServersAreListedWhenThatIsDue(t *testing.T) {
 	f := newCloud(cloud.NewCapabilities(cloud.Labels), server("a"))
 	w := newWorld(t, home(), f)
-	w.pass()
-	equal(t, "calls of the first pass", []string{"capabilities", "list"}, f.TakeCalls())
+	w.reconcile()
+	equal(t, "calls of the first reconcile", []string{"capabilities", "list"}, f.TakeCalls())
 	equal(t, "writes", []string{"object", "status"}, w.writes)
-	w.wantSays(v1alpha1.ReadyCondition, "True Connected", "the cloud has labels")
-	w.wantSays(v1alpha1.AuthenticatedCondition, "True Accepted")
+	w.wantCondition(v1alpha1.ReadyCondition, "True Connected", "the younger is removed")
+	w.wantCondition(v1alpha1.AuthenticatedCondition, "True Accepted")
 	equal(t, "servers", &v1alpha1.CloudServers{Known: 1}, w.stored().Status.Servers)
 	equal(t, "known to all", "", w.inv.View().Unavailable)
 	equal(t, "capabilities known to all", f.Can(), w.inv.View().Capabilities)
 
 	w.now = w.now.Add(time.Second)
-	result := w.pass()
+	result := w.reconcile()
 	equal(t, "calls before the next is due", []string(nil), f.TakeCalls())
 	if result.RequeueAfter < pollInterval*9/10-time.Second || result.RequeueAfter > pollInterval*11/10-time.Second {
 		t.Errorf("again after %v, want the rest of the interval", result.RequeueAfter)
@@ -50,20 +50,41 @@ func TestAListingIsMadeWhenItIsDue(t *testing.T) {
 	equal(t, "writes at rest", []string{"object", "status"}, w.writes)
 }
 
-func TestANewConnectionIsListedAtOnce(t *testing.T) {
+func TestNewClientIsListedAtOnce(t *testing.T) {
 	w := newWorld(t, home(), newCloud(nil, server("a")))
-	w.pass()
+	w.reconcile()
 	w.cloud = newCloud(cloud.NewCapabilities(cloud.Async), server("a"))
-	obs := &scope{inv: w.inv}
 	w.edit(func(c *v1alpha1.Cloud) { c.Spec.Endpoint += "/v2" })
-	if err := w.kind.poll(t.Context(), w.stored(), obs); err != nil {
-		t.Fatalf("poll: %v", err)
-	}
+	w.reconcile()
 	equal(t, "calls", []string{"capabilities", "list"}, w.cloud.TakeCalls())
-	equal(t, "capabilities", w.cloud.Can(), obs.caps)
+	equal(t, "capabilities", w.cloud.Can(), w.inv.View().Capabilities)
+	equal(t, "capabilities in the status", []string{"async"}, w.stored().Status.Capabilities)
 }
 
-func TestACloudThatFailsIsAway(t *testing.T) {
+func TestNewClientIsListedAtOnceAfterAFailedReconcile(t *testing.T) {
+	w := newWorld(t, home(), newCloud(nil, server("a")))
+	w.reconcile()
+	w.cloud = newCloud(nil, server("a"))
+	w.edit(func(c *v1alpha1.Cloud) { c.Spec.Endpoint += "/v2" })
+	once := func() {
+		if _, err := w.runs.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "home"}}); err != nil {
+			t.Logf("Reconcile: %v", err)
+		}
+	}
+	once()
+	equal(t, "calls of the reconcile that connects", []string{"capabilities"}, w.cloud.TakeCalls())
+	listable := w.kind.client
+	w.kind.client = unlistable{listable}
+	once()
+	equal(t, "calls of the reconcile that fails", []string(nil), w.cloud.TakeCalls())
+	w.kind.client = listable
+	w.reconcile()
+	equal(t, "calls of the next", []string{"list"}, w.cloud.TakeCalls())
+	w.reconcile()
+	equal(t, "calls before the next listing is due", []string(nil), w.cloud.TakeCalls())
+}
+
+func TestFailedPollMakesTheCloudUnavailable(t *testing.T) {
 	tests := []struct {
 		name   string
 		verb   cloudfake.Verb
@@ -76,24 +97,24 @@ func TestACloudThatFailsIsAway(t *testing.T) {
 		{name: "it refuses the credentials", verb: cloudfake.Capabilities, err: errLogin, ready: "False AuthenticationFailed", stall: true, closed: true},
 		{name: "it cannot be trusted", verb: cloudfake.Capabilities, err: errUntrusted, ready: "False Untrusted", stall: true, closed: true},
 		{name: "it does not list its servers", verb: cloudfake.ListServers, err: errRefused, ready: "False Unreachable"},
-		{name: "its listing is not to be understood", verb: cloudfake.ListServers, err: errGarbage, ready: "False PollFailed"},
+		{name: "its listing cannot be read", verb: cloudfake.ListServers, err: errGarbage, ready: "False PollFailed"},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			f := newCloud(nil, server("a"))
 			f.FailAlways(tc.verb, tc.err, false)
 			w := newWorld(t, home(), f)
-			result := w.pass()
+			result := w.reconcile()
 			if result.RequeueAfter < recheck || result.RequeueAfter > recheck*11/10 {
 				t.Errorf("again after %v, want about %v", result.RequeueAfter, recheck)
 			}
-			w.wantSays(v1alpha1.ReadyCondition, tc.ready)
+			w.wantCondition(v1alpha1.ReadyCondition, tc.ready)
 			if tc.stall {
-				w.wantSays(v1alpha1.StalledCondition, "True "+strings.TrimPrefix(tc.ready, "False "))
+				w.wantCondition(v1alpha1.StalledCondition, "True "+strings.TrimPrefix(tc.ready, "False "))
 			}
 			view := w.inv.View()
 			if view.Unavailable == "" || view.Snapshot != nil {
-				t.Errorf("VMs see it as usable: away %q", view.Unavailable)
+				t.Errorf("VMs can use it: unavailable %q", view.Unavailable)
 			}
 			if tc.closed {
 				wantClosed(t, f)
@@ -103,17 +124,17 @@ func TestACloudThatFailsIsAway(t *testing.T) {
 	}
 }
 
-func TestAnOutageIsToldOnce(t *testing.T) {
+func TestOutageIsReportedOnce(t *testing.T) {
 	f := newCloud(nil, server("a"))
 	w := newWorld(t, home(), f)
-	w.pass()
+	w.reconcile()
 	f.FailAlways(cloudfake.ListServers, errRefused, false)
 	writes := len(w.writes)
 	w.later()
-	w.wantSays(v1alpha1.ReadyCondition, "False Unreachable", "connection refused")
+	w.wantCondition(v1alpha1.ReadyCondition, "False Unreachable", "connection refused")
 	for range 5 {
 		w.now = w.now.Add(recheck)
-		w.pass()
+		w.reconcile()
 	}
 	equal(t, "writes", 1, len(w.writes)-writes)
 	equal(t, "servers: what was known stays", &v1alpha1.CloudServers{Known: 1}, w.stored().Status.Servers)
@@ -122,22 +143,22 @@ func TestAnOutageIsToldOnce(t *testing.T) {
 	}
 
 	f.Heal(cloudfake.ListServers)
-	w.wakes = nil
+	w.enqueued = nil
 	w.inv.EnqueueWhenAvailable(inventory.Ref{Namespace: "ns", Name: "v"}, w.inv.View())
 	w.later()
-	w.wantSays(v1alpha1.ReadyCondition, "True Connected")
-	equal(t, "woken", []inventory.Event{{Cloud: "home", Refs: []inventory.Ref{{Namespace: "ns", Name: "v"}}}}, w.wakes)
+	w.wantCondition(v1alpha1.ReadyCondition, "True Connected")
+	equal(t, "enqueued", []inventory.Event{{Cloud: "home", Refs: []inventory.Ref{{Namespace: "ns", Name: "v"}}}}, w.enqueued)
 }
 
-func TestThePassThatIsNotDueSaysNothingOfAnOutage(t *testing.T) {
+func TestReconcileBeforeTheNextPollKeepsTheStatus(t *testing.T) {
 	f := newCloud(nil)
 	f.FailAlways(cloudfake.ListServers, errRefused, false)
 	w := newWorld(t, home(claimed), f)
-	w.pass()
+	w.reconcile()
 	writes := len(w.writes)
 	w.now = w.now.Add(time.Second)
 	f.TakeCalls()
-	result := w.pass()
+	result := w.reconcile()
 	equal(t, "calls", []string(nil), f.TakeCalls())
 	equal(t, "writes", writes, len(w.writes))
 	if result.RequeueAfter <= 0 || result.RequeueAfter > recheck {
@@ -145,7 +166,7 @@ func TestThePassThatIsNotDueSaysNothingOfAnOutage(t *testing.T) {
 	}
 }
 
-func TestASurveyTellsWhoseTheServersAre(t *testing.T) {
+func TestServersAreCountedByOwner(t *testing.T) {
 	labels := func(change func(map[string]string)) func(*cloud.Server) {
 		return func(s *cloud.Server) { change(s.Labels) }
 	}
@@ -160,26 +181,26 @@ func TestASurveyTellsWhoseTheServersAre(t *testing.T) {
 	)
 	w := newWorld(t, home(), f, vm("v00"), vm("unrecorded", func(vm *v1alpha1.VM) { vm.Status.VMID = "" }),
 		vm("elsewhere", func(vm *v1alpha1.VM) { vm.Spec.CloudRef = &v1alpha1.CloudReference{Name: "other"} }))
-	w.pass()
+	w.reconcile()
 	equal(t, "servers", &v1alpha1.CloudServers{Known: 7, Managed: 1, Orphaned: 1}, w.stored().Status.Servers)
-	w.wantSays(v1alpha1.BrakedCondition, "False Released")
+	w.wantCondition(v1alpha1.BrakedCondition, "False Released")
 }
 
-func TestTheBrakeHoldsUntilSomebodyLooked(t *testing.T) {
+func TestBrakeHoldsUntilAcknowledged(t *testing.T) {
 	vms, servers := fleet()
 	f := newCloud(nil, servers...)
 	w := newWorld(t, home(), f, vms...)
-	w.pass()
+	w.reconcile()
 	f.RemoveServers("v00")
 	w.later()
-	w.wantSays(v1alpha1.BrakedCondition, "False Released")
+	w.wantCondition(v1alpha1.BrakedCondition, "False Released")
 
 	f.Clear()
 	w.later()
 	snapshot := w.stored().Status.BrakedSnapshot
-	w.wantSays(v1alpha1.BrakedCondition, "True ServersVanished", "lacks 7 servers", "v01 among them", "kubectl annotate cloud home --overwrite samplecontroller.k8s.io/acknowledge="+snapshot)
-	w.wantSays(v1alpha1.ReadyCondition, "False ServersVanished")
-	w.wantSays(v1alpha1.StalledCondition, "True ServersVanished")
+	w.wantCondition(v1alpha1.BrakedCondition, "True ServersVanished", "lacks 7 servers", "v01 among them", "kubectl annotate cloud home --overwrite samplecontroller.k8s.io/acknowledge="+snapshot)
+	w.wantCondition(v1alpha1.ReadyCondition, "False ServersVanished")
+	w.wantCondition(v1alpha1.StalledCondition, "True ServersVanished")
 	equal(t, "braked for VMs", true, w.inv.View().Braked)
 	for _, s := range servers {
 		f.AddServers(s)
@@ -191,18 +212,18 @@ func TestTheBrakeHoldsUntilSomebodyLooked(t *testing.T) {
 	w.later()
 	equal(t, "still braked when another snapshot is acknowledged", true, w.inv.View().Braked)
 
-	w.wakes = nil
+	w.enqueued = nil
 	w.edit(acknowledging(snapshot))
-	w.pass()
+	w.reconcile()
 	equal(t, "braked once it is acknowledged", false, w.inv.View().Braked)
-	equal(t, "woken", true, slices.ContainsFunc(w.wakes, func(wake inventory.Event) bool { return wake.All }))
-	w.wantSays(v1alpha1.BrakedCondition, "False Released")
-	w.wantSays(v1alpha1.ReadyCondition, "True Connected")
+	equal(t, "enqueued", true, slices.ContainsFunc(w.enqueued, func(e inventory.Event) bool { return e.All }))
+	w.wantCondition(v1alpha1.BrakedCondition, "False Released")
+	w.wantCondition(v1alpha1.ReadyCondition, "True Connected")
 	equal(t, "snapshot on record", "", w.stored().Status.BrakedSnapshot)
 	equal(t, "events", []string{"Normal Connected Ready", "Warning ServersVanished Braked", "Normal Released Braked"}, w.events)
 
 	w.later()
-	equal(t, "an old acknowledgement is no new brake", false, w.inv.View().Braked)
+	equal(t, "an old acknowledgement sets no brake", false, w.inv.View().Braked)
 }
 
 // braked is a world whose brake is on after all servers but one vanished.
@@ -210,7 +231,7 @@ func braked(t *testing.T) (*world, []cloud.Server) {
 	t.Helper()
 	vms, servers := fleet()
 	w := newWorld(t, home(), newCloud(nil, servers...), vms...)
-	w.pass()
+	w.reconcile()
 	for _, s := range servers[1:] {
 		w.cloud.RemoveServers(s.ID)
 	}
@@ -219,18 +240,18 @@ func braked(t *testing.T) (*world, []cloud.Server) {
 	return w, servers
 }
 
-func TestTheBrakeOutlivesTheProcess(t *testing.T) {
+func TestBrakeSurvivesARestart(t *testing.T) {
 	w, servers := braked(t)
 	for _, s := range servers {
 		w.cloud.AddServers(s)
 	}
 	w.start()
-	w.pass()
+	w.reconcile()
 	equal(t, "braked", true, w.inv.View().Braked)
 	equal(t, "away", "", w.inv.View().Unavailable)
 }
 
-func TestABrakeThatIsAcknowledgedInAnOutageIsReleasedAfterIt(t *testing.T) {
+func TestBrakeAcknowledgedInAnOutageIsReleasedAfterIt(t *testing.T) {
 	w, _ := braked(t)
 	w.cloud.FailAlways(cloudfake.ListServers, errRefused, false)
 	w.edit(acknowledging(w.stored().Status.BrakedSnapshot))
@@ -238,35 +259,35 @@ func TestABrakeThatIsAcknowledgedInAnOutageIsReleasedAfterIt(t *testing.T) {
 	w.cloud.Heal(cloudfake.ListServers)
 	w.later()
 	equal(t, "braked", false, w.inv.View().Braked)
-	w.wantSays(v1alpha1.BrakedCondition, "False Released")
-	w.wantSays(v1alpha1.ReadyCondition, "True Connected")
+	w.wantCondition(v1alpha1.BrakedCondition, "False Released")
+	w.wantCondition(v1alpha1.ReadyCondition, "True Connected")
 }
 
-func TestABrakeThatCouldNotBeRecordedIsNotForgotten(t *testing.T) {
+func TestUnrecordedBrakeHolds(t *testing.T) {
 	vms, servers := fleet()
 	w := newWorld(t, home(), newCloud(nil, servers...), vms...)
-	w.pass()
+	w.reconcile()
 	w.cloud.Clear()
 	w.refuse["status"] = errAPIAway
 	w.later()
 	equal(t, "braked", true, w.inv.View().Braked)
 	equal(t, "snapshot on record", "", w.stored().Status.BrakedSnapshot)
-	w.pass()
+	w.reconcile()
 	equal(t, "braked before the next listing", true, w.inv.View().Braked)
 
 	t.Run("the servers are still missing", func(t *testing.T) {
 		w.later()
-		w.wantSays(v1alpha1.BrakedCondition, "True ServersVanished", "lacks 8 servers")
+		w.wantCondition(v1alpha1.BrakedCondition, "True ServersVanished", "lacks 8 servers")
 		if w.stored().Status.BrakedSnapshot == "" {
-			t.Error("nothing is there to be acknowledged")
+			t.Error("no snapshot can be acknowledged")
 		}
 	})
 }
 
-func TestABrakeThatCouldNotBeRecordedEndsWhenTheServersAreBack(t *testing.T) {
+func TestUnrecordedBrakeIsReleasedWhenTheServersAreBack(t *testing.T) {
 	vms, servers := fleet()
 	w := newWorld(t, home(), newCloud(nil, servers...), vms...)
-	w.pass()
+	w.reconcile()
 	w.cloud.Clear()
 	w.refuse["status"] = errAPIAway
 	w.later()
@@ -275,13 +296,13 @@ func TestABrakeThatCouldNotBeRecordedEndsWhenTheServersAreBack(t *testing.T) {
 	}
 	w.later()
 	equal(t, "braked", false, w.inv.View().Braked)
-	w.wantSays(v1alpha1.BrakedCondition, "False Released")
+	w.wantCondition(v1alpha1.BrakedCondition, "False Released")
 }
 
-func TestMoreServersVanishWhileTheBrakeIsAcknowledged(t *testing.T) {
+func TestBrakeIsSetAgainIfMoreServersVanish(t *testing.T) {
 	vms, servers := fleet()
 	w := newWorld(t, home(), newCloud(nil, servers...), vms...)
-	w.pass()
+	w.reconcile()
 	vanish := func(from, to int) {
 		for _, s := range servers[from:to] {
 			w.cloud.RemoveServers(s.ID)
@@ -298,10 +319,10 @@ func TestMoreServersVanishWhileTheBrakeIsAcknowledged(t *testing.T) {
 	if second == "" || second == first {
 		t.Errorf("braked at %q, want another snapshot than the acknowledged %q", second, first)
 	}
-	w.wantSays(v1alpha1.BrakedCondition, "True ServersVanished", "lacks 4 servers", second)
+	w.wantCondition(v1alpha1.BrakedCondition, "True ServersVanished", "lacks 4 servers", second)
 }
 
-func TestOnlyServersThatWereExpectedCanVanish(t *testing.T) {
+func TestBrakeCountsExpectedServersOnly(t *testing.T) {
 	lost := func(vm *v1alpha1.VM) { vm.Status.State = v1alpha1.VMStateLost }
 	going := func(vm *v1alpha1.VM) {
 		now := metav1.NewTime(dawn)
@@ -314,12 +335,12 @@ func TestOnlyServersThatWereExpectedCanVanish(t *testing.T) {
 		before []cloud.Server
 		want   bool
 	}{
-		{name: "after a start, what was recorded long ago", vm: func(*v1alpha1.VM) {}, want: true},
-		{name: "after a start, what was recorded just now: a listing may lag behind", vm: young},
-		{name: "what is known to be lost", vm: lost},
-		{name: "what we delete ourselves", vm: going},
-		{name: "what the listing before held", vm: young, before: []cloud.Server{server("v00"), server("v01")}, want: true},
-		{name: "what the listing before did not hold either", vm: func(*v1alpha1.VM) {}, before: []cloud.Server{server("other")}},
+		{name: "after a start: recorded long ago", vm: func(*v1alpha1.VM) {}, want: true},
+		{name: "after a start: recorded just now, a listing may lag behind", vm: young},
+		{name: "known to be lost", vm: lost},
+		{name: "being deleted by the operator", vm: going},
+		{name: "in the listing before", vm: young, before: []cloud.Server{server("v00"), server("v01")}, want: true},
+		{name: "not in the listing before either", vm: func(*v1alpha1.VM) {}, before: []cloud.Server{server("other")}},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
@@ -334,13 +355,13 @@ func TestOnlyServersThatWereExpectedCanVanish(t *testing.T) {
 				w.inv.Publish(snap)
 			}
 			f.Clear()
-			w.pass()
+			w.reconcile()
 			equal(t, "braked", tc.want, w.inv.View().Braked)
 		})
 	}
 }
 
-func TestOrphansGoOnlyWhenTheAPIServerItselfSaysThatNobodyHasThem(t *testing.T) {
+func TestOrphansAreRemovedIfTheirObjectIsGone(t *testing.T) {
 	cut := func(key string) func(*cloud.Server) { return func(s *cloud.Server) { delete(s.Labels, key) } }
 	tests := []struct {
 		name   string
@@ -350,16 +371,16 @@ func TestOrphansGoOnlyWhenTheAPIServerItselfSaysThatNobodyHasThem(t *testing.T) 
 		{name: "its VM does not exist", orphan: server("x", ownedBy("gone", "here")), gone: true},
 		{name: "its VM was made anew since", orphan: server("x", ownedBy("v00", "here"), func(s *cloud.Server) { s.Labels[inventory.UIDLabel] = "uid-former" }), gone: true},
 		{name: "its VM exists, on another Cloud object of the same cloud", orphan: server("x", ownedBy("elsewhere", "here"))},
-		{name: "nobody can tell where its VM is: no namespace", orphan: server("x", ownedBy("gone", "here"), cut(inventory.NamespaceLabel))},
-		{name: "nobody can tell where its VM is: no name", orphan: server("x", ownedBy("gone", "here"), cut(inventory.NameLabel))},
+		{name: "its labels do not identify a VM: no namespace", orphan: server("x", ownedBy("gone", "here"), cut(inventory.NamespaceLabel))},
+		{name: "its labels do not identify a VM: no name", orphan: server("x", ownedBy("gone", "here"), cut(inventory.NameLabel))},
 		{name: "another cluster made it", orphan: server("x", ownedBy("gone", "there"))},
-		{name: "nobody made it", orphan: server("x")},
+		{name: "without labels", orphan: server("x")},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			f := newCloud(nil, tc.orphan, server("v00", ownedBy("v00", "here")))
 			w := newWorld(t, home(removingOrphans), f, vm("v00"), vm("elsewhere", func(vm *v1alpha1.VM) { vm.Spec.CloudRef = &v1alpha1.CloudReference{Name: "other"} }))
-			w.pass()
+			w.reconcile()
 			there := f.HasServer("x")
 			equal(t, "removed", tc.gone, !there)
 			if !f.HasServer("v00") {
@@ -369,7 +390,7 @@ func TestOrphansGoOnlyWhenTheAPIServerItselfSaysThatNobodyHasThem(t *testing.T) 
 	}
 }
 
-func TestOrphansAreKeptWhere(t *testing.T) {
+func TestOrphansAreKept(t *testing.T) {
 	orphan := server("x", ownedBy("gone", "here"))
 	tests := []struct {
 		name  string
@@ -385,14 +406,14 @@ func TestOrphansAreKeptWhere(t *testing.T) {
 			f := newCloud(nil, orphan)
 			w := newWorld(t, tc.cloud, f)
 			tc.do(w)
-			w.pass()
+			w.reconcile()
 			equal(t, "calls", []string{"capabilities", "list"}, f.TakeCalls())
 			equal(t, "orphaned", int32(1), w.stored().Status.Servers.Orphaned)
 		})
 	}
 }
 
-func TestOrphansGoAFewAtATime(t *testing.T) {
+func TestOrphansAreRemovedAFewAtATime(t *testing.T) {
 	f := newCloud(nil)
 	for i := range 25 {
 		s := server(fmt.Sprintf("x%02d", i), ownedBy("gone", "here"))
@@ -404,58 +425,58 @@ func TestOrphansGoAFewAtATime(t *testing.T) {
 		w.later()
 		left = append(left, len(f.ServerIDs()))
 	}
-	equal(t, "left after each pass", []int{15, 5, 0, 0}, left)
+	equal(t, "left after each reconcile", []int{15, 5, 0, 0}, left)
 }
 
-func TestAnOrphanThatCannotBeRemoved(t *testing.T) {
+func TestOrphanThatCannotBeRemoved(t *testing.T) {
 	orphan := server("x", ownedBy("gone", "here"))
 	t.Run("because it is gone already", func(t *testing.T) {
 		f := newCloud(nil, orphan)
 		f.FailAlways(cloudfake.DeleteServer, &cloud.Error{Kind: cloud.NotFound, Op: "delete server"}, false)
 		w := newWorld(t, home(removingOrphans), f)
-		w.pass()
-		w.wantSays(v1alpha1.ReadyCondition, "True Connected")
+		w.reconcile()
+		w.wantCondition(v1alpha1.ReadyCondition, "True Connected")
 	})
-	t.Run("because the cloud fails: the Cloud says so", func(t *testing.T) {
+	t.Run("because the cloud fails: the Cloud reports it", func(t *testing.T) {
 		f := newCloud(nil, orphan)
 		f.FailAlways(cloudfake.DeleteServer, errRefused, false)
 		w := newWorld(t, home(removingOrphans), f)
-		w.pass()
-		w.wantSays(v1alpha1.ReadyCondition, "False Unreachable")
+		w.reconcile()
+		w.wantCondition(v1alpha1.ReadyCondition, "False Unreachable")
 	})
 }
 
-func TestADeletedCloudGoesWithItsLastNetwork(t *testing.T) {
+func TestDeletedCloudIsReleasedWithItsLastNetwork(t *testing.T) {
 	last := &v1alpha1.Network{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "net"},
 		Spec:       v1alpha1.NetworkSpec{CloudRef: &v1alpha1.CloudReference{Name: "home"}},
 	}
 	w := newWorld(t, home(claimed, deleted), newCloud(nil), last)
-	w.pass()
-	w.wantSays(v1alpha1.ReadyCondition, "False InUse", "refer to this Cloud: 1")
+	w.reconcile()
+	w.wantCondition(v1alpha1.ReadyCondition, "False InUse", "refer to this Cloud: 1")
 
 	if err := w.client.Delete(t.Context(), last); err != nil {
 		t.Fatalf("Delete: %v", err)
 	}
-	w.pass()
+	w.reconcile()
 	if _, there := w.find(); there {
 		t.Error("the Cloud is still there")
 	}
 }
 
-func TestADeletedCloudGoesWithItsLastVM(t *testing.T) {
+func TestDeletedCloudIsReleasedWithItsLastVM(t *testing.T) {
 	f := newCloud(nil, server("v00"))
 	last := vm("v00")
 	w := newWorld(t, home(claimed, deleted), f, last)
-	w.pass()
-	w.wantSays(v1alpha1.ReadyCondition, "False InUse", "refer to this Cloud: 1")
+	w.reconcile()
+	w.wantCondition(v1alpha1.ReadyCondition, "False InUse", "refer to this Cloud: 1")
 	equal(t, "usable by the VM that is still there", "", w.inv.View().Unavailable)
 
 	if err := w.client.Delete(t.Context(), last); err != nil {
 		t.Fatalf("Delete: %v", err)
 	}
 	f.TakeCalls()
-	equal(t, "result", ctrl.Result{}, w.pass())
+	equal(t, "result", ctrl.Result{}, w.reconcile())
 	if _, there := w.find(); there {
 		t.Error("the Cloud is still there")
 	}
@@ -466,11 +487,11 @@ func TestADeletedCloudGoesWithItsLastVM(t *testing.T) {
 	equal(t, "last event", "Normal Disconnected Delete", w.events[len(w.events)-1])
 }
 
-func TestACloudIsNotLetGoWhenItsUsersCannotBeCounted(t *testing.T) {
+func TestCloudIsNotReleasedIfItsUsersAreUnknown(t *testing.T) {
 	w := newWorld(t, home(claimed, deleted), newCloud(nil), vm("v00"))
 	w.kind.client = unlistable{w.client}
-	w.pass()
+	w.reconcile()
 	if _, there := w.find(); !there {
-		t.Error("the Cloud was let go")
+		t.Error("the Cloud was released")
 	}
 }

@@ -3,52 +3,75 @@ package cloud
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
-// The steps of a plan.
-const (
-	stepClaim         = "Claim"
-	stepBrake         = "Brake"
-	stepReleaseBrake  = "ReleaseBrake"
-	stepPublish       = "Publish"
-	stepRemoveOrphans = "RemoveOrphans"
-	stepRelease       = "Release"
-)
+// atOnce is the time until the reconcile that lists the servers with a new client.
+const atOnce = time.Millisecond
 
-// plan decides what to do, from what was seen and nothing else.
-func plan(c *v1alpha1.Cloud, obs *scope) ([]string, error) {
+// Plan decides what to do, from the Cloud and the observation and nothing else.
+// The brake is set before the listing that caused it is published, so that
+// nothing acts on that listing.
+func (k *kind) Plan(c *v1alpha1.Cloud, obs *observation) plan {
 	if !c.DeletionTimestamp.IsZero() && obs.users == 0 {
-		return []string{stepRelease}, nil
+		return reconciler.Do(k.release())
 	}
-	var steps []string
+	var p plan
+	if !obs.configured {
+		p.Steps = append(p.Steps, configure())
+	}
+	if obs.failed != nil {
+		if obs.unproven {
+			p.Steps = append(p.Steps, k.dropClient())
+		}
+		p.Steps = append(p.Steps, k.markUnavailable())
+		return p.Then(obs.failed)
+	}
 	if !obs.claimed && c.DeletionTimestamp.IsZero() {
-		steps = append(steps, stepClaim)
+		p.Steps = append(p.Steps, k.claim())
+	}
+	switch {
+	case obs.client != nil:
+		p.Steps = append(p.Steps, k.connect())
+		return p.Then(connecting(atOnce, "the servers are listed next"))
+	case !obs.configured:
+		return p.Then(connecting(atOnce, "whether a listing is due is checked next"))
 	}
 	braked := obs.brake || (c.Status.BrakedSnapshot != "" && !obs.acknowledged)
 	switch {
 	case braked:
-		steps = append(steps, stepBrake)
+		p.Steps = append(p.Steps, brake())
 	case obs.acknowledged || (obs.held && obs.fresh != nil):
-		steps = append(steps, stepReleaseBrake)
+		p.Steps = append(p.Steps, releaseBrake())
 	}
 	if obs.fresh != nil {
-		steps = append(steps, stepPublish)
+		p.Steps = append(p.Steps, k.publish())
 		if c.Spec.OrphanPolicy == v1alpha1.OrphanPolicyDelete && len(obs.orphans) > 0 && !braked {
-			steps = append(steps, stepRemoveOrphans)
+			p.Steps = append(p.Steps, k.removeOrphans())
 		}
 	}
+	return p.Then(outcomeAfter(c, obs, braked))
+}
+
+// outcomeAfter is the outcome of a reconcile whose steps succeeded.
+func outcomeAfter(c *v1alpha1.Cloud, obs *observation, braked bool) error {
 	switch {
 	case !c.DeletionTimestamp.IsZero():
-		return steps, &reconciler.StalledError{Reason: v1alpha1.InUseReason, Recheck: recheck,
+		return &reconciler.StalledError{Reason: v1alpha1.InUseReason, Recheck: recheck,
 			Cause: fmt.Errorf("VMs and Networks that refer to this Cloud: %d; delete them first, it goes when the last is gone", obs.users)}
 	case braked:
-		return steps, &reconciler.StalledError{Reason: v1alpha1.ServersVanishedReason, Recheck: recheck,
+		return &reconciler.StalledError{Reason: v1alpha1.ServersVanishedReason, Recheck: recheck,
 			Cause: errors.New("the brake is on: nothing is created or deleted on this cloud; the Braked condition says how to release it")}
 	case !obs.usable:
-		return steps, &reconciler.WaitError{After: obs.again, Reason: v1alpha1.ConnectingReason, Message: "not due yet", Quiet: true}
+		return connecting(obs.again, "not due yet")
 	}
-	return steps, nil
+	return nil
+}
+
+// connecting waits without a change of the status.
+func connecting(after time.Duration, message string) error {
+	return &reconciler.WaitError{After: after, Reason: v1alpha1.ConnectingReason, Message: message, Quiet: true}
 }

@@ -3,6 +3,7 @@ package cloud
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -16,14 +17,14 @@ import (
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
-// decision is a plan in words.
+// decision is a plan as text.
 type decision struct {
 	Steps   []string
 	Outcome string
 }
 
-// said puts a outcome into words, but for its message.
-func said(outcome error) string {
+// outcomeText returns an outcome as text, without its message.
+func outcomeText(outcome error) string {
 	again := func(d time.Duration) string {
 		if d == 0 {
 			return ""
@@ -45,101 +46,170 @@ func said(outcome error) string {
 	return "in sync"
 }
 
-// seeing returns the scope of a pass that listed the servers, changed.
-func seeing(change ...func(*scope)) *scope {
-	obs := &scope{claimed: true, usable: true, fresh: &inventory.Snapshot{ID: "S2", Begun: dawn}, again: pollInterval}
+// planned plans and reports. Nothing runs its steps.
+var planned = &kind{}
+
+// observed returns the observation of a reconcile that listed the servers.
+func observed(change ...func(*observation)) *observation {
+	obs := &observation{claimed: true, configured: true, usable: true, fresh: &inventory.Snapshot{ID: "S2", Begun: dawn}, again: pollInterval}
 	for _, f := range change {
 		f(obs)
 	}
 	return obs
 }
 
-func unlisted(s *scope)     { s.fresh = nil }
-func unusable(s *scope)     { s.fresh, s.usable = nil, false }
-func vanishing(s *scope)    { s.brake, s.vanished = true, []string{"a", "b"} }
-func held(s *scope)         { s.held = true }
-func acknowledged(s *scope) { s.acknowledged = true }
-func isReleased(s *scope)   { s.released = true }
-func orphaned(s *scope)     { s.orphans = []cloud.Server{server("x")} }
-func used(s *scope)         { s.users = 2 }
+// poll makes an observation that of a failed poll, or of a new client.
+func poll(obs *observation, failed, unproven bool) {
+	obs.usable = false
+	if failed {
+		obs.failed, obs.unproven = errRefused, unproven
+		return
+	}
+	obs.client = newCloud(nil)
+}
+
+// wantInputsUnchanged checks that Plan changes neither the Cloud nor the
+// observation, and that Report does not change the observation.
+func wantInputsUnchanged(t *testing.T, c *v1alpha1.Cloud, obs *observation) {
+	t.Helper()
+	spec, before := c.DeepCopy(), copyOf(obs)
+	p := planned.Plan(c, obs)
+	wantSame(t, "the Cloud after Plan", spec, c)
+	wantSame(t, "the observation after Plan", before, obs)
+	for _, outcome := range []error{p.Outcome, errAPIAway} {
+		planned.Report(c.DeepCopy(), obs, outcome)
+		wantSame(t, "the observation after Report", before, obs)
+	}
+}
+
+// wantSame fails if a value differs from its copy.
+func wantSame(t *testing.T, what string, was, is any) {
+	t.Helper()
+	if !reflect.DeepEqual(was, is) {
+		t.Fatalf("%s: changed to %+v, was %+v", what, is, was)
+	}
+}
+
+func copyOf(obs *observation) *observation {
+	c := *obs
+	c.vanished, c.caps, c.orphans = slices.Clone(obs.vanished), slices.Clone(obs.caps), slices.Clone(obs.orphans)
+	return &c
+}
+
+func unlisted(s *observation)     { s.fresh = nil }
+func unusable(s *observation)     { s.fresh, s.usable = nil, false }
+func vanishing(s *observation)    { s.brake, s.vanished = true, []string{"a", "b"} }
+func held(s *observation)         { s.held = true }
+func acknowledged(s *observation) { s.acknowledged = true }
+func isReleased(s *observation)   { s.released = true }
+func orphaned(s *observation)     { s.orphans = []cloud.Server{server("x")} }
+func unconfigured(s *observation) { s.configured = false }
+func failedPoll(s *observation)   { s.fresh = nil; poll(s, true, false) }
+func failedClient(s *observation) {
+	s.fresh, s.configured, s.claimed = nil, false, false
+	poll(s, true, true)
+}
+func newClient(s *observation) {
+	s.fresh, s.configured, s.claimed = nil, false, false
+	poll(s, false, false)
+}
+func used(s *observation) { s.users = 2 }
 
 func TestPlan(t *testing.T) {
 	const braked = "stalled: ServersVanished, again in 10s"
 	tests := []struct {
 		name          string
 		cloud         *v1alpha1.Cloud
-		obs           *scope
+		obs           *observation
 		steps         []string
 		outcome, says string
 	}{
-		{name: "a new Cloud is claimed and listed", cloud: home(), obs: seeing(func(s *scope) { s.claimed = false }), steps: []string{stepClaim, stepPublish}, outcome: "in sync"},
-		{name: "what was listed is published", cloud: home(), obs: seeing(), steps: []string{stepPublish}, outcome: "in sync"},
-		{name: "no listing was due", cloud: home(), obs: seeing(unlisted), outcome: "in sync"},
-		{name: "no listing was due of a cloud that is away: what was said of it stands", cloud: home(), obs: seeing(unusable), outcome: "quietly waiting: Connecting, again in 30s", says: "not due"},
-		{name: "many servers vanished: the brake is set before anybody sees it", cloud: home(), obs: seeing(vanishing), steps: []string{stepBrake, stepPublish}, outcome: braked, says: "the Braked condition says how to release it"},
-		{name: "the brake is on record: set anew after a start, before anything is published", cloud: home(brakedAt("S1")), obs: seeing(), steps: []string{stepBrake, stepPublish}, outcome: braked, says: "nothing is created or deleted"},
-		{name: "the brake is on record, and servers are still missing", cloud: home(brakedAt("S1")), obs: seeing(vanishing, held), steps: []string{stepBrake, stepPublish}, outcome: braked, says: "nothing is created or deleted"},
-		{name: "the brake is on record and the cloud away", cloud: home(brakedAt("S1")), obs: seeing(unusable), steps: []string{stepBrake}, outcome: braked, says: "nothing is created or deleted"},
-		{name: "somebody looked: released", cloud: home(brakedAt("S1")), obs: seeing(held, acknowledged), steps: []string{stepReleaseBrake, stepPublish}, outcome: "in sync"},
-		{name: "somebody looked, between two listings", cloud: home(brakedAt("S1")), obs: seeing(held, acknowledged, unlisted), steps: []string{stepReleaseBrake}, outcome: "in sync"},
-		{name: "somebody looked, before this process ever braked", cloud: home(brakedAt("S1")), obs: seeing(acknowledged), steps: []string{stepReleaseBrake, stepPublish}, outcome: "in sync"},
-		{name: "somebody looked at the last listing, and meanwhile more vanished", cloud: home(brakedAt("S1")), obs: seeing(held, acknowledged, vanishing), steps: []string{stepBrake, stepPublish}, outcome: braked, says: "nothing is created or deleted"},
-		{name: "a brake that never came on record, and the servers are back", cloud: home(), obs: seeing(held), steps: []string{stepReleaseBrake, stepPublish}, outcome: "in sync"},
-		{name: "a brake that never came on record, and no listing that says more", cloud: home(), obs: seeing(held, unlisted), outcome: "in sync"},
-		{name: "orphans are counted", cloud: home(), obs: seeing(orphaned), steps: []string{stepPublish}, outcome: "in sync"},
-		{name: "orphans are removed where that is wanted", cloud: home(removingOrphans), obs: seeing(orphaned), steps: []string{stepPublish, stepRemoveOrphans}, outcome: "in sync"},
-		{name: "orphans are not removed while the brake is on", cloud: home(removingOrphans, brakedAt("S1")), obs: seeing(orphaned, held), steps: []string{stepBrake, stepPublish}, outcome: braked, says: "nothing is created or deleted"},
-		{name: "orphans are not removed by an old listing", cloud: home(removingOrphans), obs: seeing(orphaned, unlisted), outcome: "in sync"},
-		{name: "deleted, and VMs refer to it: it goes on serving them", cloud: home(deleted), obs: seeing(used), steps: []string{stepPublish}, outcome: "stalled: InUse, again in 10s", says: "refer to this Cloud: 2"},
-		{name: "deleted, in use and never claimed: it is not claimed now", cloud: home(deleted), obs: seeing(used, func(s *scope) { s.claimed = false }), steps: []string{stepPublish}, outcome: "stalled: InUse, again in 10s", says: "delete them first"},
-		{name: "deleted, in use, and many servers vanished", cloud: home(deleted), obs: seeing(used, vanishing), steps: []string{stepBrake, stepPublish}, outcome: "stalled: InUse, again in 10s", says: "delete them first"},
-		{name: "deleted, and nobody needs it", cloud: home(deleted), obs: &scope{claimed: true}, steps: []string{stepRelease}, outcome: "in sync"},
+		{name: "a new Cloud is claimed and listed", cloud: home(), obs: observed(func(s *observation) { s.claimed = false }), steps: []string{"Claim", "Publish"}, outcome: "in sync"},
+		{name: "a new client is connected, and the servers are listed next", cloud: home(), obs: observed(newClient), steps: []string{"Configure", "Claim", "Connect"}, outcome: "quietly waiting: Connecting, again in 1ms", says: "listed next"},
+		{name: "the settings changed", cloud: home(), obs: observed(unlisted, unconfigured), steps: []string{"Configure"}, outcome: "quietly waiting: Connecting, again in 1ms", says: "checked next"},
+		{name: "the poll failed", cloud: home(), obs: observed(failedPoll), steps: []string{"MarkUnavailable"}, outcome: "error: " + errRefused.Error(), says: "refused"},
+		{name: "the poll failed while the brake is recorded", cloud: home(brakedAt("S1")), obs: observed(failedPoll), steps: []string{"MarkUnavailable"}, outcome: "error: " + errRefused.Error(), says: "refused"},
+		{name: "a new client failed", cloud: home(), obs: observed(failedClient), steps: []string{"Configure", "DropClient", "MarkUnavailable"}, outcome: "error: " + errRefused.Error(), says: "refused"},
+		{name: "what was listed is published", cloud: home(), obs: observed(), steps: []string{"Publish"}, outcome: "in sync"},
+		{name: "no listing was due", cloud: home(), obs: observed(unlisted), outcome: "in sync"},
+		{name: "no listing was due, the cloud is unavailable: the status stays", cloud: home(), obs: observed(unusable), outcome: "quietly waiting: Connecting, again in 30s", says: "not due"},
+		{name: "many servers vanished: the brake is set before the listing is published", cloud: home(), obs: observed(vanishing), steps: []string{"Brake", "Publish"}, outcome: braked, says: "the Braked condition says how to release it"},
+		{name: "the brake is recorded: set after a start, before anything is published", cloud: home(brakedAt("S1")), obs: observed(), steps: []string{"Brake", "Publish"}, outcome: braked, says: "nothing is created or deleted"},
+		{name: "the brake is recorded, and servers are still missing", cloud: home(brakedAt("S1")), obs: observed(vanishing, held), steps: []string{"Brake", "Publish"}, outcome: braked, says: "nothing is created or deleted"},
+		{name: "the brake is recorded, and the cloud is unavailable", cloud: home(brakedAt("S1")), obs: observed(unusable), steps: []string{"Brake"}, outcome: braked, says: "nothing is created or deleted"},
+		{name: "acknowledged: released", cloud: home(brakedAt("S1")), obs: observed(held, acknowledged), steps: []string{"ReleaseBrake", "Publish"}, outcome: "in sync"},
+		{name: "acknowledged between two listings: released", cloud: home(brakedAt("S1")), obs: observed(held, acknowledged, unlisted), steps: []string{"ReleaseBrake"}, outcome: "in sync"},
+		{name: "acknowledged before this process set the brake: released", cloud: home(brakedAt("S1")), obs: observed(acknowledged), steps: []string{"ReleaseBrake", "Publish"}, outcome: "in sync"},
+		{name: "acknowledged, but more servers vanished: set again", cloud: home(brakedAt("S1")), obs: observed(held, acknowledged, vanishing), steps: []string{"Brake", "Publish"}, outcome: braked, says: "nothing is created or deleted"},
+		{name: "a brake that never came on record, and the servers are back", cloud: home(), obs: observed(held), steps: []string{"ReleaseBrake", "Publish"}, outcome: "in sync"},
+		{name: "a brake that never came on record, and no listing that says more", cloud: home(), obs: observed(held, unlisted), outcome: "in sync"},
+		{name: "orphans are counted", cloud: home(), obs: observed(orphaned), steps: []string{"Publish"}, outcome: "in sync"},
+		{name: "orphans are removed where that is wanted", cloud: home(removingOrphans), obs: observed(orphaned), steps: []string{"Publish", "RemoveOrphans"}, outcome: "in sync"},
+		{name: "orphans are not removed while the brake is on", cloud: home(removingOrphans, brakedAt("S1")), obs: observed(orphaned, held), steps: []string{"Brake", "Publish"}, outcome: braked, says: "nothing is created or deleted"},
+		{name: "orphans are not removed by an old listing", cloud: home(removingOrphans), obs: observed(orphaned, unlisted), outcome: "in sync"},
+		{name: "deleted, and VMs refer to it: it goes on serving them", cloud: home(deleted), obs: observed(used), steps: []string{"Publish"}, outcome: "stalled: InUse, again in 10s", says: "refer to this Cloud: 2"},
+		{name: "deleted, in use and never claimed: it is not claimed now", cloud: home(deleted), obs: observed(used, func(s *observation) { s.claimed = false }), steps: []string{"Publish"}, outcome: "stalled: InUse, again in 10s", says: "delete them first"},
+		{name: "deleted, in use, and many servers vanished", cloud: home(deleted), obs: observed(used, vanishing), steps: []string{"Brake", "Publish"}, outcome: "stalled: InUse, again in 10s", says: "delete them first"},
+		{name: "deleted and not used: released", cloud: home(deleted), obs: &observation{claimed: true}, steps: []string{"Release"}, outcome: "in sync"},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			steps, outcome := plan(tc.cloud, tc.obs)
-			if diff := cmp.Diff(decision{tc.steps, tc.outcome}, decision{steps, said(outcome)}); diff != "" {
+			wantInputsUnchanged(t, tc.cloud, tc.obs)
+			p := planned.Plan(tc.cloud, tc.obs)
+			if diff := cmp.Diff(decision{tc.steps, tc.outcome}, decision{p.Names(), outcomeText(p.Outcome)}); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)
 			}
-			if outcome != nil && (tc.says == "" || !strings.Contains(outcome.Error(), tc.says)) {
-				t.Errorf("message %q, want %q in it", outcome, tc.says)
+			if p.Outcome != nil && (tc.says == "" || !strings.Contains(p.Outcome.Error(), tc.says)) {
+				t.Errorf("message %q, want %q in it", p.Outcome, tc.says)
 			}
-			if err := lawful(tc.cloud, tc.obs, steps, outcome); err != nil {
-				t.Errorf("unlawful: %v", err)
+			if err := valid(tc.cloud, tc.obs, p); err != nil {
+				t.Errorf("invalid: %v", err)
 			}
 		})
 	}
 }
 
-// lawful checks what must hold of every plan, whatever was seen.
-func lawful(c *v1alpha1.Cloud, obs *scope, steps []string, outcome error) error {
+// valid checks the invariants of every plan.
+func valid(c *v1alpha1.Cloud, obs *observation, p plan) error {
+	steps, outcome := p.Names(), p.Outcome
 	at := func(step string) int { return slices.Index(steps, step) }
+	released := !c.DeletionTimestamp.IsZero() && obs.users == 0
 	braked := obs.brake || (c.Status.BrakedSnapshot != "" && !obs.acknowledged)
 	switch {
-	case at(stepPublish) >= 0 && obs.fresh == nil:
-		return errors.New("nothing was listed that could be published")
-	case at(stepPublish) >= 0 && braked && (at(stepBrake) < 0 || at(stepBrake) > at(stepPublish)):
+	case at("Publish") >= 0 && obs.fresh == nil:
+		return errors.New("no listing is published")
+	case at("Publish") >= 0 && braked && (at("Brake") < 0 || at("Brake") > at("Publish")):
 		return errors.New("a listing is published before its brake is set")
-	case at(stepReleaseBrake) >= 0 && (braked || (!obs.acknowledged && obs.fresh == nil)):
-		return errors.New("the brake is released although nobody looked")
-	case at(stepRemoveOrphans) >= 0 && (braked || c.Spec.OrphanPolicy != v1alpha1.OrphanPolicyDelete || at(stepRemoveOrphans) < at(stepPublish)):
-		return errors.New("orphans are removed that are to stay")
-	case at(stepRelease) >= 0 && (c.DeletionTimestamp.IsZero() || obs.users > 0 || len(steps) > 1):
-		return errors.New("a Cloud is let go that is still needed")
-	case at(stepClaim) >= 0 && (obs.claimed || !c.DeletionTimestamp.IsZero()):
-		return errors.New("a claim that is not wanted")
-	case braked && outcome == nil && (c.DeletionTimestamp.IsZero() || obs.users > 0):
+	case at("ReleaseBrake") >= 0 && (braked || (!obs.acknowledged && obs.fresh == nil)):
+		return errors.New("the brake is released without an acknowledgement")
+	case at("RemoveOrphans") >= 0 && (braked || c.Spec.OrphanPolicy != v1alpha1.OrphanPolicyDelete || at("RemoveOrphans") < at("Publish")):
+		return errors.New("orphans are removed although they must stay")
+	case at("Release") >= 0 && (c.DeletionTimestamp.IsZero() || obs.users > 0 || len(steps) > 1):
+		return errors.New("a Cloud is released that is still used")
+	case at("Claim") >= 0 && (obs.claimed || !c.DeletionTimestamp.IsZero()):
+		return errors.New("a claim that is not needed")
+	case braked && outcome == nil && !released:
 		return errors.New("a braked Cloud that is ready")
+	case obs.failed != nil && !released && (at("MarkUnavailable") != len(steps)-1 || !errors.Is(outcome, obs.failed)):
+		return errors.New("a failed poll does not make the cloud unavailable")
+	case at("MarkUnavailable") >= 0 && obs.failed == nil, at("DropClient") >= 0 && (!obs.unproven || at("DropClient") > at("MarkUnavailable")):
+		return errors.New("a cloud that did not fail is made unavailable")
+	case (at("Connect") >= 0) != (obs.client != nil && obs.failed == nil && !released):
+		return errors.New("a new client is not connected, or an old one is")
+	case obs.client != nil && (outcome == nil || at("Publish") >= 0) && !released:
+		return errors.New("a new client that was not used for a listing counts as usable")
+	case (at("Configure") == 0) != (!obs.configured && !released):
+		return errors.New("the inventory is not configured first")
 	}
 	return nil
 }
 
-func TestEveryPlanIsLawful(t *testing.T) {
+func TestEveryPlanIsValid(t *testing.T) {
 	// Each bit of n switches one thing on.
-	const things = 11
+	const things = 13
 	for n := range 1 << things {
 		on := func(bit int) bool { return n&(1<<bit) != 0 }
-		c, obs := home(), &scope{claimed: on(0), usable: on(1), held: on(2), acknowledged: on(3) && on(4)}
+		c, obs := home(), &observation{claimed: on(0), usable: on(1), held: on(2), acknowledged: on(3) && on(4), configured: on(11)}
 		apply := func(wanted bool, f func(*v1alpha1.Cloud)) {
 			if wanted {
 				f(c)
@@ -151,7 +221,10 @@ func TestEveryPlanIsLawful(t *testing.T) {
 		if on(7) {
 			used(obs)
 		}
-		if on(8) && obs.usable && (c.DeletionTimestamp.IsZero() || obs.users > 0) {
+		switch {
+		case on(12):
+			poll(obs, on(8), on(9))
+		case on(8) && obs.usable && (c.DeletionTimestamp.IsZero() || obs.users > 0):
 			obs.fresh = &inventory.Snapshot{ID: "S2"}
 			if on(9) {
 				vanishing(obs)
@@ -160,12 +233,13 @@ func TestEveryPlanIsLawful(t *testing.T) {
 				orphaned(obs)
 			}
 		}
-		steps, outcome := plan(c, obs)
-		if err := lawful(c, obs, steps, outcome); err != nil {
-			t.Fatalf("%v\nplan %v, %s\nbits %011b", err, steps, said(outcome), n)
+		wantInputsUnchanged(t, c, obs)
+		p := planned.Plan(c, obs)
+		if err := valid(c, obs, p); err != nil {
+			t.Fatalf("%v\nplan %v, %s\nbits %013b", err, p.Names(), outcomeText(p.Outcome), n)
 		}
-		if again, v := plan(c, obs); !slices.Equal(steps, again) || fmt.Sprint(outcome) != fmt.Sprint(v) {
-			t.Fatalf("the same situation was decided in two ways: %v, %v", steps, again)
+		if again := planned.Plan(c, obs); !slices.Equal(p.Names(), again.Names()) || fmt.Sprint(p.Outcome) != fmt.Sprint(again.Outcome) {
+			t.Fatalf("two plans for the same input: %v, %v", p.Names(), again.Names())
 		}
 	}
 }
@@ -184,8 +258,11 @@ func FuzzPlan(f *testing.F) {
 		if on(1) {
 			removingOrphans(c)
 		}
-		obs := &scope{claimed: on(2), usable: on(3), held: on(4), users: max(users, 0), acknowledged: snapshot != "" && snapshot == acknowledgement}
-		if on(5) {
+		obs := &observation{claimed: on(2), usable: on(3), held: on(4), users: max(users, 0), acknowledged: snapshot != "" && snapshot == acknowledgement, configured: on(8)}
+		switch {
+		case on(9):
+			poll(obs, on(5), on(6))
+		case on(5):
 			obs.fresh = &inventory.Snapshot{ID: "S2"}
 			if on(6) {
 				vanishing(obs)
@@ -194,10 +271,10 @@ func FuzzPlan(f *testing.F) {
 				orphaned(obs)
 			}
 		}
-		steps, outcome := plan(c, obs)
-		if err := lawful(c, obs, steps, outcome); err != nil {
-			t.Errorf("%v\nplan %v, %s", err, steps, said(outcome))
+		wantInputsUnchanged(t, c, obs)
+		p := planned.Plan(c, obs)
+		if err := valid(c, obs, p); err != nil {
+			t.Errorf("%v\nplan %v, %s", err, p.Names(), outcomeText(p.Outcome))
 		}
-		report(c, obs, outcome)
 	})
 }

@@ -6,39 +6,30 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
-// Report writes the Cloud's own status and conditions from what the pass saw.
-func (k *kind) Report(c *v1alpha1.Cloud, obs *scope, outcome error) reconciler.Summary {
-	summary := report(c, obs, outcome)
-	if controllerutil.ContainsFinalizer(c, Finalizer) {
-		k.gauge.set(c, obs, outcome)
-	}
-	return summary
-}
-
-func report(c *v1alpha1.Cloud, obs *scope, outcome error) reconciler.Summary {
+// Report writes the Cloud's own status and conditions.
+func (k *kind) Report(c *v1alpha1.Cloud, obs *observation, outcome error) reconciler.Summary {
 	if !c.DeletionTimestamp.IsZero() && obs.users == 0 {
 		return reconciler.Summary{Reason: "Disconnected", Message: "no VM or Network refers to the Cloud any more"}
 	}
 	reportAuthenticated(c, obs, outcome)
 	if obs.fresh != nil {
-		c.Status.Servers = &obs.counts
+		c.Status.Servers = new(obs.counts)
 		c.Status.Capabilities = nil
 		for _, name := range obs.caps {
 			c.Status.Capabilities = append(c.Status.Capabilities, string(name))
 		}
 	}
 	reportBraked(c, obs)
-	return reconciler.Summary{Reason: v1alpha1.ConnectedReason, Message: guarantee(obs.caps), RequeueAfter: obs.again}
+	return reconciler.Summary{Reason: v1alpha1.ConnectedReason, Message: connected(obs.caps), RequeueAfter: obs.again}
 }
 
-func reportAuthenticated(c *v1alpha1.Cloud, obs *scope, outcome error) {
+func reportAuthenticated(c *v1alpha1.Cloud, obs *observation, outcome error) {
 	condition := metav1.Condition{Type: v1alpha1.AuthenticatedCondition}
 	switch reason := reconciler.Reason(outcome); {
 	case obs.usable:
@@ -54,7 +45,7 @@ func reportAuthenticated(c *v1alpha1.Cloud, obs *scope, outcome error) {
 	meta.SetStatusCondition(&c.Status.Conditions, condition)
 }
 
-func reportBraked(c *v1alpha1.Cloud, obs *scope) {
+func reportBraked(c *v1alpha1.Cloud, obs *observation) {
 	condition := metav1.Condition{Type: v1alpha1.BrakedCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.ReleasedReason, Message: "no brake is on"}
 	if obs.released || (obs.acknowledged && obs.brake) {
 		c.Status.BrakedSnapshot = ""
@@ -72,22 +63,14 @@ func reportBraked(c *v1alpha1.Cloud, obs *scope) {
 	meta.SetStatusCondition(&c.Status.Conditions, condition)
 }
 
-// guarantee states what a lost answer to a create can lead to on this cloud.
-func guarantee(caps cloud.Capabilities) string {
-	switch {
-	case caps.Has(cloud.Idempotency):
-		return "connected; each VM is created exactly once: the cloud honours idempotency keys"
-	case caps.Has(cloud.UniqueNames):
-		return "connected; each VM is created exactly once: the cloud keeps names unique"
-	case caps.Has(cloud.Labels):
-		return "connected; should the answer to a create be lost, two servers may exist for a while and the younger is removed: the cloud has labels, but neither idempotency keys nor unique names"
-	default:
-		return "connected; should the answer to a create be lost, a server may be left that only a person can attribute: the cloud has neither idempotency keys, unique names nor labels"
-	}
-}
-
-// ready tells whether VMs can use the Cloud.
+// ready reports whether VMs can use the Cloud.
 func ready(outcome error) bool {
 	stalled, _ := errors.AsType[*reconciler.StalledError](outcome)
 	return outcome == nil || (stalled != nil && stalled.Reason == v1alpha1.InUseReason)
+}
+
+// connected reports what the cloud guarantees about creates.
+func connected(caps cloud.Capabilities) string {
+	guarantee, _ := caps.CreateGuarantee("VM", false)
+	return "connected; " + guarantee
 }

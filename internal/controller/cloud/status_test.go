@@ -13,7 +13,7 @@ import (
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
-// summed is a status without what the engine adds, in words.
+// summed is a status without what the engine adds, as text.
 type summed struct {
 	Capabilities   []string
 	Servers        *v1alpha1.CloudServers
@@ -40,13 +40,13 @@ const (
 
 func TestReport(t *testing.T) {
 	counts := v1alpha1.CloudServers{Known: 7, Managed: 3, Orphaned: 1}
-	listed := func(s *scope) {
+	listed := func(s *observation) {
 		s.counts, s.caps = counts, cloud.NewCapabilities(cloud.UniqueNames, cloud.Labels)
 	}
 	before := func(c *v1alpha1.Cloud) {
 		c.Status.Capabilities, c.Status.Servers = []string{"labels", "uniqueNames"}, &counts
 	}
-	told := func(conditions ...metav1.Condition) func(*v1alpha1.Cloud) {
+	with := func(conditions ...metav1.Condition) func(*v1alpha1.Cloud) {
 		return func(c *v1alpha1.Cloud) { c.Status.Conditions = conditions }
 	}
 	brakeOn := metav1.Condition{Type: v1alpha1.BrakedCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.ServersVanishedReason, Message: "look at S1"}
@@ -57,46 +57,46 @@ func TestReport(t *testing.T) {
 	tests := []struct {
 		name    string
 		cloud   *v1alpha1.Cloud
-		obs     *scope
+		obs     *observation
 		outcome error
 		want    summed
 	}{
-		{name: "listed", cloud: home(withSecret), obs: seeing(listed), want: full("", accepted, released)},
-		{name: "listed, and no credentials are asked for", cloud: home(), obs: seeing(listed), want: full("", openHouse, released)},
+		{name: "listed", cloud: home(withSecret), obs: observed(listed), want: full("", accepted, released)},
+		{name: "listed, and no credentials are asked for", cloud: home(), obs: observed(listed), want: full("", openHouse, released)},
 		{
-			name: "no listing was due: what the last one told stays", cloud: home(before), obs: seeing(unlisted, func(s *scope) { s.caps = cloud.NewCapabilities(cloud.Async) }),
+			name: "no listing was due: the counts stay", cloud: home(before), obs: observed(unlisted, func(s *observation) { s.caps = cloud.NewCapabilities(cloud.Async) }),
 			want: full("", openHouse, released),
 		},
-		{name: "capabilities that are gone are gone", cloud: home(before), obs: seeing(), want: summed{Servers: &v1alpha1.CloudServers{}, Conditions: []string{openHouse, released}}},
+		{name: "the cloud has no capabilities any more", cloud: home(before), obs: observed(), want: summed{Servers: &v1alpha1.CloudServers{}, Conditions: []string{openHouse, released}}},
 		{
-			name: "the credentials are wrong", cloud: home(withSecret), obs: seeing(unusable), outcome: stalled(v1alpha1.AuthenticationFailedReason),
+			name: "the credentials are wrong", cloud: home(withSecret), obs: observed(unusable), outcome: stalled(v1alpha1.AuthenticationFailedReason),
 			want: summed{Conditions: []string{"Authenticated=False AuthenticationFailed: what to do", released}},
 		},
 		{
-			name: "the Secret is missing", cloud: home(withSecret), obs: seeing(unusable), outcome: stalled(v1alpha1.SecretMissingReason),
+			name: "the Secret is missing", cloud: home(withSecret), obs: observed(unusable), outcome: stalled(v1alpha1.SecretMissingReason),
 			want: summed{Conditions: []string{"Authenticated=False SecretMissing: what to do", released}},
 		},
-		{name: "the cloud does not answer: that says nothing of the credentials", cloud: home(before), obs: seeing(unusable), outcome: reconciler.Wait(time.Second, v1alpha1.UnreachableReason, "x"), want: full("", unanswered, released)},
-		{name: "many servers vanished", cloud: home(), obs: seeing(listed, vanishing), outcome: stalled(v1alpha1.ServersVanishedReason), want: full("S2", openHouse, brakedS2)},
+		{name: "the cloud does not answer: the credentials are unknown", cloud: home(before), obs: observed(unusable), outcome: reconciler.Wait(time.Second, v1alpha1.UnreachableReason, "x"), want: full("", unanswered, released)},
+		{name: "many servers vanished", cloud: home(), obs: observed(listed, vanishing), outcome: stalled(v1alpha1.ServersVanishedReason), want: full("S2", openHouse, brakedS2)},
 		{
-			name: "the brake is on: what was said stands, whatever vanished since", cloud: home(brakedAt("S1"), told(brakeOn)), obs: seeing(listed, vanishing, held), outcome: stalled(v1alpha1.ServersVanishedReason),
+			name: "the brake is on: its condition stays, whatever vanished since", cloud: home(brakedAt("S1"), with(brakeOn)), obs: observed(listed, vanishing, held), outcome: stalled(v1alpha1.ServersVanishedReason),
 			want: full("S1", "Braked=True ServersVanished: look at S1", openHouse),
 		},
-		{name: "the brake is acknowledged", cloud: home(brakedAt("S1"), told(brakeOn)), obs: seeing(listed, held, acknowledged, isReleased), want: full("", released, openHouse)},
+		{name: "the brake is acknowledged", cloud: home(brakedAt("S1"), with(brakeOn)), obs: observed(listed, held, acknowledged, isReleased), want: full("", released, openHouse)},
 		{
-			name: "the brake is acknowledged, but the cloud is away: it still holds", cloud: home(before, brakedAt("S1"), told(brakeOn)), obs: seeing(unusable, held, acknowledged),
+			name: "the brake is acknowledged, but the cloud is unavailable: it holds", cloud: home(before, brakedAt("S1"), with(brakeOn)), obs: observed(unusable, held, acknowledged),
 			outcome: reconciler.Wait(time.Second, v1alpha1.UnreachableReason, "x"), want: full("S1", "Braked=True ServersVanished: look at S1", unanswered),
 		},
 		{
-			name: "the brake is acknowledged, and more vanished: it is on again, and to be acknowledged again", cloud: home(brakedAt("S1"), told(brakeOn)),
-			obs: seeing(listed, held, acknowledged, vanishing), outcome: stalled(v1alpha1.ServersVanishedReason), want: full("S2", brakedS2, openHouse),
+			name: "the brake is acknowledged, and more vanished: it is on again, and to be acknowledged again", cloud: home(brakedAt("S1"), with(brakeOn)),
+			obs: observed(listed, held, acknowledged, vanishing), outcome: stalled(v1alpha1.ServersVanishedReason), want: full("S2", brakedS2, openHouse),
 		},
-		{name: "deleted and needed: reported like any other", cloud: home(deleted), obs: seeing(listed, used), outcome: stalled(v1alpha1.InUseReason), want: full("", openHouse, released)},
-		{name: "deleted and let go: nothing is left to report", cloud: home(deleted), obs: &scope{claimed: true}},
+		{name: "deleted and used: reported like any other", cloud: home(deleted), obs: observed(listed, used), outcome: stalled(v1alpha1.InUseReason), want: full("", openHouse, released)},
+		{name: "deleted and released: nothing is reported", cloud: home(deleted), obs: &observation{claimed: true}},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			report(tc.cloud, tc.obs, tc.outcome)
+			planned.Report(tc.cloud, tc.obs, tc.outcome)
 			if diff := cmp.Diff(tc.want, sum(tc.cloud.Status)); diff != "" {
 				t.Errorf("status (-want +got):\n%s", diff)
 			}
@@ -104,22 +104,22 @@ func TestReport(t *testing.T) {
 	}
 }
 
-func TestReadySaysWhatTheCloudGuarantees(t *testing.T) {
+func TestSummarySaysWhatTheCloudGuarantees(t *testing.T) {
 	tests := []struct {
 		caps cloud.Capabilities
 		want string
 	}{
 		{cloud.NewCapabilities(cloud.Idempotency, cloud.UniqueNames, cloud.Labels), "connected; each VM is created exactly once: the cloud honours idempotency keys"},
 		{cloud.NewCapabilities(cloud.UniqueNames, cloud.Labels), "connected; each VM is created exactly once: the cloud keeps names unique"},
-		{cloud.NewCapabilities(cloud.Labels), "connected; should the answer to a create be lost, two servers may exist for a while and the younger is removed: the cloud has labels, but neither idempotency keys nor unique names"},
-		{nil, "connected; should the answer to a create be lost, a server may be left that only a person can attribute: the cloud has neither idempotency keys, unique names nor labels"},
+		{cloud.NewCapabilities(cloud.Labels), "connected; this cloud has neither idempotency keys nor unique names: if the answer to a create is lost, two VMs may exist for a while, and the younger is removed"},
+		{nil, "connected; this cloud has neither idempotency keys, unique names nor labels: if the answer to a create is lost, a VM may remain that only a person can attribute"},
 	}
 	for _, tc := range tests {
 		want := reconciler.Summary{Reason: v1alpha1.ConnectedReason, Message: tc.want, RequeueAfter: pollInterval}
-		equal(t, "summary", want, report(home(), seeing(func(s *scope) { s.caps = tc.caps }), nil))
+		equal(t, "summary", want, planned.Report(home(), observed(func(s *observation) { s.caps = tc.caps }), nil))
 	}
 	gone := reconciler.Summary{Reason: "Disconnected", Message: "no VM or Network refers to the Cloud any more"}
-	equal(t, "last word", gone, report(home(deleted), &scope{claimed: true}, nil))
+	equal(t, "summary of the release", gone, planned.Report(home(deleted), &observation{claimed: true}, nil))
 }
 
 func TestReadyForVMs(t *testing.T) {
@@ -130,6 +130,6 @@ func TestReadyForVMs(t *testing.T) {
 		reconciler.Wait(time.Second, v1alpha1.UnreachableReason, "away"): false,
 		errAPIAway: false,
 	} {
-		equal(t, said(outcome), want, ready(outcome))
+		equal(t, outcomeText(outcome), want, ready(outcome))
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-// node is what a choice looks at of a Kubernetes node.
+// node is the part of a Kubernetes node that a choice depends on.
 type node struct {
 	name                      string
 	ready, cordoned, deletion bool
@@ -28,7 +28,8 @@ func nodeOf(n *corev1.Node) node {
 	return is
 }
 
-// LeanNode leaves of a Node what a choice looks at: a cache holds them all.
+// LeanNode drops the parts of a Node that no choice depends on. The cache applies
+// it to all nodes.
 func LeanNode(o any) (any, error) {
 	n, ok := o.(*corev1.Node)
 	if !ok {
@@ -44,21 +45,21 @@ func LeanNode(o any) (any, error) {
 	return lean, nil
 }
 
-// claim is a reservation as others see it.
+// claim is the reservation of another GPUInfo.
 type claim struct {
 	uid          types.UID
 	host         string
 	since, until time.Time
 }
 
-// claimOf is the claim of a GPUInfo that has a reservation.
+// claimOf returns the claim of a GPUInfo that has a reservation.
 func claimOf(gpu *v1alpha1.GPUInfo) claim {
 	held := gpu.Status.Reservation
 	return claim{uid: gpu.UID, host: held.Host, since: held.Since.Time, until: held.Until.Time}
 }
 
-// before orders claims by age, then by UID: of two that do not fit together,
-// the later one yields.
+// before orders claims by age, then by UID. If two do not fit together, the later
+// one is given up.
 func (c claim) before(other claim) bool {
 	return cmp.Or(c.since.Compare(other.since), cmp.Compare(c.uid, other.uid)) < 0
 }
@@ -66,12 +67,12 @@ func (c claim) before(other claim) bool {
 // hour is an hour in seconds, as reservations are counted.
 const hour = int64(time.Hour / time.Second)
 
-// left are the seconds until a claim is over; 0 when it is.
+// left returns the seconds until a claim ends; 0 if it has.
 func (c claim) left(now time.Time) int64 {
 	return max(0, int64(c.until.Sub(now)/time.Second))
 }
 
-// reserved sums up the seconds that are left of claims, by host.
+// reserved sums up the seconds left of the claims that counts accepts, by host.
 func reserved(now time.Time, claims []claim, counts func(claim) bool) map[string]int64 {
 	seconds := map[string]int64{}
 	for _, c := range claims {
@@ -82,28 +83,27 @@ func reserved(now time.Time, claims []claim, counts func(claim) bool) map[string
 	return seconds
 }
 
-// candidate is a node that was looked at, with its server and host as far as
-// they are known.
+// candidate is a node with its server and host as far as they are known.
 type candidate struct {
 	node, host string
-	// mhz and mb are what the server uses.
+	// mhz and mb are the CPU and memory usage of the server.
 	mhz, mb int64
-	// hours is for how long the host is available.
+	// hours is the number of hours for which the host is available.
 	hours int64
-	// refusal says why the node does not suit; empty when it does.
+	// refusal is why the node does not suit; empty if it does.
 	refusal string
 }
 
-// look examines a node for a need of hours, on hosts of which others have
-// reserved so many seconds. Refusals name nothing that HostName does not, no
-// use, and nothing of reservations that time alone changes.
-func (s *scope) look(n node, gpuRequired bool, need int64, taken map[string]int64) candidate {
+// look examines whether a node suits for need hours. taken is the seconds that
+// others have reserved, by host. A refusal contains no usage and nothing that time
+// alone changes, so that the status is not written without need.
+func (o *observation) look(n node, gpuRequired bool, need int64, taken map[string]int64) candidate {
 	c := candidate{node: n.name}
-	servers := s.servers[n.name]
+	servers := o.servers[n.name]
 	if len(servers) == 1 {
 		c.host, c.mhz, c.mb = servers[0].Host, int64(servers[0].CPUUsageMHz), int64(servers[0].MemoryUsageMB)
 	}
-	host, listed := s.hosts[c.host]
+	host, listed := o.hosts[c.host]
 	c.hours = int64(host.AvailableHours)
 	switch {
 	case n.deletion:

@@ -11,37 +11,37 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-func TestEachNodeThatDoesNotSuitIsRefusedWithAReason(t *testing.T) {
+func TestLookRefusesNodesThatDoNotSuit(t *testing.T) {
 	for name, test := range map[string]struct {
-		change func(*scope)
+		change func(*observation)
 		noGPU  bool
 		taken  time.Duration
 		want   string
 	}{
-		"a node that suits":                   {want: ""},
-		"a node that is being deleted":        {change: nodeIs(1, func(n *node) { n.deletion = true }), want: "the node is being deleted"},
-		"a cordoned node":                     {change: nodeIs(1, func(n *node) { n.cordoned = true }), want: "the node is cordoned"},
-		"a node without a heartbeat":          {change: nodeIs(1, func(n *node) { n.ready = false }), want: "the node is not Ready"},
-		"a node that the cloud does not know": {change: func(s *scope) { s.servers["n1"] = nil }, want: "the cloud has no server of this name"},
-		"a node of which nobody can say which it is": {
-			change: func(s *scope) { s.servers["n1"] = append(s.servers["n1"], cloud.Server{ID: "other", Name: "n1"}) },
+		"a node that suits":            {want: ""},
+		"a node that is being deleted": {change: nodeIs(1, func(n *node) { n.deletion = true }), want: "the node is being deleted"},
+		"a cordoned node":              {change: nodeIs(1, func(n *node) { n.cordoned = true }), want: "the node is cordoned"},
+		"a node that is not Ready":     {change: nodeIs(1, func(n *node) { n.ready = false }), want: "the node is not Ready"},
+		"a node without a server":      {change: func(s *observation) { s.servers["n1"] = nil }, want: "the cloud has no server of this name"},
+		"a node with two servers of its name": {
+			change: func(s *observation) { s.servers["n1"] = append(s.servers["n1"], cloud.Server{ID: "other", Name: "n1"}) },
 			want:   "the cloud has several servers of this name",
 		},
-		"a server that is switched off":      {change: serverIs("n1", func(s *cloud.Server) { s.State = cloud.StateStopped }), want: "its server is STOPPED, not ACTIVE"},
-		"a server whose host is not told":    {change: serverIs("n1", func(s *cloud.Server) { s.Host = "" }), want: "the cloud does not say on which host its server runs"},
-		"a host that is not listed":          {change: serverIs("n1", func(s *cloud.Server) { s.Host = "h9" }), want: "the cloud does not list its host"},
-		"a host without the GPU":             {change: hostIs("h1", false, 100), want: "the host has no GPU"},
-		"a host whose GPU would be wasted":   {noGPU: true, want: "the host has a GPU, which is kept for those that require one"},
-		"a host without a GPU where none is": {noGPU: true, change: hostIs("h1", false, 100), want: ""},
-		"a host that is there just so long":  {change: hostIs("h1", true, 10), want: ""},
-		"a host that is gone too soon":       {change: hostIs("h1", true, 9), want: "the host is available for 9 hours, and 10 are needed"},
-		"a host of which enough is left":     {taken: 90 * time.Hour, want: ""},
-		"a host of which a part of an hour is reserved": {
+		"a server that is stopped":                     {change: serverIs("n1", func(s *cloud.Server) { s.State = cloud.StateStopped }), want: "its server is STOPPED, not ACTIVE"},
+		"a server without a host":                      {change: serverIs("n1", func(s *cloud.Server) { s.Host = "" }), want: "the cloud does not say on which host its server runs"},
+		"a host that is not listed":                    {change: serverIs("n1", func(s *cloud.Server) { s.Host = "h9" }), want: "the cloud does not list its host"},
+		"a host without the GPU":                       {change: hostIs("h1", false, 100), want: "the host has no GPU"},
+		"a host with a GPU, none required":             {noGPU: true, want: "the host has a GPU, which is kept for those that require one"},
+		"a host without a GPU, none required":          {noGPU: true, change: hostIs("h1", false, 100), want: ""},
+		"a host that is available exactly long enough": {change: hostIs("h1", true, 10), want: ""},
+		"a host that is not available long enough":     {change: hostIs("h1", true, 9), want: "the host is available for 9 hours, and 10 are needed"},
+		"a host with enough hours left":                {taken: 90 * time.Hour, want: ""},
+		"a host with a part of an hour too few left": {
 			taken: 90*time.Hour + time.Second,
 			want:  "the host is available for 100 hours, others have reserved too many of them, and 10 are needed",
 		},
-		"a host that others have reserved":     {taken: 91 * time.Hour, want: "the host is available for 100 hours, others have reserved too many of them, and 10 are needed"},
-		"a host of which too much is reserved": {change: hostIs("h1", true, 50), taken: 60 * time.Hour, want: "the host is available for 50 hours, others have reserved too many of them, and 10 are needed"},
+		"a host with an hour too few left":         {taken: 91 * time.Hour, want: "the host is available for 100 hours, others have reserved too many of them, and 10 are needed"},
+		"a host with more reserved than available": {change: hostIs("h1", true, 50), taken: 60 * time.Hour, want: "the host is available for 50 hours, others have reserved too many of them, and 10 are needed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := world(1)
@@ -56,7 +56,7 @@ func TestEachNodeThatDoesNotSuitIsRefusedWithAReason(t *testing.T) {
 	}
 }
 
-func TestWhatIsLeftIsSummedUpByHostToTheSecond(t *testing.T) {
+func TestReservedSumsSecondsByHost(t *testing.T) {
 	var claims []claim
 	for i, left := range []time.Duration{-time.Hour, 0, time.Second, 90 * time.Minute, time.Second - 1} {
 		claims = append(claims, claim{host: "h1", until: noon.Add(left), since: noon.Add(time.Duration(i))})
@@ -64,20 +64,20 @@ func TestWhatIsLeftIsSummedUpByHostToTheSecond(t *testing.T) {
 	for range 100 { // more than a time.Duration holds
 		claims = append(claims, claim{host: "h2", until: noon.Add(87600 * time.Hour)})
 	}
-	claims = append(claims, claim{uid: "not this one", host: "h1", until: noon.Add(time.Hour)})
+	claims = append(claims, claim{uid: "not counted", host: "h1", until: noon.Add(time.Hour)})
 	got := reserved(noon, claims, func(c claim) bool { return c.uid == "" })
 	if diff := cmp.Diff(map[string]int64{"h1": 5401, "h2": 8760000 * hour}, got); diff != "" {
 		t.Errorf("seconds (-want +got):\n%s", diff)
 	}
 }
 
-func TestALeanNodeSaysTheSameToAChoice(t *testing.T) {
+func TestLeanNodeKeepsWhatAChoiceNeeds(t *testing.T) {
 	for name, change := range map[string]func(*corev1.Node){
-		"ready":    func(*corev1.Node) {},
-		"cordoned": func(n *corev1.Node) { n.Spec.Unschedulable = true },
-		"going":    func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: noon} },
-		"not obs":  func(n *corev1.Node) { n.Status.Conditions[1].Status = corev1.ConditionUnknown },
-		"new":      func(n *corev1.Node) { n.Status.Conditions = nil },
+		"ready":              func(*corev1.Node) {},
+		"cordoned":           func(n *corev1.Node) { n.Spec.Unschedulable = true },
+		"being deleted":      func(n *corev1.Node) { n.DeletionTimestamp = &metav1.Time{Time: noon} },
+		"unknown":            func(n *corev1.Node) { n.Status.Conditions[1].Status = corev1.ConditionUnknown },
+		"without conditions": func(n *corev1.Node) { n.Status.Conditions = nil },
 	} {
 		t.Run(name, func(t *testing.T) {
 			full := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "u", ResourceVersion: "7", Labels: map[string]string{"a": "b"}}}
@@ -93,7 +93,7 @@ func TestALeanNodeSaysTheSameToAChoice(t *testing.T) {
 			}
 			lean := o.(*corev1.Node)
 			if nodeOf(lean) != nodeOf(full) || lean.ResourceVersion != "7" || lean.UID != "u" {
-				t.Errorf("got %+v, want what is said of %+v", lean, full)
+				t.Errorf("got %+v, want the same node as %+v", lean, full)
 			}
 			if len(lean.Labels)+len(lean.Status.Images) != 0 {
 				t.Errorf("got %+v, want nothing else", lean)

@@ -1,14 +1,16 @@
-// Package gpuinfo chooses a Kubernetes node for each GPUInfo, and holds its
+// Package gpuinfo chooses a Kubernetes node for each GPUInfo and reserves its
 // host's hours for it.
 //
-//	controller.go  setup
-//	wake.go        what wakes a pass
-//	observe.go     what a pass reads
-//	candidate.go   what is said of each node (pure)
-//	plan.go        which node is kept or chosen (pure)
-//	status.go      what is said about it (pure)
+//	controller.go  setup, and what the engine needs to know of the kind
+//	watch.go       which events enqueue a GPUInfo
+//	observe.go     what a reconcile reads
+//	hosts.go       the cloud's hosts, with a cache of failures
+//	candidate.go   whether a node suits (pure)
+//	plan.go        which node is kept or chosen, and the outcome (pure)
+//	status.go      the status (pure)
 //
-// Nothing but status is written, so there is no finalizer and no step.
+// Nothing but the status is written, so there is no finalizer, and the one step
+// hands the decision on to Report.
 package gpuinfo
 
 import (
@@ -18,42 +20,41 @@ import (
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
-// deadline bounds one pass.
+// deadline bounds one reconcile.
 const deadline = 30 * time.Second
 
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=gpuinfos,verbs=get;list;watch
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=gpuinfos/status,verbs=patch
 // +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
 
-// Options are what the controller needs beside a manager.
-type Options struct {
-	// Directory holds the clouds.
-	Directory *inventory.Directory
-	// Clock tells the time.
-	Clock func() time.Time
-}
+// The engine's types for GPUInfos.
+type (
+	plan = reconciler.Plan[*v1alpha1.GPUInfo, *observation]
+	step = reconciler.Step[*v1alpha1.GPUInfo, *observation]
+)
 
 // kind is what the engine needs to know of GPUInfos.
 type kind struct {
 	client    client.Client
 	directory *inventory.Directory
 	clock     func() time.Time
-	// named holds the servers of Clouds that are nodes. It has no lock: there is one worker.
+	// named is a cache of what Observe reads, by Cloud. It has no
+	// lock: there is one worker.
 	named map[string]named
 }
 
-// New returns the reconciler of GPUInfos. Its passes must be made one after the
-// other, through a client that reads its own writes: each choice counts the
-// hours that the ones before it reserved.
-func New(c client.Client, recorder events.EventRecorder, opts Options) *reconciler.Reconciler[*v1alpha1.GPUInfo, *scope] {
-	return &reconciler.Reconciler[*v1alpha1.GPUInfo, *scope]{
+// New returns the reconciler of GPUInfos. Its reconciles must run one after the
+// other, with a client that reads its own writes: each choice counts the hours
+// that the choices before it reserved.
+func New(c client.Client, recorder events.EventRecorder, opts controller.Options) *reconciler.Reconciler[*v1alpha1.GPUInfo, *observation] {
+	return &reconciler.Reconciler[*v1alpha1.GPUInfo, *observation]{
 		Client: c, Recorder: recorder, Deadline: deadline,
 		Kind: &kind{client: c, directory: opts.Directory, clock: opts.Clock, named: map[string]named{}},
 	}
@@ -61,26 +62,16 @@ func New(c client.Client, recorder events.EventRecorder, opts Options) *reconcil
 
 func (k *kind) New() *v1alpha1.GPUInfo { return &v1alpha1.GPUInfo{} }
 
-// Finalizer is none: a GPUInfo that is deleted leaves nothing behind.
+// Finalizer returns none: a GPUInfo that is deleted leaves nothing behind.
 func (k *kind) Finalizer() string { return "" }
-
-func (k *kind) Plan(gpu *v1alpha1.GPUInfo, obs *scope) reconciler.Plan[*v1alpha1.GPUInfo, *scope] {
-	return reconciler.End[*v1alpha1.GPUInfo, *scope](plan(gpu, obs))
-}
-
-func (k *kind) Report(gpu *v1alpha1.GPUInfo, obs *scope, _ error) reconciler.Summary {
-	return report(gpu, obs)
-}
 
 func (k *kind) EventConditions() []string { return []string{v1alpha1.PlacedCondition} }
 
-// SetupWithManager has GPUInfos reconciled by the manager.
-func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts Options) error {
+// SetupWithManager sets up the GPUInfo controller with the manager.
+func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts controller.Options) error {
 	if err := addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	warm := true // a standby that takes over has its cache already
-	return watch(ctrl.NewControllerManagedBy(mgr).Named("gpuinfo"), finder{reader: mgr.GetCache()}, opts.Directory).
-		WithOptions(controller.Options{MaxConcurrentReconciles: 1, EnableWarmup: &warm}).
+	return watch(ctrl.NewControllerManagedBy(mgr).Named("gpuinfo"), mgr.GetCache(), opts.Directory).
 		Complete(New(mgr.GetClient(), mgr.GetEventRecorder("private-cloud-operator"), opts))
 }

@@ -2,6 +2,7 @@ package gpuinfo
 
 import (
 	"fmt"
+	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,7 +27,7 @@ func asking(change ...func(*v1alpha1.GPUInfo)) *v1alpha1.GPUInfo {
 	return gpu
 }
 
-// holding gives a GPUInfo a node on h1 for ten hours, of which some are over.
+// holding reserves a node on h1 for ten hours, of which some are over.
 func holding(node string, over time.Duration) func(*v1alpha1.GPUInfo) {
 	return func(gpu *v1alpha1.GPUInfo) {
 		since := noon.Add(-over)
@@ -39,12 +40,12 @@ func holding(node string, over time.Duration) func(*v1alpha1.GPUInfo) {
 
 func edited(gpu *v1alpha1.GPUInfo) { gpu.Generation = 2 }
 
-func expired(gpu *v1alpha1.GPUInfo) { gpu.Status.ExpiredGeneration = 1 }
+func hoursOver(gpu *v1alpha1.GPUInfo) { gpu.Status.ExpiredGeneration = 1 }
 
-// world returns what a pass sees of nodes n1, n2 … on hosts h1, h2 … with a GPU
+// world returns the observation of nodes n1, n2 … on hosts h1, h2 … with a GPU
 // for a hundred hours each; n1 uses the most CPU.
-func world(nodes int, change ...func(*scope)) *scope {
-	s := &scope{now: noon, cloud: "default", interval: time.Minute, servers: map[string][]cloud.Server{}, hosts: map[string]cloud.Host{}}
+func world(nodes int, change ...func(*observation)) *observation {
+	s := &observation{now: noon, cloud: "default", interval: time.Minute, servers: map[string][]cloud.Server{}, hosts: map[string]cloud.Host{}}
 	for i := 1; i <= nodes; i++ {
 		name, host := fmt.Sprintf("n%d", i), fmt.Sprintf("h%d", i)
 		s.nodes = append(s.nodes, node{name: name, ready: true})
@@ -57,19 +58,21 @@ func world(nodes int, change ...func(*scope)) *scope {
 	return s
 }
 
-func nodeIs(at int, f func(*node)) func(*scope) { return func(s *scope) { f(&s.nodes[at-1]) } }
-
-func serverIs(name string, f func(*cloud.Server)) func(*scope) {
-	return func(s *scope) { f(&s.servers[name][0]) }
+func nodeIs(at int, f func(*node)) func(*observation) {
+	return func(s *observation) { f(&s.nodes[at-1]) }
 }
 
-func hostIs(name string, gpu bool, hours int) func(*scope) {
-	return func(s *scope) { s.hosts[name] = cloud.Host{Name: name, GPU: gpu, AvailableHours: hours} }
+func serverIs(name string, f func(*cloud.Server)) func(*observation) {
+	return func(s *observation) { f(&s.servers[name][0]) }
 }
 
-// claimed has another GPUInfo hold hours of h1, since so long ago.
-func claimed(uid string, hours int, ago time.Duration) func(*scope) {
-	return func(s *scope) {
+func hostIs(name string, gpu bool, hours int) func(*observation) {
+	return func(s *observation) { s.hosts[name] = cloud.Host{Name: name, GPU: gpu, AvailableHours: hours} }
+}
+
+// claimed adds a reservation of another GPUInfo on h1, made so long ago.
+func claimed(uid string, hours int, ago time.Duration) func(*observation) {
+	return func(s *observation) {
 		s.claims = append(s.claims, claim{
 			uid: types.UID(uid), host: "h1", since: noon.Add(-ago), until: noon.Add(time.Duration(hours) * time.Hour),
 		})
@@ -78,6 +81,19 @@ func claimed(uid string, hours int, ago time.Duration) func(*scope) {
 
 var errAway = reconciler.Blocked("Cloud/default", v1alpha1.CloudUnavailableReason, "waiting for the cloud")
 
-func away(s *scope) { s.unknown = errAway }
+func away(s *observation) { s.unknown = errAway }
 
-func requested(value string) func(*scope) { return func(s *scope) { s.request = value } }
+// reconcileOnce plans, runs the steps and reports, as the engine does.
+func reconcileOnce(t testing.TB, gpu *v1alpha1.GPUInfo, obs *observation) reconciler.Summary {
+	t.Helper()
+	k := &kind{}
+	p := k.Plan(gpu, obs)
+	for _, s := range p.Steps {
+		if err := s.Run(t.Context(), gpu, obs); err != nil {
+			t.Fatalf("step %s: %v", s.Name, err)
+		}
+	}
+	return k.Report(gpu, obs, p.Outcome)
+}
+
+func requested(value string) func(*observation) { return func(s *observation) { s.request = value } }

@@ -13,52 +13,52 @@ import (
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
-// landlord takes its time to list hosts, and counts.
-type landlord struct {
+// slowCloud takes a while to list hosts, and counts the calls.
+type slowCloud struct {
 	cloud.Client
 	takes time.Duration
 	err   error
 	asked int
 }
 
-func (l *landlord) ListHosts(context.Context) ([]cloud.Host, error) {
+func (l *slowCloud) ListHosts(context.Context) ([]cloud.Host, error) {
 	l.asked++
 	<-time.After(l.takes)
 	return []cloud.Host{{Name: "h1", AvailableHours: l.asked}}, l.err
 }
 
-// desk is where passes ask one landlord.
-type desk struct {
+// asker lists the hosts of one slowCloud.
+type asker struct {
 	t        *testing.T
 	kind     *kind
 	inv      *inventory.Inventory
 	interval time.Duration
 }
 
-func newDesk(t *testing.T, l *landlord, interval time.Duration) *desk {
-	d := &desk{t: t, inv: inventory.New(time.Now).Cloud("default"), interval: interval}
+func newAsker(t *testing.T, l *slowCloud, interval time.Duration) *asker {
+	d := &asker{t: t, inv: inventory.New(time.Now).Cloud("default"), interval: interval}
 	d.kind = &kind{clock: time.Now, named: map[string]named{}}
 	d.inv.Configure(inventory.Settings{PollInterval: interval})
 	d.inv.Connect(l, nil)
 	return d
 }
 
-// look makes a pass ask for hosts; hours are those of h1, 0 where there was none.
-func (d *desk) look() (hours int, took time.Duration, err error) {
+// look lists hosts as a reconcile does. It returns the hours of h1, 0 if there is none.
+func (d *asker) look() (hours int, took time.Duration, err error) {
 	d.t.Helper()
-	obs := world(0, func(s *scope) { s.now, s.interval = time.Now(), d.interval })
+	obs := world(0, func(s *observation) { s.now, s.interval = time.Now(), d.interval })
 	err = d.kind.observeHosts(d.t.Context(), obs, d.inv)
 	return obs.hosts["h1"].AvailableHours, time.Since(obs.now), err
 }
 
-func (d *desk) wantHours(want int) {
+func (d *asker) wantHours(want int) {
 	d.t.Helper()
 	if hours, _, err := d.look(); err != nil || hours != want {
 		d.t.Errorf("got listing %d, %v; want listing %d", hours, err, want)
 	}
 }
 
-func (d *desk) wantError(took time.Duration, want string) {
+func (d *asker) wantError(took time.Duration, want string) {
 	d.t.Helper()
 	_, was, err := d.look()
 	if err == nil || !strings.Contains(err.Error(), want) || was != took {
@@ -68,17 +68,17 @@ func (d *desk) wantError(took time.Duration, want string) {
 
 const unanswered = "the cloud has not answered yet"
 
-func TestHostsThatTakeLongerThanAPassWaitsAreUsed(t *testing.T) {
+func TestHostsListedAfterTheTimeoutAreUsed(t *testing.T) {
 	for _, interval := range []time.Duration{time.Second, time.Minute, time.Hour} {
 		for _, takes := range []time.Duration{inventory.HostsTimeout + 1, 2*inventory.HostsTimeout - 1, 29 * time.Second} {
 			t.Run(interval.String()+" "+takes.String(), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					l := &landlord{takes: takes}
-					d := newDesk(t, l, interval)
+					l := &slowCloud{takes: takes}
+					d := newAsker(t, l, interval)
 					begin := time.Now()
 					hours, took, err := d.look()
 					if took != inventory.HostsTimeout {
-						t.Errorf("the first pass took %v, want %v", took, inventory.HostsTimeout)
+						t.Errorf("the first reconcile took %v, want %v", took, inventory.HostsTimeout)
 					}
 					d.wantError(0, unanswered) // others do not wait as well
 					for err != nil && time.Since(begin) <= takes+inventory.HostsTimeout {
@@ -95,10 +95,10 @@ func TestHostsThatTakeLongerThanAPassWaitsAreUsed(t *testing.T) {
 	}
 }
 
-func TestHostsThatNobodyLookedAtForLongAreListedAnew(t *testing.T) {
+func TestOldHostsAreListedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &landlord{takes: inventory.HostsTimeout + 1}
-		d := newDesk(t, l, time.Minute)
+		l := &slowCloud{takes: inventory.HostsTimeout + 1}
+		d := newAsker(t, l, time.Minute)
 		d.wantError(inventory.HostsTimeout, unanswered)
 		synctest.Wait()
 		l.takes = 0
@@ -108,10 +108,10 @@ func TestHostsThatNobodyLookedAtForLongAreListedAnew(t *testing.T) {
 	})
 }
 
-func TestAFailureToListHostsIsThatOfAllForAnInterval(t *testing.T) {
+func TestFailureToListHostsIsCachedForAnInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &landlord{takes: time.Second, err: &cloud.Error{Kind: cloud.Rejected, Op: "list hosts", Detail: "not now"}}
-		d := newDesk(t, l, time.Minute)
+		l := &slowCloud{takes: time.Second, err: &cloud.Error{Kind: cloud.Rejected, Op: "list hosts", Detail: "not now"}}
+		d := newAsker(t, l, time.Minute)
 		d.wantError(time.Second, "not now")
 		<-time.After(time.Minute - 1)
 		d.wantError(0, "not now")
@@ -121,10 +121,10 @@ func TestAFailureToListHostsIsThatOfAllForAnInterval(t *testing.T) {
 	})
 }
 
-func TestAFailureAfterALongTimeIsTold(t *testing.T) {
+func TestFailureAfterATimeoutIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &landlord{takes: inventory.HostsTimeout + 1, err: &cloud.Error{Kind: cloud.Rejected, Op: "list hosts", Detail: "not now"}}
-		d := newDesk(t, l, time.Minute)
+		l := &slowCloud{takes: inventory.HostsTimeout + 1, err: &cloud.Error{Kind: cloud.Rejected, Op: "list hosts", Detail: "not now"}}
+		d := newAsker(t, l, time.Minute)
 		d.wantError(inventory.HostsTimeout, unanswered)
 		synctest.Wait()
 		l.takes = time.Second

@@ -18,50 +18,54 @@ import (
 )
 
 const (
-	// patience is how long a first listing may take before anybody is told.
+	// patience is how long a first listing may take before the status reports it.
 	patience = 5 * time.Second
-	// recheckRefused is how often a Cloud that cannot be used is looked at unchanged.
+	// recheckRefused is the time between two reconciles of a GPUInfo that may not use its Cloud.
 	recheckRefused = 10 * time.Minute
-	// maxRequest bounds what is remembered of a request, in bytes.
+	// maxRequest bounds the stored part of a request, in bytes.
 	maxRequest = 256
 )
 
-// scope is what one pass knows. Observe fills it; plan and report read it and
-// nothing else.
-type scope struct {
+// observation is what one reconcile reads. Only decision changes afterwards.
+type observation struct {
 	now time.Time
 	// cloud is the name of the Cloud that the GPUInfo uses.
 	cloud string
-	// request is what the annotation reconcile-requested-at says.
+	// request is the value of the annotation reconcile-requested-at.
 	request string
 
-	// refused says why this Cloud cannot be used by this GPUInfo at all; nil if it can.
+	// refused is the outcome if the GPUInfo cannot use its Cloud at all; nil if it can.
 	refused error
-	// unknown says why nothing can be learned now; nil if the fields below are complete.
+	// unknown is the outcome if the reads below failed; nil if the fields are complete.
 	unknown error
-	// cloudless: the Cloud object does not exist.
+	// cloudless is whether the Cloud object does not exist.
 	cloudless bool
 	// interval is the time between two listings of the cloud.
 	interval time.Duration
 
 	nodes []node
-	// servers are the cloud's by the names of nodes.
+	// servers of the cloud by node name. They are shared with other reconciles and
+	// must not be changed.
 	servers map[string][]cloud.Server
 	hosts   map[string]cloud.Host
-	// claims are the other GPUInfos' on hosts of this cloud.
+	// claims of other GPUInfos on hosts of this cloud.
 	claims []claim
+
+	// decision is set by the step Decide; nil if it did not run.
+	decision *decision
 }
 
-// named are a cloud's servers by the names of nodes, in its listing begun at listed.
+// named holds a cloud's servers by node name, of its listing that began at listed.
 type named struct {
 	listed  time.Time
 	servers map[string][]cloud.Server
 }
 
 // Observe reads nodes, the inventory, the cloud's hosts and the reservations of
-// other GPUInfos.
-func (k *kind) Observe(ctx context.Context, gpu *v1alpha1.GPUInfo) (*scope, error) {
-	obs := &scope{now: k.clock(), request: requestOf(gpu)}
+// other GPUInfos. Hosts are listed on demand. Only this controller's own caches
+// change.
+func (k *kind) Observe(ctx context.Context, gpu *v1alpha1.GPUInfo) (*observation, error) {
+	obs := &observation{now: k.clock(), request: requestOf(gpu)}
 	obs.unknown = k.observe(ctx, gpu, obs)
 	if reconciler.Reason(obs.unknown) == "" {
 		return obs, obs.unknown
@@ -69,9 +73,9 @@ func (k *kind) Observe(ctx context.Context, gpu *v1alpha1.GPUInfo) (*scope, erro
 	return obs, nil
 }
 
-// observe returns why the pass cannot know all that it needs: as a outcome, or
-// as an error that ends the pass.
-func (k *kind) observe(ctx context.Context, gpu *v1alpha1.GPUInfo, obs *scope) error {
+// observe returns why the observation is incomplete: a WaitError or a
+// BlockedError, or an error that ends the reconcile.
+func (k *kind) observe(ctx context.Context, gpu *v1alpha1.GPUInfo, obs *observation) error {
 	var err error
 	if obs.cloud, err = tenancy.CloudFor(ctx, k.client, gpu.Namespace, gpu.Spec.CloudRef); err != nil {
 		return err
@@ -113,28 +117,9 @@ func (k *kind) observe(ctx context.Context, gpu *v1alpha1.GPUInfo, obs *scope) e
 	return k.observeClaims(ctx, gpu, obs)
 }
 
-// observeHosts reads the cloud's hosts from a listing that all GPUInfos share.
-// The inventory bounds how long one GPUInfo waits for it and how often a failed
-// listing is repeated, because all Clouds share the one worker.
-func (k *kind) observeHosts(ctx context.Context, obs *scope, inv *inventory.Inventory) error {
-	hosts, err := inv.Hosts(ctx, obs.now.Add(-obs.interval*9/10))
-	switch {
-	case errors.Is(err, inventory.ErrNotAnswered):
-		return reconciler.Wait(inventory.HostsTimeout, v1alpha1.CloudUnavailableReason, "%v", err)
-	case cloud.KindOf(err) != "":
-		return reconciler.Wait(max(cloud.RetryAfter(err), obs.interval), v1alpha1.CloudUnavailableReason, "%v", err)
-	case err != nil:
-		return err
-	}
-	obs.hosts = make(map[string]cloud.Host, len(hosts))
-	for _, host := range hosts {
-		obs.hosts[host.Name] = host
-	}
-	return nil
-}
-
-// observeNodes looks each node up once a listing, begun at listed, for all passes.
-func (k *kind) observeNodes(ctx context.Context, obs *scope, inv *inventory.Inventory, listed time.Time) error {
+// observeNodes looks up the servers of each node, once per listing of the cloud
+// that began at listed.
+func (k *kind) observeNodes(ctx context.Context, obs *observation, inv *inventory.Inventory, listed time.Time) error {
 	var list corev1.NodeList
 	if err := k.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list nodes: %w", err)
@@ -155,8 +140,9 @@ func (k *kind) observeNodes(ctx context.Context, obs *scope, inv *inventory.Inve
 	return nil
 }
 
-// observeClaims reads what earlier passes wrote, this process's own included.
-func (k *kind) observeClaims(ctx context.Context, gpu *v1alpha1.GPUInfo, obs *scope) error {
+// observeClaims reads the reservations that earlier reconciles wrote, including
+// those of this process.
+func (k *kind) observeClaims(ctx context.Context, gpu *v1alpha1.GPUInfo, obs *observation) error {
 	var list v1alpha1.GPUInfoList
 	if err := k.client.List(ctx, &list, client.MatchingFields{reservedIndex: obs.cloud}, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list GPUInfos with a reservation: %w", err)
@@ -169,8 +155,8 @@ func (k *kind) observeClaims(ctx context.Context, gpu *v1alpha1.GPUInfo, obs *sc
 	return nil
 }
 
-// blocked waits for the Cloud: its next listing wakes all GPUInfos that use it.
-func blocked(obs *scope, reason, format string, args ...any) error {
+// blocked waits for the Cloud, whose next listing enqueues all GPUInfos that use it.
+func blocked(obs *observation, reason, format string, args ...any) error {
 	return reconciler.Blocked("Cloud/"+obs.cloud, reason, format, args...)
 }
 
@@ -178,7 +164,7 @@ func refusal(reason string, cause error) error {
 	return &reconciler.StalledError{Reason: reason, Cause: cause, Recheck: recheckRefused}
 }
 
-// requestOf is the value of the annotation as far as it is remembered.
+// requestOf returns the value of the annotation as far as it is stored.
 func requestOf(gpu *v1alpha1.GPUInfo) string {
 	request := gpu.Annotations[v1alpha1.ReconcileRequestedAtAnnotation]
 	return strings.ToValidUTF8(request[:min(len(request), maxRequest)], "")

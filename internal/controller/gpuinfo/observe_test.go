@@ -15,15 +15,15 @@ import (
 	"github.com/privatecloud/operator/internal/inventory"
 )
 
-// shelf answers List with GPUInfos or Nodes, and remembers what it was asked.
-type shelf struct {
+// reader answers List with GPUInfos or Nodes, and records the options.
+type reader struct {
 	client.Client
 	items []v1alpha1.GPUInfo
 	nodes []corev1.Node
 	asked client.ListOptions
 }
 
-func (s *shelf) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
+func (s *reader) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	s.asked.ApplyOptions(opts)
 	switch list := list.(type) {
 	case *v1alpha1.GPUInfoList:
@@ -34,10 +34,10 @@ func (s *shelf) List(_ context.Context, list client.ObjectList, opts ...client.L
 	return nil
 }
 
-func TestClaimsAreThoseOfOthersAsTheLastPassLeftThem(t *testing.T) {
+func TestObserveClaimsReadsReservationsOfOthers(t *testing.T) {
 	other := asking(holding("n1", time.Hour))
 	other.UID = "o"
-	s := &shelf{items: []v1alpha1.GPUInfo{*asking(holding("n1", 0)), *other}}
+	s := &reader{items: []v1alpha1.GPUInfo{*asking(holding("n1", 0)), *other}}
 	obs := world(1)
 	if err := (&kind{client: s}).observeClaims(t.Context(), asking(), obs); err != nil {
 		t.Fatal(err)
@@ -47,10 +47,10 @@ func TestClaimsAreThoseOfOthersAsTheLastPassLeftThem(t *testing.T) {
 		t.Errorf("claims (-want +got):\n%s", diff)
 	}
 	if s.asked.DisableReadYourWritesConsistency {
-		t.Error("what an earlier pass reserved may be missing: the read does not wait for the client's own writes")
+		t.Error("what an earlier reconcile reserved may be missing: the read does not wait for the client's own writes")
 	}
 	if got := s.asked.FieldSelector.String(); got != reservedIndex+"=default" {
-		t.Errorf("claims are looked for under %q, want those on the Cloud", got)
+		t.Errorf("claims were listed with %q, want those on the Cloud", got)
 	}
 }
 
@@ -64,7 +64,7 @@ func (l listing) ListServers(context.Context, cloud.ListServers) (cloud.ServerPa
 	return cloud.ServerPage{Servers: l.servers}, nil
 }
 
-func TestNodesAreLookedUpOnceAListing(t *testing.T) {
+func TestObserveNodesLooksUpServersOncePerListing(t *testing.T) {
 	begun := noon
 	inv := inventory.New(func() time.Time { return begun }).Cloud("default")
 	publish := func(state cloud.State, names ...string) {
@@ -79,7 +79,7 @@ func TestNodesAreLookedUpOnceAListing(t *testing.T) {
 		}
 		inv.Publish(snap)
 	}
-	s := &shelf{}
+	s := &reader{}
 	k := &kind{client: s, named: map[string]named{}}
 	look := func(nodes ...string) map[string][]cloud.Server {
 		t.Helper()
@@ -87,7 +87,7 @@ func TestNodesAreLookedUpOnceAListing(t *testing.T) {
 		for _, name := range nodes {
 			s.nodes = append(s.nodes, corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})
 		}
-		obs := &scope{cloud: "default"}
+		obs := &observation{cloud: "default"}
 		if err := k.observeNodes(t.Context(), obs, inv, begun); err != nil {
 			t.Fatal(err)
 		}

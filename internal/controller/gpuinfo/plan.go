@@ -2,6 +2,7 @@ package gpuinfo
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,26 +14,27 @@ import (
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
-// decision is what follows from what was seen.
+// decision is what follows from the GPUInfo and the observation.
 type decision struct {
-	// expired: the hours are over, and nobody asked for more.
+	// expired is whether the reservation has ended and no other choice was requested.
 	expired bool
-	// stays: the cloud cannot be asked, and what was chosen before stays as it is.
+	// stays is whether the earlier choice is kept unexamined, because the cloud
+	// cannot be asked.
 	stays bool
-	// current: that was chosen for this spec and Cloud.
+	// current is whether the earlier choice was made for this spec and Cloud.
 	current bool
-	// chosen is the candidate that suits best or still suits; nil for none.
+	// chosen is the candidate that still suits or suits best; nil if none does.
 	chosen *candidate
-	// reservation is what is held of its host.
+	// reservation of its host.
 	reservation *v1alpha1.GPUReservation
-	// candidates are all nodes: the chosen one, those that suit, then the others,
-	// each by name.
+	// candidates are all nodes: the chosen one, then those that suit, then the
+	// others, ordered by name.
 	candidates []candidate
 }
 
-// decide is a function of the GPUInfo and of what was seen. The order in which
-// nodes, servers, hosts and claims were read does not matter.
-func decide(gpu *v1alpha1.GPUInfo, obs *scope) decision {
+// decide is pure. The order of nodes, servers, hosts and claims in the
+// observation does not matter.
+func decide(gpu *v1alpha1.GPUInfo, obs *observation) decision {
 	held := gpu.Status.Reservation
 	over := held != nil && !held.Until.After(obs.now)
 	answers := held != nil && held.Generation == gpu.Generation
@@ -65,10 +67,10 @@ func decide(gpu *v1alpha1.GPUInfo, obs *scope) decision {
 	return d
 }
 
-// keep leaves the choice as it is if it still suits: for the hours that are
-// left of it and of earlier claims. They are rounded down, once: a host says
-// whole hours, and has 99 as soon as a choice of 100 has begun.
-func (d *decision) keep(gpu *v1alpha1.GPUInfo, obs *scope) {
+// keep keeps the earlier choice if it still suits for the hours that are left of
+// it and of earlier claims. Their sum is rounded down, because a host reports
+// whole hours: 99 as soon as a reservation of 100 has begun.
+func (d *decision) keep(gpu *v1alpha1.GPUInfo, obs *observation) {
 	held, mine := gpu.Status.Reservation, claimOf(gpu)
 	at := slices.IndexFunc(obs.nodes, func(n node) bool { return n.name == gpu.Status.SuitableNodeName })
 	if at < 0 {
@@ -81,8 +83,8 @@ func (d *decision) keep(gpu *v1alpha1.GPUInfo, obs *scope) {
 	}
 }
 
-// choose takes the node whose server uses the least CPU.
-func (d *decision) choose(gpu *v1alpha1.GPUInfo, obs *scope) {
+// choose chooses the node whose server uses the least CPU.
+func (d *decision) choose(gpu *v1alpha1.GPUInfo, obs *observation) {
 	for _, c := range d.candidates {
 		if c.refusal == "" && (d.chosen == nil || cmp.Or(cmp.Compare(c.mhz, d.chosen.mhz), cmp.Compare(c.node, d.chosen.node)) < 0) {
 			d.chosen = &c
@@ -109,15 +111,27 @@ func (d *decision) rank(c candidate) int {
 	}
 }
 
-// plan is the outcome: nothing is done but to write it down.
-func plan(gpu *v1alpha1.GPUInfo, obs *scope) error {
-	switch d := decide(gpu, obs); {
+// Plan decides once, and hands the decision on to Report.
+func (k *kind) Plan(gpu *v1alpha1.GPUInfo, obs *observation) plan {
+	d := decide(gpu, obs)
+	return reconciler.Do(hold(d)).Then(outcomeOf(gpu, obs, d))
+}
+
+// hold keeps the decision for Report.
+func hold(d decision) step {
+	return step{Name: "Decide", Run: func(_ context.Context, _ *v1alpha1.GPUInfo, obs *observation) error {
+		obs.decision = &d
+		return nil
+	}}
+}
+
+// outcomeOf returns the outcome that follows from a decision.
+func outcomeOf(gpu *v1alpha1.GPUInfo, obs *observation, d decision) error {
+	switch {
 	case obs.refused != nil:
 		return obs.refused
 	case d.expired:
-		return reconciler.Stalled(v1alpha1.ExpiredReason, 0, fmt.Errorf(
-			"the %d hours that were reserved are over: to ask for a node again, edit the spec or set the annotation %s to another value",
-			gpu.Spec.DesAccTime, v1alpha1.ReconcileRequestedAtAnnotation))
+		return expired(gpu)
 	case d.stays && d.current && !obs.cloudless:
 		return nil
 	case obs.unknown != nil:
@@ -128,8 +142,18 @@ func plan(gpu *v1alpha1.GPUInfo, obs *scope) error {
 		}
 		return obs.unknown
 	case d.chosen == nil:
-		return reconciler.Wait(obs.interval, v1alpha1.NoneAvailableReason,
-			"no node suits now: status.candidates says why of each; asked again when nodes, servers, hosts or reservations change")
+		return noneAvailable(obs)
 	}
 	return nil
+}
+
+func expired(gpu *v1alpha1.GPUInfo) error {
+	return reconciler.Stalled(v1alpha1.ExpiredReason, 0, fmt.Errorf(
+		"the %d hours that were reserved are over: to ask for a node again, edit the spec or set the annotation %s to another value",
+		gpu.Spec.DesAccTime, v1alpha1.ReconcileRequestedAtAnnotation))
+}
+
+func noneAvailable(obs *observation) error {
+	return reconciler.Wait(obs.interval, v1alpha1.NoneAvailableReason,
+		"no node suits now: status.candidates says why of each; asked again when nodes, servers, hosts or reservations change")
 }

@@ -16,15 +16,16 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-// town is a cloud with its nodes, and all GPUInfos that ask it for one.
-type town struct {
+// cluster is a cloud with its nodes, and the GPUInfos that use it.
+type cluster struct {
+	t    *testing.T
 	rng  *rand.Rand
-	obs  *scope
+	obs  *observation
 	gpus []*v1alpha1.GPUInfo
 }
 
-func newTown(seed uint64) *town {
-	t := &town{rng: rand.New(rand.NewPCG(seed, 0)), obs: world(0)}
+func newCluster(test *testing.T, seed uint64) *cluster {
+	t := &cluster{t: test, rng: rand.New(rand.NewPCG(seed, 0)), obs: world(0)}
 	for i := range 1 + t.rng.IntN(5) {
 		name := fmt.Sprintf("n%d", i)
 		t.obs.nodes = append(t.obs.nodes, node{name: name, ready: true})
@@ -42,16 +43,16 @@ func newTown(seed uint64) *town {
 	return t
 }
 
-func (t *town) host() string { return fmt.Sprintf("h%d", t.rng.IntN(3)) }
+func (t *cluster) host() string { return fmt.Sprintf("h%d", t.rng.IntN(3)) }
 
-func (t *town) setHost(i int) {
+func (t *cluster) setHost(i int) {
 	name := fmt.Sprintf("h%d", i)
 	t.obs.hosts[name] = cloud.Host{Name: name, GPU: t.rng.IntN(4) > 0, AvailableHours: t.rng.IntN(100)}
 }
 
-// pass makes a pass over one GPUInfo as the engine does, and tells whether its
+// reconcile reconciles one GPUInfo as the engine does, and reports whether its
 // reservation changed.
-func (t *town) pass(gpu *v1alpha1.GPUInfo) bool {
+func (t *cluster) reconcile(gpu *v1alpha1.GPUInfo) bool {
 	obs := *t.obs
 	for _, other := range t.gpus {
 		if other != gpu && other.Status.Reservation != nil {
@@ -59,12 +60,12 @@ func (t *town) pass(gpu *v1alpha1.GPUInfo) bool {
 		}
 	}
 	before := gpu.Status.Reservation
-	report(gpu, &obs)
+	reconcileOnce(t.t, gpu, &obs)
 	return !cmp.Equal(before, gpu.Status.Reservation)
 }
 
 // disturb changes something that choices depend on.
-func (t *town) disturb() {
+func (t *cluster) disturb() {
 	n := &t.obs.nodes[t.rng.IntN(len(t.obs.nodes))]
 	switch t.rng.IntN(7) {
 	case 0:
@@ -94,7 +95,7 @@ func (t *town) disturb() {
 
 // overcommitted returns the hosts of which more hours are reserved than there
 // are, an hour that has begun left out.
-func (t *town) overcommitted() []string {
+func (t *cluster) overcommitted() []string {
 	var claims []claim
 	for _, gpu := range t.gpus {
 		if gpu.Status.Reservation != nil {
@@ -110,24 +111,24 @@ func (t *town) overcommitted() []string {
 	return hosts
 }
 
-// Whatever happens to nodes, hosts, time and other managers: a few rounds of
-// passes in any order lead to a rest in which no host is overcommitted, every
-// choice suits, and nothing that suits is moved.
-func TestChoicesComeToRestWithoutOvercommittingAHost(t *testing.T) {
+// TestChoicesConvergeWithoutOvercommittingAHost disturbs nodes, hosts, time and
+// reservations. After a few rounds of reconciles in any order, nothing changes any
+// more and no host is overcommitted.
+func TestChoicesConvergeWithoutOvercommittingAHost(t *testing.T) {
 	placed, yielded := 0, 0
 	for seed := range uint64(2000) {
-		town := newTown(seed)
+		c := newCluster(t, seed)
 		for round := range 6 {
-			for range town.rng.IntN(4) {
-				town.disturb()
+			for range c.rng.IntN(4) {
+				c.disturb()
 			}
 			rounds := 0
 			for moved := true; moved; rounds++ {
 				moved = false
-				town.rng.Shuffle(len(town.gpus), func(i, j int) { town.gpus[i], town.gpus[j] = town.gpus[j], town.gpus[i] })
-				for _, gpu := range town.gpus {
+				c.rng.Shuffle(len(c.gpus), func(i, j int) { c.gpus[i], c.gpus[j] = c.gpus[j], c.gpus[i] })
+				for _, gpu := range c.gpus {
 					had := gpu.Status.Reservation != nil
-					if town.pass(gpu) {
+					if c.reconcile(gpu) {
 						moved = true
 						if had {
 							yielded++
@@ -136,82 +137,83 @@ func TestChoicesComeToRestWithoutOvercommittingAHost(t *testing.T) {
 						}
 					}
 				}
-				if rounds > 2*len(town.gpus)+2 {
-					t.Fatalf("seed %d, round %d: %d GPUInfos did not come to rest in %d passes over each", seed, round, len(town.gpus), rounds)
+				if rounds > 2*len(c.gpus)+2 {
+					t.Fatalf("seed %d, round %d: %d GPUInfos did not converge in %d reconciles of each", seed, round, len(c.gpus), rounds)
 				}
 			}
-			if hosts := town.overcommitted(); len(hosts) > 0 {
+			if hosts := c.overcommitted(); len(hosts) > 0 {
 				t.Fatalf("seed %d, round %d: overcommitted: %v", seed, round, hosts)
 			}
 		}
 	}
 	if placed < 1000 || yielded < 1000 {
-		t.Errorf("%d placements and %d losses are too few to show anything", placed, yielded)
+		t.Errorf("%d placements and %d losses are too few for this test", placed, yielded)
 	}
 }
 
-// Hosts have fewer hours as time goes by, and tell whole ones.
-func TestWhatWasChosenIsKeptWhileTimeGoesBy(t *testing.T) {
+// TestChoiceIsKeptWhileTimeGoesBy decreases the hours of hosts, which are whole
+// numbers, as time goes by.
+func TestChoiceIsKeptWhileTimeGoesBy(t *testing.T) {
 	for seed := range uint64(500) {
-		town := newTown(seed)
+		c := newCluster(t, seed)
 		var placed []*v1alpha1.GPUInfo
-		for _, gpu := range town.gpus {
-			town.pass(gpu)
+		for _, gpu := range c.gpus {
+			c.reconcile(gpu)
 			if gpu.Status.Reservation != nil {
 				placed = append(placed, gpu)
 			}
 		}
-		begin, full := town.obs.now, maps.Clone(town.obs.hosts)
-		for town.obs.now.Sub(begin) < 40*time.Hour {
-			town.obs.now = town.obs.now.Add(time.Duration(1 + town.rng.IntN(int(2*time.Hour))))
+		begin, full := c.obs.now, maps.Clone(c.obs.hosts)
+		for c.obs.now.Sub(begin) < 40*time.Hour {
+			c.obs.now = c.obs.now.Add(time.Duration(1 + c.rng.IntN(int(2*time.Hour))))
 			for name, host := range full {
-				host.AvailableHours = max(0, int((time.Duration(host.AvailableHours)*time.Hour-town.obs.now.Sub(begin))/time.Hour))
-				town.obs.hosts[name] = host
+				host.AvailableHours = max(0, int((time.Duration(host.AvailableHours)*time.Hour-c.obs.now.Sub(begin))/time.Hour))
+				c.obs.hosts[name] = host
 			}
 			for _, gpu := range placed {
-				town.pass(gpu)
-				over := !begin.Add(time.Duration(gpu.Spec.DesAccTime) * time.Hour).After(town.obs.now)
+				c.reconcile(gpu)
+				over := !begin.Add(time.Duration(gpu.Spec.DesAccTime) * time.Hour).After(c.obs.now)
 				if kept := gpu.Status.Reservation; !over && (kept == nil || !kept.Since.Time.Equal(begin)) {
-					t.Fatalf("seed %d: after %v, %d hours became %+v", seed, town.obs.now.Sub(begin), gpu.Spec.DesAccTime, kept)
+					t.Fatalf("seed %d: after %v, %d hours became %+v", seed, c.obs.now.Sub(begin), gpu.Spec.DesAccTime, kept)
 				}
 			}
 		}
 	}
 }
 
-// One pass after the other, no choice overcommits a host that was not so before.
-func TestAChoiceIsOnlyMadeWhereItFits(t *testing.T) {
+// TestChoiceDoesNotOvercommitAHost reconciles one GPUInfo after the other.
+func TestChoiceDoesNotOvercommitAHost(t *testing.T) {
 	for seed := range uint64(2000) {
-		town := newTown(seed)
-		for _, gpu := range town.gpus {
-			town.pass(gpu)
-			if hosts := town.overcommitted(); len(hosts) > 0 {
+		c := newCluster(t, seed)
+		for _, gpu := range c.gpus {
+			c.reconcile(gpu)
+			if hosts := c.overcommitted(); len(hosts) > 0 {
 				t.Fatalf("seed %d: overcommitted: %v", seed, hosts)
 			}
 		}
 	}
 }
 
-func TestADecisionDoesNotDependOnTheOrderOfWhatWasRead(t *testing.T) {
+func TestDecisionDoesNotDependOnTheOrderOfTheObservation(t *testing.T) {
 	for seed := range uint64(500) {
-		town := newTown(seed)
-		for _, gpu := range town.gpus[:len(town.gpus)-1] {
-			town.pass(gpu)
+		c := newCluster(t, seed)
+		for _, gpu := range c.gpus[:len(c.gpus)-1] {
+			c.reconcile(gpu)
 		}
-		last := town.gpus[len(town.gpus)-1]
+		last := c.gpus[len(c.gpus)-1]
 		want := last.DeepCopy()
-		obs := *town.obs
-		for _, other := range town.gpus[:len(town.gpus)-1] {
+		obs := *c.obs
+		for _, other := range c.gpus[:len(c.gpus)-1] {
 			if other.Status.Reservation != nil {
 				obs.claims = append(obs.claims, claimOf(other))
 			}
 		}
-		report(want, &obs)
+		reconcileOnce(t, want, &obs)
 		obs.nodes, obs.claims = slices.Clone(obs.nodes), slices.Clone(obs.claims)
-		town.rng.Shuffle(len(obs.nodes), func(i, j int) { obs.nodes[i], obs.nodes[j] = obs.nodes[j], obs.nodes[i] })
-		town.rng.Shuffle(len(obs.claims), func(i, j int) { obs.claims[i], obs.claims[j] = obs.claims[j], obs.claims[i] })
+		c.rng.Shuffle(len(obs.nodes), func(i, j int) { obs.nodes[i], obs.nodes[j] = obs.nodes[j], obs.nodes[i] })
+		c.rng.Shuffle(len(obs.claims), func(i, j int) { obs.claims[i], obs.claims[j] = obs.claims[j], obs.claims[i] })
 		got := last.DeepCopy()
-		report(got, &obs)
+		reconcileOnce(t, got, &obs)
 		if diff := cmp.Diff(want.Status.Reservation, got.Status.Reservation); diff != "" {
 			t.Fatalf("seed %d: reservation (-want +got):\n%s", seed, diff)
 		}

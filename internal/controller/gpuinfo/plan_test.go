@@ -14,8 +14,8 @@ import (
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
-// outcome is a decision and its outcome in a few words.
-type outcome struct {
+// planned is a decision and the outcome of its plan.
+type planned struct {
 	// Node is what is reserved, Since how long ago that began.
 	Node  string
 	Since time.Duration
@@ -24,9 +24,17 @@ type outcome struct {
 	Reason         string
 }
 
-func outcomeOf(gpu *v1alpha1.GPUInfo, obs *scope) outcome {
-	d := decide(gpu, obs)
-	out := outcome{Stays: d.stays, Expired: d.expired, Reason: reconciler.Reason(plan(gpu, obs))}
+func planOf(t *testing.T, gpu *v1alpha1.GPUInfo, obs *observation) planned {
+	t.Helper()
+	p := (&kind{}).Plan(gpu, obs)
+	if diff := cmp.Diff([]string{"Decide"}, p.Names()); diff != "" {
+		t.Errorf("steps (-want +got):\n%s", diff)
+	}
+	if err := p.Steps[0].Run(t.Context(), gpu, obs); err != nil {
+		t.Fatalf("Decide: %v", err)
+	}
+	d := obs.decision
+	out := planned{Stays: d.stays, Expired: d.expired, Reason: reconciler.Reason(p.Outcome)}
 	if d.chosen != nil {
 		out.Node, out.Since = d.chosen.node, noon.Sub(d.reservation.Since.Time)
 	}
@@ -35,126 +43,126 @@ func outcomeOf(gpu *v1alpha1.GPUInfo, obs *scope) outcome {
 
 func TestDecisions(t *testing.T) {
 	const hour = time.Hour
-	refused := func(s *scope) {
-		s.refused = reconciler.Stalled(v1alpha1.CloudUnavailableReason, 0, errors.New("may not"))
+	refused := func(s *observation) {
+		s.refused = reconciler.Stalled(v1alpha1.CloudUnavailableReason, 0, errors.New("not allowed"))
 	}
 	cordon := nodeIs(1, func(n *node) { n.cordoned = true })
 	for name, test := range map[string]struct {
 		gpu  *v1alpha1.GPUInfo
-		obs  *scope
-		want outcome
+		obs  *observation
+		want planned
 	}{
-		"the least CPU use wins": {asking(), world(3), outcome{Node: "n3"}},
-		"of equal use, the first by name wins": {
-			asking(), world(3, serverIs("n2", func(s *cloud.Server) { s.CPUUsageMHz = 700 })), outcome{Node: "n2"},
+		"the least CPU usage is chosen": {asking(), world(3), planned{Node: "n3"}},
+		"equal usage: the first by name is chosen": {
+			asking(), world(3, serverIs("n2", func(s *cloud.Server) { s.CPUUsageMHz = 700 })), planned{Node: "n2"},
 		},
-		"one that does not suit is passed over": {asking(), world(3, hostIs("h3", false, 100)), outcome{Node: "n2"}},
-		"nothing suits where there are no nodes": {
-			asking(), world(0), outcome{Reason: v1alpha1.NoneAvailableReason},
+		"one that does not suit is not chosen": {asking(), world(3, hostIs("h3", false, 100)), planned{Node: "n2"}},
+		"no nodes: nothing is chosen": {
+			asking(), world(0), planned{Reason: v1alpha1.NoneAvailableReason},
 		},
-		"nothing suits where others have reserved the last window": {
-			asking(), world(1, claimed("other", 91, hour)), outcome{Reason: v1alpha1.NoneAvailableReason},
+		"others have reserved too many hours: nothing is chosen": {
+			asking(), world(1, claimed("other", 91, hour)), planned{Reason: v1alpha1.NoneAvailableReason},
 		},
-		"a new choice counts those who chose in the same second": {
-			asking(), world(1, claimed("z", 91, 0)), outcome{Reason: v1alpha1.NoneAvailableReason},
+		"a reservation of the same second counts: nothing is chosen": {
+			asking(), world(1, claimed("z", 91, 0)), planned{Reason: v1alpha1.NoneAvailableReason},
 		},
-		"hours that are over are nobody's": {
-			asking(), world(1, claimed("other", 0, hour)), outcome{Node: "n1"},
+		"a reservation that has ended does not count": {
+			asking(), world(1, claimed("other", 0, hour)), planned{Node: "n1"},
 		},
 
-		"what suits is kept while another uses less": {
-			asking(holding("n1", hour)), world(3), outcome{Node: "n1", Since: hour},
+		"the choice suits, another uses less: kept": {
+			asking(holding("n1", hour)), world(3), planned{Node: "n1", Since: hour},
 		},
-		"what suits is kept for the hours that are left": {
-			asking(holding("n1", 8*hour)), world(2, hostIs("h1", true, 2)), outcome{Node: "n1", Since: 8 * hour},
+		"the choice suits for the hours that are left: kept": {
+			asking(holding("n1", 8*hour)), world(2, hostIs("h1", true, 2)), planned{Node: "n1", Since: 8 * hour},
 		},
-		"what does not suit for the hours that are left is left": {
-			asking(holding("n1", 8*hour)), world(2, hostIs("h1", true, 1)), outcome{Node: "n2"},
+		"the choice does not suit for the hours that are left: another": {
+			asking(holding("n1", 8*hour)), world(2, hostIs("h1", true, 1)), planned{Node: "n2"},
 		},
-		"it is not left as its host's hours count down": {
-			asking(holding("n1", hour/2)), world(2, hostIs("h1", true, 9)), outcome{Node: "n1", Since: hour / 2},
+		"the host's hours count down with the reservation: kept": {
+			asking(holding("n1", hour/2)), world(2, hostIs("h1", true, 9)), planned{Node: "n1", Since: hour / 2},
 		},
-		"nor beside an earlier one": {
-			asking(holding("n1", hour/2)), world(2, hostIs("h1", true, 18), claimed("other", 9, hour)), outcome{Node: "n1", Since: hour / 2},
+		"the host's hours count down with two reservations: kept": {
+			asking(holding("n1", hour/2)), world(2, hostIs("h1", true, 18), claimed("other", 9, hour)), planned{Node: "n1", Since: hour / 2},
 		},
-		"though halves of hours of several add up": {
-			asking(holding("n1", hour/2)), world(2, hostIs("h1", true, 18), claimed("other", 9, hour), func(s *scope) {
+		"halves of hours of two reservations add up: another": {
+			asking(holding("n1", hour/2)), world(2, hostIs("h1", true, 18), claimed("other", 9, hour), func(s *observation) {
 				s.claims[0].until = s.claims[0].until.Add(hour / 2)
-			}), outcome{Node: "n2"},
+			}), planned{Node: "n2"},
 		},
-		"what was reserved later takes nothing from what is kept": {
-			asking(holding("n1", hour)), world(2, claimed("other", 100, time.Minute)), outcome{Node: "n1", Since: hour},
+		"a later reservation of the same hours: kept": {
+			asking(holding("n1", hour)), world(2, claimed("other", 100, time.Minute)), planned{Node: "n1", Since: hour},
 		},
-		"of two that won at once, the later one yields": {
-			asking(holding("n1", hour)), world(2, claimed("other", 100, 2*hour)), outcome{Node: "n2"},
+		"an earlier reservation of the same hours: another": {
+			asking(holding("n1", hour)), world(2, claimed("other", 100, 2*hour)), planned{Node: "n2"},
 		},
-		"of two that won in the same second, the smaller UID keeps": {
-			asking(holding("n1", hour)), world(2, claimed("z", 100, hour)), outcome{Node: "n1", Since: hour},
+		"a reservation of the same second, greater UID: kept": {
+			asking(holding("n1", hour)), world(2, claimed("z", 100, hour)), planned{Node: "n1", Since: hour},
 		},
-		"of two that won in the same second, the greater UID yields": {
-			asking(holding("n1", hour)), world(2, claimed("a", 100, hour)), outcome{Node: "n2"},
+		"a reservation of the same second, smaller UID: another": {
+			asking(holding("n1", hour)), world(2, claimed("a", 100, hour)), planned{Node: "n2"},
 		},
-		"one that yields and finds nothing has nothing": {
-			asking(holding("n1", hour)), world(1, claimed("a", 100, hour)), outcome{Reason: v1alpha1.NoneAvailableReason},
+		"an earlier reservation, no other node: nothing is chosen": {
+			asking(holding("n1", hour)), world(1, claimed("a", 100, hour)), planned{Reason: v1alpha1.NoneAvailableReason},
 		},
-		"a node that is cordoned is left":       {asking(holding("n1", hour)), world(2, cordon), outcome{Node: "n2"}},
-		"a node that is gone is left":           {asking(holding("n9", hour)), world(2), outcome{Node: "n2"}},
-		"a server that moved is chosen anew":    {asking(holding("n2", hour)), world(2), outcome{Node: "n2"}},
-		"another spec is a new question":        {asking(holding("n1", hour), edited), world(2), outcome{Node: "n2"}},
-		"another Cloud is a new question":       {asking(holding("n1", hour)), world(2, func(s *scope) { s.cloud = "other" }), outcome{Node: "n2"}},
-		"a request while it suits moves nobody": {asking(holding("n1", hour)), world(2, requested("now")), outcome{Node: "n1", Since: hour}},
+		"the node is cordoned: another":          {asking(holding("n1", hour)), world(2, cordon), planned{Node: "n2"}},
+		"the node is gone: another":              {asking(holding("n9", hour)), world(2), planned{Node: "n2"}},
+		"the server is on another host: another": {asking(holding("n2", hour)), world(2), planned{Node: "n2"}},
+		"the spec changed: chosen again":         {asking(holding("n1", hour), edited), world(2), planned{Node: "n2"}},
+		"the Cloud changed: chosen again":        {asking(holding("n1", hour)), world(2, func(s *observation) { s.cloud = "other" }), planned{Node: "n2"}},
+		"a request while the choice suits: kept": {asking(holding("n1", hour)), world(2, requested("now")), planned{Node: "n1", Since: hour}},
 
-		"when the hours are over, nothing is held":     {asking(holding("n1", 10*hour)), world(2), outcome{Expired: true, Reason: v1alpha1.ExpiredReason}},
-		"a moment before, it is":                       {asking(holding("n1", 10*hour-1)), world(2), outcome{Node: "n1", Since: 10*hour - 1}},
-		"it remains so":                                {asking(expired), world(2), outcome{Expired: true, Reason: v1alpha1.ExpiredReason}},
-		"also with the cloud away":                     {asking(expired), world(2, away), outcome{Expired: true, Reason: v1alpha1.ExpiredReason}},
-		"a request after that is answered":             {asking(expired), world(2, requested("again")), outcome{Node: "n2"}},
-		"a request as the hours end is answered":       {asking(holding("n1", 10*hour)), world(2, requested("again")), outcome{Node: "n2"}},
-		"a request is answered when the cloud is back": {asking(expired), world(2, requested("again"), away), outcome{Expired: true, Reason: v1alpha1.ExpiredReason}},
-		"an edit after that is answered":               {asking(expired, edited), world(2), outcome{Node: "n2"}},
+		"the reservation has ended: expired":                     {asking(holding("n1", 10*hour)), world(2), planned{Expired: true, Reason: v1alpha1.ExpiredReason}},
+		"a moment before its end: kept":                          {asking(holding("n1", 10*hour-1)), world(2), planned{Node: "n1", Since: 10*hour - 1}},
+		"expired: stays so":                                      {asking(hoursOver), world(2), planned{Expired: true, Reason: v1alpha1.ExpiredReason}},
+		"expired, the cloud is unavailable: stays so":            {asking(hoursOver), world(2, away), planned{Expired: true, Reason: v1alpha1.ExpiredReason}},
+		"expired, a request: chosen again":                       {asking(hoursOver), world(2, requested("again")), planned{Node: "n2"}},
+		"a request when the reservation ends: chosen again":      {asking(holding("n1", 10*hour)), world(2, requested("again")), planned{Node: "n2"}},
+		"expired, a request, the cloud is unavailable: stays so": {asking(hoursOver), world(2, requested("again"), away), planned{Expired: true, Reason: v1alpha1.ExpiredReason}},
+		"expired, the spec changed: chosen again":                {asking(hoursOver, edited), world(2), planned{Node: "n2"}},
 
-		"with the cloud away, what was chosen stays": {
-			asking(holding("n1", hour)), world(0, away), outcome{Stays: true},
+		"the cloud is unavailable: stays": {
+			asking(holding("n1", hour)), world(0, away), planned{Stays: true},
 		},
-		"until its hours are over": {
-			asking(holding("n1", 10*hour)), world(0, away), outcome{Expired: true, Reason: v1alpha1.ExpiredReason},
+		"the cloud is unavailable, the reservation has ended: expired": {
+			asking(holding("n1", 10*hour)), world(0, away), planned{Expired: true, Reason: v1alpha1.ExpiredReason},
 		},
-		"but another spec is not answered": {
-			asking(holding("n1", hour), edited), world(0, away), outcome{Stays: true, Reason: v1alpha1.CloudUnavailableReason},
+		"the cloud is unavailable, the spec changed: stays, and not ready": {
+			asking(holding("n1", hour), edited), world(0, away), planned{Stays: true, Reason: v1alpha1.CloudUnavailableReason},
 		},
-		"nor by what was chosen on another Cloud": {
-			asking(holding("n1", hour)), world(0, away, func(s *scope) { s.cloud = "other" }), outcome{Stays: true, Reason: v1alpha1.CloudUnavailableReason},
+		"the cloud is unavailable, the Cloud changed: stays, and not ready": {
+			asking(holding("n1", hour)), world(0, away, func(s *observation) { s.cloud = "other" }), planned{Stays: true, Reason: v1alpha1.CloudUnavailableReason},
 		},
-		"nor is a new question": {asking(), world(0, away), outcome{Reason: v1alpha1.CloudUnavailableReason}},
-		"without a Cloud, what was chosen stays and is not said to be in order": {
-			asking(holding("n1", hour)), world(0, away, func(s *scope) { s.cloudless = true }), outcome{Stays: true, Reason: v1alpha1.CloudUnavailableReason},
+		"the cloud is unavailable, nothing chosen before: nothing": {asking(), world(0, away), planned{Reason: v1alpha1.CloudUnavailableReason}},
+		"the Cloud does not exist: stays, and not ready": {
+			asking(holding("n1", hour)), world(0, away, func(s *observation) { s.cloudless = true }), planned{Stays: true, Reason: v1alpha1.CloudUnavailableReason},
 		},
-		"where the Cloud may not be used, nothing is held": {
-			asking(holding("n1", hour)), world(2, refused), outcome{Reason: v1alpha1.CloudUnavailableReason},
+		"the Cloud is refused: nothing": {
+			asking(holding("n1", hour)), world(2, refused), planned{Reason: v1alpha1.CloudUnavailableReason},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, outcomeOf(test.gpu, test.obs)); diff != "" {
+			if diff := cmp.Diff(test.want, planOf(t, test.gpu, test.obs)); diff != "" {
 				t.Errorf("outcome (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestWhileTheCloudIsBlockedItIsLookedAtAgainWhenItsHoursAreOver(t *testing.T) {
-	gone := func(s *scope) { s.cloudless = true }
+func TestPlanRequeuesAtTheEndOfTheReservationWhileBlocked(t *testing.T) {
+	gone := func(s *observation) { s.cloudless = true }
 	observed, _ := errors.AsType[*reconciler.BlockedError](errAway)
 	for name, test := range map[string]struct {
 		gpu  *v1alpha1.GPUInfo
-		obs  *scope
+		obs  *observation
 		want time.Duration
 	}{
-		"without a Cloud":                 {asking(holding("n1", time.Hour)), world(0, away, gone), 9 * time.Hour},
-		"edited meanwhile":                {asking(holding("n1", time.Hour), edited), world(0, away), 9 * time.Hour},
-		"with nothing that could be over": {asking(), world(0, away, gone), 0},
+		"the Cloud does not exist": {asking(holding("n1", time.Hour)), world(0, away, gone), 9 * time.Hour},
+		"the spec changed":         {asking(holding("n1", time.Hour), edited), world(0, away), 9 * time.Hour},
+		"nothing is reserved":      {asking(), world(0, away, gone), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			blocked, _ := errors.AsType[*reconciler.BlockedError](plan(test.gpu, test.obs))
+			blocked, _ := errors.AsType[*reconciler.BlockedError]((&kind{}).Plan(test.gpu, test.obs).Outcome)
 			want := *observed
 			want.RequeueAfter = test.want
 			if diff := cmp.Diff(&want, blocked); diff != "" {
@@ -167,7 +175,7 @@ func TestWhileTheCloudIsBlockedItIsLookedAtAgainWhenItsHoursAreOver(t *testing.T
 	}
 }
 
-func TestAReservationIsForTheHoursThatWereAskedFor(t *testing.T) {
+func TestReservationLastsForTheRequestedHours(t *testing.T) {
 	s := world(1)
 	s.now = noon.Add(999 * time.Millisecond)
 	got := decide(asking(edited), s).reservation
@@ -179,7 +187,7 @@ func TestAReservationIsForTheHoursThatWereAskedFor(t *testing.T) {
 	}
 }
 
-func TestCandidatesAreInAnOrderThatUseDoesNotChange(t *testing.T) {
+func TestOrderOfCandidatesDoesNotDependOnUsage(t *testing.T) {
 	s := world(5, nodeIs(1, func(n *node) { n.cordoned = true }), nodeIs(4, func(n *node) { n.ready = false }))
 	var got []string
 	for _, c := range decide(asking(), s).candidates {
@@ -190,8 +198,8 @@ func TestCandidatesAreInAnOrderThatUseDoesNotChange(t *testing.T) {
 	}
 }
 
-func TestVerdictsSayWhatToDo(t *testing.T) {
-	wait, _ := errors.AsType[*reconciler.WaitError](plan(asking(), world(0)))
+func TestOutcomesSayWhatToDo(t *testing.T) {
+	wait, _ := errors.AsType[*reconciler.WaitError]((&kind{}).Plan(asking(), world(0)).Outcome)
 	want := &reconciler.WaitError{
 		After: time.Minute, Reason: v1alpha1.NoneAvailableReason,
 		Message: "no node suits now: status.candidates says why of each; asked again when nodes, servers, hosts or reservations change",
@@ -201,7 +209,7 @@ func TestVerdictsSayWhatToDo(t *testing.T) {
 	}
 	const over = "the 10 hours that were reserved are over: to ask for a node again, edit the spec or set the annotation " +
 		"samplecontroller.k8s.io/reconcile-requested-at to another value"
-	if diff := cmp.Diff(over, plan(asking(expired), world(1)).Error()); diff != "" {
+	if diff := cmp.Diff(over, (&kind{}).Plan(asking(hoursOver), world(1)).Outcome.Error()); diff != "" {
 		t.Errorf("the hours are over (-want +got):\n%s", diff)
 	}
 }

@@ -17,19 +17,25 @@ const (
 	maxHost = 253
 )
 
-// report writes the GPUInfo's own status from what the pass saw.
-func report(gpu *v1alpha1.GPUInfo, obs *scope) reconciler.Summary {
-	d := decide(gpu, obs)
+// Report writes the GPUInfo's own status.
+func (k *kind) Report(gpu *v1alpha1.GPUInfo, obs *observation, _ error) reconciler.Summary {
+	if obs.decision == nil { // Observe failed, so that there is no plan
+		return report(gpu, obs, decide(gpu, obs))
+	}
+	return report(gpu, obs, *obs.decision)
+}
+
+func report(gpu *v1alpha1.GPUInfo, obs *observation, d decision) reconciler.Summary {
 	status := &gpu.Status
 	switch {
 	case obs.refused != nil:
-		// What is known of a cloud is not for those who may not use it.
+		// A GPUInfo that may not use a Cloud shows nothing of it.
 		forget(status, "")
 		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.PlacedCondition)
 	case d.expired:
 		forget(status, v1alpha1.NoneAvailable)
 		status.ExpiredGeneration = gpu.Generation
-		place(status, metav1.ConditionFalse, v1alpha1.ExpiredReason, plan(gpu, obs).Error())
+		place(status, metav1.ConditionFalse, v1alpha1.ExpiredReason, expired(gpu).Error())
 	case d.stays:
 	case obs.unknown != nil:
 		if status.Reservation != nil {
@@ -38,11 +44,11 @@ func report(gpu *v1alpha1.GPUInfo, obs *scope) reconciler.Summary {
 		}
 	case d.chosen == nil:
 		forget(status, v1alpha1.NoneAvailable)
-		answered(status, obs, d)
-		place(status, metav1.ConditionFalse, v1alpha1.NoneAvailableReason, plan(gpu, obs).Error())
+		reportCandidates(status, obs, d)
+		place(status, metav1.ConditionFalse, v1alpha1.NoneAvailableReason, noneAvailable(obs).Error())
 	default:
 		reportChosen(status, d)
-		answered(status, obs, d)
+		reportCandidates(status, obs, d)
 		place(status, metav1.ConditionTrue, v1alpha1.PlacedReason, placed(*status))
 	}
 	if status.Reservation == nil {
@@ -51,7 +57,7 @@ func report(gpu *v1alpha1.GPUInfo, obs *scope) reconciler.Summary {
 	return reconciler.Summary{Reason: v1alpha1.PlacedReason, Message: placed(*status), RequeueAfter: status.Reservation.Until.Sub(obs.now)}
 }
 
-// forget takes out all that a choice said, and leaves a word in place of the names.
+// forget removes the earlier choice, and sets the names to word.
 func forget(status *v1alpha1.GPUInfoStatus, word string) {
 	status.SuitableNodeName, status.SuitableHostName = word, word
 	status.NodeCPUUsage, status.NodeMemoryUsage, status.AvailableAcceleratorTime = 0, 0, 0
@@ -61,10 +67,10 @@ func forget(status *v1alpha1.GPUInfoStatus, word string) {
 func reportChosen(status *v1alpha1.GPUInfoStatus, d decision) {
 	c := d.chosen
 	moved := status.SuitableNodeName != c.node
-	if moved || worthTelling(status.NodeCPUUsage, c.mhz) {
+	if moved || changedEnough(status.NodeCPUUsage, c.mhz) {
 		status.NodeCPUUsage = c.mhz
 	}
-	if moved || worthTelling(status.NodeMemoryUsage, c.mb) {
+	if moved || changedEnough(status.NodeMemoryUsage, c.mb) {
 		status.NodeMemoryUsage = c.mb
 	}
 	status.SuitableNodeName, status.SuitableHostName = c.node, c.host
@@ -72,25 +78,24 @@ func reportChosen(status *v1alpha1.GPUInfoStatus, d decision) {
 	status.Reservation = d.reservation
 }
 
-// worthTelling: use moves all the time, and is written when it moved by more
-// than a tenth of what is shown.
-func worthTelling(shown, is int64) bool {
-	moved := max(is-shown, shown-is)
-	return moved*10 > shown
+// changedEnough reports whether a usage differs from the one shown by more than a
+// tenth. Smaller changes are not written, because usage changes all the time.
+func changedEnough(shown, is int64) bool {
+	return max(is-shown, shown-is)*10 > shown
 }
 
-// answered writes down why each node was taken or not, and which request and
-// spec that answers.
-func answered(status *v1alpha1.GPUInfoStatus, obs *scope, d decision) {
+// reportCandidates writes why each node was chosen or not, and which request was
+// handled.
+func reportCandidates(status *v1alpha1.GPUInfoStatus, obs *observation, d decision) {
 	status.ExpiredGeneration, status.LastHandledReconcileAt = 0, obs.request
 	status.Candidates = nil
 	for _, c := range d.candidates[:min(len(d.candidates), maxCandidates)] {
-		shown := v1alpha1.GPUCandidate{NodeName: c.node, HostName: c.host, Verdict: c.refusal}
+		shown := v1alpha1.GPUCandidate{NodeName: c.node, HostName: c.host, Message: c.refusal}
 		switch d.rank(c) {
 		case 0:
-			shown.Verdict = "chosen, and kept as long as it suits"
+			shown.Message = "chosen, and kept as long as it suits"
 		case 1:
-			shown.Verdict = "suits; another was chosen"
+			shown.Message = "suits; another was chosen"
 		}
 		if len(c.host) > maxHost {
 			shown.HostName = ""

@@ -21,7 +21,7 @@ func cond(c metav1.Condition) string {
 	return c.Type + "=" + string(c.Status) + " " + c.Reason + ": " + c.Message
 }
 
-// summed is a status in words.
+// summed is a status as text.
 type summed struct {
 	Node, Host            string
 	MHz, MB, Hours        int64
@@ -45,7 +45,7 @@ func sum(gpu *v1alpha1.GPUInfo, summary reconciler.Summary) summed {
 		out.Reserved = s.Reservation.Host
 	}
 	for _, c := range s.Candidates {
-		out.Candidates = append(out.Candidates, fmt.Sprintf("%s on %s: %s", c.NodeName, c.HostName, c.Verdict))
+		out.Candidates = append(out.Candidates, fmt.Sprintf("%s on %s: %s", c.NodeName, c.HostName, c.Message))
 	}
 	for _, c := range s.Conditions {
 		out.Placed = append(out.Placed, cond(c))
@@ -53,11 +53,11 @@ func sum(gpu *v1alpha1.GPUInfo, summary reconciler.Summary) summed {
 	return out
 }
 
-// told gives a GPUInfo what an earlier pass said of n1 on h1.
-func told(gpu *v1alpha1.GPUInfo) {
+// reported gives a GPUInfo the status of an earlier reconcile that chose n1 on h1.
+func reported(gpu *v1alpha1.GPUInfo) {
 	holding("n1", time.Hour)(gpu)
 	gpu.Status.NodeCPUUsage, gpu.Status.NodeMemoryUsage, gpu.Status.AvailableAcceleratorTime = 900, 10, 100
-	gpu.Status.Candidates = []v1alpha1.GPUCandidate{{NodeName: "n1", HostName: "h1", Verdict: "chosen"}}
+	gpu.Status.Candidates = []v1alpha1.GPUCandidate{{NodeName: "n1", HostName: "h1", Message: "chosen"}}
 	gpu.Status.Conditions = []metav1.Condition{{Type: v1alpha1.PlacedCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.PlacedReason, Message: "as before"}}
 }
 
@@ -71,15 +71,15 @@ func TestReport(t *testing.T) {
 		Node: "n1", Host: "h1", MHz: 900, MB: 10, Hours: 100, Reserved: "h1", Candidates: []string{"n1 on h1: chosen"},
 		Placed: []string{"Placed=True Placed: as before"}, Summary: onN1, SummaryAgain: "9h0m0s",
 	}
-	refused := func(s *scope) {
-		s.refused = reconciler.Stalled(v1alpha1.CloudUnavailableReason, 0, errors.New("may not"))
+	refused := func(s *observation) {
+		s.refused = reconciler.Stalled(v1alpha1.CloudUnavailableReason, 0, errors.New("not allowed"))
 	}
 	for name, test := range map[string]struct {
 		gpu  *v1alpha1.GPUInfo
-		obs  *scope
+		obs  *observation
 		want summed
 	}{
-		"a choice, and why": {
+		"a node is chosen": {
 			gpu: asking(), obs: world(3, hostIs("h1", false, 100), requested("now")),
 			want: summed{
 				Node: "n3", Host: "h3", MHz: 700, MB: 30, Hours: 100, Reserved: "h3", LastHandled: "now",
@@ -88,54 +88,54 @@ func TestReport(t *testing.T) {
 				Summary:    strings.Replace(onN1, `"n1" on host "h1"`, `"n3" on host "h3"`, 1), SummaryAgain: "10h0m0s",
 			},
 		},
-		"nothing that suits, and why": {
-			gpu: asking(told), obs: world(1, nodeIs(1, func(n *node) { n.cordoned = true })),
+		"no node suits": {
+			gpu: asking(reported), obs: world(1, nodeIs(1, func(n *node) { n.cordoned = true })),
 			want: summed{Node: v1alpha1.NoneAvailable, Host: v1alpha1.NoneAvailable, Candidates: []string{"n1 on h1: the node is cordoned"}, Placed: []string{none}},
 		},
-		"a use that moved by a tenth is not worth a write": {
-			gpu: asking(told), obs: world(1, serverIs("n1", func(s *cloud.Server) { s.CPUUsageMHz, s.MemoryUsageMB = 990, 9 })),
+		"usage changed by a tenth: not written": {
+			gpu: asking(reported), obs: world(1, serverIs("n1", func(s *cloud.Server) { s.CPUUsageMHz, s.MemoryUsageMB = 990, 9 })),
 			want: summed{
 				Node: "n1", Host: "h1", MHz: 900, MB: 10, Hours: 100, Reserved: "h1", Placed: []string{"Placed=True Placed: " + onN1},
 				Candidates: []string{"n1 on h1: chosen, and kept as long as it suits"}, Summary: onN1, SummaryAgain: "9h0m0s",
 			},
 		},
-		"a use that moved by more is, and the host's hours are": {
-			gpu: asking(told), obs: world(1, hostIs("h1", true, 99), serverIs("n1", func(s *cloud.Server) { s.CPUUsageMHz, s.MemoryUsageMB = 991, 8 })),
+		"usage changed by more than a tenth: written, with the host's hours": {
+			gpu: asking(reported), obs: world(1, hostIs("h1", true, 99), serverIs("n1", func(s *cloud.Server) { s.CPUUsageMHz, s.MemoryUsageMB = 991, 8 })),
 			want: summed{
 				Node: "n1", Host: "h1", MHz: 991, MB: 8, Hours: 99, Reserved: "h1", Placed: []string{"Placed=True Placed: " + onN1},
 				Candidates: []string{"n1 on h1: chosen, and kept as long as it suits"}, Summary: onN1, SummaryAgain: "9h0m0s",
 			},
 		},
-		"another node has a use of its own": {
-			gpu: asking(told), obs: world(2, nodeIs(1, func(n *node) { n.ready = false }), serverIs("n2", func(s *cloud.Server) { s.CPUUsageMHz = 901 })),
+		"another node is chosen: its usage is written": {
+			gpu: asking(reported), obs: world(2, nodeIs(1, func(n *node) { n.ready = false }), serverIs("n2", func(s *cloud.Server) { s.CPUUsageMHz = 901 })),
 			want: summed{
 				Node: "n2", Host: "h2", MHz: 901, MB: 20, Hours: 100, Reserved: "h2", Placed: []string{"Placed=True Placed: " + onN2},
 				Candidates: []string{"n2 on h2: chosen, and kept as long as it suits", "n1 on h1: the node is not Ready"}, Summary: onN2, SummaryAgain: "10h0m0s",
 			},
 		},
-		"the hours are over": {
-			gpu: asking(told), obs: world(1, func(s *scope) { s.now = noon.Add(9 * time.Hour) }),
+		"the reservation has ended": {
+			gpu: asking(reported), obs: world(1, func(s *observation) { s.now = noon.Add(9 * time.Hour) }),
 			want: summed{
 				Node: v1alpha1.NoneAvailable, Host: v1alpha1.NoneAvailable, ExpiredGeneration: 1,
-				Placed: []string{"Placed=False Expired: " + plan(asking(expired), world(0)).Error()},
+				Placed: []string{"Placed=False Expired: " + expired(asking()).Error()},
 			},
 		},
-		"a choice after that": {
-			gpu: asking(expired), obs: world(1, requested("again")),
+		"a choice after the reservation has ended": {
+			gpu: asking(hoursOver), obs: world(1, requested("again")),
 			want: summed{
 				Node: "n1", Host: "h1", MHz: 900, MB: 10, Hours: 100, Reserved: "h1", LastHandled: "again", Placed: []string{"Placed=True Placed: " + onN1},
 				Candidates: []string{"n1 on h1: chosen, and kept as long as it suits"}, Summary: onN1, SummaryAgain: "10h0m0s",
 			},
 		},
-		"with the cloud away, all is said as before": {gpu: asking(told), obs: world(0, away, requested("now")), want: before},
-		"nothing is said of what was never asked":    {gpu: asking(), obs: world(0, away)},
-		"hours that were over for an earlier spec are not said to be reserved": {
-			gpu: asking(told, edited), obs: world(0, away, func(s *scope) { s.now = noon.Add(9 * time.Hour) }),
+		"the cloud is unavailable: the status stays":                 {gpu: asking(reported), obs: world(0, away, requested("now")), want: before},
+		"the cloud is unavailable, nothing chosen before: no status": {gpu: asking(), obs: world(0, away)},
+		"the cloud is unavailable, the reservation of an earlier spec has ended: it is removed": {
+			gpu: asking(reported, edited), obs: world(0, away, func(s *observation) { s.now = noon.Add(9 * time.Hour) }),
 		},
-		"whoever may not use the Cloud reads nothing about it": {gpu: asking(told), obs: world(1, refused)},
+		"the Cloud is refused: the status shows nothing of it": {gpu: asking(reported), obs: world(1, refused)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := sum(test.gpu, report(test.gpu, test.obs))
+			got := sum(test.gpu, reconcileOnce(t, test.gpu, test.obs))
 			if diff := cmp.Diff(test.want, got, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("status (-want +got):\n%s", diff)
 			}
@@ -143,46 +143,70 @@ func TestReport(t *testing.T) {
 	}
 }
 
-func TestAStatusThatSaysTheSameIsTheSame(t *testing.T) {
-	for name, obs := range map[string]*scope{
-		"chosen": world(2), "nothing suits": world(0), "over": world(1, func(s *scope) { s.now = noon.Add(20 * time.Hour) }),
-		"away": world(0, away), "refused": world(0, func(s *scope) {
-			s.refused = reconciler.Stalled(v1alpha1.CloudUnavailableReason, 0, errors.New("may not"))
-		}),
+func TestReportAfterFailedObserveKeepsOrExpiresTheReservation(t *testing.T) {
+	failed := func(o *observation) { o.unknown = errors.New("list nodes: the API server is unavailable") }
+	for name, test := range map[string]struct {
+		gpu  *v1alpha1.GPUInfo
+		obs  *observation
+		node string
+		want []string
+	}{
+		"reserved: it stays": {asking(reported), world(2, failed), "n1", []string{"Placed=True Placed: as before"}},
+		"the reservation has ended: it expires": {
+			asking(reported), world(2, failed, func(o *observation) { o.now = noon.Add(9 * time.Hour) }),
+			v1alpha1.NoneAvailable, []string{"Placed=False Expired: " + expired(asking()).Error()},
+		},
+		"nothing reserved: nothing is reported": {asking(), world(2, failed), "", nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			gpu := asking(told)
-			report(gpu, obs)
-			for i := range gpu.Status.Conditions {
-				gpu.Status.Conditions[i].LastTransitionTime = metav1.NewTime(noon)
-			}
-			want := gpu.Status.DeepCopy()
-			report(gpu, obs)
-			if diff := cmp.Diff(*want, gpu.Status); diff != "" {
-				t.Errorf("a second pass over the same would write (-want +got):\n%s", diff)
+			got := sum(test.gpu, (&kind{}).Report(test.gpu, test.obs, test.obs.unknown))
+			if diff := cmp.Diff([]any{test.node, test.want}, []any{got.Node, got.Placed}); diff != "" {
+				t.Errorf("node and Placed (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestAStatusIsBoundedWhateverTheCloudSays(t *testing.T) {
+func TestReportDoesNotChangeAnUpToDateStatus(t *testing.T) {
+	for name, obs := range map[string]*observation{
+		"chosen": world(2), "nothing suits": world(0), "over": world(1, func(s *observation) { s.now = noon.Add(20 * time.Hour) }),
+		"away": world(0, away), "refused": world(0, func(s *observation) {
+			s.refused = reconciler.Stalled(v1alpha1.CloudUnavailableReason, 0, errors.New("not allowed"))
+		}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			gpu := asking(reported)
+			reconcileOnce(t, gpu, obs)
+			for i := range gpu.Status.Conditions {
+				gpu.Status.Conditions[i].LastTransitionTime = metav1.NewTime(noon)
+			}
+			want := gpu.Status.DeepCopy()
+			reconcileOnce(t, gpu, obs)
+			if diff := cmp.Diff(*want, gpu.Status); diff != "" {
+				t.Errorf("a second reconcile would write (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestReportBoundsTheStatus(t *testing.T) {
 	s := world(100, serverIs("n7", func(s *cloud.Server) { s.Host = strings.Repeat("x", 254) }))
 	for i := range s.nodes {
 		s.nodes[i].cordoned = true
 	}
 	gpu := asking()
-	report(gpu, s)
+	reconcileOnce(t, gpu, s)
 	if n := len(gpu.Status.Candidates); n != maxCandidates {
 		t.Errorf("got %d candidates, want %d", n, maxCandidates)
 	}
 	for _, c := range gpu.Status.Candidates {
-		if len(c.HostName) > maxHost || len(c.Verdict) > 256 {
-			t.Errorf("%s: the status would be refused: host %q, outcome %q", c.NodeName, c.HostName, c.Verdict)
+		if len(c.HostName) > maxHost || len(c.Message) > 256 {
+			t.Errorf("%s: the status would be refused: host %q, outcome %q", c.NodeName, c.HostName, c.Message)
 		}
 	}
 }
 
-func TestARequestIsRememberedWithinItsBound(t *testing.T) {
+func TestRequestIsTruncated(t *testing.T) {
 	gpu := asking(func(gpu *v1alpha1.GPUInfo) {
 		gpu.Annotations = map[string]string{v1alpha1.ReconcileRequestedAtAnnotation: strings.Repeat("ä", 200)}
 	})

@@ -30,7 +30,7 @@ const (
 )
 
 // memberName is the name of a group's nth member: a function of the group's UID
-// and n, so that two managers that make the same member make it once.
+// and n, so that two managers that create the same member create it once.
 func memberName(g *v1alpha1.VmGroup, n int) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d", g.UID, n))
 	text := make([]byte, letters)
@@ -40,7 +40,7 @@ func memberName(g *v1alpha1.VmGroup, n int) string {
 	return names.Bounded(maxVMName-len(infix)-letters, g.Name) + infix + string(text)
 }
 
-// folderOf is the cloud's folder that a group's members are in.
+// folderOf is the cloud's folder of a group's members.
 func folderOf(g *v1alpha1.VmGroup) string { return names.Bounded(maxFolder, g.Namespace+"-"+g.Name) }
 
 // labelOf is the value of GroupLabel on a group's members.
@@ -48,7 +48,7 @@ func labelOf(g *v1alpha1.VmGroup) string {
 	return names.Bounded(validation.LabelValueMaxLength, g.Name)
 }
 
-// template is what members are made from.
+// template is what members are created from.
 type template struct {
 	CPU      *int32 `json:"cpu,omitempty"`
 	Memory   *int32 `json:"memory,omitempty"`
@@ -72,12 +72,12 @@ func (t template) revision() string {
 	return hex.EncodeToString(sum[:5])
 }
 
-// sizeOnly tells whether a member differs from the template in nothing but its size.
+// sizeOnly reports whether a member differs from the template in its size at most.
 func (t template) sizeOnly(vm *v1alpha1.VM) bool {
 	return vm.Spec.Template == t.Template && networkOf(vm) == t.Network && vm.Spec.CloudRef != nil && vm.Spec.CloudRef.Name == t.Cloud
 }
 
-// kept tells whether what can be changed of a member is as the template says.
+// kept reports whether the fields of a member that can be changed in place match the template.
 func (t template) kept(vm *v1alpha1.VM) bool {
 	return ptr.Equal(vm.Spec.CPU, t.CPU) && ptr.Equal(vm.Spec.Memory, t.Memory) && vm.Spec.PowerState != v1alpha1.PowerOff
 }
@@ -91,17 +91,17 @@ func networkOf(vm *v1alpha1.VM) string {
 
 func alive(vm *v1alpha1.VM) bool { return vm.DeletionTimestamp.IsZero() }
 
-// exists tells whether a member has a server, as far as is known.
+// exists reports whether a member has a server, as far as is known.
 func exists(vm *v1alpha1.VM) bool {
 	return vm.Status.VMID != "" && vm.Status.State != v1alpha1.VMStateLost
 }
 
-// mayExist tells whether a member may have a server: a claimed one may, too.
+// mayExist reports whether a member may have a server: a claimed one may, too.
 func mayExist(vm *v1alpha1.VM) bool {
 	return vm.Status.State != v1alpha1.VMStateLost && (vm.Status.VMID != "" || len(vm.Finalizers) > 0)
 }
 
-// ready tells whether a member serves: it is as its spec says now, and that is on.
+// ready reports whether a member serves: its status is Ready for the current spec, and the spec is not off.
 func ready(vm *v1alpha1.VM) bool {
 	return vm.Spec.PowerState != v1alpha1.PowerOff && vm.Status.ObservedGeneration == vm.Generation && meta.IsStatusConditionTrue(vm.Status.Conditions, v1alpha1.ReadyCondition)
 }
@@ -113,18 +113,18 @@ func readyReason(vm *v1alpha1.VM) string {
 	return ""
 }
 
-// failed tells whether a member is to be replaced by another: the cloud reports
-// its server in error, or somebody else has its name.
+// failed reports whether a member is to be replaced by another: the cloud reports
+// its server in error, or its name is taken.
 func failed(vm *v1alpha1.VM) bool {
 	return (exists(vm) && readyReason(vm) == v1alpha1.ServerErrorReason) || nameless(vm)
 }
 
-// nameless tells whether a member was refused its name because somebody else has it.
+// nameless reports whether a member has no server because its name is taken.
 func nameless(vm *v1alpha1.VM) bool {
 	return vm.Status.VMID == "" && readyReason(vm) == v1alpha1.TakenReason
 }
 
-// stalled returns why a member stands still until somebody acts, nil if it does not.
+// stalled returns the Stalled condition of a member; nil if it is not stalled.
 func stalled(vm *v1alpha1.VM) *metav1.Condition {
 	if c := meta.FindStatusCondition(vm.Status.Conditions, v1alpha1.StalledCondition); c != nil && c.Status == metav1.ConditionTrue {
 		return c
@@ -132,7 +132,7 @@ func stalled(vm *v1alpha1.VM) *metav1.Condition {
 	return nil
 }
 
-// blocked tells whether a member's deletion needs somebody to act.
+// blocked reports whether the deletion of a member waits for a person to act.
 func blocked(vm *v1alpha1.VM) bool {
 	c := meta.FindStatusCondition(vm.Status.Conditions, v1alpha1.DeletingCondition)
 	return c != nil && c.Reason == v1alpha1.BlockedReason
@@ -143,8 +143,8 @@ func marked(vm *v1alpha1.VM) bool {
 	return ok
 }
 
-// victims returns the n members to go first: those that somebody marked, those
-// that are not Ready, those of an older revision, then as the policy says.
+// victims returns the n members to delete first: those that are annotated for it,
+// those that are not Ready, those of an older revision, then by policy.
 func victims(members []*v1alpha1.VM, n int, policy v1alpha1.ScaleDownPolicy, revision string) []*v1alpha1.VM {
 	first := func(is func(*v1alpha1.VM) bool) func(a, b *v1alpha1.VM) int {
 		return func(a, b *v1alpha1.VM) int { return cmp.Compare(rank(is(a)), rank(is(b))) }
@@ -167,7 +167,7 @@ func victims(members []*v1alpha1.VM, n int, policy v1alpha1.ScaleDownPolicy, rev
 	return sorted[:max(0, min(n, len(sorted)))]
 }
 
-// rank has what is so come before what is not.
+// rank orders true before false.
 func rank(is bool) int {
 	if is {
 		return 0
@@ -184,7 +184,7 @@ func byPolicy(policy v1alpha1.ScaleDownPolicy) func(a, b *v1alpha1.VM) int {
 			return cmp.Compare(ptr.Deref(a.Status.CPUUtilization, 0), ptr.Deref(b.Status.CPUUtilization, 0))
 		}
 	case v1alpha1.ScaleDownRandom:
-		// By chance, and the same whenever it is asked.
+		// A hash of the UID: random, and the same in every reconcile.
 		draw := func(vm *v1alpha1.VM) string { sum := sha256.Sum256([]byte(vm.UID)); return string(sum[:]) }
 		return func(a, b *v1alpha1.VM) int { return strings.Compare(draw(a), draw(b)) }
 	default:

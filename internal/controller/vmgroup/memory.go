@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// refusedFor is how long a name that is somebody else's is not tried again.
+	// refusedFor is the time until a name that was taken is tried again.
 	refusedFor = 10 * time.Minute
-	// maxRefused bounds the names remembered.
+	// maxRefused bounds the number of names remembered.
 	maxRefused = 10_000
 )
 
-// refused remembers the names that are somebody else's.
+// refused remembers the names that are taken by other objects or servers.
 type refused struct{ names *cache.LRUExpireCache }
 
 func newRefused(clock func() time.Time) refused {
@@ -45,22 +45,22 @@ type failures struct {
 	backoff workqueue.TypedRateLimiter[types.UID]
 }
 
-// wait is how long replacing must wait; 0 if it may be done now.
+// wait returns the time until failed members may be replaced; 0 if they may be now.
 func (f *failures) wait(uid types.UID, now time.Time) time.Duration {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return max(0, f.next[uid].Sub(now))
 }
 
-// replaced notes that members were replaced because they failed.
+// replaced records that members were replaced because they failed.
 func (f *failures) replaced(uid types.UID, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.next[uid] = now.Add(f.backoff.When(uid))
 }
 
-// healed forgets that members failed, if that is long enough ago: one that fails
-// a little after it was Ready is not the first again.
+// healed forgets the failures of a group in sync if the last is long enough ago: a
+// member that fails soon after it was Ready continues the backoff.
 func (f *failures) healed(uid types.UID, now time.Time) {
 	f.mu.Lock()
 	next, known := f.next[uid]

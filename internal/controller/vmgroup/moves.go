@@ -10,18 +10,18 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-// moves is what a pass does to the members.
+// moves is what a reconcile changes about the members.
 type moves struct {
-	// remove are to be deleted. replaces tells that failed ones are among them.
+	// remove are to be deleted. replaces is whether failed ones are among them.
 	remove   []*v1alpha1.VM
 	replaces bool
 	// align are to be brought in line with the template in place.
 	align []*v1alpha1.VM
-	// start are those of older revisions that are to be switched on.
+	// start are those of older revisions that are to be powered on.
 	start []*v1alpha1.VM
-	// create is the number of members to make.
+	// create is the number of members to create.
 	create int
-	// awaited is the number of members that will be made once others are gone.
+	// awaited is the number of members that will be created once others are gone.
 	awaited int
 }
 
@@ -29,15 +29,15 @@ func (m moves) none() bool {
 	return len(m.remove) == 0 && len(m.align) == 0 && len(m.start) == 0 && m.create == 0 && m.awaited == 0
 }
 
-// touch tells whether the pass does something about a member.
+// touch reports whether a member is to be deleted or aligned.
 func (m moves) touch(vm *v1alpha1.VM) bool {
 	return slices.Contains(m.remove, vm) || slices.Contains(m.align, vm)
 }
 
-// movesFor decides which members come, go and change. Members count against the
-// group's size until their servers are gone, so that there are never more
-// servers than asked for, but for maxSurge while rolling.
-func movesFor(g *v1alpha1.VmGroup, obs *scope) moves {
+// movesFor decides which members are created, changed and deleted. Members count
+// against the group's size until their servers are gone, so that there are never
+// more servers than wanted, except for maxSurge while rolling.
+func movesFor(g *v1alpha1.VmGroup, obs *observation) moves {
 	var m moves
 	fresh, old := m.sort(obs)
 	desired := int(ptr.Deref(g.Spec.Replicas, 1))
@@ -55,9 +55,9 @@ func movesFor(g *v1alpha1.VmGroup, obs *scope) moves {
 	return m
 }
 
-// sort takes out the members that are to be replaced whatever the size, and
-// returns the others: of the current revision, and of older ones.
-func (m *moves) sort(obs *scope) (fresh, old []*v1alpha1.VM) {
+// sort removes the members that are to be replaced whatever the size, and returns
+// the others: those of the current revision, and those of older ones.
+func (m *moves) sort(obs *observation) (fresh, old []*v1alpha1.VM) {
 	for _, vm := range obs.members {
 		switch {
 		case !alive(vm):
@@ -81,8 +81,8 @@ func (m *moves) sort(obs *scope) (fresh, old []*v1alpha1.VM) {
 	return fresh, old
 }
 
-// scale brings the number of members to what is asked for.
-func (m *moves) scale(g *v1alpha1.VmGroup, obs *scope, kept []*v1alpha1.VM, desired, leaving int) {
+// scale brings the number of members to the desired one.
+func (m *moves) scale(g *v1alpha1.VmGroup, obs *observation, kept []*v1alpha1.VM, desired, leaving int) {
 	if surplus := len(kept) - desired; surplus > 0 {
 		gone := victims(kept, surplus, g.Spec.ScaleDown.Policy, obs.revision)
 		m.remove = append(m.remove, gone...)
@@ -92,13 +92,14 @@ func (m *moves) scale(g *v1alpha1.VmGroup, obs *scope, kept []*v1alpha1.VM, desi
 	m.make(desired-len(kept), desired-len(kept)-leaving)
 }
 
-// spare leaves alone what is to be deleted, and changes nothing twice.
+// spare drops other changes of members that are to be deleted, and second changes
+// of the same member.
 func (m *moves) spare() {
 	m.align = slices.DeleteFunc(m.align, func(vm *v1alpha1.VM) bool { return slices.Contains(m.remove, vm) })
 	m.start = slices.DeleteFunc(m.start, func(vm *v1alpha1.VM) bool { return m.touch(vm) })
 }
 
-// make makes as many of the missing members as there is room for.
+// make creates as many of the missing members as there is room for.
 func (m *moves) make(missing, room int) {
 	m.create = max(0, min(missing, room))
 	m.awaited = max(0, missing-m.create)
@@ -106,7 +107,7 @@ func (m *moves) make(missing, room int) {
 
 // roll brings members of older revisions to the current one: in place where
 // that is possible, else by replacement, a few at a time.
-func (m *moves) roll(g *v1alpha1.VmGroup, obs *scope, fresh, old []*v1alpha1.VM, leaving int) {
+func (m *moves) roll(g *v1alpha1.VmGroup, obs *observation, fresh, old []*v1alpha1.VM, leaving int) {
 	desired := int(ptr.Deref(g.Spec.Replicas, 1))
 	allowed := allowances(g.Spec.Strategy, desired)
 	spare := allowed.unavailable - desired
@@ -115,7 +116,7 @@ func (m *moves) roll(g *v1alpha1.VmGroup, obs *scope, fresh, old []*v1alpha1.VM,
 			spare++
 		}
 	}
-	// take tells whether a member may stop being Ready now.
+	// take reports whether a member may stop being Ready now.
 	take := func(vm *v1alpha1.VM, beyond int) bool {
 		if !ready(vm) {
 			return true
@@ -126,7 +127,7 @@ func (m *moves) roll(g *v1alpha1.VmGroup, obs *scope, fresh, old []*v1alpha1.VM,
 	total := len(fresh) + leaving
 	become := len(fresh)
 	var replaced []*v1alpha1.VM
-	// Those that go first are taken last: of a group that shrinks as it rolls, they need no change.
+	// Those to delete first come last: if the group shrinks while it rolls, they need no change.
 	ordered := victims(old, len(old), g.Spec.ScaleDown.Policy, obs.revision)
 	slices.Reverse(ordered)
 	for _, vm := range ordered {
@@ -161,16 +162,16 @@ func (m *moves) roll(g *v1alpha1.VmGroup, obs *scope, fresh, old []*v1alpha1.VM,
 
 // allowance is the strategy's bounds in members.
 type allowance struct {
-	// surge members may exist beyond the size.
+	// surge is the number of members that may exist beyond the size.
 	surge int
-	// unavailable members may be missing or not Ready, and resizing while members
-	// are resized, which takes them away for a moment at most: rounded up, so that
-	// a small group can be resized, too.
+	// unavailable is the number of members that may be missing or not Ready, and
+	// resizing that while members are resized, which interrupts them for a moment at
+	// most. It is rounded up, so that a small group can be resized, too.
 	unavailable, resizing int
 }
 
-// allowances works the bounds out. Both 0 would stand still, so one may be
-// missing then.
+// allowances returns the bounds for a size. If both are 0, no member could ever be
+// replaced, so one may be unavailable then.
 func allowances(s v1alpha1.VmGroupStrategy, desired int) allowance {
 	quarter := intstr.FromString("25%")
 	scaled := func(bound *intstr.IntOrString, up bool) int {

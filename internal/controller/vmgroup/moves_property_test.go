@@ -12,25 +12,25 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-// TestAnyGroupGetsThere plays groups of every size and strategy, edited and
-// struck by losses as they roll, on a cloud that takes its time. There are never
-// more servers than asked for and surge; what serves is never taken below what
-// the strategy leaves; and once nothing else happens, all is as asked for.
-func TestAnyGroupGetsThere(t *testing.T) {
+// TestEveryGroupConverges plays groups of every size and strategy, edited and
+// losing members as they roll, on a slow cloud. There are never more servers than
+// the size and maxSurge allow; never fewer members Ready than maxUnavailable
+// allows; and once nothing disturbs it, the group is in sync.
+func TestEveryGroupConverges(t *testing.T) {
 	for seed := range uint64(3000) {
 		w := newPlay(t, seed)
 		for range 60 {
 			w.disturb()
-			w.pass()
+			w.reconcile()
 			w.time()
 		}
 		for range 400 {
-			w.pass()
+			w.reconcile()
 			w.time()
 		}
-		w.pass()
+		w.reconcile()
 		if c := countOf(w.obs()); c.ready != w.desired() || c.leaving != 0 || c.outdated != 0 || len(w.members) != int(w.desired()) {
-			t.Fatalf("seed %d: after all %+v of %d: %v", seed, c, w.desired(), w.members)
+			t.Fatalf("seed %d: in the end %+v of %d: %v", seed, c, w.desired(), w.members)
 		}
 	}
 }
@@ -57,12 +57,12 @@ func newPlay(t *testing.T, seed uint64) *play {
 
 func (w *play) desired() int32 { return ptr.Deref(w.group.Spec.Replicas, 1) }
 
-func (w *play) obs() *scope {
+func (w *play) obs() *observation {
 	tmpl := templateOf(w.group, "default")
-	return &scope{claimed: true, template: tmpl, revision: tmpl.revision(), caps: w.caps, step: 1, members: w.members}
+	return &observation{claimed: true, template: tmpl, revision: tmpl.revision(), caps: w.caps, step: 1, members: w.members}
 }
 
-// disturb has people and the cloud do something now and then.
+// disturb edits the group or changes a member now and then.
 func (w *play) disturb() {
 	switch w.chance.IntN(20) {
 	case 0:
@@ -81,7 +81,7 @@ func (w *play) disturb() {
 	}
 }
 
-func (w *play) pass() {
+func (w *play) reconcile() {
 	obs := w.obs()
 	before := countOf(obs).ready
 	serving := before
@@ -103,7 +103,7 @@ func (w *play) pass() {
 	allowed := allowances(w.group.Spec.Strategy, int(w.desired()))
 	least := min(before, w.desired()-int32(max(allowed.unavailable, allowed.resizing)))
 	if serving < least {
-		w.t.Fatalf("seed %d: %d serve after %+v, and %d must", w.seed, serving, m, least)
+		w.t.Fatalf("seed %d: %d are Ready after %+v, want at least %d", w.seed, serving, m, least)
 	}
 	for range m.create {
 		w.made++
@@ -113,11 +113,11 @@ func (w *play) pass() {
 		}))
 	}
 	if limit := int(w.desired()) + allowed.surge; m.create > 0 && w.servers() > limit {
-		w.t.Fatalf("seed %d: %d servers after %+v, and %d may be", w.seed, w.servers(), m, limit)
+		w.t.Fatalf("seed %d: %d servers after %+v, want at most %d", w.seed, w.servers(), m, limit)
 	}
 }
 
-// servers counts those that are there or will be.
+// servers returns the number of servers that exist or will.
 func (w *play) servers() int {
 	n := 0
 	for _, vm := range w.members {
@@ -128,7 +128,7 @@ func (w *play) servers() int {
 	return n
 }
 
-// time has the cloud and the VM controller get on with some of the members.
+// time simulates the progress of the cloud and the VM controller with some members.
 func (w *play) time() {
 	var left []*v1alpha1.VM
 	for _, vm := range w.members {

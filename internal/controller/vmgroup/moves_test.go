@@ -88,13 +88,13 @@ func lost(vm *v1alpha1.VM) {
 func broken(vm *v1alpha1.VM)  { standsStill(v1alpha1.ServerErrorReason)(vm) }
 func unknown(vm *v1alpha1.VM) { standsStill(v1alpha1.UnknownStateReason)(vm) }
 
-// unmade was never created, nor is a create on its way.
+// unmade was never created, and no create is in flight.
 func unmade(vm *v1alpha1.VM) {
 	vm.Status.VMID, vm.Finalizers = "", nil
 	standsStill(v1alpha1.RejectedReason)(vm)
 }
 
-// stuckInDeletion: the deletion needs somebody to act.
+// stuckInDeletion: the deletion waits for a person to act.
 func stuckInDeletion(vm *v1alpha1.VM) {
 	vm.Status.Conditions = append(vm.Status.Conditions, metav1.Condition{Type: v1alpha1.DeletingCondition, Status: "True", Reason: v1alpha1.BlockedReason})
 }
@@ -104,7 +104,7 @@ func taken(vm *v1alpha1.VM) {
 	standsStill(v1alpha1.TakenReason)(vm)
 }
 
-// former is of a revision with another template, smaller of one with less cores.
+// former is of a revision with another template, smaller of one with fewer cores.
 func former(vm *v1alpha1.VM) {
 	vm.Spec.Template, vm.Labels[v1alpha1.RevisionLabel] = "debian-12", "older"
 }
@@ -128,22 +128,22 @@ func busy(percent int32) func(*v1alpha1.VM) {
 	return func(vm *v1alpha1.VM) { vm.Status.CPUUtilization = &percent }
 }
 
-func seeing(members []*v1alpha1.VM, change ...func(*scope)) *scope {
+func observed(members []*v1alpha1.VM, change ...func(*observation)) *observation {
 	t := templateOf(groupOfSize(1), "default")
-	obs := &scope{claimed: true, template: t, revision: t.revision(), caps: cloud.NewCapabilities(cloud.Resize), step: 1, members: members}
+	obs := &observation{claimed: true, template: t, revision: t.revision(), caps: cloud.NewCapabilities(cloud.Resize), step: 1, members: members}
 	for _, f := range change {
 		f(obs)
 	}
 	return obs
 }
 
-func patient(obs *scope)                     { obs.patience = time.Minute }
-func rigid(obs *scope)                       { obs.caps = nil }
-func nowhere(obs *scope)                     { obs.claimed = false }
+func patient(obs *observation)               { obs.patience = time.Minute }
+func rigid(obs *observation)                 { obs.caps = nil }
+func nowhere(obs *observation)               { obs.claimed = false }
 func list(of ...*v1alpha1.VM) []*v1alpha1.VM { return of }
 
 func TestMoves(t *testing.T) {
-	type told struct {
+	type changes struct {
 		Remove, Align   []string
 		Start           []string
 		Create, Awaited int
@@ -153,59 +153,59 @@ func TestMoves(t *testing.T) {
 	for name, test := range map[string]struct {
 		group   *v1alpha1.VmGroup
 		members []*v1alpha1.VM
-		obs     []func(*scope)
-		want    told
+		obs     []func(*observation)
+		want    changes
 	}{
-		"as it should be":                                {groupOfSize(3), three, nil, told{}},
-		"from nothing":                                   {groupOfSize(3), nil, nil, told{Create: 3}},
-		"one is asked for where no number is":            {groupOfSize(3, func(g *v1alpha1.VmGroup) { g.Spec.Replicas = nil }), nil, nil, told{Create: 1}},
-		"to nothing":                                     {groupOfSize(0), three, nil, told{Remove: []string{"a", "b", "c"}}},
-		"one that is leaving still counts":               {groupOfSize(3), list(vm("a"), vm("b"), vm("c", leaving)), nil, told{Awaited: 1}},
-		"one that leaves and never had a server is none": {groupOfSize(3), list(vm("a"), vm("b"), vm("c", unmade, leaving)), nil, told{Create: 1}},
-		"a lost one is replaced at once":                 {groupOfSize(2), list(vm("a"), vm("b", lost)), nil, told{Remove: []string{"b"}, Create: 1}},
-		"a broken one goes before another comes":         {groupOfSize(2), list(vm("a"), vm("b", broken)), nil, told{Remove: []string{"b"}, Awaited: 1, Replaces: true}},
-		"one that breaks again is kept for a while":      {groupOfSize(2), list(vm("a"), vm("b", broken)), []func(*scope){patient}, told{}},
-		"a state without a word is no reason to delete":  {groupOfSize(2), list(vm("a"), vm("b", unknown)), nil, told{}},
-		"a rejected one is not made again and again":     {groupOfSize(2), list(vm("a"), vm("b", unmade)), nil, told{}},
-		"one whose name is taken gets another":           {groupOfSize(2), list(vm("a"), vm("b", taken)), nil, told{Remove: []string{"b"}, Create: 1, Replaces: true}},
-		"one that was switched off is put on":            {groupOfSize(2), list(vm("a"), vm("b", off)), nil, told{Align: []string{"b"}}},
-		"one that goes is not put on":                    {groupOfSize(1), list(vm("a"), vm("b", off, first)), nil, told{Remove: []string{"b"}}},
+		"in sync":                                {groupOfSize(3), three, nil, changes{}},
+		"no members":                             {groupOfSize(3), nil, nil, changes{Create: 3}},
+		"no number in the spec: one member":      {groupOfSize(3, func(g *v1alpha1.VmGroup) { g.Spec.Replicas = nil }), nil, nil, changes{Create: 1}},
+		"size 0: all are deleted":                {groupOfSize(0), three, nil, changes{Remove: []string{"a", "b", "c"}}},
+		"one that is being deleted still counts": {groupOfSize(3), list(vm("a"), vm("b"), vm("c", leaving)), nil, changes{Awaited: 1}},
+		"one that is being deleted and has no server does not count": {groupOfSize(3), list(vm("a"), vm("b"), vm("c", unmade, leaving)), nil, changes{Create: 1}},
+		"a lost one is replaced at once":                             {groupOfSize(2), list(vm("a"), vm("b", lost)), nil, changes{Remove: []string{"b"}, Create: 1}},
+		"a failed one is deleted before another is created":          {groupOfSize(2), list(vm("a"), vm("b", broken)), nil, changes{Remove: []string{"b"}, Awaited: 1, Replaces: true}},
+		"one that fails again is kept for a while":                   {groupOfSize(2), list(vm("a"), vm("b", broken)), []func(*observation){patient}, changes{}},
+		"one of unknown state is not deleted":                        {groupOfSize(2), list(vm("a"), vm("b", unknown)), nil, changes{}},
+		"a rejected one is not created again and again":              {groupOfSize(2), list(vm("a"), vm("b", unmade)), nil, changes{}},
+		"one whose name is taken is replaced under another name":     {groupOfSize(2), list(vm("a"), vm("b", taken)), nil, changes{Remove: []string{"b"}, Create: 1, Replaces: true}},
+		"one that was powered off is powered on":                     {groupOfSize(2), list(vm("a"), vm("b", off)), nil, changes{Align: []string{"b"}}},
+		"one that is to be deleted is not powered on":                {groupOfSize(1), list(vm("a"), vm("b", off, first)), nil, changes{Remove: []string{"b"}}},
 
-		"the newest goes":     {groupOfSize(2), list(vm("a", made(3)), vm("b", made(1)), vm("c", made(2))), nil, told{Remove: []string{"a"}}},
-		"the oldest goes":     {groupOfSize(2, policy(v1alpha1.ScaleDownOldest)), list(vm("a", made(3)), vm("b", made(1)), vm("c", made(2))), nil, told{Remove: []string{"b"}}},
-		"the least used goes": {groupOfSize(2, policy(v1alpha1.ScaleDownLeastUtilised)), list(vm("a", busy(50)), vm("b", busy(70)), vm("c", busy(10))), nil, told{Remove: []string{"c"}}},
-		"one that was marked goes before the policy's":    {groupOfSize(2), list(vm("a", made(3)), vm("b", made(1), first), vm("c", made(2))), nil, told{Remove: []string{"b"}}},
-		"one that serves nobody goes before the policy's": {groupOfSize(2), list(vm("a", made(3)), vm("b", made(1), building), vm("c", made(2))), nil, told{Remove: []string{"b"}}},
+		"the newest is deleted":                                     {groupOfSize(2), list(vm("a", made(3)), vm("b", made(1)), vm("c", made(2))), nil, changes{Remove: []string{"a"}}},
+		"the oldest is deleted":                                     {groupOfSize(2, policy(v1alpha1.ScaleDownOldest)), list(vm("a", made(3)), vm("b", made(1)), vm("c", made(2))), nil, changes{Remove: []string{"b"}}},
+		"the least utilised is deleted":                             {groupOfSize(2, policy(v1alpha1.ScaleDownLeastUtilised)), list(vm("a", busy(50)), vm("b", busy(70)), vm("c", busy(10))), nil, changes{Remove: []string{"c"}}},
+		"one annotated delete-first is deleted before the policy's": {groupOfSize(2), list(vm("a", made(3)), vm("b", made(1), first), vm("c", made(2))), nil, changes{Remove: []string{"b"}}},
+		"one that is not Ready is deleted before the policy's":      {groupOfSize(2), list(vm("a", made(3)), vm("b", made(1), building), vm("c", made(2))), nil, changes{Remove: []string{"b"}}},
 
-		"a new template: one more, while all serve": {groupOfSize(3, bounds(0, 1)), list(vm("a", former), vm("b", former), vm("c", former)), nil, told{Create: 1, Awaited: 2}},
-		"then one less":                                        {groupOfSize(3, bounds(0, 1)), list(vm("a", former), vm("b", former), vm("c", former), vm("d")), nil, told{Remove: []string{"a"}, Awaited: 2}},
-		"not before the new one serves":                        {groupOfSize(3, bounds(0, 1)), list(vm("a", former), vm("b", former), vm("c", former), vm("d", building)), nil, told{Awaited: 2}},
-		"nor while the old one is leaving":                     {groupOfSize(3, bounds(0, 1)), list(vm("a", former, leaving), vm("b", former), vm("c", former), vm("d")), nil, told{Awaited: 2}},
-		"without surge: one less first":                        {groupOfSize(3, bounds(1, 0)), list(vm("a", former), vm("b", former), vm("c", former)), nil, told{Remove: []string{"a"}, Awaited: 3}},
-		"then one more":                                        {groupOfSize(3, bounds(1, 0)), list(vm("b", former), vm("c", former)), nil, told{Create: 1, Awaited: 2}},
-		"a quarter of a small group rounds to one more":        {groupOfSize(3), list(vm("a", former), vm("b", former), vm("c", former)), nil, told{Create: 1, Awaited: 2}},
-		"neither more nor less would stand still":              {groupOfSize(2, bounds(0, 0)), list(vm("a", former), vm("b", former)), nil, told{Remove: []string{"a"}, Awaited: 2}},
-		"old ones that serve nobody go first":                  {groupOfSize(3, bounds(0, 1)), list(vm("a", former), vm("b", former, broken), vm("c", former)), []func(*scope){patient}, told{Remove: []string{"b"}, Create: 1, Awaited: 2}},
-		"a template that was wrong: nothing is lost":           {groupOfSize(2, bounds(0, 1)), list(vm("a", former, unmade), vm("b", former, unmade)), nil, told{Remove: []string{"a", "b"}, Create: 2}},
-		"a template that is wrong now stops the roll":          {groupOfSize(3, bounds(0, 1)), list(vm("a", former), vm("b", former), vm("c", former), vm("d", unmade)), nil, told{Awaited: 2}},
-		"shrinking while rolling":                              {groupOfSize(1, bounds(0, 1)), list(vm("a", former), vm("b", former), vm("c")), nil, told{Remove: []string{"a", "b"}}},
-		"an old one that is off is put on":                     {groupOfSize(2, onDelete), list(vm("a"), vm("b", former, off)), nil, told{Start: []string{"b"}}},
-		"an old one that is off serves nobody, and goes first": {groupOfSize(2, bounds(1, 0)), list(vm("a", former), vm("b", former, off)), nil, told{Remove: []string{"b"}, Awaited: 2}},
-		"a fresh one that goes is not put on":                  {groupOfSize(1, bounds(1, 0)), list(vm("a", former), vm("b"), vm("c", off)), nil, told{Remove: []string{"a", "c"}}},
-		"of other revisions, left until deleted":               {groupOfSize(2, onDelete), list(vm("a", former), vm("b", former)), nil, told{}},
-		"one of them was deleted":                              {groupOfSize(2, onDelete), list(vm("a", former)), nil, told{Create: 1}},
+		"a new template, surge 1: one more is created":           {groupOfSize(3, bounds(0, 1)), list(vm("a", former), vm("b", former), vm("c", former)), nil, changes{Create: 1, Awaited: 2}},
+		"surge 1, the new one is Ready: an old one is deleted":   {groupOfSize(3, bounds(0, 1)), list(vm("a", former), vm("b", former), vm("c", former), vm("d")), nil, changes{Remove: []string{"a"}, Awaited: 2}},
+		"surge 1, the new one is not Ready: nothing":             {groupOfSize(3, bounds(0, 1)), list(vm("a", former), vm("b", former), vm("c", former), vm("d", building)), nil, changes{Awaited: 2}},
+		"surge 1, the old one is being deleted: nothing":         {groupOfSize(3, bounds(0, 1)), list(vm("a", former, leaving), vm("b", former), vm("c", former), vm("d")), nil, changes{Awaited: 2}},
+		"a new template, surge 0: an old one is deleted first":   {groupOfSize(3, bounds(1, 0)), list(vm("a", former), vm("b", former), vm("c", former)), nil, changes{Remove: []string{"a"}, Awaited: 3}},
+		"surge 0, an old one is gone: a new one is created":      {groupOfSize(3, bounds(1, 0)), list(vm("b", former), vm("c", former)), nil, changes{Create: 1, Awaited: 2}},
+		"the default surge of a small group is one":              {groupOfSize(3), list(vm("a", former), vm("b", former), vm("c", former)), nil, changes{Create: 1, Awaited: 2}},
+		"surge 0 and unavailable 0: one may be unavailable":      {groupOfSize(2, bounds(0, 0)), list(vm("a", former), vm("b", former)), nil, changes{Remove: []string{"a"}, Awaited: 2}},
+		"old ones that are not Ready are deleted first":          {groupOfSize(3, bounds(0, 1)), list(vm("a", former), vm("b", former, broken), vm("c", former)), []func(*observation){patient}, changes{Remove: []string{"b"}, Create: 1, Awaited: 2}},
+		"old ones that were never created are all replaced":      {groupOfSize(2, bounds(0, 1)), list(vm("a", former, unmade), vm("b", former, unmade)), nil, changes{Remove: []string{"a", "b"}, Create: 2}},
+		"the new one is rejected: the roll stops":                {groupOfSize(3, bounds(0, 1)), list(vm("a", former), vm("b", former), vm("c", former), vm("d", unmade)), nil, changes{Awaited: 2}},
+		"the size shrinks while rolling: old ones are deleted":   {groupOfSize(1, bounds(0, 1)), list(vm("a", former), vm("b", former), vm("c")), nil, changes{Remove: []string{"a", "b"}}},
+		"an old one that is off is powered on":                   {groupOfSize(2, onDelete), list(vm("a"), vm("b", former, off)), nil, changes{Start: []string{"b"}}},
+		"an old one that is off is not Ready, and deleted first": {groupOfSize(2, bounds(1, 0)), list(vm("a", former), vm("b", former, off)), nil, changes{Remove: []string{"b"}, Awaited: 2}},
+		"a new one that is to be deleted is not powered on":      {groupOfSize(1, bounds(1, 0)), list(vm("a", former), vm("b"), vm("c", off)), nil, changes{Remove: []string{"a", "c"}}},
+		"OnDelete: old ones stay":                                {groupOfSize(2, onDelete), list(vm("a", former), vm("b", former)), nil, changes{}},
+		"OnDelete, one was deleted: a new one is created":        {groupOfSize(2, onDelete), list(vm("a", former)), nil, changes{Create: 1}},
 
-		"a new size: one at a time":                   {groupOfSize(3, bounds(1, 0)), list(vm("a", smaller), vm("b", smaller), vm("c", smaller)), nil, told{Align: []string{"c"}}},
-		"with surge alone they are replaced":          {groupOfSize(2, bounds(0, 1)), list(vm("a", smaller), vm("b", smaller)), nil, told{Create: 1, Awaited: 1}},
-		"a small group is resized by percentage, too": {groupOfSize(3), list(vm("a", smaller), vm("b", smaller), vm("c", smaller)), nil, told{Align: []string{"c"}}},
-		"not the next before the first serves":        {groupOfSize(3, bounds(1, 0)), list(vm("a", building), vm("b", smaller), vm("c", smaller)), nil, told{}},
-		"the cloud cannot resize: replaced":           {groupOfSize(2, bounds(1, 0)), list(vm("a", smaller), vm("b", smaller)), []func(*scope){rigid}, told{Remove: []string{"a"}, Awaited: 2}},
-		"never made: resized whatever the cloud can":  {groupOfSize(1), list(vm("a", smaller, unmade)), []func(*scope){rigid}, told{Align: []string{"a"}}},
-		"labels taken off by hand are put on again":   {groupOfSize(2), list(vm("a"), vm("b", unlabelled)), []func(*scope){rigid}, told{Align: []string{"b"}}},
+		"a new size: one at a time":                                 {groupOfSize(3, bounds(1, 0)), list(vm("a", smaller), vm("b", smaller), vm("c", smaller)), nil, changes{Align: []string{"c"}}},
+		"a new size, unavailable 0: replaced":                       {groupOfSize(2, bounds(0, 1)), list(vm("a", smaller), vm("b", smaller)), nil, changes{Create: 1, Awaited: 1}},
+		"a small group is resized by percentage, too":               {groupOfSize(3), list(vm("a", smaller), vm("b", smaller), vm("c", smaller)), nil, changes{Align: []string{"c"}}},
+		"a new size, the first is not Ready: no other is resized":   {groupOfSize(3, bounds(1, 0)), list(vm("a", building), vm("b", smaller), vm("c", smaller)), nil, changes{}},
+		"a new size, the cloud cannot resize: replaced":             {groupOfSize(2, bounds(1, 0)), list(vm("a", smaller), vm("b", smaller)), []func(*observation){rigid}, changes{Remove: []string{"a"}, Awaited: 2}},
+		"a new size, never created: changed whatever the cloud can": {groupOfSize(1), list(vm("a", smaller, unmade)), []func(*observation){rigid}, changes{Align: []string{"a"}}},
+		"labels that were removed are added again":                  {groupOfSize(2), list(vm("a"), vm("b", unlabelled)), []func(*observation){rigid}, changes{Align: []string{"b"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := movesFor(test.group, seeing(test.members, test.obs...))
-			got := told{Remove: namesOf(m.remove), Align: namesOf(m.align), Start: namesOf(m.start), Create: m.create, Awaited: m.awaited, Replaces: m.replaces}
+			m := movesFor(test.group, observed(test.members, test.obs...))
+			got := changes{Remove: namesOf(m.remove), Align: namesOf(m.align), Start: namesOf(m.start), Create: m.create, Awaited: m.awaited, Replaces: m.replaces}
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("moves (-want +got):\n%s", diff)
 			}
@@ -222,14 +222,14 @@ func namesOf(members []*v1alpha1.VM) []string {
 	return names
 }
 
-func TestRandomVictimsAreTheSameWheneverAsked(t *testing.T) {
+func TestRandomVictimsAreTheSameEachTime(t *testing.T) {
 	var members []*v1alpha1.VM
 	for i := range 20 {
 		members = append(members, vm(fmt.Sprintf("m%02d", i), made(i)))
 	}
-	want := namesOf(victims(members, 5, v1alpha1.ScaleDownRandom, seeing(nil).revision))
+	want := namesOf(victims(members, 5, v1alpha1.ScaleDownRandom, observed(nil).revision))
 	slices.Reverse(members)
-	if diff := cmp.Diff(want, namesOf(victims(members, 5, v1alpha1.ScaleDownRandom, seeing(nil).revision))); diff != "" {
+	if diff := cmp.Diff(want, namesOf(victims(members, 5, v1alpha1.ScaleDownRandom, observed(nil).revision))); diff != "" {
 		t.Errorf("victims (-once +again):\n%s", diff)
 	}
 	if slices.Equal(want, []string{"m00", "m01", "m02", "m03", "m04"}) || slices.Equal(want, []string{"m15", "m16", "m17", "m18", "m19"}) {

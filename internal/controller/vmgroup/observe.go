@@ -18,30 +18,28 @@ import (
 	"github.com/privatecloud/operator/internal/tenancy"
 )
 
-// scope is what one pass knows.
-type scope struct {
-	// claimed: the finalizer is on.
+// observation is what one reconcile reads. Nothing changes it afterwards.
+type observation struct {
+	// claimed is whether the finalizer is on.
 	claimed bool
-	// denied says why the group may not use its Cloud, or cannot yet; nil if it may.
+	// denied is the outcome if the group may not use its Cloud, or not yet; nil if it may.
 	denied error
-	// template is what members are made from now, and revision its hash.
+	// template is what members are created from, and revision its hash.
 	template template
 	revision string
 	// caps is what the Cloud can do, and step its utilizationStep.
 	caps cloud.Capabilities
 	step int32
-	// members of the group, by name, those that are being deleted among them.
-	// They are shared with the cache and must not be changed.
+	// members of the group, by name, including those that are being deleted. They are
+	// shared with the cache and must not be changed.
 	members []*v1alpha1.VM
-	// patience is how long failed members are kept before they are replaced; 0 if they may be now.
+	// patience is the time until failed members may be replaced; 0 if they may be now.
 	patience time.Duration
-	// moves is what Plan decided, for the steps to do.
-	moves moves
 }
 
 // Observe reads the members and what their Cloud can do.
-func (k *kind) Observe(ctx context.Context, g *v1alpha1.VmGroup) (*scope, error) {
-	obs := &scope{claimed: controllerutil.ContainsFinalizer(g, Finalizer), patience: k.failures.wait(g.UID, k.clock())}
+func (k *kind) Observe(ctx context.Context, g *v1alpha1.VmGroup) (*observation, error) {
+	obs := &observation{claimed: controllerutil.ContainsFinalizer(g, Finalizer), patience: k.failures.wait(g.UID, k.clock())}
 	var list v1alpha1.VMList
 	err := k.client.List(ctx, &list, client.InNamespace(g.Namespace), client.MatchingFields{memberIndex: string(g.UID)}, client.UnsafeDisableDeepCopy)
 	if err != nil {
@@ -57,13 +55,13 @@ func (k *kind) Observe(ctx context.Context, g *v1alpha1.VmGroup) (*scope, error)
 	return obs, k.observeCloud(ctx, g, obs)
 }
 
-// observeCloud finds the Cloud that members are made on: the one that the spec
-// names, else the one that members are on already, so that a namespace's label
-// that changes moves nothing.
-func (k *kind) observeCloud(ctx context.Context, g *v1alpha1.VmGroup, obs *scope) error {
+// observeCloud finds the Cloud that members are created on: the one that the spec
+// names, else the one that the oldest member is on, so that a change of the
+// namespace's label moves no member.
+func (k *kind) observeCloud(ctx context.Context, g *v1alpha1.VmGroup, obs *observation) error {
 	ref := g.Spec.CloudRef
 	if ref == nil {
-		ref = settled(obs.members)
+		ref = cloudOfOldest(obs.members)
 	}
 	name, err := tenancy.CloudFor(ctx, k.client, g.Namespace, ref)
 	if err != nil {
@@ -94,8 +92,8 @@ func (k *kind) observeCloud(ctx context.Context, g *v1alpha1.VmGroup, obs *scope
 	return nil
 }
 
-// settled is the Cloud that the oldest member was made on; nil without members.
-func settled(members []*v1alpha1.VM) *v1alpha1.CloudReference {
+// cloudOfOldest returns the Cloud that the oldest member was created on; nil without members.
+func cloudOfOldest(members []*v1alpha1.VM) *v1alpha1.CloudReference {
 	var oldest *v1alpha1.VM
 	for _, vm := range members {
 		if alive(vm) && (oldest == nil || vm.CreationTimestamp.Before(&oldest.CreationTimestamp)) {
@@ -108,15 +106,15 @@ func settled(members []*v1alpha1.VM) *v1alpha1.CloudReference {
 	return oldest.Spec.CloudRef
 }
 
-// listed tells whether a Cloud has answered, so that its capabilities are known.
+// listed reports whether a Cloud was listed once, so that its capabilities are known.
 func listed(c *v1alpha1.Cloud) bool { return c.Status.Servers != nil }
 
-// orphaned tells whether the group's deletion is to leave the members.
+// orphaned reports whether the deletion of the group leaves the members.
 func orphaned(g *v1alpha1.VmGroup) bool {
 	return slices.Contains(g.Finalizers, metav1.FinalizerOrphanDependents)
 }
 
-// foreground tells whether the group's deletion is to end after the members'.
+// foreground reports whether the deletion of the group waits for that of the members.
 func foreground(g *v1alpha1.VmGroup) bool {
 	return slices.Contains(g.Finalizers, metav1.FinalizerDeleteDependents)
 }

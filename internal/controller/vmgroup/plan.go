@@ -1,6 +1,7 @@
 package vmgroup
 
 import (
+	"errors"
 	"fmt"
 
 	"k8s.io/utils/ptr"
@@ -9,50 +10,40 @@ import (
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
-// The steps of a plan.
-const (
-	stepClaim   = "Claim"
-	stepRemove  = "Remove"
-	stepAlign   = "Align"
-	stepCreate  = "Create"
-	stepDisown  = "Disown"
-	stepRelease = "Release"
-)
-
-// plan decides what to do, from what was seen and nothing else.
-func plan(g *v1alpha1.VmGroup, obs *scope) ([]string, error) {
+// Plan decides what to do, from the group and the observation and nothing else.
+func (k *kind) Plan(g *v1alpha1.VmGroup, obs *observation) plan {
 	switch {
 	case !g.DeletionTimestamp.IsZero():
-		return planDeletion(g, obs)
+		return k.planDeletion(g, obs)
 	case obs.denied != nil:
-		return nil, obs.denied
+		return plan{Outcome: obs.denied}
 	}
-	obs.moves = movesFor(g, obs)
-	var steps []string
+	m := movesFor(g, obs)
+	var p plan
 	for _, s := range []struct {
-		step string
+		step step
 		due  bool
 	}{
-		{stepClaim, !obs.claimed},
-		{stepRemove, len(obs.moves.remove) > 0},
-		{stepAlign, len(obs.moves.align)+len(obs.moves.start) > 0},
-		{stepCreate, obs.moves.create > 0},
+		{k.claim(), !obs.claimed},
+		{k.remove(m), len(m.remove) > 0},
+		{k.align(m), len(m.align)+len(m.start) > 0},
+		{k.create(m), m.create > 0},
 	} {
 		if s.due {
-			steps = append(steps, s.step)
+			p.Steps = append(p.Steps, s.step)
 		}
 	}
-	return steps, standing(g, obs)
+	return p.Then(outcomeOf(g, obs, m))
 }
 
-// standing is the outcome on the members as they are. News of members wake the
-// group, so no wait has a time of its own but that for a failed one.
-func standing(g *v1alpha1.VmGroup, obs *scope) error {
+// outcomeOf is the outcome for the members as they are. Events of members
+// enqueue the group, so only the wait for failed members has a duration.
+func outcomeOf(g *v1alpha1.VmGroup, obs *observation, m moves) error {
 	c, desired := countOf(obs), ptr.Deref(g.Spec.Replicas, 1)
-	stuck := stuckMember(obs)
+	stuck := stuckMember(obs, m)
 	switch {
 	case stuck != nil:
-		outcome := &reconciler.StalledError{Reason: v1alpha1.MembersStalledReason, Cause: fmt.Errorf("VM %s: %s", stuck.Name, stalled(stuck).Message)}
+		outcome := membersStalled(stuck)
 		if c.failed > 0 {
 			outcome.Recheck = obs.patience
 		}
@@ -62,7 +53,7 @@ func standing(g *v1alpha1.VmGroup, obs *scope) error {
 			"members fail again and again: they are replaced later and later; their Ready conditions say why")
 	case c.outdated > 0 && g.Spec.Strategy.Type != v1alpha1.StrategyOnDelete:
 		return reconciler.Wait(0, v1alpha1.RollingReason, "%d of %d members are of the current revision, %d are Ready", c.updated, desired, c.ready)
-	case !obs.moves.none(), c.leaving > 0:
+	case !m.none(), c.leaving > 0:
 		return reconciler.Wait(0, v1alpha1.ScalingReason, "%d of %d members exist, %d are Ready", c.existing, desired, c.ready)
 	case c.ready < desired:
 		return reconciler.Wait(0, v1alpha1.MembersNotReadyReason, "%d of %d members are Ready", c.ready, desired)
@@ -70,10 +61,10 @@ func standing(g *v1alpha1.VmGroup, obs *scope) error {
 	return nil
 }
 
-// counts are of the members that are not being deleted, but for leaving.
+// counts are of the members that are not being deleted, except for leaving.
 type counts struct{ existing, ready, updated, outdated, failed, leaving int32 }
 
-func countOf(obs *scope) counts {
+func countOf(obs *observation) counts {
 	var c counts
 	for _, vm := range obs.members {
 		if !alive(vm) {
@@ -95,11 +86,11 @@ func countOf(obs *scope) counts {
 	return c
 }
 
-// stuckMember is the first member that stands still until somebody acts, and
-// that this pass does nothing about; nil if there is none.
-func stuckMember(obs *scope) *v1alpha1.VM {
+// stuckMember returns the first member that is stalled and that the moves do
+// not change; nil if there is none.
+func stuckMember(obs *observation, m moves) *v1alpha1.VM {
 	for _, vm := range obs.members {
-		if stalled(vm) == nil || failed(vm) || obs.moves.touch(vm) {
+		if stalled(vm) == nil || failed(vm) || m.touch(vm) {
 			continue
 		}
 		if alive(vm) || blocked(vm) {
@@ -109,22 +100,31 @@ func stuckMember(obs *scope) *v1alpha1.VM {
 	return nil
 }
 
-// planDeletion deletes the members. A group that is deleted in the background
-// goes once that is asked for, one in the foreground once they are gone.
-func planDeletion(g *v1alpha1.VmGroup, obs *scope) ([]string, error) {
+// membersStalled is the outcome while a member is stalled.
+func membersStalled(vm *v1alpha1.VM) *reconciler.StalledError {
+	text := fmt.Sprintf("VM %s: %s", vm.Name, stalled(vm).Message)
+	return &reconciler.StalledError{Reason: v1alpha1.MembersStalledReason, Cause: errors.New(text)}
+}
+
+// planDeletion deletes the members. With background deletion, the group is
+// released once their deletion is requested; with foreground deletion, once they
+// are gone.
+func (k *kind) planDeletion(g *v1alpha1.VmGroup, obs *observation) plan {
+	var m moves
 	for _, vm := range obs.members {
 		if alive(vm) {
-			obs.moves.remove = append(obs.moves.remove, vm)
+			m.remove = append(m.remove, vm)
 		}
 	}
 	switch {
 	case orphaned(g):
-		return []string{stepDisown, stepRelease}, nil
+		return reconciler.Do(k.disown(), k.release())
 	case foreground(g) && len(obs.members) > 0:
-		if stuck := stuckMember(obs); stuck != nil {
-			return []string{stepRemove}, reconciler.Stalled(v1alpha1.MembersStalledReason, 0, fmt.Errorf("VM %s: %s", stuck.Name, stalled(stuck).Message))
+		p := reconciler.Do(k.remove(m))
+		if stuck := stuckMember(obs, m); stuck != nil {
+			return p.Then(membersStalled(stuck))
 		}
-		return []string{stepRemove}, reconciler.Wait(0, v1alpha1.DeletingReason, "%d members are being deleted", len(obs.members))
+		return p.Then(reconciler.Wait(0, v1alpha1.DeletingReason, "%d members are being deleted", len(obs.members)))
 	}
-	return []string{stepRemove, stepRelease}, nil
+	return reconciler.Do(k.remove(m), k.release())
 }

@@ -11,8 +11,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
+
+// planned plans and reports. Nothing runs its steps.
+var planned = &kind{}
 
 func doomed(finalizers ...string) func(*v1alpha1.VmGroup) {
 	return func(g *v1alpha1.VmGroup) {
@@ -20,7 +24,7 @@ func doomed(finalizers ...string) func(*v1alpha1.VmGroup) {
 	}
 }
 
-// sum is a outcome in short.
+// sum returns an outcome as text.
 func sum(outcome error) string {
 	if outcome == nil {
 		return "in sync"
@@ -44,47 +48,48 @@ func sum(outcome error) string {
 	return fmt.Sprintf("%s, %s: %s", kind, reconciler.Reason(outcome), outcome)
 }
 
-func denied(obs *scope) {
-	obs.denied = reconciler.Stalled(v1alpha1.CloudUnavailableReason, 0, errors.New("not for you"))
+func denied(obs *observation) {
+	obs.denied = reconciler.Stalled(v1alpha1.CloudUnavailableReason, 0, errors.New("not allowed"))
 }
 
 func TestPlan(t *testing.T) {
 	for name, test := range map[string]struct {
 		group   *v1alpha1.VmGroup
 		members []*v1alpha1.VM
-		obs     []func(*scope)
+		obs     []func(*observation)
 		steps   []string
 		outcome string
 		phase   v1alpha1.VmGroupPhase
 	}{
-		"as it should be":                           {group: groupOfSize(1), members: list(vm("a")), outcome: "in sync", phase: v1alpha1.VmGroupRunning},
-		"the finalizer comes first":                 {group: groupOfSize(2), obs: []func(*scope){nowhere}, steps: []string{stepClaim, stepCreate}, outcome: "waiting, Scaling: 0 of 2 members exist, 0 are Ready", phase: v1alpha1.VmGroupScaling},
-		"its Cloud is not for it":                   {group: groupOfSize(2), members: list(vm("a")), obs: []func(*scope){denied}, outcome: "stalled, CloudUnavailable: not for you", phase: v1alpha1.VmGroupError},
-		"too many":                                  {group: groupOfSize(1), members: list(vm("a"), vm("b")), steps: []string{stepRemove}, outcome: "waiting, Scaling: 2 of 1 members exist, 2 are Ready", phase: v1alpha1.VmGroupScaling},
-		"one is still leaving":                      {group: groupOfSize(1), members: list(vm("a"), vm("b", leaving)), outcome: "waiting, Scaling: 1 of 1 members exist, 1 are Ready", phase: v1alpha1.VmGroupScaling},
-		"one is being built":                        {group: groupOfSize(2), members: list(vm("a"), vm("b", building)), outcome: "waiting, MembersNotReady: 1 of 2 members are Ready", phase: v1alpha1.VmGroupScaling},
-		"one stands still":                          {group: groupOfSize(3), members: list(vm("a"), vm("b", unmade), vm("c", building)), outcome: "stalled, MembersStalled: VM b: because", phase: v1alpha1.VmGroupError},
-		"one stands still, others go on":            {group: groupOfSize(3), members: list(vm("a"), vm("b", unmade)), steps: []string{stepCreate}, outcome: "stalled, MembersStalled: VM b: because", phase: v1alpha1.VmGroupError},
-		"one that stands still goes":                {group: groupOfSize(1), members: list(vm("a"), vm("b", unmade)), steps: []string{stepRemove}, outcome: "waiting, Scaling: 1 of 1 members exist, 1 are Ready", phase: v1alpha1.VmGroupScaling},
-		"one broke again":                           {group: groupOfSize(2), members: list(vm("a"), vm("b", broken)), obs: []func(*scope){patient}, outcome: "waiting 1m0s, MembersNotReady: members fail again and again: they are replaced later and later; their Ready conditions say why", phase: v1alpha1.VmGroupScaling},
-		"one stands still, and another broke again": {group: groupOfSize(2), members: list(vm("a", unmade), vm("b", broken)), obs: []func(*scope){patient}, outcome: "stalled, look again after 1m0s, MembersStalled: VM a: because", phase: v1alpha1.VmGroupError},
-		"the last template's is still leaving":      {group: groupOfSize(2), members: list(vm("a"), vm("b", former, standsStill(v1alpha1.RejectedReason), leaving)), outcome: "waiting, Scaling: 1 of 2 members exist, 1 are Ready", phase: v1alpha1.VmGroupScaling},
-		"rolling":                                   {group: groupOfSize(2, bounds(1, 0)), members: list(vm("a"), vm("b", former)), steps: []string{stepRemove}, outcome: "waiting, Rolling: 1 of 2 members are of the current revision, 2 are Ready", phase: v1alpha1.VmGroupRolling},
-		"rolling into a wall":                       {group: groupOfSize(1), members: list(vm("a", former), vm("b", unmade)), outcome: "stalled, MembersStalled: VM b: because", phase: v1alpha1.VmGroupError},
-		"left to whom asked for OnDelete":           {group: groupOfSize(2, onDelete), members: list(vm("a"), vm("b", former)), outcome: "in sync", phase: v1alpha1.VmGroupRunning},
+		"in sync":                                           {group: groupOfSize(1), members: list(vm("a")), outcome: "in sync", phase: v1alpha1.VmGroupRunning},
+		"the finalizer comes first":                         {group: groupOfSize(2), obs: []func(*observation){nowhere}, steps: []string{"Claim", "Create"}, outcome: "waiting, Scaling: 0 of 2 members exist, 0 are Ready", phase: v1alpha1.VmGroupScaling},
+		"its Cloud is denied":                               {group: groupOfSize(2), members: list(vm("a")), obs: []func(*observation){denied}, outcome: "stalled, CloudUnavailable: not allowed", phase: v1alpha1.VmGroupError},
+		"too many members":                                  {group: groupOfSize(1), members: list(vm("a"), vm("b")), steps: []string{"Remove"}, outcome: "waiting, Scaling: 2 of 1 members exist, 2 are Ready", phase: v1alpha1.VmGroupScaling},
+		"one is still being deleted":                        {group: groupOfSize(1), members: list(vm("a"), vm("b", leaving)), outcome: "waiting, Scaling: 1 of 1 members exist, 1 are Ready", phase: v1alpha1.VmGroupScaling},
+		"one is being built":                                {group: groupOfSize(2), members: list(vm("a"), vm("b", building)), outcome: "waiting, MembersNotReady: 1 of 2 members are Ready", phase: v1alpha1.VmGroupScaling},
+		"one is stalled":                                    {group: groupOfSize(3), members: list(vm("a"), vm("b", unmade), vm("c", building)), outcome: "stalled, MembersStalled: VM b: because", phase: v1alpha1.VmGroupError},
+		"one is stalled, others go on":                      {group: groupOfSize(3), members: list(vm("a"), vm("b", unmade)), steps: []string{"Create"}, outcome: "stalled, MembersStalled: VM b: because", phase: v1alpha1.VmGroupError},
+		"a stalled one is deleted":                          {group: groupOfSize(1), members: list(vm("a"), vm("b", unmade)), steps: []string{"Remove"}, outcome: "waiting, Scaling: 1 of 1 members exist, 1 are Ready", phase: v1alpha1.VmGroupScaling},
+		"one failed again":                                  {group: groupOfSize(2), members: list(vm("a"), vm("b", broken)), obs: []func(*observation){patient}, outcome: "waiting 1m0s, MembersNotReady: members fail again and again: they are replaced later and later; their Ready conditions say why", phase: v1alpha1.VmGroupScaling},
+		"one is stalled, and another failed again":          {group: groupOfSize(2), members: list(vm("a", unmade), vm("b", broken)), obs: []func(*observation){patient}, outcome: "stalled, look again after 1m0s, MembersStalled: VM a: because", phase: v1alpha1.VmGroupError},
+		"one of the former template is still being deleted": {group: groupOfSize(2), members: list(vm("a"), vm("b", former, standsStill(v1alpha1.RejectedReason), leaving)), outcome: "waiting, Scaling: 1 of 2 members exist, 1 are Ready", phase: v1alpha1.VmGroupScaling},
+		"rolling":                                {group: groupOfSize(2, bounds(1, 0)), members: list(vm("a"), vm("b", former)), steps: []string{"Remove"}, outcome: "waiting, Rolling: 1 of 2 members are of the current revision, 2 are Ready", phase: v1alpha1.VmGroupRolling},
+		"rolling, and the new member is stalled": {group: groupOfSize(1), members: list(vm("a", former), vm("b", unmade)), outcome: "stalled, MembersStalled: VM b: because", phase: v1alpha1.VmGroupError},
+		"OnDelete: an outdated member stays":     {group: groupOfSize(2, onDelete), members: list(vm("a"), vm("b", former)), outcome: "in sync", phase: v1alpha1.VmGroupRunning},
 
-		"deleted":                            {group: groupOfSize(2, doomed()), members: list(vm("a"), vm("b", leaving)), steps: []string{stepRemove, stepRelease}, outcome: "in sync", phase: v1alpha1.VmGroupDeleting},
-		"deleted, and its Cloud is closed":   {group: groupOfSize(2, doomed()), members: list(vm("a")), obs: []func(*scope){denied}, steps: []string{stepRemove, stepRelease}, outcome: "in sync", phase: v1alpha1.VmGroupDeleting},
-		"deleted in the foreground":          {group: groupOfSize(2, doomed(metav1.FinalizerDeleteDependents)), members: list(vm("a"), vm("b", leaving)), steps: []string{stepRemove}, outcome: "waiting, Deleting: 2 members are being deleted", phase: v1alpha1.VmGroupDeleting},
-		"the last one is gone":               {group: groupOfSize(2, doomed(metav1.FinalizerDeleteDependents)), steps: []string{stepRemove, stepRelease}, outcome: "in sync", phase: v1alpha1.VmGroupDeleting},
-		"one of them cannot go":              {group: groupOfSize(2, doomed(metav1.FinalizerDeleteDependents)), members: list(vm("a", standsStill(v1alpha1.BlockedReason), stuckInDeletion, leaving)), steps: []string{stepRemove}, outcome: "stalled, MembersStalled: VM a: because", phase: v1alpha1.VmGroupDeleting},
-		"the members are left to themselves": {group: groupOfSize(2, doomed(metav1.FinalizerOrphanDependents)), members: list(vm("a")), steps: []string{stepDisown, stepRelease}, outcome: "in sync", phase: v1alpha1.VmGroupDeleting},
+		"deleted":                          {group: groupOfSize(2, doomed()), members: list(vm("a"), vm("b", leaving)), steps: []string{"Remove", "Release"}, outcome: "in sync", phase: v1alpha1.VmGroupDeleting},
+		"deleted, and its Cloud is denied": {group: groupOfSize(2, doomed()), members: list(vm("a")), obs: []func(*observation){denied}, steps: []string{"Remove", "Release"}, outcome: "in sync", phase: v1alpha1.VmGroupDeleting},
+		"deleted in the foreground":        {group: groupOfSize(2, doomed(metav1.FinalizerDeleteDependents)), members: list(vm("a"), vm("b", leaving)), steps: []string{"Remove"}, outcome: "waiting, Deleting: 2 members are being deleted", phase: v1alpha1.VmGroupDeleting},
+		"deleted in the foreground: the last member is gone":             {group: groupOfSize(2, doomed(metav1.FinalizerDeleteDependents)), steps: []string{"Remove", "Release"}, outcome: "in sync", phase: v1alpha1.VmGroupDeleting},
+		"deleted in the foreground: the deletion of a member is blocked": {group: groupOfSize(2, doomed(metav1.FinalizerDeleteDependents)), members: list(vm("a", standsStill(v1alpha1.BlockedReason), stuckInDeletion, leaving)), steps: []string{"Remove"}, outcome: "stalled, MembersStalled: VM a: because", phase: v1alpha1.VmGroupDeleting},
+		"deleted with orphaned members":                                  {group: groupOfSize(2, doomed(metav1.FinalizerOrphanDependents)), members: list(vm("a")), steps: []string{"Disown", "Release"}, outcome: "in sync", phase: v1alpha1.VmGroupDeleting},
 	} {
 		t.Run(name, func(t *testing.T) {
-			obs := seeing(test.members, test.obs...)
-			steps, outcome := plan(test.group, obs)
-			report(test.group, obs, outcome)
-			if diff := cmp.Diff([]any{test.steps, test.outcome, test.phase}, []any{steps, sum(outcome), test.group.Status.Phase}); diff != "" {
+			obs := observed(test.members, test.obs...)
+			wantInputsUnchanged(t, test.group, obs)
+			p := planned.Plan(test.group, obs)
+			planned.Report(test.group, obs, p.Outcome)
+			if diff := cmp.Diff([]any{test.steps, test.outcome, test.phase}, []any{p.Names(), sum(p.Outcome), test.group.Status.Phase}); diff != "" {
 				t.Errorf("steps, outcome and phase (-want +got):\n%s", diff)
 			}
 		})
@@ -92,10 +97,9 @@ func TestPlan(t *testing.T) {
 }
 
 func TestReport(t *testing.T) {
-	obs := seeing(list(vm("a", busy(20)), vm("b", busy(41)), vm("c", building), vm("d", unmade), vm("e", former), vm("f", lost, busy(90)), vm("g", leaving, busy(90))))
+	obs := observed(list(vm("a", busy(20)), vm("b", busy(41)), vm("c", building), vm("d", unmade), vm("e", former), vm("f", lost, busy(90)), vm("g", leaving, busy(90))))
 	g := groupOfSize(6)
-	_, outcome := plan(g, obs)
-	report(g, obs, outcome)
+	planned.Report(g, obs, planned.Plan(g, obs).Outcome)
 	half := int32(31)
 	want := v1alpha1.VmGroupStatus{
 		Phase: v1alpha1.VmGroupError, Replicas: 4, ReadyReplicas: 3, UpdatedReplicas: 5, CPUUtilization: &half,
@@ -106,22 +110,22 @@ func TestReport(t *testing.T) {
 	}
 }
 
-func TestUseIsWrittenInSteps(t *testing.T) {
+func TestReportWritesUtilizationInSteps(t *testing.T) {
 	g := groupOfSize(1)
 	for _, test := range []struct{ member, want int32 }{{50, 50}, {54, 50}, {46, 50}, {55, 55}, {50, 50}} {
-		obs := seeing(list(vm("a", busy(test.member))), func(obs *scope) { obs.step = 5 })
-		report(g, obs, nil)
+		obs := observed(list(vm("a", busy(test.member))), func(obs *observation) { obs.step = 5 })
+		planned.Report(g, obs, nil)
 		if got := *g.Status.CPUUtilization; got != test.want {
 			t.Errorf("at %d %%: status says %d, want %d", test.member, got, test.want)
 		}
 	}
-	report(g, seeing(list(vm("a"))), nil)
+	planned.Report(g, observed(list(vm("a"))), nil)
 	if got := g.Status.CPUUtilization; got != nil {
-		t.Errorf("use that is known of none: status says %d", *got)
+		t.Errorf("no utilization is known: status says %d", *got)
 	}
 }
 
-func TestARevisionChangesWithWhatMembersAreMadeFrom(t *testing.T) {
+func TestRevisionChangesWithTheTemplate(t *testing.T) {
 	base := templateOf(groupOfSize(1), "default").revision()
 	obs := map[string]string{base: "the group itself"}
 	for name, change := range map[string]func(*v1alpha1.VmGroup){
@@ -137,18 +141,18 @@ func TestARevisionChangesWithWhatMembersAreMadeFrom(t *testing.T) {
 		obs[r] = name
 	}
 	if templateOf(groupOfSize(1), "other").revision() == base {
-		t.Error("another Cloud: the same revision")
+		t.Error("another Cloud has the same revision")
 	}
 	if got := templateOf(groupOfSize(7, onDelete), "default").revision(); got != base {
-		t.Error("another size and strategy: another revision")
+		t.Error("another size and strategy have another revision")
 	}
 	if base != "b1105e1d0f" {
 		t.Errorf("revision %s of a template that has not changed: an upgrade of the operator would replace every member", base)
 	}
 }
 
-func TestFailuresAreReplacedLaterAndLater(t *testing.T) {
-	k := New(nil, nil, func() time.Time { return dawn }).Kind.(*kind)
+func TestFailuresDelayReplacementsMoreAndMore(t *testing.T) {
+	k := New(nil, nil, controller.Options{Clock: func() time.Time { return dawn }}).Kind.(*kind)
 	if got := k.failures.wait("group", dawn); got != 0 {
 		t.Errorf("before any failure: wait %s", got)
 	}
@@ -160,7 +164,7 @@ func TestFailuresAreReplacedLaterAndLater(t *testing.T) {
 	}
 	k.failures.healed("group", dawn.Add(40*time.Second+lastBackoff))
 	if got := k.failures.wait("group", dawn); got == 0 {
-		t.Error("one that was Ready for a moment is the first failure again")
+		t.Error("the backoff of a group that was in sync for a moment began anew")
 	}
 	if got := k.failures.wait("another", dawn); got != 0 {
 		t.Errorf("another group waits %s", got)
@@ -171,7 +175,7 @@ func TestFailuresAreReplacedLaterAndLater(t *testing.T) {
 	}
 }
 
-func TestAMembersNameFits(t *testing.T) {
+func TestMemberNameFits(t *testing.T) {
 	for _, name := range []string{"web", "a.b", "a-very-long-name-that-goes-on-and-on-until-it-does-not-fit-any-more"} {
 		g := groupOfSize(1, func(g *v1alpha1.VmGroup) { g.Name = name })
 		first, second := memberName(g, 0), memberName(g, 1)
@@ -185,15 +189,31 @@ func TestAMembersNameFits(t *testing.T) {
 	}
 }
 
-func TestDeletingIsToldOnlyWhileItIs(t *testing.T) {
+func TestReportSetsDeletingOnlyDuringDeletion(t *testing.T) {
 	g := groupOfSize(1, doomed())
-	report(g, seeing(nil), nil)
+	planned.Report(g, observed(nil), nil)
 	if !meta.IsStatusConditionTrue(g.Status.Conditions, v1alpha1.DeletingCondition) {
-		t.Error("a group that is deleted does not say so")
+		t.Error("a group that is being deleted has no condition Deleting")
 	}
 	g.DeletionTimestamp = nil
-	report(g, seeing(nil), nil)
+	planned.Report(g, observed(nil), nil)
 	if meta.FindStatusCondition(g.Status.Conditions, v1alpha1.DeletingCondition) != nil {
-		t.Error("a group that is not deleted says that it is")
+		t.Error("a group that is not being deleted has the condition Deleting")
+	}
+}
+
+func TestGroupInSyncForgetsItsFailures(t *testing.T) {
+	now := dawn
+	r := New(nil, nil, controller.Options{Clock: func() time.Time { return now }})
+	k, g := r.Kind.(*kind), groupOfSize(1)
+	k.failures.replaced(g.UID, now)
+	now = now.Add(firstBackoff + lastBackoff + time.Second)
+	r.Reported(g, observed(nil), errors.New("not in sync"))
+	if _, known := k.failures.next[g.UID]; !known {
+		t.Error("the failures are forgotten although the group is not in sync")
+	}
+	r.Reported(g, observed(nil), nil)
+	if _, known := k.failures.next[g.UID]; known {
+		t.Error("the failures are still known although the group is in sync")
 	}
 }

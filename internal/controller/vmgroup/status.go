@@ -11,22 +11,15 @@ import (
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
-// Report writes the group's own status and conditions from what the pass saw.
-func (k *kind) Report(g *v1alpha1.VmGroup, obs *scope, outcome error) reconciler.Summary {
-	if outcome == nil {
-		k.failures.healed(g.UID, k.clock())
-	}
-	return report(g, obs, outcome)
-}
-
-func report(g *v1alpha1.VmGroup, obs *scope, outcome error) reconciler.Summary {
+// Report writes the group's own status and conditions.
+func (k *kind) Report(g *v1alpha1.VmGroup, obs *observation, outcome error) reconciler.Summary {
 	c := countOf(obs)
 	g.Status.Replicas, g.Status.ReadyReplicas = c.existing, c.ready
 	g.Status.Selector = v1alpha1.GroupLabel + "=" + labelOf(g)
 	if obs.revision != "" && obs.denied == nil {
 		g.Status.Revision, g.Status.UpdatedReplicas = obs.revision, c.updated
 	}
-	reportUse(g, obs)
+	reportUtilization(g, obs)
 	g.Status.Phase = phase(g, outcome)
 	if g.DeletionTimestamp.IsZero() {
 		meta.RemoveStatusCondition(&g.Status.Conditions, v1alpha1.DeletingCondition)
@@ -38,23 +31,23 @@ func report(g *v1alpha1.VmGroup, obs *scope, outcome error) reconciler.Summary {
 	}
 	meta.SetStatusCondition(&g.Status.Conditions, deleting)
 	if orphaned(g) {
-		return reconciler.Summary{Reason: "Orphaned", Message: "the members stay and are nobody's now"}
+		return reconciler.Summary{Reason: "Orphaned", Message: "the members stay and have no owner now"}
 	}
 	return reconciler.Summary{Reason: "Deleted", Message: "its members are gone or being deleted"}
 }
 
-// summary is what a group in sync says.
+// summary is the summary of a group in sync.
 func summary(g *v1alpha1.VmGroup, c counts) reconciler.Summary {
 	if c.outdated > 0 {
 		return reconciler.Summary{Reason: v1alpha1.OutdatedReason, Message: fmt.Sprintf(
-			"%d of %d members are of an older revision: each is replaced once somebody deletes it", c.outdated, g.Status.Replicas)}
+			"%d of %d members are of an older revision: each is replaced once it is deleted", c.outdated, g.Status.Replicas)}
 	}
 	return reconciler.Summary{Reason: v1alpha1.ReconciledReason, Message: "successfully reconciled VmGroup"}
 }
 
-// reportUse writes the mean use of the members whose use is known. A change
-// below the Cloud's utilizationStep is not written.
-func reportUse(g *v1alpha1.VmGroup, obs *scope) {
+// reportUtilization writes the mean utilization of the members whose utilization
+// is known. A change below the Cloud's utilizationStep is not written.
+func reportUtilization(g *v1alpha1.VmGroup, obs *observation) {
 	var sum, known int32
 	for _, vm := range obs.members {
 		if alive(vm) && exists(vm) && vm.Status.CPUUtilization != nil {

@@ -14,15 +14,15 @@ import (
 	"github.com/privatecloud/operator/internal/inventory"
 )
 
-func TestTheSpecSetsHowTheInventoryIsKept(t *testing.T) {
+func TestSettingsOfSpec(t *testing.T) {
 	equal(t, "settings", inventory.Settings{PollInterval: pollInterval, SettleTime: settleTime, UtilizationStep: 1}, settingsOf(home()))
-	silent := home(func(c *v1alpha1.Cloud) { c.Spec.SettleTime = nil })
-	equal(t, "settle time where the spec is silent", 2*time.Minute, settingsOf(silent).SettleTime)
+	unset := home(func(c *v1alpha1.Cloud) { c.Spec.SettleTime = nil })
+	equal(t, "settle time if the spec has none", 2*time.Minute, settingsOf(unset).SettleTime)
 	none := home(func(c *v1alpha1.Cloud) { c.Spec.SettleTime = &metav1.Duration{} })
-	equal(t, "settle time where the spec says none", time.Duration(0), settingsOf(none).SettleTime)
+	equal(t, "settle time 0 in the spec", time.Duration(0), settingsOf(none).SettleTime)
 }
 
-func TestAFailedPollSaysWhatToDo(t *testing.T) {
+func TestOutcomeOfFailedPoll(t *testing.T) {
 	throttled := &cloud.Error{Kind: cloud.Throttled, Op: "list servers", RetryAfter: time.Minute}
 	patient := &cloud.Error{Kind: cloud.Unavailable, Op: "list servers", Detail: "maintenance", RetryAfter: 5 * time.Minute}
 	unusable := &clouds.UnusableError{Reason: v1alpha1.SecretMissingReason, Err: errors.New("create the Secret")}
@@ -43,7 +43,7 @@ func TestAFailedPollSaysWhatToDo(t *testing.T) {
 	for _, tc := range tests {
 		t.Run(tc.outcome, func(t *testing.T) {
 			got := outcomeOf(home(), tc.err)
-			equal(t, "outcome", tc.outcome, said(got))
+			equal(t, "outcome", tc.outcome, outcomeText(got))
 			if !strings.Contains(got.Error(), tc.says) {
 				t.Errorf("message %q, want %q in it", got, tc.says)
 			}

@@ -14,7 +14,7 @@ import (
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
-// recheck is how soon a Cloud that somebody must mend is looked at again.
+// recheck is the time until a Cloud that a person must repair is reconciled again.
 const recheck = 10 * time.Second
 
 var defaultSettleTime = metav1.Duration{Duration: 2 * time.Minute}
@@ -27,7 +27,7 @@ func settingsOf(c *v1alpha1.Cloud) inventory.Settings {
 	}
 }
 
-// outcomeOf turns the failure of a poll into what the Cloud says of itself.
+// outcomeOf returns the outcome of a reconcile whose call of the cloud failed.
 func outcomeOf(c *v1alpha1.Cloud, err error) error {
 	if unusable, ok := errors.AsType[*clouds.UnusableError](err); ok {
 		return stall(unusable.Reason, unusable)
@@ -50,8 +50,8 @@ func outcomeOf(c *v1alpha1.Cloud, err error) error {
 	}
 }
 
-// stall is a outcome on what a person has to mend; looked at again, since
-// nothing tells when a Secret or the cloud changes.
+// stall is the outcome if a person must act. It is rechecked, because no event
+// reports a change of a Secret or of the cloud.
 func stall(reason string, cause error) error {
 	return &reconciler.StalledError{Reason: reason, Cause: cause, Recheck: recheck}
 }

@@ -1,0 +1,142 @@
+package cloud
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/inventory"
+	"github.com/privatecloud/operator/internal/reconciler"
+)
+
+// maxOrphans bounds the orphaned servers that one step removes.
+const maxOrphans = 10
+
+// inMemory returns a step that changes the state of this process and cannot fail.
+func inMemory(name string, run func(c *v1alpha1.Cloud, obs *observation)) step {
+	return step{Name: name, Run: func(_ context.Context, c *v1alpha1.Cloud, obs *observation) error {
+		run(c, obs)
+		return nil
+	}}
+}
+
+// configure gives the inventory the settings of the spec.
+func configure() step {
+	return inMemory("Configure", func(_ *v1alpha1.Cloud, obs *observation) { obs.inv.Configure(obs.settings) })
+}
+
+// connect gives the inventory the new client, with which a listing is due at once.
+func (k *kind) connect() step {
+	return inMemory("Connect", func(c *v1alpha1.Cloud, obs *observation) {
+		obs.inv.Connect(obs.client, obs.caps)
+		k.connected.Store(c.Name, true)
+	})
+}
+
+// dropClient closes a client that never answered: the next reconcile makes another.
+func (k *kind) dropClient() step {
+	return step{Name: "DropClient", Run: func(ctx context.Context, c *v1alpha1.Cloud, _ *observation) error {
+		k.Clients.Drop(ctx, c.Name)
+		return nil
+	}}
+}
+
+// markUnavailable makes the failure of the poll known to all users of the cloud.
+func (k *kind) markUnavailable() step {
+	return inMemory("MarkUnavailable", func(c *v1alpha1.Cloud, obs *observation) {
+		k.connected.Delete(c.Name)
+		obs.inv.MarkUnavailable(obs.failed.Error())
+	})
+}
+
+// claim adds the finalizer.
+func (k *kind) claim() step {
+	return step{Name: "Claim", Needs: reconciler.Mutates, Run: func(ctx context.Context, c *v1alpha1.Cloud, _ *observation) error {
+		return reconciler.Claim(ctx, k.client, c, Finalizer, nil)
+	}}
+}
+
+// brake stops creates and deletes on the cloud.
+func brake() step {
+	return inMemory("Brake", func(_ *v1alpha1.Cloud, obs *observation) { obs.inv.Brake(true) })
+}
+
+// releaseBrake allows creates and deletes again.
+func releaseBrake() step {
+	return inMemory("ReleaseBrake", func(_ *v1alpha1.Cloud, obs *observation) {
+		obs.inv.Brake(false)
+		obs.released = true
+	})
+}
+
+// publish makes the fresh listing the current one.
+func (k *kind) publish() step {
+	return inMemory("Publish", func(c *v1alpha1.Cloud, obs *observation) {
+		k.connected.Delete(c.Name)
+		obs.inv.Publish(obs.fresh)
+		obs.again = max(obs.inv.NextPoll(), time.Millisecond)
+	})
+}
+
+// removeOrphans deletes servers whose object is proved to be gone.
+func (k *kind) removeOrphans() step {
+	needs := reconciler.NeedsCloud | reconciler.NeedsBrakeOff | reconciler.Mutates
+	return step{Name: "RemoveOrphans", Needs: needs, Run: func(ctx context.Context, c *v1alpha1.Cloud, obs *observation) error {
+		for _, server := range obs.orphans[:min(maxOrphans, len(obs.orphans))] {
+			gone, err := k.provedGone(ctx, server)
+			if err != nil {
+				return err
+			}
+			if !gone {
+				continue
+			}
+			_, err = obs.inv.View().Client.DeleteServer(ctx, server.ID)
+			if err != nil && !cloud.Is(err, cloud.NotFound) {
+				return outcomeOf(c, err)
+			}
+			log.FromContext(ctx).Info("removed an orphaned server", "cloud", c.Name, "server", server.ID,
+				"namespace", server.Labels[inventory.NamespaceLabel], "name", server.Labels[inventory.NameLabel])
+		}
+		return nil
+	}}
+}
+
+// provedGone reports whether the object that a server's labels name does not
+// exist, according to the API server and not the cache.
+func (k *kind) provedGone(ctx context.Context, server cloud.Server) (bool, error) {
+	key := client.ObjectKey{Namespace: server.Labels[inventory.NamespaceLabel], Name: server.Labels[inventory.NameLabel]}
+	if key.Namespace == "" || key.Name == "" {
+		return false, nil
+	}
+	var vm v1alpha1.VM
+	err := k.live.Get(ctx, key, &vm)
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("look for the object of server %s: %w", server.ID, err)
+	}
+	return string(vm.UID) != server.Labels[inventory.UIDLabel], nil
+}
+
+// release removes the finalizer and forgets all that this process knows of the Cloud.
+func (k *kind) release() step {
+	return step{Name: "Release", Needs: reconciler.Mutates, Run: func(ctx context.Context, c *v1alpha1.Cloud, obs *observation) error {
+		err := reconciler.Release(ctx, k.client, c, Finalizer)
+		if err != nil && !errors.Is(err, reconciler.ErrUnknown) {
+			return err
+		}
+		obs.inv.Disconnect()
+		k.Clients.Forget(ctx, c.Name)
+		k.connected.Delete(c.Name)
+		k.gauge.forget(c.Name)
+		return err
+	}}
+}

@@ -1,0 +1,158 @@
+package gpuinfo
+
+import (
+	"context"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/inventory"
+	"github.com/privatecloud/operator/internal/tenancy"
+)
+
+// enqueueDelay is the time between an event that concerns all GPUInfos of a
+// Cloud and their reconciles: many events, such as a thousand nodes that become
+// Ready, lead to one reconcile of each.
+const enqueueDelay = time.Second
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// watch sets up the events that enqueue GPUInfos: all that a choice depends on.
+// Hosts are read after each listing of their cloud's servers.
+func watch(b *builder.Builder, reader client.Reader, directory *inventory.Directory) *builder.Builder {
+	find := tenancy.NewFinder(reader, &v1alpha1.GPUInfoList{})
+	warm := true // a standby that takes over has its cache already
+	return tenancy.Watch(b, find.ByNamespace, find.ByCloud).
+		For(&v1alpha1.GPUInfo{}, builder.WithPredicates(changedByUser)).
+		Watches(&v1alpha1.GPUInfo{}, enqueueRivals(find)).
+		Watches(&corev1.Node{}, enqueueAll(find), builder.WithPredicates(nodeChanged)).
+		WatchesRawSource(source.Func(func(_ context.Context, q queue) error {
+			directory.Subscribe(enqueueUsers(find, q))
+			return nil
+		})).
+		WithOptions(ctrlcontroller.Options{MaxConcurrentReconciles: 1, EnableWarmup: &warm})
+}
+
+func addLater(q queue, requests []reconcile.Request) {
+	for _, request := range requests {
+		q.AddAfter(request, enqueueDelay)
+	}
+}
+
+// changedByUser accepts updates that a user made: of the spec, and of the
+// annotations that the operator reads.
+var changedByUser = predicate.Funcs{
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		was, is := e.ObjectOld, e.ObjectNew
+		for _, key := range []string{v1alpha1.PausedAnnotation, v1alpha1.ReconcileRequestedAtAnnotation} {
+			if was.GetAnnotations()[key] != is.GetAnnotations()[key] {
+				return true
+			}
+		}
+		return was.GetGeneration() != is.GetGeneration()
+	},
+	DeleteFunc: func(event.DeleteEvent) bool { return false },
+}
+
+// nodeChanged accepts changes of a node that a choice depends on, which does not
+// include heartbeats. The nodes of the initial list enqueue nothing: GPUInfos are
+// enqueued by their own.
+var nodeChanged = predicate.Funcs{
+	CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		return nodeOf(e.ObjectOld.(*corev1.Node)) != nodeOf(e.ObjectNew.(*corev1.Node))
+	},
+}
+
+// enqueueUsers enqueues the GPUInfos that use a Cloud when it was listed or
+// becomes available.
+func enqueueUsers(find tenancy.Finder, q queue) func(inventory.Event) {
+	return func(e inventory.Event) { addLater(q, find.ByCloud(context.Background(), e.Cloud)) }
+}
+
+// enqueueAll enqueues all GPUInfos when a node is created, changed or deleted.
+func enqueueAll(find tenancy.Finder) handler.EventHandler {
+	enqueue := func(ctx context.Context, q queue) { addLater(q, find.Matching(ctx)) }
+	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, _ event.CreateEvent, q queue) { enqueue(ctx, q) },
+		UpdateFunc: func(ctx context.Context, _ event.UpdateEvent, q queue) { enqueue(ctx, q) },
+		DeleteFunc: func(ctx context.Context, _ event.DeleteEvent, q queue) { enqueue(ctx, q) },
+	}
+}
+
+// enqueueRivals enqueues other GPUInfos when a reservation changes: those
+// without one if hours became free, and those with a later one on the same host,
+// whose hours two managers may have reserved at the same time.
+func enqueueRivals(find tenancy.Finder) handler.EventHandler {
+	enqueue := func(ctx context.Context, q queue, was, is *v1alpha1.GPUReservation, gpu *v1alpha1.GPUInfo) {
+		if equality.Semantic.DeepEqual(was, is) {
+			return
+		}
+		requests := find.Accepted(ctx, func(o client.Object) bool {
+			other := o.(*v1alpha1.GPUInfo)
+			held := other.Status.Reservation
+			switch {
+			case other.UID == gpu.UID:
+				return false
+			case held == nil:
+				return was != nil
+			default:
+				return is != nil && held.Cloud == is.Cloud && held.Host == is.Host && claimOf(gpu).before(claimOf(other))
+			}
+		})
+		for _, request := range requests {
+			q.Add(request)
+		}
+	}
+	return handler.Funcs{
+		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			was, is := e.ObjectOld.(*v1alpha1.GPUInfo), e.ObjectNew.(*v1alpha1.GPUInfo)
+			enqueue(ctx, q, reservationOf(was), reservationOf(is), is)
+		},
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
+			gpu := e.Object.(*v1alpha1.GPUInfo)
+			enqueue(ctx, q, gpu.Status.Reservation, nil, gpu)
+		},
+	}
+}
+
+// reservationOf returns the reservation of a GPUInfo; nil once its deletion is
+// requested.
+func reservationOf(gpu *v1alpha1.GPUInfo) *v1alpha1.GPUReservation {
+	if !gpu.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	return gpu.Status.Reservation
+}
+
+// reservedIndex is the cache index of GPUInfos with a reservation by its Cloud.
+const reservedIndex = "reservation"
+
+func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
+	if err := indexer.IndexField(ctx, &v1alpha1.GPUInfo{}, reservedIndex, reservedKeys); err != nil {
+		return err
+	}
+	return tenancy.IndexByCloud(ctx, indexer, &v1alpha1.GPUInfo{}, cloudKeys)
+}
+
+func reservedKeys(o client.Object) []string {
+	if held := reservationOf(o.(*v1alpha1.GPUInfo)); held != nil {
+		return []string{held.Cloud}
+	}
+	return nil
+}
+
+func cloudKeys(o client.Object) []string {
+	return tenancy.CloudKeys(o.(*v1alpha1.GPUInfo).Spec.CloudRef, "")
+}

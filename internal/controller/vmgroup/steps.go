@@ -1,0 +1,214 @@
+package vmgroup
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/reconciler"
+)
+
+const (
+	// maxInFlight bounds the writes of one step that are under way at a time.
+	maxInFlight = 16
+	// maxChanges bounds the members that one step changes, so that the status
+	// shows progress.
+	maxChanges = 500
+	// continueAfter is the time until the reconcile that changes the rest.
+	continueAfter = 100 * time.Millisecond
+)
+
+// claim adds the finalizer.
+func (k *kind) claim() step {
+	return step{Name: "Claim", Needs: reconciler.Mutates, Run: func(ctx context.Context, g *v1alpha1.VmGroup, _ *observation) error {
+		return reconciler.Claim(ctx, k.client, g, Finalizer, nil)
+	}}
+}
+
+// release removes the finalizer.
+func (k *kind) release() step {
+	return step{Name: "Release", Needs: reconciler.Mutates, Run: func(ctx context.Context, g *v1alpha1.VmGroup, _ *observation) error {
+		k.failures.forget(g.UID)
+		return reconciler.Release(ctx, k.client, g, Finalizer)
+	}}
+}
+
+// remove deletes members as they were observed: not another VM of the same
+// name, and not one that has left the group since.
+func (k *kind) remove(m moves) step {
+	return step{Name: "Remove", Needs: reconciler.Mutates, Run: func(ctx context.Context, g *v1alpha1.VmGroup, _ *observation) error {
+		if m.replaces {
+			k.failures.replaced(g.UID, k.clock())
+		}
+		return inBatches(len(m.remove), func(i int) error {
+			vm := m.remove[i]
+			if nameless(vm) {
+				k.refused.add(g, vm.Name)
+			}
+			err := k.client.Delete(ctx, &v1alpha1.VM{ObjectMeta: metav1.ObjectMeta{Namespace: vm.Namespace, Name: vm.Name, UID: vm.UID}},
+				client.Preconditions{UID: &vm.UID, ResourceVersion: &vm.ResourceVersion})
+			if client.IgnoreNotFound(err) != nil {
+				return fmt.Errorf("delete VM %s: %w", vm.Name, err)
+			}
+			return nil
+		})
+	}}
+}
+
+// disown removes the group from the members' owner references. Kubernetes'
+// garbage collector does the same, but not within half a minute after the CRDs
+// were installed; then it would delete members whose owner is gone.
+func (k *kind) disown() step {
+	return step{Name: "Disown", Needs: reconciler.Mutates, Run: func(ctx context.Context, g *v1alpha1.VmGroup, obs *observation) error {
+		return inBatches(len(obs.members), func(i int) error {
+			return k.patch(ctx, obs.members[i], "disown", func(vm *v1alpha1.VM) {
+				vm.OwnerReferences = slices.DeleteFunc(vm.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == g.UID })
+			})
+		})
+	}}
+}
+
+// align brings members in line with the template, and powers on members of
+// older revisions.
+func (k *kind) align(m moves) step {
+	return step{Name: "Align", Needs: reconciler.Mutates, Run: func(ctx context.Context, g *v1alpha1.VmGroup, obs *observation) error {
+		changed := slices.Concat(m.align, m.start)
+		return inBatches(len(changed), func(i int) error {
+			return k.patch(ctx, changed[i], "update", func(vm *v1alpha1.VM) {
+				vm.Spec.PowerState = v1alpha1.PowerOn
+				if i < len(m.align) {
+					vm.Spec.CPU, vm.Spec.Memory = clone(obs.template.CPU), clone(obs.template.Memory)
+					vm.Labels = labelled(vm.Labels, g, obs)
+				}
+			})
+		})
+	}}
+}
+
+// patch changes a member as it was observed.
+func (k *kind) patch(ctx context.Context, observed *v1alpha1.VM, what string, change func(*v1alpha1.VM)) error {
+	vm := observed.DeepCopy()
+	change(vm)
+	err := k.client.Patch(ctx, vm, client.MergeFromWithOptions(observed, client.MergeFromWithOptimisticLock{}))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("%s VM %s: %w", what, vm.Name, err)
+	}
+	return nil
+}
+
+// create creates members under the first names that are free.
+func (k *kind) create(m moves) step {
+	return step{Name: "Create", Needs: reconciler.Mutates, Run: func(ctx context.Context, g *v1alpha1.VmGroup, obs *observation) error {
+		names := k.freeNames(g, obs, min(m.create, maxChanges))
+		return inBatches(m.create, func(i int) error {
+			vm, err := k.member(g, obs, names[i])
+			if err != nil {
+				return err
+			}
+			err = k.client.Create(ctx, vm)
+			if apierrors.IsAlreadyExists(err) {
+				return k.alreadyExists(ctx, g, names[i], err)
+			}
+			if err != nil {
+				return fmt.Errorf("create VM %s: %w", vm.Name, err)
+			}
+			return nil
+		})
+	}}
+}
+
+// alreadyExists returns the outcome of a create whose name is taken. The name is
+// not used again if the VM that has it is not a member that another manager
+// created meanwhile.
+func (k *kind) alreadyExists(ctx context.Context, g *v1alpha1.VmGroup, name string, cause error) error {
+	var existing v1alpha1.VM
+	err := k.client.Get(ctx, client.ObjectKey{Namespace: g.Namespace, Name: name}, &existing)
+	if err == nil && !metav1.IsControlledBy(&existing, g) {
+		k.refused.add(g, name)
+	}
+	return reconciler.Wait(time.Second, v1alpha1.ScalingReason, "create VM %s: %v", name, cause)
+}
+
+// freeNames returns the first n names of the group that are not known to be taken.
+func (k *kind) freeNames(g *v1alpha1.VmGroup, obs *observation, n int) []string {
+	used := make(map[string]bool, len(obs.members))
+	for _, vm := range obs.members {
+		used[vm.Name] = true
+	}
+	free := make([]string, 0, n)
+	for i := 0; len(free) < n; i++ {
+		if name := memberName(g, i); !used[name] && !k.refused.has(g, name) {
+			free = append(free, name)
+		}
+	}
+	return free
+}
+
+// member returns a new member of the group.
+func (k *kind) member(g *v1alpha1.VmGroup, obs *observation, name string) (*v1alpha1.VM, error) {
+	vm := &v1alpha1.VM{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: g.Namespace, Name: name, Labels: labelled(nil, g, obs),
+		},
+		Spec: v1alpha1.VMSpec{
+			VMName: name, CPU: clone(obs.template.CPU), Memory: clone(obs.template.Memory), Template: obs.template.Template,
+			CloudRef: &v1alpha1.CloudReference{Name: obs.template.Cloud}, NetworkRef: clone(g.Spec.NetworkRef),
+		},
+	}
+	if obs.caps.Has(cloud.Folders) {
+		vm.Spec.Folder = folderOf(g)
+	}
+	return vm, controllerutil.SetControllerReference(g, vm, k.client.Scheme())
+}
+
+// clone copies a value. Members share none, because the response to a write is
+// decoded into them.
+func clone[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	return new(*p)
+}
+
+// labelled returns labels with those of a member of the current revision.
+func labelled(labels map[string]string, g *v1alpha1.VmGroup, obs *observation) map[string]string {
+	set := map[string]string{}
+	maps.Copy(set, labels)
+	set[v1alpha1.GroupLabel], set[v1alpha1.RevisionLabel] = labelOf(g), obs.revision
+	return set
+}
+
+// inBatches calls do for the first maxChanges of n indices, in batches of 1, 2,
+// 4, … up to maxInFlight, and stops after a batch with a failure. If indices are
+// left, the outcome is a wait for the next reconcile.
+func inBatches(n int, do func(i int) error) error {
+	end := min(n, maxChanges)
+	for begin, size := 0, 1; begin < end; begin, size = begin+size, min(2*size, maxInFlight) {
+		batch := min(size, end-begin)
+		failures := make([]error, batch)
+		var running sync.WaitGroup
+		for i := range batch {
+			running.Go(func() { failures[i] = do(begin + i) })
+		}
+		running.Wait()
+		for _, err := range failures {
+			if err != nil {
+				return err
+			}
+		}
+	}
+	if end < n {
+		return reconciler.Wait(continueAfter, v1alpha1.ScalingReason, "going on with the members")
+	}
+	return nil
+}

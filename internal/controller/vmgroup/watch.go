@@ -1,0 +1,103 @@
+package vmgroup
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/reconciler"
+	"github.com/privatecloud/operator/internal/tenancy"
+)
+
+// memberDelay is the time between an event of a member and the reconcile of its
+// group: many events of members lead to one reconcile.
+const memberDelay = 200 * time.Millisecond
+
+// memberIndex is the cache index of VMs by the UID of their group.
+const memberIndex = "group"
+
+// watch sets up the events that enqueue groups.
+func watch(b *builder.Builder, reader client.Reader) *builder.Builder {
+	find := tenancy.NewFinder(reader, &v1alpha1.VmGroupList{})
+	usersOf := func(ctx context.Context, o client.Object) []reconcile.Request { return find.ByCloud(ctx, o.GetName()) }
+	warm := true // a standby that takes over has its cache already
+	return tenancy.Watch(b, find.ByNamespace, find.ByCloud).
+		For(&v1alpha1.VmGroup{}, builder.WithPredicates(reconciler.ChangedByUser(Finalizer, ""))).
+		Watches(&v1alpha1.VM{}, enqueueGroup{}, builder.WithPredicates(memberChanged)).
+		Watches(&v1alpha1.Cloud{}, handler.EnqueueRequestsFromMapFunc(usersOf), builder.WithPredicates(capabilitiesChanged)).
+		WithOptions(ctrlcontroller.Options{MaxConcurrentReconciles: workers, EnableWarmup: &warm})
+}
+
+func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
+	if err := indexer.IndexField(ctx, &v1alpha1.VM{}, memberIndex, groupOf); err != nil {
+		return err
+	}
+	return tenancy.IndexByCloud(ctx, indexer, &v1alpha1.VmGroup{}, cloudKeys)
+}
+
+func cloudKeys(o client.Object) []string {
+	return tenancy.CloudKeys(o.(*v1alpha1.VmGroup).Spec.CloudRef, "")
+}
+
+func groupOf(o client.Object) []string {
+	if owner := metav1.GetControllerOf(o); owner != nil && owner.Kind == kindName {
+		return []string{string(owner.UID)}
+	}
+	return nil
+}
+
+type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
+
+// enqueueGroup enqueues the group of a VM, after memberDelay.
+type enqueueGroup struct{}
+
+var _ handler.EventHandler = enqueueGroup{}
+
+func (enqueueGroup) enqueue(o client.Object, q queue) {
+	if owner := metav1.GetControllerOf(o); owner != nil && owner.Kind == kindName {
+		q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: owner.Name}}, memberDelay)
+	}
+}
+
+func (h enqueueGroup) Create(_ context.Context, e event.CreateEvent, q queue) {
+	if !e.IsInInitialList { // the group is enqueued by its own initial list
+		h.enqueue(e.Object, q)
+	}
+}
+func (h enqueueGroup) Update(_ context.Context, e event.UpdateEvent, q queue) {
+	h.enqueue(e.ObjectOld, q)
+	h.enqueue(e.ObjectNew, q)
+}
+func (h enqueueGroup) Delete(_ context.Context, e event.DeleteEvent, q queue) { h.enqueue(e.Object, q) }
+func (enqueueGroup) Generic(context.Context, event.GenericEvent, queue)       {}
+
+// memberChanged rejects updates of a VM that its group does not depend on, such
+// as a claim.
+var memberChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
+	was, is := e.ObjectOld.(*v1alpha1.VM), e.ObjectNew.(*v1alpha1.VM)
+	return was.Generation != is.Generation || was.DeletionTimestamp.IsZero() != is.DeletionTimestamp.IsZero() ||
+		!slices.Equal(groupOf(was), groupOf(is)) || !equality.Semantic.DeepEqual(was.Status, is.Status) || !equality.Semantic.DeepEqual(was.Labels, is.Labels) ||
+		was.Annotations[v1alpha1.DeleteFirstAnnotation] != is.Annotations[v1alpha1.DeleteFirstAnnotation]
+}}
+
+// capabilitiesChanged accepts Clouds whose capabilities become known or change.
+var capabilitiesChanged = predicate.Funcs{
+	CreateFunc: func(event.CreateEvent) bool { return false },
+	DeleteFunc: func(event.DeleteEvent) bool { return false },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		was, is := e.ObjectOld.(*v1alpha1.Cloud), e.ObjectNew.(*v1alpha1.Cloud)
+		return listed(was) != listed(is) || !equality.Semantic.DeepEqual(was.Status.Capabilities, is.Status.Capabilities)
+	},
+}
