@@ -8,14 +8,16 @@ import (
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
-// Record is what an object has on record of its resource.
+// Record is what the lifecycle needs to know of an object.
 type Record struct {
-	// ID is status' id of the resource, empty before it is recorded.
-	ID string
-	// Cloud is the name of the Cloud in the status.
-	Cloud string
+	// Ref is the Cloud that the spec names; nil for the default.
+	Ref *v1alpha1.CloudReference
+	// Name is the name that the resource has, or is to have, in the cloud.
+	Name string
 	// Import is the id of an existing resource that the spec names, or empty.
 	Import string
+	// ID and Cloud are what the status records of the resource; empty before it does.
+	ID, Cloud string
 	// ObservedGeneration is the one of the status.
 	ObservedGeneration int64
 }
@@ -38,14 +40,8 @@ type Identity struct {
 // Kind is what differs between kinds of objects with an external resource. T is
 // the Kubernetes kind, R the cloud's resource and S the kind's observation.
 type Kind[T reconciler.Object, R any, S Observed[R]] interface {
-	// New returns an empty object, and NewObservation an empty observation.
-	New() T
-	NewObservation() S
-	// Record returns what is on record, and CloudRef the Cloud that the spec names, or nil.
+	// Record describes an object, and Identify a resource.
 	Record(obj T) Record
-	CloudRef(obj T) *v1alpha1.CloudReference
-	// Name returns the name that the resource has in the cloud.
-	Name(obj T) string
 	Identify(r R) Identity
 
 	// Look searches for the resource. With an id it sets Resource if the resource

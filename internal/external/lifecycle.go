@@ -66,27 +66,41 @@ type Lifecycle[T reconciler.Object, R any, S Observed[R]] struct {
 	Backoff, Looks workqueue.TypedRateLimiter[types.UID]
 
 	kind Kind[T, R, S]
+	// object and observation return empty ones.
+	object      func() T
+	observation func() S
 }
 
-// New returns the lifecycle of a kind.
-func New[T reconciler.Object, R any, S Observed[R]](kind Kind[T, R, S], opts Options) *Lifecycle[T, R, S] {
+// New returns the lifecycle of a kind, whose empty objects and observations
+// object and observation return.
+func New[T reconciler.Object, R any, S Observed[R]](kind Kind[T, R, S], object func() T, observation func() S, opts Options) *Lifecycle[T, R, S] {
 	backoff := func() workqueue.TypedRateLimiter[types.UID] {
 		return workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](firstBackoff, lastBackoff)
 	}
-	l := &Lifecycle[T, R, S]{Options: opts, Tracker: pending.NewTracker(), Backoff: backoff(), Looks: backoff(), kind: kind}
+	l := &Lifecycle[T, R, S]{
+		Options: opts, Tracker: pending.NewTracker(), Backoff: backoff(), Looks: backoff(),
+		kind: kind, object: object, observation: observation,
+	}
 	l.Steps = l.steps()
 	return l
 }
 
 // Reconciler returns the reconciler that runs the lifecycle.
 func (l *Lifecycle[T, R, S]) Reconciler(recorder events.EventRecorder) *reconciler.Reconciler[T, S] {
-	return &reconciler.Reconciler[T, S]{Client: l.Client, Kind: l, Recorder: recorder, Deadline: deadline, Permit: l.permit}
+	return &reconciler.Reconciler[T, S]{
+		Client: l.Client, Kind: l, Recorder: recorder, Deadline: deadline, Permit: l.permit,
+		Reported: func(obj T, _ S, _ error) {
+			if l.kind.Record(obj).ID != "" {
+				l.Tracker.Forget(obj.GetUID())
+			}
+		},
+	}
 }
 
 var _ reconciler.Kind[*v1alpha1.Network, *Observation[cloud.Network]] = (*Lifecycle[*v1alpha1.Network, cloud.Network, *Observation[cloud.Network]])(nil)
 
 // New returns an empty object.
-func (l *Lifecycle[T, R, S]) New() T { return l.kind.New() }
+func (l *Lifecycle[T, R, S]) New() T { return l.object() }
 
 // Finalizer returns the finalizer of the kind.
 func (l *Lifecycle[T, R, S]) Finalizer() string { return l.Options.Finalizer }
@@ -104,20 +118,20 @@ func (l *Lifecycle[T, R, S]) ForgetObject(uid types.UID) {
 }
 
 // claimed returns the name that an object's claim is about, empty without a claim.
-func (l *Lifecycle[T, R, S]) claimed(obj T) string {
+func (l *Lifecycle[T, R, S]) claimed(obj T, record Record) string {
 	if !controllerutil.ContainsFinalizer(obj, l.Options.Finalizer) {
 		return ""
 	}
-	return cmp.Or(obj.GetAnnotations()[v1alpha1.ClaimedNameAnnotation], l.kind.Name(obj))
+	return cmp.Or(obj.GetAnnotations()[v1alpha1.ClaimedNameAnnotation], record.Name)
 }
 
-// RecordedCloud returns the name of the Cloud that an object with this record
-// uses already: that of its resource or, as long as a create may have been sent,
-// that of its claim. It is empty if there is none.
-func RecordedCloud(obj client.Object, record Record, finalizer string) string {
+// RecordedCloud returns the name of the Cloud that an object uses already: that
+// of its recorded resource or, as long as a create may have been sent, that of
+// its claim. It is empty if there is none.
+func RecordedCloud(obj client.Object, id, cloud, finalizer string) string {
 	switch {
-	case record.ID != "":
-		return record.Cloud
+	case id != "":
+		return cloud
 	case controllerutil.ContainsFinalizer(obj, finalizer):
 		return obj.GetAnnotations()[v1alpha1.ClaimedCloudAnnotation]
 	}

@@ -15,19 +15,18 @@ import (
 // Observe reads the inventory, other objects, and the cloud only where the
 // inventory does not say enough.
 func (l *Lifecycle[T, R, S]) Observe(ctx context.Context, obj T) (S, error) {
-	obs := l.kind.NewObservation()
+	obs, record := l.observation(), l.kind.Record(obj)
 	o := obs.External()
 	o.Now, o.How = l.Clock(), v1alpha1.CreatedReason
-	wanted, err := tenancy.CloudFor(ctx, l.Client, obj.GetNamespace(), l.kind.CloudRef(obj))
+	wanted, err := tenancy.CloudFor(ctx, l.Client, obj.GetNamespace(), record.Ref)
 	if err != nil {
 		return obs, err
 	}
-	record := l.kind.Record(obj)
-	o.Cloud = cmp.Or(RecordedCloud(obj, record, l.Options.Finalizer), wanted)
+	o.Cloud = cmp.Or(RecordedCloud(obj, record.ID, record.Cloud, l.Options.Finalizer), wanted)
 	o.Moved = record.ID == "" && o.Cloud != wanted
 	o.Inventory = l.Directory.Cloud(o.Cloud)
 	o.View = o.Inventory.View()
-	o.Claimed = l.claimed(obj)
+	o.Claimed = l.claimed(obj, record)
 	if err := l.admit(ctx, obj, o); err != nil {
 		return obs, err
 	}
@@ -64,8 +63,6 @@ func (l *Lifecycle[T, R, S]) observeResource(ctx context.Context, obj T, obs S, 
 		return nil
 	case l.unsupported(o) != nil:
 		return nil
-	case record.ID != "":
-		l.Tracker.Forget(obj.GetUID())
 	}
 	if id == "" {
 		l.setHorizon(obj, o)

@@ -75,7 +75,7 @@ func (l *Lifecycle[T, R, S]) Step(name string, needs reconciler.Needs, run func(
 // claim stores the name and the Cloud of the create that follows. Where names
 // are unique, the name proves later that a resource of this name is the object's.
 func (l *Lifecycle[T, R, S]) claim(ctx context.Context, obj T, obs S) error {
-	o, name := obs.External(), l.kind.Name(obj)
+	o, name := obs.External(), l.kind.Record(obj).Name
 	annotations := map[string]string{v1alpha1.ClaimedNameAnnotation: name, v1alpha1.ClaimedCloudAnnotation: o.Cloud}
 	if err := reconciler.Claim(ctx, l.Client, obj, l.Options.Finalizer, annotations); err != nil {
 		return err

@@ -67,8 +67,8 @@ type Reconciler[T Object, S any] struct {
 	// Permit returns the outcome of a reconcile whose next step has needs that
 	// are not met now, and nil if they are. A nil Permit allows every step.
 	Permit func(obj T, obs S, needs Needs) error
-	// Reported is called with each observation that was reported, after the
-	// status was written. It may be nil.
+	// Reported is called with each observation once its report is stored in the
+	// status. It may be nil.
 	Reported func(obj T, obs S, outcome error)
 }
 
@@ -110,11 +110,7 @@ func (r *Reconciler[T, S]) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 		r.Recorder.Eventf(obj, nil, corev1.EventTypeNormal, summary.Reason, "Delete", "%s", summary.Message)
 		return ctrl.Result{}, nil
 	}
-	result, err := r.finish(ctx, before, obj, summary, outcome)
-	if r.Reported != nil {
-		r.Reported(obj, obs, outcome)
-	}
-	return result, err
+	return r.finish(ctx, before, obj, obs, summary, outcome)
 }
 
 // released reports whether the object is being deleted and nothing of this

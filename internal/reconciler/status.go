@@ -28,7 +28,7 @@ const maxMessage = 1024
 // finish is the one exit of a reconcile. It sets the summary conditions and
 // observedGeneration, writes the status once and only if it changed, and turns
 // the outcome into the result.
-func (r *Reconciler[T, S]) finish(ctx context.Context, before, obj T, summary Summary, outcome error) (ctrl.Result, error) {
+func (r *Reconciler[T, S]) finish(ctx context.Context, before, obj T, obs S, summary Summary, outcome error) (ctrl.Result, error) {
 	conditions := obj.GetConditions()
 	result, err := summarize(&conditions, summary, outcome)
 	setObservedGeneration(obj, conditions)
@@ -38,6 +38,9 @@ func (r *Reconciler[T, S]) finish(ctx context.Context, before, obj T, summary Su
 		return requeue(errors.Join(err, patchErr))
 	}
 	r.record(ctx, before, obj)
+	if r.Reported != nil {
+		r.Reported(obj, obs, outcome)
+	}
 	return result, err
 }
 

@@ -29,22 +29,16 @@ func NewKind(c *Cloud, opts external.Options) *Kind {
 	k := &Kind{cloud: c}
 	opts.Kind, opts.Noun, opts.Finalizer, opts.Ref = "Volume", "volume", "example.com/volume", "Volume"
 	opts.OnDemand, opts.Identified, opts.LostAdvice = true, true, "delete this Volume and create another"
-	k.lifecycle = external.New(k, opts)
+	k.lifecycle = external.New(k, func() *Volume { return &Volume{} }, func() *observation { return &observation{} }, opts)
 	return k
 }
 
-func (k *Kind) New() *Volume { return &Volume{} }
-
-func (k *Kind) NewObservation() *observation { return &observation{} }
-
+// Record gives the volume a name with the object's UID, which proves whose it is.
 func (k *Kind) Record(v *Volume) external.Record {
-	return external.Record{ID: v.Status.VolumeID, Cloud: v.Status.Cloud, ObservedGeneration: v.Status.ObservedGeneration}
+	return external.Record{
+		Ref: v.Spec.CloudRef, Name: "volume-" + string(v.UID), ID: v.Status.VolumeID, Cloud: v.Status.Cloud, ObservedGeneration: v.Status.ObservedGeneration,
+	}
 }
-
-func (k *Kind) CloudRef(v *Volume) *v1alpha1.CloudReference { return v.Spec.CloudRef }
-
-// Name contains the object's UID, which proves whose a volume is.
-func (k *Kind) Name(v *Volume) string { return "volume-" + string(v.UID) }
 
 func (k *Kind) Identify(d Disk) external.Identity {
 	return external.Identity{ID: d.ID, State: cloud.StateActive}
@@ -57,9 +51,9 @@ func (k *Kind) Look(_ context.Context, v *Volume, obs *observation, id string) e
 		switch {
 		case d.ID == id:
 			obs.Resource = &d
-		case d.Name == k.Name(v) && id != "":
+		case d.Name == k.Record(v).Name && id != "":
 			obs.Duplicates = append(obs.Duplicates, d)
-		case d.Name == k.Name(v):
+		case d.Name == k.Record(v).Name:
 			obs.Candidates = append(obs.Candidates, d)
 		}
 	}
@@ -71,7 +65,7 @@ func (k *Kind) Get(_ context.Context, _ *observation, id string) (Disk, error) {
 }
 
 func (k *Kind) Create(_ context.Context, v *Volume, _ *observation) (Disk, error) {
-	return k.cloud.create(k.Name(v), v.Spec.SizeGiB)
+	return k.cloud.create(k.Record(v).Name, v.Spec.SizeGiB)
 }
 
 func (k *Kind) Delete(_ context.Context, _ *Volume, _ *observation, d Disk) (bool, error) {

@@ -60,7 +60,7 @@ type kind struct {
 
 func newKind(c client.Client, opts setup.Options) *kind {
 	k := &kind{cluster: opts.Cluster}
-	k.lifecycle = external.New(k, external.Options{
+	k.lifecycle = external.New(k, func() *v1alpha1.Network { return &v1alpha1.Network{} }, func() *observation { return &observation{} }, external.Options{
 		Client: c, Directory: opts.Directory, Clock: opts.Clock,
 		Kind: "Network", Noun: "network", Finalizer: v1alpha1.NetworkFinalizer, Ref: "Network", Needs: cloud.Networks, OnDemand: true, Identified: true,
 		LostAdvice: "delete the VMs that refer to it and this object, and create others",
@@ -73,7 +73,7 @@ func newKind(c client.Client, opts setup.Options) *kind {
 func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts setup.Options) error {
 	err := tenancy.IndexByCloud(ctx, mgr.GetFieldIndexer(), &v1alpha1.Network{}, func(o client.Object) []string {
 		net := o.(*v1alpha1.Network)
-		return tenancy.CloudKeys(net.Spec.CloudRef, external.RecordedCloud(net, recordOf(net), v1alpha1.NetworkFinalizer))
+		return tenancy.CloudKeys(net.Spec.CloudRef, external.RecordedCloud(net, net.Status.NetworkID, net.Status.Cloud, v1alpha1.NetworkFinalizer))
 	})
 	if err != nil {
 		return err

@@ -350,13 +350,13 @@ func TestTheNameInTheCloud(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := newKind(nil, setup.Options{Cluster: "cluster"}).Name(test.net)
+			got := newKind(nil, setup.Options{Cluster: "cluster"}).nameInCloud(test.net)
 			if diff := cmp.Diff(test.want, got); diff != "" || len(got) > maxName {
 				t.Errorf("%d bytes (-want +got):\n%s", len(got), diff)
 			}
 		})
 	}
-	if newKind(nil, setup.Options{Cluster: "another"}).Name(netWith()) == ours {
+	if newKind(nil, setup.Options{Cluster: "another"}).nameInCloud(netWith()) == ours {
 		t.Error("two clusters on one cloud have the same name for their networks")
 	}
 }

@@ -25,21 +25,15 @@ const (
 	hashLength = 12
 )
 
-func (k *kind) New() *v1alpha1.Network { return &v1alpha1.Network{} }
-
-func (k *kind) NewObservation() *observation { return &observation{} }
-
-func (k *kind) Record(net *v1alpha1.Network) external.Record { return recordOf(net) }
-
-func recordOf(net *v1alpha1.Network) external.Record {
-	return external.Record{ID: net.Status.NetworkID, Cloud: net.Status.Cloud, ObservedGeneration: net.Status.ObservedGeneration}
+func (k *kind) Record(net *v1alpha1.Network) external.Record {
+	return external.Record{
+		Ref: net.Spec.CloudRef, Name: k.nameInCloud(net), ID: net.Status.NetworkID, Cloud: net.Status.Cloud, ObservedGeneration: net.Status.ObservedGeneration,
+	}
 }
 
-func (k *kind) CloudRef(net *v1alpha1.Network) *v1alpha1.CloudReference { return net.Spec.CloudRef }
-
-// Name ends in a hash of the object's UID and the cluster: networks have no
-// labels, so the name proves whose a network is.
-func (k *kind) Name(net *v1alpha1.Network) string {
+// nameInCloud returns a name that ends in a hash of the object's UID and the
+// cluster: networks have no labels, so the name proves whose a network is.
+func (k *kind) nameInCloud(net *v1alpha1.Network) string {
 	sum := sha256.Sum256([]byte(k.cluster + "/" + string(net.UID)))
 	return names.Cut(maxName-hashLength-1, net.Namespace+"-"+net.Name) + "-" + hex.EncodeToString(sum[:])[:hashLength]
 }
@@ -54,7 +48,7 @@ func (k *kind) Relate(ctx context.Context, net *v1alpha1.Network, obs *observati
 	if err != nil {
 		return err
 	}
-	obs.name, obs.attached, obs.counted = k.Name(net), vms, true
+	obs.name, obs.attached, obs.counted = k.nameInCloud(net), vms, true
 	return nil
 }
 
@@ -92,7 +86,7 @@ func (k *kind) Look(ctx context.Context, net *v1alpha1.Network, obs *observation
 		switch {
 		case n.ID == id:
 			obs.Resource = &n
-		case n.Name == k.Name(net):
+		case n.Name == k.nameInCloud(net):
 			named = append(named, n)
 		}
 	}
@@ -110,7 +104,7 @@ func (k *kind) Get(ctx context.Context, obs *observation, id string) (cloud.Netw
 
 func (k *kind) Create(ctx context.Context, net *v1alpha1.Network, obs *observation) (cloud.Network, error) {
 	return obs.View.Client.CreateNetwork(ctx, cloud.CreateNetwork{
-		Name: k.Name(net), CIDR: net.Spec.CIDR, Gateway: net.Spec.Gateway, IdempotencyKey: string(net.UID),
+		Name: k.nameInCloud(net), CIDR: net.Spec.CIDR, Gateway: net.Spec.Gateway, IdempotencyKey: string(net.UID),
 	})
 }
 

@@ -51,7 +51,7 @@ type kind struct {
 
 func newKind(c client.Client, opts setup.Options) *kind {
 	k := &kind{cluster: opts.Cluster, refusals: newRefusals(opts.Clock)}
-	k.lifecycle = external.New(k, external.Options{
+	k.lifecycle = external.New(k, func() *v1alpha1.VM { return &v1alpha1.VM{} }, func() *observation { return &observation{} }, external.Options{
 		Client: c, Directory: opts.Directory, Clock: opts.Clock,
 		Kind: "VM", Noun: "VM", Finalizer: v1alpha1.VMFinalizer, LostAdvice: "delete this object and create another",
 	})

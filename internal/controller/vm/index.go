@@ -37,7 +37,7 @@ func indexedCloud(vm *v1alpha1.VM) string {
 }
 
 func recordedCloud(vm *v1alpha1.VM) string {
-	return external.RecordedCloud(vm, recordOf(vm), v1alpha1.VMFinalizer)
+	return external.RecordedCloud(vm, vm.Status.VMID, vm.Status.Cloud, v1alpha1.VMFinalizer)
 }
 
 func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {

@@ -37,6 +37,20 @@ func (k *kind) PlanCreate(vm *v1alpha1.VM, obs *observation) plan {
 	return k.Do(k.stepCheckName(), k.Steps.FirstClaim, k.Steps.Create)
 }
 
+// planDetached plans for a VM that cannot be created for want of its Network. A
+// claim that nothing came of is removed: it would keep the Network, so that a
+// deletion of the Network that the VM waits for would wait for the VM.
+func (k *kind) planDetached(obs *observation) plan {
+	switch {
+	case obs.Claimed == "", len(obs.Candidates) > 0:
+		return k.End(obs.detached)
+	case obs.Settles > 0:
+		return k.End(reconciler.Wait(obs.Settles, v1alpha1.OutcomeUnknownReason,
+			"a create may have been sent; waiting for the Cloud's settleTime to pass, to be sure that it created no VM, since now %v", obs.detached))
+	}
+	return k.Do(k.Steps.Unclaim).Then(obs.detached)
+}
+
 // PlanImport takes over a server that exists already.
 func (k *kind) PlanImport(vm *v1alpha1.VM, obs *observation) plan {
 	id, rejected := vm.Spec.Import.VMID, func(format string, args ...any) plan {

@@ -30,23 +30,15 @@ type observation struct {
 	rival error
 }
 
-func (k *kind) New() *v1alpha1.VM { return &v1alpha1.VM{} }
-
-func (k *kind) NewObservation() *observation { return &observation{} }
-
-func (k *kind) Record(vm *v1alpha1.VM) external.Record { return recordOf(vm) }
-
-func recordOf(vm *v1alpha1.VM) external.Record {
-	record := external.Record{ID: vm.Status.VMID, Cloud: vm.Status.Cloud, ObservedGeneration: vm.Status.ObservedGeneration}
+func (k *kind) Record(vm *v1alpha1.VM) external.Record {
+	record := external.Record{
+		Ref: vm.Spec.CloudRef, Name: vm.Spec.VMName, ID: vm.Status.VMID, Cloud: vm.Status.Cloud, ObservedGeneration: vm.Status.ObservedGeneration,
+	}
 	if vm.Spec.Import != nil {
 		record.Import = vm.Spec.Import.VMID
 	}
 	return record
 }
-
-func (k *kind) CloudRef(vm *v1alpha1.VM) *v1alpha1.CloudReference { return vm.Spec.CloudRef }
-
-func (k *kind) Name(vm *v1alpha1.VM) string { return vm.Spec.VMName }
 
 func (k *kind) Identify(s cloud.Server) external.Identity {
 	return external.Identity{ID: s.ID, State: s.State}
