@@ -197,9 +197,9 @@ spec:
 			t.Eventually(latest(&vms[i])).Should(HaveField("Status.CPUUtilization", HaveValue(Equal(int32(20*(i+1))))))
 		}
 		annotate(t, &vms[3], v1alpha1.DeleteFirstAnnotation, "yes")
-		edit(t, g, func(g *v1alpha1.VmGroup) { g.Spec.Replicas = ptr.To[int32](2) })
+		edited := edit(t, g, func(g *v1alpha1.VmGroup) { g.Spec.Replicas = ptr.To[int32](2) })
 		t.Eventually(membersOf(g)).Should(WithTransform(namesOf, ConsistOf(vms[1].Name, vms[2].Name)))
-		t.Eventually(latest(g)).Should(testkit.BeReady())
+		t.Eventually(latest(g)).Should(beUpdated(edited))
 		t.Expect(f.Servers()).To(HaveLen(2))
 	},
 

@@ -177,7 +177,8 @@ func (w *world) verifyAtRest(ctx context.Context) error {
 }
 
 // waitForRest waits until the goals are reached, and then until a listing that began
-// after another was handled has no effect.
+// after another was handled has no effect. The effects of a listing are complete
+// when the one after it begins.
 func (w *world) waitForRest(ctx context.Context) error {
 	if err := w.until(ctx, w.reached); err != nil {
 		return err
@@ -187,7 +188,7 @@ func (w *world) waitForRest(ctx context.Context) error {
 			return err
 		}
 		quiet := len(w.gate.counted())
-		if err := w.listings(ctx, 1); err != nil {
+		if err := w.listings(ctx, 2); err != nil {
 			return err
 		}
 		restless := w.gate.counted()[quiet:]
