@@ -128,10 +128,10 @@ func (l *Lifecycle[T, R, S]) claimed(obj T, record Record) string {
 // RecordedCloud returns the name of the Cloud that an object uses already: that
 // of its recorded resource or, as long as a create may have been sent, that of
 // its claim. It is empty if there is none.
-func RecordedCloud(obj client.Object, id, cloud, finalizer string) string {
+func RecordedCloud(obj client.Object, id, cloudName, finalizer string) string {
 	switch {
 	case id != "":
-		return cloud
+		return cloudName
 	case controllerutil.ContainsFinalizer(obj, finalizer):
 		return obj.GetAnnotations()[v1alpha1.ClaimedCloudAnnotation]
 	}

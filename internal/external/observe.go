@@ -55,13 +55,14 @@ func (l *Lifecycle[T, R, S]) admit(ctx context.Context, obj T, o *Observation[R]
 
 func (l *Lifecycle[T, R, S]) observeResource(ctx context.Context, obj T, obs S, record Record) error {
 	o, id := obs.External(), record.id()
+	supported := l.unsupported(o) == nil
 	switch {
 	case id == "" && o.Claimed == "":
 		return nil // no create was sent
 	case l.OnDemand && !o.Available():
 		o.Inventory.EnqueueWhenAvailable(l.ref(obj), o.View)
 		return nil
-	case l.unsupported(o) != nil:
+	case !supported:
 		return nil
 	}
 	if id == "" {

@@ -140,7 +140,7 @@ func (l *Lifecycle[T, R, S]) Progress(r R) error {
 // Moved is the outcome for an object whose resource is on the Cloud that its spec named before.
 func (l *Lifecycle[T, R, S]) Moved(o *Observation[R], id string) error {
 	return reconciler.Stalled(v1alpha1.DriftReason, RecheckRefused, fmt.Errorf(
-		"%s %s is on Cloud %q already, which spec.cloudRef named before: set it back to that, or delete this %[4]s and create another", l.Noun, id, o.Cloud, l.Options.Kind))
+		"%s %s is on Cloud %q already, which spec.cloudRef named before: set it back to that, or delete this %[4]s and create another", l.Noun, id, o.Cloud, l.Kind))
 }
 
 // lost is the outcome for an object whose recorded resource is gone. Where no

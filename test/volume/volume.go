@@ -61,7 +61,7 @@ func (v *Volume) SetObservedGeneration(generation int64) { v.Status.ObservedGene
 // DeepCopyObject returns a copy.
 func (v *Volume) DeepCopyObject() runtime.Object {
 	c := *v
-	c.ObjectMeta = *v.ObjectMeta.DeepCopy()
+	v.DeepCopyInto(&c.ObjectMeta)
 	c.Status.Conditions = slices.Clone(v.Status.Conditions)
 	return &c
 }

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
@@ -47,12 +48,10 @@ type world struct {
 	cloud  *volume.Cloud
 	client client.Client
 
-	reconciler interface {
-		Reconcile(context.Context, ctrl.Request) (ctrl.Result, error)
-	}
-	kill    moment
-	effects int
-	killed  bool
+	reconciler reconcile.Reconciler
+	kill       moment
+	effects    int
+	killed     bool
 }
 
 func newWorld(t *testing.T, kill moment) *world {
@@ -119,7 +118,7 @@ func (w *world) startManager() {
 	}
 	inv.Publish(snapshot)
 	w.killed = false
-	w.reconciler = volume.NewKind(w.cloud, external.Options{Client: w.client, Directory: directory, Clock: clock}).Reconciler(w)
+	w.reconciler = volume.NewReconciler(w.cloud, w, external.Options{Client: w.client, Directory: directory, Clock: clock})
 }
 
 func (w *world) Eventf(_, _ runtime.Object, _, _, _, _ string, _ ...any) {}

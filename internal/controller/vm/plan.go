@@ -127,10 +127,8 @@ func (k *kind) PlanDeletion(vm *v1alpha1.VM, obs *observation) (plan, bool) {
 			obs.Denied))), true
 	case keep && (obs.CloudMissing || (obs.View.Client != nil && !labels)):
 		return k.Do(k.Steps.Release), true
-	case unrecorded && vm.Spec.Import == nil && keep && obs.Proved():
-		return k.Do(k.Steps.Adopt, k.stepUnlabel(), k.Steps.Release), true
 	case unrecorded && vm.Spec.Import == nil:
-		return k.Do(k.Steps.Release), keep
+		return k.planRelease(obs), keep
 	case obs.Gone, obs.Resource == nil:
 		return plan{}, false
 	case keep && obs.Owned && labels:
@@ -141,6 +139,14 @@ func (k *kind) PlanDeletion(vm *v1alpha1.VM, obs *observation) (plan, bool) {
 		return k.End(foreign(*obs.Resource)), true
 	}
 	return plan{}, false
+}
+
+// planRelease releases a VM whose server, if a create made one, stays.
+func (k *kind) planRelease(obs *observation) plan {
+	if obs.Proved() {
+		return k.Do(k.Steps.Adopt, k.stepUnlabel(), k.Steps.Release)
+	}
+	return k.Do(k.Steps.Release)
 }
 
 // accepted reports whether an import that is not on record may have taken the server over.

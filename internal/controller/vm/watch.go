@@ -80,20 +80,20 @@ type subscriber struct {
 	queue queue
 }
 
-func (s subscriber) enqueue(event inventory.Event) {
+func (s subscriber) enqueue(e inventory.Event) {
 	ctx := context.Background()
-	requests := make([]reconcile.Request, 0, len(event.Refs))
-	for _, ref := range event.Refs {
+	requests := make([]reconcile.Request, 0, len(e.Refs))
+	for _, ref := range e.Refs {
 		if ref.Kind == "" {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}})
 		}
 	}
 	add(s.queue, priorityUnderWay, requests...)
-	if event.All {
-		add(s.queue, priorityChange, s.find.Matching(ctx, client.MatchingFields{tenancy.CloudIndex: event.Cloud})...)
+	if e.All {
+		add(s.queue, priorityChange, s.find.Matching(ctx, client.MatchingFields{tenancy.CloudIndex: e.Cloud})...)
 		return
 	}
-	for _, id := range event.Servers {
-		add(s.queue, priorityChange, s.find.Matching(ctx, client.MatchingFields{serverIndex: key(event.Cloud, id)})...)
+	for _, id := range e.Servers {
+		add(s.queue, priorityChange, s.find.Matching(ctx, client.MatchingFields{serverIndex: key(e.Cloud, id)})...)
 	}
 }
