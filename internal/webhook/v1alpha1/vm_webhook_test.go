@@ -269,12 +269,14 @@ func TestVMIsAllowedIfTheAPIServerCannotBeRead(t *testing.T) {
 			return errAPIAway
 		},
 	})
-	for _, vm := range []*v1alpha1.VM{aVM(), aVM(on("default"))} {
-		warnings, err := h.ValidateCreate(t.Context(), vm)
-		expect(t, "warnings", []string{`vmname "web" was not checked: the operator could not call the cloud; the operator checks it before it creates the VM`}, []string(warnings))
-		if err != nil {
-			t.Errorf("rejected: %v", err)
-		}
+	for name, vm := range map[string]*v1alpha1.VM{"the Cloud of its namespace": aVM(), "a Cloud by name": aVM(on("default"))} {
+		t.Run(name, func(t *testing.T) {
+			warnings, err := h.ValidateCreate(t.Context(), vm)
+			expect(t, "warnings", []string{`vmname "web" was not checked: the operator could not call the cloud; the operator checks it before it creates the VM`}, []string(warnings))
+			if err != nil {
+				t.Errorf("rejected: %v", err)
+			}
+		})
 	}
 }
 
