@@ -29,17 +29,21 @@ func TestCapabilityThatIsOffIsRejected(t *testing.T) {
 			}
 		})
 	}
-	h := start(t, Options{Capabilities: map[Capability]bool{Labels: false, Power: false, Networks: false}})
-	for _, body := range []string{`{"labels":{}}`, `{"powerState":"On"}`} {
-		if got := codeIn(t, h.send("PATCH", "/servers/any", body)); got != CodeUnsupported {
-			t.Errorf("PATCH %s: got %s, want unsupported", body, got)
-		}
-	}
-	if got := codeIn(t, h.send("GET", "/servers?label=a%3Db", "")); got != CodeUnsupported {
-		t.Errorf("a label filter: got %s, want unsupported", got)
-	}
-	if got := codeIn(t, h.send("POST", "/servers", `{"name":"x","networkId":"n"}`)); got != CodeUnsupported {
-		t.Errorf("a network id: got %s, want unsupported", got)
+}
+
+func TestFieldsOfCapabilitiesThatAreOffAreUnsupported(t *testing.T) {
+	for name, tc := range map[string]struct{ method, path, body string }{
+		"change of labels":           {"PATCH", "/servers/any", `{"labels":{}}`},
+		"change of the power state":  {"PATCH", "/servers/any", `{"powerState":"On"}`},
+		"label filter":               {"GET", "/servers?label=a%3Db", ``},
+		"create with a network's id": {"POST", "/servers", `{"name":"x","networkId":"n"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := start(t, Options{Capabilities: map[Capability]bool{Labels: false, Power: false, Networks: false}})
+			if got := codeIn(t, h.send(tc.method, tc.path, tc.body)); got != CodeUnsupported {
+				t.Errorf("got %s, want unsupported", got)
+			}
+		})
 	}
 }
 

@@ -257,16 +257,25 @@ func chance(probability float64, seed uint64, n int) string {
 }
 
 func TestInvalidFaultsAreRejected(t *testing.T) {
-	h := start(t, Options{})
-	for _, body := range []string{
-		`{"answer":"later"}`, `{"status":99}`, `{"match":{"nth":-1}}`, `{"match":{"probability":1.5}}`,
-		`{"corrupt":"all"}`, `{"list":{"drop":2}}`, `{"match":{"pathRegexp":"("}}`, `{"match":{"query":"("}}`,
-		`{"delay":"soon"}`, `{"delay":5}`, `{"delay":"-1s"}`, `{"redirect":":"}`, `{"nonsense":1}`, `[]`,
+	for name, body := range map[string]string{
+		"unknown time of the answer": `{"answer":"later"}`, "unknown status": `{"status":99}`,
+		"negative number of a call": `{"match":{"nth":-1}}`, "probability above 1": `{"match":{"probability":1.5}}`,
+		"unknown corruption": `{"corrupt":"all"}`, "share of servers above 1": `{"list":{"drop":2}}`,
+		"invalid expression of a path": `{"match":{"pathRegexp":"("}}`, "invalid expression of a query": `{"match":{"query":"("}}`,
+		"delay in words": `{"delay":"soon"}`, "delay without a unit": `{"delay":5}`, "negative delay": `{"delay":"-1s"}`,
+		"redirect to no URL": `{"redirect":":"}`, "unknown field": `{"nonsense":1}`, "array": `[]`,
 	} {
-		if got := codeIn(t, h.call(400, "POST", "/faults", body)); got != CodeInvalid {
-			t.Errorf("%s: got %s, want invalid", body, got)
-		}
+		t.Run(name, func(t *testing.T) {
+			h := start(t, Options{})
+			if got := codeIn(t, h.call(400, "POST", "/faults", body)); got != CodeInvalid {
+				t.Errorf("%s: got %s, want invalid", body, got)
+			}
+		})
 	}
+}
+
+func TestFaultWithAnIDInUseIsRejected(t *testing.T) {
+	h := start(t, Options{})
 	h.call(201, "POST", "/faults", `{"id":"mine","status":500}`)
 	h.call(400, "POST", "/faults", `{"id":"mine","status":501}`)
 }

@@ -253,10 +253,15 @@ func TestUtilisationFollowsItsModel(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestInvalidUtilisationModelsAreRejected(t *testing.T) {
 	for _, model := range []string{"fixed", "fixed:101", "fixed:-1", "sine:0s", "sine:x", "walk:x", "cosine"} {
-		if _, err := parseUtilisation(model); err == nil {
-			t.Errorf("%q is accepted as a model", model)
-		}
+		t.Run(model, func(t *testing.T) {
+			if _, err := parseUtilisation(model); err == nil {
+				t.Errorf("%q is accepted as a model", model)
+			}
+		})
 	}
 }
 

@@ -41,18 +41,25 @@ status:
 // TestUnsetFieldsAreOmitted: an empty field in a request would prevent the API
 // server's default, or count as a change of an immutable field.
 func TestUnsetFieldsAreOmitted(t *testing.T) {
-	for want, object := range map[string]runtime.Object{
-		`{"spec":{"vmname":"web"}}`:                    &VM{Spec: VMSpec{VMName: "web"}},
-		`{"spec":{"endpoint":"http://a.b"}}`:           &Cloud{Spec: CloudSpec{Endpoint: "http://a.b"}},
-		`{"spec":{"endpoint":"http://a.b","rest":{}}}`: &Cloud{Spec: CloudSpec{Endpoint: "http://a.b", REST: &RESTCloud{}}},
+	for name, tc := range map[string]struct {
+		object runtime.Object
+		want   string
+	}{
+		"VM":    {&VM{Spec: VMSpec{VMName: "web"}}, `{"spec":{"vmname":"web"}}`},
+		"Cloud": {&Cloud{Spec: CloudSpec{Endpoint: "http://a.b"}}, `{"spec":{"endpoint":"http://a.b"}}`},
+		"Cloud with an empty block of its type": {
+			&Cloud{Spec: CloudSpec{Endpoint: "http://a.b", REST: &RESTCloud{}}}, `{"spec":{"endpoint":"http://a.b","rest":{}}}`,
+		},
 	} {
-		got, err := json.Marshal(object)
-		if err != nil {
-			t.Fatalf("Marshal: %v", err)
-		}
-		if diff := cmp.Diff(want, string(got)); diff != "" {
-			t.Errorf("%T (-want +got):\n%s", object, diff)
-		}
+		t.Run(name, func(t *testing.T) {
+			got, err := json.Marshal(tc.object)
+			if err != nil {
+				t.Fatalf("Marshal: %v", err)
+			}
+			if diff := cmp.Diff(tc.want, string(got)); diff != "" {
+				t.Errorf("%T (-want +got):\n%s", tc.object, diff)
+			}
+		})
 	}
 }
 
@@ -65,13 +72,14 @@ func TestSchemeContainsEveryKind(t *testing.T) {
 		"VM": &VM{}, "VMList": &VMList{}, "Cloud": &Cloud{}, "CloudList": &CloudList{},
 		"VmGroup": &VmGroup{}, "VmGroupList": &VmGroupList{}, "Network": &Network{}, "NetworkList": &NetworkList{}, "GPUInfo": &GPUInfo{}, "GPUInfoList": &GPUInfoList{},
 	} {
-		made, err := scheme.New(GroupVersion.WithKind(kind))
-		if err != nil {
-			t.Errorf("%s: %v", kind, err)
-			continue
-		}
-		if diff := cmp.Diff(object, made); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", kind, diff)
-		}
+		t.Run(kind, func(t *testing.T) {
+			made, err := scheme.New(GroupVersion.WithKind(kind))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(object, made); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
 	}
 }

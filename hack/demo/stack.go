@@ -43,7 +43,7 @@ type stack struct {
 	cloud, manager *process
 	cloudURL       string
 	// webhook is the address and certificate of the name check webhook.
-	webhook *testkit.Door
+	webhook *testkit.Webhook
 
 	mu sync.Mutex
 	// running are the processes started so far. No process is started after killed is

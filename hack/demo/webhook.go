@@ -19,10 +19,10 @@ const (
 // registers the webhook with the API server.
 func (s *stack) prepareWebhook(ctx context.Context) error {
 	var err error
-	if s.webhook, err = s.api.NewDoor(); err != nil {
+	if s.webhook, err = s.api.NewWebhook(); err != nil {
 		return err
 	}
-	return s.webhook.Open(ctx, webhookName, nil)
+	return s.webhook.Register(ctx, webhookName, nil)
 }
 
 // showNameCheck applies a VM whose name the cloud prohibits. The webhook rejects
@@ -46,7 +46,7 @@ func (s *stack) showNameCheck(ctx context.Context) error {
 	_, refusal, _ = strings.Cut(err.Error(), "\n")
 	s.say("  %s", refusal)
 
-	if err := s.webhook.Shut(ctx, webhookName); err != nil {
+	if err := s.webhook.Unregister(ctx, webhookName); err != nil {
 		return err
 	}
 	// The API server observes the change with a delay.
@@ -59,7 +59,7 @@ func (s *stack) showNameCheck(ctx context.Context) error {
 	}
 	s.say("the same again, while the name check webhook is not registered")
 	s.say("  %s", bytes.TrimSpace(output))
-	return s.webhook.Open(ctx, webhookName, nil)
+	return s.webhook.Register(ctx, webhookName, nil)
 }
 
 // poll waits until condition holds, for at most shortWait.

@@ -170,15 +170,17 @@ func TestFlagsOverrideTheConfigurationOfTheBase(t *testing.T) {
 }
 
 func TestInvalidFlagsAreRejected(t *testing.T) {
-	for _, args := range [][]string{
-		{},
-		{"--output", "x", "surplus"},
-		{"--output", "x", "--platform", "linux"},
-		{"--output", t.TempDir(), "--base", t.TempDir() + "/none"},
+	for name, args := range map[string][]string{
+		"no output":                      {},
+		"an argument that is no flag":    {"--output", "x", "surplus"},
+		"a platform without its machine": {"--output", "x", "--platform", "linux"},
+		"a base that does not exist":     {"--output", t.TempDir(), "--base", t.TempDir() + "/none"},
 	} {
-		if err := buildCommand(args); err == nil {
-			t.Errorf("%q is accepted", args)
-		}
+		t.Run(name, func(t *testing.T) {
+			if err := buildCommand(args); err == nil {
+				t.Errorf("%q is accepted", args)
+			}
+		})
 	}
 }
 

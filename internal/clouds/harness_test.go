@@ -14,6 +14,7 @@ import (
 
 	"github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
 )
 
 const (
@@ -35,19 +36,25 @@ type harness struct {
 	unreadable error
 	// blocked makes Dial wait until it is closed.
 	blocked   chan struct{}
-	dialed    []*fakeClient
+	dialed    []*recordedClient
 	forgotten []string
 }
 
-// fakeClient records how much time its Close was given.
-type fakeClient struct {
-	cloud.Client
-	closed chan time.Duration
+// recordedClient is a client of a cloud in memory. It records how much time its
+// Close was given.
+type recordedClient struct {
+	*cloudfake.Cloud
+	left time.Duration
 }
 
-func (f *fakeClient) Close(ctx context.Context) {
+func newClient() *recordedClient {
+	return &recordedClient{Cloud: cloudfake.New(cloudfake.Options{})}
+}
+
+func (c *recordedClient) Close(ctx context.Context) {
 	deadline, _ := ctx.Deadline()
-	f.closed <- time.Until(deadline)
+	c.left = time.Until(deadline)
+	c.Cloud.Close(ctx)
 }
 
 func newHarness(t *testing.T, objects ...client.Object) *harness {
@@ -80,7 +87,7 @@ func (m memory) Dial(_ *v1alpha1.Cloud, secret *corev1.Secret) (cloud.Client, er
 	if secret != nil && secret.Data["password"] != nil && secret.Data["username"] == nil {
 		return nil, errNoUsername
 	}
-	fresh := &fakeClient{closed: make(chan time.Duration, 1)}
+	fresh := newClient()
 	m.h.dialed = append(m.h.dialed, fresh)
 	return fresh, nil
 }
@@ -129,24 +136,22 @@ func (h *harness) rotate(data map[string]string) {
 }
 
 // wantClosed waits for Close, which runs in the background.
-func (f *fakeClient) wantClosed(t *testing.T) {
+func (c *recordedClient) wantClosed(t *testing.T) {
 	t.Helper()
 	select {
-	case left := <-f.closed:
-		if left <= 0 || left > closeTimeout {
-			t.Errorf("Close had %v left; want more than 0 and at most %v, whatever the caller's deadline is", left, closeTimeout)
+	case <-c.Closed():
+		if c.left <= 0 || c.left > closeTimeout {
+			t.Errorf("Close had %v left; want more than 0 and at most %v, whatever the caller's deadline is", c.left, closeTimeout)
 		}
 	case <-time.After(10 * time.Second):
 		t.Error("the client was not closed within 10 s")
 	}
 }
 
-func (f *fakeClient) wantOpen(t *testing.T) {
+func (c *recordedClient) wantOpen(t *testing.T) {
 	t.Helper()
-	select {
-	case <-f.closed:
+	if c.Closes() > 0 {
 		t.Error("the client was closed")
-	default:
 	}
 }
 

@@ -143,7 +143,7 @@ func TestGetReadsTheSecretThatTheSpecNames(t *testing.T) {
 }
 
 func TestDialFuncIsADialer(t *testing.T) {
-	want := &fakeClient{}
+	want := newClient()
 	var d Dialer = DialFunc(func(c *v1alpha1.Cloud, secret *corev1.Secret) (cloud.Client, error) {
 		if c.Name != "home" || string(secret.Data["token"]) != "t" {
 			t.Errorf("dialed Cloud %q with %v", c.Name, secret.Data)

@@ -1,7 +1,6 @@
 package inventory
 
 import (
-	"context"
 	"reflect"
 	"testing"
 	"time"
@@ -9,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloud/fake"
 )
 
 // serverFields returns the fields of cloud.Server.
@@ -43,16 +43,6 @@ func TestEachServerFieldIsEitherComparedOrIgnored(t *testing.T) {
 	if diff := cmp.Diff(want, listed); diff != "" {
 		t.Errorf("add each field of cloud.Server to comparedFields or to ignoredFields; times listed (-want +got):\n%s", diff)
 	}
-}
-
-// onePage lists its servers on one page.
-type onePage struct {
-	cloud.ServerReader
-	servers []cloud.Server
-}
-
-func (p onePage) ListServers(context.Context, cloud.ListServers) (cloud.ServerPage, error) {
-	return cloud.ServerPage{Servers: p.servers}, nil
 }
 
 // fullServer returns a server without a zero field.
@@ -103,7 +93,9 @@ func TestPublishReportsChangesOfComparedFieldsOnly(t *testing.T) {
 			directory.Subscribe(func(e Event) { events = append(events, e) })
 			inv := directory.Cloud("home")
 			publish := func(server cloud.Server) {
-				snap, err := List(t.Context(), onePage{servers: []cloud.Server{server}}, time.Now)
+				c := fake.New(fake.Options{})
+				c.AddServers(server)
+				snap, err := List(t.Context(), c, time.Now)
 				if err != nil {
 					t.Fatalf("List: %v", err)
 				}

@@ -2,6 +2,7 @@ package inventory_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloud/fake"
 	"github.com/privatecloud/operator/internal/inventory"
 )
 
@@ -35,6 +37,7 @@ func (c *clock) advance(d time.Duration) {
 }
 
 // listing answers ListServers with its pages by marker, and records the calls.
+// Its pages may break the contract of cloud.Client, which a fake.Cloud keeps.
 type listing struct {
 	cloud.ServerReader
 	pages map[string]cloud.ServerPage
@@ -65,6 +68,32 @@ func pages(servers ...[]cloud.Server) *listing {
 		marker = next
 	}
 	return l
+}
+
+// newCloud returns a cloud that has these networks and can list its hosts.
+func newCloud(networks ...cloud.Network) *fake.Cloud {
+	c := fake.New(fake.Options{Capabilities: cloud.NewCapabilities(cloud.Networks, cloud.Hosts)})
+	c.AddNetworks(networks...)
+	return c
+}
+
+// delay makes each call of the cloud take this long, whether its context ends or not.
+func delay(c *fake.Cloud, takes time.Duration) {
+	c.OnCall(func(context.Context, fake.Verb, string) { <-time.After(takes) })
+}
+
+// unclassified breaks the contract of cloud.Client: the errors of its listings
+// are not cloud errors.
+type unclassified struct{ *fake.Cloud }
+
+func (u unclassified) ListNetworks(ctx context.Context) ([]cloud.Network, error) {
+	networks, err := u.Cloud.ListNetworks(ctx)
+	return networks, errors.Unwrap(err)
+}
+
+func (u unclassified) ListHosts(ctx context.Context) ([]cloud.Host, error) {
+	hosts, err := u.Cloud.ListHosts(ctx)
+	return hosts, errors.Unwrap(err)
 }
 
 func server(id string, change ...func(*cloud.Server)) cloud.Server {

@@ -1,83 +1,69 @@
 package inventory_test
 
 import (
-	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloud/fake"
 	"github.com/privatecloud/operator/internal/inventory"
 )
-
-// hostCloud answers ListHosts and counts the calls.
-type hostCloud struct {
-	cloud.Client
-	hosts []cloud.Host
-	takes time.Duration
-	err   error
-	asked int
-}
-
-func (l *hostCloud) ListHosts(context.Context) ([]cloud.Host, error) {
-	l.asked++
-	if l.takes > 0 {
-		<-time.After(l.takes)
-	}
-	return l.hosts, l.err
-}
 
 func TestHostsCallsTheCloudOncePerInterval(t *testing.T) {
 	h := polling(t)
 	if _, err := h.inv.Hosts(t.Context(), dawn); !cloud.Is(err, cloud.Unavailable) {
 		t.Errorf("got %v, want Unavailable before the first connection", err)
 	}
-	l := &hostCloud{hosts: []cloud.Host{{Name: "esxi-1", GPU: true, AvailableHours: 399}}}
-	h.inv.Connect(l, nil)
+	c, host := newCloud(), cloud.Host{Name: "esxi-1", GPU: true, AvailableHours: 399}
+	c.SetHosts(host)
+	h.inv.Connect(c, nil)
 	for range 10 {
 		got, err := h.inv.Hosts(t.Context(), h.clock.Now().Add(-interval))
 		if err != nil {
 			t.Fatal(err)
 		}
-		equal(t, "hosts", l.hosts, got)
+		equal(t, "hosts", []cloud.Host{host}, got)
 		h.clock.advance(interval / 4)
 	}
-	equal(t, "calls in two and a quarter intervals", 2, l.asked)
+	equal(t, "calls in two and a quarter intervals", 2, c.Sent(fake.ListHosts))
 
 	h.inv.Disconnect()
 	if _, err := h.inv.Hosts(t.Context(), dawn); !cloud.Is(err, cloud.Unavailable) {
 		t.Errorf("got %v, want Unavailable after the end of the connection", err)
 	}
-	h.inv.Connect(l, nil)
+	h.inv.Connect(c, nil)
 	if _, err := h.inv.Hosts(t.Context(), dawn); err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "calls after another connection", 3, l.asked)
+	equal(t, "calls after another connection", 3, c.Sent(fake.ListHosts))
 }
 
 func TestHostsDoesNotKeepAnErrorThatIsNoCloudError(t *testing.T) {
 	h := polling(t)
-	l := &hostCloud{err: errors.New("no cloud error")}
-	h.inv.Connect(l, nil)
+	c, failure := newCloud(), errors.New("no cloud error")
+	c.FailAlways(fake.ListHosts, failure, false)
+	h.inv.Connect(unclassified{c}, nil)
 	for range 2 {
-		if _, err := h.inv.Hosts(t.Context(), dawn); !errors.Is(err, l.err) {
-			t.Errorf("got %v, want %v", err, l.err)
+		if _, err := h.inv.Hosts(t.Context(), dawn); !errors.Is(err, failure) || cloud.KindOf(err) != "" {
+			t.Errorf("got %v, want %v", err, failure)
 		}
 	}
-	equal(t, "calls", 2, l.asked)
+	equal(t, "calls", 2, c.Sent(fake.ListHosts))
 }
 
 func TestHostsKeepsACloudErrorForAPollInterval(t *testing.T) {
 	h := polling(t)
-	l := &hostCloud{err: &cloud.Error{Kind: cloud.Unavailable, Op: "list hosts", Detail: "connection refused"}}
-	h.inv.Connect(l, nil)
+	c, failure := newCloud(), &cloud.Error{Kind: cloud.Unavailable, Op: "list hosts", Detail: "connection refused"}
+	c.FailAlways(fake.ListHosts, failure, false)
+	h.inv.Connect(c, nil)
 	want := func(calls int) {
 		t.Helper()
-		if _, err := h.inv.Hosts(t.Context(), h.clock.Now()); !errors.Is(err, l.err) {
-			t.Errorf("got %v, want %v", err, l.err)
+		if _, err := h.inv.Hosts(t.Context(), h.clock.Now()); !errors.Is(err, failure) {
+			t.Errorf("got %v, want %v", err, failure)
 		}
-		equal(t, "calls", calls, l.asked)
+		equal(t, "calls", calls, c.Sent(fake.ListHosts))
 	}
 	want(1)
 	h.clock.advance(interval - 1)
@@ -86,14 +72,16 @@ func TestHostsKeepsACloudErrorForAPollInterval(t *testing.T) {
 	want(2)
 
 	h.inv.Disconnect()
-	h.inv.Connect(l, nil)
+	h.inv.Connect(c, nil)
 	want(3)
 }
 
 func TestDisconnectDropsAHostListingUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := polling(t)
-		old, begun := &hostCloud{hosts: []cloud.Host{{Name: "old"}}, takes: time.Second}, h.clock.Now()
+		old, begun := newCloud(), h.clock.Now()
+		old.SetHosts(cloud.Host{Name: "old"})
+		delay(old, time.Second)
 		h.inv.Connect(old, nil)
 		done := make(chan struct{})
 		go func() {
@@ -102,22 +90,25 @@ func TestDisconnectDropsAHostListingUnderWay(t *testing.T) {
 		}()
 		synctest.Wait()
 		h.inv.Disconnect()
-		l := &hostCloud{hosts: []cloud.Host{{Name: "new"}}}
-		h.inv.Connect(l, nil)
+		c := newCloud()
+		c.SetHosts(cloud.Host{Name: "new"})
+		h.inv.Connect(c, nil)
 		<-done
 		got, err := h.inv.Hosts(t.Context(), begun)
 		if err != nil {
 			t.Fatal(err)
 		}
-		equal(t, "hosts of the new connection", l.hosts, got)
+		equal(t, "hosts of the new connection", []cloud.Host{{Name: "new"}}, got)
 	})
 }
 
 func TestHostsFailsAfterItsTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := polling(t)
-		l := &hostCloud{hosts: []cloud.Host{{Name: "late"}}, takes: inventory.HostsTimeout + time.Second}
-		h.inv.Connect(l, nil)
+		c := newCloud()
+		c.SetHosts(cloud.Host{Name: "late"})
+		delay(c, inventory.HostsTimeout+time.Second)
+		h.inv.Connect(c, nil)
 		asked := time.Now()
 		_, err := h.inv.Hosts(t.Context(), h.clock.Now())
 		if !errors.Is(err, inventory.ErrNotAnswered) {
@@ -130,7 +121,7 @@ func TestHostsFailsAfterItsTimeout(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		equal(t, "hosts", l.hosts, got)
+		equal(t, "hosts", []cloud.Host{{Name: "late"}}, got)
 	})
 }
 

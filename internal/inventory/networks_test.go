@@ -8,25 +8,8 @@ import (
 	"time"
 
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloud/fake"
 )
-
-// networkCloud answers ListNetworks and counts the calls.
-type networkCloud struct {
-	cloud.Client
-	networks []cloud.Network
-	err      error
-	asked    int
-	// each is called before a listing is answered.
-	each func()
-}
-
-func (w *networkCloud) ListNetworks(context.Context) ([]cloud.Network, error) {
-	w.asked++
-	if w.each != nil {
-		w.each()
-	}
-	return w.networks, w.err
-}
 
 func network(id string, age time.Duration) cloud.Network {
 	return cloud.Network{ID: id, Name: "net-" + id, CreatedAt: dawn.Add(age)}
@@ -47,20 +30,20 @@ func (h *harness) networks(age time.Duration) []string {
 }
 
 func TestNetworksSharesAListingThatIsNewEnough(t *testing.T) {
-	h, from := newHarness(t), &networkCloud{networks: []cloud.Network{network("b", time.Second), network("c", 0), network("a", 0)}}
+	h, from := newHarness(t), newCloud(network("b", time.Second), network("c", 0), network("a", 0))
 	h.inv.Connect(from, nil)
 	equal(t, "networks, oldest first", []string{"a", "c", "b"}, h.networks(0))
 	h.clock.advance(10 * time.Second)
 	equal(t, "networks", []string{"a", "c", "b"}, h.networks(10*time.Second))
-	equal(t, "listings", 1, from.asked)
+	equal(t, "listings", 1, from.Sent(fake.ListNetworks))
 	h.clock.advance(time.Second)
-	from.networks = from.networks[:1]
+	from.RemoveNetworks("a", "c")
 	equal(t, "networks of a newer listing", []string{"b"}, h.networks(10*time.Second))
-	equal(t, "listings", 2, from.asked)
+	equal(t, "listings", 2, from.Sent(fake.ListNetworks))
 }
 
 func TestRecordedNetworksHideListingsBegunEarlier(t *testing.T) {
-	h, from := newHarness(t), &networkCloud{networks: []cloud.Network{network("a", 0), network("b", 0)}}
+	h, from := newHarness(t), newCloud(network("a", 0), network("b", 0))
 	h.inv.Connect(from, nil)
 	h.networks(0)
 	changed := network("a", 0)
@@ -73,37 +56,41 @@ func TestRecordedNetworksHideListingsBegunEarlier(t *testing.T) {
 
 	h.clock.advance(time.Second)
 	during := network("d", time.Minute)
-	from.each = func() { h.inv.RecordNetwork(during) }
+	from.OnCall(func(context.Context, fake.Verb, string) { h.inv.RecordNetwork(during) })
 	equal(t, "networks of a listing begun later, and one that was recorded meanwhile", []string{"a", "b", "d"}, h.networks(0))
 }
 
 func TestNetworksDoesNotKeepAnErrorThatIsNoCloudError(t *testing.T) {
-	h, from := newHarness(t), &networkCloud{err: errors.New("no cloud error")}
-	h.inv.Connect(from, nil)
-	if _, err := h.inv.Networks(t.Context(), dawn); !errors.Is(err, from.err) {
-		t.Errorf("got %v, want %v", err, from.err)
+	h, from, failure := newHarness(t), newCloud(), errors.New("no cloud error")
+	from.FailAlways(fake.ListNetworks, failure, false)
+	h.inv.Connect(unclassified{from}, nil)
+	if _, err := h.inv.Networks(t.Context(), dawn); !errors.Is(err, failure) || cloud.KindOf(err) != "" {
+		t.Errorf("got %v, want %v", err, failure)
 	}
-	from.err = nil
+	from.Heal()
 	h.networks(0)
-	equal(t, "listings", 2, from.asked)
+	equal(t, "listings", 2, from.Sent(fake.ListNetworks))
 }
 
 func TestNetworksKeepsACloudErrorForThreeSeconds(t *testing.T) {
-	h, from := newHarness(t), &networkCloud{err: &cloud.Error{Kind: cloud.Unavailable, Op: "list networks", Detail: "connection refused"}}
+	h, from := newHarness(t), newCloud()
+	failure := &cloud.Error{Kind: cloud.Unavailable, Op: "list networks", Detail: "connection refused"}
+	from.FailAlways(fake.ListNetworks, failure, false)
 	h.inv.Connect(from, nil)
 	want := func(calls int) {
 		t.Helper()
-		if _, err := h.inv.Networks(t.Context(), h.clock.Now()); !errors.Is(err, from.err) {
-			t.Errorf("got %v, want %v", err, from.err)
+		if _, err := h.inv.Networks(t.Context(), h.clock.Now()); !errors.Is(err, failure) {
+			t.Errorf("got %v, want %v", err, failure)
 		}
-		equal(t, "calls", calls, from.asked)
+		equal(t, "calls", calls, from.Sent(fake.ListNetworks))
 	}
 	want(1)
 	h.clock.advance(3*time.Second - 1)
 	want(1)
 	h.clock.advance(1)
 	want(2)
-	from.err = &cloud.Error{Kind: cloud.Throttled, RetryAfter: time.Minute}
+	failure = &cloud.Error{Kind: cloud.Throttled, RetryAfter: time.Minute}
+	from.FailAlways(fake.ListNetworks, failure, false)
 	h.clock.advance(3 * time.Second)
 	want(3)
 	h.clock.advance(time.Minute - 1)
@@ -115,7 +102,8 @@ func TestNetworksKeepsACloudErrorForThreeSeconds(t *testing.T) {
 func TestDisconnectDropsANetworkListingUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t)
-		old := &networkCloud{networks: []cloud.Network{network("old", 0)}, each: func() { <-time.After(time.Second) }}
+		old := newCloud(network("old", 0))
+		delay(old, time.Second)
 		h.inv.Connect(old, nil)
 		done := make(chan struct{})
 		go func() {
@@ -124,14 +112,14 @@ func TestDisconnectDropsANetworkListingUnderWay(t *testing.T) {
 		}()
 		synctest.Wait()
 		h.inv.Disconnect()
-		h.inv.Connect(&networkCloud{networks: []cloud.Network{network("new", 0)}}, nil)
+		h.inv.Connect(newCloud(network("new", 0)), nil)
 		<-done
 		equal(t, "networks of the new connection", []string{"new"}, h.networks(time.Hour))
 	})
 }
 
 func TestDisconnectDropsTheNetworks(t *testing.T) {
-	h, from := newHarness(t), &networkCloud{networks: []cloud.Network{network("a", 0)}}
+	h, from := newHarness(t), newCloud(network("a", 0))
 	h.inv.Connect(from, nil)
 	h.networks(0)
 	h.inv.RecordNetwork(network("b", 0))
@@ -139,6 +127,6 @@ func TestDisconnectDropsTheNetworks(t *testing.T) {
 	if _, err := h.inv.Networks(t.Context(), dawn); !cloud.Is(err, cloud.Unavailable) {
 		t.Errorf("without a connection: %v, want Unavailable", err)
 	}
-	h.inv.Connect(&networkCloud{}, nil)
+	h.inv.Connect(newCloud(), nil)
 	equal(t, "networks", []string(nil), h.networks(time.Hour))
 }

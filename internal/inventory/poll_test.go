@@ -1,13 +1,13 @@
 package inventory_test
 
 import (
-	"context"
 	"errors"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloud/fake"
 	"github.com/privatecloud/operator/internal/inventory"
 )
 
@@ -155,26 +155,12 @@ func TestPollRequestsAreReported(t *testing.T) {
 	h.wantNext("the request is served by the begin of a listing", interval*9/10, interval*11/10)
 }
 
-// statusCloud answers ServerStatus and counts the calls.
-type statusCloud struct {
-	cloud.Client
-	mu    sync.Mutex
-	calls int
-	use   int
-	err   error
-}
-
-func (m *statusCloud) ServerStatus(context.Context, string) (cloud.Status, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.calls++
-	return cloud.Status{CPUUtilization: m.use}, m.err
-}
-
 func TestUtilizationCallsTheCloudOncePerInterval(t *testing.T) {
 	h := polling(t)
-	m := &statusCloud{use: 40}
-	h.inv.Connect(m, nil)
+	c := newCloud()
+	c.AddServers(server("a"))
+	c.SetUtilization(40)
+	h.inv.Connect(c, nil)
 	want := func(utilization, calls int) {
 		t.Helper()
 		got, err := h.inv.Utilization(t.Context(), "a")
@@ -182,11 +168,11 @@ func TestUtilizationCallsTheCloudOncePerInterval(t *testing.T) {
 			t.Fatalf("Utilization: %v", err)
 		}
 		equal(t, "CPU utilization", utilization, got.CPUUtilization)
-		equal(t, "calls so far", calls, m.calls)
+		equal(t, "calls so far", calls, c.Sent(fake.ServerStatus))
 	}
 	h.publish(server("a"))
 	want(40, 1)
-	m.use = 50
+	c.SetUtilization(50)
 	h.clock.advance(interval * 8 / 10)
 	h.publish(server("a"))
 	want(40, 1)
@@ -199,22 +185,25 @@ func TestUtilizationCallsTheCloudOncePerInterval(t *testing.T) {
 	h.inv.ForgetServer("a")
 	want(50, 4)
 	h.inv.Disconnect()
-	h.inv.Connect(m, nil)
+	h.inv.Connect(c, nil)
 	want(50, 5)
 }
 
 func TestUtilizationReturnsTheLastKnownOnAnError(t *testing.T) {
 	h := polling(t)
-	m := &statusCloud{use: 40}
-	h.inv.Connect(m, nil)
+	c := newCloud()
+	c.AddServers(server("a"))
+	c.SetUtilization(40)
+	h.inv.Connect(c, nil)
 	if _, err := h.inv.Utilization(t.Context(), "a"); err != nil {
 		t.Fatalf("Utilization: %v", err)
 	}
 	h.clock.advance(interval)
-	m.err = errors.New("no")
+	no := errors.New("no")
+	c.FailAlways(fake.ServerStatus, no, false)
 	got, err := h.inv.Utilization(t.Context(), "a")
-	if !errors.Is(err, m.err) {
-		t.Errorf("Utilization failed with %v, want %v", err, m.err)
+	if !errors.Is(err, no) {
+		t.Errorf("Utilization failed with %v, want %v", err, no)
 	}
 	equal(t, "CPU utilization", 40, got.CPUUtilization)
 }
@@ -224,11 +213,12 @@ func TestInventoryIsSafeForConcurrentUse(t *testing.T) {
 	dir := inventory.New(time.Now)
 	dir.Subscribe(func(e inventory.Event) { _ = len(e.Refs) })
 	dir.OnPollRequest(func(string, time.Duration) {})
-	m := &statusCloud{}
-	dir.Cloud("home").Connect(m, nil)
+	c := newCloud()
+	c.AddServers(server("a"))
+	dir.Cloud("home").Connect(c, nil)
 	acts := []func(inv *inventory.Inventory){
 		func(inv *inventory.Inventory) { inv.Configure(inventory.Settings{PollInterval: time.Second}) },
-		func(inv *inventory.Inventory) { inv.Connect(m, nil) },
+		func(inv *inventory.Inventory) { inv.Connect(c, nil) },
 		func(inv *inventory.Inventory) { inv.MarkUnavailable("no") },
 		func(inv *inventory.Inventory) { inv.Brake(true); inv.Brake(false) },
 		func(inv *inventory.Inventory) {

@@ -40,7 +40,7 @@ type Options struct {
 	DefaultEndpoint string
 	// Workers is how many VMs are reconciled at a time, at least 1.
 	Workers int
-	// Version is the operator's, told to clouds.
+	// Version is the operator's. Clouds get it in the User-Agent header.
 	Version string
 	// NameCheck has the manager's webhook server check the names of VMs before
 	// they are stored, whether it leads or not.
@@ -55,8 +55,8 @@ type Options struct {
 // restMetrics are of the whole process: they can be registered once.
 var restMetrics = sync.OnceValue(func() *transport.Metrics { return transport.NewMetrics(metrics.Registry) })
 
-// Caches sets how a manager must read for the controllers to work: a pass sees
-// what an earlier one wrote.
+// Caches sets how a manager must read for the controllers to work: a
+// reconcile reads what an earlier one wrote.
 func Caches(options *ctrl.Options) {
 	readOwnWrites := true
 	options.Cache = cache.Options{

@@ -1,8 +1,3 @@
-// Package testkit is the harness of tests that need a manager, an API server or a
-// cloud: etcd and kube-apiserver with this project's CRDs, the operator in the
-// process of the test, and mock clouds that are served over HTTP. Kubernetes'
-// controller manager does not run, so nothing collects garbage and namespaces never
-// finish terminating.
 package testkit
 
 import (

@@ -90,14 +90,14 @@ func late(on mockcloud.Options, effects ...mockcloud.Op) func(*T) {
 // no second create is sent meanwhile.
 func hidden(on mockcloud.Options) func(*T) {
 	return func(t *T) {
-		const settle = 4 * time.Second
+		const settleTime = 4 * time.Second
 		f := newFixture(t, on, func(c *v1alpha1.Cloud) {
-			c.Spec.PollInterval.Duration, c.Spec.SettleTime.Duration = time.Hour, settle
+			c.Spec.PollInterval.Duration, c.Spec.SettleTime.Duration = time.Hour, settleTime
 		})
 		f.addFault(losing(lostAnswers["reset"], on))
 		f.addFault(mockcloud.Fault{
 			Match: mockcloud.Match{Method: "GET", Path: "/servers"},
-			List:  &mockcloud.ListFault{HideYounger: mockcloud.Duration(settle * 3 / 4)},
+			List:  &mockcloud.ListFault{HideYounger: mockcloud.Duration(settleTime * 3 / 4)},
 		})
 		vm := f.readyVM("web")
 		t.Expect(vm).To(testkit.HaveCondition("Created", metav1.ConditionTrue, "Adopted"))

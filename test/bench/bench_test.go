@@ -111,13 +111,19 @@ func TestPercentileReturnsOneOfTheValues(t *testing.T) {
 	for i := range 150 {
 		values = append(values, time.Duration(150-i))
 	}
-	for p, want := range map[int]time.Duration{50: 75, 99: 149, 100: 150} {
-		if got := percentile(values, p); got != want {
-			t.Errorf("p%d: %d, want %d", p, got, want)
-		}
-	}
-	if got := percentile(values[:1], 50); got != 150 {
-		t.Errorf("p50 of one value: %d, want 150", got)
+	for name, test := range map[string]struct {
+		values  []time.Duration
+		percent int
+		want    time.Duration
+	}{
+		"half of them": {values, 50, 75}, "99 percent": {values, 99, 149}, "all": {values, 100, 150},
+		"half of one value": {values[:1], 50, 150},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := percentile(test.values, test.percent); got != test.want {
+				t.Errorf("p%d: %d, want %d", test.percent, got, test.want)
+			}
+		})
 	}
 }
 

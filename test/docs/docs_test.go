@@ -100,11 +100,13 @@ func explained(page, name string) bool {
 func TestAlertsAndDashboardAskForMetricsThatExist(t *testing.T) {
 	known := metricNames(t)
 	for _, file := range []string{"rules.yaml", "dashboard.json"} {
-		for _, name := range matches(t, monitoring+file, `(privatecloud_\w+)`) {
-			if !slices.Contains(known, strings.TrimSuffix(name, "_bucket")) {
-				t.Errorf("%s asks for %s, which does not exist", file, name)
+		t.Run(file, func(t *testing.T) {
+			for _, name := range matches(t, monitoring+file, `(privatecloud_\w+)`) {
+				if !slices.Contains(known, strings.TrimSuffix(name, "_bucket")) {
+					t.Errorf("%s asks for %s, which does not exist", file, name)
+				}
 			}
-		}
+		})
 	}
 }
 
@@ -114,23 +116,42 @@ func TestManifestsInThePagesHaveNoFieldThatDoesNotExist(t *testing.T) {
 		t.Fatal(err)
 	}
 	decoder := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
+	for _, page := range pages(t) {
+		blocks := manifestsIn(t, page)
+		if len(blocks) == 0 {
+			continue
+		}
+		t.Run(page, func(t *testing.T) {
+			for _, block := range blocks {
+				if _, _, err := decoder.Decode([]byte(block), nil, nil); err != nil {
+					t.Errorf("%v in\n%s", err, block)
+				}
+			}
+		})
+	}
+}
+
+func TestEveryKindHasAManifestInAPage(t *testing.T) {
+	kind := regexp.MustCompile(`(?m)^kind: (\w+)$`)
 	found := map[string]bool{}
 	for _, page := range pages(t) {
-		for _, block := range fenced(read(t, page), "yaml") {
-			if !strings.HasPrefix(block, "apiVersion: "+v1alpha1.GroupVersion.Group) {
-				continue
+		for _, block := range manifestsIn(t, page) {
+			for _, match := range kind.FindAllStringSubmatch(block, -1) {
+				found[match[1]] = true
 			}
-			_, kind, err := decoder.Decode([]byte(block), nil, nil)
-			if err != nil {
-				t.Errorf("%s: %v in\n%s", page, err, block)
-				continue
-			}
-			found[kind.Kind] = true
 		}
 	}
 	if diff := cmp.Diff(map[string]bool{"VM": true, "VmGroup": true, "Network": true, "GPUInfo": true, "Cloud": true}, found); diff != "" {
 		t.Errorf("kinds of which a page shows a manifest (-want +got):\n%s", diff)
 	}
+}
+
+// manifestsIn returns the manifests of this project's kinds that a page shows.
+func manifestsIn(t *testing.T, page string) []string {
+	t.Helper()
+	return slices.DeleteFunc(fenced(read(t, page), "yaml"), func(block string) bool {
+		return !strings.HasPrefix(block, "apiVersion: "+v1alpha1.GroupVersion.Group)
+	})
 }
 
 func read(t *testing.T, path string) string {

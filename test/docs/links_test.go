@@ -18,9 +18,11 @@ var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 
 func TestLinksLeadToPagesAndHeadings(t *testing.T) {
 	for _, page := range pages(t) {
-		for _, target := range links(t, page) {
-			checkTarget(t, page, target)
-		}
+		t.Run(page, func(t *testing.T) {
+			for _, target := range links(t, page) {
+				checkTarget(t, page, target)
+			}
+		})
 	}
 }
 
@@ -49,10 +51,16 @@ func TestPathsOfPagesInOtherFilesExist(t *testing.T) {
 		if strings.HasSuffix(file, ".md") || strings.HasPrefix(file, "test/docs/") || !isText(file) {
 			continue
 		}
-		for _, target := range reference.FindAllString(read(t, file), -1) {
-			found++
-			checkTarget(t, file, target)
+		targets := reference.FindAllString(read(t, file), -1)
+		if len(targets) == 0 {
+			continue
 		}
+		found++
+		t.Run(file, func(t *testing.T) {
+			for _, target := range targets {
+				checkTarget(t, file, target)
+			}
+		})
 	}
 	if found == 0 {
 		t.Error("found no reference to a page, want at least that of the alerts")

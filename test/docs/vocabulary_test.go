@@ -147,25 +147,39 @@ func (w word) found(file, line string) bool {
 }
 
 func TestVocabulary(t *testing.T) {
+	folders := map[string][]string{}
 	for _, place := range checked {
 		for _, file := range files(t, place) {
 			if !isText(file) || strings.Contains(file, "zz_generated") ||
 				slices.ContainsFunc(unchecked, func(skip string) bool { return file == skip || strings.HasPrefix(file, skip+"/") }) {
 				continue
 			}
-			for name, w := range vocabulary {
-				if w.found(file, path.Base(file)) {
-					t.Errorf("%s: instead of %q write %q in the name of the file", file, name, w.write)
-				}
+			folders[path.Dir(file)] = append(folders[path.Dir(file)], file)
+		}
+	}
+	for folder, files := range folders {
+		t.Run(folder, func(t *testing.T) {
+			t.Parallel()
+			for _, file := range files {
+				checkWords(t, file)
 			}
-			n := 0
-			for line := range strings.Lines(read(t, file)) {
-				n++
-				for name, w := range vocabulary {
-					if w.found(file, line) {
-						t.Errorf("%s:%d: instead of %q write %q: %s", file, n, name, w.write, strings.TrimSpace(line))
-					}
-				}
+		})
+	}
+}
+
+func checkWords(t *testing.T, file string) {
+	t.Helper()
+	for name, w := range vocabulary {
+		if w.found(file, path.Base(file)) {
+			t.Errorf("%s: instead of %q write %q in the name of the file", file, name, w.write)
+		}
+	}
+	n := 0
+	for line := range strings.Lines(read(t, file)) {
+		n++
+		for name, w := range vocabulary {
+			if w.found(file, line) {
+				t.Errorf("%s:%d: instead of %q write %q: %s", file, n, name, w.write, strings.TrimSpace(line))
 			}
 		}
 	}

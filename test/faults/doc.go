@@ -9,6 +9,7 @@
 //	gate.go        numbers effects; holds one, drops it or answers in its place
 //	proxy.go       the two proxies
 //	manager.go     the process
+//	manager_*.go   what ends it together with the test, by platform
 //	world.go       all that one run needs, isolated from other runs
 //	recorder.go    every status that the API server showed
 //	invariants.go  what must hold in every run

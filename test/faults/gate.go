@@ -112,7 +112,8 @@ func (g *gate) cancelHold(h *hold) bool {
 	return true
 }
 
-// managerKilled releases what the killed manager had sent, and lets the calls of the next one pass.
+// managerKilled releases what the killed manager had sent, and stops holding
+// calls for the next manager.
 func (g *gate) managerKilled() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

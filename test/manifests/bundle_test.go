@@ -1,12 +1,14 @@
 package manifests_test
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -18,6 +20,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -93,6 +96,23 @@ func TestSecretsCanOnlyBeReadInTheNamespaceOfTheInstallation(t *testing.T) {
 			}
 		}
 	}
+	mayRead := func(ctx context.Context, namespace string) (bool, error) {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: "system:serviceaccount:" + installed + ":private-cloud-operator-controller-manager",
+			ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Namespace: namespace, Verb: "get", Resource: "secrets", Name: "cloud-credentials",
+			},
+		}}
+		err := env.Client.Create(ctx, review)
+		return review.Status.Allowed, err
+	}
+	// The API server's authorizer learns of the roles through a watch.
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 10*time.Second, true, func(ctx context.Context) (bool, error) {
+		return mayRead(ctx, installed)
+	})
+	if err != nil {
+		t.Errorf("waiting until Secrets may be read in the namespace of the installation: %v", err)
+	}
 	for name, tc := range map[string]struct {
 		namespace string
 		allowed   bool
@@ -101,17 +121,12 @@ func TestSecretsCanOnlyBeReadInTheNamespaceOfTheInstallation(t *testing.T) {
 		"another namespace: denied":              {metav1.NamespaceDefault, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-				User: "system:serviceaccount:" + installed + ":private-cloud-operator-controller-manager",
-				ResourceAttributes: &authorizationv1.ResourceAttributes{
-					Namespace: tc.namespace, Verb: "get", Resource: "secrets", Name: "cloud-credentials",
-				},
-			}}
-			if err := env.Client.Create(t.Context(), review); err != nil {
+			allowed, err := mayRead(t.Context(), tc.namespace)
+			if err != nil {
 				t.Fatal(err)
 			}
-			if review.Status.Allowed != tc.allowed {
-				t.Errorf("Secrets may be read: %t, want %t", review.Status.Allowed, tc.allowed)
+			if allowed != tc.allowed {
+				t.Errorf("Secrets may be read: %t, want %t", allowed, tc.allowed)
 			}
 		})
 	}

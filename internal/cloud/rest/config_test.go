@@ -45,15 +45,18 @@ func TestNewRefusesUnusableConfig(t *testing.T) {
 
 func TestEndpointKeepsItsBasePath(t *testing.T) {
 	t.Parallel()
-	for endpoint, want := range map[string]string{
-		"https://Cloud.Example":             "https://cloud.example",
-		"https://cloud.example/":            "https://cloud.example",
-		"https://cloud.example:8443/a%2Fb/": "https://cloud.example:8443/a%2Fb",
-		"http://[::1]:80/v1":                "http://[::1]:80/v1",
+	for name, test := range map[string]struct{ endpoint, want string }{
+		"capitals: the host is lower case":       {"https://Cloud.Example", "https://cloud.example"},
+		"slash at the end: removed":              {"https://cloud.example/", "https://cloud.example"},
+		"port and path with an escape: kept":     {"https://cloud.example:8443/a%2Fb/", "https://cloud.example:8443/a%2Fb"},
+		"IPv6 address with its usual port: kept": {"http://[::1]:80/v1", "http://[::1]:80/v1"},
 	} {
-		if diff := cmp.Diff(want, newClient(t, endpoint).endpoint); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", endpoint, diff)
-		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(test.want, newClient(t, test.endpoint).endpoint); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", test.endpoint, diff)
+			}
+		})
 	}
 }
 
@@ -73,22 +76,27 @@ func TestCredentialsLoseLineEnds(t *testing.T) {
 func TestCredentialsShowNoSecret(t *testing.T) {
 	t.Parallel()
 	const secret = "hunter2"
-	for _, c := range []Credentials{{Token: secret}, {Username: "u-" + secret, Password: secret}} {
-		encoded, err := json.Marshal(map[string]any{"c": c, "p": &c})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var logged strings.Builder
-		log := funcr.New(func(prefix, args string) { logged.WriteString(prefix + args) }, funcr.Options{})
-		log.Info("x", "value", c, "pointer", &c, "inside", Config{Credentials: c})
-		shown := []string{
-			string(encoded), logged.String(), c.String(), c.GoString(), fmt.Sprint(c, &c), errors.New(c.String()).Error(),
-			fmt.Sprintf("%v %+v %#v %s %q %d %x", c, c, c, c, c, c, c), fmt.Sprintf("%v %+v %#v", Config{Credentials: c}, &Config{Credentials: c}, Config{Credentials: c}),
-		}
-		for _, text := range shown {
-			if strings.Contains(text, secret) {
-				t.Errorf("a secret shows in %q", text)
+	for name, c := range map[string]Credentials{
+		"token": {Token: secret}, "username and password": {Username: "u-" + secret, Password: secret},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			encoded, err := json.Marshal(map[string]any{"c": c, "p": &c})
+			if err != nil {
+				t.Fatal(err)
 			}
-		}
+			var logged strings.Builder
+			log := funcr.New(func(prefix, args string) { logged.WriteString(prefix + args) }, funcr.Options{})
+			log.Info("x", "value", c, "pointer", &c, "inside", Config{Credentials: c})
+			shown := []string{
+				string(encoded), logged.String(), c.String(), c.GoString(), fmt.Sprint(c, &c), errors.New(c.String()).Error(),
+				fmt.Sprintf("%v %+v %#v %s %q %d %x", c, c, c, c, c, c, c), fmt.Sprintf("%v %+v %#v", Config{Credentials: c}, &Config{Credentials: c}, Config{Credentials: c}),
+			}
+			for _, text := range shown {
+				if strings.Contains(text, secret) {
+					t.Errorf("a secret shows in %q", text)
+				}
+			}
+		})
 	}
 }

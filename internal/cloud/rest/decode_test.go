@@ -107,30 +107,62 @@ func TestDecodePageRefusesUnusableListings(t *testing.T) {
 
 func TestDecodeReadsOnlyJSON(t *testing.T) {
 	t.Parallel()
-	for media, ok := range map[string]bool{
-		"application/json": true, "application/vnd.cloud.v1+json": true, "APPLICATION/JSON; charset=utf-8": true,
-		"text/html": false, "text/plain": false, "": false, "application/json;;;": false, "application/jsonp": false,
+	for name, test := range map[string]struct {
+		media string
+		read  bool
+	}{
+		"JSON: read":                                 {"application/json", true},
+		"a type that is based on JSON: read":         {"application/vnd.cloud.v1+json", true},
+		"JSON in capitals, with its charset: read":   {"APPLICATION/JSON; charset=utf-8", true},
+		"HTML: not read":                             {"text/html", false},
+		"text: not read":                             {"text/plain", false},
+		"no media type: not read":                    {"", false},
+		"a media type that is not valid: not read":   {"application/json;;;", false},
+		"a media type that begins as JSON: not read": {"application/jsonp", false},
 	} {
-		got := jsonAnswer(`[]`)
-		got.header.Set("Content-Type", media)
-		if _, err := decodePage(listing(), got); (err == nil) != ok {
-			t.Errorf("%q: %v, want it read: %t", media, err, ok)
-		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := jsonAnswer(`[]`)
+			got.header.Set("Content-Type", test.media)
+			if _, err := decodePage(listing(), got); (err == nil) != test.read {
+				t.Errorf("%q: %v, want it read: %t", test.media, err, test.read)
+			}
+		})
 	}
 }
 
 func TestDecodeStatus(t *testing.T) {
 	t.Parallel()
-	for body, want := range map[string]int{`{"cpuUtilization":0}`: 0, `{"cpuUtilization":100}`: 100, `{"cpuUtilization":49.6}`: 50} {
-		got, err := decodeStatus(listing(), jsonAnswer(body))
-		if err != nil || got.CPUUtilization != want {
-			t.Errorf("%s: %d, %v; want %d", body, got.CPUUtilization, err, want)
-		}
+	for name, test := range map[string]struct {
+		body string
+		want int
+	}{
+		"the least":           {`{"cpuUtilization":0}`, 0},
+		"the most":            {`{"cpuUtilization":100}`, 100},
+		"a fraction: rounded": {`{"cpuUtilization":49.6}`, 50},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := decodeStatus(listing(), jsonAnswer(test.body))
+			if err != nil || got.CPUUtilization != test.want {
+				t.Errorf("%s: %d, %v; want %d", test.body, got.CPUUtilization, err, test.want)
+			}
+		})
 	}
-	for _, body := range []string{`{}`, `{"cpuUtilization":null}`, `{"cpuUtilization":-1}`, `{"cpuUtilization":100.1}`, `{"cpuUtilization":"5"}`, `[]`, `7`} {
-		if _, err := decodeStatus(listing(), jsonAnswer(body)); err == nil || err.Kind != cloud.Unreadable {
-			t.Errorf("%s: %v, want Unreadable", body, err)
-		}
+}
+
+func TestDecodeStatusRejectsOtherValues(t *testing.T) {
+	t.Parallel()
+	for name, body := range map[string]string{
+		"no utilization": `{}`, "null": `{"cpuUtilization":null}`, "less than 0": `{"cpuUtilization":-1}`,
+		"more than 100": `{"cpuUtilization":100.1}`, "text": `{"cpuUtilization":"5"}`, "an array": `[]`, "a number alone": `7`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if _, err := decodeStatus(listing(), jsonAnswer(body)); err == nil || err.Kind != cloud.Unreadable {
+				t.Errorf("%s: %v, want Unreadable", body, err)
+			}
+		})
 	}
 }
 

@@ -74,18 +74,22 @@ func TestPostIsNotReplayedOnReusedConnection(t *testing.T) {
 
 func TestRefusalIsNotRetried(t *testing.T) {
 	t.Parallel()
-	for _, answer := range []reply{
-		{status: 400}, {status: 401}, {status: 403}, {status: 404}, {status: 409}, {status: 429}, {status: 200, body: "{"},
-		{status: 503, header: map[string]string{"Retry-After": "30"}},
+	for name, answer := range map[string]reply{
+		"400": {status: 400}, "401": {status: 401}, "403": {status: 403}, "404": {status: 404}, "409": {status: 409}, "429": {status: 429},
+		"200 with a body that ends early":       {status: 200, body: "{"},
+		"503 with a Retry-After that is longer": {status: 503, header: map[string]string{"Retry-After": "30"}},
 	} {
-		answers := answering(answer)
-		c := serve(t, answers)
-		if err := verbs["get"](t.Context(), c); err == nil {
-			t.Errorf("%+v: no error", answer)
-		}
-		if answers.count() != 1 {
-			t.Errorf("%+v: sent %d times, want once", answer, answers.count())
-		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			answers := answering(answer)
+			c := serve(t, answers)
+			if err := verbs["get"](t.Context(), c); err == nil {
+				t.Error("no error")
+			}
+			if answers.count() != 1 {
+				t.Errorf("sent %d times, want once", answers.count())
+			}
+		})
 	}
 }
 
@@ -138,16 +142,18 @@ func TestEndOfContextEndsCall(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	t.Cleanup(func() { close(release) })
-	for _, test := range []struct {
-		verb string
-		want outcome
-	}{{"create", outcome{Kind: cloud.Unavailable, Uncertain: true}}, {"get", outcome{Kind: cloud.Unavailable}}} {
-		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-		err := verbs[test.verb](ctx, newClient(t, server.URL).withCapabilities())
-		cancel()
-		wantOutcome(t, err, test.want)
-		if want := "no time left for an answer"; !errors.Is(err, context.DeadlineExceeded) || !strings.HasSuffix(err.Error(), ": "+want) {
-			t.Errorf("%v, want %s", err, want)
-		}
+	for verb, want := range map[string]outcome{
+		"create": {Kind: cloud.Unavailable, Uncertain: true},
+		"get":    {Kind: cloud.Unavailable},
+	} {
+		t.Run(verb, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			err := verbs[verb](ctx, newClient(t, server.URL).withCapabilities())
+			wantOutcome(t, err, want)
+			if want := "no time left for an answer"; !errors.Is(err, context.DeadlineExceeded) || !strings.HasSuffix(err.Error(), ": "+want) {
+				t.Errorf("%v, want %s", err, want)
+			}
+		})
 	}
 }

@@ -55,7 +55,7 @@ type observation struct {
 
 // Observe reads the users of the Cloud, the inventory and, if that is due, the
 // cloud: the capabilities of a new client, or a listing. Clients makes a new
-// client if spec or Secret have changed, and the inventory is told when a listing
+// client if spec or Secret have changed, and the inventory records when a listing
 // begins, which sets the time of the next one. All else that others see of the
 // cloud, such as client, availability, brake and snapshot, is changed by steps.
 func (k *kind) Observe(ctx context.Context, c *v1alpha1.Cloud) (*observation, error) {

@@ -9,25 +9,30 @@ import (
 	"time"
 
 	"github.com/privatecloud/operator/internal/cloud"
+	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
-// slowCloud takes a while to list hosts, and counts the calls.
-type slowCloud struct {
-	cloud.Client
-	takes time.Duration
-	err   error
-	asked int
+// slowCloud returns a cloud that takes a while to list its only host. Err is how
+// the listings fail, if they do.
+func slowCloud(takes time.Duration, err error) *cloudfake.Cloud {
+	c := cloudfake.New(cloudfake.Options{Capabilities: cloud.NewCapabilities(cloud.Hosts)})
+	c.FailAlways(cloudfake.ListHosts, err, false)
+	setDelay(c, takes)
+	return c
 }
 
-func (l *slowCloud) ListHosts(context.Context) ([]cloud.Host, error) {
-	l.asked++
-	<-time.After(l.takes)
-	return []cloud.Host{{Name: "h1", AvailableHours: l.asked}}, l.err
+// setDelay sets how long a listing takes. The host is available for as many hours
+// as there were listings.
+func setDelay(c *cloudfake.Cloud, takes time.Duration) {
+	c.OnCall(func(context.Context, cloudfake.Verb, string) {
+		c.SetHosts(cloud.Host{Name: "h1", AvailableHours: c.Sent(cloudfake.ListHosts)})
+		<-time.After(takes)
+	})
 }
 
-// asker lists the hosts of one slowCloud.
+// asker lists the hosts of one cloud.
 type asker struct {
 	t        *testing.T
 	kind     *kind
@@ -35,11 +40,11 @@ type asker struct {
 	interval time.Duration
 }
 
-func newAsker(t *testing.T, l *slowCloud, interval time.Duration) *asker {
+func newAsker(t *testing.T, c cloud.Client, interval time.Duration) *asker {
 	d := &asker{t: t, inv: inventory.New(time.Now).Cloud("default"), interval: interval}
 	d.kind = &kind{clock: time.Now, named: map[string]named{}}
 	d.inv.Configure(inventory.Settings{PollInterval: interval})
-	d.inv.Connect(l, nil)
+	d.inv.Connect(c, nil)
 	return d
 }
 
@@ -73,8 +78,8 @@ func TestHostsListedAfterTheTimeoutAreUsed(t *testing.T) {
 		for _, takes := range []time.Duration{inventory.HostsTimeout + 1, 2*inventory.HostsTimeout - 1, 29 * time.Second} {
 			t.Run(interval.String()+" "+takes.String(), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					l := &slowCloud{takes: takes}
-					d := newAsker(t, l, interval)
+					c := slowCloud(takes, nil)
+					d := newAsker(t, c, interval)
 					begin := time.Now()
 					hours, took, err := d.look()
 					if took != inventory.HostsTimeout {
@@ -86,8 +91,8 @@ func TestHostsListedAfterTheTimeoutAreUsed(t *testing.T) {
 						<-time.After(wait.After)
 						hours, _, err = d.look()
 					}
-					if err != nil || hours != 1 || l.asked != 1 || time.Since(begin) > takes+2*inventory.HostsTimeout {
-						t.Errorf("after %v: got listing %d of %d, %v; want the first and only one", time.Since(begin), hours, l.asked, err)
+					if err != nil || hours != 1 || c.Sent(cloudfake.ListHosts) != 1 || time.Since(begin) > takes+2*inventory.HostsTimeout {
+						t.Errorf("after %v: got listing %d of %d, %v; want the first and only one", time.Since(begin), hours, c.Sent(cloudfake.ListHosts), err)
 					}
 				})
 			})
@@ -97,11 +102,11 @@ func TestHostsListedAfterTheTimeoutAreUsed(t *testing.T) {
 
 func TestOldHostsAreListedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &slowCloud{takes: inventory.HostsTimeout + 1}
-		d := newAsker(t, l, time.Minute)
+		c := slowCloud(inventory.HostsTimeout+1, nil)
+		d := newAsker(t, c, time.Minute)
 		d.wantError(inventory.HostsTimeout, unanswered)
 		synctest.Wait()
-		l.takes = 0
+		setDelay(c, 0)
 		<-time.After(time.Hour)
 		d.wantHours(2)
 		d.wantHours(2)
@@ -110,12 +115,12 @@ func TestOldHostsAreListedAgain(t *testing.T) {
 
 func TestFailureToListHostsIsCachedForAnInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &slowCloud{takes: time.Second, err: &cloud.Error{Kind: cloud.Rejected, Op: "list hosts", Detail: "not now"}}
-		d := newAsker(t, l, time.Minute)
+		c := slowCloud(time.Second, &cloud.Error{Kind: cloud.Rejected, Op: "list hosts", Detail: "not now"})
+		d := newAsker(t, c, time.Minute)
 		d.wantError(time.Second, "not now")
 		<-time.After(time.Minute - 1)
 		d.wantError(0, "not now")
-		l.err = nil
+		c.Heal()
 		<-time.After(1)
 		d.wantHours(2)
 	})
@@ -123,11 +128,11 @@ func TestFailureToListHostsIsCachedForAnInterval(t *testing.T) {
 
 func TestFailureAfterATimeoutIsReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &slowCloud{takes: inventory.HostsTimeout + 1, err: &cloud.Error{Kind: cloud.Rejected, Op: "list hosts", Detail: "not now"}}
-		d := newAsker(t, l, time.Minute)
+		c := slowCloud(inventory.HostsTimeout+1, &cloud.Error{Kind: cloud.Rejected, Op: "list hosts", Detail: "not now"})
+		d := newAsker(t, c, time.Minute)
 		d.wantError(inventory.HostsTimeout, unanswered)
 		synctest.Wait()
-		l.takes = time.Second
+		setDelay(c, time.Second)
 		<-time.After(inventory.HostsTimeout)
 		d.wantError(time.Second, "not now")
 		<-time.After(time.Minute - 1)

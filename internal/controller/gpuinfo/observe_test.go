@@ -12,6 +12,7 @@ import (
 
 	"github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
 	"github.com/privatecloud/operator/internal/inventory"
 )
 
@@ -54,26 +55,16 @@ func TestObserveClaimsReadsReservationsOfOthers(t *testing.T) {
 	}
 }
 
-// listing answers ListServers.
-type listing struct {
-	cloud.ServerReader
-	servers []cloud.Server
-}
-
-func (l listing) ListServers(context.Context, cloud.ListServers) (cloud.ServerPage, error) {
-	return cloud.ServerPage{Servers: l.servers}, nil
-}
-
 func TestObserveNodesLooksUpServersOncePerListing(t *testing.T) {
 	begun := noon
 	inv := inventory.New(func() time.Time { return begun }).Cloud("default")
 	publish := func(state cloud.State, names ...string) {
 		t.Helper()
-		var all listing
+		c := cloudfake.New(cloudfake.Options{})
 		for _, name := range names {
-			all.servers = append(all.servers, cloud.Server{ID: "s" + name, Name: name, State: state})
+			c.AddServers(cloud.Server{ID: "s" + name, Name: name, State: state})
 		}
-		snap, err := inventory.List(t.Context(), all, func() time.Time { return begun })
+		snap, err := inventory.List(t.Context(), c, func() time.Time { return begun })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -127,21 +127,25 @@ func TestReportWritesUtilizationInSteps(t *testing.T) {
 
 func TestRevisionChangesWithTheTemplate(t *testing.T) {
 	base := templateOf(groupOfSize(1), "default").revision()
-	obs := map[string]string{base: "the group itself"}
+	revisions := map[string]string{
+		"unchanged": base, "another Cloud": templateOf(groupOfSize(1), "other").revision(),
+	}
 	for name, change := range map[string]func(*v1alpha1.VmGroup){
 		"cpu":      func(g *v1alpha1.VmGroup) { *g.Spec.CPU = 3 },
 		"memory":   func(g *v1alpha1.VmGroup) { g.Spec.Memory = new(int32) },
 		"template": func(g *v1alpha1.VmGroup) { g.Spec.Template = "other" },
 		"network":  func(g *v1alpha1.VmGroup) { g.Spec.NetworkRef = &v1alpha1.NetworkReference{Name: "net"} },
 	} {
-		r := templateOf(groupOfSize(1, change), "default").revision()
-		if like, again := obs[r]; again {
-			t.Errorf("%s: revision %s, as of %s", name, r, like)
-		}
-		obs[r] = name
+		revisions[name] = templateOf(groupOfSize(1, change), "default").revision()
 	}
-	if templateOf(groupOfSize(1), "other").revision() == base {
-		t.Error("another Cloud has the same revision")
+	for name, revision := range revisions {
+		t.Run(name, func(t *testing.T) {
+			for other, got := range revisions {
+				if other != name && got == revision {
+					t.Errorf("revision %s, as of %s", revision, other)
+				}
+			}
+		})
 	}
 	if got := templateOf(groupOfSize(7, onDelete), "default").revision(); got != base {
 		t.Error("another size and strategy have another revision")
@@ -177,15 +181,17 @@ func TestFailuresDelayReplacementsMoreAndMore(t *testing.T) {
 
 func TestMemberNameFits(t *testing.T) {
 	for _, name := range []string{"web", "a.b", "a-very-long-name-that-goes-on-and-on-until-it-does-not-fit-any-more"} {
-		g := groupOfSize(1, func(g *v1alpha1.VmGroup) { g.Name = name })
-		first, second := memberName(g, 0), memberName(g, 1)
-		if len(first) > maxVMName || first == second || first != memberName(g, 0) {
-			t.Errorf("members of %s are named %s and %s", name, first, second)
-		}
-		other := groupOfSize(1, func(g *v1alpha1.VmGroup) { g.Name, g.UID = name, "another" })
-		if memberName(other, 0) == first {
-			t.Errorf("the first members of two groups are both named %s", first)
-		}
+		t.Run(name, func(t *testing.T) {
+			g := groupOfSize(1, func(g *v1alpha1.VmGroup) { g.Name = name })
+			first, second := memberName(g, 0), memberName(g, 1)
+			if len(first) > maxVMName || first == second || first != memberName(g, 0) {
+				t.Errorf("members of %s are named %s and %s", name, first, second)
+			}
+			other := groupOfSize(1, func(g *v1alpha1.VmGroup) { g.Name, g.UID = name, "another" })
+			if memberName(other, 0) == first {
+				t.Errorf("the first members of two groups are both named %s", first)
+			}
+		})
 	}
 }
 

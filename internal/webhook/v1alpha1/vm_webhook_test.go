@@ -19,38 +19,23 @@ import (
 
 	"github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
 )
 
-// fakeCloud returns one answer for all names and records them.
-type fakeCloud struct {
-	cloud.Client
-	answer  error
-	hangs   bool
-	checked []string
-	// flows are the flows of the calls.
-	flows []string
-}
-
-func (f *fakeCloud) CheckName(ctx context.Context, name string) error {
-	f.checked = append(f.checked, name)
-	f.flows = append(f.flows, cloud.FlowOf(ctx).Name)
-	if f.hangs {
-		<-ctx.Done()
-		return &cloud.Error{Kind: cloud.Unavailable, Op: "check name", Detail: "context deadline exceeded", Err: ctx.Err()}
-	}
-	return f.answer
-}
-
-// harness is a validator with a fake cloud.
+// harness is a validator with a cloud in memory.
 type harness struct {
 	validator
-	cloud   *fakeCloud
-	counted []outcome
+	cloud *cloudfake.Cloud
+	// checked are the names that the cloud was asked about, and flows the flows of
+	// these calls.
+	checked, flows []string
+	counted        []outcome
 }
 
 var errAPIAway = errors.New("the API server is away")
 
-func newHarness(t *testing.T, f *fakeCloud, objects ...client.Object) *harness {
+// newHarness returns a validator whose cloud answers every check with this error, if any.
+func newHarness(t *testing.T, answer error, objects ...client.Object) *harness {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme} {
@@ -58,10 +43,14 @@ func newHarness(t *testing.T, f *fakeCloud, objects ...client.Object) *harness {
 			t.Fatalf("AddToScheme: %v", err)
 		}
 	}
-	h := &harness{cloud: f}
+	h := &harness{cloud: cloudfake.New(cloudfake.Options{})}
+	h.cloud.FailAlways(cloudfake.CheckName, answer, false)
+	h.cloud.OnCall(func(ctx context.Context, _ cloudfake.Verb, name string) {
+		h.checked, h.flows = append(h.checked, name), append(h.flows, cloud.FlowOf(ctx).Name)
+	})
 	h.validator = validator{
 		reader:    fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(objects, namespace())...).Build(),
-		getShared: func(context.Context, *v1alpha1.Cloud) (cloud.Client, error) { return f, nil },
+		getShared: func(context.Context, *v1alpha1.Cloud) (cloud.Client, error) { return h.cloud, nil },
 		count:     func(o outcome) { h.counted = append(h.counted, o) },
 	}
 	return h
@@ -187,7 +176,7 @@ func TestValidateCreateFollowsTheCloudsAnswer(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHarness(t, &fakeCloud{answer: tc.answer}, tc.clouds...)
+			h := newHarness(t, tc.answer, tc.clouds...)
 			if tc.broken != nil {
 				h.getShared = func(context.Context, *v1alpha1.Cloud) (cloud.Client, error) { return nil, tc.broken }
 			}
@@ -198,9 +187,9 @@ func TestValidateCreateFollowsTheCloudsAnswer(t *testing.T) {
 			warnings, err := h.ValidateCreate(t.Context(), vm)
 			expect(t, "warnings", list(tc.warning), []string(warnings))
 			expect(t, "rejection", list(tc.rejection), list(text(err)))
-			expect(t, "names checked", tc.checked, h.cloud.checked)
+			expect(t, "names checked", tc.checked, h.checked)
 			if len(tc.checked) > 0 {
-				expect(t, "flows of the calls", list(vm.Namespace), h.cloud.flows)
+				expect(t, "flows of the calls", list(vm.Namespace), h.flows)
 			}
 			expect(t, "counted", tc.counted, h.counted)
 			if err != nil && !apierrors.IsInvalid(err) {
@@ -222,9 +211,9 @@ func TestValidateUpdateChecksNewNamesOfVMsThatDoNotExist(t *testing.T) {
 		"VM is being deleted: not checked": {old: aVM(deleted), vm: aVM(renamed, deleted)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHarness(t, &fakeCloud{answer: cloudError(cloud.Prohibited, "never")}, aCloud("default"))
+			h := newHarness(t, cloudError(cloud.Prohibited, "never"), aCloud("default"))
 			_, err := h.ValidateUpdate(t.Context(), tc.old, tc.vm)
-			expect(t, "names checked", tc.checked, h.cloud.checked)
+			expect(t, "names checked", tc.checked, h.checked)
 			if rejected := err != nil; rejected != (tc.checked != nil) {
 				t.Errorf("rejected: %v", err)
 			}
@@ -233,16 +222,16 @@ func TestValidateUpdateChecksNewNamesOfVMsThatDoNotExist(t *testing.T) {
 }
 
 func TestValidateDeleteAllowsWithoutACheck(t *testing.T) {
-	h := newHarness(t, &fakeCloud{answer: cloudError(cloud.Prohibited, "never")}, aCloud("default"))
-	if warnings, err := h.ValidateDelete(t.Context(), aVM()); warnings != nil || err != nil || h.cloud.checked != nil {
-		t.Errorf("a deletion: %v, %v, checked %v; want it allowed", warnings, err, h.cloud.checked)
+	h := newHarness(t, cloudError(cloud.Prohibited, "never"), aCloud("default"))
+	if warnings, err := h.ValidateDelete(t.Context(), aVM()); warnings != nil || err != nil || h.checked != nil {
+		t.Errorf("a deletion: %v, %v, checked %v; want it allowed", warnings, err, h.checked)
 	}
 }
 
 func TestVMWithoutCloudRefUsesTheCloudOfItsNamespace(t *testing.T) {
 	ns := namespace()
 	ns.Labels[v1alpha1.DefaultCloudLabel] = "blue"
-	h := newHarness(t, &fakeCloud{}, aCloud("blue"))
+	h := newHarness(t, nil, aCloud("blue"))
 	if err := h.reader.(client.Client).Update(t.Context(), ns); err != nil {
 		t.Fatalf("Update: %v", err)
 	}
@@ -253,7 +242,8 @@ func TestVMWithoutCloudRefUsesTheCloudOfItsNamespace(t *testing.T) {
 
 func TestCheckEndsAfterItsTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := newHarness(t, &fakeCloud{hangs: true}, aCloud("default"))
+		h := newHarness(t, nil, aCloud("default"))
+		h.cloud.OnCall(func(ctx context.Context, _ cloudfake.Verb, _ string) { <-ctx.Done() })
 		began := time.Now()
 		warnings, err := h.ValidateCreate(t.Context(), aVM())
 		if took := time.Since(began); err != nil || len(warnings) != 1 || took != checkTimeout {
@@ -263,18 +253,20 @@ func TestCheckEndsAfterItsTimeout(t *testing.T) {
 }
 
 func TestVMIsAllowedIfTheAPIServerCannotBeRead(t *testing.T) {
-	h := newHarness(t, &fakeCloud{}, aCloud("default"))
+	h := newHarness(t, nil, aCloud("default"))
 	h.reader = interceptor.NewClient(h.reader.(client.WithWatch), interceptor.Funcs{
 		Get: func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 			return errAPIAway
 		},
 	})
-	for _, vm := range []*v1alpha1.VM{aVM(), aVM(on("default"))} {
-		warnings, err := h.ValidateCreate(t.Context(), vm)
-		expect(t, "warnings", []string{`vmname "web" was not checked: the operator could not call the cloud; the operator checks it before it creates the VM`}, []string(warnings))
-		if err != nil {
-			t.Errorf("rejected: %v", err)
-		}
+	for name, vm := range map[string]*v1alpha1.VM{"the Cloud of its namespace": aVM(), "a Cloud by name": aVM(on("default"))} {
+		t.Run(name, func(t *testing.T) {
+			warnings, err := h.ValidateCreate(t.Context(), vm)
+			expect(t, "warnings", []string{`vmname "web" was not checked: the operator could not call the cloud; the operator checks it before it creates the VM`}, []string(warnings))
+			if err != nil {
+				t.Errorf("rejected: %v", err)
+			}
+		})
 	}
 }
 

@@ -54,13 +54,18 @@ func TestFlagsSetOptions(t *testing.T) {
 }
 
 func TestInvalidFlagsAreRejected(t *testing.T) {
-	for _, args := range [][]string{
-		{"--capability=labels"}, {"--build-time=soon"}, {"--fault={"}, {"--fault", `{"nonsense":1}`}, {"--host=:true"},
-		{"--host=a:maybe"}, {"--host=a:true:x"}, {"--host=a:true:1:2"}, {"--tls-cert=x"}, {"--nonsense"}, {"extra"},
+	for name, args := range map[string][]string{
+		"a capability without on or off": {"--capability=labels"}, "no duration": {"--build-time=soon"},
+		"a fault that is no JSON": {"--fault={"}, "a fault with an unknown field": {"--fault", `{"nonsense":1}`},
+		"a host without a name": {"--host=:true"}, "a host whose GPU is neither true nor false": {"--host=a:maybe"},
+		"a host whose hours are no number": {"--host=a:true:x"}, "a host with too many parts": {"--host=a:true:1:2"},
+		"a certificate without a key": {"--tls-cert=x"}, "an unknown flag": {"--nonsense"}, "an argument that is no flag": {"extra"},
 	} {
-		if _, err := parse(args, output(t)); err == nil {
-			t.Errorf("%q is accepted", args)
-		}
+		t.Run(name, func(t *testing.T) {
+			if _, err := parse(args, output(t)); err == nil {
+				t.Errorf("%q is accepted", args)
+			}
+		})
 	}
 }
 
@@ -124,12 +129,16 @@ func TestRunStopsAndStartsAgain(t *testing.T) {
 }
 
 func TestRunReturnsAnErrorIfItCannotOpen(t *testing.T) {
-	for _, args := range [][]string{
-		{"--addr=256.0.0.1:1"}, {"--profile=half"}, {"--data=" + t.TempDir()},
-		{"--addr=127.0.0.1:0", "--tls-cert=/none", "--tls-key=/none"},
+	for name, args := range map[string][]string{
+		"an address of another machine": {"--addr=256.0.0.1:1"},
+		"an unknown profile":            {"--profile=half"},
+		"data in a folder":              {"--data=" + t.TempDir()},
+		"no certificate":                {"--addr=127.0.0.1:0", "--tls-cert=/none", "--tls-key=/none"},
 	} {
-		if err := run(t.Context(), args, output(t), nil); err == nil {
-			t.Errorf("%q: got no error", args)
-		}
+		t.Run(name, func(t *testing.T) {
+			if err := run(t.Context(), args, output(t), nil); err == nil {
+				t.Errorf("%q: got no error", args)
+			}
+		})
 	}
 }

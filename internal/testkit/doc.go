@@ -1,0 +1,18 @@
+// Package testkit is the harness of tests that need a manager, an API server or a
+// cloud: etcd and kube-apiserver with this project's CRDs, the operator in the
+// process of the test, and mock clouds that are served over HTTP. Kubernetes'
+// controller manager does not run, so nothing collects garbage and namespaces never
+// finish terminating.
+//
+//	env.go        etcd and kube-apiserver
+//	rbac.go       the operator's namespace, and a user with its rights
+//	manager.go    the operator
+//	webhook.go    the name check webhook: certificate and registration
+//	cloud.go      mock clouds
+//	objects.go    objects for tests
+//	t.go          a test with Gomega's assertions
+//	condition.go  matchers of conditions
+//	writes.go     records the changes that a client requests
+//	kubectl.go    kubectl and kubeconfig files
+//	buffer.go     a buffer for several goroutines
+package testkit
