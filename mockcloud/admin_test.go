@@ -233,14 +233,21 @@ func TestMostAliveCountsServersThatExistAtTheSameTime(t *testing.T) {
 	h.call(400, "GET", "/ledger?since=x", "")
 }
 
+func TestInvalidNetworksAreRejected(t *testing.T) {
+	for name, body := range map[string]string{
+		"no range":                       `{"name":"n","cidr":"10.0.0.0/33","gateway":"10.0.0.1"}`,
+		"no address":                     `{"name":"n","cidr":"10.0.0.0/8","gateway":"x"}`,
+		"a gateway outside of the range": `{"name":"n","cidr":"10.0.0.0/8","gateway":"11.0.0.1"}`,
+		"no name":                        `{"name":"","cidr":"10.0.0.0/8","gateway":"10.0.0.1"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			start(t, Options{}).call(400, "POST", "/networks", body)
+		})
+	}
+}
+
 func TestNetworksAndHosts(t *testing.T) {
 	h := start(t, Options{})
-	for _, body := range []string{
-		`{"name":"n","cidr":"10.0.0.0/33","gateway":"10.0.0.1"}`, `{"name":"n","cidr":"10.0.0.0/8","gateway":"x"}`,
-		`{"name":"n","cidr":"10.0.0.0/8","gateway":"11.0.0.1"}`, `{"name":"","cidr":"10.0.0.0/8","gateway":"10.0.0.1"}`,
-	} {
-		h.call(400, "POST", "/networks", body)
-	}
 	n := decodeInto[Network](t, h.call(201, "POST", "/networks", `{"name":"n","cidr":"10.0.0.0/8","gateway":"10.0.0.1"}`).body)
 	s := decodeInto[Server](t, h.call(201, "POST", "/servers", `{"name":"web","cpu":2,"networkId":"`+n.ID+`"}`).body)
 	if got := codeIn(t, h.call(409, "DELETE", "/networks/"+n.ID, "")); got != CodeAttached {

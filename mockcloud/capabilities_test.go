@@ -76,11 +76,13 @@ func TestBodiesOmitFieldsOfCapabilitiesThatAreOff(t *testing.T) {
 
 func TestNamesMayRepeatWithoutUniqueNames(t *testing.T) {
 	for _, profile := range []Profile{Core, Extended} {
-		h := start(t, Options{Profile: profile, Capabilities: map[Capability]bool{UniqueNames: false}})
-		h.create("web")
-		h.call(200, "GET", "/check/web", "")
-		h.create("web")
-		h.call(403, "GET", "/check/forbidden", "")
+		t.Run(string(profile), func(t *testing.T) {
+			h := start(t, Options{Profile: profile, Capabilities: map[Capability]bool{UniqueNames: false}})
+			h.create("web")
+			h.call(200, "GET", "/check/web", "")
+			h.create("web")
+			h.call(403, "GET", "/check/forbidden", "")
+		})
 	}
 }
 

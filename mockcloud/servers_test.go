@@ -185,8 +185,17 @@ func TestListFiltersAndPages(t *testing.T) {
 			}
 		})
 	}
-	for _, query := range []string{"limit=0", "limit=x", "marker=!", "marker=eHg", "label=x", "label=%3Dv", "updatedSince=now"} {
-		h.call(400, "GET", "/servers?"+query, "")
+}
+
+func TestInvalidQueriesAreRejected(t *testing.T) {
+	for name, query := range map[string]string{
+		"limit of none": "limit=0", "limit that is no number": "limit=x", "marker that is not base64": "marker=!",
+		"marker that is no position": "marker=eHg", "label without a value": "label=x", "label without a key": "label=%3Dv",
+		"moment in words": "updatedSince=now",
+	} {
+		t.Run(name, func(t *testing.T) {
+			start(t, Options{}).call(400, "GET", "/servers?"+query, "")
+		})
 	}
 }
 

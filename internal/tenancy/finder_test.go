@@ -126,8 +126,10 @@ func TestFinderReturnsNothingIfTheListFails(t *testing.T) {
 	for name, got := range map[string][]reconcile.Request{
 		"ByNamespace": f.ByNamespace(t.Context(), "a"), "ByCloud": f.ByCloud(t.Context(), "home"), "Matching": f.Matching(t.Context()),
 	} {
-		if got != nil {
-			t.Errorf("%s: got %v, want nil", name, got)
-		}
+		t.Run(name, func(t *testing.T) {
+			if got != nil {
+				t.Errorf("got %v, want nil", got)
+			}
+		})
 	}
 }

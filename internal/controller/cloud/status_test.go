@@ -123,13 +123,18 @@ func TestSummarySaysWhatTheCloudGuarantees(t *testing.T) {
 }
 
 func TestReadyForVMs(t *testing.T) {
-	for outcome, want := range map[error]bool{
-		nil:                                   true,
-		stall(v1alpha1.InUseReason, errLogin): true,
-		stall(v1alpha1.SecretMissingReason, errLogin):                    false,
-		reconciler.Wait(time.Second, v1alpha1.UnreachableReason, "away"): false,
-		errAPIAway: false,
+	for name, tc := range map[string]struct {
+		outcome error
+		want    bool
+	}{
+		"in sync: ready":                       {nil, true},
+		"deleted while VMs refer to it: ready": {stall(v1alpha1.InUseReason, errLogin), true},
+		"no Secret: not ready":                 {stall(v1alpha1.SecretMissingReason, errLogin), false},
+		"the cloud is unreachable: not ready":  {reconciler.Wait(time.Second, v1alpha1.UnreachableReason, "away"), false},
+		"the API server fails: not ready":      {errAPIAway, false},
 	} {
-		equal(t, outcomeText(outcome), want, ready(outcome))
+		t.Run(name, func(t *testing.T) {
+			equal(t, outcomeText(tc.outcome), tc.want, ready(tc.outcome))
+		})
 	}
 }
