@@ -25,7 +25,7 @@ func (k *kind) PlanCreate(vm *v1alpha1.VM, obs *observation) plan {
 		return k.End(unsupported)
 	case obs.detached != nil:
 		return k.planDetached(obs)
-	case obs.rival != nil && obs.Claimed != "" && obs.Settles == 0:
+	case obs.rival != nil && obs.Claimed != "" && obs.SettleTimeLeft == 0:
 		return k.Do(k.Steps.Unclaim).Then(taken(obs.rival))
 	case obs.rival != nil:
 		return k.End(taken(obs.rival))

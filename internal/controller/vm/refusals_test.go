@@ -10,15 +10,15 @@ import (
 	"github.com/privatecloud/operator/api/v1alpha1"
 )
 
-func TestRefusalsStandForATime(t *testing.T) {
-	now := dawn
+func TestRefusalsExpire(t *testing.T) {
+	now := startTime
 	r := newRefusals(func() time.Time { return now })
 	prohibited, taken := vmWith(), other("b")
 	r.record(prohibited, "default", errProhibited)
 	r.record(taken, "default", errTaken)
 	stands := func(after time.Duration, vm *v1alpha1.VM, want error) {
 		t.Helper()
-		now = dawn.Add(after)
+		now = startTime.Add(after)
 		if got := r.recall(vm, "default"); !errors.Is(got, want) {
 			t.Errorf("after %v: %v, want %v", after, got, want)
 		}
@@ -30,16 +30,16 @@ func TestRefusalsStandForATime(t *testing.T) {
 	stands(10*time.Minute+1, prohibited, nil)
 }
 
-func TestRefusalsAreOfOneNameAndOneRequest(t *testing.T) {
-	r := newRefusals(func() time.Time { return dawn })
+func TestRefusalsApplyToOneNameAndRequest(t *testing.T) {
+	r := newRefusals(func() time.Time { return startTime })
 	r.record(vmWith(), "default", errProhibited)
 	for name, change := range map[string]func(*v1alpha1.VM){
-		"another name": func(vm *v1alpha1.VM) { vm.Spec.VMName = "db" },
-		"another request": func(vm *v1alpha1.VM) {
+		"another name: checked again": func(vm *v1alpha1.VM) { vm.Spec.VMName = "db" },
+		"another requested reconcile: checked again": func(vm *v1alpha1.VM) {
 			vm.Annotations = map[string]string{v1alpha1.ReconcileRequestedAtAnnotation: "now"}
 		},
-		"another of that name":  func(vm *v1alpha1.VM) { vm.UID = "uid-b" },
-		"its successor by name": func(vm *v1alpha1.VM) { vm.UID = "uid-a2" },
+		"another VM of the same vmname: checked again": func(vm *v1alpha1.VM) { vm.UID = "uid-b" },
+		"a new object of the same name: checked again": func(vm *v1alpha1.VM) { vm.UID = "uid-a2" },
 	} {
 		if got := r.recall(vmWith(change), "default"); got != nil {
 			t.Errorf("%s: %v, want it asked anew", name, got)
@@ -54,22 +54,22 @@ func TestRefusalsAreOfOneNameAndOneRequest(t *testing.T) {
 }
 
 func TestRefusalsAreBounded(t *testing.T) {
-	r := newRefusals(func() time.Time { return dawn })
+	r := newRefusals(func() time.Time { return startTime })
 	first := vmWith()
 	r.record(first, "default", errProhibited)
 	for i := range maxRefusals {
 		r.record(other(fmt.Sprint(i)), "default", errProhibited)
 	}
 	if got := r.recall(first, "default"); got != nil {
-		t.Errorf("the oldest of %d refusals still stands", maxRefusals+1)
+		t.Errorf("the oldest of %d refusals was not dropped", maxRefusals+1)
 	}
 	if got := r.recall(other("0"), "default"); got == nil {
-		t.Error("a younger one was dropped")
+		t.Error("a younger refusal was dropped")
 	}
 }
 
-// TestRefusalsAtOnce finds data races; run it with -race.
-func TestRefusalsAtOnce(*testing.T) {
+// TestRefusalsConcurrently finds data races; run it with -race.
+func TestRefusalsConcurrently(*testing.T) {
 	r := newRefusals(time.Now)
 	var group sync.WaitGroup
 	for range 8 {

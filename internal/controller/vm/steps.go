@@ -62,7 +62,7 @@ func (k *kind) Refused(vm *v1alpha1.VM, obs *observation, err error) error {
 	return refusedName(err)
 }
 
-// KeepsClaim: with labels, a claim that nothing came of does no harm.
+// KeepsClaim: with labels, the claim of a create that had no effect does no harm.
 func (k *kind) KeepsClaim(obs *observation, _ error) bool {
 	return obs.Capabilities().Has(cloud.Labels)
 }
@@ -71,10 +71,10 @@ func (k *kind) KeepsClaim(obs *observation, _ error) bool {
 func (k *kind) Unclear(vm *v1alpha1.VM, obs *observation, err error) error {
 	caps := obs.Capabilities()
 	labels, unique := caps.Has(cloud.Labels), caps.Has(cloud.UniqueNames)
-	// Only a claimed name says whose the server is: another manager, or one that
-	// has ended, may have created it since the last listing.
+	// Only a claimed name says which VM owns the server: another manager, or one
+	// that has ended, may have created it since the last listing.
 	byName := !obs.Fresh && unique && !labels && !caps.Has(cloud.Idempotency)
-	// Labels say whose it is, but no listing shows a server of this name yet.
+	// Labels say which VM owns a server, but no listing shows one of this name yet.
 	unlisted := labels && len(obs.Inventory.Named(vm.Spec.VMName)) == 0
 	switch {
 	case cloud.Is(err, cloud.KeyReused) && !labels && !unique:
@@ -133,15 +133,15 @@ func (k *kind) patch(ctx context.Context, vm *v1alpha1.VM, obs *observation, cha
 	return nil
 }
 
-// planDetached plans for a VM that cannot be created for want of its Network. A
-// claim that nothing came of is removed: it would keep the Network, so that a
-// deletion of the Network that the VM waits for would wait for the VM.
+// planDetached plans for a VM whose Network is not ready. The claim of a create
+// that had no effect is removed: it would keep the Network, so that a deletion
+// of the Network would wait for the VM.
 func (k *kind) planDetached(obs *observation) plan {
 	switch {
 	case obs.Claimed == "", len(obs.Candidates) > 0:
 		return k.End(obs.detached)
-	case obs.Settles > 0:
-		return k.End(reconciler.Wait(obs.Settles, v1alpha1.OutcomeUnknownReason,
+	case obs.SettleTimeLeft > 0:
+		return k.End(reconciler.Wait(obs.SettleTimeLeft, v1alpha1.OutcomeUnknownReason,
 			"a create may have been sent; waiting for the Cloud's settleTime to pass, to be sure that it created no VM, since now %v", obs.detached))
 	}
 	return k.Do(k.Steps.Unclaim).Then(obs.detached)
