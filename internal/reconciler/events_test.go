@@ -12,8 +12,8 @@ import (
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
-// TestEventsAreRecordedOncePerTransition reconciles one object with a sequence of
-// outcomes, twice each. The second reconcile records no event.
+// TestEventsAreRecordedOncePerTransition reconciles an object through the outcomes of
+// all stages up to one, and then again. The second reconcile records no event.
 func TestEventsAreRecordedOncePerTransition(t *testing.T) {
 	created := func(is metav1.ConditionStatus, reason, message string) *metav1.Condition {
 		return &metav1.Condition{Type: v1alpha1.CreatedCondition, Status: is, Reason: reason, Message: message}
@@ -59,17 +59,25 @@ func TestEventsAreRecordedOncePerTransition(t *testing.T) {
 			want: []string{"Warning Lost Created: server s1 is gone, 100% of it"},
 		},
 	}
-	h := newHarness(t, example())
-	for _, stage := range stages {
-		h.kind.outcome(stage.outcome)
-		h.kind.report = func(vm *v1alpha1.VM, _ error) { meta.SetStatusCondition(&vm.Status.Conditions, *stage.created) }
-		for _, want := range [][]string{stage.want, nil} {
-			if _, err := h.reconcile(); err != nil && reconciler.Reason(stage.outcome) != "" {
-				t.Fatalf("%s: Reconcile: %v", stage.name, err)
+	for i, stage := range stages {
+		t.Run(stage.name, func(t *testing.T) {
+			h := newHarness(t, example())
+			reconcile := func(outcome error, created *metav1.Condition) {
+				h.kind.outcome(outcome)
+				h.kind.report = func(vm *v1alpha1.VM, _ error) { meta.SetStatusCondition(&vm.Status.Conditions, *created) }
+				if _, err := h.reconcile(); err != nil && reconciler.Reason(outcome) != "" {
+					t.Fatalf("Reconcile: %v", err)
+				}
 			}
-			t.Log(stage.name)
-			h.wantEvents(want...)
-		}
+			for _, earlier := range stages[:i] {
+				reconcile(earlier.outcome, earlier.created)
+			}
+			h.events = nil
+			for _, want := range [][]string{stage.want, nil} {
+				reconcile(stage.outcome, stage.created)
+				h.wantEvents(want...)
+			}
+		})
 	}
 }
 

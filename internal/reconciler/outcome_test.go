@@ -162,19 +162,20 @@ func TestFinishAddsJitterToWaits(t *testing.T) {
 }
 
 func TestConditionMessagesAreTruncated(t *testing.T) {
-	for _, lead := range []string{"", "x", "xx", "xxx"} {
-		t.Run("cut at byte 1024 of two-, three- and four-byte letters after "+lead, func(t *testing.T) {
-			for _, letter := range []string{"é", "世", "🙂"} {
+	for name, letter := range map[string]string{"two": "é", "three": "世", "four": "🙂"} {
+		for _, lead := range []string{"", "x", "xx", "xxx"} {
+			t.Run(fmt.Sprintf("letters of %s bytes after %d bytes: cut between letters", name, len(lead)), func(t *testing.T) {
+				text := lead + strings.Repeat(letter, 2000)
 				h := newHarness(t, example())
-				h.kind.outcome(reconciler.Stalled("Rejected", 0, errors.New(lead+strings.Repeat(letter, 2000))))
+				h.kind.outcome(reconciler.Stalled("Rejected", 0, errors.New(text)))
 				h.mustReconcile()
 				for _, c := range h.stored().Status.Conditions {
-					if len(c.Message) > 1024 || len(c.Message) < 1020 || !utf8.ValidString(c.Message) || !strings.HasPrefix(lead+strings.Repeat(letter, 2000), c.Message) {
+					if len(c.Message) > 1024 || len(c.Message) < 1020 || !utf8.ValidString(c.Message) || !strings.HasPrefix(text, c.Message) {
 						t.Errorf("%s: message of %d bytes %q…", c.Type, len(c.Message), c.Message[:16])
 					}
 				}
-			}
-		})
+			})
+		}
 	}
 }
 
@@ -189,9 +190,11 @@ func TestReason(t *testing.T) {
 		reconciler.ErrUnknown:                                                         "",
 		&reconciler.StalledError{Reason: "F", Cause: reconciler.Wait(0, "inner", "")}: "inner",
 	} {
-		equal(t, "reason of "+outcome.Error(), want, reconciler.Reason(outcome))
+		t.Run(fmt.Sprintf("%T %v: %q", outcome, outcome, want), func(t *testing.T) {
+			equal(t, "reason", want, reconciler.Reason(outcome))
+		})
 	}
-	equal(t, "reason of no outcome", "", reconciler.Reason(nil))
+	t.Run("no outcome: no reason", func(t *testing.T) { equal(t, "reason", "", reconciler.Reason(nil)) })
 }
 
 func TestStalledErrorUnwrapsCause(t *testing.T) {

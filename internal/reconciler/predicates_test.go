@@ -24,8 +24,8 @@ func TestChangedByUserAcceptsRemovedFinalizer(t *testing.T) {
 		"finalizer of a deleted object removed: rejected":      {"", example(deleting), example(deleting, unclaimed), false},
 		"nothing changed: rejected":                            {"", example(), example(), false},
 	} {
-		if got := reconciler.ChangedByUser(finalizer, tc.annotation).Update(event.UpdateEvent{ObjectOld: tc.was, ObjectNew: tc.is}); got != tc.want {
-			t.Errorf("%s: wakes %t, want %t", name, got, tc.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			equal(t, "accepted", tc.want, reconciler.ChangedByUser(finalizer, tc.annotation).Update(event.UpdateEvent{ObjectOld: tc.was, ObjectNew: tc.is}))
+		})
 	}
 }

@@ -474,22 +474,24 @@ func TestCloudRefusesOrDelaysChange(t *testing.T) {
 
 func TestFailedReturnsOutcome(t *testing.T) {
 	t.Parallel()
-	for _, test := range []struct {
+	for name, test := range map[string]struct {
 		err  error
 		want string
 	}{
-		{&cloud.Error{Kind: cloud.Throttled, RetryAfter: 7 * time.Second}, "waiting: Pending, again in 7s"},
-		{errAway, "waiting: CloudUnavailable, again in 1s"},
-		{&cloud.Error{Kind: cloud.Unreadable}, "waiting: CloudUnavailable, again in 1s"},
-		{&cloud.Error{Kind: cloud.Unsupported}, "stalled: Unsupported, again in 10m0s"},
-		{&cloud.Error{Kind: cloud.Rejected}, "stalled: Rejected, again in 10m0s"},
-		{errors.New("boom"), "error: boom"},
+		"throttled: waits for RetryAfter": {&cloud.Error{Kind: cloud.Throttled, RetryAfter: 7 * time.Second}, "waiting: Pending, again in 7s"},
+		"unavailable: waits":              {errAway, "waiting: CloudUnavailable, again in 1s"},
+		"unreadable: waits":               {&cloud.Error{Kind: cloud.Unreadable}, "waiting: CloudUnavailable, again in 1s"},
+		"unsupported: stalled":            {&cloud.Error{Kind: cloud.Unsupported}, "stalled: Unsupported, again in 10m0s"},
+		"rejected: stalled":               {&cloud.Error{Kind: cloud.Rejected}, "stalled: Rejected, again in 10m0s"},
+		"no cloud error: returned":        {errors.New("boom"), "error: boom"},
 	} {
-		h := newHarness(t, everything, nil)
-		k := h.kind
-		if got := describe(k.Failed(netWith(), &external.Observation[cloud.Network]{Inventory: h.inv}, test.err)); got != test.want {
-			t.Errorf("%v: %s, want %s", test.err, got, test.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t, everything, nil)
+			if got := describe(h.kind.Failed(netWith(), &external.Observation[cloud.Network]{Inventory: h.inv}, test.err)); got != test.want {
+				t.Errorf("outcome of %v: %s, want %s", test.err, got, test.want)
+			}
+		})
 	}
 }
 
@@ -547,34 +549,43 @@ func TestOnlyFailedChangesRequestPoll(t *testing.T) {
 
 func TestFailedNetworkListingIsNotRepeatedByOtherNetworks(t *testing.T) {
 	t.Parallel()
-	h := newHarness(t, everything, []cloud.Network{networkWith()}, onRecord())
-	for _, test := range []struct {
+	for name, test := range map[string]struct {
 		err    error
 		silent time.Duration
 	}{
-		{errAway, 3 * time.Second}, {&cloud.Error{Kind: cloud.Throttled, RetryAfter: time.Minute}, time.Minute},
+		"unavailable: not repeated for three seconds": {errAway, 3 * time.Second},
+		"throttled: not repeated before RetryAfter":   {&cloud.Error{Kind: cloud.Throttled, RetryAfter: time.Minute}, time.Minute},
 	} {
-		h.fail(cloudfake.ListNetworks, test.err)
-		h.advance(time.Hour)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t, everything, []cloud.Network{networkWith()}, onRecord())
+			h.fail(cloudfake.ListNetworks, test.err)
+			h.advance(time.Hour)
+			h.reconcile()
+			h.wantCalls("list")
+			h.advance(test.silent - time.Millisecond)
+			h.reconcile()
+			h.wantCalls()
+			h.advance(time.Millisecond)
+			h.reconcile()
+			h.wantCalls("list")
+			h.advance(time.Hour)
+			h.reconcile()
+			h.wantCalls("list")
+		})
+	}
+	t.Run("canceled: repeated by the next reconcile", func(t *testing.T) {
+		t.Parallel()
+		h := newHarness(t, everything, []cloud.Network{networkWith()}, onRecord())
 		h.reconcile()
 		h.wantCalls("list")
-		h.advance(test.silent - time.Millisecond)
-		h.reconcile()
-		h.wantCalls()
-		h.advance(time.Millisecond)
+		ended, end := context.WithCancel(t.Context())
+		end()
+		h.advance(pollInterval)
+		if _, err := h.inv.Networks(ended, h.now); !errors.Is(err, context.Canceled) {
+			t.Errorf("Networks failed with %v, want the end of its context", err)
+		}
 		h.reconcile()
 		h.wantCalls("list")
-	}
-	h.advance(time.Hour)
-	h.reconcile()
-	h.wantCalls("list")
-
-	ended, end := context.WithCancel(t.Context())
-	end()
-	h.advance(pollInterval)
-	if _, err := h.inv.Networks(ended, h.now); !errors.Is(err, context.Canceled) {
-		t.Errorf("Networks failed with %v, want the end of its context", err)
-	}
-	h.reconcile()
-	h.wantCalls("list")
+	})
 }

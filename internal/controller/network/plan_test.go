@@ -2,6 +2,8 @@ package network
 
 import (
 	"errors"
+	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -280,6 +282,34 @@ func checkPlan(net *v1alpha1.Network, obs *observation, steps []string) error {
 	return nil
 }
 
+// checkNeeds checks that each step has a name and a function, and that the steps
+// that call the cloud are not run while the cloud is unavailable.
+func checkNeeds(planned plan) error {
+	callers := []string{external.StepCreate, stepUpdate, external.StepDeleteDuplicate, external.StepDelete, external.StepConfirmGone}
+	for _, step := range planned.Steps {
+		switch {
+		case step.Name == "":
+			return errors.New("a step has no name")
+		case step.Run == nil:
+			return fmt.Errorf("%s has no function", step.Name)
+		case slices.Contains(callers, step.Name) && !step.Needs.Has(reconciler.NeedsCloud):
+			return fmt.Errorf("%s calls the cloud and does not need it", step.Name)
+		}
+	}
+	return nil
+}
+
+// cloneObservation returns a copy of obs that shares no networks with it.
+func cloneObservation(obs *observation) *observation {
+	clone := *obs
+	clone.Candidates, clone.Duplicates, clone.attached = slices.Clone(obs.Candidates), slices.Clone(obs.Duplicates), slices.Clone(obs.attached)
+	if obs.Resource != nil {
+		n := *obs.Resource
+		clone.Resource = &n
+	}
+	return &clone
+}
+
 // TestPlanFollowsRulesInEverySituation tries every combination of what Observe can return.
 func TestPlanFollowsRulesInEverySituation(t *testing.T) {
 	t.Parallel()
@@ -324,9 +354,18 @@ func TestPlanFollowsRulesInEverySituation(t *testing.T) {
 						}
 					}
 					tried++
+					netBefore, before := net.DeepCopy(), cloneObservation(obs)
 					p := pure.Plan(net, obs)
 					steps, outcome := p.Names(), p.Outcome
-					if err := checkPlan(net, obs, steps); err != nil {
+					err := errors.Join(checkPlan(net, obs, steps), checkNeeds(p))
+					if !reflect.DeepEqual(netBefore, net) || !reflect.DeepEqual(before, obs) {
+						err = errors.Join(err, errors.New("Plan changed its input"))
+					}
+					pure.Report(net, obs, outcome)
+					if !reflect.DeepEqual(before, obs) {
+						err = errors.Join(err, errors.New("Report changed the observation"))
+					}
+					if err != nil {
 						t.Fatalf("%v: plan %v, %s\nobject %+v\nobservation %+v", err, steps, describe(outcome), net, obs)
 					}
 				}

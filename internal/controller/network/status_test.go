@@ -102,8 +102,11 @@ func TestReportSummary(t *testing.T) {
 		{"deleted, network gone: Deleted", netWith(recorded, deleted), gone, reconciler.Summary{Reason: "Deleted", Message: `network n1 is gone from Cloud "default"`}},
 		{"deleted without a network: Deleted", netWith(deleted), claimed, reconciler.Summary{Reason: "Deleted", Message: `nothing of it is on Cloud "default"`}},
 	} {
-		if diff := cmp.Diff(test.want, pure.Report(test.net, obsWith(everything, at, test.obs), nil)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", test.name, diff)
-		}
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(test.want, pure.Report(test.net, obsWith(everything, at, test.obs), nil)); diff != "" {
+				t.Errorf("summary (-want +got):\n%s", diff)
+			}
+		})
 	}
 }

@@ -247,25 +247,35 @@ func TestImportOfServerOfAnotherVMIsAmbiguous(t *testing.T) {
 }
 
 func TestAllowedNamespacesRestrictsCreates(t *testing.T) {
-	for team, open := range map[string]bool{"a": true, "b": false} {
-		ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", Labels: map[string]string{"team": team}}}
-		h := newHarness(t, everything, vmWith(), ns)
-		var c v1alpha1.Cloud
-		if err := h.client.Get(t.Context(), ctrlKey("default"), &c); err != nil {
-			t.Fatalf("Get: %v", err)
-		}
-		c.Spec.AllowedNamespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}
-		if err := h.client.Update(t.Context(), &c); err != nil {
-			t.Fatalf("Update: %v", err)
-		}
-		result := h.mustReconcile()
-		if open {
-			h.wantServers("s1")
-			continue
-		}
-		h.wantRequeue(time.Minute, result)
-		h.wantCalls()
-		h.wantCondition(v1alpha1.ReadyCondition, "False CloudUnavailable", `namespace "ns" may not use Cloud "default"`)
+	tests := []struct {
+		name    string
+		team    string
+		allowed bool
+	}{
+		{name: "namespace selected: created", team: "a", allowed: true},
+		{name: "namespace not selected: blocked", team: "b"},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", Labels: map[string]string{"team": tc.team}}}
+			h := newHarness(t, everything, vmWith(), ns)
+			var c v1alpha1.Cloud
+			if err := h.client.Get(t.Context(), ctrlKey("default"), &c); err != nil {
+				t.Fatalf("Get: %v", err)
+			}
+			c.Spec.AllowedNamespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}
+			if err := h.client.Update(t.Context(), &c); err != nil {
+				t.Fatalf("Update: %v", err)
+			}
+			result := h.mustReconcile()
+			if tc.allowed {
+				h.wantServers("s1")
+				return
+			}
+			h.wantRequeue(time.Minute, result)
+			h.wantCalls()
+			h.wantCondition(v1alpha1.ReadyCondition, "False CloudUnavailable", `namespace "ns" may not use Cloud "default"`)
+		})
 	}
 }
 

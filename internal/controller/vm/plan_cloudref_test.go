@@ -39,8 +39,8 @@ func TestRecordedCloud(t *testing.T) {
 		"recorded server: that of the record":       {vmWith(claimedOnFormerCloud, recorded), "default"},
 		"claim without the finalizer: none":         {vmWith(claimedOnFormerCloud, func(vm *v1alpha1.VM) { vm.Finalizers = nil }), ""},
 	} {
-		if got := recordedCloud(test.vm); got != test.want {
-			t.Errorf("%s: got %q, want %q", name, got, test.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			equal(t, "recorded Cloud", test.want, recordedCloud(test.vm))
+		})
 	}
 }

@@ -3,6 +3,7 @@ package vm
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -55,6 +56,23 @@ func checkSteps(vm *v1alpha1.VM, _ *observation, steps []string, _ error) error 
 		return errors.New("a step follows the release")
 	case slices.Contains(steps, external.StepRelease) && vm.DeletionTimestamp.IsZero():
 		return errors.New("the plan releases an object that is not being deleted")
+	}
+	return nil
+}
+
+// checkNeeds checks that each step has a name and a function, and that the steps
+// that call the cloud are not run while the cloud is unavailable.
+func checkNeeds(planned plan) error {
+	callers := slices.Concat(mutations, []string{stepCheckName, external.StepConfirmGone})
+	for _, step := range planned.Steps {
+		switch {
+		case step.Name == "":
+			return errors.New("a step has no name")
+		case step.Run == nil:
+			return fmt.Errorf("%s has no function", step.Name)
+		case slices.Contains(callers, step.Name) && !step.Needs.Has(reconciler.NeedsCloud):
+			return fmt.Errorf("%s calls the cloud and does not need it", step.Name)
+		}
 	}
 	return nil
 }
@@ -333,10 +351,28 @@ func situationUnrecorded(p pick, vm *v1alpha1.VM, obs *observation) {
 	}
 }
 
+// cloneObservation returns a copy of obs that shares no servers with it.
+func cloneObservation(obs *observation) *observation {
+	clone := *obs
+	servers := func(list []cloud.Server) []cloud.Server {
+		list = slices.Clone(list)
+		for i := range list {
+			list[i] = list[i].Clone()
+		}
+		return list
+	}
+	clone.Candidates, clone.Duplicates = servers(obs.Candidates), servers(obs.Duplicates)
+	if obs.Resource != nil {
+		s := obs.Resource.Clone()
+		clone.Resource = &s
+	}
+	return &clone
+}
+
 // describeSituation formats a situation for failure messages.
 func describeSituation(vm *v1alpha1.VM, obs *observation) string {
 	return fmt.Sprintf("vmId %q, import %v, %s, %s, deleted %t\ncaps %v, away %q, denied %v\nserver %+v, gone %t, owned %t, foreign %t, moved %t, duplicates %d\n"+
-		"claimed %q, looked %t, settles %v, proof %d, candidates %+v, nameErr %v, rival %v",
+		"claimed %q, looked %t, settleTimeLeft %v, proof %d, candidates %+v, nameErr %v, rival %v",
 		vm.Status.VMID, vm.Spec.Import, vm.Spec.DeletionPolicy, vm.Spec.ManagementPolicy, !vm.DeletionTimestamp.IsZero(),
 		obs.Capabilities(), obs.View.Unavailable, obs.Denied, obs.Resource, obs.Gone, obs.Owned, obs.Foreign, obs.Moved, len(obs.Duplicates),
 		obs.Claimed, obs.Looked, obs.SettleTimeLeft, obs.Proof, obs.Candidates, obs.nameErr, obs.rival)
@@ -346,9 +382,18 @@ func TestPlanFollowsRulesInEverySituation(t *testing.T) {
 	broken := 0
 	n := exhaust(func(p pick) {
 		vm, obs := situation(p)
+		vmBefore, before := vm.DeepCopy(), cloneObservation(obs)
 		planned := pure.Plan(vm, obs)
 		steps, outcome := planned.Names(), planned.Outcome
-		if err := checkPlan(vm, obs, steps, outcome); err != nil && broken < 10 {
+		err := errors.Join(checkPlan(vm, obs, steps, outcome), checkNeeds(planned))
+		if !reflect.DeepEqual(vmBefore, vm) || !reflect.DeepEqual(before, obs) {
+			err = errors.Join(err, errors.New("Plan changed its input"))
+		}
+		pure.Report(vm, obs, outcome)
+		if !reflect.DeepEqual(before, obs) {
+			err = errors.Join(err, errors.New("Report changed the observation"))
+		}
+		if err != nil && broken < 10 {
 			broken++
 			t.Errorf("%v\nplan %v, %s\n%s", err, steps, describe(outcome), describeSituation(vm, obs))
 		}

@@ -11,23 +11,31 @@ import (
 )
 
 func TestRefusalsExpire(t *testing.T) {
-	now := startTime
-	r := newRefusals(func() time.Time { return now })
 	prohibited, taken := vmWith(), other("b")
-	r.record(prohibited, "default", errProhibited)
-	r.record(taken, "default", errTaken)
-	stands := func(after time.Duration, vm *v1alpha1.VM, want error) {
-		t.Helper()
-		now = startTime.Add(after)
-		if got := r.recall(vm, "default"); !errors.Is(got, want) {
-			t.Errorf("after %v: %v, want %v", after, got, want)
-		}
+	tests := []struct {
+		name  string
+		vm    *v1alpha1.VM
+		after time.Duration
+		want  error
+	}{
+		{name: "no refusal: none", vm: other("c")},
+		{name: "taken, before a minute: kept", vm: taken, after: time.Minute - 1, want: errTaken},
+		{name: "taken, after a minute: expired", vm: taken, after: time.Minute + 1},
+		{name: "prohibited, before ten minutes: kept", vm: prohibited, after: 10*time.Minute - 1, want: errProhibited},
+		{name: "prohibited, after ten minutes: expired", vm: prohibited, after: 10*time.Minute + 1},
 	}
-	stands(0, other("c"), nil)
-	stands(time.Minute-1, taken, errTaken)
-	stands(time.Minute+1, taken, nil)
-	stands(10*time.Minute-1, prohibited, errProhibited)
-	stands(10*time.Minute+1, prohibited, nil)
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			now := startTime
+			r := newRefusals(func() time.Time { return now })
+			r.record(prohibited, "default", errProhibited)
+			r.record(taken, "default", errTaken)
+			now = startTime.Add(tc.after)
+			if got := r.recall(tc.vm, "default"); !errors.Is(got, tc.want) {
+				t.Errorf("refusal after %v: %v, want %v", tc.after, got, tc.want)
+			}
+		})
+	}
 }
 
 func TestRefusalsApplyToOneNameAndRequest(t *testing.T) {
@@ -41,16 +49,22 @@ func TestRefusalsApplyToOneNameAndRequest(t *testing.T) {
 		"another VM of the same vmname: checked again": func(vm *v1alpha1.VM) { vm.UID = "uid-b" },
 		"a new object of the same name: checked again": func(vm *v1alpha1.VM) { vm.UID = "uid-a2" },
 	} {
-		if got := r.recall(vmWith(change), "default"); got != nil {
-			t.Errorf("%s: %v, want it asked anew", name, got)
+		t.Run(name, func(t *testing.T) {
+			if got := r.recall(vmWith(change), "default"); got != nil {
+				t.Errorf("refusal %v, want none", got)
+			}
+		})
+	}
+	t.Run("another Cloud: checked again", func(t *testing.T) {
+		if got := r.recall(vmWith(), "another"); got != nil {
+			t.Errorf("refusal %v, want none", got)
 		}
-	}
-	if got := r.recall(vmWith(), "another"); got != nil {
-		t.Errorf("another Cloud: %v, want it asked anew", got)
-	}
-	if got := r.recall(vmWith(func(vm *v1alpha1.VM) { vm.Spec.CPU = nil }), "default"); !errors.Is(got, errProhibited) {
-		t.Errorf("an edit of something else: %v, want %v", got, errProhibited)
-	}
+	})
+	t.Run("another field edited: refusal kept", func(t *testing.T) {
+		if got := r.recall(vmWith(func(vm *v1alpha1.VM) { vm.Spec.CPU = nil }), "default"); !errors.Is(got, errProhibited) {
+			t.Errorf("refusal %v, want %v", got, errProhibited)
+		}
+	})
 }
 
 func TestRefusalsAreBounded(t *testing.T) {

@@ -243,11 +243,12 @@ func TestReportCreatedReason(t *testing.T) {
 		v1alpha1.CloudUnavailableReason: v1alpha1.PendingReason,
 	} {
 		for _, outcome := range []error{reconciler.Wait(time.Minute, reason, "why"), reconciler.Blocked("x", reason, "why"), reconciler.Stalled(reason, 0, errors.New("why"))} {
-			vm := vmWith()
-			pure.Report(vm, obsWith(everything), outcome)
-			if got := formatCondition(*meta.FindStatusCondition(vm.Status.Conditions, v1alpha1.CreatedCondition)); got != "Created=False "+want+": why" {
-				t.Errorf("%s: %s, want reason %s", describe(outcome), got, want)
-			}
+			t.Run(describe(outcome), func(t *testing.T) {
+				vm := vmWith()
+				pure.Report(vm, obsWith(everything), outcome)
+				got := formatCondition(*meta.FindStatusCondition(vm.Status.Conditions, v1alpha1.CreatedCondition))
+				equal(t, "Created", "Created=False "+want+": why", got)
+			})
 		}
 	}
 }
@@ -266,12 +267,12 @@ func TestReportCreatedStatesGuarantee(t *testing.T) {
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			for _, obs := range []*observation{obsWith(tc.caps), obsWith(tc.caps, withServer(serverWith()))} {
+			for when, obs := range map[string]*observation{"without a server": obsWith(tc.caps), "with a server": obsWith(tc.caps, withServer(serverWith()))} {
 				vm := vmWith()
 				pure.Report(vm, obs, reconciler.Wait(time.Minute, v1alpha1.PendingReason, "x"))
 				got := meta.FindStatusCondition(vm.Status.Conditions, v1alpha1.CreatedCondition).Message
 				if strings.Contains(got, ";") != (tc.message != "") || !strings.Contains(got, tc.message) {
-					t.Errorf("message %q, want %q in it", got, tc.message)
+					t.Errorf("message %s: %q, want %q in it", when, got, tc.message)
 				}
 			}
 		})
