@@ -1,5 +1,5 @@
 // Package external is the lifecycle of a Kubernetes object that is backed by one
-// resource in a cloud: claim, look, create, adopt, settle, detect loss, delete,
+// resource in a cloud: claim, look, create, adopt, detect loss, delete,
 // confirm, orphan and observe-only, under the brake.
 //
 // A kind supplies what differs (Kind). The protocol, which every kind has, is

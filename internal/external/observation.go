@@ -11,7 +11,7 @@ import (
 type Proof int
 
 const (
-	// NoProof: the name is the same, and names prove nothing on this cloud.
+	// NoProof: only the name is the same, and names prove nothing on this cloud.
 	NoProof Proof = iota
 	// NameProof: names are unique, and this one was free when it was claimed.
 	NameProof
@@ -62,9 +62,11 @@ type Observation[R any] struct {
 	Horizon time.Time
 	// Looked: a complete listing begun at Horizon or later was searched.
 	Looked bool
-	// Settles is how long such a create may still take effect unseen; 0 when that is over.
-	Settles time.Duration
-	// Candidates are what the search found, oldest first, and Proof what they are worth.
+	// SettleTimeLeft is how long such a create may still take effect without being
+	// listed; 0 when that is over.
+	SettleTimeLeft time.Duration
+	// Candidates are what the search found, oldest first, and Proof is why they
+	// belong to the object.
 	Candidates []R
 	Proof      Proof
 }

@@ -101,11 +101,11 @@ func (l *Lifecycle[T, R, S]) ask(ctx context.Context, obj T, obs S, id string, r
 // setHorizon sets from when on a listing shows what the object's creates made.
 func (l *Lifecycle[T, R, S]) setHorizon(obj T, o *Observation[R]) {
 	since := l.Tracker.UnknownSince(obj.GetUID(), o.Inventory.StartedAt())
-	settled := since.Add(o.View.Settings.SettleTime)
-	o.Settles = max(0, settled.Sub(o.Now))
+	end := since.Add(o.View.Settings.SettleTime)
+	o.SettleTimeLeft = max(0, end.Sub(o.Now))
 	o.Horizon = since
-	if o.Settles == 0 {
-		o.Horizon = settled
+	if o.SettleTimeLeft == 0 {
+		o.Horizon = end
 	}
 	if deleted(obj) {
 		// A listing begun later shows what another manager created before it knew of the deletion.

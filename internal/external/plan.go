@@ -63,8 +63,8 @@ func (l *Lifecycle[T, R, S]) planFound(obj T, obs S) (plan reconciler.Plan[T, S]
 		return l.End(reconciler.Stalled(v1alpha1.AmbiguousReason, RecheckSoon, fmt.Errorf(
 			"%s may be this %[2]s, created by a request whose answer was lost, or somebody else's; nothing on this cloud proves which: "+
 				"set spec.import.vmId to the one that is this %[2]s's, or rename or delete them in the cloud", l.names(o.Candidates, o.Claimed), l.Kind))), true
-	case o.Settles > 0 && !repeatable:
-		return l.End(reconciler.Wait(o.Settles, v1alpha1.OutcomeUnknownReason,
+	case o.SettleTimeLeft > 0 && !repeatable:
+		return l.End(reconciler.Wait(o.SettleTimeLeft, v1alpha1.OutcomeUnknownReason,
 			"the answer to the create was lost; waiting for the Cloud's settleTime to pass before a second create, and looking for the %s of the first one meanwhile", l.Noun)), true
 	}
 	return reconciler.Plan[T, S]{}, false
@@ -128,8 +128,8 @@ func (l *Lifecycle[T, R, S]) planDeletionUnrecorded(obj T, o *Observation[R]) re
 		return l.End(reconciler.Stalled(v1alpha1.BlockedReason, RecheckSoon, fmt.Errorf(
 			"%s may be this %s, created by a request whose answer was lost, or somebody else's; nothing on this cloud proves which: "+
 				"delete it in the cloud if it is, or set spec.deletionPolicy to Orphan to release this object", l.names(o.Candidates, o.Claimed), l.Kind)))
-	case o.Settles > 0:
-		return l.End(reconciler.Wait(o.Settles, v1alpha1.RequestedReason,
+	case o.SettleTimeLeft > 0:
+		return l.End(reconciler.Wait(o.SettleTimeLeft, v1alpha1.RequestedReason,
 			"the answer to the create was lost; waiting for the Cloud's settleTime to pass, to be sure that it created no %s", l.Noun))
 	}
 	return l.Do(l.Steps.Release)

@@ -119,7 +119,7 @@ func (l *Lifecycle[T, R, S]) create(ctx context.Context, obj T, obs S) error {
 	if outcome := l.unclear(obj, obs, err); outcome != nil {
 		return outcome
 	}
-	if nothing := o.Fresh || o.Settles == 0; nothing && l.kind.KeepsClaim(obs, err) {
+	if nothing := o.Fresh || o.SettleTimeLeft == 0; nothing && l.kind.KeepsClaim(obs, err) {
 		l.Tracker.Refused(uid)
 	} else if nothing {
 		if err := l.unclaim(ctx, obj, obs); err != nil {

@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-var dawn = time.Date(2026, 1, 1, 6, 0, 0, 0, time.UTC)
+var start = time.Date(2026, 1, 1, 6, 0, 0, 0, time.UTC)
 
 func TestUnknownSince(t *testing.T) {
-	began := dawn
+	began := start
 	tests := []struct {
 		name string
 		do   func(*Tracker)
@@ -38,7 +38,7 @@ func TestUnknownSince(t *testing.T) {
 	}
 }
 
-func TestCreatedIDReturnsWhatTheCreateMade(t *testing.T) {
+func TestCreatedIDReturnsIDOfCreate(t *testing.T) {
 	type answer struct {
 		ID    string
 		Known bool
@@ -48,30 +48,30 @@ func TestCreatedIDReturnsWhatTheCreateMade(t *testing.T) {
 		id, known := c.CreatedID("a")
 		return answer{id, known}
 	}
-	c.Unknown("a", dawn)
+	c.Unknown("a", start)
 	want := func(when string, want answer) {
 		t.Helper()
 		if got := made(); got != want {
 			t.Errorf("%s: %+v, want %+v", when, got, want)
 		}
 	}
-	want("before an answer came", answer{})
-	c.Created("a", "s1", dawn)
-	want("once it came", answer{"s1", true})
-	c.DeletedSince("a", dawn)
+	want("before the answer", answer{})
+	c.Created("a", "s1", start)
+	want("after the answer", answer{"s1", true})
+	c.DeletedSince("a", start)
 	c.Refused("a")
 	c.Forget("a")
-	want("once it is on record", answer{})
+	want("after the id is recorded", answer{})
 	if c.Len() != 0 {
-		t.Errorf("%d records are left", c.Len())
+		t.Errorf("%d records, want none", c.Len())
 	}
 }
 
 func TestDeletedSinceReturnsTheFirstObservation(t *testing.T) {
 	m := NewTracker()
-	for _, now := range []time.Time{dawn, dawn.Add(time.Hour)} {
-		if got := m.DeletedSince("a", now); !got.Equal(dawn) {
-			t.Errorf("at %v: deleted since %v, want %v", now, got, dawn)
+	for _, now := range []time.Time{start, start.Add(time.Hour)} {
+		if got := m.DeletedSince("a", now); !got.Equal(start) {
+			t.Errorf("at %v: deleted since %v, want %v", now, got, start)
 		}
 	}
 }
@@ -84,11 +84,11 @@ func TestTrackerConcurrently(*testing.T) {
 		group.Go(func() {
 			uid := types.UID(fmt.Sprint(n % 2))
 			for range 200 {
-				m.Unknown(uid, dawn)
-				m.Created(uid, "s1", dawn)
+				m.Unknown(uid, start)
+				m.Created(uid, "s1", start)
 				m.CreatedID(uid)
-				m.UnknownSince(uid, dawn)
-				m.DeletedSince(uid, dawn)
+				m.UnknownSince(uid, start)
+				m.DeletedSince(uid, start)
 				m.Refused(uid)
 				m.Forget(uid)
 			}

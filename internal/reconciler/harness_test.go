@@ -23,8 +23,8 @@ const (
 	host      = "h1"
 )
 
-// toy is a kind whose every pass a test scripts. Unset, it is in sync.
-type toy struct {
+// testKind is a kind whose methods a test sets. With none set it is in sync.
+type testKind struct {
 	observe func(ctx context.Context, vm *v1alpha1.VM) error
 	plan    func() ([]string, error)
 	act     func(ctx context.Context, vm *v1alpha1.VM, step string) error
@@ -34,15 +34,15 @@ type toy struct {
 	calls []string
 }
 
-var _ reconciler.Kind[*v1alpha1.VM, string] = &toy{}
+var _ reconciler.Kind[*v1alpha1.VM, string] = &testKind{}
 
 type plan = reconciler.Plan[*v1alpha1.VM, string]
 
-func (k *toy) New() *v1alpha1.VM         { return &v1alpha1.VM{} }
-func (k *toy) Finalizer() string         { return finalizer }
-func (k *toy) EventConditions() []string { return []string{v1alpha1.CreatedCondition} }
+func (k *testKind) New() *v1alpha1.VM         { return &v1alpha1.VM{} }
+func (k *testKind) Finalizer() string         { return finalizer }
+func (k *testKind) EventConditions() []string { return []string{v1alpha1.CreatedCondition} }
 
-func (k *toy) Observe(ctx context.Context, vm *v1alpha1.VM) (string, error) {
+func (k *testKind) Observe(ctx context.Context, vm *v1alpha1.VM) (string, error) {
 	k.calls = append(k.calls, "observe")
 	if k.observe != nil {
 		return "observed", k.observe(ctx, vm)
@@ -50,7 +50,7 @@ func (k *toy) Observe(ctx context.Context, vm *v1alpha1.VM) (string, error) {
 	return "observed", nil
 }
 
-func (k *toy) Plan(_ *v1alpha1.VM, obs string) plan {
+func (k *testKind) Plan(_ *v1alpha1.VM, obs string) plan {
 	k.calls = append(k.calls, "plan "+obs)
 	if k.plan == nil {
 		return plan{}
@@ -66,7 +66,7 @@ func (k *toy) Plan(_ *v1alpha1.VM, obs string) plan {
 	return p
 }
 
-func (k *toy) Act(ctx context.Context, vm *v1alpha1.VM, obs, step string) error {
+func (k *testKind) Act(ctx context.Context, vm *v1alpha1.VM, obs, step string) error {
 	k.calls = append(k.calls, "act "+obs+" "+step)
 	if k.act != nil {
 		return k.act(ctx, vm, step)
@@ -74,7 +74,7 @@ func (k *toy) Act(ctx context.Context, vm *v1alpha1.VM, obs, step string) error 
 	return nil
 }
 
-func (k *toy) Report(vm *v1alpha1.VM, obs string, outcome error) reconciler.Summary {
+func (k *testKind) Report(vm *v1alpha1.VM, obs string, outcome error) reconciler.Summary {
 	k.calls = append(k.calls, "report "+obs)
 	vm.Status.Host = host
 	if k.report != nil {
@@ -83,24 +83,24 @@ func (k *toy) Report(vm *v1alpha1.VM, obs string, outcome error) reconciler.Summ
 	return k.summary
 }
 
-// outcome has every pass end in err without a step.
-func (k *toy) outcome(err error) {
+// outcome makes each reconcile end in err without a step.
+func (k *testKind) outcome(err error) {
 	k.plan = func() ([]string, error) { return nil, err }
 }
 
 // write is one change sent to the API server.
 type write struct{ To, Data string }
 
-// house is one VM on a fake API server, and the reconciler of toys.
-type house struct {
-	t      *testing.T
-	kind   *toy
-	client client.Client
-	runs   *reconciler.Reconciler[*v1alpha1.VM, string]
-	// writes are the patches sent, and events what was told, both since taken.
+// harness is one VM on a fake API server, and the reconciler of testKind.
+type harness struct {
+	t          *testing.T
+	kind       *testKind
+	client     client.Client
+	reconciler *reconciler.Reconciler[*v1alpha1.VM, string]
+	// writes are the patches sent, and events the events recorded, since they were last taken.
 	writes []write
 	events []string
-	// refuse is what the API server answers to the next patches.
+	// refuse is the error of the next patches.
 	refuse error
 }
 
@@ -115,13 +115,13 @@ func example(change ...func(*v1alpha1.VM)) *v1alpha1.VM {
 	return vm
 }
 
-func newHouse(t *testing.T, vm *v1alpha1.VM) *house {
+func newHarness(t *testing.T, vm *v1alpha1.VM) *harness {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatalf("AddToScheme: %v", err)
 	}
-	h := &house{t: t, kind: &toy{summary: reconciler.Summary{Reason: "Running", Message: "all is well"}}}
+	h := &harness{t: t, kind: &testKind{summary: reconciler.Summary{Reason: "Running", Message: "all is well"}}}
 	h.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(vm).WithStatusSubresource(&v1alpha1.VM{}).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
@@ -131,11 +131,11 @@ func newHouse(t *testing.T, vm *v1alpha1.VM) *house {
 				return h.sent(sub, o, p, func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
 			},
 		}).Build()
-	h.runs = &reconciler.Reconciler[*v1alpha1.VM, string]{Client: h.client, Kind: h.kind, Recorder: h, Deadline: time.Minute}
+	h.reconciler = &reconciler.Reconciler[*v1alpha1.VM, string]{Client: h.client, Kind: h.kind, Recorder: h, Deadline: time.Minute}
 	return h
 }
 
-func (h *house) sent(to string, o client.Object, p client.Patch, forward func() error) error {
+func (h *harness) sent(to string, o client.Object, p client.Patch, forward func() error) error {
 	data, err := p.Data(o)
 	if err != nil {
 		return fmt.Errorf("patch of %s: %w", to, err)
@@ -148,27 +148,27 @@ func (h *house) sent(to string, o client.Object, p client.Patch, forward func() 
 }
 
 // Eventf records an event as one line.
-func (h *house) Eventf(_, _ runtime.Object, level, reason, action, note string, args ...any) {
+func (h *harness) Eventf(_, _ runtime.Object, level, reason, action, note string, args ...any) {
 	h.events = append(h.events, fmt.Sprintf("%s %s %s: %s", level, reason, action, fmt.Sprintf(note, args...)))
 }
 
-func (h *house) pass() (ctrl.Result, error) {
+func (h *harness) reconcile() (ctrl.Result, error) {
 	h.t.Helper()
 	h.kind.calls = nil
-	return h.runs.Reconcile(h.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "a"}})
+	return h.reconciler.Reconcile(h.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "a"}})
 }
 
-// mustPass makes a pass that does not fail.
-func (h *house) mustPass() ctrl.Result {
+// mustReconcile reconciles and fails the test on an error.
+func (h *harness) mustReconcile() ctrl.Result {
 	h.t.Helper()
-	result, err := h.pass()
+	result, err := h.reconcile()
 	if err != nil {
 		h.t.Fatalf("Reconcile: %v", err)
 	}
 	return result
 }
 
-func (h *house) stored() *v1alpha1.VM {
+func (h *harness) stored() *v1alpha1.VM {
 	h.t.Helper()
 	vm := &v1alpha1.VM{}
 	if err := h.client.Get(h.t.Context(), client.ObjectKey{Namespace: "ns", Name: "a"}, vm); err != nil {
@@ -177,8 +177,8 @@ func (h *house) stored() *v1alpha1.VM {
 	return vm
 }
 
-// edit changes the stored object as a user does, past the interceptors.
-func (h *house) edit(change func(*v1alpha1.VM)) {
+// edit changes the stored object as a user does. It does not count as a write.
+func (h *harness) edit(change func(*v1alpha1.VM)) {
 	h.t.Helper()
 	vm := h.stored()
 	change(vm)
@@ -187,21 +187,21 @@ func (h *house) edit(change func(*v1alpha1.VM)) {
 	}
 }
 
-// took returns the writes since it was last asked, and forgets them.
-func (h *house) took() []write {
+// takeWrites returns the writes since it was last called.
+func (h *harness) takeWrites() []write {
 	writes := h.writes
 	h.writes = nil
 	return writes
 }
 
-func (h *house) wantWrites(n int) {
+func (h *harness) wantWrites(n int) {
 	h.t.Helper()
-	if got := h.took(); len(got) != n {
+	if got := h.takeWrites(); len(got) != n {
 		h.t.Errorf("%d writes, want %d: %v", len(got), n, got)
 	}
 }
 
-func (h *house) wantEvents(want ...string) {
+func (h *harness) wantEvents(want ...string) {
 	h.t.Helper()
 	equal(h.t, "events", want, h.events)
 	h.events = nil

@@ -28,18 +28,18 @@ func TestClaim(t *testing.T) {
 		writes      int
 		want        map[string]string
 	}{
-		{name: "a first claim is stored with what it says", vm: example(unclaimed), annotations: map[string]string{note: "web"}, writes: 1, want: map[string]string{note: "web"}},
-		{name: "what others annotated stays", vm: example(unclaimed, annotated("old")), annotations: map[string]string{note: "web"}, writes: 1, want: map[string]string{note: "web", "other": "kept"}},
-		{name: "a claim of another name is stored again", vm: example(annotated("old")), annotations: map[string]string{note: "web"}, writes: 1, want: map[string]string{note: "web", "other": "kept"}},
-		{name: "an unchanged claim is not written", vm: example(annotated("web")), annotations: map[string]string{note: "web"}, want: map[string]string{note: "web", "other": "kept"}},
-		{name: "a finalizer alone is a claim", vm: example(unclaimed, annotated("old")), writes: 1, want: map[string]string{note: "old", "other": "kept"}},
-		{name: "an unchanged finalizer is not written", vm: example()},
+		{name: "no claim: finalizer and annotations are written", vm: example(unclaimed), annotations: map[string]string{note: "web"}, writes: 1, want: map[string]string{note: "web"}},
+		{name: "other annotations: kept", vm: example(unclaimed, annotated("old")), annotations: map[string]string{note: "web"}, writes: 1, want: map[string]string{note: "web", "other": "kept"}},
+		{name: "claim of another name: written", vm: example(annotated("old")), annotations: map[string]string{note: "web"}, writes: 1, want: map[string]string{note: "web", "other": "kept"}},
+		{name: "unchanged claim: not written", vm: example(annotated("web")), annotations: map[string]string{note: "web"}, want: map[string]string{note: "web", "other": "kept"}},
+		{name: "claim without annotations: finalizer is written", vm: example(unclaimed, annotated("old")), writes: 1, want: map[string]string{note: "old", "other": "kept"}},
+		{name: "unchanged finalizer: not written", vm: example()},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			h := newHouse(t, tc.vm)
+			h := newHarness(t, tc.vm)
 			vm := h.stored()
-			vm.Status.Host = "learned in this pass"
+			vm.Status.Host = "set by this reconcile"
 			if err := reconciler.Claim(t.Context(), h.client, vm, finalizer, tc.annotations); err != nil {
 				t.Fatalf("Claim: %v", err)
 			}
@@ -47,11 +47,11 @@ func TestClaim(t *testing.T) {
 			stored := h.stored()
 			equal(t, "stored annotations", tc.want, stored.Annotations)
 			equal(t, "stored finalizers", []string{finalizer}, stored.Finalizers)
-			equal(t, "stored status: not the claim's to write", "", stored.Status.Host)
+			equal(t, "stored status: not written by Claim", "", stored.Status.Host)
 			equal(t, "annotations in memory", tc.want, vm.Annotations)
 			equal(t, "finalizers in memory", []string{finalizer}, vm.Finalizers)
 			equal(t, "resourceVersion in memory", stored.ResourceVersion, vm.ResourceVersion)
-			equal(t, "status in memory", "learned in this pass", vm.Status.Host)
+			equal(t, "status in memory", "set by this reconcile", vm.Status.Host)
 		})
 	}
 }
@@ -63,13 +63,13 @@ func TestRelease(t *testing.T) {
 		writes int
 		want   map[string]string
 	}{
-		{name: "finalizer and annotation go, what others annotated stays", vm: example(annotated("web")), writes: 1, want: map[string]string{"other": "kept"}},
-		{name: "an annotation left behind goes too", vm: example(unclaimed, annotated("web")), writes: 1, want: map[string]string{"other": "kept"}},
-		{name: "what is not claimed is not written", vm: example(unclaimed)},
+		{name: "claim: finalizer and annotation are removed, others kept", vm: example(annotated("web")), writes: 1, want: map[string]string{"other": "kept"}},
+		{name: "annotation without the finalizer: removed", vm: example(unclaimed, annotated("web")), writes: 1, want: map[string]string{"other": "kept"}},
+		{name: "no claim: not written", vm: example(unclaimed)},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			h := newHouse(t, tc.vm)
+			h := newHarness(t, tc.vm)
 			vm := h.stored()
 			if err := reconciler.Release(t.Context(), h.client, vm, finalizer, note); err != nil {
 				t.Fatalf("Release: %v", err)
@@ -83,8 +83,8 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-func TestAClaimNamesTheVersionThatItWasDecidedOn(t *testing.T) {
-	h := newHouse(t, example(unclaimed))
+func TestClaimSendsResourceVersion(t *testing.T) {
+	h := newHarness(t, example(unclaimed))
 	vm := h.stored()
 	h.edit(func(vm *v1alpha1.VM) { vm.Labels = map[string]string{"edited": "meanwhile"} })
 	read := vm.ResourceVersion
@@ -97,7 +97,7 @@ func TestAClaimNamesTheVersionThatItWasDecidedOn(t *testing.T) {
 			ResourceVersion string `json:"resourceVersion"`
 		} `json:"metadata"`
 	}
-	if err := json.Unmarshal([]byte(h.took()[0].Data), &patch); err != nil {
+	if err := json.Unmarshal([]byte(h.takeWrites()[0].Data), &patch); err != nil {
 		t.Fatalf("patch: %v", err)
 	}
 	equal(t, "resourceVersion in the patch", read, patch.Metadata.ResourceVersion)
@@ -105,20 +105,20 @@ func TestAClaimNamesTheVersionThatItWasDecidedOn(t *testing.T) {
 	equal(t, "annotations in memory after a failed claim", map[string]string(nil), vm.Annotations)
 }
 
-func TestAFailedReleaseLeavesTheClaimInMemory(t *testing.T) {
-	h := newHouse(t, example(annotated("web")))
+func TestFailedReleaseKeepsClaimInMemory(t *testing.T) {
+	h := newHarness(t, example(annotated("web")))
 	h.refuse = errors.New("no route to host")
 	vm := h.stored()
 	err := reconciler.Release(t.Context(), h.client, vm, finalizer, note)
 	if !errors.Is(err, h.refuse) || err.Error() != "release ns/a: no route to host" {
-		t.Errorf("Release = %v, want it to say what failed", err)
+		t.Errorf("Release = %v, want the object and the cause", err)
 	}
 	equal(t, "finalizers in memory", []string{finalizer}, vm.Finalizers)
 	equal(t, "annotations in memory", map[string]string{note: "web", "other": "kept"}, vm.Annotations)
 }
 
-func TestReleasingWhatIsGoneIsNoFailure(t *testing.T) {
-	h := newHouse(t, example())
+func TestReleaseOfMissingObjectReturnsErrUnknown(t *testing.T) {
+	h := newHarness(t, example())
 	vm := h.stored()
 	h.refuse = apierrors.NewNotFound(v1alpha1.GroupVersion.WithResource("vms").GroupResource(), vm.Name)
 	if err := reconciler.Release(t.Context(), h.client, vm, finalizer); !apierrors.IsNotFound(err) {

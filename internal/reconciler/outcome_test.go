@@ -30,7 +30,7 @@ func ready(is metav1.ConditionStatus, reason, message string) metav1.Condition {
 	return condition(v1alpha1.ReadyCondition, is, reason, message)
 }
 
-func TestSettleTurnsTheVerdictIntoConditionsAndAResult(t *testing.T) {
+func TestFinishMapsOutcomeToConditionsAndResult(t *testing.T) {
 	broken := errors.New("it broke")
 	reconciling := func(reason, message string) metav1.Condition {
 		return condition(v1alpha1.ReconcilingCondition, metav1.ConditionTrue, reason, message)
@@ -48,50 +48,50 @@ func TestSettleTurnsTheVerdictIntoConditionsAndAResult(t *testing.T) {
 		err     error
 	}{
 		{
-			name: "in sync: only Ready speaks", summary: reconciler.Summary{Reason: "Running", Message: "all is well"},
+			name: "in sync: Ready only", summary: reconciler.Summary{Reason: "Running", Message: "all is well"},
 			want: []metav1.Condition{ready(metav1.ConditionTrue, "Running", "all is well")}, kstatus: status.CurrentStatus,
 		},
 		{
-			name: "in sync, and to be looked at again at a given time", summary: reconciler.Summary{Reason: "Running", RequeueAfter: time.Minute},
+			name: "in sync with RequeueAfter: requeued", summary: reconciler.Summary{Reason: "Running", RequeueAfter: time.Minute},
 			want: []metav1.Condition{ready(metav1.ConditionTrue, "Running", "")}, kstatus: status.CurrentStatus, again: time.Minute,
 		},
 		{
-			name: "waiting: in progress, looked at again", outcome: reconciler.Wait(time.Minute, "Creating", "building %s", "s1"),
+			name: "waiting: Reconciling, requeued", outcome: reconciler.Wait(time.Minute, "Creating", "building %s", "s1"),
 			want:    []metav1.Condition{ready(metav1.ConditionFalse, "Creating", "building s1"), reconciling(v1alpha1.ProgressingReason, "building s1")},
 			kstatus: status.InProgressStatus, again: time.Minute,
 		},
 		{
-			name: "waiting for what wakes it: not looked at again by itself", outcome: reconciler.Wait(0, "Creating", "building"),
+			name: "waiting for an event: Reconciling, not requeued", outcome: reconciler.Wait(0, "Creating", "building"),
 			want:    []metav1.Condition{ready(metav1.ConditionFalse, "Creating", "building"), reconciling(v1alpha1.ProgressingReason, "building")},
 			kstatus: status.InProgressStatus,
 		},
 		{
-			name: "blocked by another object, whose change wakes it", outcome: reconciler.Blocked("Cloud/x", "CloudUnavailable", "waiting for %q", "x"),
+			name: "blocked: Reconciling, not requeued", outcome: reconciler.Blocked("Cloud/x", "CloudUnavailable", "waiting for %q", "x"),
 			want:    []metav1.Condition{ready(metav1.ConditionFalse, "CloudUnavailable", `waiting for "x"`), reconciling("CloudUnavailable", `waiting for "x"`)},
 			kstatus: status.InProgressStatus,
 		},
 		{
-			name: "blocked, and something ends meanwhile", outcome: &reconciler.BlockedError{Reason: "CloudUnavailable", Message: "waiting", RequeueAfter: time.Hour},
+			name: "blocked with RequeueAfter: requeued", outcome: &reconciler.BlockedError{Reason: "CloudUnavailable", Message: "waiting", RequeueAfter: time.Hour},
 			want:    []metav1.Condition{ready(metav1.ConditionFalse, "CloudUnavailable", "waiting"), reconciling("CloudUnavailable", "waiting")},
 			kstatus: status.InProgressStatus, again: time.Hour,
 		},
 		{
-			name: "stalled until somebody edits it", outcome: reconciler.Stalled("Lost", 0, errors.New("it is gone")),
+			name: "stalled: Stalled, not requeued", outcome: reconciler.Stalled("Lost", 0, errors.New("it is gone")),
 			want:    []metav1.Condition{ready(metav1.ConditionFalse, "Lost", "it is gone"), stalled("Lost", "it is gone")},
 			kstatus: status.FailedStatus,
 		},
 		{
-			name: "stalled, and tried again slowly", outcome: &reconciler.StalledError{Reason: "Prohibited", Cause: errors.New("not this name"), Recheck: 10 * time.Minute},
+			name: "stalled with Recheck: requeued", outcome: &reconciler.StalledError{Reason: "Prohibited", Cause: errors.New("not this name"), Recheck: 10 * time.Minute},
 			want:    []metav1.Condition{ready(metav1.ConditionFalse, "Prohibited", "not this name"), stalled("Prohibited", "not this name")},
 			kstatus: status.FailedStatus, again: 10 * time.Minute,
 		},
 		{
-			name: "any other error is tried again by the queue, and is not for a person to mend", outcome: broken,
+			name: "other error: returned to the queue", outcome: broken,
 			want:    []metav1.Condition{ready(metav1.ConditionFalse, v1alpha1.ErrorReason, "it broke"), reconciling(v1alpha1.ErrorReason, "it broke")},
 			kstatus: status.InProgressStatus, err: broken,
 		},
 		{
-			name: "a outcome inside another error still counts", outcome: fmt.Errorf("step x: %w", reconciler.Stalled("Lost", 0, errors.New("gone"))),
+			name: "wrapped outcome: unwrapped", outcome: fmt.Errorf("step x: %w", reconciler.Stalled("Lost", 0, errors.New("gone"))),
 			want:    []metav1.Condition{ready(metav1.ConditionFalse, "Lost", "step x: gone"), stalled("Lost", "step x: gone")},
 			kstatus: status.FailedStatus,
 		},
@@ -99,7 +99,7 @@ func TestSettleTurnsTheVerdictIntoConditionsAndAResult(t *testing.T) {
 	for _, before := range []string{"", v1alpha1.StalledCondition, v1alpha1.ReconcilingCondition} {
 		for _, tc := range tests {
 			t.Run(tc.name+", after "+before, func(t *testing.T) {
-				h := newHouse(t, example(func(vm *v1alpha1.VM) {
+				h := newHarness(t, example(func(vm *v1alpha1.VM) {
 					if before != "" {
 						vm.Status.Conditions = []metav1.Condition{
 							{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionUnknown, Reason: "Old"},
@@ -109,11 +109,11 @@ func TestSettleTurnsTheVerdictIntoConditionsAndAResult(t *testing.T) {
 				}))
 				h.kind.outcome(tc.outcome)
 				h.kind.summary = tc.summary
-				result, err := h.pass()
+				result, err := h.reconcile()
 				if !errors.Is(err, tc.err) {
 					t.Errorf("error %v, want %v", err, tc.err)
 				}
-				wantAgain(t, tc.again, result)
+				wantRequeue(t, tc.again, result)
 				h.wantWrites(1)
 				vm := h.stored()
 				equal(t, "conditions", tc.want, vm.Status.Conditions, ignoreTime)
@@ -124,11 +124,11 @@ func TestSettleTurnsTheVerdictIntoConditionsAndAResult(t *testing.T) {
 	}
 }
 
-// wantAgain allows for the tenth that spreads load; a Summary's time is exact.
-func wantAgain(t *testing.T, want time.Duration, got ctrl.Result) {
+// wantRequeue allows for the jitter of a tenth.
+func wantRequeue(t *testing.T, want time.Duration, got ctrl.Result) {
 	t.Helper()
 	if got.RequeueAfter < want || got.RequeueAfter > want+want/10 {
-		t.Errorf("again after %v, want %v to %v", got.RequeueAfter, want, want+want/10)
+		t.Errorf("requeued after %v, want %v to %v", got.RequeueAfter, want, want+want/10)
 	}
 }
 
@@ -147,38 +147,39 @@ func kstatusOf(t *testing.T, vm *v1alpha1.VM) status.Status {
 	return result.Status
 }
 
-func TestSettleSpreadsWaitsThatBeganTogether(t *testing.T) {
-	obs := map[time.Duration]bool{}
+func TestFinishAddsJitterToWaits(t *testing.T) {
+	delays := map[time.Duration]bool{}
 	for range 100 {
-		h := newHouse(t, example())
+		h := newHarness(t, example())
 		h.kind.outcome(reconciler.Wait(time.Minute, "Creating", "building"))
-		result := h.mustPass()
-		wantAgain(t, time.Minute, result)
-		obs[result.RequeueAfter] = true
+		result := h.mustReconcile()
+		wantRequeue(t, time.Minute, result)
+		delays[result.RequeueAfter] = true
 	}
-	if len(obs) < 50 {
-		t.Errorf("100 waits took %d values: they would all end at once", len(obs))
+	if len(delays) < 50 {
+		t.Errorf("100 waits have %d different delays, want at least 50", len(delays))
 	}
 }
 
-func TestMessagesAreBoundedAndStayText(t *testing.T) {
-	for _, lead := range []string{"", "x", "xx", "xxx"} {
-		t.Run("cut at byte 1024 of two-, three- and four-byte letters after "+lead, func(t *testing.T) {
-			for _, letter := range []string{"é", "世", "🙂"} {
-				h := newHouse(t, example())
-				h.kind.outcome(reconciler.Stalled("Rejected", 0, errors.New(lead+strings.Repeat(letter, 2000))))
-				h.mustPass()
+func TestConditionMessagesAreTruncated(t *testing.T) {
+	for name, letter := range map[string]string{"two": "é", "three": "世", "four": "🙂"} {
+		for _, lead := range []string{"", "x", "xx", "xxx"} {
+			t.Run(fmt.Sprintf("letters of %s bytes after %d bytes: cut between letters", name, len(lead)), func(t *testing.T) {
+				text := lead + strings.Repeat(letter, 2000)
+				h := newHarness(t, example())
+				h.kind.outcome(reconciler.Stalled("Rejected", 0, errors.New(text)))
+				h.mustReconcile()
 				for _, c := range h.stored().Status.Conditions {
-					if len(c.Message) > 1024 || len(c.Message) < 1020 || !utf8.ValidString(c.Message) || !strings.HasPrefix(lead+strings.Repeat(letter, 2000), c.Message) {
+					if len(c.Message) > 1024 || len(c.Message) < 1020 || !utf8.ValidString(c.Message) || !strings.HasPrefix(text, c.Message) {
 						t.Errorf("%s: message of %d bytes %q…", c.Type, len(c.Message), c.Message[:16])
 					}
 				}
-			}
-		})
+			})
+		}
 	}
 }
 
-func TestReasonOf(t *testing.T) {
+func TestReason(t *testing.T) {
 	for outcome, want := range map[error]string{
 		reconciler.Wait(time.Second, "A", "a"):                                        "A",
 		reconciler.Blocked("x", "B", "b"):                                             "B",
@@ -189,33 +190,35 @@ func TestReasonOf(t *testing.T) {
 		reconciler.ErrUnknown:                                                         "",
 		&reconciler.StalledError{Reason: "F", Cause: reconciler.Wait(0, "inner", "")}: "inner",
 	} {
-		equal(t, "reason of "+outcome.Error(), want, reconciler.Reason(outcome))
+		t.Run(fmt.Sprintf("%T %v: %q", outcome, outcome, want), func(t *testing.T) {
+			equal(t, "reason", want, reconciler.Reason(outcome))
+		})
 	}
-	equal(t, "reason of no outcome", "", reconciler.Reason(nil))
+	t.Run("no outcome: no reason", func(t *testing.T) { equal(t, "reason", "", reconciler.Reason(nil)) })
 }
 
-func TestStalledErrorUnwrapsToItsCause(t *testing.T) {
+func TestStalledErrorUnwrapsCause(t *testing.T) {
 	cause := errors.New("cause")
 	if outcome := reconciler.Stalled("X", 0, cause); !errors.Is(outcome, cause) || outcome.Error() != "cause" {
 		t.Errorf("Stalled = %v, want it to wrap and read as %v", outcome, cause)
 	}
 }
 
-func TestANewGenerationIsObservedInEveryCondition(t *testing.T) {
-	h := newHouse(t, example())
+func TestObservedGenerationIsSetInEveryCondition(t *testing.T) {
+	h := newHarness(t, example())
 	h.kind.report = func(vm *v1alpha1.VM, _ error) {
 		meta.SetStatusCondition(&vm.Status.Conditions, metav1.Condition{Type: v1alpha1.CreatedCondition, Status: metav1.ConditionTrue, Reason: "Created"})
 	}
-	h.mustPass()
+	h.mustReconcile()
 	h.edit(func(vm *v1alpha1.VM) { vm.Generation = 4 })
-	equal(t, "kstatus before the pass", status.InProgressStatus, kstatusOf(t, h.stored()))
-	h.took()
-	h.mustPass()
+	equal(t, "kstatus before the reconcile", status.InProgressStatus, kstatusOf(t, h.stored()))
+	h.takeWrites()
+	h.mustReconcile()
 	h.wantWrites(1)
 	vm := h.stored()
 	equal(t, "observedGeneration", int64(4), vm.Status.ObservedGeneration)
 	for _, c := range vm.Status.Conditions {
 		equal(t, "observedGeneration of "+c.Type, int64(4), c.ObservedGeneration)
 	}
-	equal(t, "kstatus after the pass", status.CurrentStatus, kstatusOf(t, vm))
+	equal(t, "kstatus after the reconcile", status.CurrentStatus, kstatusOf(t, vm))
 }

@@ -10,22 +10,22 @@ import (
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
-func TestAFinalizerTakenOffByHandWakes(t *testing.T) {
+func TestChangedByUserAcceptsRemovedFinalizer(t *testing.T) {
 	claimed := func(vm *v1alpha1.VM) { vm.Annotations = map[string]string{note: "web"} }
-	doomed := func(vm *v1alpha1.VM) { now := metav1.Now(); vm.DeletionTimestamp = &now }
+	deleting := func(vm *v1alpha1.VM) { now := metav1.Now(); vm.DeletionTimestamp = &now }
 	for name, tc := range map[string]struct {
 		annotation string
 		was, is    *v1alpha1.VM
 		want       bool
 	}{
-		"alone":                          {note, example(claimed), example(claimed, unclaimed), true},
-		"with the annotation: a release": {note, example(claimed), example(unclaimed), false},
-		"of a kind without annotation":   {"", example(), example(unclaimed), true},
-		"of one that is deleted":         {"", example(doomed), example(doomed, unclaimed), false},
-		"not at all":                     {"", example(), example(), false},
+		"finalizer removed, annotation kept: accepted":         {note, example(claimed), example(claimed, unclaimed), true},
+		"finalizer and annotation removed: rejected":           {note, example(claimed), example(unclaimed), false},
+		"finalizer removed, kind without annotation: accepted": {"", example(), example(unclaimed), true},
+		"finalizer of a deleted object removed: rejected":      {"", example(deleting), example(deleting, unclaimed), false},
+		"nothing changed: rejected":                            {"", example(), example(), false},
 	} {
-		if got := reconciler.ChangedByUser(finalizer, tc.annotation).Update(event.UpdateEvent{ObjectOld: tc.was, ObjectNew: tc.is}); got != tc.want {
-			t.Errorf("%s: wakes %t, want %t", name, got, tc.want)
-		}
+		t.Run(name, func(t *testing.T) {
+			equal(t, "accepted", tc.want, reconciler.ChangedByUser(finalizer, tc.annotation).Update(event.UpdateEvent{ObjectOld: tc.was, ObjectNew: tc.is}))
+		})
 	}
 }

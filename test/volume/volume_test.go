@@ -118,7 +118,7 @@ func (w *world) startManager() {
 	}
 	inv.Publish(snapshot)
 	w.killed = false
-	w.reconciler = volume.NewReconciler(w.cloud, w, external.Options{Client: w.client, Directory: directory, Clock: clock})
+	w.reconciler = volume.NewKind(w.cloud, external.Options{Client: w.client, Directory: directory, Clock: clock}).Reconciler(w)
 }
 
 func (w *world) Eventf(_, _ runtime.Object, _, _, _, _ string, _ ...any) {}

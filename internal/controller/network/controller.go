@@ -37,7 +37,8 @@ const workers = 4
 type observation struct {
 	external.Observation[cloud.Network]
 
-	// name is what the network is called in the cloud, which proves whose it is.
+	// name is the name of the network in the cloud, which proves that it is this
+	// object's.
 	name string
 	// attached are the names of the VMs that refer to the Network and that exist
 	// in the cloud or may exist, sorted; counted is set once they are known.

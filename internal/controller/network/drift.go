@@ -7,8 +7,8 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-// sameRange and sameGateway compare what is meant, not how it is written: a
-// cloud may shorten an IPv6 address.
+// sameRange and sameGateway compare values, not text: a cloud may shorten an
+// IPv6 address.
 func sameRange(net *v1alpha1.Network, n cloud.Network) bool {
 	want, wantErr := netip.ParsePrefix(net.Spec.CIDR)
 	have, haveErr := netip.ParsePrefix(n.CIDR)

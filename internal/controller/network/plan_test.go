@@ -2,6 +2,8 @@ package network
 
 import (
 	"errors"
+	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -18,22 +20,22 @@ import (
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
-var dawn = time.Date(2026, 3, 1, 6, 0, 0, 0, time.UTC)
+var startTime = time.Date(2026, 3, 1, 6, 0, 0, 0, time.UTC)
 
 var (
-	everything = cloud.NewCapabilities(cloud.Networks, cloud.Idempotency, cloud.UniqueNames, cloud.Labels)
-	keyed      = cloud.NewCapabilities(cloud.Networks, cloud.Idempotency)
-	named      = cloud.NewCapabilities(cloud.Networks, cloud.UniqueNames)
-	bare       = cloud.NewCapabilities(cloud.Networks, cloud.Labels)
+	everything      = cloud.NewCapabilities(cloud.Networks, cloud.Idempotency, cloud.UniqueNames, cloud.Labels)
+	keysOnly        = cloud.NewCapabilities(cloud.Networks, cloud.Idempotency)
+	uniqueNamesOnly = cloud.NewCapabilities(cloud.Networks, cloud.UniqueNames)
+	labelsOnly      = cloud.NewCapabilities(cloud.Networks, cloud.Labels)
 )
 
 // pure plans and reports without a cluster or a cloud.
-var pure = newKind(nil, setup.Options{Cluster: "cluster", Clock: func() time.Time { return dawn }}).lifecycle
+var pure = newKind(nil, setup.Options{Cluster: "cluster", Clock: func() time.Time { return startTime }}).lifecycle
 
-// ours is what the network of netWith is called in the cloud.
-const ours = "ns-net-e6cfdbfe088a"
+// ownName is the name in the cloud of the network of netWith.
+const ownName = "ns-net-e6cfdbfe088a"
 
-// netWith returns the Network net, changed.
+// netWith returns the Network net, with changes.
 func netWith(change ...func(*v1alpha1.Network)) *v1alpha1.Network {
 	net := &v1alpha1.Network{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "net", UID: "uid", Generation: 1},
@@ -50,68 +52,72 @@ func recorded(net *v1alpha1.Network) {
 }
 func edited(net *v1alpha1.Network) { net.Generation = 2 }
 func deleted(net *v1alpha1.Network) {
-	now := metav1.NewTime(dawn)
+	now := metav1.NewTime(startTime)
 	net.DeletionTimestamp = &now
 }
 
-// networkWith returns the network n1 as netWith wants it, changed.
+// networkWith returns the network n1 as the spec of netWith says, with changes.
 func networkWith(change ...func(*cloud.Network)) cloud.Network {
-	n := cloud.Network{ID: "n1", Name: ours, CIDR: "10.0.0.0/24", Gateway: "10.0.0.1", CreatedAt: dawn}
+	n := cloud.Network{ID: "n1", Name: ownName, CIDR: "10.0.0.0/24", Gateway: "10.0.0.1", CreatedAt: startTime}
 	for _, f := range change {
 		f(&n)
 	}
 	return n
 }
 
-func id(id string) func(*cloud.Network)        { return func(n *cloud.Network) { n.ID = id } }
-func called(name string) func(*cloud.Network)  { return func(n *cloud.Network) { n.Name = name } }
-func ranging(cidr string) func(*cloud.Network) { return func(n *cloud.Network) { n.CIDR = cidr } }
-func through(gate string) func(*cloud.Network) { return func(n *cloud.Network) { n.Gateway = gate } }
+func withID(id string) func(*cloud.Network)     { return func(n *cloud.Network) { n.ID = id } }
+func withName(name string) func(*cloud.Network) { return func(n *cloud.Network) { n.Name = name } }
+func withCIDR(cidr string) func(*cloud.Network) { return func(n *cloud.Network) { n.CIDR = cidr } }
+func withGateway(gate string) func(*cloud.Network) {
+	return func(n *cloud.Network) { n.Gateway = gate }
+}
 
-// seeing returns an observation on a cloud that can be used.
-func seeing(caps cloud.Capabilities, change ...func(*observation)) *observation {
-	obs := &observation{name: ours, counted: true}
-	obs.Now, obs.Cloud, obs.How, obs.View = dawn, "default", v1alpha1.CreatedReason, inventory.View{Capabilities: caps}
+// obsWith returns an observation of an available cloud, with changes.
+func obsWith(caps cloud.Capabilities, change ...func(*observation)) *observation {
+	obs := &observation{name: ownName, counted: true}
+	obs.Now, obs.Cloud, obs.How, obs.View = startTime, "default", v1alpha1.CreatedReason, inventory.View{Capabilities: caps}
 	for _, f := range change {
 		f(obs)
 	}
 	return obs
 }
 
-// holding is an observation that knows the recorded network.
-func holding(n cloud.Network) func(*observation) {
-	return func(obs *observation) { obs.Claimed, obs.Looked, obs.Resource, obs.Owned = ours, true, &n, true }
+// withNetwork sets the recorded network in an observation.
+func withNetwork(n cloud.Network) func(*observation) {
+	return func(obs *observation) { obs.Claimed, obs.Looked, obs.Resource, obs.Owned = ownName, true, &n, true }
 }
 
-// finding is an observation after a search that found networks of our name.
-func finding(found ...cloud.Network) func(*observation) {
+// withCandidates sets the networks that a search by name found.
+func withCandidates(found ...cloud.Network) func(*observation) {
 	return func(obs *observation) {
-		obs.Claimed, obs.Looked, obs.Candidates, obs.Proof = ours, true, found, external.OwnerProof
+		obs.Claimed, obs.Looked, obs.Candidates, obs.Proof = ownName, true, found, external.OwnerProof
 	}
 }
 
-func beside(extra ...cloud.Network) func(*observation) {
+func withDuplicates(extra ...cloud.Network) func(*observation) {
 	return func(obs *observation) { obs.Duplicates = extra }
 }
-func using(vms ...string) func(*observation) { return func(obs *observation) { obs.attached = vms } }
-func away(obs *observation)                  { obs.View.Unavailable = "connection refused" }
-func claimed(obs *observation)               { obs.Claimed = ours }
-func unclaimed(obs *observation)             { obs.Claimed = "" }
-func settling(obs *observation)              { obs.Settles = time.Minute }
-func movedAway(obs *observation)             { obs.Moved, obs.Cloud = true, "former" }
-func isGone(obs *observation)                { obs.Claimed, obs.Looked, obs.Gone = ours, true, true }
+func withAttachedVMs(vms ...string) func(*observation) {
+	return func(obs *observation) { obs.attached = vms }
+}
+func unavailable(obs *observation)        { obs.View.Unavailable = "connection refused" }
+func claimed(obs *observation)            { obs.Claimed = ownName }
+func unclaimed(obs *observation)          { obs.Claimed = "" }
+func awaitingSettleTime(obs *observation) { obs.SettleTimeLeft = time.Minute }
+func moved(obs *observation)              { obs.Moved, obs.Cloud = true, "former" }
+func gone(obs *observation)               { obs.Claimed, obs.Looked, obs.Gone = ownName, true, true }
 func denied(obs *observation) {
 	obs.Denied = reconciler.Blocked("Cloud/default", v1alpha1.CloudUnavailableReason, "Cloud %q does not exist", "default")
 }
 
-// decision is a plan in words.
+// decision is a plan as text.
 type decision struct {
 	Steps   []string
 	Outcome string
 }
 
-// said puts a outcome into words, but for its message.
-func said(outcome error) string {
+// describe formats an outcome without its message.
+func describe(outcome error) string {
 	again := func(d time.Duration) string {
 		if d == 0 {
 			return ""
@@ -141,8 +147,8 @@ type planCase struct {
 	net   *v1alpha1.Network
 	obs   *observation
 	steps []string
-	// outcome as said puts it, and a part of its message.
-	outcome, says string
+	// outcome is the text of describe, and message a part of the outcome's message.
+	outcome, message string
 }
 
 func runPlans(t *testing.T, tests []planCase) {
@@ -152,92 +158,92 @@ func runPlans(t *testing.T, tests []planCase) {
 			t.Parallel()
 			p := pure.Plan(tc.net, tc.obs)
 			steps, outcome := p.Names(), p.Outcome
-			if diff := cmp.Diff(decision{tc.steps, tc.outcome}, decision{steps, said(outcome)}); diff != "" {
+			if diff := cmp.Diff(decision{tc.steps, tc.outcome}, decision{steps, describe(outcome)}); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)
 			}
-			if outcome != nil && (tc.says == "" || !strings.Contains(outcome.Error(), tc.says)) {
-				t.Errorf("message %q, want %q in it", outcome, tc.says)
+			if outcome != nil && (tc.message == "" || !strings.Contains(outcome.Error(), tc.message)) {
+				t.Errorf("message %q, want %q in it", outcome, tc.message)
 			}
-			if err := lawful(tc.net, tc.obs, steps); err != nil {
-				t.Errorf("unlawful: %v", err)
+			if err := checkPlan(tc.net, tc.obs, steps); err != nil {
+				t.Errorf("rule: %v", err)
 			}
 		})
 	}
 }
 
-func TestPlanOfANewNetwork(t *testing.T) {
+func TestPlanCreate(t *testing.T) {
 	t.Parallel()
-	two := []cloud.Network{networkWith(), networkWith(id("n2"))}
+	two := []cloud.Network{networkWith(), networkWith(withID("n2"))}
 	runPlans(t, []planCase{
-		{name: "nothing was ever sent for it: the intent is stored, then the create sent", net: netWith(), obs: seeing(bare), steps: []string{external.StepClaim, external.StepCreate}, outcome: "in sync"},
-		{name: "it may not use its Cloud", net: netWith(), obs: seeing(everything, denied), outcome: "blocked: CloudUnavailable by Cloud/default", says: "does not exist"},
-		{name: "the cloud has no networks", net: netWith(), obs: seeing(cloud.NewCapabilities(cloud.Labels)), outcome: "stalled: Unsupported, again in 10m0s", says: "name another in spec.cloudRef"},
-		{name: "what the cloud can do is not known while it is away: nothing is refused yet", net: netWith(), obs: seeing(nil, away), steps: []string{external.StepClaim, external.StepCreate}, outcome: "in sync"},
-		{name: "a create may have been sent, and the cloud could not be asked", net: netWith(), obs: seeing(everything, claimed, away), steps: []string{external.StepLook}, outcome: "in sync"},
-		{name: "looked and found nothing, where a second create does no harm", net: netWith(), obs: seeing(keyed, finding(), settling), steps: []string{external.StepCreate}, outcome: "in sync"},
-		{name: "looked and found nothing, where a second create of the name is refused", net: netWith(), obs: seeing(named, finding(), settling), steps: []string{external.StepCreate}, outcome: "in sync"},
-		{name: "looked and found nothing yet: a create may take effect later", net: netWith(), obs: seeing(bare, finding(), settling), outcome: "waiting: OutcomeUnknown, again in 1m0s", says: "settleTime"},
-		{name: "looked and found nothing, long enough after", net: netWith(), obs: seeing(bare, finding()), steps: []string{external.StepCreate}, outcome: "in sync"},
-		{name: "found by its name", net: netWith(), obs: seeing(bare, finding(networkWith()), settling), steps: []string{external.StepAdopt}, outcome: "in sync"},
-		{name: "found, with a gateway that was edited since", net: netWith(), obs: seeing(everything, finding(networkWith(through("10.0.0.9")))), steps: []string{external.StepAdopt}, outcome: "waiting: Progressing, again in 1s", says: "brought in line"},
-		{name: "one create made two: the older is kept", net: netWith(), obs: seeing(bare, finding(two...)), steps: []string{external.StepAdopt, external.StepDeleteDuplicate}, outcome: "in sync"},
+		{name: "no claim: claim, create", net: netWith(), obs: obsWith(labelsOnly), steps: []string{external.StepClaim, external.StepCreate}, outcome: "in sync"},
+		{name: "Cloud not allowed: blocked", net: netWith(), obs: obsWith(everything, denied), outcome: "blocked: CloudUnavailable by Cloud/default", message: "does not exist"},
+		{name: "cloud has no networks: unsupported", net: netWith(), obs: obsWith(cloud.NewCapabilities(cloud.Labels)), outcome: "stalled: Unsupported, again in 10m0s", message: "name another in spec.cloudRef"},
+		{name: "cloud unavailable: capabilities are unknown and nothing is refused", net: netWith(), obs: obsWith(nil, unavailable), steps: []string{external.StepClaim, external.StepCreate}, outcome: "in sync"},
+		{name: "claim and cloud unavailable: look", net: netWith(), obs: obsWith(everything, claimed, unavailable), steps: []string{external.StepLook}, outcome: "in sync"},
+		{name: "nothing found, settle time is not over, key: create again", net: netWith(), obs: obsWith(keysOnly, withCandidates(), awaitingSettleTime), steps: []string{external.StepCreate}, outcome: "in sync"},
+		{name: "nothing found, settle time is not over, unique names: create again", net: netWith(), obs: obsWith(uniqueNamesOnly, withCandidates(), awaitingSettleTime), steps: []string{external.StepCreate}, outcome: "in sync"},
+		{name: "nothing found, settle time is not over, labels only: wait", net: netWith(), obs: obsWith(labelsOnly, withCandidates(), awaitingSettleTime), outcome: "waiting: OutcomeUnknown, again in 1m0s", message: "settleTime"},
+		{name: "nothing found and settle time is over: create", net: netWith(), obs: obsWith(labelsOnly, withCandidates()), steps: []string{external.StepCreate}, outcome: "in sync"},
+		{name: "found by name: adopted", net: netWith(), obs: obsWith(labelsOnly, withCandidates(networkWith()), awaitingSettleTime), steps: []string{external.StepAdopt}, outcome: "in sync"},
+		{name: "found with another gateway: adopted, updated in the next reconcile", net: netWith(), obs: obsWith(everything, withCandidates(networkWith(withGateway("10.0.0.9")))), steps: []string{external.StepAdopt}, outcome: "waiting: Progressing, again in 1s", message: "brought in line"},
+		{name: "two found: the oldest adopted, the other deleted", net: netWith(), obs: obsWith(labelsOnly, withCandidates(two...)), steps: []string{external.StepAdopt, external.StepDeleteDuplicate}, outcome: "in sync"},
 	})
 }
 
-func TestPlanAfterCloudRefOfANetworkWasEdited(t *testing.T) {
+func TestPlanAfterCloudRefEdit(t *testing.T) {
 	t.Parallel()
 	runPlans(t, []planCase{
-		{name: "a network came of the first create: it is not made twice", net: netWith(), obs: seeing(everything, finding(networkWith()), movedAway), outcome: "stalled: Drift, again in 10m0s", says: `network n1 is on Cloud "former"`},
-		{name: "one may still come: a key does not help on another cloud", net: netWith(), obs: seeing(everything, finding(), settling, movedAway), outcome: "waiting: OutcomeUnknown, again in 1m0s", says: "settleTime"},
-		{name: "nothing came of it: the claim is taken back", net: netWith(), obs: seeing(everything, finding(), movedAway), steps: []string{external.StepUnclaim}, outcome: "waiting: Progressing, again in 1s", says: "named before"},
-		{name: "deleted: what came of it is deleted where it is", net: netWith(deleted), obs: seeing(everything, finding(networkWith()), movedAway), steps: []string{external.StepAdopt, external.StepDelete, external.StepConfirmGone, external.StepRelease}, outcome: "in sync"},
+		{name: "network found on the former Cloud: drift", net: netWith(), obs: obsWith(everything, withCandidates(networkWith()), moved), outcome: "stalled: Drift, again in 10m0s", message: `network n1 is on Cloud "former"`},
+		{name: "settle time is not over: wait, even with a key", net: netWith(), obs: obsWith(everything, withCandidates(), awaitingSettleTime, moved), outcome: "waiting: OutcomeUnknown, again in 1m0s", message: "settleTime"},
+		{name: "create had no effect: claim removed", net: netWith(), obs: obsWith(everything, withCandidates(), moved), steps: []string{external.StepUnclaim}, outcome: "waiting: Progressing, again in 1s", message: "named before"},
+		{name: "deleted and network found on the former Cloud: deleted there", net: netWith(deleted), obs: obsWith(everything, withCandidates(networkWith()), moved), steps: []string{external.StepAdopt, external.StepDelete, external.StepConfirmGone, external.StepRelease}, outcome: "in sync"},
 	})
 }
 
-func TestPlanOfANetworkOnRecord(t *testing.T) {
+func TestPlanExisting(t *testing.T) {
 	t.Parallel()
 	net := netWith(recorded)
 	runPlans(t, []planCase{
-		{name: "it is as the spec says", net: net, obs: seeing(everything, holding(networkWith())), outcome: "in sync"},
-		{name: "its address is written in another way", net: net, obs: seeing(everything, holding(networkWith(through("10.0.0.1")))), outcome: "in sync"},
-		{name: "its Cloud was closed to this namespace", net: net, obs: seeing(everything, holding(networkWith()), denied), outcome: "blocked: CloudUnavailable by Cloud/default", says: "does not exist"},
-		{name: "it is gone without our doing: not made again, for VMs were on it", net: net, obs: seeing(everything, isGone), outcome: "stalled: Lost, again in 1m0s", says: "it is not created again"},
-		{name: "it is gone, and another bears its name: not touched", net: net, obs: seeing(everything, isGone, beside(networkWith(id("n2")))), outcome: "stalled: Lost, again in 1m0s", says: "it is not created again"},
-		{name: "nothing is known of it: nothing is said either", net: net, obs: seeing(everything, claimed, away), outcome: "unknown", says: "nothing is known"},
-		{name: "nothing is known of it, and its spec was edited: that it waits is told", net: netWith(recorded, edited), obs: seeing(everything, claimed, away), steps: []string{external.StepLook}, outcome: "in sync"},
-		{name: "the cloud has no networks any more", net: net, obs: seeing(cloud.NewCapabilities(cloud.Labels), claimed), outcome: "stalled: Unsupported, again in 10m0s", says: "has no networks"},
-		{name: "somebody took the finalizer off: it is put back before anything else", net: net, obs: seeing(everything, holding(networkWith(through("10.0.0.9"))), unclaimed), steps: []string{external.StepClaim, stepUpdate}, outcome: "in sync"},
-		{name: "it has another gateway", net: net, obs: seeing(everything, holding(networkWith(through("10.0.0.9")))), steps: []string{stepUpdate}, outcome: "in sync"},
-		{name: "it has another range: nobody can change that", net: net, obs: seeing(everything, holding(networkWith(ranging("10.0.0.0/16"), through("10.0.0.9")))), outcome: "stalled: Drift, again in 1m0s", says: "cidr of network n1 is 10.0.0.0/16 in the cloud, 10.0.0.0/24 in the spec"},
-		{name: "it bears another name: it is not ours to change", net: net, obs: seeing(everything, holding(networkWith(called("other"), through("10.0.0.9")))), outcome: "stalled: Drift, again in 1m0s", says: `named "other" in the cloud`},
-		{name: "a network made twice: the other one goes first", net: net, obs: seeing(bare, holding(networkWith(through("10.0.0.9"))), beside(networkWith(id("n2")))), steps: []string{external.StepDeleteDuplicate}, outcome: "in sync"},
+		{name: "as the spec says: in sync", net: net, obs: obsWith(everything, withNetwork(networkWith())), outcome: "in sync"},
+		{name: "gateway set explicitly: in sync", net: net, obs: obsWith(everything, withNetwork(networkWith(withGateway("10.0.0.1")))), outcome: "in sync"},
+		{name: "Cloud no longer allowed: blocked", net: net, obs: obsWith(everything, withNetwork(networkWith()), denied), outcome: "blocked: CloudUnavailable by Cloud/default", message: "does not exist"},
+		{name: "network gone: lost, not created again", net: net, obs: obsWith(everything, gone), outcome: "stalled: Lost, again in 1m0s", message: "it is not created again"},
+		{name: "network gone and another of its name exists: lost, the other is unchanged", net: net, obs: obsWith(everything, gone, withDuplicates(networkWith(withID("n2")))), outcome: "stalled: Lost, again in 1m0s", message: "it is not created again"},
+		{name: "cloud unavailable: unknown", net: net, obs: obsWith(everything, claimed, unavailable), outcome: "unknown", message: "nothing is known"},
+		{name: "cloud unavailable and spec edited: look, which reports the wait", net: netWith(recorded, edited), obs: obsWith(everything, claimed, unavailable), steps: []string{external.StepLook}, outcome: "in sync"},
+		{name: "cloud no longer has networks: unsupported", net: net, obs: obsWith(cloud.NewCapabilities(cloud.Labels), claimed), outcome: "stalled: Unsupported, again in 10m0s", message: "has no networks"},
+		{name: "finalizer removed: restored before the update", net: net, obs: obsWith(everything, withNetwork(networkWith(withGateway("10.0.0.9"))), unclaimed), steps: []string{external.StepClaim, stepUpdate}, outcome: "in sync"},
+		{name: "other gateway: updated", net: net, obs: obsWith(everything, withNetwork(networkWith(withGateway("10.0.0.9")))), steps: []string{stepUpdate}, outcome: "in sync"},
+		{name: "other CIDR: drift, because it cannot be changed", net: net, obs: obsWith(everything, withNetwork(networkWith(withCIDR("10.0.0.0/16"), withGateway("10.0.0.9")))), outcome: "stalled: Drift, again in 1m0s", message: "cidr of network n1 is 10.0.0.0/16 in the cloud, 10.0.0.0/24 in the spec"},
+		{name: "other name: drift without an update", net: net, obs: obsWith(everything, withNetwork(networkWith(withName("other"), withGateway("10.0.0.9")))), outcome: "stalled: Drift, again in 1m0s", message: `named "other" in the cloud`},
+		{name: "duplicate exists: deleted first", net: net, obs: obsWith(labelsOnly, withNetwork(networkWith(withGateway("10.0.0.9"))), withDuplicates(networkWith(withID("n2")))), steps: []string{external.StepDeleteDuplicate}, outcome: "in sync"},
 	})
 }
 
-func TestPlanOfANetworksDeletion(t *testing.T) {
+func TestPlanDeletion(t *testing.T) {
 	t.Parallel()
 	net, whole := netWith(recorded, deleted), []string{external.StepDelete, external.StepConfirmGone, external.StepRelease}
 	runPlans(t, []planCase{
-		{name: "nothing is on it", net: net, obs: seeing(everything, holding(networkWith())), steps: whole, outcome: "in sync"},
-		{name: "a VM is on it", net: net, obs: seeing(everything, holding(networkWith()), using("web")), outcome: "blocked: Blocked by VM/web", says: "VMs on this network: 1 (web); delete them first"},
-		{name: "many VMs are on it: some are named, all counted", net: net, obs: seeing(everything, holding(networkWith()), using("a", "b", "c", "d")), outcome: "blocked: Blocked by VM/a", says: "VMs on this network: 4 (a, b, c, …)"},
-		{name: "a VM may be on one that is not on record", net: netWith(deleted), obs: seeing(everything, finding(), using("web")), outcome: "blocked: Blocked by VM/web", says: "VMs on this network: 1"},
-		{name: "what is in the cloud goes even if the namespace may not use it any more", net: net, obs: seeing(everything, holding(networkWith()), denied), steps: whole, outcome: "in sync"},
-		{name: "the cloud could not be asked", net: net, obs: seeing(everything, claimed, away), steps: []string{external.StepLook}, outcome: "in sync"},
-		{name: "the cloud has no networks any more: that it is gone is not proved", net: net, obs: seeing(cloud.NewCapabilities(cloud.Labels), claimed), outcome: "stalled: Unsupported, again in 10m0s", says: "has no networks"},
-		{name: "it is gone already", net: net, obs: seeing(everything, isGone), steps: []string{external.StepConfirmGone, external.StepRelease}, outcome: "in sync"},
-		{name: "the listing lacks it, which proves nothing", net: net, obs: seeing(everything, finding()), steps: []string{external.StepConfirmGone, external.StepRelease}, outcome: "in sync"},
-		{name: "it bears another name: it is not ours to delete", net: net, obs: seeing(everything, holding(networkWith(called("other")))), outcome: "stalled: Blocked, again in 1m0s", says: "so it is not deleted"},
-		{name: "a network made twice: the other one goes first", net: net, obs: seeing(bare, holding(networkWith()), beside(networkWith(id("n2")))), steps: []string{external.StepDeleteDuplicate}, outcome: "in sync"},
-		{name: "not on record, and found", net: netWith(deleted), obs: seeing(bare, finding(networkWith())), steps: append([]string{external.StepAdopt}, whole...), outcome: "in sync"},
-		{name: "not on record, and found twice", net: netWith(deleted), obs: seeing(bare, finding(networkWith(), networkWith(id("n2")))), steps: []string{external.StepAdopt, external.StepDeleteDuplicate}, outcome: "in sync"},
-		{name: "not on record, and it may still come, whatever the cloud guarantees", net: netWith(deleted), obs: seeing(everything, finding(), settling), outcome: "waiting: Requested, again in 1m0s", says: "settleTime"},
-		{name: "not on record, and nothing comes any more", net: netWith(deleted), obs: seeing(bare, finding()), steps: []string{external.StepRelease}, outcome: "in sync"},
+		{name: "no VM attached: deleted, confirmed gone, then released", net: net, obs: obsWith(everything, withNetwork(networkWith())), steps: whole, outcome: "in sync"},
+		{name: "VM attached: blocked", net: net, obs: obsWith(everything, withNetwork(networkWith()), withAttachedVMs("web")), outcome: "blocked: Blocked by VM/web", message: "VMs on this network: 1 (web); delete them first"},
+		{name: "many VMs attached: blocked, the message names some and counts all", net: net, obs: obsWith(everything, withNetwork(networkWith()), withAttachedVMs("a", "b", "c", "d")), outcome: "blocked: Blocked by VM/a", message: "VMs on this network: 4 (a, b, c, …)"},
+		{name: "VM attached and no record: blocked", net: netWith(deleted), obs: obsWith(everything, withCandidates(), withAttachedVMs("web")), outcome: "blocked: Blocked by VM/web", message: "VMs on this network: 1"},
+		{name: "namespace may no longer use the Cloud: deleted", net: net, obs: obsWith(everything, withNetwork(networkWith()), denied), steps: whole, outcome: "in sync"},
+		{name: "cloud unavailable: look", net: net, obs: obsWith(everything, claimed, unavailable), steps: []string{external.StepLook}, outcome: "in sync"},
+		{name: "cloud no longer has networks: unsupported, because absence is not proved", net: net, obs: obsWith(cloud.NewCapabilities(cloud.Labels), claimed), outcome: "stalled: Unsupported, again in 10m0s", message: "has no networks"},
+		{name: "network gone: released", net: net, obs: obsWith(everything, gone), steps: []string{external.StepConfirmGone, external.StepRelease}, outcome: "in sync"},
+		{name: "network not listed: absence must be confirmed", net: net, obs: obsWith(everything, withCandidates()), steps: []string{external.StepConfirmGone, external.StepRelease}, outcome: "in sync"},
+		{name: "other name: blocked without deletion", net: net, obs: obsWith(everything, withNetwork(networkWith(withName("other")))), outcome: "stalled: Blocked, again in 1m0s", message: "so it is not deleted"},
+		{name: "duplicate exists: deleted first", net: net, obs: obsWith(labelsOnly, withNetwork(networkWith()), withDuplicates(networkWith(withID("n2")))), steps: []string{external.StepDeleteDuplicate}, outcome: "in sync"},
+		{name: "not recorded and found: adopted and deleted", net: netWith(deleted), obs: obsWith(labelsOnly, withCandidates(networkWith())), steps: append([]string{external.StepAdopt}, whole...), outcome: "in sync"},
+		{name: "not recorded and two found: one deleted at a time", net: netWith(deleted), obs: obsWith(labelsOnly, withCandidates(networkWith(), networkWith(withID("n2")))), steps: []string{external.StepAdopt, external.StepDeleteDuplicate}, outcome: "in sync"},
+		{name: "not recorded and settle time is not over: wait, even with a key", net: netWith(deleted), obs: obsWith(everything, withCandidates(), awaitingSettleTime), outcome: "waiting: Requested, again in 1m0s", message: "settleTime"},
+		{name: "not recorded and create had no effect: released", net: netWith(deleted), obs: obsWith(labelsOnly, withCandidates()), steps: []string{external.StepRelease}, outcome: "in sync"},
 	})
 }
 
-// lawful checks what must hold of every plan, whatever was seen.
-func lawful(net *v1alpha1.Network, obs *observation, steps []string) error {
+// checkPlan returns an error if a plan violates one of the rules that hold in every situation.
+func checkPlan(net *v1alpha1.Network, obs *observation, steps []string) error {
 	has := func(step string) bool { return slices.Contains(steps, step) }
 	changes := 0
 	for _, step := range []string{external.StepCreate, stepUpdate, external.StepDeleteDuplicate, external.StepDelete} {
@@ -251,58 +257,90 @@ func lawful(net *v1alpha1.Network, obs *observation, steps []string) error {
 	case changes > 1:
 		return errors.New("more than one step changes the cloud")
 	case has(external.StepCreate) && (deleting || id != "" || len(obs.Candidates) > 0 || obs.Denied != nil):
-		return errors.New("a create for a Network that has, or may have, no new network")
-	case has(external.StepCreate) && obs.Claimed != "" && (!obs.Looked || obs.Moved || (obs.Settles > 0 && !obs.Capabilities().Has(cloud.Idempotency) && !obs.Capabilities().Has(cloud.UniqueNames))):
-		return errors.New("a create while an earlier one may still take effect, or have taken it")
+		return errors.New("the plan creates a network for a Network that must not get a new one")
+	case has(external.StepCreate) && obs.Claimed != "" && (!obs.Looked || obs.Moved || (obs.SettleTimeLeft > 0 && !obs.Capabilities().Has(cloud.Idempotency) && !obs.Capabilities().Has(cloud.UniqueNames))):
+		return errors.New("the plan creates a network while an earlier create may have taken effect or may still do so")
 	case has(external.StepCreate) && obs.Claimed == "" && steps[0] != external.StepClaim:
-		return errors.New("a create without a claim")
+		return errors.New("the plan creates a network without a claim")
 	case has(external.StepDelete) && (!deleting || len(obs.attached) > 0 || foreign):
-		return errors.New("a network is deleted that is to stay, is in use or is not ours")
+		return errors.New("the plan deletes a network that must stay, is in use or has another name")
 	case has(stepUpdate) && (deleting || foreign || obs.Gone):
-		return errors.New("a network is changed that is not ours, or about to go")
+		return errors.New("the plan changes a network that has another name or is being deleted")
 	case has(external.StepDeleteDuplicate) && len(obs.Duplicates) == 0 && len(obs.Candidates) < 2:
-		return errors.New("a duplicate is deleted where there is none")
+		return errors.New("the plan deletes a duplicate although there is none")
 	case has(external.StepDeleteDuplicate) && !has(external.StepAdopt) && id == "":
-		return errors.New("a duplicate is deleted of nothing that is kept")
+		return errors.New("the plan deletes a duplicate but keeps no network")
 	case has(external.StepRelease) && (!deleting || len(obs.attached) > 0):
-		return errors.New("an object is let go that is not being deleted, or is in use")
+		return errors.New("the plan releases an object that is not being deleted or is in use")
 	case has(external.StepRelease) && steps[len(steps)-1] != external.StepRelease:
-		return errors.New("something is done after the object was let go")
-	case has(external.StepRelease) && !has(external.StepConfirmGone) && (id != "" || len(obs.Candidates) > 0 || !obs.Looked || obs.Settles > 0):
-		return errors.New("an object is let go whose network is not proved gone")
-	case has(external.StepUnclaim) && (len(obs.Candidates) > 0 || !obs.Looked || obs.Settles > 0):
-		return errors.New("a claim is given up of which something may have come")
+		return errors.New("a step follows the release")
+	case has(external.StepRelease) && !has(external.StepConfirmGone) && (id != "" || len(obs.Candidates) > 0 || !obs.Looked || obs.SettleTimeLeft > 0):
+		return errors.New("the plan releases an object whose network is not proved gone")
+	case has(external.StepUnclaim) && (len(obs.Candidates) > 0 || !obs.Looked || obs.SettleTimeLeft > 0):
+		return errors.New("the plan removes the claim of a create that may have taken effect")
 	}
 	return nil
 }
 
-// TestEveryPlanIsLawful goes through all that can be obs at once.
-func TestEveryPlanIsLawful(t *testing.T) {
+// checkNeeds checks that each step has a name and a function, and that the steps
+// that call the cloud are not run while the cloud is unavailable.
+func checkNeeds(planned plan) error {
+	callers := []string{external.StepCreate, stepUpdate, external.StepDeleteDuplicate, external.StepDelete, external.StepConfirmGone}
+	for _, step := range planned.Steps {
+		switch {
+		case step.Name == "":
+			return errors.New("a step has no name")
+		case step.Run == nil:
+			return fmt.Errorf("%s has no function", step.Name)
+		case slices.Contains(callers, step.Name) && !step.Needs.Has(reconciler.NeedsCloud):
+			return fmt.Errorf("%s calls the cloud and does not need it", step.Name)
+		}
+	}
+	return nil
+}
+
+// cloneObservation returns a copy of obs that shares no networks with it.
+func cloneObservation(obs *observation) *observation {
+	clone := *obs
+	clone.Candidates, clone.Duplicates, clone.attached = slices.Clone(obs.Candidates), slices.Clone(obs.Duplicates), slices.Clone(obs.attached)
+	if obs.Resource != nil {
+		n := *obs.Resource
+		clone.Resource = &n
+	}
+	return &clone
+}
+
+func sameObservation(a, b *observation) bool {
+	return reflect.DeepEqual(a, b) //nolint:govet // a clone holds the same error values
+}
+
+// TestPlanFollowsRulesInEverySituation tries every combination of what Observe can return.
+func TestPlanFollowsRulesInEverySituation(t *testing.T) {
 	t.Parallel()
 	flags := []func(*v1alpha1.Network, *observation){
 		func(net *v1alpha1.Network, _ *observation) { deleted(net) },
 		func(net *v1alpha1.Network, _ *observation) { recorded(net) },
 		func(net *v1alpha1.Network, _ *observation) { edited(net) },
-		func(_ *v1alpha1.Network, obs *observation) { obs.Claimed = ours },
+		func(_ *v1alpha1.Network, obs *observation) { obs.Claimed = ownName },
 		func(_ *v1alpha1.Network, obs *observation) { obs.Looked = true },
 		func(_ *v1alpha1.Network, obs *observation) { obs.Gone = true },
-		func(_ *v1alpha1.Network, obs *observation) { settling(obs) },
-		func(_ *v1alpha1.Network, obs *observation) { movedAway(obs) },
+		func(_ *v1alpha1.Network, obs *observation) { awaitingSettleTime(obs) },
+		func(_ *v1alpha1.Network, obs *observation) { moved(obs) },
 		func(_ *v1alpha1.Network, obs *observation) { denied(obs) },
-		func(_ *v1alpha1.Network, obs *observation) { away(obs) },
-		func(_ *v1alpha1.Network, obs *observation) { using("web")(obs) },
+		func(_ *v1alpha1.Network, obs *observation) { unavailable(obs) },
+		func(_ *v1alpha1.Network, obs *observation) { withAttachedVMs("web")(obs) },
 	}
 	networks := []*cloud.Network{nil}
-	for _, n := range []cloud.Network{networkWith(), networkWith(called("other")), networkWith(through("10.0.0.9")), networkWith(ranging("10.0.0.0/8"))} {
+	for _, n := range []cloud.Network{networkWith(), networkWith(withName("other")), networkWith(withGateway("10.0.0.9")), networkWith(withCIDR("10.0.0.0/8"))} {
 		networks = append(networks, &n)
 	}
 	tried := 0
 	for bits := range 1 << len(flags) {
-		for _, caps := range []cloud.Capabilities{everything, keyed, named, bare, nil} {
+		for _, caps := range []cloud.Capabilities{everything, keysOnly, uniqueNamesOnly, labelsOnly, nil} {
 			for _, n := range networks {
 				for namesakes := range 3 {
-					net, obs := netWith(), seeing(caps)
-					named := ([]cloud.Network{networkWith(id("n2")), networkWith(id("n3"))}[:namesakes])
+					net, obs := netWith(), obsWith(caps)
+					uniqueNamesOnly := ([]cloud.Network{networkWith(withID("n2")), networkWith(withID("n3"))}[:namesakes])
 					for i, set := range flags {
 						if bits&(1<<i) != 0 {
 							set(net, obs)
@@ -312,40 +350,49 @@ func TestEveryPlanIsLawful(t *testing.T) {
 					case !looked:
 						obs.Looked, obs.Gone = false, false
 					case net.Status.NetworkID == "":
-						obs.Gone, obs.Candidates, obs.Proof = false, named, external.OwnerProof
+						obs.Gone, obs.Candidates, obs.Proof = false, uniqueNamesOnly, external.OwnerProof
 					default:
-						obs.Duplicates = named
+						obs.Duplicates = uniqueNamesOnly
 						if !obs.Gone {
 							obs.Resource = n
 						}
 					}
 					tried++
+					netBefore, before := net.DeepCopy(), cloneObservation(obs)
 					p := pure.Plan(net, obs)
 					steps, outcome := p.Names(), p.Outcome
-					if err := lawful(net, obs, steps); err != nil {
-						t.Fatalf("%v: plan %v, %s\nof %+v\nseeing %+v", err, steps, said(outcome), net, obs)
+					err := errors.Join(checkPlan(net, obs, steps), checkNeeds(p))
+					if !reflect.DeepEqual(netBefore, net) || !sameObservation(before, obs) {
+						err = errors.Join(err, errors.New("Plan changed its input"))
+					}
+					pure.Report(net, obs, outcome)
+					if !sameObservation(before, obs) {
+						err = errors.Join(err, errors.New("Report changed the observation"))
+					}
+					if err != nil {
+						t.Fatalf("%v: plan %v, %s\nobject %+v\nobservation %+v", err, steps, describe(outcome), net, obs)
 					}
 				}
 			}
 		}
 	}
 	if tried < 100_000 {
-		t.Errorf("%d situations: most were never tried", tried)
+		t.Errorf("%d situations were tried, want at least 100000", tried)
 	}
 }
 
-func TestTheNameInTheCloud(t *testing.T) {
+func TestName(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("a", 40)
 	for name, test := range map[string]struct {
 		net  *v1alpha1.Network
 		want string
 	}{
-		"is readable and ends in what is the object's alone": {netWith(), ours},
-		"is another for another object of the name":          {netWith(func(net *v1alpha1.Network) { net.UID = "other" }), "ns-net-cf82c5762ee2"},
-		"is shortened where it would be too long": {netWith(func(net *v1alpha1.Network) { net.Namespace, net.Name = long, long }),
+		"short name: namespace, name and hash": {netWith(), ownName},
+		"another UID: another hash":            {netWith(func(net *v1alpha1.Network) { net.UID = "other" }), "ns-net-cf82c5762ee2"},
+		"long name: shortened": {netWith(func(net *v1alpha1.Network) { net.Namespace, net.Name = long, long }),
 			long + "-aaaaaaaaa-e6cfdbfe088a"},
-		"is not cut behind a separator": {netWith(func(net *v1alpha1.Network) { net.Namespace, net.Name = long, "aaaaaaaa.a" }),
+		"cut behind a separator: separator removed": {netWith(func(net *v1alpha1.Network) { net.Namespace, net.Name = long, "aaaaaaaa.a" }),
 			long + "-aaaaaaaa-e6cfdbfe088a"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -356,25 +403,25 @@ func TestTheNameInTheCloud(t *testing.T) {
 			}
 		})
 	}
-	if newKind(nil, setup.Options{Cluster: "another"}).nameInCloud(netWith()) == ours {
+	if newKind(nil, setup.Options{Cluster: "another"}).nameInCloud(netWith()) == ownName {
 		t.Error("two clusters on one cloud have the same name for their networks")
 	}
 }
 
-func TestWhatIsMeantIsComparedNotHowItIsWritten(t *testing.T) {
+func TestSameRangeAndSameGateway(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name, cidr, gateway string
 		has                 cloud.Network
 		sameRange, sameGate bool
 	}{
-		{"the same", "10.0.0.0/24", "10.0.0.1", networkWith(), true, true},
-		{"another gateway", "10.0.0.0/24", "10.0.0.2", networkWith(), true, false},
-		{"another prefix", "10.0.0.0/16", "10.0.0.1", networkWith(), false, true},
-		{"a shortened address", "fd00:0::/64", "fd00:0:0::1", networkWith(ranging("fd00::/64"), through("fd00::1")), true, true},
-		{"a range with address bits", "10.0.0.0/24", "10.0.0.1", networkWith(ranging("10.0.0.1/24")), true, true},
-		{"what nobody can read is compared as text", "10.0.0.0/24", "10.0.0.1", networkWith(ranging("?"), through("?")), false, false},
-		{"and may be the same", "?", "?", networkWith(ranging("?"), through("?")), true, true},
+		{"equal: equal", "10.0.0.0/24", "10.0.0.1", networkWith(), true, true},
+		{"other gateway: gateway differs", "10.0.0.0/24", "10.0.0.2", networkWith(), true, false},
+		{"other prefix length: range differs", "10.0.0.0/16", "10.0.0.1", networkWith(), false, true},
+		{"shortened IPv6 address: equal", "fd00:0::/64", "fd00:0:0::1", networkWith(withCIDR("fd00::/64"), withGateway("fd00::1")), true, true},
+		{"CIDR with host bits: equal", "10.0.0.0/24", "10.0.0.1", networkWith(withCIDR("10.0.0.1/24")), true, true},
+		{"invalid text that differs: differs", "10.0.0.0/24", "10.0.0.1", networkWith(withCIDR("?"), withGateway("?")), false, false},
+		{"invalid text that is equal: equal", "?", "?", networkWith(withCIDR("?"), withGateway("?")), true, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

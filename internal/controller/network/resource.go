@@ -21,7 +21,7 @@ import (
 const (
 	// maxName bounds a network's name in the cloud, in bytes.
 	maxName = 63
-	// hashLength is the number of hex digits that prove that a network is ours.
+	// hashLength is the number of hex digits that prove which object owns a network.
 	hashLength = 12
 )
 
@@ -32,7 +32,7 @@ func (k *kind) Record(net *v1alpha1.Network) external.Record {
 }
 
 // nameInCloud returns a name that ends in a hash of the object's UID and the
-// cluster: networks have no labels, so the name proves whose a network is.
+// cluster: networks have no labels, so the name proves which object owns a network.
 func (k *kind) nameInCloud(net *v1alpha1.Network) string {
 	sum := sha256.Sum256([]byte(k.cluster + "/" + string(net.UID)))
 	return names.Cut(maxName-hashLength-1, net.Namespace+"-"+net.Name) + "-" + hex.EncodeToString(sum[:])[:hashLength]
@@ -74,7 +74,7 @@ func attachedTo(ctx context.Context, reader client.Reader, net client.ObjectKey)
 func (k *kind) Look(ctx context.Context, net *v1alpha1.Network, obs *observation, id string) error {
 	age := obs.View.Settings.PollInterval * 9 / 10
 	if meta.IsStatusConditionTrue(net.Status.Conditions, v1alpha1.StalledCondition) {
-		age = min(age, external.RecheckSoon/10) // somebody corrects it, and waits
+		age = min(age, external.RecheckSoon/10) // a person corrects it and waits
 	}
 	all, err := obs.Inventory.Networks(ctx, external.Latest(obs.Now.Add(-age), obs.Horizon))
 	if err != nil {

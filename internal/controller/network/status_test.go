@@ -12,22 +12,22 @@ import (
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
-// saying has a Network say something of itself already.
-func saying(kind string, status metav1.ConditionStatus, reason string) func(*v1alpha1.Network) {
+// withCondition adds a condition to the status.
+func withCondition(kind string, status metav1.ConditionStatus, reason string) func(*v1alpha1.Network) {
 	return func(net *v1alpha1.Network) {
 		net.Status.Conditions = append(net.Status.Conditions, metav1.Condition{Type: kind, Status: status, Reason: reason})
 	}
 }
 
-// summed is a status without what the engine adds, in words.
-type summed struct {
+// statusSummary is a status without the fields that the engine sets.
+type statusSummary struct {
 	NetworkID, Cloud string
 	VMs              int32
 	Conditions       []string
 }
 
-func sum(s v1alpha1.NetworkStatus) summed {
-	out := summed{NetworkID: s.NetworkID, Cloud: s.Cloud, VMs: s.AttachedVMs}
+func summarize(s v1alpha1.NetworkStatus) statusSummary {
+	out := statusSummary{NetworkID: s.NetworkID, Cloud: s.Cloud, VMs: s.AttachedVMs}
 	for _, c := range s.Conditions {
 		out.Conditions = append(out.Conditions, c.Type+"="+string(c.Status)+" "+c.Reason+": "+c.Message)
 	}
@@ -48,48 +48,48 @@ func TestReport(t *testing.T) {
 		net     *v1alpha1.Network
 		obs     *observation
 		outcome error
-		want    summed
+		want    statusSummary
 	}{
-		{"nothing happened yet", netWith(), seeing(nil, away), blocked(v1alpha1.CloudUnavailableReason), summed{Conditions: []string{"Created=False Pending: why"}}},
-		{"it was just created", netWith(), seeing(everything, holding(networkWith())), nil,
-			summed{NetworkID: "n1", Cloud: "default", Conditions: []string{`Created=True Created: network n1 on Cloud "default"`}}},
-		{"it was just found", netWith(), seeing(everything, holding(networkWith()), adoptedHow), nil,
-			summed{NetworkID: "n1", Cloud: "default", Conditions: []string{`Created=True Adopted: network n1 on Cloud "default"`}}},
-		{"how it came to be is told for good", netWith(recorded, saying("Created", "True", "Adopted")), seeing(everything, holding(networkWith()), using("a", "b")), nil,
-			summed{NetworkID: "n1", Cloud: "default", VMs: 2, Conditions: []string{`Created=True Adopted: network n1 on Cloud "default"`}}},
-		{"what the cloud cannot guarantee is told", netWith(), seeing(bare, holding(networkWith())), nil,
-			summed{NetworkID: "n1", Cloud: "default", Conditions: []string{`Created=True Created: network n1 on Cloud "default"` + twice}}},
-		{"of a Cloud that is none of its business, nothing is told", netWith(), seeing(bare, denied), blocked(v1alpha1.CloudUnavailableReason), summed{Conditions: []string{"Created=False Pending: why"}}},
-		{"the answer was lost", netWith(), seeing(everything), waiting(v1alpha1.OutcomeUnknownReason), summed{Conditions: []string{"Created=False OutcomeUnknown: why"}}},
-		{"the cloud refuses it", netWith(), seeing(everything), stalled(v1alpha1.RejectedReason), summed{Conditions: []string{"Created=False Rejected: why"}}},
-		{"the cloud has no networks", netWith(), seeing(nil), stalled(v1alpha1.UnsupportedReason), summed{Conditions: []string{"Created=False Rejected: why"}}},
-		{"the cloud has no room", netWith(), seeing(everything), waiting(v1alpha1.QuotaExceededReason), summed{Conditions: []string{"Created=False QuotaExceeded: why"}}},
-		{"it is lost, with its id", netWith(recorded, saying("Created", "True", "Created")), seeing(everything, isGone), stalled(v1alpha1.LostReason),
-			summed{NetworkID: "n1", Cloud: "default", Conditions: []string{"Created=False Lost: why"}}},
-		{"the cloud is away: what was seen of it stays", netWith(recorded, saying("Created", "True", "Created")), seeing(everything, away), blocked(v1alpha1.CloudUnavailableReason),
-			summed{NetworkID: "n1", Cloud: "default", Conditions: []string{"Created=True Created: "}}},
-		{"nobody could count: the count stays", netWith(recorded, func(net *v1alpha1.Network) { net.Status.AttachedVMs = 7 }), seeing(everything, uncounted), why,
-			summed{NetworkID: "n1", Cloud: "default", VMs: 7}},
-		{"its deletion waits for VMs", netWith(recorded, deleted), seeing(everything, holding(networkWith()), using("a")), blocked(v1alpha1.BlockedReason),
-			summed{NetworkID: "n1", Cloud: "default", VMs: 1, Conditions: []string{`Created=True Created: network n1 on Cloud "default"`, "Deleting=True Blocked: why"}}},
-		{"its deletion waits for the cloud", netWith(recorded, deleted), seeing(everything, away), blocked(v1alpha1.CloudUnavailableReason),
-			summed{NetworkID: "n1", Cloud: "default", Conditions: []string{"Deleting=True WaitingForCloud: why"}}},
-		{"its deletion waits for somebody's decision", netWith(recorded, deleted), seeing(everything), blocked(v1alpha1.BrakedReason),
-			summed{NetworkID: "n1", Cloud: "default", Conditions: []string{"Deleting=True Blocked: why"}}},
-		{"its deletion is under way", netWith(recorded, deleted), seeing(everything), waiting(v1alpha1.RequestedReason),
-			summed{NetworkID: "n1", Cloud: "default", Conditions: []string{"Deleting=True Requested: why"}}},
+		{"no network: Pending", netWith(), obsWith(nil, unavailable), blocked(v1alpha1.CloudUnavailableReason), statusSummary{Conditions: []string{"Created=False Pending: why"}}},
+		{"network created: Created", netWith(), obsWith(everything, withNetwork(networkWith())), nil,
+			statusSummary{NetworkID: "n1", Cloud: "default", Conditions: []string{`Created=True Created: network n1 on Cloud "default"`}}},
+		{"network found: Adopted", netWith(), obsWith(everything, withNetwork(networkWith()), adoptedHow), nil,
+			statusSummary{NetworkID: "n1", Cloud: "default", Conditions: []string{`Created=True Adopted: network n1 on Cloud "default"`}}},
+		{"already Adopted: the reason is kept", netWith(recorded, withCondition("Created", "True", "Adopted")), obsWith(everything, withNetwork(networkWith()), withAttachedVMs("a", "b")), nil,
+			statusSummary{NetworkID: "n1", Cloud: "default", VMs: 2, Conditions: []string{`Created=True Adopted: network n1 on Cloud "default"`}}},
+		{"labels only: Created states what is not guaranteed", netWith(), obsWith(labelsOnly, withNetwork(networkWith())), nil,
+			statusSummary{NetworkID: "n1", Cloud: "default", Conditions: []string{`Created=True Created: network n1 on Cloud "default"` + twice}}},
+		{"Cloud not allowed: no statement about guarantees", netWith(), obsWith(labelsOnly, denied), blocked(v1alpha1.CloudUnavailableReason), statusSummary{Conditions: []string{"Created=False Pending: why"}}},
+		{"answer lost: OutcomeUnknown", netWith(), obsWith(everything), waiting(v1alpha1.OutcomeUnknownReason), statusSummary{Conditions: []string{"Created=False OutcomeUnknown: why"}}},
+		{"rejected: Rejected", netWith(), obsWith(everything), stalled(v1alpha1.RejectedReason), statusSummary{Conditions: []string{"Created=False Rejected: why"}}},
+		{"cloud has no networks: Rejected", netWith(), obsWith(nil), stalled(v1alpha1.UnsupportedReason), statusSummary{Conditions: []string{"Created=False Rejected: why"}}},
+		{"quota exceeded: QuotaExceeded", netWith(), obsWith(everything), waiting(v1alpha1.QuotaExceededReason), statusSummary{Conditions: []string{"Created=False QuotaExceeded: why"}}},
+		{"lost: the id is kept", netWith(recorded, withCondition("Created", "True", "Created")), obsWith(everything, gone), stalled(v1alpha1.LostReason),
+			statusSummary{NetworkID: "n1", Cloud: "default", Conditions: []string{"Created=False Lost: why"}}},
+		{"cloud unavailable: the status is kept", netWith(recorded, withCondition("Created", "True", "Created")), obsWith(everything, unavailable), blocked(v1alpha1.CloudUnavailableReason),
+			statusSummary{NetworkID: "n1", Cloud: "default", Conditions: []string{"Created=True Created: "}}},
+		{"VMs not counted: the count is kept", netWith(recorded, func(net *v1alpha1.Network) { net.Status.AttachedVMs = 7 }), obsWith(everything, uncounted), why,
+			statusSummary{NetworkID: "n1", Cloud: "default", VMs: 7}},
+		{"deletion waits for VMs: Blocked", netWith(recorded, deleted), obsWith(everything, withNetwork(networkWith()), withAttachedVMs("a")), blocked(v1alpha1.BlockedReason),
+			statusSummary{NetworkID: "n1", Cloud: "default", VMs: 1, Conditions: []string{`Created=True Created: network n1 on Cloud "default"`, "Deleting=True Blocked: why"}}},
+		{"deletion waits for the cloud: WaitingForCloud", netWith(recorded, deleted), obsWith(everything, unavailable), blocked(v1alpha1.CloudUnavailableReason),
+			statusSummary{NetworkID: "n1", Cloud: "default", Conditions: []string{"Deleting=True WaitingForCloud: why"}}},
+		{"deletion waits for the brake: Blocked", netWith(recorded, deleted), obsWith(everything), blocked(v1alpha1.BrakedReason),
+			statusSummary{NetworkID: "n1", Cloud: "default", Conditions: []string{"Deleting=True Blocked: why"}}},
+		{"deletion requested: Requested", netWith(recorded, deleted), obsWith(everything), waiting(v1alpha1.RequestedReason),
+			statusSummary{NetworkID: "n1", Cloud: "default", Conditions: []string{"Deleting=True Requested: why"}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			pure.Report(test.net, test.obs, test.outcome)
-			if diff := cmp.Diff(test.want, sum(test.net.Status)); diff != "" {
+			if diff := cmp.Diff(test.want, summarize(test.net.Status)); diff != "" {
 				t.Errorf("status (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestTheLastWord(t *testing.T) {
+func TestReportSummary(t *testing.T) {
 	t.Parallel()
 	at := func(obs *observation) { obs.View.Settings.PollInterval = time.Minute }
 	for _, test := range []struct {
@@ -98,12 +98,15 @@ func TestTheLastWord(t *testing.T) {
 		obs  func(*observation)
 		want reconciler.Summary
 	}{
-		{"in sync: looked at again", netWith(recorded), claimed, reconciler.Summary{Reason: "InSync", Message: "network n1 is as the spec says", RequeueAfter: time.Minute}},
-		{"gone", netWith(recorded, deleted), isGone, reconciler.Summary{Reason: "Deleted", Message: `network n1 is gone from Cloud "default"`}},
-		{"never made", netWith(deleted), claimed, reconciler.Summary{Reason: "Deleted", Message: `nothing of it is on Cloud "default"`}},
+		{"in sync: requeued after the poll interval", netWith(recorded), claimed, reconciler.Summary{Reason: "InSync", Message: "network n1 is as the spec says", RequeueAfter: time.Minute}},
+		{"deleted, network gone: Deleted", netWith(recorded, deleted), gone, reconciler.Summary{Reason: "Deleted", Message: `network n1 is gone from Cloud "default"`}},
+		{"deleted without a network: Deleted", netWith(deleted), claimed, reconciler.Summary{Reason: "Deleted", Message: `nothing of it is on Cloud "default"`}},
 	} {
-		if diff := cmp.Diff(test.want, pure.Report(test.net, seeing(everything, at, test.obs), nil)); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", test.name, diff)
-		}
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(test.want, pure.Report(test.net, obsWith(everything, at, test.obs), nil)); diff != "" {
+				t.Errorf("summary (-want +got):\n%s", diff)
+			}
+		})
 	}
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // countDelay is how long after a VM came or left its Network is enqueued to
-// count again: VMs come in numbers, and the count is for people.
+// count again: VMs come in groups, and the count is informative.
 const countDelay = time.Second
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]

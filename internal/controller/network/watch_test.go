@@ -14,19 +14,19 @@ import (
 	"github.com/privatecloud/operator/api/v1alpha1"
 )
 
-// line records what is queued, and after what time.
-type line struct {
+// delayQueue records what is queued, and after which delay.
+type delayQueue struct {
 	workqueue.TypedRateLimitingInterface[reconcile.Request]
 	queued []string
 }
 
-func (l *line) Add(r reconcile.Request) { l.AddAfter(r, 0) }
+func (l *delayQueue) Add(r reconcile.Request) { l.AddAfter(r, 0) }
 
-func (l *line) AddAfter(r reconcile.Request, after time.Duration) {
+func (l *delayQueue) AddAfter(r reconcile.Request, after time.Duration) {
 	l.queued = append(l.queued, r.String()+" after "+after.String())
 }
 
-// vmOn returns a VM that refers to a Network and is attached to it, changed.
+// vmOn returns a VM that is attached to a Network, with changes.
 func vmOn(network string, change ...func(*v1alpha1.VM)) *v1alpha1.VM {
 	vm := &v1alpha1.VM{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", Finalizers: []string{v1alpha1.VMFinalizer}},
@@ -38,7 +38,7 @@ func vmOn(network string, change ...func(*v1alpha1.VM)) *v1alpha1.VM {
 	return vm
 }
 
-func TestVMsWakeTheirNetworkTogetherAndTheLastOneAtOnce(t *testing.T) {
+func TestAttachmentsEnqueueNetwork(t *testing.T) {
 	t.Parallel()
 	waiting := func(vm *v1alpha1.VM) { vm.Finalizers = nil }
 	nowhere := func(vm *v1alpha1.VM) { vm.Spec.NetworkRef = nil }
@@ -48,29 +48,29 @@ func TestVMsWakeTheirNetworkTogetherAndTheLastOneAtOnce(t *testing.T) {
 		name string
 		// there is what the cache holds.
 		there []client.Object
-		// came, was and is, or left tell what happens.
+		// The event: came, or was and is, or left.
 		came     event.CreateEvent
 		was, is  *v1alpha1.VM
 		left     *v1alpha1.VM
 		expected []string
 	}{
-		{name: "one comes", there: []client.Object{onRecord()}, came: came(vmOn("net")), expected: []string{"ns/net after 1s"}},
-		{name: "one comes that waits for its create", there: []client.Object{onRecord()}, came: came(vmOn("net", waiting))},
-		{name: "one was there at the start", there: []client.Object{onRecord()}, came: event.CreateEvent{Object: vmOn("net"), IsInInitialList: true}},
-		{name: "one is claimed", there: []client.Object{onRecord()}, was: vmOn("net", waiting), is: vmOn("net"), expected: []string{"ns/net after 1s"}},
-		{name: "one changes in another way", there: []client.Object{onRecord()}, was: vmOn("net"), is: vmOn("net")},
-		{name: "one goes to another network", there: []client.Object{onRecord()}, was: vmOn("net"), is: vmOn("far"), expected: []string{"ns/net after 1s", "ns/far after 1s"}},
-		{name: "one goes", there: []client.Object{onRecord()}, left: vmOn("net"), expected: []string{"ns/net after 1s"}},
-		{name: "one goes that was on none", there: []client.Object{onRecord()}, left: vmOn("net", nowhere)},
-		{name: "one goes whose Network does not exist", left: vmOn("net"), expected: []string{"ns/net after 1s"}},
-		{name: "one goes from a Network that is being deleted, and others are left", there: []client.Object{onRecord(deleted), vmOn("net", another)}, left: vmOn("net"), expected: []string{"ns/net after 1s"}},
-		{name: "the last one goes from a Network that is being deleted", there: []client.Object{onRecord(deleted), vmOn("net", another, waiting), vmOn("far", another, func(vm *v1alpha1.VM) { vm.Name = "far" })}, left: vmOn("net"), expected: []string{"ns/net after 0s"}},
-		{name: "the last one gives up its claim on a Network that is being deleted", there: []client.Object{onRecord(deleted), vmOn("net", waiting)}, was: vmOn("net"), is: vmOn("net", waiting), expected: []string{"ns/net after 0s"}},
+		{name: "VM created: after a delay", there: []client.Object{onRecord()}, came: came(vmOn("net")), expected: []string{"ns/net after 1s"}},
+		{name: "VM created without a claim: not enqueued", there: []client.Object{onRecord()}, came: came(vmOn("net", waiting))},
+		{name: "VM in the initial list: not enqueued", there: []client.Object{onRecord()}, came: event.CreateEvent{Object: vmOn("net"), IsInInitialList: true}},
+		{name: "VM claimed: after a delay", there: []client.Object{onRecord()}, was: vmOn("net", waiting), is: vmOn("net"), expected: []string{"ns/net after 1s"}},
+		{name: "VM changed otherwise: not enqueued", there: []client.Object{onRecord()}, was: vmOn("net"), is: vmOn("net")},
+		{name: "VM moved to another network: both after a delay", there: []client.Object{onRecord()}, was: vmOn("net"), is: vmOn("far"), expected: []string{"ns/net after 1s", "ns/far after 1s"}},
+		{name: "VM deleted: after a delay", there: []client.Object{onRecord()}, left: vmOn("net"), expected: []string{"ns/net after 1s"}},
+		{name: "VM without a network deleted: not enqueued", there: []client.Object{onRecord()}, left: vmOn("net", nowhere)},
+		{name: "VM of a missing Network deleted: after a delay", left: vmOn("net"), expected: []string{"ns/net after 1s"}},
+		{name: "VM of a deleted Network deleted, others left: after a delay", there: []client.Object{onRecord(deleted), vmOn("net", another)}, left: vmOn("net"), expected: []string{"ns/net after 1s"}},
+		{name: "last VM of a deleted Network deleted: at once", there: []client.Object{onRecord(deleted), vmOn("net", another, waiting), vmOn("far", another, func(vm *v1alpha1.VM) { vm.Name = "far" })}, left: vmOn("net"), expected: []string{"ns/net after 0s"}},
+		{name: "last VM of a deleted Network lost its claim: at once", there: []client.Object{onRecord(deleted), vmOn("net", waiting)}, was: vmOn("net"), is: vmOn("net", waiting), expected: []string{"ns/net after 0s"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, everything, nil, tc.there...)
-			on, l := attachments(w.client), &line{}
+			h := newHarness(t, everything, nil, tc.there...)
+			on, l := attachments(h.client), &delayQueue{}
 			switch {
 			case tc.left != nil:
 				on.Delete(t.Context(), event.DeleteEvent{Object: tc.left}, l)

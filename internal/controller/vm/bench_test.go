@@ -12,19 +12,19 @@ import (
 	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
 )
 
-// still is a cache that holds one VM and its Cloud. Everything but reading
-// these two, which costs a cache a copy, is a call to the API server.
-type still struct {
+// readOnlyCache is a cache that holds one VM and its Cloud. Every other request
+// counts as a call to the API server.
+type readOnlyCache struct {
 	client.Client
 	vm    *v1alpha1.VM
 	cloud *v1alpha1.Cloud
-	// reads are those from the cache, calls all others.
+	// reads counts the reads from the cache, calls all other requests.
 	reads, calls int
 }
 
-var errCalled = errors.New("a pass at rest called the API server")
+var errCalled = errors.New("a reconcile in sync called the API server")
 
-func (s *still) Get(_ context.Context, _ client.ObjectKey, o client.Object, _ ...client.GetOption) error {
+func (s *readOnlyCache) Get(_ context.Context, _ client.ObjectKey, o client.Object, _ ...client.GetOption) error {
 	s.reads++
 	switch into := o.(type) {
 	case *v1alpha1.VM:
@@ -38,65 +38,65 @@ func (s *still) Get(_ context.Context, _ client.ObjectKey, o client.Object, _ ..
 	return nil
 }
 
-func (s *still) List(context.Context, client.ObjectList, ...client.ListOption) error {
+func (s *readOnlyCache) List(context.Context, client.ObjectList, ...client.ListOption) error {
 	s.calls++
 	return errCalled
 }
 
-func (s *still) Patch(context.Context, client.Object, client.Patch, ...client.PatchOption) error {
+func (s *readOnlyCache) Patch(context.Context, client.Object, client.Patch, ...client.PatchOption) error {
 	s.calls++
 	return errCalled
 }
 
-func (s *still) Status() client.SubResourceWriter { return stillStatus{still: s} }
+func (s *readOnlyCache) Status() client.SubResourceWriter { return readOnlyStatus{readOnlyCache: s} }
 
-type stillStatus struct {
+type readOnlyStatus struct {
 	client.SubResourceWriter
-	still *still
+	readOnlyCache *readOnlyCache
 }
 
-func (s stillStatus) Patch(ctx context.Context, o client.Object, p client.Patch, _ ...client.SubResourcePatchOption) error {
-	return s.still.Patch(ctx, o, p)
+func (s readOnlyStatus) Patch(ctx context.Context, o client.Object, p client.Patch, _ ...client.SubResourcePatchOption) error {
+	return s.readOnlyCache.Patch(ctx, o, p)
 }
 
-// atRest is a world whose VM runs as its spec says, with nothing left to do.
-func atRest(tb testing.TB) (*world, *still) {
+// newIdleHarness returns a harness whose VM is in sync.
+func newIdleHarness(tb testing.TB) (*harness, *readOnlyCache) {
 	tb.Helper()
-	w := newWorld(tb, everything, vmWith())
-	w.mustPass()
-	w.later(pollInterval)
-	w.mustPass()
+	h := newHarness(tb, everything, vmWith())
+	h.mustReconcile()
+	h.later(pollInterval)
+	h.mustReconcile()
 	var c v1alpha1.Cloud
-	if err := w.client.Get(tb.Context(), ctrlKey("default"), &c); err != nil {
+	if err := h.client.Get(tb.Context(), ctrlKey("default"), &c); err != nil {
 		tb.Fatalf("Get: %v", err)
 	}
-	cache := &still{vm: w.vm(), cloud: &c}
-	w.kind.Client, w.runs.Client = cache, cache
-	w.cloud.TakeCalls(cloudfake.ListServers)
-	w.events = nil
-	return w, cache
+	cache := &readOnlyCache{vm: h.vm(), cloud: &c}
+	h.kind.Client, h.reconciler.Client = cache, cache
+	h.cloud.TakeCalls(cloudfake.ListServers)
+	h.events = nil
+	return h, cache
 }
 
-func TestAPassAtRestCallsNobody(t *testing.T) {
-	w, cache := atRest(t)
+func TestReconcileInSyncCallsNothing(t *testing.T) {
+	h, cache := newIdleHarness(t)
 	for range 100 {
-		equal(t, "result", ctrl.Result{}, w.mustPass())
+		equal(t, "result", ctrl.Result{}, h.mustReconcile())
 	}
 	equal(t, "calls to the API server", 0, cache.calls)
 	equal(t, "reads from the cache: the VM and its Cloud", 200, cache.reads)
-	equal(t, "calls to the cloud", []string(nil), w.cloud.TakeCalls(cloudfake.ListServers))
-	equal(t, "events", []string(nil), w.events)
+	equal(t, "calls to the cloud", []string(nil), h.cloud.TakeCalls(cloudfake.ListServers))
+	equal(t, "events", []string(nil), h.events)
 }
 
 func BenchmarkNoopReconcile(b *testing.B) {
-	w, cache := atRest(b)
+	h, cache := newIdleHarness(b)
 	request := ctrl.Request{NamespacedName: client.ObjectKeyFromObject(cache.vm)}
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := w.runs.Reconcile(b.Context(), request); err != nil {
+		if _, err := h.reconciler.Reconcile(b.Context(), request); err != nil {
 			b.Fatal(err)
 		}
 	}
 	b.ReportMetric(float64(cache.calls)/float64(b.N), "apicalls/op")
-	b.ReportMetric(float64(len(w.cloud.TakeCalls(cloudfake.ListServers)))/float64(b.N), "cloudcalls/op")
+	b.ReportMetric(float64(len(h.cloud.TakeCalls(cloudfake.ListServers)))/float64(b.N), "cloudcalls/op")
 }

@@ -28,13 +28,13 @@ import (
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
-// The Cloud of every world.
+// The settings of the Cloud of every harness.
 const (
 	pollInterval = 30 * time.Second
 	settleTime   = 2 * time.Minute
 
-	// quiet and patience are what internal/external waits before the status reports
-	// a deletion under way and a cloud that was not listed yet.
+	// quiet and patience are how long internal/external waits before the status reports
+	// a deletion in progress and a cloud that was not listed yet.
 	quiet    = 30 * time.Second
 	patience = 5 * time.Second
 )
@@ -45,31 +45,31 @@ var (
 	errThrottled = &cloud.Error{Kind: cloud.Throttled, Op: "call", Detail: "too many requests", RetryAfter: 7 * time.Second}
 )
 
-// world is a cluster and a cloud, and a VM controller between them.
-type world struct {
-	t         testing.TB
-	now       time.Time
-	cloud     *cloudfake.Cloud
-	client    client.Client
-	directory *inventory.Directory
-	inv       *inventory.Inventory
-	kind      *kind
-	runs      *reconciler.Reconciler[*v1alpha1.VM, *observation]
+// harness is a cluster, a cloud and a VM controller.
+type harness struct {
+	t          testing.TB
+	now        time.Time
+	cloud      *cloudfake.Cloud
+	client     client.Client
+	directory  *inventory.Directory
+	inv        *inventory.Inventory
+	kind       *kind
+	reconciler *reconciler.Reconciler[*v1alpha1.VM, *observation]
 
-	// woken are the names of the VMs that the inventory woke.
-	woken []string
-	// writes are what was sent to the API server: object or status.
+	// enqueued are the names of the VMs that the inventory enqueued.
+	enqueued []string
+	// writes are the targets of the patches sent to the API server: object or status.
 	writes []string
 	events []string
-	// refuse answers the next writes to object or status.
+	// refuse are the errors of the next writes to object or status.
 	refuse map[string][]error
 }
 
-// newWorld returns a world with a Cloud that was listed, long after the start.
-func newWorld(t testing.TB, caps cloud.Capabilities, objects ...client.Object) *world {
+// newHarness returns a harness whose process started an hour ago and whose Cloud was just listed.
+func newHarness(t testing.TB, caps cloud.Capabilities, objects ...client.Object) *harness {
 	t.Helper()
-	w := &world{t: t, now: dawn, refuse: map[string][]error{}}
-	w.cloud = cloudfake.New(cloudfake.Options{Capabilities: caps, Clock: w.Now})
+	h := &harness{t: t, now: startTime, refuse: map[string][]error{}}
+	h.cloud = cloudfake.New(cloudfake.Options{Capabilities: caps, Clock: h.Now})
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme} {
 		if err := add(scheme); err != nil {
@@ -81,26 +81,26 @@ func newWorld(t testing.TB, caps cloud.Capabilities, objects ...client.Object) *
 	if err := addIndexes(t.Context(), indexer(func(o client.Object, field string, keys client.IndexerFunc) { builder.WithIndex(o, field, keys) })); err != nil {
 		t.Fatalf("addIndexes: %v", err)
 	}
-	w.client = builder.WithInterceptorFuncs(interceptor.Funcs{
+	h.client = builder.WithInterceptorFuncs(interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
-			return w.sent("object", func() error { return c.Patch(ctx, o, p, opts...) })
+			return h.sent("object", func() error { return c.Patch(ctx, o, p, opts...) })
 		},
 		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
-			return w.sent(sub, func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
+			return h.sent(sub, func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
 		},
 	}).Build()
-	w.start()
-	w.connect()
-	w.advance(time.Hour)
-	w.poll()
-	w.advance(time.Second)
-	w.woken = nil
+	h.start()
+	h.connect()
+	h.advance(time.Hour)
+	h.poll()
+	h.advance(time.Second)
+	h.enqueued = nil
 	t.Cleanup(func() {
-		if err := w.cloud.Misuse(); err != nil {
-			t.Errorf("a call that the cloud cannot serve: %v", err)
+		if err := h.cloud.Misuse(); err != nil {
+			t.Errorf("a call that the cloud does not support: %v", err)
 		}
 	})
-	return w
+	return h
 }
 
 type indexer func(o client.Object, field string, keys client.IndexerFunc)
@@ -110,10 +110,10 @@ func (i indexer) IndexField(_ context.Context, o client.Object, field string, ke
 	return nil
 }
 
-func (w *world) sent(to string, forward func() error) error {
-	w.writes = append(w.writes, to)
-	if queue := w.refuse[to]; len(queue) > 0 {
-		w.refuse[to] = queue[1:]
+func (h *harness) sent(to string, forward func() error) error {
+	h.writes = append(h.writes, to)
+	if queue := h.refuse[to]; len(queue) > 0 {
+		h.refuse[to] = queue[1:]
 		if queue[0] != nil {
 			return queue[0]
 		}
@@ -121,177 +121,176 @@ func (w *world) sent(to string, forward func() error) error {
 	return forward()
 }
 
-func (w *world) Now() time.Time { return w.now }
+func (h *harness) Now() time.Time { return h.now }
 
-func (w *world) Eventf(_, _ runtime.Object, level, reason, _, _ string, _ ...any) {
-	w.events = append(w.events, level+" "+reason)
+func (h *harness) Eventf(_, _ runtime.Object, level, reason, _, _ string, _ ...any) {
+	h.events = append(h.events, level+" "+reason)
 }
 
-// start begins a new process: of what came before, only the API server and the
-// cloud know.
-func (w *world) start() {
-	w.directory = inventory.New(w.Now)
-	w.directory.Subscribe(func(news inventory.Event) {
-		for _, ref := range news.Refs {
-			w.woken = append(w.woken, ref.Name)
+// start starts a new process, whose memory is empty.
+func (h *harness) start() {
+	h.directory = inventory.New(h.Now)
+	h.directory.Subscribe(func(event inventory.Event) {
+		for _, ref := range event.Refs {
+			h.enqueued = append(h.enqueued, ref.Name)
 		}
 	})
-	w.inv = w.directory.Cloud("default")
-	w.kind = newKind(w.client, setup.Options{Directory: w.directory, Cluster: "cluster", Clock: w.Now})
-	w.runs = w.kind.Reconciler(w)
+	h.inv = h.directory.Cloud("default")
+	h.kind = newKind(h.client, setup.Options{Directory: h.directory, Cluster: "cluster", Clock: h.Now})
+	h.reconciler = h.kind.Reconciler(h)
 }
 
-// connect has the cloud reached, as the Cloud's controller does, and listed.
-func (w *world) connect() {
-	w.inv.Configure(inventory.Settings{PollInterval: pollInterval, SettleTime: settleTime, UtilizationStep: 1})
-	w.inv.Connect(w.cloud, w.cloud.Can())
-	w.poll()
+// connect connects the Cloud, as its controller does, and lists it.
+func (h *harness) connect() {
+	h.inv.Configure(inventory.Settings{PollInterval: pollInterval, SettleTime: settleTime, UtilizationStep: 1})
+	h.inv.Connect(h.cloud, h.cloud.Can())
+	h.poll()
 }
 
-func (w *world) poll() {
-	w.t.Helper()
-	w.inv.Polling()
-	snap, err := inventory.List(w.t.Context(), w.cloud, w.Now)
+func (h *harness) poll() {
+	h.t.Helper()
+	h.inv.Polling()
+	snap, err := inventory.List(h.t.Context(), h.cloud, h.Now)
 	if err != nil {
-		w.t.Fatalf("List: %v", err)
+		h.t.Fatalf("List: %v", err)
 	}
-	w.inv.Publish(snap)
+	h.inv.Publish(snap)
 }
 
-func (w *world) advance(d time.Duration) { w.now = w.now.Add(d) }
+func (h *harness) advance(d time.Duration) { h.now = h.now.Add(d) }
 
-// later lets time pass and lists the cloud.
-func (w *world) later(d time.Duration) {
-	w.advance(d)
-	w.poll()
+// later advances the time and lists the cloud.
+func (h *harness) later(d time.Duration) {
+	h.advance(d)
+	h.poll()
 }
 
-func (w *world) pass() (ctrl.Result, error) {
-	return w.runs.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "a"}})
+func (h *harness) reconcile() (ctrl.Result, error) {
+	return h.reconciler.Reconcile(h.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "a"}})
 }
 
-func (w *world) mustPass() ctrl.Result {
-	w.t.Helper()
-	result, err := w.pass()
+func (h *harness) mustReconcile() ctrl.Result {
+	h.t.Helper()
+	result, err := h.reconcile()
 	if err != nil {
-		w.t.Fatalf("Reconcile: %v", err)
+		h.t.Fatalf("Reconcile: %v", err)
 	}
 	return result
 }
 
-// find returns the VM as it is stored, and whether it is.
-func (w *world) find() (*v1alpha1.VM, bool) {
-	w.t.Helper()
+// find returns the stored VM and reports whether it exists.
+func (h *harness) find() (*v1alpha1.VM, bool) {
+	h.t.Helper()
 	vm := &v1alpha1.VM{}
-	err := w.client.Get(w.t.Context(), client.ObjectKey{Namespace: "ns", Name: "a"}, vm)
+	err := h.client.Get(h.t.Context(), client.ObjectKey{Namespace: "ns", Name: "a"}, vm)
 	if apierrors.IsNotFound(err) {
 		return nil, false
 	}
 	if err != nil {
-		w.t.Fatalf("Get: %v", err)
+		h.t.Fatalf("Get: %v", err)
 	}
 	return vm, true
 }
 
-func (w *world) vm() *v1alpha1.VM {
-	w.t.Helper()
-	vm, ok := w.find()
+func (h *harness) vm() *v1alpha1.VM {
+	h.t.Helper()
+	vm, ok := h.find()
 	if !ok {
-		w.t.Fatal("the VM is gone")
+		h.t.Fatal("the VM is gone")
 	}
 	return vm
 }
 
 // edit changes the VM as a user does.
-func (w *world) edit(change func(*v1alpha1.VM)) {
-	w.t.Helper()
-	vm := w.vm()
+func (h *harness) edit(change func(*v1alpha1.VM)) {
+	h.t.Helper()
+	vm := h.vm()
 	change(vm)
 	vm.Generation++
-	if err := w.client.Update(w.t.Context(), vm); err != nil {
-		w.t.Fatalf("Update: %v", err)
+	if err := h.client.Update(h.t.Context(), vm); err != nil {
+		h.t.Fatalf("Update: %v", err)
 	}
 }
 
-func (w *world) remove() {
-	w.t.Helper()
-	if err := w.client.Delete(w.t.Context(), w.vm()); err != nil {
-		w.t.Fatalf("Delete: %v", err)
+func (h *harness) remove() {
+	h.t.Helper()
+	if err := h.client.Delete(h.t.Context(), h.vm()); err != nil {
+		h.t.Fatalf("Delete: %v", err)
 	}
 }
 
-// says returns a condition of the VM as "Status Reason", and its message.
-func (w *world) says(kind string) (string, string) {
-	w.t.Helper()
-	c := meta.FindStatusCondition(w.vm().Status.Conditions, kind)
+// condition returns a condition of the VM as "Status Reason", and its message.
+func (h *harness) condition(kind string) (string, string) {
+	h.t.Helper()
+	c := meta.FindStatusCondition(h.vm().Status.Conditions, kind)
 	if c == nil {
 		return "", ""
 	}
 	return string(c.Status) + " " + c.Reason, c.Message
 }
 
-func (w *world) wantSays(kind, want string, parts ...string) {
-	w.t.Helper()
-	got, message := w.says(kind)
+func (h *harness) wantCondition(kind, want string, parts ...string) {
+	h.t.Helper()
+	got, message := h.condition(kind)
 	if got != want {
-		w.t.Errorf("%s=%s (%s), want %s", kind, got, message, want)
+		h.t.Errorf("%s=%s (%s), want %s", kind, got, message, want)
 	}
 	for _, part := range parts {
 		if !strings.Contains(message, part) {
-			w.t.Errorf("%s says %q, want %q in it", kind, message, part)
+			h.t.Errorf("%s has message %q, want %q in it", kind, message, part)
 		}
 	}
 }
 
-func (w *world) wantCalls(want ...string) {
-	w.t.Helper()
-	equal(w.t, "calls", want, w.cloud.TakeCalls(cloudfake.ListServers))
+func (h *harness) wantCalls(want ...string) {
+	h.t.Helper()
+	equal(h.t, "calls", want, h.cloud.TakeCalls(cloudfake.ListServers))
 }
 
-func (w *world) wantServers(want ...string) {
-	w.t.Helper()
-	equal(w.t, "servers in the cloud", want, w.cloud.ServerIDs())
+func (h *harness) wantServers(want ...string) {
+	h.t.Helper()
+	equal(h.t, "servers in the cloud", want, h.cloud.ServerIDs())
 }
 
-// wantAgain allows for the tenth that spreads load.
-func (w *world) wantAgain(want time.Duration, got ctrl.Result) {
-	w.t.Helper()
+// wantRequeue allows for the jitter of a tenth.
+func (h *harness) wantRequeue(want time.Duration, got ctrl.Result) {
+	h.t.Helper()
 	if got.RequeueAfter < want || got.RequeueAfter > want+want/10 {
-		w.t.Errorf("again after %v, want %v to %v", got.RequeueAfter, want, want+want/10)
+		h.t.Errorf("requeued after %v, want %v to %v", got.RequeueAfter, want, want+want/10)
 	}
 }
 
-func (w *world) wantWoken(want ...string) {
-	w.t.Helper()
-	equal(w.t, "woken", want, w.woken)
-	w.woken = nil
+func (h *harness) wantEnqueued(want ...string) {
+	h.t.Helper()
+	equal(h.t, "enqueued VMs", want, h.enqueued)
+	h.enqueued = nil
 }
 
-func (w *world) wantGone() {
-	w.t.Helper()
-	if vm, ok := w.find(); ok {
-		w.t.Errorf("the VM is still there, with finalizers %v", vm.Finalizers)
+func (h *harness) wantGone() {
+	h.t.Helper()
+	if vm, ok := h.find(); ok {
+		h.t.Errorf("the VM still exists, with finalizers %v", vm.Finalizers)
 	}
 }
 
-func (w *world) wantClaim(want string) {
-	w.t.Helper()
-	vm := w.vm()
+func (h *harness) wantClaim(want string) {
+	h.t.Helper()
+	vm := h.vm()
 	got := ""
 	if slices.Contains(vm.Finalizers, v1alpha1.VMFinalizer) {
 		got = vm.Annotations[v1alpha1.ClaimedNameAnnotation]
 	}
-	equal(w.t, "claimed name", want, got)
+	equal(h.t, "claimed name", want, got)
 	if _, left := vm.Annotations[v1alpha1.ClaimedNameAnnotation]; left && got == "" {
-		w.t.Error("an annotation of a claim is left behind")
+		h.t.Error("an annotation of a claim is left")
 	}
 }
 
 func ctrlKey(name string) client.ObjectKey { return client.ObjectKey{Name: name} }
 
-var errAPIAway = errors.New("the API server is away")
+var errAPIAway = errors.New("the API server is unavailable")
 
-// onRecord returns the VM with server s1 recorded and claimed.
+// onRecord returns the VM with server s1 recorded and claimed, with changes.
 func onRecord(change ...func(*v1alpha1.VM)) *v1alpha1.VM {
 	vm := vmWith(recorded, func(vm *v1alpha1.VM) {
 		vm.Finalizers = []string{v1alpha1.VMFinalizer}
@@ -303,7 +302,7 @@ func onRecord(change ...func(*v1alpha1.VM)) *v1alpha1.VM {
 	return vm
 }
 
-// other returns another VM object.
+// other returns another VM, with changes.
 func other(name string, change ...func(*v1alpha1.VM)) *v1alpha1.VM {
 	vm := vmWith(change...)
 	vm.Name, vm.UID = name, types.UID("uid-"+name)

@@ -25,7 +25,7 @@ func (k *kind) PlanCreate(vm *v1alpha1.VM, obs *observation) plan {
 		return k.End(unsupported)
 	case obs.detached != nil:
 		return k.planDetached(obs)
-	case obs.rival != nil && obs.Claimed != "" && obs.Settles == 0:
+	case obs.rival != nil && obs.Claimed != "" && obs.SettleTimeLeft == 0:
 		return k.Do(k.Steps.Unclaim).Then(taken(obs.rival))
 	case obs.rival != nil:
 		return k.End(taken(obs.rival))
@@ -37,15 +37,15 @@ func (k *kind) PlanCreate(vm *v1alpha1.VM, obs *observation) plan {
 	return k.Do(k.stepCheckName(), k.Steps.FirstClaim, k.Steps.Create)
 }
 
-// planDetached plans for a VM that cannot be created for want of its Network. A
-// claim that nothing came of is removed: it would keep the Network, so that a
-// deletion of the Network that the VM waits for would wait for the VM.
+// planDetached plans for a VM whose Network is not ready. The claim of a create
+// that had no effect is removed: it would keep the Network, so that a deletion
+// of the Network would wait for the VM.
 func (k *kind) planDetached(obs *observation) plan {
 	switch {
 	case obs.Claimed == "", len(obs.Candidates) > 0:
 		return k.End(obs.detached)
-	case obs.Settles > 0:
-		return k.End(reconciler.Wait(obs.Settles, v1alpha1.OutcomeUnknownReason,
+	case obs.SettleTimeLeft > 0:
+		return k.End(reconciler.Wait(obs.SettleTimeLeft, v1alpha1.OutcomeUnknownReason,
 			"a create may have been sent; waiting for the Cloud's settleTime to pass, to be sure that it created no VM, since now %v", obs.detached))
 	}
 	return k.Do(k.Steps.Unclaim).Then(obs.detached)

@@ -8,77 +8,77 @@ import (
 	"github.com/privatecloud/operator/internal/external"
 )
 
-func TestPlanOfADeletion(t *testing.T) {
+func TestPlanDeletion(t *testing.T) {
 	vm := vmWith(recorded, deleted)
 	kept := vmWith(recorded, deleted, orphaning)
 	full := []string{external.StepDelete, external.StepConfirmGone, external.StepRelease}
 	runPlans(t, []planCase{
-		{name: "the server is deleted, its absence confirmed, and only then the object let go", vm: vm, obs: seeing(everything, holding(serverWith())), steps: full, outcome: "in sync"},
-		{name: "one that is still being built is deleted like any other", vm: vm, obs: seeing(everything, holding(serverWith(in(cloud.StateBuilding)))), steps: full, outcome: "in sync"},
-		{name: "the namespace lost its right to the Cloud: what it has there is deleted all the same", vm: vm, obs: seeing(everything, holding(serverWith()), denied), steps: full, outcome: "in sync"},
-		{name: "the cloud is at it already: nobody has to be told yet", vm: vm, obs: seeing(everything, holding(serverWith(in(cloud.StateDeleting)))), outcome: "quietly waiting: Requested, again in 30s", says: "is deleting VM s1"},
-		{name: "the cloud takes its time", vm: vm, obs: seeing(everything, holding(serverWith(in(cloud.StateDeleting))), later(quiet)), outcome: "waiting: Requested, again in 1m0s", says: "is deleting VM s1"},
-		{name: "the cloud itself said that it is gone", vm: vm, obs: seeing(everything, claimed, isGone), steps: []string{external.StepConfirmGone, external.StepRelease}, outcome: "in sync"},
-		{name: "nothing is known of it: the cloud must say that it is gone", vm: vm, obs: seeing(everything, claimed, away), steps: []string{external.StepConfirmGone, external.StepRelease}, outcome: "in sync"},
-		{name: "its labels name somebody else: it is not deleted", vm: vm, obs: seeing(everything, holding(serverWith()), foreignTo), outcome: "stalled: Blocked", says: "set spec.deletionPolicy to Orphan"},
-		{name: "another VM object that lives records it too: it stays for that one", vm: vm, obs: seeing(named, holding(serverWith(bare)), rivalled), steps: []string{external.StepRelease}, outcome: "in sync"},
-		{name: "a server made twice: the other one goes first", vm: vm, obs: seeing(everything, holding(serverWith()), func(s *observation) { s.Duplicates = []cloud.Server{serverWith(id("s2"))} }), steps: []string{external.StepDeleteDuplicate}, outcome: "in sync"},
-		{name: "to be kept: it loses our labels, lest it count as an orphan", vm: kept, obs: seeing(everything, holding(serverWith())), steps: []string{stepUnlabel, external.StepRelease}, outcome: "in sync"},
-		{name: "to be kept, on a cloud without labels", vm: kept, obs: seeing(named, holding(serverWith(bare))), steps: []string{external.StepRelease}, outcome: "in sync"},
-		{name: "to be kept, and no longer ours", vm: kept, obs: seeing(everything, holding(serverWith()), foreignTo), steps: []string{external.StepRelease}, outcome: "in sync"},
-		{name: "to be kept, and its Cloud does not exist any more", vm: kept, obs: seeing(nil, claimed, away, denied, func(s *observation) { s.CloudMissing = true }), steps: []string{external.StepRelease}, outcome: "in sync"},
-		{name: "to be deleted, and its Cloud does not exist any more: it waits for somebody to say where the server is", vm: vm, obs: seeing(nil, claimed, away, denied, func(s *observation) { s.CloudMissing = true }), steps: []string{external.StepConfirmGone, external.StepRelease}, outcome: "in sync"},
-		{name: "only observed: the server is released, or an orphanPolicy would remove it later", vm: vmWith(recorded, deleted, observing), obs: seeing(everything, holding(serverWith())), steps: []string{stepUnlabel, external.StepRelease}, outcome: "in sync"},
+		{name: "server exists: deleted, confirmed gone, then released", vm: vm, obs: obsWith(everything, withServer(serverWith())), steps: full, outcome: "in sync"},
+		{name: "server is being built: deleted", vm: vm, obs: obsWith(everything, withServer(serverWith(inState(cloud.StateBuilding)))), steps: full, outcome: "in sync"},
+		{name: "namespace may no longer use the Cloud: deleted", vm: vm, obs: obsWith(everything, withServer(serverWith()), denied), steps: full, outcome: "in sync"},
+		{name: "cloud is deleting the server: quiet wait", vm: vm, obs: obsWith(everything, withServer(serverWith(inState(cloud.StateDeleting)))), outcome: "quietly waiting: Requested, again in 30s", message: "is deleting VM s1"},
+		{name: "cloud is deleting the server for long: wait is reported", vm: vm, obs: obsWith(everything, withServer(serverWith(inState(cloud.StateDeleting))), later(quiet)), outcome: "waiting: Requested, again in 1m0s", message: "is deleting VM s1"},
+		{name: "get returned NotFound: released", vm: vm, obs: obsWith(everything, claimed, gone), steps: []string{external.StepConfirmGone, external.StepRelease}, outcome: "in sync"},
+		{name: "cloud unavailable: absence must be confirmed", vm: vm, obs: obsWith(everything, claimed, unavailable), steps: []string{external.StepConfirmGone, external.StepRelease}, outcome: "in sync"},
+		{name: "labels name another owner: not deleted", vm: vm, obs: obsWith(everything, withServer(serverWith()), notOwned), outcome: "stalled: Blocked", message: "set spec.deletionPolicy to Orphan"},
+		{name: "another VM records the server: released without deletion", vm: vm, obs: obsWith(uniqueNamesOnly, withServer(serverWith(unlabelled)), withRival), steps: []string{external.StepRelease}, outcome: "in sync"},
+		{name: "duplicate exists: deleted first", vm: vm, obs: obsWith(everything, withServer(serverWith()), func(s *observation) { s.Duplicates = []cloud.Server{serverWith(withID("s2"))} }), steps: []string{external.StepDeleteDuplicate}, outcome: "in sync"},
+		{name: "deletionPolicy Orphan: labels removed so that it does not count as an orphan", vm: kept, obs: obsWith(everything, withServer(serverWith())), steps: []string{stepUnlabel, external.StepRelease}, outcome: "in sync"},
+		{name: "deletionPolicy Orphan without labels: released", vm: kept, obs: obsWith(uniqueNamesOnly, withServer(serverWith(unlabelled))), steps: []string{external.StepRelease}, outcome: "in sync"},
+		{name: "deletionPolicy Orphan and labels name another owner: released", vm: kept, obs: obsWith(everything, withServer(serverWith()), notOwned), steps: []string{external.StepRelease}, outcome: "in sync"},
+		{name: "deletionPolicy Orphan and Cloud missing: released", vm: kept, obs: obsWith(nil, claimed, unavailable, denied, func(s *observation) { s.CloudMissing = true }), steps: []string{external.StepRelease}, outcome: "in sync"},
+		{name: "Cloud missing: absence must be confirmed", vm: vm, obs: obsWith(nil, claimed, unavailable, denied, func(s *observation) { s.CloudMissing = true }), steps: []string{external.StepConfirmGone, external.StepRelease}, outcome: "in sync"},
+		{name: "ObserveOnly: labels removed and released", vm: vmWith(recorded, deleted, observing), obs: obsWith(everything, withServer(serverWith())), steps: []string{stepUnlabel, external.StepRelease}, outcome: "in sync"},
 	})
 }
 
-func TestPlanOfADeletionBeforeTheServerWasRecorded(t *testing.T) {
+func TestPlanDeletionBeforeServerIsRecorded(t *testing.T) {
 	vm := vmWith(deleted)
 	kept := vmWith(deleted, orphaning)
-	two := []cloud.Server{serverWith(), serverWith(id("s2"))}
+	two := []cloud.Server{serverWith(), serverWith(withID("s2"))}
 	full := []string{external.StepAdopt, external.StepDelete, external.StepConfirmGone, external.StepRelease}
 	runPlans(t, []planCase{
-		{name: "a create may have been sent: looked for first", vm: vm, obs: seeing(everything, claimed), steps: []string{external.StepLook}, outcome: "in sync"},
-		{name: "nothing came of it, long enough after", vm: vm, obs: seeing(everything, finding(external.NoProof)), steps: []string{external.StepRelease}, outcome: "in sync"},
-		{name: "something may still come of it, key or not", vm: vm, obs: seeing(everything, finding(external.NoProof), settling), outcome: "waiting: Requested, again in 1m0s", says: "settleTime"},
-		{name: "found by its labels", vm: vm, obs: seeing(everything, finding(external.OwnerProof, serverWith())), steps: full, outcome: "in sync"},
-		{name: "found by its unique name", vm: vm, obs: seeing(named, finding(external.NameProof, serverWith(bare))), steps: full, outcome: "in sync"},
-		{name: "found, and the cloud is at it already: its id is recorded, by which news of it find the VM", vm: vm, obs: seeing(everything, finding(external.OwnerProof, serverWith(in(cloud.StateDeleting))), later(quiet)), steps: []string{external.StepAdopt}, outcome: "waiting: Requested, again in 1m0s", says: "is deleting VM s1"},
-		{name: "found twice: one goes at a time", vm: vm, obs: seeing(everything, finding(external.OwnerProof, two...)), steps: []string{external.StepAdopt, external.StepDeleteDuplicate}, outcome: "in sync"},
+		{name: "a create may have been sent: look", vm: vm, obs: obsWith(everything, claimed), steps: []string{external.StepLook}, outcome: "in sync"},
+		{name: "create had no effect and settle time is over: released", vm: vm, obs: obsWith(everything, withCandidates(external.NoProof)), steps: []string{external.StepRelease}, outcome: "in sync"},
+		{name: "settle time is not over: wait, even with a key", vm: vm, obs: obsWith(everything, withCandidates(external.NoProof), awaitingSettleTime), outcome: "waiting: Requested, again in 1m0s", message: "settleTime"},
+		{name: "found by labels: adopted and deleted", vm: vm, obs: obsWith(everything, withCandidates(external.OwnerProof, serverWith())), steps: full, outcome: "in sync"},
+		{name: "found by unique name: adopted and deleted", vm: vm, obs: obsWith(uniqueNamesOnly, withCandidates(external.NameProof, serverWith(unlabelled))), steps: full, outcome: "in sync"},
+		{name: "found and being deleted: adopted so that events enqueue the VM", vm: vm, obs: obsWith(everything, withCandidates(external.OwnerProof, serverWith(inState(cloud.StateDeleting))), later(quiet)), steps: []string{external.StepAdopt}, outcome: "waiting: Requested, again in 1m0s", message: "is deleting VM s1"},
+		{name: "two found by labels: one deleted at a time", vm: vm, obs: obsWith(everything, withCandidates(external.OwnerProof, two...)), steps: []string{external.StepAdopt, external.StepDeleteDuplicate}, outcome: "in sync"},
 		{
-			name: "two of one name on a cloud that should keep names unique: neither is deleted by guess", vm: vm, obs: seeing(named, finding(external.NameProof, two...)),
-			outcome: "stalled: Blocked, again in 1m0s", says: `VM s1, s2 named "web" may be this VM`,
+			name: "two found by unique name: blocked", vm: vm, obs: obsWith(uniqueNamesOnly, withCandidates(external.NameProof, two...)),
+			outcome: "stalled: Blocked, again in 1m0s", message: `VM s1, s2 named "web" may be this VM`,
 		},
-		{name: "a name proves nothing here: never deleted by guess", vm: vm, obs: seeing(nameless, finding(external.NoProof, serverWith(bare))), outcome: "stalled: Blocked, again in 1m0s", says: "set spec.deletionPolicy to Orphan"},
-		{name: "to be kept: it loses our labels", vm: kept, obs: seeing(everything, finding(external.OwnerProof, serverWith())), steps: []string{external.StepAdopt, stepUnlabel, external.StepRelease}, outcome: "in sync"},
-		{name: "to be kept, and never found: nothing is to be done about it", vm: kept, obs: seeing(everything, claimed), steps: []string{external.StepRelease}, outcome: "in sync"},
-		{name: "to be kept, and perhaps somebody's", vm: kept, obs: seeing(nameless, finding(external.NoProof, serverWith(bare))), steps: []string{external.StepRelease}, outcome: "in sync"},
+		{name: "found by name that proves nothing: blocked", vm: vm, obs: obsWith(withoutProofs, withCandidates(external.NoProof, serverWith(unlabelled))), outcome: "stalled: Blocked, again in 1m0s", message: "set spec.deletionPolicy to Orphan"},
+		{name: "deletionPolicy Orphan and found: labels removed", vm: kept, obs: obsWith(everything, withCandidates(external.OwnerProof, serverWith())), steps: []string{external.StepAdopt, stepUnlabel, external.StepRelease}, outcome: "in sync"},
+		{name: "deletionPolicy Orphan and not searched: released", vm: kept, obs: obsWith(everything, claimed), steps: []string{external.StepRelease}, outcome: "in sync"},
+		{name: "deletionPolicy Orphan and found by name that proves nothing: released", vm: kept, obs: obsWith(withoutProofs, withCandidates(external.NoProof, serverWith(unlabelled))), steps: []string{external.StepRelease}, outcome: "in sync"},
 	})
 }
 
-func TestPlanOfADeletionBeforeAnImportWasRecorded(t *testing.T) {
+func TestPlanDeletionBeforeImportIsRecorded(t *testing.T) {
 	vm := vmWith(deleted, importing)
 	runPlans(t, []planCase{
-		{name: "it was never labelled as ours: left alone", vm: vm, obs: seeing(everything, holding(serverWith(bare)), foreignTo), steps: []string{external.StepRelease}, outcome: "in sync"},
-		{name: "it was labelled as ours, and the pass cut off: deleted as deletionPolicy says", vm: vm, obs: seeing(everything, holding(serverWith())), steps: []string{external.StepDelete, external.StepConfirmGone, external.StepRelease}, outcome: "in sync"},
-		{name: "it was labelled as ours and is to be kept", vm: vmWith(deleted, importing, orphaning), obs: seeing(everything, holding(serverWith())), steps: []string{stepUnlabel, external.StepRelease}, outcome: "in sync"},
-		{name: "there is no such server", vm: vm, obs: seeing(everything, claimed, isGone), steps: []string{external.StepConfirmGone, external.StepRelease}, outcome: "in sync"},
+		{name: "server was never labelled: released without deletion", vm: vm, obs: obsWith(everything, withServer(serverWith(unlabelled)), notOwned), steps: []string{external.StepRelease}, outcome: "in sync"},
+		{name: "server was labelled by an interrupted reconcile: deleted", vm: vm, obs: obsWith(everything, withServer(serverWith())), steps: []string{external.StepDelete, external.StepConfirmGone, external.StepRelease}, outcome: "in sync"},
+		{name: "server was labelled and deletionPolicy Orphan: labels removed", vm: vmWith(deleted, importing, orphaning), obs: obsWith(everything, withServer(serverWith())), steps: []string{stepUnlabel, external.StepRelease}, outcome: "in sync"},
+		{name: "server does not exist: absence must be confirmed", vm: vm, obs: obsWith(everything, claimed, gone), steps: []string{external.StepConfirmGone, external.StepRelease}, outcome: "in sync"},
 		{
-			name: "another VM object has that server: it was never this one's, whatever was claimed before", vm: vm,
-			obs: seeing(named, holding(serverWith(bare)), rivalled), steps: []string{external.StepRelease}, outcome: "in sync",
+			name: "another VM has the server: released without deletion", vm: vm,
+			obs: obsWith(uniqueNamesOnly, withServer(serverWith(unlabelled)), withRival), steps: []string{external.StepRelease}, outcome: "in sync",
 		},
 		{
-			name: "the server has another name: it was never accepted as this one's", vm: vm,
-			obs: seeing(named, holding(serverWith(bare, called("db")))), steps: []string{external.StepRelease}, outcome: "in sync",
+			name: "server has another name: released without deletion", vm: vm,
+			obs: obsWith(uniqueNamesOnly, withServer(serverWith(unlabelled, withName("db")))), steps: []string{external.StepRelease}, outcome: "in sync",
 		},
-		{name: "only to be observed, and not obs: it may carry our labels", vm: vmWith(deleted, importing, observing), obs: seeing(everything, claimed), steps: []string{external.StepConfirmGone, external.StepRelease}, outcome: "in sync"},
+		{name: "ObserveOnly and not observed: absence must be confirmed", vm: vmWith(deleted, importing, observing), obs: obsWith(everything, claimed), steps: []string{external.StepConfirmGone, external.StepRelease}, outcome: "in sync"},
 	})
 }
 
-func TestPlanKeepsAPolicyThatIsNotSpelledOut(t *testing.T) {
+func TestPlanAppliesDefaultPolicies(t *testing.T) {
 	defaulted := vmWith(recorded, deleted, func(vm *v1alpha1.VM) { vm.Spec.DeletionPolicy, vm.Spec.ManagementPolicy = "", "" })
 	runPlans(t, []planCase{{
-		name: "an absent deletionPolicy is Delete, an absent managementPolicy Managed", vm: defaulted, obs: seeing(everything, holding(serverWith())),
+		name: "no policies: Delete and Managed", vm: defaulted, obs: obsWith(everything, withServer(serverWith())),
 		steps: []string{external.StepDelete, external.StepConfirmGone, external.StepRelease}, outcome: "in sync",
 	}})
 }

@@ -11,13 +11,13 @@ import (
 	"github.com/privatecloud/operator/internal/external"
 )
 
-var wiring = cloud.NewCapabilities(append(without(), cloud.Networks)...)
+var withNetworks = cloud.NewCapabilities(append(without(), cloud.Networks)...)
 
-func wired(vm *v1alpha1.VM) { vm.Spec.NetworkRef = &v1alpha1.NetworkReference{Name: "net"} }
+func withNetworkRef(vm *v1alpha1.VM) { vm.Spec.NetworkRef = &v1alpha1.NetworkReference{Name: "net"} }
 
 func detached(obs *observation) { obs.detached = unattachable("net", "is being deleted") }
 
-// netWith returns the Network net, made, on the Cloud "default", changed.
+// netWith returns the Network net, which is created on the Cloud "default", with changes.
 func netWith(change ...func(*v1alpha1.Network)) *v1alpha1.Network {
 	net := &v1alpha1.Network{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "net"},
@@ -29,59 +29,59 @@ func netWith(change ...func(*v1alpha1.Network)) *v1alpha1.Network {
 	return net
 }
 
-func TestPlanOfAVMWhoseNetworkCannotTakeIt(t *testing.T) {
-	vm := vmWith(wired)
+func TestPlanCreateWhileNetworkIsNotReady(t *testing.T) {
+	vm := vmWith(withNetworkRef)
 	keyedOnly := cloud.NewCapabilities(append(without(cloud.Labels, cloud.UniqueNames), cloud.Networks)...)
 	runPlans(t, []planCase{
-		{name: "nothing was sent: not even the name is asked for", vm: vm, obs: seeing(wiring, detached), outcome: "blocked: NetworkNotReady by Network/net", says: "is being deleted"},
-		{name: "the cloud has no networks", vm: vm, obs: seeing(everything), outcome: "stalled: Unsupported, again in 10m0s", says: "cannot set networkRef"},
-		{name: "a create may have been sent: its server is looked for", vm: vm, obs: seeing(wiring, claimed, detached), steps: []string{external.StepLook}, outcome: "in sync"},
-		{name: "its server is found: it is taken, whatever becomes of the Network", vm: vm, obs: seeing(wiring, finding(external.OwnerProof, serverWith()), detached), steps: []string{external.StepAdopt}, outcome: "in sync"},
-		{name: "a server may still come: a key is no reason to send another create, nor to give the claim up", vm: vm, obs: seeing(wiring, finding(external.NoProof), settling, detached), outcome: "waiting: OutcomeUnknown, again in 1m0s", says: "since now Network"},
-		{name: "nothing came of it: the claim is given up, for it would keep the Network", vm: vm, obs: seeing(wiring, finding(external.NoProof), detached), steps: []string{external.StepUnclaim}, outcome: "blocked: NetworkNotReady by Network/net", says: "is being deleted"},
-		{name: "a server may be ours, and nothing but another create would tell: the claim stays", vm: vm, obs: seeing(keyedOnly, finding(external.NoProof, serverWith(bare)), detached), outcome: "blocked: NetworkNotReady by Network/net", says: "is being deleted"},
-		{name: "it exists: the Network does not matter any more", vm: vmWith(wired, recorded), obs: seeing(wiring, holding(serverWith()), detached), outcome: "in sync"},
+		{name: "no claim: blocked without a name check", vm: vm, obs: obsWith(withNetworks, detached), outcome: "blocked: NetworkNotReady by Network/net", message: "is being deleted"},
+		{name: "cloud has no networks: stalled", vm: vm, obs: obsWith(everything), outcome: "stalled: Unsupported, again in 10m0s", message: "cannot set networkRef"},
+		{name: "claim: look", vm: vm, obs: obsWith(withNetworks, claimed, detached), steps: []string{external.StepLook}, outcome: "in sync"},
+		{name: "server found: adopted", vm: vm, obs: obsWith(withNetworks, withCandidates(external.OwnerProof, serverWith()), detached), steps: []string{external.StepAdopt}, outcome: "in sync"},
+		{name: "settle time is not over: wait, even with a key", vm: vm, obs: obsWith(withNetworks, withCandidates(external.NoProof), awaitingSettleTime, detached), outcome: "waiting: OutcomeUnknown, again in 1m0s", message: "since now Network"},
+		{name: "create had no effect: claim removed because it keeps the Network", vm: vm, obs: obsWith(withNetworks, withCandidates(external.NoProof), detached), steps: []string{external.StepUnclaim}, outcome: "blocked: NetworkNotReady by Network/net", message: "is being deleted"},
+		{name: "server found by name that proves nothing: claim kept", vm: vm, obs: obsWith(keyedOnly, withCandidates(external.NoProof, serverWith(unlabelled)), detached), outcome: "blocked: NetworkNotReady by Network/net", message: "is being deleted"},
+		{name: "server recorded: the Network is not needed", vm: vmWith(withNetworkRef, recorded), obs: obsWith(withNetworks, withServer(serverWith()), detached), outcome: "in sync"},
 	})
 }
 
-func TestAVMIsMadeOnTheNetworkThatItNames(t *testing.T) {
+func TestCreateWaitsForNetwork(t *testing.T) {
 	deletedNet := func(net *v1alpha1.Network) {
-		now := metav1.NewTime(dawn)
+		now := metav1.NewTime(startTime)
 		net.DeletionTimestamp, net.Finalizers = &now, []string{"any"}
 	}
-	said := func(status metav1.ConditionStatus) func(*v1alpha1.Network) {
+	describe := func(status metav1.ConditionStatus) func(*v1alpha1.Network) {
 		return func(net *v1alpha1.Network) {
 			net.Status.Conditions = []metav1.Condition{{Type: v1alpha1.CreatedCondition, Status: status, Reason: "Any"}}
 		}
 	}
 	for name, test := range map[string]struct {
 		net *v1alpha1.Network
-		// says is empty where the VM is made.
-		ready, says string
+		// message is empty if the VM is created.
+		ready, message string
 	}{
-		"made":             {net: netWith(said(metav1.ConditionTrue))},
-		"missing":          {ready: "False NetworkNotReady", says: `Network "net" does not exist`},
-		"not made yet":     {net: netWith(func(net *v1alpha1.Network) { net.Status.NetworkID = "" }), ready: "False NetworkNotReady", says: "is not made yet"},
-		"lost":             {net: netWith(said(metav1.ConditionFalse)), ready: "False NetworkNotReady", says: "is lost"},
-		"being deleted":    {net: netWith(deletedNet), ready: "False NetworkNotReady", says: "is being deleted"},
-		"on another Cloud": {net: netWith(func(net *v1alpha1.Network) { net.Status.Cloud = "other" }), ready: "False NetworkNotReady", says: `is on Cloud "other" and this VM on Cloud "default"`},
+		"Network created: the VM is created on it": {net: netWith(describe(metav1.ConditionTrue))},
+		"Network missing: blocked":                 {ready: "False NetworkNotReady", message: `Network "net" does not exist`},
+		"Network without an id: blocked":           {net: netWith(func(net *v1alpha1.Network) { net.Status.NetworkID = "" }), ready: "False NetworkNotReady", message: "is not made yet"},
+		"Network lost: blocked":                    {net: netWith(describe(metav1.ConditionFalse)), ready: "False NetworkNotReady", message: "is lost"},
+		"Network being deleted: blocked":           {net: netWith(deletedNet), ready: "False NetworkNotReady", message: "is being deleted"},
+		"Network on another Cloud: stalled":        {net: netWith(func(net *v1alpha1.Network) { net.Status.Cloud = "other" }), ready: "False NetworkNotReady", message: `is on Cloud "other" and this VM on Cloud "default"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			objects := []client.Object{vmWith(wired)}
+			objects := []client.Object{vmWith(withNetworkRef)}
 			if test.net != nil {
 				objects = append(objects, test.net)
 			}
-			w := newWorld(t, wiring, objects...)
-			w.cloud.AddNetworks(cloud.Network{ID: "n1", Name: "net"})
-			w.mustPass()
-			if test.says != "" {
-				w.wantSays(v1alpha1.ReadyCondition, test.ready, test.says)
-				w.wantCalls()
-				w.wantClaim("")
+			h := newHarness(t, withNetworks, objects...)
+			h.cloud.AddNetworks(cloud.Network{ID: "n1", Name: "net"})
+			h.mustReconcile()
+			if test.message != "" {
+				h.wantCondition(v1alpha1.ReadyCondition, test.ready, test.message)
+				h.wantCalls()
+				h.wantClaim("")
 				return
 			}
-			w.wantCalls("check web", "create web")
-			equal(t, "the server's network", "n1", w.cloud.Server("s1").NetworkID)
+			h.wantCalls("check web", "create web")
+			equal(t, "the server's network", "n1", h.cloud.Server("s1").NetworkID)
 		})
 	}
 }

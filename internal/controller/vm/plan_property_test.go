@@ -3,6 +3,7 @@ package vm
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -21,26 +22,26 @@ var mutations = []string{external.StepCreate, stepLabel, stepUpdate, external.St
 
 var allSteps = slices.Concat(mutations, []string{stepCheckName, external.StepClaim, external.StepUnclaim, external.StepLook, external.StepAdopt, external.StepConfirmGone, external.StepRelease})
 
-// lawful checks what must hold of every plan, whatever was seen.
-func lawful(vm *v1alpha1.VM, obs *observation, steps []string, outcome error) error {
-	for _, law := range []func(*v1alpha1.VM, *observation, []string, error) error{
-		lawOfSteps, lawOfCreate, lawOfRename, lawOfMove, lawOfDelete, lawOfRelease, lawOfOutcomes,
+// checkPlan returns an error if a plan violates one of the rules that hold in every situation.
+func checkPlan(vm *v1alpha1.VM, obs *observation, steps []string, outcome error) error {
+	for _, rule := range []func(*v1alpha1.VM, *observation, []string, error) error{
+		checkSteps, checkCreate, checkRename, checkMove, checkDelete, checkRelease, checkOutcome,
 	} {
-		if err := law(vm, obs, steps, outcome); err != nil {
+		if err := rule(vm, obs, steps, outcome); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func lawOfSteps(vm *v1alpha1.VM, _ *observation, steps []string, _ error) error {
+func checkSteps(vm *v1alpha1.VM, _ *observation, steps []string, _ error) error {
 	changes := 0
 	for i, step := range steps {
 		if !slices.Contains(allSteps, step) {
 			return fmt.Errorf("%s is not a step", step)
 		}
 		if slices.Index(steps, step) != i {
-			return fmt.Errorf("%s is taken twice", step)
+			return fmt.Errorf("%s is planned twice", step)
 		}
 		if slices.Contains(mutations, step) {
 			changes++
@@ -50,149 +51,166 @@ func lawOfSteps(vm *v1alpha1.VM, _ *observation, steps []string, _ error) error 
 	case changes > 1:
 		return errors.New("more than one step changes the cloud")
 	case changes > 0 && vm.Spec.ManagementPolicy == v1alpha1.ManagementPolicyObserveOnly && !slices.Contains(steps, stepUnlabel):
-		return errors.New("the cloud is changed for a VM that is only to be observed")
+		return errors.New("the plan changes the cloud for an ObserveOnly VM")
 	case slices.Contains(steps, external.StepRelease) && steps[len(steps)-1] != external.StepRelease:
-		return errors.New("something is done after the object was let go")
+		return errors.New("a step follows the release")
 	case slices.Contains(steps, external.StepRelease) && vm.DeletionTimestamp.IsZero():
-		return errors.New("an object is let go that is not being deleted")
+		return errors.New("the plan releases an object that is not being deleted")
 	}
 	return nil
 }
 
-// proved tells whether the search found a server that is certainly this VM's.
+// checkNeeds checks that each step has a name and a function, and that the steps
+// that call the cloud are not run while the cloud is unavailable.
+func checkNeeds(planned plan) error {
+	callers := slices.Concat(mutations, []string{stepCheckName, external.StepConfirmGone})
+	for _, step := range planned.Steps {
+		switch {
+		case step.Name == "":
+			return errors.New("a step has no name")
+		case step.Run == nil:
+			return fmt.Errorf("%s has no function", step.Name)
+		case slices.Contains(callers, step.Name) && !step.Needs.Has(reconciler.NeedsCloud):
+			return fmt.Errorf("%s calls the cloud and does not need it", step.Name)
+		}
+	}
+	return nil
+}
+
+// proved reports whether the search found a server that certainly belongs to the VM.
 func proved(obs *observation) bool {
 	n := len(obs.Candidates)
 	return (obs.Proof == external.OwnerProof && n > 0) || (obs.Proof == external.NameProof && n == 1)
 }
 
-func lawOfCreate(vm *v1alpha1.VM, obs *observation, steps []string, _ error) error {
+func checkCreate(vm *v1alpha1.VM, obs *observation, steps []string, _ error) error {
 	create := slices.Index(steps, external.StepCreate)
 	if create < 0 {
 		return nil
 	}
-	asked := create == 2 && slices.Equal(steps[:2], []string{stepCheckName, external.StepClaim})
+	checked := create == 2 && slices.Equal(steps[:2], []string{stepCheckName, external.StepClaim})
 	keyed := obs.Capabilities().Has(cloud.Idempotency) && obs.Claimed == vm.Spec.VMName
 	switch {
 	case !vm.DeletionTimestamp.IsZero(), vm.Status.VMID != "", vm.Spec.Import != nil, obs.Denied != nil:
-		return errors.New("a create for a VM that has, or may have, no new server")
+		return errors.New("the plan creates a server for a VM that must not get a new one")
 	case proved(obs):
-		return errors.New("a create although the VM's server was found")
+		return errors.New("the plan creates a server although the VM's server was found")
 	case obs.Claimed != "" && !obs.Looked:
-		return errors.New("a create before the server of an earlier one was looked for")
+		return errors.New("the plan creates a server before a search for that of an earlier create")
 	case !keyed && len(obs.Candidates) > 0:
-		return errors.New("a create although a server was found that may be the VM's")
-	case !keyed && obs.Settles > 0:
-		return errors.New("a create while an earlier one may still take effect")
-	case !asked && (create != 0 || obs.Claimed != vm.Spec.VMName):
-		return errors.New("a create under a name that was not checked and claimed before")
+		return errors.New("the plan creates a server although one was found that may be the VM's")
+	case !keyed && obs.SettleTimeLeft > 0:
+		return errors.New("the plan creates a server while an earlier create may still take effect")
+	case !checked && (create != 0 || obs.Claimed != vm.Spec.VMName):
+		return errors.New("the plan creates a server under a name that was not checked and claimed")
 	case obs.detached != nil:
-		return errors.New("a create although the Network cannot take the VM")
-	case !asked && obs.rival != nil:
-		return errors.New("a create under a name that another VM object has")
-	case asked && (obs.nameErr != nil || obs.rival != nil):
-		return errors.New("a name asked for that was refused lately")
+		return errors.New("the plan creates a server although the Network is not ready")
+	case !checked && obs.rival != nil:
+		return errors.New("the plan creates a server under a name that another VM has")
+	case checked && (obs.nameErr != nil || obs.rival != nil):
+		return errors.New("the plan checks a name that was refused recently")
 	}
 	return nil
 }
 
-// lawOfRename: the name on the claim finds the server of an earlier create, so
-// it is replaced only when nothing can come of that create any more.
-func lawOfRename(vm *v1alpha1.VM, obs *observation, steps []string, _ error) error {
+// checkRename checks that the claimed name, by which the server of an earlier create is
+// found, is replaced only when that create can no longer take effect.
+func checkRename(vm *v1alpha1.VM, obs *observation, steps []string, _ error) error {
 	if obs.Claimed == "" || vm.Status.VMID != "" || vm.Spec.Import != nil || !vm.DeletionTimestamp.IsZero() {
 		return nil
 	}
 	if (slices.Contains(steps, external.StepClaim) || slices.Contains(steps, external.StepUnclaim)) &&
-		(!obs.Looked || len(obs.Candidates) > 0 || obs.Settles > 0) {
-		return errors.New("the name of a create is forgotten that may still take effect")
+		(!obs.Looked || len(obs.Candidates) > 0 || obs.SettleTimeLeft > 0) {
+		return errors.New("the plan replaces the claim of a create that may still take effect")
 	}
 	return nil
 }
 
-// lawOfMove: once a create may have been sent to one Cloud, the VM does not go
-// to another, nor is anything made of what an edit of cloudRef means.
-func lawOfMove(vm *v1alpha1.VM, obs *observation, steps []string, _ error) error {
+// checkMove checks that a VM whose create may have been sent to one Cloud does not
+// change anything on another.
+func checkMove(vm *v1alpha1.VM, obs *observation, steps []string, _ error) error {
 	if !obs.Moved || !vm.DeletionTimestamp.IsZero() {
 		return nil
 	}
 	for _, step := range []string{external.StepCreate, external.StepClaim, external.StepAdopt, stepLabel, stepUpdate} {
 		if slices.Contains(steps, step) {
-			return fmt.Errorf("%s on a Cloud that the spec does not name", step)
+			return fmt.Errorf("the plan runs %s on a Cloud that the spec does not name", step)
 		}
 	}
 	return nil
 }
 
-func lawOfDelete(vm *v1alpha1.VM, obs *observation, steps []string, _ error) error {
+func checkDelete(vm *v1alpha1.VM, obs *observation, steps []string, _ error) error {
 	adopts := slices.Contains(steps, external.StepAdopt)
 	kept := vm.Spec.DeletionPolicy == v1alpha1.DeletionPolicyOrphan
 	switch {
 	case slices.Contains(steps, external.StepDelete):
-		ours := (obs.Resource != nil && obs.Owned) || (adopts && proved(obs) && len(obs.Candidates) == 1)
+		owned := (obs.Resource != nil && obs.Owned) || (adopts && proved(obs) && len(obs.Candidates) == 1)
 		accepted := vm.Spec.Import == nil || vm.Status.VMID != "" || obs.Resource.Name == vm.Spec.VMName
 		switch {
 		case vm.DeletionTimestamp.IsZero(), kept:
-			return errors.New("a server is deleted that is to stay")
-		case !ours, !accepted, obs.rival != nil:
-			return errors.New("a server is deleted that is not proved ours")
+			return errors.New("the plan deletes a server that must stay")
+		case !owned, !accepted, obs.rival != nil:
+			return errors.New("the plan deletes a server that is not proved to be the VM's")
 		case !slices.Contains(steps, external.StepConfirmGone):
-			return errors.New("a deletion that is not confirmed")
+			return errors.New("the plan does not confirm the deletion")
 		}
 	case slices.Contains(steps, external.StepDeleteDuplicate):
 		among := obs.Proof == external.OwnerProof && len(obs.Candidates) > 1 && adopts
 		beside := obs.Resource != nil && obs.Owned && len(obs.Duplicates) > 0
 		if !among && !beside {
-			return errors.New("a duplicate is deleted where there is none that is proved ours")
+			return errors.New("the plan deletes a duplicate that is not proved to be the VM's")
 		}
 	case slices.Contains(steps, stepUpdate) && (obs.Resource == nil || !obs.Owned || obs.rival != nil):
-		return errors.New("a server is changed that is not ours")
+		return errors.New("the plan changes a server that is not the VM's")
 	case slices.Contains(steps, stepUnlabel) && !obs.Owned && (!adopts || !proved(obs)):
-		return errors.New("a server loses its labels that is not ours")
+		return errors.New("the plan removes the labels of a server that is not the VM's")
 	case slices.Contains(steps, stepLabel) && (vm.Spec.Import == nil || obs.Resource == nil || obs.rival != nil || obs.Foreign):
-		return errors.New("a server is labelled as ours that is not ours to take over")
+		return errors.New("the plan labels a server that the VM must not take over")
 	}
 	return nil
 }
 
-// contested tells whether another VM object has the server, or its name.
-func contested(obs *observation) bool { return obs.rival != nil }
+// hasRival reports whether another VM has the server or its name.
+func hasRival(obs *observation) bool { return obs.rival != nil }
 
-func lawOfRelease(vm *v1alpha1.VM, obs *observation, steps []string, _ error) error {
+func checkRelease(vm *v1alpha1.VM, obs *observation, steps []string, _ error) error {
 	managed := vm.Spec.ManagementPolicy != v1alpha1.ManagementPolicyObserveOnly
 	unaccepted := vm.Status.VMID == "" && vm.Spec.Import != nil && obs.Resource != nil && (!obs.Owned || obs.Resource.Name != vm.Spec.VMName)
-	nothingCame := vm.Status.VMID == "" && vm.Spec.Import == nil && obs.Looked && obs.Settles == 0 && len(obs.Candidates) == 0
+	noEffect := vm.Status.VMID == "" && vm.Spec.Import == nil && obs.Looked && obs.SettleTimeLeft == 0 && len(obs.Candidates) == 0
 	kept := !managed || vm.Spec.DeletionPolicy == v1alpha1.DeletionPolicyOrphan
-	if slices.Contains(steps, external.StepRelease) && !slices.Contains(steps, external.StepConfirmGone) && !kept && !nothingCame && !unaccepted && !contested(obs) {
-		return errors.New("an object is let go whose server is not proved gone")
+	if slices.Contains(steps, external.StepRelease) && !slices.Contains(steps, external.StepConfirmGone) && !kept && !noEffect && !unaccepted && !hasRival(obs) {
+		return errors.New("the plan releases an object whose server is not proved gone")
 	}
 	return nil
 }
 
-func lawOfOutcomes(vm *v1alpha1.VM, obs *observation, steps []string, outcome error) error {
+func checkOutcome(vm *v1alpha1.VM, obs *observation, steps []string, outcome error) error {
 	_, waits := errors.AsType[*reconciler.WaitError](outcome)
 	_, blocks := errors.AsType[*reconciler.BlockedError](outcome)
 	_, stalls := errors.AsType[*reconciler.StalledError](outcome)
 	known := outcome == nil || waits || blocks || stalls || errors.Is(outcome, reconciler.ErrUnknown)
-	// Without a server, in sync can only be true after a step that finds, makes or proves something.
+	// Without a server, a VM is in sync only after a step that finds, creates or proves something.
 	idle := outcome == nil && len(steps) == 0 && (vm.Status.VMID == "" || obs.Resource == nil || !vm.DeletionTimestamp.IsZero())
 	switch {
 	case !known:
-		return fmt.Errorf("%w is no outcome", outcome)
+		return fmt.Errorf("%w is not an outcome", outcome)
 	case (waits || blocks || stalls) && (reconciler.Reason(outcome) == "" || outcome.Error() == ""):
-		return errors.New("a outcome without reason or message")
+		return errors.New("the outcome has no reason or no message")
 	case idle:
-		return errors.New("nothing to do, and yet not in sync")
+		return errors.New("the plan is in sync without steps although there is no server")
 	}
 	return nil
 }
 
-// pick returns one of n values, 0 to n-1.
+// pick returns one of the numbers 0 to n-1.
 type pick func(n int) int
 
 func (p pick) bool() bool { return p(2) == 1 }
 
 func one[T any](p pick, values ...T) T { return values[p(len(values))] }
 
-// exhaust calls body with every sequence of picks that it can make.
+// exhaust calls body once for each possible sequence of picks and returns the number of calls.
 func exhaust(body func(pick)) int {
 	var digits, limits []int
 	for n := 1; ; n++ {
@@ -216,23 +234,23 @@ func exhaust(body func(pick)) int {
 	}
 }
 
-// situation picks a VM and a scope that Observe can come back with.
+// situation picks a VM and an observation that Observe can return.
 func situation(p pick) (*v1alpha1.VM, *observation) {
 	vm := vmWith()
-	obs := seeing(one(p, everything, tokenless, named, nameless, without(cloud.Labels), without(cloud.Labels, cloud.UniqueNames),
+	obs := obsWith(one(p, everything, withoutKeys, uniqueNamesOnly, withoutProofs, without(cloud.Labels), without(cloud.Labels, cloud.UniqueNames),
 		without(cloud.Idempotency, cloud.UniqueNames), without(cloud.Resize, cloud.Power, cloud.Sizing)))
-	going := p.bool()
-	if going {
+	deleting := p.bool()
+	if deleting {
 		deleted(vm)
 		vm.Spec.DeletionPolicy = one(p, v1alpha1.DeletionPolicyDelete, v1alpha1.DeletionPolicyOrphan)
 	}
 	switch p(3) {
 	case 1:
-		away(obs)
+		unavailable(obs)
 	case 2:
 		denied(obs)
-		if obs.CloudMissing = going; going {
-			away(obs)
+		if obs.CloudMissing = deleting; deleting {
+			unavailable(obs)
 		}
 	}
 	if p.bool() {
@@ -243,7 +261,7 @@ func situation(p pick) (*v1alpha1.VM, *observation) {
 	return vm, obs
 }
 
-// situationKnown: the server's id is on record, or to be imported.
+// situationKnown picks situations in which the id of the server is recorded or to be imported.
 func situationKnown(p pick, vm *v1alpha1.VM, obs *observation) {
 	switch p(3) {
 	case 0:
@@ -272,8 +290,8 @@ func situationKnown(p pick, vm *v1alpha1.VM, obs *observation) {
 	case 1:
 		obs.Gone = true
 	default:
-		s := serverWith(in(one(p, cloud.StateActive, cloud.StateStopped, cloud.StateBuilding, cloud.StateDeleting, cloud.StateError, cloud.StateUnknown)),
-			called(one(p, "web", "db")), cores(one(p, 2, 1)))
+		s := serverWith(inState(one(p, cloud.StateActive, cloud.StateStopped, cloud.StateBuilding, cloud.StateDeleting, cloud.StateError, cloud.StateUnknown)),
+			withName(one(p, "web", "db")), withCores(one(p, 2, 1)))
 		obs.Resource, obs.How, obs.Owned = &s, v1alpha1.CreatedReason, true
 		if !labels {
 			return
@@ -281,7 +299,7 @@ func situationKnown(p pick, vm *v1alpha1.VM, obs *observation) {
 		switch p(5) {
 		case 0:
 		case 1:
-			obs.Duplicates = []cloud.Server{serverWith(id("s2"))}
+			obs.Duplicates = []cloud.Server{serverWith(withID("s2"))}
 		case 2:
 			obs.Owned, s.Labels = false, map[string]string{inventory.UIDLabel: "uid-other", inventory.ClusterLabel: "cluster"}
 		case 3:
@@ -292,7 +310,7 @@ func situationKnown(p pick, vm *v1alpha1.VM, obs *observation) {
 	}
 }
 
-// situationUnrecorded: no server is known, but a create may have been sent.
+// situationUnrecorded picks situations in which no id is recorded but a create may have been sent.
 func situationUnrecorded(p pick, vm *v1alpha1.VM, obs *observation) {
 	labels, unique := obs.Capabilities().Has(cloud.Labels), obs.Capabilities().Has(cloud.UniqueNames)
 	if vm.DeletionTimestamp.IsZero() {
@@ -310,14 +328,14 @@ func situationUnrecorded(p pick, vm *v1alpha1.VM, obs *observation) {
 		detached(obs)
 	}
 	if p.bool() {
-		obs.Settles = time.Minute
+		obs.SettleTimeLeft = time.Minute
 	}
 	var servers []cloud.Server
 	switch p(3) {
 	case 1:
-		servers = []cloud.Server{serverWith(in(one(p, cloud.StateActive, cloud.StateBuilding, cloud.StateDeleting)), called(obs.Claimed), cores(one(p, 2, 1)))}
+		servers = []cloud.Server{serverWith(inState(one(p, cloud.StateActive, cloud.StateBuilding, cloud.StateDeleting)), withName(obs.Claimed), withCores(one(p, 2, 1)))}
 	case 2:
-		servers = []cloud.Server{serverWith(called(obs.Claimed)), serverWith(id("s2"), called(obs.Claimed), in(one(p, cloud.StateActive, cloud.StateDeleting)))}
+		servers = []cloud.Server{serverWith(withName(obs.Claimed)), serverWith(withID("s2"), withName(obs.Claimed), inState(one(p, cloud.StateActive, cloud.StateDeleting)))}
 	}
 	switch {
 	case len(servers) > 0 && (labels || p.bool()):
@@ -333,28 +351,59 @@ func situationUnrecorded(p pick, vm *v1alpha1.VM, obs *observation) {
 	}
 }
 
-// sketch puts a situation into words.
-func sketch(vm *v1alpha1.VM, obs *observation) string {
-	return fmt.Sprintf("vmId %q, import %v, %s, %s, deleted %t\ncaps %v, away %q, denied %v\nserver %+v, gone %t, owned %t, foreign %t, moved %t, duplicates %d\n"+
-		"claimed %q, looked %t, settles %v, proof %d, candidates %+v, nameErr %v, rival %v",
-		vm.Status.VMID, vm.Spec.Import, vm.Spec.DeletionPolicy, vm.Spec.ManagementPolicy, !vm.DeletionTimestamp.IsZero(),
-		obs.Capabilities(), obs.View.Unavailable, obs.Denied, obs.Resource, obs.Gone, obs.Owned, obs.Foreign, obs.Moved, len(obs.Duplicates),
-		obs.Claimed, obs.Looked, obs.Settles, obs.Proof, obs.Candidates, obs.nameErr, obs.rival)
+// cloneObservation returns a copy of obs that shares no servers with it.
+func cloneObservation(obs *observation) *observation {
+	clone := *obs
+	servers := func(list []cloud.Server) []cloud.Server {
+		list = slices.Clone(list)
+		for i := range list {
+			list[i] = list[i].Clone()
+		}
+		return list
+	}
+	clone.Candidates, clone.Duplicates = servers(obs.Candidates), servers(obs.Duplicates)
+	if obs.Resource != nil {
+		s := obs.Resource.Clone()
+		clone.Resource = &s
+	}
+	return &clone
 }
 
-func TestEveryPlanIsLawful(t *testing.T) {
+func sameObservation(a, b *observation) bool {
+	return reflect.DeepEqual(a, b) //nolint:govet // a clone holds the same error values
+}
+
+// describeSituation formats a situation for failure messages.
+func describeSituation(vm *v1alpha1.VM, obs *observation) string {
+	return fmt.Sprintf("vmId %q, import %v, %s, %s, deleted %t\ncaps %v, away %q, denied %v\nserver %+v, gone %t, owned %t, foreign %t, moved %t, duplicates %d\n"+
+		"claimed %q, looked %t, settleTimeLeft %v, proof %d, candidates %+v, nameErr %v, rival %v",
+		vm.Status.VMID, vm.Spec.Import, vm.Spec.DeletionPolicy, vm.Spec.ManagementPolicy, !vm.DeletionTimestamp.IsZero(),
+		obs.Capabilities(), obs.View.Unavailable, obs.Denied, obs.Resource, obs.Gone, obs.Owned, obs.Foreign, obs.Moved, len(obs.Duplicates),
+		obs.Claimed, obs.Looked, obs.SettleTimeLeft, obs.Proof, obs.Candidates, obs.nameErr, obs.rival)
+}
+
+func TestPlanFollowsRulesInEverySituation(t *testing.T) {
 	broken := 0
 	n := exhaust(func(p pick) {
 		vm, obs := situation(p)
+		vmBefore, before := vm.DeepCopy(), cloneObservation(obs)
 		planned := pure.Plan(vm, obs)
 		steps, outcome := planned.Names(), planned.Outcome
-		if err := lawful(vm, obs, steps, outcome); err != nil && broken < 10 {
+		err := errors.Join(checkPlan(vm, obs, steps, outcome), checkNeeds(planned))
+		if !reflect.DeepEqual(vmBefore, vm) || !sameObservation(before, obs) {
+			err = errors.Join(err, errors.New("Plan changed its input"))
+		}
+		pure.Report(vm, obs, outcome)
+		if !sameObservation(before, obs) {
+			err = errors.Join(err, errors.New("Report changed the observation"))
+		}
+		if err != nil && broken < 10 {
 			broken++
-			t.Errorf("%v\nplan %v, %s\n%s", err, steps, said(outcome), sketch(vm, obs))
+			t.Errorf("%v\nplan %v, %s\n%s", err, steps, describe(outcome), describeSituation(vm, obs))
 		}
 	})
 	if n < 30_000 {
-		t.Errorf("%d situations: most were never picked", n)
+		t.Errorf("%d situations were tried, want at least 30000", n)
 	}
 }
 
@@ -379,19 +428,19 @@ func FuzzPlan(f *testing.F) {
 		if obs.Resource != nil {
 			obs.Resource.Name, obs.Resource.CPU = has, cpu
 		}
-		before, was := vm.DeepCopy(), sketch(vm, obs)
+		before, was := vm.DeepCopy(), describeSituation(vm, obs)
 		planned := pure.Plan(vm, obs)
 		steps, outcome := planned.Names(), planned.Outcome
-		if err := lawful(vm, obs, steps, outcome); err != nil {
-			t.Errorf("%v\nplan %v, %s\n%s", err, steps, said(outcome), was)
+		if err := checkPlan(vm, obs, steps, outcome); err != nil {
+			t.Errorf("%v\nplan %v, %s\n%s", err, steps, describe(outcome), was)
 		}
-		if diff := cmp.Diff(before, vm) + cmp.Diff(was, sketch(vm, obs)); diff != "" {
-			t.Errorf("plan changed what it read:\n%s", diff)
+		if diff := cmp.Diff(before, vm) + cmp.Diff(was, describeSituation(vm, obs)); diff != "" {
+			t.Errorf("Plan changed its input:\n%s", diff)
 		}
 		repeated := pure.Plan(vm, obs)
 		again, outcomeAgain := repeated.Names(), repeated.Outcome
-		if diff := cmp.Diff(decision{steps, said(outcome)}, decision{again, said(outcomeAgain)}); diff != "" {
-			t.Errorf("the same situation was decided in two ways:\n%s", diff)
+		if diff := cmp.Diff(decision{steps, describe(outcome)}, decision{again, describe(outcomeAgain)}); diff != "" {
+			t.Errorf("Plan is not deterministic:\n%s", diff)
 		}
 		pure.Report(vm, obs, outcome)
 	})

@@ -18,9 +18,9 @@ import (
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
-var dawn = time.Date(2026, 3, 1, 6, 0, 0, 0, time.UTC)
+var startTime = time.Date(2026, 3, 1, 6, 0, 0, 0, time.UTC)
 
-// everything is what a cloud of the extended profile can do.
+// everything is the capabilities of a cloud with the extended profile.
 var everything = cloud.NewCapabilities(cloud.Idempotency, cloud.Labels, cloud.UniqueNames, cloud.BulkStatus,
 	cloud.Power, cloud.Resize, cloud.Folders, cloud.Sizing)
 
@@ -35,21 +35,21 @@ func without(missing ...cloud.Capability) cloud.Capabilities {
 }
 
 var (
-	tokenless = without(cloud.Idempotency)
-	nameless  = without(cloud.Idempotency, cloud.Labels, cloud.UniqueNames)
-	named     = without(cloud.Idempotency, cloud.Labels)
+	withoutKeys     = without(cloud.Idempotency)
+	withoutProofs   = without(cloud.Idempotency, cloud.Labels, cloud.UniqueNames)
+	uniqueNamesOnly = without(cloud.Idempotency, cloud.Labels)
 )
 
 var (
-	errProhibited = &cloud.Error{Kind: cloud.Prohibited, Op: `check name "web"`, Detail: "not this one"}
-	errTaken      = &cloud.Error{Kind: cloud.Taken, Op: `check name "web"`, Detail: "somebody has it"}
+	errProhibited = &cloud.Error{Kind: cloud.Prohibited, Op: `check name "web"`, Detail: "not allowed"}
+	errTaken      = &cloud.Error{Kind: cloud.Taken, Op: `check name "web"`, Detail: "already used"}
 )
 
-// vmWith returns the VM web of spec 2 cores, changed.
+// vmWith returns the VM named web with 2 cores in its spec, with changes.
 func vmWith(change ...func(*v1alpha1.VM)) *v1alpha1.VM {
 	cores := int32(2)
 	vm := &v1alpha1.VM{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "uid-a", Generation: 1, CreationTimestamp: metav1.NewTime(dawn)},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "uid-a", Generation: 1, CreationTimestamp: metav1.NewTime(startTime)},
 		Spec: v1alpha1.VMSpec{
 			VMName: "web", CloudRef: &v1alpha1.CloudReference{Name: "default"}, CPU: &cores, PowerState: v1alpha1.PowerOn,
 			DeletionPolicy: v1alpha1.DeletionPolicyDelete, ManagementPolicy: v1alpha1.ManagementPolicyManaged,
@@ -69,84 +69,84 @@ func observing(vm *v1alpha1.VM)  { vm.Spec.ManagementPolicy = v1alpha1.Managemen
 func orphaning(vm *v1alpha1.VM)  { vm.Spec.DeletionPolicy = v1alpha1.DeletionPolicyOrphan }
 func poweredOff(vm *v1alpha1.VM) { vm.Spec.PowerState = v1alpha1.PowerOff }
 func deleted(vm *v1alpha1.VM) {
-	now := metav1.NewTime(dawn)
+	now := metav1.NewTime(startTime)
 	vm.DeletionTimestamp = &now
 }
 
-// ours are the owner labels of the VM that vmWith returns.
-var ours = pureKind.ownerLabels(vmWith())
+// ownLabels are the owner labels of the VM that vmWith returns.
+var ownLabels = pureKind.ownerLabels(vmWith())
 
 // pureKind and pure plan and report without a cluster or a cloud.
 var (
-	pureKind = newKind(nil, setup.Options{Cluster: "cluster", Clock: func() time.Time { return dawn }})
+	pureKind = newKind(nil, setup.Options{Cluster: "cluster", Clock: func() time.Time { return startTime }})
 	pure     = pureKind.lifecycle
 )
 
-// serverWith returns the server s1 as vmWith wants it, ours, changed.
+// serverWith returns the server s1 as the spec of vmWith says, with its owner labels, with changes.
 func serverWith(change ...func(*cloud.Server)) cloud.Server {
-	s := cloud.Server{ID: "s1", Name: "web", State: cloud.StateActive, CPU: 2, CreatedAt: dawn, Labels: ours}
+	s := cloud.Server{ID: "s1", Name: "web", State: cloud.StateActive, CPU: 2, CreatedAt: startTime, Labels: ownLabels}
 	for _, f := range change {
 		f(&s)
 	}
 	return s
 }
 
-func id(id string) func(*cloud.Server)         { return func(s *cloud.Server) { s.ID = id } }
-func called(name string) func(*cloud.Server)   { return func(s *cloud.Server) { s.Name = name } }
-func in(state cloud.State) func(*cloud.Server) { return func(s *cloud.Server) { s.State = state } }
-func cores(n int) func(*cloud.Server)          { return func(s *cloud.Server) { s.CPU = n } }
-func bare(s *cloud.Server)                     { s.Labels = nil }
+func withID(id string) func(*cloud.Server)          { return func(s *cloud.Server) { s.ID = id } }
+func withName(name string) func(*cloud.Server)      { return func(s *cloud.Server) { s.Name = name } }
+func inState(state cloud.State) func(*cloud.Server) { return func(s *cloud.Server) { s.State = state } }
+func withCores(n int) func(*cloud.Server)           { return func(s *cloud.Server) { s.CPU = n } }
+func unlabelled(s *cloud.Server)                    { s.Labels = nil }
 
-// seeing returns a scope on a cloud that can be used.
-func seeing(caps cloud.Capabilities, change ...func(*observation)) *observation {
+// obsWith returns an observation of an available cloud, with changes.
+func obsWith(caps cloud.Capabilities, change ...func(*observation)) *observation {
 	obs := &observation{}
-	obs.Now, obs.Cloud, obs.How, obs.View = dawn, "default", v1alpha1.CreatedReason, inventory.View{Capabilities: caps}
+	obs.Now, obs.Cloud, obs.How, obs.View = startTime, "default", v1alpha1.CreatedReason, inventory.View{Capabilities: caps}
 	for _, f := range change {
 		f(obs)
 	}
 	return obs
 }
 
-// later is a scope of some time after the object was made, and deleted.
+// later advances the time of an observation.
 func later(by time.Duration) func(*observation) {
 	return func(obs *observation) { obs.Now = obs.Now.Add(by) }
 }
 
-// holding is a scope that knows the VM's server.
-func holding(s cloud.Server) func(*observation) {
+// withServer sets the VM's server in an observation.
+func withServer(s cloud.Server) func(*observation) {
 	return func(obs *observation) {
 		known := s.Clone()
 		obs.Resource, obs.Owned, obs.Claimed = &known, true, "web"
 	}
 }
 
-// finding is a scope after a search that found servers worth external.Proof.
-func finding(worth external.Proof, servers ...cloud.Server) func(*observation) {
+// withCandidates sets the servers that a search found, and what they prove.
+func withCandidates(worth external.Proof, servers ...cloud.Server) func(*observation) {
 	return func(obs *observation) {
 		obs.Claimed, obs.Looked, obs.Proof, obs.Candidates = "web", true, worth, servers
 	}
 }
 
-func away(obs *observation)      { obs.View.Unavailable = "connection refused" }
-func claimed(obs *observation)   { obs.Claimed = "web" }
-func unclaimed(obs *observation) { obs.Claimed = "" }
-func foreignTo(obs *observation) { obs.Owned = false }
-func rivalled(obs *observation)  { obs.rival = errRival }
-func isGone(obs *observation)    { obs.Gone = true }
-func settling(obs *observation)  { obs.Settles = time.Minute }
-func renamed(obs *observation)   { obs.Claimed = "former" }
+func unavailable(obs *observation)        { obs.View.Unavailable = "connection refused" }
+func claimed(obs *observation)            { obs.Claimed = "web" }
+func unclaimed(obs *observation)          { obs.Claimed = "" }
+func notOwned(obs *observation)           { obs.Owned = false }
+func withRival(obs *observation)          { obs.rival = errRival }
+func gone(obs *observation)               { obs.Gone = true }
+func awaitingSettleTime(obs *observation) { obs.SettleTimeLeft = time.Minute }
+func claimedOtherName(obs *observation)   { obs.Claimed = "former" }
 func denied(obs *observation) {
 	obs.Denied = reconciler.Blocked("Cloud/default", v1alpha1.CloudUnavailableReason, "Cloud %q does not exist", "default")
 }
 
-// decision is a plan in words.
+// decision is a plan as text.
 type decision struct {
 	Steps   []string
 	Outcome string
 }
 
-// said puts a outcome into words, but for its message.
-func said(outcome error) string {
+// describe formats an outcome without its message.
+func describe(outcome error) string {
 	again := func(d time.Duration) string {
 		if d == 0 {
 			return ""
@@ -179,8 +179,8 @@ type planCase struct {
 	vm    *v1alpha1.VM
 	obs   *observation
 	steps []string
-	// outcome as said puts it, and a part of its message.
-	outcome, says string
+	// outcome is the text of describe, and message a part of the outcome's message.
+	outcome, message string
 }
 
 func runPlans(t *testing.T, tests []planCase) {
@@ -189,186 +189,186 @@ func runPlans(t *testing.T, tests []planCase) {
 		t.Run(tc.name, func(t *testing.T) {
 			p := pure.Plan(tc.vm, tc.obs)
 			steps, outcome := p.Names(), p.Outcome
-			if diff := cmp.Diff(decision{tc.steps, tc.outcome}, decision{steps, said(outcome)}); diff != "" {
+			if diff := cmp.Diff(decision{tc.steps, tc.outcome}, decision{steps, describe(outcome)}); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)
 			}
-			if outcome != nil && (tc.says == "" || !strings.Contains(outcome.Error(), tc.says)) {
-				t.Errorf("message %q, want %q in it", outcome, tc.says)
+			if outcome != nil && (tc.message == "" || !strings.Contains(outcome.Error(), tc.message)) {
+				t.Errorf("message %q, want %q in it", outcome, tc.message)
 			}
-			if err := lawful(tc.vm, tc.obs, steps, outcome); err != nil {
-				t.Errorf("unlawful: %v", err)
+			if err := checkPlan(tc.vm, tc.obs, steps, outcome); err != nil {
+				t.Errorf("rule: %v", err)
 			}
 		})
 	}
 }
 
-func TestPlanOfANewVM(t *testing.T) {
+func TestPlanCreate(t *testing.T) {
 	fresh := []string{stepCheckName, external.StepClaim, external.StepCreate}
 	demanding := vmWith(poweredOff, func(vm *v1alpha1.VM) {
 		memory := int32(4)
 		vm.Spec.Memory, vm.Spec.Template, vm.Spec.Folder = &memory, "debian", "web"
 	})
 	runPlans(t, []planCase{
-		{name: "nothing was ever sent for it: the name is asked for, the intent stored, then the create sent", vm: vmWith(), obs: seeing(everything), steps: fresh, outcome: "in sync"},
+		{name: "no claim: name check, claim, create", vm: vmWith(), obs: obsWith(everything), steps: fresh, outcome: "in sync"},
 		{
-			name: "the cloud has no word for what it asks: nobody is to find a smaller VM than was ordered",
-			vm:   demanding, obs: seeing(cloud.NewCapabilities(cloud.UniqueNames)),
-			outcome: "stalled: Unsupported, again in 10m0s", says: "cannot set cpu, memory, template, folder, powerState",
+			name: "cloud does not support the spec: stalled",
+			vm:   demanding, obs: obsWith(cloud.NewCapabilities(cloud.UniqueNames)),
+			outcome: "stalled: Unsupported, again in 10m0s", message: "cannot set cpu, memory, template, folder, powerState",
 		},
-		{name: "what the cloud can do is not known while it is away, so nothing is refused yet", vm: demanding, obs: seeing(nil, away), steps: fresh, outcome: "in sync"},
-		{name: "a cloud that can do it all refuses nothing", vm: demanding, obs: seeing(everything), steps: fresh, outcome: "in sync"},
-		{name: "another VM object has the name where names tell whose a server is", vm: vmWith(), obs: seeing(named, rivalled), outcome: "stalled: Taken, again in 1m0s", says: "another VM object"},
+		{name: "cloud unavailable: capabilities are unknown and nothing is refused", vm: demanding, obs: obsWith(nil, unavailable), steps: fresh, outcome: "in sync"},
+		{name: "cloud supports the spec: created", vm: demanding, obs: obsWith(everything), steps: fresh, outcome: "in sync"},
+		{name: "another VM has the unique name: stalled", vm: vmWith(), obs: obsWith(uniqueNamesOnly, withRival), outcome: "stalled: Taken, again in 1m0s", message: "another VM object"},
 		{
-			name: "the name was refused lately: no second question, no create", vm: vmWith(),
-			obs:     seeing(everything, func(s *observation) { s.nameErr = errProhibited }),
-			outcome: "stalled: Prohibited, again in 10m0s", says: "not this one",
+			name: "name prohibited recently: stalled without a check", vm: vmWith(),
+			obs:     obsWith(everything, func(s *observation) { s.nameErr = errProhibited }),
+			outcome: "stalled: Prohibited, again in 10m0s", message: "not allowed",
 		},
 		{
-			name: "the name was taken lately: it may be given back sooner than a rule changes", vm: vmWith(),
-			obs:     seeing(everything, func(s *observation) { s.nameErr = errTaken }),
-			outcome: "stalled: Taken, again in 1m0s", says: "somebody has it",
+			name: "name taken recently: stalled with an earlier recheck", vm: vmWith(),
+			obs:     obsWith(everything, func(s *observation) { s.nameErr = errTaken }),
+			outcome: "stalled: Taken, again in 1m0s", message: "already used",
 		},
-		{name: "it may not use its Cloud", vm: vmWith(), obs: seeing(everything, denied), outcome: "blocked: CloudUnavailable by Cloud/default", says: "does not exist"},
+		{name: "Cloud not allowed: blocked", vm: vmWith(), obs: obsWith(everything, denied), outcome: "blocked: CloudUnavailable by Cloud/default", message: "does not exist"},
 	})
 }
 
-func TestPlanLooksBeforeItCreatesAgain(t *testing.T) {
-	two := []cloud.Server{serverWith(), serverWith(id("s2"))}
+func TestPlanLooksBeforeSecondCreate(t *testing.T) {
+	two := []cloud.Server{serverWith(), serverWith(withID("s2"))}
 	many := make([]cloud.Server, 7)
 	for i := range many {
-		many[i] = serverWith(id(fmt.Sprintf("s%d", i+1)), bare)
+		many[i] = serverWith(withID(fmt.Sprintf("s%d", i+1)), unlabelled)
 	}
 	runPlans(t, []planCase{
-		{name: "a claim of an earlier pass: a create may have been sent", vm: vmWith(), obs: seeing(tokenless, claimed), steps: []string{external.StepLook}, outcome: "in sync"},
-		{name: "a key makes a second create harmless, but looking is cheaper than a second one", vm: vmWith(), obs: seeing(everything, claimed), steps: []string{external.StepLook}, outcome: "in sync"},
-		{name: "looked and found nothing, long enough after: the create may be sent, and the claim still says that the name was free", vm: vmWith(), obs: seeing(tokenless, finding(external.NoProof)), steps: []string{external.StepCreate}, outcome: "in sync"},
+		{name: "claim of an earlier reconcile: look", vm: vmWith(), obs: obsWith(withoutKeys, claimed), steps: []string{external.StepLook}, outcome: "in sync"},
+		{name: "claim and idempotency key: look", vm: vmWith(), obs: obsWith(everything, claimed), steps: []string{external.StepLook}, outcome: "in sync"},
+		{name: "nothing found and settle time is over: create under the claim", vm: vmWith(), obs: obsWith(withoutKeys, withCandidates(external.NoProof)), steps: []string{external.StepCreate}, outcome: "in sync"},
 		{
-			name: "found nothing yet: without a key, a create may take effect later", vm: vmWith(), obs: seeing(tokenless, finding(external.NoProof), settling),
-			outcome: "waiting: OutcomeUnknown, again in 1m0s", says: "settleTime",
+			name: "nothing found and settle time is not over, no key: wait", vm: vmWith(), obs: obsWith(withoutKeys, withCandidates(external.NoProof), awaitingSettleTime),
+			outcome: "waiting: OutcomeUnknown, again in 1m0s", message: "settleTime",
 		},
-		{name: "found nothing yet: with a key, the create is simply sent again", vm: vmWith(), obs: seeing(everything, finding(external.NoProof), settling), steps: []string{external.StepCreate}, outcome: "in sync"},
-		{name: "its owner labels prove it ours", vm: vmWith(), obs: seeing(tokenless, finding(external.OwnerProof, serverWith())), steps: []string{external.StepAdopt}, outcome: "in sync"},
+		{name: "nothing found and settle time is not over, key: create again", vm: vmWith(), obs: obsWith(everything, withCandidates(external.NoProof), awaitingSettleTime), steps: []string{external.StepCreate}, outcome: "in sync"},
+		{name: "found by labels: adopted", vm: vmWith(), obs: obsWith(withoutKeys, withCandidates(external.OwnerProof, serverWith())), steps: []string{external.StepAdopt}, outcome: "in sync"},
 		{
-			name: "it is proved ours: no need to look any further", vm: vmWith(),
-			obs: seeing(tokenless, finding(external.OwnerProof, serverWith()), settling, func(s *observation) { s.Looked = false }), steps: []string{external.StepAdopt}, outcome: "in sync",
+			name: "found by labels in an incomplete search: adopted", vm: vmWith(),
+			obs: obsWith(withoutKeys, withCandidates(external.OwnerProof, serverWith()), awaitingSettleTime, func(s *observation) { s.Looked = false }), steps: []string{external.StepAdopt}, outcome: "in sync",
 		},
-		{name: "it is found while still being built", vm: vmWith(), obs: seeing(tokenless, finding(external.OwnerProof, serverWith(in(cloud.StateBuilding)))), steps: []string{external.StepAdopt}, outcome: "waiting: Creating, again in 1m0s", says: "building VM s1"},
-		{name: "the spec was edited since its create: followed in the next pass", vm: vmWith(), obs: seeing(tokenless, finding(external.OwnerProof, serverWith(cores(1)))), steps: []string{external.StepAdopt}, outcome: "waiting: Progressing, again in 1s", says: "brought in line"},
-		{name: "vmname was edited since its create", vm: vmWith(), obs: seeing(tokenless, renamed, finding(external.OwnerProof, serverWith(called("former")))), steps: []string{external.StepAdopt}, outcome: "waiting: Progressing, again in 1s", says: "brought in line"},
-		{name: "one create made two servers: the older is kept", vm: vmWith(), obs: seeing(tokenless, finding(external.OwnerProof, two...)), steps: []string{external.StepAdopt, external.StepDeleteDuplicate}, outcome: "in sync"},
-		{name: "names are unique and this one was free when it was claimed", vm: vmWith(), obs: seeing(named, finding(external.NameProof, serverWith(bare))), steps: []string{external.StepAdopt}, outcome: "in sync"},
+		{name: "found while being built: adopted, waiting", vm: vmWith(), obs: obsWith(withoutKeys, withCandidates(external.OwnerProof, serverWith(inState(cloud.StateBuilding)))), steps: []string{external.StepAdopt}, outcome: "waiting: Creating, again in 1m0s", message: "building VM s1"},
+		{name: "found and differs from the spec: adopted, updated in the next reconcile", vm: vmWith(), obs: obsWith(withoutKeys, withCandidates(external.OwnerProof, serverWith(withCores(1)))), steps: []string{external.StepAdopt}, outcome: "waiting: Progressing, again in 1s", message: "brought in line"},
+		{name: "found under the former name: adopted, updated in the next reconcile", vm: vmWith(), obs: obsWith(withoutKeys, claimedOtherName, withCandidates(external.OwnerProof, serverWith(withName("former")))), steps: []string{external.StepAdopt}, outcome: "waiting: Progressing, again in 1s", message: "brought in line"},
+		{name: "two found by labels: the oldest adopted, the other deleted", vm: vmWith(), obs: obsWith(withoutKeys, withCandidates(external.OwnerProof, two...)), steps: []string{external.StepAdopt, external.StepDeleteDuplicate}, outcome: "in sync"},
+		{name: "found by unique name: adopted", vm: vmWith(), obs: obsWith(uniqueNamesOnly, withCandidates(external.NameProof, serverWith(unlabelled))), steps: []string{external.StepAdopt}, outcome: "in sync"},
 		{
-			name: "two of one name on a cloud that should keep names unique: never guess", vm: vmWith(), obs: seeing(named, finding(external.NameProof, two...)),
-			outcome: "stalled: Ambiguous, again in 1m0s", says: `VM s1, s2 named "web" may be this VM`,
-		},
-		{
-			name: "a name proves nothing here: never guess, and never send another create", vm: vmWith(), obs: seeing(nameless, finding(external.NoProof, serverWith(bare))),
-			outcome: "stalled: Ambiguous, again in 1m0s", says: "set spec.import.vmId",
+			name: "two found by unique name: ambiguous", vm: vmWith(), obs: obsWith(uniqueNamesOnly, withCandidates(external.NameProof, two...)),
+			outcome: "stalled: Ambiguous, again in 1m0s", message: `VM s1, s2 named "web" may be this VM`,
 		},
 		{
-			name: "many of one name are counted, not listed", vm: vmWith(), obs: seeing(nameless, finding(external.NoProof, many...)),
-			outcome: "stalled: Ambiguous, again in 1m0s", says: `7 VMs named "web" (s1, s2, s3, s4, s5, …)`,
+			name: "found by name that proves nothing: ambiguous", vm: vmWith(), obs: obsWith(withoutProofs, withCandidates(external.NoProof, serverWith(unlabelled))),
+			outcome: "stalled: Ambiguous, again in 1m0s", message: "set spec.import.vmId",
 		},
 		{
-			name: "somebody's server of this name does not matter where a key makes the create safe", vm: vmWith(),
-			obs: seeing(without(cloud.Labels, cloud.UniqueNames), finding(external.NoProof, serverWith(bare))), steps: []string{external.StepCreate}, outcome: "in sync",
+			name: "many found by name: ambiguous, counted in the message", vm: vmWith(), obs: obsWith(withoutProofs, withCandidates(external.NoProof, many...)),
+			outcome: "stalled: Ambiguous, again in 1m0s", message: `7 VMs named "web" (s1, s2, s3, s4, s5, …)`,
+		},
+		{
+			name: "found by name that proves nothing, key: create again", vm: vmWith(),
+			obs: obsWith(without(cloud.Labels, cloud.UniqueNames), withCandidates(external.NoProof, serverWith(unlabelled))), steps: []string{external.StepCreate}, outcome: "in sync",
 		},
 	})
 }
 
-func TestPlanAfterVmnameWasEdited(t *testing.T) {
+func TestPlanAfterVMNameEdit(t *testing.T) {
 	fresh := []string{stepCheckName, external.StepClaim, external.StepCreate}
 	runPlans(t, []planCase{
-		{name: "nothing came of the first name: the second is asked for and claimed", vm: vmWith(), obs: seeing(tokenless, finding(external.NoProof), renamed), steps: fresh, outcome: "in sync"},
+		{name: "create of the first name had no effect: the second is checked and claimed", vm: vmWith(), obs: obsWith(withoutKeys, withCandidates(external.NoProof), claimedOtherName), steps: fresh, outcome: "in sync"},
 		{
-			name: "nothing came of the first name, and the second is refused", vm: vmWith(),
-			obs:     seeing(tokenless, finding(external.NoProof), renamed, func(s *observation) { s.nameErr = errProhibited }),
-			outcome: "stalled: Prohibited, again in 10m0s", says: "not this one",
+			name: "create of the first name had no effect and the second is refused: stalled", vm: vmWith(),
+			obs:     obsWith(withoutKeys, withCandidates(external.NoProof), claimedOtherName, func(s *observation) { s.nameErr = errProhibited }),
+			outcome: "stalled: Prohibited, again in 10m0s", message: "not allowed",
 		},
 		{
-			name: "a server of the first name may still come: its key does not fit a create of the second", vm: vmWith(),
-			obs: seeing(everything, finding(external.NoProof), renamed, settling), outcome: "waiting: OutcomeUnknown, again in 1m0s", says: "settleTime",
+			name: "settle time of the first name is not over: wait, even with a key", vm: vmWith(),
+			obs: obsWith(everything, withCandidates(external.NoProof), claimedOtherName, awaitingSettleTime), outcome: "waiting: OutcomeUnknown, again in 1m0s", message: "settleTime",
 		},
 		{
-			name: "a server of the first name may be ours: its key does not fit a create of the second", vm: vmWith(),
-			obs: seeing(without(cloud.Labels, cloud.UniqueNames), finding(external.NoProof, serverWith(bare, called("former"))), renamed), outcome: "stalled: Ambiguous, again in 1m0s", says: `named "former"`,
+			name: "server of the first name found, proves nothing: ambiguous, even with a key", vm: vmWith(),
+			obs: obsWith(without(cloud.Labels, cloud.UniqueNames), withCandidates(external.NoProof, serverWith(unlabelled, withName("former"))), claimedOtherName), outcome: "stalled: Ambiguous, again in 1m0s", message: `named "former"`,
 		},
-		{name: "another VM object has the name: the claim is given up, since nothing came of it", vm: vmWith(), obs: seeing(named, finding(external.NameProof), rivalled), steps: []string{external.StepUnclaim}, outcome: "stalled: Taken, again in 1m0s", says: "another VM object"},
+		{name: "another VM has the name and the create had no effect: claim removed", vm: vmWith(), obs: obsWith(uniqueNamesOnly, withCandidates(external.NameProof), withRival), steps: []string{external.StepUnclaim}, outcome: "stalled: Taken, again in 1m0s", message: "another VM object"},
 		{
-			name: "another VM object has the name, but a create of ours may still take effect", vm: vmWith(),
-			obs: seeing(named, finding(external.NameProof), rivalled, settling), outcome: "waiting: OutcomeUnknown, again in 1m0s", says: "settleTime",
+			name: "another VM has the name and settle time is not over: wait", vm: vmWith(),
+			obs: obsWith(uniqueNamesOnly, withCandidates(external.NameProof), withRival, awaitingSettleTime), outcome: "waiting: OutcomeUnknown, again in 1m0s", message: "settleTime",
 		},
 		{
-			name: "another VM object has the name, but a create of ours may still take effect, key or not", vm: vmWith(),
-			obs: seeing(without(cloud.Labels), finding(external.NameProof), rivalled, settling), outcome: "stalled: Taken, again in 1m0s", says: "another VM object",
+			name: "another VM has the name and settle time is not over, key: stalled with the claim", vm: vmWith(),
+			obs: obsWith(without(cloud.Labels), withCandidates(external.NameProof), withRival, awaitingSettleTime), outcome: "stalled: Taken, again in 1m0s", message: "another VM object",
 		},
 	})
 }
 
-func TestPlanOfAnImport(t *testing.T) {
+func TestPlanImport(t *testing.T) {
 	vm := vmWith(importing)
 	runPlans(t, []planCase{
-		{name: "another VM object has that server", vm: vm, obs: seeing(everything, rivalled), outcome: "stalled: Ambiguous, again in 1m0s", says: "another VM object"},
-		{name: "there is no such server", vm: vm, obs: seeing(everything, isGone), outcome: "stalled: Rejected, again in 10m0s", says: "the cloud has no VM s1"},
-		{name: "the cloud could not be asked", vm: vm, obs: seeing(everything, away), steps: []string{external.StepLook}, outcome: "in sync"},
+		{name: "another VM has the server: ambiguous", vm: vm, obs: obsWith(everything, withRival), outcome: "stalled: Ambiguous, again in 1m0s", message: "another VM object"},
+		{name: "server does not exist: rejected", vm: vm, obs: obsWith(everything, gone), outcome: "stalled: Rejected, again in 10m0s", message: "the cloud has no VM s1"},
+		{name: "cloud unavailable: look", vm: vm, obs: obsWith(everything, unavailable), steps: []string{external.StepLook}, outcome: "in sync"},
 		{
-			name: "it has another name: a typing error may not take over somebody's server", vm: vm,
-			obs:     seeing(everything, holding(serverWith(called("db"), bare)), foreignTo, unclaimed),
-			outcome: "stalled: Rejected, again in 10m0s", says: `VM s1 is named "db"`,
+			name: "server has another name: rejected", vm: vm,
+			obs:     obsWith(everything, withServer(serverWith(withName("db"), unlabelled)), notOwned, unclaimed),
+			outcome: "stalled: Rejected, again in 10m0s", message: `VM s1 is named "db"`,
 		},
-		{name: "only to be observed: it is neither claimed nor labelled", vm: vmWith(importing, observing), obs: seeing(everything, holding(serverWith(bare)), foreignTo, unclaimed), steps: []string{external.StepAdopt}, outcome: "in sync"},
+		{name: "ObserveOnly: adopted without claim and labels", vm: vmWith(importing, observing), obs: obsWith(everything, withServer(serverWith(unlabelled)), notOwned, unclaimed), steps: []string{external.StepAdopt}, outcome: "in sync"},
 		{
-			name: "only to be observed, and in error", vm: vmWith(importing, observing), obs: seeing(everything, holding(serverWith(bare, in(cloud.StateError))), foreignTo, unclaimed),
-			steps: []string{external.StepAdopt}, outcome: "stalled: ServerError, again in 10m0s", says: "in error",
+			name: "ObserveOnly and in error: adopted, stalled", vm: vmWith(importing, observing), obs: obsWith(everything, withServer(serverWith(unlabelled, inState(cloud.StateError))), notOwned, unclaimed),
+			steps: []string{external.StepAdopt}, outcome: "stalled: ServerError, again in 10m0s", message: "in error",
 		},
-		{name: "it is claimed, labelled as ours, and taken", vm: vm, obs: seeing(everything, holding(serverWith(bare)), foreignTo, unclaimed), steps: []string{external.StepClaim, stepLabel, external.StepAdopt}, outcome: "in sync"},
-		{name: "its labels are ours already, from a pass that was cut off", vm: vm, obs: seeing(everything, holding(serverWith())), steps: []string{external.StepClaim, external.StepAdopt}, outcome: "in sync"},
-		{name: "the cloud has no labels", vm: vm, obs: seeing(named, holding(serverWith(bare))), steps: []string{external.StepClaim, external.StepAdopt}, outcome: "in sync"},
-		{name: "it differs from the spec: followed in the next pass", vm: vm, obs: seeing(everything, holding(serverWith(cores(1)))), steps: []string{external.StepClaim, external.StepAdopt}, outcome: "waiting: Progressing, again in 1s", says: "brought in line"},
+		{name: "unlabelled server: claimed, labelled, adopted", vm: vm, obs: obsWith(everything, withServer(serverWith(unlabelled)), notOwned, unclaimed), steps: []string{external.StepClaim, stepLabel, external.StepAdopt}, outcome: "in sync"},
+		{name: "labelled by an interrupted reconcile: claimed, adopted", vm: vm, obs: obsWith(everything, withServer(serverWith())), steps: []string{external.StepClaim, external.StepAdopt}, outcome: "in sync"},
+		{name: "cloud without labels: claimed, adopted", vm: vm, obs: obsWith(uniqueNamesOnly, withServer(serverWith(unlabelled))), steps: []string{external.StepClaim, external.StepAdopt}, outcome: "in sync"},
+		{name: "differs from the spec: adopted, updated in the next reconcile", vm: vm, obs: obsWith(everything, withServer(serverWith(withCores(1)))), steps: []string{external.StepClaim, external.StepAdopt}, outcome: "waiting: Progressing, again in 1s", message: "brought in line"},
 	})
 }
 
-func TestPlanOfAnExistingVM(t *testing.T) {
+func TestPlanExisting(t *testing.T) {
 	vm := vmWith(recorded)
 	runPlans(t, []planCase{
-		{name: "all is as the spec says", vm: vm, obs: seeing(everything, holding(serverWith())), outcome: "in sync"},
-		{name: "its Cloud was closed to this namespace", vm: vm, obs: seeing(everything, holding(serverWith()), denied), outcome: "blocked: CloudUnavailable by Cloud/default", says: "does not exist"},
-		{name: "it is gone without our doing: not made again, for vmId never changes", vm: vm, obs: seeing(everything, isGone), outcome: "stalled: Lost", says: "it is not created again"},
-		{name: "nothing is known of it: nothing is said either", vm: vm, obs: seeing(everything, away), outcome: "unknown", says: "nothing is known"},
-		{name: "only to be observed: its drift is not mended, nor is it claimed", vm: vmWith(recorded, observing), obs: seeing(everything, holding(serverWith(cores(1))), unclaimed), outcome: "in sync"},
-		{name: "only to be observed, and being deleted by somebody", vm: vmWith(recorded, observing), obs: seeing(everything, holding(serverWith(in(cloud.StateDeleting)))), outcome: "waiting: Deleting, again in 1m0s", says: "not by this operator"},
-		{name: "somebody took the finalizer off: it is put back before anything else", vm: vm, obs: seeing(everything, holding(serverWith(cores(1))), unclaimed), steps: []string{external.StepClaim, stepUpdate}, outcome: "in sync"},
-		{name: "a server made twice: the other one goes first", vm: vm, obs: seeing(everything, holding(serverWith(cores(1))), func(s *observation) { s.Duplicates = []cloud.Server{serverWith(id("s2"))} }), steps: []string{external.StepDeleteDuplicate}, outcome: "in sync"},
-		{name: "it is being built", vm: vm, obs: seeing(everything, holding(serverWith(in(cloud.StateBuilding)))), outcome: "waiting: Creating, again in 1m0s", says: "building"},
-		{name: "somebody deletes it", vm: vm, obs: seeing(everything, holding(serverWith(in(cloud.StateDeleting)))), outcome: "waiting: Deleting, again in 1m0s", says: "not by this operator"},
-		{name: "the cloud reports it broken", vm: vm, obs: seeing(everything, holding(serverWith(in(cloud.StateError)))), outcome: "stalled: ServerError, again in 10m0s", says: "in error"},
-		{name: "a state without a word is watched, never changed", vm: vm, obs: seeing(everything, holding(serverWith(in(cloud.StateUnknown), cores(1)))), outcome: "stalled: UnknownState, again in 10m0s", says: "does not know"},
-		{name: "somebody renamed it: we cannot rename", vm: vm, obs: seeing(everything, holding(serverWith(called("db")))), outcome: "stalled: Drift", says: `named "db" in the cloud, not "web"`},
-		{name: "it has other cores", vm: vm, obs: seeing(everything, holding(serverWith(cores(1)))), steps: []string{stepUpdate}, outcome: "in sync"},
-		{name: "the cloud cannot resize", vm: vm, obs: seeing(without(cloud.Resize), holding(serverWith(cores(1)))), outcome: "stalled: Unsupported, again in 10m0s", says: "cannot set cpu"},
-		{name: "the cloud can neither resize nor switch", vm: vmWith(recorded, poweredOff, func(vm *v1alpha1.VM) { vm.Spec.Memory = vm.Spec.CPU }), obs: seeing(without(cloud.Resize, cloud.Power), holding(serverWith(cores(1)))), outcome: "stalled: Unsupported, again in 10m0s", says: "cannot set cpu, memory, powerState"},
-		{name: "it runs and is meant not to", vm: vmWith(recorded, poweredOff), obs: seeing(everything, holding(serverWith())), steps: []string{stepUpdate}, outcome: "in sync"},
-		{name: "it does not run and is meant to", vm: vm, obs: seeing(everything, holding(serverWith(in(cloud.StateStopped)))), steps: []string{stepUpdate}, outcome: "in sync"},
-		{name: "it does not run and is not meant to", vm: vmWith(recorded, poweredOff), obs: seeing(everything, holding(serverWith(in(cloud.StateStopped)))), outcome: "in sync"},
-		{name: "another VM object records it too, and is older", vm: vm, obs: seeing(named, holding(serverWith(bare, cores(1))), rivalled), outcome: "stalled: Ambiguous, again in 1m0s", says: "another VM object"},
-		{name: "its labels name somebody else: it is watched, not changed", vm: vm, obs: seeing(everything, holding(serverWith(cores(1))), foreignTo), outcome: "stalled: Blocked", says: "does not carry this object's owner labels"},
-		{name: "its labels name somebody else, but nothing needs changing", vm: vm, obs: seeing(everything, holding(serverWith()), foreignTo), outcome: "in sync"},
+		{name: "as the spec says: in sync", vm: vm, obs: obsWith(everything, withServer(serverWith())), outcome: "in sync"},
+		{name: "Cloud no longer allowed: blocked", vm: vm, obs: obsWith(everything, withServer(serverWith()), denied), outcome: "blocked: CloudUnavailable by Cloud/default", message: "does not exist"},
+		{name: "server gone: lost, not created again", vm: vm, obs: obsWith(everything, gone), outcome: "stalled: Lost", message: "it is not created again"},
+		{name: "cloud unavailable: unknown", vm: vm, obs: obsWith(everything, unavailable), outcome: "unknown", message: "nothing is known"},
+		{name: "ObserveOnly with drift: neither updated nor claimed", vm: vmWith(recorded, observing), obs: obsWith(everything, withServer(serverWith(withCores(1))), unclaimed), outcome: "in sync"},
+		{name: "ObserveOnly and being deleted: waiting", vm: vmWith(recorded, observing), obs: obsWith(everything, withServer(serverWith(inState(cloud.StateDeleting)))), outcome: "waiting: Deleting, again in 1m0s", message: "not by this operator"},
+		{name: "finalizer removed: restored before the update", vm: vm, obs: obsWith(everything, withServer(serverWith(withCores(1))), unclaimed), steps: []string{external.StepClaim, stepUpdate}, outcome: "in sync"},
+		{name: "duplicate exists: deleted first", vm: vm, obs: obsWith(everything, withServer(serverWith(withCores(1))), func(s *observation) { s.Duplicates = []cloud.Server{serverWith(withID("s2"))} }), steps: []string{external.StepDeleteDuplicate}, outcome: "in sync"},
+		{name: "being built: waiting", vm: vm, obs: obsWith(everything, withServer(serverWith(inState(cloud.StateBuilding)))), outcome: "waiting: Creating, again in 1m0s", message: "building"},
+		{name: "being deleted by someone else: waiting", vm: vm, obs: obsWith(everything, withServer(serverWith(inState(cloud.StateDeleting)))), outcome: "waiting: Deleting, again in 1m0s", message: "not by this operator"},
+		{name: "in error: stalled", vm: vm, obs: obsWith(everything, withServer(serverWith(inState(cloud.StateError)))), outcome: "stalled: ServerError, again in 10m0s", message: "in error"},
+		{name: "unknown state: stalled without an update", vm: vm, obs: obsWith(everything, withServer(serverWith(inState(cloud.StateUnknown), withCores(1)))), outcome: "stalled: UnknownState, again in 10m0s", message: "does not know"},
+		{name: "renamed in the cloud: drift", vm: vm, obs: obsWith(everything, withServer(serverWith(withName("db")))), outcome: "stalled: Drift", message: `named "db" in the cloud, not "web"`},
+		{name: "other cores: updated", vm: vm, obs: obsWith(everything, withServer(serverWith(withCores(1)))), steps: []string{stepUpdate}, outcome: "in sync"},
+		{name: "other cores and no resize: unsupported", vm: vm, obs: obsWith(without(cloud.Resize), withServer(serverWith(withCores(1)))), outcome: "stalled: Unsupported, again in 10m0s", message: "cannot set cpu"},
+		{name: "neither resize nor power: unsupported", vm: vmWith(recorded, poweredOff, func(vm *v1alpha1.VM) { vm.Spec.Memory = vm.Spec.CPU }), obs: obsWith(without(cloud.Resize, cloud.Power), withServer(serverWith(withCores(1)))), outcome: "stalled: Unsupported, again in 10m0s", message: "cannot set cpu, memory, powerState"},
+		{name: "runs and powerState Off: updated", vm: vmWith(recorded, poweredOff), obs: obsWith(everything, withServer(serverWith())), steps: []string{stepUpdate}, outcome: "in sync"},
+		{name: "stopped and powerState On: updated", vm: vm, obs: obsWith(everything, withServer(serverWith(inState(cloud.StateStopped)))), steps: []string{stepUpdate}, outcome: "in sync"},
+		{name: "stopped and powerState Off: in sync", vm: vmWith(recorded, poweredOff), obs: obsWith(everything, withServer(serverWith(inState(cloud.StateStopped)))), outcome: "in sync"},
+		{name: "an older VM records the server: ambiguous", vm: vm, obs: obsWith(uniqueNamesOnly, withServer(serverWith(unlabelled, withCores(1))), withRival), outcome: "stalled: Ambiguous, again in 1m0s", message: "another VM object"},
+		{name: "labels name another owner and differs: blocked", vm: vm, obs: obsWith(everything, withServer(serverWith(withCores(1))), notOwned), outcome: "stalled: Blocked", message: "does not carry this object's owner labels"},
+		{name: "labels name another owner, as the spec says: in sync", vm: vm, obs: obsWith(everything, withServer(serverWith()), notOwned), outcome: "in sync"},
 		{
-			name: "imported when it was only to be observed, now to be managed: it gets its labels first", vm: vmWith(recorded, importing),
-			obs: seeing(everything, holding(serverWith(bare)), foreignTo, unclaimed), steps: []string{external.StepClaim, stepLabel}, outcome: "in sync",
+			name: "imported as ObserveOnly and now Managed: claimed and labelled", vm: vmWith(recorded, importing),
+			obs: obsWith(everything, withServer(serverWith(unlabelled)), notOwned, unclaimed), steps: []string{external.StepClaim, stepLabel}, outcome: "in sync",
 		},
 		{
-			name: "imported, unlabelled and different: labels first, the rest in the next pass", vm: vmWith(recorded, importing),
-			obs: seeing(everything, holding(serverWith(bare, cores(1))), foreignTo), steps: []string{stepLabel}, outcome: "waiting: Progressing, again in 1s", says: "brought in line",
+			name: "imported, unlabelled and differs: labelled, updated in the next reconcile", vm: vmWith(recorded, importing),
+			obs: obsWith(everything, withServer(serverWith(unlabelled, withCores(1))), notOwned), steps: []string{stepLabel}, outcome: "waiting: Progressing, again in 1s", message: "brought in line",
 		},
 		{
-			name: "imported, and labelled as somebody else's since: it is not taken back", vm: vmWith(recorded, importing),
-			obs: seeing(everything, holding(serverWith(cores(1))), foreignTo), outcome: "stalled: Blocked", says: "does not carry this object's owner labels",
+			name: "imported and labelled for another owner since: blocked", vm: vmWith(recorded, importing),
+			obs: obsWith(everything, withServer(serverWith(withCores(1))), notOwned), outcome: "stalled: Blocked", message: "does not carry this object's owner labels",
 		},
 	})
 }
 
-func TestDifferenceNamesEachFieldOnce(t *testing.T) {
+func TestDifference(t *testing.T) {
 	four, eight := 4, 8
 	on, off := cloud.PowerOn, cloud.PowerOff
 	tests := []struct {
@@ -377,10 +377,10 @@ func TestDifferenceNamesEachFieldOnce(t *testing.T) {
 		server cloud.Server
 		want   cloud.UpdateServer
 	}{
-		{name: "what the spec leaves open is the cloud's to choose", vm: &v1alpha1.VM{}, server: serverWith(cores(9))},
-		{name: "an absent powerState means On", vm: &v1alpha1.VM{}, server: serverWith(in(cloud.StateStopped)), want: cloud.UpdateServer{PowerState: &on}},
+		{name: "field not set: no difference", vm: &v1alpha1.VM{}, server: serverWith(withCores(9))},
+		{name: "powerState not set: On", vm: &v1alpha1.VM{}, server: serverWith(inState(cloud.StateStopped)), want: cloud.UpdateServer{PowerState: &on}},
 		{
-			name: "all at once", server: serverWith(),
+			name: "all fields differ: all are set", server: serverWith(),
 			vm: vmWith(poweredOff, func(vm *v1alpha1.VM) {
 				cpu, memory := int32(4), int32(8)
 				vm.Spec.CPU, vm.Spec.Memory = &cpu, &memory

@@ -10,66 +10,80 @@ import (
 	"github.com/privatecloud/operator/api/v1alpha1"
 )
 
-func TestRefusalsStandForATime(t *testing.T) {
-	now := dawn
-	r := newRefusals(func() time.Time { return now })
+func TestRefusalsExpire(t *testing.T) {
 	prohibited, taken := vmWith(), other("b")
-	r.record(prohibited, "default", errProhibited)
-	r.record(taken, "default", errTaken)
-	stands := func(after time.Duration, vm *v1alpha1.VM, want error) {
-		t.Helper()
-		now = dawn.Add(after)
-		if got := r.recall(vm, "default"); !errors.Is(got, want) {
-			t.Errorf("after %v: %v, want %v", after, got, want)
-		}
+	tests := []struct {
+		name  string
+		vm    *v1alpha1.VM
+		after time.Duration
+		want  error
+	}{
+		{name: "no refusal: none", vm: other("c")},
+		{name: "taken, before a minute: kept", vm: taken, after: time.Minute - 1, want: errTaken},
+		{name: "taken, after a minute: expired", vm: taken, after: time.Minute + 1},
+		{name: "prohibited, before ten minutes: kept", vm: prohibited, after: 10*time.Minute - 1, want: errProhibited},
+		{name: "prohibited, after ten minutes: expired", vm: prohibited, after: 10*time.Minute + 1},
 	}
-	stands(0, other("c"), nil)
-	stands(time.Minute-1, taken, errTaken)
-	stands(time.Minute+1, taken, nil)
-	stands(10*time.Minute-1, prohibited, errProhibited)
-	stands(10*time.Minute+1, prohibited, nil)
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			now := startTime
+			r := newRefusals(func() time.Time { return now })
+			r.record(prohibited, "default", errProhibited)
+			r.record(taken, "default", errTaken)
+			now = startTime.Add(tc.after)
+			if got := r.recall(tc.vm, "default"); !errors.Is(got, tc.want) {
+				t.Errorf("refusal after %v: %v, want %v", tc.after, got, tc.want)
+			}
+		})
+	}
 }
 
-func TestRefusalsAreOfOneNameAndOneRequest(t *testing.T) {
-	r := newRefusals(func() time.Time { return dawn })
+func TestRefusalsApplyToOneNameAndRequest(t *testing.T) {
+	r := newRefusals(func() time.Time { return startTime })
 	r.record(vmWith(), "default", errProhibited)
 	for name, change := range map[string]func(*v1alpha1.VM){
-		"another name": func(vm *v1alpha1.VM) { vm.Spec.VMName = "db" },
-		"another request": func(vm *v1alpha1.VM) {
+		"another name: checked again": func(vm *v1alpha1.VM) { vm.Spec.VMName = "db" },
+		"another requested reconcile: checked again": func(vm *v1alpha1.VM) {
 			vm.Annotations = map[string]string{v1alpha1.ReconcileRequestedAtAnnotation: "now"}
 		},
-		"another of that name":  func(vm *v1alpha1.VM) { vm.UID = "uid-b" },
-		"its successor by name": func(vm *v1alpha1.VM) { vm.UID = "uid-a2" },
+		"another VM of the same vmname: checked again": func(vm *v1alpha1.VM) { vm.UID = "uid-b" },
+		"a new object of the same name: checked again": func(vm *v1alpha1.VM) { vm.UID = "uid-a2" },
 	} {
-		if got := r.recall(vmWith(change), "default"); got != nil {
-			t.Errorf("%s: %v, want it asked anew", name, got)
+		t.Run(name, func(t *testing.T) {
+			if got := r.recall(vmWith(change), "default"); got != nil {
+				t.Errorf("refusal %v, want none", got)
+			}
+		})
+	}
+	t.Run("another Cloud: checked again", func(t *testing.T) {
+		if got := r.recall(vmWith(), "another"); got != nil {
+			t.Errorf("refusal %v, want none", got)
 		}
-	}
-	if got := r.recall(vmWith(), "another"); got != nil {
-		t.Errorf("another Cloud: %v, want it asked anew", got)
-	}
-	if got := r.recall(vmWith(func(vm *v1alpha1.VM) { vm.Spec.CPU = nil }), "default"); !errors.Is(got, errProhibited) {
-		t.Errorf("an edit of something else: %v, want %v", got, errProhibited)
-	}
+	})
+	t.Run("another field edited: refusal kept", func(t *testing.T) {
+		if got := r.recall(vmWith(func(vm *v1alpha1.VM) { vm.Spec.CPU = nil }), "default"); !errors.Is(got, errProhibited) {
+			t.Errorf("refusal %v, want %v", got, errProhibited)
+		}
+	})
 }
 
 func TestRefusalsAreBounded(t *testing.T) {
-	r := newRefusals(func() time.Time { return dawn })
+	r := newRefusals(func() time.Time { return startTime })
 	first := vmWith()
 	r.record(first, "default", errProhibited)
 	for i := range maxRefusals {
 		r.record(other(fmt.Sprint(i)), "default", errProhibited)
 	}
 	if got := r.recall(first, "default"); got != nil {
-		t.Errorf("the oldest of %d refusals still stands", maxRefusals+1)
+		t.Errorf("the oldest of %d refusals was not dropped", maxRefusals+1)
 	}
 	if got := r.recall(other("0"), "default"); got == nil {
-		t.Error("a younger one was dropped")
+		t.Error("a younger refusal was dropped")
 	}
 }
 
-// TestRefusalsAtOnce finds data races; run it with -race.
-func TestRefusalsAtOnce(*testing.T) {
+// TestRefusalsConcurrently finds data races; run it with -race.
+func TestRefusalsConcurrently(*testing.T) {
 	r := newRefusals(time.Now)
 	var group sync.WaitGroup
 	for range 8 {

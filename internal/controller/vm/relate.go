@@ -54,7 +54,7 @@ func (k *kind) Relate(ctx context.Context, vm *v1alpha1.VM, obs *observation) er
 // observeSharers finds other VMs that record the same server: two that wanted
 // one name when their manager stopped, or a status that somebody edited. The
 // server belongs to the oldest, and is not deleted as long as another of them
-// exists. Where the cloud has labels, they say whose the server is.
+// exists. Where the cloud has labels, they say which VM owns the server.
 func (k *kind) observeSharers(ctx context.Context, vm *v1alpha1.VM, obs *observation) error {
 	others, err := k.others(ctx, vm, obs, serverIndex, vm.Status.VMID)
 	for _, other := range others {
@@ -67,7 +67,7 @@ func (k *kind) observeSharers(ctx context.Context, vm *v1alpha1.VM, obs *observa
 }
 
 // observeRivals finds other VMs that have the name or the server. Names matter
-// only where nothing better says whose a server is.
+// only where nothing better says which VM owns a server.
 func (k *kind) observeRivals(ctx context.Context, vm *v1alpha1.VM, obs *observation) error {
 	if err := k.dropTaken(ctx, vm, obs); err != nil {
 		return err

@@ -74,8 +74,8 @@ func (k *kind) Look(_ context.Context, vm *v1alpha1.VM, obs *observation, id str
 	return nil
 }
 
-// attribute takes the server as the one of the VM, and decides whose it is as
-// far as the cloud's labels say.
+// attribute sets the server of the VM, and which object owns it as far as the
+// cloud's labels say.
 func (k *kind) attribute(vm *v1alpha1.VM, obs *observation, server cloud.Server) {
 	obs.Resource, obs.How = &server, v1alpha1.CreatedReason
 	if vm.Spec.Import != nil {

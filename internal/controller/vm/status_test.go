@@ -16,68 +16,68 @@ import (
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
-// alike compares what a condition says, without what the engine or the clock adds.
-func alike(a, b metav1.Condition) bool {
+// sameCondition compares conditions without the fields that the engine sets.
+func sameCondition(a, b metav1.Condition) bool {
 	return a.Type == b.Type && a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
 }
 
-// has returns a VM that already says something of itself.
-func has(vm *v1alpha1.VM, change ...func(*v1alpha1.VMStatus)) *v1alpha1.VM {
+// withStatus returns vm with changes of its status.
+func withStatus(vm *v1alpha1.VM, change ...func(*v1alpha1.VMStatus)) *v1alpha1.VM {
 	for _, f := range change {
 		f(&vm.Status)
 	}
 	return vm
 }
 
-func saying(conditions ...metav1.Condition) func(*v1alpha1.VMStatus) {
+func withConditions(conditions ...metav1.Condition) func(*v1alpha1.VMStatus) {
 	return func(s *v1alpha1.VMStatus) { s.Conditions = conditions }
 }
 
-func using(percent int32) func(*v1alpha1.VMStatus) {
+func withStatusUtilization(percent int32) func(*v1alpha1.VMStatus) {
 	return func(s *v1alpha1.VMStatus) { s.CPUUtilization = &percent }
 }
 
-func busy(percent int) func(*cloud.Server) {
+func withCPUUtilization(percent int) func(*cloud.Server) {
 	return func(s *cloud.Server) { s.CPUUtilization = &percent }
 }
 
-func on(host string) func(*cloud.Server) { return func(s *cloud.Server) { s.Host = host } }
+func onHost(host string) func(*cloud.Server) { return func(s *cloud.Server) { s.Host = host } }
 
-// cond writes a condition as "Type=Status Reason: message".
-func cond(c metav1.Condition) string {
+// formatCondition formats a condition as "Type=Status Reason: message".
+func formatCondition(c metav1.Condition) string {
 	return c.Type + "=" + string(c.Status) + " " + c.Reason + ": " + c.Message
 }
 
-// summed is a status without what the engine adds, in words.
-type summed struct {
+// statusSummary is a status without the fields that the engine sets.
+type statusSummary struct {
 	VMID, Host, Cloud string
 	CPU               *int32
 	State             v1alpha1.VMState
 	Conditions        []string
 }
 
-func sum(s v1alpha1.VMStatus) summed {
-	out := summed{VMID: s.VMID, Host: s.Host, Cloud: s.Cloud, CPU: s.CPUUtilization, State: s.State}
+func summarize(s v1alpha1.VMStatus) statusSummary {
+	out := statusSummary{VMID: s.VMID, Host: s.Host, Cloud: s.Cloud, CPU: s.CPUUtilization, State: s.State}
 	for _, c := range s.Conditions {
-		out.Conditions = append(out.Conditions, cond(c))
+		out.Conditions = append(out.Conditions, formatCondition(c))
 	}
 	return out
 }
 
 const (
-	nameFree    = `NameChecked=True Available: the cloud lets "web" be used`
-	nameUnasked = "NameChecked=Unknown CheckFailed: the cloud has not been asked yet whether the name may be used"
+	nameFree      = `NameChecked=True Available: the cloud lets "web" be used`
+	nameUnchecked = "NameChecked=Unknown CheckFailed: the cloud has not been asked yet whether the name may be used"
 )
 
 func TestReport(t *testing.T) {
 	five := int32(5)
 	lost := reconciler.Stalled(v1alpha1.LostReason, 0, errors.New("VM s1 is gone"))
 	waiting := reconciler.Blocked("Cloud/default", v1alpha1.CloudUnavailableReason, "waiting for the cloud")
-	full := func(state v1alpha1.VMState, conditions ...string) summed {
-		return summed{VMID: "s1", Host: "h1", Cloud: "default", CPU: &five, State: state, Conditions: conditions}
+	full := func(state v1alpha1.VMState, conditions ...string) statusSummary {
+		return statusSummary{VMID: "s1", Host: "h1", Cloud: "default", CPU: &five, State: state, Conditions: conditions}
 	}
 	created := metav1.Condition{Type: v1alpha1.CreatedCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.AdoptedReason, Message: `VM s1 on Cloud "default"`}
-	running := serverWith(on("h1"), busy(5))
+	running := serverWith(onHost("h1"), withCPUUtilization(5))
 	old := func(s *v1alpha1.VMStatus) {
 		s.Host, s.Cloud, s.CPUUtilization, s.State = "h1", "default", &five, v1alpha1.VMStateRunning
 	}
@@ -87,78 +87,78 @@ func TestReport(t *testing.T) {
 		vm      *v1alpha1.VM
 		obs     *observation
 		outcome error
-		want    summed
+		want    statusSummary
 	}{
 		{
-			name: "nothing happened yet", vm: vmWith(), obs: seeing(everything, away), outcome: waiting,
-			want: summed{State: v1alpha1.VMStatePending, Conditions: []string{nameUnasked, "Created=False Pending: waiting for the cloud"}},
+			name: "no server: Pending", vm: vmWith(), obs: obsWith(everything, unavailable), outcome: waiting,
+			want: statusSummary{State: v1alpha1.VMStatePending, Conditions: []string{nameUnchecked, "Created=False Pending: waiting for the cloud"}},
 		},
 		{
-			name: "the server was just created", vm: vmWith(), obs: seeing(everything, holding(running), how(v1alpha1.CreatedReason)),
+			name: "server created: Created", vm: vmWith(), obs: obsWith(everything, withServer(running), how(v1alpha1.CreatedReason)),
 			want: full(v1alpha1.VMStateRunning, nameFree, `Created=True Created: VM s1 on Cloud "default"`),
 		},
 		{
-			name: "it is being built: known, not yet created", vm: vmWith(), obs: seeing(everything, holding(serverWith(on("h1"), busy(5), in(cloud.StateBuilding))), how(v1alpha1.CreatedReason)),
+			name: "server is being built: Creating", vm: vmWith(), obs: obsWith(everything, withServer(serverWith(onHost("h1"), withCPUUtilization(5), inState(cloud.StateBuilding))), how(v1alpha1.CreatedReason)),
 			outcome: reconciler.Wait(time.Minute, v1alpha1.CreatingReason, "building"),
 			want:    full(v1alpha1.VMStateCreating, nameFree, "Created=False Creating: the cloud is building VM s1"),
 		},
 		{
-			name: "the server of an earlier create was found", vm: vmWith(), obs: seeing(everything, holding(running), how(v1alpha1.AdoptedReason)),
+			name: "server of an earlier create found: Adopted", vm: vmWith(), obs: obsWith(everything, withServer(running), how(v1alpha1.AdoptedReason)),
 			want: full(v1alpha1.VMStateRunning, nameFree, `Created=True Adopted: VM s1 on Cloud "default"`),
 		},
 		{
-			name: "how it came about is remembered, whatever a later pass believes", vm: has(vmWith(recorded), saying(created)),
-			obs:  seeing(everything, holding(running), how(v1alpha1.CreatedReason)),
+			name: "already Adopted: the reason is kept", vm: withStatus(vmWith(recorded), withConditions(created)),
+			obs:  obsWith(everything, withServer(running), how(v1alpha1.CreatedReason)),
 			want: full(v1alpha1.VMStateRunning, `Created=True Adopted: VM s1 on Cloud "default"`, nameFree),
 		},
 		{
-			name: "it is switched off", vm: vmWith(recorded), obs: seeing(everything, holding(serverWith(on("h1"), busy(5), in(cloud.StateStopped))), how(v1alpha1.CreatedReason)),
+			name: "server stopped: Stopped", vm: vmWith(recorded), obs: obsWith(everything, withServer(serverWith(onHost("h1"), withCPUUtilization(5), inState(cloud.StateStopped))), how(v1alpha1.CreatedReason)),
 			want: full(v1alpha1.VMStateStopped, nameFree, `Created=True Created: VM s1 on Cloud "default"`),
 		},
 		{
-			name: "the cloud reports it broken", vm: vmWith(recorded), obs: seeing(everything, holding(serverWith(on("h1"), busy(5), in(cloud.StateError))), how(v1alpha1.CreatedReason)),
+			name: "server in error: Failed", vm: vmWith(recorded), obs: obsWith(everything, withServer(serverWith(onHost("h1"), withCPUUtilization(5), inState(cloud.StateError))), how(v1alpha1.CreatedReason)),
 			outcome: reconciler.Stalled(v1alpha1.ServerErrorReason, 0, errors.New("in error")),
 			want:    full(v1alpha1.VMStateFailed, nameFree, `Created=True Created: VM s1 on Cloud "default"`),
 		},
 		{
-			name: "somebody deletes it", vm: vmWith(recorded), obs: seeing(everything, holding(serverWith(on("h1"), busy(5), in(cloud.StateDeleting))), how(v1alpha1.CreatedReason)),
+			name: "being deleted by someone else: Deleting", vm: vmWith(recorded), obs: obsWith(everything, withServer(serverWith(onHost("h1"), withCPUUtilization(5), inState(cloud.StateDeleting))), how(v1alpha1.CreatedReason)),
 			want: full(v1alpha1.VMStateDeleting, nameFree, `Created=True Created: VM s1 on Cloud "default"`),
 		},
 		{
-			name: "it is gone without our doing: its id stays on record, its host and use do not", vm: has(vmWith(recorded), old, saying(created)), obs: seeing(everything, isGone), outcome: lost,
-			want: summed{VMID: "s1", Cloud: "default", State: v1alpha1.VMStateLost, Conditions: []string{"Created=False Lost: VM s1 is gone", nameFree}},
+			name: "server gone: vmId is kept, host and utilization are removed", vm: withStatus(vmWith(recorded), old, withConditions(created)), obs: obsWith(everything, gone), outcome: lost,
+			want: statusSummary{VMID: "s1", Cloud: "default", State: v1alpha1.VMStateLost, Conditions: []string{"Created=False Lost: VM s1 is gone", nameFree}},
 		},
 		{
-			name: "nothing is known of it now: what was said stands", vm: has(vmWith(recorded), old, saying(created)), obs: seeing(everything, away), outcome: waiting,
+			name: "cloud unavailable: the status is kept", vm: withStatus(vmWith(recorded), old, withConditions(created)), obs: obsWith(everything, unavailable), outcome: waiting,
 			want: full(v1alpha1.VMStateRunning, `Created=True Adopted: VM s1 on Cloud "default"`, nameFree),
 		},
 		{
-			name: "another server than the recorded one changes nothing: vmId is set once", vm: has(vmWith(recorded), old, saying(created)),
-			obs:  seeing(everything, holding(serverWith(id("s2"), on("h2"), busy(99), in(cloud.StateStopped)))),
+			name: "another server than the recorded one: the status is kept", vm: withStatus(vmWith(recorded), old, withConditions(created)),
+			obs:  obsWith(everything, withServer(serverWith(withID("s2"), onHost("h2"), withCPUUtilization(99), inState(cloud.StateStopped)))),
 			want: full(v1alpha1.VMStateRunning, `Created=True Adopted: VM s1 on Cloud "default"`, nameFree),
 		},
 		{
-			name: "use that the cloud did not tell is kept", vm: has(vmWith(recorded), using(5)), obs: seeing(everything, holding(serverWith(on("h1"))), how(v1alpha1.CreatedReason)),
+			name: "no utilization in the listing: the last one is kept", vm: withStatus(vmWith(recorded), withStatusUtilization(5)), obs: obsWith(everything, withServer(serverWith(onHost("h1"))), how(v1alpha1.CreatedReason)),
 			want: full(v1alpha1.VMStateRunning, nameFree, `Created=True Created: VM s1 on Cloud "default"`),
 		},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			pure.Report(tc.vm, tc.obs, tc.outcome)
-			if diff := cmp.Diff(tc.want, sum(tc.vm.Status)); diff != "" {
+			if diff := cmp.Diff(tc.want, summarize(tc.vm.Status)); diff != "" {
 				t.Errorf("status (-want +got):\n%s", diff)
 			}
 			before := tc.vm.DeepCopy()
 			pure.Report(tc.vm, tc.obs, tc.outcome)
 			if diff := cmp.Diff(before, tc.vm); diff != "" {
-				t.Errorf("a second report of the same is another:\n%s", diff)
+				t.Errorf("a second Report changes the status:\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestReportOfAnImport(t *testing.T) {
-	take := []func(*observation){holding(serverWith(on("h1"))), func(s *observation) { s.How = v1alpha1.ImportedReason }}
+func TestReportImport(t *testing.T) {
+	take := []func(*observation){withServer(serverWith(onHost("h1"))), func(s *observation) { s.How = v1alpha1.ImportedReason }}
 	refused := reconciler.Stalled(v1alpha1.RejectedReason, 0, errors.New("no"))
 	recordedID := func(vm *v1alpha1.VM, obs *observation, outcome error) string {
 		pure.Report(vm, obs, outcome)
@@ -171,14 +171,14 @@ func TestReportOfAnImport(t *testing.T) {
 		outcome error
 		want    string
 	}{
-		{name: "claimed and labelled: taken", vm: vmWith(importing), obs: seeing(everything, take...), want: "s1"},
-		{name: "claimed on a cloud without labels: taken", vm: vmWith(importing), obs: seeing(named, take...), want: "s1"},
-		{name: "only to be observed: taken without a claim", vm: vmWith(importing, observing), obs: seeing(everything, append(take, foreignTo, unclaimed)...), want: "s1"},
-		{name: "not claimed yet", vm: vmWith(importing), obs: seeing(named, append(take, unclaimed)...)},
-		{name: "claimed, but the cloud did not take the labels: next time", vm: vmWith(importing), obs: seeing(everything, append(take, foreignTo)...), outcome: refused},
-		{name: "another VM object has it", vm: vmWith(importing), obs: seeing(everything, append(take, rivalled)...), outcome: refused},
-		{name: "another VM object has it, also when only to be observed", vm: vmWith(importing, observing), obs: seeing(everything, append(take, rivalled)...), outcome: refused},
-		{name: "it has another name", vm: vmWith(importing), obs: seeing(everything, append(take, func(s *observation) { s.Resource.Name = "db" })...), outcome: refused},
+		{name: "claimed and labelled: recorded", vm: vmWith(importing), obs: obsWith(everything, take...), want: "s1"},
+		{name: "claimed on a cloud without labels: recorded", vm: vmWith(importing), obs: obsWith(uniqueNamesOnly, take...), want: "s1"},
+		{name: "ObserveOnly: recorded without a claim", vm: vmWith(importing, observing), obs: obsWith(everything, append(take, notOwned, unclaimed)...), want: "s1"},
+		{name: "not claimed: not recorded", vm: vmWith(importing), obs: obsWith(uniqueNamesOnly, append(take, unclaimed)...)},
+		{name: "claimed and not labelled: not recorded", vm: vmWith(importing), obs: obsWith(everything, append(take, notOwned)...), outcome: refused},
+		{name: "another VM has the server: not recorded", vm: vmWith(importing), obs: obsWith(everything, append(take, withRival)...), outcome: refused},
+		{name: "another VM has the server, ObserveOnly: not recorded", vm: vmWith(importing, observing), obs: obsWith(everything, append(take, withRival)...), outcome: refused},
+		{name: "server has another name: not recorded", vm: vmWith(importing), obs: obsWith(everything, append(take, func(s *observation) { s.Resource.Name = "db" })...), outcome: refused},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
@@ -188,18 +188,18 @@ func TestReportOfAnImport(t *testing.T) {
 		})
 	}
 	vm := vmWith(importing)
-	pure.Report(vm, seeing(everything, take...), nil)
+	pure.Report(vm, obsWith(everything, take...), nil)
 	if got := meta.FindStatusCondition(vm.Status.Conditions, v1alpha1.CreatedCondition).Reason; got != v1alpha1.ImportedReason {
 		t.Errorf("reason %s, want %s", got, v1alpha1.ImportedReason)
 	}
 	vm = vmWith(importing)
-	pure.Report(vm, seeing(everything, isGone), refused)
-	if diff := cmp.Diff(summed{State: v1alpha1.VMStateFailed, Conditions: []string{nameUnasked, "Created=False Rejected: no"}}, sum(vm.Status)); diff != "" {
+	pure.Report(vm, obsWith(everything, gone), refused)
+	if diff := cmp.Diff(statusSummary{State: v1alpha1.VMStateFailed, Conditions: []string{nameUnchecked, "Created=False Rejected: no"}}, summarize(vm.Status)); diff != "" {
 		t.Errorf("an import of what does not exist (-want +got):\n%s", diff)
 	}
 }
 
-func TestNameCheckedSaysWhatTheCloudSaid(t *testing.T) {
+func TestReportNameChecked(t *testing.T) {
 	refusal := func(err error) func(*observation) { return func(s *observation) { s.nameErr = err } }
 	checked := func(s *observation) { s.checked = true }
 	tests := []struct {
@@ -208,21 +208,21 @@ func TestNameCheckedSaysWhatTheCloudSaid(t *testing.T) {
 		obs  *observation
 		want string
 	}{
-		{name: "not asked yet", vm: vmWith(), obs: seeing(everything), want: nameUnasked},
-		{name: "allowed in this pass", vm: vmWith(), obs: seeing(everything, checked), want: nameFree},
-		{name: "allowed in the pass that claimed it", vm: vmWith(), obs: seeing(everything, claimed), want: nameFree},
-		{name: "claimed under another name: this one was not asked for", vm: vmWith(), obs: seeing(everything, renamed), want: nameUnasked},
-		{name: "prohibited", vm: vmWith(), obs: seeing(everything, refusal(errProhibited)), want: `NameChecked=False Prohibited: check name "web": not this one`},
-		{name: "taken in the cloud", vm: vmWith(), obs: seeing(everything, refusal(errTaken)), want: `NameChecked=False Taken: check name "web": somebody has it`},
-		{name: "refused by the create itself, although it was claimed", vm: vmWith(), obs: seeing(everything, claimed, refusal(errTaken)), want: `NameChecked=False Taken: check name "web": somebody has it`},
-		{name: "refused by the create itself, right after the check allowed it", vm: vmWith(), obs: seeing(everything, claimed, checked, refusal(errTaken)), want: `NameChecked=False Taken: check name "web": somebody has it`},
-		{name: "taken by another VM object", vm: vmWith(), obs: seeing(named, rivalled), want: "NameChecked=False Taken: " + errRival.Error()},
-		{name: "the VM exists under it", vm: vmWith(recorded), obs: seeing(everything, away), want: nameFree},
+		{name: "not checked: Unknown", vm: vmWith(), obs: obsWith(everything), want: nameUnchecked},
+		{name: "allowed in this reconcile: Available", vm: vmWith(), obs: obsWith(everything, checked), want: nameFree},
+		{name: "claimed: Available", vm: vmWith(), obs: obsWith(everything, claimed), want: nameFree},
+		{name: "another name is claimed: Unknown", vm: vmWith(), obs: obsWith(everything, claimedOtherName), want: nameUnchecked},
+		{name: "prohibited by the check: Prohibited", vm: vmWith(), obs: obsWith(everything, refusal(errProhibited)), want: `NameChecked=False Prohibited: check name "web": not allowed`},
+		{name: "taken in the cloud: Taken", vm: vmWith(), obs: obsWith(everything, refusal(errTaken)), want: `NameChecked=False Taken: check name "web": already used`},
+		{name: "claimed and refused by the create: Taken", vm: vmWith(), obs: obsWith(everything, claimed, refusal(errTaken)), want: `NameChecked=False Taken: check name "web": already used`},
+		{name: "checked, claimed and refused by the create: Taken", vm: vmWith(), obs: obsWith(everything, claimed, checked, refusal(errTaken)), want: `NameChecked=False Taken: check name "web": already used`},
+		{name: "taken by another VM: Taken", vm: vmWith(), obs: obsWith(uniqueNamesOnly, withRival), want: "NameChecked=False Taken: " + errRival.Error()},
+		{name: "server recorded: Available", vm: vmWith(recorded), obs: obsWith(everything, unavailable), want: nameFree},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			pure.Report(tc.vm, tc.obs, reconciler.Wait(time.Minute, v1alpha1.PendingReason, "x"))
-			got := cond(*meta.FindStatusCondition(tc.vm.Status.Conditions, v1alpha1.NameCheckedCondition))
+			got := formatCondition(*meta.FindStatusCondition(tc.vm.Status.Conditions, v1alpha1.NameCheckedCondition))
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("NameChecked (-want +got):\n%s", diff)
 			}
@@ -230,7 +230,7 @@ func TestNameCheckedSaysWhatTheCloudSaid(t *testing.T) {
 	}
 }
 
-func TestCreatedSaysWhyThereIsNoServer(t *testing.T) {
+func TestReportCreatedReason(t *testing.T) {
 	for reason, want := range map[string]string{
 		v1alpha1.OutcomeUnknownReason:   v1alpha1.OutcomeUnknownReason,
 		v1alpha1.RejectedReason:         v1alpha1.RejectedReason,
@@ -243,64 +243,65 @@ func TestCreatedSaysWhyThereIsNoServer(t *testing.T) {
 		v1alpha1.CloudUnavailableReason: v1alpha1.PendingReason,
 	} {
 		for _, outcome := range []error{reconciler.Wait(time.Minute, reason, "why"), reconciler.Blocked("x", reason, "why"), reconciler.Stalled(reason, 0, errors.New("why"))} {
-			vm := vmWith()
-			pure.Report(vm, seeing(everything), outcome)
-			if got := cond(*meta.FindStatusCondition(vm.Status.Conditions, v1alpha1.CreatedCondition)); got != "Created=False "+want+": why" {
-				t.Errorf("%s: %s, want reason %s", said(outcome), got, want)
-			}
+			t.Run(describe(outcome), func(t *testing.T) {
+				vm := vmWith()
+				pure.Report(vm, obsWith(everything), outcome)
+				got := formatCondition(*meta.FindStatusCondition(vm.Status.Conditions, v1alpha1.CreatedCondition))
+				equal(t, "Created", "Created=False "+want+": why", got)
+			})
 		}
 	}
 }
 
-func TestCreatedStatesWhatTheCloudCannotGuarantee(t *testing.T) {
+func TestReportCreatedStatesGuarantee(t *testing.T) {
 	tests := []struct {
-		name string
-		caps cloud.Capabilities
-		says string
+		name    string
+		caps    cloud.Capabilities
+		message string
 	}{
-		{name: "a key: exactly once", caps: cloud.NewCapabilities(cloud.Idempotency)},
+		{name: "idempotency keys: exactly once", caps: cloud.NewCapabilities(cloud.Idempotency)},
 		{name: "unique names: exactly once", caps: cloud.NewCapabilities(cloud.UniqueNames)},
-		{name: "labels alone: two for a while", caps: cloud.NewCapabilities(cloud.Labels), says: "two VMs may exist for a while"},
-		{name: "nothing: one that only a person can attribute", caps: cloud.NewCapabilities(cloud.Power), says: "only a person can attribute"},
-		{name: "a cloud never reached promises and denies nothing", caps: nil},
+		{name: "labels alone: two VMs for a while", caps: cloud.NewCapabilities(cloud.Labels), message: "two VMs may exist for a while"},
+		{name: "none of them: only a person can attribute the VM", caps: cloud.NewCapabilities(cloud.Power), message: "only a person can attribute"},
+		{name: "capabilities unknown: no statement", caps: nil},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			for _, obs := range []*observation{seeing(tc.caps), seeing(tc.caps, holding(serverWith()))} {
+			for when, obs := range map[string]*observation{"without a server": obsWith(tc.caps), "with a server": obsWith(tc.caps, withServer(serverWith()))} {
 				vm := vmWith()
 				pure.Report(vm, obs, reconciler.Wait(time.Minute, v1alpha1.PendingReason, "x"))
 				got := meta.FindStatusCondition(vm.Status.Conditions, v1alpha1.CreatedCondition).Message
-				if strings.Contains(got, ";") != (tc.says != "") || !strings.Contains(got, tc.says) {
-					t.Errorf("message %q, want %q in it", got, tc.says)
+				if strings.Contains(got, ";") != (tc.message != "") || !strings.Contains(got, tc.message) {
+					t.Errorf("message %s: %q, want %q in it", when, got, tc.message)
 				}
 			}
 		})
 	}
 }
 
-func TestDeletingSaysWhatItWaitsFor(t *testing.T) {
-	leftover := saying(metav1.Condition{Type: v1alpha1.DeletingCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.RequestedReason})
+func TestReportDeleting(t *testing.T) {
+	leftover := withConditions(metav1.Condition{Type: v1alpha1.DeletingCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.RequestedReason})
 	tests := []struct {
 		name    string
 		vm      *v1alpha1.VM
 		outcome error
 		want    string
 	}{
-		{name: "an object in life has no such condition", vm: vmWith(recorded)},
-		{name: "nor one that has it from nowhere", vm: has(vmWith(recorded), leftover)},
-		{name: "the cloud is at it", vm: vmWith(recorded, deleted), outcome: reconciler.Wait(time.Minute, v1alpha1.RequestedReason, "at it"), want: "Deleting=True Requested: at it"},
-		{name: "the cloud is away", vm: vmWith(recorded, deleted), outcome: reconciler.Blocked("Cloud/default", v1alpha1.CloudUnavailableReason, "away"), want: "Deleting=True WaitingForCloud: away"},
-		{name: "the cloud failed just now", vm: vmWith(recorded, deleted), outcome: reconciler.Wait(time.Second, v1alpha1.CloudUnavailableReason, "reset"), want: "Deleting=True WaitingForCloud: reset"},
-		{name: "the brake is on", vm: vmWith(recorded, deleted), outcome: reconciler.Blocked("Cloud/default", v1alpha1.BrakedReason, "braked"), want: "Deleting=True Blocked: braked"},
-		{name: "somebody must act", vm: vmWith(recorded, deleted), outcome: reconciler.Stalled(v1alpha1.BlockedReason, 0, errors.New("not ours")), want: "Deleting=True Blocked: not ours"},
-		{name: "a pass failed", vm: vmWith(recorded, deleted), outcome: errors.New("broken"), want: "Deleting=True Requested: broken"},
+		{name: "not deleted: no condition", vm: vmWith(recorded)},
+		{name: "not deleted, with the condition: removed", vm: withStatus(vmWith(recorded), leftover)},
+		{name: "deletion requested: Requested", vm: vmWith(recorded, deleted), outcome: reconciler.Wait(time.Minute, v1alpha1.RequestedReason, "in progress"), want: "Deleting=True Requested: in progress"},
+		{name: "cloud unavailable: WaitingForCloud", vm: vmWith(recorded, deleted), outcome: reconciler.Blocked("Cloud/default", v1alpha1.CloudUnavailableReason, "unavailable"), want: "Deleting=True WaitingForCloud: unavailable"},
+		{name: "last call failed: WaitingForCloud", vm: vmWith(recorded, deleted), outcome: reconciler.Wait(time.Second, v1alpha1.CloudUnavailableReason, "reset"), want: "Deleting=True WaitingForCloud: reset"},
+		{name: "brake on: Blocked", vm: vmWith(recorded, deleted), outcome: reconciler.Blocked("Cloud/default", v1alpha1.BrakedReason, "braked"), want: "Deleting=True Blocked: braked"},
+		{name: "stalled: Blocked", vm: vmWith(recorded, deleted), outcome: reconciler.Stalled(v1alpha1.BlockedReason, 0, errors.New("labels differ")), want: "Deleting=True Blocked: labels differ"},
+		{name: "reconcile failed: Requested", vm: vmWith(recorded, deleted), outcome: errors.New("broken"), want: "Deleting=True Requested: broken"},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			pure.Report(tc.vm, seeing(everything, holding(serverWith())), tc.outcome)
+			pure.Report(tc.vm, obsWith(everything, withServer(serverWith())), tc.outcome)
 			got := ""
 			if c := meta.FindStatusCondition(tc.vm.Status.Conditions, v1alpha1.DeletingCondition); c != nil {
-				got = cond(*c)
+				got = formatCondition(*c)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("Deleting (-want +got):\n%s", diff)
@@ -312,7 +313,7 @@ func TestDeletingSaysWhatItWaitsFor(t *testing.T) {
 	}
 }
 
-func TestUtilisationIsWrittenInSteps(t *testing.T) {
+func TestReportUtilizationInSteps(t *testing.T) {
 	tests := []struct {
 		name          string
 		step          int
@@ -321,18 +322,18 @@ func TestUtilisationIsWrittenInSteps(t *testing.T) {
 		want          int32
 		unknownBefore bool
 	}{
-		{name: "the first value counts, even 0", step: 10, now: 0, want: 0, unknownBefore: true},
-		{name: "less than a step up is not told", step: 5, was: []func(*v1alpha1.VMStatus){using(50)}, now: 54, want: 50},
-		{name: "a step up is told", step: 5, was: []func(*v1alpha1.VMStatus){using(50)}, now: 55, want: 55},
-		{name: "less than a step down is not told", step: 5, was: []func(*v1alpha1.VMStatus){using(50)}, now: 46, want: 50},
-		{name: "a step down is told", step: 5, was: []func(*v1alpha1.VMStatus){using(50)}, now: 45, want: 45},
-		{name: "a Cloud that says nothing means every percent", step: 0, was: []func(*v1alpha1.VMStatus){using(50)}, now: 51, want: 51},
-		{name: "the same is the same", step: 0, was: []func(*v1alpha1.VMStatus){using(50)}, now: 50, want: 50},
+		{name: "first value is 0: written", step: 10, now: 0, want: 0, unknownBefore: true},
+		{name: "less than a step up: not written", step: 5, was: []func(*v1alpha1.VMStatus){withStatusUtilization(50)}, now: 54, want: 50},
+		{name: "a step up: written", step: 5, was: []func(*v1alpha1.VMStatus){withStatusUtilization(50)}, now: 55, want: 55},
+		{name: "less than a step down: not written", step: 5, was: []func(*v1alpha1.VMStatus){withStatusUtilization(50)}, now: 46, want: 50},
+		{name: "a step down: written", step: 5, was: []func(*v1alpha1.VMStatus){withStatusUtilization(50)}, now: 45, want: 45},
+		{name: "no step set: every percent is written", step: 0, was: []func(*v1alpha1.VMStatus){withStatusUtilization(50)}, now: 51, want: 51},
+		{name: "unchanged: not written", step: 0, was: []func(*v1alpha1.VMStatus){withStatusUtilization(50)}, now: 50, want: 50},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			vm := has(vmWith(recorded), tc.was...)
-			pure.Report(vm, seeing(everything, holding(serverWith(busy(tc.now))), func(s *observation) { s.View.Settings.UtilizationStep = tc.step }), nil)
+			vm := withStatus(vmWith(recorded), tc.was...)
+			pure.Report(vm, obsWith(everything, withServer(serverWith(withCPUUtilization(tc.now))), func(s *observation) { s.View.Settings.UtilizationStep = tc.step }), nil)
 			if diff := cmp.Diff(&tc.want, vm.Status.CPUUtilization); diff != "" {
 				t.Errorf("cpuUtilization (-want +got):\n%s", diff)
 			}
@@ -340,22 +341,22 @@ func TestUtilisationIsWrittenInSteps(t *testing.T) {
 	}
 }
 
-func TestSummary(t *testing.T) {
+func TestReportSummary(t *testing.T) {
 	tests := []struct {
 		name string
 		vm   *v1alpha1.VM
 		obs  *observation
 		want reconciler.Summary
 	}{
-		{name: "it runs", vm: vmWith(recorded), obs: seeing(everything, holding(serverWith())), want: reconciler.Summary{Reason: "Running", Message: "VM s1 is as the spec says"}},
-		{name: "it is off", vm: vmWith(recorded, poweredOff), obs: seeing(everything, holding(serverWith(in(cloud.StateStopped)))), want: reconciler.Summary{Reason: "Stopped", Message: "VM s1 is as the spec says"}},
+		{name: "running: Running", vm: vmWith(recorded), obs: obsWith(everything, withServer(serverWith())), want: reconciler.Summary{Reason: "Running", Message: "VM s1 is as the spec says"}},
+		{name: "stopped: Stopped", vm: vmWith(recorded, poweredOff), obs: obsWith(everything, withServer(serverWith(inState(cloud.StateStopped)))), want: reconciler.Summary{Reason: "Stopped", Message: "VM s1 is as the spec says"}},
 		{
-			name: "its use has to be asked for", vm: vmWith(recorded), obs: seeing(everything, holding(serverWith()), func(s *observation) { s.refresh = time.Minute }),
+			name: "utilization is read on demand: requeued", vm: vmWith(recorded), obs: obsWith(everything, withServer(serverWith()), func(s *observation) { s.refresh = time.Minute }),
 			want: reconciler.Summary{Reason: "Running", Message: "VM s1 is as the spec says", RequeueAfter: time.Minute},
 		},
-		{name: "its server is proved gone", vm: vmWith(recorded, deleted), obs: seeing(everything, holding(serverWith()), isGone), want: reconciler.Summary{Reason: "Deleted", Message: `VM s1 is gone from Cloud "default"`}},
-		{name: "its server stays", vm: vmWith(recorded, deleted, orphaning), obs: seeing(everything, holding(serverWith())), want: reconciler.Summary{Reason: "Orphaned", Message: `VM s1 stays on Cloud "default" and no longer belongs to an object`}},
-		{name: "it never had one", vm: vmWith(deleted), obs: seeing(everything), want: reconciler.Summary{Reason: "Deleted", Message: `nothing of it is on Cloud "default"`}},
+		{name: "deleted, server gone: Deleted", vm: vmWith(recorded, deleted), obs: obsWith(everything, withServer(serverWith()), gone), want: reconciler.Summary{Reason: "Deleted", Message: `VM s1 is gone from Cloud "default"`}},
+		{name: "deleted, server kept: Orphaned", vm: vmWith(recorded, deleted, orphaning), obs: obsWith(everything, withServer(serverWith())), want: reconciler.Summary{Reason: "Orphaned", Message: `VM s1 stays on Cloud "default" and no longer belongs to an object`}},
+		{name: "deleted without a server: Deleted", vm: vmWith(deleted), obs: obsWith(everything), want: reconciler.Summary{Reason: "Deleted", Message: `nothing of it is on Cloud "default"`}},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
@@ -366,9 +367,9 @@ func TestSummary(t *testing.T) {
 	}
 }
 
-// TestConditionsHoldNothingThatChangesByItself: a message with a time, a wait
-// or a measured value in it would be written again at every pass.
-func TestConditionsHoldNothingThatChangesByItself(t *testing.T) {
+// TestReportIsStableOverTime guards against messages with a time, a wait or a
+// measured value, which would be written again at every reconcile.
+func TestReportIsStableOverTime(t *testing.T) {
 	exhaust(func(p pick) {
 		vm, obs := situation(p)
 		twin := *vm
@@ -377,7 +378,7 @@ func TestConditionsHoldNothingThatChangesByItself(t *testing.T) {
 		pure.Report(vm, obs, outcome)
 
 		later := *obs
-		later.Now, later.Settles, later.refresh = obs.Now.Add(7*time.Hour), obs.Settles/3, obs.refresh/3
+		later.Now, later.SettleTimeLeft, later.refresh = obs.Now.Add(7*time.Hour), obs.SettleTimeLeft/3, obs.refresh/3
 		if obs.Resource != nil {
 			s := *obs.Resource
 			s.CreatedAt, s.UpdatedAt, s.CPUUtilization = s.CreatedAt.Add(time.Hour), s.UpdatedAt.Add(time.Hour), new(int)
@@ -386,10 +387,10 @@ func TestConditionsHoldNothingThatChangesByItself(t *testing.T) {
 		again := pure.Plan(&twin, &later)
 		pure.Report(&twin, &later, again.Outcome)
 		if !slices.Equal(steps, again.Names()) {
-			t.Fatalf("steps change by themselves:\n%s", cmp.Diff(steps, again.Names()))
+			t.Fatalf("steps change over time:\n%s", cmp.Diff(steps, again.Names()))
 		}
-		if !slices.EqualFunc(vm.Status.Conditions, twin.Status.Conditions, alike) {
-			t.Fatalf("conditions change by themselves:\n%s\n%s", cmp.Diff(sum(vm.Status), sum(twin.Status)), sketch(vm, obs))
+		if !slices.EqualFunc(vm.Status.Conditions, twin.Status.Conditions, sameCondition) {
+			t.Fatalf("conditions change over time:\n%s\n%s", cmp.Diff(summarize(vm.Status), summarize(twin.Status)), describeSituation(vm, obs))
 		}
 	})
 }

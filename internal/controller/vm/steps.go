@@ -62,7 +62,7 @@ func (k *kind) Refused(vm *v1alpha1.VM, obs *observation, err error) error {
 	return refusedName(err)
 }
 
-// KeepsClaim: with labels, a claim that nothing came of does no harm.
+// KeepsClaim: with labels, the claim of a create that had no effect does no harm.
 func (k *kind) KeepsClaim(obs *observation, _ error) bool {
 	return obs.Capabilities().Has(cloud.Labels)
 }
@@ -71,10 +71,10 @@ func (k *kind) KeepsClaim(obs *observation, _ error) bool {
 func (k *kind) Unclear(vm *v1alpha1.VM, obs *observation, err error) error {
 	caps := obs.Capabilities()
 	labels, unique := caps.Has(cloud.Labels), caps.Has(cloud.UniqueNames)
-	// Only a claimed name says whose the server is: another manager, or one that
-	// has ended, may have created it since the last listing.
+	// Only a claimed name says which VM owns the server: another manager, or one
+	// that has ended, may have created it since the last listing.
 	byName := !obs.Fresh && unique && !labels && !caps.Has(cloud.Idempotency)
-	// Labels say whose it is, but no listing shows a server of this name yet.
+	// Labels say which VM owns a server, but no listing shows one of this name yet.
 	unlisted := labels && len(obs.Inventory.Named(vm.Spec.VMName)) == 0
 	switch {
 	case cloud.Is(err, cloud.KeyReused) && !labels && !unique:

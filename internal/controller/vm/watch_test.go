@@ -17,48 +17,48 @@ import (
 	"github.com/privatecloud/operator/internal/tenancy"
 )
 
-// asked is a request with the priority that it was queued at.
-type asked struct {
+// queuedRequest is a request with the priority at which it was queued.
+type queuedRequest struct {
 	Name     string
 	Priority int
 }
 
-// line records what is queued.
-type line struct {
+// priorityQueue records what is queued.
+type priorityQueue struct {
 	priorityqueue.PriorityQueue[reconcile.Request]
-	queued []asked
+	queued []queuedRequest
 }
 
-func (l *line) AddWithOpts(o priorityqueue.AddOpts, requests ...reconcile.Request) {
+func (l *priorityQueue) AddWithOpts(o priorityqueue.AddOpts, requests ...reconcile.Request) {
 	for _, r := range requests {
-		l.queued = append(l.queued, asked{r.Namespace + "/" + r.Name, *o.Priority})
+		l.queued = append(l.queued, queuedRequest{r.Namespace + "/" + r.Name, *o.Priority})
 	}
 }
 
-// plain is a queue without priorities.
-type plain struct {
+// plainQueue is a queue without priorities.
+type plainQueue struct {
 	workqueue.TypedRateLimitingInterface[reconcile.Request]
 	queued []string
 }
 
-func (p *plain) Add(r reconcile.Request) { p.queued = append(p.queued, r.Name) }
+func (p *plainQueue) Add(r reconcile.Request) { p.queued = append(p.queued, r.Name) }
 
-func TestWhatIsWrittenIsQueuedByItsUrgency(t *testing.T) {
+func TestEnqueueSetsPriority(t *testing.T) {
 	vm := vmWith()
 	tests := []struct {
 		name string
 		do   func(q queue)
-		want []asked
+		want []queuedRequest
 	}{
-		{name: "what a person makes comes first", do: func(q queue) { enqueue{}.Create(t.Context(), event.CreateEvent{Object: vm}, q) }, want: []asked{{"ns/a", priorityRequest}}},
-		{name: "what was there at the start comes last", do: func(q queue) { enqueue{}.Create(t.Context(), event.CreateEvent{Object: vm, IsInInitialList: true}, q) }, want: []asked{{"ns/a", handler.LowPriority}}},
-		{name: "what a person edits comes first", do: func(q queue) { enqueue{}.Update(t.Context(), event.UpdateEvent{ObjectOld: vm, ObjectNew: vm}, q) }, want: []asked{{"ns/a", priorityRequest}}},
-		{name: "of an object that is gone, nothing is left to do", do: func(q queue) { enqueue{}.Delete(t.Context(), event.DeleteEvent{Object: vm}, q) }},
-		{name: "nothing else is expected", do: func(q queue) { enqueue{}.Generic(t.Context(), event.GenericEvent{Object: vm}, q) }},
+		{name: "created: priority of a request", do: func(q queue) { enqueue{}.Create(t.Context(), event.CreateEvent{Object: vm}, q) }, want: []queuedRequest{{"ns/a", priorityRequest}}},
+		{name: "in the initial list: low priority", do: func(q queue) { enqueue{}.Create(t.Context(), event.CreateEvent{Object: vm, IsInInitialList: true}, q) }, want: []queuedRequest{{"ns/a", handler.LowPriority}}},
+		{name: "updated: priority of a request", do: func(q queue) { enqueue{}.Update(t.Context(), event.UpdateEvent{ObjectOld: vm, ObjectNew: vm}, q) }, want: []queuedRequest{{"ns/a", priorityRequest}}},
+		{name: "deleted: not queued", do: func(q queue) { enqueue{}.Delete(t.Context(), event.DeleteEvent{Object: vm}, q) }},
+		{name: "generic event: not queued", do: func(q queue) { enqueue{}.Generic(t.Context(), event.GenericEvent{Object: vm}, q) }},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			l := &line{}
+			l := &priorityQueue{}
 			tc.do(l)
 			equal(t, "queued", tc.want, l.queued)
 		})
@@ -68,13 +68,13 @@ func TestWhatIsWrittenIsQueuedByItsUrgency(t *testing.T) {
 	}
 }
 
-func TestAQueueWithoutPrioritiesWillDo(t *testing.T) {
-	p := &plain{}
+func TestEnqueueUsesQueueWithoutPriorities(t *testing.T) {
+	p := &plainQueue{}
 	enqueue{}.Create(t.Context(), event.CreateEvent{Object: vmWith()}, p)
 	equal(t, "queued", []string{"a"}, p.queued)
 }
 
-func TestOnlyWhatPeopleWriteIsWorthAPass(t *testing.T) {
+func TestChangedByUser(t *testing.T) {
 	annotate := func(key, value string) func(*v1alpha1.VM) {
 		return func(vm *v1alpha1.VM) { vm.Annotations = map[string]string{key: value} }
 	}
@@ -85,18 +85,18 @@ func TestOnlyWhatPeopleWriteIsWorthAPass(t *testing.T) {
 		was, is *v1alpha1.VM
 		want    bool
 	}{
-		{name: "nothing changed: a resync", was: vmWith(), is: vmWith()},
-		{name: "the spec", was: vmWith(), is: vmWith(func(vm *v1alpha1.VM) { vm.Generation = 2 }), want: true},
-		{name: "the deletion", was: vmWith(finalized), is: vmWith(finalized, deleted), want: true},
-		{name: "a pause", was: vmWith(), is: vmWith(annotate(v1alpha1.PausedAnnotation, "true")), want: true},
-		{name: "the end of a pause", was: vmWith(annotate(v1alpha1.PausedAnnotation, "true")), is: vmWith(), want: true},
-		{name: "a request", was: vmWith(annotate(v1alpha1.ReconcileRequestedAtAnnotation, "1")), is: vmWith(annotate(v1alpha1.ReconcileRequestedAtAnnotation, "2")), want: true},
-		{name: "a finalizer taken off by hand", was: vmWith(finalized, claim), is: vmWith(claim), want: true},
-		{name: "a claim that we took back: the pass that did it has said why", was: vmWith(finalized, claim), is: vmWith()},
-		{name: "a finalizer that we took off to let it go", was: vmWith(finalized, deleted), is: vmWith(deleted)},
-		{name: "our claim", was: vmWith(), is: vmWith(finalized, annotate(v1alpha1.ClaimedNameAnnotation, "web"))},
-		{name: "our status", was: vmWith(), is: vmWith(recorded)},
-		{name: "somebody's labels and annotations", was: vmWith(), is: vmWith(annotate("other", "x"), func(vm *v1alpha1.VM) { vm.Labels = map[string]string{"a": "b"} })},
+		{name: "resync: rejected", was: vmWith(), is: vmWith()},
+		{name: "spec changed: accepted", was: vmWith(), is: vmWith(func(vm *v1alpha1.VM) { vm.Generation = 2 }), want: true},
+		{name: "deleted: accepted", was: vmWith(finalized), is: vmWith(finalized, deleted), want: true},
+		{name: "paused: accepted", was: vmWith(), is: vmWith(annotate(v1alpha1.PausedAnnotation, "true")), want: true},
+		{name: "no longer paused: accepted", was: vmWith(annotate(v1alpha1.PausedAnnotation, "true")), is: vmWith(), want: true},
+		{name: "reconcile requested: accepted", was: vmWith(annotate(v1alpha1.ReconcileRequestedAtAnnotation, "1")), is: vmWith(annotate(v1alpha1.ReconcileRequestedAtAnnotation, "2")), want: true},
+		{name: "finalizer removed by hand: accepted", was: vmWith(finalized, claim), is: vmWith(claim), want: true},
+		{name: "claim removed by the operator: rejected", was: vmWith(finalized, claim), is: vmWith()},
+		{name: "released by the operator: rejected", was: vmWith(finalized, deleted), is: vmWith(deleted)},
+		{name: "claimed by the operator: rejected", was: vmWith(), is: vmWith(finalized, annotate(v1alpha1.ClaimedNameAnnotation, "web"))},
+		{name: "status written by the operator: rejected", was: vmWith(), is: vmWith(recorded)},
+		{name: "other labels and annotations: rejected", was: vmWith(), is: vmWith(annotate("other", "x"), func(vm *v1alpha1.VM) { vm.Labels = map[string]string{"a": "b"} })},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
@@ -108,46 +108,46 @@ func TestOnlyWhatPeopleWriteIsWorthAPass(t *testing.T) {
 	}
 }
 
-func TestNewsOfACloudWakeWhomTheyConcern(t *testing.T) {
-	elsewhere := func(vm *v1alpha1.VM) {
+func TestSubscriberEnqueuesAffectedVMs(t *testing.T) {
+	claimedOnFormerCloud := func(vm *v1alpha1.VM) {
 		vm.Spec.CloudRef, vm.Status.Cloud = &v1alpha1.CloudReference{Name: "other"}, ""
 	}
-	w := newWorld(t, everything,
+	h := newHarness(t, everything,
 		other("has", recorded), other("wants", importing), other("none"),
-		other("elsewhere", recorded, elsewhere), other("different", func(vm *v1alpha1.VM) { vm.Status.VMID, vm.Status.Cloud = "s2", "default" }),
-		other("moving", elsewhere, func(vm *v1alpha1.VM) {
+		other("elsewhere", recorded, claimedOnFormerCloud), other("different", func(vm *v1alpha1.VM) { vm.Status.VMID, vm.Status.Cloud = "s2", "default" }),
+		other("moving", claimedOnFormerCloud, func(vm *v1alpha1.VM) {
 			vm.Finalizers, vm.Annotations = []string{v1alpha1.VMFinalizer}, map[string]string{v1alpha1.ClaimedCloudAnnotation: "default"}
 		}))
 	tests := []struct {
 		name  string
 		event inventory.Event
-		want  []asked
+		want  []queuedRequest
 	}{
-		{name: "nobody", event: inventory.Event{Cloud: "default"}},
-		{name: "those that have or want a server that changed", event: inventory.Event{Cloud: "default", Servers: []string{"s1", "sx"}}, want: []asked{{"ns/has", priorityChange}, {"ns/wants", priorityChange}}},
+		{name: "empty event: no VM", event: inventory.Event{Cloud: "default"}},
+		{name: "server changed: VMs that have or import it", event: inventory.Event{Cloud: "default", Servers: []string{"s1", "sx"}}, want: []queuedRequest{{"ns/has", priorityChange}, {"ns/wants", priorityChange}}},
 		{
-			name:  "those that waited go before those",
+			name:  "references and a server: references first",
 			event: inventory.Event{Cloud: "default", Servers: []string{"s2"}, Refs: []inventory.Ref{{Namespace: "ns", Name: "none"}}},
-			want:  []asked{{"ns/none", priorityUnderWay}, {"ns/different", priorityChange}},
+			want:  []queuedRequest{{"ns/none", priorityUnderWay}, {"ns/different", priorityChange}},
 		},
 		{
-			name: "everybody of that cloud, also who was told to leave it", event: inventory.Event{Cloud: "default", All: true, Servers: []string{"s1"}},
-			want: []asked{{"ns/different", priorityChange}, {"ns/has", priorityChange}, {"ns/moving", priorityChange}, {"ns/none", priorityChange}, {"ns/wants", priorityChange}},
+			name: "all: every VM of the Cloud, also one whose cloudRef was edited", event: inventory.Event{Cloud: "default", All: true, Servers: []string{"s1"}},
+			want: []queuedRequest{{"ns/different", priorityChange}, {"ns/has", priorityChange}, {"ns/moving", priorityChange}, {"ns/none", priorityChange}, {"ns/wants", priorityChange}},
 		},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			l := &line{}
-			subscriber{find: tenancy.NewFinder(w.client, &v1alpha1.VMList{}), queue: l}.enqueue(tc.event)
+			l := &priorityQueue{}
+			subscriber{find: tenancy.NewFinder(h.client, &v1alpha1.VMList{}), queue: l}.enqueue(tc.event)
 			equal(t, "queued", tc.want, l.queued)
 		})
 	}
 }
 
-func TestABrokenReadCostsNobodyElseTheNews(t *testing.T) {
-	l := &line{}
+func TestSubscriberEnqueuesReferencesWhenListFails(t *testing.T) {
+	l := &priorityQueue{}
 	subscriber{find: tenancy.NewFinder(brokenReader{}, &v1alpha1.VMList{}), queue: l}.enqueue(inventory.Event{Cloud: "default", Servers: []string{"s1"}, Refs: []inventory.Ref{{Name: "b"}}})
-	equal(t, "queued", []asked{{"/b", priorityUnderWay}}, l.queued)
+	equal(t, "queued", []queuedRequest{{"/b", priorityUnderWay}}, l.queued)
 }
 
 type brokenReader struct{ client.Reader }

@@ -1,0 +1,171 @@
+package network
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
+	setup "github.com/privatecloud/operator/internal/controller"
+	"github.com/privatecloud/operator/internal/inventory"
+	"github.com/privatecloud/operator/internal/reconciler"
+)
+
+// tolerated is the number of failed looks in a row that the status does not report.
+const tolerated = 5
+
+const (
+	pollInterval = 30 * time.Second
+	settleTime   = 2 * time.Minute
+)
+
+var (
+	errReset    = &cloud.Error{Kind: cloud.Unavailable, Op: "call", Detail: "connection reset", Uncertain: true}
+	errAway     = &cloud.Error{Kind: cloud.Unavailable, Op: "call", Detail: "connection refused"}
+	errAttached = &cloud.Error{Kind: cloud.Conflict, Op: "delete network", Detail: "1 servers are attached"}
+)
+
+// harness is a cluster, a cloud and a Network controller.
+type harness struct {
+	t          *testing.T
+	now        time.Time
+	cloud      *cloudfake.Cloud
+	client     client.Client
+	inv        *inventory.Inventory
+	kind       *kind
+	reconciler *reconciler.Reconciler[*v1alpha1.Network, *observation]
+	// writes are the targets of the patches sent to the API server: object or status.
+	writes []string
+}
+
+// newHarness returns a harness whose process started an hour ago and whose Cloud was just listed.
+func newHarness(t *testing.T, caps cloud.Capabilities, networks []cloud.Network, objects ...client.Object) *harness {
+	t.Helper()
+	h := &harness{t: t, now: startTime}
+	h.cloud = cloudfake.New(cloudfake.Options{Capabilities: caps, Clock: func() time.Time { return h.now }})
+	h.cloud.AddNetworks(networks...)
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatalf("AddToScheme: %v", err)
+		}
+	}
+	sent := func(to string) { h.writes = append(h.writes, to) }
+	h.client = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha1.Network{}).
+		WithObjects(append(objects, &v1alpha1.Cloud{ObjectMeta: metav1.ObjectMeta{Name: "default"}})...).
+		WithIndex(&v1alpha1.VM{}, "network", func(o client.Object) []string { return []string{nameOf(o.(*v1alpha1.VM))} }).
+		WithInterceptorFuncs(interceptor.Funcs{
+			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
+				sent("object")
+				return c.Patch(ctx, o, p, opts...)
+			},
+			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+				sent(sub)
+				return c.SubResource(sub).Patch(ctx, o, p, opts...)
+			},
+		}).Build()
+	directory := inventory.New(func() time.Time { return h.now })
+	h.inv = directory.Cloud("default")
+	h.kind = newKind(h.client, setup.Options{Directory: directory, Cluster: "cluster", Clock: func() time.Time { return h.now }})
+	h.reconciler = h.kind.Reconciler(h)
+	h.inv.Configure(inventory.Settings{PollInterval: pollInterval, SettleTime: settleTime})
+	h.inv.Connect(h.cloud, caps)
+	h.advance(time.Hour)
+	snap, err := inventory.List(t.Context(), h.cloud, func() time.Time { return h.now })
+	if err != nil {
+		t.Fatalf("List: %v", err)
+	}
+	h.inv.Publish(snap)
+	h.advance(time.Second)
+	return h
+}
+
+func (h *harness) Eventf(_, _ runtime.Object, _, _, _, _ string, _ ...any) {}
+
+func (h *harness) advance(d time.Duration) { h.now = h.now.Add(d) }
+
+func (h *harness) reconcile() ctrl.Result {
+	h.t.Helper()
+	result, err := h.reconciler.Reconcile(h.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "net"}})
+	if err != nil {
+		h.t.Fatalf("Reconcile: %v", err)
+	}
+	return result
+}
+
+// fail makes the next calls of a verb fail. A create of unknown outcome takes effect.
+func (h *harness) fail(verb cloudfake.Verb, errs ...error) {
+	h.cloud.Heal(verb)
+	for _, err := range errs {
+		h.cloud.Fail(verb, err, verb == cloudfake.CreateNetwork && cloud.Uncertain(err))
+	}
+}
+
+// takeVerbs returns the verbs of the calls since it was last called: list, get, create and so on.
+func (h *harness) takeVerbs() []string {
+	var verbs []string
+	for _, call := range h.cloud.TakeCalls(cloudfake.ListServers) {
+		verb, _, _ := strings.Cut(call, " ")
+		verbs = append(verbs, verb)
+	}
+	return verbs
+}
+
+func (h *harness) wantCalls(want ...string) {
+	h.t.Helper()
+	if diff := cmp.Diff(want, h.takeVerbs()); diff != "" {
+		h.t.Errorf("calls (-want +got):\n%s", diff)
+	}
+}
+
+func (h *harness) wantCondition(kind, want string, parts ...string) {
+	h.t.Helper()
+	var net v1alpha1.Network
+	if err := h.client.Get(h.t.Context(), client.ObjectKey{Namespace: "ns", Name: "net"}, &net); err != nil {
+		h.t.Fatalf("Get: %v", err)
+	}
+	c := meta.FindStatusCondition(net.Status.Conditions, kind)
+	if c == nil {
+		c = &metav1.Condition{}
+	}
+	if got := string(c.Status) + " " + c.Reason; got != want {
+		h.t.Errorf("%s=%s (%s), want %s", kind, got, c.Message, want)
+	}
+	for _, part := range parts {
+		if !strings.Contains(c.Message, part) {
+			h.t.Errorf("%s has message %q, want %q in it", kind, c.Message, part)
+		}
+	}
+}
+
+// onRecord returns the Network net with its network recorded and claimed, with changes.
+func onRecord(change ...func(*v1alpha1.Network)) *v1alpha1.Network {
+	return netWith(append([]func(*v1alpha1.Network){recorded, func(net *v1alpha1.Network) {
+		net.Finalizers, net.Annotations = []string{v1alpha1.NetworkFinalizer}, map[string]string{v1alpha1.ClaimedCloudAnnotation: "default"}
+	}}, change...)...)
+}
+
+func (h *harness) wantGone() {
+	h.t.Helper()
+	err := h.client.Get(h.t.Context(), client.ObjectKey{Namespace: "ns", Name: "net"}, &v1alpha1.Network{})
+	if !apierrors.IsNotFound(err) {
+		h.t.Errorf("the object still exists: %v", err)
+	}
+}
+
+// setClockToStart sets the clock to just after the start of this process.
+func (h *harness) setClockToStart() { h.now = startTime.Add(time.Second) }

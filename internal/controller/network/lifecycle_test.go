@@ -1,0 +1,435 @@
+package network
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
+	"github.com/privatecloud/operator/internal/external"
+	"github.com/privatecloud/operator/internal/inventory"
+)
+
+func TestReconcileCreatesAndDeletesWithThreeWritesAndFourCalls(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, everything, nil, netWith())
+	if again := h.reconcile().RequeueAfter; again != pollInterval {
+		t.Errorf("requeued after %v, want the poll interval", again)
+	}
+	h.wantCalls("create")
+	h.wantCondition("Ready", "True InSync")
+	h.advance(pollInterval)
+	h.reconcile()
+	h.wantCalls("list")
+	if err := h.client.Delete(t.Context(), netWith()); err != nil {
+		t.Fatal(err)
+	}
+	h.reconcile()
+	h.wantCalls("delete", "get")
+	if diff := cmp.Diff([]string{"object", "status", "object"}, h.writes); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
+	}
+	h.wantGone()
+}
+
+func TestReadyNetworkToleratesFewFailedLooks(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, everything, []cloud.Network{networkWith()}, onRecord())
+	h.reconcile()
+	h.wantCondition("Ready", "True InSync")
+	h.writes = nil
+	h.fail(cloudfake.ListNetworks, slices.Repeat([]error{errAway}, tolerated+1)...)
+	var waited time.Duration
+	for range tolerated {
+		h.advance(pollInterval)
+		again := h.reconcile().RequeueAfter
+		if again <= waited {
+			t.Errorf("requeued after %v, want more than %v", again, waited)
+		}
+		waited = again
+	}
+	if len(h.writes) > 0 {
+		t.Errorf("writes %v, want none", h.writes)
+	}
+	h.advance(pollInterval)
+	h.reconcile()
+	h.wantCondition("Ready", "False CloudUnavailable", "connection refused")
+	h.wantCondition("Created", "True Created")
+
+	h.advance(pollInterval)
+	h.reconcile()
+	h.wantCondition("Ready", "True InSync")
+
+	h.fail(cloudfake.ListNetworks, errAway)
+	h.advance(pollInterval)
+	h.reconcile()
+	h.wantCondition("Ready", "True InSync")
+}
+
+func TestUnlistedNetworkIsReadByID(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, everything, nil, onRecord())
+	h.inv.Brake(true)
+	h.reconcile()
+	h.wantCalls("list")
+	h.wantCondition("Ready", " ")
+	h.inv.Brake(false)
+	h.advance(pollInterval)
+	h.reconcile()
+	h.wantCalls("list", "get")
+	h.wantCondition("Created", "False Lost")
+}
+
+func TestLostAnswerIsResolvedByLook(t *testing.T) {
+	t.Parallel()
+	taken := &cloud.Error{Kind: cloud.Taken, Op: "create network", Detail: "taken"}
+	reused := &cloud.Error{Kind: cloud.KeyReused, Op: "create network", Detail: "reused"}
+	for name, answer := range map[string]error{"answer lost: adopted": errReset, "name taken: adopted": taken, "key reused: adopted": reused} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t, everything, nil, netWith())
+			h.fail(cloudfake.CreateNetwork, answer)
+			h.reconcile()
+			h.wantCalls("create")
+			h.wantCondition("Created", "False OutcomeUnknown", "looked for before another create")
+			h.cloud.SetNetworks(networkWith())
+			h.advance(time.Second)
+			h.reconcile()
+			h.wantCalls("list")
+			h.wantCondition("Created", "True Adopted")
+		})
+	}
+}
+
+func TestRefusedCreateRemovesClaim(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		kind cloud.Kind
+		want string
+	}{
+		"rejected: Rejected": {cloud.Rejected, "False Rejected"}, "prohibited: Rejected": {cloud.Prohibited, "False Rejected"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t, everything, nil, netWith())
+			h.fail(cloudfake.CreateNetwork, &cloud.Error{Kind: test.kind, Op: "create network", Detail: "no"})
+			h.reconcile()
+			h.wantCondition("Created", test.want)
+			var net v1alpha1.Network
+			if err := h.client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "net"}, &net); err != nil {
+				t.Fatal(err)
+			}
+			if len(net.Finalizers) > 0 || len(net.Annotations) > 0 {
+				t.Errorf("finalizers %v and annotations %v are left", net.Finalizers, net.Annotations)
+			}
+		})
+	}
+}
+
+func TestClaimIsKeptWhileCreateIsRetried(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		kind cloud.Kind
+		want string
+	}{
+		"quota exceeded: QuotaExceeded": {cloud.Quota, "False QuotaExceeded"}, "throttled: Pending": {cloud.Throttled, "False Pending"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t, labelsOnly, nil, netWith())
+			h.setClockToStart()
+			h.fail(cloudfake.CreateNetwork, slices.Repeat([]error{&cloud.Error{Kind: test.kind, Op: "create network", Detail: "no"}}, 3)...)
+			for range 3 {
+				h.reconcile()
+				h.advance(external.RecheckSoon / 3)
+			}
+			h.wantCondition("Created", test.want)
+			h.wantCalls("create", "list", "create", "create")
+			if diff := cmp.Diff([]string{"object", "status"}, h.writes); diff != "" {
+				t.Errorf("writes (-want +got):\n%s", diff)
+			}
+			if err := h.client.Delete(t.Context(), netWith()); err != nil {
+				t.Fatal(err)
+			}
+			h.reconcile()
+			h.wantCalls("list")
+			h.wantGone()
+		})
+	}
+}
+
+func TestDeletionWaitsForSettleTimeOfCreate(t *testing.T) {
+	t.Parallel()
+	unrecorded := func(net *v1alpha1.Network) { net.Status = v1alpha1.NetworkStatus{} }
+	for name, test := range map[string]struct {
+		net    *v1alpha1.Network
+		before func(*harness)
+	}{
+		"create of an earlier process: wait": {onRecord(unrecorded), func(*harness) {}},
+		"answer lost before a quota error: wait": {netWith(), func(h *harness) {
+			h.fail(cloudfake.CreateNetwork, errReset, &cloud.Error{Kind: cloud.Quota, Op: "create network"})
+			h.reconcile()
+			h.cloud.SetNetworks()
+			h.advance(time.Second)
+			h.reconcile()
+			h.wantCalls("create", "list", "create")
+			h.wantCondition("Created", "False QuotaExceeded")
+		}},
+		"answer lost after a quota error: wait": {netWith(), func(h *harness) {
+			h.fail(cloudfake.CreateNetwork, &cloud.Error{Kind: cloud.Quota, Op: "create network"}, errReset)
+			h.reconcile()
+			h.advance(time.Second)
+			h.reconcile()
+			h.cloud.SetNetworks()
+			h.wantCalls("create", "list", "create")
+			h.wantCondition("Created", "False OutcomeUnknown")
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t, everything, nil, test.net)
+			h.setClockToStart()
+			test.before(h)
+			if err := h.client.Delete(t.Context(), netWith()); err != nil {
+				t.Fatal(err)
+			}
+			again := h.reconcile().RequeueAfter
+			h.wantCondition("Deleting", "True Requested", "settleTime")
+			h.advance(again)
+			h.reconcile()
+			h.wantGone()
+		})
+	}
+}
+
+func TestCorrectionInTheCloudIsObservedAtRecheck(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		net   *v1alpha1.Network
+		wrong cloud.Network
+		want  []string
+	}{
+		"CIDR corrected: in sync":                      {onRecord(), networkWith(withCIDR("10.0.0.0/16")), []string{"list"}},
+		"name corrected: in sync":                      {onRecord(), networkWith(withName("another")), []string{"list"}},
+		"name corrected of a deleted Network: deleted": {onRecord(deleted), networkWith(withName("other")), []string{"list", "delete", "get"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t, everything, []cloud.Network{test.wrong}, test.net)
+			h.inv.Configure(inventory.Settings{PollInterval: time.Hour, SettleTime: settleTime})
+			if again := h.reconcile().RequeueAfter; again > external.RecheckSoon*11/10 {
+				t.Errorf("requeued after %v, want at most a tenth more than %v", again, external.RecheckSoon)
+			}
+			h.wantCalls("list")
+			h.cloud.SetNetworks(networkWith())
+			h.reconcile()
+			h.wantCalls()
+			h.advance(external.RecheckSoon)
+			h.reconcile()
+			h.wantCalls(test.want...)
+		})
+	}
+}
+
+func TestDeletedNetworkIsForgotten(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, everything, nil)
+	k := h.kind
+	k.Backoff.When("uid")
+	k.Looks.When("uid")
+	k.Tracker.Unknown("uid", h.now)
+	k.Tracker.Refused("uid")
+	k.Tracker.DeletedSince("uid", h.now)
+	forgetDeleted(k).Delete(t.Context(), event.DeleteEvent{Object: netWith()}, nil)
+	if k.Backoff.NumRequeues("uid")+k.Looks.NumRequeues("uid")+k.Tracker.Len() > 0 {
+		t.Errorf("%+v, %d and %d tries are left", k.Tracker, k.Backoff.NumRequeues("uid"), k.Looks.NumRequeues("uid"))
+	}
+}
+
+func TestCloudRefusesOrDelaysChange(t *testing.T) {
+	t.Parallel()
+	t.Run("duplicate in use: Ambiguous", func(t *testing.T) {
+		t.Parallel()
+		h := newHarness(t, labelsOnly, []cloud.Network{networkWith(), networkWith(withID("n2"))}, onRecord())
+		h.fail(cloudfake.DeleteNetwork, errAttached)
+		h.reconcile()
+		h.wantCalls("list", "delete")
+		h.wantCondition("Stalled", "True Ambiguous", "network n2 is in use", "1 servers are attached")
+		h.advance(external.RecheckSoon)
+		h.reconcile()
+		if diff := cmp.Diff([]cloud.Network{networkWith()}, h.cloud.Networks()); diff != "" {
+			t.Errorf("networks (-want +got):\n%s", diff)
+		}
+	})
+	t.Run("foreign servers attached: deletion Blocked", func(t *testing.T) {
+		t.Parallel()
+		h := newHarness(t, everything, []cloud.Network{networkWith()}, onRecord(deleted))
+		h.fail(cloudfake.DeleteNetwork, errAttached)
+		if again := h.reconcile().RequeueAfter; again < external.RecheckSoon {
+			t.Errorf("requeued after %v, want a minute or more", again)
+		}
+		h.wantCondition("Deleting", "True Blocked", "1 servers are attached", "detach in the cloud")
+	})
+	t.Run("gateway unchanged after update: Drift", func(t *testing.T) {
+		t.Parallel()
+		h := newHarness(t, everything, []cloud.Network{networkWith(withGateway("10.0.0.9"))}, onRecord())
+		h.cloud.Ignore(cloudfake.UpdateNetwork)
+		h.reconcile()
+		h.wantCalls("list", "update")
+		h.wantCondition("Stalled", "True Drift", "was asked for gateway 10.0.0.1 and set 10.0.0.9")
+	})
+	t.Run("network exists after delete returned NotFound: Requested", func(t *testing.T) {
+		t.Parallel()
+		h := newHarness(t, everything, []cloud.Network{networkWith()}, onRecord(deleted))
+		h.fail(cloudfake.DeleteNetwork, &cloud.Error{Kind: cloud.NotFound, Op: "delete network", Detail: "no such network"})
+		h.reconcile()
+		h.wantCalls("list", "delete", "get")
+		h.wantCondition("Deleting", "True Requested", "deleting network n1")
+	})
+	t.Run("slow deletion: looks back off", func(t *testing.T) {
+		t.Parallel()
+		h := newHarness(t, everything, []cloud.Network{networkWith()}, onRecord(deleted))
+		h.cloud.Ignore(cloudfake.DeleteNetwork)
+		var waited time.Duration
+		for range 7 {
+			again := h.reconcile().RequeueAfter
+			h.wantCondition("Deleting", "True Requested", "deleting network n1")
+			if again < waited*3/2 {
+				t.Errorf("requeued after %v, want more than %v", again, waited)
+			}
+			waited = again
+			h.advance(again)
+		}
+		h.cloud.Heal(cloudfake.DeleteNetwork)
+		h.reconcile()
+		if n := h.kind.Backoff.NumRequeues("uid"); n != 0 || len(h.cloud.Networks()) > 0 {
+			t.Errorf("%d failures are remembered and networks %v are left", n, h.cloud.Networks())
+		}
+	})
+}
+
+func TestFailedReturnsOutcome(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		err  error
+		want string
+	}{
+		"throttled: waits for RetryAfter": {&cloud.Error{Kind: cloud.Throttled, RetryAfter: 7 * time.Second}, "waiting: Pending, again in 7s"},
+		"unavailable: waits":              {errAway, "waiting: CloudUnavailable, again in 1s"},
+		"unreadable: waits":               {&cloud.Error{Kind: cloud.Unreadable}, "waiting: CloudUnavailable, again in 1s"},
+		"unsupported: stalled":            {&cloud.Error{Kind: cloud.Unsupported}, "stalled: Unsupported, again in 10m0s"},
+		"rejected: stalled":               {&cloud.Error{Kind: cloud.Rejected}, "stalled: Rejected, again in 10m0s"},
+		"no cloud error: returned":        {errors.New("boom"), "error: boom"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t, everything, nil)
+			if got := describe(h.kind.Failed(netWith(), &external.Observation[cloud.Network]{Inventory: h.inv}, test.err)); got != test.want {
+				t.Errorf("outcome of %v: %s, want %s", test.err, got, test.want)
+			}
+		})
+	}
+}
+
+func TestDeletionWithoutRecordListsAgain(t *testing.T) {
+	t.Parallel()
+	claimed := func(net *v1alpha1.Network) { net.Status = v1alpha1.NetworkStatus{} }
+	h := newHarness(t, everything, nil, onRecord(claimed, deleted))
+	if _, err := h.inv.Networks(t.Context(), h.now); err != nil {
+		t.Fatal(err)
+	}
+	h.advance(time.Second)
+	h.cloud.SetNetworks(networkWith()) // by another manager
+	h.takeVerbs()
+	h.reconcile()
+	h.wantCalls("list", "delete", "get")
+	if len(h.cloud.Networks()) > 0 {
+		t.Errorf("networks %v are left", h.cloud.Networks())
+	}
+}
+
+func TestOnlyFailedChangesRequestPoll(t *testing.T) {
+	t.Parallel()
+	conflict := &cloud.Error{Kind: cloud.Conflict, Op: "update network", Detail: "busy"}
+	edge := networkWith(withGateway("10.0.0.9"))
+	for name, test := range map[string]struct {
+		net      *v1alpha1.Network
+		networks []cloud.Network
+		verb     cloudfake.Verb
+		err      error
+		want     bool
+	}{
+		"list unavailable: no poll":             {onRecord(), []cloud.Network{networkWith()}, cloudfake.ListNetworks, errAway, false},
+		"get unavailable: no poll":              {onRecord(), nil, cloudfake.GetNetwork, errAway, false},
+		"get unavailable after delete: no poll": {onRecord(deleted), []cloud.Network{networkWith()}, cloudfake.GetNetwork, errAway, false},
+		"update conflicts: no poll":             {onRecord(), []cloud.Network{edge}, cloudfake.UpdateNetwork, conflict, false},
+		"update unavailable: poll":              {onRecord(), []cloud.Network{edge}, cloudfake.UpdateNetwork, errAway, true},
+		"delete unavailable: poll":              {onRecord(deleted), []cloud.Network{networkWith()}, cloudfake.DeleteNetwork, errAway, true},
+		"create unavailable: poll":              {netWith(), nil, cloudfake.CreateNetwork, errAway, true},
+		"create answer lost: poll":              {netWith(), nil, cloudfake.CreateNetwork, errReset, true},
+		"create throttled: no poll":             {netWith(), nil, cloudfake.CreateNetwork, &cloud.Error{Kind: cloud.Throttled}, false},
+		"delete conflicts: no poll":             {onRecord(deleted), []cloud.Network{networkWith()}, cloudfake.DeleteNetwork, errAttached, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t, everything, test.networks, test.net)
+			h.inv.Polling()
+			h.fail(test.verb, test.err)
+			h.reconcile()
+			if soon := h.inv.NextPoll() <= time.Second; soon != test.want {
+				t.Errorf("the next poll is in %v, want it requested: %t", h.inv.NextPoll(), test.want)
+			}
+		})
+	}
+}
+
+func TestFailedNetworkListingIsNotRepeatedByOtherNetworks(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		err    error
+		silent time.Duration
+	}{
+		"unavailable: not repeated for three seconds": {errAway, 3 * time.Second},
+		"throttled: not repeated before RetryAfter":   {&cloud.Error{Kind: cloud.Throttled, RetryAfter: time.Minute}, time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t, everything, []cloud.Network{networkWith()}, onRecord())
+			h.fail(cloudfake.ListNetworks, test.err)
+			h.advance(time.Hour)
+			h.reconcile()
+			h.wantCalls("list")
+			h.advance(test.silent - time.Millisecond)
+			h.reconcile()
+			h.wantCalls()
+			h.advance(time.Millisecond)
+			h.reconcile()
+			h.wantCalls("list")
+			h.advance(time.Hour)
+			h.reconcile()
+			h.wantCalls("list")
+		})
+	}
+	t.Run("canceled: repeated by the next reconcile", func(t *testing.T) {
+		t.Parallel()
+		h := newHarness(t, everything, []cloud.Network{networkWith()}, onRecord())
+		h.reconcile()
+		h.wantCalls("list")
+		ended, end := context.WithCancel(t.Context())
+		end()
+		h.advance(pollInterval)
+		if _, err := h.inv.Networks(ended, h.now); !errors.Is(err, context.Canceled) {
+			t.Errorf("Networks failed with %v, want the end of its context", err)
+		}
+		h.reconcile()
+		h.wantCalls("list")
+	})
+}

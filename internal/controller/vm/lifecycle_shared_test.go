@@ -1,0 +1,209 @@
+package vm
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
+	"github.com/privatecloud/operator/internal/inventory"
+)
+
+func createdAfter(after time.Duration) func(*v1alpha1.VM) {
+	return func(vm *v1alpha1.VM) { vm.CreationTimestamp = metav1.NewTime(startTime.Add(after)) }
+}
+
+func withClaim(vm *v1alpha1.VM) {
+	vm.Finalizers, vm.Annotations = []string{v1alpha1.VMFinalizer}, map[string]string{v1alpha1.ClaimedNameAnnotation: "web"}
+}
+
+func TestOneVMCreatesEachUniqueName(t *testing.T) {
+	tests := []struct {
+		name  string
+		vm    *v1alpha1.VM
+		other *v1alpha1.VM
+		want  bool
+	}{
+		{name: "no other VM has the name: created", vm: vmWith(), other: other("b", func(vm *v1alpha1.VM) { vm.Spec.VMName = "db" }), want: true},
+		{name: "an older VM has the name and no claim: created", vm: vmWith(), other: other("b", createdAfter(-time.Hour)), want: true},
+		{name: "a younger VM claimed the name: not created", vm: vmWith(), other: other("b", createdAfter(time.Hour), withClaim)},
+		{name: "both claimed the name, this VM is older: created", vm: vmWith(withClaim), other: other("b", createdAfter(time.Hour), withClaim), want: true},
+		{name: "both claimed the name, this VM is younger: claim removed", vm: vmWith(withClaim), other: other("b", createdAfter(-time.Hour), withClaim)},
+		{name: "both claimed the name at the same age, this VM has the lower UID: created", vm: vmWith(withClaim), other: other("b", withClaim), want: true},
+		{name: "another VM recorded the server of this name: not created", vm: vmWith(withClaim), other: other("b", createdAfter(time.Hour), func(vm *v1alpha1.VM) { vm.Status.VMID = "sb" })},
+		{name: "a VM on another Cloud claimed the name: created", vm: vmWith(), other: other("b", withClaim, func(vm *v1alpha1.VM) { vm.Spec.CloudRef = &v1alpha1.CloudReference{Name: "other"} }), want: true},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			h := newHarness(t, uniqueNamesOnly, tc.vm, tc.other)
+			h.later(settleTime)
+			h.mustReconcile()
+			equal(t, "created", tc.want, len(h.cloud.ServerIDs()) == 1)
+			if !tc.want {
+				h.wantCalls()
+				h.wantClaim("")
+				h.wantCondition(v1alpha1.NameCheckedCondition, "False Taken", "another VM object")
+			}
+		})
+	}
+}
+
+func TestServerRecordedByTwoVMs(t *testing.T) {
+	living := other("b", recorded, createdAfter(time.Hour))
+	t.Run("one VM is deleted: the server stays", func(t *testing.T) {
+		h := harnessWithServer(t, uniqueNamesOnly, onRecord(deleted), serverWith(unlabelled))
+		if err := h.client.Create(t.Context(), living.DeepCopy()); err != nil {
+			t.Fatalf("Create: %v", err)
+		}
+		h.mustReconcile()
+		h.wantGone()
+		h.wantServers("s1")
+	})
+	t.Run("the younger VM differs: no update", func(t *testing.T) {
+		h := newHarness(t, uniqueNamesOnly, onRecord(createdAfter(2*time.Hour)), living.DeepCopy())
+		h.cloud.AddServers(serverWith(unlabelled, withCores(1)))
+		h.poll()
+		h.mustReconcile()
+		h.wantCalls()
+		h.wantCondition(v1alpha1.ReadyCondition, "False Ambiguous", "another VM object")
+	})
+	t.Run("labels name the deleted VM: the server is deleted", func(t *testing.T) {
+		h := newHarness(t, everything, onRecord(deleted), living.DeepCopy())
+		h.cloud.AddServers(serverWith())
+		h.poll()
+		h.mustReconcile()
+		h.wantCalls("delete s1", "get s1")
+		h.wantGone()
+	})
+}
+
+// moveToSecondCloud creates the Cloud "second" and sets spec.cloudRef of the VM to it.
+func moveToSecondCloud(h *harness) *cloudfake.Cloud {
+	h.t.Helper()
+	if err := h.client.Create(h.t.Context(), &v1alpha1.Cloud{ObjectMeta: metav1.ObjectMeta{Name: "second"}}); err != nil {
+		h.t.Fatalf("Create: %v", err)
+	}
+	second := cloudfake.New(cloudfake.Options{Capabilities: h.cloud.Can(), Clock: h.Now})
+	inv := h.directory.Cloud("second")
+	inv.Configure(inventory.Settings{PollInterval: pollInterval, SettleTime: settleTime})
+	inv.Connect(second, second.Can())
+	snap, err := inventory.List(h.t.Context(), second, h.Now)
+	if err != nil {
+		h.t.Fatalf("List: %v", err)
+	}
+	inv.Publish(snap)
+	h.edit(func(vm *v1alpha1.VM) { vm.Spec.CloudRef = &v1alpha1.CloudReference{Name: "second"} })
+	return second
+}
+
+func TestCloudRefEditAfterLostAnswer(t *testing.T) {
+	t.Run("server created on the former Cloud: the VM reports drift", func(t *testing.T) {
+		h := harnessWithLostAnswer(t, everything, true)
+		second := moveToSecondCloud(h)
+		h.later(time.Second)
+		h.wantRequeue(10*time.Minute, h.mustReconcile())
+		h.wantCondition(v1alpha1.ReadyCondition, "False Drift", `VM s1 is on Cloud "default" already`)
+		h.wantCalls()
+		equal(t, "calls to the second cloud", []string(nil), second.TakeCalls(cloudfake.ListServers))
+		h.remove()
+		h.mustReconcile()
+		h.wantGone()
+		h.wantServers()
+	})
+	t.Run("create had no effect: the VM is created on the new Cloud", func(t *testing.T) {
+		h := harnessWithLostAnswer(t, everything, false)
+		second := moveToSecondCloud(h)
+		h.later(time.Second)
+		h.mustReconcile()
+		h.wantCondition(v1alpha1.CreatedCondition, "False OutcomeUnknown", "settleTime")
+		h.later(settleTime)
+		h.mustReconcile()
+		h.wantClaim("")
+		h.mustReconcile()
+		h.wantCalls()
+		equal(t, "calls to the second cloud", []string{"check web", "create web"}, second.TakeCalls(cloudfake.ListServers))
+		equal(t, "cloud", "second", h.vm().Status.Cloud)
+	})
+}
+
+func TestCreateRequestContainsWholeSpec(t *testing.T) {
+	h := newHarness(t, everything, vmWith(poweredOff, func(vm *v1alpha1.VM) {
+		memory := int32(4)
+		vm.Spec.Memory, vm.Spec.Template, vm.Spec.Folder = &memory, "debian", "web"
+	}))
+	h.mustReconcile()
+	equal(t, "request", cloud.CreateServer{
+		Name: "web", CPU: 2, MemoryGiB: 4, Template: "debian", Folder: "web", PowerState: cloud.PowerOff, Labels: ownLabels, IdempotencyKey: "uid-a",
+	}, h.cloud.Request("uid-a"))
+	h.wantCondition(v1alpha1.ReadyCondition, "True Stopped")
+}
+
+func TestOnlyNotFoundMeansGone(t *testing.T) {
+	for name, failure := range map[string]*cloud.Error{
+		"unavailable: not gone":         errRefused,
+		"credentials expired: not gone": {Kind: cloud.Unauthorized, Op: "get server s1"},
+		"answer unreadable: not gone":   {Kind: cloud.Unreadable, Op: "get server s1"},
+		"throttled: not gone":           errThrottled,
+		"get rejected: not gone":        {Kind: cloud.Rejected, Op: "get server s1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, everything, onRecord())
+			h.cloud.Fail(cloudfake.GetServer, failure, false)
+			h.mustReconcile()
+			if is, _ := h.condition(v1alpha1.CreatedCondition); is == "False Lost" {
+				t.Error("the server counts as lost")
+			}
+			h = newHarness(t, everything, onRecord(deleted))
+			h.cloud.Fail(cloudfake.GetServer, failure, false)
+			h.mustReconcile()
+			if _, ok := h.find(); !ok {
+				t.Error("the finalizer was removed")
+			}
+		})
+	}
+}
+
+func TestReadErrorFailsReconcile(t *testing.T) {
+	h := newHarness(t, uniqueNamesOnly, vmWith())
+	h.kind.Client = unreadable{h.client}
+	if _, err := h.reconcile(); err == nil {
+		t.Error("the reconcile did not fail")
+	}
+	h.wantCalls()
+	h.wantCondition(v1alpha1.ReadyCondition, "False Error")
+
+	h = newHarness(t, uniqueNamesOnly, vmWith())
+	h.kind.Client = unlistable{h.client}
+	if _, err := h.reconcile(); err == nil {
+		t.Error("the reconcile did not fail, although other VMs may have the name")
+	}
+	h.wantCalls()
+}
+
+type unreadable struct{ client.Client }
+
+func (unreadable) Get(context.Context, client.ObjectKey, client.Object, ...client.GetOption) error {
+	return errAPIAway
+}
+
+type unlistable struct{ client.Client }
+
+func (unlistable) List(context.Context, client.ObjectList, ...client.ListOption) error {
+	return errAPIAway
+}
+
+func TestPausedVMIsNotReconciled(t *testing.T) {
+	h := newHarness(t, everything, vmWith(func(vm *v1alpha1.VM) { vm.Annotations = map[string]string{v1alpha1.PausedAnnotation: "true"} }))
+	equal(t, "result", ctrl.Result{}, h.mustReconcile())
+	h.wantCalls()
+	h.wantClaim("")
+	h.edit(func(vm *v1alpha1.VM) { vm.Annotations = nil })
+	h.mustReconcile()
+	h.wantServers("s1")
+}
