@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/cmd/internal/buildinfo"
 	"github.com/privatecloud/operator/internal/setup"
 	// +kubebuilder:scaffold:imports
@@ -34,7 +34,7 @@ var (
 
 func init() {
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
-	utilruntime.Must(v1alpha1.AddToScheme(scheme))
+	utilruntime.Must(pcapi.AddToScheme(scheme))
 	// +kubebuilder:scaffold:scheme
 }
 
@@ -107,7 +107,7 @@ func run(ctx context.Context, f flags) error {
 		HealthProbeBindAddress:        f.probeAddr,
 		PprofBindAddress:              f.pprofAddr,
 		LeaderElection:                f.leaderElect,
-		LeaderElectionID:              "private-cloud-operator." + v1alpha1.GroupVersion.Group,
+		LeaderElectionID:              "private-cloud-operator." + pcapi.GroupVersion.Group,
 		LeaderElectionNamespace:       f.namespace,
 		LeaderElectionReleaseOnCancel: true,
 		RetryPeriod:                   &retry,

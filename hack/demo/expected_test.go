@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"sigs.k8s.io/yaml"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
 
 const runningVM = `
@@ -183,7 +183,7 @@ func TestSamplesAreShortAndHaveOneComment(t *testing.T) {
 
 func TestSamplesHaveNoUnknownFieldsAndShowEveryKind(t *testing.T) {
 	scheme := runtime.NewScheme()
-	if err := errors.Join(v1alpha1.AddToScheme(scheme), autoscalingv2.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(pcapi.AddToScheme(scheme), autoscalingv2.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	decoder := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()

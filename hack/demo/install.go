@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
 
 const (
@@ -70,7 +70,7 @@ func (s *stack) install(ctx context.Context) error {
 // shortenIntervals sets a short poll interval, which shows changes sooner, and a
 // short settle time, because no other operator has sent creates to this cloud.
 func (s *stack) shortenIntervals(ctx context.Context) error {
-	_, err := s.kubectl(ctx, "patch", "cloud", v1alpha1.DefaultCloudName, "--type=merge", "--patch", `{"spec":{"pollInterval":"2s","settleTime":"1s"}}`)
+	_, err := s.kubectl(ctx, "patch", "cloud", pcapi.DefaultCloudName, "--type=merge", "--patch", `{"spec":{"pollInterval":"2s","settleTime":"1s"}}`)
 	return err
 }
 

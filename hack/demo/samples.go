@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
 
 const (
@@ -28,8 +28,8 @@ const (
 
 func defaultCloud() *unstructured.Unstructured {
 	c := &unstructured.Unstructured{}
-	c.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Cloud"))
-	c.SetName(v1alpha1.DefaultCloudName)
+	c.SetGroupVersionKind(pcapi.GroupVersion.WithKind("Cloud"))
+	c.SetName(pcapi.DefaultCloudName)
 	return c
 }
 

@@ -16,7 +16,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
 
 const (
@@ -30,11 +30,11 @@ const (
 var volatile = []string{"Age", "CPU%"}
 
 var shown = []string{
-	"/apis/" + v1alpha1.GroupVersion.String() + "/clouds",
-	"/apis/" + v1alpha1.GroupVersion.String() + "/namespaces/default/networks",
-	"/apis/" + v1alpha1.GroupVersion.String() + "/namespaces/default/vms",
-	"/apis/" + v1alpha1.GroupVersion.String() + "/namespaces/default/vmgroups",
-	"/apis/" + v1alpha1.GroupVersion.String() + "/namespaces/default/gpuinfos",
+	"/apis/" + pcapi.GroupVersion.String() + "/clouds",
+	"/apis/" + pcapi.GroupVersion.String() + "/namespaces/default/networks",
+	"/apis/" + pcapi.GroupVersion.String() + "/namespaces/default/vms",
+	"/apis/" + pcapi.GroupVersion.String() + "/namespaces/default/vmgroups",
+	"/apis/" + pcapi.GroupVersion.String() + "/namespaces/default/gpuinfos",
 }
 
 // show prints the tables until ctx ends: on a terminal it updates them in place,

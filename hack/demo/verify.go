@@ -11,7 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/mockcloud"
 )
 
@@ -50,7 +50,7 @@ func (s *stack) verify(ctx context.Context) error {
 	if err := s.checkLedger(ctx, requested(objects), requested(objects)); err != nil {
 		return err
 	}
-	if err := s.print(ctx, "get vg", "get vms -l "+v1alpha1.GroupLabel+"=vmgroup-sample", "events --for vmgroup/vmgroup-sample"); err != nil {
+	if err := s.print(ctx, "get vg", "get vms -l "+pcapi.GroupLabel+"=vmgroup-sample", "events --for vmgroup/vmgroup-sample"); err != nil {
 		return err
 	}
 	if err := s.deleteAll(ctx); err != nil {

@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
@@ -32,7 +32,7 @@ type Options struct {
 	// Namespace is the operator's own. Secrets are read from no other namespace.
 	Namespace string
 	// Dialers are the types of clouds that are served.
-	Dialers map[v1alpha1.CloudType]Dialer
+	Dialers map[pcapi.CloudType]Dialer
 	// Clock returns the current time.
 	Clock func() time.Time
 }
@@ -68,8 +68,8 @@ type key struct {
 	requestedAt string
 }
 
-func keyOf(c *v1alpha1.Cloud) key {
-	return key{uid: c.UID, generation: c.Generation, requestedAt: c.Annotations[v1alpha1.ReconcileRequestedAtAnnotation]}
+func keyOf(c *pcapi.Cloud) key {
+	return key{uid: c.UID, generation: c.Generation, requestedAt: c.Annotations[pcapi.ReconcileRequestedAtAnnotation]}
 }
 
 // New returns Clients that hold no client yet.
@@ -84,7 +84,7 @@ func New(opts Options) *Clients {
 //
 // Get returns an *UnusableError if no client can be made from the inputs, or
 // the API server's error. The previous client stays open in both cases.
-func (s *Clients) Get(ctx context.Context, c *v1alpha1.Cloud) (cloud.Client, error) {
+func (s *Clients) Get(ctx context.Context, c *pcapi.Cloud) (cloud.Client, error) {
 	e, unlock, err := s.lock(ctx, c.Name)
 	if err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func (s *Clients) Get(ctx context.Context, c *v1alpha1.Cloud) (cloud.Client, err
 // keeps. If nobody calls Get in this process, as in a standby, GetShared makes
 // the client on demand and compares it with the Secret once per pollInterval.
 // It returns the same errors as Get.
-func (s *Clients) GetShared(ctx context.Context, c *v1alpha1.Cloud) (cloud.Client, error) {
+func (s *Clients) GetShared(ctx context.Context, c *pcapi.Cloud) (cloud.Client, error) {
 	if current := s.current(c, s.entry(c.Name)); current != nil {
 		return current, nil
 	}
@@ -150,7 +150,7 @@ func (s *Clients) Forget(ctx context.Context, name string) {
 // Follow calls Forget for each Cloud that the cache sees deleted, so that a
 // standby, which does not reconcile Clouds, closes its clients as well.
 func (s *Clients) Follow(ctx context.Context, informers cache.Informers) error {
-	informer, err := informers.GetInformer(ctx, &v1alpha1.Cloud{})
+	informer, err := informers.GetInformer(ctx, &pcapi.Cloud{})
 	if err != nil {
 		return fmt.Errorf("follow Clouds: %w", err)
 	}
@@ -191,7 +191,7 @@ func (s *Clients) lock(ctx context.Context, name string) (e *entry, unlock func(
 }
 
 // current returns the client if GetShared may return it unchecked, else nil.
-func (s *Clients) current(c *v1alpha1.Cloud, e *entry) cloud.Client {
+func (s *Clients) current(c *pcapi.Cloud, e *entry) cloud.Client {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	recent := e.key == keyOf(c) && s.opts.Clock().Sub(e.checked) < c.Spec.PollInterval.Duration
@@ -203,7 +203,7 @@ func (s *Clients) current(c *v1alpha1.Cloud, e *entry) cloud.Client {
 
 // refresh replaces the client if its inputs have changed. The caller holds the
 // entry's lock.
-func (s *Clients) refresh(ctx context.Context, c *v1alpha1.Cloud, e *entry) (cloud.Client, error) {
+func (s *Clients) refresh(ctx context.Context, c *pcapi.Cloud, e *entry) (cloud.Client, error) {
 	in, err := s.read(ctx, c)
 	if err != nil {
 		return nil, err
@@ -214,7 +214,7 @@ func (s *Clients) refresh(ctx context.Context, c *v1alpha1.Cloud, e *entry) (clo
 	fresh := old
 	if !same {
 		if fresh, err = in.dialer.Dial(c, in.secret); err != nil {
-			return nil, &UnusableError{Reason: v1alpha1.InvalidConfigurationReason, Err: err}
+			return nil, &UnusableError{Reason: pcapi.InvalidConfigurationReason, Err: err}
 		}
 	}
 	s.mu.Lock()

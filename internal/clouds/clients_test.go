@@ -9,39 +9,39 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
 func TestGetReplacesClientWhenInputsChange(t *testing.T) {
-	rotate := func(data map[string]string) func(*harness, *v1alpha1.Cloud) {
-		return func(h *harness, _ *v1alpha1.Cloud) { h.rotate(data) }
+	rotate := func(data map[string]string) func(*harness, *pcapi.Cloud) {
+		return func(h *harness, _ *pcapi.Cloud) { h.rotate(data) }
 	}
-	edit := func(change func(*v1alpha1.Cloud)) func(*harness, *v1alpha1.Cloud) {
-		return func(_ *harness, c *v1alpha1.Cloud) {
+	edit := func(change func(*pcapi.Cloud)) func(*harness, *pcapi.Cloud) {
+		return func(_ *harness, c *pcapi.Cloud) {
 			change(c)
 			c.Generation++
 		}
 	}
 	tests := []struct {
 		name     string
-		change   func(*harness, *v1alpha1.Cloud)
+		change   func(*harness, *pcapi.Cloud)
 		replaced bool
 	}{
-		{name: "nothing changes: same client", change: func(*harness, *v1alpha1.Cloud) {}},
-		{name: "fields that do not concern the client change: same client", change: edit(func(c *v1alpha1.Cloud) {
+		{name: "nothing changes: same client", change: func(*harness, *pcapi.Cloud) {}},
+		{name: "fields that do not concern the client change: same client", change: edit(func(c *pcapi.Cloud) {
 			c.Spec.PollInterval.Duration = time.Hour
 			c.Labels = map[string]string{"a": "b"}
 		})},
 		{name: "token changes: new client", change: rotate(map[string]string{"token": "new"}), replaced: true},
 		{name: "kind of credentials changes: new client", change: rotate(map[string]string{"username": "u", "password": "old"}), replaced: true},
 		{name: "CA changes: new client", change: rotate(map[string]string{"token": "old", "ca.crt": "another"}), replaced: true},
-		{name: "endpoint changes: new client", change: edit(func(c *v1alpha1.Cloud) { c.Spec.Endpoint += "/v2" }), replaced: true},
-		{name: "insecureSkipTLSVerify changes: new client", change: edit(func(c *v1alpha1.Cloud) { c.Spec.InsecureSkipTLSVerify = true }), replaced: true},
-		{name: "rest.uniqueNames changes: new client", change: edit(func(c *v1alpha1.Cloud) { c.Spec.REST = &v1alpha1.RESTCloud{UniqueNames: new(false)} }), replaced: true},
-		{name: "limits change: new client", change: edit(func(c *v1alpha1.Cloud) { c.Spec.Limits.Burst = 9 }), replaced: true},
-		{name: "reconcile-requested-at changes: new client", change: func(_ *harness, c *v1alpha1.Cloud) {
-			c.Annotations = map[string]string{v1alpha1.ReconcileRequestedAtAnnotation: "now"}
+		{name: "endpoint changes: new client", change: edit(func(c *pcapi.Cloud) { c.Spec.Endpoint += "/v2" }), replaced: true},
+		{name: "insecureSkipTLSVerify changes: new client", change: edit(func(c *pcapi.Cloud) { c.Spec.InsecureSkipTLSVerify = true }), replaced: true},
+		{name: "rest.uniqueNames changes: new client", change: edit(func(c *pcapi.Cloud) { c.Spec.REST = &pcapi.RESTCloud{UniqueNames: new(false)} }), replaced: true},
+		{name: "limits change: new client", change: edit(func(c *pcapi.Cloud) { c.Spec.Limits.Burst = 9 }), replaced: true},
+		{name: "reconcile-requested-at changes: new client", change: func(_ *harness, c *pcapi.Cloud) {
+			c.Annotations = map[string]string{pcapi.ReconcileRequestedAtAnnotation: "now"}
 		}, replaced: true},
 	}
 	for _, tc := range tests {
@@ -69,7 +69,7 @@ func TestGetKeepsClientWhenInputsBecomeInvalid(t *testing.T) {
 	h, c := newHarness(t, secretOf(map[string]string{"token": "t"})), home(withSecret)
 	old := h.get(c)
 	h.rotate(map[string]string{"password": "p"})
-	if _, err := h.Get(t.Context(), c); reasonOf(err) != v1alpha1.InvalidConfigurationReason {
+	if _, err := h.Get(t.Context(), c); reasonOf(err) != pcapi.InvalidConfigurationReason {
 		t.Errorf("Get: %v, want InvalidConfiguration", err)
 	}
 	if h.getShared(c) != old {

@@ -3,7 +3,7 @@ package clouds
 import (
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
@@ -16,7 +16,7 @@ type Dialer interface {
 	// An error means that the spec or the Secret has to be corrected. It becomes
 	// the message of a condition: it says what to correct, and MUST NOT contain
 	// data of the Secret.
-	Dial(c *v1alpha1.Cloud, secret *corev1.Secret) (cloud.Client, error)
+	Dial(c *pcapi.Cloud, secret *corev1.Secret) (cloud.Client, error)
 	// SecretKeys names the keys that a Secret with credentials has. It completes
 	// the sentence "create it with ...".
 	SecretKeys() string
@@ -26,10 +26,10 @@ type Dialer interface {
 }
 
 // DialFunc is a Dialer that holds nothing for its clients.
-type DialFunc func(c *v1alpha1.Cloud, secret *corev1.Secret) (cloud.Client, error)
+type DialFunc func(c *pcapi.Cloud, secret *corev1.Secret) (cloud.Client, error)
 
 // Dial calls f.
-func (f DialFunc) Dial(c *v1alpha1.Cloud, secret *corev1.Secret) (cloud.Client, error) {
+func (f DialFunc) Dial(c *pcapi.Cloud, secret *corev1.Secret) (cloud.Client, error) {
 	return f(c, secret)
 }
 

@@ -12,14 +12,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
 )
 
 const (
 	pollInterval = 30 * time.Second
-	memoryType   = v1alpha1.CloudType("InMemory")
+	memoryType   = pcapi.CloudType("InMemory")
 )
 
 var errNoUsername = errors.New("username is missing")
@@ -67,12 +67,12 @@ func newHarness(t *testing.T, objects ...client.Object) *harness {
 	h.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
 	h.Clients = New(Options{
 		Secrets: secrets{h}, Namespace: "operator", Clock: func() time.Time { return h.now },
-		Dialers: map[v1alpha1.CloudType]Dialer{memoryType: memory{h}, v1alpha1.CloudTypeREST: DialFunc(neverDial)},
+		Dialers: map[pcapi.CloudType]Dialer{memoryType: memory{h}, pcapi.CloudTypeREST: DialFunc(neverDial)},
 	})
 	return h
 }
 
-func neverDial(*v1alpha1.Cloud, *corev1.Secret) (cloud.Client, error) {
+func neverDial(*pcapi.Cloud, *corev1.Secret) (cloud.Client, error) {
 	return nil, errors.New("dialed as another type of cloud")
 }
 
@@ -80,7 +80,7 @@ func neverDial(*v1alpha1.Cloud, *corev1.Secret) (cloud.Client, error) {
 type memory struct{ h *harness }
 
 // Dial rejects a Secret with a password and no username.
-func (m memory) Dial(_ *v1alpha1.Cloud, secret *corev1.Secret) (cloud.Client, error) {
+func (m memory) Dial(_ *pcapi.Cloud, secret *corev1.Secret) (cloud.Client, error) {
 	if m.h.blocked != nil {
 		<-m.h.blocked
 	}
@@ -110,7 +110,7 @@ func (secrets) List(context.Context, client.ObjectList, ...client.ListOption) er
 	panic("Secrets are read by name")
 }
 
-func (h *harness) get(c *v1alpha1.Cloud) cloud.Client {
+func (h *harness) get(c *pcapi.Cloud) cloud.Client {
 	h.t.Helper()
 	got, err := h.Get(h.t.Context(), c)
 	if err != nil {
@@ -119,7 +119,7 @@ func (h *harness) get(c *v1alpha1.Cloud) cloud.Client {
 	return got
 }
 
-func (h *harness) getShared(c *v1alpha1.Cloud) cloud.Client {
+func (h *harness) getShared(c *pcapi.Cloud) cloud.Client {
 	h.t.Helper()
 	got, err := h.GetShared(h.t.Context(), c)
 	if err != nil {
@@ -156,10 +156,10 @@ func (c *recordedClient) wantOpen(t *testing.T) {
 }
 
 // home returns the Cloud home, changed.
-func home(change ...func(*v1alpha1.Cloud)) *v1alpha1.Cloud {
-	c := &v1alpha1.Cloud{
+func home(change ...func(*pcapi.Cloud)) *pcapi.Cloud {
+	c := &pcapi.Cloud{
 		ObjectMeta: metav1.ObjectMeta{Name: "home", UID: "uid-home", Generation: 1},
-		Spec: v1alpha1.CloudSpec{
+		Spec: pcapi.CloudSpec{
 			Type: memoryType, Endpoint: "https://cloud.test/api", PollInterval: metav1.Duration{Duration: pollInterval},
 		},
 	}
@@ -169,8 +169,8 @@ func home(change ...func(*v1alpha1.Cloud)) *v1alpha1.Cloud {
 	return c
 }
 
-func withSecret(c *v1alpha1.Cloud) {
-	c.Spec.CredentialsSecretRef = &v1alpha1.SecretReference{Name: "login"}
+func withSecret(c *pcapi.Cloud) {
+	c.Spec.CredentialsSecretRef = &pcapi.SecretReference{Name: "login"}
 }
 
 // secretOf returns the Secret that withSecret refers to.

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
 
 // +kubebuilder:rbac:groups="",namespace=system,resources=secrets,verbs=get
@@ -28,7 +28,7 @@ type inputs struct {
 	fingerprint [sha256.Size]byte
 }
 
-func (s *Clients) read(ctx context.Context, c *v1alpha1.Cloud) (inputs, error) {
+func (s *Clients) read(ctx context.Context, c *pcapi.Cloud) (inputs, error) {
 	var in inputs
 	var err error
 	if in.dialer, err = s.dialer(c.Spec.Type); err != nil {
@@ -41,7 +41,7 @@ func (s *Clients) read(ctx context.Context, c *v1alpha1.Cloud) (inputs, error) {
 	return in, err
 }
 
-func (s *Clients) dialer(served v1alpha1.CloudType) (Dialer, error) {
+func (s *Clients) dialer(served pcapi.CloudType) (Dialer, error) {
 	if d, ok := s.opts.Dialers[served]; ok {
 		return d, nil
 	}
@@ -49,11 +49,11 @@ func (s *Clients) dialer(served v1alpha1.CloudType) (Dialer, error) {
 	for _, name := range slices.Sorted(maps.Keys(s.opts.Dialers)) {
 		names = append(names, string(name))
 	}
-	return nil, &UnusableError{Reason: v1alpha1.InvalidConfigurationReason, Err: fmt.Errorf(
+	return nil, &UnusableError{Reason: pcapi.InvalidConfigurationReason, Err: fmt.Errorf(
 		"spec.type %q is not served by this operator: choose one of %s", served, strings.Join(names, ", "))}
 }
 
-func (s *Clients) secret(ctx context.Context, c *v1alpha1.Cloud, d Dialer) (*corev1.Secret, error) {
+func (s *Clients) secret(ctx context.Context, c *pcapi.Cloud, d Dialer) (*corev1.Secret, error) {
 	if c.Spec.CredentialsSecretRef == nil {
 		return nil, nil //nolint:nilnil // a Cloud may do without a Secret
 	}
@@ -61,7 +61,7 @@ func (s *Clients) secret(ctx context.Context, c *v1alpha1.Cloud, d Dialer) (*cor
 	var secret corev1.Secret
 	err := s.opts.Secrets.Get(ctx, client.ObjectKey{Namespace: s.opts.Namespace, Name: name}, &secret)
 	if apierrors.IsNotFound(err) {
-		return nil, &UnusableError{Reason: v1alpha1.SecretMissingReason, Err: fmt.Errorf(
+		return nil, &UnusableError{Reason: pcapi.SecretMissingReason, Err: fmt.Errorf(
 			"Secret %q does not exist in namespace %q: create it with %s", name, s.opts.Namespace, d.SecretKeys())}
 	}
 	if err != nil {
@@ -74,7 +74,7 @@ func (s *Clients) secret(ctx context.Context, c *v1alpha1.Cloud, d Dialer) (*cor
 // client, so that a field added later, such as another type's block, is covered
 // without a change here. It also covers the Secret's data and the annotation
 // with which users request a new client.
-func fingerprint(c *v1alpha1.Cloud, secret *corev1.Secret) ([sha256.Size]byte, error) {
+func fingerprint(c *pcapi.Cloud, secret *corev1.Secret) ([sha256.Size]byte, error) {
 	spec := c.Spec.DeepCopy()
 	spec.PollInterval, spec.SettleTime, spec.UtilizationStep = metav1.Duration{}, nil, 0
 	spec.OrphanPolicy, spec.AllowedNamespaces = "", nil
@@ -84,7 +84,7 @@ func fingerprint(c *v1alpha1.Cloud, secret *corev1.Secret) ([sha256.Size]byte, e
 	if secret != nil {
 		data = secret.Data
 	}
-	text, err := json.Marshal([]any{spec, data, c.Annotations[v1alpha1.ReconcileRequestedAtAnnotation]})
+	text, err := json.Marshal([]any{spec, data, c.Annotations[pcapi.ReconcileRequestedAtAnnotation]})
 	if err != nil {
 		return [sha256.Size]byte{}, fmt.Errorf("fingerprint of Cloud %q: %w", c.Name, err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
@@ -20,7 +20,7 @@ import (
 func TestEveryFieldOfTheSpecReplacesTheClient(t *testing.T) {
 	// The data of the Secret counts, not the name that it is found by.
 	unrelated := []string{"credentialsSecretRef", "pollInterval", "settleTime", "utilizationStep", "orphanPolicy", "allowedNamespaces"}
-	fields := leaves("", reflect.TypeFor[v1alpha1.CloudSpec]())
+	fields := leaves("", reflect.TypeFor[pcapi.CloudSpec]())
 	if got := slices.Sorted(maps.Keys(fields)); !slices.Contains(got, "rest.uniqueNames") || !slices.Contains(got, "limits.burst") {
 		t.Fatalf("found only the fields %v", got)
 	}
@@ -40,7 +40,7 @@ func TestEveryFieldOfTheSpecReplacesTheClient(t *testing.T) {
 	}
 }
 
-func mustFingerprint(t *testing.T, c *v1alpha1.Cloud) [32]byte {
+func mustFingerprint(t *testing.T, c *pcapi.Cloud) [32]byte {
 	t.Helper()
 	sum, err := fingerprint(c, nil)
 	if err != nil {
@@ -101,14 +101,14 @@ func TestGetReadsTheSecretThatTheSpecNames(t *testing.T) {
 	errAway := errors.New("the API server is away")
 	tests := []struct {
 		name   string
-		cloud  *v1alpha1.Cloud
+		cloud  *pcapi.Cloud
 		unread error
 		reason string
 		says   string
 	}{
 		{name: "no Secret is named: none is read", cloud: home(), unread: errAway},
 		{
-			name: "the Secret does not exist: the message names the keys of this type", cloud: home(withSecret), reason: v1alpha1.SecretMissingReason,
+			name: "the Secret does not exist: the message names the keys of this type", cloud: home(withSecret), reason: pcapi.SecretMissingReason,
 			says: `Secret "login" does not exist in namespace "operator": create it with a key of the cloud in memory`,
 		},
 		{
@@ -116,8 +116,8 @@ func TestGetReadsTheSecretThatTheSpecNames(t *testing.T) {
 			says: `read Secret "login" in namespace "operator": the API server is away`,
 		},
 		{
-			name: "the type is not served: the message names those that are", cloud: home(withSecret, func(c *v1alpha1.Cloud) { c.Spec.Type = "VSphere" }),
-			reason: v1alpha1.InvalidConfigurationReason, says: `spec.type "VSphere" is not served by this operator: choose one of InMemory, REST`,
+			name: "the type is not served: the message names those that are", cloud: home(withSecret, func(c *pcapi.Cloud) { c.Spec.Type = "VSphere" }),
+			reason: pcapi.InvalidConfigurationReason, says: `spec.type "VSphere" is not served by this operator: choose one of InMemory, REST`,
 		},
 	}
 	for _, tc := range tests {
@@ -144,7 +144,7 @@ func TestGetReadsTheSecretThatTheSpecNames(t *testing.T) {
 
 func TestDialFuncIsADialer(t *testing.T) {
 	want := newClient()
-	var d Dialer = DialFunc(func(c *v1alpha1.Cloud, secret *corev1.Secret) (cloud.Client, error) {
+	var d Dialer = DialFunc(func(c *pcapi.Cloud, secret *corev1.Secret) (cloud.Client, error) {
 		if c.Name != "home" || string(secret.Data["token"]) != "t" {
 			t.Errorf("dialed Cloud %q with %v", c.Name, secret.Data)
 		}

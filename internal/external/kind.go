@@ -3,7 +3,7 @@ package external
 import (
 	"context"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
@@ -11,7 +11,7 @@ import (
 // Record is what the lifecycle needs to know of an object.
 type Record struct {
 	// Ref is the Cloud that the spec names; nil for the default.
-	Ref *v1alpha1.CloudReference
+	Ref *pcapi.CloudReference
 	// Name is the name that the resource has, or is to have, in the cloud.
 	Name string
 	// Import is the id of an existing resource that the spec names, or empty.
@@ -100,7 +100,7 @@ type Optional[T reconciler.Object, R any, S Observed[R]] interface {
 // Defaults implements the optional methods of a Kind, which embeds it.
 type Defaults[T reconciler.Object, R any, S Observed[R]] struct{}
 
-var _ Optional[*v1alpha1.Network, cloud.Network, *Observation[cloud.Network]] = Defaults[*v1alpha1.Network, cloud.Network, *Observation[cloud.Network]]{}
+var _ Optional[*pcapi.Network, cloud.Network, *Observation[cloud.Network]] = Defaults[*pcapi.Network, cloud.Network, *Observation[cloud.Network]]{}
 
 // Relate observes nothing.
 func (Defaults[T, R, S]) Relate(context.Context, T, S) error { return nil }

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/pending"
@@ -97,7 +97,7 @@ func (l *Lifecycle[T, R, S]) Reconciler(recorder events.EventRecorder) *reconcil
 	}
 }
 
-var _ reconciler.Kind[*v1alpha1.Network, *Observation[cloud.Network]] = (*Lifecycle[*v1alpha1.Network, cloud.Network, *Observation[cloud.Network]])(nil)
+var _ reconciler.Kind[*pcapi.Network, *Observation[cloud.Network]] = (*Lifecycle[*pcapi.Network, cloud.Network, *Observation[cloud.Network]])(nil)
 
 // New returns an empty object.
 func (l *Lifecycle[T, R, S]) New() T { return l.object() }
@@ -107,7 +107,7 @@ func (l *Lifecycle[T, R, S]) Finalizer() string { return l.Options.Finalizer }
 
 // EventConditions lists the conditions of the lifecycle.
 func (l *Lifecycle[T, R, S]) EventConditions() []string {
-	return []string{v1alpha1.CreatedCondition, v1alpha1.DeletingCondition}
+	return []string{pcapi.CreatedCondition, pcapi.DeletingCondition}
 }
 
 // ForgetObject drops all that is remembered of an object that is gone.
@@ -122,7 +122,7 @@ func (l *Lifecycle[T, R, S]) claimed(obj T, record Record) string {
 	if !controllerutil.ContainsFinalizer(obj, l.Options.Finalizer) {
 		return ""
 	}
-	return cmp.Or(obj.GetAnnotations()[v1alpha1.ClaimedNameAnnotation], record.Name)
+	return cmp.Or(obj.GetAnnotations()[pcapi.ClaimedNameAnnotation], record.Name)
 }
 
 // RecordedCloud returns the name of the Cloud that an object uses already: that
@@ -133,7 +133,7 @@ func RecordedCloud(obj client.Object, id, cloudName, finalizer string) string {
 	case id != "":
 		return cloudName
 	case controllerutil.ContainsFinalizer(obj, finalizer):
-		return obj.GetAnnotations()[v1alpha1.ClaimedCloudAnnotation]
+		return obj.GetAnnotations()[pcapi.ClaimedCloudAnnotation]
 	}
 	return ""
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/inventory"
@@ -74,7 +74,7 @@ func object(change ...func(*volume.Volume)) *volume.Volume {
 }
 
 func claimed(v *volume.Volume) {
-	v.Finalizers, v.Annotations = []string{finalizer}, map[string]string{v1alpha1.ClaimedCloudAnnotation: "former"}
+	v.Finalizers, v.Annotations = []string{finalizer}, map[string]string{pcapi.ClaimedCloudAnnotation: "former"}
 }
 
 func TestPermit(t *testing.T) {

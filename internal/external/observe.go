@@ -6,7 +6,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/reconciler"
 	"github.com/privatecloud/operator/internal/tenancy"
@@ -17,7 +17,7 @@ import (
 func (l *Lifecycle[T, R, S]) Observe(ctx context.Context, obj T) (S, error) {
 	obs, record := l.observation(), l.kind.Record(obj)
 	o := obs.External()
-	o.Now, o.How = l.Clock(), v1alpha1.CreatedReason
+	o.Now, o.How = l.Clock(), pcapi.CreatedReason
 	wanted, err := tenancy.CloudFor(ctx, l.Client, obj.GetNamespace(), record.Ref)
 	if err != nil {
 		return obs, err
@@ -47,7 +47,7 @@ func (l *Lifecycle[T, R, S]) admit(ctx context.Context, obj T, o *Observation[R]
 		return nil
 	}
 	if denied, ok := errors.AsType[*tenancy.DeniedError](err); ok {
-		o.Denied = reconciler.Stalled(v1alpha1.CloudUnavailableReason, RecheckSoon, denied)
+		o.Denied = reconciler.Stalled(pcapi.CloudUnavailableReason, RecheckSoon, denied)
 		return nil
 	}
 	return err

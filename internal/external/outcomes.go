@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
@@ -41,12 +41,12 @@ func (l *Lifecycle[T, R, S]) permit(obj T, obs S, needs reconciler.Needs) error 
 		return nil
 	case o.View.Snapshot == nil && o.Now.Sub(o.Inventory.StartedAt()) < patience:
 		o.Inventory.EnqueueWhenAvailable(l.ref(obj), o.View)
-		return &reconciler.WaitError{After: patience, Reason: v1alpha1.CloudUnavailableReason, Message: "the cloud has not been listed yet", Quiet: true}
+		return &reconciler.WaitError{After: patience, Reason: pcapi.CloudUnavailableReason, Message: "the cloud has not been listed yet", Quiet: true}
 	case !o.Available():
 		return l.blocked(obj, o, "waiting for Cloud %q: %s", o.Cloud, o.View.Unavailable)
 	case o.View.Braked && needs.Has(reconciler.NeedsBrakeOff):
 		o.Inventory.EnqueueWhenAvailable(l.ref(obj), o.View)
-		return reconciler.Blocked("Cloud/"+o.Cloud, v1alpha1.BrakedReason,
+		return reconciler.Blocked("Cloud/"+o.Cloud, pcapi.BrakedReason,
 			"the brake of Cloud %q is on: nothing is created or deleted there until it is acknowledged; see its Braked condition", o.Cloud)
 	}
 	return nil
@@ -55,7 +55,7 @@ func (l *Lifecycle[T, R, S]) permit(obj T, obs S, needs reconciler.Needs) error 
 // blocked waits for the Cloud, and enqueues the object when the Cloud is available.
 func (l *Lifecycle[T, R, S]) blocked(obj T, o *Observation[R], format string, args ...any) error {
 	o.Inventory.EnqueueWhenAvailable(l.ref(obj), o.View)
-	return reconciler.Blocked("Cloud/"+o.Cloud, v1alpha1.CloudUnavailableReason, format, args...)
+	return reconciler.Blocked("Cloud/"+o.Cloud, pcapi.CloudUnavailableReason, format, args...)
 }
 
 // Failed returns the outcome of a failed call. A failure that concerns the cloud
@@ -82,7 +82,7 @@ func (l *Lifecycle[T, R, S]) lookFailed(obj T, o *Observation[R], err error) err
 	wait, _ := errors.AsType[*reconciler.WaitError](outcome)
 	record := l.kind.Record(obj)
 	wasReady := !deleted(obj) && record.ID != "" && record.ObservedGeneration == obj.GetGeneration() &&
-		meta.IsStatusConditionTrue(obj.GetConditions(), v1alpha1.ReadyCondition)
+		meta.IsStatusConditionTrue(obj.GetConditions(), pcapi.ReadyCondition)
 	if wait != nil && wasReady && l.Looks.NumRequeues(obj.GetUID()) <= tolerated {
 		wait.Quiet = true
 	}
@@ -98,14 +98,14 @@ func unavailable(err error) bool {
 func (l *Lifecycle[T, R, S]) outcomeOf(obj T, o *Observation[R], backoff workqueue.TypedRateLimiter[types.UID], err error) error {
 	switch {
 	case cloud.Is(err, cloud.Throttled):
-		return reconciler.Wait(max(cloud.RetryAfter(err), time.Second), v1alpha1.PendingReason, "%v", err)
+		return reconciler.Wait(max(cloud.RetryAfter(err), time.Second), pcapi.PendingReason, "%v", err)
 	case unavailable(err), cloud.Is(err, cloud.Conflict):
 		o.Inventory.EnqueueWhenAvailable(l.ref(obj), o.View)
-		return reconciler.Wait(backoff.When(obj.GetUID()), v1alpha1.CloudUnavailableReason, "%v", err)
+		return reconciler.Wait(backoff.When(obj.GetUID()), pcapi.CloudUnavailableReason, "%v", err)
 	case cloud.Is(err, cloud.Unsupported):
-		return reconciler.Stalled(v1alpha1.UnsupportedReason, RecheckRefused, err)
+		return reconciler.Stalled(pcapi.UnsupportedReason, RecheckRefused, err)
 	case cloud.KindOf(err) != "":
-		return reconciler.Stalled(v1alpha1.RejectedReason, RecheckRefused, err)
+		return reconciler.Stalled(pcapi.RejectedReason, RecheckRefused, err)
 	default:
 		return err
 	}
@@ -116,7 +116,7 @@ func (l *Lifecycle[T, R, S]) unsupported(o *Observation[R]) error {
 	if l.Needs == "" || !o.Available() || o.Capabilities().Has(l.Needs) {
 		return nil
 	}
-	return reconciler.Stalled(v1alpha1.UnsupportedReason, RecheckRefused, fmt.Errorf(
+	return reconciler.Stalled(pcapi.UnsupportedReason, RecheckRefused, fmt.Errorf(
 		"Cloud %q has no %ss: name another in spec.cloudRef", o.Cloud, l.Noun))
 }
 
@@ -125,13 +125,13 @@ func (l *Lifecycle[T, R, S]) Progress(r R) error {
 	identity := l.kind.Identify(r)
 	switch identity.State {
 	case cloud.StateBuilding:
-		return reconciler.Wait(Safety, v1alpha1.CreatingReason, "the cloud is building %s %s", l.Noun, identity.ID)
+		return reconciler.Wait(Safety, pcapi.CreatingReason, "the cloud is building %s %s", l.Noun, identity.ID)
 	case cloud.StateDeleting:
-		return reconciler.Wait(Safety, v1alpha1.DeletingReason, "%s %s is being deleted in the cloud, and not by this operator", l.Noun, identity.ID)
+		return reconciler.Wait(Safety, pcapi.DeletingReason, "%s %s is being deleted in the cloud, and not by this operator", l.Noun, identity.ID)
 	case cloud.StateError:
-		return reconciler.Stalled(v1alpha1.ServerErrorReason, RecheckRefused, fmt.Errorf("the cloud reports %s %s in error: look there for the cause", l.Noun, identity.ID))
+		return reconciler.Stalled(pcapi.ServerErrorReason, RecheckRefused, fmt.Errorf("the cloud reports %s %s in error: look there for the cause", l.Noun, identity.ID))
 	case cloud.StateUnknown:
-		return reconciler.Stalled(v1alpha1.UnknownStateReason, RecheckRefused, fmt.Errorf("the cloud reports %s %s in a state that this operator does not know", l.Noun, identity.ID))
+		return reconciler.Stalled(pcapi.UnknownStateReason, RecheckRefused, fmt.Errorf("the cloud reports %s %s in a state that this operator does not know", l.Noun, identity.ID))
 	default:
 		return nil
 	}
@@ -139,7 +139,7 @@ func (l *Lifecycle[T, R, S]) Progress(r R) error {
 
 // Moved is the outcome for an object whose resource is on the Cloud that its spec named before.
 func (l *Lifecycle[T, R, S]) Moved(o *Observation[R], id string) error {
-	return reconciler.Stalled(v1alpha1.DriftReason, RecheckRefused, fmt.Errorf(
+	return reconciler.Stalled(pcapi.DriftReason, RecheckRefused, fmt.Errorf(
 		"%s %s is on Cloud %q already, which spec.cloudRef named before: set it back to that, or delete this %[4]s and create another", l.Noun, id, o.Cloud, l.Kind))
 }
 
@@ -150,14 +150,14 @@ func (l *Lifecycle[T, R, S]) lost(id string) error {
 	if l.OnDemand {
 		recheck = RecheckSoon
 	}
-	return reconciler.Stalled(v1alpha1.LostReason, recheck, fmt.Errorf(
+	return reconciler.Stalled(pcapi.LostReason, recheck, fmt.Errorf(
 		"%s %s is gone from the cloud and not by this operator; it is not created again: %s", l.Noun, id, l.LostAdvice))
 }
 
 // underDeletion waits for a deletion that the cloud works on. The status reports
 // it only once it takes long.
 func (l *Lifecycle[T, R, S]) underDeletion(obj T, o *Observation[R], id string) error {
-	wait := &reconciler.WaitError{After: Safety, Reason: v1alpha1.RequestedReason, Message: l.deleting(id)}
+	wait := &reconciler.WaitError{After: Safety, Reason: pcapi.RequestedReason, Message: l.deleting(id)}
 	if o.Now.Sub(obj.GetDeletionTimestamp().Time) < quiet {
 		wait.After, wait.Quiet = quiet, true
 	}

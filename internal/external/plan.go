@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
@@ -38,7 +38,7 @@ func (l *Lifecycle[T, R, S]) planCreate(obj T, obs S) reconciler.Plan[T, S] {
 			return plan
 		}
 		if o.Moved {
-			return l.Do(l.Steps.Unclaim).Then(reconciler.Wait(time.Second, v1alpha1.ProgressingReason,
+			return l.Do(l.Steps.Unclaim).Then(reconciler.Wait(time.Second, pcapi.ProgressingReason,
 				"nothing of the %s is on the Cloud that spec.cloudRef named before", l.Noun))
 		}
 	}
@@ -60,11 +60,11 @@ func (l *Lifecycle[T, R, S]) planFound(obj T, obs S) (plan reconciler.Plan[T, S]
 	case !o.Looked:
 		return l.Do(l.Steps.Look), true
 	case len(o.Candidates) > 0 && !repeatable:
-		return l.End(reconciler.Stalled(v1alpha1.AmbiguousReason, RecheckSoon, fmt.Errorf(
+		return l.End(reconciler.Stalled(pcapi.AmbiguousReason, RecheckSoon, fmt.Errorf(
 			"%s may be this %[2]s, created by a request whose answer was lost, or somebody else's; nothing on this cloud proves which: "+
 				"set spec.import.vmId to the one that is this %[2]s's, or rename or delete them in the cloud", l.names(o.Candidates, o.Claimed), l.Kind))), true
 	case o.SettleTimeLeft > 0 && !repeatable:
-		return l.End(reconciler.Wait(o.SettleTimeLeft, v1alpha1.OutcomeUnknownReason,
+		return l.End(reconciler.Wait(o.SettleTimeLeft, pcapi.OutcomeUnknownReason,
 			"the answer to the create was lost; waiting for the Cloud's settleTime to pass before a second create, and looking for the %s of the first one meanwhile", l.Noun)), true
 	}
 	return reconciler.Plan[T, S]{}, false
@@ -125,11 +125,11 @@ func (l *Lifecycle[T, R, S]) planDeletionUnrecorded(obj T, o *Observation[R]) re
 	case !o.Looked:
 		return l.Do(l.Steps.Look)
 	case len(o.Candidates) > 0:
-		return l.End(reconciler.Stalled(v1alpha1.BlockedReason, RecheckSoon, fmt.Errorf(
+		return l.End(reconciler.Stalled(pcapi.BlockedReason, RecheckSoon, fmt.Errorf(
 			"%s may be this %s, created by a request whose answer was lost, or somebody else's; nothing on this cloud proves which: "+
 				"delete it in the cloud if it is, or set spec.deletionPolicy to Orphan to release this object", l.names(o.Candidates, o.Claimed), l.Kind)))
 	case o.SettleTimeLeft > 0:
-		return l.End(reconciler.Wait(o.SettleTimeLeft, v1alpha1.RequestedReason,
+		return l.End(reconciler.Wait(o.SettleTimeLeft, pcapi.RequestedReason,
 			"the answer to the create was lost; waiting for the Cloud's settleTime to pass, to be sure that it created no %s", l.Noun))
 	}
 	return l.Do(l.Steps.Release)

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
@@ -31,19 +31,19 @@ func (l *Lifecycle[T, R, S]) Report(obj T, obs S, outcome error) reconciler.Summ
 }
 
 func (l *Lifecycle[T, R, S]) reportCreated(conditions *[]metav1.Condition, o *Observation[R], record Record, deleted bool, outcome error) {
-	c := metav1.Condition{Type: v1alpha1.CreatedCondition, Status: metav1.ConditionFalse}
+	c := metav1.Condition{Type: pcapi.CreatedCondition, Status: metav1.ConditionFalse}
 	var known Identity
 	if o.Resource != nil {
 		known = l.kind.Identify(*o.Resource)
 	}
 	switch recorded := record.ID != "" && known.ID == record.ID; {
 	case o.Gone && record.ID != "" && !deleted:
-		c.Reason, c.Message = v1alpha1.LostReason, Text(outcome)
+		c.Reason, c.Message = pcapi.LostReason, Text(outcome)
 	case recorded && known.State == cloud.StateBuilding:
-		c.Reason, c.Message = v1alpha1.CreatingReason, fmt.Sprintf("the cloud is building %s %s", l.Noun, known.ID)
+		c.Reason, c.Message = pcapi.CreatingReason, fmt.Sprintf("the cloud is building %s %s", l.Noun, known.ID)
 	case recorded:
 		c.Status, c.Reason = metav1.ConditionTrue, o.How
-		if last := meta.FindStatusCondition(*conditions, v1alpha1.CreatedCondition); last != nil && last.Status == metav1.ConditionTrue {
+		if last := meta.FindStatusCondition(*conditions, pcapi.CreatedCondition); last != nil && last.Status == metav1.ConditionTrue {
 			c.Reason = last.Reason
 		}
 		c.Message = fmt.Sprintf("%s %s on Cloud %q%s", l.Noun, known.ID, record.Cloud, l.caveat(o))
@@ -58,12 +58,12 @@ func (l *Lifecycle[T, R, S]) reportCreated(conditions *[]metav1.Condition, o *Ob
 // createdReason returns why there is no resource yet, as a reason of the Created condition.
 func createdReason(outcome error) string {
 	switch reason := reconciler.Reason(outcome); reason {
-	case v1alpha1.OutcomeUnknownReason, v1alpha1.RejectedReason, v1alpha1.QuotaExceededReason, v1alpha1.AmbiguousReason:
+	case pcapi.OutcomeUnknownReason, pcapi.RejectedReason, pcapi.QuotaExceededReason, pcapi.AmbiguousReason:
 		return reason
-	case v1alpha1.UnsupportedReason:
-		return v1alpha1.RejectedReason
+	case pcapi.UnsupportedReason:
+		return pcapi.RejectedReason
 	default:
-		return v1alpha1.PendingReason
+		return pcapi.PendingReason
 	}
 }
 
@@ -81,17 +81,17 @@ func (l *Lifecycle[T, R, S]) caveat(o *Observation[R]) string {
 
 func reportDeleting(conditions *[]metav1.Condition, deleted bool, outcome error) {
 	if !deleted {
-		meta.RemoveStatusCondition(conditions, v1alpha1.DeletingCondition)
+		meta.RemoveStatusCondition(conditions, pcapi.DeletingCondition)
 		return
 	}
-	c := metav1.Condition{Type: v1alpha1.DeletingCondition, Status: metav1.ConditionTrue, Message: Text(outcome)}
+	c := metav1.Condition{Type: pcapi.DeletingCondition, Status: metav1.ConditionTrue, Message: Text(outcome)}
 	switch reason := reconciler.Reason(outcome); {
-	case reason == v1alpha1.CloudUnavailableReason:
-		c.Reason = v1alpha1.WaitingForCloudReason
-	case reconciler.IsStalled(outcome), reason == v1alpha1.BrakedReason, reason == v1alpha1.BlockedReason:
-		c.Reason = v1alpha1.BlockedReason
+	case reason == pcapi.CloudUnavailableReason:
+		c.Reason = pcapi.WaitingForCloudReason
+	case reconciler.IsStalled(outcome), reason == pcapi.BrakedReason, reason == pcapi.BlockedReason:
+		c.Reason = pcapi.BlockedReason
 	default:
-		c.Reason = v1alpha1.RequestedReason
+		c.Reason = pcapi.RequestedReason
 	}
 	meta.SetStatusCondition(conditions, c)
 }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
@@ -76,7 +76,7 @@ func (l *Lifecycle[T, R, S]) Step(name string, needs reconciler.Needs, run func(
 // are unique, the name proves later that a resource of this name is the object's.
 func (l *Lifecycle[T, R, S]) claim(ctx context.Context, obj T, obs S) error {
 	o, name := obs.External(), l.kind.Record(obj).Name
-	annotations := map[string]string{v1alpha1.ClaimedNameAnnotation: name, v1alpha1.ClaimedCloudAnnotation: o.Cloud}
+	annotations := map[string]string{pcapi.ClaimedNameAnnotation: name, pcapi.ClaimedCloudAnnotation: o.Cloud}
 	if err := reconciler.Claim(ctx, l.Client, obj, l.Options.Finalizer, annotations); err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (l *Lifecycle[T, R, S]) claim(ctx context.Context, obj T, obs S) error {
 }
 
 func (l *Lifecycle[T, R, S]) unclaim(ctx context.Context, obj T, obs S) error {
-	err := reconciler.Release(ctx, l.Client, obj, l.Options.Finalizer, v1alpha1.ClaimedNameAnnotation, v1alpha1.ClaimedCloudAnnotation)
+	err := reconciler.Release(ctx, l.Client, obj, l.Options.Finalizer, pcapi.ClaimedNameAnnotation, pcapi.ClaimedCloudAnnotation)
 	if err == nil {
 		obs.External().Claimed = ""
 	}
@@ -100,7 +100,7 @@ func (l *Lifecycle[T, R, S]) look(_ context.Context, obj T, obs S) error {
 	}
 	o.Inventory.EnqueueAfterListing(l.ref(obj), o.Horizon)
 	return &reconciler.WaitError{
-		After: Safety, Reason: v1alpha1.OutcomeUnknownReason, Quiet: true,
+		After: Safety, Reason: pcapi.OutcomeUnknownReason, Quiet: true,
 		Message: "looking in the cloud for the " + l.Noun + " of an earlier create",
 	}
 }
@@ -130,7 +130,7 @@ func (l *Lifecycle[T, R, S]) create(ctx context.Context, obj T, obs S) error {
 		return outcome
 	}
 	if cloud.Is(err, cloud.Quota) {
-		return reconciler.Wait(RecheckSoon, v1alpha1.QuotaExceededReason, "%v", err)
+		return reconciler.Wait(RecheckSoon, pcapi.QuotaExceededReason, "%v", err)
 	}
 	return l.Failed(obj, o, err)
 }
@@ -152,7 +152,7 @@ func (l *Lifecycle[T, R, S]) unclear(obj T, obs S, err error) error {
 	if cause == nil || errors.Is(err, cause) {
 		cause = fmt.Errorf("%w; the %s may have been created all the same: it is looked for before another create", err, l.Noun)
 	}
-	return reconciler.Wait(l.Backoff.When(obj.GetUID()), v1alpha1.OutcomeUnknownReason, "%v", cause)
+	return reconciler.Wait(l.Backoff.When(obj.GetUID()), pcapi.OutcomeUnknownReason, "%v", cause)
 }
 
 // adopt takes the oldest candidate. A resource to be imported is known already.
@@ -162,7 +162,7 @@ func (l *Lifecycle[T, R, S]) adopt(_ context.Context, obj T, obs S) error {
 		return nil
 	}
 	l.Backoff.Forget(obj.GetUID())
-	o.Resource, o.Owned, o.How = &o.Candidates[0], true, v1alpha1.AdoptedReason
+	o.Resource, o.Owned, o.How = &o.Candidates[0], true, pcapi.AdoptedReason
 	if o.Proof == OwnerProof {
 		o.Duplicates = o.Candidates[1:]
 	}
@@ -180,7 +180,7 @@ func (l *Lifecycle[T, R, S]) deleteDuplicate(ctx context.Context, obj T, obs S) 
 	if _, err := l.kind.Delete(ctx, obj, obs, extra); err != nil && !cloud.Is(err, cloud.NotFound) {
 		return l.Failed(obj, o, err)
 	}
-	return reconciler.Wait(time.Second, v1alpha1.ProgressingReason, "one create made several %[1]ss; the oldest is kept, %[1]s %[2]s is being deleted",
+	return reconciler.Wait(time.Second, pcapi.ProgressingReason, "one create made several %[1]ss; the oldest is kept, %[1]s %[2]s is being deleted",
 		l.Noun, l.kind.Identify(extra).ID)
 }
 
@@ -195,7 +195,7 @@ func (l *Lifecycle[T, R, S]) remove(ctx context.Context, obj T, obs S) error {
 	}
 	if err == nil && !gone {
 		l.Backoff.Forget(obj.GetUID())
-		return &reconciler.WaitError{After: quiet, Reason: v1alpha1.RequestedReason, Message: l.deleting(id), Quiet: true}
+		return &reconciler.WaitError{After: quiet, Reason: pcapi.RequestedReason, Message: l.deleting(id), Quiet: true}
 	}
 	return nil
 }
@@ -219,7 +219,7 @@ func (l *Lifecycle[T, R, S]) confirmGone(ctx context.Context, obj T, obs S) erro
 		return l.lookFailed(obj, o, err)
 	}
 	l.kind.Remember(obj, obs, r)
-	return reconciler.Wait(l.Backoff.When(obj.GetUID()), v1alpha1.RequestedReason, "%s", l.deleting(id))
+	return reconciler.Wait(l.Backoff.When(obj.GetUID()), pcapi.RequestedReason, "%s", l.deleting(id))
 }
 
 func (l *Lifecycle[T, R, S]) release(ctx context.Context, obj T, obs S) error {

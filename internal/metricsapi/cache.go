@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
 
 // GroupIndex is the index of VMs by the UID of the VmGroup that owns them.
@@ -21,14 +21,14 @@ const GroupIndex = "group"
 // objects that existed at its start.
 func NewCache(ctx context.Context, config *rest.Config) (kept cache.Cache, synced func() bool, err error) {
 	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
+	if err := pcapi.AddToScheme(scheme); err != nil {
 		return nil, nil, fmt.Errorf("build the scheme: %w", err)
 	}
 	kept, err = cache.New(config, cache.Options{
 		Scheme: scheme,
 		ByObject: map[client.Object]cache.ByObject{
-			&v1alpha1.VmGroup{}: {Transform: stripGroup},
-			&v1alpha1.VM{}:      {Transform: stripVM},
+			&pcapi.VmGroup{}: {Transform: stripGroup},
+			&pcapi.VM{}:      {Transform: stripVM},
 		},
 		// Only these two kinds are read, and objects of the cache are not changed.
 		ReaderFailOnMissingInformer:  true,
@@ -37,14 +37,14 @@ func NewCache(ctx context.Context, config *rest.Config) (kept cache.Cache, synce
 	if err != nil {
 		return nil, nil, fmt.Errorf("make the cache of VmGroups and VMs: %w", err)
 	}
-	if err := kept.IndexField(ctx, &v1alpha1.VM{}, GroupIndex, groupOf); err != nil {
+	if err := kept.IndexField(ctx, &pcapi.VM{}, GroupIndex, groupOf); err != nil {
 		return nil, nil, fmt.Errorf("index VMs by the VmGroup that owns them; are the operator's CRDs installed? %w", err)
 	}
-	vms, err := kept.GetInformer(ctx, &v1alpha1.VM{}, cache.BlockUntilSynced(false))
+	vms, err := kept.GetInformer(ctx, &pcapi.VM{}, cache.BlockUntilSynced(false))
 	if err != nil {
 		return nil, nil, fmt.Errorf("watch VMs: %w", err)
 	}
-	groups, err := kept.GetInformer(ctx, &v1alpha1.VmGroup{}, cache.BlockUntilSynced(false))
+	groups, err := kept.GetInformer(ctx, &pcapi.VmGroup{}, cache.BlockUntilSynced(false))
 	if err != nil {
 		return nil, nil, fmt.Errorf("watch VmGroups; are the operator's CRDs of this version installed? %w", err)
 	}
@@ -60,25 +60,25 @@ func groupOf(object client.Object) []string {
 }
 
 func stripGroup(object any) (any, error) {
-	group, ok := object.(*v1alpha1.VmGroup)
+	group, ok := object.(*pcapi.VmGroup)
 	if !ok {
 		return object, nil
 	}
-	return &v1alpha1.VmGroup{
+	return &pcapi.VmGroup{
 		TypeMeta:   group.TypeMeta,
 		ObjectMeta: stripMeta(group.ObjectMeta),
-		Status:     v1alpha1.VmGroupStatus{CPUUtilization: group.Status.CPUUtilization},
+		Status:     pcapi.VmGroupStatus{CPUUtilization: group.Status.CPUUtilization},
 	}, nil
 }
 
 func stripVM(object any) (any, error) {
-	vm, ok := object.(*v1alpha1.VM)
+	vm, ok := object.(*pcapi.VM)
 	if !ok {
 		return object, nil
 	}
 	meta := stripMeta(vm.ObjectMeta)
 	meta.Labels, meta.OwnerReferences = nil, vm.OwnerReferences
-	return &v1alpha1.VM{TypeMeta: vm.TypeMeta, ObjectMeta: meta, Status: v1alpha1.VMStatus{CPUUtilization: vm.Status.CPUUtilization}}, nil
+	return &pcapi.VM{TypeMeta: vm.TypeMeta, ObjectMeta: meta, Status: pcapi.VMStatus{CPUUtilization: vm.Status.CPUUtilization}}, nil
 }
 
 func stripMeta(meta metav1.ObjectMeta) metav1.ObjectMeta {

@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
 
 func TestStripKeepsOnlyFieldsOfMetrics(t *testing.T) {
@@ -50,13 +50,13 @@ func TestGroupOf(t *testing.T) {
 	owned.OwnerReferences[0].Controller = nil
 	ofAnotherKind.OwnerReferences[0].Kind = "Other"
 	tests := map[string]struct {
-		vm   *v1alpha1.VM
+		vm   *pcapi.VM
 		want []string
 	}{
 		"controlled by the group: its UID": {controlled, []string{"shop-web-uid"}},
 		"owned, not controlled: none":      {owned, nil},
 		"controlled by another kind: none": {ofAnotherKind, nil},
-		"without owner: none":              {&v1alpha1.VM{}, nil},
+		"without owner: none":              {&pcapi.VM{}, nil},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

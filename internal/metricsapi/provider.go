@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/custom-metrics-apiserver/pkg/provider"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
 
 // The metrics of a VmGroup, in percent of the CPU of one member. They do not exist
@@ -31,7 +31,7 @@ const (
 )
 
 // groups is the resource that has the metrics.
-var groups = v1alpha1.GroupVersion.WithResource("vmgroups").GroupResource()
+var groups = pcapi.GroupVersion.WithResource("vmgroups").GroupResource()
 
 // Provider measures VmGroups. It is safe for concurrent use.
 type Provider struct {
@@ -63,7 +63,7 @@ func (p *Provider) GetMetricByName(
 	if !serves(info, metricSelector) {
 		return nil, provider.NewMetricNotFoundError(info.GroupResource, info.Metric)
 	}
-	var group v1alpha1.VmGroup
+	var group pcapi.VmGroup
 	if err := p.reader.Get(ctx, name, &group); err != nil {
 		if apierrors.IsNotFound(err) {
 			return nil, notFound(info, name.Name, "there is no such group")
@@ -89,7 +89,7 @@ func (p *Provider) GetMetricBySelector(
 	if !serves(info, metricSelector) {
 		return nil, provider.NewMetricNotFoundError(info.GroupResource, info.Metric)
 	}
-	var found v1alpha1.VmGroupList
+	var found pcapi.VmGroupList
 	if err := p.reader.List(ctx, &found, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
 		return nil, fmt.Errorf("list VmGroups of namespace %s: %w", namespace, err)
 	}
@@ -114,14 +114,14 @@ func serves(info provider.CustomMetricInfo, metricSelector labels.Selector) bool
 }
 
 // measure returns the value of a metric in percent, and whether it is known.
-func (p *Provider) measure(ctx context.Context, group *v1alpha1.VmGroup, metric string) (percent int64, known bool, err error) {
+func (p *Provider) measure(ctx context.Context, group *pcapi.VmGroup, metric string) (percent int64, known bool, err error) {
 	if metric == MeanMetric {
 		if group.Status.CPUUtilization == nil {
 			return 0, false, nil
 		}
 		return int64(*group.Status.CPUUtilization), true, nil
 	}
-	var members v1alpha1.VMList
+	var members pcapi.VMList
 	if err := p.reader.List(ctx, &members, client.InNamespace(group.Namespace), client.MatchingFields{GroupIndex: string(group.UID)}); err != nil {
 		return 0, false, fmt.Errorf("list the members of VmGroup %s/%s: %w", group.Namespace, group.Name, err)
 	}
@@ -134,10 +134,10 @@ func (p *Provider) measure(ctx context.Context, group *v1alpha1.VmGroup, metric 
 	return percent, known, nil
 }
 
-func (p *Provider) value(group *v1alpha1.VmGroup, metric string, percent int64) *custom_metrics.MetricValue {
+func (p *Provider) value(group *pcapi.VmGroup, metric string, percent int64) *custom_metrics.MetricValue {
 	return &custom_metrics.MetricValue{
 		DescribedObject: custom_metrics.ObjectReference{
-			APIVersion: v1alpha1.GroupVersion.String(), Kind: "VmGroup", Namespace: group.Namespace, Name: group.Name, UID: group.UID,
+			APIVersion: pcapi.GroupVersion.String(), Kind: "VmGroup", Namespace: group.Namespace, Name: group.Name, UID: group.UID,
 		},
 		Metric:    custom_metrics.MetricIdentifier{Name: metric},
 		Timestamp: metav1.NewTime(p.now()),

@@ -21,39 +21,39 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/custom-metrics-apiserver/pkg/provider"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
 
 const space = "shop"
 
 var noon = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
-func group(namespace, name string, mean *int32) *v1alpha1.VmGroup {
-	return &v1alpha1.VmGroup{
+func group(namespace, name string, mean *int32) *pcapi.VmGroup {
+	return &pcapi.VmGroup{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: namespace, Name: name, UID: types.UID(namespace + "-" + name + "-uid"), Labels: map[string]string{"app": name},
 		},
-		Status: v1alpha1.VmGroupStatus{CPUUtilization: mean},
+		Status: pcapi.VmGroupStatus{CPUUtilization: mean},
 	}
 }
 
 // member is a VM that a group controls.
-func member(owner *v1alpha1.VmGroup, name string, use *int32) *v1alpha1.VM {
-	return &v1alpha1.VM{
+func member(owner *pcapi.VmGroup, name string, use *int32) *pcapi.VM {
+	return &pcapi.VM{
 		ObjectMeta: metav1.ObjectMeta{Namespace: owner.Namespace, Name: name, OwnerReferences: []metav1.OwnerReference{
-			*metav1.NewControllerRef(owner, v1alpha1.GroupVersion.WithKind("VmGroup")),
+			*metav1.NewControllerRef(owner, pcapi.GroupVersion.WithKind("VmGroup")),
 		}},
-		Status: v1alpha1.VMStatus{CPUUtilization: use},
+		Status: pcapi.VMStatus{CPUUtilization: use},
 	}
 }
 
 func newReader(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) client.Reader {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
+	if err := pcapi.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithIndex(&v1alpha1.VM{}, GroupIndex, groupOf).
+	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithIndex(&pcapi.VM{}, GroupIndex, groupOf).
 		WithInterceptorFuncs(funcs).Build()
 }
 
@@ -64,7 +64,7 @@ func newProvider(t *testing.T) *Provider {
 	t.Helper()
 	web, building, quiet := group(space, "web", new(int32(60))), group(space, "building", nil), group(space, "quiet", new(int32(0)))
 	other := group("other", "web", new(int32(10)))
-	single := &v1alpha1.VM{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: "single"}, Status: v1alpha1.VMStatus{CPUUtilization: new(int32(99))}}
+	single := &pcapi.VM{ObjectMeta: metav1.ObjectMeta{Namespace: space, Name: "single"}, Status: pcapi.VMStatus{CPUUtilization: new(int32(99))}}
 	return NewProvider(newReader(t, interceptor.Funcs{},
 		web, member(web, "web-1", new(int32(90))), member(web, "web-2", new(int32(31))), member(web, "web-3", nil),
 		building, member(building, "building-1", nil),
@@ -120,7 +120,7 @@ func TestGetMetricByNameReturnsNotFound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	vms := schema.GroupResource{Group: v1alpha1.GroupVersion.Group, Resource: "vms"}
+	vms := schema.GroupResource{Group: pcapi.GroupVersion.Group, Resource: "vms"}
 	tests := map[string]struct {
 		name     string
 		info     provider.CustomMetricInfo

@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
 
 // record logs each transition of a condition, and records those of the kind's
@@ -21,12 +21,12 @@ func (r *Reconciler[T, S]) record(ctx context.Context, before, obj T) {
 	if needsAttention(before, obj) {
 		level = corev1.EventTypeWarning
 	}
-	for _, kind := range slices.Concat(r.Kind.EventConditions(), []string{v1alpha1.ReadyCondition}) {
+	for _, kind := range slices.Concat(r.Kind.EventConditions(), []string{pcapi.ReadyCondition}) {
 		was, is := meta.FindStatusCondition(before.GetConditions(), kind), meta.FindStatusCondition(obj.GetConditions(), kind)
 		switch {
 		case is == nil, !transition(was, is):
 			continue
-		case kind == v1alpha1.ReadyCondition && recorded, kind != v1alpha1.ReadyCondition && was == nil && is.Status == metav1.ConditionFalse:
+		case kind == pcapi.ReadyCondition && recorded, kind != pcapi.ReadyCondition && was == nil && is.Status == metav1.ConditionFalse:
 			continue
 		}
 		recorded = true
@@ -58,11 +58,11 @@ func logTransitions(ctx context.Context, before, after []metav1.Condition) {
 // edited or deleted it.
 func needsAttention(before, obj Object) bool {
 	is := obj.GetConditions()
-	ready := meta.FindStatusCondition(is, v1alpha1.ReadyCondition)
+	ready := meta.FindStatusCondition(is, pcapi.ReadyCondition)
 	if ready == nil || ready.Status != metav1.ConditionFalse {
 		return false
 	}
-	was := meta.FindStatusCondition(before.GetConditions(), v1alpha1.ReadyCondition)
+	was := meta.FindStatusCondition(before.GetConditions(), pcapi.ReadyCondition)
 	lost := obj.GetDeletionTimestamp().IsZero() && was != nil && was.Status == metav1.ConditionTrue && was.ObservedGeneration == obj.GetGeneration()
-	return lost || ready.Reason == v1alpha1.ErrorReason || meta.IsStatusConditionTrue(is, v1alpha1.StalledCondition)
+	return lost || ready.Reason == pcapi.ErrorReason || meta.IsStatusConditionTrue(is, pcapi.StalledCondition)
 }

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
@@ -16,7 +16,7 @@ import (
 // all stages up to one, and then again. The second reconcile records no event.
 func TestEventsAreRecordedOncePerTransition(t *testing.T) {
 	created := func(is metav1.ConditionStatus, reason, message string) *metav1.Condition {
-		return &metav1.Condition{Type: v1alpha1.CreatedCondition, Status: is, Reason: reason, Message: message}
+		return &metav1.Condition{Type: pcapi.CreatedCondition, Status: is, Reason: reason, Message: message}
 	}
 	stages := []struct {
 		name    string
@@ -64,7 +64,7 @@ func TestEventsAreRecordedOncePerTransition(t *testing.T) {
 			h := newHarness(t, example())
 			reconcile := func(outcome error, created *metav1.Condition) {
 				h.kind.outcome(outcome)
-				h.kind.report = func(vm *v1alpha1.VM, _ error) { meta.SetStatusCondition(&vm.Status.Conditions, *created) }
+				h.kind.report = func(vm *pcapi.VM, _ error) { meta.SetStatusCondition(&vm.Status.Conditions, *created) }
 				if _, err := h.reconcile(); err != nil && reconciler.Reason(outcome) != "" {
 					t.Fatalf("Reconcile: %v", err)
 				}

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
@@ -25,24 +25,24 @@ const (
 
 // testKind is a kind whose methods a test sets. With none set it is in sync.
 type testKind struct {
-	observe func(ctx context.Context, vm *v1alpha1.VM) error
+	observe func(ctx context.Context, vm *pcapi.VM) error
 	plan    func() ([]string, error)
-	act     func(ctx context.Context, vm *v1alpha1.VM, step string) error
-	report  func(vm *v1alpha1.VM, outcome error)
+	act     func(ctx context.Context, vm *pcapi.VM, step string) error
+	report  func(vm *pcapi.VM, outcome error)
 	summary reconciler.Summary
 	// calls are the methods called, in order.
 	calls []string
 }
 
-var _ reconciler.Kind[*v1alpha1.VM, string] = &testKind{}
+var _ reconciler.Kind[*pcapi.VM, string] = &testKind{}
 
-type plan = reconciler.Plan[*v1alpha1.VM, string]
+type plan = reconciler.Plan[*pcapi.VM, string]
 
-func (k *testKind) New() *v1alpha1.VM         { return &v1alpha1.VM{} }
+func (k *testKind) New() *pcapi.VM            { return &pcapi.VM{} }
 func (k *testKind) Finalizer() string         { return finalizer }
-func (k *testKind) EventConditions() []string { return []string{v1alpha1.CreatedCondition} }
+func (k *testKind) EventConditions() []string { return []string{pcapi.CreatedCondition} }
 
-func (k *testKind) Observe(ctx context.Context, vm *v1alpha1.VM) (string, error) {
+func (k *testKind) Observe(ctx context.Context, vm *pcapi.VM) (string, error) {
 	k.calls = append(k.calls, "observe")
 	if k.observe != nil {
 		return "observed", k.observe(ctx, vm)
@@ -50,7 +50,7 @@ func (k *testKind) Observe(ctx context.Context, vm *v1alpha1.VM) (string, error)
 	return "observed", nil
 }
 
-func (k *testKind) Plan(_ *v1alpha1.VM, obs string) plan {
+func (k *testKind) Plan(_ *pcapi.VM, obs string) plan {
 	k.calls = append(k.calls, "plan "+obs)
 	if k.plan == nil {
 		return plan{}
@@ -58,15 +58,15 @@ func (k *testKind) Plan(_ *v1alpha1.VM, obs string) plan {
 	names, outcome := k.plan()
 	p := plan{Outcome: outcome}
 	for _, name := range names {
-		p.Steps = append(p.Steps, reconciler.Step[*v1alpha1.VM, string]{
+		p.Steps = append(p.Steps, reconciler.Step[*pcapi.VM, string]{
 			Name: name, Needs: reconciler.Mutates,
-			Run: func(ctx context.Context, vm *v1alpha1.VM, obs string) error { return k.Act(ctx, vm, obs, name) },
+			Run: func(ctx context.Context, vm *pcapi.VM, obs string) error { return k.Act(ctx, vm, obs, name) },
 		})
 	}
 	return p
 }
 
-func (k *testKind) Act(ctx context.Context, vm *v1alpha1.VM, obs, step string) error {
+func (k *testKind) Act(ctx context.Context, vm *pcapi.VM, obs, step string) error {
 	k.calls = append(k.calls, "act "+obs+" "+step)
 	if k.act != nil {
 		return k.act(ctx, vm, step)
@@ -74,7 +74,7 @@ func (k *testKind) Act(ctx context.Context, vm *v1alpha1.VM, obs, step string) e
 	return nil
 }
 
-func (k *testKind) Report(vm *v1alpha1.VM, obs string, outcome error) reconciler.Summary {
+func (k *testKind) Report(vm *pcapi.VM, obs string, outcome error) reconciler.Summary {
 	k.calls = append(k.calls, "report "+obs)
 	vm.Status.Host = host
 	if k.report != nil {
@@ -96,7 +96,7 @@ type harness struct {
 	t          *testing.T
 	kind       *testKind
 	client     client.Client
-	reconciler *reconciler.Reconciler[*v1alpha1.VM, string]
+	reconciler *reconciler.Reconciler[*pcapi.VM, string]
 	// writes are the patches sent, and events the events recorded, since they were last taken.
 	writes []write
 	events []string
@@ -104,10 +104,10 @@ type harness struct {
 	refuse error
 }
 
-func example(change ...func(*v1alpha1.VM)) *v1alpha1.VM {
-	vm := &v1alpha1.VM{
+func example(change ...func(*pcapi.VM)) *pcapi.VM {
+	vm := &pcapi.VM{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "uid-a", Generation: 3, Finalizers: []string{finalizer}},
-		Spec:       v1alpha1.VMSpec{VMName: "web"},
+		Spec:       pcapi.VMSpec{VMName: "web"},
 	}
 	for _, f := range change {
 		f(vm)
@@ -115,14 +115,14 @@ func example(change ...func(*v1alpha1.VM)) *v1alpha1.VM {
 	return vm
 }
 
-func newHarness(t *testing.T, vm *v1alpha1.VM) *harness {
+func newHarness(t *testing.T, vm *pcapi.VM) *harness {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
+	if err := pcapi.AddToScheme(scheme); err != nil {
 		t.Fatalf("AddToScheme: %v", err)
 	}
 	h := &harness{t: t, kind: &testKind{summary: reconciler.Summary{Reason: "Running", Message: "all is well"}}}
-	h.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(vm).WithStatusSubresource(&v1alpha1.VM{}).
+	h.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(vm).WithStatusSubresource(&pcapi.VM{}).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 				return h.sent("object", o, p, func() error { return c.Patch(ctx, o, p, opts...) })
@@ -131,7 +131,7 @@ func newHarness(t *testing.T, vm *v1alpha1.VM) *harness {
 				return h.sent(sub, o, p, func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
 			},
 		}).Build()
-	h.reconciler = &reconciler.Reconciler[*v1alpha1.VM, string]{Client: h.client, Kind: h.kind, Recorder: h, Deadline: time.Minute}
+	h.reconciler = &reconciler.Reconciler[*pcapi.VM, string]{Client: h.client, Kind: h.kind, Recorder: h, Deadline: time.Minute}
 	return h
 }
 
@@ -168,9 +168,9 @@ func (h *harness) mustReconcile() ctrl.Result {
 	return result
 }
 
-func (h *harness) stored() *v1alpha1.VM {
+func (h *harness) stored() *pcapi.VM {
 	h.t.Helper()
-	vm := &v1alpha1.VM{}
+	vm := &pcapi.VM{}
 	if err := h.client.Get(h.t.Context(), client.ObjectKey{Namespace: "ns", Name: "a"}, vm); err != nil {
 		h.t.Fatalf("Get: %v", err)
 	}
@@ -178,7 +178,7 @@ func (h *harness) stored() *v1alpha1.VM {
 }
 
 // edit changes the stored object as a user does. It does not count as a write.
-func (h *harness) edit(change func(*v1alpha1.VM)) {
+func (h *harness) edit(change func(*pcapi.VM)) {
 	h.t.Helper()
 	vm := h.stored()
 	change(vm)

@@ -8,22 +8,22 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
 const note = "example.com/note"
 
-func annotated(value string) func(*v1alpha1.VM) {
-	return func(vm *v1alpha1.VM) { vm.Annotations = map[string]string{note: value, "other": "kept"} }
+func annotated(value string) func(*pcapi.VM) {
+	return func(vm *pcapi.VM) { vm.Annotations = map[string]string{note: value, "other": "kept"} }
 }
 
-func unclaimed(vm *v1alpha1.VM) { vm.Finalizers = nil }
+func unclaimed(vm *pcapi.VM) { vm.Finalizers = nil }
 
 func TestClaim(t *testing.T) {
 	tests := []struct {
 		name        string
-		vm          *v1alpha1.VM
+		vm          *pcapi.VM
 		annotations map[string]string
 		writes      int
 		want        map[string]string
@@ -59,7 +59,7 @@ func TestClaim(t *testing.T) {
 func TestRelease(t *testing.T) {
 	tests := []struct {
 		name   string
-		vm     *v1alpha1.VM
+		vm     *pcapi.VM
 		writes int
 		want   map[string]string
 	}{
@@ -86,7 +86,7 @@ func TestRelease(t *testing.T) {
 func TestClaimSendsResourceVersion(t *testing.T) {
 	h := newHarness(t, example(unclaimed))
 	vm := h.stored()
-	h.edit(func(vm *v1alpha1.VM) { vm.Labels = map[string]string{"edited": "meanwhile"} })
+	h.edit(func(vm *pcapi.VM) { vm.Labels = map[string]string{"edited": "meanwhile"} })
 	read := vm.ResourceVersion
 	err := reconciler.Claim(t.Context(), h.client, vm, finalizer, map[string]string{note: "web"})
 	if !apierrors.IsConflict(err) {
@@ -120,7 +120,7 @@ func TestFailedReleaseKeepsClaimInMemory(t *testing.T) {
 func TestReleaseOfMissingObjectReturnsErrUnknown(t *testing.T) {
 	h := newHarness(t, example())
 	vm := h.stored()
-	h.refuse = apierrors.NewNotFound(v1alpha1.GroupVersion.WithResource("vms").GroupResource(), vm.Name)
+	h.refuse = apierrors.NewNotFound(pcapi.GroupVersion.WithResource("vms").GroupResource(), vm.Name)
 	if err := reconciler.Release(t.Context(), h.client, vm, finalizer); !apierrors.IsNotFound(err) {
 		t.Errorf("Release of an object that nobody deleted = %v, want NotFound", err)
 	}

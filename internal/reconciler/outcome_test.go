@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
@@ -27,16 +27,16 @@ func condition(kind string, is metav1.ConditionStatus, reason, message string) m
 }
 
 func ready(is metav1.ConditionStatus, reason, message string) metav1.Condition {
-	return condition(v1alpha1.ReadyCondition, is, reason, message)
+	return condition(pcapi.ReadyCondition, is, reason, message)
 }
 
 func TestFinishMapsOutcomeToConditionsAndResult(t *testing.T) {
 	broken := errors.New("it broke")
 	reconciling := func(reason, message string) metav1.Condition {
-		return condition(v1alpha1.ReconcilingCondition, metav1.ConditionTrue, reason, message)
+		return condition(pcapi.ReconcilingCondition, metav1.ConditionTrue, reason, message)
 	}
 	stalled := func(reason, message string) metav1.Condition {
-		return condition(v1alpha1.StalledCondition, metav1.ConditionTrue, reason, message)
+		return condition(pcapi.StalledCondition, metav1.ConditionTrue, reason, message)
 	}
 	tests := []struct {
 		name    string
@@ -57,12 +57,12 @@ func TestFinishMapsOutcomeToConditionsAndResult(t *testing.T) {
 		},
 		{
 			name: "waiting: Reconciling, requeued", outcome: reconciler.Wait(time.Minute, "Creating", "building %s", "s1"),
-			want:    []metav1.Condition{ready(metav1.ConditionFalse, "Creating", "building s1"), reconciling(v1alpha1.ProgressingReason, "building s1")},
+			want:    []metav1.Condition{ready(metav1.ConditionFalse, "Creating", "building s1"), reconciling(pcapi.ProgressingReason, "building s1")},
 			kstatus: status.InProgressStatus, again: time.Minute,
 		},
 		{
 			name: "waiting for an event: Reconciling, not requeued", outcome: reconciler.Wait(0, "Creating", "building"),
-			want:    []metav1.Condition{ready(metav1.ConditionFalse, "Creating", "building"), reconciling(v1alpha1.ProgressingReason, "building")},
+			want:    []metav1.Condition{ready(metav1.ConditionFalse, "Creating", "building"), reconciling(pcapi.ProgressingReason, "building")},
 			kstatus: status.InProgressStatus,
 		},
 		{
@@ -87,7 +87,7 @@ func TestFinishMapsOutcomeToConditionsAndResult(t *testing.T) {
 		},
 		{
 			name: "other error: returned to the queue", outcome: broken,
-			want:    []metav1.Condition{ready(metav1.ConditionFalse, v1alpha1.ErrorReason, "it broke"), reconciling(v1alpha1.ErrorReason, "it broke")},
+			want:    []metav1.Condition{ready(metav1.ConditionFalse, pcapi.ErrorReason, "it broke"), reconciling(pcapi.ErrorReason, "it broke")},
 			kstatus: status.InProgressStatus, err: broken,
 		},
 		{
@@ -96,13 +96,13 @@ func TestFinishMapsOutcomeToConditionsAndResult(t *testing.T) {
 			kstatus: status.FailedStatus,
 		},
 	}
-	for _, before := range []string{"", v1alpha1.StalledCondition, v1alpha1.ReconcilingCondition} {
+	for _, before := range []string{"", pcapi.StalledCondition, pcapi.ReconcilingCondition} {
 		for _, tc := range tests {
 			t.Run(tc.name+", after "+before, func(t *testing.T) {
-				h := newHarness(t, example(func(vm *v1alpha1.VM) {
+				h := newHarness(t, example(func(vm *pcapi.VM) {
 					if before != "" {
 						vm.Status.Conditions = []metav1.Condition{
-							{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionUnknown, Reason: "Old"},
+							{Type: pcapi.ReadyCondition, Status: metav1.ConditionUnknown, Reason: "Old"},
 							{Type: before, Status: metav1.ConditionTrue, Reason: "Old"},
 						}
 					}
@@ -132,14 +132,14 @@ func wantRequeue(t *testing.T, want time.Duration, got ctrl.Result) {
 	}
 }
 
-func kstatusOf(t *testing.T, vm *v1alpha1.VM) status.Status {
+func kstatusOf(t *testing.T, vm *pcapi.VM) status.Status {
 	t.Helper()
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(vm)
 	if err != nil {
 		t.Fatalf("ToUnstructured: %v", err)
 	}
 	u := &unstructured.Unstructured{Object: fields}
-	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("VM"))
+	u.SetGroupVersionKind(pcapi.GroupVersion.WithKind("VM"))
 	result, err := status.Compute(u)
 	if err != nil {
 		t.Fatalf("kstatus: %v", err)
@@ -206,11 +206,11 @@ func TestStalledErrorUnwrapsCause(t *testing.T) {
 
 func TestObservedGenerationIsSetInEveryCondition(t *testing.T) {
 	h := newHarness(t, example())
-	h.kind.report = func(vm *v1alpha1.VM, _ error) {
-		meta.SetStatusCondition(&vm.Status.Conditions, metav1.Condition{Type: v1alpha1.CreatedCondition, Status: metav1.ConditionTrue, Reason: "Created"})
+	h.kind.report = func(vm *pcapi.VM, _ error) {
+		meta.SetStatusCondition(&vm.Status.Conditions, metav1.Condition{Type: pcapi.CreatedCondition, Status: metav1.ConditionTrue, Reason: "Created"})
 	}
 	h.mustReconcile()
-	h.edit(func(vm *v1alpha1.VM) { vm.Generation = 4 })
+	h.edit(func(vm *pcapi.VM) { vm.Generation = 4 })
 	equal(t, "kstatus before the reconcile", status.InProgressStatus, kstatusOf(t, h.stored()))
 	h.takeWrites()
 	h.mustReconcile()

@@ -5,7 +5,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
 
 // ChangedByUser returns a predicate that accepts an update if a user made it:
@@ -16,7 +16,7 @@ import (
 func ChangedByUser(finalizer, annotation string) predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		was, is := e.ObjectOld, e.ObjectNew
-		for _, key := range []string{v1alpha1.PausedAnnotation, v1alpha1.ReconcileRequestedAtAnnotation} {
+		for _, key := range []string{pcapi.PausedAnnotation, pcapi.ReconcileRequestedAtAnnotation} {
 			if was.GetAnnotations()[key] != is.GetAnnotations()[key] {
 				return true
 			}

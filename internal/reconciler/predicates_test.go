@@ -6,16 +6,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
 func TestChangedByUserAcceptsRemovedFinalizer(t *testing.T) {
-	claimed := func(vm *v1alpha1.VM) { vm.Annotations = map[string]string{note: "web"} }
-	deleting := func(vm *v1alpha1.VM) { now := metav1.Now(); vm.DeletionTimestamp = &now }
+	claimed := func(vm *pcapi.VM) { vm.Annotations = map[string]string{note: "web"} }
+	deleting := func(vm *pcapi.VM) { now := metav1.Now(); vm.DeletionTimestamp = &now }
 	for name, tc := range map[string]struct {
 		annotation string
-		was, is    *v1alpha1.VM
+		was, is    *pcapi.VM
 		want       bool
 	}{
 		"finalizer removed, annotation kept: accepted":         {note, example(claimed), example(claimed, unclaimed), true},

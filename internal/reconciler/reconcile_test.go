@@ -17,26 +17,26 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
 var (
-	vms      = schema.GroupResource{Group: v1alpha1.GroupVersion.Group, Resource: "vms"}
+	vms      = schema.GroupResource{Group: pcapi.GroupVersion.Group, Resource: "vms"}
 	conflict = apierrors.NewConflict(vms, "a", errors.New("changed meanwhile"))
 )
 
 // stale is the result of a reconcile whose read was stale.
 var stale = ctrl.Result{RequeueAfter: 50 * time.Millisecond}
 
-func deleted(vm *v1alpha1.VM) {
+func deleted(vm *pcapi.VM) {
 	now := metav1.Now()
 	vm.DeletionTimestamp = &now
 }
 
-func paused(vm *v1alpha1.VM) {
-	vm.Annotations = map[string]string{v1alpha1.PausedAnnotation: "true"}
+func paused(vm *pcapi.VM) {
+	vm.Annotations = map[string]string{pcapi.PausedAnnotation: "true"}
 }
 
 func TestReconcileRunsStepsInOrder(t *testing.T) {
@@ -47,7 +47,7 @@ func TestReconcileRunsStepsInOrder(t *testing.T) {
 	h.mustReconcile()
 	equal(t, "calls", []string{"observe", "plan observed", "act observed one", "act observed two", "act observed three", "report observed"}, h.kind.calls)
 
-	h.kind.act = func(_ context.Context, _ *v1alpha1.VM, step string) error {
+	h.kind.act = func(_ context.Context, _ *pcapi.VM, step string) error {
 		if step == "two" {
 			return reconciler.Stalled("Two", 0, errors.New("step two failed"))
 		}
@@ -55,19 +55,19 @@ func TestReconcileRunsStepsInOrder(t *testing.T) {
 	}
 	h.mustReconcile()
 	equal(t, "calls when a step ends the reconcile", []string{"observe", "plan observed", "act observed one", "act observed two", "report observed"}, h.kind.calls)
-	equal(t, "reason", "Two", meta.FindStatusCondition(h.stored().Status.Conditions, v1alpha1.ReadyCondition).Reason)
+	equal(t, "reason", "Two", meta.FindStatusCondition(h.stored().Status.Conditions, pcapi.ReadyCondition).Reason)
 
-	h.kind.observe = func(context.Context, *v1alpha1.VM) error {
+	h.kind.observe = func(context.Context, *pcapi.VM) error {
 		return reconciler.Stalled("Blind", 0, errors.New("cannot observe"))
 	}
 	h.mustReconcile()
 	equal(t, "calls when Observe fails: the status is still reported", []string{"observe", "report observed"}, h.kind.calls)
-	equal(t, "reason", "Blind", meta.FindStatusCondition(h.stored().Status.Conditions, v1alpha1.ReadyCondition).Reason)
+	equal(t, "reason", "Blind", meta.FindStatusCondition(h.stored().Status.Conditions, pcapi.ReadyCondition).Reason)
 }
 
 func TestReconcileHasDeadline(t *testing.T) {
 	h := newHarness(t, example())
-	h.kind.observe = func(ctx context.Context, _ *v1alpha1.VM) error {
+	h.kind.observe = func(ctx context.Context, _ *pcapi.VM) error {
 		if deadline, ok := ctx.Deadline(); !ok || time.Until(deadline) > time.Minute {
 			t.Errorf("deadline %v, %v; want one within a minute", deadline, ok)
 		}
@@ -79,7 +79,7 @@ func TestReconcileHasDeadline(t *testing.T) {
 func TestReconcileUsesFlowOfNamespace(t *testing.T) {
 	h := newHarness(t, example())
 	begun := time.Now()
-	h.kind.observe = func(ctx context.Context, vm *v1alpha1.VM) error {
+	h.kind.observe = func(ctx context.Context, vm *pcapi.VM) error {
 		flow := cloud.FlowOf(ctx)
 		equal(t, "flow", vm.Namespace, flow.Name)
 		if flow.Since.Before(begun) || flow.Since.After(time.Now()) {
@@ -99,18 +99,18 @@ func TestStatusIsWrittenOnlyWhenChanged(t *testing.T) {
 		h.mustReconcile()
 		h.wantWrites(0)
 	}
-	h.kind.report = func(vm *v1alpha1.VM, _ error) { vm.Status.Host = "h2" }
+	h.kind.report = func(vm *pcapi.VM, _ error) { vm.Status.Host = "h2" }
 	h.mustReconcile()
 	h.wantWrites(1)
 	equal(t, "host", "h2", h.stored().Status.Host)
 }
 
 func TestMetadataWriteCausesNoStatusWrite(t *testing.T) {
-	h := newHarness(t, example(func(vm *v1alpha1.VM) { vm.Finalizers = nil }))
+	h := newHarness(t, example(func(vm *pcapi.VM) { vm.Finalizers = nil }))
 	h.mustReconcile()
 	h.takeWrites()
 	h.kind.plan = func() ([]string, error) { return []string{"claim"}, nil }
-	h.kind.act = func(ctx context.Context, vm *v1alpha1.VM, _ string) error {
+	h.kind.act = func(ctx context.Context, vm *pcapi.VM, _ string) error {
 		return reconciler.Claim(ctx, h.client, vm, finalizer, map[string]string{"example.com/name": "web"})
 	}
 	h.mustReconcile()
@@ -120,9 +120,9 @@ func TestMetadataWriteCausesNoStatusWrite(t *testing.T) {
 }
 
 func TestClaimAndStatusAreTwoWrites(t *testing.T) {
-	h := newHarness(t, example(func(vm *v1alpha1.VM) { vm.Finalizers = nil }))
+	h := newHarness(t, example(func(vm *pcapi.VM) { vm.Finalizers = nil }))
 	h.kind.plan = func() ([]string, error) { return []string{"claim"}, nil }
-	h.kind.act = func(ctx context.Context, vm *v1alpha1.VM, _ string) error {
+	h.kind.act = func(ctx context.Context, vm *pcapi.VM, _ string) error {
 		vm.Status.VMID = "s1"
 		return reconciler.Claim(ctx, h.client, vm, finalizer, nil)
 	}
@@ -141,22 +141,22 @@ func TestReconcileWritesNothing(t *testing.T) {
 	step := func(err error) func(*harness) {
 		return func(h *harness) {
 			h.kind.plan = func() ([]string, error) { return []string{"one"}, nil }
-			h.kind.act = func(context.Context, *v1alpha1.VM, string) error { return err }
+			h.kind.act = func(context.Context, *pcapi.VM, string) error { return err }
 		}
 	}
 	observe := func(err error) func(*harness) {
-		return func(h *harness) { h.kind.observe = func(context.Context, *v1alpha1.VM) error { return err } }
+		return func(h *harness) { h.kind.observe = func(context.Context, *pcapi.VM) error { return err } }
 	}
 	quiet := &reconciler.WaitError{After: 7 * time.Second, Reason: "X", Message: "x", Quiet: true}
 	tests := []struct {
 		name string
-		vm   *v1alpha1.VM
+		vm   *pcapi.VM
 		do   func(*harness)
 		want ctrl.Result
 		// calls are the methods of the kind that are called.
 		calls []string
 	}{
-		{name: "deleted object without the finalizer: not reconciled", vm: example(deleted, func(vm *v1alpha1.VM) { vm.Finalizers = []string{"other/one"} }), do: func(*harness) {}},
+		{name: "deleted object without the finalizer: not reconciled", vm: example(deleted, func(vm *pcapi.VM) { vm.Finalizers = []string{"other/one"} }), do: func(*harness) {}},
 		{name: "quiet wait: requeued", vm: example(), do: step(quiet), want: ctrl.Result{RequeueAfter: 7 * time.Second}, calls: []string{"observe", "plan observed", "act observed one"}},
 		{name: "Observe returns ErrUnknown: not requeued", vm: example(), do: observe(reconciler.ErrUnknown), calls: []string{"observe"}},
 		{name: "step returns a wrapped ErrUnknown: not requeued", vm: example(), do: step(fmt.Errorf("step: %w", reconciler.ErrUnknown)), calls: []string{"observe", "plan observed", "act observed one"}},
@@ -176,36 +176,36 @@ func TestReconcileWritesNothing(t *testing.T) {
 }
 
 func TestMissingObjectIsNotReconciled(t *testing.T) {
-	h := newHarness(t, example(func(vm *v1alpha1.VM) { vm.Name = "b" }))
+	h := newHarness(t, example(func(vm *pcapi.VM) { vm.Name = "b" }))
 	equal(t, "result", ctrl.Result{}, h.mustReconcile())
 	equal(t, "calls", []string(nil), h.kind.calls)
 }
 
 func TestPausedObjectIsNotReconciled(t *testing.T) {
-	for name, vm := range map[string]*v1alpha1.VM{
+	for name, vm := range map[string]*pcapi.VM{
 		"not deleted: Paused": example(paused),
 		"deleted: Paused":     example(paused, deleted),
 	} {
 		t.Run(name, func(t *testing.T) {
-			vm.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionTrue, Reason: "Running", Message: "as it was"}}
+			vm.Status.Conditions = []metav1.Condition{{Type: pcapi.ReadyCondition, Status: metav1.ConditionTrue, Reason: "Running", Message: "as it was"}}
 			h := newHarness(t, vm)
 			equal(t, "result", ctrl.Result{}, h.mustReconcile())
 			equal(t, "calls", []string(nil), h.kind.calls)
 			h.wantWrites(1)
 			equal(t, "conditions", []metav1.Condition{
-				{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionTrue, Reason: "Running", Message: "as it was"},
+				{Type: pcapi.ReadyCondition, Status: metav1.ConditionTrue, Reason: "Running", Message: "as it was"},
 				{
-					Type: v1alpha1.ReconcilingCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.PausedReason,
+					Type: pcapi.ReconcilingCondition, Status: metav1.ConditionTrue, Reason: pcapi.PausedReason,
 					Message: `nothing is done while the annotation samplecontroller.k8s.io/paused is "true"; remove it to go on`,
 				},
 			}, h.stored().Status.Conditions, ignoreTime)
 			h.mustReconcile()
 			h.wantWrites(0)
 
-			h.edit(func(vm *v1alpha1.VM) { vm.Annotations = nil })
+			h.edit(func(vm *pcapi.VM) { vm.Annotations = nil })
 			h.mustReconcile()
 			equal(t, "calls once it is no longer paused", []string{"observe", "plan observed", "report observed"}, h.kind.calls)
-			if c := meta.FindStatusCondition(h.stored().Status.Conditions, v1alpha1.ReconcilingCondition); c != nil {
+			if c := meta.FindStatusCondition(h.stored().Status.Conditions, pcapi.ReconcilingCondition); c != nil {
 				t.Errorf("Reconciling is still %s", c.Reason)
 			}
 		})
@@ -213,7 +213,7 @@ func TestPausedObjectIsNotReconciled(t *testing.T) {
 }
 
 func TestPausedAnnotationMustBeTrue(t *testing.T) {
-	h := newHarness(t, example(func(vm *v1alpha1.VM) { vm.Annotations = map[string]string{v1alpha1.PausedAnnotation: "false"} }))
+	h := newHarness(t, example(func(vm *pcapi.VM) { vm.Annotations = map[string]string{pcapi.PausedAnnotation: "false"} }))
 	h.mustReconcile()
 	equal(t, "calls", []string{"observe", "plan observed", "report observed"}, h.kind.calls)
 }
@@ -248,7 +248,7 @@ func TestStalledIsNotWrittenOntoChangedObject(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t, example())
 			h.kind.outcome(tc.outcome)
-			h.kind.observe = func(ctx context.Context, vm *v1alpha1.VM) error {
+			h.kind.observe = func(ctx context.Context, vm *pcapi.VM) error {
 				other := vm.DeepCopy()
 				other.Status.VMID = "s1"
 				return h.client.Status().Patch(ctx, other, client.MergeFrom(vm.DeepCopy()))
@@ -311,7 +311,7 @@ func TestReleasedObjectIsNotPatched(t *testing.T) {
 	h := newHarness(t, example(deleted))
 	h.kind.summary = reconciler.Summary{Reason: "Deleted", Message: "it is 100% gone"}
 	h.kind.plan = func() ([]string, error) { return []string{"release"}, nil }
-	h.kind.act = func(ctx context.Context, vm *v1alpha1.VM, _ string) error {
+	h.kind.act = func(ctx context.Context, vm *pcapi.VM, _ string) error {
 		return reconciler.Release(ctx, h.client, vm, finalizer)
 	}
 	equal(t, "result", ctrl.Result{}, h.mustReconcile())
@@ -320,7 +320,7 @@ func TestReleasedObjectIsNotPatched(t *testing.T) {
 		t.Errorf("writes %v, want the release alone", writes)
 	}
 	h.wantEvents("Normal Deleted Delete: it is 100% gone")
-	err := h.client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "a"}, &v1alpha1.VM{})
+	err := h.client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "a"}, &pcapi.VM{})
 	if !apierrors.IsNotFound(err) {
 		t.Errorf("Get = %v, want the object gone", err)
 	}
@@ -331,7 +331,7 @@ func TestDeletedObjectReportsWait(t *testing.T) {
 	h.kind.outcome(reconciler.Wait(time.Minute, "Requested", "the cloud is deleting it"))
 	h.mustReconcile()
 	h.wantWrites(1)
-	equal(t, "reason", "Requested", meta.FindStatusCondition(h.stored().Status.Conditions, v1alpha1.ReadyCondition).Reason)
+	equal(t, "reason", "Requested", meta.FindStatusCondition(h.stored().Status.Conditions, pcapi.ReadyCondition).Reason)
 }
 
 func TestReadErrorIsReturned(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
@@ -87,7 +87,7 @@ func (r *Reconciler[T, S]) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 		return ctrl.Result{}, nil
 	}
 	before := obj.DeepCopyObject().(T)
-	if obj.GetAnnotations()[v1alpha1.PausedAnnotation] == "true" {
+	if obj.GetAnnotations()[pcapi.PausedAnnotation] == "true" {
 		return r.pause(ctx, before, obj)
 	}
 

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
 
 // staleDelay is how long a reconcile that met a conflict waits for the cache to catch up.
@@ -48,24 +48,24 @@ func (r *Reconciler[T, S]) finish(ctx context.Context, before, obj T, obs S, sum
 // defines them. A periodic reconcile of an object in sync has low priority; a
 // reconcile that waits for something keeps the priority of its request.
 func summarize(conditions *[]metav1.Condition, summary Summary, outcome error) (ctrl.Result, error) {
-	ready := metav1.Condition{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionFalse, Message: messageOf(outcome)}
-	reconciling := &metav1.Condition{Type: v1alpha1.ReconcilingCondition, Status: metav1.ConditionTrue, Message: ready.Message}
+	ready := metav1.Condition{Type: pcapi.ReadyCondition, Status: metav1.ConditionFalse, Message: messageOf(outcome)}
+	reconciling := &metav1.Condition{Type: pcapi.ReconcilingCondition, Status: metav1.ConditionTrue, Message: ready.Message}
 	var stalled *metav1.Condition
 	var result ctrl.Result
 	var err error
 
 	if wait, ok := errors.AsType[*WaitError](outcome); ok {
-		ready.Reason, reconciling.Reason = wait.Reason, v1alpha1.ProgressingReason
+		ready.Reason, reconciling.Reason = wait.Reason, pcapi.ProgressingReason
 		result.RequeueAfter = jitter(wait.After)
 	} else if blocked, ok := errors.AsType[*BlockedError](outcome); ok {
 		ready.Reason, reconciling.Reason = blocked.Reason, blocked.Reason
 		result.RequeueAfter = blocked.RequeueAfter
 	} else if stall, ok := errors.AsType[*StalledError](outcome); ok {
 		ready.Reason, reconciling = stall.Reason, nil
-		stalled = &metav1.Condition{Type: v1alpha1.StalledCondition, Status: metav1.ConditionTrue, Reason: stall.Reason, Message: ready.Message}
+		stalled = &metav1.Condition{Type: pcapi.StalledCondition, Status: metav1.ConditionTrue, Reason: stall.Reason, Message: ready.Message}
 		result.RequeueAfter = jitter(stall.Recheck)
 	} else if outcome != nil {
-		ready.Reason, reconciling.Reason = v1alpha1.ErrorReason, v1alpha1.ErrorReason
+		ready.Reason, reconciling.Reason = pcapi.ErrorReason, pcapi.ErrorReason
 		err = outcome
 	} else {
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionTrue, summary.Reason, summary.Message
@@ -76,8 +76,8 @@ func summarize(conditions *[]metav1.Condition, summary Summary, outcome error) (
 	}
 
 	meta.SetStatusCondition(conditions, ready)
-	setOrRemove(conditions, v1alpha1.ReconcilingCondition, reconciling)
-	setOrRemove(conditions, v1alpha1.StalledCondition, stalled)
+	setOrRemove(conditions, pcapi.ReconcilingCondition, reconciling)
+	setOrRemove(conditions, pcapi.StalledCondition, stalled)
 	return result, err
 }
 
@@ -93,8 +93,8 @@ func setOrRemove(conditions *[]metav1.Condition, kind string, c *metav1.Conditio
 func (r *Reconciler[T, S]) pause(ctx context.Context, before, obj T) (ctrl.Result, error) {
 	conditions := obj.GetConditions()
 	meta.SetStatusCondition(&conditions, metav1.Condition{
-		Type: v1alpha1.ReconcilingCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.PausedReason,
-		Message: "nothing is done while the annotation " + v1alpha1.PausedAnnotation + " is \"true\"; remove it to go on",
+		Type: pcapi.ReconcilingCondition, Status: metav1.ConditionTrue, Reason: pcapi.PausedReason,
+		Message: "nothing is done while the annotation " + pcapi.PausedAnnotation + " is \"true\"; remove it to go on",
 	})
 	obj.SetConditions(conditions)
 	if err := r.patchStatus(ctx, before, obj, false); err != nil {

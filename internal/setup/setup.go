@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud/rest"
 	"github.com/privatecloud/operator/internal/cloud/transport"
 	"github.com/privatecloud/operator/internal/clouds"
@@ -49,7 +49,7 @@ type Options struct {
 	CallTimeout time.Duration
 	// Dialers are added to that of type REST, and replace it if they have one of
 	// their own for this type. Tests use it to serve clouds in memory.
-	Dialers map[v1alpha1.CloudType]clouds.Dialer
+	Dialers map[pcapi.CloudType]clouds.Dialer
 }
 
 // restMetrics are of the whole process: they can be registered once.
@@ -107,9 +107,9 @@ func Controllers(ctx context.Context, mgr manager.Manager, opts Options) error {
 	return nil
 }
 
-func dialers(opts Options) map[v1alpha1.CloudType]clouds.Dialer {
-	all := map[v1alpha1.CloudType]clouds.Dialer{
-		v1alpha1.CloudTypeREST: restdialer.Dialer{Base: rest.Config{
+func dialers(opts Options) map[pcapi.CloudType]clouds.Dialer {
+	all := map[pcapi.CloudType]clouds.Dialer{
+		pcapi.CloudTypeREST: restdialer.Dialer{Base: rest.Config{
 			Version: opts.Version, Timeout: opts.CallTimeout, Metrics: restMetrics(), Log: ctrl.Log.WithName("cloud"),
 		}},
 	}

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
 
 // CloudIndex is the cache index of objects by the names of their Clouds.
@@ -24,7 +24,7 @@ const unresolved = ""
 // CloudKeys returns the keys of an object in CloudIndex: the name of the Cloud
 // that ref refers to, or "" without ref, and the name of the Cloud that the
 // object is recorded to be on, unless recorded is empty or the same.
-func CloudKeys(ref *v1alpha1.CloudReference, recorded string) []string {
+func CloudKeys(ref *pcapi.CloudReference, recorded string) []string {
 	wanted := unresolved
 	if ref != nil {
 		wanted = ref.Name

@@ -14,13 +14,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
 
 func TestCloudKeys(t *testing.T) {
-	home := &v1alpha1.CloudReference{Name: "home"}
+	home := &pcapi.CloudReference{Name: "home"}
 	for name, test := range map[string]struct {
-		ref      *v1alpha1.CloudReference
+		ref      *pcapi.CloudReference
 		recorded string
 		want     []string
 	}{
@@ -52,20 +52,20 @@ func (i indexer) IndexField(_ context.Context, obj client.Object, field string, 
 func groups(t *testing.T) *fake.ClientBuilder {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
+	if err := pcapi.AddToScheme(scheme); err != nil {
 		t.Fatalf("AddToScheme: %v", err)
 	}
 	b := fake.NewClientBuilder().WithScheme(scheme)
-	err := IndexByCloud(t.Context(), indexer{b}, &v1alpha1.VmGroup{}, func(o client.Object) []string {
-		return CloudKeys(o.(*v1alpha1.VmGroup).Spec.CloudRef, "")
+	err := IndexByCloud(t.Context(), indexer{b}, &pcapi.VmGroup{}, func(o client.Object) []string {
+		return CloudKeys(o.(*pcapi.VmGroup).Spec.CloudRef, "")
 	})
 	if err != nil {
 		t.Fatalf("IndexByCloud: %v", err)
 	}
 	for _, g := range []struct{ namespace, name, cloud string }{{"a", "home", "home"}, {"a", "away", "away"}, {"a", "default", ""}, {"b", "home", "home"}} {
-		group := &v1alpha1.VmGroup{ObjectMeta: metav1.ObjectMeta{Namespace: g.namespace, Name: g.name, Labels: map[string]string{"cloud": g.cloud}}}
+		group := &pcapi.VmGroup{ObjectMeta: metav1.ObjectMeta{Namespace: g.namespace, Name: g.name, Labels: map[string]string{"cloud": g.cloud}}}
 		if g.cloud != "" {
-			group.Spec.CloudRef = &v1alpha1.CloudReference{Name: g.cloud}
+			group.Spec.CloudRef = &pcapi.CloudReference{Name: g.cloud}
 		}
 		b.WithObjects(group)
 	}
@@ -73,7 +73,7 @@ func groups(t *testing.T) *fake.ClientBuilder {
 }
 
 func TestFinderFinds(t *testing.T) {
-	f := NewFinder(groups(t).Build(), &v1alpha1.VmGroupList{})
+	f := NewFinder(groups(t).Build(), &pcapi.VmGroupList{})
 	for name, test := range map[string]struct {
 		got  []reconcile.Request
 		want []string
@@ -108,7 +108,7 @@ func TestFinderReadsWithoutCopies(t *testing.T) {
 			return c.List(ctx, list, opts...)
 		},
 	}).Build()
-	if got := NewFinder(c, &v1alpha1.VmGroupList{}).ByNamespace(t.Context(), "a"); len(got) != 3 {
+	if got := NewFinder(c, &pcapi.VmGroupList{}).ByNamespace(t.Context(), "a"); len(got) != 3 {
 		t.Errorf("got %v, want three requests", got)
 	}
 	if asked.UnsafeDisableDeepCopy == nil || !*asked.UnsafeDisableDeepCopy {
@@ -122,7 +122,7 @@ func TestFinderReturnsNothingIfTheListFails(t *testing.T) {
 			return errors.New("the cache is closed")
 		},
 	}).Build()
-	f := NewFinder(c, &v1alpha1.VmGroupList{})
+	f := NewFinder(c, &pcapi.VmGroupList{})
 	for name, got := range map[string][]reconcile.Request{
 		"ByNamespace": f.ByNamespace(t.Context(), "a"), "ByCloud": f.ByCloud(t.Context(), "home"), "Matching": f.Matching(t.Context()),
 	} {

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
 
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=clouds,verbs=get;list;watch
@@ -41,19 +41,19 @@ func (e *DeniedError) Error() string {
 // CloudFor returns the name of the Cloud that an object uses: the one in its
 // cloudRef, else the one in its namespace's label, else "default". The Cloud may
 // not exist.
-func CloudFor(ctx context.Context, reader client.Reader, namespace string, ref *v1alpha1.CloudReference) (string, error) {
+func CloudFor(ctx context.Context, reader client.Reader, namespace string, ref *pcapi.CloudReference) (string, error) {
 	if ref != nil {
 		return ref.Name, nil
 	}
 	set, err := labelsOf(ctx, reader, namespace)
-	return cmp.Or(set[v1alpha1.DefaultCloudLabel], v1alpha1.DefaultCloudName), err
+	return cmp.Or(set[pcapi.DefaultCloudLabel], pcapi.DefaultCloudName), err
 }
 
 // Open returns the Cloud with this name if the namespace may use it, else a
 // *MissingError or a *DeniedError. The Cloud is shared with the cache: callers
 // MUST NOT change it.
-func Open(ctx context.Context, reader client.Reader, namespace, name string) (*v1alpha1.Cloud, error) {
-	var c v1alpha1.Cloud
+func Open(ctx context.Context, reader client.Reader, namespace, name string) (*pcapi.Cloud, error) {
+	var c pcapi.Cloud
 	err := reader.Get(ctx, client.ObjectKey{Name: name}, &c)
 	switch {
 	case apierrors.IsNotFound(err):

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
 
 // Find returns requests for the objects of a namespace, or of a Cloud.
@@ -27,7 +27,7 @@ func Watch(b *builder.Builder, byNamespace, byCloud Find) *builder.Builder {
 	}
 	return b.
 		Watches(namespaceMetadata(), enqueue(byNamespace), builder.OnlyMetadata, builder.WithPredicates(labelsChanged)).
-		Watches(&v1alpha1.Cloud{}, enqueue(byCloud), builder.WithPredicates(accessChanged))
+		Watches(&pcapi.Cloud{}, enqueue(byCloud), builder.WithPredicates(accessChanged))
 }
 
 // labelsChanged selects updates of namespaces that change their labels. The
@@ -43,7 +43,7 @@ var labelsChanged = predicate.And(predicate.LabelChangedPredicate{}, predicate.F
 var accessChanged = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList },
 	UpdateFunc: func(e event.UpdateEvent) bool {
-		before, after := e.ObjectOld.(*v1alpha1.Cloud), e.ObjectNew.(*v1alpha1.Cloud)
+		before, after := e.ObjectOld.(*pcapi.Cloud), e.ObjectNew.(*pcapi.Cloud)
 		return !equality.Semantic.DeepEqual(before.Spec.AllowedNamespaces, after.Spec.AllowedNamespaces)
 	},
 }

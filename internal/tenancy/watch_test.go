@@ -6,12 +6,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
 
 func TestAccessChanged(t *testing.T) {
 	t.Parallel()
-	open := &v1alpha1.Cloud{}
+	open := &pcapi.Cloud{}
 	restricted := open.DeepCopy()
 	restricted.Spec.AllowedNamespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"cloud": "yes"}}
 	observed := open.DeepCopy()

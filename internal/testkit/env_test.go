@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
 
 func TestStartServesTheCRDs(t *testing.T) {
@@ -21,7 +21,7 @@ func TestStartServesTheCRDs(t *testing.T) {
 		}
 	})
 
-	if err := env.Client.List(t.Context(), &v1alpha1.VMList{}); err != nil {
+	if err := env.Client.List(t.Context(), &pcapi.VMList{}); err != nil {
 		t.Errorf("listing VMs: %v", err)
 	}
 	kubectl := exec.CommandContext(t.Context(), filepath.Join(env.Assets, "kubectl"), "get", "vms,clouds", "--all-namespaces")

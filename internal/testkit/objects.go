@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
 
 const (
@@ -17,10 +17,10 @@ const (
 )
 
 // VM returns a VM whose spec.vmname is the name of the object.
-func VM(namespace, name string, change ...func(*v1alpha1.VM)) *v1alpha1.VM {
-	vm := &v1alpha1.VM{
+func VM(namespace, name string, change ...func(*pcapi.VM)) *pcapi.VM {
+	vm := &pcapi.VM{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Spec:       v1alpha1.VMSpec{VMName: name},
+		Spec:       pcapi.VMSpec{VMName: name},
 	}
 	for _, apply := range change {
 		apply(vm)
@@ -29,10 +29,10 @@ func VM(namespace, name string, change ...func(*v1alpha1.VM)) *v1alpha1.VM {
 }
 
 // Cloud returns a Cloud with a short poll interval and a short settle time.
-func Cloud(name, endpoint string, change ...func(*v1alpha1.Cloud)) *v1alpha1.Cloud {
-	cloud := &v1alpha1.Cloud{
+func Cloud(name, endpoint string, change ...func(*pcapi.Cloud)) *pcapi.Cloud {
+	cloud := &pcapi.Cloud{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec: v1alpha1.CloudSpec{
+		Spec: pcapi.CloudSpec{
 			Endpoint:     endpoint,
 			PollInterval: metav1.Duration{Duration: PollInterval},
 			SettleTime:   &metav1.Duration{Duration: SettleTime},
@@ -45,10 +45,10 @@ func Cloud(name, endpoint string, change ...func(*v1alpha1.Cloud)) *v1alpha1.Clo
 }
 
 // Network returns a Network of the range 192.168.0.0/16.
-func Network(namespace, name string, change ...func(*v1alpha1.Network)) *v1alpha1.Network {
-	net := &v1alpha1.Network{
+func Network(namespace, name string, change ...func(*pcapi.Network)) *pcapi.Network {
+	net := &pcapi.Network{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Spec:       v1alpha1.NetworkSpec{CIDR: "192.168.0.0/16", Gateway: "192.168.0.1"},
+		Spec:       pcapi.NetworkSpec{CIDR: "192.168.0.0/16", Gateway: "192.168.0.1"},
 	}
 	for _, apply := range change {
 		apply(net)
@@ -57,8 +57,8 @@ func Network(namespace, name string, change ...func(*v1alpha1.Network)) *v1alpha
 }
 
 // VmGroup returns a VmGroup whose fields are all left to their defaults.
-func VmGroup(namespace, name string, change ...func(*v1alpha1.VmGroup)) *v1alpha1.VmGroup {
-	group := &v1alpha1.VmGroup{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+func VmGroup(namespace, name string, change ...func(*pcapi.VmGroup)) *pcapi.VmGroup {
+	group := &pcapi.VmGroup{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	for _, apply := range change {
 		apply(group)
 	}

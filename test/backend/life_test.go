@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/cloud/fake"
 	"github.com/privatecloud/operator/internal/testkit"
@@ -28,19 +28,19 @@ var _ = Describe("A cloud in memory", Serial, func() {
 
 	It("a VM: is created, resized, powered off and deleted", func(ctx SpecContext) {
 		memory.SetSlow(true)
-		vm := newVM("web", func(vm *v1alpha1.VM) { vm.Spec.CPU = new(int32(2)) })
+		vm := newVM("web", func(vm *pcapi.VM) { vm.Spec.CPU = new(int32(2)) })
 		Expect(env.Client.Create(ctx, vm)).To(Succeed())
-		Eventually(ctx, stored(vm)).Should(testkit.HaveCondition(v1alpha1.CreatedCondition, metav1.ConditionFalse, v1alpha1.CreatingReason))
+		Eventually(ctx, stored(vm)).Should(testkit.HaveCondition(pcapi.CreatedCondition, metav1.ConditionFalse, pcapi.CreatingReason))
 		memory.SetSlow(false)
 		memory.Finish()
 		id := ready(ctx, vm).Status.VMID
 		Expect(memory.Server(id)).To(And(HaveField("Name", "web"), HaveField("CPU", 2), HaveField("State", cloud.StateActive)))
 
-		edit(ctx, vm, func(vm *v1alpha1.VM) { vm.Spec.CPU = new(int32(4)) })
+		edit(ctx, vm, func(vm *pcapi.VM) { vm.Spec.CPU = new(int32(4)) })
 		Eventually(func() int { return memory.Server(id).CPU }).Should(Equal(4))
-		edit(ctx, vm, func(vm *v1alpha1.VM) { vm.Spec.PowerState = v1alpha1.PowerOff })
+		edit(ctx, vm, func(vm *pcapi.VM) { vm.Spec.PowerState = pcapi.PowerOff })
 		Eventually(func() cloud.State { return memory.Server(id).State }).Should(Equal(cloud.StateStopped))
-		Eventually(ctx, stored(vm)).Should(HaveField("Status.State", v1alpha1.VMStateStopped))
+		Eventually(ctx, stored(vm)).Should(HaveField("Status.State", pcapi.VMStateStopped))
 		Expect(memory.ServerIDs()).To(ConsistOf(id))
 
 		remove(ctx, vm)
@@ -56,30 +56,30 @@ var _ = Describe("A cloud in memory", Serial, func() {
 	})
 
 	It("a Network with a VM: is created, changes its gateway and is deleted after the VM", func(ctx SpecContext) {
-		network := testkit.Network(namespace, "net", func(n *v1alpha1.Network) {
-			n.Spec.CloudRef = &v1alpha1.CloudReference{Name: "memory"}
+		network := testkit.Network(namespace, "net", func(n *pcapi.Network) {
+			n.Spec.CloudRef = &pcapi.CloudReference{Name: "memory"}
 		})
 		Expect(env.Client.Create(ctx, network)).To(Succeed())
 		id := ready(ctx, network).Status.NetworkID
 		Expect(memory.Networks()).To(ConsistOf(And(HaveField("ID", id), HaveField("Gateway", "192.168.0.1"))))
-		vm := newVM("wired", func(vm *v1alpha1.VM) { vm.Spec.NetworkRef = &v1alpha1.NetworkReference{Name: network.Name} })
+		vm := newVM("wired", func(vm *pcapi.VM) { vm.Spec.NetworkRef = &pcapi.NetworkReference{Name: network.Name} })
 		Expect(env.Client.Create(ctx, vm)).To(Succeed())
 		Expect(memory.Server(ready(ctx, vm).Status.VMID).NetworkID).To(Equal(id))
 
-		edit(ctx, network, func(n *v1alpha1.Network) { n.Spec.Gateway = "192.168.0.2" })
+		edit(ctx, network, func(n *pcapi.Network) { n.Spec.Gateway = "192.168.0.2" })
 		Eventually(memory.Networks).Should(ConsistOf(HaveField("Gateway", "192.168.0.2")))
 
 		Expect(env.Client.Delete(ctx, network)).To(Succeed())
-		Eventually(ctx, stored(network)).Should(testkit.HaveCondition(v1alpha1.DeletingCondition, metav1.ConditionTrue, ""))
+		Eventually(ctx, stored(network)).Should(testkit.HaveCondition(pcapi.DeletingCondition, metav1.ConditionTrue, ""))
 		remove(ctx, vm)
 		gone(ctx, network)
 	})
 })
 
 // newVM returns a VM on the Cloud "memory".
-func newVM(name string, change ...func(*v1alpha1.VM)) *v1alpha1.VM {
-	return testkit.VM(namespace, name, append(change, func(vm *v1alpha1.VM) {
-		vm.Spec.CloudRef = &v1alpha1.CloudReference{Name: "memory"}
+func newVM(name string, change ...func(*pcapi.VM)) *pcapi.VM {
+	return testkit.VM(namespace, name, append(change, func(vm *pcapi.VM) {
+		vm.Spec.CloudRef = &pcapi.CloudReference{Name: "memory"}
 	})...)
 }
 

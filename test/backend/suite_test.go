@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/cloud/fake"
 	"github.com/privatecloud/operator/internal/clouds"
@@ -28,7 +28,7 @@ import (
 const (
 	operatorNamespace = "private-cloud-system"
 	// inMemory is the type of the second backend.
-	inMemory v1alpha1.CloudType = "InMemory"
+	inMemory pcapi.CloudType = "InMemory"
 )
 
 var (
@@ -60,14 +60,14 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	memory = fake.New(fake.Options{Capabilities: cloud.NewCapabilities(
 		cloud.Async, cloud.BulkStatus, cloud.Idempotency, cloud.Labels, cloud.Networks, cloud.Power, cloud.Resize, cloud.Sizing,
 	)})
-	dial := clouds.DialFunc(func(*v1alpha1.Cloud, *corev1.Secret) (cloud.Client, error) { return memory, nil })
+	dial := clouds.DialFunc(func(*pcapi.Cloud, *corev1.Secret) (cloud.Client, error) { return memory, nil })
 	operator, err := testkit.StartManager(user, setup.Options{
-		Namespace: operatorNamespace, Dialers: map[v1alpha1.CloudType]clouds.Dialer{inMemory: dial},
+		Namespace: operatorNamespace, Dialers: map[pcapi.CloudType]clouds.Dialer{inMemory: dial},
 	})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { Expect(operator.Stop()).To(Succeed()) })
 
-	object := testkit.Cloud("memory", "http://memory.invalid", func(c *v1alpha1.Cloud) { c.Spec.Type = inMemory })
+	object := testkit.Cloud("memory", "http://memory.invalid", func(c *pcapi.Cloud) { c.Spec.Type = inMemory })
 	Eventually(ctx, func() error { return env.Client.Create(ctx, object.DeepCopy()) }).
 		Should(Succeed(), "the API server accepts the type")
 	Eventually(ctx, stored(object)).Should(testkit.BeReady())
@@ -77,11 +77,11 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 })
 
 // allowType adds a type to those that the CRD of Clouds allows.
-func allowType(ctx context.Context, added v1alpha1.CloudType) {
+func allowType(ctx context.Context, added pcapi.CloudType) {
 	GinkgoHelper()
 	crd := &unstructured.Unstructured{}
 	crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
-	Expect(env.Client.Get(ctx, client.ObjectKey{Name: "clouds." + v1alpha1.GroupVersion.Group}, crd)).To(Succeed())
+	Expect(env.Client.Get(ctx, client.ObjectKey{Name: "clouds." + pcapi.GroupVersion.Group}, crd)).To(Succeed())
 	versions, found, err := unstructured.NestedSlice(crd.Object, "spec", "versions")
 	Expect(err).NotTo(HaveOccurred())
 	Expect(found).To(BeTrue())

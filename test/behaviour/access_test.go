@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/testkit"
 	"github.com/privatecloud/operator/mockcloud"
 )
@@ -113,8 +113,8 @@ var unusableClouds = cases{
 			return website.URL, nil
 		}),
 	"the Secret does not exist: SecretMissing": func(t *T) {
-		cloud := createCloud(t, serveCloud(t, mockcloud.Options{}).URL, func(c *v1alpha1.Cloud) {
-			c.Spec.CredentialsSecretRef = &v1alpha1.SecretReference{Name: "nowhere"}
+		cloud := createCloud(t, serveCloud(t, mockcloud.Options{}).URL, func(c *pcapi.Cloud) {
+			c.Spec.CredentialsSecretRef = &pcapi.SecretReference{Name: "nowhere"}
 		})
 		t.Eventually(latest(cloud)).Should(SatisfyAll(
 			testkit.HaveCondition("Ready", metav1.ConditionFalse, "SecretMissing",
@@ -141,9 +141,9 @@ var credentialCases = cases{
 
 	"the token is rotated: the new token is used": func(t *T) {
 		var secret *corev1.Secret
-		f := newFixture(t, mockcloud.Options{Token: token}, func(c *v1alpha1.Cloud) {
+		f := newFixture(t, mockcloud.Options{Token: token}, func(c *pcapi.Cloud) {
 			secret = newSecret(t, map[string]string{"token": token})
-			c.Spec.CredentialsSecretRef = &v1alpha1.SecretReference{Name: secret.Name}
+			c.Spec.CredentialsSecretRef = &pcapi.SecretReference{Name: secret.Name}
 		})
 		t.Expect(get(t, f.object)).To(testkit.HaveCondition("Authenticated", metav1.ConditionTrue, "Accepted"))
 		vm := f.readyVM("web")
@@ -161,8 +161,8 @@ var credentialCases = cases{
 		before, after := newAuthority(t), newAuthority(t)
 		server, present := serveTLS(t, before.certify(t, "127.0.0.1", time.Now().Add(time.Hour)))
 		secret := newSecret(t, map[string]string{"ca.crt": before.pem})
-		cloud := createCloud(t, server.URL, func(c *v1alpha1.Cloud) {
-			c.Spec.CredentialsSecretRef = &v1alpha1.SecretReference{Name: secret.Name}
+		cloud := createCloud(t, server.URL, func(c *pcapi.Cloud) {
+			c.Spec.CredentialsSecretRef = &pcapi.SecretReference{Name: secret.Name}
 		})
 		t.Eventually(latest(cloud)).Should(testkit.BeReady())
 
@@ -176,15 +176,15 @@ var credentialCases = cases{
 
 	"the Secret is created and the endpoint corrected: the Cloud becomes ready": func(t *T) {
 		endpoint := serveCloud(t, mockcloud.Options{Token: token}).URL
-		cloud := createCloud(t, "http://"+freeAddress(t), func(c *v1alpha1.Cloud) {
-			c.Spec.CredentialsSecretRef = &v1alpha1.SecretReference{Name: "appears"}
+		cloud := createCloud(t, "http://"+freeAddress(t), func(c *pcapi.Cloud) {
+			c.Spec.CredentialsSecretRef = &pcapi.SecretReference{Name: "appears"}
 		})
 		t.Eventually(latest(cloud)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "SecretMissing"))
 		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "appears"}, StringData: map[string]string{"token": token}}
 		t.Expect(env.Client.Create(t.Context(), secret)).To(Succeed())
 		touch(t, cloud)
 		t.Eventually(latest(cloud)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "Unreachable"))
-		edit(t, cloud, func(c *v1alpha1.Cloud) { c.Spec.Endpoint = endpoint })
+		edit(t, cloud, func(c *pcapi.Cloud) { c.Spec.Endpoint = endpoint })
 		t.Eventually(latest(cloud)).Should(testkit.BeReady())
 	},
 }
@@ -197,10 +197,10 @@ func newSecret(t *T, data map[string]string) *corev1.Secret {
 }
 
 // withSecret makes a Cloud use a new Secret with this data, or none if data is nil.
-func withSecret(t *T, data map[string]string) func(*v1alpha1.Cloud) {
-	return func(c *v1alpha1.Cloud) {
+func withSecret(t *T, data map[string]string) func(*pcapi.Cloud) {
+	return func(c *pcapi.Cloud) {
 		if data != nil {
-			c.Spec.CredentialsSecretRef = &v1alpha1.SecretReference{Name: newSecret(t, data).Name}
+			c.Spec.CredentialsSecretRef = &pcapi.SecretReference{Name: newSecret(t, data).Name}
 		}
 	}
 }

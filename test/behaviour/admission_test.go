@@ -8,7 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/testkit"
 	"github.com/privatecloud/operator/mockcloud"
 )
@@ -97,17 +97,17 @@ func TestUnusualVMIsAccepted(t *testing.T) {
 }
 
 // refusedEdit returns a case of an edit that the API server refuses once the VM exists.
-func refusedEdit(sentence string, change func(*v1alpha1.VM)) func(*T) {
+func refusedEdit(sentence string, change func(*pcapi.VM)) func(*T) {
 	return func(t *T) {
 		f := newFixture(t, mockcloud.Options{})
-		vm := f.readyVM("web", func(vm *v1alpha1.VM) { vm.Spec.Template, vm.Spec.Folder = "debian-13", "databases" })
+		vm := f.readyVM("web", func(vm *pcapi.VM) { vm.Spec.Template, vm.Spec.Folder = "debian-13", "databases" })
 		_, err := tryEdit(t, vm, change)
 		t.Expect(err).To(MatchError(ContainSubstring(sentence)))
 	}
 }
 
 // refusedImportEdit returns a case of an edit of spec.import that the API server refuses.
-func refusedImportEdit(change func(*v1alpha1.VM)) func(*T) {
+func refusedImportEdit(change func(*pcapi.VM)) func(*T) {
 	return func(t *T) {
 		f := newFixture(t, mockcloud.Options{})
 		vm := f.createVM("web", importServer("5b7ff4f0-5cf9-4ac6-a1c2-3a3f3a4d2a10"))
@@ -121,20 +121,20 @@ const immutable = " cannot be changed once the VM exists; delete this VM and mak
 func TestEditOfImmutableField(t *testing.T) { immutableFields.run(t) }
 
 var immutableFields = cases{
-	"vmname of a VM that exists: refused":          refusedEdit("vmname"+immutable, func(vm *v1alpha1.VM) { vm.Spec.VMName = "other" }),
-	"cloudRef of a VM that exists: refused":        refusedEdit("cloudRef"+immutable, func(vm *v1alpha1.VM) { vm.Spec.CloudRef = &v1alpha1.CloudReference{Name: "other"} }),
-	"template of a VM that exists: refused":        refusedEdit("template"+immutable, func(vm *v1alpha1.VM) { vm.Spec.Template = "debian-14" }),
-	"folder of a VM that exists: refused":          refusedEdit("folder"+immutable, func(vm *v1alpha1.VM) { vm.Spec.Folder = "" }),
+	"vmname of a VM that exists: refused":          refusedEdit("vmname"+immutable, func(vm *pcapi.VM) { vm.Spec.VMName = "other" }),
+	"cloudRef of a VM that exists: refused":        refusedEdit("cloudRef"+immutable, func(vm *pcapi.VM) { vm.Spec.CloudRef = &pcapi.CloudReference{Name: "other"} }),
+	"template of a VM that exists: refused":        refusedEdit("template"+immutable, func(vm *pcapi.VM) { vm.Spec.Template = "debian-14" }),
+	"folder of a VM that exists: refused":          refusedEdit("folder"+immutable, func(vm *pcapi.VM) { vm.Spec.Folder = "" }),
 	"import is added to a VM that exists: refused": refusedEdit("import cannot be added once the VM exists", importServer("another")),
 	"import names another server: refused":         refusedImportEdit(importServer("another")),
-	"import is removed: refused":                   refusedImportEdit(func(vm *v1alpha1.VM) { vm.Spec.Import = nil }),
+	"import is removed: refused":                   refusedImportEdit(func(vm *pcapi.VM) { vm.Spec.Import = nil }),
 
 	"the VM does not exist yet: accepted": func(t *T) {
 		f := newFixture(t, mockcloud.Options{})
-		vm := f.createVM("forbidden", func(vm *v1alpha1.VM) { vm.Spec.Template = "debian-12" })
+		vm := f.createVM("forbidden", func(vm *pcapi.VM) { vm.Spec.Template = "debian-12" })
 		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "Prohibited"))
 
-		edit(t, vm, func(vm *v1alpha1.VM) {
+		edit(t, vm, func(vm *pcapi.VM) {
 			vm.Spec.VMName, vm.Spec.Template, vm.Spec.Folder = "web", "debian-13", "databases"
 		})
 		vm = waitReady(t, vm)

@@ -7,7 +7,7 @@ import (
 	"github.com/onsi/gomega/types"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/testkit"
 	"github.com/privatecloud/operator/mockcloud"
 )
@@ -20,16 +20,16 @@ func (f *fixture) putForeignServer(name string, labels map[string]string) mockcl
 	return server
 }
 
-func importServer(id string) func(*v1alpha1.VM) {
-	return func(vm *v1alpha1.VM) { vm.Spec.Import = &v1alpha1.VMImport{VMID: id} }
+func importServer(id string) func(*pcapi.VM) {
+	return func(vm *pcapi.VM) { vm.Spec.Import = &pcapi.VMImport{VMID: id} }
 }
 
-func observeOnly(vm *v1alpha1.VM) { vm.Spec.ManagementPolicy = v1alpha1.ManagementPolicyObserveOnly }
+func observeOnly(vm *pcapi.VM) { vm.Spec.ManagementPolicy = pcapi.ManagementPolicyObserveOnly }
 
-func orphanOnDelete(vm *v1alpha1.VM) { vm.Spec.DeletionPolicy = v1alpha1.DeletionPolicyOrphan }
+func orphanOnDelete(vm *pcapi.VM) { vm.Spec.DeletionPolicy = pcapi.DeletionPolicyOrphan }
 
 // haveOwnerLabels succeeds on labels that name a VM as the owner of the server.
-func haveOwnerLabels(t *T, vm *v1alpha1.VM) types.GomegaMatcher {
+func haveOwnerLabels(t *T, vm *pcapi.VM) types.GomegaMatcher {
 	return SatisfyAll(
 		HaveKeyWithValue("samplecontroller.k8s.io/uid", string(vm.UID)),
 		HaveKeyWithValue("samplecontroller.k8s.io/cluster", clusterID(t)),
@@ -75,7 +75,7 @@ var importCases = cases{
 		t.Expect(f.CountCalls("GET", "/check/{name}")).To(BeZero(), "its own server would make the name taken")
 
 		cores := int32(8)
-		edit(t, vm, func(vm *v1alpha1.VM) { vm.Spec.CPU = &cores })
+		edit(t, vm, func(vm *pcapi.VM) { vm.Spec.CPU = &cores })
 		t.Eventually(f.serverOf(vm)).Should(HaveField("CPU", 8))
 		deleteObject(t, vm)
 		t.Eventually(isGone(vm)).Should(BeTrue())
@@ -98,7 +98,7 @@ var importCases = cases{
 		func(_ *T, f *fixture) string { return f.putForeignServer("elsewhere", nil).ID }),
 	"another VM has the server: the import is ambiguous": importRefused("Ambiguous", "another VM object has this vmname or server",
 		func(_ *T, f *fixture) string {
-			return f.readyVM("first", func(vm *v1alpha1.VM) { vm.Spec.VMName = "legacy" }).Status.VMID
+			return f.readyVM("first", func(vm *pcapi.VM) { vm.Spec.VMName = "legacy" }).Status.VMID
 		}),
 	"another cluster owns the server: the import is rejected": importRefused("Rejected", "carries the owner labels of another cluster",
 		func(_ *T, f *fixture) string {
@@ -115,8 +115,8 @@ var observeCases = cases{
 		f := newFixture(t, mockcloud.Options{})
 		server := f.putForeignServer("legacy", map[string]string{"team": "blue"})
 		cores := int32(16)
-		vm := f.readyVM("legacy", importServer(server.ID), observeOnly, func(vm *v1alpha1.VM) {
-			vm.Spec.CPU, vm.Spec.PowerState = &cores, v1alpha1.PowerOff
+		vm := f.readyVM("legacy", importServer(server.ID), observeOnly, func(vm *pcapi.VM) {
+			vm.Spec.CPU, vm.Spec.PowerState = &cores, pcapi.PowerOff
 		})
 		t.Expect(f.SetUtilisation(server.ID, 77)).To(Succeed())
 		t.Eventually(latest(vm)).Should(HaveField("Status.CPUUtilization", HaveValue(BeEquivalentTo(77))))
@@ -136,8 +136,8 @@ var observeCases = cases{
 		f := newFixture(t, mockcloud.Options{})
 		vm := f.readyVM("legacy", importServer(f.putForeignServer("legacy", nil).ID), observeOnly)
 		cores := int32(8)
-		edit(t, vm, func(vm *v1alpha1.VM) {
-			vm.Spec.ManagementPolicy, vm.Spec.CPU = v1alpha1.ManagementPolicyManaged, &cores
+		edit(t, vm, func(vm *pcapi.VM) {
+			vm.Spec.ManagementPolicy, vm.Spec.CPU = pcapi.ManagementPolicyManaged, &cores
 		})
 
 		t.Eventually(f.serverOf(vm)).Should(SatisfyAll(HaveField("CPU", 8), HaveField("Labels", haveOwnerLabels(t, vm))))
@@ -158,7 +158,7 @@ func orphaned(options mockcloud.Options) func(*T) {
 		t.Expect(f.serverOf(vm)()).To(HaveField("Labels", BeEmpty()))
 		t.Expect(f.CountCalls("DELETE", "")).To(BeZero())
 		t.Eventually(eventReasons(vm)).Should(Equal([]string{"Created", "Orphaned"}))
-		importer := f.readyVM("importer", importServer(vm.Status.VMID), func(vm *v1alpha1.VM) { vm.Spec.VMName = "web" })
+		importer := f.readyVM("importer", importServer(vm.Status.VMID), func(vm *pcapi.VM) { vm.Spec.VMName = "web" })
 		t.Expect(importer.Status.VMID).To(Equal(vm.Status.VMID))
 	}
 }
@@ -193,38 +193,38 @@ var pauseCases = cases{
 	"a VM is paused: nothing is changed or deleted until it is resumed": func(t *T) {
 		f := newFixture(t, mockcloud.Options{})
 		vm := f.readyVM("web")
-		annotate(t, vm, v1alpha1.PausedAnnotation, "true")
+		annotate(t, vm, pcapi.PausedAnnotation, "true")
 		t.Eventually(latest(vm)).Should(SatisfyAll(
 			testkit.HaveCondition("Reconciling", metav1.ConditionTrue, "Paused", "remove it to go on"), testkit.BeReady()))
 
-		edit(t, vm, func(vm *v1alpha1.VM) { vm.Spec.PowerState = v1alpha1.PowerOff })
+		edit(t, vm, func(vm *pcapi.VM) { vm.Spec.PowerState = pcapi.PowerOff })
 		f.waitForPolls(2)
 		t.Expect(f.serverOf(vm)()).To(HaveField("State", mockcloud.StateActive))
-		annotate(t, vm, v1alpha1.PausedAnnotation, "")
+		annotate(t, vm, pcapi.PausedAnnotation, "")
 		t.Eventually(latest(vm)).Should(SatisfyAll(
 			testkit.HaveCondition("Ready", metav1.ConditionTrue, "Stopped"), Not(testkit.HaveCondition("Reconciling", "", ""))))
 
-		annotate(t, vm, v1alpha1.PausedAnnotation, "true")
+		annotate(t, vm, pcapi.PausedAnnotation, "true")
 		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Reconciling", metav1.ConditionTrue, "Paused"))
 		deleteObject(t, vm)
 		f.waitForPolls(2)
 		t.Expect(f.serversNamed("web")).To(HaveLen(1))
-		annotate(t, vm, v1alpha1.PausedAnnotation, "")
+		annotate(t, vm, pcapi.PausedAnnotation, "")
 		t.Eventually(isGone(vm)).Should(BeTrue())
 		t.Expect(f.serversNamed("web")).To(BeEmpty())
 	},
 
 	"a VM is paused from the start: nothing is created until it is resumed": func(t *T) {
 		f := newFixture(t, mockcloud.Options{})
-		vm := f.createVM("web", func(vm *v1alpha1.VM) {
-			vm.Annotations = map[string]string{v1alpha1.PausedAnnotation: "true"}
+		vm := f.createVM("web", func(vm *pcapi.VM) {
+			vm.Annotations = map[string]string{pcapi.PausedAnnotation: "true"}
 		})
 		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Reconciling", metav1.ConditionTrue, "Paused"))
 		f.waitForPolls(1)
 		t.Expect(f.CountCalls("GET", "/check/{name}")).To(BeZero())
 		t.Expect(f.createCalls()).To(BeZero())
 
-		annotate(t, vm, v1alpha1.PausedAnnotation, "")
+		annotate(t, vm, pcapi.PausedAnnotation, "")
 		waitReady(t, vm)
 	},
 }

@@ -8,16 +8,16 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/testkit"
 	"github.com/privatecloud/operator/mockcloud"
 )
 
 // fourVMs returns a fixture with four VMs that are ready.
-func fourVMs(t *T) (*fixture, []*v1alpha1.VM) {
+func fourVMs(t *T) (*fixture, []*pcapi.VM) {
 	t.Helper()
 	f := newFixture(t, mockcloud.Options{})
-	var vms []*v1alpha1.VM
+	var vms []*pcapi.VM
 	for _, name := range []string{"a", "b", "c", "d"} {
 		vms = append(vms, f.createVM(name))
 	}
@@ -49,13 +49,13 @@ var brakeCases = cases{
 		f.forcePoll()
 		requestReconcile(t, fresh)
 		requestReconcile(t, vms[0])
-		annotate(t, f.object, v1alpha1.AcknowledgeAnnotation, "some-other-snapshot")
+		annotate(t, f.object, pcapi.AcknowledgeAnnotation, "some-other-snapshot")
 		f.forcePoll()
 		t.Expect(f.createCalls()).To(Equal(4))
 		t.Expect(f.CountCalls("DELETE", "")).To(BeZero())
 		t.Expect(get(t, f.object)).To(testkit.HaveCondition("Braked", metav1.ConditionTrue, ""))
 		for _, vm := range vms[1:] {
-			t.Expect(get(t, vm)).To(SatisfyAll(testkit.BeReady(), HaveField("Status.State", v1alpha1.VMStateRunning)))
+			t.Expect(get(t, vm)).To(SatisfyAll(testkit.BeReady(), HaveField("Status.State", pcapi.VMStateRunning)))
 		}
 
 		t.Log("the brake is acknowledged as its message says")
@@ -75,7 +75,7 @@ var brakeCases = cases{
 		t.Expect(get(t, vms[0])).To(testkit.BeReady(), "the brake is not acknowledged yet")
 		f.acknowledge()
 		for _, vm := range vms[:2] {
-			t.Eventually(latest(vm)).Should(HaveField("Status.State", v1alpha1.VMStateLost))
+			t.Eventually(latest(vm)).Should(HaveField("Status.State", pcapi.VMStateLost))
 		}
 		f.forcePoll()
 		t.Expect(get(t, f.object)).To(testkit.HaveCondition("Braked", metav1.ConditionFalse, "Released"))
@@ -89,7 +89,7 @@ var command = regexp.MustCompile(`kubectl annotate cloud (\S+) --overwrite (\S+)
 func (f *fixture) acknowledge() {
 	t := f.t
 	t.Helper()
-	braked := meta.FindStatusCondition(get(t, f.object).Status.Conditions, v1alpha1.BrakedCondition)
+	braked := meta.FindStatusCondition(get(t, f.object).Status.Conditions, pcapi.BrakedCondition)
 	words := command.FindStringSubmatch(braked.Message)
 	t.Expect(words).NotTo(BeNil(), "the message names a command: %s", braked.Message)
 	kubectl(t, "", "annotate", "cloud", words[1], "--overwrite", words[2]+"="+words[3])

@@ -8,7 +8,7 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/testkit"
 	"github.com/privatecloud/operator/mockcloud"
 )
@@ -66,7 +66,7 @@ var budgetCases = cases{
 func TestIdleFleetCostsOneCallAPollAndNoWrite(tt *testing.T) {
 	t := newT(tt)
 	f := newFixture(t, mockcloud.Options{SeedServers: 30})
-	var vms []*v1alpha1.VM
+	var vms []*pcapi.VM
 	for n := range fleet {
 		vms = append(vms, f.createVM(fmt.Sprintf("web-%d", n)))
 	}

@@ -6,7 +6,7 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/testkit"
 	"github.com/privatecloud/operator/mockcloud"
 )
@@ -25,7 +25,7 @@ var cloudCases = cases{
 	},
 
 	"the cloud is a core cloud and the spec promises no unique names: the status lists no capability": func(t *T) {
-		f := newFixture(t, mockcloud.Options{Profile: mockcloud.Core}, func(c *v1alpha1.Cloud) { c.Spec.REST = &v1alpha1.RESTCloud{UniqueNames: new(false)} })
+		f := newFixture(t, mockcloud.Options{Profile: mockcloud.Core}, func(c *pcapi.Cloud) { c.Spec.REST = &pcapi.RESTCloud{UniqueNames: new(false)} })
 		t.Expect(get(t, f.object).Status.Capabilities).To(BeEmpty())
 	},
 
@@ -60,7 +60,7 @@ var cloudCases = cases{
 	},
 
 	"allowedNamespaces is set: only these namespaces use the Cloud": func(t *T) {
-		f := newFixture(t, mockcloud.Options{}, func(c *v1alpha1.Cloud) {
+		f := newFixture(t, mockcloud.Options{}, func(c *pcapi.Cloud) {
 			c.Spec.AllowedNamespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"cloud": "yes"}}
 		})
 		denied := f.createVM("web")
@@ -78,7 +78,7 @@ var cloudCases = cases{
 	"the namespace is not allowed any more: its VM can still be deleted": func(t *T) {
 		f := newFixture(t, mockcloud.Options{})
 		vm := f.readyVM("web")
-		edit(t, f.object, func(c *v1alpha1.Cloud) {
+		edit(t, f.object, func(c *pcapi.Cloud) {
 			c.Spec.AllowedNamespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"cloud": "yes"}}
 		})
 		requestReconcile(t, vm)
@@ -117,14 +117,14 @@ var orphanedServers = cases{
 	"orphanPolicy is not set: orphaned servers are counted and kept": func(t *T) {
 		f := newFixture(t, mockcloud.Options{})
 		f.putOrphan("leaked", "a-uid-that-is-gone", clusterID(t))
-		t.Eventually(latest(f.object)).Should(HaveField("Status.Servers", HaveValue(Equal(v1alpha1.CloudServers{Known: 1, Orphaned: 1}))))
+		t.Eventually(latest(f.object)).Should(HaveField("Status.Servers", HaveValue(Equal(pcapi.CloudServers{Known: 1, Orphaned: 1}))))
 
 		f.waitForPolls(2)
 		t.Expect(f.serversNamed("leaked")).To(HaveLen(1))
 	},
 
 	"orphanPolicy is Delete: orphaned servers are deleted, servers of other owners are not": func(t *T) {
-		f := newFixture(t, mockcloud.Options{}, func(c *v1alpha1.Cloud) { c.Spec.OrphanPolicy = v1alpha1.OrphanPolicyDelete })
+		f := newFixture(t, mockcloud.Options{}, func(c *pcapi.Cloud) { c.Spec.OrphanPolicy = pcapi.OrphanPolicyDelete })
 		vm := f.readyVM("web")
 		f.putOrphan("leaked", "a-uid-that-is-gone", clusterID(t))
 		f.putOrphan("web", "the-uid-of-the-web-before", clusterID(t))

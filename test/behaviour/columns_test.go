@@ -9,7 +9,7 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/testkit"
 	"github.com/privatecloud/operator/mockcloud"
 )
@@ -19,8 +19,8 @@ func TestKubectlOutput(t *testing.T) { kubectlOutput.run(t) }
 var kubectlOutput = cases{
 	"kubectl get vms: state, CPU use, id and reason of each VM": func(t *T) {
 		f := newFixture(t, mockcloud.Options{})
-		sample := f.readyVM("sample", func(vm *v1alpha1.VM) { vm.Spec.VMName = "vmsample" })
-		prohibited := f.createVM("taboo", func(vm *v1alpha1.VM) { vm.Spec.VMName = "forbidden" })
+		sample := f.readyVM("sample", func(vm *pcapi.VM) { vm.Spec.VMName = "vmsample" })
+		prohibited := f.createVM("taboo", func(vm *pcapi.VM) { vm.Spec.VMName = "forbidden" })
 		t.Eventually(latest(prohibited)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "Prohibited"))
 
 		want := [][]string{
@@ -35,7 +35,7 @@ var kubectlOutput = cases{
 	"kubectl get clouds: endpoint, readiness and number of servers of each Cloud": func(t *T) {
 		f := newFixture(t, mockcloud.Options{SeedServers: 2})
 		f.readyVM("web")
-		t.Eventually(latest(f.object)).Should(HaveField("Status.Servers", HaveValue(Equal(v1alpha1.CloudServers{Known: 3, Managed: 1}))))
+		t.Eventually(latest(f.object)).Should(HaveField("Status.Servers", HaveValue(Equal(pcapi.CloudServers{Known: 3, Managed: 1}))))
 
 		want := [][]string{
 			{"NAME", "ENDPOINT", "READY", "SERVERS", "MANAGED", "AGE"},

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/testkit"
 	"github.com/privatecloud/operator/mockcloud"
 )
@@ -45,7 +45,7 @@ var createCases = cases{
 			testkit.HaveCondition("Created", metav1.ConditionTrue, "Created"),
 			testkit.HaveCondition("Ready", metav1.ConditionTrue, "Running"),
 			HaveField("Status.CPUUtilization", HaveValue(BeEquivalentTo(50))),
-			HaveField("Status.State", v1alpha1.VMStateRunning),
+			HaveField("Status.State", pcapi.VMStateRunning),
 			HaveField("Status.Cloud", "default"),
 		))
 		t.Expect(uuid.Validate(vm.Status.VMID)).To(Succeed(), "vmId %q is a uuid", vm.Status.VMID)
@@ -65,7 +65,7 @@ var createCases = cases{
 	},
 
 	"the CPU use changes by less than utilizationStep: the status is not written": func(t *T) {
-		f := newFixture(t, mockcloud.Options{}, func(c *v1alpha1.Cloud) { c.Spec.UtilizationStep = 10 })
+		f := newFixture(t, mockcloud.Options{}, func(c *pcapi.Cloud) { c.Spec.UtilizationStep = 10 })
 		vm := f.readyVM("web")
 
 		t.Expect(f.SetUtilisation(vm.Status.VMID, 59)).To(Succeed())
@@ -83,13 +83,13 @@ var createCases = cases{
 		t.Eventually(latest(vm)).Should(SatisfyAll(
 			testkit.HaveCondition("Created", metav1.ConditionFalse, "Creating"),
 			testkit.HaveCondition("Reconciling", metav1.ConditionTrue, "Progressing"),
-			HaveField("Status.State", v1alpha1.VMStateCreating),
+			HaveField("Status.State", pcapi.VMStateCreating),
 			HaveField("Status.VMID", Not(BeEmpty())),
 		))
 		t.Eventually(latest(vm)).Should(SatisfyAll(
 			testkit.HaveCondition("Created", metav1.ConditionTrue, "Created"),
 			testkit.BeReady(),
-			HaveField("Status.State", v1alpha1.VMStateRunning),
+			HaveField("Status.State", pcapi.VMStateRunning),
 		))
 		t.Expect(f.createCalls()).To(Equal(1))
 	},
@@ -97,11 +97,11 @@ var createCases = cases{
 	"all fields of the spec are set: the server has them and the owner labels": func(t *T) {
 		f := newFixture(t, mockcloud.Options{})
 		cpu, memory := int32(4), int32(16)
-		vm := f.readyVM("database", func(vm *v1alpha1.VM) {
+		vm := f.readyVM("database", func(vm *pcapi.VM) {
 			vm.Spec.VMName = "Größe 9"
 			vm.Spec.CPU, vm.Spec.Memory = &cpu, &memory
 			vm.Spec.Template, vm.Spec.Folder = "debian-13", "databases"
-			vm.Spec.PowerState = v1alpha1.PowerOff
+			vm.Spec.PowerState = pcapi.PowerOff
 		})
 
 		server, _ := f.Server(vm.Status.VMID)
@@ -116,19 +116,19 @@ var createCases = cases{
 			})),
 		))
 		t.Expect(vm).To(SatisfyAll(
-			HaveField("Status.State", v1alpha1.VMStateStopped), testkit.HaveCondition("Ready", metav1.ConditionTrue, "Stopped")))
+			HaveField("Status.State", pcapi.VMStateStopped), testkit.HaveCondition("Ready", metav1.ConditionTrue, "Stopped")))
 	},
 
 	"the cloud rejects the create: the VM stalls with the cloud's message and is created once the spec is corrected": func(t *T) {
 		f := newFixture(t, mockcloud.Options{Behaviour: mockcloud.Behaviour{Templates: []string{"debian-13"}}})
-		vm := f.createVM("web", func(vm *v1alpha1.VM) { vm.Spec.Template = "debian-12" })
+		vm := f.createVM("web", func(vm *pcapi.VM) { vm.Spec.Template = "debian-12" })
 
 		t.Eventually(latest(vm)).Should(SatisfyAll(
 			testkit.HaveCondition("Created", metav1.ConditionFalse, "Rejected", "debian-12"),
 			testkit.HaveCondition("Stalled", metav1.ConditionTrue, "Rejected"),
-			HaveField("Status.State", v1alpha1.VMStateFailed),
+			HaveField("Status.State", pcapi.VMStateFailed),
 		))
-		edit(t, vm, func(vm *v1alpha1.VM) { vm.Spec.Template = "debian-13" })
+		edit(t, vm, func(vm *pcapi.VM) { vm.Spec.Template = "debian-13" })
 		waitReady(t, vm)
 		t.Expect(f.serversNamed("web")).To(HaveLen(1))
 	},
@@ -140,7 +140,7 @@ var createCases = cases{
 		t.Eventually(latest(vm)).Should(SatisfyAll(
 			testkit.HaveCondition("Created", metav1.ConditionFalse, "QuotaExceeded"),
 			testkit.HaveCondition("Reconciling", metav1.ConditionTrue, "Progressing"),
-			HaveField("Status.State", v1alpha1.VMStatePending),
+			HaveField("Status.State", pcapi.VMStatePending),
 		))
 		t.Expect(f.SetBehaviour(mockcloud.Behaviour{Quota: 2, Utilisation: "fixed:50"})).To(Succeed())
 		requestReconcile(t, vm)
@@ -149,14 +149,14 @@ var createCases = cases{
 
 	"the Cloud does not exist yet: the VM reports it and is created once the Cloud exists": func(t *T) {
 		endpoint := serveCloud(t, mockcloud.Options{}).URL
-		vm := testkit.VM(newNamespace(t, nil), "web", func(vm *v1alpha1.VM) { vm.Spec.CloudRef = &v1alpha1.CloudReference{Name: "cloud-late"} })
+		vm := testkit.VM(newNamespace(t, nil), "web", func(vm *pcapi.VM) { vm.Spec.CloudRef = &pcapi.CloudReference{Name: "cloud-late"} })
 		t.Expect(env.Client.Create(t.Context(), vm)).To(Succeed())
 
 		t.Eventually(latest(vm)).Should(SatisfyAll(
 			testkit.HaveCondition("Ready", metav1.ConditionFalse, "CloudUnavailable", `Cloud "cloud-late" does not exist: create it`),
 			testkit.HaveCondition("NameChecked", metav1.ConditionUnknown, "CheckFailed"),
 		))
-		createCloud(t, endpoint, func(c *v1alpha1.Cloud) { c.Name = "cloud-late" })
+		createCloud(t, endpoint, func(c *pcapi.Cloud) { c.Name = "cloud-late" })
 		waitReady(t, vm)
 	},
 

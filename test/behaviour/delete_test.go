@@ -6,7 +6,7 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/testkit"
 	"github.com/privatecloud/operator/mockcloud"
 )
@@ -131,7 +131,7 @@ var deleteCases = cases{
 	},
 
 	"the Cloud never existed: the object is deleted at once": func(t *T) {
-		vm := testkit.VM(newNamespace(t, nil), "web", func(vm *v1alpha1.VM) { vm.Spec.CloudRef = &v1alpha1.CloudReference{Name: "cloud-nowhere"} })
+		vm := testkit.VM(newNamespace(t, nil), "web", func(vm *pcapi.VM) { vm.Spec.CloudRef = &pcapi.CloudReference{Name: "cloud-nowhere"} })
 		t.Expect(env.Client.Create(t.Context(), vm)).To(Succeed())
 		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "CloudUnavailable"))
 
@@ -146,7 +146,7 @@ var deleteCases = cases{
 		t.Expect(finalizers).NotTo(BeEmpty())
 		f.waitForPolls(2)
 
-		edit(t, vm, func(vm *v1alpha1.VM) { vm.Finalizers = nil })
+		edit(t, vm, func(vm *pcapi.VM) { vm.Finalizers = nil })
 		t.Eventually(latest(vm)).Should(HaveField("Finalizers", Equal(finalizers)))
 
 		deleteObject(t, vm)

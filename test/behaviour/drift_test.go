@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/testkit"
 	"github.com/privatecloud/operator/mockcloud"
 )
@@ -22,7 +22,7 @@ var serverLosses = cases{
 		t.Expect(f.DeleteServer(vm.Status.VMID)).To(Succeed())
 
 		t.Eventually(latest(vm)).Should(SatisfyAll(
-			HaveField("Status.State", v1alpha1.VMStateLost),
+			HaveField("Status.State", pcapi.VMStateLost),
 			testkit.HaveCondition("Created", metav1.ConditionFalse, "Lost", "it is not created again"),
 			testkit.HaveCondition("Ready", metav1.ConditionFalse, "Lost"),
 			testkit.HaveCondition("Stalled", metav1.ConditionTrue, "Lost"),
@@ -40,14 +40,14 @@ var serverLosses = cases{
 		vm := f.readyVM("web")
 		server, _ := f.Server(vm.Status.VMID)
 		t.Expect(f.DeleteServer(vm.Status.VMID)).To(Succeed())
-		t.Eventually(latest(vm)).Should(HaveField("Status.State", v1alpha1.VMStateLost))
+		t.Eventually(latest(vm)).Should(HaveField("Status.State", pcapi.VMStateLost))
 
 		_, err := f.PutServer(server)
 		t.Expect(err).NotTo(HaveOccurred())
 		t.Eventually(latest(vm)).Should(SatisfyAll(
 			testkit.BeReady(),
 			testkit.HaveCondition("Created", metav1.ConditionTrue, "Created"),
-			HaveField("Status.State", v1alpha1.VMStateRunning),
+			HaveField("Status.State", pcapi.VMStateRunning),
 		))
 	},
 
@@ -60,7 +60,7 @@ var serverLosses = cases{
 		_, err := f.PutServer(server)
 		t.Expect(err).NotTo(HaveOccurred())
 
-		t.Eventually(latest(vm)).Should(HaveField("Status.State", v1alpha1.VMStateLost))
+		t.Eventually(latest(vm)).Should(HaveField("Status.State", pcapi.VMStateLost))
 		f.waitForPolls(2)
 		t.Expect(get(t, vm)).To(HaveField("Status.VMID", vm.Status.VMID))
 	},
@@ -84,7 +84,7 @@ func broughtBack(change func(*mockcloud.Server), back types.GomegaMatcher) func(
 	return func(t *T) {
 		f := newFixture(t, mockcloud.Options{})
 		cpu, memory := int32(2), int32(8)
-		vm := f.readyVM("web", func(vm *v1alpha1.VM) { vm.Spec.CPU, vm.Spec.Memory = &cpu, &memory })
+		vm := f.readyVM("web", func(vm *pcapi.VM) { vm.Spec.CPU, vm.Spec.Memory = &cpu, &memory })
 
 		server, _ := f.Server(vm.Status.VMID)
 		change(&server)
@@ -106,10 +106,10 @@ func stalledBy(state mockcloud.State, reason, sentence string) func(*T) {
 		t.Eventually(latest(vm)).Should(SatisfyAll(
 			testkit.HaveCondition("Stalled", metav1.ConditionTrue, reason, sentence),
 			testkit.HaveCondition("Created", metav1.ConditionTrue, "Created"),
-			HaveField("Status.State", v1alpha1.VMStateFailed),
+			HaveField("Status.State", pcapi.VMStateFailed),
 		))
 		t.Expect(f.SetServerState(vm.Status.VMID, mockcloud.StateActive)).To(Succeed())
-		t.Eventually(latest(vm)).Should(SatisfyAll(testkit.BeReady(), HaveField("Status.State", v1alpha1.VMStateRunning)))
+		t.Eventually(latest(vm)).Should(SatisfyAll(testkit.BeReady(), HaveField("Status.State", pcapi.VMStateRunning)))
 		t.Expect(f.createCalls()).To(Equal(1))
 		t.Expect(f.CountCalls("PATCH", "")).To(BeZero())
 	}
@@ -145,14 +145,14 @@ var editCases = cases{
 	"powerState, cpu and memory change: the server follows with one call for each edit": func(t *T) {
 		f := newFixture(t, mockcloud.Options{})
 		vm := f.readyVM("web")
-		edit(t, vm, func(vm *v1alpha1.VM) { vm.Spec.PowerState = v1alpha1.PowerOff })
+		edit(t, vm, func(vm *pcapi.VM) { vm.Spec.PowerState = pcapi.PowerOff })
 		t.Eventually(latest(vm)).Should(SatisfyAll(
-			testkit.HaveCondition("Ready", metav1.ConditionTrue, "Stopped"), HaveField("Status.State", v1alpha1.VMStateStopped)))
+			testkit.HaveCondition("Ready", metav1.ConditionTrue, "Stopped"), HaveField("Status.State", pcapi.VMStateStopped)))
 		t.Expect(f.serverOf(vm)()).To(HaveField("State", mockcloud.StateStopped))
 
 		cpu, memory := int32(8), int32(32)
-		edit(t, vm, func(vm *v1alpha1.VM) {
-			vm.Spec.PowerState, vm.Spec.CPU, vm.Spec.Memory = v1alpha1.PowerOn, &cpu, &memory
+		edit(t, vm, func(vm *pcapi.VM) {
+			vm.Spec.PowerState, vm.Spec.CPU, vm.Spec.Memory = pcapi.PowerOn, &cpu, &memory
 		})
 		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Ready", metav1.ConditionTrue, "Running"))
 		t.Expect(f.serverOf(vm)()).To(SatisfyAll(HaveField("State", mockcloud.StateActive), HaveField("CPU", 8), HaveField("Memory", 32)))
@@ -162,21 +162,21 @@ var editCases = cases{
 	"the cloud does not support a field: the VM stalls until the edit is undone": func(t *T) {
 		f := newFixture(t, mockcloud.Options{Profile: mockcloud.Core})
 		four := int32(4)
-		vm := f.createVM("web", func(vm *v1alpha1.VM) { vm.Spec.CPU, vm.Spec.Template = &four, "debian-13" })
+		vm := f.createVM("web", func(vm *pcapi.VM) { vm.Spec.CPU, vm.Spec.Template = &four, "debian-13" })
 		t.Eventually(latest(vm)).Should(SatisfyAll(
 			testkit.HaveCondition("Stalled", metav1.ConditionTrue, "Unsupported", "cannot set cpu, template"),
 			testkit.HaveCondition("Created", metav1.ConditionFalse, "Rejected"),
 		))
 		t.Expect(f.createCalls()).To(BeZero())
 
-		edit(t, vm, func(vm *v1alpha1.VM) { vm.Spec.CPU, vm.Spec.Template = nil, "" })
+		edit(t, vm, func(vm *pcapi.VM) { vm.Spec.CPU, vm.Spec.Template = nil, "" })
 		waitReady(t, vm)
-		edit(t, vm, func(vm *v1alpha1.VM) { vm.Spec.PowerState = v1alpha1.PowerOff })
+		edit(t, vm, func(vm *pcapi.VM) { vm.Spec.PowerState = pcapi.PowerOff })
 		t.Eventually(latest(vm)).Should(SatisfyAll(
 			testkit.HaveCondition("Stalled", metav1.ConditionTrue, "Unsupported", "cannot set powerState"),
 			testkit.HaveCondition("Created", metav1.ConditionTrue, "Created"),
 		))
-		edit(t, vm, func(vm *v1alpha1.VM) { vm.Spec.PowerState = v1alpha1.PowerOn })
+		edit(t, vm, func(vm *pcapi.VM) { vm.Spec.PowerState = pcapi.PowerOn })
 		t.Eventually(latest(vm)).Should(testkit.BeReady())
 	},
 }

@@ -7,22 +7,22 @@ import (
 
 	. "github.com/onsi/gomega"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/mockcloud"
 )
 
 func TestLargeGroupDoesNotDelayOtherNamespaces(tt *testing.T) {
 	t := newT(tt)
 	const members = 100
-	f := newFixture(t, mockcloud.Options{}, func(c *v1alpha1.Cloud) {
-		c.Spec.Limits = v1alpha1.CloudLimits{RequestsPerSecond: 10, Burst: 10, MaxInFlight: 4}
+	f := newFixture(t, mockcloud.Options{}, func(c *pcapi.Cloud) {
+		c.Spec.Limits = pcapi.CloudLimits{RequestsPerSecond: 10, Burst: 10, MaxInFlight: 4}
 	})
 	f.createGroup("large", members)
 	elsewhere := newNamespace(t, nil)
 	for i := range 3 {
 		t.Eventually(f.createdServers).Should(BeNumerically(">", 6*(i+1)), "the large group is being served")
 		name, before := fmt.Sprintf("single-%d", i), f.createdServers()
-		waitReady(t, f.createVM(name, func(vm *v1alpha1.VM) { vm.Namespace = elsewhere }))
+		waitReady(t, f.createVM(name, func(vm *pcapi.VM) { vm.Namespace = elsewhere }))
 		var order []string
 		for _, entry := range f.Ledger() {
 			if entry.Op == mockcloud.OpCreate {

@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/testkit"
 	"github.com/privatecloud/operator/mockcloud"
 )
@@ -28,14 +28,14 @@ type fixture struct {
 	*testkit.CloudServer
 
 	t         *T
-	object    *v1alpha1.Cloud
+	object    *pcapi.Cloud
 	namespace string
 }
 
 var clouds atomic.Int32
 
 // newFixture returns a fixture whose Cloud is connected. It is removed when the case ends.
-func newFixture(t *T, options mockcloud.Options, change ...func(*v1alpha1.Cloud)) *fixture {
+func newFixture(t *T, options mockcloud.Options, change ...func(*pcapi.Cloud)) *fixture {
 	t.Helper()
 	f := &fixture{t: t, CloudServer: serveCloud(t, options)}
 	f.object = createCloud(t, f.URL, change...)
@@ -59,7 +59,7 @@ func (f *fixture) reconnect() {
 }
 
 // createCloud creates a Cloud object with an endpoint.
-func createCloud(t *T, endpoint string, change ...func(*v1alpha1.Cloud)) *v1alpha1.Cloud {
+func createCloud(t *T, endpoint string, change ...func(*pcapi.Cloud)) *pcapi.Cloud {
 	t.Helper()
 	object := testkit.Cloud(fmt.Sprintf("cloud-%d", clouds.Add(1)), endpoint, change...)
 	t.Expect(env.Client.Create(t.Context(), object)).To(Succeed())
@@ -80,7 +80,7 @@ func newNamespace(t *T, labels map[string]string) string {
 	t.Expect(env.Client.Create(t.Context(), ns)).To(Succeed())
 	t.cleanup(func(ctx context.Context) {
 		// Groups first, since they replace VMs that are deleted.
-		for _, list := range []client.ObjectList{&v1alpha1.VmGroupList{}, &v1alpha1.VMList{}, &v1alpha1.GPUInfoList{}, &v1alpha1.NetworkList{}} {
+		for _, list := range []client.ObjectList{&pcapi.VmGroupList{}, &pcapi.VMList{}, &pcapi.GPUInfoList{}, &pcapi.NetworkList{}} {
 			t.wipeAll(ctx, ns.Name, list)
 		}
 	})
@@ -122,21 +122,21 @@ func secretsIn(what string, object any) error {
 }
 
 // createVM creates a VM on the cloud of the fixture.
-func (f *fixture) createVM(name string, change ...func(*v1alpha1.VM)) *v1alpha1.VM {
+func (f *fixture) createVM(name string, change ...func(*pcapi.VM)) *pcapi.VM {
 	f.t.Helper()
-	change = append([]func(*v1alpha1.VM){func(vm *v1alpha1.VM) { vm.Spec.CloudRef = &v1alpha1.CloudReference{Name: f.object.Name} }}, change...)
+	change = append([]func(*pcapi.VM){func(vm *pcapi.VM) { vm.Spec.CloudRef = &pcapi.CloudReference{Name: f.object.Name} }}, change...)
 	vm := testkit.VM(f.namespace, name, change...)
 	f.t.Expect(env.Client.Create(f.t.Context(), vm)).To(Succeed())
 	return vm
 }
 
 // readyVM creates a VM and returns it as it is once it is ready.
-func (f *fixture) readyVM(name string, change ...func(*v1alpha1.VM)) *v1alpha1.VM {
+func (f *fixture) readyVM(name string, change ...func(*pcapi.VM)) *pcapi.VM {
 	f.t.Helper()
 	return waitReady(f.t, f.createVM(name, change...))
 }
 
-func waitReady(t *T, vm *v1alpha1.VM) *v1alpha1.VM {
+func waitReady(t *T, vm *pcapi.VM) *pcapi.VM {
 	t.Helper()
 	t.Eventually(latest(vm)).Should(testkit.BeReady())
 	return get(t, vm)
@@ -180,7 +180,7 @@ func (f *fixture) serversNamed(name string) []string {
 }
 
 // serverOf returns a function that reads the server of a VM from the cloud's state.
-func (f *fixture) serverOf(vm *v1alpha1.VM) func() (mockcloud.Server, error) {
+func (f *fixture) serverOf(vm *pcapi.VM) func() (mockcloud.Server, error) {
 	return func() (mockcloud.Server, error) {
 		server, exists := f.Server(vm.Status.VMID)
 		if !exists {
@@ -256,11 +256,11 @@ var requests atomic.Int32
 // requestReconcile requests a reconcile of an object by its annotation.
 func requestReconcile[O client.Object](t *T, object O) {
 	t.Helper()
-	annotate(t, object, v1alpha1.ReconcileRequestedAtAnnotation, fmt.Sprint(requests.Add(1)))
+	annotate(t, object, pcapi.ReconcileRequestedAtAnnotation, fmt.Sprint(requests.Add(1)))
 }
 
 // touch changes an annotation of a Cloud that means nothing, which enqueues the Cloud.
-func touch(t *T, cloud *v1alpha1.Cloud) {
+func touch(t *T, cloud *pcapi.Cloud) {
 	t.Helper()
 	annotate(t, cloud, "example.com/touched", fmt.Sprint(requests.Add(1)))
 }

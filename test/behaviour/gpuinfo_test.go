@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/testkit"
 	"github.com/privatecloud/operator/mockcloud"
 )
@@ -63,10 +63,10 @@ func (f *fixture) setHostHours(name string, hours int) {
 }
 
 // gpuInfo returns a GPUInfo that requests a GPU on the fixture's cloud for so many hours.
-func (f *fixture) gpuInfo(name string, hours int64, change ...func(*v1alpha1.GPUInfo)) *v1alpha1.GPUInfo {
-	gpu := &v1alpha1.GPUInfo{
+func (f *fixture) gpuInfo(name string, hours int64, change ...func(*pcapi.GPUInfo)) *pcapi.GPUInfo {
+	gpu := &pcapi.GPUInfo{
 		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name},
-		Spec:       v1alpha1.GPUInfoSpec{DesAccTime: hours, GPURequired: true, CloudRef: &v1alpha1.CloudReference{Name: f.object.Name}},
+		Spec:       pcapi.GPUInfoSpec{DesAccTime: hours, GPURequired: true, CloudRef: &pcapi.CloudReference{Name: f.object.Name}},
 	}
 	for _, apply := range change {
 		apply(gpu)
@@ -75,7 +75,7 @@ func (f *fixture) gpuInfo(name string, hours int64, change ...func(*v1alpha1.GPU
 }
 
 // createGPUInfo creates what gpuInfo returns.
-func (f *fixture) createGPUInfo(name string, hours int64, change ...func(*v1alpha1.GPUInfo)) *v1alpha1.GPUInfo {
+func (f *fixture) createGPUInfo(name string, hours int64, change ...func(*pcapi.GPUInfo)) *pcapi.GPUInfo {
 	f.t.Helper()
 	gpu := f.gpuInfo(name, hours, change...)
 	f.t.Expect(env.Client.Create(f.t.Context(), gpu)).To(Succeed())
@@ -83,7 +83,7 @@ func (f *fixture) createGPUInfo(name string, hours int64, change ...func(*v1alph
 }
 
 // waitPlaced waits until a GPUInfo has a node and a host, and returns it.
-func waitPlaced(t *T, gpu *v1alpha1.GPUInfo, node *corev1.Node, host string) *v1alpha1.GPUInfo {
+func waitPlaced(t *T, gpu *pcapi.GPUInfo, node *corev1.Node, host string) *pcapi.GPUInfo {
 	t.Helper()
 	t.Eventually(latest(gpu)).Should(SatisfyAll(
 		testkit.BeReady(), testkit.HaveCondition("Placed", metav1.ConditionTrue, "Placed"),
@@ -92,7 +92,7 @@ func waitPlaced(t *T, gpu *v1alpha1.GPUInfo, node *corev1.Node, host string) *v1
 	return get(t, gpu)
 }
 
-func waitUnplaced(t *T, gpu *v1alpha1.GPUInfo) *v1alpha1.GPUInfo {
+func waitUnplaced(t *T, gpu *pcapi.GPUInfo) *pcapi.GPUInfo {
 	t.Helper()
 	t.Eventually(latest(gpu)).Should(SatisfyAll(
 		testkit.HaveCondition("Placed", metav1.ConditionFalse, "NoneAvailable"),
@@ -105,7 +105,7 @@ func waitUnplaced(t *T, gpu *v1alpha1.GPUInfo) *v1alpha1.GPUInfo {
 }
 
 // reasonsFor returns what a GPUInfo reports of the fixture's nodes; nodes of other cases are left out.
-func (f *fixture) reasonsFor(gpu *v1alpha1.GPUInfo) []string {
+func (f *fixture) reasonsFor(gpu *pcapi.GPUInfo) []string {
 	var reasons []string
 	for _, c := range gpu.Status.Candidates {
 		if short, ours := strings.CutPrefix(c.NodeName, f.namespace+"-"); ours {
@@ -117,9 +117,9 @@ func (f *fixture) reasonsFor(gpu *v1alpha1.GPUInfo) []string {
 
 // placedAmong waits until each of the GPUInfos has a Placed condition, and returns
 // those that have a node.
-func placedAmong(t *T, gpus []*v1alpha1.GPUInfo) []*v1alpha1.GPUInfo {
+func placedAmong(t *T, gpus []*pcapi.GPUInfo) []*pcapi.GPUInfo {
 	t.Helper()
-	var placed []*v1alpha1.GPUInfo
+	var placed []*pcapi.GPUInfo
 	for _, gpu := range gpus {
 		t.Eventually(latest(gpu)).Should(testkit.HaveCondition("Placed", "", ""))
 		if fresh := get(t, gpu); fresh.Status.Reservation != nil {
@@ -155,7 +155,7 @@ var gpuInfoCases = cases{
 		}))
 		t.Expect(eventReasons(gpu)(t.Context())).To(Equal([]string{"Placed"}))
 
-		plain := f.createGPUInfo("plain", 100, func(gpu *v1alpha1.GPUInfo) { gpu.Spec.GPURequired = false })
+		plain := f.createGPUInfo("plain", 100, func(gpu *pcapi.GPUInfo) { gpu.Spec.GPURequired = false })
 		t.Eventually(latest(plain)).Should(HaveField("Status.SuitableHostName", "plain"))
 	},
 
@@ -215,7 +215,7 @@ var gpuInfoCases = cases{
 	"two request the last hours of a host: one gets them until it is deleted": func(t *T) {
 		f := newFixture(t, gpuHosts(15, 0))
 		onA := f.createNode(f.namespace+"-a", "a", 10)
-		both := []*v1alpha1.GPUInfo{f.createGPUInfo("one", 10), f.createGPUInfo("two", 10)}
+		both := []*pcapi.GPUInfo{f.createGPUInfo("one", 10), f.createGPUInfo("two", 10)}
 		won := placedAmong(t, both)
 		t.Expect(won).To(HaveLen(1), "two requested the last hours of a host")
 		loser := both[0]
@@ -236,7 +236,7 @@ var gpuInfoCases = cases{
 	"ten request hours at the same time: as many are placed as the hosts have hours for": func(t *T) {
 		f := newFixture(t, gpuHosts(35, 25))
 		f.createNodes()
-		gpus := make([]*v1alpha1.GPUInfo, 10)
+		gpus := make([]*pcapi.GPUInfo, 10)
 		var created errgroup.Group
 		for n := range gpus {
 			gpus[n] = f.gpuInfo(fmt.Sprintf("job-%d", n), 10)
@@ -266,7 +266,7 @@ var gpuInfoCases = cases{
 		later := waitPlaced(t, f.createGPUInfo("later", 10), onA, "a")
 		earlier := waitPlaced(t, f.createGPUInfo("earlier", 10), onB, "b")
 
-		patchStatus(t, earlier, func(status *v1alpha1.GPUInfoStatus) {
+		patchStatus(t, earlier, func(status *pcapi.GPUInfoStatus) {
 			status.SuitableNodeName, status.SuitableHostName, status.Reservation.Host = onA.Name, "a", "a"
 			status.Reservation.Since = metav1.NewTime(later.Status.Reservation.Since.Add(-time.Minute))
 			status.Reservation.Until = metav1.NewTime(later.Status.Reservation.Until.Add(-time.Minute))
@@ -279,7 +279,7 @@ var gpuInfoCases = cases{
 		f := newFixture(t, gpuHosts(20, 100))
 		onA, onB := f.createNodes()
 		gpu := waitPlaced(t, f.createGPUInfo("job", 10), onA, "a")
-		edit(t, gpu, func(gpu *v1alpha1.GPUInfo) { gpu.Spec.DesAccTime = 21 })
+		edit(t, gpu, func(gpu *pcapi.GPUInfo) { gpu.Spec.DesAccTime = 21 })
 		moved := waitPlaced(t, gpu, onB, "b")
 		t.Expect(moved.Status.Reservation.Generation).To(Equal(moved.Generation))
 		t.Expect(moved.Status.Reservation.Until.Sub(moved.Status.Reservation.Since.Time)).To(Equal(21 * time.Hour))
@@ -292,7 +292,7 @@ var gpuInfoCases = cases{
 		next := f.createGPUInfo("next", 10)
 		waitUnplaced(t, next)
 
-		patchStatus(t, gpu, func(status *v1alpha1.GPUInfoStatus) {
+		patchStatus(t, gpu, func(status *pcapi.GPUInfoStatus) {
 			status.Reservation.Until = metav1.NewTime(time.Now().Add(-time.Minute))
 		})
 		over := SatisfyAll(
@@ -309,19 +309,19 @@ var gpuInfoCases = cases{
 
 		requestReconcile(t, gpu)
 		again := waitPlaced(t, gpu, onA, "a")
-		t.Expect(again.Status.LastHandledReconcileAt).To(Equal(again.Annotations[v1alpha1.ReconcileRequestedAtAnnotation]))
+		t.Expect(again.Status.LastHandledReconcileAt).To(Equal(again.Annotations[pcapi.ReconcileRequestedAtAnnotation]))
 		t.Expect(eventReasons(gpu)(t.Context())).To(Equal([]string{"Placed", "Expired", "Placed"}))
 
-		patchStatus(t, again, func(status *v1alpha1.GPUInfoStatus) {
+		patchStatus(t, again, func(status *pcapi.GPUInfoStatus) {
 			status.Reservation.Until = metav1.NewTime(time.Now().Add(-time.Minute))
 		})
 		t.Eventually(latest(gpu)).Should(over, "a handled request is not handled again")
-		edit(t, gpu, func(gpu *v1alpha1.GPUInfo) { gpu.Spec.DesAccTime = 9 })
+		edit(t, gpu, func(gpu *pcapi.GPUInfo) { gpu.Spec.DesAccTime = 9 })
 		waitPlaced(t, gpu, onA, "a")
 	},
 
 	"the namespace may not use the Cloud: nothing about the cloud is reported": func(t *T) {
-		f := newFixture(t, gpuHosts(10, 0), func(c *v1alpha1.Cloud) {
+		f := newFixture(t, gpuHosts(10, 0), func(c *pcapi.Cloud) {
 			c.Spec.AllowedNamespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"cloud": "yes"}}
 		})
 		label := func(value string) {
@@ -347,8 +347,8 @@ var gpuInfoCases = cases{
 	"the namespace has the default Cloud label: that Cloud is used": func(t *T) {
 		f := newFixture(t, gpuHosts(10, 0))
 		onA := f.createNode(f.namespace+"-a", "a", 10)
-		f.namespace = newNamespace(t, map[string]string{v1alpha1.DefaultCloudLabel: f.object.Name})
-		gpu := f.createGPUInfo("job", 10, func(gpu *v1alpha1.GPUInfo) { gpu.Spec.CloudRef = nil })
+		f.namespace = newNamespace(t, map[string]string{pcapi.DefaultCloudLabel: f.object.Name})
+		gpu := f.createGPUInfo("job", 10, func(gpu *pcapi.GPUInfo) { gpu.Spec.CloudRef = nil })
 		t.Expect(waitPlaced(t, gpu, onA, "a").Status.Reservation.Cloud).To(Equal(f.object.Name))
 	},
 
@@ -382,7 +382,7 @@ var gpuInfoCases = cases{
 		gpu := waitPlaced(t, f.createGPUInfo("job", 10), onA, "a")
 		fault := f.addFault(mockcloud.Fault{Match: mockcloud.Match{Path: "/hosts"}, Status: 403, Body: `{"code":"invalid","detail":"not now"}`})
 		f.waitForPolls(2)
-		var late []*v1alpha1.GPUInfo
+		var late []*pcapi.GPUInfo
 		for n := range 5 {
 			late = append(late, f.createGPUInfo(fmt.Sprintf("late-%d", n), 10))
 		}
@@ -403,7 +403,7 @@ var gpuInfoCases = cases{
 		f := newFixture(t, gpuHosts(100, 100))
 		onA := f.createNode(f.namespace+"-a", "a", 10)
 		name := f.object.Name + "-later"
-		gpu := f.createGPUInfo("job", 10, func(gpu *v1alpha1.GPUInfo) { gpu.Spec.CloudRef.Name = name })
+		gpu := f.createGPUInfo("job", 10, func(gpu *pcapi.GPUInfo) { gpu.Spec.CloudRef.Name = name })
 		t.Eventually(latest(gpu)).Should(testkit.HaveCondition("Reconciling", metav1.ConditionTrue, "CloudUnavailable", `Cloud "`+name+`" does not exist`))
 		object := testkit.Cloud(name, f.URL)
 		t.Expect(env.Client.Create(t.Context(), object)).To(Succeed())
@@ -426,19 +426,19 @@ var gpuInfoCases = cases{
 		f := newFixture(t, gpuHosts(15, 100))
 		onA, onB := f.createNodes()
 		gpu := waitPlaced(t, f.createGPUInfo("job", 10), onA, "a")
-		annotate(t, gpu, v1alpha1.PausedAnnotation, "true")
+		annotate(t, gpu, pcapi.PausedAnnotation, "true")
 		t.Eventually(latest(gpu)).Should(testkit.HaveCondition("Reconciling", metav1.ConditionTrue, "Paused"))
 		waitPlaced(t, f.createGPUInfo("other", 10), onB, "b")
 		edit(t, onA, func(n *corev1.Node) { n.Spec.Unschedulable = true })
 		f.waitForPolls(2)
 		t.Expect(get(t, gpu).Status.SuitableNodeName).To(Equal(onA.Name))
-		annotate(t, gpu, v1alpha1.PausedAnnotation, "")
+		annotate(t, gpu, pcapi.PausedAnnotation, "")
 		waitPlaced(t, gpu, onB, "b")
 	},
 }
 
 // patchStatus writes a status as another manager would, or as if time had passed.
-func patchStatus(t *T, gpu *v1alpha1.GPUInfo, change func(*v1alpha1.GPUInfoStatus)) {
+func patchStatus(t *T, gpu *pcapi.GPUInfo, change func(*pcapi.GPUInfoStatus)) {
 	t.Helper()
 	fresh := get(t, gpu)
 	base := fresh.DeepCopy()
@@ -454,7 +454,7 @@ func TestGPUInfoDocumentedManifest(tt *testing.T) {
 	)
 	f := newFixture(t, mockcloud.Options{Hosts: []mockcloud.Host{{Name: host, GPU: true, AvailableHours: 399}}})
 	f.createNode(worker, host, 10)
-	namespace := newNamespace(t, map[string]string{v1alpha1.DefaultCloudLabel: f.object.Name})
+	namespace := newNamespace(t, map[string]string{pcapi.DefaultCloudLabel: f.object.Name})
 	const seed = `
 apiVersion: samplecontroller.k8s.io/v1alpha1
 kind: GPUInfo
@@ -466,7 +466,7 @@ spec:
   gpuRequired: True
 `
 	kubectl(t, seed, "apply", "--namespace", namespace, "-f", "-")
-	gpu := &v1alpha1.GPUInfo{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "gpuinfo-sample"}}
+	gpu := &pcapi.GPUInfo{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "gpuinfo-sample"}}
 	t.Eventually(latest(gpu)).Should(testkit.BeReady())
 	want := [][]string{
 		{"NAME", "DESIRED ACCESS TIME (HRS)", "GPU REQUIRED", "NODE", "HOST", "AGE"},

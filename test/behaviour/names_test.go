@@ -6,13 +6,13 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/testkit"
 	"github.com/privatecloud/operator/mockcloud"
 )
 
 // prohibited returns a VM whose name its cloud prohibits, after the name check.
-func prohibited(t *T) (*fixture, *v1alpha1.VM) {
+func prohibited(t *T) (*fixture, *pcapi.VM) {
 	t.Helper()
 	f := newFixture(t, mockcloud.Options{})
 	vm := f.createVM("forbidden")
@@ -21,7 +21,7 @@ func prohibited(t *T) (*fixture, *v1alpha1.VM) {
 		testkit.HaveCondition("Created", metav1.ConditionFalse, "Pending"),
 		testkit.HaveCondition("Ready", metav1.ConditionFalse, "Prohibited"),
 		testkit.HaveCondition("Stalled", metav1.ConditionTrue, "Prohibited"),
-		HaveField("Status.State", v1alpha1.VMStateFailed),
+		HaveField("Status.State", pcapi.VMStateFailed),
 		HaveField("Status.VMID", BeEmpty()),
 		HaveField("Finalizers", BeEmpty()),
 	))
@@ -37,12 +37,12 @@ var prohibitedNames = cases{
 	"the object is edited and the cloud polled: the name is checked only once": func(t *T) {
 		f, vm := prohibited(t)
 		annotate(t, vm, "example.com/note", "unrelated")
-		edit(t, vm, func(vm *v1alpha1.VM) { vm.Labels = map[string]string{"team": "blue"} })
-		edit(t, vm, func(vm *v1alpha1.VM) { vm.Spec.DeletionPolicy = v1alpha1.DeletionPolicyOrphan })
+		edit(t, vm, func(vm *pcapi.VM) { vm.Labels = map[string]string{"team": "blue"} })
+		edit(t, vm, func(vm *pcapi.VM) { vm.Spec.DeletionPolicy = pcapi.DeletionPolicyOrphan })
 		t.Eventually(latest(vm)).Should(HaveField("Status.ObservedGeneration", BeEquivalentTo(2)), "the edit was reconciled")
-		annotate(t, vm, v1alpha1.PausedAnnotation, "true")
+		annotate(t, vm, pcapi.PausedAnnotation, "true")
 		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Reconciling", metav1.ConditionTrue, "Paused"))
-		annotate(t, vm, v1alpha1.PausedAnnotation, "")
+		annotate(t, vm, pcapi.PausedAnnotation, "")
 		t.Eventually(latest(vm)).ShouldNot(testkit.HaveCondition("Reconciling", "", ""))
 		f.waitForPolls(3)
 
@@ -54,7 +54,7 @@ var prohibitedNames = cases{
 
 	"the name is corrected: the VM is created": func(t *T) {
 		f, vm := prohibited(t)
-		edit(t, vm, func(vm *v1alpha1.VM) { vm.Spec.VMName = "permitted" })
+		edit(t, vm, func(vm *pcapi.VM) { vm.Spec.VMName = "permitted" })
 
 		vm = waitReady(t, vm)
 		t.Expect(vm).To(SatisfyAll(
@@ -118,9 +118,9 @@ var takenNames = cases{
 
 	"two objects want one name on a core cloud: the second stalls until the first is gone": func(t *T) {
 		f := newFixture(t, mockcloud.Options{Profile: mockcloud.Core})
-		first := f.readyVM("first", func(vm *v1alpha1.VM) { vm.Spec.VMName = "web" })
+		first := f.readyVM("first", func(vm *pcapi.VM) { vm.Spec.VMName = "web" })
 
-		second := f.createVM("second", func(vm *v1alpha1.VM) { vm.Spec.VMName = "web" })
+		second := f.createVM("second", func(vm *pcapi.VM) { vm.Spec.VMName = "web" })
 		t.Eventually(latest(second)).Should(SatisfyAll(
 			testkit.HaveCondition("NameChecked", metav1.ConditionFalse, "Taken", "another VM object"),
 			testkit.HaveCondition("Stalled", metav1.ConditionTrue, "Taken"),
@@ -154,9 +154,9 @@ var takenNames = cases{
 
 	"six objects want one name at the same time: exactly one gets it": func(t *T) {
 		f := newFixture(t, mockcloud.Options{Profile: mockcloud.Core})
-		var contenders []*v1alpha1.VM
+		var contenders []*pcapi.VM
 		for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
-			contenders = append(contenders, f.createVM(name, func(vm *v1alpha1.VM) { vm.Spec.VMName = "web" }))
+			contenders = append(contenders, f.createVM(name, func(vm *pcapi.VM) { vm.Spec.VMName = "web" }))
 		}
 
 		var winners []string
@@ -175,7 +175,7 @@ var takenNames = cases{
 
 	"the cloud allows equal names: each object has its own server": func(t *T) {
 		f := newFixture(t, mockcloud.Options{Capabilities: map[mockcloud.Capability]bool{mockcloud.UniqueNames: false}})
-		twin := func(vm *v1alpha1.VM) { vm.Spec.VMName = "web" }
+		twin := func(vm *pcapi.VM) { vm.Spec.VMName = "web" }
 		first, second := f.readyVM("first", twin), f.readyVM("second", twin)
 
 		t.Expect(first.Status.VMID).NotTo(Equal(second.Status.VMID))

@@ -12,41 +12,41 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/testkit"
 	"github.com/privatecloud/operator/mockcloud"
 )
 
 // createNetwork creates a Network on the cloud of the fixture.
-func (f *fixture) createNetwork(name string, change ...func(*v1alpha1.Network)) *v1alpha1.Network {
+func (f *fixture) createNetwork(name string, change ...func(*pcapi.Network)) *pcapi.Network {
 	f.t.Helper()
 	net := testkit.Network(f.namespace, name, change...)
 	if net.Spec.CloudRef == nil {
-		net.Spec.CloudRef = &v1alpha1.CloudReference{Name: f.object.Name}
+		net.Spec.CloudRef = &pcapi.CloudReference{Name: f.object.Name}
 	}
 	f.t.Expect(env.Client.Create(f.t.Context(), net)).To(Succeed())
 	return net
 }
 
 // readyNetwork creates a Network and returns it as it is once it is ready.
-func (f *fixture) readyNetwork(name string, change ...func(*v1alpha1.Network)) *v1alpha1.Network {
+func (f *fixture) readyNetwork(name string, change ...func(*pcapi.Network)) *pcapi.Network {
 	f.t.Helper()
 	return waitNetworkReady(f.t, f.createNetwork(name, change...))
 }
 
-func waitNetworkReady(t *T, net *v1alpha1.Network) *v1alpha1.Network {
+func waitNetworkReady(t *T, net *pcapi.Network) *pcapi.Network {
 	t.Helper()
 	t.Eventually(latest(net)).Should(testkit.BeReady())
 	return get(t, net)
 }
 
 // onNetwork makes a VM refer to a Network.
-func onNetwork(network string) func(*v1alpha1.VM) {
-	return func(vm *v1alpha1.VM) { vm.Spec.NetworkRef = &v1alpha1.NetworkReference{Name: network} }
+func onNetwork(network string) func(*pcapi.VM) {
+	return func(vm *pcapi.VM) { vm.Spec.NetworkRef = &pcapi.NetworkReference{Name: network} }
 }
 
 // networkOf returns a function that reads the network of a Network from the cloud's state.
-func (f *fixture) networkOf(net *v1alpha1.Network) func() (mockcloud.Network, error) {
+func (f *fixture) networkOf(net *pcapi.Network) func() (mockcloud.Network, error) {
 	return func() (mockcloud.Network, error) {
 		for _, n := range f.Networks() {
 			if n.ID == net.Status.NetworkID {
@@ -58,7 +58,7 @@ func (f *fixture) networkOf(net *v1alpha1.Network) func() (mockcloud.Network, er
 }
 
 // changeNetwork changes a network in the cloud, as another client does.
-func (f *fixture) changeNetwork(net *v1alpha1.Network, change func(*mockcloud.Network)) {
+func (f *fixture) changeNetwork(net *pcapi.Network, change func(*mockcloud.Network)) {
 	f.t.Helper()
 	n, err := f.networkOf(net)()
 	f.t.Expect(err).NotTo(HaveOccurred())
@@ -75,8 +75,8 @@ func (f *fixture) waitForNetworkPolls(n int) {
 		Should(BeNumerically(">=", n), "the networks are listed")
 }
 
-func gateway(address string) func(*v1alpha1.Network) {
-	return func(net *v1alpha1.Network) { net.Spec.Gateway = address }
+func gateway(address string) func(*pcapi.Network) {
+	return func(net *pcapi.Network) { net.Spec.Gateway = address }
 }
 
 const (
@@ -147,7 +147,7 @@ var networkCases = cases{
 		net := f.createNetwork("net")
 		t.Eventually(latest(net)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "Rejected", "this range is reserved"))
 		t.Expect(f.RemoveFault(refusal)).To(Succeed())
-		edit(t, net, func(net *v1alpha1.Network) { net.Spec.CIDR, net.Spec.Gateway = "10.1.0.0/16", "10.1.0.1" })
+		edit(t, net, func(net *pcapi.Network) { net.Spec.CIDR, net.Spec.Gateway = "10.1.0.0/16", "10.1.0.1" })
 		net = waitNetworkReady(t, net)
 		t.Expect(f.networkOf(net)()).To(HaveField("CIDR", "10.1.0.0/16"))
 	},
@@ -202,7 +202,7 @@ var networkCases = cases{
 	},
 
 	"the namespace may not use the Cloud: the Network stalls and nothing is created": func(t *T) {
-		f := newFixture(t, mockcloud.Options{}, func(c *v1alpha1.Cloud) {
+		f := newFixture(t, mockcloud.Options{}, func(c *pcapi.Cloud) {
 			c.Spec.AllowedNamespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"cloud": "yes"}}
 		})
 		net := f.createNetwork("net")
@@ -213,13 +213,13 @@ var networkCases = cases{
 	"the Network is paused: it is not changed or deleted until it is resumed": func(t *T) {
 		f := newFixture(t, mockcloud.Options{})
 		net := f.readyNetwork("net")
-		annotate(t, net, v1alpha1.PausedAnnotation, "true")
+		annotate(t, net, pcapi.PausedAnnotation, "true")
 		t.Eventually(latest(net)).Should(testkit.HaveCondition("Reconciling", metav1.ConditionTrue, "Paused"))
 		f.changeNetwork(net, func(n *mockcloud.Network) { n.Gateway = "192.168.0.9" })
 		deleteObject(t, net)
 		f.waitForPolls(2)
 		t.Expect(f.networkOf(net)()).To(HaveField("Gateway", "192.168.0.9"))
-		annotate(t, net, v1alpha1.PausedAnnotation, "")
+		annotate(t, net, pcapi.PausedAnnotation, "")
 		t.Eventually(isGone(net)).Should(BeTrue())
 		t.Expect(f.Networks()).To(BeEmpty())
 	},
@@ -263,7 +263,7 @@ var networkDrift = cases{
 
 	"an address is written in another form: nothing is changed": func(t *T) {
 		f := newFixture(t, mockcloud.Options{})
-		net := f.readyNetwork("net", func(net *v1alpha1.Network) { net.Spec.CIDR, net.Spec.Gateway = "fd00::/64", "fd00:0:0::1" })
+		net := f.readyNetwork("net", func(net *pcapi.Network) { net.Spec.CIDR, net.Spec.Gateway = "fd00::/64", "fd00:0:0::1" })
 		f.changeNetwork(net, func(n *mockcloud.Network) { n.Gateway, n.CIDR = "fd00::1", "fd00:0::/64" })
 		f.waitForNetworkPolls(2)
 		t.Expect(f.CountCalls("PATCH", "")).To(BeZero())
@@ -279,7 +279,7 @@ var networkDrift = cases{
 			testkit.HaveCondition("Created", metav1.ConditionTrue, "Created"),
 		))
 		f.changeNetwork(net, func(n *mockcloud.Network) { n.CIDR = "192.168.0.0/16" })
-		t.Eventually(func(ctx context.Context) (*v1alpha1.Network, error) {
+		t.Eventually(func(ctx context.Context) (*pcapi.Network, error) {
 			requestReconcile(t, net)
 			return latest(net)(ctx)
 		}).WithPolling(200 * time.Millisecond).Should(testkit.BeReady())
@@ -290,12 +290,12 @@ var networkDrift = cases{
 		f := newFixture(t, mockcloud.Options{})
 		foreign, err := f.PutNetwork(mockcloud.Network{Name: "foreign", CIDR: "192.168.0.0/16", Gateway: "192.168.0.7"})
 		t.Expect(err).NotTo(HaveOccurred())
-		net := f.createNetwork("net", func(net *v1alpha1.Network) { net.Annotations = map[string]string{v1alpha1.PausedAnnotation: "true"} })
+		net := f.createNetwork("net", func(net *pcapi.Network) { net.Annotations = map[string]string{pcapi.PausedAnnotation: "true"} })
 		forged := get(t, net)
 		base := forged.DeepCopy()
 		forged.Status.NetworkID, forged.Status.Cloud = foreign.ID, f.object.Name
 		t.Expect(env.Client.Status().Patch(t.Context(), forged, client.MergeFrom(base))).To(Succeed())
-		annotate(t, net, v1alpha1.PausedAnnotation, "")
+		annotate(t, net, pcapi.PausedAnnotation, "")
 
 		t.Eventually(latest(net)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "Drift", `named "foreign" in the cloud`))
 		deleteObject(t, net)
@@ -304,7 +304,7 @@ var networkDrift = cases{
 		t.Expect(f.DeleteNetwork(foreign.ID)).To(Succeed())
 		t.Eventually(func(ctx context.Context) (bool, error) {
 			request := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"%d"}}}`,
-				v1alpha1.ReconcileRequestedAtAnnotation, requests.Add(1)))
+				pcapi.ReconcileRequestedAtAnnotation, requests.Add(1)))
 			if err := client.IgnoreNotFound(env.Client.Patch(ctx, net.DeepCopy(), request)); err != nil {
 				return false, err
 			}
@@ -358,9 +358,9 @@ var attachmentCases = cases{
 		))
 		t.Expect(f.CountCalls("", "/check/{name}")).To(BeZero())
 
-		paused := f.createNetwork("net", func(net *v1alpha1.Network) { net.Annotations = map[string]string{v1alpha1.PausedAnnotation: "true"} })
+		paused := f.createNetwork("net", func(net *pcapi.Network) { net.Annotations = map[string]string{pcapi.PausedAnnotation: "true"} })
 		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "NetworkNotReady", "is not made yet"))
-		annotate(t, paused, v1alpha1.PausedAnnotation, "")
+		annotate(t, paused, pcapi.PausedAnnotation, "")
 		net := waitNetworkReady(t, paused)
 		vm = waitReady(t, vm)
 		t.Expect(f.serverOf(vm)()).To(HaveField("NetworkID", net.Status.NetworkID))
@@ -369,7 +369,7 @@ var attachmentCases = cases{
 
 	"the Network is on another Cloud: the VM stalls until it names one on its own Cloud": func(t *T) {
 		f, other := newFixture(t, mockcloud.Options{}), newFixture(t, mockcloud.Options{})
-		f.readyNetwork("far", func(net *v1alpha1.Network) { net.Spec.CloudRef = &v1alpha1.CloudReference{Name: other.object.Name} })
+		f.readyNetwork("far", func(net *pcapi.Network) { net.Spec.CloudRef = &pcapi.CloudReference{Name: other.object.Name} })
 		f.readyNetwork("near")
 		vm := f.createVM("web", onNetwork("far"))
 		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "NetworkNotReady",
@@ -383,14 +383,14 @@ var attachmentCases = cases{
 		f := newFixture(t, without(mockcloud.Networks))
 		vm := f.createVM("web", onNetwork("net"))
 		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "Unsupported", "cannot set networkRef"))
-		edit(t, vm, func(vm *v1alpha1.VM) { vm.Spec.NetworkRef = nil })
+		edit(t, vm, func(vm *pcapi.VM) { vm.Spec.NetworkRef = nil })
 		waitReady(t, vm)
 	},
 
 	"VMs are on the Network: its deletion is blocked until the last of them is gone": func(t *T) {
 		f := newFixture(t, mockcloud.Options{})
 		net := f.readyNetwork("net")
-		var vms []*v1alpha1.VM
+		var vms []*pcapi.VM
 		for n := range 5 {
 			vms = append(vms, f.createVM(fmt.Sprintf("web-%d", n), onNetwork("net")))
 		}
@@ -574,8 +574,8 @@ spec:
 		t.Eventually(isGone(net)).Should(BeTrue())
 	},
 
-	"cidr is edited: refused":     refusedNetworkEdit("cidr", func(net *v1alpha1.Network) { net.Spec.CIDR = "192.168.0.0/24" }),
-	"cloudRef is edited: refused": refusedNetworkEdit("cloudRef", func(net *v1alpha1.Network) { net.Spec.CloudRef = &v1alpha1.CloudReference{Name: "other"} }),
+	"cidr is edited: refused":     refusedNetworkEdit("cidr", func(net *pcapi.Network) { net.Spec.CIDR = "192.168.0.0/24" }),
+	"cloudRef is edited: refused": refusedNetworkEdit("cloudRef", func(net *pcapi.Network) { net.Spec.CloudRef = &pcapi.CloudReference{Name: "other"} }),
 
 	"the finalizer is removed: it is put back": func(t *T) {
 		f := newFixture(t, mockcloud.Options{})
@@ -587,7 +587,7 @@ spec:
 }
 
 // refusedNetworkEdit returns a case of an edit of a field that cannot be changed.
-func refusedNetworkEdit(field string, change func(*v1alpha1.Network)) func(*T) {
+func refusedNetworkEdit(field string, change func(*pcapi.Network)) func(*T) {
 	return func(t *T) {
 		f := newFixture(t, mockcloud.Options{})
 		net := f.readyNetwork("net")

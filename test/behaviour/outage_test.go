@@ -8,7 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/testkit"
 	"github.com/privatecloud/operator/mockcloud"
 )
@@ -40,7 +40,7 @@ func TestCloudOutage(t *testing.T) { outageCases.run(t) }
 var outageCases = cases{
 	"the cloud is disconnected and connected again: only the Cloud is written and no VM is read by itself": func(t *T) {
 		f := newFixture(t, mockcloud.Options{})
-		var vms []*v1alpha1.VM
+		var vms []*pcapi.VM
 		for n := range fleet {
 			vms = append(vms, f.createVM(fmt.Sprintf("web-%d", n)))
 		}
@@ -76,7 +76,7 @@ var outageCases = cases{
 		f := newFixture(t, mockcloud.Options{})
 		old := f.readyVM("old")
 		f.SetUnavailable(true)
-		var vms []*v1alpha1.VM
+		var vms []*pcapi.VM
 		for n := range fleet {
 			vms = append(vms, f.createVM(fmt.Sprintf("web-%d", n)))
 		}
@@ -102,9 +102,9 @@ var outageCases = cases{
 
 		f.Disconnect()
 		t.Eventually(latest(f.object)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "Unreachable"))
-		annotate(t, vm, v1alpha1.PausedAnnotation, "true")
+		annotate(t, vm, pcapi.PausedAnnotation, "true")
 		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Reconciling", metav1.ConditionTrue, "Paused"))
-		annotate(t, vm, v1alpha1.PausedAnnotation, "")
+		annotate(t, vm, pcapi.PausedAnnotation, "")
 		t.Eventually(latest(vm)).Should(testkit.BeReady())
 
 		f.reconnect()

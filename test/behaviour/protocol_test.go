@@ -7,7 +7,7 @@ import (
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/testkit"
 	"github.com/privatecloud/operator/mockcloud"
 )
@@ -91,7 +91,7 @@ func late(on mockcloud.Options, effects ...mockcloud.Op) func(*T) {
 func hidden(on mockcloud.Options) func(*T) {
 	return func(t *T) {
 		const settleTime = 4 * time.Second
-		f := newFixture(t, on, func(c *v1alpha1.Cloud) {
+		f := newFixture(t, on, func(c *pcapi.Cloud) {
 			c.Spec.PollInterval.Duration, c.Spec.SettleTime.Duration = time.Hour, settleTime
 		})
 		f.addFault(losing(lostAnswers["reset"], on))
@@ -149,7 +149,7 @@ var uncertainCreateCases = cases{
 	},
 
 	"the poll interval is long: the server is looked for at once": func(t *T) {
-		f := newFixture(t, mockcloud.Options{Profile: mockcloud.Core}, func(c *v1alpha1.Cloud) { c.Spec.PollInterval.Duration = time.Hour })
+		f := newFixture(t, mockcloud.Options{Profile: mockcloud.Core}, func(c *pcapi.Cloud) { c.Spec.PollInterval.Duration = time.Hour })
 		f.addFault(losing(lostAnswers["reset"], mockcloud.Options{Profile: mockcloud.Core}))
 		vm := f.readyVM("web")
 		t.Expect(f.serversNamed("web")).To(Equal([]string{vm.Status.VMID}))
@@ -179,7 +179,7 @@ var uncertainCreateCases = cases{
 		vm := f.createVM("web")
 		t.Eventually(f.createCalls).Should(BeNumerically(">", 0))
 		cores := int32(8)
-		edit(t, vm, func(vm *v1alpha1.VM) { vm.Spec.CPU = &cores })
+		edit(t, vm, func(vm *pcapi.VM) { vm.Spec.CPU = &cores })
 
 		vm = waitReady(t, vm)
 		t.Eventually(f.serverOf(vm)).Should(HaveField("CPU", 8))

@@ -7,36 +7,36 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/testkit"
 	"github.com/privatecloud/operator/mockcloud"
 )
 
 // withoutCloudRef makes a VM name no Cloud.
-func withoutCloudRef(vm *v1alpha1.VM) { vm.Spec.CloudRef = nil }
+func withoutCloudRef(vm *pcapi.VM) { vm.Spec.CloudRef = nil }
 
 // setDefaultCloud sets the Cloud of objects in the fixture's namespace that name
 // none, and waits until the operator has had time to observe it.
 func (f *fixture) setDefaultCloud(cloud string) {
 	f.t.Helper()
-	edit(f.t, f.namespaceObject(), func(ns *corev1.Namespace) { ns.Labels[v1alpha1.DefaultCloudLabel] = cloud })
+	edit(f.t, f.namespaceObject(), func(ns *corev1.Namespace) { ns.Labels[pcapi.DefaultCloudLabel] = cloud })
 	f.waitForPolls(2)
 }
 
 // restricted makes a Cloud allow only namespaces with a label.
-func restricted(c *v1alpha1.Cloud) {
+func restricted(c *pcapi.Cloud) {
 	c.Spec.AllowedNamespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"cloud": "yes"}}
 }
 
 // deniedVM returns a case of a VM in a namespace that may not use the Cloud: its
 // status says nothing about the cloud, and no call is sent for it.
-func deniedVM(name string, change func(*v1alpha1.VM, mockcloud.Server)) func(*T) {
+func deniedVM(name string, change func(*pcapi.VM, mockcloud.Server)) func(*T) {
 	return func(t *T) {
 		f := newFixture(t, mockcloud.Options{}, restricted)
 		theirs := f.putForeignServer("theirs", nil)
 		f.waitForPolls(1)
 		f.ResetCalls()
-		vm := f.createVM(name, func(vm *v1alpha1.VM) { change(vm, theirs) })
+		vm := f.createVM(name, func(vm *pcapi.VM) { change(vm, theirs) })
 		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "CloudUnavailable", "may not use Cloud"))
 		f.waitForPolls(2)
 		t.Expect(get(t, vm)).To(SatisfyAll(
@@ -69,11 +69,11 @@ var namespaceCases = cases{
 		t.Expect(f.serversNamed("web")).To(Equal([]string{web.Status.VMID}))
 		t.Expect(other.serversNamed("web")).To(BeEmpty())
 
-		_, err := tryEdit(t, web, func(vm *v1alpha1.VM) { vm.Spec.CloudRef = &v1alpha1.CloudReference{Name: other.object.Name} })
+		_, err := tryEdit(t, web, func(vm *pcapi.VM) { vm.Spec.CloudRef = &pcapi.CloudReference{Name: other.object.Name} })
 		t.Expect(err).To(MatchError(ContainSubstring("cloudRef cannot be changed once the VM exists")))
-		edit(t, web, func(vm *v1alpha1.VM) { vm.Spec.CloudRef = &v1alpha1.CloudReference{Name: f.object.Name} })
+		edit(t, web, func(vm *pcapi.VM) { vm.Spec.CloudRef = &pcapi.CloudReference{Name: f.object.Name} })
 
-		for _, vm := range []*v1alpha1.VM{web, later} {
+		for _, vm := range []*pcapi.VM{web, later} {
 			deleteObject(t, vm)
 			t.Eventually(isGone(vm)).Should(BeTrue())
 		}
@@ -82,9 +82,9 @@ var namespaceCases = cases{
 
 	"two VMs have one name on two Clouds: both are created": func(t *T) {
 		f, other := newFixture(t, mockcloud.Options{Profile: mockcloud.Core}), newFixture(t, mockcloud.Options{Profile: mockcloud.Core})
-		same := func(vm *v1alpha1.VM) { vm.Spec.VMName = "web" }
+		same := func(vm *pcapi.VM) { vm.Spec.VMName = "web" }
 		f.readyVM("here", same)
-		f.readyVM("there", same, func(vm *v1alpha1.VM) { vm.Spec.CloudRef.Name = other.object.Name })
+		f.readyVM("there", same, func(vm *pcapi.VM) { vm.Spec.CloudRef.Name = other.object.Name })
 		t.Expect(f.serversNamed("web")).To(HaveLen(1))
 		t.Expect(other.serversNamed("web")).To(HaveLen(1))
 	},
@@ -92,17 +92,17 @@ var namespaceCases = cases{
 	"one VM names its Cloud and another uses the label: the second of one name stalls": func(t *T) {
 		f := newFixture(t, mockcloud.Options{Profile: mockcloud.Core})
 		f.setDefaultCloud(f.object.Name)
-		f.readyVM("first", withoutCloudRef, func(vm *v1alpha1.VM) { vm.Spec.VMName = "web" })
-		second := f.createVM("second", func(vm *v1alpha1.VM) { vm.Spec.VMName = "web" })
+		f.readyVM("first", withoutCloudRef, func(vm *pcapi.VM) { vm.Spec.VMName = "web" })
+		second := f.createVM("second", func(vm *pcapi.VM) { vm.Spec.VMName = "web" })
 		t.Eventually(latest(second)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "Taken"))
 		t.Expect(f.serversNamed("web")).To(HaveLen(1))
 	},
 
-	"the namespace may not use the Cloud: the import of a server reveals nothing": deniedVM("theirs", func(vm *v1alpha1.VM, server mockcloud.Server) {
-		vm.Spec.Import = &v1alpha1.VMImport{VMID: server.ID}
-		vm.Spec.ManagementPolicy = v1alpha1.ManagementPolicyObserveOnly
+	"the namespace may not use the Cloud: the import of a server reveals nothing": deniedVM("theirs", func(vm *pcapi.VM, server mockcloud.Server) {
+		vm.Spec.Import = &pcapi.VMImport{VMID: server.ID}
+		vm.Spec.ManagementPolicy = pcapi.ManagementPolicyObserveOnly
 	}),
-	"the namespace may not use the Cloud: a prohibited name is not checked": deniedVM("probe", func(vm *v1alpha1.VM, _ mockcloud.Server) {
+	"the namespace may not use the Cloud: a prohibited name is not checked": deniedVM("probe", func(vm *pcapi.VM, _ mockcloud.Server) {
 		vm.Spec.VMName = "forbidden"
 	}),
 
@@ -111,13 +111,13 @@ var namespaceCases = cases{
 		theirs, err := f.PutServer(mockcloud.Server{Name: "theirs"})
 		t.Expect(err).NotTo(HaveOccurred())
 		f.waitForPolls(1)
-		forged := f.createVM("theirs", func(vm *v1alpha1.VM) { vm.Finalizers = []string{"samplecontroller.k8s.io/vm"} })
+		forged := f.createVM("theirs", func(vm *pcapi.VM) { vm.Finalizers = []string{"samplecontroller.k8s.io/vm"} })
 		deleteObject(t, forged)
 		t.Eventually(latest(forged)).Should(testkit.HaveCondition("Deleting", metav1.ConditionTrue, "Blocked", "may not use Cloud"))
 		t.Expect(get(t, forged)).To(testkit.HaveCondition("Created", metav1.ConditionFalse, "Pending"))
 		f.waitForPolls(2)
 		t.Expect(f.serversNamed("theirs")).To(Equal([]string{theirs.ID}))
-		edit(t, forged, func(vm *v1alpha1.VM) { vm.Spec.DeletionPolicy = v1alpha1.DeletionPolicyOrphan })
+		edit(t, forged, func(vm *pcapi.VM) { vm.Spec.DeletionPolicy = pcapi.DeletionPolicyOrphan })
 		t.Eventually(isGone(forged)).Should(BeTrue())
 		t.Expect(f.serversNamed("theirs")).To(Equal([]string{theirs.ID}))
 	},
@@ -135,14 +135,14 @@ var namespaceCases = cases{
 		f.setDefaultCloud(f.object.Name)
 		vm := f.createVM("web", withoutCloudRef)
 		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "CloudUnavailable"))
-		edit(t, f.object, func(c *v1alpha1.Cloud) { c.Spec.AllowedNamespaces = nil })
+		edit(t, f.object, func(c *pcapi.Cloud) { c.Spec.AllowedNamespaces = nil })
 		waitReady(t, vm)
 	},
 
 	"one of two Clouds is unreachable: VMs on the other are created": func(t *T) {
 		f, dead := newFixture(t, mockcloud.Options{}), newFixture(t, mockcloud.Options{})
 		dead.Disconnect()
-		stuck := f.createVM("stuck", func(vm *v1alpha1.VM) { vm.Spec.CloudRef.Name = dead.object.Name })
+		stuck := f.createVM("stuck", func(vm *pcapi.VM) { vm.Spec.CloudRef.Name = dead.object.Name })
 		f.readyVM("web")
 		t.Eventually(latest(stuck)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "CloudUnavailable"))
 	},

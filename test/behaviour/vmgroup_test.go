@@ -14,19 +14,19 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/testkit"
 	"github.com/privatecloud/operator/mockcloud"
 )
 
 // createGroup creates a VmGroup on the cloud of the fixture.
-func (f *fixture) createGroup(name string, replicas int32, change ...func(*v1alpha1.VmGroup)) *v1alpha1.VmGroup {
+func (f *fixture) createGroup(name string, replicas int32, change ...func(*pcapi.VmGroup)) *pcapi.VmGroup {
 	f.t.Helper()
-	g := &v1alpha1.VmGroup{
+	g := &pcapi.VmGroup{
 		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name},
-		Spec: v1alpha1.VmGroupSpec{
+		Spec: pcapi.VmGroupSpec{
 			CPU: ptr.To[int32](2), Memory: ptr.To[int32](1), Template: "debian-13", Replicas: &replicas,
-			CloudRef: &v1alpha1.CloudReference{Name: f.object.Name},
+			CloudRef: &pcapi.CloudReference{Name: f.object.Name},
 		},
 	}
 	for _, apply := range change {
@@ -37,13 +37,13 @@ func (f *fixture) createGroup(name string, replicas int32, change ...func(*v1alp
 }
 
 // membersOf returns a function that lists the VMs of a group that are not being deleted, by name.
-func membersOf(g *v1alpha1.VmGroup) func(context.Context) ([]v1alpha1.VM, error) {
-	return func(ctx context.Context) ([]v1alpha1.VM, error) {
-		var list v1alpha1.VMList
+func membersOf(g *pcapi.VmGroup) func(context.Context) ([]pcapi.VM, error) {
+	return func(ctx context.Context) ([]pcapi.VM, error) {
+		var list pcapi.VMList
 		if err := env.Client.List(ctx, &list, client.InNamespace(g.Namespace)); err != nil {
 			return nil, err
 		}
-		var alive []v1alpha1.VM
+		var alive []pcapi.VM
 		for _, vm := range list.Items {
 			if vm.DeletionTimestamp.IsZero() && metav1.IsControlledBy(&vm, g) {
 				alive = append(alive, vm)
@@ -54,7 +54,7 @@ func membersOf(g *v1alpha1.VmGroup) func(context.Context) ([]v1alpha1.VM, error)
 }
 
 // readyGroup creates a VmGroup and returns it and its members once it is ready.
-func (f *fixture) readyGroup(name string, replicas int32, change ...func(*v1alpha1.VmGroup)) (*v1alpha1.VmGroup, []v1alpha1.VM) {
+func (f *fixture) readyGroup(name string, replicas int32, change ...func(*pcapi.VmGroup)) (*pcapi.VmGroup, []pcapi.VM) {
 	f.t.Helper()
 	g := f.createGroup(name, replicas, change...)
 	f.t.Eventually(latest(g)).Should(testkit.BeReady())
@@ -63,7 +63,7 @@ func (f *fixture) readyGroup(name string, replicas int32, change ...func(*v1alph
 	return get(f.t, g), vms
 }
 
-func namesOf(vms []v1alpha1.VM) []string {
+func namesOf(vms []pcapi.VM) []string {
 	names := make([]string, 0, len(vms))
 	for i := range vms {
 		names = append(names, vms[i].Name)
@@ -89,7 +89,7 @@ var vmGroupCases = cases{
 		f := newFixture(t, mockcloud.Options{})
 		g, vms := f.readyGroup("web", 3)
 		t.Expect(g.Status).To(SatisfyAll(
-			HaveField("Phase", v1alpha1.VmGroupRunning), HaveField("Replicas", int32(3)), HaveField("ReadyReplicas", int32(3)),
+			HaveField("Phase", pcapi.VmGroupRunning), HaveField("Replicas", int32(3)), HaveField("ReadyReplicas", int32(3)),
 			HaveField("UpdatedReplicas", int32(3)), HaveField("CPUUtilization", HaveValue(Equal(int32(50)))),
 			HaveField("Selector", "samplecontroller.k8s.io/group=web"),
 		))
@@ -133,9 +133,9 @@ spec:
 
 	"the template is wrong: the group stalls until it is patched": func(t *T) {
 		f := newFixture(t, mockcloud.Options{Behaviour: mockcloud.Behaviour{ProhibitedTemplates: []string{"no-such-template"}}})
-		g := f.createGroup("vg-2", 2, func(g *v1alpha1.VmGroup) { g.Spec.Template = "no-such-template" })
+		g := f.createGroup("vg-2", 2, func(g *pcapi.VmGroup) { g.Spec.Template = "no-such-template" })
 		t.Eventually(latest(g)).Should(SatisfyAll(
-			HaveField("Status.Phase", v1alpha1.VmGroupError), HaveField("Status.Replicas", int32(0)),
+			HaveField("Status.Phase", pcapi.VmGroupError), HaveField("Status.Replicas", int32(0)),
 			testkit.HaveCondition("Stalled", metav1.ConditionTrue, "MembersStalled", "VM vg-2-replica-", "no-such-template"),
 		))
 		kubectl(t, "", "patch", "vg", "vg-2", "--namespace", f.namespace, "--type", "merge", "-p", `{"spec":{"template":"vm-operator-template"}}`)
@@ -172,9 +172,9 @@ spec:
 		server.State, server.PowerState = mockcloud.StateStopped, mockcloud.PowerOff
 		_, err := f.PutServer(server)
 		t.Expect(err).NotTo(HaveOccurred())
-		edit(t, &vms[1], func(vm *v1alpha1.VM) { vm.Spec.PowerState = v1alpha1.PowerOff })
+		edit(t, &vms[1], func(vm *pcapi.VM) { vm.Spec.PowerState = pcapi.PowerOff })
 		for i := range vms {
-			t.Eventually(latest(&vms[i])).Should(SatisfyAll(HaveField("Spec.PowerState", v1alpha1.PowerOn), HaveField("Status.State", v1alpha1.VMStateRunning), testkit.BeReady()))
+			t.Eventually(latest(&vms[i])).Should(SatisfyAll(HaveField("Spec.PowerState", pcapi.PowerOn), HaveField("Status.State", pcapi.VMStateRunning), testkit.BeReady()))
 			t.Eventually(f.serverOf(&vms[i])).Should(HaveField("State", mockcloud.StateActive))
 		}
 		t.Expect(f.createdServers()).To(Equal(2))
@@ -191,13 +191,13 @@ spec:
 
 	"the group shrinks: annotated members go first, then those that the policy names": func(t *T) {
 		f := newFixture(t, mockcloud.Options{})
-		g, vms := f.readyGroup("web", 4, func(g *v1alpha1.VmGroup) { g.Spec.ScaleDown.Policy = v1alpha1.ScaleDownLeastUtilised })
+		g, vms := f.readyGroup("web", 4, func(g *pcapi.VmGroup) { g.Spec.ScaleDown.Policy = pcapi.ScaleDownLeastUtilised })
 		for i := range vms {
 			t.Expect(f.SetUtilisation(vms[i].Status.VMID, 20*(i+1))).To(Succeed())
 			t.Eventually(latest(&vms[i])).Should(HaveField("Status.CPUUtilization", HaveValue(Equal(int32(20*(i+1))))))
 		}
-		annotate(t, &vms[3], v1alpha1.DeleteFirstAnnotation, "yes")
-		edited := edit(t, g, func(g *v1alpha1.VmGroup) { g.Spec.Replicas = ptr.To[int32](2) })
+		annotate(t, &vms[3], pcapi.DeleteFirstAnnotation, "yes")
+		edited := edit(t, g, func(g *pcapi.VmGroup) { g.Spec.Replicas = ptr.To[int32](2) })
 		t.Eventually(membersOf(g)).Should(WithTransform(namesOf, ConsistOf(vms[1].Name, vms[2].Name)))
 		t.Eventually(latest(g)).Should(beUpdated(edited))
 		t.Expect(f.Servers()).To(HaveLen(2))
@@ -206,7 +206,7 @@ spec:
 	"cpu changes: members are resized in place": func(t *T) {
 		f := newFixture(t, mockcloud.Options{})
 		g, vms := f.readyGroup("web", 3)
-		edited := edit(t, g, func(g *v1alpha1.VmGroup) { g.Spec.CPU = ptr.To[int32](4) })
+		edited := edit(t, g, func(g *pcapi.VmGroup) { g.Spec.CPU = ptr.To[int32](4) })
 		for i := range vms {
 			t.Eventually(f.serverOf(&vms[i])).Should(HaveField("CPU", 4))
 		}
@@ -221,7 +221,7 @@ spec:
 		t.Eventually(latest(f.object)).Should(HaveField("Status.Capabilities", Not(ContainElement("resize"))))
 		g, _ := f.readyGroup("web", 3, rolling(0, 1))
 		f.neverFewer(3, func() {
-			edited := edit(t, g, func(g *v1alpha1.VmGroup) { g.Spec.Memory = ptr.To[int32](8) })
+			edited := edit(t, g, func(g *pcapi.VmGroup) { g.Spec.Memory = ptr.To[int32](8) })
 			t.Eventually(latest(g)).Should(beUpdated(edited))
 		})
 		t.Expect(f.createdServers()).To(Equal(6))
@@ -232,7 +232,7 @@ spec:
 		f := newFixture(t, mockcloud.Options{Behaviour: mockcloud.Behaviour{BuildTime: mockcloud.Duration(500 * time.Millisecond), DeleteTime: mockcloud.Duration(500 * time.Millisecond)}})
 		g, _ := f.readyGroup("web", 4, rolling(1, 1))
 		most := f.mostServers(func() {
-			edited := edit(t, g, func(g *v1alpha1.VmGroup) { g.Spec.Template = "debian-14" })
+			edited := edit(t, g, func(g *pcapi.VmGroup) { g.Spec.Template = "debian-14" })
 			t.Eventually(latest(g)).Should(beUpdated(edited))
 		})
 		t.Expect(most).To(BeNumerically("<=", 5))
@@ -243,11 +243,11 @@ spec:
 	"the new template is wrong: the rollout stops with all earlier members running": func(t *T) {
 		f := newFixture(t, mockcloud.Options{Behaviour: mockcloud.Behaviour{ProhibitedTemplates: []string{"no-such-template"}}})
 		g, vms := f.readyGroup("web", 3)
-		edit(t, g, func(g *v1alpha1.VmGroup) { g.Spec.Template = "no-such-template" })
+		edit(t, g, func(g *pcapi.VmGroup) { g.Spec.Template = "no-such-template" })
 		t.Eventually(latest(g)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "MembersStalled"))
 		f.waitForPolls(2)
 		t.Expect(f.Servers()).To(HaveLen(3))
-		edited := edit(t, g, func(g *v1alpha1.VmGroup) { g.Spec.Template = "debian-13" })
+		edited := edit(t, g, func(g *pcapi.VmGroup) { g.Spec.Template = "debian-13" })
 		t.Eventually(latest(g)).Should(beUpdated(edited))
 		t.Eventually(membersOf(g)).Should(WithTransform(namesOf, ConsistOf(namesOf(vms))))
 		t.Expect(f.createdServers()).To(Equal(3))
@@ -255,8 +255,8 @@ spec:
 
 	"the strategy is OnDelete: members are replaced only when they are deleted": func(t *T) {
 		f := newFixture(t, mockcloud.Options{})
-		g, vms := f.readyGroup("web", 2, func(g *v1alpha1.VmGroup) { g.Spec.Strategy.Type = v1alpha1.StrategyOnDelete })
-		edit(t, g, func(g *v1alpha1.VmGroup) { g.Spec.Template = "debian-14" })
+		g, vms := f.readyGroup("web", 2, func(g *pcapi.VmGroup) { g.Spec.Strategy.Type = pcapi.StrategyOnDelete })
+		edit(t, g, func(g *pcapi.VmGroup) { g.Spec.Template = "debian-14" })
 		t.Eventually(latest(g)).Should(testkit.HaveCondition("Ready", metav1.ConditionTrue, "Outdated", "2 of 2 members"))
 		t.Expect(f.createdServers()).To(Equal(2))
 		deleteObject(t, &vms[0])
@@ -278,7 +278,7 @@ spec:
 		f := newFixture(t, mockcloud.Options{Behaviour: mockcloud.Behaviour{DeleteTime: mockcloud.Duration(2 * time.Second)}})
 		g, _ := f.readyGroup("web", 2)
 		t.Expect(env.Client.Delete(t.Context(), g, client.PropagationPolicy(metav1.DeletePropagationForeground))).To(Succeed())
-		t.Eventually(latest(g)).Should(SatisfyAll(HaveField("Status.Phase", v1alpha1.VmGroupDeleting), testkit.HaveCondition("Deleting", metav1.ConditionTrue, "Requested")))
+		t.Eventually(latest(g)).Should(SatisfyAll(HaveField("Status.Phase", pcapi.VmGroupDeleting), testkit.HaveCondition("Deleting", metav1.ConditionTrue, "Requested")))
 		t.Eventually(func(ctx context.Context) ([]string, error) {
 			fresh, err := latest(g)(ctx)
 			if len(f.Servers()) > 0 {
@@ -303,13 +303,13 @@ spec:
 	"other VMs have the names or labels of members: they are not changed": func(t *T) {
 		f := newFixture(t, mockcloud.Options{})
 		g, vms := f.readyGroup("web", 2)
-		foreign := f.readyVM("foreign", func(vm *v1alpha1.VM) { vm.Labels = vms[0].Labels })
-		edit(t, g, func(g *v1alpha1.VmGroup) { g.Spec.Replicas = ptr.To[int32](0) })
+		foreign := f.readyVM("foreign", func(vm *pcapi.VM) { vm.Labels = vms[0].Labels })
+		edit(t, g, func(g *pcapi.VmGroup) { g.Spec.Replicas = ptr.To[int32](0) })
 		t.Eventually(membersOf(g)).Should(BeEmpty())
 		t.Eventually(f.Servers).Should(HaveLen(1))
 		name := vms[0].Name
 		namesake := f.readyVM(name)
-		edit(t, g, func(g *v1alpha1.VmGroup) { g.Spec.Replicas = ptr.To[int32](2) })
+		edit(t, g, func(g *pcapi.VmGroup) { g.Spec.Replicas = ptr.To[int32](2) })
 		t.Eventually(latest(g)).Should(SatisfyAll(testkit.BeReady(), HaveField("Status.ReadyReplicas", int32(2))))
 		t.Expect(get(t, foreign)).To(HaveField("Generation", foreign.Generation))
 		t.Expect(get(t, namesake)).To(And(HaveField("Generation", namesake.Generation), HaveField("OwnerReferences", BeEmpty())))
@@ -324,13 +324,13 @@ spec:
 
 	"the cloud is a core cloud: members have no folder and no size": func(t *T) {
 		f := newFixture(t, mockcloud.Options{Profile: mockcloud.Core})
-		g := f.createGroup("web", 2, func(g *v1alpha1.VmGroup) { g.Spec.CPU, g.Spec.Memory, g.Spec.Template = nil, nil, "" })
+		g := f.createGroup("web", 2, func(g *pcapi.VmGroup) { g.Spec.CPU, g.Spec.Memory, g.Spec.Template = nil, nil, "" })
 		t.Eventually(latest(g)).Should(testkit.BeReady())
 		t.Expect(f.Servers()).To(HaveLen(2))
 	},
 
 	"the namespace may not use the Cloud: nothing is created until it may": func(t *T) {
-		f := newFixture(t, mockcloud.Options{}, func(c *v1alpha1.Cloud) {
+		f := newFixture(t, mockcloud.Options{}, func(c *pcapi.Cloud) {
 			c.Spec.AllowedNamespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"cloud": "yes"}}
 		})
 		g := f.createGroup("web", 1)
@@ -343,23 +343,23 @@ spec:
 	"the group is paused: it is not scaled until it is resumed": func(t *T) {
 		f := newFixture(t, mockcloud.Options{})
 		g, _ := f.readyGroup("web", 1)
-		annotate(t, g, v1alpha1.PausedAnnotation, "true")
+		annotate(t, g, pcapi.PausedAnnotation, "true")
 		t.Eventually(latest(g)).Should(testkit.HaveCondition("Reconciling", metav1.ConditionTrue, "Paused"))
-		edit(t, g, func(g *v1alpha1.VmGroup) { g.Spec.Replicas = ptr.To[int32](2) })
+		edit(t, g, func(g *pcapi.VmGroup) { g.Spec.Replicas = ptr.To[int32](2) })
 		f.waitForPolls(2)
 		t.Expect(f.createdServers()).To(Equal(1))
-		annotate(t, g, v1alpha1.PausedAnnotation, "")
+		annotate(t, g, pcapi.PausedAnnotation, "")
 		t.Eventually(f.createdServers).Should(Equal(2))
 	},
 
 	"maxUnavailable and maxSurge are both 0: the API server refuses it": refusedGroup("maxUnavailable and maxSurge must not both be 0", rolling(0, 0)),
-	"maxSurge is above 100 percent: the API server refuses it": refusedGroup("maxSurge must be a number, 0-10000, or a percentage", func(g *v1alpha1.VmGroup) {
-		g.Spec.Strategy = v1alpha1.VmGroupStrategy{MaxSurge: new(intstr.FromString("150%"))}
+	"maxSurge is above 100 percent: the API server refuses it": refusedGroup("maxSurge must be a number, 0-10000, or a percentage", func(g *pcapi.VmGroup) {
+		g.Spec.Strategy = pcapi.VmGroupStrategy{MaxSurge: new(intstr.FromString("150%"))}
 	}),
-	"replicas is negative: the API server refuses it": refusedGroup("spec.replicas", func(g *v1alpha1.VmGroup) { g.Spec.Replicas = ptr.To[int32](-1) }),
+	"replicas is negative: the API server refuses it": refusedGroup("spec.replicas", func(g *pcapi.VmGroup) { g.Spec.Replicas = ptr.To[int32](-1) }),
 }
 
-func refusedGroup(sentence string, change func(*v1alpha1.VmGroup)) func(*T) {
+func refusedGroup(sentence string, change func(*pcapi.VmGroup)) func(*T) {
 	return func(t *T) {
 		g := testkit.VmGroup(newNamespace(t, nil), "bad", change)
 		t.Expect(env.Client.Create(t.Context(), g)).To(MatchError(ContainSubstring(sentence)))
@@ -367,14 +367,14 @@ func refusedGroup(sentence string, change func(*v1alpha1.VmGroup)) func(*T) {
 }
 
 // beUpdated succeeds on a group whose members are all as an edited spec requires.
-func beUpdated(edited *v1alpha1.VmGroup) types.GomegaMatcher {
+func beUpdated(edited *pcapi.VmGroup) types.GomegaMatcher {
 	return SatisfyAll(HaveField("Status.ObservedGeneration", edited.Generation), testkit.BeReady(), HaveField("Status.UpdatedReplicas", *edited.Spec.Replicas))
 }
 
-func rolling(unavailable, surge int32) func(*v1alpha1.VmGroup) {
-	return func(g *v1alpha1.VmGroup) {
-		g.Spec.Strategy = v1alpha1.VmGroupStrategy{
-			Type: v1alpha1.StrategyRollingUpdate, MaxUnavailable: new(intstr.FromInt32(unavailable)), MaxSurge: new(intstr.FromInt32(surge)),
+func rolling(unavailable, surge int32) func(*pcapi.VmGroup) {
+	return func(g *pcapi.VmGroup) {
+		g.Spec.Strategy = pcapi.VmGroupStrategy{
+			Type: pcapi.StrategyRollingUpdate, MaxUnavailable: new(intstr.FromInt32(unavailable)), MaxSurge: new(intstr.FromInt32(surge)),
 		}
 	}
 }

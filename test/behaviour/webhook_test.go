@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/setup"
 	"github.com/privatecloud/operator/internal/testkit"
 	"github.com/privatecloud/operator/mockcloud"
@@ -48,7 +48,7 @@ func registerWebhook(ctx context.Context, webhook *testkit.Webhook, name string,
 }
 
 // newWebhookFixture returns a fixture in whose namespace the webhook is called.
-func newWebhookFixture(t *T, options mockcloud.Options, change ...func(*v1alpha1.Cloud)) *fixture {
+func newWebhookFixture(t *T, options mockcloud.Options, change ...func(*pcapi.Cloud)) *fixture {
 	t.Helper()
 	f := newFixture(t, options, change...)
 	f.namespace = newNamespace(t, webhookLabels)
@@ -60,7 +60,7 @@ func manifest(namespace, name, spec string) string {
 }
 
 // applyVM applies the VM web with kubectl and returns it with the output.
-func (f *fixture) applyVM(vmname string, flags ...string) (*v1alpha1.VM, string, error) {
+func (f *fixture) applyVM(vmname string, flags ...string) (*pcapi.VM, string, error) {
 	f.t.Helper()
 	spec := fmt.Sprintf("{vmname: %s, cloudRef: {name: %s}}", vmname, f.object.Name)
 	output, err := env.Kubectl(f.t.Context(), manifest(f.namespace, "web", spec), append([]string{"apply", "-f", "-"}, flags...)...)
@@ -143,7 +143,7 @@ var nameChecks = cases{
 	},
 
 	"the namespace may not use the Cloud: the cloud is not asked": func(t *T) {
-		f := newWebhookFixture(t, mockcloud.Options{}, func(c *v1alpha1.Cloud) {
+		f := newWebhookFixture(t, mockcloud.Options{}, func(c *pcapi.Cloud) {
 			c.Spec.AllowedNamespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "theirs"}}
 		})
 		vm, output, err := f.applyVM("forbidden")
@@ -162,9 +162,9 @@ var nameChecks = cases{
 
 	"a group owns the VM: only the controller checks the name": func(t *T) {
 		f := newWebhookFixture(t, mockcloud.Options{})
-		vm := f.createVM("forbidden", func(vm *v1alpha1.VM) {
+		vm := f.createVM("forbidden", func(vm *pcapi.VM) {
 			vm.OwnerReferences = []metav1.OwnerReference{{
-				APIVersion: v1alpha1.GroupVersion.String(), Kind: "VmGroup", Name: "group", UID: "any", Controller: new(true),
+				APIVersion: pcapi.GroupVersion.String(), Kind: "VmGroup", Name: "group", UID: "any", Controller: new(true),
 			}}
 		})
 		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "Prohibited"))

@@ -21,7 +21,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
 
 // bareQueue is the maximum number of VMs that wait for a worker.
@@ -36,7 +36,7 @@ type bareLoop struct {
 	params  runtime.ParameterCodec
 	workers int
 	// sample is a VM that the operator made Ready, and event its event.
-	sample v1alpha1.VM
+	sample pcapi.VM
 	event  eventsv1.Event
 	status []byte
 }
@@ -51,7 +51,7 @@ func newBareLoop(ctx context.Context, s *stage, sample string) (*bareLoop, error
 	if loop.events, err = kubernetes.NewForConfig(config); err != nil {
 		return nil, err
 	}
-	version := v1alpha1.GroupVersion
+	version := pcapi.GroupVersion
 	config.GroupVersion, config.APIPath = &version, "/apis"
 	config.NegotiatedSerializer = serializer.NewCodecFactory(s.client.Scheme()).WithoutConversion()
 	if loop.vms, err = rest.RESTClientFor(config); err != nil {
@@ -80,7 +80,7 @@ func newBareLoop(ctx context.Context, s *stage, sample string) (*bareLoop, error
 // channel receives the error.
 func (b *bareLoop) start(ctx context.Context) (<-chan error, error) {
 	list := b.vms.Get().Namespace(namespace).Resource("vms").Do(ctx)
-	var now v1alpha1.VMList
+	var now pcapi.VMList
 	if err := list.Into(&now); err != nil {
 		return nil, err
 	}
@@ -91,11 +91,11 @@ func (b *bareLoop) start(ctx context.Context) (<-chan error, error) {
 	if err != nil {
 		return nil, err
 	}
-	queue := make(chan *v1alpha1.VM, bareQueue)
+	queue := make(chan *pcapi.VM, bareQueue)
 	go func() {
 		defer close(queue)
 		for event := range events.ResultChan() {
-			if vm, isVM := event.Object.(*v1alpha1.VM); isVM && event.Type == watch.Added {
+			if vm, isVM := event.Object.(*pcapi.VM); isVM && event.Type == watch.Added {
 				queue <- vm
 			}
 		}
@@ -103,7 +103,7 @@ func (b *bareLoop) start(ctx context.Context) (<-chan error, error) {
 	return b.serve(context.WithoutCancel(ctx), queue), nil
 }
 
-func (b *bareLoop) serve(ctx context.Context, queue <-chan *v1alpha1.VM) <-chan error {
+func (b *bareLoop) serve(ctx context.Context, queue <-chan *pcapi.VM) <-chan error {
 	var workers sync.WaitGroup
 	failed := make(chan error, bareQueue)
 	for range b.workers {
@@ -132,14 +132,14 @@ func (b *bareLoop) serve(ctx context.Context, queue <-chan *v1alpha1.VM) <-chan 
 }
 
 // write sends the two patches that make a VM object Ready.
-func (b *bareLoop) write(ctx context.Context, vm *v1alpha1.VM) error {
+func (b *bareLoop) write(ctx context.Context, vm *pcapi.VM) error {
 	claim, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"annotations": b.sample.Annotations, "finalizers": b.sample.Finalizers, "resourceVersion": vm.ResourceVersion,
 	}})
 	if err != nil {
 		return err
 	}
-	var answer v1alpha1.VM
+	var answer pcapi.VM
 	if err := b.patch(vm.Name, claim).Do(ctx).Into(&answer); err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func (b *bareLoop) patch(name string, body []byte) *rest.Request {
 	return b.vms.Patch(types.MergePatchType).Namespace(namespace).Resource("vms").Name(name).Body(body)
 }
 
-func (b *bareLoop) recordEvent(ctx context.Context, vm *v1alpha1.VM) error {
+func (b *bareLoop) recordEvent(ctx context.Context, vm *pcapi.VM) error {
 	event := b.event.DeepCopy()
 	event.ObjectMeta = metav1.ObjectMeta{Namespace: namespace, Name: strings.Replace(event.Name, b.sample.Name, vm.Name, 1)}
 	event.EventTime = metav1.NowMicro()

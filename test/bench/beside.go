@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
 
 const (
@@ -48,7 +48,7 @@ func beside(ctx context.Context, s *stage) ([]row, error) {
 
 func (s *stage) neighbours(ctx context.Context, limited *mock) ([]row, error) {
 	at := newCloud(limitedCloud, limited)
-	at.Spec.Limits = v1alpha1.CloudLimits{}
+	at.Spec.Limits = pcapi.CloudLimits{}
 	for _, object := range []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: neighbour}}, at, newGroup(largeGroup, limitedCloud)} {
 		if err := s.client.Create(ctx, object); err != nil {
 			return nil, fmt.Errorf("creating %T %s: %w", object, object.GetName(), err)
@@ -71,7 +71,7 @@ func (s *stage) neighbours(ctx context.Context, limited *mock) ([]row, error) {
 	return rows, errors.Join(s.client.Delete(ctx, at), m.stop())
 }
 
-func (s *stage) compare(ctx context.Context, at *v1alpha1.Cloud) ([]row, error) {
+func (s *stage) compare(ctx context.Context, at *pcapi.Cloud) ([]row, error) {
 	f, err := s.followIn(ctx, neighbour, "")
 	if err != nil {
 		return nil, err
@@ -143,17 +143,17 @@ func (s *stage) clear(ctx context.Context) error {
 	unlimited := newCloud(limitedCloud, &mock{}).Spec.Limits
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"limits":{"requestsPerSecond":%d,"burst":%d,"maxInFlight":%d}}}`,
 		unlimited.RequestsPerSecond, unlimited.Burst, unlimited.MaxInFlight))
-	if err := s.client.Patch(ctx, &v1alpha1.Cloud{ObjectMeta: metav1.ObjectMeta{Name: limitedCloud}}, patch); err != nil {
+	if err := s.client.Patch(ctx, &pcapi.Cloud{ObjectMeta: metav1.ObjectMeta{Name: limitedCloud}}, patch); err != nil {
 		return fmt.Errorf("raising the limits of Cloud %s: %w", limitedCloud, err)
 	}
 	if err := s.client.Delete(ctx, newGroup(largeGroup, "")); err != nil {
 		return fmt.Errorf("deleting VmGroup %s: %w", largeGroup, err)
 	}
-	if err := s.client.DeleteAllOf(ctx, &v1alpha1.VM{}, client.InNamespace(neighbour)); err != nil {
+	if err := s.client.DeleteAllOf(ctx, &pcapi.VM{}, client.InNamespace(neighbour)); err != nil {
 		return fmt.Errorf("deleting the VMs in namespace %s: %w", neighbour, err)
 	}
 	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, waitTimeout, true, func(ctx context.Context) (bool, error) {
-		var list v1alpha1.VMList
+		var list pcapi.VMList
 		err := s.client.List(ctx, &list, client.Limit(1))
 		return len(list.Items) == 0, err
 	})
@@ -163,7 +163,7 @@ func (s *stage) clear(ctx context.Context) error {
 	return nil
 }
 
-func besideRows(n int, took time.Duration, limits v1alpha1.CloudLimits, idle, beside []time.Duration) []row {
+func besideRows(n int, took time.Duration, limits pcapi.CloudLimits, idle, beside []time.Duration) []row {
 	quiet, busy := percentile(idle, 99), percentile(beside, 99)
 	ratio := busy.Seconds() / quiet.Seconds()
 	text := func(of []time.Duration) (figure, detail string) {

@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/mockcloud"
 )
@@ -65,10 +65,10 @@ func groups(ctx context.Context, s *stage) ([]row, error) {
 	return groupRows(n, ours, theirs), nil
 }
 
-func newGroup(name, cloud string) *v1alpha1.VmGroup {
-	return &v1alpha1.VmGroup{
+func newGroup(name, cloud string) *pcapi.VmGroup {
+	return &pcapi.VmGroup{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Spec:       v1alpha1.VmGroupSpec{Replicas: ptr.To[int32](0), CloudRef: &v1alpha1.CloudReference{Name: cloud}},
+		Spec:       pcapi.VmGroupSpec{Replicas: ptr.To[int32](0), CloudRef: &pcapi.CloudReference{Name: cloud}},
 	}
 }
 
@@ -105,7 +105,7 @@ func (s *stage) groupRound(ctx context.Context, group string, n int) (groupRound
 
 // upAndDown returns the audit log of scaling a group up, and of scaling it down.
 func (s *stage) upAndDown(ctx context.Context, group string, n int) (up, down []entry, err error) {
-	if err := s.client.Create(ctx, newGroup(group, v1alpha1.DefaultCloudName)); err != nil {
+	if err := s.client.Create(ctx, newGroup(group, pcapi.DefaultCloudName)); err != nil {
 		return nil, nil, fmt.Errorf("creating VmGroup %s: %w", group, err)
 	}
 	if _, err := s.audit.untilQuiet(ctx, operator, time.Second); err != nil {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
 
 const (
@@ -31,9 +31,9 @@ type life struct {
 }
 
 var allLives = []life{
-	{name: "cloud answers when done", cloud: v1alpha1.DefaultCloudName},
-	{name: "cloud takes 1 s for each", cloud: v1alpha1.DefaultCloudName, build: time.Second, remove: time.Second},
-	{name: "cloud takes 10 s for each", cloud: v1alpha1.DefaultCloudName, build: 10 * time.Second, remove: 10 * time.Second},
+	{name: "cloud answers when done", cloud: pcapi.DefaultCloudName},
+	{name: "cloud takes 1 s for each", cloud: pcapi.DefaultCloudName, build: time.Second, remove: time.Second},
+	{name: "cloud takes 10 s for each", cloud: pcapi.DefaultCloudName, build: 10 * time.Second, remove: 10 * time.Second},
 	{name: "core cloud, done when it answers", cloud: coreCloud},
 }
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
 
 // aimedShare is the goal for the ratio of the operator's rate to that of the bare
@@ -74,7 +74,7 @@ func (s *stage) warmUp(ctx context.Context) (*bareLoop, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.create(ctx, "warm", few, v1alpha1.DefaultCloudName); err != nil {
+	if err := s.create(ctx, "warm", few, pcapi.DefaultCloudName); err != nil {
 		return nil, stopAfter(err, m)
 	}
 	if _, err := s.audit.untilQuiet(ctx, operator, time.Second); err != nil {
@@ -171,7 +171,7 @@ func (s *stage) wave(ctx context.Context, prefix string, n int, who agent) (roun
 		return round{}, err
 	}
 	created := make(chan error, 1)
-	go func() { created <- s.put(ctx, prefix, n, v1alpha1.DefaultCloudName) }()
+	go func() { created <- s.put(ctx, prefix, n, pcapi.DefaultCloudName) }()
 	if err := errors.Join(f.ready(ctx, n), <-created); err != nil {
 		return round{}, err
 	}

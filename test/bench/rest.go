@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/inventory"
 )
 
@@ -50,7 +50,7 @@ func atRest(ctx context.Context, s *stage) ([]row, error) {
 func (s *stage) growing(ctx context.Context, m *manager) (counts, heaps []row, empty int64, err error) {
 	say("measuring the heap")
 	// The first VMs open connections and fill pools, which are kept.
-	if err := s.create(ctx, "first", creators, v1alpha1.DefaultCloudName); err != nil {
+	if err := s.create(ctx, "first", creators, pcapi.DefaultCloudName); err != nil {
 		return nil, nil, 0, err
 	}
 	if err := s.remove(ctx, "first", creators); err != nil {
@@ -64,7 +64,7 @@ func (s *stage) growing(ctx context.Context, m *manager) (counts, heaps []row, e
 	had, last := 0, empty
 	for _, n := range s.options.populations() {
 		say("measuring the heap with %d VMs", n)
-		if err := s.create(ctx, fmt.Sprintf("rest%d", n), n-had, v1alpha1.DefaultCloudName); err != nil {
+		if err := s.create(ctx, fmt.Sprintf("rest%d", n), n-had, pcapi.DefaultCloudName); err != nil {
 			return nil, nil, 0, err
 		}
 		heap, err := s.restingHeap(ctx, m)

@@ -20,7 +20,7 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/testkit"
 )
 
@@ -88,7 +88,7 @@ func (s *stage) start(ctx context.Context) error {
 	}
 	for _, object := range []client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
-		newCloud(v1alpha1.DefaultCloudName, s.cloud), newCloud(coreCloud, s.core),
+		newCloud(pcapi.DefaultCloudName, s.cloud), newCloud(coreCloud, s.core),
 	} {
 		if err := s.client.Create(ctx, object); err != nil {
 			return fmt.Errorf("creating %T %s: %w", object, object.GetName(), err)
@@ -99,18 +99,18 @@ func (s *stage) start(ctx context.Context) error {
 
 // newCloud returns a Cloud with high limits, so that the cost of the operator is
 // measured, not the limits.
-func newCloud(name string, at *mock) *v1alpha1.Cloud {
-	return &v1alpha1.Cloud{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.CloudSpec{
-		Type: v1alpha1.CloudTypeREST, Endpoint: at.url, UtilizationStep: 1,
-		Limits: v1alpha1.CloudLimits{RequestsPerSecond: 10_000, Burst: 10_000, MaxInFlight: 64},
+func newCloud(name string, at *mock) *pcapi.Cloud {
+	return &pcapi.Cloud{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: pcapi.CloudSpec{
+		Type: pcapi.CloudTypeREST, Endpoint: at.url, UtilizationStep: 1,
+		Limits: pcapi.CloudLimits{RequestsPerSecond: 10_000, Burst: 10_000, MaxInFlight: 64},
 	}}
 }
 
 // pollEvery sets the poll interval of both clouds.
 func (s *stage) pollEvery(ctx context.Context, interval time.Duration) error {
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"pollInterval":%q}}`, interval))
-	for _, name := range []string{v1alpha1.DefaultCloudName, coreCloud} {
-		if err := s.client.Patch(ctx, &v1alpha1.Cloud{ObjectMeta: metav1.ObjectMeta{Name: name}}, patch); err != nil {
+	for _, name := range []string{pcapi.DefaultCloudName, coreCloud} {
+		if err := s.client.Patch(ctx, &pcapi.Cloud{ObjectMeta: metav1.ObjectMeta{Name: name}}, patch); err != nil {
 			return fmt.Errorf("setting the poll interval of Cloud %s: %w", name, err)
 		}
 	}
@@ -179,11 +179,11 @@ func each(n int, do func(int) error) error {
 	return errors.Join(errs...)
 }
 
-func newVM(prefix string, i int, cloud string) *v1alpha1.VM {
+func newVM(prefix string, i int, cloud string) *pcapi.VM {
 	name := fmt.Sprintf("%s-%05d", prefix, i)
-	return &v1alpha1.VM{
+	return &pcapi.VM{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Spec:       v1alpha1.VMSpec{VMName: name, CloudRef: &v1alpha1.CloudReference{Name: cloud}},
+		Spec:       pcapi.VMSpec{VMName: name, CloudRef: &pcapi.CloudReference{Name: cloud}},
 	}
 }
 
@@ -199,12 +199,12 @@ func (s *stage) follow(ctx context.Context, prefix string) (*follower, error) {
 }
 
 func (s *stage) followIn(ctx context.Context, namespace, prefix string) (*follower, error) {
-	var list v1alpha1.VMList
+	var list pcapi.VMList
 	if err := s.client.List(ctx, &list, client.InNamespace(namespace), client.Limit(1)); err != nil {
 		return nil, fmt.Errorf("listing VMs: %w", err)
 	}
 	events, err := retrying(ctx, list.ResourceVersion, func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-		return s.client.Watch(ctx, &v1alpha1.VMList{}, client.InNamespace(namespace), &client.ListOptions{Raw: &options})
+		return s.client.Watch(ctx, &pcapi.VMList{}, client.InNamespace(namespace), &client.ListOptions{Raw: &options})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("watching VMs: %w", err)
@@ -219,25 +219,25 @@ func retrying(ctx context.Context, from string, begin cache.WatchFuncWithContext
 
 // ready waits until n VMs are Ready.
 func (f *follower) ready(ctx context.Context, n int) error {
-	return f.count(ctx, n, "ready", func(event watch.Event, vm *v1alpha1.VM) bool {
-		return event.Type != watch.Deleted && meta.IsStatusConditionTrue(vm.Status.Conditions, v1alpha1.ReadyCondition)
+	return f.count(ctx, n, "ready", func(event watch.Event, vm *pcapi.VM) bool {
+		return event.Type != watch.Deleted && meta.IsStatusConditionTrue(vm.Status.Conditions, pcapi.ReadyCondition)
 	})
 }
 
 // gone waits until n VMs are deleted.
 func (f *follower) gone(ctx context.Context, n int) error {
-	return f.count(ctx, n, "deleted", func(event watch.Event, _ *v1alpha1.VM) bool { return event.Type == watch.Deleted })
+	return f.count(ctx, n, "deleted", func(event watch.Event, _ *pcapi.VM) bool { return event.Type == watch.Deleted })
 }
 
-func (f *follower) count(ctx context.Context, n int, what string, counts func(watch.Event, *v1alpha1.VM) bool) error {
+func (f *follower) count(ctx context.Context, n int, what string, counts func(watch.Event, *pcapi.VM) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, waitTimeout)
 	defer cancel()
 	observed := map[string]bool{}
-	var last *v1alpha1.VM
+	var last *pcapi.VM
 	for {
 		select {
 		case event, open := <-f.events.ResultChan():
-			vm, ok := event.Object.(*v1alpha1.VM)
+			vm, ok := event.Object.(*pcapi.VM)
 			switch {
 			case !open || !ok:
 				return fmt.Errorf("watching VMs, %d of %d are %s: the watch ended: %v", len(observed), n, what, event.Object)

@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud/transport"
 	_ "github.com/privatecloud/operator/internal/controller/cloud" // registers its metrics
 	_ "github.com/privatecloud/operator/internal/webhook/v1alpha1" // likewise
@@ -48,28 +48,28 @@ func TestNamesThatUsersMeetAreExplained(t *testing.T) {
 		names []string
 	}{
 		"VM: conditions and reasons":       {"vm", constants(t, "vm_types.go", "Condition", "Reason")},
-		"VM: what it reports of a Network": {"vm", []string{v1alpha1.NetworkNotReadyReason}},
+		"VM: what it reports of a Network": {"vm", []string{pcapi.NetworkNotReadyReason}},
 		"VM: states, which kubectl shows":  {"vm", constants(t, "vm_types.go", "VMState")},
-		"VM: fields of spec":               {"vm", fields(reflect.TypeFor[v1alpha1.VMSpec]())},
-		"VM: fields of status":             {"vm", fields(reflect.TypeFor[v1alpha1.VMStatus]())},
+		"VM: fields of spec":               {"vm", fields(reflect.TypeFor[pcapi.VMSpec]())},
+		"VM: fields of status":             {"vm", fields(reflect.TypeFor[pcapi.VMStatus]())},
 
 		"VmGroup: reasons":                           {"vmgroup", constants(t, "vmgroup_types.go", "Reason")},
 		"VmGroup: phases, which kubectl shows":       {"vmgroup", constants(t, "vmgroup_types.go", "VmGroup")},
-		"VmGroup: labels and annotations of members": {"vmgroup", []string{v1alpha1.GroupLabel, v1alpha1.RevisionLabel, v1alpha1.DeleteFirstAnnotation}},
-		"VmGroup: fields of spec":                    {"vmgroup", fields(reflect.TypeFor[v1alpha1.VmGroupSpec]())},
-		"VmGroup: fields of status":                  {"vmgroup", fields(reflect.TypeFor[v1alpha1.VmGroupStatus]())},
+		"VmGroup: labels and annotations of members": {"vmgroup", []string{pcapi.GroupLabel, pcapi.RevisionLabel, pcapi.DeleteFirstAnnotation}},
+		"VmGroup: fields of spec":                    {"vmgroup", fields(reflect.TypeFor[pcapi.VmGroupSpec]())},
+		"VmGroup: fields of status":                  {"vmgroup", fields(reflect.TypeFor[pcapi.VmGroupStatus]())},
 
 		"Network: reasons that no other kind has": {"network", constants(t, "network_types.go", "Condition", "Reason")},
-		"Network: fields of spec":                 {"network", fields(reflect.TypeFor[v1alpha1.NetworkSpec]())},
-		"Network: fields of status":               {"network", fields(reflect.TypeFor[v1alpha1.NetworkStatus]())},
+		"Network: fields of spec":                 {"network", fields(reflect.TypeFor[pcapi.NetworkSpec]())},
+		"Network: fields of status":               {"network", fields(reflect.TypeFor[pcapi.NetworkStatus]())},
 
 		"GPUInfo: conditions and reasons": {"gpuinfo", constants(t, "gpuinfo_types.go", "Condition", "Reason")},
-		"GPUInfo: fields of spec":         {"gpuinfo", fields(reflect.TypeFor[v1alpha1.GPUInfoSpec]())},
-		"GPUInfo: fields of status":       {"gpuinfo", fields(reflect.TypeFor[v1alpha1.GPUInfoStatus]())},
+		"GPUInfo: fields of spec":         {"gpuinfo", fields(reflect.TypeFor[pcapi.GPUInfoSpec]())},
+		"GPUInfo: fields of status":       {"gpuinfo", fields(reflect.TypeFor[pcapi.GPUInfoStatus]())},
 
 		"Cloud: conditions and reasons": {"cloud", constants(t, "cloud_types.go", "Condition", "Reason")},
-		"Cloud: fields of spec":         {"cloud", fields(reflect.TypeFor[v1alpha1.CloudSpec]())},
-		"Cloud: fields of status":       {"cloud", fields(reflect.TypeFor[v1alpha1.CloudStatus]())},
+		"Cloud: fields of spec":         {"cloud", fields(reflect.TypeFor[pcapi.CloudSpec]())},
+		"Cloud: fields of status":       {"cloud", fields(reflect.TypeFor[pcapi.CloudStatus]())},
 
 		"all kinds: conditions and reasons":           {"vm", constants(t, "conditions.go", "Condition", "Reason")},
 		"all kinds: conditions, on their common page": {"objects", constants(t, "conditions.go", "Condition")},
@@ -112,7 +112,7 @@ func TestAlertsAndDashboardAskForMetricsThatExist(t *testing.T) {
 
 func TestManifestsInThePagesHaveNoFieldThatDoesNotExist(t *testing.T) {
 	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
+	if err := pcapi.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
 	decoder := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
@@ -150,7 +150,7 @@ func TestEveryKindHasAManifestInAPage(t *testing.T) {
 func manifestsIn(t *testing.T, page string) []string {
 	t.Helper()
 	return slices.DeleteFunc(fenced(read(t, page), "yaml"), func(block string) bool {
-		return !strings.HasPrefix(block, "apiVersion: "+v1alpha1.GroupVersion.Group)
+		return !strings.HasPrefix(block, "apiVersion: "+pcapi.GroupVersion.Group)
 	})
 }
 

@@ -7,7 +7,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
 
 const manager = "deployment/private-cloud-operator-controller-manager"
@@ -34,13 +34,13 @@ var _ = Describe("Plain kustomize", Ordered, func() {
 
 	It("deletes a group in the foreground with its members, and keeps the members of an orphaned group", func(ctx SpecContext) {
 		membersOf := func(group string) func() (string, error) {
-			return outputOf(ctx, "get", "vms", "-n", samples, "-l", v1alpha1.GroupLabel+"="+group, "-o", "jsonpath={.items[*].metadata.ownerReferences}{range .items[*]}VM {end}")
+			return outputOf(ctx, "get", "vms", "-n", samples, "-l", pcapi.GroupLabel+"="+group, "-o", "jsonpath={.items[*].metadata.ownerReferences}{range .items[*]}VM {end}")
 		}
 		kubectl(ctx, "delete", "vmgroup", "vmgroup-sample", "-n", samples, "--cascade=foreground", "--timeout=60s")
 		Expect(membersOf("vmgroup-sample")()).To(BeEmpty())
 		kubectl(ctx, "delete", "vmgroup", "workers", "-n", samples, "--cascade=orphan", "--timeout=60s")
 		Expect(membersOf("workers")()).To(Equal("VM VM "), "two VMs without an owner")
-		kubectl(ctx, "delete", "vms", "-n", samples, "-l", v1alpha1.GroupLabel+"=workers", "--timeout=60s")
+		kubectl(ctx, "delete", "vms", "-n", samples, "-l", pcapi.GroupLabel+"=workers", "--timeout=60s")
 		applySamples(ctx)
 	})
 

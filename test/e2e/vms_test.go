@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/testkit"
 	"github.com/privatecloud/operator/mockcloud"
 )
@@ -107,7 +107,7 @@ func (f *fleet) create(ctx context.Context, n int) {
 	for range n {
 		name := fmt.Sprintf("%s-%d", f.namespace, len(f.names))
 		f.names = append(f.names, name)
-		vm := testkit.VM(f.namespace, name, func(vm *v1alpha1.VM) { vm.Spec.CloudRef = &v1alpha1.CloudReference{Name: separateCloud} })
+		vm := testkit.VM(f.namespace, name, func(vm *pcapi.VM) { vm.Spec.CloudRef = &pcapi.CloudReference{Name: separateCloud} })
 		Expect(cluster.Create(ctx, vm)).To(Succeed())
 	}
 }
@@ -121,7 +121,7 @@ func (f *fleet) expectExactlyOne(ctx context.Context) {
 	for _, name := range f.names {
 		Expect(effects[name]).To(Equal([]mockcloud.Op{mockcloud.OpCreate}), "VM %s", name)
 	}
-	var vms v1alpha1.VMList
+	var vms pcapi.VMList
 	Expect(cluster.List(ctx, &vms, client.InNamespace(f.namespace))).To(Succeed())
 	Expect(vms.Items).To(HaveLen(len(f.names)))
 }

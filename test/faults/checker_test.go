@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/testkit"
 	"github.com/privatecloud/operator/mockcloud"
 )
@@ -155,8 +155,8 @@ var invariantCases = map[string]func(*testkit.T){
 
 func TestRecorderFindsChangesOfImmutableStatus(t *testing.T) {
 	event := func(kind watch.EventType, uid, id string) watch.Event {
-		return watch.Event{Type: kind, Object: &v1alpha1.VM{
-			ObjectMeta: metav1.ObjectMeta{Name: vm, UID: types.UID(uid)}, Status: v1alpha1.VMStatus{VMID: id},
+		return watch.Event{Type: kind, Object: &pcapi.VM{
+			ObjectMeta: metav1.ObjectMeta{Name: vm, UID: types.UID(uid)}, Status: pcapi.VMStatus{VMID: id},
 		}}
 	}
 	tests := map[string]struct {
@@ -184,7 +184,7 @@ func TestRecorderFindsChangesOfImmutableStatus(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			r := newRecorder(func(*v1alpha1.VM) string { return "" })
+			r := newRecorder(func(*pcapi.VM) string { return "" })
 			for _, e := range tt.events {
 				r.observe(e)
 			}

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/testkit"
 	"github.com/privatecloud/operator/mockcloud"
 )
@@ -45,9 +45,9 @@ func ofGroups(e effect) bool {
 func createGroup(size int) step {
 	return func(ctx context.Context, w *world) error {
 		w.expectGroup(groupGoal{size: size, template: "first", most: size + 1})
-		return w.env.client.Create(ctx, testkit.VmGroup(w.name, group, func(g *v1alpha1.VmGroup) {
-			g.Spec = v1alpha1.VmGroupSpec{
-				Replicas: new(int32(size)), Template: "first", CloudRef: &v1alpha1.CloudReference{Name: w.name},
+		return w.env.client.Create(ctx, testkit.VmGroup(w.name, group, func(g *pcapi.VmGroup) {
+			g.Spec = pcapi.VmGroupSpec{
+				Replicas: new(int32(size)), Template: "first", CloudRef: &pcapi.CloudReference{Name: w.name},
 			}
 		}))
 	}
@@ -67,8 +67,8 @@ func removeGroup(ctx context.Context, w *world) error {
 	return w.env.client.Delete(ctx, w.groupObject())
 }
 
-func (w *world) groupObject() *v1alpha1.VmGroup {
-	return &v1alpha1.VmGroup{ObjectMeta: metav1.ObjectMeta{Namespace: w.name, Name: group}}
+func (w *world) groupObject() *pcapi.VmGroup {
+	return &pcapi.VmGroup{ObjectMeta: metav1.ObjectMeta{Namespace: w.name, Name: group}}
 }
 
 func (w *world) expectGroup(to groupGoal) {
@@ -119,10 +119,10 @@ func (w *world) groupViolations() []string {
 }
 
 // members returns the VM objects of the run's group, as they were last observed.
-func (r *recorder) members() []*v1alpha1.VM {
+func (r *recorder) members() []*pcapi.VM {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var members []*v1alpha1.VM
+	var members []*pcapi.VM
 	for _, vm := range r.latest {
 		if owner := metav1.GetControllerOf(vm); owner != nil && owner.Name == group {
 			members = append(members, vm)

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/api/meta"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/mockcloud"
 )
@@ -41,7 +41,7 @@ const (
 )
 
 // undecided are the reasons of a Stalled condition by which a user has to decide.
-var undecided = []string{v1alpha1.AmbiguousReason, v1alpha1.DriftReason, v1alpha1.BlockedReason}
+var undecided = []string{pcapi.AmbiguousReason, pcapi.DriftReason, pcapi.BlockedReason}
 
 // reached returns what is missing for the goals of the run; nil if nothing.
 func (w *world) reached() error {
@@ -66,7 +66,7 @@ func (w *world) reached() error {
 			well = vm == nil || slices.Contains(undecided, why)
 		case contends:
 			contenders++
-			well = is || why == v1alpha1.TakenReason || why == v1alpha1.AmbiguousReason
+			well = is || why == pcapi.TakenReason || why == pcapi.AmbiguousReason
 			if is {
 				winners++
 			}
@@ -82,11 +82,11 @@ func (w *world) reached() error {
 }
 
 // readyOrStalled reports whether an object is Ready, and the reason if it is Stalled.
-func readyOrStalled(vm *v1alpha1.VM) (is bool, why string) {
+func readyOrStalled(vm *pcapi.VM) (is bool, why string) {
 	if vm == nil {
 		return false, ""
 	}
-	c := meta.FindStatusCondition(vm.Status.Conditions, v1alpha1.StalledCondition)
+	c := meta.FindStatusCondition(vm.Status.Conditions, pcapi.StalledCondition)
 	if c != nil && c.ObservedGeneration == vm.Generation {
 		return false, c.Reason
 	}
@@ -95,12 +95,12 @@ func readyOrStalled(vm *v1alpha1.VM) (is bool, why string) {
 
 // ready reports whether the status is of the current spec, is Ready and includes
 // the CPU use, which a core cloud reports later: no more writes are expected.
-func ready(vm *v1alpha1.VM) bool {
-	c := meta.FindStatusCondition(vm.Status.Conditions, v1alpha1.ReadyCondition)
+func ready(vm *pcapi.VM) bool {
+	c := meta.FindStatusCondition(vm.Status.Conditions, pcapi.ReadyCondition)
 	return c != nil && c.Status == "True" && c.ObservedGeneration == vm.Generation && vm.Status.VMID != "" && vm.Status.CPUUtilization != nil
 }
 
-func describe(vm *v1alpha1.VM) string {
+func describe(vm *pcapi.VM) string {
 	if vm == nil {
 		return "there is no such object"
 	}
@@ -248,8 +248,8 @@ func (w *world) ownServers() []mockcloud.Server {
 
 // remainsOf describes the server of a VM whose object is gone. There must be none,
 // unless it was released or belongs to another object.
-func (w *world) remainsOf(vm *v1alpha1.VM) string {
-	if vm.Spec.DeletionPolicy == v1alpha1.DeletionPolicyOrphan {
+func (w *world) remainsOf(vm *pcapi.VM) string {
+	if vm.Spec.DeletionPolicy == pcapi.DeletionPolicyOrphan {
 		return ""
 	}
 	for _, s := range w.ownServers() {

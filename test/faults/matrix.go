@@ -13,7 +13,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/mockcloud"
 )
 
@@ -36,7 +36,7 @@ func without(off ...mockcloud.Capability) mockcloud.Options {
 	return options
 }
 
-func orphan(vm *v1alpha1.VM) { vm.Spec.DeletionPolicy = v1alpha1.DeletionPolicyOrphan }
+func orphan(vm *pcapi.VM) { vm.Spec.DeletionPolicy = pcapi.DeletionPolicyOrphan }
 
 // The scenarios of VMs. Those with a create and a delete have all effects of both.
 var (
@@ -69,7 +69,7 @@ var (
 // In these scenarios the first listing after a start is the only one within the
 // settle time, so that a late server is only listed after the settle time.
 var (
-	seldom                 = v1alpha1.CloudSpec{PollInterval: metav1.Duration{Duration: settleTime + 2*time.Second}}
+	seldom                 = pcapi.CloudSpec{PollInterval: metav1.Duration{Duration: settleTime + 2*time.Second}}
 	seldomListed           = scenario{name: "create, seldom listed", act: []step{create(vm)}, spec: seldom}
 	seldomDeletedWhileDown = scenario{name: "create, deleted while no manager runs, seldom listed", act: []step{create(vm)}, crashed: remove(vm, gone), spec: seldom}
 )

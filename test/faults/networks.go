@@ -18,7 +18,7 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/testkit"
 	"github.com/privatecloud/operator/mockcloud"
 )
@@ -35,7 +35,7 @@ type networkState struct {
 	// the operator did not create.
 	goals   map[string]goal
 	foreign map[string]mockcloud.Network
-	latest  map[string]*v1alpha1.Network
+	latest  map[string]*pcapi.Network
 	ids     map[types.UID]string
 	wrong   []string
 }
@@ -43,7 +43,7 @@ type networkState struct {
 func newNetworkState() *networkState {
 	return &networkState{
 		goals: map[string]goal{}, foreign: map[string]mockcloud.Network{},
-		latest: map[string]*v1alpha1.Network{}, ids: map[types.UID]string{},
+		latest: map[string]*pcapi.Network{}, ids: map[types.UID]string{},
 	}
 }
 
@@ -57,8 +57,8 @@ func createNetwork(ctx context.Context, w *world) error {
 	if err := w.watchNetworks(ctx); err != nil {
 		return err
 	}
-	return w.env.client.Create(ctx, testkit.Network(w.name, networkName, func(net *v1alpha1.Network) {
-		net.Spec.CloudRef = &v1alpha1.CloudReference{Name: w.name}
+	return w.env.client.Create(ctx, testkit.Network(w.name, networkName, func(net *pcapi.Network) {
+		net.Spec.CloudRef = &pcapi.CloudReference{Name: w.name}
 	}))
 }
 
@@ -82,10 +82,10 @@ func removeBoth(ctx context.Context, w *world) error {
 	return remove(vm, gone)(ctx, w)
 }
 
-func onNetwork(vm *v1alpha1.VM) { vm.Spec.NetworkRef = &v1alpha1.NetworkReference{Name: networkName} }
+func onNetwork(vm *pcapi.VM) { vm.Spec.NetworkRef = &pcapi.NetworkReference{Name: networkName} }
 
-func (w *world) networkObject() *v1alpha1.Network {
-	return &v1alpha1.Network{ObjectMeta: metav1.ObjectMeta{Namespace: w.name, Name: networkName}}
+func (w *world) networkObject() *pcapi.Network {
+	return &pcapi.Network{ObjectMeta: metav1.ObjectMeta{Namespace: w.name, Name: networkName}}
 }
 
 func (w *world) expectNetwork(f goal, foreign ...mockcloud.Network) {
@@ -99,13 +99,13 @@ func (w *world) expectNetwork(f goal, foreign ...mockcloud.Network) {
 
 // watchNetworks watches the Networks of the run without a proxy until the recorder ends.
 func (w *world) watchNetworks(ctx context.Context) error {
-	var now v1alpha1.NetworkList
+	var now pcapi.NetworkList
 	if err := w.env.client.List(ctx, &now, client.InNamespace(w.name)); err != nil {
 		return fmt.Errorf("list Networks: %w", err)
 	}
 	stream, err := watchtools.NewRetryWatcherWithContext(ctx, now.ResourceVersion, &cache.ListWatch{
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			return w.env.client.Watch(ctx, &v1alpha1.NetworkList{}, client.InNamespace(w.name), &client.ListOptions{Raw: &options})
+			return w.env.client.Watch(ctx, &pcapi.NetworkList{}, client.InNamespace(w.name), &client.ListOptions{Raw: &options})
 		},
 	})
 	if err != nil {
@@ -129,7 +129,7 @@ func (w *world) watchNetworks(ctx context.Context) error {
 
 // observeNetwork records what must never be observed of a Network.
 func (w *world) observeNetwork(event watch.Event) {
-	object, ok := event.Object.(*v1alpha1.Network)
+	object, ok := event.Object.(*pcapi.Network)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	note := func(format string, args ...any) {
@@ -174,8 +174,8 @@ func (w *world) networksReached() error {
 	return nil
 }
 
-func networkReady(object *v1alpha1.Network) bool {
-	c := meta.FindStatusCondition(object.Status.Conditions, v1alpha1.ReadyCondition)
+func networkReady(object *pcapi.Network) bool {
+	c := meta.FindStatusCondition(object.Status.Conditions, pcapi.ReadyCondition)
 	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == object.Generation && object.Status.NetworkID != ""
 }
 

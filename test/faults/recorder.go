@@ -14,37 +14,37 @@ import (
 	watchtools "k8s.io/client-go/tools/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
 
 // recorder watches the VMs of a namespace without a proxy, and records what must
 // never be observed.
 type recorder struct {
 	// left describes what is left of the server of an object that is gone.
-	left func(vm *v1alpha1.VM) string
+	left func(vm *pcapi.VM) string
 
 	mu     sync.Mutex
-	latest map[string]*v1alpha1.VM
+	latest map[string]*pcapi.VM
 	ids    map[types.UID]string
 	wrong  []string
 	stop   func()
 	done   chan struct{}
 }
 
-func newRecorder(left func(*v1alpha1.VM) string) *recorder {
-	return &recorder{left: left, latest: map[string]*v1alpha1.VM{}, ids: map[types.UID]string{}, done: make(chan struct{})}
+func newRecorder(left func(*pcapi.VM) string) *recorder {
+	return &recorder{left: left, latest: map[string]*pcapi.VM{}, ids: map[types.UID]string{}, done: make(chan struct{})}
 }
 
 // watch starts to watch. Of objects created after it returned, every status is
 // observed. The watch is resumed where it ended if the API server drops it.
 func (r *recorder) watch(ctx context.Context, c client.WithWatch, namespace string) error {
-	var now v1alpha1.VMList
+	var now pcapi.VMList
 	if err := c.List(ctx, &now, client.InNamespace(namespace)); err != nil {
 		return fmt.Errorf("list VMs: %w", err)
 	}
 	stream, err := watchtools.NewRetryWatcherWithContext(ctx, now.ResourceVersion, &cache.ListWatch{
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			return c.Watch(ctx, &v1alpha1.VMList{}, client.InNamespace(namespace), &client.ListOptions{Raw: &options})
+			return c.Watch(ctx, &pcapi.VMList{}, client.InNamespace(namespace), &client.ListOptions{Raw: &options})
 		},
 	})
 	if err != nil {
@@ -68,7 +68,7 @@ func (r *recorder) close() {
 }
 
 func (r *recorder) observe(event watch.Event) {
-	vm, ok := event.Object.(*v1alpha1.VM)
+	vm, ok := event.Object.(*pcapi.VM)
 	if !ok {
 		r.record("the watch of VMs broke: %v", apierrors.FromObject(event.Object))
 		return
@@ -94,7 +94,7 @@ func (r *recorder) observe(event watch.Event) {
 }
 
 // id returns the recorded id, and records the first one.
-func (r *recorder) id(vm *v1alpha1.VM) string {
+func (r *recorder) id(vm *pcapi.VM) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.ids[vm.UID] == "" {
@@ -116,7 +116,7 @@ func (r *recorder) violations() []string {
 }
 
 // vm returns an object as it was last observed; nil once it is gone. It must not be changed.
-func (r *recorder) vm(name string) *v1alpha1.VM {
+func (r *recorder) vm(name string) *pcapi.VM {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.latest[name]

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/testkit"
 	"github.com/privatecloud/operator/mockcloud"
@@ -24,7 +24,7 @@ type scenario struct {
 	// build and remove are how long the cloud takes to build and to delete.
 	build, remove mockcloud.Duration
 	// spec of the Cloud, if it matters.
-	spec v1alpha1.CloudSpec
+	spec pcapi.CloudSpec
 	// counts reports whether an effect is numbered; those of VMs are if it is nil.
 	counts func(effect) bool
 	// pair: two managers act at a time, without leader election, and one is killed.
@@ -213,9 +213,9 @@ func (w *world) listings(ctx context.Context, n int) error {
 }
 
 // create creates a VM object, changed by spec, and expects it to run.
-func create(name string, spec ...func(*v1alpha1.VM)) step {
+func create(name string, spec ...func(*pcapi.VM)) step {
 	return func(ctx context.Context, w *world) error {
-		vm := testkit.VM(w.name, name, func(vm *v1alpha1.VM) { vm.Spec.CloudRef = &v1alpha1.CloudReference{Name: w.name} })
+		vm := testkit.VM(w.name, name, func(vm *pcapi.VM) { vm.Spec.CloudRef = &pcapi.CloudReference{Name: w.name} })
 		for _, change := range spec {
 			change(vm)
 		}
@@ -279,7 +279,7 @@ func createUndecided(name string) step {
 // createContenders creates two VM objects with the same vmname.
 func createContenders(ctx context.Context, w *world) error {
 	for _, name := range []string{"one", "other"} {
-		if err := create(name, func(vm *v1alpha1.VM) { vm.Spec.VMName = contested })(ctx, w); err != nil {
+		if err := create(name, func(vm *pcapi.VM) { vm.Spec.VMName = contested })(ctx, w); err != nil {
 			return err
 		}
 		w.expect(name, contends)
@@ -297,8 +297,8 @@ func removeLoser(ctx context.Context, w *world) error {
 	return errors.New("both got the name")
 }
 
-func (w *world) object(name string) *v1alpha1.VM {
-	vm := &v1alpha1.VM{}
+func (w *world) object(name string) *pcapi.VM {
+	vm := &pcapi.VM{}
 	vm.Namespace, vm.Name = w.name, name
 	return vm
 }
@@ -336,6 +336,6 @@ func importVM(name string) step {
 		if err != nil {
 			return err
 		}
-		return create(name, func(vm *v1alpha1.VM) { vm.Spec.Import = &v1alpha1.VMImport{VMID: server.ID} })(ctx, w)
+		return create(name, func(vm *pcapi.VM) { vm.Spec.Import = &pcapi.VMImport{VMID: server.ID} })(ctx, w)
 	}
 }

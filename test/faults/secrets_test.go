@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/testkit"
 	"github.com/privatecloud/operator/mockcloud"
 )
@@ -82,7 +82,7 @@ func worldWithToken(t *testkit.T) (w *world, metrics string) {
 	t.Expect(err).NotTo(HaveOccurred())
 	w = openWorld(t, setting{
 		profile: profile{name: "with credentials", exact: true, mock: mockcloud.Options{Token: rightToken}},
-		spec:    v1alpha1.CloudSpec{CredentialsSecretRef: &v1alpha1.SecretReference{Name: "credentials"}},
+		spec:    pcapi.CloudSpec{CredentialsSecretRef: &pcapi.SecretReference{Name: "credentials"}},
 	})
 	setSecret(t, w, map[string]string{"token": rightToken})
 	_, err = w.start("--metrics-bind-address="+address.String(), "--metrics-secure=false", "--zap-log-level=9")
@@ -136,9 +136,9 @@ func (w *world) conditionsOf(name string) func() string {
 }
 
 func (w *world) authenticated(ctx context.Context) (bool, error) {
-	var c v1alpha1.Cloud
+	var c pcapi.Cloud
 	err := w.env.client.Get(ctx, client.ObjectKey{Name: w.name}, &c)
-	return meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.AuthenticatedCondition), err
+	return meta.IsStatusConditionTrue(c.Status.Conditions, pcapi.AuthenticatedCondition), err
 }
 
 // output returns all that the operator writes anywhere but to the cloud.
@@ -146,7 +146,7 @@ func output(t *testkit.T, w *world, metrics string) map[string]string {
 	t.Helper()
 	texts := map[string]string{"logs": w.log.String()}
 	for where, list := range map[string]client.ObjectList{
-		"events": &eventsv1.EventList{}, "VMs": &v1alpha1.VMList{}, "Clouds": &v1alpha1.CloudList{},
+		"events": &eventsv1.EventList{}, "VMs": &pcapi.VMList{}, "Clouds": &pcapi.CloudList{},
 	} {
 		t.Expect(w.env.client.List(t.Context(), list)).To(Succeed())
 		text, err := json.Marshal(list)

@@ -18,7 +18,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/testkit"
 	"github.com/privatecloud/operator/mockcloud"
 )
@@ -70,7 +70,7 @@ type profile struct {
 type setting struct {
 	profile
 	// spec of the Cloud; the endpoint and zero fields are filled in.
-	spec v1alpha1.CloudSpec
+	spec pcapi.CloudSpec
 	// respond decides about effects from the start; see gate.
 	respond func(effect) *answer
 }
@@ -187,8 +187,8 @@ func (w *world) kubeconfig() string { return filepath.Join(w.folder, "kubeconfig
 
 // createCloud creates the Cloud object. Fields of spec that are zero get the values
 // that testkit.Cloud sets.
-func (w *world) createCloud(ctx context.Context, spec v1alpha1.CloudSpec) error {
-	return w.env.client.Create(ctx, testkit.Cloud(w.name, w.cloud.URL, func(c *v1alpha1.Cloud) {
+func (w *world) createCloud(ctx context.Context, spec pcapi.CloudSpec) error {
+	return w.env.client.Create(ctx, testkit.Cloud(w.name, w.cloud.URL, func(c *pcapi.Cloud) {
 		spec.Endpoint = c.Spec.Endpoint
 		spec.PollInterval.Duration = cmp.Or(spec.PollInterval.Duration, c.Spec.PollInterval.Duration)
 		spec.SettleTime = cmp.Or(spec.SettleTime, c.Spec.SettleTime)

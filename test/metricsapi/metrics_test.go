@@ -19,7 +19,7 @@ import (
 	"k8s.io/metrics/pkg/client/custom_metrics"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/testkit"
 )
 
@@ -29,7 +29,7 @@ const (
 	autoscaler = "system:serviceaccount:kube-system:horizontal-pod-autoscaler"
 )
 
-var vmGroup = v1alpha1.GroupVersion.WithKind("VmGroup").GroupKind()
+var vmGroup = pcapi.GroupVersion.WithKind("VmGroup").GroupKind()
 
 var _ = Describe("The metrics API", func() {
 	var namespace string
@@ -94,7 +94,7 @@ var _ = Describe("The metrics API", func() {
 
 	It("selects groups by their labels", func(ctx SpecContext) {
 		for name, tier := range map[string]string{"shop": "front", "blog": "front", "store": "back"} {
-			setMean(ctx, newGroup(ctx, namespace, name, func(g *v1alpha1.VmGroup) { g.Labels = map[string]string{"tier": tier} }), 50)
+			setMean(ctx, newGroup(ctx, namespace, name, func(g *pcapi.VmGroup) { g.Labels = map[string]string{"tier": tier} }), 50)
 		}
 		Eventually(func() ([]string, error) {
 			values, err := as(autoscaler).NamespacedMetrics(namespace).
@@ -180,27 +180,27 @@ func path(namespace, name, metric string) string {
 	return group + "v1beta2/namespaces/" + namespace + "/vmgroups.samplecontroller.k8s.io/" + name + "/" + metric
 }
 
-func newGroup(ctx context.Context, namespace, name string, change ...func(*v1alpha1.VmGroup)) *v1alpha1.VmGroup {
+func newGroup(ctx context.Context, namespace, name string, change ...func(*pcapi.VmGroup)) *pcapi.VmGroup {
 	GinkgoHelper()
 	made := testkit.VmGroup(namespace, name, change...)
 	Expect(env.Client.Create(ctx, made)).To(Succeed())
 	return made
 }
 
-func setMean(ctx context.Context, group *v1alpha1.VmGroup, percent int32) {
+func setMean(ctx context.Context, group *pcapi.VmGroup, percent int32) {
 	GinkgoHelper()
 	before := group.DeepCopy()
 	group.Status.CPUUtilization = &percent
 	Expect(env.Client.Status().Patch(ctx, group, client.MergeFrom(before))).To(Succeed())
 }
 
-func member(owner *v1alpha1.VmGroup, name string) *v1alpha1.VM {
-	return testkit.VM(owner.Namespace, name, func(vm *v1alpha1.VM) {
-		vm.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(owner, v1alpha1.GroupVersion.WithKind("VmGroup"))}
+func member(owner *pcapi.VmGroup, name string) *pcapi.VM {
+	return testkit.VM(owner.Namespace, name, func(vm *pcapi.VM) {
+		vm.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(owner, pcapi.GroupVersion.WithKind("VmGroup"))}
 	})
 }
 
-func newMember(ctx context.Context, owner *v1alpha1.VmGroup, name string, percent int32) *v1alpha1.VM {
+func newMember(ctx context.Context, owner *pcapi.VmGroup, name string, percent int32) *pcapi.VM {
 	GinkgoHelper()
 	made := member(owner, name)
 	Expect(env.Client.Create(ctx, made)).To(Succeed())
@@ -208,7 +208,7 @@ func newMember(ctx context.Context, owner *v1alpha1.VmGroup, name string, percen
 	return made
 }
 
-func setUse(ctx context.Context, vm *v1alpha1.VM, percent int32) {
+func setUse(ctx context.Context, vm *pcapi.VM, percent int32) {
 	GinkgoHelper()
 	before := vm.DeepCopy()
 	vm.Status.CPUUtilization = &percent

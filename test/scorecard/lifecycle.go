@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
 
 const vmLifecycle = "vm-lifecycle"
@@ -46,7 +46,7 @@ func (l *lifecycle) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	vm := &v1alpha1.VM{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: "scorecard-" + rand.String(5)}}
+	vm := &pcapi.VM{ObjectMeta: metav1.ObjectMeta{Namespace: l.namespace, Name: "scorecard-" + rand.String(5)}}
 	vm.Spec.VMName = vm.Name
 	if err := l.client.Create(ctx, vm); err != nil {
 		return fmt.Errorf("create a VM: %w (kubectl apply -k config/scorecard/rbac makes a service account that may)", err)
@@ -84,8 +84,8 @@ func (l *lifecycle) run(ctx context.Context) (err error) {
 
 // ledger returns the ledger of the mock cloud, from now on.
 func (l *lifecycle) ledger(ctx context.Context) (*ledger, error) {
-	var cloud v1alpha1.Cloud
-	if err := l.client.Get(ctx, client.ObjectKey{Name: v1alpha1.DefaultCloudName}, &cloud); err != nil {
+	var cloud pcapi.Cloud
+	if err := l.client.Get(ctx, client.ObjectKey{Name: pcapi.DefaultCloudName}, &cloud); err != nil {
 		return nil, fmt.Errorf("get the Cloud that VMs use: %w", err)
 	}
 	from := &ledger{endpoint: cloud.Spec.Endpoint}
@@ -110,28 +110,28 @@ func (l *lifecycle) scales(ctx context.Context) (map[string]int32, error) {
 	return scales, nil
 }
 
-func (l *lifecycle) becomesReady(ctx context.Context, vm *v1alpha1.VM) error {
+func (l *lifecycle) becomesReady(ctx context.Context, vm *pcapi.VM) error {
 	start := time.Now()
 	err := l.await(ctx, func(ctx context.Context) (bool, error) {
 		err := l.client.Get(ctx, client.ObjectKeyFromObject(vm), vm)
-		return meta.IsStatusConditionTrue(vm.Status.Conditions, v1alpha1.ReadyCondition), err
+		return meta.IsStatusConditionTrue(vm.Status.Conditions, pcapi.ReadyCondition), err
 	})
 	if err != nil {
 		return fmt.Errorf("VM %s did not become Ready, its conditions are %s: %w", vm.Name, conditions(vm), err)
 	}
-	for _, kind := range []string{v1alpha1.NameCheckedCondition, v1alpha1.CreatedCondition} {
+	for _, kind := range []string{pcapi.NameCheckedCondition, pcapi.CreatedCondition} {
 		if !meta.IsStatusConditionTrue(vm.Status.Conditions, kind) {
 			return fmt.Errorf("VM %s is Ready without %s, its conditions are %s", vm.Name, kind, conditions(vm))
 		}
 	}
-	if vm.Status.VMID == "" || vm.Status.State != v1alpha1.VMStateRunning || vm.Status.ObservedGeneration != vm.Generation {
+	if vm.Status.VMID == "" || vm.Status.State != pcapi.VMStateRunning || vm.Status.ObservedGeneration != vm.Generation {
 		return fmt.Errorf("VM %s is Ready with the status %+v", vm.Name, vm.Status)
 	}
 	l.logf("VM %s became Ready in %s", vm.Name, time.Since(start).Round(time.Millisecond))
 	return nil
 }
 
-func (l *lifecycle) isDeleted(ctx context.Context, vm *v1alpha1.VM) error {
+func (l *lifecycle) isDeleted(ctx context.Context, vm *pcapi.VM) error {
 	start := time.Now()
 	if err := l.client.Delete(ctx, vm); err != nil {
 		return fmt.Errorf("delete VM %s: %w", vm.Name, err)
@@ -152,7 +152,7 @@ func (l *lifecycle) await(ctx context.Context, done wait.ConditionWithContextFun
 	return wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, l.timeout, true, done)
 }
 
-func conditions(vm *v1alpha1.VM) string {
+func conditions(vm *pcapi.VM) string {
 	var all []string
 	for _, c := range vm.Status.Conditions {
 		all = append(all, fmt.Sprintf("%s=%s %s %q", c.Type, c.Status, c.Reason, c.Message))

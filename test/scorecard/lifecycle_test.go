@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/setup"
 	"github.com/privatecloud/operator/internal/testkit"
 	"github.com/privatecloud/operator/mockcloud"
@@ -85,13 +85,13 @@ func serveDefaultCloud(t *testing.T, env *testkit.Env, fault *mockcloud.Fault) {
 			t.Fatal(err)
 		}
 	}
-	cloud := testkit.Cloud(v1alpha1.DefaultCloudName, server.URL)
+	cloud := testkit.Cloud(pcapi.DefaultCloudName, server.URL)
 	if err := env.Client.Create(t.Context(), cloud); err != nil {
 		t.Fatal(err)
 	}
 	ctx := context.WithoutCancel(t.Context())
 	t.Cleanup(func() {
-		var vms v1alpha1.VMList
+		var vms pcapi.VMList
 		if err := env.Client.List(ctx, &vms); err != nil {
 			t.Error(err)
 		}

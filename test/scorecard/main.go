@@ -17,7 +17,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
 
 // version is set with -ldflags "-X main.version=...".
@@ -68,7 +68,7 @@ func newClient() (client.Client, error) {
 		return nil, fmt.Errorf("find the API server: %w", err)
 	}
 	scheme := apiruntime.NewScheme()
-	for _, add := range []func(*apiruntime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+	for _, add := range []func(*apiruntime.Scheme) error{clientgoscheme.AddToScheme, pcapi.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("build the scheme: %w", err)
 		}

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/reconciler"
@@ -117,5 +117,5 @@ func (k *Kind) Report(v *Volume, obs *Observation, _ error) reconciler.Summary {
 	if obs.Resource != nil && v.Status.VolumeID == "" {
 		v.Status.VolumeID, v.Status.Cloud = obs.Resource.ID, obs.Cloud
 	}
-	return reconciler.Summary{Reason: v1alpha1.InSyncReason, Message: fmt.Sprintf("volume %s is as the spec says", v.Status.VolumeID)}
+	return reconciler.Summary{Reason: pcapi.InSyncReason, Message: fmt.Sprintf("volume %s is as the spec says", v.Status.VolumeID)}
 }

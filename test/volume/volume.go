@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
 
 // Volume is a volume in a private cloud.
@@ -28,7 +28,7 @@ type Volume struct {
 
 // Spec is what a user asks for.
 type Spec struct {
-	CloudRef *v1alpha1.CloudReference `json:"cloudRef"`
+	CloudRef *pcapi.CloudReference `json:"cloudRef"`
 	// SizeGiB can grow.
 	SizeGiB int `json:"sizeGiB"`
 }

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/inventory"
@@ -66,17 +66,17 @@ func newWorld(t *testing.T, kill moment) *world {
 	}}
 	scheme := runtime.NewScheme()
 	volume.AddToScheme(scheme)
-	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{pcapi.AddToScheme, corev1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
 	}
 	object := &volume.Volume{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "data", UID: "uid", Generation: 1},
-		Spec:       volume.Spec{CloudRef: &v1alpha1.CloudReference{Name: "default"}, SizeGiB: 1},
+		Spec:       volume.Spec{CloudRef: &pcapi.CloudReference{Name: "default"}, SizeGiB: 1},
 	}
 	w.client = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&volume.Volume{}).
-		WithObjects(object, &v1alpha1.Cloud{ObjectMeta: metav1.ObjectMeta{Name: "default"}}).
+		WithObjects(object, &pcapi.Cloud{ObjectMeta: metav1.ObjectMeta{Name: "default"}}).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 				return w.effect(func() error { return c.Patch(ctx, o, p, opts...) })
@@ -137,7 +137,7 @@ func (w *world) run() {
 			continue
 		}
 		object, there := w.object()
-		ready := there && meta.IsStatusConditionTrue(object.Status.Conditions, v1alpha1.ReadyCondition) && object.Status.ObservedGeneration == object.Generation
+		ready := there && meta.IsStatusConditionTrue(object.Status.Conditions, pcapi.ReadyCondition) && object.Status.ObservedGeneration == object.Generation
 		if !there || (ready && object.DeletionTimestamp.IsZero()) {
 			return
 		}

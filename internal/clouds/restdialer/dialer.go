@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/cloud/rest"
 	"github.com/privatecloud/operator/internal/clouds"
@@ -32,7 +32,7 @@ type Dialer struct {
 var _ clouds.Dialer = Dialer{}
 
 // Dial returns a client of the cloud at spec.endpoint.
-func (d Dialer) Dial(c *v1alpha1.Cloud, secret *corev1.Secret) (cloud.Client, error) {
+func (d Dialer) Dial(c *pcapi.Cloud, secret *corev1.Secret) (cloud.Client, error) {
 	config, err := d.config(c, secret)
 	if err != nil {
 		return nil, err
@@ -46,12 +46,12 @@ func (Dialer) SecretKeys() string { return "token, or with username and password
 // Forget drops the metrics of a Cloud.
 func (d Dialer) Forget(name string) { d.Base.Metrics.Forget(name) }
 
-func (d Dialer) config(c *v1alpha1.Cloud, secret *corev1.Secret) (rest.Config, error) {
+func (d Dialer) config(c *pcapi.Cloud, secret *corev1.Secret) (rest.Config, error) {
 	config := d.Base
 	config.Name = c.Name
 	config.Endpoint = c.Spec.Endpoint
 	config.InsecureSkipVerify = c.Spec.InsecureSkipTLSVerify
-	config.UniqueNames = ptr.Deref(ptr.Deref(c.Spec.REST, v1alpha1.RESTCloud{}).UniqueNames, true)
+	config.UniqueNames = ptr.Deref(ptr.Deref(c.Spec.REST, pcapi.RESTCloud{}).UniqueNames, true)
 	config.Limits = rest.Limits{
 		RequestsPerSecond: float64(c.Spec.Limits.RequestsPerSecond),
 		Burst:             int(c.Spec.Limits.Burst),

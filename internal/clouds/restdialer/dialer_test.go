@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/cloud/rest"
 	"github.com/privatecloud/operator/internal/cloud/transport"
@@ -36,7 +36,7 @@ type recorder struct {
 	config rest.Config
 }
 
-func (r *recorder) Dial(c *v1alpha1.Cloud, secret *corev1.Secret) (cloud.Client, error) {
+func (r *recorder) Dial(c *pcapi.Cloud, secret *corev1.Secret) (cloud.Client, error) {
 	var err error
 	r.config, err = r.Dialer.config(c, secret)
 	return nil, err
@@ -63,16 +63,16 @@ func clientsOf(t *testing.T, d clouds.Dialer, secret *corev1.Secret, unread erro
 	}
 	return clouds.New(clouds.Options{
 		Secrets: builder.Build(), Namespace: "operator", Clock: time.Now,
-		Dialers: map[v1alpha1.CloudType]clouds.Dialer{v1alpha1.CloudTypeREST: d},
+		Dialers: map[pcapi.CloudType]clouds.Dialer{pcapi.CloudTypeREST: d},
 	})
 }
 
 // home returns the Cloud home, changed.
-func home(change ...func(*v1alpha1.Cloud)) *v1alpha1.Cloud {
-	c := &v1alpha1.Cloud{
+func home(change ...func(*pcapi.Cloud)) *pcapi.Cloud {
+	c := &pcapi.Cloud{
 		ObjectMeta: metav1.ObjectMeta{Name: "home", UID: "uid-home", Generation: 1},
-		Spec: v1alpha1.CloudSpec{
-			Type: v1alpha1.CloudTypeREST, Endpoint: "https://cloud.test/api", PollInterval: metav1.Duration{Duration: pollInterval},
+		Spec: pcapi.CloudSpec{
+			Type: pcapi.CloudTypeREST, Endpoint: "https://cloud.test/api", PollInterval: metav1.Duration{Duration: pollInterval},
 		},
 	}
 	for _, apply := range change {
@@ -81,8 +81,8 @@ func home(change ...func(*v1alpha1.Cloud)) *v1alpha1.Cloud {
 	return c
 }
 
-func withSecret(c *v1alpha1.Cloud) {
-	c.Spec.CredentialsSecretRef = &v1alpha1.SecretReference{Name: "login"}
+func withSecret(c *pcapi.Cloud) {
+	c.Spec.CredentialsSecretRef = &pcapi.SecretReference{Name: "login"}
 }
 
 func secret(data map[string]string) *corev1.Secret {
@@ -103,7 +103,7 @@ func reasonOf(err error) string {
 func TestCredentialsAreReadFromTheSecret(t *testing.T) {
 	tests := []struct {
 		name   string
-		cloud  *v1alpha1.Cloud
+		cloud  *pcapi.Cloud
 		secret *corev1.Secret
 		unread error
 		want   rest.Credentials
@@ -117,32 +117,32 @@ func TestCredentialsAreReadFromTheSecret(t *testing.T) {
 		{name: "token and CA: used", cloud: home(withSecret), secret: secret(map[string]string{"token": "t", "ca.crt": "CA"}), want: rest.Credentials{Token: "t"}, ca: "CA"},
 		{name: "CA alone, for a cloud without credentials: used", cloud: home(withSecret), secret: secret(map[string]string{"ca.crt": "CA"}), ca: "CA"},
 		{
-			name: "the Secret does not exist: SecretMissing with the keys to create", cloud: home(withSecret), reason: v1alpha1.SecretMissingReason,
+			name: "the Secret does not exist: SecretMissing with the keys to create", cloud: home(withSecret), reason: pcapi.SecretMissingReason,
 			says: []string{`Secret "login" does not exist in namespace "operator"`, "create it with token, or with username and password"},
 		},
 		{
-			name: "empty Secret: rejected", cloud: home(withSecret), secret: secret(nil), reason: v1alpha1.InvalidConfigurationReason,
+			name: "empty Secret: rejected", cloud: home(withSecret), secret: secret(nil), reason: pcapi.InvalidConfigurationReason,
 			says: []string{`Secret "login" in namespace "operator"`, "none of token, username and password, ca.crt"},
 		},
 		{
-			name: "unknown keys only: rejected", cloud: home(withSecret), secret: secret(map[string]string{"TOKEN": "t"}), reason: v1alpha1.InvalidConfigurationReason,
+			name: "unknown keys only: rejected", cloud: home(withSecret), secret: secret(map[string]string{"TOKEN": "t"}), reason: pcapi.InvalidConfigurationReason,
 			says: []string{"none of token, username and password, ca.crt"},
 		},
 		{
 			name: "both kinds of credentials: rejected as ambiguous", cloud: home(withSecret), secret: secret(map[string]string{"token": "t", "username": "u", "password": "p"}),
-			reason: v1alpha1.InvalidConfigurationReason, says: []string{"give either token or username and password, not both"},
+			reason: pcapi.InvalidConfigurationReason, says: []string{"give either token or username and password, not both"},
 		},
 		{
 			name: "token and half of the other kind: rejected", cloud: home(withSecret), secret: secret(map[string]string{"token": "t", "password": "p"}),
-			reason: v1alpha1.InvalidConfigurationReason, says: []string{"not both"},
+			reason: pcapi.InvalidConfigurationReason, says: []string{"not both"},
 		},
 		{
 			name: "password is missing: rejected", cloud: home(withSecret), secret: secret(map[string]string{"username": "u", "ca.crt": "CA"}),
-			reason: v1alpha1.InvalidConfigurationReason, says: []string{"username and password go together"},
+			reason: pcapi.InvalidConfigurationReason, says: []string{"username and password go together"},
 		},
 		{
 			name: "username is missing: rejected", cloud: home(withSecret), secret: secret(map[string]string{"password": "p"}),
-			reason: v1alpha1.InvalidConfigurationReason, says: []string{"username and password go together"},
+			reason: pcapi.InvalidConfigurationReason, says: []string{"username and password go together"},
 		},
 		{
 			name: "the Secret cannot be read: an error without a reason, since the configuration may be valid", cloud: home(withSecret), unread: errAPIAway,
@@ -172,10 +172,10 @@ func TestCredentialsAreReadFromTheSecret(t *testing.T) {
 }
 
 func TestConfigFollowsTheSpec(t *testing.T) {
-	c := home(func(c *v1alpha1.Cloud) {
+	c := home(func(c *pcapi.Cloud) {
 		c.Spec.InsecureSkipTLSVerify = true
-		c.Spec.REST = &v1alpha1.RESTCloud{UniqueNames: new(false)}
-		c.Spec.Limits = v1alpha1.CloudLimits{RequestsPerSecond: 5, Burst: 6, MaxInFlight: 7}
+		c.Spec.REST = &pcapi.RESTCloud{UniqueNames: new(false)}
+		c.Spec.Limits = pcapi.CloudLimits{RequestsPerSecond: 5, Burst: 6, MaxInFlight: 7}
 	})
 	d := Dialer{Base: rest.Config{Version: "v1", Timeout: time.Minute}}
 	got, err := d.config(c, nil)
@@ -193,9 +193,9 @@ func TestConfigFollowsTheSpec(t *testing.T) {
 }
 
 func TestUniqueNamesDefaultsToTrue(t *testing.T) {
-	for name, block := range map[string]*v1alpha1.RESTCloud{"no block rest": nil, "empty block rest": {}} {
+	for name, block := range map[string]*pcapi.RESTCloud{"no block rest": nil, "empty block rest": {}} {
 		t.Run(name, func(t *testing.T) {
-			got, err := Dialer{}.config(home(func(c *v1alpha1.Cloud) { c.Spec.REST = block }), nil)
+			got, err := Dialer{}.config(home(func(c *pcapi.Cloud) { c.Spec.REST = block }), nil)
 			if err != nil || !got.UniqueNames {
 				t.Errorf("uniqueNames %t, %v; want true", got.UniqueNames, err)
 			}
@@ -206,17 +206,17 @@ func TestUniqueNamesDefaultsToTrue(t *testing.T) {
 func TestInvalidInputsAreNamedWithoutSecrets(t *testing.T) {
 	tests := []struct {
 		name, ca string
-		change   func(*v1alpha1.Cloud)
+		change   func(*pcapi.Cloud)
 		says     string
 	}{
-		{name: "endpoint without http", change: func(c *v1alpha1.Cloud) { c.Spec.Endpoint = "ftp://cloud.test" }, says: "endpoint: must begin with https:// or http://"},
-		{name: "CA that is not PEM", ca: "not PEM", change: func(*v1alpha1.Cloud) {}, says: "ca.crt"},
+		{name: "endpoint without http", change: func(c *pcapi.Cloud) { c.Spec.Endpoint = "ftp://cloud.test" }, says: "endpoint: must begin with https:// or http://"},
+		{name: "CA that is not PEM", ca: "not PEM", change: func(*pcapi.Cloud) {}, says: "ca.crt"},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			all := clientsOf(t, Dialer{}, secret(map[string]string{"token": "secret-token", "ca.crt": tc.ca}), nil)
 			_, err := all.Get(t.Context(), home(withSecret, tc.change))
-			if reasonOf(err) != v1alpha1.InvalidConfigurationReason || !strings.Contains(err.Error(), tc.says) || strings.Contains(err.Error(), "secret-token") {
+			if reasonOf(err) != pcapi.InvalidConfigurationReason || !strings.Contains(err.Error(), tc.says) || strings.Contains(err.Error(), "secret-token") {
 				t.Errorf("%v, want InvalidConfiguration with %q in it and no secret", err, tc.says)
 			}
 		})
@@ -229,7 +229,7 @@ func TestForgetDropsTheMetricsOfACloud(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	all := clientsOf(t, Dialer{Base: rest.Config{Metrics: transport.NewMetrics(registry)}}, nil, nil)
 	for _, name := range []string{"home", "other"} {
-		c := home(func(c *v1alpha1.Cloud) { c.Name, c.Spec.Endpoint = name, server.URL })
+		c := home(func(c *pcapi.Cloud) { c.Name, c.Spec.Endpoint = name, server.URL })
 		connected, err := all.Get(t.Context(), c)
 		if err != nil {
 			t.Fatalf("Get: %v", err)

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
 
 // Bootstrap creates the Cloud "default" at an endpoint if there is none. It is a
@@ -24,9 +24,9 @@ func (b Bootstrap) NeedLeaderElection() bool { return true }
 
 // Start creates the Cloud and returns.
 func (b Bootstrap) Start(ctx context.Context) error {
-	c := v1alpha1.Cloud{
-		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.DefaultCloudName},
-		Spec:       v1alpha1.CloudSpec{Type: v1alpha1.CloudTypeREST, Endpoint: b.Endpoint},
+	c := pcapi.Cloud{
+		ObjectMeta: metav1.ObjectMeta{Name: pcapi.DefaultCloudName},
+		Spec:       pcapi.CloudSpec{Type: pcapi.CloudTypeREST, Endpoint: b.Endpoint},
 	}
 	err := b.Client.Create(ctx, &c)
 	if apierrors.IsAlreadyExists(err) {

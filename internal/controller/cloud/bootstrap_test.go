@@ -8,13 +8,13 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
 
 func TestBootstrapCreatesTheDefaultCloudOnce(t *testing.T) {
-	get := func(w *world) *v1alpha1.Cloud {
-		c := &v1alpha1.Cloud{}
-		if err := w.client.Get(t.Context(), client.ObjectKey{Name: v1alpha1.DefaultCloudName}, c); err != nil {
+	get := func(w *world) *pcapi.Cloud {
+		c := &pcapi.Cloud{}
+		if err := w.client.Get(t.Context(), client.ObjectKey{Name: pcapi.DefaultCloudName}, c); err != nil {
 			t.Fatalf("Get: %v", err)
 		}
 		return c

@@ -26,7 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
@@ -49,8 +49,8 @@ const (
 
 // The engine's types for Clouds.
 type (
-	plan = reconciler.Plan[*v1alpha1.Cloud, *observation]
-	step = reconciler.Step[*v1alpha1.Cloud, *observation]
+	plan = reconciler.Plan[*pcapi.Cloud, *observation]
+	step = reconciler.Step[*pcapi.Cloud, *observation]
 )
 
 // kind is what the engine needs to know of Clouds.
@@ -66,18 +66,18 @@ type kind struct {
 }
 
 // New returns the reconciler of Clouds.
-func New(c client.Client, live client.Reader, recorder events.EventRecorder, opts controller.Options) *reconciler.Reconciler[*v1alpha1.Cloud, *observation] {
+func New(c client.Client, live client.Reader, recorder events.EventRecorder, opts controller.Options) *reconciler.Reconciler[*pcapi.Cloud, *observation] {
 	k := &kind{Options: opts, client: c, live: live, gauge: sharedGauges}
-	return &reconciler.Reconciler[*v1alpha1.Cloud, *observation]{
+	return &reconciler.Reconciler[*pcapi.Cloud, *observation]{
 		Client: c, Recorder: recorder, Deadline: deadline, Kind: k, Reported: k.reported,
 	}
 }
 
-func (k *kind) New() *v1alpha1.Cloud { return &v1alpha1.Cloud{} }
+func (k *kind) New() *pcapi.Cloud { return &pcapi.Cloud{} }
 
 func (k *kind) Finalizer() string { return Finalizer }
 
-func (k *kind) EventConditions() []string { return []string{v1alpha1.BrakedCondition} }
+func (k *kind) EventConditions() []string { return []string{pcapi.BrakedCondition} }
 
 // SetupWithManager sets up the Cloud controller with the manager. The indexes of
 // VMs and Networks by their Cloud are registered by their controllers.
@@ -85,7 +85,7 @@ func SetupWithManager(_ context.Context, mgr ctrl.Manager, opts controller.Optio
 	annotated := predicate.AnnotationChangedPredicate{}
 	warm := true // a standby that takes over has its cache already
 	return ctrl.NewControllerManagedBy(mgr).
-		For(&v1alpha1.Cloud{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, annotated))).
+		For(&pcapi.Cloud{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, annotated))).
 		WatchesRawSource(source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			opts.Directory.OnPollRequest(func(name string, within time.Duration) {
 				q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKey{Name: name}}, within)

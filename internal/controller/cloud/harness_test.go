@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
 	"github.com/privatecloud/operator/internal/clouds"
@@ -83,11 +83,11 @@ func ownedBy(name, cluster string) func(*cloud.Server) {
 }
 
 // vm returns a VM of the Cloud home, an hour old, that records a server of its own name.
-func vm(name string, change ...func(*v1alpha1.VM)) *v1alpha1.VM {
-	vm := &v1alpha1.VM{
+func vm(name string, change ...func(*pcapi.VM)) *pcapi.VM {
+	vm := &pcapi.VM{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID("uid-" + name), CreationTimestamp: metav1.NewTime(dawn.Add(-time.Hour))},
-		Spec:       v1alpha1.VMSpec{VMName: name, CloudRef: &v1alpha1.CloudReference{Name: "home"}},
-		Status:     v1alpha1.VMStatus{VMID: name, State: v1alpha1.VMStateRunning},
+		Spec:       pcapi.VMSpec{VMName: name, CloudRef: &pcapi.CloudReference{Name: "home"}},
+		Status:     pcapi.VMStatus{VMID: name, State: pcapi.VMStateRunning},
 	}
 	for _, f := range change {
 		f(vm)
@@ -96,11 +96,11 @@ func vm(name string, change ...func(*v1alpha1.VM)) *v1alpha1.VM {
 }
 
 // home returns the Cloud home, changed.
-func home(change ...func(*v1alpha1.Cloud)) *v1alpha1.Cloud {
-	c := &v1alpha1.Cloud{
+func home(change ...func(*pcapi.Cloud)) *pcapi.Cloud {
+	c := &pcapi.Cloud{
 		ObjectMeta: metav1.ObjectMeta{Name: "home", UID: "uid-home", Generation: 1},
-		Spec: v1alpha1.CloudSpec{
-			Type: v1alpha1.CloudTypeREST, Endpoint: "https://cloud.test/api", OrphanPolicy: v1alpha1.OrphanPolicyReport,
+		Spec: pcapi.CloudSpec{
+			Type: pcapi.CloudTypeREST, Endpoint: "https://cloud.test/api", OrphanPolicy: pcapi.OrphanPolicyReport,
 			PollInterval: metav1.Duration{Duration: pollInterval}, SettleTime: &metav1.Duration{Duration: settleTime}, UtilizationStep: 1,
 		},
 	}
@@ -110,21 +110,21 @@ func home(change ...func(*v1alpha1.Cloud)) *v1alpha1.Cloud {
 	return c
 }
 
-func claimed(c *v1alpha1.Cloud) { c.Finalizers = []string{Finalizer} }
-func deleted(c *v1alpha1.Cloud) {
+func claimed(c *pcapi.Cloud) { c.Finalizers = []string{Finalizer} }
+func deleted(c *pcapi.Cloud) {
 	now := metav1.NewTime(dawn)
 	c.DeletionTimestamp = &now
 }
-func removingOrphans(c *v1alpha1.Cloud) { c.Spec.OrphanPolicy = v1alpha1.OrphanPolicyDelete }
-func withSecret(c *v1alpha1.Cloud) {
-	c.Spec.CredentialsSecretRef = &v1alpha1.SecretReference{Name: "login"}
+func removingOrphans(c *pcapi.Cloud) { c.Spec.OrphanPolicy = pcapi.OrphanPolicyDelete }
+func withSecret(c *pcapi.Cloud) {
+	c.Spec.CredentialsSecretRef = &pcapi.SecretReference{Name: "login"}
 }
-func brakedAt(snapshot string) func(*v1alpha1.Cloud) {
-	return func(c *v1alpha1.Cloud) { c.Status.BrakedSnapshot = snapshot }
+func brakedAt(snapshot string) func(*pcapi.Cloud) {
+	return func(c *pcapi.Cloud) { c.Status.BrakedSnapshot = snapshot }
 }
-func acknowledging(snapshot string) func(*v1alpha1.Cloud) {
-	return func(c *v1alpha1.Cloud) {
-		c.Annotations = map[string]string{v1alpha1.AcknowledgeAnnotation: snapshot}
+func acknowledging(snapshot string) func(*pcapi.Cloud) {
+	return func(c *pcapi.Cloud) {
+		c.Annotations = map[string]string{pcapi.AcknowledgeAnnotation: snapshot}
 	}
 }
 
@@ -135,7 +135,7 @@ type world struct {
 	cloud  *cloudfake.Cloud
 	client client.Client
 	kind   *kind
-	runs   *reconciler.Reconciler[*v1alpha1.Cloud, *observation]
+	runs   *reconciler.Reconciler[*pcapi.Cloud, *observation]
 	inv    *inventory.Inventory
 
 	enqueued []inventory.Event
@@ -146,18 +146,18 @@ type world struct {
 	unreadable error
 }
 
-func newWorld(t *testing.T, c *v1alpha1.Cloud, f *cloudfake.Cloud, objects ...client.Object) *world {
+func newWorld(t *testing.T, c *pcapi.Cloud, f *cloudfake.Cloud, objects ...client.Object) *world {
 	t.Helper()
 	w := &world{t: t, now: dawn, cloud: f, refuse: map[string]error{}}
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{pcapi.AddToScheme, corev1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatalf("AddToScheme: %v", err)
 		}
 	}
-	w.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(objects, c)...).WithStatusSubresource(&v1alpha1.Cloud{}).
-		WithIndex(&v1alpha1.VM{}, tenancy.CloudIndex, func(o client.Object) []string { return []string{o.(*v1alpha1.VM).Spec.CloudRef.Name} }).
-		WithIndex(&v1alpha1.Network{}, tenancy.CloudIndex, func(o client.Object) []string { return []string{o.(*v1alpha1.Network).Spec.CloudRef.Name} }).
+	w.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(objects, c)...).WithStatusSubresource(&pcapi.Cloud{}).
+		WithIndex(&pcapi.VM{}, tenancy.CloudIndex, func(o client.Object) []string { return []string{o.(*pcapi.VM).Spec.CloudRef.Name} }).
+		WithIndex(&pcapi.Network{}, tenancy.CloudIndex, func(o client.Object) []string { return []string{o.(*pcapi.Network).Spec.CloudRef.Name} }).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 				return w.sent("object", func() error { return c.Patch(ctx, o, p, opts...) })
@@ -191,9 +191,9 @@ func (w *world) start() {
 		slices.Sort(e.Servers)
 		w.enqueued = append(w.enqueued, e)
 	})
-	dial := clouds.DialFunc(func(*v1alpha1.Cloud, *corev1.Secret) (cloud.Client, error) { return w.cloud, nil })
+	dial := clouds.DialFunc(func(*pcapi.Cloud, *corev1.Secret) (cloud.Client, error) { return w.cloud, nil })
 	clients := clouds.New(clouds.Options{
-		Secrets: live{w}, Namespace: "operator", Clock: w.Now, Dialers: map[v1alpha1.CloudType]clouds.Dialer{v1alpha1.CloudTypeREST: dial},
+		Secrets: live{w}, Namespace: "operator", Clock: w.Now, Dialers: map[pcapi.CloudType]clouds.Dialer{pcapi.CloudTypeREST: dial},
 	})
 	w.runs = New(w.client, live{w}, w, controller.Options{
 		Directory: directory, Clients: clients, Cluster: "here", Clock: w.Now,
@@ -247,9 +247,9 @@ func (w *world) later() {
 	w.reconcile()
 }
 
-func (w *world) find() (*v1alpha1.Cloud, bool) {
+func (w *world) find() (*pcapi.Cloud, bool) {
 	w.t.Helper()
-	c := &v1alpha1.Cloud{}
+	c := &pcapi.Cloud{}
 	err := w.client.Get(w.t.Context(), client.ObjectKey{Name: "home"}, c)
 	if apierrors.IsNotFound(err) {
 		return nil, false
@@ -260,7 +260,7 @@ func (w *world) find() (*v1alpha1.Cloud, bool) {
 	return c, true
 }
 
-func (w *world) stored() *v1alpha1.Cloud {
+func (w *world) stored() *pcapi.Cloud {
 	w.t.Helper()
 	c, ok := w.find()
 	if !ok {
@@ -269,7 +269,7 @@ func (w *world) stored() *v1alpha1.Cloud {
 	return c
 }
 
-func (w *world) edit(change func(*v1alpha1.Cloud)) {
+func (w *world) edit(change func(*pcapi.Cloud)) {
 	w.t.Helper()
 	c := w.stored()
 	change(c)

@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
 
 // gauges are the metrics of each Cloud.
@@ -38,13 +38,13 @@ func newGauges(registry prometheus.Registerer) *gauges {
 
 // reported sets the metrics of a Cloud. One without the finalizer has none:
 // nothing would remove them when it is deleted.
-func (k *kind) reported(c *v1alpha1.Cloud, obs *observation, outcome error) {
+func (k *kind) reported(c *pcapi.Cloud, obs *observation, outcome error) {
 	if controllerutil.ContainsFinalizer(c, Finalizer) {
 		k.gauge.set(c, obs, outcome)
 	}
 }
 
-func (g *gauges) set(c *v1alpha1.Cloud, obs *observation, outcome error) {
+func (g *gauges) set(c *pcapi.Cloud, obs *observation, outcome error) {
 	g.ready.WithLabelValues(c.Name).Set(truth(ready(outcome)))
 	g.braked.WithLabelValues(c.Name).Set(truth(c.Status.BrakedSnapshot != ""))
 	if obs.fresh == nil {

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/tenancy"
@@ -48,7 +48,7 @@ type observation struct {
 	// orphans carry this cluster's labels and belong to no VM.
 	orphans []cloud.Server
 	// counts of the fresh listing.
-	counts v1alpha1.CloudServers
+	counts pcapi.CloudServers
 	// again is the time until the next reconcile.
 	again time.Duration
 }
@@ -58,19 +58,19 @@ type observation struct {
 // client if spec or Secret have changed, and the inventory records when a listing
 // begins, which sets the time of the next one. All else that others see of the
 // cloud, such as client, availability, brake and snapshot, is changed by steps.
-func (k *kind) Observe(ctx context.Context, c *v1alpha1.Cloud) (*observation, error) {
+func (k *kind) Observe(ctx context.Context, c *pcapi.Cloud) (*observation, error) {
 	inv, settings := k.Directory.Cloud(c.Name), settingsOf(c)
 	view := inv.View()
 	obs := &observation{
 		inv: inv, claimed: controllerutil.ContainsFinalizer(c, Finalizer), settings: settings, configured: view.Settings == settings, held: view.Braked,
-		acknowledged: c.Status.BrakedSnapshot != "" && c.Annotations[v1alpha1.AcknowledgeAnnotation] == c.Status.BrakedSnapshot,
+		acknowledged: c.Status.BrakedSnapshot != "" && c.Annotations[pcapi.AcknowledgeAnnotation] == c.Status.BrakedSnapshot,
 	}
-	var vms v1alpha1.VMList
+	var vms pcapi.VMList
 	users := []client.ListOption{client.MatchingFields{tenancy.CloudIndex: c.Name}, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency}
 	if err := k.client.List(ctx, &vms, users...); err != nil {
 		return obs, fmt.Errorf("list VMs of Cloud %q: %w", c.Name, err)
 	}
-	var networks v1alpha1.NetworkList
+	var networks pcapi.NetworkList
 	if err := k.client.List(ctx, &networks, users...); err != nil {
 		return obs, fmt.Errorf("list Networks of Cloud %q: %w", c.Name, err)
 	}
@@ -89,7 +89,7 @@ func (k *kind) Observe(ctx context.Context, c *v1alpha1.Cloud) (*observation, er
 
 // poll reads the capabilities of a new client, or lists the servers if that is
 // due and the inventory is set up for it.
-func (k *kind) poll(ctx context.Context, c *v1alpha1.Cloud, obs *observation, view inventory.View) error {
+func (k *kind) poll(ctx context.Context, c *pcapi.Cloud, obs *observation, view inventory.View) error {
 	current, err := k.Clients.Get(ctx, c)
 	if err != nil {
 		return err
@@ -119,7 +119,7 @@ func (k *kind) poll(ctx context.Context, c *v1alpha1.Cloud, obs *observation, vi
 }
 
 // survey compares the fresh listing with the VMs of this cluster.
-func (k *kind) survey(c *v1alpha1.Cloud, obs *observation, view inventory.View, vms []v1alpha1.VM) {
+func (k *kind) survey(c *pcapi.Cloud, obs *observation, view inventory.View, vms []pcapi.VM) {
 	uids := make(map[string]bool, len(vms))
 	var known []string
 	for i := range vms {
@@ -148,8 +148,8 @@ func (k *kind) survey(c *v1alpha1.Cloud, obs *observation, view inventory.View, 
 // that its absence is a change. After a start there was none, and one that set a
 // brake which was never recorded does not count; then every record counts that is
 // older than the time by which a listing may lag behind.
-func expected(c *v1alpha1.Cloud, vm *v1alpha1.VM, obs *observation, view inventory.View) bool {
-	if vm.Status.State == v1alpha1.VMStateLost || !vm.DeletionTimestamp.IsZero() {
+func expected(c *pcapi.Cloud, vm *pcapi.VM, obs *observation, view inventory.View) bool {
+	if vm.Status.State == pcapi.VMStateLost || !vm.DeletionTimestamp.IsZero() {
 		return false
 	}
 	if view.Snapshot == nil || (obs.held && c.Status.BrakedSnapshot == "") {

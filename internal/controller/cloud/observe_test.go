@@ -12,7 +12,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
 	"github.com/privatecloud/operator/internal/inventory"
@@ -33,9 +33,9 @@ func TestServersAreListedWhenThatIsDue(t *testing.T) {
 	w.reconcile()
 	equal(t, "calls of the first reconcile", []string{"capabilities", "list"}, f.TakeCalls())
 	equal(t, "writes", []string{"object", "status"}, w.writes)
-	w.wantCondition(v1alpha1.ReadyCondition, "True Connected", "the younger is removed")
-	w.wantCondition(v1alpha1.AuthenticatedCondition, "True Accepted")
-	equal(t, "servers", &v1alpha1.CloudServers{Known: 1}, w.stored().Status.Servers)
+	w.wantCondition(pcapi.ReadyCondition, "True Connected", "the younger is removed")
+	w.wantCondition(pcapi.AuthenticatedCondition, "True Accepted")
+	equal(t, "servers", &pcapi.CloudServers{Known: 1}, w.stored().Status.Servers)
 	equal(t, "known to all", "", w.inv.View().Unavailable)
 	equal(t, "capabilities known to all", f.Can(), w.inv.View().Capabilities)
 
@@ -54,7 +54,7 @@ func TestNewClientIsListedAtOnce(t *testing.T) {
 	w := newWorld(t, home(), newCloud(nil, server("a")))
 	w.reconcile()
 	w.cloud = newCloud(cloud.NewCapabilities(cloud.Async), server("a"))
-	w.edit(func(c *v1alpha1.Cloud) { c.Spec.Endpoint += "/v2" })
+	w.edit(func(c *pcapi.Cloud) { c.Spec.Endpoint += "/v2" })
 	w.reconcile()
 	equal(t, "calls", []string{"capabilities", "list"}, w.cloud.TakeCalls())
 	equal(t, "capabilities", w.cloud.Can(), w.inv.View().Capabilities)
@@ -65,7 +65,7 @@ func TestNewClientIsListedAtOnceAfterAFailedReconcile(t *testing.T) {
 	w := newWorld(t, home(), newCloud(nil, server("a")))
 	w.reconcile()
 	w.cloud = newCloud(nil, server("a"))
-	w.edit(func(c *v1alpha1.Cloud) { c.Spec.Endpoint += "/v2" })
+	w.edit(func(c *pcapi.Cloud) { c.Spec.Endpoint += "/v2" })
 	once := func() {
 		if _, err := w.runs.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "home"}}); err != nil {
 			t.Logf("Reconcile: %v", err)
@@ -108,9 +108,9 @@ func TestFailedPollMakesTheCloudUnavailable(t *testing.T) {
 			if result.RequeueAfter < recheck || result.RequeueAfter > recheck*11/10 {
 				t.Errorf("again after %v, want about %v", result.RequeueAfter, recheck)
 			}
-			w.wantCondition(v1alpha1.ReadyCondition, tc.ready)
+			w.wantCondition(pcapi.ReadyCondition, tc.ready)
 			if tc.stall {
-				w.wantCondition(v1alpha1.StalledCondition, "True "+strings.TrimPrefix(tc.ready, "False "))
+				w.wantCondition(pcapi.StalledCondition, "True "+strings.TrimPrefix(tc.ready, "False "))
 			}
 			view := w.inv.View()
 			if view.Unavailable == "" || view.Snapshot != nil {
@@ -119,7 +119,7 @@ func TestFailedPollMakesTheCloudUnavailable(t *testing.T) {
 			if tc.closed {
 				wantClosed(t, f)
 			}
-			equal(t, "servers", (*v1alpha1.CloudServers)(nil), w.stored().Status.Servers)
+			equal(t, "servers", (*pcapi.CloudServers)(nil), w.stored().Status.Servers)
 		})
 	}
 }
@@ -131,13 +131,13 @@ func TestOutageIsReportedOnce(t *testing.T) {
 	f.FailAlways(cloudfake.ListServers, errRefused, false)
 	writes := len(w.writes)
 	w.later()
-	w.wantCondition(v1alpha1.ReadyCondition, "False Unreachable", "connection refused")
+	w.wantCondition(pcapi.ReadyCondition, "False Unreachable", "connection refused")
 	for range 5 {
 		w.now = w.now.Add(recheck)
 		w.reconcile()
 	}
 	equal(t, "writes", 1, len(w.writes)-writes)
-	equal(t, "servers: what was known stays", &v1alpha1.CloudServers{Known: 1}, w.stored().Status.Servers)
+	equal(t, "servers: what was known stays", &pcapi.CloudServers{Known: 1}, w.stored().Status.Servers)
 	if w.inv.View().Snapshot == nil {
 		t.Error("what was known of the cloud is lost")
 	}
@@ -146,7 +146,7 @@ func TestOutageIsReportedOnce(t *testing.T) {
 	w.enqueued = nil
 	w.inv.EnqueueWhenAvailable(inventory.Ref{Namespace: "ns", Name: "v"}, w.inv.View())
 	w.later()
-	w.wantCondition(v1alpha1.ReadyCondition, "True Connected")
+	w.wantCondition(pcapi.ReadyCondition, "True Connected")
 	equal(t, "enqueued", []inventory.Event{{Cloud: "home", Refs: []inventory.Ref{{Namespace: "ns", Name: "v"}}}}, w.enqueued)
 }
 
@@ -179,11 +179,11 @@ func TestServersAreCountedByOwner(t *testing.T) {
 		server("new", ownedBy("unrecorded", "here")),
 		server("half", ownedBy("v00", "here"), labels(func(l map[string]string) { delete(l, inventory.ClusterLabel) })),
 	)
-	w := newWorld(t, home(), f, vm("v00"), vm("unrecorded", func(vm *v1alpha1.VM) { vm.Status.VMID = "" }),
-		vm("elsewhere", func(vm *v1alpha1.VM) { vm.Spec.CloudRef = &v1alpha1.CloudReference{Name: "other"} }))
+	w := newWorld(t, home(), f, vm("v00"), vm("unrecorded", func(vm *pcapi.VM) { vm.Status.VMID = "" }),
+		vm("elsewhere", func(vm *pcapi.VM) { vm.Spec.CloudRef = &pcapi.CloudReference{Name: "other"} }))
 	w.reconcile()
-	equal(t, "servers", &v1alpha1.CloudServers{Known: 7, Managed: 1, Orphaned: 1}, w.stored().Status.Servers)
-	w.wantCondition(v1alpha1.BrakedCondition, "False Released")
+	equal(t, "servers", &pcapi.CloudServers{Known: 7, Managed: 1, Orphaned: 1}, w.stored().Status.Servers)
+	w.wantCondition(pcapi.BrakedCondition, "False Released")
 }
 
 func TestBrakeHoldsUntilAcknowledged(t *testing.T) {
@@ -193,14 +193,14 @@ func TestBrakeHoldsUntilAcknowledged(t *testing.T) {
 	w.reconcile()
 	f.RemoveServers("v00")
 	w.later()
-	w.wantCondition(v1alpha1.BrakedCondition, "False Released")
+	w.wantCondition(pcapi.BrakedCondition, "False Released")
 
 	f.Clear()
 	w.later()
 	snapshot := w.stored().Status.BrakedSnapshot
-	w.wantCondition(v1alpha1.BrakedCondition, "True ServersVanished", "lacks 7 servers", "v01 among them", "kubectl annotate cloud home --overwrite samplecontroller.k8s.io/acknowledge="+snapshot)
-	w.wantCondition(v1alpha1.ReadyCondition, "False ServersVanished")
-	w.wantCondition(v1alpha1.StalledCondition, "True ServersVanished")
+	w.wantCondition(pcapi.BrakedCondition, "True ServersVanished", "lacks 7 servers", "v01 among them", "kubectl annotate cloud home --overwrite samplecontroller.k8s.io/acknowledge="+snapshot)
+	w.wantCondition(pcapi.ReadyCondition, "False ServersVanished")
+	w.wantCondition(pcapi.StalledCondition, "True ServersVanished")
 	equal(t, "braked for VMs", true, w.inv.View().Braked)
 	for _, s := range servers {
 		f.AddServers(s)
@@ -217,8 +217,8 @@ func TestBrakeHoldsUntilAcknowledged(t *testing.T) {
 	w.reconcile()
 	equal(t, "braked once it is acknowledged", false, w.inv.View().Braked)
 	equal(t, "enqueued", true, slices.ContainsFunc(w.enqueued, func(e inventory.Event) bool { return e.All }))
-	w.wantCondition(v1alpha1.BrakedCondition, "False Released")
-	w.wantCondition(v1alpha1.ReadyCondition, "True Connected")
+	w.wantCondition(pcapi.BrakedCondition, "False Released")
+	w.wantCondition(pcapi.ReadyCondition, "True Connected")
 	equal(t, "snapshot on record", "", w.stored().Status.BrakedSnapshot)
 	equal(t, "events", []string{"Normal Connected Ready", "Warning ServersVanished Braked", "Normal Released Braked"}, w.events)
 
@@ -259,8 +259,8 @@ func TestBrakeAcknowledgedInAnOutageIsReleasedAfterIt(t *testing.T) {
 	w.cloud.Heal(cloudfake.ListServers)
 	w.later()
 	equal(t, "braked", false, w.inv.View().Braked)
-	w.wantCondition(v1alpha1.BrakedCondition, "False Released")
-	w.wantCondition(v1alpha1.ReadyCondition, "True Connected")
+	w.wantCondition(pcapi.BrakedCondition, "False Released")
+	w.wantCondition(pcapi.ReadyCondition, "True Connected")
 }
 
 func TestUnrecordedBrakeHolds(t *testing.T) {
@@ -277,7 +277,7 @@ func TestUnrecordedBrakeHolds(t *testing.T) {
 
 	t.Run("the servers are still missing", func(t *testing.T) {
 		w.later()
-		w.wantCondition(v1alpha1.BrakedCondition, "True ServersVanished", "lacks 8 servers")
+		w.wantCondition(pcapi.BrakedCondition, "True ServersVanished", "lacks 8 servers")
 		if w.stored().Status.BrakedSnapshot == "" {
 			t.Error("no snapshot can be acknowledged")
 		}
@@ -296,7 +296,7 @@ func TestUnrecordedBrakeIsReleasedWhenTheServersAreBack(t *testing.T) {
 	}
 	w.later()
 	equal(t, "braked", false, w.inv.View().Braked)
-	w.wantCondition(v1alpha1.BrakedCondition, "False Released")
+	w.wantCondition(pcapi.BrakedCondition, "False Released")
 }
 
 func TestBrakeIsSetAgainIfMoreServersVanish(t *testing.T) {
@@ -319,28 +319,28 @@ func TestBrakeIsSetAgainIfMoreServersVanish(t *testing.T) {
 	if second == "" || second == first {
 		t.Errorf("braked at %q, want another snapshot than the acknowledged %q", second, first)
 	}
-	w.wantCondition(v1alpha1.BrakedCondition, "True ServersVanished", "lacks 4 servers", second)
+	w.wantCondition(pcapi.BrakedCondition, "True ServersVanished", "lacks 4 servers", second)
 }
 
 func TestBrakeCountsExpectedServersOnly(t *testing.T) {
-	lost := func(vm *v1alpha1.VM) { vm.Status.State = v1alpha1.VMStateLost }
-	going := func(vm *v1alpha1.VM) {
+	lost := func(vm *pcapi.VM) { vm.Status.State = pcapi.VMStateLost }
+	going := func(vm *pcapi.VM) {
 		now := metav1.NewTime(dawn)
 		vm.DeletionTimestamp, vm.Finalizers = &now, []string{"some/one"}
 	}
-	young := func(vm *v1alpha1.VM) { vm.CreationTimestamp = metav1.NewTime(dawn.Add(-settleTime)) }
+	young := func(vm *pcapi.VM) { vm.CreationTimestamp = metav1.NewTime(dawn.Add(-settleTime)) }
 	tests := []struct {
 		name   string
-		vm     func(*v1alpha1.VM)
+		vm     func(*pcapi.VM)
 		before []cloud.Server
 		want   bool
 	}{
-		{name: "after a start: recorded long ago", vm: func(*v1alpha1.VM) {}, want: true},
+		{name: "after a start: recorded long ago", vm: func(*pcapi.VM) {}, want: true},
 		{name: "after a start: recorded just now, a listing may lag behind", vm: young},
 		{name: "known to be lost", vm: lost},
 		{name: "being deleted by the operator", vm: going},
 		{name: "in the listing before", vm: young, before: []cloud.Server{server("v00"), server("v01")}, want: true},
-		{name: "not in the listing before either", vm: func(*v1alpha1.VM) {}, before: []cloud.Server{server("other")}},
+		{name: "not in the listing before either", vm: func(*pcapi.VM) {}, before: []cloud.Server{server("other")}},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
@@ -379,7 +379,7 @@ func TestOrphansAreRemovedIfTheirObjectIsGone(t *testing.T) {
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			f := newCloud(nil, tc.orphan, server("v00", ownedBy("v00", "here")))
-			w := newWorld(t, home(removingOrphans), f, vm("v00"), vm("elsewhere", func(vm *v1alpha1.VM) { vm.Spec.CloudRef = &v1alpha1.CloudReference{Name: "other"} }))
+			w := newWorld(t, home(removingOrphans), f, vm("v00"), vm("elsewhere", func(vm *pcapi.VM) { vm.Spec.CloudRef = &pcapi.CloudReference{Name: "other"} }))
 			w.reconcile()
 			there := f.HasServer("x")
 			equal(t, "removed", tc.gone, !there)
@@ -394,7 +394,7 @@ func TestOrphansAreKept(t *testing.T) {
 	orphan := server("x", ownedBy("gone", "here"))
 	tests := []struct {
 		name  string
-		cloud *v1alpha1.Cloud
+		cloud *pcapi.Cloud
 		do    func(*world)
 	}{
 		{name: "they are only to be reported", cloud: home(), do: func(*world) {}},
@@ -435,25 +435,25 @@ func TestOrphanThatCannotBeRemoved(t *testing.T) {
 		f.FailAlways(cloudfake.DeleteServer, &cloud.Error{Kind: cloud.NotFound, Op: "delete server"}, false)
 		w := newWorld(t, home(removingOrphans), f)
 		w.reconcile()
-		w.wantCondition(v1alpha1.ReadyCondition, "True Connected")
+		w.wantCondition(pcapi.ReadyCondition, "True Connected")
 	})
 	t.Run("because the cloud fails: the Cloud reports it", func(t *testing.T) {
 		f := newCloud(nil, orphan)
 		f.FailAlways(cloudfake.DeleteServer, errRefused, false)
 		w := newWorld(t, home(removingOrphans), f)
 		w.reconcile()
-		w.wantCondition(v1alpha1.ReadyCondition, "False Unreachable")
+		w.wantCondition(pcapi.ReadyCondition, "False Unreachable")
 	})
 }
 
 func TestDeletedCloudIsReleasedWithItsLastNetwork(t *testing.T) {
-	last := &v1alpha1.Network{
+	last := &pcapi.Network{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "net"},
-		Spec:       v1alpha1.NetworkSpec{CloudRef: &v1alpha1.CloudReference{Name: "home"}},
+		Spec:       pcapi.NetworkSpec{CloudRef: &pcapi.CloudReference{Name: "home"}},
 	}
 	w := newWorld(t, home(claimed, deleted), newCloud(nil), last)
 	w.reconcile()
-	w.wantCondition(v1alpha1.ReadyCondition, "False InUse", "refer to this Cloud: 1")
+	w.wantCondition(pcapi.ReadyCondition, "False InUse", "refer to this Cloud: 1")
 
 	if err := w.client.Delete(t.Context(), last); err != nil {
 		t.Fatalf("Delete: %v", err)
@@ -469,7 +469,7 @@ func TestDeletedCloudIsReleasedWithItsLastVM(t *testing.T) {
 	last := vm("v00")
 	w := newWorld(t, home(claimed, deleted), f, last)
 	w.reconcile()
-	w.wantCondition(v1alpha1.ReadyCondition, "False InUse", "refer to this Cloud: 1")
+	w.wantCondition(pcapi.ReadyCondition, "False InUse", "refer to this Cloud: 1")
 	equal(t, "usable by the VM that is still there", "", w.inv.View().Unavailable)
 
 	if err := w.client.Delete(t.Context(), last); err != nil {

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/clouds"
 	"github.com/privatecloud/operator/internal/inventory"
@@ -19,7 +19,7 @@ const recheck = 10 * time.Second
 
 var defaultSettleTime = metav1.Duration{Duration: 2 * time.Minute}
 
-func settingsOf(c *v1alpha1.Cloud) inventory.Settings {
+func settingsOf(c *pcapi.Cloud) inventory.Settings {
 	return inventory.Settings{
 		PollInterval:    c.Spec.PollInterval.Duration,
 		SettleTime:      ptr.Deref(c.Spec.SettleTime, defaultSettleTime).Duration,
@@ -28,7 +28,7 @@ func settingsOf(c *v1alpha1.Cloud) inventory.Settings {
 }
 
 // outcomeOf returns the outcome of a reconcile whose call of the cloud failed.
-func outcomeOf(c *v1alpha1.Cloud, err error) error {
+func outcomeOf(c *pcapi.Cloud, err error) error {
 	if unusable, ok := errors.AsType[*clouds.UnusableError](err); ok {
 		return stall(unusable.Reason, unusable)
 	}
@@ -38,13 +38,13 @@ func outcomeOf(c *v1alpha1.Cloud, err error) error {
 	}
 	switch {
 	case cloud.Is(err, cloud.Unauthorized):
-		return stall(v1alpha1.AuthenticationFailedReason, err)
+		return stall(pcapi.AuthenticationFailedReason, err)
 	case cloud.Is(err, cloud.Untrusted):
-		return stall(v1alpha1.UntrustedReason, err)
+		return stall(pcapi.UntrustedReason, err)
 	case cloud.Is(err, cloud.Unavailable, cloud.Throttled):
-		return wait(v1alpha1.UnreachableReason)
+		return wait(pcapi.UnreachableReason)
 	case cloud.KindOf(err) != "":
-		return wait(v1alpha1.PollFailedReason)
+		return wait(pcapi.PollFailedReason)
 	default:
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/clouds"
 	"github.com/privatecloud/operator/internal/inventory"
@@ -16,16 +16,16 @@ import (
 
 func TestSettingsOfSpec(t *testing.T) {
 	equal(t, "settings", inventory.Settings{PollInterval: pollInterval, SettleTime: settleTime, UtilizationStep: 1}, settingsOf(home()))
-	unset := home(func(c *v1alpha1.Cloud) { c.Spec.SettleTime = nil })
+	unset := home(func(c *pcapi.Cloud) { c.Spec.SettleTime = nil })
 	equal(t, "settle time if the spec has none", 2*time.Minute, settingsOf(unset).SettleTime)
-	none := home(func(c *v1alpha1.Cloud) { c.Spec.SettleTime = &metav1.Duration{} })
+	none := home(func(c *pcapi.Cloud) { c.Spec.SettleTime = &metav1.Duration{} })
 	equal(t, "settle time 0 in the spec", time.Duration(0), settingsOf(none).SettleTime)
 }
 
 func TestOutcomeOfFailedPoll(t *testing.T) {
 	throttled := &cloud.Error{Kind: cloud.Throttled, Op: "list servers", RetryAfter: time.Minute}
 	patient := &cloud.Error{Kind: cloud.Unavailable, Op: "list servers", Detail: "maintenance", RetryAfter: 5 * time.Minute}
-	unusable := &clouds.UnusableError{Reason: v1alpha1.SecretMissingReason, Err: errors.New("create the Secret")}
+	unusable := &clouds.UnusableError{Reason: pcapi.SecretMissingReason, Err: errors.New("create the Secret")}
 	tests := []struct {
 		err     error
 		outcome string

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
@@ -15,7 +15,7 @@ const atOnce = time.Millisecond
 // Plan decides what to do, from the Cloud and the observation and nothing else.
 // The brake is set before the listing that caused it is published, so that
 // nothing acts on that listing.
-func (k *kind) Plan(c *v1alpha1.Cloud, obs *observation) plan {
+func (k *kind) Plan(c *pcapi.Cloud, obs *observation) plan {
 	if !c.DeletionTimestamp.IsZero() && obs.users == 0 {
 		return reconciler.Do(k.release())
 	}
@@ -49,7 +49,7 @@ func (k *kind) Plan(c *v1alpha1.Cloud, obs *observation) plan {
 	}
 	if obs.fresh != nil {
 		p.Steps = append(p.Steps, k.publish())
-		if c.Spec.OrphanPolicy == v1alpha1.OrphanPolicyDelete && len(obs.orphans) > 0 && !braked {
+		if c.Spec.OrphanPolicy == pcapi.OrphanPolicyDelete && len(obs.orphans) > 0 && !braked {
 			p.Steps = append(p.Steps, k.removeOrphans())
 		}
 	}
@@ -57,13 +57,13 @@ func (k *kind) Plan(c *v1alpha1.Cloud, obs *observation) plan {
 }
 
 // outcomeAfter is the outcome of a reconcile whose steps succeeded.
-func outcomeAfter(c *v1alpha1.Cloud, obs *observation, braked bool) error {
+func outcomeAfter(c *pcapi.Cloud, obs *observation, braked bool) error {
 	switch {
 	case !c.DeletionTimestamp.IsZero():
-		return &reconciler.StalledError{Reason: v1alpha1.InUseReason, Recheck: recheck,
+		return &reconciler.StalledError{Reason: pcapi.InUseReason, Recheck: recheck,
 			Cause: fmt.Errorf("VMs and Networks that refer to this Cloud: %d; delete them first, it goes when the last is gone", obs.users)}
 	case braked:
-		return &reconciler.StalledError{Reason: v1alpha1.ServersVanishedReason, Recheck: recheck,
+		return &reconciler.StalledError{Reason: pcapi.ServersVanishedReason, Recheck: recheck,
 			Cause: errors.New("the brake is on: nothing is created or deleted on this cloud; the Braked condition says how to release it")}
 	case !obs.usable:
 		return connecting(obs.again, "not due yet")
@@ -73,5 +73,5 @@ func outcomeAfter(c *v1alpha1.Cloud, obs *observation, braked bool) error {
 
 // connecting waits without a change of the status.
 func connecting(after time.Duration, message string) error {
-	return &reconciler.WaitError{After: after, Reason: v1alpha1.ConnectingReason, Message: message, Quiet: true}
+	return &reconciler.WaitError{After: after, Reason: pcapi.ConnectingReason, Message: message, Quiet: true}
 }

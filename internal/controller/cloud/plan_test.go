@@ -11,7 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/reconciler"
@@ -70,7 +70,7 @@ func poll(obs *observation, failed, unproven bool) {
 
 // wantInputsUnchanged checks that Plan changes neither the Cloud nor the
 // observation, and that Report does not change the observation.
-func wantInputsUnchanged(t *testing.T, c *v1alpha1.Cloud, obs *observation) {
+func wantInputsUnchanged(t *testing.T, c *pcapi.Cloud, obs *observation) {
 	t.Helper()
 	spec, before := c.DeepCopy(), copyOf(obs)
 	p := planned.Plan(c, obs)
@@ -119,7 +119,7 @@ func TestPlan(t *testing.T) {
 	const braked = "stalled: ServersVanished, again in 10s"
 	tests := []struct {
 		name          string
-		cloud         *v1alpha1.Cloud
+		cloud         *pcapi.Cloud
 		obs           *observation
 		steps         []string
 		outcome, says string
@@ -170,7 +170,7 @@ func TestPlan(t *testing.T) {
 }
 
 // valid checks the invariants of every plan.
-func valid(c *v1alpha1.Cloud, obs *observation, p plan) error {
+func valid(c *pcapi.Cloud, obs *observation, p plan) error {
 	steps, outcome := p.Names(), p.Outcome
 	at := func(step string) int { return slices.Index(steps, step) }
 	released := !c.DeletionTimestamp.IsZero() && obs.users == 0
@@ -182,7 +182,7 @@ func valid(c *v1alpha1.Cloud, obs *observation, p plan) error {
 		return errors.New("a listing is published before its brake is set")
 	case at("ReleaseBrake") >= 0 && (braked || (!obs.acknowledged && obs.fresh == nil)):
 		return errors.New("the brake is released without an acknowledgement")
-	case at("RemoveOrphans") >= 0 && (braked || c.Spec.OrphanPolicy != v1alpha1.OrphanPolicyDelete || at("RemoveOrphans") < at("Publish")):
+	case at("RemoveOrphans") >= 0 && (braked || c.Spec.OrphanPolicy != pcapi.OrphanPolicyDelete || at("RemoveOrphans") < at("Publish")):
 		return errors.New("orphans are removed although they must stay")
 	case at("Release") >= 0 && (c.DeletionTimestamp.IsZero() || obs.users > 0 || len(steps) > 1):
 		return errors.New("a Cloud is released that is still used")
@@ -210,7 +210,7 @@ func TestEveryPlanIsValid(t *testing.T) {
 	for n := range 1 << things {
 		on := func(bit int) bool { return n&(1<<bit) != 0 }
 		c, obs := home(), &observation{claimed: on(0), usable: on(1), held: on(2), acknowledged: on(3) && on(4), configured: on(11)}
-		apply := func(wanted bool, f func(*v1alpha1.Cloud)) {
+		apply := func(wanted bool, f func(*pcapi.Cloud)) {
 			if wanted {
 				f(c)
 			}

@@ -7,13 +7,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
 // Report writes the Cloud's own status and conditions.
-func (k *kind) Report(c *v1alpha1.Cloud, obs *observation, outcome error) reconciler.Summary {
+func (k *kind) Report(c *pcapi.Cloud, obs *observation, outcome error) reconciler.Summary {
 	if !c.DeletionTimestamp.IsZero() && obs.users == 0 {
 		return reconciler.Summary{Reason: "Disconnected", Message: "no VM or Network refers to the Cloud any more"}
 	}
@@ -26,27 +26,27 @@ func (k *kind) Report(c *v1alpha1.Cloud, obs *observation, outcome error) reconc
 		}
 	}
 	reportBraked(c, obs)
-	return reconciler.Summary{Reason: v1alpha1.ConnectedReason, Message: connected(obs.caps), RequeueAfter: obs.again}
+	return reconciler.Summary{Reason: pcapi.ConnectedReason, Message: connected(obs.caps), RequeueAfter: obs.again}
 }
 
-func reportAuthenticated(c *v1alpha1.Cloud, obs *observation, outcome error) {
-	condition := metav1.Condition{Type: v1alpha1.AuthenticatedCondition}
+func reportAuthenticated(c *pcapi.Cloud, obs *observation, outcome error) {
+	condition := metav1.Condition{Type: pcapi.AuthenticatedCondition}
 	switch reason := reconciler.Reason(outcome); {
 	case obs.usable:
-		condition.Status, condition.Reason, condition.Message = metav1.ConditionTrue, v1alpha1.AcceptedReason, "the cloud accepted the credentials"
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionTrue, pcapi.AcceptedReason, "the cloud accepted the credentials"
 		if c.Spec.CredentialsSecretRef == nil {
 			condition.Message = "the cloud asks for no credentials"
 		}
-	case reason == v1alpha1.AuthenticationFailedReason, reason == v1alpha1.SecretMissingReason:
+	case reason == pcapi.AuthenticationFailedReason, reason == pcapi.SecretMissingReason:
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionFalse, reason, outcome.Error()
 	default:
-		condition.Status, condition.Reason, condition.Message = metav1.ConditionUnknown, v1alpha1.ConnectingReason, "the cloud has not answered; see Ready"
+		condition.Status, condition.Reason, condition.Message = metav1.ConditionUnknown, pcapi.ConnectingReason, "the cloud has not answered; see Ready"
 	}
 	meta.SetStatusCondition(&c.Status.Conditions, condition)
 }
 
-func reportBraked(c *v1alpha1.Cloud, obs *observation) {
-	condition := metav1.Condition{Type: v1alpha1.BrakedCondition, Status: metav1.ConditionFalse, Reason: v1alpha1.ReleasedReason, Message: "no brake is on"}
+func reportBraked(c *pcapi.Cloud, obs *observation) {
+	condition := metav1.Condition{Type: pcapi.BrakedCondition, Status: metav1.ConditionFalse, Reason: pcapi.ReleasedReason, Message: "no brake is on"}
 	if obs.released || (obs.acknowledged && obs.brake) {
 		c.Status.BrakedSnapshot = ""
 	}
@@ -55,10 +55,10 @@ func reportBraked(c *v1alpha1.Cloud, obs *observation) {
 		return
 	case obs.brake:
 		c.Status.BrakedSnapshot = obs.fresh.ID
-		condition.Status, condition.Reason = metav1.ConditionTrue, v1alpha1.ServersVanishedReason
+		condition.Status, condition.Reason = metav1.ConditionTrue, pcapi.ServersVanishedReason
 		condition.Message = fmt.Sprintf("snapshot %[1]s lacks %[2]d servers that VMs of this cluster record, %[3]s among them; nothing is created or deleted on this cloud "+
 			"until you have looked and run: kubectl annotate cloud %[4]s --overwrite %[5]s=%[1]s",
-			obs.fresh.ID, len(obs.vanished), obs.vanished[0], c.Name, v1alpha1.AcknowledgeAnnotation)
+			obs.fresh.ID, len(obs.vanished), obs.vanished[0], c.Name, pcapi.AcknowledgeAnnotation)
 	}
 	meta.SetStatusCondition(&c.Status.Conditions, condition)
 }
@@ -66,7 +66,7 @@ func reportBraked(c *v1alpha1.Cloud, obs *observation) {
 // ready reports whether VMs can use the Cloud.
 func ready(outcome error) bool {
 	stalled, _ := errors.AsType[*reconciler.StalledError](outcome)
-	return outcome == nil || (stalled != nil && stalled.Reason == v1alpha1.InUseReason)
+	return outcome == nil || (stalled != nil && stalled.Reason == pcapi.InUseReason)
 }
 
 // connected reports what the cloud guarantees about creates.

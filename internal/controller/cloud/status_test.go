@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
@@ -16,12 +16,12 @@ import (
 // summed is a status without what the engine adds, as text.
 type summed struct {
 	Capabilities   []string
-	Servers        *v1alpha1.CloudServers
+	Servers        *pcapi.CloudServers
 	BrakedSnapshot string
 	Conditions     []string
 }
 
-func sum(s v1alpha1.CloudStatus) summed {
+func sum(s pcapi.CloudStatus) summed {
 	out := summed{Capabilities: s.Capabilities, Servers: s.Servers, BrakedSnapshot: s.BrakedSnapshot}
 	for _, c := range s.Conditions {
 		out.Conditions = append(out.Conditions, c.Type+"="+string(c.Status)+" "+c.Reason+": "+c.Message)
@@ -39,24 +39,24 @@ const (
 )
 
 func TestReport(t *testing.T) {
-	counts := v1alpha1.CloudServers{Known: 7, Managed: 3, Orphaned: 1}
+	counts := pcapi.CloudServers{Known: 7, Managed: 3, Orphaned: 1}
 	listed := func(s *observation) {
 		s.counts, s.caps = counts, cloud.NewCapabilities(cloud.UniqueNames, cloud.Labels)
 	}
-	before := func(c *v1alpha1.Cloud) {
+	before := func(c *pcapi.Cloud) {
 		c.Status.Capabilities, c.Status.Servers = []string{"labels", "uniqueNames"}, &counts
 	}
-	with := func(conditions ...metav1.Condition) func(*v1alpha1.Cloud) {
-		return func(c *v1alpha1.Cloud) { c.Status.Conditions = conditions }
+	with := func(conditions ...metav1.Condition) func(*pcapi.Cloud) {
+		return func(c *pcapi.Cloud) { c.Status.Conditions = conditions }
 	}
-	brakeOn := metav1.Condition{Type: v1alpha1.BrakedCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.ServersVanishedReason, Message: "look at S1"}
+	brakeOn := metav1.Condition{Type: pcapi.BrakedCondition, Status: metav1.ConditionTrue, Reason: pcapi.ServersVanishedReason, Message: "look at S1"}
 	full := func(snapshot string, conditions ...string) summed {
 		return summed{Capabilities: []string{"labels", "uniqueNames"}, Servers: &counts, BrakedSnapshot: snapshot, Conditions: conditions}
 	}
 	stalled := func(reason string) error { return stall(reason, errors.New("what to do")) }
 	tests := []struct {
 		name    string
-		cloud   *v1alpha1.Cloud
+		cloud   *pcapi.Cloud
 		obs     *observation
 		outcome error
 		want    summed
@@ -67,31 +67,31 @@ func TestReport(t *testing.T) {
 			name: "no listing was due: the counts stay", cloud: home(before), obs: observed(unlisted, func(s *observation) { s.caps = cloud.NewCapabilities(cloud.Async) }),
 			want: full("", openHouse, released),
 		},
-		{name: "the cloud has no capabilities any more", cloud: home(before), obs: observed(), want: summed{Servers: &v1alpha1.CloudServers{}, Conditions: []string{openHouse, released}}},
+		{name: "the cloud has no capabilities any more", cloud: home(before), obs: observed(), want: summed{Servers: &pcapi.CloudServers{}, Conditions: []string{openHouse, released}}},
 		{
-			name: "the credentials are wrong", cloud: home(withSecret), obs: observed(unusable), outcome: stalled(v1alpha1.AuthenticationFailedReason),
+			name: "the credentials are wrong", cloud: home(withSecret), obs: observed(unusable), outcome: stalled(pcapi.AuthenticationFailedReason),
 			want: summed{Conditions: []string{"Authenticated=False AuthenticationFailed: what to do", released}},
 		},
 		{
-			name: "the Secret is missing", cloud: home(withSecret), obs: observed(unusable), outcome: stalled(v1alpha1.SecretMissingReason),
+			name: "the Secret is missing", cloud: home(withSecret), obs: observed(unusable), outcome: stalled(pcapi.SecretMissingReason),
 			want: summed{Conditions: []string{"Authenticated=False SecretMissing: what to do", released}},
 		},
-		{name: "the cloud does not answer: the credentials are unknown", cloud: home(before), obs: observed(unusable), outcome: reconciler.Wait(time.Second, v1alpha1.UnreachableReason, "x"), want: full("", unanswered, released)},
-		{name: "many servers vanished", cloud: home(), obs: observed(listed, vanishing), outcome: stalled(v1alpha1.ServersVanishedReason), want: full("S2", openHouse, brakedS2)},
+		{name: "the cloud does not answer: the credentials are unknown", cloud: home(before), obs: observed(unusable), outcome: reconciler.Wait(time.Second, pcapi.UnreachableReason, "x"), want: full("", unanswered, released)},
+		{name: "many servers vanished", cloud: home(), obs: observed(listed, vanishing), outcome: stalled(pcapi.ServersVanishedReason), want: full("S2", openHouse, brakedS2)},
 		{
-			name: "the brake is on: its condition stays, whatever vanished since", cloud: home(brakedAt("S1"), with(brakeOn)), obs: observed(listed, vanishing, held), outcome: stalled(v1alpha1.ServersVanishedReason),
+			name: "the brake is on: its condition stays, whatever vanished since", cloud: home(brakedAt("S1"), with(brakeOn)), obs: observed(listed, vanishing, held), outcome: stalled(pcapi.ServersVanishedReason),
 			want: full("S1", "Braked=True ServersVanished: look at S1", openHouse),
 		},
 		{name: "the brake is acknowledged", cloud: home(brakedAt("S1"), with(brakeOn)), obs: observed(listed, held, acknowledged, isReleased), want: full("", released, openHouse)},
 		{
 			name: "the brake is acknowledged, but the cloud is unavailable: it holds", cloud: home(before, brakedAt("S1"), with(brakeOn)), obs: observed(unusable, held, acknowledged),
-			outcome: reconciler.Wait(time.Second, v1alpha1.UnreachableReason, "x"), want: full("S1", "Braked=True ServersVanished: look at S1", unanswered),
+			outcome: reconciler.Wait(time.Second, pcapi.UnreachableReason, "x"), want: full("S1", "Braked=True ServersVanished: look at S1", unanswered),
 		},
 		{
 			name: "the brake is acknowledged, and more vanished: it is on again, and to be acknowledged again", cloud: home(brakedAt("S1"), with(brakeOn)),
-			obs: observed(listed, held, acknowledged, vanishing), outcome: stalled(v1alpha1.ServersVanishedReason), want: full("S2", brakedS2, openHouse),
+			obs: observed(listed, held, acknowledged, vanishing), outcome: stalled(pcapi.ServersVanishedReason), want: full("S2", brakedS2, openHouse),
 		},
-		{name: "deleted and used: reported like any other", cloud: home(deleted), obs: observed(listed, used), outcome: stalled(v1alpha1.InUseReason), want: full("", openHouse, released)},
+		{name: "deleted and used: reported like any other", cloud: home(deleted), obs: observed(listed, used), outcome: stalled(pcapi.InUseReason), want: full("", openHouse, released)},
 		{name: "deleted and released: nothing is reported", cloud: home(deleted), obs: &observation{claimed: true}},
 	}
 	for _, tc := range tests {
@@ -115,7 +115,7 @@ func TestSummarySaysWhatTheCloudGuarantees(t *testing.T) {
 		{nil, "connected; this cloud has neither idempotency keys, unique names nor labels: if the answer to a create is lost, a VM may remain that only a person can attribute"},
 	}
 	for _, tc := range tests {
-		want := reconciler.Summary{Reason: v1alpha1.ConnectedReason, Message: tc.want, RequeueAfter: pollInterval}
+		want := reconciler.Summary{Reason: pcapi.ConnectedReason, Message: tc.want, RequeueAfter: pollInterval}
 		equal(t, "summary", want, planned.Report(home(), observed(func(s *observation) { s.caps = tc.caps }), nil))
 	}
 	gone := reconciler.Summary{Reason: "Disconnected", Message: "no VM or Network refers to the Cloud any more"}
@@ -128,9 +128,9 @@ func TestReadyForVMs(t *testing.T) {
 		want    bool
 	}{
 		"in sync: ready":                       {nil, true},
-		"deleted while VMs refer to it: ready": {stall(v1alpha1.InUseReason, errLogin), true},
-		"no Secret: not ready":                 {stall(v1alpha1.SecretMissingReason, errLogin), false},
-		"the cloud is unreachable: not ready":  {reconciler.Wait(time.Second, v1alpha1.UnreachableReason, "away"), false},
+		"deleted while VMs refer to it: ready": {stall(pcapi.InUseReason, errLogin), true},
+		"no Secret: not ready":                 {stall(pcapi.SecretMissingReason, errLogin), false},
+		"the cloud is unreachable: not ready":  {reconciler.Wait(time.Second, pcapi.UnreachableReason, "away"), false},
 		"the API server fails: not ready":      {errAPIAway, false},
 	} {
 		t.Run(name, func(t *testing.T) {

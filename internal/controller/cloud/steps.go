@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/reconciler"
@@ -20,8 +20,8 @@ import (
 const maxOrphans = 10
 
 // inMemory returns a step that changes the state of this process and cannot fail.
-func inMemory(name string, run func(c *v1alpha1.Cloud, obs *observation)) step {
-	return step{Name: name, Run: func(_ context.Context, c *v1alpha1.Cloud, obs *observation) error {
+func inMemory(name string, run func(c *pcapi.Cloud, obs *observation)) step {
+	return step{Name: name, Run: func(_ context.Context, c *pcapi.Cloud, obs *observation) error {
 		run(c, obs)
 		return nil
 	}}
@@ -29,12 +29,12 @@ func inMemory(name string, run func(c *v1alpha1.Cloud, obs *observation)) step {
 
 // configure gives the inventory the settings of the spec.
 func configure() step {
-	return inMemory("Configure", func(_ *v1alpha1.Cloud, obs *observation) { obs.inv.Configure(obs.settings) })
+	return inMemory("Configure", func(_ *pcapi.Cloud, obs *observation) { obs.inv.Configure(obs.settings) })
 }
 
 // connect gives the inventory the new client, with which a listing is due at once.
 func (k *kind) connect() step {
-	return inMemory("Connect", func(c *v1alpha1.Cloud, obs *observation) {
+	return inMemory("Connect", func(c *pcapi.Cloud, obs *observation) {
 		obs.inv.Connect(obs.client, obs.caps)
 		k.connected.Store(c.Name, true)
 	})
@@ -42,7 +42,7 @@ func (k *kind) connect() step {
 
 // dropClient closes a client that never answered: the next reconcile makes another.
 func (k *kind) dropClient() step {
-	return step{Name: "DropClient", Run: func(ctx context.Context, c *v1alpha1.Cloud, _ *observation) error {
+	return step{Name: "DropClient", Run: func(ctx context.Context, c *pcapi.Cloud, _ *observation) error {
 		k.Clients.Drop(ctx, c.Name)
 		return nil
 	}}
@@ -50,7 +50,7 @@ func (k *kind) dropClient() step {
 
 // markUnavailable makes the failure of the poll known to all users of the cloud.
 func (k *kind) markUnavailable() step {
-	return inMemory("MarkUnavailable", func(c *v1alpha1.Cloud, obs *observation) {
+	return inMemory("MarkUnavailable", func(c *pcapi.Cloud, obs *observation) {
 		k.connected.Delete(c.Name)
 		obs.inv.MarkUnavailable(obs.failed.Error())
 	})
@@ -58,19 +58,19 @@ func (k *kind) markUnavailable() step {
 
 // claim adds the finalizer.
 func (k *kind) claim() step {
-	return step{Name: "Claim", Needs: reconciler.Mutates, Run: func(ctx context.Context, c *v1alpha1.Cloud, _ *observation) error {
+	return step{Name: "Claim", Needs: reconciler.Mutates, Run: func(ctx context.Context, c *pcapi.Cloud, _ *observation) error {
 		return reconciler.Claim(ctx, k.client, c, Finalizer, nil)
 	}}
 }
 
 // brake stops creates and deletes on the cloud.
 func brake() step {
-	return inMemory("Brake", func(_ *v1alpha1.Cloud, obs *observation) { obs.inv.Brake(true) })
+	return inMemory("Brake", func(_ *pcapi.Cloud, obs *observation) { obs.inv.Brake(true) })
 }
 
 // releaseBrake allows creates and deletes again.
 func releaseBrake() step {
-	return inMemory("ReleaseBrake", func(_ *v1alpha1.Cloud, obs *observation) {
+	return inMemory("ReleaseBrake", func(_ *pcapi.Cloud, obs *observation) {
 		obs.inv.Brake(false)
 		obs.released = true
 	})
@@ -78,7 +78,7 @@ func releaseBrake() step {
 
 // publish makes the fresh listing the current one.
 func (k *kind) publish() step {
-	return inMemory("Publish", func(c *v1alpha1.Cloud, obs *observation) {
+	return inMemory("Publish", func(c *pcapi.Cloud, obs *observation) {
 		k.connected.Delete(c.Name)
 		obs.inv.Publish(obs.fresh)
 		obs.again = max(obs.inv.NextPoll(), time.Millisecond)
@@ -88,7 +88,7 @@ func (k *kind) publish() step {
 // removeOrphans deletes servers whose object is proved to be gone.
 func (k *kind) removeOrphans() step {
 	needs := reconciler.NeedsCloud | reconciler.NeedsBrakeOff | reconciler.Mutates
-	return step{Name: "RemoveOrphans", Needs: needs, Run: func(ctx context.Context, c *v1alpha1.Cloud, obs *observation) error {
+	return step{Name: "RemoveOrphans", Needs: needs, Run: func(ctx context.Context, c *pcapi.Cloud, obs *observation) error {
 		for _, server := range obs.orphans[:min(maxOrphans, len(obs.orphans))] {
 			gone, err := k.provedGone(ctx, server)
 			if err != nil {
@@ -115,7 +115,7 @@ func (k *kind) provedGone(ctx context.Context, server cloud.Server) (bool, error
 	if key.Namespace == "" || key.Name == "" {
 		return false, nil
 	}
-	var vm v1alpha1.VM
+	var vm pcapi.VM
 	err := k.live.Get(ctx, key, &vm)
 	if apierrors.IsNotFound(err) {
 		return true, nil
@@ -128,7 +128,7 @@ func (k *kind) provedGone(ctx context.Context, server cloud.Server) (bool, error
 
 // release removes the finalizer and forgets all that this process knows of the Cloud.
 func (k *kind) release() step {
-	return step{Name: "Release", Needs: reconciler.Mutates, Run: func(ctx context.Context, c *v1alpha1.Cloud, obs *observation) error {
+	return step{Name: "Release", Needs: reconciler.Mutates, Run: func(ctx context.Context, c *pcapi.Cloud, obs *observation) error {
 		err := reconciler.Release(ctx, k.client, c, Finalizer)
 		if err != nil && !errors.Is(err, reconciler.ErrUnknown) {
 			return err

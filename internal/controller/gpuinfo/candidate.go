@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
@@ -53,7 +53,7 @@ type claim struct {
 }
 
 // claimOf returns the claim of a GPUInfo that has a reservation.
-func claimOf(gpu *v1alpha1.GPUInfo) claim {
+func claimOf(gpu *pcapi.GPUInfo) claim {
 	held := gpu.Status.Reservation
 	return claim{uid: gpu.UID, host: held.Host, since: held.Since.Time, until: held.Until.Time}
 }

@@ -21,7 +21,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/reconciler"
@@ -36,8 +36,8 @@ const deadline = 30 * time.Second
 
 // The engine's types for GPUInfos.
 type (
-	plan = reconciler.Plan[*v1alpha1.GPUInfo, *observation]
-	step = reconciler.Step[*v1alpha1.GPUInfo, *observation]
+	plan = reconciler.Plan[*pcapi.GPUInfo, *observation]
+	step = reconciler.Step[*pcapi.GPUInfo, *observation]
 )
 
 // kind is what the engine needs to know of GPUInfos.
@@ -53,19 +53,19 @@ type kind struct {
 // New returns the reconciler of GPUInfos. Its reconciles must run one after the
 // other, with a client that reads its own writes: each choice counts the hours
 // that the choices before it reserved.
-func New(c client.Client, recorder events.EventRecorder, opts controller.Options) *reconciler.Reconciler[*v1alpha1.GPUInfo, *observation] {
-	return &reconciler.Reconciler[*v1alpha1.GPUInfo, *observation]{
+func New(c client.Client, recorder events.EventRecorder, opts controller.Options) *reconciler.Reconciler[*pcapi.GPUInfo, *observation] {
+	return &reconciler.Reconciler[*pcapi.GPUInfo, *observation]{
 		Client: c, Recorder: recorder, Deadline: deadline,
 		Kind: &kind{client: c, directory: opts.Directory, clock: opts.Clock, named: map[string]named{}},
 	}
 }
 
-func (k *kind) New() *v1alpha1.GPUInfo { return &v1alpha1.GPUInfo{} }
+func (k *kind) New() *pcapi.GPUInfo { return &pcapi.GPUInfo{} }
 
 // Finalizer returns none: a GPUInfo that is deleted leaves nothing behind.
 func (k *kind) Finalizer() string { return "" }
 
-func (k *kind) EventConditions() []string { return []string{v1alpha1.PlacedCondition} }
+func (k *kind) EventConditions() []string { return []string{pcapi.PlacedCondition} }
 
 // SetupWithManager sets up the GPUInfo controller with the manager.
 func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts controller.Options) error {

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
@@ -16,10 +16,10 @@ import (
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // asking returns a GPUInfo that needs a GPU for ten hours.
-func asking(change ...func(*v1alpha1.GPUInfo)) *v1alpha1.GPUInfo {
-	gpu := &v1alpha1.GPUInfo{
+func asking(change ...func(*pcapi.GPUInfo)) *pcapi.GPUInfo {
+	gpu := &pcapi.GPUInfo{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "jobs", Name: "mine", UID: "m", Generation: 1},
-		Spec:       v1alpha1.GPUInfoSpec{DesAccTime: 10, GPURequired: true},
+		Spec:       pcapi.GPUInfoSpec{DesAccTime: 10, GPURequired: true},
 	}
 	for _, f := range change {
 		f(gpu)
@@ -28,19 +28,19 @@ func asking(change ...func(*v1alpha1.GPUInfo)) *v1alpha1.GPUInfo {
 }
 
 // holding reserves a node on h1 for ten hours, of which some are over.
-func holding(node string, over time.Duration) func(*v1alpha1.GPUInfo) {
-	return func(gpu *v1alpha1.GPUInfo) {
+func holding(node string, over time.Duration) func(*pcapi.GPUInfo) {
+	return func(gpu *pcapi.GPUInfo) {
 		since := noon.Add(-over)
 		gpu.Status.SuitableNodeName, gpu.Status.SuitableHostName = node, "h1"
-		gpu.Status.Reservation = &v1alpha1.GPUReservation{
+		gpu.Status.Reservation = &pcapi.GPUReservation{
 			Host: "h1", Cloud: "default", Generation: 1, Since: metav1.NewTime(since), Until: metav1.NewTime(since.Add(10 * time.Hour)),
 		}
 	}
 }
 
-func edited(gpu *v1alpha1.GPUInfo) { gpu.Generation = 2 }
+func edited(gpu *pcapi.GPUInfo) { gpu.Generation = 2 }
 
-func hoursOver(gpu *v1alpha1.GPUInfo) { gpu.Status.ExpiredGeneration = 1 }
+func hoursOver(gpu *pcapi.GPUInfo) { gpu.Status.ExpiredGeneration = 1 }
 
 // world returns the observation of nodes n1, n2 … on hosts h1, h2 … with a GPU
 // for a hundred hours each; n1 uses the most CPU.
@@ -79,12 +79,12 @@ func claimed(uid string, hours int, ago time.Duration) func(*observation) {
 	}
 }
 
-var errAway = reconciler.Blocked("Cloud/default", v1alpha1.CloudUnavailableReason, "waiting for the cloud")
+var errAway = reconciler.Blocked("Cloud/default", pcapi.CloudUnavailableReason, "waiting for the cloud")
 
 func away(s *observation) { s.unknown = errAway }
 
 // reconcileOnce plans, runs the steps and reports, as the engine does.
-func reconcileOnce(t testing.TB, gpu *v1alpha1.GPUInfo, obs *observation) reconciler.Summary {
+func reconcileOnce(t testing.TB, gpu *pcapi.GPUInfo, obs *observation) reconciler.Summary {
 	t.Helper()
 	k := &kind{}
 	p := k.Plan(gpu, obs)

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/reconciler"
@@ -17,9 +17,9 @@ func (k *kind) observeHosts(ctx context.Context, obs *observation, inv *inventor
 	hosts, err := inv.Hosts(ctx, obs.now.Add(-obs.interval*9/10))
 	switch {
 	case errors.Is(err, inventory.ErrNotAnswered):
-		return reconciler.Wait(inventory.HostsTimeout, v1alpha1.CloudUnavailableReason, "%v", err)
+		return reconciler.Wait(inventory.HostsTimeout, pcapi.CloudUnavailableReason, "%v", err)
 	case cloud.KindOf(err) != "":
-		return reconciler.Wait(max(cloud.RetryAfter(err), obs.interval), v1alpha1.CloudUnavailableReason, "%v", err)
+		return reconciler.Wait(max(cloud.RetryAfter(err), obs.interval), pcapi.CloudUnavailableReason, "%v", err)
 	case err != nil:
 		return err
 	}

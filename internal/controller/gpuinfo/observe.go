@@ -10,7 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/reconciler"
@@ -64,7 +64,7 @@ type named struct {
 // Observe reads nodes, the inventory, the cloud's hosts and the reservations of
 // other GPUInfos. Hosts are listed on demand. Only this controller's own caches
 // change.
-func (k *kind) Observe(ctx context.Context, gpu *v1alpha1.GPUInfo) (*observation, error) {
+func (k *kind) Observe(ctx context.Context, gpu *pcapi.GPUInfo) (*observation, error) {
 	obs := &observation{now: k.clock(), request: requestOf(gpu)}
 	obs.unknown = k.observe(ctx, gpu, obs)
 	if reconciler.Reason(obs.unknown) == "" {
@@ -75,7 +75,7 @@ func (k *kind) Observe(ctx context.Context, gpu *v1alpha1.GPUInfo) (*observation
 
 // observe returns why the observation is incomplete: a WaitError or a
 // BlockedError, or an error that ends the reconcile.
-func (k *kind) observe(ctx context.Context, gpu *v1alpha1.GPUInfo, obs *observation) error {
+func (k *kind) observe(ctx context.Context, gpu *pcapi.GPUInfo, obs *observation) error {
 	var err error
 	if obs.cloud, err = tenancy.CloudFor(ctx, k.client, gpu.Namespace, gpu.Spec.CloudRef); err != nil {
 		return err
@@ -83,10 +83,10 @@ func (k *kind) observe(ctx context.Context, gpu *v1alpha1.GPUInfo, obs *observat
 	_, err = tenancy.Open(ctx, k.client, gpu.Namespace, obs.cloud)
 	if missing, ok := errors.AsType[*tenancy.MissingError](err); ok {
 		obs.cloudless = true
-		return blocked(obs, v1alpha1.CloudUnavailableReason, "%v", missing)
+		return blocked(obs, pcapi.CloudUnavailableReason, "%v", missing)
 	}
 	if denied, ok := errors.AsType[*tenancy.DeniedError](err); ok {
-		obs.refused = refusal(v1alpha1.CloudUnavailableReason, denied)
+		obs.refused = refusal(pcapi.CloudUnavailableReason, denied)
 		return nil
 	}
 	if err != nil {
@@ -97,14 +97,14 @@ func (k *kind) observe(ctx context.Context, gpu *v1alpha1.GPUInfo, obs *observat
 	obs.interval = view.Settings.PollInterval
 	switch {
 	case view.Snapshot == nil && obs.now.Sub(inv.StartedAt()) < patience:
-		return &reconciler.WaitError{After: patience, Reason: v1alpha1.CloudUnavailableReason, Message: "the cloud has not been listed yet", Quiet: true}
+		return &reconciler.WaitError{After: patience, Reason: pcapi.CloudUnavailableReason, Message: "the cloud has not been listed yet", Quiet: true}
 	case view.Unavailable != "":
-		return blocked(obs, v1alpha1.CloudUnavailableReason, "waiting for Cloud %q: %s", obs.cloud, view.Unavailable)
+		return blocked(obs, pcapi.CloudUnavailableReason, "waiting for Cloud %q: %s", obs.cloud, view.Unavailable)
 	case view.Braked:
-		return blocked(obs, v1alpha1.BrakedReason,
+		return blocked(obs, pcapi.BrakedReason,
 			"the brake of Cloud %q is on: its listing is not trusted until that is acknowledged; see its Braked condition", obs.cloud)
 	case !view.Capabilities.Has(cloud.Hosts):
-		obs.refused = refusal(v1alpha1.UnsupportedReason, fmt.Errorf(
+		obs.refused = refusal(pcapi.UnsupportedReason, fmt.Errorf(
 			"the cloud of Cloud %q does not list its hosts: name another in spec.cloudRef", obs.cloud))
 		return nil
 	}
@@ -142,8 +142,8 @@ func (k *kind) observeNodes(ctx context.Context, obs *observation, inv *inventor
 
 // observeClaims reads the reservations that earlier reconciles wrote, including
 // those of this process.
-func (k *kind) observeClaims(ctx context.Context, gpu *v1alpha1.GPUInfo, obs *observation) error {
-	var list v1alpha1.GPUInfoList
+func (k *kind) observeClaims(ctx context.Context, gpu *pcapi.GPUInfo, obs *observation) error {
+	var list pcapi.GPUInfoList
 	if err := k.client.List(ctx, &list, client.MatchingFields{reservedIndex: obs.cloud}, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list GPUInfos with a reservation: %w", err)
 	}
@@ -165,7 +165,7 @@ func refusal(reason string, cause error) error {
 }
 
 // requestOf returns the value of the annotation as far as it is stored.
-func requestOf(gpu *v1alpha1.GPUInfo) string {
-	request := gpu.Annotations[v1alpha1.ReconcileRequestedAtAnnotation]
+func requestOf(gpu *pcapi.GPUInfo) string {
+	request := gpu.Annotations[pcapi.ReconcileRequestedAtAnnotation]
 	return strings.ToValidUTF8(request[:min(len(request), maxRequest)], "")
 }

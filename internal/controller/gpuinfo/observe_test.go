@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
 	"github.com/privatecloud/operator/internal/inventory"
@@ -19,7 +19,7 @@ import (
 // reader answers List with GPUInfos or Nodes, and records the options.
 type reader struct {
 	client.Client
-	items []v1alpha1.GPUInfo
+	items []pcapi.GPUInfo
 	nodes []corev1.Node
 	asked client.ListOptions
 }
@@ -27,7 +27,7 @@ type reader struct {
 func (s *reader) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	s.asked.ApplyOptions(opts)
 	switch list := list.(type) {
-	case *v1alpha1.GPUInfoList:
+	case *pcapi.GPUInfoList:
 		list.Items = s.items
 	case *corev1.NodeList:
 		list.Items = s.nodes
@@ -38,7 +38,7 @@ func (s *reader) List(_ context.Context, list client.ObjectList, opts ...client.
 func TestObserveClaimsReadsReservationsOfOthers(t *testing.T) {
 	other := asking(holding("n1", time.Hour))
 	other.UID = "o"
-	s := &reader{items: []v1alpha1.GPUInfo{*asking(holding("n1", 0)), *other}}
+	s := &reader{items: []pcapi.GPUInfo{*asking(holding("n1", 0)), *other}}
 	obs := world(1)
 	if err := (&kind{client: s}).observeClaims(t.Context(), asking(), obs); err != nil {
 		t.Fatal(err)

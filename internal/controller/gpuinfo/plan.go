@@ -10,7 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
@@ -26,7 +26,7 @@ type decision struct {
 	// chosen is the candidate that still suits or suits best; nil if none does.
 	chosen *candidate
 	// reservation of its host.
-	reservation *v1alpha1.GPUReservation
+	reservation *pcapi.GPUReservation
 	// candidates are all nodes: the chosen one, then those that suit, then the
 	// others, ordered by name.
 	candidates []candidate
@@ -34,7 +34,7 @@ type decision struct {
 
 // decide is pure. The order of nodes, servers, hosts and claims in the
 // observation does not matter.
-func decide(gpu *v1alpha1.GPUInfo, obs *observation) decision {
+func decide(gpu *pcapi.GPUInfo, obs *observation) decision {
 	held := gpu.Status.Reservation
 	over := held != nil && !held.Until.After(obs.now)
 	answers := held != nil && held.Generation == gpu.Generation
@@ -70,7 +70,7 @@ func decide(gpu *v1alpha1.GPUInfo, obs *observation) decision {
 // keep keeps the earlier choice if it still suits for the hours that are left of
 // it and of earlier claims. Their sum is rounded down, because a host reports
 // whole hours: 99 as soon as a reservation of 100 has begun.
-func (d *decision) keep(gpu *v1alpha1.GPUInfo, obs *observation) {
+func (d *decision) keep(gpu *pcapi.GPUInfo, obs *observation) {
 	held, mine := gpu.Status.Reservation, claimOf(gpu)
 	at := slices.IndexFunc(obs.nodes, func(n node) bool { return n.name == gpu.Status.SuitableNodeName })
 	if at < 0 {
@@ -84,7 +84,7 @@ func (d *decision) keep(gpu *v1alpha1.GPUInfo, obs *observation) {
 }
 
 // choose chooses the node whose server uses the least CPU.
-func (d *decision) choose(gpu *v1alpha1.GPUInfo, obs *observation) {
+func (d *decision) choose(gpu *pcapi.GPUInfo, obs *observation) {
 	for _, c := range d.candidates {
 		if c.refusal == "" && (d.chosen == nil || cmp.Or(cmp.Compare(c.mhz, d.chosen.mhz), cmp.Compare(c.node, d.chosen.node)) < 0) {
 			d.chosen = &c
@@ -94,7 +94,7 @@ func (d *decision) choose(gpu *v1alpha1.GPUInfo, obs *observation) {
 		return
 	}
 	since := obs.now.Truncate(time.Second) // as it is stored
-	d.reservation = &v1alpha1.GPUReservation{
+	d.reservation = &pcapi.GPUReservation{
 		Host: d.chosen.host, Cloud: obs.cloud, Generation: gpu.Generation,
 		Since: metav1.NewTime(since), Until: metav1.NewTime(since.Add(time.Duration(gpu.Spec.DesAccTime) * time.Hour)),
 	}
@@ -112,21 +112,21 @@ func (d *decision) rank(c candidate) int {
 }
 
 // Plan decides once, and hands the decision on to Report.
-func (k *kind) Plan(gpu *v1alpha1.GPUInfo, obs *observation) plan {
+func (k *kind) Plan(gpu *pcapi.GPUInfo, obs *observation) plan {
 	d := decide(gpu, obs)
 	return reconciler.Do(hold(d)).Then(outcomeOf(gpu, obs, d))
 }
 
 // hold keeps the decision for Report.
 func hold(d decision) step {
-	return step{Name: "Decide", Run: func(_ context.Context, _ *v1alpha1.GPUInfo, obs *observation) error {
+	return step{Name: "Decide", Run: func(_ context.Context, _ *pcapi.GPUInfo, obs *observation) error {
 		obs.decision = &d
 		return nil
 	}}
 }
 
 // outcomeOf returns the outcome that follows from a decision.
-func outcomeOf(gpu *v1alpha1.GPUInfo, obs *observation, d decision) error {
+func outcomeOf(gpu *pcapi.GPUInfo, obs *observation, d decision) error {
 	switch {
 	case obs.refused != nil:
 		return obs.refused
@@ -147,13 +147,13 @@ func outcomeOf(gpu *v1alpha1.GPUInfo, obs *observation, d decision) error {
 	return nil
 }
 
-func expired(gpu *v1alpha1.GPUInfo) error {
-	return reconciler.Stalled(v1alpha1.ExpiredReason, 0, fmt.Errorf(
+func expired(gpu *pcapi.GPUInfo) error {
+	return reconciler.Stalled(pcapi.ExpiredReason, 0, fmt.Errorf(
 		"the %d hours that were reserved are over: to ask for a node again, edit the spec or set the annotation %s to another value",
-		gpu.Spec.DesAccTime, v1alpha1.ReconcileRequestedAtAnnotation))
+		gpu.Spec.DesAccTime, pcapi.ReconcileRequestedAtAnnotation))
 }
 
 func noneAvailable(obs *observation) error {
-	return reconciler.Wait(obs.interval, v1alpha1.NoneAvailableReason,
+	return reconciler.Wait(obs.interval, pcapi.NoneAvailableReason,
 		"no node suits now: status.candidates says why of each; asked again when nodes, servers, hosts or reservations change")
 }

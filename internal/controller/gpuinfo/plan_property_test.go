@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
@@ -21,7 +21,7 @@ type cluster struct {
 	t    *testing.T
 	rng  *rand.Rand
 	obs  *observation
-	gpus []*v1alpha1.GPUInfo
+	gpus []*pcapi.GPUInfo
 }
 
 func newCluster(test *testing.T, seed uint64) *cluster {
@@ -35,9 +35,9 @@ func newCluster(test *testing.T, seed uint64) *cluster {
 		t.setHost(i)
 	}
 	for i := range 1 + t.rng.IntN(8) {
-		t.gpus = append(t.gpus, asking(func(gpu *v1alpha1.GPUInfo) {
+		t.gpus = append(t.gpus, asking(func(gpu *pcapi.GPUInfo) {
 			gpu.UID = types.UID(fmt.Sprintf("uid-%d", i))
-			gpu.Spec = v1alpha1.GPUInfoSpec{DesAccTime: int64(1 + t.rng.IntN(40)), GPURequired: t.rng.IntN(4) > 0}
+			gpu.Spec = pcapi.GPUInfoSpec{DesAccTime: int64(1 + t.rng.IntN(40)), GPURequired: t.rng.IntN(4) > 0}
 		}))
 	}
 	return t
@@ -52,7 +52,7 @@ func (t *cluster) setHost(i int) {
 
 // reconcile reconciles one GPUInfo as the engine does, and reports whether its
 // reservation changed.
-func (t *cluster) reconcile(gpu *v1alpha1.GPUInfo) bool {
+func (t *cluster) reconcile(gpu *pcapi.GPUInfo) bool {
 	obs := *t.obs
 	for _, other := range t.gpus {
 		if other != gpu && other.Status.Reservation != nil {
@@ -86,7 +86,7 @@ func (t *cluster) disturb() {
 		gpu := t.gpus[t.rng.IntN(len(t.gpus))]
 		since := t.obs.now.Add(-time.Duration(t.rng.IntN(3)) * time.Hour)
 		gpu.Status.SuitableNodeName = n.name
-		gpu.Status.Reservation = &v1alpha1.GPUReservation{
+		gpu.Status.Reservation = &pcapi.GPUReservation{
 			Host: t.obs.servers[n.name][0].Host, Cloud: "default", Generation: gpu.Generation, Since: metav1.NewTime(since),
 			Until: metav1.NewTime(since.Add(time.Duration(gpu.Spec.DesAccTime) * time.Hour)),
 		}
@@ -156,7 +156,7 @@ func TestChoicesConvergeWithoutOvercommittingAHost(t *testing.T) {
 func TestChoiceIsKeptWhileTimeGoesBy(t *testing.T) {
 	for seed := range uint64(500) {
 		c := newCluster(t, seed)
-		var placed []*v1alpha1.GPUInfo
+		var placed []*pcapi.GPUInfo
 		for _, gpu := range c.gpus {
 			c.reconcile(gpu)
 			if gpu.Status.Reservation != nil {

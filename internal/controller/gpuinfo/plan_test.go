@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
@@ -24,7 +24,7 @@ type planned struct {
 	Reason         string
 }
 
-func planOf(t *testing.T, gpu *v1alpha1.GPUInfo, obs *observation) planned {
+func planOf(t *testing.T, gpu *pcapi.GPUInfo, obs *observation) planned {
 	t.Helper()
 	p := (&kind{}).Plan(gpu, obs)
 	if diff := cmp.Diff([]string{"Decide"}, p.Names()); diff != "" {
@@ -44,11 +44,11 @@ func planOf(t *testing.T, gpu *v1alpha1.GPUInfo, obs *observation) planned {
 func TestDecisions(t *testing.T) {
 	const hour = time.Hour
 	refused := func(s *observation) {
-		s.refused = reconciler.Stalled(v1alpha1.CloudUnavailableReason, 0, errors.New("not allowed"))
+		s.refused = reconciler.Stalled(pcapi.CloudUnavailableReason, 0, errors.New("not allowed"))
 	}
 	cordon := nodeIs(1, func(n *node) { n.cordoned = true })
 	for name, test := range map[string]struct {
-		gpu  *v1alpha1.GPUInfo
+		gpu  *pcapi.GPUInfo
 		obs  *observation
 		want planned
 	}{
@@ -58,13 +58,13 @@ func TestDecisions(t *testing.T) {
 		},
 		"one that does not suit is not chosen": {asking(), world(3, hostIs("h3", false, 100)), planned{Node: "n2"}},
 		"no nodes: nothing is chosen": {
-			asking(), world(0), planned{Reason: v1alpha1.NoneAvailableReason},
+			asking(), world(0), planned{Reason: pcapi.NoneAvailableReason},
 		},
 		"others have reserved too many hours: nothing is chosen": {
-			asking(), world(1, claimed("other", 91, hour)), planned{Reason: v1alpha1.NoneAvailableReason},
+			asking(), world(1, claimed("other", 91, hour)), planned{Reason: pcapi.NoneAvailableReason},
 		},
 		"a reservation of the same second counts: nothing is chosen": {
-			asking(), world(1, claimed("z", 91, 0)), planned{Reason: v1alpha1.NoneAvailableReason},
+			asking(), world(1, claimed("z", 91, 0)), planned{Reason: pcapi.NoneAvailableReason},
 		},
 		"a reservation that has ended does not count": {
 			asking(), world(1, claimed("other", 0, hour)), planned{Node: "n1"},
@@ -103,7 +103,7 @@ func TestDecisions(t *testing.T) {
 			asking(holding("n1", hour)), world(2, claimed("a", 100, hour)), planned{Node: "n2"},
 		},
 		"an earlier reservation, no other node: nothing is chosen": {
-			asking(holding("n1", hour)), world(1, claimed("a", 100, hour)), planned{Reason: v1alpha1.NoneAvailableReason},
+			asking(holding("n1", hour)), world(1, claimed("a", 100, hour)), planned{Reason: pcapi.NoneAvailableReason},
 		},
 		"the node is cordoned: another":          {asking(holding("n1", hour)), world(2, cordon), planned{Node: "n2"}},
 		"the node is gone: another":              {asking(holding("n9", hour)), world(2), planned{Node: "n2"}},
@@ -112,33 +112,33 @@ func TestDecisions(t *testing.T) {
 		"the Cloud changed: chosen again":        {asking(holding("n1", hour)), world(2, func(s *observation) { s.cloud = "other" }), planned{Node: "n2"}},
 		"a request while the choice suits: kept": {asking(holding("n1", hour)), world(2, requested("now")), planned{Node: "n1", Since: hour}},
 
-		"the reservation has ended: expired":                     {asking(holding("n1", 10*hour)), world(2), planned{Expired: true, Reason: v1alpha1.ExpiredReason}},
+		"the reservation has ended: expired":                     {asking(holding("n1", 10*hour)), world(2), planned{Expired: true, Reason: pcapi.ExpiredReason}},
 		"a moment before its end: kept":                          {asking(holding("n1", 10*hour-1)), world(2), planned{Node: "n1", Since: 10*hour - 1}},
-		"expired: stays so":                                      {asking(hoursOver), world(2), planned{Expired: true, Reason: v1alpha1.ExpiredReason}},
-		"expired, the cloud is unavailable: stays so":            {asking(hoursOver), world(2, away), planned{Expired: true, Reason: v1alpha1.ExpiredReason}},
+		"expired: stays so":                                      {asking(hoursOver), world(2), planned{Expired: true, Reason: pcapi.ExpiredReason}},
+		"expired, the cloud is unavailable: stays so":            {asking(hoursOver), world(2, away), planned{Expired: true, Reason: pcapi.ExpiredReason}},
 		"expired, a request: chosen again":                       {asking(hoursOver), world(2, requested("again")), planned{Node: "n2"}},
 		"a request when the reservation ends: chosen again":      {asking(holding("n1", 10*hour)), world(2, requested("again")), planned{Node: "n2"}},
-		"expired, a request, the cloud is unavailable: stays so": {asking(hoursOver), world(2, requested("again"), away), planned{Expired: true, Reason: v1alpha1.ExpiredReason}},
+		"expired, a request, the cloud is unavailable: stays so": {asking(hoursOver), world(2, requested("again"), away), planned{Expired: true, Reason: pcapi.ExpiredReason}},
 		"expired, the spec changed: chosen again":                {asking(hoursOver, edited), world(2), planned{Node: "n2"}},
 
 		"the cloud is unavailable: stays": {
 			asking(holding("n1", hour)), world(0, away), planned{Stays: true},
 		},
 		"the cloud is unavailable, the reservation has ended: expired": {
-			asking(holding("n1", 10*hour)), world(0, away), planned{Expired: true, Reason: v1alpha1.ExpiredReason},
+			asking(holding("n1", 10*hour)), world(0, away), planned{Expired: true, Reason: pcapi.ExpiredReason},
 		},
 		"the cloud is unavailable, the spec changed: stays, and not ready": {
-			asking(holding("n1", hour), edited), world(0, away), planned{Stays: true, Reason: v1alpha1.CloudUnavailableReason},
+			asking(holding("n1", hour), edited), world(0, away), planned{Stays: true, Reason: pcapi.CloudUnavailableReason},
 		},
 		"the cloud is unavailable, the Cloud changed: stays, and not ready": {
-			asking(holding("n1", hour)), world(0, away, func(s *observation) { s.cloud = "other" }), planned{Stays: true, Reason: v1alpha1.CloudUnavailableReason},
+			asking(holding("n1", hour)), world(0, away, func(s *observation) { s.cloud = "other" }), planned{Stays: true, Reason: pcapi.CloudUnavailableReason},
 		},
-		"the cloud is unavailable, nothing chosen before: nothing": {asking(), world(0, away), planned{Reason: v1alpha1.CloudUnavailableReason}},
+		"the cloud is unavailable, nothing chosen before: nothing": {asking(), world(0, away), planned{Reason: pcapi.CloudUnavailableReason}},
 		"the Cloud does not exist: stays, and not ready": {
-			asking(holding("n1", hour)), world(0, away, func(s *observation) { s.cloudless = true }), planned{Stays: true, Reason: v1alpha1.CloudUnavailableReason},
+			asking(holding("n1", hour)), world(0, away, func(s *observation) { s.cloudless = true }), planned{Stays: true, Reason: pcapi.CloudUnavailableReason},
 		},
 		"the Cloud is refused: nothing": {
-			asking(holding("n1", hour)), world(2, refused), planned{Reason: v1alpha1.CloudUnavailableReason},
+			asking(holding("n1", hour)), world(2, refused), planned{Reason: pcapi.CloudUnavailableReason},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -153,7 +153,7 @@ func TestPlanRequeuesAtTheEndOfTheReservationWhileBlocked(t *testing.T) {
 	gone := func(s *observation) { s.cloudless = true }
 	observed, _ := errors.AsType[*reconciler.BlockedError](errAway)
 	for name, test := range map[string]struct {
-		gpu  *v1alpha1.GPUInfo
+		gpu  *pcapi.GPUInfo
 		obs  *observation
 		want time.Duration
 	}{
@@ -179,7 +179,7 @@ func TestReservationLastsForTheRequestedHours(t *testing.T) {
 	s := world(1)
 	s.now = noon.Add(999 * time.Millisecond)
 	got := decide(asking(edited), s).reservation
-	want := &v1alpha1.GPUReservation{
+	want := &pcapi.GPUReservation{
 		Host: "h1", Cloud: "default", Generation: 2, Since: metav1.NewTime(noon), Until: metav1.NewTime(noon.Add(10 * time.Hour)),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -201,7 +201,7 @@ func TestOrderOfCandidatesDoesNotDependOnUsage(t *testing.T) {
 func TestOutcomesSayWhatToDo(t *testing.T) {
 	wait, _ := errors.AsType[*reconciler.WaitError]((&kind{}).Plan(asking(), world(0)).Outcome)
 	want := &reconciler.WaitError{
-		After: time.Minute, Reason: v1alpha1.NoneAvailableReason,
+		After: time.Minute, Reason: pcapi.NoneAvailableReason,
 		Message: "no node suits now: status.candidates says why of each; asked again when nodes, servers, hosts or reservations change",
 	}
 	if diff := cmp.Diff(want, wait, cmpopts.EquateEmpty()); diff != "" {

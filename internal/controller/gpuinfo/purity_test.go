@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
@@ -18,7 +18,7 @@ func TestPlanAndReportDoNotChangeTheirInputs(t *testing.T) {
 			o.cloudless = true
 		},
 		"the Cloud is refused": func(o *observation) {
-			o.refused = reconciler.Stalled(v1alpha1.CloudUnavailableReason, 0, errors.New("not allowed"))
+			o.refused = reconciler.Stalled(pcapi.CloudUnavailableReason, 0, errors.New("not allowed"))
 		},
 	}
 	for seed := range uint64(200) {
@@ -40,7 +40,7 @@ func TestPlanAndReportDoNotChangeTheirInputs(t *testing.T) {
 // wantInputsUnchanged checks that Plan changes neither the GPUInfo nor the
 // observation, and that Report does not change the observation, whether the
 // step Decide ran or not.
-func wantInputsUnchanged(t *testing.T, gpu *v1alpha1.GPUInfo, obs *observation) {
+func wantInputsUnchanged(t *testing.T, gpu *pcapi.GPUInfo, obs *observation) {
 	t.Helper()
 	k := &kind{}
 	asked, observed := gpu.DeepCopy(), copyOf(obs)

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
@@ -18,53 +18,53 @@ const (
 )
 
 // Report writes the GPUInfo's own status.
-func (k *kind) Report(gpu *v1alpha1.GPUInfo, obs *observation, _ error) reconciler.Summary {
+func (k *kind) Report(gpu *pcapi.GPUInfo, obs *observation, _ error) reconciler.Summary {
 	if obs.decision == nil { // Observe failed, so that there is no plan
 		return report(gpu, obs, decide(gpu, obs))
 	}
 	return report(gpu, obs, *obs.decision)
 }
 
-func report(gpu *v1alpha1.GPUInfo, obs *observation, d decision) reconciler.Summary {
+func report(gpu *pcapi.GPUInfo, obs *observation, d decision) reconciler.Summary {
 	status := &gpu.Status
 	switch {
 	case obs.refused != nil:
 		// A GPUInfo that may not use a Cloud shows nothing of it.
 		forget(status, "")
-		meta.RemoveStatusCondition(&status.Conditions, v1alpha1.PlacedCondition)
+		meta.RemoveStatusCondition(&status.Conditions, pcapi.PlacedCondition)
 	case d.expired:
-		forget(status, v1alpha1.NoneAvailable)
+		forget(status, pcapi.NoneAvailable)
 		status.ExpiredGeneration = gpu.Generation
-		place(status, metav1.ConditionFalse, v1alpha1.ExpiredReason, expired(gpu).Error())
+		place(status, metav1.ConditionFalse, pcapi.ExpiredReason, expired(gpu).Error())
 	case d.stays:
 	case obs.unknown != nil:
 		if status.Reservation != nil {
 			forget(status, "")
-			meta.RemoveStatusCondition(&status.Conditions, v1alpha1.PlacedCondition)
+			meta.RemoveStatusCondition(&status.Conditions, pcapi.PlacedCondition)
 		}
 	case d.chosen == nil:
-		forget(status, v1alpha1.NoneAvailable)
+		forget(status, pcapi.NoneAvailable)
 		reportCandidates(status, obs, d)
-		place(status, metav1.ConditionFalse, v1alpha1.NoneAvailableReason, noneAvailable(obs).Error())
+		place(status, metav1.ConditionFalse, pcapi.NoneAvailableReason, noneAvailable(obs).Error())
 	default:
 		reportChosen(status, d)
 		reportCandidates(status, obs, d)
-		place(status, metav1.ConditionTrue, v1alpha1.PlacedReason, placed(*status))
+		place(status, metav1.ConditionTrue, pcapi.PlacedReason, placed(*status))
 	}
 	if status.Reservation == nil {
 		return reconciler.Summary{}
 	}
-	return reconciler.Summary{Reason: v1alpha1.PlacedReason, Message: placed(*status), RequeueAfter: status.Reservation.Until.Sub(obs.now)}
+	return reconciler.Summary{Reason: pcapi.PlacedReason, Message: placed(*status), RequeueAfter: status.Reservation.Until.Sub(obs.now)}
 }
 
 // forget removes the earlier choice, and sets the names to word.
-func forget(status *v1alpha1.GPUInfoStatus, word string) {
+func forget(status *pcapi.GPUInfoStatus, word string) {
 	status.SuitableNodeName, status.SuitableHostName = word, word
 	status.NodeCPUUsage, status.NodeMemoryUsage, status.AvailableAcceleratorTime = 0, 0, 0
 	status.Reservation, status.Candidates = nil, nil
 }
 
-func reportChosen(status *v1alpha1.GPUInfoStatus, d decision) {
+func reportChosen(status *pcapi.GPUInfoStatus, d decision) {
 	c := d.chosen
 	moved := status.SuitableNodeName != c.node
 	if moved || changedEnough(status.NodeCPUUsage, c.mhz) {
@@ -86,11 +86,11 @@ func changedEnough(shown, is int64) bool {
 
 // reportCandidates writes why each node was chosen or not, and which request was
 // handled.
-func reportCandidates(status *v1alpha1.GPUInfoStatus, obs *observation, d decision) {
+func reportCandidates(status *pcapi.GPUInfoStatus, obs *observation, d decision) {
 	status.ExpiredGeneration, status.LastHandledReconcileAt = 0, obs.request
 	status.Candidates = nil
 	for _, c := range d.candidates[:min(len(d.candidates), maxCandidates)] {
-		shown := v1alpha1.GPUCandidate{NodeName: c.node, HostName: c.host, Message: c.refusal}
+		shown := pcapi.GPUCandidate{NodeName: c.node, HostName: c.host, Message: c.refusal}
 		switch d.rank(c) {
 		case 0:
 			shown.Message = "chosen, and kept as long as it suits"
@@ -104,11 +104,11 @@ func reportCandidates(status *v1alpha1.GPUInfoStatus, obs *observation, d decisi
 	}
 }
 
-func place(status *v1alpha1.GPUInfoStatus, is metav1.ConditionStatus, reason, message string) {
-	meta.SetStatusCondition(&status.Conditions, metav1.Condition{Type: v1alpha1.PlacedCondition, Status: is, Reason: reason, Message: message})
+func place(status *pcapi.GPUInfoStatus, is metav1.ConditionStatus, reason, message string) {
+	meta.SetStatusCondition(&status.Conditions, metav1.Condition{Type: pcapi.PlacedCondition, Status: is, Reason: reason, Message: message})
 }
 
-func placed(status v1alpha1.GPUInfoStatus) string {
+func placed(status pcapi.GPUInfoStatus) string {
 	held := status.Reservation
 	return fmt.Sprintf("node %q on host %q of Cloud %q is reserved for %.0f hours",
 		status.SuitableNodeName, held.Host, held.Cloud, held.Until.Sub(held.Since.Time).Hours())

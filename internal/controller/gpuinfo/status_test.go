@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
@@ -32,7 +32,7 @@ type summed struct {
 	Summary, SummaryAgain string
 }
 
-func sum(gpu *v1alpha1.GPUInfo, summary reconciler.Summary) summed {
+func sum(gpu *pcapi.GPUInfo, summary reconciler.Summary) summed {
 	s := gpu.Status
 	out := summed{
 		Node: s.SuitableNodeName, Host: s.SuitableHostName, MHz: s.NodeCPUUsage, MB: s.NodeMemoryUsage, Hours: s.AvailableAcceleratorTime,
@@ -54,11 +54,11 @@ func sum(gpu *v1alpha1.GPUInfo, summary reconciler.Summary) summed {
 }
 
 // reported gives a GPUInfo the status of an earlier reconcile that chose n1 on h1.
-func reported(gpu *v1alpha1.GPUInfo) {
+func reported(gpu *pcapi.GPUInfo) {
 	holding("n1", time.Hour)(gpu)
 	gpu.Status.NodeCPUUsage, gpu.Status.NodeMemoryUsage, gpu.Status.AvailableAcceleratorTime = 900, 10, 100
-	gpu.Status.Candidates = []v1alpha1.GPUCandidate{{NodeName: "n1", HostName: "h1", Message: "chosen"}}
-	gpu.Status.Conditions = []metav1.Condition{{Type: v1alpha1.PlacedCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.PlacedReason, Message: "as before"}}
+	gpu.Status.Candidates = []pcapi.GPUCandidate{{NodeName: "n1", HostName: "h1", Message: "chosen"}}
+	gpu.Status.Conditions = []metav1.Condition{{Type: pcapi.PlacedCondition, Status: metav1.ConditionTrue, Reason: pcapi.PlacedReason, Message: "as before"}}
 }
 
 func TestReport(t *testing.T) {
@@ -72,10 +72,10 @@ func TestReport(t *testing.T) {
 		Placed: []string{"Placed=True Placed: as before"}, Summary: onN1, SummaryAgain: "9h0m0s",
 	}
 	refused := func(s *observation) {
-		s.refused = reconciler.Stalled(v1alpha1.CloudUnavailableReason, 0, errors.New("not allowed"))
+		s.refused = reconciler.Stalled(pcapi.CloudUnavailableReason, 0, errors.New("not allowed"))
 	}
 	for name, test := range map[string]struct {
-		gpu  *v1alpha1.GPUInfo
+		gpu  *pcapi.GPUInfo
 		obs  *observation
 		want summed
 	}{
@@ -90,7 +90,7 @@ func TestReport(t *testing.T) {
 		},
 		"no node suits": {
 			gpu: asking(reported), obs: world(1, nodeIs(1, func(n *node) { n.cordoned = true })),
-			want: summed{Node: v1alpha1.NoneAvailable, Host: v1alpha1.NoneAvailable, Candidates: []string{"n1 on h1: the node is cordoned"}, Placed: []string{none}},
+			want: summed{Node: pcapi.NoneAvailable, Host: pcapi.NoneAvailable, Candidates: []string{"n1 on h1: the node is cordoned"}, Placed: []string{none}},
 		},
 		"usage changed by a tenth: not written": {
 			gpu: asking(reported), obs: world(1, serverIs("n1", func(s *cloud.Server) { s.CPUUsageMHz, s.MemoryUsageMB = 990, 9 })),
@@ -116,7 +116,7 @@ func TestReport(t *testing.T) {
 		"the reservation has ended": {
 			gpu: asking(reported), obs: world(1, func(s *observation) { s.now = noon.Add(9 * time.Hour) }),
 			want: summed{
-				Node: v1alpha1.NoneAvailable, Host: v1alpha1.NoneAvailable, ExpiredGeneration: 1,
+				Node: pcapi.NoneAvailable, Host: pcapi.NoneAvailable, ExpiredGeneration: 1,
 				Placed: []string{"Placed=False Expired: " + expired(asking()).Error()},
 			},
 		},
@@ -146,7 +146,7 @@ func TestReport(t *testing.T) {
 func TestReportAfterFailedObserveKeepsOrExpiresTheReservation(t *testing.T) {
 	failed := func(o *observation) { o.unknown = errors.New("list nodes: the API server is unavailable") }
 	for name, test := range map[string]struct {
-		gpu  *v1alpha1.GPUInfo
+		gpu  *pcapi.GPUInfo
 		obs  *observation
 		node string
 		want []string
@@ -154,7 +154,7 @@ func TestReportAfterFailedObserveKeepsOrExpiresTheReservation(t *testing.T) {
 		"reserved: it stays": {asking(reported), world(2, failed), "n1", []string{"Placed=True Placed: as before"}},
 		"the reservation has ended: it expires": {
 			asking(reported), world(2, failed, func(o *observation) { o.now = noon.Add(9 * time.Hour) }),
-			v1alpha1.NoneAvailable, []string{"Placed=False Expired: " + expired(asking()).Error()},
+			pcapi.NoneAvailable, []string{"Placed=False Expired: " + expired(asking()).Error()},
 		},
 		"nothing reserved: nothing is reported": {asking(), world(2, failed), "", nil},
 	} {
@@ -171,7 +171,7 @@ func TestReportDoesNotChangeAnUpToDateStatus(t *testing.T) {
 	for name, obs := range map[string]*observation{
 		"chosen": world(2), "nothing suits": world(0), "over": world(1, func(s *observation) { s.now = noon.Add(20 * time.Hour) }),
 		"away": world(0, away), "refused": world(0, func(s *observation) {
-			s.refused = reconciler.Stalled(v1alpha1.CloudUnavailableReason, 0, errors.New("not allowed"))
+			s.refused = reconciler.Stalled(pcapi.CloudUnavailableReason, 0, errors.New("not allowed"))
 		}),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -207,8 +207,8 @@ func TestReportBoundsTheStatus(t *testing.T) {
 }
 
 func TestRequestIsTruncated(t *testing.T) {
-	gpu := asking(func(gpu *v1alpha1.GPUInfo) {
-		gpu.Annotations = map[string]string{v1alpha1.ReconcileRequestedAtAnnotation: strings.Repeat("ä", 200)}
+	gpu := asking(func(gpu *pcapi.GPUInfo) {
+		gpu.Annotations = map[string]string{pcapi.ReconcileRequestedAtAnnotation: strings.Repeat("ä", 200)}
 	})
 	if got := requestOf(gpu); got != strings.Repeat("ä", 128) {
 		t.Errorf("got %q", got)

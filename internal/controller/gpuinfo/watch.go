@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/tenancy"
 )
@@ -31,11 +31,11 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 // watch sets up the events that enqueue GPUInfos: all that a choice depends on.
 // Hosts are read after each listing of their cloud's servers.
 func watch(b *builder.Builder, reader client.Reader, directory *inventory.Directory) *builder.Builder {
-	find := tenancy.NewFinder(reader, &v1alpha1.GPUInfoList{})
+	find := tenancy.NewFinder(reader, &pcapi.GPUInfoList{})
 	warm := true // a standby that takes over has its cache already
 	return tenancy.Watch(b, find.ByNamespace, find.ByCloud).
-		For(&v1alpha1.GPUInfo{}, builder.WithPredicates(changedByUser)).
-		Watches(&v1alpha1.GPUInfo{}, enqueueRivals(find)).
+		For(&pcapi.GPUInfo{}, builder.WithPredicates(changedByUser)).
+		Watches(&pcapi.GPUInfo{}, enqueueRivals(find)).
 		Watches(&corev1.Node{}, enqueueAll(find), builder.WithPredicates(nodeChanged)).
 		WatchesRawSource(source.Func(func(_ context.Context, q queue) error {
 			directory.Subscribe(enqueueUsers(find, q))
@@ -55,7 +55,7 @@ func addLater(q queue, requests []reconcile.Request) {
 var changedByUser = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		was, is := e.ObjectOld, e.ObjectNew
-		for _, key := range []string{v1alpha1.PausedAnnotation, v1alpha1.ReconcileRequestedAtAnnotation} {
+		for _, key := range []string{pcapi.PausedAnnotation, pcapi.ReconcileRequestedAtAnnotation} {
 			if was.GetAnnotations()[key] != is.GetAnnotations()[key] {
 				return true
 			}
@@ -95,12 +95,12 @@ func enqueueAll(find tenancy.Finder) handler.EventHandler {
 // without one if hours became free, and those with a later one on the same host,
 // whose hours two managers may have reserved at the same time.
 func enqueueRivals(find tenancy.Finder) handler.EventHandler {
-	enqueue := func(ctx context.Context, q queue, was, is *v1alpha1.GPUReservation, gpu *v1alpha1.GPUInfo) {
+	enqueue := func(ctx context.Context, q queue, was, is *pcapi.GPUReservation, gpu *pcapi.GPUInfo) {
 		if equality.Semantic.DeepEqual(was, is) {
 			return
 		}
 		requests := find.Accepted(ctx, func(o client.Object) bool {
-			other := o.(*v1alpha1.GPUInfo)
+			other := o.(*pcapi.GPUInfo)
 			held := other.Status.Reservation
 			switch {
 			case other.UID == gpu.UID:
@@ -117,11 +117,11 @@ func enqueueRivals(find tenancy.Finder) handler.EventHandler {
 	}
 	return handler.Funcs{
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
-			was, is := e.ObjectOld.(*v1alpha1.GPUInfo), e.ObjectNew.(*v1alpha1.GPUInfo)
+			was, is := e.ObjectOld.(*pcapi.GPUInfo), e.ObjectNew.(*pcapi.GPUInfo)
 			enqueue(ctx, q, reservationOf(was), reservationOf(is), is)
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
-			gpu := e.Object.(*v1alpha1.GPUInfo)
+			gpu := e.Object.(*pcapi.GPUInfo)
 			enqueue(ctx, q, gpu.Status.Reservation, nil, gpu)
 		},
 	}
@@ -129,7 +129,7 @@ func enqueueRivals(find tenancy.Finder) handler.EventHandler {
 
 // reservationOf returns the reservation of a GPUInfo; nil once its deletion is
 // requested.
-func reservationOf(gpu *v1alpha1.GPUInfo) *v1alpha1.GPUReservation {
+func reservationOf(gpu *pcapi.GPUInfo) *pcapi.GPUReservation {
 	if !gpu.DeletionTimestamp.IsZero() {
 		return nil
 	}
@@ -140,19 +140,19 @@ func reservationOf(gpu *v1alpha1.GPUInfo) *v1alpha1.GPUReservation {
 const reservedIndex = "reservation"
 
 func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
-	if err := indexer.IndexField(ctx, &v1alpha1.GPUInfo{}, reservedIndex, reservedKeys); err != nil {
+	if err := indexer.IndexField(ctx, &pcapi.GPUInfo{}, reservedIndex, reservedKeys); err != nil {
 		return err
 	}
-	return tenancy.IndexByCloud(ctx, indexer, &v1alpha1.GPUInfo{}, cloudKeys)
+	return tenancy.IndexByCloud(ctx, indexer, &pcapi.GPUInfo{}, cloudKeys)
 }
 
 func reservedKeys(o client.Object) []string {
-	if held := reservationOf(o.(*v1alpha1.GPUInfo)); held != nil {
+	if held := reservationOf(o.(*pcapi.GPUInfo)); held != nil {
 		return []string{held.Cloud}
 	}
 	return nil
 }
 
 func cloudKeys(o client.Object) []string {
-	return tenancy.CloudKeys(o.(*v1alpha1.GPUInfo).Spec.CloudRef, "")
+	return tenancy.CloudKeys(o.(*pcapi.GPUInfo).Spec.CloudRef, "")
 }

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/tenancy"
 )
@@ -36,29 +36,29 @@ type immediate struct {
 func (i immediate) Add(request reconcile.Request) { i.names[request.Name] = true }
 
 // finderOf returns a Finder that reads these GPUInfos.
-func finderOf(t *testing.T, gpus ...*v1alpha1.GPUInfo) tenancy.Finder {
+func finderOf(t *testing.T, gpus ...*pcapi.GPUInfo) tenancy.Finder {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := v1alpha1.AddToScheme(scheme); err != nil {
+	if err := pcapi.AddToScheme(scheme); err != nil {
 		t.Fatalf("AddToScheme: %v", err)
 	}
 	b := fake.NewClientBuilder().WithScheme(scheme).
-		WithIndex(&v1alpha1.GPUInfo{}, tenancy.CloudIndex, cloudKeys).WithIndex(&v1alpha1.GPUInfo{}, reservedIndex, reservedKeys)
+		WithIndex(&pcapi.GPUInfo{}, tenancy.CloudIndex, cloudKeys).WithIndex(&pcapi.GPUInfo{}, reservedIndex, reservedKeys)
 	for _, gpu := range gpus {
 		b = b.WithObjects(gpu)
 	}
-	return tenancy.NewFinder(b.Build(), &v1alpha1.GPUInfoList{})
+	return tenancy.NewFinder(b.Build(), &pcapi.GPUInfoList{})
 }
 
-func called(name string) func(*v1alpha1.GPUInfo) {
-	return func(gpu *v1alpha1.GPUInfo) { gpu.Name, gpu.UID = name, types.UID(name) }
+func called(name string) func(*pcapi.GPUInfo) {
+	return func(gpu *pcapi.GPUInfo) { gpu.Name, gpu.UID = name, types.UID(name) }
 }
 
 func TestEventsThatConcernAllGPUInfosEnqueueThemLater(t *testing.T) {
-	on := func(name, cloud string) *v1alpha1.GPUInfo {
+	on := func(name, cloud string) *pcapi.GPUInfo {
 		gpu := asking(called(name))
 		if cloud != "" {
-			gpu.Spec.CloudRef = &v1alpha1.CloudReference{Name: cloud}
+			gpu.Spec.CloudRef = &pcapi.CloudReference{Name: cloud}
 		}
 		return gpu
 	}
@@ -93,7 +93,7 @@ func TestReservationChangesEnqueueRivals(t *testing.T) {
 	elsewhere.Status.Reservation.Host = "h2"
 	find := finderOf(t, mine, asking(called("none")), asking(called("later"), holding("n1", time.Minute)), asking(called("earlier"), holding("n1", 2*time.Hour)), elsewhere)
 	rivals := enqueueRivals(find)
-	update := func(was, is *v1alpha1.GPUInfo) func(queue) {
+	update := func(was, is *pcapi.GPUInfo) func(queue) {
 		return func(q queue) { rivals.Update(t.Context(), event.UpdateEvent{ObjectOld: was, ObjectNew: is}, q) }
 	}
 	for name, test := range map[string]struct {

@@ -14,12 +14,12 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
+	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
-	setup "github.com/privatecloud/operator/internal/controller"
+	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/reconciler"
 	"github.com/privatecloud/operator/internal/tenancy"
@@ -47,23 +47,23 @@ type observation struct {
 }
 
 type (
-	plan      = reconciler.Plan[*v1alpha1.Network, *observation]
-	lifecycle = external.Lifecycle[*v1alpha1.Network, cloud.Network, *observation]
+	plan      = reconciler.Plan[*pcapi.Network, *observation]
+	lifecycle = external.Lifecycle[*pcapi.Network, cloud.Network, *observation]
 )
 
 // kind is the Network kind for internal/external.
 type kind struct {
-	external.Defaults[*v1alpha1.Network, cloud.Network, *observation]
+	external.Defaults[*pcapi.Network, cloud.Network, *observation]
 	*lifecycle
 
 	cluster string
 }
 
-func newKind(c client.Client, opts setup.Options) *kind {
+func newKind(c client.Client, opts controller.Options) *kind {
 	k := &kind{cluster: opts.Cluster}
-	k.lifecycle = external.New(k, func() *v1alpha1.Network { return &v1alpha1.Network{} }, func() *observation { return &observation{} }, external.Options{
+	k.lifecycle = external.New(k, func() *pcapi.Network { return &pcapi.Network{} }, func() *observation { return &observation{} }, external.Options{
 		Client: c, Directory: opts.Directory, Clock: opts.Clock,
-		Kind: "Network", Noun: "network", Finalizer: v1alpha1.NetworkFinalizer, Ref: "Network", Needs: cloud.Networks, OnDemand: true, Identified: true,
+		Kind: "Network", Noun: "network", Finalizer: pcapi.NetworkFinalizer, Ref: "Network", Needs: cloud.Networks, OnDemand: true, Identified: true,
 		LostAdvice: "delete the VMs that refer to it and this object, and create others",
 	})
 	return k
@@ -71,20 +71,20 @@ func newKind(c client.Client, opts setup.Options) *kind {
 
 // SetupWithManager sets up the Network controller with the Manager. The index
 // VMNetworkIndex must have been added to its cache.
-func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts setup.Options) error {
-	err := tenancy.IndexByCloud(ctx, mgr.GetFieldIndexer(), &v1alpha1.Network{}, func(o client.Object) []string {
-		net := o.(*v1alpha1.Network)
-		return tenancy.CloudKeys(net.Spec.CloudRef, external.RecordedCloud(net, net.Status.NetworkID, net.Status.Cloud, v1alpha1.NetworkFinalizer))
+func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts controller.Options) error {
+	err := tenancy.IndexByCloud(ctx, mgr.GetFieldIndexer(), &pcapi.Network{}, func(o client.Object) []string {
+		net := o.(*pcapi.Network)
+		return tenancy.CloudKeys(net.Spec.CloudRef, external.RecordedCloud(net, net.Status.NetworkID, net.Status.Cloud, pcapi.NetworkFinalizer))
 	})
 	if err != nil {
 		return err
 	}
-	k, find := newKind(mgr.GetClient(), opts), tenancy.NewFinder(mgr.GetCache(), &v1alpha1.NetworkList{})
+	k, find := newKind(mgr.GetClient(), opts), tenancy.NewFinder(mgr.GetCache(), &pcapi.NetworkList{})
 	return tenancy.Watch(ctrl.NewControllerManagedBy(mgr).Named("network"), find.ByNamespace, find.ByCloud).
-		For(&v1alpha1.Network{}, builder.WithPredicates(reconciler.ChangedByUser(v1alpha1.NetworkFinalizer, v1alpha1.ClaimedCloudAnnotation))).
-		Watches(&v1alpha1.Network{}, forgetDeleted(k)).
-		Watches(&v1alpha1.VM{}, attachments(mgr.GetCache())).
+		For(&pcapi.Network{}, builder.WithPredicates(reconciler.ChangedByUser(pcapi.NetworkFinalizer, pcapi.ClaimedCloudAnnotation))).
+		Watches(&pcapi.Network{}, forgetDeleted(k)).
+		Watches(&pcapi.VM{}, attachments(mgr.GetCache())).
 		WatchesRawSource(source.Func(enqueueReferred(opts.Directory))).
-		WithOptions(controller.Options{MaxConcurrentReconciles: workers, EnableWarmup: new(true)}).
+		WithOptions(ctrlcontroller.Options{MaxConcurrentReconciles: workers, EnableWarmup: new(true)}).
 		Complete(k.Reconciler(mgr.GetEventRecorder("private-cloud-operator")))
 }

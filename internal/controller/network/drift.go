@@ -3,13 +3,13 @@ package network
 import (
 	"net/netip"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
 // sameRange and sameGateway compare values, not text: a cloud may shorten an
 // IPv6 address.
-func sameRange(net *v1alpha1.Network, n cloud.Network) bool {
+func sameRange(net *pcapi.Network, n cloud.Network) bool {
 	want, wantErr := netip.ParsePrefix(net.Spec.CIDR)
 	have, haveErr := netip.ParsePrefix(n.CIDR)
 	if wantErr != nil || haveErr != nil {
@@ -18,7 +18,7 @@ func sameRange(net *v1alpha1.Network, n cloud.Network) bool {
 	return want.Masked() == have.Masked()
 }
 
-func sameGateway(net *v1alpha1.Network, n cloud.Network) bool {
+func sameGateway(net *pcapi.Network, n cloud.Network) bool {
 	want, wantErr := netip.ParseAddr(net.Spec.Gateway)
 	have, haveErr := netip.ParseAddr(n.Gateway)
 	if wantErr != nil || haveErr != nil {

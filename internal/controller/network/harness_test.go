@@ -17,10 +17,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
-	setup "github.com/privatecloud/operator/internal/controller"
+	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
@@ -47,7 +47,7 @@ type harness struct {
 	client     client.Client
 	inv        *inventory.Inventory
 	kind       *kind
-	reconciler *reconciler.Reconciler[*v1alpha1.Network, *observation]
+	reconciler *reconciler.Reconciler[*pcapi.Network, *observation]
 	// writes are the targets of the patches sent to the API server: object or status.
 	writes []string
 }
@@ -59,15 +59,15 @@ func newHarness(t *testing.T, caps cloud.Capabilities, networks []cloud.Network,
 	h.cloud = cloudfake.New(cloudfake.Options{Capabilities: caps, Clock: func() time.Time { return h.now }})
 	h.cloud.AddNetworks(networks...)
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{pcapi.AddToScheme, corev1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatalf("AddToScheme: %v", err)
 		}
 	}
 	sent := func(to string) { h.writes = append(h.writes, to) }
-	h.client = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&v1alpha1.Network{}).
-		WithObjects(append(objects, &v1alpha1.Cloud{ObjectMeta: metav1.ObjectMeta{Name: "default"}})...).
-		WithIndex(&v1alpha1.VM{}, "network", func(o client.Object) []string { return []string{nameOf(o.(*v1alpha1.VM))} }).
+	h.client = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&pcapi.Network{}).
+		WithObjects(append(objects, &pcapi.Cloud{ObjectMeta: metav1.ObjectMeta{Name: "default"}})...).
+		WithIndex(&pcapi.VM{}, "network", func(o client.Object) []string { return []string{nameOf(o.(*pcapi.VM))} }).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 				sent("object")
@@ -80,7 +80,7 @@ func newHarness(t *testing.T, caps cloud.Capabilities, networks []cloud.Network,
 		}).Build()
 	directory := inventory.New(func() time.Time { return h.now })
 	h.inv = directory.Cloud("default")
-	h.kind = newKind(h.client, setup.Options{Directory: directory, Cluster: "cluster", Clock: func() time.Time { return h.now }})
+	h.kind = newKind(h.client, controller.Options{Directory: directory, Cluster: "cluster", Clock: func() time.Time { return h.now }})
 	h.reconciler = h.kind.Reconciler(h)
 	h.inv.Configure(inventory.Settings{PollInterval: pollInterval, SettleTime: settleTime})
 	h.inv.Connect(h.cloud, caps)
@@ -134,7 +134,7 @@ func (h *harness) wantCalls(want ...string) {
 
 func (h *harness) wantCondition(kind, want string, parts ...string) {
 	h.t.Helper()
-	var net v1alpha1.Network
+	var net pcapi.Network
 	if err := h.client.Get(h.t.Context(), client.ObjectKey{Namespace: "ns", Name: "net"}, &net); err != nil {
 		h.t.Fatalf("Get: %v", err)
 	}
@@ -153,15 +153,15 @@ func (h *harness) wantCondition(kind, want string, parts ...string) {
 }
 
 // onRecord returns the Network net with its network recorded and claimed, with changes.
-func onRecord(change ...func(*v1alpha1.Network)) *v1alpha1.Network {
-	return netWith(append([]func(*v1alpha1.Network){recorded, func(net *v1alpha1.Network) {
-		net.Finalizers, net.Annotations = []string{v1alpha1.NetworkFinalizer}, map[string]string{v1alpha1.ClaimedCloudAnnotation: "default"}
+func onRecord(change ...func(*pcapi.Network)) *pcapi.Network {
+	return netWith(append([]func(*pcapi.Network){recorded, func(net *pcapi.Network) {
+		net.Finalizers, net.Annotations = []string{pcapi.NetworkFinalizer}, map[string]string{pcapi.ClaimedCloudAnnotation: "default"}
 	}}, change...)...)
 }
 
 func (h *harness) wantGone() {
 	h.t.Helper()
-	err := h.client.Get(h.t.Context(), client.ObjectKey{Namespace: "ns", Name: "net"}, &v1alpha1.Network{})
+	err := h.client.Get(h.t.Context(), client.ObjectKey{Namespace: "ns", Name: "net"}, &pcapi.Network{})
 	if !apierrors.IsNotFound(err) {
 		h.t.Errorf("the object still exists: %v", err)
 	}

@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
 	"github.com/privatecloud/operator/internal/external"
@@ -123,7 +123,7 @@ func TestRefusedCreateRemovesClaim(t *testing.T) {
 			h.fail(cloudfake.CreateNetwork, &cloud.Error{Kind: test.kind, Op: "create network", Detail: "no"})
 			h.reconcile()
 			h.wantCondition("Created", test.want)
-			var net v1alpha1.Network
+			var net pcapi.Network
 			if err := h.client.Get(t.Context(), client.ObjectKey{Namespace: "ns", Name: "net"}, &net); err != nil {
 				t.Fatal(err)
 			}
@@ -168,9 +168,9 @@ func TestClaimIsKeptWhileCreateIsRetried(t *testing.T) {
 
 func TestDeletionWaitsForSettleTimeOfCreate(t *testing.T) {
 	t.Parallel()
-	unrecorded := func(net *v1alpha1.Network) { net.Status = v1alpha1.NetworkStatus{} }
+	unrecorded := func(net *pcapi.Network) { net.Status = pcapi.NetworkStatus{} }
 	for name, test := range map[string]struct {
-		net    *v1alpha1.Network
+		net    *pcapi.Network
 		before func(*harness)
 	}{
 		"create of an earlier process: wait": {onRecord(unrecorded), func(*harness) {}},
@@ -213,7 +213,7 @@ func TestDeletionWaitsForSettleTimeOfCreate(t *testing.T) {
 func TestCorrectionInTheCloudIsObservedAtRecheck(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		net   *v1alpha1.Network
+		net   *pcapi.Network
 		wrong cloud.Network
 		want  []string
 	}{
@@ -341,7 +341,7 @@ func TestFailedReturnsOutcome(t *testing.T) {
 
 func TestDeletionWithoutRecordListsAgain(t *testing.T) {
 	t.Parallel()
-	claimed := func(net *v1alpha1.Network) { net.Status = v1alpha1.NetworkStatus{} }
+	claimed := func(net *pcapi.Network) { net.Status = pcapi.NetworkStatus{} }
 	h := newHarness(t, everything, nil, onRecord(claimed, deleted))
 	if _, err := h.inv.Networks(t.Context(), h.now); err != nil {
 		t.Fatal(err)
@@ -361,7 +361,7 @@ func TestOnlyFailedChangesRequestPoll(t *testing.T) {
 	conflict := &cloud.Error{Kind: cloud.Conflict, Op: "update network", Detail: "busy"}
 	edge := networkWith(withGateway("10.0.0.9"))
 	for name, test := range map[string]struct {
-		net      *v1alpha1.Network
+		net      *pcapi.Network
 		networks []cloud.Network
 		verb     cloudfake.Verb
 		err      error

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/reconciler"
@@ -14,12 +14,12 @@ import (
 const stepUpdate = "Update"
 
 // Repeatable: a second create makes no second network.
-func (k *kind) Repeatable(_ *v1alpha1.Network, obs *observation) bool {
+func (k *kind) Repeatable(_ *pcapi.Network, obs *observation) bool {
 	return obs.Capabilities().Has(cloud.Idempotency) || obs.Capabilities().Has(cloud.UniqueNames)
 }
 
 // PlanCreate creates the network, which has no prerequisites.
-func (k *kind) PlanCreate(_ *v1alpha1.Network, obs *observation) plan {
+func (k *kind) PlanCreate(_ *pcapi.Network, obs *observation) plan {
 	if obs.Claimed == "" {
 		return k.Do(k.Steps.FirstClaim, k.Steps.Create)
 	}
@@ -27,19 +27,19 @@ func (k *kind) PlanCreate(_ *v1alpha1.Network, obs *observation) plan {
 }
 
 // PlanExisting keeps a recorded network as the spec says.
-func (k *kind) PlanExisting(net *v1alpha1.Network, obs *observation) plan {
+func (k *kind) PlanExisting(net *pcapi.Network, obs *observation) plan {
 	var p plan
 	if obs.Claimed == "" {
 		p = k.Do(k.Steps.Claim)
 	}
 	switch n := *obs.Resource; {
 	case n.Name != obs.name:
-		p.Outcome = reconciler.Stalled(v1alpha1.DriftReason, external.RecheckSoon, fmt.Errorf(
+		p.Outcome = reconciler.Stalled(pcapi.DriftReason, external.RecheckSoon, fmt.Errorf(
 			"network %s is named %q in the cloud, not %q, so it is not changed: rename it in the cloud, or find out who created it", n.ID, n.Name, obs.name))
 	case len(obs.Duplicates) > 0:
 		p.Steps = append(p.Steps, k.Steps.DeleteDuplicate)
 	case !sameRange(net, n):
-		p.Outcome = reconciler.Stalled(v1alpha1.DriftReason, external.RecheckSoon, fmt.Errorf(
+		p.Outcome = reconciler.Stalled(pcapi.DriftReason, external.RecheckSoon, fmt.Errorf(
 			"cidr of network %s is %s in the cloud, %s in the spec, and cannot be changed: delete this Network and create another", n.ID, n.CIDR, net.Spec.CIDR))
 	case !sameGateway(net, n):
 		p.Steps = append(p.Steps, k.Step(stepUpdate, reconciler.NeedsCloud|reconciler.Mutates, k.update))
@@ -48,23 +48,23 @@ func (k *kind) PlanExisting(net *v1alpha1.Network, obs *observation) plan {
 }
 
 // PlanDeletion waits for the VMs on the network, and does not delete a network of another name.
-func (k *kind) PlanDeletion(_ *v1alpha1.Network, obs *observation) (plan, bool) {
+func (k *kind) PlanDeletion(_ *pcapi.Network, obs *observation) (plan, bool) {
 	switch n := obs.Resource; {
 	case len(obs.attached) > 0:
 		return k.End(inUse(obs.attached)), true
 	case n != nil && n.Name != obs.name && len(obs.Duplicates) == 0:
-		return k.End(reconciler.Stalled(v1alpha1.BlockedReason, external.RecheckSoon, fmt.Errorf(
+		return k.End(reconciler.Stalled(pcapi.BlockedReason, external.RecheckSoon, fmt.Errorf(
 			"network %s is named %q in the cloud, not %q, so it is not deleted: rename it in the cloud, or delete it there", n.ID, n.Name, obs.name))), true
 	}
 	return plan{}, false
 }
 
 // Adopted brings a network in line whose spec was edited since its create.
-func (k *kind) Adopted(net *v1alpha1.Network, n cloud.Network) error {
+func (k *kind) Adopted(net *pcapi.Network, n cloud.Network) error {
 	if sameRange(net, n) && sameGateway(net, n) {
 		return nil
 	}
-	return reconciler.Wait(time.Second, v1alpha1.ProgressingReason, "network %s was found and is being brought in line with the spec", n.ID)
+	return reconciler.Wait(time.Second, pcapi.ProgressingReason, "network %s was found and is being brought in line with the spec", n.ID)
 }
 
 // inUse waits for the VMs of this cluster that are attached.
@@ -74,6 +74,6 @@ func inUse(vms []string) error {
 	if len(vms) > most {
 		named += ", …"
 	}
-	return reconciler.Blocked("VM/"+vms[0], v1alpha1.BlockedReason,
+	return reconciler.Blocked("VM/"+vms[0], pcapi.BlockedReason,
 		"VMs on this network: %d (%s); delete them first, the network is deleted after the last one", len(vms), named)
 }

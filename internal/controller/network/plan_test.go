@@ -12,9 +12,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
-	setup "github.com/privatecloud/operator/internal/controller"
+	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/reconciler"
@@ -30,16 +30,16 @@ var (
 )
 
 // pure plans and reports without a cluster or a cloud.
-var pure = newKind(nil, setup.Options{Cluster: "cluster", Clock: func() time.Time { return startTime }}).lifecycle
+var pure = newKind(nil, controller.Options{Cluster: "cluster", Clock: func() time.Time { return startTime }}).lifecycle
 
 // ownName is the name in the cloud of the network of netWith.
 const ownName = "ns-net-e6cfdbfe088a"
 
 // netWith returns the Network net, with changes.
-func netWith(change ...func(*v1alpha1.Network)) *v1alpha1.Network {
-	net := &v1alpha1.Network{
+func netWith(change ...func(*pcapi.Network)) *pcapi.Network {
+	net := &pcapi.Network{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "net", UID: "uid", Generation: 1},
-		Spec:       v1alpha1.NetworkSpec{CIDR: "10.0.0.0/24", Gateway: "10.0.0.1", CloudRef: &v1alpha1.CloudReference{Name: "default"}},
+		Spec:       pcapi.NetworkSpec{CIDR: "10.0.0.0/24", Gateway: "10.0.0.1", CloudRef: &pcapi.CloudReference{Name: "default"}},
 	}
 	for _, f := range change {
 		f(net)
@@ -47,11 +47,11 @@ func netWith(change ...func(*v1alpha1.Network)) *v1alpha1.Network {
 	return net
 }
 
-func recorded(net *v1alpha1.Network) {
+func recorded(net *pcapi.Network) {
 	net.Status.NetworkID, net.Status.Cloud, net.Status.ObservedGeneration = "n1", "default", 1
 }
-func edited(net *v1alpha1.Network) { net.Generation = 2 }
-func deleted(net *v1alpha1.Network) {
+func edited(net *pcapi.Network) { net.Generation = 2 }
+func deleted(net *pcapi.Network) {
 	now := metav1.NewTime(startTime)
 	net.DeletionTimestamp = &now
 }
@@ -75,7 +75,7 @@ func withGateway(gate string) func(*cloud.Network) {
 // obsWith returns an observation of an available cloud, with changes.
 func obsWith(caps cloud.Capabilities, change ...func(*observation)) *observation {
 	obs := &observation{name: ownName, counted: true}
-	obs.Now, obs.Cloud, obs.How, obs.View = startTime, "default", v1alpha1.CreatedReason, inventory.View{Capabilities: caps}
+	obs.Now, obs.Cloud, obs.How, obs.View = startTime, "default", pcapi.CreatedReason, inventory.View{Capabilities: caps}
 	for _, f := range change {
 		f(obs)
 	}
@@ -107,7 +107,7 @@ func awaitingSettleTime(obs *observation) { obs.SettleTimeLeft = time.Minute }
 func moved(obs *observation)              { obs.Moved, obs.Cloud = true, "former" }
 func gone(obs *observation)               { obs.Claimed, obs.Looked, obs.Gone = ownName, true, true }
 func denied(obs *observation) {
-	obs.Denied = reconciler.Blocked("Cloud/default", v1alpha1.CloudUnavailableReason, "Cloud %q does not exist", "default")
+	obs.Denied = reconciler.Blocked("Cloud/default", pcapi.CloudUnavailableReason, "Cloud %q does not exist", "default")
 }
 
 // decision is a plan as text.
@@ -144,7 +144,7 @@ func describe(outcome error) string {
 
 type planCase struct {
 	name  string
-	net   *v1alpha1.Network
+	net   *pcapi.Network
 	obs   *observation
 	steps []string
 	// outcome is the text of describe, and message a part of the outcome's message.
@@ -243,7 +243,7 @@ func TestPlanDeletion(t *testing.T) {
 }
 
 // checkPlan returns an error if a plan violates one of the rules that hold in every situation.
-func checkPlan(net *v1alpha1.Network, obs *observation, steps []string) error {
+func checkPlan(net *pcapi.Network, obs *observation, steps []string) error {
 	has := func(step string) bool { return slices.Contains(steps, step) }
 	changes := 0
 	for _, step := range []string{external.StepCreate, stepUpdate, external.StepDeleteDuplicate, external.StepDelete} {
@@ -317,18 +317,18 @@ func sameObservation(a, b *observation) bool {
 // TestPlanFollowsRulesInEverySituation tries every combination of what Observe can return.
 func TestPlanFollowsRulesInEverySituation(t *testing.T) {
 	t.Parallel()
-	flags := []func(*v1alpha1.Network, *observation){
-		func(net *v1alpha1.Network, _ *observation) { deleted(net) },
-		func(net *v1alpha1.Network, _ *observation) { recorded(net) },
-		func(net *v1alpha1.Network, _ *observation) { edited(net) },
-		func(_ *v1alpha1.Network, obs *observation) { obs.Claimed = ownName },
-		func(_ *v1alpha1.Network, obs *observation) { obs.Looked = true },
-		func(_ *v1alpha1.Network, obs *observation) { obs.Gone = true },
-		func(_ *v1alpha1.Network, obs *observation) { awaitingSettleTime(obs) },
-		func(_ *v1alpha1.Network, obs *observation) { moved(obs) },
-		func(_ *v1alpha1.Network, obs *observation) { denied(obs) },
-		func(_ *v1alpha1.Network, obs *observation) { unavailable(obs) },
-		func(_ *v1alpha1.Network, obs *observation) { withAttachedVMs("web")(obs) },
+	flags := []func(*pcapi.Network, *observation){
+		func(net *pcapi.Network, _ *observation) { deleted(net) },
+		func(net *pcapi.Network, _ *observation) { recorded(net) },
+		func(net *pcapi.Network, _ *observation) { edited(net) },
+		func(_ *pcapi.Network, obs *observation) { obs.Claimed = ownName },
+		func(_ *pcapi.Network, obs *observation) { obs.Looked = true },
+		func(_ *pcapi.Network, obs *observation) { obs.Gone = true },
+		func(_ *pcapi.Network, obs *observation) { awaitingSettleTime(obs) },
+		func(_ *pcapi.Network, obs *observation) { moved(obs) },
+		func(_ *pcapi.Network, obs *observation) { denied(obs) },
+		func(_ *pcapi.Network, obs *observation) { unavailable(obs) },
+		func(_ *pcapi.Network, obs *observation) { withAttachedVMs("web")(obs) },
 	}
 	networks := []*cloud.Network{nil}
 	for _, n := range []cloud.Network{networkWith(), networkWith(withName("other")), networkWith(withGateway("10.0.0.9")), networkWith(withCIDR("10.0.0.0/8"))} {
@@ -385,25 +385,25 @@ func TestName(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("a", 40)
 	for name, test := range map[string]struct {
-		net  *v1alpha1.Network
+		net  *pcapi.Network
 		want string
 	}{
 		"short name: namespace, name and hash": {netWith(), ownName},
-		"another UID: another hash":            {netWith(func(net *v1alpha1.Network) { net.UID = "other" }), "ns-net-cf82c5762ee2"},
-		"long name: shortened": {netWith(func(net *v1alpha1.Network) { net.Namespace, net.Name = long, long }),
+		"another UID: another hash":            {netWith(func(net *pcapi.Network) { net.UID = "other" }), "ns-net-cf82c5762ee2"},
+		"long name: shortened": {netWith(func(net *pcapi.Network) { net.Namespace, net.Name = long, long }),
 			long + "-aaaaaaaaa-e6cfdbfe088a"},
-		"cut behind a separator: separator removed": {netWith(func(net *v1alpha1.Network) { net.Namespace, net.Name = long, "aaaaaaaa.a" }),
+		"cut behind a separator: separator removed": {netWith(func(net *pcapi.Network) { net.Namespace, net.Name = long, "aaaaaaaa.a" }),
 			long + "-aaaaaaaa-e6cfdbfe088a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := newKind(nil, setup.Options{Cluster: "cluster"}).nameInCloud(test.net)
+			got := newKind(nil, controller.Options{Cluster: "cluster"}).nameInCloud(test.net)
 			if diff := cmp.Diff(test.want, got); diff != "" || len(got) > maxName {
 				t.Errorf("%d bytes (-want +got):\n%s", len(got), diff)
 			}
 		})
 	}
-	if newKind(nil, setup.Options{Cluster: "another"}).nameInCloud(netWith()) == ownName {
+	if newKind(nil, controller.Options{Cluster: "another"}).nameInCloud(netWith()) == ownName {
 		t.Error("two clusters on one cloud have the same name for their networks")
 	}
 }
@@ -425,7 +425,7 @@ func TestSameRangeAndSameGateway(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			net := netWith(func(net *v1alpha1.Network) { net.Spec.CIDR, net.Spec.Gateway = test.cidr, test.gateway })
+			net := netWith(func(net *pcapi.Network) { net.Spec.CIDR, net.Spec.Gateway = test.cidr, test.gateway })
 			if got := sameRange(net, test.has); got != test.sameRange {
 				t.Errorf("range: %t", got)
 			}

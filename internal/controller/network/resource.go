@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
-	setup "github.com/privatecloud/operator/internal/controller"
+	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/names"
 	"github.com/privatecloud/operator/internal/reconciler"
@@ -25,7 +25,7 @@ const (
 	hashLength = 12
 )
 
-func (k *kind) Record(net *v1alpha1.Network) external.Record {
+func (k *kind) Record(net *pcapi.Network) external.Record {
 	return external.Record{
 		Ref: net.Spec.CloudRef, Name: k.nameInCloud(net), ID: net.Status.NetworkID, Cloud: net.Status.Cloud, ObservedGeneration: net.Status.ObservedGeneration,
 	}
@@ -33,7 +33,7 @@ func (k *kind) Record(net *v1alpha1.Network) external.Record {
 
 // nameInCloud returns a name that ends in a hash of the object's UID and the
 // cluster: networks have no labels, so the name proves which object owns a network.
-func (k *kind) nameInCloud(net *v1alpha1.Network) string {
+func (k *kind) nameInCloud(net *pcapi.Network) string {
 	sum := sha256.Sum256([]byte(k.cluster + "/" + string(net.UID)))
 	return names.Cut(maxName-hashLength-1, net.Namespace+"-"+net.Name) + "-" + hex.EncodeToString(sum[:])[:hashLength]
 }
@@ -43,7 +43,7 @@ func (k *kind) Identify(n cloud.Network) external.Identity {
 }
 
 // Relate counts the VMs on the network.
-func (k *kind) Relate(ctx context.Context, net *v1alpha1.Network, obs *observation) error {
+func (k *kind) Relate(ctx context.Context, net *pcapi.Network, obs *observation) error {
 	vms, err := attachedTo(ctx, k.Client, client.ObjectKeyFromObject(net))
 	if err != nil {
 		return err
@@ -54,8 +54,8 @@ func (k *kind) Relate(ctx context.Context, net *v1alpha1.Network, obs *observati
 
 // attachedTo returns the names of the VMs that are attached to a Network, sorted.
 func attachedTo(ctx context.Context, reader client.Reader, net client.ObjectKey) ([]string, error) {
-	var vms v1alpha1.VMList
-	err := reader.List(ctx, &vms, client.InNamespace(net.Namespace), client.MatchingFields{setup.VMNetworkIndex: net.Name},
+	var vms pcapi.VMList
+	err := reader.List(ctx, &vms, client.InNamespace(net.Namespace), client.MatchingFields{controller.VMNetworkIndex: net.Name},
 		client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
 	if err != nil {
 		return nil, fmt.Errorf("list VMs of Network %q: %w", net.Name, err)
@@ -71,9 +71,9 @@ func attachedTo(ctx context.Context, reader client.Reader, net client.ObjectKey)
 }
 
 // Look searches the listing that all Networks of a Cloud share.
-func (k *kind) Look(ctx context.Context, net *v1alpha1.Network, obs *observation, id string) error {
+func (k *kind) Look(ctx context.Context, net *pcapi.Network, obs *observation, id string) error {
 	age := obs.View.Settings.PollInterval * 9 / 10
-	if meta.IsStatusConditionTrue(net.Status.Conditions, v1alpha1.StalledCondition) {
+	if meta.IsStatusConditionTrue(net.Status.Conditions, pcapi.StalledCondition) {
 		age = min(age, external.RecheckSoon/10) // a person corrects it and waits
 	}
 	all, err := obs.Inventory.Networks(ctx, external.Latest(obs.Now.Add(-age), obs.Horizon))
@@ -102,13 +102,13 @@ func (k *kind) Get(ctx context.Context, obs *observation, id string) (cloud.Netw
 	return obs.View.Client.GetNetwork(ctx, id)
 }
 
-func (k *kind) Create(ctx context.Context, net *v1alpha1.Network, obs *observation) (cloud.Network, error) {
+func (k *kind) Create(ctx context.Context, net *pcapi.Network, obs *observation) (cloud.Network, error) {
 	return obs.View.Client.CreateNetwork(ctx, cloud.CreateNetwork{
 		Name: k.nameInCloud(net), CIDR: net.Spec.CIDR, Gateway: net.Spec.Gateway, IdempotencyKey: string(net.UID),
 	})
 }
 
-func (k *kind) Remember(_ *v1alpha1.Network, obs *observation, n cloud.Network) {
+func (k *kind) Remember(_ *pcapi.Network, obs *observation, n cloud.Network) {
 	obs.Inventory.RecordNetwork(n)
 	obs.Resource, obs.Owned = &n, true
 }
@@ -116,7 +116,7 @@ func (k *kind) Remember(_ *v1alpha1.Network, obs *observation, n cloud.Network) 
 func (k *kind) ForgetResource(obs *observation, id string) { obs.Inventory.ForgetNetwork(id) }
 
 // update sets the gateway.
-func (k *kind) update(ctx context.Context, net *v1alpha1.Network, obs *observation) error {
+func (k *kind) update(ctx context.Context, net *pcapi.Network, obs *observation) error {
 	n, err := obs.View.Client.UpdateNetwork(ctx, obs.Resource.ID, net.Spec.Gateway)
 	if err != nil {
 		return k.Failed(net, &obs.Observation, err)
@@ -124,22 +124,22 @@ func (k *kind) update(ctx context.Context, net *v1alpha1.Network, obs *observati
 	k.Backoff.Forget(net.UID)
 	k.Remember(net, obs, n)
 	if !sameGateway(net, n) {
-		return reconciler.Stalled(v1alpha1.DriftReason, external.RecheckRefused, fmt.Errorf(
+		return reconciler.Stalled(pcapi.DriftReason, external.RecheckRefused, fmt.Errorf(
 			"the cloud was asked for gateway %s and set %s: look there for the cause", net.Spec.Gateway, n.Gateway))
 	}
 	return nil
 }
 
 // Delete fails with an outcome while something is attached.
-func (k *kind) Delete(ctx context.Context, _ *v1alpha1.Network, obs *observation, n cloud.Network) (bool, error) {
+func (k *kind) Delete(ctx context.Context, _ *pcapi.Network, obs *observation, n cloud.Network) (bool, error) {
 	err := obs.View.Client.DeleteNetwork(ctx, n.ID)
 	duplicate := obs.Resource == nil || obs.Resource.ID != n.ID
 	switch {
 	case cloud.Is(err, cloud.Conflict) && duplicate:
-		return false, reconciler.Stalled(v1alpha1.AmbiguousReason, external.RecheckSoon, fmt.Errorf(
+		return false, reconciler.Stalled(pcapi.AmbiguousReason, external.RecheckSoon, fmt.Errorf(
 			"one create made several networks, and network %s is in use: %w; move its servers to another network in the cloud", n.ID, err))
 	case cloud.Is(err, cloud.Conflict):
-		return false, reconciler.Stalled(v1alpha1.BlockedReason, external.RecheckSoon, fmt.Errorf(
+		return false, reconciler.Stalled(pcapi.BlockedReason, external.RecheckSoon, fmt.Errorf(
 			"%w; no VM object of this namespace is on it: detach in the cloud what is attached", err))
 	case duplicate && (err == nil || cloud.Is(err, cloud.NotFound)):
 		obs.Inventory.ForgetNetwork(n.ID)

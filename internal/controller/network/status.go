@@ -3,12 +3,12 @@ package network
 import (
 	"fmt"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
 // Report writes the Network's own status fields.
-func (k *kind) Report(net *v1alpha1.Network, obs *observation, _ error) reconciler.Summary {
+func (k *kind) Report(net *pcapi.Network, obs *observation, _ error) reconciler.Summary {
 	if obs.Resource != nil && net.Status.NetworkID == "" {
 		net.Status.NetworkID, net.Status.Cloud = obs.Resource.ID, obs.Cloud
 	}
@@ -16,6 +16,6 @@ func (k *kind) Report(net *v1alpha1.Network, obs *observation, _ error) reconcil
 		net.Status.AttachedVMs = int32(len(obs.attached)) //nolint:gosec // fewer than etcd holds
 	}
 	return reconciler.Summary{
-		Reason: v1alpha1.InSyncReason, Message: fmt.Sprintf("network %s is as the spec says", net.Status.NetworkID), RequeueAfter: obs.View.Settings.PollInterval,
+		Reason: pcapi.InSyncReason, Message: fmt.Sprintf("network %s is as the spec says", net.Status.NetworkID), RequeueAfter: obs.View.Settings.PollInterval,
 	}
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
 // withCondition adds a condition to the status.
-func withCondition(kind string, status metav1.ConditionStatus, reason string) func(*v1alpha1.Network) {
-	return func(net *v1alpha1.Network) {
+func withCondition(kind string, status metav1.ConditionStatus, reason string) func(*pcapi.Network) {
+	return func(net *pcapi.Network) {
 		net.Status.Conditions = append(net.Status.Conditions, metav1.Condition{Type: kind, Status: status, Reason: reason})
 	}
 }
@@ -26,7 +26,7 @@ type statusSummary struct {
 	Conditions       []string
 }
 
-func summarize(s v1alpha1.NetworkStatus) statusSummary {
+func summarize(s pcapi.NetworkStatus) statusSummary {
 	out := statusSummary{NetworkID: s.NetworkID, Cloud: s.Cloud, VMs: s.AttachedVMs}
 	for _, c := range s.Conditions {
 		out.Conditions = append(out.Conditions, c.Type+"="+string(c.Status)+" "+c.Reason+": "+c.Message)
@@ -42,15 +42,15 @@ func TestReport(t *testing.T) {
 	waiting := func(reason string) error { return reconciler.Wait(time.Second, reason, "why") }
 	blocked := func(reason string) error { return reconciler.Blocked("x", reason, "why") }
 	uncounted := func(obs *observation) { obs.counted = false }
-	adoptedHow := func(obs *observation) { obs.How = v1alpha1.AdoptedReason }
+	adoptedHow := func(obs *observation) { obs.How = pcapi.AdoptedReason }
 	for _, test := range []struct {
 		name    string
-		net     *v1alpha1.Network
+		net     *pcapi.Network
 		obs     *observation
 		outcome error
 		want    statusSummary
 	}{
-		{"no network: Pending", netWith(), obsWith(nil, unavailable), blocked(v1alpha1.CloudUnavailableReason), statusSummary{Conditions: []string{"Created=False Pending: why"}}},
+		{"no network: Pending", netWith(), obsWith(nil, unavailable), blocked(pcapi.CloudUnavailableReason), statusSummary{Conditions: []string{"Created=False Pending: why"}}},
 		{"network created: Created", netWith(), obsWith(everything, withNetwork(networkWith())), nil,
 			statusSummary{NetworkID: "n1", Cloud: "default", Conditions: []string{`Created=True Created: network n1 on Cloud "default"`}}},
 		{"network found: Adopted", netWith(), obsWith(everything, withNetwork(networkWith()), adoptedHow), nil,
@@ -59,24 +59,24 @@ func TestReport(t *testing.T) {
 			statusSummary{NetworkID: "n1", Cloud: "default", VMs: 2, Conditions: []string{`Created=True Adopted: network n1 on Cloud "default"`}}},
 		{"labels only: Created states what is not guaranteed", netWith(), obsWith(labelsOnly, withNetwork(networkWith())), nil,
 			statusSummary{NetworkID: "n1", Cloud: "default", Conditions: []string{`Created=True Created: network n1 on Cloud "default"` + twice}}},
-		{"Cloud not allowed: no statement about guarantees", netWith(), obsWith(labelsOnly, denied), blocked(v1alpha1.CloudUnavailableReason), statusSummary{Conditions: []string{"Created=False Pending: why"}}},
-		{"answer lost: OutcomeUnknown", netWith(), obsWith(everything), waiting(v1alpha1.OutcomeUnknownReason), statusSummary{Conditions: []string{"Created=False OutcomeUnknown: why"}}},
-		{"rejected: Rejected", netWith(), obsWith(everything), stalled(v1alpha1.RejectedReason), statusSummary{Conditions: []string{"Created=False Rejected: why"}}},
-		{"cloud has no networks: Rejected", netWith(), obsWith(nil), stalled(v1alpha1.UnsupportedReason), statusSummary{Conditions: []string{"Created=False Rejected: why"}}},
-		{"quota exceeded: QuotaExceeded", netWith(), obsWith(everything), waiting(v1alpha1.QuotaExceededReason), statusSummary{Conditions: []string{"Created=False QuotaExceeded: why"}}},
-		{"lost: the id is kept", netWith(recorded, withCondition("Created", "True", "Created")), obsWith(everything, gone), stalled(v1alpha1.LostReason),
+		{"Cloud not allowed: no statement about guarantees", netWith(), obsWith(labelsOnly, denied), blocked(pcapi.CloudUnavailableReason), statusSummary{Conditions: []string{"Created=False Pending: why"}}},
+		{"answer lost: OutcomeUnknown", netWith(), obsWith(everything), waiting(pcapi.OutcomeUnknownReason), statusSummary{Conditions: []string{"Created=False OutcomeUnknown: why"}}},
+		{"rejected: Rejected", netWith(), obsWith(everything), stalled(pcapi.RejectedReason), statusSummary{Conditions: []string{"Created=False Rejected: why"}}},
+		{"cloud has no networks: Rejected", netWith(), obsWith(nil), stalled(pcapi.UnsupportedReason), statusSummary{Conditions: []string{"Created=False Rejected: why"}}},
+		{"quota exceeded: QuotaExceeded", netWith(), obsWith(everything), waiting(pcapi.QuotaExceededReason), statusSummary{Conditions: []string{"Created=False QuotaExceeded: why"}}},
+		{"lost: the id is kept", netWith(recorded, withCondition("Created", "True", "Created")), obsWith(everything, gone), stalled(pcapi.LostReason),
 			statusSummary{NetworkID: "n1", Cloud: "default", Conditions: []string{"Created=False Lost: why"}}},
-		{"cloud unavailable: the status is kept", netWith(recorded, withCondition("Created", "True", "Created")), obsWith(everything, unavailable), blocked(v1alpha1.CloudUnavailableReason),
+		{"cloud unavailable: the status is kept", netWith(recorded, withCondition("Created", "True", "Created")), obsWith(everything, unavailable), blocked(pcapi.CloudUnavailableReason),
 			statusSummary{NetworkID: "n1", Cloud: "default", Conditions: []string{"Created=True Created: "}}},
-		{"VMs not counted: the count is kept", netWith(recorded, func(net *v1alpha1.Network) { net.Status.AttachedVMs = 7 }), obsWith(everything, uncounted), why,
+		{"VMs not counted: the count is kept", netWith(recorded, func(net *pcapi.Network) { net.Status.AttachedVMs = 7 }), obsWith(everything, uncounted), why,
 			statusSummary{NetworkID: "n1", Cloud: "default", VMs: 7}},
-		{"deletion waits for VMs: Blocked", netWith(recorded, deleted), obsWith(everything, withNetwork(networkWith()), withAttachedVMs("a")), blocked(v1alpha1.BlockedReason),
+		{"deletion waits for VMs: Blocked", netWith(recorded, deleted), obsWith(everything, withNetwork(networkWith()), withAttachedVMs("a")), blocked(pcapi.BlockedReason),
 			statusSummary{NetworkID: "n1", Cloud: "default", VMs: 1, Conditions: []string{`Created=True Created: network n1 on Cloud "default"`, "Deleting=True Blocked: why"}}},
-		{"deletion waits for the cloud: WaitingForCloud", netWith(recorded, deleted), obsWith(everything, unavailable), blocked(v1alpha1.CloudUnavailableReason),
+		{"deletion waits for the cloud: WaitingForCloud", netWith(recorded, deleted), obsWith(everything, unavailable), blocked(pcapi.CloudUnavailableReason),
 			statusSummary{NetworkID: "n1", Cloud: "default", Conditions: []string{"Deleting=True WaitingForCloud: why"}}},
-		{"deletion waits for the brake: Blocked", netWith(recorded, deleted), obsWith(everything), blocked(v1alpha1.BrakedReason),
+		{"deletion waits for the brake: Blocked", netWith(recorded, deleted), obsWith(everything), blocked(pcapi.BrakedReason),
 			statusSummary{NetworkID: "n1", Cloud: "default", Conditions: []string{"Deleting=True Blocked: why"}}},
-		{"deletion requested: Requested", netWith(recorded, deleted), obsWith(everything), waiting(v1alpha1.RequestedReason),
+		{"deletion requested: Requested", netWith(recorded, deleted), obsWith(everything), waiting(pcapi.RequestedReason),
 			statusSummary{NetworkID: "n1", Cloud: "default", Conditions: []string{"Deleting=True Requested: why"}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -94,7 +94,7 @@ func TestReportSummary(t *testing.T) {
 	at := func(obs *observation) { obs.View.Settings.PollInterval = time.Minute }
 	for _, test := range []struct {
 		name string
-		net  *v1alpha1.Network
+		net  *pcapi.Network
 		obs  func(*observation)
 		want reconciler.Summary
 	}{

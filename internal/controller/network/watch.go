@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/inventory"
 )
 
@@ -38,12 +38,12 @@ func enqueueReferred(directory *inventory.Directory) func(context.Context, queue
 // attachments enqueues the Networks that VMs come to and leave: at once if a
 // deletion waited for the VM to leave.
 func attachments(reader client.Reader) handler.EventHandler {
-	came := func(q queue, vm *v1alpha1.VM) {
+	came := func(q queue, vm *pcapi.VM) {
 		if vm.Spec.NetworkRef != nil {
 			q.AddAfter(networkOf(vm), countDelay)
 		}
 	}
-	left := func(ctx context.Context, q queue, vm *v1alpha1.VM) {
+	left := func(ctx context.Context, q queue, vm *pcapi.VM) {
 		switch {
 		case vm.Spec.NetworkRef == nil:
 		case free(ctx, reader, networkOf(vm).NamespacedName):
@@ -54,12 +54,12 @@ func attachments(reader client.Reader) handler.EventHandler {
 	}
 	return handler.Funcs{
 		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) {
-			if vm := e.Object.(*v1alpha1.VM); !e.IsInInitialList && attached(vm) {
+			if vm := e.Object.(*pcapi.VM); !e.IsInInitialList && attached(vm) {
 				came(q, vm)
 			}
 		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
-			was, is := e.ObjectOld.(*v1alpha1.VM), e.ObjectNew.(*v1alpha1.VM)
+			was, is := e.ObjectOld.(*pcapi.VM), e.ObjectNew.(*pcapi.VM)
 			on, off := attached(is), attached(was)
 			if on == off && nameOf(was) == nameOf(is) {
 				return
@@ -71,7 +71,7 @@ func attachments(reader client.Reader) handler.EventHandler {
 				came(q, is)
 			}
 		},
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { left(ctx, q, e.Object.(*v1alpha1.VM)) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { left(ctx, q, e.Object.(*pcapi.VM)) },
 	}
 }
 
@@ -83,7 +83,7 @@ func forgetDeleted(k *kind) handler.EventHandler {
 
 // free reports whether a Network is being deleted and no VM is attached any more.
 func free(ctx context.Context, reader client.Reader, name client.ObjectKey) bool {
-	var net v1alpha1.Network
+	var net pcapi.Network
 	if err := reader.Get(ctx, name, &net); err != nil || net.DeletionTimestamp.IsZero() {
 		return false
 	}
@@ -92,18 +92,18 @@ func free(ctx context.Context, reader client.Reader, name client.ObjectKey) bool
 }
 
 // attached reports whether a VM exists in the cloud, or may exist.
-func attached(vm *v1alpha1.VM) bool {
-	return vm.Status.VMID != "" || controllerutil.ContainsFinalizer(vm, v1alpha1.VMFinalizer)
+func attached(vm *pcapi.VM) bool {
+	return vm.Status.VMID != "" || controllerutil.ContainsFinalizer(vm, pcapi.VMFinalizer)
 }
 
 // nameOf returns the name of the Network that a VM refers to, empty for none.
-func nameOf(vm *v1alpha1.VM) string {
+func nameOf(vm *pcapi.VM) string {
 	if vm.Spec.NetworkRef == nil {
 		return ""
 	}
 	return vm.Spec.NetworkRef.Name
 }
 
-func networkOf(vm *v1alpha1.VM) reconcile.Request {
+func networkOf(vm *pcapi.VM) reconcile.Request {
 	return reconcile.Request{NamespacedName: client.ObjectKey{Namespace: vm.Namespace, Name: nameOf(vm)}}
 }

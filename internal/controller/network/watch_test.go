@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
 
 // delayQueue records what is queued, and after which delay.
@@ -27,10 +27,10 @@ func (l *delayQueue) AddAfter(r reconcile.Request, after time.Duration) {
 }
 
 // vmOn returns a VM that is attached to a Network, with changes.
-func vmOn(network string, change ...func(*v1alpha1.VM)) *v1alpha1.VM {
-	vm := &v1alpha1.VM{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", Finalizers: []string{v1alpha1.VMFinalizer}},
-		Spec:       v1alpha1.VMSpec{NetworkRef: &v1alpha1.NetworkReference{Name: network}},
+func vmOn(network string, change ...func(*pcapi.VM)) *pcapi.VM {
+	vm := &pcapi.VM{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", Finalizers: []string{pcapi.VMFinalizer}},
+		Spec:       pcapi.VMSpec{NetworkRef: &pcapi.NetworkReference{Name: network}},
 	}
 	for _, f := range change {
 		f(vm)
@@ -40,18 +40,18 @@ func vmOn(network string, change ...func(*v1alpha1.VM)) *v1alpha1.VM {
 
 func TestAttachmentsEnqueueNetwork(t *testing.T) {
 	t.Parallel()
-	waiting := func(vm *v1alpha1.VM) { vm.Finalizers = nil }
-	nowhere := func(vm *v1alpha1.VM) { vm.Spec.NetworkRef = nil }
-	another := func(vm *v1alpha1.VM) { vm.Name = "other" }
-	came := func(vm *v1alpha1.VM) event.CreateEvent { return event.CreateEvent{Object: vm} }
+	waiting := func(vm *pcapi.VM) { vm.Finalizers = nil }
+	nowhere := func(vm *pcapi.VM) { vm.Spec.NetworkRef = nil }
+	another := func(vm *pcapi.VM) { vm.Name = "other" }
+	came := func(vm *pcapi.VM) event.CreateEvent { return event.CreateEvent{Object: vm} }
 	for _, tc := range []struct {
 		name string
 		// there is what the cache holds.
 		there []client.Object
 		// The event: came, or was and is, or left.
 		came     event.CreateEvent
-		was, is  *v1alpha1.VM
-		left     *v1alpha1.VM
+		was, is  *pcapi.VM
+		left     *pcapi.VM
 		expected []string
 	}{
 		{name: "VM created: after a delay", there: []client.Object{onRecord()}, came: came(vmOn("net")), expected: []string{"ns/net after 1s"}},
@@ -64,7 +64,7 @@ func TestAttachmentsEnqueueNetwork(t *testing.T) {
 		{name: "VM without a network deleted: not enqueued", there: []client.Object{onRecord()}, left: vmOn("net", nowhere)},
 		{name: "VM of a missing Network deleted: after a delay", left: vmOn("net"), expected: []string{"ns/net after 1s"}},
 		{name: "VM of a deleted Network deleted, others left: after a delay", there: []client.Object{onRecord(deleted), vmOn("net", another)}, left: vmOn("net"), expected: []string{"ns/net after 1s"}},
-		{name: "last VM of a deleted Network deleted: at once", there: []client.Object{onRecord(deleted), vmOn("net", another, waiting), vmOn("far", another, func(vm *v1alpha1.VM) { vm.Name = "far" })}, left: vmOn("net"), expected: []string{"ns/net after 0s"}},
+		{name: "last VM of a deleted Network deleted: at once", there: []client.Object{onRecord(deleted), vmOn("net", another, waiting), vmOn("far", another, func(vm *pcapi.VM) { vm.Name = "far" })}, left: vmOn("net"), expected: []string{"ns/net after 0s"}},
 		{name: "last VM of a deleted Network lost its claim: at once", there: []client.Object{onRecord(deleted), vmOn("net", waiting)}, was: vmOn("net"), is: vmOn("net", waiting), expected: []string{"ns/net after 0s"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
 )
 
@@ -16,8 +16,8 @@ import (
 // counts as a call to the API server.
 type readOnlyCache struct {
 	client.Client
-	vm    *v1alpha1.VM
-	cloud *v1alpha1.Cloud
+	vm    *pcapi.VM
+	cloud *pcapi.Cloud
 	// reads counts the reads from the cache, calls all other requests.
 	reads, calls int
 }
@@ -27,9 +27,9 @@ var errCalled = errors.New("a reconcile in sync called the API server")
 func (s *readOnlyCache) Get(_ context.Context, _ client.ObjectKey, o client.Object, _ ...client.GetOption) error {
 	s.reads++
 	switch into := o.(type) {
-	case *v1alpha1.VM:
+	case *pcapi.VM:
 		s.vm.DeepCopyInto(into)
-	case *v1alpha1.Cloud:
+	case *pcapi.Cloud:
 		s.cloud.DeepCopyInto(into)
 	default:
 		s.calls++
@@ -66,7 +66,7 @@ func newIdleHarness(tb testing.TB) (*harness, *readOnlyCache) {
 	h.mustReconcile()
 	h.later(pollInterval)
 	h.mustReconcile()
-	var c v1alpha1.Cloud
+	var c pcapi.Cloud
 	if err := h.client.Get(tb.Context(), ctrlKey("default"), &c); err != nil {
 		tb.Fatalf("Get: %v", err)
 	}

@@ -19,12 +19,12 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
+	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
-	setup "github.com/privatecloud/operator/internal/controller"
+	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/reconciler"
 	"github.com/privatecloud/operator/internal/tenancy"
@@ -36,41 +36,41 @@ import (
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 type (
-	plan      = reconciler.Plan[*v1alpha1.VM, *observation]
-	lifecycle = external.Lifecycle[*v1alpha1.VM, cloud.Server, *observation]
+	plan      = reconciler.Plan[*pcapi.VM, *observation]
+	lifecycle = external.Lifecycle[*pcapi.VM, cloud.Server, *observation]
 )
 
 // kind is the VM kind for internal/external.
 type kind struct {
-	external.Defaults[*v1alpha1.VM, cloud.Server, *observation]
+	external.Defaults[*pcapi.VM, cloud.Server, *observation]
 	*lifecycle
 
 	cluster  string
 	refusals refusals
 }
 
-func newKind(c client.Client, opts setup.Options) *kind {
+func newKind(c client.Client, opts controller.Options) *kind {
 	k := &kind{cluster: opts.Cluster, refusals: newRefusals(opts.Clock)}
-	k.lifecycle = external.New(k, func() *v1alpha1.VM { return &v1alpha1.VM{} }, func() *observation { return &observation{} }, external.Options{
+	k.lifecycle = external.New(k, func() *pcapi.VM { return &pcapi.VM{} }, func() *observation { return &observation{} }, external.Options{
 		Client: c, Directory: opts.Directory, Clock: opts.Clock,
-		Kind: "VM", Noun: "VM", Finalizer: v1alpha1.VMFinalizer, LostAdvice: "delete this object and create another",
+		Kind: "VM", Noun: "VM", Finalizer: pcapi.VMFinalizer, LostAdvice: "delete this object and create another",
 	})
 	return k
 }
 
 // SetupWithManager sets up the VM controller with the Manager.
-func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts setup.Options) error {
+func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts controller.Options) error {
 	if err := addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	find := tenancy.NewFinder(mgr.GetCache(), &v1alpha1.VMList{})
+	find := tenancy.NewFinder(mgr.GetCache(), &pcapi.VMList{})
 	return tenancy.Watch(ctrl.NewControllerManagedBy(mgr).Named("vm"), find.ByNamespace, find.ByCloud).
-		Watches(&v1alpha1.VM{}, enqueue{}, builder.WithPredicates(changedByUser)).
-		Watches(&v1alpha1.Network{}, networkChanges(mgr.GetCache())).
+		Watches(&pcapi.VM{}, enqueue{}, builder.WithPredicates(changedByUser)).
+		Watches(&pcapi.Network{}, networkChanges(mgr.GetCache())).
 		WatchesRawSource(source.Func(func(_ context.Context, q queue) error {
 			opts.Directory.Subscribe(subscriber{find: find, queue: q}.enqueue)
 			return nil
 		})).
-		WithOptions(controller.Options{MaxConcurrentReconciles: opts.Workers, EnableWarmup: new(true)}).
+		WithOptions(ctrlcontroller.Options{MaxConcurrentReconciles: opts.Workers, EnableWarmup: new(true)}).
 		Complete(newKind(mgr.GetClient(), opts).Reconciler(mgr.GetEventRecorder("private-cloud-operator")))
 }

@@ -4,14 +4,14 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
 // difference is what must change on the server for it to be as the spec says.
-func difference(vm *v1alpha1.VM, server cloud.Server) cloud.UpdateServer {
+func difference(vm *pcapi.VM, server cloud.Server) cloud.UpdateServer {
 	var change cloud.UpdateServer
 	if want := vm.Spec.CPU; want != nil && int(*want) != server.CPU {
 		n := int(*want)
@@ -23,16 +23,16 @@ func difference(vm *v1alpha1.VM, server cloud.Server) cloud.UpdateServer {
 	}
 	on, off := cloud.PowerOn, cloud.PowerOff
 	switch stopped := server.State == cloud.StateStopped; {
-	case stopped && vm.Spec.PowerState != v1alpha1.PowerOff:
+	case stopped && vm.Spec.PowerState != pcapi.PowerOff:
 		change.PowerState = &on
-	case !stopped && vm.Spec.PowerState == v1alpha1.PowerOff:
+	case !stopped && vm.Spec.PowerState == pcapi.PowerOff:
 		change.PowerState = &off
 	}
 	return change
 }
 
 // unsupported refuses a new VM that asks for what the cloud cannot do.
-func unsupported(vm *v1alpha1.VM, caps cloud.Capabilities) error {
+func unsupported(vm *pcapi.VM, caps cloud.Capabilities) error {
 	var fields []string
 	if !caps.Has(cloud.Sizing) {
 		if vm.Spec.CPU != nil {
@@ -51,7 +51,7 @@ func unsupported(vm *v1alpha1.VM, caps cloud.Capabilities) error {
 	if vm.Spec.NetworkRef != nil && !caps.Has(cloud.Networks) {
 		fields = append(fields, "networkRef")
 	}
-	if vm.Spec.PowerState == v1alpha1.PowerOff && !caps.Has(cloud.Power) {
+	if vm.Spec.PowerState == pcapi.PowerOff && !caps.Has(cloud.Power) {
 		fields = append(fields, "powerState")
 	}
 	return lacks(fields)
@@ -76,6 +76,6 @@ func lacks(fields []string) error {
 	if len(fields) == 0 {
 		return nil
 	}
-	return reconciler.Stalled(v1alpha1.UnsupportedReason, external.RecheckRefused, fmt.Errorf("this cloud cannot set %s: remove it from the spec, or set it back",
+	return reconciler.Stalled(pcapi.UnsupportedReason, external.RecheckRefused, fmt.Errorf("this cloud cannot set %s: remove it from the spec, or set it back",
 		strings.Join(fields, ", ")))
 }

@@ -20,10 +20,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
-	setup "github.com/privatecloud/operator/internal/controller"
+	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
@@ -54,7 +54,7 @@ type harness struct {
 	directory  *inventory.Directory
 	inv        *inventory.Inventory
 	kind       *kind
-	reconciler *reconciler.Reconciler[*v1alpha1.VM, *observation]
+	reconciler *reconciler.Reconciler[*pcapi.VM, *observation]
 
 	// enqueued are the names of the VMs that the inventory enqueued.
 	enqueued []string
@@ -71,13 +71,13 @@ func newHarness(t testing.TB, caps cloud.Capabilities, objects ...client.Object)
 	h := &harness{t: t, now: startTime, refuse: map[string][]error{}}
 	h.cloud = cloudfake.New(cloudfake.Options{Capabilities: caps, Clock: h.Now})
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{pcapi.AddToScheme, corev1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatalf("AddToScheme: %v", err)
 		}
 	}
-	objects = append(objects, &v1alpha1.Cloud{ObjectMeta: metav1.ObjectMeta{Name: "default"}})
-	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&v1alpha1.VM{})
+	objects = append(objects, &pcapi.Cloud{ObjectMeta: metav1.ObjectMeta{Name: "default"}})
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&pcapi.VM{})
 	if err := addIndexes(t.Context(), indexer(func(o client.Object, field string, keys client.IndexerFunc) { builder.WithIndex(o, field, keys) })); err != nil {
 		t.Fatalf("addIndexes: %v", err)
 	}
@@ -136,7 +136,7 @@ func (h *harness) start() {
 		}
 	})
 	h.inv = h.directory.Cloud("default")
-	h.kind = newKind(h.client, setup.Options{Directory: h.directory, Cluster: "cluster", Clock: h.Now})
+	h.kind = newKind(h.client, controller.Options{Directory: h.directory, Cluster: "cluster", Clock: h.Now})
 	h.reconciler = h.kind.Reconciler(h)
 }
 
@@ -179,9 +179,9 @@ func (h *harness) mustReconcile() ctrl.Result {
 }
 
 // find returns the stored VM and reports whether it exists.
-func (h *harness) find() (*v1alpha1.VM, bool) {
+func (h *harness) find() (*pcapi.VM, bool) {
 	h.t.Helper()
-	vm := &v1alpha1.VM{}
+	vm := &pcapi.VM{}
 	err := h.client.Get(h.t.Context(), client.ObjectKey{Namespace: "ns", Name: "a"}, vm)
 	if apierrors.IsNotFound(err) {
 		return nil, false
@@ -192,7 +192,7 @@ func (h *harness) find() (*v1alpha1.VM, bool) {
 	return vm, true
 }
 
-func (h *harness) vm() *v1alpha1.VM {
+func (h *harness) vm() *pcapi.VM {
 	h.t.Helper()
 	vm, ok := h.find()
 	if !ok {
@@ -202,7 +202,7 @@ func (h *harness) vm() *v1alpha1.VM {
 }
 
 // edit changes the VM as a user does.
-func (h *harness) edit(change func(*v1alpha1.VM)) {
+func (h *harness) edit(change func(*pcapi.VM)) {
 	h.t.Helper()
 	vm := h.vm()
 	change(vm)
@@ -277,11 +277,11 @@ func (h *harness) wantClaim(want string) {
 	h.t.Helper()
 	vm := h.vm()
 	got := ""
-	if slices.Contains(vm.Finalizers, v1alpha1.VMFinalizer) {
-		got = vm.Annotations[v1alpha1.ClaimedNameAnnotation]
+	if slices.Contains(vm.Finalizers, pcapi.VMFinalizer) {
+		got = vm.Annotations[pcapi.ClaimedNameAnnotation]
 	}
 	equal(h.t, "claimed name", want, got)
-	if _, left := vm.Annotations[v1alpha1.ClaimedNameAnnotation]; left && got == "" {
+	if _, left := vm.Annotations[pcapi.ClaimedNameAnnotation]; left && got == "" {
 		h.t.Error("an annotation of a claim is left")
 	}
 }
@@ -291,10 +291,10 @@ func ctrlKey(name string) client.ObjectKey { return client.ObjectKey{Name: name}
 var errAPIAway = errors.New("the API server is unavailable")
 
 // onRecord returns the VM with server s1 recorded and claimed, with changes.
-func onRecord(change ...func(*v1alpha1.VM)) *v1alpha1.VM {
-	vm := vmWith(recorded, func(vm *v1alpha1.VM) {
-		vm.Finalizers = []string{v1alpha1.VMFinalizer}
-		vm.Annotations = map[string]string{v1alpha1.ClaimedNameAnnotation: "web"}
+func onRecord(change ...func(*pcapi.VM)) *pcapi.VM {
+	vm := vmWith(recorded, func(vm *pcapi.VM) {
+		vm.Finalizers = []string{pcapi.VMFinalizer}
+		vm.Annotations = map[string]string{pcapi.ClaimedNameAnnotation: "web"}
 	})
 	for _, f := range change {
 		f(vm)
@@ -303,7 +303,7 @@ func onRecord(change ...func(*v1alpha1.VM)) *v1alpha1.VM {
 }
 
 // other returns another VM, with changes.
-func other(name string, change ...func(*v1alpha1.VM)) *v1alpha1.VM {
+func other(name string, change ...func(*pcapi.VM)) *pcapi.VM {
 	vm := vmWith(change...)
 	vm.Name, vm.UID = name, types.UID("uid-"+name)
 	return vm

@@ -5,8 +5,8 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
-	setup "github.com/privatecloud/operator/internal/controller"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/tenancy"
 )
@@ -26,7 +26,7 @@ const unresolved = ""
 func key(cloud, value string) string { return cloud + "/" + value }
 
 // indexedCloud returns the Cloud under which serverIndex and nameIndex hold a VM.
-func indexedCloud(vm *v1alpha1.VM) string {
+func indexedCloud(vm *pcapi.VM) string {
 	switch recorded := recordedCloud(vm); {
 	case recorded != "":
 		return recorded
@@ -36,27 +36,27 @@ func indexedCloud(vm *v1alpha1.VM) string {
 	return unresolved
 }
 
-func recordedCloud(vm *v1alpha1.VM) string {
-	return external.RecordedCloud(vm, vm.Status.VMID, vm.Status.Cloud, v1alpha1.VMFinalizer)
+func recordedCloud(vm *pcapi.VM) string {
+	return external.RecordedCloud(vm, vm.Status.VMID, vm.Status.Cloud, pcapi.VMFinalizer)
 }
 
 func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
-	err := tenancy.IndexByCloud(ctx, indexer, &v1alpha1.VM{}, func(o client.Object) []string {
-		vm := o.(*v1alpha1.VM)
+	err := tenancy.IndexByCloud(ctx, indexer, &pcapi.VM{}, func(o client.Object) []string {
+		vm := o.(*pcapi.VM)
 		return tenancy.CloudKeys(vm.Spec.CloudRef, recordedCloud(vm))
 	})
 	if err != nil {
 		return err
 	}
-	for index, keys := range map[string]func(*v1alpha1.VM) []string{
-		nameIndex: func(vm *v1alpha1.VM) []string { return []string{key(indexedCloud(vm), vm.Spec.VMName)} },
-		setup.VMNetworkIndex: func(vm *v1alpha1.VM) []string {
+	for index, keys := range map[string]func(*pcapi.VM) []string{
+		nameIndex: func(vm *pcapi.VM) []string { return []string{key(indexedCloud(vm), vm.Spec.VMName)} },
+		controller.VMNetworkIndex: func(vm *pcapi.VM) []string {
 			if vm.Spec.NetworkRef == nil {
 				return nil
 			}
 			return []string{vm.Spec.NetworkRef.Name}
 		},
-		serverIndex: func(vm *v1alpha1.VM) []string {
+		serverIndex: func(vm *pcapi.VM) []string {
 			switch {
 			case vm.Status.VMID != "":
 				return []string{key(indexedCloud(vm), vm.Status.VMID)}
@@ -67,7 +67,7 @@ func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 			}
 		},
 	} {
-		err := indexer.IndexField(ctx, &v1alpha1.VM{}, index, func(o client.Object) []string { return keys(o.(*v1alpha1.VM)) })
+		err := indexer.IndexField(ctx, &pcapi.VM{}, index, func(o client.Object) []string { return keys(o.(*pcapi.VM)) })
 		if err != nil {
 			return err
 		}

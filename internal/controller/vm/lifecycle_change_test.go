@@ -9,14 +9,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
 	"github.com/privatecloud/operator/internal/external"
 )
 
 // harnessWithServer returns a harness whose Cloud lists the server s.
-func harnessWithServer(t *testing.T, caps cloud.Capabilities, vm *v1alpha1.VM, s cloud.Server) *harness {
+func harnessWithServer(t *testing.T, caps cloud.Capabilities, vm *pcapi.VM, s cloud.Server) *harness {
 	t.Helper()
 	h := newHarness(t, caps, vm)
 	h.cloud.AddServers(s)
@@ -31,8 +31,8 @@ func TestUpdateContainsAllDifferences(t *testing.T) {
 	s := h.cloud.Server("s1")
 	equal(t, "cores", 2, s.CPU)
 	equal(t, "state", cloud.StateStopped, s.State)
-	h.wantCondition(v1alpha1.ReadyCondition, "True Stopped")
-	equal(t, "state", v1alpha1.VMStateStopped, h.vm().Status.State)
+	h.wantCondition(pcapi.ReadyCondition, "True Stopped")
+	equal(t, "state", pcapi.VMStateStopped, h.vm().Status.State)
 	h.mustReconcile()
 	h.wantCalls()
 }
@@ -54,12 +54,12 @@ func TestFailedUpdateIsReportedAndRepeated(t *testing.T) {
 			h := harnessWithServer(t, everything, onRecord(), serverWith(withCores(1)))
 			h.cloud.Fail(cloudfake.UpdateServer, tc.err, tc.err == errReset)
 			h.wantRequeue(tc.requeue, h.mustReconcile())
-			h.wantCondition(v1alpha1.ReadyCondition, tc.ready)
-			h.wantCondition(v1alpha1.CreatedCondition, "True Created")
+			h.wantCondition(pcapi.ReadyCondition, tc.ready)
+			h.wantCondition(pcapi.CreatedCondition, "True Created")
 			h.later(time.Second)
 			h.mustReconcile()
 			equal(t, "cores", 2, h.cloud.Server("s1").CPU)
-			h.wantCondition(v1alpha1.ReadyCondition, "True Running")
+			h.wantCondition(pcapi.ReadyCondition, "True Running")
 		})
 	}
 }
@@ -77,7 +77,7 @@ func TestDeletionEndsAfterGetReturnsNotFound(t *testing.T) {
 		h.cloud.Fail(cloudfake.DeleteServer, &cloud.Error{Kind: cloud.NotFound, Op: "delete"}, false)
 		h.wantRequeue(time.Second, h.mustReconcile())
 		h.wantCalls("delete s1", "get s1")
-		h.wantCondition(v1alpha1.DeletingCondition, "True Requested", "VM s1")
+		h.wantCondition(pcapi.DeletingCondition, "True Requested", "VM s1")
 		h.later(time.Second)
 		h.mustReconcile()
 		h.wantGone()
@@ -87,7 +87,7 @@ func TestDeletionEndsAfterGetReturnsNotFound(t *testing.T) {
 		h := harnessWithServer(t, everything, onRecord(deleted), serverWith())
 		h.cloud.Fail(cloudfake.DeleteServer, errReset, true)
 		h.wantRequeue(time.Second, h.mustReconcile())
-		h.wantCondition(v1alpha1.DeletingCondition, "True WaitingForCloud")
+		h.wantCondition(pcapi.DeletingCondition, "True WaitingForCloud")
 		h.mustReconcile()
 		h.wantCalls("delete s1", "delete s1", "get s1")
 		h.wantGone()
@@ -124,7 +124,7 @@ func TestSlowDeletionIsReportedAfterQuietPeriod(t *testing.T) {
 	h.advance(quiet)
 	h.wantRequeue(external.Safety, h.mustReconcile())
 	h.wantCalls()
-	h.wantCondition(v1alpha1.DeletingCondition, "True Requested", "is deleting VM s1")
+	h.wantCondition(pcapi.DeletingCondition, "True Requested", "is deleting VM s1")
 	h.later(time.Second)
 	h.mustReconcile()
 	h.wantCalls()
@@ -140,14 +140,14 @@ func TestSlowCreateIsReportedAsCreating(t *testing.T) {
 	h := newHarness(t, everything, vmWith())
 	h.cloud.SetSlow(true)
 	h.wantRequeue(external.Safety, h.mustReconcile())
-	h.wantCondition(v1alpha1.CreatedCondition, "False Creating", "VM s1")
+	h.wantCondition(pcapi.CreatedCondition, "False Creating", "VM s1")
 	equal(t, "vmId", "s1", h.vm().Status.VMID)
 	h.cloud.Finish()
 	h.later(time.Second)
 	h.mustReconcile()
 	h.wantCalls("check web", "create web")
-	h.wantCondition(v1alpha1.CreatedCondition, "True Created")
-	h.wantCondition(v1alpha1.ReadyCondition, "True Running")
+	h.wantCondition(pcapi.CreatedCondition, "True Created")
+	h.wantCondition(pcapi.ReadyCondition, "True Running")
 }
 
 func TestOrphanedServerLosesOwnerLabels(t *testing.T) {
@@ -190,7 +190,7 @@ func TestOrphaningWaitsUntilLabelsAreRemoved(t *testing.T) {
 	h := harnessWithServer(t, everything, onRecord(orphaning, deleted), serverWith())
 	h.cloud.Fail(cloudfake.UpdateServer, errRefused, false)
 	h.wantRequeue(time.Second, h.mustReconcile())
-	h.wantCondition(v1alpha1.DeletingCondition, "True WaitingForCloud")
+	h.wantCondition(pcapi.DeletingCondition, "True WaitingForCloud")
 	h.mustReconcile()
 	h.wantGone()
 	h.wantServers("s1")
@@ -205,7 +205,7 @@ func TestImportIsRecordedAfterLabeling(t *testing.T) {
 	h.wantCalls("update s1", "update s1")
 	equal(t, "vmId", "s1", h.vm().Status.VMID)
 	equal(t, "labels", ownLabels, h.cloud.Server("s1").Labels)
-	h.wantCondition(v1alpha1.CreatedCondition, "True Imported")
+	h.wantCondition(pcapi.CreatedCondition, "True Imported")
 	h.wantClaim("web")
 	h.mustReconcile()
 	h.wantCalls()
@@ -219,14 +219,14 @@ func TestImportIsRecordedAfterLabeling(t *testing.T) {
 func TestObserveOnlyVMIsReportedAndNotChanged(t *testing.T) {
 	h := harnessWithServer(t, everything, vmWith(importing, observing), serverWith(unlabelled, withCores(9), withCPUUtilization(30)))
 	h.mustReconcile()
-	h.wantCondition(v1alpha1.ReadyCondition, "True Running")
+	h.wantCondition(pcapi.ReadyCondition, "True Running")
 	equal(t, "cpuUtilization", int32(30), *h.vm().Status.CPUUtilization)
 	h.wantClaim("")
-	h.edit(func(vm *v1alpha1.VM) { *vm.Spec.CPU = 8 })
+	h.edit(func(vm *pcapi.VM) { *vm.Spec.CPU = 8 })
 	h.mustReconcile()
 	h.wantCalls()
 
-	h.edit(func(vm *v1alpha1.VM) { vm.Spec.ManagementPolicy = v1alpha1.ManagementPolicyManaged })
+	h.edit(func(vm *pcapi.VM) { vm.Spec.ManagementPolicy = pcapi.ManagementPolicyManaged })
 	h.mustReconcile()
 	h.mustReconcile()
 	h.wantCalls("update s1", "update s1")
@@ -236,13 +236,13 @@ func TestObserveOnlyVMIsReportedAndNotChanged(t *testing.T) {
 }
 
 func TestImportOfServerOfAnotherVMIsAmbiguous(t *testing.T) {
-	older := other("b", importing, func(vm *v1alpha1.VM) { vm.CreationTimestamp = metav1.NewTime(startTime.Add(-time.Hour)) })
+	older := other("b", importing, func(vm *pcapi.VM) { vm.CreationTimestamp = metav1.NewTime(startTime.Add(-time.Hour)) })
 	h := newHarness(t, everything, vmWith(importing), older)
 	h.cloud.AddServers(serverWith(unlabelled))
 	h.poll()
 	h.wantRequeue(time.Minute, h.mustReconcile())
 	h.wantCalls()
-	h.wantCondition(v1alpha1.CreatedCondition, "False Ambiguous", "another VM object")
+	h.wantCondition(pcapi.CreatedCondition, "False Ambiguous", "another VM object")
 	h.wantClaim("")
 }
 
@@ -259,7 +259,7 @@ func TestAllowedNamespacesRestrictsCreates(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", Labels: map[string]string{"team": tc.team}}}
 			h := newHarness(t, everything, vmWith(), ns)
-			var c v1alpha1.Cloud
+			var c pcapi.Cloud
 			if err := h.client.Get(t.Context(), ctrlKey("default"), &c); err != nil {
 				t.Fatalf("Get: %v", err)
 			}
@@ -274,16 +274,16 @@ func TestAllowedNamespacesRestrictsCreates(t *testing.T) {
 			}
 			h.wantRequeue(time.Minute, result)
 			h.wantCalls()
-			h.wantCondition(v1alpha1.ReadyCondition, "False CloudUnavailable", `namespace "ns" may not use Cloud "default"`)
+			h.wantCondition(pcapi.ReadyCondition, "False CloudUnavailable", `namespace "ns" may not use Cloud "default"`)
 		})
 	}
 }
 
 func TestMissingCloudBlocksVM(t *testing.T) {
-	h := newHarness(t, everything, vmWith(func(vm *v1alpha1.VM) { vm.Spec.CloudRef = &v1alpha1.CloudReference{Name: "absent"} }))
+	h := newHarness(t, everything, vmWith(func(vm *pcapi.VM) { vm.Spec.CloudRef = &pcapi.CloudReference{Name: "absent"} }))
 	equal(t, "result", ctrl.Result{}, h.mustReconcile())
 	h.wantCalls()
-	h.wantCondition(v1alpha1.ReadyCondition, "False CloudUnavailable", `Cloud "absent" does not exist: create it`)
+	h.wantCondition(pcapi.ReadyCondition, "False CloudUnavailable", `Cloud "absent" does not exist: create it`)
 	h.remove()
 	h.wantGone()
 }

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
 	"github.com/privatecloud/operator/internal/external"
@@ -20,8 +20,8 @@ func harnessWithLostAnswer(t *testing.T, caps cloud.Capabilities, committed bool
 	h.wantRequeue(time.Second, h.mustReconcile())
 	h.wantCalls("check web", "create web")
 	h.wantClaim("web")
-	h.wantCondition(v1alpha1.CreatedCondition, "False OutcomeUnknown", "connection reset", "may have been created all the same")
-	h.wantCondition(v1alpha1.ReconcilingCondition, "True Progressing")
+	h.wantCondition(pcapi.CreatedCondition, "False OutcomeUnknown", "connection reset", "may have been created all the same")
+	h.wantCondition(pcapi.ReconcilingCondition, "True Progressing")
 	return h
 }
 
@@ -37,7 +37,7 @@ func TestLostAnswerIsResolvedByLaterListing(t *testing.T) {
 			h.advance(time.Second)
 			h.wantRequeue(external.Safety, h.mustReconcile())
 			h.wantCalls()
-			h.wantCondition(v1alpha1.CreatedCondition, "False OutcomeUnknown")
+			h.wantCondition(pcapi.CreatedCondition, "False OutcomeUnknown")
 			h.wantEnqueued()
 
 			h.later(time.Second)
@@ -45,7 +45,7 @@ func TestLostAnswerIsResolvedByLaterListing(t *testing.T) {
 			h.mustReconcile()
 			h.wantServers("s1")
 			equal(t, "vmId", "s1", h.vm().Status.VMID)
-			h.wantCondition(v1alpha1.ReadyCondition, "True Running")
+			h.wantCondition(pcapi.ReadyCondition, "True Running")
 		})
 	}
 }
@@ -74,7 +74,7 @@ func TestCreateIsRepeatedOnlyWhenSafe(t *testing.T) {
 				return
 			}
 			h.wantCalls()
-			h.wantCondition(v1alpha1.CreatedCondition, "False OutcomeUnknown", "settleTime")
+			h.wantCondition(pcapi.CreatedCondition, "False OutcomeUnknown", "settleTime")
 			h.advance(settleTime)
 			h.mustReconcile()
 			h.wantCalls()
@@ -83,7 +83,7 @@ func TestCreateIsRepeatedOnlyWhenSafe(t *testing.T) {
 			h.mustReconcile()
 			h.wantCalls("create web")
 			h.wantServers("s1")
-			h.wantCondition(v1alpha1.ReadyCondition, "True Running")
+			h.wantCondition(pcapi.ReadyCondition, "True Running")
 		})
 	}
 }
@@ -103,7 +103,7 @@ func TestLateServerIsAdoptedAtEndOfSettleTime(t *testing.T) {
 			h.mustReconcile()
 			h.wantCalls()
 			equal(t, "vmId", "s1", h.vm().Status.VMID)
-			h.wantCondition(v1alpha1.CreatedCondition, "True Adopted")
+			h.wantCondition(pcapi.CreatedCondition, "True Adopted")
 		})
 	}
 }
@@ -121,7 +121,7 @@ func TestNewProcessWaitsForSettleTimeBeforeCreate(t *testing.T) {
 				h.wantCalls("create web")
 			} else {
 				h.wantCalls()
-				h.wantCondition(v1alpha1.CreatedCondition, "False OutcomeUnknown", "settleTime")
+				h.wantCondition(pcapi.CreatedCondition, "False OutcomeUnknown", "settleTime")
 				h.cloud.Show("s1")
 				h.later(time.Second)
 				h.mustReconcile()
@@ -231,14 +231,14 @@ func TestDeletionAfterLostAnswerWaitsForSettleTime(t *testing.T) {
 			h.later(time.Second)
 			h.mustReconcile()
 			h.wantCalls()
-			h.wantCondition(v1alpha1.DeletingCondition, "True Requested", "settleTime")
+			h.wantCondition(pcapi.DeletingCondition, "True Requested", "settleTime")
 
 			h.cloud.Show("s1")
 			h.later(time.Minute)
 			h.mustReconcile()
 			if !caps.Has(cloud.Labels) && !caps.Has(cloud.UniqueNames) {
 				h.wantCalls()
-				h.wantCondition(v1alpha1.DeletingCondition, "True Blocked", "VM s1")
+				h.wantCondition(pcapi.DeletingCondition, "True Blocked", "VM s1")
 				return
 			}
 			h.wantCalls("delete s1", "get s1")
@@ -277,7 +277,7 @@ func TestDuplicateServerIsDeleted(t *testing.T) {
 	h.mustReconcile()
 	h.wantCalls()
 	h.wantServers("s1", "x")
-	h.wantCondition(v1alpha1.ReadyCondition, "True Running")
+	h.wantCondition(pcapi.ReadyCondition, "True Running")
 }
 
 func TestMissingDuplicateIsIgnored(t *testing.T) {
@@ -291,19 +291,19 @@ func TestMissingDuplicateIsIgnored(t *testing.T) {
 	h.later(time.Second)
 	h.mustReconcile()
 	h.wantCalls()
-	h.wantCondition(v1alpha1.ReadyCondition, "True Running")
+	h.wantCondition(pcapi.ReadyCondition, "True Running")
 }
 
 func TestNameOfAnotherVMIsTakenWithUniqueNames(t *testing.T) {
-	h := newHarness(t, uniqueNamesOnly, vmWith(), other("b", func(vm *v1alpha1.VM) {
-		vm.Status.VMID, vm.Finalizers = "sb", []string{v1alpha1.VMFinalizer}
+	h := newHarness(t, uniqueNamesOnly, vmWith(), other("b", func(vm *pcapi.VM) {
+		vm.Status.VMID, vm.Finalizers = "sb", []string{pcapi.VMFinalizer}
 	}))
 	h.cloud.AddServers(cloud.Server{ID: "sb", Name: "web", State: cloud.StateActive})
 	h.poll()
 	h.wantRequeue(time.Minute, h.mustReconcile())
 	h.wantCalls()
 	h.wantClaim("")
-	h.wantCondition(v1alpha1.NameCheckedCondition, "False Taken", "another VM object")
+	h.wantCondition(pcapi.NameCheckedCondition, "False Taken", "another VM object")
 	h.remove()
 	h.mustReconcile()
 	h.wantGone()
@@ -311,8 +311,8 @@ func TestNameOfAnotherVMIsTakenWithUniqueNames(t *testing.T) {
 }
 
 func TestTwoVMsShareNameWithoutUniqueNames(t *testing.T) {
-	h := newHarness(t, withoutProofs, vmWith(), other("b", func(vm *v1alpha1.VM) {
-		vm.Status.VMID, vm.Finalizers = "sb", []string{v1alpha1.VMFinalizer}
+	h := newHarness(t, withoutProofs, vmWith(), other("b", func(vm *pcapi.VM) {
+		vm.Status.VMID, vm.Finalizers = "sb", []string{pcapi.VMFinalizer}
 	}))
 	h.cloud.AddServers(cloud.Server{ID: "sb", Name: "web", State: cloud.StateActive})
 	h.poll()
@@ -322,7 +322,7 @@ func TestTwoVMsShareNameWithoutUniqueNames(t *testing.T) {
 	h.mustReconcile()
 	h.wantServers("s1", "sb")
 	equal(t, "vmId", "s1", h.vm().Status.VMID)
-	h.wantCondition(v1alpha1.CreatedCondition, "True Created", "only a person can attribute")
+	h.wantCondition(pcapi.CreatedCondition, "True Created", "only a person can attribute")
 }
 
 func TestForeignServerOfSameNameIsNotAdopted(t *testing.T) {
@@ -335,7 +335,7 @@ func TestForeignServerOfSameNameIsNotAdopted(t *testing.T) {
 	h.later(settleTime)
 	h.mustReconcile()
 	equal(t, "vmId", "", h.vm().Status.VMID)
-	h.wantCondition(v1alpha1.NameCheckedCondition, "False Taken")
+	h.wantCondition(pcapi.NameCheckedCondition, "False Taken")
 	h.remove()
 	h.mustReconcile()
 	h.wantGone()
@@ -345,32 +345,32 @@ func TestForeignServerOfSameNameIsNotAdopted(t *testing.T) {
 func TestReusedKeyMeansServerExists(t *testing.T) {
 	h := harnessWithLostAnswer(t, everything, true)
 	h.cloud.Hide("s1")
-	h.edit(func(vm *v1alpha1.VM) { *vm.Spec.CPU = 8 })
+	h.edit(func(vm *pcapi.VM) { *vm.Spec.CPU = 8 })
 	h.later(time.Second)
 	h.mustReconcile()
 	h.wantCalls("create web")
-	h.wantCondition(v1alpha1.CreatedCondition, "False OutcomeUnknown")
+	h.wantCondition(pcapi.CreatedCondition, "False OutcomeUnknown")
 	h.cloud.Show("s1")
 	h.later(time.Second)
 	h.mustReconcile()
 	h.mustReconcile()
 	h.wantCalls("update s1")
 	h.wantServers("s1")
-	h.wantCondition(v1alpha1.ReadyCondition, "True Running")
+	h.wantCondition(pcapi.ReadyCondition, "True Running")
 }
 
 func TestReusedKeyIsAmbiguousWithoutLabelsAndNames(t *testing.T) {
 	h := harnessWithLostAnswer(t, profiles["a key alone"], true)
-	h.edit(func(vm *v1alpha1.VM) { *vm.Spec.CPU = 8 })
+	h.edit(func(vm *pcapi.VM) { *vm.Spec.CPU = 8 })
 	h.later(time.Second)
 	h.wantRequeue(external.RecheckSoon, h.mustReconcile())
 	h.wantCalls("create web")
-	h.wantCondition(v1alpha1.StalledCondition, "True Ambiguous", "set the spec back", "spec.import.vmId")
-	h.wantCondition(v1alpha1.CreatedCondition, "False Ambiguous")
+	h.wantCondition(pcapi.StalledCondition, "True Ambiguous", "set the spec back", "spec.import.vmId")
+	h.wantCondition(pcapi.CreatedCondition, "False Ambiguous")
 
-	h.edit(func(vm *v1alpha1.VM) { *vm.Spec.CPU = 2 })
+	h.edit(func(vm *pcapi.VM) { *vm.Spec.CPU = 2 })
 	h.later(time.Second)
 	h.mustReconcile()
 	h.wantServers("s1")
-	h.wantCondition(v1alpha1.ReadyCondition, "True Running")
+	h.wantCondition(pcapi.ReadyCondition, "True Running")
 }

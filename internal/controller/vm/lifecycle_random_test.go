@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
 )
@@ -83,7 +83,7 @@ func (f *randomRun) hide() {
 
 func (f *randomRun) resize() {
 	if vm, ok := f.find(); ok && vm.DeletionTimestamp.IsZero() {
-		f.edit(func(vm *v1alpha1.VM) { *vm.Spec.CPU = int32(f.rand.IntN(4) + 1) })
+		f.edit(func(vm *pcapi.VM) { *vm.Spec.CPU = int32(f.rand.IntN(4) + 1) })
 	}
 }
 
@@ -145,7 +145,7 @@ func (f *randomRun) checkFinalState() error {
 		return nil
 	}
 	server, there := f.cloud.Server(vm.Status.VMID), f.cloud.HasServer(vm.Status.VMID)
-	ready, message := f.condition(v1alpha1.ReadyCondition)
+	ready, message := f.condition(pcapi.ReadyCondition)
 	switch {
 	case len(f.ownServers()) != 1 || !there:
 		return fmt.Errorf("vmId %q and servers %v; Ready=%s: %s", vm.Status.VMID, f.ownServers(), ready, message)

@@ -9,35 +9,35 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
 	"github.com/privatecloud/operator/internal/inventory"
 )
 
-func createdAfter(after time.Duration) func(*v1alpha1.VM) {
-	return func(vm *v1alpha1.VM) { vm.CreationTimestamp = metav1.NewTime(startTime.Add(after)) }
+func createdAfter(after time.Duration) func(*pcapi.VM) {
+	return func(vm *pcapi.VM) { vm.CreationTimestamp = metav1.NewTime(startTime.Add(after)) }
 }
 
-func withClaim(vm *v1alpha1.VM) {
-	vm.Finalizers, vm.Annotations = []string{v1alpha1.VMFinalizer}, map[string]string{v1alpha1.ClaimedNameAnnotation: "web"}
+func withClaim(vm *pcapi.VM) {
+	vm.Finalizers, vm.Annotations = []string{pcapi.VMFinalizer}, map[string]string{pcapi.ClaimedNameAnnotation: "web"}
 }
 
 func TestOneVMCreatesEachUniqueName(t *testing.T) {
 	tests := []struct {
 		name  string
-		vm    *v1alpha1.VM
-		other *v1alpha1.VM
+		vm    *pcapi.VM
+		other *pcapi.VM
 		want  bool
 	}{
-		{name: "no other VM has the name: created", vm: vmWith(), other: other("b", func(vm *v1alpha1.VM) { vm.Spec.VMName = "db" }), want: true},
+		{name: "no other VM has the name: created", vm: vmWith(), other: other("b", func(vm *pcapi.VM) { vm.Spec.VMName = "db" }), want: true},
 		{name: "an older VM has the name and no claim: created", vm: vmWith(), other: other("b", createdAfter(-time.Hour)), want: true},
 		{name: "a younger VM claimed the name: not created", vm: vmWith(), other: other("b", createdAfter(time.Hour), withClaim)},
 		{name: "both claimed the name, this VM is older: created", vm: vmWith(withClaim), other: other("b", createdAfter(time.Hour), withClaim), want: true},
 		{name: "both claimed the name, this VM is younger: claim removed", vm: vmWith(withClaim), other: other("b", createdAfter(-time.Hour), withClaim)},
 		{name: "both claimed the name at the same age, this VM has the lower UID: created", vm: vmWith(withClaim), other: other("b", withClaim), want: true},
-		{name: "another VM recorded the server of this name: not created", vm: vmWith(withClaim), other: other("b", createdAfter(time.Hour), func(vm *v1alpha1.VM) { vm.Status.VMID = "sb" })},
-		{name: "a VM on another Cloud claimed the name: created", vm: vmWith(), other: other("b", withClaim, func(vm *v1alpha1.VM) { vm.Spec.CloudRef = &v1alpha1.CloudReference{Name: "other"} }), want: true},
+		{name: "another VM recorded the server of this name: not created", vm: vmWith(withClaim), other: other("b", createdAfter(time.Hour), func(vm *pcapi.VM) { vm.Status.VMID = "sb" })},
+		{name: "a VM on another Cloud claimed the name: created", vm: vmWith(), other: other("b", withClaim, func(vm *pcapi.VM) { vm.Spec.CloudRef = &pcapi.CloudReference{Name: "other"} }), want: true},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
@@ -48,7 +48,7 @@ func TestOneVMCreatesEachUniqueName(t *testing.T) {
 			if !tc.want {
 				h.wantCalls()
 				h.wantClaim("")
-				h.wantCondition(v1alpha1.NameCheckedCondition, "False Taken", "another VM object")
+				h.wantCondition(pcapi.NameCheckedCondition, "False Taken", "another VM object")
 			}
 		})
 	}
@@ -71,7 +71,7 @@ func TestServerRecordedByTwoVMs(t *testing.T) {
 		h.poll()
 		h.mustReconcile()
 		h.wantCalls()
-		h.wantCondition(v1alpha1.ReadyCondition, "False Ambiguous", "another VM object")
+		h.wantCondition(pcapi.ReadyCondition, "False Ambiguous", "another VM object")
 	})
 	t.Run("labels name the deleted VM: the server is deleted", func(t *testing.T) {
 		h := newHarness(t, everything, onRecord(deleted), living.DeepCopy())
@@ -86,7 +86,7 @@ func TestServerRecordedByTwoVMs(t *testing.T) {
 // moveToSecondCloud creates the Cloud "second" and sets spec.cloudRef of the VM to it.
 func moveToSecondCloud(h *harness) *cloudfake.Cloud {
 	h.t.Helper()
-	if err := h.client.Create(h.t.Context(), &v1alpha1.Cloud{ObjectMeta: metav1.ObjectMeta{Name: "second"}}); err != nil {
+	if err := h.client.Create(h.t.Context(), &pcapi.Cloud{ObjectMeta: metav1.ObjectMeta{Name: "second"}}); err != nil {
 		h.t.Fatalf("Create: %v", err)
 	}
 	second := cloudfake.New(cloudfake.Options{Capabilities: h.cloud.Can(), Clock: h.Now})
@@ -98,7 +98,7 @@ func moveToSecondCloud(h *harness) *cloudfake.Cloud {
 		h.t.Fatalf("List: %v", err)
 	}
 	inv.Publish(snap)
-	h.edit(func(vm *v1alpha1.VM) { vm.Spec.CloudRef = &v1alpha1.CloudReference{Name: "second"} })
+	h.edit(func(vm *pcapi.VM) { vm.Spec.CloudRef = &pcapi.CloudReference{Name: "second"} })
 	return second
 }
 
@@ -108,7 +108,7 @@ func TestCloudRefEditAfterLostAnswer(t *testing.T) {
 		second := moveToSecondCloud(h)
 		h.later(time.Second)
 		h.wantRequeue(10*time.Minute, h.mustReconcile())
-		h.wantCondition(v1alpha1.ReadyCondition, "False Drift", `VM s1 is on Cloud "default" already`)
+		h.wantCondition(pcapi.ReadyCondition, "False Drift", `VM s1 is on Cloud "default" already`)
 		h.wantCalls()
 		equal(t, "calls to the second cloud", []string(nil), second.TakeCalls(cloudfake.ListServers))
 		h.remove()
@@ -121,7 +121,7 @@ func TestCloudRefEditAfterLostAnswer(t *testing.T) {
 		second := moveToSecondCloud(h)
 		h.later(time.Second)
 		h.mustReconcile()
-		h.wantCondition(v1alpha1.CreatedCondition, "False OutcomeUnknown", "settleTime")
+		h.wantCondition(pcapi.CreatedCondition, "False OutcomeUnknown", "settleTime")
 		h.later(settleTime)
 		h.mustReconcile()
 		h.wantClaim("")
@@ -133,7 +133,7 @@ func TestCloudRefEditAfterLostAnswer(t *testing.T) {
 }
 
 func TestCreateRequestContainsWholeSpec(t *testing.T) {
-	h := newHarness(t, everything, vmWith(poweredOff, func(vm *v1alpha1.VM) {
+	h := newHarness(t, everything, vmWith(poweredOff, func(vm *pcapi.VM) {
 		memory := int32(4)
 		vm.Spec.Memory, vm.Spec.Template, vm.Spec.Folder = &memory, "debian", "web"
 	}))
@@ -141,7 +141,7 @@ func TestCreateRequestContainsWholeSpec(t *testing.T) {
 	equal(t, "request", cloud.CreateServer{
 		Name: "web", CPU: 2, MemoryGiB: 4, Template: "debian", Folder: "web", PowerState: cloud.PowerOff, Labels: ownLabels, IdempotencyKey: "uid-a",
 	}, h.cloud.Request("uid-a"))
-	h.wantCondition(v1alpha1.ReadyCondition, "True Stopped")
+	h.wantCondition(pcapi.ReadyCondition, "True Stopped")
 }
 
 func TestOnlyNotFoundMeansGone(t *testing.T) {
@@ -156,7 +156,7 @@ func TestOnlyNotFoundMeansGone(t *testing.T) {
 			h := newHarness(t, everything, onRecord())
 			h.cloud.Fail(cloudfake.GetServer, failure, false)
 			h.mustReconcile()
-			if is, _ := h.condition(v1alpha1.CreatedCondition); is == "False Lost" {
+			if is, _ := h.condition(pcapi.CreatedCondition); is == "False Lost" {
 				t.Error("the server counts as lost")
 			}
 			h = newHarness(t, everything, onRecord(deleted))
@@ -176,7 +176,7 @@ func TestReadErrorFailsReconcile(t *testing.T) {
 		t.Error("the reconcile did not fail")
 	}
 	h.wantCalls()
-	h.wantCondition(v1alpha1.ReadyCondition, "False Error")
+	h.wantCondition(pcapi.ReadyCondition, "False Error")
 
 	h = newHarness(t, uniqueNamesOnly, vmWith())
 	h.kind.Client = unlistable{h.client}
@@ -199,11 +199,11 @@ func (unlistable) List(context.Context, client.ObjectList, ...client.ListOption)
 }
 
 func TestPausedVMIsNotReconciled(t *testing.T) {
-	h := newHarness(t, everything, vmWith(func(vm *v1alpha1.VM) { vm.Annotations = map[string]string{v1alpha1.PausedAnnotation: "true"} }))
+	h := newHarness(t, everything, vmWith(func(vm *pcapi.VM) { vm.Annotations = map[string]string{pcapi.PausedAnnotation: "true"} }))
 	equal(t, "result", ctrl.Result{}, h.mustReconcile())
 	h.wantCalls()
 	h.wantClaim("")
-	h.edit(func(vm *v1alpha1.VM) { vm.Annotations = nil })
+	h.edit(func(vm *pcapi.VM) { vm.Annotations = nil })
 	h.mustReconcile()
 	h.wantServers("s1")
 }

@@ -9,7 +9,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
 	"github.com/privatecloud/operator/internal/inventory"
@@ -24,9 +24,9 @@ func TestReconcileCreatesAndDeletesWithThreeWritesAndFourCalls(t *testing.T) {
 	equal(t, "writes", []string{"object", "status"}, h.writes)
 	equal(t, "events", []string{"Normal Created"}, h.events)
 	h.wantClaim("web")
-	h.wantCondition(v1alpha1.NameCheckedCondition, "True Available")
-	h.wantCondition(v1alpha1.CreatedCondition, "True Created")
-	h.wantCondition(v1alpha1.ReadyCondition, "True Running")
+	h.wantCondition(pcapi.NameCheckedCondition, "True Available")
+	h.wantCondition(pcapi.CreatedCondition, "True Created")
+	h.wantCondition(pcapi.ReadyCondition, "True Running")
 	equal(t, "vmId", "s1", h.vm().Status.VMID)
 	equal(t, "labels of the server", ownLabels, h.cloud.Server("s1").Labels)
 
@@ -87,28 +87,28 @@ func TestRefusedCreateKeepsClaimOnlyWithLabels(t *testing.T) {
 			h.wantRequeue(tc.requeue, h.mustReconcile())
 			h.wantCalls("check web", "create web")
 			h.wantClaim(tc.claim)
-			h.wantCondition(v1alpha1.ReadyCondition, tc.ready)
-			h.wantCondition(v1alpha1.CreatedCondition, tc.created)
+			h.wantCondition(pcapi.ReadyCondition, tc.ready)
+			h.wantCondition(pcapi.CreatedCondition, tc.created)
 
 			h.later(11 * time.Minute)
 			h.mustReconcile()
 			h.wantServers("s1")
-			h.wantCondition(v1alpha1.ReadyCondition, "True Running")
+			h.wantCondition(pcapi.ReadyCondition, "True Running")
 		})
 	}
 }
 
 func TestRefusedNameIsCheckedAgainOnlyWhenDueOrRequested(t *testing.T) {
-	edits := map[string]func(*v1alpha1.VM){
-		"vmname is edited": func(vm *v1alpha1.VM) { vm.Spec.VMName = "web2" },
-		"a reconcile is requested": func(vm *v1alpha1.VM) {
-			vm.Annotations = map[string]string{v1alpha1.ReconcileRequestedAtAnnotation: "now"}
+	edits := map[string]func(*pcapi.VM){
+		"vmname is edited": func(vm *pcapi.VM) { vm.Spec.VMName = "web2" },
+		"a reconcile is requested": func(vm *pcapi.VM) {
+			vm.Annotations = map[string]string{pcapi.ReconcileRequestedAtAnnotation: "now"}
 		},
 	}
-	for reason, keep := range map[string]time.Duration{v1alpha1.ProhibitedReason: 10 * time.Minute, v1alpha1.TakenReason: time.Minute} {
+	for reason, keep := range map[string]time.Duration{pcapi.ProhibitedReason: 10 * time.Minute, pcapi.TakenReason: time.Minute} {
 		harness := func(t *testing.T) *harness {
 			h := newHarness(t, uniqueNamesOnly, vmWith())
-			if reason == v1alpha1.ProhibitedReason {
+			if reason == pcapi.ProhibitedReason {
 				h.cloud.Prohibit("web", "web2")
 			} else {
 				h.cloud.AddServers(cloud.Server{ID: "x", Name: "web"})
@@ -118,15 +118,15 @@ func TestRefusedNameIsCheckedAgainOnlyWhenDueOrRequested(t *testing.T) {
 			h.wantRequeue(keep, h.mustReconcile())
 			h.wantCalls("check web")
 			h.wantClaim("")
-			h.wantCondition(v1alpha1.NameCheckedCondition, "False "+reason)
-			h.wantCondition(v1alpha1.StalledCondition, "True "+reason)
+			h.wantCondition(pcapi.NameCheckedCondition, "False "+reason)
+			h.wantCondition(pcapi.StalledCondition, "True "+reason)
 			return h
 		}
 		t.Run(reason+": checked again when the recheck is due", func(t *testing.T) {
 			h := harness(t)
 			writes := len(h.writes)
 			h.advance(keep - time.Second)
-			h.edit(func(vm *v1alpha1.VM) { vm.Labels = map[string]string{"any": "thing"} })
+			h.edit(func(vm *pcapi.VM) { vm.Labels = map[string]string{"any": "thing"} })
 			h.mustReconcile()
 			h.wantCalls()
 			equal(t, "writes for the new generation", 1, len(h.writes)-writes)
@@ -159,9 +159,9 @@ func TestThrottledCallWaitsForRetryAfter(t *testing.T) {
 	h.cloud.Fail(cloudfake.CheckName, &none, false)
 	h.wantRequeue(3*time.Minute, h.mustReconcile())
 	h.wantRequeue(time.Second, h.mustReconcile())
-	h.wantCondition(v1alpha1.NameCheckedCondition, "Unknown CheckFailed")
+	h.wantCondition(pcapi.NameCheckedCondition, "Unknown CheckFailed")
 	h.mustReconcile()
-	h.wantCondition(v1alpha1.ReadyCondition, "True Running")
+	h.wantCondition(pcapi.ReadyCondition, "True Running")
 }
 
 func TestFailedCallsBackOffExponentially(t *testing.T) {
@@ -173,20 +173,20 @@ func TestFailedCallsBackOffExponentially(t *testing.T) {
 		h.wantRequeue(want, h.mustReconcile())
 	}
 	h.wantRequeue(2*time.Minute, h.mustReconcile())
-	h.wantCondition(v1alpha1.ReadyCondition, "False CloudUnavailable", "connection refused")
+	h.wantCondition(pcapi.ReadyCondition, "False CloudUnavailable", "connection refused")
 	h.mustReconcile()
-	h.wantCondition(v1alpha1.ReadyCondition, "True Running")
+	h.wantCondition(pcapi.ReadyCondition, "True Running")
 
-	h.edit(func(vm *v1alpha1.VM) { *vm.Spec.CPU = 8 })
+	h.edit(func(vm *pcapi.VM) { *vm.Spec.CPU = 8 })
 	h.cloud.Fail(cloudfake.UpdateServer, errRefused, false)
 	h.wantRequeue(time.Second, h.mustReconcile())
 }
 
 func TestUnavailableCloudIsNotCalled(t *testing.T) {
-	for name, vm := range map[string]*v1alpha1.VM{
+	for name, vm := range map[string]*pcapi.VM{
 		"new VM: no call":                      vmWith(),
 		"VM to be imported: no call":           vmWith(importing),
-		"create with unknown outcome: no call": vmWith(func(vm *v1alpha1.VM) { vm.Finalizers = []string{v1alpha1.VMFinalizer} }),
+		"create with unknown outcome: no call": vmWith(func(vm *pcapi.VM) { vm.Finalizers = []string{pcapi.VMFinalizer} }),
 		"deleted VM: no call":                  onRecord(deleted),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -196,9 +196,9 @@ func TestUnavailableCloudIsNotCalled(t *testing.T) {
 			h.mustReconcile()
 			h.wantCalls()
 			equal(t, "writes", []string{"status"}, h.writes)
-			h.wantCondition(v1alpha1.ReadyCondition, "False CloudUnavailable", `Cloud "default"`, "connection refused")
+			h.wantCondition(pcapi.ReadyCondition, "False CloudUnavailable", `Cloud "default"`, "connection refused")
 			if !vm.DeletionTimestamp.IsZero() {
-				h.wantCondition(v1alpha1.DeletingCondition, "True WaitingForCloud")
+				h.wantCondition(pcapi.DeletingCondition, "True WaitingForCloud")
 			}
 			h.wantEnqueued()
 			h.poll()
@@ -216,7 +216,7 @@ func TestVMInSyncStaysReadyWhileCloudIsUnavailable(t *testing.T) {
 	writes := len(h.writes)
 	equal(t, "result", ctrl.Result{}, h.mustReconcile())
 	equal(t, "writes", writes, len(h.writes))
-	h.wantCondition(v1alpha1.ReadyCondition, "True Running")
+	h.wantCondition(pcapi.ReadyCondition, "True Running")
 }
 
 func TestVMWaitsQuietlyForFirstListing(t *testing.T) {
@@ -226,7 +226,7 @@ func TestVMWaitsQuietlyForFirstListing(t *testing.T) {
 	equal(t, "writes", []string(nil), h.writes)
 	h.advance(patience)
 	equal(t, "result", ctrl.Result{}, h.mustReconcile())
-	h.wantCondition(v1alpha1.ReadyCondition, "False CloudUnavailable")
+	h.wantCondition(pcapi.ReadyCondition, "False CloudUnavailable")
 	h.connect()
 	h.wantEnqueued("a")
 	h.wantCalls()
@@ -235,11 +235,11 @@ func TestVMWaitsQuietlyForFirstListing(t *testing.T) {
 func TestBrakeBlocksCreatesAndDeletes(t *testing.T) {
 	tests := []struct {
 		name    string
-		vm      *v1alpha1.VM
+		vm      *pcapi.VM
 		servers []cloud.Server
 	}{
 		{name: "new VM: neither the name check nor the claim is made", vm: vmWith()},
-		{name: "create with unknown outcome: not repeated", vm: vmWith(func(vm *v1alpha1.VM) { vm.Finalizers = []string{v1alpha1.VMFinalizer} })},
+		{name: "create with unknown outcome: not repeated", vm: vmWith(func(vm *pcapi.VM) { vm.Finalizers = []string{pcapi.VMFinalizer} })},
 		{name: "deleted VM: the deletion waits", vm: onRecord(deleted), servers: []cloud.Server{serverWith()}},
 		{name: "deleted VM whose server is not listed: the deletion waits", vm: onRecord(deleted)},
 	}
@@ -253,9 +253,9 @@ func TestBrakeBlocksCreatesAndDeletes(t *testing.T) {
 			h.inv.Brake(true)
 			equal(t, "result: the VM is enqueued when the brake is released", ctrl.Result{}, h.mustReconcile())
 			h.wantCalls()
-			h.wantCondition(v1alpha1.ReadyCondition, "False Braked", `Cloud "default"`, "acknowledged")
+			h.wantCondition(pcapi.ReadyCondition, "False Braked", `Cloud "default"`, "acknowledged")
 			if !tc.vm.DeletionTimestamp.IsZero() {
-				h.wantCondition(v1alpha1.DeletingCondition, "True Blocked")
+				h.wantCondition(pcapi.DeletingCondition, "True Blocked")
 			}
 			claim := len(tc.vm.Finalizers)
 			equal(t, "finalizers", claim, len(h.vm().Finalizers))
@@ -279,7 +279,7 @@ func TestBrakeAllowsUpdates(t *testing.T) {
 	h.inv.Brake(true)
 	h.mustReconcile()
 	h.wantCalls("update s1")
-	h.wantCondition(v1alpha1.ReadyCondition, "True Running")
+	h.wantCondition(pcapi.ReadyCondition, "True Running")
 }
 
 func TestServerIsLostOnlyAfterGetReturnsNotFound(t *testing.T) {
@@ -291,22 +291,22 @@ func TestServerIsLostOnlyAfterGetReturnsNotFound(t *testing.T) {
 	h.later(pollInterval)
 	h.mustReconcile()
 	h.wantCalls("get s1")
-	h.wantCondition(v1alpha1.ReadyCondition, "True Running")
+	h.wantCondition(pcapi.ReadyCondition, "True Running")
 
 	h.cloud.RemoveServers("s1")
 	h.later(pollInterval)
 	h.inv.Brake(true)
 	h.mustReconcile()
 	h.wantCalls()
-	h.wantCondition(v1alpha1.ReadyCondition, "True Running")
+	h.wantCondition(pcapi.ReadyCondition, "True Running")
 
 	h.inv.Brake(false)
 	equal(t, "result", ctrl.Result{}, h.mustReconcile())
 	h.wantCalls("get s1")
-	h.wantCondition(v1alpha1.CreatedCondition, "False Lost", "VM s1", "delete this object and create another")
-	h.wantCondition(v1alpha1.StalledCondition, "True Lost")
+	h.wantCondition(pcapi.CreatedCondition, "False Lost", "VM s1", "delete this object and create another")
+	h.wantCondition(pcapi.StalledCondition, "True Lost")
 	equal(t, "vmId", "s1", h.vm().Status.VMID)
-	equal(t, "state", v1alpha1.VMStateLost, h.vm().Status.State)
+	equal(t, "state", pcapi.VMStateLost, h.vm().Status.State)
 	h.wantServers()
 
 	h.remove()
@@ -315,7 +315,7 @@ func TestServerIsLostOnlyAfterGetReturnsNotFound(t *testing.T) {
 }
 
 func TestRemovedFinalizerIsRestored(t *testing.T) {
-	h := newHarness(t, everything, onRecord(func(vm *v1alpha1.VM) { vm.Finalizers, vm.Annotations = nil, nil }))
+	h := newHarness(t, everything, onRecord(func(vm *pcapi.VM) { vm.Finalizers, vm.Annotations = nil, nil }))
 	h.cloud.AddServers(serverWith())
 	h.poll()
 	h.mustReconcile()
@@ -337,7 +337,7 @@ func TestUtilizationIsReadWhenListingLacksIt(t *testing.T) {
 	h.cloud.Fail(cloudfake.ServerStatus, errRefused, false)
 	h.mustReconcile()
 	equal(t, "cpuUtilization after a failed read", int32(42), *h.vm().Status.CPUUtilization)
-	h.wantCondition(v1alpha1.ReadyCondition, "True Running")
+	h.wantCondition(pcapi.ReadyCondition, "True Running")
 }
 
 func TestUtilizationOfNewVMIsReadWithoutEvent(t *testing.T) {
@@ -361,7 +361,7 @@ func TestListingEnqueuesVMWhoseIDIsNotInCache(t *testing.T) {
 }
 
 func TestCreateOmitsUnsupportedFields(t *testing.T) {
-	h := newHarness(t, cloud.NewCapabilities(cloud.UniqueNames), vmWith(func(vm *v1alpha1.VM) { vm.Spec.CPU = nil }))
+	h := newHarness(t, cloud.NewCapabilities(cloud.UniqueNames), vmWith(func(vm *pcapi.VM) { vm.Spec.CPU = nil }))
 	h.mustReconcile()
 	h.wantServers("s1")
 	equal(t, "labels", map[string]string(nil), h.cloud.Server("s1").Labels)

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
-	setup "github.com/privatecloud/operator/internal/controller"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
@@ -20,11 +20,11 @@ import (
 // observeNetwork finds out whether the Network that a new VM names can take it.
 // A Network that is being deleted takes none: it goes once those that have, or
 // may have, a server are gone.
-func (k *kind) observeNetwork(ctx context.Context, vm *v1alpha1.VM, obs *observation) error {
+func (k *kind) observeNetwork(ctx context.Context, vm *pcapi.VM, obs *observation) error {
 	if vm.Spec.NetworkRef == nil || vm.Status.VMID != "" || vm.Spec.Import != nil || !vm.DeletionTimestamp.IsZero() {
 		return nil
 	}
-	var net v1alpha1.Network
+	var net pcapi.Network
 	name := vm.Spec.NetworkRef.Name
 	err := k.Client.Get(ctx, client.ObjectKey{Namespace: vm.Namespace, Name: name}, &net)
 	switch {
@@ -36,10 +36,10 @@ func (k *kind) observeNetwork(ctx context.Context, vm *v1alpha1.VM, obs *observa
 		obs.detached = unattachable(name, "is being deleted: name another in spec.networkRef, or create it anew when it is gone")
 	case net.Status.NetworkID == "":
 		obs.detached = unattachable(name, "is not made yet: see its conditions")
-	case meta.IsStatusConditionFalse(net.Status.Conditions, v1alpha1.CreatedCondition):
+	case meta.IsStatusConditionFalse(net.Status.Conditions, pcapi.CreatedCondition):
 		obs.detached = unattachable(name, "is lost: see its conditions, or name another in spec.networkRef")
 	case net.Status.Cloud != obs.Cloud:
-		obs.detached = reconciler.Stalled(v1alpha1.NetworkNotReadyReason, external.RecheckRefused, fmt.Errorf(
+		obs.detached = reconciler.Stalled(pcapi.NetworkNotReadyReason, external.RecheckRefused, fmt.Errorf(
 			"Network %q is on Cloud %q and this VM on Cloud %q: name a Network of the same Cloud, or set spec.cloudRef to that of the Network", name, net.Status.Cloud, obs.Cloud))
 	default:
 		obs.networkID = net.Status.NetworkID
@@ -48,7 +48,7 @@ func (k *kind) observeNetwork(ctx context.Context, vm *v1alpha1.VM, obs *observa
 }
 
 func unattachable(name, why string) error {
-	return reconciler.Blocked("Network/"+name, v1alpha1.NetworkNotReadyReason, "Network %q %s", name, why)
+	return reconciler.Blocked("Network/"+name, pcapi.NetworkNotReadyReason, "Network %q %s", name, why)
 }
 
 // networkChanges enqueues the VMs without a server when a Network that they
@@ -59,15 +59,15 @@ func networkChanges(reader client.Reader) handler.EventHandler {
 		deleting, created bool
 	}
 	stateOf := func(o client.Object) state {
-		net := o.(*v1alpha1.Network)
+		net := o.(*pcapi.Network)
 		return state{
 			id: net.Status.NetworkID, cloud: net.Status.Cloud, deleting: !net.DeletionTimestamp.IsZero(),
-			created: meta.IsStatusConditionTrue(net.Status.Conditions, v1alpha1.CreatedCondition),
+			created: meta.IsStatusConditionTrue(net.Status.Conditions, pcapi.CreatedCondition),
 		}
 	}
 	enqueue := func(ctx context.Context, o client.Object, q queue) {
-		var vms v1alpha1.VMList
-		err := reader.List(ctx, &vms, client.InNamespace(o.GetNamespace()), client.MatchingFields{setup.VMNetworkIndex: o.GetName()}, client.UnsafeDisableDeepCopy)
+		var vms pcapi.VMList
+		err := reader.List(ctx, &vms, client.InNamespace(o.GetNamespace()), client.MatchingFields{controller.VMNetworkIndex: o.GetName()}, client.UnsafeDisableDeepCopy)
 		if err != nil {
 			log.FromContext(ctx).Error(err, "cannot list the VMs that wait for a Network", "network", o.GetName())
 			return

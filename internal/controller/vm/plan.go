@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/inventory"
@@ -12,13 +12,13 @@ import (
 )
 
 // Repeatable: an idempotency key makes a second create safe as long as it is the same.
-func (k *kind) Repeatable(vm *v1alpha1.VM, obs *observation) bool {
+func (k *kind) Repeatable(vm *pcapi.VM, obs *observation) bool {
 	return obs.Capabilities().Has(cloud.Idempotency) && obs.Claimed == vm.Spec.VMName
 }
 
 // PlanCreate checks the name before the claim. A claim of a VM that cannot be
 // created under its name is removed.
-func (k *kind) PlanCreate(vm *v1alpha1.VM, obs *observation) plan {
+func (k *kind) PlanCreate(vm *pcapi.VM, obs *observation) plan {
 	unsupported := unsupported(vm, obs.Capabilities())
 	switch {
 	case unsupported != nil && obs.Available():
@@ -45,16 +45,16 @@ func (k *kind) planDetached(obs *observation) plan {
 	case obs.Claimed == "", len(obs.Candidates) > 0:
 		return k.End(obs.detached)
 	case obs.SettleTimeLeft > 0:
-		return k.End(reconciler.Wait(obs.SettleTimeLeft, v1alpha1.OutcomeUnknownReason,
+		return k.End(reconciler.Wait(obs.SettleTimeLeft, pcapi.OutcomeUnknownReason,
 			"a create may have been sent; waiting for the Cloud's settleTime to pass, to be sure that it created no VM, since now %v", obs.detached))
 	}
 	return k.Do(k.Steps.Unclaim).Then(obs.detached)
 }
 
 // PlanImport takes over a server that exists already.
-func (k *kind) PlanImport(vm *v1alpha1.VM, obs *observation) plan {
+func (k *kind) PlanImport(vm *pcapi.VM, obs *observation) plan {
 	id, rejected := vm.Spec.Import.VMID, func(format string, args ...any) plan {
-		return k.End(reconciler.Stalled(v1alpha1.RejectedReason, external.RecheckRefused, fmt.Errorf(format, args...)))
+		return k.End(reconciler.Stalled(pcapi.RejectedReason, external.RecheckRefused, fmt.Errorf(format, args...)))
 	}
 	switch {
 	case obs.Moved:
@@ -78,7 +78,7 @@ func (k *kind) PlanImport(vm *v1alpha1.VM, obs *observation) plan {
 }
 
 // PlanExisting keeps a recorded server as the spec says.
-func (k *kind) PlanExisting(vm *v1alpha1.VM, obs *observation) plan {
+func (k *kind) PlanExisting(vm *pcapi.VM, obs *observation) plan {
 	server := *obs.Resource
 	switch {
 	case observeOnly(vm):
@@ -99,7 +99,7 @@ func (k *kind) PlanExisting(vm *v1alpha1.VM, obs *observation) plan {
 	case progress != nil:
 		p.Outcome = progress
 	case server.Name != vm.Spec.VMName:
-		p.Outcome = reconciler.Stalled(v1alpha1.DriftReason, 0, fmt.Errorf(
+		p.Outcome = reconciler.Stalled(pcapi.DriftReason, 0, fmt.Errorf(
 			"the VM is named %q in the cloud, not %q, and cannot be renamed from here: rename it in the cloud", server.Name, vm.Spec.VMName))
 	case change.Empty():
 	case unchangeable(change, obs.Capabilities()) != nil:
@@ -114,15 +114,15 @@ func (k *kind) PlanExisting(vm *v1alpha1.VM, obs *observation) plan {
 
 // PlanDeletion objects to the deletion of a server that is not proved to be the
 // VM's, and releases VMs whose server stays.
-func (k *kind) PlanDeletion(vm *v1alpha1.VM, obs *observation) (plan, bool) {
-	keep := vm.Spec.DeletionPolicy == v1alpha1.DeletionPolicyOrphan || observeOnly(vm)
+func (k *kind) PlanDeletion(vm *pcapi.VM, obs *observation) (plan, bool) {
+	keep := vm.Spec.DeletionPolicy == pcapi.DeletionPolicyOrphan || observeOnly(vm)
 	labels, unrecorded := obs.Capabilities().Has(cloud.Labels), vm.Status.VMID == ""
 	// Anybody can write a claim. Without labels and a record, a claim in a
 	// namespace that may not use the Cloud would be all that proves a server.
 	unproved := obs.Denied != nil && !obs.CloudMissing && unrecorded && !labels
 	switch {
 	case unproved && !keep:
-		return k.End(reconciler.Stalled(v1alpha1.BlockedReason, external.RecheckSoon, fmt.Errorf(
+		return k.End(reconciler.Stalled(pcapi.BlockedReason, external.RecheckSoon, fmt.Errorf(
 			"%w; only its name says on this cloud which server is this VM's, so none is deleted: have the namespace allowed, or set spec.deletionPolicy to Orphan to release this object",
 			obs.Denied))), true
 	case keep && (obs.CloudMissing || (obs.View.Client != nil && !labels)):
@@ -150,31 +150,31 @@ func (k *kind) planRelease(obs *observation) plan {
 }
 
 // accepted reports whether an import that is not on record may have taken the server over.
-func accepted(vm *v1alpha1.VM, obs *observation) bool {
+func accepted(vm *pcapi.VM, obs *observation) bool {
 	return obs.Owned && obs.Resource.Name == vm.Spec.VMName
 }
 
 // Adopted follows in the next reconcile a spec that was edited since its create.
-func (k *kind) Adopted(vm *v1alpha1.VM, server cloud.Server) error {
+func (k *kind) Adopted(vm *pcapi.VM, server cloud.Server) error {
 	if err := k.Progress(server); err != nil {
 		return err
 	}
 	if server.Name != vm.Spec.VMName || !difference(vm, server).Empty() {
-		return reconciler.Wait(time.Second, v1alpha1.ProgressingReason, "VM %s was found and is being brought in line with the spec", server.ID)
+		return reconciler.Wait(time.Second, pcapi.ProgressingReason, "VM %s was found and is being brought in line with the spec", server.ID)
 	}
 	return nil
 }
 
-func observeOnly(vm *v1alpha1.VM) bool {
-	return vm.Spec.ManagementPolicy == v1alpha1.ManagementPolicyObserveOnly
+func observeOnly(vm *pcapi.VM) bool {
+	return vm.Spec.ManagementPolicy == pcapi.ManagementPolicyObserveOnly
 }
 
 func ambiguous(cause error) error {
-	return reconciler.Stalled(v1alpha1.AmbiguousReason, external.RecheckSoon, cause)
+	return reconciler.Stalled(pcapi.AmbiguousReason, external.RecheckSoon, cause)
 }
 
 func taken(cause error) error {
-	return reconciler.Stalled(v1alpha1.TakenReason, external.RecheckSoon, cause)
+	return reconciler.Stalled(pcapi.TakenReason, external.RecheckSoon, cause)
 }
 
 // refusedName is the outcome for a name that the cloud does not allow.
@@ -182,10 +182,10 @@ func refusedName(cause error) error {
 	if cloud.Is(cause, cloud.Taken) {
 		return taken(cause)
 	}
-	return reconciler.Stalled(v1alpha1.ProhibitedReason, external.RecheckRefused, cause)
+	return reconciler.Stalled(pcapi.ProhibitedReason, external.RecheckRefused, cause)
 }
 
 func foreign(server cloud.Server) error {
-	return reconciler.Stalled(v1alpha1.BlockedReason, 0, fmt.Errorf(
+	return reconciler.Stalled(pcapi.BlockedReason, 0, fmt.Errorf(
 		"VM %s does not carry this object's owner labels, so it is not changed: set spec.deletionPolicy to Orphan to release this object, or find out who created it", server.ID))
 }

@@ -5,14 +5,14 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/external"
 )
 
 // claimedOnFormerCloud returns a VM with a claim on the Cloud that spec.cloudRef named before.
-func claimedOnFormerCloud(vm *v1alpha1.VM) {
-	controllerutil.AddFinalizer(vm, v1alpha1.VMFinalizer)
-	vm.Annotations = map[string]string{v1alpha1.ClaimedNameAnnotation: vm.Spec.VMName, v1alpha1.ClaimedCloudAnnotation: "former"}
+func claimedOnFormerCloud(vm *pcapi.VM) {
+	controllerutil.AddFinalizer(vm, pcapi.VMFinalizer)
+	vm.Annotations = map[string]string{pcapi.ClaimedNameAnnotation: vm.Spec.VMName, pcapi.ClaimedCloudAnnotation: "former"}
 }
 
 func moved(obs *observation) { obs.Moved, obs.Cloud = true, "former" }
@@ -31,13 +31,13 @@ func TestPlanAfterCloudRefEdit(t *testing.T) {
 
 func TestRecordedCloud(t *testing.T) {
 	for name, test := range map[string]struct {
-		vm   *v1alpha1.VM
+		vm   *pcapi.VM
 		want string
 	}{
 		"no claim: none": {vmWith(), ""},
 		"claim without a record: that of the claim": {vmWith(claimedOnFormerCloud), "former"},
 		"recorded server: that of the record":       {vmWith(claimedOnFormerCloud, recorded), "default"},
-		"claim without the finalizer: none":         {vmWith(claimedOnFormerCloud, func(vm *v1alpha1.VM) { vm.Finalizers = nil }), ""},
+		"claim without the finalizer: none":         {vmWith(claimedOnFormerCloud, func(vm *pcapi.VM) { vm.Finalizers = nil }), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			equal(t, "recorded Cloud", test.want, recordedCloud(test.vm))

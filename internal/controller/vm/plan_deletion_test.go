@@ -3,7 +3,7 @@ package vm
 import (
 	"testing"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/external"
 )
@@ -76,7 +76,7 @@ func TestPlanDeletionBeforeImportIsRecorded(t *testing.T) {
 }
 
 func TestPlanAppliesDefaultPolicies(t *testing.T) {
-	defaulted := vmWith(recorded, deleted, func(vm *v1alpha1.VM) { vm.Spec.DeletionPolicy, vm.Spec.ManagementPolicy = "", "" })
+	defaulted := vmWith(recorded, deleted, func(vm *pcapi.VM) { vm.Spec.DeletionPolicy, vm.Spec.ManagementPolicy = "", "" })
 	runPlans(t, []planCase{{
 		name: "no policies: Delete and Managed", vm: defaulted, obs: obsWith(everything, withServer(serverWith())),
 		steps: []string{external.StepDelete, external.StepConfirmGone, external.StepRelease}, outcome: "in sync",

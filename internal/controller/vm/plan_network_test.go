@@ -6,22 +6,22 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/external"
 )
 
 var withNetworks = cloud.NewCapabilities(append(without(), cloud.Networks)...)
 
-func withNetworkRef(vm *v1alpha1.VM) { vm.Spec.NetworkRef = &v1alpha1.NetworkReference{Name: "net"} }
+func withNetworkRef(vm *pcapi.VM) { vm.Spec.NetworkRef = &pcapi.NetworkReference{Name: "net"} }
 
 func detached(obs *observation) { obs.detached = unattachable("net", "is being deleted") }
 
 // netWith returns the Network net, which is created on the Cloud "default", with changes.
-func netWith(change ...func(*v1alpha1.Network)) *v1alpha1.Network {
-	net := &v1alpha1.Network{
+func netWith(change ...func(*pcapi.Network)) *pcapi.Network {
+	net := &pcapi.Network{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "net"},
-		Status:     v1alpha1.NetworkStatus{NetworkID: "n1", Cloud: "default"},
+		Status:     pcapi.NetworkStatus{NetworkID: "n1", Cloud: "default"},
 	}
 	for _, f := range change {
 		f(net)
@@ -45,26 +45,26 @@ func TestPlanCreateWhileNetworkIsNotReady(t *testing.T) {
 }
 
 func TestCreateWaitsForNetwork(t *testing.T) {
-	deletedNet := func(net *v1alpha1.Network) {
+	deletedNet := func(net *pcapi.Network) {
 		now := metav1.NewTime(startTime)
 		net.DeletionTimestamp, net.Finalizers = &now, []string{"any"}
 	}
-	describe := func(status metav1.ConditionStatus) func(*v1alpha1.Network) {
-		return func(net *v1alpha1.Network) {
-			net.Status.Conditions = []metav1.Condition{{Type: v1alpha1.CreatedCondition, Status: status, Reason: "Any"}}
+	describe := func(status metav1.ConditionStatus) func(*pcapi.Network) {
+		return func(net *pcapi.Network) {
+			net.Status.Conditions = []metav1.Condition{{Type: pcapi.CreatedCondition, Status: status, Reason: "Any"}}
 		}
 	}
 	for name, test := range map[string]struct {
-		net *v1alpha1.Network
+		net *pcapi.Network
 		// message is empty if the VM is created.
 		ready, message string
 	}{
 		"Network created: the VM is created on it": {net: netWith(describe(metav1.ConditionTrue))},
 		"Network missing: blocked":                 {ready: "False NetworkNotReady", message: `Network "net" does not exist`},
-		"Network without an id: blocked":           {net: netWith(func(net *v1alpha1.Network) { net.Status.NetworkID = "" }), ready: "False NetworkNotReady", message: "is not made yet"},
+		"Network without an id: blocked":           {net: netWith(func(net *pcapi.Network) { net.Status.NetworkID = "" }), ready: "False NetworkNotReady", message: "is not made yet"},
 		"Network lost: blocked":                    {net: netWith(describe(metav1.ConditionFalse)), ready: "False NetworkNotReady", message: "is lost"},
 		"Network being deleted: blocked":           {net: netWith(deletedNet), ready: "False NetworkNotReady", message: "is being deleted"},
-		"Network on another Cloud: stalled":        {net: netWith(func(net *v1alpha1.Network) { net.Status.Cloud = "other" }), ready: "False NetworkNotReady", message: `is on Cloud "other" and this VM on Cloud "default"`},
+		"Network on another Cloud: stalled":        {net: netWith(func(net *pcapi.Network) { net.Status.Cloud = "other" }), ready: "False NetworkNotReady", message: `is on Cloud "other" and this VM on Cloud "default"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			objects := []client.Object{vmWith(withNetworkRef)}
@@ -75,7 +75,7 @@ func TestCreateWaitsForNetwork(t *testing.T) {
 			h.cloud.AddNetworks(cloud.Network{ID: "n1", Name: "net"})
 			h.mustReconcile()
 			if test.message != "" {
-				h.wantCondition(v1alpha1.ReadyCondition, test.ready, test.message)
+				h.wantCondition(pcapi.ReadyCondition, test.ready, test.message)
 				h.wantCalls()
 				h.wantClaim("")
 				return

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/inventory"
@@ -23,8 +23,8 @@ var mutations = []string{external.StepCreate, stepLabel, stepUpdate, external.St
 var allSteps = slices.Concat(mutations, []string{stepCheckName, external.StepClaim, external.StepUnclaim, external.StepLook, external.StepAdopt, external.StepConfirmGone, external.StepRelease})
 
 // checkPlan returns an error if a plan violates one of the rules that hold in every situation.
-func checkPlan(vm *v1alpha1.VM, obs *observation, steps []string, outcome error) error {
-	for _, rule := range []func(*v1alpha1.VM, *observation, []string, error) error{
+func checkPlan(vm *pcapi.VM, obs *observation, steps []string, outcome error) error {
+	for _, rule := range []func(*pcapi.VM, *observation, []string, error) error{
 		checkSteps, checkCreate, checkRename, checkMove, checkDelete, checkRelease, checkOutcome,
 	} {
 		if err := rule(vm, obs, steps, outcome); err != nil {
@@ -34,7 +34,7 @@ func checkPlan(vm *v1alpha1.VM, obs *observation, steps []string, outcome error)
 	return nil
 }
 
-func checkSteps(vm *v1alpha1.VM, _ *observation, steps []string, _ error) error {
+func checkSteps(vm *pcapi.VM, _ *observation, steps []string, _ error) error {
 	changes := 0
 	for i, step := range steps {
 		if !slices.Contains(allSteps, step) {
@@ -50,7 +50,7 @@ func checkSteps(vm *v1alpha1.VM, _ *observation, steps []string, _ error) error 
 	switch {
 	case changes > 1:
 		return errors.New("more than one step changes the cloud")
-	case changes > 0 && vm.Spec.ManagementPolicy == v1alpha1.ManagementPolicyObserveOnly && !slices.Contains(steps, stepUnlabel):
+	case changes > 0 && vm.Spec.ManagementPolicy == pcapi.ManagementPolicyObserveOnly && !slices.Contains(steps, stepUnlabel):
 		return errors.New("the plan changes the cloud for an ObserveOnly VM")
 	case slices.Contains(steps, external.StepRelease) && steps[len(steps)-1] != external.StepRelease:
 		return errors.New("a step follows the release")
@@ -83,7 +83,7 @@ func proved(obs *observation) bool {
 	return (obs.Proof == external.OwnerProof && n > 0) || (obs.Proof == external.NameProof && n == 1)
 }
 
-func checkCreate(vm *v1alpha1.VM, obs *observation, steps []string, _ error) error {
+func checkCreate(vm *pcapi.VM, obs *observation, steps []string, _ error) error {
 	create := slices.Index(steps, external.StepCreate)
 	if create < 0 {
 		return nil
@@ -115,7 +115,7 @@ func checkCreate(vm *v1alpha1.VM, obs *observation, steps []string, _ error) err
 
 // checkRename checks that the claimed name, by which the server of an earlier create is
 // found, is replaced only when that create can no longer take effect.
-func checkRename(vm *v1alpha1.VM, obs *observation, steps []string, _ error) error {
+func checkRename(vm *pcapi.VM, obs *observation, steps []string, _ error) error {
 	if obs.Claimed == "" || vm.Status.VMID != "" || vm.Spec.Import != nil || !vm.DeletionTimestamp.IsZero() {
 		return nil
 	}
@@ -128,7 +128,7 @@ func checkRename(vm *v1alpha1.VM, obs *observation, steps []string, _ error) err
 
 // checkMove checks that a VM whose create may have been sent to one Cloud does not
 // change anything on another.
-func checkMove(vm *v1alpha1.VM, obs *observation, steps []string, _ error) error {
+func checkMove(vm *pcapi.VM, obs *observation, steps []string, _ error) error {
 	if !obs.Moved || !vm.DeletionTimestamp.IsZero() {
 		return nil
 	}
@@ -140,9 +140,9 @@ func checkMove(vm *v1alpha1.VM, obs *observation, steps []string, _ error) error
 	return nil
 }
 
-func checkDelete(vm *v1alpha1.VM, obs *observation, steps []string, _ error) error {
+func checkDelete(vm *pcapi.VM, obs *observation, steps []string, _ error) error {
 	adopts := slices.Contains(steps, external.StepAdopt)
-	kept := vm.Spec.DeletionPolicy == v1alpha1.DeletionPolicyOrphan
+	kept := vm.Spec.DeletionPolicy == pcapi.DeletionPolicyOrphan
 	switch {
 	case slices.Contains(steps, external.StepDelete):
 		owned := (obs.Resource != nil && obs.Owned) || (adopts && proved(obs) && len(obs.Candidates) == 1)
@@ -174,18 +174,18 @@ func checkDelete(vm *v1alpha1.VM, obs *observation, steps []string, _ error) err
 // hasRival reports whether another VM has the server or its name.
 func hasRival(obs *observation) bool { return obs.rival != nil }
 
-func checkRelease(vm *v1alpha1.VM, obs *observation, steps []string, _ error) error {
-	managed := vm.Spec.ManagementPolicy != v1alpha1.ManagementPolicyObserveOnly
+func checkRelease(vm *pcapi.VM, obs *observation, steps []string, _ error) error {
+	managed := vm.Spec.ManagementPolicy != pcapi.ManagementPolicyObserveOnly
 	unaccepted := vm.Status.VMID == "" && vm.Spec.Import != nil && obs.Resource != nil && (!obs.Owned || obs.Resource.Name != vm.Spec.VMName)
 	noEffect := vm.Status.VMID == "" && vm.Spec.Import == nil && obs.Looked && obs.SettleTimeLeft == 0 && len(obs.Candidates) == 0
-	kept := !managed || vm.Spec.DeletionPolicy == v1alpha1.DeletionPolicyOrphan
+	kept := !managed || vm.Spec.DeletionPolicy == pcapi.DeletionPolicyOrphan
 	if slices.Contains(steps, external.StepRelease) && !slices.Contains(steps, external.StepConfirmGone) && !kept && !noEffect && !unaccepted && !hasRival(obs) {
 		return errors.New("the plan releases an object whose server is not proved gone")
 	}
 	return nil
 }
 
-func checkOutcome(vm *v1alpha1.VM, obs *observation, steps []string, outcome error) error {
+func checkOutcome(vm *pcapi.VM, obs *observation, steps []string, outcome error) error {
 	_, waits := errors.AsType[*reconciler.WaitError](outcome)
 	_, blocks := errors.AsType[*reconciler.BlockedError](outcome)
 	_, stalls := errors.AsType[*reconciler.StalledError](outcome)
@@ -235,14 +235,14 @@ func exhaust(body func(pick)) int {
 }
 
 // situation picks a VM and an observation that Observe can return.
-func situation(p pick) (*v1alpha1.VM, *observation) {
+func situation(p pick) (*pcapi.VM, *observation) {
 	vm := vmWith()
 	obs := obsWith(one(p, everything, withoutKeys, uniqueNamesOnly, withoutProofs, without(cloud.Labels), without(cloud.Labels, cloud.UniqueNames),
 		without(cloud.Idempotency, cloud.UniqueNames), without(cloud.Resize, cloud.Power, cloud.Sizing)))
 	deleting := p.bool()
 	if deleting {
 		deleted(vm)
-		vm.Spec.DeletionPolicy = one(p, v1alpha1.DeletionPolicyDelete, v1alpha1.DeletionPolicyOrphan)
+		vm.Spec.DeletionPolicy = one(p, pcapi.DeletionPolicyDelete, pcapi.DeletionPolicyOrphan)
 	}
 	switch p(3) {
 	case 1:
@@ -262,7 +262,7 @@ func situation(p pick) (*v1alpha1.VM, *observation) {
 }
 
 // situationKnown picks situations in which the id of the server is recorded or to be imported.
-func situationKnown(p pick, vm *v1alpha1.VM, obs *observation) {
+func situationKnown(p pick, vm *pcapi.VM, obs *observation) {
 	switch p(3) {
 	case 0:
 		recorded(vm)
@@ -292,7 +292,7 @@ func situationKnown(p pick, vm *v1alpha1.VM, obs *observation) {
 	default:
 		s := serverWith(inState(one(p, cloud.StateActive, cloud.StateStopped, cloud.StateBuilding, cloud.StateDeleting, cloud.StateError, cloud.StateUnknown)),
 			withName(one(p, "web", "db")), withCores(one(p, 2, 1)))
-		obs.Resource, obs.How, obs.Owned = &s, v1alpha1.CreatedReason, true
+		obs.Resource, obs.How, obs.Owned = &s, pcapi.CreatedReason, true
 		if !labels {
 			return
 		}
@@ -311,7 +311,7 @@ func situationKnown(p pick, vm *v1alpha1.VM, obs *observation) {
 }
 
 // situationUnrecorded picks situations in which no id is recorded but a create may have been sent.
-func situationUnrecorded(p pick, vm *v1alpha1.VM, obs *observation) {
+func situationUnrecorded(p pick, vm *pcapi.VM, obs *observation) {
 	labels, unique := obs.Capabilities().Has(cloud.Labels), obs.Capabilities().Has(cloud.UniqueNames)
 	if vm.DeletionTimestamp.IsZero() {
 		obs.nameErr = one[error](p, nil, errProhibited)
@@ -374,7 +374,7 @@ func sameObservation(a, b *observation) bool {
 }
 
 // describeSituation formats a situation for failure messages.
-func describeSituation(vm *v1alpha1.VM, obs *observation) string {
+func describeSituation(vm *pcapi.VM, obs *observation) string {
 	return fmt.Sprintf("vmId %q, import %v, %s, %s, deleted %t\ncaps %v, away %q, denied %v\nserver %+v, gone %t, owned %t, foreign %t, moved %t, duplicates %d\n"+
 		"claimed %q, looked %t, settleTimeLeft %v, proof %d, candidates %+v, nameErr %v, rival %v",
 		vm.Status.VMID, vm.Spec.Import, vm.Spec.DeletionPolicy, vm.Spec.ManagementPolicy, !vm.DeletionTimestamp.IsZero(),

@@ -10,9 +10,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
-	setup "github.com/privatecloud/operator/internal/controller"
+	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/reconciler"
@@ -46,13 +46,13 @@ var (
 )
 
 // vmWith returns the VM named web with 2 cores in its spec, with changes.
-func vmWith(change ...func(*v1alpha1.VM)) *v1alpha1.VM {
+func vmWith(change ...func(*pcapi.VM)) *pcapi.VM {
 	cores := int32(2)
-	vm := &v1alpha1.VM{
+	vm := &pcapi.VM{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "uid-a", Generation: 1, CreationTimestamp: metav1.NewTime(startTime)},
-		Spec: v1alpha1.VMSpec{
-			VMName: "web", CloudRef: &v1alpha1.CloudReference{Name: "default"}, CPU: &cores, PowerState: v1alpha1.PowerOn,
-			DeletionPolicy: v1alpha1.DeletionPolicyDelete, ManagementPolicy: v1alpha1.ManagementPolicyManaged,
+		Spec: pcapi.VMSpec{
+			VMName: "web", CloudRef: &pcapi.CloudReference{Name: "default"}, CPU: &cores, PowerState: pcapi.PowerOn,
+			DeletionPolicy: pcapi.DeletionPolicyDelete, ManagementPolicy: pcapi.ManagementPolicyManaged,
 		},
 	}
 	for _, f := range change {
@@ -61,14 +61,14 @@ func vmWith(change ...func(*v1alpha1.VM)) *v1alpha1.VM {
 	return vm
 }
 
-func recorded(vm *v1alpha1.VM) { vm.Status.VMID, vm.Status.Cloud = "s1", "default" }
-func importing(vm *v1alpha1.VM) {
-	vm.Spec.Import = &v1alpha1.VMImport{VMID: "s1"}
+func recorded(vm *pcapi.VM) { vm.Status.VMID, vm.Status.Cloud = "s1", "default" }
+func importing(vm *pcapi.VM) {
+	vm.Spec.Import = &pcapi.VMImport{VMID: "s1"}
 }
-func observing(vm *v1alpha1.VM)  { vm.Spec.ManagementPolicy = v1alpha1.ManagementPolicyObserveOnly }
-func orphaning(vm *v1alpha1.VM)  { vm.Spec.DeletionPolicy = v1alpha1.DeletionPolicyOrphan }
-func poweredOff(vm *v1alpha1.VM) { vm.Spec.PowerState = v1alpha1.PowerOff }
-func deleted(vm *v1alpha1.VM) {
+func observing(vm *pcapi.VM)  { vm.Spec.ManagementPolicy = pcapi.ManagementPolicyObserveOnly }
+func orphaning(vm *pcapi.VM)  { vm.Spec.DeletionPolicy = pcapi.DeletionPolicyOrphan }
+func poweredOff(vm *pcapi.VM) { vm.Spec.PowerState = pcapi.PowerOff }
+func deleted(vm *pcapi.VM) {
 	now := metav1.NewTime(startTime)
 	vm.DeletionTimestamp = &now
 }
@@ -78,7 +78,7 @@ var ownLabels = pureKind.ownerLabels(vmWith())
 
 // pureKind and pure plan and report without a cluster or a cloud.
 var (
-	pureKind = newKind(nil, setup.Options{Cluster: "cluster", Clock: func() time.Time { return startTime }})
+	pureKind = newKind(nil, controller.Options{Cluster: "cluster", Clock: func() time.Time { return startTime }})
 	pure     = pureKind.lifecycle
 )
 
@@ -100,7 +100,7 @@ func unlabelled(s *cloud.Server)                    { s.Labels = nil }
 // obsWith returns an observation of an available cloud, with changes.
 func obsWith(caps cloud.Capabilities, change ...func(*observation)) *observation {
 	obs := &observation{}
-	obs.Now, obs.Cloud, obs.How, obs.View = startTime, "default", v1alpha1.CreatedReason, inventory.View{Capabilities: caps}
+	obs.Now, obs.Cloud, obs.How, obs.View = startTime, "default", pcapi.CreatedReason, inventory.View{Capabilities: caps}
 	for _, f := range change {
 		f(obs)
 	}
@@ -136,7 +136,7 @@ func gone(obs *observation)               { obs.Gone = true }
 func awaitingSettleTime(obs *observation) { obs.SettleTimeLeft = time.Minute }
 func claimedOtherName(obs *observation)   { obs.Claimed = "former" }
 func denied(obs *observation) {
-	obs.Denied = reconciler.Blocked("Cloud/default", v1alpha1.CloudUnavailableReason, "Cloud %q does not exist", "default")
+	obs.Denied = reconciler.Blocked("Cloud/default", pcapi.CloudUnavailableReason, "Cloud %q does not exist", "default")
 }
 
 // decision is a plan as text.
@@ -176,7 +176,7 @@ func describe(outcome error) string {
 
 type planCase struct {
 	name  string
-	vm    *v1alpha1.VM
+	vm    *pcapi.VM
 	obs   *observation
 	steps []string
 	// outcome is the text of describe, and message a part of the outcome's message.
@@ -204,7 +204,7 @@ func runPlans(t *testing.T, tests []planCase) {
 
 func TestPlanCreate(t *testing.T) {
 	fresh := []string{stepCheckName, external.StepClaim, external.StepCreate}
-	demanding := vmWith(poweredOff, func(vm *v1alpha1.VM) {
+	demanding := vmWith(poweredOff, func(vm *pcapi.VM) {
 		memory := int32(4)
 		vm.Spec.Memory, vm.Spec.Template, vm.Spec.Folder = &memory, "debian", "web"
 	})
@@ -346,7 +346,7 @@ func TestPlanExisting(t *testing.T) {
 		{name: "renamed in the cloud: drift", vm: vm, obs: obsWith(everything, withServer(serverWith(withName("db")))), outcome: "stalled: Drift", message: `named "db" in the cloud, not "web"`},
 		{name: "other cores: updated", vm: vm, obs: obsWith(everything, withServer(serverWith(withCores(1)))), steps: []string{stepUpdate}, outcome: "in sync"},
 		{name: "other cores and no resize: unsupported", vm: vm, obs: obsWith(without(cloud.Resize), withServer(serverWith(withCores(1)))), outcome: "stalled: Unsupported, again in 10m0s", message: "cannot set cpu"},
-		{name: "neither resize nor power: unsupported", vm: vmWith(recorded, poweredOff, func(vm *v1alpha1.VM) { vm.Spec.Memory = vm.Spec.CPU }), obs: obsWith(without(cloud.Resize, cloud.Power), withServer(serverWith(withCores(1)))), outcome: "stalled: Unsupported, again in 10m0s", message: "cannot set cpu, memory, powerState"},
+		{name: "neither resize nor power: unsupported", vm: vmWith(recorded, poweredOff, func(vm *pcapi.VM) { vm.Spec.Memory = vm.Spec.CPU }), obs: obsWith(without(cloud.Resize, cloud.Power), withServer(serverWith(withCores(1)))), outcome: "stalled: Unsupported, again in 10m0s", message: "cannot set cpu, memory, powerState"},
 		{name: "runs and powerState Off: updated", vm: vmWith(recorded, poweredOff), obs: obsWith(everything, withServer(serverWith())), steps: []string{stepUpdate}, outcome: "in sync"},
 		{name: "stopped and powerState On: updated", vm: vm, obs: obsWith(everything, withServer(serverWith(inState(cloud.StateStopped)))), steps: []string{stepUpdate}, outcome: "in sync"},
 		{name: "stopped and powerState Off: in sync", vm: vmWith(recorded, poweredOff), obs: obsWith(everything, withServer(serverWith(inState(cloud.StateStopped)))), outcome: "in sync"},
@@ -373,15 +373,15 @@ func TestDifference(t *testing.T) {
 	on, off := cloud.PowerOn, cloud.PowerOff
 	tests := []struct {
 		name   string
-		vm     *v1alpha1.VM
+		vm     *pcapi.VM
 		server cloud.Server
 		want   cloud.UpdateServer
 	}{
-		{name: "field not set: no difference", vm: &v1alpha1.VM{}, server: serverWith(withCores(9))},
-		{name: "powerState not set: On", vm: &v1alpha1.VM{}, server: serverWith(inState(cloud.StateStopped)), want: cloud.UpdateServer{PowerState: &on}},
+		{name: "field not set: no difference", vm: &pcapi.VM{}, server: serverWith(withCores(9))},
+		{name: "powerState not set: On", vm: &pcapi.VM{}, server: serverWith(inState(cloud.StateStopped)), want: cloud.UpdateServer{PowerState: &on}},
 		{
 			name: "all fields differ: all are set", server: serverWith(),
-			vm: vmWith(poweredOff, func(vm *v1alpha1.VM) {
+			vm: vmWith(poweredOff, func(vm *pcapi.VM) {
 				cpu, memory := int32(4), int32(8)
 				vm.Spec.CPU, vm.Spec.Memory = &cpu, &memory
 			}),

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/cache"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/external"
 )
@@ -28,11 +28,11 @@ type refusalKey struct {
 	cloud, name, requestedAt string
 }
 
-func keyOf(vm *v1alpha1.VM, on string) refusalKey {
-	return refusalKey{vm.UID, on, vm.Spec.VMName, vm.Annotations[v1alpha1.ReconcileRequestedAtAnnotation]}
+func keyOf(vm *pcapi.VM, on string) refusalKey {
+	return refusalKey{vm.UID, on, vm.Spec.VMName, vm.Annotations[pcapi.ReconcileRequestedAtAnnotation]}
 }
 
-func (r refusals) record(vm *v1alpha1.VM, on string, refusal error) {
+func (r refusals) record(vm *pcapi.VM, on string, refusal error) {
 	keep := external.RecheckRefused
 	if cloud.Is(refusal, cloud.Taken) {
 		keep = external.RecheckSoon
@@ -41,7 +41,7 @@ func (r refusals) record(vm *v1alpha1.VM, on string, refusal error) {
 }
 
 // recall returns the refusal of a Cloud that still stands, nil if there is none.
-func (r refusals) recall(vm *v1alpha1.VM, on string) error {
+func (r refusals) recall(vm *pcapi.VM, on string) error {
 	if refusal, ok := r.cache.Get(keyOf(vm, on)); ok {
 		return refusal.(error)
 	}

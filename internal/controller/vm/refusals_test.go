@@ -7,14 +7,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
 
 func TestRefusalsExpire(t *testing.T) {
 	prohibited, taken := vmWith(), other("b")
 	tests := []struct {
 		name  string
-		vm    *v1alpha1.VM
+		vm    *pcapi.VM
 		after time.Duration
 		want  error
 	}{
@@ -41,13 +41,13 @@ func TestRefusalsExpire(t *testing.T) {
 func TestRefusalsApplyToOneNameAndRequest(t *testing.T) {
 	r := newRefusals(func() time.Time { return startTime })
 	r.record(vmWith(), "default", errProhibited)
-	for name, change := range map[string]func(*v1alpha1.VM){
-		"another name: checked again": func(vm *v1alpha1.VM) { vm.Spec.VMName = "db" },
-		"another requested reconcile: checked again": func(vm *v1alpha1.VM) {
-			vm.Annotations = map[string]string{v1alpha1.ReconcileRequestedAtAnnotation: "now"}
+	for name, change := range map[string]func(*pcapi.VM){
+		"another name: checked again": func(vm *pcapi.VM) { vm.Spec.VMName = "db" },
+		"another requested reconcile: checked again": func(vm *pcapi.VM) {
+			vm.Annotations = map[string]string{pcapi.ReconcileRequestedAtAnnotation: "now"}
 		},
-		"another VM of the same vmname: checked again": func(vm *v1alpha1.VM) { vm.UID = "uid-b" },
-		"a new object of the same name: checked again": func(vm *v1alpha1.VM) { vm.UID = "uid-a2" },
+		"another VM of the same vmname: checked again": func(vm *pcapi.VM) { vm.UID = "uid-b" },
+		"a new object of the same name: checked again": func(vm *pcapi.VM) { vm.UID = "uid-a2" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := r.recall(vmWith(change), "default"); got != nil {
@@ -61,7 +61,7 @@ func TestRefusalsApplyToOneNameAndRequest(t *testing.T) {
 		}
 	})
 	t.Run("another field edited: refusal kept", func(t *testing.T) {
-		if got := r.recall(vmWith(func(vm *v1alpha1.VM) { vm.Spec.CPU = nil }), "default"); !errors.Is(got, errProhibited) {
+		if got := r.recall(vmWith(func(vm *pcapi.VM) { vm.Spec.CPU = nil }), "default"); !errors.Is(got, errProhibited) {
 			t.Errorf("refusal %v, want %v", got, errProhibited)
 		}
 	})

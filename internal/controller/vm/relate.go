@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/tenancy"
@@ -18,7 +18,7 @@ var errRival = errors.New("another VM object has this vmname or server on the sa
 
 // Relate observes the utilisation where the listing does not include it, the
 // Network of a new VM, and other VMs that have the name or the server.
-func (k *kind) Relate(ctx context.Context, vm *v1alpha1.VM, obs *observation) error {
+func (k *kind) Relate(ctx context.Context, vm *pcapi.VM, obs *observation) error {
 	if !obs.Capabilities().Has(cloud.BulkStatus) {
 		obs.refresh = obs.View.Settings.PollInterval
 	}
@@ -55,7 +55,7 @@ func (k *kind) Relate(ctx context.Context, vm *v1alpha1.VM, obs *observation) er
 // one name when their manager stopped, or a status that somebody edited. The
 // server belongs to the oldest, and is not deleted as long as another of them
 // exists. Where the cloud has labels, they say which VM owns the server.
-func (k *kind) observeSharers(ctx context.Context, vm *v1alpha1.VM, obs *observation) error {
+func (k *kind) observeSharers(ctx context.Context, vm *pcapi.VM, obs *observation) error {
 	others, err := k.others(ctx, vm, obs, serverIndex, vm.Status.VMID)
 	for _, other := range others {
 		shares := other.Status.VMID == vm.Status.VMID && other.DeletionTimestamp.IsZero()
@@ -68,7 +68,7 @@ func (k *kind) observeSharers(ctx context.Context, vm *v1alpha1.VM, obs *observa
 
 // observeRivals finds other VMs that have the name or the server. Names matter
 // only where nothing better says which VM owns a server.
-func (k *kind) observeRivals(ctx context.Context, vm *v1alpha1.VM, obs *observation) error {
+func (k *kind) observeRivals(ctx context.Context, vm *pcapi.VM, obs *observation) error {
 	if err := k.dropTaken(ctx, vm, obs); err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (k *kind) observeRivals(ctx context.Context, vm *v1alpha1.VM, obs *observat
 	}
 	others, err := k.others(ctx, vm, obs, nameIndex, vm.Spec.VMName)
 	for _, other := range others {
-		claimed := controllerutil.ContainsFinalizer(&other, v1alpha1.VMFinalizer)
+		claimed := controllerutil.ContainsFinalizer(&other, pcapi.VMFinalizer)
 		if other.Status.VMID != "" || (claimed && (obs.Claimed == "" || older(&other, vm))) {
 			obs.rival = errRival
 		}
@@ -98,7 +98,7 @@ func (k *kind) observeRivals(ctx context.Context, vm *v1alpha1.VM, obs *observat
 }
 
 // dropTaken removes the candidates that other VMs have on record.
-func (k *kind) dropTaken(ctx context.Context, vm *v1alpha1.VM, obs *observation) error {
+func (k *kind) dropTaken(ctx context.Context, vm *pcapi.VM, obs *observation) error {
 	if len(obs.Candidates) == 0 || obs.Proof == external.OwnerProof {
 		return nil
 	}
@@ -121,10 +121,10 @@ func (k *kind) dropTaken(ctx context.Context, vm *v1alpha1.VM, obs *observation)
 // others lists the VMs but vm that an index holds under a value of this
 // observation's Cloud. VMs that name no Cloud and use none yet are indexed
 // without one: which they use is decided here.
-func (k *kind) others(ctx context.Context, vm *v1alpha1.VM, obs *observation, index, value string) ([]v1alpha1.VM, error) {
-	var others []v1alpha1.VM
+func (k *kind) others(ctx context.Context, vm *pcapi.VM, obs *observation, index, value string) ([]pcapi.VM, error) {
+	var others []pcapi.VM
 	for _, on := range []string{obs.Cloud, unresolved} {
-		var list v1alpha1.VMList
+		var list pcapi.VMList
 		err := k.Client.List(ctx, &list, client.MatchingFields{index: key(on, value)}, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
 		if err != nil {
 			return nil, fmt.Errorf("list VMs by %s: %w", index, err)
@@ -150,7 +150,7 @@ func (k *kind) others(ctx context.Context, vm *v1alpha1.VM, obs *observation, in
 }
 
 // older orders VMs by age, then by UID.
-func older(a, b *v1alpha1.VM) bool {
+func older(a, b *pcapi.VM) bool {
 	if !a.CreationTimestamp.Equal(&b.CreationTimestamp) {
 		return a.CreationTimestamp.Before(&b.CreationTimestamp)
 	}

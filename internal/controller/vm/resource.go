@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/inventory"
@@ -30,7 +30,7 @@ type observation struct {
 	rival error
 }
 
-func (k *kind) Record(vm *v1alpha1.VM) external.Record {
+func (k *kind) Record(vm *pcapi.VM) external.Record {
 	record := external.Record{
 		Ref: vm.Spec.CloudRef, Name: vm.Spec.VMName, ID: vm.Status.VMID, Cloud: vm.Status.Cloud, ObservedGeneration: vm.Status.ObservedGeneration,
 	}
@@ -46,7 +46,7 @@ func (k *kind) Identify(s cloud.Server) external.Identity {
 
 // Look searches the inventory: by id, or among what this process created, by
 // owner label, and else by the claimed name.
-func (k *kind) Look(_ context.Context, vm *v1alpha1.VM, obs *observation, id string) error {
+func (k *kind) Look(_ context.Context, vm *pcapi.VM, obs *observation, id string) error {
 	if id != "" {
 		if server, known := obs.Inventory.Server(id); known {
 			k.attribute(vm, obs, server)
@@ -76,10 +76,10 @@ func (k *kind) Look(_ context.Context, vm *v1alpha1.VM, obs *observation, id str
 
 // attribute sets the server of the VM, and which object owns it as far as the
 // cloud's labels say.
-func (k *kind) attribute(vm *v1alpha1.VM, obs *observation, server cloud.Server) {
-	obs.Resource, obs.How = &server, v1alpha1.CreatedReason
+func (k *kind) attribute(vm *pcapi.VM, obs *observation, server cloud.Server) {
+	obs.Resource, obs.How = &server, pcapi.CreatedReason
 	if vm.Spec.Import != nil {
-		obs.How = v1alpha1.ImportedReason
+		obs.How = pcapi.ImportedReason
 	}
 	if !obs.Capabilities().Has(cloud.Labels) {
 		obs.Owned = true
@@ -103,7 +103,7 @@ func (k *kind) Get(ctx context.Context, obs *observation, id string) (cloud.Serv
 	return obs.View.Client.GetServer(ctx, id)
 }
 
-func (k *kind) Remember(vm *v1alpha1.VM, obs *observation, server cloud.Server) {
+func (k *kind) Remember(vm *pcapi.VM, obs *observation, server cloud.Server) {
 	obs.Inventory.RecordServer(string(vm.UID), server)
 	if last := obs.Resource; last != nil && last.ID == server.ID && server.CPUUtilization == nil {
 		server.CPUUtilization = last.CPUUtilization
@@ -115,7 +115,7 @@ func (k *kind) ForgetResource(obs *observation, id string) { obs.Inventory.Forge
 
 // Create sends the create. An event of a server finds its VM by the recorded id
 // or by labels: where neither is there yet, the next listing enqueues the VM.
-func (k *kind) Create(ctx context.Context, vm *v1alpha1.VM, obs *observation) (cloud.Server, error) {
+func (k *kind) Create(ctx context.Context, vm *pcapi.VM, obs *observation) (cloud.Server, error) {
 	server, err := obs.View.Client.CreateServer(ctx, k.request(vm, obs))
 	if err == nil && (server.State.Transitional() || !obs.Capabilities().Has(cloud.Labels)) {
 		obs.Inventory.EnqueueAfterListing(inventory.Ref{Namespace: vm.Namespace, Name: vm.Name}, k.Clock())
@@ -124,7 +124,7 @@ func (k *kind) Create(ctx context.Context, vm *v1alpha1.VM, obs *observation) (c
 }
 
 // request is the create, without fields that the cloud does not support.
-func (k *kind) request(vm *v1alpha1.VM, obs *observation) cloud.CreateServer {
+func (k *kind) request(vm *pcapi.VM, obs *observation) cloud.CreateServer {
 	req := cloud.CreateServer{
 		Name: vm.Spec.VMName, Template: vm.Spec.Template, Folder: vm.Spec.Folder, NetworkID: obs.networkID, IdempotencyKey: string(vm.UID),
 	}
@@ -134,7 +134,7 @@ func (k *kind) request(vm *v1alpha1.VM, obs *observation) cloud.CreateServer {
 	if vm.Spec.Memory != nil {
 		req.MemoryGiB = int(*vm.Spec.Memory)
 	}
-	if vm.Spec.PowerState == v1alpha1.PowerOff {
+	if vm.Spec.PowerState == pcapi.PowerOff {
 		req.PowerState = cloud.PowerOff
 	}
 	if obs.Capabilities().Has(cloud.Labels) {
@@ -143,7 +143,7 @@ func (k *kind) request(vm *v1alpha1.VM, obs *observation) cloud.CreateServer {
 	return req
 }
 
-func (k *kind) ownerLabels(vm *v1alpha1.VM) map[string]string {
+func (k *kind) ownerLabels(vm *pcapi.VM) map[string]string {
 	return map[string]string{
 		inventory.UIDLabel:       string(vm.UID),
 		inventory.ClusterLabel:   k.cluster,
@@ -152,7 +152,7 @@ func (k *kind) ownerLabels(vm *v1alpha1.VM) map[string]string {
 	}
 }
 
-func (k *kind) Delete(ctx context.Context, vm *v1alpha1.VM, obs *observation, server cloud.Server) (bool, error) {
+func (k *kind) Delete(ctx context.Context, vm *pcapi.VM, obs *observation, server cloud.Server) (bool, error) {
 	gone, err := obs.View.Client.DeleteServer(ctx, server.ID)
 	if err != nil && !cloud.Is(err, cloud.NotFound) {
 		return false, err

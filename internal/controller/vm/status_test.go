@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
@@ -22,19 +22,19 @@ func sameCondition(a, b metav1.Condition) bool {
 }
 
 // withStatus returns vm with changes of its status.
-func withStatus(vm *v1alpha1.VM, change ...func(*v1alpha1.VMStatus)) *v1alpha1.VM {
+func withStatus(vm *pcapi.VM, change ...func(*pcapi.VMStatus)) *pcapi.VM {
 	for _, f := range change {
 		f(&vm.Status)
 	}
 	return vm
 }
 
-func withConditions(conditions ...metav1.Condition) func(*v1alpha1.VMStatus) {
-	return func(s *v1alpha1.VMStatus) { s.Conditions = conditions }
+func withConditions(conditions ...metav1.Condition) func(*pcapi.VMStatus) {
+	return func(s *pcapi.VMStatus) { s.Conditions = conditions }
 }
 
-func withStatusUtilization(percent int32) func(*v1alpha1.VMStatus) {
-	return func(s *v1alpha1.VMStatus) { s.CPUUtilization = &percent }
+func withStatusUtilization(percent int32) func(*pcapi.VMStatus) {
+	return func(s *pcapi.VMStatus) { s.CPUUtilization = &percent }
 }
 
 func withCPUUtilization(percent int) func(*cloud.Server) {
@@ -52,11 +52,11 @@ func formatCondition(c metav1.Condition) string {
 type statusSummary struct {
 	VMID, Host, Cloud string
 	CPU               *int32
-	State             v1alpha1.VMState
+	State             pcapi.VMState
 	Conditions        []string
 }
 
-func summarize(s v1alpha1.VMStatus) statusSummary {
+func summarize(s pcapi.VMStatus) statusSummary {
 	out := statusSummary{VMID: s.VMID, Host: s.Host, Cloud: s.Cloud, CPU: s.CPUUtilization, State: s.State}
 	for _, c := range s.Conditions {
 		out.Conditions = append(out.Conditions, formatCondition(c))
@@ -71,75 +71,75 @@ const (
 
 func TestReport(t *testing.T) {
 	five := int32(5)
-	lost := reconciler.Stalled(v1alpha1.LostReason, 0, errors.New("VM s1 is gone"))
-	waiting := reconciler.Blocked("Cloud/default", v1alpha1.CloudUnavailableReason, "waiting for the cloud")
-	full := func(state v1alpha1.VMState, conditions ...string) statusSummary {
+	lost := reconciler.Stalled(pcapi.LostReason, 0, errors.New("VM s1 is gone"))
+	waiting := reconciler.Blocked("Cloud/default", pcapi.CloudUnavailableReason, "waiting for the cloud")
+	full := func(state pcapi.VMState, conditions ...string) statusSummary {
 		return statusSummary{VMID: "s1", Host: "h1", Cloud: "default", CPU: &five, State: state, Conditions: conditions}
 	}
-	created := metav1.Condition{Type: v1alpha1.CreatedCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.AdoptedReason, Message: `VM s1 on Cloud "default"`}
+	created := metav1.Condition{Type: pcapi.CreatedCondition, Status: metav1.ConditionTrue, Reason: pcapi.AdoptedReason, Message: `VM s1 on Cloud "default"`}
 	running := serverWith(onHost("h1"), withCPUUtilization(5))
-	old := func(s *v1alpha1.VMStatus) {
-		s.Host, s.Cloud, s.CPUUtilization, s.State = "h1", "default", &five, v1alpha1.VMStateRunning
+	old := func(s *pcapi.VMStatus) {
+		s.Host, s.Cloud, s.CPUUtilization, s.State = "h1", "default", &five, pcapi.VMStateRunning
 	}
 	how := func(reason string) func(*observation) { return func(s *observation) { s.How = reason } }
 	tests := []struct {
 		name    string
-		vm      *v1alpha1.VM
+		vm      *pcapi.VM
 		obs     *observation
 		outcome error
 		want    statusSummary
 	}{
 		{
 			name: "no server: Pending", vm: vmWith(), obs: obsWith(everything, unavailable), outcome: waiting,
-			want: statusSummary{State: v1alpha1.VMStatePending, Conditions: []string{nameUnchecked, "Created=False Pending: waiting for the cloud"}},
+			want: statusSummary{State: pcapi.VMStatePending, Conditions: []string{nameUnchecked, "Created=False Pending: waiting for the cloud"}},
 		},
 		{
-			name: "server created: Created", vm: vmWith(), obs: obsWith(everything, withServer(running), how(v1alpha1.CreatedReason)),
-			want: full(v1alpha1.VMStateRunning, nameFree, `Created=True Created: VM s1 on Cloud "default"`),
+			name: "server created: Created", vm: vmWith(), obs: obsWith(everything, withServer(running), how(pcapi.CreatedReason)),
+			want: full(pcapi.VMStateRunning, nameFree, `Created=True Created: VM s1 on Cloud "default"`),
 		},
 		{
-			name: "server is being built: Creating", vm: vmWith(), obs: obsWith(everything, withServer(serverWith(onHost("h1"), withCPUUtilization(5), inState(cloud.StateBuilding))), how(v1alpha1.CreatedReason)),
-			outcome: reconciler.Wait(time.Minute, v1alpha1.CreatingReason, "building"),
-			want:    full(v1alpha1.VMStateCreating, nameFree, "Created=False Creating: the cloud is building VM s1"),
+			name: "server is being built: Creating", vm: vmWith(), obs: obsWith(everything, withServer(serverWith(onHost("h1"), withCPUUtilization(5), inState(cloud.StateBuilding))), how(pcapi.CreatedReason)),
+			outcome: reconciler.Wait(time.Minute, pcapi.CreatingReason, "building"),
+			want:    full(pcapi.VMStateCreating, nameFree, "Created=False Creating: the cloud is building VM s1"),
 		},
 		{
-			name: "server of an earlier create found: Adopted", vm: vmWith(), obs: obsWith(everything, withServer(running), how(v1alpha1.AdoptedReason)),
-			want: full(v1alpha1.VMStateRunning, nameFree, `Created=True Adopted: VM s1 on Cloud "default"`),
+			name: "server of an earlier create found: Adopted", vm: vmWith(), obs: obsWith(everything, withServer(running), how(pcapi.AdoptedReason)),
+			want: full(pcapi.VMStateRunning, nameFree, `Created=True Adopted: VM s1 on Cloud "default"`),
 		},
 		{
 			name: "already Adopted: the reason is kept", vm: withStatus(vmWith(recorded), withConditions(created)),
-			obs:  obsWith(everything, withServer(running), how(v1alpha1.CreatedReason)),
-			want: full(v1alpha1.VMStateRunning, `Created=True Adopted: VM s1 on Cloud "default"`, nameFree),
+			obs:  obsWith(everything, withServer(running), how(pcapi.CreatedReason)),
+			want: full(pcapi.VMStateRunning, `Created=True Adopted: VM s1 on Cloud "default"`, nameFree),
 		},
 		{
-			name: "server stopped: Stopped", vm: vmWith(recorded), obs: obsWith(everything, withServer(serverWith(onHost("h1"), withCPUUtilization(5), inState(cloud.StateStopped))), how(v1alpha1.CreatedReason)),
-			want: full(v1alpha1.VMStateStopped, nameFree, `Created=True Created: VM s1 on Cloud "default"`),
+			name: "server stopped: Stopped", vm: vmWith(recorded), obs: obsWith(everything, withServer(serverWith(onHost("h1"), withCPUUtilization(5), inState(cloud.StateStopped))), how(pcapi.CreatedReason)),
+			want: full(pcapi.VMStateStopped, nameFree, `Created=True Created: VM s1 on Cloud "default"`),
 		},
 		{
-			name: "server in error: Failed", vm: vmWith(recorded), obs: obsWith(everything, withServer(serverWith(onHost("h1"), withCPUUtilization(5), inState(cloud.StateError))), how(v1alpha1.CreatedReason)),
-			outcome: reconciler.Stalled(v1alpha1.ServerErrorReason, 0, errors.New("in error")),
-			want:    full(v1alpha1.VMStateFailed, nameFree, `Created=True Created: VM s1 on Cloud "default"`),
+			name: "server in error: Failed", vm: vmWith(recorded), obs: obsWith(everything, withServer(serverWith(onHost("h1"), withCPUUtilization(5), inState(cloud.StateError))), how(pcapi.CreatedReason)),
+			outcome: reconciler.Stalled(pcapi.ServerErrorReason, 0, errors.New("in error")),
+			want:    full(pcapi.VMStateFailed, nameFree, `Created=True Created: VM s1 on Cloud "default"`),
 		},
 		{
-			name: "being deleted by someone else: Deleting", vm: vmWith(recorded), obs: obsWith(everything, withServer(serverWith(onHost("h1"), withCPUUtilization(5), inState(cloud.StateDeleting))), how(v1alpha1.CreatedReason)),
-			want: full(v1alpha1.VMStateDeleting, nameFree, `Created=True Created: VM s1 on Cloud "default"`),
+			name: "being deleted by someone else: Deleting", vm: vmWith(recorded), obs: obsWith(everything, withServer(serverWith(onHost("h1"), withCPUUtilization(5), inState(cloud.StateDeleting))), how(pcapi.CreatedReason)),
+			want: full(pcapi.VMStateDeleting, nameFree, `Created=True Created: VM s1 on Cloud "default"`),
 		},
 		{
 			name: "server gone: vmId is kept, host and utilization are removed", vm: withStatus(vmWith(recorded), old, withConditions(created)), obs: obsWith(everything, gone), outcome: lost,
-			want: statusSummary{VMID: "s1", Cloud: "default", State: v1alpha1.VMStateLost, Conditions: []string{"Created=False Lost: VM s1 is gone", nameFree}},
+			want: statusSummary{VMID: "s1", Cloud: "default", State: pcapi.VMStateLost, Conditions: []string{"Created=False Lost: VM s1 is gone", nameFree}},
 		},
 		{
 			name: "cloud unavailable: the status is kept", vm: withStatus(vmWith(recorded), old, withConditions(created)), obs: obsWith(everything, unavailable), outcome: waiting,
-			want: full(v1alpha1.VMStateRunning, `Created=True Adopted: VM s1 on Cloud "default"`, nameFree),
+			want: full(pcapi.VMStateRunning, `Created=True Adopted: VM s1 on Cloud "default"`, nameFree),
 		},
 		{
 			name: "another server than the recorded one: the status is kept", vm: withStatus(vmWith(recorded), old, withConditions(created)),
 			obs:  obsWith(everything, withServer(serverWith(withID("s2"), onHost("h2"), withCPUUtilization(99), inState(cloud.StateStopped)))),
-			want: full(v1alpha1.VMStateRunning, `Created=True Adopted: VM s1 on Cloud "default"`, nameFree),
+			want: full(pcapi.VMStateRunning, `Created=True Adopted: VM s1 on Cloud "default"`, nameFree),
 		},
 		{
-			name: "no utilization in the listing: the last one is kept", vm: withStatus(vmWith(recorded), withStatusUtilization(5)), obs: obsWith(everything, withServer(serverWith(onHost("h1"))), how(v1alpha1.CreatedReason)),
-			want: full(v1alpha1.VMStateRunning, nameFree, `Created=True Created: VM s1 on Cloud "default"`),
+			name: "no utilization in the listing: the last one is kept", vm: withStatus(vmWith(recorded), withStatusUtilization(5)), obs: obsWith(everything, withServer(serverWith(onHost("h1"))), how(pcapi.CreatedReason)),
+			want: full(pcapi.VMStateRunning, nameFree, `Created=True Created: VM s1 on Cloud "default"`),
 		},
 	}
 	for _, tc := range tests {
@@ -158,15 +158,15 @@ func TestReport(t *testing.T) {
 }
 
 func TestReportImport(t *testing.T) {
-	take := []func(*observation){withServer(serverWith(onHost("h1"))), func(s *observation) { s.How = v1alpha1.ImportedReason }}
-	refused := reconciler.Stalled(v1alpha1.RejectedReason, 0, errors.New("no"))
-	recordedID := func(vm *v1alpha1.VM, obs *observation, outcome error) string {
+	take := []func(*observation){withServer(serverWith(onHost("h1"))), func(s *observation) { s.How = pcapi.ImportedReason }}
+	refused := reconciler.Stalled(pcapi.RejectedReason, 0, errors.New("no"))
+	recordedID := func(vm *pcapi.VM, obs *observation, outcome error) string {
 		pure.Report(vm, obs, outcome)
 		return vm.Status.VMID
 	}
 	tests := []struct {
 		name    string
-		vm      *v1alpha1.VM
+		vm      *pcapi.VM
 		obs     *observation
 		outcome error
 		want    string
@@ -189,12 +189,12 @@ func TestReportImport(t *testing.T) {
 	}
 	vm := vmWith(importing)
 	pure.Report(vm, obsWith(everything, take...), nil)
-	if got := meta.FindStatusCondition(vm.Status.Conditions, v1alpha1.CreatedCondition).Reason; got != v1alpha1.ImportedReason {
-		t.Errorf("reason %s, want %s", got, v1alpha1.ImportedReason)
+	if got := meta.FindStatusCondition(vm.Status.Conditions, pcapi.CreatedCondition).Reason; got != pcapi.ImportedReason {
+		t.Errorf("reason %s, want %s", got, pcapi.ImportedReason)
 	}
 	vm = vmWith(importing)
 	pure.Report(vm, obsWith(everything, gone), refused)
-	if diff := cmp.Diff(statusSummary{State: v1alpha1.VMStateFailed, Conditions: []string{nameUnchecked, "Created=False Rejected: no"}}, summarize(vm.Status)); diff != "" {
+	if diff := cmp.Diff(statusSummary{State: pcapi.VMStateFailed, Conditions: []string{nameUnchecked, "Created=False Rejected: no"}}, summarize(vm.Status)); diff != "" {
 		t.Errorf("an import of what does not exist (-want +got):\n%s", diff)
 	}
 }
@@ -204,7 +204,7 @@ func TestReportNameChecked(t *testing.T) {
 	checked := func(s *observation) { s.checked = true }
 	tests := []struct {
 		name string
-		vm   *v1alpha1.VM
+		vm   *pcapi.VM
 		obs  *observation
 		want string
 	}{
@@ -221,8 +221,8 @@ func TestReportNameChecked(t *testing.T) {
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			pure.Report(tc.vm, tc.obs, reconciler.Wait(time.Minute, v1alpha1.PendingReason, "x"))
-			got := formatCondition(*meta.FindStatusCondition(tc.vm.Status.Conditions, v1alpha1.NameCheckedCondition))
+			pure.Report(tc.vm, tc.obs, reconciler.Wait(time.Minute, pcapi.PendingReason, "x"))
+			got := formatCondition(*meta.FindStatusCondition(tc.vm.Status.Conditions, pcapi.NameCheckedCondition))
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("NameChecked (-want +got):\n%s", diff)
 			}
@@ -232,21 +232,21 @@ func TestReportNameChecked(t *testing.T) {
 
 func TestReportCreatedReason(t *testing.T) {
 	for reason, want := range map[string]string{
-		v1alpha1.OutcomeUnknownReason:   v1alpha1.OutcomeUnknownReason,
-		v1alpha1.RejectedReason:         v1alpha1.RejectedReason,
-		v1alpha1.UnsupportedReason:      v1alpha1.RejectedReason,
-		v1alpha1.QuotaExceededReason:    v1alpha1.QuotaExceededReason,
-		v1alpha1.AmbiguousReason:        v1alpha1.AmbiguousReason,
-		v1alpha1.ProhibitedReason:       v1alpha1.PendingReason,
-		v1alpha1.TakenReason:            v1alpha1.PendingReason,
-		v1alpha1.BrakedReason:           v1alpha1.PendingReason,
-		v1alpha1.CloudUnavailableReason: v1alpha1.PendingReason,
+		pcapi.OutcomeUnknownReason:   pcapi.OutcomeUnknownReason,
+		pcapi.RejectedReason:         pcapi.RejectedReason,
+		pcapi.UnsupportedReason:      pcapi.RejectedReason,
+		pcapi.QuotaExceededReason:    pcapi.QuotaExceededReason,
+		pcapi.AmbiguousReason:        pcapi.AmbiguousReason,
+		pcapi.ProhibitedReason:       pcapi.PendingReason,
+		pcapi.TakenReason:            pcapi.PendingReason,
+		pcapi.BrakedReason:           pcapi.PendingReason,
+		pcapi.CloudUnavailableReason: pcapi.PendingReason,
 	} {
 		for _, outcome := range []error{reconciler.Wait(time.Minute, reason, "why"), reconciler.Blocked("x", reason, "why"), reconciler.Stalled(reason, 0, errors.New("why"))} {
 			t.Run(describe(outcome), func(t *testing.T) {
 				vm := vmWith()
 				pure.Report(vm, obsWith(everything), outcome)
-				got := formatCondition(*meta.FindStatusCondition(vm.Status.Conditions, v1alpha1.CreatedCondition))
+				got := formatCondition(*meta.FindStatusCondition(vm.Status.Conditions, pcapi.CreatedCondition))
 				equal(t, "Created", "Created=False "+want+": why", got)
 			})
 		}
@@ -269,8 +269,8 @@ func TestReportCreatedStatesGuarantee(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			for when, obs := range map[string]*observation{"without a server": obsWith(tc.caps), "with a server": obsWith(tc.caps, withServer(serverWith()))} {
 				vm := vmWith()
-				pure.Report(vm, obs, reconciler.Wait(time.Minute, v1alpha1.PendingReason, "x"))
-				got := meta.FindStatusCondition(vm.Status.Conditions, v1alpha1.CreatedCondition).Message
+				pure.Report(vm, obs, reconciler.Wait(time.Minute, pcapi.PendingReason, "x"))
+				got := meta.FindStatusCondition(vm.Status.Conditions, pcapi.CreatedCondition).Message
 				if strings.Contains(got, ";") != (tc.message != "") || !strings.Contains(got, tc.message) {
 					t.Errorf("message %s: %q, want %q in it", when, got, tc.message)
 				}
@@ -280,33 +280,33 @@ func TestReportCreatedStatesGuarantee(t *testing.T) {
 }
 
 func TestReportDeleting(t *testing.T) {
-	leftover := withConditions(metav1.Condition{Type: v1alpha1.DeletingCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.RequestedReason})
+	leftover := withConditions(metav1.Condition{Type: pcapi.DeletingCondition, Status: metav1.ConditionTrue, Reason: pcapi.RequestedReason})
 	tests := []struct {
 		name    string
-		vm      *v1alpha1.VM
+		vm      *pcapi.VM
 		outcome error
 		want    string
 	}{
 		{name: "not deleted: no condition", vm: vmWith(recorded)},
 		{name: "not deleted, with the condition: removed", vm: withStatus(vmWith(recorded), leftover)},
-		{name: "deletion requested: Requested", vm: vmWith(recorded, deleted), outcome: reconciler.Wait(time.Minute, v1alpha1.RequestedReason, "in progress"), want: "Deleting=True Requested: in progress"},
-		{name: "cloud unavailable: WaitingForCloud", vm: vmWith(recorded, deleted), outcome: reconciler.Blocked("Cloud/default", v1alpha1.CloudUnavailableReason, "unavailable"), want: "Deleting=True WaitingForCloud: unavailable"},
-		{name: "last call failed: WaitingForCloud", vm: vmWith(recorded, deleted), outcome: reconciler.Wait(time.Second, v1alpha1.CloudUnavailableReason, "reset"), want: "Deleting=True WaitingForCloud: reset"},
-		{name: "brake on: Blocked", vm: vmWith(recorded, deleted), outcome: reconciler.Blocked("Cloud/default", v1alpha1.BrakedReason, "braked"), want: "Deleting=True Blocked: braked"},
-		{name: "stalled: Blocked", vm: vmWith(recorded, deleted), outcome: reconciler.Stalled(v1alpha1.BlockedReason, 0, errors.New("labels differ")), want: "Deleting=True Blocked: labels differ"},
+		{name: "deletion requested: Requested", vm: vmWith(recorded, deleted), outcome: reconciler.Wait(time.Minute, pcapi.RequestedReason, "in progress"), want: "Deleting=True Requested: in progress"},
+		{name: "cloud unavailable: WaitingForCloud", vm: vmWith(recorded, deleted), outcome: reconciler.Blocked("Cloud/default", pcapi.CloudUnavailableReason, "unavailable"), want: "Deleting=True WaitingForCloud: unavailable"},
+		{name: "last call failed: WaitingForCloud", vm: vmWith(recorded, deleted), outcome: reconciler.Wait(time.Second, pcapi.CloudUnavailableReason, "reset"), want: "Deleting=True WaitingForCloud: reset"},
+		{name: "brake on: Blocked", vm: vmWith(recorded, deleted), outcome: reconciler.Blocked("Cloud/default", pcapi.BrakedReason, "braked"), want: "Deleting=True Blocked: braked"},
+		{name: "stalled: Blocked", vm: vmWith(recorded, deleted), outcome: reconciler.Stalled(pcapi.BlockedReason, 0, errors.New("labels differ")), want: "Deleting=True Blocked: labels differ"},
 		{name: "reconcile failed: Requested", vm: vmWith(recorded, deleted), outcome: errors.New("broken"), want: "Deleting=True Requested: broken"},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			pure.Report(tc.vm, obsWith(everything, withServer(serverWith())), tc.outcome)
 			got := ""
-			if c := meta.FindStatusCondition(tc.vm.Status.Conditions, v1alpha1.DeletingCondition); c != nil {
+			if c := meta.FindStatusCondition(tc.vm.Status.Conditions, pcapi.DeletingCondition); c != nil {
 				got = formatCondition(*c)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("Deleting (-want +got):\n%s", diff)
 			}
-			if !tc.vm.DeletionTimestamp.IsZero() && tc.vm.Status.State != v1alpha1.VMStateDeleting {
+			if !tc.vm.DeletionTimestamp.IsZero() && tc.vm.Status.State != pcapi.VMStateDeleting {
 				t.Errorf("state %s, want Deleting", tc.vm.Status.State)
 			}
 		})
@@ -317,18 +317,18 @@ func TestReportUtilizationInSteps(t *testing.T) {
 	tests := []struct {
 		name          string
 		step          int
-		was           []func(*v1alpha1.VMStatus)
+		was           []func(*pcapi.VMStatus)
 		now           int
 		want          int32
 		unknownBefore bool
 	}{
 		{name: "first value is 0: written", step: 10, now: 0, want: 0, unknownBefore: true},
-		{name: "less than a step up: not written", step: 5, was: []func(*v1alpha1.VMStatus){withStatusUtilization(50)}, now: 54, want: 50},
-		{name: "a step up: written", step: 5, was: []func(*v1alpha1.VMStatus){withStatusUtilization(50)}, now: 55, want: 55},
-		{name: "less than a step down: not written", step: 5, was: []func(*v1alpha1.VMStatus){withStatusUtilization(50)}, now: 46, want: 50},
-		{name: "a step down: written", step: 5, was: []func(*v1alpha1.VMStatus){withStatusUtilization(50)}, now: 45, want: 45},
-		{name: "no step set: every percent is written", step: 0, was: []func(*v1alpha1.VMStatus){withStatusUtilization(50)}, now: 51, want: 51},
-		{name: "unchanged: not written", step: 0, was: []func(*v1alpha1.VMStatus){withStatusUtilization(50)}, now: 50, want: 50},
+		{name: "less than a step up: not written", step: 5, was: []func(*pcapi.VMStatus){withStatusUtilization(50)}, now: 54, want: 50},
+		{name: "a step up: written", step: 5, was: []func(*pcapi.VMStatus){withStatusUtilization(50)}, now: 55, want: 55},
+		{name: "less than a step down: not written", step: 5, was: []func(*pcapi.VMStatus){withStatusUtilization(50)}, now: 46, want: 50},
+		{name: "a step down: written", step: 5, was: []func(*pcapi.VMStatus){withStatusUtilization(50)}, now: 45, want: 45},
+		{name: "no step set: every percent is written", step: 0, was: []func(*pcapi.VMStatus){withStatusUtilization(50)}, now: 51, want: 51},
+		{name: "unchanged: not written", step: 0, was: []func(*pcapi.VMStatus){withStatusUtilization(50)}, now: 50, want: 50},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
@@ -344,7 +344,7 @@ func TestReportUtilizationInSteps(t *testing.T) {
 func TestReportSummary(t *testing.T) {
 	tests := []struct {
 		name string
-		vm   *v1alpha1.VM
+		vm   *pcapi.VM
 		obs  *observation
 		want reconciler.Summary
 	}{

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/reconciler"
@@ -18,7 +18,7 @@ const (
 	stepUpdate    = "Update"
 )
 
-type step = reconciler.Step[*v1alpha1.VM, *observation]
+type step = reconciler.Step[*pcapi.VM, *observation]
 
 // stepCheckName asks the cloud for the name. It is not run while the brake is
 // on: a claim proves that a name is free only if the create follows at once.
@@ -40,7 +40,7 @@ func (k *kind) stepUpdate() step {
 	return k.Step(stepUpdate, reconciler.NeedsCloud|reconciler.Mutates, k.update)
 }
 
-func (k *kind) checkName(ctx context.Context, vm *v1alpha1.VM, obs *observation) error {
+func (k *kind) checkName(ctx context.Context, vm *pcapi.VM, obs *observation) error {
 	err := obs.View.Client.CheckName(ctx, vm.Spec.VMName)
 	if err == nil {
 		obs.checked = true
@@ -53,7 +53,7 @@ func (k *kind) checkName(ctx context.Context, vm *v1alpha1.VM, obs *observation)
 }
 
 // Refused remembers a refused name.
-func (k *kind) Refused(vm *v1alpha1.VM, obs *observation, err error) error {
+func (k *kind) Refused(vm *pcapi.VM, obs *observation, err error) error {
 	if !cloud.Is(err, cloud.Prohibited, cloud.Taken) {
 		return nil
 	}
@@ -68,7 +68,7 @@ func (k *kind) KeepsClaim(obs *observation, _ error) bool {
 }
 
 // Unclear explains refusals that an earlier create of this VM may have caused.
-func (k *kind) Unclear(vm *v1alpha1.VM, obs *observation, err error) error {
+func (k *kind) Unclear(vm *pcapi.VM, obs *observation, err error) error {
 	caps := obs.Capabilities()
 	labels, unique := caps.Has(cloud.Labels), caps.Has(cloud.UniqueNames)
 	// Only a claimed name says which VM owns the server: another manager, or one
@@ -88,7 +88,7 @@ func (k *kind) Unclear(vm *v1alpha1.VM, obs *observation, err error) error {
 	return nil
 }
 
-func (k *kind) label(ctx context.Context, vm *v1alpha1.VM, obs *observation) error {
+func (k *kind) label(ctx context.Context, vm *pcapi.VM, obs *observation) error {
 	merge := map[string]*string{}
 	for key, value := range k.ownerLabels(vm) {
 		merge[key] = &value
@@ -100,7 +100,7 @@ func (k *kind) label(ctx context.Context, vm *v1alpha1.VM, obs *observation) err
 	return nil
 }
 
-func (k *kind) unlabel(ctx context.Context, vm *v1alpha1.VM, obs *observation) error {
+func (k *kind) unlabel(ctx context.Context, vm *pcapi.VM, obs *observation) error {
 	if !obs.Capabilities().Has(cloud.Labels) {
 		return nil
 	}
@@ -114,14 +114,14 @@ func (k *kind) unlabel(ctx context.Context, vm *v1alpha1.VM, obs *observation) e
 	return nil
 }
 
-func (k *kind) update(ctx context.Context, vm *v1alpha1.VM, obs *observation) error {
+func (k *kind) update(ctx context.Context, vm *pcapi.VM, obs *observation) error {
 	if err := k.patch(ctx, vm, obs, difference(vm, *obs.Resource)); err != nil {
 		return err
 	}
 	return k.Progress(*obs.Resource)
 }
 
-func (k *kind) patch(ctx context.Context, vm *v1alpha1.VM, obs *observation, change cloud.UpdateServer) error {
+func (k *kind) patch(ctx context.Context, vm *pcapi.VM, obs *observation, change cloud.UpdateServer) error {
 	server, err := obs.View.Client.UpdateServer(ctx, obs.Resource.ID, change)
 	if err != nil {
 		return k.Failed(vm, &obs.Observation, err)
@@ -133,4 +133,4 @@ func (k *kind) patch(ctx context.Context, vm *v1alpha1.VM, obs *observation, cha
 	return nil
 }
 
-var _ external.Kind[*v1alpha1.VM, cloud.Server, *observation] = (*kind)(nil)
+var _ external.Kind[*pcapi.VM, cloud.Server, *observation] = (*kind)(nil)

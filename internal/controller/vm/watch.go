@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/reconciler"
 	"github.com/privatecloud/operator/internal/tenancy"
@@ -44,7 +44,7 @@ func requestFor(o client.Object) reconcile.Request {
 }
 
 // changedByUser accepts what people change.
-var changedByUser = reconciler.ChangedByUser(v1alpha1.VMFinalizer, v1alpha1.ClaimedCloudAnnotation)
+var changedByUser = reconciler.ChangedByUser(pcapi.VMFinalizer, pcapi.ClaimedCloudAnnotation)
 
 // enqueue enqueues VMs when they are written.
 type enqueue struct{}

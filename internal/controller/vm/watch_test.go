@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/tenancy"
 )
@@ -75,28 +75,28 @@ func TestEnqueueUsesQueueWithoutPriorities(t *testing.T) {
 }
 
 func TestChangedByUser(t *testing.T) {
-	annotate := func(key, value string) func(*v1alpha1.VM) {
-		return func(vm *v1alpha1.VM) { vm.Annotations = map[string]string{key: value} }
+	annotate := func(key, value string) func(*pcapi.VM) {
+		return func(vm *pcapi.VM) { vm.Annotations = map[string]string{key: value} }
 	}
-	finalized := func(vm *v1alpha1.VM) { vm.Finalizers = []string{v1alpha1.VMFinalizer} }
-	claim := annotate(v1alpha1.ClaimedCloudAnnotation, "default")
+	finalized := func(vm *pcapi.VM) { vm.Finalizers = []string{pcapi.VMFinalizer} }
+	claim := annotate(pcapi.ClaimedCloudAnnotation, "default")
 	tests := []struct {
 		name    string
-		was, is *v1alpha1.VM
+		was, is *pcapi.VM
 		want    bool
 	}{
 		{name: "resync: rejected", was: vmWith(), is: vmWith()},
-		{name: "spec changed: accepted", was: vmWith(), is: vmWith(func(vm *v1alpha1.VM) { vm.Generation = 2 }), want: true},
+		{name: "spec changed: accepted", was: vmWith(), is: vmWith(func(vm *pcapi.VM) { vm.Generation = 2 }), want: true},
 		{name: "deleted: accepted", was: vmWith(finalized), is: vmWith(finalized, deleted), want: true},
-		{name: "paused: accepted", was: vmWith(), is: vmWith(annotate(v1alpha1.PausedAnnotation, "true")), want: true},
-		{name: "no longer paused: accepted", was: vmWith(annotate(v1alpha1.PausedAnnotation, "true")), is: vmWith(), want: true},
-		{name: "reconcile requested: accepted", was: vmWith(annotate(v1alpha1.ReconcileRequestedAtAnnotation, "1")), is: vmWith(annotate(v1alpha1.ReconcileRequestedAtAnnotation, "2")), want: true},
+		{name: "paused: accepted", was: vmWith(), is: vmWith(annotate(pcapi.PausedAnnotation, "true")), want: true},
+		{name: "no longer paused: accepted", was: vmWith(annotate(pcapi.PausedAnnotation, "true")), is: vmWith(), want: true},
+		{name: "reconcile requested: accepted", was: vmWith(annotate(pcapi.ReconcileRequestedAtAnnotation, "1")), is: vmWith(annotate(pcapi.ReconcileRequestedAtAnnotation, "2")), want: true},
 		{name: "finalizer removed by hand: accepted", was: vmWith(finalized, claim), is: vmWith(claim), want: true},
 		{name: "claim removed by the operator: rejected", was: vmWith(finalized, claim), is: vmWith()},
 		{name: "released by the operator: rejected", was: vmWith(finalized, deleted), is: vmWith(deleted)},
-		{name: "claimed by the operator: rejected", was: vmWith(), is: vmWith(finalized, annotate(v1alpha1.ClaimedNameAnnotation, "web"))},
+		{name: "claimed by the operator: rejected", was: vmWith(), is: vmWith(finalized, annotate(pcapi.ClaimedNameAnnotation, "web"))},
 		{name: "status written by the operator: rejected", was: vmWith(), is: vmWith(recorded)},
-		{name: "other labels and annotations: rejected", was: vmWith(), is: vmWith(annotate("other", "x"), func(vm *v1alpha1.VM) { vm.Labels = map[string]string{"a": "b"} })},
+		{name: "other labels and annotations: rejected", was: vmWith(), is: vmWith(annotate("other", "x"), func(vm *pcapi.VM) { vm.Labels = map[string]string{"a": "b"} })},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
@@ -109,14 +109,14 @@ func TestChangedByUser(t *testing.T) {
 }
 
 func TestSubscriberEnqueuesAffectedVMs(t *testing.T) {
-	claimedOnFormerCloud := func(vm *v1alpha1.VM) {
-		vm.Spec.CloudRef, vm.Status.Cloud = &v1alpha1.CloudReference{Name: "other"}, ""
+	claimedOnFormerCloud := func(vm *pcapi.VM) {
+		vm.Spec.CloudRef, vm.Status.Cloud = &pcapi.CloudReference{Name: "other"}, ""
 	}
 	h := newHarness(t, everything,
 		other("has", recorded), other("wants", importing), other("none"),
-		other("elsewhere", recorded, claimedOnFormerCloud), other("different", func(vm *v1alpha1.VM) { vm.Status.VMID, vm.Status.Cloud = "s2", "default" }),
-		other("moving", claimedOnFormerCloud, func(vm *v1alpha1.VM) {
-			vm.Finalizers, vm.Annotations = []string{v1alpha1.VMFinalizer}, map[string]string{v1alpha1.ClaimedCloudAnnotation: "default"}
+		other("elsewhere", recorded, claimedOnFormerCloud), other("different", func(vm *pcapi.VM) { vm.Status.VMID, vm.Status.Cloud = "s2", "default" }),
+		other("moving", claimedOnFormerCloud, func(vm *pcapi.VM) {
+			vm.Finalizers, vm.Annotations = []string{pcapi.VMFinalizer}, map[string]string{pcapi.ClaimedCloudAnnotation: "default"}
 		}))
 	tests := []struct {
 		name  string
@@ -138,7 +138,7 @@ func TestSubscriberEnqueuesAffectedVMs(t *testing.T) {
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			l := &priorityQueue{}
-			subscriber{find: tenancy.NewFinder(h.client, &v1alpha1.VMList{}), queue: l}.enqueue(tc.event)
+			subscriber{find: tenancy.NewFinder(h.client, &pcapi.VMList{}), queue: l}.enqueue(tc.event)
 			equal(t, "queued", tc.want, l.queued)
 		})
 	}
@@ -146,7 +146,7 @@ func TestSubscriberEnqueuesAffectedVMs(t *testing.T) {
 
 func TestSubscriberEnqueuesReferencesWhenListFails(t *testing.T) {
 	l := &priorityQueue{}
-	subscriber{find: tenancy.NewFinder(brokenReader{}, &v1alpha1.VMList{}), queue: l}.enqueue(inventory.Event{Cloud: "default", Servers: []string{"s1"}, Refs: []inventory.Ref{{Name: "b"}}})
+	subscriber{find: tenancy.NewFinder(brokenReader{}, &pcapi.VMList{}), queue: l}.enqueue(inventory.Event{Cloud: "default", Servers: []string{"s1"}, Refs: []inventory.Ref{{Name: "b"}}})
 	equal(t, "queued", []queuedRequest{{"/b", priorityUnderWay}}, l.queued)
 }
 

@@ -22,13 +22,13 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
 // Finalizer is on a group as long as it has members to delete.
-const Finalizer = v1alpha1.VmGroupFinalizer
+const Finalizer = pcapi.VmGroupFinalizer
 
 const (
 	// deadline bounds one reconcile, which creates up to maxChanges members.
@@ -52,8 +52,8 @@ const (
 
 // The engine's types for groups.
 type (
-	plan = reconciler.Plan[*v1alpha1.VmGroup, *observation]
-	step = reconciler.Step[*v1alpha1.VmGroup, *observation]
+	plan = reconciler.Plan[*pcapi.VmGroup, *observation]
+	step = reconciler.Step[*pcapi.VmGroup, *observation]
 )
 
 // kind is what the engine needs to know of groups.
@@ -67,7 +67,7 @@ type kind struct {
 }
 
 // New returns the reconciler of groups.
-func New(c client.Client, recorder events.EventRecorder, opts controller.Options) *reconciler.Reconciler[*v1alpha1.VmGroup, *observation] {
+func New(c client.Client, recorder events.EventRecorder, opts controller.Options) *reconciler.Reconciler[*pcapi.VmGroup, *observation] {
 	k := &kind{
 		client: c, clock: opts.Clock, refused: newRefused(opts.Clock),
 		failures: failures{
@@ -75,19 +75,19 @@ func New(c client.Client, recorder events.EventRecorder, opts controller.Options
 			backoff: workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](firstBackoff, lastBackoff),
 		},
 	}
-	return &reconciler.Reconciler[*v1alpha1.VmGroup, *observation]{
+	return &reconciler.Reconciler[*pcapi.VmGroup, *observation]{
 		Client: c, Recorder: recorder, Deadline: deadline, Kind: k, Reported: k.reported,
 	}
 }
 
-func (k *kind) New() *v1alpha1.VmGroup { return &v1alpha1.VmGroup{} }
+func (k *kind) New() *pcapi.VmGroup { return &pcapi.VmGroup{} }
 
 func (k *kind) Finalizer() string { return Finalizer }
 
-func (k *kind) EventConditions() []string { return []string{v1alpha1.DeletingCondition} }
+func (k *kind) EventConditions() []string { return []string{pcapi.DeletingCondition} }
 
 // reported forgets the failures of a group that is in sync.
-func (k *kind) reported(g *v1alpha1.VmGroup, _ *observation, outcome error) {
+func (k *kind) reported(g *pcapi.VmGroup, _ *observation, outcome error) {
 	if outcome == nil {
 		k.failures.healed(g.UID, k.clock())
 	}

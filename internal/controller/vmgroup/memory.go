@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/client-go/util/workqueue"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
 
 const (
@@ -25,11 +25,11 @@ func newRefused(clock func() time.Time) refused {
 	return refused{names: cache.NewLRUExpireCacheWithClock(maxRefused, clockFunc(clock))}
 }
 
-func (r refused) add(g *v1alpha1.VmGroup, name string) {
+func (r refused) add(g *pcapi.VmGroup, name string) {
 	r.names.Add(types.NamespacedName{Namespace: g.Namespace, Name: name}, true, refusedFor)
 }
 
-func (r refused) has(g *v1alpha1.VmGroup, name string) bool {
+func (r refused) has(g *pcapi.VmGroup, name string) bool {
 	_, ok := r.names.Get(types.NamespacedName{Namespace: g.Namespace, Name: name})
 	return ok
 }

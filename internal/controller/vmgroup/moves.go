@@ -6,19 +6,19 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
 // moves is what a reconcile changes about the members.
 type moves struct {
 	// remove are to be deleted. replaces is whether failed ones are among them.
-	remove   []*v1alpha1.VM
+	remove   []*pcapi.VM
 	replaces bool
 	// align are to be brought in line with the template in place.
-	align []*v1alpha1.VM
+	align []*pcapi.VM
 	// start are those of older revisions that are to be powered on.
-	start []*v1alpha1.VM
+	start []*pcapi.VM
 	// create is the number of members to create.
 	create int
 	// awaited is the number of members that will be created once others are gone.
@@ -30,14 +30,14 @@ func (m moves) none() bool {
 }
 
 // touch reports whether a member is to be deleted or aligned.
-func (m moves) touch(vm *v1alpha1.VM) bool {
+func (m moves) touch(vm *pcapi.VM) bool {
 	return slices.Contains(m.remove, vm) || slices.Contains(m.align, vm)
 }
 
 // movesFor decides which members are created, changed and deleted. Members count
 // against the group's size until their servers are gone, so that there are never
 // more servers than wanted, except for maxSurge while rolling.
-func movesFor(g *v1alpha1.VmGroup, obs *observation) moves {
+func movesFor(g *pcapi.VmGroup, obs *observation) moves {
 	var m moves
 	fresh, old := m.sort(obs)
 	desired := int(ptr.Deref(g.Spec.Replicas, 1))
@@ -47,7 +47,7 @@ func movesFor(g *v1alpha1.VmGroup, obs *observation) moves {
 			leaving++
 		}
 	}
-	if g.Spec.Strategy.Type == v1alpha1.StrategyOnDelete || len(old) == 0 {
+	if g.Spec.Strategy.Type == pcapi.StrategyOnDelete || len(old) == 0 {
 		m.scale(g, obs, slices.Concat(fresh, old), desired, leaving)
 		return m
 	}
@@ -57,18 +57,18 @@ func movesFor(g *v1alpha1.VmGroup, obs *observation) moves {
 
 // sort removes the members that are to be replaced whatever the size, and returns
 // the others: those of the current revision, and those of older ones.
-func (m *moves) sort(obs *observation) (fresh, old []*v1alpha1.VM) {
+func (m *moves) sort(obs *observation) (fresh, old []*pcapi.VM) {
 	for _, vm := range obs.members {
 		switch {
 		case !alive(vm):
-		case vm.Status.State == v1alpha1.VMStateLost:
+		case vm.Status.State == pcapi.VMStateLost:
 			m.remove = append(m.remove, vm)
 		case failed(vm) && obs.patience == 0:
 			m.remove = append(m.remove, vm)
 			m.replaces = true
-		case vm.Labels[v1alpha1.RevisionLabel] != obs.revision:
+		case vm.Labels[pcapi.RevisionLabel] != obs.revision:
 			old = append(old, vm)
-			if vm.Spec.PowerState == v1alpha1.PowerOff {
+			if vm.Spec.PowerState == pcapi.PowerOff {
 				m.start = append(m.start, vm)
 			}
 		default:
@@ -82,7 +82,7 @@ func (m *moves) sort(obs *observation) (fresh, old []*v1alpha1.VM) {
 }
 
 // scale brings the number of members to the desired one.
-func (m *moves) scale(g *v1alpha1.VmGroup, obs *observation, kept []*v1alpha1.VM, desired, leaving int) {
+func (m *moves) scale(g *pcapi.VmGroup, obs *observation, kept []*pcapi.VM, desired, leaving int) {
 	if surplus := len(kept) - desired; surplus > 0 {
 		gone := victims(kept, surplus, g.Spec.ScaleDown.Policy, obs.revision)
 		m.remove = append(m.remove, gone...)
@@ -95,8 +95,8 @@ func (m *moves) scale(g *v1alpha1.VmGroup, obs *observation, kept []*v1alpha1.VM
 // spare drops other changes of members that are to be deleted, and second changes
 // of the same member.
 func (m *moves) spare() {
-	m.align = slices.DeleteFunc(m.align, func(vm *v1alpha1.VM) bool { return slices.Contains(m.remove, vm) })
-	m.start = slices.DeleteFunc(m.start, func(vm *v1alpha1.VM) bool { return m.touch(vm) })
+	m.align = slices.DeleteFunc(m.align, func(vm *pcapi.VM) bool { return slices.Contains(m.remove, vm) })
+	m.start = slices.DeleteFunc(m.start, func(vm *pcapi.VM) bool { return m.touch(vm) })
 }
 
 // make creates as many of the missing members as there is room for.
@@ -107,7 +107,7 @@ func (m *moves) make(missing, room int) {
 
 // roll brings members of older revisions to the current one: in place where
 // that is possible, else by replacement, a few at a time.
-func (m *moves) roll(g *v1alpha1.VmGroup, obs *observation, fresh, old []*v1alpha1.VM, leaving int) {
+func (m *moves) roll(g *pcapi.VmGroup, obs *observation, fresh, old []*pcapi.VM, leaving int) {
 	desired := int(ptr.Deref(g.Spec.Replicas, 1))
 	allowed := allowances(g.Spec.Strategy, desired)
 	spare := allowed.unavailable - desired
@@ -117,7 +117,7 @@ func (m *moves) roll(g *v1alpha1.VmGroup, obs *observation, fresh, old []*v1alph
 		}
 	}
 	// take reports whether a member may stop being Ready now.
-	take := func(vm *v1alpha1.VM, beyond int) bool {
+	take := func(vm *pcapi.VM, beyond int) bool {
 		if !ready(vm) {
 			return true
 		}
@@ -126,7 +126,7 @@ func (m *moves) roll(g *v1alpha1.VmGroup, obs *observation, fresh, old []*v1alph
 	}
 	total := len(fresh) + leaving
 	become := len(fresh)
-	var replaced []*v1alpha1.VM
+	var replaced []*pcapi.VM
 	// Those to delete first come last: if the group shrinks while it rolls, they need no change.
 	ordered := victims(old, len(old), g.Spec.ScaleDown.Policy, obs.revision)
 	slices.Reverse(ordered)
@@ -172,7 +172,7 @@ type allowance struct {
 
 // allowances returns the bounds for a size. If both are 0, no member could ever be
 // replaced, so one may be unavailable then.
-func allowances(s v1alpha1.VmGroupStrategy, desired int) allowance {
+func allowances(s pcapi.VmGroupStrategy, desired int) allowance {
 	quarter := intstr.FromString("25%")
 	scaled := func(bound *intstr.IntOrString, up bool) int {
 		n, _ := intstr.GetScaledValueFromIntOrPercent(new(ptr.Deref(bound, quarter)), desired, up)

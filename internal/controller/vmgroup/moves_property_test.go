@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
@@ -40,9 +40,9 @@ type play struct {
 	t       *testing.T
 	seed    uint64
 	chance  *rand.Rand
-	group   *v1alpha1.VmGroup
+	group   *pcapi.VmGroup
 	caps    cloud.Capabilities
-	members []*v1alpha1.VM
+	members []*pcapi.VM
 	made    int
 }
 
@@ -75,7 +75,7 @@ func (w *play) disturb() {
 		if len(w.members) > 0 {
 			vm := w.members[w.chance.IntN(len(w.members))]
 			if exists(vm) {
-				[]func(*v1alpha1.VM){lost, broken, leaving, off}[w.chance.IntN(4)](vm)
+				[]func(*pcapi.VM){lost, broken, leaving, off}[w.chance.IntN(4)](vm)
 			}
 		}
 	}
@@ -93,11 +93,11 @@ func (w *play) reconcile() {
 		leaving(vm)
 	}
 	for _, vm := range m.align {
-		if ready(vm) && !obs.template.kept(vm) && vm.Spec.PowerState != v1alpha1.PowerOff {
+		if ready(vm) && !obs.template.kept(vm) && vm.Spec.PowerState != pcapi.PowerOff {
 			serving--
 		}
-		vm.Spec.CPU, vm.Spec.Memory, vm.Spec.PowerState = obs.template.CPU, obs.template.Memory, v1alpha1.PowerOn
-		vm.Labels[v1alpha1.RevisionLabel] = obs.revision
+		vm.Spec.CPU, vm.Spec.Memory, vm.Spec.PowerState = obs.template.CPU, obs.template.Memory, pcapi.PowerOn
+		vm.Labels[pcapi.RevisionLabel] = obs.revision
 		building(vm)
 	}
 	allowed := allowances(w.group.Spec.Strategy, int(w.desired()))
@@ -107,8 +107,8 @@ func (w *play) reconcile() {
 	}
 	for range m.create {
 		w.made++
-		w.members = append(w.members, vm(fmt.Sprintf("m%04d", w.made), unmade, func(vm *v1alpha1.VM) {
-			vm.Spec.Template, vm.Spec.CPU, vm.Labels[v1alpha1.RevisionLabel] = obs.template.Template, obs.template.CPU, obs.revision
+		w.members = append(w.members, vm(fmt.Sprintf("m%04d", w.made), unmade, func(vm *pcapi.VM) {
+			vm.Spec.Template, vm.Spec.CPU, vm.Labels[pcapi.RevisionLabel] = obs.template.Template, obs.template.CPU, obs.revision
 			vm.Status.Conditions = nil
 		}))
 	}
@@ -121,7 +121,7 @@ func (w *play) reconcile() {
 func (w *play) servers() int {
 	n := 0
 	for _, vm := range w.members {
-		if mayExist(vm) || alive(vm) && vm.Status.State != v1alpha1.VMStateLost {
+		if mayExist(vm) || alive(vm) && vm.Status.State != pcapi.VMStateLost {
 			n++
 		}
 	}
@@ -130,18 +130,18 @@ func (w *play) servers() int {
 
 // time simulates the progress of the cloud and the VM controller with some members.
 func (w *play) time() {
-	var left []*v1alpha1.VM
+	var left []*pcapi.VM
 	for _, vm := range w.members {
 		switch slow := w.chance.IntN(3) == 0; {
 		case slow, alive(vm) && stalled(vm) != nil:
 		case !alive(vm):
 			continue
 		case vm.Status.VMID == "":
-			vm.Status.VMID, vm.Status.State, vm.Finalizers = "id-"+vm.Name, v1alpha1.VMStateCreating, []string{"samplecontroller.k8s.io/vm"}
+			vm.Status.VMID, vm.Status.State, vm.Finalizers = "id-"+vm.Name, pcapi.VMStateCreating, []string{"samplecontroller.k8s.io/vm"}
 			building(vm)
 		default:
-			vm.Status.State = v1alpha1.VMStateRunning
-			says(metav1.ConditionTrue, v1alpha1.RunningReason)(vm)
+			vm.Status.State = pcapi.VMStateRunning
+			says(metav1.ConditionTrue, pcapi.RunningReason)(vm)
 		}
 		left = append(left, vm)
 	}

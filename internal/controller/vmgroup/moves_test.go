@@ -12,19 +12,19 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
 var dawn = time.Date(2026, 1, 1, 6, 0, 0, 0, time.UTC)
 
 // groupOfSize is a group whose template is "debian" with two cores.
-func groupOfSize(n int32, change ...func(*v1alpha1.VmGroup)) *v1alpha1.VmGroup {
-	g := &v1alpha1.VmGroup{
+func groupOfSize(n int32, change ...func(*pcapi.VmGroup)) *pcapi.VmGroup {
+	g := &pcapi.VmGroup{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "group"},
-		Spec: v1alpha1.VmGroupSpec{
+		Spec: pcapi.VmGroupSpec{
 			Replicas: &n, CPU: ptr.To[int32](2), Template: "debian",
-			Strategy: v1alpha1.VmGroupStrategy{Type: v1alpha1.StrategyRollingUpdate},
+			Strategy: pcapi.VmGroupStrategy{Type: pcapi.StrategyRollingUpdate},
 		},
 	}
 	for _, f := range change {
@@ -33,102 +33,102 @@ func groupOfSize(n int32, change ...func(*v1alpha1.VmGroup)) *v1alpha1.VmGroup {
 	return g
 }
 
-func bounds(unavailable, surge int32) func(*v1alpha1.VmGroup) {
-	return func(g *v1alpha1.VmGroup) {
+func bounds(unavailable, surge int32) func(*pcapi.VmGroup) {
+	return func(g *pcapi.VmGroup) {
 		g.Spec.Strategy.MaxUnavailable, g.Spec.Strategy.MaxSurge = new(intstr.FromInt32(unavailable)), new(intstr.FromInt32(surge))
 	}
 }
 
-func onDelete(g *v1alpha1.VmGroup) { g.Spec.Strategy.Type = v1alpha1.StrategyOnDelete }
+func onDelete(g *pcapi.VmGroup) { g.Spec.Strategy.Type = pcapi.StrategyOnDelete }
 
-func policy(p v1alpha1.ScaleDownPolicy) func(*v1alpha1.VmGroup) {
-	return func(g *v1alpha1.VmGroup) { g.Spec.ScaleDown.Policy = p }
+func policy(p pcapi.ScaleDownPolicy) func(*pcapi.VmGroup) {
+	return func(g *pcapi.VmGroup) { g.Spec.ScaleDown.Policy = p }
 }
 
 // vm is a Ready member of the group's current revision.
-func vm(name string, change ...func(*v1alpha1.VM)) *v1alpha1.VM {
+func vm(name string, change ...func(*pcapi.VM)) *pcapi.VM {
 	g := groupOfSize(1)
 	t := templateOf(g, "default")
-	vm := &v1alpha1.VM{
+	vm := &pcapi.VM{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: "ns", Name: name, UID: types.UID(name), Generation: 1, CreationTimestamp: metav1.NewTime(dawn),
-			Finalizers: []string{"samplecontroller.k8s.io/vm"}, Labels: map[string]string{v1alpha1.RevisionLabel: t.revision()},
+			Finalizers: []string{"samplecontroller.k8s.io/vm"}, Labels: map[string]string{pcapi.RevisionLabel: t.revision()},
 		},
-		Spec:   v1alpha1.VMSpec{VMName: name, CPU: t.CPU, Template: t.Template, CloudRef: &v1alpha1.CloudReference{Name: t.Cloud}, PowerState: v1alpha1.PowerOn},
-		Status: v1alpha1.VMStatus{VMID: "id-" + name, State: v1alpha1.VMStateRunning, ObservedGeneration: 1},
+		Spec:   pcapi.VMSpec{VMName: name, CPU: t.CPU, Template: t.Template, CloudRef: &pcapi.CloudReference{Name: t.Cloud}, PowerState: pcapi.PowerOn},
+		Status: pcapi.VMStatus{VMID: "id-" + name, State: pcapi.VMStateRunning, ObservedGeneration: 1},
 	}
-	says("True", v1alpha1.RunningReason)(vm)
+	says("True", pcapi.RunningReason)(vm)
 	for _, f := range change {
 		f(vm)
 	}
 	return vm
 }
 
-func says(status metav1.ConditionStatus, reason string) func(*v1alpha1.VM) {
-	return func(vm *v1alpha1.VM) {
-		vm.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ReadyCondition, Status: status, Reason: reason}}
+func says(status metav1.ConditionStatus, reason string) func(*pcapi.VM) {
+	return func(vm *pcapi.VM) {
+		vm.Status.Conditions = []metav1.Condition{{Type: pcapi.ReadyCondition, Status: status, Reason: reason}}
 	}
 }
 
-func standsStill(reason string) func(*v1alpha1.VM) {
-	return func(vm *v1alpha1.VM) {
+func standsStill(reason string) func(*pcapi.VM) {
+	return func(vm *pcapi.VM) {
 		vm.Status.Conditions = []metav1.Condition{
-			{Type: v1alpha1.ReadyCondition, Status: "False", Reason: reason, Message: "because"},
-			{Type: v1alpha1.StalledCondition, Status: "True", Reason: reason, Message: "because"},
+			{Type: pcapi.ReadyCondition, Status: "False", Reason: reason, Message: "because"},
+			{Type: pcapi.StalledCondition, Status: "True", Reason: reason, Message: "because"},
 		}
 	}
 }
 
-func building(vm *v1alpha1.VM) { says("False", v1alpha1.CreatingReason)(vm) }
-func leaving(vm *v1alpha1.VM)  { vm.DeletionTimestamp = &metav1.Time{Time: dawn} }
-func lost(vm *v1alpha1.VM) {
-	vm.Status.State = v1alpha1.VMStateLost
-	standsStill(v1alpha1.LostReason)(vm)
+func building(vm *pcapi.VM) { says("False", pcapi.CreatingReason)(vm) }
+func leaving(vm *pcapi.VM)  { vm.DeletionTimestamp = &metav1.Time{Time: dawn} }
+func lost(vm *pcapi.VM) {
+	vm.Status.State = pcapi.VMStateLost
+	standsStill(pcapi.LostReason)(vm)
 }
-func broken(vm *v1alpha1.VM)  { standsStill(v1alpha1.ServerErrorReason)(vm) }
-func unknown(vm *v1alpha1.VM) { standsStill(v1alpha1.UnknownStateReason)(vm) }
+func broken(vm *pcapi.VM)  { standsStill(pcapi.ServerErrorReason)(vm) }
+func unknown(vm *pcapi.VM) { standsStill(pcapi.UnknownStateReason)(vm) }
 
 // unmade was never created, and no create is in flight.
-func unmade(vm *v1alpha1.VM) {
+func unmade(vm *pcapi.VM) {
 	vm.Status.VMID, vm.Finalizers = "", nil
-	standsStill(v1alpha1.RejectedReason)(vm)
+	standsStill(pcapi.RejectedReason)(vm)
 }
 
 // stuckInDeletion: the deletion waits for a person to act.
-func stuckInDeletion(vm *v1alpha1.VM) {
-	vm.Status.Conditions = append(vm.Status.Conditions, metav1.Condition{Type: v1alpha1.DeletingCondition, Status: "True", Reason: v1alpha1.BlockedReason})
+func stuckInDeletion(vm *pcapi.VM) {
+	vm.Status.Conditions = append(vm.Status.Conditions, metav1.Condition{Type: pcapi.DeletingCondition, Status: "True", Reason: pcapi.BlockedReason})
 }
 
-func taken(vm *v1alpha1.VM) {
+func taken(vm *pcapi.VM) {
 	unmade(vm)
-	standsStill(v1alpha1.TakenReason)(vm)
+	standsStill(pcapi.TakenReason)(vm)
 }
 
 // former is of a revision with another template, smaller of one with fewer cores.
-func former(vm *v1alpha1.VM) {
-	vm.Spec.Template, vm.Labels[v1alpha1.RevisionLabel] = "debian-12", "older"
+func former(vm *pcapi.VM) {
+	vm.Spec.Template, vm.Labels[pcapi.RevisionLabel] = "debian-12", "older"
 }
 
-func smaller(vm *v1alpha1.VM) {
-	vm.Spec.CPU, vm.Labels[v1alpha1.RevisionLabel] = ptr.To[int32](1), "older"
+func smaller(vm *pcapi.VM) {
+	vm.Spec.CPU, vm.Labels[pcapi.RevisionLabel] = ptr.To[int32](1), "older"
 }
-func unlabelled(vm *v1alpha1.VM) { vm.Labels = nil }
-func off(vm *v1alpha1.VM)        { vm.Spec.PowerState = v1alpha1.PowerOff }
-func first(vm *v1alpha1.VM) {
-	vm.Annotations = map[string]string{v1alpha1.DeleteFirstAnnotation: ""}
+func unlabelled(vm *pcapi.VM) { vm.Labels = nil }
+func off(vm *pcapi.VM)        { vm.Spec.PowerState = pcapi.PowerOff }
+func first(vm *pcapi.VM) {
+	vm.Annotations = map[string]string{pcapi.DeleteFirstAnnotation: ""}
 }
 
-func made(minutes int) func(*v1alpha1.VM) {
-	return func(vm *v1alpha1.VM) {
+func made(minutes int) func(*pcapi.VM) {
+	return func(vm *pcapi.VM) {
 		vm.CreationTimestamp = metav1.NewTime(dawn.Add(time.Duration(minutes) * time.Minute))
 	}
 }
 
-func busy(percent int32) func(*v1alpha1.VM) {
-	return func(vm *v1alpha1.VM) { vm.Status.CPUUtilization = &percent }
+func busy(percent int32) func(*pcapi.VM) {
+	return func(vm *pcapi.VM) { vm.Status.CPUUtilization = &percent }
 }
 
-func observed(members []*v1alpha1.VM, change ...func(*observation)) *observation {
+func observed(members []*pcapi.VM, change ...func(*observation)) *observation {
 	t := templateOf(groupOfSize(1), "default")
 	obs := &observation{claimed: true, template: t, revision: t.revision(), caps: cloud.NewCapabilities(cloud.Resize), step: 1, members: members}
 	for _, f := range change {
@@ -137,10 +137,10 @@ func observed(members []*v1alpha1.VM, change ...func(*observation)) *observation
 	return obs
 }
 
-func patient(obs *observation)               { obs.patience = time.Minute }
-func rigid(obs *observation)                 { obs.caps = nil }
-func nowhere(obs *observation)               { obs.claimed = false }
-func list(of ...*v1alpha1.VM) []*v1alpha1.VM { return of }
+func patient(obs *observation)         { obs.patience = time.Minute }
+func rigid(obs *observation)           { obs.caps = nil }
+func nowhere(obs *observation)         { obs.claimed = false }
+func list(of ...*pcapi.VM) []*pcapi.VM { return of }
 
 func TestMoves(t *testing.T) {
 	type changes struct {
@@ -149,16 +149,16 @@ func TestMoves(t *testing.T) {
 		Create, Awaited int
 		Replaces        bool
 	}
-	three := []*v1alpha1.VM{vm("a"), vm("b"), vm("c")}
+	three := []*pcapi.VM{vm("a"), vm("b"), vm("c")}
 	for name, test := range map[string]struct {
-		group   *v1alpha1.VmGroup
-		members []*v1alpha1.VM
+		group   *pcapi.VmGroup
+		members []*pcapi.VM
 		obs     []func(*observation)
 		want    changes
 	}{
 		"in sync":                                {groupOfSize(3), three, nil, changes{}},
 		"no members":                             {groupOfSize(3), nil, nil, changes{Create: 3}},
-		"no number in the spec: one member":      {groupOfSize(3, func(g *v1alpha1.VmGroup) { g.Spec.Replicas = nil }), nil, nil, changes{Create: 1}},
+		"no number in the spec: one member":      {groupOfSize(3, func(g *pcapi.VmGroup) { g.Spec.Replicas = nil }), nil, nil, changes{Create: 1}},
 		"size 0: all are deleted":                {groupOfSize(0), three, nil, changes{Remove: []string{"a", "b", "c"}}},
 		"one that is being deleted still counts": {groupOfSize(3), list(vm("a"), vm("b"), vm("c", leaving)), nil, changes{Awaited: 1}},
 		"one that is being deleted and has no server does not count": {groupOfSize(3), list(vm("a"), vm("b"), vm("c", unmade, leaving)), nil, changes{Create: 1}},
@@ -172,8 +172,8 @@ func TestMoves(t *testing.T) {
 		"one that is to be deleted is not powered on":                {groupOfSize(1), list(vm("a"), vm("b", off, first)), nil, changes{Remove: []string{"b"}}},
 
 		"the newest is deleted":                                     {groupOfSize(2), list(vm("a", made(3)), vm("b", made(1)), vm("c", made(2))), nil, changes{Remove: []string{"a"}}},
-		"the oldest is deleted":                                     {groupOfSize(2, policy(v1alpha1.ScaleDownOldest)), list(vm("a", made(3)), vm("b", made(1)), vm("c", made(2))), nil, changes{Remove: []string{"b"}}},
-		"the least utilised is deleted":                             {groupOfSize(2, policy(v1alpha1.ScaleDownLeastUtilised)), list(vm("a", busy(50)), vm("b", busy(70)), vm("c", busy(10))), nil, changes{Remove: []string{"c"}}},
+		"the oldest is deleted":                                     {groupOfSize(2, policy(pcapi.ScaleDownOldest)), list(vm("a", made(3)), vm("b", made(1)), vm("c", made(2))), nil, changes{Remove: []string{"b"}}},
+		"the least utilised is deleted":                             {groupOfSize(2, policy(pcapi.ScaleDownLeastUtilised)), list(vm("a", busy(50)), vm("b", busy(70)), vm("c", busy(10))), nil, changes{Remove: []string{"c"}}},
 		"one annotated delete-first is deleted before the policy's": {groupOfSize(2), list(vm("a", made(3)), vm("b", made(1), first), vm("c", made(2))), nil, changes{Remove: []string{"b"}}},
 		"one that is not Ready is deleted before the policy's":      {groupOfSize(2), list(vm("a", made(3)), vm("b", made(1), building), vm("c", made(2))), nil, changes{Remove: []string{"b"}}},
 
@@ -213,7 +213,7 @@ func TestMoves(t *testing.T) {
 	}
 }
 
-func namesOf(members []*v1alpha1.VM) []string {
+func namesOf(members []*pcapi.VM) []string {
 	var names []string
 	for _, vm := range members {
 		names = append(names, vm.Name)
@@ -223,13 +223,13 @@ func namesOf(members []*v1alpha1.VM) []string {
 }
 
 func TestRandomVictimsAreTheSameEachTime(t *testing.T) {
-	var members []*v1alpha1.VM
+	var members []*pcapi.VM
 	for i := range 20 {
 		members = append(members, vm(fmt.Sprintf("m%02d", i), made(i)))
 	}
-	want := namesOf(victims(members, 5, v1alpha1.ScaleDownRandom, observed(nil).revision))
+	want := namesOf(victims(members, 5, pcapi.ScaleDownRandom, observed(nil).revision))
 	slices.Reverse(members)
-	if diff := cmp.Diff(want, namesOf(victims(members, 5, v1alpha1.ScaleDownRandom, observed(nil).revision))); diff != "" {
+	if diff := cmp.Diff(want, namesOf(victims(members, 5, pcapi.ScaleDownRandom, observed(nil).revision))); diff != "" {
 		t.Errorf("victims (-once +again):\n%s", diff)
 	}
 	if slices.Equal(want, []string{"m00", "m01", "m02", "m03", "m04"}) || slices.Equal(want, []string{"m15", "m16", "m17", "m18", "m19"}) {

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/reconciler"
 	"github.com/privatecloud/operator/internal/tenancy"
@@ -32,15 +32,15 @@ type observation struct {
 	step int32
 	// members of the group, by name, including those that are being deleted. They are
 	// shared with the cache and must not be changed.
-	members []*v1alpha1.VM
+	members []*pcapi.VM
 	// patience is the time until failed members may be replaced; 0 if they may be now.
 	patience time.Duration
 }
 
 // Observe reads the members and what their Cloud can do.
-func (k *kind) Observe(ctx context.Context, g *v1alpha1.VmGroup) (*observation, error) {
+func (k *kind) Observe(ctx context.Context, g *pcapi.VmGroup) (*observation, error) {
 	obs := &observation{claimed: controllerutil.ContainsFinalizer(g, Finalizer), patience: k.failures.wait(g.UID, k.clock())}
-	var list v1alpha1.VMList
+	var list pcapi.VMList
 	err := k.client.List(ctx, &list, client.InNamespace(g.Namespace), client.MatchingFields{memberIndex: string(g.UID)}, client.UnsafeDisableDeepCopy)
 	if err != nil {
 		return obs, fmt.Errorf("list members: %w", err)
@@ -48,7 +48,7 @@ func (k *kind) Observe(ctx context.Context, g *v1alpha1.VmGroup) (*observation, 
 	for i := range list.Items {
 		obs.members = append(obs.members, &list.Items[i])
 	}
-	slices.SortFunc(obs.members, func(a, b *v1alpha1.VM) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(obs.members, func(a, b *pcapi.VM) int { return strings.Compare(a.Name, b.Name) })
 	if !g.DeletionTimestamp.IsZero() {
 		return obs, nil
 	}
@@ -58,7 +58,7 @@ func (k *kind) Observe(ctx context.Context, g *v1alpha1.VmGroup) (*observation, 
 // observeCloud finds the Cloud that members are created on: the one that the spec
 // names, else the one that the oldest member is on, so that a change of the
 // namespace's label moves no member.
-func (k *kind) observeCloud(ctx context.Context, g *v1alpha1.VmGroup, obs *observation) error {
+func (k *kind) observeCloud(ctx context.Context, g *pcapi.VmGroup, obs *observation) error {
 	ref := g.Spec.CloudRef
 	if ref == nil {
 		ref = cloudOfOldest(obs.members)
@@ -71,18 +71,18 @@ func (k *kind) observeCloud(ctx context.Context, g *v1alpha1.VmGroup, obs *obser
 	obs.revision = obs.template.revision()
 	c, err := tenancy.Open(ctx, k.client, g.Namespace, name)
 	if missing, ok := errors.AsType[*tenancy.MissingError](err); ok {
-		obs.denied = reconciler.Blocked("Cloud/"+name, v1alpha1.CloudUnavailableReason, "%v", missing)
+		obs.denied = reconciler.Blocked("Cloud/"+name, pcapi.CloudUnavailableReason, "%v", missing)
 		return nil
 	}
 	if denied, ok := errors.AsType[*tenancy.DeniedError](err); ok {
-		obs.denied = reconciler.Stalled(v1alpha1.CloudUnavailableReason, 0, denied)
+		obs.denied = reconciler.Stalled(pcapi.CloudUnavailableReason, 0, denied)
 		return nil
 	}
 	if err != nil {
 		return err
 	}
 	if !listed(c) {
-		obs.denied = reconciler.Blocked("Cloud/"+name, v1alpha1.CloudUnavailableReason, "waiting for Cloud %q to answer for the first time: see its Ready condition", name)
+		obs.denied = reconciler.Blocked("Cloud/"+name, pcapi.CloudUnavailableReason, "waiting for Cloud %q to answer for the first time: see its Ready condition", name)
 		return nil
 	}
 	for _, capability := range c.Status.Capabilities {
@@ -93,8 +93,8 @@ func (k *kind) observeCloud(ctx context.Context, g *v1alpha1.VmGroup, obs *obser
 }
 
 // cloudOfOldest returns the Cloud that the oldest member was created on; nil without members.
-func cloudOfOldest(members []*v1alpha1.VM) *v1alpha1.CloudReference {
-	var oldest *v1alpha1.VM
+func cloudOfOldest(members []*pcapi.VM) *pcapi.CloudReference {
+	var oldest *pcapi.VM
 	for _, vm := range members {
 		if alive(vm) && (oldest == nil || vm.CreationTimestamp.Before(&oldest.CreationTimestamp)) {
 			oldest = vm
@@ -107,14 +107,14 @@ func cloudOfOldest(members []*v1alpha1.VM) *v1alpha1.CloudReference {
 }
 
 // listed reports whether a Cloud was listed once, so that its capabilities are known.
-func listed(c *v1alpha1.Cloud) bool { return c.Status.Servers != nil }
+func listed(c *pcapi.Cloud) bool { return c.Status.Servers != nil }
 
 // orphaned reports whether the deletion of the group leaves the members.
-func orphaned(g *v1alpha1.VmGroup) bool {
+func orphaned(g *pcapi.VmGroup) bool {
 	return slices.Contains(g.Finalizers, metav1.FinalizerOrphanDependents)
 }
 
 // foreground reports whether the deletion of the group waits for that of the members.
-func foreground(g *v1alpha1.VmGroup) bool {
+func foreground(g *pcapi.VmGroup) bool {
 	return slices.Contains(g.Finalizers, metav1.FinalizerDeleteDependents)
 }

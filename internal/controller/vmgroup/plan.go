@@ -6,12 +6,12 @@ import (
 
 	"k8s.io/utils/ptr"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
 // Plan decides what to do, from the group and the observation and nothing else.
-func (k *kind) Plan(g *v1alpha1.VmGroup, obs *observation) plan {
+func (k *kind) Plan(g *pcapi.VmGroup, obs *observation) plan {
 	switch {
 	case !g.DeletionTimestamp.IsZero():
 		return k.planDeletion(g, obs)
@@ -38,7 +38,7 @@ func (k *kind) Plan(g *v1alpha1.VmGroup, obs *observation) plan {
 
 // outcomeOf is the outcome for the members as they are. Events of members
 // enqueue the group, so only the wait for failed members has a duration.
-func outcomeOf(g *v1alpha1.VmGroup, obs *observation, m moves) error {
+func outcomeOf(g *pcapi.VmGroup, obs *observation, m moves) error {
 	c, desired := countOf(obs), ptr.Deref(g.Spec.Replicas, 1)
 	stuck := stuckMember(obs, m)
 	switch {
@@ -49,14 +49,14 @@ func outcomeOf(g *v1alpha1.VmGroup, obs *observation, m moves) error {
 		}
 		return outcome
 	case c.failed > 0 && obs.patience > 0:
-		return reconciler.Wait(obs.patience, v1alpha1.MembersNotReadyReason,
+		return reconciler.Wait(obs.patience, pcapi.MembersNotReadyReason,
 			"members fail again and again: they are replaced later and later; their Ready conditions say why")
-	case c.outdated > 0 && g.Spec.Strategy.Type != v1alpha1.StrategyOnDelete:
-		return reconciler.Wait(0, v1alpha1.RollingReason, "%d of %d members are of the current revision, %d are Ready", c.updated, desired, c.ready)
+	case c.outdated > 0 && g.Spec.Strategy.Type != pcapi.StrategyOnDelete:
+		return reconciler.Wait(0, pcapi.RollingReason, "%d of %d members are of the current revision, %d are Ready", c.updated, desired, c.ready)
 	case !m.none(), c.leaving > 0:
-		return reconciler.Wait(0, v1alpha1.ScalingReason, "%d of %d members exist, %d are Ready", c.existing, desired, c.ready)
+		return reconciler.Wait(0, pcapi.ScalingReason, "%d of %d members exist, %d are Ready", c.existing, desired, c.ready)
 	case c.ready < desired:
-		return reconciler.Wait(0, v1alpha1.MembersNotReadyReason, "%d of %d members are Ready", c.ready, desired)
+		return reconciler.Wait(0, pcapi.MembersNotReadyReason, "%d of %d members are Ready", c.ready, desired)
 	}
 	return nil
 }
@@ -76,7 +76,7 @@ func countOf(obs *observation) counts {
 				*n++
 			}
 		}
-		current := vm.Labels[v1alpha1.RevisionLabel] == obs.revision
+		current := vm.Labels[pcapi.RevisionLabel] == obs.revision
 		add(&c.existing, exists(vm))
 		add(&c.ready, ready(vm))
 		add(&c.updated, current)
@@ -88,7 +88,7 @@ func countOf(obs *observation) counts {
 
 // stuckMember returns the first member that is stalled and that the moves do
 // not change; nil if there is none.
-func stuckMember(obs *observation, m moves) *v1alpha1.VM {
+func stuckMember(obs *observation, m moves) *pcapi.VM {
 	for _, vm := range obs.members {
 		if stalled(vm) == nil || failed(vm) || m.touch(vm) {
 			continue
@@ -101,15 +101,15 @@ func stuckMember(obs *observation, m moves) *v1alpha1.VM {
 }
 
 // membersStalled is the outcome while a member is stalled.
-func membersStalled(vm *v1alpha1.VM) *reconciler.StalledError {
+func membersStalled(vm *pcapi.VM) *reconciler.StalledError {
 	text := fmt.Sprintf("VM %s: %s", vm.Name, stalled(vm).Message)
-	return &reconciler.StalledError{Reason: v1alpha1.MembersStalledReason, Cause: errors.New(text)}
+	return &reconciler.StalledError{Reason: pcapi.MembersStalledReason, Cause: errors.New(text)}
 }
 
 // planDeletion deletes the members. With background deletion, the group is
 // released once their deletion is requested; with foreground deletion, once they
 // are gone.
-func (k *kind) planDeletion(g *v1alpha1.VmGroup, obs *observation) plan {
+func (k *kind) planDeletion(g *pcapi.VmGroup, obs *observation) plan {
 	var m moves
 	for _, vm := range obs.members {
 		if alive(vm) {
@@ -124,7 +124,7 @@ func (k *kind) planDeletion(g *v1alpha1.VmGroup, obs *observation) plan {
 		if stuck := stuckMember(obs, m); stuck != nil {
 			return p.Then(membersStalled(stuck))
 		}
-		return p.Then(reconciler.Wait(0, v1alpha1.DeletingReason, "%d members are being deleted", len(obs.members)))
+		return p.Then(reconciler.Wait(0, pcapi.DeletingReason, "%d members are being deleted", len(obs.members)))
 	}
 	return reconciler.Do(k.remove(m), k.release())
 }

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
@@ -18,8 +18,8 @@ import (
 // planned plans and reports. Nothing runs its steps.
 var planned = &kind{}
 
-func doomed(finalizers ...string) func(*v1alpha1.VmGroup) {
-	return func(g *v1alpha1.VmGroup) {
+func doomed(finalizers ...string) func(*pcapi.VmGroup) {
+	return func(g *pcapi.VmGroup) {
 		g.DeletionTimestamp, g.Finalizers = &metav1.Time{Time: dawn}, append([]string{Finalizer}, finalizers...)
 	}
 }
@@ -49,40 +49,40 @@ func sum(outcome error) string {
 }
 
 func denied(obs *observation) {
-	obs.denied = reconciler.Stalled(v1alpha1.CloudUnavailableReason, 0, errors.New("not allowed"))
+	obs.denied = reconciler.Stalled(pcapi.CloudUnavailableReason, 0, errors.New("not allowed"))
 }
 
 func TestPlan(t *testing.T) {
 	for name, test := range map[string]struct {
-		group   *v1alpha1.VmGroup
-		members []*v1alpha1.VM
+		group   *pcapi.VmGroup
+		members []*pcapi.VM
 		obs     []func(*observation)
 		steps   []string
 		outcome string
-		phase   v1alpha1.VmGroupPhase
+		phase   pcapi.VmGroupPhase
 	}{
-		"in sync":                                           {group: groupOfSize(1), members: list(vm("a")), outcome: "in sync", phase: v1alpha1.VmGroupRunning},
-		"the finalizer comes first":                         {group: groupOfSize(2), obs: []func(*observation){nowhere}, steps: []string{"Claim", "Create"}, outcome: "waiting, Scaling: 0 of 2 members exist, 0 are Ready", phase: v1alpha1.VmGroupScaling},
-		"its Cloud is denied":                               {group: groupOfSize(2), members: list(vm("a")), obs: []func(*observation){denied}, outcome: "stalled, CloudUnavailable: not allowed", phase: v1alpha1.VmGroupError},
-		"too many members":                                  {group: groupOfSize(1), members: list(vm("a"), vm("b")), steps: []string{"Remove"}, outcome: "waiting, Scaling: 2 of 1 members exist, 2 are Ready", phase: v1alpha1.VmGroupScaling},
-		"one is still being deleted":                        {group: groupOfSize(1), members: list(vm("a"), vm("b", leaving)), outcome: "waiting, Scaling: 1 of 1 members exist, 1 are Ready", phase: v1alpha1.VmGroupScaling},
-		"one is being built":                                {group: groupOfSize(2), members: list(vm("a"), vm("b", building)), outcome: "waiting, MembersNotReady: 1 of 2 members are Ready", phase: v1alpha1.VmGroupScaling},
-		"one is stalled":                                    {group: groupOfSize(3), members: list(vm("a"), vm("b", unmade), vm("c", building)), outcome: "stalled, MembersStalled: VM b: because", phase: v1alpha1.VmGroupError},
-		"one is stalled, others go on":                      {group: groupOfSize(3), members: list(vm("a"), vm("b", unmade)), steps: []string{"Create"}, outcome: "stalled, MembersStalled: VM b: because", phase: v1alpha1.VmGroupError},
-		"a stalled one is deleted":                          {group: groupOfSize(1), members: list(vm("a"), vm("b", unmade)), steps: []string{"Remove"}, outcome: "waiting, Scaling: 1 of 1 members exist, 1 are Ready", phase: v1alpha1.VmGroupScaling},
-		"one failed again":                                  {group: groupOfSize(2), members: list(vm("a"), vm("b", broken)), obs: []func(*observation){patient}, outcome: "waiting 1m0s, MembersNotReady: members fail again and again: they are replaced later and later; their Ready conditions say why", phase: v1alpha1.VmGroupScaling},
-		"one is stalled, and another failed again":          {group: groupOfSize(2), members: list(vm("a", unmade), vm("b", broken)), obs: []func(*observation){patient}, outcome: "stalled, look again after 1m0s, MembersStalled: VM a: because", phase: v1alpha1.VmGroupError},
-		"one of the former template is still being deleted": {group: groupOfSize(2), members: list(vm("a"), vm("b", former, standsStill(v1alpha1.RejectedReason), leaving)), outcome: "waiting, Scaling: 1 of 2 members exist, 1 are Ready", phase: v1alpha1.VmGroupScaling},
-		"rolling":                                {group: groupOfSize(2, bounds(1, 0)), members: list(vm("a"), vm("b", former)), steps: []string{"Remove"}, outcome: "waiting, Rolling: 1 of 2 members are of the current revision, 2 are Ready", phase: v1alpha1.VmGroupRolling},
-		"rolling, and the new member is stalled": {group: groupOfSize(1), members: list(vm("a", former), vm("b", unmade)), outcome: "stalled, MembersStalled: VM b: because", phase: v1alpha1.VmGroupError},
-		"OnDelete: an outdated member stays":     {group: groupOfSize(2, onDelete), members: list(vm("a"), vm("b", former)), outcome: "in sync", phase: v1alpha1.VmGroupRunning},
+		"in sync":                                           {group: groupOfSize(1), members: list(vm("a")), outcome: "in sync", phase: pcapi.VmGroupRunning},
+		"the finalizer comes first":                         {group: groupOfSize(2), obs: []func(*observation){nowhere}, steps: []string{"Claim", "Create"}, outcome: "waiting, Scaling: 0 of 2 members exist, 0 are Ready", phase: pcapi.VmGroupScaling},
+		"its Cloud is denied":                               {group: groupOfSize(2), members: list(vm("a")), obs: []func(*observation){denied}, outcome: "stalled, CloudUnavailable: not allowed", phase: pcapi.VmGroupError},
+		"too many members":                                  {group: groupOfSize(1), members: list(vm("a"), vm("b")), steps: []string{"Remove"}, outcome: "waiting, Scaling: 2 of 1 members exist, 2 are Ready", phase: pcapi.VmGroupScaling},
+		"one is still being deleted":                        {group: groupOfSize(1), members: list(vm("a"), vm("b", leaving)), outcome: "waiting, Scaling: 1 of 1 members exist, 1 are Ready", phase: pcapi.VmGroupScaling},
+		"one is being built":                                {group: groupOfSize(2), members: list(vm("a"), vm("b", building)), outcome: "waiting, MembersNotReady: 1 of 2 members are Ready", phase: pcapi.VmGroupScaling},
+		"one is stalled":                                    {group: groupOfSize(3), members: list(vm("a"), vm("b", unmade), vm("c", building)), outcome: "stalled, MembersStalled: VM b: because", phase: pcapi.VmGroupError},
+		"one is stalled, others go on":                      {group: groupOfSize(3), members: list(vm("a"), vm("b", unmade)), steps: []string{"Create"}, outcome: "stalled, MembersStalled: VM b: because", phase: pcapi.VmGroupError},
+		"a stalled one is deleted":                          {group: groupOfSize(1), members: list(vm("a"), vm("b", unmade)), steps: []string{"Remove"}, outcome: "waiting, Scaling: 1 of 1 members exist, 1 are Ready", phase: pcapi.VmGroupScaling},
+		"one failed again":                                  {group: groupOfSize(2), members: list(vm("a"), vm("b", broken)), obs: []func(*observation){patient}, outcome: "waiting 1m0s, MembersNotReady: members fail again and again: they are replaced later and later; their Ready conditions say why", phase: pcapi.VmGroupScaling},
+		"one is stalled, and another failed again":          {group: groupOfSize(2), members: list(vm("a", unmade), vm("b", broken)), obs: []func(*observation){patient}, outcome: "stalled, look again after 1m0s, MembersStalled: VM a: because", phase: pcapi.VmGroupError},
+		"one of the former template is still being deleted": {group: groupOfSize(2), members: list(vm("a"), vm("b", former, standsStill(pcapi.RejectedReason), leaving)), outcome: "waiting, Scaling: 1 of 2 members exist, 1 are Ready", phase: pcapi.VmGroupScaling},
+		"rolling":                                {group: groupOfSize(2, bounds(1, 0)), members: list(vm("a"), vm("b", former)), steps: []string{"Remove"}, outcome: "waiting, Rolling: 1 of 2 members are of the current revision, 2 are Ready", phase: pcapi.VmGroupRolling},
+		"rolling, and the new member is stalled": {group: groupOfSize(1), members: list(vm("a", former), vm("b", unmade)), outcome: "stalled, MembersStalled: VM b: because", phase: pcapi.VmGroupError},
+		"OnDelete: an outdated member stays":     {group: groupOfSize(2, onDelete), members: list(vm("a"), vm("b", former)), outcome: "in sync", phase: pcapi.VmGroupRunning},
 
-		"deleted":                          {group: groupOfSize(2, doomed()), members: list(vm("a"), vm("b", leaving)), steps: []string{"Remove", "Release"}, outcome: "in sync", phase: v1alpha1.VmGroupDeleting},
-		"deleted, and its Cloud is denied": {group: groupOfSize(2, doomed()), members: list(vm("a")), obs: []func(*observation){denied}, steps: []string{"Remove", "Release"}, outcome: "in sync", phase: v1alpha1.VmGroupDeleting},
-		"deleted in the foreground":        {group: groupOfSize(2, doomed(metav1.FinalizerDeleteDependents)), members: list(vm("a"), vm("b", leaving)), steps: []string{"Remove"}, outcome: "waiting, Deleting: 2 members are being deleted", phase: v1alpha1.VmGroupDeleting},
-		"deleted in the foreground: the last member is gone":             {group: groupOfSize(2, doomed(metav1.FinalizerDeleteDependents)), steps: []string{"Remove", "Release"}, outcome: "in sync", phase: v1alpha1.VmGroupDeleting},
-		"deleted in the foreground: the deletion of a member is blocked": {group: groupOfSize(2, doomed(metav1.FinalizerDeleteDependents)), members: list(vm("a", standsStill(v1alpha1.BlockedReason), stuckInDeletion, leaving)), steps: []string{"Remove"}, outcome: "stalled, MembersStalled: VM a: because", phase: v1alpha1.VmGroupDeleting},
-		"deleted with orphaned members":                                  {group: groupOfSize(2, doomed(metav1.FinalizerOrphanDependents)), members: list(vm("a")), steps: []string{"Disown", "Release"}, outcome: "in sync", phase: v1alpha1.VmGroupDeleting},
+		"deleted":                          {group: groupOfSize(2, doomed()), members: list(vm("a"), vm("b", leaving)), steps: []string{"Remove", "Release"}, outcome: "in sync", phase: pcapi.VmGroupDeleting},
+		"deleted, and its Cloud is denied": {group: groupOfSize(2, doomed()), members: list(vm("a")), obs: []func(*observation){denied}, steps: []string{"Remove", "Release"}, outcome: "in sync", phase: pcapi.VmGroupDeleting},
+		"deleted in the foreground":        {group: groupOfSize(2, doomed(metav1.FinalizerDeleteDependents)), members: list(vm("a"), vm("b", leaving)), steps: []string{"Remove"}, outcome: "waiting, Deleting: 2 members are being deleted", phase: pcapi.VmGroupDeleting},
+		"deleted in the foreground: the last member is gone":             {group: groupOfSize(2, doomed(metav1.FinalizerDeleteDependents)), steps: []string{"Remove", "Release"}, outcome: "in sync", phase: pcapi.VmGroupDeleting},
+		"deleted in the foreground: the deletion of a member is blocked": {group: groupOfSize(2, doomed(metav1.FinalizerDeleteDependents)), members: list(vm("a", standsStill(pcapi.BlockedReason), stuckInDeletion, leaving)), steps: []string{"Remove"}, outcome: "stalled, MembersStalled: VM a: because", phase: pcapi.VmGroupDeleting},
+		"deleted with orphaned members":                                  {group: groupOfSize(2, doomed(metav1.FinalizerOrphanDependents)), members: list(vm("a")), steps: []string{"Disown", "Release"}, outcome: "in sync", phase: pcapi.VmGroupDeleting},
 	} {
 		t.Run(name, func(t *testing.T) {
 			obs := observed(test.members, test.obs...)
@@ -101,8 +101,8 @@ func TestReport(t *testing.T) {
 	g := groupOfSize(6)
 	planned.Report(g, obs, planned.Plan(g, obs).Outcome)
 	half := int32(31)
-	want := v1alpha1.VmGroupStatus{
-		Phase: v1alpha1.VmGroupError, Replicas: 4, ReadyReplicas: 3, UpdatedReplicas: 5, CPUUtilization: &half,
+	want := pcapi.VmGroupStatus{
+		Phase: pcapi.VmGroupError, Replicas: 4, ReadyReplicas: 3, UpdatedReplicas: 5, CPUUtilization: &half,
 		Revision: obs.revision, Selector: "samplecontroller.k8s.io/group=web",
 	}
 	if diff := cmp.Diff(want, g.Status); diff != "" {
@@ -130,11 +130,11 @@ func TestRevisionChangesWithTheTemplate(t *testing.T) {
 	revisions := map[string]string{
 		"unchanged": base, "another Cloud": templateOf(groupOfSize(1), "other").revision(),
 	}
-	for name, change := range map[string]func(*v1alpha1.VmGroup){
-		"cpu":      func(g *v1alpha1.VmGroup) { *g.Spec.CPU = 3 },
-		"memory":   func(g *v1alpha1.VmGroup) { g.Spec.Memory = new(int32) },
-		"template": func(g *v1alpha1.VmGroup) { g.Spec.Template = "other" },
-		"network":  func(g *v1alpha1.VmGroup) { g.Spec.NetworkRef = &v1alpha1.NetworkReference{Name: "net"} },
+	for name, change := range map[string]func(*pcapi.VmGroup){
+		"cpu":      func(g *pcapi.VmGroup) { *g.Spec.CPU = 3 },
+		"memory":   func(g *pcapi.VmGroup) { g.Spec.Memory = new(int32) },
+		"template": func(g *pcapi.VmGroup) { g.Spec.Template = "other" },
+		"network":  func(g *pcapi.VmGroup) { g.Spec.NetworkRef = &pcapi.NetworkReference{Name: "net"} },
 	} {
 		revisions[name] = templateOf(groupOfSize(1, change), "default").revision()
 	}
@@ -182,12 +182,12 @@ func TestFailuresDelayReplacementsMoreAndMore(t *testing.T) {
 func TestMemberNameFits(t *testing.T) {
 	for _, name := range []string{"web", "a.b", "a-very-long-name-that-goes-on-and-on-until-it-does-not-fit-any-more"} {
 		t.Run(name, func(t *testing.T) {
-			g := groupOfSize(1, func(g *v1alpha1.VmGroup) { g.Name = name })
+			g := groupOfSize(1, func(g *pcapi.VmGroup) { g.Name = name })
 			first, second := memberName(g, 0), memberName(g, 1)
 			if len(first) > maxVMName || first == second || first != memberName(g, 0) {
 				t.Errorf("members of %s are named %s and %s", name, first, second)
 			}
-			other := groupOfSize(1, func(g *v1alpha1.VmGroup) { g.Name, g.UID = name, "another" })
+			other := groupOfSize(1, func(g *pcapi.VmGroup) { g.Name, g.UID = name, "another" })
 			if memberName(other, 0) == first {
 				t.Errorf("the first members of two groups are both named %s", first)
 			}
@@ -198,12 +198,12 @@ func TestMemberNameFits(t *testing.T) {
 func TestReportSetsDeletingOnlyDuringDeletion(t *testing.T) {
 	g := groupOfSize(1, doomed())
 	planned.Report(g, observed(nil), nil)
-	if !meta.IsStatusConditionTrue(g.Status.Conditions, v1alpha1.DeletingCondition) {
+	if !meta.IsStatusConditionTrue(g.Status.Conditions, pcapi.DeletingCondition) {
 		t.Error("a group that is being deleted has no condition Deleting")
 	}
 	g.DeletionTimestamp = nil
 	planned.Report(g, observed(nil), nil)
-	if meta.FindStatusCondition(g.Status.Conditions, v1alpha1.DeletingCondition) != nil {
+	if meta.FindStatusCondition(g.Status.Conditions, pcapi.DeletingCondition) != nil {
 		t.Error("a group that is not being deleted has the condition Deleting")
 	}
 }

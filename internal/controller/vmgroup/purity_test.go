@@ -7,7 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
 
 // TestPlanAndReportDoNotChangeTheirInputs plays groups as TestEveryGroupConverges
@@ -17,8 +17,8 @@ func TestPlanAndReportDoNotChangeTheirInputs(t *testing.T) {
 		w := newPlay(t, seed)
 		for range 60 {
 			w.disturb()
-			for _, change := range []func(*v1alpha1.VmGroup){
-				func(*v1alpha1.VmGroup) {}, doomed(), doomed(metav1.FinalizerDeleteDependents), doomed(metav1.FinalizerOrphanDependents),
+			for _, change := range []func(*pcapi.VmGroup){
+				func(*pcapi.VmGroup) {}, doomed(), doomed(metav1.FinalizerDeleteDependents), doomed(metav1.FinalizerOrphanDependents),
 			} {
 				g := w.group.DeepCopy()
 				change(g)
@@ -32,7 +32,7 @@ func TestPlanAndReportDoNotChangeTheirInputs(t *testing.T) {
 
 // wantInputsUnchanged checks that Plan changes neither the group nor the
 // observation, and that Report does not change the observation.
-func wantInputsUnchanged(t *testing.T, g *v1alpha1.VmGroup, obs *observation) {
+func wantInputsUnchanged(t *testing.T, g *pcapi.VmGroup, obs *observation) {
 	t.Helper()
 	group, observed := g.DeepCopy(), copyOf(obs)
 	p := planned.Plan(g, obs)

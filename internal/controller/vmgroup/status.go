@@ -7,27 +7,27 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
 // Report writes the group's own status and conditions.
-func (k *kind) Report(g *v1alpha1.VmGroup, obs *observation, outcome error) reconciler.Summary {
+func (k *kind) Report(g *pcapi.VmGroup, obs *observation, outcome error) reconciler.Summary {
 	c := countOf(obs)
 	g.Status.Replicas, g.Status.ReadyReplicas = c.existing, c.ready
-	g.Status.Selector = v1alpha1.GroupLabel + "=" + labelOf(g)
+	g.Status.Selector = pcapi.GroupLabel + "=" + labelOf(g)
 	if obs.revision != "" && obs.denied == nil {
 		g.Status.Revision, g.Status.UpdatedReplicas = obs.revision, c.updated
 	}
 	reportUtilization(g, obs)
 	g.Status.Phase = phase(g, outcome)
 	if g.DeletionTimestamp.IsZero() {
-		meta.RemoveStatusCondition(&g.Status.Conditions, v1alpha1.DeletingCondition)
+		meta.RemoveStatusCondition(&g.Status.Conditions, pcapi.DeletingCondition)
 		return summary(g, c)
 	}
-	deleting := metav1.Condition{Type: v1alpha1.DeletingCondition, Status: metav1.ConditionTrue, Reason: v1alpha1.RequestedReason, Message: "the members are being deleted"}
+	deleting := metav1.Condition{Type: pcapi.DeletingCondition, Status: metav1.ConditionTrue, Reason: pcapi.RequestedReason, Message: "the members are being deleted"}
 	if _, stuck := errors.AsType[*reconciler.StalledError](outcome); stuck {
-		deleting.Reason, deleting.Message = v1alpha1.BlockedReason, outcome.Error()
+		deleting.Reason, deleting.Message = pcapi.BlockedReason, outcome.Error()
 	}
 	meta.SetStatusCondition(&g.Status.Conditions, deleting)
 	if orphaned(g) {
@@ -37,17 +37,17 @@ func (k *kind) Report(g *v1alpha1.VmGroup, obs *observation, outcome error) reco
 }
 
 // summary is the summary of a group in sync.
-func summary(g *v1alpha1.VmGroup, c counts) reconciler.Summary {
+func summary(g *pcapi.VmGroup, c counts) reconciler.Summary {
 	if c.outdated > 0 {
-		return reconciler.Summary{Reason: v1alpha1.OutdatedReason, Message: fmt.Sprintf(
+		return reconciler.Summary{Reason: pcapi.OutdatedReason, Message: fmt.Sprintf(
 			"%d of %d members are of an older revision: each is replaced once it is deleted", c.outdated, g.Status.Replicas)}
 	}
-	return reconciler.Summary{Reason: v1alpha1.ReconciledReason, Message: "successfully reconciled VmGroup"}
+	return reconciler.Summary{Reason: pcapi.ReconciledReason, Message: "successfully reconciled VmGroup"}
 }
 
 // reportUtilization writes the mean utilization of the members whose utilization
 // is known. A change below the Cloud's utilizationStep is not written.
-func reportUtilization(g *v1alpha1.VmGroup, obs *observation) {
+func reportUtilization(g *pcapi.VmGroup, obs *observation) {
 	var sum, known int32
 	for _, vm := range obs.members {
 		if alive(vm) && exists(vm) && vm.Status.CPUUtilization != nil {
@@ -65,20 +65,20 @@ func reportUtilization(g *v1alpha1.VmGroup, obs *observation) {
 	}
 }
 
-func phase(g *v1alpha1.VmGroup, outcome error) v1alpha1.VmGroupPhase {
+func phase(g *pcapi.VmGroup, outcome error) pcapi.VmGroupPhase {
 	_, stalled := errors.AsType[*reconciler.StalledError](outcome)
 	switch reason := reconciler.Reason(outcome); {
 	case !g.DeletionTimestamp.IsZero():
-		return v1alpha1.VmGroupDeleting
+		return pcapi.VmGroupDeleting
 	case outcome == nil:
-		return v1alpha1.VmGroupRunning
+		return pcapi.VmGroupRunning
 	case stalled, reason == "":
-		return v1alpha1.VmGroupError
-	case reason == v1alpha1.RollingReason:
-		return v1alpha1.VmGroupRolling
-	case reason == v1alpha1.CloudUnavailableReason:
-		return v1alpha1.VmGroupPending
+		return pcapi.VmGroupError
+	case reason == pcapi.RollingReason:
+		return pcapi.VmGroupRolling
+	case reason == pcapi.CloudUnavailableReason:
+		return pcapi.VmGroupPending
 	default:
-		return v1alpha1.VmGroupScaling
+		return pcapi.VmGroupScaling
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
@@ -30,14 +30,14 @@ const (
 
 // claim adds the finalizer.
 func (k *kind) claim() step {
-	return step{Name: "Claim", Needs: reconciler.Mutates, Run: func(ctx context.Context, g *v1alpha1.VmGroup, _ *observation) error {
+	return step{Name: "Claim", Needs: reconciler.Mutates, Run: func(ctx context.Context, g *pcapi.VmGroup, _ *observation) error {
 		return reconciler.Claim(ctx, k.client, g, Finalizer, nil)
 	}}
 }
 
 // release removes the finalizer.
 func (k *kind) release() step {
-	return step{Name: "Release", Needs: reconciler.Mutates, Run: func(ctx context.Context, g *v1alpha1.VmGroup, _ *observation) error {
+	return step{Name: "Release", Needs: reconciler.Mutates, Run: func(ctx context.Context, g *pcapi.VmGroup, _ *observation) error {
 		k.failures.forget(g.UID)
 		return reconciler.Release(ctx, k.client, g, Finalizer)
 	}}
@@ -46,7 +46,7 @@ func (k *kind) release() step {
 // remove deletes members as they were observed: not another VM of the same
 // name, and not one that has left the group since.
 func (k *kind) remove(m moves) step {
-	return step{Name: "Remove", Needs: reconciler.Mutates, Run: func(ctx context.Context, g *v1alpha1.VmGroup, _ *observation) error {
+	return step{Name: "Remove", Needs: reconciler.Mutates, Run: func(ctx context.Context, g *pcapi.VmGroup, _ *observation) error {
 		if m.replaces {
 			k.failures.replaced(g.UID, k.clock())
 		}
@@ -55,7 +55,7 @@ func (k *kind) remove(m moves) step {
 			if nameless(vm) {
 				k.refused.add(g, vm.Name)
 			}
-			err := k.client.Delete(ctx, &v1alpha1.VM{ObjectMeta: metav1.ObjectMeta{Namespace: vm.Namespace, Name: vm.Name, UID: vm.UID}},
+			err := k.client.Delete(ctx, &pcapi.VM{ObjectMeta: metav1.ObjectMeta{Namespace: vm.Namespace, Name: vm.Name, UID: vm.UID}},
 				client.Preconditions{UID: &vm.UID, ResourceVersion: &vm.ResourceVersion})
 			if client.IgnoreNotFound(err) != nil {
 				return fmt.Errorf("delete VM %s: %w", vm.Name, err)
@@ -69,9 +69,9 @@ func (k *kind) remove(m moves) step {
 // garbage collector does the same, but not within half a minute after the CRDs
 // were installed; then it would delete members whose owner is gone.
 func (k *kind) disown() step {
-	return step{Name: "Disown", Needs: reconciler.Mutates, Run: func(ctx context.Context, g *v1alpha1.VmGroup, obs *observation) error {
+	return step{Name: "Disown", Needs: reconciler.Mutates, Run: func(ctx context.Context, g *pcapi.VmGroup, obs *observation) error {
 		return inBatches(len(obs.members), func(i int) error {
-			return k.patch(ctx, obs.members[i], "disown", func(vm *v1alpha1.VM) {
+			return k.patch(ctx, obs.members[i], "disown", func(vm *pcapi.VM) {
 				vm.OwnerReferences = slices.DeleteFunc(vm.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == g.UID })
 			})
 		})
@@ -81,11 +81,11 @@ func (k *kind) disown() step {
 // align brings members in line with the template, and powers on members of
 // older revisions.
 func (k *kind) align(m moves) step {
-	return step{Name: "Align", Needs: reconciler.Mutates, Run: func(ctx context.Context, g *v1alpha1.VmGroup, obs *observation) error {
+	return step{Name: "Align", Needs: reconciler.Mutates, Run: func(ctx context.Context, g *pcapi.VmGroup, obs *observation) error {
 		changed := slices.Concat(m.align, m.start)
 		return inBatches(len(changed), func(i int) error {
-			return k.patch(ctx, changed[i], "update", func(vm *v1alpha1.VM) {
-				vm.Spec.PowerState = v1alpha1.PowerOn
+			return k.patch(ctx, changed[i], "update", func(vm *pcapi.VM) {
+				vm.Spec.PowerState = pcapi.PowerOn
 				if i < len(m.align) {
 					vm.Spec.CPU, vm.Spec.Memory = clone(obs.template.CPU), clone(obs.template.Memory)
 					vm.Labels = labelled(vm.Labels, g, obs)
@@ -96,7 +96,7 @@ func (k *kind) align(m moves) step {
 }
 
 // patch changes a member as it was observed.
-func (k *kind) patch(ctx context.Context, observed *v1alpha1.VM, what string, change func(*v1alpha1.VM)) error {
+func (k *kind) patch(ctx context.Context, observed *pcapi.VM, what string, change func(*pcapi.VM)) error {
 	vm := observed.DeepCopy()
 	change(vm)
 	err := k.client.Patch(ctx, vm, client.MergeFromWithOptions(observed, client.MergeFromWithOptimisticLock{}))
@@ -108,7 +108,7 @@ func (k *kind) patch(ctx context.Context, observed *v1alpha1.VM, what string, ch
 
 // create creates members under the first names that are free.
 func (k *kind) create(m moves) step {
-	return step{Name: "Create", Needs: reconciler.Mutates, Run: func(ctx context.Context, g *v1alpha1.VmGroup, obs *observation) error {
+	return step{Name: "Create", Needs: reconciler.Mutates, Run: func(ctx context.Context, g *pcapi.VmGroup, obs *observation) error {
 		names := k.freeNames(g, obs, min(m.create, maxChanges))
 		return inBatches(m.create, func(i int) error {
 			vm, err := k.member(g, obs, names[i])
@@ -130,17 +130,17 @@ func (k *kind) create(m moves) step {
 // alreadyExists returns the outcome of a create whose name is taken. The name is
 // not used again if the VM that has it is not a member that another manager
 // created meanwhile.
-func (k *kind) alreadyExists(ctx context.Context, g *v1alpha1.VmGroup, name string, cause error) error {
-	var existing v1alpha1.VM
+func (k *kind) alreadyExists(ctx context.Context, g *pcapi.VmGroup, name string, cause error) error {
+	var existing pcapi.VM
 	err := k.client.Get(ctx, client.ObjectKey{Namespace: g.Namespace, Name: name}, &existing)
 	if err == nil && !metav1.IsControlledBy(&existing, g) {
 		k.refused.add(g, name)
 	}
-	return reconciler.Wait(time.Second, v1alpha1.ScalingReason, "create VM %s: %v", name, cause)
+	return reconciler.Wait(time.Second, pcapi.ScalingReason, "create VM %s: %v", name, cause)
 }
 
 // freeNames returns the first n names of the group that are not known to be taken.
-func (k *kind) freeNames(g *v1alpha1.VmGroup, obs *observation, n int) []string {
+func (k *kind) freeNames(g *pcapi.VmGroup, obs *observation, n int) []string {
 	used := make(map[string]bool, len(obs.members))
 	for _, vm := range obs.members {
 		used[vm.Name] = true
@@ -155,14 +155,14 @@ func (k *kind) freeNames(g *v1alpha1.VmGroup, obs *observation, n int) []string 
 }
 
 // member returns a new member of the group.
-func (k *kind) member(g *v1alpha1.VmGroup, obs *observation, name string) (*v1alpha1.VM, error) {
-	vm := &v1alpha1.VM{
+func (k *kind) member(g *pcapi.VmGroup, obs *observation, name string) (*pcapi.VM, error) {
+	vm := &pcapi.VM{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: g.Namespace, Name: name, Labels: labelled(nil, g, obs),
 		},
-		Spec: v1alpha1.VMSpec{
+		Spec: pcapi.VMSpec{
 			VMName: name, CPU: clone(obs.template.CPU), Memory: clone(obs.template.Memory), Template: obs.template.Template,
-			CloudRef: &v1alpha1.CloudReference{Name: obs.template.Cloud}, NetworkRef: clone(g.Spec.NetworkRef),
+			CloudRef: &pcapi.CloudReference{Name: obs.template.Cloud}, NetworkRef: clone(g.Spec.NetworkRef),
 		},
 	}
 	if obs.caps.Has(cloud.Folders) {
@@ -181,10 +181,10 @@ func clone[T any](p *T) *T {
 }
 
 // labelled returns labels with those of a member of the current revision.
-func labelled(labels map[string]string, g *v1alpha1.VmGroup, obs *observation) map[string]string {
+func labelled(labels map[string]string, g *pcapi.VmGroup, obs *observation) map[string]string {
 	set := map[string]string{}
 	maps.Copy(set, labels)
-	set[v1alpha1.GroupLabel], set[v1alpha1.RevisionLabel] = labelOf(g), obs.revision
+	set[pcapi.GroupLabel], set[pcapi.RevisionLabel] = labelOf(g), obs.revision
 	return set
 }
 
@@ -208,7 +208,7 @@ func inBatches(n int, do func(i int) error) error {
 		}
 	}
 	if end < n {
-		return reconciler.Wait(continueAfter, v1alpha1.ScalingReason, "going on with the members")
+		return reconciler.Wait(continueAfter, pcapi.ScalingReason, "going on with the members")
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/reconciler"
 	"github.com/privatecloud/operator/internal/tenancy"
 )
@@ -30,25 +30,25 @@ const memberIndex = "group"
 
 // watch sets up the events that enqueue groups.
 func watch(b *builder.Builder, reader client.Reader) *builder.Builder {
-	find := tenancy.NewFinder(reader, &v1alpha1.VmGroupList{})
+	find := tenancy.NewFinder(reader, &pcapi.VmGroupList{})
 	usersOf := func(ctx context.Context, o client.Object) []reconcile.Request { return find.ByCloud(ctx, o.GetName()) }
 	warm := true // a standby that takes over has its cache already
 	return tenancy.Watch(b, find.ByNamespace, find.ByCloud).
-		For(&v1alpha1.VmGroup{}, builder.WithPredicates(reconciler.ChangedByUser(Finalizer, ""))).
-		Watches(&v1alpha1.VM{}, enqueueGroup{}, builder.WithPredicates(memberChanged)).
-		Watches(&v1alpha1.Cloud{}, handler.EnqueueRequestsFromMapFunc(usersOf), builder.WithPredicates(capabilitiesChanged)).
+		For(&pcapi.VmGroup{}, builder.WithPredicates(reconciler.ChangedByUser(Finalizer, ""))).
+		Watches(&pcapi.VM{}, enqueueGroup{}, builder.WithPredicates(memberChanged)).
+		Watches(&pcapi.Cloud{}, handler.EnqueueRequestsFromMapFunc(usersOf), builder.WithPredicates(capabilitiesChanged)).
 		WithOptions(ctrlcontroller.Options{MaxConcurrentReconciles: workers, EnableWarmup: &warm})
 }
 
 func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
-	if err := indexer.IndexField(ctx, &v1alpha1.VM{}, memberIndex, groupOf); err != nil {
+	if err := indexer.IndexField(ctx, &pcapi.VM{}, memberIndex, groupOf); err != nil {
 		return err
 	}
-	return tenancy.IndexByCloud(ctx, indexer, &v1alpha1.VmGroup{}, cloudKeys)
+	return tenancy.IndexByCloud(ctx, indexer, &pcapi.VmGroup{}, cloudKeys)
 }
 
 func cloudKeys(o client.Object) []string {
-	return tenancy.CloudKeys(o.(*v1alpha1.VmGroup).Spec.CloudRef, "")
+	return tenancy.CloudKeys(o.(*pcapi.VmGroup).Spec.CloudRef, "")
 }
 
 func groupOf(o client.Object) []string {
@@ -86,10 +86,10 @@ func (enqueueGroup) Generic(context.Context, event.GenericEvent, queue)       {}
 // memberChanged rejects updates of a VM that its group does not depend on, such
 // as a claim.
 var memberChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-	was, is := e.ObjectOld.(*v1alpha1.VM), e.ObjectNew.(*v1alpha1.VM)
+	was, is := e.ObjectOld.(*pcapi.VM), e.ObjectNew.(*pcapi.VM)
 	return was.Generation != is.Generation || was.DeletionTimestamp.IsZero() != is.DeletionTimestamp.IsZero() ||
 		!slices.Equal(groupOf(was), groupOf(is)) || !equality.Semantic.DeepEqual(was.Status, is.Status) || !equality.Semantic.DeepEqual(was.Labels, is.Labels) ||
-		was.Annotations[v1alpha1.DeleteFirstAnnotation] != is.Annotations[v1alpha1.DeleteFirstAnnotation]
+		was.Annotations[pcapi.DeleteFirstAnnotation] != is.Annotations[pcapi.DeleteFirstAnnotation]
 }}
 
 // capabilitiesChanged accepts Clouds whose capabilities become known or change.
@@ -97,7 +97,7 @@ var capabilitiesChanged = predicate.Funcs{
 	CreateFunc: func(event.CreateEvent) bool { return false },
 	DeleteFunc: func(event.DeleteEvent) bool { return false },
 	UpdateFunc: func(e event.UpdateEvent) bool {
-		was, is := e.ObjectOld.(*v1alpha1.Cloud), e.ObjectNew.(*v1alpha1.Cloud)
+		was, is := e.ObjectOld.(*pcapi.Cloud), e.ObjectNew.(*pcapi.Cloud)
 		return listed(was) != listed(is) || !equality.Semantic.DeepEqual(was.Status.Capabilities, is.Status.Capabilities)
 	},
 }

@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/clouds"
 	"github.com/privatecloud/operator/internal/tenancy"
@@ -34,7 +34,7 @@ const checkTimeout = 2 * time.Second
 
 // SetupVMWebhookWithManager registers the name check webhook with the Manager.
 func SetupVMWebhookWithManager(mgr ctrl.Manager, clients *clouds.Clients) error {
-	return ctrl.NewWebhookManagedBy(mgr, &v1alpha1.VM{}).
+	return ctrl.NewWebhookManagedBy(mgr, &pcapi.VM{}).
 		WithValidator(&validator{reader: mgr.GetCache(), getShared: clients.GetShared, count: sharedCount}).
 		Complete()
 }
@@ -45,14 +45,14 @@ type validator struct {
 	// reader reads Clouds and namespaces from the cache.
 	reader client.Reader
 	// getShared returns the client of a Cloud.
-	getShared func(context.Context, *v1alpha1.Cloud) (cloud.Client, error)
+	getShared func(context.Context, *pcapi.Cloud) (cloud.Client, error)
 	count     func(outcome)
 }
 
-var _ admission.Validator[*v1alpha1.VM] = (*validator)(nil)
+var _ admission.Validator[*pcapi.VM] = (*validator)(nil)
 
 // ValidateCreate checks the name of a VM that the operator is going to create.
-func (v *validator) ValidateCreate(ctx context.Context, vm *v1alpha1.VM) (admission.Warnings, error) {
+func (v *validator) ValidateCreate(ctx context.Context, vm *pcapi.VM) (admission.Warnings, error) {
 	if vm.Spec.Import != nil || ownedByGroup(vm) {
 		return nil, nil
 	}
@@ -60,7 +60,7 @@ func (v *validator) ValidateCreate(ctx context.Context, vm *v1alpha1.VM) (admiss
 }
 
 // ValidateUpdate checks a name that changes before the VM exists in the cloud.
-func (v *validator) ValidateUpdate(ctx context.Context, old, vm *v1alpha1.VM) (admission.Warnings, error) {
+func (v *validator) ValidateUpdate(ctx context.Context, old, vm *pcapi.VM) (admission.Warnings, error) {
 	if vm.Spec.VMName == old.Spec.VMName || vm.Status.VMID != "" || vm.Spec.Import != nil || !vm.DeletionTimestamp.IsZero() {
 		return nil, nil
 	}
@@ -68,18 +68,18 @@ func (v *validator) ValidateUpdate(ctx context.Context, old, vm *v1alpha1.VM) (a
 }
 
 // ValidateDelete allows every deletion. The webhook is not registered for deletions.
-func (v *validator) ValidateDelete(context.Context, *v1alpha1.VM) (admission.Warnings, error) {
+func (v *validator) ValidateDelete(context.Context, *pcapi.VM) (admission.Warnings, error) {
 	return nil, nil
 }
 
 // ownedByGroup reports whether a VmGroup created the VM. The status of the
 // VmGroup reports a rejected name.
-func ownedByGroup(vm *v1alpha1.VM) bool {
+func ownedByGroup(vm *pcapi.VM) bool {
 	owner := metav1.GetControllerOf(vm)
-	return owner != nil && owner.Kind == "VmGroup" && owner.APIVersion == v1alpha1.GroupVersion.String()
+	return owner != nil && owner.Kind == "VmGroup" && owner.APIVersion == pcapi.GroupVersion.String()
 }
 
-func (v *validator) check(ctx context.Context, vm *v1alpha1.VM) (admission.Warnings, error) {
+func (v *validator) check(ctx context.Context, vm *pcapi.VM) (admission.Warnings, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	name, err := v.checkName(ctx, vm)
@@ -91,7 +91,7 @@ func (v *validator) check(ctx context.Context, vm *v1alpha1.VM) (admission.Warni
 	case prohibited:
 		invalid := field.Invalid(field.NewPath("spec", "vmname"), vm.Spec.VMName,
 			fmt.Sprintf("rejected by Cloud %q: %s; choose another name", name, detail(err)))
-		return nil, apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind("VM").GroupKind(), vm.Name, field.ErrorList{invalid})
+		return nil, apierrors.NewInvalid(pcapi.GroupVersion.WithKind("VM").GroupKind(), vm.Name, field.ErrorList{invalid})
 	case taken:
 		return admission.Warnings{fmt.Sprintf("vmname %q is not available in Cloud %q: %s; the VM is created once the name is free",
 			vm.Spec.VMName, name, detail(err))}, nil
@@ -104,7 +104,7 @@ func (v *validator) check(ctx context.Context, vm *v1alpha1.VM) (admission.Warni
 
 // checkName calls the VM's Cloud and returns the name of that Cloud, or "" if it
 // is unknown.
-func (v *validator) checkName(ctx context.Context, vm *v1alpha1.VM) (string, error) {
+func (v *validator) checkName(ctx context.Context, vm *pcapi.VM) (string, error) {
 	name, err := tenancy.CloudFor(ctx, v.reader, vm.Namespace, vm.Spec.CloudRef)
 	if err != nil {
 		return name, err
@@ -114,7 +114,7 @@ func (v *validator) checkName(ctx context.Context, vm *v1alpha1.VM) (string, err
 		return name, err
 	}
 	// The status saves waiting for a cloud that is known to be unavailable, on all replicas.
-	if !meta.IsStatusConditionTrue(c.Status.Conditions, v1alpha1.ReadyCondition) {
+	if !meta.IsStatusConditionTrue(c.Status.Conditions, pcapi.ReadyCondition) {
 		return name, errNotReady
 	}
 	shared, err := v.getShared(ctx, c)

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
-	"github.com/privatecloud/operator/api/v1alpha1"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
 )
@@ -38,7 +38,7 @@ var errAPIAway = errors.New("the API server is away")
 func newHarness(t *testing.T, answer error, objects ...client.Object) *harness {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{v1alpha1.AddToScheme, corev1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{pcapi.AddToScheme, corev1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatalf("AddToScheme: %v", err)
 		}
@@ -50,7 +50,7 @@ func newHarness(t *testing.T, answer error, objects ...client.Object) *harness {
 	})
 	h.validator = validator{
 		reader:    fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(objects, namespace())...).Build(),
-		getShared: func(context.Context, *v1alpha1.Cloud) (cloud.Client, error) { return h.cloud, nil },
+		getShared: func(context.Context, *pcapi.Cloud) (cloud.Client, error) { return h.cloud, nil },
 		count:     func(o outcome) { h.counted = append(h.counted, o) },
 	}
 	return h
@@ -60,37 +60,37 @@ func namespace() *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", Labels: map[string]string{"team": "blue"}}}
 }
 
-func aCloud(name string, change ...func(*v1alpha1.Cloud)) *v1alpha1.Cloud {
-	c := &v1alpha1.Cloud{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	c.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ReadyCondition, Status: metav1.ConditionTrue}}
+func aCloud(name string, change ...func(*pcapi.Cloud)) *pcapi.Cloud {
+	c := &pcapi.Cloud{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	c.Status.Conditions = []metav1.Condition{{Type: pcapi.ReadyCondition, Status: metav1.ConditionTrue}}
 	for _, apply := range change {
 		apply(c)
 	}
 	return c
 }
 
-func aVM(change ...func(*v1alpha1.VM)) *v1alpha1.VM {
-	vm := &v1alpha1.VM{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "sample"}, Spec: v1alpha1.VMSpec{VMName: "web"}}
+func aVM(change ...func(*pcapi.VM)) *pcapi.VM {
+	vm := &pcapi.VM{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "sample"}, Spec: pcapi.VMSpec{VMName: "web"}}
 	for _, apply := range change {
 		apply(vm)
 	}
 	return vm
 }
 
-func renamed(vm *v1alpha1.VM) { vm.Spec.VMName = "other" }
+func renamed(vm *pcapi.VM) { vm.Spec.VMName = "other" }
 
-func on(name string) func(*v1alpha1.VM) {
-	return func(vm *v1alpha1.VM) { vm.Spec.CloudRef = &v1alpha1.CloudReference{Name: name} }
+func on(name string) func(*pcapi.VM) {
+	return func(vm *pcapi.VM) { vm.Spec.CloudRef = &pcapi.CloudReference{Name: name} }
 }
 
-func imported(vm *v1alpha1.VM) { vm.Spec.Import = &v1alpha1.VMImport{VMID: "id"} }
+func imported(vm *pcapi.VM) { vm.Spec.Import = &pcapi.VMImport{VMID: "id"} }
 
-func recorded(vm *v1alpha1.VM) { vm.Status.VMID = "id" }
+func recorded(vm *pcapi.VM) { vm.Status.VMID = "id" }
 
-func deleted(vm *v1alpha1.VM) { vm.DeletionTimestamp = new(metav1.Now()) }
+func deleted(vm *pcapi.VM) { vm.DeletionTimestamp = new(metav1.Now()) }
 
-func controlled(apiVersion, kind string) func(*v1alpha1.VM) {
-	return func(vm *v1alpha1.VM) {
+func controlled(apiVersion, kind string) func(*pcapi.VM) {
+	return func(vm *pcapi.VM) {
 		vm.OwnerReferences = []metav1.OwnerReference{{APIVersion: apiVersion, Kind: kind, Name: "owner", Controller: new(true)}}
 	}
 }
@@ -102,7 +102,7 @@ func cloudError(kind cloud.Kind, detail string) error {
 func TestValidateCreateFollowsTheCloudsAnswer(t *testing.T) {
 	const checkedLater = `; the operator checks it before it creates the VM`
 	for name, tc := range map[string]struct {
-		vm        *v1alpha1.VM
+		vm        *pcapi.VM
 		clouds    []client.Object
 		answer    error
 		broken    error
@@ -138,18 +138,18 @@ func TestValidateCreateFollowsTheCloudsAnswer(t *testing.T) {
 		},
 		"namespace may not use the Cloud: the warning says nothing else about that Cloud": {
 			vm: aVM(on("theirs")), counted: []outcome{unchecked},
-			clouds: []client.Object{aCloud("theirs", func(c *v1alpha1.Cloud) {
+			clouds: []client.Object{aCloud("theirs", func(c *pcapi.Cloud) {
 				c.Spec.AllowedNamespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "red"}}
 				c.Status.Conditions = nil
 			})},
 			warning: `vmname "web" was not checked: namespace "ns" may not use Cloud "theirs"` + checkedLater,
 		},
 		"Cloud is not Ready: allowed with a warning, without a call": {
-			clouds:  []client.Object{aCloud("default", func(c *v1alpha1.Cloud) { c.Status.Conditions[0].Status = metav1.ConditionFalse })},
+			clouds:  []client.Object{aCloud("default", func(c *pcapi.Cloud) { c.Status.Conditions[0].Status = metav1.ConditionFalse })},
 			counted: []outcome{unchecked}, warning: `vmname "web" was not checked: Cloud "default" is not ready` + checkedLater,
 		},
 		"Cloud has no conditions yet: allowed with a warning, without a call": {
-			clouds:  []client.Object{aCloud("default", func(c *v1alpha1.Cloud) { c.Status.Conditions = nil })},
+			clouds:  []client.Object{aCloud("default", func(c *pcapi.Cloud) { c.Status.Conditions = nil })},
 			counted: []outcome{unchecked}, warning: `vmname "web" was not checked: Cloud "default" is not ready` + checkedLater,
 		},
 		"cloud is unavailable: allowed with a warning": {
@@ -178,7 +178,7 @@ func TestValidateCreateFollowsTheCloudsAnswer(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t, tc.answer, tc.clouds...)
 			if tc.broken != nil {
-				h.getShared = func(context.Context, *v1alpha1.Cloud) (cloud.Client, error) { return nil, tc.broken }
+				h.getShared = func(context.Context, *pcapi.Cloud) (cloud.Client, error) { return nil, tc.broken }
 			}
 			vm := tc.vm
 			if vm == nil {
@@ -201,11 +201,11 @@ func TestValidateCreateFollowsTheCloudsAnswer(t *testing.T) {
 
 func TestValidateUpdateChecksNewNamesOfVMsThatDoNotExist(t *testing.T) {
 	for name, tc := range map[string]struct {
-		old, vm *v1alpha1.VM
+		old, vm *pcapi.VM
 		checked []string
 	}{
 		"name changes: checked":   {old: aVM(), vm: aVM(renamed), checked: []string{"other"}},
-		"name stays: not checked": {old: aVM(), vm: aVM(func(vm *v1alpha1.VM) { vm.Finalizers = []string{"any"} })},
+		"name stays: not checked": {old: aVM(), vm: aVM(func(vm *pcapi.VM) { vm.Finalizers = []string{"any"} })},
 		"VM exists: not checked, since the API server rejects the change": {old: aVM(recorded), vm: aVM(renamed, recorded)},
 		"import: not checked":              {old: aVM(imported), vm: aVM(renamed, imported)},
 		"VM is being deleted: not checked": {old: aVM(deleted), vm: aVM(renamed, deleted)},
@@ -230,7 +230,7 @@ func TestValidateDeleteAllowsWithoutACheck(t *testing.T) {
 
 func TestVMWithoutCloudRefUsesTheCloudOfItsNamespace(t *testing.T) {
 	ns := namespace()
-	ns.Labels[v1alpha1.DefaultCloudLabel] = "blue"
+	ns.Labels[pcapi.DefaultCloudLabel] = "blue"
 	h := newHarness(t, nil, aCloud("blue"))
 	if err := h.reader.(client.Client).Update(t.Context(), ns); err != nil {
 		t.Fatalf("Update: %v", err)
@@ -259,7 +259,7 @@ func TestVMIsAllowedIfTheAPIServerCannotBeRead(t *testing.T) {
 			return errAPIAway
 		},
 	})
-	for name, vm := range map[string]*v1alpha1.VM{"the Cloud of its namespace": aVM(), "a Cloud by name": aVM(on("default"))} {
+	for name, vm := range map[string]*pcapi.VM{"the Cloud of its namespace": aVM(), "a Cloud by name": aVM(on("default"))} {
 		t.Run(name, func(t *testing.T) {
 			warnings, err := h.ValidateCreate(t.Context(), vm)
 			expect(t, "warnings", []string{`vmname "web" was not checked: the operator could not call the cloud; the operator checks it before it creates the VM`}, []string(warnings))
