@@ -104,9 +104,3 @@ func RetryAfter(err error) time.Duration {
 	}
 	return 0
 }
-
-// Away reports whether err is about the cloud as a whole and not about one
-// request: no request to it can succeed now.
-func Away(err error) bool {
-	return Is(err, Unavailable, Unauthorized, Untrusted, Throttled)
-}

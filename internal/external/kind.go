@@ -2,6 +2,7 @@ package external
 
 import (
 	"context"
+	"errors"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
@@ -45,8 +46,8 @@ type Kind[T reconciler.Object, R any, S Observed[R]] interface {
 	Identify(r R) Identity
 
 	// Look searches for the resource. With an id it sets Resource if the resource
-	// is known, and Duplicates. Without, it sets Candidates and Proof, and Looked
-	// if it searched a listing begun at Horizon or later.
+	// is known, and Duplicates. Without, it sets Candidates and Proof. It sets
+	// Looked if it searched a listing begun at Horizon or later.
 	Look(ctx context.Context, obj T, obs S, id string) error
 	// Get asks the cloud for a resource. It fails with cloud.NotFound only if the cloud says so.
 	Get(ctx context.Context, obs S, id string) (R, error)
@@ -131,7 +132,9 @@ func (Defaults[T, R, S]) PlanDeletion(T, S) (reconciler.Plan[T, S], bool) {
 }
 
 // PlanImport is not called for kinds whose Record has no Import.
-func (Defaults[T, R, S]) PlanImport(T, S) reconciler.Plan[T, S] { return reconciler.Plan[T, S]{} }
+func (Defaults[T, R, S]) PlanImport(T, S) reconciler.Plan[T, S] {
+	return reconciler.End[T, S](errors.New("this kind cannot be imported"))
+}
 
 // ForgetResource drops nothing.
 func (Defaults[T, R, S]) ForgetResource(S, string) {}

@@ -2,6 +2,7 @@ package external
 
 import (
 	"cmp"
+	"context"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -9,6 +10,9 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
@@ -87,6 +91,8 @@ func New[T reconciler.Object, R any, S Observed[R]](kind Kind[T, R, S], object f
 
 // Reconciler returns the reconciler that runs the lifecycle.
 func (l *Lifecycle[T, R, S]) Reconciler(recorder events.EventRecorder) *reconciler.Reconciler[T, S] {
+	// A create is forgotten once its id is stored. The client has to read its own
+	// writes, so that the next reconcile observes the id.
 	return &reconciler.Reconciler[T, S]{
 		Client: l.Client, Kind: l, Recorder: recorder, Deadline: deadline, Permit: l.permit,
 		Reported: func(obj T, _ S, _ error) {
@@ -115,6 +121,14 @@ func (l *Lifecycle[T, R, S]) ForgetObject(uid types.UID) {
 	l.Tracker.Forget(uid)
 	l.Backoff.Forget(uid)
 	l.Looks.Forget(uid)
+}
+
+// ForgetDeleted returns a handler that drops what is remembered of deleted
+// objects. An object without a claim is deleted without a reconcile.
+func (l *Lifecycle[T, R, S]) ForgetDeleted() handler.EventHandler {
+	return handler.Funcs{DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		l.ForgetObject(e.Object.GetUID())
+	}}
 }
 
 // claimed returns the name that an object's claim is about, empty without a claim.

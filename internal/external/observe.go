@@ -13,7 +13,8 @@ import (
 )
 
 // Observe reads the inventory, other objects, and the cloud only where the
-// inventory does not say enough.
+// inventory does not say enough. It changes neither the cloud nor Kubernetes
+// objects: it stores what it read, and subscribes the object to events.
 func (l *Lifecycle[T, R, S]) Observe(ctx context.Context, obj T) (S, error) {
 	obs, record := l.observation(), l.kind.Record(obj)
 	o := obs.External()
@@ -31,11 +32,12 @@ func (l *Lifecycle[T, R, S]) Observe(ctx context.Context, obj T) (S, error) {
 		return obs, err
 	}
 	if o.Denied == nil || deleted(obj) {
-		if err := l.observeResource(ctx, obj, obs, record); err != nil {
-			return obs, err
-		}
+		err = l.observeResource(ctx, obj, obs, record)
 	}
-	return obs, l.kind.Relate(ctx, obj, obs)
+	if related := l.kind.Relate(ctx, obj, obs); err == nil {
+		err = related
+	}
+	return obs, err
 }
 
 // admit observes whether the object may use its Cloud.
@@ -71,11 +73,31 @@ func (l *Lifecycle[T, R, S]) observeResource(ctx context.Context, obj T, obs S, 
 	if err := l.kind.Look(ctx, obj, obs, id); err != nil {
 		return l.lookFailed(obj, o, err)
 	}
-	if id == "" || o.Resource != nil {
+	created, known := l.Tracker.CreatedID(obj.GetUID())
+	switch {
+	case id == "" && l.OnDemand && known && len(o.Candidates) == 0:
+		return l.askCreated(ctx, obj, obs, created)
+	case id == "" || o.Resource != nil:
 		l.Looks.Forget(obj.GetUID())
 		return nil
 	}
 	return l.ask(ctx, obj, obs, id, record)
+}
+
+// askCreated asks the cloud for what this process created, if the listing lags
+// behind the create.
+func (l *Lifecycle[T, R, S]) askCreated(ctx context.Context, obj T, obs S, id string) error {
+	o := obs.External()
+	r, err := l.kind.Get(ctx, obs, id)
+	switch {
+	case cloud.Is(err, cloud.NotFound):
+	case err != nil:
+		return l.lookFailed(obj, o, err)
+	default:
+		o.Candidates, o.Proof = []R{r}, OwnerProof
+	}
+	l.Looks.Forget(obj.GetUID())
+	return nil
 }
 
 // ask asks the cloud for a resource that no listing shows.

@@ -98,7 +98,11 @@ func unavailable(err error) bool {
 func (l *Lifecycle[T, R, S]) outcomeOf(obj T, o *Observation[R], backoff workqueue.TypedRateLimiter[types.UID], err error) error {
 	switch {
 	case cloud.Is(err, cloud.Throttled):
-		return reconciler.Wait(max(cloud.RetryAfter(err), time.Second), pcapi.PendingReason, "%v", err)
+		wait := max(cloud.RetryAfter(err), time.Second)
+		if l.OnDemand {
+			wait = max(wait, backoff.When(obj.GetUID()))
+		}
+		return reconciler.Wait(wait, pcapi.PendingReason, "%v", err)
 	case unavailable(err), cloud.Is(err, cloud.Conflict):
 		o.Inventory.EnqueueWhenAvailable(l.ref(obj), o.View)
 		return reconciler.Wait(backoff.When(obj.GetUID()), pcapi.CloudUnavailableReason, "%v", err)

@@ -59,7 +59,7 @@ func (l *Lifecycle[T, R, S]) steps() Steps[T, S] {
 		Unclaim:         l.Step(StepUnclaim, reconciler.Mutates, l.unclaim),
 		Look:            l.Step(StepLook, reconciler.NeedsCloud, l.look),
 		Create:          l.Step(StepCreate, change, l.create),
-		Adopt:           l.Step(StepAdopt, 0, l.adopt),
+		Adopt:           l.Step(StepAdopt, reconciler.Mutates, l.adopt),
 		DeleteDuplicate: l.Step(StepDeleteDuplicate, change, l.deleteDuplicate),
 		Delete:          l.Step(StepDelete, change, l.remove),
 		ConfirmGone:     l.Step(StepConfirmGone, reconciler.NeedsCloud|reconciler.NeedsBrakeOff, l.confirmGone),
@@ -180,8 +180,8 @@ func (l *Lifecycle[T, R, S]) deleteDuplicate(ctx context.Context, obj T, obs S) 
 	if _, err := l.kind.Delete(ctx, obj, obs, extra); err != nil && !cloud.Is(err, cloud.NotFound) {
 		return l.Failed(obj, o, err)
 	}
-	return reconciler.Wait(time.Second, pcapi.ProgressingReason, "one create made several %[1]ss; the oldest is kept, %[1]s %[2]s is being deleted",
-		l.Noun, l.kind.Identify(extra).ID)
+	return reconciler.Wait(time.Second, pcapi.ProgressingReason, "one create made several %[1]ss; %[1]s %[2]s is kept, %[1]s %[3]s is being deleted",
+		l.Noun, l.kind.Identify(*o.Resource).ID, l.kind.Identify(extra).ID)
 }
 
 // remove requests the deletion. If the cloud takes its time over it, an event
@@ -193,8 +193,10 @@ func (l *Lifecycle[T, R, S]) remove(ctx context.Context, obj T, obs S) error {
 	if err != nil && !cloud.Is(err, cloud.NotFound) {
 		return l.Failed(obj, o, err)
 	}
-	if err == nil && !gone {
+	if !l.OnDemand {
 		l.Backoff.Forget(obj.GetUID())
+	}
+	if err == nil && !gone {
 		return &reconciler.WaitError{After: quiet, Reason: pcapi.RequestedReason, Message: l.deleting(id), Quiet: true}
 	}
 	return nil
@@ -215,11 +217,17 @@ func (l *Lifecycle[T, R, S]) confirmGone(ctx context.Context, obj T, obs S) erro
 	case cloud.Is(err, cloud.NotFound):
 		o.Gone = true
 		return nil
+	case err != nil && l.OnDemand:
+		return l.outcomeOf(obj, o, l.Backoff, err)
 	case err != nil:
-		return l.lookFailed(obj, o, err)
+		return l.Failed(obj, o, err)
 	}
 	l.kind.Remember(obj, obs, r)
-	return reconciler.Wait(l.Backoff.When(obj.GetUID()), pcapi.RequestedReason, "%s", l.deleting(id))
+	wait := time.Second
+	if l.OnDemand {
+		wait = l.Backoff.When(obj.GetUID()) // no event reports when it is gone
+	}
+	return reconciler.Wait(wait, pcapi.RequestedReason, "%s", l.deleting(id))
 }
 
 func (l *Lifecycle[T, R, S]) release(ctx context.Context, obj T, obs S) error {

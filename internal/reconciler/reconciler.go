@@ -43,7 +43,8 @@ type Kind[T Object, S any] interface {
 	// Finalizer returns the kind's finalizer. A deleted object without it is
 	// not reconciled.
 	Finalizer() string
-	// Observe reads what Plan needs. It changes nothing. An error ends the
+	// Observe reads what Plan needs. It changes neither the cloud nor Kubernetes
+	// objects. An error ends the
 	// reconcile as its outcome; the observation is reported as far as it was
 	// filled.
 	Observe(ctx context.Context, obj T) (S, error)

@@ -31,9 +31,6 @@ import (
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
-// Finalizer is on a Cloud as long as VMs and Networks may refer to it.
-const Finalizer = "samplecontroller.k8s.io/cloud"
-
 const (
 	// deadline bounds one reconcile, which may list the largest clouds.
 	deadline = 5 * time.Minute
@@ -75,7 +72,7 @@ func New(c client.Client, live client.Reader, recorder events.EventRecorder, opt
 
 func (k *kind) New() *pcapi.Cloud { return &pcapi.Cloud{} }
 
-func (k *kind) Finalizer() string { return Finalizer }
+func (k *kind) Finalizer() string { return pcapi.CloudFinalizer }
 
 func (k *kind) EventConditions() []string { return []string{pcapi.BrakedCondition} }
 

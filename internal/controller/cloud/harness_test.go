@@ -110,7 +110,7 @@ func home(change ...func(*pcapi.Cloud)) *pcapi.Cloud {
 	return c
 }
 
-func claimed(c *pcapi.Cloud) { c.Finalizers = []string{Finalizer} }
+func claimed(c *pcapi.Cloud) { c.Finalizers = []string{pcapi.CloudFinalizer} }
 func deleted(c *pcapi.Cloud) {
 	now := metav1.NewTime(dawn)
 	c.DeletionTimestamp = &now

@@ -39,7 +39,7 @@ func newGauges(registry prometheus.Registerer) *gauges {
 // reported sets the metrics of a Cloud. One without the finalizer has none:
 // nothing would remove them when it is deleted.
 func (k *kind) reported(c *pcapi.Cloud, obs *observation, outcome error) {
-	if controllerutil.ContainsFinalizer(c, Finalizer) {
+	if controllerutil.ContainsFinalizer(c, pcapi.CloudFinalizer) {
 		k.gauge.set(c, obs, outcome)
 	}
 }

@@ -62,7 +62,7 @@ func (k *kind) Observe(ctx context.Context, c *pcapi.Cloud) (*observation, error
 	inv, settings := k.Directory.Cloud(c.Name), settingsOf(c)
 	view := inv.View()
 	obs := &observation{
-		inv: inv, claimed: controllerutil.ContainsFinalizer(c, Finalizer), settings: settings, configured: view.Settings == settings, held: view.Braked,
+		inv: inv, claimed: controllerutil.ContainsFinalizer(c, pcapi.CloudFinalizer), settings: settings, configured: view.Settings == settings, held: view.Braked,
 		acknowledged: c.Status.BrakedSnapshot != "" && c.Annotations[pcapi.AcknowledgeAnnotation] == c.Status.BrakedSnapshot,
 	}
 	var vms pcapi.VMList

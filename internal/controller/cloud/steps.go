@@ -32,9 +32,14 @@ func configure() step {
 	return inMemory("Configure", func(_ *pcapi.Cloud, obs *observation) { obs.inv.Configure(obs.settings) })
 }
 
-// connect gives the inventory the new client, with which a listing is due at once.
+// connect gives the inventory the new client, with which a listing is due at
+// once. If it replaces another client, the cloud is unavailable until then: the
+// snapshot of the other client may be one of another cloud.
 func (k *kind) connect() step {
 	return inMemory("Connect", func(c *pcapi.Cloud, obs *observation) {
+		if obs.inv.View().Client != nil {
+			obs.inv.MarkUnavailable("the cloud has not been listed with the new configuration yet")
+		}
 		obs.inv.Connect(obs.client, obs.caps)
 		k.connected.Store(c.Name, true)
 	})
@@ -59,7 +64,7 @@ func (k *kind) markUnavailable() step {
 // claim adds the finalizer.
 func (k *kind) claim() step {
 	return step{Name: "Claim", Needs: reconciler.Mutates, Run: func(ctx context.Context, c *pcapi.Cloud, _ *observation) error {
-		return reconciler.Claim(ctx, k.client, c, Finalizer, nil)
+		return reconciler.Claim(ctx, k.client, c, pcapi.CloudFinalizer, nil)
 	}}
 }
 
@@ -85,10 +90,9 @@ func (k *kind) publish() step {
 	})
 }
 
-// removeOrphans deletes servers whose object is proved to be gone.
+// removeOrphans deletes servers whose object is proved to be gone, and logs each.
 func (k *kind) removeOrphans() step {
-	needs := reconciler.NeedsCloud | reconciler.NeedsBrakeOff | reconciler.Mutates
-	return step{Name: "RemoveOrphans", Needs: needs, Run: func(ctx context.Context, c *pcapi.Cloud, obs *observation) error {
+	return step{Name: "RemoveOrphans", Run: func(ctx context.Context, c *pcapi.Cloud, obs *observation) error {
 		for _, server := range obs.orphans[:min(maxOrphans, len(obs.orphans))] {
 			gone, err := k.provedGone(ctx, server)
 			if err != nil {
@@ -129,7 +133,7 @@ func (k *kind) provedGone(ctx context.Context, server cloud.Server) (bool, error
 // release removes the finalizer and forgets all that this process knows of the Cloud.
 func (k *kind) release() step {
 	return step{Name: "Release", Needs: reconciler.Mutates, Run: func(ctx context.Context, c *pcapi.Cloud, obs *observation) error {
-		err := reconciler.Release(ctx, k.client, c, Finalizer)
+		err := reconciler.Release(ctx, k.client, c, pcapi.CloudFinalizer)
 		if err != nil && !errors.Is(err, reconciler.ErrUnknown) {
 			return err
 		}

@@ -82,7 +82,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts controller.Opt
 	k, find := newKind(mgr.GetClient(), opts), tenancy.NewFinder(mgr.GetCache(), &pcapi.NetworkList{})
 	return tenancy.Watch(ctrl.NewControllerManagedBy(mgr).Named("network"), find.ByNamespace, find.ByCloud).
 		For(&pcapi.Network{}, builder.WithPredicates(reconciler.ChangedByUser(pcapi.NetworkFinalizer, pcapi.ClaimedCloudAnnotation))).
-		Watches(&pcapi.Network{}, forgetDeleted(k)).
+		Watches(&pcapi.Network{}, k.ForgetDeleted()).
 		Watches(&pcapi.VM{}, attachments(mgr.GetCache())).
 		WatchesRawSource(source.Func(enqueueReferred(opts.Directory))).
 		WithOptions(ctrlcontroller.Options{MaxConcurrentReconciles: workers, EnableWarmup: new(true)}).

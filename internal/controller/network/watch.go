@@ -75,12 +75,6 @@ func attachments(reader client.Reader) handler.EventHandler {
 	}
 }
 
-// forgetDeleted drops what is remembered of a Network that is deleted without a
-// claim, which is not reconciled.
-func forgetDeleted(k *kind) handler.EventHandler {
-	return handler.Funcs{DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ queue) { k.ForgetObject(e.Object.GetUID()) }}
-}
-
 // free reports whether a Network is being deleted and no VM is attached any more.
 func free(ctx context.Context, reader client.Reader, name client.ObjectKey) bool {
 	var net pcapi.Network

@@ -63,14 +63,15 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts controller.Opt
 	if err := addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	find := tenancy.NewFinder(mgr.GetCache(), &pcapi.VMList{})
+	k, find := newKind(mgr.GetClient(), opts), tenancy.NewFinder(mgr.GetCache(), &pcapi.VMList{})
 	return tenancy.Watch(ctrl.NewControllerManagedBy(mgr).Named("vm"), find.ByNamespace, find.ByCloud).
 		Watches(&pcapi.VM{}, enqueue{}, builder.WithPredicates(changedByUser)).
+		Watches(&pcapi.VM{}, k.ForgetDeleted()).
 		Watches(&pcapi.Network{}, networkChanges(mgr.GetCache())).
 		WatchesRawSource(source.Func(func(_ context.Context, q queue) error {
 			opts.Directory.Subscribe(subscriber{find: find, queue: q}.enqueue)
 			return nil
 		})).
 		WithOptions(ctrlcontroller.Options{MaxConcurrentReconciles: opts.Workers, EnableWarmup: new(true)}).
-		Complete(newKind(mgr.GetClient(), opts).Reconciler(mgr.GetEventRecorder("private-cloud-operator")))
+		Complete(k.Reconciler(mgr.GetEventRecorder("private-cloud-operator")))
 }

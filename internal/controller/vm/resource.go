@@ -77,10 +77,10 @@ func (k *kind) Look(_ context.Context, vm *pcapi.VM, obs *observation, id string
 // attribute sets the server of the VM, and which object owns it as far as the
 // cloud's labels say.
 func (k *kind) attribute(vm *pcapi.VM, obs *observation, server cloud.Server) {
-	obs.Resource, obs.How = &server, pcapi.CreatedReason
-	if vm.Spec.Import != nil {
+	if obs.Resource == nil && vm.Spec.Import != nil {
 		obs.How = pcapi.ImportedReason
 	}
+	obs.Resource = &server
 	if !obs.Capabilities().Has(cloud.Labels) {
 		obs.Owned = true
 		return

@@ -127,9 +127,7 @@ func (k *kind) patch(ctx context.Context, vm *pcapi.VM, obs *observation, change
 		return k.Failed(vm, &obs.Observation, err)
 	}
 	k.Backoff.Forget(vm.UID)
-	how := obs.How
 	k.Remember(vm, obs, server)
-	obs.How = how
 	return nil
 }
 

@@ -27,9 +27,6 @@ import (
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
-// Finalizer is on a group as long as it has members to delete.
-const Finalizer = pcapi.VmGroupFinalizer
-
 const (
 	// deadline bounds one reconcile, which creates up to maxChanges members.
 	deadline = 2 * time.Minute
@@ -82,7 +79,7 @@ func New(c client.Client, recorder events.EventRecorder, opts controller.Options
 
 func (k *kind) New() *pcapi.VmGroup { return &pcapi.VmGroup{} }
 
-func (k *kind) Finalizer() string { return Finalizer }
+func (k *kind) Finalizer() string { return pcapi.VmGroupFinalizer }
 
 func (k *kind) EventConditions() []string { return []string{pcapi.DeletingCondition} }
 

@@ -39,7 +39,7 @@ type observation struct {
 
 // Observe reads the members and what their Cloud can do.
 func (k *kind) Observe(ctx context.Context, g *pcapi.VmGroup) (*observation, error) {
-	obs := &observation{claimed: controllerutil.ContainsFinalizer(g, Finalizer), patience: k.failures.wait(g.UID, k.clock())}
+	obs := &observation{claimed: controllerutil.ContainsFinalizer(g, pcapi.VmGroupFinalizer), patience: k.failures.wait(g.UID, k.clock())}
 	var list pcapi.VMList
 	err := k.client.List(ctx, &list, client.InNamespace(g.Namespace), client.MatchingFields{memberIndex: string(g.UID)}, client.UnsafeDisableDeepCopy)
 	if err != nil {

@@ -20,7 +20,7 @@ var planned = &kind{}
 
 func doomed(finalizers ...string) func(*pcapi.VmGroup) {
 	return func(g *pcapi.VmGroup) {
-		g.DeletionTimestamp, g.Finalizers = &metav1.Time{Time: dawn}, append([]string{Finalizer}, finalizers...)
+		g.DeletionTimestamp, g.Finalizers = &metav1.Time{Time: dawn}, append([]string{pcapi.VmGroupFinalizer}, finalizers...)
 	}
 }
 

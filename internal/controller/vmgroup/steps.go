@@ -31,7 +31,7 @@ const (
 // claim adds the finalizer.
 func (k *kind) claim() step {
 	return step{Name: "Claim", Needs: reconciler.Mutates, Run: func(ctx context.Context, g *pcapi.VmGroup, _ *observation) error {
-		return reconciler.Claim(ctx, k.client, g, Finalizer, nil)
+		return reconciler.Claim(ctx, k.client, g, pcapi.VmGroupFinalizer, nil)
 	}}
 }
 
@@ -39,7 +39,7 @@ func (k *kind) claim() step {
 func (k *kind) release() step {
 	return step{Name: "Release", Needs: reconciler.Mutates, Run: func(ctx context.Context, g *pcapi.VmGroup, _ *observation) error {
 		k.failures.forget(g.UID)
-		return reconciler.Release(ctx, k.client, g, Finalizer)
+		return reconciler.Release(ctx, k.client, g, pcapi.VmGroupFinalizer)
 	}}
 }
 

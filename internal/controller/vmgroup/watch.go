@@ -34,7 +34,7 @@ func watch(b *builder.Builder, reader client.Reader) *builder.Builder {
 	usersOf := func(ctx context.Context, o client.Object) []reconcile.Request { return find.ByCloud(ctx, o.GetName()) }
 	warm := true // a standby that takes over has its cache already
 	return tenancy.Watch(b, find.ByNamespace, find.ByCloud).
-		For(&pcapi.VmGroup{}, builder.WithPredicates(reconciler.ChangedByUser(Finalizer, ""))).
+		For(&pcapi.VmGroup{}, builder.WithPredicates(reconciler.ChangedByUser(pcapi.VmGroupFinalizer, ""))).
 		Watches(&pcapi.VM{}, enqueueGroup{}, builder.WithPredicates(memberChanged)).
 		Watches(&pcapi.Cloud{}, handler.EnqueueRequestsFromMapFunc(usersOf), builder.WithPredicates(capabilitiesChanged)).
 		WithOptions(ctrlcontroller.Options{MaxConcurrentReconciles: workers, EnableWarmup: &warm})
