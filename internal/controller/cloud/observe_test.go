@@ -495,3 +495,26 @@ func TestCloudIsNotReleasedIfItsUsersAreUnknown(t *testing.T) {
 		t.Error("the Cloud was released")
 	}
 }
+
+func TestReplacedClientMakesTheCloudUnavailableUntilItIsListed(t *testing.T) {
+	w := newWorld(t, home(), newCloud(nil, server("a")))
+	w.reconcile()
+	former, _ := w.inv.Server("a")
+	equal(t, "server of the former cloud", "a", former.ID)
+
+	w.cloud = newCloud(nil, server("b"))
+	w.edit(func(c *pcapi.Cloud) { c.Spec.Endpoint = "https://other.test/api" })
+	request := ctrl.Request{NamespacedName: client.ObjectKey{Name: "home"}}
+	if _, err := w.runs.Reconcile(t.Context(), request); err != nil {
+		t.Fatal(err)
+	}
+	if view := w.inv.View(); view.Unavailable == "" {
+		t.Error("VMs can use the new client together with the snapshot of the former cloud")
+	}
+	w.reconcile()
+	if view := w.inv.View(); view.Unavailable != "" {
+		t.Errorf("the cloud is unavailable after its listing: %s", view.Unavailable)
+	}
+	_, known := w.inv.Server("b")
+	equal(t, "server of the new cloud is known", true, known)
+}

@@ -287,3 +287,19 @@ func TestMissingCloudBlocksVM(t *testing.T) {
 	h.remove()
 	h.wantGone()
 }
+
+func TestDeletionIsConfirmedEverySecond(t *testing.T) {
+	h := newHarness(t, everything, onRecord())
+	h.cloud.AddServers(serverWith())
+	h.poll()
+	h.remove()
+	// The cloud answers that there is no such server, and keeps it.
+	h.cloud.FailAlways(cloudfake.DeleteServer, &cloud.Error{Kind: cloud.NotFound, Op: "delete server"}, false)
+	for range 8 {
+		h.kind.Backoff.When("uid-a")
+	}
+	for range 4 {
+		h.wantRequeue(time.Second, h.mustReconcile())
+		h.later(time.Second)
+	}
+}
