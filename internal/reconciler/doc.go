@@ -15,5 +15,6 @@
 //	status.go      summary conditions, the status patch and the result
 //	events.go      what is recorded and logged of a changed status
 //	metadata.go    claims and releases: finalizer and annotations
+//	releases.go    objects that were released a moment ago
 //	predicates.go  which updates of an object enqueue it
 package reconciler

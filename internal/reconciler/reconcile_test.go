@@ -326,6 +326,34 @@ func TestReleasedObjectIsNotPatched(t *testing.T) {
 	}
 }
 
+// TestReleasedObjectIsNotReconciledFromAStaleCache: an event that arrives before
+// the deletion does reads the object with its finalizer.
+func TestReleasedObjectIsNotReconciledFromAStaleCache(t *testing.T) {
+	h := newHarness(t, example(deleted))
+	h.kind.plan = func() ([]string, error) { return []string{"release"}, nil }
+	h.kind.act = func(ctx context.Context, vm *pcapi.VM, _ string) error {
+		return reconciler.Release(ctx, h.client, vm, finalizer)
+	}
+	h.reconciler.Client = &cached{Client: h.client, vm: h.stored()}
+	h.mustReconcile()
+	h.wantWrites(1)
+	equal(t, "result", ctrl.Result{}, h.mustReconcile())
+	h.wantWrites(0)
+	equal(t, "calls", []string(nil), h.kind.calls)
+}
+
+// cached reads a VM as it was.
+type cached struct {
+	client.Client
+
+	vm *pcapi.VM
+}
+
+func (c *cached) Get(_ context.Context, _ client.ObjectKey, o client.Object, _ ...client.GetOption) error {
+	c.vm.DeepCopyInto(o.(*pcapi.VM))
+	return nil
+}
+
 func TestDeletedObjectReportsWait(t *testing.T) {
 	h := newHarness(t, example(deleted))
 	h.kind.outcome(reconciler.Wait(time.Minute, "Requested", "the cloud is deleting it"))

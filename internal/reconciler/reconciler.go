@@ -71,6 +71,8 @@ type Reconciler[T Object, S any] struct {
 	// Reported is called with each observation once its report is stored in the
 	// status. It may be nil.
 	Reported func(obj T, obs S, outcome error)
+
+	releases releases
 }
 
 // Reconcile reconciles one object. Its calls to a cloud belong to the flow of
@@ -84,7 +86,7 @@ func (r *Reconciler[T, S]) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 	if err := r.Client.Get(ctx, req.NamespacedName, obj); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
 	}
-	if r.released(obj) {
+	if r.released(obj) || r.releases.has(obj.GetUID()) {
 		return ctrl.Result{}, nil
 	}
 	before := obj.DeepCopyObject().(T)
@@ -107,6 +109,7 @@ func (r *Reconciler[T, S]) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 	}
 	summary := r.Kind.Report(obj, obs, outcome)
 	if r.released(obj) {
+		r.releases.add(obj.GetUID())
 		log.FromContext(ctx).Info("released the object", "reason", summary.Reason, "message", summary.Message)
 		r.Recorder.Eventf(obj, nil, corev1.EventTypeNormal, summary.Reason, "Delete", "%s", summary.Message)
 		return ctrl.Result{}, nil
