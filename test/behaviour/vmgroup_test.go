@@ -307,6 +307,7 @@ spec:
 		edit(t, g, func(g *pcapi.VmGroup) { g.Spec.Replicas = ptr.To[int32](0) })
 		t.Eventually(membersOf(g)).Should(BeEmpty())
 		t.Eventually(f.Servers).Should(HaveLen(1))
+		t.Eventually(isGone(&vms[0])).Should(BeTrue(), "its name is free once the object is gone, which is after its server")
 		name := vms[0].Name
 		namesake := f.readyVM(name)
 		edit(t, g, func(g *pcapi.VmGroup) { g.Spec.Replicas = ptr.To[int32](2) })
