@@ -61,7 +61,7 @@ func (f *fixture) reconnect() {
 // createCloud creates a Cloud object with an endpoint.
 func createCloud(t *T, endpoint string, change ...func(*pcapi.Cloud)) *pcapi.Cloud {
 	t.Helper()
-	object := testkit.Cloud(fmt.Sprintf("cloud-%d", clouds.Add(1)), endpoint, change...)
+	object := testkit.Cloud(fmt.Sprintf("cloud-%04d", clouds.Add(1)), endpoint, change...)
 	t.Expect(env.Client.Create(t.Context(), object)).To(Succeed())
 	t.cleanup(func(ctx context.Context) {
 		if current, err := latest(object)(ctx); err == nil {
