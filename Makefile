@@ -62,7 +62,7 @@ verify: $(CONTROLLER_GEN) $(GOLANGCI_LINT) $(KUSTOMIZE) $(OPERATOR_SDK) bin/opm 
 # test cache does not know.
 .PHONY: test-faults
 test-faults: assets ## Kill managers between any two effects, interrupt calls, and check the result: about three minutes, part of make test.
-	@KUBEBUILDER_ASSETS=$$(hack/kube-assets.sh) go test -count=1 -timeout $(TEST_TIMEOUT) $(GOTESTFLAGS) ./test/faults -ginkgo.timeout=$(TEST_TIMEOUT)
+	@KUBEBUILDER_ASSETS=$$(hack/kube-assets.sh) go test -count=1 -timeout $(TEST_TIMEOUT) $(GOTESTFLAGS) ./test/faults
 
 .PHONY: test-e2e
 test-e2e: ## Install, upgrade and remove the operator in every supported way on a real cluster: cluster-up, or E2E_KUBECONFIG with REGISTRY.
