@@ -303,3 +303,16 @@ func TestDeletionIsConfirmedEverySecond(t *testing.T) {
 		h.later(time.Second)
 	}
 }
+
+func TestDeletionKeepsAdoptedAsTheReasonOfCreated(t *testing.T) {
+	h := newHarness(t, everything, onRecord(func(vm *pcapi.VM) { vm.Status = pcapi.VMStatus{} }))
+	h.cloud.AddServers(serverWith())
+	h.remove()
+	h.later(time.Hour)
+	// The cloud answers that there is no such server, and keeps it.
+	h.cloud.FailAlways(cloudfake.DeleteServer, &cloud.Error{Kind: cloud.NotFound, Op: "delete server"}, false)
+	h.mustReconcile()
+	h.later(time.Second)
+	h.mustReconcile()
+	h.wantCondition(pcapi.CreatedCondition, "True Adopted")
+}
