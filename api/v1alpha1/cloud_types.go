@@ -15,6 +15,9 @@ const (
 	// BrakedCondition is True if so many servers vanished at once that the
 	// operator creates and deletes nothing until somebody acknowledges it.
 	BrakedCondition = "Braked"
+	// ConformantCondition reports whether the operator could read all that the cloud
+	// answered. If it is False, parts of the answers are ignored.
+	ConformantCondition = "Conformant"
 )
 
 // Reasons of a Cloud's conditions.
@@ -44,6 +47,12 @@ const (
 	ServersVanishedReason = "ServersVanished"
 	// ReleasedReason surfaces when the brake is off.
 	ReleasedReason = "Released"
+	// ReadableReason surfaces when the operator could read all that the cloud answered.
+	ReadableReason = "Readable"
+	// FieldsIgnoredReason surfaces when fields of the cloud's answers cannot be read.
+	FieldsIgnoredReason = "FieldsIgnored"
+	// ListingIncompleteReason surfaces when the listing lacks servers that the cloud has.
+	ListingIncompleteReason = "ListingIncomplete"
 	// InUseReason surfaces when the Cloud is being deleted while VMs or Networks refer to it.
 	InUseReason = "InUse"
 )
@@ -63,7 +72,33 @@ const (
 	OrphanPolicyDelete OrphanPolicy = "Delete"
 )
 
+// ImportPolicy is which VMs of a cloud users may import.
+// +kubebuilder:validation:Enum=None;Listed;Any
+type ImportPolicy string
+
+const (
+	ImportPolicyNone   ImportPolicy = "None"
+	ImportPolicyListed ImportPolicy = "Listed"
+	ImportPolicyAny    ImportPolicy = "Any"
+)
+
+// ImportableVM is a VM of the cloud that one namespace may import.
+type ImportableVM struct {
+	// vmId is the cloud's id of the VM. Required, 1-128 characters.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +required
+	VMID string `json:"vmId"`
+	// namespace is the namespace whose objects may import the VM. Required, 1-63
+	// characters.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +required
+	Namespace string `json:"namespace"`
+}
+
 // CloudSpec defines where a cloud is and how the operator uses it.
+// +kubebuilder:validation:XValidation:rule="!has(self.credentialsSecretRef) || self.endpoint.startsWith('https://') || (has(self.insecureAllowHTTP) && self.insecureAllowHTTP)",message="credentials are sent over https only: use an https endpoint, or set insecureAllowHTTP to true"
 // +union
 type CloudSpec struct {
 	// type of the cloud's API: REST. It selects the block that holds the settings
@@ -85,11 +120,20 @@ type CloudSpec struct {
 
 	// credentialsSecretRef names a Secret in the operator's namespace that has
 	// either token, or username and password for a session. If it has ca.crt, only
-	// this CA is trusted. Absent for a cloud that needs no credentials. A change of
-	// the Secret takes effect within one pollInterval.
+	// this CA is trusted. The Secret must have the label
+	// samplecontroller.k8s.io/credentials-for with the name of this Cloud. Absent for
+	// a cloud that needs no credentials. A change of the Secret takes effect within
+	// one pollInterval.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Credentials"
 	// +optional
 	CredentialsSecretRef *SecretReference `json:"credentialsSecretRef,omitempty"`
+
+	// insecureAllowHTTP allows an endpoint that begins with http:// together with
+	// credentialsSecretRef: the credentials are sent without encryption. Use it for
+	// tests only. Defaults to false.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Send Credentials Over HTTP",xDescriptors="urn:alm:descriptor:com.tectonic.ui:booleanSwitch"
+	// +optional
+	InsecureAllowHTTP bool `json:"insecureAllowHTTP,omitempty"`
 
 	// insecureSkipTLSVerify disables the verification of the cloud's certificate.
 	// Use it for tests only. Defaults to false.
@@ -148,6 +192,24 @@ type CloudSpec struct {
 	// +optional
 	AllowedNamespaces *metav1.LabelSelector `json:"allowedNamespaces,omitempty"`
 
+	// imports is which VMs of the cloud users may import with spec.import: None,
+	// Listed for those in importable, or Any for each VM that belongs to no other
+	// object. An imported VM can be changed and deleted through its object. Defaults
+	// to None. Can be changed at any time; VMs that are imported already stay so.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Imports",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:None","urn:alm:descriptor:com.tectonic.ui:select:Listed","urn:alm:descriptor:com.tectonic.ui:select:Any"}
+	// +kubebuilder:default=None
+	// +optional
+	Imports ImportPolicy `json:"imports,omitempty"`
+
+	// importable lists the VMs that may be imported if imports is Listed, each by one
+	// namespace. At most 1000.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Importable VMs"
+	// +listType=map
+	// +listMapKey=vmId
+	// +kubebuilder:validation:MaxItems=1000
+	// +optional
+	Importable []ImportableVM `json:"importable,omitempty"`
+
 	// rest holds the settings of type REST. Absent means the defaults. Can be
 	// changed at any time.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="REST"
@@ -166,7 +228,29 @@ type RESTCloud struct {
 	// +kubebuilder:default=true
 	// +optional
 	UniqueNames *bool `json:"uniqueNames,omitempty"`
+
+	// exclusiveNames states that nobody else creates servers with the names that VMs
+	// of this cluster use: no person, no other cluster. It matters on a cloud with
+	// unique names and without labels. If true, the operator takes a server with the
+	// name of a VM, found after the response to its create was lost, as that VM's.
+	// If false, a person decides. Defaults to false. Can be changed at any time.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Exclusive Names",xDescriptors="urn:alm:descriptor:com.tectonic.ui:booleanSwitch"
+	// +optional
+	ExclusiveNames bool `json:"exclusiveNames,omitempty"`
+
+	// capabilities are those of the cloud. If present, the operator does not ask GET
+	// /capabilities; an empty list declares a cloud with the core profile. Absent
+	// means that the cloud is asked. Can be changed at any time.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Capabilities"
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=32
+	// +optional
+	Capabilities []RESTCapability `json:"capabilities,omitzero"`
 }
+
+// RESTCapability is a capability that a cloud of type REST may have.
+// +kubebuilder:validation:Enum=idempotency;labels;uniqueNames;bulkStatus;async;power;resize;folders;networks;hosts;events;sessions
+type RESTCapability string
 
 // CloudLimits bound the calls to one cloud. All kinds share them.
 type CloudLimits struct {
@@ -238,7 +322,7 @@ type CloudStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// conditions are Ready, Reconciling and Stalled, which every kind has, and
-	// Authenticated and Braked.
+	// Authenticated, Braked and Conformant.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Conditions",xDescriptors="urn:alm:descriptor:io.kubernetes.conditions"
 	// +listType=map
 	// +listMapKey=type
@@ -270,6 +354,7 @@ type Cloud struct {
 	// +required
 	Spec CloudSpec `json:"spec"`
 	// status is the last observed state.
+	// +kubebuilder:default:={"observedGeneration":-1}
 	// +optional
 	Status CloudStatus `json:"status,omitzero"`
 }

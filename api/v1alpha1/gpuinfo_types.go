@@ -184,6 +184,7 @@ type GPUInfo struct {
 	// +required
 	Spec GPUInfoSpec `json:"spec"`
 	// status is the node that was chosen.
+	// +kubebuilder:default:={"observedGeneration":-1}
 	// +optional
 	Status GPUInfoStatus `json:"status,omitzero"`
 }

@@ -30,6 +30,9 @@ const (
 // namespace that have no cloudRef.
 const DefaultCloudLabel = "samplecontroller.k8s.io/default-cloud"
 
+// CredentialsForLabel on a Secret is the name of the only Cloud that may use it.
+const CredentialsForLabel = "samplecontroller.k8s.io/credentials-for"
+
 // Labels on the members of a VmGroup.
 const (
 	// GroupLabel is the name of the group, shortened if it is too long for a label.

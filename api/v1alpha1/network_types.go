@@ -105,6 +105,7 @@ type Network struct {
 	// +required
 	Spec NetworkSpec `json:"spec"`
 	// status is the last observed state.
+	// +kubebuilder:default:={"observedGeneration":-1}
 	// +optional
 	Status NetworkStatus `json:"status,omitzero"`
 }

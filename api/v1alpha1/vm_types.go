@@ -259,6 +259,15 @@ type VMStatus struct {
 	// +optional
 	Host string `json:"host,omitempty"`
 
+	// nameInCloud is the name of the VM in the cloud: what the cloud answered to the
+	// create, which may differ from spec.vmname if the cloud normalizes names. Before
+	// that, on a cloud without labels, it is the name with which a create may have
+	// been sent.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Name in the Cloud"
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	NameInCloud string `json:"nameInCloud,omitempty"`
+
 	// cloud is the name of the Cloud that the VM runs on.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Cloud"
 	// +kubebuilder:validation:MaxLength=63
@@ -313,6 +322,7 @@ type VM struct {
 	// +required
 	Spec VMSpec `json:"spec"`
 	// status is the last observed state.
+	// +kubebuilder:default:={"observedGeneration":-1}
 	// +optional
 	Status VMStatus `json:"status,omitzero"`
 }

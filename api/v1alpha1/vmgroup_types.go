@@ -249,6 +249,7 @@ type VmGroup struct {
 	// +required
 	Spec VmGroupSpec `json:"spec"`
 	// status is the last observed state.
+	// +kubebuilder:default:={"observedGeneration":-1}
 	// +optional
 	Status VmGroupStatus `json:"status,omitzero"`
 }

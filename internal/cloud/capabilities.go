@@ -24,6 +24,9 @@ const (
 	// Sizing is that a server can be created with CPU, MemoryGiB and Template. Every
 	// cloud has it that reports capabilities at all.
 	Sizing Capability = "sizing"
+	// ExclusiveNames is that nobody else creates resources with the names that
+	// objects of this cluster use. No cloud reports it: the administrator states it.
+	ExclusiveNames Capability = "exclusiveNames"
 )
 
 // Capabilities is a sorted set of capabilities.

@@ -42,6 +42,14 @@ type ServerReader interface {
 	ListServers(ctx context.Context, opts ListServers) (ServerPage, error)
 }
 
+// IgnoredReporter is an optional interface of a Client that reads answers of which
+// parts make no sense.
+type IgnoredReporter interface {
+	// Ignored returns which fields of the cloud's answers were ignored since the last
+	// call, with the reason, sorted: `cpuUtilization: not a number`. At most 16.
+	Ignored() []string
+}
+
 // ServerWriter changes servers.
 type ServerWriter interface {
 	// CreateServer returns the server, which may still be BUILDING. It is sent
