@@ -22,6 +22,9 @@ type Options struct {
 	Workers int
 	// Clock returns the current time.
 	Clock func() time.Time
+	// Alone reports whether this manager holds the lease, so that no other one
+	// reconciles objects at the moment. Nil means that another one may.
+	Alone func() bool
 }
 
 // VMNetworkIndex is the cache index of VMs by the name of the Network that they

@@ -22,7 +22,7 @@ var startTime = time.Date(2026, 3, 1, 6, 0, 0, 0, time.UTC)
 
 // everything is the capabilities of a cloud with the extended profile.
 var everything = cloud.NewCapabilities(cloud.Idempotency, cloud.Labels, cloud.UniqueNames, cloud.BulkStatus,
-	cloud.Power, cloud.Resize, cloud.Folders, cloud.Sizing)
+	cloud.Power, cloud.Resize, cloud.Folders, cloud.Sizing, cloud.ExclusiveNames)
 
 func without(missing ...cloud.Capability) cloud.Capabilities {
 	var caps []cloud.Capability
@@ -78,7 +78,7 @@ var ownLabels = pureKind.ownerLabels(vmWith())
 
 // pureKind and pure plan and report without a cluster or a cloud.
 var (
-	pureKind = newKind(nil, controller.Options{Cluster: "cluster", Clock: func() time.Time { return startTime }})
+	pureKind = newKind(nil, nil, controller.Options{Cluster: "cluster", Clock: func() time.Time { return startTime }})
 	pure     = pureKind.lifecycle
 )
 
