@@ -79,7 +79,9 @@ func (k *Kind) Delete(_ context.Context, _ *Volume, _ *Observation, d Disk) (boo
 }
 
 // Remember keeps nothing: the listing is never older than the call.
-func (k *Kind) Remember(_ *Volume, obs *Observation, d Disk, _ bool) { obs.Resource, obs.Owned = &d, true }
+func (k *Kind) Remember(_ *Volume, obs *Observation, d Disk, _ bool) {
+	obs.Resource, obs.Owned = &d, true
+}
 
 // Repeatable: a second create makes a second volume.
 func (k *Kind) Repeatable(*Volume, *Observation) bool { return false }

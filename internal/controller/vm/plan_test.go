@@ -61,7 +61,9 @@ func vmWith(change ...func(*pcapi.VM)) *pcapi.VM {
 	return vm
 }
 
-func recorded(vm *pcapi.VM) { vm.Status.VMID, vm.Status.Cloud = "s1", "default" }
+func recorded(vm *pcapi.VM) {
+	vm.Status.VMID, vm.Status.Cloud, vm.Status.NameInCloud = "s1", "default", "web"
+}
 func importing(vm *pcapi.VM) {
 	vm.Spec.Import = &pcapi.VMImport{VMID: "s1"}
 }
