@@ -76,6 +76,10 @@ func TestBrokenReusedConnectionGetsOneRequestPerTry(t *testing.T) {
 		"create with a key, then the server: done": {
 			has: []cloud.Capability{cloud.Idempotency}, call: keyed, then: []reply{{status: 201, body: web.body}}, sent: []string{get, post + "k", post + "k"},
 		},
+		"create with a key, then 503: one request for each try": {
+			has: []cloud.Capability{cloud.Idempotency}, call: keyed, then: []reply{{status: 503}},
+			want: outcome{Kind: cloud.Unavailable, Uncertain: true}, sent: []string{get, post + "k", post + "k", post + "k"},
+		},
 		"create without a key: uncertain": {
 			call: verbs["create"], then: []reply{problemReply(422, "invalid")},
 			want: outcome{Kind: cloud.Unavailable, Uncertain: true}, sent: []string{get, post},
