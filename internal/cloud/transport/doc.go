@@ -23,6 +23,7 @@
 //
 //	classify.go     why a request failed, as a cloud.Error
 //	redact.go       texts without secrets
+//	encodings.go    the encodings in which redact.go looks for them
 //	text.go         texts on one line and of bounded length
 //
 // A backend's library is given Transport.Client. The package knows neither
