@@ -49,8 +49,8 @@ type call struct {
 	path  string
 	query url.Values
 	body  []byte
-	// key is sent as Idempotency-Key. It is set only where the cloud honours it:
-	// net/http itself sends a POST with that header again when a connection breaks.
+	// key is sent as Idempotency-Key. It is set only where the cloud honours it: a
+	// call with a key is sent again.
 	key string
 	// op says what is being done, for people.
 	op string
@@ -92,6 +92,10 @@ func refuse(op string, kind cloud.Kind, format string, args ...any) *cloud.Error
 // safe and may help. With an error, the answer is the one that the error is
 // about; nil if there was none.
 func (c *Client) do(ctx context.Context, call *call) (*answer, *cloud.Error) {
+	if !c.usage.begin() {
+		return nil, errClosed(call.op)
+	}
+	defer c.usage.end()
 	ctx, cancel := c.transport.WithTimeout(ctx)
 	defer cancel()
 	call.id = newRequestID()

@@ -16,6 +16,8 @@
 //
 //	client.go          New: the parts of a client
 //	config.go          what a client is made from, with defaults
+//	holds.go           what outlives a client: Retry-After, refused passwords
+//	usage.go           the calls under way, for Close
 //	credentials.go     token, or username and password; never printed
 //	wire.go            the cloud's JSON
 //	escape.go          names and ids as path segments

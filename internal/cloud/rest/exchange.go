@@ -21,6 +21,9 @@ type answer struct {
 	body   []byte
 	// truncated is set when the body of a refusal could not be read completely.
 	truncated bool
+	// repeated is set when the request was written more than once: the answer is
+	// about the last of them, and says nothing of the others.
+	repeated bool
 	// target is the host that a redirect points to, else empty.
 	target string
 }
@@ -75,6 +78,7 @@ func (c *Client) exchange(ctx context.Context, call *call, token string) (*answe
 		err = c.classify(call, got, token)
 	}
 	if err != nil {
+		err.Uncertain = err.Uncertain || (got != nil && got.repeated && call.changes())
 		c.log.V(1).Info("the call failed", "requestID", call.id, "kind", err.Kind, "uncertain", err.Uncertain)
 	}
 	return got, failed(got, err)
@@ -87,11 +91,11 @@ func (c *Client) send(ctx context.Context, call *call, token string) (*answer, *
 	}))
 	resp, err := c.request(ctx, call, token).Execute(call.method, c.endpoint+call.path)
 	if err != nil {
-		return nil, c.noAnswer(ctx, call, err, sent())
+		return nil, c.noAnswer(ctx, call, err, sent() > 0)
 	}
 	raw := resp.RawResponse
 	defer func() { _ = raw.Body.Close() }()
-	got := &answer{status: raw.StatusCode, header: raw.Header}
+	got := &answer{status: raw.StatusCode, header: raw.Header, repeated: sent() > 1}
 	if location, err := raw.Location(); err == nil {
 		got.target = location.Host
 	}
