@@ -23,6 +23,12 @@ func WithFlow(ctx context.Context, name string) context.Context {
 	return context.WithValue(ctx, flowKey{}, Flow{Name: name, Since: time.Now()})
 }
 
+// WithReviewFlow returns a context for the review of a request about an object of
+// a namespace. Its calls do not belong to the namespace's own flow.
+func WithReviewFlow(ctx context.Context, namespace string) context.Context {
+	return WithFlow(ctx, "admission/"+namespace)
+}
+
 // FlowOf returns the flow that a context's calls belong to, the zero one if none.
 func FlowOf(ctx context.Context) Flow {
 	flow, _ := ctx.Value(flowKey{}).(Flow)
