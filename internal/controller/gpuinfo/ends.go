@@ -16,7 +16,7 @@ import (
 const (
 	// confirmAfter is the time between the two looks at a reservation that was over,
 	// by the wall clock, when this process first observed it.
-	confirmAfter = time.Minute
+	confirmAfter = 10 * time.Second
 	// clockTolerance is how far the two clocks may differ without meaning.
 	clockTolerance = time.Second
 )
