@@ -10,6 +10,7 @@ import (
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/reconciler"
 	"github.com/privatecloud/operator/internal/tenancy"
 )
@@ -23,14 +24,14 @@ func (l *Lifecycle[T, R, S]) Observe(ctx context.Context, obj T) (S, error) {
 	o.Now, o.How = l.Clock(), pcapi.CreatedReason
 	wanted, err := tenancy.CloudFor(ctx, l.Client, obj.GetNamespace(), record.Ref)
 	if err != nil {
-		return obs, namespacePending(err)
+		return obs, controller.AwaitNamespace(err)
 	}
 	o.Cloud = cmp.Or(RecordedCloud(obj, record.ID, record.Cloud, l.Options.Finalizer), wanted)
 	o.Moved = record.ID == "" && o.Cloud != wanted
 	o.Claimed = l.claimed(obj, record)
 	o.ClaimProved = o.Claimed != "" && o.Claimed == record.Claimed
 	if err := l.admit(ctx, obj, o, record); err != nil {
-		return obs, namespacePending(err)
+		return obs, controller.AwaitNamespace(err)
 	}
 	if record.ID == "" && !deleted(obj) && o.Available() && l.claimInStatus(o) && !o.ClaimProved {
 		o.Claimed = "" // no create is sent before the status holds the claim
@@ -42,14 +43,6 @@ func (l *Lifecycle[T, R, S]) Observe(ctx context.Context, obj T) (S, error) {
 		err = related
 	}
 	return obs, err
-}
-
-// namespacePending waits for a namespace that the cache does not hold yet.
-func namespacePending(err error) error {
-	if _, pending := errors.AsType[*tenancy.NamespacePendingError](err); pending {
-		return &reconciler.WaitError{After: time.Second, Reason: pcapi.PendingReason, Message: err.Error(), Quiet: true}
-	}
-	return err
 }
 
 // admit observes whether the object may use its Cloud, and sets Inventory and View.

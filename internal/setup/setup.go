@@ -29,6 +29,7 @@ import (
 	vmcontroller "github.com/privatecloud/operator/internal/controller/vm"
 	vmgroupcontroller "github.com/privatecloud/operator/internal/controller/vmgroup"
 	"github.com/privatecloud/operator/internal/inventory"
+	"github.com/privatecloud/operator/internal/tenancy"
 	webhookv1alpha1 "github.com/privatecloud/operator/internal/webhook/v1alpha1"
 )
 
@@ -66,6 +67,8 @@ func Caches(options *ctrl.Options) {
 	options.Client = client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: &readOwnWrites}}
 }
 
+// +kubebuilder:rbac:groups="",resources=namespaces,resourceNames=kube-system,verbs=get
+
 // Controllers adds the controllers to a manager.
 func Controllers(ctx context.Context, mgr manager.Manager, opts Options) error {
 	var system corev1.Namespace
@@ -82,8 +85,13 @@ func Controllers(ctx context.Context, mgr manager.Manager, opts Options) error {
 	if err := mgr.Add(clients.Closer(mgr.GetCache())); err != nil {
 		return fmt.Errorf("add what closes the clients: %w", err)
 	}
+	if err := startCaches(ctx, mgr.GetCache()); err != nil {
+		return err
+	}
+	begun := time.Now()
 	options := controller.Options{
-		Directory: directory, Clients: clients, Cluster: string(system.UID), Workers: opts.Workers, Clock: time.Now,
+		Directory: directory, Clients: clients, Cluster: string(system.UID), Workers: opts.Workers,
+		Clock: time.Now, Elapsed: func() time.Duration { return time.Since(begun) },
 	}
 	if err := vmcontroller.SetupWithManager(ctx, mgr, options); err != nil {
 		return fmt.Errorf("set up the VM controller: %w", err)
@@ -108,6 +116,20 @@ func Controllers(ctx context.Context, mgr manager.Manager, opts Options) error {
 	if endpoint := strings.TrimSpace(opts.DefaultEndpoint); endpoint != "" {
 		if err := mgr.Add(cloudcontroller.Bootstrap{Client: mgr.GetClient(), Endpoint: endpoint}); err != nil {
 			return fmt.Errorf("add the default Cloud: %w", err)
+		}
+	}
+	return nil
+}
+
+// startCaches makes the caches of all kinds that controllers watch start with the
+// manager, so that a standby has them when it takes over. The controllers of a
+// standby do not start themselves: without workers their queues would only grow.
+func startCaches(ctx context.Context, informers cache.Informers) error {
+	for _, object := range []client.Object{
+		&pcapi.VM{}, &pcapi.VmGroup{}, &pcapi.Network{}, &pcapi.GPUInfo{}, &pcapi.Cloud{}, &corev1.Node{}, tenancy.NamespaceMetadata(),
+	} {
+		if _, err := informers.GetInformer(ctx, object, cache.BlockUntilSynced(false)); err != nil {
+			return fmt.Errorf("start the cache of %T: %w", object, err)
 		}
 	}
 	return nil

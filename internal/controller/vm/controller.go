@@ -31,9 +31,9 @@ import (
 	"github.com/privatecloud/operator/internal/tenancy"
 )
 
-// +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=vms,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=vms,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=vms/status,verbs=patch
-// +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=networks,verbs=get;list;watch
+// +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=networks,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 type (
@@ -75,6 +75,6 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts controller.Opt
 			opts.Directory.Subscribe(subscriber{find: find, queue: q}.enqueue)
 			return nil
 		})).
-		WithOptions(ctrlcontroller.Options{MaxConcurrentReconciles: opts.Workers, EnableWarmup: new(true)}).
+		WithOptions(ctrlcontroller.Options{MaxConcurrentReconciles: opts.Workers}).
 		Complete(k.Reconciler(mgr.GetEventRecorder("private-cloud-operator")))
 }
