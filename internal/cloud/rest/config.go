@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/cloud/transport"
 )
 
@@ -34,6 +35,13 @@ type Config struct {
 	Timeout time.Duration
 	// UniqueNames is the guarantee of a cloud that has no GET /capabilities to ask.
 	UniqueNames bool
+	// ExclusiveNames states that nobody else creates resources with the names that
+	// this client is given. It counts only on a cloud with unique names.
+	ExclusiveNames bool
+	// Declared states that Capabilities are those of the cloud: GET /capabilities is
+	// not sent. None are the core profile. Without Declared, Capabilities are ignored.
+	Declared     bool
+	Capabilities []cloud.Capability
 	// Version is the operator's, for User-Agent; "dev" if empty.
 	Version string
 	// Metrics may be nil.
