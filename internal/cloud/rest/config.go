@@ -35,11 +35,11 @@ type Config struct {
 	Timeout time.Duration
 	// UniqueNames is the guarantee of a cloud that has no GET /capabilities to ask.
 	UniqueNames bool
-	// ExclusiveNames states that nobody else creates resources with the names that
-	// this client is given. It counts only on a cloud with unique names.
+	// ExclusiveNames states that nobody else creates servers with the names that VMs
+	// of this cluster use.
 	ExclusiveNames bool
-	// Declared states that Capabilities are those of the cloud: GET /capabilities is
-	// not sent. None are the core profile. Without Declared, Capabilities are ignored.
+	// Declared is whether Capabilities are those of the cloud, which then is not
+	// asked for them. None are those of the core profile.
 	Declared     bool
 	Capabilities []cloud.Capability
 	// Version is the operator's, for User-Agent; "dev" if empty.
