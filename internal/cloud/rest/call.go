@@ -57,6 +57,9 @@ type call struct {
 	// limit bounds the body of a successful answer, in bytes. With 0 only its
 	// status counts, and a body that cannot be read is no failure.
 	limit int64
+	// stream reads the body of a successful answer while it arrives, once for each
+	// try, in place of answer.body. Nil for answers that are read as a whole.
+	stream func(*answer, *stream) *cloud.Error
 
 	// id is the request id, the same for each try; do sets it.
 	id string

@@ -15,9 +15,10 @@ import (
 
 // Client is one cloud's REST API. It is safe for concurrent use.
 type Client struct {
-	endpoint    string
-	agent       string
-	uniqueNames bool
+	endpoint string
+	agent    string
+	stated   stated
+	ignored  ignored
 	// credentials is a pointer, which fmt does not follow when it prints a Client:
 	// it calls no String method on unexported fields.
 	credentials *Credentials
@@ -64,7 +65,7 @@ func newOver(base http.RoundTripper, cfg Config) (*Client, error) {
 	return &Client{
 		endpoint:    strings.TrimRight(endpoint.String(), "/"),
 		agent:       fmt.Sprintf("private-cloud-operator/%s", cfg.Version),
-		uniqueNames: cfg.UniqueNames,
+		stated:      statedBy(cfg),
 		credentials: &cfg.Credentials,
 		redactor:    transport.NewRedactor(cfg.Credentials.Token, cfg.Credentials.Password),
 		log:         cfg.Log.WithValues("cloud", cfg.Name),

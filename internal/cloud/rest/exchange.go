@@ -37,9 +37,14 @@ func (a *answer) media() string {
 	return media
 }
 
-func (a *answer) json() bool {
+// json reports whether the body is JSON. Where the media type does not say so, the
+// first character of the body decides.
+func (a *answer) json() bool { return a.jsonType() || !a.html() && startsAsJSON(a.body) }
+
+// jsonType reports whether the media type is one of JSON.
+func (a *answer) jsonType() bool {
 	media := a.media()
-	return media == "application/json" || strings.HasSuffix(media, "+json")
+	return media == "application/json" || media == "text/json" || strings.HasSuffix(media, "+json")
 }
 
 // html reports whether the answer comes from a proxy, a portal or a firewall:
@@ -99,7 +104,16 @@ func (c *Client) send(ctx context.Context, call *call, token string) (*answer, *
 	if location, err := raw.Location(); err == nil {
 		got.target = location.Host
 	}
-	body, err := io.ReadAll(raw.Body)
+	accepted := accepts(call, got)
+	if accepted && call.stream != nil {
+		return got, c.readStream(ctx, call, got, raw.Body)
+	}
+	var from io.Reader = raw.Body
+	if !accepted {
+		// A success that the call does not accept is as bounded as a refusal.
+		from = io.LimitReader(from, transport.MaxErrorBody)
+	}
+	body, err := io.ReadAll(from)
 	switch {
 	case err == nil:
 		got.body = body

@@ -136,10 +136,10 @@ func (c *Client) logIn(ctx context.Context, cause *call) (string, *failure) {
 	}
 	got, refusal := c.exchange(ctx, login, "")
 	if refusal == nil {
-		opened, err := decodeSession(login, got)
+		opened, err := decodeSession(login, got, &c.ignored)
 		if err == nil {
-			c.session.opened(opened.Token, opened.ExpiresAt.Time)
-			return opened.Token, nil
+			c.session.opened(opened.token, opened.expires)
+			return opened.token, nil
 		}
 		refusal = failed(got, err)
 	}
