@@ -2,6 +2,8 @@ package mockcloud
 
 import (
 	"encoding/json"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -55,6 +57,23 @@ func TestEveryQuirkHasAField(t *testing.T) {
 	}
 	if len(fields) > 0 {
 		t.Errorf("--quirks does not have %v", fields)
+	}
+}
+
+func TestEveryQuirkIsDocumented(t *testing.T) {
+	page, err := os.ReadFile("../docs/mock-cloud.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range quirkKinds {
+		if !regexp.MustCompile(`(?m)^\| ` + "`" + k.name + "[`=]").Match(page) {
+			t.Errorf("docs/mock-cloud.md does not have %s", k.name)
+		}
+		for _, choice := range k.choices {
+			if !strings.Contains(string(page), choice) {
+				t.Errorf("docs/mock-cloud.md does not have %s=%s", k.name, choice)
+			}
+		}
 	}
 }
 
