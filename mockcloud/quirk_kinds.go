@@ -53,6 +53,17 @@ var quirkKinds = []quirkKind{
 	ofSwitch("existingOnCreate", false, func(q *Quirks) *bool { return &q.ExistingOnCreate }),
 }
 
+// Names returns the names of the quirks that are on, without the seed.
+func (q Quirks) Names() []string {
+	var names []string
+	for _, k := range quirkKinds {
+		if _, on := k.value(q); on && k.name != "seed" {
+			names = append(names, k.name)
+		}
+	}
+	return names
+}
+
 // quirkNamed returns an error that lists all quirks if there is none of this name.
 func quirkNamed(name string) (quirkKind, error) {
 	names := make([]string, len(quirkKinds))
