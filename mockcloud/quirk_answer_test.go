@@ -132,6 +132,7 @@ func TestReplayResetsAReusedConnectionAfterAPost(t *testing.T) {
 		if err != nil {
 			return err
 		}
+		defer answer.Body.Close()
 		_, err = io.Copy(io.Discard, answer.Body)
 		return err
 	}
@@ -147,26 +148,26 @@ func TestReplayResetsAReusedConnectionAfterAPost(t *testing.T) {
 
 	// Go's client repeats a POST with a key on a new connection.
 	client := &http.Client{Transport: &http.Transport{}}
-	send := func(method, body string) (*http.Response, error) {
+	send := func(method, body string) (status int, err error) {
 		r, err := http.NewRequest(method, h.url+"/servers", strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
 		r.Header.Set("Idempotency-Key", "k")
 		answer, err := client.Do(r)
-		if err == nil {
-			_, _ = io.Copy(io.Discard, answer.Body)
-			_ = answer.Body.Close()
+		if err != nil {
+			return 0, err
 		}
-		return answer, err
+		defer answer.Body.Close()
+		_, err = io.Copy(io.Discard, answer.Body)
+		return answer.StatusCode, err
 	}
 	if _, err := send("GET", ""); err != nil {
 		t.Fatal(err)
 	}
 	before := h.cloud.CountCalls("POST", "/servers")
-	answer, err := send("POST", `{"name":"third"}`)
-	if err != nil || answer.StatusCode != 201 {
-		t.Errorf("got %v, %v, want the answer to the repetition", answer, err)
+	if status, err := send("POST", `{"name":"third"}`); err != nil || status != http.StatusCreated {
+		t.Errorf("got %d, %v, want the answer to the repetition", status, err)
 	}
 	if got := h.cloud.CountCalls("POST", "/servers") - before; got != 2 {
 		t.Errorf("the cloud got %d calls, want the first and its repetition", got)

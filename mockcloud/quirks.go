@@ -102,7 +102,10 @@ func ParseQuirks(text string) (Quirks, error) {
 			return Quirks{}, fmt.Errorf("quirk %s: %w", name, err)
 		}
 	}
-	return q, q.validate()
+	if err := q.validate(); err != nil {
+		return Quirks{}, err
+	}
+	return q, nil
 }
 
 // String returns the quirks that are on in the form of the flag --quirks.

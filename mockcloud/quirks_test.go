@@ -13,9 +13,9 @@ import (
 
 func TestParseQuirksReadsWhatStringWrites(t *testing.T) {
 	for text, want := range map[string]Quirks{
-		"":                          {},
-		" normalizeNames , noCodes": {NormalizeNames: true, NoCodes: true},
-		"normalizeNames=false":      {},
+		"":                         {},
+		"normalizeNames , noCodes": {NormalizeNames: true, NoCodes: true},
+		"normalizeNames=false":     {},
 		"seed=7,readLag=5s,replicaLag=1500ms": {
 			Seed: 7, ReadLag: Duration(5 * time.Second), ReplicaLag: Duration(1500 * time.Millisecond),
 		},

@@ -22,7 +22,7 @@ func TestManagerKilledOnCloudsWithQuirks(t *testing.T) {
 }
 
 func TestManagerKilledRepeatedlyOnCloudsWithQuirks(t *testing.T) {
-	from, names := seed(t), named("vm", 12)
+	from, names := seed(t), named("odd", 12)
 	settings := map[string]setting{}
 	for _, p := range []profile{extended, core, unmarked, labelled} {
 		h := fnv.New64a()
