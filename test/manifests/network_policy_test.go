@@ -145,6 +145,7 @@ func reachable(prometheus ...string) map[string][]string {
 		prefix + "controller-manager:8443": append([]string{"metrics"}, prometheus...),
 		prefix + "controller-manager:9443": {"beside", "metrics", "mock", "monitoring", "outside", "tenant"},
 		prefix + "mock-cloud:8080":         {"beside", "mock"},
+		prefix + "mock-cloud:8082":         {"mock"},
 		prefix + "metrics-api:6443":        {"beside", "metrics", "mock", "monitoring", "outside", "tenant"},
 	}
 }
