@@ -17,15 +17,16 @@ digest() {
 }
 
 fresh=$(mktemp)
-trap 'rm -f "$fresh"' EXIT
+trap 'rm -f "$fresh" "$fresh.log"' EXIT
 [ ! -e "$file" ] || cp "$file" "$fresh"
 for image in '' -metrics-api -mock-cloud -scorecard -bundle; do
-  # The bundle is built after the digests of the other images are recorded.
-  if [ "$image" = -bundle ]; then
-    [ -d "$dir/private-cloud-operator$image" ] || [ "${FROM:-}" = registry ] || continue
-  fi
   reference=$to$image:v$VERSION
-  found=$(digest "$image") || die "no digest of $reference: run make images, or push the image and set FROM=registry"
+  if ! found=$(digest "$image" 2>"$fresh.log"); then
+    # The bundle is built after the digests of the other images are recorded.
+    [ "$image" != -bundle ] || continue
+    cat "$fresh.log" >&2
+    die "no digest of $reference: run make images, or push the image and set FROM=registry"
+  fi
   { awk -v reference="$reference@" 'index($0, reference) != 1' "$fresh"; echo "$reference@$found"; } >"$fresh.new"
   mv "$fresh.new" "$fresh"
 done
