@@ -5,6 +5,8 @@ package controller
 import (
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"github.com/privatecloud/operator/internal/clouds"
 	"github.com/privatecloud/operator/internal/inventory"
 )
@@ -22,6 +24,13 @@ type Options struct {
 	Workers int
 	// Clock returns the current time.
 	Clock func() time.Time
+	// Live reads from the API server; see reconciler.Reconciler.
+	Live client.Reader
+	// Leading reports whether this process may act; nil for always.
+	Leading func() bool
+	// Alone reports whether no other manager may act now: this process holds the
+	// lease, and the lease has not expired. Nil for never, as without leader election.
+	Alone func() bool
 }
 
 // VMNetworkIndex is the cache index of VMs by the name of the Network that they

@@ -66,6 +66,7 @@ func New(cfg Config) (*Transport, error) {
 	rt = observeRetryAfter(rt, t.hold)
 	// The hold may have begun while the request waited for the limiter.
 	rt = refuseWhileHeld(rt, t.hold)
+	rt = refuseUnpermitted(rt)
 	rt = limit(rt, newLimiter(limits), cfg.Timeout)
 	t.chain = refuseWhileHeld(rt, t.hold)
 	return t, nil

@@ -55,7 +55,7 @@ type kind struct {
 // that the choices before it reserved.
 func New(c client.Client, recorder events.EventRecorder, opts controller.Options) *reconciler.Reconciler[*pcapi.GPUInfo, *observation] {
 	return &reconciler.Reconciler[*pcapi.GPUInfo, *observation]{
-		Client: c, Recorder: recorder, Deadline: deadline,
+		Client: c, Recorder: recorder, Deadline: deadline, Live: opts.Live, Leading: opts.Leading,
 		Kind: &kind{client: c, directory: opts.Directory, clock: opts.Clock, named: map[string]named{}},
 	}
 }

@@ -52,7 +52,7 @@ type kind struct {
 func newKind(c client.Client, opts controller.Options) *kind {
 	k := &kind{cluster: opts.Cluster, refusals: newRefusals(opts.Clock)}
 	k.lifecycle = external.New(k, func() *pcapi.VM { return &pcapi.VM{} }, func() *observation { return &observation{} }, external.Options{
-		Client: c, Directory: opts.Directory, Clock: opts.Clock,
+		Client: c, Live: opts.Live, Leading: opts.Leading, Directory: opts.Directory, Clock: opts.Clock,
 		Kind: "VM", Noun: "VM", Finalizer: pcapi.VMFinalizer, LostAdvice: "delete this object and create another",
 	})
 	return k
@@ -64,14 +64,15 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts controller.Opt
 		return err
 	}
 	k, find := newKind(mgr.GetClient(), opts), tenancy.NewFinder(mgr.GetCache(), &pcapi.VMList{})
+	engine := k.Reconciler(mgr.GetEventRecorder("private-cloud-operator"))
 	return tenancy.Watch(ctrl.NewControllerManagedBy(mgr).Named("vm"), find.ByNamespace, find.ByCloud).
 		Watches(&pcapi.VM{}, enqueue{}, builder.WithPredicates(changedByUser)).
-		Watches(&pcapi.VM{}, k.ForgetDeleted()).
+		Watches(&pcapi.VM{}, engine.Forget(k.ForgetObject)).
 		Watches(&pcapi.Network{}, networkChanges(mgr.GetCache())).
 		WatchesRawSource(source.Func(func(_ context.Context, q queue) error {
 			opts.Directory.Subscribe(subscriber{find: find, queue: q}.enqueue)
 			return nil
 		})).
 		WithOptions(ctrlcontroller.Options{MaxConcurrentReconciles: opts.Workers, EnableWarmup: new(true)}).
-		Complete(k.Reconciler(mgr.GetEventRecorder("private-cloud-operator")))
+		Complete(engine)
 }

@@ -73,7 +73,7 @@ func New(c client.Client, recorder events.EventRecorder, opts controller.Options
 		},
 	}
 	return &reconciler.Reconciler[*pcapi.VmGroup, *observation]{
-		Client: c, Recorder: recorder, Deadline: deadline, Kind: k, Reported: k.reported,
+		Client: c, Recorder: recorder, Deadline: deadline, Kind: k, Reported: k.reported, Live: opts.Live, Leading: opts.Leading,
 	}
 }
 
