@@ -1,0 +1,116 @@
+package faults
+
+import (
+	"syscall"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/privatecloud/operator/internal/testkit"
+	"github.com/privatecloud/operator/mockcloud"
+)
+
+// TestManagerStoppedDuringCreate asks the manager to end while the cloud holds
+// the answer to a create. Without its answer, nothing on these clouds says which
+// object owns the server.
+func TestManagerStoppedDuringCreate(t *testing.T) {
+	core := profile{name: "core", mock: mockcloud.Options{Profile: mockcloud.Core}, exact: true}
+	for name, p := range map[string]profile{
+		"core cloud: the id is recorded before the manager ends":                                      core,
+		"neither keys, unique names nor labels: the id is recorded before the manager ends":           bare,
+		"neither keys, unique names nor labels, with leader election: the id is recorded likewise":    bare,
+		"extended cloud without idempotency: the id is recorded before the manager ends":              keyless,
+		"extended cloud without idempotency, with leader election: the id is recorded before it ends": keyless,
+	} {
+		t.Run(name, func(tt *testing.T) {
+			tt.Parallel()
+			t := newT(tt)
+			w := openWorld(t, setting{profile: p})
+			var args []string
+			if len(name)%2 == 0 {
+				args = append(args, "--leader-elect")
+			}
+			m, err := w.start(args...)
+			t.Expect(err).NotTo(HaveOccurred())
+			t.Expect(w.working(t.Context(), 1)).To(Succeed())
+			held, err := w.mock.AddFault(mockcloud.Fault{Match: mockcloud.Match{Method: "POST", Path: "/servers"}, Hold: true, Answer: mockcloud.After})
+			t.Expect(err).NotTo(HaveOccurred())
+			t.Expect(create("web")(t.Context(), w)).To(Succeed())
+			t.Expect(create("other")(t.Context(), w)).To(Succeed())
+			t.Expect(w.mock.WaitHeld(t.Context(), held, 2)).To(Succeed())
+			t.Expect(m.cmd.Process.Signal(syscall.SIGTERM)).To(Succeed())
+			t.Eventually(w.log.String).Should(ContainSubstring("waiting for all workers to finish"), "the manager is stopping")
+			t.Expect(m.ended()).To(BeFalse(), "it waits for the create")
+
+			t.Expect(w.mock.ReleaseFault(held)).To(Succeed())
+			t.Eventually(m.done).Should(BeClosed(), "the manager ends")
+			t.Expect(m.err).NotTo(HaveOccurred())
+			for _, name := range []string{"web", "other"} {
+				vm := w.object(name)
+				t.Expect(w.env.client.Get(t.Context(), client.ObjectKeyFromObject(vm), vm)).To(Succeed())
+				server, exists := w.mock.Server(vm.Status.VMID)
+				t.Expect(exists).To(BeTrue(), "status.vmId of %s is %q", name, vm.Status.VMID)
+				t.Expect(server.Name).To(Equal(name))
+			}
+			t.Expect(w.mock.RemoveFault(held)).To(Succeed())
+			_, err = w.start(args...)
+			t.Expect(err).NotTo(HaveOccurred())
+			t.Expect(w.verifyAtRest(t.Context())).To(Succeed())
+		})
+	}
+}
+
+// TestStoppedLeaderHasNoEffect stops the leader for longer than its lease, lets
+// another manager take over, and stops that one too: what happens after the first
+// continues is the first's doing.
+func TestStoppedLeaderHasNoEffect(t *testing.T) {
+	for name, p := range map[string]profile{
+		"extended cloud: the stopped leader continues without an effect": extended,
+		"core cloud: the stopped leader continues without an effect":     core,
+	} {
+		t.Run(name, func(tt *testing.T) {
+			tt.Parallel()
+			stoppedLeader(newT(tt), p)
+		})
+	}
+}
+
+func stoppedLeader(t *testkit.T, p profile) {
+	w := openWorld(t, setting{profile: p})
+	first, err := w.start("--leader-elect")
+	t.Expect(err).NotTo(HaveOccurred())
+	old, err := w.leaderOtherThan(t.Context(), "")
+	t.Expect(err).NotTo(HaveOccurred())
+	second, err := w.start("--leader-elect")
+	t.Expect(err).NotTo(HaveOccurred())
+	t.Expect(w.perform(t.Context(), create("kept"))).To(Succeed())
+	t.Expect(w.perform(t.Context(), create("deleted"))).To(Succeed())
+
+	// Creates of the first leader wait for the cloud when it is stopped.
+	t.Expect(first.cmd.Process.Signal(syscall.SIGSTOP)).To(Succeed())
+	_, err = w.leaderOtherThan(t.Context(), old)
+	t.Expect(err).NotTo(HaveOccurred())
+	t.Expect(w.perform(t.Context(), create("by-the-second"))).To(Succeed())
+	t.Expect(w.waitForRest(t.Context())).To(Succeed())
+
+	t.Expect(second.cmd.Process.Signal(syscall.SIGSTOP)).To(Succeed())
+	t.Expect(create("new")(t.Context(), w)).To(Succeed())
+	t.Expect(remove("deleted", gone)(t.Context(), w)).To(Succeed())
+	kept := w.object("kept")
+	t.Expect(w.env.client.Patch(t.Context(), kept, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"powerState":"Off"}}`)))).To(Succeed())
+	before := w.gate.history()
+
+	began := time.Now()
+	t.Expect(first.cmd.Process.Signal(syscall.SIGCONT)).To(Succeed())
+	t.Eventually(first.done).Should(BeClosed(), "the manager that lost the lease ends")
+	t.Logf("the first manager ended %s after it continued", time.Since(began).Round(time.Millisecond))
+	t.Expect(w.gate.history()).To(Equal(before), "the first manager had no effect")
+
+	t.Expect(second.cmd.Process.Signal(syscall.SIGCONT)).To(Succeed())
+	if p.mock.Profile != mockcloud.Core {
+		t.Expect(w.until(t.Context(), w.reached)).To(Succeed())
+	}
+}
