@@ -20,6 +20,7 @@
 //	overlay.go    what is known of servers in addition to the last listing
 //	brake.go      when a listing lacks so many servers that it is not trusted
 //	ondemand.go   a list that is made when a caller needs it
+//	limits.go     what one listing may hold
 //	networks.go   the networks, listed on demand
 //	hosts.go      the hosts, listed on demand
 package inventory
