@@ -18,6 +18,7 @@
 //	snapshot.go   one complete listing of the servers
 //	changes.go    which servers differ between two snapshots
 //	overlay.go    what is known of servers in addition to the last listing
+//	utilization.go  the utilization of servers on clouds that do not list it
 //	brake.go      when a listing lacks so many servers that it is not trusted
 //	ondemand.go   a list that is made when a caller needs it
 //	limits.go     what one listing may hold

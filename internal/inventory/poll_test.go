@@ -1,13 +1,11 @@
 package inventory_test
 
 import (
-	"errors"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/privatecloud/operator/internal/cloud"
-	"github.com/privatecloud/operator/internal/cloud/fake"
 	"github.com/privatecloud/operator/internal/inventory"
 )
 
@@ -153,59 +151,6 @@ func TestPollRequestsAreReported(t *testing.T) {
 	h.inv.ForgetServer("a")
 	h.publish()
 	h.wantNext("the request is served by the begin of a listing", interval*9/10, interval*11/10)
-}
-
-func TestUtilizationCallsTheCloudOncePerInterval(t *testing.T) {
-	h := polling(t)
-	c := newCloud()
-	c.AddServers(server("a"))
-	c.SetUtilization(40)
-	h.inv.Connect(c, nil)
-	want := func(utilization, calls int) {
-		t.Helper()
-		got, err := h.inv.Utilization(t.Context(), "a")
-		if err != nil {
-			t.Fatalf("Utilization: %v", err)
-		}
-		equal(t, "CPU utilization", utilization, got.CPUUtilization)
-		equal(t, "calls so far", calls, c.Sent(fake.ServerStatus))
-	}
-	h.publish(server("a"))
-	want(40, 1)
-	c.SetUtilization(50)
-	h.clock.advance(interval * 8 / 10)
-	h.publish(server("a"))
-	want(40, 1)
-	h.clock.advance(interval / 10)
-	want(50, 2)
-
-	h.publish()
-	h.publish(server("a"))
-	want(50, 3)
-	h.inv.ForgetServer("a")
-	want(50, 4)
-	h.inv.Disconnect()
-	h.inv.Connect(c, nil)
-	want(50, 5)
-}
-
-func TestUtilizationReturnsTheLastKnownOnAnError(t *testing.T) {
-	h := polling(t)
-	c := newCloud()
-	c.AddServers(server("a"))
-	c.SetUtilization(40)
-	h.inv.Connect(c, nil)
-	if _, err := h.inv.Utilization(t.Context(), "a"); err != nil {
-		t.Fatalf("Utilization: %v", err)
-	}
-	h.clock.advance(interval)
-	no := errors.New("no")
-	c.FailAlways(fake.ServerStatus, no, false)
-	got, err := h.inv.Utilization(t.Context(), "a")
-	if !errors.Is(err, no) {
-		t.Errorf("Utilization failed with %v, want %v", err, no)
-	}
-	equal(t, "CPU utilization", 40, got.CPUUtilization)
 }
 
 // TestInventoryIsSafeForConcurrentUse finds data races and deadlocks; run it with -race.

@@ -1,7 +1,6 @@
 package inventory
 
 import (
-	"context"
 	"time"
 
 	"github.com/privatecloud/operator/internal/cloud"
@@ -123,31 +122,4 @@ func (i *Inventory) track(id string, now time.Time) {
 		listed = i.snapshot.servers[id].State
 	}
 	i.overlay.track(id, listed, now)
-}
-
-// utilization is one answer of GET /servers/{id}/status.
-type utilization struct {
-	status cloud.Status
-	at     time.Time
-}
-
-// Utilization returns a server's utilization from GET /servers/{id}/status. It
-// calls the cloud at most once a poll interval for each server. It is for
-// clouds without bulk status. On an error, it returns the last known utilization.
-func (i *Inventory) Utilization(ctx context.Context, id string) (cloud.Status, error) {
-	i.mu.RLock()
-	last, ok := i.utilization[id]
-	client, interval := i.client, i.settings.PollInterval
-	i.mu.RUnlock()
-	if ok && i.clock().Sub(last.at) < interval*9/10 {
-		return last.status, nil
-	}
-	status, err := client.ServerStatus(ctx, id)
-	if err != nil {
-		return last.status, err
-	}
-	i.mu.Lock()
-	i.utilization[id] = utilization{status: status, at: i.clock()}
-	i.mu.Unlock()
-	return status, nil
 }
