@@ -290,16 +290,6 @@ func TestViewFollowsTheConnection(t *testing.T) {
 	}
 }
 
-func TestDirectoryKeepsOneInventoryPerCloud(t *testing.T) {
-	h := newHarness(t)
-	h.clock.advance(time.Hour)
-	if h.dir.Cloud("home") != h.inv {
-		t.Error("a second inventory was made for the same cloud")
-	}
-	equal(t, "StartedAt of the first", dawn, h.dir.Cloud("home").StartedAt())
-	equal(t, "StartedAt of one made later", dawn.Add(time.Hour), h.dir.Cloud("other").StartedAt())
-}
-
 func TestVanishedReportsWhetherToBrake(t *testing.T) {
 	many := func(n int) []string {
 		known := make([]string, n)

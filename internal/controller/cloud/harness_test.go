@@ -186,7 +186,7 @@ func (w *world) sent(to string, forward func() error) error {
 
 // start begins a new process.
 func (w *world) start() {
-	directory := inventory.New(w.Now)
+	directory := inventory.New(w.Now, "here")
 	directory.Subscribe(func(e inventory.Event) {
 		slices.Sort(e.Servers)
 		w.enqueued = append(w.enqueued, e)
