@@ -128,6 +128,7 @@ func (l *Lifecycle[T, R, S]) ForgetObject(uid types.UID) {
 func (l *Lifecycle[T, R, S]) ForgetDeleted() handler.EventHandler {
 	return handler.Funcs{DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 		l.ForgetObject(e.Object.GetUID())
+		l.Directory.Forget(inventory.Ref{Kind: l.Ref, Namespace: e.Object.GetNamespace(), Name: e.Object.GetName()})
 	}}
 }
 
