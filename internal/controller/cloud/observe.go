@@ -29,8 +29,9 @@ type observation struct {
 	client cloud.Client
 	// failed is the outcome if the cloud cannot be used; nil if it can or was not
 	// asked. unproven is whether the client that failed never answered.
-	failed   error
-	unproven bool
+	// cause is the error that led to it.
+	failed, cause error
+	unproven      bool
 	// usable is whether the cloud answered, now or, if no listing was due, the last time.
 	usable bool
 	caps   cloud.Capabilities
@@ -79,7 +80,7 @@ func (k *kind) Observe(ctx context.Context, c *pcapi.Cloud) (*observation, error
 		return obs, nil
 	}
 	if err := k.poll(ctx, c, obs, view); err != nil {
-		obs.failed = outcomeOf(c, err)
+		obs.failed, obs.cause = outcomeOf(c, err), err
 	}
 	if obs.fresh != nil {
 		k.survey(c, obs, view, vms.Items)

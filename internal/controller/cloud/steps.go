@@ -57,7 +57,7 @@ func (k *kind) dropClient() step {
 func (k *kind) markUnavailable() step {
 	return inMemory("MarkUnavailable", func(c *pcapi.Cloud, obs *observation) {
 		k.connected.Delete(c.Name)
-		obs.inv.MarkUnavailable(obs.failed.Error())
+		obs.inv.MarkUnavailable(publicText(obs.cause))
 	})
 }
 
