@@ -6,6 +6,7 @@
 //	plan.go        the steps and the outcome (pure)
 //	outcomes.go    what a failed poll means
 //	steps.go       what the steps do
+//	forget.go      a Cloud that is gone
 //	status.go      the status (pure)
 //	metrics.go     the metrics of each Cloud
 //	bootstrap.go   the Cloud "default" of an installation
@@ -80,6 +81,7 @@ func (k *kind) EventConditions() []string { return []string{pcapi.BrakedConditio
 // VMs and Networks by their Cloud are registered by their controllers.
 func SetupWithManager(_ context.Context, mgr ctrl.Manager, opts controller.Options) error {
 	annotated := predicate.AnnotationChangedPredicate{}
+	r := New(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("private-cloud-operator"), opts)
 	warm := true // a standby that takes over has its cache already
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&pcapi.Cloud{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, annotated))).
@@ -90,5 +92,5 @@ func SetupWithManager(_ context.Context, mgr ctrl.Manager, opts controller.Optio
 			return nil
 		})).
 		WithOptions(ctrlcontroller.Options{MaxConcurrentReconciles: workers, EnableWarmup: &warm}).
-		Complete(New(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("private-cloud-operator"), opts))
+		Complete(r.Kind.(*kind).forgetting(r))
 }

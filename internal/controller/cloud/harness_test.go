@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
@@ -136,7 +137,10 @@ type world struct {
 	client client.Client
 	kind   *kind
 	runs   *reconciler.Reconciler[*pcapi.Cloud, *observation]
-	inv    *inventory.Inventory
+	// queue reconciles as the manager does.
+	queue     reconcile.Reconciler
+	directory *inventory.Directory
+	inv       *inventory.Inventory
 
 	enqueued []inventory.Event
 	events   []string
@@ -200,6 +204,7 @@ func (w *world) start() {
 	})
 	w.kind = w.runs.Kind.(*kind)
 	w.kind.gauge = newGauges(prometheus.NewRegistry())
+	w.queue, w.directory = w.kind.forgetting(w.runs), directory
 	w.inv = directory.Cloud("home")
 }
 
@@ -228,7 +233,7 @@ func (w *world) Eventf(_, _ runtime.Object, level, reason, action, _ string, _ .
 func (w *world) reconcile() ctrl.Result {
 	w.t.Helper()
 	for range 3 {
-		result, err := w.runs.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "home"}})
+		result, err := w.queue.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "home"}})
 		if err != nil {
 			w.t.Logf("Reconcile: %v", err)
 		}

@@ -1,13 +1,18 @@
 package cloud
 
 import (
+	"context"
 	"testing"
 
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
 	"github.com/privatecloud/operator/internal/inventory"
 )
 
@@ -59,4 +64,65 @@ func TestCloudIsNotReleasedIfItsUsersAreUnknown(t *testing.T) {
 	if _, there := w.find(); !there {
 		t.Error("the Cloud was released")
 	}
+}
+
+// known returns what this process holds for the Cloud home.
+func (w *world) known() (metrics int, remembered bool) {
+	for _, vec := range []*prometheus.GaugeVec{w.kind.gauge.servers, w.kind.gauge.ready, w.kind.gauge.braked, w.kind.gauge.listed, w.kind.gauge.took} {
+		metrics += testutil.CollectAndCount(vec)
+	}
+	_, connected := w.kind.connected.Load("home")
+	return metrics, connected
+}
+
+func TestCloudWithoutItsFinalizerIsForgottenOnceItIsDeleted(t *testing.T) {
+	tests := []struct {
+		name string
+		// during is whether the Cloud is deleted in the middle of a reconcile.
+		during bool
+	}{
+		{name: "between two reconciles"},
+		{name: "while it is listed", during: true},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			f := newCloud(nil, server("a"))
+			w := newWorld(t, home(), f)
+			w.reconcile()
+			if metrics, remembered := w.known(); metrics == 0 {
+				t.Fatalf("%d metrics, remembered %t: nothing to forget", metrics, remembered)
+			}
+			remove := func() {
+				w.edit(func(c *pcapi.Cloud) { c.Finalizers = nil })
+				if err := w.client.Delete(t.Context(), w.stored()); err != nil {
+					t.Fatalf("Delete: %v", err)
+				}
+			}
+			if tc.during {
+				f.OnCall(func(_ context.Context, verb cloudfake.Verb, _ string) {
+					if verb == cloudfake.ListServers {
+						remove()
+					}
+				})
+				w.later()
+			} else {
+				remove()
+				w.reconcile()
+			}
+			metrics, remembered := w.known()
+			equal(t, "metrics", 0, metrics)
+			equal(t, "remembered", false, remembered)
+			wantClosed(t, f)
+			equal(t, "unavailable for those who hold the inventory", "the Cloud does not exist or has not been connected yet", w.inv.View().Unavailable)
+			equal(t, "held", false, w.directory.Remove("home"))
+		})
+	}
+}
+
+func TestReconcileOfAnUnknownCloudHoldsNothing(t *testing.T) {
+	w := newWorld(t, home(), newCloud(nil))
+	if _, err := w.queue.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "typo"}}); err != nil {
+		t.Fatalf("Reconcile: %v", err)
+	}
+	equal(t, "held", false, w.directory.Remove("typo"))
 }
