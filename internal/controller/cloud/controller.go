@@ -3,6 +3,7 @@
 //
 //	controller.go  setup, and what the engine needs to know of the kind
 //	observe.go     what a reconcile reads: the listing, and which VMs own its servers
+//	users.go       what keeps a deleted Cloud
 //	plan.go        the steps and the outcome (pure)
 //	outcomes.go    what a failed poll means
 //	steps.go       what the steps do

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -19,8 +20,11 @@ type observation struct {
 	inv *inventory.Inventory
 	// claimed is whether the finalizer is on.
 	claimed bool
-	// users is the number of VMs and Networks that refer to the Cloud.
+	// users is the number of VMs and Networks that keep the Cloud; counted only if
+	// it is being deleted.
 	users int
+	// invalid is why spec.allowedNamespaces selects no namespace; nil if it is valid.
+	invalid error
 	// settings are those of the spec; configured is whether the inventory has them.
 	settings   inventory.Settings
 	configured bool
@@ -75,10 +79,12 @@ func (k *kind) Observe(ctx context.Context, c *pcapi.Cloud) (*observation, error
 	if err := k.client.List(ctx, &networks, users...); err != nil {
 		return obs, fmt.Errorf("list Networks of Cloud %q: %w", c.Name, err)
 	}
-	obs.users = len(vms.Items) + len(networks.Items)
-	if !c.DeletionTimestamp.IsZero() && obs.users == 0 {
-		return obs, nil
+	if !c.DeletionTimestamp.IsZero() {
+		if obs.users = k.usersOf(ctx, c, vms.Items, networks.Items); obs.users == 0 {
+			return obs, nil
+		}
 	}
+	_, obs.invalid = metav1.LabelSelectorAsSelector(c.Spec.AllowedNamespaces)
 	if err := k.poll(ctx, c, obs, view); err != nil {
 		obs.failed, obs.cause = outcomeOf(c, err), err
 	}

@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -67,6 +68,9 @@ func outcomeAfter(c *pcapi.Cloud, obs *observation, braked bool) error {
 			Cause: errors.New("the brake is on: nothing is created or deleted on this cloud; the Braked condition says how to release it")}
 	case !obs.usable:
 		return connecting(obs.again, "not due yet")
+	case obs.invalid != nil:
+		return &reconciler.StalledError{Reason: pcapi.InvalidConfigurationReason, Recheck: cmp.Or(obs.again, recheck),
+			Cause: fmt.Errorf("no namespace may use this Cloud: spec.allowedNamespaces: %w", obs.invalid)}
 	}
 	return nil
 }

@@ -114,6 +114,9 @@ func newClient(s *observation) {
 	poll(s, false, false)
 }
 func used(s *observation) { s.users = 2 }
+func misconfigured(s *observation) {
+	s.invalid = errors.New("values must not be empty for operator In")
+}
 
 func TestPlan(t *testing.T) {
 	const braked = "stalled: ServersVanished, again in 10s"
@@ -150,6 +153,10 @@ func TestPlan(t *testing.T) {
 		{name: "deleted, and VMs refer to it: it goes on serving them", cloud: home(deleted), obs: observed(used), steps: []string{"Publish"}, outcome: "stalled: InUse, again in 10s", says: "refer to this Cloud: 2"},
 		{name: "deleted, in use and never claimed: it is not claimed now", cloud: home(deleted), obs: observed(used, func(s *observation) { s.claimed = false }), steps: []string{"Publish"}, outcome: "stalled: InUse, again in 10s", says: "delete them first"},
 		{name: "deleted, in use, and many servers vanished", cloud: home(deleted), obs: observed(used, vanishing), steps: []string{"Brake", "Publish"}, outcome: "stalled: InUse, again in 10s", says: "delete them first"},
+		{name: "allowedNamespaces is invalid: polled, and a person must act", cloud: home(), obs: observed(misconfigured), steps: []string{"Publish"}, outcome: "stalled: InvalidConfiguration, again in 30s", says: "spec.allowedNamespaces: values must"},
+		{name: "allowedNamespaces is invalid, and no listing was due", cloud: home(), obs: observed(misconfigured, unlisted), outcome: "stalled: InvalidConfiguration, again in 30s", says: "no namespace may use this Cloud"},
+		{name: "allowedNamespaces is invalid, and many servers vanished: the brake is more urgent", cloud: home(), obs: observed(misconfigured, vanishing), steps: []string{"Brake", "Publish"}, outcome: braked, says: "nothing is created or deleted"},
+		{name: "allowedNamespaces is invalid, and the poll failed: the failure is reported", cloud: home(), obs: observed(misconfigured, failedPoll), steps: []string{"MarkUnavailable"}, outcome: "error: " + errRefused.Error(), says: "refused"},
 		{name: "deleted and not used: released", cloud: home(deleted), obs: &observation{claimed: true}, steps: []string{"Release"}, outcome: "in sync"},
 	}
 	for _, tc := range tests {
@@ -188,6 +195,8 @@ func valid(c *pcapi.Cloud, obs *observation, p plan) error {
 		return errors.New("a Cloud is released that is still used")
 	case at("Claim") >= 0 && (obs.claimed || !c.DeletionTimestamp.IsZero()):
 		return errors.New("a claim that is not needed")
+	case obs.invalid != nil && outcome == nil && !released:
+		return errors.New("a Cloud that no namespace may use is ready")
 	case braked && outcome == nil && !released:
 		return errors.New("a braked Cloud that is ready")
 	case obs.failed != nil && !released && (at("MarkUnavailable") != len(steps)-1 || !errors.Is(outcome, obs.failed)):
@@ -206,7 +215,7 @@ func valid(c *pcapi.Cloud, obs *observation, p plan) error {
 
 func TestEveryPlanIsValid(t *testing.T) {
 	// Each bit of n switches one thing on.
-	const things = 13
+	const things = 14
 	for n := range 1 << things {
 		on := func(bit int) bool { return n&(1<<bit) != 0 }
 		c, obs := home(), &observation{claimed: on(0), usable: on(1), held: on(2), acknowledged: on(3) && on(4), configured: on(11)}
@@ -220,6 +229,9 @@ func TestEveryPlanIsValid(t *testing.T) {
 		apply(on(6), removingOrphans)
 		if on(7) {
 			used(obs)
+		}
+		if on(13) {
+			misconfigured(obs)
 		}
 		switch {
 		case on(12):
@@ -236,7 +248,7 @@ func TestEveryPlanIsValid(t *testing.T) {
 		wantInputsUnchanged(t, c, obs)
 		p := planned.Plan(c, obs)
 		if err := valid(c, obs, p); err != nil {
-			t.Fatalf("%v\nplan %v, %s\nbits %013b", err, p.Names(), outcomeText(p.Outcome), n)
+			t.Fatalf("%v\nplan %v, %s\nbits %014b", err, p.Names(), outcomeText(p.Outcome), n)
 		}
 		if again := planned.Plan(c, obs); !slices.Equal(p.Names(), again.Names()) || fmt.Sprint(p.Outcome) != fmt.Sprint(again.Outcome) {
 			t.Fatalf("two plans for the same input: %v, %v", p.Names(), again.Names())

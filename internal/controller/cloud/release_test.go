@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -64,6 +65,93 @@ func TestCloudIsNotReleasedIfItsUsersAreUnknown(t *testing.T) {
 	if _, there := w.find(); !there {
 		t.Error("the Cloud was released")
 	}
+}
+
+// namespaceless is a client that cannot read namespaces.
+type namespaceless struct{ client.Client }
+
+func (n namespaceless) Get(ctx context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	if o.GetObjectKind().GroupVersionKind().Kind == "Namespace" {
+		return errAPIAway
+	}
+	return n.Client.Get(ctx, key, o, opts...)
+}
+
+func TestWhatKeepsADeletedCloud(t *testing.T) {
+	forPlatform := func(c *pcapi.Cloud) {
+		c.Spec.AllowedNamespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "platform"}}
+	}
+	unrecorded := func(vm *pcapi.VM) {
+		vm.Status = pcapi.VMStatus{}
+		vm.Finalizers = []string{pcapi.VMFinalizer}
+		vm.Annotations = map[string]string{pcapi.ClaimedCloudAnnotation: "home", pcapi.ClaimedNameAnnotation: "x"}
+	}
+	recorded := func(vm *pcapi.VM) { vm.Status.Cloud = "home" }
+	claimedName := func(vm *pcapi.VM) { vm.Status = pcapi.VMStatus{Cloud: "home", NameInCloud: "web"} }
+	network := func(status pcapi.NetworkStatus) *pcapi.Network {
+		return &pcapi.Network{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "net", Finalizers: []string{pcapi.NetworkFinalizer}},
+			Spec:       pcapi.NetworkSpec{CloudRef: &pcapi.CloudReference{Name: "home"}}, Status: status,
+		}
+	}
+	tests := []struct {
+		name string
+		// user is in the namespace "ns" of another team.
+		user client.Object
+		// allowed is whether that namespace may use the Cloud all the same.
+		allowed bool
+		keeps   bool
+	}{
+		{name: "a VM of an allowed namespace that only refers to it", user: vm("v", unrecorded), allowed: true, keeps: true},
+		{name: "a VM of a denied namespace that only refers to it, with a finalizer and a claim", user: vm("v", unrecorded)},
+		{name: "a VM of a denied namespace with a server on it", user: vm("v", recorded), keeps: true},
+		{name: "a VM of a denied namespace whose create may have been sent", user: vm("v", claimedName), keeps: true},
+		{name: "a VM of a denied namespace with a server on another Cloud", user: vm("v", elsewhere)},
+		{name: "a Network of an allowed namespace", user: network(pcapi.NetworkStatus{}), allowed: true, keeps: true},
+		{name: "a Network of a denied namespace that only refers to it", user: network(pcapi.NetworkStatus{})},
+		{name: "a Network of a denied namespace with a network on it", user: network(pcapi.NetworkStatus{NetworkID: "n1", Cloud: "home"}), keeps: true},
+		{name: "a Network of a denied namespace with a network on another Cloud", user: network(pcapi.NetworkStatus{NetworkID: "n1", Cloud: "other"})},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			c := home(claimed, deleted, forPlatform)
+			if tc.allowed {
+				c.Spec.AllowedNamespaces = nil
+			}
+			ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", Labels: map[string]string{"team": "red"}}}
+			w := newWorld(t, c, newCloud(nil), tc.user, ns)
+			w.reconcile()
+			_, there := w.find()
+			equal(t, "kept", tc.keeps, there)
+		})
+	}
+}
+
+func TestCloudIsKeptWhileItIsUnknownWhetherANamespaceMayUseIt(t *testing.T) {
+	c := home(claimed, deleted, func(c *pcapi.Cloud) {
+		c.Spec.AllowedNamespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "platform"}}
+	})
+	w := newWorld(t, c, newCloud(nil), vm("v"))
+	w.kind.client = namespaceless{w.client}
+	w.reconcile()
+	w.wantCondition(pcapi.ReadyCondition, "False InUse", "refer to this Cloud: 1")
+}
+
+func TestInvalidAllowedNamespacesAreReportedAndTheCloudIsPolled(t *testing.T) {
+	f := newCloud(nil, server("a"))
+	w := newWorld(t, home(func(c *pcapi.Cloud) {
+		c.Spec.AllowedNamespaces = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "team", Operator: metav1.LabelSelectorOpIn}}}
+	}), f)
+	w.reconcile()
+	w.wantCondition(pcapi.ReadyCondition, "False InvalidConfiguration", "spec.allowedNamespaces")
+	w.wantCondition(pcapi.StalledCondition, "True InvalidConfiguration")
+	equal(t, "servers", &pcapi.CloudServers{Known: 1}, w.stored().Status.Servers)
+	equal(t, "available for deletions", "", w.inv.View().Unavailable)
+	w.later()
+	equal(t, "calls", []string{"capabilities", "list", "list"}, f.TakeCalls())
+	w.edit(func(c *pcapi.Cloud) { c.Spec.AllowedNamespaces = nil })
+	w.reconcile()
+	w.wantCondition(pcapi.ReadyCondition, "True Connected")
 }
 
 // known returns what this process holds for the Cloud home.
@@ -126,3 +214,5 @@ func TestReconcileOfAnUnknownCloudHoldsNothing(t *testing.T) {
 	}
 	equal(t, "held", false, w.directory.Remove("typo"))
 }
+
+func elsewhere(vm *pcapi.VM) { vm.Status.Cloud = "other" }
