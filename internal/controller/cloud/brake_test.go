@@ -5,7 +5,6 @@ import (
 	"slices"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
@@ -157,43 +156,4 @@ func TestBrakeIsSetAgainIfMoreServersVanish(t *testing.T) {
 		t.Errorf("braked at %q, want another snapshot than the acknowledged %q", second, first)
 	}
 	w.wantCondition(pcapi.BrakedCondition, "True ServersVanished", "lacks 4 servers", second)
-}
-
-func TestBrakeCountsExpectedServersOnly(t *testing.T) {
-	lost := func(vm *pcapi.VM) { vm.Status.State = pcapi.VMStateLost }
-	going := func(vm *pcapi.VM) {
-		now := metav1.NewTime(dawn)
-		vm.DeletionTimestamp, vm.Finalizers = &now, []string{"some/one"}
-	}
-	young := func(vm *pcapi.VM) { vm.CreationTimestamp = metav1.NewTime(dawn.Add(-settleTime)) }
-	tests := []struct {
-		name   string
-		vm     func(*pcapi.VM)
-		before []cloud.Server
-		want   bool
-	}{
-		{name: "after a start: recorded long ago", vm: func(*pcapi.VM) {}, want: true},
-		{name: "after a start: recorded just now, a listing may lag behind", vm: young},
-		{name: "known to be lost", vm: lost},
-		{name: "being deleted by the operator", vm: going},
-		{name: "in the listing before", vm: young, before: []cloud.Server{server("v00"), server("v01")}, want: true},
-		{name: "not in the listing before either", vm: func(*pcapi.VM) {}, before: []cloud.Server{server("other")}},
-	}
-	for _, tc := range tests {
-		t.Run(tc.name, func(t *testing.T) {
-			f := newCloud(nil, tc.before...)
-			w := newWorld(t, home(), f, vm("v00", tc.vm), vm("v01", tc.vm))
-			if tc.before != nil {
-				w.inv.Connect(f, nil)
-				snap, err := inventory.List(t.Context(), f, w.Now)
-				if err != nil {
-					t.Fatalf("List: %v", err)
-				}
-				w.inv.Publish(snap)
-			}
-			f.Clear()
-			w.reconcile()
-			equal(t, "braked", tc.want, w.inv.View().Braked)
-		})
-	}
 }

@@ -2,13 +2,16 @@
 // reports its status.
 //
 //	controller.go  setup, and what the engine needs to know of the kind
-//	observe.go     what a reconcile reads: the listing, and which VMs own its servers
+//	observe.go     what a reconcile reads: the VMs, the client, the listing
+//	survey.go      what the listing means for the VMs: vanished and orphaned servers
+//	memory.go      what is remembered between two reconciles
 //	users.go       what keeps a deleted Cloud
 //	plan.go        the steps and the outcome (pure)
 //	outcomes.go    what a failed poll means
 //	steps.go       what the steps do
 //	forget.go      a Cloud that is gone
 //	status.go      the status (pure)
+//	conformant.go  the condition Conformant (pure)
 //	metrics.go     the metrics of each Cloud
 //	bootstrap.go   the Cloud "default" of an installation
 package cloud
@@ -62,6 +65,8 @@ type kind struct {
 	// connected holds the names of Clouds with a new client that has not been used
 	// for a listing yet.
 	connected sync.Map
+	// memories holds a *memory for each Cloud by its name.
+	memories sync.Map
 }
 
 // New returns the reconciler of Clouds.

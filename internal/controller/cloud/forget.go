@@ -34,5 +34,6 @@ func (k *kind) forget(ctx context.Context, name string) {
 	}
 	k.Clients.Forget(ctx, name)
 	k.connected.Delete(name)
+	k.memories.Delete(name)
 	k.gauge.forget(name)
 }

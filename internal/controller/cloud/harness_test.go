@@ -141,6 +141,8 @@ type world struct {
 	queue     reconcile.Reconciler
 	directory *inventory.Directory
 	inv       *inventory.Inventory
+	// ignored are the fields that the cloud's client ignores in each listing.
+	ignored []string
 
 	enqueued []inventory.Event
 	events   []string
@@ -195,7 +197,9 @@ func (w *world) start() {
 		slices.Sort(e.Servers)
 		w.enqueued = append(w.enqueued, e)
 	})
-	dial := clouds.DialFunc(func(*pcapi.Cloud, *corev1.Secret) (cloud.Client, error) { return w.cloud, nil })
+	dial := clouds.DialFunc(func(*pcapi.Cloud, *corev1.Secret) (cloud.Client, error) {
+		return reporting{w.cloud, w}, nil
+	})
 	clients := clouds.New(clouds.Options{
 		Secrets: live{w}, Namespace: "operator", Clock: w.Now, Dialers: map[pcapi.CloudType]clouds.Dialer{pcapi.CloudTypeREST: dial},
 	})
@@ -207,6 +211,14 @@ func (w *world) start() {
 	w.queue, w.directory = w.kind.forgetting(w.runs), directory
 	w.inv = directory.Cloud("home")
 }
+
+// reporting is a client of the world's cloud that reports ignored fields.
+type reporting struct {
+	*cloudfake.Cloud
+	w *world
+}
+
+func (r reporting) Ignored() []string { return r.w.ignored }
 
 // live reads past the cache.
 type live struct{ w *world }

@@ -3,6 +3,7 @@ package cloud
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,12 +40,23 @@ type observation struct {
 	// usable is whether the cloud answered, now or, if no listing was due, the last time.
 	usable bool
 	caps   cloud.Capabilities
-	// fresh is the listing of this reconcile; nil if none was due.
-	fresh *inventory.Snapshot
-	// vanished are the recorded servers that the fresh listing lacks, and brake is
-	// whether they are too many to be plausible.
+	// fresh is the listing of this reconcile; nil if none was due. lister is the
+	// client that made it.
+	fresh  *inventory.Snapshot
+	lister cloud.Client
+	// vanished are the recorded servers that the fresh listing lacks: first those
+	// that the cloud was asked for, then the rest. gone is how many of them are gone,
+	// as far as the cloud was asked, and brake is whether they are too many to be
+	// plausible.
 	vanished []string
+	gone     int
 	brake    bool
+	// incomplete are servers that exist and that the fresh listing lacks, sorted.
+	incomplete []string
+	// ignored are the parts of the cloud's answers that were ignored lately, sorted.
+	// early is whether this process has not run long enough to know all of them.
+	ignored []string
+	early   bool
 	// held is whether the brake is on in this process, recorded or not, and
 	// released is whether this reconcile released it.
 	held, released bool
@@ -59,7 +71,8 @@ type observation struct {
 }
 
 // Observe reads the users of the Cloud, the inventory and, if that is due, the
-// cloud: the capabilities of a new client, or a listing. Clients makes a new
+// cloud: the capabilities of a new client, or a listing and, where it lacks many
+// servers, some of them. Clients makes a new
 // client if spec or Secret have changed, and the inventory records when a listing
 // begins, which sets the time of the next one. All else that others see of the
 // cloud, such as client, availability, brake and snapshot, is changed by steps.
@@ -89,7 +102,8 @@ func (k *kind) Observe(ctx context.Context, c *pcapi.Cloud) (*observation, error
 		obs.failed, obs.cause = outcomeOf(c, err), err
 	}
 	if obs.fresh != nil {
-		k.survey(c, obs, view, vms.Items)
+		k.survey(ctx, c, obs, view, vms.Items)
+		k.observeIgnored(c, obs)
 	}
 	return obs, nil
 }
@@ -120,47 +134,19 @@ func (k *kind) poll(ctx context.Context, c *pcapi.Cloud, obs *observation, view 
 	}
 	obs.inv.Polling()
 	obs.usable = false
+	obs.lister = current
 	obs.fresh, err = inventory.List(ctx, current, k.Clock)
 	obs.usable = err == nil
 	return err
 }
 
-// survey compares the fresh listing with the VMs of this cluster.
-func (k *kind) survey(c *pcapi.Cloud, obs *observation, view inventory.View, vms []pcapi.VM) {
-	uids := make(map[string]bool, len(vms))
-	var known []string
-	for i := range vms {
-		vm := &vms[i]
-		uids[string(vm.UID)] = true
-		switch id := vm.Status.VMID; {
-		case id == "":
-		case obs.fresh.Has(id):
-			obs.counts.Managed++
-			known = append(known, id)
-		case expected(c, vm, obs, view):
-			known = append(known, id)
-		}
+// observeIgnored collects which parts of the cloud's answers were ignored.
+func (k *kind) observeIgnored(c *pcapi.Cloud, obs *observation) {
+	hold := 2 * obs.settings.PollInterval
+	obs.ignored = k.memoryOf(c).ignoredLately(obs.lister, obs.fresh.Begun, hold)
+	if err := obs.inv.UnreadableUtilization(); err != nil {
+		obs.ignored = append(obs.ignored, "utilization: "+err.Error())
+		slices.Sort(obs.ignored)
 	}
-	obs.vanished, obs.brake = inventory.Vanished(known, obs.fresh)
-	obs.counts.Known = int32(obs.fresh.Len()) //nolint:gosec // fewer than maxPages pages of PageSize
-	for server := range obs.fresh.All() {
-		if server.Labels[inventory.ClusterLabel] == k.Cluster && !uids[server.Labels[inventory.UIDLabel]] && server.State != cloud.StateDeleting {
-			obs.counts.Orphaned++
-			obs.orphans = append(obs.orphans, server)
-		}
-	}
-}
-
-// expected reports whether the listing before this one had the VM's server, so
-// that its absence is a change. After a start there was none, and one that set a
-// brake which was never recorded does not count; then every record counts that is
-// older than the time by which a listing may lag behind.
-func expected(c *pcapi.Cloud, vm *pcapi.VM, obs *observation, view inventory.View) bool {
-	if vm.Status.State == pcapi.VMStateLost || !vm.DeletionTimestamp.IsZero() {
-		return false
-	}
-	if view.Snapshot == nil || (obs.held && c.Status.BrakedSnapshot == "") {
-		return obs.fresh.Begun.Sub(vm.CreationTimestamp.Time) > obs.settings.SettleTime
-	}
-	return view.Snapshot.Has(vm.Status.VMID)
+	obs.early = obs.fresh.Begun.Sub(obs.inv.StartedAt()) < hold
 }

@@ -94,3 +94,16 @@ func TestOrphanThatCannotBeRemoved(t *testing.T) {
 		w.wantCondition(pcapi.ReadyCondition, "False Unreachable")
 	})
 }
+
+func TestServersOfAnotherCloudObjectForTheSameCloudAreNoOrphans(t *testing.T) {
+	of := func(vm *pcapi.VM) { vm.Spec.CloudRef = &pcapi.CloudReference{Name: "other"} }
+	f := newCloud(nil,
+		server("a", ownedBy("a", "here")),
+		server("b", ownedBy("b", "here"), func(s *cloud.Server) { s.Labels[inventory.UIDLabel] = "uid-former" }),
+		server("c", ownedBy("gone", "here")),
+	)
+	w := newWorld(t, home(removingOrphans), f, vm("a", of), vm("b", of))
+	w.reconcile()
+	equal(t, "servers: a restored VM and one that is gone left theirs", &pcapi.CloudServers{Known: 3, Orphaned: 2}, w.stored().Status.Servers)
+	equal(t, "left", []string{"a"}, f.ServerIDs())
+}

@@ -93,12 +93,13 @@ func wantSame(t *testing.T, what string, was, is any) {
 func copyOf(obs *observation) *observation {
 	c := *obs
 	c.vanished, c.caps, c.orphans = slices.Clone(obs.vanished), slices.Clone(obs.caps), slices.Clone(obs.orphans)
+	c.incomplete, c.ignored = slices.Clone(obs.incomplete), slices.Clone(obs.ignored)
 	return &c
 }
 
 func unlisted(s *observation)     { s.fresh = nil }
 func unusable(s *observation)     { s.fresh, s.usable = nil, false }
-func vanishing(s *observation)    { s.brake, s.vanished = true, []string{"a", "b"} }
+func vanishing(s *observation)    { s.brake, s.gone, s.vanished = true, 2, []string{"a", "b"} }
 func held(s *observation)         { s.held = true }
 func acknowledged(s *observation) { s.acknowledged = true }
 func isReleased(s *observation)   { s.released = true }
