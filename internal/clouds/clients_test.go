@@ -70,8 +70,11 @@ func TestClientIsReplacedWhenInputsChange(t *testing.T) {
 			}
 			if tc.atOnce {
 				h.dialed[0].wantClosed(t)
-			} else if h.dialed[0].wantOpen(t); h.getShared(c) != first || !h.InUse("home", first) {
-				t.Error("others use the new client before it has answered")
+			} else {
+				h.dialed[0].wantOpen(t)
+				if h.getShared(c) != first || !h.InUse("home", first) {
+					t.Error("others use the new client before it has answered")
+				}
 			}
 			if h.get(c) != second {
 				t.Error("a second candidate was made")

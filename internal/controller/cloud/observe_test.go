@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -132,7 +133,7 @@ func TestClientIsUsedUntilTheNextHasAnswered(t *testing.T) {
 			}
 			w.later()
 			w.wantCondition(pcapi.ReadyCondition, tc.ready)
-			if tc.err == errLogin {
+			if errors.Is(tc.err, errLogin) {
 				w.wantCondition(pcapi.AuthenticatedCondition, "False AuthenticationFailed")
 			}
 			wantClosed(t, refusing)
