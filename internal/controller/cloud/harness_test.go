@@ -191,7 +191,12 @@ func (w *world) start() {
 		slices.Sort(e.Servers)
 		w.enqueued = append(w.enqueued, e)
 	})
-	dial := clouds.DialFunc(func(*pcapi.Cloud, *corev1.Secret) (cloud.Client, error) { return w.cloud, nil })
+	dial := clouds.DialFunc(func(_ *pcapi.Cloud, secret *corev1.Secret) (cloud.Client, error) {
+		if secret != nil && secret.Data["token"] == nil {
+			return nil, errors.New("there is no token")
+		}
+		return w.cloud, nil
+	})
 	clients := clouds.New(clouds.Options{
 		Secrets: live{w}, Namespace: "operator", Clock: w.Now, Dialers: map[pcapi.CloudType]clouds.Dialer{pcapi.CloudTypeREST: dial},
 	})

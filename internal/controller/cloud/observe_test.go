@@ -147,7 +147,7 @@ func TestClientIsUsedUntilTheNextHasAnswered(t *testing.T) {
 			} else {
 				equal(t, "calls of the client in use", []string(nil), old.TakeCalls())
 			}
-			if tc.edit != nil {
+			if !tc.goesOn {
 				wantClosed(t, old)
 			}
 
@@ -159,6 +159,48 @@ func TestClientIsUsedUntilTheNextHasAnswered(t *testing.T) {
 			w.wantCondition(pcapi.AuthenticatedCondition, "True Accepted")
 			equal(t, "calls of the next client", []string{"capabilities", "list"}, next.TakeCalls())
 			wantClosed(t, old)
+		})
+	}
+}
+
+func TestClientInUseAndASecretThatCannotBeUsed(t *testing.T) {
+	tests := []struct {
+		name   string
+		change func(*corev1.Secret)
+		ready  string
+		goesOn bool
+	}{
+		{name: "malformed: used on", change: func(s *corev1.Secret) { s.Data = map[string][]byte{"malformed": nil} }, ready: "False InvalidConfiguration", goesOn: true},
+		{name: "its label is removed: withdrawn", change: func(s *corev1.Secret) { s.Labels = nil }, ready: "False InvalidConfiguration"},
+		{name: "deleted: withdrawn", change: nil, ready: "False SecretMissing"},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			f := newCloud(nil, server("a"))
+			w := newWorld(t, home(withSecret), f, login("old"))
+			w.reconcile()
+			f.TakeCalls()
+			secret := login("old")
+			if tc.change == nil {
+				if err := w.client.Delete(t.Context(), secret); err != nil {
+					t.Fatalf("Delete: %v", err)
+				}
+			} else {
+				tc.change(secret)
+				if err := w.client.Update(t.Context(), secret); err != nil {
+					t.Fatalf("Update: %v", err)
+				}
+			}
+			w.later()
+			w.wantCondition(pcapi.ReadyCondition, tc.ready)
+			if goesOn := w.inv.View().Unavailable == ""; goesOn != tc.goesOn {
+				t.Errorf("the client is used on: %t, want %t", goesOn, tc.goesOn)
+			}
+			if tc.goesOn {
+				equal(t, "times that it was closed", 0, f.Closes())
+			} else {
+				wantClosed(t, f)
+			}
 		})
 	}
 }
