@@ -60,13 +60,14 @@ func New(opts Options) *Clients {
 // Get returns the client for the spec and the Secret of a Cloud as they are now:
 // the current client, or a candidate if they have changed, also by the annotation
 // reconcile-requested-at. The caller MUST call Commit once a candidate has answered,
-// or Drop if it failed. Until then, the current client stays in use, but only if
+// and Drop or DropAll if it failed. Until then, the current client stays in use, but only if
 // nothing other than the Secret, the limits and the annotation has changed: with
 // another endpoint, for example, it may be a client of another cloud, and Get closes
 // it, even if Get fails.
 //
 // Get returns an *UnusableError if no client can be made from the inputs, or
-// the API server's error.
+// the API server's error. It closes the clients if the Secret is missing or not for
+// this Cloud.
 //
 // Calling Get keeps the client for all callers: from then on GetShared returns it
 // without looking at the Secret.
@@ -84,6 +85,11 @@ func (s *Clients) Get(ctx context.Context, c *pcapi.Cloud) (cloud.Client, error)
 	s.retire(e.endOther(identity)...)
 	s.mu.Unlock()
 	in, err := s.read(ctx, c)
+	if _, withdrawn := errors.AsType[*UnusableError](err); withdrawn {
+		s.mu.Lock()
+		s.retire(e.takeAll()...)
+		s.mu.Unlock()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -122,17 +128,12 @@ func (s *Clients) Commit(name string, connected cloud.Client) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := s.entries[name]
-	if e == nil {
+	if e == nil || e.candidate == nil || e.candidate.client != connected {
 		return
 	}
-	if e.candidate != nil && e.candidate.client == connected {
-		previous := e.current
-		e.current = e.takeCandidate()
-		s.retire(previous)
-	}
-	if e.current != nil && e.current.client == connected {
-		e.current.committed = true
-	}
+	previous := e.current
+	e.current = e.takeCandidate()
+	s.retire(previous)
 }
 
 // InUse reports whether a client is the one that all callers share, and may be used
@@ -222,7 +223,7 @@ func (s *Clients) refresh(ctx context.Context, c *pcapi.Cloud, e *entry) (cloud.
 func (s *Clients) dial(c *pcapi.Cloud, in inputs, identity fingerprint) (*made, error) {
 	fresh, err := in.dialer.Dial(c, in.secret)
 	if err != nil {
-		return nil, &UnusableError{Reason: pcapi.InvalidConfigurationReason, Err: err}
+		return nil, &UnusableError{Reason: pcapi.InvalidConfigurationReason, Malformed: true, Err: err}
 	}
 	return &made{client: fresh, inputs: in.fingerprint, identity: identity}, nil
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
@@ -70,8 +71,11 @@ func TestClientIsReplacedWhenInputsChange(t *testing.T) {
 			}
 			if tc.atOnce {
 				h.dialed[0].wantClosed(t)
-			} else if h.dialed[0].wantOpen(t); h.getShared(c) != first || !h.InUse("home", first) {
-				t.Error("others use the new client before it has answered")
+			} else {
+				h.dialed[0].wantOpen(t)
+				if h.getShared(c) != first || !h.InUse("home", first) {
+					t.Error("others use the new client before it has answered")
+				}
 			}
 			if h.get(c) != second {
 				t.Error("a second candidate was made")
@@ -292,6 +296,49 @@ func TestConcurrentGetSharedReadsTheSecretOnce(t *testing.T) {
 			t.Errorf("%d reads of the Secret, want 1", h.reads)
 		}
 	})
+}
+
+func TestDropAllClosesTheCurrentClient(t *testing.T) {
+	h, c := newHarness(t, secretOf(map[string]string{"token": "old"})), home(withSecret)
+	first := h.connect(c)
+	h.rotate(map[string]string{"token": "new"})
+	h.get(c)
+	h.DropAll(t.Context(), "home")
+	h.dialed[0].wantClosed(t)
+	h.dialed[1].wantClosed(t)
+	if h.InUse("home", first) || len(h.forgotten) > 0 {
+		t.Errorf("a closed client is in use, or the Dialer forgot %v", h.forgotten)
+	}
+}
+
+func TestWithdrawnSecretEndsTheClient(t *testing.T) {
+	for name, withdraw := range map[string]func(*harness, *corev1.Secret) error{
+		"its label is removed": func(h *harness, s *corev1.Secret) error {
+			s.Labels = nil
+			return h.client.Update(h.t.Context(), s)
+		},
+		"it is deleted": func(h *harness, s *corev1.Secret) error { return h.client.Delete(h.t.Context(), s) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, c := newHarness(t, secretOf(map[string]string{"token": "t"})), home(withSecret)
+			first := h.connect(c)
+			h.unreadable = errors.New("the API server is away")
+			if _, err := h.Get(t.Context(), c); err == nil || !h.InUse("home", first) {
+				t.Errorf("the Secret cannot be read: %v, want an error and the client in use", err)
+			}
+			h.unreadable = nil
+			if err := withdraw(h, secretOf(map[string]string{"token": "t"})); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := h.Get(t.Context(), c); reasonOf(err) == "" {
+				t.Errorf("%v, want that the Cloud is unusable", err)
+			}
+			h.dialed[0].wantClosed(t)
+			if h.InUse("home", first) {
+				t.Error("withdrawn credentials are in use")
+			}
+		})
+	}
 }
 
 func TestForgetClosesTheCandidate(t *testing.T) {

@@ -53,19 +53,16 @@ func (s *Clients) background(f func()) {
 	}()
 }
 
-// Drop closes the client that Get returned, if Commit was not called for it: the
-// next Get makes a new one. The client that others use stays.
+// Drop closes the candidate that Get made, if there is one: the next Get makes
+// another. The current client stays in use.
 func (s *Clients) Drop(ctx context.Context, name string) {
-	s.drop(ctx, name, func(e *entry) []*made {
-		failed := []*made{e.takeCandidate()}
-		if e.current != nil && !e.current.committed {
-			failed, e.current = append(failed, e.current), nil
-		}
-		if e.current == nil {
-			e.kept = false
-		}
-		return failed
-	}, func() {})
+	s.drop(ctx, name, func(e *entry) []*made { return []*made{e.takeCandidate()} }, func() {})
+}
+
+// DropAll closes the candidate and the current client of a Cloud: none of them may
+// be used on.
+func (s *Clients) DropAll(ctx context.Context, name string) {
+	s.drop(ctx, name, (*entry).takeAll, func() {})
 }
 
 // Forget closes the clients of a Cloud that is deleted, and drops everything that

@@ -44,7 +44,10 @@ func (DialFunc) Forget(string) {}
 type UnusableError struct {
 	// Reason is a reason of the Cloud's Ready condition.
 	Reason string
-	Err    error
+	// Malformed is set if the Secret may be used, but what it holds cannot: the client
+	// in use may go on, as if the cloud had refused the new credentials.
+	Malformed bool
+	Err       error
 }
 
 func (e *UnusableError) Error() string { return e.Err.Error() }

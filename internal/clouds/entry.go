@@ -35,8 +35,6 @@ type made struct {
 	client cloud.Client
 	// inputs covers everything, and identity what does not change with the credentials.
 	inputs, identity fingerprint
-	// committed is set once the client has answered.
-	committed bool
 }
 
 // key identifies a revision of a Cloud. It does not cover the Secret.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -194,9 +195,11 @@ var nameChecks = cases{
 	},
 }
 
-func TestStandbyServesTheNameCheckWebhook(tt *testing.T) {
-	t := newT(tt)
-	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "standby"}}
+// startStandby starts a replica that does not lead and serves the webhook for the
+// namespaces with the labels. stop stops it; the end of the test does, too.
+func startStandby(t *T, name string) (standby *testkit.Manager, labels map[string]string, stop func() error) {
+	t.Helper()
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: name}}
 	lease.Spec = coordinationv1.LeaseSpec{
 		HolderIdentity: new("another replica"), LeaseDurationSeconds: new(int32(3600)), RenewTime: new(metav1.NowMicro()),
 	}
@@ -204,17 +207,40 @@ func TestStandbyServesTheNameCheckWebhook(tt *testing.T) {
 	webhook, err := env.NewWebhook()
 	t.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { t.Expect(webhook.Close()).To(Succeed()) })
-	standby, err := testkit.StartManager(operatorConfig, setup.Options{Namespace: operatorNamespace, CallTimeout: callTimeout, NameCheck: true},
+	standby, err = testkit.StartManager(operatorConfig, setup.Options{Namespace: operatorNamespace, CallTimeout: callTimeout, NameCheck: true},
 		webhook.Serve, func(options *ctrl.Options) {
 			options.LeaderElection, options.LeaderElectionID, options.LeaderElectionNamespace = true, lease.Name, lease.Namespace
 			options.LeaderElectionConfig = env.Config
 		})
 	t.Expect(err).NotTo(HaveOccurred())
-	t.Cleanup(func() { t.Expect(standby.Stop()).To(Succeed()) })
-	labels := map[string]string{"name-check": "standby"}
-	t.Expect(registerWebhook(t.Context(), webhook, "standby", labels)).To(Succeed())
-	t.cleanup(func(ctx context.Context) { t.Expect(webhook.Unregister(ctx, "standby")).To(Succeed()) })
+	stop = sync.OnceValue(standby.Stop)
+	t.Cleanup(func() { t.Expect(stop()).To(Succeed()) })
+	labels = map[string]string{"name-check": name}
+	t.Expect(registerWebhook(t.Context(), webhook, name, labels)).To(Succeed())
+	t.cleanup(func(ctx context.Context) { t.Expect(webhook.Unregister(ctx, name)).To(Succeed()) })
+	return standby, labels, stop
+}
 
+func TestStoppedOperatorClosesItsSessions(tt *testing.T) {
+	t := newT(tt)
+	_, labels, stop := startStandby(t, "stopped")
+	f := newFixture(t, mockcloud.Options{Username: "operator", Password: password},
+		withSecret(t, map[string]string{"username": "operator", "password": password}))
+	f.namespace = newNamespace(t, labels)
+	_, output, err := f.applyVM("forbidden")
+	t.Expect(err).To(HaveOccurred())
+	t.Expect(output).To(ContainSubstring(f.prohibition()))
+	t.Expect(f.CountCalls("POST", "/sessions")).To(Equal(2), "the leader's session and the standby's")
+	t.Expect(f.CountCalls("DELETE", "/sessions")).To(Equal(0))
+
+	t.Expect(stop()).To(Succeed())
+	t.Expect(f.CountCalls("DELETE", "/sessions")).To(Equal(1), "the standby's session ends before the standby does")
+	f.readyVM("after")
+}
+
+func TestStandbyServesTheNameCheckWebhook(tt *testing.T) {
+	t := newT(tt)
+	standby, labels, _ := startStandby(t, "standby")
 	f := newFixture(t, mockcloud.Options{Username: "operator", Password: password},
 		withSecret(t, map[string]string{"username": "operator", "password": password}))
 	f.namespace = newNamespace(t, labels)

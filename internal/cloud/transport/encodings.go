@@ -29,7 +29,7 @@ type decoded []unit
 func plain(text string) decoded {
 	units := make(decoded, len(text))
 	for i := range len(text) {
-		units[i] = newUnit(int16(text[i]), int32(i), int32(i+1)) //nolint:gosec // answers are far shorter than 2 GiB
+		units[i] = newUnit(int16(text[i]), int32(i), int32(i+1))
 	}
 	return units
 }
@@ -98,7 +98,7 @@ func percent(d decoded) (string, int) {
 	if !ok {
 		return "", 0
 	}
-	return string([]byte{byte(value)}), 3
+	return string([]byte{byte(value & 0xff)}), 3
 }
 
 // backslash reads an escape of JSON.
@@ -106,7 +106,7 @@ func backslash(d decoded) (string, int) {
 	if len(d) < 2 {
 		return "", 0
 	}
-	if i := strings.IndexByte(`"\/bfnrt`, byte(d[1].value)); i >= 0 && d[1].value != gap {
+	if i := strings.IndexRune(`"\/bfnrt`, rune(d[1].value)); i >= 0 {
 		return "\"\\/\b\f\n\r\t"[i : i+1], 2
 	}
 	if d[1].value != 'u' {
@@ -116,10 +116,10 @@ func backslash(d decoded) (string, int) {
 	if !ok {
 		return "", 0
 	}
-	r, n := rune(value), 6
+	r, n := value, 6
 	if utf16.IsSurrogate(r) && len(d) > 7 && d[6].value == '\\' && d[7].value == 'u' {
 		if low, ok := d.hex(8, 4); ok {
-			if pair := utf16.DecodeRune(r, rune(low)); pair != utf8.RuneError {
+			if pair := utf16.DecodeRune(r, low); pair != utf8.RuneError {
 				r, n = pair, 12
 			}
 		}

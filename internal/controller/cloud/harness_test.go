@@ -197,7 +197,10 @@ func (w *world) start() {
 		slices.Sort(e.Servers)
 		w.enqueued = append(w.enqueued, e)
 	})
-	dial := clouds.DialFunc(func(*pcapi.Cloud, *corev1.Secret) (cloud.Client, error) {
+	dial := clouds.DialFunc(func(_ *pcapi.Cloud, secret *corev1.Secret) (cloud.Client, error) {
+		if secret != nil && secret.Data["token"] == nil {
+			return nil, errors.New("there is no token")
+		}
 		return reporting{w.cloud, w}, nil
 	})
 	clients := clouds.New(clouds.Options{

@@ -2,6 +2,7 @@ package cloud
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/clouds"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/tenancy"
 )
@@ -37,8 +39,8 @@ type observation struct {
 	// cause is the error that led to it.
 	failed, cause error
 	unproven      bool
-	// refused is the outcome if a new client failed and the one in use goes on; nil
-	// if there is no new client or it answered.
+	// refused is the outcome if a new client cannot be made or failed, and the one in
+	// use goes on; nil otherwise.
 	refused error
 	// usable is whether the cloud answered, now or, if no listing was due, the last time.
 	usable bool
@@ -115,17 +117,15 @@ func (k *kind) Observe(ctx context.Context, c *pcapi.Cloud) (*observation, error
 // due and the inventory is set up for it.
 func (k *kind) poll(ctx context.Context, c *pcapi.Cloud, obs *observation, view inventory.View) error {
 	current, err := k.Clients.Get(ctx, c)
-	if err != nil {
-		return err
-	}
-	if current != view.Client {
+	if err == nil && current != view.Client {
 		if obs.caps, err = current.Capabilities(ctx); err == nil {
 			obs.client = current
 			return nil
 		}
 		obs.unproven = true
-		// The certificate of a cloud that changed its CA may be a stranger's.
-		if !k.Clients.InUse(c.Name, view.Client) || cloud.Is(err, cloud.Untrusted) {
+	}
+	if err != nil {
+		if !k.Clients.InUse(c.Name, view.Client) || !mayGoOn(err) {
 			return err
 		}
 		obs.refused, current = outcomeOf(c, err), view.Client
@@ -145,6 +145,16 @@ func (k *kind) poll(ctx context.Context, c *pcapi.Cloud, obs *observation, view 
 	obs.fresh, err = inventory.List(ctx, current, k.Clock)
 	obs.usable = err == nil
 	return err
+}
+
+// mayGoOn reports whether the client in use may go on although no new one can be
+// made or the new one failed. It may not if the Secret was withdrawn, or if the
+// certificate does not fit a new CA, since it may be a stranger's.
+func mayGoOn(err error) bool {
+	if unusable, ok := errors.AsType[*clouds.UnusableError](err); ok {
+		return unusable.Malformed
+	}
+	return cloud.KindOf(err) != "" && !cloud.Is(err, cloud.Untrusted)
 }
 
 // observeIgnored collects which parts of the cloud's answers were ignored.

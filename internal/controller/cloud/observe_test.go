@@ -1,11 +1,11 @@
 package cloud
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -121,7 +121,7 @@ func TestClientIsUsedUntilTheNextHasAnswered(t *testing.T) {
 			}
 			w.later()
 			w.wantCondition(pcapi.ReadyCondition, tc.ready)
-			if tc.err == errLogin {
+			if errors.Is(tc.err, errLogin) {
 				w.wantCondition(pcapi.AuthenticatedCondition, "False AuthenticationFailed")
 			}
 			wantClosed(t, refusing)
@@ -135,7 +135,7 @@ func TestClientIsUsedUntilTheNextHasAnswered(t *testing.T) {
 			} else {
 				equal(t, "calls of the client in use", []string(nil), old.TakeCalls())
 			}
-			if tc.edit != nil {
+			if !tc.goesOn {
 				wantClosed(t, old)
 			}
 
@@ -147,6 +147,48 @@ func TestClientIsUsedUntilTheNextHasAnswered(t *testing.T) {
 			w.wantCondition(pcapi.AuthenticatedCondition, "True Accepted")
 			equal(t, "calls of the next client", []string{"capabilities", "list"}, next.TakeCalls())
 			wantClosed(t, old)
+		})
+	}
+}
+
+func TestClientInUseAndASecretThatCannotBeUsed(t *testing.T) {
+	tests := []struct {
+		name   string
+		change func(*corev1.Secret)
+		ready  string
+		goesOn bool
+	}{
+		{name: "malformed: used on", change: func(s *corev1.Secret) { s.Data = map[string][]byte{"malformed": nil} }, ready: "False InvalidConfiguration", goesOn: true},
+		{name: "its label is removed: withdrawn", change: func(s *corev1.Secret) { s.Labels = nil }, ready: "False InvalidConfiguration"},
+		{name: "deleted: withdrawn", change: nil, ready: "False SecretMissing"},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			f := newCloud(nil, server("a"))
+			w := newWorld(t, home(withSecret), f, login("old"))
+			w.reconcile()
+			f.TakeCalls()
+			secret := login("old")
+			if tc.change == nil {
+				if err := w.client.Delete(t.Context(), secret); err != nil {
+					t.Fatalf("Delete: %v", err)
+				}
+			} else {
+				tc.change(secret)
+				if err := w.client.Update(t.Context(), secret); err != nil {
+					t.Fatalf("Update: %v", err)
+				}
+			}
+			w.later()
+			w.wantCondition(pcapi.ReadyCondition, tc.ready)
+			if goesOn := w.inv.View().Unavailable == ""; goesOn != tc.goesOn {
+				t.Errorf("the client is used on: %t, want %t", goesOn, tc.goesOn)
+			}
+			if tc.goesOn {
+				equal(t, "times that it was closed", 0, f.Closes())
+			} else {
+				wantClosed(t, f)
+			}
 		})
 	}
 }

@@ -47,9 +47,14 @@ func (k *kind) connect() step {
 }
 
 // dropClient closes a client that never answered: the next reconcile makes another.
+// The one in use is closed as well unless it goes on.
 func (k *kind) dropClient() step {
-	return step{Name: "DropClient", Run: func(ctx context.Context, c *pcapi.Cloud, _ *observation) error {
-		k.Clients.Drop(ctx, c.Name)
+	return step{Name: "DropClient", Run: func(ctx context.Context, c *pcapi.Cloud, obs *observation) error {
+		if obs.refused != nil {
+			k.Clients.Drop(ctx, c.Name)
+		} else {
+			k.Clients.DropAll(ctx, c.Name)
+		}
 		return nil
 	}}
 }

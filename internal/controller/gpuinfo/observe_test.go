@@ -114,7 +114,7 @@ func TestObserveNodesLooksUpServersOncePerListing(t *testing.T) {
 func TestServersByNodeAreForgottenWithTheirCloud(t *testing.T) {
 	s := &reader{nodes: []corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}}}
 	k := &kind{client: s, named: map[string]named{}}
-	inv := inventory.New(func() time.Time { return noon }).Cloud("gone")
+	inv := inventory.New(func() time.Time { return noon }, "cluster").Cloud("gone")
 	if err := k.observeNodes(t.Context(), &observation{cloud: "gone"}, inv, noon); err != nil || len(k.named) != 1 {
 		t.Fatalf("%d Clouds are cached, %v; want 1", len(k.named), err)
 	}
