@@ -42,10 +42,10 @@ func (r *Reconciler[T, S]) patchStatus(ctx context.Context, before, obj T, resen
 			return fmt.Errorf("write status: %w", err)
 		}
 		live, readErr := r.readLive(ctx, obj)
-		if readErr != nil {
-			return fmt.Errorf("write status: %w", readErr)
+		if gone, ok := errors.AsType[*goneError](readErr); ok {
+			return fmt.Errorf("write status: %w", gone)
 		}
-		if !resend || sends == maxSends || !sameStatus(before, live) {
+		if readErr != nil || !resend || sends == maxSends || !sameStatus(before, live) {
 			return fmt.Errorf("write status: %w", err)
 		}
 		obj.SetResourceVersion(live.GetResourceVersion())
