@@ -135,4 +135,3 @@ func (l *Lock) set(renewed time.Time) {
 	defer l.mu.Unlock()
 	l.renewed = renewed
 }
-

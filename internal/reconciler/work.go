@@ -22,7 +22,7 @@ const (
 // work is one reconcile with its contexts. What has no effect ends when the
 // manager is asked to stop. What has an effect does not: its answer must be
 // recorded.
-type work struct {
+type work struct { //nolint:containedctx // the contexts of one reconcile, which ends before it returns
 	// parent ends when the manager is asked to stop.
 	parent context.Context
 	// ctx is for reads. It ends with the parent and at the deadline.
