@@ -22,16 +22,16 @@ const (
 // work is one reconcile with its contexts. What has no effect ends when the
 // manager is asked to stop. What has an effect does not: its answer must be
 // recorded.
-type work struct { //nolint:containedctx // the contexts of one reconcile, which ends before it returns
+type work struct {
 	// parent ends when the manager is asked to stop.
-	parent context.Context
+	parent context.Context //nolint:containedctx // ends with the reconcile
 	// ctx is for reads. It ends with the parent and at the deadline.
-	ctx context.Context
+	ctx context.Context //nolint:containedctx // ends with the reconcile
 	// effects is for steps that change something. It ends at the deadline, and
 	// stopGrace after the parent.
-	effects context.Context
+	effects context.Context //nolint:containedctx // ends with the reconcile
 	// record never ends; see recording.
-	record context.Context
+	record context.Context //nolint:containedctx // ends with the reconcile
 
 	// persistent: no later reconcile will do this, so it continues while the
 	// manager stops.
