@@ -8,6 +8,7 @@
 //	capabilities.go    what a cloud can do beyond the core profile
 //	errors.go          Error and its kinds
 //	flow.go            which calls share the limits of a cloud
+//	permit.go          whether a request may still be sent
 //
 // Nothing here knows HTTP or Kubernetes. Package rest implements Client over
 // the cloud's REST API, on top of package transport. Package cloudtest holds the

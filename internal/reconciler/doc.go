@@ -10,11 +10,15 @@
 // conditions, and only finish writes the status.
 //
 //	reconciler.go  one reconcile, and what a kind supplies
+//	work.go        the contexts of a reconcile: what ends when the manager stops
 //	step.go        steps and plans
 //	outcome.go     how a reconcile can end
-//	status.go      summary conditions, the status patch and the result
+//	status.go      summary conditions and the result
+//	patch.go       the status patch and its guard
+//	rejected.go    statuses that the API server refuses
 //	events.go      what is recorded and logged of a changed status
 //	metadata.go    claims and releases: finalizer and annotations
 //	releases.go    objects that were released a moment ago
+//	abandoned.go   objects that Kubernetes removed in spite of their claim
 //	predicates.go  which updates of an object enqueue it
 package reconciler

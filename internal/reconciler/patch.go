@@ -42,10 +42,10 @@ func (r *Reconciler[T, S]) patchStatus(ctx context.Context, before, obj T, resen
 			return fmt.Errorf("write status: %w", err)
 		}
 		live, readErr := r.readLive(ctx, obj)
-		if readErr != nil {
-			return fmt.Errorf("write status: %w", readErr)
+		if gone, ok := errors.AsType[*goneError](readErr); ok {
+			return fmt.Errorf("write status: %w", gone)
 		}
-		if !resend || sends == maxSends || !sameStatus(before, live) {
+		if readErr != nil || !resend || sends == maxSends || !sameStatus(before, live) {
 			return fmt.Errorf("write status: %w", err)
 		}
 		obj.SetResourceVersion(live.GetResourceVersion())
@@ -61,7 +61,21 @@ func (r *Reconciler[T, S]) sendStatus(ctx context.Context, before, obj T) error 
 	if equality.Semantic.DeepEqual(before, obj) {
 		return nil
 	}
-	return r.Client.Status().Patch(ctx, obj, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	base := before.DeepCopyObject().(T)
+	if unwritten(base) {
+		// A first status is sent whole: its counts of 0 are in no difference.
+		status := statusOf(base)
+		status.Set(reflect.Zero(status.Type()))
+	}
+	return r.Client.Status().Patch(ctx, obj, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+}
+
+// unwritten reports whether a status holds at most the observedGeneration that
+// the CRD sets.
+func unwritten[T Object](obj T) bool {
+	bare := obj.DeepCopyObject().(T)
+	bare.SetObservedGeneration(0)
+	return statusOf(bare).IsZero()
 }
 
 // readLive returns the object as the API server has it, or a goneError.
@@ -97,7 +111,7 @@ func objectNotFound(err error) bool {
 
 // sameStatus reports whether two objects have the same status.
 func sameStatus(a, b any) bool {
-	return equality.Semantic.DeepEqual(statusOf(a), statusOf(b))
+	return equality.Semantic.DeepEqual(statusOf(a).Interface(), statusOf(b).Interface())
 }
 
-func statusOf(obj any) any { return reflect.ValueOf(obj).Elem().FieldByName("Status").Interface() }
+func statusOf(obj any) reflect.Value { return reflect.ValueOf(obj).Elem().FieldByName("Status") }

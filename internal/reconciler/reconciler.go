@@ -172,7 +172,9 @@ func (r *Reconciler[T, S]) recordRelease(ctx context.Context, obj T, summary Sum
 // what a write meets when another object has the name now.
 func (r *Reconciler[T, S]) conflicted(w *work, obj T, conflict error) (ctrl.Result, error) {
 	if r.claims.has(obj.GetUID()) && r.Live != nil {
-		_, err := r.readLive(w.record, obj)
+		ctx, cancel := w.recording()
+		defer cancel()
+		_, err := r.readLive(ctx, obj)
 		if _, gone := errors.AsType[*goneError](err); gone {
 			return r.abandonIfClaimed(w, obj)
 		}

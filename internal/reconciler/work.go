@@ -9,8 +9,8 @@ const (
 	// stopGrace is how long after the manager was asked to stop an effect that had
 	// begun may take, such as a create whose answer holds the id.
 	stopGrace = 35 * time.Second
-	// recordTimeout bounds what a reconcile writes at its end, also when the
-	// deadline of its steps has passed.
+	// recordTimeout is how long a reconcile may go on to write its result after its
+	// steps had to end.
 	recordTimeout = 5 * time.Second
 	// StopTimeout is how long a manager may take to stop: an effect that had begun
 	// ends, and its result is recorded.
@@ -24,14 +24,14 @@ const (
 // recorded.
 type work struct {
 	// parent ends when the manager is asked to stop.
-	parent context.Context
+	parent context.Context //nolint:containedctx // ends with the reconcile
 	// ctx is for reads. It ends with the parent and at the deadline.
-	ctx context.Context
+	ctx context.Context //nolint:containedctx // ends with the reconcile
 	// effects is for steps that change something. It ends at the deadline, and
 	// stopGrace after the parent.
-	effects context.Context
-	// record is for writes of the result. It has no deadline of its own.
-	record context.Context
+	effects context.Context //nolint:containedctx // ends with the reconcile
+	// record never ends; see recording.
+	record context.Context //nolint:containedctx // ends with the reconcile
 
 	// persistent: no later reconcile will do this, so it continues while the
 	// manager stops.
@@ -50,13 +50,7 @@ func begin(parent context.Context, deadline time.Duration) (*work, func()) {
 	ctx, cancel := context.WithCancel(effects)
 	unlink := context.AfterFunc(parent, func() {
 		cancel()
-		grace := time.NewTimer(stopGrace)
-		defer grace.Stop()
-		select {
-		case <-grace.C:
-			cancelEffects()
-		case <-effects.Done():
-		}
+		cancelAfter(effects, stopGrace, cancelEffects)
 	})
 	return &work{parent: parent, ctx: ctx, effects: effects, record: detached}, func() {
 		unlink()
@@ -75,7 +69,24 @@ func (w *work) persist() *work {
 // stopping reports whether no further step may begin.
 func (w *work) stopping() bool { return !w.persistent && w.parent.Err() != nil }
 
-// recording returns a context for the writes at the end of a reconcile.
+// recording returns a context for the writes at the end of a reconcile. It ends
+// recordTimeout after the steps must have ended.
 func (w *work) recording() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(w.record, recordTimeout)
+	ctx, cancel := context.WithCancel(w.record)
+	unlink := context.AfterFunc(w.effects, func() { cancelAfter(ctx, recordTimeout, cancel) })
+	return ctx, func() {
+		unlink()
+		cancel()
+	}
+}
+
+// cancelAfter calls cancel after a time, unless ctx ends before.
+func cancelAfter(ctx context.Context, after time.Duration, cancel context.CancelFunc) {
+	timer := time.NewTimer(after)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		cancel()
+	case <-ctx.Done():
+	}
 }

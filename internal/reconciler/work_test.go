@@ -208,3 +208,62 @@ func TestErrorOfStepIsReturnedUnlessStopping(t *testing.T) {
 		t.Errorf("Reconcile = %v, want %v", err, broken)
 	}
 }
+
+// TestSlowStatusWriteHasTimeOfTheReconcile: a client that limits its requests
+// makes many writes wait.
+func TestSlowStatusWriteHasTimeOfTheReconcile(t *testing.T) {
+	tests := map[string]struct {
+		takes  time.Duration
+		stop   bool
+		stored bool
+	}{
+		"as long as the deadline: stored":                      {takes: time.Minute, stored: true},
+		"longer than the deadline and the grace: not stored":   {takes: 66 * time.Second},
+		"the manager stops, within its grace: stored":          {takes: 30 * time.Second, stop: true, stored: true},
+		"the manager stops, longer than its grace: not stored": {takes: 41 * time.Second, stop: true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHarness(t, example())
+				ctx, stop := context.WithCancel(t.Context())
+				defer stop()
+				h.reconciler.Client = slow{Client: h.client, takes: tc.takes, begun: func() {
+					if tc.stop {
+						stop()
+					}
+				}}
+				_, err := h.reconciler.Reconcile(ctx, request)
+				if stored := h.stored().Status.Host != ""; stored != tc.stored || (err == nil) != tc.stored {
+					t.Errorf("stored: %v, %v; want stored: %v", stored, err, tc.stored)
+				}
+			})
+		})
+	}
+}
+
+// slow delays status writes.
+type slow struct {
+	client.Client
+
+	takes time.Duration
+	begun func()
+}
+
+func (c slow) Status() client.SubResourceWriter { return slowStatus{c.Client.Status(), c} }
+
+type slowStatus struct {
+	client.SubResourceWriter
+
+	of slow
+}
+
+func (w slowStatus) Patch(ctx context.Context, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
+	w.of.begun()
+	select {
+	case <-time.After(w.of.takes):
+		return w.SubResourceWriter.Patch(ctx, o, p, opts...)
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

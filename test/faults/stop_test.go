@@ -64,8 +64,8 @@ func TestManagerStoppedDuringCreate(t *testing.T) {
 }
 
 // TestStoppedLeaderHasNoEffect stops the leader for longer than its lease, lets
-// another manager take over, and stops that one too: what happens after the first
-// continues is the first's doing.
+// another manager take over, and stops that one too, so that every effect after
+// the first one continues is an effect of the first one.
 func TestStoppedLeaderHasNoEffect(t *testing.T) {
 	for name, p := range map[string]profile{
 		"extended cloud: the stopped leader continues without an effect": extended,

@@ -6,6 +6,7 @@
 //	call.go         what the wrappers need to know of a call, in its context
 //	hold.go         no request is sent until the time that the cloud asked for
 //	limits.go       rate, burst and requests in flight, shared fairly between flows
+//	permit.go       no request that changes something is sent by a process that may not act
 //	metrics.go      requests, their duration, requests in flight, the end of a hold
 //	log.go          one line a request at V(1)
 //	body.go         bounds what is read of an answer

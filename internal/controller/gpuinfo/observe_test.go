@@ -134,7 +134,7 @@ func newObserver(t *testing.T, objects ...client.Object) *kind {
 		}
 	}
 	return newKind(fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), controller.Options{
-		Directory: inventory.New(func() time.Time { return noon }),
+		Directory: inventory.New(func() time.Time { return noon }, "cluster"),
 		Clock:     func() time.Time { return noon }, Elapsed: func() time.Duration { return 0 },
 	})
 }
