@@ -114,7 +114,8 @@ func (s *stream) skip() error {
 		if err != nil {
 			return err
 		}
-		if s.skipped++; s.skipped > maxSkipped {
+		s.skipped++
+		if s.skipped > maxSkipped {
 			return unusable(fmt.Sprintf("the answer holds more than %d values beside the list", maxSkipped))
 		}
 		switch token {
