@@ -74,8 +74,8 @@ var hostile = map[string]struct {
 	"nested lists beside the servers":    {repeated{start: `{"x":`, part: "["}, "not valid JSON"},
 	"nested objects":                     {repeated{part: `{"a":`}, "not valid JSON"},
 	"a long text beside the servers":     {repeated{start: `{"x":"`, part: "x"}, "larger than 256 KiB"},
-	"endless fields beside the servers":  {repeated{start: `{"x":0`, part: `,"x":0`}, "more than 1000000 values beside the list"},
-	"an endless list beside the servers": {repeated{start: `{"x":[0`, part: ",0"}, "more than 1000000 values beside the list"},
+	"endless fields beside the servers":  {repeated{start: `{"x":0`, part: `,"x":0`}, "more than 200000 values beside the list"},
+	"an endless list beside the servers": {repeated{start: `{"x":[0`, part: ",0"}, "more than 200000 values beside the list"},
 	"endless space":                      {repeated{part: " "}, "larger than 256 KiB"},
 	"an endless number":                  {repeated{start: `[`, part: "1"}, "larger than 256 KiB"},
 }
