@@ -91,7 +91,7 @@ func TestHostileListingTakesBoundedHeap(t *testing.T) {
 	for name := range hostile {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestHostileListingTakesBoundedHeap$", "-test.timeout=2m")
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestHostileListingTakesBoundedHeap$", "-test.timeout=8m")
 			cmd.Env = append(os.Environ(), memoryChild+"="+name)
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Errorf("%v\n%s", err, out)
@@ -114,7 +114,7 @@ func decodeHostile(t *testing.T, name string) {
 			_, _ = test.body.WriteTo(packed)
 			_ = packed.Close()
 		}
-	}), func(cfg *Config) { cfg.Timeout = time.Minute }).withCapabilities()
+	}), func(cfg *Config) { cfg.Timeout = 7 * time.Minute }).withCapabilities()
 	page, err := c.ListServers(t.Context(), cloud.ListServers{})
 	switch {
 	case test.want == "" && err != nil:
