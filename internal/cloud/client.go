@@ -21,7 +21,8 @@ type Client interface {
 // Prober finds out what the cloud can do.
 type Prober interface {
 	// Capabilities asks the cloud. A cloud that does not report capabilities has none
-	// but those that were configured.
+	// but those that were configured. A success proves that the cloud answers and
+	// accepts the credentials.
 	Capabilities(ctx context.Context) (Capabilities, error)
 }
 

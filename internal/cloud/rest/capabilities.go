@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -17,9 +18,14 @@ var listed = cloud.NewCapabilities(
 )
 
 // Capabilities asks the cloud and caches the answer, by which other calls decide
-// what to send and what to refuse. A failure leaves the cache as it is.
+// what to send and what to refuse. A failure leaves the cache as it is. Where the
+// capabilities are declared, it lists a page instead: callers take a success for a
+// proof that the cloud answers and accepts the credentials.
 func (c *Client) Capabilities(ctx context.Context) (cloud.Capabilities, error) {
 	has, err := c.probe(ctx)
+	if err == nil && c.stated.declared {
+		err = c.checkDeclared(ctx, has)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -89,6 +95,22 @@ func (c *Client) probe(ctx context.Context) (cloud.Capabilities, *cloud.Error) {
 	}
 	return c.stated.extended(names), nil
 }
+
+// checkDeclared lists a page of a cloud that has the declared capabilities.
+func (c *Client) checkDeclared(ctx context.Context, has cloud.Capabilities) *cloud.Error {
+	call := listing()
+	if has.Has(cloud.Sizing) {
+		call.query = url.Values{"limit": {"1"}}
+	}
+	page, err := c.page(ctx, call)
+	if err == nil && page.Next != "" && !has.Has(cloud.Sizing) {
+		err = unreadable(call, declaredCorePages)
+	}
+	return err
+}
+
+// declaredCorePages is why the listing of a cloud that was declared as a core cloud cannot be used.
+const declaredCorePages = "the listing has further pages, though spec.rest.capabilities declares the core profile"
 
 // adviseDeclaration adds to err, which got caused, what to do if the cloud does not
 // report capabilities at all. An outage is no reason to.

@@ -1,6 +1,7 @@
 package rest
 
 import (
+	gocmp "cmp"
 	"strings"
 	"testing"
 
@@ -21,35 +22,38 @@ func TestDeclaredCapabilitiesAreNotAskedFor(t *testing.T) {
 	for name, test := range map[string]struct {
 		stated []func(*Config)
 		want   cloud.Capabilities
+		// sent is /servers if empty.
+		sent string
 	}{
-		"the core profile": {[]func(*Config){declares()}, cloud.NewCapabilities()},
+		"the core profile": {[]func(*Config){declares()}, cloud.NewCapabilities(), ""},
 		"the core profile, names are unique": {
-			[]func(*Config){declares(), unique}, cloud.NewCapabilities(cloud.UniqueNames),
+			[]func(*Config){declares(), unique}, cloud.NewCapabilities(cloud.UniqueNames), "",
 		},
 		"the core profile, names are unique and exclusive": {
-			[]func(*Config){declares(), unique, exclusive}, cloud.NewCapabilities(cloud.UniqueNames, cloud.ExclusiveNames),
+			[]func(*Config){declares(), unique, exclusive}, cloud.NewCapabilities(cloud.UniqueNames, cloud.ExclusiveNames), "",
 		},
-		"names are exclusive but not unique: no proof": {[]func(*Config){declares(), exclusive}, cloud.NewCapabilities()},
+		"names are exclusive but not unique: no proof": {[]func(*Config){declares(), exclusive}, cloud.NewCapabilities(), ""},
 		"the extended profile": {
-			[]func(*Config){declares(cloud.Labels, cloud.Power), unique}, cloud.NewCapabilities(cloud.Labels, cloud.Power, cloud.Sizing),
+			[]func(*Config){declares(cloud.Labels, cloud.Power), unique}, cloud.NewCapabilities(cloud.Labels, cloud.Power, cloud.Sizing), "/servers?limit=1",
 		},
 		"the extended profile with exclusive names": {
-			[]func(*Config){declares(cloud.UniqueNames), exclusive}, cloud.NewCapabilities(cloud.UniqueNames, cloud.ExclusiveNames, cloud.Sizing),
+			[]func(*Config){declares(cloud.UniqueNames), exclusive}, cloud.NewCapabilities(cloud.UniqueNames, cloud.ExclusiveNames, cloud.Sizing), "/servers?limit=1",
 		},
 		"names that are not of a cloud: ignored": {
-			[]func(*Config){declares(cloud.Power, cloud.ExclusiveNames, "teleport")}, cloud.NewCapabilities(cloud.Power, cloud.Sizing),
+			[]func(*Config){declares(cloud.Power, cloud.ExclusiveNames, "teleport")}, cloud.NewCapabilities(cloud.Power, cloud.Sizing), "/servers?limit=1",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			answers := answering(reply{status: 500})
+			answers := answering(reply{status: 200, body: `[]`})
 			c := serve(t, answers, test.stated...)
 			got, err := c.Capabilities(t.Context())
 			if diff := cmp.Diff(test.want, got); diff != "" || err != nil {
 				t.Errorf("%v (-want +got):\n%s", err, diff)
 			}
-			if answers.count() != 0 {
-				t.Errorf("sent %v", answers.sent())
+			want := []received{{method: "GET", target: gocmp.Or(test.sent, "/servers")}}
+			if diff := cmp.Diff(want, answers.sent(), cmp.AllowUnexported(received{})); diff != "" {
+				t.Errorf("sent (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -114,6 +118,34 @@ func TestErrorOfCapabilitiesSaysHowToDeclareThem(t *testing.T) {
 
 func TestDeclaredCoreCloudThatPagesIsUnreadable(t *testing.T) {
 	t.Parallel()
-	c := serve(t, answering(reply{status: 200, body: `{"servers":[],"next":"m"}`}), declares())
-	wantText(t, verbs["list"](t.Context(), c), "list servers: the listing has further pages, though spec.rest.capabilities declares the core profile")
+	for _, verb := range []string{"capabilities", "list"} {
+		c := serve(t, answering(reply{status: 200, body: `{"servers":[],"next":"m"}`}), declares())
+		wantText(t, verbs[verb](t.Context(), c), "list servers: the listing has further pages, though spec.rest.capabilities declares the core profile")
+	}
+}
+
+// A client is replaced once its successor's Capabilities succeed.
+func TestDeclaredCapabilitiesNeedCloudThatAnswers(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		got  reply
+		want outcome
+	}{
+		"refused credentials": {reply{status: 401}, outcome{Kind: cloud.Unauthorized}},
+		"an outage":           {reply{status: 503}, outcome{Kind: cloud.Unavailable}},
+		"a portal":            {reply{status: 200, media: "text/html", body: "<html>"}, outcome{Kind: cloud.Unreadable}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			wantOutcome(t, verbs["capabilities"](t.Context(), serve(t, answering(test.got), declares(cloud.Labels))), test.want)
+		})
+	}
+}
+
+func TestDeclaredCapabilitiesOfCreateNeedNoCall(t *testing.T) {
+	t.Parallel()
+	answers := answering(reply{status: 201, body: `{"id":"i-1","name":"web"}`})
+	if err := verbs["create"](t.Context(), serve(t, answers, declares())); err != nil || answers.count() != 1 {
+		t.Errorf("%v, sent %v; want the create alone", err, answers.sent())
+	}
 }

@@ -70,7 +70,7 @@ func (c *Client) ListServers(ctx context.Context, opts cloud.ListServers) (cloud
 	case page.Next == "" || has.Has(cloud.Sizing):
 		return page.ServerPage, nil
 	case c.stated.declared:
-		return cloud.ServerPage{}, unreadable(call, "the listing has further pages, though spec.rest.capabilities declares the core profile")
+		return cloud.ServerPage{}, unreadable(call, declaredCorePages)
 	default:
 		// The cloud has become an extended one: ask for its capabilities again.
 		c.probed.Store(nil)

@@ -19,8 +19,8 @@ const (
 	// maxDepth bounds the nesting of fields that are skipped.
 	maxDepth = 1000
 	// maxSkipped bounds what is skipped of one answer, in names, values and brackets:
-	// each takes about a microsecond.
-	maxSkipped = 1_000_000
+	// each takes some microseconds.
+	maxSkipped = 200_000
 	// maxElements bounds the servers, networks or hosts of one answer.
 	maxElements = 100_000
 	// maxMemory bounds what is kept of one answer, in bytes. Servers with all fields
@@ -114,7 +114,8 @@ func (s *stream) skip() error {
 		if err != nil {
 			return err
 		}
-		if s.skipped++; s.skipped > maxSkipped {
+		s.skipped++
+		if s.skipped > maxSkipped {
 			return unusable(fmt.Sprintf("the answer holds more than %d values beside the list", maxSkipped))
 		}
 		switch token {

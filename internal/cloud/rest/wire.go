@@ -274,7 +274,8 @@ func (r *reader) labels(value []byte) map[string]string {
 			return
 		}
 		own := bytes.HasPrefix(key, []byte(ownLabels))
-		if counts[own]++; counts[own] > maxLabels {
+		counts[own]++
+		if counts[own] > maxLabels {
 			r.ignored.add("labels", fmt.Sprintf("more than %d", maxLabels))
 			return
 		}

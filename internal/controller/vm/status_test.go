@@ -264,7 +264,8 @@ func TestReportCreatedStatesGuarantee(t *testing.T) {
 		message string
 	}{
 		{name: "idempotency keys: exactly once", caps: cloud.NewCapabilities(cloud.Idempotency)},
-		{name: "unique names: exactly once", caps: cloud.NewCapabilities(cloud.UniqueNames)},
+		{name: "unique names that are exclusive: exactly once", caps: cloud.NewCapabilities(cloud.UniqueNames, cloud.ExclusiveNames)},
+		{name: "unique names that others use too: a person decides", caps: cloud.NewCapabilities(cloud.UniqueNames), message: "a person decides who owns it"},
 		{name: "labels alone: two VMs for a while", caps: cloud.NewCapabilities(cloud.Labels), message: "two VMs may exist for a while"},
 		{name: "none of them: only a person can attribute the VM", caps: cloud.NewCapabilities(cloud.Power), message: "only a person can attribute"},
 		{name: "capabilities unknown: no statement", caps: nil},
