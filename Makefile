@@ -9,6 +9,10 @@ CATALOG_IMG ?= $(IMAGE_TAG_BASE)-catalog:v$(VERSION)
 BUNDLE_DIR ?= bundle
 CATALOG_DIR ?= catalog
 IMAGES_DIR ?= bin/images
+# The digests of images, by which bundle and catalog refer to them: make image-digests. With USE_IMAGE_DIGESTS=true, an image
+# whose digest is not recorded is an error; otherwise it is referred to by its tag.
+IMAGE_DIGESTS ?= config/manifests/image-digests.txt
+USE_IMAGE_DIGESTS ?= false
 CHANNELS ?= candidate,fast,stable
 DEFAULT_CHANNEL ?= stable
 
@@ -35,6 +39,9 @@ GO_BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w -X 
 GOTESTFLAGS ?=
 # Bounds each test binary. No run takes nearly as long: it is to end tests that hang, not tests on a slow machine.
 TEST_TIMEOUT ?= 4h
+# How long each fuzz target runs, and how many at a time.
+FUZZTIME ?= 30s
+FUZZ_JOBS ?= 2
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -63,6 +70,10 @@ verify: $(CONTROLLER_GEN) $(GOLANGCI_LINT) $(KUSTOMIZE) $(OPERATOR_SDK) bin/opm 
 .PHONY: test-faults
 test-faults: assets ## Kill managers between any two effects, interrupt calls, and check the result: about three minutes, part of make test.
 	@KUBEBUILDER_ASSETS=$$(hack/kube-assets.sh) go test -count=1 -timeout $(TEST_TIMEOUT) $(GOTESTFLAGS) ./test/faults
+
+.PHONY: fuzz
+fuzz: ## Run each fuzz target for FUZZTIME, FUZZ_JOBS at a time (FUZZ=Retry: those with this in the name). Failing inputs are kept in testdata/fuzz.
+	@FUZZTIME='$(FUZZTIME)' FUZZ_JOBS='$(FUZZ_JOBS)' hack/fuzz.sh $(FUZZ)
 
 .PHONY: test-e2e
 test-e2e: ## Install, upgrade and remove the operator in every supported way on a real cluster: cluster-up, or E2E_KUBECONFIG with REGISTRY.
@@ -147,8 +158,16 @@ docker-build: ## Build IMG, METRICS_API_IMG, MOCK_IMG and SCORECARD_IMG with CON
 	$(CONTAINER_TOOL) build --build-arg VERSION=$(VERSION) -f test/scorecard/Dockerfile -t $(SCORECARD_IMG) .
 
 .PHONY: images
-images: bin/image ## Build these images and that of the bundle without a container engine, as OCI layouts in IMAGES_DIR.
-	@VERSION='$(VERSION)' PLATFORMS='$(PLATFORMS)' BUNDLE_DIR='$(BUNDLE_DIR)' hack/images.sh $(IMAGES_DIR)
+images: bin/image ## Build these images without a container engine, as OCI layouts in IMAGES_DIR.
+	@VERSION='$(VERSION)' PLATFORMS='$(PLATFORMS)' hack/images.sh $(IMAGES_DIR)
+
+.PHONY: bundle-image
+bundle-image: bin/image ## Build the image of the bundle of BUNDLE_DIR in the same way.
+	@PLATFORMS='$(PLATFORMS)' BUNDLE_DIR='$(BUNDLE_DIR)' hack/bundle-image.sh $(IMAGES_DIR)/private-cloud-operator-bundle
+
+.PHONY: image-digests
+image-digests: bin/image ## Record the digests of the images of IMAGES_DIR in IMAGE_DIGESTS (FROM=registry: those of the pushed images).
+	@VERSION='$(VERSION)' FROM='$(FROM)' hack/image-digests.sh '$(IMAGE_DIGESTS)' $(IMAGES_DIR) $(IMAGE_TAG_BASE)
 
 .PHONY: images-push
 images-push: bin/image ## Push the images of IMAGES_DIR as IMAGE_TAG_BASE:vVERSION and so on.
@@ -169,9 +188,10 @@ docker-buildx: ## Build and push the same images for all PLATFORMS.
 	$(CONTAINER_TOOL) buildx build --push --platform $(PLATFORMS) --build-arg VERSION=$(VERSION) -f test/scorecard/Dockerfile -t $(SCORECARD_IMG) .
 
 .PHONY: bundle
-bundle: generate manifests $(KUSTOMIZE) $(OPERATOR_SDK) ## Generate the bundle of VERSION into BUNDLE_DIR and validate it (WEBHOOK=none: without the name check webhook).
-	@VERSION='$(VERSION)' IMG='$(IMG)' MOCK_IMG='$(MOCK_IMG)' SCORECARD_IMG='$(SCORECARD_IMG)' \
-		CHANNELS='$(CHANNELS)' DEFAULT_CHANNEL='$(DEFAULT_CHANNEL)' WEBHOOK='$(WEBHOOK)' hack/bundle.sh $(BUNDLE_DIR)
+bundle: generate manifests $(KUSTOMIZE) $(OPERATOR_SDK) ## Generate the bundle of VERSION into BUNDLE_DIR and validate it (WEBHOOK=none, NETWORK_POLICY=none: without them).
+	@VERSION='$(VERSION)' IMG='$(IMG)' METRICS_API_IMG='$(METRICS_API_IMG)' MOCK_IMG='$(MOCK_IMG)' SCORECARD_IMG='$(SCORECARD_IMG)' \
+		IMAGE_DIGESTS='$(IMAGE_DIGESTS)' USE_IMAGE_DIGESTS='$(USE_IMAGE_DIGESTS)' CHANNELS='$(CHANNELS)' DEFAULT_CHANNEL='$(DEFAULT_CHANNEL)' \
+		WEBHOOK='$(WEBHOOK)' NETWORK_POLICY='$(NETWORK_POLICY)' hack/bundle.sh $(BUNDLE_DIR)
 
 .PHONY: bundle-build
 bundle-build: ## Build the image of the bundle, BUNDLE_IMG.
@@ -183,7 +203,7 @@ bundle-push: ## Push BUNDLE_IMG.
 
 .PHONY: catalog
 catalog: bin/opm ## Render the bundle of BUNDLE_DIR into the catalog CATALOG_DIR and validate it.
-	@BUNDLE_REPOSITORY='$(IMAGE_TAG_BASE)-bundle' hack/catalog.sh $(CATALOG_DIR) $(BUNDLE_DIR)
+	@BUNDLE_REPOSITORY='$(IMAGE_TAG_BASE)-bundle' IMAGE_DIGESTS='$(IMAGE_DIGESTS)' USE_IMAGE_DIGESTS='$(USE_IMAGE_DIGESTS)' hack/catalog.sh $(CATALOG_DIR) $(BUNDLE_DIR)
 
 .PHONY: catalog-build
 catalog-build: ## Build the image of the catalog, CATALOG_IMG.

@@ -1,17 +1,24 @@
 #!/usr/bin/env bash
 # hack/bundle.sh DIR: generates the OLM bundle of VERSION in DIR, and DIR.Dockerfile, and validates it; a warning is an
-# error. The same inputs give the same bytes. make bundle sets the variables. WEBHOOK=none omits the name check webhook,
-# for an OLM v1 that rejects bundles with webhooks.
+# error. The same inputs give the same bytes. Images are referred to by tag and digest if IMAGE_DIGESTS has their digests.
+# make bundle sets the variables. WEBHOOK=none omits the name check webhook, and NETWORK_POLICY=none the NetworkPolicies,
+# for an OLM that rejects bundles with them.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
 target=${1:?usage: hack/bundle.sh DIR}
-: "${VERSION:?run it through make bundle}" "${IMG:?}" "${MOCK_IMG:?}" "${SCORECARD_IMG:?}" "${CHANNELS:?}" "${DEFAULT_CHANNEL:?}"
+: "${VERSION:?run it through make bundle}" "${IMG:?}" "${METRICS_API_IMG:?}" "${MOCK_IMG:?}" "${SCORECARD_IMG:?}"
+: "${IMAGE_DIGESTS:?}" "${CHANNELS:?}" "${DEFAULT_CHANNEL:?}"
 mkdir -p "$(dirname "$target")"
 target=$(cd "$(dirname "$target")" && pwd)/$(basename "$target")
 registry=ghcr.io/privatecloud/private-cloud-operator
 base=$root/config/manifests/bases/private-cloud-operator.clusterserviceversion.yaml
 created=$(awk '$1 == "createdAt:" { print $2 }' "$base")
+
+manager=$(by_digest "$IMG")
+metrics_api=$(by_digest "$METRICS_API_IMG")
+mock=$(by_digest "$MOCK_IMG")
+scorecard=$(by_digest "$SCORECARD_IMG")
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -27,9 +34,9 @@ cd "$root"
 cp PROJECT "$scratch"
 cd "$scratch"
 "$bin/kustomize" build "$root/config/manifests" | sed -E \
-  -e "s#$registry:v[^ ]*#$IMG#" \
-  -e "s#$registry-mock-cloud:v[^ ]*#$MOCK_IMG#" \
-  -e "s#$registry-scorecard:v[^ ]*#$SCORECARD_IMG#" \
+  -e "s#$registry:v[^ ]*#$manager#" \
+  -e "s#$registry-mock-cloud:v[^ ]*#$mock#" \
+  -e "s#$registry-scorecard:v[^ ]*#$scorecard#" \
   -e "s#^(    olm.skipRange: ).*#\\1'<$VERSION'#" -e "$unserved" |
   "$bin/operator-sdk" generate bundle -q --version "$VERSION" \
   --channels "$CHANNELS" --default-channel "$DEFAULT_CHANNEL" >generate.log 2>&1 ||
@@ -37,6 +44,11 @@ cd "$scratch"
 "$bin/kustomize" build "$root/config/manifests/kept" -o bundle/manifests
 # OLM creates this Service itself, with the certificate.
 rm bundle/manifests/private-cloud-operator-webhook-service_v1_service.yaml
+if [ "${NETWORK_POLICY:-}" = none ]; then
+  rm bundle/manifests/*_networkpolicy.yaml
+elif [ "${WEBHOOK:-}" = none ]; then
+  rm bundle/manifests/private-cloud-operator-webhook_*_networkpolicy.yaml
+fi
 
 # operator-sdk sets createdAt to the present time, lists only the images of RELATED_IMAGE_* variables, and omits the
 # ServiceAccount of the mock cloud: OLM creates only those that have a list of permissions, which may be empty.
@@ -49,7 +61,9 @@ patches:
   patch: |
     - {op: replace, path: /metadata/annotations/createdAt, value: $created}
     - {op: add, path: /spec/install/spec/clusterPermissions/-, value: {serviceAccountName: private-cloud-operator-mock-cloud, rules: []}}
-    - {op: add, path: /spec/relatedImages, value: [{name: manager, image: "$IMG"}, {name: mock-cloud, image: "$MOCK_IMG"}]}
+    - {op: add, path: /spec/relatedImages, value: [
+        {name: manager, image: "$manager"}, {name: metrics-api, image: "$metrics_api"},
+        {name: mock-cloud, image: "$mock"}, {name: scorecard, image: "$scorecard"}]}
 $unchecked
 YAML
 "$bin/kustomize" build . >"$csv"

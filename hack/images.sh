@@ -5,7 +5,7 @@ set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
 target=${1:?usage: hack/images.sh DIR}
-: "${VERSION:?run it through make images}" "${PLATFORMS:?}" "${BUNDLE_DIR:?}"
+: "${VERSION:?run it through make images}" "${PLATFORMS:?}"
 source=https://github.com/privatecloud/operator
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -29,6 +29,4 @@ binary private-cloud-operator ./cmd manager
 binary private-cloud-operator-metrics-api ./cmd/metrics-api metrics-api
 binary private-cloud-operator-mock-cloud ./mockcloud/cmd/mockcloud mockcloud
 binary private-cloud-operator-scorecard ./test/scorecard scorecard
-
-hack/bundle-image.sh "$target/private-cloud-operator-bundle"
 say "built the images of $VERSION in $((SECONDS - start)) s"

@@ -34,6 +34,16 @@ fetched() {
   sed -n 's/.*"Dir": "\(.*\)".*/\1/p' <<<"$json"
 }
 
+# by_digest REFERENCE: prints REFERENCE@DIGEST as the file IMAGE_DIGESTS records it (hack/image-digests.sh), and REFERENCE
+# if it does not. With USE_IMAGE_DIGESTS=true, a missing digest is an error.
+by_digest() {
+  local found
+  found=$(awk -v reference="$1@" 'index($0, reference) == 1' "$IMAGE_DIGESTS" 2>/dev/null || true)
+  [ -n "$found" ] || [ "${USE_IMAGE_DIGESTS:-}" != true ] ||
+    die "$IMAGE_DIGESTS has no digest of $1: run make images image-digests, or make image-digests FROM=registry for pushed images"
+  echo "${found:-$1}"
+}
+
 # lock DIR: acquires the lock DIR, a folder, which only one process can create. It removes the lock of a process that does
 # not exist any more; mv succeeds for one process only.
 lock() {

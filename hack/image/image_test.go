@@ -223,6 +223,45 @@ func TestRegistryHasPushedImagesAfterRestart(t *testing.T) {
 	}
 }
 
+func TestDigestIsKnownBeforeThePush(t *testing.T) {
+	handler, err := newStore(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(handler)
+	defer server.Close()
+	tag := strings.TrimPrefix(server.URL, "http://") + "/some/image:v1"
+	amd, arm := builtInto(t, "--text", "amd=/a"), builtInto(t, "--text", "arm=/a", "--platform", "linux/arm64")
+	for name, dirs := range map[string][]string{"one platform: the image": {amd}, "two platforms: the index": {amd, arm}} {
+		t.Run(name, func(t *testing.T) {
+			want, err := digestOf("", dirs)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := pushCommand(append([]string{"--tag", tag}, dirs...)); err != nil {
+				t.Fatal(err)
+			}
+			if got, err := digestOf(tag, nil); err != nil || got != want {
+				t.Errorf("the registry has %v (%v), want %v", got, err, want)
+			}
+		})
+	}
+}
+
+func TestDigestNeedsLayoutsOrAReference(t *testing.T) {
+	for name, args := range map[string][]string{
+		"neither":                    {},
+		"both":                       {"--registry", "localhost:1/a:b", t.TempDir()},
+		"a layout that is not there": {t.TempDir() + "/none"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := digestCommand(args); err == nil {
+				t.Errorf("%q is accepted", args)
+			}
+		})
+	}
+}
+
 func TestDeletedImageIsDeletedAfterRestart(t *testing.T) {
 	dir := t.TempDir()
 	handler, err := newStore(dir)

@@ -10,6 +10,7 @@ import (
 const usage = `usage: image COMMAND [FLAGS]
 
   build   builds an image from files and writes it as an OCI layout
+  digest  prints the digest of OCI layouts, or of an image in a registry
   push    pushes OCI layouts to a registry
   serve   serves a registry over TLS and stores the images in a folder
 
@@ -21,7 +22,7 @@ func main() {
 		fmt.Fprint(os.Stderr, usage)
 		os.Exit(2)
 	}
-	commands := map[string]func([]string) error{"build": buildCommand, "push": pushCommand, "serve": serveCommand}
+	commands := map[string]func([]string) error{"build": buildCommand, "digest": digestCommand, "push": pushCommand, "serve": serveCommand}
 	run, ok := commands[os.Args[1]]
 	if !ok {
 		fmt.Fprint(os.Stderr, usage)

@@ -36,13 +36,9 @@ func pushCommand(args []string) error {
 	if len(tags) == 0 || flags.NArg() == 0 {
 		return errors.New("want --tag REFERENCE and DIR: see image push --help")
 	}
-	var images []v1.Image
-	for _, dir := range flags.Args() {
-		found, err := readLayout(dir)
-		if err != nil {
-			return fmt.Errorf("read %s: %w", dir, err)
-		}
-		images = append(images, found...)
+	images, err := readLayouts(flags.Args())
+	if err != nil {
+		return err
 	}
 	for _, tag := range tags {
 		digest, err := push(tag, images)
@@ -93,6 +89,19 @@ func indexOf(images []v1.Image) (v1.ImageIndex, error) {
 		index = mutate.AppendManifests(index, mutate.IndexAddendum{Add: img, Descriptor: v1.Descriptor{Platform: platform}})
 	}
 	return index, nil
+}
+
+// readLayouts returns the images of several OCI layouts.
+func readLayouts(dirs []string) ([]v1.Image, error) {
+	var images []v1.Image
+	for _, dir := range dirs {
+		found, err := readLayout(dir)
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", dir, err)
+		}
+		images = append(images, found...)
+	}
+	return images, nil
 }
 
 // readLayout returns the images of the OCI layout dir.

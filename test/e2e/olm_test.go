@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -24,6 +25,24 @@ func csvOf(version string) string { return "csv/private-cloud-operator.v" + vers
 func waitSucceeded(ctx context.Context, version string) {
 	GinkgoHelper()
 	Eventually(outputOf(ctx, "get", csvOf(version), "-n", operatorNamespace, "-o", "jsonpath={.status.phase}")).Should(Equal("Succeeded"))
+}
+
+// expectDigests checks that the pods run images that are named by digest, as the
+// CSV lists them, and that the policies of the bundle are installed.
+func expectDigests(ctx context.Context, version string) {
+	GinkgoHelper()
+	listed := strings.Fields(kubectl(ctx, "get", csvOf(version), "-n", operatorNamespace, "-o", "jsonpath={.spec.relatedImages[*].image}"))
+	Expect(listed).To(HaveLen(4))
+	Expect(listed).To(HaveEach(MatchRegexp(`:v` + regexp.QuoteMeta(version) + `@sha256:[0-9a-f]{64}$`)))
+	running := strings.Fields(kubectl(ctx, "get", "deployments", "-n", operatorNamespace, "-l", "olm.owner=private-cloud-operator.v"+version,
+		"-o", "jsonpath={.items[*].spec.template.spec.containers[*].image}"))
+	Expect(running).To(HaveLen(2))
+	Expect(listed).To(ContainElements(running))
+	Expect(strings.Fields(kubectl(ctx, "get", "networkpolicies", "-n", operatorNamespace, "-o", "name"))).To(ContainElements(
+		"networkpolicy.networking.k8s.io/private-cloud-operator-controller-manager",
+		"networkpolicy.networking.k8s.io/private-cloud-operator-mock-cloud",
+		"networkpolicy.networking.k8s.io/private-cloud-operator-webhook",
+	))
 }
 
 // removeWhatOLMLeaves removes what OLM does not remove, as docs/install.md says.
@@ -60,6 +79,10 @@ var _ = Describe("operator-sdk run bundle", Ordered, func() {
 		operatorSDK(ctx, "run", "bundle", bundle(previous), "-n", operatorNamespace, "--security-context-config=restricted", "--timeout=4m")
 		waitSucceeded(ctx, previous)
 		kubectl(ctx, "wait", "--for=condition=Ready", "cloud/default", "--timeout=60s")
+	})
+
+	It("runs images by digest, with the NetworkPolicies of the bundle", func(ctx SpecContext) {
+		expectDigests(ctx, previous)
 	})
 
 	It("makes the samples Ready, with columns and events", func(ctx SpecContext) {
@@ -132,7 +155,9 @@ var _ = Describe("operator-sdk run bundle", Ordered, func() {
 var _ = Describe("A catalog", Ordered, func() {
 	BeforeAll(removeLeftovers)
 
-	It("installs the startingCSV of a Subscription and upgrades it automatically", func(ctx SpecContext) {
+	// The upgrade comes with a new catalog, as docs/install.md says. If one catalog had both versions, OLM would execute both
+	// InstallPlans at once: the first could be the last to write the owner of a Service, which would go with the first CSV.
+	It("installs the startingCSV of a Subscription and upgrades it automatically when the catalog is replaced", func(ctx SpecContext) {
 		createOperatorNamespace(ctx, "restricted")
 		apply(ctx, fmt.Sprintf(`
 apiVersion: operators.coreos.com/v1alpha1
@@ -153,13 +178,18 @@ spec:
   channel: stable
   source: private-cloud
   sourceNamespace: %[1]s
-  startingCSV: private-cloud-operator.v%[4]s
+  startingCSV: private-cloud-operator.v%[3]s
   installPlanApproval: Automatic
-`, operatorNamespace, images, version, previous))
+`, operatorNamespace, images, previous))
 		Eventually(outputOf(ctx, "get", "catalogsource", "private-cloud", "-n", operatorNamespace, "-o", "jsonpath={.status.connectionState.lastObservedState}")).Should(Equal("READY"))
+		waitSucceeded(ctx, previous)
+		Eventually(outputOf(ctx, "get", "installplan", "-n", operatorNamespace, "-o", "jsonpath={.items[*].status.phase}")).Should(Equal("Complete"))
+		kubectl(ctx, "patch", "catalogsource", "private-cloud", "-n", operatorNamespace, "--type=merge",
+			"-p", fmt.Sprintf(`{"spec":{"image":"%s-catalog:v%s"}}`, images, version))
 		waitSucceeded(ctx, version)
 		Expect(kubectl(ctx, "get", "installplan", "-n", operatorNamespace, "-o", "jsonpath={.items[*].spec.clusterServiceVersionNames}")).
 			To(And(ContainSubstring(previous), ContainSubstring(version)), "the previous version was installed and replaced")
+		expectDigests(ctx, version)
 	})
 
 	It("makes the samples Ready", func(ctx SpecContext) {

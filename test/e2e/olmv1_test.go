@@ -27,7 +27,7 @@ func waitInstalled(ctx context.Context, version string) {
 	for _, deployment := range []string{manager, "deployment/" + bundledMock.service} {
 		kubectl(ctx, "rollout", "status", deployment, "-n", operatorNamespace, "--timeout=120s")
 	}
-	Expect(kubectl(ctx, "get", manager, "-n", operatorNamespace, "-o", "jsonpath={.spec.template.spec.containers[0].image}")).To(HaveSuffix(":v" + version))
+	Expect(kubectl(ctx, "get", manager, "-n", operatorNamespace, "-o", "jsonpath={.spec.template.spec.containers[0].image}")).To(ContainSubstring(":v" + version + "@sha256:"))
 }
 
 var _ = Describe("OLM v1", Ordered, func() {

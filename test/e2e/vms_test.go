@@ -39,14 +39,15 @@ const prohibited = "config/samples/prohibited"
 func expectRefusedName(ctx context.Context) {
 	GinkgoHelper()
 	const refusal = `The VM "taboo" is invalid: spec.vmname: Invalid value: "forbidden": rejected by Cloud "default": the name "forbidden" is prohibited`
-	// OLM renews the certificate with each installation, and the pod with the new one starts later.
-	Eventually(func() string {
+	// OLM renews the certificate after an upgrade, and the pod with the new one starts later.
+	Eventually(func() (string, error) {
 		output, err := tryKubectl(ctx, "", "apply", "-n", samples, "-f", prohibited)
-		if err == nil {
-			kubectl(ctx, "delete", "-n", samples, "-f", prohibited, "--timeout=60s")
+		if err != nil {
+			return output, nil
 		}
-		return output
-	}).Should(ContainSubstring(refusal))
+		_, err = tryKubectl(ctx, "", "delete", "-n", samples, "-f", prohibited, "--ignore-not-found", "--timeout=60s")
+		return output, err
+	}).Should(ContainSubstring(refusal), func() string { return "the name check webhook:\n" + admission(ctx) })
 	Expect(kubectl(ctx, "get", "vm", "taboo", "-n", samples, "--ignore-not-found")).To(BeEmpty())
 }
 

@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"testing"
 	"time"
@@ -61,7 +63,7 @@ func TestBundleHasOnlyKindsThatEveryClusterKnows(t *testing.T) {
 		}
 	}
 	slices.Sort(got)
-	want := []string{"ClusterRole", "ClusterServiceVersion", "CustomResourceDefinition", "Role", "RoleBinding", "Service"}
+	want := []string{"ClusterRole", "ClusterServiceVersion", "CustomResourceDefinition", "NetworkPolicy", "Role", "RoleBinding", "Service"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("kinds in the bundle (-want +got):\n%s", diff)
 	}
@@ -172,7 +174,7 @@ func TestEveryKindHasAnExampleWhoseKeysAreDescribed(t *testing.T) {
 
 func TestEveryImageOfTheBundleIsARelatedImage(t *testing.T) {
 	csv := readBundle(t).CSV
-	var used, listed []string
+	used := []string{scorecardImage(t)}
 	for _, deployment := range csv.Spec.InstallStrategy.StrategySpec.DeploymentSpecs {
 		for _, container := range deployment.Spec.Template.Spec.Containers {
 			used = append(used, container.Image)
@@ -181,15 +183,35 @@ func TestEveryImageOfTheBundleIsARelatedImage(t *testing.T) {
 			}
 		}
 	}
+	listed := map[string]string{}
 	for _, image := range csv.Spec.RelatedImages {
-		listed = append(listed, image.Image)
+		listed[image.Name] = image.Image
 	}
-	if diff := cmp.Diff(used, listed); diff != "" || len(used) != 2 {
-		t.Errorf("images (-used +listed):\n%s", diff)
+	if diff := cmp.Diff([]string{"manager", "metrics-api", "mock-cloud", "scorecard"}, slices.Sorted(maps.Keys(listed))); diff != "" {
+		t.Errorf("names of related images (-want +got):\n%s", diff)
 	}
-	if want := used[0]; csv.Annotations["containerImage"] != want {
+	for _, image := range used {
+		if !slices.Contains(slices.Collect(maps.Values(listed)), image) {
+			t.Errorf("%s is used and not listed in %v", image, listed)
+		}
+	}
+	if want := listed["manager"]; csv.Annotations["containerImage"] != want {
 		t.Errorf("containerImage is %s, want %s", csv.Annotations["containerImage"], want)
 	}
+}
+
+// scorecardImage returns the image of the project's own scorecard suite.
+func scorecardImage(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "bundle", "tests", "scorecard", "config.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`image: (ghcr\.io/privatecloud/\S+)`).FindSubmatch(text)
+	if found == nil {
+		t.Fatal("the scorecard has no suite of this project")
+	}
+	return string(found[1])
 }
 
 func TestBundleAndKustomizeHaveTheSameWebhook(t *testing.T) {

@@ -70,7 +70,6 @@ func TestManifestsAreAcceptedWithoutWarning(t *testing.T) {
 		{"--server-side", "--force-conflicts", "-k", "config/overlays/production"},
 		{"-k", "config/overlays/production/cloud"},
 		{"--server-side", "-k", "config/overlays/autoscaling"},
-		{"-k", "config/network-policy"},
 		{"-k", "config/scorecard/rbac"},
 		{"-k", "config/samples"},
 		{"-f", "config/samples"},
@@ -363,6 +362,15 @@ func deployments(t *testing.T, objects []*unstructured.Unstructured) []appsv1.De
 		t.Fatal("no Deployment")
 	}
 	return found
+}
+
+func encode(t *testing.T, object runtime.Object) *unstructured.Unstructured {
+	t.Helper()
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &unstructured.Unstructured{Object: content}
 }
 
 func decode(t *testing.T, from *unstructured.Unstructured, into any) {

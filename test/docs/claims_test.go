@@ -1,0 +1,101 @@
+package docs_test
+
+import (
+	"go/ast"
+	"go/token"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const (
+	security = "SECURITY.md"
+	// promises is the section of SECURITY.md whose rows each name a test.
+	promises = "## What is promised"
+)
+
+// evidence is a link to a test: [`TestName/case`](path) for a test function or one
+// of its cases, or [`text`](path) for a spec.
+var evidence = regexp.MustCompile("\\[`([^`]+)`\\]\\(([^)#\\s]+\\.go)\\)")
+
+func TestEveryClaimNamesATest(t *testing.T) {
+	_, section, found := strings.Cut(read(t, security), "\n"+promises+"\n")
+	if !found {
+		t.Fatalf("%s has no section %q", security, promises)
+	}
+	section, _, _ = strings.Cut(section, "\n## ")
+	claims := 0
+	rows := regexp.MustCompile(`(?m)^\|.*\|$`).FindAllString(section, -1)
+	for i, row := range rows {
+		// A heading is followed by a row of dashes.
+		if isRule(row) || i+1 < len(rows) && isRule(rows[i+1]) {
+			continue
+		}
+		claims++
+		if !evidence.MatchString(row) {
+			t.Errorf("%s: the claim names no test: %s", security, row)
+		}
+	}
+	const least = 20
+	if claims < least {
+		t.Errorf("%s: found %d claims, want at least %d", security, claims, least)
+	}
+}
+
+func isRule(row string) bool { return strings.HasPrefix(row, "|--") }
+
+func TestClaimsNameTestsThatExist(t *testing.T) {
+	links := evidence.FindAllStringSubmatch(read(t, security), -1)
+	if len(links) == 0 {
+		t.Fatalf("%s names no test", security)
+	}
+	for _, link := range links {
+		name, file := link[1], link[2]
+		t.Run(caseName(name), func(t *testing.T) {
+			if !exists(file) {
+				t.Fatalf("%s does not exist", file)
+			}
+			checkTestExists(t, file, name)
+		})
+	}
+}
+
+// caseName is a name of a subtest that has no levels for -run.
+func caseName(name string) string { return strings.ReplaceAll(name, "/", ".") }
+
+func checkTestExists(t *testing.T, file, name string) {
+	t.Helper()
+	source := parse(t, file)
+	function, inner, _ := strings.Cut(name, "/")
+	if !regexp.MustCompile(`^(Test|Fuzz)\w+$`).MatchString(function) {
+		function, inner = "", name
+	}
+	if function != "" && !slices.ContainsFunc(source.Decls, func(decl ast.Decl) bool {
+		f, ok := decl.(*ast.FuncDecl)
+		return ok && f.Recv == nil && f.Name.Name == function
+	}) {
+		t.Errorf("%s has no test %s", file, function)
+	}
+	if inner != "" && !slices.Contains(literals(t, source), inner) {
+		t.Errorf("%s has no case %q", file, inner)
+	}
+}
+
+// literals returns the string literals of a file, among which are the names of its cases.
+func literals(t *testing.T, file *ast.File) []string {
+	t.Helper()
+	var found []string
+	ast.Inspect(file, func(n ast.Node) bool {
+		if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING {
+			text, err := strconv.Unquote(literal.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found = append(found, text)
+		}
+		return true
+	})
+	return found
+}
