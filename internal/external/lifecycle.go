@@ -126,6 +126,13 @@ func (l *Lifecycle[T, R, S]) ForgetObject(uid types.UID) {
 	l.Looks.Forget(uid)
 }
 
+// ForgetDeleted drops all that is remembered of a deleted object. One without a
+// claim is deleted without a reconcile.
+func (l *Lifecycle[T, R, S]) ForgetDeleted(o client.Object) {
+	l.ForgetObject(o.GetUID())
+	l.Directory.Forget(inventory.Ref{Kind: l.Ref, Namespace: o.GetNamespace(), Name: o.GetName()})
+}
+
 // claimed returns the name that an object's claim is about, empty without a claim.
 func (l *Lifecycle[T, R, S]) claimed(obj T, record Record) string {
 	if !controllerutil.ContainsFinalizer(obj, l.Options.Finalizer) {

@@ -35,7 +35,7 @@ type harness struct {
 func newHarness() *harness {
 	h := &harness{now: startTime, client: &volume.Cloud{}}
 	clock := func() time.Time { return h.now }
-	directory := inventory.New(clock)
+	directory := inventory.New(clock, "cluster")
 	directory.Subscribe(func(e inventory.Event) {
 		for _, ref := range e.Refs {
 			h.enqueued = append(h.enqueued, ref.Kind+"/"+ref.Name)

@@ -51,7 +51,7 @@ func BenchmarkPublish(b *testing.B) {
 		{name: "one in ten is being built", first: building, second: building},
 	} {
 		b.Run(bc.name, func(b *testing.B) {
-			inv := inventory.New(time.Now).Cloud("home")
+			inv := inventory.New(time.Now, "c").Cloud("home")
 			var snaps [2]*inventory.Snapshot
 			for i, change := range []func(int, *cloud.Server){bc.first, bc.second} {
 				snap, err := inventory.List(b.Context(), pages(benchServers(10_000, change)), time.Now)

@@ -2,16 +2,33 @@ package inventory
 
 import "slices"
 
-// Vanished returns the known IDs that the snapshot lacks, sorted, and reports
-// whether so many vanished at once that the snapshot is not trusted and the
-// brake is to be set: at least two, and a quarter of all or fifty.
-func Vanished(known []string, snap *Snapshot) (gone []string, brake bool) {
+// Missing returns the known IDs that the snapshot lacks, sorted.
+func (s *Snapshot) Missing(known []string) []string {
+	var missing []string
 	for _, id := range known {
-		if !snap.Has(id) {
-			gone = append(gone, id)
+		if !s.Has(id) {
+			missing = append(missing, id)
 		}
 	}
-	slices.Sort(gone)
-	n := len(gone)
-	return gone, n >= 2 && (n*4 >= len(known) || n >= 50)
+	slices.Sort(missing)
+	return missing
+}
+
+// Implausible reports whether so many of the known servers vanished at once that
+// the listing is not trusted and the brake is to be set: at least two, and a
+// quarter of all or fifty.
+func Implausible(gone, known int) bool {
+	return gone >= 2 && (gone*4 >= known || gone >= 50)
+}
+
+// Sample returns at most n of the IDs, evenly spread, in their order.
+func Sample(ids []string, n int) []string {
+	if len(ids) <= n {
+		return slices.Clone(ids)
+	}
+	sample := make([]string, 0, n)
+	for i := range n {
+		sample = append(sample, ids[i*len(ids)/n])
+	}
+	return sample
 }

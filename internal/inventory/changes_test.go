@@ -88,7 +88,7 @@ func changeField(t *testing.T, server *cloud.Server, field reflect.StructField) 
 func TestPublishReportsChangesOfComparedFieldsOnly(t *testing.T) {
 	for _, field := range serverFields() {
 		t.Run(field.Name, func(t *testing.T) {
-			directory := New(time.Now)
+			directory := New(time.Now, "c")
 			var events []Event
 			directory.Subscribe(func(e Event) { events = append(events, e) })
 			inv := directory.Cloud("home")

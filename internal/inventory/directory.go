@@ -1,10 +1,10 @@
 package inventory
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"time"
-
-	"github.com/privatecloud/operator/internal/cloud"
 )
 
 // Event names the objects of a cloud that are to be reconciled.
@@ -21,35 +21,67 @@ type Event struct {
 
 const notConnected = "the Cloud does not exist or has not been connected yet"
 
-// Directory holds the inventory of each cloud by the cloud's name.
+// Directory holds the inventory of each Cloud by the Cloud's name.
 type Directory struct {
-	clock    func() time.Time
-	notifier *notifier
+	clock     func() time.Time
+	cluster   string
+	notifier  *notifier
+	startedAt time.Time
 
 	mu     sync.Mutex
 	clouds map[string]*Inventory
 }
 
-// New returns an empty directory. It reads the time from clock.
-func New(clock func() time.Time) *Directory {
-	return &Directory{clock: clock, notifier: &notifier{}, clouds: map[string]*Inventory{}}
+// New returns an empty directory. It reads the time from clock. cluster
+// identifies this cluster in the labels of servers.
+func New(clock func() time.Time, cluster string) *Directory {
+	return &Directory{clock: clock, cluster: cluster, notifier: &notifier{}, startedAt: clock(), clouds: map[string]*Inventory{}}
 }
 
-// Cloud returns the inventory of a cloud, and makes it on first use. The cloud
-// is unavailable until Connect and Publish are called.
+// Cloud returns the inventory of a Cloud that exists, and makes it on first use.
+// The cloud is unavailable until Connect and Publish are called. The directory
+// holds the inventory until Remove: for a name that may be that of no Cloud, call
+// Absent.
 func (d *Directory) Cloud(name string) *Inventory {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if inv, ok := d.clouds[name]; ok {
 		return inv
 	}
-	inv := &Inventory{
-		name: name, clock: d.clock, notifier: d.notifier, startedAt: d.clock(), unavailable: notConnected,
-		overlay: newOverlay(), utilization: map[string]utilization{}, waiting: map[Ref]struct{}{}, afterListing: map[Ref]time.Time{},
-		networks: newNetworks(d.clock), hosts: newOnDemandList[cloud.Host](d.clock),
-	}
+	inv := newInventory(name, d.cluster, d.clock, d.notifier, d.clock())
 	d.clouds[name] = inv
 	return inv
+}
+
+// Absent returns an inventory for a name that is that of no Cloud. It is
+// unavailable, the directory does not hold it, and it sends no events: objects
+// that wait for it are enqueued when the Cloud is created.
+func (d *Directory) Absent(name string) *Inventory {
+	return newInventory(name, d.cluster, d.clock, &notifier{}, d.startedAt)
+}
+
+// Remove disconnects the inventory of a Cloud that is gone and drops it, and
+// reports whether there was one. A reconcile that still holds the inventory finds
+// it unavailable. The objects that wait for the Cloud are enqueued.
+func (d *Directory) Remove(name string) bool {
+	d.mu.Lock()
+	inv := d.clouds[name]
+	delete(d.clouds, name)
+	d.mu.Unlock()
+	if inv != nil {
+		inv.remove()
+	}
+	return inv != nil
+}
+
+// Forget drops what a deleted object waits for.
+func (d *Directory) Forget(ref Ref) {
+	d.mu.Lock()
+	all := slices.Collect(maps.Values(d.clouds))
+	d.mu.Unlock()
+	for _, inv := range all {
+		inv.forget(ref)
+	}
 }
 
 // Subscribe registers fn to be called with each event of each cloud. fn must not block.

@@ -7,6 +7,9 @@
 // listing, or a cloud that is unavailable, is enqueued when it is there; no
 // reconciler lists the servers by itself.
 //
+// A cloud may show a created server late: the answer to a create is kept until
+// the settle time has passed, whatever listings lack.
+//
 // What a cloud has few of (networks, hosts) is listed on demand, once for all
 // callers.
 //
@@ -15,7 +18,9 @@
 //	inventory.go  one cloud: connection, brake, publishing a snapshot
 //	view.go       what reconcilers read and record
 //	polling.go    when the next listing is due, and which objects wait for it
+//	utilization.go  the utilization of servers on clouds that do not list it
 //	snapshot.go   one complete listing of the servers
+//	limits.go     what one listing may hold
 //	changes.go    which servers differ between two snapshots
 //	overlay.go    what is known of servers in addition to the last listing
 //	brake.go      when a listing lacks so many servers that it is not trusted

@@ -135,7 +135,7 @@ type harness struct {
 func newHarness(t *testing.T) *harness {
 	t.Helper()
 	h := &harness{t: t, clock: &clock{now: dawn}}
-	h.dir = inventory.New(h.clock.Now)
+	h.dir = inventory.New(h.clock.Now, "c")
 	h.dir.Subscribe(func(e inventory.Event) {
 		slices.Sort(e.Servers)
 		slices.SortFunc(e.Refs, func(a, b inventory.Ref) int { return strings.Compare(a.Name, b.Name) })

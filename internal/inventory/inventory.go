@@ -41,7 +41,7 @@ type Inventory struct {
 	polledAt      time.Time
 	interval      time.Duration
 	pollRequested bool
-	// idlePolls counts the listings in a row that brought no change.
+	// idlePolls counts the listings in a row that brought no change that was waited for.
 	idlePolls int
 
 	snapshot    *Snapshot
@@ -56,13 +56,26 @@ type Inventory struct {
 	resumed int
 	// afterListing are the objects that wait for a listing begun at or after a time.
 	afterListing map[Ref]time.Time
+	// served are the objects that waited for the last listing.
+	served map[Ref]struct{}
+	// removed is whether the directory dropped the inventory.
+	removed bool
+}
+
+func newInventory(name, cluster string, clock func() time.Time, notifier *notifier, startedAt time.Time) *Inventory {
+	return &Inventory{
+		name: name, clock: clock, notifier: notifier, startedAt: startedAt, unavailable: notConnected,
+		overlay: newOverlay(cluster), utilization: map[string]utilization{}, waiting: map[Ref]struct{}{}, afterListing: map[Ref]time.Time{},
+		networks: newNetworks(clock), hosts: newOnDemandList[cloud.Host](clock),
+	}
 }
 
 // Settings are the fields of a Cloud that concern its inventory.
 type Settings struct {
 	// PollInterval is the time between two listings.
 	PollInterval time.Duration
-	// SettleTime is how long after a create of unknown outcome its server may still appear.
+	// SettleTime is how long after a create its server may still appear: after a
+	// create of unknown outcome, and in a listing.
 	SettleTime time.Duration
 	// UtilizationStep is the smallest change of the CPU utilization to report, in percent points.
 	UtilizationStep int
@@ -83,8 +96,9 @@ func (i *Inventory) Connect(client cloud.Client, caps cloud.Capabilities) {
 	i.client, i.caps = client, caps
 }
 
-// MarkUnavailable marks the cloud as not available. The reason must not change
-// from try to try. What is known of the cloud is kept.
+// MarkUnavailable marks the cloud as not available. Tenants read the reason: it
+// must name no endpoint, Secret or namespace, and must not change from try to
+// try. What is known of the cloud is kept.
 func (i *Inventory) MarkUnavailable(reason string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -126,20 +140,23 @@ func (i *Inventory) Publish(snap *Snapshot) {
 		event.Refs = append(event.Refs, snap.appeared(old, event.Servers)...)
 	}
 	i.snapshot, i.unavailable = snap, ""
-	event.Servers = append(event.Servers, i.overlay.publish(snap, i.clock())...)
+	overlay := i.overlay.publish(snap, i.settings.SettleTime, i.clock())
+	event.Servers = append(event.Servers, overlay.superseded...)
 	for id := range i.utilization {
 		if !snap.Has(id) {
 			delete(i.utilization, id)
 		}
 	}
+	i.served = map[Ref]struct{}{}
 	for ref, since := range i.afterListing {
 		if !snap.Begun.Before(since) {
 			event.Refs = append(event.Refs, ref)
+			i.served[ref] = struct{}{}
 			delete(i.afterListing, ref)
 		}
 	}
 	i.idlePolls++
-	if len(event.Servers) > 0 {
+	if overlay.progress {
 		i.idlePolls = 0
 	}
 	slices.SortFunc(event.Refs, Ref.compare)
@@ -155,13 +172,44 @@ func (i *Inventory) takeWaiting() []Ref {
 	return refs
 }
 
+// forget drops what an object waits for.
+func (i *Inventory) forget(ref Ref) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	delete(i.waiting, ref)
+	delete(i.afterListing, ref)
+	delete(i.served, ref)
+}
+
 // Disconnect drops the client and all that is known of the cloud.
 func (i *Inventory) Disconnect() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	i.disconnect()
+}
+
+// remove disconnects the inventory for good. It enqueues the objects that wait,
+// and later each that begins to wait, so that they wait for the Cloud's next
+// inventory if there is one.
+func (i *Inventory) remove() {
+	i.mu.Lock()
+	i.disconnect()
+	i.removed = true
+	refs := slices.Concat(i.takeWaiting(), slices.Collect(maps.Keys(i.afterListing)))
+	clear(i.afterListing)
+	i.mu.Unlock()
+	slices.SortFunc(refs, Ref.compare)
+	if refs = slices.Compact(refs); len(refs) > 0 {
+		i.notifier.notify(Event{Cloud: i.name, Refs: refs})
+	}
+}
+
+// disconnect drops the client and all that is known of the cloud. The caller
+// holds the lock.
+func (i *Inventory) disconnect() {
 	i.client, i.caps, i.snapshot, i.braked, i.polledAt = nil, nil, nil, false, time.Time{}
 	i.unavailable = notConnected
-	i.overlay = newOverlay()
+	i.overlay = newOverlay(i.overlay.cluster)
 	clear(i.utilization)
 	// The lists are new, so that the result of a call under way is dropped.
 	i.hosts, i.networks = newOnDemandList[cloud.Host](i.clock), newNetworks(i.clock)

@@ -1,6 +1,8 @@
 package inventory_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -290,17 +292,7 @@ func TestViewFollowsTheConnection(t *testing.T) {
 	}
 }
 
-func TestDirectoryKeepsOneInventoryPerCloud(t *testing.T) {
-	h := newHarness(t)
-	h.clock.advance(time.Hour)
-	if h.dir.Cloud("home") != h.inv {
-		t.Error("a second inventory was made for the same cloud")
-	}
-	equal(t, "StartedAt of the first", dawn, h.dir.Cloud("home").StartedAt())
-	equal(t, "StartedAt of one made later", dawn.Add(time.Hour), h.dir.Cloud("other").StartedAt())
-}
-
-func TestVanishedReportsWhetherToBrake(t *testing.T) {
+func TestMissingAndImplausible(t *testing.T) {
 	many := func(n int) []string {
 		known := make([]string, n)
 		for i := range known {
@@ -332,14 +324,36 @@ func TestVanishedReportsWhetherToBrake(t *testing.T) {
 			for _, id := range tc.left {
 				servers = append(servers, server(id))
 			}
-			gone, brake := inventory.Vanished(tc.known, h.list(0, servers...))
+			gone := h.list(0, servers...).Missing(tc.known)
 			type answer struct {
 				Gone  []string
 				Brake bool
 			}
-			if diff := cmp.Diff(answer{tc.gone, tc.brake}, answer{gone, brake}); diff != "" {
-				t.Errorf("Vanished (-want +got):\n%s", diff)
+			if diff := cmp.Diff(answer{tc.gone, tc.brake}, answer{gone, inventory.Implausible(len(gone), len(tc.known))}); diff != "" {
+				t.Errorf("missing servers and brake (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestSampleIsEvenlySpreadAndHasNoDuplicates(t *testing.T) {
+	for n := range 200 {
+		all := make([]string, n)
+		for i := range all {
+			all[i] = fmt.Sprintf("s%03d", i)
+		}
+		sample := inventory.Sample(all, 20)
+		equal(t, "size", min(n, 20), len(sample))
+		if !slices.IsSorted(sample) || len(slices.Compact(slices.Clone(sample))) != len(sample) {
+			t.Fatalf("sample of %d is not sorted or has duplicates: %v", n, sample)
+		}
+		last := 0
+		for i, id := range sample {
+			at, _ := slices.BinarySearch(all, id)
+			if gap := at - last; i > 0 && (gap < n/len(sample) || gap > n/len(sample)+1) {
+				t.Fatalf("sample of %d has a gap of %d before %s: not evenly spread", n, gap, id)
+			}
+			last = at
+		}
 	}
 }

@@ -12,9 +12,12 @@ import (
 const transitionTimeout = 10 * time.Minute
 
 // overlay is what this process knows of servers in addition to the last
-// listing: what the cloud answered since the listing began, and which servers
-// are expected to change soon.
+// listing: what the cloud answered since the listing began, which servers it
+// created lately, and which servers are expected to change soon.
 type overlay struct {
+	// cluster is the value of ClusterLabel of this cluster's servers. Listings of
+	// other clusters' servers are not tracked.
+	cluster string
 	entries map[string]*overlayEntry
 	// byOwner holds the IDs of recorded servers by the UID of their owner.
 	byOwner map[string]map[string]struct{}
@@ -29,6 +32,14 @@ type overlayEntry struct {
 	owner      string
 	recordedAt time.Time
 
+	// createdAt is when the answer to the server's create was recorded; zero if this
+	// process did not create it. Until the settle time has passed since, a listing
+	// that lacks the server does not end the record.
+	createdAt time.Time
+	// listed is whether the last listing shows the created server and is newer than
+	// any answer. Then server is what was listed, and hides nothing.
+	listed bool
+
 	// transition is the transitional state that the server is in by the answer
 	// or by the last listing; empty if it is in none. It warrants faster polling
 	// until deadline.
@@ -38,19 +49,31 @@ type overlayEntry struct {
 
 func (e *overlayEntry) recorded() bool { return !e.recordedAt.IsZero() }
 
-func newOverlay() *overlay {
-	return &overlay{entries: map[string]*overlayEntry{}, byOwner: map[string]map[string]struct{}{}}
+// retained reports whether a listing that began at begun and lacks the server
+// proves nothing: the cloud may show a created server late. A server whose
+// deletion began is expected to disappear.
+func (e *overlayEntry) retained(begun time.Time, settleTime time.Duration) bool {
+	return !e.createdAt.IsZero() && begun.Before(e.createdAt.Add(settleTime)) && e.server.State != cloud.StateDeleting
 }
 
-// record keeps an answer of the cloud on a server of owner.
-func (o *overlay) record(owner string, server cloud.Server, now time.Time) {
-	o.discard(server.ID)
+func newOverlay(cluster string) *overlay {
+	return &overlay{cluster: cluster, entries: map[string]*overlayEntry{}, byOwner: map[string]map[string]struct{}{}}
+}
+
+// record keeps an answer of the cloud on a server of owner. created is whether
+// it is the answer to the server's create.
+func (o *overlay) record(owner string, server cloud.Server, now time.Time, created bool) {
 	e, ok := o.entries[server.ID]
 	if !ok {
 		e = &overlayEntry{}
 		o.entries[server.ID] = e
 	}
-	e.server, e.owner, e.recordedAt = server, owner, now
+	createdAt := e.createdAt
+	if created {
+		createdAt = now
+	}
+	o.discard(server.ID)
+	e.server, e.owner, e.recordedAt, e.createdAt = server, owner, now, createdAt
 	if o.byOwner[owner] == nil {
 		o.byOwner[owner] = map[string]struct{}{}
 	}
@@ -68,38 +91,41 @@ func (o *overlay) discard(id string) bool {
 	if len(o.byOwner[e.owner]) == 0 {
 		delete(o.byOwner, e.owner)
 	}
-	e.server, e.owner, e.recordedAt = cloud.Server{}, "", time.Time{}
+	e.server, e.owner, e.recordedAt, e.createdAt, e.listed = cloud.Server{}, "", time.Time{}, time.Time{}, false
 	return true
 }
 
-// recorded returns the recorded answer on a server, if there is one.
+// recorded returns the recorded answer on a server, if there is one that hides
+// the listing.
 func (o *overlay) recorded(id string) (cloud.Server, bool) {
-	if e, ok := o.entries[id]; ok && e.recorded() {
+	if e, ok := o.entries[id]; ok && e.recorded() && !e.listed {
 		return e.server, true
 	}
 	return cloud.Server{}, false
 }
 
-// owned returns the recorded servers of owner.
+// owned returns the recorded servers of owner that hide the listing.
 func (o *overlay) owned(owner string) []cloud.Server {
 	var found []cloud.Server
 	for id := range o.byOwner[owner] {
-		found = append(found, o.entries[id].server)
+		if server, ok := o.recorded(id); ok {
+			found = append(found, server)
+		}
 	}
 	return found
 }
 
 // track updates which transitional state one of our servers is in, and drops
-// the entry if there is nothing left to know. listed is the server's state in
-// the last listing, empty if it is not listed. The deadline is that of the
-// moment when the server was first known to be in the state: neither answers
-// nor listings that repeat the state move it.
-func (o *overlay) track(id string, listed cloud.State, now time.Time) {
+// the entry if there is nothing left to know. It reports whether the state
+// changed. listed is the server's state in the last listing, empty if it is not
+// listed. The deadline is that of the moment when the server was first known to
+// be in the state: neither answers nor listings that repeat the state move it.
+func (o *overlay) track(id string, listed cloud.State, now time.Time) (changed bool) {
 	e, ok := o.entries[id]
 	if !ok {
 		e = &overlayEntry{}
 	}
-	state := listed
+	state, was := listed, e.transition
 	if e.server.State.Transitional() {
 		state = e.server.State
 	}
@@ -115,28 +141,50 @@ func (o *overlay) track(id string, listed cloud.State, now time.Time) {
 	case !ok:
 		o.entries[id] = e
 	}
+	return e.transition != was
 }
 
-// publish discards the answers that are older than the listing, and returns
-// the IDs of their servers.
-func (o *overlay) publish(snap *Snapshot, now time.Time) (superseded []string) {
+// published is what publish changed.
+type published struct {
+	// superseded are the IDs of the servers whose answers no longer hide the listing.
+	superseded []string
+	// progress is whether the transitional state of any server changed.
+	progress bool
+}
+
+// publish discards the answers that are older than the listing, except those on
+// created servers that the listing may not show yet.
+func (o *overlay) publish(snap *Snapshot, settleTime time.Duration, now time.Time) (p published) {
 	for id, e := range o.entries {
-		if e.recorded() && e.recordedAt.Before(snap.Begun) {
-			o.discard(id)
-			superseded = append(superseded, id)
+		if e.recorded() && e.recordedAt.Before(snap.Begun) && o.supersede(id, e, snap, settleTime) {
+			p.superseded = append(p.superseded, id)
 		}
-		o.track(id, snap.servers[id].State, now)
+		p.progress = o.track(id, snap.servers[id].State, now) || p.progress
 	}
 	for _, id := range snap.transitional {
-		o.track(id, snap.servers[id].State, now)
+		if snap.servers[id].Labels[ClusterLabel] == o.cluster {
+			p.progress = o.track(id, snap.servers[id].State, now) || p.progress
+		}
 	}
-	return superseded
+	return p
 }
 
-// awaited reports whether a server's state warrants faster polling.
-func (o *overlay) awaited(id string, now time.Time) bool {
-	e, ok := o.entries[id]
-	return ok && now.Before(e.deadline)
+// supersede replaces what is recorded of a server by a newer listing, and
+// reports whether that changed what is known of the server.
+func (o *overlay) supersede(id string, e *overlayEntry, snap *Snapshot, settleTime time.Duration) bool {
+	server, listed := snap.servers[id]
+	wasListed := e.listed
+	switch {
+	case !e.retained(snap.Begun, settleTime):
+		o.discard(id)
+		return !listed || !wasListed
+	case listed:
+		e.server, e.listed = server, true
+		return !wasListed
+	default:
+		e.listed = false
+		return false
+	}
 }
 
 // awaitsAny reports whether the state of any server warrants faster polling.

@@ -1,13 +1,12 @@
 package inventory_test
 
 import (
-	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/privatecloud/operator/internal/cloud"
-	"github.com/privatecloud/operator/internal/cloud/fake"
 	"github.com/privatecloud/operator/internal/inventory"
 )
 
@@ -109,7 +108,7 @@ func TestNextPollIsSoonerWhileAChangeIsExpected(t *testing.T) {
 			}
 			tc.act(h)
 			if tc.soon {
-				h.wantNext("a change is expected, although many listings brought none", time.Second, time.Second)
+				h.wantNext("a change is expected, although many listings brought none", time.Second, 2*time.Second)
 			} else {
 				h.wantNext("no change is expected", interval*9/10, interval*11/10)
 			}
@@ -129,8 +128,83 @@ func TestNextPollBacksOffWhileNothingChanges(t *testing.T) {
 		h.poll(0, building)
 	}
 	h.wantNext("it is at most the interval", interval*9/10, interval*11/10)
-	h.poll(0, building, server("b"))
-	h.wantNext("a change resets it", time.Second, time.Second)
+	h.poll(0, building, server("b", owned("v", "c"), in(cloud.StateBuilding)))
+	h.wantNext("another server that is built resets it", time.Second, time.Second)
+	h.poll(0, building, server("b", owned("v", "c"), in(cloud.StateBuilding)))
+	h.wantNext("each listing without a change doubles the time", 2*time.Second, 2*time.Second)
+	h.poll(0, building, server("b", owned("v", "c")))
+	h.wantNext("the end of a build resets it", time.Second, time.Second)
+}
+
+func TestUnrelatedChangesDoNotTurnAStuckServerIntoAListingASecond(t *testing.T) {
+	stuck := server("a", owned("u", "c"), in(cloud.StateBuilding))
+	tests := []struct {
+		name string
+		// step is called before each listing and returns the servers besides the stuck one.
+		step func(h *harness, n int) []cloud.Server
+	}{
+		{name: "the CPU use of another server changes in each listing", step: func(_ *harness, n int) []cloud.Server {
+			return []cloud.Server{server("b", owned("v", "c"), func(s *cloud.Server) { s.CPUUtilization = &n })}
+		}},
+		{name: "the CPU use of the server itself changes", step: func(_ *harness, n int) []cloud.Server {
+			return []cloud.Server{server("a", owned("u", "c"), in(cloud.StateBuilding), func(s *cloud.Server) { s.CPUUtilization = &n })}
+		}},
+		{name: "servers of others come and go", step: func(_ *harness, n int) []cloud.Server {
+			return []cloud.Server{server(fmt.Sprint("x", n), in(cloud.StateBuilding))}
+		}},
+		{name: "servers of another cluster are built", step: func(_ *harness, n int) []cloud.Server {
+			return []cloud.Server{server(fmt.Sprint("x", n), owned("w", "another"), in(cloud.StateBuilding))}
+		}},
+		{name: "the server is read again before each listing", step: func(h *harness, _ int) []cloud.Server {
+			h.inv.RecordServer("u", stuck)
+			return nil
+		}},
+		{name: "its object waits for each listing", step: func(h *harness, _ int) []cloud.Server {
+			h.inv.EnqueueAfterListing(inventory.Ref{Namespace: "n", Name: "a"}, h.clock.Now())
+			return nil
+		}},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			h := polling(t)
+			h.inv.Configure(inventory.Settings{PollInterval: time.Hour})
+			h.poll(0, stuck)
+			begin, listings := h.clock.Now(), 0
+			for h.clock.Now().Sub(begin) < 9*time.Minute {
+				h.clock.advance(h.inv.NextPoll())
+				others := tc.step(h, listings)
+				h.clock.advance(time.Millisecond)
+				h.poll(0, append([]cloud.Server{stuck}, others...)...)
+				listings++
+			}
+			if listings > 12 {
+				t.Errorf("%d listings within %v, want the time between them to double", listings, h.clock.Now().Sub(begin))
+			}
+		})
+	}
+}
+
+func TestServersOfAnotherClusterWarrantNoFastPolling(t *testing.T) {
+	h := polling(t)
+	h.poll(0, server("a", owned("u", "another"), in(cloud.StateBuilding)), server("b", owned("v", "another"), in(cloud.StateDeleting)))
+	h.wantNext("their states change without this cluster", interval*9/10, interval*11/10)
+}
+
+func TestObjectThatWaitsAgainWaitsLonger(t *testing.T) {
+	h := polling(t)
+	ref := inventory.Ref{Namespace: "n", Name: "a"}
+	for _, want := range []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second} {
+		h.poll(0)
+		h.inv.EnqueueAfterListing(ref, h.clock.Now())
+		h.clock.advance(time.Millisecond)
+		if want == time.Second {
+			continue // the first listing precedes the first wait
+		}
+		h.wantNext("it waited for the last listing, too", want/2-time.Millisecond, want-time.Millisecond)
+	}
+	h.poll(0)
+	h.inv.EnqueueAfterListing(inventory.Ref{Namespace: "n", Name: "another"}, h.clock.Now())
+	h.wantNext("another object begins anew", time.Second, time.Second)
 }
 
 func TestNextPollBoundsTheShareOfTimeSpentListing(t *testing.T) {
@@ -155,62 +229,9 @@ func TestPollRequestsAreReported(t *testing.T) {
 	h.wantNext("the request is served by the begin of a listing", interval*9/10, interval*11/10)
 }
 
-func TestUtilizationCallsTheCloudOncePerInterval(t *testing.T) {
-	h := polling(t)
-	c := newCloud()
-	c.AddServers(server("a"))
-	c.SetUtilization(40)
-	h.inv.Connect(c, nil)
-	want := func(utilization, calls int) {
-		t.Helper()
-		got, err := h.inv.Utilization(t.Context(), "a")
-		if err != nil {
-			t.Fatalf("Utilization: %v", err)
-		}
-		equal(t, "CPU utilization", utilization, got.CPUUtilization)
-		equal(t, "calls so far", calls, c.Sent(fake.ServerStatus))
-	}
-	h.publish(server("a"))
-	want(40, 1)
-	c.SetUtilization(50)
-	h.clock.advance(interval * 8 / 10)
-	h.publish(server("a"))
-	want(40, 1)
-	h.clock.advance(interval / 10)
-	want(50, 2)
-
-	h.publish()
-	h.publish(server("a"))
-	want(50, 3)
-	h.inv.ForgetServer("a")
-	want(50, 4)
-	h.inv.Disconnect()
-	h.inv.Connect(c, nil)
-	want(50, 5)
-}
-
-func TestUtilizationReturnsTheLastKnownOnAnError(t *testing.T) {
-	h := polling(t)
-	c := newCloud()
-	c.AddServers(server("a"))
-	c.SetUtilization(40)
-	h.inv.Connect(c, nil)
-	if _, err := h.inv.Utilization(t.Context(), "a"); err != nil {
-		t.Fatalf("Utilization: %v", err)
-	}
-	h.clock.advance(interval)
-	no := errors.New("no")
-	c.FailAlways(fake.ServerStatus, no, false)
-	got, err := h.inv.Utilization(t.Context(), "a")
-	if !errors.Is(err, no) {
-		t.Errorf("Utilization failed with %v, want %v", err, no)
-	}
-	equal(t, "CPU utilization", 40, got.CPUUtilization)
-}
-
 // TestInventoryIsSafeForConcurrentUse finds data races and deadlocks; run it with -race.
 func TestInventoryIsSafeForConcurrentUse(t *testing.T) {
-	dir := inventory.New(time.Now)
+	dir := inventory.New(time.Now, "c")
 	dir.Subscribe(func(e inventory.Event) { _ = len(e.Refs) })
 	dir.OnPollRequest(func(string, time.Duration) {})
 	c := newCloud()
@@ -234,14 +255,27 @@ func TestInventoryIsSafeForConcurrentUse(t *testing.T) {
 		func(inv *inventory.Inventory) { _ = inv.Owned("u", "c"); _ = inv.Named("vm-a") },
 		func(inv *inventory.Inventory) {
 			inv.RecordServer("u", server("a", in(cloud.StateBuilding)))
+			inv.RecordCreated("u", server("a"))
 			inv.ForgetServer("a")
+		},
+		func(inv *inventory.Inventory) {
+			inv.RecordCreatedNetwork(network("n", 0))
+			_, _, _ = inv.Networks(t.Context(), time.Now())
+		},
+		func(*inventory.Inventory) {
+			dir.Absent("absent").RequestPoll()
+			dir.Forget(inventory.Ref{Name: "a"})
+			dir.Remove("home")
 		},
 		func(inv *inventory.Inventory) {
 			inv.EnqueueWhenAvailable(inventory.Ref{Name: "a"}, inv.View())
 			inv.EnqueueAfterListing(inventory.Ref{Name: "a"}, time.Now())
 			inv.RequestPoll()
 		},
-		func(inv *inventory.Inventory) { _, _ = inv.Utilization(t.Context(), "a") },
+		func(inv *inventory.Inventory) {
+			_, _ = inv.Utilization(t.Context(), "a")
+			_ = inv.UnreadableUtilization()
+		},
 	}
 	var group sync.WaitGroup
 	for _, act := range acts {

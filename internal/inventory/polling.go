@@ -9,7 +9,7 @@ import (
 // once if that has happened since view was taken.
 func (i *Inventory) EnqueueWhenAvailable(ref Ref, view View) {
 	i.mu.Lock()
-	missed := i.resumed != view.resumed
+	missed := i.resumed != view.resumed || i.removed
 	if !missed {
 		i.waiting[ref] = struct{}{}
 	}
@@ -24,9 +24,16 @@ func (i *Inventory) EnqueueWhenAvailable(ref Ref, view View) {
 func (i *Inventory) EnqueueAfterListing(ref Ref, since time.Time) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	if i.removed {
+		i.notifier.notify(Event{Cloud: i.name, Refs: []Ref{ref}})
+		return
+	}
 	if i.afterListing[ref].Before(since) {
 		i.afterListing[ref] = since
-		i.idlePolls = 0
+		// An object that the last listing did not help waits for the next one with back-off.
+		if _, again := i.served[ref]; !again {
+			i.idlePolls = 0
+		}
 	}
 	i.notifier.requestPoll(i.name, minPollInterval)
 }
@@ -49,8 +56,9 @@ const (
 
 // NextPoll returns the time until the next listing is due, 0 when it is. It is
 // the poll interval with a tenth of jitter, or sooner while a server is expected
-// to change or a listing was requested. The time doubles with each listing that
-// brings no change, and listing never takes more than a quarter of the time.
+// to change or a listing was requested. The time doubles with each listing in
+// which no such server changed its state, and listing never takes more than a
+// quarter of the time.
 func (i *Inventory) NextPoll() time.Duration {
 	i.mu.RLock()
 	defer i.mu.RUnlock()

@@ -14,7 +14,7 @@ import (
 const (
 	// PageSize is the number of servers requested for a page.
 	PageSize = 1000
-	// maxPages bounds one listing: ten million servers.
+	// maxPages bounds the calls of one listing, for a cloud with small pages.
 	maxPages = 10_000
 )
 
@@ -47,20 +47,21 @@ type Snapshot struct {
 }
 
 // List lists all servers of a cloud. It fails rather than return an incomplete
-// snapshot: when a page fails, when a page marker repeats, or after maxPages.
-// A server on two pages counts once.
+// snapshot: when a page fails, when a page marker repeats, after maxPages, or as
+// soon as the listing exceeds maxServers or maxBytes. A server on two pages counts
+// once.
 func List(ctx context.Context, from cloud.ServerReader, now func() time.Time) (*Snapshot, error) {
 	begun := now()
 	snap := newSnapshot(begun)
-	markers, intern := map[string]bool{}, interner{}
+	markers, in := map[string]bool{}, newIntake(snap)
 	for marker := ""; ; {
 		page, err := from.ListServers(ctx, cloud.ListServers{Limit: PageSize, Marker: marker})
 		if err != nil {
 			return nil, err
 		}
 		snap.Pages++
-		for _, s := range page.Servers {
-			snap.servers[s.ID] = intern.server(s)
+		if err := in.add(page.Servers); err != nil {
+			return nil, err
 		}
 		marker = page.Next
 		switch {
@@ -73,38 +74,11 @@ func List(ctx context.Context, from cloud.ServerReader, now func() time.Time) (*
 		case snap.Pages == maxPages:
 			return nil, &cloud.Error{Kind: cloud.Unreadable, Op: "list servers", Err: errors.New("the cloud's listing does not end")}
 		}
+		if err := in.addMarker(marker); err != nil {
+			return nil, err
+		}
 		markers[marker] = true
 	}
-}
-
-// interner holds one copy of each string that many servers of a listing share.
-// With tens of thousands of servers, the keys of their labels alone take
-// megabytes.
-type interner map[string]string
-
-func (in interner) string(s string) string {
-	if interned, ok := in[s]; ok {
-		return interned
-	}
-	in[s] = s
-	return s
-}
-
-// server returns s with the strings interned that servers share.
-func (in interner) server(s cloud.Server) cloud.Server {
-	s.Host, s.Template, s.Folder = in.string(s.Host), in.string(s.Template), in.string(s.Folder)
-	if len(s.Labels) == 0 {
-		return s
-	}
-	labels := make(map[string]string, len(s.Labels))
-	for key, value := range s.Labels {
-		if key != UIDLabel && key != NameLabel {
-			value = in.string(value)
-		}
-		labels[in.string(key)] = value
-	}
-	s.Labels = labels
-	return s
 }
 
 func newSnapshot(begun time.Time) *Snapshot {

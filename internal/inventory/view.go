@@ -1,7 +1,6 @@
 package inventory
 
 import (
-	"context"
 	"time"
 
 	"github.com/privatecloud/operator/internal/cloud"
@@ -14,6 +13,7 @@ type View struct {
 	// Capabilities of the cloud.
 	Capabilities cloud.Capabilities
 	// Unavailable says why the cloud is not available now; empty when it is.
+	// Tenants may read it.
 	Unavailable string
 	// Braked forbids creates and deletes.
 	Braked   bool
@@ -92,13 +92,22 @@ func (i *Inventory) Named(name string) []cloud.Server {
 // RecordServer records what an answer of the cloud said of a server of the
 // object with this UID. It hides the listing until one begun later. If the
 // server is in a transitional state, RecordServer requests a listing.
-func (i *Inventory) RecordServer(uid string, server cloud.Server) {
+func (i *Inventory) RecordServer(uid string, server cloud.Server) { i.recordServer(uid, server, false) }
+
+// RecordCreated records the answer to a create for the object with this UID, as
+// RecordServer does. Until the settle time has passed, a listing that lacks the
+// server does not end the record: the cloud may show it late, and from then on not
+// in each listing. A later RecordServer keeps that time. ForgetServer ends the
+// record, and so does a listing that lacks a server whose deletion began.
+func (i *Inventory) RecordCreated(uid string, server cloud.Server) { i.recordServer(uid, server, true) }
+
+func (i *Inventory) recordServer(uid string, server cloud.Server, created bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	now := i.clock()
-	i.overlay.record(uid, server.Clone(), now)
-	i.track(server.ID, now)
-	if server.State.Transitional() && i.overlay.awaited(server.ID, now) {
+	i.overlay.record(uid, server.Clone(), now, created)
+	changed := i.track(server.ID, now)
+	if changed && server.State.Transitional() {
 		i.idlePolls = 0
 		i.notifier.requestPoll(i.name, minPollInterval)
 	}
@@ -115,39 +124,12 @@ func (i *Inventory) ForgetServer(id string) {
 	delete(i.utilization, id)
 }
 
-// track updates the overlay after what was recorded of a server changed. The
-// caller holds the lock.
-func (i *Inventory) track(id string, now time.Time) {
+// track updates the overlay after what was recorded of a server changed, and
+// reports whether its transitional state changed. The caller holds the lock.
+func (i *Inventory) track(id string, now time.Time) (changed bool) {
 	var listed cloud.State
 	if i.snapshot != nil {
 		listed = i.snapshot.servers[id].State
 	}
-	i.overlay.track(id, listed, now)
-}
-
-// utilization is one answer of GET /servers/{id}/status.
-type utilization struct {
-	status cloud.Status
-	at     time.Time
-}
-
-// Utilization returns a server's utilization from GET /servers/{id}/status. It
-// calls the cloud at most once a poll interval for each server. It is for
-// clouds without bulk status. On an error, it returns the last known utilization.
-func (i *Inventory) Utilization(ctx context.Context, id string) (cloud.Status, error) {
-	i.mu.RLock()
-	last, ok := i.utilization[id]
-	client, interval := i.client, i.settings.PollInterval
-	i.mu.RUnlock()
-	if ok && i.clock().Sub(last.at) < interval*9/10 {
-		return last.status, nil
-	}
-	status, err := client.ServerStatus(ctx, id)
-	if err != nil {
-		return last.status, err
-	}
-	i.mu.Lock()
-	i.utilization[id] = utilization{status: status, at: i.clock()}
-	i.mu.Unlock()
-	return status, nil
+	return i.overlay.track(id, listed, now)
 }

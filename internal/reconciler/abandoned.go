@@ -64,14 +64,14 @@ func withAbandoned(ctx context.Context) context.Context {
 
 func isAbandoned(ctx context.Context) bool { return ctx.Value(abandonedKey{}) != nil }
 
-// Forget returns a handler of deletions, which calls forget with the UID of each
-// object that is gone. It enqueues an abandoned object instead.
-func (r *Reconciler[T, S]) Forget(forget func(types.UID)) handler.EventHandler {
+// Forget returns a handler of deletions, which calls forget with each object that
+// is gone. It enqueues an abandoned object instead.
+func (r *Reconciler[T, S]) Forget(forget func(client.Object)) handler.EventHandler {
 	return handler.Funcs{DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
 		obj, ok := e.Object.(T)
 		// An event after a gap in the watch may hold an old version of the object.
 		if !ok || e.DeleteStateUnknown || !r.isClaimed(obj) {
-			forget(e.Object.GetUID())
+			forget(e.Object)
 			return
 		}
 		if !r.abandoned.has(obj) {

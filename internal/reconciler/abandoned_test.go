@@ -256,7 +256,7 @@ func TestForget(t *testing.T) {
 			queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 			defer queue.ShutDown()
 			var forgotten []types.UID
-			handler := w.reconciler.Forget(func(uid types.UID) { forgotten = append(forgotten, uid) })
+			handler := w.reconciler.Forget(func(o client.Object) { forgotten = append(forgotten, o.GetUID()) })
 			e := event.DeleteEvent{Object: last}
 			if tc.change != nil {
 				tc.change(&e)

@@ -77,7 +77,7 @@ func Controllers(ctx context.Context, mgr manager.Manager, opts Options) error {
 	if err := mgr.GetAPIReader().Get(ctx, client.ObjectKey{Name: "kube-system"}, &system); err != nil {
 		return fmt.Errorf("read namespace kube-system, whose UID is this cluster's id: %w", err)
 	}
-	directory := inventory.New(time.Now)
+	directory := inventory.New(time.Now, string(system.UID))
 	clients := clouds.New(clouds.Options{
 		Secrets: mgr.GetAPIReader(), Namespace: opts.Namespace, Clock: time.Now, Dialers: dialers(opts),
 	})

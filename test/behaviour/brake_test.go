@@ -33,7 +33,7 @@ func TestBrake(t *testing.T) { brakeCases.run(t) }
 var brakeCases = cases{
 	"the listing is empty: the brake is on and nothing is created or deleted until it is acknowledged": func(t *T) {
 		f, vms := fourVMs(t)
-		empty := f.addFault(mockcloud.Fault{Match: mockcloud.Match{Method: "GET", Path: "/servers"}, List: &mockcloud.ListFault{Empty: true}})
+		showServers := f.showNoServers()
 		t.Eventually(latest(f.object)).Should(SatisfyAll(
 			testkit.HaveCondition("Braked", metav1.ConditionTrue, "ServersVanished", "lacks 4 servers", "kubectl annotate cloud "+f.object.Name),
 			testkit.HaveCondition("Ready", metav1.ConditionFalse, "ServersVanished"),
@@ -45,7 +45,7 @@ var brakeCases = cases{
 		t.Eventually(latest(vms[0])).Should(testkit.HaveCondition("Deleting", metav1.ConditionTrue, "Blocked"))
 
 		t.Log("the brake stays on when the listing is complete again")
-		t.Expect(f.RemoveFault(empty)).To(Succeed())
+		showServers()
 		f.forcePoll()
 		requestReconcile(t, fresh)
 		requestReconcile(t, vms[0])
@@ -65,6 +65,26 @@ var brakeCases = cases{
 		t.Eventually(latest(f.object)).Should(SatisfyAll(testkit.BeReady(), testkit.HaveCondition("Braked", metav1.ConditionFalse, "Released")))
 	},
 
+	"the listing lacks servers that exist: the Cloud reports it, and nothing is braked or lost": func(t *T) {
+		f, vms := fourVMs(t)
+		empty := f.addFault(emptyListing)
+		t.Eventually(latest(f.object)).Should(SatisfyAll(
+			testkit.HaveCondition("Conformant", metav1.ConditionFalse, "ListingIncomplete", "caps its listing"),
+			testkit.HaveCondition("Braked", metav1.ConditionFalse, "Released"),
+			testkit.BeReady(),
+		))
+		f.waitForPolls(2)
+		for _, vm := range vms {
+			t.Expect(get(t, vm)).To(SatisfyAll(testkit.BeReady(), HaveField("Status.State", pcapi.VMStateRunning)))
+		}
+		deleteObject(t, vms[0])
+		t.Eventually(isGone(vms[0])).Should(BeTrue())
+		f.readyVM("fresh")
+
+		t.Expect(f.RemoveFault(empty)).To(Succeed())
+		t.Eventually(latest(f.object)).Should(testkit.HaveCondition("Conformant", metav1.ConditionTrue, "Readable"))
+	},
+
 	"two of four servers are deleted: the brake is on and their VMs are Lost once it is acknowledged": func(t *T) {
 		f, vms := fourVMs(t)
 		t.Expect(f.DeleteServer(vms[0].Status.VMID)).To(Succeed())
@@ -81,6 +101,24 @@ var brakeCases = cases{
 		t.Expect(get(t, f.object)).To(testkit.HaveCondition("Braked", metav1.ConditionFalse, "Released"))
 		t.Expect(f.createCalls()).To(Equal(4))
 	},
+}
+
+var emptyListing = mockcloud.Fault{Match: mockcloud.Match{Method: "GET", Path: "/servers"}, List: &mockcloud.ListFault{Empty: true}}
+
+// showNoServers makes the cloud answer as it would another tenant: it neither
+// lists the servers nor returns them by id. The function that it returns ends this.
+func (f *fixture) showNoServers() (show func()) {
+	f.t.Helper()
+	faults := []string{
+		f.addFault(mockcloud.Fault{Match: mockcloud.Match{Method: "GET", Path: "/servers/{id}"}, Status: 404, Body: `{"code":"notFound","message":"no such server"}`}),
+		f.addFault(emptyListing),
+	}
+	return func() {
+		f.t.Helper()
+		for _, id := range faults {
+			f.t.Expect(f.RemoveFault(id)).To(Succeed())
+		}
+	}
 }
 
 var command = regexp.MustCompile(`kubectl annotate cloud (\S+) --overwrite (\S+)=(\S+)$`)

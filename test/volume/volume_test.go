@@ -108,7 +108,7 @@ func (w *world) effect(change func() error) error {
 // startManager starts a manager that knows nothing of the one before.
 func (w *world) startManager() {
 	clock := func() time.Time { return w.now }
-	directory := inventory.New(clock)
+	directory := inventory.New(clock, "cluster")
 	inv := directory.Cloud("default")
 	inv.Configure(inventory.Settings{PollInterval: time.Minute, SettleTime: settleTime})
 	inv.Connect(w.cloud, cloud.NewCapabilities())

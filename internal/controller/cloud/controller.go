@@ -2,11 +2,16 @@
 // reports its status.
 //
 //	controller.go  setup, and what the engine needs to know of the kind
-//	observe.go     what a reconcile reads: the listing, and which VMs own its servers
+//	observe.go     what a reconcile reads: the VMs, the client, the listing
+//	survey.go      what the listing means for the VMs: vanished and orphaned servers
+//	memory.go      what is remembered between two reconciles
+//	users.go       what keeps a deleted Cloud
 //	plan.go        the steps and the outcome (pure)
 //	outcomes.go    what a failed poll means
 //	steps.go       what the steps do
+//	forget.go      a Cloud that is gone
 //	status.go      the status (pure)
+//	conformant.go  the condition Conformant (pure)
 //	metrics.go     the metrics of each Cloud
 //	bootstrap.go   the Cloud "default" of an installation
 package cloud
@@ -61,6 +66,8 @@ type kind struct {
 	// connected holds the names of Clouds with a new client that has not been used
 	// for a listing yet.
 	connected sync.Map
+	// memories holds a *memory for each Cloud by its name.
+	memories sync.Map
 }
 
 // New returns the reconciler of Clouds.
@@ -81,6 +88,7 @@ func (k *kind) EventConditions() []string { return []string{pcapi.BrakedConditio
 // VMs and Networks by their Cloud are registered by their controllers.
 func SetupWithManager(_ context.Context, mgr ctrl.Manager, opts controller.Options) error {
 	annotated := predicate.AnnotationChangedPredicate{}
+	r := New(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("private-cloud-operator"), opts)
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&pcapi.Cloud{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, annotated))).
 		WatchesRawSource(source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
@@ -90,5 +98,5 @@ func SetupWithManager(_ context.Context, mgr ctrl.Manager, opts controller.Optio
 			return nil
 		})).
 		WithOptions(ctrlcontroller.Options{MaxConcurrentReconciles: workers}).
-		Complete(New(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("private-cloud-operator"), opts))
+		Complete(r.Kind.(*kind).forgetting(r))
 }

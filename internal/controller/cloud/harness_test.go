@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
@@ -136,7 +137,12 @@ type world struct {
 	client client.Client
 	kind   *kind
 	runs   *reconciler.Reconciler[*pcapi.Cloud, *observation]
-	inv    *inventory.Inventory
+	// queue reconciles as the manager does.
+	queue     reconcile.Reconciler
+	directory *inventory.Directory
+	inv       *inventory.Inventory
+	// ignored are the fields that the cloud's client ignores in each listing.
+	ignored []string
 
 	enqueued []inventory.Event
 	events   []string
@@ -186,12 +192,14 @@ func (w *world) sent(to string, forward func() error) error {
 
 // start begins a new process.
 func (w *world) start() {
-	directory := inventory.New(w.Now)
+	directory := inventory.New(w.Now, "here")
 	directory.Subscribe(func(e inventory.Event) {
 		slices.Sort(e.Servers)
 		w.enqueued = append(w.enqueued, e)
 	})
-	dial := clouds.DialFunc(func(*pcapi.Cloud, *corev1.Secret) (cloud.Client, error) { return w.cloud, nil })
+	dial := clouds.DialFunc(func(*pcapi.Cloud, *corev1.Secret) (cloud.Client, error) {
+		return reporting{w.cloud, w}, nil
+	})
 	clients := clouds.New(clouds.Options{
 		Secrets: live{w}, Namespace: "operator", Clock: w.Now, Dialers: map[pcapi.CloudType]clouds.Dialer{pcapi.CloudTypeREST: dial},
 	})
@@ -200,8 +208,17 @@ func (w *world) start() {
 	})
 	w.kind = w.runs.Kind.(*kind)
 	w.kind.gauge = newGauges(prometheus.NewRegistry())
+	w.queue, w.directory = w.kind.forgetting(w.runs), directory
 	w.inv = directory.Cloud("home")
 }
+
+// reporting is a client of the world's cloud that reports ignored fields.
+type reporting struct {
+	*cloudfake.Cloud
+	w *world
+}
+
+func (r reporting) Ignored() []string { return r.w.ignored }
 
 // live reads past the cache.
 type live struct{ w *world }
@@ -228,7 +245,7 @@ func (w *world) Eventf(_, _ runtime.Object, level, reason, action, _ string, _ .
 func (w *world) reconcile() ctrl.Result {
 	w.t.Helper()
 	for range 3 {
-		result, err := w.runs.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "home"}})
+		result, err := w.queue.Reconcile(w.t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: "home"}})
 		if err != nil {
 			w.t.Logf("Reconcile: %v", err)
 		}

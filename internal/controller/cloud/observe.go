@@ -3,8 +3,10 @@ package cloud
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
@@ -19,8 +21,11 @@ type observation struct {
 	inv *inventory.Inventory
 	// claimed is whether the finalizer is on.
 	claimed bool
-	// users is the number of VMs and Networks that refer to the Cloud.
+	// users is the number of VMs and Networks that keep the Cloud; counted only if
+	// it is being deleted.
 	users int
+	// invalid is why spec.allowedNamespaces selects no namespace; nil if it is valid.
+	invalid error
 	// settings are those of the spec; configured is whether the inventory has them.
 	settings   inventory.Settings
 	configured bool
@@ -29,20 +34,32 @@ type observation struct {
 	client cloud.Client
 	// failed is the outcome if the cloud cannot be used; nil if it can or was not
 	// asked. unproven is whether the client that failed never answered.
-	failed   error
-	unproven bool
+	// cause is the error that led to it.
+	failed, cause error
+	unproven      bool
 	// refused is the outcome if a new client failed and the one in use goes on; nil
 	// if there is no new client or it answered.
 	refused error
 	// usable is whether the cloud answered, now or, if no listing was due, the last time.
 	usable bool
 	caps   cloud.Capabilities
-	// fresh is the listing of this reconcile; nil if none was due.
-	fresh *inventory.Snapshot
-	// vanished are the recorded servers that the fresh listing lacks, and brake is
-	// whether they are too many to be plausible.
+	// fresh is the listing of this reconcile; nil if none was due. lister is the
+	// client that made it.
+	fresh  *inventory.Snapshot
+	lister cloud.Client
+	// vanished are the recorded servers that the fresh listing lacks: first those
+	// that the cloud was asked for, then the rest. gone is how many of them are gone,
+	// as far as the cloud was asked, and brake is whether they are too many to be
+	// plausible.
 	vanished []string
+	gone     int
 	brake    bool
+	// incomplete are servers that exist and that the fresh listing lacks, sorted.
+	incomplete []string
+	// ignored are the parts of the cloud's answers that were ignored lately, sorted.
+	// early is whether this process has not run long enough to know all of them.
+	ignored []string
+	early   bool
 	// held is whether the brake is on in this process, recorded or not, and
 	// released is whether this reconcile released it.
 	held, released bool
@@ -57,7 +74,8 @@ type observation struct {
 }
 
 // Observe reads the users of the Cloud, the inventory and, if that is due, the
-// cloud: the capabilities of a new client, or a listing. Clients makes a new
+// cloud: the capabilities of a new client, or a listing and, where it lacks many
+// servers, some of them. Clients makes a new
 // client if spec or Secret have changed, and the inventory records when a listing
 // begins, which sets the time of the next one. All else that others see of the
 // cloud, such as client, availability, brake and snapshot, is changed by steps.
@@ -77,15 +95,18 @@ func (k *kind) Observe(ctx context.Context, c *pcapi.Cloud) (*observation, error
 	if err := k.client.List(ctx, &networks, users...); err != nil {
 		return obs, fmt.Errorf("list Networks of Cloud %q: %w", c.Name, err)
 	}
-	obs.users = len(vms.Items) + len(networks.Items)
-	if !c.DeletionTimestamp.IsZero() && obs.users == 0 {
-		return obs, nil
+	if !c.DeletionTimestamp.IsZero() {
+		if obs.users = k.usersOf(ctx, c, vms.Items, networks.Items); obs.users == 0 {
+			return obs, nil
+		}
 	}
+	_, obs.invalid = metav1.LabelSelectorAsSelector(c.Spec.AllowedNamespaces)
 	if err := k.poll(ctx, c, obs, view); err != nil {
-		obs.failed = outcomeOf(c, err)
+		obs.failed, obs.cause = outcomeOf(c, err), err
 	}
 	if obs.fresh != nil {
-		k.survey(c, obs, view, vms.Items)
+		k.survey(ctx, c, obs, view, vms.Items)
+		k.observeIgnored(c, obs)
 	}
 	return obs, nil
 }
@@ -120,47 +141,19 @@ func (k *kind) poll(ctx context.Context, c *pcapi.Cloud, obs *observation, view 
 	}
 	obs.inv.Polling()
 	obs.usable = false
+	obs.lister = current
 	obs.fresh, err = inventory.List(ctx, current, k.Clock)
 	obs.usable = err == nil
 	return err
 }
 
-// survey compares the fresh listing with the VMs of this cluster.
-func (k *kind) survey(c *pcapi.Cloud, obs *observation, view inventory.View, vms []pcapi.VM) {
-	uids := make(map[string]bool, len(vms))
-	var known []string
-	for i := range vms {
-		vm := &vms[i]
-		uids[string(vm.UID)] = true
-		switch id := vm.Status.VMID; {
-		case id == "":
-		case obs.fresh.Has(id):
-			obs.counts.Managed++
-			known = append(known, id)
-		case expected(c, vm, obs, view):
-			known = append(known, id)
-		}
+// observeIgnored collects which parts of the cloud's answers were ignored.
+func (k *kind) observeIgnored(c *pcapi.Cloud, obs *observation) {
+	hold := 2 * obs.settings.PollInterval
+	obs.ignored = k.memoryOf(c).ignoredLately(obs.lister, obs.fresh.Begun, hold)
+	if err := obs.inv.UnreadableUtilization(); err != nil {
+		obs.ignored = append(obs.ignored, "utilization: "+err.Error())
+		slices.Sort(obs.ignored)
 	}
-	obs.vanished, obs.brake = inventory.Vanished(known, obs.fresh)
-	obs.counts.Known = int32(obs.fresh.Len()) //nolint:gosec // fewer than maxPages pages of PageSize
-	for server := range obs.fresh.All() {
-		if server.Labels[inventory.ClusterLabel] == k.Cluster && !uids[server.Labels[inventory.UIDLabel]] && server.State != cloud.StateDeleting {
-			obs.counts.Orphaned++
-			obs.orphans = append(obs.orphans, server)
-		}
-	}
-}
-
-// expected reports whether the listing before this one had the VM's server, so
-// that its absence is a change. After a start there was none, and one that set a
-// brake which was never recorded does not count; then every record counts that is
-// older than the time by which a listing may lag behind.
-func expected(c *pcapi.Cloud, vm *pcapi.VM, obs *observation, view inventory.View) bool {
-	if vm.Status.State == pcapi.VMStateLost || !vm.DeletionTimestamp.IsZero() {
-		return false
-	}
-	if view.Snapshot == nil || (obs.held && c.Status.BrakedSnapshot == "") {
-		return obs.fresh.Begun.Sub(vm.CreationTimestamp.Time) > obs.settings.SettleTime
-	}
-	return view.Snapshot.Has(vm.Status.VMID)
+	obs.early = obs.fresh.Begun.Sub(obs.inv.StartedAt()) < hold
 }

@@ -55,3 +55,19 @@ func outcomeOf(c *pcapi.Cloud, err error) error {
 func stall(reason string, cause error) error {
 	return &reconciler.StalledError{Reason: reason, Cause: cause, Recheck: recheck}
 }
+
+// publicText returns what tenants may read of a failed poll. The details concern
+// the platform: the Cloud's own conditions have them.
+func publicText(err error) string {
+	if _, ok := errors.AsType[*clouds.UnusableError](err); ok {
+		return "its configuration has to be corrected by its administrator"
+	}
+	switch {
+	case cloud.Is(err, cloud.Unauthorized, cloud.Untrusted, cloud.Throttled, cloud.Unavailable, cloud.Unreadable):
+		return cloud.PublicMessage(err)
+	case cloud.KindOf(err) != "":
+		return "the cloud refuses the operator's requests"
+	default:
+		return "the operator cannot read its configuration now"
+	}
+}

@@ -10,6 +10,7 @@ import (
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
 	"github.com/privatecloud/operator/internal/clouds"
 	"github.com/privatecloud/operator/internal/inventory"
 )
@@ -49,4 +50,36 @@ func TestOutcomeOfFailedPoll(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestTenantsReadNothingOfThePlatform(t *testing.T) {
+	const secret = "https://10.1.2.3/tenant-x operator/login"
+	of := func(kind cloud.Kind) error { return &cloud.Error{Kind: kind, Op: "list servers", Detail: secret} }
+	tests := []struct {
+		err  error
+		want string
+	}{
+		{&clouds.UnusableError{Reason: pcapi.SecretMissingReason, Err: errors.New(secret)}, "its configuration has to be corrected by its administrator"},
+		{&clouds.UnusableError{Reason: pcapi.InvalidConfigurationReason, Err: of(cloud.Rejected)}, "its configuration has to be corrected by its administrator"},
+		{of(cloud.Unavailable), "list servers: the cloud does not answer or cannot serve requests"},
+		{of(cloud.Throttled), "list servers: the cloud or its limits allow no more requests now"},
+		{of(cloud.Unauthorized), "list servers: the cloud refuses the operator's credentials"},
+		{of(cloud.Untrusted), "list servers: the certificate of the cloud cannot be verified"},
+		{of(cloud.Unreadable), "list servers: the answer of the cloud cannot be understood"},
+		{of(cloud.Rejected), "the cloud refuses the operator's requests"},
+		{of(cloud.NotFound), "the cloud refuses the operator's requests"},
+		{errors.New("read Secret " + secret), "the operator cannot read its configuration now"},
+	}
+	for _, tc := range tests {
+		t.Run(tc.want, func(t *testing.T) { equal(t, "text", tc.want, publicText(tc.err)) })
+	}
+}
+
+func TestUnavailableCloudNamesNoEndpoint(t *testing.T) {
+	f := newCloud(nil)
+	f.FailAlways(cloudfake.ListServers, errRefused, false)
+	w := newWorld(t, home(), f)
+	w.reconcile()
+	w.wantCondition(pcapi.ReadyCondition, "False Unreachable", "https://cloud.test/api", "connection refused")
+	equal(t, "what tenants read", "list servers: the cloud does not answer or cannot serve requests", w.inv.View().Unavailable)
 }

@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -69,6 +70,9 @@ func outcomeAfter(c *pcapi.Cloud, obs *observation, braked bool) error {
 		return obs.refused
 	case !obs.usable:
 		return connecting(obs.again, "not due yet")
+	case obs.invalid != nil:
+		return &reconciler.StalledError{Reason: pcapi.InvalidConfigurationReason, Recheck: cmp.Or(obs.again, recheck),
+			Cause: fmt.Errorf("no namespace may use this Cloud: spec.allowedNamespaces: %w", obs.invalid)}
 	}
 	return nil
 }

@@ -93,12 +93,13 @@ func wantSame(t *testing.T, what string, was, is any) {
 func copyOf(obs *observation) *observation {
 	c := *obs
 	c.vanished, c.caps, c.orphans = slices.Clone(obs.vanished), slices.Clone(obs.caps), slices.Clone(obs.orphans)
+	c.incomplete, c.ignored = slices.Clone(obs.incomplete), slices.Clone(obs.ignored)
 	return &c
 }
 
 func unlisted(s *observation)     { s.fresh = nil }
 func unusable(s *observation)     { s.fresh, s.usable = nil, false }
-func vanishing(s *observation)    { s.brake, s.vanished = true, []string{"a", "b"} }
+func vanishing(s *observation)    { s.brake, s.gone, s.vanished = true, 2, []string{"a", "b"} }
 func held(s *observation)         { s.held = true }
 func acknowledged(s *observation) { s.acknowledged = true }
 func isReleased(s *observation)   { s.released = true }
@@ -115,6 +116,9 @@ func newClient(s *observation) {
 }
 func refusedClient(s *observation) { s.unproven, s.refused = true, errLogin }
 func used(s *observation)          { s.users = 2 }
+func misconfigured(s *observation) {
+	s.invalid = errors.New("values must not be empty for operator In")
+}
 
 func TestPlan(t *testing.T) {
 	const braked = "stalled: ServersVanished, again in 10s"
@@ -155,6 +159,10 @@ func TestPlan(t *testing.T) {
 		{name: "deleted, and VMs refer to it: it goes on serving them", cloud: home(deleted), obs: observed(used), steps: []string{"Publish"}, outcome: "stalled: InUse, again in 10s", says: "refer to this Cloud: 2"},
 		{name: "deleted, in use and never claimed: it is not claimed now", cloud: home(deleted), obs: observed(used, func(s *observation) { s.claimed = false }), steps: []string{"Publish"}, outcome: "stalled: InUse, again in 10s", says: "delete them first"},
 		{name: "deleted, in use, and many servers vanished", cloud: home(deleted), obs: observed(used, vanishing), steps: []string{"Brake", "Publish"}, outcome: "stalled: InUse, again in 10s", says: "delete them first"},
+		{name: "allowedNamespaces is invalid: polled, and a person must act", cloud: home(), obs: observed(misconfigured), steps: []string{"Publish"}, outcome: "stalled: InvalidConfiguration, again in 30s", says: "spec.allowedNamespaces: values must"},
+		{name: "allowedNamespaces is invalid, and no listing was due", cloud: home(), obs: observed(misconfigured, unlisted), outcome: "stalled: InvalidConfiguration, again in 30s", says: "no namespace may use this Cloud"},
+		{name: "allowedNamespaces is invalid, and many servers vanished: the brake is more urgent", cloud: home(), obs: observed(misconfigured, vanishing), steps: []string{"Brake", "Publish"}, outcome: braked, says: "nothing is created or deleted"},
+		{name: "allowedNamespaces is invalid, and the poll failed: the failure is reported", cloud: home(), obs: observed(misconfigured, failedPoll), steps: []string{"MarkUnavailable"}, outcome: "error: " + errRefused.Error(), says: "refused"},
 		{name: "deleted and not used: released", cloud: home(deleted), obs: &observation{claimed: true}, steps: []string{"Release"}, outcome: "in sync"},
 	}
 	for _, tc := range tests {
@@ -193,6 +201,8 @@ func valid(c *pcapi.Cloud, obs *observation, p plan) error {
 		return errors.New("a Cloud is released that is still used")
 	case at("Claim") >= 0 && (obs.claimed || !c.DeletionTimestamp.IsZero()):
 		return errors.New("a claim that is not needed")
+	case obs.invalid != nil && outcome == nil && !released:
+		return errors.New("a Cloud that no namespace may use is ready")
 	case braked && outcome == nil && !released:
 		return errors.New("a braked Cloud that is ready")
 	case obs.failed != nil && !released && (at("MarkUnavailable") != len(steps)-1 || !errors.Is(outcome, obs.failed)):
@@ -229,6 +239,9 @@ func TestEveryPlanIsValid(t *testing.T) {
 		apply(on(6), removingOrphans)
 		if on(7) {
 			used(obs)
+		}
+		if on(13) {
+			misconfigured(obs)
 		}
 		switch {
 		case on(12):

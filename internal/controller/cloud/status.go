@@ -26,6 +26,7 @@ func (k *kind) Report(c *pcapi.Cloud, obs *observation, outcome error) reconcile
 		}
 	}
 	reportBraked(c, obs)
+	reportConformant(c, obs)
 	return reconciler.Summary{Reason: pcapi.ConnectedReason, Message: connected(obs.caps), RequeueAfter: obs.again}
 }
 
@@ -58,7 +59,7 @@ func reportBraked(c *pcapi.Cloud, obs *observation) {
 		condition.Status, condition.Reason = metav1.ConditionTrue, pcapi.ServersVanishedReason
 		condition.Message = fmt.Sprintf("snapshot %[1]s lacks %[2]d servers that VMs of this cluster record, %[3]s among them; nothing is created or deleted on this cloud "+
 			"until you have looked and run: kubectl annotate cloud %[4]s --overwrite %[5]s=%[1]s",
-			obs.fresh.ID, len(obs.vanished), obs.vanished[0], c.Name, pcapi.AcknowledgeAnnotation)
+			obs.fresh.ID, obs.gone, obs.vanished[0], c.Name, pcapi.AcknowledgeAnnotation)
 	}
 	meta.SetStatusCondition(&c.Status.Conditions, condition)
 }

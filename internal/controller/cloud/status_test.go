@@ -33,6 +33,7 @@ const (
 	accepted   = "Authenticated=True Accepted: the cloud accepted the credentials"
 	openHouse  = "Authenticated=True Accepted: the cloud asks for no credentials"
 	unanswered = "Authenticated=Unknown Connecting: the cloud has not answered; see Ready"
+	readable   = "Conformant=True Readable: the operator reads all parts of the cloud's answers that it uses"
 	released   = "Braked=False Released: no brake is on"
 	brakedS2   = "Braked=True ServersVanished: snapshot S2 lacks 2 servers that VMs of this cluster record, a among them; nothing is created or deleted on this cloud " +
 		"until you have looked and run: kubectl annotate cloud home --overwrite samplecontroller.k8s.io/acknowledge=S2"
@@ -61,13 +62,13 @@ func TestReport(t *testing.T) {
 		outcome error
 		want    summed
 	}{
-		{name: "listed", cloud: home(withSecret), obs: observed(listed), want: full("", accepted, released)},
-		{name: "listed, and no credentials are asked for", cloud: home(), obs: observed(listed), want: full("", openHouse, released)},
+		{name: "listed", cloud: home(withSecret), obs: observed(listed), want: full("", accepted, released, readable)},
+		{name: "listed, and no credentials are asked for", cloud: home(), obs: observed(listed), want: full("", openHouse, released, readable)},
 		{
 			name: "no listing was due: the counts stay", cloud: home(before), obs: observed(unlisted, func(s *observation) { s.caps = cloud.NewCapabilities(cloud.Async) }),
 			want: full("", openHouse, released),
 		},
-		{name: "the cloud has no capabilities any more", cloud: home(before), obs: observed(), want: summed{Servers: &pcapi.CloudServers{}, Conditions: []string{openHouse, released}}},
+		{name: "the cloud has no capabilities any more", cloud: home(before), obs: observed(), want: summed{Servers: &pcapi.CloudServers{}, Conditions: []string{openHouse, released, readable}}},
 		{
 			name: "the credentials are wrong", cloud: home(withSecret), obs: observed(unusable), outcome: stalled(pcapi.AuthenticationFailedReason),
 			want: summed{Conditions: []string{"Authenticated=False AuthenticationFailed: what to do", released}},
@@ -77,21 +78,21 @@ func TestReport(t *testing.T) {
 			want: summed{Conditions: []string{"Authenticated=False SecretMissing: what to do", released}},
 		},
 		{name: "the cloud does not answer: the credentials are unknown", cloud: home(before), obs: observed(unusable), outcome: reconciler.Wait(time.Second, pcapi.UnreachableReason, "x"), want: full("", unanswered, released)},
-		{name: "many servers vanished", cloud: home(), obs: observed(listed, vanishing), outcome: stalled(pcapi.ServersVanishedReason), want: full("S2", openHouse, brakedS2)},
+		{name: "many servers vanished", cloud: home(), obs: observed(listed, vanishing), outcome: stalled(pcapi.ServersVanishedReason), want: full("S2", openHouse, brakedS2, readable)},
 		{
 			name: "the brake is on: its condition stays, whatever vanished since", cloud: home(brakedAt("S1"), with(brakeOn)), obs: observed(listed, vanishing, held), outcome: stalled(pcapi.ServersVanishedReason),
-			want: full("S1", "Braked=True ServersVanished: look at S1", openHouse),
+			want: full("S1", "Braked=True ServersVanished: look at S1", openHouse, readable),
 		},
-		{name: "the brake is acknowledged", cloud: home(brakedAt("S1"), with(brakeOn)), obs: observed(listed, held, acknowledged, isReleased), want: full("", released, openHouse)},
+		{name: "the brake is acknowledged", cloud: home(brakedAt("S1"), with(brakeOn)), obs: observed(listed, held, acknowledged, isReleased), want: full("", released, openHouse, readable)},
 		{
 			name: "the brake is acknowledged, but the cloud is unavailable: it holds", cloud: home(before, brakedAt("S1"), with(brakeOn)), obs: observed(unusable, held, acknowledged),
 			outcome: reconciler.Wait(time.Second, pcapi.UnreachableReason, "x"), want: full("S1", "Braked=True ServersVanished: look at S1", unanswered),
 		},
 		{
 			name: "the brake is acknowledged, and more vanished: it is on again, and to be acknowledged again", cloud: home(brakedAt("S1"), with(brakeOn)),
-			obs: observed(listed, held, acknowledged, vanishing), outcome: stalled(pcapi.ServersVanishedReason), want: full("S2", brakedS2, openHouse),
+			obs: observed(listed, held, acknowledged, vanishing), outcome: stalled(pcapi.ServersVanishedReason), want: full("S2", brakedS2, openHouse, readable),
 		},
-		{name: "deleted and used: reported like any other", cloud: home(deleted), obs: observed(listed, used), outcome: stalled(pcapi.InUseReason), want: full("", openHouse, released)},
+		{name: "deleted and used: reported like any other", cloud: home(deleted), obs: observed(listed, used), outcome: stalled(pcapi.InUseReason), want: full("", openHouse, released, readable)},
 		{name: "deleted and released: nothing is reported", cloud: home(deleted), obs: &observation{claimed: true}},
 	}
 	for _, tc := range tests {

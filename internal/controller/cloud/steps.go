@@ -58,7 +58,7 @@ func (k *kind) dropClient() step {
 func (k *kind) markUnavailable() step {
 	return inMemory("MarkUnavailable", func(c *pcapi.Cloud, obs *observation) {
 		k.connected.Delete(c.Name)
-		obs.inv.MarkUnavailable(obs.failed.Error())
+		obs.inv.MarkUnavailable(publicText(obs.cause))
 	})
 }
 
@@ -133,15 +133,12 @@ func (k *kind) provedGone(ctx context.Context, server cloud.Server) (bool, error
 
 // release removes the finalizer and forgets all that this process knows of the Cloud.
 func (k *kind) release() step {
-	return step{Name: "Release", Needs: reconciler.Mutates, Run: func(ctx context.Context, c *pcapi.Cloud, obs *observation) error {
+	return step{Name: "Release", Needs: reconciler.Mutates, Run: func(ctx context.Context, c *pcapi.Cloud, _ *observation) error {
 		err := reconciler.Release(ctx, k.client, c, pcapi.CloudFinalizer)
 		if err != nil && !errors.Is(err, reconciler.ErrUnknown) {
 			return err
 		}
-		obs.inv.Disconnect()
-		k.Clients.Forget(ctx, c.Name)
-		k.connected.Delete(c.Name)
-		k.gauge.forget(c.Name)
+		k.forget(ctx, c.Name)
 		return err
 	}}
 }

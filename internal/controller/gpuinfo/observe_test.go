@@ -63,7 +63,7 @@ func TestObserveClaimsReadsReservationsOfOthers(t *testing.T) {
 
 func TestObserveNodesLooksUpServersOncePerListing(t *testing.T) {
 	begun := noon
-	inv := inventory.New(func() time.Time { return begun }).Cloud("default")
+	inv := inventory.New(func() time.Time { return begun }, "cluster").Cloud("default")
 	publish := func(state cloud.State, names ...string) {
 		t.Helper()
 		c := cloudfake.New(cloudfake.Options{})

@@ -83,7 +83,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts controller.Opt
 	engine := k.Reconciler(mgr.GetEventRecorder("private-cloud-operator"))
 	return tenancy.Watch(ctrl.NewControllerManagedBy(mgr).Named("network"), find.ByNamespace, find.ByCloud).
 		For(&pcapi.Network{}, builder.WithPredicates(reconciler.ChangedByUser(pcapi.NetworkFinalizer, pcapi.ClaimedCloudAnnotation))).
-		Watches(&pcapi.Network{}, engine.Forget(k.ForgetObject)).
+		Watches(&pcapi.Network{}, engine.Forget(k.ForgetDeleted)).
 		Watches(&pcapi.VM{}, attachments(mgr.GetCache())).
 		WatchesRawSource(source.Func(enqueueReferred(opts.Directory))).
 		WithOptions(ctrlcontroller.Options{MaxConcurrentReconciles: workers}).

@@ -78,7 +78,7 @@ func newHarness(t *testing.T, caps cloud.Capabilities, networks []cloud.Network,
 				return c.SubResource(sub).Patch(ctx, o, p, opts...)
 			},
 		}).Build()
-	directory := inventory.New(func() time.Time { return h.now })
+	directory := inventory.New(func() time.Time { return h.now }, "cluster")
 	h.inv = directory.Cloud("default")
 	h.kind = newKind(h.client, controller.Options{Directory: directory, Cluster: "cluster", Clock: func() time.Time { return h.now }, Alone: func() bool { return true }})
 	h.reconciler = h.kind.Reconciler(h)

@@ -80,7 +80,7 @@ func (k *kind) Look(ctx context.Context, net *pcapi.Network, obs *observation, i
 	if meta.IsStatusConditionTrue(net.Status.Conditions, pcapi.StalledCondition) {
 		age = min(age, external.RecheckSoon/10) // a person corrects it and waits
 	}
-	all, err := obs.Inventory.Networks(ctx, external.Latest(obs.Now.Add(-age), obs.Horizon))
+	all, _, err := obs.Inventory.Networks(ctx, external.Latest(obs.Now.Add(-age), obs.Horizon))
 	if err != nil {
 		return err
 	}

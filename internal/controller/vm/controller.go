@@ -68,7 +68,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts controller.Opt
 	engine := k.Reconciler(mgr.GetEventRecorder("private-cloud-operator"))
 	return tenancy.Watch(ctrl.NewControllerManagedBy(mgr).Named("vm"), find.ByNamespace, find.ByCloud).
 		Watches(&pcapi.VM{}, enqueue{}, builder.WithPredicates(changedByUser)).
-		Watches(&pcapi.VM{}, engine.Forget(k.ForgetObject)).
+		Watches(&pcapi.VM{}, engine.Forget(k.ForgetDeleted)).
 		Watches(&pcapi.Network{}, networkChanges(mgr.GetCache())).
 		WatchesRawSource(source.Func(func(_ context.Context, q queue) error {
 			opts.Directory.Subscribe(subscriber{find: find, queue: q}.enqueue)

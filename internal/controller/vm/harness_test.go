@@ -131,7 +131,7 @@ func (h *harness) Eventf(_, _ runtime.Object, level, reason, _, _ string, _ ...a
 
 // start starts a new process, whose memory is empty.
 func (h *harness) start() {
-	h.directory = inventory.New(h.Now)
+	h.directory = inventory.New(h.Now, "cluster")
 	h.directory.Subscribe(func(event inventory.Event) {
 		for _, ref := range event.Refs {
 			h.enqueued = append(h.enqueued, ref.Name)

@@ -1,0 +1,56 @@
+package cloud
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+// maxIgnored bounds the ignored fields that are remembered of a Cloud.
+const maxIgnored = 32
+
+// memory is what the controller remembers of a Cloud between two reconciles. The
+// reconciles of a Cloud do not run concurrently.
+type memory struct {
+	// ignored are the fields of the cloud's answers that were ignored lately, and
+	// when each was last.
+	ignored map[string]time.Time
+	// missing are servers that the cloud returned by id although the listing lacked
+	// them, sorted.
+	missing []string
+}
+
+// memoryOf returns what is remembered of a Cloud.
+func (k *kind) memoryOf(c *pcapi.Cloud) *memory {
+	m, _ := k.memories.LoadOrStore(c.Name, &memory{ignored: map[string]time.Time{}})
+	return m.(*memory)
+}
+
+// ignoredLately returns the fields that the client ignored since the last listing,
+// and those that it ignored within hold before, sorted. Calls that are not made
+// between each two listings also ignore fields: without hold, the condition would
+// change back and forth.
+func (m *memory) ignoredLately(client cloud.Client, begun time.Time, hold time.Duration) []string {
+	if reporter, ok := client.(cloud.IgnoredReporter); ok {
+		for _, field := range reporter.Ignored() {
+			if _, known := m.ignored[field]; known || len(m.ignored) < maxIgnored {
+				m.ignored[field] = begun
+			}
+		}
+	}
+	maps.DeleteFunc(m.ignored, func(_ string, last time.Time) bool { return begun.Sub(last) > hold })
+	return slices.Sorted(maps.Keys(m.ignored))
+}
+
+// stillMissing adds servers that the cloud returned by id, drops those for which
+// missing does not hold any more, and returns a copy of the rest.
+func (m *memory) stillMissing(found []string, missing func(id string) bool) []string {
+	m.missing = slices.DeleteFunc(append(m.missing, found...), func(id string) bool { return !missing(id) })
+	slices.Sort(m.missing)
+	m.missing = slices.Compact(m.missing)
+	m.missing = m.missing[:min(len(m.missing), maxSample)]
+	return slices.Clone(m.missing)
+}

@@ -1,0 +1,109 @@
+package cloud
+
+import (
+	"fmt"
+	"testing"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
+	"github.com/privatecloud/operator/internal/inventory"
+)
+
+func TestOrphansAreRemovedIfTheirObjectIsGone(t *testing.T) {
+	cut := func(key string) func(*cloud.Server) { return func(s *cloud.Server) { delete(s.Labels, key) } }
+	tests := []struct {
+		name   string
+		orphan cloud.Server
+		gone   bool
+	}{
+		{name: "its VM does not exist", orphan: server("x", ownedBy("gone", "here")), gone: true},
+		{name: "its VM was made anew since", orphan: server("x", ownedBy("v00", "here"), func(s *cloud.Server) { s.Labels[inventory.UIDLabel] = "uid-former" }), gone: true},
+		{name: "its VM exists, on another Cloud object of the same cloud", orphan: server("x", ownedBy("elsewhere", "here"))},
+		{name: "its labels do not identify a VM: no namespace", orphan: server("x", ownedBy("gone", "here"), cut(inventory.NamespaceLabel))},
+		{name: "its labels do not identify a VM: no name", orphan: server("x", ownedBy("gone", "here"), cut(inventory.NameLabel))},
+		{name: "another cluster made it", orphan: server("x", ownedBy("gone", "there"))},
+		{name: "without labels", orphan: server("x")},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			f := newCloud(nil, tc.orphan, server("v00", ownedBy("v00", "here")))
+			w := newWorld(t, home(removingOrphans), f, vm("v00"), vm("elsewhere", func(vm *pcapi.VM) { vm.Spec.CloudRef = &pcapi.CloudReference{Name: "other"} }))
+			w.reconcile()
+			there := f.HasServer("x")
+			equal(t, "removed", tc.gone, !there)
+			if !f.HasServer("v00") {
+				t.Error("a server with a VM was removed")
+			}
+		})
+	}
+}
+
+func TestOrphansAreKept(t *testing.T) {
+	orphan := server("x", ownedBy("gone", "here"))
+	tests := []struct {
+		name  string
+		cloud *pcapi.Cloud
+		do    func(*world)
+	}{
+		{name: "they are only to be reported", cloud: home(), do: func(*world) {}},
+		{name: "the brake is on", cloud: home(removingOrphans, brakedAt("S1")), do: func(*world) {}},
+		{name: "the API server cannot be asked", cloud: home(removingOrphans), do: func(w *world) { w.unreadable = errAPIAway }},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			f := newCloud(nil, orphan)
+			w := newWorld(t, tc.cloud, f)
+			tc.do(w)
+			w.reconcile()
+			equal(t, "calls", []string{"capabilities", "list"}, f.TakeCalls())
+			equal(t, "orphaned", int32(1), w.stored().Status.Servers.Orphaned)
+		})
+	}
+}
+
+func TestOrphansAreRemovedAFewAtATime(t *testing.T) {
+	f := newCloud(nil)
+	for i := range 25 {
+		s := server(fmt.Sprintf("x%02d", i), ownedBy("gone", "here"))
+		f.AddServers(s)
+	}
+	w := newWorld(t, home(removingOrphans), f)
+	var left []int
+	for range 4 {
+		w.later()
+		left = append(left, len(f.ServerIDs()))
+	}
+	equal(t, "left after each reconcile", []int{15, 5, 0, 0}, left)
+}
+
+func TestOrphanThatCannotBeRemoved(t *testing.T) {
+	orphan := server("x", ownedBy("gone", "here"))
+	t.Run("because it is gone already", func(t *testing.T) {
+		f := newCloud(nil, orphan)
+		f.FailAlways(cloudfake.DeleteServer, &cloud.Error{Kind: cloud.NotFound, Op: "delete server"}, false)
+		w := newWorld(t, home(removingOrphans), f)
+		w.reconcile()
+		w.wantCondition(pcapi.ReadyCondition, "True Connected")
+	})
+	t.Run("because the cloud fails: the Cloud reports it", func(t *testing.T) {
+		f := newCloud(nil, orphan)
+		f.FailAlways(cloudfake.DeleteServer, errRefused, false)
+		w := newWorld(t, home(removingOrphans), f)
+		w.reconcile()
+		w.wantCondition(pcapi.ReadyCondition, "False Unreachable")
+	})
+}
+
+func TestServersOfAnotherCloudObjectForTheSameCloudAreNoOrphans(t *testing.T) {
+	of := func(vm *pcapi.VM) { vm.Spec.CloudRef = &pcapi.CloudReference{Name: "other"} }
+	f := newCloud(nil,
+		server("a", ownedBy("a", "here")),
+		server("b", ownedBy("b", "here"), func(s *cloud.Server) { s.Labels[inventory.UIDLabel] = "uid-former" }),
+		server("c", ownedBy("gone", "here")),
+	)
+	w := newWorld(t, home(removingOrphans), f, vm("a", of), vm("b", of))
+	w.reconcile()
+	equal(t, "servers: a restored VM and one that is gone left theirs", &pcapi.CloudServers{Known: 3, Orphaned: 2}, w.stored().Status.Servers)
+	equal(t, "left", []string{"a"}, f.ServerIDs())
+}

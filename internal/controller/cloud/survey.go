@@ -1,0 +1,140 @@
+package cloud
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/inventory"
+)
+
+const (
+	// maxSample bounds the servers that the cloud is asked for before the brake is set.
+	maxSample = 20
+	// sampleTimeout bounds the time that this takes.
+	sampleTimeout = 30 * time.Second
+)
+
+// survey compares the fresh listing with the VMs of this cluster.
+func (k *kind) survey(ctx context.Context, c *pcapi.Cloud, obs *observation, view inventory.View, vms []pcapi.VM) {
+	uids := make(map[string]bool, len(vms))
+	for i := range vms {
+		uids[string(vms[i].UID)] = true
+		if id := recordedID(c, &vms[i]); id != "" && obs.fresh.Has(id) {
+			obs.counts.Managed++
+		}
+	}
+	obs.counts.Known = int32(obs.fresh.Len()) //nolint:gosec // at most maxServers of package inventory
+	for server := range obs.fresh.All() {
+		if k.orphaned(ctx, server, uids) {
+			obs.counts.Orphaned++
+			obs.orphans = append(obs.orphans, server)
+		}
+	}
+	k.findVanished(ctx, c, obs, view, vms)
+}
+
+// orphaned reports whether a server has this cluster's labels and belongs to no
+// VM, neither of this Cloud nor of another Cloud object for the same cloud.
+func (k *kind) orphaned(ctx context.Context, server cloud.Server, uids map[string]bool) bool {
+	uid := server.Labels[inventory.UIDLabel]
+	if server.Labels[inventory.ClusterLabel] != k.Cluster || uids[uid] || server.State == cloud.StateDeleting {
+		return false
+	}
+	key := client.ObjectKey{Namespace: server.Labels[inventory.NamespaceLabel], Name: server.Labels[inventory.NameLabel]}
+	if key.Namespace == "" || key.Name == "" {
+		return true
+	}
+	var vm pcapi.VM
+	err := k.client.Get(ctx, key, &vm, client.UnsafeDisableDeepCopy, &client.GetOptions{DisableReadYourWritesConsistency: true})
+	return err != nil || string(vm.UID) != uid
+}
+
+// recordedID returns the id of the VM's server on this Cloud, empty if there is none.
+func recordedID(c *pcapi.Cloud, vm *pcapi.VM) string {
+	if vm.Status.Cloud != "" && vm.Status.Cloud != c.Name {
+		return "" // spec.cloudRef was edited: the server is on another Cloud
+	}
+	return vm.Status.VMID
+}
+
+// findVanished counts the recorded servers that vanished since the listing before
+// this one. If they are too many to be plausible, the cloud is asked for some of
+// them, because a listing may lack servers that exist.
+func (k *kind) findVanished(ctx context.Context, c *pcapi.Cloud, obs *observation, view inventory.View, vms []pcapi.VM) {
+	recorded := make(map[string]bool, len(vms))
+	var known []string
+	for i := range vms {
+		id := recordedID(c, &vms[i])
+		if id == "" || recorded[id] || !counts(&vms[i], obs.fresh.Begun, obs.settings.SettleTime) {
+			continue
+		}
+		recorded[id] = true
+		if obs.fresh.Has(id) || !countedBefore(c, &vms[i], obs, view) {
+			known = append(known, id)
+		}
+	}
+	obs.vanished = obs.fresh.Missing(known)
+	obs.gone = len(obs.vanished)
+	obs.brake = inventory.Implausible(obs.gone, len(known))
+	var existing []string
+	if obs.brake && (c.Status.BrakedSnapshot == "" || obs.acknowledged) {
+		existing = verify(ctx, obs.lister, obs, len(known))
+	}
+	obs.incomplete = k.memoryOf(c).stillMissing(existing, func(id string) bool { return recorded[id] && !obs.fresh.Has(id) })
+}
+
+// counts reports whether a listing begun at this time has to show the VM's server:
+// one that was created less than the settle time before may be shown late, one
+// that is lost or being deleted is expected to be missing, and one that is only
+// observed is not this operator's.
+func counts(vm *pcapi.VM, begun time.Time, settleTime time.Duration) bool {
+	if vm.Spec.ManagementPolicy == pcapi.ManagementPolicyObserveOnly || vm.Status.State == pcapi.VMStateLost || !vm.DeletionTimestamp.IsZero() {
+		return false
+	}
+	since := vm.CreationTimestamp.Time
+	if vm.Status.CreatedTime != nil {
+		since = vm.Status.CreatedTime.Time
+	}
+	return begun.Sub(since) > settleTime
+}
+
+// countedBefore reports whether the absence of the VM's server was counted at the
+// listing before this one. After a start there was none, and one that set a brake
+// which was never recorded does not count.
+func countedBefore(c *pcapi.Cloud, vm *pcapi.VM, obs *observation, view inventory.View) bool {
+	last := view.Snapshot
+	if last == nil || (obs.held && c.Status.BrakedSnapshot == "") {
+		return false
+	}
+	return !last.Has(vm.Status.VMID) && counts(vm, last.Begun, obs.settings.SettleTime)
+}
+
+// verify asks the cloud for a sample of the vanished servers, and returns those
+// that exist. It corrects the observation by them. An answer that says nothing
+// about a server counts as if the server is gone.
+func verify(ctx context.Context, from cloud.ServerReader, obs *observation, known int) (existing []string) {
+	ctx, cancel := context.WithTimeout(ctx, sampleTimeout)
+	defer cancel()
+	sample := inventory.Sample(obs.vanished, maxSample)
+	var gone []string
+	for _, id := range sample {
+		if _, err := from.GetServer(ctx, id); err == nil {
+			existing = append(existing, id)
+		} else {
+			gone = append(gone, id)
+		}
+	}
+	unasked := slices.DeleteFunc(slices.Clone(obs.vanished), func(id string) bool { return slices.Contains(sample, id) })
+	if len(gone) == 0 {
+		unasked = nil // they exist as well, as far as anybody can say
+	}
+	obs.gone = (len(obs.vanished)*len(gone) + len(sample) - 1) / len(sample)
+	obs.vanished = slices.Concat(gone, unasked)
+	obs.brake = inventory.Implausible(obs.gone, known)
+	return existing
+}

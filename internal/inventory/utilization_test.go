@@ -1,0 +1,122 @@
+package inventory_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloud/fake"
+)
+
+func TestUtilizationCallsTheCloudOncePerInterval(t *testing.T) {
+	h := polling(t)
+	c := newCloud()
+	c.AddServers(server("a"))
+	c.SetUtilization(40)
+	h.inv.Connect(c, nil)
+	want := func(utilization, calls int) {
+		t.Helper()
+		got, err := h.inv.Utilization(t.Context(), "a")
+		if err != nil {
+			t.Fatalf("Utilization: %v", err)
+		}
+		equal(t, "CPU utilization", utilization, got.CPUUtilization)
+		equal(t, "calls so far", calls, c.Sent(fake.ServerStatus))
+	}
+	h.publish(server("a"))
+	want(40, 1)
+	c.SetUtilization(50)
+	h.clock.advance(interval * 8 / 10)
+	h.publish(server("a"))
+	want(40, 1)
+	h.clock.advance(interval / 10)
+	want(50, 2)
+
+	h.publish()
+	h.publish(server("a"))
+	want(50, 3)
+	h.inv.ForgetServer("a")
+	want(50, 4)
+	h.inv.Disconnect()
+	h.inv.Connect(c, nil)
+	want(50, 5)
+}
+
+func TestUtilizationReturnsTheLastKnownOnAnError(t *testing.T) {
+	h := polling(t)
+	c := newCloud()
+	c.AddServers(server("a"))
+	c.SetUtilization(40)
+	h.inv.Connect(c, nil)
+	if _, err := h.inv.Utilization(t.Context(), "a"); err != nil {
+		t.Fatalf("Utilization: %v", err)
+	}
+	h.clock.advance(interval)
+	no := errors.New("no")
+	c.FailAlways(fake.ServerStatus, no, false)
+	got, err := h.inv.Utilization(t.Context(), "a")
+	if !errors.Is(err, no) {
+		t.Errorf("Utilization failed with %v, want %v", err, no)
+	}
+	equal(t, "CPU utilization", 40, got.CPUUtilization)
+}
+
+func TestUtilizationFailsWithoutAConnection(t *testing.T) {
+	h := polling(t)
+	want := func(when string) {
+		t.Helper()
+		if _, err := h.inv.Utilization(t.Context(), "a"); !cloud.Is(err, cloud.Unavailable) {
+			t.Errorf("%s: %v, want Unavailable", when, err)
+		}
+	}
+	want("before the first connection")
+	h.inv.Connect(newCloud(), nil)
+	h.inv.Disconnect()
+	want("after a disconnect")
+}
+
+func TestUnreadableUtilizationIsKeptForAnInterval(t *testing.T) {
+	h := polling(t)
+	c := newCloud()
+	c.AddServers(server("a"), server("b"))
+	h.inv.Connect(c, nil)
+	unreadable := func(detail string) error {
+		return &cloud.Error{Kind: cloud.Unreadable, Op: "read status", Detail: detail}
+	}
+	errB, errA := unreadable("12% is no number, of b"), unreadable("12% is no number, of a")
+	equal(t, "at first", error(nil), h.inv.UnreadableUtilization())
+	ask := func(id string, answer, want error) {
+		t.Helper()
+		c.FailAlways(fake.ServerStatus, answer, false)
+		if answer == nil {
+			c.Heal(fake.ServerStatus)
+		}
+		if _, err := h.inv.Utilization(t.Context(), id); !errors.Is(err, want) {
+			t.Errorf("Utilization of %s failed with %v, want %v", id, err, want)
+		}
+	}
+	unknown := &cloud.Error{Kind: cloud.Unavailable, Op: "read status"}
+	ask("a", unknown, unknown)
+	if err := h.inv.UnreadableUtilization(); err != nil {
+		t.Errorf("another failure than an unreadable answer is reported: %v", err)
+	}
+	ask("b", errB, errB)
+	ask("a", errA, errA)
+	calls := c.Sent(fake.ServerStatus)
+	ask("a", nil, errA)
+	equal(t, "calls within the interval", calls, c.Sent(fake.ServerStatus))
+	if err := h.inv.UnreadableUtilization(); !errors.Is(err, errA) {
+		t.Errorf("reported %v, want that of the first server", err)
+	}
+	h.clock.advance(interval)
+	ask("a", nil, nil)
+	if err := h.inv.UnreadableUtilization(); !errors.Is(err, errB) {
+		t.Errorf("reported %v, want that of the server which is still unreadable", err)
+	}
+	h.clock.advance(time.Second)
+	h.publish(server("a"))
+	if err := h.inv.UnreadableUtilization(); err != nil {
+		t.Errorf("that of a server that is gone is reported: %v", err)
+	}
+}
