@@ -42,7 +42,7 @@ func (c *Cloud) serveQuirky(w http.ResponseWriter, r *request, to route, q *Quir
 	rec.WriteHeader(http.StatusOK)
 	rec.body = rec.wrote.Bytes()
 	out := &rec.answer
-	if reused && r.Method == http.MethodPost && to.template != "/sessions" {
+	if reused && r.Method == http.MethodPost && to.template != "/sessions" && out.status < 300 {
 		abort(w)
 		return
 	}

@@ -139,6 +139,9 @@ func TestReplayResetsAReusedConnectionAfterAPost(t *testing.T) {
 	if err := post("first"); err != nil {
 		t.Errorf("the first call of a connection: %v", err)
 	}
+	if err := post("forbidden"); err != nil {
+		t.Errorf("a call without an effect: %v", err)
+	}
 	if err := post("second"); err == nil {
 		t.Error("the second call of a connection got an answer")
 	}

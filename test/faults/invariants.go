@@ -21,7 +21,8 @@ import (
 type goal int
 
 const (
-	// runs: the object is Ready and has exactly one server.
+	// runs: the object is Ready and has exactly one server. On a cloud that normalizes
+	// names it is Stalled with the reason Drift if the name differs.
 	runs goal = iota
 	// gone: neither object nor server exists.
 	gone
@@ -57,7 +58,7 @@ func (w *world) reached() error {
 		case gone, released:
 			well = vm == nil
 		case runs:
-			well = is
+			well = is || w.renames(why)
 		case refused:
 			well = why != ""
 		case readyOrUndecided:
@@ -79,6 +80,12 @@ func (w *world) reached() error {
 		return fmt.Errorf("%d of those that createContenders are ready", winners)
 	}
 	return w.networksReached()
+}
+
+// renames reports whether an object is Stalled for this reason because the cloud
+// normalizes names: its server is its own and has another name.
+func (w *world) renames(why string) bool {
+	return w.profile.mock.Quirks.NormalizeNames && why == pcapi.DriftReason
 }
 
 // readyOrStalled reports whether an object is Ready, and the reason if it is Stalled.

@@ -40,18 +40,15 @@ func oneOf(values ...string) func(*rand.Rand) string {
 
 // randomQuirks returns some of the quirks that fit the profile, at least one.
 func randomQuirks(random *rand.Rand, p profile) (mockcloud.Quirks, error) {
+	texts := append([]string{fmt.Sprintf("seed=%d", 1+random.Uint32())}, p.always...)
 	fit := slices.DeleteFunc(slices.Clone(convergent), func(q quirk) bool { return slices.Contains(p.unfit, q.name) })
 	random.Shuffle(len(fit), func(i, j int) { fit[i], fit[j] = fit[j], fit[i] })
-	texts := []string{fmt.Sprintf("seed=%d", 1+random.Uint32())}
 	for _, q := range fit[:1+random.IntN(len(fit)/2)] {
 		text := q.name
 		if q.value != nil {
 			text += "=" + q.value(random)
 		}
 		texts = append(texts, text)
-	}
-	if p.rest != nil && p.rest.Capabilities != nil {
-		texts = append(texts, "capabilities="+oneOf("400", "401", "403", "405", "500", "501", "html", "empty")(random))
 	}
 	return mockcloud.ParseQuirks(strings.Join(texts, ","))
 }
@@ -65,11 +62,22 @@ func (w *world) spelled(name string) string {
 	return name
 }
 
-// declared is a core cloud whose answer to GET /capabilities is of no use.
-var declared = profile{
-	name: "core with declared capabilities", exact: true,
-	rest: &pcapi.RESTCloud{ExclusiveNames: true, Capabilities: []pcapi.RESTCapability{}},
-	mock: mockcloud.Options{Profile: mockcloud.Core},
+// declared returns core clouds whose answers to GET /capabilities are of no use.
+func declared(answers ...string) (profiles []profile) {
+	for _, answer := range answers {
+		profiles = append(profiles, profile{
+			name: "core with declared capabilities, " + answer, exact: true,
+			rest: &pcapi.RESTCloud{ExclusiveNames: true, Capabilities: []pcapi.RESTCapability{}},
+			mock: mockcloud.Options{Profile: mockcloud.Core}, always: []string{"capabilities=" + answer}, unfit: core.unfit,
+		})
+	}
+	return profiles
+}
+
+// normalizing is a core cloud that normalizes names and loses no answer.
+var normalizing = profile{
+	name: "core that normalizes names", exact: true, rest: exclusive, mock: core.mock,
+	always: []string{"normalizeNames"}, unfit: []string{"normalizeNames", "replayResets"},
 }
 
 // quirkyCase is a scenario on a kind of cloud with random quirks.
@@ -96,7 +104,8 @@ func quirkySelection() (all []quirkyCase) {
 	const kills = 2
 	all = append(all, quirkyCases(extended, kills, edited, slowDeletedWhileDown, groupCreated, networkWithVM)...)
 	all = append(all, quirkyCases(core, kills, recreated, deletedWhileDown)...)
-	all = append(all, quirkyCases(declared, kills, recreated)...)
+	all = append(all, quirkyCases(declared("500")[0], kills, recreated)...)
+	all = append(all, quirkyCases(normalizing, 0, recreated)...)
 	all = append(all, quirkyCases(notExclusive, kills, undecidedDeletedWhileDown)...)
 	all = append(all, quirkyCases(keyless, kills, slow)...)
 	all = append(all, quirkyCases(unmarked, kills, edited)...)
@@ -108,7 +117,8 @@ func quirkySelection() (all []quirkyCase) {
 // quirkyEverything is what runs with FAULTS=full.
 func quirkyEverything() (all []quirkyCase) {
 	const kills = 8
-	for _, p := range []profile{extended, core, declared, keyless, unmarked, labelled} {
+	all = append(all, quirkyCases(normalizing, 0, recreated, slow, orphaned, nameTaken)...)
+	for _, p := range append(declared("400", "401", "403", "405", "500", "501", "html", "empty"), extended, core, keyless, unmarked, labelled) {
 		all = append(all, quirkyCases(p, kills, recreated, slow, deletedWhileDown, slowDeletedWhileDown, renamedWhileDown, imported, orphaned)...)
 		if p.mock.Profile != mockcloud.Core {
 			all = append(all, quirkyCases(p, kills, edited, editedWhileDown, groupCreated, groupShrunk, groupRolled, groupDeleted)...)

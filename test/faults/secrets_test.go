@@ -37,9 +37,9 @@ func TestCredentialsAreNotShown(t *testing.T) {
 }
 
 var credentialCases = map[string]func(*testkit.T){
-	"the cloud quotes the token with status 500": quotedToken(http.StatusInternalServerError),
-	"the cloud quotes the token with status 400": quotedToken(http.StatusBadRequest),
-	"the cloud quotes the token with status 401": quotedToken(http.StatusUnauthorized),
+	"the cloud quotes the token with status 500": quotedToken(http.StatusInternalServerError, "the cloud does not answer or cannot serve requests"),
+	"the cloud quotes the token with status 400": quotedToken(http.StatusBadRequest, "was sent"),
+	"the cloud quotes the token with status 401": quotedToken(http.StatusUnauthorized, "the cloud refuses the operator's credentials"),
 
 	"the token is wrong, replaced by a password with sessions, and the password is wrong": func(t *testkit.T) {
 		w, metrics := worldWithToken(t)
@@ -60,13 +60,15 @@ var credentialCases = map[string]func(*testkit.T){
 	},
 }
 
-// quotedToken returns a case of a cloud that quotes the token in its refusal of a create.
-func quotedToken(status int) func(*testkit.T) {
+// quotedToken returns a case of a cloud that quotes the token in its refusal of a
+// create, which the VM reports with these words. Those of a cloud that fails are the
+// operator's own, those of a refusal are the cloud's.
+func quotedToken(status int, reported string) func(*testkit.T) {
 	return func(t *testkit.T) {
 		w, metrics := worldWithToken(t)
 		quote(t, w, "/servers", status, "the token "+rightToken+" was sent")
 		t.Expect(create("quoted")(t.Context(), w)).To(Succeed())
-		t.Eventually(w.conditionsOf("quoted")).Should(ContainSubstring("was sent"), "the refusal is reported")
+		t.Eventually(w.conditionsOf("quoted")).Should(ContainSubstring(reported), "the refusal is reported")
 		w.mock.ClearFaults()
 		t.Expect(remove("quoted", gone)(t.Context(), w)).To(Succeed())
 		t.Expect(w.until(t.Context(), w.reached)).To(Succeed())
