@@ -43,6 +43,7 @@ type flags struct {
 	metricsSecure   bool
 	webhookAddr     string
 	webhookCertPath string
+	webhookClientCA string
 	probeAddr       string
 	pprofAddr       string
 	leaderElect     bool
@@ -58,6 +59,7 @@ func parseFlags() flags {
 	flag.StringVar(&f.metricsAddr, "metrics-bind-address", "0", "address of the metrics endpoint, such as :8443; 0 disables it")
 	flag.BoolVar(&f.metricsSecure, "metrics-secure", true, "serve metrics over HTTPS to authenticated and authorized clients")
 	flag.StringVar(&f.webhookCertPath, "webhook-cert-path", "", "folder with tls.crt and tls.key of the name check webhook; empty disables the webhook")
+	flag.StringVar(&f.webhookClientCA, "webhook-client-ca", "", "file with the CA of the client certificate of the API server: the webhook then accepts no other client; empty accepts all")
 	flag.StringVar(&f.webhookAddr, "webhook-bind-address", ":9443", "address of the name check webhook")
 	flag.StringVar(&f.probeAddr, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 disables them")
 	flag.StringVar(&f.pprofAddr, "pprof-bind-address", "0", "address of the profiling endpoint, such as 127.0.0.1:6060; 0 disables it")
@@ -129,7 +131,7 @@ func run(ctx context.Context, f flags) error {
 		return err
 	}
 	// +kubebuilder:scaffold:builder
-	if err := addProbes(mgr, nameCheck); err != nil {
+	if err := addProbes(mgr, f); err != nil {
 		return err
 	}
 	return mgr.Start(ctx)

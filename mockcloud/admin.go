@@ -9,14 +9,25 @@ import (
 	"time"
 )
 
-// adminRoutes need no authentication and are not subject to faults or the call
-// log, so that a test can control a cloud that rejects every call.
+// openRoutes are served beside the REST API and change nothing. The ledger shows
+// what the listings show, to the same callers.
+func (c *Cloud) openRoutes() []route {
+	return []route{
+		{method: "GET", template: "/healthz", handle: ok, public: true},
+		{method: "GET", template: "/readyz", handle: c.handleReady, public: true},
+		{method: "GET", template: "/openapi.json", handle: c.handleOpenAPI, public: true},
+		{method: "GET", template: "/ledger", handle: c.handleLedger},
+	}
+}
+
+// handoverRoutes have the handover alone, for a process in another pod.
+func (c *Cloud) handoverRoutes() []route {
+	return []route{{method: "POST", template: "/admin/handover", handle: c.handleHandOver}}
+}
+
+// adminRoutes control the cloud.
 func (c *Cloud) adminRoutes() []route {
 	return []route{
-		{method: "GET", template: "/healthz", handle: ok},
-		{method: "GET", template: "/readyz", handle: c.handleReady},
-		{method: "GET", template: "/openapi.json", handle: c.handleOpenAPI},
-		{method: "GET", template: "/ledger", handle: c.handleLedger},
 		{method: "GET", template: "/calls", handle: c.handleCalls},
 		{method: "DELETE", template: "/calls", handle: done(c.ResetCalls)},
 		{method: "GET", template: "/faults", handle: c.handleFaults},
@@ -33,6 +44,9 @@ func (c *Cloud) adminRoutes() []route {
 		{method: "GET", template: "/admin/behaviour", handle: c.handleGetBehaviour},
 		{method: "PATCH", template: "/admin/behaviour", handle: c.handlePatchBehaviour},
 		{method: "PATCH", template: "/admin/capabilities", handle: c.handlePatchCapabilities},
+		{method: "GET", template: "/admin/quirks", handle: c.handleGetQuirks},
+		{method: "PATCH", template: "/admin/quirks", handle: c.handlePatchQuirks},
+		{method: "DELETE", template: "/admin/quirks", handle: done(func() { _ = c.SetQuirks(Quirks{}) })},
 		{method: "PUT", template: "/admin/hosts/{name}", handle: c.handlePutHost},
 		{method: "DELETE", template: "/admin/hosts/{name}", handle: forID(c.DeleteHost)},
 		{method: "GET", template: "/admin/servers", handle: c.handleAllServers},
@@ -176,6 +190,22 @@ func (c *Cloud) handlePatchCapabilities(w http.ResponseWriter, r *request) error
 		}
 	}
 	return c.handleCapabilities(w, r)
+}
+
+func (c *Cloud) handleGetQuirks(w http.ResponseWriter, _ *request) error {
+	return writeJSON(w, http.StatusOK, c.Quirks())
+}
+
+// handlePatchQuirks changes the quirks that are in the body.
+func (c *Cloud) handlePatchQuirks(w http.ResponseWriter, r *request) error {
+	q := c.Quirks()
+	if err := readInto(r, &q); err != nil {
+		return err
+	}
+	if err := c.SetQuirks(q); err != nil {
+		return invalid("%v", err)
+	}
+	return c.handleGetQuirks(w, r)
 }
 
 func (c *Cloud) handleAllServers(w http.ResponseWriter, _ *request) error {

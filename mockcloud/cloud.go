@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,8 +22,9 @@ type Cloud struct {
 	ownsStore bool
 	log       *slog.Logger
 
-	caps  atomic.Pointer[map[Capability]bool]
-	model atomic.Pointer[utilisation]
+	caps   atomic.Pointer[map[Capability]bool]
+	model  atomic.Pointer[utilisation]
+	quirks atomic.Pointer[Quirks]
 
 	// mu guards the fields up to the next blank line. Writers hold it while they
 	// write to the store, so that the store has the order of the effects.
@@ -42,7 +44,12 @@ type Cloud struct {
 	faults  *faultSet
 	calls   *callLog
 	metrics *metrics
-	handler http.Handler
+
+	handler, adminHandler, handoverHandler http.Handler
+
+	// reads and throttles count calls for the quirks replicaLag and retryAfterDate.
+	reads, throttles atomic.Uint64
+	connections      connections
 
 	// retired is set when another process has taken over.
 	retired atomic.Bool
@@ -87,8 +94,9 @@ func New(opts Options) (*Cloud, error) {
 		caps[name] = opts.has(name)
 	}
 	c.caps.Store(&caps)
+	c.quirks.Store(&opts.Quirks)
 	c.metrics = newMetrics(c)
-	c.handler = c.newHandler()
+	c.handler, c.adminHandler, c.handoverHandler = c.newHandler(), c.newAdminHandler(), c.newHandoverHandler()
 	if err := c.start(); err != nil {
 		_ = c.Close()
 		return nil, err
@@ -133,7 +141,7 @@ func (c *Cloud) seed() error {
 	for i := range c.opts.SeedServers {
 		at := first.Add(time.Duration(i) * time.Millisecond)
 		r := &record{Server: Server{
-			ID: uuid.NewString(), Name: fmt.Sprintf("stranger-%05d", i+1), State: StateActive,
+			ID: c.seedID(i), Name: fmt.Sprintf("stranger-%05d", i+1), State: StateActive,
 			Labels: map[string]string{"owner": "stranger"}, CPU: 2, Memory: 4,
 			PowerState: PowerOn, Host: c.pickHost(), CreatedAt: at, UpdatedAt: at,
 		}}
@@ -143,8 +151,24 @@ func (c *Cloud) seed() error {
 	return c.store.Write(changes...)
 }
 
-// Handler serves the REST API, the admin endpoints, probes and metrics.
+// seedID returns the ID of the i-th seed server, which is in no ledger.
+func (c *Cloud) seedID(i int) string {
+	if c.quirks.Load().NumericIDs {
+		return strconv.Itoa(i + 1)
+	}
+	return uuid.NewString()
+}
+
+// Handler serves the REST API, probes, and the ledger to those who may call the API.
+// Its clients cannot control the cloud.
 func (c *Cloud) Handler() http.Handler { return c.handler }
+
+// AdminHandler serves the endpoints that control the cloud, probes and metrics. It
+// asks for no credentials.
+func (c *Cloud) AdminHandler() http.Handler { return c.adminHandler }
+
+// HandoverHandler serves the handover to another process and nothing else.
+func (c *Cloud) HandoverHandler() http.Handler { return c.handoverHandler }
 
 // Profile returns the profile that the cloud was started with.
 func (c *Cloud) Profile() Profile { return c.opts.Profile }

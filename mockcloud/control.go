@@ -50,13 +50,13 @@ func (c *Cloud) PutServer(s Server) (Server, error) {
 	defer c.mu.Unlock()
 	now := c.now()
 	if s.ID == "" {
-		s.ID = uuid.NewString()
+		s.ID = c.newID(uuid.NewString)
 	}
 	if s.PowerState == "" {
 		s.PowerState = PowerOn
 	}
 	if s.State == "" {
-		s.State = stateFor(s.PowerState)
+		s.State = c.finalState(s.Name, s.PowerState)
 	}
 	if s.CreatedAt.IsZero() {
 		s.CreatedAt = now
@@ -73,7 +73,7 @@ func (c *Cloud) PutServer(s Server) (Server, error) {
 	r := &record{Server: s}
 	var err error
 	if old := c.st.servers[s.ID]; old != nil {
-		r.Key, r.Override = old.Key, old.Override
+		r.Key, r.Override, r.Labelled = old.Key, old.Override, old.Labelled
 		err = c.replace(r)
 	} else {
 		_, err = c.insert(r, 0, nil, LedgerEntry{Op: OpCreate, By: ByAdmin})

@@ -25,8 +25,9 @@
 //	store*.go, handover.go
 //	                the persistent store, and its handover to another process
 //	fault*.go       faults
+//	quirk*.go       the ways in which other clouds differ from the document
 //	ledger.go, calls.go, metrics.go
 //	                the records that tests and monitoring read
 //	control.go      changes made without the REST API
-//	admin.go        the same over HTTP
+//	admin.go        the same over HTTP, with a handler of its own
 package mockcloud

@@ -39,7 +39,7 @@ type eventBody struct {
 	Token string    `json:"token"`
 	Type  string    `json:"type"`
 	At    time.Time `json:"at"`
-	ID    string    `json:"id,omitempty"`
+	ID    any       `json:"id,omitempty"`
 	// Server is absent if the server was deleted.
 	Server any `json:"server,omitempty"`
 }
@@ -172,6 +172,9 @@ func (c *Cloud) sendEvent(w http.ResponseWriter, e event) error {
 	body := eventBody{Token: c.events.token(e.seq), Type: e.kind, At: e.at}
 	if e.r != nil {
 		body.ID = e.r.ID
+		if c.quirks.Load().NumericIDs {
+			body.ID = unquoted(json.RawMessage(encoded("", "id", e.r.ID).Value))
+		}
 		if e.kind != EventDeleted {
 			body.Server = c.represent(e.r, c.now())
 		}

@@ -16,7 +16,7 @@ func TestTakeOverCopiesServersKeysAndLedger(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "data")
 	for attempt := range 2 {
 		// A process that exits before the file is complete takes over again.
-		taken, err := TakeOver(t.Context(), old.url, data+string(rune('0'+attempt)), time.Minute)
+		taken, err := TakeOver(t.Context(), old.admin, data+string(rune('0'+attempt)), time.Minute)
 		if err != nil || !taken {
 			t.Fatalf("attempt %d: taken %t, %v", attempt, taken, err)
 		}
@@ -61,12 +61,12 @@ func TestTakeOverDoesNothingWithoutAServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := start(t, Options{})
-	if taken, err := TakeOver(t.Context(), other.url, data, time.Minute); err != nil || taken {
+	if taken, err := TakeOver(t.Context(), other.admin, data, time.Minute); err != nil || taken {
 		t.Errorf("a file is there: taken %t, %v", taken, err)
 	}
 	other.call(200, "GET", "/servers", "")
 
-	if _, err := TakeOver(t.Context(), other.url+"/elsewhere", filepath.Join(folder, "data"), time.Minute); err == nil {
+	if _, err := TakeOver(t.Context(), other.admin+"/elsewhere", filepath.Join(folder, "data"), time.Minute); err == nil {
 		t.Error("an answer that is no handover is taken for one")
 	}
 }

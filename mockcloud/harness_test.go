@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// harness is a cloud with an HTTP server.
+// harness is a cloud with an HTTP server for each of its handlers.
 type harness struct {
-	t     *testing.T
-	cloud *Cloud
-	url   string
-	clock *ManualClock
+	t          *testing.T
+	cloud      *Cloud
+	url, admin string
+	clock      *ManualClock
 }
 
 var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -33,12 +33,14 @@ func start(t *testing.T, opts Options) *harness {
 	}
 	server := httptest.NewServer(cloud.Handler())
 	t.Cleanup(server.Close)
+	admin := httptest.NewServer(cloud.AdminHandler())
+	t.Cleanup(admin.Close)
 	t.Cleanup(func() {
 		if err := cloud.Close(); err != nil {
 			t.Errorf("closing the cloud: %v", err)
 		}
 	})
-	return &harness{t: t, cloud: cloud, url: server.URL, clock: clock}
+	return &harness{t: t, cloud: cloud, url: server.URL, admin: admin.URL, clock: clock}
 }
 
 // reply is a response or an error.
@@ -49,10 +51,29 @@ type reply struct {
 	err    error
 }
 
-// send makes a call with a connection of its own. The call may fail.
+// control reports whether a path is one of the admin handler.
+func control(path string) bool {
+	for _, prefix := range []string{"/admin", "/faults", "/calls", "/metrics"} {
+		if strings.HasPrefix(path, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// send makes a call with a connection of its own, to the admin handler for its
+// paths. The call may fail.
 func (h *harness) send(method, path, body string, header ...string) reply {
 	h.t.Helper()
-	r, err := http.NewRequest(method, h.url+path, strings.NewReader(body))
+	if control(path) {
+		return h.sendTo(h.admin, method, path, body, header...)
+	}
+	return h.sendTo(h.url, method, path, body, header...)
+}
+
+func (h *harness) sendTo(url, method, path, body string, header ...string) reply {
+	h.t.Helper()
+	r, err := http.NewRequest(method, url+path, strings.NewReader(body))
 	if err != nil {
 		h.t.Fatal(err)
 	}

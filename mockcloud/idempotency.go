@@ -89,7 +89,7 @@ func (c *Cloud) replay(key *keyRecord) (keyedAnswer, bool, error) {
 		return keyedAnswer{status: known.Status, body: c.represent(r, c.now())}, true, nil
 	}
 	if n := c.st.networks[known.ID]; n != nil {
-		return keyedAnswer{status: known.Status, body: n}, true, nil
+		return keyedAnswer{status: known.Status, body: c.quirks.Load().shapeNetwork(n)}, true, nil
 	}
 	return keyedAnswer{status: known.Status, body: known.Body}, true, nil
 }

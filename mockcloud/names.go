@@ -3,6 +3,7 @@ package mockcloud
 import (
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -31,10 +32,39 @@ func (c *Cloud) admitName(name string) error {
 	if c.prohibitedNames.match(name) {
 		return problem(http.StatusForbidden, CodeNameProhibited, "the name %q is prohibited", name)
 	}
-	if c.has(UniqueNames) && len(c.st.byName[name]) > 0 {
+	if c.has(UniqueNames) && len(c.namesakes(name)) > 0 {
 		return problem(http.StatusConflict, CodeNameTaken, "the name %q is taken", name)
 	}
 	return nil
+}
+
+// namesakes returns the servers of a name, oldest first. The caller holds mu.
+func (c *Cloud) namesakes(name string) []*record {
+	sets := []map[string]struct{}{c.st.byName[name]}
+	if c.quirks.Load().NormalizeNames {
+		sets = nil
+		for other, ids := range c.st.byName {
+			if normalized(other) == normalized(name) {
+				sets = append(sets, ids)
+			}
+		}
+	}
+	var found []*record
+	for _, ids := range sets {
+		for id := range ids {
+			found = append(found, c.st.servers[id])
+		}
+	}
+	slices.SortFunc(found, func(a, b *record) int { return a.position().compare(b.position()) })
+	return found
+}
+
+// shownName returns a name as answers have it.
+func (c *Cloud) shownName(name string) string {
+	if c.quirks.Load().NormalizeNames {
+		return normalized(name)
+	}
+	return name
 }
 
 // handleCheck handles GET /check/{name}.
@@ -49,7 +79,8 @@ func (c *Cloud) handleCheck(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, map[string]any{"name": name, "available": true})
+	body := map[string]any{"name": c.shownName(name), "available": true}
+	return writeJSON(w, http.StatusOK, c.quirks.Load().shapeList(body, "Name", "AVAILABLE"))
 }
 
 // globs matches text against any of a list of names or globs.

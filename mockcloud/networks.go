@@ -2,7 +2,6 @@ package mockcloud
 
 import (
 	"fmt"
-	"maps"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -84,11 +83,11 @@ func (c *Cloud) createNetwork(body createNetwork, key *keyRecord, requestID stri
 	}
 	now := c.now()
 	n := &Network{
-		ID: uuid.NewString(), Name: body.Name, CIDR: body.CIDR, Gateway: body.Gateway,
+		ID: c.newID(uuid.NewString), Name: body.Name, CIDR: body.CIDR, Gateway: body.Gateway,
 		CreatedAt: now, UpdatedAt: now,
 	}
 	how := LedgerEntry{Op: OpCreateNetwork, NetworkID: n.ID, Name: n.Name, RequestID: requestID}
-	answer := keyedAnswer{status: http.StatusCreated, body: n}
+	answer := keyedAnswer{status: http.StatusCreated, body: c.quirks.Load().shapeNetwork(n)}
 	changes := []Change{encoded(bucketNetworks, n.ID, n)}
 	if key != nil {
 		how.Key = keyOf(key.Key)
@@ -103,6 +102,7 @@ func (c *Cloud) createNetwork(body createNetwork, key *keyRecord, requestID stri
 		c.st.keys[key.Key] = key
 	}
 	c.st.ledger = append(c.st.ledger, entry)
+	c.rememberNetwork(n.ID)
 	c.st.networks[n.ID] = n
 	return answer, nil
 }
@@ -117,7 +117,7 @@ func (c *Cloud) admitNetworkName(name string) error {
 		return nil
 	}
 	for _, n := range c.st.networks {
-		if n.Name == name {
+		if c.shownName(n.Name) == c.shownName(name) {
 			return problem(http.StatusConflict, CodeNameTaken, "the name %q is taken", name)
 		}
 	}
@@ -126,17 +126,31 @@ func (c *Cloud) admitNetworkName(name string) error {
 
 // handleListNetworks handles GET /networks: all of them, oldest first.
 func (c *Cloud) handleListNetworks(w http.ResponseWriter, _ *request) error {
-	return writeJSON(w, http.StatusOK, map[string]any{"networks": c.Networks()})
+	q := c.quirks.Load()
+	networks := []any{}
+	for _, n := range sortedNetworks(c.readNetworks()) {
+		networks = append(networks, q.shapeNetwork(&n))
+	}
+	return writeJSON(w, http.StatusOK, q.shapeList(map[string]any{"networks": networks}, "Networks", "NETWORKS"))
+}
+
+// rememberNetwork records the present version of a network before it changes, for
+// reads that lag. The caller holds mu.
+func (c *Cloud) rememberNetwork(id string) {
+	c.st.pastNetworks.add(c.now(), c.quirks.Load().keep(), id, c.st.networks[id])
 }
 
 // Networks returns all networks, oldest first.
 func (c *Cloud) Networks() []Network {
 	c.mu.RLock()
-	found := slices.Collect(maps.Values(c.st.networks))
-	c.mu.RUnlock()
-	list := make([]Network, len(found))
-	for i, n := range found {
-		list[i] = *n
+	defer c.mu.RUnlock()
+	return sortedNetworks(c.st.networks)
+}
+
+func sortedNetworks(networks map[string]*Network) []Network {
+	list := make([]Network, 0, len(networks))
+	for _, n := range networks {
+		list = append(list, *n)
 	}
 	slices.SortFunc(list, func(a, b Network) int {
 		if order := a.CreatedAt.Compare(b.CreatedAt); order != 0 {
@@ -149,13 +163,11 @@ func (c *Cloud) Networks() []Network {
 
 // handleGetNetwork handles GET /networks/{id}.
 func (c *Cloud) handleGetNetwork(w http.ResponseWriter, r *request) error {
-	c.mu.RLock()
-	n := c.st.networks[r.vars[0]]
-	c.mu.RUnlock()
+	n := c.readNetworks()[r.vars[0]]
 	if n == nil {
 		return notFound("network", r.vars[0])
 	}
-	return writeJSON(w, http.StatusOK, n)
+	return writeJSON(w, http.StatusOK, c.quirks.Load().shapeNetwork(n))
 }
 
 // handlePatchNetwork handles PATCH /networks/{id}. Only the gateway can change.
@@ -181,11 +193,19 @@ func (c *Cloud) handlePatchNetwork(w http.ResponseWriter, r *request) error {
 	}
 	next := *n
 	next.Gateway, next.UpdatedAt = body.Gateway, c.now()
+	q := c.quirks.Load()
+	switch q.IgnorePatch {
+	case PatchUnchanged:
+		return writeJSON(w, http.StatusOK, q.shapeNetwork(n))
+	case PatchEcho:
+		return writeJSON(w, http.StatusOK, q.shapeNetwork(&next))
+	}
 	if err := c.store.Write(encoded(bucketNetworks, n.ID, next)); err != nil {
 		return err
 	}
+	c.rememberNetwork(n.ID)
 	c.st.networks[n.ID] = &next
-	return writeJSON(w, http.StatusOK, next)
+	return writeJSON(w, http.StatusOK, q.shapeNetwork(&next))
 }
 
 // handleDeleteNetwork handles DELETE /networks/{id}. It returns 409 while servers
@@ -223,6 +243,7 @@ func (c *Cloud) removeNetwork(id string, how LedgerEntry) error {
 	}
 	c.updateNextDue()
 	c.st.ledger = append(c.st.ledger, entry)
+	c.rememberNetwork(n.ID)
 	delete(c.st.networks, n.ID)
 	return nil
 }
@@ -235,7 +256,7 @@ func (c *Cloud) PutNetwork(n Network) (Network, error) {
 	defer c.mu.Unlock()
 	now := c.now()
 	if n.ID == "" {
-		n.ID = uuid.NewString()
+		n.ID = c.newID(uuid.NewString)
 	}
 	if n.CreatedAt.IsZero() {
 		n.CreatedAt = now
@@ -251,6 +272,7 @@ func (c *Cloud) PutNetwork(n Network) (Network, error) {
 		return Network{}, fmt.Errorf("putting network %s: %w", n.ID, err)
 	}
 	c.st.ledger = append(c.st.ledger, entries...)
+	c.rememberNetwork(n.ID)
 	c.st.networks[n.ID] = &n
 	return n, nil
 }

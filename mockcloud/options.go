@@ -98,6 +98,8 @@ type Options struct {
 	// Capabilities switches capabilities on or off; the others are on.
 	Capabilities map[Capability]bool `json:"capabilities,omitempty"`
 	Behaviour
+	// Quirks are the ways in which the cloud differs from its document.
+	Quirks Quirks `json:"quirks,omitzero"`
 
 	// Hosts default to four hosts, two of them with a GPU.
 	Hosts []Host `json:"hosts,omitempty"`
@@ -177,6 +179,9 @@ func (o *Options) validate() error {
 	}
 	if o.SeedServers < 0 || o.CallLog < 0 {
 		return fmt.Errorf("seedServers and callLog must not be negative")
+	}
+	if err := o.Quirks.validate(); err != nil {
+		return err
 	}
 	return o.Behaviour.validate()
 }

@@ -151,21 +151,14 @@ func requestID(r *http.Request) string {
 	return uuid.NewString()
 }
 
-// newHandler returns a handler with these stages: request ID, admin endpoints,
-// call log, latency, faults, authentication, handler of the route.
+// newHandler returns the handler of the REST API with these stages: request ID,
+// probes, call log, latency, faults, quirks, authentication, handler of the route.
 func (c *Cloud) newHandler() http.Handler {
-	api, admin := c.apiRoutes(), c.adminRoutes()
-	metrics := c.metrics.handler()
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		id := requestID(r)
-		w.Header().Set("X-Request-Id", id)
-		c.advance()
-		if r.URL.Path == "/metrics" {
-			metrics.ServeHTTP(w, r)
-			return
-		}
-		if found, vars := c.find(admin, r); found.template != noRoute {
-			c.run(w, &request{Request: r, id: id, vars: vars}, found)
+	api, open := c.apiRoutes(), c.openRoutes()
+	return c.begin(func(w http.ResponseWriter, r *request) {
+		if found, vars := c.find(open, r.Request); found.template != noRoute {
+			r.vars = vars
+			c.authorized(w, r, found)
 			return
 		}
 		if c.retired.Load() {
@@ -174,9 +167,48 @@ func (c *Cloud) newHandler() http.Handler {
 			writeProblem(w, errRetired())
 			return
 		}
-		found, vars := c.find(api, r)
-		c.serveCall(w, &request{Request: r, id: id, vars: vars}, found)
+		found, vars := c.find(api, r.Request)
+		r.vars = vars
+		c.serveCall(w, r, found)
 	})
+}
+
+// newAdminHandler returns the handler of the admin endpoints, which are not subject
+// to faults, quirks and the call log, so that a test can control a cloud that
+// rejects every call.
+func (c *Cloud) newAdminHandler() http.Handler {
+	admin := append(c.adminRoutes(), c.openRoutes()...)
+	metrics := c.metrics.handler()
+	return c.begin(func(w http.ResponseWriter, r *request) {
+		if r.URL.Path == "/metrics" {
+			metrics.ServeHTTP(w, r.Request)
+			return
+		}
+		c.runFound(w, r, admin)
+	})
+}
+
+// newHandoverHandler returns the handler of the handover.
+func (c *Cloud) newHandoverHandler() http.Handler {
+	return c.begin(func(w http.ResponseWriter, r *request) { c.runFound(w, r, c.handoverRoutes()) })
+}
+
+// begin returns a handler that applies the transitions that are due, and answers
+// with the request ID.
+func (c *Cloud) begin(serve func(http.ResponseWriter, *request)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id := requestID(r)
+		w.Header().Set("X-Request-Id", id)
+		c.advance()
+		serve(w, &request{Request: r, id: id})
+	})
+}
+
+// runFound runs the handler of the route without authentication.
+func (c *Cloud) runFound(w http.ResponseWriter, r *request, routes []route) {
+	found, vars := c.find(routes, r.Request)
+	r.vars = vars
+	c.run(w, r, found)
 }
 
 // run calls the handler and turns its error into a problem body.
@@ -186,8 +218,18 @@ func (c *Cloud) run(w http.ResponseWriter, r *request, to route) {
 	}
 }
 
-// authenticated runs the handler if the call is authenticated.
-func (c *Cloud) authenticated(w http.ResponseWriter, r *request, to route) {
+// serve serves a call of the API with the quirks that are on.
+func (c *Cloud) serve(w http.ResponseWriter, r *request, to route) {
+	q := c.quirks.Load()
+	if *q == (Quirks{}) {
+		c.authorized(w, r, to)
+		return
+	}
+	c.serveQuirky(w, r, to, q)
+}
+
+// authorized runs the handler if the call has the credentials.
+func (c *Cloud) authorized(w http.ResponseWriter, r *request, to route) {
 	if !to.public {
 		if err := c.access.check(r.Request, c.now()); err != nil {
 			w.Header().Set("WWW-Authenticate", "Bearer")

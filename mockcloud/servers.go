@@ -65,11 +65,18 @@ func (c *Cloud) replace(next *record, changes ...Change) error {
 	if err := c.store.Write(changes...); err != nil {
 		return err
 	}
+	c.remember(next.ID)
 	c.st.put(next)
 	c.st.schedule(next)
 	c.updateNextDue()
 	c.events.publish(c.now(), EventUpdated, next)
 	return nil
+}
+
+// remember records the present version of a server before it changes, for reads
+// that lag. The caller holds mu.
+func (c *Cloud) remember(id string) {
+	c.st.pastServers.add(c.now(), c.quirks.Load().keep(), id, c.st.servers[id])
 }
 
 // remove deletes a server at the given time. It completes the ledger entry with
@@ -91,6 +98,7 @@ func (c *Cloud) remove(r *record, at time.Time, how LedgerEntry) error {
 		c.st.due.add(due{at: at.Add(time.Duration(c.opts.KeyRetention)), what: dueForget, id: key.Key})
 	}
 	c.st.ledger = append(c.st.ledger, entry)
+	c.remember(r.ID)
 	c.st.forget(r.ID)
 	c.updateNextDue()
 	c.events.publish(at, EventDeleted, r)
@@ -105,21 +113,27 @@ func (c *Cloud) createServer(body createServer, key *keyRecord, requestID string
 	if answer, found, err := c.replay(key); found || err != nil {
 		return answer, err
 	}
+	if same := c.namesakes(body.Name); len(same) > 0 && c.quirks.Load().ExistingOnCreate {
+		return keyedAnswer{status: http.StatusOK, body: c.represent(same[0], c.now())}, nil
+	}
 	if err := c.admit(body); err != nil {
 		return keyedAnswer{}, err
 	}
 	now := c.now()
-	r := &record{Server: Server{
-		ID: uuid.NewString(), Name: body.Name, Labels: body.Labels,
+	r := &record{Labelled: len(body.Labels) > 0, Server: Server{
+		ID: c.newID(uuid.NewString), Name: body.Name, Labels: body.Labels,
 		CPU: deref(body.CPU, 1), Memory: deref(body.Memory, 1),
 		Template: deref(body.Template, ""), Folder: deref(body.Folder, ""),
 		NetworkID: deref(body.NetworkID, ""), PowerState: deref(body.PowerState, PowerOn),
 		Host: c.pickHost(), CreatedAt: now, UpdatedAt: now,
 	}}
-	r.State = stateFor(r.PowerState)
-	status := http.StatusCreated
-	if build := time.Duration(c.behave.BuildTime); build > 0 && c.has(Async) {
+	r.State = c.finalState(r.Name, r.PowerState)
+	build := time.Duration(c.behave.BuildTime)
+	if build > 0 && c.has(Async) && r.State != StateBuilding {
 		r.State, r.ReadyAt = StateBuilding, now.Add(build)
+	}
+	status := http.StatusCreated
+	if r.State == StateBuilding && c.has(Async) {
 		status = http.StatusAccepted
 	}
 	if key != nil {
@@ -145,11 +159,21 @@ func (c *Cloud) insert(r *record, status int, key *keyRecord, how LedgerEntry) (
 		c.st.keys[key.Key] = key
 	}
 	c.st.ledger = append(c.st.ledger, entry)
+	c.remember(r.ID)
 	c.st.put(r)
 	c.st.schedule(r)
 	c.updateNextDue()
 	c.events.publish(c.now(), EventCreated, r)
 	return answer, nil
+}
+
+// finalState returns the state of a new server when its build has ended, which does
+// not happen under Quirks.StuckBuilding.
+func (c *Cloud) finalState(name, power string) State {
+	if stuck := c.quirks.Load().StuckBuilding; stuck != "" && parseGlobs([]string{stuck}).match(name) {
+		return StateBuilding
+	}
+	return stateFor(power)
 }
 
 // updateServer applies a PATCH and returns the changed server.
@@ -170,6 +194,12 @@ func (c *Cloud) updateServer(id string, body patchServer, requestID string) (*re
 	}
 	if len(fields) == 0 {
 		return r, nil
+	}
+	switch c.quirks.Load().IgnorePatch {
+	case PatchUnchanged:
+		return r, nil
+	case PatchEcho:
+		return next, nil
 	}
 	next.UpdatedAt = c.now()
 	entry, change := c.entry(LedgerEntry{
@@ -213,7 +243,7 @@ func (p patchServer) applyTo(r *record) []string {
 		r.Labels[key] = *value
 	}
 	if !maps.Equal(before, r.Labels) {
-		fields = append(fields, "labels")
+		fields, r.Labelled = append(fields, "labels"), true
 	}
 	return fields
 }

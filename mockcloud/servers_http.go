@@ -33,7 +33,7 @@ func (c *Cloud) handleCreateServer(w http.ResponseWriter, r *request) error {
 
 // handleGetServer handles GET /servers/{id}.
 func (c *Cloud) handleGetServer(w http.ResponseWriter, r *request) error {
-	found, err := c.lookup(r.vars[0])
+	found, err := c.readServer(r.vars[0])
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func (c *Cloud) handleGetServer(w http.ResponseWriter, r *request) error {
 
 // handleServerStatus handles GET /servers/{id}/status.
 func (c *Cloud) handleServerStatus(w http.ResponseWriter, r *request) error {
-	found, err := c.lookup(r.vars[0])
+	found, err := c.readServer(r.vars[0])
 	if err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (c *Cloud) handleServerStatus(w http.ResponseWriter, r *request) error {
 	if c.opts.Profile == Extended {
 		status["state"] = s.State
 	}
-	return writeJSON(w, http.StatusOK, status)
+	return writeJSON(w, http.StatusOK, c.quirks.Load().shapeStatus(status))
 }
 
 // handlePatchServer handles PATCH /servers/{id}.
@@ -101,7 +101,8 @@ func (c *Cloud) handleCapabilities(w http.ResponseWriter, _ *request) error {
 			list = append(list, name)
 		}
 	}
-	return writeJSON(w, http.StatusOK, map[string]any{"capabilities": list})
+	body := map[string]any{"capabilities": list}
+	return writeJSON(w, http.StatusOK, c.quirks.Load().shapeList(body, "Capabilities", "CAPABILITIES"))
 }
 
 func (c *Cloud) lookup(id string) (*record, error) {

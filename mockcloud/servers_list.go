@@ -24,6 +24,8 @@ type listQuery struct {
 	updated time.Time
 	// never matches no server: one label was given with two values.
 	never bool
+	// shown returns a name as answers have it.
+	shown func(string) string
 }
 
 type serverPage struct {
@@ -36,7 +38,7 @@ func (c *Cloud) handleListServers(w http.ResponseWriter, r *request) error {
 	listFaults := listFaultsOf(r.Context())
 	now := c.now()
 	if c.opts.Profile == Core {
-		records, _ := c.page(listQuery{limit: -1}, now, listFaults)
+		records, _ := c.page(listQuery{limit: -1, shown: c.shownName}, now, listFaults)
 		return writeJSON(w, http.StatusOK, c.representAll(listFaults.applyToPage(records), now))
 	}
 	query, err := c.parseListQuery(r.URL.Query())
@@ -53,7 +55,8 @@ func (c *Cloud) handleListServers(w http.ResponseWriter, r *request) error {
 			next = position{}.marker()
 		}
 	}
-	return writeJSON(w, http.StatusOK, serverPage{Servers: c.representAll(records, now), Next: next})
+	body := serverPage{Servers: c.representAll(records, now), Next: next}
+	return writeJSON(w, http.StatusOK, c.quirks.Load().shapeList(body, "Servers", "SERVERS", "Total", "Next"))
 }
 
 func (c *Cloud) representAll(records []*record, now time.Time) []any {
@@ -65,7 +68,7 @@ func (c *Cloud) representAll(records []*record, now time.Time) []any {
 }
 
 func (c *Cloud) parseListQuery(values url.Values) (listQuery, error) {
-	q := listQuery{limit: maxPage, name: values.Get("name"), marker: values.Get("marker")}
+	q := listQuery{limit: maxPage, name: values.Get("name"), marker: values.Get("marker"), shown: c.shownName}
 	if text := values.Get("limit"); text != "" {
 		limit, err := strconv.Atoi(text)
 		if err != nil || limit < 1 {
@@ -106,7 +109,7 @@ func (c *Cloud) parseListQuery(values url.Values) (listQuery, error) {
 }
 
 func (q *listQuery) matches(r *record) bool {
-	if q.never || (q.name != "" && r.Name != q.name) {
+	if q.never || (q.name != "" && q.shown(r.Name) != q.shown(q.name)) {
 		return false
 	}
 	if !q.updated.IsZero() && r.UpdatedAt.Before(q.updated) {
@@ -125,13 +128,14 @@ func (q *listQuery) matches(r *record) bool {
 func (c *Cloud) page(q listQuery, now time.Time, d listFaults) ([]*record, string) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
+	all := c.readListing(q, now)
 	from := 0
 	if q.after != nil {
-		from = c.resume(q, d)
+		from = all.resume(q, d)
 	}
-	records := make([]*record, 0, max(0, min(q.limit, len(c.st.order)-from)))
-	for _, p := range c.st.order[from:] {
-		r := c.st.servers[p.id]
+	records := make([]*record, 0, max(0, min(q.limit, len(all.order)-from)))
+	for _, p := range all.order[from:] {
+		r := all.servers[p.id]
 		if !q.matches(r) || d.hides(r, now) {
 			continue
 		}
@@ -144,13 +148,13 @@ func (c *Cloud) page(q listQuery, now time.Time, d listFaults) ([]*record, strin
 }
 
 // resume returns the index where the page after the marker begins. A fault can move
-// it by one matching server. The caller holds mu.
-func (c *Cloud) resume(q listQuery, d listFaults) int {
-	from, found := slices.BinarySearchFunc(c.st.order, *q.after, position.compare)
+// it by one matching server.
+func (l listed) resume(q listQuery, d listFaults) int {
+	from, found := slices.BinarySearchFunc(l.order, *q.after, position.compare)
 	if found {
 		from++
 	}
-	matches := func(i int) bool { return q.matches(c.st.servers[c.st.order[i].id]) }
+	matches := func(i int) bool { return q.matches(l.servers[l.order[i].id]) }
 	if d.duplicates() {
 		for i := from - 1; i >= 0; i-- {
 			if matches(i) {
@@ -159,7 +163,7 @@ func (c *Cloud) resume(q listQuery, d listFaults) int {
 		}
 	}
 	if d.skips() {
-		for i := from; i < len(c.st.order); i++ {
+		for i := from; i < len(l.order); i++ {
 			if matches(i) {
 				return i + 1
 			}

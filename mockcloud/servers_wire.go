@@ -157,8 +157,9 @@ func (c *Cloud) admit(b createServer) error {
 
 // represent returns the server as the profile and the capabilities show it.
 func (c *Cloud) represent(r *record, now time.Time) any {
-	if c.opts.Profile == Core {
-		return coreServer{ID: r.ID, Name: r.Name}
+	core := c.opts.Profile == Core
+	if core {
+		return c.quirks.Load().shapeServer(coreServer{ID: r.ID, Name: r.Name}, r, core)
 	}
 	s := r.Server
 	if c.has(BulkStatus) {
@@ -179,7 +180,7 @@ func (c *Cloud) represent(r *record, now time.Time) any {
 	if !c.has(Hosts) {
 		s.Host = ""
 	}
-	return s
+	return c.quirks.Load().shapeServer(s, r, core)
 }
 
 // coreMHz is the clock rate of every core.

@@ -21,6 +21,8 @@ type record struct {
 	Key string `json:"key,omitempty"`
 	// Override replaces the utilisation model.
 	Override *int `json:"override,omitempty"`
+	// Labelled is set when a client has set labels.
+	Labelled bool `json:"labelled,omitempty"`
 }
 
 // position is the position of a server in a list.
@@ -50,6 +52,10 @@ type state struct {
 	ledger   []LedgerEntry
 	due      dueHeap
 	placed   int
+
+	// pastServers and pastNetworks are for reads that lag.
+	pastServers  history[record]
+	pastNetworks history[Network]
 }
 
 func newState() state {

@@ -9,7 +9,7 @@ import (
 const guideText = `
 In a second terminal:
 
-  export KUBECONFIG=%[1]s CLOUD=%[2]s%[3]s
+  export KUBECONFIG=%[1]s ADMIN=%[2]s%[3]s
 
   kubectl get clouds,networks,vms,vg,gpu
   kubectl wait --for=condition=Ready vm/sample
@@ -38,10 +38,13 @@ In a second terminal:
   # this returns once the server is deleted in the cloud
   kubectl delete vm sample
   # delete a server without the operator: its VM becomes Lost
-  curl -X DELETE $CLOUD/admin/servers/$(kubectl get vm database -o jsonpath={.status.vmId})
+  curl -X DELETE $ADMIN/admin/servers/$(kubectl get vm database -o jsonpath={.status.vmId})
   # the cloud is unavailable, and available again
-  curl $CLOUD/faults -d '{"id":"outage","match":{"path":"/**"},"status":503}'
-  curl -X DELETE $CLOUD/faults/outage
+  curl $ADMIN/faults -d '{"id":"outage","match":{"path":"/**"},"status":503}'
+  curl -X DELETE $ADMIN/faults/outage
+  # the cloud shows changes late and mistypes optional fields, and is as documented again
+  curl -X PATCH $ADMIN/admin/quirks -d '{"readLag":"5s","wrongTypes":true}'
+  curl -X DELETE $ADMIN/admin/quirks
 
 Ctrl-C ends the demo.
 
@@ -53,5 +56,5 @@ func (s *stack) guide() {
 	if _, err := exec.LookPath("kubectl"); err != nil {
 		path = " PATH=" + filepath.Dir(s.kubectlPath()) + ":$PATH"
 	}
-	fmt.Printf(guideText, s.kubeconfig(), s.cloudURL, path)
+	fmt.Printf(guideText, s.kubeconfig(), s.adminURL, path)
 }

@@ -38,7 +38,7 @@ func (s *stack) createServer(ctx context.Context, server mockcloud.Server) error
 	if err != nil {
 		return fmt.Errorf("creating server %q in the mock cloud: %w", server.Name, err)
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.cloudURL+"/admin/servers", bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.adminURL+"/admin/servers", bytes.NewReader(body))
 	if err != nil {
 		return fmt.Errorf("creating server %q in the mock cloud: %w", server.Name, err)
 	}

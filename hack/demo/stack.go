@@ -41,7 +41,8 @@ type stack struct {
 
 	api            *testkit.Env
 	cloud, manager *process
-	cloudURL       string
+	// cloudURL is the endpoint of the mock cloud, and adminURL controls it.
+	cloudURL, adminURL string
 	// webhook is the address and certificate of the name check webhook.
 	webhook *testkit.Webhook
 
@@ -128,12 +129,12 @@ func (s *stack) startAPIServer(context.Context) error {
 func (s *stack) startCloud(ctx context.Context) error {
 	var err error
 	s.cloud, err = s.start("mock cloud", "mockcloud",
-		"--addr=127.0.0.1:0", "--build-time=3s", "--delete-time=2s", "--utilisation=sine:3m",
+		"--addr=127.0.0.1:0", "--admin-bind-address=127.0.0.1:0", "--build-time=3s", "--delete-time=2s", "--utilisation=sine:3m",
 		"--host=esxi-1:true:399", "--host=esxi-2:false:720", "--prohibited-template="+prohibitedTemplate)
 	if err != nil {
 		return err
 	}
-	s.cloudURL, err = cloudAddress(ctx, s.cloud.log)
+	s.cloudURL, s.adminURL, err = cloudAddresses(ctx, s.cloud.log)
 	if err != nil {
 		return err
 	}
@@ -155,25 +156,25 @@ func (s *stack) start(name, program string, args ...string) (*process, error) {
 	return p, err
 }
 
-var addressPattern = regexp.MustCompile(`msg=listening .*url=(\S+).*\n`)
+var addressPattern = regexp.MustCompile(`msg=listening .*url=(\S+) admin=(\S+).*\n`)
 
-// cloudAddress waits until the log of the mock cloud has its URL and returns it.
-func cloudAddress(ctx context.Context, log string) (string, error) {
-	var url string
-	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, shortWait, true, func(context.Context) (bool, error) {
+// cloudAddresses waits until the log of the mock cloud has the URLs of its REST API
+// and of its admin API, and returns them.
+func cloudAddresses(ctx context.Context, log string) (url, admin string, err error) {
+	err = wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, shortWait, true, func(context.Context) (bool, error) {
 		text, err := os.ReadFile(log)
 		if err != nil {
 			return false, err
 		}
 		if found := addressPattern.FindSubmatch(text); found != nil {
-			url = string(found[1])
+			url, admin = string(found[1]), string(found[2])
 		}
 		return url != "", nil
 	})
 	if err != nil {
-		return "", fmt.Errorf("waiting for the mock cloud to listen: %w", err)
+		return "", "", fmt.Errorf("waiting for the mock cloud to listen: %w", err)
 	}
-	return url, nil
+	return url, admin, nil
 }
 
 func (s *stack) startOperator(ctx context.Context) error {

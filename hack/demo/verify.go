@@ -166,10 +166,9 @@ func (s *stack) checkLedger(ctx context.Context, created, left counts) error {
 	return nil
 }
 
-// getFromCloud reads an endpoint of the mock cloud that is not part of its REST
-// API.
+// getFromCloud reads an endpoint of the mock cloud's admin API.
 func (s *stack) getFromCloud(ctx context.Context, path string, into any) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.cloudURL+path, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.adminURL+path, nil)
 	if err != nil {
 		return fmt.Errorf("calling the mock cloud: %w", err)
 	}

@@ -1,12 +1,17 @@
 // Package controller holds what the controllers of all kinds have in common:
-// the options of their SetupWithManager and the names of shared cache indexes.
+// the options of their SetupWithManager, outcomes and the names of shared cache
+// indexes.
 package controller
 
 import (
+	"errors"
 	"time"
 
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/clouds"
 	"github.com/privatecloud/operator/internal/inventory"
+	"github.com/privatecloud/operator/internal/reconciler"
+	"github.com/privatecloud/operator/internal/tenancy"
 )
 
 // Options are the options of every controller's SetupWithManager. A controller
@@ -22,6 +27,22 @@ type Options struct {
 	Workers int
 	// Clock returns the current time.
 	Clock func() time.Time
+	// Alone reports whether this manager holds the lease, so that no other one
+	// reconciles objects at the moment. Nil means that another one may.
+	Alone func() bool
+	// Elapsed returns the time since a fixed moment by a clock that nobody can set.
+	// GPUInfos need it.
+	Elapsed func() time.Duration
+}
+
+// AwaitNamespace returns the outcome of a reconcile that failed with err: a wait
+// without a change of the status if the object was observed before its namespace,
+// else err.
+func AwaitNamespace(err error) error {
+	if pending, ok := errors.AsType[*tenancy.NamespacePendingError](err); ok {
+		return &reconciler.WaitError{After: tenancy.NamespaceDelay, Reason: pcapi.ProgressingReason, Message: pending.Error(), Quiet: true}
+	}
+	return err
 }
 
 // VMNetworkIndex is the cache index of VMs by the name of the Network that they

@@ -29,6 +29,7 @@ import (
 	vmcontroller "github.com/privatecloud/operator/internal/controller/vm"
 	vmgroupcontroller "github.com/privatecloud/operator/internal/controller/vmgroup"
 	"github.com/privatecloud/operator/internal/inventory"
+	"github.com/privatecloud/operator/internal/tenancy"
 	webhookv1alpha1 "github.com/privatecloud/operator/internal/webhook/v1alpha1"
 )
 
@@ -66,6 +67,8 @@ func Caches(options *ctrl.Options) {
 	options.Client = client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: &readOwnWrites}}
 }
 
+// +kubebuilder:rbac:groups="",resources=namespaces,resourceNames=kube-system,verbs=get
+
 // Controllers adds the controllers to a manager.
 func Controllers(ctx context.Context, mgr manager.Manager, opts Options) error {
 	var system corev1.Namespace
@@ -76,8 +79,19 @@ func Controllers(ctx context.Context, mgr manager.Manager, opts Options) error {
 	clients := clouds.New(clouds.Options{
 		Secrets: mgr.GetAPIReader(), Namespace: opts.Namespace, Clock: time.Now, Dialers: dialers(opts),
 	})
+	if err := clients.Follow(ctx, mgr.GetCache()); err != nil {
+		return err
+	}
+	if err := mgr.Add(clients.Closer(mgr.GetCache())); err != nil {
+		return fmt.Errorf("add what closes the clients: %w", err)
+	}
+	if err := startCaches(ctx, mgr.GetCache()); err != nil {
+		return err
+	}
+	begun := time.Now()
 	options := controller.Options{
-		Directory: directory, Clients: clients, Cluster: string(system.UID), Workers: opts.Workers, Clock: time.Now,
+		Directory: directory, Clients: clients, Cluster: string(system.UID), Workers: opts.Workers,
+		Clock: time.Now, Elapsed: func() time.Duration { return time.Since(begun) },
 	}
 	if err := vmcontroller.SetupWithManager(ctx, mgr, options); err != nil {
 		return fmt.Errorf("set up the VM controller: %w", err)
@@ -95,7 +109,7 @@ func Controllers(ctx context.Context, mgr manager.Manager, opts Options) error {
 		return fmt.Errorf("set up the GPUInfo controller: %w", err)
 	}
 	if opts.NameCheck {
-		if err := nameCheck(ctx, mgr, clients); err != nil {
+		if err := webhookv1alpha1.SetupVMWebhookWithManager(mgr, clients); err != nil {
 			return fmt.Errorf("set up the name check: %w", err)
 		}
 	}
@@ -107,19 +121,26 @@ func Controllers(ctx context.Context, mgr manager.Manager, opts Options) error {
 	return nil
 }
 
+// startCaches makes the caches of all kinds that controllers watch start with the
+// manager, so that a standby has them when it takes over. The controllers of a
+// standby do not start themselves: without workers their queues would only grow.
+func startCaches(ctx context.Context, informers cache.Informers) error {
+	for _, object := range []client.Object{
+		&pcapi.VM{}, &pcapi.VmGroup{}, &pcapi.Network{}, &pcapi.GPUInfo{}, &pcapi.Cloud{}, &corev1.Node{}, tenancy.NamespaceMetadata(),
+	} {
+		if _, err := informers.GetInformer(ctx, object, cache.BlockUntilSynced(false)); err != nil {
+			return fmt.Errorf("start the cache of %T: %w", object, err)
+		}
+	}
+	return nil
+}
+
 func dialers(opts Options) map[pcapi.CloudType]clouds.Dialer {
 	all := map[pcapi.CloudType]clouds.Dialer{
 		pcapi.CloudTypeREST: restdialer.Dialer{Base: rest.Config{
-			Version: opts.Version, Timeout: opts.CallTimeout, Metrics: restMetrics(), Log: ctrl.Log.WithName("cloud"),
+			Version: opts.Version, Timeout: opts.CallTimeout, Metrics: restMetrics(), Holds: rest.NewHolds(), Log: ctrl.Log.WithName("cloud"),
 		}},
 	}
 	maps.Copy(all, opts.Dialers)
 	return all
-}
-
-func nameCheck(ctx context.Context, mgr manager.Manager, clients *clouds.Clients) error {
-	if err := clients.Follow(ctx, mgr.GetCache()); err != nil {
-		return err
-	}
-	return webhookv1alpha1.SetupVMWebhookWithManager(mgr, clients)
 }

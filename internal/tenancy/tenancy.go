@@ -1,15 +1,18 @@
 // Package tenancy resolves which Cloud an object uses, and whether its namespace
 // may use it.
 //
-//	tenancy.go  the Cloud of an object, and access to it
-//	watch.go    which events change this
-//	finder.go   the objects that such an event enqueues
+//	tenancy.go   the Cloud of an object, and access to it
+//	identity.go  which Clouds lead to the same cloud
+//	watch.go     which events change this
+//	finder.go    the objects that such an event enqueues
 package tenancy
 
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,8 +23,8 @@ import (
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
 
-// +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=clouds,verbs=get;list;watch
-// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
+// +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=clouds,verbs=list;watch
+// +kubebuilder:rbac:groups="",resources=namespaces,verbs=list;watch
 
 // MissingError is returned if a Cloud does not exist.
 type MissingError struct{ Cloud string }
@@ -38,9 +41,23 @@ func (e *DeniedError) Error() string {
 	return fmt.Sprintf("namespace %q may not use Cloud %q: choose another in spec.cloudRef, or ask the administrator of the Cloud", e.Namespace, e.Cloud)
 }
 
+// NamespacePendingError is returned if the cache does not have a namespace yet. An
+// object can be observed before the namespace that it was created in a moment
+// ago: callers try again after NamespaceDelay and report nothing until then.
+type NamespacePendingError struct{ Namespace string }
+
+func (e *NamespacePendingError) Error() string {
+	return fmt.Sprintf("namespace %q has not been observed yet", e.Namespace)
+}
+
+// NamespaceDelay is the time after which a namespace that the cache did not have
+// is looked up again.
+const NamespaceDelay = time.Second
+
 // CloudFor returns the name of the Cloud that an object uses: the one in its
 // cloudRef, else the one in its namespace's label, else "default". The Cloud may
-// not exist.
+// not exist. It fails with a *NamespacePendingError if the label is needed and the
+// namespace has not been observed.
 func CloudFor(ctx context.Context, reader client.Reader, namespace string, ref *pcapi.CloudReference) (string, error) {
 	if ref != nil {
 		return ref.Name, nil
@@ -50,11 +67,12 @@ func CloudFor(ctx context.Context, reader client.Reader, namespace string, ref *
 }
 
 // Open returns the Cloud with this name if the namespace may use it, else a
-// *MissingError or a *DeniedError. The Cloud is shared with the cache: callers
-// MUST NOT change it.
+// *MissingError, a *DeniedError or a *NamespacePendingError. Nobody may use a Cloud
+// whose allowedNamespaces is invalid, which the Cloud reports itself. The Cloud is
+// shared with the cache: callers MUST NOT change it.
 func Open(ctx context.Context, reader client.Reader, namespace, name string) (*pcapi.Cloud, error) {
 	var c pcapi.Cloud
-	err := reader.Get(ctx, client.ObjectKey{Name: name}, &c)
+	err := reader.Get(ctx, client.ObjectKey{Name: name}, &c, client.UnsafeDisableDeepCopy)
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, &MissingError{Cloud: name}
@@ -65,7 +83,7 @@ func Open(ctx context.Context, reader client.Reader, namespace, name string) (*p
 	}
 	selector, err := metav1.LabelSelectorAsSelector(c.Spec.AllowedNamespaces)
 	if err != nil {
-		return nil, fmt.Errorf("read allowedNamespaces of Cloud %q: %w", name, err)
+		return nil, &DeniedError{Namespace: namespace, Cloud: name}
 	}
 	set, err := labelsOf(ctx, reader, namespace)
 	if err != nil {
@@ -77,15 +95,35 @@ func Open(ctx context.Context, reader client.Reader, namespace, name string) (*p
 	return &c, nil
 }
 
+// Allowed reports whether a Cloud exists and a namespace may use it. It reads from
+// the cache and copies nothing.
+func Allowed(ctx context.Context, reader client.Reader, namespace, name string) (bool, error) {
+	_, err := Open(ctx, reader, namespace, name)
+	_, missing := errors.AsType[*MissingError](err)
+	_, denied := errors.AsType[*DeniedError](err)
+	if missing || denied {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Closing reports whether a Cloud is being deleted. What is on it stays until its
+// objects are deleted, and nothing new is created on it.
+func Closing(c *pcapi.Cloud) bool { return !c.DeletionTimestamp.IsZero() }
+
 func labelsOf(ctx context.Context, reader client.Reader, namespace string) (labels.Set, error) {
-	ns := namespaceMetadata()
-	if err := reader.Get(ctx, client.ObjectKey{Name: namespace}, ns); err != nil {
+	ns := NamespaceMetadata()
+	err := reader.Get(ctx, client.ObjectKey{Name: namespace}, ns, client.UnsafeDisableDeepCopy)
+	if apierrors.IsNotFound(err) {
+		return nil, &NamespacePendingError{Namespace: namespace}
+	}
+	if err != nil {
 		return nil, fmt.Errorf("read namespace %q: %w", namespace, err)
 	}
 	return ns.Labels, nil
 }
 
-// namespaceMetadata returns the type of object that the cache holds for namespaces.
-func namespaceMetadata() *metav1.PartialObjectMetadata {
+// NamespaceMetadata returns the type of object that the cache holds for namespaces.
+func NamespaceMetadata() *metav1.PartialObjectMetadata {
 	return &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: corev1.SchemeGroupVersion.String(), Kind: "Namespace"}}
 }

@@ -2,6 +2,7 @@ package tenancy
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
@@ -19,14 +20,15 @@ type Find func(ctx context.Context, name string) []reconcile.Request
 
 // Watch enqueues objects when their Cloud, or their access to it, may have
 // changed: byNamespace finds the objects of a namespace whose labels changed,
-// byCloud those of a Cloud that was created or deleted, or whose
-// allowedNamespaces changed.
+// byCloud those of a Cloud that was created or deleted, whose deletion was
+// requested, or that changed which namespaces may use it and which VMs they may
+// import.
 func Watch(b *builder.Builder, byNamespace, byCloud Find) *builder.Builder {
 	enqueue := func(find Find) handler.EventHandler {
 		return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request { return find(ctx, o.GetName()) })
 	}
 	return b.
-		Watches(namespaceMetadata(), enqueue(byNamespace), builder.OnlyMetadata, builder.WithPredicates(labelsChanged)).
+		Watches(NamespaceMetadata(), enqueue(byNamespace), builder.OnlyMetadata, builder.WithPredicates(labelsChanged)).
 		Watches(&pcapi.Cloud{}, enqueue(byCloud), builder.WithPredicates(accessChanged))
 }
 
@@ -38,12 +40,15 @@ var labelsChanged = predicate.And(predicate.LabelChangedPredicate{}, predicate.F
 })
 
 // accessChanged selects Clouds that are created or deleted, and updates that
-// change allowedNamespaces. The initial list enqueues nothing. Objects that still
-// refer to a deleted Cloud have nothing in it.
+// request the deletion or change allowedNamespaces, imports or importable. The
+// initial list enqueues nothing. Objects that still refer to a deleted Cloud have
+// nothing in it.
 var accessChanged = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList },
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.(*pcapi.Cloud), e.ObjectNew.(*pcapi.Cloud)
-		return !equality.Semantic.DeepEqual(before.Spec.AllowedNamespaces, after.Spec.AllowedNamespaces)
+		return Closing(before) != Closing(after) ||
+			!equality.Semantic.DeepEqual(before.Spec.AllowedNamespaces, after.Spec.AllowedNamespaces) ||
+			before.Spec.Imports != after.Spec.Imports || !slices.Equal(before.Spec.Importable, after.Spec.Importable)
 	},
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/privatecloud/operator/mockcloud"
 )
 
-// CloudServer is a mock cloud that answers at an address of 127.0.0.1.
+// CloudServer is a mock cloud whose REST API answers at an address of 127.0.0.1.
+// Tests control it by its methods.
 type CloudServer struct {
 	*mockcloud.Cloud
 

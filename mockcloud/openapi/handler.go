@@ -7,7 +7,8 @@ import (
 )
 
 // Handler wraps the handler of a server and checks the same as Transport, for a
-// client in another process. It does not check responses without a status.
+// client in another process. It does not check responses without a status, and
+// those that are marked as quirky.
 func Handler(next http.Handler, report Report) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if Admin(r.URL.Path) {
@@ -25,7 +26,7 @@ func Handler(next http.Handler, report Report) http.Handler {
 		}
 		copied := &copier{ResponseWriter: w}
 		next.ServeHTTP(copied, r)
-		if copied.status == 0 {
+		if copied.status == 0 || quirky(w.Header()) {
 			return
 		}
 		if err := CheckAnswer(r, copied.status, w.Header(), copied.body.Bytes()); err != nil {
@@ -34,7 +35,7 @@ func Handler(next http.Handler, report Report) http.Handler {
 	})
 }
 
-// copier records the response, except event streams.
+// copier records the response, except event streams and quirky responses.
 type copier struct {
 	http.ResponseWriter
 	status int
@@ -52,7 +53,7 @@ func (c *copier) Write(data []byte) (int, error) {
 	if c.status == 0 {
 		c.status = http.StatusOK
 	}
-	if !streaming(c.Header()) {
+	if !streaming(c.Header()) && !quirky(c.Header()) {
 		c.body.Write(data)
 	}
 	return c.ResponseWriter.Write(data)

@@ -35,13 +35,13 @@ var document = sync.OnceValues(func() (*openapi3.T, error) {
 // error if the document is invalid.
 func Document() (*openapi3.T, error) { return document() }
 
-// adminPaths are the admin endpoints of the mock cloud, which are not in the
-// document.
+// adminPaths are the endpoints of the mock cloud that are not in the document: those
+// of its admin port and those beside the REST API.
 var adminPaths = []string{
 	"/faults", "/ledger", "/calls", "/admin", "/metrics", "/healthz", "/readyz", "/openapi.json",
 }
 
-// Admin reports whether a path is an admin endpoint.
+// Admin reports whether a path is an endpoint that is not in the document.
 func Admin(path string) bool {
 	for _, prefix := range adminPaths {
 		if path == prefix || strings.HasPrefix(path, prefix+"/") {
@@ -98,6 +98,10 @@ func CheckAnswer(r *http.Request, status int, header http.Header, body []byte) e
 func streaming(header http.Header) bool {
 	return strings.HasPrefix(header.Get("Content-Type"), "text/event-stream")
 }
+
+// quirky reports whether the mock cloud has quirks by which its responses do not
+// conform to the document.
+func quirky(header http.Header) bool { return header.Get(mockcloud.QuirksHeader) != "" }
 
 // inputOf returns the input of the validation for a copy of the request, because
 // the validation reads its body.

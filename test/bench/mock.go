@@ -21,6 +21,8 @@ const callLog = "200000"
 type mock struct {
 	*process
 	url string
+	// admin controls the cloud.
+	admin string
 }
 
 func startMock(ctx context.Context, o options, folder, name string, args ...string) (*mock, error) {
@@ -28,8 +30,12 @@ func startMock(ctx context.Context, o options, folder, name string, args ...stri
 	if err != nil {
 		return nil, err
 	}
-	m := &mock{url: "http://" + address}
-	args = append([]string{"--addr=" + address, "--call-log=" + callLog}, args...)
+	admin, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	m := &mock{url: "http://" + address, admin: "http://" + admin}
+	args = append([]string{"--addr=" + address, "--admin-bind-address=" + admin, "--call-log=" + callLog}, args...)
 	m.process, err = start(ctx, name, o.mock, filepath.Join(folder, name+".log"), m.url+"/readyz", nil, args...)
 	return m, err
 }
@@ -44,7 +50,7 @@ func (m *mock) ask(ctx context.Context, method, path string, body, into any) err
 		}
 		sent = bytes.NewReader(data)
 	}
-	request, err := http.NewRequestWithContext(ctx, method, m.url+path, sent)
+	request, err := http.NewRequestWithContext(ctx, method, m.admin+path, sent)
 	if err != nil {
 		return err
 	}

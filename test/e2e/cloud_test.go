@@ -1,17 +1,19 @@
 package e2e_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"k8s.io/client-go/rest"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/privatecloud/operator/mockcloud"
 )
@@ -20,7 +22,8 @@ import (
 // operator: the bundled one is restarted with every upgrade.
 const separateCloud = "elsewhere"
 
-// mock is a mock cloud that is called through the API server.
+// mock is a mock cloud in the cluster. Its Service and its Deployment have the same
+// name.
 type mock struct{ namespace, service string }
 
 var (
@@ -67,20 +70,48 @@ spec: {endpoint: "http://mock-cloud.%[1]s.svc:8080", pollInterval: 5s}
 	kubectl(ctx, "wait", "--for=condition=Ready", "cloud/"+separateCloud, "--timeout=60s")
 }
 
-// call sends a request to the mock's administrative API and decodes the answer into out.
+// adminPort is the mock's port of the admin API, which it serves on loopback only.
+const adminPort = "8081"
+
+// forwarded is the address in the output of kubectl port-forward.
+var forwarded = regexp.MustCompile(`Forwarding from (127\.0\.0\.1:\d+) `)
+
+// forward forwards a local port to the admin API in the mock's pod, and returns the
+// URL and a function that ends the forwarding.
+func (m mock) forward(ctx context.Context) (url string, stop func()) {
+	GinkgoHelper()
+	ctx, cancel := context.WithCancel(ctx)
+	command := exec.CommandContext(ctx, os.Getenv("KUBECTL"), "port-forward", "-n", m.namespace, "deployment/"+m.service, ":"+adminPort)
+	command.Stderr = GinkgoWriter
+	output, err := command.StdoutPipe()
+	Expect(err).NotTo(HaveOccurred())
+	Expect(command.Start()).To(Succeed())
+	stop = func() {
+		cancel()
+		_ = command.Wait()
+	}
+	lines := bufio.NewScanner(output)
+	for lines.Scan() {
+		if found := forwarded.FindStringSubmatch(lines.Text()); found != nil {
+			return "http://" + found[1], stop
+		}
+	}
+	stop()
+	Fail(fmt.Sprintf("kubectl does not forward a port to deployment %s in %s", m.service, m.namespace))
+	return "", nil
+}
+
+// call sends a request to the mock's admin API and decodes the answer into out.
 func (m mock) call(ctx context.Context, method, path string, body, out any) {
 	GinkgoHelper()
-	config, err := ctrl.GetConfig()
-	Expect(err).NotTo(HaveOccurred())
-	through, err := rest.HTTPClientFor(config)
-	Expect(err).NotTo(HaveOccurred())
+	url, stop := m.forward(ctx)
+	defer stop()
 	content, err := json.Marshal(body)
 	Expect(err).NotTo(HaveOccurred())
-	url := fmt.Sprintf("%s/api/v1/namespaces/%s/services/%s:http/proxy%s", config.Host, m.namespace, m.service, path)
-	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(content))
+	request, err := http.NewRequestWithContext(ctx, method, url+path, bytes.NewReader(content))
 	Expect(err).NotTo(HaveOccurred())
 	request.Header.Set("Content-Type", "application/json")
-	response, err := through.Do(request)
+	response, err := http.DefaultClient.Do(request)
 	Expect(err).NotTo(HaveOccurred())
 	defer response.Body.Close()
 	answer, err := io.ReadAll(response.Body)

@@ -114,6 +114,18 @@ var invariantCases = map[string]func(*testkit.T){
 		))
 	},
 
+	"the cloud accepts a change and does not apply it: the VM is not Ready": func(t *testkit.T) {
+		ignoring := extended
+		ignoring.mock.Quirks.IgnorePatch = mockcloud.PatchEcho
+		w := openWorld(t, setting{profile: ignoring})
+		_, err := w.start()
+		t.Expect(err).NotTo(HaveOccurred())
+		t.Expect(w.perform(t.Context(), create(vm))).To(Succeed())
+		t.Expect(edit(vm, `{"spec":{"cpu":2}}`)(t.Context(), w)).To(Succeed())
+		t.Expect(w.listings(t.Context(), 4)).To(Succeed())
+		t.Consistently(w.reached, 2*pollInterval).ShouldNot(Succeed())
+	},
+
 	"the CPU use changes at every listing: the operator that does not come to rest is found": func(t *testkit.T) {
 		w := worldWithVM(t)
 		id := w.recorder.vm(vm).Status.VMID

@@ -17,10 +17,11 @@
 //	networks.go    the same for Networks
 //	scenario.go    what a user does, in steps, and the kills in between
 //	matrix.go      which scenarios run on which clouds
+//	quirks.go      scenarios on clouds with random quirks, and random kills
 //
 // Each case is a subtest, and -run makes only the runs of the cases that it
 // selects. By default a selection of all cases runs, in about three minutes.
 // FAULTS=full runs all; any other value of FAULTS runs those scenarios of the
-// matrix whose name contains it. FAULTS_SEED repeats what was random. With -v
-// each run is reported as it ends.
+// matrix whose name contains it. FAULTS_SEED repeats what was random: kills and
+// quirks. With -v each run is reported as it ends.
 package faults

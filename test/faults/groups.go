@@ -94,7 +94,7 @@ func (w *world) groupReached() error {
 		return fmt.Errorf("the group has %d members, not %d", len(members), to.size)
 	}
 	for _, vm := range members {
-		if is, _ := readyOrStalled(vm); !is || !vm.DeletionTimestamp.IsZero() || vm.Spec.Template != to.template {
+		if is, _ := w.readyOrStalled(vm); !is || !vm.DeletionTimestamp.IsZero() || vm.Spec.Template != to.template {
 			return fmt.Errorf("member %s is not as expected: template %s; %s", vm.Name, vm.Spec.Template, describe(vm))
 		}
 	}

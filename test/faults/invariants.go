@@ -51,7 +51,7 @@ func (w *world) reached() error {
 	contenders, winners := 0, 0
 	for name, goal := range w.goals {
 		vm := w.recorder.vm(name)
-		is, why := readyOrStalled(vm)
+		is, why := w.readyOrStalled(vm)
 		well := false
 		switch goal {
 		case gone, released:
@@ -82,7 +82,7 @@ func (w *world) reached() error {
 }
 
 // readyOrStalled reports whether an object is Ready, and the reason if it is Stalled.
-func readyOrStalled(vm *pcapi.VM) (is bool, why string) {
+func (w *world) readyOrStalled(vm *pcapi.VM) (is bool, why string) {
 	if vm == nil {
 		return false, ""
 	}
@@ -90,14 +90,16 @@ func readyOrStalled(vm *pcapi.VM) (is bool, why string) {
 	if c != nil && c.ObservedGeneration == vm.Generation {
 		return false, c.Reason
 	}
-	return ready(vm), ""
+	return w.ready(vm), ""
 }
 
 // ready reports whether the status is of the current spec, is Ready and includes
-// the CPU use, which a core cloud reports later: no more writes are expected.
-func ready(vm *pcapi.VM) bool {
+// the CPU use, which a core cloud reports later: no more writes are expected. A
+// cloud that mistypes the CPU use never reports it.
+func (w *world) ready(vm *pcapi.VM) bool {
 	c := meta.FindStatusCondition(vm.Status.Conditions, pcapi.ReadyCondition)
-	return c != nil && c.Status == "True" && c.ObservedGeneration == vm.Generation && vm.Status.VMID != "" && vm.Status.CPUUtilization != nil
+	measured := vm.Status.CPUUtilization != nil || w.profile.mock.Quirks.WrongTypes
+	return c != nil && c.Status == "True" && c.ObservedGeneration == vm.Generation && vm.Status.VMID != "" && measured
 }
 
 func describe(vm *pcapi.VM) string {
@@ -172,7 +174,7 @@ func (w *world) serverViolations() []string {
 		goals[vm.Name] = runs
 	}
 	for name, goal := range goals {
-		if is, _ := readyOrStalled(w.recorder.vm(name)); goal == contends && !is {
+		if is, _ := w.readyOrStalled(w.recorder.vm(name)); goal == contends && !is {
 			continue
 		}
 		have := alive[name]
@@ -225,11 +227,13 @@ func (w *world) ownerViolations(name string, goal goal, server mockcloud.Server)
 func (w *world) objectOf(server string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	// Objects have names in lower case; those of servers may differ, see spelled.
+	server = strings.ToLower(server)
 	if server != contested {
 		return cmp.Or(w.renamed[server], server)
 	}
 	for name, goal := range w.goals {
-		if is, _ := readyOrStalled(w.recorder.vm(name)); is && goal == contends {
+		if is, _ := w.readyOrStalled(w.recorder.vm(name)); is && goal == contends {
 			return name
 		}
 	}

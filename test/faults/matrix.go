@@ -17,16 +17,21 @@ import (
 	"github.com/privatecloud/operator/mockcloud"
 )
 
-// The clouds, by how they prove which object owns a server; bare proves nothing.
+// The clouds, by how they prove which object owns a server; bare and notExclusive prove
+// nothing.
 var (
-	extended = profile{name: "extended", exact: true}
-	core     = profile{name: "core with unique names", exact: true, mock: mockcloud.Options{Profile: mockcloud.Core}}
-	keyless  = profile{name: "extended without idempotency", exact: true, mock: without(mockcloud.Idempotency)}
-	unmarked = profile{name: "extended without labels", exact: true, mock: without(mockcloud.Labels)}
-	keyed    = profile{name: "idempotency only", exact: true, sharedNames: true, mock: without(mockcloud.Labels, mockcloud.UniqueNames)}
-	bare     = profile{name: "neither keys, unique names nor labels", exact: true, mock: without(mockcloud.Idempotency, mockcloud.UniqueNames, mockcloud.Labels)}
-	labelled = profile{name: "labels only", sharedNames: true, mock: without(mockcloud.Idempotency, mockcloud.UniqueNames)}
+	extended     = profile{name: "extended", exact: true}
+	core         = profile{name: "core with exclusive names", exact: true, rest: exclusive, mock: mockcloud.Options{Profile: mockcloud.Core}}
+	notExclusive = profile{name: "core with unique names", exact: true, mock: mockcloud.Options{Profile: mockcloud.Core}}
+	keyless      = profile{name: "extended without idempotency", exact: true, mock: without(mockcloud.Idempotency)}
+	unmarked     = profile{name: "extended without labels", exact: true, mock: without(mockcloud.Labels)}
+	keyed        = profile{name: "idempotency only", exact: true, sharedNames: true, mock: without(mockcloud.Labels, mockcloud.UniqueNames)}
+	bare         = profile{name: "neither keys, unique names nor labels", exact: true, mock: without(mockcloud.Idempotency, mockcloud.UniqueNames, mockcloud.Labels)}
+	labelled     = profile{name: "labels only", sharedNames: true, mock: without(mockcloud.Idempotency, mockcloud.UniqueNames)}
 )
+
+// exclusive is of a cloud without labels on which nobody else uses the names of VMs.
+var exclusive = &pcapi.RESTCloud{ExclusiveNames: true}
 
 func without(off ...mockcloud.Capability) mockcloud.Options {
 	options := mockcloud.Options{Capabilities: map[mockcloud.Capability]bool{}}
@@ -53,7 +58,7 @@ var (
 	equalNames                = scenario{name: "two create one name, the second is deleted", act: []step{createContenders, removeLoser}}
 	twoManagers               = scenario{name: "create by two managers", pair: true, act: []step{create(vm)}}
 	firstContact              = scenario{name: "first contact with a cloud", counts: ofClouds, act: []step{create(vm)}}
-	imported                  = scenario{name: "import, delete", act: []step{importVM(vm), remove(vm, gone)}}
+	imported                  = scenario{name: "import, delete", act: []step{importVM(vm), remove(vm, gone)}, spec: pcapi.CloudSpec{Imports: pcapi.ImportPolicyAny}}
 	orphaned                  = scenario{name: "orphan", arrange: []step{create(vm, orphan)}, act: []step{remove(vm, released)}}
 	nameTaken                 = scenario{name: "create under a taken name, delete", act: []step{createRefused(taken), remove(taken, gone)}}
 )
@@ -116,6 +121,7 @@ func selection() (all []*matrixCase) {
 	all = append(all, matrixCases(extended, anyEffect, edited, slow, deletedWhileDown, editedWhileDown, imported, orphaned, nameTaken, firstContact)...)
 	all = append(all, matrixCases(extended, anyEffect, groupCreated, groupShrunk, groupRolled, groupDeleted, groupTwoManagers)...)
 	all = append(all, matrixCases(core, anyEffect, recreated, deletedWhileDown, renamedWhileDown, equalNames, twoManagers, imported, orphaned, nameTaken)...)
+	all = append(all, matrixCases(notExclusive, anyEffect, undecidedCreate, undecidedDeletedWhileDown, orphaned, nameTaken)...)
 	all = append(all, matrixCases(keyless, anyEffect, edited, deletedWhileDown, slowDeletedWhileDown)...)
 	all = append(all, matrixCases(unmarked, anyEffect, edited, deletedWhileDown, editedWhileDown)...)
 	all = append(all, matrixCases(keyed, anyEffect, edited, undecidedEditedWhileDown, undecidedDeletedWhileDown)...)
@@ -145,6 +151,7 @@ func everything() (all []*matrixCase) {
 		all = append(all, matrixCases(p, everyPhase, networkEdited, networkWithVM, networkDeletedWhileDown, networkEditedWhileDown)...)
 	}
 	all = append(all, matrixCases(keyed, everyPhase, recreated, edited, undecidedEditedWhileDown, undecidedDeletedWhileDown, imported, orphaned, twoManagers)...)
+	all = append(all, matrixCases(notExclusive, everyPhase, undecidedCreate, undecidedDeletedWhileDown, renamedWhileDown, imported, orphaned, nameTaken)...)
 	return append(all, matrixCases(bare, everyPhase, undecidedCreate, undecidedDeletedWhileDown, renamedWhileDown)...)
 }
 

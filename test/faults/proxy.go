@@ -62,6 +62,8 @@ func newProxy(target *url.URL, to http.RoundTripper, rewrite func(*http.Request)
 		if p.away.Load() {
 			panic(http.ErrAbortHandler)
 		}
+		// Without this, an answer without a content type would get one here.
+		w.Header()["Content-Type"] = nil
 		forward.ServeHTTP(w, r)
 	}))
 	p.Config.ErrorLog = log.New(io.Discard, "", 0)

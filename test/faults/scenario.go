@@ -215,7 +215,9 @@ func (w *world) listings(ctx context.Context, n int) error {
 // create creates a VM object, changed by spec, and expects it to run.
 func create(name string, spec ...func(*pcapi.VM)) step {
 	return func(ctx context.Context, w *world) error {
-		vm := testkit.VM(w.name, name, func(vm *pcapi.VM) { vm.Spec.CloudRef = &pcapi.CloudReference{Name: w.name} })
+		vm := testkit.VM(w.name, name, func(vm *pcapi.VM) {
+			vm.Spec.CloudRef, vm.Spec.VMName = &pcapi.CloudReference{Name: w.name}, w.spelled(name)
+		})
 		for _, change := range spec {
 			change(vm)
 		}
@@ -279,7 +281,7 @@ func createUndecided(name string) step {
 // createContenders creates two VM objects with the same vmname.
 func createContenders(ctx context.Context, w *world) error {
 	for _, name := range []string{"one", "other"} {
-		if err := create(name, func(vm *pcapi.VM) { vm.Spec.VMName = contested })(ctx, w); err != nil {
+		if err := create(name, func(vm *pcapi.VM) { vm.Spec.VMName = w.spelled(contested) })(ctx, w); err != nil {
 			return err
 		}
 		w.expect(name, contends)
@@ -290,7 +292,7 @@ func createContenders(ctx context.Context, w *world) error {
 // removeLoser deletes the VM that did not get the name.
 func removeLoser(ctx context.Context, w *world) error {
 	for _, name := range []string{"one", "other"} {
-		if is, _ := readyOrStalled(w.recorder.vm(name)); !is {
+		if is, _ := w.readyOrStalled(w.recorder.vm(name)); !is {
 			return remove(name, gone)(ctx, w)
 		}
 	}
@@ -336,6 +338,8 @@ func importVM(name string) step {
 		if err != nil {
 			return err
 		}
-		return create(name, func(vm *pcapi.VM) { vm.Spec.Import = &pcapi.VMImport{VMID: server.ID} })(ctx, w)
+		return create(name, func(vm *pcapi.VM) {
+			vm.Spec.VMName, vm.Spec.Import = name, &pcapi.VMImport{VMID: server.ID}
+		})(ctx, w)
 	}
 }

@@ -61,6 +61,10 @@ type profile struct {
 	exact bool
 	// sharedNames: a foreign server may have the name of the VM.
 	sharedNames bool
+	// rest are the settings of the Cloud's type, if they matter.
+	rest *pcapi.RESTCloud
+	// unfit are the quirks under which the goals cannot be reached.
+	unfit []string
 	// rewrite, if set, changes the requests to the cloud, so that the cloud does not
 	// do what it promises.
 	rewrite func(*http.Request)
@@ -192,6 +196,7 @@ func (w *world) createCloud(ctx context.Context, spec pcapi.CloudSpec) error {
 		spec.Endpoint = c.Spec.Endpoint
 		spec.PollInterval.Duration = cmp.Or(spec.PollInterval.Duration, c.Spec.PollInterval.Duration)
 		spec.SettleTime = cmp.Or(spec.SettleTime, c.Spec.SettleTime)
+		spec.REST = cmp.Or(spec.REST, w.profile.rest)
 		c.Spec = spec
 	}))
 }
@@ -266,7 +271,7 @@ func (w *world) close() {
 // report returns effects, ledger and log, to find out why a run failed.
 func (w *world) report() string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "--- effects of %s (%s)\n", w.name, w.profile.name)
+	fmt.Fprintf(&text, "--- effects of %s (%s), quirks %q\n", w.name, w.profile.name, w.profile.mock.Quirks)
 	for _, e := range w.gate.history() {
 		fmt.Fprintln(&text, e)
 	}

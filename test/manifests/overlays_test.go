@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -120,23 +121,30 @@ func TestPodsMeetThePodSecurityStandardOfTheirNamespace(t *testing.T) {
 
 func TestDefaultCloudIsTheMockCloudOfTheSameNamespace(t *testing.T) {
 	objects := build(t, "overlays/development")
-	name, port := "private-cloud-operator-mock-cloud", int32(8080)
-	endpoint := fmt.Sprintf("http://%s:%d", name, port)
+	name := "private-cloud-operator-mock-cloud"
 	all := deployments(t, objects)
 	var args []string
 	for _, deployment := range all {
 		args = append(args, deployment.Spec.Template.Spec.Containers[0].Args...)
 	}
 	// The operator finds the mock cloud by this endpoint, and a new mock cloud the old one.
-	for _, flag := range []string{"--default-cloud-endpoint=", "--take-over="} {
-		if !slices.Contains(args, flag+endpoint) {
+	ports := map[string]int32{"--default-cloud-endpoint=": 8080, "--take-over=": 8082}
+	for flag, port := range ports {
+		if endpoint := fmt.Sprintf("http://%s:%d", name, port); !slices.Contains(args, flag+endpoint) {
 			t.Errorf("no %s%s, without a namespace, in %q", flag, endpoint, args)
 		}
 	}
 	var service corev1.Service
 	decode(t, find(objects, "Service", name), &service)
-	if service.Spec.Ports[0].Port != port {
-		t.Errorf("the Service's port is %d", service.Spec.Ports[0].Port)
+	var served []int32
+	for _, port := range service.Spec.Ports {
+		served = append(served, port.Port)
+	}
+	if diff := cmp.Diff(slices.Sorted(maps.Values(ports)), served); diff != "" {
+		t.Errorf("the Service's ports (-want +got):\n%s", diff)
+	}
+	if admin := "--admin-bind-address=127.0.0.1:8081"; !slices.Contains(args, admin) {
+		t.Errorf("no %s in %q: the admin API needs no credentials", admin, args)
 	}
 	var selected []string
 	for _, deployment := range all {

@@ -39,9 +39,10 @@ const (
 	workers = 8
 )
 
-// +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=clouds,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=clouds,verbs=list;watch;create;patch
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=clouds/status,verbs=patch
-// +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=vms;networks,verbs=get;list;watch
+// +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=vms;networks,verbs=list;watch
+// +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=vms,verbs=get
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // The engine's types for Clouds.
@@ -80,7 +81,6 @@ func (k *kind) EventConditions() []string { return []string{pcapi.BrakedConditio
 // VMs and Networks by their Cloud are registered by their controllers.
 func SetupWithManager(_ context.Context, mgr ctrl.Manager, opts controller.Options) error {
 	annotated := predicate.AnnotationChangedPredicate{}
-	warm := true // a standby that takes over has its cache already
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&pcapi.Cloud{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, annotated))).
 		WatchesRawSource(source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
@@ -89,6 +89,6 @@ func SetupWithManager(_ context.Context, mgr ctrl.Manager, opts controller.Optio
 			})
 			return nil
 		})).
-		WithOptions(ctrlcontroller.Options{MaxConcurrentReconciles: workers, EnableWarmup: &warm}).
+		WithOptions(ctrlcontroller.Options{MaxConcurrentReconciles: workers}).
 		Complete(New(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("private-cloud-operator"), opts))
 }

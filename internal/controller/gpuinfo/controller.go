@@ -5,6 +5,7 @@
 //	watch.go       which events enqueue a GPUInfo
 //	observe.go     what a reconcile reads
 //	hosts.go       the cloud's hosts, with a cache of failures
+//	ends.go        when reservations end by the monotonic clock
 //	candidate.go   whether a node suits (pure)
 //	plan.go        which node is kept or chosen, and the outcome (pure)
 //	status.go      the status (pure)
@@ -15,6 +16,7 @@ package gpuinfo
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"k8s.io/client-go/tools/events"
@@ -30,9 +32,9 @@ import (
 // deadline bounds one reconcile.
 const deadline = 30 * time.Second
 
-// +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=gpuinfos,verbs=get;list;watch
+// +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=gpuinfos,verbs=list;watch
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=gpuinfos/status,verbs=patch
-// +kubebuilder:rbac:groups="",resources=nodes,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",resources=nodes,verbs=list;watch
 
 // The engine's types for GPUInfos.
 type (
@@ -45,8 +47,11 @@ type kind struct {
 	client    client.Client
 	directory *inventory.Directory
 	clock     func() time.Time
-	// named is a cache of what Observe reads, by Cloud. It has no
-	// lock: there is one worker.
+	ends      *ends
+
+	mu sync.Mutex
+	// named is a cache of what Observe reads, by Cloud. Its values belong to the one
+	// worker; mu guards the map.
 	named map[string]named
 }
 
@@ -54,10 +59,15 @@ type kind struct {
 // other, with a client that reads its own writes: each choice counts the hours
 // that the choices before it reserved.
 func New(c client.Client, recorder events.EventRecorder, opts controller.Options) *reconciler.Reconciler[*pcapi.GPUInfo, *observation] {
-	return &reconciler.Reconciler[*pcapi.GPUInfo, *observation]{
-		Client: c, Recorder: recorder, Deadline: deadline,
-		Kind: &kind{client: c, directory: opts.Directory, clock: opts.Clock, named: map[string]named{}},
-	}
+	return newKind(c, opts).reconciler(recorder)
+}
+
+func newKind(c client.Client, opts controller.Options) *kind {
+	return &kind{client: c, directory: opts.Directory, clock: opts.Clock, ends: newEnds(opts.Elapsed), named: map[string]named{}}
+}
+
+func (k *kind) reconciler(recorder events.EventRecorder) *reconciler.Reconciler[*pcapi.GPUInfo, *observation] {
+	return &reconciler.Reconciler[*pcapi.GPUInfo, *observation]{Client: k.client, Recorder: recorder, Deadline: deadline, Kind: k}
 }
 
 func (k *kind) New() *pcapi.GPUInfo { return &pcapi.GPUInfo{} }
@@ -72,6 +82,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts controller.Opt
 	if err := addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	return watch(ctrl.NewControllerManagedBy(mgr).Named("gpuinfo"), mgr.GetCache(), opts.Directory).
-		Complete(New(mgr.GetClient(), mgr.GetEventRecorder("private-cloud-operator"), opts))
+	k := newKind(mgr.GetClient(), opts)
+	return k.watch(ctrl.NewControllerManagedBy(mgr).Named("gpuinfo"), mgr.GetCache()).
+		Complete(k.reconciler(mgr.GetEventRecorder("private-cloud-operator")))
 }

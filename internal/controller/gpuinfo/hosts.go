@@ -19,7 +19,7 @@ func (k *kind) observeHosts(ctx context.Context, obs *observation, inv *inventor
 	case errors.Is(err, inventory.ErrNotAnswered):
 		return reconciler.Wait(inventory.HostsTimeout, pcapi.CloudUnavailableReason, "%v", err)
 	case cloud.KindOf(err) != "":
-		return reconciler.Wait(max(cloud.RetryAfter(err), obs.interval), pcapi.CloudUnavailableReason, "%v", err)
+		return reconciler.Wait(max(cloud.RetryAfter(err), obs.interval), pcapi.CloudUnavailableReason, "%s", cloud.PublicMessage(err))
 	case err != nil:
 		return err
 	}

@@ -3,6 +3,7 @@ package gpuinfo
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -138,4 +139,29 @@ func TestFailureAfterATimeoutIsReported(t *testing.T) {
 		<-time.After(time.Minute - 1)
 		d.wantError(0, "not now")
 	})
+}
+
+func TestFailureToListHostsSaysNothingOfThePlatform(t *testing.T) {
+	platform := []string{"https://cloud.internal:8443/api", "10.0.0.7", "production-credentials", "private-cloud-system", "team-b"}
+	for _, failure := range []cloud.Kind{
+		cloud.NotFound, cloud.NotFoundUnproven, cloud.Taken, cloud.Unauthorized, cloud.Untrusted, cloud.Throttled, cloud.Unavailable, cloud.Unreadable,
+	} {
+		t.Run(string(failure), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := slowCloud(0, &cloud.Error{Kind: failure, Op: "list hosts", Detail: strings.Join(platform, " ")})
+				_, _, err := newAsker(t, c, time.Minute).look()
+				if err == nil || !strings.HasPrefix(err.Error(), "list hosts: ") {
+					t.Fatalf("got %v, want a failure to list hosts", err)
+				}
+				gpu := asking()
+				obs := world(1, func(s *observation) { s.unknown = err })
+				reported := fmt.Sprint(reconcileOnce(t, gpu, obs), (&kind{}).Plan(gpu, obs).Outcome, gpu.Status)
+				for _, word := range platform {
+					if strings.Contains(reported, word) {
+						t.Errorf("%q is in %q", word, reported)
+					}
+				}
+			})
+		})
+	}
 }

@@ -12,6 +12,7 @@ import (
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/reconciler"
 	"github.com/privatecloud/operator/internal/tenancy"
@@ -33,6 +34,9 @@ type observation struct {
 	cloud string
 	// request is the value of the annotation reconcile-requested-at.
 	request string
+	// extension is how long after its recorded end the GPUInfo's own reservation is
+	// over; see ends.
+	extension time.Duration
 
 	// refused is the outcome if the GPUInfo cannot use its Cloud at all; nil if it can.
 	refused error
@@ -66,6 +70,7 @@ type named struct {
 // change.
 func (k *kind) Observe(ctx context.Context, gpu *pcapi.GPUInfo) (*observation, error) {
 	obs := &observation{now: k.clock(), request: requestOf(gpu)}
+	obs.extension = k.ends.extension(gpu, obs.now)
 	obs.unknown = k.observe(ctx, gpu, obs)
 	if reconciler.Reason(obs.unknown) == "" {
 		return obs, obs.unknown
@@ -78,11 +83,12 @@ func (k *kind) Observe(ctx context.Context, gpu *pcapi.GPUInfo) (*observation, e
 func (k *kind) observe(ctx context.Context, gpu *pcapi.GPUInfo, obs *observation) error {
 	var err error
 	if obs.cloud, err = tenancy.CloudFor(ctx, k.client, gpu.Namespace, gpu.Spec.CloudRef); err != nil {
-		return err
+		return controller.AwaitNamespace(err)
 	}
 	_, err = tenancy.Open(ctx, k.client, gpu.Namespace, obs.cloud)
 	if missing, ok := errors.AsType[*tenancy.MissingError](err); ok {
 		obs.cloudless = true
+		k.forgetCloud(obs.cloud)
 		return blocked(obs, pcapi.CloudUnavailableReason, "%v", missing)
 	}
 	if denied, ok := errors.AsType[*tenancy.DeniedError](err); ok {
@@ -90,7 +96,7 @@ func (k *kind) observe(ctx context.Context, gpu *pcapi.GPUInfo, obs *observation
 		return nil
 	}
 	if err != nil {
-		return err
+		return controller.AwaitNamespace(err)
 	}
 	inv := k.directory.Cloud(obs.cloud)
 	view := inv.View()
@@ -124,11 +130,7 @@ func (k *kind) observeNodes(ctx context.Context, obs *observation, inv *inventor
 	if err := k.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list nodes: %w", err)
 	}
-	known := k.named[obs.cloud]
-	if !known.listed.Equal(listed) {
-		known = named{listed: listed, servers: make(map[string][]cloud.Server, len(list.Items))}
-		k.named[obs.cloud] = known
-	}
+	known := k.namedAt(obs.cloud, listed)
 	obs.servers = known.servers
 	for i := range list.Items {
 		n := nodeOf(&list.Items[i])
@@ -140,6 +142,26 @@ func (k *kind) observeNodes(ctx context.Context, obs *observation, inv *inventor
 	return nil
 }
 
+// namedAt returns the cache of a Cloud for its listing that began at listed. The
+// cache of an earlier listing is dropped.
+func (k *kind) namedAt(cloudName string, listed time.Time) named {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	known := k.named[cloudName]
+	if !known.listed.Equal(listed) || known.servers == nil {
+		known = named{listed: listed, servers: map[string][]cloud.Server{}}
+		k.named[cloudName] = known
+	}
+	return known
+}
+
+// forgetCloud drops what is cached of a Cloud.
+func (k *kind) forgetCloud(name string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	delete(k.named, name)
+}
+
 // observeClaims reads the reservations that earlier reconciles wrote, including
 // those of this process.
 func (k *kind) observeClaims(ctx context.Context, gpu *pcapi.GPUInfo, obs *observation) error {
@@ -149,7 +171,9 @@ func (k *kind) observeClaims(ctx context.Context, gpu *pcapi.GPUInfo, obs *obser
 	}
 	for i := range list.Items {
 		if other := &list.Items[i]; other.UID != gpu.UID {
-			obs.claims = append(obs.claims, claimOf(other))
+			c := claimOf(other)
+			c.until = c.until.Add(k.ends.extension(other, obs.now))
+			obs.claims = append(obs.claims, c)
 		}
 	}
 	return nil
@@ -162,6 +186,11 @@ func blocked(obs *observation, reason, format string, args ...any) error {
 
 func refusal(reason string, cause error) error {
 	return &reconciler.StalledError{Reason: reason, Cause: cause, Recheck: recheckRefused}
+}
+
+// end returns when the GPUInfo's own reservation is over.
+func (o *observation) end(held *pcapi.GPUReservation) time.Time {
+	return held.Until.Add(o.extension)
 }
 
 // requestOf returns the value of the annotation as far as it is stored.

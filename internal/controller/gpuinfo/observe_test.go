@@ -2,18 +2,24 @@ package gpuinfo
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
+	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/inventory"
+	"github.com/privatecloud/operator/internal/reconciler"
 )
 
 // reader answers List with GPUInfos or Nodes, and records the options.
@@ -102,5 +108,89 @@ func TestObserveNodesLooksUpServersOncePerListing(t *testing.T) {
 	third := look("n1", "n2")
 	if len(third["n1"]) != 1 || third["n1"][0].State != cloud.StateStopped || len(third["n2"]) != 0 {
 		t.Errorf("got %v, want what the later listing says", third)
+	}
+}
+
+func TestServersByNodeAreForgottenWithTheirCloud(t *testing.T) {
+	s := &reader{nodes: []corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}}}
+	k := &kind{client: s, named: map[string]named{}}
+	inv := inventory.New(func() time.Time { return noon }).Cloud("gone")
+	if err := k.observeNodes(t.Context(), &observation{cloud: "gone"}, inv, noon); err != nil || len(k.named) != 1 {
+		t.Fatalf("%d Clouds are cached, %v; want 1", len(k.named), err)
+	}
+	k.forgetDeletedClouds().Delete(t.Context(), event.DeleteEvent{Object: &pcapi.Cloud{ObjectMeta: metav1.ObjectMeta{Name: "gone"}}}, nil)
+	if len(k.named) != 0 {
+		t.Errorf("the deleted Cloud is still cached: %v", k.named)
+	}
+}
+
+// newObserver returns a kind that reads these objects.
+func newObserver(t *testing.T, objects ...client.Object) *kind {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{pcapi.AddToScheme, corev1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatalf("AddToScheme: %v", err)
+		}
+	}
+	return newKind(fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build(), controller.Options{
+		Directory: inventory.New(func() time.Time { return noon }),
+		Clock:     func() time.Time { return noon }, Elapsed: func() time.Duration { return 0 },
+	})
+}
+
+func TestObserveWithoutAccess(t *testing.T) {
+	home := func(selector *metav1.LabelSelector) *pcapi.Cloud {
+		return &pcapi.Cloud{ObjectMeta: metav1.ObjectMeta{Name: "home"}, Spec: pcapi.CloudSpec{
+			Endpoint: "https://cloud.internal", CredentialsSecretRef: &pcapi.SecretReference{Name: "login"}, AllowedNamespaces: selector,
+		}}
+	}
+	on := func(gpu *pcapi.GPUInfo) { gpu.Spec.CloudRef = &pcapi.CloudReference{Name: "home"} }
+	teamA := &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}
+	invalid := &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "team", Operator: "Like"}}}
+	jobs := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "jobs"}}
+	const denied = `namespace "jobs" may not use Cloud "home": choose another in spec.cloudRef, or ask the administrator of the Cloud`
+	for name, test := range map[string]struct {
+		objects []client.Object
+		gpu     *pcapi.GPUInfo
+		want    error
+	}{
+		"the namespace is not in the cache, a cloudRef: a quiet wait": {
+			[]client.Object{home(teamA)}, asking(on),
+			&reconciler.WaitError{After: time.Second, Reason: pcapi.ProgressingReason, Message: `namespace "jobs" has not been observed yet`, Quiet: true},
+		},
+		"the namespace is not in the cache, no cloudRef: a quiet wait": {
+			nil, asking(),
+			&reconciler.WaitError{After: time.Second, Reason: pcapi.ProgressingReason, Message: `namespace "jobs" has not been observed yet`, Quiet: true},
+		},
+		"the namespace has another label: refused": {
+			[]client.Object{home(teamA), jobs}, asking(on), reconciler.Stalled(pcapi.CloudUnavailableReason, recheckRefused, errors.New(denied)),
+		},
+		"allowedNamespaces is no selector: refused": {
+			[]client.Object{home(invalid), jobs}, asking(on), reconciler.Stalled(pcapi.CloudUnavailableReason, recheckRefused, errors.New(denied)),
+		},
+		"the Cloud does not exist: blocked": {
+			[]client.Object{jobs}, asking(on),
+			reconciler.Blocked("Cloud/home", pcapi.CloudUnavailableReason, `Cloud "home" does not exist: create it, or choose another in spec.cloudRef`),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := newObserver(t, test.objects...)
+			obs, err := k.Observe(t.Context(), test.gpu)
+			if err != nil {
+				t.Fatalf("Observe: %v", err)
+			}
+			got := obs.refused
+			if got == nil {
+				got = obs.unknown
+			}
+			text := cmp.Transformer("Text", func(err error) string { return err.Error() })
+			if diff := cmp.Diff(test.want, got, cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".Cause" }, text)); diff != "" {
+				t.Errorf("outcome (-want +got):\n%s", diff)
+			}
+			if len(k.named) != 0 {
+				t.Errorf("something is cached: %v", k.named)
+			}
+		})
 	}
 }

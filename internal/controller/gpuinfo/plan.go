@@ -36,7 +36,7 @@ type decision struct {
 // observation does not matter.
 func decide(gpu *pcapi.GPUInfo, obs *observation) decision {
 	held := gpu.Status.Reservation
-	over := held != nil && !held.Until.After(obs.now)
+	over := held != nil && !obs.end(held).After(obs.now)
 	answers := held != nil && held.Generation == gpu.Generation
 	current := answers && held.Cloud == obs.cloud
 	lapsed := gpu.Status.ExpiredGeneration == gpu.Generation || (answers && over)
@@ -72,6 +72,7 @@ func decide(gpu *pcapi.GPUInfo, obs *observation) decision {
 // whole hours: 99 as soon as a reservation of 100 has begun.
 func (d *decision) keep(gpu *pcapi.GPUInfo, obs *observation) {
 	held, mine := gpu.Status.Reservation, claimOf(gpu)
+	mine.until = obs.end(held)
 	at := slices.IndexFunc(obs.nodes, func(n node) bool { return n.name == gpu.Status.SuitableNodeName })
 	if at < 0 {
 		return
@@ -137,7 +138,7 @@ func outcomeOf(gpu *pcapi.GPUInfo, obs *observation, d decision) error {
 	case obs.unknown != nil:
 		if blocked, ok := errors.AsType[*reconciler.BlockedError](obs.unknown); ok && d.stays {
 			until := *blocked
-			until.RequeueAfter = gpu.Status.Reservation.Until.Sub(obs.now)
+			until.RequeueAfter = obs.end(gpu.Status.Reservation).Sub(obs.now)
 			return &until
 		}
 		return obs.unknown

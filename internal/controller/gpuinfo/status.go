@@ -27,6 +27,7 @@ func (k *kind) Report(gpu *pcapi.GPUInfo, obs *observation, _ error) reconciler.
 
 func report(gpu *pcapi.GPUInfo, obs *observation, d decision) reconciler.Summary {
 	status := &gpu.Status
+	held := status.Reservation
 	switch {
 	case obs.refused != nil:
 		// A GPUInfo that may not use a Cloud shows nothing of it.
@@ -54,7 +55,11 @@ func report(gpu *pcapi.GPUInfo, obs *observation, d decision) reconciler.Summary
 	if status.Reservation == nil {
 		return reconciler.Summary{}
 	}
-	return reconciler.Summary{Reason: pcapi.PlacedReason, Message: placed(*status), RequeueAfter: status.Reservation.Until.Sub(obs.now)}
+	until := status.Reservation.Until.Time
+	if status.Reservation == held {
+		until = obs.end(held)
+	}
+	return reconciler.Summary{Reason: pcapi.PlacedReason, Message: placed(*status), RequeueAfter: until.Sub(obs.now)}
 }
 
 // forget removes the earlier choice, and sets the names to word.

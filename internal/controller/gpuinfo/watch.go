@@ -30,18 +30,25 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // watch sets up the events that enqueue GPUInfos: all that a choice depends on.
 // Hosts are read after each listing of their cloud's servers.
-func watch(b *builder.Builder, reader client.Reader, directory *inventory.Directory) *builder.Builder {
+func (k *kind) watch(b *builder.Builder, reader client.Reader) *builder.Builder {
 	find := tenancy.NewFinder(reader, &pcapi.GPUInfoList{})
-	warm := true // a standby that takes over has its cache already
 	return tenancy.Watch(b, find.ByNamespace, find.ByCloud).
 		For(&pcapi.GPUInfo{}, builder.WithPredicates(changedByUser)).
+		Watches(&pcapi.GPUInfo{}, k.ends.follow(k.clock)).
 		Watches(&pcapi.GPUInfo{}, enqueueRivals(find)).
+		Watches(&pcapi.Cloud{}, k.forgetDeletedClouds()).
 		Watches(&corev1.Node{}, enqueueAll(find), builder.WithPredicates(nodeChanged)).
 		WatchesRawSource(source.Func(func(_ context.Context, q queue) error {
-			directory.Subscribe(enqueueUsers(find, q))
+			k.directory.Subscribe(enqueueUsers(find, q))
 			return nil
 		})).
-		WithOptions(ctrlcontroller.Options{MaxConcurrentReconciles: 1, EnableWarmup: &warm})
+		WithOptions(ctrlcontroller.Options{MaxConcurrentReconciles: 1})
+}
+
+// forgetDeletedClouds returns a handler that drops what is cached of Clouds that
+// are deleted.
+func (k *kind) forgetDeletedClouds() handler.EventHandler {
+	return handler.Funcs{DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ queue) { k.forgetCloud(e.Object.GetName()) }}
 }
 
 func addLater(q queue, requests []reconcile.Request) {

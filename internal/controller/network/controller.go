@@ -28,9 +28,9 @@ import (
 // workers is how many Networks are reconciled at a time.
 const workers = 4
 
-// +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=networks,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=networks,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=networks/status,verbs=patch
-// +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=vms,verbs=get;list;watch
+// +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=vms,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // observation is what one reconcile knows.
@@ -62,7 +62,7 @@ type kind struct {
 func newKind(c client.Client, opts controller.Options) *kind {
 	k := &kind{cluster: opts.Cluster}
 	k.lifecycle = external.New(k, func() *pcapi.Network { return &pcapi.Network{} }, func() *observation { return &observation{} }, external.Options{
-		Client: c, Directory: opts.Directory, Clock: opts.Clock,
+		Client: c, Directory: opts.Directory, Clock: opts.Clock, Alone: opts.Alone,
 		Kind: "Network", Noun: "network", Finalizer: pcapi.NetworkFinalizer, Ref: "Network", Needs: cloud.Networks, OnDemand: true, Identified: true,
 		LostAdvice: "delete the VMs that refer to it and this object, and create others",
 	})
@@ -85,6 +85,6 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts controller.Opt
 		Watches(&pcapi.Network{}, k.ForgetDeleted()).
 		Watches(&pcapi.VM{}, attachments(mgr.GetCache())).
 		WatchesRawSource(source.Func(enqueueReferred(opts.Directory))).
-		WithOptions(ctrlcontroller.Options{MaxConcurrentReconciles: workers, EnableWarmup: new(true)}).
+		WithOptions(ctrlcontroller.Options{MaxConcurrentReconciles: workers}).
 		Complete(k.Reconciler(mgr.GetEventRecorder("private-cloud-operator")))
 }

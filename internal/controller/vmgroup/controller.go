@@ -41,10 +41,10 @@ const (
 	lastBackoff  = 10 * time.Minute
 )
 
-// +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=vmgroups,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=vmgroups,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=vmgroups/status,verbs=patch
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=vmgroups/finalizers,verbs=update
-// +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=vms,verbs=get;list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=vms,verbs=list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // The engine's types for groups.
@@ -65,15 +65,22 @@ type kind struct {
 
 // New returns the reconciler of groups.
 func New(c client.Client, recorder events.EventRecorder, opts controller.Options) *reconciler.Reconciler[*pcapi.VmGroup, *observation] {
-	k := &kind{
+	return newKind(c, opts).reconciler(recorder)
+}
+
+func newKind(c client.Client, opts controller.Options) *kind {
+	return &kind{
 		client: c, clock: opts.Clock, refused: newRefused(opts.Clock),
 		failures: failures{
 			next:    map[types.UID]time.Time{},
 			backoff: workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](firstBackoff, lastBackoff),
 		},
 	}
+}
+
+func (k *kind) reconciler(recorder events.EventRecorder) *reconciler.Reconciler[*pcapi.VmGroup, *observation] {
 	return &reconciler.Reconciler[*pcapi.VmGroup, *observation]{
-		Client: c, Recorder: recorder, Deadline: deadline, Kind: k, Reported: k.reported,
+		Client: k.client, Recorder: recorder, Deadline: deadline, Kind: k, Reported: k.reported,
 	}
 }
 
@@ -95,6 +102,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts controller.Opt
 	if err := addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	return watch(ctrl.NewControllerManagedBy(mgr).Named("vmgroup"), mgr.GetCache()).
-		Complete(New(mgr.GetClient(), mgr.GetEventRecorder("private-cloud-operator"), opts))
+	k := newKind(mgr.GetClient(), opts)
+	return k.watch(ctrl.NewControllerManagedBy(mgr).Named("vmgroup"), mgr.GetCache()).
+		Complete(k.reconciler(mgr.GetEventRecorder("private-cloud-operator")))
 }

@@ -55,6 +55,18 @@ func movesFor(g *pcapi.VmGroup, obs *observation) moves {
 	return m
 }
 
+// shrink removes the members beyond the group's size and changes no others. On a
+// Cloud that is being deleted, a member that is removed is not replaced.
+func shrink(g *pcapi.VmGroup, obs *observation) moves {
+	var kept []*pcapi.VM
+	for _, vm := range obs.members {
+		if alive(vm) {
+			kept = append(kept, vm)
+		}
+	}
+	return moves{remove: victims(kept, len(kept)-int(ptr.Deref(g.Spec.Replicas, 1)), g.Spec.ScaleDown.Policy, obs.revision)}
+}
+
 // sort removes the members that are to be replaced whatever the size, and returns
 // the others: those of the current revision, and those of older ones.
 func (m *moves) sort(obs *observation) (fresh, old []*pcapi.VM) {

@@ -14,6 +14,7 @@ import (
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/reconciler"
 	"github.com/privatecloud/operator/internal/tenancy"
 )
@@ -24,6 +25,8 @@ type observation struct {
 	claimed bool
 	// denied is the outcome if the group may not use its Cloud, or not yet; nil if it may.
 	denied error
+	// closing is whether the Cloud is being deleted: no member is created on it.
+	closing bool
 	// template is what members are created from, and revision its hash.
 	template template
 	revision string
@@ -65,7 +68,7 @@ func (k *kind) observeCloud(ctx context.Context, g *pcapi.VmGroup, obs *observat
 	}
 	name, err := tenancy.CloudFor(ctx, k.client, g.Namespace, ref)
 	if err != nil {
-		return err
+		return controller.AwaitNamespace(err)
 	}
 	obs.template = templateOf(g, name)
 	obs.revision = obs.template.revision()
@@ -79,8 +82,9 @@ func (k *kind) observeCloud(ctx context.Context, g *pcapi.VmGroup, obs *observat
 		return nil
 	}
 	if err != nil {
-		return err
+		return controller.AwaitNamespace(err)
 	}
+	obs.closing = tenancy.Closing(c)
 	if !listed(c) {
 		obs.denied = reconciler.Blocked("Cloud/"+name, pcapi.CloudUnavailableReason, "waiting for Cloud %q to answer for the first time: see its Ready condition", name)
 		return nil

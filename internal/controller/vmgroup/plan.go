@@ -19,6 +19,10 @@ func (k *kind) Plan(g *pcapi.VmGroup, obs *observation) plan {
 		return plan{Outcome: obs.denied}
 	}
 	m := movesFor(g, obs)
+	outcome := outcomeOf(g, obs, m)
+	if obs.closing && !m.none() {
+		m, outcome = shrink(g, obs), closing(obs)
+	}
 	var p plan
 	for _, s := range []struct {
 		step step
@@ -33,7 +37,13 @@ func (k *kind) Plan(g *pcapi.VmGroup, obs *observation) plan {
 			p.Steps = append(p.Steps, s.step)
 		}
 	}
-	return p.Then(outcomeOf(g, obs, m))
+	return p.Then(outcome)
+}
+
+// closing is the outcome of a group that needs changes while its Cloud is being deleted.
+func closing(obs *observation) error {
+	return reconciler.Blocked("Cloud/"+obs.template.Cloud, pcapi.CloudUnavailableReason,
+		"Cloud %q is being deleted, so members are neither created nor replaced on it: choose another in spec.cloudRef, or delete this group", obs.template.Cloud)
 }
 
 // outcomeOf is the outcome for the members as they are. Events of members

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/controller"
@@ -52,7 +53,11 @@ func denied(obs *observation) {
 	obs.denied = reconciler.Stalled(pcapi.CloudUnavailableReason, 0, errors.New("not allowed"))
 }
 
+func closes(obs *observation) { obs.closing = true }
+
 func TestPlan(t *testing.T) {
+	const closed = `blocked, CloudUnavailable: Cloud "default" is being deleted, so members are neither created nor replaced on it: ` +
+		"choose another in spec.cloudRef, or delete this group"
 	for name, test := range map[string]struct {
 		group   *pcapi.VmGroup
 		members []*pcapi.VM
@@ -77,9 +82,17 @@ func TestPlan(t *testing.T) {
 		"rolling, and the new member is stalled": {group: groupOfSize(1), members: list(vm("a", former), vm("b", unmade)), outcome: "stalled, MembersStalled: VM b: because", phase: pcapi.VmGroupError},
 		"OnDelete: an outdated member stays":     {group: groupOfSize(2, onDelete), members: list(vm("a"), vm("b", former)), outcome: "in sync", phase: pcapi.VmGroupRunning},
 
-		"deleted":                          {group: groupOfSize(2, doomed()), members: list(vm("a"), vm("b", leaving)), steps: []string{"Remove", "Release"}, outcome: "in sync", phase: pcapi.VmGroupDeleting},
-		"deleted, and its Cloud is denied": {group: groupOfSize(2, doomed()), members: list(vm("a")), obs: []func(*observation){denied}, steps: []string{"Remove", "Release"}, outcome: "in sync", phase: pcapi.VmGroupDeleting},
-		"deleted in the foreground":        {group: groupOfSize(2, doomed(metav1.FinalizerDeleteDependents)), members: list(vm("a"), vm("b", leaving)), steps: []string{"Remove"}, outcome: "waiting, Deleting: 2 members are being deleted", phase: pcapi.VmGroupDeleting},
+		"its Cloud is being deleted, in sync":                      {group: groupOfSize(1), members: list(vm("a")), obs: []func(*observation){closes}, outcome: "in sync", phase: pcapi.VmGroupRunning},
+		"its Cloud is being deleted: no member is created":         {group: groupOfSize(2), members: list(vm("a")), obs: []func(*observation){closes}, outcome: closed, phase: pcapi.VmGroupPending},
+		"its Cloud is being deleted: the group shrinks":            {group: groupOfSize(1), members: list(vm("a"), vm("b")), obs: []func(*observation){closes}, steps: []string{"Remove"}, outcome: closed, phase: pcapi.VmGroupPending},
+		"its Cloud is being deleted: no member is replaced":        {group: groupOfSize(2, bounds(1, 0)), members: list(vm("a"), vm("b", former)), obs: []func(*observation){closes}, outcome: closed, phase: pcapi.VmGroupPending},
+		"its Cloud is being deleted: a lost member is not removed": {group: groupOfSize(1), members: list(vm("a", lost)), obs: []func(*observation){closes}, outcome: closed, phase: pcapi.VmGroupPending},
+		"its Cloud is being deleted: a failed member stays":        {group: groupOfSize(1), members: list(vm("a", broken)), obs: []func(*observation){closes}, outcome: closed, phase: pcapi.VmGroupPending},
+
+		"deleted, and its Cloud, too":                                    {group: groupOfSize(2, doomed()), members: list(vm("a")), obs: []func(*observation){closes}, steps: []string{"Remove", "Release"}, outcome: "in sync", phase: pcapi.VmGroupDeleting},
+		"deleted":                                                        {group: groupOfSize(2, doomed()), members: list(vm("a"), vm("b", leaving)), steps: []string{"Remove", "Release"}, outcome: "in sync", phase: pcapi.VmGroupDeleting},
+		"deleted, and its Cloud is denied":                               {group: groupOfSize(2, doomed()), members: list(vm("a")), obs: []func(*observation){denied}, steps: []string{"Remove", "Release"}, outcome: "in sync", phase: pcapi.VmGroupDeleting},
+		"deleted in the foreground":                                      {group: groupOfSize(2, doomed(metav1.FinalizerDeleteDependents)), members: list(vm("a"), vm("b", leaving)), steps: []string{"Remove"}, outcome: "waiting, Deleting: 2 members are being deleted", phase: pcapi.VmGroupDeleting},
 		"deleted in the foreground: the last member is gone":             {group: groupOfSize(2, doomed(metav1.FinalizerDeleteDependents)), steps: []string{"Remove", "Release"}, outcome: "in sync", phase: pcapi.VmGroupDeleting},
 		"deleted in the foreground: the deletion of a member is blocked": {group: groupOfSize(2, doomed(metav1.FinalizerDeleteDependents)), members: list(vm("a", standsStill(pcapi.BlockedReason), stuckInDeletion, leaving)), steps: []string{"Remove"}, outcome: "stalled, MembersStalled: VM a: because", phase: pcapi.VmGroupDeleting},
 		"deleted with orphaned members":                                  {group: groupOfSize(2, doomed(metav1.FinalizerOrphanDependents)), members: list(vm("a")), steps: []string{"Disown", "Release"}, outcome: "in sync", phase: pcapi.VmGroupDeleting},
@@ -221,5 +234,14 @@ func TestGroupInSyncForgetsItsFailures(t *testing.T) {
 	r.Reported(g, observed(nil), nil)
 	if _, known := k.failures.next[g.UID]; known {
 		t.Error("the failures are still known although the group is in sync")
+	}
+}
+
+func TestDeletedGroupIsForgotten(t *testing.T) {
+	k, g := newKind(nil, controller.Options{Clock: func() time.Time { return dawn }}), groupOfSize(1)
+	k.failures.replaced(g.UID, dawn)
+	k.forgetDeleted().Delete(t.Context(), event.DeleteEvent{Object: g}, nil)
+	if len(k.failures.next) != 0 || k.failures.backoff.NumRequeues(g.UID) != 0 {
+		t.Error("the failures of a group are known although it was deleted, whoever removed its finalizer")
 	}
 }

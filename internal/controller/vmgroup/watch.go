@@ -29,15 +29,21 @@ const memberDelay = 200 * time.Millisecond
 const memberIndex = "group"
 
 // watch sets up the events that enqueue groups.
-func watch(b *builder.Builder, reader client.Reader) *builder.Builder {
+func (k *kind) watch(b *builder.Builder, reader client.Reader) *builder.Builder {
 	find := tenancy.NewFinder(reader, &pcapi.VmGroupList{})
 	usersOf := func(ctx context.Context, o client.Object) []reconcile.Request { return find.ByCloud(ctx, o.GetName()) }
-	warm := true // a standby that takes over has its cache already
 	return tenancy.Watch(b, find.ByNamespace, find.ByCloud).
 		For(&pcapi.VmGroup{}, builder.WithPredicates(reconciler.ChangedByUser(pcapi.VmGroupFinalizer, ""))).
+		Watches(&pcapi.VmGroup{}, k.forgetDeleted()).
 		Watches(&pcapi.VM{}, enqueueGroup{}, builder.WithPredicates(memberChanged)).
 		Watches(&pcapi.Cloud{}, handler.EnqueueRequestsFromMapFunc(usersOf), builder.WithPredicates(capabilitiesChanged)).
-		WithOptions(ctrlcontroller.Options{MaxConcurrentReconciles: workers, EnableWarmup: &warm})
+		WithOptions(ctrlcontroller.Options{MaxConcurrentReconciles: workers})
+}
+
+// forgetDeleted returns a handler that drops what is remembered of deleted groups,
+// also of those whose finalizer somebody else removed.
+func (k *kind) forgetDeleted() handler.EventHandler {
+	return handler.Funcs{DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ queue) { k.failures.forget(e.Object.GetUID()) }}
 }
 
 func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {

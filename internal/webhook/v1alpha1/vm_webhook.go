@@ -2,6 +2,7 @@
 // the cloud before the API server stores the VM.
 //
 //	vm_webhook.go  which requests are checked, and how they are answered
+//	reviews.go     how many checks may be under way
 //	metrics.go     the number of checks by outcome
 package v1alpha1
 
@@ -9,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,7 +32,17 @@ import (
 // that users get this webhook's warning, not the API server's.
 const checkTimeout = 2 * time.Second
 
-// +kubebuilder:webhook:path=/validate-samplecontroller-k8s-io-v1alpha1-vm,mutating=false,failurePolicy=ignore,matchPolicy=Equivalent,sideEffects=None,timeoutSeconds=3,groups=samplecontroller.k8s.io,resources=vms,verbs=create;update,versions=v1alpha1,name=vmname.samplecontroller.k8s.io,admissionReviewVersions=v1
+const (
+	// namespaceWait is how long a check waits for a namespace that was created
+	// together with the VM, and namespaceInterval how often it looks.
+	namespaceWait     = time.Second
+	namespaceInterval = 50 * time.Millisecond
+)
+
+// The matchConditions repeat what ValidateCreate and ValidateUpdate leave out, so
+// that the API server does not call the webhook for it: above all the writes of
+// the operator itself. OLM has no matchConditions.
+// +kubebuilder:webhook:path=/validate-samplecontroller-k8s-io-v1alpha1-vm,mutating=false,failurePolicy=ignore,matchPolicy=Equivalent,sideEffects=None,timeoutSeconds=3,groups=samplecontroller.k8s.io,resources=vms,verbs=create;update,versions=v1alpha1,name=vmname.samplecontroller.k8s.io,admissionReviewVersions=v1,patch=`{"matchConditions":[{"name":"new-name","expression":"request.operation == 'CREATE' || object.spec.vmname != oldObject.spec.vmname"},{"name":"no-import","expression":"!has(object.spec.import)"},{"name":"no-member","expression":"!has(object.metadata.ownerReferences) || !object.metadata.ownerReferences.exists(o, o.kind == 'VmGroup' && o.apiVersion == 'samplecontroller.k8s.io/v1alpha1' && has(o.controller) && o.controller)"},{"name":"no-server","expression":"!has(object.status) || !has(object.status.vmId) || object.status.vmId == ''"},{"name":"not-deleted","expression":"!has(object.metadata.deletionTimestamp)"}]}`
 
 // SetupVMWebhookWithManager registers the name check webhook with the Manager.
 func SetupVMWebhookWithManager(mgr ctrl.Manager, clients *clouds.Clients) error {
@@ -47,6 +59,8 @@ type validator struct {
 	// getShared returns the client of a Cloud.
 	getShared func(context.Context, *pcapi.Cloud) (cloud.Client, error)
 	count     func(outcome)
+	// reviews are the checks under way.
+	reviews reviews
 }
 
 var _ admission.Validator[*pcapi.VM] = (*validator)(nil)
@@ -82,7 +96,11 @@ func ownedByGroup(vm *pcapi.VM) bool {
 func (v *validator) check(ctx context.Context, vm *pcapi.VM) (admission.Warnings, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	name, err := v.checkName(ctx, vm)
+	name, err := "", errBusy
+	if end, ok := v.reviews.begin(vm.Namespace); ok {
+		name, err = v.checkName(ctx, vm)
+		end()
+	}
 	result := outcomeOf(err)
 	v.count(result)
 	switch result {
@@ -90,11 +108,11 @@ func (v *validator) check(ctx context.Context, vm *pcapi.VM) (admission.Warnings
 		return nil, nil
 	case prohibited:
 		invalid := field.Invalid(field.NewPath("spec", "vmname"), vm.Spec.VMName,
-			fmt.Sprintf("rejected by Cloud %q: %s; choose another name", name, detail(err)))
+			fmt.Sprintf("rejected by Cloud %q: %s; choose another name", name, rejection(err)))
 		return nil, apierrors.NewInvalid(pcapi.GroupVersion.WithKind("VM").GroupKind(), vm.Name, field.ErrorList{invalid})
 	case taken:
-		return admission.Warnings{fmt.Sprintf("vmname %q is not available in Cloud %q: %s; the VM is created once the name is free",
-			vm.Spec.VMName, name, detail(err))}, nil
+		return admission.Warnings{fmt.Sprintf("vmname %[1]q is not available in Cloud %[2]q: the name %[1]q is taken; the VM is created once the name is free",
+			vm.Spec.VMName, name)}, nil
 	default:
 		log.FromContext(ctx).V(1).Info("name was not checked", "cloud", name, "vmname", vm.Spec.VMName, "reason", err.Error())
 		return admission.Warnings{fmt.Sprintf("vmname %q was not checked: %s; the operator checks it before it creates the VM",
@@ -105,11 +123,7 @@ func (v *validator) check(ctx context.Context, vm *pcapi.VM) (admission.Warnings
 // checkName calls the VM's Cloud and returns the name of that Cloud, or "" if it
 // is unknown.
 func (v *validator) checkName(ctx context.Context, vm *pcapi.VM) (string, error) {
-	name, err := tenancy.CloudFor(ctx, v.reader, vm.Namespace, vm.Spec.CloudRef)
-	if err != nil {
-		return name, err
-	}
-	c, err := tenancy.Open(ctx, v.reader, vm.Namespace, name)
+	name, c, err := v.awaitCloud(ctx, vm)
 	if err != nil {
 		return name, err
 	}
@@ -121,10 +135,42 @@ func (v *validator) checkName(ctx context.Context, vm *pcapi.VM) (string, error)
 	if err != nil {
 		return name, err
 	}
-	return name, shared.CheckName(cloud.WithFlow(ctx, vm.Namespace), vm.Spec.VMName)
+	return name, shared.CheckName(cloud.WithReviewFlow(ctx, vm.Namespace), vm.Spec.VMName)
 }
 
-var errNotReady = errors.New("the Cloud is not ready")
+// awaitCloud returns the Cloud that the VM uses, with its name. If the cache does
+// not have the VM's namespace yet, awaitCloud waits for it.
+func (v *validator) awaitCloud(ctx context.Context, vm *pcapi.VM) (string, *pcapi.Cloud, error) {
+	wait, cancel := context.WithTimeout(ctx, namespaceWait)
+	defer cancel()
+	look := time.NewTicker(namespaceInterval)
+	defer look.Stop()
+	for {
+		name, c, err := v.openCloud(ctx, vm)
+		if _, pending := errors.AsType[*tenancy.NamespacePendingError](err); !pending {
+			return name, c, err
+		}
+		select {
+		case <-look.C:
+		case <-wait.Done():
+			return name, nil, err
+		}
+	}
+}
+
+func (v *validator) openCloud(ctx context.Context, vm *pcapi.VM) (string, *pcapi.Cloud, error) {
+	name, err := tenancy.CloudFor(ctx, v.reader, vm.Namespace, vm.Spec.CloudRef)
+	if err != nil {
+		return name, nil, err
+	}
+	c, err := tenancy.Open(ctx, v.reader, vm.Namespace, name)
+	return name, c, err
+}
+
+var (
+	errNotReady = errors.New("the Cloud is not ready")
+	errBusy     = errors.New("too many names are being checked")
+)
 
 // outcomeOf returns the outcome of a check that ended with err.
 func outcomeOf(err error) outcome {
@@ -148,7 +194,12 @@ func uncheckedReason(name string, err error) string {
 	if denied, ok := errors.AsType[*tenancy.DeniedError](err); ok {
 		return fmt.Sprintf("namespace %q may not use Cloud %q", denied.Namespace, denied.Cloud)
 	}
+	if pending, ok := errors.AsType[*tenancy.NamespacePendingError](err); ok {
+		return fmt.Sprintf("the operator has not observed namespace %q yet", pending.Namespace)
+	}
 	switch {
+	case errors.Is(err, errBusy):
+		return "too many names are being checked at this time"
 	case errors.Is(err, errNotReady):
 		return fmt.Sprintf("Cloud %q is not ready", name)
 	case cloud.KindOf(err) != "":
@@ -157,10 +208,11 @@ func uncheckedReason(name string, err error) string {
 	return "the operator could not call the cloud"
 }
 
-// detail returns the cloud's own explanation of a rejected name.
-func detail(err error) string {
-	if rejection, ok := errors.AsType[*cloud.Error](err); ok && rejection.Detail != "" {
-		return rejection.Detail
+// rejection returns why the cloud rejected a name, as far as users may read it.
+func rejection(err error) string {
+	text := cloud.PublicMessage(err)
+	if rejected, ok := errors.AsType[*cloud.Error](err); ok && rejected.Detail != "" {
+		return strings.TrimPrefix(text, rejected.Op+": ")
 	}
-	return err.Error()
+	return text
 }

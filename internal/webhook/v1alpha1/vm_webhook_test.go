@@ -3,11 +3,16 @@ package v1alpha1
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,8 +33,9 @@ type harness struct {
 	cloud *cloudfake.Cloud
 	// checked are the names that the cloud was asked about, and flows the flows of
 	// these calls.
-	checked, flows []string
-	counted        []outcome
+	checked []string
+	flows   []cloud.Flow
+	counted []outcome
 }
 
 var errAPIAway = errors.New("the API server is away")
@@ -46,7 +52,7 @@ func newHarness(t *testing.T, answer error, objects ...client.Object) *harness {
 	h := &harness{cloud: cloudfake.New(cloudfake.Options{})}
 	h.cloud.FailAlways(cloudfake.CheckName, answer, false)
 	h.cloud.OnCall(func(ctx context.Context, _ cloudfake.Verb, name string) {
-		h.checked, h.flows = append(h.checked, name), append(h.flows, cloud.FlowOf(ctx).Name)
+		h.checked, h.flows = append(h.checked, name), append(h.flows, cloud.FlowOf(ctx))
 	})
 	h.validator = validator{
 		reader:    fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(objects, namespace())...).Build(),
@@ -162,6 +168,13 @@ func TestValidateCreateFollowsTheCloudsAnswer(t *testing.T) {
 			checked: []string{"web"}, counted: []outcome{unchecked},
 			warning: `vmname "web" was not checked: Cloud "default" did not complete the check` + checkedLater,
 		},
+		"allowedNamespaces is no selector: the warning is that of a Cloud that denies the namespace": {
+			vm: aVM(on("theirs")), counted: []outcome{unchecked},
+			clouds: []client.Object{aCloud("theirs", func(c *pcapi.Cloud) {
+				c.Spec.AllowedNamespaces = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "team", Operator: "Like"}}}
+			})},
+			warning: `vmname "web" was not checked: namespace "ns" may not use Cloud "theirs"` + checkedLater,
+		},
 		"no client of the cloud: the warning does not say why": {
 			clouds: []client.Object{aCloud("default")}, broken: errors.New(`Secret "login" does not exist`), counted: []outcome{unchecked},
 			warning: `vmname "web" was not checked: the operator could not call the cloud` + checkedLater,
@@ -189,7 +202,8 @@ func TestValidateCreateFollowsTheCloudsAnswer(t *testing.T) {
 			expect(t, "rejection", list(tc.rejection), list(text(err)))
 			expect(t, "names checked", tc.checked, h.checked)
 			if len(tc.checked) > 0 {
-				expect(t, "flows of the calls", list(vm.Namespace), h.flows)
+				review := cloud.FlowOf(cloud.WithReviewFlow(t.Context(), vm.Namespace))
+				expect(t, "flows of the calls", []cloud.Flow{review}, h.flows, cmpopts.IgnoreFields(cloud.Flow{}, "Since"))
 			}
 			expect(t, "counted", tc.counted, h.counted)
 			if err != nil && !apierrors.IsInvalid(err) {
@@ -252,6 +266,139 @@ func TestCheckEndsAfterItsTimeout(t *testing.T) {
 	})
 }
 
+func TestReviewsDoNotUseTheFlowOfTheNamespace(t *testing.T) {
+	own, review := cloud.FlowOf(cloud.WithFlow(t.Context(), "ns")), cloud.FlowOf(cloud.WithReviewFlow(t.Context(), "ns"))
+	if cmp.Equal(own, review, cmpopts.IgnoreFields(cloud.Flow{}, "Since")) {
+		t.Errorf("reviews have the flow %+v, which the VMs of the namespace have", review)
+	}
+}
+
+func TestExcessReviewsAreAnsweredAtOnce(t *testing.T) {
+	const busy = `vmname "web" was not checked: too many names are being checked at this time; the operator checks it before it creates the VM`
+	in := func(namespace string) func(*pcapi.VM) {
+		return func(vm *pcapi.VM) { vm.Namespace = namespace }
+	}
+	var spread []string
+	for i := range maxReviews {
+		spread = append(spread, fmt.Sprintf("ns-%d", i/maxReviewsOfNamespace))
+	}
+	for name, tc := range map[string]struct {
+		// underWay are the namespaces of the checks that wait for the cloud, and then
+		// that of one more.
+		underWay []string
+		then     string
+		refused  bool
+	}{
+		"one too many in a namespace: not checked":       {slices.Repeat([]string{"ns"}, maxReviewsOfNamespace), "ns", true},
+		"as many as a namespace may have: checked":       {slices.Repeat([]string{"ns"}, maxReviewsOfNamespace-1), "ns", false},
+		"one namespace has its share: others go on":      {slices.Repeat([]string{"ns"}, maxReviewsOfNamespace), "other", false},
+		"one too many in all namespaces: not checked":    {spread, "other", true},
+		"one less than too many in all: another may ask": {spread[1:], "other", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHarness(t, nil, aCloud("default"))
+				answer := make(chan struct{})
+				h.cloud.OnCall(func(context.Context, cloudfake.Verb, string) { <-answer })
+				var running sync.WaitGroup
+				h.count = func(outcome) {}
+				check := func(namespace string) (warnings []string) {
+					w, err := h.ValidateCreate(t.Context(), aVM(in(namespace), on("default")))
+					if err != nil {
+						t.Errorf("rejected: %v", err)
+					}
+					return w
+				}
+				for _, namespace := range tc.underWay {
+					running.Go(func() { check(namespace) })
+				}
+				synctest.Wait()
+				began := time.Now()
+				var warnings []string
+				running.Go(func() { warnings = check(tc.then) })
+				synctest.Wait()
+				if tc.refused {
+					expect(t, "warnings", []string{busy}, warnings)
+				}
+				close(answer)
+				running.Wait()
+				if took := time.Since(began); took != 0 {
+					t.Errorf("the review took %v", took)
+				}
+				if !tc.refused {
+					expect(t, "warnings", []string(nil), warnings)
+				}
+				expect(t, "reviews under way at the end", 0, h.reviews.all+len(h.reviews.byNamespace))
+			})
+		})
+	}
+}
+
+func TestReviewWaitsForTheNamespaceOfItsVM(t *testing.T) {
+	for name, tc := range map[string]struct {
+		after time.Duration
+		took  time.Duration
+		want  []string
+	}{
+		"the cache gets it in time: checked": {after: 300 * time.Millisecond, took: 300 * time.Millisecond},
+		"the cache gets it too late: allowed with a warning": {
+			after: namespaceWait + 1, took: namespaceWait,
+			want: []string{`vmname "web" was not checked: the operator has not observed namespace "new" yet; the operator checks it before it creates the VM`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHarness(t, nil, aCloud("default"))
+				began := time.Now()
+				h.reader = interceptor.NewClient(h.reader.(client.WithWatch), interceptor.Funcs{
+					Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+						if key.Name == "new" && time.Since(began) >= tc.after {
+							key.Name = "ns"
+						}
+						return c.Get(ctx, key, o, opts...)
+					},
+				})
+				warnings, err := h.ValidateCreate(t.Context(), aVM(func(vm *pcapi.VM) { vm.Namespace = "new" }))
+				if err != nil {
+					t.Errorf("rejected: %v", err)
+				}
+				expect(t, "warnings", tc.want, []string(warnings))
+				expect(t, "duration", tc.took, time.Since(began))
+			})
+		})
+	}
+}
+
+// platform are words of the platform that a hostile or careless cloud, or a proxy in
+// front of it, may put into its answers.
+var platform = []string{"https://cloud.internal:8443/api", "10.0.0.7", "production-credentials", "private-cloud-system", "team-b"}
+
+func TestAnswersContainNothingOfThePlatform(t *testing.T) {
+	detail := strings.Join(platform, " ")
+	for _, kind := range []cloud.Kind{
+		cloud.NotFound, cloud.NotFoundUnproven, cloud.Taken, cloud.Unauthorized, cloud.Untrusted, cloud.Throttled, cloud.Unavailable, cloud.Unreadable,
+	} {
+		for name, answer := range map[string]error{
+			"detail": &cloud.Error{Kind: kind, Op: `check name "web"`, Detail: detail},
+			"cause":  &cloud.Error{Kind: kind, Op: `check name "web"`, Err: errors.New(detail)},
+		} {
+			t.Run(string(kind)+" with a "+name, func(t *testing.T) {
+				h := newHarness(t, answer, aCloud("default"))
+				warnings, err := h.ValidateCreate(t.Context(), aVM())
+				said := strings.Join(warnings, "\n") + text(err)
+				if said == "" {
+					t.Error("no answer")
+				}
+				for _, word := range platform {
+					if strings.Contains(said, word) {
+						t.Errorf("%q is in %q", word, said)
+					}
+				}
+			})
+		}
+	}
+}
+
 func TestVMIsAllowedIfTheAPIServerCannotBeRead(t *testing.T) {
 	h := newHarness(t, nil, aCloud("default"))
 	h.reader = interceptor.NewClient(h.reader.(client.WithWatch), interceptor.Funcs{
@@ -298,9 +445,9 @@ func text(err error) string {
 	return err.Error()
 }
 
-func expect(t *testing.T, what string, want, got any) {
+func expect(t *testing.T, what string, want, got any, options ...cmp.Option) {
 	t.Helper()
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, got, options...); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }

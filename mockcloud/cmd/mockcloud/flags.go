@@ -15,6 +15,8 @@ import (
 // config has the values of the flags.
 type config struct {
 	addr            string
+	adminAddr       string
+	handoverAddr    string
 	tlsCert, tlsKey string
 	takeOver        string
 	showVersion     bool
@@ -25,6 +27,7 @@ const usage = `mockcloud serves a private cloud for development and tests.
 
   mockcloud --profile=core
   mockcloud --data=/var/lib/mockcloud.db --token=secret --build-time=5s
+  mockcloud --profile=core --quirks=readLag=5s,normalizeNames,wrongTypes
   mockcloud --capability=labels=off --fault='{"match":{"method":"POST"},"status":503,"retryAfter":"3"}'
 
 Flags:
@@ -40,10 +43,14 @@ func parse(args []string, out *os.File) (config, error) {
 		flags.PrintDefaults()
 	}
 	flags.StringVar(&c.addr, "addr", "127.0.0.1:8080", "listen on `host:port`; with port 0, on a free port, which is logged")
+	flags.StringVar(&c.adminAddr, "admin-bind-address", "127.0.0.1:8081",
+		"serve the admin endpoints, which need no credentials, on `host:port`; 0 disables them")
+	flags.StringVar(&c.handoverAddr, "handover-bind-address", "0",
+		"serve the handover for --take-over of another process on `host:port`; 0 disables it")
 	flags.StringVar(&c.tlsCert, "tls-cert", "", "serve HTTPS with the certificate in this PEM `file`")
 	flags.StringVar(&c.tlsKey, "tls-key", "", "the key of --tls-cert, a PEM `file`")
 	flags.StringVar(&o.DataFile, "data", "", "store all data in this bbolt `file` (default in memory)")
-	flags.StringVar(&c.takeOver, "take-over", "", "if the file of --data does not exist, take over the data of the mock cloud at this `URL`, if there is one")
+	flags.StringVar(&c.takeOver, "take-over", "", "if the file of --data does not exist, take over the data of the mock cloud whose handover is at this `URL`, if there is one")
 	flags.Func("profile", "REST API profile: `core or extended` (default extended)", func(text string) error {
 		o.Profile = mockcloud.Profile(text)
 		return nil
@@ -61,6 +68,13 @@ func parse(args []string, out *os.File) (config, error) {
 		o.Faults = append(o.Faults, fault)
 		return nil
 	})
+	quirks := ""
+	flags.Func("quirks", "how the cloud differs from its document: `name[=value]`, comma separated or repeated (docs/mock-cloud.md)",
+		func(text string) (err error) {
+			quirks += "," + text
+			o.Quirks, err = mockcloud.ParseQuirks(quirks)
+			return err
+		})
 	if err := flags.Parse(args); err != nil {
 		return c, err
 	}
@@ -69,6 +83,9 @@ func parse(args []string, out *os.File) (config, error) {
 	}
 	if (c.tlsCert == "") != (c.tlsKey == "") {
 		return c, fmt.Errorf("--tls-cert and --tls-key go together")
+	}
+	if c.addr == off {
+		return c, fmt.Errorf("--addr is an address: only the other ports can be disabled")
 	}
 	if c.takeOver != "" && o.DataFile == "" {
 		return c, fmt.Errorf("--take-over needs --data")

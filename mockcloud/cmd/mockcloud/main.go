@@ -7,8 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
-	"net"
-	"net/http"
 	"os"
 	"os/signal"
 	"runtime"
@@ -37,9 +35,9 @@ func main() {
 	}
 }
 
-// run serves until ctx ends. It calls listening, if it is not nil, with the address
-// when it accepts connections.
-func run(ctx context.Context, args []string, out *os.File, listening func(net.Addr)) error {
+// run serves until ctx ends. It calls listening, if it is not nil, with the ports
+// when they accept connections.
+func run(ctx context.Context, args []string, out *os.File, listening func(ports)) error {
 	config, err := parse(args, out)
 	if err != nil {
 		return err
@@ -62,47 +60,33 @@ func run(ctx context.Context, args []string, out *os.File, listening func(net.Ad
 	if err != nil {
 		return err
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", config.addr)
+	open, err := listen(ctx, config, cloud)
 	if err != nil {
-		return errors.Join(fmt.Errorf("listening: %w", err), cloud.Close())
+		return errors.Join(err, cloud.Close())
 	}
-	server := &http.Server{Handler: cloud.Handler(), ReadHeaderTimeout: 10 * time.Second}
-	served := make(chan error, 1)
-	go func() {
-		if config.tlsCert != "" {
-			served <- server.ServeTLS(listener, config.tlsCert, config.tlsKey)
-			return
-		}
-		served <- server.Serve(listener)
-	}()
-	scheme := "http"
-	if config.tlsCert != "" {
-		scheme = "https"
-	}
-	log.Info("listening", "address", listener.Addr().String(),
-		"url", scheme+"://"+listener.Addr().String(), "profile", cloud.Profile())
+	served := open.serve()
+	log.Info("listening", "address", open.api.Addr().String(), "url", open.api.url(),
+		"admin", open.admin.url(), "handover", open.handover.url(),
+		"profile", cloud.Profile(), "quirks", cloud.Quirks())
 	if listening != nil {
-		listening(listener.Addr())
+		listening(open)
 	}
 	select {
 	case err := <-served:
+		open.close()
 		return errors.Join(fmt.Errorf("serving: %w", err), cloud.Close())
 	case <-ctx.Done():
 	}
 	log.Info("stopping")
-	return shutDown(server, cloud)
+	return shutDown(open, cloud)
 }
 
-// shutDown stops the server after the calls in progress, and closes the cloud
+// shutDown stops the servers after the calls in progress, and closes the cloud
 // afterwards, because these calls write to its store.
-func shutDown(server *http.Server, cloud *mockcloud.Cloud) error {
+func shutDown(open ports, cloud *mockcloud.Cloud) error {
 	cloud.ClearFaults()
 	cloud.DropStreams()
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
-	err := server.Shutdown(ctx)
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = server.Close()
-	}
-	return errors.Join(err, cloud.Close())
+	return errors.Join(open.shutDown(ctx), cloud.Close())
 }

@@ -1,0 +1,111 @@
+package gpuinfo
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+)
+
+const (
+	// confirmAfter is the time between the two looks at a reservation that was over,
+	// by the wall clock, when this process first observed it.
+	confirmAfter = 10 * time.Second
+	// clockTolerance is how far the two clocks may differ without meaning.
+	clockTolerance = time.Second
+)
+
+// ends holds when reservations end by the monotonic clock, which nobody can set.
+// When the wall clock is set forward, all reservations are over by it at once, and
+// an expiry cannot be undone. A reservation is over only by both clocks.
+type ends struct {
+	// elapsed returns the time by the monotonic clock since any fixed moment.
+	elapsed func() time.Duration
+
+	mu    sync.Mutex
+	known map[types.UID]end
+}
+
+// end is the end of one reservation.
+type end struct {
+	since, until time.Time
+	// at is the end by the monotonic clock: counted from the first observation, as
+	// long as the reservation was to last then by the wall clock, at most its whole
+	// length and at least confirmAfter if it was over.
+	at time.Duration
+}
+
+func newEnds(elapsed func() time.Duration) *ends {
+	return &ends{elapsed: elapsed, known: map[types.UID]end{}}
+}
+
+// observe records the reservation that a GPUInfo has now, if it has one.
+func (e *ends) observe(gpu *pcapi.GPUInfo, now time.Time) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	held := gpu.Status.Reservation
+	if held == nil {
+		delete(e.known, gpu.UID)
+		return
+	}
+	if e.known[gpu.UID].of(held) {
+		return
+	}
+	left := min(held.Until.Sub(now), held.Until.Sub(held.Since.Time))
+	if left <= 0 {
+		left = confirmAfter
+	}
+	e.known[gpu.UID] = end{since: held.Since.Time, until: held.Until.Time, at: e.elapsed() + left}
+}
+
+func (e end) of(held *pcapi.GPUReservation) bool {
+	return e.since.Equal(held.Since.Time) && e.until.Equal(held.Until.Time)
+}
+
+func (e *ends) forget(uid types.UID) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.known, uid)
+}
+
+// extension returns how long after its recorded end the reservation of a GPUInfo
+// is over. It is 0 as long as the clocks agree. For a nil e, the wall clock counts
+// alone.
+func (e *ends) extension(gpu *pcapi.GPUInfo, now time.Time) time.Duration {
+	held := gpu.Status.Reservation
+	if e == nil || held == nil {
+		return 0
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	left := held.Until.Sub(now)
+	known := e.known[gpu.UID]
+	if !known.of(held) { // its event is on the way
+		if left > 0 {
+			return 0
+		}
+		return confirmAfter - left
+	}
+	monotonic := known.at - e.elapsed()
+	if monotonic > 0 && monotonic-left > clockTolerance {
+		return monotonic - left
+	}
+	return 0
+}
+
+// follow returns a handler that observes the reservations of all GPUInfos. It
+// enqueues nothing.
+func (e *ends) follow(clock func() time.Time) handler.EventHandler {
+	observe := func(o client.Object) { e.observe(o.(*pcapi.GPUInfo), clock()) }
+	return handler.Funcs{
+		CreateFunc: func(_ context.Context, event event.CreateEvent, _ queue) { observe(event.Object) },
+		UpdateFunc: func(_ context.Context, event event.UpdateEvent, _ queue) { observe(event.ObjectNew) },
+		DeleteFunc: func(_ context.Context, event event.DeleteEvent, _ queue) { e.forget(event.Object.GetUID()) },
+	}
+}

@@ -1,0 +1,107 @@
+package vmgroup
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/controller"
+	"github.com/privatecloud/operator/internal/reconciler"
+)
+
+// observe observes a group of the namespace ns among these objects.
+func observe(t *testing.T, g *pcapi.VmGroup, objects ...client.Object) (*observation, error) {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{pcapi.AddToScheme, corev1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatalf("AddToScheme: %v", err)
+		}
+	}
+	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithIndex(&pcapi.VM{}, memberIndex, groupOf).Build()
+	return newKind(c, controller.Options{Clock: func() time.Time { return dawn }}).Observe(t.Context(), g)
+}
+
+// listedCloud is the Cloud home, which was listed once and has the capability resize.
+func listedCloud(change ...func(*pcapi.Cloud)) *pcapi.Cloud {
+	c := &pcapi.Cloud{
+		ObjectMeta: metav1.ObjectMeta{Name: "home"},
+		Spec:       pcapi.CloudSpec{Endpoint: "https://cloud.internal", CredentialsSecretRef: &pcapi.SecretReference{Name: "login"}, UtilizationStep: 5},
+		Status:     pcapi.CloudStatus{Servers: &pcapi.CloudServers{}, Capabilities: []string{"resize"}},
+	}
+	for _, apply := range change {
+		apply(c)
+	}
+	return c
+}
+
+func allows(selector *metav1.LabelSelector) func(*pcapi.Cloud) {
+	return func(c *pcapi.Cloud) { c.Spec.AllowedNamespaces = selector }
+}
+
+func TestObserveCloud(t *testing.T) {
+	onHome := func(g *pcapi.VmGroup) { g.Spec.CloudRef = &pcapi.CloudReference{Name: "home"} }
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}
+	denied := reconciler.Stalled(pcapi.CloudUnavailableReason, 0, errors.New(
+		`namespace "ns" may not use Cloud "home": choose another in spec.cloudRef, or ask the administrator of the Cloud`))
+	pending := &reconciler.WaitError{After: time.Second, Reason: pcapi.ProgressingReason, Message: `namespace "ns" has not been observed yet`, Quiet: true}
+	type found struct {
+		Denied, Failed error
+		Closing        bool
+		Caps           cloud.Capabilities
+		Step           int32
+	}
+	usable := found{Caps: cloud.NewCapabilities(cloud.Resize), Step: 5}
+	for name, test := range map[string]struct {
+		group   *pcapi.VmGroup
+		objects []client.Object
+		want    found
+	}{
+		"the Cloud may be used": {groupOfSize(1, onHome), []client.Object{listedCloud(), ns}, usable},
+		"the Cloud is being deleted: what it can do is known": {
+			groupOfSize(1, onHome), []client.Object{listedCloud(func(c *pcapi.Cloud) {
+				c.DeletionTimestamp, c.Finalizers = &metav1.Time{Time: dawn}, []string{pcapi.CloudFinalizer}
+			}), ns}, found{Closing: true, Caps: usable.Caps, Step: 5},
+		},
+		"the namespace has another label: denied": {
+			groupOfSize(1, onHome), []client.Object{listedCloud(allows(&metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}})), ns}, found{Denied: denied},
+		},
+		"allowedNamespaces is no selector: denied": {
+			groupOfSize(1, onHome), []client.Object{listedCloud(allows(&metav1.LabelSelector{
+				MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "team", Operator: "Like"}},
+			})), ns}, found{Denied: denied},
+		},
+		"the namespace is not in the cache, a cloudRef: a quiet wait": {
+			groupOfSize(1, onHome), []client.Object{listedCloud(allows(&metav1.LabelSelector{}))}, found{Failed: pending},
+		},
+		"the namespace is not in the cache, no cloudRef: a quiet wait": {groupOfSize(1), []client.Object{listedCloud()}, found{Failed: pending}},
+		"the Cloud was never listed: blocked": {
+			groupOfSize(1, onHome), []client.Object{listedCloud(func(c *pcapi.Cloud) { c.Status = pcapi.CloudStatus{} }), ns},
+			found{Denied: reconciler.Blocked("Cloud/home", pcapi.CloudUnavailableReason, `waiting for Cloud "home" to answer for the first time: see its Ready condition`)},
+		},
+		"the Cloud does not exist: blocked": {
+			groupOfSize(1, onHome), []client.Object{ns},
+			found{Denied: reconciler.Blocked("Cloud/home", pcapi.CloudUnavailableReason, `Cloud "home" does not exist: create it, or choose another in spec.cloudRef`)},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			obs, err := observe(t, test.group, test.objects...)
+			got := found{Denied: obs.denied, Failed: err, Closing: obs.closing, Caps: obs.caps, Step: obs.step}
+			text := cmp.FilterPath(func(p cmp.Path) bool { return p.Last().String() == ".Cause" },
+				cmp.Transformer("Text", func(err error) string { return err.Error() }))
+			if diff := cmp.Diff(test.want, got, text, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("observation (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

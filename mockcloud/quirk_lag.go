@@ -1,0 +1,144 @@
+package mockcloud
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// version is a server or network as it was before a change.
+type version[T any] struct {
+	// at is the time of the change.
+	at time.Time
+	id string
+	// was is nil if there was none.
+	was *T
+}
+
+// history has the former versions that a lagging read can show, oldest change
+// first.
+type history[T any] []version[T]
+
+// add records a change, and forgets those that happened more than keep ago. With
+// keep 0 nothing is recorded.
+func (h *history[T]) add(at time.Time, keep time.Duration, id string, was *T) {
+	if keep == 0 {
+		return
+	}
+	old := slices.IndexFunc(*h, func(v version[T]) bool { return v.at.After(at.Add(-keep)) })
+	if old < 0 {
+		old = len(*h)
+	}
+	*h = append(slices.Delete(*h, 0, old), version[T]{at: at, id: id, was: was})
+}
+
+// lag returns how late a read shows changes of a server or network.
+type lag func(id string) time.Duration
+
+// before returns the versions that a read at now shows instead of the present
+// ones, by ID. A nil version is one that the read does not show.
+func (h history[T]) before(now time.Time, late lag) map[string]*T {
+	if late == nil {
+		return nil
+	}
+	shown := map[string]*T{}
+	// The version before the first change that the read does not know yet.
+	for _, v := range slices.Backward(h) {
+		if v.at.After(now.Add(-late(v.id))) {
+			shown[v.id] = v.was
+		}
+	}
+	return shown
+}
+
+// nextLag returns the lag of the next read; nil if the read is up to date.
+func (c *Cloud) nextLag() lag {
+	q := c.quirks.Load()
+	replica := time.Duration(0)
+	if q.ReplicaLag > 0 && c.reads.Add(1)%2 == 0 {
+		replica = time.Duration(q.ReplicaLag)
+	}
+	if q.ReadLag == 0 && replica == 0 {
+		return nil
+	}
+	return func(id string) time.Duration {
+		half := time.Duration(q.ReadLag) / 2
+		own := half + time.Duration(float64(half)*float64(hash(q.Seed, id, 0)%1001)/1000)
+		return max(own, replica)
+	}
+}
+
+// readServer returns a server as the next read shows it.
+func (c *Cloud) readServer(id string) (*record, error) {
+	late := c.nextLag()
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	r := c.st.servers[id]
+	if was, changed := c.st.pastServers.before(c.now(), late)[id]; changed {
+		r = was
+	}
+	if r == nil {
+		return nil, notFound("server", id)
+	}
+	return r, nil
+}
+
+// readNetworks returns the networks as the next read shows them, by ID.
+func (c *Cloud) readNetworks() map[string]*Network {
+	late := c.nextLag()
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	shown := maps.Clone(c.st.networks)
+	overlay(shown, c.st.pastNetworks.before(c.now(), late))
+	return shown
+}
+
+// overlay replaces versions, and removes those that are nil.
+func overlay[T any](onto, versions map[string]*T) {
+	for id, was := range versions {
+		if was == nil {
+			delete(onto, id)
+		} else {
+			onto[id] = was
+		}
+	}
+}
+
+// listed is what a listing shows.
+type listed struct {
+	servers map[string]*record
+	order   []position
+}
+
+// readListing returns the servers as the next listing shows them. The caller holds
+// mu.
+func (c *Cloud) readListing(q listQuery, now time.Time) listed {
+	l := listed{servers: c.st.servers, order: c.st.order}
+	if versions := c.st.pastServers.before(now, c.nextLag()); len(versions) > 0 {
+		l.servers = maps.Clone(l.servers)
+		overlay(l.servers, versions)
+		l.order = make([]position, 0, len(l.servers))
+		for _, r := range l.servers {
+			l.order = append(l.order, r.position())
+		}
+		slices.SortFunc(l.order, position.compare)
+	}
+	if limit := c.quirks.Load().ListCap; limit > 0 {
+		l.order = l.capped(limit, q)
+	}
+	return l
+}
+
+// capped returns the first positions whose servers match the query.
+func (l listed) capped(limit int, q listQuery) []position {
+	var kept []position
+	for _, p := range l.order {
+		if len(kept) == limit {
+			break
+		}
+		if q.matches(l.servers[p.id]) {
+			kept = append(kept, p)
+		}
+	}
+	return kept
+}

@@ -1,0 +1,175 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/mockcloud"
+)
+
+// quirk is a quirk of the mock cloud under which the operator reaches its goals.
+type quirk struct {
+	name string
+	// value returns a random value; there is none if it is nil.
+	value func(*rand.Rand) string
+}
+
+// convergent are all such quirks. Lags are shorter than the settle time.
+var convergent = []quirk{
+	{"readLag", shortLag}, {"replicaLag", shortLag},
+	{"normalizeNames", nil}, {"numericIDs", nil}, {"extraFields", nil}, {"wrongTypes", nil}, {"lowerCaseStates", nil},
+	{"contentType", oneOf("text/json", "application/octet-stream", "none")},
+	{"plain404", oneOf("empty", "json", "html", "text")},
+	{"noCodes", nil}, {"longHost", nil}, {"replayResets", nil},
+}
+
+func shortLag(random *rand.Rand) string {
+	return fmt.Sprintf("%dms", settleTime.Milliseconds()*(1+random.Int64N(6))/8)
+}
+
+func oneOf(values ...string) func(*rand.Rand) string {
+	return func(random *rand.Rand) string { return values[random.IntN(len(values))] }
+}
+
+// randomQuirks returns some of the quirks that fit the profile, at least one.
+func randomQuirks(random *rand.Rand, p profile) (mockcloud.Quirks, error) {
+	fit := slices.DeleteFunc(slices.Clone(convergent), func(q quirk) bool { return slices.Contains(p.unfit, q.name) })
+	random.Shuffle(len(fit), func(i, j int) { fit[i], fit[j] = fit[j], fit[i] })
+	texts := []string{fmt.Sprintf("seed=%d", 1+random.Uint32())}
+	for _, q := range fit[:1+random.IntN(len(fit)/2)] {
+		text := q.name
+		if q.value != nil {
+			text += "=" + q.value(random)
+		}
+		texts = append(texts, text)
+	}
+	if p.rest != nil && p.rest.Capabilities != nil {
+		texts = append(texts, "capabilities="+oneOf("400", "401", "403", "405", "500", "501", "html", "empty")(random))
+	}
+	return mockcloud.ParseQuirks(strings.Join(texts, ","))
+}
+
+// spelled returns the vmname for a name. On a cloud that normalizes names it is not
+// the normal form.
+func (w *world) spelled(name string) string {
+	if w.profile.mock.Quirks.NormalizeNames {
+		return strings.ToUpper(name[:1]) + name[1:]
+	}
+	return name
+}
+
+// declared is a core cloud whose answer to GET /capabilities is of no use.
+var declared = profile{
+	name: "core with declared capabilities", exact: true,
+	rest: &pcapi.RESTCloud{ExclusiveNames: true, Capabilities: []pcapi.RESTCapability{}},
+	mock: mockcloud.Options{Profile: mockcloud.Core},
+}
+
+// quirkyCase is a scenario on a kind of cloud with random quirks.
+type quirkyCase struct {
+	profile  profile
+	scenario scenario
+	// kills is how many runs there are with a kill at a random effect, each with
+	// quirks of its own, after one without a kill.
+	kills int
+}
+
+func (c quirkyCase) String() string { return c.scenario.name + "; " + c.profile.name }
+
+func quirkyCases(p profile, kills int, scenarios ...scenario) []quirkyCase {
+	var made []quirkyCase
+	for _, s := range scenarios {
+		made = append(made, quirkyCase{profile: p, scenario: s, kills: kills})
+	}
+	return made
+}
+
+// quirkySelection is what runs by default.
+func quirkySelection() (all []quirkyCase) {
+	const kills = 2
+	all = append(all, quirkyCases(extended, kills, edited, slowDeletedWhileDown, groupCreated, networkWithVM)...)
+	all = append(all, quirkyCases(core, kills, recreated, deletedWhileDown)...)
+	all = append(all, quirkyCases(declared, kills, recreated)...)
+	all = append(all, quirkyCases(notExclusive, kills, undecidedDeletedWhileDown)...)
+	all = append(all, quirkyCases(keyless, kills, slow)...)
+	all = append(all, quirkyCases(unmarked, kills, edited)...)
+	all = append(all, quirkyCases(keyed, kills, recreated)...)
+	all = append(all, quirkyCases(labelled, kills, edited)...)
+	return append(all, quirkyCases(bare, kills, undecidedCreate)...)
+}
+
+// quirkyEverything is what runs with FAULTS=full.
+func quirkyEverything() (all []quirkyCase) {
+	const kills = 8
+	for _, p := range []profile{extended, core, declared, keyless, unmarked, labelled} {
+		all = append(all, quirkyCases(p, kills, recreated, slow, deletedWhileDown, slowDeletedWhileDown, renamedWhileDown, imported, orphaned)...)
+		if p.mock.Profile != mockcloud.Core {
+			all = append(all, quirkyCases(p, kills, edited, editedWhileDown, groupCreated, groupShrunk, groupRolled, groupDeleted)...)
+			all = append(all, quirkyCases(p, kills, networkEdited, networkWithVM, networkDeletedWhileDown)...)
+		}
+		if !p.sharedNames {
+			all = append(all, quirkyCases(p, kills, nameTaken, equalNames)...)
+		}
+	}
+	all = append(all, quirkyCases(keyed, kills, recreated, edited, undecidedEditedWhileDown, undecidedDeletedWhileDown, imported, orphaned)...)
+	for _, p := range []profile{notExclusive, bare} {
+		all = append(all, quirkyCases(p, kills, undecidedCreate, undecidedDeletedWhileDown, renamedWhileDown)...)
+	}
+	return all
+}
+
+// quirkySelected returns the cases that FAULTS selects; see doc.go.
+func quirkySelected() []quirkyCase {
+	switch word := os.Getenv("FAULTS"); word {
+	case "":
+		return quirkySelection()
+	case "full":
+		return quirkyEverything()
+	default:
+		return slices.DeleteFunc(quirkyEverything(), func(c quirkyCase) bool { return !strings.Contains(c.String(), word) })
+	}
+}
+
+// explore runs the scenario without a kill and then with kills, each run with its
+// own quirks. The same seed repeats the quirks; the effects can still differ.
+func (c quirkyCase) explore(ctx context.Context, env *environment, seed uint64, slots chan struct{}, logf func(string, ...any)) error {
+	var errs []error
+	effects := 0
+	for i := range c.kills + 1 {
+		random := rand.New(rand.NewPCG(seed, c.stream(i)))
+		k, at := 0, before
+		if i > 0 && effects > 0 {
+			k, at = 1+random.IntN(effects), phase(random.IntN(3))
+		}
+		p := c.profile
+		var err error
+		if p.mock.Quirks, err = randomQuirks(random, p); err != nil {
+			return err
+		}
+		slots <- struct{}{}
+		out := c.scenario.run(ctx, env, p, k, at)
+		<-slots
+		effects = max(effects, len(out.effects))
+		outcome := "ok"
+		if out.err != nil {
+			errs = append(errs, fmt.Errorf("run %d, quirks %s, killed %s effect %d (%s): %w\n%s", i, p.mock.Quirks, at, k, out.killed, out.err, out.report))
+			outcome = "FAILED"
+		}
+		logf("run %d, quirks %s, killed %s effect %d (%s): %s after %s", i, p.mock.Quirks, at, k, out.killed, outcome, out.took)
+	}
+	return errors.Join(errs...)
+}
+
+// stream makes the random numbers of a run independent of those of the others.
+func (c quirkyCase) stream(run int) uint64 {
+	h := fnv.New64a()
+	_, _ = fmt.Fprintf(h, "%s %d", c, run)
+	return h.Sum64()
+}

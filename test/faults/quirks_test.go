@@ -1,0 +1,73 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"hash/fnv"
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+func TestManagerKilledOnCloudsWithQuirks(t *testing.T) {
+	from, slots := seed(t), make(chan struct{}, maxRuns)
+	for _, c := range quirkySelected() {
+		t.Run(c.String(), func(t *testing.T) {
+			t.Parallel()
+			if err := c.explore(t.Context(), sharedEnvironment(t), from, slots, t.Logf); err != nil {
+				t.Errorf("FAULTS_SEED=%d: %v", from, err)
+			}
+		})
+	}
+}
+
+func TestManagerKilledRepeatedlyOnCloudsWithQuirks(t *testing.T) {
+	from, names := seed(t), named("odd", 12)
+	settings := map[string]setting{}
+	for _, p := range []profile{extended, core, unmarked, labelled} {
+		h := fnv.New64a()
+		_, _ = h.Write([]byte(p.name))
+		quirks, err := randomQuirks(rand.New(rand.NewPCG(from, h.Sum64())), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s: quirks %s", p.name, quirks)
+		p.mock.Quirks = quirks
+		settings[p.name] = setting{profile: p}
+	}
+	inWorlds(t, settings, func(ctx context.Context, w *world) error {
+		random := rand.New(rand.NewPCG(from, uint64(len(w.profile.name))))
+		for _, do := range []func(string) step{createOne, removeOne} {
+			if err := errors.Join(w.killRepeatedly(ctx, random, 2, each(names, do)), w.verifyAtRest(ctx)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func TestRandomQuirks(t *testing.T) {
+	on := map[string]bool{}
+	for i := range uint64(200) {
+		p := profile{unfit: []string{"replayResets"}}
+		first, err := randomQuirks(rand.New(rand.NewPCG(i, 0)), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := randomQuirks(rand.New(rand.NewPCG(i, 0)), p)
+		if err != nil || again != first {
+			t.Errorf("the same seed gives %s and %s, %v", first, again, err)
+		}
+		if time.Duration(max(first.ReadLag, first.ReplicaLag)) >= settleTime {
+			t.Errorf("%s: a lag is not shorter than the settle time", first)
+		}
+		for _, name := range first.Names() {
+			on[name] = true
+		}
+	}
+	for _, q := range convergent {
+		if want := q.name != "replayResets"; on[q.name] != want {
+			t.Errorf("%s was on in some of 200 drawings: %t, want %t", q.name, on[q.name], want)
+		}
+	}
+}
