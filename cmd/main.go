@@ -20,6 +20,8 @@ import (
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/cmd/internal/buildinfo"
+	"github.com/privatecloud/operator/internal/leader"
+	"github.com/privatecloud/operator/internal/reconciler"
 	"github.com/privatecloud/operator/internal/setup"
 	// +kubebuilder:scaffold:imports
 )
@@ -102,7 +104,9 @@ func run(ctx context.Context, f flags) error {
 		return fmt.Errorf("find the API server: %w", err)
 	}
 	config.UserAgent = "private-cloud-operator/" + version
-	retry := time.Second // another replica acquires a released lease within one retry
+	leaseDuration, renewDeadline := 15*time.Second, 10*time.Second
+	retry := time.Second                  // another replica acquires a released lease within one retry
+	stopTimeout := reconciler.StopTimeout // shorter than the terminationGracePeriodSeconds of the deployment
 	options := ctrl.Options{
 		Scheme:                        scheme,
 		Metrics:                       metricsOptions(f),
@@ -112,9 +116,23 @@ func run(ctx context.Context, f flags) error {
 		LeaderElectionID:              "private-cloud-operator." + pcapi.GroupVersion.Group,
 		LeaderElectionNamespace:       f.namespace,
 		LeaderElectionReleaseOnCancel: true,
+		LeaseDuration:                 &leaseDuration,
+		RenewDeadline:                 &renewDeadline,
 		RetryPeriod:                   &retry,
+		GracefulShutdownTimeout:       &stopTimeout,
 	}
 	setup.Caches(&options)
+	var leading func() bool
+	if f.leaderElect {
+		lock, err := leader.New(leader.Config{
+			Rest: config, Scheme: scheme, Namespace: f.namespace, Name: options.LeaderElectionID, Term: renewDeadline,
+		})
+		if err != nil {
+			return err
+		}
+		defer lock.Close()
+		options.LeaderElectionResourceLockInterface, leading = lock, lock.Leading
+	}
 	nameCheck := f.webhookCertPath != ""
 	if nameCheck {
 		if options.WebhookServer, err = webhookServer(f); err != nil {
@@ -127,6 +145,7 @@ func run(ctx context.Context, f flags) error {
 	}
 	if err := setup.Controllers(ctx, mgr, setup.Options{
 		Namespace: f.namespace, DefaultEndpoint: f.defaultEndpoint, Workers: f.workers, Version: version, NameCheck: nameCheck,
+		Leading: leading, Alone: leading,
 	}); err != nil {
 		return err
 	}

@@ -18,4 +18,7 @@ const (
 	ProgressingReason = "Progressing"
 	// ErrorReason surfaces when a reconcile fails with an error and is retried.
 	ErrorReason = "Error"
+	// StatusRejectedReason surfaces when the API server refuses the status that the
+	// operator computed. What it accepts of it is stored.
+	StatusRejectedReason = "StatusRejected"
 )

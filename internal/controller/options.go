@@ -7,6 +7,8 @@ import (
 	"errors"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/clouds"
 	"github.com/privatecloud/operator/internal/inventory"
@@ -27,12 +29,16 @@ type Options struct {
 	Workers int
 	// Clock returns the current time.
 	Clock func() time.Time
-	// Alone reports whether this manager holds the lease, so that no other one
-	// reconciles objects at the moment. Nil means that another one may.
-	Alone func() bool
 	// Elapsed returns the time since a fixed moment by a clock that nobody can set.
 	// GPUInfos need it.
 	Elapsed func() time.Duration
+	// Live reads from the API server; see reconciler.Reconciler.
+	Live client.Reader
+	// Leading reports whether this process may act; nil for always.
+	Leading func() bool
+	// Alone reports whether no other manager may act now: this process holds the
+	// lease, and the lease has not expired. Nil for never, as without leader election.
+	Alone func() bool
 }
 
 // AwaitNamespace returns the outcome of a reconcile that failed with err: a wait

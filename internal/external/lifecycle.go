@@ -2,7 +2,6 @@ package external
 
 import (
 	"cmp"
-	"context"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -10,9 +9,6 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
@@ -33,6 +29,9 @@ const (
 type Options struct {
 	// Client reads from the cache and writes to the API server.
 	Client client.Client
+	// Live and Leading are those of reconciler.Reconciler.
+	Live    client.Reader
+	Leading func() bool
 	// Directory holds the clouds.
 	Directory *inventory.Directory
 	// Clock returns the time.
@@ -98,6 +97,7 @@ func (l *Lifecycle[T, R, S]) Reconciler(recorder events.EventRecorder) *reconcil
 	// writes, so that the next reconcile observes the id.
 	return &reconciler.Reconciler[T, S]{
 		Client: l.Client, Kind: l, Recorder: recorder, Deadline: deadline, Permit: l.permit,
+		Live: l.Live, Leading: l.Leading, External: true,
 		Reported: func(obj T, _ S, _ error) {
 			if l.kind.Record(obj).ID != "" {
 				l.Tracker.Recorded(obj.GetUID())
@@ -124,14 +124,6 @@ func (l *Lifecycle[T, R, S]) ForgetObject(uid types.UID) {
 	l.Tracker.Forget(uid)
 	l.Backoff.Forget(uid)
 	l.Looks.Forget(uid)
-}
-
-// ForgetDeleted returns a handler that drops what is remembered of deleted
-// objects. An object without a claim is deleted without a reconcile.
-func (l *Lifecycle[T, R, S]) ForgetDeleted() handler.EventHandler {
-	return handler.Funcs{DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ workqueue.TypedRateLimitingInterface[reconcile.Request]) {
-		l.ForgetObject(e.Object.GetUID())
-	}}
 }
 
 // claimed returns the name that an object's claim is about, empty without a claim.

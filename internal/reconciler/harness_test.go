@@ -1,12 +1,13 @@
 package reconciler_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -30,6 +31,8 @@ type testKind struct {
 	act     func(ctx context.Context, vm *pcapi.VM, step string) error
 	report  func(vm *pcapi.VM, outcome error)
 	summary reconciler.Summary
+	// needs are those of each step, Mutates if zero.
+	needs reconciler.Needs
 	// calls are the methods called, in order.
 	calls []string
 }
@@ -59,7 +62,7 @@ func (k *testKind) Plan(_ *pcapi.VM, obs string) plan {
 	p := plan{Outcome: outcome}
 	for _, name := range names {
 		p.Steps = append(p.Steps, reconciler.Step[*pcapi.VM, string]{
-			Name: name, Needs: reconciler.Mutates,
+			Name: name, Needs: cmp.Or(k.needs, reconciler.Mutates),
 			Run: func(ctx context.Context, vm *pcapi.VM, obs string) error { return k.Act(ctx, vm, obs, name) },
 		})
 	}
@@ -100,8 +103,10 @@ type harness struct {
 	// writes are the patches sent, and events the events recorded, since they were last taken.
 	writes []write
 	events []string
-	// refuse is the error of the next patches.
+	// refuse is the error of the next patches, and decide that of each patch, with
+	// a nil error for those that are sent.
 	refuse error
+	decide func(write) error
 }
 
 func example(change ...func(*pcapi.VM)) *pcapi.VM {
@@ -131,7 +136,7 @@ func newHarness(t *testing.T, vm *pcapi.VM) *harness {
 				return h.sent(sub, o, p, func() error { return c.SubResource(sub).Patch(ctx, o, p, opts...) })
 			},
 		}).Build()
-	h.reconciler = &reconciler.Reconciler[*pcapi.VM, string]{Client: h.client, Kind: h.kind, Recorder: h, Deadline: time.Minute}
+	h.reconciler = &reconciler.Reconciler[*pcapi.VM, string]{Client: h.client, Kind: h.kind, Recorder: h, Deadline: time.Minute, Live: h.client}
 	return h
 }
 
@@ -143,6 +148,11 @@ func (h *harness) sent(to string, o client.Object, p client.Patch, forward func(
 	h.writes = append(h.writes, write{To: to, Data: string(data)})
 	if h.refuse != nil {
 		return h.refuse
+	}
+	if h.decide != nil {
+		if err := h.decide(h.writes[len(h.writes)-1]); err != nil {
+			return err
+		}
 	}
 	return forward()
 }
@@ -194,6 +204,14 @@ func (h *harness) takeWrites() []write {
 	return writes
 }
 
+// wantSent compares the number of writes and keeps them.
+func (h *harness) wantSent(n int) {
+	h.t.Helper()
+	if len(h.writes) != n {
+		h.t.Errorf("%d writes, want %d: %v", len(h.writes), n, h.writes)
+	}
+}
+
 func (h *harness) wantWrites(n int) {
 	h.t.Helper()
 	if got := h.takeWrites(); len(got) != n {
@@ -207,9 +225,9 @@ func (h *harness) wantEvents(want ...string) {
 	h.events = nil
 }
 
-func equal(t *testing.T, what string, want, got any, opts ...cmp.Option) {
+func equal(t *testing.T, what string, want, got any, opts ...gocmp.Option) {
 	t.Helper()
-	if diff := cmp.Diff(want, got, opts...); diff != "" {
+	if diff := gocmp.Diff(want, got, opts...); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}
 }

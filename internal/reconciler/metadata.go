@@ -2,7 +2,6 @@ package reconciler
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 
@@ -50,10 +49,11 @@ func Release[T Object](ctx context.Context, c client.Client, obj T, finalizer st
 }
 
 // writeMeta patches the object's metadata alone and leaves the status in
-// memory, which the reconcile has not finished yet, as it is.
+// memory, which the reconcile has not finished yet, as it is. The metadata of an
+// abandoned object is changed in memory alone.
 func writeMeta[T Object](ctx context.Context, c client.Client, obj T, what string, change func() bool) error {
 	base := obj.DeepCopyObject().(T)
-	if !change() {
+	if !change() || isAbandoned(ctx) {
 		return nil
 	}
 	sent := obj.DeepCopyObject().(T)
@@ -66,37 +66,11 @@ func writeMeta[T Object](ctx context.Context, c client.Client, obj T, what strin
 	if err != nil {
 		obj.SetFinalizers(base.GetFinalizers())
 		obj.SetAnnotations(base.GetAnnotations())
+		if objectNotFound(err) {
+			err = &goneError{cause: err}
+		}
 		return fmt.Errorf("%s %s: %w", what, client.ObjectKeyFromObject(obj), err)
 	}
 	obj.SetResourceVersion(sent.GetResourceVersion())
 	return nil
-}
-
-// sameObject makes a merge patch fail on another object of the same name and, if
-// unchanged is set, on one that has changed since it was read.
-type sameObject struct {
-	client.Patch
-
-	unchanged bool
-}
-
-func (p sameObject) Data(obj client.Object) ([]byte, error) {
-	data, err := p.Patch.Data(obj)
-	if err != nil {
-		return nil, err
-	}
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(data, &fields); err != nil {
-		return nil, err
-	}
-	guard := map[string]string{"uid": string(obj.GetUID())}
-	if p.unchanged {
-		guard["resourceVersion"] = obj.GetResourceVersion()
-	}
-	metadata, err := json.Marshal(guard)
-	if err != nil {
-		return nil, err
-	}
-	fields["metadata"] = metadata
-	return json.Marshal(fields)
 }

@@ -218,9 +218,11 @@ func TestPausedAnnotationMustBeTrue(t *testing.T) {
 	equal(t, "calls", []string{"observe", "plan observed", "report observed"}, h.kind.calls)
 }
 
-func TestStatusPatchContainsUID(t *testing.T) {
+func TestStatusPatchContainsResourceVersion(t *testing.T) {
 	h := newHarness(t, example())
+	read := h.stored().ResourceVersion
 	h.mustReconcile()
+	h.wantSent(1)
 	for _, w := range h.takeWrites() {
 		var patch struct {
 			Metadata map[string]any `json:"metadata"`
@@ -229,14 +231,15 @@ func TestStatusPatchContainsUID(t *testing.T) {
 		if err := json.Unmarshal([]byte(w.Data), &patch); err != nil {
 			t.Fatalf("patch %s: %v", w.Data, err)
 		}
-		equal(t, "metadata of the patch: only the UID, which the API server compares",
-			map[string]any{"uid": "uid-a"}, patch.Metadata)
+		equal(t, "metadata of the patch: only the resourceVersion, which the API server compares; it ignores the UID",
+			map[string]any{"resourceVersion": read}, patch.Metadata)
 		equal(t, "spec in the patch", map[string]any(nil), patch.Spec)
 	}
 }
 
-// TestStalledIsNotWrittenOntoChangedObject guards an object that another manager
-// changed after this reconcile read it.
+// TestStalledIsNotWrittenOntoChangedObject guards an object whose status another
+// manager changed after this reconcile read it. Other outcomes are written by the
+// reconcile that follows, which reads what the other manager wrote.
 func TestStalledIsNotWrittenOntoChangedObject(t *testing.T) {
 	for name, tc := range map[string]struct {
 		outcome error
@@ -256,6 +259,10 @@ func TestStalledIsNotWrittenOntoChangedObject(t *testing.T) {
 			result, err := h.reconciler.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "a"}})
 			if err != nil || result.RequeueAfter == 0 {
 				t.Errorf("Reconcile = %v, %v, want a requeue", result, err)
+			}
+			equal(t, "status after the conflict", "s1", strings.TrimSpace(h.stored().Status.VMID+" "+h.stored().Status.Host))
+			if h.kind.observe = nil; !reconciler.IsStalled(tc.outcome) {
+				h.mustReconcile()
 			}
 			stored := h.stored().Status
 			equal(t, "status", tc.want, strings.TrimSpace(stored.VMID+" "+stored.Host))

@@ -71,37 +71,83 @@ type Reconciler[T Object, S any] struct {
 	// Reported is called with each observation once its report is stored in the
 	// status. It may be nil.
 	Reported func(obj T, obs S, outcome error)
+	// Live reads from the API server. After a conflict it shows whether the status
+	// can be sent again; with nil, the object is reconciled again.
+	Live client.Reader
+	// Leading reports whether this process may act. A reconcile has no effect
+	// while it returns false. A nil Leading allows every effect.
+	Leading func() bool
+	// External: the finalizer guards something that Kubernetes does not delete.
+	// An object that is gone although its claim was stored is then reconciled as a
+	// deleted object, from memory. It needs Live.
+	External bool
 
-	releases releases
+	releases   releases
+	rejections rejections
+	claims     claims
+	abandoned  abandoned[T]
 }
 
 // Reconcile reconciles one object. Its calls to a cloud belong to the flow of
 // the object's namespace.
 func (r *Reconciler[T, S]) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
-	ctx, cancel := context.WithTimeout(ctx, r.Deadline)
-	defer cancel()
 	ctx = cloud.WithFlow(ctx, req.Namespace)
+	if r.Leading != nil {
+		ctx = cloud.WithPermit(ctx, r.Leading)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return ctrl.Result{}, nil
+	case !r.leading():
+		return ctrl.Result{RequeueAfter: leadingDelay}, nil
+	}
+	w, end := begin(ctx, r.Deadline)
+	defer end()
+	earlier, err := r.reconcileAbandoned(w, req.NamespacedName)
 
 	obj := r.Kind.New()
-	if err := r.Client.Get(ctx, req.NamespacedName, obj); err != nil {
-		return ctrl.Result{}, client.IgnoreNotFound(err)
+	if readErr := r.Client.Get(w.ctx, req.NamespacedName, obj); readErr != nil {
+		return ctrl.Result{RequeueAfter: earlier}, errors.Join(err, client.IgnoreNotFound(readErr))
 	}
-	if r.released(obj) || r.releases.has(obj.GetUID()) {
+	held := r.rejections.left(obj)
+	switch {
+	case r.released(obj), r.releases.has(obj.GetUID()), r.abandoned.has(obj):
+		return ctrl.Result{RequeueAfter: earlier}, err
+	case earlier > 0 || err != nil:
+		return ctrl.Result{RequeueAfter: earlier}, errors.Join(err, r.waitForEarlier(w, obj))
+	case held > 0:
+		return ctrl.Result{RequeueAfter: held}, nil
+	case obj.GetAnnotations()[pcapi.PausedAnnotation] == "true":
+		return r.pause(w, obj)
+	}
+	return r.reconcile(w, obj)
+}
+
+// reconcile observes, plans, acts and reports.
+func (r *Reconciler[T, S]) reconcile(w *work, obj T) (ctrl.Result, error) {
+	before := obj.DeepCopyObject().(T)
+	obs, outcome := r.Kind.Observe(w.ctx, obj)
+	if outcome != nil && w.stopping() {
 		return ctrl.Result{}, nil
 	}
-	before := obj.DeepCopyObject().(T)
-	if obj.GetAnnotations()[pcapi.PausedAnnotation] == "true" {
-		return r.pause(ctx, before, obj)
-	}
-
-	obs, outcome := r.Kind.Observe(ctx, obj)
 	if outcome == nil {
-		outcome = r.run(ctx, obj, obs, r.Kind.Plan(obj, obs))
+		outcome = r.run(w, obj, obs, r.Kind.Plan(obj, obs))
+	}
+	if w.interrupted || !r.leading() {
+		if !w.changedCloud {
+			return ctrl.Result{RequeueAfter: leadingDelay}, nil
+		}
+		if w.interrupted {
+			outcome = Wait(leadingDelay, pcapi.ProgressingReason, "the operator is stopping; another process continues")
+		}
 	}
 	wait, _ := errors.AsType[*WaitError](outcome)
+	gone, _ := errors.AsType[*goneError](outcome)
 	switch {
+	case gone != nil:
+		return r.abandonIfClaimed(w, obj)
 	case apierrors.IsConflict(outcome):
-		return requeue(outcome)
+		return r.conflicted(w, obj, outcome)
 	case errors.Is(outcome, ErrUnknown):
 		return ctrl.Result{}, nil
 	case wait != nil && wait.Quiet:
@@ -109,13 +155,33 @@ func (r *Reconciler[T, S]) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 	}
 	summary := r.Kind.Report(obj, obs, outcome)
 	if r.released(obj) {
-		r.releases.add(obj.GetUID())
-		log.FromContext(ctx).Info("released the object", "reason", summary.Reason, "message", summary.Message)
-		r.Recorder.Eventf(obj, nil, corev1.EventTypeNormal, summary.Reason, "Delete", "%s", summary.Message)
+		r.recordRelease(w.ctx, obj, summary)
 		return ctrl.Result{}, nil
 	}
-	return r.finish(ctx, before, obj, obs, summary, outcome)
+	return r.finish(w, before, obj, obs, summary, outcome)
 }
+
+// recordRelease records that nothing of the object exists any more.
+func (r *Reconciler[T, S]) recordRelease(ctx context.Context, obj T, summary Summary) {
+	r.releases.add(obj.GetUID())
+	log.FromContext(ctx).Info("released the object", "reason", summary.Reason, "message", summary.Message)
+	r.Recorder.Eventf(obj, nil, corev1.EventTypeNormal, summary.Reason, "Delete", "%s", summary.Message)
+}
+
+// conflicted ends a reconcile whose object changed meanwhile. A conflict is also
+// what a write meets when another object has the name now.
+func (r *Reconciler[T, S]) conflicted(w *work, obj T, conflict error) (ctrl.Result, error) {
+	if r.claims.has(obj.GetUID()) && r.Live != nil {
+		_, err := r.readLive(w.record, obj)
+		if _, gone := errors.AsType[*goneError](err); gone {
+			return r.abandonIfClaimed(w, obj)
+		}
+	}
+	return requeue(conflict)
+}
+
+// leading reports whether this process may act.
+func (r *Reconciler[T, S]) leading() bool { return r.Leading == nil || r.Leading() }
 
 // released reports whether the object is being deleted and nothing of this
 // kind's finalizer holds it.

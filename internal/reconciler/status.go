@@ -1,19 +1,15 @@
 package reconciler
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
@@ -28,14 +24,27 @@ const maxMessage = 1024
 // finish is the one exit of a reconcile. It sets the summary conditions and
 // observedGeneration, writes the status once and only if it changed, and turns
 // the outcome into the result.
-func (r *Reconciler[T, S]) finish(ctx context.Context, before, obj T, obs S, summary Summary, outcome error) (ctrl.Result, error) {
+func (r *Reconciler[T, S]) finish(w *work, before, obj T, obs S, summary Summary, outcome error) (ctrl.Result, error) {
 	conditions := obj.GetConditions()
 	result, err := summarize(&conditions, summary, outcome)
 	setObservedGeneration(obj, conditions)
-	// A StalledError must not be written onto an object that another manager has changed meanwhile.
-	_, stalled := errors.AsType[*StalledError](outcome)
-	if patchErr := r.patchStatus(ctx, before, obj, stalled); patchErr != nil {
+	// A StalledError must not be written onto an object that another manager has
+	// changed meanwhile. A process that does not lead only records what it made.
+	resend := !IsStalled(outcome) && r.leading()
+	ctx, cancel := w.recording()
+	defer cancel()
+	patchErr := r.patchStatus(ctx, before, obj, resend)
+	gone, _ := errors.AsType[*goneError](patchErr)
+	switch {
+	case gone != nil && r.claims.has(obj.GetUID()) && obj.GetDeletionTimestamp().IsZero():
+		return r.abandonIfClaimed(w, obj)
+	case apierrors.IsInvalid(patchErr):
+		result, outcome = ctrl.Result{RequeueAfter: r.reject(ctx, before, obj, patchErr)}, patchErr
+		err = nil
+	case patchErr != nil && gone == nil:
 		return requeue(errors.Join(err, patchErr))
+	default:
+		r.rejections.forget(obj.GetUID())
 	}
 	r.record(ctx, before, obj)
 	if r.Reported != nil {
@@ -90,18 +99,39 @@ func setOrRemove(conditions *[]metav1.Condition, kind string, c *metav1.Conditio
 }
 
 // pause reports that the object is not reconciled. Ready stays as it is.
-func (r *Reconciler[T, S]) pause(ctx context.Context, before, obj T) (ctrl.Result, error) {
+func (r *Reconciler[T, S]) pause(w *work, obj T) (ctrl.Result, error) {
+	before := obj.DeepCopyObject().(T)
 	conditions := obj.GetConditions()
 	meta.SetStatusCondition(&conditions, metav1.Condition{
 		Type: pcapi.ReconcilingCondition, Status: metav1.ConditionTrue, Reason: pcapi.PausedReason,
 		Message: "nothing is done while the annotation " + pcapi.PausedAnnotation + " is \"true\"; remove it to go on",
 	})
 	obj.SetConditions(conditions)
-	if err := r.patchStatus(ctx, before, obj, false); err != nil {
-		return requeue(err)
+	return requeue(r.writeConditions(w, before, obj))
+}
+
+// waitForEarlier reports that an earlier object of this name, which Kubernetes
+// does not show any more, is still being deleted. Otherwise both would use the
+// name at a time.
+func (r *Reconciler[T, S]) waitForEarlier(w *work, obj T) error {
+	before := obj.DeepCopyObject().(T)
+	conditions := obj.GetConditions()
+	_, _ = summarize(&conditions, Summary{}, Wait(0, pcapi.ProgressingReason, "an earlier object of this name is still being deleted"))
+	obj.SetConditions(conditions)
+	_, err := requeue(r.writeConditions(w, before, obj))
+	return err
+}
+
+// writeConditions writes conditions that say nothing about the spec, and records them.
+func (r *Reconciler[T, S]) writeConditions(w *work, before, obj T) error {
+	ctx, cancel := w.recording()
+	defer cancel()
+	err := r.patchStatus(ctx, before, obj, true)
+	if _, gone := errors.AsType[*goneError](err); err != nil && !gone {
+		return err
 	}
 	r.record(ctx, before, obj)
-	return ctrl.Result{}, nil
+	return nil
 }
 
 // setObservedGeneration is the one place where observedGeneration is written.
@@ -111,23 +141,6 @@ func setObservedGeneration[T Object](obj T, conditions []metav1.Condition) {
 	}
 	obj.SetConditions(conditions)
 	obj.SetObservedGeneration(obj.GetGeneration())
-}
-
-// patchStatus writes the status if it differs, and only onto the object it was
-// computed for: another object of the same name has another UID. Metadata that
-// steps wrote is no difference. If unchanged is set, the write fails with a
-// conflict on an object that has changed since it was read.
-func (r *Reconciler[T, S]) patchStatus(ctx context.Context, before, obj T, unchanged bool) error {
-	before.SetResourceVersion(obj.GetResourceVersion())
-	before.SetFinalizers(obj.GetFinalizers())
-	before.SetAnnotations(obj.GetAnnotations())
-	if equality.Semantic.DeepEqual(before, obj) {
-		return nil
-	}
-	if err := r.Client.Status().Patch(ctx, obj, sameObject{client.MergeFrom(before), unchanged}); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("write status: %w", err)
-	}
-	return nil
 }
 
 // requeue reconciles an object again whose read was stale, without an error.
@@ -142,9 +155,13 @@ func messageOf(outcome error) string {
 	if outcome == nil {
 		return ""
 	}
-	text := outcome.Error()
-	if len(text) > maxMessage {
-		text = strings.ToValidUTF8(text[:maxMessage], "")
+	return cut(outcome.Error(), maxMessage)
+}
+
+// cut returns the first most bytes of a text, less a letter that does not fit.
+func cut(text string, most int) string {
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most], "")
 	}
 	return text
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
@@ -62,26 +63,45 @@ func (p Plan[T, S]) Names() []string {
 	return names
 }
 
-// run runs the steps of a plan and returns the outcome.
-func (r *Reconciler[T, S]) run(ctx context.Context, obj T, obs S, plan Plan[T, S]) error {
+// run runs the steps of a plan and returns the outcome. Once the manager is
+// stopping, or another may lead, no further step begins; a step that changes
+// something and has begun is completed.
+func (r *Reconciler[T, S]) run(w *work, obj T, obs S, plan Plan[T, S]) error {
 	for _, step := range plan.Steps {
+		if w.stopping() || !r.leading() {
+			w.interrupted = true
+			return nil
+		}
 		if r.Permit != nil {
 			if err := r.Permit(obj, obs, step.Needs); err != nil {
 				return err
 			}
 		}
-		start := time.Now()
-		err := step.Run(ctx, obj, obs)
-		if step.Needs.Has(Mutates) {
-			fields := []any{"step", step.Name, "duration", time.Since(start).Round(time.Microsecond).String()}
-			if err != nil {
-				fields = append(fields, "outcome", Reason(err), "message", messageOf(err))
-			}
-			log.FromContext(ctx).Info("ran step", fields...)
+		claimed := controllerutil.ContainsFinalizer(obj, r.Kind.Finalizer())
+		err := r.runStep(w, obj, obs, step)
+		if !claimed && r.External && controllerutil.ContainsFinalizer(obj, r.Kind.Finalizer()) {
+			r.claims.add(obj.GetUID())
 		}
 		if err != nil {
+			// A read that was cancelled says nothing about the object.
+			w.interrupted = w.stopping() && !step.Needs.Has(Mutates)
 			return err
 		}
 	}
 	return plan.Outcome
+}
+
+func (r *Reconciler[T, S]) runStep(w *work, obj T, obs S, step Step[T, S]) error {
+	if !step.Needs.Has(Mutates) {
+		return step.Run(w.ctx, obj, obs)
+	}
+	w.changedCloud = w.changedCloud || step.Needs.Has(NeedsCloud)
+	start := time.Now()
+	err := step.Run(w.effects, obj, obs)
+	fields := []any{"step", step.Name, "duration", time.Since(start).Round(time.Microsecond).String()}
+	if err != nil {
+		fields = append(fields, "outcome", Reason(err), "message", messageOf(err))
+	}
+	log.FromContext(w.effects).Info("ran step", fields...)
+	return err
 }

@@ -48,6 +48,8 @@ type Options struct {
 	NameCheck bool
 	// CallTimeout bounds one call to a cloud with all its tries, rest.DefaultTimeout if zero.
 	CallTimeout time.Duration
+	// Leading and Alone are those of controller.Options; nil without leader election.
+	Leading, Alone func() bool
 	// Dialers are added to that of type REST, and replace it if they have one of
 	// their own for this type. Tests use it to serve clouds in memory.
 	Dialers map[pcapi.CloudType]clouds.Dialer
@@ -92,6 +94,7 @@ func Controllers(ctx context.Context, mgr manager.Manager, opts Options) error {
 	options := controller.Options{
 		Directory: directory, Clients: clients, Cluster: string(system.UID), Workers: opts.Workers,
 		Clock: time.Now, Elapsed: func() time.Duration { return time.Since(begun) },
+		Live: mgr.GetAPIReader(), Leading: opts.Leading, Alone: opts.Alone,
 	}
 	if err := vmcontroller.SetupWithManager(ctx, mgr, options); err != nil {
 		return fmt.Errorf("set up the VM controller: %w", err)

@@ -73,6 +73,7 @@ func New(cfg Config) (*Transport, error) {
 	rt = observeRetryAfter(rt, t.Hold)
 	// The hold may have begun while the request waited for the limiter.
 	rt = refuseWhileHeld(rt, t.hold)
+	rt = refuseUnpermitted(rt)
 	rt = limit(rt, newSharedLimiter(limits), cfg.Timeout)
 	t.chain = refuseWhileHeld(rt, t.hold)
 	return t, nil

@@ -59,15 +59,17 @@ type kind struct {
 // other, with a client that reads its own writes: each choice counts the hours
 // that the choices before it reserved.
 func New(c client.Client, recorder events.EventRecorder, opts controller.Options) *reconciler.Reconciler[*pcapi.GPUInfo, *observation] {
-	return newKind(c, opts).reconciler(recorder)
+	return newKind(c, opts).reconciler(recorder, opts)
 }
 
 func newKind(c client.Client, opts controller.Options) *kind {
 	return &kind{client: c, directory: opts.Directory, clock: opts.Clock, ends: newEnds(opts.Elapsed), named: map[string]named{}}
 }
 
-func (k *kind) reconciler(recorder events.EventRecorder) *reconciler.Reconciler[*pcapi.GPUInfo, *observation] {
-	return &reconciler.Reconciler[*pcapi.GPUInfo, *observation]{Client: k.client, Recorder: recorder, Deadline: deadline, Kind: k}
+func (k *kind) reconciler(recorder events.EventRecorder, opts controller.Options) *reconciler.Reconciler[*pcapi.GPUInfo, *observation] {
+	return &reconciler.Reconciler[*pcapi.GPUInfo, *observation]{
+		Client: k.client, Recorder: recorder, Deadline: deadline, Kind: k, Live: opts.Live, Leading: opts.Leading,
+	}
 }
 
 func (k *kind) New() *pcapi.GPUInfo { return &pcapi.GPUInfo{} }
@@ -84,5 +86,5 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts controller.Opt
 	}
 	k := newKind(mgr.GetClient(), opts)
 	return k.watch(ctrl.NewControllerManagedBy(mgr).Named("gpuinfo"), mgr.GetCache()).
-		Complete(k.reconciler(mgr.GetEventRecorder("private-cloud-operator")))
+		Complete(k.reconciler(mgr.GetEventRecorder("private-cloud-operator"), opts))
 }

@@ -62,7 +62,7 @@ type kind struct {
 func newKind(c client.Client, opts controller.Options) *kind {
 	k := &kind{cluster: opts.Cluster}
 	k.lifecycle = external.New(k, func() *pcapi.Network { return &pcapi.Network{} }, func() *observation { return &observation{} }, external.Options{
-		Client: c, Directory: opts.Directory, Clock: opts.Clock, Alone: opts.Alone,
+		Client: c, Live: opts.Live, Leading: opts.Leading, Alone: opts.Alone, Directory: opts.Directory, Clock: opts.Clock,
 		Kind: "Network", Noun: "network", Finalizer: pcapi.NetworkFinalizer, Ref: "Network", Needs: cloud.Networks, OnDemand: true, Identified: true,
 		LostAdvice: "delete the VMs that refer to it and this object, and create others",
 	})
@@ -80,11 +80,12 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts controller.Opt
 		return err
 	}
 	k, find := newKind(mgr.GetClient(), opts), tenancy.NewFinder(mgr.GetCache(), &pcapi.NetworkList{})
+	engine := k.Reconciler(mgr.GetEventRecorder("private-cloud-operator"))
 	return tenancy.Watch(ctrl.NewControllerManagedBy(mgr).Named("network"), find.ByNamespace, find.ByCloud).
 		For(&pcapi.Network{}, builder.WithPredicates(reconciler.ChangedByUser(pcapi.NetworkFinalizer, pcapi.ClaimedCloudAnnotation))).
-		Watches(&pcapi.Network{}, k.ForgetDeleted()).
+		Watches(&pcapi.Network{}, engine.Forget(k.ForgetObject)).
 		Watches(&pcapi.VM{}, attachments(mgr.GetCache())).
 		WatchesRawSource(source.Func(enqueueReferred(opts.Directory))).
 		WithOptions(ctrlcontroller.Options{MaxConcurrentReconciles: workers}).
-		Complete(k.Reconciler(mgr.GetEventRecorder("private-cloud-operator")))
+		Complete(engine)
 }

@@ -248,7 +248,7 @@ func TestDeletedNetworkIsForgotten(t *testing.T) {
 	k.Tracker.Unknown("uid", h.now)
 	k.Tracker.Refused("uid")
 	k.Tracker.DeletedSince("uid", h.now)
-	k.ForgetDeleted().Delete(t.Context(), event.DeleteEvent{Object: netWith()}, nil)
+	h.reconciler.Forget(k.ForgetObject).Delete(t.Context(), event.DeleteEvent{Object: netWith()}, nil)
 	if k.Backoff.NumRequeues("uid")+k.Looks.NumRequeues("uid")+k.Tracker.Len() > 0 {
 		t.Errorf("%+v, %d and %d tries are left", k.Tracker, k.Backoff.NumRequeues("uid"), k.Looks.NumRequeues("uid"))
 	}

@@ -46,16 +46,14 @@ type kind struct {
 	external.Defaults[*pcapi.VM, cloud.Server, *observation]
 	*lifecycle
 
-	// live reads past the cache.
-	live     client.Reader
 	cluster  string
 	refusals refusals
 }
 
-func newKind(c client.Client, live client.Reader, opts controller.Options) *kind {
-	k := &kind{live: live, cluster: opts.Cluster, refusals: newRefusals(opts.Clock)}
+func newKind(c client.Client, opts controller.Options) *kind {
+	k := &kind{cluster: opts.Cluster, refusals: newRefusals(opts.Clock)}
 	k.lifecycle = external.New(k, func() *pcapi.VM { return &pcapi.VM{} }, func() *observation { return &observation{} }, external.Options{
-		Client: c, Directory: opts.Directory, Clock: opts.Clock, Alone: opts.Alone,
+		Client: c, Live: opts.Live, Leading: opts.Leading, Alone: opts.Alone, Directory: opts.Directory, Clock: opts.Clock,
 		Kind: "VM", Noun: "VM", Finalizer: pcapi.VMFinalizer, LostAdvice: "delete this object and create another",
 	})
 	return k
@@ -66,15 +64,16 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts controller.Opt
 	if err := addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	k, find := newKind(mgr.GetClient(), mgr.GetAPIReader(), opts), tenancy.NewFinder(mgr.GetCache(), &pcapi.VMList{})
+	k, find := newKind(mgr.GetClient(), opts), tenancy.NewFinder(mgr.GetCache(), &pcapi.VMList{})
+	engine := k.Reconciler(mgr.GetEventRecorder("private-cloud-operator"))
 	return tenancy.Watch(ctrl.NewControllerManagedBy(mgr).Named("vm"), find.ByNamespace, find.ByCloud).
 		Watches(&pcapi.VM{}, enqueue{}, builder.WithPredicates(changedByUser)).
-		Watches(&pcapi.VM{}, k.ForgetDeleted()).
+		Watches(&pcapi.VM{}, engine.Forget(k.ForgetObject)).
 		Watches(&pcapi.Network{}, networkChanges(mgr.GetCache())).
 		WatchesRawSource(source.Func(func(_ context.Context, q queue) error {
 			opts.Directory.Subscribe(subscriber{find: find, queue: q}.enqueue)
 			return nil
 		})).
 		WithOptions(ctrlcontroller.Options{MaxConcurrentReconciles: opts.Workers}).
-		Complete(k.Reconciler(mgr.GetEventRecorder("private-cloud-operator")))
+		Complete(engine)
 }

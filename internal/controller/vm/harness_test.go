@@ -138,7 +138,7 @@ func (h *harness) start() {
 		}
 	})
 	h.inv = h.directory.Cloud("default")
-	h.kind = newKind(h.client, h.client, controller.Options{Directory: h.directory, Cluster: "cluster", Clock: h.Now, Alone: func() bool { return h.alone }})
+	h.kind = newKind(h.client, controller.Options{Live: h.client, Directory: h.directory, Cluster: "cluster", Clock: h.Now, Alone: func() bool { return h.alone }})
 	h.reconciler = h.kind.Reconciler(h)
 }
 

@@ -64,7 +64,7 @@ func (k *kind) ownerAlive(ctx context.Context, labels map[string]string) (bool, 
 	if key.Namespace == "" || key.Name == "" {
 		return false, nil
 	}
-	err := k.live.Get(ctx, key, &owner)
+	err := k.Live.Get(ctx, key, &owner)
 	switch {
 	case apierrors.IsNotFound(err):
 		return false, nil

@@ -80,7 +80,7 @@ var ownLabels = pureKind.ownerLabels(vmWith())
 
 // pureKind and pure plan and report without a cluster or a cloud.
 var (
-	pureKind = newKind(nil, nil, controller.Options{Cluster: "cluster", Clock: func() time.Time { return startTime }})
+	pureKind = newKind(nil, controller.Options{Cluster: "cluster", Clock: func() time.Time { return startTime }})
 	pure     = pureKind.lifecycle
 )
 

@@ -65,7 +65,7 @@ type kind struct {
 
 // New returns the reconciler of groups.
 func New(c client.Client, recorder events.EventRecorder, opts controller.Options) *reconciler.Reconciler[*pcapi.VmGroup, *observation] {
-	return newKind(c, opts).reconciler(recorder)
+	return newKind(c, opts).reconciler(recorder, opts)
 }
 
 func newKind(c client.Client, opts controller.Options) *kind {
@@ -78,9 +78,9 @@ func newKind(c client.Client, opts controller.Options) *kind {
 	}
 }
 
-func (k *kind) reconciler(recorder events.EventRecorder) *reconciler.Reconciler[*pcapi.VmGroup, *observation] {
+func (k *kind) reconciler(recorder events.EventRecorder, opts controller.Options) *reconciler.Reconciler[*pcapi.VmGroup, *observation] {
 	return &reconciler.Reconciler[*pcapi.VmGroup, *observation]{
-		Client: k.client, Recorder: recorder, Deadline: deadline, Kind: k, Reported: k.reported,
+		Client: k.client, Recorder: recorder, Deadline: deadline, Kind: k, Reported: k.reported, Live: opts.Live, Leading: opts.Leading,
 	}
 }
 
@@ -104,5 +104,5 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts controller.Opt
 	}
 	k := newKind(mgr.GetClient(), opts)
 	return k.watch(ctrl.NewControllerManagedBy(mgr).Named("vmgroup"), mgr.GetCache()).
-		Complete(k.reconciler(mgr.GetEventRecorder("private-cloud-operator")))
+		Complete(k.reconciler(mgr.GetEventRecorder("private-cloud-operator"), opts))
 }

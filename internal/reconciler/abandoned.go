@@ -1,0 +1,235 @@
+package reconciler
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+)
+
+// kube-apiserver can remove an object whose finalizer was stored just before
+// (https://github.com/kubernetes/kubernetes/issues/77988): it decides that a
+// DELETE need not wait for a finalizer, and does not compare the object's version
+// when it removes it. Both requests succeed. Such an object is abandoned: it is
+// kept in memory as a deleted object with its finalizer, and reconciled until the
+// kind has released it.
+
+const (
+	// maxAbandoned bounds the abandoned objects of one kind.
+	maxAbandoned = 10_000
+	// abandonedDelay is the longest time between two reconciles of an abandoned
+	// object: it has no events of its own.
+	abandonedDelay = 30 * time.Second
+	// claimWindow is how long after its claim an object can be abandoned: longer
+	// than the API server works on a request. What disappears later was removed
+	// by somebody, such as with a restored etcd.
+	claimWindow = 2 * time.Minute
+)
+
+var abandonedTotal = sync.OnceValue(func() *prometheus.CounterVec {
+	c := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Namespace: "privatecloud", Name: "abandoned_objects_total",
+		Help: "Objects that Kubernetes removed although their claim was stored, by kind. What was created for them is deleted.",
+	}, []string{"kind"})
+	metrics.Registry.MustRegister(c)
+	return c
+})
+
+type abandonedKey struct{}
+
+// withAbandoned marks the reconcile of an abandoned object, whose metadata is
+// changed in memory alone.
+func withAbandoned(ctx context.Context) context.Context {
+	return context.WithValue(ctx, abandonedKey{}, true)
+}
+
+func isAbandoned(ctx context.Context) bool { return ctx.Value(abandonedKey{}) != nil }
+
+// Forget returns a handler of deletions, which calls forget with the UID of each
+// object that is gone. It enqueues an abandoned object instead.
+func (r *Reconciler[T, S]) Forget(forget func(types.UID)) handler.EventHandler {
+	return handler.Funcs{DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+		obj, ok := e.Object.(T)
+		// An event after a gap in the watch may hold an old version of the object.
+		if !ok || e.DeleteStateUnknown || !r.isClaimed(obj) {
+			forget(e.Object.GetUID())
+			return
+		}
+		if !r.abandoned.has(obj) {
+			r.abandon(ctx, obj)
+		}
+		q.Add(reconcile.Request{NamespacedName: client.ObjectKeyFromObject(obj)})
+	}}
+}
+
+// isClaimed reports whether an object that is gone is abandoned: this process
+// has just stored its claim, and the object has not been released.
+func (r *Reconciler[T, S]) isClaimed(obj T) bool {
+	return r.External && r.Live != nil && r.claims.has(obj.GetUID()) && !r.releases.has(obj.GetUID()) &&
+		obj.GetDeletionTimestamp().IsZero() && controllerutil.ContainsFinalizer(obj, r.Kind.Finalizer()) &&
+		obj.GetAnnotations()[pcapi.PausedAnnotation] != "true"
+}
+
+// abandonIfClaimed ends a reconcile whose object is gone. What this process has
+// made for it is deleted at once.
+func (r *Reconciler[T, S]) abandonIfClaimed(w *work, obj T) (ctrl.Result, error) {
+	if !r.isClaimed(obj) {
+		return ctrl.Result{}, nil
+	}
+	r.abandon(w.record, obj)
+	after, err := r.reconcileAbandoned(w, client.ObjectKeyFromObject(obj))
+	return ctrl.Result{RequeueAfter: after}, err
+}
+
+// abandon keeps an object as a deleted one.
+func (r *Reconciler[T, S]) abandon(ctx context.Context, obj T) {
+	kept := obj.DeepCopyObject().(T)
+	now := metav1.Now()
+	kept.SetDeletionTimestamp(&now)
+	logger := log.FromContext(ctx).WithValues("namespace", obj.GetNamespace(), "name", obj.GetName(), "uid", obj.GetUID())
+	known := r.abandoned.has(kept)
+	if !r.abandoned.put(kept) {
+		logger.Error(errors.New("too many abandoned objects"), "what was created for an object that Kubernetes removed is not deleted")
+		return
+	}
+	if !known {
+		abandonedTotal().WithLabelValues(nameOf(kept)).Inc()
+		logger.Info("Kubernetes removed the object although its claim was stored: it is reconciled as a deleted object")
+	}
+}
+
+// reconcileAbandoned reconciles the abandoned objects that had a name. It returns
+// the time until the next reconcile; 0 if all are released.
+func (r *Reconciler[T, S]) reconcileAbandoned(w *work, name types.NamespacedName) (after time.Duration, err error) {
+	persistent := w.persist()
+	for _, obj := range r.abandoned.named(name) {
+		next, failure := r.reconcileDeleted(persistent, obj)
+		if next > 0 {
+			after = min(cmp.Or(after, next), next)
+		}
+		err = errors.Join(err, failure)
+	}
+	return after, err
+}
+
+// reconcileDeleted reconciles one abandoned object. Its status is kept in
+// memory: it may hold the only record of an id.
+func (r *Reconciler[T, S]) reconcileDeleted(w *work, obj T) (after time.Duration, err error) {
+	before := obj.DeepCopyObject().(T)
+	w.interrupted = false
+	obs, outcome := r.Kind.Observe(w.ctx, obj)
+	if outcome == nil {
+		outcome = r.run(w, obj, obs, r.Kind.Plan(obj, obs))
+	}
+	switch {
+	case errors.Is(outcome, ErrUnknown), apierrors.IsConflict(outcome), w.interrupted:
+		r.abandoned.put(obj)
+		return leadingDelay, nil
+	}
+	summary := r.Kind.Report(obj, obs, outcome)
+	if r.released(obj) {
+		r.abandoned.remove(obj)
+		r.recordRelease(w.ctx, obj, summary)
+		return 0, nil
+	}
+	conditions := obj.GetConditions()
+	result, err := summarize(&conditions, summary, outcome)
+	setObservedGeneration(obj, conditions)
+	r.abandoned.put(obj)
+	if wait, ok := errors.AsType[*WaitError](outcome); !ok || !wait.Quiet {
+		r.record(w.ctx, before, obj)
+	}
+	return min(cmp.Or(result.RequeueAfter, abandonedDelay), abandonedDelay), err
+}
+
+// abandoned holds the abandoned objects of a kind. The zero value is ready for use.
+type abandoned[T Object] struct {
+	mu sync.Mutex
+	of map[types.NamespacedName][]T
+	n  int
+}
+
+// put stores an object, or replaces what is stored of it. It reports whether
+// there was room.
+func (a *abandoned[T]) put(obj T) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	key := client.ObjectKeyFromObject(obj)
+	if i := indexOf(a.of[key], obj); i >= 0 {
+		a.of[key][i] = obj
+		return true
+	}
+	if a.n >= maxAbandoned {
+		return false
+	}
+	if a.of == nil {
+		a.of = map[types.NamespacedName][]T{}
+	}
+	a.of[key] = append(a.of[key], obj)
+	a.n++
+	return true
+}
+
+func (a *abandoned[T]) remove(obj T) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	key := client.ObjectKeyFromObject(obj)
+	i := indexOf(a.of[key], obj)
+	if i < 0 {
+		return
+	}
+	a.n--
+	if a.of[key] = slices.Delete(a.of[key], i, i+1); len(a.of[key]) == 0 {
+		delete(a.of, key)
+	}
+}
+
+func (a *abandoned[T]) has(obj T) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return indexOf(a.of[client.ObjectKeyFromObject(obj)], obj) >= 0
+}
+
+// named returns copies of the objects that had a name, oldest first.
+func (a *abandoned[T]) named(name types.NamespacedName) []T {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var copies []T
+	for _, obj := range a.of[name] {
+		copies = append(copies, obj.DeepCopyObject().(T))
+	}
+	return copies
+}
+
+// nameOf returns the name of an object's kind.
+func nameOf(obj Object) string { return reflect.TypeOf(obj).Elem().Name() }
+
+func indexOf[T Object](objects []T, obj T) int {
+	return slices.IndexFunc(objects, func(o T) bool { return o.GetUID() == obj.GetUID() })
+}
+
+// claims holds the objects whose claim this process stored within claimWindow.
+// The zero value is ready for use.
+type claims struct{ recent recent }
+
+func (c *claims) add(uid types.UID)      { c.recent.add(uid, claimWindow) }
+func (c *claims) has(uid types.UID) bool { return c.recent.has(uid, claimWindow) }

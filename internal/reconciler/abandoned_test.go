@@ -1,0 +1,280 @@
+package reconciler_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/reconciler"
+)
+
+// abandonedWorld is a kind whose create makes a server in memory, and that
+// deletes it before it releases an object.
+type abandonedWorld struct {
+	*harness
+
+	servers map[types.UID]string
+	// created is called between the create and the status write.
+	created func(ctx context.Context, vm *pcapi.VM) error
+	// deleting, if set, is the outcome of a delete.
+	deleting error
+	deletes  []string
+}
+
+func newAbandonedWorld(t *testing.T, vm *pcapi.VM) *abandonedWorld {
+	t.Helper()
+	w := &abandonedWorld{harness: newHarness(t, vm), servers: map[types.UID]string{}}
+	w.reconciler.External = true
+	w.kind.needs = reconciler.Mutates | reconciler.NeedsCloud
+	var observed *pcapi.VM
+	w.kind.observe = func(_ context.Context, vm *pcapi.VM) error {
+		observed = vm
+		return nil
+	}
+	w.kind.plan = func() ([]string, error) {
+		switch {
+		case !observed.DeletionTimestamp.IsZero():
+			return []string{"delete", "release"}, nil
+		case observed.Status.VMID == "":
+			return []string{"claim", "create"}, reconciler.Wait(time.Minute, "Creating", "building")
+		}
+		return nil, nil
+	}
+	w.kind.act = w.act
+	return w
+}
+
+func (w *abandonedWorld) act(ctx context.Context, vm *pcapi.VM, step string) error {
+	switch step {
+	case "claim":
+		return reconciler.Claim(ctx, w.client, vm, finalizer, map[string]string{note: "web"})
+	case "create":
+		w.servers[vm.UID] = "server-of-" + string(vm.UID)
+		vm.Status.VMID = w.servers[vm.UID]
+		if w.created != nil {
+			return w.created(ctx, vm)
+		}
+	case "delete":
+		if w.deleting != nil {
+			return w.deleting
+		}
+		w.deletes = append(w.deletes, vm.Status.VMID)
+		delete(w.servers, vm.UID)
+	case "release":
+		return reconciler.Release(ctx, w.client, vm, finalizer, note)
+	}
+	return nil
+}
+
+// TestAbandonedObjectIsDeletedAtOnce removes the object after its claim was
+// stored, as kube-apiserver does when a DELETE was under way.
+func TestAbandonedObjectIsDeletedAtOnce(t *testing.T) {
+	for name, vanish := range map[string]func(*abandonedWorld) func(context.Context, *pcapi.VM) error{
+		"the object is gone":              func(w *abandonedWorld) func(context.Context, *pcapi.VM) error { return w.forget },
+		"another object has the name":     func(w *abandonedWorld) func(context.Context, *pcapi.VM) error { return w.replace },
+		"gone, and the manager stops now": func(w *abandonedWorld) func(context.Context, *pcapi.VM) error { return w.forget },
+		"gone when metadata is written": func(w *abandonedWorld) func(context.Context, *pcapi.VM) error {
+			return func(ctx context.Context, vm *pcapi.VM) error {
+				if err := w.forget(ctx, vm); err != nil {
+					return err
+				}
+				return reconciler.Claim(ctx, w.client, vm, finalizer, map[string]string{note: "renamed"})
+			}
+		},
+		"another object has the name when metadata is written": func(w *abandonedWorld) func(context.Context, *pcapi.VM) error {
+			return func(ctx context.Context, vm *pcapi.VM) error {
+				if err := w.replace(ctx, vm); err != nil {
+					return err
+				}
+				return reconciler.Claim(ctx, w.client, vm, finalizer, map[string]string{note: "renamed"})
+			}
+		},
+	} {
+		t.Run(name+": what was created is deleted", func(t *testing.T) {
+			w := newAbandonedWorld(t, example(unclaimed))
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			w.created = func(ctx context.Context, vm *pcapi.VM) error {
+				if name == "gone, and the manager stops now" {
+					stop()
+				}
+				return vanish(w)(ctx, vm)
+			}
+			result, err := w.reconciler.Reconcile(ctx, request)
+			if err != nil {
+				t.Fatalf("Reconcile: %v", err)
+			}
+			equal(t, "result", ctrl.Result{}, result)
+			equal(t, "deleted", []string{"server-of-uid-a"}, w.deletes)
+			equal(t, "servers left", map[types.UID]string{}, w.servers)
+			w.wantEvents("Normal Running Delete: all is well")
+		})
+	}
+}
+
+func TestObjectIsNotAbandoned(t *testing.T) {
+	vanishLater := func(w *abandonedWorld) {
+		w.mustReconcile()
+		w.created = nil
+		w.kind.report = func(vm *pcapi.VM, _ error) { vm.Status.Host = time.Now().String() }
+		w.kind.observe = func(ctx context.Context, vm *pcapi.VM) error { return w.forget(ctx, vm) }
+		w.kind.plan = nil
+	}
+	tests := map[string]struct {
+		vm      *pcapi.VM
+		arrange func(*abandonedWorld)
+	}{
+		"claimed by an earlier process": {vm: example(annotated("web")), arrange: func(w *abandonedWorld) {
+			w.created = w.forget
+		}},
+		"its claim is older than any request of Kubernetes": {vm: example(unclaimed), arrange: func(w *abandonedWorld) {
+			vanishLater(w)
+			sleep(3 * time.Minute)
+		}},
+		"a kind without external resources": {vm: example(unclaimed), arrange: func(w *abandonedWorld) {
+			w.reconciler.External, w.created = false, w.forget
+		}},
+		"paused": {vm: example(unclaimed), arrange: func(w *abandonedWorld) {
+			w.created = func(ctx context.Context, vm *pcapi.VM) error {
+				vm.Annotations[pcapi.PausedAnnotation] = "true"
+				return w.forget(ctx, vm)
+			}
+		}},
+		"deleted by a user": {vm: example(unclaimed), arrange: func(w *abandonedWorld) {
+			w.created = func(ctx context.Context, vm *pcapi.VM) error {
+				now := metav1.Now()
+				vm.DeletionTimestamp = &now
+				return w.forget(ctx, vm)
+			}
+		}},
+	}
+	for name, tc := range tests {
+		t.Run(name+": nothing is deleted", func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newAbandonedWorld(t, tc.vm)
+				tc.arrange(w)
+				w.mustReconcile()
+				w.mustReconcile()
+				equal(t, "deleted", []string(nil), w.deletes)
+				equal(t, "servers", map[types.UID]string{"uid-a": "server-of-uid-a"}, w.servers)
+			})
+		})
+	}
+}
+
+// TestAbandonedObjectIsReconciledUntilReleased: the deletion takes time, and
+// another object of the name waits for it.
+func TestAbandonedObjectIsReconciledUntilReleased(t *testing.T) {
+	w := newAbandonedWorld(t, example(unclaimed))
+	w.created = w.replace
+	w.deleting = reconciler.Wait(7*time.Second, "Requested", "the cloud is deleting it")
+	wantRequeue(t, 7*time.Second, w.mustReconcile())
+	w.created = nil
+	for range 2 {
+		wantRequeue(t, 7*time.Second, w.mustReconcile())
+		equal(t, "reason of the other object", pcapi.ProgressingReason, reasonOf(w.stored()))
+		equal(t, "servers", map[types.UID]string{"uid-a": "server-of-uid-a"}, w.servers)
+	}
+	w.deleting = reconciler.Stalled("Blocked", 0, errBroken)
+	equal(t, "result of a stalled deletion: tried again", ctrl.Result{RequeueAfter: 30 * time.Second}, w.mustReconcile())
+
+	w.deleting = nil
+	w.mustReconcile()
+	equal(t, "deleted, by the id that only memory has", []string{"server-of-uid-a"}, w.deletes)
+	equal(t, "servers: the other object has its own", map[types.UID]string{"uid-b": "server-of-uid-b"}, w.servers)
+	equal(t, "stored id of the other object", "server-of-uid-b", w.stored().Status.VMID)
+}
+
+func TestAbandonedObjectIsNotReconciledFromAStaleCache(t *testing.T) {
+	w := newAbandonedWorld(t, example(unclaimed))
+	w.reconciler.Client = &cached{Client: w.client, vm: w.stored()}
+	w.created = w.forget
+	for range 3 {
+		w.mustReconcile()
+	}
+	equal(t, "deleted", []string{"server-of-uid-a"}, w.deletes)
+	equal(t, "servers left", map[types.UID]string{}, w.servers)
+}
+
+func TestAbandonedObjectWaitsForTheLease(t *testing.T) {
+	w := newAbandonedWorld(t, example(unclaimed))
+	leading := true
+	w.reconciler.Leading = func() bool { return leading }
+	w.created = func(ctx context.Context, vm *pcapi.VM) error {
+		leading = false
+		return w.forget(ctx, vm)
+	}
+	w.mustReconcile()
+	equal(t, "deleted while another manager may act", []string(nil), w.deletes)
+	leading = true
+	w.mustReconcile()
+	equal(t, "deleted", []string{"server-of-uid-a"}, w.deletes)
+}
+
+// TestForget delivers the event of an object's deletion after a reconcile whose
+// status write came before the deletion.
+func TestForget(t *testing.T) {
+	tests := map[string]struct {
+		change    func(*event.DeleteEvent)
+		reconcile bool
+		forgotten bool
+	}{
+		"finalizer and no deletion timestamp: abandoned": {reconcile: true},
+		"claimed by an earlier process: forgotten":       {forgotten: true},
+		"finalizer removed: forgotten": {reconcile: true, forgotten: true, change: func(e *event.DeleteEvent) {
+			e.Object.SetFinalizers(nil)
+		}},
+		"deletion timestamp: forgotten": {reconcile: true, forgotten: true, change: func(e *event.DeleteEvent) {
+			now := metav1.Now()
+			e.Object.SetDeletionTimestamp(&now)
+		}},
+		"after a gap in the watch: forgotten": {reconcile: true, forgotten: true, change: func(e *event.DeleteEvent) {
+			e.DeleteStateUnknown = true
+		}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			vm := example(unclaimed)
+			if !tc.reconcile {
+				vm = example(annotated("web"))
+			}
+			w := newAbandonedWorld(t, vm)
+			w.mustReconcile()
+			last := w.stored()
+			if err := w.forget(t.Context(), last); err != nil {
+				t.Fatalf("forget: %v", err)
+			}
+			queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
+			defer queue.ShutDown()
+			var forgotten []types.UID
+			handler := w.reconciler.Forget(func(uid types.UID) { forgotten = append(forgotten, uid) })
+			e := event.DeleteEvent{Object: last}
+			if tc.change != nil {
+				tc.change(&e)
+			}
+			handler.Delete(t.Context(), e, queue)
+			if tc.forgotten {
+				equal(t, "forgotten", []types.UID{"uid-a"}, forgotten)
+				equal(t, "enqueued", 0, queue.Len())
+				return
+			}
+			equal(t, "forgotten", []types.UID(nil), forgotten)
+			equal(t, "enqueued", 1, queue.Len())
+			w.mustReconcile()
+			equal(t, "deleted", []string{"server-of-uid-a"}, w.deletes)
+			handler.Delete(t.Context(), e, queue)
+			w.mustReconcile()
+			equal(t, "deleted after the event came again", []string{"server-of-uid-a"}, w.deletes)
+			equal(t, "forgotten once it was released", []types.UID{"uid-a"}, forgotten)
+		})
+	}
+}
