@@ -22,7 +22,7 @@ targets() {
 run() {
   local start=$SECONDS status=0
   go test -run '^$' -fuzz "^$2\$" -fuzztime "$FUZZTIME" -fuzzminimizetime 10s -parallel 1 "$1" 2>&1 |
-    awk -v name="$2" '{ print name ": " $0; fflush() }' || status=$?
+    awk -v name="${1#./} $2" '{ print name ": " $0; fflush() }' || status=$?
   printf '=== %s %s: %s after %d s\n' "$1" "$2" "$([ "$status" -eq 0 ] && echo passed || echo FAILED)" $((SECONDS - start))
   return "$status"
 }

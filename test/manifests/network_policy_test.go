@@ -206,7 +206,8 @@ func TestNetworkPoliciesAllowTheCallsOfEachPod(t *testing.T) {
 					"DNS over TCP":                    {peers()["outside"], corev1.ProtocolTCP, 53, true},
 					"the API server, a cloud outside": {peers()["outside"], corev1.ProtocolTCP, 6443, !mock},
 					"a cloud in the cluster":          {peers()["tenant"], corev1.ProtocolTCP, 8443, !mock},
-					"the mock cloud":                  {peers()["mock"], corev1.ProtocolTCP, 8080, true},
+					"the REST API of the mock cloud":  {peers()["mock"], corev1.ProtocolTCP, 8080, !mock},
+					"the handover of the mock cloud":  {peers()["mock"], corev1.ProtocolTCP, 8082, true},
 					"anything else over UDP":          {peers()["outside"], corev1.ProtocolUDP, 6443, false},
 				} {
 					if got := all.egress(t, pod, tc.to, tc.protocol, tc.port); got != tc.allowed {
