@@ -49,6 +49,12 @@ type NetworkStatus struct {
 	// +optional
 	NetworkID string `json:"networkId,omitempty"`
 
+	// createdTime is when networkId was set: when the cloud answered the create, or
+	// when the network was found.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Created Time"
+	// +optional
+	CreatedTime *metav1.Time `json:"createdTime,omitempty"`
+
 	// attachedVMs is the number of VMs of this namespace that refer to this
 	// network and exist, or may exist, in the cloud.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Attached VMs"

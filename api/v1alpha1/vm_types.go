@@ -51,6 +51,9 @@ const (
 	// AmbiguousReason surfaces when a server, or one of several, may be this VM
 	// and nothing proves it.
 	AmbiguousReason = "Ambiguous"
+	// NotFoundReason surfaces when the cloud does not show a server that it created, and
+	// it is not proved yet that the server is gone.
+	NotFoundReason = "NotFound"
 	// LostReason surfaces when the server disappeared from the cloud and the
 	// operator did not delete it. The operator does not create it again.
 	LostReason = "Lost"
@@ -258,6 +261,12 @@ type VMStatus struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Host string `json:"host,omitempty"`
+
+	// createdTime is when vmId was set: when the cloud answered the create, or when
+	// the VM was found or imported.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Created Time"
+	// +optional
+	CreatedTime *metav1.Time `json:"createdTime,omitempty"`
 
 	// nameInCloud is the name of the VM in the cloud: what the cloud answered to the
 	// create, which may differ from spec.vmname if the cloud normalizes names. Before

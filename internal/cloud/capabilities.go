@@ -46,15 +46,22 @@ func (c Capabilities) Has(name Capability) bool {
 }
 
 // CreateGuarantee states what a lost answer to a create leads to, and reports
-// whether a create makes exactly one resource all the same. Noun is the
-// resource; identified says that its owner is known even without labels.
+// whether a create makes exactly one resource all the same, without a person. Noun
+// is the resource; identified says that its owner is known even without labels. A
+// name alone does not say so: somebody else may have created a resource of that
+// name, unless ExclusiveNames rules it out.
 func (c Capabilities) CreateGuarantee(noun string, identified bool) (guarantee string, exactlyOnce bool) {
+	owned := identified || c.Has(Labels)
 	switch {
 	case c.Has(Idempotency):
 		return fmt.Sprintf("each %s is created exactly once: the cloud honours idempotency keys", noun), true
-	case c.Has(UniqueNames):
+	case c.Has(UniqueNames) && owned:
 		return fmt.Sprintf("each %s is created exactly once: the cloud keeps names unique", noun), true
-	case c.Has(Labels), identified:
+	case c.Has(UniqueNames) && c.Has(ExclusiveNames):
+		return fmt.Sprintf("each %s is created exactly once: the cloud keeps names unique, and nobody else uses the names of this cluster", noun), true
+	case c.Has(UniqueNames):
+		return fmt.Sprintf("this cloud has neither idempotency keys nor labels: if the answer to a create is lost, at most one %s of the name exists, and a person decides who owns it", noun), false
+	case owned:
 		return fmt.Sprintf("this cloud has neither idempotency keys nor unique names: if the answer to a create is lost, two %ss may exist for a while, and the younger is removed", noun), false
 	default:
 		return fmt.Sprintf("this cloud has neither idempotency keys, unique names nor labels: if the answer to a create is lost, a %s may remain that only a person can attribute", noun), false

@@ -103,6 +103,15 @@ func PublicMessage(err error) string {
 	return e.Error()
 }
 
+// Public returns an error with the text of PublicMessage. It wraps err, so that its
+// Kind stays known.
+func Public(err error) error { return publicError{err} }
+
+type publicError struct{ err error }
+
+func (e publicError) Error() string { return PublicMessage(e.err) }
+func (e publicError) Unwrap() error { return e.err }
+
 // KindOf returns the Kind of the first *Error in err's chain, empty if none.
 func KindOf(err error) Kind {
 	if e, ok := errors.AsType[*Error](err); ok {

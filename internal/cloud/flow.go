@@ -11,6 +11,9 @@ import (
 type Flow struct {
 	// Name identifies the flow; empty for none.
 	Name string
+	// Review is set for the calls of admission reviews. All reviews together get a
+	// small share of the limits, which their flows divide evenly.
+	Review bool
 	// Since is when the work began that a call is part of. Within a flow, calls of
 	// older work are sent first.
 	Since time.Time
@@ -23,10 +26,11 @@ func WithFlow(ctx context.Context, name string) context.Context {
 	return context.WithValue(ctx, flowKey{}, Flow{Name: name, Since: time.Now()})
 }
 
-// WithReviewFlow returns a context for the review of a request about an object of
-// a namespace. Its calls do not belong to the namespace's own flow.
+// WithReviewFlow returns a context for an admission review of an object in a
+// namespace. Any number of reviews leaves most of the limits to other work, also to
+// that of the same namespace.
 func WithReviewFlow(ctx context.Context, namespace string) context.Context {
-	return WithFlow(ctx, "admission/"+namespace)
+	return context.WithValue(ctx, flowKey{}, Flow{Name: namespace, Review: true, Since: time.Now()})
 }
 
 // FlowOf returns the flow that a context's calls belong to, the zero one if none.

@@ -2,28 +2,26 @@
 // callers in this process. Each type of cloud plugs in by a Dialer.
 //
 //	clients.go  which client a caller gets, and when a client is replaced
+//	entry.go    what is held for one Cloud, and for how long
+//	closing.go  how clients are closed: replaced, unused, of a deleted Cloud, at the end
 //	dialer.go   what each type of cloud has to implement
 //	inputs.go   what a client is made from: spec and Secret
 package clouds
 
 import (
 	"context"
-	"crypto/sha256"
-	"fmt"
+	"errors"
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-	toolscache "k8s.io/client-go/tools/cache"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-// closeTimeout bounds Close of a client that is no longer used.
-const closeTimeout = 10 * time.Second
+// errClosed is returned when the process ends.
+var errClosed = errors.New("the clients of clouds are closed: the operator stops")
 
 // Options configure Clients.
 type Options struct {
@@ -38,38 +36,20 @@ type Options struct {
 }
 
 // Clients holds the clients of this process. It is safe for concurrent use.
+//
+// A client that others use is replaced in two steps, so that a change of the
+// credentials does not interrupt them: Get makes a candidate, and Commit makes it
+// the current client once it has answered.
 type Clients struct {
 	opts Options
 
 	mu      sync.Mutex
 	entries map[string]*entry
-}
-
-// entry holds the client of one Cloud. All fields but lock are guarded by Clients.mu.
-type entry struct {
-	// lock has room for one. Whoever fills it may replace the client.
-	lock chan struct{}
-	// client is nil if there is none.
-	client cloud.Client
-	// made is the fingerprint of the inputs that the client was made from.
-	made [sha256.Size]byte
-	// checked is when made was last compared with the inputs, and key is the
-	// revision of the Cloud that it was compared with.
-	checked time.Time
-	key     key
-	// kept is set once Get has returned the client.
-	kept bool
-}
-
-// key identifies a revision of a Cloud. It does not cover the Secret.
-type key struct {
-	uid         types.UID
-	generation  int64
-	requestedAt string
-}
-
-func keyOf(c *pcapi.Cloud) key {
-	return key{uid: c.UID, generation: c.Generation, requestedAt: c.Annotations[pcapi.ReconcileRequestedAtAnnotation]}
+	closed  bool
+	// closing counts what runs in the background. ended is closed when it is 0; nil
+	// if nobody waits for that.
+	closing int
+	ended   chan struct{}
 }
 
 // New returns Clients that hold no client yet.
@@ -77,155 +57,172 @@ func New(opts Options) *Clients {
 	return &Clients{opts: opts, entries: map[string]*entry{}}
 }
 
-// Get returns the client of a Cloud. If the spec, the Secret or the annotation
-// reconcile-requested-at has changed, Get makes a new client and closes the
-// previous one. Calling Get keeps the client for all callers: from then on
-// GetShared returns it without looking at the Secret.
+// Get returns the client for the spec and the Secret of a Cloud as they are now:
+// the current client, or a candidate if they have changed, also by the annotation
+// reconcile-requested-at. The caller MUST call Commit once a candidate has answered,
+// or Drop if it failed. Until then, the current client stays in use, but only if
+// nothing other than the Secret, the limits and the annotation has changed: with
+// another endpoint, for example, it may be a client of another cloud, and Get closes
+// it, even if Get fails.
 //
 // Get returns an *UnusableError if no client can be made from the inputs, or
-// the API server's error. The previous client stays open in both cases.
+// the API server's error.
+//
+// Calling Get keeps the client for all callers: from then on GetShared returns it
+// without looking at the Secret.
 func (s *Clients) Get(ctx context.Context, c *pcapi.Cloud) (cloud.Client, error) {
 	e, unlock, err := s.lock(ctx, c.Name)
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
-	fresh, err := s.refresh(ctx, c, e)
-	if err == nil {
-		s.mu.Lock()
+	identity, err := identityOf(c)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	s.retire(e.endOther(identity)...)
+	s.mu.Unlock()
+	in, err := s.read(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	known := e.madeFrom(in)
+	if known != nil && known == e.current {
+		s.retire(e.takeCandidate())
+	}
+	if known != nil {
+		e.check(s.opts.Clock(), c)
 		e.kept = true
 		s.mu.Unlock()
+		return known.client, nil
 	}
-	return fresh, err
+	s.mu.Unlock()
+	fresh, err := s.dial(c, in, identity)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		s.retire(fresh)
+		return nil, errClosed
+	}
+	s.retire(e.takeCandidate())
+	e.candidate, e.kept = fresh, true
+	e.check(s.opts.Clock(), c)
+	return fresh.client, nil
 }
 
-// GetShared returns the client of a Cloud for a single call: the one that Get
-// keeps. If nobody calls Get in this process, as in a standby, GetShared makes
-// the client on demand and compares it with the Secret once per pollInterval.
-// It returns the same errors as Get.
-func (s *Clients) GetShared(ctx context.Context, c *pcapi.Cloud) (cloud.Client, error) {
-	if current := s.current(c, s.entry(c.Name)); current != nil {
-		return current, nil
+// Commit makes a client that Get returned the current one, and closes the previous
+// one in the background, after its calls under way. It does nothing for a client
+// that is replaced or closed already.
+func (s *Clients) Commit(name string, connected cloud.Client) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.entries[name]
+	if e == nil {
+		return
 	}
+	if e.candidate != nil && e.candidate.client == connected {
+		previous := e.current
+		e.current = e.takeCandidate()
+		s.retire(previous)
+	}
+	if e.current != nil && e.current.client == connected {
+		e.current.committed = true
+	}
+}
+
+// InUse reports whether a client is the one that all callers share, and may be used
+// on while a candidate fails.
+func (s *Clients) InUse(name string, current cloud.Client) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := s.entries[name]
+	return e != nil && e.current != nil && e.current.client == current
+}
+
+// GetShared returns the client of a Cloud for a single call: the current one, or
+// the candidate of Get if there is none. If nobody calls Get in this process, as in
+// a standby, GetShared makes the client on demand and compares it with the Secret
+// once per pollInterval. It returns the same errors as Get.
+func (s *Clients) GetShared(ctx context.Context, c *pcapi.Cloud) (cloud.Client, error) {
+	if shared := s.shared(c); shared != nil {
+		return shared, nil
+	}
+	s.forgetUnused(c.Name)
 	e, unlock, err := s.lock(ctx, c.Name)
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
 	// Another caller may have made the client in the meantime.
-	if current := s.current(c, e); current != nil {
-		return current, nil
+	if shared := s.shared(c); shared != nil {
+		return shared, nil
 	}
 	return s.refresh(ctx, c, e)
 }
 
-// Drop closes the client of a Cloud, if there is one. The next Get makes a new one.
-func (s *Clients) Drop(ctx context.Context, name string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeTimeout)
-	defer cancel()
-	e, unlock, err := s.lock(ctx, name)
-	if err != nil {
-		return
-	}
-	defer unlock()
-	s.mu.Lock()
-	old := e.client
-	e.client, e.kept = nil, false
-	s.mu.Unlock()
-	if old != nil {
-		old.Close(ctx)
-	}
-}
-
-// Forget drops the client of a Cloud that is deleted, and everything that the
-// Dialers hold for it, such as its metrics.
-func (s *Clients) Forget(ctx context.Context, name string) {
-	s.Drop(ctx, name)
-	// The Cloud may have had another type before.
-	for _, d := range s.opts.Dialers {
-		d.Forget(name)
-	}
-}
-
-// Follow calls Forget for each Cloud that the cache sees deleted, so that a
-// standby, which does not reconcile Clouds, closes its clients as well.
-func (s *Clients) Follow(ctx context.Context, informers cache.Informers) error {
-	informer, err := informers.GetInformer(ctx, &pcapi.Cloud{})
-	if err != nil {
-		return fmt.Errorf("follow Clouds: %w", err)
-	}
-	_, err = informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{DeleteFunc: func(deleted any) {
-		if name, err := toolscache.DeletionHandlingMetaNamespaceKeyFunc(deleted); err == nil {
-			go s.Forget(context.WithoutCancel(ctx), name)
-		}
-	}})
-	if err != nil {
-		return fmt.Errorf("follow Clouds: %w", err)
-	}
-	return nil
-}
-
-func (s *Clients) entry(name string) *entry {
+// shared returns the client that GetShared may return unchecked, else nil.
+func (s *Clients) shared(c *pcapi.Cloud) cloud.Client {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := s.entries[name]
+	e := s.entries[c.Name]
 	if e == nil {
-		// An entry outlives its Cloud, so that those who wait for its lock cannot
-		// make a second client.
-		e = &entry{lock: make(chan struct{}, 1)}
-		s.entries[name] = e
+		return nil
 	}
-	return e
-}
-
-// lock returns the entry of a name, locked for replacing its client until
-// unlock is called.
-func (s *Clients) lock(ctx context.Context, name string) (e *entry, unlock func(), err error) {
-	e = s.entry(name)
-	select {
-	case e.lock <- struct{}{}:
-		return e, func() { <-e.lock }, nil
-	case <-ctx.Done():
-		return nil, nil, ctx.Err()
-	}
-}
-
-// current returns the client if GetShared may return it unchecked, else nil.
-func (s *Clients) current(c *pcapi.Cloud, e *entry) cloud.Client {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	recent := e.key == keyOf(c) && s.opts.Clock().Sub(e.checked) < c.Spec.PollInterval.Duration
-	if e.kept || recent {
-		return e.client
+	now := s.opts.Clock()
+	e.used = now
+	switch recent := e.key == keyOf(c) && now.Sub(e.checked) < c.Spec.PollInterval.Duration; {
+	case !e.kept && !recent:
+		return nil
+	case e.current != nil:
+		return e.current.client
+	case e.kept && e.candidate != nil:
+		return e.candidate.client
 	}
 	return nil
 }
 
-// refresh replaces the client if its inputs have changed. The caller holds the
-// entry's lock.
+// refresh replaces a client that nobody keeps if its inputs have changed. The
+// caller holds the entry's lock.
 func (s *Clients) refresh(ctx context.Context, c *pcapi.Cloud, e *entry) (cloud.Client, error) {
+	identity, err := identityOf(c)
+	if err != nil {
+		return nil, err
+	}
 	in, err := s.read(ctx, c)
 	if err != nil {
 		return nil, err
 	}
 	s.mu.Lock()
-	old, same := e.client, e.client != nil && e.made == in.fingerprint
+	known := e.madeFrom(in)
 	s.mu.Unlock()
-	fresh := old
-	if !same {
-		if fresh, err = in.dialer.Dial(c, in.secret); err != nil {
-			return nil, &UnusableError{Reason: pcapi.InvalidConfigurationReason, Err: err}
+	if known == nil {
+		if known, err = s.dial(c, in, identity); err != nil {
+			return nil, err
 		}
 	}
 	s.mu.Lock()
-	e.client, e.made, e.checked, e.key = fresh, in.fingerprint, s.opts.Clock(), keyOf(c)
-	s.mu.Unlock()
-	if !same && old != nil {
-		go func(ctx context.Context) {
-			ctx, cancel := context.WithTimeout(ctx, closeTimeout)
-			defer cancel()
-			old.Close(ctx)
-		}(context.WithoutCancel(ctx))
+	defer s.mu.Unlock()
+	if s.closed {
+		s.retire(known)
+		return nil, errClosed
 	}
-	return fresh, nil
+	if known != e.current && known != e.candidate {
+		s.retire(e.current)
+		e.current = known
+	}
+	e.check(s.opts.Clock(), c)
+	return known.client, nil
+}
+
+func (s *Clients) dial(c *pcapi.Cloud, in inputs, identity fingerprint) (*made, error) {
+	fresh, err := in.dialer.Dial(c, in.secret)
+	if err != nil {
+		return nil, &UnusableError{Reason: pcapi.InvalidConfigurationReason, Err: err}
+	}
+	return &made{client: fresh, inputs: in.fingerprint, identity: identity}, nil
 }

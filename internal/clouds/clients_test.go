@@ -2,6 +2,8 @@ package clouds
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -13,7 +15,7 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-func TestGetReplacesClientWhenInputsChange(t *testing.T) {
+func TestClientIsReplacedWhenInputsChange(t *testing.T) {
 	rotate := func(data map[string]string) func(*harness, *pcapi.Cloud) {
 		return func(h *harness, _ *pcapi.Cloud) { h.rotate(data) }
 	}
@@ -24,9 +26,11 @@ func TestGetReplacesClientWhenInputsChange(t *testing.T) {
 		}
 	}
 	tests := []struct {
-		name     string
-		change   func(*harness, *pcapi.Cloud)
-		replaced bool
+		name   string
+		change func(*harness, *pcapi.Cloud)
+		// replaced is whether a new client is made; atOnce is whether the old one is
+		// closed before the new one has answered.
+		replaced, atOnce bool
 	}{
 		{name: "nothing changes: same client", change: func(*harness, *pcapi.Cloud) {}},
 		{name: "fields that do not concern the client change: same client", change: edit(func(c *pcapi.Cloud) {
@@ -36,18 +40,25 @@ func TestGetReplacesClientWhenInputsChange(t *testing.T) {
 		{name: "token changes: new client", change: rotate(map[string]string{"token": "new"}), replaced: true},
 		{name: "kind of credentials changes: new client", change: rotate(map[string]string{"username": "u", "password": "old"}), replaced: true},
 		{name: "CA changes: new client", change: rotate(map[string]string{"token": "old", "ca.crt": "another"}), replaced: true},
-		{name: "endpoint changes: new client", change: edit(func(c *pcapi.Cloud) { c.Spec.Endpoint += "/v2" }), replaced: true},
-		{name: "insecureSkipTLSVerify changes: new client", change: edit(func(c *pcapi.Cloud) { c.Spec.InsecureSkipTLSVerify = true }), replaced: true},
-		{name: "rest.uniqueNames changes: new client", change: edit(func(c *pcapi.Cloud) { c.Spec.REST = &pcapi.RESTCloud{UniqueNames: new(false)} }), replaced: true},
 		{name: "limits change: new client", change: edit(func(c *pcapi.Cloud) { c.Spec.Limits.Burst = 9 }), replaced: true},
 		{name: "reconcile-requested-at changes: new client", change: func(_ *harness, c *pcapi.Cloud) {
 			c.Annotations = map[string]string{pcapi.ReconcileRequestedAtAnnotation: "now"}
 		}, replaced: true},
+		{name: "endpoint changes: new client at once", change: edit(func(c *pcapi.Cloud) { c.Spec.Endpoint += "/v2" }), replaced: true, atOnce: true},
+		{
+			name: "endpoint and token change: new client at once", replaced: true, atOnce: true,
+			change: func(h *harness, c *pcapi.Cloud) {
+				c.Spec.Endpoint, c.Generation = "https://other.test", 2
+				h.rotate(map[string]string{"token": "new"})
+			},
+		},
+		{name: "insecureSkipTLSVerify changes: new client at once", change: edit(func(c *pcapi.Cloud) { c.Spec.InsecureSkipTLSVerify = true }), replaced: true, atOnce: true},
+		{name: "rest.uniqueNames changes: new client at once", change: edit(func(c *pcapi.Cloud) { c.Spec.REST = &pcapi.RESTCloud{UniqueNames: new(false)} }), replaced: true, atOnce: true},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			h, c := newHarness(t, secretOf(map[string]string{"token": "old"})), home(withSecret)
-			first := h.get(c)
+			first := h.connect(c)
 			tc.change(h, c)
 			second := h.get(c)
 			if replaced := second != first; replaced != tc.replaced {
@@ -57,9 +68,83 @@ func TestGetReplacesClientWhenInputsChange(t *testing.T) {
 				h.dialed[0].wantOpen(t)
 				return
 			}
+			if tc.atOnce {
+				h.dialed[0].wantClosed(t)
+			} else if h.dialed[0].wantOpen(t); h.getShared(c) != first || !h.InUse("home", first) {
+				t.Error("others use the new client before it has answered")
+			}
+			if h.get(c) != second {
+				t.Error("a second candidate was made")
+			}
+			h.Commit("home", second)
 			h.dialed[0].wantClosed(t)
-			if h.get(c) != second || h.getShared(c) != second {
+			if h.get(c) != second || h.getShared(c) != second || !h.InUse("home", second) || h.InUse("home", first) {
 				t.Error("the new client is not used by later calls")
+			}
+			h.dialed[1].wantOpen(t)
+		})
+	}
+}
+
+func TestRefusedCandidateLeavesTheCurrentClient(t *testing.T) {
+	h, c := newHarness(t, secretOf(map[string]string{"token": "old"})), home(withSecret)
+	first := h.connect(c)
+	h.rotate(map[string]string{"token": "wrong"})
+	for i := range 3 {
+		if h.get(c) == first {
+			t.Fatal("the changed Secret is not used")
+		}
+		h.Drop(t.Context(), "home")
+		h.dialed[i+1].wantClosed(t)
+		if h.getShared(c) != first || !h.InUse("home", first) {
+			t.Fatal("the current client is not used on")
+		}
+	}
+	h.rotate(map[string]string{"token": "old"})
+	if h.get(c) != first {
+		t.Error("the client of the Secret as it was is not used")
+	}
+	h.dialed[0].wantOpen(t)
+}
+
+func TestCandidateIsReplacedByTheNextChange(t *testing.T) {
+	h, c := newHarness(t, secretOf(map[string]string{"token": "old"})), home(withSecret)
+	first := h.connect(c)
+	h.rotate(map[string]string{"token": "second"})
+	second := h.get(c)
+	h.rotate(map[string]string{"token": "third"})
+	third := h.get(c)
+	h.dialed[1].wantClosed(t)
+	h.Commit("home", second)
+	if h.getShared(c) != first {
+		t.Error("a closed candidate became the current client")
+	}
+	h.rotate(map[string]string{"token": "old"})
+	if h.get(c) != first {
+		t.Error("the current client is not used although it fits again")
+	}
+	h.dialed[2].wantClosed(t)
+	h.Commit("home", third)
+	h.dialed[0].wantOpen(t)
+}
+
+func TestEndpointChangeEndsTheClientAlthoughNoOtherCanBeMade(t *testing.T) {
+	for name, data := range map[string]map[string]string{"the Secret is missing": nil, "the Secret is invalid": {"password": "p"}} {
+		t.Run(name, func(t *testing.T) {
+			h, c := newHarness(t, secretOf(map[string]string{"token": "t"})), home(withSecret)
+			first := h.connect(c)
+			if data == nil {
+				c.Spec.CredentialsSecretRef.Name = "another"
+			} else {
+				h.rotate(data)
+			}
+			c.Spec.Endpoint, c.Generation = "https://other.test", 2
+			if _, err := h.Get(t.Context(), c); err == nil {
+				t.Fatal("Get succeeded")
+			}
+			h.dialed[0].wantClosed(t)
+			if h.InUse("home", first) {
+				t.Error("the client of another endpoint is in use")
 			}
 		})
 	}
@@ -67,7 +152,7 @@ func TestGetReplacesClientWhenInputsChange(t *testing.T) {
 
 func TestGetKeepsClientWhenInputsBecomeInvalid(t *testing.T) {
 	h, c := newHarness(t, secretOf(map[string]string{"token": "t"})), home(withSecret)
-	old := h.get(c)
+	old := h.connect(c)
 	h.rotate(map[string]string{"password": "p"})
 	if _, err := h.Get(t.Context(), c); reasonOf(err) != pcapi.InvalidConfigurationReason {
 		t.Errorf("Get: %v, want InvalidConfiguration", err)
@@ -80,7 +165,7 @@ func TestGetKeepsClientWhenInputsBecomeInvalid(t *testing.T) {
 
 func TestGetSharedReturnsTheClientThatGetKeeps(t *testing.T) {
 	h, c := newHarness(t, secretOf(map[string]string{"token": "t"})), home(withSecret)
-	kept := h.get(c)
+	kept := h.connect(c)
 	h.now = h.now.Add(time.Hour)
 	h.rotate(map[string]string{"token": "new"})
 	changed := c.DeepCopy()
@@ -131,7 +216,7 @@ func TestGetSharedReadsTheSecretOncePerPollInterval(t *testing.T) {
 func TestForgetClosesTheClient(t *testing.T) {
 	h, c := newHarness(t), home()
 	h.Drop(t.Context(), "home")
-	first := h.get(c)
+	first := h.connect(c)
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
 	h.Forget(canceled, "home")
@@ -206,5 +291,140 @@ func TestConcurrentGetSharedReadsTheSecretOnce(t *testing.T) {
 		if h.reads != 1 {
 			t.Errorf("%d reads of the Secret, want 1", h.reads)
 		}
+	})
+}
+
+func TestForgetClosesTheCandidate(t *testing.T) {
+	h, c := newHarness(t, secretOf(map[string]string{"token": "old"})), home(withSecret)
+	h.connect(c)
+	h.rotate(map[string]string{"token": "new"})
+	h.get(c)
+	h.Forget(t.Context(), "home")
+	h.dialed[0].wantClosed(t)
+	h.dialed[1].wantClosed(t)
+}
+
+func TestNothingIsKeptForCloudsWithoutAClient(t *testing.T) {
+	h := newHarness(t)
+	named := func(name string) *pcapi.Cloud {
+		return home(func(c *pcapi.Cloud) { c.Name, c.Spec.Type = name, "Unknown" })
+	}
+	for i := range 100 {
+		c := named(fmt.Sprintf("unknown-%d", i))
+		if _, err := h.GetShared(t.Context(), c); err == nil {
+			t.Fatal("a client of an unknown type")
+		}
+		if _, err := h.Get(t.Context(), c); err == nil {
+			t.Fatal("a client of an unknown type")
+		}
+		h.Drop(t.Context(), c.Name)
+		h.Forget(t.Context(), c.Name)
+		h.Commit(c.Name, nil)
+	}
+	h.connect(home())
+	h.Forget(t.Context(), "home")
+	if len(h.entries) != 0 {
+		t.Errorf("%d entries are kept, want none", len(h.entries))
+	}
+}
+
+func TestUnusedClientOfAStandbyIsClosed(t *testing.T) {
+	h, c := newHarness(t), home()
+	other := func(name string) *pcapi.Cloud { return home(func(c *pcapi.Cloud) { c.Name = name }) }
+	h.getShared(c)
+	h.connect(other("kept"))
+	h.now = h.now.Add(unusedTimeout)
+	h.getShared(other("used"))
+	h.dialed[0].wantOpen(t)
+	h.now = h.now.Add(time.Second)
+	h.getShared(other("third"))
+	h.dialed[0].wantClosed(t)
+	h.Close(t.Context())
+	if diff := cmp.Diff([]string{"home"}, h.forgotten); diff != "" {
+		t.Errorf("Clouds that were forgotten (-want +got):\n%s", diff)
+	}
+}
+
+func TestCloseClosesEachClientOnce(t *testing.T) {
+	h, c := newHarness(t, secretOf(map[string]string{"token": "old"})), home(withSecret)
+	current := h.connect(c)
+	h.rotate(map[string]string{"token": "new"})
+	candidate := h.get(c)
+	shared := h.getShared(home(func(c *pcapi.Cloud) { c.Name = "shared" }))
+	h.Close(t.Context())
+	for _, client := range []cloud.Client{current, candidate, shared} {
+		if got := client.(*recordedClient).Closes(); got != 1 {
+			t.Errorf("a client was closed %d times, want once", got)
+		}
+	}
+	if _, err := h.Get(t.Context(), c); !errors.Is(err, errClosed) {
+		t.Errorf("Get: %v, want %v", err, errClosed)
+	}
+	if _, err := h.GetShared(t.Context(), c); !errors.Is(err, errClosed) {
+		t.Errorf("GetShared: %v, want %v", err, errClosed)
+	}
+	h.Commit("home", candidate)
+	h.Drop(t.Context(), "home")
+	h.Forget(t.Context(), "home")
+	h.Close(t.Context())
+	if h.InUse("home", current) || len(h.dialed) != 3 {
+		t.Errorf("%d clients were made, want 3, and none in use", len(h.dialed))
+	}
+}
+
+func TestClientThatIsMadeWhileClosingIsClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, c := newHarness(t), home()
+		h.blocked = make(chan struct{})
+		failed := make(chan error, 2)
+		go func() { _, err := h.Get(t.Context(), c); failed <- err }()
+		go func() {
+			_, err := h.GetShared(t.Context(), home(func(c *pcapi.Cloud) { c.Name = "other" }))
+			failed <- err
+		}()
+		synctest.Wait()
+		h.Close(t.Context())
+		close(h.blocked)
+		for range 2 {
+			if err := <-failed; !errors.Is(err, errClosed) {
+				t.Errorf("%v, want %v", err, errClosed)
+			}
+		}
+		synctest.Wait()
+		for _, client := range h.dialed {
+			if client.Closes() != 1 {
+				t.Error("a client outlives Close")
+			}
+		}
+	})
+}
+
+func TestCloseWaitsForReplacedClients(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, c := newHarness(t, secretOf(map[string]string{"token": "old"})), home(withSecret)
+		h.connect(c)
+		h.dialed[0].slow = time.Second
+		h.rotate(map[string]string{"token": "new"})
+		h.connect(c)
+		begun := time.Now()
+		h.Close(t.Context())
+		if took := time.Since(begun); took != time.Second || h.dialed[0].Closes() != 1 {
+			t.Errorf("Close returned after %s with the replaced client closed %d times, want 1s, once", took, h.dialed[0].Closes())
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		h, c := newHarness(t, secretOf(map[string]string{"token": "old"})), home(withSecret)
+		h.connect(c)
+		h.dialed[0].slow = time.Minute
+		h.rotate(map[string]string{"token": "new"})
+		h.connect(c)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		begun := time.Now()
+		h.Close(ctx)
+		if took := time.Since(begun); took != time.Second {
+			t.Errorf("Close returned after %s, want the end of its context after 1s", took)
+		}
+		<-h.dialed[0].Closed()
 	})
 }

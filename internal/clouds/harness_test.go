@@ -3,6 +3,7 @@ package clouds
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -36,6 +37,7 @@ type harness struct {
 	unreadable error
 	// blocked makes Dial wait until it is closed.
 	blocked   chan struct{}
+	mu        sync.Mutex
 	dialed    []*recordedClient
 	forgotten []string
 }
@@ -45,6 +47,8 @@ type harness struct {
 type recordedClient struct {
 	*cloudfake.Cloud
 	left time.Duration
+	// slow is how long Close takes.
+	slow time.Duration
 }
 
 func newClient() *recordedClient {
@@ -54,6 +58,7 @@ func newClient() *recordedClient {
 func (c *recordedClient) Close(ctx context.Context) {
 	deadline, _ := ctx.Deadline()
 	c.left = time.Until(deadline)
+	<-time.After(c.slow)
 	c.Cloud.Close(ctx)
 }
 
@@ -88,6 +93,8 @@ func (m memory) Dial(_ *pcapi.Cloud, secret *corev1.Secret) (cloud.Client, error
 		return nil, errNoUsername
 	}
 	fresh := newClient()
+	m.h.mu.Lock()
+	defer m.h.mu.Unlock()
 	m.h.dialed = append(m.h.dialed, fresh)
 	return fresh, nil
 }
@@ -119,6 +126,14 @@ func (h *harness) get(c *pcapi.Cloud) cloud.Client {
 	return got
 }
 
+// connect returns the client of Get, which has answered.
+func (h *harness) connect(c *pcapi.Cloud) cloud.Client {
+	h.t.Helper()
+	got := h.get(c)
+	h.Commit(c.Name, got)
+	return got
+}
+
 func (h *harness) getShared(c *pcapi.Cloud) cloud.Client {
 	h.t.Helper()
 	got, err := h.GetShared(h.t.Context(), c)
@@ -140,8 +155,8 @@ func (c *recordedClient) wantClosed(t *testing.T) {
 	t.Helper()
 	select {
 	case <-c.Closed():
-		if c.left <= 0 || c.left > closeTimeout {
-			t.Errorf("Close had %v left; want more than 0 and at most %v, whatever the caller's deadline is", c.left, closeTimeout)
+		if c.left <= 0 || c.left > retireTimeout {
+			t.Errorf("Close had %v left; want more than 0 and at most %v, whatever the caller's deadline is", c.left, retireTimeout)
 		}
 	case <-time.After(10 * time.Second):
 		t.Error("the client was not closed within 10 s")
@@ -173,9 +188,11 @@ func withSecret(c *pcapi.Cloud) {
 	c.Spec.CredentialsSecretRef = &pcapi.SecretReference{Name: "login"}
 }
 
-// secretOf returns the Secret that withSecret refers to.
+// secretOf returns the Secret that withSecret refers to, for the Cloud home.
 func secretOf(data map[string]string) *corev1.Secret {
-	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "operator", Name: "login"}}
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "operator", Name: "login", Labels: map[string]string{pcapi.CredentialsForLabel: "home"},
+	}}
 	s.Data = map[string][]byte{}
 	for key, value := range data {
 		s.Data[key] = []byte(value)

@@ -19,13 +19,16 @@ import (
 
 // +kubebuilder:rbac:groups="",namespace=system,resources=secrets,verbs=get
 
+// fingerprint identifies inputs.
+type fingerprint [sha256.Size]byte
+
 // inputs are what a client is made from, besides the Cloud itself.
 type inputs struct {
 	dialer Dialer
 	// secret is nil if the spec names none.
 	secret *corev1.Secret
 	// fingerprint changes if a new client has to be made.
-	fingerprint [sha256.Size]byte
+	fingerprint fingerprint
 }
 
 func (s *Clients) read(ctx context.Context, c *pcapi.Cloud) (inputs, error) {
@@ -37,7 +40,7 @@ func (s *Clients) read(ctx context.Context, c *pcapi.Cloud) (inputs, error) {
 	if in.secret, err = s.secret(ctx, c, in.dialer); err != nil {
 		return in, err
 	}
-	in.fingerprint, err = fingerprint(c, in.secret)
+	in.fingerprint, err = fingerprintOf(c, in.secret)
 	return in, err
 }
 
@@ -62,31 +65,56 @@ func (s *Clients) secret(ctx context.Context, c *pcapi.Cloud, d Dialer) (*corev1
 	err := s.opts.Secrets.Get(ctx, client.ObjectKey{Namespace: s.opts.Namespace, Name: name}, &secret)
 	if apierrors.IsNotFound(err) {
 		return nil, &UnusableError{Reason: pcapi.SecretMissingReason, Err: fmt.Errorf(
-			"Secret %q does not exist in namespace %q: create it with %s", name, s.opts.Namespace, d.SecretKeys())}
+			"Secret %q does not exist in namespace %q: create it with %s, and with the label %s=%s",
+			name, s.opts.Namespace, d.SecretKeys(), pcapi.CredentialsForLabel, c.Name)}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read Secret %q in namespace %q: %w", name, s.opts.Namespace, err)
 	}
+	if secret.Labels[pcapi.CredentialsForLabel] != c.Name {
+		return nil, &UnusableError{Reason: pcapi.InvalidConfigurationReason, Err: fmt.Errorf(
+			"Secret %q in namespace %q is not for this Cloud: give it the label %s=%s to allow that its data is sent to spec.endpoint",
+			name, s.opts.Namespace, pcapi.CredentialsForLabel, c.Name)}
+	}
 	return &secret, nil
 }
 
-// fingerprint covers the whole spec but the fields that do not concern a
-// client, so that a field added later, such as another type's block, is covered
-// without a change here. It also covers the Secret's data and the annotation
-// with which users request a new client.
-func fingerprint(c *pcapi.Cloud, secret *corev1.Secret) ([sha256.Size]byte, error) {
+// clientSpec returns the spec without the fields that do not concern a client, so
+// that a field added later, such as another type's block, is covered without a
+// change here.
+func clientSpec(c *pcapi.Cloud) *pcapi.CloudSpec {
 	spec := c.Spec.DeepCopy()
 	spec.PollInterval, spec.SettleTime, spec.UtilizationStep = metav1.Duration{}, nil, 0
 	spec.OrphanPolicy, spec.AllowedNamespaces = "", nil
+	spec.Imports, spec.Importable = "", nil
 	// What counts is the data, not the name that it is found by.
 	spec.CredentialsSecretRef = nil
+	return spec
+}
+
+// fingerprintOf covers the spec, the Secret's data and the annotation with which
+// users request a new client.
+func fingerprintOf(c *pcapi.Cloud, secret *corev1.Secret) (fingerprint, error) {
 	var data map[string][]byte
 	if secret != nil {
 		data = secret.Data
 	}
-	text, err := json.Marshal([]any{spec, data, c.Annotations[pcapi.ReconcileRequestedAtAnnotation]})
+	return sum(c, clientSpec(c), data, c.Annotations[pcapi.ReconcileRequestedAtAnnotation])
+}
+
+// identityOf covers what says which cloud a client calls, how it is protected on
+// the way, and what an administrator states about it: all of the spec but the
+// limits. A client of another identity is not used on.
+func identityOf(c *pcapi.Cloud) (fingerprint, error) {
+	spec := clientSpec(c)
+	spec.Limits = pcapi.CloudLimits{}
+	return sum(c, spec)
+}
+
+func sum(c *pcapi.Cloud, parts ...any) (fingerprint, error) {
+	text, err := json.Marshal(parts)
 	if err != nil {
-		return [sha256.Size]byte{}, fmt.Errorf("fingerprint of Cloud %q: %w", c.Name, err)
+		return fingerprint{}, fmt.Errorf("fingerprint of Cloud %q: %w", c.Name, err)
 	}
 	return sha256.Sum256(text), nil
 }

@@ -19,7 +19,7 @@ import (
 // the spec, or to the block of a type, replaces the client unless it is listed.
 func TestEveryFieldOfTheSpecReplacesTheClient(t *testing.T) {
 	// The data of the Secret counts, not the name that it is found by.
-	unrelated := []string{"credentialsSecretRef", "pollInterval", "settleTime", "utilizationStep", "orphanPolicy", "allowedNamespaces"}
+	unrelated := []string{"credentialsSecretRef", "pollInterval", "settleTime", "utilizationStep", "orphanPolicy", "allowedNamespaces", "imports", "importable"}
 	fields := leaves("", reflect.TypeFor[pcapi.CloudSpec]())
 	if got := slices.Sorted(maps.Keys(fields)); !slices.Contains(got, "rest.uniqueNames") || !slices.Contains(got, "limits.burst") {
 		t.Fatalf("found only the fields %v", got)
@@ -36,15 +36,29 @@ func TestEveryFieldOfTheSpecReplacesTheClient(t *testing.T) {
 			if got := mustFingerprint(t, before) != mustFingerprint(t, after); got != want {
 				t.Errorf("a new client is made: %t, want %t", got, want)
 			}
+			// Only the credentials and the limits may change beside a client in use.
+			want = want && top != "limits"
+			if got := mustIdentity(t, before) != mustIdentity(t, after); got != want {
+				t.Errorf("the client in use is closed at once: %t, want %t", got, want)
+			}
 		})
 	}
 }
 
-func mustFingerprint(t *testing.T, c *pcapi.Cloud) [32]byte {
+func mustFingerprint(t *testing.T, c *pcapi.Cloud) fingerprint {
 	t.Helper()
-	sum, err := fingerprint(c, nil)
+	sum, err := fingerprintOf(c, nil)
 	if err != nil {
-		t.Fatalf("fingerprint: %v", err)
+		t.Fatalf("fingerprintOf: %v", err)
+	}
+	return sum
+}
+
+func mustIdentity(t *testing.T, c *pcapi.Cloud) fingerprint {
+	t.Helper()
+	sum, err := identityOf(c)
+	if err != nil {
+		t.Fatalf("identityOf: %v", err)
 	}
 	return sum
 }
@@ -88,6 +102,8 @@ func change(v reflect.Value) {
 		v.SetBool(!v.Bool())
 	case reflect.Int32, reflect.Int64:
 		v.SetInt(v.Int() + 1)
+	case reflect.Slice:
+		v.Set(reflect.Append(v, reflect.Zero(v.Type().Elem())))
 	case reflect.Struct:
 		if field := v.Field(0); field.Kind() == reflect.Int64 {
 			change(field)
@@ -97,11 +113,22 @@ func change(v reflect.Value) {
 	}
 }
 
+const unlabelled = `Secret "login" in namespace "operator" is not for this Cloud: ` +
+	`give it the label samplecontroller.k8s.io/credentials-for=home to allow that its data is sent to spec.endpoint`
+
+// labelled returns the Secret that withSecret refers to, with these labels alone.
+func labelled(labels map[string]string) *corev1.Secret {
+	secret := secretOf(map[string]string{"token": "t"})
+	secret.Labels = labels
+	return secret
+}
+
 func TestGetReadsTheSecretThatTheSpecNames(t *testing.T) {
 	errAway := errors.New("the API server is away")
 	tests := []struct {
 		name   string
 		cloud  *pcapi.Cloud
+		secret *corev1.Secret
 		unread error
 		reason string
 		says   string
@@ -109,11 +136,23 @@ func TestGetReadsTheSecretThatTheSpecNames(t *testing.T) {
 		{name: "no Secret is named: none is read", cloud: home(), unread: errAway},
 		{
 			name: "the Secret does not exist: the message names the keys of this type", cloud: home(withSecret), reason: pcapi.SecretMissingReason,
-			says: `Secret "login" does not exist in namespace "operator": create it with a key of the cloud in memory`,
+			says: `Secret "login" does not exist in namespace "operator": create it with a key of the cloud in memory, and with the label samplecontroller.k8s.io/credentials-for=home`,
 		},
 		{
 			name: "the Secret cannot be read: the error is not the user's", cloud: home(withSecret), unread: errAway,
 			says: `read Secret "login" in namespace "operator": the API server is away`,
+		},
+		{name: "the Secret is for this Cloud: used", cloud: home(withSecret), secret: secretOf(map[string]string{"token": "t"})},
+		{
+			name: "the Secret has no label: not used", cloud: home(withSecret), secret: labelled(nil), reason: pcapi.InvalidConfigurationReason, says: unlabelled,
+		},
+		{
+			name: "the Secret is for another Cloud: not used", cloud: home(withSecret), reason: pcapi.InvalidConfigurationReason, says: unlabelled,
+			secret: labelled(map[string]string{pcapi.CredentialsForLabel: "other"}),
+		},
+		{
+			name: "the Secret has an empty label: not used", cloud: home(withSecret), reason: pcapi.InvalidConfigurationReason, says: unlabelled,
+			secret: labelled(map[string]string{pcapi.CredentialsForLabel: ""}),
 		},
 		{
 			name: "the type is not served: the message names those that are", cloud: home(withSecret, func(c *pcapi.Cloud) { c.Spec.Type = "VSphere" }),
@@ -123,8 +162,14 @@ func TestGetReadsTheSecretThatTheSpecNames(t *testing.T) {
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			h := newHarness(t)
+			if tc.secret != nil {
+				h = newHarness(t, tc.secret)
+			}
 			h.unreadable = tc.unread
 			got, err := h.Get(t.Context(), tc.cloud)
+			if len(h.dialed) > 0 && tc.says != "" {
+				t.Error("the data of the Secret is used")
+			}
 			if (got == nil) != (tc.says != "") {
 				t.Errorf("client: %v", got)
 			}

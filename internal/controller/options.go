@@ -27,6 +27,9 @@ type Options struct {
 	Workers int
 	// Clock returns the current time.
 	Clock func() time.Time
+	// Alone reports whether this manager holds the lease, so that no other one
+	// reconciles objects at the moment. Nil means that another one may.
+	Alone func() bool
 	// Elapsed returns the time since a fixed moment by a clock that nobody can set.
 	// GPUInfos need it.
 	Elapsed func() time.Duration

@@ -3,6 +3,7 @@ package external
 import (
 	"context"
 	"errors"
+	"time"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
@@ -17,8 +18,14 @@ type Record struct {
 	Name string
 	// Import is the id of an existing resource that the spec names, or empty.
 	Import string
-	// ID and Cloud are what the status records of the resource; empty before it does.
-	ID, Cloud string
+	// ID is what the status records of the resource; empty before it does.
+	ID string
+	// Since is when the id was recorded; zero before.
+	Since time.Time
+	// Cloud is the name of the Cloud that the status records, with the id or with the
+	// claim. Claimed is the name that the status records with the claim; empty if
+	// there is none, or if the kind does not implement RecordClaim.
+	Cloud, Claimed string
 	// ObservedGeneration is the one of the status.
 	ObservedGeneration int64
 }
@@ -49,7 +56,8 @@ type Kind[T reconciler.Object, R any, S Observed[R]] interface {
 	// is known, and Duplicates. Without, it sets Candidates and Proof. It sets
 	// Looked if it searched a listing begun at Horizon or later.
 	Look(ctx context.Context, obj T, obs S, id string) error
-	// Get asks the cloud for a resource. It fails with cloud.NotFound only if the cloud says so.
+	// Get asks the cloud for a resource. It fails with cloud.NotFound only if the cloud
+	// says so itself, and with cloud.NotFoundUnproven if the answer may not be the cloud's.
 	Get(ctx context.Context, obs S, id string) (R, error)
 	// Create asks for the resource. Uncertain errors may have created it.
 	Create(ctx context.Context, obj T, obs S) (R, error)
@@ -58,8 +66,9 @@ type Kind[T reconciler.Object, R any, S Observed[R]] interface {
 	// Errors that are no cloud errors end the reconcile as its outcome.
 	Delete(ctx context.Context, obj T, obs S, r R) (gone bool, err error)
 	// Remember stores what the cloud answered of a resource of the object, until a
-	// listing begun later says more, and sets Resource.
-	Remember(obj T, obs S, r R)
+	// listing begun later says more, and sets Resource. The answer to a create is kept
+	// until a listing shows the resource, at most for the settle time.
+	Remember(obj T, obs S, r R, created bool)
 
 	// PlanCreate plans for an object without a resource for which a create may be sent.
 	PlanCreate(obj T, obs S) reconciler.Plan[T, S]
@@ -79,6 +88,9 @@ type Kind[T reconciler.Object, R any, S Observed[R]] interface {
 type Optional[T reconciler.Object, R any, S Observed[R]] interface {
 	// Relate observes what else the plan needs: other objects and prerequisites.
 	Relate(ctx context.Context, obj T, obs S) error
+	// RecordClaim writes the claim into the status of obj. Where names prove which
+	// object owns a resource, the claim must be stored where users cannot write it.
+	RecordClaim(obj T, name, cloudName string)
 	// Adopted returns the outcome once r was adopted; nil if r is as the spec says.
 	Adopted(obj T, r R) error
 	// Unclear returns an error that explains why a refused create leaves open
@@ -105,6 +117,9 @@ var _ Optional[*pcapi.Network, cloud.Network, *Observation[cloud.Network]] = Def
 
 // Relate observes nothing.
 func (Defaults[T, R, S]) Relate(context.Context, T, S) error { return nil }
+
+// RecordClaim writes nothing: something else than its name proves what owns a resource.
+func (Defaults[T, R, S]) RecordClaim(T, string, string) {}
 
 // Adopted finds every resource as the spec says.
 func (Defaults[T, R, S]) Adopted(T, R) error { return nil }

@@ -54,8 +54,11 @@ type Options struct {
 	OnDemand bool
 	// Identified: the owner of a resource is known on every cloud, even without labels.
 	Identified bool
-	// LostAdvice tells users what to do when the resource is lost.
+	// LostAdvice says what users can do when the resource is lost.
 	LostAdvice string
+	// Alone reports whether no other manager reconciles objects at the moment. Nil
+	// means that another one may.
+	Alone func() bool
 }
 
 // Lifecycle reconciles the objects of one kind with their external resources. It
@@ -97,7 +100,7 @@ func (l *Lifecycle[T, R, S]) Reconciler(recorder events.EventRecorder) *reconcil
 		Client: l.Client, Kind: l, Recorder: recorder, Deadline: deadline, Permit: l.permit,
 		Reported: func(obj T, _ S, _ error) {
 			if l.kind.Record(obj).ID != "" {
-				l.Tracker.Forget(obj.GetUID())
+				l.Tracker.Recorded(obj.GetUID())
 			}
 		},
 	}
@@ -139,12 +142,14 @@ func (l *Lifecycle[T, R, S]) claimed(obj T, record Record) string {
 	return cmp.Or(obj.GetAnnotations()[pcapi.ClaimedNameAnnotation], record.Name)
 }
 
-// RecordedCloud returns the name of the Cloud that an object uses already: that
-// of its recorded resource or, as long as a create may have been sent, that of
-// its claim. It is empty if there is none.
+// RecordedCloud returns the name of the Cloud that an object uses already: that of
+// its recorded resource or, as long as a create may have been sent, that of its
+// claim, which the status holds if cloudName is not empty. It is empty if there is none.
 func RecordedCloud(obj client.Object, id, cloudName, finalizer string) string {
 	switch {
 	case id != "":
+		return cloudName
+	case controllerutil.ContainsFinalizer(obj, finalizer) && cloudName != "":
 		return cloudName
 	case controllerutil.ContainsFinalizer(obj, finalizer):
 		return obj.GetAnnotations()[pcapi.ClaimedCloudAnnotation]
@@ -155,6 +160,15 @@ func RecordedCloud(obj client.Object, id, cloudName, finalizer string) string {
 // ref is how the inventory refers to the object.
 func (l *Lifecycle[T, R, S]) ref(obj T) inventory.Ref {
 	return inventory.Ref{Kind: l.Ref, Namespace: obj.GetNamespace(), Name: obj.GetName()}
+}
+
+// alone reports whether no other manager can have acted on a claim of this one.
+func (l *Lifecycle[T, R, S]) alone() bool { return l.Alone != nil && l.Alone() }
+
+// claimInStatus reports whether the claim is stored in the status, too: only names
+// prove on this cloud which object owns a resource, and users can write metadata.
+func (l *Lifecycle[T, R, S]) claimInStatus(o *Observation[R]) bool {
+	return !l.Identified && !o.Capabilities().Has(cloud.Labels)
 }
 
 func deleted(obj client.Object) bool { return !obj.GetDeletionTimestamp().IsZero() }

@@ -3,6 +3,7 @@ package external
 import (
 	"time"
 
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/inventory"
 )
@@ -26,7 +27,9 @@ type Observation[R any] struct {
 	// Now is when the reconcile began.
 	Now time.Time
 	// Cloud is the name of the Cloud that the object uses or is to use.
-	Cloud     string
+	Cloud string
+	// Spec is that of the Cloud; nil if the object may not use the Cloud. It is shared.
+	Spec      *pcapi.CloudSpec
 	Inventory *inventory.Inventory
 	View      inventory.View
 
@@ -41,13 +44,19 @@ type Observation[R any] struct {
 	// Claimed is the name of the resource that the claim is about; empty without
 	// a claim. A claim means that a create may have been sent.
 	Claimed string
+	// ClaimedAt is when this process first observed the claim. A listing begun before
+	// proves nothing about the name.
+	ClaimedAt time.Time
+	// ClaimProved: the status holds the claim, so that no user wrote it.
+	ClaimProved bool
 	// Fresh: this reconcile stored the claim, so nothing was sent before it.
 	Fresh bool
 
 	// Resource is what the cloud holds for the object; nil if that is not known or gone.
 	Resource *R
-	// Gone: the cloud answered that the recorded or imported resource does not exist.
-	Gone bool
+	// Absent: the cloud answered that the recorded or imported resource does not exist.
+	// Gone: this is proved; see Lifecycle.absenceProved.
+	Absent, Gone bool
 	// Owned: the resource's owner labels name this object, or the cloud has no labels.
 	Owned bool
 	// Foreign: the resource's owner labels name another cluster.
@@ -58,11 +67,12 @@ type Observation[R any] struct {
 	How string
 
 	// Horizon is the earliest start of a listing that shows what a create without
-	// a recorded answer made.
+	// a recorded answer made or, once the id is on record, that proves that the
+	// resource is gone by lacking it.
 	Horizon time.Time
 	// Looked: a complete listing begun at Horizon or later was searched.
 	Looked bool
-	// SettleTimeLeft is how long such a create may still take effect without being
+	// SettleTimeLeft is how long the resource of a create may still exist without being
 	// listed; 0 when that is over.
 	SettleTimeLeft time.Duration
 	// Candidates are what the search found, oldest first, and Proof is why they

@@ -6,8 +6,11 @@ import (
 	"errors"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/reconciler"
 	"github.com/privatecloud/operator/internal/tenancy"
 )
@@ -21,15 +24,17 @@ func (l *Lifecycle[T, R, S]) Observe(ctx context.Context, obj T) (S, error) {
 	o.Now, o.How = l.Clock(), pcapi.CreatedReason
 	wanted, err := tenancy.CloudFor(ctx, l.Client, obj.GetNamespace(), record.Ref)
 	if err != nil {
-		return obs, err
+		return obs, controller.AwaitNamespace(err)
 	}
 	o.Cloud = cmp.Or(RecordedCloud(obj, record.ID, record.Cloud, l.Options.Finalizer), wanted)
 	o.Moved = record.ID == "" && o.Cloud != wanted
-	o.Inventory = l.Directory.Cloud(o.Cloud)
-	o.View = o.Inventory.View()
 	o.Claimed = l.claimed(obj, record)
-	if err := l.admit(ctx, obj, o); err != nil {
-		return obs, err
+	o.ClaimProved = o.Claimed != "" && o.Claimed == record.Claimed
+	if err := l.admit(ctx, obj, o, record); err != nil {
+		return obs, controller.AwaitNamespace(err)
+	}
+	if record.ID == "" && !deleted(obj) && o.Available() && l.claimInStatus(o) && !o.ClaimProved {
+		o.Claimed = "" // no create is sent before the status holds the claim
 	}
 	if o.Denied == nil || deleted(obj) {
 		err = l.observeResource(ctx, obj, obs, record)
@@ -40,10 +45,18 @@ func (l *Lifecycle[T, R, S]) Observe(ctx context.Context, obj T) (S, error) {
 	return obs, err
 }
 
-// admit observes whether the object may use its Cloud.
-func (l *Lifecycle[T, R, S]) admit(ctx context.Context, obj T, o *Observation[R]) error {
-	_, err := tenancy.Open(ctx, l.Client, obj.GetNamespace(), o.Cloud)
-	if missing, ok := errors.AsType[*tenancy.MissingError](err); ok {
+// admit observes whether the object may use its Cloud, and sets Inventory and View.
+// A Cloud that is being deleted takes nothing new.
+func (l *Lifecycle[T, R, S]) admit(ctx context.Context, obj T, o *Observation[R], record Record) error {
+	c, err := tenancy.Open(ctx, l.Client, obj.GetNamespace(), o.Cloud)
+	missing, isMissing := errors.AsType[*tenancy.MissingError](err)
+	if isMissing {
+		o.Inventory = l.Directory.Absent(o.Cloud)
+	} else {
+		o.Inventory = l.Directory.Cloud(o.Cloud)
+	}
+	o.View = o.Inventory.View()
+	if isMissing {
 		o.CloudMissing = true
 		o.Denied = l.blocked(obj, o, "%v", missing)
 		return nil
@@ -52,7 +65,14 @@ func (l *Lifecycle[T, R, S]) admit(ctx context.Context, obj T, o *Observation[R]
 		o.Denied = reconciler.Stalled(pcapi.CloudUnavailableReason, RecheckSoon, denied)
 		return nil
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	o.Spec = &c.Spec
+	if tenancy.Closing(c) && record.ID == "" && o.Claimed == "" {
+		o.Denied = l.blocked(obj, o, "Cloud %q is being deleted: choose another in spec.cloudRef", o.Cloud)
+	}
+	return nil
 }
 
 func (l *Lifecycle[T, R, S]) observeResource(ctx context.Context, obj T, obs S, record Record) error {
@@ -69,6 +89,8 @@ func (l *Lifecycle[T, R, S]) observeResource(ctx context.Context, obj T, obs S, 
 	}
 	if id == "" {
 		l.setHorizon(obj, o)
+	} else {
+		l.setProofHorizon(obj, o, record)
 	}
 	if err := l.kind.Look(ctx, obj, obs, id); err != nil {
 		return l.lookFailed(obj, o, err)
@@ -90,7 +112,7 @@ func (l *Lifecycle[T, R, S]) askCreated(ctx context.Context, obj T, obs S, id st
 	o := obs.External()
 	r, err := l.kind.Get(ctx, obs, id)
 	switch {
-	case cloud.Is(err, cloud.NotFound):
+	case notFound(err):
 	case err != nil:
 		return l.lookFailed(obj, o, err)
 	default:
@@ -109,20 +131,61 @@ func (l *Lifecycle[T, R, S]) ask(ctx context.Context, obj T, obs S, id string, r
 	}
 	r, err := l.kind.Get(ctx, obs, id)
 	switch {
-	case cloud.Is(err, cloud.NotFound):
-		o.Gone = true
+	case notFound(err):
+		o.Absent = true
+		if o.Gone = l.absenceProved(obj, o, err); !o.Gone && !l.OnDemand {
+			o.Inventory.EnqueueAfterListing(l.ref(obj), Latest(o.Horizon, o.Now))
+		}
 	case err != nil:
 		return l.lookFailed(obj, o, err)
 	default:
-		l.kind.Remember(obj, obs, r)
+		l.kind.Remember(obj, obs, r, false)
 	}
 	l.Looks.Forget(obj.GetUID())
 	return nil
 }
 
+// notFound reports whether the cloud, or something in front of it, answered that a
+// resource does not exist.
+func notFound(err error) bool { return cloud.Is(err, cloud.NotFound, cloud.NotFoundUnproven) }
+
+// absenceProved reports whether err, an answer that the resource on record does not
+// exist, proves it. Reads may lag behind writes: until the settle time has passed
+// since the create was answered, only a deletion that the cloud accepted explains
+// such an answer. To complete a deletion, the cloud's own word is enough then. All
+// else also needs a complete listing that lacks the resource.
+func (l *Lifecycle[T, R, S]) absenceProved(obj T, o *Observation[R], err error) bool {
+	_, accepted := l.Tracker.RemovedAt(obj.GetUID())
+	switch {
+	case o.SettleTimeLeft > 0 && !accepted:
+		return false
+	case deleted(obj) && cloud.Is(err, cloud.NotFound):
+		return true
+	}
+	return o.Looked
+}
+
+// setProofHorizon sets from when on the absence of a recorded resource counts: the
+// settle time after its create was answered and, if its deletion was requested, the
+// answer to that.
+func (l *Lifecycle[T, R, S]) setProofHorizon(obj T, o *Observation[R], record Record) {
+	created := meta.FindStatusCondition(obj.GetConditions(), pcapi.CreatedCondition)
+	if lost := created != nil && created.Reason == pcapi.LostReason; !record.Since.IsZero() && !lost {
+		settled := record.Since.Add(time.Second + o.View.Settings.SettleTime) // the status has whole seconds
+		if o.SettleTimeLeft = max(0, settled.Sub(o.Now)); o.SettleTimeLeft == 0 {
+			o.Horizon = settled
+		}
+	}
+	if deleted(obj) {
+		removed, _ := l.Tracker.RemovedAt(obj.GetUID())
+		o.Horizon = Latest(o.Horizon, removed)
+	}
+}
+
 // setHorizon sets from when on a listing shows what the object's creates made.
 func (l *Lifecycle[T, R, S]) setHorizon(obj T, o *Observation[R]) {
-	since := l.Tracker.UnknownSince(obj.GetUID(), o.Inventory.StartedAt())
+	o.ClaimedAt = l.Tracker.ClaimedSince(obj.GetUID(), o.Now)
+	since := l.Tracker.UnknownSince(obj.GetUID(), o.ClaimedAt)
 	end := since.Add(o.View.Settings.SettleTime)
 	o.SettleTimeLeft = max(0, end.Sub(o.Now))
 	o.Horizon = since

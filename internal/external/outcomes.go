@@ -102,14 +102,14 @@ func (l *Lifecycle[T, R, S]) outcomeOf(obj T, o *Observation[R], backoff workque
 		if l.OnDemand {
 			wait = max(wait, backoff.When(obj.GetUID()))
 		}
-		return reconciler.Wait(wait, pcapi.PendingReason, "%v", err)
-	case unavailable(err), cloud.Is(err, cloud.Conflict):
+		return reconciler.Wait(wait, pcapi.PendingReason, "%v", cloud.Public(err))
+	case unavailable(err), cloud.Is(err, cloud.Conflict, cloud.NotFoundUnproven):
 		o.Inventory.EnqueueWhenAvailable(l.ref(obj), o.View)
-		return reconciler.Wait(backoff.When(obj.GetUID()), pcapi.CloudUnavailableReason, "%v", err)
+		return reconciler.Wait(backoff.When(obj.GetUID()), pcapi.CloudUnavailableReason, "%v", cloud.Public(err))
 	case cloud.Is(err, cloud.Unsupported):
-		return reconciler.Stalled(pcapi.UnsupportedReason, RecheckRefused, err)
+		return reconciler.Stalled(pcapi.UnsupportedReason, RecheckRefused, cloud.Public(err))
 	case cloud.KindOf(err) != "":
-		return reconciler.Stalled(pcapi.RejectedReason, RecheckRefused, err)
+		return reconciler.Stalled(pcapi.RejectedReason, RecheckRefused, cloud.Public(err))
 	default:
 		return err
 	}
@@ -156,6 +156,22 @@ func (l *Lifecycle[T, R, S]) lost(id string) error {
 	}
 	return reconciler.Stalled(pcapi.LostReason, recheck, fmt.Errorf(
 		"%s %s is gone from the cloud and not by this operator; it is not created again: %s", l.Noun, id, l.LostAdvice))
+}
+
+// unproved is the outcome for a recorded resource that the cloud does not show, as
+// long as that does not prove that it is gone.
+func (l *Lifecycle[T, R, S]) unproved(o *Observation[R], id string) error {
+	return reconciler.Wait(max(o.SettleTimeLeft, time.Second), pcapi.NotFoundReason,
+		"the cloud does not show %s %s at the moment; nothing is done until a complete listing confirms it after the Cloud's settleTime", l.Noun, id)
+}
+
+// unconfirmed waits for the proof that a resource which is being deleted is gone. The
+// status reports it only once it takes long.
+func (l *Lifecycle[T, R, S]) unconfirmed(obj T, o *Observation[R], id string) error {
+	return &reconciler.WaitError{
+		After: max(o.SettleTimeLeft, time.Second), Reason: pcapi.RequestedReason, Quiet: o.Now.Sub(obj.GetDeletionTimestamp().Time) < quiet,
+		Message: fmt.Sprintf("the cloud does not show %s %s any more; waiting for a complete listing that confirms it", l.Noun, id),
+	}
 }
 
 // underDeletion waits for a deletion that the cloud works on. The status reports

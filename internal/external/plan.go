@@ -62,7 +62,7 @@ func (l *Lifecycle[T, R, S]) planFound(obj T, obs S) (plan reconciler.Plan[T, S]
 	case len(o.Candidates) > 0 && !repeatable:
 		return l.End(reconciler.Stalled(pcapi.AmbiguousReason, RecheckSoon, fmt.Errorf(
 			"%s may be this %[2]s, created by a request whose answer was lost, or somebody else's; nothing on this cloud proves which: "+
-				"set spec.import.vmId to the one that is this %[2]s's, or rename or delete them in the cloud", l.names(o.Candidates, o.Claimed), l.Kind))), true
+				"set spec.import.vmId to the one that is this %[2]s's, if the Cloud allows imports, or rename or delete them in the cloud", l.names(o.Candidates, o.Claimed), l.Kind))), true
 	case o.SettleTimeLeft > 0 && !repeatable:
 		return l.End(reconciler.Wait(o.SettleTimeLeft, pcapi.OutcomeUnknownReason,
 			"the answer to the create was lost; waiting for the Cloud's settleTime to pass before a second create, and looking for the %s of the first one meanwhile", l.Noun)), true
@@ -78,6 +78,8 @@ func (l *Lifecycle[T, R, S]) planExisting(obj T, obs S, record Record) reconcile
 		return l.End(l.lost(record.ID))
 	case o.Resource != nil:
 		return l.kind.PlanExisting(obj, obs)
+	case o.Absent:
+		return l.End(l.unproved(o, record.ID))
 	case l.OnDemand && obj.GetGeneration() != record.ObservedGeneration:
 		return l.Do(l.Steps.Look)
 	default:
@@ -101,6 +103,8 @@ func (l *Lifecycle[T, R, S]) planDeletion(obj T, obs S, record Record) reconcile
 		return l.Do(l.Steps.Look)
 	case len(o.Duplicates) > 0:
 		return l.Do(l.Steps.DeleteDuplicate)
+	case o.Absent && !o.Gone:
+		return l.End(l.unconfirmed(obj, o, record.id()))
 	case o.Gone, o.Resource == nil:
 		return l.Do(l.Steps.ConfirmGone, l.Steps.Release)
 	}

@@ -51,6 +51,10 @@ func (l *Lifecycle[T, R, S]) reportCreated(conditions *[]metav1.Condition, o *Ob
 		return
 	default:
 		c.Reason, c.Message = createdReason(outcome), Text(outcome)+l.caveat(o)
+		last := meta.FindStatusCondition(*conditions, pcapi.CreatedCondition)
+		if o.Claimed != "" && c.Reason == pcapi.PendingReason && last != nil && last.Reason == pcapi.OutcomeUnknownReason {
+			return // that the cloud is away does not answer what became of the create
+		}
 	}
 	meta.SetStatusCondition(conditions, c)
 }

@@ -80,6 +80,14 @@ func (l *Lifecycle[T, R, S]) claim(ctx context.Context, obj T, obs S) error {
 	if err := reconciler.Claim(ctx, l.Client, obj, l.Options.Finalizer, annotations); err != nil {
 		return err
 	}
+	if l.claimInStatus(o) && l.kind.Record(obj).ID == "" {
+		err := reconciler.WriteStatus(ctx, l.Client, obj, func() { l.kind.RecordClaim(obj, name, o.Cloud) })
+		if err != nil {
+			return err
+		}
+		o.ClaimProved = true
+	}
+	l.Tracker.ClaimedSince(obj.GetUID(), o.Now)
 	o.Fresh = o.Fresh || o.Claimed == ""
 	o.Claimed = name
 	return nil
@@ -89,6 +97,9 @@ func (l *Lifecycle[T, R, S]) unclaim(ctx context.Context, obj T, obs S) error {
 	err := reconciler.Release(ctx, l.Client, obj, l.Options.Finalizer, pcapi.ClaimedNameAnnotation, pcapi.ClaimedCloudAnnotation)
 	if err == nil {
 		obs.External().Claimed = ""
+		if l.kind.Record(obj).ID == "" {
+			l.kind.RecordClaim(obj, "", "")
+		}
 	}
 	return err
 }
@@ -113,15 +124,18 @@ func (l *Lifecycle[T, R, S]) create(ctx context.Context, obj T, obs S) error {
 		id := l.kind.Identify(r).ID
 		l.Tracker.Created(uid, id, l.Clock())
 		l.Backoff.Forget(uid)
-		l.kind.Remember(obj, obs, r)
+		l.kind.Remember(obj, obs, r, true)
 		return l.Progress(r)
 	}
 	if outcome := l.unclear(obj, obs, err); outcome != nil {
 		return outcome
 	}
-	if nothing := o.Fresh || o.SettleTimeLeft == 0; nothing && l.kind.KeepsClaim(obs, err) {
+	switch {
+	case !o.Fresh && o.SettleTimeLeft > 0: // an earlier create may still take effect
+	case !l.alone(): // another manager may have acted on the claim
+	case l.kind.KeepsClaim(obs, err):
 		l.Tracker.Refused(uid)
-	} else if nothing {
+	default:
 		if err := l.unclaim(ctx, obj, obs); err != nil {
 			return err
 		}
@@ -130,7 +144,7 @@ func (l *Lifecycle[T, R, S]) create(ctx context.Context, obj T, obs S) error {
 		return outcome
 	}
 	if cloud.Is(err, cloud.Quota) {
-		return reconciler.Wait(RecheckSoon, pcapi.QuotaExceededReason, "%v", err)
+		return reconciler.Wait(RecheckSoon, pcapi.QuotaExceededReason, "%v", cloud.Public(err))
 	}
 	return l.Failed(obj, o, err)
 }
@@ -150,7 +164,7 @@ func (l *Lifecycle[T, R, S]) unclear(obj T, obs S, err error) error {
 		return cause
 	}
 	if cause == nil || errors.Is(err, cause) {
-		cause = fmt.Errorf("%w; the %s may have been created all the same: it is looked for before another create", err, l.Noun)
+		cause = fmt.Errorf("%w; the %s may have been created all the same: it is looked for before another create", cloud.Public(err), l.Noun)
 	}
 	return reconciler.Wait(l.Backoff.When(obj.GetUID()), pcapi.OutcomeUnknownReason, "%v", cause)
 }
@@ -177,7 +191,7 @@ func (l *Lifecycle[T, R, S]) adopt(_ context.Context, obj T, obs S) error {
 func (l *Lifecycle[T, R, S]) deleteDuplicate(ctx context.Context, obj T, obs S) error {
 	o := obs.External()
 	extra := o.Duplicates[0]
-	if _, err := l.kind.Delete(ctx, obj, obs, extra); err != nil && !cloud.Is(err, cloud.NotFound) {
+	if _, err := l.kind.Delete(ctx, obj, obs, extra); err != nil && !notFound(err) {
 		return l.Failed(obj, o, err)
 	}
 	return reconciler.Wait(time.Second, pcapi.ProgressingReason, "one create made several %[1]ss; %[1]s %[2]s is kept, %[1]s %[3]s is being deleted",
@@ -190,9 +204,11 @@ func (l *Lifecycle[T, R, S]) remove(ctx context.Context, obj T, obs S) error {
 	o := obs.External()
 	id := l.kind.Identify(*o.Resource).ID
 	gone, err := l.kind.Delete(ctx, obj, obs, *o.Resource)
-	if err != nil && !cloud.Is(err, cloud.NotFound) {
+	if err != nil && !notFound(err) {
 		return l.Failed(obj, o, err)
 	}
+	l.Tracker.Removed(obj.GetUID(), l.Clock(), err == nil)
+	o.Looked = false // what was listed before the answer proves nothing
 	if !l.OnDemand {
 		l.Backoff.Forget(obj.GetUID())
 	}
@@ -214,15 +230,20 @@ func (l *Lifecycle[T, R, S]) confirmGone(ctx context.Context, obj T, obs S) erro
 	}
 	r, err := l.kind.Get(ctx, obs, id)
 	switch {
-	case cloud.Is(err, cloud.NotFound):
+	case notFound(err) && l.absenceProved(obj, o, err):
 		o.Gone = true
 		return nil
+	case notFound(err):
+		if !l.OnDemand {
+			o.Inventory.EnqueueAfterListing(l.ref(obj), l.Clock())
+		}
+		return l.unconfirmed(obj, o, id)
 	case err != nil && l.OnDemand:
 		return l.outcomeOf(obj, o, l.Backoff, err)
 	case err != nil:
 		return l.Failed(obj, o, err)
 	}
-	l.kind.Remember(obj, obs, r)
+	l.kind.Remember(obj, obs, r, false)
 	wait := time.Second
 	if l.OnDemand {
 		wait = l.Backoff.When(obj.GetUID()) // no event reports when it is gone

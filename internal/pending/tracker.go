@@ -1,5 +1,6 @@
-// Package pending tracks creates between two reconciles: which may still take
-// effect, and what they created that is not on record yet.
+// Package pending tracks calls between two reconciles: creates that may still take
+// effect, what they created that is not on record yet, and deletions and changes
+// that the cloud answered.
 package pending
 
 import (
@@ -9,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Tracker holds one record for each object without a recorded id. It knows
-// nothing of what an earlier process did. All methods may be called at any time
-// from any goroutine.
+// Tracker holds one record for each object with an open call. It knows nothing of
+// what an earlier process did. All methods may be called at any time from any
+// goroutine.
 type Tracker struct {
 	mu      sync.Mutex
 	records map[types.UID]record
@@ -25,8 +26,16 @@ type record struct {
 	created string
 	// refused: every create was sent by this process and clearly refused.
 	refused bool
+	// claimed is when the object's claim was first observed by this process.
+	claimed time.Time
 	// deleted is when the object's deletion was first observed by this process.
 	deleted time.Time
+	// removed is when the deletion of the resource was last answered, and accepted is
+	// whether the cloud accepted one.
+	removed  time.Time
+	accepted bool
+	// change is the last change of the resource that was sent.
+	change string
 }
 
 // NewTracker returns a Tracker without records.
@@ -69,7 +78,23 @@ func (t *Tracker) CreatedID(uid types.UID) (id string, ok bool) {
 	return id, id != ""
 }
 
-// Forget drops the record of an object: its id is on record, or it is gone.
+// Recorded drops what is tracked of the creates of an object: its id is on record.
+func (t *Tracker) Recorded(uid types.UID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	old, ok := t.records[uid]
+	if !ok {
+		return
+	}
+	kept := record{deleted: old.deleted, removed: old.removed, accepted: old.accepted, change: old.change}
+	if kept == (record{}) {
+		delete(t.records, uid)
+		return
+	}
+	t.records[uid] = kept
+}
+
+// Forget drops the record of an object that is gone.
 func (t *Tracker) Forget(uid types.UID) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -83,6 +108,38 @@ func (t *Tracker) Len() int {
 	return len(t.records)
 }
 
+// ClaimedSince returns when the object's claim was first observed by this process,
+// which is now for the first call. Another manager may have stored the claim, and
+// may send a create until then.
+func (t *Tracker) ClaimedSince(uid types.UID, now time.Time) time.Time {
+	return t.update(uid, func(r *record) {
+		if r.claimed.IsZero() {
+			r.claimed = now
+		}
+	}).claimed
+}
+
+// Removed records an answer to the deletion of the resource, and whether the cloud
+// accepted the deletion.
+func (t *Tracker) Removed(uid types.UID, at time.Time, accepted bool) {
+	t.update(uid, func(r *record) { r.removed, r.accepted = at, r.accepted || accepted })
+}
+
+// RemovedAt returns when the deletion of the resource was last answered to this
+// process, the zero time if it was not, and whether the cloud accepted one.
+func (t *Tracker) RemovedAt(uid types.UID) (at time.Time, accepted bool) {
+	r := t.get(uid)
+	return r.removed, r.accepted
+}
+
+// Repeated records a change of the resource that is sent, and reports whether it is
+// the same as the last one.
+func (t *Tracker) Repeated(uid types.UID, change string) bool {
+	var repeated bool
+	t.update(uid, func(r *record) { repeated, r.change = r.change == change, change })
+	return repeated
+}
+
 // DeletedSince returns when the object's deletion was first observed by this
 // process, which is now for the first call.
 func (t *Tracker) DeletedSince(uid types.UID, now time.Time) time.Time {
@@ -93,17 +150,17 @@ func (t *Tracker) DeletedSince(uid types.UID, now time.Time) time.Time {
 	}).deleted
 }
 
-// UnknownSince returns when a create was last sent whose outcome is not known,
-// or when this process started if none was sent since; the zero time if no
-// create can still take effect.
-func (t *Tracker) UnknownSince(uid types.UID, started time.Time) time.Time {
+// UnknownSince returns when a create was last sent whose outcome is not known, or
+// claimed if none was sent since; the zero time if no create can still take effect.
+// claimed is when the claim was first observed.
+func (t *Tracker) UnknownSince(uid types.UID, claimed time.Time) time.Time {
 	r := t.get(uid)
 	switch {
 	case r.refused:
 		return time.Time{}
-	case r.sent.After(started):
+	case r.sent.After(claimed):
 		return r.sent
 	default:
-		return started
+		return claimed
 	}
 }

@@ -18,14 +18,14 @@ func TestUnknownSince(t *testing.T) {
 		do   func(*Tracker)
 		want time.Time
 	}{
-		{name: "no record: any create was sent before this process started", do: func(*Tracker) {}, want: began},
+		{name: "no record: another process may have sent a create until the claim was observed", do: func(*Tracker) {}, want: began},
 		{name: "two creates: the last one counts", do: func(c *Tracker) { c.Unknown("a", began.Add(time.Minute)); c.Unknown("a", began.Add(time.Hour)) }, want: began.Add(time.Hour)},
 		{name: "an answered create that is not on record yet counts: a listing may lag behind it", do: func(c *Tracker) { c.Created("a", "s1", began.Add(time.Minute)) }, want: began.Add(time.Minute)},
 		{name: "a create of another object does not count", do: func(c *Tracker) { c.Unknown("b", began.Add(time.Hour)) }, want: began},
 		{name: "a forgotten create does not count", do: func(c *Tracker) { c.Unknown("a", began.Add(time.Hour)); c.Forget("a") }, want: began},
 		{name: "a refused create cannot take effect", do: func(c *Tracker) { c.Refused("a") }},
 		{name: "a create sent after a refused one counts", do: func(c *Tracker) { c.Refused("a"); c.Unknown("a", began.Add(time.Hour)) }, want: began.Add(time.Hour)},
-		{name: "a clock that was set back: the start of this process counts", do: func(c *Tracker) { c.Unknown("a", began.Add(-time.Hour)) }, want: began},
+		{name: "a clock that was set back: the observation of the claim counts", do: func(c *Tracker) { c.Unknown("a", began.Add(-time.Hour)) }, want: began},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
@@ -35,6 +35,45 @@ func TestUnknownSince(t *testing.T) {
 				t.Errorf("unknown since %v, want %v", got, tc.want)
 			}
 		})
+	}
+}
+
+func TestClaimedSinceReturnsTheFirstObservation(t *testing.T) {
+	c := NewTracker()
+	for _, now := range []time.Time{start, start.Add(time.Hour)} {
+		if got := c.ClaimedSince("a", now); !got.Equal(start) {
+			t.Errorf("at %v: claimed since %v, want %v", now, got, start)
+		}
+	}
+	c.Forget("a")
+	if got := c.ClaimedSince("a", start.Add(time.Hour)); !got.Equal(start.Add(time.Hour)) {
+		t.Errorf("after it was forgotten: claimed since %v, want the next observation", got)
+	}
+}
+
+func TestRecordedKeepsAnswersToDeletionsAndChanges(t *testing.T) {
+	c := NewTracker()
+	c.Created("a", "s1", start)
+	c.Recorded("a")
+	if c.Len() != 0 {
+		t.Errorf("%d records after the id was recorded, want none", c.Len())
+	}
+	c.Removed("a", start, true)
+	c.Removed("a", start.Add(time.Minute), false)
+	c.Recorded("a")
+	if at, accepted := c.RemovedAt("a"); !at.Equal(start.Add(time.Minute)) || !accepted {
+		t.Errorf("removed at %v, accepted %t, want the last answer and that one was accepted", at, accepted)
+	}
+	if c.Repeated("a", "2 cores") || !c.Repeated("a", "2 cores") || c.Repeated("a", "4 cores") {
+		t.Error("Repeated does not compare with the last change")
+	}
+	c.Recorded("a")
+	if !c.Repeated("a", "4 cores") {
+		t.Error("the last change was forgotten when the id was recorded")
+	}
+	c.Forget("a")
+	if c.Len() != 0 {
+		t.Errorf("%d records after the object is gone, want none", c.Len())
 	}
 }
 

@@ -79,6 +79,12 @@ func Controllers(ctx context.Context, mgr manager.Manager, opts Options) error {
 	clients := clouds.New(clouds.Options{
 		Secrets: mgr.GetAPIReader(), Namespace: opts.Namespace, Clock: time.Now, Dialers: dialers(opts),
 	})
+	if err := clients.Follow(ctx, mgr.GetCache()); err != nil {
+		return err
+	}
+	if err := mgr.Add(clients.Closer(mgr.GetCache())); err != nil {
+		return fmt.Errorf("add what closes the clients: %w", err)
+	}
 	if err := startCaches(ctx, mgr.GetCache()); err != nil {
 		return err
 	}
@@ -103,7 +109,7 @@ func Controllers(ctx context.Context, mgr manager.Manager, opts Options) error {
 		return fmt.Errorf("set up the GPUInfo controller: %w", err)
 	}
 	if opts.NameCheck {
-		if err := nameCheck(ctx, mgr, clients); err != nil {
+		if err := webhookv1alpha1.SetupVMWebhookWithManager(mgr, clients); err != nil {
 			return fmt.Errorf("set up the name check: %w", err)
 		}
 	}
@@ -132,16 +138,9 @@ func startCaches(ctx context.Context, informers cache.Informers) error {
 func dialers(opts Options) map[pcapi.CloudType]clouds.Dialer {
 	all := map[pcapi.CloudType]clouds.Dialer{
 		pcapi.CloudTypeREST: restdialer.Dialer{Base: rest.Config{
-			Version: opts.Version, Timeout: opts.CallTimeout, Metrics: restMetrics(), Log: ctrl.Log.WithName("cloud"),
+			Version: opts.Version, Timeout: opts.CallTimeout, Metrics: restMetrics(), Holds: rest.NewHolds(), Log: ctrl.Log.WithName("cloud"),
 		}},
 	}
 	maps.Copy(all, opts.Dialers)
 	return all
-}
-
-func nameCheck(ctx context.Context, mgr manager.Manager, clients *clouds.Clients) error {
-	if err := clients.Follow(ctx, mgr.GetCache()); err != nil {
-		return err
-	}
-	return webhookv1alpha1.SetupVMWebhookWithManager(mgr, clients)
 }

@@ -36,6 +36,8 @@ func Cloud(name, endpoint string, change ...func(*pcapi.Cloud)) *pcapi.Cloud {
 			Endpoint:     endpoint,
 			PollInterval: metav1.Duration{Duration: PollInterval},
 			SettleTime:   &metav1.Duration{Duration: SettleTime},
+			Imports:      pcapi.ImportPolicyAny,
+			REST:         &pcapi.RESTCloud{ExclusiveNames: true},
 		},
 	}
 	for _, apply := range change {

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -86,6 +87,8 @@ var unusableClouds = cases{
 		onCloud(mockcloud.Options{}, map[string]string{"username": "operator"})),
 	"the Secret has none of the keys: InvalidConfiguration": unusable("InvalidConfiguration", "none of token, username and password, ca.crt",
 		onCloud(mockcloud.Options{}, map[string]string{"other": "x"})),
+	"the Secret is not labelled with the Cloud: InvalidConfiguration": unlabelled(nil),
+	"the Secret is labelled with another Cloud: InvalidConfiguration": unlabelled(map[string]string{pcapi.CredentialsForLabel: "another"}),
 	"ca.crt is no certificate: InvalidConfiguration": unusable("InvalidConfiguration", "holds no PEM certificate",
 		onCloud(mockcloud.Options{}, map[string]string{"ca.crt": "not a certificate"})),
 	"ca.crt is another CA: Untrusted": unusable("Untrusted", "put the cloud's CA under ca.crt in the Secret",
@@ -114,11 +117,11 @@ var unusableClouds = cases{
 		}),
 	"the Secret does not exist: SecretMissing": func(t *T) {
 		cloud := createCloud(t, serveCloud(t, mockcloud.Options{}).URL, func(c *pcapi.Cloud) {
-			c.Spec.CredentialsSecretRef = &pcapi.SecretReference{Name: "nowhere"}
+			c.Spec.CredentialsSecretRef, c.Spec.InsecureAllowHTTP = &pcapi.SecretReference{Name: "nowhere"}, true
 		})
 		t.Eventually(latest(cloud)).Should(SatisfyAll(
 			testkit.HaveCondition("Ready", metav1.ConditionFalse, "SecretMissing",
-				`Secret "nowhere" does not exist in namespace "`+operatorNamespace+`": create it with token, or with username and password`),
+				`Secret "nowhere" does not exist in namespace "`+operatorNamespace+`": create it with token, or with username and password, and with the label `+pcapi.CredentialsForLabel+"="+cloud.Name),
 			testkit.HaveCondition("Authenticated", metav1.ConditionFalse, "SecretMissing"),
 			testkit.HaveCondition("Stalled", metav1.ConditionTrue, "SecretMissing"),
 		))
@@ -141,10 +144,7 @@ var credentialCases = cases{
 
 	"the token is rotated: the new token is used": func(t *T) {
 		var secret *corev1.Secret
-		f := newFixture(t, mockcloud.Options{Token: token}, func(c *pcapi.Cloud) {
-			secret = newSecret(t, map[string]string{"token": token})
-			c.Spec.CredentialsSecretRef = &pcapi.SecretReference{Name: secret.Name}
-		})
+		f := newFixture(t, mockcloud.Options{Token: token}, withNewSecret(t, map[string]string{"token": token}, &secret))
 		t.Expect(get(t, f.object)).To(testkit.HaveCondition("Authenticated", metav1.ConditionTrue, "Accepted"))
 		vm := f.readyVM("web")
 
@@ -157,13 +157,29 @@ var credentialCases = cases{
 		f.readyVM("web-2")
 	},
 
+	"the token is replaced by a wrong one: it is reported, and VMs keep the old one until it is corrected": func(t *T) {
+		var secret *corev1.Secret
+		f := newFixture(t, mockcloud.Options{Token: token}, withNewSecret(t, map[string]string{"token": token}, &secret))
+		edit(t, secret, func(secret *corev1.Secret) { secret.Data["token"] = []byte(token + "-wrong") })
+		touch(t, f.object)
+		t.Eventually(latest(f.object)).Should(SatisfyAll(
+			testkit.HaveCondition("Ready", metav1.ConditionFalse, "AuthenticationFailed"),
+			testkit.HaveCondition("Authenticated", metav1.ConditionFalse, "AuthenticationFailed"),
+		))
+		f.readyVM("meanwhile")
+		t.Expect(get(t, f.object)).To(testkit.HaveCondition("Ready", metav1.ConditionFalse, "AuthenticationFailed"))
+
+		edit(t, secret, func(secret *corev1.Secret) { secret.Data["token"] = []byte(token) })
+		touch(t, f.object)
+		t.Eventually(latest(f.object)).Should(testkit.BeReady())
+		f.readyVM("after")
+	},
+
 	"the CA is rotated: the new CA is used": func(t *T) {
 		before, after := newAuthority(t), newAuthority(t)
 		server, present := serveTLS(t, before.certify(t, "127.0.0.1", time.Now().Add(time.Hour)))
-		secret := newSecret(t, map[string]string{"ca.crt": before.pem})
-		cloud := createCloud(t, server.URL, func(c *pcapi.Cloud) {
-			c.Spec.CredentialsSecretRef = &pcapi.SecretReference{Name: secret.Name}
-		})
+		var secret *corev1.Secret
+		cloud := createCloud(t, server.URL, withNewSecret(t, map[string]string{"ca.crt": before.pem}, &secret))
 		t.Eventually(latest(cloud)).Should(testkit.BeReady())
 
 		present(after.certify(t, "127.0.0.1", time.Now().Add(time.Hour)))
@@ -177,10 +193,12 @@ var credentialCases = cases{
 	"the Secret is created and the endpoint corrected: the Cloud becomes ready": func(t *T) {
 		endpoint := serveCloud(t, mockcloud.Options{Token: token}).URL
 		cloud := createCloud(t, "http://"+freeAddress(t), func(c *pcapi.Cloud) {
-			c.Spec.CredentialsSecretRef = &pcapi.SecretReference{Name: "appears"}
+			c.Spec.CredentialsSecretRef, c.Spec.InsecureAllowHTTP = &pcapi.SecretReference{Name: "appears"}, true
 		})
 		t.Eventually(latest(cloud)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "SecretMissing"))
-		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "appears"}, StringData: map[string]string{"token": token}}
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+			Namespace: operatorNamespace, Name: "appears", Labels: map[string]string{pcapi.CredentialsForLabel: cloud.Name},
+		}, StringData: map[string]string{"token": token}}
 		t.Expect(env.Client.Create(t.Context(), secret)).To(Succeed())
 		touch(t, cloud)
 		t.Eventually(latest(cloud)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "Unreachable"))
@@ -189,19 +207,48 @@ var credentialCases = cases{
 	},
 }
 
-func newSecret(t *T, data map[string]string) *corev1.Secret {
+// newSecret creates a Secret with labels.
+func newSecret(t *T, data, labels map[string]string) *corev1.Secret {
 	t.Helper()
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, GenerateName: "cloud-"}, StringData: data}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, GenerateName: "cloud-", Labels: labels}, StringData: data}
 	t.Expect(env.Client.Create(t.Context(), secret)).To(Succeed())
 	return secret
 }
 
 // withSecret makes a Cloud use a new Secret with this data, or none if data is nil.
 func withSecret(t *T, data map[string]string) func(*pcapi.Cloud) {
+	if data == nil {
+		return func(*pcapi.Cloud) {}
+	}
+	return withNewSecret(t, data, new(*corev1.Secret))
+}
+
+// withNewSecret is withSecret that stores the Secret in made.
+func withNewSecret(t *T, data map[string]string, made **corev1.Secret) func(*pcapi.Cloud) {
 	return func(c *pcapi.Cloud) {
-		if data != nil {
-			c.Spec.CredentialsSecretRef = &pcapi.SecretReference{Name: newSecret(t, data).Name}
-		}
+		*made = newSecret(t, data, map[string]string{pcapi.CredentialsForLabel: c.Name})
+		c.Spec.CredentialsSecretRef, c.Spec.InsecureAllowHTTP = &pcapi.SecretReference{Name: (*made).Name}, true
+	}
+}
+
+// unlabelled returns a case of a Cloud whose Secret has other labels than the
+// Cloud's name: no request has the token.
+func unlabelled(labels map[string]string) func(*T) {
+	return func(t *T) {
+		var tokens atomic.Int64
+		server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Authorization") != "" {
+				tokens.Add(1)
+			}
+		}))
+		t.Cleanup(server.Close)
+		secret := newSecret(t, map[string]string{"token": token}, labels)
+		cloud := createCloud(t, server.URL, func(c *pcapi.Cloud) {
+			c.Spec.CredentialsSecretRef, c.Spec.InsecureAllowHTTP = &pcapi.SecretReference{Name: secret.Name}, true
+		})
+		t.Eventually(latest(cloud)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "InvalidConfiguration",
+			"give it the label "+pcapi.CredentialsForLabel+"="+cloud.Name))
+		t.Expect(tokens.Load()).To(BeZero(), "requests with the token")
 	}
 }
 

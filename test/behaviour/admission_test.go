@@ -76,6 +76,7 @@ var invalidClouds = map[string]refusal{
 	"settleTime is negative":               {`{endpoint: "https://c.example.com", settleTime: -1s}`, "settleTime must lie between 0s and 1h"},
 	"utilizationStep is above 100":         {`{endpoint: "https://c.example.com", utilizationStep: 101}`, "spec.utilizationStep"},
 	"type is unknown":                      {`{endpoint: "https://c.example.com", type: SOAP}`, `Unsupported value: "SOAP"`},
+	"credentials are sent over http":       {`{endpoint: "http://c.example.com", credentialsSecretRef: {name: x}}`, "credentials are sent over https only"},
 	"credentialsSecretRef has a namespace": {`{endpoint: "https://c.example.com", credentialsSecretRef: {name: x, namespace: theirs}}`, `unknown field "spec.credentialsSecretRef.namespace"`},
 }
 

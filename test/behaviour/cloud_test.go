@@ -25,7 +25,7 @@ var cloudCases = cases{
 	},
 
 	"the cloud is a core cloud and the spec promises no unique names: the status lists no capability": func(t *T) {
-		f := newFixture(t, mockcloud.Options{Profile: mockcloud.Core}, func(c *pcapi.Cloud) { c.Spec.REST = &pcapi.RESTCloud{UniqueNames: new(false)} })
+		f := newFixture(t, mockcloud.Options{Profile: mockcloud.Core}, func(c *pcapi.Cloud) { c.Spec.REST.UniqueNames = new(false) })
 		t.Expect(get(t, f.object).Status.Capabilities).To(BeEmpty())
 	},
 

@@ -82,7 +82,7 @@ func worldWithToken(t *testkit.T) (w *world, metrics string) {
 	t.Expect(err).NotTo(HaveOccurred())
 	w = openWorld(t, setting{
 		profile: profile{name: "with credentials", exact: true, mock: mockcloud.Options{Token: rightToken}},
-		spec:    pcapi.CloudSpec{CredentialsSecretRef: &pcapi.SecretReference{Name: "credentials"}},
+		spec:    pcapi.CloudSpec{CredentialsSecretRef: &pcapi.SecretReference{Name: "credentials"}, InsecureAllowHTTP: true},
 	})
 	setSecret(t, w, map[string]string{"token": rightToken})
 	_, err = w.start("--metrics-bind-address="+address.String(), "--metrics-secure=false", "--zap-log-level=9")
@@ -109,7 +109,9 @@ func expectNoSecret(t *testkit.T, w *world, metrics string) {
 // setSecret replaces the Secret of the Cloud.
 func setSecret(t *testkit.T, w *world, data map[string]string) {
 	t.Helper()
-	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: w.name, Name: "credentials"}, StringData: data}
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Namespace: w.name, Name: "credentials", Labels: map[string]string{pcapi.CredentialsForLabel: w.name},
+	}, StringData: data}
 	t.Expect(client.IgnoreNotFound(w.env.client.Delete(t.Context(), secret.DeepCopy()))).To(Succeed())
 	t.Expect(w.env.client.Create(t.Context(), secret)).To(Succeed())
 }

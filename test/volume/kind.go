@@ -79,7 +79,9 @@ func (k *Kind) Delete(_ context.Context, _ *Volume, _ *Observation, d Disk) (boo
 }
 
 // Remember keeps nothing: the listing is never older than the call.
-func (k *Kind) Remember(_ *Volume, obs *Observation, d Disk) { obs.Resource, obs.Owned = &d, true }
+func (k *Kind) Remember(_ *Volume, obs *Observation, d Disk, _ bool) {
+	obs.Resource, obs.Owned = &d, true
+}
 
 // Repeatable: a second create makes a second volume.
 func (k *Kind) Repeatable(*Volume, *Observation) bool { return false }
@@ -108,7 +110,7 @@ func (k *Kind) grow(_ context.Context, v *Volume, obs *Observation) error {
 	if err != nil {
 		return k.Failed(v, obs, err)
 	}
-	k.Remember(v, obs, d)
+	k.Remember(v, obs, d, false)
 	return nil
 }
 

@@ -51,7 +51,7 @@ var changeCases = []testCase{
 	{name: "a change of a server that does not exist: NotFound", needs: []cloud.Capability{cloud.Power},
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			_, err := f.Client.UpdateServer(ctx, nowhere, cloud.UpdateServer{PowerState: new(cloud.PowerOff)})
-			wantKind(t, "UpdateServer", err, cloud.NotFound, false)
+			wantGone(t, f, "UpdateServer", err)
 		}},
 	{name: "the answer of a change is lost: uncertain", losing: true, needs: []cloud.Capability{cloud.Power},
 		run: func(ctx context.Context, t *testing.T, f Fixture) {

@@ -3,6 +3,7 @@ package cloudtest
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -30,25 +31,25 @@ var lifeCases = []testCase{
 			t.Fatalf("DeleteServer: %v, %v, want it gone", gone, err)
 		}
 		_, err = f.Client.GetServer(ctx, created.ID)
-		wantKind(t, "GetServer after DeleteServer", err, cloud.NotFound, false)
+		wantGone(t, f, "GetServer after DeleteServer", err)
 		_, err = f.Client.DeleteServer(ctx, created.ID)
-		wantKind(t, "second DeleteServer", err, cloud.NotFound, false)
+		wantGone(t, f, "second DeleteServer", err)
 	}},
 	{name: "a server that does not exist: NotFound from every call", run: func(ctx context.Context, t *testing.T, f Fixture) {
 		_, err := f.Client.GetServer(ctx, nowhere)
-		wantKind(t, "GetServer", err, cloud.NotFound, false)
+		wantGone(t, f, "GetServer", err)
 		_, err = f.Client.ServerStatus(ctx, nowhere)
-		wantKind(t, "ServerStatus", err, cloud.NotFound, false)
+		wantGone(t, f, "ServerStatus", err)
 		_, err = f.Client.DeleteServer(ctx, nowhere)
-		wantKind(t, "DeleteServer", err, cloud.NotFound, false)
+		wantGone(t, f, "DeleteServer", err)
 	}},
 	{name: "an id that is a path: NotFound, and no other server is affected", run: func(ctx context.Context, t *testing.T, f Fixture) {
 		kept := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("kept")})
 		for _, id := range []string{"..", ".", "../servers", kept.ID + "/", kept.ID + "/..", "x/../" + kept.ID, "?" + kept.ID, kept.ID + "#"} {
 			_, err := f.Client.GetServer(ctx, id)
-			wantKind(t, "GetServer("+id+")", err, cloud.NotFound, false)
+			wantGone(t, f, "GetServer("+id+")", err)
 			_, err = f.Client.DeleteServer(ctx, id)
-			wantKind(t, "DeleteServer("+id+")", err, cloud.NotFound, false)
+			wantGone(t, f, "DeleteServer("+id+")", err)
 		}
 		if _, err := f.Client.GetServer(ctx, kept.ID); err != nil {
 			t.Errorf("GetServer(%s): %v", kept.ID, err)
@@ -70,7 +71,16 @@ var lifeCases = []testCase{
 			t.Errorf("ServerStatus: %d%%, want 0-100", status.CPUUtilization)
 		}
 	}},
-	{name: "a name in any script: is returned as it was given", run: func(ctx context.Context, t *testing.T, f Fixture) {
+	{name: "a name in capitals: the id of the answer is the server's, whatever its name has become", run: func(ctx context.Context, t *testing.T, f Fixture) {
+		created := mustCreate(ctx, t, f, cloud.CreateServer{Name: strings.ToUpper(name("loud"))})
+		got, err := f.Client.GetServer(ctx, created.ID)
+		if err != nil {
+			t.Fatalf("GetServer: %v", err)
+		}
+		sameServer(t, "GetServer", created, got)
+		wantServers(ctx, t, f, created.ID)
+	}},
+	{name: "a name in any script: is returned as it was given", oddNames: true, run: func(ctx context.Context, t *testing.T, f Fixture) {
 		for _, odd := range oddNames() {
 			created := mustCreate(ctx, t, f, cloud.CreateServer{Name: odd})
 			got, err := f.Client.GetServer(ctx, created.ID)
@@ -109,7 +119,7 @@ var lifeCases = []testCase{
 		}},
 	{name: "a create with a prohibited name: Prohibited, and no server", run: func(ctx context.Context, t *testing.T, f Fixture) {
 		_, err := f.Client.CreateServer(ctx, cloud.CreateServer{Name: f.Prohibited})
-		wantKind(t, "CreateServer", err, cloud.Prohibited, false)
+		wantProhibited(t, f, "CreateServer", err)
 		if got := listAll(ctx, t, f, cloud.ListServers{}); len(got) != 0 {
 			t.Errorf("ListServers: %v, want none", ids(got))
 		}

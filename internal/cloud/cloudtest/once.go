@@ -93,7 +93,7 @@ var onceCases = []testCase{
 			restore := f.LoseAnswer(t, OpDeleteServer)
 			_, err := f.Client.DeleteServer(ctx, created.ID)
 			restore()
-			if !cloud.Uncertain(err) && !cloud.Is(err, cloud.NotFound) {
+			if !cloud.Uncertain(err) && !cloud.Is(err, cloud.NotFound, cloud.NotFoundUnproven) {
 				t.Errorf("DeleteServer: %v, want it uncertain, or NotFound from a second try", err)
 			}
 			wantServers(ctx, t, f)

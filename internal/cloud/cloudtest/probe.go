@@ -20,7 +20,10 @@ var probeCases = []testCase{
 			t.Errorf("Capabilities (-want +got):\n%s", diff)
 		}
 	}},
-	{name: "a free name, in any script and with any sign: may be used", run: func(ctx context.Context, t *testing.T, f Fixture) {
+	{name: "a free name: may be used", run: func(ctx context.Context, t *testing.T, f Fixture) {
+		wantKind(t, "CheckName", f.Client.CheckName(ctx, name("free")), "", false)
+	}},
+	{name: "a free name, in any script and with any sign: may be used", oddNames: true, run: func(ctx context.Context, t *testing.T, f Fixture) {
 		for _, free := range oddNames() {
 			wantKind(t, "CheckName("+free+")", f.Client.CheckName(ctx, free), "", false)
 		}

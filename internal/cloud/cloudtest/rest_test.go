@@ -86,7 +86,7 @@ func mock(opts mockcloud.Options) func(*testing.T) cloudtest.Fixture {
 			}
 		})
 		return cloudtest.Fixture{
-			Client: client, Has: truth(opts), Prohibited: "forbidden",
+			Client: client, Has: truth(opts), Prohibited: "forbidden", Codes: true, Filters: true,
 			Sent: func() int { return fake.CountCalls("", "") },
 			Hosts: []cloud.Host{
 				{Name: "host-1", AvailableHours: 8}, {Name: "host-2", GPU: true, AvailableHours: 16},

@@ -39,6 +39,16 @@ type Fixture struct {
 	Has cloud.Capabilities
 	// Prohibited is a name that the cloud refuses.
 	Prohibited string
+	// Codes is set for a cloud whose refusals are problem documents with the codes
+	// of the REST API, or whose API is as clear. Then NotFound and Prohibited are
+	// required where NotFoundUnproven and Rejected would do as well.
+	Codes bool
+	// Filters is set for a cloud that honours label filters in listings, which the
+	// operator does not use.
+	Filters bool
+	// PlainNames is set for a cloud that refuses or changes names with other
+	// characters than lower-case letters, digits and hyphens.
+	PlainNames bool
 	// Sent returns how many calls have reached the cloud, of any kind. A call that
 	// the client refuses does not reach it. Optional.
 	Sent func() int
@@ -75,9 +85,10 @@ func Run(t *testing.T, newCloud func(t *testing.T) Fixture) {
 type testCase struct {
 	name         string
 	needs, lacks []cloud.Capability
-	// losing means that the case needs Fixture.LoseAnswer.
-	losing bool
-	run    func(ctx context.Context, t *testing.T, f Fixture)
+	// losing means that the case needs Fixture.LoseAnswer, and filters that it needs
+	// Fixture.Filters. A case of odd names does without Fixture.PlainNames.
+	losing, filters, oddNames bool
+	run                       func(ctx context.Context, t *testing.T, f Fixture)
 }
 
 func (c testCase) fits(f Fixture) bool {
@@ -89,7 +100,7 @@ func (c testCase) fits(f Fixture) bool {
 	if slices.ContainsFunc(c.lacks, f.Has.Has) {
 		return false
 	}
-	return !c.losing || f.LoseAnswer != nil
+	return (!c.losing || f.LoseAnswer != nil) && (!c.filters || f.Filters) && (!c.oddNames || !f.PlainNames)
 }
 
 func cases() []testCase {
@@ -159,6 +170,26 @@ func wantKind(t *testing.T, what string, err error, kind cloud.Kind, uncertain b
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("%s: %v (-want +got):\n%s", what, err, diff)
 	}
+}
+
+// wantGone checks that a call ended because its object does not exist.
+func wantGone(t *testing.T, f Fixture, what string, err error) {
+	t.Helper()
+	if !f.Codes && cloud.Is(err, cloud.NotFoundUnproven) {
+		wantKind(t, what, err, cloud.NotFoundUnproven, false)
+		return
+	}
+	wantKind(t, what, err, cloud.NotFound, false)
+}
+
+// wantProhibited checks that a create ended because its name may not be used.
+func wantProhibited(t *testing.T, f Fixture, what string, err error) {
+	t.Helper()
+	if !f.Codes && cloud.Is(err, cloud.Rejected) {
+		wantKind(t, what, err, cloud.Rejected, false)
+		return
+	}
+	wantKind(t, what, err, cloud.Prohibited, false)
 }
 
 // sameServer compares the fields that a cloud does not change by itself. The

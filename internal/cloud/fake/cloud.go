@@ -43,6 +43,10 @@ type Cloud struct {
 	hidden      map[string]bool
 	lag         time.Duration
 	utilization int
+	// normalize means that names become lower case; answer is the server that a
+	// create answers with instead of a new one.
+	normalize   bool
+	answer      string
 	serverKeys  keys[cloud.CreateServer, cloud.Server]
 	networkKeys keys[cloud.CreateNetwork, cloud.Network]
 

@@ -37,6 +37,20 @@ func (c *Cloud) SetSlow(slow bool) {
 	c.slow = slow
 }
 
+// Normalize sets whether the cloud stores names in lower case.
+func (c *Cloud) Normalize(normalize bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.normalize = normalize
+}
+
+// AnswerCreateWith has creates answer with a server that exists, and create none.
+func (c *Cloud) AnswerCreateWith(id string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.answer = id
+}
+
 // Finish ends all builds and deletions.
 func (c *Cloud) Finish() {
 	c.mu.Lock()

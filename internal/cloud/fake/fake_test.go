@@ -53,7 +53,7 @@ func fixture(caps cloud.Capabilities) cloudtest.Fixture {
 		cloudtest.OpCreateNetwork: fake.CreateNetwork, cloudtest.OpUpdateNetwork: fake.UpdateNetwork, cloudtest.OpDeleteNetwork: fake.DeleteNetwork,
 	}
 	return cloudtest.Fixture{
-		Client: c, Has: caps, Prohibited: "forbidden", Sent: func() int { return c.Sent() }, Hosts: hosts,
+		Client: c, Has: caps, Prohibited: "forbidden", Codes: true, Filters: true, Sent: func() int { return c.Sent() }, Hosts: hosts,
 		LoseAnswer: func(_ *testing.T, op cloudtest.Op) func() {
 			c.FailAlways(verbs[op], errLost, true)
 			return func() { c.Heal(verbs[op]) }

@@ -3,6 +3,7 @@ package fake
 import (
 	"context"
 	"maps"
+	"strings"
 
 	"github.com/privatecloud/operator/internal/cloud"
 )
@@ -51,6 +52,12 @@ func (c *Cloud) CreateServer(ctx context.Context, req cloud.CreateServer) (cloud
 
 // create creates a server. The caller holds mu.
 func (c *Cloud) create(op string, req cloud.CreateServer) (cloud.Server, error) {
+	if s, ok := c.servers.get(c.answer); ok {
+		return c.reported(s), nil
+	}
+	if c.normalize {
+		req.Name = strings.ToLower(req.Name)
+	}
 	if !c.caps.Has(cloud.Idempotency) {
 		req.IdempotencyKey = ""
 	}

@@ -49,14 +49,17 @@ type call struct {
 	path  string
 	query url.Values
 	body  []byte
-	// key is sent as Idempotency-Key. It is set only where the cloud honours it:
-	// net/http itself sends a POST with that header again when a connection breaks.
+	// key is sent as Idempotency-Key. It is set only where the cloud honours it: a
+	// call with a key is sent again.
 	key string
 	// op says what is being done, for people.
 	op string
 	// limit bounds the body of a successful answer, in bytes. With 0 only its
 	// status counts, and a body that cannot be read is no failure.
 	limit int64
+	// stream reads the body of a successful answer while it arrives, once for each
+	// try, in place of answer.body. Nil for answers that are read as a whole.
+	stream func(*answer, *stream) *cloud.Error
 
 	// id is the request id, the same for each try; do sets it.
 	id string
@@ -92,6 +95,10 @@ func refuse(op string, kind cloud.Kind, format string, args ...any) *cloud.Error
 // safe and may help. With an error, the answer is the one that the error is
 // about; nil if there was none.
 func (c *Client) do(ctx context.Context, call *call) (*answer, *cloud.Error) {
+	if !c.usage.begin() {
+		return nil, errClosed(call.op)
+	}
+	defer c.usage.end()
 	ctx, cancel := c.transport.WithTimeout(ctx)
 	defer cancel()
 	call.id = newRequestID()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/privatecloud/operator/internal/cloud"
@@ -26,7 +27,51 @@ func (c *Client) Capabilities(ctx context.Context) (cloud.Capabilities, error) {
 	return has, nil
 }
 
+// stated is what the administrator states about a cloud.
+type stated struct {
+	uniqueNames, exclusiveNames bool
+	// declared is set when capabilities are not asked for.
+	declared     bool
+	capabilities []cloud.Capability
+}
+
+func statedBy(cfg Config) stated {
+	return stated{cfg.UniqueNames, cfg.ExclusiveNames, cfg.Declared, cfg.Capabilities}
+}
+
+// core returns the capabilities of a core cloud.
+func (s stated) core() cloud.Capabilities {
+	if s.uniqueNames {
+		return s.of(cloud.UniqueNames)
+	}
+	return cloud.NewCapabilities()
+}
+
+// extended returns the capabilities of an extended cloud that has names.
+func (s stated) extended(names []cloud.Capability) cloud.Capabilities {
+	known := []cloud.Capability{cloud.Sizing}
+	for _, name := range names {
+		if listed.Has(name) {
+			known = append(known, name)
+		}
+	}
+	return s.of(known...)
+}
+
+func (s stated) of(names ...cloud.Capability) cloud.Capabilities {
+	if s.exclusiveNames && slices.Contains(names, cloud.UniqueNames) {
+		names = append(names, cloud.ExclusiveNames)
+	}
+	return cloud.NewCapabilities(names...)
+}
+
 func (c *Client) probe(ctx context.Context) (cloud.Capabilities, *cloud.Error) {
+	switch {
+	case c.stated.declared && len(c.stated.capabilities) == 0:
+		return c.stated.core(), nil
+	case c.stated.declared:
+		return c.stated.extended(c.stated.capabilities), nil
+	}
 	call := &call{
 		about: aboutCloud, method: http.MethodGet, route: "/capabilities", path: "/capabilities",
 		limit: maxBody, op: "get capabilities",
@@ -36,20 +81,56 @@ func (c *Client) probe(ctx context.Context) (cloud.Capabilities, *cloud.Error) {
 		return c.detectCore(ctx, got, err)
 	}
 	if err != nil {
-		return nil, err
+		return nil, adviseDeclaration(err, got)
 	}
-	var w wireCapabilities
-	if err := decode(call, got, &w); err != nil {
-		return nil, err
+	names, err := decodeCapabilities(call, got, &c.ignored)
+	if err != nil {
+		return nil, adviseDeclaration(err, got)
 	}
-	if w.Capabilities == nil {
-		return nil, unreadable(call, "the answer holds no list of capabilities")
+	return c.stated.extended(names), nil
+}
+
+// adviseDeclaration adds to err, which got caused, what to do if the cloud does not
+// report capabilities at all. An outage is no reason to.
+func adviseDeclaration(err *cloud.Error, got *answer) *cloud.Error {
+	if got == nil || err.Err != nil {
+		return err
 	}
-	names := []cloud.Capability{cloud.Sizing}
-	for _, name := range w.Capabilities {
-		if listed.Has(cloud.Capability(name)) {
-			names = append(names, cloud.Capability(name))
+	switch got.status {
+	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed,
+		http.StatusGone, http.StatusInternalServerError, http.StatusNotImplemented:
+	default:
+		if err.Kind != cloud.Unreadable && err.Kind != cloud.Rejected {
+			return err
 		}
+	}
+	err.Detail += "; if this cloud has no GET /capabilities, declare its capabilities in spec.rest.capabilities: [] is the core profile"
+	return err
+}
+
+// decodeCapabilities returns the names that the cloud gave.
+func decodeCapabilities(call *call, got *answer, into *ignored) ([]cloud.Capability, *cloud.Error) {
+	var names []cloud.Capability
+	found := false
+	err := object(call, got, func(name, value []byte) {
+		if string(name) != "capabilities" {
+			return
+		}
+		names = nil
+		found = values(value, func(value []byte) {
+			switch {
+			case !isText(value):
+				into.add("capabilities", "an entry that is not a string")
+			case listed.Has(cloud.Capability(unquoted(value))):
+				names = append(names, cloud.Capability(unquote(value)))
+			}
+		})
+	})
+	if err == nil && !found {
+		err = unreadable(call, "the answer holds no list of capabilities")
+	}
+	if err != nil {
+		return nil, err
 	}
 	return cloud.NewCapabilities(names...), nil
 }
@@ -62,22 +143,15 @@ func (c *Client) detectCore(ctx context.Context, got *answer, missing *cloud.Err
 	if got.problem().Code != "notFound" || c.cachedCapabilities().Has(cloud.Sizing) {
 		call := listing()
 		call.op = missing.Op
-		got, err := c.do(ctx, call)
-		if err != nil {
-			return nil, err
-		}
-		page, err := decodePage(call, got)
+		page, err := c.page(ctx, call)
 		if err != nil {
 			return nil, err
 		}
 		if page.extended {
-			return nil, missing
+			return nil, adviseDeclaration(missing, got)
 		}
 	}
-	if c.uniqueNames {
-		return cloud.NewCapabilities(cloud.UniqueNames), nil
-	}
-	return cloud.NewCapabilities(), nil
+	return c.stated.core(), nil
 }
 
 // cachedCapabilities returns what the cloud can do, nothing before it was asked.

@@ -39,15 +39,16 @@ func (c *Client) classify(call *call, got *answer, token string) *cloud.Error {
 		problem.Code = ""
 	}
 	e := &cloud.Error{Op: call.op, Code: problem.Code}
-	e.Kind = c.kindOf(call, got, problem.Code)
+	e.Kind = kindOf(call, got, problem.Code)
 	e.Uncertain = call.changes() && mayHaveTakenEffect(got.status)
 	e.RetryAfter = c.retryAfter(e.Kind, got)
 	e.Detail = c.describe(e.Kind, got)
-	if reason := c.reasonOf(problem, got.header, token, call.id); reason != "" {
+	switch reason := c.reasonOf(problem, got.header, token, call.id); {
+	case reason == "":
+	case e.Kind == cloud.Unauthorized, e.Kind == cloud.NotFoundUnproven:
+		e.Detail += " (" + reason + ")"
+	default:
 		e.Detail = reason
-		if e.Kind == cloud.Unauthorized {
-			e.Detail = c.credentialsAdvice() + " (" + reason + ")"
-		}
 	}
 	return e
 }
@@ -93,7 +94,7 @@ func mayHaveTakenEffect(status int) bool {
 }
 
 // kindOf returns what status and code together mean.
-func (c *Client) kindOf(call *call, got *answer, code string) cloud.Kind {
+func kindOf(call *call, got *answer, code string) cloud.Kind {
 	switch status := got.status; {
 	case status >= 500:
 		return cloud.Unavailable
@@ -104,7 +105,7 @@ func (c *Client) kindOf(call *call, got *answer, code string) cloud.Kind {
 	case status >= 300 && status < 400,
 		status == http.StatusProxyAuthRequired, status == http.StatusRequestTimeout, status == http.StatusTooEarly:
 		return cloud.Unavailable
-	case status < 400, got.html():
+	case status < 400, got.html() && !missing(status):
 		return cloud.Unreadable
 	}
 	if kind, known := kindOfCode[code]; known {
@@ -113,8 +114,8 @@ func (c *Client) kindOf(call *call, got *answer, code string) cloud.Kind {
 	switch got.status {
 	case http.StatusForbidden:
 		return forbidden(call)
-	case http.StatusNotFound:
-		return c.notFound(call, got, code)
+	case http.StatusNotFound, http.StatusGone:
+		return notFound(call, code)
 	case http.StatusConflict:
 		if call.about == aboutName || call.about == aboutCreate {
 			return cloud.Taken
@@ -139,19 +140,19 @@ func forbidden(call *call) cloud.Kind {
 	}
 }
 
-// notFound returns what a 404 means. Servers and networks count as gone after it,
-// so it must be the cloud's own: with its code where the cloud has codes, else
-// JSON or empty. An ingress without a backend answers 404 too.
-func (c *Client) notFound(call *call, got *answer, code string) cloud.Kind {
-	own := len(got.body) == 0 || got.json()
-	if c.cachedCapabilities().Has(cloud.Sizing) {
-		own = code == "notFound"
-	}
+// missing reports whether the status says that there is nothing here.
+func missing(status int) bool { return status == http.StatusNotFound || status == http.StatusGone }
+
+// notFound returns what a 404 means. Only its code proves that it is the cloud's
+// own: an ingress without a backend answers 404 too. What the code does not prove,
+// a complete listing does.
+func notFound(call *call, code string) cloud.Kind {
 	switch {
-	case got.truncated || !own:
-		return cloud.Unreadable
-	case call.about == aboutServer, call.about == aboutNetwork:
-		return cloud.NotFound
+	case call.about == aboutServer || call.about == aboutNetwork:
+		if code == "notFound" {
+			return cloud.NotFound
+		}
+		return cloud.NotFoundUnproven
 	case call.about == aboutCreate && code != "":
 		// Something that the request names does not exist.
 		return cloud.Rejected
@@ -172,8 +173,10 @@ func (c *Client) describe(kind cloud.Kind, got *answer) string {
 			transport.Truncate(transport.Printable(got.target), 128))
 	case kind == cloud.Unauthorized:
 		return c.credentialsAdvice()
-	case got.status == http.StatusNotFound && kind == cloud.Unreadable:
-		return fmt.Sprintf("an answer that is not the cloud's own (404, %s): check the path of the Cloud's endpoint and the proxies in front of the cloud", kindOfBody(got))
+	case kind == cloud.NotFoundUnproven:
+		return fmt.Sprintf("the answer %d without the code notFound (%s) may not be the cloud's own: a complete listing decides", got.status, kindOfBody(got))
+	case missing(got.status) && kind == cloud.Unreadable:
+		return fmt.Sprintf("an answer that is not the cloud's own (%d, %s): check the path of the Cloud's endpoint and the proxies in front of the cloud", got.status, kindOfBody(got))
 	case kind == cloud.Unreadable:
 		return fmt.Sprintf("an answer that is not the cloud's own: %s, %s", status, kindOfBody(got))
 	default:
@@ -182,16 +185,22 @@ func (c *Client) describe(kind cloud.Kind, got *answer) string {
 }
 
 func kindOfBody(got *answer) string {
-	switch media := got.media(); {
+	switch {
 	case got.truncated:
 		return "cut short"
 	case len(got.body) == 0:
 		return "empty"
-	case media == "":
-		return "without a content type"
 	default:
-		return transport.Truncate(transport.Printable(media), 64)
+		return kindOfMedia(got)
 	}
+}
+
+func kindOfMedia(got *answer) string {
+	media := got.media()
+	if media == "" {
+		return "without a content type"
+	}
+	return transport.Truncate(transport.Printable(media), 64)
 }
 
 // credentialsAdvice returns what to check when the credentials are refused.

@@ -104,14 +104,18 @@ func TestStatusDeterminesKindWithoutCode(t *testing.T) {
 		{"delete", 200, outcome{}},
 		{"delete", 202, outcome{}},
 		{"delete", 204, outcome{}},
-		{"delete", 404, outcome{Kind: cloud.NotFound}},
+		{"delete", 404, outcome{Kind: cloud.NotFoundUnproven}},
+		{"delete", 410, outcome{Kind: cloud.NotFoundUnproven}},
 		{"delete", 504, outcome{Kind: cloud.Unavailable, Uncertain: true}},
 		{"get", 202, outcome{Kind: cloud.Unreadable}},
 		{"get", 403, outcome{Kind: cloud.Rejected}},
-		{"get", 404, outcome{Kind: cloud.NotFound}},
+		{"get", 404, outcome{Kind: cloud.NotFoundUnproven}},
+		{"update", 404, outcome{Kind: cloud.NotFoundUnproven}},
 		{"get", 418, outcome{Kind: cloud.Rejected}},
 		{"get", 503, outcome{Kind: cloud.Unavailable}},
 		{"list", 403, outcome{Kind: cloud.Unauthorized}},
+		{"list", 404, outcome{Kind: cloud.Unreadable}},
+		{"list", 410, outcome{Kind: cloud.Unreadable}},
 		{"list", 407, outcome{Kind: cloud.Unavailable}},
 	} {
 		t.Run(test.verb+" "+http.StatusText(test.status), func(t *testing.T) {
@@ -124,8 +128,9 @@ func TestStatusDeterminesKindWithoutCode(t *testing.T) {
 }
 
 // After NotFound a VM counts as lost and its finalizer is removed, so the 404 of
-// an ingress without a backend must not become one.
-func TestNotFoundNeedsAnswerOfCloudItself(t *testing.T) {
+// an ingress without a backend must not become one. A cloud's own 404 in HTML must
+// not keep a deletion from its end either.
+func TestNotFoundNeedsCodeOfCloudItself(t *testing.T) {
 	t.Parallel()
 	core, extended := cloud.NewCapabilities(), cloud.NewCapabilities(cloud.Sizing)
 	for name, test := range map[string]struct {
@@ -133,17 +138,23 @@ func TestNotFoundNeedsAnswerOfCloudItself(t *testing.T) {
 		got  reply
 		want cloud.Kind
 	}{
-		"core: JSON":                              {core, reply{status: 404, body: `{"message":"no such server"}`}, cloud.NotFound},
-		"core: empty":                             {core, reply{status: 404, media: "text/plain"}, cloud.NotFound},
-		"core: text of an ingress":                {core, reply{status: 404, media: "text/plain", body: "default backend - 404"}, cloud.Unreadable},
-		"core: HTML":                              {core, reply{status: 404, media: "text/html", body: "<h1>404</h1>"}, cloud.Unreadable},
-		"core: empty HTML":                        {core, reply{status: 404, media: "text/html"}, cloud.Unreadable},
-		"core: a truncated body":                  {core, reply{status: 404, body: "{", header: map[string]string{"Content-Length": "100"}}, cloud.Unreadable},
+		"core: with the code":                     {core, problemReply(404, "notFound"), cloud.NotFound},
+		"core: the code in text/json":             {core, reply{status: 404, media: "text/json", body: `{"code":"notFound"}`}, cloud.NotFound},
+		"core: JSON":                              {core, reply{status: 404, body: `{"message":"no such server"}`}, cloud.NotFoundUnproven},
+		"core: another code":                      {core, reply{status: 404, body: `{"code":"noRoute"}`}, cloud.NotFoundUnproven},
+		"core: empty":                             {core, reply{status: 404, media: "text/plain"}, cloud.NotFoundUnproven},
+		"core: text of an ingress":                {core, reply{status: 404, media: "text/plain", body: "default backend - 404"}, cloud.NotFoundUnproven},
+		"core: HTML":                              {core, reply{status: 404, media: "text/html", body: "<h1>404</h1>"}, cloud.NotFoundUnproven},
+		"core: empty HTML":                        {core, reply{status: 404, media: "text/html"}, cloud.NotFoundUnproven},
+		"core: a truncated body":                  {core, reply{status: 404, body: "{", header: map[string]string{"Content-Length": "100"}}, cloud.NotFoundUnproven},
+		"core: a name that differs in its case":   {core, reply{status: 404, body: `{"Code":"notFound"}`}, cloud.NotFoundUnproven},
 		"extended: with the code":                 {extended, problemReply(404, "notFound"), cloud.NotFound},
-		"extended: JSON of a gateway":             {extended, reply{status: 404, body: `{"message":"no Route matched"}`}, cloud.Unreadable},
-		"extended: empty, as from a service mesh": {extended, reply{status: 404}, cloud.Unreadable},
-		"extended: the code in a body of HTML":    {extended, reply{status: 404, media: "text/html", body: `{"code":"notFound"}`}, cloud.Unreadable},
-		"extended: the code, but not as a string": {extended, reply{status: 404, body: `{"code":["notFound"]}`}, cloud.Unreadable},
+		"extended: JSON of a gateway":             {extended, reply{status: 404, body: `{"message":"no Route matched"}`}, cloud.NotFoundUnproven},
+		"extended: empty, as from a service mesh": {extended, reply{status: 404}, cloud.NotFoundUnproven},
+		"extended: the code in a body of HTML":    {extended, reply{status: 404, media: "text/html", body: `{"code":"notFound"}`}, cloud.NotFoundUnproven},
+		"extended: the code, but not as a string": {extended, reply{status: 404, body: `{"code":["notFound"]}`}, cloud.NotFoundUnproven},
+		"extended: 410 with the code":             {extended, problemReply(410, "notFound"), cloud.NotFound},
+		"extended: 410 without":                   {extended, reply{status: 410}, cloud.NotFoundUnproven},
 	} {
 		for _, verb := range []string{"get", "status", "delete"} {
 			t.Run(name+", "+verb, func(t *testing.T) {
@@ -167,7 +178,11 @@ func TestHTMLAnswerIsUnreadable(t *testing.T) {
 				t.Parallel()
 				c := serve(t, answering(reply{status: status, media: "text/html", body: "<html>Sign in</html>"})).withCapabilities(allCapabilities()...)
 				changing := verb == "create" || verb == "update" || verb == "delete"
-				wantOutcome(t, call(t.Context(), c), outcome{Kind: cloud.Unreadable, Uncertain: changing && status < 400})
+				want := outcome{Kind: cloud.Unreadable, Uncertain: changing && status < 400}
+				if status == 404 && verb != "create" && verb != "check" && verb != "list" {
+					want.Kind = cloud.NotFoundUnproven
+				}
+				wantOutcome(t, call(t.Context(), c), want)
 			})
 		}
 	}
@@ -177,7 +192,6 @@ func TestAnswerAboutAnotherServerIsUnreadable(t *testing.T) {
 	t.Parallel()
 	const other = `{"id":"i-2","name":"other"}`
 	for verb, want := range map[string]outcome{
-		"create": {Kind: cloud.Unreadable, Uncertain: true},
 		"update": {Kind: cloud.Unreadable, Uncertain: true},
 		"get":    {Kind: cloud.Unreadable},
 	} {
@@ -185,6 +199,25 @@ func TestAnswerAboutAnotherServerIsUnreadable(t *testing.T) {
 			t.Parallel()
 			c := serve(t, answering(reply{status: 200, body: other})).withCapabilities(allCapabilities()...)
 			wantOutcome(t, verbs[verb](t.Context(), c), want)
+		})
+	}
+}
+
+// The answer to a create is about what it created: thrown away, its server would
+// have no owner.
+func TestCreateServerReturnsServerOfAnotherName(t *testing.T) {
+	t.Parallel()
+	for name, answered := range map[string]string{
+		"a name in lower case": "web", "a name that is trimmed": "Web", "another name": "i-9.internal",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := serve(t, answering(reply{status: 201, body: `{"id":9,"name":"` + answered + `"}`})).withCapabilities()
+			got, err := c.CreateServer(t.Context(), cloud.CreateServer{Name: "Web "})
+			want := cloud.Server{ID: "9", Name: answered, State: cloud.StateActive}
+			if diff := cmp.Diff(want, got); diff != "" || err != nil {
+				t.Errorf("%v (-want +got):\n%s", err, diff)
+			}
 		})
 	}
 }
@@ -202,6 +235,23 @@ func TestCreateServerTakes202(t *testing.T) {
 	}
 }
 
+func TestListingErrorSaysWhatNeedsIt(t *testing.T) {
+	t.Parallel()
+	const without = "; if the cloud has no GET /servers, nothing on it can be created, changed or deleted: what exists is proved by the listing"
+	for status, want := range map[int]string{
+		404: "list servers: an answer that is not the cloud's own (404, empty): check the path of the Cloud's endpoint and the proxies in front of the cloud" + without,
+		405: "list servers: the cloud answered 405 Method Not Allowed" + without,
+		501: "list servers: the cloud answered 501 Not Implemented" + without,
+		500: "list servers: the cloud answered 500 Internal Server Error",
+	} {
+		t.Run(http.StatusText(status), func(t *testing.T) {
+			t.Parallel()
+			c := serve(t, answering(reply{status: status})).withCapabilities()
+			wantText(t, verbs["list"](t.Context(), c), want)
+		})
+	}
+}
+
 func TestErrorTextsAreStableAndGiveAdvice(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -212,6 +262,10 @@ func TestErrorTextsAreStableAndGiveAdvice(t *testing.T) {
 		"the cloud's reason": {problemReply(400, "invalid"), Credentials{}, `get server "i-1": because`},
 		"the title where there is no detail": {
 			reply{status: 400, body: `{"title":"Bad","detail":""}`}, Credentials{}, `get server "i-1": Bad`,
+		},
+		"a 404 without the code": {
+			reply{status: 404, body: `{"detail":"no route"}`}, Credentials{},
+			`get server "i-1": the answer 404 without the code notFound (application/json) may not be the cloud's own: a complete listing decides (no route)`,
 		},
 		"no reason": {reply{status: 500}, Credentials{}, `get server "i-1": the cloud answered 500 Internal Server Error`},
 		"a refused token": {

@@ -15,9 +15,10 @@ import (
 
 // Client is one cloud's REST API. It is safe for concurrent use.
 type Client struct {
-	endpoint    string
-	agent       string
-	uniqueNames bool
+	endpoint string
+	agent    string
+	stated   stated
+	ignored  ignored
 	// credentials is a pointer, which fmt does not follow when it prints a Client:
 	// it calls no String method on unexported fields.
 	credentials *Credentials
@@ -27,6 +28,7 @@ type Client struct {
 	transport *transport.Transport
 	resty     *resty.Client
 	session   *session
+	usage     *usage
 	// probed holds what Capabilities returned last; nil before.
 	probed atomic.Pointer[cloud.Capabilities]
 	// probing is held by the one call that asks for capabilities on behalf of
@@ -51,9 +53,11 @@ func newOver(base http.RoundTripper, cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	held := cfg.Holds.of(cfg)
 	t, err := transport.New(transport.Config{
 		Name: cfg.Name, Host: endpoint.Hostname(), CA: cfg.CA, InsecureSkipVerify: cfg.InsecureSkipVerify,
 		Limits: cfg.Limits, Timeout: cfg.Timeout, Metrics: cfg.Metrics, Log: cfg.Log, Base: base,
+		Hold: &held.requests,
 	})
 	if err != nil {
 		return nil, err
@@ -61,13 +65,14 @@ func newOver(base http.RoundTripper, cfg Config) (*Client, error) {
 	return &Client{
 		endpoint:    strings.TrimRight(endpoint.String(), "/"),
 		agent:       fmt.Sprintf("private-cloud-operator/%s", cfg.Version),
-		uniqueNames: cfg.UniqueNames,
+		stated:      statedBy(cfg),
 		credentials: &cfg.Credentials,
 		redactor:    transport.NewRedactor(cfg.Credentials.Token, cfg.Credentials.Password),
 		log:         cfg.Log.WithValues("cloud", cfg.Name),
 		transport:   t,
 		resty:       resty.NewWithClient(t.Client()).SetLogger(silent{}).SetRetryCount(0),
-		session:     newSession(),
+		session:     &session{login: &held.login},
+		usage:       newUsage(),
 		probing:     make(chan struct{}, 1),
 	}, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/cloud/transport"
 )
 
@@ -34,8 +35,17 @@ type Config struct {
 	Timeout time.Duration
 	// UniqueNames is the guarantee of a cloud that has no GET /capabilities to ask.
 	UniqueNames bool
+	// ExclusiveNames states that nobody else creates servers with the names that VMs
+	// of this cluster use.
+	ExclusiveNames bool
+	// Declared is whether Capabilities are those of the cloud, which then is not
+	// asked for them. None are those of the core profile.
+	Declared     bool
+	Capabilities []cloud.Capability
 	// Version is the operator's, for User-Agent; "dev" if empty.
 	Version string
+	// Holds keeps Retry-After and refused passwords beyond this client; may be nil.
+	Holds *Holds
 	// Metrics may be nil.
 	Metrics *transport.Metrics
 	// Log gets one line a request at V(1), and one for each that failed; the zero

@@ -6,34 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-// maxID bounds a server's id, in characters.
-const maxID = 128
-
-// decode reads the answer's body as JSON into v. Bytes are bounded when they
-// are read, depth by encoding/json (10,000). What follows the value is an error.
-func decode(call *call, got *answer, v any) *cloud.Error {
-	if !got.json() {
-		return unreadable(call, "the answer is not JSON but "+kindOfBody(got))
-	}
-	err := json.Unmarshal(got.body, v)
-	if err == nil {
-		return nil
-	}
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		// Value may quote the answer, so the text names only the field.
-		if wrong.Field == "" {
-			return unreadable(call, "a value of the wrong type in the answer")
-		}
-		return unreadable(call, fmt.Sprintf("field %s of the answer has the wrong type", quote(wrong.Field)))
-	}
-	return unreadable(call, "the answer is not valid JSON")
-}
+// maxMarker bounds the marker of a page, in bytes: it becomes part of a URL.
+const maxMarker = 4096
 
 // unreadable is the error for a successful answer that cannot be used: a call
 // that changes something may have done so.
@@ -41,15 +22,38 @@ func unreadable(call *call, detail string) *cloud.Error {
 	return &cloud.Error{Kind: cloud.Unreadable, Op: call.op, Detail: detail, Uncertain: call.changes()}
 }
 
-func decodeServer(call *call, got *answer) (cloud.Server, *cloud.Error) {
-	var w wireServer
-	if err := decode(call, got, &w); err != nil {
-		return cloud.Server{}, err
+// document returns the body of the answer, the syntax of which is valid. Bytes are
+// bounded when they are read, depth by encoding/json (10,000).
+func document(call *call, got *answer) ([]byte, *cloud.Error) {
+	if !got.json() {
+		return nil, unreadable(call, "the answer is not JSON but "+kindOfBody(got))
 	}
-	if err := w.check(); err != nil {
+	body := bytes.TrimPrefix(got.body, byteOrderMark)
+	if !json.Valid(body) {
+		return nil, unreadable(call, errInvalid.Error())
+	}
+	return body, nil
+}
+
+// object is document for answers that are an object. It calls f with each field.
+func object(call *call, got *answer, f func(name, value []byte)) *cloud.Error {
+	body, err := document(call, got)
+	if err == nil && !fields(body, f) {
+		err = unreadable(call, errWrongType.Error())
+	}
+	return err
+}
+
+func decodeServer(call *call, got *answer, into *ignored) (cloud.Server, *cloud.Error) {
+	body, failed := document(call, got)
+	if failed != nil {
+		return cloud.Server{}, failed
+	}
+	server, err := newReader(into).server(body)
+	if err != nil {
 		return cloud.Server{}, unreadable(call, err.Error())
 	}
-	return w.server(), nil
+	return server, nil
 }
 
 // page is a ServerPage and whether it came in the extended profile's shape.
@@ -60,64 +64,158 @@ type page struct {
 
 // decodePage takes both shapes: a bare array, and an object with a marker. One
 // bad server spoils the page, since a server left out would look gone.
-func decodePage(call *call, got *answer) (page, *cloud.Error) {
-	var listing wireListing
-	var into any = &listing
-	extended := true
-	if body := bytes.TrimLeft(got.body, " \t\r\n"); len(body) > 0 && body[0] == '[' {
-		into, extended = &listing.Servers, false
-	}
-	if err := decode(call, got, into); err != nil {
+func decodePage(call *call, got *answer, in *stream, into *ignored) (page, *cloud.Error) {
+	r := newReader(into)
+	result := page{ServerPage: cloud.ServerPage{Servers: []cloud.Server{}}}
+	extended, err := (&list{
+		noun: "servers", field: "servers", array: true, object: true,
+		element: func(n int, value []byte) error {
+			server, err := r.server(value)
+			if err != nil {
+				return unusable(fmt.Sprintf("server %d of the page: %v", n, err))
+			}
+			result.Servers = append(result.Servers, server)
+			return r.keep(sizeOf(&server))
+		},
+		marker: func(value []byte) (err error) {
+			result.Next, err = marker(value)
+			return err
+		},
+	}).read(call, got, in)
+	if err != nil {
 		return page{}, err
 	}
-	if listing.Servers == nil {
-		return page{}, unreadable(call, "the answer holds no list of servers")
-	}
-	result := page{extended: extended}
-	result.Servers = make([]cloud.Server, 0, len(listing.Servers))
-	if listing.Next != nil {
-		result.Next = *listing.Next
-	}
-	for i := range listing.Servers {
-		if err := listing.Servers[i].check(); err != nil {
-			return page{}, unreadable(call, fmt.Sprintf("server %d of the page: %v", i+1, err))
-		}
-		result.Servers = append(result.Servers, listing.Servers[i].server())
-	}
+	result.extended = extended
 	return result, nil
 }
 
-func decodeStatus(call *call, got *answer) (cloud.Status, *cloud.Error) {
-	var w wireStatus
-	if err := decode(call, got, &w); err != nil {
-		return cloud.Status{}, err
+// marker reads the marker of the next page. It is not optional: without it the rest
+// of the listing would look gone.
+func marker(value []byte) (string, error) {
+	switch {
+	case isNull(value):
+		return "", nil
+	case isInteger(value) && len(value) <= maxNumber:
+		return string(value), nil
+	case !isText(value):
+		return "", wrongType("next")
+	case len(value) > maxMarker:
+		return "", unusable(fmt.Sprintf("the marker of the next page is longer than %d bytes", maxMarker))
 	}
-	if w.CPUUtilization.value == nil {
+	return unquote(value), nil
+}
+
+// sizeOf estimates the memory that a server takes, in bytes.
+func sizeOf(s *cloud.Server) int {
+	const server, labels, label = 256, 320, 64
+	size := server + len(s.ID) + len(s.Name) + len(s.Template) + len(s.Folder) + len(s.NetworkID) + len(s.Host)
+	if len(s.Labels) > 0 {
+		size += labels
+	}
+	for key, value := range s.Labels {
+		size += label + len(key) + len(value)
+	}
+	return size
+}
+
+func decodeStatus(call *call, got *answer, into *ignored) (cloud.Status, *cloud.Error) {
+	var use *int
+	err := object(call, got, func(name, value []byte) {
+		if string(name) == "cpuUtilization" {
+			use = newReader(into).percent("cpuUtilization", value)
+		}
+	})
+	switch {
+	case err != nil:
+		return cloud.Status{}, err
+	case use == nil:
 		return cloud.Status{}, unreadable(call, "the answer holds no cpuUtilization within 0 to 100")
 	}
-	return cloud.Status{CPUUtilization: *w.CPUUtilization.value}, nil
+	return cloud.Status{CPUUtilization: *use}, nil
 }
 
-func decodeSession(call *call, got *answer) (wireSession, *cloud.Error) {
-	var w wireSession
-	if err := decode(call, got, &w); err != nil {
-		return w, err
-	}
-	if w.Token == "" || !sendable(w.Token) {
-		return w, unreadable(call, "the answer holds no token that can be sent")
-	}
-	return w, nil
+// opened is a session that the cloud opened. Its end is zero where the cloud gave none.
+type opened struct {
+	token   string
+	expires time.Time
 }
 
-// check returns what makes the server unusable.
-func (w *wireServer) check() error {
-	if err := checkID(w.ID); err != nil {
-		return err
+func decodeSession(call *call, got *answer, into *ignored) (opened, *cloud.Error) {
+	var session opened
+	err := object(call, got, func(name, value []byte) {
+		switch string(name) {
+		case "token":
+			session.token = ""
+			if isText(value) {
+				session.token = unquote(value)
+			}
+		case "expiresAt":
+			session.expires = newReader(into).time("expiresAt", value)
+		}
+	})
+	if err == nil && (session.token == "" || !sendable(session.token)) {
+		err = unreadable(call, "the answer holds no token that can be sent")
 	}
-	if w.Name == "" {
-		return errors.New("it has no name")
+	if err != nil {
+		return opened{}, err
 	}
-	return nil
+	return session, nil
+}
+
+// server reads a server. Only id and name are indispensable.
+func (r *reader) server(data []byte) (cloud.Server, error) {
+	s := cloud.Server{State: cloud.StateActive}
+	var id, name []byte
+	object := fields(data, func(field, value []byte) {
+		switch string(field) {
+		case "id":
+			id = value
+		case "name":
+			name = value
+		default:
+			r.optional(&s, field, value)
+		}
+	})
+	if !object && !isNull(trim(data)) {
+		return s, errors.New("it is not an object")
+	}
+	var err error
+	if s.ID, err = identifier(id); err != nil {
+		return s, err
+	}
+	s.Name, err = r.name(name)
+	return s, err
+}
+
+func (r *reader) optional(s *cloud.Server, field, value []byte) {
+	switch string(field) {
+	case "labels":
+		s.Labels = r.labels(value)
+	case "state":
+		s.State = r.state(value)
+	case "cpu":
+		s.CPU = r.count("cpu", value)
+	case "memory":
+		s.MemoryGiB = r.count("memory", value)
+	case "template":
+		s.Template = r.text("template", value, maxName)
+	case "folder":
+		s.Folder = r.text("folder", value, maxName)
+	case "networkId":
+		s.NetworkID = r.networkID(value)
+	case "host":
+		s.Host = r.text("host", value, maxName)
+	case "cpuUtilization":
+		s.CPUUtilization = r.percent("cpuUtilization", value)
+	case "cpuUsageMHz":
+		s.CPUUsageMHz = r.count("cpuUsageMHz", value)
+	case "memoryUsageMB":
+		s.MemoryUsageMB = r.count("memoryUsageMB", value)
+	case "createdAt":
+		s.CreatedAt = r.time("createdAt", value)
+	case "updatedAt":
+		s.UpdatedAt = r.time("updatedAt", value)
+	}
 }
 
 func checkID(id string) error {
@@ -134,36 +232,4 @@ func checkID(id string) error {
 		return errors.New("its id holds characters that cannot be printed")
 	}
 	return nil
-}
-
-func (w *wireServer) server() cloud.Server {
-	s := cloud.Server{
-		ID: w.ID, Name: w.Name, State: cloud.StateActive,
-		CPU: int(w.CPU), MemoryGiB: int(w.Memory),
-		Template: w.Template, Folder: w.Folder, NetworkID: w.NetworkID, Host: w.Host,
-		CPUUtilization: w.CPUUtilization.value, CPUUsageMHz: int(w.CPUUsageMHz), MemoryUsageMB: int(w.MemoryUsageMB),
-		CreatedAt: w.CreatedAt.Time, UpdatedAt: w.UpdatedAt.Time,
-	}
-	if w.State != nil && *w.State != "" {
-		s.State = stateOf(*w.State)
-	}
-	for key, value := range w.Labels {
-		if value == nil {
-			continue
-		}
-		if s.Labels == nil {
-			s.Labels = make(map[string]string, len(w.Labels))
-		}
-		s.Labels[key] = *value
-	}
-	return s
-}
-
-func stateOf(text string) cloud.State {
-	switch s := cloud.State(text); s {
-	case cloud.StateBuilding, cloud.StateActive, cloud.StateStopped, cloud.StateDeleting, cloud.StateError:
-		return s
-	default:
-		return cloud.StateUnknown
-	}
 }

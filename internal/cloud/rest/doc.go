@@ -10,14 +10,19 @@
 //	exchange.go        one request and its answer, through resty and package transport
 //	classify.go        what the answer means for this call
 //	problem.go         the cloud's code and reason in a refusal
+//	stream.go          the body of a listing, decoded while it arrives, within bounds
 //	decode.go          the body of a success, validated, as domain types
 //
 // They use:
 //
 //	client.go          New: the parts of a client
 //	config.go          what a client is made from, with defaults
+//	holds.go           what outlives a client: Retry-After, refused passwords
+//	usage.go           the calls under way, for Close
 //	credentials.go     token, or username and password; never printed
-//	wire.go            the cloud's JSON
+//	wire.go            the cloud's JSON, field by field
+//	json.go            objects and arrays whose names are compared exactly
+//	ignored.go         fields of answers that make no sense
 //	escape.go          names and ids as path segments
 //
 // Package transport holds what lies below: limits, Retry-After, metrics, log,

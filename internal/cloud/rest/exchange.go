@@ -21,6 +21,9 @@ type answer struct {
 	body   []byte
 	// truncated is set when the body of a refusal could not be read completely.
 	truncated bool
+	// repeated is set when the request was written more than once: the answer is
+	// about the last of them, and says nothing of the others.
+	repeated bool
 	// target is the host that a redirect points to, else empty.
 	target string
 }
@@ -34,9 +37,14 @@ func (a *answer) media() string {
 	return media
 }
 
-func (a *answer) json() bool {
+// json reports whether the body is JSON. Where the media type does not say so, the
+// first character of the body decides.
+func (a *answer) json() bool { return a.jsonType() || !a.html() && startsAsJSON(a.body) }
+
+// jsonType reports whether the media type is one of JSON.
+func (a *answer) jsonType() bool {
 	media := a.media()
-	return media == "application/json" || strings.HasSuffix(media, "+json")
+	return media == "application/json" || media == "text/json" || strings.HasSuffix(media, "+json")
 }
 
 // html reports whether the answer comes from a proxy, a portal or a firewall:
@@ -75,6 +83,7 @@ func (c *Client) exchange(ctx context.Context, call *call, token string) (*answe
 		err = c.classify(call, got, token)
 	}
 	if err != nil {
+		err.Uncertain = err.Uncertain || (got != nil && got.repeated && call.changes())
 		c.log.V(1).Info("the call failed", "requestID", call.id, "kind", err.Kind, "uncertain", err.Uncertain)
 	}
 	return got, failed(got, err)
@@ -87,15 +96,24 @@ func (c *Client) send(ctx context.Context, call *call, token string) (*answer, *
 	}))
 	resp, err := c.request(ctx, call, token).Execute(call.method, c.endpoint+call.path)
 	if err != nil {
-		return nil, c.noAnswer(ctx, call, err, sent())
+		return nil, c.noAnswer(ctx, call, err, sent() > 0)
 	}
 	raw := resp.RawResponse
 	defer func() { _ = raw.Body.Close() }()
-	got := &answer{status: raw.StatusCode, header: raw.Header}
+	got := &answer{status: raw.StatusCode, header: raw.Header, repeated: sent() > 1}
 	if location, err := raw.Location(); err == nil {
 		got.target = location.Host
 	}
-	body, err := io.ReadAll(raw.Body)
+	accepted := accepts(call, got)
+	if accepted && call.stream != nil {
+		return got, c.readStream(ctx, call, got, raw.Body)
+	}
+	var from io.Reader = raw.Body
+	if !accepted {
+		// A success that the call does not accept is as bounded as a refusal.
+		from = io.LimitReader(from, transport.MaxErrorBody)
+	}
+	body, err := io.ReadAll(from)
 	switch {
 	case err == nil:
 		got.body = body

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -11,15 +12,11 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
+// hostSize estimates the memory that a host takes beside its name, in bytes.
+const hostSize = 128
+
 // maxHostName bounds a host's name, in bytes: that of a DNS name.
 const maxHostName = 253
-
-// wireHost is a host in the cloud's JSON.
-type wireHost struct {
-	Name           string    `json:"name"`
-	GPU            *bool     `json:"gpu"`
-	AvailableHours wireCount `json:"availableHours"`
-}
 
 // ListHosts returns all hosts.
 func (c *Client) ListHosts(ctx context.Context) ([]cloud.Host, error) {
@@ -34,38 +31,65 @@ func (c *Client) ListHosts(ctx context.Context) ([]cloud.Host, error) {
 	if err := require(call.op, has, cloud.Hosts); err != nil {
 		return nil, err
 	}
-	got, err := c.do(ctx, call)
-	if err != nil {
+	var hosts []cloud.Host
+	call.stream = func(got *answer, in *stream) (err *cloud.Error) {
+		hosts, err = decodeHosts(call, got, in, &c.ignored)
+		return err
+	}
+	if _, err := c.do(ctx, call); err != nil {
 		return nil, err
 	}
-	hosts, err := decodeHosts(call, got)
-	return hosts, asError(err)
+	return hosts, nil
 }
 
 // decodeHosts takes all hosts or none: one left out would look gone.
-func decodeHosts(call *call, got *answer) ([]cloud.Host, *cloud.Error) {
-	var listing []wireHost
-	if err := decode(call, got, &listing); err != nil {
+func decodeHosts(call *call, got *answer, in *stream, into *ignored) ([]cloud.Host, *cloud.Error) {
+	r, hosts, names := newReader(into), []cloud.Host{}, map[string]bool{}
+	_, err := (&list{noun: "hosts", array: true, element: func(n int, value []byte) error {
+		host, err := r.host(value)
+		if err == nil && names[host.Name] {
+			err = errors.New("another has its name")
+		}
+		if err != nil {
+			return unusable(fmt.Sprintf("host %d of the answer: %v", n, err))
+		}
+		names[host.Name] = true
+		hosts = append(hosts, host)
+		return r.keep(hostSize + len(host.Name))
+	}}).read(call, got, in)
+	if err != nil {
 		return nil, err
 	}
-	if listing == nil {
-		return nil, unreadable(call, "the answer holds no list of hosts")
-	}
-	hosts := make([]cloud.Host, 0, len(listing))
-	names := make(map[string]bool, len(listing))
-	for i, w := range listing {
-		switch {
-		case !validHostName(w.Name):
-			return nil, unreadable(call, fmt.Sprintf("host %d of the answer: its name is empty, longer than %d bytes or not printable", i+1, maxHostName))
-		case w.GPU == nil:
-			return nil, unreadable(call, fmt.Sprintf("host %d of the answer: it does not say whether it has a GPU", i+1))
-		case names[w.Name]:
-			return nil, unreadable(call, fmt.Sprintf("host %d of the answer: another has its name", i+1))
-		}
-		names[w.Name] = true
-		hosts = append(hosts, cloud.Host{Name: w.Name, GPU: *w.GPU, AvailableHours: int(w.AvailableHours)})
-	}
 	return hosts, nil
+}
+
+// host reads a host. Only its name and whether it has a GPU are indispensable.
+func (r *reader) host(data []byte) (cloud.Host, error) {
+	var host cloud.Host
+	var gpu []byte
+	object := fields(data, func(field, value []byte) {
+		switch string(field) {
+		case "name":
+			host.Name = ""
+			if isText(value) {
+				host.Name = unquote(value)
+			}
+		case "gpu":
+			gpu = value
+		case "availableHours":
+			host.AvailableHours = r.count("availableHours", value)
+		}
+	})
+	host.GPU = string(gpu) == "true"
+	switch {
+	case !object && !isNull(trim(data)):
+		return host, errors.New("it is not an object")
+	case !validHostName(host.Name):
+		return host, fmt.Errorf("its name is empty, longer than %d bytes or not printable", maxHostName)
+	case !host.GPU && string(gpu) != "false":
+		return host, errors.New("it does not say whether it has a GPU")
+	}
+	return host, nil
 }
 
 func validHostName(name string) bool {

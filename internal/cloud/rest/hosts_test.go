@@ -32,12 +32,20 @@ func TestDecodeHostsReturnsAllOrNone(t *testing.T) {
 		"a host without gpu":           {body: `[{"name":"esxi-1"}]`, text: "does not say whether it has a GPU"},
 		"a host with gpu null":         {body: `[{"name":"esxi-1","gpu":null}]`, text: "does not say whether it has a GPU"},
 		"two hosts with the same name": {body: `[` + good + `,` + good + `]`, text: "host 2 of the answer: another has its name"},
-		"hours of the wrong type":      {body: `[{"name":"a","gpu":true,"availableHours":"many"}]`, text: "wrong type"},
-		"an answer that is cut off":    {body: `[` + good, text: "not valid JSON"},
+		"hours of the wrong type count as 0": {
+			body: `[{"name":"a","gpu":true,"availableHours":"many"}]`, want: []cloud.Host{{Name: "a", GPU: true}},
+		},
+		"fields that differ in their case alone": {
+			body: `[{"name":"a","gpu":true,"Name":"b","GPU":false,"availablehours":3}]`, want: []cloud.Host{{Name: "a", GPU: true}},
+		},
+		"gpu of the wrong type":     {body: `[{"name":"esxi-1","gpu":"yes"}]`, text: "does not say whether it has a GPU"},
+		"a name of the wrong type":  {body: `[{"name":7,"gpu":true}]`, text: "host 1 of the answer: its name is empty"},
+		"a host that is no object":  {body: `["esxi-1"]`, text: "host 1 of the answer: it is not an object"},
+		"an answer that is cut off": {body: `[` + good, text: "not valid JSON"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := decodeHosts(&call{method: http.MethodGet, op: "list hosts"}, jsonAnswer(test.body))
+			got, err := decodeHosts(&call{method: http.MethodGet, op: "list hosts"}, jsonAnswer(test.body), newStream(strings.NewReader(test.body)), nil)
 			if test.text != "" {
 				wantOutcome(t, asError(err), outcome{Kind: cloud.Unreadable})
 				if err != nil && !strings.Contains(err.Error(), test.text) {

@@ -9,19 +9,11 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-// The cloud's JSON of networks.
+// networkSize estimates the memory that a network takes beside its texts, in bytes.
+const networkSize = 192
+
+// The cloud's JSON of networks, as requests have it.
 type (
-	wireNetwork struct {
-		ID        string   `json:"id"`
-		Name      string   `json:"name"`
-		CIDR      string   `json:"cidr"`
-		Gateway   string   `json:"gateway"`
-		CreatedAt wireTime `json:"createdAt"`
-	}
-	wireNetworks struct {
-		// Networks is nil where the field is missing or null.
-		Networks []wireNetwork `json:"networks"`
-	}
 	wireCreateNetwork struct {
 		Name    string `json:"name"`
 		CIDR    string `json:"cidr"`
@@ -41,12 +33,15 @@ func (c *Client) ListNetworks(ctx context.Context) ([]cloud.Network, error) {
 	if _, err := c.requireNetworks(ctx, call.op); err != nil {
 		return nil, err
 	}
-	got, err := c.do(ctx, call)
-	if err != nil {
+	var networks []cloud.Network
+	call.stream = func(got *answer, in *stream) (err *cloud.Error) {
+		networks, err = decodeNetworks(call, got, in, &c.ignored)
+		return err
+	}
+	if _, err := c.do(ctx, call); err != nil {
 		return nil, err
 	}
-	networks, err := decodeNetworks(call, got)
-	return networks, asError(err)
+	return networks, nil
 }
 
 // GetNetwork returns the network of this id.
@@ -83,14 +78,9 @@ func (c *Client) CreateNetwork(ctx context.Context, req cloud.CreateNetwork) (cl
 	if err != nil {
 		return cloud.Network{}, err
 	}
-	network, err := decodeNetwork(call, got)
-	if err != nil {
-		return cloud.Network{}, err
-	}
-	if network.Name != req.Name {
-		return cloud.Network{}, unreadable(call, "the answer is about a network of another name")
-	}
-	return network, nil
+	// The answer to a create is about what it created, also if the cloud normalizes names.
+	network, err := decodeNetwork(call, got, &c.ignored)
+	return network, asError(err)
 }
 
 // UpdateNetwork sets the gateway. It is never sent twice.
@@ -146,7 +136,7 @@ func (c *Client) doNetwork(ctx context.Context, call *call, id string) (cloud.Ne
 	if err != nil {
 		return cloud.Network{}, err
 	}
-	network, err := decodeNetwork(call, got)
+	network, err := decodeNetwork(call, got, &c.ignored)
 	if err != nil {
 		return cloud.Network{}, err
 	}
@@ -156,54 +146,78 @@ func (c *Client) doNetwork(ctx context.Context, call *call, id string) (cloud.Ne
 	return network, nil
 }
 
-func decodeNetwork(call *call, got *answer) (cloud.Network, *cloud.Error) {
-	var w wireNetwork
-	if err := decode(call, got, &w); err != nil {
-		return cloud.Network{}, err
+func decodeNetwork(call *call, got *answer, into *ignored) (cloud.Network, *cloud.Error) {
+	body, failed := document(call, got)
+	if failed != nil {
+		return cloud.Network{}, failed
 	}
-	if err := w.check(); err != nil {
+	network, err := newReader(into).network(body)
+	if err != nil {
 		return cloud.Network{}, unreadable(call, err.Error())
 	}
-	return w.network(), nil
+	return network, nil
 }
 
 // decodeNetworks reads a listing. One bad network spoils it, since a network
 // left out would look gone.
-func decodeNetworks(call *call, got *answer) ([]cloud.Network, *cloud.Error) {
-	var listing wireNetworks
-	if err := decode(call, got, &listing); err != nil {
-		return nil, err
-	}
-	if listing.Networks == nil {
-		return nil, unreadable(call, "the answer holds no list of networks")
-	}
-	networks := make([]cloud.Network, 0, len(listing.Networks))
-	for i := range listing.Networks {
-		if err := listing.Networks[i].check(); err != nil {
-			return nil, unreadable(call, fmt.Sprintf("network %d of the listing: %v", i+1, err))
+func decodeNetworks(call *call, got *answer, in *stream, into *ignored) ([]cloud.Network, *cloud.Error) {
+	r, networks := newReader(into), []cloud.Network{}
+	_, err := (&list{noun: "networks", field: "networks", object: true, element: func(n int, value []byte) error {
+		network, err := r.network(value)
+		if err != nil {
+			return unusable(fmt.Sprintf("network %d of the listing: %v", n, err))
 		}
-		networks = append(networks, listing.Networks[i].network())
+		networks = append(networks, network)
+		return r.keep(networkSize + len(network.ID) + len(network.Name) + len(network.CIDR) + len(network.Gateway))
+	}}).read(call, got, in)
+	if err != nil {
+		return nil, err
 	}
 	return networks, nil
 }
 
-// check returns what makes the network unusable: without its range or gateway
-// it cannot be compared with what it should be.
-func (w *wireNetwork) check() error {
-	if err := checkID(w.ID); err != nil {
-		return err
+// network reads a network. Without its range or gateway it cannot be compared with
+// what it should be.
+func (r *reader) network(data []byte) (cloud.Network, error) {
+	var net cloud.Network
+	var id, name []byte
+	object := fields(data, func(field, value []byte) {
+		switch string(field) {
+		case "id":
+			id = value
+		case "name":
+			name = value
+		case "cidr":
+			net.CIDR = r.address("cidr", value)
+		case "gateway":
+			net.Gateway = r.address("gateway", value)
+		case "createdAt":
+			net.CreatedAt = r.time("createdAt", value)
+		}
+	})
+	if !object && !isNull(trim(data)) {
+		return net, errors.New("it is not an object")
+	}
+	var err error
+	if net.ID, err = identifier(id); err != nil {
+		return net, err
+	}
+	if net.Name, err = r.name(name); err != nil {
+		return net, err
 	}
 	switch {
-	case w.Name == "":
-		return errors.New("it has no name")
-	case w.CIDR == "":
-		return errors.New("it has no cidr")
-	case w.Gateway == "":
-		return errors.New("it has no gateway")
+	case net.CIDR == "":
+		return net, errors.New("it has no cidr")
+	case net.Gateway == "":
+		return net, errors.New("it has no gateway")
 	}
-	return nil
+	return net, nil
 }
 
-func (w *wireNetwork) network() cloud.Network {
-	return cloud.Network{ID: w.ID, Name: w.Name, CIDR: w.CIDR, Gateway: w.Gateway, CreatedAt: w.CreatedAt.Time}
+// address reads a range or a gateway, empty if it is not a text.
+func (r *reader) address(field string, value []byte) string {
+	if !isText(value) {
+		return ""
+	}
+	return r.cut(field, unquote(value), maxRange)
 }

@@ -84,13 +84,14 @@ func TestNetworkAnswersDetermineKind(t *testing.T) {
 		{"409 without a code: Conflict", "delete", reply{status: 409}, outcome{Kind: cloud.Conflict}},
 		{"get of a network that does not exist: NotFound", "get", problemReply(404, "notFound"), outcome{Kind: cloud.NotFound}},
 		{"delete of a network that does not exist: NotFound", "delete", problemReply(404, "notFound"), outcome{Kind: cloud.NotFound}},
-		{"404 in HTML: Unreadable", "get", reply{status: 404, media: "text/html"}, outcome{Kind: cloud.Unreadable}},
-		{"404 without a code: Unreadable", "delete", reply{status: 404}, outcome{Kind: cloud.Unreadable}},
+		{"404 in HTML: NotFoundUnproven", "get", reply{status: 404, media: "text/html"}, outcome{Kind: cloud.NotFoundUnproven}},
+		{"404 without a code: NotFoundUnproven", "delete", reply{status: 404}, outcome{Kind: cloud.NotFoundUnproven}},
 		{"404 for the listing: Unreadable", "list", problemReply(404, "notFound"), outcome{Kind: cloud.Unreadable}},
 		{"403 for one network: Rejected", "get", reply{status: 403}, outcome{Kind: cloud.Rejected}},
 		{"403 for the listing: Unauthorized", "list", reply{status: 403}, outcome{Kind: cloud.Unauthorized}},
 		{"get answered with another network: Unreadable", "get", reply{status: 200, body: `{"id":"n-2","name":"net","cidr":"10.0.0.0/24","gateway":"10.0.0.1"}`}, outcome{Kind: cloud.Unreadable}},
-		{"create answered with another network: uncertain", "create", reply{status: 201, body: `{"id":"n-2","name":"other","cidr":"10.0.0.0/24","gateway":"10.0.0.1"}`}, outcome{Kind: cloud.Unreadable, Uncertain: true}},
+		{"update answered with another network: uncertain", "update", reply{status: 200, body: `{"id":"n-2","name":"net","cidr":"10.0.0.0/24","gateway":"10.0.0.2"}`}, outcome{Kind: cloud.Unreadable, Uncertain: true}},
+		{"create answered without an id: uncertain", "create", reply{status: 201, body: `{"name":"net","cidr":"10.0.0.0/24","gateway":"10.0.0.1"}`}, outcome{Kind: cloud.Unreadable, Uncertain: true}},
 		{"create answered with an empty body: uncertain", "create", reply{status: 201}, outcome{Kind: cloud.Unreadable, Uncertain: true}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -98,6 +99,17 @@ func TestNetworkAnswersDetermineKind(t *testing.T) {
 			c := serve(t, answering(test.answer)).withCapabilities(allCapabilities()...)
 			wantOutcome(t, networkVerbs[test.verb](t.Context(), c), test.want)
 		})
+	}
+}
+
+// The id in the answer to a create is that of what it created.
+func TestCreateNetworkReturnsNormalizedName(t *testing.T) {
+	t.Parallel()
+	c := serve(t, answering(reply{status: 201, body: `{"id":"n-2","name":"NET ","cidr":"10.0.0.0/24","gateway":"10.0.0.1"}`})).withCapabilities(allCapabilities()...)
+	got, err := c.CreateNetwork(t.Context(), cloud.CreateNetwork{Name: "net", CIDR: "10.0.0.0/24", Gateway: "10.0.0.1"})
+	want := cloud.Network{ID: "n-2", Name: "NET ", CIDR: "10.0.0.0/24", Gateway: "10.0.0.1"}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 }
 
@@ -119,7 +131,15 @@ func TestListNetworks(t *testing.T) {
 		"one without a range":        {body: `{"networks":[{"id":"n-1","name":"net"}]}`, text: "list networks: network 1 of the listing: it has no cidr"},
 		"one without a gateway":      {body: `{"networks":[{"id":"n-1","name":"net","cidr":"10.0.0.0/24"}]}`, text: "list networks: network 1 of the listing: it has no gateway"},
 		"one with a path as id":      {body: `{"networks":[{"id":"..","name":"net"}]}`, text: "list networks: network 1 of the listing: its id is a path"},
-		"a range that is a number":   {body: `{"networks":[{"id":"n-1","name":"net","cidr":8}]}`, text: `list networks: field "networks.cidr" of the answer has the wrong type`},
+		"a range that is a number":   {body: `{"networks":[{"id":"n-1","name":"net","cidr":8}]}`, text: "list networks: network 1 of the listing: it has no cidr"},
+		"an id that is an integer": {
+			body: `{"networks":[{"id":12345678901234567890,"name":"net","cidr":"10.0.0.0/24","gateway":"10.0.0.1"}]}`,
+			want: []cloud.Network{{ID: "12345678901234567890", Name: "net", CIDR: "10.0.0.0/24", Gateway: "10.0.0.1"}},
+		},
+		"a time of the wrong type": {
+			body: `{"networks":[{"id":"n-1","name":"net","cidr":"10.0.0.0/24","gateway":"10.0.0.1","createdAt":1700000000,"CIDR":"x"}]}`,
+			want: []cloud.Network{{ID: "n-1", Name: "net", CIDR: "10.0.0.0/24", Gateway: "10.0.0.1"}},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

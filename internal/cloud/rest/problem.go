@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"bytes"
 	"encoding/json"
 	"net/http"
 	"regexp"
@@ -20,19 +21,6 @@ type wireProblem struct {
 	Code   string
 }
 
-func (p *wireProblem) UnmarshalJSON(data []byte) error {
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(data, &fields); err != nil {
-		return err
-	}
-	for name, into := range map[string]*string{"title": &p.Title, "detail": &p.Detail, "code": &p.Code} {
-		if json.Unmarshal(fields[name], into) != nil {
-			*into = ""
-		}
-	}
-	return nil
-}
-
 // wordPattern is what a code looks like. Anything else is dropped: codes are
 // shown in conditions and metrics.
 var wordPattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._-]{0,63}$`)
@@ -41,9 +29,24 @@ var wordPattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._-]{0,63}$`)
 // problem document.
 func (a *answer) problem() wireProblem {
 	var p wireProblem
-	if !a.json() || a.truncated || json.Unmarshal(a.body, &p) != nil {
-		return wireProblem{}
+	body := bytes.TrimPrefix(a.body, byteOrderMark)
+	if !a.json() || a.truncated || !json.Valid(body) {
+		return p
 	}
+	fields(body, func(name, value []byte) {
+		text := ""
+		if isText(value) {
+			text = unquote(value)
+		}
+		switch string(name) {
+		case "title":
+			p.Title = text
+		case "detail":
+			p.Detail = text
+		case "code":
+			p.Code = text
+		}
+	})
 	if !wordPattern.MatchString(p.Code) {
 		p.Code = ""
 	}

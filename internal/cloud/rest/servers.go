@@ -48,7 +48,7 @@ func (c *Client) ServerStatus(ctx context.Context, id string) (cloud.Status, err
 	if err != nil {
 		return cloud.Status{}, err
 	}
-	status, err := decodeStatus(call, got)
+	status, err := decodeStatus(call, got, &c.ignored)
 	return status, asError(err)
 }
 
@@ -62,20 +62,20 @@ func (c *Client) ListServers(ctx context.Context, opts cloud.ListServers) (cloud
 	if call.query, err = listQuery(call.op, has, opts); err != nil {
 		return cloud.ServerPage{}, err
 	}
-	got, err := c.do(ctx, call)
+	page, err := c.page(ctx, call)
 	if err != nil {
 		return cloud.ServerPage{}, err
 	}
-	page, err := decodePage(call, got)
-	if err != nil {
-		return cloud.ServerPage{}, err
-	}
-	if page.Next != "" && !has.Has(cloud.Sizing) {
+	switch {
+	case page.Next == "" || has.Has(cloud.Sizing):
+		return page.ServerPage, nil
+	case c.stated.declared:
+		return cloud.ServerPage{}, unreadable(call, "the listing has further pages, though spec.rest.capabilities declares the core profile")
+	default:
 		// The cloud has become an extended one: ask for its capabilities again.
 		c.probed.Store(nil)
 		return cloud.ServerPage{}, unreadable(call, "the listing has further pages, though the cloud reported no capabilities")
 	}
-	return page.ServerPage, nil
 }
 
 // CreateServer creates a server. The key is sent only to a cloud that honours
@@ -109,14 +109,9 @@ func (c *Client) CreateServer(ctx context.Context, req cloud.CreateServer) (clou
 	if err != nil {
 		return cloud.Server{}, err
 	}
-	server, err := decodeServer(call, got)
-	if err != nil {
-		return cloud.Server{}, err
-	}
-	if server.Name != req.Name {
-		return cloud.Server{}, unreadable(call, "the answer is about a server of another name")
-	}
-	return server, nil
+	// The answer to a create is about what it created, also if the cloud normalizes names.
+	server, err := decodeServer(call, got, &c.ignored)
+	return server, asError(err)
 }
 
 func createNeeds(req cloud.CreateServer) []cloud.Capability {
@@ -197,6 +192,25 @@ func listing() *call {
 	}
 }
 
+// page makes a call that lists servers.
+func (c *Client) page(ctx context.Context, call *call) (result page, failed *cloud.Error) {
+	call.stream = func(got *answer, in *stream) (err *cloud.Error) {
+		result, err = decodePage(call, got, in, &c.ignored)
+		return err
+	}
+	got, failed := c.do(ctx, call)
+	if failed == nil {
+		return result, nil
+	}
+	if got != nil && slices.Contains(withoutCall, got.status) {
+		failed.Detail += "; if the cloud has no GET /servers, nothing on it can be created, changed or deleted: what exists is proved by the listing"
+	}
+	return page{}, failed
+}
+
+// withoutCall are the statuses of a cloud that lacks a call.
+var withoutCall = []int{http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusGone, http.StatusNotImplemented}
+
 // listQuery is empty for a core cloud, which honours no parameters.
 func listQuery(op string, has cloud.Capabilities, opts cloud.ListServers) (url.Values, *cloud.Error) {
 	if opts.Limit < 0 || opts.Limit > maxLimit {
@@ -249,7 +263,7 @@ func (c *Client) doServer(ctx context.Context, call *call, id string) (cloud.Ser
 	if err != nil {
 		return cloud.Server{}, err
 	}
-	server, err := decodeServer(call, got)
+	server, err := decodeServer(call, got, &c.ignored)
 	if err != nil {
 		return cloud.Server{}, err
 	}

@@ -22,45 +22,39 @@ const (
 
 // session is the token that the cloud gave for a username and a password.
 type session struct {
-	// login is held by the one call that logs in; the others wait for it.
-	login chan struct{}
+	login *login
 
 	mu      sync.Mutex
 	token   string
 	renewAt time.Time
-	// refusal is the answer to refused credentials. It holds until refusedUntil.
-	refusal      *failure
-	refusedUntil time.Time
 	// closed is set when there is no further login, so that no session outlives
 	// the client.
 	closed bool
 }
-
-func newSession() *session { return &session{login: make(chan struct{}, 1)} }
 
 // current returns the token, empty when a login is needed; stale is one that
 // the cloud refused.
 func (s *session) current(stale string) (string, *failure) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := time.Now()
 	if s.closed {
-		return "", &failure{err: &cloud.Error{Kind: cloud.Unavailable, Detail: "the client is closed; another has replaced it"}}
+		return "", &failure{err: errClosed("")}
 	}
-	if s.refusal != nil && now.Before(s.refusedUntil) {
-		return "", s.refusal
+	if refusal := s.login.held(); refusal != nil {
+		return "", refusal
 	}
 	// renewAt is zero where the cloud gave no expiry.
-	if s.token == stale || !s.renewAt.IsZero() && !now.Before(s.renewAt) {
+	if s.token == stale || !s.renewAt.IsZero() && !time.Now().Before(s.renewAt) {
 		return "", nil
 	}
 	return s.token, nil
 }
 
 func (s *session) opened(token string, expires time.Time) {
+	s.login.accepted()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.token, s.refusal, s.renewAt = token, nil, time.Time{}
+	s.token, s.renewAt = token, time.Time{}
 	// An expiry in the past comes from a wrong clock: the session is renewed on 401.
 	if life := time.Until(expires); !expires.IsZero() && life > 0 {
 		s.renewAt = expires.Add(-min(renewBefore, life/10))
@@ -76,13 +70,15 @@ func (s *session) close() string {
 }
 
 func (s *session) refused(refusal *failure) {
+	s.login.refused(refusal)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.token, s.refusal, s.refusedUntil = "", refusal, time.Now().Add(refusalHolds)
+	s.token = ""
 }
 
-// authorized makes one try with credentials. A 401 proves that nothing was
-// done, so after renewing the session any call may be sent again.
+// authorized makes one try with credentials. A 401 to a request that was sent once
+// proves that nothing was done, so after renewing the session any call may be sent
+// again.
 func (c *Client) authorized(ctx context.Context, call *call) (*answer, *failure) {
 	if !c.credentials.session() {
 		return c.exchange(ctx, call, c.credentials.Token)
@@ -92,7 +88,7 @@ func (c *Client) authorized(ctx context.Context, call *call) (*answer, *failure)
 		return nil, failure
 	}
 	got, failure := c.exchange(ctx, call, token)
-	if failure == nil || failure.status != http.StatusUnauthorized {
+	if failure == nil || failure.status != http.StatusUnauthorized || failure.err.Uncertain {
 		return got, failure
 	}
 	if token, failure = c.token(ctx, call, token); failure != nil {
@@ -107,11 +103,11 @@ func (c *Client) token(ctx context.Context, call *call, stale string) (string, *
 	token, refusal := c.session.current(stale)
 	if token == "" && refusal == nil {
 		select {
-		case c.session.login <- struct{}{}:
+		case c.session.login.turn <- struct{}{}:
 		case <-ctx.Done():
 			return "", &failure{err: c.noAnswer(ctx, call, ctx.Err(), false)}
 		}
-		defer func() { <-c.session.login }()
+		defer func() { <-c.session.login.turn }()
 		// Another call may have logged in meanwhile.
 		if token, refusal = c.session.current(stale); token == "" && refusal == nil {
 			token, refusal = c.logIn(ctx, call)
@@ -131,7 +127,7 @@ func loginFailed(call *call, cause *failure) *failure {
 	return &failure{err: &e, status: cause.status}
 }
 
-// logIn opens a session. The caller holds session.login.
+// logIn opens a session. The caller holds session.login.turn.
 func (c *Client) logIn(ctx context.Context, cause *call) (string, *failure) {
 	login := &call{
 		about: aboutSession, method: http.MethodPost, route: "/sessions", path: "/sessions",
@@ -140,10 +136,10 @@ func (c *Client) logIn(ctx context.Context, cause *call) (string, *failure) {
 	}
 	got, refusal := c.exchange(ctx, login, "")
 	if refusal == nil {
-		opened, err := decodeSession(login, got)
+		opened, err := decodeSession(login, got, &c.ignored)
 		if err == nil {
-			c.session.opened(opened.Token, opened.ExpiresAt.Time)
-			return opened.Token, nil
+			c.session.opened(opened.token, opened.expires)
+			return opened.token, nil
 		}
 		refusal = failed(got, err)
 	}
@@ -161,13 +157,24 @@ func (c *Client) logIn(ctx context.Context, cause *call) (string, *failure) {
 	return "", refusal
 }
 
-// Close ends the session, if there is one, and closes idle connections. It
-// takes at most five seconds, and ignores the cloud's answer. Later calls open
-// no other session.
+// Close waits for the calls under way, ends the session, if there is one, and
+// closes idle connections. It ends with ctx, of which it leaves five seconds for
+// the session, and ignores the cloud's answer. Later calls fail with Unavailable.
+// The second Close does nothing.
 func (c *Client) Close(ctx context.Context) {
-	defer c.transport.CloseIdleConnections()
-	if !c.credentials.session() {
+	idle, first := c.usage.close()
+	if !first {
 		return
+	}
+	defer c.transport.CloseIdleConnections()
+	wait, stop := context.WithCancel(ctx)
+	if end, ok := ctx.Deadline(); ok {
+		wait, stop = context.WithDeadline(ctx, end.Add(-closeTimeout))
+	}
+	defer stop()
+	select {
+	case <-idle:
+	case <-wait.Done():
 	}
 	token := c.session.close()
 	if token == "" {

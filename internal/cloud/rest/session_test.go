@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"sync"
@@ -191,4 +192,66 @@ func TestCloseEndsSession(t *testing.T) {
 	if s.opened != 1 || s.closed != 1 {
 		t.Errorf("%d opened, %d closed; want 1, 1", s.opened, s.closed)
 	}
+}
+
+func TestCloseWaitsForCallsUnderWay(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		slow  time.Duration
+		grace time.Duration
+		took  time.Duration
+	}{
+		"a call that ends in time: served, then the session ends":     {slow: 4 * time.Second, grace: 20 * time.Second, took: 4 * time.Second},
+		"a call that lasts: the session ends with time left for that": {slow: 9 * time.Second, grace: 8 * time.Second, took: 3 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := &sessionServer{password: "pass", life: time.Hour}
+				c := inBubble(t, func(w http.ResponseWriter, r *http.Request) {
+					if r.Method == http.MethodGet {
+						time.Sleep(test.slow)
+					}
+					s.ServeHTTP(w, r)
+				}, withPassword("pass")).withCapabilities()
+				if err := verbs["create"](t.Context(), c); err != nil {
+					t.Fatal(err)
+				}
+				ended := make(chan error, 1)
+				go func() { ended <- verbs["get"](t.Context(), c) }()
+				synctest.Wait()
+				ctx, cancel := context.WithTimeout(t.Context(), test.grace)
+				defer cancel()
+				begun := time.Now()
+				c.Close(ctx)
+				if took := time.Since(begun); took != test.took || s.closed != 1 {
+					t.Errorf("closed after %s, %d sessions ended; want %s, 1", took, s.closed, test.took)
+				}
+				if err := <-ended; test.slow <= test.took && err != nil {
+					t.Errorf("the call under way: %v", err)
+				}
+				if s.opened != 1 {
+					t.Errorf("%d sessions were opened, want 1", s.opened)
+				}
+				c.Close(ctx)
+				if s.closed != 1 {
+					t.Errorf("the second Close ended %d sessions more", s.closed-1)
+				}
+			})
+		})
+	}
+}
+
+func TestClosedClientSendsNothing(t *testing.T) {
+	t.Parallel()
+	answers := answering(reply{status: 200, body: `{"id":"i-1","name":"web"}`})
+	c := serve(t, answers, func(cfg *Config) { cfg.Credentials = Credentials{Token: "t"} }).withCapabilities(allCapabilities()...)
+	c.Close(t.Context())
+	for name, call := range verbs {
+		wantOutcome(t, call(t.Context(), c), outcome{Kind: cloud.Unavailable})
+		if answers.count() != 0 {
+			t.Fatalf("%s was sent", name)
+		}
+	}
+	c.Close(t.Context())
 }

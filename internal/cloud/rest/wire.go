@@ -2,49 +2,18 @@ package rest
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
+	"unicode/utf8"
+
+	"github.com/privatecloud/operator/internal/cloud"
 )
 
-// The cloud's JSON. A field of the wrong type makes the whole answer
-// unreadable; a value of the right type that makes no sense counts as absent.
-
-type wireServer struct {
-	ID             string             `json:"id"`
-	Name           string             `json:"name"`
-	Labels         map[string]*string `json:"labels"`
-	State          *string            `json:"state"`
-	CPU            wireCount          `json:"cpu"`
-	Memory         wireCount          `json:"memory"`
-	Template       string             `json:"template"`
-	Folder         string             `json:"folder"`
-	NetworkID      string             `json:"networkId"`
-	Host           string             `json:"host"`
-	CPUUtilization wirePercent        `json:"cpuUtilization"`
-	CPUUsageMHz    wireCount          `json:"cpuUsageMHz"`
-	MemoryUsageMB  wireCount          `json:"memoryUsageMB"`
-	CreatedAt      wireTime           `json:"createdAt"`
-	UpdatedAt      wireTime           `json:"updatedAt"`
-}
-
-// wireListing is the extended profile's page; a core cloud sends a bare array.
-type wireListing struct {
-	// Servers is nil where the field is missing or null.
-	Servers []wireServer `json:"servers"`
-	Next    *string      `json:"next"`
-}
-
-type wireStatus struct {
-	CPUUtilization wirePercent `json:"cpuUtilization"`
-}
-
-type wireCapabilities struct {
-	// Capabilities is nil where the field is missing or null.
-	Capabilities []string `json:"capabilities"`
-}
+// The cloud's JSON as requests have it.
 
 type wireCreate struct {
 	Name       string            `json:"name"`
@@ -69,75 +38,253 @@ type wireLogin struct {
 	Password string `json:"password"`
 }
 
-type wireSession struct {
-	Token     string   `json:"token"`
-	ExpiresAt wireTime `json:"expiresAt"`
+// Bounds of what is kept of an answer, in characters. Those of names, hosts and ids
+// are the bounds of the fields of a status that show them.
+const (
+	maxID         = 128
+	maxName       = 253
+	maxRange      = 128
+	maxLabels     = 64
+	maxLabelKey   = 317
+	maxLabelValue = 1024
+	maxNumber     = 64
+	maxShared     = 1024
+)
+
+// ownLabels begin the keys of the labels that the operator itself sets. They are
+// kept however many others a server has.
+const ownLabels = "samplecontroller.k8s.io/"
+
+// reader reads the fields of one answer. An optional field of the wrong type, or
+// with a value that makes no sense, is ignored: it counts as absent.
+type reader struct {
+	ignored *ignored
+	// shared holds texts that many objects have, so that each is in memory once.
+	shared map[string]string
+	// kept estimates the memory of what was read, in bytes.
+	kept int
 }
 
-// wireNumber reads a JSON number into n and reports whether there was one; null
-// is none.
-func wireNumber(data []byte, n *float64) (bool, error) {
-	if bytes.Equal(data, []byte("null")) {
-		return false, nil
-	}
-	if data[0] != '-' && (data[0] < '0' || data[0] > '9') {
-		return false, &json.UnmarshalTypeError{Value: "something else"}
-	}
-	// What is too large for a float comes back as infinite, and so out of range.
-	value, err := strconv.ParseFloat(string(data), 64)
-	if err != nil && !errors.Is(err, strconv.ErrRange) {
-		return false, err
-	}
-	*n = value
-	return true, nil
+func newReader(into *ignored) *reader {
+	return &reader{ignored: into, shared: map[string]string{}}
 }
 
-// wireCount is a whole number, 0 where absent or outside 0 to 2^31-1.
-type wireCount int
-
-func (c *wireCount) UnmarshalJSON(data []byte) error {
-	var n float64
-	if _, err := wireNumber(data, &n); err != nil {
-		return err
-	}
-	*c = 0
-	if n == math.Trunc(n) && n >= 0 && n <= math.MaxInt32 {
-		*c = wireCount(n)
+// keep counts what was read, and fails if it is too much.
+func (r *reader) keep(size int) error {
+	if r.kept += size; r.kept > maxMemory {
+		return unusable(fmt.Sprintf("the answer takes more than %d MiB of memory", maxMemory>>20))
 	}
 	return nil
 }
 
-// wirePercent is a number within 0 to 100, rounded; nil where absent or outside.
-type wirePercent struct{ value *int }
+func tooLong(limit int) string { return fmt.Sprintf("longer than %d characters", limit) }
 
-func (p *wirePercent) UnmarshalJSON(data []byte) error {
-	var n float64
-	given, err := wireNumber(data, &n)
+// text reads a text that many objects have. It is not cut: a part of it would mean
+// something else.
+func (r *reader) text(field string, value []byte, limit int) string {
+	switch {
+	case isNull(value):
+		return ""
+	case !isText(value):
+		r.ignored.add(field, "not a string")
+		return ""
+	}
+	text := r.share(unquoted(value))
+	if utf8.RuneCountInString(text) > limit {
+		r.ignored.add(field, tooLong(limit))
+		return ""
+	}
+	return text
+}
+
+// share returns text as a string that all fields with this text share.
+func (r *reader) share(text []byte) string {
+	shared, known := r.shared[string(text)]
+	if !known {
+		shared = string(text)
+		if len(r.shared) < maxShared && len(text) <= maxLabelKey {
+			r.shared[shared] = shared
+		}
+	}
+	return shared
+}
+
+// name reads a name, which must not be missing. A longer one than a status can show
+// is cut, so that its object is not lost.
+func (r *reader) name(value []byte) (string, error) {
+	if !isNull(value) && !isText(value) {
+		return "", errors.New("its name is not a string")
+	}
+	text := ""
+	if isText(value) {
+		text = unquote(value)
+	}
+	if text == "" {
+		return "", errors.New("it has no name")
+	}
+	return r.cut("name", text, maxName), nil
+}
+
+// cut returns text without what follows the first limit characters.
+func (r *reader) cut(field, text string, limit int) string {
+	if len(text) <= limit || utf8.RuneCountInString(text) <= limit {
+		return text
+	}
+	r.ignored.add(field, tooLong(limit))
+	n := 0
+	for at := range text {
+		if n == limit {
+			return strings.Clone(text[:at])
+		}
+		n++
+	}
+	return text
+}
+
+// networkID reads the id of the network that a server is attached to.
+func (r *reader) networkID(value []byte) string {
+	if isNull(value) || string(value) == `""` {
+		return ""
+	}
+	id, err := identifier(value)
 	if err != nil {
-		return err
+		r.ignored.add("networkId", "not an id")
+		return ""
 	}
-	p.value = nil
-	if given && n >= 0 && n <= 100 {
-		rounded := int(math.Round(n))
-		p.value = &rounded
-	}
-	return nil
+	return id
 }
 
-// wireTime is RFC 3339, zero where absent or something else.
-type wireTime struct{ time.Time }
-
-func (t *wireTime) UnmarshalJSON(data []byte) error {
-	var text *string
-	if err := json.Unmarshal(data, &text); err != nil {
-		return err
+// identifier reads an id: a string, or an integer, of which the digits count.
+func identifier(value []byte) (string, error) {
+	id := ""
+	switch {
+	case isText(value):
+		id = unquote(value)
+	case isNull(value):
+	case isInteger(value):
+		id = string(value)
+	default:
+		return "", errors.New("its id is neither a string nor an integer")
 	}
-	t.Time = time.Time{}
-	if text == nil {
+	return id, checkID(id)
+}
+
+// number reads a JSON number. What is too large for a float is infinite.
+func number(value []byte) (float64, bool) {
+	if len(value) > maxNumber || value[0] != '-' && (value[0] < '0' || value[0] > '9') {
+		return 0, false
+	}
+	n, err := strconv.ParseFloat(string(value), 64)
+	return n, err == nil || errors.Is(err, strconv.ErrRange)
+}
+
+// count reads a whole number within 0 to 2^31-1.
+func (r *reader) count(field string, value []byte) int {
+	if isNull(value) {
+		return 0
+	}
+	n, ok := number(value)
+	switch {
+	case !ok:
+		r.ignored.add(field, "not a number")
+	case n < 0 || n > math.MaxInt32:
+		r.ignored.add(field, "not within 0 to 2147483647")
+	case n != math.Trunc(n):
+		r.ignored.add(field, "not a whole number")
+	default:
+		return int(n)
+	}
+	return 0
+}
+
+// percent reads a number within 0 to 100, rounded; nil where absent.
+func (r *reader) percent(field string, value []byte) *int {
+	if isNull(value) {
 		return nil
 	}
-	if parsed, err := time.Parse(time.RFC3339, *text); err == nil {
-		t.Time = parsed.UTC()
+	n, ok := number(value)
+	switch {
+	case !ok:
+		r.ignored.add(field, "not a number")
+	case n < 0 || n > 100:
+		r.ignored.add(field, "not within 0 to 100")
+	default:
+		return new(int(math.Round(n)))
 	}
 	return nil
+}
+
+// time reads a time of RFC 3339, zero where absent.
+func (r *reader) time(field string, value []byte) time.Time {
+	if isNull(value) {
+		return time.Time{}
+	}
+	if isText(value) && len(value) <= maxNumber {
+		if parsed, err := time.Parse(time.RFC3339, unquote(value)); err == nil {
+			return parsed.UTC()
+		}
+	}
+	r.ignored.add(field, "not a time of RFC 3339")
+	return time.Time{}
+}
+
+// state reads a state in any case. None means ACTIVE.
+func (r *reader) state(value []byte) cloud.State {
+	switch {
+	case isNull(value):
+		return cloud.StateActive
+	case !isText(value):
+		r.ignored.add("state", "not a string")
+		return cloud.StateActive
+	}
+	return stateOf(unquoted(value))
+}
+
+var states = []cloud.State{cloud.StateBuilding, cloud.StateActive, cloud.StateStopped, cloud.StateDeleting, cloud.StateError}
+
+func stateOf(text []byte) cloud.State {
+	text = bytes.TrimSpace(text)
+	if len(text) == 0 {
+		return cloud.StateActive
+	}
+	for _, s := range states {
+		if bytes.EqualFold(text, []byte(s)) {
+			return s
+		}
+	}
+	return cloud.StateUnknown
+}
+
+// labels reads the labels of a server. A value of null is none.
+func (r *reader) labels(value []byte) map[string]string {
+	if isNull(value) {
+		return nil
+	}
+	var labels map[string]string
+	counts := map[bool]int{}
+	object := fields(value, func(key, value []byte) {
+		switch {
+		case isNull(value):
+			return
+		case !isText(value):
+			r.ignored.add("labels", "a value that is not a string")
+			return
+		case len(key) > maxLabelKey || len(value) > maxLabelValue:
+			r.ignored.add("labels", "a key or value that is too long")
+			return
+		}
+		own := bytes.HasPrefix(key, []byte(ownLabels))
+		if counts[own]++; counts[own] > maxLabels {
+			r.ignored.add("labels", fmt.Sprintf("more than %d", maxLabels))
+			return
+		}
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[r.share(key)] = unquote(value)
+	})
+	if !object {
+		r.ignored.add("labels", "not an object")
+	}
+	return labels
 }

@@ -43,13 +43,15 @@ func (c Call) flow(ctx context.Context) cloud.Flow {
 	return cloud.FlowOf(ctx)
 }
 
-// TraceSent returns a context for one exchange, and a function that reports
-// whether its request may have reached the cloud. Headers precede the body, so
-// a cloud that did not get all headers cannot have acted.
-func TraceSent(ctx context.Context) (context.Context, func() bool) {
-	var sent atomic.Bool
+// TraceSent returns a context for one exchange, and a function that returns how
+// often its request was written: 0 if it cannot have reached the cloud. Headers
+// precede the body, so a cloud that did not get all headers cannot have acted. More
+// than 1 means that a library sent it again, and that the answer is about the last
+// of them only.
+func TraceSent(ctx context.Context) (context.Context, func() int) {
+	var sent atomic.Int32
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		WroteHeaders: func() { sent.Store(true) },
+		WroteHeaders: func() { sent.Add(1) },
 	})
-	return ctx, sent.Load
+	return ctx, func() int { return int(sent.Load()) }
 }

@@ -10,17 +10,20 @@
 //	log.go          one line a request at V(1)
 //	body.go         bounds what is read of an answer
 //	redirect.go     follows a GET within its origin, and no other redirect
+//	once.go         a request that may change something is sent once
 //	base.go         connections: TLS, CA, timeouts
 //
 // The wrappers use:
 //
 //	limiter.go      start-time fair queueing for limits.go
+//	reviews.go      the share of admission reviews
 //	retryafter.go   reads Retry-After for hold.go
 //
 // Backends make their errors with:
 //
 //	classify.go     why a request failed, as a cloud.Error
 //	redact.go       texts without secrets
+//	encodings.go    the encodings in which redact.go looks for them
 //	text.go         texts on one line and of bounded length
 //
 // A backend's library is given Transport.Client. The package knows neither

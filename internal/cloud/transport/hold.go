@@ -9,38 +9,38 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-// hold keeps requests back until the time that the cloud asked for.
-type hold struct {
-	// report is called with the end of the hold whenever one starts.
-	report func(until time.Time)
-
+// Hold keeps requests back until the time that a cloud asked for. The zero Hold
+// keeps nothing back. It may be given to several Transports, at a time or one after
+// the other, so that a new one does not forget what the cloud asked for.
+type Hold struct {
 	mu    sync.Mutex
 	until time.Time
 }
 
-// start holds requests for d from now. A shorter hold never ends a longer one
-// early: answers may arrive in another order than they were given.
-func (h *hold) start(d time.Duration) {
+// start holds requests for d from now, and returns when the hold ends; zero if it
+// did not start. A shorter hold never ends a longer one early: answers may arrive
+// in another order than they were given.
+func (h *Hold) start(d time.Duration) time.Time {
 	if d <= 0 {
-		return
+		return time.Time{}
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if until := time.Now().Add(d); until.After(h.until) {
 		h.until = until
 	}
-	h.report(h.until)
+	return h.until
 }
 
 // remaining returns how long the hold lasts, 0 or less when there is none.
-func (h *hold) remaining() time.Duration {
+func (h *Hold) remaining() time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return time.Until(h.until)
 }
 
 // refuseWhileHeld fails requests during the hold.
-func refuseWhileHeld(next http.RoundTripper, h *hold) http.RoundTripper {
+func refuseWhileHeld(next http.RoundTripper, h *Hold) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
 		if left := h.remaining(); left > 0 {
 			return refuse(req, &cloud.Error{
@@ -51,8 +51,8 @@ func refuseWhileHeld(next http.RoundTripper, h *hold) http.RoundTripper {
 	})
 }
 
-// observeRetryAfter starts the hold that an answer asks for.
-func observeRetryAfter(next http.RoundTripper, h *hold) http.RoundTripper {
+// observeRetryAfter calls hold with the time for which an answer asks.
+func observeRetryAfter(next http.RoundTripper, hold func(time.Duration)) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
 		resp, err := next.RoundTrip(req)
 		if err != nil {
@@ -60,9 +60,9 @@ func observeRetryAfter(next http.RoundTripper, h *hold) http.RoundTripper {
 		}
 		switch resp.StatusCode {
 		case http.StatusTooManyRequests:
-			h.start(RetryAfter(resp.Header, true))
+			hold(RetryAfter(resp.Header, true))
 		case http.StatusServiceUnavailable:
-			h.start(RetryAfter(resp.Header, false))
+			hold(RetryAfter(resp.Header, false))
 		}
 		return resp, nil
 	})

@@ -76,6 +76,21 @@ func TestHoldByBackend(t *testing.T) {
 	})
 }
 
+func TestHoldOutlivesTransport(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var shared Hold
+		keep := func(cfg *Config) { cfg.Hold = &shared }
+		newTransport(t, ok, keep).Hold(time.Minute)
+		next := newTransport(t, ok, keep)
+		wantThrottled(t, get(t.Context(), next), heldDetail)
+		time.Sleep(time.Minute)
+		if err := get(t.Context(), next); err != nil {
+			t.Errorf("after the hold: %v", err)
+		}
+	})
+}
+
 func TestHoldRefusesRequestThatWaitedForSlot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -146,8 +146,12 @@ func (l *limiter) cancel(ctx context.Context, f *flow, w *waiter) (release func(
 func (l *limiter) release() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	now := time.Now()
 	l.inFlight--
-	l.dispatch(time.Now())
+	l.dispatch(now)
+	if l.inFlight == 0 && len(l.backlog) == 0 {
+		l.forgetIdle(now)
+	}
 }
 
 // dispatch gives slots to waiting requests as far as the limits allow.
@@ -197,9 +201,7 @@ func (l *limiter) dispatchAfter(delay time.Duration) {
 func (l *limiter) flow(name string, now time.Time) *flow {
 	f := l.flows[name]
 	if f == nil {
-		maps.DeleteFunc(l.flows, func(_ string, other *flow) bool {
-			return !other.active(now) && other.startTag <= l.virtualTime
-		})
+		l.forgetIdle(now)
 		f = &flow{}
 		l.flows[name] = f
 	}
@@ -207,6 +209,13 @@ func (l *limiter) flow(name string, now time.Time) *flow {
 		f.startTag = max(f.startTag, l.virtualTime)
 	}
 	return f
+}
+
+// forgetIdle drops the flows that are idle and not ahead of the others.
+func (l *limiter) forgetIdle(now time.Time) {
+	maps.DeleteFunc(l.flows, func(_ string, f *flow) bool {
+		return !f.active(now) && f.startTag <= l.virtualTime
+	})
 }
 
 // active reports whether requests of the flow wait or are about to come back.

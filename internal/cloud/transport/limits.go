@@ -43,7 +43,7 @@ func (l Limits) withDefaults() (Limits, error) {
 
 // limit sends requests within the limits, fairly by flow. A request keeps its
 // slot until the body of its answer is closed.
-func limit(next http.RoundTripper, l *limiter, cloudWideWait time.Duration) http.RoundTripper {
+func limit(next http.RoundTripper, l slots, cloudWideWait time.Duration) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
 		ctx := req.Context()
 		call := callOf(ctx)

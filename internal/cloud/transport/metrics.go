@@ -3,6 +3,7 @@ package transport
 import (
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,11 +16,25 @@ type Metrics struct {
 	duration *prometheus.HistogramVec
 	inFlight *prometheus.GaugeVec
 	until    *prometheus.GaugeVec
+
+	mu sync.RWMutex
+	// clouds holds the series of each Cloud, until Forget.
+	clouds map[string]*series
+}
+
+// series are the metrics of one Cloud. Nothing is recorded any more once the Cloud
+// is forgotten: a request that ends later would bring its series back.
+type series struct {
+	metrics *Metrics
+	cloud   string
+	// forgotten is guarded by Metrics.mu.
+	forgotten bool
 }
 
 // NewMetrics registers the metrics. It panics when reg has them already.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	m := &Metrics{
+		clouds: map[string]*series{},
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "privatecloud_api_requests_total",
 			Help: "Requests sent to a cloud, by status; code is none where no answer came.",
@@ -42,10 +57,17 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	return m
 }
 
-// Forget drops the series of a Cloud that is gone.
+// Forget drops the series of a Cloud that is gone. Transports that were made for it
+// before record nothing any more.
 func (m *Metrics) Forget(cloud string) {
 	if m == nil {
 		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if known := m.clouds[cloud]; known != nil {
+		known.forgotten = true
+		delete(m.clouds, cloud)
 	}
 	match := prometheus.Labels{"cloud": cloud}
 	m.requests.DeletePartialMatch(match)
@@ -54,25 +76,51 @@ func (m *Metrics) Forget(cloud string) {
 	m.until.DeletePartialMatch(match)
 }
 
-func (m *Metrics) throttled(cloud string, until time.Time) {
-	if m != nil {
-		m.until.WithLabelValues(cloud).Set(float64(until.UnixMilli()) / 1000)
+// of returns the series of a Cloud; nil, which records nothing, if m is nil.
+func (m *Metrics) of(cloud string) *series {
+	if m == nil {
+		return nil
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	known := m.clouds[cloud]
+	if known == nil {
+		known = &series{metrics: m, cloud: cloud}
+		m.clouds[cloud] = known
+	}
+	return known
+}
+
+// record calls f unless the Cloud is forgotten.
+func (s *series) record(f func(m *Metrics)) {
+	if s == nil {
+		return
+	}
+	s.metrics.mu.RLock()
+	defer s.metrics.mu.RUnlock()
+	if !s.forgotten {
+		f(s.metrics)
 	}
 }
 
+func (s *series) throttled(until time.Time) {
+	s.record(func(m *Metrics) { m.until.WithLabelValues(s.cloud).Set(float64(until.UnixMilli()) / 1000) })
+}
+
 // measure counts the requests that are sent, and how long their exchanges last.
-func measure(next http.RoundTripper, m *Metrics, cloud string) http.RoundTripper {
-	if m == nil {
+func measure(next http.RoundTripper, s *series) http.RoundTripper {
+	if s == nil {
 		return next
 	}
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
 		start, route := time.Now(), callOf(req.Context()).Route
-		inFlight := m.inFlight.WithLabelValues(cloud)
-		inFlight.Inc()
+		s.record(func(m *Metrics) { m.inFlight.WithLabelValues(s.cloud).Inc() })
 		finish := func(code string) {
-			inFlight.Dec()
-			m.requests.WithLabelValues(cloud, req.Method, route, code).Inc()
-			m.duration.WithLabelValues(cloud, req.Method, route).Observe(time.Since(start).Seconds())
+			s.record(func(m *Metrics) {
+				m.inFlight.WithLabelValues(s.cloud).Dec()
+				m.requests.WithLabelValues(s.cloud, req.Method, route, code).Inc()
+				m.duration.WithLabelValues(s.cloud, req.Method, route).Observe(time.Since(start).Seconds())
+			})
 		}
 		resp, err := next.RoundTrip(req)
 		if err != nil {

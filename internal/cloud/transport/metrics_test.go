@@ -78,6 +78,42 @@ func TestMetricsCountRequestInFlightUntilBodyIsClosed(t *testing.T) {
 	}
 }
 
+func TestMetricsOfForgottenCloudStayAway(t *testing.T) {
+	t.Parallel()
+	reg := prometheus.NewPedanticRegistry()
+	m := NewMetrics(reg)
+	c := newTransport(t, ok, func(cfg *Config) { cfg.Metrics = m })
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, endpoint, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := c.RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Forget("test")
+	if err := resp.Body.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := get(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	c.Hold(defaultRetryAfter)
+	if n, err := testutil.GatherAndCount(reg); err != nil || n != 0 {
+		t.Errorf("%d series of a forgotten Cloud, %v", n, err)
+	}
+	if len(m.clouds) != 0 {
+		t.Errorf("%d Clouds are remembered", len(m.clouds))
+	}
+	again := newTransport(t, ok, func(cfg *Config) { cfg.Metrics = m })
+	if err := get(t.Context(), again); err != nil {
+		t.Fatal(err)
+	}
+	if got := requestCounts(t, reg); len(got) != 1 {
+		t.Errorf("a new Cloud with the name of a forgotten one has the series %v, want one", got)
+	}
+}
+
 func TestMetricsDoNotCountRefusedRequests(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewPedanticRegistry()

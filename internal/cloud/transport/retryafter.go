@@ -11,6 +11,9 @@ import (
 const (
 	// maxRetryAfter bounds what a cloud can ask for.
 	maxRetryAfter = 10 * time.Minute
+	// maxUndatedRetry bounds the wait until a date in an answer that does not say
+	// what time it is at the cloud: the date may come from a clock that is ahead.
+	maxUndatedRetry = 30 * time.Second
 	// defaultRetryAfter applies to a throttled request whose answer has no usable
 	// Retry-After.
 	defaultRetryAfter = 5 * time.Second
@@ -31,7 +34,8 @@ func RetryAfter(header http.Header, throttled bool) time.Duration {
 // value that is absent or neither of the two.
 //
 // A date counts from the answer's own Date, where it has one, so that the
-// cloud's clock need not agree with the operator's.
+// cloud's clock need not agree with the operator's. Without a Date that can be
+// read, a date is at most maxUndatedRetry ahead.
 func parseRetryAfter(header http.Header, now time.Time) (time.Duration, bool) {
 	text := strings.TrimSpace(header.Get("Retry-After"))
 	if text == "" {
@@ -54,8 +58,9 @@ func parseRetryAfter(header http.Header, now time.Time) (time.Duration, bool) {
 	if err != nil {
 		return 0, false
 	}
+	longest := maxUndatedRetry
 	if date, err := http.ParseTime(header.Get("Date")); err == nil {
-		now = date
+		now, longest = date, maxRetryAfter
 	}
-	return min(max(at.Sub(now), 0), maxRetryAfter), true
+	return min(max(at.Sub(now), 0), longest), true
 }

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,12 +32,14 @@ func TestParseRetryAfter(t *testing.T) {
 		"beyond a float":        {"1e999", "", result{10 * time.Minute, true}},
 		"not a number":          {"NaN", "", result{}},
 		"garbage":               {"soon", "", result{}},
-		"a date":                {stamp(now.Add(time.Minute)), "", result{time.Minute, true}},
+		"a date":                {stamp(now.Add(20 * time.Second)), "", result{20 * time.Second, true}},
 		"a past date":           {stamp(now.Add(-time.Hour)), "", result{0, true}},
-		"a date a century away": {stamp(now.AddDate(100, 0, 0)), "", result{10 * time.Minute, true}},
-		"a date by a clock that is an hour ahead":    {stamp(now.Add(time.Hour + time.Minute)), stamp(now.Add(time.Hour)), result{time.Minute, true}},
-		"a date beside a Date that cannot be read":   {stamp(now.Add(time.Minute)), "yesterday", result{time.Minute, true}},
-		"seconds do not depend on the cloud's clock": {"7", stamp(now.Add(time.Hour)), result{7 * time.Second, true}},
+		"a date a century away": {stamp(now.AddDate(100, 0, 0)), stamp(now), result{10 * time.Minute, true}},
+		"a date without a Date, by a clock that may be ahead: capped":                {stamp(now.Add(time.Minute)), "", result{30 * time.Second, true}},
+		"a date a century away without a Date, by a clock that may be ahead: capped": {stamp(now.AddDate(100, 0, 0)), "", result{30 * time.Second, true}},
+		"a date by a clock that is an hour ahead":                                    {stamp(now.Add(time.Hour + time.Minute)), stamp(now.Add(time.Hour)), result{time.Minute, true}},
+		"a date beside a Date that cannot be read":                                   {stamp(now.Add(time.Minute)), "yesterday", result{30 * time.Second, true}},
+		"seconds do not depend on the cloud's clock":                                 {"7", stamp(now.Add(time.Hour)), result{7 * time.Second, true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -57,6 +60,10 @@ func FuzzRetryAfter(f *testing.F) {
 		wait, ok := parseRetryAfter(http.Header{"Retry-After": {value}, "Date": {date}}, time.Unix(1767322800, 0))
 		if wait < 0 || wait > maxRetryAfter || !ok && wait != 0 {
 			t.Errorf("parseRetryAfter(%q, %q) = %s, %t", value, date, wait, ok)
+		}
+		_, noDate := http.ParseTime(date)
+		if _, notAt := http.ParseTime(strings.TrimSpace(value)); notAt == nil && noDate != nil && wait > maxUndatedRetry {
+			t.Errorf("parseRetryAfter(%q, %q) = %s, want at most %s until a date by an unknown clock", value, date, wait, maxUndatedRetry)
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"net/http"
@@ -25,6 +26,8 @@ type Config struct {
 	Timeout time.Duration
 	// Metrics may be nil.
 	Metrics *Metrics
+	// Hold is kept beyond this Transport; nil for one of its own.
+	Hold *Hold
 	// Log gets one line a request at V(1); the zero Logger is silent.
 	Log logr.Logger
 	// Base sends the requests; nil for connections of this Transport's own.
@@ -35,7 +38,8 @@ type Config struct {
 type Transport struct {
 	host    string
 	timeout time.Duration
-	hold    *hold
+	hold    *Hold
+	series  *series
 	base    http.RoundTripper
 	chain   http.RoundTripper
 }
@@ -53,20 +57,23 @@ func New(cfg Config) (*Transport, error) {
 			return nil, err
 		}
 	}
-	t := &Transport{host: cfg.Host, timeout: cfg.Timeout, base: cfg.Base}
-	t.hold = &hold{report: func(until time.Time) { cfg.Metrics.throttled(cfg.Name, until) }}
+	t := &Transport{
+		host: cfg.Host, timeout: cfg.Timeout, base: cfg.Base,
+		hold: cmp.Or(cfg.Hold, &Hold{}), series: cfg.Metrics.of(cfg.Name),
+	}
 	if t.base == nil {
 		t.base = newBase(cfg, limits, roots)
 	}
 	// From the inside out: what is added last sees a request first.
-	rt := followRedirects(t.base)
+	rt := sendOnce(t.base)
+	rt = followRedirects(rt)
 	rt = boundBody(rt)
 	rt = logRequests(rt, cfg.Log.WithValues("cloud", cfg.Name), t.Classify)
-	rt = measure(rt, cfg.Metrics, cfg.Name)
-	rt = observeRetryAfter(rt, t.hold)
+	rt = measure(rt, t.series)
+	rt = observeRetryAfter(rt, t.Hold)
 	// The hold may have begun while the request waited for the limiter.
 	rt = refuseWhileHeld(rt, t.hold)
-	rt = limit(rt, newLimiter(limits), cfg.Timeout)
+	rt = limit(rt, newSharedLimiter(limits), cfg.Timeout)
 	t.chain = refuseWhileHeld(rt, t.hold)
 	return t, nil
 }
@@ -86,7 +93,11 @@ func (t *Transport) Client() *http.Client {
 
 // Hold refuses requests for d from now, for backends whose cloud asks for it in
 // another way than by status 429 or 503.
-func (t *Transport) Hold(d time.Duration) { t.hold.start(d) }
+func (t *Transport) Hold(d time.Duration) {
+	if until := t.hold.start(d); !until.IsZero() {
+		t.series.throttled(until)
+	}
+}
 
 // WithTimeout returns a context that ends after Config.Timeout. Classify tells
 // that end from the end of ctx.

@@ -5,6 +5,7 @@ package restdialer
 import (
 	"errors"
 	"fmt"
+	"net/url"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
@@ -25,7 +26,7 @@ const (
 
 // Dialer makes clients of the REST API.
 type Dialer struct {
-	// Base has the version, timeout, log and metrics of every client.
+	// Base has the version, timeout, log, metrics and holds of every client.
 	Base rest.Config
 }
 
@@ -43,15 +44,24 @@ func (d Dialer) Dial(c *pcapi.Cloud, secret *corev1.Secret) (cloud.Client, error
 // SecretKeys names the two kinds of credentials.
 func (Dialer) SecretKeys() string { return "token, or with username and password" }
 
-// Forget drops the metrics of a Cloud.
-func (d Dialer) Forget(name string) { d.Base.Metrics.Forget(name) }
+// Forget drops the metrics of a Cloud, and what it asked clients to wait for.
+func (d Dialer) Forget(name string) {
+	d.Base.Metrics.Forget(name)
+	d.Base.Holds.Forget(name)
+}
 
 func (d Dialer) config(c *pcapi.Cloud, secret *corev1.Secret) (rest.Config, error) {
 	config := d.Base
 	config.Name = c.Name
 	config.Endpoint = c.Spec.Endpoint
 	config.InsecureSkipVerify = c.Spec.InsecureSkipTLSVerify
-	config.UniqueNames = ptr.Deref(ptr.Deref(c.Spec.REST, pcapi.RESTCloud{}).UniqueNames, true)
+	block := ptr.Deref(c.Spec.REST, pcapi.RESTCloud{})
+	config.UniqueNames = ptr.Deref(block.UniqueNames, true)
+	config.ExclusiveNames = block.ExclusiveNames
+	config.Declared = block.Capabilities != nil
+	for _, name := range block.Capabilities {
+		config.Capabilities = append(config.Capabilities, cloud.Capability(name))
+	}
 	config.Limits = rest.Limits{
 		RequestsPerSecond: float64(c.Spec.Limits.RequestsPerSecond),
 		Burst:             int(c.Spec.Limits.Burst),
@@ -69,6 +79,9 @@ func (d Dialer) config(c *pcapi.Cloud, secret *corev1.Secret) (rest.Config, erro
 	if err := validate(config.Credentials, config.CA); err != nil {
 		return config, fmt.Errorf("Secret %q in namespace %q: %w", secret.Name, secret.Namespace, err)
 	}
+	if config.Credentials != (rest.Credentials{}) && !c.Spec.InsecureAllowHTTP && !encrypted(c.Spec.Endpoint) {
+		return config, errors.New("credentials are sent over https only: give an endpoint that begins with https://, or set spec.insecureAllowHTTP to true")
+	}
 	return config, nil
 }
 
@@ -83,4 +96,11 @@ func validate(c rest.Credentials, ca []byte) error {
 		return errors.New("it holds none of token, username and password, ca.crt")
 	}
 	return nil
+}
+
+// encrypted reports whether calls of an endpoint are encrypted. An endpoint that is
+// not a URL is not called at all.
+func encrypted(endpoint string) bool {
+	u, err := url.Parse(endpoint)
+	return err != nil || u.Scheme != "http"
 }

@@ -85,8 +85,12 @@ func withSecret(c *pcapi.Cloud) {
 	c.Spec.CredentialsSecretRef = &pcapi.SecretReference{Name: "login"}
 }
 
+func overHTTP(c *pcapi.Cloud) { c.Spec.Endpoint = "http://cloud.test/api" }
+
 func secret(data map[string]string) *corev1.Secret {
-	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "operator", Name: "login"}, Data: map[string][]byte{}}
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "operator", Name: "login", Labels: map[string]string{pcapi.CredentialsForLabel: "home"},
+	}, Data: map[string][]byte{}}
 	for key, value := range data {
 		s.Data[key] = []byte(value)
 	}
@@ -145,6 +149,23 @@ func TestCredentialsAreReadFromTheSecret(t *testing.T) {
 			reason: pcapi.InvalidConfigurationReason, says: []string{"username and password go together"},
 		},
 		{
+			name: "token over http: rejected", cloud: home(withSecret, overHTTP), secret: secret(map[string]string{"token": "t"}),
+			reason: pcapi.InvalidConfigurationReason, says: []string{"over https only", "spec.insecureAllowHTTP"},
+		},
+		{
+			name: "username and password over HTTP: rejected", cloud: home(withSecret, func(c *pcapi.Cloud) { c.Spec.Endpoint = "HTTP://cloud.test" }),
+			secret: secret(map[string]string{"username": "u", "password": "p"}), reason: pcapi.InvalidConfigurationReason, says: []string{"over https only"},
+		},
+		{
+			name: "token over http that is allowed: used", cloud: home(withSecret, overHTTP, func(c *pcapi.Cloud) { c.Spec.InsecureAllowHTTP = true }),
+			secret: secret(map[string]string{"token": "t"}), want: rest.Credentials{Token: "t"},
+		},
+		{name: "CA alone over http: no credentials are sent", cloud: home(withSecret, overHTTP), secret: secret(map[string]string{"ca.crt": "CA"}), ca: "CA"},
+		{
+			name: "the Secret is for another Cloud: rejected", cloud: home(withSecret, func(c *pcapi.Cloud) { c.Name = "other" }), secret: secret(map[string]string{"token": "t"}),
+			reason: pcapi.InvalidConfigurationReason, says: []string{"samplecontroller.k8s.io/credentials-for=other"},
+		},
+		{
 			name: "the Secret cannot be read: an error without a reason, since the configuration may be valid", cloud: home(withSecret), unread: errAPIAway,
 			says: []string{`read Secret "login" in namespace "operator": the API server is away`},
 		},
@@ -174,7 +195,7 @@ func TestCredentialsAreReadFromTheSecret(t *testing.T) {
 func TestConfigFollowsTheSpec(t *testing.T) {
 	c := home(func(c *pcapi.Cloud) {
 		c.Spec.InsecureSkipTLSVerify = true
-		c.Spec.REST = &pcapi.RESTCloud{UniqueNames: new(false)}
+		c.Spec.REST = &pcapi.RESTCloud{UniqueNames: new(false), ExclusiveNames: true, Capabilities: []pcapi.RESTCapability{"labels", "async"}}
 		c.Spec.Limits = pcapi.CloudLimits{RequestsPerSecond: 5, Burst: 6, MaxInFlight: 7}
 	})
 	d := Dialer{Base: rest.Config{Version: "v1", Timeout: time.Minute}}
@@ -184,7 +205,8 @@ func TestConfigFollowsTheSpec(t *testing.T) {
 	}
 	want := rest.Config{
 		Name: "home", Endpoint: "https://cloud.test/api", InsecureSkipVerify: true, Version: "v1", Timeout: time.Minute,
-		Limits: rest.Limits{RequestsPerSecond: 5, Burst: 6, MaxInFlight: 7},
+		Limits:         rest.Limits{RequestsPerSecond: 5, Burst: 6, MaxInFlight: 7},
+		ExclusiveNames: true, Declared: true, Capabilities: []cloud.Capability{cloud.Labels, cloud.Async},
 	}
 	opts := []cmp.Option{cmpopts.IgnoreFields(rest.Config{}, "Log"), cmp.Comparer(func(a, b rest.Credentials) bool { return a == b })}
 	if diff := cmp.Diff(want, got, opts...); diff != "" {
@@ -200,6 +222,56 @@ func TestUniqueNamesDefaultsToTrue(t *testing.T) {
 				t.Errorf("uniqueNames %t, %v; want true", got.UniqueNames, err)
 			}
 		})
+	}
+}
+
+func TestCapabilitiesAreDeclaredByAnEmptyList(t *testing.T) {
+	for name, test := range map[string]struct {
+		block    *pcapi.RESTCloud
+		declared bool
+	}{
+		"no block rest: asked": {nil, false}, "no list: asked": {&pcapi.RESTCloud{}, false},
+		"an empty list: declared": {&pcapi.RESTCloud{Capabilities: []pcapi.RESTCapability{}}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := Dialer{}.config(home(func(c *pcapi.Cloud) { c.Spec.REST = test.block }), nil)
+			if err != nil || got.Declared != test.declared || len(got.Capabilities) > 0 {
+				t.Errorf("declared %t with %v, %v; want %t", got.Declared, got.Capabilities, err, test.declared)
+			}
+		})
+	}
+}
+
+func TestRefusedPasswordIsNotTriedByTheNextClient(t *testing.T) {
+	logins := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		logins++
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	defer server.Close()
+	all := clientsOf(t, Dialer{Base: rest.Config{Holds: rest.NewHolds()}}, secret(map[string]string{"username": "u", "password": "p"}), nil)
+	c := home(withSecret, func(c *pcapi.Cloud) { c.Spec.Endpoint, c.Spec.InsecureAllowHTTP = server.URL, true })
+	try := func() {
+		t.Helper()
+		candidate, err := all.Get(t.Context(), c)
+		if err != nil {
+			t.Fatalf("Get: %v", err)
+		}
+		if _, err := candidate.Capabilities(t.Context()); !cloud.Is(err, cloud.Unauthorized) {
+			t.Errorf("%v, want Unauthorized", err)
+		}
+		all.Drop(t.Context(), "home")
+	}
+	for range 3 {
+		try()
+	}
+	if logins != 1 {
+		t.Errorf("logged in %d times with three clients, want once", logins)
+	}
+	all.Forget(t.Context(), "home")
+	try()
+	if logins != 2 {
+		t.Errorf("logged in %d times after the Cloud was forgotten, want twice", logins)
 	}
 }
 

@@ -31,6 +31,9 @@ type observation struct {
 	// asked. unproven is whether the client that failed never answered.
 	failed   error
 	unproven bool
+	// refused is the outcome if a new client failed and the one in use goes on; nil
+	// if there is no new client or it answered.
+	refused error
 	// usable is whether the cloud answered, now or, if no listing was due, the last time.
 	usable bool
 	caps   cloud.Capabilities
@@ -95,12 +98,16 @@ func (k *kind) poll(ctx context.Context, c *pcapi.Cloud, obs *observation, view 
 		return err
 	}
 	if current != view.Client {
-		if obs.caps, err = current.Capabilities(ctx); err != nil {
-			obs.unproven = true
+		if obs.caps, err = current.Capabilities(ctx); err == nil {
+			obs.client = current
+			return nil
+		}
+		obs.unproven = true
+		// The certificate of a cloud that changed its CA may be a stranger's.
+		if !k.Clients.InUse(c.Name, view.Client) || cloud.Is(err, cloud.Untrusted) {
 			return err
 		}
-		obs.client = current
-		return nil
+		obs.refused, current = outcomeOf(c, err), view.Client
 	}
 	obs.caps, obs.usable = view.Capabilities, view.Unavailable == ""
 	if !obs.configured {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -82,6 +83,83 @@ func TestNewClientIsListedAtOnceAfterAFailedReconcile(t *testing.T) {
 	equal(t, "calls of the next", []string{"list"}, w.cloud.TakeCalls())
 	w.reconcile()
 	equal(t, "calls before the next listing is due", []string(nil), w.cloud.TakeCalls())
+}
+
+// login returns the Secret that withSecret refers to.
+func login(token string) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "operator", Name: "login", Labels: map[string]string{pcapi.CredentialsForLabel: "home"}},
+		Data:       map[string][]byte{"token": []byte(token)},
+	}
+}
+
+// rotate replaces the token. From then on, next answers new clients.
+func (w *world) rotate(token string, next *cloudfake.Cloud) {
+	w.t.Helper()
+	w.cloud = next
+	if err := w.client.Update(w.t.Context(), login(token)); err != nil {
+		w.t.Fatalf("Update: %v", err)
+	}
+}
+
+func TestClientIsUsedUntilTheNextHasAnswered(t *testing.T) {
+	tests := []struct {
+		name  string
+		err   error
+		edit  func(*pcapi.Cloud)
+		ready string
+		// goesOn is whether the client in use is used on.
+		goesOn bool
+	}{
+		{name: "the new token is refused: the old one is used on", err: errLogin, ready: "False AuthenticationFailed", goesOn: true},
+		{name: "the new token cannot be tried: the old one is used on", err: errRefused, ready: "False Unreachable", goesOn: true},
+		{name: "the new CA does not fit: nothing is used", err: errUntrusted, ready: "False Untrusted"},
+		{name: "the endpoint changed, too: nothing is used", err: errLogin, edit: func(c *pcapi.Cloud) { c.Spec.Endpoint += "/v2" }, ready: "False AuthenticationFailed"},
+	}
+	for _, tc := range tests {
+		t.Run(tc.name, func(t *testing.T) {
+			old := newCloud(nil, server("a"))
+			w := newWorld(t, home(withSecret), old, login("old"))
+			w.reconcile()
+			w.wantCondition(pcapi.ReadyCondition, "True Connected")
+			old.TakeCalls()
+
+			refusing := newCloud(nil)
+			refusing.FailAlways(cloudfake.Capabilities, tc.err, false)
+			w.rotate("wrong", refusing)
+			if tc.edit != nil {
+				w.edit(tc.edit)
+			}
+			w.later()
+			w.wantCondition(pcapi.ReadyCondition, tc.ready)
+			if tc.err == errLogin {
+				w.wantCondition(pcapi.AuthenticatedCondition, "False AuthenticationFailed")
+			}
+			wantClosed(t, refusing)
+			view := w.inv.View()
+			if goesOn := view.Client == cloud.Client(old) && view.Unavailable == ""; goesOn != tc.goesOn {
+				t.Errorf("the client is used on: %t (%s), want %t", goesOn, view.Unavailable, tc.goesOn)
+			}
+			if tc.goesOn {
+				equal(t, "calls of the client in use", []string{"list"}, old.TakeCalls())
+				equal(t, "times that it was closed", 0, old.Closes())
+			} else {
+				equal(t, "calls of the client in use", []string(nil), old.TakeCalls())
+			}
+			if tc.edit != nil {
+				wantClosed(t, old)
+			}
+
+			next := newCloud(nil, server("a"))
+			w.rotate("new", next)
+			w.now = w.now.Add(time.Second)
+			w.reconcile()
+			w.wantCondition(pcapi.ReadyCondition, "True Connected")
+			w.wantCondition(pcapi.AuthenticatedCondition, "True Accepted")
+			equal(t, "calls of the next client", []string{"capabilities", "list"}, next.TakeCalls())
+			wantClosed(t, old)
+		})
+	}
 }
 
 func TestFailedPollMakesTheCloudUnavailable(t *testing.T) {

@@ -23,10 +23,10 @@ func (k *kind) Plan(c *pcapi.Cloud, obs *observation) plan {
 	if !obs.configured {
 		p.Steps = append(p.Steps, configure())
 	}
+	if obs.unproven {
+		p.Steps = append(p.Steps, k.dropClient())
+	}
 	if obs.failed != nil {
-		if obs.unproven {
-			p.Steps = append(p.Steps, k.dropClient())
-		}
 		p.Steps = append(p.Steps, k.markUnavailable())
 		return p.Then(obs.failed)
 	}
@@ -65,6 +65,8 @@ func outcomeAfter(c *pcapi.Cloud, obs *observation, braked bool) error {
 	case braked:
 		return &reconciler.StalledError{Reason: pcapi.ServersVanishedReason, Recheck: recheck,
 			Cause: errors.New("the brake is on: nothing is created or deleted on this cloud; the Braked condition says how to release it")}
+	case obs.refused != nil:
+		return obs.refused
 	case !obs.usable:
 		return connecting(obs.again, "not due yet")
 	}

@@ -113,7 +113,8 @@ func newClient(s *observation) {
 	s.fresh, s.configured, s.claimed = nil, false, false
 	poll(s, false, false)
 }
-func used(s *observation) { s.users = 2 }
+func refusedClient(s *observation) { s.unproven, s.refused = true, errLogin }
+func used(s *observation)          { s.users = 2 }
 
 func TestPlan(t *testing.T) {
 	const braked = "stalled: ServersVanished, again in 10s"
@@ -130,6 +131,10 @@ func TestPlan(t *testing.T) {
 		{name: "the poll failed", cloud: home(), obs: observed(failedPoll), steps: []string{"MarkUnavailable"}, outcome: "error: " + errRefused.Error(), says: "refused"},
 		{name: "the poll failed while the brake is recorded", cloud: home(brakedAt("S1")), obs: observed(failedPoll), steps: []string{"MarkUnavailable"}, outcome: "error: " + errRefused.Error(), says: "refused"},
 		{name: "a new client failed", cloud: home(), obs: observed(failedClient), steps: []string{"Configure", "DropClient", "MarkUnavailable"}, outcome: "error: " + errRefused.Error(), says: "refused"},
+		{name: "a new client failed, and the one in use goes on", cloud: home(), obs: observed(refusedClient), steps: []string{"DropClient", "Publish"}, outcome: "error: " + errLogin.Error(), says: "wrong token"},
+		{name: "a new client failed, and no listing is due", cloud: home(), obs: observed(refusedClient, unlisted), steps: []string{"DropClient"}, outcome: "error: " + errLogin.Error(), says: "wrong token"},
+		{name: "a new client failed, and so did the one in use", cloud: home(), obs: observed(refusedClient, failedPoll, refusedClient), steps: []string{"DropClient", "MarkUnavailable"}, outcome: "error: " + errRefused.Error(), says: "refused"},
+		{name: "a new client failed while the brake is on", cloud: home(brakedAt("S1")), obs: observed(refusedClient, unlisted), steps: []string{"DropClient", "Brake"}, outcome: braked, says: "nothing is created or deleted"},
 		{name: "what was listed is published", cloud: home(), obs: observed(), steps: []string{"Publish"}, outcome: "in sync"},
 		{name: "no listing was due", cloud: home(), obs: observed(unlisted), outcome: "in sync"},
 		{name: "no listing was due, the cloud is unavailable: the status stays", cloud: home(), obs: observed(unusable), outcome: "quietly waiting: Connecting, again in 30s", says: "not due"},
@@ -192,8 +197,12 @@ func valid(c *pcapi.Cloud, obs *observation, p plan) error {
 		return errors.New("a braked Cloud that is ready")
 	case obs.failed != nil && !released && (at("MarkUnavailable") != len(steps)-1 || !errors.Is(outcome, obs.failed)):
 		return errors.New("a failed poll does not make the cloud unavailable")
-	case at("MarkUnavailable") >= 0 && obs.failed == nil, at("DropClient") >= 0 && (!obs.unproven || at("DropClient") > at("MarkUnavailable")):
+	case at("MarkUnavailable") >= 0 && obs.failed == nil, at("DropClient") >= 0 && !obs.unproven:
 		return errors.New("a cloud that did not fail is made unavailable")
+	case obs.unproven && !released && at("DropClient") < 0, obs.failed != nil && at("DropClient") > at("MarkUnavailable"):
+		return errors.New("a client that never answered is kept")
+	case obs.refused != nil && outcome == nil && !released:
+		return errors.New("a client that was refused is not reported")
 	case (at("Connect") >= 0) != (obs.client != nil && obs.failed == nil && !released):
 		return errors.New("a new client is not connected, or an old one is")
 	case obs.client != nil && (outcome == nil || at("Publish") >= 0) && !released:
@@ -206,7 +215,7 @@ func valid(c *pcapi.Cloud, obs *observation, p plan) error {
 
 func TestEveryPlanIsValid(t *testing.T) {
 	// Each bit of n switches one thing on.
-	const things = 13
+	const things = 14
 	for n := range 1 << things {
 		on := func(bit int) bool { return n&(1<<bit) != 0 }
 		c, obs := home(), &observation{claimed: on(0), usable: on(1), held: on(2), acknowledged: on(3) && on(4), configured: on(11)}
@@ -224,6 +233,8 @@ func TestEveryPlanIsValid(t *testing.T) {
 		switch {
 		case on(12):
 			poll(obs, on(8), on(9))
+		case on(13):
+			refusedClient(obs)
 		case on(8) && obs.usable && (c.DeletionTimestamp.IsZero() || obs.users > 0):
 			obs.fresh = &inventory.Snapshot{ID: "S2"}
 			if on(9) {
@@ -236,7 +247,7 @@ func TestEveryPlanIsValid(t *testing.T) {
 		wantInputsUnchanged(t, c, obs)
 		p := planned.Plan(c, obs)
 		if err := valid(c, obs, p); err != nil {
-			t.Fatalf("%v\nplan %v, %s\nbits %013b", err, p.Names(), outcomeText(p.Outcome), n)
+			t.Fatalf("%v\nplan %v, %s\nbits %014b", err, p.Names(), outcomeText(p.Outcome), n)
 		}
 		if again := planned.Plan(c, obs); !slices.Equal(p.Names(), again.Names()) || fmt.Sprint(p.Outcome) != fmt.Sprint(again.Outcome) {
 			t.Fatalf("two plans for the same input: %v, %v", p.Names(), again.Names())
@@ -262,6 +273,8 @@ func FuzzPlan(f *testing.F) {
 		switch {
 		case on(9):
 			poll(obs, on(5), on(6))
+		case on(10):
+			refusedClient(obs)
 		case on(5):
 			obs.fresh = &inventory.Snapshot{ID: "S2"}
 			if on(6) {

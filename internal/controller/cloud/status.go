@@ -32,7 +32,7 @@ func (k *kind) Report(c *pcapi.Cloud, obs *observation, outcome error) reconcile
 func reportAuthenticated(c *pcapi.Cloud, obs *observation, outcome error) {
 	condition := metav1.Condition{Type: pcapi.AuthenticatedCondition}
 	switch reason := reconciler.Reason(outcome); {
-	case obs.usable:
+	case obs.usable && obs.refused == nil:
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionTrue, pcapi.AcceptedReason, "the cloud accepted the credentials"
 		if c.Spec.CredentialsSecretRef == nil {
 			condition.Message = "the cloud asks for no credentials"

@@ -41,6 +41,7 @@ func (k *kind) connect() step {
 			obs.inv.MarkUnavailable("the cloud has not been listed with the new configuration yet")
 		}
 		obs.inv.Connect(obs.client, obs.caps)
+		k.Clients.Commit(c.Name, obs.client)
 		k.connected.Store(c.Name, true)
 	})
 }

@@ -80,7 +80,7 @@ func newHarness(t *testing.T, caps cloud.Capabilities, networks []cloud.Network,
 		}).Build()
 	directory := inventory.New(func() time.Time { return h.now })
 	h.inv = directory.Cloud("default")
-	h.kind = newKind(h.client, controller.Options{Directory: directory, Cluster: "cluster", Clock: func() time.Time { return h.now }})
+	h.kind = newKind(h.client, controller.Options{Directory: directory, Cluster: "cluster", Clock: func() time.Time { return h.now }, Alone: func() bool { return true }})
 	h.reconciler = h.kind.Reconciler(h)
 	h.inv.Configure(inventory.Settings{PollInterval: pollInterval, SettleTime: settleTime})
 	h.inv.Connect(h.cloud, caps)

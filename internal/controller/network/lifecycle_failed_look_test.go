@@ -24,7 +24,7 @@ func TestThrottledListingIsReportedAndSlowsDown(t *testing.T) {
 		h.advance(pollInterval)
 		waited = h.reconcile().RequeueAfter
 	}
-	h.wantCondition("Ready", "False Pending", "slow down")
+	h.wantCondition("Ready", "False Pending", "no more requests")
 	if waited < 30*time.Second {
 		t.Errorf("requeued after %v, want a delay that grew", waited)
 	}

@@ -61,7 +61,7 @@ func TestReadyNetworkToleratesFewFailedLooks(t *testing.T) {
 	}
 	h.advance(pollInterval)
 	h.reconcile()
-	h.wantCondition("Ready", "False CloudUnavailable", "connection refused")
+	h.wantCondition("Ready", "False CloudUnavailable", "does not answer")
 	h.wantCondition("Created", "True Created")
 
 	h.advance(pollInterval)

@@ -26,9 +26,13 @@ const (
 )
 
 func (k *kind) Record(net *pcapi.Network) external.Record {
-	return external.Record{
+	record := external.Record{
 		Ref: net.Spec.CloudRef, Name: k.nameInCloud(net), ID: net.Status.NetworkID, Cloud: net.Status.Cloud, ObservedGeneration: net.Status.ObservedGeneration,
 	}
+	if net.Status.CreatedTime != nil {
+		record.Since = net.Status.CreatedTime.Time
+	}
+	return record
 }
 
 // nameInCloud returns a name that ends in a hash of the object's UID and the
@@ -108,8 +112,12 @@ func (k *kind) Create(ctx context.Context, net *pcapi.Network, obs *observation)
 	})
 }
 
-func (k *kind) Remember(_ *pcapi.Network, obs *observation, n cloud.Network) {
-	obs.Inventory.RecordNetwork(n)
+func (k *kind) Remember(_ *pcapi.Network, obs *observation, n cloud.Network, created bool) {
+	if created {
+		obs.Inventory.RecordCreatedNetwork(n)
+	} else {
+		obs.Inventory.RecordNetwork(n)
+	}
 	obs.Resource, obs.Owned = &n, true
 }
 
@@ -122,7 +130,7 @@ func (k *kind) update(ctx context.Context, net *pcapi.Network, obs *observation)
 		return k.Failed(net, &obs.Observation, err)
 	}
 	k.Backoff.Forget(net.UID)
-	k.Remember(net, obs, n)
+	k.Remember(net, obs, n, false)
 	if !sameGateway(net, n) {
 		return reconciler.Stalled(pcapi.DriftReason, external.RecheckRefused, fmt.Errorf(
 			"the cloud was asked for gateway %s and set %s: look there for the cause", net.Spec.Gateway, n.Gateway))
@@ -137,11 +145,11 @@ func (k *kind) Delete(ctx context.Context, _ *pcapi.Network, obs *observation, n
 	switch {
 	case cloud.Is(err, cloud.Conflict) && duplicate:
 		return false, reconciler.Stalled(pcapi.AmbiguousReason, external.RecheckSoon, fmt.Errorf(
-			"one create made several networks, and network %s is in use: %w; move its servers to another network in the cloud", n.ID, err))
+			"one create made several networks, and network %s is in use: %w; move its servers to another network in the cloud", n.ID, cloud.Public(err)))
 	case cloud.Is(err, cloud.Conflict):
 		return false, reconciler.Stalled(pcapi.BlockedReason, external.RecheckSoon, fmt.Errorf(
-			"%w; no VM object of this namespace is on it: detach in the cloud what is attached", err))
-	case duplicate && (err == nil || cloud.Is(err, cloud.NotFound)):
+			"%w; no VM object of this namespace is on it: detach in the cloud what is attached", cloud.Public(err)))
+	case duplicate && (err == nil || cloud.Is(err, cloud.NotFound, cloud.NotFoundUnproven)):
 		obs.Inventory.ForgetNetwork(n.ID)
 	}
 	return true, err

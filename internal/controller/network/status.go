@@ -3,6 +3,8 @@ package network
 import (
 	"fmt"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
@@ -11,6 +13,7 @@ import (
 func (k *kind) Report(net *pcapi.Network, obs *observation, _ error) reconciler.Summary {
 	if obs.Resource != nil && net.Status.NetworkID == "" {
 		net.Status.NetworkID, net.Status.Cloud = obs.Resource.ID, obs.Cloud
+		net.Status.CreatedTime = new(metav1.NewTime(obs.Now))
 	}
 	if obs.counted {
 		net.Status.AttachedVMs = int32(len(obs.attached)) //nolint:gosec // fewer than etcd holds

@@ -5,6 +5,7 @@
 //	index.go       the cache indexes of VMs
 //	resource.go    the servers of the cloud, for internal/external
 //	relate.go      other VMs that have the name or the server
+//	imports.go     which servers a VM may import
 //	network.go     the Network that a VM waits for
 //	plan.go        what is to be done (pure)
 //	drift.go       what differs, and what the cloud can do about it (pure)
@@ -45,14 +46,16 @@ type kind struct {
 	external.Defaults[*pcapi.VM, cloud.Server, *observation]
 	*lifecycle
 
+	// live reads past the cache.
+	live     client.Reader
 	cluster  string
 	refusals refusals
 }
 
-func newKind(c client.Client, opts controller.Options) *kind {
-	k := &kind{cluster: opts.Cluster, refusals: newRefusals(opts.Clock)}
+func newKind(c client.Client, live client.Reader, opts controller.Options) *kind {
+	k := &kind{live: live, cluster: opts.Cluster, refusals: newRefusals(opts.Clock)}
 	k.lifecycle = external.New(k, func() *pcapi.VM { return &pcapi.VM{} }, func() *observation { return &observation{} }, external.Options{
-		Client: c, Directory: opts.Directory, Clock: opts.Clock,
+		Client: c, Directory: opts.Directory, Clock: opts.Clock, Alone: opts.Alone,
 		Kind: "VM", Noun: "VM", Finalizer: pcapi.VMFinalizer, LostAdvice: "delete this object and create another",
 	})
 	return k
@@ -63,7 +66,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts controller.Opt
 	if err := addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	k, find := newKind(mgr.GetClient(), opts), tenancy.NewFinder(mgr.GetCache(), &pcapi.VMList{})
+	k, find := newKind(mgr.GetClient(), mgr.GetAPIReader(), opts), tenancy.NewFinder(mgr.GetCache(), &pcapi.VMList{})
 	return tenancy.Watch(ctrl.NewControllerManagedBy(mgr).Named("vm"), find.ByNamespace, find.ByCloud).
 		Watches(&pcapi.VM{}, enqueue{}, builder.WithPredicates(changedByUser)).
 		Watches(&pcapi.VM{}, k.ForgetDeleted()).

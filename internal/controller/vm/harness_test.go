@@ -47,8 +47,10 @@ var (
 
 // harness is a cluster, a cloud and a VM controller.
 type harness struct {
-	t          testing.TB
-	now        time.Time
+	t   testing.TB
+	now time.Time
+	// alone is whether no other manager reconciles VMs.
+	alone      bool
 	cloud      *cloudfake.Cloud
 	client     client.Client
 	directory  *inventory.Directory
@@ -68,7 +70,7 @@ type harness struct {
 // newHarness returns a harness whose process started an hour ago and whose Cloud was just listed.
 func newHarness(t testing.TB, caps cloud.Capabilities, objects ...client.Object) *harness {
 	t.Helper()
-	h := &harness{t: t, now: startTime, refuse: map[string][]error{}}
+	h := &harness{t: t, now: startTime, alone: true, refuse: map[string][]error{}}
 	h.cloud = cloudfake.New(cloudfake.Options{Capabilities: caps, Clock: h.Now})
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{pcapi.AddToScheme, corev1.AddToScheme} {
@@ -76,7 +78,7 @@ func newHarness(t testing.TB, caps cloud.Capabilities, objects ...client.Object)
 			t.Fatalf("AddToScheme: %v", err)
 		}
 	}
-	objects = append(objects, &pcapi.Cloud{ObjectMeta: metav1.ObjectMeta{Name: "default"}})
+	objects = append(objects, &pcapi.Cloud{ObjectMeta: metav1.ObjectMeta{Name: "default"}, Spec: pcapi.CloudSpec{Imports: pcapi.ImportPolicyAny}})
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&pcapi.VM{})
 	if err := addIndexes(t.Context(), indexer(func(o client.Object, field string, keys client.IndexerFunc) { builder.WithIndex(o, field, keys) })); err != nil {
 		t.Fatalf("addIndexes: %v", err)
@@ -136,7 +138,7 @@ func (h *harness) start() {
 		}
 	})
 	h.inv = h.directory.Cloud("default")
-	h.kind = newKind(h.client, controller.Options{Directory: h.directory, Cluster: "cluster", Clock: h.Now})
+	h.kind = newKind(h.client, h.client, controller.Options{Directory: h.directory, Cluster: "cluster", Clock: h.Now, Alone: func() bool { return h.alone }})
 	h.reconciler = h.kind.Reconciler(h)
 }
 

@@ -20,7 +20,7 @@ func harnessWithLostAnswer(t *testing.T, caps cloud.Capabilities, committed bool
 	h.wantRequeue(time.Second, h.mustReconcile())
 	h.wantCalls("check web", "create web")
 	h.wantClaim("web")
-	h.wantCondition(pcapi.CreatedCondition, "False OutcomeUnknown", "connection reset", "may have been created all the same")
+	h.wantCondition(pcapi.CreatedCondition, "False OutcomeUnknown", "does not answer", "may have been created all the same")
 	h.wantCondition(pcapi.ReconcilingCondition, "True Progressing")
 	return h
 }
@@ -140,6 +140,9 @@ func TestServerIsFoundWhenStatusWriteFailed(t *testing.T) {
 				t.Run(name+": "+refusal.Error(), func(t *testing.T) {
 					h := newHarness(t, caps, vmWith())
 					h.refuse["status"] = []error{refusal}
+					if !caps.Has(cloud.Labels) {
+						h.refuse["status"] = []error{nil, refusal} // the first write is the claim
+					}
 					_, _ = h.reconcile()
 					equal(t, "vmId", "", h.vm().Status.VMID)
 					h.wantCalls("check web", "create web")

@@ -21,6 +21,7 @@ func createdAfter(after time.Duration) func(*pcapi.VM) {
 
 func withClaim(vm *pcapi.VM) {
 	vm.Finalizers, vm.Annotations = []string{pcapi.VMFinalizer}, map[string]string{pcapi.ClaimedNameAnnotation: "web"}
+	vm.Status.NameInCloud, vm.Status.Cloud = "web", vm.Spec.CloudRef.Name
 }
 
 func TestOneVMCreatesEachUniqueName(t *testing.T) {
@@ -37,12 +38,13 @@ func TestOneVMCreatesEachUniqueName(t *testing.T) {
 		{name: "both claimed the name, this VM is younger: claim removed", vm: vmWith(withClaim), other: other("b", createdAfter(-time.Hour), withClaim)},
 		{name: "both claimed the name at the same age, this VM has the lower UID: created", vm: vmWith(withClaim), other: other("b", withClaim), want: true},
 		{name: "another VM recorded the server of this name: not created", vm: vmWith(withClaim), other: other("b", createdAfter(time.Hour), func(vm *pcapi.VM) { vm.Status.VMID = "sb" })},
-		{name: "a VM on another Cloud claimed the name: created", vm: vmWith(), other: other("b", withClaim, func(vm *pcapi.VM) { vm.Spec.CloudRef = &pcapi.CloudReference{Name: "other"} }), want: true},
+		{name: "a VM on another Cloud claimed the name: created", vm: vmWith(), other: other("b", func(vm *pcapi.VM) { vm.Spec.CloudRef = &pcapi.CloudReference{Name: "other"} }, withClaim), want: true},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			h := newHarness(t, uniqueNamesOnly, tc.vm, tc.other)
-			h.later(settleTime)
+			h.mustReconcile()
+			h.later(settleTime) // from when this process observed the claim
 			h.mustReconcile()
 			equal(t, "created", tc.want, len(h.cloud.ServerIDs()) == 1)
 			if !tc.want {

@@ -173,7 +173,7 @@ func TestFailedCallsBackOffExponentially(t *testing.T) {
 		h.wantRequeue(want, h.mustReconcile())
 	}
 	h.wantRequeue(2*time.Minute, h.mustReconcile())
-	h.wantCondition(pcapi.ReadyCondition, "False CloudUnavailable", "connection refused")
+	h.wantCondition(pcapi.ReadyCondition, "False CloudUnavailable", "does not answer")
 	h.mustReconcile()
 	h.wantCondition(pcapi.ReadyCondition, "True Running")
 

@@ -1,6 +1,7 @@
 package vm
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -59,6 +60,8 @@ func (k *kind) PlanImport(vm *pcapi.VM, obs *observation) plan {
 	switch {
 	case obs.Moved:
 		return k.End(k.Moved(&obs.Observation, id))
+	case obs.importErr != nil:
+		return rejected("%w", obs.importErr)
 	case obs.rival != nil:
 		return k.End(ambiguous(obs.rival))
 	case obs.Gone:
@@ -116,6 +119,7 @@ func (k *kind) PlanExisting(vm *pcapi.VM, obs *observation) plan {
 // VM's, and releases VMs whose server stays.
 func (k *kind) PlanDeletion(vm *pcapi.VM, obs *observation) (plan, bool) {
 	keep := vm.Spec.DeletionPolicy == pcapi.DeletionPolicyOrphan || observeOnly(vm)
+	name := cmp.Or(vm.Status.NameInCloud, vm.Spec.VMName)
 	labels, unrecorded := obs.Capabilities().Has(cloud.Labels), vm.Status.VMID == ""
 	// Anybody can write a claim. Without labels and a record, a claim in a
 	// namespace that may not use the Cloud would be all that proves a server.
@@ -135,16 +139,27 @@ func (k *kind) PlanDeletion(vm *pcapi.VM, obs *observation) (plan, bool) {
 		return k.Do(k.stepUnlabel(), k.Steps.Release), true
 	case keep, obs.rival != nil, unrecorded && !accepted(vm, obs):
 		return k.Do(k.Steps.Release), true
+	case !labels && obs.Resource.Name != name:
+		return k.End(reconciler.Stalled(pcapi.BlockedReason, external.RecheckSoon, fmt.Errorf(
+			"VM %s is named %q in the cloud, not %q, and nothing else proves on this cloud that it is this object's, so it is not deleted: "+
+				"rename it in the cloud, or set spec.deletionPolicy to Orphan to release this object", obs.Resource.ID, obs.Resource.Name, name))), true
 	case !obs.Owned:
 		return k.End(foreign(*obs.Resource)), true
 	}
 	return plan{}, false
 }
 
-// planRelease releases a VM whose server, if a create made one, stays.
+// planRelease releases a VM whose server, if a create made one, stays. The server is
+// found first: with its labels it would be an orphan.
 func (k *kind) planRelease(obs *observation) plan {
-	if obs.Proved() {
+	switch {
+	case obs.Proved():
 		return k.Do(k.Steps.Adopt, k.stepUnlabel(), k.Steps.Release)
+	case !obs.Looked:
+		return k.Do(k.Steps.Look)
+	case obs.SettleTimeLeft > 0:
+		return k.End(reconciler.Wait(obs.SettleTimeLeft, pcapi.RequestedReason,
+			"the answer to the create was lost; waiting for the Cloud's settleTime to pass, to release the VM that it may have created"))
 	}
 	return k.Do(k.Steps.Release)
 }

@@ -51,7 +51,7 @@ func TestPlanDeletionBeforeServerIsRecorded(t *testing.T) {
 		},
 		{name: "found by name that proves nothing: blocked", vm: vm, obs: obsWith(withoutProofs, withCandidates(external.NoProof, serverWith(unlabelled))), outcome: "stalled: Blocked, again in 1m0s", message: "set spec.deletionPolicy to Orphan"},
 		{name: "deletionPolicy Orphan and found: labels removed", vm: kept, obs: obsWith(everything, withCandidates(external.OwnerProof, serverWith())), steps: []string{external.StepAdopt, stepUnlabel, external.StepRelease}, outcome: "in sync"},
-		{name: "deletionPolicy Orphan and not searched: released", vm: kept, obs: obsWith(everything, claimed), steps: []string{external.StepRelease}, outcome: "in sync"},
+		{name: "deletionPolicy Orphan and not searched: searched first", vm: kept, obs: obsWith(everything, claimed), steps: []string{external.StepLook}, outcome: "in sync"},
 		{name: "deletionPolicy Orphan and found by name that proves nothing: released", vm: kept, obs: obsWith(withoutProofs, withCandidates(external.NoProof, serverWith(unlabelled))), steps: []string{external.StepRelease}, outcome: "in sync"},
 	})
 }

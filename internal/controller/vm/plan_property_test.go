@@ -150,6 +150,10 @@ func checkDelete(vm *pcapi.VM, obs *observation, steps []string, _ error) error 
 		switch {
 		case vm.DeletionTimestamp.IsZero(), kept:
 			return errors.New("the plan deletes a server that must stay")
+		case obs.Absent && !obs.Gone:
+			return errors.New("the plan deletes a server of which nothing is known")
+		case !obs.Capabilities().Has(cloud.Labels) && vm.Status.VMID != "" && obs.Resource.Name != vm.Status.NameInCloud:
+			return errors.New("the plan deletes a server that may be another one with the same id")
 		case !owned, !accepted, obs.rival != nil:
 			return errors.New("the plan deletes a server that is not proved to be the VM's")
 		case !slices.Contains(steps, external.StepConfirmGone):
@@ -165,6 +169,8 @@ func checkDelete(vm *pcapi.VM, obs *observation, steps []string, _ error) error 
 		return errors.New("the plan changes a server that is not the VM's")
 	case slices.Contains(steps, stepUnlabel) && !obs.Owned && (!adopts || !proved(obs)):
 		return errors.New("the plan removes the labels of a server that is not the VM's")
+	case slices.Contains(steps, external.StepAdopt) && obs.importErr != nil && vm.DeletionTimestamp.IsZero():
+		return errors.New("the plan imports a server that the Cloud does not allow")
 	case slices.Contains(steps, stepLabel) && (vm.Spec.Import == nil || obs.Resource == nil || obs.rival != nil || obs.Foreign):
 		return errors.New("the plan labels a server that the VM must not take over")
 	}
@@ -179,6 +185,13 @@ func checkRelease(vm *pcapi.VM, obs *observation, steps []string, _ error) error
 	unaccepted := vm.Status.VMID == "" && vm.Spec.Import != nil && obs.Resource != nil && (!obs.Owned || obs.Resource.Name != vm.Spec.VMName)
 	noEffect := vm.Status.VMID == "" && vm.Spec.Import == nil && obs.Looked && obs.SettleTimeLeft == 0 && len(obs.Candidates) == 0
 	kept := !managed || vm.Spec.DeletionPolicy == pcapi.DeletionPolicyOrphan
+	open := vm.Status.VMID == "" && vm.Spec.Import == nil && obs.Capabilities().Has(cloud.Labels) && !obs.CloudMissing && !proved(obs)
+	if slices.Contains(steps, external.StepRelease) && kept && open && !noEffect && len(obs.Candidates) == 0 {
+		return errors.New("the plan releases an object whose open create may leave a server with its labels")
+	}
+	if slices.Contains(steps, external.StepRelease) && obs.Absent && !obs.Gone && !kept {
+		return errors.New("the plan releases an object whose server is not proved gone")
+	}
 	if slices.Contains(steps, external.StepRelease) && !slices.Contains(steps, external.StepConfirmGone) && !kept && !noEffect && !unaccepted && !hasRival(obs) {
 		return errors.New("the plan releases an object whose server is not proved gone")
 	}
@@ -285,10 +298,15 @@ func situationKnown(p pick, vm *pcapi.VM, obs *observation) {
 	if (vm.Status.VMID == "" || !labels) && p.bool() {
 		obs.rival = errRival
 	}
-	switch p(3) {
+	if vm.Status.VMID == "" && p.bool() {
+		obs.importErr = errOwned
+	}
+	switch p(4) {
 	case 0:
 	case 1:
-		obs.Gone = true
+		obs.Absent, obs.Gone = true, true
+	case 2:
+		obs.Absent = true
 	default:
 		s := serverWith(inState(one(p, cloud.StateActive, cloud.StateStopped, cloud.StateBuilding, cloud.StateDeleting, cloud.StateError, cloud.StateUnknown)),
 			withName(one(p, "web", "db")), withCores(one(p, 2, 1)))

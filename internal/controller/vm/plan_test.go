@@ -22,7 +22,7 @@ var startTime = time.Date(2026, 3, 1, 6, 0, 0, 0, time.UTC)
 
 // everything is the capabilities of a cloud with the extended profile.
 var everything = cloud.NewCapabilities(cloud.Idempotency, cloud.Labels, cloud.UniqueNames, cloud.BulkStatus,
-	cloud.Power, cloud.Resize, cloud.Folders, cloud.Sizing)
+	cloud.Power, cloud.Resize, cloud.Folders, cloud.Sizing, cloud.ExclusiveNames)
 
 func without(missing ...cloud.Capability) cloud.Capabilities {
 	var caps []cloud.Capability
@@ -61,7 +61,9 @@ func vmWith(change ...func(*pcapi.VM)) *pcapi.VM {
 	return vm
 }
 
-func recorded(vm *pcapi.VM) { vm.Status.VMID, vm.Status.Cloud = "s1", "default" }
+func recorded(vm *pcapi.VM) {
+	vm.Status.VMID, vm.Status.Cloud, vm.Status.NameInCloud = "s1", "default", "web"
+}
 func importing(vm *pcapi.VM) {
 	vm.Spec.Import = &pcapi.VMImport{VMID: "s1"}
 }
@@ -78,7 +80,7 @@ var ownLabels = pureKind.ownerLabels(vmWith())
 
 // pureKind and pure plan and report without a cluster or a cloud.
 var (
-	pureKind = newKind(nil, controller.Options{Cluster: "cluster", Clock: func() time.Time { return startTime }})
+	pureKind = newKind(nil, nil, controller.Options{Cluster: "cluster", Clock: func() time.Time { return startTime }})
 	pure     = pureKind.lifecycle
 )
 

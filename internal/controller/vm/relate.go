@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -23,6 +24,9 @@ func (k *kind) Relate(ctx context.Context, vm *pcapi.VM, obs *observation) error
 		obs.refresh = obs.View.Settings.PollInterval
 	}
 	alive := vm.DeletionTimestamp.IsZero()
+	if err := k.observeImport(ctx, vm, obs); err != nil {
+		return err
+	}
 	switch {
 	case obs.Denied != nil && alive:
 		return nil
@@ -86,7 +90,8 @@ func (k *kind) observeRivals(ctx context.Context, vm *pcapi.VM, obs *observation
 	}
 	others, err := k.others(ctx, vm, obs, nameIndex, vm.Spec.VMName)
 	for _, other := range others {
-		claimed := controllerutil.ContainsFinalizer(&other, pcapi.VMFinalizer)
+		// Where names matter, the status holds the claim: users can write finalizers.
+		claimed := controllerutil.ContainsFinalizer(&other, pcapi.VMFinalizer) && other.Status.NameInCloud != ""
 		if other.Status.VMID != "" || (claimed && (obs.Claimed == "" || older(&other, vm))) {
 			obs.rival = errRival
 		}
@@ -119,11 +124,17 @@ func (k *kind) dropTaken(ctx context.Context, vm *pcapi.VM, obs *observation) er
 }
 
 // others lists the VMs but vm that an index holds under a value of this
-// observation's Cloud. VMs that name no Cloud and use none yet are indexed
-// without one: which they use is decided here.
+// observation's Cloud, or of another Cloud object for the same cloud. VMs that
+// name no Cloud and use none yet are indexed without one: which they use is decided
+// here. A VM that the status of which records nothing does not count if its
+// namespace may not use its Cloud.
 func (k *kind) others(ctx context.Context, vm *pcapi.VM, obs *observation, index, value string) ([]pcapi.VM, error) {
+	same, err := tenancy.SameCloud(ctx, k.Client, obs.Cloud)
+	if err != nil {
+		return nil, err
+	}
 	var others []pcapi.VM
-	for _, on := range []string{obs.Cloud, unresolved} {
+	for _, on := range append(same, unresolved) {
 		var list pcapi.VMList
 		err := k.Client.List(ctx, &list, client.MatchingFields{index: key(on, value)}, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
 		if err != nil {
@@ -134,19 +145,33 @@ func (k *kind) others(ctx context.Context, vm *pcapi.VM, obs *observation, index
 			if other.UID == vm.UID {
 				continue
 			}
-			if on == unresolved {
-				uses, err := tenancy.CloudFor(ctx, k.Client, other.Namespace, other.Spec.CloudRef)
-				if err != nil {
-					return nil, err
-				}
-				if uses != obs.Cloud {
-					continue
-				}
+			counts, err := k.counts(ctx, other, on, same)
+			if err != nil {
+				return nil, err
 			}
-			others = append(others, *other)
+			if counts {
+				others = append(others, *other)
+			}
 		}
 	}
 	return others, nil
+}
+
+// counts reports whether a VM that is indexed under a Cloud uses one of same, and may.
+func (k *kind) counts(ctx context.Context, vm *pcapi.VM, on string, same []string) (bool, error) {
+	if vm.Status.Cloud != "" {
+		return slices.Contains(same, vm.Status.Cloud), nil
+	}
+	if on == unresolved {
+		uses, err := tenancy.CloudFor(ctx, k.Client, vm.Namespace, vm.Spec.CloudRef)
+		if err != nil {
+			return false, err
+		}
+		if on = uses; !slices.Contains(same, on) {
+			return false, nil
+		}
+	}
+	return tenancy.Allowed(ctx, k.Client, vm.Namespace, on)
 }
 
 // older orders VMs by age, then by UID.

@@ -2,6 +2,7 @@ package vm
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
@@ -21,6 +22,8 @@ type observation struct {
 	// refusal, of this reconcile or a recent one.
 	checked bool
 	nameErr error
+	// importErr refuses the import that the spec asks for.
+	importErr error
 	// detached says why the Network that the spec names cannot take the VM;
 	// networkID is its id if it can.
 	detached  error
@@ -34,10 +37,21 @@ func (k *kind) Record(vm *pcapi.VM) external.Record {
 	record := external.Record{
 		Ref: vm.Spec.CloudRef, Name: vm.Spec.VMName, ID: vm.Status.VMID, Cloud: vm.Status.Cloud, ObservedGeneration: vm.Status.ObservedGeneration,
 	}
+	if vm.Status.VMID == "" {
+		record.Claimed = vm.Status.NameInCloud
+	}
+	if vm.Status.CreatedTime != nil {
+		record.Since = vm.Status.CreatedTime.Time
+	}
 	if vm.Spec.Import != nil {
 		record.Import = vm.Spec.Import.VMID
 	}
 	return record
+}
+
+// RecordClaim stores the claim in the fields that later describe the server.
+func (k *kind) RecordClaim(vm *pcapi.VM, name, cloudName string) {
+	vm.Status.NameInCloud, vm.Status.Cloud = name, cloudName
 }
 
 func (k *kind) Identify(s cloud.Server) external.Identity {
@@ -47,14 +61,14 @@ func (k *kind) Identify(s cloud.Server) external.Identity {
 // Look searches the inventory: by id, or among what this process created, by
 // owner label, and else by the claimed name.
 func (k *kind) Look(_ context.Context, vm *pcapi.VM, obs *observation, id string) error {
+	snapshot := obs.View.Snapshot
+	obs.Looked = snapshot != nil && !snapshot.Begun.Before(obs.Horizon)
 	if id != "" {
 		if server, known := obs.Inventory.Server(id); known {
 			k.attribute(vm, obs, server)
 		}
 		return nil
 	}
-	snapshot := obs.View.Snapshot
-	obs.Looked = snapshot != nil && !snapshot.Begun.Before(obs.Horizon)
 	obs.Candidates = obs.Inventory.Owned(string(vm.UID), k.cluster)
 	if created, ok := k.Tracker.CreatedID(vm.UID); ok && len(obs.Candidates) == 0 {
 		if server, known := obs.Inventory.Server(created); known {
@@ -64,14 +78,20 @@ func (k *kind) Look(_ context.Context, vm *pcapi.VM, obs *observation, id string
 	switch {
 	case len(obs.Candidates) > 0:
 		obs.Proof = external.OwnerProof
-	case obs.Capabilities().Has(cloud.Labels) || !obs.Looked:
+	case obs.Capabilities().Has(cloud.Labels) || !obs.Looked || snapshot.Begun.Before(obs.ClaimedAt):
 	default:
 		obs.Candidates = obs.Inventory.Named(obs.Claimed)
-		if obs.Capabilities().Has(cloud.UniqueNames) {
+		if obs.ClaimProved && nameProves(obs.Capabilities()) {
 			obs.Proof = external.NameProof
 		}
 	}
 	return nil
+}
+
+// nameProves reports whether a server with a claimed name is that of the claim: no
+// second one can exist, and nobody else creates one.
+func nameProves(caps cloud.Capabilities) bool {
+	return caps.Has(cloud.UniqueNames) && caps.Has(cloud.ExclusiveNames)
 }
 
 // attribute sets the server of the VM, and which object owns it as far as the
@@ -103,10 +123,14 @@ func (k *kind) Get(ctx context.Context, obs *observation, id string) (cloud.Serv
 	return obs.View.Client.GetServer(ctx, id)
 }
 
-func (k *kind) Remember(vm *pcapi.VM, obs *observation, server cloud.Server) {
-	obs.Inventory.RecordServer(string(vm.UID), server)
+func (k *kind) Remember(vm *pcapi.VM, obs *observation, server cloud.Server, created bool) {
 	if last := obs.Resource; last != nil && last.ID == server.ID && server.CPUUtilization == nil {
 		server.CPUUtilization = last.CPUUtilization
+	}
+	if created {
+		obs.Inventory.RecordCreated(string(vm.UID), server)
+	} else {
+		obs.Inventory.RecordServer(string(vm.UID), server)
 	}
 	k.attribute(vm, obs, server)
 }
@@ -116,11 +140,35 @@ func (k *kind) ForgetResource(obs *observation, id string) { obs.Inventory.Forge
 // Create sends the create. An event of a server finds its VM by the recorded id
 // or by labels: where neither is there yet, the next listing enqueues the VM.
 func (k *kind) Create(ctx context.Context, vm *pcapi.VM, obs *observation) (cloud.Server, error) {
+	began := k.Clock()
 	server, err := obs.View.Client.CreateServer(ctx, k.request(vm, obs))
-	if err == nil && (server.State.Transitional() || !obs.Capabilities().Has(cloud.Labels)) {
+	if err != nil {
+		return server, err
+	}
+	if k.another(vm, obs, server, began) {
+		return cloud.Server{}, ambiguous(fmt.Errorf("the cloud answered the create with VM %s, which existed before or belongs to another object, so it is not used: "+
+			"choose another vmname, or rename or delete that VM in the cloud", server.ID))
+	}
+	if server.State.Transitional() || !obs.Capabilities().Has(cloud.Labels) {
 		obs.Inventory.EnqueueAfterListing(inventory.Ref{Namespace: vm.Namespace, Name: vm.Name}, k.Clock())
 	}
-	return server, err
+	return server, nil
+}
+
+// another reports whether the answer to a create is about a server that the create
+// did not make: its labels name another owner or, where nothing but the answer says
+// which object owns it, a listing begun before the create has it.
+func (k *kind) another(vm *pcapi.VM, obs *observation, server cloud.Server, began time.Time) bool {
+	caps := obs.Capabilities()
+	if caps.Has(cloud.Labels) {
+		uid := server.Labels[inventory.UIDLabel]
+		return uid != "" && uid != string(vm.UID)
+	}
+	if caps.Has(cloud.Idempotency) {
+		return false // the key leads to the server of an earlier create
+	}
+	snapshot := obs.Inventory.View().Snapshot
+	return snapshot != nil && snapshot.Begun.Before(began) && snapshot.Has(server.ID)
 }
 
 // request is the create, without fields that the cloud does not support.
@@ -154,7 +202,7 @@ func (k *kind) ownerLabels(vm *pcapi.VM) map[string]string {
 
 func (k *kind) Delete(ctx context.Context, vm *pcapi.VM, obs *observation, server cloud.Server) (bool, error) {
 	gone, err := obs.View.Client.DeleteServer(ctx, server.ID)
-	if err != nil && !cloud.Is(err, cloud.NotFound) {
+	if err != nil && !cloud.Is(err, cloud.NotFound, cloud.NotFoundUnproven) {
 		return false, err
 	}
 	server.State = cloud.StateDeleting

@@ -19,6 +19,9 @@ func (k *kind) Report(vm *pcapi.VM, obs *observation, outcome error) reconciler.
 	if obs.Gone {
 		vm.Status.CPUUtilization, vm.Status.Host = nil, ""
 	}
+	if vm.Status.VMID == "" && obs.Claimed == "" {
+		k.RecordClaim(vm, "", "")
+	}
 	reportName(vm, obs)
 	vm.Status.State = state(vm, obs, outcome)
 	reason := pcapi.RunningReason
@@ -32,10 +35,16 @@ func reportServer(vm *pcapi.VM, obs *observation, server cloud.Server) {
 	if refusesImport(vm, obs) {
 		return
 	}
-	vm.Status.VMID = server.ID
+	if vm.Status.VMID == "" {
+		vm.Status.VMID, vm.Status.NameInCloud, vm.Status.Cloud = server.ID, server.Name, obs.Cloud
+		vm.Status.CreatedTime = new(metav1.NewTime(obs.Now))
+	}
 	vm.Status.Host = server.Host
-	vm.Status.Cloud = obs.Cloud
-	if server.CPUUtilization == nil {
+	switch {
+	case server.State != cloud.StateActive:
+		vm.Status.CPUUtilization = nil // it does nothing that an autoscaler could count
+		return
+	case server.CPUUtilization == nil:
 		return
 	}
 	now, last := int32(*server.CPUUtilization), vm.Status.CPUUtilization                   //nolint:gosec // 0-100
@@ -51,7 +60,7 @@ func refusesImport(vm *pcapi.VM, obs *observation) bool {
 		return false
 	}
 	unclaimed := obs.Claimed == "" || (!obs.Owned && obs.Capabilities().Has(cloud.Labels))
-	return obs.rival != nil || obs.Resource.Name != vm.Spec.VMName ||
+	return obs.rival != nil || obs.importErr != nil || obs.Resource.Name != vm.Spec.VMName ||
 		(!observeOnly(vm) && unclaimed)
 }
 
@@ -65,9 +74,9 @@ func reportName(vm *pcapi.VM, obs *observation) {
 	case obs.rival != nil:
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, pcapi.TakenReason, obs.rival.Error()
 	case cloud.Is(obs.nameErr, cloud.Taken):
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, pcapi.TakenReason, obs.nameErr.Error()
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, pcapi.TakenReason, cloud.PublicMessage(obs.nameErr)
 	case obs.nameErr != nil:
-		c.Status, c.Reason, c.Message = metav1.ConditionFalse, pcapi.ProhibitedReason, obs.nameErr.Error()
+		c.Status, c.Reason, c.Message = metav1.ConditionFalse, pcapi.ProhibitedReason, cloud.PublicMessage(obs.nameErr)
 	default:
 		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, pcapi.CheckFailedReason, "the cloud has not been asked yet whether the name may be used"
 	}

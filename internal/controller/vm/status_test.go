@@ -74,7 +74,11 @@ func TestReport(t *testing.T) {
 	lost := reconciler.Stalled(pcapi.LostReason, 0, errors.New("VM s1 is gone"))
 	waiting := reconciler.Blocked("Cloud/default", pcapi.CloudUnavailableReason, "waiting for the cloud")
 	full := func(state pcapi.VMState, conditions ...string) statusSummary {
-		return statusSummary{VMID: "s1", Host: "h1", Cloud: "default", CPU: &five, State: state, Conditions: conditions}
+		summary := statusSummary{VMID: "s1", Host: "h1", Cloud: "default", State: state, Conditions: conditions}
+		if state == pcapi.VMStateRunning {
+			summary.CPU = &five
+		}
+		return summary
 	}
 	created := metav1.Condition{Type: pcapi.CreatedCondition, Status: metav1.ConditionTrue, Reason: pcapi.AdoptedReason, Message: `VM s1 on Cloud "default"`}
 	running := serverWith(onHost("h1"), withCPUUtilization(5))
@@ -213,9 +217,9 @@ func TestReportNameChecked(t *testing.T) {
 		{name: "claimed: Available", vm: vmWith(), obs: obsWith(everything, claimed), want: nameFree},
 		{name: "another name is claimed: Unknown", vm: vmWith(), obs: obsWith(everything, claimedOtherName), want: nameUnchecked},
 		{name: "prohibited by the check: Prohibited", vm: vmWith(), obs: obsWith(everything, refusal(errProhibited)), want: `NameChecked=False Prohibited: check name "web": not allowed`},
-		{name: "taken in the cloud: Taken", vm: vmWith(), obs: obsWith(everything, refusal(errTaken)), want: `NameChecked=False Taken: check name "web": already used`},
-		{name: "claimed and refused by the create: Taken", vm: vmWith(), obs: obsWith(everything, claimed, refusal(errTaken)), want: `NameChecked=False Taken: check name "web": already used`},
-		{name: "checked, claimed and refused by the create: Taken", vm: vmWith(), obs: obsWith(everything, claimed, checked, refusal(errTaken)), want: `NameChecked=False Taken: check name "web": already used`},
+		{name: "taken in the cloud: Taken", vm: vmWith(), obs: obsWith(everything, refusal(errTaken)), want: `NameChecked=False Taken: check name "web": the name is in use`},
+		{name: "claimed and refused by the create: Taken", vm: vmWith(), obs: obsWith(everything, claimed, refusal(errTaken)), want: `NameChecked=False Taken: check name "web": the name is in use`},
+		{name: "checked, claimed and refused by the create: Taken", vm: vmWith(), obs: obsWith(everything, claimed, checked, refusal(errTaken)), want: `NameChecked=False Taken: check name "web": the name is in use`},
 		{name: "taken by another VM: Taken", vm: vmWith(), obs: obsWith(uniqueNamesOnly, withRival), want: "NameChecked=False Taken: " + errRival.Error()},
 		{name: "server recorded: Available", vm: vmWith(recorded), obs: obsWith(everything, unavailable), want: nameFree},
 	}

@@ -59,7 +59,7 @@ func (k *kind) Refused(vm *pcapi.VM, obs *observation, err error) error {
 	}
 	k.refusals.record(vm, obs.Cloud, err)
 	obs.nameErr = err
-	return refusedName(err)
+	return refusedName(cloud.Public(err))
 }
 
 // KeepsClaim: with labels, the claim of a create that had no effect does no harm.
@@ -77,13 +77,13 @@ func (k *kind) Unclear(vm *pcapi.VM, obs *observation, err error) error {
 	// Labels say which VM owns a server, but no listing shows one of this name yet.
 	unlisted := labels && len(obs.Inventory.Named(vm.Spec.VMName)) == 0
 	switch {
-	case cloud.Is(err, cloud.KeyReused) && !labels && !unique:
+	case cloud.Is(err, cloud.KeyReused) && !labels && !nameProves(caps):
 		return ambiguous(fmt.Errorf("%w: the spec was edited after a create whose answer was lost, and only the key leads to its server: "+
-			"set the spec back to what it was, or spec.import.vmId to the VM that was created", err))
+			"set the spec back to what it was or, if the Cloud allows imports, spec.import.vmId to the VM that was created", cloud.Public(err)))
 	case cloud.Is(err, cloud.KeyReused):
 		return err
 	case cloud.Is(err, cloud.Taken) && (byName || unlisted):
-		return fmt.Errorf("%w; it was free when this VM claimed it, so an earlier create has taken effect: its server is looked for", err)
+		return fmt.Errorf("%w; it was free when this VM claimed it, so an earlier create has taken effect: its server is looked for", cloud.Public(err))
 	}
 	return nil
 }
@@ -96,6 +96,7 @@ func (k *kind) label(ctx context.Context, vm *pcapi.VM, obs *observation) error 
 	if err := k.patch(ctx, vm, obs, cloud.UpdateServer{Labels: merge}); err != nil {
 		return err
 	}
+	k.Backoff.Forget(vm.UID)
 	obs.Owned = true
 	return nil
 }
@@ -115,10 +116,27 @@ func (k *kind) unlabel(ctx context.Context, vm *pcapi.VM, obs *observation) erro
 }
 
 func (k *kind) update(ctx context.Context, vm *pcapi.VM, obs *observation) error {
-	if err := k.patch(ctx, vm, obs, difference(vm, *obs.Resource)); err != nil {
+	change := difference(vm, *obs.Resource)
+	if err := k.patch(ctx, vm, obs, change); err != nil {
 		return err
 	}
-	return k.Progress(*obs.Resource)
+	repeated := k.Tracker.Repeated(vm.UID, fmt.Sprint(vm.Generation, change.Empty(), deref(change.CPU), deref(change.MemoryGiB), deref(change.PowerState)))
+	if err := k.Progress(*obs.Resource); err != nil {
+		return err
+	}
+	if repeated || !difference(vm, *obs.Resource).Empty() {
+		return reconciler.Wait(k.Backoff.When(vm.UID), pcapi.ProgressingReason,
+			"the cloud accepted a change of VM %s and does not show it: it is sent again", obs.Resource.ID)
+	}
+	k.Backoff.Forget(vm.UID)
+	return nil
+}
+
+func deref[T any](p *T) any {
+	if p == nil {
+		return nil
+	}
+	return *p
 }
 
 func (k *kind) patch(ctx context.Context, vm *pcapi.VM, obs *observation, change cloud.UpdateServer) error {
@@ -126,8 +144,7 @@ func (k *kind) patch(ctx context.Context, vm *pcapi.VM, obs *observation, change
 	if err != nil {
 		return k.Failed(vm, &obs.Observation, err)
 	}
-	k.Backoff.Forget(vm.UID)
-	k.Remember(vm, obs, server)
+	k.Remember(vm, obs, server, false)
 	return nil
 }
 

@@ -1,0 +1,119 @@
+package rest
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+func declares(names ...cloud.Capability) func(*Config) {
+	return func(cfg *Config) { cfg.Declared, cfg.Capabilities = true, names }
+}
+
+// A cloud that answers /capabilities in its own manner is not asked.
+func TestDeclaredCapabilitiesAreNotAskedFor(t *testing.T) {
+	t.Parallel()
+	exclusive := func(cfg *Config) { cfg.ExclusiveNames = true }
+	unique := func(cfg *Config) { cfg.UniqueNames = true }
+	for name, test := range map[string]struct {
+		stated []func(*Config)
+		want   cloud.Capabilities
+	}{
+		"the core profile": {[]func(*Config){declares()}, cloud.NewCapabilities()},
+		"the core profile, names are unique": {
+			[]func(*Config){declares(), unique}, cloud.NewCapabilities(cloud.UniqueNames),
+		},
+		"the core profile, names are unique and exclusive": {
+			[]func(*Config){declares(), unique, exclusive}, cloud.NewCapabilities(cloud.UniqueNames, cloud.ExclusiveNames),
+		},
+		"names are exclusive but not unique: no proof": {[]func(*Config){declares(), exclusive}, cloud.NewCapabilities()},
+		"the extended profile": {
+			[]func(*Config){declares(cloud.Labels, cloud.Power), unique}, cloud.NewCapabilities(cloud.Labels, cloud.Power, cloud.Sizing),
+		},
+		"the extended profile with exclusive names": {
+			[]func(*Config){declares(cloud.UniqueNames), exclusive}, cloud.NewCapabilities(cloud.UniqueNames, cloud.ExclusiveNames, cloud.Sizing),
+		},
+		"names that are not of a cloud: ignored": {
+			[]func(*Config){declares(cloud.Power, cloud.ExclusiveNames, "teleport")}, cloud.NewCapabilities(cloud.Power, cloud.Sizing),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			answers := answering(reply{status: 500})
+			c := serve(t, answers, test.stated...)
+			got, err := c.Capabilities(t.Context())
+			if diff := cmp.Diff(test.want, got); diff != "" || err != nil {
+				t.Errorf("%v (-want +got):\n%s", err, diff)
+			}
+			if answers.count() != 0 {
+				t.Errorf("sent %v", answers.sent())
+			}
+		})
+	}
+}
+
+func TestExclusiveNamesNeedUniqueNames(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		got  reply
+		want cloud.Capabilities
+	}{
+		"the cloud reports unique names": {
+			reply{status: 200, body: `{"capabilities":["uniqueNames"]}`}, cloud.NewCapabilities(cloud.Sizing, cloud.UniqueNames, cloud.ExclusiveNames),
+		},
+		"the cloud reports none":              {reply{status: 200, body: `{"capabilities":["power"]}`}, cloud.NewCapabilities(cloud.Sizing, cloud.Power)},
+		"the cloud itself claims exclusivity": {reply{status: 200, body: `{"capabilities":["exclusiveNames"]}`}, cloud.NewCapabilities(cloud.Sizing)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := serve(t, answering(test.got), func(cfg *Config) { cfg.ExclusiveNames = true })
+			got, err := c.Capabilities(t.Context())
+			if diff := cmp.Diff(test.want, got); diff != "" || err != nil {
+				t.Errorf("%v (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}
+
+// A core cloud may answer anything to a call that it does not know.
+func TestErrorOfCapabilitiesSaysHowToDeclareThem(t *testing.T) {
+	t.Parallel()
+	const advice = "; if this cloud has no GET /capabilities, declare its capabilities in spec.rest.capabilities: [] is the core profile"
+	for name, test := range map[string]struct {
+		got    reply
+		advice bool
+	}{
+		"400":             {reply{status: 400}, true},
+		"401":             {reply{status: 401}, true},
+		"403":             {reply{status: 403}, true},
+		"405":             {reply{status: 405}, true},
+		"500":             {reply{status: 500}, true},
+		"501":             {reply{status: 501}, true},
+		"HTML":            {reply{status: 200, media: "text/html", body: "<html>"}, true},
+		"an empty object": {reply{status: 200, body: `{}`}, true},
+		"text":            {reply{status: 200, media: "text/plain", body: "OK"}, true},
+		"an outage: none": {reply{status: 503}, false},
+		"too many: none":  {reply{status: 429}, false},
+		"cut short: none": {reply{status: 200, body: "{", header: map[string]string{"Content-Length": "100"}}, false},
+		"no answer: none": {reply{drop: true}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, verb := range []string{"capabilities", "create"} {
+				err := verbs[verb](t.Context(), serve(t, answering(test.got)))
+				if err == nil || strings.HasSuffix(err.Error(), advice) != test.advice {
+					t.Errorf("%s: %v; want the advice: %t", verb, err, test.advice)
+				}
+			}
+		})
+	}
+}
+
+func TestDeclaredCoreCloudThatPagesIsUnreadable(t *testing.T) {
+	t.Parallel()
+	c := serve(t, answering(reply{status: 200, body: `{"servers":[],"next":"m"}`}), declares())
+	wantText(t, verbs["list"](t.Context(), c), "list servers: the listing has further pages, though spec.rest.capabilities declares the core profile")
+}

@@ -1,0 +1,142 @@
+package transport
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+// review sends a request of an admission review of an object in a namespace.
+func review(ctx context.Context, c *Transport, namespace string) error {
+	return get(cloud.WithReviewFlow(ctx, namespace), c)
+}
+
+// reviewWithoutEnd starts n callers that ask for reviews again and again.
+func reviewWithoutEnd(ctx context.Context, all *sync.WaitGroup, c *Transport, namespace string, n int) (served *atomic.Int64) {
+	served = new(atomic.Int64)
+	for range n {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				if review(ctx, c, namespace) == nil {
+					served.Add(1)
+					continue
+				}
+				retry := time.NewTimer(100 * time.Millisecond)
+				select {
+				case <-retry.C:
+				case <-ctx.Done():
+				}
+			}
+		})
+	}
+	return served
+}
+
+func TestReviewsTakeASmallPartOfTheRate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newTransport(t, ok, limited(Limits{RequestsPerSecond: 16, Burst: 8, MaxInFlight: 16}))
+		ctx, stop := context.WithTimeout(t.Context(), 50*time.Second)
+		defer stop()
+		var all sync.WaitGroup
+		reviews := reviewWithoutEnd(ctx, &all, c, "ns", 100)
+		vms := crowd(ctx, &all, c, "ns", 40)
+		all.Wait()
+		// Two of sixteen requests a second.
+		if got := reviews.Load(); got < 90 || got > 105 {
+			t.Errorf("%d reviews were served, want about 100", got)
+		}
+		if got := vms.Load(); got < 680 {
+			t.Errorf("%d calls of the VMs in the namespace were served, want about 700", got)
+		}
+	})
+}
+
+func TestReviewsTakeASmallPartOfTheRequestsInFlight(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ maxInFlight, reviews int }{
+		"many requests: an eighth": {32, 4},
+		"few requests: one":        {4, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				release := make(chan struct{})
+				var inFlight atomic.Int64
+				c := newTransport(t, func(w http.ResponseWriter, r *http.Request) {
+					inFlight.Add(1)
+					<-release
+					inFlight.Add(-1)
+					ok(w, r)
+				}, limited(Limits{RequestsPerSecond: 1e5, Burst: 1e4, MaxInFlight: test.maxInFlight}))
+				var all sync.WaitGroup
+				for i := range 40 {
+					all.Go(func() { _ = review(t.Context(), c, fmt.Sprintf("ns-%d", i%4)) })
+				}
+				synctest.Wait()
+				if got := int(inFlight.Load()); got != test.reviews {
+					t.Errorf("%d reviews under way, want %d", got, test.reviews)
+				}
+				for range test.maxInFlight - test.reviews {
+					all.Go(func() {
+						if err := get(cloud.WithFlow(t.Context(), "ns-0"), c); err != nil {
+							t.Errorf("a call of a VM: %v", err)
+						}
+					})
+				}
+				synctest.Wait()
+				if got := int(inFlight.Load()); got != test.maxInFlight {
+					t.Errorf("%d requests under way, want %d: reviews keep VMs from the cloud", got, test.maxInFlight)
+				}
+				close(release)
+				all.Wait()
+			})
+		})
+	}
+}
+
+func TestReviewsOfOneNamespaceLeaveRoomForThoseOfAnother(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newTransport(t, ok, limited(Limits{RequestsPerSecond: 80, Burst: 8, MaxInFlight: 16}))
+		ctx, stop := context.WithTimeout(t.Context(), 50*time.Second)
+		defer stop()
+		var all sync.WaitGroup
+		many := reviewWithoutEnd(ctx, &all, c, "many", 100)
+		few := reviewWithoutEnd(ctx, &all, c, "few", 4)
+		all.Wait()
+		if a, b := many.Load(), few.Load(); a+b < 450 || b < 150 {
+			t.Errorf("%d and %d reviews were served, want about 250 of each namespace", a, b)
+		}
+	})
+}
+
+func TestRefusedReviewsReturnTheirSlots(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := newSharedLimiter(Limits{RequestsPerSecond: 1e5, Burst: 1e4, MaxInFlight: 1})
+		hold, _ := l.acquire(t.Context(), cloud.Flow{Name: "ns"}, time.Second)
+		for range 3 {
+			if release, retryAfter := l.acquire(t.Context(), cloud.FlowOf(cloud.WithReviewFlow(t.Context(), "ns")), time.Second); release != nil || retryAfter <= 0 {
+				t.Errorf("a review beside a request that takes the only slot: retry after %s", retryAfter)
+			}
+		}
+		hold()
+		release, _ := l.acquire(t.Context(), cloud.FlowOf(cloud.WithReviewFlow(t.Context(), "ns")), time.Second)
+		if release == nil {
+			t.Fatal("no slot once the cloud is idle")
+		}
+		release()
+		if l.all.inFlight != 0 || l.reviews.inFlight != 0 || len(l.all.flows)+len(l.reviews.flows) > 2 {
+			t.Errorf("%d and %d requests under way, %d and %d flows, after all ended",
+				l.all.inFlight, l.reviews.inFlight, len(l.all.flows), len(l.reviews.flows))
+		}
+	})
+}

@@ -1,0 +1,75 @@
+package vm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/inventory"
+)
+
+// errOwned does not say which object: it may be in a namespace of somebody else.
+var errOwned = errors.New("this VM belongs to another object: import another, or release it there with deletionPolicy Orphan")
+
+// observeImport finds out whether the VM may import the server that its spec names.
+// An import that is on record stays, and so does one whose server carries the labels
+// of the VM.
+func (k *kind) observeImport(ctx context.Context, vm *pcapi.VM, obs *observation) error {
+	if vm.Status.VMID != "" || vm.Spec.Import == nil || obs.Spec == nil || !vm.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	if obs.Resource != nil && obs.Owned && obs.Resource.Labels[inventory.UIDLabel] != "" {
+		return nil
+	}
+	if obs.importErr = importable(obs.Spec, vm.Namespace, vm.Spec.Import.VMID); obs.importErr != nil || obs.Resource == nil {
+		return nil
+	}
+	labels := obs.Resource.Labels
+	if obs.Foreign || labels[inventory.UIDLabel] == "" {
+		return nil
+	}
+	alive, err := k.ownerAlive(ctx, labels)
+	if alive {
+		obs.importErr = errOwned
+	}
+	return err
+}
+
+// importable returns why a namespace may not import a server; nil if it may.
+func importable(spec *pcapi.CloudSpec, namespace, id string) error {
+	switch spec.Imports {
+	case pcapi.ImportPolicyAny:
+		return nil
+	case pcapi.ImportPolicyListed:
+		if slices.Contains(spec.Importable, pcapi.ImportableVM{VMID: id, Namespace: namespace}) {
+			return nil
+		}
+		return fmt.Errorf("VM %s is not among those that this namespace may import: ask the administrator of the Cloud to add it to importable", id)
+	default:
+		return errors.New("the Cloud does not allow imports: ask its administrator to set imports, or create a VM without spec.import")
+	}
+}
+
+// ownerAlive reports whether the object that owner labels name exists. It reads from
+// the API server, since the cache may lag behind.
+func (k *kind) ownerAlive(ctx context.Context, labels map[string]string) (bool, error) {
+	owner := metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{APIVersion: pcapi.GroupVersion.String(), Kind: "VM"}}
+	key := client.ObjectKey{Namespace: labels[inventory.NamespaceLabel], Name: labels[inventory.NameLabel]}
+	if key.Namespace == "" || key.Name == "" {
+		return false, nil
+	}
+	err := k.live.Get(ctx, key, &owner)
+	switch {
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("look for the object that owns the server to import: %w", err)
+	}
+	return string(owner.UID) == labels[inventory.UIDLabel], nil
+}

@@ -1,0 +1,26 @@
+package reconciler
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// WriteStatus stores a part of the status before the reconcile goes on, such as a
+// claim. The write fails with a conflict if the object has changed since it was
+// read; an unchanged status is not written.
+func WriteStatus[T Object](ctx context.Context, c client.Client, obj T, change func()) error {
+	base := obj.DeepCopyObject().(T)
+	change()
+	if equality.Semantic.DeepEqual(base, obj) {
+		return nil
+	}
+	sent := obj.DeepCopyObject().(T)
+	if err := c.Status().Patch(ctx, sent, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("write status of %s: %w", client.ObjectKeyFromObject(obj), err)
+	}
+	obj.SetResourceVersion(sent.GetResourceVersion())
+	return nil
+}
