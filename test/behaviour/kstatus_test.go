@@ -38,14 +38,19 @@ func asStored(t *T, resource string, object client.Object) *unstructured.Unstruc
 }
 
 // inProgressAtFirst returns a case of an object that is InProgress before it was
-// reconciled, and has a status for its generation afterwards.
-func inProgressAtFirst[O client.Object](resource string, object func(*T, *fixture) O) func(*T) {
+// reconciled, and has a status for its generation afterwards. Counts of the status
+// are 0 at first, so that they are shown.
+func inProgressAtFirst[O client.Object](resource string, object func(*T, *fixture) O, counts ...string) func(*T) {
 	return func(t *T) {
 		f := newFixture(t, mockcloud.Options{})
 		created := object(t, f)
-		result, err := status.Compute(asStored(t, resource, created))
+		stored := asStored(t, resource, created)
+		result, err := status.Compute(stored)
 		t.Expect(err).NotTo(HaveOccurred())
 		t.Expect(result.Status).To(Equal(status.InProgressStatus), "message: %s", result.Message)
+		for _, count := range counts {
+			t.Expect(stored.Object).To(HaveKeyWithValue("status", HaveKeyWithValue(count, BeEquivalentTo(0))))
+		}
 		t.Eventually(latest(created)).Should(HaveField("Status.ObservedGeneration", BeEquivalentTo(1)))
 	}
 }
@@ -63,11 +68,12 @@ var notReconciledCases = cases{
 	}),
 	"VmGroup": inProgressAtFirst("vmgroups", func(_ *T, f *fixture) *pcapi.VmGroup {
 		return testkit.VmGroup(f.namespace, "web", func(g *pcapi.VmGroup) { g.Spec.CloudRef = f.reference() })
-	}),
+	}, "replicas", "readyReplicas", "updatedReplicas"),
 	"Network": inProgressAtFirst("networks", func(_ *T, f *fixture) *pcapi.Network {
 		return testkit.Network(f.namespace, "net", func(n *pcapi.Network) { n.Spec.CloudRef = f.reference() })
-	}),
-	"GPUInfo": inProgressAtFirst("gpuinfos", func(_ *T, f *fixture) *pcapi.GPUInfo { return f.gpuInfo("job", 10) }),
+	}, "attachedVMs"),
+	"GPUInfo": inProgressAtFirst("gpuinfos", func(_ *T, f *fixture) *pcapi.GPUInfo { return f.gpuInfo("job", 10) },
+		"nodeCPUUsage", "nodeMemoryUsage", "availableAcceleratorTime"),
 
 	"a VM that is paused from the start": func(t *T) {
 		f := newFixture(t, mockcloud.Options{})
