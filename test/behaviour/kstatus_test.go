@@ -22,9 +22,9 @@ import (
 // anybody reconciled it: the first event of a watch.
 func asStored(t *T, resource string, object client.Object) *unstructured.Unstructured {
 	t.Helper()
-	client, err := dynamic.NewForConfig(env.Config)
+	objects, err := dynamic.NewForConfig(env.Config)
 	t.Expect(err).NotTo(HaveOccurred())
-	of := client.Resource(schema.GroupVersionResource{Group: pcapi.GroupVersion.Group, Version: pcapi.GroupVersion.Version, Resource: resource})
+	of := objects.Resource(schema.GroupVersionResource{Group: pcapi.GroupVersion.Group, Version: pcapi.GroupVersion.Version, Resource: resource})
 	events, err := of.Namespace(object.GetNamespace()).Watch(t.Context(), metav1.ListOptions{FieldSelector: "metadata.name=" + object.GetName()})
 	t.Expect(err).NotTo(HaveOccurred())
 	defer events.Stop()
