@@ -73,7 +73,9 @@ func rightOf(verb, resource, group, name string) string {
 }
 
 // unusedRights returns the rights of the rules that no request used, sorted, except
-// those that are used indirectly.
+// those that are used indirectly. A right to list is used with that to watch: a
+// cache gets its first list from a watch, and lists where the API server cannot
+// do that.
 func unusedRights(rules []rbacv1.PolicyRule, requests []testkit.Request) []string {
 	used := map[string]bool{}
 	for _, r := range requests {
@@ -91,7 +93,9 @@ func unusedRights(rules []rbacv1.PolicyRule, requests []testkit.Request) []strin
 				for _, verb := range rule.Verbs {
 					for _, name := range names {
 						right := rightOf(verb, resource, group, name)
-						if _, needed := indirect[right]; !used[right] && !needed {
+						_, needed := indirect[right]
+						needed = needed || (verb == "list" && used[rightOf("watch", resource, group, name)])
+						if !used[right] && !needed {
 							unused = append(unused, right)
 						}
 					}
@@ -126,6 +130,7 @@ func TestUnusedRights(t *testing.T) {
 		{APIGroups: []string{""}, Resources: []string{"namespaces"}, ResourceNames: []string{"kube-system"}, Verbs: []string{"get"}},
 		{APIGroups: []string{"example.com"}, Resources: []string{"things", "things/status"}, Verbs: []string{"patch", "watch"}},
 	}
+	lists := append(slices.Clone(rules), rbacv1.PolicyRule{APIGroups: []string{"example.com"}, Resources: []string{"things"}, Verbs: []string{"list"}})
 	refused := request("delete", "example.com", "things", "", "one")
 	refused.Annotations = map[string]string{"authorization.k8s.io/decision": "forbid"}
 	for name, tc := range map[string]struct {
@@ -160,6 +165,13 @@ func TestUnusedRights(t *testing.T) {
 			t.Parallel()
 			if diff := cmp.Diff(tc.unused, unusedRights(rules, tc.requests)); diff != "" {
 				t.Errorf("unused (-want +got):\n%s", diff)
+			}
+			wantLists := tc.unused
+			if !slices.ContainsFunc(tc.requests, func(r testkit.Request) bool { return r.Verb == "watch" }) {
+				wantLists = slices.Insert(slices.Clone(tc.unused), 1, "list things.example.com")
+			}
+			if diff := cmp.Diff(wantLists, unusedRights(lists, tc.requests)); diff != "" {
+				t.Errorf("unused, with a right to list (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(tc.refused, refusedRequests(tc.requests)); diff != "" {
 				t.Errorf("refused (-want +got):\n%s", diff)
