@@ -102,17 +102,20 @@ type GPUInfoStatus struct {
 
 	// nodeCPUUsage is the CPU usage of the node's server in MHz.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Node CPU Usage in MHz"
+	// +kubebuilder:default=0
 	// +optional
 	NodeCPUUsage int64 `json:"nodeCPUUsage"`
 
 	// nodeMemoryUsage is the memory usage of the node's server in MB.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Node Memory Usage in MB"
+	// +kubebuilder:default=0
 	// +optional
 	NodeMemoryUsage int64 `json:"nodeMemoryUsage"`
 
 	// availableAcceleratorTime is the number of hours for which the host is
 	// available, as reported by the cloud.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Available Accelerator Time in Hours"
+	// +kubebuilder:default=0
 	// +optional
 	AvailableAcceleratorTime int64 `json:"availableAcceleratorTime"`
 

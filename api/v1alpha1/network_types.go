@@ -58,6 +58,7 @@ type NetworkStatus struct {
 	// attachedVMs is the number of VMs of this namespace that refer to this
 	// network and exist, or may exist, in the cloud.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Attached VMs"
+	// +kubebuilder:default=0
 	// +optional
 	AttachedVMs int32 `json:"attachedVMs"`
 

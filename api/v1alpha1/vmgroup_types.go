@@ -171,16 +171,19 @@ type VmGroupStatus struct {
 
 	// replicas is the number of members that exist in the cloud.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Replicas",xDescriptors="urn:alm:descriptor:com.tectonic.ui:podCount"
+	// +kubebuilder:default=0
 	// +optional
 	Replicas int32 `json:"replicas"`
 
 	// readyReplicas is the number of members that are Ready.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Ready Replicas"
+	// +kubebuilder:default=0
 	// +optional
 	ReadyReplicas int32 `json:"readyReplicas"`
 
 	// updatedReplicas is the number of members of the current revision.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Updated Replicas"
+	// +kubebuilder:default=0
 	// +optional
 	UpdatedReplicas int32 `json:"updatedReplicas"`
 

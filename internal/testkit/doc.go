@@ -13,6 +13,7 @@
 //	t.go          a test with Gomega's assertions
 //	condition.go  matchers of conditions
 //	writes.go     records the changes that a client requests
+//	audit.go      the API server's log of one user's requests
 //	kubectl.go    kubectl and kubeconfig files
 //	buffer.go     a buffer for several goroutines
 package testkit

@@ -25,6 +25,8 @@ type Options struct {
 	Scheme *runtime.Scheme
 	// APIServerFlags replace flags of the API server. Keys are names without dashes.
 	APIServerFlags map[string][]string
+	// Audit is a user whose requests the API server logs; see Env.Audited. Empty for none.
+	Audit string
 	// WithoutCRDs starts the API server without the CRDs, for tests that install them.
 	WithoutCRDs bool
 }
@@ -88,22 +90,27 @@ func Start(options Options) (*Env, error) {
 		flags.Set(name, values...)
 	}
 
-	if err := env.start(scheme); err != nil {
+	if err := env.start(scheme, options); err != nil {
 		return nil, errors.Join(err, env.Stop())
 	}
 	return env, nil
 }
 
-func (e *Env) start(scheme *runtime.Scheme) error {
+func (e *Env) start(scheme *runtime.Scheme, options Options) error {
 	var err error
+	if e.folder, err = os.MkdirTemp("", "testkit-"); err != nil {
+		return fmt.Errorf("making a folder for files: %w", err)
+	}
+	if options.Audit != "" {
+		if err := e.audit(options.Audit, e.server.ControlPlane.GetAPIServer()); err != nil {
+			return err
+		}
+	}
 	if e.Config, err = e.server.Start(); err != nil {
 		return fmt.Errorf("starting etcd and kube-apiserver of %s: %w", e.Assets, err)
 	}
 	if e.Client, err = client.New(e.Config, client.Options{Scheme: scheme}); err != nil {
 		return fmt.Errorf("making a client: %w", err)
-	}
-	if e.folder, err = os.MkdirTemp("", "testkit-"); err != nil {
-		return fmt.Errorf("making a folder for the kubeconfig: %w", err)
 	}
 	if err := os.WriteFile(e.Kubeconfig(), e.server.KubeConfig, 0o600); err != nil {
 		return fmt.Errorf("writing the kubeconfig: %w", err)

@@ -16,12 +16,18 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
+
+// OperatorUser is the name of the user of OperatorConfig.
+func OperatorUser(namespace string) string {
+	return "system:serviceaccount:" + namespace + ":controller-manager"
+}
 
 // OperatorConfig creates the operator's namespace and returns the configuration of a
 // user with the rights of config/rbac/role.yaml there and no others.
 func (e *Env) OperatorConfig(ctx context.Context, namespace string) (*rest.Config, error) {
-	account := "system:serviceaccount:" + namespace + ":controller-manager"
+	account := OperatorUser(namespace)
 	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: account}}
 	objects := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}}
 	roles, err := operatorRoles()
@@ -44,9 +50,12 @@ func (e *Env) OperatorConfig(ctx context.Context, namespace string) (*rest.Confi
 			return nil, fmt.Errorf("creating %T %q: %w", object, object.GetName(), err)
 		}
 	}
-	config := rest.CopyConfig(e.Config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: account}
-	return config, nil
+	// A certificate, for the audit policy selects by the user who authenticated.
+	user, err := e.server.AddUser(envtest.User{Name: account}, e.Config)
+	if err != nil {
+		return nil, fmt.Errorf("making a certificate of %s: %w", account, err)
+	}
+	return user.Config(), nil
 }
 
 func operatorRoles() ([]*unstructured.Unstructured, error) {

@@ -50,6 +50,10 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 	} else {
 		code = m.Run()
+		if err := checkRights(code == 0 && wholeSuite()); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
 	}
 	if err := stop(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -65,7 +69,13 @@ func start() error {
 	ctrl.SetLogger(zap.New(zap.WriteTo(operatorLog), zap.Level(zapcore.DebugLevel)))
 	ctx := context.Background()
 	var err error
-	if env, err = testkit.Start(testkit.Options{}); err != nil {
+	options := testkit.Options{
+		Audit: testkit.OperatorUser(operatorNamespace),
+		// As on OpenShift: the owner of an object may block its deletion only if the
+		// writer may update the finalizers of the owner.
+		APIServerFlags: map[string][]string{"enable-admission-plugins": {"OwnerReferencesPermissionEnforcement"}},
+	}
+	if env, err = testkit.Start(options); err != nil {
 		return err
 	}
 	if operatorConfig, err = env.OperatorConfig(ctx, operatorNamespace); err != nil {

@@ -6,6 +6,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/testkit"
@@ -105,6 +106,44 @@ var namespaceCases = cases{
 	"the namespace may not use the Cloud: a prohibited name is not checked": deniedVM("probe", func(vm *pcapi.VM, _ mockcloud.Server) {
 		vm.Spec.VMName = "forbidden"
 	}),
+
+	"the namespace may not use the Cloud: no call is sent for its Network": func(t *T) {
+		f := newFixture(t, mockcloud.Options{}, restricted)
+		f.waitForPolls(1)
+		f.ResetCalls()
+		net := f.createNetwork("net")
+		t.Eventually(latest(net)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "CloudUnavailable", "may not use Cloud"))
+		f.waitForPolls(2)
+		t.Expect(f.CountCalls("", "")).To(Equal(f.CountCalls("GET", "/servers")), "calls beside polls: %v", f.Calls())
+	},
+
+	"allowedNamespaces is no selector: objects are denied and none is retried": func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		f.readyVM("before")
+		edit(t, f.object, func(c *pcapi.Cloud) {
+			c.Spec.AllowedNamespaces = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "team", Operator: "Like"}}}
+		})
+		denied := testkit.HaveCondition("Stalled", metav1.ConditionTrue, "CloudUnavailable", "may not use Cloud")
+		for _, object := range []client.Object{f.createVM("web"), f.createNetwork("net"), f.createGroup("group", 1), f.createGPUInfo("job", 1)} {
+			t.Eventually(latest(object)).Should(denied)
+		}
+		edit(t, f.object, func(c *pcapi.Cloud) { c.Spec.AllowedNamespaces = nil })
+		f.readyVM("after")
+	},
+
+	"the Cloud is being deleted: a group creates no member and goes on on another Cloud": func(t *T) {
+		f, other := newFixture(t, mockcloud.Options{}), newFixture(t, mockcloud.Options{})
+		vm := f.readyVM("web")
+		deleteObject(t, f.object)
+		g := f.createGroup("group", 2)
+		t.Eventually(latest(g)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "CloudUnavailable", "is being deleted"))
+		t.Expect(f.createCalls()).To(Equal(1), "only that of the VM before")
+		edit(t, g, func(g *pcapi.VmGroup) { g.Spec.CloudRef.Name = other.object.Name })
+		t.Eventually(latest(g)).Should(testkit.BeReady())
+		t.Expect(other.Servers()).To(HaveLen(2))
+		deleteObject(t, vm)
+		t.Eventually(isGone(f.object)).Should(BeTrue())
+	},
 
 	"the namespace may not use a core Cloud: a server of the same name is not deleted": func(t *T) {
 		f := newFixture(t, mockcloud.Options{Profile: mockcloud.Core}, restricted)

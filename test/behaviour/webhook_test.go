@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/setup"
@@ -193,6 +194,58 @@ var nameChecks = cases{
 		}
 		t.Expect(f.CountCalls("POST", "/sessions")).To(Equal(1))
 	},
+}
+
+// reviews counts the requests that the API server sent to the webhook of any manager.
+func reviews(t *T) (total float64) {
+	t.Helper()
+	families, err := metrics.Registry.Gather()
+	t.Expect(err).NotTo(HaveOccurred())
+	for _, family := range families {
+		if family.GetName() == "controller_runtime_webhook_requests_total" {
+			for _, metric := range family.GetMetric() {
+				total += metric.GetCounter().GetValue()
+			}
+		}
+	}
+	return total
+}
+
+// TestAPIServerAsksTheWebhookAboutNewNamesOnly runs while no other case does.
+func TestAPIServerAsksTheWebhookAboutNewNamesOnly(tt *testing.T) {
+	t := newT(tt)
+	f := newWebhookFixture(t, mockcloud.Options{}, func(c *pcapi.Cloud) { c.Spec.Imports = pcapi.ImportPolicyAny })
+	server := f.putForeignServer("theirs", nil)
+	wants := func(more int, what string, do func()) {
+		t.Helper()
+		before := reviews(t)
+		do()
+		t.Expect(reviews(t)-before).To(BeEquivalentTo(more), what)
+	}
+	var vm, waiting *pcapi.VM
+	wants(1, "a VM is created", func() { vm = f.readyVM("web") })
+	wants(0, "a user annotates and resizes it", func() {
+		annotate(t, vm, "example.com/note", "unrelated")
+		edit(t, vm, func(vm *pcapi.VM) { vm.Spec.PowerState = pcapi.PowerOff })
+		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Ready", metav1.ConditionTrue, "Stopped"))
+	})
+	wants(0, "it is deleted", func() {
+		deleteObject(t, vm)
+		t.Eventually(isGone(vm)).Should(BeTrue())
+	})
+	wants(0, "a server is imported", func() { f.readyVM("theirs", importServer(server.ID)) })
+	wants(0, "a group creates its members", func() {
+		t.Eventually(latest(f.createGroup("group", 2))).Should(testkit.BeReady())
+	})
+	f.putForeignServer("taken", nil)
+	wants(1, "a VM whose name is taken is created", func() {
+		waiting = f.createVM("taken")
+		t.Eventually(latest(waiting)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "Taken"))
+	})
+	wants(1, "its name is edited", func() {
+		waiting = edit(t, waiting, func(vm *pcapi.VM) { vm.Spec.VMName = "free" })
+		waitReady(t, waiting)
+	})
 }
 
 // startStandby starts a replica that does not lead and serves the webhook for the

@@ -228,6 +228,9 @@ func TestBundleAndKustomizeHaveTheSameWebhook(t *testing.T) {
 	if diff := cmp.Diff(want, got, ignored); diff != "" {
 		t.Errorf("the webhook (-config/webhook +bundle):\n%s", diff)
 	}
+	if len(want.MatchConditions) == 0 {
+		t.Error("config/webhook has no matchConditions: the API server calls the webhook for each write of the operator")
+	}
 	if diff := cmp.Diff(want.ClientConfig.Service.Path, got.ClientConfig.Service.Path); diff != "" {
 		t.Errorf("its path (-config/webhook +bundle):\n%s", diff)
 	}

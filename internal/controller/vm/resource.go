@@ -202,13 +202,13 @@ func (k *kind) ownerLabels(vm *pcapi.VM) map[string]string {
 
 func (k *kind) Delete(ctx context.Context, vm *pcapi.VM, obs *observation, server cloud.Server) (bool, error) {
 	gone, err := obs.View.Client.DeleteServer(ctx, server.ID)
-	if err != nil && !cloud.Is(err, cloud.NotFound, cloud.NotFoundUnproven) {
-		return false, err
+	if err != nil {
+		return false, err // a 404 may come from a read that lags behind
 	}
 	server.State = cloud.StateDeleting
 	obs.Inventory.RecordServer(string(vm.UID), server)
 	if obs.Resource != nil && obs.Resource.ID == server.ID {
 		obs.Resource = &server
 	}
-	return gone, err
+	return gone, nil
 }

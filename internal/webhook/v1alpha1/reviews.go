@@ -37,7 +37,8 @@ func (r *reviews) end(namespace string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.all--
-	if r.byNamespace[namespace]--; r.byNamespace[namespace] == 0 {
+	r.byNamespace[namespace]--
+	if r.byNamespace[namespace] == 0 {
 		delete(r.byNamespace, namespace)
 	}
 }
