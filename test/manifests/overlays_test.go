@@ -17,6 +17,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -29,6 +30,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/privatecloud/operator/internal/reconciler"
 	"github.com/privatecloud/operator/internal/testkit"
 )
 
@@ -113,6 +115,24 @@ func TestPodsMeetThePodSecurityStandardOfTheirNamespace(t *testing.T) {
 				}
 				if err := env.Client.Create(t.Context(), pod, client.DryRunAll); err != nil {
 					t.Errorf("a pod of %s: %v", deployment.Name, err)
+				}
+			}
+		})
+	}
+}
+
+func TestManagerIsNotKilledBeforeItHasRecordedItsEffects(t *testing.T) {
+	for name, objects := range map[string][]*unstructured.Unstructured{
+		"default": build(t, "default"), "production": build(t, "overlays/production"), "bundle": bundleObjects(t),
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, deployment := range deployments(t, objects) {
+				if deployment.Name != "private-cloud-operator-controller-manager" {
+					continue
+				}
+				grace := time.Duration(*deployment.Spec.Template.Spec.TerminationGracePeriodSeconds) * time.Second
+				if grace <= reconciler.StopTimeout {
+					t.Errorf("terminationGracePeriodSeconds is %s, want more than the %s that the manager takes to stop", grace, reconciler.StopTimeout)
 				}
 			}
 		})
