@@ -2,6 +2,7 @@ package cloud
 
 import (
 	"maps"
+	"strings"
 	"time"
 )
 
@@ -57,6 +58,12 @@ type Server struct {
 	MemoryUsageMB int
 	CreatedAt     time.Time
 	UpdatedAt     time.Time
+}
+
+// AlikeNames reports whether two names differ only in case and in spaces around
+// them: a cloud may normalize names.
+func AlikeNames(a, b string) bool {
+	return strings.EqualFold(strings.TrimSpace(a), strings.TrimSpace(b))
 }
 
 // Clone returns a copy that shares nothing with s.

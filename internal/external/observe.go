@@ -171,9 +171,9 @@ func (l *Lifecycle[T, R, S]) absenceProved(obj T, o *Observation[R], err error) 
 func (l *Lifecycle[T, R, S]) setProofHorizon(obj T, o *Observation[R], record Record) {
 	created := meta.FindStatusCondition(obj.GetConditions(), pcapi.CreatedCondition)
 	if lost := created != nil && created.Reason == pcapi.LostReason; !record.Since.IsZero() && !lost {
-		settled := record.Since.Add(time.Second + o.View.Settings.SettleTime) // the status has whole seconds
-		if o.SettleTimeLeft = max(0, settled.Sub(o.Now)); o.SettleTimeLeft == 0 {
-			o.Horizon = settled
+		end := record.Since.Add(time.Second + o.View.Settings.SettleTime) // the status has whole seconds
+		if o.SettleTimeLeft = max(0, end.Sub(o.Now)); o.SettleTimeLeft == 0 {
+			o.Horizon = end
 		}
 	}
 	if deleted(obj) {

@@ -89,6 +89,26 @@ func (i *Inventory) Named(name string) []cloud.Server {
 	return sorted(found)
 }
 
+// NamedAlike returns the listed servers with another name that is alike, oldest
+// first; see cloud.AlikeNames.
+func (i *Inventory) NamedAlike(name string) []cloud.Server {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	if i.snapshot == nil {
+		return nil
+	}
+	var found []cloud.Server
+	for other, ids := range i.snapshot.byName {
+		if other == name || !cloud.AlikeNames(other, name) {
+			continue
+		}
+		for _, id := range ids {
+			found = append(found, i.snapshot.servers[id])
+		}
+	}
+	return sorted(found)
+}
+
 // RecordServer records what an answer of the cloud said of a server of the
 // object with this UID. It hides the listing until one begun later. If the
 // server is in a transitional state, RecordServer requests a listing.

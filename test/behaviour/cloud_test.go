@@ -21,7 +21,7 @@ var cloudCases = cases{
 
 	"the cloud is a core cloud: the status lists unique names, which the spec promises by default": func(t *T) {
 		f := newFixture(t, mockcloud.Options{Profile: mockcloud.Core})
-		t.Expect(get(t, f.object).Status.Capabilities).To(Equal([]string{"uniqueNames"}))
+		t.Expect(get(t, f.object).Status.Capabilities).To(Equal([]string{"exclusiveNames", "uniqueNames"}))
 	},
 
 	"the cloud is a core cloud and the spec promises no unique names: the status lists no capability": func(t *T) {

@@ -144,7 +144,7 @@ var takenNames = cases{
 		vm := f.createVM("web")
 
 		t.Eventually(latest(vm)).Should(SatisfyAll(
-			testkit.HaveCondition("NameChecked", metav1.ConditionFalse, "Taken", "too late"),
+			testkit.HaveCondition("NameChecked", metav1.ConditionFalse, "Taken", "the name is in use"),
 			testkit.HaveCondition("Stalled", metav1.ConditionTrue, "Taken"),
 		))
 		t.Expect(get(t, vm)).To(HaveField("Finalizers", BeEmpty()), "a server of this name does not belong to the VM")

@@ -89,6 +89,7 @@ func start() error {
 	}
 	operator, err = testkit.StartManager(operatorConfig, setup.Options{
 		Namespace: operatorNamespace, DefaultEndpoint: defaultCloud.URL, CallTimeout: callTimeout, NameCheck: true,
+		Alone: func() bool { return true },
 	}, operatorWebhook.Serve)
 	if err != nil {
 		return err

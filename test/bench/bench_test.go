@@ -32,7 +32,7 @@ func sampleEntries(t *testing.T) []entry {
 }
 
 func TestLifeWritesCountsFailedWritesPerVM(t *testing.T) {
-	got := lifeWrites("case", "ours0", writesOf(sampleEntries(t), operator))
+	got := lifeWrites(life{name: "case", writes: mostWrites}, "ours0", writesOf(sampleEntries(t), operator))
 
 	want := row{
 		name: "case", figure: "3", budget: "≤ 4", outcome: ok,

@@ -14,7 +14,8 @@ import (
 const (
 	// lifeVMs is the number of VMs of each case.
 	lifeVMs = 10
-	// mostWrites and mostCalls are the budgets from the create to the end of a VM.
+	// mostWrites and mostCalls are the budgets from the create to the end of a VM. On
+	// a core cloud, which has no labels, the status holds the claim: one write more.
 	mostWrites = 4
 	mostCalls  = 4
 	// lifePoll is the poll interval.
@@ -28,13 +29,15 @@ type life struct {
 	// build and remove are the build and delete times; with 0, the cloud is
 	// synchronous.
 	build, remove time.Duration
+	// writes is the budget of writes.
+	writes int
 }
 
 var allLives = []life{
-	{name: "cloud answers when done", cloud: pcapi.DefaultCloudName},
-	{name: "cloud takes 1 s for each", cloud: pcapi.DefaultCloudName, build: time.Second, remove: time.Second},
-	{name: "cloud takes 10 s for each", cloud: pcapi.DefaultCloudName, build: 10 * time.Second, remove: 10 * time.Second},
-	{name: "core cloud, done when it answers", cloud: coreCloud},
+	{name: "cloud answers when done", cloud: pcapi.DefaultCloudName, writes: mostWrites},
+	{name: "cloud takes 1 s for each", cloud: pcapi.DefaultCloudName, build: time.Second, remove: time.Second, writes: mostWrites},
+	{name: "cloud takes 10 s for each", cloud: pcapi.DefaultCloudName, build: 10 * time.Second, remove: 10 * time.Second, writes: mostWrites},
+	{name: "core cloud, done when it answers", cloud: coreCloud, writes: mostWrites + 1},
 }
 
 // lives counts the operator's writes and calls from the create of a VM, over at
@@ -89,12 +92,12 @@ func (s *stage) live(ctx context.Context, prefix string, l life) (writes, calls 
 	if err != nil {
 		return row{}, row{}, err
 	}
-	return lifeWrites(l.name, prefix, writesOf(entries, operator)), lifeCalls(l.name, called), nil
+	return lifeWrites(l, prefix, writesOf(entries, operator)), lifeCalls(l.name, called), nil
 }
 
 // lifeWrites compares the writes of the VM with the most writes to the budget.
 // Events are reported separately and do not count.
-func lifeWrites(name, prefix string, entries []entry) row {
+func lifeWrites(l life, prefix string, entries []entry) row {
 	perVM, kinds, events := map[string]int{}, map[string]int{}, 0
 	for _, e := range entries {
 		switch {
@@ -111,7 +114,7 @@ func lifeWrites(name, prefix string, entries []entry) row {
 		most = max(most, n)
 	}
 	detail := perEach(kinds, lifeVMs) + "; events: " + ratio(events, lifeVMs)
-	return count(name, most, mostWrites, detail)
+	return count(l.name, most, l.writes, detail)
 }
 
 func lifeCalls(name string, calls []call) row {

@@ -126,7 +126,8 @@ func TestClientIsUsedUntilTheNextHasAnswered(t *testing.T) {
 			}
 			wantClosed(t, refusing)
 			view := w.inv.View()
-			if goesOn := view.Client == cloud.Client(old) && view.Unavailable == ""; goesOn != tc.goesOn {
+			used, _ := view.Client.(reporting)
+			if goesOn := used.Cloud == old && view.Unavailable == ""; goesOn != tc.goesOn {
 				t.Errorf("the client is used on: %t (%s), want %t", goesOn, view.Unavailable, tc.goesOn)
 			}
 			if tc.goesOn {

@@ -72,7 +72,7 @@ func TestAnsweredCreateIsAdoptedAlthoughTheListingLags(t *testing.T) {
 		}
 	})
 	h.reconcile()
-	h.wantCalls("list", "get")
+	h.wantCalls("list")
 	h.wantCondition("Created", "True Adopted")
 }
 

@@ -224,7 +224,6 @@ func TestNewManagerCountsSettleTimeFromFirstObservationOfClaim(t *testing.T) {
 func TestNormalizedNameIsDriftAndServerIsDeleted(t *testing.T) {
 	for _, caps := range []cloud.Capabilities{everything, uniqueNamesOnly, withoutProofs} {
 		h := newHarness(t, caps, vmWith(func(vm *pcapi.VM) { vm.Spec.VMName = "Web" }))
-		h.cloud.OnCall(nil)
 		h.cloud.Normalize(true)
 		h.mustReconcile()
 		equal(t, "vmId", "s1", h.vm().Status.VMID)
@@ -261,7 +260,7 @@ func TestAnswerWithServerThatExistedBeforeIsNotUsed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t, tc.caps, vmWith())
-			h.cloud.AddServers(serverWith(append(tc.with, withID("x"), withName("db"))...))
+			h.cloud.AddServers(serverWith(append(tc.with, withID("x"), withName("WEB"))...))
 			h.poll()
 			h.advance(time.Second)
 			h.cloud.AnswerCreateWith("x")

@@ -2,6 +2,7 @@ package vm
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"time"
 
@@ -60,10 +61,12 @@ func (k *kind) PlanImport(vm *pcapi.VM, obs *observation) plan {
 	switch {
 	case obs.Moved:
 		return k.End(k.Moved(&obs.Observation, id))
-	case obs.importErr != nil:
+	case obs.importErr != nil && !errors.Is(obs.importErr, errOwned):
 		return rejected("%w", obs.importErr)
 	case obs.rival != nil:
 		return k.End(ambiguous(obs.rival))
+	case obs.importErr != nil:
+		return rejected("%w", obs.importErr)
 	case obs.Gone:
 		return rejected("the cloud has no VM %s: check spec.import.vmId, then delete this VM and create another", id)
 	case obs.Resource == nil:

@@ -84,6 +84,9 @@ func (k *kind) Look(_ context.Context, vm *pcapi.VM, obs *observation, id string
 		if obs.ClaimProved && nameProves(obs.Capabilities()) {
 			obs.Proof = external.NameProof
 		}
+		if len(obs.Candidates) == 0 {
+			obs.Candidates, obs.Proof = obs.Inventory.NamedAlike(obs.Claimed), external.NoProof
+		}
 	}
 	return nil
 }
@@ -142,6 +145,9 @@ func (k *kind) ForgetResource(obs *observation, id string) { obs.Inventory.Forge
 func (k *kind) Create(ctx context.Context, vm *pcapi.VM, obs *observation) (cloud.Server, error) {
 	began := k.Clock()
 	server, err := obs.View.Client.CreateServer(ctx, k.request(vm, obs))
+	if err == nil && !cloud.AlikeNames(server.Name, vm.Spec.VMName) {
+		server, err = k.confirm(ctx, vm, obs, server)
+	}
 	if err != nil {
 		return server, err
 	}
@@ -151,6 +157,19 @@ func (k *kind) Create(ctx context.Context, vm *pcapi.VM, obs *observation) (clou
 	}
 	if server.State.Transitional() || !obs.Capabilities().Has(cloud.Labels) {
 		obs.Inventory.EnqueueAfterListing(inventory.Ref{Namespace: vm.Namespace, Name: vm.Name}, k.Clock())
+	}
+	return server, nil
+}
+
+// confirm gets the server that an answer to a create names, because its name is
+// another one than was asked for: the answer may belong to another request.
+func (k *kind) confirm(ctx context.Context, vm *pcapi.VM, obs *observation, answered cloud.Server) (cloud.Server, error) {
+	server, err := obs.View.Client.GetServer(ctx, answered.ID)
+	labels := obs.Capabilities().Has(cloud.Labels)
+	if err != nil || server.Name != answered.Name || (labels && server.Labels[inventory.UIDLabel] != string(vm.UID)) {
+		return cloud.Server{}, &cloud.Error{
+			Kind: cloud.Unreadable, Op: fmt.Sprintf("create server %q", vm.Spec.VMName), Detail: "the answer is about a server of another name", Uncertain: true, Err: err,
+		}
 	}
 	return server, nil
 }
