@@ -24,7 +24,7 @@ var (
 	core         = profile{name: "core with exclusive names", exact: true, rest: exclusive, mock: mockcloud.Options{Profile: mockcloud.Core}, unfit: renaming}
 	notExclusive = profile{name: "core with unique names", exact: true, mock: mockcloud.Options{Profile: mockcloud.Core}, unfit: renaming}
 	keyless      = profile{name: "extended without idempotency", exact: true, mock: without(mockcloud.Idempotency)}
-	unmarked     = profile{name: "extended without labels", exact: true, mock: without(mockcloud.Labels)}
+	unmarked     = profile{name: "extended without labels", exact: true, rest: exclusive, mock: without(mockcloud.Labels)}
 	keyed        = profile{name: "idempotency only", exact: true, sharedNames: true, mock: without(mockcloud.Labels, mockcloud.UniqueNames)}
 	bare         = profile{name: "neither keys, unique names nor labels", exact: true, mock: without(mockcloud.Idempotency, mockcloud.UniqueNames, mockcloud.Labels)}
 	labelled     = profile{name: "labels only", sharedNames: true, mock: without(mockcloud.Idempotency, mockcloud.UniqueNames)}

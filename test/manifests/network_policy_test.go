@@ -2,6 +2,7 @@ package manifests_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 
@@ -26,9 +27,7 @@ type peer struct {
 func peers() map[string]peer {
 	in := func(name string, more map[string]string, podLabels map[string]string) peer {
 		all := map[string]string{corev1.LabelMetadataName: name}
-		for key, value := range more {
-			all[key] = value
-		}
+		maps.Copy(all, more)
 		return peer{namespace: name, namespaced: all, labels: podLabels}
 	}
 	return map[string]peer{

@@ -67,7 +67,7 @@ func newIdleHarness(tb testing.TB) (*harness, *readOnlyCache) {
 	h.later(pollInterval)
 	h.mustReconcile()
 	var c pcapi.Cloud
-	if err := h.client.Get(tb.Context(), ctrlKey("default"), &c); err != nil {
+	if err := h.client.Get(tb.Context(), cloudKey, &c); err != nil {
 		tb.Fatalf("Get: %v", err)
 	}
 	cache := &readOnlyCache{vm: h.vm(), cloud: &c}

@@ -288,7 +288,7 @@ func (h *harness) wantClaim(want string) {
 	}
 }
 
-func ctrlKey(name string) client.ObjectKey { return client.ObjectKey{Name: name} }
+var cloudKey = client.ObjectKey{Name: "default"}
 
 var errAPIAway = errors.New("the API server is unavailable")
 

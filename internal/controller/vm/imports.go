@@ -27,18 +27,15 @@ func (k *kind) observeImport(ctx context.Context, vm *pcapi.VM, obs *observation
 	if obs.Resource != nil && obs.Owned && obs.Resource.Labels[inventory.UIDLabel] != "" {
 		return nil
 	}
-	if obs.importErr = importable(obs.Spec, vm.Namespace, vm.Spec.Import.VMID); obs.importErr != nil || obs.Resource == nil {
-		return nil
+	obs.importErr = importable(obs.Spec, vm.Namespace, vm.Spec.Import.VMID)
+	if obs.importErr == nil && obs.Resource != nil && !obs.Foreign && obs.Resource.Labels[inventory.UIDLabel] != "" {
+		alive, err := k.ownerAlive(ctx, obs.Resource.Labels)
+		if alive {
+			obs.importErr = errOwned
+		}
+		return err
 	}
-	labels := obs.Resource.Labels
-	if obs.Foreign || labels[inventory.UIDLabel] == "" {
-		return nil
-	}
-	alive, err := k.ownerAlive(ctx, labels)
-	if alive {
-		obs.importErr = errOwned
-	}
-	return err
+	return nil
 }
 
 // importable returns why a namespace may not import a server; nil if it may.

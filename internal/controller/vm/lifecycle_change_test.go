@@ -260,7 +260,7 @@ func TestAllowedNamespacesRestrictsCreates(t *testing.T) {
 			ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", Labels: map[string]string{"team": tc.team}}}
 			h := newHarness(t, everything, vmWith(), ns)
 			var c pcapi.Cloud
-			if err := h.client.Get(t.Context(), ctrlKey("default"), &c); err != nil {
+			if err := h.client.Get(t.Context(), cloudKey, &c); err != nil {
 				t.Fatalf("Get: %v", err)
 			}
 			c.Spec.AllowedNamespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}

@@ -346,7 +346,7 @@ func TestImportPolicy(t *testing.T) {
 				}
 			}
 			var c pcapi.Cloud
-			if err := h.client.Get(t.Context(), ctrlKey("default"), &c); err != nil {
+			if err := h.client.Get(t.Context(), cloudKey, &c); err != nil {
 				t.Fatal(err)
 			}
 			c.Spec = tc.spec
@@ -374,7 +374,7 @@ func TestDeniedNamespaceCannotTakeName(t *testing.T) {
 	h := newHarness(t, uniqueNamesOnly, vmWith(), squatter,
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "denied"}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", Labels: map[string]string{"allowed": "yes"}}})
 	var c pcapi.Cloud
-	if err := h.client.Get(t.Context(), ctrlKey("default"), &c); err != nil {
+	if err := h.client.Get(t.Context(), cloudKey, &c); err != nil {
 		t.Fatal(err)
 	}
 	c.Spec.AllowedNamespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"allowed": "yes"}}

@@ -122,7 +122,6 @@ func (k *kind) PlanExisting(vm *pcapi.VM, obs *observation) plan {
 // VM's, and releases VMs whose server stays.
 func (k *kind) PlanDeletion(vm *pcapi.VM, obs *observation) (plan, bool) {
 	keep := vm.Spec.DeletionPolicy == pcapi.DeletionPolicyOrphan || observeOnly(vm)
-	name := cmp.Or(vm.Status.NameInCloud, vm.Spec.VMName)
 	labels, unrecorded := obs.Capabilities().Has(cloud.Labels), vm.Status.VMID == ""
 	// Anybody can write a claim. Without labels and a record, a claim in a
 	// namespace that may not use the Cloud would be all that proves a server.
@@ -142,14 +141,27 @@ func (k *kind) PlanDeletion(vm *pcapi.VM, obs *observation) (plan, bool) {
 		return k.Do(k.stepUnlabel(), k.Steps.Release), true
 	case keep, obs.rival != nil, unrecorded && !accepted(vm, obs):
 		return k.Do(k.Steps.Release), true
-	case !labels && obs.Resource.Name != name:
-		return k.End(reconciler.Stalled(pcapi.BlockedReason, external.RecheckSoon, fmt.Errorf(
-			"VM %s is named %q in the cloud, not %q, and nothing else proves on this cloud that it is this object's, so it is not deleted: "+
-				"rename it in the cloud, or set spec.deletionPolicy to Orphan to release this object", obs.Resource.ID, obs.Resource.Name, name))), true
-	case !obs.Owned:
-		return k.End(foreign(*obs.Resource)), true
+	}
+	if objection := notProved(vm, obs); objection != nil {
+		return k.End(objection), true
 	}
 	return plan{}, false
+}
+
+// notProved returns why a recorded server must not be deleted: its labels are not
+// those of the VM or, on a cloud without labels, it has another name than it was
+// recorded with and may be another server with the same id. It returns nil otherwise.
+func notProved(vm *pcapi.VM, obs *observation) error {
+	server, name := *obs.Resource, cmp.Or(vm.Status.NameInCloud, vm.Spec.VMName)
+	switch {
+	case !obs.Owned:
+		return foreign(server)
+	case obs.Capabilities().Has(cloud.Labels), server.Name == name:
+		return nil
+	}
+	return reconciler.Stalled(pcapi.BlockedReason, external.RecheckSoon, fmt.Errorf(
+		"VM %s is named %q in the cloud, not %q, and nothing else proves on this cloud that it is this object's, so it is not deleted: "+
+			"rename it in the cloud, or set spec.deletionPolicy to Orphan to release this object", server.ID, server.Name, name))
 }
 
 // planRelease releases a VM whose server, if a create made one, stays. The server is
