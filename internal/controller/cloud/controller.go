@@ -44,7 +44,7 @@ const (
 	workers = 8
 )
 
-// +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=clouds,verbs=list;watch;create;patch
+// +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=clouds,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=clouds/status,verbs=patch
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=vms;networks,verbs=list;watch
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=vms,verbs=get

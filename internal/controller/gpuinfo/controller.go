@@ -68,7 +68,7 @@ func newKind(c client.Client, opts controller.Options) *kind {
 
 func (k *kind) reconciler(recorder events.EventRecorder, opts controller.Options) *reconciler.Reconciler[*pcapi.GPUInfo, *observation] {
 	return &reconciler.Reconciler[*pcapi.GPUInfo, *observation]{
-		Client: k.client, Recorder: recorder, Deadline: deadline, Kind: k, Live: opts.Live, Leading: opts.Leading,
+		Client: k.client, Recorder: recorder, Deadline: deadline, Kind: k, Leading: opts.Leading,
 	}
 }
 

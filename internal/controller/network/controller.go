@@ -28,7 +28,7 @@ import (
 // workers is how many Networks are reconciled at a time.
 const workers = 4
 
-// +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=networks,verbs=list;watch;patch
+// +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=networks,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=networks/status,verbs=patch
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=vms,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create

@@ -80,7 +80,7 @@ func newKind(c client.Client, opts controller.Options) *kind {
 
 func (k *kind) reconciler(recorder events.EventRecorder, opts controller.Options) *reconciler.Reconciler[*pcapi.VmGroup, *observation] {
 	return &reconciler.Reconciler[*pcapi.VmGroup, *observation]{
-		Client: k.client, Recorder: recorder, Deadline: deadline, Kind: k, Reported: k.reported, Live: opts.Live, Leading: opts.Leading,
+		Client: k.client, Recorder: recorder, Deadline: deadline, Kind: k, Reported: k.reported, Leading: opts.Leading,
 	}
 }
 
