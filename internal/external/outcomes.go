@@ -161,15 +161,29 @@ func (l *Lifecycle[T, R, S]) lost(id string) error {
 // unproved is the outcome for a recorded resource that the cloud does not show, as
 // long as that does not prove that it is gone.
 func (l *Lifecycle[T, R, S]) unproved(o *Observation[R], id string) error {
-	return reconciler.Wait(max(o.SettleTimeLeft, time.Second), pcapi.NotFoundReason,
-		"the cloud does not show %s %s at the moment; nothing is done until a complete listing confirms it after the Cloud's settleTime", l.Noun, id)
+	return &reconciler.WaitError{
+		After: l.untilProof(o), Reason: pcapi.NotFoundReason, Quiet: o.SettleTimeLeft <= 2*time.Second,
+		Message: fmt.Sprintf("the cloud does not show %s %s at the moment; nothing is done until a complete listing confirms it after the Cloud's settleTime", l.Noun, id),
+	}
+}
+
+// untilProof returns when to look again for a resource that the cloud does not
+// show. Once the settle time has passed, the next listing enqueues the object.
+func (l *Lifecycle[T, R, S]) untilProof(o *Observation[R]) time.Duration {
+	switch {
+	case o.SettleTimeLeft > 0:
+		return o.SettleTimeLeft
+	case l.OnDemand:
+		return time.Second
+	}
+	return Safety
 }
 
 // unconfirmed waits for the proof that a resource which is being deleted is gone. The
 // status reports it only once it takes long.
 func (l *Lifecycle[T, R, S]) unconfirmed(obj T, o *Observation[R], id string) error {
 	return &reconciler.WaitError{
-		After: max(o.SettleTimeLeft, time.Second), Reason: pcapi.RequestedReason, Quiet: o.Now.Sub(obj.GetDeletionTimestamp().Time) < quiet,
+		After: l.untilProof(o), Reason: pcapi.RequestedReason, Quiet: o.Now.Sub(obj.GetDeletionTimestamp().Time) < quiet,
 		Message: fmt.Sprintf("the cloud does not show %s %s any more; waiting for a complete listing that confirms it", l.Noun, id),
 	}
 }
