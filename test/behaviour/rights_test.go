@@ -18,8 +18,8 @@ import (
 // indirect are the rights that the operator needs although it sends no request for
 // them, or not in each run, each with the reason.
 var indirect = map[string]string{
-	"get clouds.samplecontroller.k8s.io":   "the object is read again when its status write conflicts with another write",
-	"get networks.samplecontroller.k8s.io": "the object is read again when its status write conflicts with another write",
+	"get clouds.samplecontroller.k8s.io":                 "the object is read again when its status write conflicts with another write",
+	"get networks.samplecontroller.k8s.io":               "the object is read again when its status write conflicts with another write",
 	"update vmgroups/finalizers.samplecontroller.k8s.io": "the admission plugin OwnerReferencesPermissionEnforcement asks for it when a member is created",
 }
 
