@@ -138,7 +138,7 @@ func (l *Lifecycle[T, R, S]) claimed(obj T, record Record) string {
 	if !controllerutil.ContainsFinalizer(obj, l.Options.Finalizer) {
 		return ""
 	}
-	return cmp.Or(obj.GetAnnotations()[pcapi.ClaimedNameAnnotation], record.Name)
+	return cmp.Or(record.Claimed, obj.GetAnnotations()[pcapi.ClaimedNameAnnotation], record.Name)
 }
 
 // RecordedCloud returns the name of the Cloud that an object uses already: that of

@@ -33,14 +33,11 @@ func (l *Lifecycle[T, R, S]) Observe(ctx context.Context, obj T) (S, error) {
 	if err := l.admit(ctx, obj, o, record); err != nil {
 		return obs, controller.AwaitNamespace(err)
 	}
-	if record.ID == "" && !deleted(obj) && o.Available() && l.claimInStatus(o) && !o.ClaimProved {
-		o.Claimed = "" // no create is sent before the status holds the claim
-	}
 	if o.Denied == nil || deleted(obj) {
 		err = l.observeResource(ctx, obj, obs, record)
 	}
 	if related := l.kind.Relate(ctx, obj, obs); err == nil {
-		err = related
+		err = controller.AwaitNamespace(related)
 	}
 	return obs, err
 }

@@ -181,7 +181,7 @@ func (l *Lifecycle[T, R, S]) untilProof(o *Observation[R]) time.Duration {
 
 // unconfirmed waits for the proof that a resource which is being deleted is gone. The
 // status reports it only once it takes long.
-func (l *Lifecycle[T, R, S]) unconfirmed(obj T, o *Observation[R], id string) error {
+func (l *Lifecycle[T, R, S]) unconfirmed(obj T, o *Observation[R], id string) *reconciler.WaitError {
 	return &reconciler.WaitError{
 		After: l.untilProof(o), Reason: pcapi.RequestedReason, Quiet: o.Now.Sub(obj.GetDeletionTimestamp().Time) < quiet,
 		Message: fmt.Sprintf("the cloud does not show %s %s any more; waiting for a complete listing that confirms it", l.Noun, id),

@@ -94,12 +94,15 @@ func (l *Lifecycle[T, R, S]) claim(ctx context.Context, obj T, obs S) error {
 }
 
 func (l *Lifecycle[T, R, S]) unclaim(ctx context.Context, obj T, obs S) error {
+	if !deleted(obj) && l.kind.Record(obj).ID == "" {
+		// The status goes first: without it, a claim that users write proves nothing.
+		if err := reconciler.WriteStatus(ctx, l.Client, obj, func() { l.kind.RecordClaim(obj, "", "") }); err != nil {
+			return err
+		}
+	}
 	err := reconciler.Release(ctx, l.Client, obj, l.Options.Finalizer, pcapi.ClaimedNameAnnotation, pcapi.ClaimedCloudAnnotation)
 	if err == nil {
 		obs.External().Claimed = ""
-		if l.kind.Record(obj).ID == "" {
-			l.kind.RecordClaim(obj, "", "")
-		}
 	}
 	return err
 }
@@ -122,7 +125,8 @@ func (l *Lifecycle[T, R, S]) create(ctx context.Context, obj T, obs S) error {
 	r, err := l.kind.Create(ctx, obj, obs)
 	if err == nil {
 		id := l.kind.Identify(r).ID
-		l.Tracker.Created(uid, id, l.Clock())
+		o.Now = l.Clock() // the settle time counts from the answer
+		l.Tracker.Created(uid, id, o.Now)
 		l.Backoff.Forget(uid)
 		l.kind.Remember(obj, obs, r, true)
 		return l.Progress(r)
@@ -153,14 +157,17 @@ func (l *Lifecycle[T, R, S]) create(ctx context.Context, obj T, obs S) error {
 // or an earlier one took effect; nil if the error says that none did.
 func (l *Lifecycle[T, R, S]) unclear(obj T, obs S, err error) error {
 	o, cause := obs.External(), l.kind.Unclear(obj, obs, err)
-	if cause == nil && !cloud.Uncertain(err) {
+	if cause == nil && !cloud.Uncertain(err) && !reconciler.IsStalled(err) {
 		return nil
 	}
 	l.Tracker.Unknown(obj.GetUID(), l.Clock())
 	if l.OnDemand {
 		o.Inventory.RequestPoll()
 	}
-	if reconciler.IsStalled(cause) {
+	switch {
+	case reconciler.IsStalled(err): // the answer is about another resource
+		return err
+	case reconciler.IsStalled(cause):
 		return cause
 	}
 	if cause == nil || errors.Is(err, cause) {
@@ -209,7 +216,7 @@ func (l *Lifecycle[T, R, S]) remove(ctx context.Context, obj T, obs S) error {
 	}
 	l.Tracker.Removed(obj.GetUID(), l.Clock(), err == nil)
 	o.Looked = false // what was listed before the answer proves nothing
-	if !l.OnDemand {
+	if !l.OnDemand && err == nil {
 		l.Backoff.Forget(obj.GetUID())
 	}
 	if err == nil && !gone {
@@ -234,10 +241,7 @@ func (l *Lifecycle[T, R, S]) confirmGone(ctx context.Context, obj T, obs S) erro
 		o.Gone = true
 		return nil
 	case notFound(err):
-		if !l.OnDemand {
-			o.Inventory.EnqueueAfterListing(l.ref(obj), l.Clock())
-		}
-		return l.unconfirmed(obj, o, id)
+		return l.awaitProof(obj, o, id)
 	case err != nil && l.OnDemand:
 		return l.outcomeOf(obj, o, l.Backoff, err)
 	case err != nil:
@@ -249,6 +253,18 @@ func (l *Lifecycle[T, R, S]) confirmGone(ctx context.Context, obj T, obs S) erro
 		wait = l.Backoff.When(obj.GetUID()) // no event reports when it is gone
 	}
 	return reconciler.Wait(wait, pcapi.RequestedReason, "%s", l.deleting(id))
+}
+
+// awaitProof waits for a listing that proves that a deleted resource is gone, longer
+// each time.
+func (l *Lifecycle[T, R, S]) awaitProof(obj T, o *Observation[R], id string) error {
+	wait := l.unconfirmed(obj, o, id)
+	delay := l.Backoff.When(obj.GetUID())
+	wait.After = max(o.SettleTimeLeft, delay)
+	if !l.OnDemand && delay < quiet {
+		o.Inventory.EnqueueAfterListing(l.ref(obj), l.Clock())
+	}
+	return wait
 }
 
 func (l *Lifecycle[T, R, S]) release(ctx context.Context, obj T, obs S) error {

@@ -154,11 +154,30 @@ func (r *Reconciler[T, S]) reconcileDeleted(w *work, obj T) (after time.Duration
 	conditions := obj.GetConditions()
 	result, err := summarize(&conditions, summary, outcome)
 	setObservedGeneration(obj, conditions)
+	if r.giveUp(w, obj, outcome) {
+		return 0, nil
+	}
 	r.abandoned.put(obj)
 	if wait, ok := errors.AsType[*WaitError](outcome); !ok || !wait.Quiet {
 		r.record(w.ctx, before, obj)
 	}
 	return min(cmp.Or(result.RequeueAfter, abandonedDelay), abandonedDelay), err
+}
+
+// patience is how long an abandoned object may need a decision of a user, which
+// nobody can take for it, before another object of its name goes on.
+const patience = 15 * time.Minute
+
+// giveUp drops an abandoned object that cannot be released without a user, and
+// reports whether it did. What it may have left in the cloud is in the log.
+func (r *Reconciler[T, S]) giveUp(w *work, obj T, outcome error) bool {
+	_, blocked := errors.AsType[*BlockedError](outcome)
+	if (!IsStalled(outcome) && !blocked) || time.Since(obj.GetDeletionTimestamp().Time) < patience {
+		return false
+	}
+	r.abandoned.remove(obj)
+	log.FromContext(w.ctx).Info("gave up an object that Kubernetes deleted before its resource", "uid", obj.GetUID(), "message", messageOf(outcome))
+	return true
 }
 
 // abandoned holds the abandoned objects of a kind. The zero value is ready for use.

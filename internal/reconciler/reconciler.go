@@ -126,6 +126,7 @@ func (r *Reconciler[T, S]) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 // reconcile observes, plans, acts and reports.
 func (r *Reconciler[T, S]) reconcile(w *work, obj T) (ctrl.Result, error) {
 	before := obj.DeepCopyObject().(T)
+	w.effects = context.WithValue(w.effects, beforeKey{}, before)
 	obs, outcome := r.Kind.Observe(w.ctx, obj)
 	if outcome != nil && w.stopping() {
 		return ctrl.Result{}, nil

@@ -8,6 +8,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// beforeKey is the key of the object whose status is the stored one.
+type beforeKey struct{}
+
 // WriteStatus stores a part of the status before the reconcile goes on, such as a
 // claim. The write fails with a conflict if the object has changed since it was
 // read; an unchanged status is not written.
@@ -22,5 +25,8 @@ func WriteStatus[T Object](ctx context.Context, c client.Client, obj T, change f
 		return fmt.Errorf("write status of %s: %w", client.ObjectKeyFromObject(obj), err)
 	}
 	obj.SetResourceVersion(sent.GetResourceVersion())
+	if before, ok := ctx.Value(beforeKey{}).(T); ok {
+		statusOf(before).Set(statusOf(obj.DeepCopyObject()))
+	}
 	return nil
 }

@@ -13,9 +13,15 @@ import (
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
-// Repeatable: an idempotency key makes a second create safe as long as it is the same.
+// Repeatable: an idempotency key makes a second create safe as long as it is the
+// same, and the claim of the first one is not a user's.
 func (k *kind) Repeatable(vm *pcapi.VM, obs *observation) bool {
-	return obs.Capabilities().Has(cloud.Idempotency) && obs.Claimed == vm.Spec.VMName
+	return obs.Capabilities().Has(cloud.Idempotency) && obs.Claimed == vm.Spec.VMName && claimStored(obs)
+}
+
+// claimStored reports whether the claim is where users cannot write it, or proves nothing.
+func claimStored(obs *observation) bool {
+	return obs.ClaimProved || obs.Capabilities().Has(cloud.Labels)
 }
 
 // PlanCreate checks the name before the claim. A claim of a VM that cannot be
@@ -31,7 +37,7 @@ func (k *kind) PlanCreate(vm *pcapi.VM, obs *observation) plan {
 		return k.Do(k.Steps.Unclaim).Then(taken(obs.rival))
 	case obs.rival != nil:
 		return k.End(taken(obs.rival))
-	case obs.Claimed == vm.Spec.VMName:
+	case obs.Claimed == vm.Spec.VMName && claimStored(obs):
 		return k.Do(k.Steps.Create)
 	case obs.nameErr != nil:
 		return k.End(refusedName(obs.nameErr))
@@ -156,7 +162,7 @@ func notProved(vm *pcapi.VM, obs *observation) error {
 	switch {
 	case !obs.Owned:
 		return foreign(server)
-	case obs.Capabilities().Has(cloud.Labels), server.Name == name:
+	case obs.Capabilities().Has(cloud.Labels), cloud.AlikeNames(server.Name, name):
 		return nil
 	}
 	return reconciler.Stalled(pcapi.BlockedReason, external.RecheckSoon, fmt.Errorf(
@@ -179,9 +185,10 @@ func (k *kind) planRelease(obs *observation) plan {
 	return k.Do(k.Steps.Release)
 }
 
-// accepted reports whether an import that is not on record may have taken the server over.
+// accepted reports whether an import that is not on record may have taken the server
+// over: only labels show that, and without them nothing was changed.
 func accepted(vm *pcapi.VM, obs *observation) bool {
-	return obs.Owned && obs.Resource.Name == vm.Spec.VMName
+	return obs.Capabilities().Has(cloud.Labels) && obs.Owned && obs.Resource.Name == vm.Spec.VMName
 }
 
 // Adopted follows in the next reconcile a spec that was edited since its create.

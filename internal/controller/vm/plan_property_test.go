@@ -89,7 +89,8 @@ func checkCreate(vm *pcapi.VM, obs *observation, steps []string, _ error) error 
 		return nil
 	}
 	checked := create == 2 && slices.Equal(steps[:2], []string{stepCheckName, external.StepClaim})
-	keyed := obs.Capabilities().Has(cloud.Idempotency) && obs.Claimed == vm.Spec.VMName
+	stored := obs.ClaimProved || obs.Capabilities().Has(cloud.Labels)
+	keyed := obs.Capabilities().Has(cloud.Idempotency) && obs.Claimed == vm.Spec.VMName && stored
 	switch {
 	case !vm.DeletionTimestamp.IsZero(), vm.Status.VMID != "", vm.Spec.Import != nil, obs.Denied != nil:
 		return errors.New("the plan creates a server for a VM that must not get a new one")
@@ -101,7 +102,7 @@ func checkCreate(vm *pcapi.VM, obs *observation, steps []string, _ error) error 
 		return errors.New("the plan creates a server although one was found that may be the VM's")
 	case !keyed && obs.SettleTimeLeft > 0:
 		return errors.New("the plan creates a server while an earlier create may still take effect")
-	case !checked && (create != 0 || obs.Claimed != vm.Spec.VMName):
+	case !checked && (create != 0 || obs.Claimed != vm.Spec.VMName || !stored):
 		return errors.New("the plan creates a server under a name that was not checked and claimed")
 	case obs.detached != nil:
 		return errors.New("the plan creates a server although the Network is not ready")
@@ -146,7 +147,7 @@ func checkDelete(vm *pcapi.VM, obs *observation, steps []string, _ error) error 
 	switch {
 	case slices.Contains(steps, external.StepDelete):
 		owned := (obs.Resource != nil && obs.Owned) || (adopts && proved(obs) && len(obs.Candidates) == 1)
-		accepted := vm.Spec.Import == nil || vm.Status.VMID != "" || obs.Resource.Name == vm.Spec.VMName
+		accepted := vm.Spec.Import == nil || vm.Status.VMID != "" || (obs.Resource.Name == vm.Spec.VMName && obs.Capabilities().Has(cloud.Labels))
 		switch {
 		case vm.DeletionTimestamp.IsZero(), kept:
 			return errors.New("the plan deletes a server that must stay")
@@ -182,7 +183,7 @@ func hasRival(obs *observation) bool { return obs.rival != nil }
 
 func checkRelease(vm *pcapi.VM, obs *observation, steps []string, _ error) error {
 	managed := vm.Spec.ManagementPolicy != pcapi.ManagementPolicyObserveOnly
-	unaccepted := vm.Status.VMID == "" && vm.Spec.Import != nil && obs.Resource != nil && (!obs.Owned || obs.Resource.Name != vm.Spec.VMName)
+	unaccepted := vm.Status.VMID == "" && vm.Spec.Import != nil && obs.Resource != nil && (!obs.Owned || obs.Resource.Name != vm.Spec.VMName || !obs.Capabilities().Has(cloud.Labels))
 	noEffect := vm.Status.VMID == "" && vm.Spec.Import == nil && obs.Looked && obs.SettleTimeLeft == 0 && len(obs.Candidates) == 0
 	kept := !managed || vm.Spec.DeletionPolicy == pcapi.DeletionPolicyOrphan
 	open := vm.Status.VMID == "" && vm.Spec.Import == nil && obs.Capabilities().Has(cloud.Labels) && !obs.CloudMissing && !proved(obs)
@@ -341,6 +342,7 @@ func situationUnrecorded(p pick, vm *pcapi.VM, obs *observation) {
 		}
 	}
 	obs.Claimed = one(p, "web", "former")
+	obs.ClaimProved = p.bool()
 	obs.Looked, obs.Moved = p.bool(), p.bool()
 	if p.bool() {
 		detached(obs)

@@ -125,7 +125,7 @@ func withServer(s cloud.Server) func(*observation) {
 // withCandidates sets the servers that a search found, and what they prove.
 func withCandidates(worth external.Proof, servers ...cloud.Server) func(*observation) {
 	return func(obs *observation) {
-		obs.Claimed, obs.Looked, obs.Proof, obs.Candidates = "web", true, worth, servers
+		obs.Claimed, obs.ClaimProved, obs.Looked, obs.Proof, obs.Candidates = "web", true, true, worth, servers
 	}
 }
 

@@ -1,0 +1,121 @@
+package vm
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
+)
+
+// stranger is a server of somebody else with the name of the VM.
+var stranger = cloud.Server{ID: "x", Name: "web", State: cloud.StateActive}
+
+// forgeClaim adds what users can write of a claim.
+func forgeClaim(vm *pcapi.VM) {
+	vm.Finalizers = []string{pcapi.VMFinalizer}
+	vm.Annotations = map[string]string{pcapi.ClaimedNameAnnotation: "web", pcapi.ClaimedCloudAnnotation: "default"}
+}
+
+func TestRefusedImportWithForgedClaimDeletesNothing(t *testing.T) {
+	for name, caps := range map[string]cloud.Capabilities{"exclusive names": uniqueNamesOnly, "names not exclusive": namesNotExclusive, "no proofs": withoutProofs} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, caps, vmWith(importing, forgeClaim, func(vm *pcapi.VM) { vm.Spec.Import.VMID = stranger.ID }))
+			var c pcapi.Cloud
+			if err := h.client.Get(t.Context(), cloudKey, &c); err != nil {
+				t.Fatal(err)
+			}
+			c.Spec.Imports = pcapi.ImportPolicyNone
+			if err := h.client.Update(t.Context(), &c); err != nil {
+				t.Fatal(err)
+			}
+			h.cloud.AddServers(stranger)
+			h.poll()
+			h.mustReconcile()
+			h.wantCondition(pcapi.ReadyCondition, "False Rejected")
+			h.remove()
+			for range 3 {
+				h.later(settleTime)
+				h.mustReconcile()
+			}
+			h.wantServers(stranger.ID)
+			h.wantGone()
+		})
+	}
+}
+
+func TestRefusedCreateLeavesNoClaimInStatus(t *testing.T) {
+	h := newHarness(t, uniqueNamesOnly, vmWith())
+	h.cloud.Fail(cloudfake.CreateServer, &cloud.Error{Kind: cloud.Quota, Op: "create server", Detail: "full"}, false)
+	h.mustReconcile()
+	h.wantClaim("")
+	equal(t, "name in the cloud", "", h.vm().Status.NameInCloud)
+
+	h.cloud.AddServers(stranger)
+	h.edit(forgeClaim)
+	for range 3 {
+		h.later(settleTime)
+		h.mustReconcile()
+	}
+	equal(t, "vmId", "", h.vm().Status.VMID)
+}
+
+func TestEditDuringCreateDoesNotLoseID(t *testing.T) {
+	for name, caps := range profiles {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, caps, vmWith())
+			edited := false
+			h.cloud.OnCall(func(_ context.Context, verb cloudfake.Verb, _ string) {
+				if verb != cloudfake.CreateServer || edited {
+					return
+				}
+				edited = true
+				vm := h.vm()
+				vm.Annotations["note"] = "edited"
+				if err := h.client.Update(t.Context(), vm); err != nil {
+					t.Error(err)
+				}
+			})
+			h.mustReconcile()
+			equal(t, "vmId", "s1", h.vm().Status.VMID)
+		})
+	}
+}
+
+func TestCapabilitiesThatVanishDuringCreateMakeNoSecondServer(t *testing.T) {
+	h := newHarness(t, without(cloud.Idempotency, cloud.UniqueNames, cloud.ExclusiveNames), vmWith())
+	h.cloud.Fail(cloudfake.CreateServer, errReset, true)
+	h.mustReconcile()
+	h.cloud.SetCapabilities(withoutProofs)
+	h.connect()
+	h.later(settleTime + time.Minute)
+	h.mustReconcile()
+	h.wantServers("s1")
+	equal(t, "vmId", "s1", h.vm().Status.VMID)
+}
+
+func TestAnswerAboutAnotherServerIsNotFollowedByCreates(t *testing.T) {
+	h := newHarness(t, withoutProofs, vmWith())
+	h.cloud.AddServers(stranger)
+	h.poll()
+	h.advance(time.Second)
+	h.cloud.AnswerCreateWith(stranger.ID)
+	for range 5 {
+		h.mustReconcile()
+		h.later(time.Minute)
+	}
+	h.wantCalls("check web", "create web")
+	h.wantCondition(pcapi.ReadyCondition, "False Ambiguous", stranger.ID)
+}
+
+func TestNameThatOnlyTheListingNormalizesDoesNotBlockDeletion(t *testing.T) {
+	h := newHarness(t, withoutProofs, onRecord(func(vm *pcapi.VM) { vm.Spec.VMName, vm.Status.NameInCloud = "Web", "Web" }))
+	h.cloud.AddServers(cloud.Server{ID: "s1", Name: "web", State: cloud.StateActive})
+	h.poll()
+	h.remove()
+	h.mustReconcile()
+	h.wantGone()
+	h.wantServers()
+}
