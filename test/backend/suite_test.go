@@ -82,6 +82,7 @@ func allowType(ctx context.Context, added pcapi.CloudType) {
 	crd := &unstructured.Unstructured{}
 	crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
 	Expect(env.Client.Get(ctx, client.ObjectKey{Name: "clouds." + pcapi.GroupVersion.Group}, crd)).To(Succeed())
+	before := crd.DeepCopy()
 	versions, found, err := unstructured.NestedSlice(crd.Object, "spec", "versions")
 	Expect(err).NotTo(HaveOccurred())
 	Expect(found).To(BeTrue())
@@ -93,7 +94,8 @@ func allowType(ctx context.Context, added pcapi.CloudType) {
 	Expect(found).To(BeTrue())
 	Expect(unstructured.SetNestedStringSlice(version, append(allowed, string(added)), field...)).To(Succeed())
 	Expect(unstructured.SetNestedSlice(crd.Object, versions, "spec", "versions")).To(Succeed())
-	Expect(env.Client.Update(ctx, crd)).To(Succeed())
+	// The API server writes the status of the CRD at the same time, which a patch does not conflict with.
+	Expect(env.Client.Patch(ctx, crd, client.MergeFrom(before))).To(Succeed())
 }
 
 // stored returns a function that reads the object from the API server.
