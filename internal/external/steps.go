@@ -76,16 +76,17 @@ func (l *Lifecycle[T, R, S]) Step(name string, needs reconciler.Needs, run func(
 // are unique, the name proves later that a resource of this name is the object's.
 func (l *Lifecycle[T, R, S]) claim(ctx context.Context, obj T, obs S) error {
 	o, name := obs.External(), l.kind.Record(obj).Name
-	annotations := map[string]string{pcapi.ClaimedNameAnnotation: name, pcapi.ClaimedCloudAnnotation: o.Cloud}
-	if err := reconciler.Claim(ctx, l.Client, obj, l.Options.Finalizer, annotations); err != nil {
-		return err
-	}
 	if l.claimInStatus(o) && l.kind.Record(obj).ID == "" {
+		// Before the finalizer: one without it was not added by this operator.
 		err := reconciler.WriteStatus(ctx, l.Client, obj, func() { l.kind.RecordClaim(obj, name, o.Cloud) })
 		if err != nil {
 			return err
 		}
 		o.ClaimProved = true
+	}
+	annotations := map[string]string{pcapi.ClaimedNameAnnotation: name, pcapi.ClaimedCloudAnnotation: o.Cloud}
+	if err := reconciler.Claim(ctx, l.Client, obj, l.Options.Finalizer, annotations); err != nil {
+		return err
 	}
 	l.Tracker.ClaimedSince(obj.GetUID(), o.Now)
 	o.Fresh = o.Fresh || o.Claimed == ""
@@ -94,17 +95,15 @@ func (l *Lifecycle[T, R, S]) claim(ctx context.Context, obj T, obs S) error {
 }
 
 func (l *Lifecycle[T, R, S]) unclaim(ctx context.Context, obj T, obs S) error {
-	if !deleted(obj) && l.kind.Record(obj).ID == "" {
-		// The status goes first: without it, a claim that users write proves nothing.
-		if err := reconciler.WriteStatus(ctx, l.Client, obj, func() { l.kind.RecordClaim(obj, "", "") }); err != nil {
-			return err
-		}
-	}
 	err := reconciler.Release(ctx, l.Client, obj, l.Options.Finalizer, pcapi.ClaimedNameAnnotation, pcapi.ClaimedCloudAnnotation)
-	if err == nil {
-		obs.External().Claimed = ""
+	if err != nil {
+		return err
 	}
-	return err
+	obs.External().Claimed = ""
+	if deleted(obj) || l.kind.Record(obj).ID != "" {
+		return nil
+	}
+	return reconciler.WriteStatus(ctx, l.Client, obj, func() { l.kind.RecordClaim(obj, "", "") })
 }
 
 func (l *Lifecycle[T, R, S]) look(_ context.Context, obj T, obs S) error {
