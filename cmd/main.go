@@ -81,11 +81,21 @@ func main() {
 		fmt.Println(version)
 		return
 	}
+	boundVerbosity(&f.zap)
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&f.zap)))
 	reportVersion()
 	if err := run(ctrl.SetupSignalHandler(), f); err != nil {
 		setupLog.Error(err, "the manager stopped with an error")
 		os.Exit(1)
+	}
+}
+
+// boundVerbosity disables levels from 7 on: there, client-go logs the bodies of
+// requests and answers, and the answer to a read of a Secret is one of them.
+func boundVerbosity(options *zap.Options) {
+	const most = zapcore.Level(-6)
+	if options.Level != nil && options.Level.Enabled(most-1) {
+		options.Level = most
 	}
 }
 
