@@ -72,12 +72,12 @@ func (l *Lifecycle[T, R, S]) Step(name string, needs reconciler.Needs, run func(
 	return reconciler.Step[T, S]{Name: name, Needs: needs, Run: run}
 }
 
-// claim stores the name and the Cloud of the create that follows. Where names
-// are unique, the name proves later that a resource of this name is the object's.
+// claim stores the name and the Cloud of the create that follows. Where names may
+// prove later which object owns a resource, the status holds them, too. It is written
+// before the finalizer: a finalizer without it was added by somebody else.
 func (l *Lifecycle[T, R, S]) claim(ctx context.Context, obj T, obs S) error {
 	o, name := obs.External(), l.kind.Record(obj).Name
 	if l.claimInStatus(o) && l.kind.Record(obj).ID == "" {
-		// Before the finalizer: one without it was not added by this operator.
 		err := reconciler.WriteStatus(ctx, l.Client, obj, func() { l.kind.RecordClaim(obj, name, o.Cloud) })
 		if err != nil {
 			return err
@@ -94,6 +94,8 @@ func (l *Lifecycle[T, R, S]) claim(ctx context.Context, obj T, obs S) error {
 	return nil
 }
 
+// unclaim removes the claim, from the status last: what is left of an unclaim that was
+// interrupted has no finalizer, and is no claim.
 func (l *Lifecycle[T, R, S]) unclaim(ctx context.Context, obj T, obs S) error {
 	err := reconciler.Release(ctx, l.Client, obj, l.Options.Finalizer, pcapi.ClaimedNameAnnotation, pcapi.ClaimedCloudAnnotation)
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// maxStale bounds the connections on which a request is tried of which nothing can
-// be written any more.
+// maxStale bounds how many connections a request is tried on while the cloud has
+// closed each of them before the headers were written.
 const maxStale = 3
 
 // sendOnce keeps net/http from sending a request again that may change something:
@@ -15,7 +15,7 @@ const maxStale = 3
 // Idempotency-Key and a body that can be read again, and the backend cannot tell.
 // Without GetBody it does not.
 //
-// A request of which no headers were written is sent again here, since the server
+// A request whose headers were not written is sent again here, since the server
 // closes connections that are idle.
 func sendOnce(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {

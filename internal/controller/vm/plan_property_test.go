@@ -152,7 +152,7 @@ func checkDelete(vm *pcapi.VM, obs *observation, steps []string, _ error) error 
 		case vm.DeletionTimestamp.IsZero(), kept:
 			return errors.New("the plan deletes a server that must stay")
 		case obs.Absent && !obs.Gone:
-			return errors.New("the plan deletes a server of which nothing is known")
+			return errors.New("the plan deletes a server that the cloud does not show")
 		case !obs.Capabilities().Has(cloud.Labels) && vm.Status.VMID != "" && obs.Resource.Name != vm.Status.NameInCloud:
 			return errors.New("the plan deletes a server that may be another one with the same id")
 		case !owned, !accepted, obs.rival != nil:

@@ -126,8 +126,8 @@ func (k *kind) dropTaken(ctx context.Context, vm *pcapi.VM, obs *observation) er
 // others lists the VMs but vm that an index holds under a value of this
 // observation's Cloud, or of another Cloud object for the same cloud. VMs that
 // name no Cloud and use none yet are indexed without one: which they use is decided
-// here. A VM that the status of which records nothing does not count if its
-// namespace may not use its Cloud.
+// here. A VM whose status records nothing does not count if its namespace may not
+// use its Cloud.
 func (k *kind) others(ctx context.Context, vm *pcapi.VM, obs *observation, index, value string) ([]pcapi.VM, error) {
 	same, err := tenancy.SameCloud(ctx, k.Client, obs.Cloud)
 	if err != nil {
