@@ -2,6 +2,8 @@
 //
 //	cloud_types.go, vm_types.go, vmgroup_types.go, network_types.go,
 //	gpuinfo_types.go      the kinds, with their conditions and reasons
+//	cloud_conditions.go,
+//	vm_conditions.go      the conditions and reasons of the two largest kinds
 //	conditions.go         conditions and reasons that all kinds have
 //	labels.go             labels, annotations and finalizers
 //	refs.go               references to other objects

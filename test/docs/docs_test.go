@@ -47,7 +47,7 @@ func TestNamesThatUsersMeetAreExplained(t *testing.T) {
 		pages string
 		names []string
 	}{
-		"VM: conditions and reasons":       {"vm", constants(t, "vm_types.go", "Condition", "Reason")},
+		"VM: conditions and reasons":       {"vm", constants(t, "vm_conditions.go", "Condition", "Reason")},
 		"VM: what it reports of a Network": {"vm", []string{pcapi.NetworkNotReadyReason}},
 		"VM: states, which kubectl shows":  {"vm", constants(t, "vm_types.go", "VMState")},
 		"VM: fields of spec":               {"vm", fields(reflect.TypeFor[pcapi.VMSpec]())},
@@ -67,7 +67,7 @@ func TestNamesThatUsersMeetAreExplained(t *testing.T) {
 		"GPUInfo: fields of spec":         {"gpuinfo", fields(reflect.TypeFor[pcapi.GPUInfoSpec]())},
 		"GPUInfo: fields of status":       {"gpuinfo", fields(reflect.TypeFor[pcapi.GPUInfoStatus]())},
 
-		"Cloud: conditions and reasons": {"cloud", constants(t, "cloud_types.go", "Condition", "Reason")},
+		"Cloud: conditions and reasons": {"cloud", constants(t, "cloud_conditions.go", "Condition", "Reason")},
 		"Cloud: fields of spec":         {"cloud", fields(reflect.TypeFor[pcapi.CloudSpec]())},
 		"Cloud: fields of status":       {"cloud", fields(reflect.TypeFor[pcapi.CloudStatus]())},
 
@@ -193,6 +193,9 @@ func constants(t *testing.T, file string, affixes ...string) []string {
 		}
 		return true
 	})
+	if len(values) == 0 {
+		t.Fatalf("%s has no constants with %q", file, affixes)
+	}
 	return values
 }
 

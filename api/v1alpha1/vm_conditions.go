@@ -1,0 +1,92 @@
+package v1alpha1
+
+// Conditions of a VM, besides the summary conditions.
+const (
+	// NameCheckedCondition reports whether the cloud allows vmname.
+	NameCheckedCondition = "NameChecked"
+	// CreatedCondition reports whether the VM exists in the cloud.
+	CreatedCondition = "Created"
+	// DeletingCondition is True while the VM is being deleted, and absent
+	// otherwise.
+	DeletingCondition = "Deleting"
+)
+
+// Reasons of NameChecked.
+const (
+	// AvailableReason surfaces when the cloud allows the name, or already has this
+	// VM under it.
+	AvailableReason = "Available"
+	// ProhibitedReason surfaces when the cloud does not allow the name. Edit spec.vmname.
+	ProhibitedReason = "Prohibited"
+	// TakenReason surfaces when another server or VM has the name.
+	TakenReason = "Taken"
+	// CheckFailedReason surfaces when the check failed. It is retried.
+	CheckFailedReason = "CheckFailed"
+)
+
+// Reasons of Created.
+const (
+	// CreatedReason surfaces when the operator created the server.
+	CreatedReason = "Created"
+	// AdoptedReason surfaces when the operator found the server of an earlier
+	// create and adopted it.
+	AdoptedReason = "Adopted"
+	// ImportedReason surfaces when the operator took over the server of spec.import.vmId.
+	ImportedReason = "Imported"
+	// PendingReason surfaces when the create has not been sent yet.
+	PendingReason = "Pending"
+	// CreatingReason surfaces when the cloud accepted the create and builds the server.
+	CreatingReason = "Creating"
+	// OutcomeUnknownReason surfaces when the response to a create was lost. The
+	// operator looks for the server before it does anything else.
+	OutcomeUnknownReason = "OutcomeUnknown"
+	// RejectedReason surfaces when the cloud rejects the spec, or lacks something that the spec needs.
+	RejectedReason = "Rejected"
+	// QuotaExceededReason surfaces when the cloud has no quota or capacity left. The create is retried.
+	QuotaExceededReason = "QuotaExceeded"
+	// AmbiguousReason surfaces when a server, or one of several, may be this VM
+	// and nothing proves it.
+	AmbiguousReason = "Ambiguous"
+	// NotFoundReason surfaces when the cloud does not show a server that it created, and
+	// it is not proved yet that the server is gone.
+	NotFoundReason = "NotFound"
+	// LostReason surfaces when the server disappeared from the cloud and the
+	// operator did not delete it. The operator does not create it again.
+	LostReason = "Lost"
+)
+
+// Reasons of Deleting.
+const (
+	// RequestedReason surfaces when the delete was sent to the cloud.
+	RequestedReason = "Requested"
+	// WaitingForCloudReason surfaces when the deletion waits because the cloud cannot be called.
+	WaitingForCloudReason = "WaitingForCloud"
+	// BlockedReason surfaces when somebody has to act before the deletion can continue.
+	BlockedReason = "Blocked"
+)
+
+// Reasons of a VM's Ready condition that no other condition has.
+const (
+	// RunningReason surfaces when the server runs and matches the spec.
+	RunningReason = "Running"
+	// StoppedReason surfaces when the server is off and matches the spec.
+	StoppedReason = "Stopped"
+	// DeletingReason surfaces when the server is being deleted by somebody else.
+	DeletingReason = "Deleting"
+	// CloudUnavailableReason surfaces when the Cloud does not exist, is not Ready
+	// or does not allow this namespace.
+	CloudUnavailableReason = "CloudUnavailable"
+	// BrakedReason surfaces when the Cloud's brake is on. The operator creates and
+	// deletes nothing until it is acknowledged.
+	BrakedReason = "Braked"
+	// UnsupportedReason surfaces when the cloud lacks a capability that the spec needs.
+	UnsupportedReason = "Unsupported"
+	// DriftReason surfaces when the server differs from the spec in a way that
+	// the operator cannot correct.
+	DriftReason = "Drift"
+	// ServerErrorReason surfaces when the cloud reports that the server is in error.
+	ServerErrorReason = "ServerError"
+	// UnknownStateReason surfaces when the cloud reports a state of the server
+	// that the operator does not know.
+	UnknownStateReason = "UnknownState"
+)
