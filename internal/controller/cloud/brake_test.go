@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
@@ -156,4 +158,50 @@ func TestBrakeIsSetAgainIfMoreServersVanish(t *testing.T) {
 		t.Errorf("braked at %q, want another snapshot than the acknowledged %q", second, first)
 	}
 	w.wantCondition(pcapi.BrakedCondition, "True ServersVanished", "lacks 4 servers", second)
+}
+
+// Servers that were too young at the first listing after a start count one after the
+// other. If all of them are missing, it is the listing.
+func TestBrakeCountsAbsencesOfYoungServersTogether(t *testing.T) {
+	for _, restarted := range []bool{true, false} {
+		var vms []client.Object
+		f := newCloud(nil)
+		for i := range 10 {
+			name := fmt.Sprintf("v%02d", i)
+			vms = append(vms, vm(name, func(vm *pcapi.VM) {
+				vm.Status.CreatedTime = new(metav1.NewTime(dawn.Add(time.Duration(i)*12*time.Second - 119*time.Second)))
+			}))
+			if !restarted {
+				f.AddServers(server(name, ownedBy(name, "here")))
+			}
+		}
+		w := newWorld(t, home(func(c *pcapi.Cloud) { c.Spec.PollInterval = metav1.Duration{Duration: 5 * time.Second} }), f, vms...)
+		w.reconcile()
+		f.Clear() // the listing of another tenant
+		lost := 0
+		for range 40 {
+			w.now = w.now.Add(6 * time.Second)
+			w.reconcile()
+			if w.inv.View().Braked {
+				break
+			}
+			lost = 0
+			for _, o := range vms { // what the VM controller does with a listing that lacks a server
+				stored := &pcapi.VM{}
+				if err := w.client.Get(t.Context(), client.ObjectKeyFromObject(o), stored); err != nil {
+					t.Fatal(err)
+				}
+				if w.now.Sub(stored.Status.CreatedTime.Time) > settleTime+time.Second {
+					stored.Status.State = pcapi.VMStateLost
+					if err := w.client.Update(t.Context(), stored); err != nil {
+						t.Fatal(err)
+					}
+					lost++
+				}
+			}
+		}
+		if lost > 2 {
+			t.Errorf("restarted %t: %d of 10 VMs were lost before the brake was set", restarted, lost)
+		}
+	}
 }

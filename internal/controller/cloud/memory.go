@@ -21,11 +21,22 @@ type memory struct {
 	// missing are servers that the cloud returned by id although the listing lacked
 	// them, sorted.
 	missing []string
+	// absent are the recorded servers that the last listing lacked, by id.
+	absent map[string]absence
+}
+
+// absence is what is remembered of a recorded server that the listing lacks.
+type absence struct {
+	// since is when the first listing of this process that lacked it began.
+	since time.Time
+	// counted is whether its absence was counted at a listing, and acknowledged whether
+	// a brake was released since the first listing that lacked it.
+	counted, acknowledged bool
 }
 
 // memoryOf returns what is remembered of a Cloud.
 func (k *kind) memoryOf(c *pcapi.Cloud) *memory {
-	m, _ := k.memories.LoadOrStore(c.Name, &memory{ignored: map[string]time.Time{}})
+	m, _ := k.memories.LoadOrStore(c.Name, &memory{ignored: map[string]time.Time{}, absent: map[string]absence{}})
 	return m.(*memory)
 }
 
@@ -53,4 +64,43 @@ func (m *memory) stillMissing(found []string, missing func(id string) bool) []st
 	m.missing = slices.Compact(m.missing)
 	m.missing = m.missing[:min(len(m.missing), maxSample)]
 	return slices.Clone(m.missing)
+}
+
+// together returns the servers whose absence was counted before, and that are missing
+// since the same listing as one of newly: newly may hold servers that were too young
+// then. Otherwise servers that were created one after the other would count one after
+// the other, and all would be lost. missing are the recorded servers that the listing
+// begun at this time lacks.
+func (m *memory) together(newly []string, missing map[string]bool, begun time.Time) []string {
+	maps.DeleteFunc(m.absent, func(id string, _ absence) bool { return !missing[id] })
+	for id := range missing {
+		if _, known := m.absent[id]; !known {
+			m.absent[id] = absence{since: begun}
+		}
+	}
+	since := map[time.Time]bool{}
+	for _, id := range newly {
+		since[m.absent[id].since] = true
+		m.absent[id] = absence{since: m.absent[id].since}
+	}
+	var earlier []string
+	for id, a := range m.absent {
+		if a.counted && !a.acknowledged && since[a.since] {
+			earlier = append(earlier, id)
+		}
+	}
+	for _, id := range newly {
+		m.absent[id] = absence{since: m.absent[id].since, counted: true}
+	}
+	slices.Sort(earlier)
+	return earlier
+}
+
+// acknowledge records that a brake was released: the servers that are missing now do
+// not count for another one.
+func (m *memory) acknowledge() {
+	for id, a := range m.absent {
+		a.acknowledged = true
+		m.absent[id] = a
+	}
 }

@@ -46,7 +46,7 @@ func (k *kind) Plan(c *pcapi.Cloud, obs *observation) plan {
 	case braked:
 		p.Steps = append(p.Steps, brake())
 	case obs.acknowledged || (obs.held && obs.fresh != nil):
-		p.Steps = append(p.Steps, releaseBrake())
+		p.Steps = append(p.Steps, k.releaseBrake())
 	}
 	if obs.fresh != nil {
 		p.Steps = append(p.Steps, k.publish())

@@ -80,9 +80,10 @@ func brake() step {
 }
 
 // releaseBrake allows creates and deletes again.
-func releaseBrake() step {
-	return inMemory("ReleaseBrake", func(_ *pcapi.Cloud, obs *observation) {
+func (k *kind) releaseBrake() step {
+	return inMemory("ReleaseBrake", func(c *pcapi.Cloud, obs *observation) {
 		obs.inv.Brake(false)
+		k.memoryOf(c).acknowledge()
 		obs.released = true
 	})
 }

@@ -66,10 +66,13 @@ func recordedID(c *pcapi.Cloud, vm *pcapi.VM) string {
 // this one. If they are too many to be plausible, the cloud is asked for some of
 // them, because a listing may lack servers that exist.
 func (k *kind) findVanished(ctx context.Context, c *pcapi.Cloud, obs *observation, view inventory.View, vms []pcapi.VM) {
-	recorded := make(map[string]bool, len(vms))
+	recorded, missing := make(map[string]bool, len(vms)), map[string]bool{}
 	var known []string
 	for i := range vms {
 		id := recordedID(c, &vms[i])
+		if id != "" && !obs.fresh.Has(id) && expected(&vms[i]) {
+			missing[id] = true
+		}
 		if id == "" || recorded[id] || !counts(&vms[i], obs.fresh.Begun, obs.settings.SettleTime) {
 			continue
 		}
@@ -78,12 +81,17 @@ func (k *kind) findVanished(ctx context.Context, c *pcapi.Cloud, obs *observatio
 			known = append(known, id)
 		}
 	}
-	obs.vanished = obs.fresh.Missing(known)
+	if obs.acknowledged {
+		k.memoryOf(c).acknowledge()
+	}
+	newly := obs.fresh.Missing(known)
+	earlier := k.memoryOf(c).together(newly, missing, obs.fresh.Begun)
+	obs.vanished = slices.Concat(newly, earlier)
 	obs.gone = len(obs.vanished)
-	obs.brake = inventory.Implausible(obs.gone, len(known))
+	obs.brake = inventory.Implausible(obs.gone, len(known)+len(earlier))
 	var existing []string
 	if obs.brake && (c.Status.BrakedSnapshot == "" || obs.acknowledged) {
-		existing = verify(ctx, obs.lister, obs, len(known))
+		existing = verify(ctx, obs.lister, obs, len(known)+len(earlier))
 	}
 	obs.incomplete = k.memoryOf(c).stillMissing(existing, func(id string) bool { return recorded[id] && !obs.fresh.Has(id) })
 }
@@ -93,7 +101,7 @@ func (k *kind) findVanished(ctx context.Context, c *pcapi.Cloud, obs *observatio
 // that is lost or being deleted is expected to be missing, and one that is only
 // observed is not this operator's.
 func counts(vm *pcapi.VM, begun time.Time, settleTime time.Duration) bool {
-	if vm.Spec.ManagementPolicy == pcapi.ManagementPolicyObserveOnly || vm.Status.State == pcapi.VMStateLost || !vm.DeletionTimestamp.IsZero() {
+	if vm.Status.State == pcapi.VMStateLost || !expected(vm) {
 		return false
 	}
 	since := vm.CreationTimestamp.Time
@@ -101,6 +109,11 @@ func counts(vm *pcapi.VM, begun time.Time, settleTime time.Duration) bool {
 		since = vm.Status.CreatedTime.Time
 	}
 	return begun.Sub(since) > settleTime
+}
+
+// expected reports whether the VM's server is this operator's and is to stay.
+func expected(vm *pcapi.VM) bool {
+	return vm.Spec.ManagementPolicy != pcapi.ManagementPolicyObserveOnly && vm.DeletionTimestamp.IsZero()
 }
 
 // countedBefore reports whether the absence of the VM's server was counted at the

@@ -262,8 +262,11 @@ func TestBrakeAtRandom(t *testing.T) {
 			vms, servers := fleet()
 			w := newWorld(t, home(), newCloud(nil, servers...), vms...)
 			w.reconcile()
-			// reported are the VMs whose absence was counted by this process.
+			// reported are the VMs whose absence was counted by this process, since is the
+			// step whose listing was the first to lack a server, and released are the VMs that
+			// an acknowledgement was about.
 			reported, young := map[string]bool{}, map[string]time.Time{}
+			since, released := map[string]int{}, map[string]bool{}
 			for step := range 20 {
 				switch random.IntN(6) {
 				case 0:
@@ -289,6 +292,8 @@ func TestBrakeAtRandom(t *testing.T) {
 				case 4:
 					w.start()
 					clear(reported)
+					clear(since)
+					clear(released)
 				default:
 					if snapshot := w.stored().Status.BrakedSnapshot; snapshot != "" {
 						w.edit(acknowledging(snapshot))
@@ -303,7 +308,14 @@ func TestBrakeAtRandom(t *testing.T) {
 				if err := w.client.List(t.Context(), &all); err != nil {
 					t.Fatalf("List: %v", err)
 				}
+				for name := range since {
+					released[name] = released[name] || acknowledged
+				}
+				newly := map[int]bool{}
 				for _, one := range all.Items {
+					if _, missing := since[one.Name]; !missing && !w.cloud.HasServer(one.Name) {
+						since[one.Name] = step
+					}
 					created, isYoung := young[one.Name]
 					there := w.cloud.HasServer(one.Name)
 					switch {
@@ -313,6 +325,19 @@ func TestBrakeAtRandom(t *testing.T) {
 						delete(reported, one.Name)
 					case !reported[one.Name]:
 						known, gone = known+1, gone+1
+						newly[since[one.Name]] = true
+					}
+				}
+				for _, one := range all.Items {
+					created, isYoung := young[one.Name]
+					switch {
+					case w.cloud.HasServer(one.Name):
+						delete(since, one.Name)
+						delete(released, one.Name)
+					case isYoung && w.now.Sub(created) <= settleTime:
+					case reported[one.Name] && newly[since[one.Name]] && !released[one.Name]:
+						known, gone = known+1, gone+1
+					default:
 						reported[one.Name] = true
 					}
 				}
