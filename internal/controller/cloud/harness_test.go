@@ -116,7 +116,11 @@ func deleted(c *pcapi.Cloud) {
 	now := metav1.NewTime(dawn)
 	c.DeletionTimestamp = &now
 }
-func removingOrphans(c *pcapi.Cloud) { c.Spec.OrphanPolicy = pcapi.OrphanPolicyDelete }
+
+// removingOrphans removes orphans at the first listing that shows them.
+func removingOrphans(c *pcapi.Cloud) {
+	c.Spec.OrphanPolicy, c.Spec.SettleTime = pcapi.OrphanPolicyDelete, &metav1.Duration{}
+}
 func withSecret(c *pcapi.Cloud) {
 	c.Spec.CredentialsSecretRef = &pcapi.SecretReference{Name: "login"}
 }

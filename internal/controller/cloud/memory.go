@@ -7,6 +7,7 @@ import (
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/inventory"
 )
 
 // maxIgnored bounds the ignored fields that are remembered of a Cloud.
@@ -23,6 +24,8 @@ type memory struct {
 	missing []string
 	// absent are the recorded servers that the last listing lacked, by id.
 	absent map[string]absence
+	// orphans are the orphans of the last listing, by id.
+	orphans map[string]orphanage
 }
 
 // absence is what is remembered of a recorded server that the listing lacks.
@@ -34,9 +37,17 @@ type absence struct {
 	counted, acknowledged bool
 }
 
+// orphanage is since which listing a server has been an orphan, and of which object.
+type orphanage struct {
+	uid   string
+	since time.Time
+}
+
 // memoryOf returns what is remembered of a Cloud.
 func (k *kind) memoryOf(c *pcapi.Cloud) *memory {
-	m, _ := k.memories.LoadOrStore(c.Name, &memory{ignored: map[string]time.Time{}, absent: map[string]absence{}})
+	m, _ := k.memories.LoadOrStore(c.Name, &memory{
+		ignored: map[string]time.Time{}, absent: map[string]absence{}, orphans: map[string]orphanage{},
+	})
 	return m.(*memory)
 }
 
@@ -103,4 +114,24 @@ func (m *memory) acknowledge() {
 		a.acknowledged = true
 		m.absent[id] = a
 	}
+}
+
+// removableOrphans returns the orphans that have been orphans of the same object for at
+// least the settle time: reads may lag behind the removal of the labels of a server
+// that was released.
+func (m *memory) removableOrphans(found []cloud.Server, begun time.Time, settleTime time.Duration) []cloud.Server {
+	orphans := make(map[string]orphanage, len(found))
+	var removable []cloud.Server
+	for _, s := range found {
+		o := orphanage{uid: s.Labels[inventory.UIDLabel], since: begun}
+		if last, known := m.orphans[s.ID]; known && last.uid == o.uid {
+			o = last
+		}
+		orphans[s.ID] = o
+		if begun.Sub(o.since) >= settleTime {
+			removable = append(removable, s)
+		}
+	}
+	m.orphans = orphans
+	return removable
 }

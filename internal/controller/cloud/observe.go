@@ -67,7 +67,7 @@ type observation struct {
 	held, released bool
 	// acknowledged is whether the brake that is on was acknowledged.
 	acknowledged bool
-	// orphans carry this cluster's labels and belong to no VM.
+	// orphans carry this cluster's labels, and belonged to no VM for the settle time.
 	orphans []cloud.Server
 	// counts of the fresh listing.
 	counts pcapi.CloudServers

@@ -3,6 +3,9 @@ package cloud
 import (
 	"fmt"
 	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
@@ -106,4 +109,49 @@ func TestServersOfAnotherCloudObjectForTheSameCloudAreNoOrphans(t *testing.T) {
 	w.reconcile()
 	equal(t, "servers: a restored VM and one that is gone left theirs", &pcapi.CloudServers{Known: 3, Orphaned: 2}, w.stored().Status.Servers)
 	equal(t, "left", []string{"a"}, f.ServerIDs())
+}
+
+// A listing that lags behind the release of a VM still shows the owner labels of its
+// server, which is to be kept.
+func TestServerThatWasReleasedIsNotRemovedByALaggingListing(t *testing.T) {
+	released := server("x", ownedBy("a", "here"))
+	f := newCloud(nil, released)
+	a := vm("a", func(vm *pcapi.VM) { vm.Status.VMID = "x" })
+	w := newWorld(t, home(removingOrphans, func(c *pcapi.Cloud) { c.Spec.SettleTime = &metav1.Duration{Duration: settleTime} }), f, a)
+	w.reconcile()
+	if err := w.client.Delete(t.Context(), a); err != nil { // released: the labels are removed
+		t.Fatal(err)
+	}
+	w.now = w.now.Add(5 * time.Second)
+	w.start() // also after a restart
+	w.reconcile()
+	w.later()
+	if !f.HasServer("x") {
+		t.Fatal("a server was deleted that had been released seconds before")
+	}
+	f.AddServers(server("x")) // the listing shows it as it is
+	for range 10 {
+		w.later()
+	}
+	if !f.HasServer("x") {
+		t.Fatal("a server without labels was deleted")
+	}
+}
+
+// The 404 of a cloud without codes means that the orphan is gone already.
+func TestOrphanThatIsGoneOnACloudWithoutCodes(t *testing.T) {
+	f := newCloud(nil, server("x", ownedBy("gone", "here")), server("y", ownedBy("gone", "here")))
+	f.Fail(cloudfake.DeleteServer, &cloud.Error{Kind: cloud.NotFoundUnproven, Op: "delete server"}, false)
+	w := newWorld(t, home(removingOrphans), f)
+	w.reconcile()
+	for range 5 {
+		w.later()
+	}
+	w.wantCondition(pcapi.ReadyCondition, "True Connected")
+	f.FailAlways(cloudfake.DeleteServer, &cloud.Error{Kind: cloud.NotFoundUnproven, Op: "delete server"}, false)
+	f.AddServers(server("z", ownedBy("gone", "here")))
+	for range 6 {
+		w.later()
+		w.wantCondition(pcapi.ReadyCondition, "True Connected")
+	}
 }

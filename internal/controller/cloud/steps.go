@@ -109,7 +109,7 @@ func (k *kind) removeOrphans() step {
 				continue
 			}
 			_, err = obs.inv.View().Client.DeleteServer(ctx, server.ID)
-			if err != nil && !cloud.Is(err, cloud.NotFound) {
+			if err != nil && !cloud.Is(err, cloud.NotFound, cloud.NotFoundUnproven) { // the next listing shows whether it is gone
 				return outcomeOf(c, err)
 			}
 			log.FromContext(ctx).Info("removed an orphaned server", "cloud", c.Name, "server", server.ID,

@@ -29,12 +29,14 @@ func (k *kind) survey(ctx context.Context, c *pcapi.Cloud, obs *observation, vie
 		}
 	}
 	obs.counts.Known = int32(obs.fresh.Len()) //nolint:gosec // at most maxServers of package inventory
+	var orphans []cloud.Server
 	for server := range obs.fresh.All() {
 		if k.orphaned(ctx, server, uids) {
 			obs.counts.Orphaned++
-			obs.orphans = append(obs.orphans, server)
+			orphans = append(orphans, server)
 		}
 	}
+	obs.orphans = k.memoryOf(c).removableOrphans(orphans, obs.fresh.Begun, obs.settings.SettleTime)
 	k.findVanished(ctx, c, obs, view, vms)
 }
 
