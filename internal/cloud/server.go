@@ -62,9 +62,10 @@ type Server struct {
 
 // AlikeNames reports whether two names differ only in case and in spaces around
 // them: a cloud may normalize names.
-func AlikeNames(a, b string) bool {
-	return strings.EqualFold(strings.TrimSpace(a), strings.TrimSpace(b))
-}
+func AlikeNames(a, b string) bool { return NormalName(a) == NormalName(b) }
+
+// NormalName returns the form that names which are alike have in common.
+func NormalName(name string) string { return strings.ToLower(strings.TrimSpace(name)) }
 
 // Clone returns a copy that shares nothing with s.
 func (s Server) Clone() Server {

@@ -20,9 +20,9 @@ import (
 const (
 	// deadline bounds one reconcile: a check, a create and their retries.
 	deadline = 90 * time.Second
-	// firstBackoff and lastBackoff bound the delay after calls that fail in a row.
+	// firstBackoff and LastBackoff bound the delay after calls that fail in a row.
 	firstBackoff = time.Second
-	lastBackoff  = 2 * time.Minute
+	LastBackoff  = 2 * time.Minute
 )
 
 // Options configure a lifecycle.
@@ -72,6 +72,8 @@ type Lifecycle[T reconciler.Object, R any, S Observed[R]] struct {
 	Backoff, Looks workqueue.TypedRateLimiter[types.UID]
 
 	kind Kind[T, R, S]
+	// reconciler runs the lifecycle; nil before Reconciler was called.
+	reconciler *reconciler.Reconciler[T, S]
 	// object and observation return empty ones.
 	object      func() T
 	observation func() S
@@ -81,7 +83,7 @@ type Lifecycle[T reconciler.Object, R any, S Observed[R]] struct {
 // object and observation return.
 func New[T reconciler.Object, R any, S Observed[R]](kind Kind[T, R, S], object func() T, observation func() S, opts Options) *Lifecycle[T, R, S] {
 	backoff := func() workqueue.TypedRateLimiter[types.UID] {
-		return workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](firstBackoff, lastBackoff)
+		return workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](firstBackoff, LastBackoff)
 	}
 	l := &Lifecycle[T, R, S]{
 		Options: opts, Tracker: pending.NewTracker(), Backoff: backoff(), Looks: backoff(),
@@ -95,7 +97,7 @@ func New[T reconciler.Object, R any, S Observed[R]](kind Kind[T, R, S], object f
 func (l *Lifecycle[T, R, S]) Reconciler(recorder events.EventRecorder) *reconciler.Reconciler[T, S] {
 	// A create is forgotten once its id is stored. The client has to read its own
 	// writes, so that the next reconcile observes the id.
-	return &reconciler.Reconciler[T, S]{
+	l.reconciler = &reconciler.Reconciler[T, S]{
 		Client: l.Client, Kind: l, Recorder: recorder, Deadline: deadline, Permit: l.permit,
 		Live: l.Live, Leading: l.Leading, External: true,
 		Reported: func(obj T, _ S, _ error) {
@@ -104,6 +106,16 @@ func (l *Lifecycle[T, R, S]) Reconciler(recorder events.EventRecorder) *reconcil
 			}
 		},
 	}
+	return l.reconciler
+}
+
+// Abandoned returns the objects that Kubernetes removed although their claim was
+// stored, and that are not released yet. They are shared.
+func (l *Lifecycle[T, R, S]) Abandoned() []T {
+	if l.reconciler == nil {
+		return nil
+	}
+	return l.reconciler.Abandoned()
 }
 
 var _ reconciler.Kind[*pcapi.Network, *Observation[cloud.Network]] = (*Lifecycle[*pcapi.Network, cloud.Network, *Observation[cloud.Network]])(nil)
@@ -168,6 +180,12 @@ func (l *Lifecycle[T, R, S]) alone() bool { return l.Alone != nil && l.Alone() }
 // prove on this cloud which object owns a resource, and users can write metadata.
 func (l *Lifecycle[T, R, S]) claimInStatus(o *Observation[R]) bool {
 	return !l.Identified && !o.Capabilities().Has(cloud.Labels)
+}
+
+// unclaimed reports whether no create of the object was sent: it has no claim, or one
+// that a user wrote.
+func (l *Lifecycle[T, R, S]) unclaimed(o *Observation[R]) bool {
+	return o.Claimed == "" || (o.Available() && l.claimInStatus(o) && !o.ClaimProved)
 }
 
 func deleted(obj client.Object) bool { return !obj.GetDeletionTimestamp().IsZero() }

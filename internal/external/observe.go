@@ -66,7 +66,7 @@ func (l *Lifecycle[T, R, S]) admit(ctx context.Context, obj T, o *Observation[R]
 		return err
 	}
 	o.Spec = &c.Spec
-	if tenancy.Closing(c) && record.ID == "" && o.Claimed == "" {
+	if tenancy.Closing(c) && record.ID == "" && l.unclaimed(o) {
 		o.Denied = l.blocked(obj, o, "Cloud %q is being deleted: choose another in spec.cloudRef", o.Cloud)
 	}
 	return nil

@@ -34,8 +34,10 @@ type record struct {
 	// whether the cloud accepted one.
 	removed  time.Time
 	accepted bool
-	// change is the last change of the resource that was sent.
-	change string
+	// change is the last change of the resource that was sent, and changed is when it
+	// was answered.
+	change  string
+	changed time.Time
 }
 
 // NewTracker returns a Tracker without records.
@@ -86,7 +88,7 @@ func (t *Tracker) Recorded(uid types.UID) {
 	if !ok {
 		return
 	}
-	kept := record{deleted: old.deleted, removed: old.removed, accepted: old.accepted, change: old.change}
+	kept := record{deleted: old.deleted, removed: old.removed, accepted: old.accepted, change: old.change, changed: old.changed}
 	if kept == (record{}) {
 		delete(t.records, uid)
 		return
@@ -132,12 +134,16 @@ func (t *Tracker) RemovedAt(uid types.UID) (at time.Time, accepted bool) {
 	return r.removed, r.accepted
 }
 
-// Repeated records a change of the resource that is sent, and reports whether it is
-// the same as the last one.
-func (t *Tracker) Repeated(uid types.UID, change string) bool {
-	var repeated bool
-	t.update(uid, func(r *record) { repeated, r.change = r.change == change, change })
-	return repeated
+// Changed records a change of the resource that was answered. It returns when the same
+// change was answered before, the zero time if the last one was another.
+func (t *Tracker) Changed(uid types.UID, change string, at time.Time) (before time.Time) {
+	t.update(uid, func(r *record) {
+		if r.change == change {
+			before = r.changed
+		}
+		r.change, r.changed = change, at
+	})
+	return before
 }
 
 // DeletedSince returns when the object's deletion was first observed by this

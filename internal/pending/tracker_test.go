@@ -64,11 +64,15 @@ func TestRecordedKeepsAnswersToDeletionsAndChanges(t *testing.T) {
 	if at, accepted := c.RemovedAt("a"); !at.Equal(start.Add(time.Minute)) || !accepted {
 		t.Errorf("removed at %v, accepted %t, want the last answer and that one was accepted", at, accepted)
 	}
-	if c.Repeated("a", "2 cores") || !c.Repeated("a", "2 cores") || c.Repeated("a", "4 cores") {
-		t.Error("Repeated does not compare with the last change")
+	c.Changed("a", "2 cores", start)
+	if before := c.Changed("a", "2 cores", start.Add(time.Minute)); !before.Equal(start) {
+		t.Errorf("the same change was answered before at %v, want %v", before, start)
+	}
+	if before := c.Changed("a", "4 cores", start.Add(time.Minute)); !before.IsZero() {
+		t.Errorf("another change was answered before at %v, want never", before)
 	}
 	c.Recorded("a")
-	if !c.Repeated("a", "4 cores") {
+	if before := c.Changed("a", "4 cores", start.Add(time.Hour)); !before.Equal(start.Add(time.Minute)) {
 		t.Error("the last change was forgotten when the id was recorded")
 	}
 	c.Forget("a")

@@ -46,13 +46,21 @@ const (
 )
 
 var abandonedTotal = sync.OnceValue(func() *prometheus.CounterVec {
-	c := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Namespace: "privatecloud", Name: "abandoned_objects_total",
-		Help: "Objects that Kubernetes removed although their claim was stored, by kind. What was created for them is deleted.",
-	}, []string{"kind"})
+	return byKind("abandoned_objects_total",
+		"Objects that Kubernetes removed although their claim was stored, by kind. What was created for them is deleted.")
+})
+
+var givenUpTotal = sync.OnceValue(func() *prometheus.CounterVec {
+	return byKind("abandoned_objects_given_up_total",
+		"Abandoned objects that only a person could have released, by kind. The log has what may be left of them in the cloud.")
+})
+
+// byKind registers a counter with the label kind.
+func byKind(name, help string) *prometheus.CounterVec {
+	c := prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "privatecloud", Name: name, Help: help}, []string{"kind"})
 	metrics.Registry.MustRegister(c)
 	return c
-})
+}
 
 type abandonedKey struct{}
 
@@ -117,6 +125,9 @@ func (r *Reconciler[T, S]) abandon(ctx context.Context, obj T) {
 	}
 }
 
+// Abandoned returns the abandoned objects, in no particular order. They are shared.
+func (r *Reconciler[T, S]) Abandoned() []T { return r.abandoned.all() }
+
 // reconcileAbandoned reconciles the abandoned objects that had a name. It returns
 // the time until the next reconcile; 0 if all are released.
 func (r *Reconciler[T, S]) reconcileAbandoned(w *work, name types.NamespacedName) (after time.Duration, err error) {
@@ -176,6 +187,7 @@ func (r *Reconciler[T, S]) giveUp(w *work, obj T, outcome error) bool {
 		return false
 	}
 	r.abandoned.remove(obj)
+	givenUpTotal().WithLabelValues(nameOf(obj)).Inc()
 	log.FromContext(w.ctx).Info("gave up an object that Kubernetes deleted before its resource", "uid", obj.GetUID(), "message", messageOf(outcome))
 	return true
 }
@@ -237,6 +249,16 @@ func (a *abandoned[T]) named(name types.NamespacedName) []T {
 		copies = append(copies, obj.DeepCopyObject().(T))
 	}
 	return copies
+}
+
+// all returns the objects in no particular order.
+func (a *abandoned[T]) all() (all []T) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, objects := range a.of {
+		all = append(all, objects...)
+	}
+	return all
 }
 
 // nameOf returns the name of an object's kind.

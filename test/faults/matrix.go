@@ -21,18 +21,14 @@ import (
 // nothing.
 var (
 	extended     = profile{name: "extended", exact: true}
-	core         = profile{name: "core with exclusive names", exact: true, rest: exclusive, mock: mockcloud.Options{Profile: mockcloud.Core}, unfit: renaming}
-	notExclusive = profile{name: "core with unique names", exact: true, mock: mockcloud.Options{Profile: mockcloud.Core}, unfit: renaming}
+	core         = profile{name: "core with exclusive names", exact: true, rest: exclusive, mock: mockcloud.Options{Profile: mockcloud.Core}}
+	notExclusive = profile{name: "core with unique names", exact: true, mock: mockcloud.Options{Profile: mockcloud.Core}}
 	keyless      = profile{name: "extended without idempotency", exact: true, mock: without(mockcloud.Idempotency)}
 	unmarked     = profile{name: "extended without labels", exact: true, rest: exclusive, mock: without(mockcloud.Labels)}
 	keyed        = profile{name: "idempotency only", exact: true, sharedNames: true, mock: without(mockcloud.Labels, mockcloud.UniqueNames)}
 	bare         = profile{name: "neither keys, unique names nor labels", exact: true, mock: without(mockcloud.Idempotency, mockcloud.UniqueNames, mockcloud.Labels)}
 	labelled     = profile{name: "labels only", sharedNames: true, mock: without(mockcloud.Idempotency, mockcloud.UniqueNames)}
 )
-
-// renaming is the quirk under which a server is not found by the name with which it
-// was created.
-var renaming = []string{"normalizeNames"}
 
 // exclusive is of a cloud without labels on which nobody else uses the names of VMs.
 var exclusive = &pcapi.RESTCloud{ExclusiveNames: true}

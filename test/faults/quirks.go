@@ -68,16 +68,16 @@ func declared(answers ...string) (profiles []profile) {
 		profiles = append(profiles, profile{
 			name: "core with declared capabilities, " + answer, exact: true,
 			rest: &pcapi.RESTCloud{ExclusiveNames: true, Capabilities: []pcapi.RESTCapability{}},
-			mock: mockcloud.Options{Profile: mockcloud.Core}, always: []string{"capabilities=" + answer}, unfit: core.unfit,
+			mock: mockcloud.Options{Profile: mockcloud.Core}, always: []string{"capabilities=" + answer},
 		})
 	}
 	return profiles
 }
 
-// normalizing is a core cloud that normalizes names and loses no answer.
+// normalizing is a core cloud that normalizes names in each run.
 var normalizing = profile{
 	name: "core that normalizes names", exact: true, rest: exclusive, mock: core.mock,
-	always: []string{"normalizeNames"}, unfit: []string{"normalizeNames", "replayResets"},
+	always: []string{"normalizeNames"}, unfit: []string{"normalizeNames"},
 }
 
 // quirkyCase is a scenario on a kind of cloud with random quirks.
@@ -105,7 +105,7 @@ func quirkySelection() (all []quirkyCase) {
 	all = append(all, quirkyCases(extended, kills, edited, slowDeletedWhileDown, groupCreated, networkWithVM)...)
 	all = append(all, quirkyCases(core, kills, recreated, deletedWhileDown)...)
 	all = append(all, quirkyCases(declared("500")[0], kills, recreated)...)
-	all = append(all, quirkyCases(normalizing, 0, recreated)...)
+	all = append(all, quirkyCases(normalizing, kills, recreated)...)
 	all = append(all, quirkyCases(notExclusive, kills, undecidedDeletedWhileDown)...)
 	all = append(all, quirkyCases(keyless, kills, slow)...)
 	all = append(all, quirkyCases(unmarked, kills, edited)...)
@@ -117,7 +117,7 @@ func quirkySelection() (all []quirkyCase) {
 // quirkyEverything is what runs with FAULTS=full.
 func quirkyEverything() (all []quirkyCase) {
 	const kills = 8
-	all = append(all, quirkyCases(normalizing, 0, recreated, slow, orphaned, nameTaken)...)
+	all = append(all, quirkyCases(normalizing, kills, recreated, slow, deletedWhileDown, orphaned, nameTaken)...)
 	for _, p := range append(declared("400", "401", "403", "405", "500", "501", "html", "empty"), extended, core, keyless, unmarked, labelled) {
 		all = append(all, quirkyCases(p, kills, recreated, slow, deletedWhileDown, slowDeletedWhileDown, renamedWhileDown, imported, orphaned)...)
 		if p.mock.Profile != mockcloud.Core {

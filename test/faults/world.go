@@ -63,8 +63,8 @@ type profile struct {
 	sharedNames bool
 	// rest are the settings of the Cloud's type, if they matter.
 	rest *pcapi.RESTCloud
-	// always are quirks that are on in each run with quirks; unfit are those under
-	// which the goals cannot be reached.
+	// always are quirks that are on in each run with quirks; unfit are those that are
+	// not chosen at random.
 	always, unfit []string
 	// rewrite, if set, changes the requests to the cloud, so that the cloud does not
 	// do what it promises.

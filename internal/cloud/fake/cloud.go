@@ -2,6 +2,7 @@ package fake
 
 import (
 	"context"
+	"strings"
 	"sync"
 	"time"
 
@@ -107,6 +108,9 @@ func (c *Cloud) CheckName(ctx context.Context, name string) error {
 
 // nameOfServer reports whether a new server may have the name. The caller holds mu.
 func (c *Cloud) nameOfServer(op, name string) error {
+	if c.normalize {
+		name = strings.ToLower(name)
+	}
 	return nameOf(c, op, name, c.servers, func(s cloud.Server) string { return s.Name })
 }
 

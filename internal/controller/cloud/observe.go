@@ -149,12 +149,13 @@ func (k *kind) poll(ctx context.Context, c *pcapi.Cloud, obs *observation, view 
 
 // mayGoOn reports whether the client in use may go on although no new one can be
 // made or the new one failed. It may not if the Secret was withdrawn, or if the
-// certificate does not fit a new CA, since it may be a stranger's.
+// certificate does not fit a new CA, since it may be a stranger's. A Secret that the
+// API server does not return is not withdrawn.
 func mayGoOn(err error) bool {
 	if unusable, ok := errors.AsType[*clouds.UnusableError](err); ok {
 		return unusable.Malformed
 	}
-	return cloud.KindOf(err) != "" && !cloud.Is(err, cloud.Untrusted)
+	return !cloud.Is(err, cloud.Untrusted)
 }
 
 // observeIgnored collects which parts of the cloud's answers were ignored.

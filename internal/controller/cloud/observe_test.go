@@ -194,6 +194,23 @@ func TestClientInUseAndASecretThatCannotBeUsed(t *testing.T) {
 	}
 }
 
+func TestClientIsUsedOnWhileTheSecretCannotBeRead(t *testing.T) {
+	f := newCloud(nil, server("a"))
+	w := newWorld(t, home(withSecret), f, login("old"))
+	w.reconcile()
+	f.TakeCalls()
+	w.unreadable = errAPIAway
+	w.later()
+	w.wantCondition(pcapi.ReadyCondition, "False Error", "the API server is away")
+	w.wantCondition(pcapi.AuthenticatedCondition, "True Accepted")
+	equal(t, "unavailable", "", w.inv.View().Unavailable)
+	equal(t, "calls", []string{"list"}, f.TakeCalls())
+	equal(t, "times that it was closed", 0, f.Closes())
+	w.unreadable = nil
+	w.later()
+	w.wantCondition(pcapi.ReadyCondition, "True Connected")
+}
+
 func TestFailedPollMakesTheCloudUnavailable(t *testing.T) {
 	tests := []struct {
 		name   string

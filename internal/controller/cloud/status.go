@@ -33,7 +33,7 @@ func (k *kind) Report(c *pcapi.Cloud, obs *observation, outcome error) reconcile
 func reportAuthenticated(c *pcapi.Cloud, obs *observation, outcome error) {
 	condition := metav1.Condition{Type: pcapi.AuthenticatedCondition}
 	switch reason := reconciler.Reason(outcome); {
-	case obs.usable && obs.refused == nil:
+	case obs.usable && reconciler.Reason(obs.refused) == "": // an error of the API server says nothing of the credentials
 		condition.Status, condition.Reason, condition.Message = metav1.ConditionTrue, pcapi.AcceptedReason, "the cloud accepted the credentials"
 		if c.Spec.CredentialsSecretRef == nil {
 			condition.Message = "the cloud asks for no credentials"

@@ -6,6 +6,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/tenancy"
@@ -15,7 +16,8 @@ import (
 const (
 	// serverIndex finds the VMs that have or want to import a server of a cloud.
 	serverIndex = "server"
-	// nameIndex finds the VMs that want a name on a cloud.
+	// nameIndex finds the VMs that want a name on a cloud, or one that is alike, by the
+	// normal form of the name.
 	nameIndex = "vmname"
 )
 
@@ -48,29 +50,34 @@ func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	if err != nil {
 		return err
 	}
-	for index, keys := range map[string]func(*pcapi.VM) []string{
-		nameIndex: func(vm *pcapi.VM) []string { return []string{key(indexedCloud(vm), vm.Spec.VMName)} },
-		controller.VMNetworkIndex: func(vm *pcapi.VM) []string {
-			if vm.Spec.NetworkRef == nil {
-				return nil
-			}
-			return []string{vm.Spec.NetworkRef.Name}
-		},
-		serverIndex: func(vm *pcapi.VM) []string {
-			switch {
-			case vm.Status.VMID != "":
-				return []string{key(indexedCloud(vm), vm.Status.VMID)}
-			case vm.Spec.Import != nil:
-				return []string{key(indexedCloud(vm), vm.Spec.Import.VMID)}
-			default:
-				return nil
-			}
-		},
-	} {
+	for index, keys := range indexes {
 		err := indexer.IndexField(ctx, &pcapi.VM{}, index, func(o client.Object) []string { return keys(o.(*pcapi.VM)) })
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// indexes returns the keys of a VM, by index.
+var indexes = map[string]func(*pcapi.VM) []string{
+	nameIndex: func(vm *pcapi.VM) []string {
+		return []string{key(indexedCloud(vm), cloud.NormalName(vm.Spec.VMName))}
+	},
+	controller.VMNetworkIndex: func(vm *pcapi.VM) []string {
+		if vm.Spec.NetworkRef == nil {
+			return nil
+		}
+		return []string{vm.Spec.NetworkRef.Name}
+	},
+	serverIndex: func(vm *pcapi.VM) []string {
+		switch {
+		case vm.Status.VMID != "":
+			return []string{key(indexedCloud(vm), vm.Status.VMID)}
+		case vm.Spec.Import != nil:
+			return []string{key(indexedCloud(vm), vm.Spec.Import.VMID)}
+		default:
+			return nil
+		}
+	},
 }

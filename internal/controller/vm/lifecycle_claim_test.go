@@ -46,6 +46,27 @@ func TestRefusedImportWithForgedClaimDeletesNothing(t *testing.T) {
 	}
 }
 
+func TestClosingCloudTakesNoVMWithForgedClaim(t *testing.T) {
+	h := newHarness(t, uniqueNamesOnly, vmWith(forgeClaim))
+	var c pcapi.Cloud
+	if err := h.client.Get(t.Context(), cloudKey, &c); err != nil {
+		t.Fatal(err)
+	}
+	c.Finalizers = []string{pcapi.CloudFinalizer}
+	if err := h.client.Update(t.Context(), &c); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.client.Delete(t.Context(), &c); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		h.later(settleTime)
+		h.mustReconcile()
+	}
+	h.wantCalls()
+	h.wantCondition(pcapi.ReadyCondition, "False CloudUnavailable", "is being deleted")
+}
+
 func TestRefusedCreateLeavesNoClaimInStatus(t *testing.T) {
 	h := newHarness(t, uniqueNamesOnly, vmWith())
 	h.cloud.Fail(cloudfake.CreateServer, &cloud.Error{Kind: cloud.Quota, Op: "create server", Detail: "full"}, false)

@@ -2,6 +2,7 @@ package vm
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -54,6 +55,48 @@ func TestOneVMCreatesEachUniqueName(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestNameOfAbandonedVMIsTaken(t *testing.T) {
+	h := newHarness(t, uniqueNamesOnly, vmWith())
+	// Kubernetes removes the VM between its claim and the create, whose answer is lost.
+	h.cloud.Fail(cloudfake.CreateServer, errReset, true)
+	h.cloud.OnCall(func(_ context.Context, verb cloudfake.Verb, _ string) {
+		if vm, ok := h.find(); ok && verb == cloudfake.CreateServer {
+			vm.Finalizers = nil
+			if err := errors.Join(h.client.Update(t.Context(), vm), h.client.Delete(t.Context(), vm)); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	h.mustReconcile()
+	h.wantGone()
+	h.wantServers("s1")
+	if err := h.client.Create(t.Context(), other("b")); err != nil {
+		t.Fatal(err)
+	}
+	h.wantCalls("check web", "create web")
+	b := ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "b"}}
+	reconcile := func(request ctrl.Request) *pcapi.VM {
+		t.Helper()
+		if _, err := h.reconciler.Reconcile(t.Context(), request); err != nil {
+			t.Fatal(err)
+		}
+		var vm pcapi.VM
+		if err := h.client.Get(t.Context(), b.NamespacedName, &vm); err != nil {
+			t.Fatal(err)
+		}
+		return &vm
+	}
+	h.later(time.Second)
+	vm := reconcile(b)
+	h.wantCalls()
+	equal(t, "claimed name", "", vm.Status.NameInCloud)
+	// The abandoned VM has its server deleted, and then the name is free.
+	reconcile(ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "a"}})
+	h.wantServers()
+	h.later(time.Minute)
+	equal(t, "vmId", "s2", reconcile(b).Status.VMID)
 }
 
 func TestServerRecordedByTwoVMs(t *testing.T) {

@@ -88,11 +88,17 @@ func (k *kind) observeRivals(ctx context.Context, vm *pcapi.VM, obs *observation
 	if obs.Capabilities().Has(cloud.Labels) || !obs.Capabilities().Has(cloud.UniqueNames) {
 		return nil
 	}
-	others, err := k.others(ctx, vm, obs, nameIndex, vm.Spec.VMName)
+	others, err := k.others(ctx, vm, obs, nameIndex, cloud.NormalName(vm.Spec.VMName))
 	for _, other := range others {
 		// Where names matter, the status holds the claim: users can write finalizers.
 		claimed := controllerutil.ContainsFinalizer(&other, pcapi.VMFinalizer) && other.Status.NameInCloud != ""
-		if other.Status.VMID != "" || (claimed && (obs.Claimed == "" || older(&other, vm))) {
+		recorded := other.Status.VMID != ""
+		switch {
+		case other.Spec.VMName == vm.Spec.VMName:
+			if recorded || (claimed && (obs.Claimed == "" || older(&other, vm))) {
+				obs.rival = errRival
+			}
+		case obs.Proof == external.NameProof && claimed && !recorded && mayOwn(&other, vm, obs):
 			obs.rival = errRival
 		}
 	}
@@ -100,6 +106,15 @@ func (k *kind) observeRivals(ctx context.Context, vm *pcapi.VM, obs *observation
 		obs.Candidates = nil
 	}
 	return err
+}
+
+// mayOwn reports whether the candidate whose name is alike those of both VMs is rather
+// the other's: it has exactly its name, or the other is older.
+func mayOwn(other, vm *pcapi.VM, obs *observation) bool {
+	if len(obs.Candidates) == 0 || obs.Candidates[0].Name == vm.Spec.VMName {
+		return false
+	}
+	return obs.Candidates[0].Name == other.Spec.VMName || older(other, vm)
 }
 
 // dropTaken removes the candidates that other VMs have on record.
@@ -124,10 +139,10 @@ func (k *kind) dropTaken(ctx context.Context, vm *pcapi.VM, obs *observation) er
 }
 
 // others lists the VMs but vm that an index holds under a value of this
-// observation's Cloud, or of another Cloud object for the same cloud. VMs that
-// name no Cloud and use none yet are indexed without one: which they use is decided
-// here. A VM whose status records nothing does not count if its namespace may not
-// use its Cloud.
+// observation's Cloud, or of another Cloud object for the same cloud, abandoned ones
+// included. VMs that name no Cloud and use none yet are indexed without one: which they
+// use is decided here. A VM whose status records nothing does not count if its
+// namespace may not use its Cloud.
 func (k *kind) others(ctx context.Context, vm *pcapi.VM, obs *observation, index, value string) ([]pcapi.VM, error) {
 	same, err := tenancy.SameCloud(ctx, k.Client, obs.Cloud)
 	if err != nil {
@@ -139,6 +154,11 @@ func (k *kind) others(ctx context.Context, vm *pcapi.VM, obs *observation, index
 		err := k.Client.List(ctx, &list, client.MatchingFields{index: key(on, value)}, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
 		if err != nil {
 			return nil, fmt.Errorf("list VMs by %s: %w", index, err)
+		}
+		for _, abandoned := range k.Abandoned() {
+			if slices.Contains(indexes[index](abandoned), key(on, value)) {
+				list.Items = append(list.Items, *abandoned)
+			}
 		}
 		for i := range list.Items {
 			other := &list.Items[i]

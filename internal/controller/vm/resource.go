@@ -60,7 +60,7 @@ func (k *kind) Identify(s cloud.Server) external.Identity {
 
 // Look searches the inventory: by id, or among what this process created, by
 // owner label, and else by the claimed name.
-func (k *kind) Look(_ context.Context, vm *pcapi.VM, obs *observation, id string) error {
+func (k *kind) Look(ctx context.Context, vm *pcapi.VM, obs *observation, id string) error {
 	snapshot := obs.View.Snapshot
 	obs.Looked = snapshot != nil && !snapshot.Begun.Before(obs.Horizon)
 	if id != "" {
@@ -80,14 +80,39 @@ func (k *kind) Look(_ context.Context, vm *pcapi.VM, obs *observation, id string
 		obs.Proof = external.OwnerProof
 	case obs.Capabilities().Has(cloud.Labels) || !obs.Looked || snapshot.Begun.Before(obs.ClaimedAt):
 	default:
-		obs.Candidates = obs.Inventory.Named(obs.Claimed)
-		if obs.ClaimProved && nameProves(obs.Capabilities()) {
-			obs.Proof = external.NameProof
-		}
-		if len(obs.Candidates) == 0 {
-			obs.Candidates, obs.Proof = obs.Inventory.NamedAlike(obs.Claimed), external.NoProof
-		}
+		return k.lookByName(ctx, obs)
 	}
+	return nil
+}
+
+// lookByName searches the inventory by the claimed name. A server whose name is only
+// alike is that of the claim if the cloud compares names so: if the name is taken,
+// though no server has it.
+func (k *kind) lookByName(ctx context.Context, obs *observation) error {
+	if obs.ClaimProved && nameProves(obs.Capabilities()) {
+		obs.Proof = external.NameProof
+	}
+	if obs.Candidates = obs.Inventory.Named(obs.Claimed); len(obs.Candidates) > 0 {
+		return nil
+	}
+	alike := obs.Inventory.NamedAlike(obs.Claimed)
+	switch {
+	case len(alike) == 0:
+		return nil
+	case obs.Proof == external.NoProof:
+		obs.Candidates = alike
+		return nil
+	case obs.SettleTimeLeft > 0 || !obs.Available(): // a server with the name itself may show yet
+		return nil
+	}
+	err := obs.View.Client.CheckName(ctx, obs.Claimed)
+	switch {
+	case err == nil:
+		obs.Proof = external.NoProof
+	case !cloud.Is(err, cloud.Taken):
+		return err
+	}
+	obs.Candidates = alike
 	return nil
 }
 
@@ -162,10 +187,18 @@ func (k *kind) Create(ctx context.Context, vm *pcapi.VM, obs *observation) (clou
 }
 
 // confirm gets the server that an answer to a create names, because its name is
-// another one than was asked for: the answer may belong to another request.
+// another one than was asked for: the answer may belong to another request. Without
+// labels only the answer leads to the server, so it counts unless the cloud says
+// otherwise: a read may lag behind the create.
 func (k *kind) confirm(ctx context.Context, vm *pcapi.VM, obs *observation, answered cloud.Server) (cloud.Server, error) {
-	server, err := obs.View.Client.GetServer(ctx, answered.ID)
 	labels := obs.Capabilities().Has(cloud.Labels)
+	if labels && answered.Labels[inventory.UIDLabel] == string(vm.UID) {
+		return answered, nil
+	}
+	server, err := obs.View.Client.GetServer(ctx, answered.ID)
+	if err != nil && !labels {
+		return answered, nil
+	}
 	if err != nil || server.Name != answered.Name || (labels && server.Labels[inventory.UIDLabel] != string(vm.UID)) {
 		return cloud.Server{}, &cloud.Error{
 			Kind: cloud.Unreadable, Op: fmt.Sprintf("create server %q", vm.Spec.VMName), Detail: "the answer is about a server of another name", Uncertain: true, Err: err,

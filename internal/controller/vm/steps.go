@@ -120,7 +120,9 @@ func (k *kind) update(ctx context.Context, vm *pcapi.VM, obs *observation) error
 	if err := k.patch(ctx, vm, obs, change); err != nil {
 		return err
 	}
-	repeated := k.Tracker.Repeated(vm.UID, fmt.Sprint(vm.Generation, change.Empty(), deref(change.CPU), deref(change.MemoryGiB), deref(change.PowerState)))
+	now := k.Clock()
+	before := k.Tracker.Changed(vm.UID, fmt.Sprint(vm.Generation, deref(change.CPU), deref(change.MemoryGiB), deref(change.PowerState)), now)
+	repeated := now.Sub(before) < obs.View.Settings.PollInterval+external.LastBackoff // later, somebody changed the server again
 	if err := k.Progress(*obs.Resource); err != nil {
 		return err
 	}
