@@ -10,9 +10,10 @@ type Network struct {
 	// ID is chosen by the cloud and never changes.
 	ID   string
 	Name string
-	// CIDR is the range of addresses. It never changes.
+	// CIDR is the range of addresses. It never changes. It is empty where the cloud did
+	// not say.
 	CIDR string
-	// Gateway is an address inside CIDR.
+	// Gateway is an address inside CIDR, empty where the cloud did not say.
 	Gateway string
 	// CreatedAt is zero where the cloud did not say.
 	CreatedAt time.Time

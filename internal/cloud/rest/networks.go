@@ -176,8 +176,8 @@ func decodeNetworks(call *call, got *answer, in *stream, into *ignored) ([]cloud
 	return networks, nil
 }
 
-// network reads a network. Without its range or gateway it cannot be compared with
-// what it should be.
+// network reads a network. Only id and name are indispensable: a network of somebody
+// else may have no gateway, and must not make the listing unreadable.
 func (r *reader) network(data []byte) (cloud.Network, error) {
 	var net cloud.Network
 	var id, name []byte
@@ -202,21 +202,16 @@ func (r *reader) network(data []byte) (cloud.Network, error) {
 	if net.ID, err = identifier(id); err != nil {
 		return net, err
 	}
-	if net.Name, err = r.name(name); err != nil {
-		return net, err
-	}
-	switch {
-	case net.CIDR == "":
-		return net, errors.New("it has no cidr")
-	case net.Gateway == "":
-		return net, errors.New("it has no gateway")
-	}
-	return net, nil
+	net.Name, err = r.name(name)
+	return net, err
 }
 
 // address reads a range or a gateway, empty if it is not a text.
 func (r *reader) address(field string, value []byte) string {
 	if !isText(value) {
+		if !isNull(value) {
+			r.ignored.add(field, "not a string")
+		}
 		return ""
 	}
 	return r.cut(field, unquote(value), maxRange)

@@ -128,10 +128,10 @@ func TestListNetworks(t *testing.T) {
 		"a bare list":                {body: `[]`, text: "list networks: a value of the wrong type in the answer"},
 		"one without an id":          {body: `{"networks":[` + aNetwork + `,{"name":"net"}]}`, text: "list networks: network 2 of the listing: it has no id"},
 		"one without a name":         {body: `{"networks":[{"id":"n-1"}]}`, text: "list networks: network 1 of the listing: it has no name"},
-		"one without a range":        {body: `{"networks":[{"id":"n-1","name":"net"}]}`, text: "list networks: network 1 of the listing: it has no cidr"},
-		"one without a gateway":      {body: `{"networks":[{"id":"n-1","name":"net","cidr":"10.0.0.0/24"}]}`, text: "list networks: network 1 of the listing: it has no gateway"},
+		"one without a range":        {body: `{"networks":[{"id":"n-1","name":"net"}]}`, want: []cloud.Network{{ID: "n-1", Name: "net"}}},
+		"one without a gateway":      {body: `{"networks":[{"id":"n-1","name":"net","cidr":"10.0.0.0/24","gateway":null}]}`, want: []cloud.Network{{ID: "n-1", Name: "net", CIDR: "10.0.0.0/24"}}},
 		"one with a path as id":      {body: `{"networks":[{"id":"..","name":"net"}]}`, text: "list networks: network 1 of the listing: its id is a path"},
-		"a range that is a number":   {body: `{"networks":[{"id":"n-1","name":"net","cidr":8}]}`, text: "list networks: network 1 of the listing: it has no cidr"},
+		"a range that is a number":   {body: `{"networks":[{"id":"n-1","name":"net","cidr":8}]}`, want: []cloud.Network{{ID: "n-1", Name: "net"}}},
 		"an id that is an integer": {
 			body: `{"networks":[{"id":12345678901234567890,"name":"net","cidr":"10.0.0.0/24","gateway":"10.0.0.1"}]}`,
 			want: []cloud.Network{{ID: "12345678901234567890", Name: "net", CIDR: "10.0.0.0/24", Gateway: "10.0.0.1"}},
