@@ -52,7 +52,7 @@ func (k *kind) PlanDeletion(_ *pcapi.Network, obs *observation) (plan, bool) {
 	switch n := obs.Resource; {
 	case len(obs.attached) > 0:
 		return k.End(inUse(obs.attached)), true
-	case n != nil && n.Name != obs.name && len(obs.Duplicates) == 0:
+	case n != nil && !cloud.AlikeNames(n.Name, obs.name) && len(obs.Duplicates) == 0:
 		return k.End(reconciler.Stalled(pcapi.BlockedReason, external.RecheckSoon, fmt.Errorf(
 			"network %s is named %q in the cloud, not %q, so it is not deleted: rename it in the cloud, or delete it there", n.ID, n.Name, obs.name))), true
 	}

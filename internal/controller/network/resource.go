@@ -90,7 +90,7 @@ func (k *kind) Look(ctx context.Context, net *pcapi.Network, obs *observation, i
 		switch {
 		case n.ID == id:
 			obs.Resource = &n
-		case n.Name == k.nameInCloud(net):
+		case cloud.AlikeNames(n.Name, k.nameInCloud(net)): // its hash proves it in any case
 			named = append(named, n)
 		}
 	}
@@ -129,6 +129,11 @@ func (k *kind) update(ctx context.Context, net *pcapi.Network, obs *observation)
 	if err != nil {
 		return k.Failed(net, &obs.Observation, err)
 	}
+	if sameGateway(net, n) && k.repeated(net, obs) {
+		// The answer is not remembered: a listing decides.
+		return reconciler.Wait(max(k.Backoff.When(net.UID), obs.View.Settings.PollInterval), pcapi.ProgressingReason,
+			"the cloud accepted a change of network %s and does not show it: it is sent again", n.ID)
+	}
 	k.Backoff.Forget(net.UID)
 	k.Remember(net, obs, n, false)
 	if !sameGateway(net, n) {
@@ -136,6 +141,14 @@ func (k *kind) update(ctx context.Context, net *pcapi.Network, obs *observation)
 			"the cloud was asked for gateway %s and set %s: look there for the cause", net.Spec.Gateway, n.Gateway))
 	}
 	return nil
+}
+
+// repeated records that the gateway was set, and reports whether it was set to the same
+// a short time ago. Later, somebody changed it again.
+func (k *kind) repeated(net *pcapi.Network, obs *observation) bool {
+	now := k.Clock()
+	before := k.Tracker.Changed(net.UID, fmt.Sprint(net.Generation, net.Spec.Gateway), now)
+	return now.Sub(before) < 2*obs.View.Settings.PollInterval+external.LastBackoff
 }
 
 // Delete fails with an outcome while something is attached.
