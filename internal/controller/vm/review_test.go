@@ -1,0 +1,135 @@
+package vm
+
+import (
+	"maps"
+	"testing"
+	"time"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
+)
+
+// owned gives the server the owner labels of the VM.
+func owned(s *cloud.Server) { s.Labels = maps.Clone(ownLabels) }
+
+// A cloud that accepts the PATCH of labels and does not apply it must not lead to a
+// release: the server would be an orphan, and orphanPolicy Delete would delete it.
+func TestReleaseWaitsUntilAcceptedUnlabelIsApplied(t *testing.T) {
+	h := harnessWithServer(t, everything, onRecord(orphaning), serverWith(owned))
+	h.mustReconcile()
+	h.cloud.Ignore(cloudfake.UpdateServer)
+	h.remove()
+	h.mustReconcile()
+	if _, ok := h.find(); !ok {
+		t.Fatalf("the object was released, and its server still has the labels %v", h.cloud.Server("s1").Labels)
+	}
+	h.cloud.Heal(cloudfake.UpdateServer)
+	h.later(time.Minute)
+	h.mustReconcile()
+	h.wantGone()
+	h.wantServers("s1")
+}
+
+// An import whose labels the cloud accepted and did not apply is not in sync.
+func TestImportIsNotReadyUntilLabelsAreApplied(t *testing.T) {
+	h := harnessWithServer(t, everything, vmWith(func(vm *pcapi.VM) { vm.Spec.Import = &pcapi.VMImport{VMID: "s1"} }), serverWith(func(s *cloud.Server) { s.Labels = nil }))
+	h.cloud.Ignore(cloudfake.UpdateServer)
+	for range 3 {
+		h.later(time.Minute)
+		h.mustReconcile()
+	}
+	if got, _ := h.condition(pcapi.ReadyCondition); got == "True Running" {
+		t.Errorf("Ready=%s, and the server has the labels %v", got, h.cloud.Server("s1").Labels)
+	}
+}
+
+// A PATCH to a server that the cloud does not show yet is refused with 404. That is
+// no reason to stall.
+func TestChangeOfServerThatReadsDoNotShowYetDoesNotStall(t *testing.T) {
+	h := newHarness(t, everything, vmWith())
+	h.mustReconcile()
+	h.hideReads("s1", errNotFound)
+	h.cloud.FailAlways(cloudfake.UpdateServer, errNotFound, false)
+	h.advance(time.Second)
+	h.edit(func(vm *pcapi.VM) { vm.Spec.CPU = new(int32(4)) })
+	h.mustReconcile()
+	if got, message := h.condition(pcapi.StalledCondition); got != "" {
+		t.Errorf("Stalled=%s (%s) a second after the create", got, message)
+	}
+}
+
+// A listing that lags behind shows the deleted server of a predecessor, and not the
+// server of the VM's own create yet: it must not be adopted by its name.
+func TestLaggingListingDoesNotProveServerOfPredecessor(t *testing.T) {
+	h := newHarness(t, uniqueNamesOnly, vmWith())
+	dead := cloud.Server{ID: "dead", Name: "web", State: cloud.StateActive}
+	h.cloud.AddServers(dead)
+	h.poll()
+	h.advance(time.Second)
+	h.cloud.RemoveServers("dead")
+	h.cloud.Fail(cloudfake.CreateServer, errReset, true)
+	h.mustReconcile()
+	own := h.cloud.ServerIDs()
+	h.cloud.Hide(own[0])
+	h.cloud.AddServers(dead) // as reads show it
+	h.later(time.Second)
+	h.cloud.RemoveServers("dead")
+	h.mustReconcile()
+	if id := h.vm().Status.VMID; id == "dead" {
+		t.Error("the VM adopted the dead server of a predecessor; its own server is lost")
+	}
+	h.cloud.Show()
+	h.later(settleTime)
+	h.mustReconcile()
+	h.later(time.Second)
+	h.mustReconcile()
+	equal(t, "vmId", own[0], h.vm().Status.VMID)
+}
+
+// A server that is being deleted is not that of the VM's create.
+func TestServerThatIsBeingDeletedIsNotAdoptedByName(t *testing.T) {
+	h := harnessWithLostAnswer(t, uniqueNamesOnly, false)
+	h.cloud.AddServers(cloud.Server{ID: "dying", Name: "web", State: cloud.StateDeleting})
+	h.later(time.Second)
+	h.mustReconcile()
+	if id := h.vm().Status.VMID; id == "dying" {
+		t.Error("the VM adopted a server that is being deleted")
+	}
+}
+
+// That a Cloud is away does not answer what became of an ambiguous create.
+func TestAmbiguousStaysWhileCloudIsUnavailable(t *testing.T) {
+	h := harnessWithLostAnswer(t, namesNotExclusive, false)
+	h.cloud.AddServers(cloud.Server{ID: "x", Name: "web", State: cloud.StateActive})
+	h.later(settleTime + time.Second)
+	h.mustReconcile()
+	h.later(settleTime)
+	h.mustReconcile()
+	h.wantCondition(pcapi.CreatedCondition, "False Ambiguous")
+	h.start()
+	h.inv.MarkUnavailable("the cloud does not answer")
+	h.advance(time.Minute)
+	h.mustReconcile()
+	if got, message := h.condition(pcapi.CreatedCondition); got != "False Ambiguous" && got != "False OutcomeUnknown" {
+		t.Errorf("Created=%s (%s) while the cloud is unavailable", got, message)
+	}
+}
+
+// The answers to the PATCH show the change, and the listing does not: the VM is not Ready
+// between two listings either.
+func TestChangeThatOnlyAnswersShowIsNotReadyBetweenListings(t *testing.T) {
+	h := harnessWithServer(t, everything, onRecord(), serverWith(withCores(1)))
+	revert := func() { h.cloud.ModifyServer("s1", func(s *cloud.Server) { s.CPU = 1 }) }
+	for range 3 {
+		h.later(pollInterval)
+		h.mustReconcile()
+		revert()
+	}
+	h.wantCondition(pcapi.ReadyCondition, "False Progressing", "does not show it")
+	h.advance(5 * time.Second) // the requeue, before the next listing
+	h.mustReconcile()
+	if got, message := h.condition(pcapi.ReadyCondition); got == "True Running" {
+		t.Errorf("Ready=%s (%s), and no listing has shown the change", got, message)
+	}
+}
