@@ -133,3 +133,73 @@ func TestChangeThatOnlyAnswersShowIsNotReadyBetweenListings(t *testing.T) {
 		t.Errorf("Ready=%s (%s), and no listing has shown the change", got, message)
 	}
 }
+
+// The cloud writes sizes in a form that cannot be read, such as "4GB". They count as
+// absent, which is no difference from the spec.
+func TestSizeThatCannotBeReadIsNoDifference(t *testing.T) {
+	for name, caps := range map[string]cloud.Capabilities{"with resize": everything, "without": without(cloud.Resize)} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, caps, vmWith(func(vm *pcapi.VM) { vm.Spec.Memory = new(int32(4)) }))
+			for range 4 {
+				h.mustReconcile()
+				h.cloud.ModifyServer("s1", func(s *cloud.Server) { s.CPU, s.MemoryGiB = 0, 0 })
+				h.later(pollInterval)
+			}
+			h.mustReconcile()
+			h.wantCondition(pcapi.ReadyCondition, "True Running")
+			if n := h.cloud.Sent(cloudfake.UpdateServer); n > 0 {
+				t.Errorf("%d changes were sent", n)
+			}
+		})
+	}
+}
+
+// A utilization that the cloud does not report any more is not kept for ever: it feeds
+// autoscalers.
+func TestUtilizationThatIsNotReportedAnyMoreIsDropped(t *testing.T) {
+	for name, caps := range map[string]cloud.Capabilities{"listed": everything, "read one by one": without(cloud.BulkStatus)} {
+		t.Run(name, func(t *testing.T) {
+			h := harnessWithServer(t, caps, onRecord(), serverWith(withCPUUtilization(90)))
+			h.mustReconcile()
+			equal(t, "utilization", new(int32(90)), h.vm().Status.CPUUtilization)
+			if caps.Has(cloud.BulkStatus) {
+				h.cloud.SetCapabilities(without(cloud.BulkStatus)) // the listing has no cpuUtilization from now on
+			}
+			h.cloud.ModifyServer("s1", func(s *cloud.Server) { s.CPUUtilization = nil })
+			h.cloud.FailAlways(cloudfake.ServerStatus, &cloud.Error{Kind: cloud.Unreadable, Op: "get status"}, false)
+			for range 20 {
+				h.later(pollInterval)
+				h.mustReconcile()
+			}
+			if kept := h.vm().Status.CPUUtilization; kept != nil {
+				t.Errorf("utilization %d after ten minutes without any", *kept)
+			}
+		})
+	}
+}
+
+// The answer to a first create names a server that existed before: it is not used, also
+// on a cloud that has keys.
+func TestAnswerWithServerThatExistedBeforeIsNotUsedOnCloudWithKeys(t *testing.T) {
+	for name, caps := range map[string]cloud.Capabilities{"a key alone": without(cloud.Labels, cloud.UniqueNames), "a key and names": without(cloud.Labels)} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, caps, vmWith())
+			h.cloud.AddServers(cloud.Server{ID: "x", Name: "WEB", State: cloud.StateActive})
+			h.later(time.Minute)
+			h.cloud.AnswerCreateWith("x")
+			h.mustReconcile()
+			if id := h.vm().Status.VMID; id == "x" {
+				t.Error("the VM took over a server that existed before its create")
+			}
+			h.cloud.AnswerCreateWith("")
+			h.remove()
+			for range 4 {
+				h.later(settleTime)
+				h.mustReconcile()
+			}
+			if !h.cloud.HasServer("x") {
+				t.Error("the server of somebody else was deleted")
+			}
+		})
+	}
+}
