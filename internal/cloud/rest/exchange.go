@@ -3,6 +3,7 @@ package rest
 import (
 	"cmp"
 	"context"
+	"errors"
 	"io"
 	"mime"
 	"net/http"
@@ -28,10 +29,11 @@ type answer struct {
 	target string
 }
 
-// media returns the media type of the body, lower case and without parameters.
+// media returns the media type of the body, lower case and without parameters, which
+// may be invalid.
 func (a *answer) media() string {
 	media, _, err := mime.ParseMediaType(a.header.Get("Content-Type"))
-	if err != nil {
+	if err != nil && !errors.Is(err, mime.ErrInvalidMediaParameter) {
 		return ""
 	}
 	return media
@@ -48,10 +50,10 @@ func (a *answer) jsonType() bool {
 }
 
 // html reports whether the answer comes from a proxy, a portal or a firewall:
-// the cloud was asked for JSON.
+// the cloud was asked for JSON. A page may lack the media type of one.
 func (a *answer) html() bool {
 	media := a.media()
-	return media == "text/html" || media == "application/xhtml+xml"
+	return media == "text/html" || media == "application/xhtml+xml" || !a.jsonType() && startsAsHTML(a.body)
 }
 
 func (a *answer) successful() bool { return a.status >= 200 && a.status < 300 }

@@ -154,6 +154,17 @@ func isInteger(value []byte) bool {
 // byteOrderMark is what some clouds begin a text in UTF-8 with.
 var byteOrderMark = []byte("\uFEFF")
 
+// startsAsHTML reports whether body begins as a page of HTML does.
+func startsAsHTML(body []byte) bool {
+	body = trim(bytes.TrimPrefix(body, byteOrderMark))
+	for _, start := range []string{"<!doctype html", "<html"} {
+		if len(body) >= len(start) && bytes.EqualFold(body[:len(start)], []byte(start)) {
+			return true
+		}
+	}
+	return false
+}
+
 // startsAsJSON reports whether body begins as an object or an array does.
 func startsAsJSON(body []byte) bool {
 	body = trim(bytes.TrimPrefix(body, byteOrderMark))
