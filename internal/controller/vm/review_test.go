@@ -207,3 +207,22 @@ func TestAnswerWithServerThatExistedBeforeIsNotUsedOnCloudWithKeys(t *testing.T)
 		})
 	}
 }
+
+// Reads lag behind: the server to import was created a moment ago. Nothing advises to
+// delete the object before the settle time has passed.
+func TestImportOfServerThatReadsDoNotShowYetIsNotRejected(t *testing.T) {
+	h := newHarness(t, everything, vmWith(importing, func(vm *pcapi.VM) { vm.CreationTimestamp.Time = startTime.Add(time.Hour) }))
+	h.cloud.AddServers(serverWith(unlabelled))
+	h.hideReads("s1", errNotFound)
+	for range 3 {
+		h.later(10 * time.Second)
+		h.mustReconcile()
+		if got, message := h.condition(pcapi.StalledCondition); got != "" {
+			t.Fatalf("Stalled=%s (%s)", got, message)
+		}
+	}
+	h.showReads("s1")
+	h.later(time.Minute)
+	h.mustReconcile()
+	h.wantCondition(pcapi.ReadyCondition, "True Running")
+}
