@@ -20,9 +20,9 @@ import (
 const (
 	// deadline bounds one reconcile: a check, a create and their retries.
 	deadline = 90 * time.Second
-	// firstBackoff and LastBackoff bound the delay after calls that fail in a row.
+	// firstBackoff and lastBackoff bound the delay after calls that fail in a row.
 	firstBackoff = time.Second
-	LastBackoff  = 2 * time.Minute
+	lastBackoff  = 2 * time.Minute
 )
 
 // Options configure a lifecycle.
@@ -83,7 +83,7 @@ type Lifecycle[T reconciler.Object, R any, S Observed[R]] struct {
 // object and observation return.
 func New[T reconciler.Object, R any, S Observed[R]](kind Kind[T, R, S], object func() T, observation func() S, opts Options) *Lifecycle[T, R, S] {
 	backoff := func() workqueue.TypedRateLimiter[types.UID] {
-		return workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](firstBackoff, LastBackoff)
+		return workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](firstBackoff, lastBackoff)
 	}
 	l := &Lifecycle[T, R, S]{
 		Options: opts, Tracker: pending.NewTracker(), Backoff: backoff(), Looks: backoff(),

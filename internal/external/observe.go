@@ -162,20 +162,25 @@ func (l *Lifecycle[T, R, S]) absenceProved(obj T, o *Observation[R], err error) 
 	return o.Looked
 }
 
-// setProofHorizon sets from when on the absence of a recorded resource counts: the
-// settle time after its create was answered and, if its deletion was requested, the
-// answer to that.
+// setProofHorizon sets from when on the absence of a recorded or imported resource
+// counts: the settle time after its create was answered, or after the object that
+// imports it was created, and, for a deleted object, the first observation of that and
+// the answer to the deletion of the resource.
 func (l *Lifecycle[T, R, S]) setProofHorizon(obj T, o *Observation[R], record Record) {
+	since := record.Since
+	if record.ID == "" {
+		since = obj.GetCreationTimestamp().Time // somebody may have created it a moment before
+	}
 	created := meta.FindStatusCondition(obj.GetConditions(), pcapi.CreatedCondition)
-	if lost := created != nil && created.Reason == pcapi.LostReason; !record.Since.IsZero() && !lost {
-		end := record.Since.Add(time.Second + o.View.Settings.SettleTime) // the status has whole seconds
+	if lost := created != nil && created.Reason == pcapi.LostReason; !since.IsZero() && !lost {
+		end := since.Add(time.Second + o.View.Settings.SettleTime) // the status has whole seconds
 		if o.SettleTimeLeft = max(0, end.Sub(o.Now)); o.SettleTimeLeft == 0 {
 			o.Horizon = end
 		}
 	}
 	if deleted(obj) {
 		removed, _ := l.Tracker.RemovedAt(obj.GetUID())
-		o.Horizon = Latest(o.Horizon, removed)
+		o.Horizon = Latest(o.Horizon, Latest(removed, l.Tracker.DeletedSince(obj.GetUID(), o.Now)))
 	}
 }
 

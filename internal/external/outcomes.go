@@ -71,6 +71,35 @@ func (l *Lifecycle[T, R, S]) Failed(obj T, o *Observation[R], err error) error {
 	return l.outcomeOf(obj, o, l.Backoff, err)
 }
 
+// ChangeFailed returns the outcome of a failed change of resource id. That it does not
+// exist may come from a read that lags behind: a look decides.
+func (l *Lifecycle[T, R, S]) ChangeFailed(obj T, o *Observation[R], id string, err error) error {
+	if !notFound(err) {
+		return l.Failed(obj, o, err)
+	}
+	if !l.OnDemand {
+		o.Inventory.EnqueueAfterListing(l.ref(obj), l.Clock())
+	}
+	return reconciler.Wait(l.Backoff.When(obj.GetUID()), pcapi.NotFoundReason,
+		"the cloud does not show %s %s at the moment: it is changed when a listing shows it", l.Noun, id)
+}
+
+// Repeated records that the cloud answered a change of the resource, and reports
+// whether it answered the same a short time ago, so that it did not apply it then.
+// Later, somebody else changed the resource again.
+func (l *Lifecycle[T, R, S]) Repeated(obj T, o *Observation[R], change string) bool {
+	now := l.Clock()
+	before := l.Tracker.Changed(obj.GetUID(), fmt.Sprint(obj.GetGeneration(), " ", change), now)
+	return now.Sub(before) < 2*o.View.Settings.PollInterval+lastBackoff
+}
+
+// NotApplied returns the outcome of a change of resource id that the cloud accepted and
+// does not show. The caller must not remember an answer that shows it: a listing decides.
+func (l *Lifecycle[T, R, S]) NotApplied(obj T, o *Observation[R], id string) error {
+	return reconciler.Wait(max(l.Backoff.When(obj.GetUID()), o.View.Settings.PollInterval), pcapi.ProgressingReason,
+		"the cloud accepted a change of %s %s and does not show it: it is sent again", l.Noun, id)
+}
+
 // lookFailed returns the outcome of a failed look. One made on demand says
 // little of the cloud as a whole, so it requests no poll, and the status of an
 // object that is Ready reports it only after some failures in a row.
@@ -158,9 +187,9 @@ func (l *Lifecycle[T, R, S]) lost(id string) error {
 		"%s %s is gone from the cloud and not by this operator; it is not created again: %s", l.Noun, id, l.LostAdvice))
 }
 
-// unproved is the outcome for a recorded resource that the cloud does not show, as
-// long as that does not prove that it is gone.
-func (l *Lifecycle[T, R, S]) unproved(o *Observation[R], id string) error {
+// Unproved is the outcome for a recorded or imported resource that the cloud does not
+// show, as long as that does not prove that it is gone.
+func (l *Lifecycle[T, R, S]) Unproved(o *Observation[R], id string) error {
 	return &reconciler.WaitError{
 		After: l.untilProof(o), Reason: pcapi.NotFoundReason, Quiet: o.SettleTimeLeft <= 2*time.Second,
 		Message: fmt.Sprintf("the cloud does not show %s %s at the moment; nothing is done until a complete listing confirms it after the Cloud's settleTime", l.Noun, id),

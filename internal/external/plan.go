@@ -79,7 +79,7 @@ func (l *Lifecycle[T, R, S]) planExisting(obj T, obs S, record Record) reconcile
 	case o.Resource != nil:
 		return l.kind.PlanExisting(obj, obs)
 	case o.Absent:
-		return l.End(l.unproved(o, record.ID))
+		return l.End(l.Unproved(o, record.ID))
 	case l.OnDemand && obj.GetGeneration() != record.ObservedGeneration:
 		return l.Do(l.Steps.Look)
 	default:

@@ -52,7 +52,8 @@ func (l *Lifecycle[T, R, S]) reportCreated(conditions *[]metav1.Condition, o *Ob
 	default:
 		c.Reason, c.Message = createdReason(outcome), Text(outcome)+l.caveat(o)
 		last := meta.FindStatusCondition(*conditions, pcapi.CreatedCondition)
-		if o.Claimed != "" && c.Reason == pcapi.PendingReason && last != nil && last.Reason == pcapi.OutcomeUnknownReason {
+		open := last != nil && (last.Reason == pcapi.OutcomeUnknownReason || last.Reason == pcapi.AmbiguousReason)
+		if o.Claimed != "" && c.Reason == pcapi.PendingReason && open {
 			return // that the cloud is away does not answer what became of the create
 		}
 	}

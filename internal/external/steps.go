@@ -202,8 +202,12 @@ func (l *Lifecycle[T, R, S]) deleteDuplicate(ctx context.Context, obj T, obs S) 
 	if _, err := l.kind.Delete(ctx, obj, obs, extra); err != nil && !notFound(err) {
 		return l.Failed(obj, o, err)
 	}
-	return reconciler.Wait(time.Second, pcapi.ProgressingReason, "one create made several %[1]ss; %[1]s %[2]s is kept, %[1]s %[3]s is being deleted",
-		l.Noun, l.kind.Identify(*o.Resource).ID, l.kind.Identify(extra).ID)
+	kept := l.kind.Record(obj).id()
+	if o.Resource != nil {
+		kept = l.kind.Identify(*o.Resource).ID
+	}
+	return reconciler.Wait(time.Second, pcapi.ProgressingReason, "one create made several %[1]ss; %[1]s %[2]s is the recorded one, %[1]s %[3]s is being deleted",
+		l.Noun, kept, l.kind.Identify(extra).ID)
 }
 
 // remove requests the deletion. If the cloud takes its time over it, an event

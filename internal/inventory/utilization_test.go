@@ -17,7 +17,7 @@ func TestUtilizationCallsTheCloudOncePerInterval(t *testing.T) {
 	h.inv.Connect(c, nil)
 	want := func(utilization, calls int) {
 		t.Helper()
-		got, err := h.inv.Utilization(t.Context(), "a")
+		got, _, err := h.inv.Utilization(t.Context(), "a")
 		if err != nil {
 			t.Fatalf("Utilization: %v", err)
 		}
@@ -49,24 +49,28 @@ func TestUtilizationReturnsTheLastKnownOnAnError(t *testing.T) {
 	c.AddServers(server("a"))
 	c.SetUtilization(40)
 	h.inv.Connect(c, nil)
-	if _, err := h.inv.Utilization(t.Context(), "a"); err != nil {
+	if _, _, err := h.inv.Utilization(t.Context(), "a"); err != nil {
 		t.Fatalf("Utilization: %v", err)
 	}
 	h.clock.advance(interval)
 	no := errors.New("no")
 	c.FailAlways(fake.ServerStatus, no, false)
-	got, err := h.inv.Utilization(t.Context(), "a")
-	if !errors.Is(err, no) {
-		t.Errorf("Utilization failed with %v, want %v", err, no)
+	for _, known := range []bool{true, true, false} {
+		got, is, err := h.inv.Utilization(t.Context(), "a")
+		if !errors.Is(err, no) {
+			t.Errorf("Utilization failed with %v, want %v", err, no)
+		}
+		equal(t, "CPU utilization", 40, got.CPUUtilization)
+		equal(t, "known", known, is)
+		h.clock.advance(interval)
 	}
-	equal(t, "CPU utilization", 40, got.CPUUtilization)
 }
 
 func TestUtilizationFailsWithoutAConnection(t *testing.T) {
 	h := polling(t)
 	want := func(when string) {
 		t.Helper()
-		if _, err := h.inv.Utilization(t.Context(), "a"); !cloud.Is(err, cloud.Unavailable) {
+		if _, _, err := h.inv.Utilization(t.Context(), "a"); !cloud.Is(err, cloud.Unavailable) {
 			t.Errorf("%s: %v, want Unavailable", when, err)
 		}
 	}
@@ -92,7 +96,7 @@ func TestUnreadableUtilizationIsKeptForAnInterval(t *testing.T) {
 		if answer == nil {
 			c.Heal(fake.ServerStatus)
 		}
-		if _, err := h.inv.Utilization(t.Context(), id); !errors.Is(err, want) {
+		if _, _, err := h.inv.Utilization(t.Context(), id); !errors.Is(err, want) {
 			t.Errorf("Utilization of %s failed with %v, want %v", id, err, want)
 		}
 	}

@@ -24,6 +24,8 @@ type record struct {
 	sent time.Time
 	// created is the id of what a create made.
 	created string
+	// existing is the id of what an answer to a create named and that existed before.
+	existing string
 	// refused: every create was sent by this process and clearly refused.
 	refused bool
 	// claimed is when the object's claim was first observed by this process.
@@ -79,6 +81,14 @@ func (t *Tracker) CreatedID(uid types.UID) (id string, ok bool) {
 	id = t.get(uid).created
 	return id, id != ""
 }
+
+// Existed records that an answer to a create named something that existed before.
+func (t *Tracker) Existed(uid types.UID, id string) {
+	t.update(uid, func(r *record) { r.existing = id })
+}
+
+// HasExisted reports whether this existed before the object's create.
+func (t *Tracker) HasExisted(uid types.UID, id string) bool { return t.get(uid).existing == id }
 
 // Recorded drops what is tracked of the creates of an object: its id is on record.
 func (t *Tracker) Recorded(uid types.UID) {

@@ -127,12 +127,10 @@ func (k *kind) ForgetResource(obs *observation, id string) { obs.Inventory.Forge
 func (k *kind) update(ctx context.Context, net *pcapi.Network, obs *observation) error {
 	n, err := obs.View.Client.UpdateNetwork(ctx, obs.Resource.ID, net.Spec.Gateway)
 	if err != nil {
-		return k.Failed(net, &obs.Observation, err)
+		return k.ChangeFailed(net, &obs.Observation, obs.Resource.ID, err)
 	}
-	if sameGateway(net, n) && k.repeated(net, obs) {
-		// The answer is not remembered: a listing decides.
-		return reconciler.Wait(max(k.Backoff.When(net.UID), obs.View.Settings.PollInterval), pcapi.ProgressingReason,
-			"the cloud accepted a change of network %s and does not show it: it is sent again", n.ID)
+	if sameGateway(net, n) && k.Repeated(net, &obs.Observation, net.Spec.Gateway) {
+		return k.NotApplied(net, &obs.Observation, n.ID)
 	}
 	k.Backoff.Forget(net.UID)
 	k.Remember(net, obs, n, false)
@@ -141,14 +139,6 @@ func (k *kind) update(ctx context.Context, net *pcapi.Network, obs *observation)
 			"the cloud was asked for gateway %s and set %s: look there for the cause", net.Spec.Gateway, n.Gateway))
 	}
 	return nil
-}
-
-// repeated records that the gateway was set, and reports whether it was set to the same
-// a short time ago. Later, somebody changed it again.
-func (k *kind) repeated(net *pcapi.Network, obs *observation) bool {
-	now := k.Clock()
-	before := k.Tracker.Changed(net.UID, fmt.Sprint(net.Generation, net.Spec.Gateway), now)
-	return now.Sub(before) < 2*obs.View.Settings.PollInterval+external.LastBackoff
 }
 
 // Delete fails with an outcome while something is attached.

@@ -10,14 +10,15 @@ import (
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
-// difference is what must change on the server for it to be as the spec says.
+// difference is what must change on the server for it to be as the spec says. A size of
+// 0 is one that the cloud does not report.
 func difference(vm *pcapi.VM, server cloud.Server) cloud.UpdateServer {
 	var change cloud.UpdateServer
-	if want := vm.Spec.CPU; want != nil && int(*want) != server.CPU {
+	if want := vm.Spec.CPU; want != nil && server.CPU != 0 && int(*want) != server.CPU {
 		n := int(*want)
 		change.CPU = &n
 	}
-	if want := vm.Spec.Memory; want != nil && int(*want) != server.MemoryGiB {
+	if want := vm.Spec.Memory; want != nil && server.MemoryGiB != 0 && int(*want) != server.MemoryGiB {
 		n := int(*want)
 		change.MemoryGiB = &n
 	}

@@ -198,7 +198,7 @@ func TestRefusalKeepsClaimThatAnotherManagerMayHaveActedOn(t *testing.T) {
 	h.mustReconcile()
 	h.wantClaim("web")
 	// The other manager creates the server, and stops before it records the id.
-	h.cloud.AddServers(cloud.Server{ID: "s9", Name: "web", State: cloud.StateActive, CPU: 2})
+	h.cloud.AddServers(cloud.Server{ID: "s9", Name: "web", State: cloud.StateActive, CPU: 2, CreatedAt: h.now})
 	h.remove()
 	h.later(time.Second)
 	h.mustReconcile()

@@ -75,6 +75,8 @@ func (k *kind) PlanImport(vm *pcapi.VM, obs *observation) plan {
 		return rejected("%w", obs.importErr)
 	case obs.Gone:
 		return rejected("the cloud has no VM %s: check spec.import.vmId, then delete this VM and create another", id)
+	case obs.Absent:
+		return k.End(k.Unproved(&obs.Observation, id))
 	case obs.Resource == nil:
 		return k.Do(k.Steps.Look)
 	case obs.Foreign:

@@ -93,6 +93,7 @@ func serverWith(change ...func(*cloud.Server)) cloud.Server {
 	return s
 }
 
+func withMemory(gib int) func(*cloud.Server)        { return func(s *cloud.Server) { s.MemoryGiB = gib } }
 func withID(id string) func(*cloud.Server)          { return func(s *cloud.Server) { s.ID = id } }
 func withName(name string) func(*cloud.Server)      { return func(s *cloud.Server) { s.Name = name } }
 func inState(state cloud.State) func(*cloud.Server) { return func(s *cloud.Server) { s.State = state } }
@@ -348,7 +349,7 @@ func TestPlanExisting(t *testing.T) {
 		{name: "renamed in the cloud: drift", vm: vm, obs: obsWith(everything, withServer(serverWith(withName("db")))), outcome: "stalled: Drift", message: `named "db" in the cloud, not "web"`},
 		{name: "other cores: updated", vm: vm, obs: obsWith(everything, withServer(serverWith(withCores(1)))), steps: []string{stepUpdate}, outcome: "in sync"},
 		{name: "other cores and no resize: unsupported", vm: vm, obs: obsWith(without(cloud.Resize), withServer(serverWith(withCores(1)))), outcome: "stalled: Unsupported, again in 10m0s", message: "cannot set cpu"},
-		{name: "neither resize nor power: unsupported", vm: vmWith(recorded, poweredOff, func(vm *pcapi.VM) { vm.Spec.Memory = vm.Spec.CPU }), obs: obsWith(without(cloud.Resize, cloud.Power), withServer(serverWith(withCores(1)))), outcome: "stalled: Unsupported, again in 10m0s", message: "cannot set cpu, memory, powerState"},
+		{name: "neither resize nor power: unsupported", vm: vmWith(recorded, poweredOff, func(vm *pcapi.VM) { vm.Spec.Memory = vm.Spec.CPU }), obs: obsWith(without(cloud.Resize, cloud.Power), withServer(serverWith(withCores(1), withMemory(1)))), outcome: "stalled: Unsupported, again in 10m0s", message: "cannot set cpu, memory, powerState"},
 		{name: "runs and powerState Off: updated", vm: vmWith(recorded, poweredOff), obs: obsWith(everything, withServer(serverWith())), steps: []string{stepUpdate}, outcome: "in sync"},
 		{name: "stopped and powerState On: updated", vm: vm, obs: obsWith(everything, withServer(serverWith(inState(cloud.StateStopped)))), steps: []string{stepUpdate}, outcome: "in sync"},
 		{name: "stopped and powerState Off: in sync", vm: vmWith(recorded, poweredOff), obs: obsWith(everything, withServer(serverWith(inState(cloud.StateStopped)))), outcome: "in sync"},
@@ -380,9 +381,13 @@ func TestDifference(t *testing.T) {
 		want   cloud.UpdateServer
 	}{
 		{name: "field not set: no difference", vm: &pcapi.VM{}, server: serverWith(withCores(9))},
+		{
+			name: "the cloud reports no sizes: no difference", server: serverWith(withCores(0)),
+			vm: vmWith(func(vm *pcapi.VM) { vm.Spec.Memory = new(int32(8)) }),
+		},
 		{name: "powerState not set: On", vm: &pcapi.VM{}, server: serverWith(inState(cloud.StateStopped)), want: cloud.UpdateServer{PowerState: &on}},
 		{
-			name: "all fields differ: all are set", server: serverWith(),
+			name: "all fields differ: all are set", server: serverWith(withMemory(1)),
 			vm: vmWith(poweredOff, func(vm *pcapi.VM) {
 				cpu, memory := int32(4), int32(8)
 				vm.Spec.CPU, vm.Spec.Memory = &cpu, &memory

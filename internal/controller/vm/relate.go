@@ -41,9 +41,14 @@ func (k *kind) Relate(ctx context.Context, vm *pcapi.VM, obs *observation) error
 	case obs.Resource == nil:
 		return nil
 	}
-	if obs.refresh > 0 && obs.Available() && alive {
-		if status, err := obs.Inventory.Utilization(ctx, obs.Resource.ID); err == nil {
+	switch {
+	case obs.refresh == 0:
+		obs.utilizationUnknown = obs.Resource.CPUUtilization == nil
+	case obs.Available() && alive:
+		if status, known, _ := obs.Inventory.Utilization(ctx, obs.Resource.ID); known {
 			obs.Resource.CPUUtilization = &status.CPUUtilization
+		} else {
+			obs.utilizationUnknown = true
 		}
 	}
 	switch {

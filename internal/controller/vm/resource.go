@@ -3,6 +3,7 @@ package vm
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
@@ -18,6 +19,8 @@ type observation struct {
 	// refresh is when the server's utilisation is to be asked for again; 0 where
 	// the listing includes it.
 	refresh time.Duration
+	// utilizationUnknown: the cloud does not report the server's utilisation any more.
+	utilizationUnknown bool
 	// checked: the cloud allowed the name in this reconcile. nameErr is its
 	// refusal, of this reconcile or a recent one.
 	checked bool
@@ -80,7 +83,7 @@ func (k *kind) Look(ctx context.Context, vm *pcapi.VM, obs *observation, id stri
 		obs.Proof = external.OwnerProof
 	case obs.Capabilities().Has(cloud.Labels) || !obs.Looked || snapshot.Begun.Before(obs.ClaimedAt):
 	default:
-		return k.lookByName(ctx, obs)
+		return k.lookByName(ctx, vm, obs)
 	}
 	return nil
 }
@@ -88,11 +91,12 @@ func (k *kind) Look(ctx context.Context, vm *pcapi.VM, obs *observation, id stri
 // lookByName searches the inventory by the claimed name. A server whose name is only
 // alike is that of the claim if the cloud compares names so: if the name is taken,
 // though no server has it.
-func (k *kind) lookByName(ctx context.Context, obs *observation) error {
+func (k *kind) lookByName(ctx context.Context, vm *pcapi.VM, obs *observation) error {
 	if obs.ClaimProved && nameProves(obs.Capabilities()) {
 		obs.Proof = external.NameProof
 	}
 	if obs.Candidates = obs.Inventory.Named(obs.Claimed); len(obs.Candidates) > 0 {
+		dropPredecessors(vm, obs)
 		return nil
 	}
 	alike := obs.Inventory.NamedAlike(obs.Claimed)
@@ -114,6 +118,19 @@ func (k *kind) lookByName(ctx context.Context, obs *observation) error {
 	}
 	obs.Candidates = alike
 	return nil
+}
+
+// dropPredecessors drops candidates that may have had the name before the claim: a
+// listing may still show a server that is deleted. Until the settle time has passed,
+// only one that was created after the VM object counts.
+func dropPredecessors(vm *pcapi.VM, obs *observation) {
+	if obs.Proof == external.NoProof || !vm.DeletionTimestamp.IsZero() && obs.SettleTimeLeft == 0 {
+		return
+	}
+	obs.Candidates = slices.DeleteFunc(obs.Candidates, func(s cloud.Server) bool {
+		dying := s.State == cloud.StateDeleting && vm.DeletionTimestamp.IsZero()
+		return dying || (obs.SettleTimeLeft > 0 && s.CreatedAt.Before(vm.CreationTimestamp.Time))
+	})
 }
 
 // nameProves reports whether a server with a claimed name is that of the claim: no
@@ -216,11 +233,15 @@ func (k *kind) another(vm *pcapi.VM, obs *observation, server cloud.Server, bega
 		uid := server.Labels[inventory.UIDLabel]
 		return uid != "" && uid != string(vm.UID)
 	}
-	if caps.Has(cloud.Idempotency) {
-		return false // the key leads to the server of an earlier create
+	if caps.Has(cloud.Idempotency) && !obs.Fresh {
+		return k.Tracker.HasExisted(vm.UID, server.ID) // else the key leads to the server of an earlier create
 	}
 	snapshot := obs.Inventory.View().Snapshot
-	return snapshot != nil && snapshot.Begun.Before(began) && snapshot.Has(server.ID)
+	existed := snapshot != nil && snapshot.Begun.Before(began) && snapshot.Has(server.ID)
+	if existed {
+		k.Tracker.Existed(vm.UID, server.ID)
+	}
+	return existed
 }
 
 // request is the create, without fields that the cloud does not support.

@@ -41,8 +41,8 @@ func reportServer(vm *pcapi.VM, obs *observation, server cloud.Server) {
 	}
 	vm.Status.Host = server.Host
 	switch {
-	case server.State != cloud.StateActive:
-		vm.Status.CPUUtilization = nil // it does nothing that an autoscaler could count
+	case server.State != cloud.StateActive, obs.utilizationUnknown:
+		vm.Status.CPUUtilization = nil // it does nothing that an autoscaler could count, or nobody knows
 		return
 	case server.CPUUtilization == nil:
 		return

@@ -96,11 +96,15 @@ func (k *kind) label(ctx context.Context, vm *pcapi.VM, obs *observation) error 
 	if err := k.patch(ctx, vm, obs, cloud.UpdateServer{Labels: merge}); err != nil {
 		return err
 	}
+	if !obs.Owned {
+		return k.NotApplied(vm, &obs.Observation, obs.Resource.ID)
+	}
 	k.Backoff.Forget(vm.UID)
-	obs.Owned = true
 	return nil
 }
 
+// unlabel removes the owner labels. A server that is released with them would count as
+// an orphan.
 func (k *kind) unlabel(ctx context.Context, vm *pcapi.VM, obs *observation) error {
 	if !obs.Capabilities().Has(cloud.Labels) {
 		return nil
@@ -109,26 +113,37 @@ func (k *kind) unlabel(ctx context.Context, vm *pcapi.VM, obs *observation) erro
 	for key := range k.ownerLabels(vm) {
 		merge[key] = nil
 	}
-	if err := k.patch(ctx, vm, obs, cloud.UpdateServer{Labels: merge}); !cloud.Is(err, cloud.NotFound) {
-		return err
+	server, err := obs.View.Client.UpdateServer(ctx, obs.Resource.ID, cloud.UpdateServer{Labels: merge})
+	switch {
+	case cloud.Is(err, cloud.NotFound):
+		return nil
+	case err != nil:
+		return k.Failed(vm, &obs.Observation, err)
+	}
+	k.Remember(vm, obs, server, false)
+	if obs.Owned {
+		return k.NotApplied(vm, &obs.Observation, server.ID)
 	}
 	return nil
 }
 
+// update changes what differs from the spec.
 func (k *kind) update(ctx context.Context, vm *pcapi.VM, obs *observation) error {
-	change := difference(vm, *obs.Resource)
-	if err := k.patch(ctx, vm, obs, change); err != nil {
+	change, id := difference(vm, *obs.Resource), obs.Resource.ID
+	server, err := obs.View.Client.UpdateServer(ctx, id, change)
+	if err != nil {
+		return k.ChangeFailed(vm, &obs.Observation, id, err)
+	}
+	repeated := k.Repeated(vm, &obs.Observation, fmt.Sprint(deref(change.CPU), deref(change.MemoryGiB), deref(change.PowerState)))
+	shown := difference(vm, server).Empty()
+	if !repeated || !shown {
+		k.Remember(vm, obs, server, false)
+	}
+	if err := k.Progress(server); err != nil {
 		return err
 	}
-	now := k.Clock()
-	before := k.Tracker.Changed(vm.UID, fmt.Sprint(vm.Generation, deref(change.CPU), deref(change.MemoryGiB), deref(change.PowerState)), now)
-	repeated := now.Sub(before) < obs.View.Settings.PollInterval+external.LastBackoff // later, somebody changed the server again
-	if err := k.Progress(*obs.Resource); err != nil {
-		return err
-	}
-	if repeated || !difference(vm, *obs.Resource).Empty() {
-		return reconciler.Wait(k.Backoff.When(vm.UID), pcapi.ProgressingReason,
-			"the cloud accepted a change of VM %s and does not show it: it is sent again", obs.Resource.ID)
+	if repeated || !shown {
+		return k.NotApplied(vm, &obs.Observation, id)
 	}
 	k.Backoff.Forget(vm.UID)
 	return nil
@@ -144,7 +159,7 @@ func deref[T any](p *T) any {
 func (k *kind) patch(ctx context.Context, vm *pcapi.VM, obs *observation, change cloud.UpdateServer) error {
 	server, err := obs.View.Client.UpdateServer(ctx, obs.Resource.ID, change)
 	if err != nil {
-		return k.Failed(vm, &obs.Observation, err)
+		return k.ChangeFailed(vm, &obs.Observation, obs.Resource.ID, err)
 	}
 	k.Remember(vm, obs, server, false)
 	return nil
