@@ -24,7 +24,7 @@ type answer struct {
 	// repeated is set when the request was written more than once: the answer is
 	// about the last of them, and says nothing of the others.
 	repeated bool
-	// target is the host that a redirect points to, else empty.
+	// target is the host that a redirect points to, without secrets, else empty.
 	target string
 }
 
@@ -102,7 +102,10 @@ func (c *Client) send(ctx context.Context, call *call, token string) (*answer, *
 	defer func() { _ = raw.Body.Close() }()
 	got := &answer{status: raw.StatusCode, header: raw.Header, repeated: sent() > 1}
 	if location, err := raw.Location(); err == nil {
-		got.target = location.Host
+		got.target = c.redactor.Redact(transport.Printable(location.Host), token)
+	}
+	if media := transport.Printable(got.header.Get("Content-Type")); c.redactor.Redact(media, token) != media {
+		got.header.Del("Content-Type") // errors quote it
 	}
 	accepted := accepts(call, got)
 	if accepted && call.stream != nil {
