@@ -2,8 +2,11 @@ package rest
 
 import (
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/privatecloud/operator/internal/cloud/transport"
 )
 
 // TestHeadersThatQuoteTheTokenAreNotShown holds that errors, which quote hosts of
@@ -30,5 +33,18 @@ func TestHeadersThatQuoteTheTokenAreNotShown(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestLongReasonCostsLittle is not parallel: it measures what is allocated.
+func TestLongReasonCostsLittle(t *testing.T) {
+	c := newClient(t, "http://cloud.test", func(cfg *Config) { cfg.Credentials = Credentials{Token: "hunter2-hunter2"} })
+	reason := strings.Repeat(`QUFB%25%32%35\u0041`, transport.MaxErrorBody/18)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	c.reasonOf(wireProblem{Detail: reason}, http.Header{}, "", "request")
+	runtime.ReadMemStats(&after)
+	if mib := (after.TotalAlloc - before.TotalAlloc) >> 20; mib > 16 {
+		t.Errorf("a reason of %d bytes took %d MiB", len(reason), mib)
 	}
 }

@@ -102,9 +102,10 @@ func (c *Client) send(ctx context.Context, call *call, token string) (*answer, *
 	defer func() { _ = raw.Body.Close() }()
 	got := &answer{status: raw.StatusCode, header: raw.Header, repeated: sent() > 1}
 	if location, err := raw.Location(); err == nil {
-		got.target = c.redactor.Redact(transport.Printable(location.Host), token)
+		got.target = c.redactor.Redact(transport.Truncate(transport.Printable(location.Host), maxRedacted), token)
 	}
-	if media := transport.Printable(got.header.Get("Content-Type")); c.redactor.Redact(media, token) != media {
+	media := transport.Truncate(transport.Printable(got.header.Get("Content-Type")), maxRedacted)
+	if c.redactor.Redact(media, token) != media {
 		got.header.Del("Content-Type") // errors quote it
 	}
 	accepted := accepts(call, got)

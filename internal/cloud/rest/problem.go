@@ -13,6 +13,11 @@ import (
 // maxDetail bounds what is quoted of the cloud's own reason, in runes.
 const maxDetail = 256
 
+// maxRedacted bounds what is searched for secrets of it, in runes: the search looks
+// at all forms that a text may stand for, and a cloud may answer with a long one. A
+// secret that the bound cuts is found by its beginning.
+const maxRedacted = 4 * maxDetail
+
 // wireProblem is RFC 9457 with a code. Other types of a field leave the field
 // empty: the status still says what happened.
 type wireProblem struct {
@@ -64,7 +69,7 @@ func (c *Client) reasonOf(p wireProblem, header http.Header, token, requestID st
 	if text == "" {
 		text = p.Title
 	}
-	text = c.redactor.Redact(transport.Printable(text), token)
+	text = c.redactor.Redact(transport.Truncate(transport.Printable(text), maxRedacted), token)
 	for _, id := range []string{requestID, transport.Printable(header.Get("X-Request-Id"))} {
 		if len(id) >= 8 {
 			text = strings.ReplaceAll(text, id, "…")
