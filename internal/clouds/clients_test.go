@@ -341,6 +341,34 @@ func TestWithdrawnSecretEndsTheClient(t *testing.T) {
 	}
 }
 
+// TestWithdrawnSecretEndsTheClientOfAStandby is about the clients that GetShared makes.
+func TestWithdrawnSecretEndsTheClientOfAStandby(t *testing.T) {
+	for name, change := range map[string]func(*harness, *pcapi.Cloud){
+		"the label of the Secret is removed": func(h *harness, _ *pcapi.Cloud) {
+			secret := secretOf(map[string]string{"token": "t"})
+			secret.Labels = nil
+			if err := h.client.Update(h.t.Context(), secret); err != nil {
+				h.t.Fatal(err)
+			}
+		},
+		"the endpoint changes, and the Secret is invalid": func(h *harness, c *pcapi.Cloud) {
+			h.rotate(map[string]string{"password": "p"})
+			c.Spec.Endpoint, c.Generation = "https://other.test", 2
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, c := newHarness(t, secretOf(map[string]string{"token": "t"})), home(withSecret)
+			h.getShared(c)
+			h.now = h.now.Add(pollInterval)
+			change(h, c)
+			if _, err := h.GetShared(t.Context(), c); reasonOf(err) != pcapi.InvalidConfigurationReason {
+				t.Errorf("GetShared: %v, want InvalidConfiguration", err)
+			}
+			h.dialed[0].wantClosed(t)
+		})
+	}
+}
+
 func TestForgetClosesTheCandidate(t *testing.T) {
 	h, c := newHarness(t, secretOf(map[string]string{"token": "old"})), home(withSecret)
 	h.connect(c)
