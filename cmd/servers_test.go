@@ -15,6 +15,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -100,6 +101,11 @@ func serveWebhook(t *testing.T, ca *authority, clientCA string) string {
 		t.Fatal(err)
 	}
 	server.Register("/review", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "reviewed") }))
+	server.Register("/read", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, err := io.Copy(io.Discard, r.Body); err != nil {
+			http.Error(w, err.Error(), http.StatusRequestEntityTooLarge)
+		}
+	}))
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- server.Start(ctx) }()
@@ -158,6 +164,31 @@ func TestWebhookServesTheClientOfTheAPIServerOnly(t *testing.T) {
 				t.Errorf("served: %t (%v), want %t", served, err, tc.served)
 			}
 		})
+	}
+}
+
+func TestWebhookServerBoundsReviews(t *testing.T) {
+	ca := newAuthority(t)
+	address := serveWebhook(t, ca, "")
+	roots := x509.NewCertPool()
+	roots.AddCert(ca.certificate)
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}}
+	defer client.CloseIdleConnections()
+	for size, want := range map[int64]int{reviewBounds.size: http.StatusOK, reviewBounds.size + 1: http.StatusRequestEntityTooLarge} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "https://"+address+"/read", strings.NewReader(strings.Repeat("x", int(size))))
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := response.Body.Close(); err != nil {
+			t.Error(err)
+		}
+		if response.StatusCode != want {
+			t.Errorf("%d bytes: status %d, want %d", size, response.StatusCode, want)
+		}
 	}
 }
 

@@ -75,43 +75,6 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// publicTexts say of which kind a failure is, where the details concern the
-// platform: endpoints, credentials, proxies and limits.
-var publicTexts = map[Kind]string{
-	NotFound:         "it does not exist in the cloud",
-	NotFoundUnproven: "it does not exist in the cloud, or something in front of the cloud says so",
-	Taken:            "the name is in use",
-	Unauthorized:     "the cloud refuses the operator's credentials",
-	Untrusted:        "the certificate of the cloud cannot be verified",
-	Throttled:        "the cloud or its limits allow no more requests now",
-	Unavailable:      "the cloud does not answer or cannot serve requests",
-	Unreadable:       "the answer of the cloud cannot be understood",
-}
-
-// PublicMessage returns what a user of the cloud may read of err: what was being
-// done, and the cloud's reason if it is about the user's own request. Details that
-// concern the platform, such as an endpoint, are left out: the Cloud's conditions
-// have them. For an error that is no *Error it returns the text of err.
-func PublicMessage(err error) string {
-	e, ok := errors.AsType[*Error](err)
-	if !ok {
-		return err.Error()
-	}
-	if text, platform := publicTexts[e.Kind]; platform {
-		return fmt.Sprintf("%s: %s", e.Op, text)
-	}
-	return e.Error()
-}
-
-// Public returns an error with the text of PublicMessage. It wraps err, so that its
-// Kind stays known.
-func Public(err error) error { return publicError{err} }
-
-type publicError struct{ err error }
-
-func (e publicError) Error() string { return PublicMessage(e.err) }
-func (e publicError) Unwrap() error { return e.err }
-
 // KindOf returns the Kind of the first *Error in err's chain, empty if none.
 func KindOf(err error) Kind {
 	if e, ok := errors.AsType[*Error](err); ok {

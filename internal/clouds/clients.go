@@ -77,19 +77,7 @@ func (s *Clients) Get(ctx context.Context, c *pcapi.Cloud) (cloud.Client, error)
 		return nil, err
 	}
 	defer unlock()
-	identity, err := identityOf(c)
-	if err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	s.retire(e.endOther(identity)...)
-	s.mu.Unlock()
-	in, err := s.read(ctx, c)
-	if _, withdrawn := errors.AsType[*UnusableError](err); withdrawn {
-		s.mu.Lock()
-		s.retire(e.takeAll()...)
-		s.mu.Unlock()
-	}
+	in, identity, err := s.inputsOf(ctx, c, e)
 	if err != nil {
 		return nil, err
 	}
@@ -190,11 +178,7 @@ func (s *Clients) shared(c *pcapi.Cloud) cloud.Client {
 // refresh replaces a client that nobody keeps if its inputs have changed. The
 // caller holds the entry's lock.
 func (s *Clients) refresh(ctx context.Context, c *pcapi.Cloud, e *entry) (cloud.Client, error) {
-	identity, err := identityOf(c)
-	if err != nil {
-		return nil, err
-	}
-	in, err := s.read(ctx, c)
+	in, identity, err := s.inputsOf(ctx, c, e)
 	if err != nil {
 		return nil, err
 	}
@@ -218,6 +202,26 @@ func (s *Clients) refresh(ctx context.Context, c *pcapi.Cloud, e *entry) (cloud.
 	}
 	e.check(s.opts.Clock(), c)
 	return known.client, nil
+}
+
+// inputsOf reads what a client of a Cloud is made from. It closes the clients that
+// may be of another cloud, and all if the Secret is missing or not for this Cloud. The
+// caller holds the entry's lock.
+func (s *Clients) inputsOf(ctx context.Context, c *pcapi.Cloud, e *entry) (inputs, fingerprint, error) {
+	identity, err := identityOf(c)
+	if err != nil {
+		return inputs{}, identity, err
+	}
+	s.mu.Lock()
+	s.retire(e.endOther(identity)...)
+	s.mu.Unlock()
+	in, err := s.read(ctx, c)
+	if _, withdrawn := errors.AsType[*UnusableError](err); withdrawn {
+		s.mu.Lock()
+		s.retire(e.takeAll()...)
+		s.mu.Unlock()
+	}
+	return in, identity, err
 }
 
 func (s *Clients) dial(c *pcapi.Cloud, in inputs, identity fingerprint) (*made, error) {

@@ -50,7 +50,7 @@ func TestClientIsReplacedWhenInputsChange(t *testing.T) {
 			name: "endpoint and token change: new client at once", replaced: true, atOnce: true,
 			change: func(h *harness, c *pcapi.Cloud) {
 				c.Spec.Endpoint, c.Generation = "https://other.test", 2
-				h.rotate(map[string]string{"token": "new"})
+				h.rotateToken("new")
 			},
 		},
 		{name: "insecureSkipTLSVerify changes: new client at once", change: edit(func(c *pcapi.Cloud) { c.Spec.InsecureSkipTLSVerify = true }), replaced: true, atOnce: true},
@@ -58,8 +58,7 @@ func TestClientIsReplacedWhenInputsChange(t *testing.T) {
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
-			h, c := newHarness(t, secretOf(map[string]string{"token": "old"})), home(withSecret)
-			first := h.connect(c)
+			h, c, first := connected(t)
 			tc.change(h, c)
 			second := h.get(c)
 			if replaced := second != first; replaced != tc.replaced {
@@ -91,9 +90,8 @@ func TestClientIsReplacedWhenInputsChange(t *testing.T) {
 }
 
 func TestRefusedCandidateLeavesTheCurrentClient(t *testing.T) {
-	h, c := newHarness(t, secretOf(map[string]string{"token": "old"})), home(withSecret)
-	first := h.connect(c)
-	h.rotate(map[string]string{"token": "wrong"})
+	h, c, first := connected(t)
+	h.rotateToken("wrong")
 	for i := range 3 {
 		if h.get(c) == first {
 			t.Fatal("the changed Secret is not used")
@@ -104,7 +102,7 @@ func TestRefusedCandidateLeavesTheCurrentClient(t *testing.T) {
 			t.Fatal("the current client is not used on")
 		}
 	}
-	h.rotate(map[string]string{"token": "old"})
+	h.rotateToken("old")
 	if h.get(c) != first {
 		t.Error("the client of the Secret as it was is not used")
 	}
@@ -112,18 +110,17 @@ func TestRefusedCandidateLeavesTheCurrentClient(t *testing.T) {
 }
 
 func TestCandidateIsReplacedByTheNextChange(t *testing.T) {
-	h, c := newHarness(t, secretOf(map[string]string{"token": "old"})), home(withSecret)
-	first := h.connect(c)
-	h.rotate(map[string]string{"token": "second"})
+	h, c, first := connected(t)
+	h.rotateToken("second")
 	second := h.get(c)
-	h.rotate(map[string]string{"token": "third"})
+	h.rotateToken("third")
 	third := h.get(c)
 	h.dialed[1].wantClosed(t)
 	h.Commit("home", second)
 	if h.getShared(c) != first {
 		t.Error("a closed candidate became the current client")
 	}
-	h.rotate(map[string]string{"token": "old"})
+	h.rotateToken("old")
 	if h.get(c) != first {
 		t.Error("the current client is not used although it fits again")
 	}
@@ -135,8 +132,7 @@ func TestCandidateIsReplacedByTheNextChange(t *testing.T) {
 func TestEndpointChangeEndsTheClientAlthoughNoOtherCanBeMade(t *testing.T) {
 	for name, data := range map[string]map[string]string{"the Secret is missing": nil, "the Secret is invalid": {"password": "p"}} {
 		t.Run(name, func(t *testing.T) {
-			h, c := newHarness(t, secretOf(map[string]string{"token": "t"})), home(withSecret)
-			first := h.connect(c)
+			h, c, first := connected(t)
 			if data == nil {
 				c.Spec.CredentialsSecretRef.Name = "another"
 			} else {
@@ -155,8 +151,7 @@ func TestEndpointChangeEndsTheClientAlthoughNoOtherCanBeMade(t *testing.T) {
 }
 
 func TestGetKeepsClientWhenInputsBecomeInvalid(t *testing.T) {
-	h, c := newHarness(t, secretOf(map[string]string{"token": "t"})), home(withSecret)
-	old := h.connect(c)
+	h, c, old := connected(t)
 	h.rotate(map[string]string{"password": "p"})
 	if _, err := h.Get(t.Context(), c); reasonOf(err) != pcapi.InvalidConfigurationReason {
 		t.Errorf("Get: %v, want InvalidConfiguration", err)
@@ -168,10 +163,9 @@ func TestGetKeepsClientWhenInputsBecomeInvalid(t *testing.T) {
 }
 
 func TestGetSharedReturnsTheClientThatGetKeeps(t *testing.T) {
-	h, c := newHarness(t, secretOf(map[string]string{"token": "t"})), home(withSecret)
-	kept := h.connect(c)
+	h, c, kept := connected(t)
 	h.now = h.now.Add(time.Hour)
-	h.rotate(map[string]string{"token": "new"})
+	h.rotateToken("new")
 	changed := c.DeepCopy()
 	changed.Generation++
 	if h.getShared(changed) != kept || h.reads != 1 {
@@ -203,7 +197,7 @@ func TestGetSharedReadsTheSecretOncePerPollInterval(t *testing.T) {
 	if h.reads != 1 {
 		t.Errorf("%d reads of the Secret for 101 calls, want 1", h.reads)
 	}
-	h.rotate(map[string]string{"token": "new"})
+	h.rotateToken("new")
 	h.now = h.now.Add(pollInterval)
 	second := h.getShared(c)
 	if second == first || h.reads != 2 {
@@ -299,9 +293,8 @@ func TestConcurrentGetSharedReadsTheSecretOnce(t *testing.T) {
 }
 
 func TestDropAllClosesTheCurrentClient(t *testing.T) {
-	h, c := newHarness(t, secretOf(map[string]string{"token": "old"})), home(withSecret)
-	first := h.connect(c)
-	h.rotate(map[string]string{"token": "new"})
+	h, c, first := connected(t)
+	h.rotateToken("new")
 	h.get(c)
 	h.DropAll(t.Context(), "home")
 	h.dialed[0].wantClosed(t)
@@ -320,14 +313,13 @@ func TestWithdrawnSecretEndsTheClient(t *testing.T) {
 		"it is deleted": func(h *harness, s *corev1.Secret) error { return h.client.Delete(h.t.Context(), s) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			h, c := newHarness(t, secretOf(map[string]string{"token": "t"})), home(withSecret)
-			first := h.connect(c)
+			h, c, first := connected(t)
 			h.unreadable = errors.New("the API server is away")
 			if _, err := h.Get(t.Context(), c); err == nil || !h.InUse("home", first) {
 				t.Errorf("the Secret cannot be read: %v, want an error and the client in use", err)
 			}
 			h.unreadable = nil
-			if err := withdraw(h, secretOf(map[string]string{"token": "t"})); err != nil {
+			if err := withdraw(h, secretOf(map[string]string{"token": "old"})); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := h.Get(t.Context(), c); reasonOf(err) == "" {
@@ -341,10 +333,37 @@ func TestWithdrawnSecretEndsTheClient(t *testing.T) {
 	}
 }
 
+// TestWithdrawnSecretEndsTheClientOfAStandby is about the clients that GetShared makes.
+func TestWithdrawnSecretEndsTheClientOfAStandby(t *testing.T) {
+	for name, change := range map[string]func(*harness, *pcapi.Cloud){
+		"the label of the Secret is removed": func(h *harness, _ *pcapi.Cloud) {
+			secret := secretOf(map[string]string{"token": "t"})
+			secret.Labels = nil
+			if err := h.client.Update(h.t.Context(), secret); err != nil {
+				h.t.Fatal(err)
+			}
+		},
+		"the endpoint changes, and the Secret is invalid": func(h *harness, c *pcapi.Cloud) {
+			h.rotate(map[string]string{"password": "p"})
+			c.Spec.Endpoint, c.Generation = "https://other.test", 2
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, c := newHarness(t, secretOf(map[string]string{"token": "t"})), home(withSecret)
+			h.getShared(c)
+			h.now = h.now.Add(pollInterval)
+			change(h, c)
+			if _, err := h.GetShared(t.Context(), c); reasonOf(err) != pcapi.InvalidConfigurationReason {
+				t.Errorf("GetShared: %v, want InvalidConfiguration", err)
+			}
+			h.dialed[0].wantClosed(t)
+		})
+	}
+}
+
 func TestForgetClosesTheCandidate(t *testing.T) {
-	h, c := newHarness(t, secretOf(map[string]string{"token": "old"})), home(withSecret)
-	h.connect(c)
-	h.rotate(map[string]string{"token": "new"})
+	h, c, _ := connected(t)
+	h.rotateToken("new")
 	h.get(c)
 	h.Forget(t.Context(), "home")
 	h.dialed[0].wantClosed(t)
@@ -393,9 +412,8 @@ func TestUnusedClientOfAStandbyIsClosed(t *testing.T) {
 }
 
 func TestCloseClosesEachClientOnce(t *testing.T) {
-	h, c := newHarness(t, secretOf(map[string]string{"token": "old"})), home(withSecret)
-	current := h.connect(c)
-	h.rotate(map[string]string{"token": "new"})
+	h, c, current := connected(t)
+	h.rotateToken("new")
 	candidate := h.get(c)
 	shared := h.getShared(home(func(c *pcapi.Cloud) { c.Name = "shared" }))
 	h.Close(t.Context())
@@ -447,31 +465,28 @@ func TestClientThatIsMadeWhileClosingIsClosed(t *testing.T) {
 }
 
 func TestCloseWaitsForReplacedClients(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h, c := newHarness(t, secretOf(map[string]string{"token": "old"})), home(withSecret)
-		h.connect(c)
-		h.dialed[0].slow = time.Second
-		h.rotate(map[string]string{"token": "new"})
-		h.connect(c)
-		begun := time.Now()
-		h.Close(t.Context())
-		if took := time.Since(begun); took != time.Second || h.dialed[0].Closes() != 1 {
-			t.Errorf("Close returned after %s with the replaced client closed %d times, want 1s, once", took, h.dialed[0].Closes())
-		}
-	})
-	synctest.Test(t, func(t *testing.T) {
-		h, c := newHarness(t, secretOf(map[string]string{"token": "old"})), home(withSecret)
-		h.connect(c)
-		h.dialed[0].slow = time.Minute
-		h.rotate(map[string]string{"token": "new"})
-		h.connect(c)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		begun := time.Now()
-		h.Close(ctx)
-		if took := time.Since(begun); took != time.Second {
-			t.Errorf("Close returned after %s, want the end of its context after 1s", took)
-		}
-		<-h.dialed[0].Closed()
-	})
+	for name, tc := range map[string]struct{ slow, deadline, took time.Duration }{
+		"it closes in time: awaited":             {time.Second, time.Hour, time.Second},
+		"it takes too long: its context ends it": {time.Minute, time.Second, time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h, c, _ := connected(t)
+				h.dialed[0].slow = tc.slow
+				h.rotateToken("new")
+				h.connect(c)
+				ctx, cancel := context.WithTimeout(t.Context(), tc.deadline)
+				defer cancel()
+				begun := time.Now()
+				h.Close(ctx)
+				if took := time.Since(begun); took != tc.took {
+					t.Errorf("Close returned after %s, want %s", took, tc.took)
+				}
+				if closed := h.dialed[0].Closes() == 1; closed != (tc.slow < tc.deadline) {
+					t.Errorf("the replaced client was closed: %t", closed)
+				}
+				<-h.dialed[0].Closed()
+			})
+		})
+	}
 }

@@ -134,6 +134,14 @@ func (h *harness) connect(c *pcapi.Cloud) cloud.Client {
 	return got
 }
 
+// connected returns the Cloud home with a Secret, whose token is "old", and the client
+// of it, which has answered.
+func connected(t *testing.T) (*harness, *pcapi.Cloud, cloud.Client) {
+	t.Helper()
+	h, c := newHarness(t, secretOf(map[string]string{"token": "old"})), home(withSecret)
+	return h, c, h.connect(c)
+}
+
 func (h *harness) getShared(c *pcapi.Cloud) cloud.Client {
 	h.t.Helper()
 	got, err := h.GetShared(h.t.Context(), c)
@@ -148,6 +156,11 @@ func (h *harness) rotate(data map[string]string) {
 	if err := h.client.Update(h.t.Context(), secretOf(data)); err != nil {
 		h.t.Fatalf("Update: %v", err)
 	}
+}
+
+func (h *harness) rotateToken(token string) {
+	h.t.Helper()
+	h.rotate(map[string]string{"token": token})
 }
 
 // wantClosed waits for Close, which runs in the background.

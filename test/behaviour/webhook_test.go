@@ -274,9 +274,10 @@ func startStandby(t *T, name string) (standby *testkit.Manager, labels map[strin
 	return standby, labels, stop
 }
 
-func TestStoppedOperatorClosesItsSessions(tt *testing.T) {
-	t := newT(tt)
-	_, labels, stop := startStandby(t, "stopped")
+// checkedByStandby returns a Cloud with sessions, on which the standby that serves
+// namespaces with the labels has refused a name.
+func checkedByStandby(t *T, labels map[string]string) *fixture {
+	t.Helper()
 	f := newFixture(t, mockcloud.Options{Username: "operator", Password: password},
 		withSecret(t, map[string]string{"username": "operator", "password": password}))
 	f.namespace = newNamespace(t, labels)
@@ -284,6 +285,13 @@ func TestStoppedOperatorClosesItsSessions(tt *testing.T) {
 	t.Expect(err).To(HaveOccurred())
 	t.Expect(output).To(ContainSubstring(f.prohibition()))
 	t.Expect(f.CountCalls("POST", "/sessions")).To(Equal(2), "the leader's session and the standby's")
+	return f
+}
+
+func TestStoppedOperatorClosesItsSessions(tt *testing.T) {
+	t := newT(tt)
+	_, labels, stop := startStandby(t, "stopped")
+	f := checkedByStandby(t, labels)
 	t.Expect(f.CountCalls("DELETE", "/sessions")).To(Equal(0))
 
 	t.Expect(stop()).To(Succeed())
@@ -294,13 +302,7 @@ func TestStoppedOperatorClosesItsSessions(tt *testing.T) {
 func TestStandbyServesTheNameCheckWebhook(tt *testing.T) {
 	t := newT(tt)
 	standby, labels, _ := startStandby(t, "standby")
-	f := newFixture(t, mockcloud.Options{Username: "operator", Password: password},
-		withSecret(t, map[string]string{"username": "operator", "password": password}))
-	f.namespace = newNamespace(t, labels)
-	_, output, err := f.applyVM("forbidden")
-	t.Expect(err).To(HaveOccurred())
-	t.Expect(output).To(ContainSubstring(f.prohibition()))
-	t.Expect(f.CountCalls("POST", "/sessions")).To(Equal(2), "the leader's session and the standby's")
+	f := checkedByStandby(t, labels)
 	t.Expect(standby.Writes.To()).To(BeEmpty(), "a standby writes nothing")
 
 	deleteObject(t, f.object)

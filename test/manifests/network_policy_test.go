@@ -201,8 +201,11 @@ func TestNetworkPoliciesAllowTheCallsOfEachPod(t *testing.T) {
 					port     int32
 					allowed  bool
 				}{
-					"DNS":                             {peers()["tenant"], corev1.ProtocolUDP, 53, true},
-					"DNS over TCP":                    {peers()["outside"], corev1.ProtocolTCP, 53, true},
+					"DNS":          {peers()["tenant"], corev1.ProtocolUDP, 53, true},
+					"DNS over TCP": {peers()["outside"], corev1.ProtocolTCP, 53, true},
+					// Policies apply to the port of the pod, not to that of the Service.
+					"DNS of OpenShift":                {peers()["tenant"], corev1.ProtocolUDP, 5353, true},
+					"DNS of OpenShift over TCP":       {peers()["tenant"], corev1.ProtocolTCP, 5353, true},
 					"the API server, a cloud outside": {peers()["outside"], corev1.ProtocolTCP, 6443, !mock},
 					"a cloud in the cluster":          {peers()["tenant"], corev1.ProtocolTCP, 8443, !mock},
 					"the REST API of the mock cloud":  {peers()["mock"], corev1.ProtocolTCP, 8080, !mock},

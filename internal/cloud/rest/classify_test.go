@@ -276,6 +276,10 @@ func TestErrorTextsAreStableAndGiveAdvice(t *testing.T) {
 			problemReply(401, "unauthorized"), Credentials{},
 			`get server "i-1": the cloud wants credentials: name a Secret in spec.credentialsSecretRef (because)`,
 		},
+		"the host of the endpoint is removed, since tenants read the reason": {
+			reply{status: 400, body: `{"detail":"127.0.0.1:80 denies it, ask the owner of 127.0.0.1."}`}, Credentials{},
+			`get server "i-1": … denies it, ask the owner of ….`,
+		},
 		"ids, times, control characters and secrets are removed": {
 			reply{
 				status: 400, header: map[string]string{"X-Request-Id": "req-12345678"},

@@ -3,6 +3,7 @@ package rest
 import (
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"sync/atomic"
 
@@ -16,9 +17,11 @@ import (
 // Client is one cloud's REST API. It is safe for concurrent use.
 type Client struct {
 	endpoint string
-	agent    string
-	stated   stated
-	ignored  ignored
+	// host finds the host of the endpoint in a text; nil if it could be any word.
+	host    *regexp.Regexp
+	agent   string
+	stated  stated
+	ignored ignored
 	// credentials is a pointer, which fmt does not follow when it prints a Client:
 	// it calls no String method on unexported fields.
 	credentials *Credentials
@@ -64,6 +67,7 @@ func newOver(base http.RoundTripper, cfg Config) (*Client, error) {
 	}
 	return &Client{
 		endpoint:    strings.TrimRight(endpoint.String(), "/"),
+		host:        hostPattern(endpoint.Hostname()),
 		agent:       fmt.Sprintf("private-cloud-operator/%s", cfg.Version),
 		stated:      statedBy(cfg),
 		credentials: &cfg.Credentials,
@@ -75,6 +79,15 @@ func newOver(base http.RoundTripper, cfg Config) (*Client, error) {
 		usage:       newUsage(),
 		probing:     make(chan struct{}, 1),
 	}, nil
+}
+
+// hostPattern matches a host in any spelling, with its port; nil if it may be a word
+// of any text.
+func hostPattern(host string) *regexp.Regexp {
+	if !strings.ContainsAny(host, ".:-") {
+		return nil
+	}
+	return regexp.MustCompile(`(?i)\[?` + regexp.QuoteMeta(host) + `\]?(:\d+)?`)
 }
 
 // silent keeps resty from logging: its lines may hold addresses and headers.

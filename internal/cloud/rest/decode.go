@@ -44,16 +44,22 @@ func object(call *call, got *answer, f func(name, value []byte)) *cloud.Error {
 	return err
 }
 
-func decodeServer(call *call, got *answer, into *ignored) (cloud.Server, *cloud.Error) {
+// decodeOne reads an answer that is one object. read is a method of reader.
+func decodeOne[T any](call *call, got *answer, into *ignored, read func(*reader, []byte) (T, error)) (T, *cloud.Error) {
+	var none T
 	body, failed := document(call, got)
 	if failed != nil {
-		return cloud.Server{}, failed
+		return none, failed
 	}
-	server, err := newReader(into).server(body)
+	result, err := read(newReader(into), body)
 	if err != nil {
-		return cloud.Server{}, unreadable(call, err.Error())
+		return none, unreadable(call, err.Error())
 	}
-	return server, nil
+	return result, nil
+}
+
+func decodeServer(call *call, got *answer, into *ignored) (cloud.Server, *cloud.Error) {
+	return decodeOne(call, got, into, (*reader).server)
 }
 
 // page is a ServerPage and whether it came in the extended profile's shape.
@@ -162,28 +168,34 @@ func decodeSession(call *call, got *answer, into *ignored) (opened, *cloud.Error
 	return session, nil
 }
 
-// server reads a server. Only id and name are indispensable.
-func (r *reader) server(data []byte) (cloud.Server, error) {
-	s := cloud.Server{State: cloud.StateActive}
-	var id, name []byte
+// named reads the id and the name of an object, without which it cannot be used, and
+// calls optional with each other field.
+func (r *reader) named(data []byte, optional func(field, value []byte)) (id, name string, err error) {
+	var idValue, nameValue []byte
 	object := fields(data, func(field, value []byte) {
 		switch string(field) {
 		case "id":
-			id = value
+			idValue = value
 		case "name":
-			name = value
+			nameValue = value
 		default:
-			r.optional(&s, field, value)
+			optional(field, value)
 		}
 	})
 	if !object && !isNull(trim(data)) {
-		return s, errors.New("it is not an object")
+		return "", "", errors.New("it is not an object")
 	}
-	var err error
-	if s.ID, err = identifier(id); err != nil {
-		return s, err
+	if id, err = identifier(idValue); err != nil {
+		return id, "", err
 	}
-	s.Name, err = r.name(name)
+	name, err = r.name(nameValue)
+	return id, name, err
+}
+
+// server reads a server. Only id and name are indispensable.
+func (r *reader) server(data []byte) (s cloud.Server, err error) {
+	s.State = cloud.StateActive
+	s.ID, s.Name, err = r.named(data, func(field, value []byte) { r.optional(&s, field, value) })
 	return s, err
 }
 

@@ -25,7 +25,7 @@ type answer struct {
 	// repeated is set when the request was written more than once: the answer is
 	// about the last of them, and says nothing of the others.
 	repeated bool
-	// target is the host that a redirect points to, else empty.
+	// target is the host that a redirect points to, without secrets, else empty.
 	target string
 }
 
@@ -104,7 +104,11 @@ func (c *Client) send(ctx context.Context, call *call, token string) (*answer, *
 	defer func() { _ = raw.Body.Close() }()
 	got := &answer{status: raw.StatusCode, header: raw.Header, repeated: sent() > 1}
 	if location, err := raw.Location(); err == nil {
-		got.target = location.Host
+		got.target = c.redactor.Redact(transport.Truncate(transport.Printable(location.Host), maxRedacted), token)
+	}
+	media := transport.Truncate(transport.Printable(got.header.Get("Content-Type")), maxRedacted)
+	if c.redactor.Redact(media, token) != media {
+		got.header.Del("Content-Type") // errors quote it
 	}
 	accepted := accepts(call, got)
 	if accepted && call.stream != nil {

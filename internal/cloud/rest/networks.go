@@ -2,7 +2,6 @@ package rest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 
@@ -147,15 +146,7 @@ func (c *Client) doNetwork(ctx context.Context, call *call, id string) (cloud.Ne
 }
 
 func decodeNetwork(call *call, got *answer, into *ignored) (cloud.Network, *cloud.Error) {
-	body, failed := document(call, got)
-	if failed != nil {
-		return cloud.Network{}, failed
-	}
-	network, err := newReader(into).network(body)
-	if err != nil {
-		return cloud.Network{}, unreadable(call, err.Error())
-	}
-	return network, nil
+	return decodeOne(call, got, into, (*reader).network)
 }
 
 // decodeNetworks reads a listing. One bad network spoils it, since a network
@@ -178,15 +169,9 @@ func decodeNetworks(call *call, got *answer, in *stream, into *ignored) ([]cloud
 
 // network reads a network. Only id and name are indispensable: a network of somebody
 // else may have no gateway, and must not make the listing unreadable.
-func (r *reader) network(data []byte) (cloud.Network, error) {
-	var net cloud.Network
-	var id, name []byte
-	object := fields(data, func(field, value []byte) {
+func (r *reader) network(data []byte) (net cloud.Network, err error) {
+	net.ID, net.Name, err = r.named(data, func(field, value []byte) {
 		switch string(field) {
-		case "id":
-			id = value
-		case "name":
-			name = value
 		case "cidr":
 			net.CIDR = r.address("cidr", value)
 		case "gateway":
@@ -195,14 +180,6 @@ func (r *reader) network(data []byte) (cloud.Network, error) {
 			net.CreatedAt = r.time("createdAt", value)
 		}
 	})
-	if !object && !isNull(trim(data)) {
-		return net, errors.New("it is not an object")
-	}
-	var err error
-	if net.ID, err = identifier(id); err != nil {
-		return net, err
-	}
-	net.Name, err = r.name(name)
 	return net, err
 }
 

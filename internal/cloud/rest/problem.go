@@ -13,6 +13,11 @@ import (
 // maxDetail bounds what is quoted of the cloud's own reason, in runes.
 const maxDetail = 256
 
+// maxRedacted bounds what is searched for secrets of it, in runes: the search looks
+// at all forms that a text may stand for, and a cloud may answer with a long one. A
+// secret that the bound cuts is found by its beginning.
+const maxRedacted = 4 * maxDetail
+
 // wireProblem is RFC 9457 with a code. Other types of a field leave the field
 // empty: the status still says what happened.
 type wireProblem struct {
@@ -58,13 +63,16 @@ func (a *answer) problem() wireProblem {
 var timePattern = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:?\d\d)?`)
 
 // reasonOf returns the cloud's reason in a form for errors: one line, bounded, without
-// secrets, request ids and times.
+// secrets, request ids, times and the host of the endpoint.
 func (c *Client) reasonOf(p wireProblem, header http.Header, token, requestID string) string {
 	text := p.Detail
 	if text == "" {
 		text = p.Title
 	}
-	text = c.redactor.Redact(transport.Printable(text), token)
+	text = c.redactor.Redact(transport.Truncate(transport.Printable(text), maxRedacted), token)
+	if c.host != nil {
+		text = c.host.ReplaceAllString(text, "…")
+	}
 	for _, id := range []string{requestID, transport.Printable(header.Get("X-Request-Id"))} {
 		if len(id) >= 8 {
 			text = strings.ReplaceAll(text, id, "…")

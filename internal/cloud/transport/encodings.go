@@ -1,6 +1,8 @@
 package transport
 
 import (
+	"html"
+	"slices"
 	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -66,7 +68,10 @@ func (d decoded) decode() []decoded {
 	if text, changed := d.unescape('\\', backslash); changed {
 		all = append(all, text)
 	}
-	return append(all, d.base64()...)
+	if text, changed := d.unescape('&', entity); changed {
+		all = append(all, text)
+	}
+	return slices.Concat(all, d.hexDumps(), d.base64())
 }
 
 // unescape replaces the escapes that begin with mark. escape returns what the
@@ -101,13 +106,16 @@ func percent(d decoded) (string, int) {
 	return string([]byte{byte(value & 0xff)}), 3
 }
 
-// backslash reads an escape of JSON.
+// backslash reads an escape of JSON, or of a byte in the literals of most languages.
 func backslash(d decoded) (string, int) {
 	if len(d) < 2 {
 		return "", 0
 	}
-	if i := strings.IndexRune(`"\/bfnrt`, rune(d[1].value)); i >= 0 {
-		return "\"\\/\b\f\n\r\t"[i : i+1], 2
+	if i := strings.IndexRune(`"\/'bfnrt`, rune(d[1].value)); i >= 0 {
+		return "\"\\/'\b\f\n\r\t"[i : i+1], 2
+	}
+	if value, ok := d.hex(2, 2); ok && d[1].value == 'x' {
+		return string([]byte{byte(value & 0xff)}), 4
 	}
 	if d[1].value != 'u' {
 		return "", 0
@@ -152,6 +160,65 @@ func hexDigit(c int16) (int32, bool) {
 		return int32(c-'A') + 10, true
 	}
 	return 0, false
+}
+
+// maxEntity bounds an entity of HTML, such as &quot; or &#x0022;, in bytes.
+const maxEntity = 12
+
+// entity reads an entity of HTML.
+func entity(d decoded) (string, int) {
+	text := make([]byte, 0, maxEntity)
+	for _, u := range d[:min(len(d), maxEntity)] {
+		if u.value < 0 || u.value > 0xff {
+			return "", 0
+		}
+		text = append(text, byte(u.value))
+		if u.value == ';' {
+			if plain := html.UnescapeString(string(text)); plain != string(text) {
+				return plain, len(text)
+			}
+			return "", 0
+		}
+	}
+	return "", 0
+}
+
+// shortestDump is from how many bytes on hexadecimal digits count as a dump. Words
+// of letters from a to f are shorter.
+const shortestDump = 4
+
+// hexDumps returns what the text is if its hexadecimal digits stand for bytes. Other
+// digits may stand before them, and colons and spaces between them.
+func (d decoded) hexDumps() []decoded {
+	var out [2]decoded
+	var run decoded
+	end := func() {
+		for offset := range out {
+			if len(run) >= 2*shortestDump+offset {
+				out[offset] = append(appendBytes(out[offset], run[offset:]), newUnit(gap, 0, 0))
+			}
+		}
+		run = run[:0]
+	}
+	for _, u := range d {
+		switch _, ok := hexDigit(u.value); {
+		case ok:
+			run = append(run, u)
+		case u.value != ' ' && u.value != ':':
+			end()
+		}
+	}
+	end()
+	return slices.DeleteFunc(out[:], func(text decoded) bool { return len(text) == 0 })
+}
+
+// appendBytes appends the bytes that pairs of hexadecimal digits stand for.
+func appendBytes(out, digits decoded) decoded {
+	for i := 0; i+1 < len(digits); i += 2 {
+		value, _ := digits.hex(i, 2)
+		out = append(out, newUnit(int16(value&0xff), digits[i].span.from, digits[i+1].span.to))
+	}
+	return out
 }
 
 // base64 returns what the text is in base64 of the standard and the URL alphabet.

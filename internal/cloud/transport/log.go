@@ -3,6 +3,7 @@ package transport
 import (
 	"context"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -35,8 +36,15 @@ func logRequests(next http.RoundTripper, log logr.Logger, classify func(context.
 			return nil, err
 		}
 		onClose(resp, func() {
-			write("status", resp.StatusCode, "answerID", Truncate(Printable(resp.Header.Get("X-Request-Id")), maxLoggedID))
+			write("status", resp.StatusCode, "answerID", answerID(req, resp))
 		})
 		return resp, nil
 	})
+}
+
+// answerID returns the request id of an answer in a form for the log, without the
+// token of the request: a cloud may answer with any header of it.
+func answerID(req *http.Request, resp *http.Response) string {
+	_, token, _ := strings.Cut(req.Header.Get("Authorization"), " ")
+	return NewRedactor(token).Redact(Truncate(Printable(resp.Header.Get("X-Request-Id")), maxLoggedID))
 }

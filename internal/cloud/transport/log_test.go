@@ -43,15 +43,19 @@ func TestLogHasOneLinePerRequestWithoutSecrets(t *testing.T) {
 		w.WriteHeader(http.StatusCreated)
 		_, _ = w.Write([]byte("hunter2"))
 	})
+	echo := handlerBase(func(w http.ResponseWriter, req *http.Request) {
+		w.Header().Set("X-Request-Id", "of "+req.Header.Get("Authorization"))
+	})
 	const common = `"level"=1 "msg"="called the cloud" "cloud"="test" "method"="GET" "route"="/servers/{id}" "requestID"="r-1" "duration"="0s"`
 	for name, test := range map[string]struct {
 		verbosity int
 		base      http.RoundTripper
 		want      []string
 	}{
-		"an answer: status and request ids": {1, answer, []string{common + ` "status"=201 "answerID"="a-1` + strings.Repeat("x", 124) + `…"`}},
-		"no answer: the kind of failure":    {1, failing(errors.New("hunter2")), []string{common + ` "kind"="Unavailable"`}},
-		"lower verbosity: no line":          {0, answer, nil},
+		"an answer: status and request ids":                    {1, answer, []string{common + ` "status"=201 "answerID"="a-1` + strings.Repeat("x", 124) + `…"`}},
+		"an answer with the token as its request id: redacted": {1, echo, []string{common + ` "status"=200 "answerID"="of Bearer REDACTED"`}},
+		"no answer: the kind of failure":                       {1, failing(errors.New("hunter2")), []string{common + ` "kind"="Unavailable"`}},
+		"lower verbosity: no line":                             {0, answer, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

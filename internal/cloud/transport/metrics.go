@@ -37,7 +37,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		clouds: map[string]*series{},
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "privatecloud_api_requests_total",
-			Help: "Requests sent to a cloud, by status; code is none where no answer came.",
+			Help: "Requests sent to a cloud, by status; code is none where no answer came, and other for a status that HTTP does not define.",
 		}, []string{"cloud", "method", "route", "code"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "privatecloud_api_request_duration_seconds",
@@ -127,7 +127,16 @@ func measure(next http.RoundTripper, s *series) http.RoundTripper {
 			finish("none")
 			return nil, err
 		}
-		onClose(resp, func() { finish(strconv.Itoa(resp.StatusCode)) })
+		onClose(resp, func() { finish(codeLabel(resp.StatusCode)) })
 		return resp, nil
 	})
+}
+
+// codeLabel returns the label of a status. Those that HTTP does not define share
+// one, so that a cloud cannot make a series for each number.
+func codeLabel(status int) string {
+	if http.StatusText(status) == "" {
+		return "other"
+	}
+	return strconv.Itoa(status)
 }

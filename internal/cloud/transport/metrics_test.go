@@ -41,6 +41,23 @@ func TestMetricsCountRequestsByRouteAndStatus(t *testing.T) {
 	}
 }
 
+func TestUndefinedStatusesShareOneSeries(t *testing.T) {
+	t.Parallel()
+	reg := prometheus.NewPedanticRegistry()
+	m := NewMetrics(reg)
+	status := 0
+	c := newTransport(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) }, func(cfg *Config) { cfg.Metrics = m })
+	ctx := WithCall(t.Context(), Call{Route: "/servers/{id}"})
+	for _, status = range []int{299, 418, 499, 567, 999} {
+		if err := get(ctx, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff([]string{"GET /servers/{id} 418: 1", "GET /servers/{id} other: 4"}, requestCounts(t, reg)); diff != "" {
+		t.Errorf("privatecloud_api_requests_total (-want +got):\n%s", diff)
+	}
+}
+
 func TestNilMetricsIsUsable(t *testing.T) {
 	t.Parallel()
 	var m *Metrics

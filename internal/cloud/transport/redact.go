@@ -31,7 +31,8 @@ func NewRedactor(secrets ...string) *Redactor { return &Redactor{secrets: secret
 
 // Redact returns text without the secrets, and without those given here, also in
 // the forms in which a cloud may quote them: percent-encoded, escaped as in JSON,
-// in base64 of any alphabet together with other text, and combinations of these.
+// other literals and HTML, in hexadecimal digits, in base64 of any alphabet together
+// with other text, and combinations of these.
 // Of a secret with 8 bytes or more, its first 8 bytes or its first half are
 // redacted as well, because clouds cut texts off. The text must be Printable.
 func (r *Redactor) Redact(text string, more ...string) string {

@@ -2,8 +2,10 @@ package transport
 
 import (
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"html"
 	"math/rand/v2"
 	"net/url"
 	"strings"
@@ -50,6 +52,13 @@ func TestRedactorRemovesEncodedSecrets(t *testing.T) {
 		"base64 after words":              {"the cloud got " + in64([]byte(secret)) + " from you", "the cloud got REDACTED from you"},
 		"base64 that is percent-encoded":  {url.QueryEscape(in64([]byte(secret))), "REDACTED"},
 		"base64 in two lines":             {in64([]byte(secret))[:12] + " " + in64([]byte(secret))[12:], "REDACTED"},
+		"escaped for HTML":                {"<b>" + html.EscapeString(secret) + "</b>", "<b>REDACTED</b>"},
+		"numbers of HTML":                 {"<b>" + htmlNumbers(secret) + "</b>", "<b>REDACTED</b>"},
+		"a literal with escaped bytes":    {`b's3cr"t/p\xc3\xa4ss?word~4711'`, "b'REDACTED'"},
+		"hexadecimal":                     {"got " + hex.EncodeToString([]byte(secret)) + ".", "got REDACTED."},
+		"hexadecimal after a digit":       {"got 0" + strings.ToUpper(hex.EncodeToString([]byte(secret))), "got 0REDACTED"},
+		"hexadecimal with colons":         {"got " + strings.ReplaceAll(fmt.Sprintf("% x", secret), " ", ":"), "got REDACTED"},
+		"hexadecimal of base64":           {hex.EncodeToString([]byte(base64.RawStdEncoding.EncodeToString([]byte(secret)))), "REDACTED"},
 		"the first 8 characters":          {"token s3cr\"t/p is bad", "token REDACTED is bad"},
 		"cut off":                         {"token s3cr\"t/päss…", "token REDACTED…"},
 		"fewer characters than half":      {"token s3cr\"", "token s3cr\""},
@@ -109,6 +118,8 @@ func TestRedactorRemovesRandomSecretsInEachEncoding(t *testing.T) {
 		"rawURL": func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) },
 		"basic":  func(s string) string { return base64.StdEncoding.EncodeToString([]byte("operator:" + s)) },
 		"bearer": func(s string) string { return base64.StdEncoding.EncodeToString([]byte("Bearer " + s)) },
+		"HTML":   html.EscapeString,
+		"hex":    func(s string) string { return hex.EncodeToString([]byte(s)) },
 		"nested": func(s string) string {
 			return url.QueryEscape(base64.StdEncoding.EncodeToString([]byte(jsonString(s))))
 		},
@@ -155,7 +166,7 @@ func TestRedactorShowsNoSecretWhenPrinted(t *testing.T) {
 }
 
 func FuzzRedact(f *testing.F) {
-	for _, text := range []string{"", "token hunter2-hunter2", "%68unter2-hunter2", `\u0068unter2-hunter2`, "aHVudGVyMi1odW50ZXIy", `%5Cu0068`, `\ud83d\u`, "%", "\\", "a=b=c"} {
+	for _, text := range []string{"", "token hunter2-hunter2", "%68unter2-hunter2", `\u0068unter2-hunter2`, "aHVudGVyMi1odW50ZXIy", `%5Cu0068`, `\ud83d\u`, "%", "\\", "a=b=c", "&#104;unter2-hunter2", "&#x;&amp", "68756e746572322d68756e74657232", `\x68unter2-hunter2`} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -171,6 +182,14 @@ func percentAll(text string) string {
 	var out strings.Builder
 	for i := range len(text) {
 		fmt.Fprintf(&out, "%%%02x", text[i])
+	}
+	return out.String()
+}
+
+func htmlNumbers(text string) string {
+	var out strings.Builder
+	for i, r := range text {
+		fmt.Fprintf(&out, []string{"&#%d;", "&#x%x;"}[i%2], r)
 	}
 	return out.String()
 }

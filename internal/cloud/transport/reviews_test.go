@@ -39,22 +39,31 @@ func reviewWithoutEnd(ctx context.Context, all *sync.WaitGroup, c *Transport, na
 	return served
 }
 
+// servedIn starts callers of a cloud with these limits and waits until the time is
+// over. start returns the counts of two crowds, of which servedIn returns the values.
+func servedIn(t *testing.T, d time.Duration, limits Limits, start func(context.Context, *sync.WaitGroup, *Transport) (a, b *atomic.Int64)) (int64, int64) {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), d)
+	defer stop()
+	var all sync.WaitGroup
+	a, b := start(ctx, &all, newTransport(t, ok, limited(limits)))
+	all.Wait()
+	return a.Load(), b.Load()
+}
+
 func TestReviewsTakeASmallPartOfTheRate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := newTransport(t, ok, limited(Limits{RequestsPerSecond: 16, Burst: 8, MaxInFlight: 16}))
-		ctx, stop := context.WithTimeout(t.Context(), 50*time.Second)
-		defer stop()
-		var all sync.WaitGroup
-		reviews := reviewWithoutEnd(ctx, &all, c, "ns", 100)
-		vms := crowd(ctx, &all, c, "ns", 40)
-		all.Wait()
+		reviews, vms := servedIn(t, 50*time.Second, Limits{RequestsPerSecond: 16, Burst: 8, MaxInFlight: 16},
+			func(ctx context.Context, all *sync.WaitGroup, c *Transport) (reviews, vms *atomic.Int64) {
+				return reviewWithoutEnd(ctx, all, c, "ns", 100), crowd(ctx, all, c, "ns", 40)
+			})
 		// Two of sixteen requests a second.
-		if got := reviews.Load(); got < 90 || got > 105 {
-			t.Errorf("%d reviews were served, want about 100", got)
+		if reviews < 90 || reviews > 105 {
+			t.Errorf("%d reviews were served, want about 100", reviews)
 		}
-		if got := vms.Load(); got < 680 {
-			t.Errorf("%d calls of the VMs in the namespace were served, want about 700", got)
+		if vms < 680 {
+			t.Errorf("%d calls of the VMs in the namespace were served, want about 700", vms)
 		}
 	})
 }
@@ -105,15 +114,12 @@ func TestReviewsTakeASmallPartOfTheRequestsInFlight(t *testing.T) {
 func TestReviewsOfOneNamespaceLeaveRoomForThoseOfAnother(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		c := newTransport(t, ok, limited(Limits{RequestsPerSecond: 80, Burst: 8, MaxInFlight: 16}))
-		ctx, stop := context.WithTimeout(t.Context(), 50*time.Second)
-		defer stop()
-		var all sync.WaitGroup
-		many := reviewWithoutEnd(ctx, &all, c, "many", 100)
-		few := reviewWithoutEnd(ctx, &all, c, "few", 4)
-		all.Wait()
-		if a, b := many.Load(), few.Load(); a+b < 450 || b < 150 {
-			t.Errorf("%d and %d reviews were served, want about 250 of each namespace", a, b)
+		many, few := servedIn(t, 50*time.Second, Limits{RequestsPerSecond: 80, Burst: 8, MaxInFlight: 16},
+			func(ctx context.Context, all *sync.WaitGroup, c *Transport) (many, few *atomic.Int64) {
+				return reviewWithoutEnd(ctx, all, c, "many", 100), reviewWithoutEnd(ctx, all, c, "few", 4)
+			})
+		if many+few < 450 || few < 150 {
+			t.Errorf("%d and %d reviews were served, want about 250 of each namespace", many, few)
 		}
 	})
 }

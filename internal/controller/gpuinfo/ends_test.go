@@ -1,6 +1,7 @@
 package gpuinfo
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -49,121 +50,99 @@ func (c *clocks) expired() bool {
 	return decide(c.gpu, obs).expired
 }
 
-func (c *clocks) want(t *testing.T, expired bool, when string) {
-	t.Helper()
-	if got := c.expired(); got != expired {
-		t.Errorf("%s: expired %t, want %t", when, got, expired)
+// happening is what happens to the clocks, or what a reconcile finds.
+type happening func(*testing.T, *clocks)
+
+// later lets time go by, jump sets the wall clock, forward or back.
+func later(d time.Duration) happening { return func(_ *testing.T, c *clocks) { c.pass(d) } }
+func jump(d time.Duration) happening  { return func(_ *testing.T, c *clocks) { c.set(d) } }
+
+func restart(_ *testing.T, c *clocks) { c.restart() }
+func observe(_ *testing.T, c *clocks) { c.observe() }
+
+// lasts and over check whether a reconcile takes the reservation as over.
+func lasts(when string) happening { return expires(false, when) }
+func over(when string) happening  { return expires(true, when) }
+
+func expires(want bool, when string) happening {
+	return func(t *testing.T, c *clocks) {
+		t.Helper()
+		if got := c.expired(); got != want {
+			t.Errorf("%s: expired %t, want %t", when, got, want)
+		}
+	}
+}
+
+// endsAfter lets time go by and checks that the reservation ends then, and not a moment before.
+func endsAfter(d, moment time.Duration, when string) happening {
+	return func(t *testing.T, c *clocks) {
+		t.Helper()
+		for _, then := range []happening{later(d - moment), lasts("a moment before: " + when), later(moment), over(when)} {
+			then(t, c)
+		}
 	}
 }
 
 func TestReservationEndsByBothClocks(t *testing.T) {
 	const years = 30 * 365 * 24 * time.Hour
-	for name, play := range map[string]func(*testing.T){
-		"the clocks agree: it ends at its recorded end": func(t *testing.T) {
-			c := startAt(noon)
-			c.pass(10*time.Hour - time.Second)
-			c.want(t, false, "a second before the end")
-			c.pass(time.Second)
-			c.want(t, true, "at the end")
-		},
-		"the wall clock is set forward: it ends once its hours have passed": func(t *testing.T) {
-			c := startAt(noon)
-			c.pass(time.Hour)
-			c.set(20 * time.Hour)
-			c.want(t, false, "after the jump")
-			c.observe()
-			c.pass(9*time.Hour - time.Second)
-			c.want(t, false, "a second before its hours have passed")
-			c.pass(time.Second)
-			c.want(t, true, "after its hours")
-		},
-		"the wall clock is set forward by years: nothing ends": func(t *testing.T) {
-			c := startAt(noon)
-			c.set(years)
-			c.want(t, false, "after the jump")
-		},
-		"the wall clock is set forward and back: it ends at its recorded end": func(t *testing.T) {
-			c := startAt(noon)
-			c.set(20 * time.Hour)
-			c.want(t, false, "after the jump")
-			c.pass(time.Hour)
-			c.set(-20 * time.Hour)
-			c.want(t, false, "after the correction")
-			c.pass(9 * time.Hour)
-			c.want(t, true, "at the end")
-		},
-		"it was over at the start of the process: it ends at the second look": func(t *testing.T) {
-			c := startAt(noon.Add(11 * time.Hour))
-			c.want(t, false, "at the first look")
-			c.pass(confirmAfter - time.Nanosecond)
-			c.want(t, false, "before the second look")
-			c.pass(time.Nanosecond)
-			c.want(t, true, "at the second look")
-		},
-		"the wall clock is ahead at the start and corrected before the second look: it stays": func(t *testing.T) {
-			c := startAt(noon.Add(11 * time.Hour))
-			c.pass(confirmAfter / 2)
-			c.set(-5 * time.Hour)
-			c.pass(confirmAfter)
-			c.want(t, false, "after the correction")
-			c.pass(4 * time.Hour)
-			c.want(t, true, "at its recorded end")
-		},
-		"the process restarts after a jump: it lasts until the second look": func(t *testing.T) {
-			c := startAt(noon)
-			c.set(20 * time.Hour)
-			c.restart()
-			c.want(t, false, "after the restart")
-			c.pass(confirmAfter)
-			c.want(t, true, "at the second look")
-		},
-		"the process restarts before the end: it ends at its recorded end": func(t *testing.T) {
-			c := startAt(noon)
-			for range 9 {
-				c.pass(time.Hour)
-				c.restart()
-			}
-			c.want(t, false, "an hour before the end")
-			c.pass(time.Hour)
-			c.want(t, true, "at the end")
-		},
-		"the wall clock is years behind at the start: it lasts for its whole length at most": func(t *testing.T) {
-			c := startAt(noon.Add(-years))
-			c.set(years + 11*time.Hour)
-			c.want(t, false, "after the correction")
-			c.pass(10 * time.Hour)
-			c.want(t, true, "after its whole length")
-		},
-		"the wall clock is set back: it ends at its recorded end": func(t *testing.T) {
-			c := startAt(noon)
-			c.pass(9 * time.Hour)
-			c.set(-2 * time.Hour)
-			c.pass(3*time.Hour - time.Second)
-			c.want(t, false, "a second before the recorded end")
-			c.pass(time.Second)
-			c.want(t, true, "at the recorded end")
-		},
-		"its event is not handled yet: as the wall clock says": func(t *testing.T) {
-			c := startAt(noon)
-			c.ends = newEnds(func() time.Duration { return c.elapsed })
-			c.want(t, false, "before the end")
-			c.set(20 * time.Hour)
-			c.want(t, false, "over at the first look")
-		},
-		"it is made anew after a jump: the new one lasts for its hours": func(t *testing.T) {
-			c := startAt(noon)
-			c.set(20 * time.Hour)
-			c.gpu.Status.Reservation.Since = metav1.NewTime(c.wall)
-			c.gpu.Status.Reservation.Until = metav1.NewTime(c.wall.Add(10 * time.Hour))
-			c.want(t, false, "before its event")
-			c.observe()
-			c.pass(10*time.Hour - time.Second)
-			c.want(t, false, "a second before the end")
-			c.pass(time.Second)
-			c.want(t, true, "at the end")
-		},
+	for name, test := range map[string]struct {
+		start time.Time
+		then  []happening
+	}{
+		"the clocks agree: it ends at its recorded end": {noon, []happening{
+			endsAfter(10*time.Hour, time.Second, "at the end"),
+		}},
+		"the wall clock is set forward: it ends once its hours have passed": {noon, []happening{
+			later(time.Hour), jump(20 * time.Hour), lasts("after the jump"),
+			observe, endsAfter(9*time.Hour, time.Second, "after its hours"),
+		}},
+		"the wall clock is set forward by years: nothing ends": {noon, []happening{
+			jump(years), lasts("after the jump"),
+		}},
+		"the wall clock is set forward and back: it ends at its recorded end": {noon, []happening{
+			jump(20 * time.Hour), lasts("after the jump"),
+			later(time.Hour), jump(-20 * time.Hour), lasts("after the correction"),
+			later(9 * time.Hour), over("at the end"),
+		}},
+		"it was over at the start of the process: it ends at the second look": {noon.Add(11 * time.Hour), []happening{
+			lasts("at the first look"), endsAfter(confirmAfter, time.Nanosecond, "at the second look"),
+		}},
+		"the wall clock is ahead at the start and corrected before the second look: it stays": {noon.Add(11 * time.Hour), []happening{
+			later(confirmAfter / 2), jump(-5 * time.Hour), later(confirmAfter), lasts("after the correction"),
+			later(4 * time.Hour), over("at its recorded end"),
+		}},
+		"the process restarts after a jump: it lasts until the second look": {noon, []happening{
+			jump(20 * time.Hour), restart, lasts("after the restart"), later(confirmAfter), over("at the second look"),
+		}},
+		"the process restarts before the end: it ends at its recorded end": {noon, append(
+			slices.Repeat([]happening{later(time.Hour), restart}, 9),
+			lasts("an hour before the end"), later(time.Hour), over("at the end"),
+		)},
+		"the wall clock is years behind at the start: it lasts for its whole length at most": {noon.Add(-years), []happening{
+			jump(years + 11*time.Hour), lasts("after the correction"), later(10 * time.Hour), over("after its whole length"),
+		}},
+		"the wall clock is set back: it ends at its recorded end": {noon, []happening{
+			later(9 * time.Hour), jump(-2 * time.Hour), endsAfter(3*time.Hour, time.Second, "at the recorded end"),
+		}},
+		"its event is not handled yet: as the wall clock says": {noon, []happening{
+			func(_ *testing.T, c *clocks) { c.ends = newEnds(func() time.Duration { return c.elapsed }) },
+			lasts("before the end"), jump(20 * time.Hour), lasts("over at the first look"),
+		}},
+		"it is made anew after a jump: the new one lasts for its hours": {noon, []happening{
+			jump(20 * time.Hour),
+			func(_ *testing.T, c *clocks) {
+				c.gpu.Status.Reservation.Since = metav1.NewTime(c.wall)
+				c.gpu.Status.Reservation.Until = metav1.NewTime(c.wall.Add(10 * time.Hour))
+			},
+			lasts("before its event"), observe, endsAfter(10*time.Hour, time.Second, "at the end"),
+		}},
 	} {
-		t.Run(name, play)
+		t.Run(name, func(t *testing.T) {
+			c := startAt(test.start)
+			for _, then := range test.then {
+				then(t, c)
+			}
+		})
 	}
 }
 

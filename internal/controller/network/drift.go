@@ -2,6 +2,8 @@ package network
 
 import (
 	"net/netip"
+	"regexp"
+	"strconv"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
@@ -25,4 +27,17 @@ func sameGateway(net *pcapi.Network, n cloud.Network) bool {
 		return net.Spec.Gateway == n.Gateway
 	}
 	return want == have
+}
+
+// hashed matches the names that operators give to networks; see nameInCloud.
+var hashed = regexp.MustCompile(`-[0-9a-f]{12}$`)
+
+// named returns the name of a network for a message. That of a network of another
+// object contains the namespace and the name of the object, which may be those of
+// another tenant.
+func named(n cloud.Network) string {
+	if hashed.MatchString(n.Name) {
+		return "after another Network object"
+	}
+	return strconv.Quote(n.Name)
 }

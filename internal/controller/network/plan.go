@@ -35,7 +35,7 @@ func (k *kind) PlanExisting(net *pcapi.Network, obs *observation) plan {
 	switch n := *obs.Resource; {
 	case n.Name != obs.name:
 		p.Outcome = reconciler.Stalled(pcapi.DriftReason, external.RecheckSoon, fmt.Errorf(
-			"network %s is named %q in the cloud, not %q, so it is not changed: rename it in the cloud, or find out who created it", n.ID, n.Name, obs.name))
+			"network %s is named %s in the cloud, not %q, so it is not changed: rename it in the cloud, or find out who created it", n.ID, named(n), obs.name))
 	case len(obs.Duplicates) > 0:
 		p.Steps = append(p.Steps, k.Steps.DeleteDuplicate)
 	case !sameRange(net, n):
@@ -54,7 +54,7 @@ func (k *kind) PlanDeletion(_ *pcapi.Network, obs *observation) (plan, bool) {
 		return k.End(inUse(obs.attached)), true
 	case n != nil && !cloud.AlikeNames(n.Name, obs.name) && len(obs.Duplicates) == 0:
 		return k.End(reconciler.Stalled(pcapi.BlockedReason, external.RecheckSoon, fmt.Errorf(
-			"network %s is named %q in the cloud, not %q, so it is not deleted: rename it in the cloud, or delete it there", n.ID, n.Name, obs.name))), true
+			"network %s is named %s in the cloud, not %q, so it is not deleted: rename it in the cloud, or delete it there", n.ID, named(*n), obs.name))), true
 	}
 	return plan{}, false
 }

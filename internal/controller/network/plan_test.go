@@ -216,6 +216,7 @@ func TestPlanExisting(t *testing.T) {
 		{name: "other gateway: updated", net: net, obs: obsWith(everything, withNetwork(networkWith(withGateway("10.0.0.9")))), steps: []string{stepUpdate}, outcome: "in sync"},
 		{name: "other CIDR: drift, because it cannot be changed", net: net, obs: obsWith(everything, withNetwork(networkWith(withCIDR("10.0.0.0/16"), withGateway("10.0.0.9")))), outcome: "stalled: Drift, again in 1m0s", message: "cidr of network n1 is 10.0.0.0/16 in the cloud, 10.0.0.0/24 in the spec"},
 		{name: "other name: drift without an update", net: net, obs: obsWith(everything, withNetwork(networkWith(withName("other"), withGateway("10.0.0.9")))), outcome: "stalled: Drift, again in 1m0s", message: `named "other" in the cloud`},
+		{name: "name of another object: drift that does not show it", net: net, obs: obsWith(everything, withNetwork(networkWith(withName("team-b-db-0123456789ab")))), outcome: "stalled: Drift, again in 1m0s", message: "named after another Network object in the cloud"},
 		{name: "duplicate exists: deleted first", net: net, obs: obsWith(labelsOnly, withNetwork(networkWith(withGateway("10.0.0.9"))), withDuplicates(networkWith(withID("n2")))), steps: []string{external.StepDeleteDuplicate}, outcome: "in sync"},
 	})
 }
@@ -234,6 +235,7 @@ func TestPlanDeletion(t *testing.T) {
 		{name: "network gone: released", net: net, obs: obsWith(everything, gone), steps: []string{external.StepConfirmGone, external.StepRelease}, outcome: "in sync"},
 		{name: "network not listed: absence must be confirmed", net: net, obs: obsWith(everything, withCandidates()), steps: []string{external.StepConfirmGone, external.StepRelease}, outcome: "in sync"},
 		{name: "other name: blocked without deletion", net: net, obs: obsWith(everything, withNetwork(networkWith(withName("other")))), outcome: "stalled: Blocked, again in 1m0s", message: "so it is not deleted"},
+		{name: "name of another object: blocked by a message that does not show it", net: net, obs: obsWith(everything, withNetwork(networkWith(withName("team-b-db-0123456789ab")))), outcome: "stalled: Blocked, again in 1m0s", message: "named after another Network object in the cloud"},
 		{name: "duplicate exists: deleted first", net: net, obs: obsWith(labelsOnly, withNetwork(networkWith()), withDuplicates(networkWith(withID("n2")))), steps: []string{external.StepDeleteDuplicate}, outcome: "in sync"},
 		{name: "not recorded and found: adopted and deleted", net: netWith(deleted), obs: obsWith(labelsOnly, withCandidates(networkWith())), steps: append([]string{external.StepAdopt}, whole...), outcome: "in sync"},
 		{name: "not recorded and two found: one deleted at a time", net: netWith(deleted), obs: obsWith(labelsOnly, withCandidates(networkWith(), networkWith(withID("n2")))), steps: []string{external.StepAdopt, external.StepDeleteDuplicate}, outcome: "in sync"},

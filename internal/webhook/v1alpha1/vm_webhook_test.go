@@ -130,6 +130,11 @@ func TestValidateCreateFollowsTheCloudsAnswer(t *testing.T) {
 			checked: []string{"web"}, counted: []outcome{prohibited},
 			rejection: `VM.samplecontroller.k8s.io "sample" is invalid: spec.vmname: Invalid value: "web": rejected by Cloud "default": check name "web": Prohibited; choose another name`,
 		},
+		"prohibited name with an address in the cloud's reason: rejected without the address": {
+			clouds: []client.Object{aCloud("default")}, answer: cloudError(cloud.Prohibited, "policy of https://cloud.internal:8443/api"),
+			checked: []string{"web"}, counted: []outcome{prohibited},
+			rejection: `VM.samplecontroller.k8s.io "sample" is invalid: spec.vmname: Invalid value: "web": rejected by Cloud "default": policy of …; choose another name`,
+		},
 		"taken name: allowed with a warning, since it may be free later or belong to this VM": {
 			clouds: []client.Object{aCloud("default")}, answer: cloudError(cloud.Taken, `the name "web" is taken`),
 			checked: []string{"web"}, counted: []outcome{taken},
@@ -376,7 +381,7 @@ var platform = []string{"https://cloud.internal:8443/api", "10.0.0.7", "producti
 func TestAnswersContainNothingOfThePlatform(t *testing.T) {
 	detail := strings.Join(platform, " ")
 	for _, kind := range []cloud.Kind{
-		cloud.NotFound, cloud.NotFoundUnproven, cloud.Taken, cloud.Unauthorized, cloud.Untrusted, cloud.Throttled, cloud.Unavailable, cloud.Unreadable,
+		cloud.NotFound, cloud.NotFoundUnproven, cloud.Taken, cloud.Quota, cloud.KeyReused, cloud.Unauthorized, cloud.Untrusted, cloud.Throttled, cloud.Unavailable, cloud.Unreadable,
 	} {
 		for name, answer := range map[string]error{
 			"detail": &cloud.Error{Kind: kind, Op: `check name "web"`, Detail: detail},
