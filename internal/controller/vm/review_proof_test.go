@@ -4,6 +4,9 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
 )
 
@@ -32,4 +35,34 @@ func TestListingBegunBeforeDeleteDoesNotProveThatServerIsGone(t *testing.T) {
 	}
 	h.wantServers()
 	h.wantGone()
+}
+
+// Two Cloud objects with one endpoint are one cloud: a server that a VM of the one has
+// is not imported through the other, and a name that it has is taken.
+func TestSecondCloudObjectDoesNotLeadToServersOfTheFirst(t *testing.T) {
+	second := &pcapi.Cloud{ObjectMeta: metav1.ObjectMeta{Name: "second"}, Spec: pcapi.CloudSpec{Imports: pcapi.ImportPolicyAny}}
+	owner := other("b", recorded, func(vm *pcapi.VM) {
+		vm.Namespace, vm.Status.Cloud, vm.Spec.CloudRef = "db", "second", &pcapi.CloudReference{Name: "second"}
+		vm.Finalizers = []string{pcapi.VMFinalizer}
+	})
+	for name, change := range map[string]func(*pcapi.VM){"import": importing, "create": func(*pcapi.VM) {}} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, uniqueNamesOnly, vmWith(change), owner.DeepCopy(), second.DeepCopy())
+			h.cloud.AddServers(serverWith(unlabelled))
+			for range 3 {
+				h.later(time.Minute)
+				h.mustReconcile()
+			}
+			equal(t, "vmId", "", h.vm().Status.VMID)
+			if got, message := h.condition(pcapi.StalledCondition); got != "True Ambiguous" && got != "True Taken" {
+				t.Errorf("Stalled=%s (%s)", got, message)
+			}
+			h.remove()
+			for range 3 {
+				h.later(time.Minute)
+				h.mustReconcile()
+			}
+			h.wantServers("s1")
+		})
+	}
 }
