@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
 	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
 )
 
@@ -64,5 +65,23 @@ func TestSecondCloudObjectDoesNotLeadToServersOfTheFirst(t *testing.T) {
 			}
 			h.wantServers("s1")
 		})
+	}
+}
+
+// A server that does not run has no utilization that an autoscaler could count.
+func TestServerThatDoesNotRunHasNoUtilization(t *testing.T) {
+	for _, state := range []cloud.State{cloud.StateStopped, cloud.StateError, cloud.StateBuilding, cloud.StateDeleting, cloud.StateUnknown} {
+		for name, caps := range map[string]cloud.Capabilities{"listed": everything, "read one by one": without(cloud.BulkStatus)} {
+			t.Run(string(state)+" "+name, func(t *testing.T) {
+				h := harnessWithServer(t, caps, onRecord(poweredOff), serverWith(withCPUUtilization(90)))
+				h.cloud.Ignore(cloudfake.UpdateServer)
+				h.mustReconcile()
+				equal(t, "utilization while it runs", new(int32(90)), h.vm().Status.CPUUtilization)
+				h.cloud.ModifyServer("s1", func(s *cloud.Server) { s.State = state })
+				h.later(pollInterval)
+				h.mustReconcile()
+				equal(t, "utilization", (*int32)(nil), h.vm().Status.CPUUtilization)
+			})
+		}
 	}
 }
