@@ -38,22 +38,23 @@ func post(t *testing.T, url string, body io.Reader) int {
 }
 
 func TestReviewsAreBoundedInSizeAndTime(t *testing.T) {
-	limits := bounds{requests: 1, size: 1000, timeout: 50 * time.Millisecond}
 	endless, never := io.Pipe()
 	t.Cleanup(func() { _ = never.Close() })
 	for name, tc := range map[string]struct {
-		body io.Reader
-		want func(error) bool
+		timeout time.Duration
+		body    io.Reader
+		want    func(error) bool
 	}{
-		"as large as allowed: read": {strings.NewReader(strings.Repeat("x", 1000)), func(err error) bool { return err == nil }},
-		"larger: not read": {strings.NewReader(strings.Repeat("x", 1001)), func(err error) bool {
+		"as large as allowed: read": {time.Minute, strings.NewReader(strings.Repeat("x", 1000)), func(err error) bool { return err == nil }},
+		"larger: not read": {time.Minute, strings.NewReader(strings.Repeat("x", 1001)), func(err error) bool {
 			_, tooLarge := errors.AsType[*http.MaxBytesError](err)
 			return tooLarge
 		}},
-		"does not end: not awaited": {endless, func(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }},
+		"does not end: not awaited": {50 * time.Millisecond, endless, func(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			result := make(chan error, 1)
+			limits := bounds{requests: 1, size: 1000, timeout: tc.timeout}
 			server := httptest.NewServer(limits.apply(read(t, result)))
 			t.Cleanup(server.Close)
 			go post(t, server.URL, tc.body)
