@@ -7,6 +7,7 @@
 //	host.go            hosts
 //	capabilities.go    what a cloud can do beyond the core profile
 //	errors.go          Error and its kinds
+//	public.go          what tenants may read of an error
 //	flow.go            which calls share the limits of a cloud
 //	permit.go          whether a request may still be sent
 //

@@ -25,7 +25,7 @@ type memory struct {
 	// absent are the recorded servers that the last listing lacked, by id.
 	absent map[string]absence
 	// orphans are the orphans of the last listing, by id.
-	orphans map[string]orphanage
+	orphans map[string]orphanRecord
 }
 
 // absence is what is remembered of a recorded server that the listing lacks.
@@ -37,8 +37,8 @@ type absence struct {
 	counted, acknowledged bool
 }
 
-// orphanage is since which listing a server has been an orphan, and of which object.
-type orphanage struct {
+// orphanRecord is since which listing a server has been an orphan, and of which object.
+type orphanRecord struct {
 	uid   string
 	since time.Time
 }
@@ -46,7 +46,7 @@ type orphanage struct {
 // memoryOf returns what is remembered of a Cloud.
 func (k *kind) memoryOf(c *pcapi.Cloud) *memory {
 	m, _ := k.memories.LoadOrStore(c.Name, &memory{
-		ignored: map[string]time.Time{}, absent: map[string]absence{}, orphans: map[string]orphanage{},
+		ignored: map[string]time.Time{}, absent: map[string]absence{}, orphans: map[string]orphanRecord{},
 	})
 	return m.(*memory)
 }
@@ -120,10 +120,10 @@ func (m *memory) acknowledge() {
 // least the settle time: reads may lag behind the removal of the labels of a server
 // that was released.
 func (m *memory) removableOrphans(found []cloud.Server, begun time.Time, settleTime time.Duration) []cloud.Server {
-	orphans := make(map[string]orphanage, len(found))
+	orphans := make(map[string]orphanRecord, len(found))
 	var removable []cloud.Server
 	for _, s := range found {
-		o := orphanage{uid: s.Labels[inventory.UIDLabel], since: begun}
+		o := orphanRecord{uid: s.Labels[inventory.UIDLabel], since: begun}
 		if last, known := m.orphans[s.ID]; known && last.uid == o.uid {
 			o = last
 		}
