@@ -5,13 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/inventory"
+	"github.com/privatecloud/operator/internal/reconciler"
 )
 
 // errOwned does not say which object: it may be in a namespace of somebody else.
@@ -66,7 +69,8 @@ func (k *kind) ownerAlive(ctx context.Context, labels map[string]string) (bool, 
 	case apierrors.IsNotFound(err):
 		return false, nil
 	case err != nil:
-		return false, fmt.Errorf("look for the object that owns the server to import: %w", err)
+		log.FromContext(ctx).Error(err, "look for the object that owns the server to import")
+		return false, reconciler.Wait(time.Second, pcapi.PendingReason, "the object that owns the server cannot be read now")
 	}
 	return string(owner.UID) == labels[inventory.UIDLabel], nil
 }

@@ -40,7 +40,7 @@ func (k *kind) PlanCreate(vm *pcapi.VM, obs *observation) plan {
 	case obs.Claimed == vm.Spec.VMName && claimStored(obs):
 		return k.Do(k.Steps.Create)
 	case obs.nameErr != nil:
-		return k.End(refusedName(obs.nameErr))
+		return k.End(refusedName(cloud.Public(obs.nameErr)))
 	}
 	return k.Do(k.stepCheckName(), k.Steps.FirstClaim, k.Steps.Create)
 }
@@ -112,6 +112,8 @@ func (k *kind) PlanExisting(vm *pcapi.VM, obs *observation) plan {
 		p.Steps = append(p.Steps, k.Steps.DeleteDuplicate)
 	case progress != nil:
 		p.Outcome = progress
+	case server.Name != vm.Spec.VMName && ofAnother(vm, obs, server):
+		p.Outcome = foreign(server)
 	case server.Name != vm.Spec.VMName:
 		p.Outcome = reconciler.Stalled(pcapi.DriftReason, 0, fmt.Errorf(
 			"the VM is named %q in the cloud, not %q, and cannot be renamed from here: rename it in the cloud", server.Name, vm.Spec.VMName))

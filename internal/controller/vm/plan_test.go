@@ -229,7 +229,7 @@ func TestPlanCreate(t *testing.T) {
 		{
 			name: "name taken recently: stalled with an earlier recheck", vm: vmWith(),
 			obs:     obsWith(everything, func(s *observation) { s.nameErr = errTaken }),
-			outcome: "stalled: Taken, again in 1m0s", message: "already used",
+			outcome: "stalled: Taken, again in 1m0s", message: "the name is in use",
 		},
 		{name: "Cloud not allowed: blocked", vm: vmWith(), obs: obsWith(everything, denied), outcome: "blocked: CloudUnavailable by Cloud/default", message: "does not exist"},
 	})

@@ -196,7 +196,12 @@ func (k *kind) counts(ctx context.Context, vm *pcapi.VM, on string, same []strin
 			return false, nil
 		}
 	}
-	return tenancy.Allowed(ctx, k.Client, vm.Namespace, on)
+	allowed, err := tenancy.Allowed(ctx, k.Client, vm.Namespace, on)
+	if !allowed || err != nil || vm.Spec.Import == nil || vm.Status.VMID != "" {
+		return allowed, err
+	}
+	c, err := tenancy.Open(ctx, k.Client, vm.Namespace, on)
+	return err == nil && importable(&c.Spec, vm.Namespace, vm.Spec.Import.VMID) == nil, err
 }
 
 // older orders VMs by age, then by UID.

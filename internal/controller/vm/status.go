@@ -8,6 +8,7 @@ import (
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
@@ -39,6 +40,10 @@ func reportServer(vm *pcapi.VM, obs *observation, server cloud.Server) {
 		vm.Status.VMID, vm.Status.NameInCloud, vm.Status.Cloud = server.ID, server.Name, obs.Cloud
 		vm.Status.CreatedTime = new(metav1.NewTime(obs.Now))
 	}
+	if ofAnother(vm, obs, server) {
+		vm.Status.Host, vm.Status.CPUUtilization = "", nil
+		return
+	}
 	vm.Status.Host = server.Host
 	switch {
 	case server.State != cloud.StateActive, obs.utilizationUnknown:
@@ -51,6 +56,12 @@ func reportServer(vm *pcapi.VM, obs *observation, server cloud.Server) {
 	if last == nil || abs(now-*last) >= int32(max(1, obs.View.Settings.UtilizationStep)) { //nolint:gosec // 1-100
 		vm.Status.CPUUtilization = &now
 	}
+}
+
+// ofAnother reports whether the labels of a recorded server name another object as
+// its owner. What the server is and does is not shown then.
+func ofAnother(vm *pcapi.VM, obs *observation, server cloud.Server) bool {
+	return !obs.Owned && !observeOnly(vm) && server.Labels[inventory.UIDLabel] != "" && obs.Capabilities().Has(cloud.Labels)
 }
 
 // refusesImport reports whether the server that the spec imports is not the VM's
