@@ -25,7 +25,7 @@ const (
 const unresolved = ""
 
 // key is a key of serverIndex and nameIndex.
-func key(cloud, value string) string { return cloud + "/" + value }
+func key(cloudName, value string) string { return cloudName + "/" + value }
 
 // indexedCloud returns the Cloud under which serverIndex and nameIndex hold a VM.
 func indexedCloud(vm *pcapi.VM) string {

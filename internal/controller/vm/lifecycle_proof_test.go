@@ -28,8 +28,8 @@ func (h *harness) hideReads(id string, answer *cloud.Error) {
 	h.cloud.FailAlways(cloudfake.GetServer, answer, false)
 }
 
-func (h *harness) showReads(id string) {
-	h.cloud.Show(id)
+func (h *harness) showReads() {
+	h.cloud.Show()
 	h.cloud.Heal(cloudfake.GetServer)
 }
 
@@ -58,7 +58,7 @@ func TestServerIsNotLostBeforeSettleTime(t *testing.T) {
 								reason, h.vm().Status.State, h.now.Sub(created))
 						}
 					}
-					h.showReads("s1")
+					h.showReads()
 					h.later(time.Second)
 					h.mustReconcile()
 					h.wantCondition(pcapi.ReadyCondition, "True Running")
@@ -82,7 +82,7 @@ func TestServerIsLostOnlyIfGetAndNewListingLackIt(t *testing.T) {
 	h.mustReconcile()
 	h.wantCondition(pcapi.CreatedCondition, "False Lost")
 
-	h.showReads("s1")
+	h.showReads()
 	h.later(time.Second)
 	h.mustReconcile()
 	h.wantCondition(pcapi.ReadyCondition, "True Running")

@@ -223,7 +223,7 @@ func TestImportOfServerThatReadsDoNotShowYetIsNotRejected(t *testing.T) {
 			t.Fatalf("Stalled=%s (%s)", got, message)
 		}
 	}
-	h.showReads("s1")
+	h.showReads()
 	h.later(time.Minute)
 	h.mustReconcile()
 	h.wantCondition(pcapi.ReadyCondition, "True Running")
@@ -246,7 +246,7 @@ func TestListingBegunBeforeDeleteDoesNotProveThatServerIsGone(t *testing.T) {
 	if _, ok := h.find(); !ok {
 		t.Fatal("the object was released by a listing that began before the DELETE, and its server exists")
 	}
-	h.showReads("s1")
+	h.showReads()
 	h.cloud.Heal(cloudfake.DeleteServer)
 	for range 3 {
 		h.later(time.Minute)

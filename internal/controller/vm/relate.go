@@ -95,15 +95,7 @@ func (k *kind) observeRivals(ctx context.Context, vm *pcapi.VM, obs *observation
 	}
 	others, err := k.others(ctx, vm, obs, nameIndex, cloud.NormalName(vm.Spec.VMName))
 	for _, other := range others {
-		// Where names matter, the status holds the claim: users can write finalizers.
-		claimed := controllerutil.ContainsFinalizer(&other, pcapi.VMFinalizer) && other.Status.NameInCloud != ""
-		recorded := other.Status.VMID != ""
-		switch {
-		case other.Spec.VMName == vm.Spec.VMName:
-			if recorded || (claimed && (obs.Claimed == "" || older(&other, vm))) {
-				obs.rival = errRival
-			}
-		case obs.Proof == external.NameProof && claimed && !recorded && mayOwn(&other, vm, obs):
+		if rivalsByName(&other, vm, obs) {
 			obs.rival = errRival
 		}
 	}
@@ -111,6 +103,17 @@ func (k *kind) observeRivals(ctx context.Context, vm *pcapi.VM, obs *observation
 		obs.Candidates = nil
 	}
 	return err
+}
+
+// rivalsByName reports whether another VM, whose name is alike, has the name. Where
+// names matter, the status holds the claim: users can write finalizers.
+func rivalsByName(other, vm *pcapi.VM, obs *observation) bool {
+	recorded := other.Status.VMID != ""
+	claimed := controllerutil.ContainsFinalizer(other, pcapi.VMFinalizer) && other.Status.NameInCloud != ""
+	if other.Spec.VMName == vm.Spec.VMName {
+		return recorded || (claimed && (obs.Claimed == "" || older(other, vm)))
+	}
+	return obs.Proof == external.NameProof && claimed && !recorded && mayOwn(other, vm, obs)
 }
 
 // mayOwn reports whether the candidate whose name is alike those of both VMs is rather
