@@ -106,10 +106,19 @@ func (k *kind) Get(ctx context.Context, obs *observation, id string) (cloud.Netw
 	return obs.View.Client.GetNetwork(ctx, id)
 }
 
+// Create fails if the answer is about a network of another name: it may belong to
+// another request, and no listing would show such a network as that of net.
 func (k *kind) Create(ctx context.Context, net *pcapi.Network, obs *observation) (cloud.Network, error) {
-	return obs.View.Client.CreateNetwork(ctx, cloud.CreateNetwork{
-		Name: k.nameInCloud(net), CIDR: net.Spec.CIDR, Gateway: net.Spec.Gateway, IdempotencyKey: string(net.UID),
+	name := k.nameInCloud(net)
+	n, err := obs.View.Client.CreateNetwork(ctx, cloud.CreateNetwork{
+		Name: name, CIDR: net.Spec.CIDR, Gateway: net.Spec.Gateway, IdempotencyKey: string(net.UID),
 	})
+	if err == nil && !cloud.AlikeNames(n.Name, name) {
+		return cloud.Network{}, &cloud.Error{
+			Kind: cloud.Unreadable, Op: fmt.Sprintf("create network %q", name), Detail: "the answer is about a network of another name", Uncertain: true,
+		}
+	}
+	return n, err
 }
 
 func (k *kind) Remember(_ *pcapi.Network, obs *observation, n cloud.Network, created bool) {

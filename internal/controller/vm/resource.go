@@ -205,8 +205,8 @@ func (k *kind) Create(ctx context.Context, vm *pcapi.VM, obs *observation) (clou
 
 // confirm gets the server that an answer to a create names, because its name is
 // another one than was asked for: the answer may belong to another request. Without
-// labels only the answer leads to the server, so it counts unless the cloud says
-// otherwise: a read may lag behind the create.
+// labels only the answer leads to the server. It is not forgotten if the cloud does not
+// show the server: a read may lag behind the create.
 func (k *kind) confirm(ctx context.Context, vm *pcapi.VM, obs *observation, answered cloud.Server) (cloud.Server, error) {
 	labels := obs.Capabilities().Has(cloud.Labels)
 	if labels && answered.Labels[inventory.UIDLabel] == string(vm.UID) {
@@ -214,7 +214,7 @@ func (k *kind) confirm(ctx context.Context, vm *pcapi.VM, obs *observation, answ
 	}
 	server, err := obs.View.Client.GetServer(ctx, answered.ID)
 	if err != nil && !labels {
-		return answered, nil
+		k.Tracker.Created(vm.UID, answered.ID, k.Clock())
 	}
 	if err != nil || server.Name != answered.Name || (labels && server.Labels[inventory.UIDLabel] != string(vm.UID)) {
 		return cloud.Server{}, &cloud.Error{
