@@ -95,7 +95,7 @@ var deleteCases = cases{
 	}),
 
 	"a create is in progress: its late server is deleted": func(t *T) {
-		f := newFixture(t, mockcloud.Options{})
+		f := newFixture(t, mockcloud.Options{}, settlingLate)
 		held := f.addFault(mockcloud.Fault{Match: mockcloud.Match{Method: "POST", Path: "/servers"}, Hold: true})
 		vm := f.createVM("web")
 		t.Expect(f.WaitHeld(t.Context(), held, 1)).To(Succeed())

@@ -218,6 +218,9 @@ func get[O client.Object](t *T, object O) O {
 	return fresh
 }
 
+// settlingLate gives a case the time to observe what ends with the settle time.
+func settlingLate(c *pcapi.Cloud) { c.Spec.SettleTime.Duration = 15 * time.Second }
+
 // edit changes an object as a user does, and returns the result.
 func edit[O client.Object](t *T, object O, change func(O)) O {
 	t.Helper()

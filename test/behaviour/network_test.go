@@ -523,7 +523,7 @@ var networkCreateCases = func() cases {
 	}
 
 	all["the object is deleted before the network is found: the network is deleted"] = func(t *T) {
-		f := newFixture(t, mockcloud.Options{})
+		f := newFixture(t, mockcloud.Options{}, settlingLate)
 		held := f.addFault(mockcloud.Fault{Match: mockcloud.Match{Method: "POST", Path: "/networks"}, Hold: true})
 		net := f.createNetwork("net")
 		t.Expect(f.WaitHeld(t.Context(), held, 1)).To(Succeed())
