@@ -492,14 +492,25 @@ func TestDeniedNamespaceCannotTakeName(t *testing.T) {
 
 func TestTenantMessagesHoldNoPlatformDetails(t *testing.T) {
 	const secret = "cloud.internal.example.com:8443 uses Secret platform-credentials"
+	details := map[cloud.Kind]string{}
 	for _, kind := range []cloud.Kind{
 		cloud.Unavailable, cloud.Unauthorized, cloud.Untrusted, cloud.Unreadable, cloud.Throttled, cloud.Taken, cloud.NotFound, cloud.NotFoundUnproven,
+		cloud.Quota, cloud.KeyReused,
 	} {
+		details[kind] = secret
+	}
+	for _, kind := range []cloud.Kind{cloud.Rejected, cloud.Prohibited, cloud.Conflict} { // these quote the reason
+		details[kind] = "see https://cloud.internal.example.com:8443/errors"
+	}
+	for kind, detail := range details {
 		for _, verb := range []cloudfake.Verb{cloudfake.CheckName, cloudfake.CreateServer} {
 			t.Run(string(kind)+" "+string(verb), func(t *testing.T) {
 				h := newHarness(t, everything, vmWith())
-				h.cloud.FailAlways(verb, &cloud.Error{Kind: kind, Op: "call", Detail: secret}, false)
-				h.mustReconcile()
+				h.cloud.FailAlways(verb, &cloud.Error{Kind: kind, Op: "call", Detail: detail}, false)
+				for range 2 { // the second may remember the refusal
+					h.mustReconcile()
+					h.later(time.Second)
+				}
 				for _, c := range h.vm().Status.Conditions {
 					if strings.Contains(c.Message, "example.com") || strings.Contains(c.Message, "platform-credentials") {
 						t.Errorf("%s has the message %q", c.Type, c.Message)
