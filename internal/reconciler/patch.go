@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 )
 
 // maxSends bounds how often a status is sent while its object keeps changing.
@@ -28,8 +29,9 @@ func (e *goneError) Unwrap() error { return e.cause }
 // custom resource: such a patch changes another object of the same name.
 //
 // If resend is set and only spec or metadata changed meanwhile, the status is
-// sent again, so that what was created is on record. It returns a goneError if
-// the object does not exist any more.
+// sent again, so that what was created is on record. It is not if the finalizer was
+// added: the status may hold the claim. patchStatus returns a goneError if the object
+// does not exist any more.
 func (r *Reconciler[T, S]) patchStatus(ctx context.Context, before, obj T, resend bool) error {
 	for sends := 1; ; sends++ {
 		err := r.sendStatus(ctx, before, obj)
@@ -45,7 +47,7 @@ func (r *Reconciler[T, S]) patchStatus(ctx context.Context, before, obj T, resen
 		if gone, ok := errors.AsType[*goneError](readErr); ok {
 			return fmt.Errorf("write status: %w", gone)
 		}
-		if readErr != nil || !resend || sends == maxSends || !sameStatus(before, live) {
+		if readErr != nil || !resend || sends == maxSends || !sameStatus(before, live) || r.claimedMeanwhile(obj, live) {
 			return fmt.Errorf("write status: %w", err)
 		}
 		obj.SetResourceVersion(live.GetResourceVersion())
@@ -107,6 +109,12 @@ func objectNotFound(err error) bool {
 		}
 	}
 	return true
+}
+
+// claimedMeanwhile reports whether the kind's finalizer was added after obj was read.
+func (r *Reconciler[T, S]) claimedMeanwhile(obj, live T) bool {
+	f := r.Kind.Finalizer()
+	return controllerutil.ContainsFinalizer(live, f) && !controllerutil.ContainsFinalizer(obj, f)
 }
 
 // sameStatus reports whether two objects have the same status.

@@ -67,6 +67,26 @@ func TestStatusWriteOfChangedObject(t *testing.T) {
 	}
 }
 
+func TestStatusIsNotSentAgainOnceTheObjectIsClaimed(t *testing.T) {
+	for name, tc := range map[string]struct {
+		finalizers []string
+		want       ctrl.Result
+	}{
+		"claimed by another manager: requeued": {[]string{finalizer}, stale},
+		"another finalizer: sent again":        {[]string{"example.com/other"}, ctrl.Result{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, example(unclaimed))
+			h.kind.plan = func() ([]string, error) { return []string{"look"}, nil }
+			h.kind.act = func(context.Context, *pcapi.VM, string) error {
+				h.edit(func(vm *pcapi.VM) { vm.Finalizers = tc.finalizers })
+				return nil
+			}
+			equal(t, "result", tc.want, h.mustReconcile())
+		})
+	}
+}
+
 func TestStatusIsNotWrittenOntoNamesake(t *testing.T) {
 	h := newHarness(t, example())
 	h.kind.observe = func(ctx context.Context, vm *pcapi.VM) error { return h.replace(ctx, vm) }

@@ -65,6 +65,8 @@ type harness struct {
 	events []string
 	// refuse are the errors of the next writes to object or status.
 	refuse map[string][]error
+	// lost is the target of a write whose answer is lost next.
+	lost string
 }
 
 // newHarness returns a harness whose process started an hour ago and whose Cloud was just listed.
@@ -120,8 +122,15 @@ func (h *harness) sent(to string, forward func() error) error {
 			return queue[0]
 		}
 	}
-	return forward()
+	err := forward()
+	if h.lost == to {
+		h.lost, err = "", errAPIAway
+	}
+	return err
 }
+
+// loseAnswer loses the answer to the next write to object or status.
+func (h *harness) loseAnswer(to string) { h.lost = to }
 
 func (h *harness) Now() time.Time { return h.now }
 

@@ -83,6 +83,21 @@ func TestRefusedCreateLeavesNoClaimInStatus(t *testing.T) {
 	equal(t, "vmId", "", h.vm().Status.VMID)
 }
 
+func TestLostAnswerToTheFinalizerKeepsTheClaim(t *testing.T) {
+	h := newHarness(t, without(cloud.Labels, cloud.UniqueNames), vmWith())
+	h.cloud.AddServers(stranger)
+	h.poll()
+	h.advance(time.Second)
+	h.loseAnswer("object")
+	_, _ = h.reconcile()
+	h.wantCalls("check web")
+	h.wantClaim("web")
+	equal(t, "name in the cloud", "web", h.vm().Status.NameInCloud)
+	h.later(time.Second)
+	h.mustReconcile()
+	h.wantCondition(pcapi.ReadyCondition, "True Running")
+}
+
 func TestEditDuringCreateDoesNotLoseID(t *testing.T) {
 	for name, caps := range profiles {
 		t.Run(name, func(t *testing.T) {

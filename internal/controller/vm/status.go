@@ -20,7 +20,7 @@ func (k *kind) Report(vm *pcapi.VM, obs *observation, outcome error) reconciler.
 	if obs.Gone {
 		vm.Status.CPUUtilization, vm.Status.Host = nil, ""
 	}
-	if vm.Status.VMID == "" && obs.Claimed == "" {
+	if vm.Status.VMID == "" && obs.Claimed == "" && !obs.ClaimProved { // else the finalizer may be stored, too
 		k.RecordClaim(vm, "", "")
 	}
 	reportName(vm, obs)
