@@ -136,7 +136,7 @@ func (l *Lifecycle[T, R, S]) ask(ctx context.Context, obj T, obs S, id string, r
 	case err != nil:
 		return l.lookFailed(obj, o, err)
 	default:
-		l.kind.Remember(obj, obs, r, false)
+		l.read(obj, obs, r)
 	}
 	l.Looks.Forget(obj.GetUID())
 	return nil
@@ -148,18 +148,27 @@ func notFound(err error) bool { return cloud.Is(err, cloud.NotFound, cloud.NotFo
 
 // absenceProved reports whether err, an answer that the resource on record does not
 // exist, proves it. Reads may lag behind writes: until the settle time has passed
-// since the create was answered, only a deletion that the cloud accepted explains
-// such an answer. To complete a deletion, the cloud's own word is enough then. All
-// else also needs a complete listing that lacks the resource.
+// since the create was answered, such an answer counts only if the cloud said that its
+// deletion is complete, or if a read has shown the deletion. To complete a deletion, the
+// cloud's own word is enough then. All else also needs a complete listing that lacks
+// the resource.
 func (l *Lifecycle[T, R, S]) absenceProved(obj T, o *Observation[R], err error) bool {
-	_, accepted := l.Tracker.RemovedAt(obj.GetUID())
+	_, deleting := l.Tracker.RemovedAt(obj.GetUID())
 	switch {
-	case o.SettleTimeLeft > 0 && !accepted:
+	case o.SettleTimeLeft > 0 && !deleting:
 		return false
 	case deleted(obj) && cloud.Is(err, cloud.NotFound):
 		return true
 	}
 	return o.Looked
+}
+
+// read remembers what a read of the cloud answered of the resource.
+func (l *Lifecycle[T, R, S]) read(obj T, obs S, r R) {
+	if deleted(obj) && l.kind.Identify(r).State == cloud.StateDeleting {
+		l.Tracker.Deleting(obj.GetUID())
+	}
+	l.kind.Remember(obj, obs, r, false)
 }
 
 // setProofHorizon sets from when on the absence of a recorded or imported resource

@@ -219,12 +219,12 @@ func (l *Lifecycle[T, R, S]) remove(ctx context.Context, obj T, obs S) error {
 	if err != nil && !notFound(err) {
 		return l.Failed(obj, o, err)
 	}
-	l.Tracker.Removed(obj.GetUID(), l.Clock(), err == nil)
+	l.Tracker.Removed(obj.GetUID(), l.Clock(), err == nil && gone)
 	o.Looked = false // what was listed before the answer proves nothing
 	if !l.OnDemand && err == nil {
 		l.Backoff.Forget(obj.GetUID())
 	}
-	if err == nil && !gone {
+	if err == nil && !gone && o.SettleTimeLeft == 0 { // else the cloud is asked at once, since a read must show the deletion
 		return &reconciler.WaitError{After: quiet, Reason: pcapi.RequestedReason, Message: l.deleting(id), Quiet: true}
 	}
 	return nil
@@ -252,7 +252,7 @@ func (l *Lifecycle[T, R, S]) confirmGone(ctx context.Context, obj T, obs S) erro
 	case err != nil:
 		return l.Failed(obj, o, err)
 	}
-	l.kind.Remember(obj, obs, r, false)
+	l.read(obj, obs, r)
 	wait := time.Second
 	if l.OnDemand {
 		wait = l.Backoff.When(obj.GetUID()) // no event reports when it is gone

@@ -32,10 +32,10 @@ type record struct {
 	claimed time.Time
 	// deleted is when the object's deletion was first observed by this process.
 	deleted time.Time
-	// removed is when the deletion of the resource was last answered, and accepted is
-	// whether the cloud accepted one.
+	// removed is when the deletion of the resource was last answered, and deleting is
+	// whether the cloud said that it is gone, or a read showed it being deleted.
 	removed  time.Time
-	accepted bool
+	deleting bool
 	// change is the last change of the resource that was sent, and changed is when it
 	// was answered.
 	change  string
@@ -98,7 +98,7 @@ func (t *Tracker) Recorded(uid types.UID) {
 	if !ok {
 		return
 	}
-	kept := record{deleted: old.deleted, removed: old.removed, accepted: old.accepted, change: old.change, changed: old.changed}
+	kept := record{deleted: old.deleted, removed: old.removed, deleting: old.deleting, change: old.change, changed: old.changed}
 	if kept == (record{}) {
 		delete(t.records, uid)
 		return
@@ -131,17 +131,23 @@ func (t *Tracker) ClaimedSince(uid types.UID, now time.Time) time.Time {
 	}).claimed
 }
 
-// Removed records an answer to the deletion of the resource, and whether the cloud
-// accepted the deletion.
-func (t *Tracker) Removed(uid types.UID, at time.Time, accepted bool) {
-	t.update(uid, func(r *record) { r.removed, r.accepted = at, r.accepted || accepted })
+// Removed records an answer to the deletion of the resource, and whether the cloud said
+// that the resource is gone.
+func (t *Tracker) Removed(uid types.UID, at time.Time, gone bool) {
+	t.update(uid, func(r *record) { r.removed, r.deleting = at, r.deleting || gone })
+}
+
+// Deleting records that a read showed the resource being deleted.
+func (t *Tracker) Deleting(uid types.UID) {
+	t.update(uid, func(r *record) { r.deleting = true })
 }
 
 // RemovedAt returns when the deletion of the resource was last answered to this
-// process, the zero time if it was not, and whether the cloud accepted one.
-func (t *Tracker) RemovedAt(uid types.UID) (at time.Time, accepted bool) {
+// process, the zero time if it was not, and whether the cloud said that the resource
+// is gone, or a read showed it being deleted.
+func (t *Tracker) RemovedAt(uid types.UID) (at time.Time, deleting bool) {
 	r := t.get(uid)
-	return r.removed, r.accepted
+	return r.removed, r.deleting
 }
 
 // Changed records a change of the resource that was answered. It returns when the same

@@ -61,8 +61,8 @@ func TestRecordedKeepsAnswersToDeletionsAndChanges(t *testing.T) {
 	c.Removed("a", start, true)
 	c.Removed("a", start.Add(time.Minute), false)
 	c.Recorded("a")
-	if at, accepted := c.RemovedAt("a"); !at.Equal(start.Add(time.Minute)) || !accepted {
-		t.Errorf("removed at %v, accepted %t, want the last answer and that one was accepted", at, accepted)
+	if at, deleting := c.RemovedAt("a"); !at.Equal(start.Add(time.Minute)) || !deleting {
+		t.Errorf("removed at %v, deleting %t, want the last answer and that one said so", at, deleting)
 	}
 	c.Changed("a", "2 cores", start)
 	if before := c.Changed("a", "2 cores", start.Add(time.Minute)); !before.Equal(start) {

@@ -67,8 +67,9 @@ func (w *world) reached() error {
 			well = vm == nil || slices.Contains(undecided, why)
 		case contends:
 			contenders++
-			well = is || why == pcapi.TakenReason || why == pcapi.AmbiguousReason
-			if is {
+			won := is || w.renames(why)
+			well = won || why == pcapi.TakenReason || why == pcapi.AmbiguousReason
+			if won {
 				winners++
 			}
 		}

@@ -54,6 +54,7 @@ var (
 	renamedWhileDown          = scenario{name: "create, renamed while no manager runs", act: []step{create(vm)}, crashed: rename(vm, "corrected")}
 	undecidedCreate           = scenario{name: "create", act: []step{createUndecided(vm)}}
 	undecidedEditedWhileDown  = scenario{name: "create, edited while no manager runs", act: []step{createUndecided(vm)}, crashed: edit(vm, `{"spec":{"cpu":2}}`)}
+	undecidedRenamedWhileDown = scenario{name: "create, renamed while no manager runs", act: []step{createUndecided(vm)}, crashed: rename(vm, "corrected")}
 	undecidedDeletedWhileDown = scenario{name: "create, deleted while no manager runs", act: []step{createUndecided(vm)}, crashed: remove(vm, goneOrUndecided)}
 	equalNames                = scenario{name: "two create one name, the second is deleted", act: []step{createContenders, removeLoser}}
 	twoManagers               = scenario{name: "create by two managers", pair: true, act: []step{create(vm)}}
@@ -151,8 +152,8 @@ func everything() (all []*matrixCase) {
 		all = append(all, matrixCases(p, everyPhase, networkEdited, networkWithVM, networkDeletedWhileDown, networkEditedWhileDown)...)
 	}
 	all = append(all, matrixCases(keyed, everyPhase, recreated, edited, undecidedEditedWhileDown, undecidedDeletedWhileDown, imported, orphaned, twoManagers)...)
-	all = append(all, matrixCases(notExclusive, everyPhase, undecidedCreate, undecidedDeletedWhileDown, renamedWhileDown, imported, orphaned, nameTaken)...)
-	return append(all, matrixCases(bare, everyPhase, undecidedCreate, undecidedDeletedWhileDown, renamedWhileDown)...)
+	all = append(all, matrixCases(notExclusive, everyPhase, undecidedCreate, undecidedDeletedWhileDown, undecidedRenamedWhileDown, imported, orphaned, nameTaken)...)
+	return append(all, matrixCases(bare, everyPhase, undecidedCreate, undecidedDeletedWhileDown, undecidedRenamedWhileDown)...)
 }
 
 // selected returns the cases that FAULTS selects; see doc.go.

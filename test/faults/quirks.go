@@ -130,7 +130,7 @@ func quirkyEverything() (all []quirkyCase) {
 	}
 	all = append(all, quirkyCases(keyed, kills, recreated, edited, undecidedEditedWhileDown, undecidedDeletedWhileDown, imported, orphaned)...)
 	for _, p := range []profile{notExclusive, bare} {
-		all = append(all, quirkyCases(p, kills, undecidedCreate, undecidedDeletedWhileDown, renamedWhileDown)...)
+		all = append(all, quirkyCases(p, kills, undecidedCreate, undecidedDeletedWhileDown, undecidedRenamedWhileDown)...)
 	}
 	return all
 }

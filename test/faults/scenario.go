@@ -292,7 +292,7 @@ func createContenders(ctx context.Context, w *world) error {
 // removeLoser deletes the VM that did not get the name.
 func removeLoser(ctx context.Context, w *world) error {
 	for _, name := range []string{"one", "other"} {
-		if is, _ := w.readyOrStalled(w.recorder.vm(name)); !is {
+		if is, why := w.readyOrStalled(w.recorder.vm(name)); !is && !w.renames(why) {
 			return remove(name, gone)(ctx, w)
 		}
 	}

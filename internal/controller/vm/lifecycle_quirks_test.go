@@ -303,3 +303,47 @@ func TestServerThatDoesNotRunHasNoUtilization(t *testing.T) {
 		}
 	}
 }
+
+// The cloud accepts the deletion of a new server and works on it, and reads lag behind
+// the create: they do not show the server yet.
+func TestServerOfAcceptedDeletionThatReadsDoNotShowYetIsNotGone(t *testing.T) {
+	for _, answer := range []*cloud.Error{errNotFound, errUnproven} {
+		h := newHarness(t, everything, vmWith())
+		h.mustReconcile()
+		h.cloud.SetSlow(true)
+		h.hideReads("s1", answer)
+		h.advance(time.Second)
+		h.remove()
+		for range 3 {
+			h.mustReconcile()
+			h.later(5 * time.Second)
+		}
+		if _, ok := h.find(); !ok {
+			t.Fatalf("%s: the object was released, and its server is being deleted", answer.Kind)
+		}
+		h.showReads()
+		h.later(settleTime / 2)
+		h.mustReconcile()
+		h.vm() // the server is shown, being deleted
+		h.cloud.Finish()
+		for range 2 {
+			h.later(settleTime)
+			h.mustReconcile()
+		}
+		h.wantGone()
+	}
+}
+
+// A cloud without codes refuses the repeated create of an edited spec. The server that
+// exists may be that of the first create.
+func TestRefusalWithoutCodeOfARepeatedCreateIsAmbiguous(t *testing.T) {
+	h := harnessWithLostAnswer(t, without(cloud.Labels, cloud.UniqueNames), true)
+	h.edit(func(vm *pcapi.VM) { vm.Spec.CPU = new(int32(4)) })
+	h.cloud.FailAlways(cloudfake.CreateServer, &cloud.Error{Kind: cloud.Rejected, Op: "create server", Detail: "the key was used with another body"}, false)
+	for range 3 {
+		h.later(settleTime)
+		h.mustReconcile()
+	}
+	h.wantClaim("web")
+	h.wantCondition(pcapi.ReadyCondition, "False Ambiguous", "the key was used with another body", "set the spec back")
+}

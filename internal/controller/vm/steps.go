@@ -82,6 +82,9 @@ func (k *kind) Unclear(vm *pcapi.VM, obs *observation, err error) error {
 			"set the spec back to what it was or, if the Cloud allows imports, spec.import.vmId to the VM that was created", cloud.Public(err)))
 	case cloud.Is(err, cloud.KeyReused):
 		return err
+	case cloud.Is(err, cloud.Rejected, cloud.Conflict) && caps.Has(cloud.Idempotency) && !labels && len(obs.Candidates) > 0:
+		return ambiguous(fmt.Errorf("%w; a server of this name exists, and an earlier create with this VM's key may have created it: "+
+			"set the spec back to what it was or, if the Cloud allows imports, spec.import.vmId to that VM", cloud.Public(err)))
 	case cloud.Is(err, cloud.Taken) && (byName || unlisted):
 		return fmt.Errorf("%w; it was free when this VM claimed it, so an earlier create has taken effect: its server is looked for", cloud.Public(err))
 	}
