@@ -253,6 +253,9 @@ func (l *Lifecycle[T, R, S]) confirmGone(ctx context.Context, obj T, obs S) erro
 		return l.Failed(obj, o, err)
 	}
 	l.read(obj, obs, r)
+	if !l.OnDemand && l.kind.Identify(r).State == cloud.StateDeleting {
+		return l.underDeletion(obj, o, id)
+	}
 	wait := time.Second
 	if l.OnDemand {
 		wait = l.Backoff.When(obj.GetUID()) // no event reports when it is gone
