@@ -70,7 +70,7 @@ func (c *Cloud) serveFaulty(w http.ResponseWriter, r *request, to route, fired [
 	}
 	pace := 0
 	for _, f := range fired {
-		out.applyFault(&f.Fault)
+		out.applyFault(f)
 		if f.BytesPerSecond > 0 {
 			pace = f.BytesPerSecond
 		}
@@ -137,7 +137,7 @@ func refusal(fired []*activeFault, when string) (out *answer, reset bool) {
 }
 
 // applyFault applies a fault that changes a response.
-func (a *answer) applyFault(f *Fault) {
+func (a *answer) applyFault(f *activeFault) {
 	if f.replacesBody() {
 		a.body, a.stream = nil, nil
 		a.header.Set("Content-Type", "application/json")
@@ -150,6 +150,9 @@ func (a *answer) applyFault(f *Fault) {
 	case f.Depth > 0:
 		a.body = []byte(`{"servers":` + strings.Repeat("[", f.Depth) + strings.Repeat("]", f.Depth) + `}`)
 	}
+	if f.Repeat != nil {
+		a.stream = f.Repeat.body(f.bodies.Add(1))
+	}
 	if f.Corrupt != "" {
 		a.body = corrupt(a.body, f.Corrupt)
 	}
@@ -161,6 +164,9 @@ func (a *answer) applyFault(f *Fault) {
 	}
 	for name, value := range f.Headers {
 		a.header.Set(name, value)
+	}
+	if f.Gzip {
+		a.compress()
 	}
 }
 

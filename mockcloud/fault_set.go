@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // activeFault is an active fault. faultSet.mu guards its counters.
@@ -16,6 +17,8 @@ type activeFault struct {
 	random                  *rand.Rand
 	matched, fired, held    int
 	gate                    *gate
+	// bodies is how many bodies of Fault.Repeat were sent.
+	bodies atomic.Int64
 	// removed is set when the fault is removed. A call that matched before passes the
 	// gate.
 	removed bool

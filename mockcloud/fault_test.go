@@ -264,6 +264,7 @@ func TestInvalidFaultsAreRejected(t *testing.T) {
 		"invalid expression of a path": `{"match":{"pathRegexp":"("}}`, "invalid expression of a query": `{"match":{"query":"("}}`,
 		"delay in words": `{"delay":"soon"}`, "delay without a unit": `{"delay":5}`, "negative delay": `{"delay":"-1s"}`,
 		"redirect to no URL": `{"redirect":":"}`, "unknown field": `{"nonsense":1}`, "array": `[]`,
+		"repeated part that is empty": `{"repeat":{"start":"["}}`, "negative number of parts": `{"repeat":{"part":"x","times":-1}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := start(t, Options{})

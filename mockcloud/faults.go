@@ -77,7 +77,7 @@ type Fault struct {
 	// Headers are added to the response of the handler or the fault.
 	Headers map[string]string `json:"headers,omitempty"`
 	// Body replaces the body of the response. Without Status, the handler runs and
-	// its status is kept. The same holds for EmptyBody, HugeBytes and Depth.
+	// its status is kept. The same holds for EmptyBody, HugeBytes, Depth and Repeat.
 	Body string `json:"body,omitempty"`
 	// EmptyBody removes the body.
 	EmptyBody bool `json:"emptyBody,omitempty"`
@@ -85,6 +85,10 @@ type Fault struct {
 	HugeBytes int64 `json:"hugeBytes,omitempty"`
 	// Depth replaces the body with arrays nested this deep.
 	Depth int `json:"depth,omitempty"`
+	// Repeat replaces the body with one that repeats a part.
+	Repeat *Repetition `json:"repeat,omitempty"`
+	// Gzip compresses the body, whatever the client accepts.
+	Gzip bool `json:"gzip,omitempty"`
 	// Corrupt is CorruptNulls or CorruptTypes.
 	Corrupt string `json:"corrupt,omitempty"`
 	// Truncate truncates the body.
@@ -105,6 +109,20 @@ type Truncation struct {
 	// Clean sends the truncated length as Content-Length. Otherwise the full length
 	// is sent and the connection is closed.
 	Clean bool `json:"clean,omitempty"`
+}
+
+// Repetition is a body that repeats a part. In all texts, {call} stands for the number
+// of bodies that the fault has sent; in Part, {n} stands for the number of the part.
+// Both begin with 1.
+type Repetition struct {
+	// Start is sent first.
+	Start string `json:"start,omitempty"`
+	// Part is sent again and again.
+	Part string `json:"part"`
+	// Times is how often Part is sent. 0 is without end.
+	Times int `json:"times,omitempty"`
+	// End is sent last.
+	End string `json:"end,omitempty"`
 }
 
 // ListFault changes the response to GET /servers.
@@ -153,6 +171,8 @@ func (f *Fault) validate() error {
 		return fmt.Errorf("probability is 0-1")
 	case f.Delay < 0, f.HugeBytes < 0, min(f.Depth, f.BytesPerSecond) < 0:
 		return fmt.Errorf("delay, hugeBytes, depth and bytesPerSecond must not be negative")
+	case f.Repeat != nil && (f.Repeat.Part == "" || f.Repeat.Times < 0):
+		return fmt.Errorf("repeat.part must not be empty, and repeat.times must not be negative")
 	case !slices.Contains([]string{"", CorruptNulls, CorruptTypes}, f.Corrupt):
 		return fmt.Errorf("corrupt is %q or %q", CorruptNulls, CorruptTypes)
 	case f.List != nil && !share(f.List.Drop):
@@ -169,13 +189,13 @@ func (f *Fault) replaces() bool { return f.Reset || f.Status != 0 || f.Redirect 
 
 // replacesBody reports whether the fault replaces the body of the response.
 func (f *Fault) replacesBody() bool {
-	return f.Body != "" || f.EmptyBody || f.HugeBytes > 0 || f.Depth > 0
+	return f.Body != "" || f.EmptyBody || f.HugeBytes > 0 || f.Depth > 0 || f.Repeat != nil
 }
 
 // changesResponse reports whether the fault changes the response.
 func (f *Fault) changesResponse() bool {
 	return f.replacesBody() || f.RetryAfter != "" || len(f.Headers) > 0 || f.Corrupt != "" ||
-		f.Truncate != nil || f.ContentType != "" || f.BytesPerSecond > 0
+		f.Truncate != nil || f.ContentType != "" || f.BytesPerSecond > 0 || f.Gzip
 }
 
 func (f *Fault) status() int {
