@@ -43,6 +43,23 @@ type ServerReader interface {
 	ListServers(ctx context.Context, opts ListServers) (ServerPage, error)
 }
 
+// ServerStreamer is an optional interface of a Client that can list servers without
+// holding a page in memory.
+type ServerStreamer interface {
+	// StreamServers is ListServers that passes the servers of the page on as they
+	// arrive, and returns the marker of the following page.
+	StreamServers(ctx context.Context, opts ListServers, to ServerSink) (next string, err error)
+}
+
+// ServerSink takes the servers of a page.
+type ServerSink interface {
+	// Begin is called before the first server, and again when the page has to be read
+	// again: what was taken of it before does not count.
+	Begin()
+	// Take takes a server. The listing ends with the error, which is an *Error.
+	Take(s Server) error
+}
+
 // IgnoredReporter is an optional interface of a Client that reads answers of which
 // parts make no sense.
 type IgnoredReporter interface {

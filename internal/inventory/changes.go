@@ -1,33 +1,27 @@
 package inventory
 
-import (
-	"maps"
-
-	"github.com/privatecloud/operator/internal/cloud"
-)
-
 // comparedField is a field of cloud.Server whose change Publish reports.
 type comparedField struct {
 	name  string
-	equal func(a, b *cloud.Server) bool
+	equal func(a, b *listed) bool
 }
 
-// comparedFields and ignoredFields together name each field of cloud.Server
-// exactly once. A new field belongs to comparedFields if a reconciler reads it
-// from a listing. The cheapest comparisons come first.
+// comparedFields and ignoredFields together name each field of
+// cloud.Server exactly once. A new field belongs to comparedFields if a reconciler
+// reads it from a listing. The cheapest comparisons come first.
 var comparedFields = []comparedField{
-	{"State", func(a, b *cloud.Server) bool { return a.State == b.State }},
-	{"CPU", func(a, b *cloud.Server) bool { return a.CPU == b.CPU }},
-	{"MemoryGiB", func(a, b *cloud.Server) bool { return a.MemoryGiB == b.MemoryGiB }},
-	{"CPUUtilization", func(a, b *cloud.Server) bool { return equalOrNil(a.CPUUtilization, b.CPUUtilization) }},
-	{"ID", func(a, b *cloud.Server) bool { return a.ID == b.ID }},
-	{"Name", func(a, b *cloud.Server) bool { return a.Name == b.Name }},
-	{"Host", func(a, b *cloud.Server) bool { return a.Host == b.Host }},
-	{"Labels", func(a, b *cloud.Server) bool { return maps.Equal(a.Labels, b.Labels) }},
+	{"State", func(a, b *listed) bool { return a.state == b.state }},
+	{"CPU", func(a, b *listed) bool { return a.cpu == b.cpu }},
+	{"MemoryGiB", func(a, b *listed) bool { return a.memory == b.memory }},
+	{"CPUUtilization", func(a, b *listed) bool { return a.utilization == b.utilization }},
+	{"ID", func(a, b *listed) bool { return a.id == b.id }},
+	{"Name", func(a, b *listed) bool { return a.name == b.name }},
+	{"Host", func(a, b *listed) bool { return a.host == b.host }},
+	{"Labels", func(a, b *listed) bool { return a.ownedBy() == b.ownedBy() }},
 }
 
 // ignoredFields are the fields of cloud.Server whose change alone enqueues
-// nothing, each with the reason.
+// nothing, each with the reason. Those that no reconciler reads are not kept.
 var ignoredFields = map[string]string{
 	"Template":      "set by the create; no reconciler reads it from a listing",
 	"Folder":        "set by the create; no reconciler reads it from a listing",
@@ -39,7 +33,7 @@ var ignoredFields = map[string]string{
 }
 
 // equalServers reports whether a and b agree in all compared fields.
-func equalServers(a, b *cloud.Server) bool {
+func equalServers(a, b *listed) bool {
 	for i := range comparedFields {
 		if !comparedFields[i].equal(a, b) {
 			return false
@@ -48,24 +42,12 @@ func equalServers(a, b *cloud.Server) bool {
 	return true
 }
 
-// equalOrNil reports whether a and b are both nil or point to equal values.
-func equalOrNil[T comparable](a, b *T) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return *a == *b
-}
-
 // changed returns the IDs of the servers that appeared, vanished or differ in a
 // compared field since old.
 func (s *Snapshot) changed(old *Snapshot) []string {
 	var ids []string
-	var before, after cloud.Server // outside the loop: what their addresses are passed to moves them to the heap
 	for id, server := range s.servers {
-		var known bool
-		before, known = old.servers[id]
-		after = server
-		if !known || !equalServers(&before, &after) {
+		if before, known := old.servers[id]; !known || !equalServers(before, server) {
 			ids = append(ids, id)
 		}
 	}
@@ -83,10 +65,11 @@ func (s *Snapshot) changed(old *Snapshot) []string {
 func (s *Snapshot) appeared(old *Snapshot, ids []string) []Ref {
 	var refs []Ref
 	for _, id := range ids {
-		labels := s.servers[id].Labels
-		if ref := (Ref{Namespace: labels[NamespaceLabel], Name: labels[NameLabel]}); ref.Name != "" && !old.Has(id) {
-			refs = append(refs, ref)
+		server := s.servers[id]
+		if server == nil || server.owner == nil || server.owner.name == "" || old.Has(id) {
+			continue
 		}
+		refs = append(refs, Ref{Namespace: server.owner.namespace, Name: server.owner.name})
 	}
 	return refs
 }

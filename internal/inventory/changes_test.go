@@ -73,11 +73,7 @@ func changeField(t *testing.T, server *cloud.Server, field reflect.StructField) 
 		}
 		value.Set(reflect.ValueOf(&next))
 	case map[string]string:
-		next := map[string]string{"key": "value"}
-		if was != nil {
-			next["key"] = was["key"] + "x"
-		}
-		value.Set(reflect.ValueOf(next))
+		value.Set(reflect.ValueOf(map[string]string{UIDLabel: was[UIDLabel] + "x"}))
 	case time.Time:
 		value.Set(reflect.ValueOf(was.Add(time.Hour)))
 	default:

@@ -20,6 +20,7 @@
 //	polling.go    when the next listing is due, and which objects wait for it
 //	utilization.go  the utilization of servers on clouds that do not list it
 //	snapshot.go   one complete listing of the servers
+//	listed.go     one server of it
 //	limits.go     what one listing may hold
 //	changes.go    which servers differ between two snapshots
 //	overlay.go    what is known of servers in addition to the last listing

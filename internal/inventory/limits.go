@@ -9,86 +9,103 @@ import (
 const (
 	// maxServers bounds the servers of one listing.
 	maxServers = 100_000
-	// maxBytes bounds what the operator keeps of one listing: the strings, each that
-	// servers share once, and labelCost for each label.
-	maxBytes = 64 << 20
-	// labelCost is about the memory of a label beside its strings, in bytes.
-	labelCost = 32
+	// maxBytes bounds the memory of one listing, as the costs below estimate it. Two
+	// listings are in memory while one is made: the last one stays until it is
+	// replaced.
+	maxBytes = 32 << 20
+	// serverCost is the memory of a server beside its texts, in bytes, with its places
+	// in the indexes, and ownerCost that of its owner labels.
+	serverCost, ownerCost = 208, 72
+	// textCost is the memory of a text beside its bytes, sharedCost that of a text in
+	// intake.shared.
+	textCost, sharedCost = 8, 64
 )
 
 // intake takes the servers of one listing into a snapshot, as far as the limits
-// allow. It holds one copy of each string that many servers share: with tens of
-// thousands of servers, the keys of their labels alone take megabytes.
+// allow: a cloud.ServerSink for each page, and add at its end. It holds one copy of
+// each text that many servers share: with tens of thousands of servers, the names of
+// their cluster alone take megabytes.
 type intake struct {
-	snap   *Snapshot
-	shared map[string]string
-	bytes  int
+	snap *Snapshot
+	// shared has the texts, also those of pages that had to be read again, and
+	// sharedBytes is their memory.
+	shared      map[string]string
+	sharedBytes int
+	// page are the servers of the page that is being read.
+	page []*listed
+	// bytes is the memory of all else, and added that of the pages that were added.
+	bytes, added int
 }
 
 func newIntake(snap *Snapshot) *intake {
 	return &intake{snap: snap, shared: map[string]string{}}
 }
 
-// add adds servers to the snapshot. It fails as Unreadable when the listing is
-// larger than the operator reads.
-func (in *intake) add(servers []cloud.Server) error {
-	for i := range servers {
-		in.bytes += len(servers[i].ID) + len(servers[i].Name) + len(servers[i].NetworkID) + labelCost*len(servers[i].Labels)
-		if in.bytes <= maxBytes { // before the labels are copied
-			in.snap.servers[servers[i].ID] = in.server(servers[i])
-		}
-		if err := in.exceeded(); err != nil {
-			return err
-		}
+// Begin begins a page, again if it was begun before.
+func (in *intake) Begin() { in.page, in.bytes = nil, in.added }
+
+// Take takes a server of the page. It fails as Unreadable when the listing is larger
+// than the operator reads.
+func (in *intake) Take(s cloud.Server) error {
+	in.page = append(in.page, in.keep(&s))
+	return in.exceeded(len(in.page))
+}
+
+// add adds the page to the snapshot.
+func (in *intake) add() error {
+	for _, server := range in.page {
+		in.snap.servers[server.id] = server
 	}
-	return nil
+	in.page, in.added = nil, in.bytes
+	return in.exceeded(len(in.snap.servers))
 }
 
 // addMarker counts a page marker, which is kept until the listing ends.
 func (in *intake) addMarker(marker string) error {
-	in.bytes += len(marker)
-	return in.exceeded()
+	in.bytes += textCost + len(marker)
+	in.added = in.bytes
+	return in.exceeded(0)
 }
 
-func (in *intake) exceeded() error {
+func (in *intake) exceeded(servers int) error {
 	tooLarge := func(what string) error {
 		return &cloud.Error{Kind: cloud.Unreadable, Op: "list servers", Detail: fmt.Sprintf(
 			"the cloud lists more than %s, which is more than the operator reads: use credentials that see only the servers of this cluster", what)}
 	}
 	switch {
-	case len(in.snap.servers) > maxServers:
+	case servers > maxServers:
 		return tooLarge(fmt.Sprintf("%d servers", maxServers))
-	case in.bytes > maxBytes:
-		return tooLarge(fmt.Sprintf("%d MiB of names and labels", maxBytes>>20))
+	case in.bytes+in.sharedBytes > maxBytes:
+		return tooLarge(fmt.Sprintf("%d MiB of servers", maxBytes>>20))
 	}
 	return nil
 }
 
-func (in *intake) string(s string) string {
-	if shared, ok := in.shared[s]; ok {
-		return shared
+// keep returns what is kept of a server, and counts it.
+func (in *intake) keep(s *cloud.Server) *listed {
+	l := newListed(s)
+	in.bytes += serverCost
+	in.own(l.id)
+	in.own(l.name)
+	l.host = in.share(l.host)
+	if l.owner != nil {
+		in.bytes += ownerCost
+		in.own(l.owner.uid)
+		in.own(l.owner.name)
+		l.owner.cluster, l.owner.namespace = in.share(l.owner.cluster), in.share(l.owner.namespace)
 	}
-	in.shared[s] = s
-	in.bytes += len(s)
-	return s
+	return l
 }
 
-// server returns s with one copy of the strings that servers share.
-func (in *intake) server(s cloud.Server) cloud.Server {
-	s.Host, s.Template, s.Folder = in.string(s.Host), in.string(s.Template), in.string(s.Folder)
-	if len(s.Labels) == 0 {
-		s.Labels = nil
-		return s
+// own counts a text that one server has.
+func (in *intake) own(text string) { in.bytes += textCost + len(text) }
+
+// share returns the copy of a text that all servers share.
+func (in *intake) share(text string) string {
+	if shared, ok := in.shared[text]; ok {
+		return shared
 	}
-	labels := make(map[string]string, len(s.Labels))
-	for key, value := range s.Labels {
-		if key != UIDLabel && key != NameLabel {
-			value = in.string(value)
-		} else {
-			in.bytes += len(value)
-		}
-		labels[in.string(key)] = value
-	}
-	s.Labels = labels
-	return s
+	in.shared[text] = text
+	in.sharedBytes += sharedCost + len(text)
+	return text
 }

@@ -27,8 +27,8 @@ type overlay struct {
 type overlayEntry struct {
 	// server is the cloud's answer, which hides the listing. It was recorded at
 	// recordedAt for the object with the UID owner. recordedAt is zero if the
-	// last listing is newer than any answer.
-	server     cloud.Server
+	// last listing is newer than any answer. server is nil where there was none.
+	server     *cloud.Server
 	owner      string
 	recordedAt time.Time
 
@@ -49,11 +49,19 @@ type overlayEntry struct {
 
 func (e *overlayEntry) recorded() bool { return !e.recordedAt.IsZero() }
 
+// state returns the state of the server by the cloud's answer, empty without one.
+func (e *overlayEntry) state() cloud.State {
+	if e.server == nil {
+		return ""
+	}
+	return e.server.State
+}
+
 // retained reports whether a listing that began at begun and lacks the server
 // proves nothing: the cloud may show a created server late. A server whose
 // deletion began is expected to disappear.
 func (e *overlayEntry) retained(begun time.Time, settleTime time.Duration) bool {
-	return !e.createdAt.IsZero() && begun.Before(e.createdAt.Add(settleTime)) && e.server.State != cloud.StateDeleting
+	return !e.createdAt.IsZero() && begun.Before(e.createdAt.Add(settleTime)) && e.state() != cloud.StateDeleting
 }
 
 func newOverlay(cluster string) *overlay {
@@ -73,7 +81,7 @@ func (o *overlay) record(owner string, server cloud.Server, now time.Time, creat
 		createdAt = now
 	}
 	o.discard(server.ID)
-	e.server, e.owner, e.recordedAt, e.createdAt = server, owner, now, createdAt
+	e.server, e.owner, e.recordedAt, e.createdAt = &server, owner, now, createdAt
 	if o.byOwner[owner] == nil {
 		o.byOwner[owner] = map[string]struct{}{}
 	}
@@ -91,7 +99,7 @@ func (o *overlay) discard(id string) bool {
 	if len(o.byOwner[e.owner]) == 0 {
 		delete(o.byOwner, e.owner)
 	}
-	e.server, e.owner, e.recordedAt, e.createdAt, e.listed = cloud.Server{}, "", time.Time{}, time.Time{}, false
+	e.server, e.owner, e.recordedAt, e.createdAt, e.listed = nil, "", time.Time{}, time.Time{}, false
 	return true
 }
 
@@ -99,7 +107,7 @@ func (o *overlay) discard(id string) bool {
 // the listing.
 func (o *overlay) recorded(id string) (cloud.Server, bool) {
 	if e, ok := o.entries[id]; ok && e.recorded() && !e.listed {
-		return e.server, true
+		return *e.server, true
 	}
 	return cloud.Server{}, false
 }
@@ -126,8 +134,8 @@ func (o *overlay) track(id string, listed cloud.State, now time.Time) (changed b
 		e = &overlayEntry{}
 	}
 	state, was := listed, e.transition
-	if e.server.State.Transitional() {
-		state = e.server.State
+	if e.state().Transitional() {
+		state = e.state()
 	}
 	switch {
 	case !state.Transitional():
@@ -159,11 +167,11 @@ func (o *overlay) publish(snap *Snapshot, settleTime time.Duration, now time.Tim
 		if e.recorded() && e.recordedAt.Before(snap.Begun) && o.supersede(id, e, snap, settleTime) {
 			p.superseded = append(p.superseded, id)
 		}
-		p.progress = o.track(id, snap.servers[id].State, now) || p.progress
+		p.progress = o.track(id, snap.state(id), now) || p.progress
 	}
-	for _, id := range snap.transitional {
-		if snap.servers[id].Labels[ClusterLabel] == o.cluster {
-			p.progress = o.track(id, snap.servers[id].State, now) || p.progress
+	for _, server := range snap.transitional {
+		if server.owner.cluster == o.cluster {
+			p.progress = o.track(server.id, server.state, now) || p.progress
 		}
 	}
 	return p
@@ -172,14 +180,14 @@ func (o *overlay) publish(snap *Snapshot, settleTime time.Duration, now time.Tim
 // supersede replaces what is recorded of a server by a newer listing, and
 // reports whether that changed what is known of the server.
 func (o *overlay) supersede(id string, e *overlayEntry, snap *Snapshot, settleTime time.Duration) bool {
-	server, listed := snap.servers[id]
+	server, listed := snap.server(id)
 	wasListed := e.listed
 	switch {
 	case !e.retained(snap.Begun, settleTime):
 		o.discard(id)
 		return !listed || !wasListed
 	case listed:
-		e.server, e.listed = server, true
+		e.server, e.listed = &server, true
 		return !wasListed
 	default:
 		e.listed = false

@@ -1,10 +1,10 @@
 package inventory
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
-	"maps"
 	"slices"
 	"time"
 
@@ -39,11 +39,12 @@ type Snapshot struct {
 	// Pages is the number of calls that the listing took.
 	Pages int
 
-	servers map[string]cloud.Server
-	byUID   map[string][]string
-	byName  map[string][]string
-	// transitional are the IDs of servers with owner labels in a transitional state.
-	transitional []string
+	servers map[string]*listed
+	// named are all servers, sorted by name. owned are those with owner labels, sorted
+	// by the UID of their owner.
+	named, owned []*listed
+	// transitional are the servers with owner labels in a transitional state.
+	transitional []*listed
 }
 
 // List lists all servers of a cloud. It fails rather than return an incomplete
@@ -55,15 +56,15 @@ func List(ctx context.Context, from cloud.ServerReader, now func() time.Time) (*
 	snap := newSnapshot(begun)
 	markers, in := map[string]bool{}, newIntake(snap)
 	for marker := ""; ; {
-		page, err := from.ListServers(ctx, cloud.ListServers{Limit: PageSize, Marker: marker})
+		next, err := readPage(ctx, from, cloud.ListServers{Limit: PageSize, Marker: marker}, in)
 		if err != nil {
 			return nil, err
 		}
 		snap.Pages++
-		if err := in.add(page.Servers); err != nil {
+		if err := in.add(); err != nil {
 			return nil, err
 		}
-		marker = page.Next
+		marker = next
 		switch {
 		case marker == "":
 			snap.index()
@@ -81,28 +82,79 @@ func List(ctx context.Context, from cloud.ServerReader, now func() time.Time) (*
 	}
 }
 
+// readPage passes the servers of a page on, and returns the marker of the next one.
+func readPage(ctx context.Context, from cloud.ServerReader, opts cloud.ListServers, to cloud.ServerSink) (next string, err error) {
+	if streamer, ok := from.(cloud.ServerStreamer); ok {
+		return streamer.StreamServers(ctx, opts, to)
+	}
+	page, err := from.ListServers(ctx, opts)
+	if err != nil {
+		return "", err
+	}
+	to.Begin()
+	for _, server := range page.Servers {
+		if err := to.Take(server); err != nil {
+			return "", err
+		}
+	}
+	return page.Next, nil
+}
+
 func newSnapshot(begun time.Time) *Snapshot {
 	return &Snapshot{
 		ID:      begun.UTC().Format("20060102T150405.000Z"),
 		Begun:   begun,
-		servers: map[string]cloud.Server{},
+		servers: map[string]*listed{},
 	}
 }
 
 func (s *Snapshot) index() {
-	s.byUID = make(map[string][]string)
-	s.byName = make(map[string][]string, len(s.servers))
-	for id, server := range s.servers {
-		s.byName[server.Name] = append(s.byName[server.Name], id)
-		uid := server.Labels[UIDLabel]
-		if uid == "" {
+	s.named = make([]*listed, 0, len(s.servers))
+	for _, server := range s.servers {
+		s.named = append(s.named, server)
+		if ownerUID(server) == "" {
 			continue
 		}
-		s.byUID[uid] = append(s.byUID[uid], id)
-		if server.State.Transitional() {
-			s.transitional = append(s.transitional, id)
+		s.owned = append(s.owned, server)
+		if server.state.Transitional() {
+			s.transitional = append(s.transitional, server)
 		}
 	}
+	sortBy(s.named, serverName)
+	sortBy(s.owned, ownerUID)
+}
+
+func serverName(s *listed) string { return s.name }
+func ownerUID(s *listed) string   { return s.ownedBy().uid }
+
+func sortBy(servers []*listed, key func(*listed) string) {
+	slices.SortFunc(servers, func(a, b *listed) int { return cmp.Compare(key(a), key(b)) })
+}
+
+// with returns the servers with a value of the key by which servers are sorted.
+func with(servers []*listed, key func(*listed) string, value string) []*listed {
+	from, _ := slices.BinarySearchFunc(servers, value, func(s *listed, value string) int { return cmp.Compare(key(s), value) })
+	to := from
+	for to < len(servers) && key(servers[to]) == value {
+		to++
+	}
+	return servers[from:to]
+}
+
+// state returns the state of a server, empty if it was not listed.
+func (s *Snapshot) state(id string) cloud.State {
+	if server, ok := s.servers[id]; ok {
+		return server.state
+	}
+	return ""
+}
+
+// server returns a server, and whether it was listed.
+func (s *Snapshot) server(id string) (cloud.Server, bool) {
+	if server, ok := s.servers[id]; ok {
+		return server.server(), true
+	}
+	return cloud.Server{}, false
 }
 
 // Len returns the number of servers.
@@ -112,7 +164,15 @@ func (s *Snapshot) Len() int { return len(s.servers) }
 func (s *Snapshot) Has(id string) bool { _, ok := s.servers[id]; return ok }
 
 // All yields all servers in no particular order.
-func (s *Snapshot) All() iter.Seq[cloud.Server] { return maps.Values(s.servers) }
+func (s *Snapshot) All() iter.Seq[cloud.Server] {
+	return func(yield func(cloud.Server) bool) {
+		for _, server := range s.servers {
+			if !yield(server.server()) {
+				return
+			}
+		}
+	}
+}
 
 // Older orders servers by age, then by ID: the first is the one to keep when
 // one create made several.

@@ -53,8 +53,7 @@ func (i *Inventory) Server(id string) (cloud.Server, bool) {
 	if i.snapshot == nil {
 		return cloud.Server{}, false
 	}
-	s, ok := i.snapshot.servers[id]
-	return s, ok
+	return i.snapshot.server(id)
 }
 
 // Owned returns the servers of the object with this UID in cluster, oldest
@@ -65,10 +64,9 @@ func (i *Inventory) Owned(uid, cluster string) []cloud.Server {
 	defer i.mu.RUnlock()
 	found := i.overlay.owned(uid)
 	if i.snapshot != nil {
-		for _, id := range i.snapshot.byUID[uid] {
-			s := i.snapshot.servers[id]
-			if _, hidden := i.overlay.recorded(id); !hidden && s.Labels[ClusterLabel] == cluster {
-				found = append(found, s)
+		for _, s := range with(i.snapshot.owned, ownerUID, uid) {
+			if _, hidden := i.overlay.recorded(s.id); !hidden && s.owner.cluster == cluster {
+				found = append(found, s.server())
 			}
 		}
 	}
@@ -83,8 +81,8 @@ func (i *Inventory) Named(name string) []cloud.Server {
 		return nil
 	}
 	var found []cloud.Server
-	for _, id := range i.snapshot.byName[name] {
-		found = append(found, i.snapshot.servers[id])
+	for _, s := range with(i.snapshot.named, serverName, name) {
+		found = append(found, s.server())
 	}
 	return sorted(found)
 }
@@ -98,12 +96,9 @@ func (i *Inventory) NamedAlike(name string) []cloud.Server {
 		return nil
 	}
 	var found []cloud.Server
-	for other, ids := range i.snapshot.byName {
-		if other == name || !cloud.AlikeNames(other, name) {
-			continue
-		}
-		for _, id := range ids {
-			found = append(found, i.snapshot.servers[id])
+	for _, s := range i.snapshot.named {
+		if s.name != name && cloud.AlikeNames(s.name, name) {
+			found = append(found, s.server())
 		}
 	}
 	return sorted(found)
@@ -149,7 +144,7 @@ func (i *Inventory) ForgetServer(id string) {
 func (i *Inventory) track(id string, now time.Time) (changed bool) {
 	var listed cloud.State
 	if i.snapshot != nil {
-		listed = i.snapshot.servers[id].State
+		listed = i.snapshot.state(id)
 	}
 	return i.overlay.track(id, listed, now)
 }

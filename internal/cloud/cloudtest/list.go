@@ -2,6 +2,7 @@ package cloudtest
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 
@@ -9,6 +10,26 @@ import (
 
 	"github.com/privatecloud/operator/internal/cloud"
 )
+
+// sink collects servers, or refuses them.
+type sink struct {
+	servers []cloud.Server
+	begun   int
+	refuse  *cloud.Error
+}
+
+func (s *sink) Begin() {
+	s.begun++
+	s.servers = []cloud.Server{}
+}
+
+func (s *sink) Take(server cloud.Server) error {
+	s.servers = append(s.servers, server)
+	if s.refuse != nil {
+		return s.refuse
+	}
+	return nil
+}
 
 var listCases = []testCase{
 	{name: "no servers: an empty list", run: func(ctx context.Context, t *testing.T, f Fixture) {
@@ -47,6 +68,31 @@ var listCases = []testCase{
 				t.Errorf("ListServers: %d servers, next %q; want 2 and a marker", len(page.Servers), page.Next)
 			}
 		}},
+	{name: "servers are streamed: those of the page", run: func(ctx context.Context, t *testing.T, f Fixture) {
+		streamer, ok := f.Client.(cloud.ServerStreamer)
+		if !ok {
+			return // optional
+		}
+		createMany(ctx, t, f, 3)
+		for _, opts := range []cloud.ListServers{{}, {Limit: 2}} {
+			page, err := f.Client.ListServers(ctx, opts)
+			if err != nil {
+				t.Fatalf("ListServers: %v", err)
+			}
+			var to sink
+			next, err := streamer.StreamServers(ctx, opts, &to)
+			if diff := cmp.Diff(sortedIDs(page.Servers), sortedIDs(to.servers)); diff != "" || err != nil || to.begun != 1 {
+				t.Errorf("StreamServers: %v, begun %d times (-ListServers +StreamServers):\n%s", err, to.begun, diff)
+			}
+			if (next == "") != (page.Next == "") {
+				t.Errorf("StreamServers: next %q, ListServers: %q", next, page.Next)
+			}
+		}
+		refused := &cloud.Error{Kind: cloud.Unreadable, Op: "list servers", Detail: "too many"}
+		if _, err := streamer.StreamServers(ctx, cloud.ListServers{}, &sink{refuse: refused}); !errors.Is(err, refused) {
+			t.Errorf("StreamServers: %v, want the error of the sink", err)
+		}
+	}},
 	{name: "a limit out of bounds: Rejected", run: func(ctx context.Context, t *testing.T, f Fixture) {
 		for _, limit := range []int{-1, 1001} {
 			_, err := f.Client.ListServers(ctx, cloud.ListServers{Limit: limit})

@@ -102,7 +102,7 @@ func (c *Client) checkDeclared(ctx context.Context, has cloud.Capabilities) *clo
 	if has.Has(cloud.Sizing) {
 		call.query = url.Values{"limit": {"1"}}
 	}
-	page, err := c.page(ctx, call)
+	page, err := c.page(ctx, call, noServers{})
 	if err == nil && page.Next != "" && !has.Has(cloud.Sizing) {
 		err = unreadable(call, declaredCorePages)
 	}
@@ -165,7 +165,7 @@ func (c *Client) detectCore(ctx context.Context, got *answer, missing *cloud.Err
 	if got.problem().Code != "notFound" || c.cachedCapabilities().Has(cloud.Sizing) {
 		call := listing()
 		call.op = missing.Op
-		page, err := c.page(ctx, call)
+		page, err := c.page(ctx, call, noServers{})
 		if err != nil {
 			return nil, err
 		}

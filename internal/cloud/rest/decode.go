@@ -68,32 +68,58 @@ type page struct {
 	extended bool
 }
 
-// decodePage takes both shapes: a bare array, and an object with a marker. One
-// bad server spoils the page, since a server left out would look gone.
+// decodePage reads a page and holds its servers.
 func decodePage(call *call, got *answer, in *stream, into *ignored) (page, *cloud.Error) {
+	to := &collector{}
+	result, err := streamPage(call, got, in, into, to)
+	result.Servers = to.servers
+	if err != nil {
+		return page{}, err
+	}
+	return result, nil
+}
+
+// streamPage passes the servers of a page on. It takes both shapes: a bare array,
+// and an object with a marker. One bad server spoils the page, since a server left
+// out would look gone.
+func streamPage(call *call, got *answer, in *stream, into *ignored, to cloud.ServerSink) (result page, err *cloud.Error) {
 	r := newReader(into)
-	result := page{ServerPage: cloud.ServerPage{Servers: []cloud.Server{}}}
-	extended, err := (&list{
+	to.Begin()
+	result.extended, err = (&list{
 		noun: "servers", field: "servers", array: true, object: true,
 		element: func(n int, value []byte) error {
 			server, err := r.server(value)
 			if err != nil {
 				return unusable(fmt.Sprintf("server %d of the page: %v", n, err))
 			}
-			result.Servers = append(result.Servers, server)
-			return r.keep(sizeOf(&server))
+			return to.Take(server)
 		},
 		marker: func(value []byte) (err error) {
 			result.Next, err = marker(value)
 			return err
 		},
 	}).read(call, got, in)
-	if err != nil {
-		return page{}, err
-	}
-	result.extended = extended
-	return result, nil
+	return result, err
 }
+
+// collector holds the servers of a page.
+type collector struct {
+	servers []cloud.Server
+	kept    kept
+}
+
+func (c *collector) Begin() { *c = collector{servers: []cloud.Server{}} }
+
+func (c *collector) Take(s cloud.Server) error {
+	c.servers = append(c.servers, s)
+	return c.kept.add(sizeOf(&s), maxMemory)
+}
+
+// noServers is a sink for a page whose servers do not matter.
+type noServers struct{}
+
+func (noServers) Begin()                  {}
+func (noServers) Take(cloud.Server) error { return nil }
 
 // marker reads the marker of the next page. It is not optional: without it the rest
 // of the listing would look gone.

@@ -54,27 +54,37 @@ func (c *Client) ServerStatus(ctx context.Context, id string) (cloud.Status, err
 
 // ListServers returns a page. A core cloud has one page, and no filters.
 func (c *Client) ListServers(ctx context.Context, opts cloud.ListServers) (cloud.ServerPage, error) {
+	to := &collector{}
+	next, err := c.StreamServers(ctx, opts, to)
+	if err != nil {
+		return cloud.ServerPage{}, err
+	}
+	return cloud.ServerPage{Servers: to.servers, Next: next}, nil
+}
+
+// StreamServers is ListServers that passes the servers on while they arrive.
+func (c *Client) StreamServers(ctx context.Context, opts cloud.ListServers, to cloud.ServerSink) (next string, err error) {
 	call := listing()
-	has, err := c.capabilitiesFor(ctx, call.op)
-	if err != nil {
-		return cloud.ServerPage{}, err
+	has, failed := c.capabilitiesFor(ctx, call.op)
+	if failed != nil {
+		return "", failed
 	}
-	if call.query, err = listQuery(call.op, has, opts); err != nil {
-		return cloud.ServerPage{}, err
+	if call.query, failed = listQuery(call.op, has, opts); failed != nil {
+		return "", failed
 	}
-	page, err := c.page(ctx, call)
-	if err != nil {
-		return cloud.ServerPage{}, err
+	page, failed := c.page(ctx, call, to)
+	if failed != nil {
+		return "", failed
 	}
 	switch {
 	case page.Next == "" || has.Has(cloud.Sizing):
-		return page.ServerPage, nil
+		return page.Next, nil
 	case c.stated.declared:
-		return cloud.ServerPage{}, unreadable(call, declaredCorePages)
+		return "", unreadable(call, declaredCorePages)
 	default:
 		// The cloud has become an extended one: ask for its capabilities again.
 		c.probed.Store(nil)
-		return cloud.ServerPage{}, unreadable(call, "the listing has further pages, though the cloud reported no capabilities")
+		return "", unreadable(call, "the listing has further pages, though the cloud reported no capabilities")
 	}
 }
 
@@ -193,9 +203,9 @@ func listing() *call {
 }
 
 // page makes a call that lists servers.
-func (c *Client) page(ctx context.Context, call *call) (result page, failed *cloud.Error) {
+func (c *Client) page(ctx context.Context, call *call, to cloud.ServerSink) (result page, failed *cloud.Error) {
 	call.stream = func(got *answer, in *stream) (err *cloud.Error) {
-		result, err = decodePage(call, got, in, &c.ignored)
+		result, err = streamPage(call, got, in, &c.ignored, to)
 		return err
 	}
 	got, failed := c.do(ctx, call)

@@ -23,8 +23,8 @@ const (
 	maxSkipped = 200_000
 	// maxElements bounds the servers, networks or hosts of one answer.
 	maxElements = 100_000
-	// maxMemory bounds what is kept of one answer, in bytes. Servers with all fields
-	// and four labels take about a kilobyte each.
+	// maxMemory bounds what is kept of an answer that is not streamed, in bytes. Servers
+	// with all fields and four labels take about a kilobyte each.
 	maxMemory = 48 << 20
 )
 
@@ -169,6 +169,9 @@ func (l *list) read(call *call, got *answer, in *stream) (object bool, failed *c
 		if trailing != nil {
 			err = errInvalid
 		}
+	}
+	if refused, ok := errors.AsType[*cloud.Error](err); ok {
+		return object, refused
 	}
 	text, ok := errors.AsType[unusable](err)
 	switch {

@@ -61,18 +61,20 @@ type reader struct {
 	ignored *ignored
 	// shared holds texts that many objects have, so that each is in memory once.
 	shared map[string]string
-	// kept estimates the memory of what was read, in bytes.
-	kept int
+	kept   kept
 }
 
 func newReader(into *ignored) *reader {
 	return &reader{ignored: into, shared: map[string]string{}}
 }
 
-// keep counts what was read, and fails if it is too much.
-func (r *reader) keep(size int) error {
-	if r.kept += size; r.kept > maxMemory {
-		return unusable(fmt.Sprintf("the answer takes more than %d MiB of memory", maxMemory>>20))
+// kept estimates the memory of what was read of an answer, in bytes.
+type kept int
+
+// add counts what was read, and fails if it is more than most.
+func (k *kept) add(size, most int) error {
+	if *k += kept(size); int(*k) > most {
+		return unusable(fmt.Sprintf("the answer takes more than %d MiB of memory", most>>20))
 	}
 	return nil
 }

@@ -1,0 +1,80 @@
+package inventory
+
+import (
+	"time"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+// listed is a server as a snapshot holds it: what is read from a listing, in a part
+// of the memory that a cloud.Server takes.
+type listed struct {
+	id, name, host string
+	state          cloud.State
+	// owner has the owner labels; nil without any.
+	owner     *owner
+	createdAt time.Time
+	cpu       int
+	memory    int
+	// cpuUsage and memoryUsage are what the server uses of its host.
+	cpuUsage, memoryUsage int
+	// utilization is that of its cores in percent, unknown if the cloud did not say.
+	utilization int16
+}
+
+const unknown = -1
+
+// owner is what the owner labels of a server say, each empty if it is missing.
+type owner struct{ uid, cluster, namespace, name string }
+
+// newListed returns what is kept of a server that was listed.
+func newListed(s *cloud.Server) *listed {
+	l := &listed{
+		id: s.ID, name: s.Name, host: s.Host, state: s.State, createdAt: s.CreatedAt, cpu: s.CPU, memory: s.MemoryGiB,
+		cpuUsage: s.CPUUsageMHz, memoryUsage: s.MemoryUsageMB, utilization: unknown,
+	}
+	if s.CPUUtilization != nil {
+		l.utilization = int16(*s.CPUUtilization) //nolint:gosec // in percent
+	}
+	by := owner{uid: s.Labels[UIDLabel], cluster: s.Labels[ClusterLabel], namespace: s.Labels[NamespaceLabel], name: s.Labels[NameLabel]}
+	if by != (owner{}) {
+		l.owner = &by
+	}
+	return l
+}
+
+// ownedBy returns the owner labels.
+func (l *listed) ownedBy() owner {
+	if l.owner == nil {
+		return owner{}
+	}
+	return *l.owner
+}
+
+// server returns the server. Fields that are not kept are zero.
+func (l *listed) server() cloud.Server {
+	s := cloud.Server{
+		ID: l.id, Name: l.name, Host: l.host, State: l.state, CreatedAt: l.createdAt, CPU: l.cpu, MemoryGiB: l.memory,
+		CPUUsageMHz: l.cpuUsage, MemoryUsageMB: l.memoryUsage, Labels: l.ownedBy().labels(),
+	}
+	if l.utilization != unknown {
+		s.CPUUtilization = new(int(l.utilization))
+	}
+	return s
+}
+
+func (o owner) labels() map[string]string {
+	var labels map[string]string
+	for _, label := range [...]struct{ key, value string }{
+		{UIDLabel, o.uid}, {ClusterLabel, o.cluster}, {NamespaceLabel, o.namespace}, {NameLabel, o.name},
+	} {
+		if label.value == "" {
+			continue
+		}
+		if labels == nil {
+			labels = make(map[string]string, 4)
+		}
+		labels[label.key] = label.value
+	}
+	return labels
+}
