@@ -55,7 +55,7 @@ func decodeHosts(call *call, got *answer, in *stream, into *ignored) ([]cloud.Ho
 		}
 		names[host.Name] = true
 		hosts = append(hosts, host)
-		return r.kept.add(hostSize+len(host.Name), maxMemory)
+		return r.kept.add(hostSize+len(host.Name), maxSmall)
 	}}).read(call, got, in)
 	if err != nil {
 		return nil, err

@@ -159,7 +159,7 @@ func decodeNetworks(call *call, got *answer, in *stream, into *ignored) ([]cloud
 			return unusable(fmt.Sprintf("network %d of the listing: %v", n, err))
 		}
 		networks = append(networks, network)
-		return r.kept.add(networkSize+len(network.ID)+len(network.Name)+len(network.CIDR)+len(network.Gateway), maxMemory)
+		return r.kept.add(networkSize+len(network.ID)+len(network.Name)+len(network.CIDR)+len(network.Gateway), maxSmall)
 	}}).read(call, got, in)
 	if err != nil {
 		return nil, err

@@ -23,9 +23,12 @@ const (
 	maxSkipped = 200_000
 	// maxElements bounds the servers, networks or hosts of one answer.
 	maxElements = 100_000
-	// maxMemory bounds what is kept of an answer that is not streamed, in bytes. Servers
+	// maxMemory bounds what is kept of a page that is not streamed, in bytes. Servers
 	// with all fields and four labels take about a kilobyte each.
 	maxMemory = 48 << 20
+	// maxSmall bounds what is kept of the listing of hosts or networks, of which a
+	// cloud has few, in bytes: 30,000 networks take as much.
+	maxSmall = 8 << 20
 )
 
 // readStream reads the body of a listing while it arrives, so that no more of it
