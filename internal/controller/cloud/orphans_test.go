@@ -138,6 +138,26 @@ func TestServerThatWasReleasedIsNotRemovedByALaggingListing(t *testing.T) {
 	}
 }
 
+// A hostile cloud can list tens of thousands of servers with this cluster's labels.
+func TestOrphansAreRememberedOnlyWhereTheyAreToBeRemoved(t *testing.T) {
+	f := newCloud(nil, server("x", ownedBy("gone", "here")))
+	w := newWorld(t, home(), f)
+	remembered := func() int { return len(w.kind.memoryOf(w.stored()).orphans) }
+	w.reconcile()
+	equal(t, "orphans in the memory of a Cloud that reports them", 0, remembered())
+	w.edit(func(c *pcapi.Cloud) { c.Spec.OrphanPolicy = pcapi.OrphanPolicyDelete })
+	w.later()
+	equal(t, "orphans in the memory of a Cloud that removes them", 1, remembered())
+	if !f.HasServer("x") {
+		t.Error("the orphan was removed as soon as the policy was changed")
+	}
+	w.now = w.now.Add(settleTime)
+	w.later()
+	if f.HasServer("x") {
+		t.Error("the orphan was not removed after the settle time")
+	}
+}
+
 // The 404 of a cloud without codes means that the orphan is gone already.
 func TestOrphanThatIsGoneOnACloudWithoutCodes(t *testing.T) {
 	f := newCloud(nil, server("x", ownedBy("gone", "here")), server("y", ownedBy("gone", "here")))

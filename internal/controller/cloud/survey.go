@@ -33,7 +33,9 @@ func (k *kind) survey(ctx context.Context, c *pcapi.Cloud, obs *observation, vie
 	for server := range obs.fresh.All() {
 		if k.orphaned(ctx, server, uids) {
 			obs.counts.Orphaned++
-			orphans = append(orphans, server)
+			if c.Spec.OrphanPolicy == pcapi.OrphanPolicyDelete {
+				orphans = append(orphans, server)
+			}
 		}
 	}
 	obs.orphans = k.memoryOf(c).removableOrphans(orphans, obs.fresh.Begun, obs.settings.SettleTime)
