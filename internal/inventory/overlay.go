@@ -11,6 +11,11 @@ import (
 // is in such a state for longer is stuck, and is listed at the poll interval.
 const transitionTimeout = 10 * time.Minute
 
+// maxTransitions bounds the servers that are tracked because a listing shows them in
+// a transitional state. A cloud can list any number of servers with the labels of this
+// cluster, and a few suffice for faster polling.
+const maxTransitions = 10_000
+
 // overlay is what this process knows of servers in addition to the last
 // listing: what the cloud answered since the listing began, which servers it
 // created lately, and which servers are expected to change soon.
@@ -146,6 +151,8 @@ func (o *overlay) track(id string, listed cloud.State, now time.Time) (changed b
 	switch {
 	case e.transition == "" && !e.recorded():
 		delete(o.entries, id)
+	case !ok && len(o.entries) >= maxTransitions:
+		return false
 	case !ok:
 		o.entries[id] = e
 	}

@@ -1,6 +1,7 @@
 package inventory_test
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -77,6 +78,36 @@ func TestFastPollingBacksOffUntilTheDeadline(t *testing.T) {
 	h.clock.advance(10 * time.Minute)
 	h.poll(0, building)
 	h.wantNext("after the deadline", 54*time.Minute, 66*time.Minute)
+}
+
+// A cloud can list any number of servers with the labels of this cluster.
+func TestFewOfManyTransitionalServersAreTracked(t *testing.T) {
+	const servers = 60_000
+	h := polling(t)
+	h.inv.Configure(inventory.Settings{PollInterval: time.Hour})
+	building := make([]cloud.Server, servers)
+	for i := range building {
+		building[i] = server(strconv.Itoa(i), owned("u"+strconv.Itoa(i), "c"))
+	}
+	h.poll(0, building...)
+	before := heap()
+	for i := range building {
+		building[i].State = cloud.StateBuilding
+	}
+	h.poll(0, building...)
+	if grown := (heap() - before) >> 20; grown > 4 {
+		t.Errorf("the heap grew by %d MiB when %d servers began to be built, want at most 4", grown, servers)
+	}
+	h.wantNext("servers are being built", time.Second, time.Second)
+	for range 3 {
+		h.poll(0, building...)
+	}
+	h.wantNext("three listings without changes", 8*time.Second, 8*time.Second)
+	for i := range building {
+		building[i].State = cloud.StateActive
+	}
+	h.poll(0, building...)
+	h.wantNext("all were built", 54*time.Minute, 66*time.Minute)
 }
 
 func TestAnotherTransitionalStateStartsAnotherDeadline(t *testing.T) {
