@@ -13,8 +13,11 @@ type Event struct {
 	Cloud string
 	// Servers are the IDs of servers that changed: their owners are to be reconciled.
 	Servers []string
-	// Refs are objects that waited for this event, or that the labels of a new server name.
+	// Refs are objects that waited for this event.
 	Refs []Ref
+	// Owners are the objects that the labels of new servers name. They need not exist:
+	// a cloud can list servers with any labels.
+	Owners []Ref
 	// All says that each object of the cloud is to be reconciled.
 	All bool
 }

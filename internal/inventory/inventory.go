@@ -137,7 +137,7 @@ func (i *Inventory) Publish(snap *Snapshot) {
 		event.Refs = i.takeWaiting()
 	}
 	if i.snapshot != nil {
-		event.Refs = append(event.Refs, snap.appeared(old, event.Servers)...)
+		event.Owners = snap.appeared(old, event.Servers)
 	}
 	i.snapshot, i.unavailable = snap, ""
 	overlay := i.overlay.publish(snap, i.settings.SettleTime, i.clock())

@@ -114,7 +114,7 @@ func TestNewServerEnqueuesTheObjectThatItsLabelsName(t *testing.T) {
 	h.takeEvents()
 	h.clock.advance(time.Second)
 	h.publish(server("a", labelled), server("b", labelled))
-	h.wantEvents(inventory.Event{Cloud: "home", Servers: []string{"b"}, Refs: []inventory.Ref{{Namespace: "ns", Name: "web"}}})
+	h.wantEvents(inventory.Event{Cloud: "home", Servers: []string{"b"}, Owners: []inventory.Ref{{Namespace: "ns", Name: "web"}}})
 	h.clock.advance(time.Second)
 	h.publish(server("a", labelled), server("b", labelled, in(cloud.StateStopped)))
 	h.wantEvents(inventory.Event{Cloud: "home", Servers: []string{"b"}})

@@ -71,7 +71,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts controller.Opt
 		Watches(&pcapi.VM{}, engine.Forget(k.ForgetDeleted)).
 		Watches(&pcapi.Network{}, networkChanges(mgr.GetCache())).
 		WatchesRawSource(source.Func(func(_ context.Context, q queue) error {
-			opts.Directory.Subscribe(subscriber{find: find, queue: q}.enqueue)
+			opts.Directory.Subscribe(subscriber{find: find, reader: mgr.GetCache(), queue: q}.enqueue)
 			return nil
 		})).
 		WithOptions(ctrlcontroller.Options{MaxConcurrentReconciles: opts.Workers}).

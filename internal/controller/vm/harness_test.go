@@ -142,7 +142,9 @@ func (h *harness) Eventf(_, _ runtime.Object, level, reason, _, _ string, _ ...a
 func (h *harness) start() {
 	h.directory = inventory.New(h.Now, "cluster")
 	h.directory.Subscribe(func(event inventory.Event) {
-		for _, ref := range event.Refs {
+		// The queue has each object once.
+		owners := slices.DeleteFunc(event.Owners, func(owner inventory.Ref) bool { return slices.Contains(event.Refs, owner) })
+		for _, ref := range slices.Concat(event.Refs, owners) {
 			h.enqueued = append(h.enqueued, ref.Name)
 		}
 	})

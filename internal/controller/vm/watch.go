@@ -3,6 +3,7 @@ package vm
 import (
 	"context"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -76,8 +77,9 @@ func requested(o client.Object) int {
 
 // subscriber enqueues VMs for events of an inventory.
 type subscriber struct {
-	find  tenancy.Finder
-	queue queue
+	find   tenancy.Finder
+	reader client.Reader
+	queue  queue
 }
 
 func (s subscriber) enqueue(e inventory.Event) {
@@ -88,6 +90,11 @@ func (s subscriber) enqueue(e inventory.Event) {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}})
 		}
 	}
+	for _, owner := range e.Owners {
+		if key := (client.ObjectKey{Namespace: owner.Namespace, Name: owner.Name}); s.exists(ctx, key) {
+			requests = append(requests, reconcile.Request{NamespacedName: key})
+		}
+	}
 	add(s.queue, priorityUnderWay, requests...)
 	if e.All {
 		add(s.queue, priorityChange, s.find.Matching(ctx, client.MatchingFields{tenancy.CloudIndex: e.Cloud})...)
@@ -96,4 +103,10 @@ func (s subscriber) enqueue(e inventory.Event) {
 	for _, id := range e.Servers {
 		add(s.queue, priorityChange, s.find.Matching(ctx, client.MatchingFields{serverIndex: key(e.Cloud, id)})...)
 	}
+}
+
+// exists reports whether there is such a VM, as far as it can be read.
+func (s subscriber) exists(ctx context.Context, key client.ObjectKey) bool {
+	var vm pcapi.VM
+	return !apierrors.IsNotFound(s.reader.Get(ctx, key, &vm, client.UnsafeDisableDeepCopy))
 }

@@ -131,6 +131,11 @@ func TestSubscriberEnqueuesAffectedVMs(t *testing.T) {
 			want:  []queuedRequest{{"ns/none", priorityUnderWay}, {"ns/different", priorityChange}},
 		},
 		{
+			name:  "labels of new servers: the VM that exists",
+			event: inventory.Event{Cloud: "default", Servers: []string{"s8", "s9"}, Owners: []inventory.Ref{{Namespace: "ns", Name: "made-up"}, {Namespace: "ns", Name: "none"}}},
+			want:  []queuedRequest{{"ns/none", priorityUnderWay}},
+		},
+		{
 			name: "all: every VM of the Cloud, also one whose cloudRef was edited", event: inventory.Event{Cloud: "default", All: true, Servers: []string{"s1"}},
 			want: []queuedRequest{{"ns/different", priorityChange}, {"ns/has", priorityChange}, {"ns/moving", priorityChange}, {"ns/none", priorityChange}, {"ns/wants", priorityChange}},
 		},
@@ -138,7 +143,7 @@ func TestSubscriberEnqueuesAffectedVMs(t *testing.T) {
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			l := &priorityQueue{}
-			subscriber{find: tenancy.NewFinder(h.client, &pcapi.VMList{}), queue: l}.enqueue(tc.event)
+			subscriber{find: tenancy.NewFinder(h.client, &pcapi.VMList{}), reader: h.client, queue: l}.enqueue(tc.event)
 			equal(t, "queued", tc.want, l.queued)
 		})
 	}
