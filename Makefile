@@ -68,7 +68,7 @@ verify: $(CONTROLLER_GEN) $(GOLANGCI_LINT) $(KUSTOMIZE) $(OPERATOR_SDK) bin/opm 
 # In a run of its own, because it uses all processors. -count=1 because it builds the operator that it tests, which the
 # test cache does not know.
 .PHONY: test-faults
-test-faults: assets ## Kill managers between any two effects, interrupt calls, and check the result: about six minutes, part of make test.
+test-faults: assets ## Kill managers between any two effects, interrupt calls, send hostile answers, and check the result: about seven minutes, part of make test.
 	@KUBEBUILDER_ASSETS=$$(hack/kube-assets.sh) go test -count=1 -timeout $(TEST_TIMEOUT) $(GOTESTFLAGS) ./test/faults
 
 .PHONY: fuzz

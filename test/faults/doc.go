@@ -18,6 +18,10 @@
 //	scenario.go    what a user does, in steps, and the kills in between
 //	matrix.go      which scenarios run on which clouds
 //	quirks.go      scenarios on clouds with random quirks, and random kills
+//	hostile.go     a cloud beside that of a world, whose answers take memory
+//	hostile_cases.go  these answers
+//
+// Beside a cloud that turns hostile, the memory of the manager is measured.
 //
 // Each case is a subtest, and -run makes only the runs of the cases that it
 // selects. By default a selection of all cases runs, in about three minutes.

@@ -17,9 +17,14 @@ type manager struct {
 	err  error
 }
 
-// startManager starts the binary. The process ends when this one does.
-func startManager(binary, kubeconfig string, log *testkit.Buffer, args ...string) (*manager, error) {
+// startManager starts the binary. The process ends when this one does. maxData, if
+// not 0, limits its data segment in bytes, RLIMIT_DATA.
+func startManager(binary, kubeconfig string, log *testkit.Buffer, maxData int64, args ...string) (*manager, error) {
 	cmd := exec.Command(binary, args...)
+	if maxData > 0 {
+		limited := fmt.Sprintf(`ulimit -d %d && exec "$0" "$@"`, maxData>>10)
+		cmd = exec.Command("sh", append([]string{"-c", limited, binary}, args...)...)
+	}
 	cmd.Env = []string{"KUBECONFIG=" + kubeconfig, "HOME=" + os.TempDir(), "GOMAXPROCS=2"}
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = withParent()

@@ -24,6 +24,9 @@ const (
 	cloudSide      = "cloud"
 )
 
+// worldLabel is the label of Clouds whose value is the name of their world.
+const worldLabel = "world"
+
 // proxy is in front of a server and passes effects through the gate.
 type proxy struct {
 	*httptest.Server
@@ -128,9 +131,9 @@ func changes(method string) bool {
 }
 
 // kubernetesProxy returns a proxy of the API server of config, with its credentials.
-// It shows only the objects of one namespace and one Cloud, so that the managers of
-// many runs can share an API server.
-func kubernetesProxy(config *rest.Config, g *gate, namespace, cloud string) (*proxy, error) {
+// It shows only the objects of one world, those of its namespace and the Clouds with
+// its label, so that the managers of many runs can share an API server.
+func kubernetesProxy(config *rest.Config, g *gate, world string) (*proxy, error) {
 	transport, err := rest.TransportFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("reach the API server: %w", err)
@@ -146,13 +149,13 @@ func kubernetesProxy(config *rest.Config, g *gate, namespace, cloud string) (*pr
 		case r.Method != http.MethodGet || !ofGroup || strings.Contains(kind, "/"):
 		case kind == "clouds":
 			query := r.URL.Query()
-			query.Set("fieldSelector", "metadata.name="+cloud)
+			query.Set("labelSelector", worldLabel+"="+world)
 			r.URL.RawQuery = query.Encode()
 		default:
-			r.URL.Path = group + "namespaces/" + namespace + "/" + kind
+			r.URL.Path = group + "namespaces/" + world + "/" + kind
 		}
 	}
-	shorten := strings.NewReplacer(group, "", "/apis/", "", "/api/v1/", "", "namespaces/"+namespace+"/", "")
+	shorten := strings.NewReplacer(group, "", "/apis/", "", "/api/v1/", "", "namespaces/"+world+"/", "")
 	return newProxy(target, transport, narrow, g, func(r *http.Request) (effect, bool) {
 		path := shorten.Replace(r.URL.Path)
 		aside := strings.Contains(path, "leases") || strings.Contains(path, "events")

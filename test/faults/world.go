@@ -78,6 +78,8 @@ type setting struct {
 	spec pcapi.CloudSpec
 	// respond decides about effects from the start; see gate.
 	respond func(effect) *answer
+	// maxData limits the data segment of each manager, in bytes; 0 for no limit.
+	maxData int64
 }
 
 // world is all of one run.
@@ -93,6 +95,7 @@ type world struct {
 	log      *testkit.Buffer
 	folder   string
 	managers []*manager
+	maxData  int64
 	// restTimeout is how long the run may take to come to rest.
 	restTimeout time.Duration
 
@@ -117,7 +120,7 @@ func (env *environment) newWorld(ctx context.Context, s setting) (w *world, err 
 	w = &world{
 		env: env, profile: s.profile, name: fmt.Sprintf("run-%d", env.worlds.Add(1)),
 		restTimeout: converges, gate: newGate(), log: &testkit.Buffer{}, foreign: map[string]mockcloud.Server{}, goals: map[string]goal{}, renamed: map[string]string{},
-		networks: newNetworkState(),
+		networks: newNetworkState(), maxData: s.maxData,
 	}
 	defer func() {
 		if err != nil {
@@ -135,7 +138,8 @@ func (env *environment) newWorld(ctx context.Context, s setting) (w *world, err 
 	if err := w.startKubernetes(ctx); err != nil {
 		return nil, err
 	}
-	err = w.createCloud(ctx, s.spec)
+	s.spec.REST = cmp.Or(s.spec.REST, w.profile.rest)
+	err = w.createCloud(ctx, w.name, w.cloud.URL, s.spec)
 	return w, err
 }
 
@@ -182,7 +186,7 @@ func (w *world) startKubernetes(ctx context.Context) (err error) {
 	if err := w.recorder.watch(ctx, w.env.client, w.name); err != nil {
 		return err
 	}
-	if w.kube, err = kubernetesProxy(w.env.apiServer.Config, w.gate, w.name, w.name); err != nil {
+	if w.kube, err = kubernetesProxy(w.env.apiServer.Config, w.gate, w.name); err != nil {
 		return err
 	}
 	return testkit.WriteKubeconfig(w.kubeconfig(), &clientcmdapi.Cluster{Server: w.kube.URL}, &clientcmdapi.AuthInfo{})
@@ -190,21 +194,21 @@ func (w *world) startKubernetes(ctx context.Context) (err error) {
 
 func (w *world) kubeconfig() string { return filepath.Join(w.folder, "kubeconfig") }
 
-// createCloud creates the Cloud object. Fields of spec that are zero get the values
-// that testkit.Cloud sets.
-func (w *world) createCloud(ctx context.Context, spec pcapi.CloudSpec) error {
-	return w.env.client.Create(ctx, testkit.Cloud(w.name, w.cloud.URL, func(c *pcapi.Cloud) {
+// createCloud creates a Cloud object that the managers of this world see. Fields of
+// spec that are zero get the values that testkit.Cloud sets.
+func (w *world) createCloud(ctx context.Context, name, endpoint string, spec pcapi.CloudSpec) error {
+	return w.env.client.Create(ctx, testkit.Cloud(name, endpoint, func(c *pcapi.Cloud) {
+		c.Labels = map[string]string{worldLabel: w.name}
 		spec.Endpoint = c.Spec.Endpoint
 		spec.PollInterval.Duration = cmp.Or(spec.PollInterval.Duration, c.Spec.PollInterval.Duration)
 		spec.SettleTime = cmp.Or(spec.SettleTime, c.Spec.SettleTime)
-		spec.REST = cmp.Or(spec.REST, w.profile.rest)
 		c.Spec = spec
 	}))
 }
 
 // start starts a manager beside those that run.
 func (w *world) start(args ...string) (*manager, error) {
-	m, err := startManager(w.env.binary, w.kubeconfig(), w.log, append([]string{
+	m, err := startManager(w.env.binary, w.kubeconfig(), w.log, w.maxData, append([]string{
 		"--namespace=" + w.name, "--health-probe-bind-address=0", "--zap-log-level=debug",
 	}, args...)...)
 	if err == nil {

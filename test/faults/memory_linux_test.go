@@ -1,0 +1,115 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/testkit"
+)
+
+const (
+	// maxData limits the data segment of the manager, in bytes: the memory of the
+	// Deployment.
+	maxData = 1 << 30
+	// maxMemory is what the manager may take at most, in bytes.
+	maxMemory = 200 << 20
+	// maxHostile is how many hostile clouds there are at a time. Each of them uses a
+	// processor.
+	maxHostile = 8
+	// hostileListingsRead is how many listings are read at least: two are in memory from
+	// the second on.
+	hostileListingsRead = 3
+)
+
+// TestHostileCloudTakesBoundedMemory runs a manager with two clouds. One of them turns
+// hostile, while VMs are created, changed and deleted on the other.
+func TestHostileCloudTakesBoundedMemory(t *testing.T) {
+	slots := make(chan struct{}, maxHostile)
+	run := func(name string, c hostileCase) {
+		t.Run(name, func(tt *testing.T) {
+			tt.Parallel()
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			checkHostile(newT(tt), c)
+		})
+	}
+	for name, c := range hostileListings {
+		run("listing: "+name, c)
+	}
+	for name, c := range hostileAnswers {
+		run("answers to other calls: "+name, c)
+	}
+}
+
+func checkHostile(t *testkit.T, c hostileCase) {
+	w := openWorld(t, setting{profile: extended, maxData: maxData})
+	h, err := w.openHostile(t.Context(), c.profile)
+	t.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { t.Expect(h.Close()).To(Succeed()) })
+	m, err := w.start()
+	t.Expect(err).NotTo(HaveOccurred())
+	for _, name := range []string{"edited", "removed"} {
+		t.Expect(w.perform(t.Context(), create(name))).To(Succeed())
+	}
+	if len(c.asked) > 0 {
+		t.Expect(h.prepare(t.Context())).To(Succeed())
+	}
+	t.Eventually(h.prepared).Should(Succeed())
+	t.Eventually(h.read).Should(testkit.BeReady())
+	atRest := peakMemory(t, m)
+
+	began := time.Now()
+	t.Expect(h.turn(t.Context(), c)).To(Succeed())
+	if len(c.asked) > 0 {
+		t.Expect(h.use(t.Context())).To(Succeed())
+	}
+	polling, stop := context.WithCancel(t.Context())
+	defer stop()
+	go wait.UntilWithContext(polling, func(ctx context.Context) { _ = h.poll(ctx) }, 200*time.Millisecond)
+	t.Eventually(func() []string { return h.notAsked(c.asked) }).Should(BeEmpty(), "calls without a hostile answer")
+	ready := metav1.ConditionFalse
+	if c.reason == pcapi.ConnectedReason {
+		ready = metav1.ConditionTrue
+	}
+	t.Eventually(h.read).Should(And(
+		testkit.HaveCondition("Ready", ready, c.reason, c.message),
+		HaveField("Status.Servers.Known", BeNumerically(">=", c.known)),
+	), "the hostile cloud is reported")
+	reported := time.Since(began)
+
+	for _, do := range []step{create("new"), edit("edited", `{"spec":{"cpu":2}}`), remove("removed", gone)} {
+		t.Expect(w.perform(t.Context(), do)).To(Succeed(), "a VM of the other cloud")
+	}
+	t.Eventually(func() int { return h.CountCalls("GET", "/servers") }).Should(BeNumerically(">=", hostileListingsRead))
+	stop()
+	t.Expect(m.ended()).To(BeFalse(), "the manager runs")
+	t.Expect(w.violations()).To(BeEmpty())
+	peak := peakMemory(t, m)
+	t.Logf("the manager took %d MiB, and %d MiB before; reported after %s, all after %s",
+		peak>>20, atRest>>20, reported.Round(time.Millisecond), time.Since(began).Round(time.Millisecond))
+	t.Expect(peak).To(BeNumerically("<", maxMemory), "the peak of the manager's memory")
+}
+
+var highWaterMark = regexp.MustCompile(`(?m)^VmHWM:\s+(\d+) kB$`)
+
+// peakMemory returns the largest resident size that the process had, in bytes.
+func peakMemory(t *testkit.T, m *manager) int64 {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", m.cmd.Process.Pid))
+	t.Expect(err).NotTo(HaveOccurred())
+	found := highWaterMark.FindSubmatch(status)
+	t.Expect(found).To(HaveLen(2), "%s", status)
+	kib, err := strconv.ParseInt(string(found[1]), 10, 64)
+	t.Expect(err).NotTo(HaveOccurred())
+	return kib << 10
+}
