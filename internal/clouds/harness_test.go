@@ -139,8 +139,7 @@ func (h *harness) connect(c *pcapi.Cloud) cloud.Client {
 func connected(t *testing.T) (*harness, *pcapi.Cloud, cloud.Client) {
 	t.Helper()
 	h, c := newHarness(t, secretOf(map[string]string{"token": "old"})), home(withSecret)
-	client := h.connect(c)
-	return h, c, client
+	return h, c, h.connect(c)
 }
 
 func (h *harness) getShared(c *pcapi.Cloud) cloud.Client {

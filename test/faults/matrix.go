@@ -52,10 +52,10 @@ var (
 	slowDeletedWhileDown      = scenario{name: "create, deleted while no manager runs, both slow", build: slowly, remove: tardily, act: []step{create(vm)}, crashed: remove(vm, gone)}
 	editedWhileDown           = scenario{name: "create, edited while no manager runs", act: []step{create(vm)}, crashed: edit(vm, `{"spec":{"cpu":2}}`)}
 	renamedWhileDown          = scenario{name: "create, renamed while no manager runs", act: []step{create(vm)}, crashed: rename(vm, "corrected")}
-	undecidedCreate           = scenario{name: "create", act: []step{createUndecided(vm)}}
-	undecidedEditedWhileDown  = scenario{name: "create, edited while no manager runs", act: []step{createUndecided(vm)}, crashed: edit(vm, `{"spec":{"cpu":2}}`)}
-	undecidedRenamedWhileDown = scenario{name: "create, renamed while no manager runs", act: []step{createUndecided(vm)}, crashed: rename(vm, "corrected")}
-	undecidedDeletedWhileDown = scenario{name: "create, deleted while no manager runs", act: []step{createUndecided(vm)}, crashed: remove(vm, goneOrUndecided)}
+	undecidedCreate           = scenario{name: "create", act: []step{createUndecided}}
+	undecidedEditedWhileDown  = scenario{name: "create, edited while no manager runs", act: []step{createUndecided}, crashed: edit(vm, `{"spec":{"cpu":2}}`)}
+	undecidedRenamedWhileDown = scenario{name: "create, renamed while no manager runs", act: []step{createUndecided}, crashed: rename(vm, "corrected")}
+	undecidedDeletedWhileDown = scenario{name: "create, deleted while no manager runs", act: []step{createUndecided}, crashed: remove(vm, goneOrUndecided)}
 	equalNames                = scenario{name: "two create one name, the second is deleted", act: []step{createContenders, removeLoser}}
 	twoManagers               = scenario{name: "create by two managers", pair: true, act: []step{create(vm)}}
 	firstContact              = scenario{name: "first contact with a cloud", counts: ofClouds, act: []step{create(vm)}}

@@ -270,12 +270,10 @@ func rename(name, to string) step {
 
 // createUndecided creates a VM object on a cloud that does not prove which object
 // owns a server: it becomes ready, or a user has to decide.
-func createUndecided(name string) step {
-	return func(ctx context.Context, w *world) error {
-		err := create(name)(ctx, w)
-		w.expect(name, readyOrUndecided)
-		return err
-	}
+func createUndecided(ctx context.Context, w *world) error {
+	err := create(vm)(ctx, w)
+	w.expect(vm, readyOrUndecided)
+	return err
 }
 
 // createContenders creates two VM objects with the same vmname.

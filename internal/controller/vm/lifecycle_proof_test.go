@@ -23,8 +23,8 @@ var (
 var namesNotExclusive = without(cloud.Idempotency, cloud.Labels, cloud.ExclusiveNames)
 
 // hideReads makes GET and LIST answer as if the server did not exist.
-func (h *harness) hideReads(id string, answer *cloud.Error) {
-	h.cloud.Hide(id)
+func (h *harness) hideReads(answer *cloud.Error) {
+	h.cloud.Hide("s1")
 	h.cloud.FailAlways(cloudfake.GetServer, answer, false)
 }
 
@@ -45,7 +45,7 @@ func TestServerIsNotLostBeforeSettleTime(t *testing.T) {
 						h.later(time.Second)
 						h.mustReconcile()
 					}
-					h.hideReads("s1", answer)
+					h.hideReads(answer)
 					if restarted {
 						h.start()
 						h.connect()

@@ -51,7 +51,7 @@ func TestImportIsNotReadyUntilLabelsAreApplied(t *testing.T) {
 func TestChangeOfServerThatReadsDoNotShowYetDoesNotStall(t *testing.T) {
 	h := newHarness(t, everything, vmWith())
 	h.mustReconcile()
-	h.hideReads("s1", errNotFound)
+	h.hideReads(errNotFound)
 	h.cloud.FailAlways(cloudfake.UpdateServer, errNotFound, false)
 	h.advance(time.Second)
 	h.edit(func(vm *pcapi.VM) { vm.Spec.CPU = new(int32(4)) })
@@ -215,7 +215,7 @@ func TestAnswerWithServerThatExistedBeforeIsNotUsedOnCloudWithKeys(t *testing.T)
 func TestImportOfServerThatReadsDoNotShowYetIsNotRejected(t *testing.T) {
 	h := newHarness(t, everything, vmWith(importing, func(vm *pcapi.VM) { vm.CreationTimestamp.Time = startTime.Add(time.Hour) }))
 	h.cloud.AddServers(serverWith(unlabelled))
-	h.hideReads("s1", errNotFound)
+	h.hideReads(errNotFound)
 	for range 3 {
 		h.later(10 * time.Second)
 		h.mustReconcile()
@@ -311,7 +311,7 @@ func TestServerOfAcceptedDeletionThatReadsDoNotShowYetIsNotGone(t *testing.T) {
 		h := newHarness(t, everything, vmWith())
 		h.mustReconcile()
 		h.cloud.SetSlow(true)
-		h.hideReads("s1", answer)
+		h.hideReads(answer)
 		h.advance(time.Second)
 		h.remove()
 		for range 3 {
