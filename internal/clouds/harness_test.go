@@ -139,7 +139,8 @@ func (h *harness) connect(c *pcapi.Cloud) cloud.Client {
 func connected(t *testing.T) (*harness, *pcapi.Cloud, cloud.Client) {
 	t.Helper()
 	h, c := newHarness(t, secretOf(map[string]string{"token": "old"})), home(withSecret)
-	return h, c, h.connect(c)
+	current := h.connect(c)
+	return h, c, current
 }
 
 func (h *harness) getShared(c *pcapi.Cloud) cloud.Client {
