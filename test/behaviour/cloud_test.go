@@ -55,7 +55,6 @@ var cloudCases = cases{
 		deleteObject(t, vm)
 		t.Eventually(isGone(vm)).Should(BeTrue())
 		t.Expect(f.serversNamed("web")).To(BeEmpty(), "its VMs can still be deleted")
-		touch(t, f.object)
 		t.Eventually(isGone(f.object)).Should(BeTrue())
 	},
 

@@ -58,7 +58,7 @@ func (w *world) reached() error {
 		case gone, released:
 			well = vm == nil
 		case runs:
-			well = is || w.renames(why)
+			well = w.has(vm)
 		case refused:
 			well = why != ""
 		case readyOrUndecided:
@@ -67,9 +67,8 @@ func (w *world) reached() error {
 			well = vm == nil || slices.Contains(undecided, why)
 		case contends:
 			contenders++
-			won := is || w.renames(why)
-			well = won || why == pcapi.TakenReason || why == pcapi.AmbiguousReason
-			if won {
+			well = w.has(vm) || why == pcapi.TakenReason || why == pcapi.AmbiguousReason
+			if w.has(vm) {
 				winners++
 			}
 		}
@@ -83,10 +82,11 @@ func (w *world) reached() error {
 	return w.networksReached()
 }
 
-// renames reports whether an object is Stalled for this reason because the cloud
-// normalizes names: its server is its own and has another name.
-func (w *world) renames(why string) bool {
-	return w.profile.mock.Quirks.NormalizeNames && why == pcapi.DriftReason
+// has reports whether a VM has its server: it is Ready, or Stalled only because the
+// cloud normalizes names, so that its server has another one.
+func (w *world) has(vm *pcapi.VM) bool {
+	is, why := w.readyOrStalled(vm)
+	return is || (w.profile.mock.Quirks.NormalizeNames && why == pcapi.DriftReason)
 }
 
 // readyOrStalled reports whether an object is Ready, and the reason if it is Stalled.
@@ -231,7 +231,7 @@ func (w *world) ownerViolations(name string, goal goal, server mockcloud.Server)
 }
 
 // objectOf returns the name of the object whose server has, or had, a name: of
-// those that contend for it, the one that is Ready.
+// those that contend for it, the one that has it.
 func (w *world) objectOf(server string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -241,7 +241,7 @@ func (w *world) objectOf(server string) string {
 		return cmp.Or(w.renamed[server], server)
 	}
 	for name, goal := range w.goals {
-		if is, _ := w.readyOrStalled(w.recorder.vm(name)); is && goal == contends {
+		if goal == contends && w.has(w.recorder.vm(name)) {
 			return name
 		}
 	}

@@ -290,7 +290,7 @@ func createContenders(ctx context.Context, w *world) error {
 // removeLoser deletes the VM that did not get the name.
 func removeLoser(ctx context.Context, w *world) error {
 	for _, name := range []string{"one", "other"} {
-		if is, why := w.readyOrStalled(w.recorder.vm(name)); !is && !w.renames(why) {
+		if !w.has(w.recorder.vm(name)) {
 			return remove(name, gone)(ctx, w)
 		}
 	}
