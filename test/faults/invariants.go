@@ -182,7 +182,7 @@ func (w *world) serverViolations() []string {
 		goals[vm.Name] = runs
 	}
 	for name, goal := range goals {
-		if is, _ := w.readyOrStalled(w.recorder.vm(name)); goal == contends && !is {
+		if goal == contends && !w.has(w.recorder.vm(name)) {
 			continue
 		}
 		have := alive[name]
