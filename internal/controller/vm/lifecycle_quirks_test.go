@@ -347,3 +347,20 @@ func TestRefusalWithoutCodeOfARepeatedCreateIsAmbiguous(t *testing.T) {
 	h.wantClaim("web")
 	h.wantCondition(pcapi.ReadyCondition, "False Ambiguous", "the key was used with another body", "set the spec back")
 }
+
+// Two VMs create one name at a time on a cloud that normalizes names: the one that is
+// refused does not look for a server of its own again and again.
+func TestNameTakenByServerWithANormalizedName(t *testing.T) {
+	for name, caps := range map[string]cloud.Capabilities{"all capabilities": everything, "labels and names": withoutKeys} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, caps, vmWith(capital))
+			h.cloud.AddServers(serverWith(withID("x"), func(s *cloud.Server) { s.Labels = map[string]string{"samplecontroller.k8s.io/uid": "other"} }))
+			h.poll()
+			h.advance(time.Second)
+			h.cloud.FailAlways(cloudfake.CreateServer, &cloud.Error{Kind: cloud.Taken, Op: "create server"}, false)
+			h.mustReconcile()
+			h.wantCondition(pcapi.ReadyCondition, "False Taken")
+			h.wantServers("x")
+		})
+	}
+}

@@ -74,8 +74,9 @@ func (k *kind) Unclear(vm *pcapi.VM, obs *observation, err error) error {
 	// Only a claimed name says which VM owns the server: another manager, or one
 	// that has ended, may have created it since the last listing.
 	byName := !obs.Fresh && unique && !labels && !caps.Has(cloud.Idempotency)
-	// Labels say which VM owns a server, but no listing shows one of this name yet.
-	unlisted := labels && len(obs.Inventory.Named(vm.Spec.VMName)) == 0
+	// Labels say which VM owns a server, but no listing shows one of this name yet, nor
+	// of the form that the cloud may have given it.
+	unlisted := labels && len(obs.Inventory.Named(vm.Spec.VMName)) == 0 && len(obs.Inventory.NamedAlike(vm.Spec.VMName)) == 0
 	switch {
 	case cloud.Is(err, cloud.KeyReused) && !labels && !nameProves(caps):
 		return ambiguous(fmt.Errorf("%w: the spec was edited after a create whose answer was lost, and only the key leads to its server: "+
