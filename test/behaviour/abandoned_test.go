@@ -140,6 +140,7 @@ var forgottenCases = cases{
 	"extended cloud, many VMs deleted around their claims: no server is left":            deletedAroundClaim(mockcloud.Options{}),
 	"core cloud, many VMs deleted around their claims: no server is left":                deletedAroundClaim(mockcloud.Options{Profile: mockcloud.Core}),
 	"deletionPolicy Orphan, removed after the create: its server stays without an owner": forgottenOrphan,
+	"its deletion is blocked twice: the event is counted":                                forgottenAndBlocked,
 }
 
 func TestClaimThatKubernetesForgets(t *testing.T) { forgottenCases.run(t) }
@@ -160,6 +161,45 @@ func forgottenOrphan(t *T) {
 		return server.Labels
 	}).Should(BeEmpty(), "the owner labels are removed")
 	t.Expect(f.serversNamed("web")).To(Equal([]string{vm.Status.VMID}))
+}
+
+// forgottenAndBlocked is a case of events that repeat for one version of an object: the
+// status of an object that Kubernetes forgot is not written. The recorder counts them
+// with a patch.
+func forgottenAndBlocked(t *T) {
+	f := newFixture(t, mockcloud.Options{})
+	deletions := holdDeletions(t, f.namespace)
+	check := f.addFault(mockcloud.Fault{Match: mockcloud.Match{Path: "/check/**"}, Hold: true})
+	vm := f.createVM("web")
+	t.Expect(f.WaitHeld(t.Context(), check, 1)).To(Succeed())
+	removed := deletions.begin(t, vm)
+	t.Expect(f.RemoveFault(check)).To(Succeed())
+	vm = waitReady(t, vm)
+	refusal := f.addFault(mockcloud.Fault{Match: mockcloud.Match{Method: "DELETE", Path: "/servers/*"}, Status: 422, Body: `{"code":"invalid","detail":"it is locked"}`})
+	deletions.release()
+	removed()
+	t.Eventually(eventReasons(vm)).Should(ContainElement("Blocked"))
+
+	fresh := f.createVM("web") // enqueues the object of its name that is forgotten
+	f.SetUnavailable(true)
+	t.Eventually(func(ctx context.Context) ([]string, error) {
+		touch(t, f.object)
+		requestReconcile(t, fresh)
+		return eventReasons(vm)(ctx)
+	}).Should(ContainElement("WaitingForCloud"))
+	f.SetUnavailable(false)
+	t.Eventually(func(ctx context.Context) ([]string, error) {
+		touch(t, f.object)
+		requestReconcile(t, fresh)
+		return eventReasons(vm)(ctx)
+	}).Should(ContainElement(HavePrefix("and ")), "Blocked again")
+
+	t.Expect(f.RemoveFault(refusal)).To(Succeed())
+	t.Eventually(func() []string {
+		requestReconcile(t, fresh)
+		return f.serversNamed("web")
+	}).ShouldNot(ContainElement(vm.Status.VMID))
+	waitReady(t, fresh)
 }
 
 // deletedAroundClaim creates many VMs and deletes each a few milliseconds later,

@@ -48,7 +48,7 @@ const (
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=clouds/status,verbs=patch
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=vms;networks,verbs=list;watch
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=vms,verbs=get
-// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // The engine's types for Clouds.
 type (

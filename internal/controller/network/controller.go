@@ -31,7 +31,7 @@ const workers = 4
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=networks,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=networks/status,verbs=patch
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=vms,verbs=list;watch
-// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // observation is what one reconcile knows.
 type observation struct {

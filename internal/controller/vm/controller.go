@@ -34,7 +34,7 @@ import (
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=vms,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=vms/status,verbs=patch
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=networks,verbs=list;watch
-// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 type (
 	plan      = reconciler.Plan[*pcapi.VM, *observation]
