@@ -33,6 +33,24 @@ func TestReleaseWaitsUntilAcceptedUnlabelIsApplied(t *testing.T) {
 	h.wantServers("s1")
 }
 
+// A PATCH of the labels that is refused with 404 soon after the create must not lead to
+// a release: reads may lag, and the server keeps the labels.
+func TestReleaseWaitsWhileUnlabelOfYoungServerIsNotFound(t *testing.T) {
+	h := newHarness(t, everything, vmWith(orphaning))
+	h.mustReconcile()
+	h.cloud.FailAlways(cloudfake.UpdateServer, errNotFound, false)
+	h.remove()
+	h.mustReconcile()
+	if _, ok := h.find(); !ok {
+		t.Fatalf("the object was released, and its server still has the labels %v", h.cloud.Servers()[0].Labels)
+	}
+	h.cloud.Heal(cloudfake.UpdateServer)
+	h.later(time.Minute)
+	h.mustReconcile()
+	h.wantGone()
+	equal(t, "labels", 0, len(h.cloud.Servers()[0].Labels))
+}
+
 // An import whose labels the cloud accepted and did not apply is not in sync.
 func TestImportIsNotReadyUntilLabelsAreApplied(t *testing.T) {
 	h := harnessWithServer(t, everything, vmWith(func(vm *pcapi.VM) { vm.Spec.Import = &pcapi.VMImport{VMID: "s1"} }), serverWith(func(s *cloud.Server) { s.Labels = nil }))

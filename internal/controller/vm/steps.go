@@ -108,7 +108,8 @@ func (k *kind) label(ctx context.Context, vm *pcapi.VM, obs *observation) error 
 }
 
 // unlabel removes the owner labels. A server that is released with them would count as
-// an orphan.
+// an orphan, so an answer that it does not exist counts only once reads cannot lag
+// behind its create.
 func (k *kind) unlabel(ctx context.Context, vm *pcapi.VM, obs *observation) error {
 	if !obs.Capabilities().Has(cloud.Labels) {
 		return nil
@@ -119,10 +120,10 @@ func (k *kind) unlabel(ctx context.Context, vm *pcapi.VM, obs *observation) erro
 	}
 	server, err := obs.View.Client.UpdateServer(ctx, obs.Resource.ID, cloud.UpdateServer{Labels: merge})
 	switch {
-	case cloud.Is(err, cloud.NotFound):
+	case cloud.Is(err, cloud.NotFound) && obs.SettleTimeLeft == 0:
 		return nil
 	case err != nil:
-		return k.Failed(vm, &obs.Observation, err)
+		return k.ChangeFailed(vm, &obs.Observation, obs.Resource.ID, err)
 	}
 	k.Remember(vm, obs, server, false)
 	if obs.Owned {
