@@ -74,9 +74,6 @@ func (k *kind) Unclear(vm *pcapi.VM, obs *observation, err error) error {
 	// Only a claimed name says which VM owns the server: another manager, or one
 	// that has ended, may have created it since the last listing.
 	byName := !obs.Fresh && unique && !labels && !caps.Has(cloud.Idempotency)
-	// Labels say which VM owns a server, but no listing shows one of this name yet, nor
-	// of the form that the cloud may have given it.
-	unlisted := labels && len(obs.Inventory.Named(vm.Spec.VMName)) == 0 && len(obs.Inventory.NamedAlike(vm.Spec.VMName)) == 0
 	switch {
 	case cloud.Is(err, cloud.KeyReused) && !labels && !nameProves(caps):
 		return ambiguous(fmt.Errorf("%w: the spec was edited after a create whose answer was lost, and only the key leads to its server: "+
@@ -86,10 +83,16 @@ func (k *kind) Unclear(vm *pcapi.VM, obs *observation, err error) error {
 	case cloud.Is(err, cloud.Rejected, cloud.Conflict) && caps.Has(cloud.Idempotency) && !labels && len(obs.Candidates) > 0:
 		return ambiguous(fmt.Errorf("%w; a server of this name exists, and an earlier create with this VM's key may have created it: "+
 			"set the spec back to what it was or, if the Cloud allows imports, spec.import.vmId to that VM", cloud.Public(err)))
-	case cloud.Is(err, cloud.Taken) && (byName || unlisted):
+	case cloud.Is(err, cloud.Taken) && (byName || labels && unlisted(vm, obs)):
 		return fmt.Errorf("%w; it was free when this VM claimed it, so an earlier create has taken effect: its server is looked for", cloud.Public(err))
 	}
 	return nil
+}
+
+// unlisted reports whether no listing shows a server with the name of the VM, or a form
+// of it that the cloud may have chosen.
+func unlisted(vm *pcapi.VM, obs *observation) bool {
+	return len(obs.Inventory.Named(vm.Spec.VMName)) == 0 && len(obs.Inventory.NamedAlike(vm.Spec.VMName)) == 0
 }
 
 func (k *kind) label(ctx context.Context, vm *pcapi.VM, obs *observation) error {
