@@ -301,6 +301,20 @@ func (h *harness) wantClaim(want string) {
 
 var cloudKey = client.ObjectKey{Name: "default"}
 
+// editCloud changes the Cloud, and returns it as it is then.
+func (h *harness) editCloud(change func(*pcapi.Cloud)) *pcapi.Cloud {
+	h.t.Helper()
+	var c pcapi.Cloud
+	if err := h.client.Get(h.t.Context(), cloudKey, &c); err != nil {
+		h.t.Fatalf("Get: %v", err)
+	}
+	change(&c)
+	if err := h.client.Update(h.t.Context(), &c); err != nil {
+		h.t.Fatalf("Update: %v", err)
+	}
+	return &c
+}
+
 var errAPIAway = errors.New("the API server is unavailable")
 
 // onRecord returns the VM with server s1 recorded and claimed, with changes.

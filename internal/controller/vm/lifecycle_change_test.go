@@ -259,14 +259,9 @@ func TestAllowedNamespacesRestrictsCreates(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", Labels: map[string]string{"team": tc.team}}}
 			h := newHarness(t, everything, vmWith(), ns)
-			var c pcapi.Cloud
-			if err := h.client.Get(t.Context(), cloudKey, &c); err != nil {
-				t.Fatalf("Get: %v", err)
-			}
-			c.Spec.AllowedNamespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}
-			if err := h.client.Update(t.Context(), &c); err != nil {
-				t.Fatalf("Update: %v", err)
-			}
+			h.editCloud(func(c *pcapi.Cloud) {
+				c.Spec.AllowedNamespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}
+			})
 			result := h.mustReconcile()
 			if tc.allowed {
 				h.wantServers("s1")

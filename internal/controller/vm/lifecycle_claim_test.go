@@ -23,14 +23,7 @@ func TestRefusedImportWithForgedClaimDeletesNothing(t *testing.T) {
 	for name, caps := range map[string]cloud.Capabilities{"exclusive names": uniqueNamesOnly, "names not exclusive": namesNotExclusive, "no proofs": withoutProofs} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t, caps, vmWith(importing, forgeClaim, func(vm *pcapi.VM) { vm.Spec.Import.VMID = stranger.ID }))
-			var c pcapi.Cloud
-			if err := h.client.Get(t.Context(), cloudKey, &c); err != nil {
-				t.Fatal(err)
-			}
-			c.Spec.Imports = pcapi.ImportPolicyNone
-			if err := h.client.Update(t.Context(), &c); err != nil {
-				t.Fatal(err)
-			}
+			h.editCloud(func(c *pcapi.Cloud) { c.Spec.Imports = pcapi.ImportPolicyNone })
 			h.cloud.AddServers(stranger)
 			h.poll()
 			h.mustReconcile()
@@ -48,17 +41,7 @@ func TestRefusedImportWithForgedClaimDeletesNothing(t *testing.T) {
 
 func TestClosingCloudTakesNoVMWithForgedClaim(t *testing.T) {
 	h := newHarness(t, uniqueNamesOnly, vmWith(forgeClaim))
-	var c pcapi.Cloud
-	if err := h.client.Get(t.Context(), cloudKey, &c); err != nil {
-		t.Fatal(err)
-	}
-	c.Finalizers = []string{pcapi.CloudFinalizer}
-	if err := h.client.Update(t.Context(), &c); err != nil {
-		t.Fatal(err)
-	}
-	if err := h.client.Delete(t.Context(), &c); err != nil {
-		t.Fatal(err)
-	}
+	h.closeCloud()
 	for range 3 {
 		h.later(settleTime)
 		h.mustReconcile()

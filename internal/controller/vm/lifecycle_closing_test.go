@@ -11,15 +11,8 @@ import (
 // closeCloud requests the deletion of the Cloud, which its finalizer keeps.
 func (h *harness) closeCloud() {
 	h.t.Helper()
-	var c pcapi.Cloud
-	if err := h.client.Get(h.t.Context(), cloudKey, &c); err != nil {
-		h.t.Fatal(err)
-	}
-	c.Finalizers = []string{pcapi.CloudFinalizer}
-	if err := h.client.Update(h.t.Context(), &c); err != nil {
-		h.t.Fatal(err)
-	}
-	if err := h.client.Delete(h.t.Context(), &c); err != nil {
+	c := h.editCloud(func(c *pcapi.Cloud) { c.Finalizers = []string{pcapi.CloudFinalizer} })
+	if err := h.client.Delete(h.t.Context(), c); err != nil {
 		h.t.Fatal(err)
 	}
 }

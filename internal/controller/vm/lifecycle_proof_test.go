@@ -450,14 +450,7 @@ func TestImportPolicy(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			var c pcapi.Cloud
-			if err := h.client.Get(t.Context(), cloudKey, &c); err != nil {
-				t.Fatal(err)
-			}
-			c.Spec = tc.spec
-			if err := h.client.Update(t.Context(), &c); err != nil {
-				t.Fatal(err)
-			}
+			h.editCloud(func(c *pcapi.Cloud) { c.Spec = tc.spec })
 			h.cloud.AddServers(serverWith(own(tc.labels)))
 			h.later(time.Second)
 			h.mustReconcile()
@@ -478,14 +471,9 @@ func TestDeniedNamespaceCannotTakeName(t *testing.T) {
 	squatter := other("b", createdAfter(-time.Hour), func(vm *pcapi.VM) { vm.Namespace = "denied" }, withClaim, func(vm *pcapi.VM) { vm.Status = pcapi.VMStatus{} })
 	h := newHarness(t, uniqueNamesOnly, vmWith(), squatter,
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "denied"}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", Labels: map[string]string{"allowed": "yes"}}})
-	var c pcapi.Cloud
-	if err := h.client.Get(t.Context(), cloudKey, &c); err != nil {
-		t.Fatal(err)
-	}
-	c.Spec.AllowedNamespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"allowed": "yes"}}
-	if err := h.client.Update(t.Context(), &c); err != nil {
-		t.Fatal(err)
-	}
+	h.editCloud(func(c *pcapi.Cloud) {
+		c.Spec.AllowedNamespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"allowed": "yes"}}
+	})
 	h.mustReconcile()
 	h.wantCondition(pcapi.ReadyCondition, "True Running")
 }

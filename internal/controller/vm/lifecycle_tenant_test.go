@@ -59,14 +59,9 @@ func TestVMThatMayNotImportDoesNotBlockTheOneThatMay(t *testing.T) {
 	for name, caps := range map[string]cloud.Capabilities{"labels": everything, "names": uniqueNamesOnly} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t, caps, vmWith(importing), rival.DeepCopy())
-			var c pcapi.Cloud
-			if err := h.client.Get(t.Context(), cloudKey, &c); err != nil {
-				t.Fatal(err)
-			}
-			c.Spec = pcapi.CloudSpec{Imports: pcapi.ImportPolicyListed, Importable: []pcapi.ImportableVM{{VMID: "s1", Namespace: "ns"}}}
-			if err := h.client.Update(t.Context(), &c); err != nil {
-				t.Fatal(err)
-			}
+			h.editCloud(func(c *pcapi.Cloud) {
+				c.Spec = pcapi.CloudSpec{Imports: pcapi.ImportPolicyListed, Importable: []pcapi.ImportableVM{{VMID: "s1", Namespace: "ns"}}}
+			})
 			h.cloud.AddServers(serverWith())
 			for range 2 {
 				h.later(time.Second)
@@ -83,14 +78,7 @@ func TestImportOfNobodyDoesNotBlockAdoption(t *testing.T) {
 	if err := h.client.Create(t.Context(), rival); err != nil {
 		t.Fatal(err)
 	}
-	var c pcapi.Cloud
-	if err := h.client.Get(t.Context(), cloudKey, &c); err != nil {
-		t.Fatal(err)
-	}
-	c.Spec = pcapi.CloudSpec{Imports: pcapi.ImportPolicyNone}
-	if err := h.client.Update(t.Context(), &c); err != nil {
-		t.Fatal(err)
-	}
+	h.editCloud(func(c *pcapi.Cloud) { c.Spec = pcapi.CloudSpec{Imports: pcapi.ImportPolicyNone} })
 	for range 10 {
 		h.later(time.Minute)
 		h.mustReconcile()
