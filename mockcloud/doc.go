@@ -18,6 +18,7 @@
 //	                one resource each
 //	names.go, idempotency.go, problem.go
 //	                names, idempotency keys and error bodies
+//	operations.go   changes of servers that take time
 //	utilisation.go  the CPU utilization of servers
 //	openapi.go      the OpenAPI document
 //	state.go        the indexes

@@ -13,7 +13,7 @@ import (
 )
 
 // handoverBuckets are all buckets of a store.
-var handoverBuckets = []string{bucketMeta, bucketServers, bucketNetworks, bucketKeys, bucketLedger}
+var handoverBuckets = []string{bucketMeta, bucketServers, bucketNetworks, bucketKeys, bucketLedger, bucketOperations}
 
 // retiredStore rejects the effects of calls in progress, because they would be
 // lost after a handover.

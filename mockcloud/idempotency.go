@@ -28,10 +28,24 @@ type keyRecord struct {
 	GoneAt time.Time `json:"goneAt,omitzero"`
 }
 
-// keyedAnswer is the answer to a create.
+// keyedAnswer is the answer to a create, a change or a deletion.
 type keyedAnswer struct {
 	status int
-	body   any
+	// body is nil for an answer without one.
+	body any
+	// operation is the id of the operation that makes the change, if there is one.
+	operation string
+}
+
+func (a keyedAnswer) write(w http.ResponseWriter) error {
+	if a.operation != "" {
+		w.Header().Set("Location", "/operations/"+a.operation)
+	}
+	if a.body == nil {
+		w.WriteHeader(a.status)
+		return nil
+	}
+	return writeJSON(w, a.status, a.body)
 }
 
 // maxKey is the maximum length of an Idempotency-Key in bytes.
@@ -76,6 +90,13 @@ func canonicalHash(body []byte) (string, error) {
 func (c *Cloud) replay(key *keyRecord) (keyedAnswer, bool, error) {
 	if key == nil {
 		return keyedAnswer{}, false, nil
+	}
+	if open := c.creating(key.Key); open != nil {
+		if open.Key.Hash != key.Hash {
+			return keyedAnswer{}, true, problem(http.StatusUnprocessableEntity, CodeKeyReused,
+				"this Idempotency-Key was used with another body")
+		}
+		return open.answer(), true, nil
 	}
 	known := c.st.keys[key.Key]
 	if known == nil {

@@ -28,18 +28,19 @@ func checkName(name string) error {
 
 // admitName returns an error if a new server may not have the name. The caller
 // holds mu for reading.
-func (c *Cloud) admitName(name string) error {
+func (c *Cloud) admitName(name, folder string) error {
 	if c.prohibitedNames.match(name) {
 		return problem(http.StatusForbidden, CodeNameProhibited, "the name %q is prohibited", name)
 	}
-	if c.has(UniqueNames) && len(c.namesakes(name)) > 0 {
+	if c.has(UniqueNames) && (len(c.namesakes(name, folder)) > 0 || c.beingCreated(name, folder)) {
 		return problem(http.StatusConflict, CodeNameTaken, "the name %q is taken", name)
 	}
 	return nil
 }
 
-// namesakes returns the servers of a name, oldest first. The caller holds mu.
-func (c *Cloud) namesakes(name string) []*record {
+// namesakes returns the servers of a name, oldest first, of the folder alone if names
+// are unique per folder. The caller holds mu.
+func (c *Cloud) namesakes(name, folder string) []*record {
 	sets := []map[string]struct{}{c.st.byName[name]}
 	if c.quirks.Load().NormalizeNames {
 		sets = nil
@@ -52,11 +53,31 @@ func (c *Cloud) namesakes(name string) []*record {
 	var found []*record
 	for _, ids := range sets {
 		for id := range ids {
-			found = append(found, c.st.servers[id])
+			if r := c.st.servers[id]; c.sameFolder(r.Folder, folder) {
+				found = append(found, r)
+			}
 		}
 	}
 	slices.SortFunc(found, func(a, b *record) int { return a.position().compare(b.position()) })
 	return found
+}
+
+// sameFolder reports whether names of two folders exclude each other.
+func (c *Cloud) sameFolder(a, b string) bool { return a == b || !c.has(FolderNames) }
+
+// beingCreated reports whether an open operation creates a server of the name. The
+// caller holds mu.
+func (c *Cloud) beingCreated(name, folder string) bool {
+	same := func(other string) bool { return other == name }
+	if c.quirks.Load().NormalizeNames {
+		same = func(other string) bool { return normalized(other) == normalized(name) }
+	}
+	for _, o := range c.st.operations {
+		if o.Create != nil && !o.Done && same(o.Create.Name) && c.sameFolder(deref(o.Create.Folder, ""), folder) {
+			return true
+		}
+	}
+	return false
 }
 
 // shownName returns a name as answers have it.
@@ -74,7 +95,7 @@ func (c *Cloud) handleCheck(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	c.mu.RLock()
-	err := c.admitName(name)
+	err := c.admitName(name, r.URL.Query().Get("folder"))
 	c.mu.RUnlock()
 	if err != nil {
 		return err

@@ -35,13 +35,19 @@ const (
 	Hosts       Capability = "hosts"
 	Events      Capability = "events"
 	Sessions    Capability = "sessions"
+	Operations  Capability = "operations"
+	FolderNames Capability = "folderNames"
 )
 
 // AllCapabilities lists every capability, in the order of GET /capabilities.
 var AllCapabilities = []Capability{
 	Idempotency, Labels, UniqueNames, BulkStatus, Async, Power,
-	Resize, Folders, Networks, Hosts, Events, Sessions,
+	Resize, Folders, Networks, Hosts, Events, Sessions, Operations, FolderNames,
 }
+
+// Default reports whether a capability is on in the extended profile unless the
+// options say otherwise. Few clouds have the others.
+func (c Capability) Default() bool { return c != Operations && c != FolderNames }
 
 // Duration is a time.Duration that JSON holds as a string such as "1.5s".
 type Duration time.Duration
@@ -73,6 +79,12 @@ type Behaviour struct {
 	// DeleteTime is how long a server stays DELETING; with 0, a delete returns 204.
 	// It needs the capability async.
 	DeleteTime Duration `json:"deleteTime,omitempty"`
+	// OperationTime is how long a create, change or deletion of a server takes that is
+	// answered with an operation; with 0, none is. It needs the capability operations. A
+	// server that is created so is shown once the operation is done.
+	OperationTime Duration `json:"operationTime,omitempty"`
+	// FailOperations is a name or glob: operations about servers of these names fail.
+	FailOperations string `json:"failOperations,omitempty"`
 	// Latency is a delay at the start of every call.
 	Latency Duration `json:"latency,omitempty"`
 	// Utilisation is the model of cpuUtilization: fixed:N (percent, default
@@ -91,11 +103,12 @@ type Behaviour struct {
 }
 
 // Options are the options of a new cloud. The zero value is a cloud with the
-// extended profile, every capability, a store in memory and no authentication.
+// extended profile, every capability that is on by
+// default, a store in memory and no authentication.
 type Options struct {
 	// Profile defaults to Extended.
 	Profile Profile `json:"profile,omitempty"`
-	// Capabilities switches capabilities on or off; the others are on.
+	// Capabilities switches capabilities on or off; the others have their Default.
 	Capabilities map[Capability]bool `json:"capabilities,omitempty"`
 	Behaviour
 	// Quirks are the ways in which the cloud differs from its document.
@@ -187,8 +200,8 @@ func (o *Options) validate() error {
 }
 
 func (b *Behaviour) validate() error {
-	if b.BuildTime < 0 || b.DeleteTime < 0 || b.Latency < 0 {
-		return fmt.Errorf("buildTime, deleteTime and latency must not be negative")
+	if min(b.BuildTime, b.DeleteTime, b.OperationTime, b.Latency) < 0 {
+		return fmt.Errorf("buildTime, deleteTime, operationTime and latency must not be negative")
 	}
 	if b.Quota < 0 {
 		return fmt.Errorf("quota must not be negative")
@@ -203,5 +216,5 @@ func (o *Options) has(name Capability) bool {
 		return false
 	}
 	on, set := o.Capabilities[name]
-	return on || !set
+	return on || (!set && name.Default())
 }

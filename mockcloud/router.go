@@ -45,6 +45,7 @@ func (c *Cloud) apiRoutes() []route {
 		{method: "DELETE", template: "/servers/{id}", handle: c.handleDeleteServer},
 		{method: "GET", template: "/servers/{id}/status", handle: c.handleServerStatus},
 		{method: "GET", template: "/capabilities", handle: c.handleCapabilities, extended: true},
+		{method: "GET", template: "/operations/{id}", handle: c.handleGetOperation, needs: Operations},
 		{method: "GET", template: "/networks", handle: c.handleListNetworks, needs: Networks},
 		{method: "POST", template: "/networks", handle: c.handleCreateNetwork, needs: Networks},
 		{method: "GET", template: "/networks/{id}", handle: c.handleGetNetwork, needs: Networks},

@@ -113,12 +113,20 @@ func (c *Cloud) createServer(body createServer, key *keyRecord, requestID string
 	if answer, found, err := c.replay(key); found || err != nil {
 		return answer, err
 	}
-	if same := c.namesakes(body.Name); len(same) > 0 && c.quirks.Load().ExistingOnCreate {
+	if same := c.namesakes(body.Name, deref(body.Folder, "")); len(same) > 0 && c.quirks.Load().ExistingOnCreate {
 		return keyedAnswer{status: http.StatusOK, body: c.represent(same[0], c.now())}, nil
 	}
 	if err := c.admit(body); err != nil {
 		return keyedAnswer{}, err
 	}
+	if c.operates() {
+		return c.startOperation(operation{Create: &body, Key: key, RequestID: requestID})
+	}
+	return c.createNow(body, key, requestID)
+}
+
+// createNow creates a server that is admitted. The caller holds mu.
+func (c *Cloud) createNow(body createServer, key *keyRecord, requestID string) (keyedAnswer, error) {
 	now := c.now()
 	r := &record{Labelled: len(body.Labels) > 0, Server: Server{
 		ID: c.newID(uuid.NewString), Name: body.Name, Labels: body.Labels,
@@ -176,17 +184,33 @@ func (c *Cloud) finalState(name, power string) State {
 	return stateFor(power)
 }
 
-// updateServer applies a PATCH and returns the changed server.
-func (c *Cloud) updateServer(id string, body patchServer, requestID string) (*record, error) {
+// updateServer applies a PATCH and returns the changed server, or the operation that
+// applies it.
+func (c *Cloud) updateServer(id string, body patchServer, requestID string) (keyedAnswer, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r := c.st.servers[id]
 	if r == nil {
-		return nil, notFound("server", id)
+		return keyedAnswer{}, notFound("server", id)
 	}
 	if r.State == StateBuilding || r.State == StateDeleting {
-		return nil, problem(http.StatusConflict, CodeInvalidState, "the server is %s", r.State)
+		return keyedAnswer{}, problem(http.StatusConflict, CodeInvalidState, "the server is %s", r.State)
 	}
+	if err := c.idle(id); err != nil {
+		return keyedAnswer{}, err
+	}
+	if c.operates() {
+		return c.startOperation(operation{ServerID: id, Patch: &body, RequestID: requestID})
+	}
+	updated, err := c.updateNow(r, body, requestID)
+	if err != nil {
+		return keyedAnswer{}, err
+	}
+	return keyedAnswer{status: http.StatusOK, body: c.represent(updated, c.now())}, nil
+}
+
+// updateNow changes a server and returns it. The caller holds mu.
+func (c *Cloud) updateNow(r *record, body patchServer, requestID string) (*record, error) {
 	next := r.clone()
 	fields := body.applyTo(next)
 	if err := checkLabels(next.Labels); err != nil {
@@ -203,7 +227,7 @@ func (c *Cloud) updateServer(id string, body patchServer, requestID string) (*re
 	}
 	next.UpdatedAt = c.now()
 	entry, change := c.entry(LedgerEntry{
-		Op: OpUpdate, ServerID: id, Name: next.Name, Labels: next.Labels,
+		Op: OpUpdate, ServerID: r.ID, Name: next.Name, Labels: next.Labels,
 		Key: keyOf(next.Key), RequestID: requestID, Fields: fields,
 	})
 	if err := c.replace(next, change); err != nil {
@@ -248,14 +272,31 @@ func (p patchServer) applyTo(r *record) []string {
 	return fields
 }
 
-// deleteServer accepts a deletion and returns the status of the response.
-func (c *Cloud) deleteServer(id, by, requestID string) (int, error) {
+// deleteServer accepts a deletion and returns the response.
+func (c *Cloud) deleteServer(id, by, requestID string) (keyedAnswer, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r := c.st.servers[id]
 	if r == nil {
-		return 0, notFound("server", id)
+		return keyedAnswer{}, notFound("server", id)
 	}
+	if by == ByClient {
+		if err := c.idle(id); err != nil {
+			return keyedAnswer{}, err
+		}
+		if c.operates() {
+			answer, err := c.startOperation(operation{ServerID: id, Delete: true, RequestID: requestID})
+			answer.body = nil // the header Location has the reference
+			return answer, err
+		}
+	}
+	status, err := c.deleteNow(r, by, requestID)
+	return keyedAnswer{status: status}, err
+}
+
+// deleteNow deletes a server or begins its deletion, and returns the status of the
+// response. The caller holds mu.
+func (c *Cloud) deleteNow(r *record, by, requestID string) (int, error) {
 	takes := time.Duration(c.behave.DeleteTime)
 	if by == ByAdmin || takes == 0 || !c.has(Async) {
 		how := LedgerEntry{Op: OpDelete, By: by, RequestID: requestID, Final: true}
@@ -268,7 +309,7 @@ func (c *Cloud) deleteServer(id, by, requestID string) (int, error) {
 	next := r.clone()
 	next.State, next.GoneAt, next.ReadyAt, next.UpdatedAt = StateDeleting, now.Add(takes), time.Time{}, now
 	entry, change := c.entry(LedgerEntry{
-		Op: OpDelete, By: by, ServerID: id, Name: r.Name, Labels: r.Labels,
+		Op: OpDelete, By: by, ServerID: r.ID, Name: r.Name, Labels: r.Labels,
 		Key: keyOf(r.Key), RequestID: requestID,
 	})
 	if err := c.replace(next, change); err != nil {

@@ -28,7 +28,7 @@ func (c *Cloud) handleCreateServer(w http.ResponseWriter, r *request) error {
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, answer.status, answer.body)
+	return answer.write(w)
 }
 
 // handleGetServer handles GET /servers/{id}.
@@ -76,21 +76,20 @@ func (c *Cloud) handlePatchServer(w http.ResponseWriter, r *request) error {
 	if err := checkSize(body.CPU, body.Memory, body.PowerState); err != nil {
 		return err
 	}
-	updated, err := c.updateServer(r.vars[0], body, r.id)
+	answer, err := c.updateServer(r.vars[0], body, r.id)
 	if err != nil {
 		return err
 	}
-	return writeJSON(w, http.StatusOK, c.represent(updated, c.now()))
+	return answer.write(w)
 }
 
 // handleDeleteServer handles DELETE /servers/{id}.
 func (c *Cloud) handleDeleteServer(w http.ResponseWriter, r *request) error {
-	status, err := c.deleteServer(r.vars[0], ByClient, r.id)
+	answer, err := c.deleteServer(r.vars[0], ByClient, r.id)
 	if err != nil {
 		return err
 	}
-	w.WriteHeader(status)
-	return nil
+	return answer.write(w)
 }
 
 // handleCapabilities handles GET /capabilities.

@@ -135,7 +135,7 @@ func checkLabels(labels map[string]string) error {
 // admit returns an error if a valid create is not allowed now. The caller holds
 // mu.
 func (c *Cloud) admit(b createServer) error {
-	if err := c.admitName(b.Name); err != nil {
+	if err := c.admitName(b.Name, deref(b.Folder, "")); err != nil {
 		return err
 	}
 	if b.Template != nil {

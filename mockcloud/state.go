@@ -49,9 +49,11 @@ type state struct {
 	// attached counts the servers of each network.
 	attached map[string]int
 	keys     map[string]*keyRecord
-	ledger   []LedgerEntry
-	due      dueHeap
-	placed   int
+	// operations has those that are open or ended less than a day ago.
+	operations map[string]*operation
+	ledger     []LedgerEntry
+	due        dueHeap
+	placed     int
 
 	// pastServers and pastNetworks are for reads that lag.
 	pastServers  history[record]
@@ -65,6 +67,8 @@ func newState() state {
 		networks: map[string]*Network{},
 		attached: map[string]int{},
 		keys:     map[string]*keyRecord{},
+
+		operations: map[string]*operation{},
 	}
 }
 
@@ -124,6 +128,13 @@ func (s *state) load(store Store, retention time.Duration) error {
 	}))
 	if err != nil {
 		return fmt.Errorf("loading idempotency keys: %w", err)
+	}
+	err = store.Load(bucketOperations, decoding(func(o *operation) {
+		s.operations[o.ID] = o
+		s.due.add(o.due())
+	}))
+	if err != nil {
+		return fmt.Errorf("loading operations: %w", err)
 	}
 	err = store.Load(bucketLedger, decoding(func(e *LedgerEntry) { s.ledger = append(s.ledger, *e) }))
 	if err != nil {

@@ -7,6 +7,8 @@ const (
 	bucketNetworks = "networks"
 	bucketKeys     = "keys"
 	bucketLedger   = "ledger"
+	// bucketOperations has the operations of the last day.
+	bucketOperations = "operations"
 )
 
 // Change sets a key of a bucket, or removes it if Value is nil.

@@ -11,6 +11,7 @@ const (
 	dueReady dueKind = iota
 	dueGone
 	dueForget
+	dueOperation
 )
 
 // due is a transition at a future time. A transition of a server that has changed
@@ -69,6 +70,8 @@ func (c *Cloud) apply(d due) {
 			return
 		}
 		err = c.remove(r, d.at, LedgerEntry{Op: OpGone, Time: d.at})
+	case dueOperation:
+		err = c.endOperation(d.id, d.at)
 	case dueForget:
 		delete(c.st.keys, d.id)
 		err = c.store.Write(Change{Bucket: bucketKeys, Key: d.id})

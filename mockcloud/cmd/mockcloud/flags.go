@@ -96,6 +96,8 @@ func parse(args []string, out *os.File) (config, error) {
 func behaviourFlags(flags *flag.FlagSet, o *mockcloud.Options) {
 	duration(flags, &o.BuildTime, "build-time", "how long a new server is BUILDING (default 0s: 201 at once)")
 	duration(flags, &o.DeleteTime, "delete-time", "how long a deleted server is DELETING (default 0s: 204 at once)")
+	duration(flags, &o.OperationTime, "operation-time", "how long a change of a server takes that is an operation; needs the capability operations (default 0s: no operations)")
+	flags.StringVar(&o.FailOperations, "fail-operations", "", "a `name` or glob: operations about servers of these names fail")
 	duration(flags, &o.Latency, "latency", "delay at the start of every call (default 0s)")
 	flags.StringVar(&o.Utilisation, "utilisation", "fixed:50", "CPU utilization `model`: fixed:N (percent), sine[:PERIOD] or walk[:SEED]")
 	flags.IntVar(&o.Quota, "quota", 0, "maximum number of servers; 0 is no limit")

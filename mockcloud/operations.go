@@ -1,0 +1,185 @@
+package mockcloud
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// operationRetention is how long an operation is known after it ended.
+const operationRetention = 24 * time.Hour
+
+// operation is a change of a server that takes effect when it ends. An operation in
+// the state is replaced and never changed.
+type operation struct {
+	ID string `json:"id"`
+	// ServerID is the server; empty for a create that has not ended.
+	ServerID string `json:"serverId,omitempty"`
+	// Create, Patch or Delete is what is to be done.
+	Create *createServer `json:"create,omitempty"`
+	Patch  *patchServer  `json:"patch,omitempty"`
+	Delete bool          `json:"delete,omitempty"`
+	// Key is that of the create, nil if there is none.
+	Key       *keyRecord `json:"key,omitempty"`
+	RequestID string     `json:"requestId"`
+	// Fail is whether it is to fail.
+	Fail   bool      `json:"fail,omitempty"`
+	Began  time.Time `json:"began"`
+	EndsAt time.Time `json:"endsAt"`
+	Done   bool      `json:"done,omitempty"`
+	Error  *Problem  `json:"error,omitempty"`
+}
+
+// due is when the operation ends or, once it has, when it is forgotten.
+func (o *operation) due() due {
+	at := o.EndsAt
+	if o.Done {
+		at = at.Add(operationRetention)
+	}
+	return due{at: at, what: dueOperation, id: o.ID}
+}
+
+func (o *operation) answer() keyedAnswer {
+	return keyedAnswer{status: http.StatusAccepted, body: map[string]string{"operation": o.ID}, operation: o.ID}
+}
+
+// operates reports whether changes are answered with operations. The caller holds mu.
+func (c *Cloud) operates() bool { return c.has(Operations) && c.behave.OperationTime > 0 }
+
+// creating returns the open create with a key, nil if there is none. The caller holds mu.
+func (c *Cloud) creating(key string) *operation {
+	for _, o := range c.st.operations {
+		if !o.Done && o.Key != nil && o.Key.Key == key {
+			return o
+		}
+	}
+	return nil
+}
+
+// idle returns an error if an operation about a server is open. The caller holds mu.
+func (c *Cloud) idle(id string) error {
+	for _, o := range c.st.operations {
+		if !o.Done && o.ServerID == id {
+			return problem(http.StatusConflict, CodeInvalidState, "an operation of the server is in progress")
+		}
+	}
+	return nil
+}
+
+// startOperation accepts a change. The caller holds mu.
+func (c *Cloud) startOperation(o operation) (keyedAnswer, error) {
+	name := ""
+	if o.Create != nil {
+		name = o.Create.Name
+	} else if r := c.st.servers[o.ServerID]; r != nil {
+		name = r.Name
+	}
+	o.ID, o.Began = uuid.NewString(), c.now()
+	o.EndsAt = o.Began.Add(time.Duration(c.behave.OperationTime))
+	o.Fail = c.behave.FailOperations != "" && parseGlobs([]string{c.behave.FailOperations}).match(name)
+	if err := c.store.Write(encoded(bucketOperations, o.ID, &o)); err != nil {
+		return keyedAnswer{}, err
+	}
+	c.st.operations[o.ID] = &o
+	c.st.due.add(o.due())
+	c.updateNextDue()
+	return o.answer(), nil
+}
+
+// endOperation makes the change of an operation, or forgets one that ended long ago.
+// The caller holds mu.
+func (c *Cloud) endOperation(id string, at time.Time) error {
+	open := c.st.operations[id]
+	if open == nil {
+		return nil
+	}
+	if open.Done {
+		delete(c.st.operations, id)
+		return c.store.Write(Change{Bucket: bucketOperations, Key: id})
+	}
+	ended := *open
+	ended.Done, ended.EndsAt = true, at
+	if ended.Fail {
+		ended.Error = problem(http.StatusForbidden, CodeQuotaExceeded, "there is no space left for the server")
+	} else if err := c.perform(&ended); err != nil {
+		cause, ok := errors.AsType[*Problem](err)
+		if !ok {
+			return fmt.Errorf("operation %s: %w", id, err)
+		}
+		ended.Error = cause
+	}
+	c.st.operations[id] = &ended
+	c.st.due.add(ended.due())
+	return c.store.Write(encoded(bucketOperations, id, &ended))
+}
+
+// perform makes the change of an operation. The caller holds mu.
+func (c *Cloud) perform(o *operation) error {
+	if o.Create != nil {
+		id, err := c.performCreate(o)
+		o.ServerID = id
+		return err
+	}
+	r := c.st.servers[o.ServerID]
+	if r == nil {
+		return notFound("server", o.ServerID)
+	}
+	if o.Delete {
+		return c.remove(r, c.now(), LedgerEntry{Op: OpDelete, By: ByClient, RequestID: o.RequestID, Final: true})
+	}
+	_, err := c.updateNow(r, *o.Patch, o.RequestID)
+	return err
+}
+
+func (c *Cloud) performCreate(o *operation) (string, error) {
+	if id := deref(o.Create.NetworkID, ""); id != "" && c.st.networks[id] == nil {
+		return "", invalid("there is no network %q", id)
+	}
+	before := len(c.st.ledger)
+	if _, err := c.createNow(*o.Create, o.Key, o.RequestID); err != nil {
+		return "", err
+	}
+	return c.st.ledger[before].ServerID, nil
+}
+
+// handleGetOperation handles GET /operations/{id}.
+func (c *Cloud) handleGetOperation(w http.ResponseWriter, r *request) error {
+	c.mu.RLock()
+	o := c.st.operations[r.vars[0]]
+	c.mu.RUnlock()
+	if o == nil {
+		return notFound("operation", r.vars[0])
+	}
+	body := map[string]any{"id": o.ID, "done": o.Done, "progress": o.progress(c.now())}
+	if o.ServerID != "" {
+		body["serverId"] = o.ServerID
+	}
+	if o.Error != nil {
+		body["error"] = o.Error
+	}
+	return writeJSON(w, http.StatusOK, body)
+}
+
+// progress returns how much of the operation is done in percent.
+func (o *operation) progress(now time.Time) int {
+	if o.Done {
+		return 100
+	}
+	return int(min(99, 100*now.Sub(o.Began)/o.EndsAt.Sub(o.Began)))
+}
+
+// ForgetOperations forgets all operations. Open ones have no effect.
+func (c *Cloud) ForgetOperations() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for id := range c.st.operations {
+		if err := c.store.Write(Change{Bucket: bucketOperations, Key: id}); err != nil {
+			return err
+		}
+		delete(c.st.operations, id)
+	}
+	return nil
+}
