@@ -200,7 +200,7 @@ type RESTCloud struct {
 }
 
 // RESTCapability is a capability that a cloud of type REST may have.
-// +kubebuilder:validation:Enum=idempotency;labels;uniqueNames;bulkStatus;async;power;resize;folders;networks;hosts;events;sessions
+// +kubebuilder:validation:Enum=idempotency;labels;uniqueNames;bulkStatus;async;power;resize;folders;networks;hosts;events;sessions;operations;folderNames
 type RESTCapability string
 
 // CloudLimits bound the calls to one cloud. All kinds share them.

@@ -36,6 +36,7 @@ const (
 	// PendingReason surfaces when the create has not been sent yet.
 	PendingReason = "Pending"
 	// CreatingReason surfaces when the cloud accepted the create and builds the server.
+	// The message has the progress where the cloud reports it.
 	CreatingReason = "Creating"
 	// OutcomeUnknownReason surfaces when the response to a create was lost. The
 	// operator looks for the server before it does anything else.
@@ -81,6 +82,12 @@ const (
 	BrakedReason = "Braked"
 	// UnsupportedReason surfaces when the cloud lacks a capability that the spec needs.
 	UnsupportedReason = "Unsupported"
+	// OperationFailedReason surfaces when a change that the cloud accepted failed there,
+	// for a reason of the cloud's own. It is tried again.
+	OperationFailedReason = "OperationFailed"
+	// NeedsRestartReason surfaces when the cloud changes the size only while the server
+	// is stopped. Stop the VM, or set spec.updatePolicy to RestartAllowed.
+	NeedsRestartReason = "NeedsRestart"
 	// DriftReason surfaces when the server differs from the spec in a way that
 	// the operator cannot correct.
 	DriftReason = "Drift"

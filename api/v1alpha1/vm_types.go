@@ -31,6 +31,25 @@ const (
 	ManagementPolicyObserveOnly ManagementPolicy = "ObserveOnly"
 )
 
+// UpdatePolicy is whether the server may be restarted for a change of its size.
+// +kubebuilder:validation:Enum=NoRestart;RestartAllowed
+type UpdatePolicy string
+
+const (
+	UpdatePolicyNoRestart      UpdatePolicy = "NoRestart"
+	UpdatePolicyRestartAllowed UpdatePolicy = "RestartAllowed"
+)
+
+// VMOperationKind is what an operation of the cloud does.
+// +kubebuilder:validation:Enum=Create;Update;Delete
+type VMOperationKind string
+
+const (
+	VMOperationCreate VMOperationKind = "Create"
+	VMOperationUpdate VMOperationKind = "Update"
+	VMOperationDelete VMOperationKind = "Delete"
+)
+
 // VMState is a summary of the conditions for people. Programs read the conditions.
 // +kubebuilder:validation:Enum=Pending;Creating;Running;Stopped;Deleting;Failed;Lost
 type VMState string
@@ -128,6 +147,14 @@ type VMSpec struct {
 	// +optional
 	ManagementPolicy ManagementPolicy `json:"managementPolicy,omitempty"`
 
+	// updatePolicy is RestartAllowed to stop and start a running VM for a change of cpu
+	// or memory that the cloud makes only while it is stopped. With NoRestart such a
+	// change waits until somebody stops the VM. Defaults to NoRestart. Can be changed at
+	// any time.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Update Policy",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:NoRestart","urn:alm:descriptor:com.tectonic.ui:select:RestartAllowed"}
+	// +optional
+	UpdatePolicy UpdatePolicy `json:"updatePolicy,omitempty"`
+
 	// import takes over a VM that exists in the cloud instead of creating one.
 	// Cannot be changed once it is set, nor added once the VM exists.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Import"
@@ -142,6 +169,21 @@ type VMImport struct {
 	// +kubebuilder:validation:MaxLength=128
 	// +required
 	VMID string `json:"vmId"`
+}
+
+// VMOperation is a change of the VM that the cloud works on.
+type VMOperation struct {
+	// id is the cloud's id of the operation.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +required
+	ID string `json:"id"`
+	// kind is what it does: Create, Update or Delete.
+	// +required
+	Kind VMOperationKind `json:"kind"`
+	// since is when the cloud accepted it.
+	// +required
+	Since metav1.Time `json:"since"`
 }
 
 // VMStatus is the last observed state of a VM.
@@ -191,6 +233,12 @@ type VMStatus struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	Cloud string `json:"cloud,omitempty"`
+
+	// operation is what the cloud works on, if it takes longer than two seconds. Absent
+	// otherwise.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Operation"
+	// +optional
+	Operation *VMOperation `json:"operation,omitempty"`
 
 	// observedGeneration is the generation of the spec that this status
 	// reflects.
