@@ -21,7 +21,14 @@ const (
 	Hosts       Capability = "hosts"
 	Events      Capability = "events"
 	Sessions    Capability = "sessions"
-	// Sizing is that a server can be created with CPU, MemoryGiB and Template. Every
+	// Operations is that calls which take time may be answered with an operation.
+	Operations Capability = "operations"
+	// FolderNames is that UniqueNames holds within a folder: servers in different
+	// folders may have one name.
+	FolderNames Capability = "folderNames"
+	// PowerAtCreate is that a server can be created stopped.
+	PowerAtCreate Capability = "powerAtCreate"
+	// Sizing is that a server can be created with CPU, MemoryMiB and Template. Every
 	// cloud has it that reports capabilities at all.
 	Sizing Capability = "sizing"
 	// ExclusiveNames is that nobody else creates resources with the names that
@@ -57,7 +64,7 @@ func (c Capabilities) CreateGuarantee(noun string, identified bool) (guarantee s
 		return fmt.Sprintf("each %s is created exactly once: the cloud honours idempotency keys", noun), true
 	case c.Has(UniqueNames) && owned:
 		return fmt.Sprintf("each %s is created exactly once: the cloud keeps names unique", noun), true
-	case c.Has(UniqueNames) && c.Has(ExclusiveNames):
+	case c.Has(UniqueNames) && c.Has(ExclusiveNames) && !c.Has(FolderNames):
 		return fmt.Sprintf("each %s is created exactly once: the cloud keeps names unique, and nobody else uses the names of this cluster", noun), true
 	case c.Has(UniqueNames):
 		return fmt.Sprintf("this cloud has neither idempotency keys nor labels: if the answer to a create is lost, at most one %s of the name exists, and a person decides who owns it", noun), false

@@ -27,16 +27,17 @@ func TestCreateGuaranteeStatesWhatALostAnswerLeadsTo(t *testing.T) {
 		identified bool
 		want       guarantee
 	}{
-		"keys: exactly once":                                 {[]cloud.Capability{cloud.Idempotency}, false, guarantee{byKey, true}},
-		"keys, unique names and labels: exactly once":        {[]cloud.Capability{cloud.Idempotency, cloud.UniqueNames, cloud.Labels}, false, guarantee{byKey, true}},
-		"unique names and labels: exactly once":              {[]cloud.Capability{cloud.UniqueNames, cloud.Labels}, false, guarantee{byName, true}},
-		"unique names, the owner is known: exactly once":     {[]cloud.Capability{cloud.UniqueNames}, true, guarantee{byName, true}},
-		"unique names that are exclusive: exactly once":      {[]cloud.Capability{cloud.UniqueNames, cloud.ExclusiveNames}, false, guarantee{byOwner, true}},
-		"unique names that others use too: a person decides": {[]cloud.Capability{cloud.UniqueNames}, false, guarantee{person, false}},
-		"labels alone: one in the end":                       {[]cloud.Capability{cloud.Labels}, false, guarantee{twice, false}},
-		"nothing, the owner is known: one in the end":        {nil, true, guarantee{twice, false}},
-		"exclusive names that are not unique: may remain":    {[]cloud.Capability{cloud.ExclusiveNames}, false, guarantee{lost, false}},
-		"nothing: may remain":                                {nil, false, guarantee{lost, false}},
+		"keys: exactly once":                                           {[]cloud.Capability{cloud.Idempotency}, false, guarantee{byKey, true}},
+		"keys, unique names and labels: exactly once":                  {[]cloud.Capability{cloud.Idempotency, cloud.UniqueNames, cloud.Labels}, false, guarantee{byKey, true}},
+		"unique names and labels: exactly once":                        {[]cloud.Capability{cloud.UniqueNames, cloud.Labels}, false, guarantee{byName, true}},
+		"unique names, the owner is known: exactly once":               {[]cloud.Capability{cloud.UniqueNames}, true, guarantee{byName, true}},
+		"unique names that are exclusive: exactly once":                {[]cloud.Capability{cloud.UniqueNames, cloud.ExclusiveNames}, false, guarantee{byOwner, true}},
+		"unique names that others use too: a person decides":           {[]cloud.Capability{cloud.UniqueNames}, false, guarantee{person, false}},
+		"exclusive names that are unique per folder: a person decides": {[]cloud.Capability{cloud.UniqueNames, cloud.ExclusiveNames, cloud.FolderNames}, false, guarantee{person, false}},
+		"labels alone: one in the end":                                 {[]cloud.Capability{cloud.Labels}, false, guarantee{twice, false}},
+		"nothing, the owner is known: one in the end":                  {nil, true, guarantee{twice, false}},
+		"exclusive names that are not unique: may remain":              {[]cloud.Capability{cloud.ExclusiveNames}, false, guarantee{lost, false}},
+		"nothing: may remain":                                          {nil, false, guarantee{lost, false}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -10,6 +10,7 @@ type Client interface {
 	NameChecker
 	ServerReader
 	ServerWriter
+	OperationReader
 	HostReader
 	NetworkReader
 	NetworkWriter
@@ -30,14 +31,23 @@ type Prober interface {
 type NameChecker interface {
 	// CheckName returns nil when the name may be used, else an error of Kind
 	// Prohibited or Taken, or any that a call can end with.
-	CheckName(ctx context.Context, name string) error
+	CheckName(ctx context.Context, name Name) error
+}
+
+// Name is the name of a server that is to be created.
+type Name struct {
+	Name string
+	// Folder is the folder that the server is to be in. A cloud without FolderNames
+	// ignores it.
+	Folder string
 }
 
 // ServerReader reads servers.
 type ServerReader interface {
 	// GetServer fails with NotFound only when the cloud itself says so.
 	GetServer(ctx context.Context, id string) (Server, error)
-	// ServerStatus is the fallback for clouds without BulkStatus.
+	// ServerStatus is the fallback for clouds without BulkStatus. It fails with
+	// NotFound only when the server does not exist; see ConfirmNotFound.
 	ServerStatus(ctx context.Context, id string) (Status, error)
 	// ListServers returns one page. Each server of a page is valid: it has an id and a name.
 	ListServers(ctx context.Context, opts ListServers) (ServerPage, error)
@@ -68,15 +78,19 @@ type IgnoredReporter interface {
 	Ignored() []string
 }
 
-// ServerWriter changes servers.
+// ServerWriter changes servers. A call that is answered with an operation has been
+// accepted, and takes effect or fails later.
 type ServerWriter interface {
-	// CreateServer returns the server, which may still be BUILDING. It is sent
-	// more than once only with a key that the cloud honours. On an error with
-	// Uncertain set, a server may have been created.
-	CreateServer(ctx context.Context, req CreateServer) (Server, error)
-	// UpdateServer returns the server as it is after the change was accepted.
-	UpdateServer(ctx context.Context, id string, req UpdateServer) (Server, error)
-	// DeleteServer reports whether the server is gone; false means that its
-	// deletion has begun. It fails with NotFound when there is nothing to delete.
-	DeleteServer(ctx context.Context, id string) (gone bool, err error)
+	// CreateServer returns the server, which may still be BUILDING. Its id may be
+	// empty if there is an operation. It is sent more than once only with a key that
+	// the cloud honours. On an error with Uncertain set, a server may have been
+	// created.
+	CreateServer(ctx context.Context, req CreateServer) (Result, error)
+	// UpdateServer returns the server as it is after the change was accepted. With an
+	// operation, the server may be empty. It fails with NotFound only when the server
+	// does not exist; see ConfirmNotFound.
+	UpdateServer(ctx context.Context, id string, req UpdateServer) (Result, error)
+	// DeleteServer returns a result that is Gone, or the server or operation by which
+	// its deletion continues. It fails with NotFound when there is nothing to delete.
+	DeleteServer(ctx context.Context, id string) (Result, error)
 }

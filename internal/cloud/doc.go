@@ -3,6 +3,7 @@
 //
 //	client.go          Client, which each kind of cloud implements
 //	server.go          servers
+//	operation.go       changes that take time
 //	network.go         networks
 //	host.go            hosts
 //	capabilities.go    what a cloud can do beyond the core profile

@@ -27,8 +27,16 @@ const (
 	Quota Kind = "Quota"
 	// Rejected: the cloud understood the request and refuses it for good.
 	Rejected Kind = "Rejected"
-	// Conflict: the object is in a state that does not allow the change now.
+	// Conflict: something else that exists forbids the change, such as servers that are
+	// attached to a network.
 	Conflict Kind = "Conflict"
+	// Failed: a change that was accepted failed later, for a reason of the cloud's own.
+	Failed Kind = "Failed"
+	// Busy: the state of the object forbids the call now, mostly because the cloud works
+	// on it. It says nothing about the cloud as a whole.
+	Busy Kind = "Busy"
+	// NeedsStop: the change is possible only while the server is stopped.
+	NeedsStop Kind = "NeedsStop"
 	// Unauthorized: the credentials are missing, wrong or expired.
 	Unauthorized Kind = "Unauthorized"
 	// Untrusted: the certificate of the cloud's endpoint could not be verified.
@@ -74,6 +82,14 @@ func (e *Error) Error() string {
 }
 
 func (e *Error) Unwrap() error { return e.Err }
+
+// opOf returns what was being done, empty if err does not say so.
+func opOf(err error) string {
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Op
+	}
+	return ""
+}
 
 // KindOf returns the Kind of the first *Error in err's chain, empty if none.
 func KindOf(err error) Kind {

@@ -15,6 +15,9 @@ type Network struct {
 	CIDR string
 	// Gateway is an address inside CIDR, empty where the cloud did not say.
 	Gateway string
+	// HalfMade: the cloud makes a network in several calls, and not all of them took
+	// effect. CreateNetwork completes the network.
+	HalfMade bool
 	// CreatedAt is zero where the cloud did not say.
 	CreatedAt time.Time
 }
@@ -31,8 +34,8 @@ type CreateNetwork struct {
 
 // NetworkReader reads networks. Its calls need Networks.
 type NetworkReader interface {
-	// ListNetworks returns all networks, each of them valid: it has an id, a
-	// name, a CIDR and a gateway.
+	// ListNetworks returns all networks, each of them valid: it has an id, a name and,
+	// unless the cloud does not say or it is half-made, a CIDR and a gateway.
 	ListNetworks(ctx context.Context) ([]Network, error)
 	// GetNetwork fails with NotFound only when the cloud itself says so.
 	GetNetwork(ctx context.Context, id string) (Network, error)
@@ -41,7 +44,8 @@ type NetworkReader interface {
 // NetworkWriter changes networks. Its calls need Networks.
 type NetworkWriter interface {
 	// CreateNetwork is sent more than once only with a key that the cloud
-	// honours. On an error with Uncertain set, a network may have been created.
+	// honours. It completes the half-made network of the name, if there is one. On an
+	// error with Uncertain set, a network may have been created, also half.
 	CreateNetwork(ctx context.Context, req CreateNetwork) (Network, error)
 	// UpdateNetwork sets the gateway and returns the network as it is then.
 	UpdateNetwork(ctx context.Context, id, gateway string) (Network, error)

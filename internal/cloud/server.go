@@ -43,8 +43,8 @@ type Server struct {
 	State  State
 	// CPU is the number of cores.
 	CPU int
-	// MemoryGiB is the memory in GiB.
-	MemoryGiB int
+	// MemoryMiB is the memory in MiB. Clouds have sizes that are no whole GiB.
+	MemoryMiB int
 	Template  string
 	Folder    string
 	NetworkID string
@@ -79,8 +79,8 @@ func (s Server) Clone() Server {
 
 // Status is the load of a server at the moment.
 type Status struct {
-	// CPUUtilization is in percent, 0-100.
-	CPUUtilization int
+	// CPUUtilization is in percent, 0-100; nil where the cloud does not say.
+	CPUUtilization *int
 }
 
 // CreateServer describes a new server. Name is required. Each other field needs
@@ -88,11 +88,11 @@ type Status struct {
 type CreateServer struct {
 	Name       string
 	CPU        int               // Sizing
-	MemoryGiB  int               // Sizing
+	MemoryMiB  int               // Sizing
 	Template   string            // Sizing
 	Folder     string            // Folders
 	NetworkID  string            // Networks
-	PowerState PowerState        // Power; empty means On
+	PowerState PowerState        // Power, and PowerAtCreate for Off; empty means On
 	Labels     map[string]string // Labels
 
 	// IdempotencyKey makes the call safe to send again: the same key and body
@@ -103,7 +103,7 @@ type CreateServer struct {
 // UpdateServer changes a server in place. Nil fields stay as they are.
 type UpdateServer struct {
 	CPU        *int        // Resize
-	MemoryGiB  *int        // Resize
+	MemoryMiB  *int        // Resize
 	PowerState *PowerState // Power
 	// Labels are merged into the server's; a nil value removes the key.
 	Labels map[string]*string // Labels
@@ -111,7 +111,7 @@ type UpdateServer struct {
 
 // Empty reports whether there is nothing to change.
 func (u UpdateServer) Empty() bool {
-	return u.CPU == nil && u.MemoryGiB == nil && u.PowerState == nil && len(u.Labels) == 0
+	return u.CPU == nil && u.MemoryMiB == nil && u.PowerState == nil && len(u.Labels) == 0
 }
 
 // ListServers bounds and filters a listing.

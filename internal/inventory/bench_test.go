@@ -16,7 +16,7 @@ func benchServers(n int, change func(i int, s *cloud.Server)) []cloud.Server {
 	for i := range servers {
 		use := i % 100
 		servers[i] = cloud.Server{
-			ID: fmt.Sprintf("id-%05d", i), Name: fmt.Sprintf("vm-%05d", i), State: cloud.StateActive, CPU: 4, MemoryGiB: 16,
+			ID: fmt.Sprintf("id-%05d", i), Name: fmt.Sprintf("vm-%05d", i), State: cloud.StateActive, CPU: 4, MemoryMiB: 16,
 			Template: "template", Folder: "folder", NetworkID: "network", Host: fmt.Sprintf("host-%d", i%100), CPUUtilization: &use,
 			CPUUsageMHz: i, MemoryUsageMB: i, CreatedAt: dawn, UpdatedAt: dawn,
 			Labels: map[string]string{

@@ -12,7 +12,7 @@ type comparedField struct {
 var comparedFields = []comparedField{
 	{"State", func(a, b *listed) bool { return a.state == b.state }},
 	{"CPU", func(a, b *listed) bool { return a.cpu == b.cpu }},
-	{"MemoryGiB", func(a, b *listed) bool { return a.memory == b.memory }},
+	{"MemoryMiB", func(a, b *listed) bool { return a.memory == b.memory }},
 	{"CPUUtilization", func(a, b *listed) bool { return a.utilization == b.utilization }},
 	{"ID", func(a, b *listed) bool { return a.id == b.id }},
 	{"Name", func(a, b *listed) bool { return a.name == b.name }},
@@ -24,7 +24,7 @@ var comparedFields = []comparedField{
 // nothing, each with the reason. Those that no reconciler reads are not kept.
 var ignoredFields = map[string]string{
 	"Template":      "set by the create; no reconciler reads it from a listing",
-	"Folder":        "set by the create; no reconciler reads it from a listing",
+	"Folder":        "VMs read it when the cloud refuses their create",
 	"NetworkID":     "set by the create; no reconciler reads it from a listing",
 	"CPUUsageMHz":   "changes in almost every listing; GPUInfos read it when they are reconciled",
 	"MemoryUsageMB": "changes in almost every listing; GPUInfos read it when they are reconciled",

@@ -31,7 +31,7 @@ func TestPublishReportsChangedServers(t *testing.T) {
 		{name: "the CPU utilization was unknown and is 0: that server", was: []cloud.Server{server("a")}, now: []cloud.Server{server("a", using(0))}, want: []string{"a"}},
 		{name: "the labels changed: that server", was: []cloud.Server{server("a", owned("u", "c"))}, now: []cloud.Server{server("a")}, want: []string{"a"}},
 		{name: "the host changed: that server", was: []cloud.Server{server("a")}, now: []cloud.Server{server("a", func(s *cloud.Server) { s.Host = "h" })}, want: []string{"a"}},
-		{name: "CPU and memory changed: both servers", was: []cloud.Server{server("a"), server("b")}, now: []cloud.Server{server("a", func(s *cloud.Server) { s.CPU = 2 }), server("b", func(s *cloud.Server) { s.MemoryGiB = 2 })}, want: []string{"a", "b"}},
+		{name: "CPU and memory changed: both servers", was: []cloud.Server{server("a"), server("b")}, now: []cloud.Server{server("a", func(s *cloud.Server) { s.CPU = 2 }), server("b", func(s *cloud.Server) { s.MemoryMiB = 2 })}, want: []string{"a", "b"}},
 		{name: "only the time of the last update changed: none", was: []cloud.Server{server("a")}, now: []cloud.Server{server("a", func(s *cloud.Server) { s.UpdatedAt = dawn })}},
 	}
 	for _, tc := range tests {

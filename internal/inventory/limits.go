@@ -87,6 +87,9 @@ func (in *intake) keep(s *cloud.Server) *listed {
 	in.bytes += serverCost
 	in.own(l.id)
 	in.own(l.name)
+	if l.folder != "" {
+		in.own(l.folder) // a client shares those of a page
+	}
 	l.host = in.share(l.host)
 	if l.owner != nil {
 		in.bytes += ownerCost

@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"math"
 	"time"
 
 	"github.com/privatecloud/operator/internal/cloud"
@@ -9,15 +10,16 @@ import (
 // listed is a server as a snapshot holds it: what is read from a listing, in a part
 // of the memory that a cloud.Server takes.
 type listed struct {
-	id, name, host string
-	state          cloud.State
+	id, name, host, folder string
+	state                  cloud.State
 	// owner has the owner labels; nil without any.
 	owner     *owner
 	createdAt time.Time
-	cpu       int
-	memory    int
+	// memory is in MiB.
+	memory int
+	cpu    int32
 	// cpuUsage and memoryUsage are what the server uses of its host.
-	cpuUsage, memoryUsage int
+	cpuUsage, memoryUsage int32
 	// utilization is that of its cores in percent, unknown if the cloud did not say.
 	utilization int16
 }
@@ -30,8 +32,8 @@ type owner struct{ uid, cluster, namespace, name string }
 // newListed returns what is kept of a server that was listed.
 func newListed(s *cloud.Server) *listed {
 	l := &listed{
-		id: s.ID, name: s.Name, host: s.Host, state: s.State, createdAt: s.CreatedAt, cpu: s.CPU, memory: s.MemoryGiB,
-		cpuUsage: s.CPUUsageMHz, memoryUsage: s.MemoryUsageMB, utilization: unknown,
+		id: s.ID, name: s.Name, host: s.Host, folder: s.Folder, state: s.State, createdAt: s.CreatedAt, cpu: bounded(s.CPU), memory: s.MemoryMiB,
+		cpuUsage: bounded(s.CPUUsageMHz), memoryUsage: bounded(s.MemoryUsageMB), utilization: unknown,
 	}
 	if s.CPUUtilization != nil {
 		l.utilization = int16(*s.CPUUtilization) //nolint:gosec // in percent
@@ -42,6 +44,9 @@ func newListed(s *cloud.Server) *listed {
 	}
 	return l
 }
+
+// bounded returns n as far as an int32 holds it.
+func bounded(n int) int32 { return int32(min(max(n, math.MinInt32), math.MaxInt32)) }
 
 // ownedBy returns the owner labels.
 func (l *listed) ownedBy() owner {
@@ -54,8 +59,8 @@ func (l *listed) ownedBy() owner {
 // server returns the server. Fields that are not kept are zero.
 func (l *listed) server() cloud.Server {
 	s := cloud.Server{
-		ID: l.id, Name: l.name, Host: l.host, State: l.state, CreatedAt: l.createdAt, CPU: l.cpu, MemoryGiB: l.memory,
-		CPUUsageMHz: l.cpuUsage, MemoryUsageMB: l.memoryUsage, Labels: l.ownedBy().labels(),
+		ID: l.id, Name: l.name, Host: l.host, Folder: l.folder, State: l.state, CreatedAt: l.createdAt, CPU: int(l.cpu), MemoryMiB: l.memory,
+		CPUUsageMHz: int(l.cpuUsage), MemoryUsageMB: int(l.memoryUsage), Labels: l.ownedBy().labels(),
 	}
 	if l.utilization != unknown {
 		s.CPUUtilization = new(int(l.utilization))

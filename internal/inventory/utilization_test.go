@@ -21,7 +21,7 @@ func TestUtilizationCallsTheCloudOncePerInterval(t *testing.T) {
 		if err != nil {
 			t.Fatalf("Utilization: %v", err)
 		}
-		equal(t, "CPU utilization", utilization, got.CPUUtilization)
+		equal(t, "CPU utilization", &utilization, got.CPUUtilization)
 		equal(t, "calls so far", calls, c.Sent(fake.ServerStatus))
 	}
 	h.publish(server("a"))
@@ -60,7 +60,7 @@ func TestUtilizationReturnsTheLastKnownOnAnError(t *testing.T) {
 		if !errors.Is(err, no) {
 			t.Errorf("Utilization failed with %v, want %v", err, no)
 		}
-		equal(t, "CPU utilization", 40, got.CPUUtilization)
+		equal(t, "CPU utilization", new(40), got.CPUUtilization)
 		equal(t, "known", known, is)
 		h.clock.advance(interval)
 	}

@@ -12,27 +12,27 @@ import (
 var changeCases = []testCase{
 	{name: "a change of the power state: the server is stopped and started", needs: []cloud.Capability{cloud.Power},
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
-			created := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("switched"), PowerState: cloud.PowerOff})
+			created := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("switched")})
 			states := []cloud.State{created.State}
-			for _, power := range []cloud.PowerState{cloud.PowerOn, cloud.PowerOff} {
-				got, err := f.Client.UpdateServer(ctx, created.ID, cloud.UpdateServer{PowerState: new(power)})
-				if err != nil {
-					t.Fatalf("UpdateServer(%s): %v", power, err)
-				}
-				states = append(states, got.State)
+			for _, power := range []cloud.PowerState{cloud.PowerOff, cloud.PowerOn, cloud.PowerOff} {
+				states = append(states, mustUpdate(ctx, t, f, created.ID, cloud.UpdateServer{PowerState: new(power)}).State)
 			}
-			want := []cloud.State{cloud.StateStopped, cloud.StateActive, cloud.StateStopped}
+			want := []cloud.State{cloud.StateActive, cloud.StateStopped, cloud.StateActive, cloud.StateStopped}
 			if diff := cmp.Diff(want, states); diff != "" {
 				t.Errorf("states (-want +got):\n%s", diff)
 			}
 		}},
+	{name: "a create with the power state Off: the server is stopped", needs: []cloud.Capability{cloud.Power, cloud.PowerAtCreate},
+		run: func(ctx context.Context, t *testing.T, f Fixture) {
+			created := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("stopped"), PowerState: cloud.PowerOff})
+			if diff := cmp.Diff(cloud.StateStopped, created.State); diff != "" {
+				t.Errorf("state (-want +got):\n%s", diff)
+			}
+		}},
 	{name: "a change of the size: nothing else changes", needs: []cloud.Capability{cloud.Resize, cloud.Sizing},
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
-			created := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("grown"), CPU: 1, MemoryGiB: 2})
-			got, err := f.Client.UpdateServer(ctx, created.ID, cloud.UpdateServer{CPU: new(4)})
-			if err != nil {
-				t.Fatalf("UpdateServer: %v", err)
-			}
+			created := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("grown"), CPU: 1, MemoryMiB: 2 << 10})
+			got := mustUpdate(ctx, t, f, created.ID, cloud.UpdateServer{CPU: new(4)})
 			want := created.Clone()
 			want.CPU = 4
 			sameServer(t, "UpdateServer", want, got)
@@ -40,10 +40,7 @@ var changeCases = []testCase{
 	{name: "a change of labels: they are merged, and nil removes one", needs: []cloud.Capability{cloud.Labels},
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			created := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("labelled"), Labels: map[string]string{"keep": "1", "drop": "2"}})
-			got, err := f.Client.UpdateServer(ctx, created.ID, cloud.UpdateServer{Labels: map[string]*string{"drop": nil, "add": new("3")}})
-			if err != nil {
-				t.Fatalf("UpdateServer: %v", err)
-			}
+			got := mustUpdate(ctx, t, f, created.ID, cloud.UpdateServer{Labels: map[string]*string{"drop": nil, "add": new("3")}})
 			if diff := cmp.Diff(map[string]string{"keep": "1", "add": "3"}, got.Labels); diff != "" {
 				t.Errorf("labels (-want +got):\n%s", diff)
 			}

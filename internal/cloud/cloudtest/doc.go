@@ -10,5 +10,6 @@
 //	change.go       power, size, labels
 //	networks.go     networks: their life, keys and names, lost answers
 //	hosts.go        hosts
+//	operations.go   changes of servers that take time
 //	refuse.go       calls that the cloud cannot serve are refused, not sent
 package cloudtest

@@ -27,9 +27,7 @@ var lifeCases = []testCase{
 			t.Fatalf("ListServers: %s is not in %v", created.ID, ids(listed))
 		}
 		sameServer(t, "ListServers", created, listed[at])
-		if gone, err := f.Client.DeleteServer(ctx, created.ID); !gone || err != nil {
-			t.Fatalf("DeleteServer: %v, %v, want it gone", gone, err)
-		}
+		mustDelete(ctx, t, f, created.ID)
 		_, err = f.Client.GetServer(ctx, created.ID)
 		wantGone(t, f, "GetServer after DeleteServer", err)
 		_, err = f.Client.DeleteServer(ctx, created.ID)
@@ -67,8 +65,8 @@ var lifeCases = []testCase{
 		if err != nil {
 			t.Fatalf("ServerStatus: %v", err)
 		}
-		if status.CPUUtilization < 0 || status.CPUUtilization > 100 {
-			t.Errorf("ServerStatus: %d%%, want 0-100", status.CPUUtilization)
+		if use := status.CPUUtilization; use != nil && (*use < 0 || *use > 100) {
+			t.Errorf("ServerStatus: %d%%, want 0-100", *use)
 		}
 	}},
 	{name: "a name in capitals: the id of the answer is the server's, whatever its name has become", run: func(ctx context.Context, t *testing.T, f Fixture) {
@@ -94,9 +92,9 @@ var lifeCases = []testCase{
 	}},
 	{name: "a create with a size and a template: the server has them", needs: []cloud.Capability{cloud.Sizing},
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
-			req := cloud.CreateServer{Name: name("sized"), CPU: 3, MemoryGiB: 5, Template: "small"}
+			req := cloud.CreateServer{Name: name("sized"), CPU: 3, MemoryMiB: 5 << 10, Template: "small"}
 			created := mustCreate(ctx, t, f, req)
-			got := cloud.CreateServer{Name: created.Name, CPU: created.CPU, MemoryGiB: created.MemoryGiB, Template: created.Template}
+			got := cloud.CreateServer{Name: created.Name, CPU: created.CPU, MemoryMiB: created.MemoryMiB, Template: created.Template}
 			if diff := cmp.Diff(req, got); diff != "" {
 				t.Errorf("created (-want +got):\n%s", diff)
 			}

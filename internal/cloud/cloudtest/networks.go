@@ -80,9 +80,7 @@ var networkCases = []testCase{
 			t.Errorf("the server's network (-want +got):\n%s", diff)
 		}
 		wantKind(t, "DeleteNetwork", f.Client.DeleteNetwork(ctx, network.ID), cloud.Conflict, false)
-		if _, err := f.Client.DeleteServer(ctx, server.ID); err != nil {
-			t.Fatalf("DeleteServer: %v", err)
-		}
+		mustDelete(ctx, t, f, server.ID)
 		if err := f.Client.DeleteNetwork(ctx, network.ID); err != nil {
 			t.Errorf("DeleteNetwork: %v", err)
 		}
@@ -140,6 +138,19 @@ var networkCases = []testCase{
 			req := aNetwork()
 			wantNetworks(ctx, t, f, mustCreateNetwork(ctx, t, f, req), mustCreateNetwork(ctx, t, f, req))
 		}},
+	{name: "a half-made network: is listed as such, and completed by a create", needs: networks, halves: true, run: func(ctx context.Context, t *testing.T, f Fixture) {
+		req := aNetwork()
+		f.HalfMake(t, req.Name)
+		half := mustListNetworks(ctx, t, f)
+		if len(half) != 1 || !half[0].HalfMade || half[0].Name != req.Name {
+			t.Fatalf("networks %+v, want the half-made one", half)
+		}
+		made := mustCreateNetwork(ctx, t, f, req)
+		if made.HalfMade || made.ID != half[0].ID || made.CIDR != req.CIDR {
+			t.Errorf("CreateNetwork: %+v, want network %s complete", made, half[0].ID)
+		}
+		wantNetworks(ctx, t, f, made)
+	}},
 	{name: "the answer of a network's create is lost, without keys: uncertain, and one network", losing: true,
 		needs: networks, lacks: []cloud.Capability{cloud.Idempotency},
 		run: func(ctx context.Context, t *testing.T, f Fixture) {

@@ -22,14 +22,18 @@ var onceCases = []testCase{
 	{name: "one key sent concurrently: one server", needs: []cloud.Capability{cloud.Idempotency},
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			req := cloud.CreateServer{Name: name("race"), IdempotencyKey: name("key")}
+			var results [8]cloud.Result
 			var got [8]cloud.Server
 			var errs [8]error
 			var all sync.WaitGroup
 			for i := range got {
-				all.Go(func() { got[i], errs[i] = f.Client.CreateServer(ctx, req) })
+				all.Go(func() { results[i], errs[i] = f.Client.CreateServer(ctx, req) })
 			}
 			all.Wait()
 			for i := range got {
+				if errs[i] == nil {
+					got[i] = serverOf(ctx, t, f, results[i])
+				}
 				if errs[i] != nil || got[i].ID != got[0].ID {
 					t.Errorf("CreateServer %d: id %q, %v; want id %q", i, got[i].ID, errs[i], got[0].ID)
 				}

@@ -242,7 +242,8 @@ func TestCoreCloudWithDeclaredCapabilities(t *testing.T) {
 // The names that a cloud changes are those that a listing has.
 func TestNormalizedNameIsThatOfTheListing(t *testing.T) {
 	f := coreFixture(habits{normalize: strings.ToLower})(t)
-	created, err := f.Client.CreateServer(t.Context(), cloud.CreateServer{Name: "Web-1"})
+	result, err := f.Client.CreateServer(t.Context(), cloud.CreateServer{Name: "Web-1"})
+	created := result.Server
 	if err != nil || created.ID == "" || created.Name != "web-1" {
 		t.Fatalf("CreateServer: %+v, %v; want an id and the name web-1", created, err)
 	}

@@ -276,12 +276,20 @@ var everything = []cloud.Capability{
 	cloud.Idempotency, cloud.Labels, cloud.UniqueNames, cloud.BulkStatus, cloud.Power, cloud.Resize, cloud.Folders, cloud.Networks, cloud.Hosts,
 }
 
+// implied are the capabilities that no cloud lists.
+func implied(has []cloud.Capability) []cloud.Capability {
+	if slices.Contains(has, cloud.Power) {
+		return []cloud.Capability{cloud.Sizing, cloud.PowerAtCreate}
+	}
+	return []cloud.Capability{cloud.Sizing}
+}
+
 func extendedFixture(has []cloud.Capability, bare bool, change ...func(*rest.Config)) func(*testing.T) cloudtest.Fixture {
 	return func(t *testing.T) cloudtest.Fixture {
 		t.Helper()
 		c := &extendedCloud{has: cloud.NewCapabilities(has...), bare: bare, servers: newCollection("s"), networks: newCollection("n")}
 		return cloudtest.Fixture{
-			Client: clientOf(t, c.handler(), change...), Has: cloud.NewCapabilities(append([]cloud.Capability{cloud.Sizing}, has...)...),
+			Client: clientOf(t, c.handler(), change...), Has: cloud.NewCapabilities(append(implied(has), has...)...),
 			Prohibited: "forbidden", Codes: !bare,
 			Hosts: []cloud.Host{{Name: "esxi-1", GPU: true, AvailableHours: 399}, {Name: "esxi-2"}},
 		}

@@ -10,6 +10,8 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
+var folderNames = []cloud.Capability{cloud.UniqueNames, cloud.Folders, cloud.FolderNames}
+
 var probeCases = []testCase{
 	{name: "capabilities: those that the cloud has", run: func(ctx context.Context, t *testing.T, f Fixture) {
 		got, err := f.Client.Capabilities(ctx)
@@ -21,21 +23,35 @@ var probeCases = []testCase{
 		}
 	}},
 	{name: "a free name: may be used", run: func(ctx context.Context, t *testing.T, f Fixture) {
-		wantKind(t, "CheckName", f.Client.CheckName(ctx, name("free")), "", false)
+		wantKind(t, "CheckName", f.Client.CheckName(ctx, cloud.Name{Name: name("free")}), "", false)
 	}},
 	{name: "a free name, in any script and with any sign: may be used", oddNames: true, run: func(ctx context.Context, t *testing.T, f Fixture) {
 		for _, free := range oddNames() {
-			wantKind(t, "CheckName("+free+")", f.Client.CheckName(ctx, free), "", false)
+			wantKind(t, "CheckName("+free+")", f.Client.CheckName(ctx, cloud.Name{Name: free}), "", false)
 		}
 	}},
 	{name: "a prohibited name: Prohibited, not Taken", run: func(ctx context.Context, t *testing.T, f Fixture) {
-		wantKind(t, "CheckName", f.Client.CheckName(ctx, f.Prohibited), cloud.Prohibited, false)
+		wantKind(t, "CheckName", f.Client.CheckName(ctx, cloud.Name{Name: f.Prohibited}), cloud.Prohibited, false)
 	}},
 	{name: "a used name, names are unique: Taken", needs: []cloud.Capability{cloud.UniqueNames},
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			used := name("used")
 			mustCreate(ctx, t, f, cloud.CreateServer{Name: used})
-			wantKind(t, "CheckName", f.Client.CheckName(ctx, used), cloud.Taken, false)
+			wantKind(t, "CheckName", f.Client.CheckName(ctx, cloud.Name{Name: used}), cloud.Taken, false)
+		}},
+	{name: "a name used in another folder, names are unique per folder: may be used", needs: folderNames,
+		run: func(ctx context.Context, t *testing.T, f Fixture) {
+			used := name("shared")
+			first := mustCreate(ctx, t, f, cloud.CreateServer{Name: used, Folder: "team-a"})
+			wantKind(t, "CheckName", f.Client.CheckName(ctx, cloud.Name{Name: used, Folder: "team-a"}), cloud.Taken, false)
+			wantKind(t, "CheckName", f.Client.CheckName(ctx, cloud.Name{Name: used}), "", false)
+			wantServers(ctx, t, f, first.ID, mustCreate(ctx, t, f, cloud.CreateServer{Name: used}).ID)
+		}},
+	{name: "a name used in another folder, names are unique in the cloud: Taken", needs: []cloud.Capability{cloud.UniqueNames, cloud.Folders},
+		lacks: []cloud.Capability{cloud.FolderNames}, run: func(ctx context.Context, t *testing.T, f Fixture) {
+			used := name("alone")
+			mustCreate(ctx, t, f, cloud.CreateServer{Name: used, Folder: "team-a"})
+			wantKind(t, "CheckName", f.Client.CheckName(ctx, cloud.Name{Name: used}), cloud.Taken, false)
 		}},
 	{name: "the context has ended: Unavailable", run: func(ctx context.Context, t *testing.T, f Fixture) {
 		ended, cancel := context.WithCancel(ctx)

@@ -11,11 +11,12 @@ import (
 // refuseCases check that a client does not send what the cloud cannot do. A cloud
 // that ignores unknown fields would create a server that differs from the request.
 var refuseCases = []testCase{
-	refusesCreate("a size", cloud.Sizing, cloud.CreateServer{CPU: 2, MemoryGiB: 2}),
+	refusesCreate("a size", cloud.Sizing, cloud.CreateServer{CPU: 2, MemoryMiB: 2 << 10}),
 	refusesCreate("a template", cloud.Sizing, cloud.CreateServer{Template: "small"}),
 	refusesCreate("a folder", cloud.Folders, cloud.CreateServer{Folder: "team-a"}),
 	refusesCreate("a network", cloud.Networks, cloud.CreateServer{NetworkID: nowhere}),
-	refusesCreate("a power state", cloud.Power, cloud.CreateServer{PowerState: cloud.PowerOff}),
+	refusesCreate("a power state", cloud.Power, cloud.CreateServer{PowerState: cloud.PowerOn}),
+	refusesCreate("the power state Off", cloud.PowerAtCreate, cloud.CreateServer{PowerState: cloud.PowerOff}),
 	refusesCreate("labels", cloud.Labels, cloud.CreateServer{Labels: map[string]string{"a": "b"}}),
 	refusesUpdate("a size", cloud.Resize, cloud.UpdateServer{CPU: new(2)}),
 	refusesUpdate("a power state", cloud.Power, cloud.UpdateServer{PowerState: new(cloud.PowerOff)}),

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/cloud/cloudtest"
@@ -37,6 +38,28 @@ func TestExtendedCloudWithoutOneCapability(t *testing.T) {
 
 func TestExtendedCloudWithNoCapabilities(t *testing.T) {
 	cloudtest.Run(t, mock(without(mockcloud.Extended, mockcloud.AllCapabilities...)))
+}
+
+func TestExtendedCloudWithOperations(t *testing.T) {
+	cloudtest.Run(t, mock(with(mockcloud.Operations)))
+}
+
+// Every change of a server is an operation, not only those that a case expects.
+func TestExtendedCloudThatOnlyHasOperations(t *testing.T) {
+	opts := with(mockcloud.Operations)
+	opts.OperationTime = operationTime
+	cloudtest.Run(t, mock(opts))
+}
+
+func TestExtendedCloudWithNamesPerFolder(t *testing.T) {
+	cloudtest.Run(t, mock(with(mockcloud.FolderNames)))
+}
+
+// operationTime is how long operations of the mock cloud take.
+const operationTime = mockcloud.Duration(30 * time.Millisecond)
+
+func with(name mockcloud.Capability) mockcloud.Options {
+	return mockcloud.Options{Capabilities: map[mockcloud.Capability]bool{name: true}}
 }
 
 func without(profile mockcloud.Profile, names ...mockcloud.Capability) mockcloud.Options {
@@ -92,6 +115,18 @@ func mock(opts mockcloud.Options) func(*testing.T) cloudtest.Fixture {
 				{Name: "host-1", AvailableHours: 8}, {Name: "host-2", GPU: true, AvailableHours: 16},
 				{Name: "host-3", AvailableHours: 24}, {Name: "host-4", GPU: true, AvailableHours: 32},
 			},
+			Operating: func(t *testing.T, on bool) {
+				behave(t, fake, func(b *mockcloud.Behaviour) {
+					b.OperationTime = 0
+					if on {
+						b.OperationTime = operationTime
+					}
+				})
+			},
+			FailOperations: func(t *testing.T) func() {
+				behave(t, fake, func(b *mockcloud.Behaviour) { b.FailOperations = "*" })
+				return func() { behave(t, fake, func(b *mockcloud.Behaviour) { b.FailOperations = "" }) }
+			},
 			LoseAnswer: func(t *testing.T, op cloudtest.Op) func() {
 				id, err := fake.AddFault(mockcloud.Fault{Match: requests[op], Answer: mockcloud.After, Reset: true})
 				if err != nil {
@@ -107,9 +142,18 @@ func mock(opts mockcloud.Options) func(*testing.T) cloudtest.Fixture {
 	}
 }
 
+func behave(t *testing.T, fake *mockcloud.Cloud, change func(*mockcloud.Behaviour)) {
+	t.Helper()
+	b := fake.Behaviour()
+	change(&b)
+	if err := fake.SetBehaviour(b); err != nil {
+		t.Fatalf("SetBehaviour: %v", err)
+	}
+}
+
 func has(opts mockcloud.Options, name mockcloud.Capability) bool {
 	on, set := opts.Capabilities[name]
-	return on || !set
+	return on || (!set && name.Default())
 }
 
 func truth(opts mockcloud.Options) cloud.Capabilities {
@@ -120,6 +164,9 @@ func truth(opts mockcloud.Options) cloud.Capabilities {
 	for _, name := range mockcloud.AllCapabilities {
 		if has(opts, name) && (opts.Profile != mockcloud.Core || name == mockcloud.UniqueNames) {
 			names = append(names, cloud.Capability(name))
+		}
+		if name == mockcloud.Power && has(opts, name) && opts.Profile != mockcloud.Core {
+			names = append(names, cloud.PowerAtCreate)
 		}
 	}
 	return cloud.NewCapabilities(names...)

@@ -18,6 +18,9 @@ import (
 // callTime bounds the calls of one case, so that a client that hangs fails it.
 const callTime = 20 * time.Second
 
+// pollTime is the time between two looks at an operation.
+const pollTime = 20 * time.Millisecond
+
 // Op is a call that changes a cloud.
 type Op string
 
@@ -54,6 +57,16 @@ type Fixture struct {
 	Sent func() int
 	// Hosts are the cloud's; needed with the capability Hosts.
 	Hosts []cloud.Host
+	// Operating makes the cloud answer changes of servers with operations that take a
+	// moment, or stops that. Needed with the capability Operations for the cases about
+	// operations. Optional.
+	Operating func(t *testing.T, on bool)
+	// FailOperations makes operations that begin from now on fail, until restore is
+	// called. Optional.
+	FailOperations func(t *testing.T) (restore func())
+	// HalfMake puts a network into the cloud that is half-made. Nil for clouds that make
+	// networks in one call.
+	HalfMake func(t *testing.T, name string)
 	// LoseAnswer makes the cloud carry out each call of op without an answer that
 	// reaches the client, until restore is called. Optional.
 	LoseAnswer func(t *testing.T, op Op) (restore func())
@@ -88,7 +101,12 @@ type testCase struct {
 	// losing means that the case needs Fixture.LoseAnswer, and filters that it needs
 	// Fixture.Filters. A case of odd names does without Fixture.PlainNames.
 	losing, filters, oddNames bool
-	run                       func(ctx context.Context, t *testing.T, f Fixture)
+	// operating means that the case needs Fixture.Operating, and failing that it needs
+	// Fixture.FailOperations.
+	operating, failing bool
+	// halves means that the case needs Fixture.HalfMake.
+	halves bool
+	run    func(ctx context.Context, t *testing.T, f Fixture)
 }
 
 func (c testCase) fits(f Fixture) bool {
@@ -100,12 +118,15 @@ func (c testCase) fits(f Fixture) bool {
 	if slices.ContainsFunc(c.lacks, f.Has.Has) {
 		return false
 	}
+	if c.operating && (f.Operating == nil || !f.Has.Has(cloud.Operations)) || c.failing && f.FailOperations == nil || c.halves && f.HalfMake == nil {
+		return false
+	}
 	return (!c.losing || f.LoseAnswer != nil) && (!c.filters || f.Filters) && (!c.oddNames || !f.PlainNames)
 }
 
 func cases() []testCase {
 	var all []testCase
-	for _, group := range [][]testCase{probeCases, lifeCases, onceCases, listCases, changeCases, networkCases, hostCases, refuseCases} {
+	for _, group := range [][]testCase{probeCases, lifeCases, onceCases, listCases, changeCases, networkCases, hostCases, operationCases, refuseCases} {
 		all = append(all, group...)
 	}
 	return all
@@ -118,11 +139,73 @@ func name(prefix string) string { return fmt.Sprintf("%s-%d", prefix, serial.Add
 
 func mustCreate(ctx context.Context, t *testing.T, f Fixture, req cloud.CreateServer) cloud.Server {
 	t.Helper()
-	server, err := f.Client.CreateServer(ctx, req)
+	result, err := f.Client.CreateServer(ctx, req)
 	if err != nil {
 		t.Fatalf("CreateServer(%+v): %v", req, err)
 	}
+	return serverOf(ctx, t, f, result)
+}
+
+// mustUpdate changes a server and returns it as it is then.
+func mustUpdate(ctx context.Context, t *testing.T, f Fixture, id string, req cloud.UpdateServer) cloud.Server {
+	t.Helper()
+	result, err := f.Client.UpdateServer(ctx, id, req)
+	if err != nil {
+		t.Fatalf("UpdateServer(%s, %+v): %v", id, req, err)
+	}
+	return serverOf(ctx, t, f, result)
+}
+
+// mustDelete deletes a server, and waits until it is gone.
+func mustDelete(ctx context.Context, t *testing.T, f Fixture, id string) {
+	t.Helper()
+	result, err := f.Client.DeleteServer(ctx, id)
+	if err != nil {
+		t.Fatalf("DeleteServer(%s): %v", id, err)
+	}
+	if result.Operation != "" {
+		mustEnd(ctx, t, f, result.Operation)
+	} else if !result.Gone() {
+		t.Fatalf("DeleteServer(%s): %+v, want it gone", id, result)
+	}
+}
+
+// serverOf returns the server of a result once its operation has ended.
+func serverOf(ctx context.Context, t *testing.T, f Fixture, result cloud.Result) cloud.Server {
+	t.Helper()
+	if result.Operation == "" {
+		return result.Server
+	}
+	operation := mustEnd(ctx, t, f, result.Operation)
+	if operation.Err != nil {
+		t.Fatalf("operation %s: %v", result.Operation, operation.Err)
+	}
+	server, err := f.Client.GetServer(ctx, operation.ServerID)
+	if err != nil {
+		t.Fatalf("GetServer(%s) after its operation: %v", operation.ServerID, err)
+	}
 	return server
+}
+
+// mustEnd waits until an operation is done.
+func mustEnd(ctx context.Context, t *testing.T, f Fixture, id string) cloud.Operation {
+	t.Helper()
+	for pause := time.NewTicker(pollTime); ; {
+		operation, err := f.Client.GetOperation(ctx, id)
+		switch {
+		case err != nil:
+			t.Fatalf("GetOperation(%s): %v", id, err)
+		case operation.Progress < 0 || operation.Progress > 100:
+			t.Fatalf("GetOperation(%s): progress %d, want 0-100", id, operation.Progress)
+		case operation.Done:
+			return operation
+		}
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			t.Fatalf("operation %s is not done: %+v", id, operation)
+		}
+	}
 }
 
 // listAll follows the markers to the last page. It fails the test when there are

@@ -22,6 +22,7 @@ const (
 	CreateServer  Verb = "create"
 	UpdateServer  Verb = "update"
 	DeleteServer  Verb = "delete"
+	GetOperation  Verb = "operation"
 	ListHosts     Verb = "list hosts"
 	ListNetworks  Verb = "list networks"
 	GetNetwork    Verb = "get network"

@@ -46,8 +46,14 @@ type Cloud struct {
 	utilization int
 	// normalize means that names become lower case; answer is the server that a
 	// create answers with instead of a new one.
-	normalize   bool
-	answer      string
+	normalize bool
+	answer    string
+	// needsStop means that running servers cannot be resized.
+	needsStop bool
+	// operating means that changes of servers are operations, which end when
+	// FinishOperations is called.
+	operating   bool
+	operations  *store[operation]
 	serverKeys  keys[cloud.CreateServer, cloud.Server]
 	networkKeys keys[cloud.CreateNetwork, cloud.Network]
 
@@ -70,6 +76,7 @@ func New(opts Options) *Cloud {
 	c := &Cloud{
 		clock: opts.Clock, caps: opts.Capabilities, hosts: opts.Hosts, prohibited: map[string]bool{},
 		servers: newStore[cloud.Server]("s"), networks: newStore[cloud.Network]("n"),
+		operations: newStore[operation]("op"),
 		poweredOff: map[string]bool{}, hidden: map[string]bool{}, utilization: defaultUtilization,
 		serverKeys: keys[cloud.CreateServer, cloud.Server]{}, networkKeys: keys[cloud.CreateNetwork, cloud.Network]{},
 		log: log{sent: map[Verb]int{}}, faults: newFaults(), closed: make(chan struct{}),
@@ -95,27 +102,39 @@ func (c *Cloud) Capabilities(ctx context.Context) (cloud.Capabilities, error) {
 }
 
 // CheckName reports whether a server may be created with this name.
-func (c *Cloud) CheckName(ctx context.Context, name string) error {
-	op := "check name " + quote(name)
-	if err := checkName(op, name); err != nil {
+func (c *Cloud) CheckName(ctx context.Context, name cloud.Name) error {
+	op := "check name " + quote(name.Name)
+	if err := checkName(op, name.Name); err != nil {
 		return err
 	}
-	_, err := do(ctx, c, call{verb: CheckName, object: name, op: op}, func() (struct{}, error) {
+	_, err := do(ctx, c, call{verb: CheckName, object: name.Name, op: op}, func() (struct{}, error) {
 		return struct{}{}, c.nameOfServer(op, name)
 	})
 	return err
 }
 
 // nameOfServer reports whether a new server may have the name. The caller holds mu.
-func (c *Cloud) nameOfServer(op, name string) error {
+func (c *Cloud) nameOfServer(op string, name cloud.Name) error {
 	if c.normalize {
-		name = strings.ToLower(name)
+		name.Name = strings.ToLower(name.Name)
 	}
-	return nameOf(c, op, name, c.servers, func(s cloud.Server) string { return s.Name })
+	key := func(n cloud.Name) string {
+		if c.caps.Has(cloud.FolderNames) {
+			return n.Folder + "/" + n.Name
+		}
+		return n.Name
+	}
+	for _, open := range c.operations.all() {
+		if c.caps.Has(cloud.UniqueNames) && !open.Done && open.name.Name != "" && key(open.name) == key(name) {
+			return failure(op, cloud.Taken, "the name is taken")
+		}
+	}
+	return nameOf(c, op, name.Name, key(name), c.servers, func(s cloud.Server) string { return key(cloud.Name{Name: s.Name, Folder: s.Folder}) })
 }
 
-// nameOf reports whether a new item of a store may have the name. The caller holds mu.
-func nameOf[R any](c *Cloud, op, name string, in *store[R], nameIn func(R) string) error {
+// nameOf reports whether a new item of a store may have the name, which is unique in
+// the form that nameIn returns. The caller holds mu.
+func nameOf[R any](c *Cloud, op, name, unique string, in *store[R], nameIn func(R) string) error {
 	if c.prohibited[name] {
 		return failure(op, cloud.Prohibited, "the name is prohibited")
 	}
@@ -123,7 +142,7 @@ func nameOf[R any](c *Cloud, op, name string, in *store[R], nameIn func(R) strin
 		return nil
 	}
 	for _, item := range in.all() {
-		if nameIn(item) == name {
+		if nameIn(item) == unique {
 			return failure(op, cloud.Taken, "the name is taken")
 		}
 	}

@@ -1,16 +1,17 @@
 // Package fake is a cloud in memory for tests. It implements the whole
 // cloud.Client and passes cloudtest.Run with any set of capabilities.
 //
-//	cloud.go     Cloud, its options, capabilities and name checks
-//	calls.go     what every call has in common: the log, faults and the hook
-//	servers.go   servers: read, create, change, delete
-//	list.go      the listing of servers: pages, filters, delays
-//	networks.go  networks
-//	hosts.go     hosts
-//	store.go     servers and networks in their order
-//	keys.go      idempotency keys
-//	edit.go      changes behind the operator's back
-//	limits.go    checks that a client makes before it sends a call
+//	cloud.go       Cloud, its options, capabilities and name checks
+//	calls.go       what every call has in common: the log, faults and the hook
+//	servers.go     servers: read, create, change, delete
+//	operations.go  changes that take time
+//	list.go        the listing of servers: pages, filters, delays
+//	networks.go    networks
+//	hosts.go       hosts
+//	store.go       servers and networks in their order
+//	keys.go        idempotency keys
+//	edit.go        changes behind the operator's back
+//	limits.go      checks that a client makes before it sends a call
 //
 // Several clients of one cloud are the same *Cloud: nothing is lost when one of
 // them is closed.

@@ -51,6 +51,13 @@ func (c *Cloud) AnswerCreateWith(id string) {
 	c.answer = id
 }
 
+// SetNeedsStop sets whether the size of a running server cannot be changed.
+func (c *Cloud) SetNeedsStop(needsStop bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.needsStop = needsStop
+}
+
 // Finish ends all builds and deletions.
 func (c *Cloud) Finish() {
 	c.mu.Lock()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,7 +18,7 @@ import (
 
 var everything = cloud.NewCapabilities(
 	cloud.Idempotency, cloud.Labels, cloud.UniqueNames, cloud.BulkStatus, cloud.Async, cloud.Power, cloud.Resize,
-	cloud.Folders, cloud.Networks, cloud.Hosts, cloud.Events, cloud.Sessions, cloud.Sizing,
+	cloud.Folders, cloud.Networks, cloud.Hosts, cloud.Events, cloud.Sessions, cloud.Sizing, cloud.Operations, cloud.PowerAtCreate,
 )
 
 func without(caps ...cloud.Capability) cloud.Capabilities {
@@ -31,6 +32,7 @@ func TestCloudPassesTheSuite(t *testing.T) {
 		"everything":               everything,
 		"neither keys nor labels":  without(cloud.Idempotency, cloud.Labels),
 		"neither keys nor names":   without(cloud.Idempotency, cloud.UniqueNames),
+		"names per folder":         cloud.NewCapabilities(append(slices.Clone(everything), cloud.FolderNames)...),
 		"sizing alone":             cloud.NewCapabilities(cloud.Sizing),
 		"everything without pages": without(cloud.Sizing),
 	}
@@ -48,12 +50,30 @@ func TestCloudPassesTheSuite(t *testing.T) {
 func fixture(caps cloud.Capabilities) cloudtest.Fixture {
 	hosts := []cloud.Host{{Name: "h1", AvailableHours: 8}, {Name: "h2", GPU: true, AvailableHours: 16}}
 	c := fake.New(fake.Options{Capabilities: caps, Prohibited: []string{"forbidden"}, Hosts: hosts})
+	var failing atomic.Bool
 	verbs := map[cloudtest.Op]fake.Verb{
 		cloudtest.OpCreateServer: fake.CreateServer, cloudtest.OpUpdateServer: fake.UpdateServer, cloudtest.OpDeleteServer: fake.DeleteServer,
 		cloudtest.OpCreateNetwork: fake.CreateNetwork, cloudtest.OpUpdateNetwork: fake.UpdateNetwork, cloudtest.OpDeleteNetwork: fake.DeleteNetwork,
 	}
 	return cloudtest.Fixture{
 		Client: c, Has: caps, Prohibited: "forbidden", Codes: true, Filters: true, Sent: func() int { return c.Sent() }, Hosts: hosts,
+		Operating: func(_ *testing.T, on bool) {
+			c.SetOperating(on)
+			c.OnCall(func(_ context.Context, verb fake.Verb, _ string) {
+				if verb == fake.GetOperation && failing.Load() {
+					c.FailOperations(errFull)
+				} else if verb == fake.GetOperation {
+					c.FinishOperations()
+				}
+			})
+		},
+		HalfMake: func(_ *testing.T, name string) {
+			c.AddNetworks(cloud.Network{ID: "half", Name: name, HalfMade: true})
+		},
+		FailOperations: func(*testing.T) func() {
+			failing.Store(true)
+			return func() { failing.Store(false) }
+		},
 		LoseAnswer: func(_ *testing.T, op cloudtest.Op) func() {
 			c.FailAlways(verbs[op], errLost, true)
 			return func() { c.Heal(verbs[op]) }
@@ -63,6 +83,7 @@ func fixture(caps cloud.Capabilities) cloudtest.Fixture {
 
 var (
 	errLost    = &cloud.Error{Kind: cloud.Unavailable, Op: "call", Detail: "connection reset", Uncertain: true}
+	errFull    = &cloud.Error{Kind: cloud.Quota, Op: "create server", Detail: "the datastore is full"}
 	errRefused = &cloud.Error{Kind: cloud.Unavailable, Op: "call", Detail: "connection refused"}
 )
 
@@ -127,16 +148,16 @@ func TestIgnoreAcceptsChangesWithoutEffect(t *testing.T) {
 	}
 	before := c.Servers()
 	_, updated := c.UpdateServer(t.Context(), id, cloud.UpdateServer{CPU: new(8)})
-	gone, deleted := c.DeleteServer(t.Context(), id)
+	result, deleted := c.DeleteServer(t.Context(), id)
 	_, gateway := c.UpdateNetwork(t.Context(), network.ID, "10.0.0.2")
-	if err := errors.Join(updated, deleted, gateway, c.DeleteNetwork(t.Context(), network.ID)); err != nil || gone {
-		t.Errorf("changes: %v, server gone %v; want none to fail and the server not gone", err, gone)
+	if err := errors.Join(updated, deleted, gateway, c.DeleteNetwork(t.Context(), network.ID)); err != nil || result.Gone() {
+		t.Errorf("changes: %v, result %+v; want none to fail and the server not gone", err, result)
 	}
 	equal(t, "servers", before, c.Servers())
 	equal(t, "networks", []cloud.Network{network}, c.Networks())
 	c.Heal()
-	if gone, err := c.DeleteServer(t.Context(), id); err != nil || !gone {
-		t.Errorf("DeleteServer after Heal: %v, %v, want it gone", gone, err)
+	if result, err := c.DeleteServer(t.Context(), id); err != nil || !result.Gone() {
+		t.Errorf("DeleteServer after Heal: %+v, %v, want it gone", result, err)
 	}
 }
 
@@ -150,13 +171,13 @@ func TestSlowCloudBuildsAndDeletesUntilFinish(t *testing.T) {
 	}
 	equal(t, "states", []cloud.State{cloud.StateBuilding, cloud.StateBuilding}, states(c))
 	_, err = c.UpdateServer(t.Context(), on, cloud.UpdateServer{CPU: new(8)})
-	if !cloud.Is(err, cloud.Conflict) {
-		t.Errorf("UpdateServer of a server that is BUILDING: %v, want Conflict", err)
+	if !cloud.Is(err, cloud.Busy) {
+		t.Errorf("UpdateServer of a server that is BUILDING: %v, want Busy", err)
 	}
 	c.Finish()
 	equal(t, "states once built", []cloud.State{cloud.StateActive, cloud.StateStopped}, states(c))
-	if gone, err := c.DeleteServer(t.Context(), off.ID); gone || err != nil {
-		t.Errorf("DeleteServer: %v, %v, want it begun", gone, err)
+	if result, err := c.DeleteServer(t.Context(), off.Server.ID); result.Gone() || err != nil {
+		t.Errorf("DeleteServer: %+v, %v, want it begun", result, err)
 	}
 	equal(t, "states of a deletion", []cloud.State{cloud.StateActive, cloud.StateDeleting}, states(c))
 	c.Finish()
@@ -179,7 +200,7 @@ func TestListingLeavesOutHiddenAndNewServers(t *testing.T) {
 
 func TestCallsAreLogged(t *testing.T) {
 	c := fake.New(fake.Options{Capabilities: cloud.NewCapabilities(cloud.Networks)})
-	if err := c.CheckName(t.Context(), "web"); err != nil {
+	if err := c.CheckName(t.Context(), cloud.Name{Name: "web"}); err != nil {
 		t.Fatal(err)
 	}
 	mustCreate(t, c, "web")
@@ -229,7 +250,7 @@ func TestKeyOfADeletedServerReturnsTheFirstAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.RemoveServers(first.ID)
+	c.RemoveServers(first.Server.ID)
 	again, err := c.CreateServer(t.Context(), req)
 	if err != nil {
 		t.Fatal(err)
@@ -275,7 +296,7 @@ func mustCreate(t *testing.T, c *fake.Cloud, name string) string {
 	if err != nil {
 		t.Fatalf("CreateServer: %v", err)
 	}
-	return s.ID
+	return s.Server.ID
 }
 
 func listed(t *testing.T, c *fake.Cloud) []string {
@@ -332,11 +353,11 @@ func TestEditsAreSeenByTheNextCall(t *testing.T) {
 		t.Fatal(err)
 	}
 	equal(t, "networks", []cloud.Network{{ID: "a", Gateway: "10.0.0.9"}}, networks)
-	if err := c.CheckName(t.Context(), "root"); !cloud.Is(err, cloud.Prohibited) {
+	if err := c.CheckName(t.Context(), cloud.Name{Name: "root"}); !cloud.Is(err, cloud.Prohibited) {
 		t.Errorf("CheckName: %v, want Prohibited", err)
 	}
-	if s, err := c.CreateServer(t.Context(), cloud.CreateServer{Name: "ours"}); err != nil || s.Host != "h1" {
-		t.Errorf("CreateServer: host %q, %v; want h1", s.Host, err)
+	if s, err := c.CreateServer(t.Context(), cloud.CreateServer{Name: "ours"}); err != nil || s.Server.Host != "h1" {
+		t.Errorf("CreateServer: host %q, %v; want h1", s.Server.Host, err)
 	}
 	c.Clear()
 	equal(t, "servers and networks", 0, len(c.Servers())+len(c.Networks()))

@@ -58,7 +58,13 @@ func (c *Cloud) createNetwork(op string, req cloud.CreateNetwork) (cloud.Network
 	if err := checkGateway(op, req.CIDR, req.Gateway); err != nil {
 		return cloud.Network{}, err
 	}
-	if err := nameOf(c, op, req.Name, c.networks, func(n cloud.Network) string { return n.Name }); err != nil {
+	if n, ok := c.halfMade(req.Name); ok {
+		n.CIDR, n.Gateway, n.HalfMade = req.CIDR, req.Gateway, false
+		c.networks.put(n.ID, n)
+		c.networkKeys.put(req.IdempotencyKey, req, n.ID, n)
+		return n, nil
+	}
+	if err := nameOf(c, op, req.Name, req.Name, c.networks, func(n cloud.Network) string { return n.Name }); err != nil {
 		return cloud.Network{}, err
 	}
 	n := cloud.Network{ID: c.networks.newID(), Name: req.Name, CIDR: req.CIDR, Gateway: req.Gateway, CreatedAt: c.clock()}
@@ -108,6 +114,16 @@ func (c *Cloud) DeleteNetwork(ctx context.Context, id string) error {
 		return struct{}{}, nil
 	})
 	return err
+}
+
+// halfMade returns the half-made network of this name. The caller holds mu.
+func (c *Cloud) halfMade(name string) (cloud.Network, bool) {
+	for _, n := range c.networks.all() {
+		if n.Name == name && n.HalfMade {
+			return n, true
+		}
+	}
+	return cloud.Network{}, false
 }
 
 // network returns a network. The caller holds mu.

@@ -28,25 +28,30 @@ func (c *Cloud) ServerStatus(ctx context.Context, id string) (cloud.Status, erro
 	}
 	return do(ctx, c, call{verb: ServerStatus, object: id, op: op}, func() (cloud.Status, error) {
 		s, err := c.server(op, id)
-		return cloud.Status{CPUUtilization: c.use(s)}, err
+		return cloud.Status{CPUUtilization: new(c.use(s))}, err
 	})
 }
 
 // CreateServer creates a server, or returns the one that the key created before.
-func (c *Cloud) CreateServer(ctx context.Context, req cloud.CreateServer) (cloud.Server, error) {
+func (c *Cloud) CreateServer(ctx context.Context, req cloud.CreateServer) (cloud.Result, error) {
 	op := "create server " + quote(req.Name)
 	if err := checkName(op, req.Name); err != nil {
-		return cloud.Server{}, err
+		return cloud.Result{}, err
 	}
 	var needs needs
-	needs.when(req.CPU != 0 || req.MemoryGiB != 0 || req.Template != "", cloud.Sizing)
+	needs.when(req.CPU != 0 || req.MemoryMiB != 0 || req.Template != "", cloud.Sizing)
 	needs.when(req.Folder != "", cloud.Folders)
 	needs.when(req.NetworkID != "", cloud.Networks)
 	needs.when(req.PowerState != "", cloud.Power)
+	needs.when(req.PowerState == cloud.PowerOff, cloud.PowerAtCreate)
 	needs.when(len(req.Labels) > 0, cloud.Labels)
 	req.Labels = maps.Clone(req.Labels)
-	return do(ctx, c, call{verb: CreateServer, object: req.Name, op: op, needs: needs}, func() (cloud.Server, error) {
-		return c.create(op, req)
+	return do(ctx, c, call{verb: CreateServer, object: req.Name, op: op, needs: needs}, func() (cloud.Result, error) {
+		if c.operating {
+			return c.createLater(op, req)
+		}
+		s, err := c.create(op, req)
+		return cloud.Result{Server: s}, err
 	})
 }
 
@@ -70,7 +75,7 @@ func (c *Cloud) create(op string, req cloud.CreateServer) (cloud.Server, error) 
 		}
 		return made.res.Clone(), nil
 	}
-	if err := c.nameOfServer(op, req.Name); err != nil {
+	if err := c.nameOfServer(op, cloud.Name{Name: req.Name, Folder: req.Folder}); err != nil {
 		return cloud.Server{}, err
 	}
 	if req.NetworkID != "" && !c.networks.has(req.NetworkID) {
@@ -79,7 +84,7 @@ func (c *Cloud) create(op string, req cloud.CreateServer) (cloud.Server, error) 
 	now := c.clock()
 	s := cloud.Server{
 		ID: c.servers.newID(), Name: req.Name, Labels: maps.Clone(req.Labels), State: cloud.StateActive,
-		CPU: req.CPU, MemoryGiB: req.MemoryGiB, Template: req.Template, Folder: req.Folder, NetworkID: req.NetworkID,
+		CPU: req.CPU, MemoryMiB: req.MemoryMiB, Template: req.Template, Folder: req.Folder, NetworkID: req.NetworkID,
 		CreatedAt: now, UpdatedAt: now,
 	}
 	if c.caps.Has(cloud.Hosts) && len(c.hosts) > 0 {
@@ -98,31 +103,42 @@ func (c *Cloud) create(op string, req cloud.CreateServer) (cloud.Server, error) 
 }
 
 // UpdateServer changes the server of this id in place.
-func (c *Cloud) UpdateServer(ctx context.Context, id string, req cloud.UpdateServer) (cloud.Server, error) {
+func (c *Cloud) UpdateServer(ctx context.Context, id string, req cloud.UpdateServer) (cloud.Result, error) {
 	op := "update server " + quote(id)
 	if err := checkID(op, id); err != nil {
-		return cloud.Server{}, err
+		return cloud.Result{}, err
 	}
 	if req.Empty() {
-		return cloud.Server{}, failure(op, cloud.Rejected, "nothing to change was given")
+		return cloud.Result{}, failure(op, cloud.Rejected, "nothing to change was given")
 	}
 	var needs needs
-	needs.when(req.CPU != nil || req.MemoryGiB != nil, cloud.Resize)
+	needs.when(req.CPU != nil || req.MemoryMiB != nil, cloud.Resize)
 	needs.when(req.PowerState != nil, cloud.Power)
 	needs.when(len(req.Labels) > 0, cloud.Labels)
-	return do(ctx, c, call{verb: UpdateServer, object: id, op: op, needs: needs}, func() (cloud.Server, error) {
+	return do(ctx, c, call{verb: UpdateServer, object: id, op: op, needs: needs}, func() (cloud.Result, error) {
 		s, err := c.server(op, id)
 		switch {
 		case err != nil:
-			return cloud.Server{}, err
+			return cloud.Result{}, err
 		case s.State.Transitional():
-			return cloud.Server{}, failure(op, cloud.Conflict, "the server is %s", s.State)
+			return cloud.Result{}, failure(op, cloud.Busy, "the server is %s", s.State)
+		case c.needsStop && s.State == cloud.StateActive && (req.CPU != nil || req.MemoryMiB != nil):
+			return cloud.Result{}, failure(op, cloud.NeedsStop, "the size of a running server cannot be changed")
+		case c.operating:
+			return c.later(operation{serverID: id, effect: func() (string, error) {
+				if s, ok := c.servers.get(id); ok {
+					s = updated(s.Clone(), req)
+					s.UpdatedAt = c.clock()
+					c.servers.put(id, s)
+				}
+				return id, nil
+			}}), nil
 		case !c.faults.ignored[UpdateServer]:
 			s = updated(s.Clone(), req)
 			s.UpdatedAt = c.clock()
 			c.servers.put(id, s)
 		}
-		return c.reported(s), nil
+		return cloud.Result{Server: c.reported(s)}, nil
 	})
 }
 
@@ -131,8 +147,8 @@ func updated(s cloud.Server, req cloud.UpdateServer) cloud.Server {
 	if req.CPU != nil {
 		s.CPU = *req.CPU
 	}
-	if req.MemoryGiB != nil {
-		s.MemoryGiB = *req.MemoryGiB
+	if req.MemoryMiB != nil {
+		s.MemoryMiB = *req.MemoryMiB
 	}
 	if req.PowerState != nil {
 		s.State = cloud.StateActive
@@ -154,25 +170,32 @@ func updated(s cloud.Server, req cloud.UpdateServer) cloud.Server {
 }
 
 // DeleteServer deletes the server of this id. On a slow cloud the deletion only begins.
-func (c *Cloud) DeleteServer(ctx context.Context, id string) (gone bool, err error) {
+func (c *Cloud) DeleteServer(ctx context.Context, id string) (cloud.Result, error) {
 	op := "delete server " + quote(id)
 	if err := checkID(op, id); err != nil {
-		return false, err
+		return cloud.Result{}, err
 	}
-	return do(ctx, c, call{verb: DeleteServer, object: id, op: op}, func() (bool, error) {
+	return do(ctx, c, call{verb: DeleteServer, object: id, op: op}, func() (cloud.Result, error) {
 		s, err := c.server(op, id)
+		if err != nil {
+			return cloud.Result{}, err
+		}
+		deleting := cloud.Result{Server: cloud.Server{ID: id, State: cloud.StateDeleting}}
 		switch {
-		case err != nil:
-			return false, err
 		case c.faults.ignored[DeleteServer]:
-			return false, nil
+			return deleting, nil
+		case c.operating:
+			return c.later(operation{serverID: id, effect: func() (string, error) {
+				c.servers.remove(id)
+				return id, nil
+			}}), nil
 		case c.slow:
 			s.State = cloud.StateDeleting
 			c.servers.put(id, s)
-			return false, nil
+			return deleting, nil
 		default:
 			c.servers.remove(id)
-			return true, nil
+			return cloud.Result{}, nil
 		}
 	})
 }

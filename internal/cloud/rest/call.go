@@ -37,6 +37,7 @@ const (
 	aboutCreate
 	aboutServer
 	aboutNetwork
+	aboutOperation
 )
 
 // call is a request to the cloud's API, without credentials.

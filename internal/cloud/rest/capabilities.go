@@ -15,6 +15,7 @@ import (
 var listed = cloud.NewCapabilities(
 	cloud.Idempotency, cloud.Labels, cloud.UniqueNames, cloud.BulkStatus, cloud.Async, cloud.Power,
 	cloud.Resize, cloud.Folders, cloud.Networks, cloud.Hosts, cloud.Events, cloud.Sessions,
+	cloud.Operations, cloud.FolderNames,
 )
 
 // Capabilities asks the cloud and caches the answer, by which other calls decide
@@ -59,6 +60,9 @@ func (s stated) extended(names []cloud.Capability) cloud.Capabilities {
 	for _, name := range names {
 		if listed.Has(name) {
 			known = append(known, name)
+		}
+		if name == cloud.Power {
+			known = append(known, cloud.PowerAtCreate) // a create has all fields of a change
 		}
 	}
 	return s.of(known...)

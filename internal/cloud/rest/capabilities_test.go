@@ -34,13 +34,13 @@ func TestDeclaredCapabilitiesAreNotAskedFor(t *testing.T) {
 		},
 		"names are exclusive but not unique: no proof": {[]func(*Config){declares(), exclusive}, cloud.NewCapabilities(), ""},
 		"the extended profile": {
-			[]func(*Config){declares(cloud.Labels, cloud.Power), unique}, cloud.NewCapabilities(cloud.Labels, cloud.Power, cloud.Sizing), "/servers?limit=1",
+			[]func(*Config){declares(cloud.Labels, cloud.Power), unique}, cloud.NewCapabilities(cloud.Labels, cloud.Power, cloud.PowerAtCreate, cloud.Sizing), "/servers?limit=1",
 		},
 		"the extended profile with exclusive names": {
 			[]func(*Config){declares(cloud.UniqueNames), exclusive}, cloud.NewCapabilities(cloud.UniqueNames, cloud.ExclusiveNames, cloud.Sizing), "/servers?limit=1",
 		},
 		"names that are not of a cloud: ignored": {
-			[]func(*Config){declares(cloud.Power, cloud.ExclusiveNames, "teleport")}, cloud.NewCapabilities(cloud.Power, cloud.Sizing), "/servers?limit=1",
+			[]func(*Config){declares(cloud.Power, cloud.ExclusiveNames, "teleport")}, cloud.NewCapabilities(cloud.Power, cloud.PowerAtCreate, cloud.Sizing), "/servers?limit=1",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -68,7 +68,7 @@ func TestExclusiveNamesNeedUniqueNames(t *testing.T) {
 		"the cloud reports unique names": {
 			reply{status: 200, body: `{"capabilities":["uniqueNames"]}`}, cloud.NewCapabilities(cloud.Sizing, cloud.UniqueNames, cloud.ExclusiveNames),
 		},
-		"the cloud reports none":              {reply{status: 200, body: `{"capabilities":["power"]}`}, cloud.NewCapabilities(cloud.Sizing, cloud.Power)},
+		"the cloud reports none":              {reply{status: 200, body: `{"capabilities":["power"]}`}, cloud.NewCapabilities(cloud.Sizing, cloud.Power, cloud.PowerAtCreate)},
 		"the cloud itself claims exclusivity": {reply{status: 200, body: `{"capabilities":["exclusiveNames"]}`}, cloud.NewCapabilities(cloud.Sizing)},
 	} {
 		t.Run(name, func(t *testing.T) {

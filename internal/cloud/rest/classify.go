@@ -21,7 +21,8 @@ var kindOfCode = map[string]cloud.Kind{
 	"unsupported":        cloud.Rejected,
 	"templateProhibited": cloud.Rejected,
 	"templateUnknown":    cloud.Rejected,
-	"invalidState":       cloud.Conflict,
+	"invalidState":       cloud.Busy,
+	"needsStop":          cloud.NeedsStop,
 	"attached":           cloud.Conflict,
 	"unauthorized":       cloud.Unauthorized,
 	"rateLimited":        cloud.Throttled,
@@ -120,6 +121,9 @@ func kindOf(call *call, got *answer, code string) cloud.Kind {
 		if call.about == aboutName || call.about == aboutCreate {
 			return cloud.Taken
 		}
+		if call.about == aboutServer {
+			return cloud.Busy
+		}
 		return cloud.Conflict
 	default:
 		return cloud.Rejected
@@ -133,7 +137,7 @@ func forbidden(call *call) cloud.Kind {
 	switch call.about {
 	case aboutName:
 		return cloud.Prohibited
-	case aboutCreate, aboutServer, aboutNetwork:
+	case aboutCreate, aboutServer, aboutNetwork, aboutOperation:
 		return cloud.Rejected
 	default:
 		return cloud.Unauthorized
@@ -148,7 +152,7 @@ func missing(status int) bool { return status == http.StatusNotFound || status =
 // a complete listing does.
 func notFound(call *call, code string) cloud.Kind {
 	switch {
-	case call.about == aboutServer || call.about == aboutNetwork:
+	case call.about == aboutServer || call.about == aboutNetwork || call.about == aboutOperation:
 		if code == "notFound" {
 			return cloud.NotFound
 		}

@@ -13,7 +13,7 @@ import (
 
 // verbs are the calls by name, for tables.
 var verbs = map[string]func(context.Context, *Client) error{
-	"check": func(ctx context.Context, c *Client) error { return c.CheckName(ctx, "web") },
+	"check": func(ctx context.Context, c *Client) error { return c.CheckName(ctx, cloud.Name{Name: "web"}) },
 	"create": func(ctx context.Context, c *Client) error {
 		_, err := c.CreateServer(ctx, cloud.CreateServer{Name: "web"})
 		return err
@@ -53,7 +53,8 @@ func TestCodeDeterminesKind(t *testing.T) {
 		{"create", 404, "notFound", outcome{Kind: cloud.Rejected}},
 		{"create", 403, "unauthorized", outcome{Kind: cloud.Unauthorized}},
 		{"create", 403, "rateLimited", outcome{Kind: cloud.Throttled, RetryAfter: 5 * time.Second}},
-		{"update", 409, "invalidState", outcome{Kind: cloud.Conflict}},
+		{"update", 409, "invalidState", outcome{Kind: cloud.Busy}},
+		{"update", 409, "needsStop", outcome{Kind: cloud.NeedsStop}},
 		{"delete", 409, "attached", outcome{Kind: cloud.Conflict}},
 		{"get", 404, "notFound", outcome{Kind: cloud.NotFound}},
 		{"status", 404, "notFound", outcome{Kind: cloud.NotFound}},
@@ -99,7 +100,7 @@ func TestStatusDeterminesKindWithoutCode(t *testing.T) {
 		{"create", 503, outcome{Kind: cloud.Unavailable, Uncertain: true}},
 		{"create", 304, outcome{Kind: cloud.Unavailable, Uncertain: true}},
 		{"update", 403, outcome{Kind: cloud.Rejected}},
-		{"update", 409, outcome{Kind: cloud.Conflict}},
+		{"update", 409, outcome{Kind: cloud.Busy}},
 		{"update", 502, outcome{Kind: cloud.Unavailable, Uncertain: true}},
 		{"delete", 200, outcome{}},
 		{"delete", 202, outcome{}},
@@ -215,7 +216,7 @@ func TestCreateServerReturnsServerOfAnotherName(t *testing.T) {
 			c := serve(t, answering(reply{status: 201, body: `{"id":9,"name":"` + answered + `"}`})).withCapabilities()
 			got, err := c.CreateServer(t.Context(), cloud.CreateServer{Name: "Web "})
 			want := cloud.Server{ID: "9", Name: answered, State: cloud.StateActive}
-			if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			if diff := cmp.Diff(cloud.Result{Server: want}, got); diff != "" || err != nil {
 				t.Errorf("%v (-want +got):\n%s", err, diff)
 			}
 		})
@@ -230,7 +231,7 @@ func TestCreateServerTakes202(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(cloud.Server{ID: "i-1", Name: "web", State: cloud.StateBuilding}, got); diff != "" {
+	if diff := cmp.Diff(cloud.Result{Server: cloud.Server{ID: "i-1", Name: "web", State: cloud.StateBuilding}}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

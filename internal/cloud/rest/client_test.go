@@ -42,16 +42,16 @@ func TestRequestsAsSent(t *testing.T) {
 	c.endpoint += "/base"
 	ctx := t.Context()
 	_, e1 := c.CreateServer(ctx, cloud.CreateServer{
-		Name: "web", CPU: 2, MemoryGiB: 4, Template: "small", Folder: "f", NetworkID: "n", PowerState: cloud.PowerOff,
+		Name: "web", CPU: 2, MemoryMiB: 4096, Template: "small", Folder: "f", NetworkID: "n", PowerState: cloud.PowerOff,
 		Labels: map[string]string{"a": "<b>"}, IdempotencyKey: "k",
 	})
 	_, e2 := c.UpdateServer(ctx, "i-1", cloud.UpdateServer{
-		CPU: new(1), MemoryGiB: new(2), PowerState: new(cloud.PowerOn), Labels: map[string]*string{"a": nil},
+		CPU: new(1), MemoryMiB: new(2048), PowerState: new(cloud.PowerOn), Labels: map[string]*string{"a": nil},
 	})
 	_, e3 := c.ListServers(ctx, cloud.ListServers{Limit: 10, Marker: "a+b/", Labels: map[string]string{"b": "2", "a": "1=1"}})
 	_, e4 := c.ServerStatus(ctx, "i-1")
 	_, e5 := c.DeleteServer(ctx, "i-1")
-	e6 := c.CheckName(ctx, "web")
+	e6 := c.CheckName(ctx, cloud.Name{Name: "web", Folder: "f"})
 	for i, err := range []error{e1, e2, e3, e4, e5, e6} {
 		if err != nil {
 			t.Errorf("call %d: %v", i+1, err)
@@ -63,7 +63,7 @@ func TestRequestsAsSent(t *testing.T) {
 		{"GET", "/base/servers?label=a%3D1%3D1&label=b%3D2&limit=10&marker=a%2Bb%2F", "Bearer t", "", ""},
 		{"GET", "/base/servers/i-1/status", "Bearer t", "", ""},
 		{"DELETE", "/base/servers/i-1", "Bearer t", "", ""},
-		{"GET", "/base/check/web", "Bearer t", "", ""},
+		{"GET", "/base/check/web?folder=f", "Bearer t", "", ""},
 	}
 	if diff := cmp.Diff(want, answers.sent(), cmp.AllowUnexported(received{})); diff != "" {
 		t.Errorf("requests (-want +got):\n%s", diff)
@@ -82,7 +82,7 @@ func TestProfileDetection(t *testing.T) {
 		want    cloud.Capabilities
 		kind    cloud.Kind
 	}{
-		"extended: unknown names are ignored":                        {nil, []reply{extended}, cloud.NewCapabilities(cloud.Sizing, cloud.Labels, cloud.Power), ""},
+		"extended: unknown names are ignored":                        {nil, []reply{extended}, cloud.NewCapabilities(cloud.Sizing, cloud.Labels, cloud.Power, cloud.PowerAtCreate), ""},
 		"extended without any":                                       {nil, []reply{{status: 200, body: `{"capabilities":[]}`}}, cloud.NewCapabilities(cloud.Sizing), ""},
 		"core: 404 with a code":                                      {nil, []reply{problemReply(404, "notFound")}, cloud.NewCapabilities(cloud.UniqueNames), ""},
 		"core: 404 with a page of its framework and a bare array":    {nil, []reply{page, array}, cloud.NewCapabilities(cloud.UniqueNames), ""},

@@ -163,7 +163,7 @@ func decodeStatus(call *call, got *answer, into *ignored) (cloud.Status, *cloud.
 	case use == nil:
 		return cloud.Status{}, unreadable(call, "the answer holds no cpuUtilization within 0 to 100")
 	}
-	return cloud.Status{CPUUtilization: *use}, nil
+	return cloud.Status{CPUUtilization: use}, nil
 }
 
 // opened is a session that the cloud opened. Its end is zero where the cloud gave none.
@@ -234,7 +234,7 @@ func (r *reader) optional(s *cloud.Server, field, value []byte) {
 	case "cpu":
 		s.CPU = r.count("cpu", value)
 	case "memory":
-		s.MemoryGiB = r.count("memory", value)
+		s.MemoryMiB = r.memory("memory", value)
 	case "template":
 		s.Template = r.text("template", value, maxName)
 	case "folder":

@@ -20,6 +20,7 @@
 //	holds.go           what outlives a client: Retry-After, refused passwords
 //	usage.go           the calls under way, for Close
 //	credentials.go     token, or username and password; never printed
+//	operations.go      references to operations, and their state
 //	wire.go            the cloud's JSON, field by field
 //	json.go            objects and arrays whose names are compared exactly
 //	ignored.go         fields of answers that make no sense

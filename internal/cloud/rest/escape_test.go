@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"github.com/privatecloud/operator/internal/cloud"
 )
 
 var hard = []string{
@@ -26,7 +28,7 @@ func TestAnyNameIsOnePathSegment(t *testing.T) {
 		if !utf8.ValidString(name) {
 			continue
 		}
-		if err := c.CheckName(t.Context(), name); err != nil {
+		if err := c.CheckName(t.Context(), cloud.Name{Name: name}); err != nil {
 			t.Errorf("CheckName(%q): %v", name, err)
 			continue
 		}

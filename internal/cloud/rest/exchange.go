@@ -25,6 +25,8 @@ type answer struct {
 	// repeated is set when the request was written more than once: the answer is
 	// about the last of them, and says nothing of the others.
 	repeated bool
+	// token is the one that the request had, which must not be quoted.
+	token string
 	// target is the host that a redirect points to, without secrets, else empty.
 	target string
 }
@@ -102,7 +104,7 @@ func (c *Client) send(ctx context.Context, call *call, token string) (*answer, *
 	}
 	raw := resp.RawResponse
 	defer func() { _ = raw.Body.Close() }()
-	got := &answer{status: raw.StatusCode, header: raw.Header, repeated: sent() > 1}
+	got := &answer{status: raw.StatusCode, header: raw.Header, repeated: sent() > 1, token: token}
 	if location, err := raw.Location(); err == nil {
 		got.target = c.redactor.Redact(transport.Truncate(transport.Printable(location.Host), maxRedacted), token)
 	}

@@ -32,7 +32,7 @@ func wantValid(t *testing.T, s cloud.Server) {
 	bad := checkID(s.ID) != nil || s.Name == "" || utf8.RuneCountInString(s.Name) > maxName ||
 		utf8.RuneCountInString(s.Host) > maxName || utf8.RuneCountInString(s.Template) > maxName || utf8.RuneCountInString(s.Folder) > maxName ||
 		s.NetworkID != "" && checkID(s.NetworkID) != nil ||
-		min(s.CPU, s.MemoryGiB, s.CPUUsageMHz, s.MemoryUsageMB) < 0 || len(s.Labels) > 2*maxLabels ||
+		min(s.CPU, s.MemoryMiB, s.CPUUsageMHz, s.MemoryUsageMB) < 0 || len(s.Labels) > 2*maxLabels ||
 		s.State != cloud.StateUnknown && !slices.Contains(states, s.State) ||
 		s.CPUUtilization != nil && (*s.CPUUtilization < 0 || *s.CPUUtilization > 100)
 	if bad {
@@ -131,7 +131,7 @@ func FuzzStatus(f *testing.F) {
 		switch {
 		case err != nil:
 			wantReadable(t, err)
-		case got.CPUUtilization < 0 || got.CPUUtilization > 100:
+		case got.CPUUtilization == nil || *got.CPUUtilization < 0 || *got.CPUUtilization > 100:
 			t.Errorf("status %+v", got)
 		}
 	})

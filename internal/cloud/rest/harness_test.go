@@ -80,7 +80,9 @@ func (c *Client) withCapabilities(names ...cloud.Capability) *Client {
 	return c
 }
 
-func allCapabilities() []cloud.Capability { return append([]cloud.Capability{cloud.Sizing}, listed...) }
+func allCapabilities() []cloud.Capability {
+	return append([]cloud.Capability{cloud.Sizing, cloud.PowerAtCreate}, listed...)
+}
 
 // scriptedServer records requests and answers each with the next reply, and all
 // further ones with the last.

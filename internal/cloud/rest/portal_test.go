@@ -22,7 +22,7 @@ func TestPageOfHTMLIsNoAnswer(t *testing.T) {
 			t.Parallel()
 			for _, body := range []string{page, "<HTML>log in</HTML>"} {
 				c := serve(t, answering(reply{status: 200, header: map[string]string{"Content-Type": media}, body: body})).withCapabilities(allCapabilities()...)
-				wantOutcome(t, c.CheckName(t.Context(), "web"), outcome{Kind: cloud.Unreadable})
+				wantOutcome(t, c.CheckName(t.Context(), cloud.Name{Name: "web"}), outcome{Kind: cloud.Unreadable})
 				_, err := c.DeleteServer(t.Context(), "s1")
 				wantOutcome(t, err, outcome{Kind: cloud.Unreadable, Uncertain: true})
 				wantOutcome(t, c.DeleteNetwork(t.Context(), "n1"), outcome{Kind: cloud.Unreadable, Uncertain: true})

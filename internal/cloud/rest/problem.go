@@ -32,12 +32,20 @@ var wordPattern = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9._-]{0,63}$`)
 
 // problem reads a refusal. It returns a zero wireProblem for a body that is no
 // problem document.
-func (a *answer) problem() wireProblem {
-	var p wireProblem
+func (a *answer) problem() wireProblem { return problemIn(a.document()) }
+
+// document returns the body, nil if it is no JSON.
+func (a *answer) document() []byte {
 	body := bytes.TrimPrefix(a.body, byteOrderMark)
 	if !a.json() || a.truncated || !json.Valid(body) {
-		return p
+		return nil
 	}
+	return body
+}
+
+// problemIn reads a problem from JSON whose syntax was checked.
+func problemIn(body []byte) wireProblem {
+	var p wireProblem
 	fields(body, func(name, value []byte) {
 		text := ""
 		if isText(value) {

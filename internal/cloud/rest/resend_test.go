@@ -90,7 +90,7 @@ func TestBrokenReusedConnectionGetsOneRequestPerTry(t *testing.T) {
 		},
 		"deletion, then a refusal: uncertain": {
 			call: verbs["delete"], then: []reply{problemReply(409, "invalidState")},
-			want: outcome{Kind: cloud.Conflict, Uncertain: true}, sent: []string{get, "DELETE /servers/i-1 ", "DELETE /servers/i-1 "},
+			want: outcome{Kind: cloud.Busy, Uncertain: true}, sent: []string{get, "DELETE /servers/i-1 ", "DELETE /servers/i-1 "},
 		},
 	} {
 		for ending, reset := range map[string]bool{"reset": true, "closed": false} {
@@ -133,7 +133,7 @@ func TestRefusalOfRepeatedRequestIsUncertain(t *testing.T) {
 	}{
 		"create that was written once: certain":                        {"create", 422, 1, outcome{Kind: cloud.Rejected}},
 		"create that was written twice: uncertain":                     {"create", 422, 2, outcome{Kind: cloud.Rejected, Uncertain: true}},
-		"update that was written twice: uncertain":                     {"update", 409, 2, outcome{Kind: cloud.Conflict, Uncertain: true}},
+		"update that was written twice: uncertain":                     {"update", 409, 2, outcome{Kind: cloud.Busy, Uncertain: true}},
 		"401 to what was written twice: uncertain, and not sent again": {"create", 401, 2, outcome{Kind: cloud.Unauthorized, Uncertain: true}},
 		"get that was written twice: changes nothing":                  {"get", 422, 2, outcome{Kind: cloud.Rejected}},
 	} {

@@ -15,15 +15,26 @@ import (
 // maxLimit bounds the servers of a page.
 const maxLimit = 1000
 
-// CheckName asks the cloud whether a name may be used.
-func (c *Client) CheckName(ctx context.Context, name string) error {
-	op := "check name " + quote(name)
-	if err := checkName(op, name); err != nil {
+// CheckName asks the cloud whether a name may be used. The folder is sent only to a
+// cloud whose names are unique per folder.
+func (c *Client) CheckName(ctx context.Context, name cloud.Name) error {
+	op := "check name " + quote(name.Name)
+	if err := checkName(op, name.Name); err != nil {
 		return err
 	}
-	_, err := c.do(ctx, &call{
-		about: aboutName, method: http.MethodGet, route: "/check/{name}", path: join("check", name), op: op,
-	})
+	call := &call{
+		about: aboutName, method: http.MethodGet, route: "/check/{name}", path: join("check", name.Name), op: op,
+	}
+	if name.Folder != "" {
+		has, err := c.capabilitiesFor(ctx, op)
+		if err != nil {
+			return err
+		}
+		if has.Has(cloud.FolderNames) {
+			call.query = url.Values{"folder": {name.Folder}}
+		}
+	}
+	_, err := c.do(ctx, call)
 	return asError(err)
 }
 
@@ -46,7 +57,7 @@ func (c *Client) ServerStatus(ctx context.Context, id string) (cloud.Status, err
 	call.path += "/status"
 	got, err := c.do(ctx, call)
 	if err != nil {
-		return cloud.Status{}, err
+		return cloud.Status{}, cloud.ConfirmNotFound(ctx, c, id, err)
 	}
 	status, err := decodeStatus(call, got, &c.ignored)
 	return status, asError(err)
@@ -90,22 +101,26 @@ func (c *Client) StreamServers(ctx context.Context, opts cloud.ListServers, to c
 
 // CreateServer creates a server. The key is sent only to a cloud that honours
 // keys; only then is the call ever sent twice.
-func (c *Client) CreateServer(ctx context.Context, req cloud.CreateServer) (cloud.Server, error) {
+func (c *Client) CreateServer(ctx context.Context, req cloud.CreateServer) (cloud.Result, error) {
 	op := "create server " + quote(req.Name)
 	if err := checkName(op, req.Name); err != nil {
-		return cloud.Server{}, err
+		return cloud.Result{}, err
 	}
 	has, err := c.capabilitiesFor(ctx, op)
 	if err != nil {
-		return cloud.Server{}, err
+		return cloud.Result{}, err
 	}
 	if err := require(op, has, createNeeds(req)...); err != nil {
-		return cloud.Server{}, err
+		return cloud.Result{}, err
+	}
+	memory, err := gib(op, req.MemoryMiB)
+	if err != nil {
+		return cloud.Result{}, err
 	}
 	call := &call{
 		about: aboutCreate, method: http.MethodPost, route: "/servers", path: "/servers", op: op, limit: maxBody,
 		body: encode(wireCreate{
-			Name: req.Name, CPU: req.CPU, Memory: req.MemoryGiB, Template: req.Template, Folder: req.Folder,
+			Name: req.Name, CPU: req.CPU, Memory: memory, Template: req.Template, Folder: req.Folder,
 			NetworkID: req.NetworkID, PowerState: string(req.PowerState), Labels: req.Labels,
 		}),
 	}
@@ -113,20 +128,28 @@ func (c *Client) CreateServer(ctx context.Context, req cloud.CreateServer) (clou
 		call.key = req.IdempotencyKey
 	}
 	if !sendable(call.key) {
-		return cloud.Server{}, refuse(op, cloud.Rejected, "the idempotency key holds characters that cannot be sent")
+		return cloud.Result{}, refuse(op, cloud.Rejected, "the idempotency key holds characters that cannot be sent")
 	}
 	got, err := c.do(ctx, call)
 	if err != nil {
-		return cloud.Server{}, err
+		return cloud.Result{}, err
 	}
 	// The answer to a create is about what it created, also if the cloud normalizes names.
-	server, err := decodeServer(call, got, &c.ignored)
-	return server, asError(err)
+	result, err := c.result(call, got, has)
+	return result, asError(err)
+}
+
+// gib returns memory in GiB, of which the API has whole ones.
+func gib(op string, mib int) (int, *cloud.Error) {
+	if mib%mibPerGiB != 0 {
+		return 0, refuse(op, cloud.Rejected, "this cloud has sizes in whole GiB, not %d MiB", mib)
+	}
+	return mib / mibPerGiB, nil
 }
 
 func createNeeds(req cloud.CreateServer) []cloud.Capability {
 	var needs []cloud.Capability
-	if req.CPU != 0 || req.MemoryGiB != 0 || req.Template != "" {
+	if req.CPU != 0 || req.MemoryMiB != 0 || req.Template != "" {
 		needs = append(needs, cloud.Sizing)
 	}
 	if req.Folder != "" {
@@ -138,6 +161,9 @@ func createNeeds(req cloud.CreateServer) []cloud.Capability {
 	if req.PowerState != "" {
 		needs = append(needs, cloud.Power)
 	}
+	if req.PowerState == cloud.PowerOff {
+		needs = append(needs, cloud.PowerAtCreate)
+	}
 	if len(req.Labels) > 0 {
 		needs = append(needs, cloud.Labels)
 	}
@@ -145,31 +171,48 @@ func createNeeds(req cloud.CreateServer) []cloud.Capability {
 }
 
 // UpdateServer changes a server in place. It is never sent twice.
-func (c *Client) UpdateServer(ctx context.Context, id string, req cloud.UpdateServer) (cloud.Server, error) {
+func (c *Client) UpdateServer(ctx context.Context, id string, req cloud.UpdateServer) (cloud.Result, error) {
 	call, err := serverCall(http.MethodPatch, id, "update server ")
 	if err != nil {
-		return cloud.Server{}, err
+		return cloud.Result{}, err
 	}
 	needs := updateNeeds(req)
 	if len(needs) == 0 {
-		return cloud.Server{}, refuse(call.op, cloud.Rejected, "nothing to change was given")
+		return cloud.Result{}, refuse(call.op, cloud.Rejected, "nothing to change was given")
 	}
 	has, err := c.capabilitiesFor(ctx, call.op)
 	if err != nil {
-		return cloud.Server{}, err
+		return cloud.Result{}, err
 	}
 	if err := require(call.op, has, needs...); err != nil {
-		return cloud.Server{}, err
+		return cloud.Result{}, err
 	}
-	call.body = encode(wireUpdate{
-		CPU: req.CPU, Memory: req.MemoryGiB, PowerState: (*string)(req.PowerState), Labels: req.Labels,
-	})
-	return c.doServer(ctx, call, id)
+	wire := wireUpdate{CPU: req.CPU, PowerState: (*string)(req.PowerState), Labels: req.Labels}
+	if req.MemoryMiB != nil {
+		memory, err := gib(call.op, *req.MemoryMiB)
+		if err != nil {
+			return cloud.Result{}, err
+		}
+		wire.Memory = &memory
+	}
+	call.body = encode(wire)
+	got, err := c.do(ctx, call)
+	if err != nil {
+		return cloud.Result{}, err
+	}
+	result, err := c.result(call, got, has)
+	if err == nil && result.Server.ID != id && (result.Operation == "" || result.Server.ID != "") {
+		err = unreadable(call, "the answer is about another server")
+	}
+	if err != nil {
+		return cloud.Result{}, err
+	}
+	return result, nil
 }
 
 func updateNeeds(req cloud.UpdateServer) []cloud.Capability {
 	var needs []cloud.Capability
-	if req.CPU != nil || req.MemoryGiB != nil {
+	if req.CPU != nil || req.MemoryMiB != nil {
 		needs = append(needs, cloud.Resize)
 	}
 	if req.PowerState != nil {
@@ -182,17 +225,25 @@ func updateNeeds(req cloud.UpdateServer) []cloud.Capability {
 }
 
 // DeleteServer deletes the server of this id. A 202 says that the deletion has begun.
-func (c *Client) DeleteServer(ctx context.Context, id string) (bool, error) {
+func (c *Client) DeleteServer(ctx context.Context, id string) (cloud.Result, error) {
 	call, err := serverCall(http.MethodDelete, id, "delete server ")
 	if err != nil {
-		return false, err
+		return cloud.Result{}, err
 	}
 	call.limit = 0
 	got, err := c.do(ctx, call)
 	if err != nil {
-		return false, err
+		return cloud.Result{}, err
 	}
-	return got.status != http.StatusAccepted, nil
+	if got.status != http.StatusAccepted {
+		return cloud.Result{}, nil
+	}
+	result := cloud.Result{Server: cloud.Server{ID: id, State: cloud.StateDeleting}}
+	if c.cachedCapabilities().Has(cloud.Operations) {
+		// A reference that cannot be read leaves the state of the server, which shows as much.
+		result.Operation, _ = operationOf(got)
+	}
+	return result, nil
 }
 
 func listing() *call {

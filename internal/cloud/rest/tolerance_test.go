@@ -22,15 +22,16 @@ func TestServerIsReadWithoutWhatCannotBeRead(t *testing.T) {
 		change  func(*cloud.Server)
 		ignored []string
 	}{
-		"a time as a number: ignored":       {fields: `"createdAt":1700000000,"updatedAt":1.5`, ignored: []string{"createdAt: not a time of RFC 3339", "updatedAt: not a time of RFC 3339"}},
-		"a time in another format: ignored": {fields: `"createdAt":"yesterday"`, ignored: []string{"createdAt: not a time of RFC 3339"}},
-		"labels as a list: ignored":         {fields: `"labels":["web"]`, ignored: []string{"labels: not an object"}},
-		"a label that is a number: ignored": {fields: `"labels":{"a":1,"b":"2"}`, change: func(s *cloud.Server) { s.Labels = map[string]string{"b": "2"} }, ignored: []string{"labels: a value that is not a string"}},
-		"a size with a unit: ignored":       {fields: `"memory":"4GB","cpu":"2"`, ignored: []string{"cpu: not a number", "memory: not a number"}},
-		"a size that is an object: ignored": {fields: `"cpu":{}`, ignored: []string{"cpu: not a number"}},
-		"a size out of range: ignored":      {fields: `"memory":-1,"cpu":1e999`, ignored: []string{"cpu: not within 0 to 2147483647", "memory: not within 0 to 2147483647"}},
-		"a part of a processor: ignored":    {fields: `"cpu":0.5`, ignored: []string{"cpu: not a whole number"}},
-		"a host that is an object: ignored": {fields: `"host":{}`, ignored: []string{"host: not a string"}},
+		"a time as a number: ignored":          {fields: `"createdAt":1700000000,"updatedAt":1.5`, ignored: []string{"createdAt: not a time of RFC 3339", "updatedAt: not a time of RFC 3339"}},
+		"a time in another format: ignored":    {fields: `"createdAt":"yesterday"`, ignored: []string{"createdAt: not a time of RFC 3339"}},
+		"labels as a list: ignored":            {fields: `"labels":["web"]`, ignored: []string{"labels: not an object"}},
+		"a label that is a number: ignored":    {fields: `"labels":{"a":1,"b":"2"}`, change: func(s *cloud.Server) { s.Labels = map[string]string{"b": "2"} }, ignored: []string{"labels: a value that is not a string"}},
+		"a size with a unit: ignored":          {fields: `"memory":"4GB","cpu":"2"`, ignored: []string{"cpu: not a number", "memory: not a number"}},
+		"a size that is an object: ignored":    {fields: `"cpu":{}`, ignored: []string{"cpu: not a number"}},
+		"a size out of range: ignored":         {fields: `"memory":-1,"cpu":1e999`, ignored: []string{"cpu: not within 0 to 2147483647", "memory: not within 0 to 2147483647"}},
+		"a size that is no whole MiB: ignored": {fields: `"memory":0.0001`, ignored: []string{"memory: not a whole number of MiB"}},
+		"a part of a processor: ignored":       {fields: `"cpu":0.5`, ignored: []string{"cpu: not a whole number"}},
+		"a host that is an object: ignored":    {fields: `"host":{}`, ignored: []string{"host: not a string"}},
 		"a host with too many characters: ignored": {
 			fields: `"host":"` + long + `"`, ignored: []string{"host: longer than 253 characters"},
 		},

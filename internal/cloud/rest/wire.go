@@ -51,6 +51,9 @@ const (
 	maxShared     = 1024
 )
 
+// mibPerGiB is the number of MiB in a GiB.
+const mibPerGiB = 1024
+
 // ownLabels begin the keys of the labels that the operator itself sets. They are
 // kept however many others a server has.
 const ownLabels = "samplecontroller.k8s.io/"
@@ -195,6 +198,25 @@ func (r *reader) count(field string, value []byte) int {
 		r.ignored.add(field, "not a whole number")
 	default:
 		return int(n)
+	}
+	return 0
+}
+
+// memory reads GiB, of which the cloud may have fractions, as MiB.
+func (r *reader) memory(field string, value []byte) int {
+	if isNull(value) {
+		return 0
+	}
+	n, ok := number(value)
+	switch mib := n * mibPerGiB; {
+	case !ok:
+		r.ignored.add(field, "not a number")
+	case n < 0 || n > math.MaxInt32:
+		r.ignored.add(field, "not within 0 to 2147483647")
+	case mib != math.Trunc(mib):
+		r.ignored.add(field, "not a whole number of MiB")
+	default:
+		return int(mib)
 	}
 	return 0
 }

@@ -18,9 +18,9 @@ func difference(vm *pcapi.VM, server cloud.Server) cloud.UpdateServer {
 		n := int(*want)
 		change.CPU = &n
 	}
-	if want := vm.Spec.Memory; want != nil && server.MemoryGiB != 0 && int(*want) != server.MemoryGiB {
-		n := int(*want)
-		change.MemoryGiB = &n
+	if want := vm.Spec.Memory; want != nil && server.MemoryMiB != 0 && mib(*want) != server.MemoryMiB {
+		n := mib(*want)
+		change.MemoryMiB = &n
 	}
 	on, off := cloud.PowerOn, cloud.PowerOff
 	switch stopped := server.State == cloud.StateStopped; {
@@ -31,6 +31,9 @@ func difference(vm *pcapi.VM, server cloud.Server) cloud.UpdateServer {
 	}
 	return change
 }
+
+// mib returns GiB in MiB.
+func mib(gib int32) int { return int(gib) << 10 }
 
 // unsupported refuses a new VM that asks for what the cloud cannot do.
 func unsupported(vm *pcapi.VM, caps cloud.Capabilities) error {
@@ -64,7 +67,7 @@ func unchangeable(change cloud.UpdateServer, caps cloud.Capabilities) error {
 	if change.CPU != nil && !caps.Has(cloud.Resize) {
 		fields = append(fields, "cpu")
 	}
-	if change.MemoryGiB != nil && !caps.Has(cloud.Resize) {
+	if change.MemoryMiB != nil && !caps.Has(cloud.Resize) {
 		fields = append(fields, "memory")
 	}
 	if change.PowerState != nil && !caps.Has(cloud.Power) {

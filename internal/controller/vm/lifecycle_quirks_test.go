@@ -162,7 +162,7 @@ func TestSizeThatCannotBeReadIsNoDifference(t *testing.T) {
 			h := newHarness(t, caps, vmWith(func(vm *pcapi.VM) { vm.Spec.Memory = new(int32(4)) }))
 			for range 4 {
 				h.mustReconcile()
-				h.cloud.ModifyServer("s1", func(s *cloud.Server) { s.CPU, s.MemoryGiB = 0, 0 })
+				h.cloud.ModifyServer("s1", func(s *cloud.Server) { s.CPU, s.MemoryMiB = 0, 0 })
 				h.later(pollInterval)
 			}
 			h.mustReconcile()

@@ -184,7 +184,7 @@ func TestCreateRequestContainsWholeSpec(t *testing.T) {
 	}))
 	h.mustReconcile()
 	equal(t, "request", cloud.CreateServer{
-		Name: "web", CPU: 2, MemoryGiB: 4, Template: "debian", Folder: "web", PowerState: cloud.PowerOff, Labels: ownLabels, IdempotencyKey: "uid-a",
+		Name: "web", CPU: 2, MemoryMiB: 4 << 10, Template: "debian", Folder: "web", PowerState: cloud.PowerOff, Labels: ownLabels, IdempotencyKey: "uid-a",
 	}, h.cloud.Request("uid-a"))
 	h.wantCondition(pcapi.ReadyCondition, "True Stopped")
 }

@@ -22,7 +22,7 @@ var startTime = time.Date(2026, 3, 1, 6, 0, 0, 0, time.UTC)
 
 // everything is the capabilities of a cloud with the extended profile.
 var everything = cloud.NewCapabilities(cloud.Idempotency, cloud.Labels, cloud.UniqueNames, cloud.BulkStatus,
-	cloud.Power, cloud.Resize, cloud.Folders, cloud.Sizing, cloud.ExclusiveNames)
+	cloud.Power, cloud.Resize, cloud.Folders, cloud.Sizing, cloud.ExclusiveNames, cloud.PowerAtCreate)
 
 func without(missing ...cloud.Capability) cloud.Capabilities {
 	var caps []cloud.Capability
@@ -93,7 +93,9 @@ func serverWith(change ...func(*cloud.Server)) cloud.Server {
 	return s
 }
 
-func withMemory(gib int) func(*cloud.Server)        { return func(s *cloud.Server) { s.MemoryGiB = gib } }
+func withMemory(gib int) func(*cloud.Server) {
+	return func(s *cloud.Server) { s.MemoryMiB = gib << 10 }
+}
 func withID(id string) func(*cloud.Server)          { return func(s *cloud.Server) { s.ID = id } }
 func withName(name string) func(*cloud.Server)      { return func(s *cloud.Server) { s.Name = name } }
 func inState(state cloud.State) func(*cloud.Server) { return func(s *cloud.Server) { s.State = state } }
@@ -372,7 +374,7 @@ func TestPlanExisting(t *testing.T) {
 }
 
 func TestDifference(t *testing.T) {
-	four, eight := 4, 8
+	four, eight := 4, 8<<10
 	on, off := cloud.PowerOn, cloud.PowerOff
 	tests := []struct {
 		name   string
@@ -392,7 +394,7 @@ func TestDifference(t *testing.T) {
 				cpu, memory := int32(4), int32(8)
 				vm.Spec.CPU, vm.Spec.Memory = &cpu, &memory
 			}),
-			want: cloud.UpdateServer{CPU: &four, MemoryGiB: &eight, PowerState: &off},
+			want: cloud.UpdateServer{CPU: &four, MemoryMiB: &eight, PowerState: &off},
 		},
 	}
 	for _, tc := range tests {

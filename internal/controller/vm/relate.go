@@ -45,8 +45,8 @@ func (k *kind) Relate(ctx context.Context, vm *pcapi.VM, obs *observation) error
 	case obs.refresh == 0:
 		obs.utilizationUnknown = obs.Resource.CPUUtilization == nil
 	case obs.Available() && alive:
-		if status, known, _ := obs.Inventory.Utilization(ctx, obs.Resource.ID); known {
-			obs.Resource.CPUUtilization = &status.CPUUtilization
+		if status, known, _ := obs.Inventory.Utilization(ctx, obs.Resource.ID); known && status.CPUUtilization != nil {
+			obs.Resource.CPUUtilization = status.CPUUtilization
 		} else {
 			obs.utilizationUnknown = true
 		}

@@ -109,7 +109,7 @@ func (k *kind) lookByName(ctx context.Context, vm *pcapi.VM, obs *observation) e
 	case obs.SettleTimeLeft > 0 || !obs.Available(): // a server with the name itself may show yet
 		return nil
 	}
-	err := obs.View.Client.CheckName(ctx, obs.Claimed)
+	err := obs.View.Client.CheckName(ctx, cloud.Name{Name: obs.Claimed})
 	switch {
 	case err == nil:
 		obs.Proof = external.NoProof
@@ -186,7 +186,8 @@ func (k *kind) ForgetResource(obs *observation, id string) { obs.Inventory.Forge
 // or by labels: where neither is there yet, the next listing enqueues the VM.
 func (k *kind) Create(ctx context.Context, vm *pcapi.VM, obs *observation) (cloud.Server, error) {
 	began := k.Clock()
-	server, err := obs.View.Client.CreateServer(ctx, k.request(vm, obs))
+	result, err := obs.View.Client.CreateServer(ctx, k.request(vm, obs))
+	server := result.Server
 	if err == nil && !cloud.AlikeNames(server.Name, vm.Spec.VMName) {
 		server, err = k.confirm(ctx, vm, obs, server)
 	}
@@ -253,9 +254,9 @@ func (k *kind) request(vm *pcapi.VM, obs *observation) cloud.CreateServer {
 		req.CPU = int(*vm.Spec.CPU)
 	}
 	if vm.Spec.Memory != nil {
-		req.MemoryGiB = int(*vm.Spec.Memory)
+		req.MemoryMiB = mib(*vm.Spec.Memory)
 	}
-	if vm.Spec.PowerState == pcapi.PowerOff {
+	if vm.Spec.PowerState == pcapi.PowerOff && obs.Capabilities().Has(cloud.PowerAtCreate) {
 		req.PowerState = cloud.PowerOff
 	}
 	if obs.Capabilities().Has(cloud.Labels) {
@@ -274,7 +275,7 @@ func (k *kind) ownerLabels(vm *pcapi.VM) map[string]string {
 }
 
 func (k *kind) Delete(ctx context.Context, vm *pcapi.VM, obs *observation, server cloud.Server) (bool, error) {
-	gone, err := obs.View.Client.DeleteServer(ctx, server.ID)
+	result, err := obs.View.Client.DeleteServer(ctx, server.ID)
 	if err != nil {
 		return false, err // a 404 may come from a read that lags behind
 	}
@@ -283,5 +284,5 @@ func (k *kind) Delete(ctx context.Context, vm *pcapi.VM, obs *observation, serve
 	if obs.Resource != nil && obs.Resource.ID == server.ID {
 		obs.Resource = &server
 	}
-	return gone, nil
+	return result.Gone(), nil
 }

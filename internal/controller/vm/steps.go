@@ -41,7 +41,7 @@ func (k *kind) stepUpdate() step {
 }
 
 func (k *kind) checkName(ctx context.Context, vm *pcapi.VM, obs *observation) error {
-	err := obs.View.Client.CheckName(ctx, vm.Spec.VMName)
+	err := obs.View.Client.CheckName(ctx, cloud.Name{Name: vm.Spec.VMName, Folder: vm.Spec.Folder})
 	if err == nil {
 		obs.checked = true
 		return nil
@@ -121,16 +121,16 @@ func (k *kind) unlabel(ctx context.Context, vm *pcapi.VM, obs *observation) erro
 	for key := range k.ownerLabels(vm) {
 		merge[key] = nil
 	}
-	server, err := obs.View.Client.UpdateServer(ctx, obs.Resource.ID, cloud.UpdateServer{Labels: merge})
+	result, err := obs.View.Client.UpdateServer(ctx, obs.Resource.ID, cloud.UpdateServer{Labels: merge})
 	switch {
 	case cloud.Is(err, cloud.NotFound) && obs.SettleTimeLeft == 0:
 		return nil
 	case err != nil:
 		return k.ChangeFailed(vm, &obs.Observation, obs.Resource.ID, err)
 	}
-	k.Remember(vm, obs, server, false)
+	k.Remember(vm, obs, result.Server, false)
 	if obs.Owned {
-		return k.NotApplied(vm, &obs.Observation, server.ID)
+		return k.NotApplied(vm, &obs.Observation, result.Server.ID)
 	}
 	return nil
 }
@@ -138,16 +138,16 @@ func (k *kind) unlabel(ctx context.Context, vm *pcapi.VM, obs *observation) erro
 // update changes what differs from the spec.
 func (k *kind) update(ctx context.Context, vm *pcapi.VM, obs *observation) error {
 	change, id := difference(vm, *obs.Resource), obs.Resource.ID
-	server, err := obs.View.Client.UpdateServer(ctx, id, change)
+	result, err := obs.View.Client.UpdateServer(ctx, id, change)
 	if err != nil {
 		return k.ChangeFailed(vm, &obs.Observation, id, err)
 	}
-	repeated := k.Repeated(vm, &obs.Observation, fmt.Sprint(deref(change.CPU), deref(change.MemoryGiB), deref(change.PowerState)))
-	shown := difference(vm, server).Empty()
+	repeated := k.Repeated(vm, &obs.Observation, fmt.Sprint(deref(change.CPU), deref(change.MemoryMiB), deref(change.PowerState)))
+	shown := difference(vm, result.Server).Empty()
 	if !repeated || !shown {
-		k.Remember(vm, obs, server, false)
+		k.Remember(vm, obs, result.Server, false)
 	}
-	if err := k.Progress(server); err != nil {
+	if err := k.Progress(result.Server); err != nil {
 		return err
 	}
 	if repeated || !shown {
@@ -165,11 +165,11 @@ func deref[T any](p *T) any {
 }
 
 func (k *kind) patch(ctx context.Context, vm *pcapi.VM, obs *observation, change cloud.UpdateServer) error {
-	server, err := obs.View.Client.UpdateServer(ctx, obs.Resource.ID, change)
+	result, err := obs.View.Client.UpdateServer(ctx, obs.Resource.ID, change)
 	if err != nil {
 		return k.ChangeFailed(vm, &obs.Observation, obs.Resource.ID, err)
 	}
-	k.Remember(vm, obs, server, false)
+	k.Remember(vm, obs, result.Server, false)
 	return nil
 }
 

@@ -135,7 +135,7 @@ func (v *validator) checkName(ctx context.Context, vm *pcapi.VM) (string, error)
 	if err != nil {
 		return name, err
 	}
-	return name, shared.CheckName(cloud.WithReviewFlow(ctx, vm.Namespace), vm.Spec.VMName)
+	return name, shared.CheckName(cloud.WithReviewFlow(ctx, vm.Namespace), cloud.Name{Name: vm.Spec.VMName, Folder: vm.Spec.Folder})
 }
 
 // awaitCloud returns the Cloud that the VM uses, with its name. If the cache does
