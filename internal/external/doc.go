@@ -11,6 +11,7 @@
 //	observe.go      what a reconcile reads
 //	plan.go         what is to be done (pure)
 //	steps.go        the steps
+//	operation.go    changes that the cloud works on
 //	outcomes.go     how calls that fail, and waits, end a reconcile
 //	status.go       the Created and Deleting conditions (pure)
 package external

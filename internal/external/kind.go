@@ -26,6 +26,8 @@ type Record struct {
 	// claim. Claimed is the name that the status records with the claim; empty if
 	// there is none, or if the kind does not implement RecordClaim.
 	Cloud, Claimed string
+	// Operation is the one that the status records; empty for none.
+	Operation Operation
 	// ObservedGeneration is the one of the status.
 	ObservedGeneration int64
 }
@@ -60,11 +62,10 @@ type Kind[T reconciler.Object, R any, S Observed[R]] interface {
 	// says so itself, and with cloud.NotFoundUnproven if the answer may not be the cloud's.
 	Get(ctx context.Context, obs S, id string) (R, error)
 	// Create asks for the resource. Uncertain errors may have created it.
-	Create(ctx context.Context, obj T, obs S) (R, error)
+	Create(ctx context.Context, obj T, obs S) (Result[R], error)
 	// Delete asks for the deletion of r, which is obs.Resource or one of
-	// obs.Duplicates. It returns whether r is gone rather than being deleted.
-	// Errors that are no cloud errors end the reconcile as its outcome.
-	Delete(ctx context.Context, obj T, obs S, r R) (gone bool, err error)
+	// obs.Duplicates. Errors that are no cloud errors end the reconcile as its outcome.
+	Delete(ctx context.Context, obj T, obs S, r R) (Removal, error)
 	// Remember stores what the cloud answered of a resource of the object, until a
 	// listing begun later says more, and sets Resource. The answer to a create is kept
 	// until a listing shows the resource, at most for the settle time.
@@ -91,6 +92,9 @@ type Optional[T reconciler.Object, R any, S Observed[R]] interface {
 	// RecordClaim writes the claim into the status of obj. Where names prove which
 	// object owns a resource, the claim must be stored where users cannot write it.
 	RecordClaim(obj T, name, cloudName string)
+	// Made returns an outcome if r, which the operation of a create made, is not the
+	// object's; nil if it is.
+	Made(obj T, obs S, r R) error
 	// Adopted returns the outcome once r was adopted; nil if r is as the spec says.
 	Adopted(obj T, r R) error
 	// Unclear returns an error that explains why a refused create leaves open
@@ -120,6 +124,9 @@ func (Defaults[T, R, S]) Relate(context.Context, T, S) error { return nil }
 
 // RecordClaim writes nothing: something else than its name proves what owns a resource.
 func (Defaults[T, R, S]) RecordClaim(T, string, string) {}
+
+// Made finds every resource that of the object.
+func (Defaults[T, R, S]) Made(T, S, R) error { return nil }
 
 // Adopted finds every resource as the spec says.
 func (Defaults[T, R, S]) Adopted(T, R) error { return nil }

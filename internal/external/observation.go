@@ -66,6 +66,22 @@ type Observation[R any] struct {
 	// How is why the resource is this object's: a reason of the Created condition.
 	How string
 
+	// Operation is what the cloud works on for the object, as far as that is known to
+	// have begun and not to have ended; empty for nothing. Working: the cloud was asked,
+	// and has done so much of it, in percent.
+	Operation Operation
+	Working   bool
+	Progress  int
+	// Made: an operation that ended made Resource. Deleted: one deleted it.
+	Made, Deleted bool
+	// Fault is why an operation of the kind FaultOf failed, as this reconcile learned;
+	// nil if none did. RetryIn is when to try again. FaultOnly: no other create of the
+	// object may have taken effect.
+	Fault     *cloud.Error
+	FaultOf   OperationKind
+	FaultOnly bool
+	RetryIn   time.Duration
+
 	// Horizon is the earliest start of a listing that shows what a create without
 	// a recorded answer made or, once the id is on record, that proves that the
 	// resource is gone by lacking it.

@@ -29,6 +29,7 @@ func (l *Lifecycle[T, R, S]) Observe(ctx context.Context, obj T) (S, error) {
 	o.Cloud = cmp.Or(RecordedCloud(obj, record.ID, record.Cloud, l.Options.Finalizer), wanted)
 	o.Moved = record.ID == "" && o.Cloud != wanted
 	o.Claimed = l.claimed(obj, record)
+	o.Operation = l.operation(obj, record)
 	o.ClaimProved = o.Claimed != "" && o.Claimed == record.Claimed
 	if err := l.admit(ctx, obj, o, record); err != nil {
 		return obs, controller.AwaitNamespace(err)
@@ -75,6 +76,9 @@ func (l *Lifecycle[T, R, S]) admit(ctx context.Context, obj T, o *Observation[R]
 func (l *Lifecycle[T, R, S]) observeResource(ctx context.Context, obj T, obs S, record Record) error {
 	o, id := obs.External(), record.id()
 	supported := l.unsupported(o) == nil
+	if err := l.observeOperation(ctx, obj, obs, record); err != nil {
+		return err
+	}
 	switch {
 	case id == "" && o.Claimed == "":
 		return nil // no create was sent
@@ -96,11 +100,24 @@ func (l *Lifecycle[T, R, S]) observeResource(ctx context.Context, obj T, obs S, 
 	switch {
 	case id == "" && l.OnDemand && known && len(o.Candidates) == 0:
 		return l.askCreated(ctx, obj, obs, created)
-	case id == "" || o.Resource != nil:
+	case id == "" || o.Resource != nil || o.Working:
 		l.Looks.Forget(obj.GetUID())
 		return nil
 	}
 	return l.ask(ctx, obj, obs, id, record)
+}
+
+// operation returns the operation that is not known to have ended. What this process
+// began is newer than what the status records.
+func (l *Lifecycle[T, R, S]) operation(obj T, record Record) Operation {
+	recorded := record.Operation
+	recorded.Recorded = recorded.ID != ""
+	began, ok := l.Tracker.Operation(obj.GetUID())
+	if !ok {
+		return recorded
+	}
+	began.Recorded = began.ID == recorded.ID
+	return began
 }
 
 // askCreated asks the cloud for what this process created, if the listing lags

@@ -135,6 +135,12 @@ func (l *Lifecycle[T, R, S]) outcomeOf(obj T, o *Observation[R], backoff workque
 	case unavailable(err), cloud.Is(err, cloud.Conflict, cloud.NotFoundUnproven):
 		o.Inventory.EnqueueWhenAvailable(l.ref(obj), o.View)
 		return reconciler.Wait(backoff.When(obj.GetUID()), pcapi.CloudUnavailableReason, "%v", cloud.Public(err))
+	case cloud.Is(err, cloud.Busy):
+		return reconciler.Wait(backoff.When(obj.GetUID()), pcapi.ProgressingReason, "%v", cloud.Public(err))
+	case cloud.Is(err, cloud.Failed):
+		return reconciler.Wait(backoff.When(obj.GetUID()), pcapi.OperationFailedReason, "%v", cloud.Public(err))
+	case cloud.Is(err, cloud.NeedsStop):
+		return reconciler.Stalled(pcapi.NeedsRestartReason, RecheckRefused, cloud.Public(err))
 	case cloud.Is(err, cloud.Unsupported):
 		return reconciler.Stalled(pcapi.UnsupportedReason, RecheckRefused, cloud.Public(err))
 	case cloud.KindOf(err) != "":

@@ -13,7 +13,10 @@ import (
 func (l *Lifecycle[T, R, S]) Plan(obj T, obs S) reconciler.Plan[T, S] {
 	o, record := obs.External(), l.kind.Record(obj)
 	unsupported := l.unsupported(o)
+	working, underWay := l.planOperation(obj, obs, record)
 	switch {
+	case underWay && (o.Denied == nil || deleted(obj)):
+		return working
 	case deleted(obj):
 		return l.planDeletion(obj, obs, record)
 	case o.Denied != nil:
@@ -89,10 +92,13 @@ func (l *Lifecycle[T, R, S]) planExisting(obj T, obs S, record Record) reconcile
 
 // planDeletion deletes the resource and proves that it is gone, then releases the object.
 func (l *Lifecycle[T, R, S]) planDeletion(obj T, obs S, record Record) reconciler.Plan[T, S] {
+	o := obs.External()
 	if plan, decided := l.kind.PlanDeletion(obj, obs); decided {
+		if o.Working {
+			return l.End(l.working(o, record))
+		}
 		return plan
 	}
-	o := obs.External()
 	unsupported := l.unsupported(o)
 	switch {
 	case unsupported != nil:
@@ -105,7 +111,7 @@ func (l *Lifecycle[T, R, S]) planDeletion(obj T, obs S, record Record) reconcile
 		return l.Do(l.Steps.DeleteDuplicate)
 	case o.Absent && !o.Gone:
 		return l.End(l.unconfirmed(obj, o, record.id()))
-	case o.Gone, o.Resource == nil:
+	case o.Gone, o.Resource == nil, o.Deleted:
 		return l.Do(l.Steps.ConfirmGone, l.Steps.Release)
 	}
 	if identity := l.kind.Identify(*o.Resource); identity.State == cloud.StateDeleting {

@@ -39,6 +39,8 @@ func (l *Lifecycle[T, R, S]) reportCreated(conditions *[]metav1.Condition, o *Ob
 	switch recorded := record.ID != "" && known.ID == record.ID; {
 	case o.Gone && record.ID != "" && !deleted:
 		c.Reason, c.Message = pcapi.LostReason, Text(outcome)
+	case o.Working && o.Operation.Kind == OperationCreate && !deleted:
+		c.Reason, c.Message = pcapi.CreatingReason, Text(outcome)
 	case recorded && known.State == cloud.StateBuilding:
 		c.Reason, c.Message = pcapi.CreatingReason, fmt.Sprintf("the cloud is building %s %s", l.Noun, known.ID)
 	case recorded:
@@ -63,7 +65,7 @@ func (l *Lifecycle[T, R, S]) reportCreated(conditions *[]metav1.Condition, o *Ob
 // createdReason returns why there is no resource yet, as a reason of the Created condition.
 func createdReason(outcome error) string {
 	switch reason := reconciler.Reason(outcome); reason {
-	case pcapi.OutcomeUnknownReason, pcapi.RejectedReason, pcapi.QuotaExceededReason, pcapi.AmbiguousReason:
+	case pcapi.OutcomeUnknownReason, pcapi.RejectedReason, pcapi.QuotaExceededReason, pcapi.AmbiguousReason, pcapi.CreatingReason, pcapi.OperationFailedReason:
 		return reason
 	case pcapi.UnsupportedReason:
 		return pcapi.RejectedReason

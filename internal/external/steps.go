@@ -123,14 +123,9 @@ func (l *Lifecycle[T, R, S]) look(_ context.Context, obj T, obs S) error {
 // create sends the create. Every answer that is not clear counts as sent.
 func (l *Lifecycle[T, R, S]) create(ctx context.Context, obj T, obs S) error {
 	o, uid := obs.External(), obj.GetUID()
-	r, err := l.kind.Create(ctx, obj, obs)
+	result, err := l.kind.Create(ctx, obj, obs)
 	if err == nil {
-		id := l.kind.Identify(r).ID
-		o.Now = l.Clock() // the settle time counts from the answer
-		l.Tracker.Created(uid, id, o.Now)
-		l.Backoff.Forget(uid)
-		l.kind.Remember(obj, obs, r, true)
-		return l.Progress(r)
+		return l.created(obj, obs, result)
 	}
 	if outcome := l.unclear(obj, obs, err); outcome != nil {
 		return outcome
@@ -152,6 +147,24 @@ func (l *Lifecycle[T, R, S]) create(ctx context.Context, obj T, obs S) error {
 		return reconciler.Wait(RecheckSoon, pcapi.QuotaExceededReason, "%v", cloud.Public(err))
 	}
 	return l.Failed(obj, o, err)
+}
+
+// created records the answer to a create.
+func (l *Lifecycle[T, R, S]) created(obj T, obs S, result Result[R]) error {
+	o, uid, id := obs.External(), obj.GetUID(), l.kind.Identify(result.Resource).ID
+	only := (o.Fresh || o.SettleTimeLeft == 0) && l.alone()
+	o.Now = l.Clock() // the settle time counts from the answer
+	if id == "" {
+		l.Tracker.Unknown(uid, o.Now)
+	} else {
+		l.Tracker.Created(uid, id, o.Now)
+		l.kind.Remember(obj, obs, result.Resource, true)
+	}
+	if result.Operation != "" {
+		return l.begin(obj, obs, OperationCreate, result.Operation, only)
+	}
+	l.Backoff.Forget(uid)
+	return l.Progress(result.Resource)
 }
 
 // unclear returns the outcome of an error that leaves open whether this create
@@ -180,11 +193,14 @@ func (l *Lifecycle[T, R, S]) unclear(obj T, obs S, err error) error {
 // adopt takes the oldest candidate. A resource to be imported is known already.
 func (l *Lifecycle[T, R, S]) adopt(_ context.Context, obj T, obs S) error {
 	o := obs.External()
-	if o.Resource != nil {
+	if o.Resource != nil && !o.Made {
 		return nil
 	}
 	l.Backoff.Forget(obj.GetUID())
-	o.Resource, o.Owned, o.How = &o.Candidates[0], true, pcapi.AdoptedReason
+	o.Resource, o.Owned = &o.Candidates[0], true
+	if !o.Made {
+		o.How = pcapi.AdoptedReason
+	}
 	if o.Proof == OwnerProof {
 		o.Duplicates = o.Candidates[1:]
 	}
@@ -215,16 +231,19 @@ func (l *Lifecycle[T, R, S]) deleteDuplicate(ctx context.Context, obj T, obs S) 
 func (l *Lifecycle[T, R, S]) remove(ctx context.Context, obj T, obs S) error {
 	o := obs.External()
 	id := l.kind.Identify(*o.Resource).ID
-	gone, err := l.kind.Delete(ctx, obj, obs, *o.Resource)
+	removal, err := l.kind.Delete(ctx, obj, obs, *o.Resource)
 	if err != nil && !notFound(err) {
 		return l.Failed(obj, o, err)
 	}
-	l.Tracker.Removed(obj.GetUID(), l.Clock(), err == nil && gone)
+	l.Tracker.Removed(obj.GetUID(), l.Clock(), err == nil && removal.Gone)
 	o.Looked = false // what was listed before the answer proves nothing
+	if err == nil && removal.Operation != "" {
+		return l.Begin(obj, obs, OperationDelete, removal.Operation)
+	}
 	if !l.OnDemand && err == nil {
 		l.Backoff.Forget(obj.GetUID())
 	}
-	if err == nil && !gone && o.SettleTimeLeft == 0 { // else the cloud is asked at once, since a read must show the deletion
+	if err == nil && !removal.Gone && o.SettleTimeLeft == 0 { // else the cloud is asked at once, since a read must show the deletion
 		return &reconciler.WaitError{After: quiet, Reason: pcapi.RequestedReason, Message: l.deleting(id), Quiet: true}
 	}
 	return nil

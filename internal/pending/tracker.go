@@ -36,10 +36,42 @@ type record struct {
 	// whether the cloud said that it is gone, or a read showed it being deleted.
 	removed  time.Time
 	deleting bool
+	// refusal is why the cloud refused a change of the resource, for good.
+	refusal Refusal
+	// operation is what the cloud works on; empty for nothing.
+	operation Operation
 	// change is the last change of the resource that was sent, and changed is when it
 	// was answered.
 	change  string
 	changed time.Time
+}
+
+// OperationKind is what an operation does.
+type OperationKind string
+
+// The kinds of operations.
+const (
+	OperationCreate OperationKind = "Create"
+	OperationUpdate OperationKind = "Update"
+	OperationDelete OperationKind = "Delete"
+)
+
+// Refusal is why a change of a resource is not tried again.
+type Refusal struct {
+	// Generation is that of the spec that asked for the change.
+	Generation int64
+	Reason     string
+}
+
+// Operation is a change that the cloud accepted and works on.
+type Operation struct {
+	ID    string
+	Kind  OperationKind
+	Since time.Time
+	// Only: no other create of the object may have taken effect.
+	Only bool
+	// Recorded: the status of the object shows the operation.
+	Recorded bool
 }
 
 // NewTracker returns a Tracker without records.
@@ -98,12 +130,52 @@ func (t *Tracker) Recorded(uid types.UID) {
 	if !ok {
 		return
 	}
-	kept := record{deleted: old.deleted, removed: old.removed, deleting: old.deleting, change: old.change, changed: old.changed}
-	if kept == (record{}) {
+	t.keep(uid, record{
+		deleted: old.deleted, removed: old.removed, deleting: old.deleting, change: old.change, changed: old.changed,
+		operation: old.operation, refusal: old.refusal,
+	})
+}
+
+// keep replaces the record of an object, and drops one that holds nothing. The caller
+// holds mu.
+func (t *Tracker) keep(uid types.UID, r record) {
+	if r == (record{}) {
 		delete(t.records, uid)
 		return
 	}
-	t.records[uid] = kept
+	t.records[uid] = r
+}
+
+// Began records an operation of the object. It replaces the one before.
+func (t *Tracker) Began(uid types.UID, operation Operation) {
+	t.update(uid, func(r *record) { r.operation = operation })
+}
+
+// Ended drops the operation of the object.
+func (t *Tracker) Ended(uid types.UID) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := t.records[uid]
+	r.operation = Operation{}
+	t.keep(uid, r)
+}
+
+// Operation returns the operation of the object that this process began last and that
+// has not ended.
+func (t *Tracker) Operation(uid types.UID) (operation Operation, ok bool) {
+	operation = t.get(uid).operation
+	return operation, operation.ID != ""
+}
+
+// Refuse records that the change that a generation of the spec asks for is refused.
+func (t *Tracker) Refuse(uid types.UID, refusal Refusal) {
+	t.update(uid, func(r *record) { r.refusal = refusal })
+}
+
+// RefusalOf returns why the change that this generation of the spec asks for is refused.
+func (t *Tracker) RefusalOf(uid types.UID, generation int64) (reason string, ok bool) {
+	r := t.get(uid).refusal
+	return r.Reason, r.Generation == generation && r.Reason != ""
 }
 
 // Forget drops the record of an object that is gone.

@@ -139,3 +139,29 @@ func TestTrackerConcurrently(*testing.T) {
 	}
 	group.Wait()
 }
+
+func TestOperationIsKeptUntilItEnds(t *testing.T) {
+	c := NewTracker()
+	began := Operation{ID: "op", Kind: OperationCreate, Since: start, Only: true}
+	c.Began("a", began)
+	c.Created("a", "s1", start)
+	c.Recorded("a")
+	if got, ok := c.Operation("a"); !ok || got != began {
+		t.Errorf("after the id was recorded: %+v, %v; want %+v", got, ok, began)
+	}
+	c.Ended("a")
+	if _, ok := c.Operation("a"); ok || c.Len() != 0 {
+		t.Errorf("after it ended: known %v, %d records; want neither", ok, c.Len())
+	}
+}
+
+func TestRefusalIsThatOfOneGeneration(t *testing.T) {
+	c := NewTracker()
+	c.Refuse("a", Refusal{Generation: 2, Reason: "no"})
+	c.Recorded("a")
+	for generation, want := range map[int64]string{1: "", 2: "no", 3: ""} {
+		if reason, ok := c.RefusalOf("a", generation); ok != (want != "") || (ok && reason != want) {
+			t.Errorf("generation %d: %q, %v; want %q", generation, reason, ok, want)
+		}
+	}
+}

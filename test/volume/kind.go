@@ -69,13 +69,14 @@ func (k *Kind) Get(_ context.Context, _ *Observation, id string) (Disk, error) {
 }
 
 // Create creates a disk.
-func (k *Kind) Create(_ context.Context, v *Volume, _ *Observation) (Disk, error) {
-	return k.cloud.create(k.Record(v).Name, v.Spec.SizeGiB)
+func (k *Kind) Create(_ context.Context, v *Volume, _ *Observation) (external.Result[Disk], error) {
+	d, err := k.cloud.create(k.Record(v).Name, v.Spec.SizeGiB)
+	return external.Result[Disk]{Resource: d}, err
 }
 
 // Delete deletes a disk, which is gone at once.
-func (k *Kind) Delete(_ context.Context, _ *Volume, _ *Observation, d Disk) (bool, error) {
-	return true, k.cloud.remove(d.ID)
+func (k *Kind) Delete(_ context.Context, _ *Volume, _ *Observation, d Disk) (external.Removal, error) {
+	return external.Removal{Gone: true}, k.cloud.remove(d.ID)
 }
 
 // Remember keeps nothing: the listing is never older than the call.

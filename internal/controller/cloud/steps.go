@@ -109,6 +109,9 @@ func (k *kind) removeOrphans() step {
 				continue
 			}
 			_, err = obs.inv.View().Client.DeleteServer(ctx, server.ID)
+			if cloud.Is(err, cloud.Busy) {
+				continue // it is tried again after the next listing
+			}
 			if err != nil && !cloud.Is(err, cloud.NotFound, cloud.NotFoundUnproven) { // the next listing shows whether it is gone
 				return outcomeOf(c, err)
 			}

@@ -40,6 +40,8 @@ type observation struct {
 	// name is the name of the network in the cloud, which proves that it is this
 	// object's.
 	name string
+	// half: a create made the network in part, and no id is on record.
+	half bool
 	// attached are the names of the VMs that refer to the Network and that exist
 	// in the cloud or may exist, sorted; counted is set once they are known.
 	attached []string

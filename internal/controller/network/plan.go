@@ -11,11 +11,15 @@ import (
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
-const stepUpdate = "Update"
+// The names of the steps that only Networks have.
+const (
+	stepUpdate   = "Update"
+	stepComplete = "Complete"
+)
 
-// Repeatable: a second create makes no second network.
+// Repeatable: a second create makes no second network. It completes a half-made one.
 func (k *kind) Repeatable(_ *pcapi.Network, obs *observation) bool {
-	return obs.Capabilities().Has(cloud.Idempotency) || obs.Capabilities().Has(cloud.UniqueNames)
+	return obs.half || obs.Capabilities().Has(cloud.Idempotency) || obs.Capabilities().Has(cloud.UniqueNames)
 }
 
 // PlanCreate creates the network, which has no prerequisites.
@@ -38,6 +42,8 @@ func (k *kind) PlanExisting(net *pcapi.Network, obs *observation) plan {
 			"network %s is named %s in the cloud, not %q, so it is not changed: rename it in the cloud, or find out who created it", n.ID, named(n), obs.name))
 	case len(obs.Duplicates) > 0:
 		p.Steps = append(p.Steps, k.Steps.DeleteDuplicate)
+	case n.HalfMade:
+		p.Steps = append(p.Steps, k.Step(stepComplete, reconciler.NeedsCloud|reconciler.NeedsBrakeOff|reconciler.Mutates, k.complete))
 	case !sameRange(net, n):
 		p.Outcome = reconciler.Stalled(pcapi.DriftReason, external.RecheckSoon, fmt.Errorf(
 			"cidr of network %s is %s in the cloud, %s in the spec, and cannot be changed: delete this Network and create another", n.ID, n.CIDR, net.Spec.CIDR))

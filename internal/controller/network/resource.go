@@ -80,6 +80,7 @@ func (k *kind) Look(ctx context.Context, net *pcapi.Network, obs *observation, i
 	if meta.IsStatusConditionTrue(net.Status.Conditions, pcapi.StalledCondition) {
 		age = min(age, external.RecheckSoon/10) // a person corrects it and waits
 	}
+	alive := net.DeletionTimestamp.IsZero()
 	all, _, err := obs.Inventory.Networks(ctx, external.Latest(obs.Now.Add(-age), obs.Horizon))
 	if err != nil {
 		return err
@@ -90,6 +91,8 @@ func (k *kind) Look(ctx context.Context, net *pcapi.Network, obs *observation, i
 		switch {
 		case n.ID == id:
 			obs.Resource = &n
+		case alive && id == "" && n.HalfMade && cloud.AlikeNames(n.Name, k.nameInCloud(net)):
+			obs.half = true // a create completes it
 		case cloud.AlikeNames(n.Name, k.nameInCloud(net)): // its hash proves it in any case
 			named = append(named, n)
 		}
@@ -108,17 +111,17 @@ func (k *kind) Get(ctx context.Context, obs *observation, id string) (cloud.Netw
 
 // Create fails if the answer is about a network of another name: it may belong to
 // another request, and no listing would show such a network as that of net.
-func (k *kind) Create(ctx context.Context, net *pcapi.Network, obs *observation) (cloud.Network, error) {
+func (k *kind) Create(ctx context.Context, net *pcapi.Network, obs *observation) (external.Result[cloud.Network], error) {
 	name := k.nameInCloud(net)
 	n, err := obs.View.Client.CreateNetwork(ctx, cloud.CreateNetwork{
 		Name: name, CIDR: net.Spec.CIDR, Gateway: net.Spec.Gateway, IdempotencyKey: string(net.UID),
 	})
 	if err == nil && !cloud.AlikeNames(n.Name, name) {
-		return cloud.Network{}, &cloud.Error{
+		return external.Result[cloud.Network]{}, &cloud.Error{
 			Kind: cloud.Unreadable, Op: fmt.Sprintf("create network %q", name), Detail: "the answer is about a network of another name", Uncertain: true,
 		}
 	}
-	return n, err
+	return external.Result[cloud.Network]{Resource: n}, err
 }
 
 func (k *kind) Remember(_ *pcapi.Network, obs *observation, n cloud.Network, created bool) {
@@ -150,19 +153,33 @@ func (k *kind) update(ctx context.Context, net *pcapi.Network, obs *observation)
 	return nil
 }
 
+// complete makes the rest of a recorded network that is half-made.
+func (k *kind) complete(ctx context.Context, net *pcapi.Network, obs *observation) error {
+	result, err := k.Create(ctx, net, obs)
+	switch n := result.Resource; {
+	case err != nil:
+		return k.Failed(net, &obs.Observation, err)
+	case n.ID != obs.Resource.ID || n.HalfMade:
+		return reconciler.Wait(k.Backoff.When(net.UID), pcapi.ProgressingReason, "network %s is half-made, and the cloud did not complete it: it is tried again", obs.Resource.ID)
+	}
+	k.Backoff.Forget(net.UID)
+	k.Remember(net, obs, result.Resource, false)
+	return k.Adopted(net, result.Resource)
+}
+
 // Delete fails with an outcome while something is attached.
-func (k *kind) Delete(ctx context.Context, _ *pcapi.Network, obs *observation, n cloud.Network) (bool, error) {
+func (k *kind) Delete(ctx context.Context, _ *pcapi.Network, obs *observation, n cloud.Network) (external.Removal, error) {
 	err := obs.View.Client.DeleteNetwork(ctx, n.ID)
 	duplicate := obs.Resource == nil || obs.Resource.ID != n.ID
 	switch {
 	case cloud.Is(err, cloud.Conflict) && duplicate:
-		return false, reconciler.Stalled(pcapi.AmbiguousReason, external.RecheckSoon, fmt.Errorf(
+		return external.Removal{}, reconciler.Stalled(pcapi.AmbiguousReason, external.RecheckSoon, fmt.Errorf(
 			"one create made several networks, and network %s is in use: %w; move its servers to another network in the cloud", n.ID, cloud.Public(err)))
 	case cloud.Is(err, cloud.Conflict):
-		return false, reconciler.Stalled(pcapi.BlockedReason, external.RecheckSoon, fmt.Errorf(
+		return external.Removal{}, reconciler.Stalled(pcapi.BlockedReason, external.RecheckSoon, fmt.Errorf(
 			"%w; no VM object of this namespace is on it: detach in the cloud what is attached", cloud.Public(err)))
 	case duplicate && (err == nil || cloud.Is(err, cloud.NotFound, cloud.NotFoundUnproven)):
 		obs.Inventory.ForgetNetwork(n.ID)
 	}
-	return true, err
+	return external.Removal{Gone: true}, err
 }

@@ -487,7 +487,9 @@ func TestTenantMessagesHoldNoPlatformDetails(t *testing.T) {
 	} {
 		details[kind] = secret
 	}
-	for _, kind := range []cloud.Kind{cloud.Rejected, cloud.Prohibited, cloud.Conflict} { // these quote the reason
+	for _, kind := range []cloud.Kind{ // these quote the reason
+		cloud.Rejected, cloud.Prohibited, cloud.Conflict, cloud.Busy, cloud.Failed, cloud.NeedsStop,
+	} {
 		details[kind] = "see https://cloud.internal.example.com:8443/errors"
 	}
 	for kind, detail := range details {

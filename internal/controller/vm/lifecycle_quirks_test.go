@@ -382,3 +382,21 @@ func TestNameTakenByServerWithANormalizedName(t *testing.T) {
 		})
 	}
 }
+
+func TestBusyAnswerToARepeatedCreateKeepsTheClaim(t *testing.T) {
+	h := harnessWithLostAnswer(t, without(cloud.Labels, cloud.UniqueNames), true)
+	h.cloud.FailAlways(cloudfake.CreateServer, &cloud.Error{Kind: cloud.Busy, Op: "create server", Detail: "the server is being built"}, false)
+	for range 3 {
+		h.later(settleTime)
+		h.mustReconcile()
+	}
+	h.wantClaim("web")
+	h.wantCondition(pcapi.ReadyCondition, "False OutcomeUnknown", "the server is being built")
+	h.cloud.Heal(cloudfake.CreateServer)
+	for range 2 {
+		h.later(settleTime)
+		h.mustReconcile()
+	}
+	h.wantServers("s1")
+	equal(t, "vmId", "s1", h.vm().Status.VMID)
+}

@@ -57,6 +57,52 @@ func TestOneVMCreatesEachUniqueName(t *testing.T) {
 	}
 }
 
+func TestRivalsCountPerFolder(t *testing.T) {
+	inFolder := func(folder string) func(*pcapi.VM) { return func(vm *pcapi.VM) { vm.Spec.Folder = folder } }
+	perFolder := cloud.NewCapabilities(append([]cloud.Capability{cloud.FolderNames, cloud.Idempotency}, uniqueNamesOnly...)...)
+	tests := map[string]struct {
+		caps  cloud.Capabilities
+		other string
+		want  bool
+	}{
+		"names are unique per folder, same folder: not created":   {perFolder, "a", false},
+		"names are unique per folder, another folder: created":    {perFolder, "b", true},
+		"names are unique per folder, no folder: created":         {perFolder, "", true},
+		"names are unique in the cloud, another folder: not made": {without(cloud.Labels), "b", false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, tc.caps, vmWith(inFolder("a")), other("b", createdAfter(time.Hour), withClaim, inFolder(tc.other)))
+			h.mustReconcile()
+			equal(t, "created", tc.want, len(h.cloud.ServerIDs()) == 1)
+		})
+	}
+}
+
+func TestRefusalOfNameIsThatOfFolder(t *testing.T) {
+	h := newHarness(t, cloud.NewCapabilities(append([]cloud.Capability{cloud.FolderNames}, everything...)...), vmWith(func(vm *pcapi.VM) { vm.Spec.Folder = "a" }))
+	h.cloud.AddServers(cloud.Server{ID: "x", Name: "web", Folder: "a"})
+	h.later(0)
+	h.mustReconcile()
+	h.wantCondition(pcapi.ReadyCondition, "False Taken")
+	h.edit(func(vm *pcapi.VM) { vm.Spec.Folder = "b" })
+	h.mustReconcile()
+	h.wantCalls("check web", "check web", "create web")
+	h.wantCondition(pcapi.ReadyCondition, "True Running")
+}
+
+// A name alone proves nothing where servers of other folders may have it.
+func TestNameProvesNothingWhereItIsUniquePerFolder(t *testing.T) {
+	caps := cloud.NewCapabilities(append([]cloud.Capability{cloud.FolderNames}, uniqueNamesOnly...)...)
+	h := newHarness(t, caps, vmWith())
+	h.cloud.Fail(cloudfake.CreateServer, errReset, true)
+	h.mustReconcile()
+	h.later(time.Second)
+	h.mustReconcile()
+	h.wantCondition(pcapi.ReadyCondition, "False Ambiguous")
+	equal(t, "vmId", "", h.vm().Status.VMID)
+}
+
 func TestNameOfAbandonedVMIsTaken(t *testing.T) {
 	h := newHarness(t, uniqueNamesOnly, vmWith())
 	// Kubernetes removes the VM between its claim and the create, whose answer is lost.

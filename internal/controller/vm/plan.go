@@ -38,11 +38,20 @@ func (k *kind) PlanCreate(vm *pcapi.VM, obs *observation) plan {
 	case obs.rival != nil:
 		return k.End(taken(obs.rival))
 	case obs.Claimed == vm.Spec.VMName && claimStored(obs):
-		return k.Do(k.Steps.Create)
+		return created(vm, obs, k.Do(k.Steps.Create))
 	case obs.nameErr != nil:
 		return k.End(refusedName(cloud.Public(obs.nameErr)))
 	}
-	return k.Do(k.stepCheckName(), k.Steps.FirstClaim, k.Steps.Create)
+	return created(vm, obs, k.Do(k.stepCheckName(), k.Steps.FirstClaim, k.Steps.Create))
+}
+
+// created adds the outcome of a create to its plan. Where a cloud cannot create stopped
+// servers, the server is created running, and the difference is corrected.
+func created(vm *pcapi.VM, obs *observation, p plan) plan {
+	if vm.Spec.PowerState != pcapi.PowerOff || !obs.Available() || obs.Capabilities().Has(cloud.PowerAtCreate) {
+		return p
+	}
+	return p.Then(reconciler.Wait(time.Second, pcapi.ProgressingReason, "the VM was created running, as this cloud does, and is being stopped"))
 }
 
 // planDetached plans for a VM whose Network is not ready. The claim of a create

@@ -24,12 +24,17 @@ func newRefusals(clock func() time.Time) refusals {
 }
 
 type refusalKey struct {
-	uid                      types.UID
-	cloud, name, requestedAt string
+	uid         types.UID
+	cloud       string
+	name        cloud.Name
+	requestedAt string
 }
 
+// nameOf returns the name of the server that a VM asks for.
+func nameOf(vm *pcapi.VM) cloud.Name { return cloud.Name{Name: vm.Spec.VMName, Folder: vm.Spec.Folder} }
+
 func keyOf(vm *pcapi.VM, on string) refusalKey {
-	return refusalKey{vm.UID, on, vm.Spec.VMName, vm.Annotations[pcapi.ReconcileRequestedAtAnnotation]}
+	return refusalKey{vm.UID, on, nameOf(vm), vm.Annotations[pcapi.ReconcileRequestedAtAnnotation]}
 }
 
 func (r refusals) record(vm *pcapi.VM, on string, refusal error) {

@@ -12,6 +12,7 @@ import (
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/external"
+	"github.com/privatecloud/operator/internal/pending"
 	"github.com/privatecloud/operator/internal/tenancy"
 )
 
@@ -24,6 +25,7 @@ func (k *kind) Relate(ctx context.Context, vm *pcapi.VM, obs *observation) error
 		obs.refresh = obs.View.Settings.PollInterval
 	}
 	alive := vm.DeletionTimestamp.IsZero()
+	k.observeRefusal(vm, obs)
 	if err := k.observeImport(ctx, vm, obs); err != nil {
 		return err
 	}
@@ -58,6 +60,15 @@ func (k *kind) Relate(ctx context.Context, vm *pcapi.VM, obs *observation) error
 		return k.observeSharers(ctx, vm, obs)
 	}
 	return nil
+}
+
+// observeRefusal finds out whether the cloud refused the size that the spec asks for
+// while the server was stopped for it.
+func (k *kind) observeRefusal(vm *pcapi.VM, obs *observation) {
+	if obs.Fault != nil && obs.FaultOf == external.OperationUpdate && obs.Resource != nil && stoppedFor(vm, obs, difference(vm, *obs.Resource)) {
+		k.Tracker.Refuse(vm.UID, pending.Refusal{Generation: vm.Generation, Reason: cloud.PublicMessage(obs.Fault)})
+	}
+	obs.refusal, _ = k.Tracker.RefusalOf(vm.UID, vm.Generation)
 }
 
 // observeSharers finds other VMs that record the same server: two that wanted
@@ -108,6 +119,9 @@ func (k *kind) observeRivals(ctx context.Context, vm *pcapi.VM, obs *observation
 // rivalsByName reports whether another VM, whose name is alike, has the name. Where
 // names matter, the status holds the claim: users can write finalizers.
 func rivalsByName(other, vm *pcapi.VM, obs *observation) bool {
+	if obs.Capabilities().Has(cloud.FolderNames) && other.Spec.Folder != vm.Spec.Folder {
+		return false // names are unique per folder
+	}
 	recorded := other.Status.VMID != ""
 	claimed := controllerutil.ContainsFinalizer(other, pcapi.VMFinalizer) && other.Status.NameInCloud != ""
 	if other.Spec.VMName == vm.Spec.VMName {

@@ -31,6 +31,9 @@ type observation struct {
 	// networkID is its id if it can.
 	detached  error
 	networkID string
+	// refusal is why the cloud refused the size of this generation of the spec, while
+	// the server was stopped for it; empty if it did not.
+	refusal string
 	// rival is set if another VM has the name or the server, on a cloud where one
 	// excludes the other.
 	rival error
@@ -45,6 +48,9 @@ func (k *kind) Record(vm *pcapi.VM) external.Record {
 	}
 	if vm.Status.CreatedTime != nil {
 		record.Since = vm.Status.CreatedTime.Time
+	}
+	if op := vm.Status.Operation; op != nil {
+		record.Operation = external.Operation{ID: op.ID, Kind: external.OperationKind(op.Kind), Since: op.Since.Time}
 	}
 	if vm.Spec.Import != nil {
 		record.Import = vm.Spec.Import.VMID
@@ -134,9 +140,10 @@ func dropPredecessors(vm *pcapi.VM, obs *observation) {
 }
 
 // nameProves reports whether a server with a claimed name is that of the claim: no
-// second one can exist, and nobody else creates one.
+// second one can exist, and nobody else creates one. Where names are unique per folder
+// they prove nothing: the claim does not hold the folder, which can be edited.
 func nameProves(caps cloud.Capabilities) bool {
-	return caps.Has(cloud.UniqueNames) && caps.Has(cloud.ExclusiveNames)
+	return caps.Has(cloud.UniqueNames) && caps.Has(cloud.ExclusiveNames) && !caps.Has(cloud.FolderNames)
 }
 
 // attribute sets the server of the VM, and which object owns it as far as the
@@ -184,24 +191,36 @@ func (k *kind) ForgetResource(obs *observation, id string) { obs.Inventory.Forge
 
 // Create sends the create. An event of a server finds its VM by the recorded id
 // or by labels: where neither is there yet, the next listing enqueues the VM.
-func (k *kind) Create(ctx context.Context, vm *pcapi.VM, obs *observation) (cloud.Server, error) {
+func (k *kind) Create(ctx context.Context, vm *pcapi.VM, obs *observation) (external.Result[cloud.Server], error) {
+	var none external.Result[cloud.Server]
 	began := k.Clock()
 	result, err := obs.View.Client.CreateServer(ctx, k.request(vm, obs))
+	if err == nil && result.Operation != "" && result.Server.ID == "" {
+		return external.Result[cloud.Server]{Operation: result.Operation}, nil
+	}
 	server := result.Server
 	if err == nil && !cloud.AlikeNames(server.Name, vm.Spec.VMName) {
 		server, err = k.confirm(ctx, vm, obs, server)
 	}
 	if err != nil {
-		return server, err
+		return none, err
 	}
 	if k.another(vm, obs, server, began) {
-		return cloud.Server{}, ambiguous(fmt.Errorf("the cloud answered the create with VM %s, which existed before or belongs to another object, so it is not used: "+
+		return none, ambiguous(fmt.Errorf("the cloud answered the create with VM %s, which existed before or belongs to another object, so it is not used: "+
 			"choose another vmname, or rename or delete that VM in the cloud", server.ID))
 	}
 	if server.State.Transitional() || !obs.Capabilities().Has(cloud.Labels) {
 		obs.Inventory.EnqueueAfterListing(inventory.Ref{Namespace: vm.Namespace, Name: vm.Name}, k.Clock())
 	}
-	return server, nil
+	return external.Result[cloud.Server]{Resource: server, Operation: result.Operation}, nil
+}
+
+// Made refuses a server that carries the labels of another owner, or none.
+func (k *kind) Made(vm *pcapi.VM, obs *observation, server cloud.Server) error {
+	if !obs.Capabilities().Has(cloud.Labels) || server.Labels[inventory.UIDLabel] == string(vm.UID) {
+		return nil
+	}
+	return ambiguous(fmt.Errorf("the cloud says that the create made VM %s, which does not carry this object's owner labels, so it is not used: look in the cloud who created it", server.ID))
 }
 
 // confirm gets the server that an answer to a create names, because its name is
@@ -274,15 +293,15 @@ func (k *kind) ownerLabels(vm *pcapi.VM) map[string]string {
 	}
 }
 
-func (k *kind) Delete(ctx context.Context, vm *pcapi.VM, obs *observation, server cloud.Server) (bool, error) {
+func (k *kind) Delete(ctx context.Context, vm *pcapi.VM, obs *observation, server cloud.Server) (external.Removal, error) {
 	result, err := obs.View.Client.DeleteServer(ctx, server.ID)
 	if err != nil {
-		return false, err // a 404 may come from a read that lags behind
+		return external.Removal{}, err // a 404 may come from a read that lags behind
 	}
 	server.State = cloud.StateDeleting
 	obs.Inventory.RecordServer(string(vm.UID), server)
 	if obs.Resource != nil && obs.Resource.ID == server.ID {
 		obs.Resource = &server
 	}
-	return result.Gone(), nil
+	return external.Removal{Gone: result.Gone(), Operation: result.Operation}, nil
 }

@@ -8,6 +8,7 @@ import (
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
@@ -23,6 +24,7 @@ func (k *kind) Report(vm *pcapi.VM, obs *observation, outcome error) reconciler.
 	if vm.Status.VMID == "" && obs.Claimed == "" && !obs.ClaimProved { // else the finalizer may be stored, too
 		k.RecordClaim(vm, "", "")
 	}
+	reportOperation(vm, obs)
 	reportName(vm, obs)
 	vm.Status.State = state(vm, obs, outcome)
 	reason := pcapi.RunningReason
@@ -30,6 +32,17 @@ func (k *kind) Report(vm *pcapi.VM, obs *observation, outcome error) reconciler.
 		reason = pcapi.StoppedReason
 	}
 	return reconciler.Summary{Reason: reason, Message: fmt.Sprintf("VM %s is as the spec says", vm.Status.VMID), RequeueAfter: obs.refresh}
+}
+
+func reportOperation(vm *pcapi.VM, obs *observation) {
+	operation, long := obs.LongOperation()
+	if !long {
+		vm.Status.Operation = nil
+		return
+	}
+	vm.Status.Operation = &pcapi.VMOperation{
+		ID: operation.ID, Kind: pcapi.VMOperationKind(operation.Kind), Since: metav1.NewTime(operation.Since),
+	}
 }
 
 func reportServer(vm *pcapi.VM, obs *observation, server cloud.Server) {
@@ -102,6 +115,8 @@ func state(vm *pcapi.VM, obs *observation, outcome error) pcapi.VMState {
 		return pcapi.VMStateLost
 	case server != nil && vm.Status.VMID == server.ID:
 		return stateOf(*server)
+	case obs.Working && obs.Operation.Kind == external.OperationCreate:
+		return pcapi.VMStateCreating
 	case vm.Status.VMID != "":
 		return vm.Status.State
 	case reconciler.IsStalled(outcome):

@@ -2,11 +2,15 @@ package vm
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/external"
+	"github.com/privatecloud/operator/internal/pending"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
@@ -41,7 +45,7 @@ func (k *kind) stepUpdate() step {
 }
 
 func (k *kind) checkName(ctx context.Context, vm *pcapi.VM, obs *observation) error {
-	err := obs.View.Client.CheckName(ctx, cloud.Name{Name: vm.Spec.VMName, Folder: vm.Spec.Folder})
+	err := obs.View.Client.CheckName(ctx, nameOf(vm))
 	if err == nil {
 		obs.checked = true
 		return nil
@@ -74,13 +78,15 @@ func (k *kind) Unclear(vm *pcapi.VM, obs *observation, err error) error {
 	// Only a claimed name says which VM owns the server: another manager, or one
 	// that has ended, may have created it since the last listing.
 	byName := !obs.Fresh && unique && !labels && !caps.Has(cloud.Idempotency)
+	// Only the key says which VM owns the server, and one that it may own exists.
+	byKey := caps.Has(cloud.Idempotency) && !labels && len(obs.Candidates) > 0
 	switch {
 	case cloud.Is(err, cloud.KeyReused) && !labels && !nameProves(caps):
 		return ambiguous(fmt.Errorf("%w: the spec was edited after a create whose answer was lost, and only the key leads to its server: "+
 			"set the spec back to what it was or, if the Cloud allows imports, spec.import.vmId to the VM that was created", cloud.Public(err)))
-	case cloud.Is(err, cloud.KeyReused):
+	case cloud.Is(err, cloud.KeyReused), cloud.Is(err, cloud.Busy) && byKey:
 		return err
-	case cloud.Is(err, cloud.Rejected, cloud.Conflict) && caps.Has(cloud.Idempotency) && !labels && len(obs.Candidates) > 0:
+	case cloud.Is(err, cloud.Rejected, cloud.Conflict) && byKey:
 		return ambiguous(fmt.Errorf("%w; a server of this name exists, and an earlier create with this VM's key may have created it: "+
 			"set the spec back to what it was or, if the Cloud allows imports, spec.import.vmId to that VM", cloud.Public(err)))
 	case cloud.Is(err, cloud.Taken) && (byName || labels && unlisted(vm, obs)):
@@ -90,9 +96,13 @@ func (k *kind) Unclear(vm *pcapi.VM, obs *observation, err error) error {
 }
 
 // unlisted reports whether no listing shows a server with the name of the VM, or a form
-// of it that the cloud may have chosen.
+// of it that the cloud may have chosen, where names are unique.
 func unlisted(vm *pcapi.VM, obs *observation) bool {
-	return len(obs.Inventory.Named(vm.Spec.VMName)) == 0 && len(obs.Inventory.NamedAlike(vm.Spec.VMName)) == 0
+	hasName := func(s cloud.Server) bool {
+		return !obs.Capabilities().Has(cloud.FolderNames) || s.Folder == vm.Spec.Folder
+	}
+	return !slices.ContainsFunc(obs.Inventory.Named(vm.Spec.VMName), hasName) &&
+		!slices.ContainsFunc(obs.Inventory.NamedAlike(vm.Spec.VMName), hasName)
 }
 
 func (k *kind) label(ctx context.Context, vm *pcapi.VM, obs *observation) error {
@@ -127,6 +137,8 @@ func (k *kind) unlabel(ctx context.Context, vm *pcapi.VM, obs *observation) erro
 		return nil
 	case err != nil:
 		return k.ChangeFailed(vm, &obs.Observation, obs.Resource.ID, err)
+	case result.Operation != "":
+		return k.Begin(vm, obs, external.OperationUpdate, result.Operation)
 	}
 	k.Remember(vm, obs, result.Server, false)
 	if obs.Owned {
@@ -137,24 +149,77 @@ func (k *kind) unlabel(ctx context.Context, vm *pcapi.VM, obs *observation) erro
 
 // update changes what differs from the spec.
 func (k *kind) update(ctx context.Context, vm *pcapi.VM, obs *observation) error {
-	change, id := difference(vm, *obs.Resource), obs.Resource.ID
+	whole, id := difference(vm, *obs.Resource), obs.Resource.ID
+	change := firstChange(vm, obs, whole)
 	result, err := obs.View.Client.UpdateServer(ctx, id, change)
-	if err != nil {
+	switch {
+	case cloud.Is(err, cloud.NeedsStop):
+		return k.stopToChange(ctx, vm, obs, change, err)
+	case stoppedFor(vm, obs, change) && cloud.Is(err, cloud.Rejected, cloud.Quota, cloud.Unsupported):
+		k.Tracker.Refuse(vm.UID, pending.Refusal{Generation: vm.Generation, Reason: cloud.PublicMessage(err)})
+		return reconciler.Wait(time.Second, pcapi.ProgressingReason, "%v; the VM is started again", cloud.Public(err))
+	case err != nil:
 		return k.ChangeFailed(vm, &obs.Observation, id, err)
 	}
 	repeated := k.Repeated(vm, &obs.Observation, fmt.Sprint(deref(change.CPU), deref(change.MemoryMiB), deref(change.PowerState)))
-	shown := difference(vm, result.Server).Empty()
+	if result.Operation != "" {
+		return k.updating(vm, obs, result.Operation, repeated)
+	}
+	left := difference(vm, result.Server)
+	starts := change.PowerState == nil && whole.PowerState != nil // what is left is sent next
+	shown := left.Empty() || starts && !resizes(left)
 	if !repeated || !shown {
 		k.Remember(vm, obs, result.Server, false)
 	}
 	if err := k.Progress(result.Server); err != nil {
 		return err
 	}
-	if repeated || !shown {
+	switch {
+	case repeated || !shown:
 		return k.NotApplied(vm, &obs.Observation, id)
+	case starts:
+		return reconciler.Wait(time.Second, pcapi.ProgressingReason, "VM %s has its new size and is being started", id)
 	}
 	k.Backoff.Forget(vm.UID)
 	return nil
+}
+
+// updating waits for the operation of a change, longer each time if the change was
+// made before and had no effect.
+func (k *kind) updating(vm *pcapi.VM, obs *observation, operation string, repeated bool) error {
+	outcome := k.Begin(vm, obs, external.OperationUpdate, operation)
+	if wait, ok := errors.AsType[*reconciler.WaitError](outcome); ok && repeated {
+		wait.After = max(wait.After, k.Backoff.When(vm.UID))
+	}
+	return outcome
+}
+
+// stoppedFor reports whether the server is stopped only for this change of its size.
+func stoppedFor(vm *pcapi.VM, obs *observation, change cloud.UpdateServer) bool {
+	return resizes(change) && obs.Resource.State == cloud.StateStopped && vm.Spec.PowerState != pcapi.PowerOff &&
+		vm.Spec.UpdatePolicy == pcapi.UpdatePolicyRestartAllowed
+}
+
+// stopToChange stops a server for a change that needs it, if the spec allows that or
+// asks for it anyway.
+func (k *kind) stopToChange(ctx context.Context, vm *pcapi.VM, obs *observation, change cloud.UpdateServer, cause error) error {
+	off := cloud.PowerOff
+	needs := func(format string, args ...any) error {
+		return reconciler.Stalled(pcapi.NeedsRestartReason, external.RecheckRefused, fmt.Errorf(format, args...))
+	}
+	switch {
+	case !obs.Capabilities().Has(cloud.Power):
+		return needs("%w; stop the VM in the cloud: this cloud cannot be asked to", cloud.Public(cause))
+	case change.PowerState != nil && *change.PowerState == off:
+	case vm.Spec.UpdatePolicy != pcapi.UpdatePolicyRestartAllowed:
+		return needs("%w; stop the VM, or set spec.updatePolicy to RestartAllowed", cloud.Public(cause))
+	case obs.refusal != "":
+		return needs("%w; while the VM was stopped for it, the cloud refused the change: %s; edit spec.cpu or spec.memory", cloud.Public(cause), obs.refusal)
+	}
+	if err := k.patch(ctx, vm, obs, cloud.UpdateServer{PowerState: &off}); err != nil {
+		return err
+	}
+	return reconciler.Wait(time.Second, pcapi.ProgressingReason, "VM %s is stopped for a change of its size", obs.Resource.ID)
 }
 
 func deref[T any](p *T) any {
@@ -168,6 +233,9 @@ func (k *kind) patch(ctx context.Context, vm *pcapi.VM, obs *observation, change
 	result, err := obs.View.Client.UpdateServer(ctx, obs.Resource.ID, change)
 	if err != nil {
 		return k.ChangeFailed(vm, &obs.Observation, obs.Resource.ID, err)
+	}
+	if result.Operation != "" {
+		return k.Begin(vm, obs, external.OperationUpdate, result.Operation)
 	}
 	k.Remember(vm, obs, result.Server, false)
 	return nil

@@ -1,0 +1,461 @@
+package vm
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
+)
+
+var operating = cloud.NewCapabilities(append([]cloud.Capability{cloud.Operations}, everything...)...)
+
+func operatingWithout(missing ...cloud.Capability) cloud.Capabilities {
+	return cloud.NewCapabilities(append([]cloud.Capability{cloud.Operations}, without(missing...)...)...)
+}
+
+var errFull = &cloud.Error{Kind: cloud.Quota, Op: "operation", Detail: "the datastore is full"}
+
+// newOperating returns a harness whose cloud answers changes with operations.
+func newOperating(t *testing.T, caps cloud.Capabilities, vm *pcapi.VM, servers ...cloud.Server) *harness {
+	t.Helper()
+	h := newHarness(t, caps, vm)
+	h.cloud.AddServers(servers...)
+	h.poll()
+	h.cloud.SetOperating(true)
+	return h
+}
+
+// wantOperation checks the kind and the age of status.operation, empty for none.
+func (h *harness) wantOperation(kind pcapi.VMOperationKind, age time.Duration) {
+	h.t.Helper()
+	var got, want *pcapi.VMOperation
+	if got = h.vm().Status.Operation; got != nil && kind != "" {
+		want = &pcapi.VMOperation{ID: got.ID, Kind: kind, Since: metav1.NewTime(h.now.Add(-age).Local().Truncate(time.Second))}
+	}
+	if diff := cmp.Diff(want, got); diff != "" || (got == nil) != (kind == "") {
+		h.t.Errorf("operation, want %q (-want +got):\n%s", kind, diff)
+	}
+}
+
+func TestOperationOfCreateIsFollowedWithoutWaiting(t *testing.T) {
+	for name, caps := range map[string]cloud.Capabilities{
+		"everything": operating, "without keys": operatingWithout(cloud.Idempotency), "without labels": operatingWithout(cloud.Idempotency, cloud.Labels),
+		"without any proof": operatingWithout(cloud.Idempotency, cloud.Labels, cloud.UniqueNames),
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newOperating(t, caps, vmWith())
+			h.wantRequeue(2*time.Second, h.mustReconcile())
+			h.wantCalls("check web", "create web")
+			claimWrites := len(h.writes)
+
+			h.advance(2 * time.Second)
+			h.cloud.SetProgress(47)
+			h.wantRequeue(2*time.Second, h.mustReconcile())
+			h.wantCalls("operation op1")
+			h.wantOperation(pcapi.VMOperationCreate, 2*time.Second)
+			h.wantCondition(pcapi.CreatedCondition, "False Creating", "40 %")
+			h.wantCondition(pcapi.ReadyCondition, "False Creating", "40 %")
+			equal(t, "state", pcapi.VMStateCreating, h.vm().Status.State)
+			equal(t, "writes once it takes long", 1, len(h.writes)-claimWrites)
+
+			h.advance(98 * time.Second)
+			h.cloud.SetProgress(49)
+			h.wantRequeue(20*time.Second, h.mustReconcile())
+			equal(t, "writes without visible progress", 1, len(h.writes)-claimWrites)
+
+			h.cloud.FinishOperations()
+			h.cloud.TakeCalls()
+			h.mustReconcile()
+			h.wantCalls("operation op1", "get s1")
+			h.wantOperation("", 0)
+			h.wantCondition(pcapi.CreatedCondition, "True Created")
+			h.wantCondition(pcapi.ReadyCondition, "True Running")
+			equal(t, "vmId", "s1", h.vm().Status.VMID)
+			h.mustReconcile()
+			h.wantCalls()
+		})
+	}
+}
+
+func TestShortOperationIsNotWritten(t *testing.T) {
+	h := newOperating(t, operating, vmWith())
+	h.mustReconcile()
+	equal(t, "writes", []string{"object"}, h.writes)
+	h.advance(time.Second)
+	h.cloud.FinishOperations()
+	h.mustReconcile()
+	equal(t, "writes", []string{"object", "status"}, h.writes)
+	h.wantCondition(pcapi.ReadyCondition, "True Running")
+}
+
+func TestOperationIsAskedFirstAfterRestart(t *testing.T) {
+	tests := map[string]struct {
+		caps  cloud.Capabilities
+		end   func(*harness)
+		calls []string
+		ready string
+	}{
+		"it still runs: nothing is sent":        {operatingWithout(cloud.Idempotency, cloud.Labels, cloud.UniqueNames), func(*harness) {}, []string{"operation op1"}, "False Creating"},
+		"it made the server: recorded":          {operatingWithout(cloud.Idempotency, cloud.Labels, cloud.UniqueNames), func(h *harness) { h.cloud.FinishOperations() }, []string{"operation op1", "get s1"}, "True Running"},
+		"it failed: its fault":                  {operating, func(h *harness) { h.cloud.FailOperations(errFull) }, []string{"operation op1"}, "False QuotaExceeded"},
+		"it is forgotten: the server is looked": {operatingWithout(cloud.Idempotency), func(h *harness) { h.cloud.ForgetOperations() }, []string{"operation op1"}, "False OutcomeUnknown"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			h := newOperating(t, tc.caps, vmWith())
+			h.mustReconcile()
+			h.advance(2 * time.Second)
+			h.mustReconcile()
+			h.cloud.TakeCalls()
+			h.start()
+			h.connect()
+			h.cloud.TakeCalls()
+			tc.end(h)
+			h.advance(time.Second)
+			h.poll()
+			h.mustReconcile()
+			if tc.ready == "False OutcomeUnknown" {
+				h.advance(time.Second)
+				h.poll()
+				h.mustReconcile()
+			}
+			h.wantCalls(tc.calls...)
+			h.wantCondition(pcapi.ReadyCondition, tc.ready)
+		})
+	}
+}
+
+func TestForgottenOperationWaitsForSettleTime(t *testing.T) {
+	h := newOperating(t, operatingWithout(cloud.Idempotency), vmWith())
+	h.mustReconcile()
+	h.cloud.ForgetOperations()
+	h.advance(10 * time.Minute)
+	h.poll()
+	h.mustReconcile()
+	h.later(settleTime - 2*time.Second)
+	h.mustReconcile()
+	h.wantCalls("check web", "create web", "operation op1")
+	h.later(3 * time.Second)
+	h.mustReconcile()
+	h.wantCalls("create web")
+}
+
+func TestFailedOperationIsTriedAgain(t *testing.T) {
+	tests := map[string]struct {
+		caps    cloud.Capabilities
+		fault   *cloud.Error
+		ready   string
+		requeue time.Duration
+		claim   string
+		again   []string
+	}{
+		"no room, labels: claim kept":          {operating, errFull, "False QuotaExceeded", time.Minute, "web", []string{"create web"}},
+		"no room, no labels: claim removed":    {operatingWithout(cloud.Labels), errFull, "False QuotaExceeded", time.Minute, "", []string{"check web", "create web"}},
+		"a fault of its own: back-off":         {operating, &cloud.Error{Kind: cloud.Failed, Op: "operation", Detail: "a host broke"}, "False OperationFailed", time.Second, "web", []string{"create web"}},
+		"a request that makes no sense: stall": {operating, &cloud.Error{Kind: cloud.Rejected, Op: "operation", Detail: "no such template"}, "False Rejected", time.Minute, "web", []string{"create web"}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			h := newOperating(t, tc.caps, vmWith())
+			h.mustReconcile()
+			h.advance(2 * time.Second)
+			h.cloud.FailOperations(tc.fault)
+			h.wantRequeue(tc.requeue, h.mustReconcile())
+			h.wantCalls("check web", "create web", "operation op1")
+			said := tc.fault.Detail
+			if tc.fault.Kind == cloud.Quota {
+				said = "no capacity left" // the cloud's own words concern the platform
+			}
+			h.wantCondition(pcapi.ReadyCondition, tc.ready, said)
+			h.wantOperation("", 0)
+			h.wantClaim(tc.claim)
+
+			h.later(tc.requeue + time.Minute)
+			h.mustReconcile()
+			h.wantCalls(tc.again...)
+			h.cloud.FinishOperations()
+			h.advance(2 * time.Second)
+			h.mustReconcile()
+			h.wantCondition(pcapi.ReadyCondition, "True Running")
+			h.wantServers("s1")
+		})
+	}
+}
+
+func TestOperationsThatFailInARowBackOff(t *testing.T) {
+	h := newOperating(t, operating, vmWith())
+	fault := &cloud.Error{Kind: cloud.Failed, Op: "operation", Detail: "a host broke"}
+	for want := time.Second; want < time.Minute; want *= 2 {
+		h.mustReconcile()
+		h.cloud.FailOperations(fault)
+		h.advance(2 * time.Second)
+		h.wantRequeue(want, h.mustReconcile())
+		h.later(want)
+	}
+}
+
+func TestDeletionWaitsForOpenCreate(t *testing.T) {
+	for name, caps := range map[string]cloud.Capabilities{"everything": operating, "without labels": operatingWithout(cloud.Idempotency, cloud.Labels)} {
+		t.Run(name, func(t *testing.T) {
+			h := newOperating(t, caps, vmWith())
+			h.mustReconcile()
+			h.advance(3 * time.Second)
+			h.mustReconcile()
+			h.remove()
+			h.mustReconcile()
+			h.wantCalls("check web", "create web", "operation op1", "operation op1")
+			h.wantCondition(pcapi.DeletingCondition, "True Requested", "is creating")
+
+			h.cloud.FinishOperations()
+			h.later(3 * time.Second)
+			h.mustReconcile()
+			h.wantCalls("operation op1", "get s1", "delete s1")
+			h.advance(2 * time.Second)
+			h.mustReconcile()
+			h.wantOperation(pcapi.VMOperationDelete, 2*time.Second)
+			h.cloud.FinishOperations()
+			h.advance(2 * time.Second)
+			h.mustReconcile()
+			h.wantGone()
+			h.wantServers()
+		})
+	}
+}
+
+func TestDeletionAfterFailedCreateReleasesVM(t *testing.T) {
+	h := newOperating(t, operating, vmWith())
+	h.mustReconcile()
+	h.remove()
+	h.cloud.FailOperations(errFull)
+	h.later(3 * time.Second)
+	h.mustReconcile()
+	h.later(time.Second)
+	h.mustReconcile()
+	h.wantGone()
+	h.wantServers()
+}
+
+func TestFailedDeletionIsTriedAgain(t *testing.T) {
+	h := newOperating(t, operating, onRecord(), serverWith())
+	h.remove()
+	h.wantRequeue(2*time.Second, h.mustReconcile())
+	h.cloud.FailOperations(&cloud.Error{Kind: cloud.Failed, Op: "operation", Detail: "a disk is locked"})
+	h.advance(2 * time.Second)
+	h.wantRequeue(time.Second, h.mustReconcile())
+	h.wantCondition(pcapi.ReadyCondition, "False OperationFailed", "a disk is locked")
+	h.later(time.Second)
+	h.mustReconcile()
+	h.wantCalls("delete s1", "operation op1", "get s1", "delete s1")
+	h.cloud.FinishOperations()
+	h.advance(2 * time.Second)
+	h.mustReconcile()
+	h.wantGone()
+}
+
+// The cloud accepts the deletion of a new server, and reads lag behind the create: they
+// do not show the server yet.
+func TestNewServerIsGoneOnceTheOperationOfItsDeletionIsDone(t *testing.T) {
+	tests := map[string]struct {
+		end  func(*harness)
+		gone bool
+	}{
+		"it is done: gone":               {func(h *harness) { h.cloud.FinishOperations() }, true},
+		"it is forgotten: kept":          {func(h *harness) { h.cloud.ForgetOperations() }, false},
+		"it failed: kept, sent again":    {func(h *harness) { h.cloud.FailOperations(errFull) }, false},
+		"it still runs: nothing is sent": {func(*harness) {}, false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, operating, vmWith())
+			h.mustReconcile()
+			h.cloud.SetOperating(true)
+			h.hideReads(errNotFound)
+			h.advance(time.Second)
+			h.remove()
+			h.mustReconcile()
+			tc.end(h)
+			for range 3 {
+				h.later(2 * time.Second)
+				if _, ok := h.find(); ok {
+					h.mustReconcile()
+				}
+			}
+			if _, kept := h.find(); kept == tc.gone {
+				t.Fatalf("the object is released: %t, want %t", !kept, tc.gone)
+			}
+			h.cloud.FinishOperations()
+			h.showReads()
+			for range 4 {
+				h.later(settleTime)
+				if _, ok := h.find(); ok {
+					h.mustReconcile()
+					h.cloud.FinishOperations()
+				}
+			}
+			h.wantGone()
+			h.wantServers()
+		})
+	}
+}
+
+func TestChangeByOperation(t *testing.T) {
+	h := newOperating(t, operating, onRecord(), serverWith(withCores(1)))
+	h.wantRequeue(2*time.Second, h.mustReconcile())
+	h.advance(5 * time.Second)
+	h.mustReconcile()
+	h.wantCalls("update s1", "operation op1")
+	h.wantOperation(pcapi.VMOperationUpdate, 5*time.Second)
+	h.wantCondition(pcapi.ReadyCondition, "False Progressing", "is changing VM s1")
+	h.cloud.FinishOperations()
+	h.advance(2 * time.Second)
+	h.mustReconcile()
+	h.wantCalls("operation op1", "get s1")
+	h.wantCondition(pcapi.ReadyCondition, "True Running")
+	h.wantOperation("", 0)
+}
+
+func TestUnavailableCloudKeepsRecordedOperation(t *testing.T) {
+	h := newOperating(t, operating, vmWith())
+	h.mustReconcile()
+	h.advance(3 * time.Second)
+	h.mustReconcile()
+	h.cloud.TakeCalls()
+	h.inv.MarkUnavailable("connection refused")
+	h.mustReconcile()
+	h.wantCalls()
+	h.wantOperation(pcapi.VMOperationCreate, 3*time.Second)
+	h.wantCondition(pcapi.ReadyCondition, "False CloudUnavailable")
+}
+
+func TestOperationThatCannotBeReadIsAskedAgain(t *testing.T) {
+	h := newOperating(t, operatingWithout(cloud.Idempotency, cloud.Labels, cloud.UniqueNames), vmWith())
+	h.mustReconcile()
+	h.cloud.Fail(cloudfake.GetOperation, &cloud.Error{Kind: cloud.NotFoundUnproven, Op: "get operation"}, false)
+	h.later(time.Hour)
+	h.wantRequeue(time.Second, h.mustReconcile())
+	h.cloud.FinishOperations()
+	h.advance(time.Second)
+	h.mustReconcile()
+	h.wantCalls("check web", "create web", "operation op1", "operation op1", "get s1")
+	h.wantServers("s1")
+}
+
+func TestOperationThatMadeAnotherServerIsNotUsed(t *testing.T) {
+	h := newOperating(t, operating, vmWith())
+	h.mustReconcile()
+	h.cloud.FinishOperations()
+	h.cloud.ModifyServer("s1", func(s *cloud.Server) { s.Labels = nil })
+	h.advance(2 * time.Second)
+	h.mustReconcile()
+	h.wantCondition(pcapi.ReadyCondition, "False Ambiguous", "owner labels")
+	equal(t, "vmId", "", h.vm().Status.VMID)
+}
+
+func TestBusyServerDoesNotMakeCloudUnavailable(t *testing.T) {
+	for name, tc := range map[string]struct {
+		vm   *pcapi.VM
+		verb cloudfake.Verb
+	}{"change": {onRecord(), cloudfake.UpdateServer}, "deletion": {onRecord(deleted), cloudfake.DeleteServer}} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, everything, tc.vm)
+			h.cloud.AddServers(serverWith(withCores(1)))
+			h.poll()
+			for range 2 {
+				h.cloud.Fail(tc.verb, &cloud.Error{Kind: cloud.Busy, Op: "call", Detail: "a task is in progress"}, false)
+			}
+			h.wantRequeue(time.Second, h.mustReconcile())
+			h.wantRequeue(2*time.Second, h.mustReconcile())
+			h.wantCondition(pcapi.ReadyCondition, "False Progressing", "a task is in progress")
+			equal(t, "poll requested", false, h.inv.View().Unavailable != "")
+			h.mustReconcile()
+			if tc.verb == cloudfake.UpdateServer {
+				h.wantCondition(pcapi.ReadyCondition, "True Running")
+			} else {
+				h.wantGone()
+			}
+		})
+	}
+}
+
+func restartAllowed(vm *pcapi.VM) { vm.Spec.UpdatePolicy = pcapi.UpdatePolicyRestartAllowed }
+
+func TestResizeThatNeedsStop(t *testing.T) {
+	t.Run("restarts are not allowed: stalled, and the server runs on", func(t *testing.T) {
+		h := harnessWithServer(t, everything, onRecord(), serverWith(withCores(1)))
+		h.cloud.SetNeedsStop(true)
+		h.wantRequeue(10*time.Minute, h.mustReconcile())
+		h.wantCalls("update s1")
+		h.wantCondition(pcapi.StalledCondition, "True NeedsRestart", "spec.updatePolicy")
+		equal(t, "state", cloud.StateActive, h.cloud.Server("s1").State)
+	})
+	for name, caps := range map[string]cloud.Capabilities{"at once": everything, "by operations": operating} {
+		t.Run("restarts are allowed, "+name+": stopped, changed, started", func(t *testing.T) {
+			h := harnessWithServer(t, caps, onRecord(restartAllowed), serverWith(withCores(1)))
+			h.cloud.SetNeedsStop(true)
+			h.cloud.SetOperating(caps.Has(cloud.Operations))
+			var states []string
+			for range 3 {
+				h.mustReconcile()
+				h.cloud.FinishOperations()
+				s := h.cloud.Server("s1")
+				states = append(states, string(s.State))
+				if _, message := h.condition(pcapi.ReadyCondition); caps.Has(cloud.Operations) == (message != "") {
+					t.Errorf("after %v the status says %q", states, message)
+				}
+				h.advance(time.Second)
+			}
+			equal(t, "states", []string{"STOPPED", "STOPPED", "ACTIVE"}, states)
+			h.mustReconcile()
+			h.wantCondition(pcapi.ReadyCondition, "True Running")
+			equal(t, "cores", 2, h.cloud.Server("s1").CPU)
+		})
+	}
+	t.Run("the size is refused while it is stopped: started again, and not tried again", func(t *testing.T) {
+		h := harnessWithServer(t, everything, onRecord(restartAllowed), serverWith(withCores(1)))
+		h.cloud.SetNeedsStop(true)
+		h.mustReconcile()
+		h.cloud.Fail(cloudfake.UpdateServer, &cloud.Error{Kind: cloud.Quota, Op: "update", Detail: "too many cores"}, false)
+		for range 4 {
+			h.advance(time.Second)
+			h.mustReconcile()
+		}
+		equal(t, "state", cloud.StateActive, h.cloud.Server("s1").State)
+		h.wantCondition(pcapi.StalledCondition, "True NeedsRestart", "no capacity left")
+		h.advance(time.Hour)
+		h.mustReconcile()
+		equal(t, "state after an hour", cloud.StateActive, h.cloud.Server("s1").State)
+	})
+	t.Run("powerState is set to Off as well: stopped, then changed", func(t *testing.T) {
+		h := harnessWithServer(t, everything, onRecord(poweredOff), serverWith(withCores(1)))
+		h.cloud.SetNeedsStop(true)
+		h.mustReconcile()
+		h.advance(time.Second)
+		h.mustReconcile()
+		h.wantCondition(pcapi.ReadyCondition, "True Stopped")
+		equal(t, "cores", 2, h.cloud.Server("s1").CPU)
+	})
+}
+
+func TestCloudThatCannotCreateStoppedServers(t *testing.T) {
+	h := newHarness(t, without(cloud.PowerAtCreate), vmWith(poweredOff))
+	h.wantRequeue(time.Second, h.mustReconcile())
+	equal(t, "state", cloud.StateActive, h.cloud.Server("s1").State)
+	h.wantCondition(pcapi.ReadyCondition, "False Progressing", "is being stopped")
+	h.advance(time.Second)
+	h.mustReconcile()
+	h.wantCalls("check web", "create web", "update s1")
+	h.wantCondition(pcapi.ReadyCondition, "True Stopped")
+}
+
+func TestServerWithPartOfGiBIsNotInSync(t *testing.T) {
+	one := int32(1)
+	h := harnessWithServer(t, everything, onRecord(func(vm *pcapi.VM) { vm.Spec.Memory = &one }), serverWith(func(s *cloud.Server) { s.MemoryMiB = 1536 }))
+	h.mustReconcile()
+	h.wantCalls("update s1")
+	equal(t, "memory in MiB", 1024, h.cloud.Server("s1").MemoryMiB)
+}

@@ -1,0 +1,232 @@
+package external
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/pending"
+	"github.com/privatecloud/operator/internal/reconciler"
+)
+
+const (
+	// brief is how long an operation may take before the status shows it.
+	brief = 2 * time.Second
+	// slowest is the longest time between two looks at an operation.
+	slowest = 30 * time.Second
+	// progressStep is the step in which messages show the progress, in percent: each
+	// change of a message is a write.
+	progressStep = 10
+)
+
+// OperationKind is what an operation does.
+type OperationKind = pending.OperationKind
+
+// The kinds of operations.
+const (
+	OperationCreate = pending.OperationCreate
+	OperationUpdate = pending.OperationUpdate
+	OperationDelete = pending.OperationDelete
+)
+
+// Operation is a change that the cloud accepted and works on.
+type Operation = pending.Operation
+
+// Result is the answer of the cloud to a create.
+type Result[R any] struct {
+	// Resource is what was created. Its id may be empty if there is an operation.
+	Resource R
+	// Operation is the id of the operation by which the cloud continues; empty for none.
+	Operation string
+}
+
+// Removal is the answer of the cloud to a deletion.
+type Removal struct {
+	// Gone reports whether the resource is gone rather than being deleted.
+	Gone bool
+	// Operation is the id of the operation that deletes it; empty for none.
+	Operation string
+}
+
+// Begin records an operation that the cloud has just accepted, and returns the outcome
+// of the reconcile.
+func (l *Lifecycle[T, R, S]) Begin(obj T, obs S, kind OperationKind, id string) error {
+	return l.begin(obj, obs, kind, id, false)
+}
+
+// begin is Begin, where only is whether no other create may have taken effect.
+func (l *Lifecycle[T, R, S]) begin(obj T, obs S, kind OperationKind, id string, only bool) error {
+	o := obs.External()
+	o.Operation = Operation{ID: id, Kind: kind, Since: l.Clock()}
+	o.Working, o.Progress = true, 0
+	o.Now = o.Operation.Since
+	o.Operation.Only = only
+	l.Tracker.Began(obj.GetUID(), o.Operation)
+	return l.working(o, l.kind.Record(obj))
+}
+
+// observeOperation asks the cloud for the operation of the object that is not known to
+// have ended. What the resource is after one that took effect is read anew.
+func (l *Lifecycle[T, R, S]) observeOperation(ctx context.Context, obj T, obs S, record Record) error {
+	o := obs.External()
+	if o.Operation.ID == "" || o.CloudMissing || !o.Available() || !o.Capabilities().Has(cloud.Operations) {
+		return nil
+	}
+	state, err := o.View.Client.GetOperation(ctx, o.Operation.ID)
+	switch {
+	case cloud.Is(err, cloud.NotFound):
+		l.forgotten(obj, o)
+		return nil
+	case err != nil:
+		return l.Failed(obj, o, err)
+	case !state.Done:
+		o.Working, o.Progress = true, state.Progress/progressStep*progressStep
+		return nil
+	}
+	ended := o.Operation
+	if err := l.observeEffect(ctx, obj, obs, record, state); err != nil {
+		return err
+	}
+	switch {
+	case state.Err != nil:
+		l.observeFault(obj, o, ended, *state.Err)
+	case ended.Kind != OperationUpdate: // a change counts once the resource shows it
+		l.Backoff.Forget(obj.GetUID())
+	}
+	l.Tracker.Ended(obj.GetUID())
+	o.Operation = Operation{}
+	return nil
+}
+
+// forgotten falls back to what is done without operations: the outcome of a create
+// is unknown from now on.
+func (l *Lifecycle[T, R, S]) forgotten(obj T, o *Observation[R]) {
+	if o.Operation.Kind == OperationCreate {
+		l.Tracker.Unknown(obj.GetUID(), o.Now)
+	}
+	l.Tracker.Ended(obj.GetUID())
+	o.Operation = Operation{}
+}
+
+// observeEffect reads the resource after an operation.
+func (l *Lifecycle[T, R, S]) observeEffect(ctx context.Context, obj T, obs S, record Record, state cloud.Operation) error {
+	o := obs.External()
+	id := record.ID
+	if o.Operation.Kind == OperationCreate && id == "" {
+		id = state.ServerID
+	}
+	switch {
+	case o.Operation.Kind == OperationDelete && state.Err == nil:
+		o.Deleted = true
+		l.Tracker.Removed(obj.GetUID(), o.Now, true)
+		return nil
+	case id == "":
+		if state.Err == nil { // done, and the cloud does not say what it made
+			l.Tracker.Unknown(obj.GetUID(), o.Now)
+		}
+		return nil
+	}
+	r, err := l.kind.Get(ctx, obs, id)
+	created := record.ID == "" && o.Operation.Kind == OperationCreate
+	switch {
+	case notFound(err): // reads may lag behind: it is looked for
+		if created {
+			l.Tracker.Created(obj.GetUID(), id, o.Now)
+		}
+		return nil
+	case err != nil:
+		return l.Failed(obj, o, err)
+	}
+	if created {
+		if err := l.kind.Made(obj, obs, r); err != nil {
+			return err
+		}
+		l.Tracker.Created(obj.GetUID(), id, o.Now)
+		o.Made = true
+		l.kind.Remember(obj, obs, r, true)
+		return nil
+	}
+	l.read(obj, obs, r)
+	return nil
+}
+
+// observeFault records why an operation failed. That a create had no effect is the
+// answer to that create alone.
+func (l *Lifecycle[T, R, S]) observeFault(obj T, o *Observation[R], ended Operation, fault cloud.Error) {
+	fault.Op = fmt.Sprintf("%s the %s", verbs[ended.Kind], l.Noun)
+	o.Fault, o.FaultOf, o.FaultOnly, o.RetryIn = &fault, ended.Kind, ended.Only, l.Backoff.When(obj.GetUID())
+	if ended.Kind == OperationCreate && ended.Only && !o.Made {
+		l.Tracker.Refused(obj.GetUID())
+	}
+}
+
+var verbs = map[OperationKind]string{OperationCreate: "create", OperationUpdate: "change", OperationDelete: "delete"}
+
+// planOperation plans for an object with an operation that runs or has just failed;
+// decided is false if the rest of the plan does not depend on it.
+func (l *Lifecycle[T, R, S]) planOperation(obj T, obs S, record Record) (plan reconciler.Plan[T, S], decided bool) {
+	o := obs.External()
+	switch {
+	case deleted(obj) && o.Working && o.Operation.Kind == OperationUpdate:
+		return plan, false // the deletion goes on: the cloud refuses it if it cannot do both
+	case o.Working && o.Claimed == "" && !deleted(obj):
+		return l.Do(l.Steps.Claim).Then(l.working(o, record)), true
+	case o.Working:
+		return l.End(l.working(o, record)), true
+	case o.Fault == nil, deleted(obj) && o.FaultOf != OperationDelete:
+		return plan, false
+	case o.Made: // an operation that failed left a resource behind
+		return plan, false
+	case o.FaultOf == OperationCreate && o.FaultOnly && record.ID == "" && o.Claimed != "" && !l.kind.KeepsClaim(obs, o.Fault):
+		return l.Do(l.Steps.Unclaim).Then(l.faulted(o)), true
+	}
+	return l.End(l.faulted(o)), true
+}
+
+// faulted is the outcome once an operation failed. Another is sent after a while.
+func (l *Lifecycle[T, R, S]) faulted(o *Observation[R]) error {
+	wait, reason := o.RetryIn, pcapi.OperationFailedReason
+	switch o.Fault.Kind {
+	case cloud.Quota:
+		reason = pcapi.QuotaExceededReason
+		wait = max(wait, RecheckSoon)
+	case cloud.Rejected, cloud.Unsupported, cloud.Prohibited, cloud.Taken, cloud.KeyReused:
+		return reconciler.Stalled(pcapi.RejectedReason, max(wait, RecheckSoon), cloud.Public(o.Fault))
+	default:
+	}
+	return reconciler.Wait(wait, reason, "%v", cloud.Public(o.Fault))
+}
+
+// working waits for the operation. A status that would be written for a moment only
+// is not written, unless it records the resource.
+func (l *Lifecycle[T, R, S]) working(o *Observation[R], record Record) error {
+	age := o.Now.Sub(o.Operation.Since)
+	wait := &reconciler.WaitError{After: min(max(brief, age/5), slowest), Reason: pcapi.ProgressingReason, Quiet: age < brief && (record.ID != "" || o.Resource == nil)}
+	subject := l.Noun
+	if record.ID != "" {
+		subject += " " + record.ID
+	}
+	switch o.Operation.Kind {
+	case OperationCreate:
+		wait.Reason, wait.Message = pcapi.CreatingReason, "the cloud is creating "+subject
+	case OperationDelete:
+		wait.Reason, wait.Message = pcapi.RequestedReason, "the cloud is deleting "+subject
+	default:
+		wait.Message = "the cloud is changing " + subject
+	}
+	if o.Progress > 0 {
+		wait.Message += fmt.Sprintf(": %d %% done", o.Progress)
+	}
+	return wait
+}
+
+// LongOperation returns the operation that the status shows: one that takes long or,
+// as long as the cloud cannot be asked, the one that it shows already.
+func (o *Observation[R]) LongOperation() (Operation, bool) {
+	if o.Operation.ID == "" || (!o.Operation.Recorded && o.Now.Sub(o.Operation.Since) < brief) {
+		return Operation{}, false
+	}
+	return o.Operation, true
+}
