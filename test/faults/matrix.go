@@ -27,6 +27,8 @@ var (
 	unmarked     = profile{name: "extended without labels", exact: true, rest: exclusive, mock: without(mockcloud.Labels)}
 	keyed        = profile{name: "idempotency only", exact: true, sharedNames: true, mock: without(mockcloud.Labels, mockcloud.UniqueNames)}
 	bare         = profile{name: "neither keys, unique names nor labels", exact: true, mock: without(mockcloud.Idempotency, mockcloud.UniqueNames, mockcloud.Labels)}
+	operating    = profile{name: "extended with operations", exact: true, mock: withOperations()}
+	operatingOne = profile{name: "labels and operations", mock: withOperations(mockcloud.Idempotency, mockcloud.UniqueNames), sharedNames: true}
 	labelled     = profile{name: "labels only", sharedNames: true, mock: without(mockcloud.Idempotency, mockcloud.UniqueNames)}
 )
 
@@ -38,6 +40,15 @@ func without(off ...mockcloud.Capability) mockcloud.Options {
 	for _, c := range off {
 		options.Capabilities[c] = false
 	}
+	return options
+}
+
+// withOperations are the options of a cloud on which each change of a server takes
+// longer than an operation may that the status does not show.
+func withOperations(off ...mockcloud.Capability) mockcloud.Options {
+	options := without(off...)
+	options.Capabilities[mockcloud.Operations] = true
+	options.OperationTime = mockcloud.Duration(2500 * time.Millisecond)
 	return options
 }
 
@@ -58,10 +69,12 @@ var (
 	undecidedDeletedWhileDown = scenario{name: "create, deleted while no manager runs", act: []step{createUndecided}, crashed: remove(vm, goneOrUndecided)}
 	equalNames                = scenario{name: "two create one name, the second is deleted", act: []step{createContenders, removeLoser}}
 	twoManagers               = scenario{name: "create by two managers", pair: true, act: []step{create(vm)}}
-	firstContact              = scenario{name: "first contact with a cloud", counts: ofClouds, act: []step{create(vm)}}
-	imported                  = scenario{name: "import, delete", act: []step{importVM(vm), remove(vm, gone)}, spec: pcapi.CloudSpec{Imports: pcapi.ImportPolicyAny}}
-	orphaned                  = scenario{name: "orphan", arrange: []step{create(vm, orphan)}, act: []step{remove(vm, released)}}
-	nameTaken                 = scenario{name: "create under a taken name, delete", act: []step{createRefused(taken), remove(taken, gone)}}
+	// An operation whose reference is lost ends within the settle time.
+	lateDeletedWhileDown = scenario{name: "create, deleted while no manager runs, long settle time", act: []step{create(vm)}, crashed: remove(vm, gone), spec: pcapi.CloudSpec{SettleTime: &metav1.Duration{Duration: 2 * settleTime}}}
+	firstContact         = scenario{name: "first contact with a cloud", counts: ofClouds, act: []step{create(vm)}}
+	imported             = scenario{name: "import, delete", act: []step{importVM(vm), remove(vm, gone)}, spec: pcapi.CloudSpec{Imports: pcapi.ImportPolicyAny}}
+	orphaned             = scenario{name: "orphan", arrange: []step{create(vm, orphan)}, act: []step{remove(vm, released)}}
+	nameTaken            = scenario{name: "create under a taken name, delete", act: []step{createRefused(taken), remove(taken, gone)}}
 )
 
 // The scenarios of Networks.
@@ -128,6 +141,8 @@ func selection() (all []*matrixCase) {
 	all = append(all, matrixCases(keyed, anyEffect, edited, undecidedEditedWhileDown, undecidedDeletedWhileDown)...)
 	all = append(all, matrixCases(labelled, anyEffect, edited, slow, deletedWhileDown, imported, orphaned)...)
 	all = append(all, matrixCases(bare, anyEffect, undecidedCreate, undecidedDeletedWhileDown)...)
+	all = append(all, matrixCases(operating, anyEffect, edited)...)
+	all = append(all, matrixCases(operatingOne, anyEffect, lateDeletedWhileDown)...)
 	all = append(all, matrixCases(extended, anyEffect, networkEdited, networkWithVM, networkEditedWhileDown)...)
 	all = append(all, matrixCases(keyless, anyEffect, networkWithVM)...)
 	all = append(all, matrixCases(labelled, anyEffect, networkEdited, networkDeletedWhileDown)...)
@@ -147,6 +162,9 @@ func everything() (all []*matrixCase) {
 		if !p.sharedNames {
 			all = append(all, matrixCases(p, everyPhase, nameTaken, equalNames)...)
 		}
+	}
+	for _, p := range []profile{operating, operatingOne} {
+		all = append(all, matrixCases(p, everyPhase, recreated, edited, lateDeletedWhileDown, editedWhileDown, orphaned, twoManagers)...)
 	}
 	for _, p := range []profile{extended, keyless, unmarked, keyed, labelled} {
 		all = append(all, matrixCases(p, everyPhase, networkEdited, networkWithVM, networkDeletedWhileDown, networkEditedWhileDown)...)
