@@ -114,3 +114,18 @@ func TestPublishReportsChangesOfComparedFieldsOnly(t *testing.T) {
 		})
 	}
 }
+
+func TestListingKeepsWhatReconcilersRead(t *testing.T) {
+	want := fullServer(t)
+	c := fake.New(fake.Options{})
+	c.AddServers(want)
+	snap, err := List(t.Context(), c, time.Now)
+	if err != nil {
+		t.Fatalf("List: %v", err)
+	}
+	got, _ := snap.server(want.ID)
+	want.Template, want.NetworkID, want.UpdatedAt = "", "", time.Time{}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the server of the listing (-want +got):\n%s", diff)
+	}
+}

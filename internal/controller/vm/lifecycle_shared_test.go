@@ -91,6 +91,23 @@ func TestRefusalOfNameIsThatOfFolder(t *testing.T) {
 	h.wantCondition(pcapi.ReadyCondition, "True Running")
 }
 
+// With labels, a name that is taken although no listing shows a server that has it may
+// be that of a server which an earlier create made.
+func TestTakenNameIsExplainedByServerOfTheSameFolder(t *testing.T) {
+	for folder, want := range map[string]string{"a": "False Taken", "b": "False OutcomeUnknown"} {
+		t.Run(folder, func(t *testing.T) {
+			h := newHarness(t, cloud.NewCapabilities(append([]cloud.Capability{cloud.FolderNames}, everything...)...), vmWith(func(vm *pcapi.VM) { vm.Spec.Folder = "a" }))
+			h.cloud.AddServers(cloud.Server{ID: "x", Name: "web", Folder: folder})
+			h.poll()
+			h.cloud.ModifyServer("x", func(s *cloud.Server) { s.Folder = "c" }) // the name is free when it is checked
+			h.cloud.Fail(cloudfake.CreateServer, &cloud.Error{Kind: cloud.Taken, Op: "create server"}, false)
+			h.mustReconcile()
+			h.wantCalls("check web", "create web")
+			h.wantCondition(pcapi.ReadyCondition, want)
+		})
+	}
+}
+
 // A name alone proves nothing where servers of other folders may have it.
 func TestNameProvesNothingWhereItIsUniquePerFolder(t *testing.T) {
 	caps := cloud.NewCapabilities(append([]cloud.Capability{cloud.FolderNames}, uniqueNamesOnly...)...)
