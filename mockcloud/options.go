@@ -85,6 +85,8 @@ type Behaviour struct {
 	OperationTime Duration `json:"operationTime,omitempty"`
 	// FailOperations is a name or glob: operations about servers of these names fail.
 	FailOperations string `json:"failOperations,omitempty"`
+	// ResizeStopped: the size of a server can be changed only while it is stopped.
+	ResizeStopped bool `json:"resizeStopped,omitempty"`
 	// Latency is a delay at the start of every call.
 	Latency Duration `json:"latency,omitempty"`
 	// Utilisation is the model of cpuUtilization: fixed:N (percent, default

@@ -23,6 +23,7 @@ const (
 	CodeRateLimited        = "rateLimited"
 	CodeUnavailable        = "unavailable"
 	CodeInvalidState       = "invalidState"
+	CodeNeedsStop          = "needsStop"
 	CodeAttached           = "attached"
 	CodeTokenExpired       = "tokenExpired"
 	CodeInternal           = "internal"

@@ -199,6 +199,9 @@ func (c *Cloud) updateServer(id string, body patchServer, requestID string) (key
 	if err := c.idle(id); err != nil {
 		return keyedAnswer{}, err
 	}
+	if c.behave.ResizeStopped && r.State != StateStopped && body.resizes(r) {
+		return keyedAnswer{}, problem(http.StatusConflict, CodeNeedsStop, "the size can be changed only while the server is stopped")
+	}
 	if c.operates() {
 		return c.startOperation(operation{ServerID: id, Patch: &body, RequestID: requestID})
 	}
@@ -235,6 +238,11 @@ func (c *Cloud) updateNow(r *record, body patchServer, requestID string) (*recor
 	}
 	c.st.ledger = append(c.st.ledger, entry)
 	return next, nil
+}
+
+// resizes reports whether p changes the size of r.
+func (p patchServer) resizes(r *record) bool {
+	return p.CPU != nil && *p.CPU != r.CPU || p.Memory != nil && *p.Memory != r.Memory
 }
 
 // applyTo changes r and returns the names of the changed fields.

@@ -86,6 +86,20 @@ func TestCreateIsRejectedWithACode(t *testing.T) {
 	}
 }
 
+func TestSizeChangesOnlyWhileServerIsStopped(t *testing.T) {
+	h := start(t, Options{Behaviour: Behaviour{ResizeStopped: true}})
+	s := decodeInto[Server](t, h.call(201, "POST", "/servers", `{"name":"web","cpu":2}`).body)
+	path := "/servers/" + s.ID
+	for _, body := range []string{`{"cpu":4}`, `{"memory":8}`, `{"cpu":4,"powerState":"Off"}`} {
+		if got := codeIn(t, h.call(409, "PATCH", path, body)); got != CodeNeedsStop {
+			t.Errorf("PATCH %s of a running server: got %s, want needsStop", body, got)
+		}
+	}
+	h.call(200, "PATCH", path, `{"cpu":2,"labels":{"team":"a"}}`)
+	h.call(200, "PATCH", path, `{"powerState":"Off"}`)
+	h.call(200, "PATCH", path, `{"cpu":4,"powerState":"On"}`)
+}
+
 func TestServerChangesItsStateWithTime(t *testing.T) {
 	h := start(t, Options{Behaviour: Behaviour{BuildTime: Duration(time.Minute), DeleteTime: Duration(time.Hour)}})
 	s := decodeInto[Server](t, h.call(202, "POST", "/servers", `{"name":"web","powerState":"Off"}`).body)

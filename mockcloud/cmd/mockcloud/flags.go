@@ -98,6 +98,7 @@ func behaviourFlags(flags *flag.FlagSet, o *mockcloud.Options) {
 	duration(flags, &o.DeleteTime, "delete-time", "how long a deleted server is DELETING (default 0s: 204 at once)")
 	duration(flags, &o.OperationTime, "operation-time", "how long a change of a server takes that is an operation; needs the capability operations (default 0s: no operations)")
 	flags.StringVar(&o.FailOperations, "fail-operations", "", "a `name` or glob: operations about servers of these names fail")
+	flags.BoolVar(&o.ResizeStopped, "resize-stopped", false, "the size of a server can be changed only while it is stopped")
 	duration(flags, &o.Latency, "latency", "delay at the start of every call (default 0s)")
 	flags.StringVar(&o.Utilisation, "utilisation", "fixed:50", "CPU utilization `model`: fixed:N (percent), sine[:PERIOD] or walk[:SEED]")
 	flags.IntVar(&o.Quota, "quota", 0, "maximum number of servers; 0 is no limit")
