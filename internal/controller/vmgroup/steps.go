@@ -87,6 +87,9 @@ func (k *kind) align(m moves) step {
 			return k.patch(ctx, changed[i], "update", func(vm *pcapi.VM) {
 				vm.Spec.PowerState = pcapi.PowerOn
 				if i < len(m.align) {
+					if vm.Labels[pcapi.RevisionLabel] != obs.revision { // it may be replaced, so it may be restarted
+						vm.Spec.UpdatePolicy = pcapi.UpdatePolicyRestartAllowed
+					}
 					vm.Spec.CPU, vm.Spec.Memory = clone(obs.template.CPU), clone(obs.template.Memory)
 					vm.Labels = labelled(vm.Labels, g, obs)
 				}
