@@ -25,7 +25,7 @@ var allSteps = slices.Concat(mutations, []string{stepCheckName, external.StepCla
 // checkPlan returns an error if a plan violates one of the rules that hold in every situation.
 func checkPlan(vm *pcapi.VM, obs *observation, steps []string, outcome error) error {
 	for _, rule := range []func(*pcapi.VM, *observation, []string, error) error{
-		checkSteps, checkCreate, checkRename, checkMove, checkDelete, checkRelease, checkOutcome,
+		checkSteps, checkCreate, checkRename, checkMove, checkDelete, checkRelease, checkOperation, checkOutcome,
 	} {
 		if err := rule(vm, obs, steps, outcome); err != nil {
 			return err
@@ -121,7 +121,7 @@ func checkRename(vm *pcapi.VM, obs *observation, steps []string, _ error) error 
 		return nil
 	}
 	if (slices.Contains(steps, external.StepClaim) || slices.Contains(steps, external.StepUnclaim)) &&
-		(!obs.Looked || len(obs.Candidates) > 0 || obs.SettleTimeLeft > 0) {
+		(len(obs.Candidates) > 0 || !obs.FaultOnly && (!obs.Looked || obs.SettleTimeLeft > 0)) {
 		return errors.New("the plan replaces the claim of a create that may still take effect")
 	}
 	return nil
@@ -272,6 +272,7 @@ func situation(p pick) (*pcapi.VM, *observation) {
 	} else {
 		situationUnrecorded(p, vm, obs)
 	}
+	situationOperation(p, vm, obs)
 	return vm, obs
 }
 
@@ -396,10 +397,12 @@ func sameObservation(a, b *observation) bool {
 // describeSituation formats a situation for failure messages.
 func describeSituation(vm *pcapi.VM, obs *observation) string {
 	return fmt.Sprintf("vmId %q, import %v, %s, %s, deleted %t\ncaps %v, away %q, denied %v\nserver %+v, gone %t, owned %t, foreign %t, moved %t, duplicates %d\n"+
-		"claimed %q, looked %t, settleTimeLeft %v, proof %d, candidates %+v, nameErr %v, rival %v",
+		"claimed %q, looked %t, settleTimeLeft %v, proof %d, candidates %+v, nameErr %v, rival %v\n"+
+		"operation %+v, working %t, fault %v of %s, only %t, deleted %t",
 		vm.Status.VMID, vm.Spec.Import, vm.Spec.DeletionPolicy, vm.Spec.ManagementPolicy, !vm.DeletionTimestamp.IsZero(),
 		obs.Capabilities(), obs.View.Unavailable, obs.Denied, obs.Resource, obs.Gone, obs.Owned, obs.Foreign, obs.Moved, len(obs.Duplicates),
-		obs.Claimed, obs.Looked, obs.SettleTimeLeft, obs.Proof, obs.Candidates, obs.nameErr, obs.rival)
+		obs.Claimed, obs.Looked, obs.SettleTimeLeft, obs.Proof, obs.Candidates, obs.nameErr, obs.rival,
+		obs.Operation, obs.Working, obs.Fault, obs.FaultOf, obs.FaultOnly, obs.Deleted)
 }
 
 func TestPlanFollowsRulesInEverySituation(t *testing.T) {
