@@ -20,6 +20,9 @@ const (
 	mostCalls  = 4
 	// lifePoll is the poll interval.
 	lifePoll = 2 * time.Second
+	// lifeSettle is the settle time, which VMs outlive: within it, the proof of a deletion
+	// takes a read more.
+	lifeSettle = time.Second
 )
 
 // life is one kind of cloud, with its build and delete times.
@@ -43,7 +46,7 @@ var allLives = []life{
 // lives counts the operator's writes and calls from the create of a VM, over at
 // least two polls, to its deletion.
 func lives(ctx context.Context, s *stage) ([]row, error) {
-	if err := s.pollEvery(ctx, lifePoll); err != nil {
+	if err := s.configure(ctx, lifePoll, lifeSettle); err != nil {
 		return nil, err
 	}
 	m, err := s.startManager(ctx)

@@ -34,6 +34,8 @@ const (
 	creators = 32
 	// waitTimeout is the timeout of each wait.
 	waitTimeout = 3 * time.Minute
+	// defaultSettleTime is that of a Cloud.
+	defaultSettleTime = 2 * time.Minute
 )
 
 // stage has the processes that are measured.
@@ -106,12 +108,17 @@ func newCloud(name string, at *mock) *pcapi.Cloud {
 	}}
 }
 
-// pollEvery sets the poll interval of both clouds.
+// pollEvery sets the poll interval of both clouds. Their settle time is the default.
 func (s *stage) pollEvery(ctx context.Context, interval time.Duration) error {
-	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"pollInterval":%q}}`, interval))
+	return s.configure(ctx, interval, defaultSettleTime)
+}
+
+// configure sets the poll interval and the settle time of both clouds.
+func (s *stage) configure(ctx context.Context, interval, settle time.Duration) error {
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"pollInterval":%q,"settleTime":%q}}`, interval, settle))
 	for _, name := range []string{pcapi.DefaultCloudName, coreCloud} {
 		if err := s.client.Patch(ctx, &pcapi.Cloud{ObjectMeta: metav1.ObjectMeta{Name: name}}, patch); err != nil {
-			return fmt.Errorf("setting the poll interval of Cloud %s: %w", name, err)
+			return fmt.Errorf("configuring Cloud %s: %w", name, err)
 		}
 	}
 	return nil
