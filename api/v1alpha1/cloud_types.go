@@ -9,10 +9,13 @@ import (
 const DefaultCloudName = "default"
 
 // CloudType is the type of a cloud's API.
-// +kubebuilder:validation:Enum=REST
+// +kubebuilder:validation:Enum=REST;VSphere
 type CloudType string
 
-const CloudTypeREST CloudType = "REST"
+const (
+	CloudTypeREST    CloudType = "REST"
+	CloudTypeVSphere CloudType = "VSphere"
+)
 
 // OrphanPolicy is what the operator does with servers whose object no longer exists.
 // +kubebuilder:validation:Enum=Report;Delete
@@ -50,10 +53,13 @@ type ImportableVM struct {
 
 // CloudSpec defines where a cloud is and how the operator uses it.
 // +kubebuilder:validation:XValidation:rule="!has(self.credentialsSecretRef) || self.endpoint.startsWith('https://') || (has(self.insecureAllowHTTP) && self.insecureAllowHTTP)",message="credentials are sent over https only: use an https endpoint, or set insecureAllowHTTP to true"
+// +kubebuilder:validation:XValidation:rule="!has(self.rest) || self.type == 'REST'",message="rest holds settings of type REST: remove it, or set type to REST"
+// +kubebuilder:validation:XValidation:rule="has(self.vsphere) == (self.type == 'VSphere')",message="vsphere holds the settings of type VSphere: it is required there, and must be absent otherwise"
+// +kubebuilder:validation:XValidation:rule="self.type != 'VSphere' || has(self.credentialsSecretRef)",message="a cloud of type VSphere needs credentials: set credentialsSecretRef"
 // +union
 type CloudSpec struct {
-	// type of the cloud's API: REST. It selects the block that holds the settings
-	// of this type: rest. Defaults to REST.
+	// type of the cloud's API: REST or VSphere. It selects the block that holds the
+	// settings of this type: rest or vsphere. Defaults to REST.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Type"
 	// +unionDiscriminator
 	// +kubebuilder:default=REST
@@ -70,8 +76,9 @@ type CloudSpec struct {
 	Endpoint string `json:"endpoint"`
 
 	// credentialsSecretRef names a Secret in the operator's namespace that has
-	// either token, or username and password for a session. If it has ca.crt, only
-	// this CA is trusted. The Secret must have the label
+	// either token, or username and password for a session; for VSphere either of
+	// these, or tls.crt and tls.key. If it has ca.crt, only this CA is trusted. The
+	// Secret must have the label
 	// samplecontroller.k8s.io/credentials-for with the name of this Cloud. Absent for
 	// a cloud that needs no credentials. A change of the Secret takes effect within
 	// one pollInterval.
@@ -167,6 +174,12 @@ type CloudSpec struct {
 	// +unionMember
 	// +optional
 	REST *RESTCloud `json:"rest,omitempty"`
+
+	// vsphere holds the settings of type VSphere, and is required there.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="vSphere"
+	// +unionMember
+	// +optional
+	VSphere *VSphereCloud `json:"vsphere,omitempty"`
 }
 
 // RESTCloud holds the settings that only a Cloud of type REST has.
