@@ -37,6 +37,9 @@ const (
 	Busy Kind = "Busy"
 	// NeedsStop: the change is possible only while the server is stopped.
 	NeedsStop Kind = "NeedsStop"
+	// Misconfigured: the settings of the Cloud name something that the cloud does not
+	// have, such as a datastore. Only its administrator can correct that.
+	Misconfigured Kind = "Misconfigured"
 	// Unauthorized: the credentials are missing, wrong or expired.
 	Unauthorized Kind = "Unauthorized"
 	// Untrusted: the certificate of the cloud's endpoint could not be verified.

@@ -14,6 +14,7 @@ var publicTexts = map[Kind]string{
 	Taken:            "the name is in use",
 	KeyReused:        "its idempotency key belongs to a create with another content",
 	Quota:            "the cloud has no capacity left",
+	Misconfigured:    "the configuration of the cloud has to be corrected by its administrator",
 	Unauthorized:     "the cloud refuses the operator's credentials",
 	Untrusted:        "the certificate of the cloud cannot be verified",
 	Throttled:        "the cloud or its limits allow no more requests now",

@@ -120,7 +120,7 @@ func (l *Lifecycle[T, R, S]) lookFailed(obj T, o *Observation[R], err error) err
 
 // unavailable reports whether an error says more of the cloud than of the one call.
 func unavailable(err error) bool {
-	return cloud.Is(err, cloud.Unavailable, cloud.Unauthorized, cloud.Untrusted, cloud.Unreadable)
+	return cloud.Is(err, cloud.Unavailable, cloud.Misconfigured, cloud.Unauthorized, cloud.Untrusted, cloud.Unreadable)
 }
 
 // outcomeOf returns the outcome of a failed call, delayed by backoff.

@@ -57,6 +57,7 @@ func TestFailed(t *testing.T) {
 		{name: "NeedsStop: stalled", err: &cloud.Error{Kind: cloud.NeedsStop}, want: "stalled: NeedsRestart"},
 		{name: "Conflict: wait, and a poll of listed resources", err: &cloud.Error{Kind: cloud.Conflict}, want: unavailable, listed: true},
 		{name: "Unavailable: wait and poll", err: &cloud.Error{Kind: cloud.Unavailable}, want: unavailable, onDemand: true, listed: true},
+		{name: "Misconfigured: wait and poll", err: &cloud.Error{Kind: cloud.Misconfigured}, want: unavailable, onDemand: true, listed: true},
 		{name: "Unauthorized: wait and poll", err: &cloud.Error{Kind: cloud.Unauthorized}, want: unavailable, onDemand: true, listed: true},
 		{name: "Untrusted: wait and poll", err: &cloud.Error{Kind: cloud.Untrusted}, want: unavailable, onDemand: true, listed: true},
 		{name: "Unreadable: wait and poll", err: &cloud.Error{Kind: cloud.Unreadable}, want: unavailable, onDemand: true, listed: true},

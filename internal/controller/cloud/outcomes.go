@@ -39,6 +39,8 @@ func outcomeOf(c *pcapi.Cloud, err error) error {
 	switch {
 	case cloud.Is(err, cloud.Unauthorized):
 		return stall(pcapi.AuthenticationFailedReason, err)
+	case cloud.Is(err, cloud.Misconfigured):
+		return stall(pcapi.InvalidConfigurationReason, err)
 	case cloud.Is(err, cloud.Untrusted):
 		return stall(pcapi.UntrustedReason, err)
 	case cloud.Is(err, cloud.Unavailable, cloud.Throttled):
@@ -63,7 +65,7 @@ func publicText(err error) string {
 		return "its configuration has to be corrected by its administrator"
 	}
 	switch {
-	case cloud.Is(err, cloud.Unauthorized, cloud.Untrusted, cloud.Throttled, cloud.Unavailable, cloud.Unreadable):
+	case cloud.Is(err, cloud.Misconfigured, cloud.Unauthorized, cloud.Untrusted, cloud.Throttled, cloud.Unavailable, cloud.Unreadable):
 		return cloud.PublicMessage(err)
 	case cloud.KindOf(err) != "":
 		return "the cloud refuses the operator's requests"

@@ -26,6 +26,7 @@ func TestSettingsOfSpec(t *testing.T) {
 func TestOutcomeOfFailedPoll(t *testing.T) {
 	throttled := &cloud.Error{Kind: cloud.Throttled, Op: "list servers", RetryAfter: time.Minute}
 	patient := &cloud.Error{Kind: cloud.Unavailable, Op: "list servers", Detail: "maintenance", RetryAfter: 5 * time.Minute}
+	misconfigured := &cloud.Error{Kind: cloud.Misconfigured, Op: "get capabilities", Detail: "there is no datastore d1"}
 	unusable := &clouds.UnusableError{Reason: pcapi.SecretMissingReason, Err: errors.New("create the Secret")}
 	tests := []struct {
 		err     error
@@ -34,6 +35,7 @@ func TestOutcomeOfFailedPoll(t *testing.T) {
 	}{
 		{errLogin, "stalled: AuthenticationFailed, again in 10s", "wrong token"},
 		{errUntrusted, "stalled: Untrusted, again in 10s", "unknown authority"},
+		{misconfigured, "stalled: InvalidConfiguration, again in 10s", "there is no datastore d1"},
 		{errRefused, "waiting: Unreachable, again in 10s", "spec.endpoint, https://cloud.test/api"},
 		{patient, "waiting: Unreachable, again in 5m0s", "maintenance"},
 		{throttled, "waiting: Unreachable, again in 1m0s", "list servers"},
