@@ -79,7 +79,7 @@ var lifeCases = []testCase{
 		wantServers(ctx, t, f, created.ID)
 	}},
 	{name: "a name in any script: is returned as it was given", oddNames: true, run: func(ctx context.Context, t *testing.T, f Fixture) {
-		for _, odd := range oddNames() {
+		for _, odd := range f.names() {
 			created := mustCreate(ctx, t, f, cloud.CreateServer{Name: odd})
 			got, err := f.Client.GetServer(ctx, created.ID)
 			if err != nil {

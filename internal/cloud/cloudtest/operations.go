@@ -58,8 +58,7 @@ var operationCases = []testCase{
 			if err != nil {
 				t.Fatalf("CreateServer: %v", err)
 			}
-			_, err = f.Client.CreateServer(ctx, req)
-			wantKind(t, "second CreateServer", err, cloud.Taken, false)
+			wantTaken(ctx, t, f, req)
 			wantServers(ctx, t, f, serverOf(ctx, t, f, result).ID)
 		}},
 	{name: "one key twice while the first create runs: one server", operating: true, needs: []cloud.Capability{cloud.Idempotency},

@@ -26,7 +26,7 @@ var probeCases = []testCase{
 		wantKind(t, "CheckName", f.Client.CheckName(ctx, cloud.Name{Name: name("free")}), "", false)
 	}},
 	{name: "a free name, in any script and with any sign: may be used", oddNames: true, run: func(ctx context.Context, t *testing.T, f Fixture) {
-		for _, free := range oddNames() {
+		for _, free := range f.names() {
 			wantKind(t, "CheckName("+free+")", f.Client.CheckName(ctx, cloud.Name{Name: free}), "", false)
 		}
 	}},
@@ -61,6 +61,14 @@ var probeCases = []testCase{
 		_, err = f.Client.CreateServer(ended, cloud.CreateServer{Name: name("late")})
 		wantKind(t, "CreateServer", err, cloud.Unavailable, false)
 	}},
+}
+
+// names returns the names that cases use where names may be odd.
+func (f Fixture) names() []string {
+	if f.Names != nil {
+		return f.Names
+	}
+	return oddNames()
 }
 
 // oddNames holds names that change the path or the meaning of a request when a

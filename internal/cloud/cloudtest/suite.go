@@ -52,6 +52,8 @@ type Fixture struct {
 	// PlainNames is set for a cloud that refuses or changes names with other
 	// characters than lower-case letters, digits and hyphens.
 	PlainNames bool
+	// Names are names that the cloud allows; nil for a cloud that allows any name.
+	Names []string
 	// Sent returns how many calls have reached the cloud, of any kind. A call that
 	// the client refuses does not reach it. Optional.
 	Sent func() int
