@@ -1,0 +1,117 @@
+package vsphere
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloud/transport"
+)
+
+// closeTimeout bounds the request that ends a session.
+const closeTimeout = 5 * time.Second
+
+// Client is one vCenter. It is safe for concurrent use.
+type Client struct {
+	place     Place
+	log       logr.Logger
+	transport *transport.Transport
+	redactor  *transport.Redactor
+	session   *session
+	usage     *usage
+
+	// locating is held by the one call that looks for the site.
+	locating chan struct{}
+	mu       sync.Mutex
+	site     *site
+
+	templates templates
+	names     names
+	refs      refs
+	creating  creating
+}
+
+var _ cloud.Client = (*Client)(nil)
+
+// capabilities are those of every vCenter.
+var capabilities = cloud.NewCapabilities(
+	cloud.Idempotency, cloud.Labels, cloud.UniqueNames, cloud.FolderNames, cloud.BulkStatus, cloud.Power, cloud.PowerAtCreate,
+	cloud.Resize, cloud.Folders, cloud.Hosts, cloud.Sessions, cloud.Sizing, cloud.Operations,
+)
+
+// New returns a client of the vCenter that cfg describes. It makes no call. Its errors
+// say what is wrong with cfg and what to do, and quote no secret.
+func New(cfg Config) (*Client, error) { return newOver(nil, cfg) }
+
+// newOver is New with what sends the requests, nil for connections of the client's own.
+func newOver(base http.RoundTripper, cfg Config) (*Client, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	endpoint, err := parseEndpoint(cfg.Endpoint)
+	if err != nil {
+		return nil, err
+	}
+	held := cfg.Holds.of(cfg)
+	t, err := transport.New(transport.Config{
+		Name: cfg.Name, Host: endpoint.Hostname(), CA: cfg.CA, InsecureSkipVerify: cfg.InsecureSkipVerify,
+		Limits: cfg.Limits, Timeout: cfg.Timeout, Metrics: cfg.Metrics, Log: cfg.Log, Base: base, Hold: &held.requests,
+	})
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{
+		place: cfg.Place, log: cfg.Log.WithValues("cloud", cfg.Name), transport: t, usage: newUsage(), locating: make(chan struct{}, 1),
+		redactor: transport.NewRedactor(cfg.Credentials.Password, cfg.Credentials.Token, string(cfg.Credentials.Key)),
+	}
+	c.session = newSession(c, cfg, endpoint, held)
+	return c, nil
+}
+
+// Capabilities returns what every vCenter can do. It looks for all that the Place
+// names, and fails as Misconfigured if something does not exist.
+func (c *Client) Capabilities(ctx context.Context) (cloud.Capabilities, error) {
+	const op = "get capabilities"
+	ctx, end, err := c.begin(cloudWide(ctx), op)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	c.dropSite(nil)
+	at, err := c.locate(ctx)
+	if err == nil {
+		_, err = c.templates.check(ctx, c, at)
+	}
+	if err != nil {
+		return nil, c.fail(ctx, op, err)
+	}
+	return capabilities, nil
+}
+
+// Close waits for the calls under way, ends the session, if there is one, and closes
+// idle connections. It ends with ctx, of which it leaves five seconds for the session.
+// Later calls fail with Unavailable. The second Close does nothing.
+func (c *Client) Close(ctx context.Context) {
+	idle, first := c.usage.close()
+	if !first {
+		return
+	}
+	defer c.transport.CloseIdleConnections()
+	wait, stop := context.WithCancel(ctx)
+	if end, ok := ctx.Deadline(); ok {
+		wait, stop = context.WithDeadline(ctx, end.Add(-closeTimeout))
+	}
+	defer stop()
+	select {
+	case <-idle:
+	case <-wait.Done():
+	}
+	ctx, cancel := context.WithTimeout(cloudWide(ctx), closeTimeout)
+	defer cancel()
+	c.session.close(ctx)
+}

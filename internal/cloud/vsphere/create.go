@@ -1,0 +1,220 @@
+package vsphere
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+// CreateServer clones a template. Of all calls with one key, name and folder, at most
+// one makes a VM, whose name is unique in its folder.
+func (c *Client) CreateServer(ctx context.Context, req cloud.CreateServer) (cloud.Result, error) {
+	op := "create server " + quote(req.Name)
+	if err := checkName(op, req.Name); err != nil {
+		return cloud.Result{}, err
+	}
+	if req.NetworkID != "" {
+		return cloud.Result{}, noNetworks(op)
+	}
+	ctx, end, err := c.begin(ctx, op)
+	if err != nil {
+		return cloud.Result{}, err
+	}
+	defer end()
+	at, err := c.locate(ctx)
+	if err != nil {
+		return cloud.Result{}, c.fail(ctx, op, err)
+	}
+	id := idOf(req.IdempotencyKey)
+	if existing, err := c.made(ctx, op, at, id, req); err != nil || existing != nil {
+		return resultOf(existing), c.failed(ctx, op, err)
+	}
+	from, err := c.templates.get(ctx, c, at, req.Template)
+	if err != nil {
+		return cloud.Result{}, c.fail(ctx, op, c.misplaced(at, err))
+	}
+	return c.clone(ctx, op, at, from, id, req)
+}
+
+// made returns the VM that an earlier create with this key made, wherever it is now;
+// nil if there is none.
+func (c *Client) made(ctx context.Context, op string, at *site, id string, req cloud.CreateServer) (*cloud.Server, error) {
+	if req.IdempotencyKey == "" {
+		return nil, nil //nolint:nilnil // there is none, and that is no error
+	}
+	vm, err := c.byID(ctx, op, at, id)
+	if vm == nil || err != nil {
+		return nil, c.misplaced(at, err)
+	}
+	return c.claim(ctx, at, vm, id, originOf(req))
+}
+
+// clone sends the create, unless the name is taken already.
+func (c *Client) clone(ctx context.Context, op string, at *site, from template, id string, req cloud.CreateServer) (cloud.Result, error) {
+	c.creating.removing.RLock()
+	defer c.creating.removing.RUnlock()
+	in, err := ensureFolder(ctx, op, at, req.Folder)
+	if err != nil {
+		return cloud.Result{}, c.fail(ctx, op, c.misplaced(at, err))
+	}
+	taken, err := child(ctx, at, in, req.Name)
+	if err != nil {
+		return cloud.Result{}, c.fail(ctx, op, c.misplaced(at, err))
+	}
+	if taken != nil {
+		existing, err := c.holder(ctx, at, *taken, id, originOf(req))
+		return resultOf(existing), c.failed(ctx, op, err)
+	}
+	res, err := methods.CloneVM_Task(ctx, at.vim, &types.CloneVM_Task{This: from.ref, Folder: in, Name: req.Name, Spec: c.cloneSpec(at, from, id, req)})
+	if err != nil {
+		if isGone(err) {
+			c.templates.forget()
+		}
+		e := c.fail(ctx, op, c.misplaced(at, err))
+		if e.Kind == cloud.NotFound {
+			e.Kind, e.Detail = cloud.Busy, "a part of the inventory was removed meanwhile: it is looked for again"
+		}
+		return cloud.Result{}, changed(e, err)
+	}
+	operation := operation{kind: createOperation, task: res.Returnval.Value, server: id}
+	c.creating.began(in, operation.task)
+	return cloud.Result{Operation: operation.String()}, nil
+}
+
+// changed returns e as the error of a request that changes something.
+func changed(e *cloud.Error, err error) *cloud.Error {
+	exchange, ok := errors.AsType[*exchangeError](err)
+	e.Uncertain = ok && exchange.sent
+	return e
+}
+
+func resultOf(server *cloud.Server) cloud.Result {
+	if server == nil {
+		return cloud.Result{}
+	}
+	return cloud.Result{Server: *server}
+}
+
+func (c *Client) cloneSpec(at *site, from template, id string, req cloud.CreateServer) types.VirtualMachineCloneSpec {
+	spec := types.VirtualMachineCloneSpec{
+		Location: types.VirtualMachineRelocateSpec{Pool: &at.pool, Datastore: &at.datastore},
+		PowerOn:  req.PowerState != cloud.PowerOff,
+		Config: &types.VirtualMachineConfigSpec{
+			InstanceUuid: id, ExtraConfig: mark(req),
+			NumCPUs: int32(req.CPU), MemoryMB: int64(req.MemoryMiB), //nolint:gosec // the spec bounds it
+		},
+	}
+	if c.place.LinkedClones {
+		spec.Location.DiskMoveType = string(types.VirtualMachineRelocateDiskMoveOptionsCreateNewChildDiskBacking)
+		spec.Snapshot = &from.snapshot
+	}
+	if at.network != nil {
+		spec.Config.DeviceChange = []types.BaseVirtualDeviceConfigSpec{adapter(at, from)}
+	}
+	return spec
+}
+
+// adapter connects the first network adapter to the network of the site.
+func adapter(at *site, from template) types.BaseVirtualDeviceConfigSpec {
+	if from.adapter == nil {
+		card := &types.VirtualVmxnet3{}
+		card.Backing, card.Key = at.network, -1
+		return &types.VirtualDeviceConfigSpec{Operation: types.VirtualDeviceConfigSpecOperationAdd, Device: card}
+	}
+	card := copied(from.adapter)
+	device := card.GetVirtualDevice()
+	device.Backing = at.network
+	device.Connectable = &types.VirtualDeviceConnectInfo{StartConnected: true, AllowGuestControl: true, Connected: true}
+	return &types.VirtualDeviceConfigSpec{Operation: types.VirtualDeviceConfigSpecOperationEdit, Device: card}
+}
+
+const (
+	// markHold is how long a VM may show without its mark, which comes a moment later.
+	markHold = 2500 * time.Millisecond
+	// firstLook is the pause before the second look at such a VM; it doubles after.
+	firstLook = 20 * time.Millisecond
+)
+
+var (
+	errNoMark = &cloud.Error{Kind: cloud.Unavailable, Uncertain: true, Detail: "a VM of this name is being created, and it is not known yet for whom"}
+	errTaken  = &cloud.Error{Kind: cloud.Taken, Code: "DuplicateName", Detail: "the folder has a VM of this name"}
+)
+
+// holder returns the VM that has the name, if the create with this origin made it.
+func (c *Client) holder(ctx context.Context, at *site, ref types.ManagedObjectReference, id string, asked origin) (*cloud.Server, error) {
+	vm, err := c.marked(ctx, at, ref, id)
+	if err != nil {
+		return nil, err
+	}
+	return c.claim(ctx, at, vm, id, asked)
+}
+
+// marked returns the VM that has a name with its mark. A VM shows before its mark does,
+// so one without a mark is looked at again, until it is clear that it gets none.
+func (c *Client) marked(ctx context.Context, at *site, ref types.ManagedObjectReference, id string) (*seen, error) {
+	if ref.Type != "VirtualMachine" {
+		return nil, errTaken
+	}
+	end := time.Now().Add(markHold)
+	for pause := firstLook; ; pause *= 2 {
+		vm, err := c.look(ctx, at, ref)
+		switch {
+		case err != nil:
+			return nil, err
+		case vm == nil:
+			return nil, refuse("", cloud.Busy, "the VM that had the name was deleted meanwhile")
+		case vm.marked():
+			return vm, nil
+		case time.Now().After(end):
+			return nil, unmarked(vm, id)
+		}
+		if !sleep(ctx, pause) {
+			return nil, errNoMark
+		}
+	}
+}
+
+// sleep waits for d, and reports whether the context is still alive then.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// unmarked says whose a VM is that got no mark.
+func unmarked(vm *seen, id string) error {
+	known := vm.text(uuidPath)
+	switch {
+	case known == id, known == "" && !vm.lost():
+		return errNoMark
+	}
+	return errTaken
+}
+
+// claim returns the VM if the create with this origin made it.
+func (c *Client) claim(ctx context.Context, at *site, vm *seen, id string, asked origin) (*cloud.Server, error) {
+	switch from := vm.origin(); {
+	case from.Key != asked.Key || asked.Key == "":
+		return nil, errTaken
+	case from.Request != asked.Request:
+		return nil, refuse("", cloud.KeyReused, "a VM was created for this object already, from another spec")
+	}
+	servers, err := c.servers(ctx, at, []seen{*vm})
+	if err != nil {
+		return nil, err
+	}
+	if len(servers) == 0 || servers[0].ID != id {
+		return nil, errNoMark
+	}
+	return &servers[0], nil
+}

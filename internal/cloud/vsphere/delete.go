@@ -1,0 +1,78 @@
+package vsphere
+
+import (
+	"context"
+	"time"
+
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+const (
+	// powerOffHold is how long a deletion waits for the VM to be powered off, which takes
+	// a second or two. Then the caller comes back.
+	powerOffHold = 5 * time.Second
+	// powerOffLook is the pause before the second look at it; it doubles after.
+	powerOffLook = 50 * time.Millisecond
+)
+
+// DeleteServer powers the VM off and destroys it with its disks. It fails with Conflict
+// for a VM without an owner's mark.
+func (c *Client) DeleteServer(ctx context.Context, id string) (cloud.Result, error) {
+	op := "delete server " + quote(id)
+	ctx, end, err := c.begin(ctx, op)
+	if err != nil {
+		return cloud.Result{}, err
+	}
+	defer end()
+	vm, at, err := c.lookUp(ctx, op, id)
+	if err != nil {
+		return cloud.Result{}, err
+	}
+	if !vm.marked() {
+		return cloud.Result{}, refuse(op, cloud.Conflict, "the VM does not carry the operator's mark, so it is not deleted: delete it in the vCenter if it is not needed")
+	}
+	if vm.state() == cloud.StateActive {
+		if err := c.powerOff(ctx, op, at, vm); err != nil {
+			return cloud.Result{}, err
+		}
+	}
+	res, err := methods.Destroy_Task(ctx, at.vim, &types.Destroy_Task{This: vm.ref})
+	if isGone(err) {
+		return cloud.Result{}, refuse(op, cloud.NotFound, "the VM was deleted meanwhile")
+	}
+	if err != nil {
+		return cloud.Result{}, changed(c.fail(ctx, op, err), err)
+	}
+	return cloud.Result{Operation: operation{kind: deleteOperation, task: res.Returnval.Value, server: id, folder: vm.reference("parent").Value}.String()}, nil
+}
+
+// powerOff powers the VM off, and waits a short time for it.
+func (c *Client) powerOff(ctx context.Context, op string, at *site, vm seen) error {
+	started, err := power(ctx, at, vm, cloud.PowerOff)
+	if _, off := faultOf(err).(*types.InvalidPowerState); off {
+		return nil
+	}
+	if err != nil {
+		return changed(c.fail(ctx, op, err), err)
+	}
+	end := time.Now().Add(powerOffHold)
+	for pause := powerOffLook; time.Now().Before(end); pause *= 2 {
+		info, err := task(ctx, at, started.Value)
+		if err != nil {
+			return c.fail(ctx, op, err)
+		}
+		if info == nil || info.State == types.TaskInfoStateSuccess {
+			return nil
+		}
+		if info.State == types.TaskInfoStateError {
+			break
+		}
+		if !sleep(ctx, pause) {
+			break
+		}
+	}
+	return refuse(op, cloud.Busy, "the VM is powered off before it is deleted, which takes a while")
+}

@@ -1,0 +1,127 @@
+package vsphere
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+// child returns what has a name in a folder, nil if nothing does.
+func child(ctx context.Context, at *site, folder types.ManagedObjectReference, name string) (*types.ManagedObjectReference, error) {
+	res, err := methods.FindChild(ctx, at.vim, &types.FindChild{This: *at.vim.ServiceContent.SearchIndex, Entity: folder, Name: name})
+	if err != nil {
+		return nil, err
+	}
+	return res.Returnval, nil
+}
+
+// folder returns the folder of a name below the root, nil if there is none. The empty
+// name is that of the root.
+func folder(ctx context.Context, op string, at *site, name string) (*types.ManagedObjectReference, error) {
+	name, err := folderName(op, name)
+	if err != nil || name == "" {
+		return &at.root, err
+	}
+	found, err := child(ctx, at, at.root, name)
+	if err == nil && found != nil && found.Type != "Folder" {
+		return nil, refuse(op, cloud.Rejected, "%s is no folder but a VM: choose another folder", quote(name))
+	}
+	return found, err
+}
+
+// ensureFolder returns the folder of a name below the root, and makes it if there is none.
+func ensureFolder(ctx context.Context, op string, at *site, name string) (types.ManagedObjectReference, error) {
+	for range 3 {
+		found, err := folder(ctx, op, at, name)
+		if err != nil {
+			return types.ManagedObjectReference{}, err
+		}
+		if found != nil {
+			return *found, nil
+		}
+		res, err := methods.CreateFolder(ctx, at.vim, &types.CreateFolder{This: at.root, Name: shortened(name)})
+		if err == nil {
+			return res.Returnval, nil
+		}
+		if _, exists := faultOf(err).(*types.DuplicateName); !exists { // else another call made it
+			return types.ManagedObjectReference{}, err
+		}
+	}
+	return types.ManagedObjectReference{}, refuse(op, cloud.Busy, "the folder %s is made and removed by others at the same time", quote(name))
+}
+
+// creatingHold is how long a create that nobody asks for keeps its folder.
+const creatingHold = time.Hour
+
+// creating has the creates that may still put a VM into a folder, so that no folder is
+// removed under them.
+type creating struct {
+	// removing is held by creates while they choose a folder, and by its removal.
+	removing sync.RWMutex
+
+	mu      sync.Mutex
+	folders map[string]map[string]time.Time
+}
+
+// began records a task that creates a VM in a folder.
+func (c *creating) began(folder types.ManagedObjectReference, task string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.folders == nil {
+		c.folders = map[string]map[string]time.Time{}
+	}
+	if c.folders[folder.Value] == nil {
+		c.folders[folder.Value] = map[string]time.Time{}
+	}
+	c.folders[folder.Value][task] = time.Now()
+}
+
+// ended records that a task has ended.
+func (c *creating) ended(task string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for folder, tasks := range c.folders {
+		if delete(tasks, task); len(tasks) == 0 {
+			delete(c.folders, folder)
+		}
+	}
+}
+
+func (c *creating) in(folder types.ManagedObjectReference) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, began := range c.folders[folder.Value] {
+		if time.Since(began) < creatingHold {
+			return true
+		}
+	}
+	return false
+}
+
+// removeFolder removes a folder that a deletion has left empty. One that stays, because
+// it is in use or because this fails, does no harm.
+func (c *Client) removeFolder(ctx context.Context, at *site, folder types.ManagedObjectReference) {
+	if folder == at.root || folder == at.templates || folder.Value == "" {
+		return
+	}
+	c.creating.removing.Lock()
+	defer c.creating.removing.Unlock()
+	if c.creating.in(folder) {
+		return
+	}
+	found, err := retrieve(ctx, at.vim, "Folder", []string{"parent", "childEntity"}, folder)
+	if err != nil || len(found) != 1 || found[0].reference("parent") != at.root {
+		return
+	}
+	if inside, ok := found[0].props["childEntity"].(types.ArrayOfManagedObjectReference); ok && len(inside.ManagedObjectReference) > 0 {
+		return
+	}
+	if _, err := methods.Destroy_Task(ctx, at.vim, &types.Destroy_Task{This: folder}); err != nil {
+		c.log.V(1).Info("an empty folder was not removed", "fault", codeOf(faultOf(err)))
+	}
+}

@@ -1,0 +1,56 @@
+package vsphere
+
+import (
+	"context"
+
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+// ListHosts returns the hosts of the datacenter that serve VMs: those that are
+// connected and not in maintenance mode. A host has a GPU if a graphics device of it
+// can be given to VMs.
+func (c *Client) ListHosts(ctx context.Context) ([]cloud.Host, error) {
+	const op = "list hosts"
+	ctx, end, err := c.begin(cloudWide(ctx), op)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	at, err := c.locate(ctx)
+	if err != nil {
+		return nil, c.fail(ctx, op, err)
+	}
+	compute := func(path string) types.BaseSelectionSpec {
+		return &types.TraversalSpec{Type: "ComputeResource", Path: path}
+	}
+	found, err := collect(ctx, at.vim, types.PropertyFilterSpec{
+		PropSet:   []types.PropertySpec{{Type: "HostSystem", PathSet: []string{"name", "config.graphicsInfo", "runtime.inMaintenanceMode", "runtime.connectionState"}}},
+		ObjectSet: []types.ObjectSpec{children(at.hosts, true, compute("host"))},
+	})
+	if err != nil {
+		return nil, c.fail(ctx, op, c.misplaced(at, err))
+	}
+	hosts := make([]cloud.Host, 0, len(found))
+	for _, host := range found {
+		connected := host.props["runtime.connectionState"] == types.HostSystemConnectionStateConnected
+		if connected && !host.flag("runtime.inMaintenanceMode") {
+			hosts = append(hosts, cloud.Host{Name: unescaped(host.text("name")), GPU: hasGPU(host)})
+		}
+	}
+	return hosts, nil
+}
+
+// hasGPU reports whether a host has a graphics device that VMs can use. Every host
+// has a basic one for its console.
+func hasGPU(host seen) bool {
+	devices, _ := host.props["config.graphicsInfo"].(types.ArrayOfHostGraphicsInfo)
+	for _, device := range devices.HostGraphicsInfo {
+		switch types.HostGraphicsInfoGraphicsType(device.GraphicsType) {
+		case types.HostGraphicsInfoGraphicsTypeShared, types.HostGraphicsInfoGraphicsTypeDirect, types.HostGraphicsInfoGraphicsTypeSharedDirect:
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,187 @@
+package vsphere
+
+import (
+	"context"
+	"strings"
+
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+// The kinds of operations.
+const (
+	createOperation = "create"
+	updateOperation = "update"
+	deleteOperation = "delete"
+)
+
+// operation is a task of the vCenter, and what it is about. Its text is its id, which
+// says after a restart what is left to do.
+type operation struct {
+	kind, task string
+	// server is the id of the VM.
+	server string
+	// folder is the one that a deletion may leave empty.
+	folder string
+}
+
+func (o operation) String() string {
+	return strings.TrimSuffix(strings.Join([]string{o.kind, o.task, o.server, o.folder}, "/"), "/")
+}
+
+// parseOperation reads an id. It reports false if it is of no operation.
+func parseOperation(id string) (operation, bool) {
+	parts := strings.Split(id, "/")
+	if len(parts) == 3 {
+		parts = append(parts, "")
+	}
+	if len(parts) != 4 || parts[1] == "" || parts[2] == "" {
+		return operation{}, false
+	}
+	o := operation{kind: parts[0], task: parts[1], server: parts[2], folder: parts[3]}
+	return o, o.kind == createOperation || o.kind == updateOperation || o.kind == deleteOperation
+}
+
+// GetOperation returns how far the vCenter is with a task.
+func (c *Client) GetOperation(ctx context.Context, id string) (cloud.Operation, error) {
+	op := "get operation " + quote(id)
+	if id == "" {
+		return cloud.Operation{}, refuse(op, cloud.Rejected, "no id was given")
+	}
+	what, ok := parseOperation(id)
+	if !ok {
+		return cloud.Operation{}, refuse(op, cloud.NotFound, "it is no id of an operation")
+	}
+	ctx, end, err := c.begin(ctx, op)
+	if err != nil {
+		return cloud.Operation{}, err
+	}
+	defer end()
+	at, err := c.locate(ctx)
+	if err != nil {
+		return cloud.Operation{}, c.fail(ctx, op, err)
+	}
+	info, err := task(ctx, at, what.task)
+	if err == nil && info == nil {
+		c.creating.ended(what.task)
+		return cloud.Operation{}, refuse(op, cloud.NotFound, "the vCenter does not know the task any more")
+	}
+	if err != nil {
+		return cloud.Operation{}, c.fail(ctx, op, err)
+	}
+	state, err := c.stateOf(ctx, op, at, what, info)
+	if err != nil {
+		return cloud.Operation{}, c.fail(ctx, op, err)
+	}
+	if state.Done {
+		c.creating.ended(what.task)
+	}
+	return state, nil
+}
+
+// task returns a task, nil if the vCenter does not know it any more.
+func task(ctx context.Context, at *site, name string) (*types.TaskInfo, error) {
+	found, err := retrieve(ctx, at.vim, "Task", []string{"info"}, types.ManagedObjectReference{Type: "Task", Value: name})
+	if isGone(err) || err == nil && len(found) == 0 {
+		return nil, nil //nolint:nilnil // there is none, and that is no error
+	}
+	if err != nil {
+		return nil, err
+	}
+	info, ok := found[0].props["info"].(types.TaskInfo)
+	if !ok {
+		return nil, refuse("", cloud.Unreadable, "the task has no state")
+	}
+	return &info, nil
+}
+
+func (c *Client) stateOf(ctx context.Context, op string, at *site, what operation, info *types.TaskInfo) (cloud.Operation, error) {
+	state := cloud.Operation{ServerID: what.server, Progress: int(min(100, max(0, info.Progress)))}
+	switch info.State {
+	case types.TaskInfoStateSuccess:
+		state.Done, state.Progress = true, 100
+		if what.kind == deleteOperation {
+			c.removeFolder(ctx, at, types.ManagedObjectReference{Type: "Folder", Value: what.folder})
+		}
+		return state, nil
+	case types.TaskInfoStateError:
+		return c.failedTask(ctx, op, at, what, info)
+	}
+	if what.kind == createOperation {
+		state.ServerID = "" // it is not found before the task has ended
+	}
+	return state, nil
+}
+
+// failedTask returns the state of a task that ended with a fault.
+func (c *Client) failedTask(ctx context.Context, op string, at *site, what operation, info *types.TaskInfo) (cloud.Operation, error) {
+	state := cloud.Operation{Done: true, ServerID: what.server}
+	var fault types.BaseMethodFault
+	var message string
+	if info.Error != nil {
+		fault, message = info.Error.Fault, info.Error.LocalizedMessage
+	}
+	switch f := fault.(type) {
+	case *types.DuplicateName:
+		if what.kind == createOperation {
+			return c.duplicate(ctx, at, what, f)
+		}
+	case *types.InvalidPowerState:
+		if what.kind == updateOperation && f.ExistingState == f.RequestedState {
+			return state, nil // it has the state that was asked for
+		}
+	case *types.ManagedObjectNotFound:
+		if what.kind == deleteOperation {
+			return state, nil
+		}
+	}
+	state.Err = c.faultOfTask(op, fault, message)
+	if what.kind != createOperation {
+		return state, nil
+	}
+	// A clone can fail after it has made the VM, as when it cannot be started.
+	vm, err := c.byID(ctx, op, at, what.server)
+	if err != nil {
+		return cloud.Operation{}, err
+	}
+	if vm == nil {
+		state.ServerID = ""
+	}
+	return state, nil
+}
+
+// faultOfTask returns why a task failed. That it met something that passes says nothing
+// about the calls of this client.
+func (c *Client) faultOfTask(op string, fault types.BaseMethodFault, message string) *cloud.Error {
+	if fault == nil {
+		return refuse(op, cloud.Failed, "the vCenter gives no reason")
+	}
+	e := c.refused(op, fault, message)
+	switch e.Kind {
+	case cloud.Unauthorized, cloud.Throttled, cloud.Unavailable, cloud.NotFound, cloud.Busy:
+		e.Kind = cloud.Failed
+	default:
+	}
+	return e
+}
+
+// duplicate returns the state of a create that found its name taken: it has taken
+// effect if another request of the same create made the VM.
+func (c *Client) duplicate(ctx context.Context, at *site, what operation, fault *types.DuplicateName) (cloud.Operation, error) {
+	taken := *errTaken
+	taken.Op = "create server"
+	vm, err := c.marked(ctx, at, fault.Object, what.server)
+	switch {
+	case cloud.Is(err, cloud.Taken):
+		return cloud.Operation{Done: true, Err: &taken}, nil
+	case cloud.Uncertain(err):
+		return cloud.Operation{}, nil // whose the VM is shows later
+	case err != nil:
+		return cloud.Operation{}, err
+	}
+	if key := vm.origin().Key; key == "" || idOf(key) != what.server {
+		return cloud.Operation{Done: true, Err: &taken}, nil
+	}
+	return cloud.Operation{Done: true, Progress: 100, ServerID: what.server}, nil
+}

@@ -1,0 +1,227 @@
+package vsphere
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+// CheckName looks for the name in its folder.
+func (c *Client) CheckName(ctx context.Context, name cloud.Name) error {
+	op := "check name " + quote(name.Name)
+	if err := checkName(op, name.Name); err != nil {
+		return err
+	}
+	ctx, end, err := c.begin(ctx, op)
+	if err != nil {
+		return err
+	}
+	defer end()
+	at, err := c.locate(ctx)
+	if err != nil {
+		return c.fail(ctx, op, err)
+	}
+	in, err := folder(ctx, op, at, name.Folder)
+	if err != nil || in == nil {
+		return c.failed(ctx, op, err)
+	}
+	found, err := child(ctx, at, *in, name.Name)
+	if err != nil {
+		return c.fail(ctx, op, c.misplaced(at, err))
+	}
+	if found != nil {
+		return refuse(op, cloud.Taken, "the name is in use in its folder")
+	}
+	return nil
+}
+
+// failed is fail for an error that may be nil.
+func (c *Client) failed(ctx context.Context, op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return c.fail(ctx, op, err)
+}
+
+// misplaced returns err, unless a part of the site does not exist any more. Then the
+// site is looked for again, which finds out what is missing.
+func (c *Client) misplaced(at *site, err error) error {
+	fault, gone := faultOf(err).(*types.ManagedObjectNotFound)
+	if !gone {
+		return err
+	}
+	switch fault.Obj {
+	case at.root, at.templates, at.pool, at.datastore, at.datacenter, at.hosts:
+		c.dropSite(at)
+		c.templates.forget()
+		return refuse("", cloud.Busy, "a part of the inventory that the Cloud uses was removed: it is looked for again")
+	}
+	return err
+}
+
+// lookUp returns the VM with an id as it is, and the site. It is below the root.
+func (c *Client) lookUp(ctx context.Context, op, id string) (seen, *site, error) {
+	if id == "" {
+		return seen{}, nil, refuse(op, cloud.Rejected, "no id was given")
+	}
+	at, err := c.locate(ctx)
+	if err != nil {
+		return seen{}, nil, c.fail(ctx, op, err)
+	}
+	vm, err := c.byID(ctx, op, at, id)
+	if err != nil {
+		return seen{}, nil, c.fail(ctx, op, c.misplaced(at, err))
+	}
+	if vm == nil {
+		return seen{}, nil, refuse(op, cloud.NotFound, "no VM has this instance UUID")
+	}
+	return *vm, at, nil
+}
+
+// byID returns the VM with an id, nil if there is none. Ids have one spelling, so that
+// no two ids are of the same VM.
+func (c *Client) byID(ctx context.Context, op string, at *site, id string) (*seen, error) {
+	if parsed, err := uuid.Parse(id); err != nil || parsed.String() != id {
+		return nil, nil //nolint:nilnil // there is none, and that is no error
+	}
+	res, err := methods.FindAllByUuid(ctx, at.vim, &types.FindAllByUuid{
+		This: *at.vim.ServiceContent.SearchIndex, Datacenter: &at.datacenter, Uuid: id, VmSearch: true, InstanceUuid: types.NewBool(true),
+	})
+	if err != nil {
+		return nil, err
+	}
+	switch len(res.Returnval) {
+	case 0:
+		return c.inaccessible(ctx, at, id)
+	case 1:
+	default:
+		return nil, refuse(op, cloud.Conflict, "%d VMs have this instance UUID, of which all but one are copies: the administrator gives the copies others", len(res.Returnval))
+	}
+	vm, err := c.look(ctx, at, res.Returnval[0])
+	if vm == nil || err != nil || vm.flag(templatePath) || !vm.inside {
+		return nil, err
+	}
+	c.refs.put(vm.ref, id)
+	return vm, nil
+}
+
+// look reads a VM and the folders that it is in; nil if it does not exist.
+func (c *Client) look(ctx context.Context, at *site, ref types.ManagedObjectReference) (*seen, error) {
+	const up = "up"
+	found, err := collect(ctx, at.vim, types.PropertyFilterSpec{
+		PropSet: []types.PropertySpec{{Type: "VirtualMachine", PathSet: vmPaths}, {Type: "Folder", PathSet: []string{"name"}}},
+		ObjectSet: []types.ObjectSpec{{Obj: ref, SelectSet: []types.BaseSelectionSpec{&types.TraversalSpec{
+			SelectionSpec: types.SelectionSpec{Name: up}, Type: "ManagedEntity", Path: "parent", SelectSet: []types.BaseSelectionSpec{&types.SelectionSpec{Name: up}},
+		}}}},
+	})
+	if err != nil && !isGone(err) {
+		return nil, err
+	}
+	var vm *seen
+	inside := false
+	for _, object := range found {
+		if object.ref == ref {
+			vm = &object
+			continue
+		}
+		inside = inside || object.ref == at.root
+		c.names.put(object.ref, unescaped(object.text("name")), time.Now())
+	}
+	if vm == nil {
+		c.refs.forget(ref)
+		return nil, nil //nolint:nilnil // there is none, and that is no error
+	}
+	vm.inside = inside
+	return vm, nil
+}
+
+// inaccessible returns the VM that had an id and cannot be read at the moment, so that
+// a search does not find it; nil if there is none.
+func (c *Client) inaccessible(ctx context.Context, at *site, id string) (*seen, error) {
+	ref, known := c.refs.find(id)
+	if !known {
+		return nil, nil //nolint:nilnil // there is none, and that is no error
+	}
+	vm, err := c.look(ctx, at, ref)
+	if vm == nil || err != nil || !vm.lost() {
+		return nil, err
+	}
+	return vm, nil
+}
+
+// GetServer returns the VM with this instance UUID.
+func (c *Client) GetServer(ctx context.Context, id string) (cloud.Server, error) {
+	op := "get server " + quote(id)
+	ctx, end, err := c.begin(ctx, op)
+	if err != nil {
+		return cloud.Server{}, err
+	}
+	defer end()
+	vm, at, err := c.lookUp(ctx, op, id)
+	if err != nil {
+		return cloud.Server{}, err
+	}
+	servers, err := c.servers(ctx, at, []seen{vm})
+	if err != nil {
+		return cloud.Server{}, c.fail(ctx, op, err)
+	}
+	servers[0].ID = id
+	return servers[0], nil
+}
+
+// ServerStatus returns the use of the VM with this instance UUID.
+func (c *Client) ServerStatus(ctx context.Context, id string) (cloud.Status, error) {
+	server, err := c.GetServer(ctx, id)
+	return cloud.Status{CPUUtilization: server.CPUUtilization}, err
+}
+
+// servers returns VMs as servers. Those without an id are left out: they are being
+// created, or were never readable.
+func (c *Client) servers(ctx context.Context, at *site, vms []seen) ([]cloud.Server, error) {
+	wanted := map[types.ManagedObjectReference]bool{}
+	for _, vm := range vms {
+		wanted[vm.reference("runtime.host")] = true
+		if parent := vm.reference("parent"); parent != at.root {
+			wanted[parent] = true
+		}
+	}
+	delete(wanted, types.ManagedObjectReference{})
+	named, err := c.names.of(ctx, at, wanted)
+	if err != nil {
+		return nil, err
+	}
+	servers := make([]cloud.Server, 0, len(vms))
+	for _, vm := range vms {
+		id := c.idOf(vm)
+		if id == "" || vm.text("name") == "" {
+			continue
+		}
+		server := vm.server(id)
+		server.Host = named[vm.reference("runtime.host")]
+		server.Folder = named[vm.reference("parent")]
+		if asked := vm.origin().Folder; shortened(asked) == server.Folder {
+			server.Folder = asked
+		}
+		servers = append(servers, server)
+	}
+	return servers, nil
+}
+
+// idOf returns the id of a VM, empty if it has none yet.
+func (c *Client) idOf(vm seen) string {
+	for _, path := range []string{uuidPath, summaryUUIDPath} {
+		if id := vm.text(path); id != "" {
+			c.refs.put(vm.ref, id)
+			return id
+		}
+	}
+	if vm.lost() {
+		return c.refs.id(vm.ref)
+	}
+	return ""
+}

@@ -1,0 +1,295 @@
+package vsphere
+
+import (
+	"context"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"reflect"
+	"strings"
+	"sync"
+
+	"github.com/vmware/govmomi/sts"
+	"github.com/vmware/govmomi/vim25"
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloud/transport"
+)
+
+// session sends requests with a session of the vCenter, which it opens when there is
+// none, and again when the vCenter has ended it.
+type session struct {
+	client      *Client
+	credentials *Credentials
+	held        *held
+	soap        *soap.Client
+	jar         *jar
+
+	// turn is held by the one call that logs in; the others wait for it.
+	turn chan struct{}
+
+	mu sync.Mutex
+	// vim is nil until the vCenter has been asked for its managed objects.
+	vim *vim25.Client
+	// logins counts sessions that were opened. open is whether the last one is not known
+	// to have ended.
+	logins int
+	open   bool
+	closed bool
+}
+
+func newSession(c *Client, cfg Config, endpoint *url.URL, held *held) *session {
+	s := &session{client: c, credentials: &cfg.Credentials, held: held, turn: make(chan struct{}, 1), jar: &jar{}}
+	s.jar.clear()
+	s.soap = s.over(soap.NewClient(endpoint, cfg.InsecureSkipVerify))
+	s.soap.Namespace, s.soap.Version = "urn:vim25", apiVersion
+	s.soap.UserAgent = agent(cfg.Version)
+	return s
+}
+
+// apiVersion is the oldest version of the API whose calls are used: vSphere 6.7.
+const apiVersion = "6.7"
+
+// over makes a SOAP client of govmomi use the transport chain.
+func (s *session) over(c *soap.Client) *soap.Client {
+	c.Client = *s.client.transport.Client()
+	c.Transport = readable(c.Transport)
+	c.Jar = s.jar
+	return c
+}
+
+type cloudWideKey struct{}
+
+// cloudWide returns a context for calls about the vCenter as a whole.
+func cloudWide(ctx context.Context) context.Context {
+	return context.WithValue(ctx, cloudWideKey{}, true)
+}
+
+// connect returns a client with a session.
+func (s *session) connect(ctx context.Context) (*vim25.Client, error) {
+	if _, err := s.ensure(ctx); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.vim, nil
+}
+
+// RoundTrip sends a request. If the vCenter answers that the session has ended, which
+// proves that it did nothing, the request is sent once more with another session.
+func (s *session) RoundTrip(ctx context.Context, req, res soap.HasFault) error {
+	login, err := s.ensure(ctx)
+	if err != nil {
+		return err
+	}
+	if err = s.send(ctx, req, res); !notAuthenticated(err) {
+		return err
+	}
+	if err := s.renew(ctx, login); err != nil {
+		return err
+	}
+	return s.send(ctx, req, res)
+}
+
+// exchangeError is a request that failed without a fault that says what happened.
+type exchangeError struct {
+	error
+	// sent is whether the request may have reached the vCenter.
+	sent bool
+}
+
+func (e *exchangeError) Unwrap() error { return e.error }
+
+// send sends a request once, whatever the session.
+func (s *session) send(ctx context.Context, req, res soap.HasFault) error {
+	body := reflect.ValueOf(res).Elem()
+	body.SetZero() // a fault of an earlier answer would stay
+	route := strings.TrimSuffix(reflect.TypeOf(req).Elem().Name(), "Body")
+	wide, _ := ctx.Value(cloudWideKey{}).(bool)
+	ctx, sent := transport.TraceSent(transport.WithCall(ctx, transport.Call{Route: route, CloudWide: wide}))
+	err := s.soap.RoundTrip(ctx, req, res)
+	switch {
+	case err == nil:
+		return nil
+	case faultOf(err) != nil && sent() <= 1:
+		return err
+	case faultOf(err) == nil && soap.IsSoapFault(err):
+		return err // a fault of a type that govmomi does not know
+	}
+	return &exchangeError{error: err, sent: sent() > 0}
+}
+
+// ensure returns which login the session is of, logging in if there is none.
+func (s *session) ensure(ctx context.Context) (int, error) {
+	s.mu.Lock()
+	open, closed, logins := s.open, s.closed, s.logins
+	s.mu.Unlock()
+	switch {
+	case closed:
+		return 0, refuse("", cloud.Unavailable, "the client is closed; another has replaced it")
+	case open:
+		return logins, nil
+	}
+	return logins + 1, s.renew(ctx, logins)
+}
+
+// renew opens a session, unless another call has done so since the given login.
+func (s *session) renew(ctx context.Context, ended int) error {
+	select {
+	case s.turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-s.turn }()
+	s.mu.Lock()
+	done, closed := s.logins != ended && s.open, s.closed
+	s.open = done
+	s.mu.Unlock()
+	switch {
+	case closed:
+		return refuse("", cloud.Unavailable, "the client is closed; another has replaced it")
+	case done:
+		return nil
+	}
+	if refusal := s.held.refused(); refusal != nil {
+		return refusal
+	}
+	err := s.logIn(cloudWide(ctx))
+	if err != nil {
+		return err
+	}
+	s.held.accept()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.logins++
+	s.open = true
+	return nil
+}
+
+// logIn opens a session. The caller holds the turn.
+func (s *session) logIn(ctx context.Context) error {
+	s.jar.clear()
+	vim, err := s.contact(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.present(ctx, vim); err != nil {
+		e := s.client.fail(ctx, "open session", err)
+		switch fault := faultOf(err).(type) {
+		case *types.InvalidLogin, *types.NoPermission, *types.InvalidArgument, *types.PasswordExpired:
+			e.Kind = cloud.Unauthorized
+			e.Detail = "the vCenter refuses the credentials (" + codeOf(fault) + "): check the Secret, and whether the account may log in"
+		case nil:
+			if soap.IsSoapFault(err) {
+				e.Kind, e.Detail = cloud.Unauthorized, "the single sign-on of the vCenter refuses the credentials: check the Secret"
+			}
+		}
+		e.Detail, e.Uncertain = "logging in: "+e.Detail, false
+		if e.Kind == cloud.Unauthorized {
+			s.held.refuse(e)
+		}
+		return e
+	}
+	return nil
+}
+
+// contact returns the managed objects of the vCenter, which never change.
+func (s *session) contact(ctx context.Context) (*vim25.Client, error) {
+	s.mu.Lock()
+	vim := s.vim
+	s.mu.Unlock()
+	if vim != nil {
+		return vim, nil
+	}
+	content, err := methods.GetServiceContent(ctx, roundTripper(s.send))
+	if err != nil {
+		return nil, err
+	}
+	if content.About.ApiType != "VirtualCenter" || content.SearchIndex == nil || content.SessionManager == nil {
+		return nil, refuse("", cloud.Misconfigured, "the endpoint is a host and no vCenter: set spec.endpoint to that of the vCenter")
+	}
+	vim = &vim25.Client{Client: s.soap, ServiceContent: content, RoundTripper: s}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.vim = vim
+	return vim, nil
+}
+
+// present sends the credentials.
+func (s *session) present(ctx context.Context, vim *vim25.Client) error {
+	manager := *vim.ServiceContent.SessionManager
+	if s.credentials.Username != "" {
+		_, err := methods.Login(ctx, roundTripper(s.send), &types.Login{
+			This: manager, UserName: s.credentials.Username, Password: s.credentials.Password, Locale: "en_US",
+		})
+		return err
+	}
+	signer := &sts.Signer{Token: s.credentials.Token}
+	if s.credentials.Token == "" {
+		var err error
+		if signer, err = s.issue(ctx); err != nil {
+			return err
+		}
+	}
+	ctx = s.soap.WithHeader(ctx, soap.Header{Security: signer})
+	_, err := methods.LoginByToken(ctx, roundTripper(s.send), &types.LoginByToken{This: manager, Locale: "en_US"})
+	return err
+}
+
+// issue asks the single sign-on of the vCenter for a token that only the holder of the
+// certificate's key can use.
+func (s *session) issue(ctx context.Context) (*sts.Signer, error) {
+	pair, err := s.credentials.pair()
+	if err != nil {
+		return nil, err
+	}
+	service := s.over(s.soap.NewServiceClient(sts.Path, sts.Namespace))
+	ctx = transport.WithCall(ctx, transport.Call{Route: "Issue", CloudWide: true})
+	return (&sts.Client{Client: service, RoundTripper: service}).Issue(ctx, sts.TokenRequest{Certificate: pair, Delegatable: true})
+}
+
+// close ends the session, if there is one. There is no further login.
+func (s *session) close(ctx context.Context) {
+	s.mu.Lock()
+	s.closed = true
+	open, vim := s.open, s.vim
+	s.open = false
+	s.mu.Unlock()
+	if open {
+		_, _ = methods.Logout(ctx, roundTripper(s.send), &types.Logout{This: *vim.ServiceContent.SessionManager})
+	}
+}
+
+// roundTripper is a function that is a soap.RoundTripper.
+type roundTripper func(ctx context.Context, req, res soap.HasFault) error
+
+func (f roundTripper) RoundTrip(ctx context.Context, req, res soap.HasFault) error {
+	return f(ctx, req, res)
+}
+
+// jar holds the cookie of the session. It can be emptied while requests use it.
+type jar struct {
+	mu      sync.Mutex
+	cookies http.CookieJar
+}
+
+func (j *jar) current() http.CookieJar {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.cookies
+}
+
+func (j *jar) clear() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.cookies, _ = cookiejar.New(nil) // never fails
+}
+
+// SetCookies stores the cookies of an answer.
+func (j *jar) SetCookies(u *url.URL, cookies []*http.Cookie) { j.current().SetCookies(u, cookies) }
+
+// Cookies returns those of a request.
+func (j *jar) Cookies(u *url.URL) []*http.Cookie { return j.current().Cookies(u) }

@@ -1,0 +1,147 @@
+package vsphere
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/vmware/govmomi/object"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+const (
+	// templatesHold is how long templates are used without asking again, and
+	// templatesPause the least time between two such requests.
+	templatesHold  = time.Minute
+	templatesPause = 2 * time.Second
+)
+
+// template is a template that VMs can be made from.
+type template struct {
+	ref types.ManagedObjectReference
+	// snapshot is the current one; its value is empty if there is none.
+	snapshot types.ManagedObjectReference
+	// adapter is the first network adapter, nil if there is none.
+	adapter types.BaseVirtualDevice
+}
+
+// templates remembers the templates of a site.
+type templates struct {
+	mu   sync.Mutex
+	of   *site
+	at   time.Time
+	list map[string]template
+}
+
+// get returns the template of a name.
+func (t *templates) get(ctx context.Context, c *Client, at *site, name string) (template, error) {
+	if name == "" {
+		name = c.place.DefaultTemplate
+	}
+	if name == "" {
+		return template{}, refuse("", cloud.Rejected, "no template is named, and the Cloud has no default")
+	}
+	list, age := t.known(at)
+	if found, ok := list[name]; ok && age < templatesHold {
+		return t.usable(c, name, found)
+	}
+	if list == nil || age >= templatesPause {
+		var err error
+		if list, err = t.read(ctx, at); err != nil {
+			return template{}, err
+		}
+	}
+	if found, ok := list[name]; ok {
+		return t.usable(c, name, found)
+	}
+	return template{}, &cloud.Error{
+		Kind: cloud.Rejected, Code: "templateUnknown", Detail: "there is no template " + quote(name) + "; " + existing(func() ([]string, error) { return namesIn(list), nil }),
+	}
+}
+
+// usable refuses a template that the clone mode of the Cloud does not allow.
+func (*templates) usable(c *Client, name string, found template) (template, error) {
+	if c.place.LinkedClones && found.snapshot.Value == "" {
+		return found, refuse("", cloud.Rejected, "the template %s has no snapshot, which linked clones need: the administrator makes one, or sets cloneMode to Full", quote(name))
+	}
+	return found, nil
+}
+
+// check fails if there is no default template where the Place names one.
+func (t *templates) check(ctx context.Context, c *Client, at *site) (template, error) {
+	name := c.place.DefaultTemplate
+	if name == "" {
+		return template{}, nil
+	}
+	list, err := t.read(ctx, at)
+	if err != nil {
+		return template{}, err
+	}
+	found, ok := list[name]
+	if !ok {
+		return found, refuse("", cloud.Misconfigured, "spec.vsphere.templates.default %s is no template in the folder of templates; %s", quote(name),
+			existing(func() ([]string, error) { return namesIn(list), nil }))
+	}
+	if _, err := t.usable(c, name, found); err != nil {
+		return found, refuse("", cloud.Misconfigured, "spec.vsphere.templates.default %s has no snapshot, which linked clones need: make one, or set cloneMode to Full", quote(name))
+	}
+	return found, nil
+}
+
+// known returns the templates as they were read last, and how long ago that was.
+func (t *templates) known(at *site) (map[string]template, time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.of != at {
+		return nil, 0
+	}
+	return t.list, time.Since(t.at)
+}
+
+// forget makes the next call read the templates again.
+func (t *templates) forget() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.of = nil
+}
+
+func (t *templates) read(ctx context.Context, at *site) (map[string]template, error) {
+	found, err := collect(ctx, at.vim, types.PropertyFilterSpec{
+		PropSet:   []types.PropertySpec{{Type: "VirtualMachine", PathSet: []string{"name", templatePath, "snapshot.currentSnapshot", "config.hardware.device"}}},
+		ObjectSet: []types.ObjectSpec{children(at.templates, false)},
+	})
+	if err != nil {
+		return nil, err
+	}
+	list := map[string]template{}
+	for _, vm := range found {
+		if !vm.flag(templatePath) {
+			continue // a VM, which may be somebody's
+		}
+		list[unescaped(vm.text("name"))] = template{ref: vm.ref, snapshot: vm.reference("snapshot.currentSnapshot"), adapter: adapterOf(vm)}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.of, t.at, t.list = at, time.Now(), list
+	return list, nil
+}
+
+// adapterOf returns the first network adapter of a VM, nil if it has none.
+func adapterOf(vm seen) types.BaseVirtualDevice {
+	devices, _ := vm.props["config.hardware.device"].(types.ArrayOfVirtualDevice)
+	cards := object.VirtualDeviceList(devices.VirtualDevice).SelectByType((*types.VirtualEthernetCard)(nil))
+	if len(cards) == 0 {
+		return nil
+	}
+	return cards[0]
+}
+
+func namesIn(list map[string]template) []string {
+	names := make([]string, 0, len(list))
+	for name := range list {
+		names = append(names, name)
+	}
+	return names
+}

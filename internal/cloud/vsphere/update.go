@@ -1,0 +1,128 @@
+package vsphere
+
+import (
+	"context"
+	"maps"
+	"reflect"
+
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+// UpdateServer changes the size and the labels, or else the power state. Of a change of
+// both, the vCenter gets the first alone: the power state still differs then, which is
+// corrected next.
+func (c *Client) UpdateServer(ctx context.Context, id string, req cloud.UpdateServer) (cloud.Result, error) {
+	op := "update server " + quote(id)
+	if req.Empty() {
+		return cloud.Result{}, refuse(op, cloud.Rejected, "nothing to change was given")
+	}
+	ctx, end, err := c.begin(ctx, op)
+	if err != nil {
+		return cloud.Result{}, err
+	}
+	defer end()
+	vm, at, err := c.lookUp(ctx, op, id)
+	if err != nil {
+		return cloud.Result{}, err
+	}
+	var started types.ManagedObjectReference
+	switch spec := reconfiguration(vm, req); {
+	case spec != nil:
+		started, err = reconfigure(ctx, at, vm, spec)
+	case hasPower(vm, *req.PowerState):
+		servers, err := c.servers(ctx, at, []seen{vm})
+		if err != nil || len(servers) == 0 {
+			return cloud.Result{}, c.failed(ctx, op, err)
+		}
+		return cloud.Result{Server: servers[0]}, nil
+	default:
+		started, err = power(ctx, at, vm, *req.PowerState)
+	}
+	if err != nil {
+		return cloud.Result{}, changed(c.fail(ctx, op, resizeFault(vm, req, err)), err)
+	}
+	return cloud.Result{Operation: operation{kind: updateOperation, task: started.Value, server: id}.String()}, nil
+}
+
+// reconfiguration returns the change of the size and the labels, nil if there is none.
+// Its version makes the vCenter refuse it if the VM was changed since it was read:
+// labels are merged with those that were read.
+func reconfiguration(vm seen, req cloud.UpdateServer) *types.VirtualMachineConfigSpec {
+	if req.CPU == nil && req.MemoryMiB == nil && len(req.Labels) == 0 {
+		return nil
+	}
+	spec := &types.VirtualMachineConfigSpec{ChangeVersion: vm.text(versionPath)}
+	if req.CPU != nil {
+		spec.NumCPUs = int32(*req.CPU) //nolint:gosec // the spec bounds it
+	}
+	if req.MemoryMiB != nil {
+		spec.MemoryMB = int64(*req.MemoryMiB)
+	}
+	if len(req.Labels) == 0 {
+		return spec
+	}
+	labels := maps.Clone(vm.labels())
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	for key, value := range req.Labels {
+		if value == nil {
+			delete(labels, key)
+		} else {
+			labels[key] = *value
+		}
+	}
+	spec.ExtraConfig = []types.BaseOptionValue{&types.OptionValue{Key: labelsKey, Value: encode(labels)}}
+	return spec
+}
+
+func reconfigure(ctx context.Context, at *site, vm seen, spec *types.VirtualMachineConfigSpec) (types.ManagedObjectReference, error) {
+	res, err := methods.ReconfigVM_Task(ctx, at.vim, &types.ReconfigVM_Task{This: vm.ref, Spec: *spec})
+	if err != nil {
+		return types.ManagedObjectReference{}, err
+	}
+	return res.Returnval, nil
+}
+
+func hasPower(vm seen, want cloud.PowerState) bool {
+	if want == cloud.PowerOn {
+		return vm.state() == cloud.StateActive
+	}
+	return vm.state() == cloud.StateStopped
+}
+
+func power(ctx context.Context, at *site, vm seen, want cloud.PowerState) (types.ManagedObjectReference, error) {
+	if want == cloud.PowerOn {
+		res, err := methods.PowerOnVM_Task(ctx, at.vim, &types.PowerOnVM_Task{This: vm.ref})
+		if err != nil {
+			return types.ManagedObjectReference{}, err
+		}
+		return res.Returnval, nil
+	}
+	res, err := methods.PowerOffVM_Task(ctx, at.vim, &types.PowerOffVM_Task{This: vm.ref})
+	if err != nil {
+		return types.ManagedObjectReference{}, err
+	}
+	return res.Returnval, nil
+}
+
+// resizeFault returns err, or NeedsStop if a running VM does not allow the new size.
+func resizeFault(vm seen, req cloud.UpdateServer, err error) error {
+	if _, wrong := faultOf(err).(*types.InvalidPowerState); wrong && (req.CPU != nil || req.MemoryMiB != nil) && vm.state() == cloud.StateActive {
+		return errNeedsStop
+	}
+	return err
+}
+
+var errNeedsStop = &cloud.Error{Kind: cloud.NeedsStop, Code: "InvalidPowerState", Detail: "the VM cannot get this size while it runs, because it does not allow CPU or memory to be added then"}
+
+// copied returns a shallow copy of a device, which is a pointer to a struct.
+func copied(device types.BaseVirtualDevice) types.BaseVirtualDevice {
+	original := reflect.ValueOf(device).Elem()
+	same := reflect.New(original.Type())
+	same.Elem().Set(original)
+	return same.Interface().(types.BaseVirtualDevice) //nolint:forcetypeassert // it has the type of the original
+}
