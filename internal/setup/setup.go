@@ -20,8 +20,10 @@ import (
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud/rest"
 	"github.com/privatecloud/operator/internal/cloud/transport"
+	"github.com/privatecloud/operator/internal/cloud/vsphere"
 	"github.com/privatecloud/operator/internal/clouds"
 	"github.com/privatecloud/operator/internal/clouds/restdialer"
+	"github.com/privatecloud/operator/internal/clouds/vspheredialer"
 	"github.com/privatecloud/operator/internal/controller"
 	cloudcontroller "github.com/privatecloud/operator/internal/controller/cloud"
 	gpuinfocontroller "github.com/privatecloud/operator/internal/controller/gpuinfo"
@@ -50,8 +52,8 @@ type Options struct {
 	CallTimeout time.Duration
 	// Leading and Alone are those of controller.Options; nil without leader election.
 	Leading, Alone func() bool
-	// Dialers are added to that of type REST, and replace it if they have one of
-	// their own for this type. Tests use it to serve clouds in memory.
+	// Dialers are added to those of the types that the operator serves, and replace one
+	// if they have one of their own for its type. Tests use it to serve clouds in memory.
 	Dialers map[pcapi.CloudType]clouds.Dialer
 }
 
@@ -142,6 +144,9 @@ func dialers(opts Options) map[pcapi.CloudType]clouds.Dialer {
 	all := map[pcapi.CloudType]clouds.Dialer{
 		pcapi.CloudTypeREST: restdialer.Dialer{Base: rest.Config{
 			Version: opts.Version, Timeout: opts.CallTimeout, Metrics: restMetrics(), Holds: rest.NewHolds(), Log: ctrl.Log.WithName("cloud"),
+		}},
+		pcapi.CloudTypeVSphere: vspheredialer.Dialer{Base: vsphere.Config{
+			Version: opts.Version, Timeout: opts.CallTimeout, Metrics: restMetrics(), Holds: vsphere.NewHolds(), Log: ctrl.Log.WithName("cloud"),
 		}},
 	}
 	maps.Copy(all, opts.Dialers)

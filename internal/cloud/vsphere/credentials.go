@@ -47,8 +47,14 @@ func (c Credentials) MarshalLog() any { return c.String() }
 // MarshalText is String, for JSON and YAML.
 func (c Credentials) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
-// keys says what a Secret holds one of.
-const keys = "username and password, or token, or tls.crt and tls.key"
+// CredentialKeys names the keys of a Secret with credentials, of which it has one kind.
+const CredentialKeys = "username and password, or token, or tls.crt and tls.key"
+
+// Validate returns an error if nobody can log in with these credentials.
+func (c Credentials) Validate() error {
+	_, err := c.cleaned()
+	return err
+}
 
 // cleaned removes the line end that files and `echo` leave in a Secret, and refuses
 // credentials that cannot work.
@@ -66,9 +72,9 @@ func (c Credentials) cleaned() (Credentials, error) {
 	}
 	switch {
 	case kinds == 0:
-		return c, errors.New("credentials: none are given; put " + keys + " in the Secret")
+		return c, errors.New("credentials: none are given; put " + CredentialKeys + " in the Secret")
 	case kinds > 1:
-		return c, errors.New("credentials: are of several kinds; keep one of these in the Secret: " + keys)
+		return c, errors.New("credentials: they are of several kinds; keep one of these in the Secret: " + CredentialKeys)
 	case password && (c.Username == "" || c.Password == ""):
 		return c, errors.New("credentials: need both username and password in the Secret")
 	case c.Token != "" && !strings.HasPrefix(c.Token, "<"):
