@@ -36,7 +36,7 @@ func (c *Client) CreateServer(ctx context.Context, req cloud.CreateServer) (clou
 	}
 	from, err := c.templates.get(ctx, c, at, req.Template)
 	if err != nil {
-		return cloud.Result{}, c.fail(ctx, op, c.misplaced(at, err))
+		return cloud.Result{}, c.fail(ctx, op, c.misplaced(ctx, at, err))
 	}
 	return c.clone(ctx, op, at, from, id, req)
 }
@@ -49,7 +49,10 @@ func (c *Client) made(ctx context.Context, op string, at *site, id string, req c
 	}
 	vm, err := c.byID(ctx, op, at, id)
 	if vm == nil || err != nil {
-		return nil, c.misplaced(at, err)
+		return nil, c.misplaced(ctx, at, err)
+	}
+	if !vm.created() {
+		return c.holder(ctx, at, vm.ref, id, originOf(req))
 	}
 	return c.claim(ctx, at, vm, id, originOf(req))
 }
@@ -60,11 +63,11 @@ func (c *Client) clone(ctx context.Context, op string, at *site, from template, 
 	defer c.creating.removing.RUnlock()
 	in, err := ensureFolder(ctx, op, at, req.Folder)
 	if err != nil {
-		return cloud.Result{}, c.fail(ctx, op, c.misplaced(at, err))
+		return cloud.Result{}, c.fail(ctx, op, c.misplaced(ctx, at, err))
 	}
 	taken, err := child(ctx, at, in, req.Name)
 	if err != nil {
-		return cloud.Result{}, c.fail(ctx, op, c.misplaced(at, err))
+		return cloud.Result{}, c.fail(ctx, op, c.misplaced(ctx, at, err))
 	}
 	if taken != nil {
 		existing, err := c.holder(ctx, at, *taken, id, originOf(req))
@@ -75,7 +78,7 @@ func (c *Client) clone(ctx context.Context, op string, at *site, from template, 
 		if isGone(err) {
 			c.templates.forget()
 		}
-		e := c.fail(ctx, op, c.misplaced(at, err))
+		e := c.fail(ctx, op, c.misplaced(ctx, at, err))
 		if e.Kind == cloud.NotFound {
 			e.Kind, e.Detail = cloud.Busy, "a part of the inventory was removed meanwhile: it is looked for again"
 		}
@@ -154,7 +157,7 @@ func (c *Client) holder(ctx context.Context, at *site, ref types.ManagedObjectRe
 	return c.claim(ctx, at, vm, id, asked)
 }
 
-// marked returns the VM that has a name with its mark. A VM shows before its mark does,
+// marked returns the VM that has a name with the mark of its create. A VM shows before its mark does,
 // so one without a mark is looked at again, until it is clear that it gets none.
 func (c *Client) marked(ctx context.Context, at *site, ref types.ManagedObjectReference, id string) (*seen, error) {
 	if ref.Type != "VirtualMachine" {
@@ -168,7 +171,7 @@ func (c *Client) marked(ctx context.Context, at *site, ref types.ManagedObjectRe
 			return nil, err
 		case vm == nil:
 			return nil, refuse("", cloud.Busy, "the VM that had the name was deleted meanwhile")
-		case vm.marked():
+		case vm.created():
 			return vm, nil
 		case time.Now().After(end):
 			return nil, unmarked(vm, id)

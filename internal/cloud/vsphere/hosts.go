@@ -8,6 +8,10 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
+// hours is for how many hours a host is available: a vCenter sets no end. It is the
+// longest time that an object can ask for, ten years.
+const hours = 87600
+
 // ListHosts returns the hosts of the datacenter that serve VMs: those that are
 // connected and not in maintenance mode. A host has a GPU if a graphics device of it
 // can be given to VMs.
@@ -30,13 +34,13 @@ func (c *Client) ListHosts(ctx context.Context) ([]cloud.Host, error) {
 		ObjectSet: []types.ObjectSpec{children(at.hosts, true, compute("host"))},
 	})
 	if err != nil {
-		return nil, c.fail(ctx, op, c.misplaced(at, err))
+		return nil, c.fail(ctx, op, c.misplaced(ctx, at, err))
 	}
 	hosts := make([]cloud.Host, 0, len(found))
 	for _, host := range found {
 		connected := host.props["runtime.connectionState"] == types.HostSystemConnectionStateConnected
 		if connected && !host.flag("runtime.inMaintenanceMode") {
-			hosts = append(hosts, cloud.Host{Name: unescaped(host.text("name")), GPU: hasGPU(host)})
+			hosts = append(hosts, cloud.Host{Name: unescaped(host.text("name")), GPU: hasGPU(host), AvailableHours: hours})
 		}
 	}
 	return hosts, nil

@@ -34,7 +34,7 @@ func (c *Client) ListServers(ctx context.Context, opts cloud.ListServers) (cloud
 	}
 	vms, next, err := c.page(ctx, at, opts)
 	if err != nil {
-		return cloud.ServerPage{}, c.fail(ctx, op, c.misplaced(at, err))
+		return cloud.ServerPage{}, c.fail(ctx, op, c.misplaced(ctx, at, err))
 	}
 	servers, err := c.servers(ctx, at, vms)
 	if err != nil {

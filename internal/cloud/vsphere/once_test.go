@@ -20,16 +20,16 @@ const onceTime = 4 * time.Minute
 // TestEachCreateMakesOneVM has several clients send one create each for the same VM,
 // and rivals with another key for its name, while one in twenty answers is lost.
 func TestEachCreateMakesOneVM(t *testing.T) {
-	const names, clients, rivals = 40, 6, 2
+	const names, clients, rivals = 60, 8, 2
 	v := newVCenter(t)
-	v.front.starts = nil
+	v.Front.LeaveStopped()
 	all := make([]*vsphere.Client, clients)
 	for i := range all {
 		all[i] = v.client(t)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), onceTime)
 	defer cancel()
-	v.front.random = func() bool { return rand.IntN(20) == 0 }
+	v.Front.LoseRandomly(func() bool { return rand.IntN(20) == 0 })
 	outcomes := make([]outcome, names)
 	var running sync.WaitGroup
 	slots := make(chan struct{}, 16)
@@ -49,7 +49,7 @@ func TestEachCreateMakesOneVM(t *testing.T) {
 		}
 	}
 	running.Wait()
-	v.front.random = nil
+	v.Front.LoseRandomly(nil)
 	for n := range outcomes {
 		outcomes[n].check(t, n)
 	}

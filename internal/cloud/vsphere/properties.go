@@ -73,6 +73,13 @@ func (s seen) marked() bool {
 	return found
 }
 
+// created reports whether a create of an operator made the VM. A VM that was imported
+// is marked only.
+func (s seen) created() bool {
+	_, found := s.extra(originKey)
+	return found && s.marked()
+}
+
 // labels returns the labels, nil if there are none. Labels that cannot be read count as
 // absent: only somebody who edits the VM by hand makes such.
 func (s seen) labels() map[string]string {

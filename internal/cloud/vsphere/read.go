@@ -32,7 +32,7 @@ func (c *Client) CheckName(ctx context.Context, name cloud.Name) error {
 	}
 	found, err := child(ctx, at, *in, name.Name)
 	if err != nil {
-		return c.fail(ctx, op, c.misplaced(at, err))
+		return c.fail(ctx, op, c.misplaced(ctx, at, err))
 	}
 	if found != nil {
 		return refuse(op, cloud.Taken, "the name is in use in its folder")
@@ -48,9 +48,9 @@ func (c *Client) failed(ctx context.Context, op string, err error) error {
 	return c.fail(ctx, op, err)
 }
 
-// misplaced returns err, unless a part of the site does not exist any more. Then the
-// site is looked for again, which finds out what is missing.
-func (c *Client) misplaced(at *site, err error) error {
+// misplaced returns err, unless a part of the site does not exist any more. Then it
+// looks for the site again, and returns what is missing.
+func (c *Client) misplaced(ctx context.Context, at *site, err error) error {
 	fault, gone := faultOf(err).(*types.ManagedObjectNotFound)
 	if !gone {
 		return err
@@ -59,7 +59,10 @@ func (c *Client) misplaced(at *site, err error) error {
 	case at.root, at.templates, at.pool, at.datastore, at.datacenter, at.hosts:
 		c.dropSite(at)
 		c.templates.forget()
-		return refuse("", cloud.Busy, "a part of the inventory that the Cloud uses was removed: it is looked for again")
+		if _, missing := c.locate(ctx); missing != nil {
+			return missing
+		}
+		return refuse("", cloud.Busy, "a part of the inventory that the Cloud uses was replaced")
 	}
 	return err
 }
@@ -75,7 +78,7 @@ func (c *Client) lookUp(ctx context.Context, op, id string) (seen, *site, error)
 	}
 	vm, err := c.byID(ctx, op, at, id)
 	if err != nil {
-		return seen{}, nil, c.fail(ctx, op, c.misplaced(at, err))
+		return seen{}, nil, c.fail(ctx, op, c.misplaced(ctx, at, err))
 	}
 	if vm == nil {
 		return seen{}, nil, refuse(op, cloud.NotFound, "no VM has this instance UUID")

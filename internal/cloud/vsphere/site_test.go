@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/privatecloud/operator/internal/cloud"
@@ -48,13 +47,17 @@ func TestWhatThereIsOnlyOneOfNeedsNoName(t *testing.T) {
 
 func TestBrokenConnectionIsNoMissingPart(t *testing.T) {
 	v := newVCenter(t)
-	for _, method := range []string{"RetrieveServiceContent", "Login", "RetrieveProperties", "RetrievePropertiesEx"} {
-		c := v.client(t)
-		restore := v.front.lose(method)
+	for _, method := range []string{"RetrieveServiceContent", "Login", "RetrievePropertiesEx"} {
+		c, before := v.client(t), v.Front.Sent(method)
+		restore := v.Front.Lose(method)
 		_, err := c.Capabilities(t.Context())
 		restore()
-		if v.front.sent(method) > 0 {
-			wantError(t, err, cloud.Unavailable, "connection")
+		wantError(t, err, cloud.Unavailable, "connection")
+		if cloud.Uncertain(err) {
+			t.Errorf("%s: %v is uncertain, and changes nothing", method, err)
+		}
+		if v.Front.Sent(method) == before {
+			t.Errorf("%s was not sent", method)
 		}
 		if _, err := c.Capabilities(t.Context()); err != nil {
 			t.Errorf("%s: Capabilities afterwards: %v", method, err)
@@ -64,27 +67,32 @@ func TestBrokenConnectionIsNoMissingPart(t *testing.T) {
 
 func TestRemovedFolderIsFoundOut(t *testing.T) {
 	v := newVCenter(t)
-	c := v.client(t)
+	folder, err := v.MakeFolder(t.Context(), "brief")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := v.client(t, func(cfg *vsphere.Config) { cfg.Place.Folder = "brief" })
 	if _, err := c.Capabilities(t.Context()); err != nil {
 		t.Fatalf("Capabilities: %v", err)
 	}
-	root := folderNamed(v, "op")
-	v.model.Map().Remove(v.model.Service.Context, root)
-	_, first := c.ListServers(t.Context(), cloud.ListServers{})
-	_, second := c.ListServers(t.Context(), cloud.ListServers{})
-	if first == nil || second == nil {
-		t.Errorf("ListServers of a folder that was removed: %v, %v", first, second)
+	task, err := folder.Destroy(t.Context())
+	if err == nil {
+		err = task.Wait(t.Context())
 	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.ListServers(t.Context(), cloud.ListServers{})
+	wantError(t, err, cloud.Misconfigured, `spec.vsphere.folder "brief" does not exist`)
 }
 
 func TestLinkedCloneSharesTheSnapshot(t *testing.T) {
 	v := newVCenter(t)
-	template := v.model.Map().Any("VirtualMachine").(*simulator.VirtualMachine)
 	snapshot := types.ManagedObjectReference{Type: "VirtualMachineSnapshot", Value: "snapshot-1"}
-	template.Snapshot = &types.VirtualMachineSnapshotInfo{CurrentSnapshot: &snapshot}
+	v.TemplateVM().Snapshot = &types.VirtualMachineSnapshotInfo{CurrentSnapshot: &snapshot}
 	c := v.client(t, func(cfg *vsphere.Config) { cfg.Place.LinkedClones, cfg.Place.Network = true, "VM Network" })
 	var sent string
-	v.front.setRewrite(func(method, body string) string {
+	v.Front.Rewrite(func(method, body string) string {
 		if method == "CloneVM_Task" {
 			sent = body
 		}
@@ -96,15 +104,6 @@ func TestLinkedCloneSharesTheSnapshot(t *testing.T) {
 			t.Errorf("the clone has no %q:\n%s", part, sent)
 		}
 	}
-}
-
-func folderNamed(v *vcenter, name string) types.ManagedObjectReference {
-	for _, entity := range v.model.Map().All("Folder") {
-		if entity.Entity().Name == name {
-			return entity.Reference()
-		}
-	}
-	return types.ManagedObjectReference{}
 }
 
 // wantError checks the kind of an error, and what it says.

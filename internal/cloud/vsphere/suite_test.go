@@ -1,6 +1,7 @@
 package vsphere_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/privatecloud/operator/internal/cloud"
@@ -21,17 +22,26 @@ func TestClientPassesTheSuite(t *testing.T) {
 			cloudtest.OpUpdateServer: {"ReconfigVM_Task", "PowerOffVM_Task", "PowerOnVM_Task"},
 		}
 		return cloudtest.Fixture{
-			Client: v.client(t), Has: all, Prohibited: longName(), Codes: true, Filters: true,
+			Client: v.client(t), Has: all, Prohibited: strings.Repeat("x", 81), Codes: true, Filters: true,
 			Names: []string{
 				"plain", "..", ".", "a?b=c", "a#b", "a b", "a+b", "a&b;c=d", "a:b@c", "сервер", "服务器", "خادم", "máquina", "🖥", `quo"te`, "{id}",
 			},
-			Sent:      func() int { return v.front.sent("") },
-			Hosts:     []cloud.Host{{Name: "DC0_C0_H0"}, {Name: "DC0_C0_H1"}, {Name: "DC0_C0_H2"}},
+			Sent:      func() int { return v.Front.Sent("") },
+			Hosts:     hosts(),
 			Operating: func(*testing.T, bool) {}, // every change is a task
 			FailOperations: func(*testing.T) func() {
-				return v.front.failClones()
+				return v.Front.FailClones()
 			},
-			LoseAnswer: func(_ *testing.T, op cloudtest.Op) func() { return v.front.lose(methods[op]...) },
+			LoseAnswer: func(_ *testing.T, op cloudtest.Op) func() { return v.Front.Lose(methods[op]...) },
 		}
 	})
+}
+
+// hosts are those of the simulator.
+func hosts() []cloud.Host {
+	var all []cloud.Host
+	for _, name := range []string{"DC0_C0_H0", "DC0_C0_H1", "DC0_C0_H2"} {
+		all = append(all, cloud.Host{Name: name, AvailableHours: 87600})
+	}
+	return all
 }

@@ -1,0 +1,143 @@
+package vcsim
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+)
+
+// Front passes requests on to the simulator, counts them, and can make them fail.
+type Front struct {
+	to http.Handler
+	// starts is called with the answer to a clone of which the VM is to be started: the
+	// simulator leaves it stopped.
+	starts func(answer string)
+
+	mu      sync.Mutex
+	counts  map[string]int
+	lost    map[string]bool
+	rewrite func(method, body string) string
+	answer  func(method string) (status int, body string)
+	random  func() bool
+	stopped bool
+}
+
+func newFront(host string) *Front {
+	return &Front{to: httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: host}), counts: map[string]int{}, lost: map[string]bool{}}
+}
+
+var soapMethod = regexp.MustCompile(`<(?:\w+:)?Body[^>]*>\s*<(?:\w+:)?(\w+)`)
+
+// ServeHTTP passes a request on.
+func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	method := ""
+	if found := soapMethod.FindSubmatch(body); found != nil {
+		method = string(found[1])
+	}
+	f.mu.Lock()
+	f.counts[method]++
+	lost := f.lost[method] || f.random != nil && f.random()
+	rewrite, instead, start := f.rewrite, f.answer, !f.stopped
+	f.mu.Unlock()
+	if instead != nil {
+		if status, text := instead(method); status != 0 {
+			w.Header().Set("Content-Type", http.DetectContentType([]byte(text)))
+			w.WriteHeader(status)
+			_, _ = io.WriteString(w, text)
+			return
+		}
+	}
+	if rewrite != nil {
+		body = []byte(rewrite(method, string(body)))
+		r.ContentLength = int64(len(body))
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	answer := httptest.NewRecorder()
+	f.to.ServeHTTP(answer, r)
+	if start && method == "CloneVM_Task" && strings.Contains(string(body), "<powerOn>true</powerOn>") {
+		f.starts(answer.Body.String())
+	}
+	if lost {
+		panic(http.ErrAbortHandler)
+	}
+	for name, values := range answer.Header() {
+		w.Header()[name] = values
+	}
+	w.WriteHeader(answer.Code)
+	_, _ = answer.Body.WriteTo(w)
+}
+
+// Sent returns how many requests of a method came, of all methods if it is empty.
+func (f *Front) Sent(method string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if method != "" {
+		return f.counts[method]
+	}
+	all := 0
+	for _, n := range f.counts {
+		all += n
+	}
+	return all
+}
+
+// Lose loses the answers of the methods, until restore is called.
+func (f *Front) Lose(methods ...string) (restore func()) {
+	f.set(func() {
+		for _, method := range methods {
+			f.lost[method] = true
+		}
+	})
+	return func() { f.set(func() { clear(f.lost) }) }
+}
+
+// LoseRandomly loses the answer to each request for which lose returns true; nil for none.
+func (f *Front) LoseRandomly(lose func() bool) { f.set(func() { f.random = lose }) }
+
+// LeaveStopped leaves the VMs of clones stopped, and answers them at once.
+func (f *Front) LeaveStopped() { f.set(func() { f.stopped = true }) }
+
+// Rewrite changes requests before they are passed on, until restore is called.
+func (f *Front) Rewrite(rewrite func(method, body string) string) (restore func()) {
+	f.set(func() { f.rewrite = rewrite })
+	return func() { f.set(func() { f.rewrite = nil }) }
+}
+
+// Answer answers requests in place of the simulator where status is not 0, until
+// restore is called.
+func (f *Front) Answer(answer func(method string) (status int, body string)) (restore func()) {
+	f.set(func() { f.answer = answer })
+	return func() { f.set(func() { f.answer = nil }) }
+}
+
+// Fault returns the answer with a fault, for Answer.
+func Fault(name string) (status int, body string) {
+	return http.StatusInternalServerError, `<?xml version="1.0" encoding="UTF-8"?><soapenv:Envelope xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/" ` +
+		`xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"><soapenv:Body><soapenv:Fault><faultcode>ServerFaultCode</faultcode>` +
+		`<faultstring>refused on esx01.secret.example</faultstring><detail><Fault xmlns="urn:vim25" xsi:type="` + name + `"></Fault></detail></soapenv:Fault></soapenv:Body></soapenv:Envelope>`
+}
+
+var pool = regexp.MustCompile(`<pool[^>]*>[^<]*</pool>`)
+
+// FailClones makes clones fail after they were accepted, until restore is called.
+func (f *Front) FailClones() (restore func()) {
+	return f.Rewrite(func(method, body string) string {
+		if method != "CloneVM_Task" {
+			return body
+		}
+		return pool.ReplaceAllString(body, "")
+	})
+}
+
+func (f *Front) set(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
+}

@@ -1,0 +1,186 @@
+// Package vcsim runs govmomi's simulator of a vCenter in the process of a test.
+package vcsim
+
+import (
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"regexp"
+	"sync"
+
+	"github.com/vmware/govmomi"
+	"github.com/vmware/govmomi/find"
+	"github.com/vmware/govmomi/object"
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/types"
+)
+
+// Template is the name of the template, and Folder that of the VM folder that belongs
+// to the operator. The template is beside the folder.
+const (
+	Template = "small"
+	Folder   = "op"
+)
+
+// Server is a vCenter with one cluster of three hosts.
+type Server struct {
+	Model *simulator.Model
+	// Admin is a client of a session of its own, whose requests do not count.
+	Admin *govmomi.Client
+	Front *Front
+	// URL is the endpoint of the SOAP API.
+	URL string
+
+	server  *simulator.Server
+	before  *httptest.Server
+	folders *object.DatacenterFolders
+}
+
+// making is held while a simulator is made, which changes variables of its package.
+var making sync.Mutex
+
+// Start starts a simulator.
+func Start(ctx context.Context) (*Server, error) {
+	s := &Server{}
+	if err := s.make(); err != nil {
+		return nil, fmt.Errorf("make the simulator: %w", err)
+	}
+	s.Front = newFront(s.server.URL.Host)
+	s.Front.starts = s.start
+	s.before = httptest.NewServer(s.Front)
+	s.URL = s.before.URL + "/sdk"
+	if err := s.prepare(ctx); err != nil {
+		s.Close()
+		return nil, fmt.Errorf("prepare the simulator: %w", err)
+	}
+	return s, nil
+}
+
+func (s *Server) make() error {
+	making.Lock()
+	defer making.Unlock()
+	s.Model = simulator.VPX()
+	s.Model.Machine, s.Model.Host, s.Model.ClusterHost, s.Model.Cluster = 1, 0, 3, 1
+	if err := s.Model.Create(); err != nil {
+		return err
+	}
+	s.Model.Service.TLS = nil
+	s.server = s.Model.Service.NewServer()
+	return nil
+}
+
+func (s *Server) prepare(ctx context.Context) error {
+	template := s.TemplateVM()
+	template.Config.Template, template.Summary.Config.Template = true, true
+	template.Name, template.Config.Name = Template, Template
+	var err error
+	if s.Admin, err = govmomi.NewClient(ctx, s.server.URL, true); err != nil {
+		return err
+	}
+	datacenter, err := find.NewFinder(s.Admin.Client).DefaultDatacenter(ctx)
+	if err != nil {
+		return err
+	}
+	if s.folders, err = datacenter.Folders(ctx); err != nil {
+		return err
+	}
+	_, err = s.MakeFolder(ctx, Folder)
+	return err
+}
+
+// Close ends the simulator.
+func (s *Server) Close() {
+	s.before.Close()
+	s.server.Close()
+	s.Model.Remove()
+}
+
+// TemplateVM returns the template.
+func (s *Server) TemplateVM() *simulator.VirtualMachine {
+	for _, vm := range s.VMs() {
+		if vm.Config.Template || len(s.VMs()) == 1 {
+			return vm
+		}
+	}
+	return nil
+}
+
+// VMs returns all VMs, with the template.
+func (s *Server) VMs() []*simulator.VirtualMachine {
+	var all []*simulator.VirtualMachine
+	for _, entity := range s.Model.Map().All("VirtualMachine") {
+		all = append(all, entity.(*simulator.VirtualMachine)) //nolint:forcetypeassert // all VMs have this type
+	}
+	return all
+}
+
+// VM returns the VM of a name, nil if there is none.
+func (s *Server) VM(name string) *simulator.VirtualMachine {
+	for _, vm := range s.VMs() {
+		if vm.Name == name {
+			return vm
+		}
+	}
+	return nil
+}
+
+// Change changes properties of a managed object.
+func (s *Server) Change(ref types.ManagedObjectReference, changes ...types.PropertyChange) {
+	s.Model.Map().AtomicUpdate(s.Model.Service.Context, s.Model.Map().Get(ref), changes)
+}
+
+// MakeFolder makes a VM folder below that of the datacenter.
+func (s *Server) MakeFolder(ctx context.Context, name string) (*object.Folder, error) {
+	return s.folders.VmFolder.CreateFolder(ctx, name)
+}
+
+// FolderNames returns the names of all folders.
+func (s *Server) FolderNames() []string {
+	var names []string
+	for _, entity := range s.Model.Map().All("Folder") {
+		names = append(names, entity.Entity().Name)
+	}
+	return names
+}
+
+// EndSessions ends all sessions but that of Admin, as after the time that a vCenter
+// keeps idle ones.
+func (s *Server) EndSessions(ctx context.Context) error {
+	manager := s.Model.Map().SessionManager()
+	own, err := s.Admin.SessionManager.UserSession(ctx)
+	if err != nil {
+		return err
+	}
+	for _, session := range manager.SessionList {
+		if session.Key != own.Key {
+			if err := s.Admin.SessionManager.TerminateSession(ctx, []string{session.Key}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+var taskRef = regexp.MustCompile(`type="Task">([^<]+)<`)
+
+// start waits until a clone has ended, and starts its VM.
+func (s *Server) start(answer string) {
+	found := taskRef.FindStringSubmatch(answer)
+	if found == nil {
+		return
+	}
+	ctx := context.Background()
+	task := object.NewTask(s.Admin.Client, types.ManagedObjectReference{Type: "Task", Value: found[1]})
+	info, err := task.WaitForResult(ctx)
+	if err != nil {
+		return // the clone failed
+	}
+	made, ok := info.Result.(types.ManagedObjectReference)
+	if !ok {
+		return
+	}
+	s.Change(made, types.PropertyChange{Name: "runtime.maxCpuUsage", Val: int32(4000)})
+	if started, err := object.NewVirtualMachine(s.Admin.Client, made).PowerOn(ctx); err == nil {
+		_ = started.Wait(ctx)
+	}
+}
