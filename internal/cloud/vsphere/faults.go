@@ -52,7 +52,9 @@ func (c *Client) fail(ctx context.Context, op string, err error) *cloud.Error {
 
 // unanswered classifies an error of an exchange.
 func (c *Client) unanswered(ctx context.Context, err error) *cloud.Error {
-	if _, syntax := errors.AsType[*xml.SyntaxError](err); syntax && ctx.Err() == nil {
+	_, syntax := errors.AsType[*xml.SyntaxError](err)
+	_, element := errors.AsType[xml.UnmarshalError](err)
+	if (syntax || element) && ctx.Err() == nil {
 		return &cloud.Error{Kind: cloud.Unreadable, Detail: "the answer is no SOAP document: check whether spec.endpoint is that of a vCenter, such as https://vcenter.example.com/sdk"}
 	}
 	return c.transport.Classify(ctx, err)

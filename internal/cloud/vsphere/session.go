@@ -2,10 +2,12 @@ package vsphere
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
 	"reflect"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -52,6 +54,10 @@ func newSession(c *Client, cfg Config, endpoint *url.URL, held *held) *session {
 
 // apiVersion is the oldest version of the API whose calls are used: vSphere 6.7.
 const apiVersion = "6.7"
+
+// defaultDomain is the domain of the single sign-on that each vCenter has. Some vCenters
+// serve the single sign-on below its name only.
+const defaultDomain = "vsphere.local"
 
 // over makes a SOAP client of govmomi use the transport chain.
 func (s *session) over(c *soap.Client) *soap.Client {
@@ -246,9 +252,17 @@ func (s *session) issue(ctx context.Context) (*sts.Signer, error) {
 	if err != nil {
 		return nil, err
 	}
-	service := s.over(s.soap.NewServiceClient(sts.Path, sts.Namespace))
 	ctx = transport.WithCall(ctx, transport.Call{Route: "Issue", CloudWide: true})
-	return (&sts.Client{Client: service, RoundTripper: service}).Issue(ctx, sts.TokenRequest{Certificate: pair, Delegatable: true})
+	for _, path := range []string{sts.Path, sts.Path + "/" + defaultDomain} {
+		service := s.over(s.soap.NewServiceClient(path, sts.Namespace))
+		var signer *sts.Signer
+		signer, err = (&sts.Client{Client: service, RoundTripper: service}).Issue(ctx, sts.TokenRequest{Certificate: pair, Delegatable: true})
+		if own, ok := errors.AsType[*cloud.Error](err); ok && own.Code == strconv.Itoa(http.StatusNotFound) {
+			continue
+		}
+		return signer, err
+	}
+	return nil, err
 }
 
 // close ends the session, if there is one. There is no further login.

@@ -11,7 +11,9 @@ import (
 	"github.com/vmware/govmomi"
 	"github.com/vmware/govmomi/find"
 	"github.com/vmware/govmomi/object"
+	"github.com/vmware/govmomi/property"
 	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/types"
 )
 
@@ -146,16 +148,21 @@ func (s *Server) FolderNames() []string {
 // EndSessions ends all sessions but that of Admin, as after the time that a vCenter
 // keeps idle ones.
 func (s *Server) EndSessions(ctx context.Context) error {
-	manager := s.Model.Map().SessionManager()
 	own, err := s.Admin.SessionManager.UserSession(ctx)
 	if err != nil {
 		return err
 	}
+	var manager mo.SessionManager
+	collector := property.DefaultCollector(s.Admin.Client)
+	if err := collector.RetrieveOne(ctx, s.Admin.SessionManager.Reference(), []string{"sessionList"}, &manager); err != nil {
+		return err
+	}
 	for _, session := range manager.SessionList {
-		if session.Key != own.Key {
-			if err := s.Admin.SessionManager.TerminateSession(ctx, []string{session.Key}); err != nil {
-				return err
-			}
+		if session.Key == own.Key {
+			continue
+		}
+		if err := s.Admin.SessionManager.TerminateSession(ctx, []string{session.Key}); err != nil {
+			return err
 		}
 	}
 	return nil

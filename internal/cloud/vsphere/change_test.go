@@ -1,0 +1,238 @@
+package vsphere_test
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/vmware/govmomi/object"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloud/vsphere"
+	"github.com/privatecloud/operator/internal/cloud/vsphere/vcsim"
+)
+
+// remove deletes a VM, and waits until it is gone.
+func remove(t *testing.T, c *vsphere.Client, id string) {
+	t.Helper()
+	result, err := c.DeleteServer(t.Context(), id)
+	if err != nil {
+		t.Fatalf("DeleteServer(%s): %v", id, err)
+	}
+	if _, err := follow(t.Context(), c, result.Operation); !cloud.Is(err, cloud.NotFound) {
+		t.Fatalf("server %s after its deletion: %v, want NotFound", id, err)
+	}
+}
+
+func TestFolderIsMadeWithItsFirstVMAndRemovedWithItsLast(t *testing.T) {
+	v := newVCenter(t)
+	c := v.client(t)
+	long := strings.Repeat("a-very-long-name-", 12)
+	for _, folder := range []string{"team-a", long} {
+		first := create(t, c, cloud.CreateServer{Name: "one", Folder: folder})
+		second := create(t, c, cloud.CreateServer{Name: "two", Folder: folder})
+		for _, s := range append(list(t, c), first, second) {
+			if s.Folder != folder {
+				t.Errorf("server %s is in folder %q, want %q", s.Name, s.Folder, folder)
+			}
+		}
+		before := len(v.FolderNames())
+		remove(t, c, first.ID)
+		if got := len(v.FolderNames()); got != before {
+			t.Errorf("%d folders while a VM is left, want %d", got, before)
+		}
+		remove(t, c, second.ID)
+		if got := len(v.FolderNames()); got != before-1 {
+			t.Errorf("%d folders without the last VM, want %d", got, before-1)
+		}
+	}
+	if !slices.Contains(v.FolderNames(), vcsim.Folder) {
+		t.Error("the operator's folder was removed")
+	}
+}
+
+func TestVMOutsideTheFolderIsNotTouched(t *testing.T) {
+	v := newVCenter(t)
+	if _, err := v.MakeFolder(t.Context(), "other"); err != nil {
+		t.Fatal(err)
+	}
+	other := v.client(t, func(cfg *vsphere.Config) { cfg.Place.Folder = "other" })
+	stranger := create(t, other, cloud.CreateServer{Name: "stranger"})
+	c := v.client(t)
+	if got := list(t, c); len(got) != 0 {
+		t.Errorf("ListServers: %v, want none", got)
+	}
+	_, err := c.GetServer(t.Context(), stranger.ID)
+	wantError(t, err, cloud.NotFound)
+	_, err = c.DeleteServer(t.Context(), stranger.ID)
+	wantError(t, err, cloud.NotFound)
+	_, err = c.UpdateServer(t.Context(), stranger.ID, cloud.UpdateServer{CPU: new(2)})
+	wantError(t, err, cloud.NotFound)
+	if _, err := c.GetServer(t.Context(), v.TemplateVM().Config.InstanceUuid); !cloud.Is(err, cloud.NotFound) {
+		t.Errorf("GetServer of the template: %v, want NotFound", err)
+	}
+}
+
+func TestVMWithoutMarkIsNotDeleted(t *testing.T) {
+	v := newVCenter(t)
+	c := v.client(t)
+	created := create(t, c, cloud.CreateServer{Name: "by-hand"})
+	v.Change(v.VM("by-hand").Self, types.PropertyChange{Name: "config.extraConfig", Val: []types.BaseOptionValue(nil)})
+	_, err := c.DeleteServer(t.Context(), created.ID)
+	wantError(t, err, cloud.Conflict, "does not carry the operator's mark")
+	result, err := c.UpdateServer(t.Context(), created.ID, cloud.UpdateServer{Labels: map[string]*string{"owner": new("me")}})
+	if err != nil {
+		t.Fatalf("UpdateServer: %v", err)
+	}
+	if _, err := follow(t.Context(), c, result.Operation); err != nil {
+		t.Fatalf("label: %v", err)
+	}
+	remove(t, c, created.ID)
+}
+
+func TestCopyOfAVMIsAConflict(t *testing.T) {
+	v := newVCenter(t)
+	c := v.client(t)
+	first, second := create(t, c, cloud.CreateServer{Name: "one"}), create(t, c, cloud.CreateServer{Name: "two"})
+	v.Change(v.VM("two").Self, types.PropertyChange{Name: "config.instanceUuid", Val: first.ID})
+	_, err := c.GetServer(t.Context(), first.ID)
+	wantError(t, err, cloud.Conflict, "2 VMs have this instance UUID")
+	_, err = c.DeleteServer(t.Context(), first.ID)
+	wantError(t, err, cloud.Conflict)
+	_, err = c.GetServer(t.Context(), second.ID)
+	wantError(t, err, cloud.NotFound)
+}
+
+func TestInaccessibleVMIsNotLost(t *testing.T) {
+	v := newVCenter(t)
+	c := v.client(t)
+	created := create(t, c, cloud.CreateServer{Name: "unreachable"})
+	list(t, c)
+	v.Change(v.VM("unreachable").Self,
+		types.PropertyChange{Name: "runtime.connectionState", Val: types.VirtualMachineConnectionStateInaccessible},
+		types.PropertyChange{Name: "config.instanceUuid", Val: ""}, types.PropertyChange{Name: "summary.config.instanceUuid", Val: ""})
+	got, err := c.GetServer(t.Context(), created.ID)
+	if err != nil || got.State != cloud.StateError {
+		t.Errorf("GetServer: %+v, %v, want it in error", got, err)
+	}
+	listed := list(t, c)
+	if len(listed) != 1 || listed[0].ID != created.ID || listed[0].State != cloud.StateError {
+		t.Errorf("ListServers: %+v, want it in error", listed)
+	}
+}
+
+func TestRefusalsOfChanges(t *testing.T) {
+	v := newVCenter(t)
+	c := v.client(t)
+	created := create(t, c, cloud.CreateServer{Name: "grown"})
+	for fault, want := range map[string]cloud.Kind{
+		"InvalidPowerState": cloud.NeedsStop, "CpuHotPlugNotSupported": cloud.NeedsStop, "TaskInProgress": cloud.Busy, "ConcurrentAccess": cloud.Busy,
+		"InsufficientMemoryResourcesFault": cloud.Quota, "HostNotConnected": cloud.Unavailable, "NoPermission": cloud.Rejected, "FaultOfTomorrow": cloud.Rejected,
+	} {
+		restore := v.Front.Answer(func(method string) (int, string) {
+			if method == "ReconfigVM_Task" {
+				return vcsim.Fault(fault)
+			}
+			return 0, ""
+		})
+		_, err := c.UpdateServer(t.Context(), created.ID, cloud.UpdateServer{CPU: new(8)})
+		restore()
+		wantError(t, err, want, "update server")
+		if cloud.Uncertain(err) || strings.Contains(err.Error(), "secret.example") {
+			t.Errorf("%s: %v is uncertain, or names a host", fault, err)
+		}
+	}
+}
+
+func TestChangeOfLabelsSaysWhatItWasReadFrom(t *testing.T) {
+	v := newVCenter(t)
+	c := v.client(t)
+	created := create(t, c, cloud.CreateServer{Name: "labelled", Labels: map[string]string{"a": "1"}})
+	version := v.VM("labelled").Config.ChangeVersion
+	sent := ""
+	v.Front.Rewrite(func(method, body string) string {
+		if method == "ReconfigVM_Task" {
+			sent = body
+		}
+		return body
+	})
+	if _, err := c.UpdateServer(t.Context(), created.ID, cloud.UpdateServer{Labels: map[string]*string{"b": new("2")}}); err != nil {
+		t.Fatalf("UpdateServer: %v", err)
+	}
+	if want := "<changeVersion>" + version + "</changeVersion>"; !strings.Contains(sent, want) {
+		t.Errorf("the change has no %s:\n%s", want, sent)
+	}
+}
+
+func TestAnswersThatAreNotOfAVCenter(t *testing.T) {
+	v := newVCenter(t)
+	c := v.client(t)
+	created := create(t, c, cloud.CreateServer{Name: "kept"})
+	for name, test := range map[string]struct {
+		status int
+		body   string
+		kind   cloud.Kind
+	}{
+		"a gateway without a vCenter":  {http.StatusBadGateway, "<html>bad gateway</html>", cloud.Unavailable},
+		"a page for people":            {http.StatusOK, "<html>welcome</html>", cloud.Unreadable},
+		"another API":                  {http.StatusNotFound, "{}", cloud.Unreadable},
+		"a document that is cut short": {http.StatusOK, `<?xml version="1.0"?><soapenv:Envelope><soapenv:Body>`, cloud.Unreadable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			restore := v.Front.Answer(func(string) (int, string) { return test.status, test.body })
+			defer restore()
+			_, err := c.GetServer(t.Context(), created.ID)
+			wantError(t, err, test.kind)
+			_, err = c.CreateServer(t.Context(), cloud.CreateServer{Name: "never"})
+			wantError(t, err, test.kind)
+		})
+	}
+	if _, err := c.GetServer(t.Context(), created.ID); err != nil {
+		t.Errorf("GetServer: %v", err)
+	}
+}
+
+func TestLostAnswerToACloneIsUncertain(t *testing.T) {
+	v := newVCenter(t)
+	c := v.client(t)
+	create(t, c, cloud.CreateServer{Name: "before"})
+	restore := v.Front.Answer(func(method string) (int, string) {
+		if method == "CloneVM_Task" {
+			return http.StatusBadGateway, "<html>bad gateway</html>"
+		}
+		return 0, ""
+	})
+	_, err := c.CreateServer(t.Context(), cloud.CreateServer{Name: "perhaps"})
+	restore()
+	if !cloud.Uncertain(err) {
+		t.Errorf("CreateServer: %v is not uncertain, though a gateway answered", err)
+	}
+}
+
+func TestTemplateOfATenantIsRefusedUnlessItIsOne(t *testing.T) {
+	v := newVCenter(t)
+	c := v.client(t, func(cfg *vsphere.Config) { cfg.Place.TemplateFolder, cfg.Place.DefaultTemplate = "", "" })
+	if _, err := c.Capabilities(t.Context()); err != nil {
+		t.Fatalf("Capabilities: %v", err)
+	}
+	_, err := c.CreateServer(t.Context(), cloud.CreateServer{Name: "bare"})
+	wantError(t, err, cloud.Rejected, "no template is named")
+	owner := v.client(t)
+	create(t, owner, cloud.CreateServer{Name: "somebodys"})
+	_, err = c.CreateServer(t.Context(), cloud.CreateServer{Name: "copy", Template: "somebodys"})
+	wantError(t, err, cloud.Rejected, `there is no template "somebodys"`)
+}
+
+func TestHostInMaintenanceIsNotListed(t *testing.T) {
+	v := newVCenter(t)
+	c := v.client(t)
+	first := v.Model.Map().All("HostSystem")[0].Reference()
+	name := object.NewHostSystem(v.Admin.Client, first)
+	v.Change(first, types.PropertyChange{Name: "runtime.inMaintenanceMode", Val: true})
+	got, err := c.ListHosts(t.Context())
+	if err != nil || len(got) != 2 {
+		t.Errorf("ListHosts without %s: %+v, %v, want 2", name.Reference().Value, got, err)
+	}
+}

@@ -1,0 +1,163 @@
+package vsphere_test
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	_ "github.com/vmware/govmomi/sts/simulator" // adds the single sign-on to the simulator
+
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloud/vsphere"
+	"github.com/privatecloud/operator/internal/cloud/vsphere/vcsim"
+)
+
+func TestEndedSessionIsOpenedOnceForAllCalls(t *testing.T) {
+	v := newVCenter(t)
+	c := v.client(t)
+	created := create(t, c, cloud.CreateServer{Name: "steady"})
+	for range 3 {
+		before := v.Front.Sent("Login")
+		if err := v.EndSessions(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		var calls sync.WaitGroup
+		for range 16 {
+			calls.Go(func() {
+				if _, err := c.GetServer(t.Context(), created.ID); err != nil {
+					t.Errorf("GetServer: %v", err)
+				}
+			})
+		}
+		calls.Wait()
+		if logins := v.Front.Sent("Login") - before; logins != 1 {
+			t.Errorf("%d logins for 16 calls after the session ended, want 1", logins)
+		}
+	}
+}
+
+func TestListingWhoseTokenIsLostIsBegunAnew(t *testing.T) {
+	v := newVCenter(t)
+	v.Front.LeaveStopped()
+	c := v.client(t)
+	for i := range 3 {
+		create(t, c, cloud.CreateServer{Name: fmt.Sprintf("vm-%d", i)})
+	}
+	page, err := c.ListServers(t.Context(), cloud.ListServers{Limit: 2})
+	if err != nil {
+		t.Fatalf("ListServers: %v", err)
+	}
+	restore := v.Front.Answer(func(method string) (int, string) {
+		if method == "ContinueRetrievePropertiesEx" {
+			return vcsim.Fault("InvalidArgument")
+		}
+		return 0, ""
+	})
+	_, err = c.ListServers(t.Context(), cloud.ListServers{Limit: 2, Marker: page.Next})
+	restore()
+	wantError(t, err, cloud.Unavailable, "it is begun again")
+	if got := len(list(t, c)); got != 3 {
+		t.Errorf("%d servers, want 3", got)
+	}
+}
+
+func TestRefusedPasswordIsNotTriedByTheNextClient(t *testing.T) {
+	v := newVCenter(t)
+	v.Front.Answer(func(method string) (int, string) {
+		if method == "Login" {
+			return vcsim.Fault("InvalidLogin")
+		}
+		return 0, ""
+	})
+	holds := vsphere.NewHolds()
+	for range 3 {
+		c := v.client(t, func(cfg *vsphere.Config) { cfg.Holds = holds })
+		_, err := c.Capabilities(t.Context())
+		wantError(t, err, cloud.Unauthorized, "logging in: the vCenter refuses the credentials (InvalidLogin)", "check the Secret")
+	}
+	if logins := v.Front.Sent("Login"); logins != 1 {
+		t.Errorf("logged in %d times with three clients, want once", logins)
+	}
+	holds.Forget("vcsim")
+	c := v.client(t, func(cfg *vsphere.Config) { cfg.Holds = holds })
+	if _, err := c.Capabilities(t.Context()); !cloud.Is(err, cloud.Unauthorized) || v.Front.Sent("Login") != 2 {
+		t.Errorf("%v, %d logins after the Cloud was forgotten, want 2", err, v.Front.Sent("Login"))
+	}
+}
+
+func TestCloseEndsTheSession(t *testing.T) {
+	v := newVCenter(t)
+	c := v.client(t)
+	if _, err := c.Capabilities(t.Context()); err != nil {
+		t.Fatalf("Capabilities: %v", err)
+	}
+	c.Close(t.Context())
+	c.Close(t.Context())
+	if got := v.Front.Sent("Logout"); got != 1 {
+		t.Errorf("logged out %d times, want once", got)
+	}
+	before := v.Front.Sent("")
+	_, err := c.ListServers(t.Context(), cloud.ListServers{})
+	wantError(t, err, cloud.Unavailable, "the client is closed")
+	if got := v.Front.Sent(""); got != before {
+		t.Errorf("a closed client sent %d requests", got-before)
+	}
+}
+
+func TestTokenOpensASession(t *testing.T) {
+	v := newVCenter(t)
+	token := `<saml2:Assertion xmlns:saml2="urn:oasis:names:tc:SAML:2.0:assertion"><saml2:Subject><saml2:NameID>operator</saml2:NameID></saml2:Subject></saml2:Assertion>`
+	c := v.client(t, func(cfg *vsphere.Config) { cfg.Credentials = vsphere.Credentials{Token: token} })
+	if _, err := c.Capabilities(t.Context()); err != nil {
+		t.Errorf("Capabilities: %v", err)
+	}
+	if v.Front.Sent("LoginByToken") != 1 || v.Front.Sent("Login") != 0 {
+		t.Errorf("%d logins by token, %d by password", v.Front.Sent("LoginByToken"), v.Front.Sent("Login"))
+	}
+}
+
+func TestCertificateOpensASession(t *testing.T) {
+	v := newVCenter(t)
+	certificate, key := selfSigned(t)
+	c := v.client(t, func(cfg *vsphere.Config) {
+		cfg.Credentials = vsphere.Credentials{Certificate: certificate, Key: key}
+	})
+	if _, err := c.Capabilities(t.Context()); err != nil {
+		t.Errorf("Capabilities: %v", err)
+	}
+	if v.Front.Sent("RequestSecurityToken") == 0 || v.Front.Sent("LoginByToken") != 1 {
+		t.Errorf("%d tokens were asked for, %d logins by token, want some, and 1", v.Front.Sent("RequestSecurityToken"), v.Front.Sent("LoginByToken"))
+	}
+}
+
+// selfSigned returns a certificate and its key in PEM.
+func selfSigned(t *testing.T) (certificate, key []byte) {
+	t.Helper()
+	private, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "operator"}, NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(private)})
+}
+
+func TestCredentialsShowNoSecret(t *testing.T) {
+	for _, c := range []vsphere.Credentials{{Username: "u", Password: "hunter2"}, {Token: "<hunter2/>"}, {Certificate: []byte("hunter2"), Key: []byte("hunter2")}} {
+		if text := fmt.Sprintf("%v %+v %#v %s %d", c, c, c, c, c); strings.Contains(text, "hunter2") {
+			t.Errorf("a secret shows in %q", text)
+		}
+	}
+}

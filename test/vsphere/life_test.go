@@ -1,0 +1,160 @@
+package vsphere_test
+
+import (
+	"context"
+	"fmt"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/types"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud/vsphere/vcsim"
+	"github.com/privatecloud/operator/internal/testkit"
+)
+
+var _ = Describe("A vCenter", Serial, func() {
+	AfterEach(func() {
+		Expect(names()).To(BeEmpty(), "VMs left in the vCenter")
+	})
+
+	It("a VM: is created once, resized, powered off and deleted", func(ctx SpecContext) {
+		before := vcenter.Front.Sent("CloneVM_Task")
+		vm := testkit.VM(tenantNamespace, "web", func(vm *pcapi.VM) { vm.Spec.CPU = new(int32(2)) })
+		Expect(env.Client.Create(ctx, vm)).To(Succeed())
+		made := ready(ctx, vm)
+		Expect(made.Status.VMID).To(Equal(string(made.UID)), "the id of the VM is the UID of its object")
+		Expect(vcenter.Front.Sent("CloneVM_Task") - before).To(Equal(1))
+		Expect(vcenter.VM("web").Config.Hardware.NumCPU).To(BeEquivalentTo(2))
+		Expect(vcenter.VM("web").Config.InstanceUuid).To(Equal(made.Status.VMID))
+
+		edit(ctx, vm, func(vm *pcapi.VM) { vm.Spec.CPU = new(int32(4)) })
+		Eventually(ctx, func() int32 { return vcenter.VM("web").Config.Hardware.NumCPU }).Should(BeEquivalentTo(4))
+		edit(ctx, vm, func(vm *pcapi.VM) { vm.Spec.PowerState = pcapi.PowerOff })
+		Eventually(ctx, stored(vm)).Should(HaveField("Status.State", pcapi.VMStateStopped))
+		remove(ctx, vm)
+	})
+
+	It("a VM whose create's answer is lost: gets one VM", func(ctx SpecContext) {
+		restore := vcenter.Front.Lose("CloneVM_Task")
+		vm := testkit.VM(tenantNamespace, "lost")
+		Expect(env.Client.Create(ctx, vm)).To(Succeed())
+		Eventually(ctx, names).Should(ConsistOf("lost"))
+		restore()
+		ready(ctx, vm)
+		Expect(names()).To(ConsistOf("lost"))
+		remove(ctx, vm)
+	})
+
+	It("a VM whose clone fails: shows why, and is created once that has ended", func(ctx SpecContext) {
+		restore := vcenter.Front.FailClones()
+		vm := testkit.VM(tenantNamespace, "failing")
+		Expect(env.Client.Create(ctx, vm)).To(Succeed())
+		Eventually(ctx, stored(vm)).Should(testkit.HaveCondition(pcapi.ReadyCondition, metav1.ConditionFalse, "", "spec.location.pool"))
+		restore()
+		edit(ctx, vm, func(vm *pcapi.VM) {
+			metav1.SetMetaDataAnnotation(&vm.ObjectMeta, pcapi.ReconcileRequestedAtAnnotation, "now")
+		})
+		remove(ctx, vm)
+	})
+
+	It("a VmGroup: gets a folder with its VMs, is scaled, and its folder is removed with it", func(ctx SpecContext) {
+		const folder = tenantNamespace + "-vmgroup-sample"
+		group := testkit.VmGroup(tenantNamespace, "vmgroup-sample", func(g *pcapi.VmGroup) {
+			g.Spec.CPU, g.Spec.Memory, g.Spec.Replicas, g.Spec.Template = new(int32(2)), new(int32(1)), new(int32(3)), "my-operator-template"
+		})
+		Expect(env.Client.Create(ctx, group)).To(Succeed())
+		Eventually(ctx, messages).Should(ContainElement(And(ContainSubstring("my-operator-template"), ContainSubstring(vcsim.Template))), "the VMs say which templates there are")
+		edit(ctx, group, func(g *pcapi.VmGroup) { g.Spec.Template = vcsim.Template })
+		ready(ctx, group)
+		Expect(names()).To(HaveLen(3))
+		Expect(vcenter.FolderNames()).To(ContainElement(folder))
+		for _, name := range names() {
+			vm := vcenter.VM(name)
+			Expect(vcenter.Model.Map().Get(*vm.Parent).(*simulator.Folder).Name).To(Equal(folder))
+			Expect([]int32{vm.Config.Hardware.NumCPU, vm.Config.Hardware.MemoryMB}).To(Equal([]int32{2, 1024}))
+		}
+		edit(ctx, group, func(g *pcapi.VmGroup) { g.Spec.Replicas = new(int32(5)) })
+		Eventually(ctx, names).Should(HaveLen(5))
+		ready(ctx, group)
+		edit(ctx, group, func(g *pcapi.VmGroup) { g.Spec.Replicas = new(int32(2)) })
+		Eventually(ctx, names).Should(HaveLen(2))
+		remove(ctx, group)
+		Eventually(ctx, names).Should(BeEmpty())
+		Eventually(ctx, vcenter.FolderNames).ShouldNot(ContainElement(folder))
+	})
+
+	It("a session that ends: is opened again, and the Cloud stays Ready", func(ctx SpecContext) {
+		vm := testkit.VM(tenantNamespace, "steady")
+		Expect(env.Client.Create(ctx, vm)).To(Succeed())
+		ready(ctx, vm)
+		home := &pcapi.Cloud{ObjectMeta: metav1.ObjectMeta{Name: pcapi.DefaultCloudName}}
+		before := ready(ctx, home)
+		for range 3 {
+			logins := vcenter.Front.Sent("Login")
+			Expect(vcenter.EndSessions(ctx)).To(Succeed())
+			Eventually(ctx, func() int { return vcenter.Front.Sent("Login") }).Should(Equal(logins + 1))
+		}
+		Expect(ready(ctx, home).Status.Conditions).To(Equal(before.Status.Conditions))
+		remove(ctx, vm)
+	})
+
+	It("a Cloud that names what does not exist: is InvalidConfiguration and says what there is", func(ctx SpecContext) {
+		broken := newCloud(ctx, "broken", func(c *pcapi.Cloud) { c.Spec.VSphere.Datastore = "tape" })
+		Expect(env.Client.Create(ctx, broken)).To(Succeed())
+		Eventually(ctx, stored(broken)).Should(testkit.HaveCondition(pcapi.StalledCondition, metav1.ConditionTrue, pcapi.InvalidConfigurationReason, "tape", "LocalDS_0"))
+		edit(ctx, broken, func(c *pcapi.Cloud) { c.Spec.VSphere.Datastore = "LocalDS_0" })
+		ready(ctx, broken)
+		remove(ctx, broken)
+	})
+
+	It("a GPUInfo: finds a node on a host with graphics", func(ctx SpecContext) {
+		vm := testkit.VM(tenantNamespace, "worker-1")
+		Expect(env.Client.Create(ctx, vm)).To(Succeed())
+		ready(ctx, vm)
+		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}}
+		Expect(env.Client.Create(ctx, node)).To(Succeed())
+		DeferCleanup(func(ctx SpecContext) { Expect(env.Client.Delete(ctx, node)).To(Succeed()) })
+		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "Test", LastHeartbeatTime: metav1.Now()}}
+		Expect(env.Client.Status().Update(ctx, node)).To(Succeed())
+		host := *vcenter.VM("worker-1").Runtime.Host
+		vcenter.Change(host, types.PropertyChange{Name: "config.graphicsInfo", Val: []types.HostGraphicsInfo{{DeviceName: "gpu", GraphicsType: "sharedDirect"}}})
+
+		gpu := &pcapi.GPUInfo{ObjectMeta: metav1.ObjectMeta{Namespace: tenantNamespace, Name: "gpuinfo-sample"}, Spec: pcapi.GPUInfoSpec{DesAccTime: 100, GPURequired: true}}
+		Expect(env.Client.Create(ctx, gpu)).To(Succeed())
+		found := ready(ctx, gpu)
+		Expect(found.Status.SuitableNodeName).To(Equal("worker-1"))
+		Expect(found.Status.SuitableHostName).To(Equal(vcenter.Model.Map().Get(host).(*simulator.HostSystem).Name))
+		remove(ctx, gpu)
+		remove(ctx, vm)
+	})
+})
+
+// names returns the names of the VMs that are no templates.
+func names() []string {
+	var all []string
+	for _, vm := range vcenter.VMs() {
+		if !vm.Config.Template {
+			all = append(all, vm.Name)
+		}
+	}
+	return all
+}
+
+// messages returns those of the conditions of all VMs.
+func messages(ctx context.Context) ([]string, error) {
+	var vms pcapi.VMList
+	if err := env.Client.List(ctx, &vms); err != nil {
+		return nil, err
+	}
+	var all []string
+	for _, vm := range vms.Items {
+		for _, condition := range vm.Status.Conditions {
+			all = append(all, fmt.Sprintf("%s: %s", vm.Name, condition.Message))
+		}
+	}
+	return all, nil
+}
