@@ -68,8 +68,9 @@ func readable(next http.RoundTripper) http.RoundTripper {
 			return nil, err
 		}
 		status := resp.StatusCode
-		isXML := strings.Contains(resp.Header.Get("Content-Type"), "xml")
-		if isXML && (status == http.StatusOK || status == http.StatusInternalServerError) {
+		kind := resp.Header.Get("Content-Type")
+		other := strings.Contains(kind, "html") || strings.Contains(kind, "json")
+		if !other && (status == http.StatusOK || status == http.StatusInternalServerError) {
 			return resp, nil
 		}
 		_ = resp.Body.Close()

@@ -66,7 +66,7 @@ func (s *Server) make() error {
 	if err := s.Model.Create(); err != nil {
 		return err
 	}
-	s.Model.Service.TLS = nil
+	s.Model.Service.TLS, s.Model.Service.RegisterEndpoints = nil, true
 	s.server = s.Model.Service.NewServer()
 	return nil
 }
