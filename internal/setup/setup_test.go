@@ -10,6 +10,7 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/clouds"
 	"github.com/privatecloud/operator/internal/clouds/restdialer"
+	"github.com/privatecloud/operator/internal/clouds/vspheredialer"
 )
 
 func TestDialersServeRESTAndThoseOfTheOptions(t *testing.T) {
@@ -29,6 +30,9 @@ func TestDialersServeRESTAndThoseOfTheOptions(t *testing.T) {
 			got := dialers(Options{Dialers: tc.added})
 			if _, rest := got[pcapi.CloudTypeREST].(restdialer.Dialer); rest != tc.rest {
 				t.Errorf("type REST is served by %T", got[pcapi.CloudTypeREST])
+			}
+			if _, vsphere := got[pcapi.CloudTypeVSphere].(vspheredialer.Dialer); !vsphere {
+				t.Errorf("type VSphere is served by %T", got[pcapi.CloudTypeVSphere])
 			}
 			if tc.fromMemory == "" {
 				return

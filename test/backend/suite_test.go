@@ -67,7 +67,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { Expect(operator.Stop()).To(Succeed()) })
 
-	object := testkit.Cloud("memory", "http://memory.invalid", func(c *pcapi.Cloud) { c.Spec.Type = inMemory })
+	object := testkit.Cloud("memory", "http://memory.invalid", func(c *pcapi.Cloud) { c.Spec.Type, c.Spec.REST = inMemory, nil })
 	Eventually(ctx, func() error { return env.Client.Create(ctx, object.DeepCopy()) }).
 		Should(Succeed(), "the API server accepts the type")
 	Eventually(ctx, stored(object)).Should(testkit.BeReady())
