@@ -159,7 +159,7 @@ func (c *Client) holder(ctx context.Context, at *site, ref types.ManagedObjectRe
 
 // marked returns the VM that has a name with the mark of its create. A VM shows before its mark does,
 // so one without a mark is looked at again, until it is clear that it gets none.
-func (c *Client) marked(ctx context.Context, at *site, ref types.ManagedObjectReference, id string) (*seen, error) {
+func (c *Client) marked(ctx context.Context, at *site, ref types.ManagedObjectReference, id string) (*entity, error) {
 	if ref.Type != "VirtualMachine" {
 		return nil, errTaken
 	}
@@ -195,7 +195,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 }
 
 // unmarked says whose a VM is that got no mark.
-func unmarked(vm *seen, id string) error {
+func unmarked(vm *entity, id string) error {
 	known := vm.text(uuidPath)
 	switch {
 	case known == id, known == "" && !vm.lost():
@@ -205,14 +205,14 @@ func unmarked(vm *seen, id string) error {
 }
 
 // claim returns the VM if the create with this origin made it.
-func (c *Client) claim(ctx context.Context, at *site, vm *seen, id string, asked origin) (*cloud.Server, error) {
+func (c *Client) claim(ctx context.Context, at *site, vm *entity, id string, asked origin) (*cloud.Server, error) {
 	switch from := vm.origin(); {
 	case from.Key != asked.Key || asked.Key == "":
 		return nil, errTaken
 	case from.Request != asked.Request:
 		return nil, refuse("", cloud.KeyReused, "a VM was created for this object already, from another spec")
 	}
-	servers, err := c.servers(ctx, at, []seen{*vm})
+	servers, err := c.servers(ctx, at, []entity{*vm})
 	if err != nil {
 		return nil, err
 	}

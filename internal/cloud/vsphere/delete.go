@@ -50,7 +50,7 @@ func (c *Client) DeleteServer(ctx context.Context, id string) (cloud.Result, err
 }
 
 // powerOff powers the VM off, and waits a short time for it.
-func (c *Client) powerOff(ctx context.Context, op string, at *site, vm seen) error {
+func (c *Client) powerOff(ctx context.Context, op string, at *site, vm entity) error {
 	started, err := power(ctx, at, vm, cloud.PowerOff)
 	if _, off := faultOf(err).(*types.InvalidPowerState); off {
 		return nil

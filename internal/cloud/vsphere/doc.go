@@ -9,4 +9,31 @@
 // says whose VM has the name.
 //
 // Calls that take time are answered with the vCenter's task as the operation.
+//
+// The client, and what its calls share:
+//
+//	client.go       New, Capabilities, Close
+//	config.go       Config, and Place: the part of the inventory that is used
+//	credentials.go  the kinds of credentials
+//	session.go      one login for all calls when a session has ended
+//	holds.go        what outlives a client: Retry-After, refused credentials
+//	usage.go        calls under way
+//	faults.go       what the faults of the vCenter mean
+//	site.go         finds the Place in the inventory, and says what is missing
+//	names.go        names of hosts and folders, and ids of VMs, that are remembered
+//	properties.go   reads properties, and makes servers of VMs
+//	mark.go         the owner's mark, ids and names
+//
+// Calls:
+//
+//	read.go         names, one server
+//	list.go         pages of servers
+//	create.go       clones, and whose VM has the name
+//	templates.go    which templates there are
+//	folders.go      folders of groups
+//	update.go       size, labels, power
+//	delete.go       deletion of VMs that carry the mark
+//	operations.go   tasks
+//	hosts.go        hosts and their graphics devices
+//	networks.go     there are none
 package vsphere

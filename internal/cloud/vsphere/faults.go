@@ -39,7 +39,7 @@ func (c *Client) fail(ctx context.Context, op string, err error) *cloud.Error {
 	}
 	if fault := faultOf(err); fault != nil {
 		if exchange, ok := errors.AsType[*exchangeError](err); !ok || !exchange.sent {
-			return c.refused(op, fault, err.Error())
+			return c.refused(op, 1, fault, err.Error())
 		}
 	}
 	if soap.IsSoapFault(err) {
@@ -121,15 +121,16 @@ func codeOf(fault types.BaseMethodFault) string {
 }
 
 // refused returns the error of a call that the vCenter refused. Its own message goes
-// into the log alone: it may name hosts and datastores, which users do not know of.
-func (c *Client) refused(op string, fault types.BaseMethodFault, message string) *cloud.Error {
+// into the log alone, at a level: it may name hosts and datastores, which users do not
+// know of.
+func (c *Client) refused(op string, level int, fault types.BaseMethodFault, message string) *cloud.Error {
 	code := codeOf(fault)
 	kind, detail := meaningOf(fault)
 	if detail == "" {
 		detail = "the vCenter refuses it with the fault " + code
 	}
 	message = c.redactor.Redact(transport.Truncate(transport.Printable(message), maxText))
-	c.log.V(1).Info("the vCenter refused a call", "call", op, "fault", code, "message", message)
+	c.log.V(level).Info("the vCenter refused a call", "call", op, "fault", code, "message", message)
 	return &cloud.Error{Kind: kind, Op: op, Code: code, Detail: detail}
 }
 

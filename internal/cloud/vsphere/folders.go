@@ -86,7 +86,8 @@ func (c *creating) ended(task string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for folder, tasks := range c.folders {
-		if delete(tasks, task); len(tasks) == 0 {
+		delete(tasks, task)
+		if len(tasks) == 0 {
 			delete(c.folders, folder)
 		}
 	}

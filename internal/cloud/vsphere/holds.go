@@ -50,13 +50,13 @@ func NewHolds() *Holds {
 }
 
 // Forget drops what is kept for a Cloud that is gone.
-func (h *Holds) Forget(cloud string) {
+func (h *Holds) Forget(name string) {
 	if h == nil {
 		return
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	delete(h.clouds, cloud)
+	delete(h.clouds, name)
 }
 
 // Format covers every verb of fmt: what is held quotes answers of clouds.

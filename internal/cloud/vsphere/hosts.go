@@ -48,12 +48,13 @@ func (c *Client) ListHosts(ctx context.Context) ([]cloud.Host, error) {
 
 // hasGPU reports whether a host has a graphics device that VMs can use. Every host
 // has a basic one for its console.
-func hasGPU(host seen) bool {
+func hasGPU(host entity) bool {
 	devices, _ := host.props["config.graphicsInfo"].(types.ArrayOfHostGraphicsInfo)
 	for _, device := range devices.HostGraphicsInfo {
 		switch types.HostGraphicsInfoGraphicsType(device.GraphicsType) {
 		case types.HostGraphicsInfoGraphicsTypeShared, types.HostGraphicsInfoGraphicsTypeDirect, types.HostGraphicsInfoGraphicsTypeSharedDirect:
 			return true
+		default:
 		}
 	}
 	return false

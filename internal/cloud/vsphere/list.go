@@ -50,7 +50,7 @@ func (c *Client) ListServers(ctx context.Context, opts cloud.ListServers) (cloud
 }
 
 // page returns the VMs of a page, without templates, and the marker of the next one.
-func (c *Client) page(ctx context.Context, at *site, opts cloud.ListServers) (vms []seen, next string, err error) {
+func (c *Client) page(ctx context.Context, at *site, opts cloud.ListServers) (vms []entity, next string, err error) {
 	result, err := c.retrievePage(ctx, at, opts)
 	if err != nil || result == nil {
 		return nil, "", err

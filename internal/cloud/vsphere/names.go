@@ -70,8 +70,8 @@ func (n *names) of(ctx context.Context, at *site, refs map[types.ManagedObjectRe
 	return all, nil
 }
 
-func retrieveEach(ctx context.Context, at *site, kind string, refs []types.ManagedObjectReference) ([]seen, error) {
-	var all []seen
+func retrieveEach(ctx context.Context, at *site, kind string, refs []types.ManagedObjectReference) ([]entity, error) {
+	var all []entity
 	for _, ref := range refs {
 		found, err := retrieve(ctx, at.vim, kind, []string{"name"}, ref)
 		if err != nil && !isGone(err) {

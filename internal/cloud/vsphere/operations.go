@@ -107,6 +107,7 @@ func (c *Client) stateOf(ctx context.Context, op string, at *site, what operatio
 		return state, nil
 	case types.TaskInfoStateError:
 		return c.failedTask(ctx, op, at, what, info)
+	default:
 	}
 	if what.kind == createOperation {
 		state.ServerID = "" // it is not found before the task has ended
@@ -157,7 +158,7 @@ func (c *Client) faultOfTask(op string, fault types.BaseMethodFault, message str
 	if fault == nil {
 		return refuse(op, cloud.Failed, "the vCenter gives no reason")
 	}
-	e := c.refused(op, fault, message)
+	e := c.refused(op, 0, fault, message)
 	switch e.Kind {
 	case cloud.Unauthorized, cloud.Throttled, cloud.Unavailable, cloud.NotFound, cloud.Busy:
 		e.Kind = cloud.Failed

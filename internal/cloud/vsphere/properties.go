@@ -32,57 +32,57 @@ var vmPaths = []string{
 	powerPath, connectionPath, "runtime.host", "runtime.maxCpuUsage", "summary.quickStats",
 }
 
-// seen is what was read of a managed object.
-type seen struct {
+// entity is what was read of a managed object.
+type entity struct {
 	ref   types.ManagedObjectReference
 	props map[string]types.AnyType
 	// inside is whether it is below the root; set by Client.look.
 	inside bool
 }
 
-func (s seen) text(path string) string {
+func (s entity) text(path string) string {
 	text, _ := s.props[path].(string)
 	return text
 }
 
-func (s seen) flag(path string) bool {
+func (s entity) flag(path string) bool {
 	flag, _ := s.props[path].(bool)
 	return flag
 }
 
-func (s seen) number(path string) int {
+func (s entity) number(path string) int {
 	n, _ := s.props[path].(int32)
 	return int(n)
 }
 
-func (s seen) reference(path string) types.ManagedObjectReference {
+func (s entity) reference(path string) types.ManagedObjectReference {
 	ref, _ := s.props[path].(types.ManagedObjectReference)
 	return ref
 }
 
 // extra returns the value of a key of the extraConfig, and whether there is one.
-func (s seen) extra(key string) (string, bool) {
+func (s entity) extra(key string) (string, bool) {
 	option, ok := s.props[extraPath(key)].(types.OptionValue)
 	text, _ := option.Value.(string)
 	return text, ok && text != ""
 }
 
 // marked reports whether the VM has an owner's mark.
-func (s seen) marked() bool {
+func (s entity) marked() bool {
 	_, found := s.extra(labelsKey)
 	return found
 }
 
 // created reports whether a create of an operator made the VM. A VM that was imported
 // is marked only.
-func (s seen) created() bool {
+func (s entity) created() bool {
 	_, found := s.extra(originKey)
 	return found && s.marked()
 }
 
 // labels returns the labels, nil if there are none. Labels that cannot be read count as
 // absent: only somebody who edits the VM by hand makes such.
-func (s seen) labels() map[string]string {
+func (s entity) labels() map[string]string {
 	text, _ := s.extra(labelsKey)
 	var labels map[string]string
 	if json.Unmarshal([]byte(text), &labels) != nil || len(labels) == 0 {
@@ -91,7 +91,7 @@ func (s seen) labels() map[string]string {
 	return labels
 }
 
-func (s seen) origin() origin {
+func (s entity) origin() origin {
 	text, _ := s.extra(originKey)
 	var from origin
 	if json.Unmarshal([]byte(text), &from) != nil {
@@ -101,7 +101,7 @@ func (s seen) origin() origin {
 }
 
 // lost reports whether the vCenter cannot read the VM at the moment.
-func (s seen) lost() bool {
+func (s entity) lost() bool {
 	switch s.props[connectionPath] {
 	case types.VirtualMachineConnectionStateInaccessible, types.VirtualMachineConnectionStateInvalid, types.VirtualMachineConnectionStateOrphaned:
 		return true
@@ -110,7 +110,7 @@ func (s seen) lost() bool {
 }
 
 // state returns the state as far as it does not concern the life of the VM.
-func (s seen) state() cloud.State {
+func (s entity) state() cloud.State {
 	if s.lost() {
 		return cloud.StateError
 	}
@@ -124,7 +124,7 @@ func (s seen) state() cloud.State {
 }
 
 // server returns the VM as a server, without the names of its host and folder.
-func (s seen) server(id string) cloud.Server {
+func (s entity) server(id string) cloud.Server {
 	server := cloud.Server{
 		ID: id, Name: unescaped(s.text("name")), Labels: s.labels(), Template: s.origin().Template, State: s.state(),
 		CPU: s.number("config.hardware.numCPU"), MemoryMiB: s.number("config.hardware.memoryMB"),
@@ -149,10 +149,10 @@ func (s seen) server(id string) cloud.Server {
 // unescaped returns a name without the escapes of the vCenter.
 var unescaped = strings.NewReplacer("%2f", "/", "%2F", "/", "%5c", `\`, "%5C", `\`, "%25", "%").Replace
 
-func objects(contents []types.ObjectContent) []seen {
-	out := make([]seen, 0, len(contents))
+func objects(contents []types.ObjectContent) []entity {
+	out := make([]entity, 0, len(contents))
 	for _, object := range contents {
-		s := seen{ref: object.Obj, props: make(map[string]types.AnyType, len(object.PropSet))}
+		s := entity{ref: object.Obj, props: make(map[string]types.AnyType, len(object.PropSet))}
 		for _, property := range object.PropSet {
 			s.props[property.Name] = property.Val
 		}
@@ -162,7 +162,7 @@ func objects(contents []types.ObjectContent) []seen {
 }
 
 // retrieve reads the paths of objects of one type. Those that do not exist are an error.
-func retrieve(ctx context.Context, vim *vim25.Client, kind string, paths []string, refs ...types.ManagedObjectReference) ([]seen, error) {
+func retrieve(ctx context.Context, vim *vim25.Client, kind string, paths []string, refs ...types.ManagedObjectReference) ([]entity, error) {
 	spec := types.PropertyFilterSpec{PropSet: []types.PropertySpec{{Type: kind, PathSet: paths}}}
 	for _, ref := range refs {
 		spec.ObjectSet = append(spec.ObjectSet, types.ObjectSpec{Obj: ref})
@@ -171,13 +171,13 @@ func retrieve(ctx context.Context, vim *vim25.Client, kind string, paths []strin
 }
 
 // collect reads all that a filter selects.
-func collect(ctx context.Context, vim *vim25.Client, spec types.PropertyFilterSpec) ([]seen, error) {
+func collect(ctx context.Context, vim *vim25.Client, spec types.PropertyFilterSpec) ([]entity, error) {
 	collector := vim.ServiceContent.PropertyCollector
 	res, err := methods.RetrievePropertiesEx(ctx, vim, &types.RetrievePropertiesEx{This: collector, SpecSet: []types.PropertyFilterSpec{spec}})
 	if err != nil {
 		return nil, err
 	}
-	var all []seen
+	var all []entity
 	for result := res.Returnval; result != nil; {
 		all = append(all, objects(result.Objects)...)
 		if result.Token == "" {
@@ -199,5 +199,5 @@ func children(folder types.ManagedObjectReference, deep bool, further ...types.B
 	if deep {
 		into.SelectSet = append(into.SelectSet, &types.SelectionSpec{Name: name})
 	}
-	return types.ObjectSpec{Obj: folder, Skip: types.NewBool(true), SelectSet: []types.BaseSelectionSpec{into}}
+	return types.ObjectSpec{Obj: folder, Skip: new(true), SelectSet: []types.BaseSelectionSpec{into}}
 }

@@ -68,32 +68,32 @@ func (c *Client) misplaced(ctx context.Context, at *site, err error) error {
 }
 
 // lookUp returns the VM with an id as it is, and the site. It is below the root.
-func (c *Client) lookUp(ctx context.Context, op, id string) (seen, *site, error) {
+func (c *Client) lookUp(ctx context.Context, op, id string) (entity, *site, error) {
 	if id == "" {
-		return seen{}, nil, refuse(op, cloud.Rejected, "no id was given")
+		return entity{}, nil, refuse(op, cloud.Rejected, "no id was given")
 	}
 	at, err := c.locate(ctx)
 	if err != nil {
-		return seen{}, nil, c.fail(ctx, op, err)
+		return entity{}, nil, c.fail(ctx, op, err)
 	}
 	vm, err := c.byID(ctx, op, at, id)
 	if err != nil {
-		return seen{}, nil, c.fail(ctx, op, c.misplaced(ctx, at, err))
+		return entity{}, nil, c.fail(ctx, op, c.misplaced(ctx, at, err))
 	}
 	if vm == nil {
-		return seen{}, nil, refuse(op, cloud.NotFound, "no VM has this instance UUID")
+		return entity{}, nil, refuse(op, cloud.NotFound, "no VM has this instance UUID")
 	}
 	return *vm, at, nil
 }
 
 // byID returns the VM with an id, nil if there is none. Ids have one spelling, so that
 // no two ids are of the same VM.
-func (c *Client) byID(ctx context.Context, op string, at *site, id string) (*seen, error) {
-	if parsed, err := uuid.Parse(id); err != nil || parsed.String() != id {
+func (c *Client) byID(ctx context.Context, op string, at *site, id string) (*entity, error) {
+	if !isID(id) {
 		return nil, nil //nolint:nilnil // there is none, and that is no error
 	}
 	res, err := methods.FindAllByUuid(ctx, at.vim, &types.FindAllByUuid{
-		This: *at.vim.ServiceContent.SearchIndex, Datacenter: &at.datacenter, Uuid: id, VmSearch: true, InstanceUuid: types.NewBool(true),
+		This: *at.vim.ServiceContent.SearchIndex, Datacenter: &at.datacenter, Uuid: id, VmSearch: true, InstanceUuid: new(true),
 	})
 	if err != nil {
 		return nil, err
@@ -113,8 +113,14 @@ func (c *Client) byID(ctx context.Context, op string, at *site, id string) (*see
 	return vm, nil
 }
 
+// isID reports whether a text may be the id of a VM.
+func isID(text string) bool {
+	parsed, err := uuid.Parse(text)
+	return err == nil && parsed.String() == text
+}
+
 // look reads a VM and the folders that it is in; nil if it does not exist.
-func (c *Client) look(ctx context.Context, at *site, ref types.ManagedObjectReference) (*seen, error) {
+func (c *Client) look(ctx context.Context, at *site, ref types.ManagedObjectReference) (*entity, error) {
 	const up = "up"
 	found, err := collect(ctx, at.vim, types.PropertyFilterSpec{
 		PropSet: []types.PropertySpec{{Type: "VirtualMachine", PathSet: vmPaths}, {Type: "Folder", PathSet: []string{"name"}}},
@@ -125,7 +131,7 @@ func (c *Client) look(ctx context.Context, at *site, ref types.ManagedObjectRefe
 	if err != nil && !isGone(err) {
 		return nil, err
 	}
-	var vm *seen
+	var vm *entity
 	inside := false
 	for _, object := range found {
 		if object.ref == ref {
@@ -145,7 +151,7 @@ func (c *Client) look(ctx context.Context, at *site, ref types.ManagedObjectRefe
 
 // inaccessible returns the VM that had an id and cannot be read at the moment, so that
 // a search does not find it; nil if there is none.
-func (c *Client) inaccessible(ctx context.Context, at *site, id string) (*seen, error) {
+func (c *Client) inaccessible(ctx context.Context, at *site, id string) (*entity, error) {
 	ref, known := c.refs.find(id)
 	if !known {
 		return nil, nil //nolint:nilnil // there is none, and that is no error
@@ -169,7 +175,7 @@ func (c *Client) GetServer(ctx context.Context, id string) (cloud.Server, error)
 	if err != nil {
 		return cloud.Server{}, err
 	}
-	servers, err := c.servers(ctx, at, []seen{vm})
+	servers, err := c.servers(ctx, at, []entity{vm})
 	if err != nil {
 		return cloud.Server{}, c.fail(ctx, op, err)
 	}
@@ -185,7 +191,7 @@ func (c *Client) ServerStatus(ctx context.Context, id string) (cloud.Status, err
 
 // servers returns VMs as servers. Those without an id are left out: they are being
 // created, or were never readable.
-func (c *Client) servers(ctx context.Context, at *site, vms []seen) ([]cloud.Server, error) {
+func (c *Client) servers(ctx context.Context, at *site, vms []entity) ([]cloud.Server, error) {
 	wanted := map[types.ManagedObjectReference]bool{}
 	for _, vm := range vms {
 		wanted[vm.reference("runtime.host")] = true
@@ -216,7 +222,7 @@ func (c *Client) servers(ctx context.Context, at *site, vms []seen) ([]cloud.Ser
 }
 
 // idOf returns the id of a VM, empty if it has none yet.
-func (c *Client) idOf(vm seen) string {
+func (c *Client) idOf(vm entity) string {
 	for _, path := range []string{uuidPath, summaryUUIDPath} {
 		if id := vm.text(path); id != "" {
 			c.refs.put(vm.ref, id)

@@ -129,7 +129,7 @@ func (t *templates) read(ctx context.Context, at *site) (map[string]template, er
 }
 
 // adapterOf returns the first network adapter of a VM, nil if it has none.
-func adapterOf(vm seen) types.BaseVirtualDevice {
+func adapterOf(vm entity) types.BaseVirtualDevice {
 	devices, _ := vm.props["config.hardware.device"].(types.ArrayOfVirtualDevice)
 	cards := object.VirtualDeviceList(devices.VirtualDevice).SelectByType((*types.VirtualEthernetCard)(nil))
 	if len(cards) == 0 {

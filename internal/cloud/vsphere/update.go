@@ -33,7 +33,7 @@ func (c *Client) UpdateServer(ctx context.Context, id string, req cloud.UpdateSe
 	case spec != nil:
 		started, err = reconfigure(ctx, at, vm, spec)
 	case hasPower(vm, *req.PowerState):
-		servers, err := c.servers(ctx, at, []seen{vm})
+		servers, err := c.servers(ctx, at, []entity{vm})
 		if err != nil || len(servers) == 0 {
 			return cloud.Result{}, c.failed(ctx, op, err)
 		}
@@ -50,7 +50,7 @@ func (c *Client) UpdateServer(ctx context.Context, id string, req cloud.UpdateSe
 // reconfiguration returns the change of the size and the labels, nil if there is none.
 // Its version makes the vCenter refuse it if the VM was changed since it was read:
 // labels are merged with those that were read.
-func reconfiguration(vm seen, req cloud.UpdateServer) *types.VirtualMachineConfigSpec {
+func reconfiguration(vm entity, req cloud.UpdateServer) *types.VirtualMachineConfigSpec {
 	if req.CPU == nil && req.MemoryMiB == nil && len(req.Labels) == 0 {
 		return nil
 	}
@@ -79,7 +79,7 @@ func reconfiguration(vm seen, req cloud.UpdateServer) *types.VirtualMachineConfi
 	return spec
 }
 
-func reconfigure(ctx context.Context, at *site, vm seen, spec *types.VirtualMachineConfigSpec) (types.ManagedObjectReference, error) {
+func reconfigure(ctx context.Context, at *site, vm entity, spec *types.VirtualMachineConfigSpec) (types.ManagedObjectReference, error) {
 	res, err := methods.ReconfigVM_Task(ctx, at.vim, &types.ReconfigVM_Task{This: vm.ref, Spec: *spec})
 	if err != nil {
 		return types.ManagedObjectReference{}, err
@@ -87,14 +87,14 @@ func reconfigure(ctx context.Context, at *site, vm seen, spec *types.VirtualMach
 	return res.Returnval, nil
 }
 
-func hasPower(vm seen, want cloud.PowerState) bool {
+func hasPower(vm entity, want cloud.PowerState) bool {
 	if want == cloud.PowerOn {
 		return vm.state() == cloud.StateActive
 	}
 	return vm.state() == cloud.StateStopped
 }
 
-func power(ctx context.Context, at *site, vm seen, want cloud.PowerState) (types.ManagedObjectReference, error) {
+func power(ctx context.Context, at *site, vm entity, want cloud.PowerState) (types.ManagedObjectReference, error) {
 	if want == cloud.PowerOn {
 		res, err := methods.PowerOnVM_Task(ctx, at.vim, &types.PowerOnVM_Task{This: vm.ref})
 		if err != nil {
@@ -110,7 +110,7 @@ func power(ctx context.Context, at *site, vm seen, want cloud.PowerState) (types
 }
 
 // resizeFault returns err, or NeedsStop if a running VM does not allow the new size.
-func resizeFault(vm seen, req cloud.UpdateServer, err error) error {
+func resizeFault(vm entity, req cloud.UpdateServer, err error) error {
 	if _, wrong := faultOf(err).(*types.InvalidPowerState); wrong && (req.CPU != nil || req.MemoryMiB != nil) && vm.state() == cloud.StateActive {
 		return errNeedsStop
 	}
