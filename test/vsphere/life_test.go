@@ -61,6 +61,18 @@ var _ = Describe("A vCenter", Serial, func() {
 		remove(ctx, vm)
 	})
 
+	It("a VM whose clone takes time: shows that it is being created, and how far it is", func(ctx SpecContext) {
+		restore := vcenter.Front.HoldTasks()
+		DeferCleanup(restore)
+		vm := testkit.VM(tenantNamespace, "slow")
+		Expect(env.Client.Create(ctx, vm)).To(Succeed())
+		Eventually(ctx, stored(vm)).Should(And(
+			testkit.HaveCondition(pcapi.CreatedCondition, metav1.ConditionFalse, pcapi.CreatingReason, "40 %"), HaveField("Status.Operation.ID", HavePrefix("create/task-"))))
+		restore()
+		Expect(ready(ctx, vm).Status.Operation).To(BeNil())
+		remove(ctx, vm)
+	})
+
 	It("a VmGroup: gets a folder with its VMs, is scaled, and its folder is removed with it", func(ctx SpecContext) {
 		const folder = tenantNamespace + "-vmgroup-sample"
 		group := testkit.VmGroup(tenantNamespace, "vmgroup-sample", func(g *pcapi.VmGroup) {

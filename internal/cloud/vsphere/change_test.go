@@ -211,6 +211,35 @@ func TestLostAnswerToACloneIsUncertain(t *testing.T) {
 	}
 }
 
+func TestCloneThatIsRefusedForItsNameReturnsItsOwnVM(t *testing.T) {
+	v := newVCenter(t)
+	c := v.client(t)
+	mine := cloud.CreateServer{Name: "mine", IdempotencyKey: "key-1"}
+	created := create(t, c, mine)
+	object := `<object type="VirtualMachine">` + v.VM("mine").Self.Value + `</object>`
+	restore := v.Front.Rewrite(func(method, body string) string {
+		if method == "FindChild" || method == "FindAllByUuid" { // both look before the clone has made the VM
+			return strings.NewReplacer("<name>mine<", "<name>none<", created.ID, "00000000-0000-4000-8000-000000000000").Replace(body)
+		}
+		return body
+	})
+	defer restore()
+	defer v.Front.Answer(func(method string) (int, string) {
+		if method == "CloneVM_Task" {
+			return vcsim.Fault("DuplicateName", "<name>mine</name>", object)
+		}
+		return 0, ""
+	})()
+	result, err := c.CreateServer(t.Context(), mine)
+	if err != nil || result.Server.ID != created.ID {
+		t.Errorf("CreateServer: %+v, %v, want %s", result, err, created.ID)
+	}
+	_, err = c.CreateServer(t.Context(), cloud.CreateServer{Name: "mine", IdempotencyKey: "key-2"})
+	wantError(t, err, cloud.Taken)
+	_, err = c.CreateServer(t.Context(), cloud.CreateServer{Name: "mine", IdempotencyKey: "key-1", CPU: 8})
+	wantError(t, err, cloud.KeyReused)
+}
+
 func TestTemplateOfATenantIsRefusedUnlessItIsOne(t *testing.T) {
 	v := newVCenter(t)
 	c := v.client(t, func(cfg *vsphere.Config) { cfg.Place.TemplateFolder, cfg.Place.DefaultTemplate = "", "" })

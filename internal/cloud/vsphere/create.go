@@ -74,19 +74,28 @@ func (c *Client) clone(ctx context.Context, op string, at *site, from template, 
 		return resultOf(existing), c.failed(ctx, op, err)
 	}
 	res, err := methods.CloneVM_Task(ctx, at.vim, &types.CloneVM_Task{This: from.ref, Folder: in, Name: req.Name, Spec: c.cloneSpec(at, from, id, req)})
+	if duplicate, ok := faultOf(err).(*types.DuplicateName); ok {
+		existing, err := c.holder(ctx, at, duplicate.Object, id, originOf(req))
+		return resultOf(existing), c.failed(ctx, op, err)
+	}
 	if err != nil {
-		if isGone(err) {
-			c.templates.forget()
-		}
-		e := c.fail(ctx, op, c.misplaced(ctx, at, err))
-		if e.Kind == cloud.NotFound {
-			e.Kind, e.Detail = cloud.Busy, "a part of the inventory was removed meanwhile: it is looked for again"
-		}
-		return cloud.Result{}, changed(e, err)
+		return cloud.Result{}, c.notCloned(ctx, op, at, err)
 	}
 	operation := operation{kind: createOperation, task: res.Returnval.Value, server: id}
 	c.creating.began(in, operation.task)
 	return cloud.Result{Operation: operation.String()}, nil
+}
+
+// notCloned returns the error of a clone that the vCenter did not accept.
+func (c *Client) notCloned(ctx context.Context, op string, at *site, err error) error {
+	if isGone(err) {
+		c.templates.forget()
+	}
+	e := c.fail(ctx, op, c.misplaced(ctx, at, err))
+	if e.Kind == cloud.NotFound {
+		e.Kind, e.Detail = cloud.Busy, "a part of the inventory was removed meanwhile: it is looked for again"
+	}
+	return changed(e, err)
 }
 
 // changed returns e as the error of a request that changes something.

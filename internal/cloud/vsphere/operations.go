@@ -136,6 +136,10 @@ func (c *Client) failedTask(ctx context.Context, op string, at *site, what opera
 		if what.kind == deleteOperation {
 			return state, nil
 		}
+		c.dropSite(at) // if a part of it is missing, the next call finds out which
+		c.templates.forget()
+	case *types.InvalidDatastore, *types.InvalidDatastorePath:
+		c.dropSite(at)
 	}
 	state.Err = c.faultOfTask(op, fault, message)
 	if what.kind != createOperation {

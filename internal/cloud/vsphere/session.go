@@ -139,7 +139,12 @@ func (s *session) ensure(ctx context.Context) (int, error) {
 	case open:
 		return logins, nil
 	}
-	return logins + 1, s.renew(ctx, logins)
+	if err := s.renew(ctx, logins); err != nil {
+		return 0, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.logins, nil
 }
 
 // renew opens a session, unless another call has done so since the given login.

@@ -27,6 +27,8 @@ type Front struct {
 	answer  func(method string) (status int, body string)
 	random  func() bool
 	stopped bool
+	// held makes tasks that have ended look as if they were running.
+	held bool
 }
 
 func newFront(host string) *Front {
@@ -45,7 +47,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	f.counts[method]++
 	lost := f.lost[method] || f.random != nil && f.random()
-	rewrite, instead, start := f.rewrite, f.answer, !f.stopped
+	rewrite, instead, start, held := f.rewrite, f.answer, !f.stopped, f.held
 	f.mu.Unlock()
 	if instead != nil {
 		if status, text := instead(method); status != 0 {
@@ -69,8 +71,19 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	}
 	maps.Copy(w.Header(), answer.Header())
+	w.Header().Del("Content-Length")
 	w.WriteHeader(answer.Code)
-	_, _ = answer.Body.WriteTo(w)
+	text := answer.Body.String()
+	if held {
+		text = strings.ReplaceAll(text, "<state>success</state>", "<state>running</state><progress>42</progress>")
+	}
+	_, _ = io.WriteString(w, text)
+}
+
+// HoldTasks makes tasks look as if they were running, until restore is called.
+func (f *Front) HoldTasks() (restore func()) {
+	f.set(func() { f.held = true })
+	return func() { f.set(func() { f.held = false }) }
 }
 
 // Sent returns how many requests of a method came, of all methods if it is empty.
@@ -116,11 +129,11 @@ func (f *Front) Answer(answer func(method string) (status int, body string)) (re
 	return func() { f.set(func() { f.answer = nil }) }
 }
 
-// Fault returns the answer with a fault, for Answer.
-func Fault(name string) (status int, body string) {
+// Fault returns the answer with a fault, whose fields are XML, for Answer.
+func Fault(name string, fields ...string) (status int, body string) {
 	return http.StatusInternalServerError, `<?xml version="1.0" encoding="UTF-8"?><soapenv:Envelope xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/" ` +
 		`xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"><soapenv:Body><soapenv:Fault><faultcode>ServerFaultCode</faultcode>` +
-		`<faultstring>refused on esx01.secret.example</faultstring><detail><Fault xmlns="urn:vim25" xsi:type="` + name + `"></Fault></detail></soapenv:Fault></soapenv:Body></soapenv:Envelope>`
+		`<faultstring>refused on esx01.secret.example</faultstring><detail><Fault xmlns="urn:vim25" xsi:type="` + name + `">` + strings.Join(fields, "") + `</Fault></detail></soapenv:Fault></soapenv:Body></soapenv:Envelope>`
 }
 
 var pool = regexp.MustCompile(`<pool[^>]*>[^<]*</pool>`)
