@@ -23,10 +23,13 @@ func newBase(cfg Config, limits Limits, roots *x509.CertPool) *http.Transport {
 		// A peer that no longer answers is noticed within half a minute.
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3},
 	}
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(!cfg.HTTP1)
 	return &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
 		DialContext:            dialer.DialContext,
-		ForceAttemptHTTP2:      true,
+		Protocols:              &protocols,
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 10 * time.Second},
 		MaxIdleConns:           limits.MaxInFlight,
 		MaxIdleConnsPerHost:    limits.MaxInFlight,
