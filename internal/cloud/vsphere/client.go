@@ -61,6 +61,7 @@ func newOver(base http.RoundTripper, cfg Config) (*Client, error) {
 	t, err := transport.New(transport.Config{
 		Name: cfg.Name, Host: endpoint.Hostname(), CA: cfg.CA, InsecureSkipVerify: cfg.InsecureSkipVerify,
 		Limits: cfg.Limits, Timeout: cfg.Timeout, Metrics: cfg.Metrics, Log: cfg.Log, Base: base, Hold: &held.requests,
+		HTTP1: true, // as govmomi does
 	})
 	if err != nil {
 		return nil, err

@@ -59,8 +59,11 @@ func (c *Client) made(ctx context.Context, op string, at *site, id string, req c
 
 // clone sends the create, unless the name is taken already.
 func (c *Client) clone(ctx context.Context, op string, at *site, from template, id string, req cloud.CreateServer) (cloud.Result, error) {
-	c.creating.removing.RLock()
-	defer c.creating.removing.RUnlock()
+	done, ok := c.creating.choose(shortened(req.Folder))
+	if !ok {
+		return cloud.Result{}, refuse(op, cloud.Busy, "the folder %s is being removed", quote(req.Folder))
+	}
+	defer done()
 	in, err := ensureFolder(ctx, op, at, req.Folder)
 	if err != nil {
 		return cloud.Result{}, c.fail(ctx, op, c.misplaced(ctx, at, err))

@@ -61,11 +61,58 @@ const creatingHold = time.Hour
 // creating has the creates that may still put a VM into a folder, so that no folder is
 // removed under them.
 type creating struct {
-	// removing is held by creates while they choose a folder, and by its removal.
-	removing sync.RWMutex
-
-	mu      sync.Mutex
+	mu sync.Mutex
+	// choosing counts the creates that look for a folder or send a clone into it, by its
+	// name. removing has the folders that are being removed.
+	choosing map[string]int
+	removing map[string]bool
+	// folders has the tasks that make a VM, by the folder.
 	folders map[string]map[string]time.Time
+}
+
+// choose keeps a folder from being removed until done is called. It reports false if it
+// is being removed.
+func (c *creating) choose(name string) (done func(), ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.removing[name] {
+		return nil, false
+	}
+	if c.choosing == nil {
+		c.choosing = map[string]int{}
+	}
+	c.choosing[name]++
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.choosing[name]--; c.choosing[name] == 0 {
+			delete(c.choosing, name)
+		}
+	}, true
+}
+
+// remove keeps creates from choosing a folder until done is called. It reports false
+// if one has chosen it.
+func (c *creating) remove(name string, folder types.ManagedObjectReference) (done func(), ok bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.choosing[name] > 0 || c.removing[name] {
+		return nil, false
+	}
+	for _, began := range c.folders[folder.Value] {
+		if time.Since(began) < creatingHold {
+			return nil, false
+		}
+	}
+	if c.removing == nil {
+		c.removing = map[string]bool{}
+	}
+	c.removing[name] = true
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.removing, name)
+	}, true
 }
 
 // began records a task that creates a VM in a folder.
@@ -93,33 +140,26 @@ func (c *creating) ended(task string) {
 	}
 }
 
-func (c *creating) in(folder types.ManagedObjectReference) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, began := range c.folders[folder.Value] {
-		if time.Since(began) < creatingHold {
-			return true
-		}
-	}
-	return false
-}
-
 // removeFolder removes a folder that a deletion has left empty. One that stays, because
 // it is in use or because this fails, does no harm.
 func (c *Client) removeFolder(ctx context.Context, at *site, folder types.ManagedObjectReference) {
 	if folder == at.root || folder == at.templates || folder.Value == "" {
 		return
 	}
-	c.creating.removing.Lock()
-	defer c.creating.removing.Unlock()
-	if c.creating.in(folder) {
-		return
-	}
-	found, err := retrieve(ctx, at.vim, "Folder", []string{"parent", "childEntity"}, folder)
+	found, err := retrieve(ctx, at.vim, "Folder", []string{"name", "parent"}, folder)
 	if err != nil || len(found) != 1 || found[0].reference("parent") != at.root {
 		return
 	}
-	if inside, ok := found[0].props["childEntity"].(types.ArrayOfManagedObjectReference); ok && len(inside.ManagedObjectReference) > 0 {
+	done, ok := c.creating.remove(unescaped(found[0].text("name")), folder)
+	if !ok {
+		return
+	}
+	defer done()
+	found, err = retrieve(ctx, at.vim, "Folder", []string{"childEntity"}, folder)
+	if err != nil || len(found) != 1 {
+		return
+	}
+	if inside, ok := found[0].props["childEntity"].(types.ArrayOfManagedObjectReference); !ok || len(inside.ManagedObjectReference) > 0 {
 		return
 	}
 	if _, err := methods.Destroy_Task(ctx, at.vim, &types.Destroy_Task{This: folder}); err != nil {
