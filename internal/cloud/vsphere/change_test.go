@@ -1,9 +1,12 @@
 package vsphere_test
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/vmware/govmomi/object"
@@ -50,6 +53,41 @@ func TestFolderIsMadeWithItsFirstVMAndRemovedWithItsLast(t *testing.T) {
 	}
 	if !slices.Contains(v.FolderNames(), vcsim.Folder) {
 		t.Error("the operator's folder was removed")
+	}
+}
+
+func TestFolderIsNotRemovedUnderACreate(t *testing.T) {
+	v := newVCenter(t)
+	c := v.client(t)
+	ctx, cancel := context.WithTimeout(t.Context(), onceTime)
+	defer cancel()
+	var running sync.WaitGroup
+	for n := range 4 {
+		running.Go(func() {
+			for round := range 10 {
+				name := fmt.Sprintf("vm-%d-%d", n, round)
+				created, err := insist(ctx, c, cloud.CreateServer{Name: name, Folder: "shared", IdempotencyKey: name})
+				if err != nil {
+					t.Errorf("create %s: %v", name, err)
+					return
+				}
+				if _, err := c.GetServer(ctx, created.ID); err != nil {
+					t.Errorf("%s is gone: %v", name, err)
+				}
+				result, err := c.DeleteServer(ctx, created.ID)
+				if err != nil {
+					t.Errorf("delete %s: %v", name, err)
+					return
+				}
+				if _, err := follow(ctx, c, result.Operation); !cloud.Is(err, cloud.NotFound) {
+					t.Errorf("%s after its deletion: %v", name, err)
+				}
+			}
+		})
+	}
+	running.Wait()
+	if got := list(t, c); len(got) != 0 {
+		t.Errorf("%d servers are left", len(got))
 	}
 }
 
@@ -191,6 +229,16 @@ func TestAnswersThatAreNotOfAVCenter(t *testing.T) {
 	}
 	if _, err := c.GetServer(t.Context(), created.ID); err != nil {
 		t.Errorf("GetServer: %v", err)
+	}
+}
+
+func TestTaskThatIsForgottenIsNotFound(t *testing.T) {
+	v := newVCenter(t)
+	c := v.client(t)
+	created := create(t, c, cloud.CreateServer{Name: "before"})
+	for _, id := range []string{"create/task-9999/" + created.ID, "delete/task-9999/" + created.ID + "/group-v1", "create/", "create/task-1", "copy/task-1/" + created.ID} {
+		_, err := c.GetOperation(t.Context(), id)
+		wantError(t, err, cloud.NotFound)
 	}
 }
 
