@@ -264,7 +264,7 @@ func TestCloneThatIsRefusedForItsNameReturnsItsOwnVM(t *testing.T) {
 	c := v.client(t)
 	mine := cloud.CreateServer{Name: "mine", IdempotencyKey: "key-1"}
 	created := create(t, c, mine)
-	object := `<object type="VirtualMachine">` + v.VM("mine").Self.Value + `</object>`
+	holder := `<object type="VirtualMachine">` + v.VM("mine").Self.Value + `</object>`
 	restore := v.Front.Rewrite(func(method, body string) string {
 		if method == "FindChild" || method == "FindAllByUuid" { // both look before the clone has made the VM
 			return strings.NewReplacer("<name>mine<", "<name>none<", created.ID, "00000000-0000-4000-8000-000000000000").Replace(body)
@@ -274,7 +274,7 @@ func TestCloneThatIsRefusedForItsNameReturnsItsOwnVM(t *testing.T) {
 	defer restore()
 	defer v.Front.Answer(func(method string) (int, string) {
 		if method == "CloneVM_Task" {
-			return vcsim.Fault("DuplicateName", "<name>mine</name>", object)
+			return vcsim.Fault("DuplicateName", "<name>mine</name>", holder)
 		}
 		return 0, ""
 	})()

@@ -85,7 +85,8 @@ func (c *creating) choose(name string) (done func(), ok bool) {
 	return func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if c.choosing[name]--; c.choosing[name] == 0 {
+		c.choosing[name]--
+		if c.choosing[name] == 0 {
 			delete(c.choosing, name)
 		}
 	}, true
