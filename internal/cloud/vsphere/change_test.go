@@ -113,6 +113,26 @@ func TestVMOutsideTheFolderIsNotTouched(t *testing.T) {
 	}
 }
 
+func TestFolderThatCannotBeReadIsNotEmpty(t *testing.T) {
+	v := newVCenter(t)
+	c := v.client(t)
+	created := create(t, c, cloud.CreateServer{Name: "hidden"})
+	// As for an account without rights: searches find nothing, and properties are missing.
+	v.Front.Rewrite(func(method, body string) string {
+		switch method {
+		case "FindAllByUuid":
+			return strings.ReplaceAll(body, created.ID, "00000000-0000-4000-8000-000000000000")
+		case "RetrievePropertiesEx":
+			return strings.NewReplacer("<path>childEntity</path>", "<path>parent</path>", "<pathSet>name</pathSet></propSet><objectSet><obj type=\"Folder\">", "<pathSet>parent</pathSet></propSet><objectSet><obj type=\"Folder\">").Replace(body)
+		}
+		return body
+	})
+	_, err := c.ListServers(t.Context(), cloud.ListServers{})
+	wantError(t, err, cloud.Misconfigured, "may not read spec.vsphere.folder")
+	_, err = c.GetServer(t.Context(), created.ID)
+	wantError(t, err, cloud.Misconfigured, "may not read spec.vsphere.folder")
+}
+
 func TestVMWithoutMarkIsNotDeleted(t *testing.T) {
 	v := newVCenter(t)
 	c := v.client(t)

@@ -29,9 +29,13 @@ func (c *Client) ListHosts(ctx context.Context) ([]cloud.Host, error) {
 	compute := func(path string) types.BaseSelectionSpec {
 		return &types.TraversalSpec{Type: "ComputeResource", Path: path}
 	}
-	found, err := collect(ctx, at.vim, types.PropertyFilterSpec{
-		PropSet:   []types.PropertySpec{{Type: "HostSystem", PathSet: []string{"name", "config.graphicsInfo", "runtime.inMaintenanceMode", "runtime.connectionState"}}},
-		ObjectSet: []types.ObjectSpec{children(at.hosts, true, compute("host"))},
+	var found []entity
+	err = c.session.sure(ctx, func() (bool, error) {
+		found, err = collect(ctx, at.vim, types.PropertyFilterSpec{
+			PropSet:   []types.PropertySpec{{Type: "HostSystem", PathSet: []string{"name", "config.graphicsInfo", "runtime.inMaintenanceMode", "runtime.connectionState"}}},
+			ObjectSet: []types.ObjectSpec{children(at.hosts, true, compute("host"))},
+		})
+		return err == nil && len(found) == 0, err
 	})
 	if err != nil {
 		return nil, c.fail(ctx, op, c.misplaced(ctx, at, err))

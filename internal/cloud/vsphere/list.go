@@ -80,17 +80,25 @@ func (c *Client) retrievePage(ctx context.Context, at *site, opts cloud.ListServ
 	if limit == 0 {
 		limit = defaultLimit
 	}
-	res, err := methods.RetrievePropertiesEx(ctx, at.vim, &types.RetrievePropertiesEx{
-		This: collector, Options: types.RetrieveOptions{MaxObjects: limit},
-		SpecSet: []types.PropertyFilterSpec{{
-			PropSet:   []types.PropertySpec{{Type: "VirtualMachine", PathSet: vmPaths}},
-			ObjectSet: []types.ObjectSpec{children(at.root, true)},
-		}},
+	var result *types.RetrieveResult
+	err := c.session.sure(ctx, func() (bool, error) {
+		res, err := methods.RetrievePropertiesEx(ctx, at.vim, &types.RetrievePropertiesEx{
+			This: collector, Options: types.RetrieveOptions{MaxObjects: limit},
+			SpecSet: []types.PropertyFilterSpec{{
+				PropSet:   []types.PropertySpec{{Type: "VirtualMachine", PathSet: vmPaths}},
+				ObjectSet: []types.ObjectSpec{children(at.root, true)},
+			}},
+		})
+		if err != nil {
+			return false, err
+		}
+		result = res.Returnval
+		return result == nil || len(result.Objects) == 0, nil
 	})
-	if err != nil {
-		return nil, err
+	if err == nil && (result == nil || len(result.Objects) == 0) {
+		err = readableRoot(ctx, at)
 	}
-	return res.Returnval, nil
+	return result, err
 }
 
 // bears reports whether a server has all of the labels.

@@ -80,10 +80,23 @@ func (c *Client) lookUp(ctx context.Context, op, id string) (entity, *site, erro
 	if err != nil {
 		return entity{}, nil, c.fail(ctx, op, c.misplaced(ctx, at, err))
 	}
-	if vm == nil {
-		return entity{}, nil, refuse(op, cloud.NotFound, "no VM has this instance UUID")
+	if vm != nil {
+		return *vm, at, nil
 	}
-	return *vm, at, nil
+	if err := readableRoot(ctx, at); err != nil {
+		return entity{}, nil, c.fail(ctx, op, c.misplaced(ctx, at, err))
+	}
+	return entity{}, nil, refuse(op, cloud.NotFound, "no VM has this instance UUID")
+}
+
+// readableRoot fails if the account may not read the folder with all VMs. To such an
+// account the vCenter shows no VM, and does not fail.
+func readableRoot(ctx context.Context, at *site) error {
+	found, err := retrieve(ctx, at.vim, "Folder", []string{"name"}, at.root)
+	if err == nil && (len(found) != 1 || found[0].text("name") == "") {
+		return refuse("", cloud.Misconfigured, "the operator's account may not read spec.vsphere.folder any more: give it back its role there")
+	}
+	return err
 }
 
 // byID returns the VM with an id, nil if there is none. Ids have one spelling, so that

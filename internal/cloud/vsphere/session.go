@@ -90,7 +90,7 @@ func (s *session) RoundTrip(ctx context.Context, req, res soap.HasFault) error {
 	if err != nil {
 		return err
 	}
-	if err = s.send(ctx, req, res); !notAuthenticated(err) {
+	if err = s.send(ctx, req, res); !notAuthenticated(err) && !unread(res) {
 		return err
 	}
 	if err := s.renew(ctx, login); err != nil {
@@ -98,6 +98,63 @@ func (s *session) RoundTrip(ctx context.Context, req, res soap.HasFault) error {
 	}
 	return s.send(ctx, req, res)
 }
+
+// unread reports whether the properties in an answer are missing because the session
+// has ended: the property collector answers so instead of failing.
+func unread(res soap.HasFault) bool {
+	var objects []types.ObjectContent
+	switch body := res.(type) {
+	case *methods.RetrievePropertiesExBody:
+		if body.Res != nil && body.Res.Returnval != nil {
+			objects = body.Res.Returnval.Objects
+		}
+	case *methods.RetrievePropertiesBody:
+		if body.Res != nil {
+			objects = body.Res.Returnval
+		}
+	}
+	for _, object := range objects {
+		for _, missing := range object.MissingSet {
+			if _, ended := missing.Fault.Fault.(*types.NotAuthenticated); ended {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// opened returns how many sessions were opened.
+func (s *session) opened() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.logins
+}
+
+// sure calls look, whose result may be empty because the session has ended: the
+// property collector then finds nothing, and does not fail. If it is, and the session
+// had ended, look is called again.
+func (s *session) sure(ctx context.Context, look func() (empty bool, err error)) error {
+	for try := 1; ; try++ {
+		before := s.opened()
+		empty, err := look()
+		if !empty || try == maxLooks {
+			return err
+		}
+		vim, failure := s.connect(ctx)
+		if failure == nil {
+			_, failure = methods.GetCurrentTime(ctx, vim) // logs in if the session has ended
+		}
+		if failure != nil {
+			return failure
+		}
+		if s.opened() == before {
+			return err
+		}
+	}
+}
+
+// maxLooks bounds how often a result is looked for that is empty.
+const maxLooks = 3
 
 // exchangeError is a request that failed without a fault that says what happened.
 type exchangeError struct {

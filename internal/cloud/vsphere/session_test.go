@@ -44,6 +44,61 @@ func TestEndedSessionIsOpenedOnceForAllCalls(t *testing.T) {
 	}
 }
 
+func TestNoCallTakesAnEndedSessionForAnEmptyVCenter(t *testing.T) {
+	v := newVCenter(t)
+	c := v.client(t)
+	created := create(t, c, cloud.CreateServer{Name: "steady"})
+	for name, call := range map[string]func() error{
+		"Capabilities": func() error {
+			_, err := c.Capabilities(t.Context())
+			return err
+		},
+		"ListServers": func() error {
+			page, err := c.ListServers(t.Context(), cloud.ListServers{})
+			if len(page.Servers) != 1 {
+				t.Errorf("ListServers: %d servers, want 1", len(page.Servers))
+			}
+			return err
+		},
+		"ListHosts": func() error {
+			found, err := c.ListHosts(t.Context())
+			if len(found) != 3 {
+				t.Errorf("ListHosts: %d hosts, want 3", len(found))
+			}
+			return err
+		},
+		"GetServer": func() error {
+			_, err := c.GetServer(t.Context(), created.ID)
+			return err
+		},
+		"CreateServer, which reads the templates again": func() error {
+			_, err := c.CreateServer(t.Context(), cloud.CreateServer{Name: "steady-2", Template: "unknown"})
+			if !cloud.Is(err, cloud.Rejected) || !strings.Contains(err.Error(), `there is "small"`) {
+				return fmt.Errorf("%w, want the templates that there are", err)
+			}
+			return nil
+		},
+		"GetOperation": func() error {
+			result, err := c.UpdateServer(t.Context(), created.ID, cloud.UpdateServer{CPU: new(4)})
+			if err != nil {
+				return err
+			}
+			if err := v.EndSessions(t.Context()); err != nil {
+				return err
+			}
+			_, err = c.GetOperation(t.Context(), result.Operation)
+			return err
+		},
+	} {
+		if err := v.EndSessions(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := call(); err != nil {
+			t.Errorf("%s after the session ended: %v", name, err)
+		}
+	}
+}
+
 func TestListingWhoseTokenIsLostIsBegunAnew(t *testing.T) {
 	v := newVCenter(t)
 	v.Front.LeaveStopped()

@@ -45,7 +45,11 @@ func (c *Client) locate(ctx context.Context) (*site, error) {
 	if err != nil {
 		return nil, err
 	}
-	at, err := findSite(ctx, vim, c.place)
+	var at *site
+	err = c.session.sure(ctx, func() (bool, error) {
+		at, err = findSite(ctx, vim, c.place)
+		return cloud.Is(err, cloud.Misconfigured), err
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -49,7 +49,7 @@ func (t *templates) get(ctx context.Context, c *Client, at *site, name string) (
 	}
 	if list == nil || age >= templatesPause {
 		var err error
-		if list, err = t.read(ctx, at); err != nil {
+		if list, err = t.read(ctx, c, at); err != nil {
 			return template{}, err
 		}
 	}
@@ -75,7 +75,7 @@ func (t *templates) check(ctx context.Context, c *Client, at *site) (template, e
 	if name == "" {
 		return template{}, nil
 	}
-	list, err := t.read(ctx, at)
+	list, err := t.read(ctx, c, at)
 	if err != nil {
 		return template{}, err
 	}
@@ -107,10 +107,14 @@ func (t *templates) forget() {
 	t.of = nil
 }
 
-func (t *templates) read(ctx context.Context, at *site) (map[string]template, error) {
-	found, err := collect(ctx, at.vim, types.PropertyFilterSpec{
-		PropSet:   []types.PropertySpec{{Type: "VirtualMachine", PathSet: []string{"name", templatePath, "snapshot.currentSnapshot", "config.hardware.device"}}},
-		ObjectSet: []types.ObjectSpec{children(at.templates, false)},
+func (t *templates) read(ctx context.Context, c *Client, at *site) (map[string]template, error) {
+	var found []entity
+	err := c.session.sure(ctx, func() (empty bool, err error) {
+		found, err = collect(ctx, at.vim, types.PropertyFilterSpec{
+			PropSet:   []types.PropertySpec{{Type: "VirtualMachine", PathSet: []string{"name", templatePath, "snapshot.currentSnapshot", "config.hardware.device"}}},
+			ObjectSet: []types.ObjectSpec{children(at.templates, false)},
+		})
+		return err == nil && len(found) == 0, err
 	})
 	if err != nil {
 		return nil, err
