@@ -1,7 +1,11 @@
 package vsphere
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/types"
@@ -16,8 +20,9 @@ const (
 	defaultLimit = 500
 )
 
-// ListServers lists the VMs below the root with one request a page. The marker is the
-// token of the property collector, which is lost with the session.
+// ListServers lists the VMs below the root with one request a page. The marker has the
+// token of the property collector, which is lost with the session, and the number of
+// the page: nothing says that the tokens of all pages differ.
 func (c *Client) ListServers(ctx context.Context, opts cloud.ListServers) (cloud.ServerPage, error) {
 	const op = "list servers"
 	if opts.Limit < 0 || opts.Limit > maxLimit {
@@ -32,7 +37,11 @@ func (c *Client) ListServers(ctx context.Context, opts cloud.ListServers) (cloud
 	if err != nil {
 		return cloud.ServerPage{}, c.fail(ctx, op, err)
 	}
-	vms, next, err := c.page(ctx, at, opts)
+	number, token, err := parseMarker(opts.Marker)
+	if err != nil {
+		return cloud.ServerPage{}, c.fail(ctx, op, err)
+	}
+	vms, next, err := c.page(ctx, at, opts.Limit, token)
 	if err != nil {
 		return cloud.ServerPage{}, c.fail(ctx, op, c.misplaced(ctx, at, err))
 	}
@@ -40,7 +49,10 @@ func (c *Client) ListServers(ctx context.Context, opts cloud.ListServers) (cloud
 	if err != nil {
 		return cloud.ServerPage{}, c.fail(ctx, op, err)
 	}
-	page := cloud.ServerPage{Servers: make([]cloud.Server, 0, len(servers)), Next: next}
+	page := cloud.ServerPage{Servers: make([]cloud.Server, 0, len(servers))}
+	if next != "" {
+		page.Next = fmt.Sprintf("%d %s", number+1, next)
+	}
 	for _, server := range servers {
 		if bears(server, opts.Labels) {
 			page.Servers = append(page.Servers, server)
@@ -49,9 +61,21 @@ func (c *Client) ListServers(ctx context.Context, opts cloud.ListServers) (cloud
 	return page, nil
 }
 
-// page returns the VMs of a page, without templates, and the marker of the next one.
-func (c *Client) page(ctx context.Context, at *site, opts cloud.ListServers) (vms []entity, next string, err error) {
-	result, err := c.retrievePage(ctx, at, opts)
+// parseMarker returns the number of a page and the token that leads to it.
+func parseMarker(marker string) (number int, token string, err error) {
+	if marker == "" {
+		return 1, "", nil
+	}
+	digits, token, ok := strings.Cut(marker, " ")
+	if number, err = strconv.Atoi(digits); !ok || err != nil {
+		return 0, "", refuse("", cloud.Rejected, "this is no marker of a listing")
+	}
+	return number, token, nil
+}
+
+// page returns the VMs of a page, without templates, and the token of the next one.
+func (c *Client) page(ctx context.Context, at *site, limit int, token string) (vms []entity, next string, err error) {
+	result, err := c.retrievePage(ctx, at, limit, token)
 	if err != nil || result == nil {
 		return nil, "", err
 	}
@@ -63,10 +87,10 @@ func (c *Client) page(ctx context.Context, at *site, opts cloud.ListServers) (vm
 	return vms, result.Token, nil
 }
 
-func (c *Client) retrievePage(ctx context.Context, at *site, opts cloud.ListServers) (*types.RetrieveResult, error) {
+func (c *Client) retrievePage(ctx context.Context, at *site, limit int, token string) (*types.RetrieveResult, error) {
 	collector := at.vim.ServiceContent.PropertyCollector
-	if opts.Marker != "" {
-		res, err := methods.ContinueRetrievePropertiesEx(ctx, at.vim, &types.ContinueRetrievePropertiesEx{This: collector, Token: opts.Marker})
+	if token != "" {
+		res, err := methods.ContinueRetrievePropertiesEx(ctx, at.vim, &types.ContinueRetrievePropertiesEx{This: collector, Token: token})
 		switch faultOf(err).(type) {
 		case *types.InvalidProperty, *types.InvalidArgument, *types.ManagedObjectNotFound:
 			return nil, refuse("", cloud.Unavailable, "the vCenter has forgotten where the listing was, as after the end of a session: it is begun again")
@@ -76,14 +100,11 @@ func (c *Client) retrievePage(ctx context.Context, at *site, opts cloud.ListServ
 		}
 		return &res.Returnval, nil
 	}
-	limit := int32(opts.Limit) //nolint:gosec // at most maxLimit
-	if limit == 0 {
-		limit = defaultLimit
-	}
+	most := int32(cmp.Or(limit, defaultLimit)) //nolint:gosec // at most maxLimit
 	var result *types.RetrieveResult
 	err := c.session.sure(ctx, func() (bool, error) {
 		res, err := methods.RetrievePropertiesEx(ctx, at.vim, &types.RetrievePropertiesEx{
-			This: collector, Options: types.RetrieveOptions{MaxObjects: limit},
+			This: collector, Options: types.RetrieveOptions{MaxObjects: most},
 			SpecSet: []types.PropertyFilterSpec{{
 				PropSet:   []types.PropertySpec{{Type: "VirtualMachine", PathSet: vmPaths}},
 				ObjectSet: []types.ObjectSpec{children(at.root, true)},
