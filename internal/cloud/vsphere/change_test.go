@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/vmware/govmomi/object"
@@ -333,3 +334,35 @@ func TestHostInMaintenanceIsNotListed(t *testing.T) {
 		t.Errorf("ListHosts without %s: %+v, %v, want 2", name.Reference().Value, got, err)
 	}
 }
+
+func TestReadIsSentAgainAndAChangeIsNot(t *testing.T) {
+	v := newVCenter(t)
+	c := v.client(t)
+	created := create(t, c, cloud.CreateServer{Name: "kept"})
+	var failures atomic.Int32
+	fail := func(method string) func() {
+		failures.Store(0)
+		return v.Front.Answer(func(called string) (int, string) {
+			if called != method || failures.Add(1) > maxFailures {
+				return 0, ""
+			}
+			return http.StatusBadGateway, "<html>bad gateway</html>"
+		})
+	}
+	restore := fail("FindAllByUuid")
+	_, err := c.GetServer(t.Context(), created.ID)
+	restore()
+	if err != nil || failures.Load() != maxFailures+1 {
+		t.Errorf("GetServer: %v after %d tries, want a third one", err, failures.Load())
+	}
+	before := v.Front.Sent("CloneVM_Task")
+	restore = fail("CloneVM_Task")
+	_, err = c.CreateServer(t.Context(), cloud.CreateServer{Name: "once"})
+	restore()
+	if sent := v.Front.Sent("CloneVM_Task") - before; sent != 1 || !cloud.Uncertain(err) {
+		t.Errorf("CreateServer: %v after %d requests, want it uncertain after one", err, sent)
+	}
+}
+
+// maxFailures is how many failures of a read are followed by another try.
+const maxFailures = 2

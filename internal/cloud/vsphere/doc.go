@@ -16,6 +16,7 @@
 //	config.go       Config, and Place: the part of the inventory that is used
 //	credentials.go  the kinds of credentials
 //	session.go      one login for all calls when a session has ended
+//	retry.go        requests that read are sent up to three times
 //	login.go        password, token or certificate
 //	jar.go          the cookie of the session
 //	holds.go        what outlives a client: Retry-After, refused credentials

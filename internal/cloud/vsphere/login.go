@@ -55,7 +55,7 @@ func (s *session) contact(ctx context.Context) (*vim25.Client, error) {
 	if vim != nil {
 		return vim, nil
 	}
-	content, err := methods.GetServiceContent(ctx, roundTripper(s.send))
+	content, err := methods.GetServiceContent(ctx, roundTripper(s.try))
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func (s *session) contact(ctx context.Context) (*vim25.Client, error) {
 func (s *session) present(ctx context.Context, vim *vim25.Client) error {
 	manager := *vim.ServiceContent.SessionManager
 	if s.credentials.Username != "" {
-		_, err := methods.Login(ctx, roundTripper(s.send), &types.Login{
+		_, err := methods.Login(ctx, roundTripper(s.try), &types.Login{
 			This: manager, UserName: s.credentials.Username, Password: s.credentials.Password, Locale: "en_US",
 		})
 		return err
@@ -86,7 +86,7 @@ func (s *session) present(ctx context.Context, vim *vim25.Client) error {
 		}
 	}
 	ctx = s.soap.WithHeader(ctx, soap.Header{Security: signer})
-	_, err := methods.LoginByToken(ctx, roundTripper(s.send), &types.LoginByToken{This: manager, Locale: "en_US"})
+	_, err := methods.LoginByToken(ctx, roundTripper(s.try), &types.LoginByToken{This: manager, Locale: "en_US"})
 	return err
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/url"
 	"reflect"
-	"strings"
 	"sync"
 
 	"github.com/vmware/govmomi/vim25"
@@ -82,13 +81,13 @@ func (s *session) RoundTrip(ctx context.Context, req, res soap.HasFault) error {
 	if err != nil {
 		return err
 	}
-	if err = s.send(ctx, req, res); !notAuthenticated(err) && !unread(res) {
+	if err = s.try(ctx, req, res); !notAuthenticated(err) && !unread(res) {
 		return err
 	}
 	if err := s.renew(ctx, login); err != nil {
 		return err
 	}
-	return s.send(ctx, req, res)
+	return s.try(ctx, req, res)
 }
 
 // unread reports whether the properties in an answer are missing because the session
@@ -161,9 +160,8 @@ func (e *exchangeError) Unwrap() error { return e.error }
 func (s *session) send(ctx context.Context, req, res soap.HasFault) error {
 	body := reflect.ValueOf(res).Elem()
 	body.SetZero() // a fault of an earlier answer would stay
-	route := strings.TrimSuffix(reflect.TypeOf(req).Elem().Name(), "Body")
 	wide, _ := ctx.Value(cloudWideKey{}).(bool)
-	ctx, sent := transport.TraceSent(transport.WithCall(ctx, transport.Call{Route: route, CloudWide: wide}))
+	ctx, sent := transport.TraceSent(transport.WithCall(ctx, transport.Call{Route: routeOf(req), CloudWide: wide}))
 	err := s.soap.RoundTrip(ctx, req, res)
 	switch {
 	case err == nil:

@@ -1,0 +1,55 @@
+package vsphere
+
+import (
+	"context"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/vmware/govmomi/vim25/soap"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+const (
+	// maxTries is the first try of a request that reads and two more.
+	maxTries = 3
+	// retryPause is the mean pause before the second try; it doubles after.
+	retryPause = 200 * time.Millisecond
+)
+
+// once are the requests that are sent once: those that change something, and the one
+// whose token is used up by the first answer.
+var once = map[string]bool{
+	"CloneVM_Task": true, "ReconfigVM_Task": true, "PowerOnVM_Task": true, "PowerOffVM_Task": true, "Destroy_Task": true, "CreateFolder": true,
+	"ContinueRetrievePropertiesEx": true,
+}
+
+// routeOf returns the name of the method that a request calls.
+func routeOf(req soap.HasFault) string {
+	return strings.TrimSuffix(reflect.TypeOf(req).Elem().Name(), "Body")
+}
+
+// try sends a request, and sends one that reads again after a failure that may pass.
+func (s *session) try(ctx context.Context, req, res soap.HasFault) error {
+	for try := 1; ; try++ {
+		err := s.send(ctx, req, res)
+		if err == nil || try == maxTries || once[routeOf(req)] || !s.passes(ctx, err) {
+			return err
+		}
+		mean := retryPause << (try - 1)
+		if !sleep(ctx, mean/2+rand.N(mean)) { //nolint:gosec // spreads load, hides nothing
+			return err
+		}
+	}
+}
+
+// passes reports whether the next try, a moment later, may succeed.
+func (s *session) passes(ctx context.Context, err error) bool {
+	if faultOf(err) != nil || soap.IsSoapFault(err) || ctx.Err() != nil {
+		return false
+	}
+	e := s.client.unanswered(ctx, err)
+	return e.Kind == cloud.Unavailable && e.RetryAfter == 0
+}
