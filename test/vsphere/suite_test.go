@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
@@ -30,6 +31,9 @@ const (
 var (
 	env     *testkit.Env
 	vcenter *vcsim.Server
+	// operator is the manager that runs, as user.
+	operator *testkit.Manager
+	user     *rest.Config
 )
 
 func TestVSphere(t *testing.T) {
@@ -50,10 +54,9 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	env, err = testkit.Start(testkit.Options{})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { Expect(env.Stop()).To(Succeed()) })
-	user, err := env.OperatorConfig(ctx, operatorNamespace)
+	user, err = env.OperatorConfig(ctx, operatorNamespace)
 	Expect(err).NotTo(HaveOccurred())
-	operator, err := testkit.StartManager(user, setup.Options{Namespace: operatorNamespace})
-	Expect(err).NotTo(HaveOccurred())
+	startOperator()
 	DeferCleanup(func() { Expect(operator.Stop()).To(Succeed()) })
 
 	Expect(env.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tenantNamespace}})).To(Succeed())
@@ -61,6 +64,14 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(env.Client.Create(ctx, home)).To(Succeed())
 	Eventually(ctx, stored(home)).Should(testkit.BeReady())
 })
+
+// startOperator starts a manager.
+func startOperator() {
+	GinkgoHelper()
+	var err error
+	operator, err = testkit.StartManager(user, setup.Options{Namespace: operatorNamespace})
+	Expect(err).NotTo(HaveOccurred())
+}
 
 // newCloud returns a Cloud of the vCenter, whose Secret exists, changed.
 func newCloud(ctx context.Context, name string, change ...func(*pcapi.Cloud)) *pcapi.Cloud {
