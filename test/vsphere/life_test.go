@@ -102,8 +102,8 @@ var _ = Describe("A vCenter", Serial, func() {
 
 	It("a VmGroup whose managers end and whose answers are lost: gets each VM once", func(ctx SpecContext) {
 		const members = 20
-		vcenter.Front.LoseRandomly(func() bool { return rand.IntN(10) == 0 })
-		DeferCleanup(vcenter.Front.LoseRandomly, func() bool { return false })
+		vcenter.Front.LoseRandomly(func(string) bool { return rand.IntN(10) == 0 })
+		DeferCleanup(vcenter.Front.LoseRandomly, func(string) bool { return false })
 		group := testkit.VmGroup(tenantNamespace, "many", func(g *pcapi.VmGroup) { g.Spec.Replicas = new(int32(members)) })
 		Expect(env.Client.Create(ctx, group)).To(Succeed())
 		for _, made := range []int{2, 8, 14} {

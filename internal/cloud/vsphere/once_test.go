@@ -29,7 +29,7 @@ func TestEachCreateMakesOneVM(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), onceTime)
 	defer cancel()
-	v.Front.LoseRandomly(func() bool { return rand.IntN(20) == 0 })
+	v.Front.LoseRandomly(func(string) bool { return rand.IntN(20) == 0 })
 	outcomes := make([]outcome, names)
 	var running sync.WaitGroup
 	slots := make(chan struct{}, 16)

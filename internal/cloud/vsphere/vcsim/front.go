@@ -3,6 +3,7 @@ package vcsim
 import (
 	"bytes"
 	"io"
+	"log"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -25,14 +26,16 @@ type Front struct {
 	lost    map[string]bool
 	rewrite func(method, body string) string
 	answer  func(method string) (status int, body string)
-	random  func() bool
+	random  func(method string) bool
 	stopped bool
 	// held makes tasks that have ended look as if they were running.
 	held bool
 }
 
 func newFront(host string) *Front {
-	return &Front{to: httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: host}), counts: map[string]int{}, lost: map[string]bool{}}
+	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: host})
+	proxy.ErrorLog = log.New(io.Discard, "", 0) // about clients that are gone
+	return &Front{to: proxy, counts: map[string]int{}, lost: map[string]bool{}}
 }
 
 var soapMethod = regexp.MustCompile(`<(?:\w+:)?Body[^>]*>\s*<(?:\w+:)?(\w+)`)
@@ -46,7 +49,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	f.mu.Lock()
 	f.counts[method]++
-	lost := f.lost[method] || f.random != nil && f.random()
+	lost := f.lost[method] || f.random != nil && f.random(method)
 	rewrite, instead, start, held := f.rewrite, f.answer, !f.stopped, f.held
 	f.mu.Unlock()
 	if instead != nil {
@@ -111,7 +114,7 @@ func (f *Front) Lose(methods ...string) (restore func()) {
 }
 
 // LoseRandomly loses the answer to each request for which lose returns true; nil for none.
-func (f *Front) LoseRandomly(lose func() bool) { f.set(func() { f.random = lose }) }
+func (f *Front) LoseRandomly(lose func(method string) bool) { f.set(func() { f.random = lose }) }
 
 // LeaveStopped leaves the VMs of clones stopped, and answers them at once.
 func (f *Front) LeaveStopped() { f.set(func() { f.stopped = true }) }
