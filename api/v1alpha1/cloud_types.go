@@ -9,12 +9,13 @@ import (
 const DefaultCloudName = "default"
 
 // CloudType is the type of a cloud's API.
-// +kubebuilder:validation:Enum=REST;VSphere
+// +kubebuilder:validation:Enum=REST;VSphere;OpenStack
 type CloudType string
 
 const (
-	CloudTypeREST    CloudType = "REST"
-	CloudTypeVSphere CloudType = "VSphere"
+	CloudTypeREST      CloudType = "REST"
+	CloudTypeVSphere   CloudType = "VSphere"
+	CloudTypeOpenStack CloudType = "OpenStack"
 )
 
 // OrphanPolicy is what the operator does with servers whose object no longer exists.
@@ -56,10 +57,12 @@ type ImportableVM struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.rest) || self.type == 'REST'",message="rest holds settings of type REST: remove it, or set type to REST"
 // +kubebuilder:validation:XValidation:rule="has(self.vsphere) == (self.type == 'VSphere')",message="vsphere holds the settings of type VSphere: it is required there, and must be absent otherwise"
 // +kubebuilder:validation:XValidation:rule="self.type != 'VSphere' || has(self.credentialsSecretRef)",message="a cloud of type VSphere needs credentials: set credentialsSecretRef"
+// +kubebuilder:validation:XValidation:rule="has(self.openstack) == (self.type == 'OpenStack')",message="openstack holds the settings of type OpenStack: it is required there, and must be absent otherwise"
+// +kubebuilder:validation:XValidation:rule="self.type != 'OpenStack' || has(self.credentialsSecretRef)",message="a cloud of type OpenStack needs credentials: set credentialsSecretRef"
 // +union
 type CloudSpec struct {
-	// type of the cloud's API: REST or VSphere. It selects the block that holds the
-	// settings of this type: rest or vsphere. Defaults to REST.
+	// type of the cloud's API: REST, VSphere or OpenStack. It selects the block that
+	// holds the settings of this type: rest, vsphere or openstack. Defaults to REST.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Type"
 	// +unionDiscriminator
 	// +kubebuilder:default=REST
@@ -77,8 +80,9 @@ type CloudSpec struct {
 
 	// credentialsSecretRef names a Secret in the operator's namespace that has
 	// either token, or username and password for a session; for VSphere either of
-	// these, or tls.crt and tls.key. If it has ca.crt, only this CA is trusted. The
-	// Secret must have the label
+	// these, or tls.crt and tls.key; for OpenStack either applicationCredentialId and
+	// applicationCredentialSecret, or username and password. If it has ca.crt, only
+	// this CA is trusted. The Secret must have the label
 	// samplecontroller.k8s.io/credentials-for with the name of this Cloud. Absent for
 	// a cloud that needs no credentials. A change of the Secret takes effect within
 	// one pollInterval.
@@ -180,6 +184,13 @@ type CloudSpec struct {
 	// +unionMember
 	// +optional
 	VSphere *VSphereCloud `json:"vsphere,omitempty"`
+
+	// openstack holds the settings of type OpenStack, and is required there. Can be
+	// changed at any time.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="OpenStack"
+	// +unionMember
+	// +optional
+	OpenStack *OpenStackCloud `json:"openstack,omitempty"`
 }
 
 // RESTCloud holds the settings that only a Cloud of type REST has.

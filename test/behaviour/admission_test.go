@@ -78,6 +78,30 @@ var invalidClouds = map[string]refusal{
 	"type is unknown":                      {`{endpoint: "https://c.example.com", type: SOAP}`, `Unsupported value: "SOAP"`},
 	"credentials are sent over http":       {`{endpoint: "http://c.example.com", credentialsSecretRef: {name: x}}`, "credentials are sent over https only"},
 	"credentialsSecretRef has a namespace": {`{endpoint: "https://c.example.com", credentialsSecretRef: {name: x, namespace: theirs}}`, `unknown field "spec.credentialsSecretRef.namespace"`},
+
+	"type OpenStack without its block":    {`{endpoint: "https://c.example.com", type: OpenStack, credentialsSecretRef: {name: x}}`, "openstack holds the settings of type OpenStack"},
+	"type OpenStack with the block rest":  {`{endpoint: "https://c.example.com", type: OpenStack, credentialsSecretRef: {name: x}, openstack: {}, rest: {}}`, "rest holds settings of type REST"},
+	"type REST with the block openstack":  {`{endpoint: "https://c.example.com", openstack: {}}`, "openstack holds the settings of type OpenStack"},
+	"type OpenStack without credentials":  {`{endpoint: "https://c.example.com", type: OpenStack, openstack: {}}`, "a cloud of type OpenStack needs credentials"},
+	"openstack.flavors.match is unknown":  {`{endpoint: "https://c.example.com", type: OpenStack, credentialsSecretRef: {name: x}, openstack: {flavors: {match: Roughly}}}`, `Unsupported value: "Roughly"`},
+	"openstack.network.default is empty":  {`{endpoint: "https://c.example.com", type: OpenStack, credentialsSecretRef: {name: x}, openstack: {network: {default: ""}}}`, "spec.openstack.network.default"},
+	"openstack.project has 65 characters": {`{endpoint: "https://c.example.com", type: OpenStack, credentialsSecretRef: {name: x}, openstack: {project: ` + strings.Repeat("p", 65) + `}}`, "spec.openstack.project: Too long"},
+}
+
+func TestCloudOfEachTypeIsAccepted(t *testing.T) {
+	all := cases{}
+	for name, spec := range map[string]string{
+		"REST without a block":                           `{endpoint: "https://c.example.com"}`,
+		"REST with its block":                            `{endpoint: "https://c.example.com", type: REST, rest: {}}`,
+		"OpenStack with an empty block":                  `{endpoint: "https://c.example.com/v3", type: OpenStack, credentialsSecretRef: {name: x}, openstack: {}}`,
+		"OpenStack with all settings and another domain": `{endpoint: "https://c.example.com/v3", type: OpenStack, credentialsSecretRef: {name: x}, openstack: {region: R, project: p, domain: d, images: {default: i}, flavors: {default: f, match: AtLeast}, network: {default: auto}, availabilityZone: z}}`,
+	} {
+		all[name] = func(t *T) {
+			output, err := dryRun(t, "Cloud", spec)
+			t.Expect(err).NotTo(HaveOccurred(), output)
+		}
+	}
+	all.run(t)
 }
 
 func TestUnusualVMIsAccepted(t *testing.T) {
