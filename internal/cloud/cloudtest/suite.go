@@ -15,7 +15,8 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-// callTime bounds the calls of one case, so that a client that hangs fails it.
+// callTime bounds the calls of one case, so that a client that hangs fails it, unless
+// the Fixture has a CallTime.
 const callTime = 20 * time.Second
 
 // pollTime is the time between two looks at an operation.
@@ -69,6 +70,8 @@ type Fixture struct {
 	// HalfMake puts a network into the cloud that is half-made. Nil for clouds that make
 	// networks in one call.
 	HalfMake func(t *testing.T, name string)
+	// CallTime bounds the calls of one case, for clouds that are slow. Optional.
+	CallTime time.Duration
 	// LoseAnswer makes the cloud carry out each call of op without an answer that
 	// reaches the client, until restore is called. Optional.
 	LoseAnswer func(t *testing.T, op Op) (restore func())
@@ -85,7 +88,11 @@ func Run(t *testing.T, newCloud func(t *testing.T) Fixture) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			f := newCloud(t)
-			ctx, cancel := context.WithTimeout(t.Context(), callTime)
+			limit := f.CallTime
+			if limit == 0 {
+				limit = callTime
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
 			defer cancel()
 			// The operator asks for the capabilities before it makes any other call.
 			if _, err := f.Client.Capabilities(ctx); err != nil {
