@@ -21,6 +21,9 @@ const (
 	Hosts       Capability = "hosts"
 	Events      Capability = "events"
 	Sessions    Capability = "sessions"
+	// NoStatus is that the cloud reports no utilization of servers at all, so that
+	// nobody asks for it.
+	NoStatus Capability = "noStatus"
 	// Operations is that calls which take time may be answered with an operation.
 	Operations Capability = "operations"
 	// FolderNames is that UniqueNames holds within a folder: servers in different

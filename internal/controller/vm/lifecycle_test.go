@@ -340,6 +340,18 @@ func TestUtilizationIsReadWhenListingLacksIt(t *testing.T) {
 	h.wantCondition(pcapi.ReadyCondition, "True Running")
 }
 
+func TestUtilizationIsNotReadWhereTheCloudHasNone(t *testing.T) {
+	h := newHarness(t, cloud.NewCapabilities(append(without(cloud.BulkStatus), cloud.NoStatus)...), onRecord())
+	h.cloud.AddServers(serverWith())
+	h.poll()
+	equal(t, "result", ctrl.Result{}, h.mustReconcile())
+	h.wantCalls()
+	if got := h.vm().Status.CPUUtilization; got != nil {
+		t.Errorf("cpuUtilization %d, want none", *got)
+	}
+	h.wantCondition(pcapi.ReadyCondition, "True Running")
+}
+
 func TestUtilizationOfNewVMIsReadWithoutEvent(t *testing.T) {
 	h := newHarness(t, without(cloud.BulkStatus), vmWith())
 	equal(t, "result", ctrl.Result{RequeueAfter: pollInterval, Priority: new(handler.LowPriority)}, h.mustReconcile())

@@ -21,7 +21,7 @@ var errRival = errors.New("another VM object has this vmname or server on the sa
 // Relate observes the utilisation where the listing does not include it, the
 // Network of a new VM, and other VMs that have the name or the server.
 func (k *kind) Relate(ctx context.Context, vm *pcapi.VM, obs *observation) error {
-	if !obs.Capabilities().Has(cloud.BulkStatus) {
+	if !obs.Capabilities().Has(cloud.BulkStatus) && !obs.Capabilities().Has(cloud.NoStatus) {
 		obs.refresh = obs.View.Settings.PollInterval
 	}
 	alive := vm.DeletionTimestamp.IsZero()
