@@ -1,0 +1,61 @@
+package openstack
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/url"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+// has is what a member of a project can do, whichever OpenStack it is.
+var has = cloud.NewCapabilities(
+	cloud.Async, cloud.Labels, cloud.Networks, cloud.NoStatus, cloud.Operations, cloud.Power, cloud.Resize, cloud.Sessions, cloud.Sizing,
+)
+
+// Capabilities proves that the identity and the compute service accept the credentials,
+// and that the default image and flavor exist.
+func (c *Client) Capabilities(ctx context.Context) (cloud.Capabilities, error) {
+	const op = "get capabilities"
+	ctx, end, err := c.begin(ctx, op)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	if err := c.probe(ctx, op); err != nil {
+		return nil, err
+	}
+	return cloud.NewCapabilities(has...), nil
+}
+
+func (c *Client) probe(ctx context.Context, op string) *cloud.Error {
+	call := &call{
+		about: aboutCloud, service: compute, method: http.MethodGet, route: "compute/servers", path: "servers",
+		query: url.Values{"limit": {"1"}}, op: op, limit: maxBody,
+	}
+	call.stream = func(body io.Reader) *cloud.Error {
+		_, err := readList(call, body, "servers", func([]byte) error { return nil })
+		return err
+	}
+	if err := c.do(ctx, call); err != nil {
+		return err
+	}
+	if c.cfg.Image != "" {
+		if _, err := c.imageFor(ctx, op, ""); err != nil {
+			return err
+		}
+	}
+	if c.cfg.Flavor != "" {
+		if _, err := c.flavorFor(ctx, op, size{}); err != nil {
+			return err
+		}
+	}
+	_, err := c.attachment(ctx, op, "")
+	return err
+}
+
+// ListHosts is for administrators of the cloud.
+func (c *Client) ListHosts(context.Context) ([]cloud.Host, error) {
+	return nil, refuse("list hosts", cloud.Unsupported, "this cloud lacks hosts")
+}

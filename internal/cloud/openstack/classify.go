@@ -1,0 +1,168 @@
+package openstack
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strings"
+
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloud/transport"
+)
+
+// maxReason bounds a reason of the cloud, in runes.
+const maxReason = 512
+
+// requestID matches the ids that services put into their messages.
+var requestID = regexp.MustCompile(`(?i)\s*\(?(request-id:?\s*)?req-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\)?`)
+
+// problem is what the body of a refusal says.
+type problem struct {
+	// code is the service's name for the failure, empty if the body is not the service's.
+	code, message string
+}
+
+// problemIn reads the body of a refusal. Services name failures differently: compute
+// {"itemNotFound": {"message", "code"}}, network {"NeutronError": {"type", "message"}},
+// identity {"error": {"title", "message"}}.
+func problemIn(body []byte) problem {
+	var document map[string]json.RawMessage
+	if json.Unmarshal(body, &document) != nil {
+		return problem{}
+	}
+	for name, value := range document {
+		var inner struct {
+			Message, Type, Title string
+		}
+		if json.Unmarshal(value, &inner) != nil || inner.Message == "" {
+			continue
+		}
+		switch name {
+		case "NeutronError":
+			name = inner.Type
+		case "error":
+			name = inner.Title
+		}
+		return problem{code: name, message: inner.Message}
+	}
+	return problem{}
+}
+
+// quota reports whether the refusal is because the project or the cloud has no room.
+func (p problem) quota() bool {
+	return p.code == "OverQuota" || noRoom(p.message)
+}
+
+// noRoom reports whether a message of the compute service says that the project or the
+// cloud has no room.
+func noRoom(message string) bool {
+	lower := strings.ToLower(message)
+	return strings.Contains(lower, "quota") || strings.Contains(lower, "no valid host was found") ||
+		strings.Contains(lower, "maximum number of ports exceeded")
+}
+
+// classify returns what a refusal means for the call.
+func (c *Client) classify(call *call, status int, header http.Header, body []byte, token string) *cloud.Error {
+	p := problemIn(body)
+	if c.redactor.Redact(p.code, token) != p.code {
+		p.code = ""
+	}
+	e := &cloud.Error{Op: call.op, Code: transport.Truncate(transport.Printable(p.code), 64), Kind: kindOf(call, status, p)}
+	e.Uncertain = call.changes() && (status < 400 || status >= 500 || status == http.StatusRequestTimeout)
+	if e.Kind == cloud.Throttled || status == http.StatusServiceUnavailable {
+		e.RetryAfter = transport.RetryAfter(header, e.Kind == cloud.Throttled)
+	}
+	if e.Kind == cloud.Throttled && status != http.StatusTooManyRequests {
+		c.transport.Hold(e.RetryAfter)
+	}
+	e.Detail = c.describe(call, e.Kind, status, header)
+	switch reason := c.reason(p.message, token); {
+	case reason == "":
+	case e.Kind == cloud.Unauthorized, e.Kind == cloud.NotFoundUnproven:
+		e.Detail += " (" + reason + ")"
+	default:
+		e.Detail = reason
+	}
+	return e
+}
+
+// reason returns a message of the cloud in a form for people: one line of bounded
+// length, without secrets and ids of requests.
+func (c *Client) reason(message, token string) string {
+	message = requestID.ReplaceAllString(transport.Printable(message), "")
+	return transport.Truncate(c.redactor.Redact(message, token), maxReason)
+}
+
+// kindOf returns what status and body together mean for the call.
+func kindOf(call *call, status int, p problem) cloud.Kind {
+	switch {
+	case status == http.StatusUnauthorized:
+		return cloud.Unauthorized
+	case status == http.StatusTooManyRequests:
+		return cloud.Throttled
+	case status >= 500, status < 400, status == http.StatusProxyAuthRequired, status == http.StatusRequestTimeout, status == http.StatusTooEarly:
+		return cloud.Unavailable
+	case status != http.StatusNotFound && call.changes() && p.quota():
+		return cloud.Quota
+	}
+	switch status {
+	case http.StatusNotFound:
+		return notFound(call, p)
+	case http.StatusForbidden:
+		if call.cloudWide() {
+			return cloud.Unauthorized
+		}
+		return cloud.Rejected
+	case http.StatusRequestEntityTooLarge:
+		return cloud.Throttled // what compute answered before 429
+	case http.StatusConflict:
+		if call.about == aboutNetwork {
+			return cloud.Conflict
+		}
+		return cloud.Busy
+	case http.StatusPreconditionFailed:
+		return cloud.Busy // somebody else changed the object meanwhile
+	default:
+		return cloud.Rejected
+	}
+}
+
+// notFound returns what a 404 means. Only the service's own code proves that it is about
+// the object: a proxy answers 404 too, and so does a service that lacks the path.
+func notFound(call *call, p problem) cloud.Kind {
+	switch call.about {
+	case aboutServer, aboutNetwork:
+		if p.code == "itemNotFound" || (strings.HasSuffix(p.code, "NotFound") && p.code != "HTTPNotFound") {
+			return cloud.NotFound
+		}
+		return cloud.NotFoundUnproven
+	case aboutSession:
+		if p.code != "" {
+			return cloud.NotFound
+		}
+	case aboutCreate:
+		if p.code != "" {
+			return cloud.Rejected // something that the request names does not exist
+		}
+	default:
+	}
+	return cloud.Unreadable
+}
+
+// describe returns the text for an answer in which the cloud gave no reason.
+func (c *Client) describe(call *call, kind cloud.Kind, status int, header http.Header) string {
+	text := strings.TrimSpace(fmt.Sprintf("%d %s", status, http.StatusText(status)))
+	switch {
+	case status >= 300 && status < 400:
+		return fmt.Sprintf("the %s service answered %s, which is not followed", call.service, text)
+	case kind == cloud.Unauthorized && status == http.StatusForbidden:
+		return "the credentials lack a right: see the role in docs/openstack.md"
+	case kind == cloud.Unauthorized:
+		return c.credentialsAdvice()
+	case kind == cloud.NotFoundUnproven, kind == cloud.Unreadable:
+		return fmt.Sprintf("an answer that may not be the %s service's own: %s, %s", call.service, text, media(header))
+	default:
+		return fmt.Sprintf("the %s service answered %s", call.service, text)
+	}
+}

@@ -1,0 +1,191 @@
+package openstack
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloud/transport"
+)
+
+const (
+	// lookupKept is how long flavors, images and networks that were found are used.
+	lookupKept = 5 * time.Minute
+	// lookupAgain is how old the list of flavors must be before it is read again because
+	// no flavor fits.
+	lookupAgain = 10 * time.Second
+	// maxListed bounds the flavors that a message lists.
+	maxListed = 20
+	// flavorPages bounds the pages of a listing of flavors.
+	flavorPages = 50
+)
+
+// flavor is a size that servers can have.
+type flavor struct {
+	ID        string `json:"id"`
+	Name      string `json:"name"`
+	VCPUs     int    `json:"vcpus"`
+	MemoryMiB int    `json:"ram"`
+	Disk      int    `json:"disk"`
+	Disabled  bool   `json:"OS-FLV-DISABLED:disabled"`
+}
+
+func (f flavor) size() size { return size{cpu: f.VCPUs, mib: f.MemoryMiB} }
+
+// record keeps a size that is not exactly that of the flavor; empty if it is.
+func (f flavor) record(asked size) string {
+	if asked.or(f.size()) == f.size() {
+		return ""
+	}
+	return asked.or(f.size()).record(f.Name)
+}
+
+// flavors are those of the project, as they were listed last.
+type flavors struct {
+	// turn is held by the one call that lists; the others wait for it.
+	turn chan struct{}
+	// What follows is guarded by turn.
+	all    []flavor
+	listed time.Time
+}
+
+func newFlavors() *flavors { return &flavors{turn: make(chan struct{}, 1)} }
+
+// flavorFor returns the flavor for a size, the default one if no size is given.
+func (c *Client) flavorFor(ctx context.Context, op string, asked size) (flavor, *cloud.Error) {
+	select {
+	case c.flavors.turn <- struct{}{}:
+	case <-ctx.Done():
+		e := c.transport.Classify(ctx, ctx.Err())
+		e.Op = op
+		return flavor{}, e
+	}
+	defer func() { <-c.flavors.turn }()
+	for fresh := false; ; fresh = true {
+		age := time.Since(c.flavors.listed)
+		if age > lookupKept || (fresh && age > lookupAgain) {
+			all, err := c.listFlavors(ctx, op)
+			if err != nil {
+				return flavor{}, err
+			}
+			c.flavors.all, c.flavors.listed = all, time.Now()
+		}
+		chosen, found := c.choose(c.flavors.all, asked)
+		switch {
+		case found:
+			return chosen, nil
+		case fresh:
+			return flavor{}, c.noFlavor(op, asked)
+		}
+	}
+}
+
+// choose returns the flavor for a size. Of several, it is the smallest, and of these the
+// first by name, so that each call chooses the same.
+func (c *Client) choose(all []flavor, asked size) (flavor, bool) {
+	fitting := slices.Clone(all)
+	fitting = slices.DeleteFunc(fitting, func(f flavor) bool {
+		switch {
+		case f.Disabled:
+			return true
+		case asked == size{}:
+			return c.cfg.Flavor == "" || f.Name != c.cfg.Flavor
+		case c.cfg.AtLeast:
+			return f.VCPUs < asked.cpu || f.MemoryMiB < asked.mib
+		}
+		return asked.or(f.size()) != f.size()
+	})
+	if len(fitting) == 0 {
+		return flavor{}, false
+	}
+	return slices.MinFunc(fitting, func(a, b flavor) int {
+		// With one of the two asked for, that of the default flavor decides the other.
+		byDefault := cmp.Compare(notDefault(a, c.cfg.Flavor), notDefault(b, c.cfg.Flavor))
+		if !c.cfg.AtLeast && byDefault != 0 {
+			return byDefault
+		}
+		return cmp.Or(cmp.Compare(a.VCPUs, b.VCPUs), cmp.Compare(a.MemoryMiB, b.MemoryMiB), cmp.Compare(a.Disk, b.Disk), strings.Compare(a.Name, b.Name))
+	}), true
+}
+
+func notDefault(f flavor, name string) int {
+	if f.Name == name {
+		return 0
+	}
+	return 1
+}
+
+// noFlavor says which flavors there are.
+func (c *Client) noFlavor(op string, asked size) *cloud.Error {
+	var names []string
+	for _, f := range c.flavors.all {
+		if !f.Disabled {
+			names = append(names, fmt.Sprintf("%s (%d CPUs, %d MiB)", transport.Printable(f.Name), f.VCPUs, f.MemoryMiB))
+		}
+	}
+	slices.Sort(names)
+	if len(names) > maxListed {
+		names = append(names[:maxListed], "…")
+	}
+	there := "there are: " + strings.Join(names, ", ")
+	if len(names) == 0 {
+		there = "the project has no flavors"
+	}
+	there = transport.Truncate(there, 2*maxReason)
+	switch {
+	case asked == size{} && c.cfg.Flavor == "":
+		return refuse(op, cloud.Rejected, "the VM has neither cpu nor memory, and spec.openstack.flavors.default of the Cloud is empty; %s", there)
+	case asked == size{}:
+		return refuse(op, cloud.Rejected, "no flavor is named %s, which is spec.openstack.flavors.default of the Cloud; %s", quote(c.cfg.Flavor), there)
+	case c.cfg.AtLeast:
+		return refuse(op, cloud.Rejected, "no flavor has %s or more; %s", asked, there)
+	}
+	return refuse(op, cloud.Rejected, "no flavor has exactly %s; %s", asked, there)
+}
+
+func (c *Client) listFlavors(ctx context.Context, op string) ([]flavor, *cloud.Error) {
+	var all []flavor
+	marker := ""
+	for range flavorPages {
+		call := &call{
+			about: aboutCloud, service: compute, method: http.MethodGet, route: "compute/flavors/detail", path: "flavors/detail",
+			query: url.Values{}, op: op, limit: maxList,
+		}
+		if marker != "" {
+			call.query.Set("marker", marker)
+		}
+		var page []flavor
+		var more bool
+		call.stream = func(body io.Reader) (failed *cloud.Error) {
+			page = nil
+			more, failed = readList(call, body, "flavors", func(data []byte) error {
+				var f flavor
+				if json.Unmarshal(data, &f) != nil || f.ID == "" {
+					return errors.New("a flavor of the listing cannot be read")
+				}
+				page = append(page, f)
+				return nil
+			})
+			return failed
+		}
+		if err := c.do(ctx, call); err != nil {
+			err.Detail = "listing the flavors: " + err.Detail
+			return nil, err
+		}
+		all = append(all, page...)
+		if !more || len(page) == 0 {
+			return all, nil
+		}
+		marker = page[len(page)-1].ID
+	}
+	return all, nil
+}

@@ -1,0 +1,139 @@
+package openstack
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"regexp"
+	"sync"
+	"time"
+
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+// maxLookups bounds the names whose ids are kept.
+const maxLookups = 1000
+
+// uuid matches ids of images and networks.
+var uuid = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
+
+// lookup keeps the ids of images or networks by name.
+type lookup struct {
+	mu  sync.Mutex
+	ids map[string]found
+}
+
+type found struct {
+	id string
+	at time.Time
+}
+
+func newLookup() *lookup { return &lookup{ids: map[string]found{}} }
+
+func (l *lookup) get(name string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if f := l.ids[name]; time.Since(f.at) < lookupKept {
+		return f.id
+	}
+	return ""
+}
+
+func (l *lookup) put(name, id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.ids) >= maxLookups {
+		clear(l.ids)
+	}
+	l.ids[name] = found{id: id, at: time.Now()}
+}
+
+func (l *lookup) forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	clear(l.ids)
+}
+
+// forgetLookups has ids looked up again.
+func (c *Client) forgetLookups() {
+	c.images.forget()
+	c.networks.forget()
+}
+
+// imageFor returns the id of the image of a template, the default one if it is empty.
+func (c *Client) imageFor(ctx context.Context, op, template string) (string, *cloud.Error) {
+	name := template
+	if name == "" {
+		name = c.cfg.Image
+	}
+	if name == "" {
+		return "", refuse(op, cloud.Rejected, "the VM has no template, and spec.openstack.images.default of the Cloud is empty")
+	}
+	var got struct {
+		Images []named `json:"images"`
+	}
+	call := &call{
+		about: aboutCloud, service: image, method: http.MethodGet, route: "image/images", path: "images",
+		query: url.Values{"name": {name}, "status": {"active"}}, op: op, out: &got, limit: maxList,
+	}
+	return c.idOf(ctx, c.images, call, name, "image", func() []named { return got.Images })
+}
+
+// attachment returns the networks of a new server, in the form of a create.
+func (c *Client) attachment(ctx context.Context, op, id string) (any, *cloud.Error) {
+	if id == "" {
+		switch c.cfg.Network {
+		case noNetwork, autoNetwork:
+			return c.cfg.Network, nil
+		}
+		var got struct {
+			Networks []named `json:"networks"`
+		}
+		call := &call{
+			about: aboutCloud, service: network, method: http.MethodGet, route: "network/networks", path: "networks",
+			query: url.Values{"name": {c.cfg.Network}}, op: op, out: &got, limit: maxList,
+		}
+		var err *cloud.Error
+		if id, err = c.idOf(ctx, c.networks, call, c.cfg.Network, "network", func() []named { return got.Networks }); err != nil {
+			return nil, err
+		}
+	}
+	if !isID(id) {
+		return nil, refuse(op, cloud.Rejected, "the id of the network is no id of this cloud")
+	}
+	return []servers.Network{{UUID: id}}, nil
+}
+
+// named is an image or network of a listing.
+type named struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+}
+
+// idOf returns the id of what a call lists by name. An id is used as it is: the create
+// says whether it exists.
+func (c *Client) idOf(ctx context.Context, kept *lookup, call *call, name, noun string, listed func() []named) (string, *cloud.Error) {
+	if uuid.MatchString(name) {
+		return name, nil
+	}
+	if id := kept.get(name); id != "" {
+		return id, nil
+	}
+	if err := c.do(ctx, call); err != nil {
+		err.Detail = "looking for " + noun + " " + quote(name) + ": " + err.Detail
+		return "", err
+	}
+	matches := listed()
+	switch {
+	case len(matches) == 0:
+		return "", refuse(call.op, cloud.Rejected, "no %s that can be used is named %s", noun, quote(name))
+	case len(matches) > 1:
+		return "", refuse(call.op, cloud.Rejected, "%d %ss are named %s: give the id of one, or rename the others", len(matches), noun, quote(name))
+	case !isID(matches[0].ID):
+		return "", unreadable(call, "the "+noun+" has no id")
+	}
+	kept.put(name, matches[0].ID)
+	return matches[0].ID, nil
+}

@@ -1,0 +1,125 @@
+package openstack
+
+import (
+	"context"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+// CreateNetwork makes a network and its subnet, or the subnet of a network of this name
+// that has none. The name is the first proof of what the network is for, and the
+// description, which has the key, the second.
+func (c *Client) CreateNetwork(ctx context.Context, req cloud.CreateNetwork) (cloud.Network, error) {
+	op := "create network " + quote(req.Name)
+	if err := checkName(op, req.Name); err != nil {
+		return cloud.Network{}, err
+	}
+	gateway, err := gatewayIn(op, req.CIDR, req.Gateway)
+	if err != nil {
+		return cloud.Network{}, err
+	}
+	ctx, end, err := c.begin(ctx, op)
+	if err != nil {
+		return cloud.Network{}, err
+	}
+	defer end()
+	made, err := c.halfMade(ctx, op, req)
+	if err != nil {
+		return cloud.Network{}, err
+	}
+	if made != nil {
+		completed, err := c.createSubnet(ctx, op, *made, req, gateway)
+		return completed, asError(err)
+	}
+	if made, err = c.createBare(ctx, op, req); err != nil {
+		return cloud.Network{}, err
+	}
+	completed, err := c.createSubnet(ctx, op, *made, req, gateway)
+	if err == nil {
+		return completed, nil
+	}
+	if !err.Uncertain && err.Kind != cloud.Throttled && c.do(ctx, c.networkDeletion(op, made.ID)) == nil {
+		return cloud.Network{}, err // nothing is left of a refused create
+	}
+	err.Uncertain = true
+	return cloud.Network{}, err
+}
+
+// description marks a network that was made for a create with this key.
+func description(key string) string {
+	if key == "" {
+		return ""
+	}
+	return "private-cloud-operator " + key
+}
+
+// halfMade returns the network of the request that has no subnet yet; nil if there is
+// none. Of several it is the oldest.
+func (c *Client) halfMade(ctx context.Context, op string, req cloud.CreateNetwork) (*neutronNetwork, *cloud.Error) {
+	named, err := c.listNetworks(ctx, op, url.Values{"name": {req.Name}})
+	if err != nil || len(named) == 0 {
+		return nil, err
+	}
+	slices.SortFunc(named, func(a, b neutronNetwork) int { return a.CreatedAt.Compare(b.CreatedAt.Time) })
+	for _, n := range named {
+		if n.Name != req.Name || (n.Description != description(req.IdempotencyKey) && n.Description != "") {
+			continue
+		}
+		subnets, err := c.listSubnets(ctx, op, aboutCloud, url.Values{"network_id": {n.ID}})
+		if err != nil {
+			return nil, err
+		}
+		if len(subnets) == 0 {
+			return &n, nil
+		}
+	}
+	return nil, nil //nolint:nilnil // there is none
+}
+
+// createBare makes a network without a subnet. It is never sent twice.
+func (c *Client) createBare(ctx context.Context, op string, req cloud.CreateNetwork) (*neutronNetwork, *cloud.Error) {
+	var got struct {
+		Network neutronNetwork `json:"network"`
+	}
+	call := &call{
+		about: aboutCreate, service: network, method: http.MethodPost, route: "network/networks", path: "networks", op: op, out: &got,
+		body: map[string]any{"network": map[string]any{"name": req.Name, "description": description(req.IdempotencyKey)}},
+	}
+	if err := c.do(ctx, call); err != nil {
+		return nil, err
+	}
+	if !isID(got.Network.ID) {
+		return nil, unreadable(call, "the answer has no id of a network")
+	}
+	return &got.Network, nil
+}
+
+// createSubnet makes the subnet of a network. A second one cannot be made: the service
+// refuses ranges that overlap.
+func (c *Client) createSubnet(ctx context.Context, op string, n neutronNetwork, req cloud.CreateNetwork, gateway netip.Addr) (cloud.Network, *cloud.Error) {
+	version := 4
+	if gateway.Is6() {
+		version = 6
+	}
+	var got struct {
+		Subnet subnet `json:"subnet"`
+	}
+	call := &call{
+		about: aboutCreate, service: network, method: http.MethodPost, route: "network/subnets", path: "subnets", op: op, out: &got,
+		body: map[string]any{"subnet": map[string]any{
+			"network_id": n.ID, "name": req.Name, "ip_version": version, "cidr": req.CIDR, "gateway_ip": gateway.String(),
+			"description": description(req.IdempotencyKey),
+		}},
+	}
+	if err := c.do(ctx, call); err != nil {
+		return cloud.Network{}, err
+	}
+	if got.Subnet.NetworkID != n.ID {
+		return cloud.Network{}, unreadable(call, "the answer is about the subnet of another network")
+	}
+	return networkOf(n, []subnet{got.Subnet}), nil
+}

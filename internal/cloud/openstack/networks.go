@@ -1,0 +1,251 @@
+package openstack
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+// networkPage is how many networks or subnets are asked for at once, and networkPages
+// bounds the pages of a listing.
+const (
+	networkPage  = 500
+	networkPages = 200
+)
+
+// neutronNetwork is a network in the JSON of the network service.
+type neutronNetwork struct {
+	ID          string `json:"id"`
+	Name        string `json:"name"`
+	Description string `json:"description"`
+	CreatedAt   stamp  `json:"created_at"`
+}
+
+// subnet is a range of addresses of a network.
+type subnet struct {
+	ID        string `json:"id"`
+	Name      string `json:"name"`
+	NetworkID string `json:"network_id"`
+	CIDR      string `json:"cidr"`
+	Gateway   string `json:"gateway_ip"`
+	Pools     []pool `json:"allocation_pools"`
+	CreatedAt stamp  `json:"created_at"`
+	Revision  int    `json:"revision_number"`
+}
+
+// networkOf joins a network and its subnets. Of several subnets the oldest counts, which
+// is the one that was created with the network.
+func networkOf(n neutronNetwork, subnets []subnet) cloud.Network {
+	joined := cloud.Network{ID: n.ID, Name: n.Name, CreatedAt: n.CreatedAt.Time}
+	first, found := firstOf(subnets)
+	if !found {
+		joined.HalfMade = true
+		return joined
+	}
+	joined.CIDR, joined.Gateway = first.CIDR, first.Gateway
+	return joined
+}
+
+func firstOf(subnets []subnet) (subnet, bool) {
+	if len(subnets) == 0 {
+		return subnet{}, false
+	}
+	return slices.MinFunc(subnets, func(a, b subnet) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt.Time), strings.Compare(a.ID, b.ID))
+	}), true
+}
+
+// ListNetworks returns the networks of the project, not those that others share with it.
+func (c *Client) ListNetworks(ctx context.Context) ([]cloud.Network, error) {
+	const op = "list networks"
+	ctx, end, err := c.begin(ctx, op)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	networks, err := c.listNetworks(ctx, op, url.Values{})
+	if err != nil {
+		return nil, err
+	}
+	// Subnets are listed after networks: a network that is made meanwhile is missing,
+	// not half-made.
+	subnets, err := c.listSubnets(ctx, op, aboutCloud, url.Values{})
+	if err != nil {
+		return nil, err
+	}
+	byNetwork := map[string][]subnet{}
+	for _, s := range subnets {
+		byNetwork[s.NetworkID] = append(byNetwork[s.NetworkID], s)
+	}
+	all := make([]cloud.Network, 0, len(networks))
+	for _, n := range networks {
+		all = append(all, networkOf(n, byNetwork[n.ID]))
+	}
+	return all, nil
+}
+
+// GetNetwork returns the network of this id.
+func (c *Client) GetNetwork(ctx context.Context, id string) (cloud.Network, error) {
+	op := "get network " + quote(id)
+	ctx, end, err := c.beginAbout(ctx, op, id)
+	if err != nil {
+		return cloud.Network{}, err
+	}
+	defer end()
+	n, subnets, err := c.getNetwork(ctx, op, id)
+	if err != nil {
+		return cloud.Network{}, err
+	}
+	return networkOf(n, subnets), nil
+}
+
+// getNetwork returns a network with its subnets.
+func (c *Client) getNetwork(ctx context.Context, op, id string) (neutronNetwork, []subnet, *cloud.Error) {
+	var got struct {
+		Network neutronNetwork `json:"network"`
+	}
+	call := &call{
+		about: aboutNetwork, service: network, method: http.MethodGet, route: "network/networks/{id}", path: "networks/" + id, op: op, out: &got,
+	}
+	if err := c.do(ctx, call); err != nil {
+		return neutronNetwork{}, nil, err
+	}
+	if got.Network.ID != id {
+		return neutronNetwork{}, nil, unreadable(call, "the answer is about another network")
+	}
+	subnets, err := c.listSubnets(ctx, op, aboutNetwork, url.Values{"network_id": {id}})
+	return got.Network, subnets, err
+}
+
+// UpdateNetwork sets the gateway. It fails with Busy if somebody else changes the subnet
+// at the same time.
+func (c *Client) UpdateNetwork(ctx context.Context, id, gateway string) (cloud.Network, error) {
+	op := "update network " + quote(id)
+	ctx, end, err := c.beginAbout(ctx, op, id)
+	if err != nil {
+		return cloud.Network{}, err
+	}
+	defer end()
+	n, subnets, err := c.getNetwork(ctx, op, id)
+	if err != nil {
+		return cloud.Network{}, err
+	}
+	first, found := firstOf(subnets)
+	if !found {
+		return cloud.Network{}, refuse(op, cloud.Busy, "the network has no subnet yet")
+	}
+	addr, err := gatewayIn(op, first.CIDR, gateway)
+	if err != nil {
+		return cloud.Network{}, err
+	}
+	var got struct {
+		Subnet subnet `json:"subnet"`
+	}
+	call := &call{
+		about: aboutNetwork, service: network, method: http.MethodPut, route: "network/subnets/{id}", path: "subnets/" + first.ID, op: op, out: &got,
+		header: map[string]string{"If-Match": fmt.Sprintf("revision_number=%d", first.Revision)},
+		body:   map[string]any{"subnet": map[string]any{"gateway_ip": addr.String(), "allocation_pools": poolsFor(first, addr)}},
+	}
+	if err := c.do(ctx, call); err != nil {
+		if err.Kind == cloud.NotFound || err.Kind == cloud.NotFoundUnproven { // the subnet, not the network
+			err.Kind = cloud.Busy
+		}
+		return cloud.Network{}, err
+	}
+	if got.Subnet.ID != first.ID {
+		return cloud.Network{}, unreadable(call, "the answer is about another subnet")
+	}
+	return networkOf(n, []subnet{got.Subnet}), nil
+}
+
+// DeleteNetwork deletes a network with its subnets.
+func (c *Client) DeleteNetwork(ctx context.Context, id string) error {
+	op := "delete network " + quote(id)
+	ctx, end, err := c.beginAbout(ctx, op, id)
+	if err != nil {
+		return err
+	}
+	defer end()
+	return asError(c.do(ctx, c.networkDeletion(op, id)))
+}
+
+func (c *Client) networkDeletion(op, id string) *call {
+	return &call{about: aboutNetwork, service: network, method: http.MethodDelete, route: "network/networks/{id}", path: "networks/" + id, op: op}
+}
+
+// gatewayIn returns the gateway, if it is an address of the range.
+func gatewayIn(op, cidr, gateway string) (netip.Addr, *cloud.Error) {
+	prefix, err := netip.ParsePrefix(cidr)
+	if err != nil {
+		return netip.Addr{}, refuse(op, cloud.Rejected, "%s is no range of addresses", quote(cidr))
+	}
+	addr, err := netip.ParseAddr(gateway)
+	if err != nil || !prefix.Contains(addr) {
+		return netip.Addr{}, refuse(op, cloud.Rejected, "the gateway %s is no address of %s", quote(gateway), prefix)
+	}
+	return addr, nil
+}
+
+// listNetworks lists the networks of the project that match a query.
+func (c *Client) listNetworks(ctx context.Context, op string, query url.Values) ([]neutronNetwork, *cloud.Error) {
+	got, err := c.grant(ctx, op, nil)
+	if err != nil {
+		return nil, err
+	}
+	query.Set("project_id", got.project)
+	call := &call{about: aboutCloud, service: network, method: http.MethodGet, route: "network/networks", path: "networks", op: op}
+	return listPages(ctx, c, call, query, "networks", func(n neutronNetwork) string { return n.ID })
+}
+
+func (c *Client) listSubnets(ctx context.Context, op string, about subject, query url.Values) ([]subnet, *cloud.Error) {
+	call := &call{about: about, service: network, method: http.MethodGet, route: "network/subnets", path: "subnets", op: op}
+	subnets, err := listPages(ctx, c, call, query, "subnets", func(s subnet) string { return s.ID })
+	if err != nil && (err.Kind == cloud.NotFound || err.Kind == cloud.NotFoundUnproven) {
+		err.Kind = cloud.Unreadable // of a listing, it says nothing about a network
+	}
+	return subnets, err
+}
+
+// listPages reads all pages of a listing of the network service. One bad element spoils
+// it, since one that is left out would look gone.
+func listPages[T any](ctx context.Context, c *Client, of *call, query url.Values, field string, id func(T) string) ([]T, *cloud.Error) {
+	all := []T{}
+	query.Set("limit", fmt.Sprint(networkPage))
+	for range networkPages {
+		call := *of
+		call.query, call.limit = query, maxList
+		var page []T
+		var more bool
+		call.stream = func(body io.Reader) (failed *cloud.Error) {
+			page = page[:0]
+			more, failed = readList(&call, body, field, func(data []byte) error {
+				var element T
+				if json.Unmarshal(data, &element) != nil || !isID(id(element)) {
+					return errors.New("an element of the list of " + field + " cannot be read")
+				}
+				page = append(page, element)
+				return nil
+			})
+			return failed
+		}
+		if err := c.do(ctx, &call); err != nil {
+			return nil, err
+		}
+		all = append(all, page...)
+		if !more || len(page) == 0 {
+			return all, nil
+		}
+		query.Set("marker", id(page[len(page)-1]))
+	}
+	return nil, refuse(of.op, cloud.Unreadable, "the list of %s does not end", field)
+}

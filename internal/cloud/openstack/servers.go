@@ -1,0 +1,290 @@
+package openstack
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+const (
+	// maxLimit bounds the servers of a page.
+	maxLimit = 1000
+	// maxName bounds a name, in characters.
+	maxName = 255
+	// maxPage bounds the body of a page, in bytes.
+	maxPage = 32 << 20
+)
+
+// CheckName refuses names that the compute service would refuse. It sends nothing:
+// names are not unique.
+func (c *Client) CheckName(ctx context.Context, name cloud.Name) error {
+	op := "check name " + quote(name.Name)
+	if ctx.Err() != nil {
+		e := c.transport.Classify(ctx, ctx.Err())
+		e.Op = op
+		return e
+	}
+	return asError(checkName(op, name.Name))
+}
+
+// checkName refuses names that cannot be used. The service counts only characters of the
+// basic plane as printable.
+func checkName(op, name string) *cloud.Error {
+	switch {
+	case name == "":
+		return refuse(op, cloud.Rejected, "the name is empty")
+	case !utf8.ValidString(name):
+		return refuse(op, cloud.Rejected, "the name is not valid UTF-8")
+	case utf8.RuneCountInString(name) > maxName:
+		return refuse(op, cloud.Prohibited, "the name has more than %d characters", maxName)
+	case strings.TrimSpace(name) != name:
+		return refuse(op, cloud.Prohibited, "the name begins or ends with a space")
+	}
+	for _, r := range name {
+		if r > 0xffff || unicode.Is(unicode.C, r) || unicode.Is(unicode.Zl, r) || unicode.Is(unicode.Zp, r) {
+			return refuse(op, cloud.Prohibited, "the name has a character that this cloud does not allow in names")
+		}
+	}
+	return nil
+}
+
+// GetServer returns the server of this id.
+func (c *Client) GetServer(ctx context.Context, id string) (cloud.Server, error) {
+	op := "get server " + quote(id)
+	ctx, end, err := c.beginAbout(ctx, op, id)
+	if err != nil {
+		return cloud.Server{}, err
+	}
+	defer end()
+	s, err := c.get(ctx, op, id)
+	if err != nil {
+		return cloud.Server{}, err
+	}
+	return s.domain(), nil
+}
+
+// get returns the server of this id as the compute service has it.
+func (c *Client) get(ctx context.Context, op, id string) (*server, *cloud.Error) {
+	var got struct {
+		Server *server `json:"server"`
+	}
+	call := &call{
+		about: aboutServer, service: compute, method: http.MethodGet, route: "compute/servers/{id}", path: "servers/" + id, op: op, out: &got,
+	}
+	if err := c.do(ctx, call); err != nil {
+		return nil, err
+	}
+	switch {
+	case got.Server == nil || got.Server.check() != nil:
+		return nil, unreadable(call, "the answer has no server")
+	case got.Server.ID != id:
+		return nil, unreadable(call, "the answer is about another server")
+	}
+	return got.Server, nil
+}
+
+// ServerStatus reports no utilization: the diagnostics of a server are for
+// administrators of the cloud. It is a read of the server, which may not exist.
+func (c *Client) ServerStatus(ctx context.Context, id string) (cloud.Status, error) {
+	_, err := c.GetServer(ctx, id)
+	return cloud.Status{}, err
+}
+
+// ListServers returns a page.
+func (c *Client) ListServers(ctx context.Context, opts cloud.ListServers) (cloud.ServerPage, error) {
+	to := &collector{}
+	next, err := c.StreamServers(ctx, opts, to)
+	if err != nil {
+		return cloud.ServerPage{}, err
+	}
+	return cloud.ServerPage{Servers: to.servers, Next: next}, nil
+}
+
+// collector keeps the servers of a page.
+type collector struct{ servers []cloud.Server }
+
+func (c *collector) Begin() { c.servers = []cloud.Server{} }
+
+func (c *collector) Take(s cloud.Server) error {
+	c.servers = append(c.servers, s)
+	return nil
+}
+
+// StreamServers is ListServers that passes the servers on while they arrive.
+func (c *Client) StreamServers(ctx context.Context, opts cloud.ListServers, to cloud.ServerSink) (next string, err error) {
+	const op = "list servers"
+	if opts.Limit < 0 || opts.Limit > maxLimit {
+		return "", refuse(op, cloud.Rejected, "the limit is not within 0 to %d", maxLimit)
+	}
+	ctx, end, failed := c.begin(ctx, op)
+	if failed != nil {
+		return "", failed
+	}
+	defer end()
+	call := &call{
+		about: aboutCloud, service: compute, method: http.MethodGet, route: "compute/servers/detail", path: "servers/detail",
+		query: c.listQuery(opts), op: op, limit: maxPage,
+	}
+	call.stream = func(body io.Reader) *cloud.Error {
+		var last string
+		to.Begin()
+		more, failed := readList(call, body, "servers", func(data []byte) error {
+			var s server
+			if err := json.Unmarshal(data, &s); err != nil {
+				return errors.New("a server of the listing has a field of the wrong type")
+			}
+			if err := s.check(); err != nil {
+				return fmt.Errorf("the listing has %w", err)
+			}
+			last = s.ID
+			if listed := s.domain(); carries(listed, opts.Labels) {
+				return to.Take(listed)
+			}
+			return nil
+		})
+		if more {
+			next = last
+		}
+		return failed
+	}
+	if failed := c.do(ctx, call); failed != nil {
+		if failed.Kind == cloud.Rejected && opts.Marker != "" {
+			// The server of the marker is gone. The next listing begins anew.
+			failed.Kind = cloud.Unavailable
+		}
+		return "", failed
+	}
+	return next, nil
+}
+
+// listQuery returns the query of a page. The service finds servers by a tag, which is
+// made from one label; the others are compared here.
+func (c *Client) listQuery(opts cloud.ListServers) url.Values {
+	query := url.Values{}
+	if opts.Limit > 0 {
+		query.Set("limit", strconv.Itoa(opts.Limit))
+	}
+	if opts.Marker != "" {
+		query.Set("marker", opts.Marker)
+	}
+	if value := tag(opts.Labels[c.cfg.TagLabel]); value != "" {
+		query.Set("tags", value)
+	}
+	return query
+}
+
+// CreateServer creates a server. It is never sent twice: the service has no keys.
+func (c *Client) CreateServer(ctx context.Context, req cloud.CreateServer) (cloud.Result, error) {
+	op := "create server " + quote(req.Name)
+	if err := checkName(op, req.Name); err != nil {
+		return cloud.Result{}, err
+	}
+	switch {
+	case req.Folder != "":
+		return cloud.Result{}, refuse(op, cloud.Unsupported, "this cloud lacks folders")
+	case req.PowerState == cloud.PowerOff:
+		return cloud.Result{}, refuse(op, cloud.Unsupported, "this cloud lacks powerAtCreate")
+	}
+	ctx, end, err := c.begin(ctx, op)
+	if err != nil {
+		return cloud.Result{}, err
+	}
+	defer end()
+	result, err := c.create(ctx, op, req)
+	return result, asError(err)
+}
+
+func (c *Client) create(ctx context.Context, op string, req cloud.CreateServer) (cloud.Result, *cloud.Error) {
+	meta, err := metadata(op, req.Labels)
+	if err != nil {
+		return cloud.Result{}, err
+	}
+	imageID, err := c.imageFor(ctx, op, req.Template)
+	if err != nil {
+		return cloud.Result{}, err
+	}
+	asked := size{cpu: req.CPU, mib: req.MemoryMiB}
+	chosen, err := c.flavorFor(ctx, op, asked)
+	if err != nil {
+		return cloud.Result{}, err
+	}
+	attached, err := c.attachment(ctx, op, req.NetworkID)
+	if err != nil {
+		return cloud.Result{}, err
+	}
+	for key, value := range map[string]string{templateKey: req.Template, networkKey: req.NetworkID, sizeKey: chosen.record(asked)} {
+		if value != "" {
+			meta[key] = value
+		}
+	}
+	options := servers.CreateOpts{
+		Name: req.Name, ImageRef: imageID, FlavorRef: chosen.ID, Networks: attached, Metadata: meta, AvailabilityZone: c.cfg.Zone,
+	}
+	if value := tag(req.Labels[c.cfg.TagLabel]); value != "" {
+		options.Tags = []string{value}
+	}
+	body, failed := options.ToServerCreateMap()
+	if failed != nil {
+		return cloud.Result{}, refuse(op, cloud.Rejected, "%v", failed)
+	}
+	var made struct {
+		Server struct {
+			ID string `json:"id"`
+		} `json:"server"`
+	}
+	call := &call{
+		about: aboutCreate, service: compute, method: http.MethodPost, route: "compute/servers", path: "servers", op: op, body: body, out: &made,
+	}
+	if err := c.do(ctx, call); err != nil {
+		if err.Kind == cloud.Rejected {
+			// What was looked up may have been replaced since.
+			c.forgetLookups()
+		}
+		return cloud.Result{}, err
+	}
+	if !isID(made.Server.ID) {
+		return cloud.Result{}, unreadable(call, "the answer has no id of a server")
+	}
+	built := asked.or(chosen.size())
+	return cloud.Result{Operation: operation(opCreate, made.Server.ID), Server: cloud.Server{
+		ID: made.Server.ID, Name: req.Name, Labels: req.Labels, State: cloud.StateBuilding, CPU: built.cpu, MemoryMiB: built.mib,
+		Template: req.Template, NetworkID: req.NetworkID,
+	}}, nil
+}
+
+// DeleteServer begins the deletion of a server, and asks whether it has ended already.
+func (c *Client) DeleteServer(ctx context.Context, id string) (cloud.Result, error) {
+	op := "delete server " + quote(id)
+	ctx, end, err := c.beginAbout(ctx, op, id)
+	if err != nil {
+		return cloud.Result{}, err
+	}
+	defer end()
+	call := &call{
+		about: aboutServer, service: compute, method: http.MethodDelete, route: "compute/servers/{id}", path: "servers/" + id, op: op,
+	}
+	if err := c.do(ctx, call); err != nil {
+		return cloud.Result{}, err
+	}
+	left, err := c.get(ctx, op, id)
+	switch {
+	case err == nil && left.state() == cloud.StateDeleting:
+		return cloud.Result{Server: left.domain(), Operation: operation(opDelete, id)}, nil
+	case err != nil && err.Kind == cloud.NotFound:
+		return cloud.Result{}, nil
+	default: // it was accepted, whatever the read says
+		return cloud.Result{Server: cloud.Server{ID: id, State: cloud.StateDeleting}, Operation: operation(opDelete, id)}, nil
+	}
+}

@@ -1,0 +1,208 @@
+package openstack
+
+import (
+	"context"
+	"net/http"
+	"slices"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+// UpdateServer changes labels at once. A change of the size or of the power state is an
+// operation; of both, it is that of the size, and the power state stays as it is.
+func (c *Client) UpdateServer(ctx context.Context, id string, req cloud.UpdateServer) (cloud.Result, error) {
+	op := "update server " + quote(id)
+	if id != "" && req.Empty() {
+		return cloud.Result{}, refuse(op, cloud.Rejected, "nothing to change was given")
+	}
+	ctx, end, err := c.beginAbout(ctx, op, id)
+	if err != nil {
+		return cloud.Result{}, err
+	}
+	defer end()
+	result, err := c.update(ctx, op, id, req)
+	if err != nil {
+		return cloud.Result{}, c.confirm(ctx, op, id, err)
+	}
+	return result, nil
+}
+
+func (c *Client) update(ctx context.Context, op, id string, req cloud.UpdateServer) (cloud.Result, *cloud.Error) {
+	var current *server
+	if len(req.Labels) > 0 || req.CPU != nil || req.MemoryMiB != nil {
+		var err *cloud.Error
+		if current, err = c.get(ctx, op, id); err != nil {
+			return cloud.Result{}, err
+		}
+	}
+	if len(req.Labels) > 0 {
+		if err := c.relabel(ctx, op, current, req.Labels); err != nil {
+			return cloud.Result{}, err
+		}
+	}
+	switch {
+	case req.CPU != nil || req.MemoryMiB != nil:
+		return c.resize(ctx, op, current, size{cpu: deref(req.CPU), mib: deref(req.MemoryMiB)})
+	case req.PowerState != nil:
+		return c.switchPower(ctx, op, id, *req.PowerState)
+	}
+	changed, err := c.get(ctx, op, id)
+	if err != nil {
+		return cloud.Result{}, err
+	}
+	return cloud.Result{Server: changed.domain()}, nil
+}
+
+func deref(n *int) int {
+	if n == nil {
+		return 0
+	}
+	return *n
+}
+
+// confirm asks for the server if a call about a part of it ended with a 404: compute
+// answers so for metadata and actions of a server that is being built.
+func (c *Client) confirm(ctx context.Context, op, id string, err *cloud.Error) error {
+	return cloud.ConfirmNotFound(ctx, reader{c, op}, id, err)
+}
+
+// reader reads servers within a call that has begun.
+type reader struct {
+	*Client
+	op string
+}
+
+// GetServer returns the server of this id.
+func (r reader) GetServer(ctx context.Context, id string) (cloud.Server, error) {
+	s, err := r.get(ctx, r.op, id)
+	if err != nil {
+		return cloud.Server{}, err
+	}
+	return s.domain(), nil
+}
+
+// relabel merges labels into those of the server.
+func (c *Client) relabel(ctx context.Context, op string, current *server, labels map[string]*string) *cloud.Error {
+	set := map[string]string{}
+	var drop []string
+	for key, value := range labels {
+		if value == nil {
+			drop = append(drop, encodeKey(key))
+		} else {
+			set[key] = *value
+		}
+	}
+	encoded, err := metadata(op, set)
+	if err != nil {
+		return err
+	}
+	if err := c.annotate(ctx, op, current.ID, encoded); err != nil {
+		return err
+	}
+	slices.Sort(drop)
+	for _, key := range drop {
+		if _, there := current.Metadata[key]; !there {
+			continue
+		}
+		err := c.do(ctx, &call{
+			about: aboutServer, service: compute, method: http.MethodDelete, route: "compute/servers/{id}/metadata/{key}",
+			path: "servers/" + current.ID + "/metadata/" + key, op: op,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// annotate merges metadata into that of the server.
+func (c *Client) annotate(ctx context.Context, op, id string, metadata map[string]string) *cloud.Error {
+	if len(metadata) == 0 {
+		return nil
+	}
+	return c.do(ctx, &call{
+		about: aboutServer, service: compute, method: http.MethodPost, route: "compute/servers/{id}/metadata", path: "servers/" + id + "/metadata",
+		op: op, body: map[string]any{"metadata": metadata},
+	})
+}
+
+// act requests an action of a server.
+func (c *Client) act(ctx context.Context, op, id, action string, arguments any) *cloud.Error {
+	return c.do(ctx, &call{
+		about: aboutServer, service: compute, method: http.MethodPost, route: "compute/servers/{id}/action", path: "servers/" + id + "/action",
+		op: op, body: map[string]any{action: arguments},
+	})
+}
+
+// switchPower starts or stops a server. It is a success if the server is so already,
+// which the service refuses.
+func (c *Client) switchPower(ctx context.Context, op, id string, to cloud.PowerState) (cloud.Result, *cloud.Error) {
+	action, kind, want := "os-start", opStart, statusActive
+	if to == cloud.PowerOff {
+		action, kind, want = "os-stop", opStop, statusStopped
+	}
+	err := c.act(ctx, op, id, action, nil)
+	if err == nil {
+		return cloud.Result{Operation: operation(kind, id)}, nil
+	}
+	if err.Kind == cloud.Busy {
+		if current, failed := c.get(ctx, op, id); failed == nil && current.Status == want && current.Task == "" {
+			return cloud.Result{Server: current.domain()}, nil
+		}
+	}
+	return cloud.Result{}, err
+}
+
+// resize begins to change the size of a server, or goes on with a resize that waits for
+// its confirmation. The service keeps the old disk until then, so it is an operation of
+// two steps, the second of which is that of the operation.
+func (c *Client) resize(ctx context.Context, op string, current *server, to size) (cloud.Result, *cloud.Error) {
+	id := current.ID
+	if current.Status == statusVerify {
+		if !current.resizedHere() {
+			return cloud.Result{}, refuse(op, cloud.Busy, "somebody else has resized the server: confirm or revert it in the cloud")
+		}
+		if err := c.confirmResize(ctx, op, id); err != nil {
+			return cloud.Result{}, err
+		}
+		return cloud.Result{Operation: operation(opResize, id)}, nil
+	}
+	target := to.or(current.size())
+	chosen, err := c.flavorFor(ctx, op, target)
+	if err != nil {
+		return cloud.Result{}, err
+	}
+	asked, before := target.record(chosen.Name), current.size().record(chosen.Name)
+	if asked == "" || before == "" {
+		return cloud.Result{}, refuse(op, cloud.Rejected, "the name of flavor %s is too long to be recorded", quote(chosen.Name))
+	}
+	if chosen.Name == current.Flavor.Name {
+		if err := c.annotate(ctx, op, id, map[string]string{sizeKey: asked}); err != nil {
+			return cloud.Result{}, err
+		}
+		changed, err := c.get(ctx, op, id)
+		if err != nil {
+			return cloud.Result{}, err
+		}
+		return cloud.Result{Server: changed.domain()}, nil
+	}
+	// The marks precede the resize: without them nobody would confirm it if this process
+	// ends before it has the answer.
+	if err := c.annotate(ctx, op, id, map[string]string{sizeKey: asked, resizeKey: before}); err != nil {
+		return cloud.Result{}, err
+	}
+	if err := c.act(ctx, op, id, "resize", map[string]any{"flavorRef": chosen.ID}); err != nil {
+		return cloud.Result{}, err
+	}
+	return cloud.Result{Operation: operation(opResize, id)}, nil
+}
+
+// confirmResize ends a resize. That there is none to confirm is no failure: another
+// request has confirmed it.
+func (c *Client) confirmResize(ctx context.Context, op, id string) *cloud.Error {
+	err := c.act(ctx, op, id, "confirmResize", nil)
+	if err != nil && (err.Kind == cloud.Busy || err.Kind == cloud.Rejected) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,187 @@
+package openstack
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloud/transport"
+)
+
+// server is a server in the JSON of the compute service.
+type server struct {
+	ID        string            `json:"id"`
+	Name      string            `json:"name"`
+	Status    string            `json:"status"`
+	Task      string            `json:"OS-EXT-STS:task_state"`
+	Progress  float64           `json:"progress"`
+	Metadata  map[string]string `json:"metadata"`
+	Tags      []string          `json:"tags"`
+	HostID    string            `json:"hostId"`
+	CreatedAt stamp             `json:"created"`
+	UpdatedAt stamp             `json:"updated"`
+	Flavor    struct {
+		Name      string `json:"original_name"`
+		VCPUs     int    `json:"vcpus"`
+		MemoryMiB int    `json:"ram"`
+	} `json:"flavor"`
+	Fault struct {
+		Message string `json:"message"`
+	} `json:"fault"`
+}
+
+// stamp is a time, zero if it cannot be read: a time must not make a page unreadable.
+type stamp struct{ time.Time }
+
+// UnmarshalJSON reads the formats of compute, which has a zone, and of network.
+func (s *stamp) UnmarshalJSON(data []byte) error {
+	text := strings.Trim(string(data), `"`)
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05"} {
+		if parsed, err := time.Parse(layout, text); err == nil {
+			s.Time = parsed.UTC()
+			return nil
+		}
+	}
+	s.Time = time.Time{}
+	return nil
+}
+
+// check returns why a server cannot be used; nil if it can.
+func (s *server) check() error {
+	switch {
+	case !isID(s.ID):
+		return errors.New("a server without an id")
+	case s.Name == "":
+		return fmt.Errorf("server %s has no name", s.ID)
+	}
+	return nil
+}
+
+// states are what the statuses of servers mean. Those that are missing are unknown.
+var states = map[string]cloud.State{
+	"BUILD": cloud.StateBuilding, "REBUILD": cloud.StateBuilding, "RESIZE": cloud.StateBuilding, "REVERT_RESIZE": cloud.StateBuilding,
+	"ACTIVE": cloud.StateActive, "REBOOT": cloud.StateActive, "HARD_REBOOT": cloud.StateActive, "PASSWORD": cloud.StateActive,
+	"MIGRATING": cloud.StateActive, "SHUTOFF": cloud.StateStopped, "ERROR": cloud.StateError,
+	"DELETED": cloud.StateDeleting, "SOFT_DELETED": cloud.StateDeleting,
+}
+
+// state returns the state of a server. A resize that waits for its confirmation counts
+// as over only if this client began it: then the size differs until it is confirmed.
+func (s *server) state() cloud.State {
+	switch {
+	case s.deleting():
+		return cloud.StateDeleting
+	case s.Status == statusVerify && s.resizedHere():
+		return cloud.StateActive
+	}
+	if state, known := states[s.Status]; known {
+		return state
+	}
+	return cloud.StateUnknown
+}
+
+// The statuses and tasks that decide more than a state.
+const (
+	statusActive  = "ACTIVE"
+	statusStopped = "SHUTOFF"
+	statusVerify  = "VERIFY_RESIZE"
+	taskDeleting  = "deleting"
+	taskSoftly    = "soft-deleting"
+)
+
+func (s *server) deleting() bool { return s.Task == taskDeleting || s.Task == taskSoftly }
+
+// resizedHere reports whether the flavor is that of a resize which this client began.
+func (s *server) resizedHere() bool {
+	_, flavor, ok := parseSize(s.Metadata[resizeKey])
+	return ok && flavor == s.Flavor.Name
+}
+
+// size returns the size that was asked for, if the flavor is the one that was chosen for
+// it, and otherwise that of the flavor. Until a resize is confirmed it is the one before.
+func (s *server) size() size {
+	actual := size{cpu: s.Flavor.VCPUs, mib: s.Flavor.MemoryMiB}
+	key := sizeKey
+	if s.Status == statusVerify && s.resizedHere() {
+		key = resizeKey
+	}
+	asked, flavor, ok := parseSize(s.Metadata[key])
+	if !ok || flavor != s.Flavor.Name {
+		return actual
+	}
+	return asked.or(actual)
+}
+
+// domain returns the server as the operator knows it.
+func (s *server) domain() cloud.Server {
+	size := s.size()
+	return cloud.Server{
+		ID: s.ID, Name: s.Name, Labels: labelsOf(s.Metadata), State: s.state(), CPU: size.cpu, MemoryMiB: size.mib,
+		Template: s.Metadata[templateKey], NetworkID: s.Metadata[networkKey], CreatedAt: s.CreatedAt.Time, UpdatedAt: s.UpdatedAt.Time,
+	}
+}
+
+// progress returns how much of a build or resize is done, in percent.
+func (s *server) progress() int { return int(min(max(s.Progress, 0), 99)) }
+
+// size is the size of a server; 0 is one that does not matter.
+type size struct{ cpu, mib int }
+
+// or returns the size with what does not matter taken from another.
+func (s size) or(other size) size {
+	if s.cpu == 0 {
+		s.cpu = other.cpu
+	}
+	if s.mib == 0 {
+		s.mib = other.mib
+	}
+	return s
+}
+
+func (s size) String() string {
+	switch {
+	case s.cpu == 0:
+		return fmt.Sprintf("%d MiB of memory", s.mib)
+	case s.mib == 0:
+		return fmt.Sprintf("%d CPUs", s.cpu)
+	}
+	return fmt.Sprintf("%d CPUs and %d MiB of memory", s.cpu, s.mib)
+}
+
+// record returns the text that keeps a size and a flavor in metadata; empty if the name
+// of the flavor is too long, with which the size of the flavor counts.
+func (s size) record(flavor string) string {
+	text := fmt.Sprintf("%dx%d@%s", s.cpu, s.mib, flavor)
+	if len([]rune(text)) > maxMetadata {
+		return ""
+	}
+	return text
+}
+
+// parseSize reads what record returns.
+func parseSize(text string) (s size, flavor string, ok bool) {
+	numbers, flavor, found := strings.Cut(text, "@")
+	cpu, mib, also := strings.Cut(numbers, "x")
+	var errCPU, errMiB error
+	s.cpu, errCPU = strconv.Atoi(cpu)
+	s.mib, errMiB = strconv.Atoi(mib)
+	if !found || !also || errCPU != nil || errMiB != nil || s.cpu < 0 || s.mib < 0 || flavor == "" {
+		return size{}, "", false
+	}
+	return s, flavor, true
+}
+
+// fault returns why a server is in error, of bounded length.
+func (c *Client) fault(op string, s *server) *cloud.Error {
+	e := &cloud.Error{Kind: cloud.Failed, Op: op, Detail: c.reason(s.Fault.Message, "")}
+	if noRoom(s.Fault.Message) {
+		e.Kind = cloud.Quota
+	}
+	if e.Detail == "" {
+		e.Detail = "the cloud reports the server in status " + transport.Truncate(transport.Printable(s.Status), 64)
+	}
+	return e
+}
