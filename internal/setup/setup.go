@@ -18,10 +18,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud/openstack"
 	"github.com/privatecloud/operator/internal/cloud/rest"
 	"github.com/privatecloud/operator/internal/cloud/transport"
 	"github.com/privatecloud/operator/internal/cloud/vsphere"
 	"github.com/privatecloud/operator/internal/clouds"
+	"github.com/privatecloud/operator/internal/clouds/openstackdialer"
 	"github.com/privatecloud/operator/internal/clouds/restdialer"
 	"github.com/privatecloud/operator/internal/clouds/vspheredialer"
 	"github.com/privatecloud/operator/internal/controller"
@@ -147,6 +149,9 @@ func dialers(opts Options) map[pcapi.CloudType]clouds.Dialer {
 		}},
 		pcapi.CloudTypeVSphere: vspheredialer.Dialer{Base: vsphere.Config{
 			Version: opts.Version, Timeout: opts.CallTimeout, Metrics: restMetrics(), Holds: vsphere.NewHolds(), Log: ctrl.Log.WithName("cloud"),
+		}},
+		pcapi.CloudTypeOpenStack: openstackdialer.Dialer{Base: openstack.Config{
+			Version: opts.Version, Timeout: opts.CallTimeout, Metrics: restMetrics(), Holds: openstack.NewHolds(), Log: ctrl.Log.WithName("cloud"),
 		}},
 	}
 	maps.Copy(all, opts.Dialers)
