@@ -1,0 +1,199 @@
+package openstack_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+const (
+	// user and password are of the user that every project of these tests has.
+	user     = "operator-test"
+	password = "a-password-of-tests"
+	domain   = "Default"
+	region   = "RegionOne"
+)
+
+// admin is the administrator of the OpenStack. It is made once for all tests.
+var admin = sync.OnceValue(func() *administrator {
+	a := &administrator{identity: strings.TrimRight(os.Getenv("OPENSTACK_AUTH_URL"), "/")}
+	if a.identity == "" {
+		panic("OPENSTACK_AUTH_URL is not set: run make test-openstack")
+	}
+	a.logIn()
+	a.userID = a.ensure("identity", "users", "user", map[string]any{"name": user, "password": password, "domain_id": "default"})
+	for _, role := range a.list("identity", "roles", "") {
+		if role["name"] == "member" {
+			a.roleID, _ = role["id"].(string)
+		}
+	}
+	a.ensureImage("small")
+	for name, size := range flavors {
+		a.ensure("compute", "flavors", "flavor", map[string]any{"name": name, "vcpus": size[0], "ram": size[1], "disk": 1})
+	}
+	return a
+})
+
+// flavors are those that the suite asks for, and the default one.
+var flavors = map[string][2]int{
+	"t1": {1, 512}, "t-1-1": {1, 1024}, "t-1-2": {1, 2048}, "t-2-2": {2, 2048}, "t-3-5": {3, 5120}, "t-4-1": {4, 1024}, "t-4-2": {4, 2048},
+}
+
+type administrator struct {
+	identity, token, userID, roleID string
+	services                        map[string]string
+
+	mu   sync.Mutex
+	made int
+}
+
+func (a *administrator) logIn() {
+	scope := map[string]any{"name": "admin", "domain": map[string]any{"id": "default"}}
+	var got struct {
+		Token struct {
+			Catalog []struct {
+				Type      string
+				Endpoints []struct{ Interface, URL string }
+			}
+		}
+	}
+	header := a.must(http.MethodPost, a.identity+"/auth/tokens", map[string]any{"auth": map[string]any{
+		"identity": map[string]any{"methods": []string{"password"}, "password": map[string]any{"user": map[string]any{
+			"name": "admin", "domain": map[string]any{"id": "default"}, "password": os.Getenv("OPENSTACK_ADMIN_PASSWORD"),
+		}}},
+		"scope": map[string]any{"project": scope},
+	}}, &got)
+	a.token = header.Get("X-Subject-Token")
+	a.services = map[string]string{"identity": a.identity}
+	for _, entry := range got.Token.Catalog {
+		for _, endpoint := range entry.Endpoints {
+			if endpoint.Interface != "public" || entry.Type == "identity" {
+				continue
+			}
+			a.services[entry.Type] = strings.TrimRight(endpoint.URL, "/") + map[string]string{"network": "/v2.0", "image": "/v2"}[entry.Type]
+		}
+	}
+}
+
+// request sends a request as the administrator.
+func (a *administrator) request(method, target string, body io.Reader, media string) (int, http.Header, []byte, error) {
+	r, err := http.NewRequest(method, target, body) //nolint:noctx // of a test
+	if err != nil {
+		return 0, nil, nil, err
+	}
+	r.Header.Set("X-Auth-Token", a.token)
+	r.Header.Set("Content-Type", media)
+	r.Header.Set("X-OpenStack-Nova-API-Version", "2.79")
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return 0, nil, nil, err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, resp.Header, text, err
+}
+
+// must is request with JSON. It panics unless the request succeeds.
+func (a *administrator) must(method, target string, body, out any) http.Header {
+	var data []byte
+	if body != nil {
+		data, _ = json.Marshal(body)
+	}
+	status, header, text, err := a.request(method, target, bytes.NewReader(data), "application/json")
+	if err != nil || status >= 300 {
+		panic(fmt.Sprintf("%s %s: %d, %v: %s", method, target, status, err, text))
+	}
+	if out != nil {
+		if err := json.Unmarshal(text, out); err != nil {
+			panic(err)
+		}
+	}
+	return header
+}
+
+func (a *administrator) list(service, path, query string) []map[string]any {
+	var got map[string]json.RawMessage
+	a.must(http.MethodGet, a.services[service]+"/"+path+"?"+query, nil, &got)
+	var all []map[string]any
+	_ = json.Unmarshal(got[path], &all)
+	return all
+}
+
+// ensure returns the id of an object of this name, which it makes if there is none.
+func (a *administrator) ensure(service, path, noun string, object map[string]any) string {
+	for _, found := range a.list(service, path, "") {
+		if found["name"] == object["name"] {
+			id, _ := found["id"].(string)
+			return id
+		}
+	}
+	return a.create(service, path, noun, object)
+}
+
+func (a *administrator) create(service, path, noun string, object map[string]any) string {
+	var got map[string]map[string]any
+	a.must(http.MethodPost, a.services[service]+"/"+path, map[string]any{noun: object}, &got)
+	id, _ := got[noun]["id"].(string)
+	return id
+}
+
+func (a *administrator) ensureImage(name string) {
+	for _, found := range a.list("image", "images", "name="+name) {
+		if found["status"] == "active" {
+			return
+		}
+	}
+	var got map[string]any
+	a.must(http.MethodPost, a.services["image"]+"/images", map[string]any{
+		"name": name, "disk_format": "raw", "container_format": "bare", "visibility": "public",
+	}, &got)
+	target := fmt.Sprintf("%s/images/%s/file", a.services["image"], got["id"])
+	status, _, text, err := a.request(http.MethodPut, target, bytes.NewReader(make([]byte, 512)), "application/octet-stream")
+	if err != nil || status != http.StatusNoContent {
+		panic(fmt.Sprintf("PUT %s: %d, %v: %s", target, status, err, text))
+	}
+}
+
+// project is a project of one test.
+type project struct{ id, name string }
+
+// newProject makes a project, which is deleted after the test with all that is in it.
+func newProject(t testing.TB) project {
+	t.Helper()
+	a := admin()
+	a.mu.Lock()
+	a.made++
+	name := fmt.Sprintf("test-%d-%d", time.Now().UnixMilli(), a.made)
+	a.mu.Unlock()
+	p := project{name: name, id: a.create("identity", "projects", "project", map[string]any{"name": name, "domain_id": "default"})}
+	a.must(http.MethodPut, fmt.Sprintf("%s/projects/%s/users/%s/roles/%s", a.identity, p.id, a.userID, a.roleID), nil, nil)
+	t.Cleanup(func() { a.clean(p) })
+	return p
+}
+
+// clean deletes a project and its servers and networks.
+func (a *administrator) clean(p project) {
+	mine := url.Values{"all_tenants": {"1"}, "project_id": {p.id}}
+	for range 100 {
+		left := a.list("compute", "servers", mine.Encode())
+		for _, s := range left {
+			_, _, _, _ = a.request(http.MethodDelete, fmt.Sprintf("%s/servers/%s", a.services["compute"], s["id"]), nil, "application/json")
+		}
+		if len(left) == 0 {
+			break
+		}
+		<-time.After(100 * time.Millisecond)
+	}
+	for _, n := range a.list("network", "networks", "project_id="+p.id) {
+		_, _, _, _ = a.request(http.MethodDelete, fmt.Sprintf("%s/networks/%s", a.services["network"], n["id"]), nil, "application/json")
+	}
+	_, _, _, _ = a.request(http.MethodDelete, a.identity+"/projects/"+p.id, nil, "application/json")
+}

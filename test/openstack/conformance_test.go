@@ -1,0 +1,70 @@
+package openstack_test
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloud/cloudtest"
+	"github.com/privatecloud/operator/internal/cloud/openstack"
+	"github.com/privatecloud/operator/internal/cloud/transport"
+)
+
+// callTime bounds a case: a server takes some seconds on a busy machine.
+const callTime = 3 * time.Minute
+
+const tagLabel = "samplecontroller.k8s.io/uid"
+
+var capabilities = cloud.NewCapabilities(
+	cloud.Async, cloud.Labels, cloud.Networks, cloud.NoStatus, cloud.Operations, cloud.Power, cloud.Resize, cloud.Sessions, cloud.Sizing,
+)
+
+func TestConformance(t *testing.T) { cloudtest.Run(t, newFixture) }
+
+// newFixture returns a client of a project of its own.
+func newFixture(t *testing.T) cloudtest.Fixture {
+	t.Helper()
+	p, w := newProject(t), &wire{}
+	return cloudtest.Fixture{
+		Client: newClient(t, p, w), Has: capabilities, Prohibited: strings.Repeat("x", 256), Codes: true, Filters: true,
+		PlainNames: true, // emoji are refused: TestNamesInAnyScriptAreKept has the others
+		Sent:       w.count, LoseAnswer: w.loseOf, HalfMake: func(t *testing.T, name string) { halfMake(t, p, name) },
+		Operating: func(*testing.T, bool) {}, // always
+		CallTime:  callTime,
+	}
+}
+
+// newClient returns a client of a project, whose spec may be changed.
+func newClient(t testing.TB, p project, w *wire, change ...func(*openstack.Config)) *openstack.Client {
+	t.Helper()
+	config := openstack.Config{
+		Name: "openstack", Endpoint: os.Getenv("OPENSTACK_AUTH_URL"), Region: region, Project: p.name, Domain: domain,
+		Credentials: openstack.Credentials{Username: user, Password: password}, Image: "small", Flavor: "t1", TagLabel: tagLabel,
+		Limits: transport.Limits{RequestsPerSecond: 1000, Burst: 1000, MaxInFlight: 16}, Base: w,
+	}
+	for _, apply := range change {
+		apply(&config)
+	}
+	client, err := openstack.New(config)
+	if err != nil {
+		t.Fatalf("New: %v", err)
+	}
+	t.Cleanup(func() { client.Close(t.Context()) })
+	return client
+}
+
+// halfMake makes a network without a subnet.
+func halfMake(t *testing.T, p project, name string) {
+	t.Helper()
+	a := admin()
+	body := fmt.Sprintf(`{"network": {"name": %q, "project_id": %q}}`, name, p.id)
+	status, _, text, err := a.request(http.MethodPost, a.services["network"]+"/networks", bytes.NewReader([]byte(body)), "application/json")
+	if err != nil || status != http.StatusCreated {
+		t.Fatalf("POST networks: %d, %v: %s", status, err, text)
+	}
+}
