@@ -1,0 +1,176 @@
+package openstack
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+const (
+	bareNetwork  = `{"id": "` + someID + `", "name": "net", "description": "private-cloud-operator key", "created_at": "2026-01-02T03:04:05Z"}`
+	itsSubnet    = `{"id": "` + otherID + `", "network_id": "` + someID + `", "cidr": "10.0.0.0/24", "gateway_ip": "10.0.0.1", "revision_number": 7, "allocation_pools": [{"start": "10.0.0.2", "end": "10.0.0.254"}]}`
+	aboutNetOne  = " network/networks/" + someID
+	aboutSubOne  = " network/subnets/" + otherID
+	oneBare      = `{"networks": [` + bareNetwork + `]}`
+	createSubnet = `POST network/subnets {"subnet":{"cidr":"10.0.0.0/24","description":"private-cloud-operator key","gateway_ip":"10.0.0.1","ip_version":4,"name":"net","network_id":"` + someID + `"}}`
+)
+
+var aNetwork = cloud.CreateNetwork{Name: "net", CIDR: "10.0.0.0/24", Gateway: "10.0.0.1", IdempotencyKey: "key"}
+
+func TestNetworkIsMadeInTwoSteps(t *testing.T) {
+	s := newStub(t)
+	s.on("GET network/networks", `{"networks": []}`)
+	s.on("POST network/networks", `{"network": `+bareNetwork+`}`, 201)
+	s.on("POST network/subnets", `{"subnet": `+itsSubnet+`}`, 201)
+	got, err := s.client().CreateNetwork(t.Context(), aNetwork)
+	if err != nil || got.ID != someID || got.CIDR != "10.0.0.0/24" || got.Gateway != "10.0.0.1" || got.HalfMade {
+		t.Errorf("%+v, %v", got, err)
+	}
+	want := []string{`POST network/networks {"network":{"description":"private-cloud-operator key","name":"net"}}`, createSubnet}
+	if diff := cmp.Diff(want, changesOf(s.taken())); diff != "" {
+		t.Errorf("sent (-want +got):\n%s", diff)
+	}
+}
+
+func TestHalfMadeNetworkIsCompleted(t *testing.T) {
+	completed := []string{createSubnet}
+	another := append([]string{`POST network/networks {"network":{"description":"private-cloud-operator key","name":"net"}}`}, completed...)
+	tests := map[string]struct {
+		networks, subnets string
+		want              []string
+	}{
+		"of the same key: completed":       {oneBare, `{"subnets": []}`, completed},
+		"without a description: completed": {strings.ReplaceAll(oneBare, "private-cloud-operator key", ""), `{"subnets": []}`, completed},
+		"of another key: left alone":       {strings.ReplaceAll(oneBare, "key", "other"), `{"subnets": []}`, another},
+		"it has a subnet: left alone":      {oneBare, `{"subnets": [` + itsSubnet + `]}`, another},
+		"of another name: left alone":      {strings.ReplaceAll(oneBare, `"net"`, `"Net"`), `{"subnets": []}`, another},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := newStub(t)
+			s.on("GET network/networks", tc.networks)
+			s.on("GET network/subnets", tc.subnets)
+			s.on("POST network/networks", `{"network": `+bareNetwork+`}`, 201)
+			s.on("POST network/subnets", `{"subnet": `+itsSubnet+`}`, 201)
+			if _, err := s.client().CreateNetwork(t.Context(), aNetwork); err != nil {
+				t.Errorf("CreateNetwork: %v", err)
+			}
+			if diff := cmp.Diff(tc.want, changesOf(s.taken())); diff != "" {
+				t.Errorf("sent (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestSubnetThatFails(t *testing.T) {
+	tests := map[string]struct {
+		subnet, deletion http.HandlerFunc
+		want             outcome
+		deleted          bool
+	}{
+		"refused: the network is deleted":                      {status(400), status(204), outcome{Kind: cloud.Rejected}, true},
+		"refused, and the network stays: uncertain":            {status(400), status(409), outcome{cloud.Rejected, true}, true},
+		"the quota is used up: the network is deleted":         {quotaOfSubnets, status(204), outcome{Kind: cloud.Quota}, true},
+		"the answer is lost: uncertain, and the network stays": {cut, nil, outcome{cloud.Unavailable, true}, false},
+		"the service fails: uncertain":                         {status(500), nil, outcome{cloud.Unavailable, true}, false},
+		"too many requests: uncertain, it is completed later":  {status(429), nil, outcome{cloud.Throttled, true}, false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := newStub(t)
+			s.on("GET network/networks", `{"networks": []}`)
+			s.on("POST network/networks", `{"network": `+bareNetwork+`}`, 201)
+			s.handle("POST network/subnets", tc.subnet)
+			if tc.deletion != nil {
+				s.handle("DELETE"+aboutNetOne, tc.deletion)
+			}
+			_, err := s.client().CreateNetwork(t.Context(), aNetwork)
+			if diff := cmp.Diff(tc.want, outcomeOf(err)); diff != "" {
+				t.Errorf("%v (-want +got):\n%s", err, diff)
+			}
+			sent := changesOf(s.taken())
+			if deleted := strings.HasPrefix(sent[len(sent)-1], "DELETE"); deleted != tc.deleted {
+				t.Errorf("sent %v, want a deletion: %t", sent, tc.deleted)
+			}
+		})
+	}
+}
+
+func status(code int) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
+}
+
+func quotaOfSubnets(w http.ResponseWriter, _ *http.Request) {
+	w.WriteHeader(http.StatusConflict)
+	_, _ = w.Write([]byte(`{"NeutronError": {"type": "OverQuota", "message": "Quota exceeded for resources: ['subnet']."}}`))
+}
+
+func TestGatewayIsChangedWithPoolsAndRevision(t *testing.T) {
+	s := newStub(t)
+	s.on("GET"+aboutNetOne, `{"network": `+bareNetwork+`}`)
+	s.on("GET network/subnets", `{"subnets": [`+itsSubnet+`]}`)
+	var match string
+	s.handle("PUT"+aboutSubOne, func(w http.ResponseWriter, r *http.Request) {
+		match = r.Header.Get("If-Match")
+		_, _ = w.Write([]byte(`{"subnet": ` + strings.Replace(itsSubnet, `"10.0.0.1"`, `"10.0.0.9"`, 1) + `}`))
+	})
+	c := s.client()
+	got, err := c.UpdateNetwork(t.Context(), someID, "10.0.0.9")
+	if err != nil || got.Gateway != "10.0.0.9" || match != "revision_number=7" {
+		t.Errorf("%+v, %v, If-Match %q", got, err, match)
+	}
+	want := []string{`PUT` + aboutSubOne + ` {"subnet":{"allocation_pools":[{"start":"10.0.0.1","end":"10.0.0.8"},{"start":"10.0.0.10","end":"10.0.0.254"}],"gateway_ip":"10.0.0.9"}}`}
+	if diff := cmp.Diff(want, changesOf(s.taken())); diff != "" {
+		t.Errorf("sent (-want +got):\n%s", diff)
+	}
+	for code, kind := range map[int]cloud.Kind{412: cloud.Busy, 409: cloud.Conflict, 404: cloud.Busy, 400: cloud.Rejected} {
+		s.handle("PUT"+aboutSubOne, status(code))
+		if _, err := c.UpdateNetwork(t.Context(), someID, "10.0.0.9"); outcomeOf(err) != (outcome{Kind: kind}) {
+			t.Errorf("%d: %v, want %s", code, err, kind)
+		}
+	}
+	s.on("GET network/subnets", `{"subnets": []}`)
+	if _, err := c.UpdateNetwork(t.Context(), someID, "10.0.0.9"); !cloud.Is(err, cloud.Busy) {
+		t.Errorf("a half-made network: %v, want Busy", err)
+	}
+}
+
+func TestNetworksAreListedWithTheirOldestSubnet(t *testing.T) {
+	s := newStub(t)
+	page := 0
+	s.handle("GET network/networks", func(w http.ResponseWriter, r *http.Request) {
+		page++
+		if r.URL.Query().Get("project_id") != projectID {
+			t.Errorf("query %s, want that of the project", r.URL.RawQuery)
+		}
+		if r.URL.Query().Get("marker") == "" {
+			_, _ = w.Write([]byte(`{"networks_links": [{"rel": "next", "href": "http://elsewhere.invalid/"}], "networks": [` + bareNetwork + `]}`))
+			return
+		}
+		_, _ = w.Write([]byte(`{"networks": [{"id": "half", "name": "h"}]}`))
+	})
+	s.on("GET network/subnets", `{"subnets": [
+		{"id": "young", "network_id": "`+someID+`", "cidr": "10.9.0.0/24", "created_at": "2026-02-01T00:00:00Z"},
+		{"id": "old", "network_id": "`+someID+`", "cidr": "10.0.0.0/24", "gateway_ip": "10.0.0.1", "created_at": "2026-01-01T00:00:00Z"},
+		{"id": "other", "network_id": "another", "cidr": "10.1.0.0/24"}]}`)
+	got, err := s.client().ListNetworks(t.Context())
+	if err != nil || len(got) != 2 || page != 2 {
+		t.Fatalf("%+v, %v after %d pages", got, err, page)
+	}
+	if got[0].CIDR != "10.0.0.0/24" || got[0].HalfMade || !got[1].HalfMade || got[1].CIDR != "" {
+		t.Errorf("%+v, want the oldest subnet of the first, and the second half-made", got)
+	}
+}
+
+func TestNotFoundOfSubnetsSaysNothingAboutTheNetwork(t *testing.T) {
+	s := newStub(t)
+	s.on("GET"+aboutNetOne, `{"network": `+bareNetwork+`}`)
+	s.on("GET network/subnets", neutronNotFound, 404)
+	if _, err := s.client().GetNetwork(t.Context(), someID); !cloud.Is(err, cloud.Unreadable) {
+		t.Errorf("%v, want Unreadable", err)
+	}
+}

@@ -1,0 +1,201 @@
+package openstack
+
+import (
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+func TestOneLoginServesAllCalls(t *testing.T) {
+	s := newStub(t)
+	s.on("GET compute/servers/"+someID, oneServer())
+	c := s.client()
+	const calls = 20
+	all := func(want int) {
+		t.Helper()
+		var group sync.WaitGroup
+		for range calls {
+			group.Go(func() {
+				if _, err := c.GetServer(t.Context(), someID); err != nil {
+					t.Errorf("GetServer: %v", err)
+				}
+			})
+		}
+		group.Wait()
+		if s.logins != want {
+			t.Errorf("%d logins, want %d", s.logins, want)
+		}
+	}
+	all(1)
+	s.mu.Lock()
+	s.token = "another" // the token is not accepted any more
+	s.mu.Unlock()
+	all(2)
+}
+
+func TestTokenIsRenewedBeforeItExpires(t *testing.T) {
+	s := newStub(t)
+	s.expires = time.Now().Add(2 * time.Second)
+	s.on("GET compute/servers/"+someID, oneServer())
+	c := s.client()
+	if _, err := c.GetServer(t.Context(), someID); err != nil {
+		t.Fatalf("GetServer: %v", err)
+	}
+	c.session.current.renewAt = time.Now()
+	if _, err := c.GetServer(t.Context(), someID); err != nil || s.logins != 2 {
+		t.Errorf("%v after %d logins, want 2", err, s.logins)
+	}
+}
+
+func TestRefusedCredentialsAreNotTriedAgainAtOnce(t *testing.T) {
+	for _, status := range []int{401, 404} { // 404 is the answer to an unknown application credential
+		s := newStub(t)
+		s.refuse = status
+		holds := NewHolds()
+		for range 3 {
+			c := s.client(func(c *Config) { c.Holds = holds })
+			_, err := c.Capabilities(t.Context())
+			if !cloud.Is(err, cloud.Unauthorized) || strings.Contains(err.Error(), passphrase) || !strings.Contains(err.Error(), "check username and password") {
+				t.Errorf("%v, want Unauthorized, what to do, and no password", err)
+			}
+		}
+		if s.logins != 1 {
+			t.Errorf("%d: %d logins, want one", status, s.logins)
+		}
+	}
+}
+
+func TestLoginThatCannotBeUsedSaysWhatToDo(t *testing.T) {
+	tests := map[string]struct {
+		prepare func(*stub)
+		change  func(*Config)
+		kind    cloud.Kind
+		says    string
+	}{
+		"no compute service": {
+			prepare: func(s *stub) {
+				s.catalog = []any{service1("network", "R", s.URL+"/network/"), service1("image", "R", s.URL+"/image/")}
+			},
+			kind: cloud.Unavailable, says: "no public endpoint of a compute service",
+		},
+		"no network service": {
+			prepare: func(s *stub) {
+				s.catalog = []any{service1("compute", "R", s.URL+"/compute/v2.1"), service1("image", "R", s.URL+"/image/")}
+			},
+			kind: cloud.Unavailable, says: "no public endpoint of a network service",
+		},
+		"another region": {
+			change: func(c *Config) { c.Region = "Elsewhere" },
+			kind:   cloud.Unavailable, says: `no compute service in region "Elsewhere", but in RegionOne: correct spec.openstack.region`,
+		},
+		"an old compute service": {
+			prepare: func(s *stub) { s.versions = [2]string{"2.1", "2.42"} },
+			kind:    cloud.Unavailable, says: `versions "2.1" to "2.42": the operator needs microversion 2.52`,
+		},
+		"a compute service without microversions": {
+			prepare: func(s *stub) { s.versions = [2]string{"", ""} },
+			kind:    cloud.Unavailable, says: "the operator needs microversion 2.52",
+		},
+		"the credentials are for another project": {
+			change: func(c *Config) { c.Project = "other" },
+			kind:   cloud.Unauthorized, says: `another project than spec.openstack.project, "other"`,
+		},
+		"a catalog with a URL that is none": {
+			prepare: func(s *stub) { s.catalog = []any{service1("compute", "R", "::")} },
+			kind:    cloud.Unavailable, says: "no usable URL of the compute service",
+		},
+		"a default image that does not exist": {
+			prepare: func(s *stub) { s.on("GET image/images", `{"images": []}`) },
+			kind:    cloud.Rejected, says: `no image that can be used is named "debian"`,
+		},
+		"two default images": {
+			prepare: func(s *stub) { s.on("GET image/images", `{"images": [{"id": "a"}, {"id": "b"}]}`) },
+			kind:    cloud.Rejected, says: `2 images are named "debian"`,
+		},
+		"a default flavor that does not exist": {
+			change: func(c *Config) { c.Flavor = "huge" },
+			kind:   cloud.Rejected, says: `no flavor is named "huge", which is spec.openstack.flavors.default of the Cloud; there are: large (4 CPUs, 8192 MiB), small (1 CPUs, 1024 MiB)`,
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := newStub(t)
+			s.on("GET compute/servers", `{"servers": []}`)
+			if tc.prepare != nil {
+				tc.prepare(s)
+			}
+			change := tc.change
+			if change == nil {
+				change = func(*Config) {}
+			}
+			_, err := s.client(change).Capabilities(t.Context())
+			if cloud.KindOf(err) != tc.kind || !strings.Contains(err.Error(), tc.says) {
+				t.Errorf("%v, want %s with %q", err, tc.kind, tc.says)
+			}
+		})
+	}
+}
+
+func TestMicroversionIsTheBestThatBothHave(t *testing.T) {
+	for most, want := range map[string]string{"2.52": "2.52", "2.60": "2.60", "2.79": "2.79", "2.95": "2.79"} {
+		s := newStub(t)
+		s.versions[1] = most
+		got, err := s.client().grant(t.Context(), "test", nil)
+		if err != nil || got.microversion != want {
+			t.Errorf("a service up to %s: %v, %v, want %s", most, got, err, want)
+		}
+	}
+}
+
+func TestTokenIsNotSentOverHTTPUnlessAllowed(t *testing.T) {
+	s := newStub(t)
+	c := s.client()
+	c.encrypted = true
+	if _, err := c.GetServer(t.Context(), someID); !cloud.Is(err, cloud.Unavailable) || !strings.Contains(err.Error(), "http URL") || len(s.taken()) != 0 {
+		t.Errorf("%v, want a refusal of the http URL, and nothing sent", err)
+	}
+	s.on("GET compute/servers/"+someID, oneServer())
+	c = s.client(func(c *Config) { c.AllowHTTP = true })
+	c.encrypted = true
+	if _, err := c.GetServer(t.Context(), someID); err != nil {
+		t.Errorf("GetServer: %v", err)
+	}
+}
+
+func TestCloseRevokesTheToken(t *testing.T) {
+	s := newStub(t)
+	s.on("GET compute/servers/"+someID, oneServer())
+	c := s.client()
+	if _, err := c.GetServer(t.Context(), someID); err != nil {
+		t.Fatalf("GetServer: %v", err)
+	}
+	c.Close(t.Context())
+	c.Close(t.Context())
+	if s.token != "" {
+		t.Errorf("the token %q is still valid", s.token)
+	}
+	if _, err := c.GetServer(t.Context(), someID); !cloud.Is(err, cloud.Unavailable) || s.logins != 1 {
+		t.Errorf("%v after %d logins, want Unavailable without another", err, s.logins)
+	}
+}
+
+func TestServicesAreLocatedByVersion(t *testing.T) {
+	for base, want := range map[string]string{
+		"http://c/v2.1":                   "http://c/v2.1/",
+		"http://c/compute/v2.1/":          "http://c/compute/v2.1/",
+		"http://c:8774/v2.1/" + projectID: "http://c:8774/v2.1/" + projectID + "/",
+		"http://c/compute":                "http://c/compute/v2.1/",
+		"http://c":                        "http://c/v2.1/",
+	} {
+		s := newStub(t)
+		s.catalog = []any{service1("compute", "R", base), service1("network", "R", "http://n:9696/"), service1("image", "R", "http://i/image")}
+		c := s.client()
+		opened, err := c.locate("test", catalogOf(t, s.catalog))
+		if err != nil || opened[compute] != want || opened[network] != "http://n:9696/v2.0/" || opened[image] != "http://i/image/v2/" {
+			t.Errorf("%s: %v, %v, want %s", base, opened, err, want)
+		}
+	}
+}

@@ -1,0 +1,253 @@
+package openstack
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+const (
+	aboutSome = " compute/servers/" + someID
+	large     = `"flavor": {"original_name": "large", "vcpus": 4, "ram": 8192}`
+	marks     = `"metadata": {"privatecloud:size": "4x8192@large", "privatecloud:resize": "1x1024@large"}`
+)
+
+// requests drops the reads of the server and of what it needs.
+func changesOf(sent []string) []string {
+	var changes []string
+	for _, request := range sent {
+		if !strings.HasPrefix(request, "GET ") {
+			changes = append(changes, request)
+		}
+	}
+	return changes
+}
+
+func TestResizeIsAnOperationOfTwoSteps(t *testing.T) {
+	s := newStub(t)
+	c := s.client()
+	s.on("GET"+aboutSome, oneServer())
+	s.on("POST"+aboutSome+"/metadata", `{"metadata": {}}`)
+	s.on("POST"+aboutSome+"/action", "", 202)
+	result, err := c.UpdateServer(t.Context(), someID, cloud.UpdateServer{CPU: new(4), MemoryMiB: new(8192)})
+	if err != nil || result.Operation != "resize."+someID {
+		t.Fatalf("UpdateServer: %+v, %v", result, err)
+	}
+	want := []string{
+		`POST` + aboutSome + `/metadata {"metadata":{"privatecloud:resize":"1x1024@large","privatecloud:size":"4x8192@large"}}`,
+		`POST` + aboutSome + `/action {"resize":{"flavorRef":"f2"}}`,
+	}
+	if diff := cmp.Diff(want, changesOf(s.taken())); diff != "" {
+		t.Errorf("sent (-want +got):\n%s", diff)
+	}
+	confirm := []string{`POST` + aboutSome + `/action {"confirmResize":null}`}
+	steps := []struct {
+		name   string
+		fields []string
+		want   cloud.Operation
+		sent   []string
+	}{
+		{"the cloud resizes", []string{`"status": "RESIZE"`, marks, `"progress": 40`}, cloud.Operation{Progress: 40, ServerID: someID}, nil},
+		{"the resize waits: it is confirmed", []string{`"status": "VERIFY_RESIZE"`, large, marks}, cloud.Operation{Progress: 90, ServerID: someID}, confirm},
+		{"a task runs on", []string{large, marks, `"OS-EXT-STS:task_state": "powering-on"`}, cloud.Operation{ServerID: someID}, nil},
+		{"the server has the flavor", []string{large, marks}, cloud.Operation{Done: true, ServerID: someID}, nil},
+	}
+	for _, step := range steps {
+		s.on("GET"+aboutSome, oneServer(step.fields...))
+		got, err := c.GetOperation(t.Context(), result.Operation)
+		if diff := cmp.Diff(step.want, got); diff != "" || err != nil {
+			t.Errorf("%s: %v (-want +got):\n%s", step.name, err, diff)
+		}
+		if diff := cmp.Diff(step.sent, changesOf(s.taken())); diff != "" {
+			t.Errorf("%s: sent (-want +got):\n%s", step.name, diff)
+		}
+	}
+}
+
+// A process that ends between a resize and its confirmation leaves a server that shows
+// its old size, so that the change is requested again.
+func TestResizeIsConfirmedByTheNextProcess(t *testing.T) {
+	s := newStub(t)
+	c := s.client()
+	s.on("GET"+aboutSome, oneServer(`"status": "VERIFY_RESIZE"`, large, marks))
+	s.on("POST"+aboutSome+"/action", "", 204)
+	before, err := c.GetServer(t.Context(), someID)
+	if err != nil || before.CPU != 1 || before.MemoryMiB != 1024 || before.State != cloud.StateActive {
+		t.Fatalf("%+v, %v, want the size before the resize", before, err)
+	}
+	result, err := c.UpdateServer(t.Context(), someID, cloud.UpdateServer{CPU: new(4), MemoryMiB: new(8192)})
+	if err != nil || result.Operation != "resize."+someID {
+		t.Errorf("UpdateServer: %+v, %v, want the operation", result, err)
+	}
+	want := []string{`POST` + aboutSome + `/action {"confirmResize":null}`}
+	if diff := cmp.Diff(want, changesOf(s.taken())); diff != "" {
+		t.Errorf("sent (-want +got):\n%s", diff)
+	}
+}
+
+func TestResizeOfSomebodyElseIsNotConfirmed(t *testing.T) {
+	s := newStub(t)
+	c := s.client()
+	s.on("GET"+aboutSome, oneServer(`"status": "VERIFY_RESIZE"`, large))
+	if got, err := c.GetServer(t.Context(), someID); err != nil || got.State != cloud.StateUnknown {
+		t.Errorf("%+v, %v, want an unknown state", got, err)
+	}
+	if _, err := c.UpdateServer(t.Context(), someID, cloud.UpdateServer{CPU: new(1)}); !cloud.Is(err, cloud.Busy) {
+		t.Errorf("UpdateServer: %v, want Busy", err)
+	}
+	got, err := c.GetOperation(t.Context(), "resize."+someID)
+	if err != nil || !got.Done || got.Err == nil || got.Err.Kind != cloud.Failed {
+		t.Errorf("GetOperation: %+v, %v, want a failure", got, err)
+	}
+	if sent := changesOf(s.taken()); len(sent) != 0 {
+		t.Errorf("sent %v, want nothing", sent)
+	}
+}
+
+func TestResizeWithinAFlavorChangesTheRecordOnly(t *testing.T) {
+	s := newStub(t)
+	c := s.client(func(c *Config) { c.AtLeast = true })
+	s.on("GET"+aboutSome, oneServer(large, `"metadata": {"privatecloud:size": "3x5120@large"}`))
+	s.on("POST"+aboutSome+"/metadata", `{"metadata": {}}`)
+	result, err := c.UpdateServer(t.Context(), someID, cloud.UpdateServer{CPU: new(2)})
+	if err != nil || result.Operation != "" || result.Server.ID != someID {
+		t.Errorf("UpdateServer: %+v, %v, want the server", result, err)
+	}
+	want := []string{`POST` + aboutSome + `/metadata {"metadata":{"privatecloud:size":"2x5120@large"}}`}
+	if diff := cmp.Diff(want, changesOf(s.taken())); diff != "" {
+		t.Errorf("sent (-want +got):\n%s", diff)
+	}
+}
+
+func TestOperationsAreReadFromTheServer(t *testing.T) {
+	fault := `"fault": {"message": "No valid host was found. There are not enough hosts available."}`
+	tests := map[string]struct {
+		operation operationKind
+		fields    []string
+		done      bool
+		fault     cloud.Kind
+	}{
+		"create, building":              {opCreate, []string{`"status": "BUILD"`}, false, ""},
+		"create, active":                {opCreate, nil, true, ""},
+		"create, no room":               {opCreate, []string{`"status": "ERROR"`, fault}, true, cloud.Quota},
+		"create, error without a fault": {opCreate, []string{`"status": "ERROR"`}, true, cloud.Failed},
+		"create, deleted by somebody":   {opCreate, []string{`"OS-EXT-STS:task_state": "deleting"`}, true, cloud.Failed},
+		"stop, under way":               {opStop, []string{`"OS-EXT-STS:task_state": "powering-off"`}, false, ""},
+		"stop, stopped":                 {opStop, []string{`"status": "SHUTOFF"`}, true, ""},
+		"stop, still active":            {opStop, nil, true, cloud.Failed},
+		"start, under way":              {opStart, []string{`"status": "SHUTOFF"`, `"OS-EXT-STS:task_state": "powering-on"`}, false, ""},
+		"start, active":                 {opStart, nil, true, ""},
+		"start, still stopped":          {opStart, []string{`"status": "SHUTOFF"`}, true, cloud.Failed},
+		"delete, under way":             {opDelete, []string{`"OS-EXT-STS:task_state": "deleting"`}, false, ""},
+		"delete, kept for undoing":      {opDelete, []string{`"status": "SOFT_DELETED"`}, false, ""},
+		"delete, given up":              {opDelete, nil, true, cloud.Failed},
+		"delete, in error":              {opDelete, []string{`"status": "ERROR"`}, true, cloud.Failed},
+		"resize, given up":              {opResize, nil, true, cloud.Failed},
+		"resize, being reverted":        {opResize, []string{`"status": "REVERT_RESIZE"`}, false, ""},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := newStub(t)
+			s.on("GET"+aboutSome, oneServer(tc.fields...))
+			got, err := s.client().GetOperation(t.Context(), operation(tc.operation, someID))
+			kind := cloud.Kind("")
+			if got.Err != nil {
+				kind = got.Err.Kind
+			}
+			if err != nil || got.Done != tc.done || kind != tc.fault || got.ServerID != someID {
+				t.Errorf("%+v, %v, want done %t with the fault %q", got, err, tc.done, tc.fault)
+			}
+		})
+	}
+}
+
+func TestOperationOfAServerThatIsGone(t *testing.T) {
+	s := newStub(t)
+	s.on("GET"+aboutSome, novaNotFound, 404)
+	c := s.client()
+	if got, err := c.GetOperation(t.Context(), "delete."+someID); err != nil || !got.Done || got.Err != nil {
+		t.Errorf("a deletion: %+v, %v, want it done", got, err)
+	}
+	for _, kind := range []operationKind{opCreate, opStart, opStop, opResize} {
+		if _, err := c.GetOperation(t.Context(), operation(kind, someID)); !cloud.Is(err, cloud.NotFound) {
+			t.Errorf("%s: %v, want NotFound", kind, err)
+		}
+	}
+	s.on("GET"+aboutSome, "", 404)
+	if got, err := c.GetOperation(t.Context(), "delete."+someID); !cloud.Is(err, cloud.NotFoundUnproven) {
+		t.Errorf("a deletion, a 404 of a proxy: %+v, %v, want NotFoundUnproven", got, err)
+	}
+	s.taken()
+	for _, id := range []string{"", "x", "delete.", "delete.a/b", "DELETE." + someID, someID} {
+		if _, err := c.GetOperation(t.Context(), id); !cloud.Is(err, cloud.NotFound, cloud.Rejected) || len(s.taken()) != 0 {
+			t.Errorf("%q: %v, want a refusal, and nothing sent", id, err)
+		}
+	}
+}
+
+func TestPowerThatTheServerHasAlreadyIsNoFailure(t *testing.T) {
+	s := newStub(t)
+	c := s.client()
+	s.on("POST"+aboutSome+"/action", conflict, 409)
+	s.on("GET"+aboutSome, oneServer(`"status": "SHUTOFF"`))
+	if got, err := c.UpdateServer(t.Context(), someID, cloud.UpdateServer{PowerState: new(cloud.PowerOff)}); err != nil || got.Server.State != cloud.StateStopped {
+		t.Errorf("%+v, %v, want the stopped server", got, err)
+	}
+	s.on("GET"+aboutSome, oneServer(`"status": "BUILD"`))
+	if _, err := c.UpdateServer(t.Context(), someID, cloud.UpdateServer{PowerState: new(cloud.PowerOff)}); !cloud.Is(err, cloud.Busy) {
+		t.Errorf("%v, want Busy", err)
+	}
+}
+
+// Compute answers 404 to actions of a server that is not built yet, and about a key of
+// metadata that it does not find.
+func TestNotFoundOfAPartIsConfirmed(t *testing.T) {
+	s := newStub(t)
+	c := s.client()
+	s.on("POST"+aboutSome+"/action", novaNotFound, 404)
+	s.on("DELETE"+aboutSome+"/metadata/k", `{"itemNotFound": {"message": "Metadata item was not found"}}`, 404)
+	s.on("GET"+aboutSome, oneServer(`"status": "BUILD"`, `"metadata": {"k": "v"}`))
+	changes := map[string]cloud.UpdateServer{
+		"an action": {PowerState: new(cloud.PowerOff)}, "a label": {Labels: map[string]*string{"k": nil}},
+	}
+	for name, change := range changes {
+		if _, err := c.UpdateServer(t.Context(), someID, change); !cloud.Is(err, cloud.Busy) {
+			t.Errorf("%s of a server that exists: %v, want Busy", name, err)
+		}
+	}
+	s.on("GET"+aboutSome, novaNotFound, 404)
+	for name, change := range changes {
+		if _, err := c.UpdateServer(t.Context(), someID, change); !cloud.Is(err, cloud.NotFound) {
+			t.Errorf("%s of a server that is gone: %v, want NotFound", name, err)
+		}
+	}
+}
+
+func TestDeleteEndsWhenTheServerIsGone(t *testing.T) {
+	tests := map[string]struct {
+		body   string
+		status int
+		want   cloud.Result
+	}{
+		"the server is gone: gone": {novaNotFound, 404, cloud.Result{}},
+		"the deletion runs: an operation": {oneServer(`"OS-EXT-STS:task_state": "deleting"`), 200, cloud.Result{Operation: "delete." + someID, Server: cloud.Server{
+			ID: someID, Name: "web", State: cloud.StateDeleting, CPU: 1, MemoryMiB: 1024,
+		}}},
+		"the read fails: an operation": {"", 403, cloud.Result{Operation: "delete." + someID, Server: cloud.Server{ID: someID, State: cloud.StateDeleting}}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := newStub(t)
+			s.on("DELETE"+aboutSome, "", 204)
+			s.on("GET"+aboutSome, tc.body, tc.status)
+			got, err := s.client().DeleteServer(t.Context(), someID)
+			got.Server.CreatedAt = tc.want.Server.CreatedAt
+			if diff := cmp.Diff(tc.want, got); diff != "" || err != nil {
+				t.Errorf("%v (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}
