@@ -9,6 +9,7 @@ import (
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/clouds"
+	"github.com/privatecloud/operator/internal/clouds/openstackdialer"
 	"github.com/privatecloud/operator/internal/clouds/restdialer"
 	"github.com/privatecloud/operator/internal/clouds/vspheredialer"
 )
@@ -33,6 +34,9 @@ func TestDialersServeRESTAndThoseOfTheOptions(t *testing.T) {
 			}
 			if _, vsphere := got[pcapi.CloudTypeVSphere].(vspheredialer.Dialer); !vsphere {
 				t.Errorf("type VSphere is served by %T", got[pcapi.CloudTypeVSphere])
+			}
+			if _, served := got[pcapi.CloudTypeOpenStack].(openstackdialer.Dialer); !served {
+				t.Errorf("type OpenStack is served by %T", got[pcapi.CloudTypeOpenStack])
 			}
 			if tc.fromMemory == "" {
 				return

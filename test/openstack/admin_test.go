@@ -83,6 +83,11 @@ func (a *administrator) logIn() {
 	}
 }
 
+// as returns an administrator who sends another token.
+func (a *administrator) as(token string) *administrator {
+	return &administrator{identity: a.identity, token: token, services: a.services}
+}
+
 // request sends a request as the administrator.
 func (a *administrator) request(method, target string, body io.Reader, media string) (int, http.Header, []byte, error) {
 	r, err := http.NewRequest(method, target, body) //nolint:noctx // of a test

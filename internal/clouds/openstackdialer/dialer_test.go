@@ -1,0 +1,123 @@
+package openstackdialer
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud/openstack"
+	"github.com/privatecloud/operator/internal/cloud/transport"
+)
+
+// cloudWith returns a Cloud, changed.
+func cloudWith(change ...func(*pcapi.Cloud)) *pcapi.Cloud {
+	c := &pcapi.Cloud{ObjectMeta: metav1.ObjectMeta{Name: "zed"}, Spec: pcapi.CloudSpec{
+		Type: pcapi.CloudTypeOpenStack, Endpoint: "https://keystone.test/v3",
+		Limits: pcapi.CloudLimits{RequestsPerSecond: 50, Burst: 100, MaxInFlight: 16},
+		OpenStack: &pcapi.OpenStackCloud{
+			Region: "R", Project: "p", Domain: "d", Images: pcapi.OpenStackImages{Default: "i"},
+			Flavors: pcapi.OpenStackFlavors{Default: "f", Match: pcapi.FlavorMatchAtLeast}, Network: pcapi.OpenStackNetwork{Default: "auto"}, AvailabilityZone: "z",
+		},
+	}}
+	for _, apply := range change {
+		apply(c)
+	}
+	return c
+}
+
+func secretWith(data map[string]string) *corev1.Secret {
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "operator", Name: "login"}, Data: map[string][]byte{}}
+	for key, value := range data {
+		s.Data[key] = []byte(value)
+	}
+	return s
+}
+
+var withPassword = map[string]string{"username": "u", "password": "a-secret-password"}
+
+func TestConfigIsThatOfTheSpecAndTheSecret(t *testing.T) {
+	tests := map[string]struct {
+		secret map[string]string
+		want   openstack.Credentials
+		ca     string
+	}{
+		"username and password": {withPassword, openstack.Credentials{Username: "u", Password: "a-secret-password"}, ""},
+		"application credential with a CA": {
+			map[string]string{"applicationCredentialId": "i", "applicationCredentialSecret": "s", "ca.crt": "CA"},
+			openstack.Credentials{ApplicationCredentialID: "i", ApplicationCredentialSecret: "s"}, "CA",
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := Dialer{}.config(cloudWith(), secretWith(tc.secret))
+			if err != nil {
+				t.Fatalf("config: %v", err)
+			}
+			if got.Credentials != tc.want || string(got.CA) != tc.ca {
+				t.Errorf("credentials and CA differ from those of the Secret")
+			}
+			want := openstack.Config{
+				Name: "zed", Endpoint: "https://keystone.test/v3", Region: "R", Project: "p", Domain: "d", Image: "i", Flavor: "f", AtLeast: true,
+				Network: "auto", Zone: "z", TagLabel: "samplecontroller.k8s.io/uid",
+				Limits: transport.Limits{RequestsPerSecond: 50, Burst: 100, MaxInFlight: 16},
+			}
+			if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(openstack.Config{}, "Credentials", "CA", "Log")); diff != "" {
+				t.Errorf("config (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestDialSaysWhatToCorrect(t *testing.T) {
+	overHTTP := func(c *pcapi.Cloud) { c.Spec.Endpoint = "http://keystone.test/v3" }
+	tests := map[string]struct {
+		cloud  *pcapi.Cloud
+		secret *corev1.Secret
+		says   string
+	}{
+		"no block":                     {cloudWith(func(c *pcapi.Cloud) { c.Spec.OpenStack = nil }), secretWith(withPassword), "spec.openstack is missing"},
+		"no Secret":                    {cloudWith(), nil, "name a Secret in spec.credentialsSecretRef"},
+		"an empty Secret":              {cloudWith(), secretWith(nil), `Secret "login" in namespace "operator": it holds neither applicationCredentialId`},
+		"a token, which REST has":      {cloudWith(), secretWith(map[string]string{"token": "t"}), "it holds neither"},
+		"half a credential":            {cloudWith(), secretWith(map[string]string{"password": "a-secret-password"}), "username and password go together"},
+		"credentials over http":        {cloudWith(overHTTP), secretWith(withPassword), "over https only"},
+		"a password without a project": {cloudWith(func(c *pcapi.Cloud) { c.Spec.OpenStack.Project = "" }), secretWith(withPassword), "openstack.project: is empty"},
+		"an endpoint of version 2.0":   {cloudWith(func(c *pcapi.Cloud) { c.Spec.Endpoint = "https://k/v2.0" }), secretWith(withPassword), "version 2.0"},
+		"a CA that is no PEM": {
+			cloudWith(), secretWith(map[string]string{"username": "u", "password": "a-secret-password", "ca.crt": "x"}), "ca.crt",
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, err := Dialer{}.Dial(tc.cloud, tc.secret)
+			if err == nil || !strings.Contains(err.Error(), tc.says) || strings.Contains(err.Error(), "a-secret-password") {
+				t.Errorf("%v, want %q and no secret", err, tc.says)
+			}
+		})
+	}
+	for name, c := range map[string]*pcapi.Cloud{
+		"https": cloudWith(), "http that is allowed": cloudWith(overHTTP, func(c *pcapi.Cloud) { c.Spec.InsecureAllowHTTP = true }),
+	} {
+		if _, err := (Dialer{}).Dial(c, secretWith(withPassword)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestForgetMayBeCalledForAnyCloud(t *testing.T) {
+	d := Dialer{Base: openstack.Config{Metrics: transport.NewMetrics(prometheus.NewRegistry()), Holds: openstack.NewHolds()}}
+	if _, err := d.Dial(cloudWith(), secretWith(withPassword)); err != nil {
+		t.Fatalf("Dial: %v", err)
+	}
+	d.Forget("zed")
+	d.Forget("of another type")
+	if keys := d.SecretKeys(); !strings.Contains(keys, "applicationCredentialId") || !strings.Contains(keys, "password") {
+		t.Errorf("SecretKeys: %s", keys)
+	}
+}

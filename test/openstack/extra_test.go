@@ -1,0 +1,226 @@
+package openstack_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloud/openstack"
+)
+
+// finish waits until a change of a server has ended.
+func finish(t *testing.T, c cloud.Client, result cloud.Result) cloud.Operation {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), callTime)
+	defer cancel()
+	for {
+		got, err := c.GetOperation(ctx, result.Operation)
+		if err != nil {
+			t.Fatalf("GetOperation(%s): %v", result.Operation, err)
+		}
+		if got.Done {
+			return got
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("operation %s does not end: %+v", result.Operation, got)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+func create(t *testing.T, c cloud.Client, req cloud.CreateServer) cloud.Server {
+	t.Helper()
+	result, err := c.CreateServer(t.Context(), req)
+	if err != nil {
+		t.Fatalf("CreateServer: %v", err)
+	}
+	if ended := finish(t, c, result); ended.Err != nil {
+		t.Fatalf("the create failed: %v", ended.Err)
+	}
+	server, err := c.GetServer(t.Context(), result.Server.ID)
+	if err != nil {
+		t.Fatalf("GetServer: %v", err)
+	}
+	return server
+}
+
+func TestNamesInAnyScriptAreKept(t *testing.T) {
+	c := newClient(t, newProject(t), &wire{})
+	for _, name := range []string{"a/b", "..", "%2f", "a?b=c", "a#b", "сервер", "服务器", "خادم", `back\slash`, `quo"te`, "{id}"} {
+		result, err := c.CreateServer(t.Context(), cloud.CreateServer{Name: name})
+		if err != nil {
+			t.Fatalf("CreateServer(%s): %v", name, err)
+		}
+		if got, err := c.GetServer(t.Context(), result.Server.ID); err != nil || got.Name != name {
+			t.Errorf("%q: %q, %v", name, got.Name, err)
+		}
+	}
+}
+
+func TestQuotaIsToldFromOtherRefusals(t *testing.T) {
+	p := newProject(t)
+	a := admin()
+	a.must(http.MethodPut, a.services["compute"]+"/os-quota-sets/"+p.id, map[string]any{"quota_set": map[string]any{"instances": 0}}, nil)
+	a.must(http.MethodPut, a.services["network"]+"/quotas/"+p.id, map[string]any{"quota": map[string]any{"network": 0}}, nil)
+	c := newClient(t, p, &wire{})
+	if _, err := c.CreateServer(t.Context(), cloud.CreateServer{Name: "web"}); !cloud.Is(err, cloud.Quota) || cloud.Uncertain(err) {
+		t.Errorf("CreateServer: %v, want Quota", err)
+	}
+	req := cloud.CreateNetwork{Name: "net", CIDR: "10.0.0.0/24", Gateway: "10.0.0.1"}
+	if _, err := c.CreateNetwork(t.Context(), req); !cloud.Is(err, cloud.Quota) || cloud.Uncertain(err) {
+		t.Errorf("CreateNetwork: %v, want Quota", err)
+	}
+	a.must(http.MethodPut, a.services["network"]+"/quotas/"+p.id, map[string]any{"quota": map[string]any{"network": -1, "subnet": 0}}, nil)
+	if _, err := c.CreateNetwork(t.Context(), req); !cloud.Is(err, cloud.Quota) || cloud.Uncertain(err) {
+		t.Errorf("CreateNetwork without room for a subnet: %v, want Quota", err)
+	}
+	if left, err := c.ListNetworks(t.Context()); err != nil || len(left) != 0 {
+		t.Errorf("networks %+v, %v, want that nothing is left", left, err)
+	}
+}
+
+func TestEachStepOfANetworkMayLoseItsAnswer(t *testing.T) {
+	for name, lost := range map[string]pattern{"the network": {http.MethodPost, "networks"}, "the subnet": {http.MethodPost, "subnets"}} {
+		t.Run(name, func(t *testing.T) {
+			w := &wire{}
+			c := newClient(t, newProject(t), w)
+			req := cloud.CreateNetwork{Name: "net", CIDR: "10.0.0.0/24", Gateway: "10.0.0.1", IdempotencyKey: "key-of-the-object"}
+			restore := w.loseAnswers(lost)
+			_, err := c.CreateNetwork(t.Context(), req)
+			restore()
+			if !cloud.Uncertain(err) {
+				t.Fatalf("CreateNetwork: %v, want it uncertain", err)
+			}
+			left, err := c.ListNetworks(t.Context())
+			if err != nil || len(left) != 1 {
+				t.Fatalf("networks %+v, %v, want one", left, err)
+			}
+			if left[0].HalfMade {
+				if left[0], err = c.CreateNetwork(t.Context(), req); err != nil {
+					t.Fatalf("CreateNetwork again: %v", err)
+				}
+			}
+			all, err := c.ListNetworks(t.Context())
+			if diff := cmp.Diff(left, all); diff != "" || err != nil || all[0].HalfMade || all[0].CIDR != req.CIDR {
+				t.Errorf("networks %+v, %v, want the one, complete", all, err)
+			}
+		})
+	}
+}
+
+func TestResizeInterruptedBeforeItsConfirmationIsCompleted(t *testing.T) {
+	p := newProject(t)
+	c := newClient(t, p, &wire{})
+	server := create(t, c, cloud.CreateServer{Name: "web", CPU: 1, MemoryMiB: 2048})
+	change := cloud.UpdateServer{CPU: new(4)}
+	if _, err := c.UpdateServer(t.Context(), server.ID, change); err != nil {
+		t.Fatalf("UpdateServer: %v", err)
+	}
+	next := newClient(t, p, &wire{}) // knows nothing of the operation
+	ctx, cancel := context.WithTimeout(t.Context(), callTime)
+	defer cancel()
+	for {
+		got, err := next.GetServer(ctx, server.ID)
+		if err != nil {
+			t.Fatalf("GetServer: %v", err)
+		}
+		if got.CPU != 1 {
+			t.Fatalf("%d CPUs before the confirmation, want 1", got.CPU)
+		}
+		if got.State == cloud.StateActive {
+			result, err := next.UpdateServer(ctx, server.ID, change)
+			if err == nil && result.Operation != "" {
+				if ended := finish(t, next, result); ended.Err != nil {
+					t.Fatalf("the resize failed: %v", ended.Err)
+				}
+				break
+			}
+			if !cloud.Is(err, cloud.Busy) {
+				t.Fatalf("UpdateServer: %+v, %v", result, err)
+			}
+		}
+		<-time.After(100 * time.Millisecond)
+	}
+	if got, err := next.GetServer(ctx, server.ID); err != nil || got.CPU != 4 || got.MemoryMiB != 2048 || got.State != cloud.StateActive {
+		t.Errorf("%+v, %v, want 4 CPUs and 2048 MiB", got, err)
+	}
+}
+
+func TestAtLeastKeepsTheSizeThatWasAskedFor(t *testing.T) {
+	c := newClient(t, newProject(t), &wire{}, func(c *openstack.Config) { c.AtLeast = true })
+	server := create(t, c, cloud.CreateServer{Name: "web", CPU: 2, MemoryMiB: 4096})
+	if server.CPU != 2 || server.MemoryMiB != 4096 {
+		t.Errorf("%d CPUs and %d MiB, want what was asked for", server.CPU, server.MemoryMiB)
+	}
+	result, err := c.UpdateServer(t.Context(), server.ID, cloud.UpdateServer{CPU: new(3)})
+	if err != nil || result.Operation != "" || result.Server.CPU != 3 || result.Server.MemoryMiB != 4096 {
+		t.Errorf("%+v, %v, want 3 CPUs without a resize", result, err)
+	}
+}
+
+// An application credential that may not make others serves all calls. Without it, the
+// client says so.
+func TestApplicationCredential(t *testing.T) {
+	p := newProject(t)
+	a := admin()
+	token := userToken(t, p)
+	var got struct {
+		Credential struct{ ID, Secret string } `json:"application_credential"`
+	}
+	a.as(token).must(http.MethodPost, fmt.Sprintf("%s/users/%s/application_credentials", a.identity, a.userID), map[string]any{
+		"application_credential": map[string]any{"name": p.name, "unrestricted": false},
+	}, &got)
+	credential := func(c *openstack.Config) {
+		c.Credentials = openstack.Credentials{ApplicationCredentialID: got.Credential.ID, ApplicationCredentialSecret: got.Credential.Secret}
+	}
+	c := newClient(t, p, &wire{}, credential, func(c *openstack.Config) { c.Project = "" })
+	create(t, c, cloud.CreateServer{Name: "web", Labels: map[string]string{tagLabel: "u"}})
+	if _, err := newClient(t, p, &wire{}, credential, func(c *openstack.Config) { c.Project = "another" }).Capabilities(t.Context()); !cloud.Is(err, cloud.Unauthorized) {
+		t.Errorf("a credential of another project: %v, want Unauthorized", err)
+	}
+	a.as(token).must(http.MethodDelete, fmt.Sprintf("%s/users/%s/application_credentials/%s", a.identity, a.userID, got.Credential.ID), nil, nil)
+	if _, err := newClient(t, p, &wire{}, credential).Capabilities(t.Context()); !cloud.Is(err, cloud.Unauthorized) {
+		t.Errorf("a credential that was deleted: %v, want Unauthorized", err)
+	}
+}
+
+// Two processes may send a create of the same object. The tag finds both servers.
+func TestServersOfOneObjectAreFoundByTheirTag(t *testing.T) {
+	p := newProject(t)
+	c := newClient(t, p, &wire{})
+	req := cloud.CreateServer{Name: "web", Labels: map[string]string{tagLabel: "one-object", "k": "v"}}
+	var group sync.WaitGroup
+	for range 2 {
+		group.Go(func() {
+			if _, err := c.CreateServer(t.Context(), req); err != nil {
+				t.Errorf("CreateServer: %v", err)
+			}
+		})
+	}
+	group.Wait()
+	w := &wire{}
+	found, err := newClient(t, p, w).ListServers(t.Context(), cloud.ListServers{Labels: map[string]string{tagLabel: "one-object"}})
+	if err != nil || len(found.Servers) != 2 {
+		t.Errorf("%+v, %v, want both", found, err)
+	}
+}
+
+// userToken returns a token of the user of the tests.
+func userToken(t *testing.T, p project) string {
+	t.Helper()
+	header := admin().as("").must(http.MethodPost, os.Getenv("OPENSTACK_AUTH_URL")+"/auth/tokens", map[string]any{"auth": map[string]any{
+		"identity": map[string]any{"methods": []string{"password"}, "password": map[string]any{"user": map[string]any{
+			"name": user, "domain": map[string]any{"id": "default"}, "password": password,
+		}}},
+		"scope": map[string]any{"project": map[string]any{"id": p.id}},
+	}}, nil)
+	return header.Get("X-Subject-Token")
+}
