@@ -90,7 +90,7 @@ func (a *administrator) as(token string) *administrator {
 
 // request sends a request as the administrator.
 func (a *administrator) request(method, target string, body io.Reader, media string) (int, http.Header, []byte, error) {
-	r, err := http.NewRequest(method, target, body) //nolint:noctx // of a test
+	r, err := http.NewRequest(method, target, body)
 	if err != nil {
 		return 0, nil, nil, err
 	}

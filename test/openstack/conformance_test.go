@@ -2,6 +2,7 @@ package openstack_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net/http"
 	"os"
@@ -54,7 +55,8 @@ func newClient(t testing.TB, p project, w *wire, change ...func(*openstack.Confi
 	if err != nil {
 		t.Fatalf("New: %v", err)
 	}
-	t.Cleanup(func() { client.Close(t.Context()) })
+	ctx := context.WithoutCancel(t.Context())
+	t.Cleanup(func() { client.Close(ctx) })
 	return client
 }
 

@@ -85,7 +85,7 @@ func TestCredentialsAreNeverPrinted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range []string{fmt.Sprint(c), fmt.Sprintf("%+v %#v %d %s", c, c, c, c), string(encoded), fmt.Sprint(Config{Credentials: c}), fmt.Sprint(c.MarshalLog())} {
+	for _, text := range []string{c.String(), fmt.Sprintf("%+v %#v %d %s", c, c, c, c), string(encoded), fmt.Sprint(Config{Credentials: c}), fmt.Sprint(c.MarshalLog())} {
 		if strings.Contains(text, passphrase) {
 			t.Errorf("%s contains the secret", text)
 		}

@@ -74,11 +74,11 @@ func (s *stub) handle(request string, h http.HandlerFunc) {
 func (s *stub) serve(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	kind, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
-	switch {
-	case r.URL.Path == "/v3/auth/tokens":
+	switch r.URL.Path {
+	case "/v3/auth/tokens":
 		s.logIn(w, r)
 		return
-	case r.URL.Path == "/compute/v2.1/":
+	case "/compute/v2.1/":
 		fmt.Fprintf(w, `{"version": {"version": %q, "min_version": %q}}`, s.versions[1], s.versions[0])
 		return
 	}

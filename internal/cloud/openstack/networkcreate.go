@@ -77,7 +77,7 @@ func (c *Client) halfMade(ctx context.Context, op string, req cloud.CreateNetwor
 			return &n, nil
 		}
 	}
-	return nil, nil //nolint:nilnil // there is none
+	return nil, nil
 }
 
 // createBare makes a network without a subnet. It is never sent twice.

@@ -56,7 +56,7 @@ func (s *session) usable(stale *grant) (*grant, *cloud.Error) {
 		return nil, refused
 	}
 	if s.current == stale || (!s.current.renewAt.IsZero() && !time.Now().Before(s.current.renewAt)) {
-		return nil, nil //nolint:nilnil // neither: log in
+		return nil, nil
 	}
 	return s.current, nil
 }
