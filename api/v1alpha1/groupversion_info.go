@@ -1,6 +1,7 @@
 // Package v1alpha1 contains the API types of the group samplecontroller.k8s.io.
 //
-//	cloud_types.go, cloud_vsphere.go, vm_types.go, vmgroup_types.go, network_types.go,
+//	cloud_types.go, cloud_vsphere.go, cloud_openstack.go,
+//	vm_types.go, vmgroup_types.go, network_types.go,
 //	gpuinfo_types.go      the kinds, with their conditions and reasons
 //	cloud_conditions.go,
 //	vm_conditions.go      the conditions and reasons of the two largest kinds

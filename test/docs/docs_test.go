@@ -40,9 +40,11 @@ const (
 
 func TestNamesThatUsersMeetAreExplained(t *testing.T) {
 	pages := map[string]string{}
-	for _, name := range []string{"vm", "vmgroup", "network", "gpuinfo", "cloud", "objects", "operations"} {
+	for _, name := range []string{"vm", "vmgroup", "network", "gpuinfo", "cloud", "openstack", "objects", "operations"} {
 		pages[name] = read(t, "docs/"+name+".md")
 	}
+	// Settings that only one type of cloud has are on the page of the type.
+	pages["clouds"] = pages["cloud"] + pages["openstack"]
 	tests := map[string]struct {
 		pages string
 		names []string
@@ -68,7 +70,9 @@ func TestNamesThatUsersMeetAreExplained(t *testing.T) {
 		"GPUInfo: fields of status":       {"gpuinfo", fields(reflect.TypeFor[pcapi.GPUInfoStatus]())},
 
 		"Cloud: conditions and reasons": {"cloud", constants(t, "cloud_conditions.go", "Condition", "Reason")},
-		"Cloud: fields of spec":         {"cloud", fields(reflect.TypeFor[pcapi.CloudSpec]())},
+		"Cloud: fields of spec":         {"clouds", fields(reflect.TypeFor[pcapi.CloudSpec]())},
+		"Cloud: fields of type REST":    {"cloud", fields(reflect.TypeFor[pcapi.RESTCloud]())},
+		"Cloud: fields of OpenStack":    {"openstack", fields(reflect.TypeFor[pcapi.OpenStackCloud]())},
 		"Cloud: fields of status":       {"cloud", fields(reflect.TypeFor[pcapi.CloudStatus]())},
 
 		"all kinds: conditions and reasons":           {"vm", constants(t, "conditions.go", "Condition", "Reason")},

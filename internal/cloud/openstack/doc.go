@@ -1,0 +1,33 @@
+// Package openstack implements cloud.Client over OpenStack: one project in one region,
+// through the services identity (keystone), compute (nova), network (neutron) and image
+// (glance). It is the only package that imports gophercloud.
+//
+// A call passes through these files in this order:
+//
+//	servers.go         servers: names, reads, listings, creates, deletions
+//	update.go          changes of servers: labels, power, size
+//	operations.go      how far a change is, read from the server
+//	networks.go        networks: reads, listings, gateways, deletions
+//	networkcreate.go   networks: creates, in two steps
+//	capabilities.go    what the cloud can do, and whether the defaults exist
+//	call.go            one request: token, at most three tries, only where that is safe
+//	session.go         the token: one login for all calls, again before it expires and on 401
+//	services.go        the catalog of services, and the microversion of compute
+//	classify.go        what a refusal means for the call
+//	stream.go          the body of a listing, decoded while it arrives, within bounds
+//	wire.go            servers in the JSON of compute, as domain types
+//
+// They use:
+//
+//	client.go          New and Close
+//	config.go          what a client is made from, with defaults; credentials
+//	holds.go           what outlives a client: Retry-After, refused credentials
+//	usage.go           the calls under way, for Close
+//	labels.go          labels as metadata and tags
+//	flavors.go         the flavor for a size
+//	lookup.go          ids of images and networks by name
+//	pools.go           the addresses of a subnet but the gateway
+//
+// Package transport holds what lies below. The retries of gophercloud and its renewal of
+// tokens stay off: they would cover POST as well.
+package openstack
