@@ -56,7 +56,7 @@ demo: bin/manager bin/mockcloud bin/demo ## Run API server, mock cloud and opera
 .PHONY: test
 test: assets ## Run the tests: unit, API server, conformance and faults. Does not build the linters.
 	@go -C hack/image test -timeout $(TEST_TIMEOUT) $(GOTESTFLAGS) ./...
-	@KUBEBUILDER_ASSETS=$$(hack/kube-assets.sh) go test -timeout $(TEST_TIMEOUT) $(GOTESTFLAGS) $$(go list ./... | grep -vE '/test/(faults|e2e)$$')
+	@KUBEBUILDER_ASSETS=$$(hack/kube-assets.sh) go test -timeout $(TEST_TIMEOUT) $(GOTESTFLAGS) $$(go list ./... | grep -vE '/test/(faults|e2e|openstack)$$')
 	@$(MAKE) --no-print-directory test-faults
 
 ##@ Checks
@@ -70,6 +70,11 @@ verify: $(CONTROLLER_GEN) $(GOLANGCI_LINT) $(KUSTOMIZE) $(OPERATOR_SDK) bin/opm 
 .PHONY: test-faults
 test-faults: assets ## Kill managers between any two effects, interrupt calls, send hostile answers, and check the result: about seven minutes, part of make test.
 	@KUBEBUILDER_ASSETS=$$(hack/kube-assets.sh) go test -count=1 -timeout $(TEST_TIMEOUT) $(GOTESTFLAGS) ./test/faults
+
+# A run that is interrupted leaves nothing running: the services end with the script.
+.PHONY: test-openstack
+test-openstack: assets ## Install an OpenStack into OPENSTACK_DIR (Debian 12, root; three minutes, once), run the conformance suite and the operator against it, and stop it.
+	@KUBEBUILDER_ASSETS=$$(hack/kube-assets.sh) hack/openstack/run.sh go test -count=1 -timeout $(TEST_TIMEOUT) $(GOTESTFLAGS) ./test/openstack
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME, FUZZ_JOBS at a time (FUZZ=Retry: those with this in the name). Failing inputs are kept in testdata/fuzz.

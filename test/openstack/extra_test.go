@@ -65,7 +65,7 @@ func TestNamesInAnyScriptAreKept(t *testing.T) {
 	}
 }
 
-func TestQuotaIsToldFromOtherRefusals(t *testing.T) {
+func TestQuotaDiffersFromOtherRefusals(t *testing.T) {
 	p := newProject(t)
 	a := admin()
 	a.must(http.MethodPut, a.services["compute"]+"/os-quota-sets/"+p.id, map[string]any{"quota_set": map[string]any{"instances": 0}}, nil)

@@ -1,0 +1,187 @@
+#!/bin/bash
+# Writes the configuration of all services, for PORT and PASSWORD. It runs in the chroot, before each start.
+set -eu
+
+state=/srv/state
+host=127.0.0.1
+database() { echo "mysql+pymysql://root:$PASSWORD@$host:$((PORT + 1))/$1?charset=utf8"; }
+queue=rabbit://guest:guest@$host:$((PORT + 2))/
+cache=$host:$((PORT + 3))
+identity=http://$host:$PORT/v3
+
+# account prints the settings with which a service logs in.
+account() {
+  cat <<END
+auth_type = password
+auth_url = $identity
+username = service
+password = $PASSWORD
+project_name = service
+user_domain_id = default
+project_domain_id = default
+region_name = RegionOne
+END
+}
+
+# tokens prints the section for the check of tokens, which every service but keystone has.
+tokens() {
+  cat <<END
+[keystone_authtoken]
+www_authenticate_uri = $identity
+memcached_servers = $cache
+service_token_roles = service
+service_token_roles_required = true
+$(account)
+END
+}
+
+mkdir -p $state/{db,mq,fernet,credential,images,nova,neutron} /etc/{keystone,glance,placement,nova,neutron}
+
+cat >/etc/keystone/keystone.conf <<END
+[DEFAULT]
+use_stderr = true
+[database]
+connection = $(database keystone)
+[fernet_tokens]
+key_repository = $state/fernet
+[credential]
+key_repository = $state/credential
+[cache]
+enabled = true
+backend = dogpile.cache.memcached
+backend_argument = url:$cache
+END
+
+cat >/etc/glance/glance-api.conf <<END
+[DEFAULT]
+use_stderr = true
+enabled_backends = files:file
+[database]
+connection = $(database glance)
+[glance_store]
+default_backend = files
+[files]
+filesystem_store_datadir = $state/images
+[paste_deploy]
+flavor = keystone
+$(tokens)
+END
+
+cat >/etc/placement/placement.conf <<END
+[DEFAULT]
+use_stderr = true
+[placement_database]
+connection = $(database placement)
+[api]
+auth_strategy = keystone
+$(tokens)
+END
+
+# An agent that does not run counts as alive for long; catalog.sql adds it.
+cat >/etc/neutron/neutron.conf <<END
+[DEFAULT]
+use_stderr = true
+bind_host = $host
+bind_port = $((PORT + 13))
+api_workers = 1
+rpc_workers = 1
+rpc_state_report_workers = 0
+core_plugin = ml2
+service_plugins =
+transport_url = $queue
+state_path = $state/neutron
+api_paste_config = /etc/neutron/api-paste.ini
+dhcp_agent_notification = false
+agent_down_time = 1000000
+[database]
+connection = $(database neutron)
+[oslo_concurrency]
+lock_path = $state/neutron
+[quotas]
+quota_network = -1
+quota_subnet = -1
+quota_port = -1
+[nova]
+$(account)
+$(tokens)
+END
+cat >/etc/neutron/plugins/ml2/ml2_conf.ini <<END
+[ml2]
+type_drivers = vxlan
+tenant_network_types = vxlan
+mechanism_drivers = openvswitch
+extension_drivers = port_security
+[ml2_type_vxlan]
+vni_ranges = 1:100000
+END
+
+# The driver of the hypervisor keeps servers in memory.
+cat >/etc/nova/nova.conf <<END
+[DEFAULT]
+use_stderr = true
+host = compute-1
+my_ip = $host
+compute_driver = fake.FakeDriver
+transport_url = $queue
+state_path = $state/nova
+allow_resize_to_same_host = true
+vif_plugging_is_fatal = false
+vif_plugging_timeout = 0
+[api]
+auth_strategy = keystone
+[api_database]
+connection = $(database nova_api)
+[database]
+connection = $(database nova)
+[quota]
+instances = -1
+cores = -1
+ram = -1
+[conductor]
+workers = 1
+[scheduler]
+workers = 1
+[vnc]
+enabled = false
+[oslo_concurrency]
+lock_path = $state/nova
+[glance]
+$(account)
+[neutron]
+$(account)
+[placement]
+$(account)
+[service_user]
+send_service_user_token = true
+$(account)
+$(tokens)
+END
+
+# web NAME PORT PROGRAM PROCESSES writes the configuration of a service that is a WSGI program.
+web() {
+  cat >/etc/uwsgi-"$1".ini <<END
+[uwsgi]
+plugin = python3
+wsgi-file = $3
+http-socket = $host:$((PORT + $2))
+master = true
+processes = $4
+enable-threads = true
+lazy-apps = true
+buffer-size = 65535
+http-chunked-input = true
+add-header = Connection: close
+die-on-term = true
+disable-logging = true
+END
+}
+web keystone 0 /usr/bin/keystone-wsgi-public 2
+web placement 10 /usr/bin/placement-api 1
+web glance 11 /usr/bin/glance-wsgi-api 1
+web nova 12 /usr/bin/nova-api-wsgi 2
+
+cat >/etc/rabbitmq-tests.conf <<END
+listeners.tcp.1 = $host:$((PORT + 2))
+vm_memory_high_watermark.absolute = 1GB
+disk_free_limit.absolute = 50MB
+END

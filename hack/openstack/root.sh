@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# Makes the chroot OPENSTACK_DIR/root with the packages of OpenStack. No service is started. Each step is done once.
+set -euo pipefail
+
+: "${OPENSTACK_DIR:?}"
+root=$OPENSTACK_DIR/root done=$OPENSTACK_DIR/done
+mkdir -p "$done"
+
+# step NAME COMMAND... runs a command unless it has succeeded before, and says how long it took.
+step() {
+  local name=$1 began=$SECONDS
+  shift
+  [ -e "$done/$name" ] && return 0
+  echo "== $name: $OPENSTACK_DIR/$name.log"
+  "$@" >"$OPENSTACK_DIR/$name.log" 2>&1 || { tail -n 20 "$OPENSTACK_DIR/$name.log" >&2; echo "$0: $name failed" >&2; return 1; }
+  touch "$done/$name"
+  echo "== $name: $((SECONDS - began)) s"
+}
+
+# sources prints the archives of the host, whose packages the chroot gets too.
+sources() {
+  apt-get indextargets --format 'deb $(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' | grep -E ' (bookworm|bookworm-security|bookworm-updates) main$' | sort -u
+}
+
+base() {
+  rm -rf "$root"
+  local archive tool=$OPENSTACK_DIR/debootstrap
+  archive=$(sources | awk '$3 == "bookworm" { print $2; exit }')
+  [ -n "$archive" ] || { echo "the host has no archive of Debian 12 (bookworm)"; return 1; }
+  if [ ! -e "$tool" ]; then
+    mkdir -p "$tool.new"
+    (cd "$tool.new" && apt-get download debootstrap && dpkg-deb --extract debootstrap_*.deb . && rm debootstrap_*.deb)
+    mv "$tool.new" "$tool"
+  fi
+  DEBOOTSTRAP_DIR=$tool/usr/share/debootstrap nice -n 15 sh "$tool/usr/sbin/debootstrap" --variant=minbase \
+    --include=ca-certificates,python3,procps bookworm "$root" "$archive"
+}
+
+# inside runs a command in the chroot.
+inside() {
+  unshare --mount --propagation private bash -c '
+    mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" &&
+    exec env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive nice -n 15 chroot "$0" "$@"' "$root" "$@"
+}
+
+packages() {
+  # dpkg must not start services.
+  printf '#!/bin/sh\nexit 101\n' >"$root/usr/sbin/policy-rc.d"
+  chmod 755 "$root/usr/sbin/policy-rc.d"
+  printf 'path-exclude=/usr/share/%s/*\n' doc man locale >"$root/etc/dpkg/dpkg.cfg.d/small"
+  echo force-unsafe-io >>"$root/etc/dpkg/dpkg.cfg.d/small"
+  sources >"$root/etc/apt/sources.list"
+  cp /etc/resolv.conf /etc/hosts "$root/etc/"
+  inside apt-get update -q
+  # keystone itself would add a web server.
+  inside apt-get install -y -q --no-install-recommends \
+    mariadb-server rabbitmq-server memcached uwsgi-core uwsgi-plugin-python3 \
+    python3-keystone keystone- python3-glance glance-common placement-common python3-placement \
+    python3-nova nova-common python3-neutron neutron-common \
+    python3-keystoneclient python3-memcache python3-pymysql
+  inside apt-get clean
+}
+
+step base base
+step packages packages

@@ -1,0 +1,135 @@
+#!/bin/bash
+# Starts the services and, at the first start, makes their databases. It runs in the chroot as the first process of a PID
+# namespace: when it ends, the kernel ends all others. It prints a line for each step, "ready" when the cloud can be used, and
+# stops when its standard input ends.
+set -eu
+
+host=127.0.0.1
+state=/srv/state
+logs=$state/logs
+mkdir -p $logs /run/lock
+say() { echo "$*"; }
+
+/srv/openstack/configure.sh
+
+# start NAME COMMAND... starts a service in the background.
+declare -A started
+start() {
+  local name=$1
+  shift
+  "$@" >>$logs/"$name".log 2>&1 </dev/null &
+  started[$name]=$!
+}
+
+fail() {
+  echo "$1" >&2
+  tail -n 20 "$2" >&2
+  exit 1
+}
+
+# await NAME OFFSET waits until a service accepts connections at PORT + OFFSET.
+await() {
+  local name=$1 port=$((PORT + $2)) tries=1200
+  until (exec 3<>/dev/tcp/$host/$port) 2>/dev/null; do
+    kill -0 "${started[$name]}" 2>/dev/null || fail "$name ended" "$logs/$name.log"
+    [ $((tries--)) -gt 0 ] || fail "$name does not answer" "$logs/$name.log"
+    sleep .2
+  done
+  say "$name"
+}
+
+# once NAME COMMAND... runs a command of the first start.
+once() {
+  local name=$1 began=$SECONDS
+  shift
+  [ -e $state/done-"$name" ] && return 0
+  "$@" >>$logs/setup.log 2>&1 </dev/null || fail "$name failed" $logs/setup.log
+  touch $state/done-"$name"
+  say "first start: $name, $((SECONDS - began)) s"
+}
+
+sql() { mariadb --no-defaults --user=root --password="$PASSWORD" --host=$host --port=$((PORT + 1)) "$@"; }
+
+databases() {
+  mariadb-install-db --no-defaults --user=root --datadir=$state/db --auth-root-authentication-method=normal --skip-test-db
+}
+accounts() {
+  local statements="create or replace user root@'$host' identified by '$PASSWORD'; grant all on *.* to root@'$host' with grant option;"
+  local name
+  for name in keystone placement glance neutron nova nova_api nova_cell0; do
+    statements+=" create database if not exists $name character set utf8;"
+  done
+  mariadb --no-defaults --user=root --socket=$state/db/socket --execute="$statements"
+}
+identity() {
+  keystone-manage db_sync
+  keystone-manage fernet_setup --keystone-user root --keystone-group root
+  keystone-manage credential_setup --keystone-user root --keystone-group root
+  keystone-manage bootstrap --bootstrap-password "$PASSWORD" --bootstrap-region-id RegionOne \
+    --bootstrap-public-url http://$host:"$PORT"/v3 --bootstrap-internal-url http://$host:"$PORT"/v3 --bootstrap-admin-url http://$host:"$PORT"/v3
+}
+compute() {
+  nova-manage api_db sync
+  nova-manage cell_v2 map_cell0 --database_connection "mysql+pymysql://root:$PASSWORD@$host:$((PORT + 1))/nova_cell0?charset=utf8"
+  nova-manage cell_v2 create_cell --name cell1
+  nova-manage db sync
+}
+networks() {
+  neutron-db-manage --config-file /etc/neutron/neutron.conf --config-file /etc/neutron/plugins/ml2/ml2_conf.ini upgrade head
+}
+
+once databases databases
+start mariadb mariadbd --no-defaults --user=root --datadir=$state/db --socket=$state/db/socket --pid-file=$state/db/pid \
+  --bind-address=$host --port=$((PORT + 1)) --skip-log-bin --innodb-flush-log-at-trx-commit=0 --max-connections=400 --skip-name-resolve
+await mariadb 1
+once accounts accounts
+start memcached memcached -u root -l $host -p $((PORT + 3)) -m 64
+export HOME=$state/mq RABBITMQ_NODENAME=rabbit@localhost RABBITMQ_DIST_PORT=$((PORT + 4)) ERL_EPMD_PORT=$((PORT + 5)) ERL_EPMD_ADDRESS=$host \
+  RABBITMQ_MNESIA_BASE=$state/mq RABBITMQ_LOG_BASE=$logs RABBITMQ_LOGS=- RABBITMQ_PID_FILE=$state/mq/pid RABBITMQ_CONFIG_FILE=/etc/rabbitmq-tests \
+  RABBITMQ_ENABLED_PLUGINS_FILE=$state/mq/plugins RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS='-kernel inet_dist_use_interface {127,0,0,1} +S 2:2 +sbwt none'
+start epmd epmd -address $host -port $((PORT + 5))
+start rabbitmq /usr/lib/rabbitmq/bin/rabbitmq-server
+await memcached 3
+await rabbitmq 2
+
+once identity identity
+once placement placement-manage db sync
+once images glance-manage db_sync
+once networks networks
+once compute compute
+
+start keystone uwsgi --ini /etc/uwsgi-keystone.ini
+await keystone 0
+once catalog python3 /srv/openstack/catalog.py
+# ML2 binds ports only where an agent is alive. This one has only a row.
+sql neutron --execute="insert into agents (id, agent_type, \`binary\`, topic, host, admin_state_up, created_at, started_at, heartbeat_timestamp, configurations, \`load\`)
+  values ('00000000-0000-4000-8000-000000000001', 'Open vSwitch agent', 'neutron-openvswitch-agent', 'N/A', 'compute-1', 1, utc_timestamp(), utc_timestamp(), utc_timestamp(),
+  '{\"tunnel_types\": [\"vxlan\"], \"tunneling_ip\": \"$host\", \"bridge_mappings\": {}, \"datapath_type\": \"system\"}', 0)
+  on duplicate key update heartbeat_timestamp = utc_timestamp()"
+start placement uwsgi --ini /etc/uwsgi-placement.ini
+start glance uwsgi --ini /etc/uwsgi-glance.ini
+start neutron neutron-server --config-file /etc/neutron/neutron.conf --config-file /etc/neutron/plugins/ml2/ml2_conf.ini
+begun=$(sql --skip-column-names --execute='select utc_timestamp()')
+for part in conductor scheduler compute; do
+  start nova-$part python3 -c "import sys; sys.argv = ['nova-$part']; from nova.cmd.$part import main; main()"
+done
+start nova uwsgi --ini /etc/uwsgi-nova.ini
+await placement 10
+await glance 11
+await neutron 13
+await nova 12
+
+# The scheduler uses a compute service once it has reported itself.
+reported="select count(*) from services where deleted = 0 and report_count > 0 and coalesce(updated_at, created_at) >= '$begun'"
+for ((tries = 600; tries > 0; tries--)); do
+  [ "$(sql --skip-column-names nova --execute="$reported")" -ge 3 ] && break
+  sleep .5
+done
+[ "$tries" -gt 0 ] || fail "the parts of nova do not report themselves" $logs/nova-compute.log
+once hosts nova-manage cell_v2 discover_hosts
+echo ready
+
+while read -r _; do :; done
+# The rest is ended with this process.
+kill "${started[rabbitmq]}" "${started[mariadb]}" 2>/dev/null || true
+wait "${started[mariadb]}" "${started[rabbitmq]}" || true
