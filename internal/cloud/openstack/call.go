@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/gophercloud/gophercloud/v2"
 
 	"github.com/privatecloud/operator/internal/cloud"
@@ -166,12 +168,16 @@ func (c *Client) exchange(ctx context.Context, call *call, g *grant) (*answer, *
 	if len(call.query) > 0 {
 		target += "?" + call.query.Encode()
 	}
+	// Services log the id that they are given. The log of the transport has it too.
+	id := "req-" + uuid.NewString()
+	header := map[string]string{"X-Openstack-Request-Id": id, "X-Request-Id": id}
+	maps.Copy(header, call.header)
 	client := &gophercloud.ServiceClient{ProviderClient: c.provider(g.token), Endpoint: g.services[call.service]}
 	if call.service == compute && g.microversion != "" {
 		client.Type, client.Microversion = string(compute), g.microversion
 	}
 	resp, err := client.Request(ctx, call.method, target, &gophercloud.RequestOpts{
-		JSONBody: call.body, MoreHeaders: call.header, KeepResponseBody: true,
+		JSONBody: call.body, MoreHeaders: header, KeepResponseBody: true,
 		OkCodes: []int{http.StatusOK, http.StatusCreated, http.StatusAccepted, http.StatusNoContent},
 	})
 	if refused, ok := errors.AsType[gophercloud.ErrUnexpectedResponseCode](err); ok {

@@ -117,8 +117,11 @@ func kindOf(call *call, status int, p problem) cloud.Kind {
 	case http.StatusRequestEntityTooLarge:
 		return cloud.Throttled // what compute answered before 429
 	case http.StatusConflict:
-		if call.about == aboutNetwork {
+		switch {
+		case call.about == aboutNetwork:
 			return cloud.Conflict
+		case call.about == aboutCreate && strings.Contains(p.message, "already exists"):
+			return cloud.Taken // where the administrator has nova keep names unique
 		}
 		return cloud.Busy
 	case http.StatusPreconditionFailed:

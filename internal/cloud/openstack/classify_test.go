@@ -45,6 +45,7 @@ var refusals = map[string]map[string]refusalCase{
 		"quota as 413: Quota":                                {413, `{"overLimit": {"message": "Quota exceeded for instances"}}`, outcome{Kind: cloud.Quota}},
 		"413 of a limit of the rate: Throttled":              {413, `{"overLimit": {"message": "This request was rate-limited."}}`, outcome{Kind: cloud.Throttled}},
 		"403 of a policy: Rejected":                          {403, `{"forbidden": {"message": "Policy does not allow this"}}`, outcome{Kind: cloud.Rejected}},
+		"409 because names are unique: Taken":                {409, `{"conflictingRequest": {"message": "Instance 'web' already exists."}}`, outcome{Kind: cloud.Taken}},
 		"409: Busy":                                          {409, conflict, outcome{Kind: cloud.Busy}},
 		"400: Rejected":                                      {400, `{"badRequest": {"message": "Network x could not be found."}}`, outcome{Kind: cloud.Rejected}},
 		"500: uncertain":                                     {500, "", outcome{cloud.Unavailable, true}},

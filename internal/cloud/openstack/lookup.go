@@ -16,8 +16,8 @@ import (
 // maxLookups bounds the names whose ids are kept.
 const maxLookups = 1000
 
-// uuid matches ids of images and networks.
-var uuid = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
+// looksLikeID matches ids of images and networks.
+var looksLikeID = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
 
 // lookup keeps the ids of images or networks by name.
 type lookup struct {
@@ -115,7 +115,7 @@ type named struct {
 // idOf returns the id of what a call lists by name. An id is used as it is: the create
 // says whether it exists.
 func (c *Client) idOf(ctx context.Context, kept *lookup, call *call, name, noun string, listed func() []named) (string, *cloud.Error) {
-	if uuid.MatchString(name) {
+	if looksLikeID.MatchString(name) {
 		return name, nil
 	}
 	if id := kept.get(name); id != "" {

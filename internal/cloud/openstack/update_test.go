@@ -78,6 +78,10 @@ func TestResizeIsConfirmedByTheNextProcess(t *testing.T) {
 	if err != nil || before.CPU != 1 || before.MemoryMiB != 1024 || before.State != cloud.StateActive {
 		t.Fatalf("%+v, %v, want the size before the resize", before, err)
 	}
+	s.on("GET"+aboutSome, oneServer(`"status": "VERIFY_RESIZE"`, large, marks, `"OS-EXT-STS:power_state": 4`))
+	if stopped, err := c.GetServer(t.Context(), someID); err != nil || stopped.State != cloud.StateStopped {
+		t.Errorf("%+v, %v, want that it is stopped", stopped, err)
+	}
 	result, err := c.UpdateServer(t.Context(), someID, cloud.UpdateServer{CPU: new(4), MemoryMiB: new(8192)})
 	if err != nil || result.Operation != "resize."+someID {
 		t.Errorf("UpdateServer: %+v, %v, want the operation", result, err)

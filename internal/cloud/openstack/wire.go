@@ -17,10 +17,9 @@ type server struct {
 	Name      string            `json:"name"`
 	Status    string            `json:"status"`
 	Task      string            `json:"OS-EXT-STS:task_state"`
+	Power     int               `json:"OS-EXT-STS:power_state"`
 	Progress  float64           `json:"progress"`
 	Metadata  map[string]string `json:"metadata"`
-	Tags      []string          `json:"tags"`
-	HostID    string            `json:"hostId"`
 	CreatedAt stamp             `json:"created"`
 	UpdatedAt stamp             `json:"updated"`
 	Flavor    struct {
@@ -49,13 +48,16 @@ func (s *stamp) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// check returns why a server cannot be used; nil if it can.
+// check returns why a server cannot be used; nil if it can. In a listing, the service
+// leaves out the names of servers of a cell that does not answer.
 func (s *server) check() error {
 	switch {
 	case !isID(s.ID):
 		return errors.New("a server without an id")
+	case s.Name == "" && s.Status == "UNKNOWN":
+		return fmt.Errorf("server %s without a name: its cell of the compute service does not answer", s.ID)
 	case s.Name == "":
-		return fmt.Errorf("server %s has no name", s.ID)
+		return fmt.Errorf("server %s without a name", s.ID)
 	}
 	return nil
 }
@@ -74,6 +76,8 @@ func (s *server) state() cloud.State {
 	switch {
 	case s.deleting():
 		return cloud.StateDeleting
+	case s.Status == statusVerify && s.resizedHere() && s.Power == powerShutdown:
+		return cloud.StateStopped
 	case s.Status == statusVerify && s.resizedHere():
 		return cloud.StateActive
 	}
@@ -90,6 +94,7 @@ const (
 	statusVerify  = "VERIFY_RESIZE"
 	taskDeleting  = "deleting"
 	taskSoftly    = "soft-deleting"
+	powerShutdown = 4
 )
 
 func (s *server) deleting() bool { return s.Task == taskDeleting || s.Task == taskSoftly }
