@@ -154,6 +154,34 @@ func TestResizeInterruptedBeforeItsConfirmationIsCompleted(t *testing.T) {
 	}
 }
 
+// There is no room on any host. The service accepts both, and gives them up later.
+func TestCreateAndResizeWithoutRoomReportTheirFault(t *testing.T) {
+	c := newClient(t, newProject(t), &wire{})
+	result, err := c.CreateServer(t.Context(), cloud.CreateServer{Name: "huge", CPU: 8})
+	if err != nil {
+		t.Fatalf("CreateServer: %v", err)
+	}
+	if ended := finish(t, c, result); ended.Err == nil || ended.Err.Kind != cloud.Quota {
+		t.Errorf("the create ended with %v, want Quota", ended.Err)
+	}
+	if got, err := c.GetServer(t.Context(), result.Server.ID); err != nil || got.State != cloud.StateError {
+		t.Errorf("%+v, %v, want a server in error", got, err)
+	}
+	server := create(t, c, cloud.CreateServer{Name: "web", CPU: 1, MemoryMiB: 2048})
+	result, err = c.UpdateServer(t.Context(), server.ID, cloud.UpdateServer{CPU: new(8), MemoryMiB: new(50_000_000)})
+	if err == nil {
+		if ended := finish(t, c, result); ended.Err != nil {
+			err = ended.Err
+		}
+	}
+	if !cloud.Is(err, cloud.Quota, cloud.Failed) {
+		t.Errorf("the resize ended with %v, want Quota or Failed", err)
+	}
+	if got, err := c.GetServer(t.Context(), server.ID); err != nil || got.CPU != 1 || got.State != cloud.StateActive {
+		t.Errorf("%+v, %v, want the server as before", got, err)
+	}
+}
+
 func TestAtLeastKeepsTheSizeThatWasAskedFor(t *testing.T) {
 	c := newClient(t, newProject(t), &wire{}, func(c *openstack.Config) { c.AtLeast = true })
 	server := create(t, c, cloud.CreateServer{Name: "web", CPU: 2, MemoryMiB: 4096})
