@@ -106,7 +106,7 @@ func TestListingsThatCannotBeUsed(t *testing.T) {
 		"a list that is none":         {`{"servers": 5}`, "not the JSON of a listing"},
 		"no list":                     {`{}`, "no list of servers"},
 		"null":                        {`{"servers": null}`, "not the JSON of a listing"},
-		"two lists":                   {`{"servers": [], "servers": 5`, "not the JSON of a listing"},
+		"two lists":                   {`{"servers": [], "servers": []}`, "two lists of servers"},
 		"a server that is a number":   {`{"servers": [5]}`, "a field of the wrong type"},
 		"a server with a wrong field": {`{"servers": [{"id": 5}]}`, "a field of the wrong type"},
 		"a server without an id":      {`{"servers": [{"name": "x"}]}`, "a server without an id"},

@@ -53,7 +53,9 @@ func readList(call *call, body io.Reader, field string, element func(data []byte
 			switch {
 			case err != nil:
 				return err
-			case name == field && !found:
+			case name == field && found:
+				return fmt.Errorf("the answer has two lists of %s", field)
+			case name == field:
 				found = true
 				err = elements(dec, admit, element)
 			default:
