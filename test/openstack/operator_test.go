@@ -2,6 +2,7 @@ package openstack_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
@@ -32,8 +34,11 @@ const (
 
 var (
 	env *testkit.Env
+	// account is that of the operator.
+	account *rest.Config
 	// between is between the operator and the OpenStack.
-	between = &wire{}
+	between  = &wire{}
+	operator *testkit.Manager
 	// direct is a client of the operator's project that the operator does not have.
 	direct *openstack.Client
 )
@@ -55,14 +60,9 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	env, err = testkit.Start(testkit.Options{})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { Expect(env.Stop()).To(Succeed()) })
-	operatorUser, err := env.OperatorConfig(ctx, operatorNamespace)
+	account, err = env.OperatorConfig(ctx, operatorNamespace)
 	Expect(err).NotTo(HaveOccurred())
-	operator, err := testkit.StartManager(operatorUser, setup.Options{
-		Namespace: operatorNamespace, Dialers: map[pcapi.CloudType]clouds.Dialer{
-			pcapi.CloudTypeOpenStack: openstackdialer.Dialer{Base: openstack.Config{Holds: openstack.NewHolds(), Base: between}},
-		},
-	})
-	Expect(err).NotTo(HaveOccurred())
+	startOperator()
 	DeferCleanup(func() { Expect(operator.Stop()).To(Succeed()) })
 
 	Expect(env.Client.Create(ctx, &corev1.Secret{
@@ -82,6 +82,18 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Eventually(ctx, stored(object)).Should(testkit.BeReady())
 	Expect(env.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
 }, NodeTimeout(10*time.Minute))
+
+// startOperator starts the operator with a dialer that loses answers.
+func startOperator() {
+	GinkgoHelper()
+	var err error
+	operator, err = testkit.StartManager(account, setup.Options{
+		Namespace: operatorNamespace, Workers: 8, Dialers: map[pcapi.CloudType]clouds.Dialer{
+			pcapi.CloudTypeOpenStack: openstackdialer.Dialer{Base: openstack.Config{Holds: openstack.NewHolds(), Base: between}},
+		},
+	})
+	Expect(err).NotTo(HaveOccurred())
+}
 
 var _ = Describe("An OpenStack", Ordered, func() {
 	AfterEach(func(ctx SpecContext) {
@@ -145,6 +157,33 @@ var _ = Describe("An OpenStack", Ordered, func() {
 		Eventually(ctx, servers).Should(HaveLen(1))
 		remove(ctx, group)
 	}, SpecTimeout(10*time.Minute))
+
+	It("VMs while answers are lost and the operator is restarted: one server for each", func(ctx SpecContext) {
+		const count = 8
+		between.loseEvery(3, pattern{"POST", "servers"}, pattern{"DELETE", "servers/*"})
+		var vms []*pcapi.VM
+		for i := range count {
+			vm := newVM(fmt.Sprintf("many-%d", i))
+			Expect(env.Client.Create(ctx, vm)).To(Succeed())
+			vms = append(vms, vm)
+		}
+		for _, created := range []int{count / 4, count / 2} {
+			Eventually(ctx, servers).Should(WithTransform(func(s []cloud.Server) int { return len(s) }, BeNumerically(">=", created)))
+			Expect(operator.Stop()).To(Succeed())
+			startOperator()
+		}
+		var ids []any
+		for _, vm := range vms {
+			ids = append(ids, HaveField("ID", ready(ctx, vm).Status.VMID))
+		}
+		Eventually(ctx, servers).Should(ConsistOf(ids...))
+		for _, vm := range vms {
+			Expect(env.Client.Delete(ctx, vm)).To(Succeed())
+		}
+		for _, vm := range vms {
+			gone(ctx, vm)
+		}
+	}, SpecTimeout(15*time.Minute))
 
 	It("a Network with a VM, each answer to its create is lost: one network, whose gateway changes", func(ctx SpecContext) {
 		restore := between.loseAnswers(pattern{"POST", "networks"})

@@ -21,6 +21,8 @@ type wire struct {
 	mu   sync.Mutex
 	sent int
 	lose []pattern
+	// every is which of the requests that match lose their answers; 0 for all of them.
+	every, matched int
 }
 
 // pattern matches requests by method and path, in the form of path.Match.
@@ -82,7 +84,8 @@ func (w *wire) loses(req *http.Request) bool {
 			}
 		}
 		if matched, _ := path.Match(p.path, of); matched && p.method == req.Method {
-			return true
+			w.matched++
+			return w.every == 0 || w.matched%w.every == 0
 		}
 	}
 	return false
@@ -92,8 +95,17 @@ func (w *wire) loses(req *http.Request) bool {
 func (w *wire) loseAnswers(patterns ...pattern) (restore func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.lose = patterns
+	w.lose, w.every = patterns, 0
 	return func() { w.loseAnswers() }
+}
+
+// loseEvery loses the answer to each nth request that matches, until restore is called.
+func (w *wire) loseEvery(n int, patterns ...pattern) (restore func()) {
+	restore = w.loseAnswers(patterns...)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.every, w.matched = n, 0
+	return restore
 }
 
 func (w *wire) count() int {
