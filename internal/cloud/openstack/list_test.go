@@ -65,7 +65,8 @@ func (f *failing) Begin() { f.taken = 0 }
 var errFull = &cloud.Error{Kind: cloud.Unreadable, Op: "list servers", Detail: "too many"}
 
 func (f *failing) Take(cloud.Server) error {
-	if f.taken++; f.taken == 2 {
+	f.taken++
+	if f.taken == 2 {
 		return errFull
 	}
 	return nil
@@ -84,7 +85,8 @@ func TestListingThatBreaksIsReadAgain(t *testing.T) {
 	s := newStub(t)
 	tries := 0
 	s.handle("GET compute/servers/detail", func(w http.ResponseWriter, r *http.Request) {
-		if tries++; tries == 1 {
+		tries++
+		if tries == 1 {
 			w.Header().Set("Content-Length", "10000")
 			_, _ = w.Write([]byte(`{"servers": [` + serverJSON() + `,`))
 			cut(w, r)
