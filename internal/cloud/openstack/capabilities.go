@@ -43,15 +43,26 @@ func (c *Client) probe(ctx context.Context, op string) *cloud.Error {
 	}
 	if c.cfg.Image != "" {
 		if _, err := c.imageFor(ctx, op, ""); err != nil {
-			return err
+			return misconfigured("images.default", err)
 		}
 	}
 	if c.cfg.Flavor != "" {
 		if _, err := c.flavorFor(ctx, op, size{}); err != nil {
-			return err
+			return misconfigured("flavors.default", err)
 		}
 	}
-	_, err := c.attachment(ctx, op, "")
+	if _, err := c.attachment(ctx, op, ""); err != nil {
+		return misconfigured("network.default", err)
+	}
+	return nil
+}
+
+// misconfigured returns err, as an error of the spec if it says that what the field names
+// does not exist.
+func misconfigured(field string, err *cloud.Error) *cloud.Error {
+	if err.Kind == cloud.Rejected {
+		err.Kind, err.Detail = cloud.Misconfigured, "spec.openstack."+field+": "+err.Detail
+	}
 	return err
 }
 

@@ -2,15 +2,20 @@ package openstack
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/gophercloud/gophercloud/v2/openstack/compute/v2/servers"
 
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloud/transport"
 )
 
 // maxLookups bounds the names whose ids are kept.
@@ -128,7 +133,7 @@ func (c *Client) idOf(ctx context.Context, kept *lookup, call *call, name, noun 
 	matches := listed()
 	switch {
 	case len(matches) == 0:
-		return "", refuse(call.op, cloud.Rejected, "no %s that can be used is named %s", noun, quote(name))
+		return "", refuse(call.op, cloud.Rejected, "no %s that can be used is named %s; %s", noun, quote(name), c.others(ctx, call, listed))
 	case len(matches) > 1:
 		return "", refuse(call.op, cloud.Rejected, "%d %ss are named %s: give the id of one, or rename the others", len(matches), noun, quote(name))
 	case !isID(matches[0].ID):
@@ -136,4 +141,24 @@ func (c *Client) idOf(ctx context.Context, kept *lookup, call *call, name, noun 
 	}
 	kept.put(name, matches[0].ID)
 	return matches[0].ID, nil
+}
+
+// others says what a call lists under other names.
+func (c *Client) others(ctx context.Context, call *call, listed func() []named) string {
+	all := *call
+	all.query = maps.Clone(call.query)
+	all.query.Del("name")
+	all.query.Set("limit", strconv.Itoa(maxListed))
+	if err := c.do(ctx, &all); err != nil {
+		return "what there is cannot be listed"
+	}
+	var names []string
+	for _, n := range listed() {
+		names = append(names, transport.Printable(n.Name))
+	}
+	slices.Sort(names)
+	if len(names) == 0 {
+		return "there are none"
+	}
+	return transport.Truncate("there are: "+strings.Join(names, ", "), 2*maxReason)
 }

@@ -46,7 +46,7 @@ func (c *Client) locate(op string, catalog []tokens.CatalogEntry) (map[service]s
 	for _, kind := range []service{compute, network, image} {
 		base, regions := find(catalog, kind, c.cfg.Region)
 		if base == "" {
-			return nil, refuse(op, cloud.Unavailable, "%s", missing(kind, c.cfg.Region, regions))
+			return nil, missing(op, kind, c.cfg.Region, regions)
 		}
 		u, err := url.Parse(base)
 		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Hostname() == "" || u.RawQuery != "" || u.User != nil {
@@ -87,16 +87,16 @@ func find(catalog []tokens.CatalogEntry, kind service, region string) (base stri
 }
 
 // missing says that a service is not there, and what to do.
-func missing(kind service, region string, regions []string) string {
+func missing(op string, kind service, region string, regions []string) *cloud.Error {
 	const most = 8
 	switch {
 	case len(regions) == 0:
-		return fmt.Sprintf("the catalog of services has no public endpoint of a %s service: the operator needs compute, network and image", kind)
+		return refuse(op, cloud.Unavailable, "the catalog of services has no public endpoint of a %s service: the operator needs compute, network and image", kind)
 	case len(regions) > most:
 		regions = append(regions[:most:most], "…")
 	}
 	named := transport.Truncate(transport.Printable(strings.Join(regions, ", ")), maxReason)
-	return fmt.Sprintf("the catalog of services has no %s service in region %s, but in %s: correct spec.openstack.region", kind, quote(region), named)
+	return refuse(op, cloud.Misconfigured, "the catalog of services has no %s service in region %s, but in %s: correct spec.openstack.region", kind, quote(region), named)
 }
 
 // negotiate returns the microversion to use with the compute service.

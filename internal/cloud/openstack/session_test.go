@@ -1,6 +1,8 @@
 package openstack
 
 import (
+	"io"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -89,7 +91,7 @@ func TestLoginThatCannotBeUsedSaysWhatToDo(t *testing.T) {
 		},
 		"another region": {
 			change: func(c *Config) { c.Region = "Elsewhere" },
-			kind:   cloud.Unavailable, says: `no compute service in region "Elsewhere", but in RegionOne: correct spec.openstack.region`,
+			kind:   cloud.Misconfigured, says: `no compute service in region "Elsewhere", but in RegionOne: correct spec.openstack.region`,
 		},
 		"an old compute service": {
 			prepare: func(s *stub) { s.versions = [2]string{"2.1", "2.42"} },
@@ -108,16 +110,25 @@ func TestLoginThatCannotBeUsedSaysWhatToDo(t *testing.T) {
 			kind:    cloud.Unavailable, says: "no usable URL of the compute service",
 		},
 		"a default image that does not exist": {
-			prepare: func(s *stub) { s.on("GET image/images", `{"images": []}`) },
-			kind:    cloud.Rejected, says: `no image that can be used is named "debian"`,
+			prepare: func(s *stub) {
+				s.handle("GET image/images", func(w http.ResponseWriter, r *http.Request) {
+					w.Header().Set("Content-Type", "application/json")
+					if r.URL.Query().Has("name") {
+						_, _ = io.WriteString(w, `{"images": []}`)
+						return
+					}
+					_, _ = io.WriteString(w, `{"images": [{"id": "a", "name": "fedora"}, {"id": "b", "name": "arch"}]}`)
+				})
+			},
+			kind: cloud.Misconfigured, says: `spec.openstack.images.default: no image that can be used is named "debian"; there are: arch, fedora`,
 		},
 		"two default images": {
 			prepare: func(s *stub) { s.on("GET image/images", `{"images": [{"id": "a"}, {"id": "b"}]}`) },
-			kind:    cloud.Rejected, says: `2 images are named "debian"`,
+			kind:    cloud.Misconfigured, says: `2 images are named "debian"`,
 		},
 		"a default flavor that does not exist": {
 			change: func(c *Config) { c.Flavor = "huge" },
-			kind:   cloud.Rejected, says: `no flavor is named "huge", which is spec.openstack.flavors.default of the Cloud; there are: large (4 CPUs, 8192 MiB), small (1 CPUs, 1024 MiB)`,
+			kind:   cloud.Misconfigured, says: `no flavor is named "huge", which is spec.openstack.flavors.default of the Cloud; there are: large (4 CPUs, 8192 MiB), small (1 CPUs, 1024 MiB)`,
 		},
 	}
 	for name, tc := range tests {
