@@ -63,8 +63,8 @@ var kubectlOutput = cases{
 			t.Expect(f.SetUtilisation(vm.Status.VMID, percent)).To(Succeed())
 			f.waitForPolls(1)
 		}
-		t.Expect(eventReasons(vm)(t.Context())).To(Equal([]string{"Created"}))
-		t.Expect(eventReasons(f.object)(t.Context())).To(Equal([]string{"Connected"}), "a Cloud records when it is connected, and nothing at polls")
+		t.Eventually(eventReasons(vm)).Should(Equal([]string{"Created"}))
+		t.Eventually(eventReasons(f.object)).Should(Equal([]string{"Connected"}), "a Cloud records when it is connected, and nothing at polls")
 	},
 }
 

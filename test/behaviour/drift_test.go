@@ -32,7 +32,7 @@ var serverLosses = cases{
 		f.waitForPolls(2)
 		t.Expect(f.createCalls()).To(Equal(1))
 		t.Expect(get(t, vm)).To(HaveField("Status.VMID", vm.Status.VMID))
-		t.Expect(eventReasons(vm)(t.Context())).To(Equal([]string{"Created", "Lost"}))
+		t.Eventually(eventReasons(vm)).Should(Equal([]string{"Created", "Lost"}))
 	},
 
 	"the server comes back: the VM is Running again": func(t *T) {

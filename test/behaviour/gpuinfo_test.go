@@ -153,7 +153,7 @@ var gpuInfoCases = cases{
 		t.Expect(f.reasonsFor(gpu)).To(Equal([]string{
 			`a on "a": ` + chosen, `b on "b": ` + suits, `c on "b": the node is cordoned`, `p on "plain": the host has no GPU`,
 		}))
-		t.Expect(eventReasons(gpu)(t.Context())).To(Equal([]string{"Placed"}))
+		t.Eventually(eventReasons(gpu)).Should(Equal([]string{"Placed"}))
 
 		plain := f.createGPUInfo("plain", 100, func(gpu *pcapi.GPUInfo) { gpu.Spec.GPURequired = false })
 		t.Eventually(latest(plain)).Should(HaveField("Status.SuitableHostName", "plain"))
@@ -310,7 +310,7 @@ var gpuInfoCases = cases{
 		requestReconcile(t, gpu)
 		again := waitPlaced(t, gpu, onA, "a")
 		t.Expect(again.Status.LastHandledReconcileAt).To(Equal(again.Annotations[pcapi.ReconcileRequestedAtAnnotation]))
-		t.Expect(eventReasons(gpu)(t.Context())).To(Equal([]string{"Placed", "Expired", "Placed"}))
+		t.Eventually(eventReasons(gpu)).Should(Equal([]string{"Placed", "Expired", "Placed"}))
 
 		patchStatus(t, again, func(status *pcapi.GPUInfoStatus) {
 			status.Reservation.Until = metav1.NewTime(time.Now().Add(-time.Minute))

@@ -49,7 +49,7 @@ var prohibitedNames = cases{
 		t.Expect(f.checkCalls()).To(Equal(1))
 		t.Expect(f.createCalls()).To(BeZero(), "a create was sent for a prohibited name")
 		t.Expect(get(t, vm)).To(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "Prohibited"))
-		t.Expect(eventReasons(vm)(t.Context())).To(Equal([]string{"Prohibited"}))
+		t.Eventually(eventReasons(vm)).Should(Equal([]string{"Prohibited"}))
 	},
 
 	"the name is corrected: the VM is created": func(t *T) {

@@ -197,7 +197,7 @@ var networkCases = cases{
 		touch(t, f.object)
 		t.Eventually(latest(f.object)).Should(testkit.BeReady())
 		f.waitForNetworkPolls(2)
-		t.Expect(eventReasons(net)(t.Context())).To(Equal([]string{"Created"}))
+		t.Eventually(eventReasons(net)).Should(Equal([]string{"Created"}))
 		t.Expect(get(t, net).Status).To(Equal(net.Status))
 	},
 

@@ -103,7 +103,7 @@ var vmGroupCases = cases{
 		for _, vm := range vms {
 			t.Expect(vm.OwnerReferences).To(ConsistOf(SatisfyAll(HaveField("UID", g.UID), HaveField("BlockOwnerDeletion", HaveValue(BeTrue())))))
 		}
-		t.Expect(eventReasons(g)(t.Context())).To(ContainElement("Reconciled"))
+		t.Eventually(eventReasons(g)).Should(ContainElement("Reconciled"))
 	},
 
 	"the documented manifest is applied and scaled: kubectl prints the documented table": func(t *T) {
