@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs an OpenStack into the folder OPENSTACK_DIR, starts it, runs a command with the environment that test/openstack
-# reads, and stops it again:
+# Installs an OpenStack into the folder OPENSTACK_DIR (default: openstack in the cache of all clones), starts it, runs a command
+# with the environment that test/openstack reads, and stops it again:
 #
 #   OPENSTACK_DIR=/var/tmp/openstack hack/openstack/run.sh go test ./test/openstack
 #
@@ -19,7 +19,8 @@
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
-: "${OPENSTACK_DIR:?name the folder to install into: OPENSTACK_DIR=/var/tmp/openstack}"
+. "$here/../lib.sh"
+OPENSTACK_DIR=${OPENSTACK_DIR:-$cache/openstack}
 mkdir -p "$OPENSTACK_DIR"
 export OPENSTACK_DIR OPENSTACK_PORT="${OPENSTACK_PORT:-35000}" OPENSTACK_PASSWORD=secret-of-tests
 OPENSTACK_DIR=$(cd "$OPENSTACK_DIR" && pwd)
