@@ -114,8 +114,8 @@ func (s *stage) pollEvery(ctx context.Context, interval time.Duration) error {
 }
 
 // configure sets the poll interval and the settle time of both clouds.
-func (s *stage) configure(ctx context.Context, interval, settle time.Duration) error {
-	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"pollInterval":%q,"settleTime":%q}}`, interval, settle))
+func (s *stage) configure(ctx context.Context, interval, settleTime time.Duration) error {
+	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"pollInterval":%q,"settleTime":%q}}`, interval, settleTime))
 	for _, name := range []string{pcapi.DefaultCloudName, coreCloud} {
 		if err := s.client.Patch(ctx, &pcapi.Cloud{ObjectMeta: metav1.ObjectMeta{Name: name}}, patch); err != nil {
 			return fmt.Errorf("configuring Cloud %s: %w", name, err)
