@@ -36,6 +36,18 @@ func finish(t *testing.T, c cloud.Client, result cloud.Result) cloud.Operation {
 	}
 }
 
+// stop stops a server.
+func stop(t *testing.T, c cloud.Client, id string) {
+	t.Helper()
+	result, err := c.UpdateServer(t.Context(), id, cloud.UpdateServer{PowerState: new(cloud.PowerOff)})
+	if err != nil {
+		t.Fatalf("UpdateServer: %v", err)
+	}
+	if ended := finish(t, c, result); ended.Err != nil {
+		t.Fatalf("the stop failed: %v", ended.Err)
+	}
+}
+
 func create(t *testing.T, c cloud.Client, req cloud.CreateServer) cloud.Server {
 	t.Helper()
 	result, err := c.CreateServer(t.Context(), req)
@@ -121,6 +133,7 @@ func TestResizeInterruptedBeforeItsConfirmationIsCompleted(t *testing.T) {
 	c := newClient(t, p, &wire{})
 	server := create(t, c, cloud.CreateServer{Name: "web", CPU: 1, MemoryMiB: 2048})
 	change := cloud.UpdateServer{CPU: new(4)}
+	stop(t, c, server.ID)
 	if _, err := c.UpdateServer(t.Context(), server.ID, change); err != nil {
 		t.Fatalf("UpdateServer: %v", err)
 	}
@@ -135,7 +148,7 @@ func TestResizeInterruptedBeforeItsConfirmationIsCompleted(t *testing.T) {
 		if got.CPU != 1 {
 			t.Fatalf("%d CPUs before the confirmation, want 1", got.CPU)
 		}
-		if got.State == cloud.StateActive {
+		if got.State == cloud.StateStopped {
 			result, err := next.UpdateServer(ctx, server.ID, change)
 			if err == nil && result.Operation != "" {
 				if ended := finish(t, next, result); ended.Err != nil {
@@ -149,8 +162,8 @@ func TestResizeInterruptedBeforeItsConfirmationIsCompleted(t *testing.T) {
 		}
 		<-time.After(100 * time.Millisecond)
 	}
-	if got, err := next.GetServer(ctx, server.ID); err != nil || got.CPU != 4 || got.MemoryMiB != 2048 || got.State != cloud.StateActive {
-		t.Errorf("%+v, %v, want 4 CPUs and 2048 MiB", got, err)
+	if got, err := next.GetServer(ctx, server.ID); err != nil || got.CPU != 4 || got.MemoryMiB != 2048 || got.State != cloud.StateStopped {
+		t.Errorf("%+v, %v, want 4 CPUs and 2048 MiB, stopped", got, err)
 	}
 }
 
@@ -168,6 +181,7 @@ func TestCreateAndResizeWithoutRoomReportTheirFault(t *testing.T) {
 		t.Errorf("%+v, %v, want a server in error", got, err)
 	}
 	server := create(t, c, cloud.CreateServer{Name: "web", CPU: 1, MemoryMiB: 2048})
+	stop(t, c, server.ID)
 	result, err = c.UpdateServer(t.Context(), server.ID, cloud.UpdateServer{CPU: new(8), MemoryMiB: new(50_000_000)})
 	if err == nil {
 		if ended := finish(t, c, result); ended.Err != nil {
@@ -177,7 +191,7 @@ func TestCreateAndResizeWithoutRoomReportTheirFault(t *testing.T) {
 	if !cloud.Is(err, cloud.Quota, cloud.Failed) {
 		t.Errorf("the resize ended with %v, want Quota or Failed", err)
 	}
-	if got, err := c.GetServer(t.Context(), server.ID); err != nil || got.CPU != 1 || got.State != cloud.StateActive {
+	if got, err := c.GetServer(t.Context(), server.ID); err != nil || got.CPU != 1 || got.State != cloud.StateStopped {
 		t.Errorf("%+v, %v, want the server as before", got, err)
 	}
 }

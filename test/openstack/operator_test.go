@@ -110,6 +110,8 @@ var _ = Describe("An OpenStack", Ordered, func() {
 		Expect(vm.Status.CPUUtilization).To(BeNil())
 
 		edit(ctx, vm, func(vm *pcapi.VM) { vm.Spec.CPU = new(int32(4)) })
+		Eventually(ctx, stored(vm)).Should(testkit.HaveCondition(pcapi.ReadyCondition, metav1.ConditionFalse, pcapi.NeedsRestartReason))
+		edit(ctx, vm, func(vm *pcapi.VM) { vm.Spec.UpdatePolicy = pcapi.UpdatePolicyRestartAllowed })
 		Eventually(ctx, servers).Should(ConsistOf(And(HaveField("CPU", 4), HaveField("State", cloud.StateActive))))
 		ready(ctx, vm)
 		edit(ctx, vm, func(vm *pcapi.VM) { vm.Spec.PowerState = pcapi.PowerOff })

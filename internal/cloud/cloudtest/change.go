@@ -32,7 +32,7 @@ var changeCases = []testCase{
 	{name: "a change of the size: nothing else changes", needs: []cloud.Capability{cloud.Resize, cloud.Sizing},
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			created := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("grown"), CPU: 1, MemoryMiB: 2 << 10})
-			got := mustUpdate(ctx, t, f, created.ID, cloud.UpdateServer{CPU: new(4)})
+			got := mustResize(ctx, t, f, created.ID, cloud.UpdateServer{CPU: new(4)})
 			want := created.Clone()
 			want.CPU = 4
 			sameServer(t, "UpdateServer", want, got)

@@ -111,7 +111,7 @@ var operationCases = []testCase{
 			f.Operating(t, true)
 			want := created.Clone()
 			want.CPU = 4
-			sameServer(t, "UpdateServer", want, mustUpdate(ctx, t, f, created.ID, cloud.UpdateServer{CPU: new(4)}))
+			sameServer(t, "UpdateServer", want, mustResize(ctx, t, f, created.ID, cloud.UpdateServer{CPU: new(4)}))
 			mustDelete(ctx, t, f, created.ID)
 			_, err := f.Client.GetServer(ctx, created.ID)
 			wantGone(t, f, "GetServer after DeleteServer", err)

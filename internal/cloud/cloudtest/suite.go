@@ -165,6 +165,24 @@ func mustUpdate(ctx context.Context, t *testing.T, f Fixture, id string, req clo
 	return serverOf(ctx, t, f, result)
 }
 
+// mustResize changes the size of a server, which is stopped first if the cloud demands it.
+func mustResize(ctx context.Context, t *testing.T, f Fixture, id string, req cloud.UpdateServer) cloud.Server {
+	t.Helper()
+	result, err := f.Client.UpdateServer(ctx, id, req)
+	if !cloud.Is(err, cloud.NeedsStop) {
+		if err != nil {
+			t.Fatalf("UpdateServer(%s, %+v): %v", id, req, err)
+		}
+		return serverOf(ctx, t, f, result)
+	}
+	stopped := mustUpdate(ctx, t, f, id, cloud.UpdateServer{PowerState: new(cloud.PowerOff)})
+	resized := mustUpdate(ctx, t, f, id, req)
+	if stopped.State != cloud.StateStopped || resized.State != cloud.StateStopped {
+		t.Errorf("a server that was stopped for a change of its size is %s, and %s after it", stopped.State, resized.State)
+	}
+	return mustUpdate(ctx, t, f, id, cloud.UpdateServer{PowerState: new(cloud.PowerOn)})
+}
+
 // mustDelete deletes a server, and waits until it is gone.
 func mustDelete(ctx context.Context, t *testing.T, f Fixture, id string) {
 	t.Helper()

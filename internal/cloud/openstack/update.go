@@ -186,6 +186,9 @@ func (c *Client) resize(ctx context.Context, op string, current *server, to size
 		}
 		return cloud.Result{Server: changed.domain()}, nil
 	}
+	if current.Status != statusStopped {
+		return cloud.Result{}, refuse(op, cloud.NeedsStop, "the cloud restarts a running server to change its size")
+	}
 	// The marks precede the resize: without them nobody would confirm it if this process
 	// ends before it has the answer.
 	if err := c.annotate(ctx, op, id, map[string]string{sizeKey: asked, resizeKey: before}); err != nil {

@@ -26,10 +26,21 @@ func changesOf(sent []string) []string {
 	return changes
 }
 
+func TestRunningServerIsNotResized(t *testing.T) {
+	s := newStub(t)
+	s.on("GET"+aboutSome, oneServer())
+	if _, err := s.client().UpdateServer(t.Context(), someID, cloud.UpdateServer{CPU: new(4), MemoryMiB: new(8192)}); !cloud.Is(err, cloud.NeedsStop) {
+		t.Errorf("UpdateServer: %v, want NeedsStop", err)
+	}
+	if sent := changesOf(s.taken()); len(sent) != 0 {
+		t.Errorf("sent %v, want nothing: the guest would be restarted", sent)
+	}
+}
+
 func TestResizeIsAnOperationOfTwoSteps(t *testing.T) {
 	s := newStub(t)
 	c := s.client()
-	s.on("GET"+aboutSome, oneServer())
+	s.on("GET"+aboutSome, oneServer(`"status": "SHUTOFF"`))
 	s.on("POST"+aboutSome+"/metadata", `{"metadata": {}}`)
 	s.on("POST"+aboutSome+"/action", "", 202)
 	result, err := c.UpdateServer(t.Context(), someID, cloud.UpdateServer{CPU: new(4), MemoryMiB: new(8192)})
