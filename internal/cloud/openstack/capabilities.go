@@ -57,6 +57,15 @@ func (c *Client) probe(ctx context.Context, op string) *cloud.Error {
 	return nil
 }
 
+// ofDefault is misconfigured for what a default of the Cloud names. Tenants do not see
+// what else there is.
+func ofDefault(isDefault bool, field string, err *cloud.Error) *cloud.Error {
+	if !isDefault {
+		return err
+	}
+	return misconfigured(field, err)
+}
+
 // misconfigured returns err, as an error of the spec if it says that what the field names
 // does not exist.
 func misconfigured(field string, err *cloud.Error) *cloud.Error {

@@ -3,6 +3,7 @@ package openstack
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -183,5 +184,33 @@ func TestRefusedCreateLooksIdsUpAgain(t *testing.T) {
 	}
 	if lookups := strings.Count(fmt.Sprint(s.taken()), "GET image/images"); lookups != 2 {
 		t.Errorf("looked up %d times, want twice", lookups)
+	}
+}
+
+// The service leaves out the servers of a cell that does not answer if a request has a limit.
+func TestFirstPageOfAllServersHasNoLimit(t *testing.T) {
+	s := newStub(t)
+	var queries []string
+	s.handle("GET compute/servers/detail", func(w http.ResponseWriter, r *http.Request) {
+		queries = append(queries, r.URL.RawQuery)
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"servers": []}`)
+	})
+	c := s.client()
+	for _, opts := range []cloud.ListServers{{Limit: 500}, {Limit: 500, Marker: someID}, {Limit: 2}} {
+		if _, err := c.ListServers(t.Context(), opts); err != nil {
+			t.Errorf("ListServers(%+v): %v", opts, err)
+		}
+	}
+	if diff := cmp.Diff([]string{"", "limit=500&marker=" + someID, "limit=2"}, queries); diff != "" {
+		t.Errorf("queries (-want +got):\n%s", diff)
+	}
+}
+
+func TestPageWithoutServersIsNotTheEndIfAnotherFollows(t *testing.T) {
+	s := newStub(t)
+	s.on("GET compute/servers/detail", `{"servers": [], "servers_links": [{"rel": "next", "href": "x"}]}`)
+	if _, err := s.client().ListServers(t.Context(), cloud.ListServers{}); !cloud.Is(err, cloud.Unreadable) {
+		t.Errorf("ListServers: %v, want Unreadable", err)
 	}
 }

@@ -130,7 +130,7 @@ func (c *Client) idOf(ctx context.Context, kept *lookup, call *call, name, noun 
 		err.Detail = "looking for " + noun + " " + quote(name) + ": " + err.Detail
 		return "", err
 	}
-	matches := listed()
+	matches := slices.DeleteFunc(listed(), func(n named) bool { return n.Name != name })
 	switch {
 	case len(matches) == 0:
 		return "", refuse(call.op, cloud.Rejected, "no %s that can be used is named %s; %s", noun, quote(name), c.others(ctx, call, listed))

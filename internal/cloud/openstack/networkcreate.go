@@ -42,11 +42,17 @@ func (c *Client) CreateNetwork(ctx context.Context, req cloud.CreateNetwork) (cl
 	if err == nil {
 		return completed, nil
 	}
-	if !err.Uncertain && err.Kind != cloud.Throttled && c.do(ctx, c.networkDeletion(op, made.ID)) == nil {
+	if !err.Uncertain && err.Kind != cloud.Throttled && c.bare(ctx, op, made.ID) && c.do(ctx, c.networkDeletion(op, made.ID)) == nil {
 		return cloud.Network{}, err // nothing is left of a refused create
 	}
 	err.Uncertain = true
 	return cloud.Network{}, err
+}
+
+// bare reports whether a network has no subnet: another request may have completed it.
+func (c *Client) bare(ctx context.Context, op, id string) bool {
+	subnets, err := c.listSubnets(ctx, op, aboutCloud, url.Values{"network_id": {id}})
+	return err == nil && len(subnets) == 0
 }
 
 // description marks a network that was made for a create with this key.

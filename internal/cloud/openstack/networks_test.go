@@ -71,13 +71,15 @@ func TestSubnetThatFails(t *testing.T) {
 		subnet, deletion http.HandlerFunc
 		want             outcome
 		deleted          bool
+		subnets          string
 	}{
-		"refused: the network is deleted":                      {status(400), status(204), outcome{Kind: cloud.Rejected}, true},
-		"refused, and the network stays: uncertain":            {status(400), status(409), outcome{cloud.Rejected, true}, true},
-		"the quota is used up: the network is deleted":         {quotaOfSubnets, status(204), outcome{Kind: cloud.Quota}, true},
-		"the answer is lost: uncertain, and the network stays": {cut, nil, outcome{cloud.Unavailable, true}, false},
-		"the service fails: uncertain":                         {status(500), nil, outcome{cloud.Unavailable, true}, false},
-		"too many requests: uncertain, it is completed later":  {status(429), nil, outcome{cloud.Throttled, true}, false},
+		"refused: the network is deleted":                      {status(400), status(204), outcome{Kind: cloud.Rejected}, true, `{"subnets": []}`},
+		"refused, and the network stays: uncertain":            {status(400), status(409), outcome{cloud.Rejected, true}, true, `{"subnets": []}`},
+		"the quota is used up: the network is deleted":         {quotaOfSubnets, status(204), outcome{Kind: cloud.Quota}, true, `{"subnets": []}`},
+		"the answer is lost: uncertain, and the network stays": {cut, nil, outcome{cloud.Unavailable, true}, false, `{"subnets": []}`},
+		"the service fails: uncertain":                         {status(500), nil, outcome{cloud.Unavailable, true}, false, `{"subnets": []}`},
+		"too many requests: uncertain, it is completed later":  {status(429), nil, outcome{cloud.Throttled, true}, false, `{"subnets": []}`},
+		"refused, since another request made it: uncertain":    {status(400), nil, outcome{cloud.Rejected, true}, false, `{"subnets": [` + itsSubnet + `]}`},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -85,6 +87,7 @@ func TestSubnetThatFails(t *testing.T) {
 			s.on("GET network/networks", `{"networks": []}`)
 			s.on("POST network/networks", `{"network": `+bareNetwork+`}`, 201)
 			s.handle("POST network/subnets", tc.subnet)
+			s.on("GET network/subnets", tc.subnets)
 			if tc.deletion != nil {
 				s.handle("DELETE"+aboutNetOne, tc.deletion)
 			}

@@ -51,6 +51,9 @@ func (c *Client) GetOperation(ctx context.Context, id string) (cloud.Operation, 
 	switch {
 	case err != nil && err.Kind == cloud.NotFound && kind == opDelete:
 		return cloud.Operation{Done: true, ServerID: serverID}, nil
+	case err != nil && err.Kind == cloud.NotFoundUnproven:
+		// Nothing more is learned from the operation: the server is looked for.
+		return cloud.Operation{}, refuse(op, cloud.NotFound, "the server of the operation is not found")
 	case err != nil:
 		return cloud.Operation{}, err
 	}

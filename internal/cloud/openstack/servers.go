@@ -21,6 +21,8 @@ import (
 const (
 	// maxLimit bounds the servers of a page.
 	maxLimit = 1000
+	// bulkLimit is the limit from which on a listing is one of all servers.
+	bulkLimit = 500
 	// maxName bounds a name, in characters.
 	maxName = 255
 	// maxPage bounds the body of a page, in bytes.
@@ -154,6 +156,9 @@ func (c *Client) StreamServers(ctx context.Context, opts cloud.ListServers, to c
 			}
 			return nil
 		})
+		if failed == nil && more && last == "" {
+			return unreadable(call, "a page without servers refers to another one")
+		}
 		if more {
 			next = last
 		}
@@ -173,7 +178,9 @@ func (c *Client) StreamServers(ctx context.Context, opts cloud.ListServers, to c
 // made from one label; the others are compared here.
 func (c *Client) listQuery(opts cloud.ListServers) url.Values {
 	query := url.Values{}
-	if opts.Limit > 0 {
+	// In a request without a limit, the service shows the servers of a cell that does not
+	// answer, without names, which fails the listing. Otherwise it leaves them out.
+	if first := opts.Marker == "" && opts.Limit >= bulkLimit; opts.Limit > 0 && !first {
 		query.Set("limit", strconv.Itoa(opts.Limit))
 	}
 	if opts.Marker != "" {
@@ -213,16 +220,16 @@ func (c *Client) create(ctx context.Context, op string, req cloud.CreateServer) 
 	}
 	imageID, err := c.imageFor(ctx, op, req.Template)
 	if err != nil {
-		return cloud.Result{}, err
+		return cloud.Result{}, ofDefault(req.Template == "" && c.cfg.Image != "", "images.default", err)
 	}
 	asked := size{cpu: req.CPU, mib: req.MemoryMiB}
 	chosen, err := c.flavorFor(ctx, op, asked)
 	if err != nil {
-		return cloud.Result{}, err
+		return cloud.Result{}, ofDefault(asked == size{} && c.cfg.Flavor != "", "flavors.default", err)
 	}
 	attached, err := c.attachment(ctx, op, req.NetworkID)
 	if err != nil {
-		return cloud.Result{}, err
+		return cloud.Result{}, ofDefault(req.NetworkID == "", "network.default", err)
 	}
 	for key, value := range map[string]string{templateKey: req.Template, networkKey: req.NetworkID, sizeKey: chosen.record(asked)} {
 		if value != "" {

@@ -45,6 +45,9 @@ func (c *Client) locate(op string, catalog []tokens.CatalogEntry) (map[service]s
 	located := map[service]string{identity: c.endpoint + "/"}
 	for _, kind := range []service{compute, network, image} {
 		base, regions := find(catalog, kind, c.cfg.Region)
+		if c.cfg.Region == "" && len(regions) > 1 {
+			return nil, refuse(op, cloud.Misconfigured, "the catalog of services has several regions: set spec.openstack.region to one of %s", regionsText(regions))
+		}
 		if base == "" {
 			return nil, missing(op, kind, c.cfg.Region, regions)
 		}
@@ -88,15 +91,20 @@ func find(catalog []tokens.CatalogEntry, kind service, region string) (base stri
 
 // missing says that a service is not there, and what to do.
 func missing(op string, kind service, region string, regions []string) *cloud.Error {
-	const most = 8
-	switch {
-	case len(regions) == 0:
+	if len(regions) == 0 {
 		return refuse(op, cloud.Unavailable, "the catalog of services has no public endpoint of a %s service: the operator needs compute, network and image", kind)
-	case len(regions) > most:
+	}
+	return refuse(op, cloud.Misconfigured, "the catalog of services has no %s service in region %s, but in %s: correct spec.openstack.region",
+		kind, quote(region), regionsText(regions))
+}
+
+// regionsText lists some regions.
+func regionsText(regions []string) string {
+	const most = 8
+	if len(regions) > most {
 		regions = append(regions[:most:most], "…")
 	}
-	named := transport.Truncate(transport.Printable(strings.Join(regions, ", ")), maxReason)
-	return refuse(op, cloud.Misconfigured, "the catalog of services has no %s service in region %s, but in %s: correct spec.openstack.region", kind, quote(region), named)
+	return transport.Truncate(transport.Printable(strings.Join(regions, ", ")), maxReason)
 }
 
 // negotiate returns the microversion to use with the compute service.

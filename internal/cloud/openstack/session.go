@@ -55,7 +55,7 @@ func (s *session) usable(stale *grant) (*grant, *cloud.Error) {
 	if refused := s.refusal.held(); refused != nil {
 		return nil, refused
 	}
-	if s.current == stale || (!s.current.renewAt.IsZero() && !time.Now().Before(s.current.renewAt)) {
+	if s.current == nil || s.current == stale || (!s.current.renewAt.IsZero() && !time.Now().Before(s.current.renewAt)) {
 		return nil, nil
 	}
 	return s.current, nil

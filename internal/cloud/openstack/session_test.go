@@ -89,6 +89,12 @@ func TestLoginThatCannotBeUsedSaysWhatToDo(t *testing.T) {
 			},
 			kind: cloud.Unavailable, says: "no public endpoint of a network service",
 		},
+		"several regions": {
+			prepare: func(s *stub) {
+				s.catalog = []any{service1("compute", "R", s.URL+"/compute/v2.1"), service1("compute", "Q", s.URL+"/compute/v2.1")}
+			},
+			kind: cloud.Misconfigured, says: "several regions: set spec.openstack.region to one of Q, R",
+		},
 		"another region": {
 			change: func(c *Config) { c.Region = "Elsewhere" },
 			kind:   cloud.Misconfigured, says: `no compute service in region "Elsewhere", but in RegionOne: correct spec.openstack.region`,
@@ -123,8 +129,10 @@ func TestLoginThatCannotBeUsedSaysWhatToDo(t *testing.T) {
 			kind: cloud.Misconfigured, says: `spec.openstack.images.default: no image that can be used is named "debian"; there are: arch, fedora`,
 		},
 		"two default images": {
-			prepare: func(s *stub) { s.on("GET image/images", `{"images": [{"id": "a"}, {"id": "b"}]}`) },
-			kind:    cloud.Misconfigured, says: `2 images are named "debian"`,
+			prepare: func(s *stub) {
+				s.on("GET image/images", `{"images": [{"id": "a", "name": "debian"}, {"id": "b", "name": "debian"}]}`)
+			},
+			kind: cloud.Misconfigured, says: `2 images are named "debian"`,
 		},
 		"a default flavor that does not exist": {
 			change: func(c *Config) { c.Flavor = "huge" },
@@ -208,5 +216,18 @@ func TestServicesAreLocatedByVersion(t *testing.T) {
 		if err != nil || opened[compute] != want || opened[network] != "http://n:9696/v2.0/" || opened[image] != "http://i/image/v2/" {
 			t.Errorf("%s: %v, %v, want %s", base, opened, err, want)
 		}
+	}
+}
+
+func TestLoginThatWasRefusedLeavesNoToken(t *testing.T) {
+	s := newSession(&refusal{})
+	former := &grant{token: "a"}
+	s.opened(former, nil)
+	s.opened(nil, refuse("log in", cloud.Unauthorized, "no"))
+	s.refusal.mu.Lock()
+	s.refusal.until = time.Now().Add(-time.Second)
+	s.refusal.mu.Unlock()
+	if got, err := s.usable(former); got != nil || err != nil {
+		t.Errorf("usable: %v, %v, want a new login", got, err)
 	}
 }

@@ -192,8 +192,8 @@ func TestOperationOfAServerThatIsGone(t *testing.T) {
 		}
 	}
 	s.on("GET"+aboutSome, "", 404)
-	if got, err := c.GetOperation(t.Context(), "delete."+someID); !cloud.Is(err, cloud.NotFoundUnproven) {
-		t.Errorf("a deletion, a 404 of a proxy: %+v, %v, want NotFoundUnproven", got, err)
+	if got, err := c.GetOperation(t.Context(), "delete."+someID); got.Done || !cloud.Is(err, cloud.NotFound) {
+		t.Errorf("a deletion, a 404 of a proxy: %+v, %v, want NotFound: the server is looked for", got, err)
 	}
 	s.taken()
 	for _, id := range []string{"", "x", "delete.", "delete.a/b", "DELETE." + someID, someID} {
