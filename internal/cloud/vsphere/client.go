@@ -33,6 +33,7 @@ type Client struct {
 	names     names
 	refs      refs
 	creating  creating
+	hidden    hidden
 }
 
 var _ cloud.Client = (*Client)(nil)

@@ -70,7 +70,14 @@ func (s entity) extra(key string) (string, bool) {
 // marked reports whether the VM has an owner's mark.
 func (s entity) marked() bool {
 	_, found := s.extra(labelsKey)
-	return found
+	return found && !s.copied()
+}
+
+// copied reports whether the mark is that of another VM, of which this one is a copy: a
+// clone has the extraConfig of its source, and an instance UUID of its own.
+func (s entity) copied() bool {
+	key, id := s.origin().Key, s.text(uuidPath)
+	return key != "" && id != "" && idOf(key) != id
 }
 
 // created reports whether a create of an operator made the VM. A VM that was imported
@@ -85,7 +92,7 @@ func (s entity) created() bool {
 func (s entity) labels() map[string]string {
 	text, _ := s.extra(labelsKey)
 	var labels map[string]string
-	if json.Unmarshal([]byte(text), &labels) != nil || len(labels) == 0 {
+	if s.copied() || json.Unmarshal([]byte(text), &labels) != nil || len(labels) == 0 {
 		return nil
 	}
 	return labels

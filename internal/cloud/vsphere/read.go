@@ -86,6 +86,13 @@ func (c *Client) lookUp(ctx context.Context, op, id string) (entity, *site, erro
 	if err := readableRoot(ctx, at); err != nil {
 		return entity{}, nil, c.fail(ctx, op, c.misplaced(ctx, at, err))
 	}
+	hidden, err := c.hidden.any(ctx, at)
+	switch {
+	case err != nil:
+		return entity{}, nil, c.fail(ctx, op, c.misplaced(ctx, at, err))
+	case hidden:
+		return entity{}, nil, refuse(op, cloud.Unavailable, "a VM in spec.vsphere.folder cannot be read at the moment, and it may be this one")
+	}
 	return entity{}, nil, refuse(op, cloud.NotFound, "no VM has this instance UUID")
 }
 
@@ -189,8 +196,11 @@ func (c *Client) GetServer(ctx context.Context, id string) (cloud.Server, error)
 		return cloud.Server{}, err
 	}
 	servers, err := c.servers(ctx, at, []entity{vm})
-	if err != nil {
+	switch {
+	case err != nil:
 		return cloud.Server{}, c.fail(ctx, op, err)
+	case len(servers) == 0:
+		return cloud.Server{}, refuse(op, cloud.Unavailable, "the VM is being created")
 	}
 	servers[0].ID = id
 	return servers[0], nil

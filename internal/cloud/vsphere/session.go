@@ -162,7 +162,7 @@ func (s *session) send(ctx context.Context, req, res soap.HasFault) error {
 	body.SetZero() // a fault of an earlier answer would stay
 	wide, _ := ctx.Value(cloudWideKey{}).(bool)
 	ctx, sent := transport.TraceSent(transport.WithCall(ctx, transport.Call{Route: routeOf(req), CloudWide: wide}))
-	err := s.soap.RoundTrip(ctx, req, res)
+	err := s.exchange(ctx, req, res)
 	switch {
 	case err == nil:
 		return nil
@@ -172,6 +172,24 @@ func (s *session) send(ctx context.Context, req, res soap.HasFault) error {
 		return err // a fault of a type that govmomi does not know
 	}
 	return &exchangeError{error: err, sent: sent() > 0}
+}
+
+// exchange sends a request. An answer that is not the method's own is an error: govmomi
+// panics at some of them, and returns none at others.
+func (s *session) exchange(ctx context.Context, req, res soap.HasFault) (err error) {
+	foreign := &cloud.Error{Kind: cloud.Unreadable, Detail: "the answer is not the vCenter's own: check spec.endpoint and the proxies before it"}
+	defer func() {
+		if recover() != nil {
+			err = foreign
+		}
+	}()
+	if err := s.soap.RoundTrip(ctx, req, res); err != nil {
+		return err
+	}
+	if answer := reflect.ValueOf(res).Elem().FieldByName("Res"); answer.Kind() == reflect.Pointer && answer.IsNil() {
+		return foreign
+	}
+	return nil
 }
 
 // ensure returns which login the session is of, logging in if there is none.

@@ -34,8 +34,11 @@ func (c *Client) UpdateServer(ctx context.Context, id string, req cloud.UpdateSe
 		started, err = reconfigure(ctx, at, vm, spec)
 	case hasPower(vm, *req.PowerState):
 		servers, err := c.servers(ctx, at, []entity{vm})
-		if err != nil || len(servers) == 0 {
-			return cloud.Result{}, c.failed(ctx, op, err)
+		switch {
+		case err != nil:
+			return cloud.Result{}, c.fail(ctx, op, err)
+		case len(servers) == 0:
+			return cloud.Result{}, refuse(op, cloud.Busy, "the VM is being created")
 		}
 		return cloud.Result{Server: servers[0]}, nil
 	default:
