@@ -19,6 +19,7 @@
 //	retry.go        requests that read are sent up to three times
 //	login.go        password, token or certificate
 //	jar.go          the cookie of the session
+//	hidden.go       whether there are VMs that the vCenter cannot read
 //	holds.go        what outlives a client: Retry-After, refused credentials
 //	usage.go        calls under way
 //	faults.go       what the faults of the vCenter mean
