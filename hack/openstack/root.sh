@@ -28,8 +28,12 @@ base() {
   archive=$(sources | awk '$3 == "bookworm" { print $2; exit }')
   [ -n "$archive" ] || { echo "the host has no archive of Debian 12 (bookworm)"; return 1; }
   if [ ! -e "$tool" ]; then
-    mkdir -p "$tool.new"
-    (cd "$tool.new" && apt-get download debootstrap && dpkg-deb --extract debootstrap_*.deb . && rm debootstrap_*.deb)
+    # The lists of the host may be missing or old, and are left as they are.
+    local apt=(apt-get -q -o "Dir::State::Lists=$tool.new/lists" -o "Dir::Cache=$tool.new/cache")
+    rm -rf "$tool.new"
+    mkdir -p "$tool.new/lists/partial" "$tool.new/cache/archives/partial"
+    "${apt[@]}" update
+    (cd "$tool.new" && "${apt[@]}" download debootstrap && dpkg-deb --extract debootstrap_*.deb . && rm -r debootstrap_*.deb lists cache)
     mv "$tool.new" "$tool"
   fi
   DEBOOTSTRAP_DIR=$tool/usr/share/debootstrap nice -n 15 sh "$tool/usr/sbin/debootstrap" --variant=minbase \
