@@ -186,7 +186,7 @@ func (c *Client) resize(ctx context.Context, op string, current *server, to size
 		}
 		return cloud.Result{Server: changed.domain()}, nil
 	}
-	if current.Status != statusStopped {
+	if current.Status == statusActive {
 		return cloud.Result{}, refuse(op, cloud.NeedsStop, "the cloud restarts a running server to change its size")
 	}
 	// The marks precede the resize: without them nobody would confirm it if this process

@@ -89,6 +89,10 @@ func TestResizeIsConfirmedByTheNextProcess(t *testing.T) {
 	if err != nil || before.CPU != 1 || before.MemoryMiB != 1024 || before.State != cloud.StateActive {
 		t.Fatalf("%+v, %v, want the size before the resize", before, err)
 	}
+	s.on("GET"+aboutSome, oneServer(`"status": "RESIZE"`, large, marks))
+	if early, err := c.GetServer(t.Context(), someID); err != nil || early.CPU != 1 {
+		t.Errorf("%+v, %v, want the size before the resize as soon as the flavor changes", early, err)
+	}
 	s.on("GET"+aboutSome, oneServer(`"status": "VERIFY_RESIZE"`, large, marks, `"OS-EXT-STS:power_state": 4`))
 	if stopped, err := c.GetServer(t.Context(), someID); err != nil || stopped.State != cloud.StateStopped {
 		t.Errorf("%+v, %v, want that it is stopped", stopped, err)

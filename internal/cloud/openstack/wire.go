@@ -64,7 +64,7 @@ func (s *server) check() error {
 
 // states are what the statuses of servers mean. Those that are missing are unknown.
 var states = map[string]cloud.State{
-	"BUILD": cloud.StateBuilding, "REBUILD": cloud.StateBuilding, "RESIZE": cloud.StateBuilding, "REVERT_RESIZE": cloud.StateBuilding,
+	"BUILD": cloud.StateBuilding, "REBUILD": cloud.StateBuilding, statusResize: cloud.StateBuilding, "REVERT_RESIZE": cloud.StateBuilding,
 	"ACTIVE": cloud.StateActive, "REBOOT": cloud.StateActive, "HARD_REBOOT": cloud.StateActive, "PASSWORD": cloud.StateActive,
 	"MIGRATING": cloud.StateActive, "SHUTOFF": cloud.StateStopped, "ERROR": cloud.StateError,
 	"DELETED": cloud.StateDeleting, "SOFT_DELETED": cloud.StateDeleting,
@@ -92,6 +92,7 @@ const (
 	statusActive  = "ACTIVE"
 	statusStopped = "SHUTOFF"
 	statusVerify  = "VERIFY_RESIZE"
+	statusResize  = "RESIZE"
 	taskDeleting  = "deleting"
 	taskSoftly    = "soft-deleting"
 	powerShutdown = 4
@@ -110,7 +111,7 @@ func (s *server) resizedHere() bool {
 func (s *server) size() size {
 	actual := size{cpu: s.Flavor.VCPUs, mib: s.Flavor.MemoryMiB}
 	key := sizeKey
-	if s.Status == statusVerify && s.resizedHere() {
+	if (s.Status == statusVerify || s.Status == statusResize) && s.resizedHere() {
 		key = resizeKey
 	}
 	asked, flavor, ok := parseSize(s.Metadata[key])
