@@ -59,8 +59,8 @@ type Options struct {
 	Dialers map[pcapi.CloudType]clouds.Dialer
 }
 
-// restMetrics are of the whole process: they can be registered once.
-var restMetrics = sync.OnceValue(func() *transport.Metrics { return transport.NewMetrics(metrics.Registry) })
+// cloudMetrics are of the whole process: they can be registered once.
+var cloudMetrics = sync.OnceValue(func() *transport.Metrics { return transport.NewMetrics(metrics.Registry) })
 
 // Caches sets how a manager must read for the controllers to work: a
 // reconcile reads what an earlier one wrote.
@@ -145,13 +145,13 @@ func startCaches(ctx context.Context, informers cache.Informers) error {
 func dialers(opts Options) map[pcapi.CloudType]clouds.Dialer {
 	all := map[pcapi.CloudType]clouds.Dialer{
 		pcapi.CloudTypeREST: restdialer.Dialer{Base: rest.Config{
-			Version: opts.Version, Timeout: opts.CallTimeout, Metrics: restMetrics(), Holds: rest.NewHolds(), Log: ctrl.Log.WithName("cloud"),
+			Version: opts.Version, Timeout: opts.CallTimeout, Metrics: cloudMetrics(), Holds: transport.NewHolds(), Log: ctrl.Log.WithName("cloud"),
 		}},
 		pcapi.CloudTypeVSphere: vspheredialer.Dialer{Base: vsphere.Config{
-			Version: opts.Version, Timeout: opts.CallTimeout, Metrics: restMetrics(), Holds: vsphere.NewHolds(), Log: ctrl.Log.WithName("cloud"),
+			Version: opts.Version, Timeout: opts.CallTimeout, Metrics: cloudMetrics(), Holds: transport.NewHolds(), Log: ctrl.Log.WithName("cloud"),
 		}},
 		pcapi.CloudTypeOpenStack: openstackdialer.Dialer{Base: openstack.Config{
-			Version: opts.Version, Timeout: opts.CallTimeout, Metrics: restMetrics(), Holds: openstack.NewHolds(), Log: ctrl.Log.WithName("cloud"),
+			Version: opts.Version, Timeout: opts.CallTimeout, Metrics: cloudMetrics(), Holds: transport.NewHolds(), Log: ctrl.Log.WithName("cloud"),
 		}},
 	}
 	maps.Copy(all, opts.Dialers)

@@ -20,6 +20,7 @@ import (
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/cloud/openstack"
+	"github.com/privatecloud/operator/internal/cloud/transport"
 	"github.com/privatecloud/operator/internal/clouds"
 	"github.com/privatecloud/operator/internal/clouds/openstackdialer"
 	"github.com/privatecloud/operator/internal/setup"
@@ -89,7 +90,7 @@ func startOperator() {
 	var err error
 	operator, err = testkit.StartManager(account, setup.Options{
 		Namespace: operatorNamespace, Workers: 8, Dialers: map[pcapi.CloudType]clouds.Dialer{
-			pcapi.CloudTypeOpenStack: openstackdialer.Dialer{Base: openstack.Config{Holds: openstack.NewHolds(), Base: between}},
+			pcapi.CloudTypeOpenStack: openstackdialer.Dialer{Base: openstack.Config{Holds: transport.NewHolds(), Base: between}},
 		},
 	})
 	Expect(err).NotTo(HaveOccurred())

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloud/transport"
 )
 
 const (
@@ -153,7 +154,7 @@ func TestErrorsQuoteNoSecretAndNoRequestID(t *testing.T) {
 
 func TestHoldOfTheCloudIsKeptByFollowingClients(t *testing.T) {
 	s := newStub(t)
-	holds := NewHolds()
+	holds := transport.NewHolds()
 	held := func(c *Config) { c.Holds = holds }
 	s.handle("GET compute/servers/"+someID, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Retry-After", "60")

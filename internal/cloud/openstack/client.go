@@ -5,16 +5,12 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"time"
 
 	"github.com/gophercloud/gophercloud/v2"
 
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/cloud/transport"
 )
-
-// closeTimeout bounds the request that ends a session.
-const closeTimeout = 5 * time.Second
 
 // Client is one project in one region. It is safe for concurrent use.
 type Client struct {
@@ -28,7 +24,7 @@ type Client struct {
 	transport *transport.Transport
 	http      *http.Client
 	session   *session
-	usage     *usage
+	usage     *transport.Usage
 	flavors   *flavors
 	images    *lookup
 	networks  *lookup
@@ -50,10 +46,12 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	held := cfg.Holds.of(cfg)
+	credentials := cfg.Credentials
+	held := cfg.Holds.Of(cfg.Name, cfg.Endpoint, cfg.Project, cfg.Domain, credentials.ApplicationCredentialID,
+		credentials.ApplicationCredentialSecret, credentials.Username, credentials.Password)
 	t, err := transport.New(transport.Config{
 		Name: cfg.Name, Host: endpoint.Hostname(), CA: cfg.CA, InsecureSkipVerify: cfg.InsecureSkipVerify,
-		Limits: cfg.Limits, Timeout: cfg.Timeout, Metrics: cfg.Metrics, Log: cfg.Log, Base: cfg.Base, Hold: &held.requests,
+		Limits: cfg.Limits, Timeout: cfg.Timeout, Metrics: cfg.Metrics, Log: cfg.Log, Base: cfg.Base, Hold: &held.Requests,
 	})
 	if err != nil {
 		return nil, err
@@ -65,8 +63,8 @@ func New(cfg Config) (*Client, error) {
 		redactor:  transport.NewRedactor(cfg.Credentials.ApplicationCredentialSecret, cfg.Credentials.Password),
 		transport: t,
 		http:      t.Client(),
-		session:   newSession(&held.login),
-		usage:     newUsage(),
+		session:   &session{login: &held.Login},
+		usage:     transport.NewUsage(),
 		flavors:   newFlavors(),
 		images:    newLookup(),
 		networks:  newLookup(),
@@ -83,17 +81,17 @@ func (c *Client) provider(token string) *gophercloud.ProviderClient {
 
 // begin starts a call: it ends with the client's timeout, and end must be called.
 func (c *Client) begin(ctx context.Context, op string) (bounded context.Context, end func(), err *cloud.Error) {
-	if !c.usage.begin() {
+	if !c.usage.Begin() {
 		return nil, nil, refuse(op, cloud.Unavailable, "the client is closed; another has replaced it")
 	}
 	if ctx.Err() != nil {
-		c.usage.end()
+		c.usage.End()
 		e := c.transport.Classify(ctx, ctx.Err())
 		e.Op = op
 		return nil, nil, e
 	}
 	bounded, cancel := c.transport.WithTimeout(ctx)
-	return bounded, func() { cancel(); c.usage.end() }, nil
+	return bounded, func() { cancel(); c.usage.End() }, nil
 }
 
 // beginAbout is begin for a call about one server or network. With an empty id it would
@@ -111,24 +109,17 @@ func (c *Client) beginAbout(ctx context.Context, op, id string) (bounded context
 // Close waits for the calls under way, ends the session, if there is one, and closes
 // idle connections. It ends with ctx, of which it leaves five seconds for the session,
 // and ignores the cloud's answer. Later calls fail with Unavailable. The second Close
-// finds no session to end.
+// does nothing.
 func (c *Client) Close(ctx context.Context) {
-	idle := c.usage.close()
+	if !c.usage.Close(ctx) {
+		return
+	}
 	defer c.transport.CloseIdleConnections()
-	wait, stop := context.WithCancel(ctx)
-	if end, ok := ctx.Deadline(); ok {
-		wait, stop = context.WithDeadline(ctx, end.Add(-closeTimeout))
-	}
-	defer stop()
-	select {
-	case <-idle:
-	case <-wait.Done():
-	}
 	token := c.session.close()
 	if token == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(transport.WithCall(ctx, transport.Call{Route: "identity/auth/tokens", CloudWide: true}), closeTimeout)
+	ctx, cancel := context.WithTimeout(transport.WithCall(ctx, transport.Call{Route: "identity/auth/tokens", CloudWide: true}), transport.CloseTimeout)
 	defer cancel()
 	resp, err := c.provider(token).Request(ctx, http.MethodDelete, c.endpoint+"/auth/tokens", &gophercloud.RequestOpts{
 		MoreHeaders: map[string]string{"X-Subject-Token": token}, KeepResponseBody: true,

@@ -21,8 +21,6 @@
 //
 //	client.go          New and Close
 //	config.go          what a client is made from, with defaults; credentials
-//	holds.go           what outlives a client: Retry-After, refused credentials
-//	usage.go           the calls under way, for Close
 //	labels.go          labels as metadata and tags
 //	flavors.go         the flavor for a size
 //	lookup.go          ids of images and networks by name

@@ -9,6 +9,7 @@ import (
 	"github.com/gophercloud/gophercloud/v2/openstack/identity/v3/tokens"
 
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloud/transport"
 )
 
 // renewBefore is how long before its end a token is renewed; a tenth of its life where
@@ -30,18 +31,12 @@ type grant struct {
 
 // session is the token that the identity service gave.
 type session struct {
-	refusal *refusal
-	// turn is held by the one call that logs in; the others wait for it.
-	turn chan struct{}
+	login *transport.Login
 
 	mu      sync.Mutex
 	current *grant
 	// closed is set when there is no further login, so that no token outlives the client.
 	closed bool
-}
-
-func newSession(held *refusal) *session {
-	return &session{refusal: held, turn: make(chan struct{}, 1)}
 }
 
 // usable returns the grant, nil if a login is needed; stale is one that a service
@@ -52,7 +47,7 @@ func (s *session) usable(stale *grant) (*grant, *cloud.Error) {
 	if s.closed {
 		return nil, refuse("", cloud.Unavailable, "the client is closed; another has replaced it")
 	}
-	if refused := s.refusal.held(); refused != nil {
+	if refused := s.login.Refused(); refused != nil {
 		return nil, refused
 	}
 	if s.current == nil || s.current == stale || (!s.current.renewAt.IsZero() && !time.Now().Before(s.current.renewAt)) {
@@ -63,7 +58,11 @@ func (s *session) usable(stale *grant) (*grant, *cloud.Error) {
 
 // opened keeps what a login yields, nil if the credentials are refused.
 func (s *session) opened(g *grant, refused *cloud.Error) {
-	s.refusal.set(refused)
+	if refused == nil {
+		s.login.Accept()
+	} else {
+		s.login.Refuse(refused)
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.current = g
@@ -87,14 +86,13 @@ func (s *session) close() string {
 func (c *Client) grant(ctx context.Context, op string, stale *grant) (*grant, *cloud.Error) {
 	got, refused := c.session.usable(stale)
 	if got == nil && refused == nil {
-		select {
-		case c.session.turn <- struct{}{}:
-		case <-ctx.Done():
-			e := c.transport.Classify(ctx, ctx.Err())
+		end, err := c.session.login.Begin(ctx)
+		if err != nil {
+			e := c.transport.Classify(ctx, err)
 			e.Op = op
 			return nil, e
 		}
-		defer func() { <-c.session.turn }()
+		defer end()
 		// Another call may have logged in meanwhile.
 		if got, refused = c.session.usable(stale); got == nil && refused == nil {
 			got, refused = c.logIn(ctx)
@@ -112,7 +110,7 @@ func (c *Client) grant(ctx context.Context, op string, stale *grant) (*grant, *c
 }
 
 // logIn gets a token, and finds out where the services are and what the compute service
-// can do. The caller holds session.turn.
+// can do. The caller has begun a login.
 func (c *Client) logIn(ctx context.Context) (*grant, *cloud.Error) {
 	opened := &tokens.CreateResult{}
 	call := &call{

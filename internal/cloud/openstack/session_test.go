@@ -6,9 +6,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloud/transport"
 )
 
 func TestOneLoginServesAllCalls(t *testing.T) {
@@ -56,7 +58,7 @@ func TestRefusedCredentialsAreNotTriedAgainAtOnce(t *testing.T) {
 	for _, status := range []int{401, 404} { // 404 is the answer to an unknown application credential
 		s := newStub(t)
 		s.refuse = status
-		holds := NewHolds()
+		holds := transport.NewHolds()
 		for range 3 {
 			c := s.client(func(c *Config) { c.Holds = holds })
 			_, err := c.Capabilities(t.Context())
@@ -220,14 +222,14 @@ func TestServicesAreLocatedByVersion(t *testing.T) {
 }
 
 func TestLoginThatWasRefusedLeavesNoToken(t *testing.T) {
-	s := newSession(&refusal{})
-	former := &grant{token: "a"}
-	s.opened(former, nil)
-	s.opened(nil, refuse("log in", cloud.Unauthorized, "no"))
-	s.refusal.mu.Lock()
-	s.refusal.until = time.Now().Add(-time.Second)
-	s.refusal.mu.Unlock()
-	if got, err := s.usable(former); got != nil || err != nil {
-		t.Errorf("usable: %v, %v, want a new login", got, err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		s := &session{login: &transport.NewHolds().Of("test", "http://cloud.test").Login}
+		former := &grant{token: "a"}
+		s.opened(former, nil)
+		s.opened(nil, refuse("log in", cloud.Unauthorized, "no"))
+		time.Sleep(transport.RefusalHolds)
+		if got, err := s.usable(former); got != nil || err != nil {
+			t.Errorf("usable: %v, %v, want a new login", got, err)
+		}
+	})
 }

@@ -96,10 +96,10 @@ func refuse(op string, kind cloud.Kind, format string, args ...any) *cloud.Error
 // safe and may help. With an error, the answer is the one that the error is
 // about; nil if there was none.
 func (c *Client) do(ctx context.Context, call *call) (*answer, *cloud.Error) {
-	if !c.usage.begin() {
+	if !c.usage.Begin() {
 		return nil, errClosed(call.op)
 	}
-	defer c.usage.end()
+	defer c.usage.End()
 	ctx, cancel := c.transport.WithTimeout(ctx)
 	defer cancel()
 	call.id = newRequestID()

@@ -31,7 +31,7 @@ type Client struct {
 	transport *transport.Transport
 	resty     *resty.Client
 	session   *session
-	usage     *usage
+	usage     *transport.Usage
 	// probed holds what Capabilities returned last; nil before.
 	probed atomic.Pointer[cloud.Capabilities]
 	// probing is held by the one call that asks for capabilities on behalf of
@@ -56,11 +56,11 @@ func newOver(base http.RoundTripper, cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	held := cfg.Holds.of(cfg)
+	held := cfg.Holds.Of(cfg.Name, cfg.Endpoint, cfg.Credentials.Token, cfg.Credentials.Username, cfg.Credentials.Password)
 	t, err := transport.New(transport.Config{
 		Name: cfg.Name, Host: endpoint.Hostname(), CA: cfg.CA, InsecureSkipVerify: cfg.InsecureSkipVerify,
 		Limits: cfg.Limits, Timeout: cfg.Timeout, Metrics: cfg.Metrics, Log: cfg.Log, Base: base,
-		Hold: &held.requests,
+		Hold: &held.Requests,
 	})
 	if err != nil {
 		return nil, err
@@ -75,8 +75,8 @@ func newOver(base http.RoundTripper, cfg Config) (*Client, error) {
 		log:         cfg.Log.WithValues("cloud", cfg.Name),
 		transport:   t,
 		resty:       resty.NewWithClient(t.Client()).SetLogger(silent{}).SetRetryCount(0),
-		session:     &session{login: &held.login},
-		usage:       newUsage(),
+		session:     &session{login: &held.Login},
+		usage:       transport.NewUsage(),
 		probing:     make(chan struct{}, 1),
 	}, nil
 }

@@ -45,7 +45,7 @@ type Config struct {
 	// Version is the operator's, for User-Agent; "dev" if empty.
 	Version string
 	// Holds keeps Retry-After and refused passwords beyond this client; may be nil.
-	Holds *Holds
+	Holds *transport.Holds
 	// Metrics may be nil.
 	Metrics *transport.Metrics
 	// Log gets one line a request at V(1), and one for each that failed; the zero

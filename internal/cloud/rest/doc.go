@@ -17,8 +17,6 @@
 //
 //	client.go          New: the parts of a client
 //	config.go          what a client is made from, with defaults
-//	holds.go           what outlives a client: Retry-After, refused passwords
-//	usage.go           the calls under way, for Close
 //	credentials.go     token, or username and password; never printed
 //	operations.go      references to operations, and their state
 //	wire.go            the cloud's JSON, field by field

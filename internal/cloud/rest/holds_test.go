@@ -1,16 +1,15 @@
 package rest
 
 import (
-	"fmt"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloud/transport"
 )
 
-func sharing(h *Holds) func(*Config) { return func(cfg *Config) { cfg.Holds = h } }
+func sharing(h *transport.Holds) func(*Config) { return func(cfg *Config) { cfg.Holds = h } }
 
 func withToken(token string) func(*Config) {
 	return func(cfg *Config) { cfg.Credentials = Credentials{Token: token} }
@@ -28,7 +27,7 @@ func TestRefusedPasswordIsNotTriedByANewClient(t *testing.T) {
 		opened int
 	}{
 		"the same password: held":                          {opened: 1},
-		"the same password after the hold: tried":          {after: refusalHolds, opened: 2},
+		"the same password after the hold: tried":          {after: transport.RefusalHolds, opened: 2},
 		"another password: tried":                          {change: []func(*Config){withPassword("other")}, opened: 2},
 		"the same password of another Cloud: tried":        {change: []func(*Config){named("other")}, opened: 2},
 		"the same password after the Cloud is gone: tried": {forget: true, opened: 2},
@@ -36,7 +35,7 @@ func TestRefusedPasswordIsNotTriedByANewClient(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				s, holds := &sessionServer{password: "pass", life: time.Hour}, NewHolds()
+				s, holds := &sessionServer{password: "pass", life: time.Hour}, transport.NewHolds()
 				first := inBubble(t, s.ServeHTTP, withPassword("wrong"), sharing(holds)).withCapabilities()
 				wantOutcome(t, verbs["get"](t.Context(), first), outcome{Kind: cloud.Unauthorized})
 				first.Close(t.Context())
@@ -59,11 +58,11 @@ func TestRefusedPasswordIsNotTriedByANewClient(t *testing.T) {
 func TestAcceptedPasswordEndsHold(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s, holds := &sessionServer{password: "new", life: time.Hour}, NewHolds()
+		s, holds := &sessionServer{password: "new", life: time.Hour}, transport.NewHolds()
 		c := inBubble(t, s.ServeHTTP, withPassword("pass"), sharing(holds)).withCapabilities()
 		wantOutcome(t, verbs["get"](t.Context(), c), outcome{Kind: cloud.Unauthorized})
 		s.password = "pass"
-		time.Sleep(refusalHolds)
+		time.Sleep(transport.RefusalHolds)
 		if err := verbs["get"](t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
@@ -88,7 +87,7 @@ func TestRetryAfterOutlivesClient(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				holds := NewHolds()
+				holds := transport.NewHolds()
 				answers := answering(reply{status: 429, header: map[string]string{"Retry-After": "300"}}, reply{status: 200, body: `{"id":"i-1","name":"web"}`})
 				first := inBubble(t, answers.ServeHTTP, withToken("t"), sharing(holds)).withCapabilities()
 				wantOutcome(t, verbs["create"](t.Context(), first), outcome{Kind: cloud.Throttled, RetryAfter: 5 * time.Minute})
@@ -103,40 +102,5 @@ func TestRetryAfterOutlivesClient(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-func TestHoldsAreBounded(t *testing.T) {
-	t.Parallel()
-	holds := NewHolds()
-	of := func(n int) *held {
-		return holds.of(Config{Name: "test", Endpoint: "http://cloud.test", Credentials: Credentials{Token: fmt.Sprint(n)}})
-	}
-	used := of(0)
-	for n := range 100 {
-		of(n + 1)
-		if of(0) != used {
-			t.Fatalf("credentials that are in use were forgotten after %d others", n+1)
-		}
-	}
-	if got := len(holds.clouds["test"]); got != maxHolds {
-		t.Errorf("%d holds of one Cloud are kept, want %d", got, maxHolds)
-	}
-	holds.Forget("test")
-	if len(holds.clouds) != 0 {
-		t.Errorf("%d Clouds are remembered, want none", len(holds.clouds))
-	}
-}
-
-func TestHoldsShowNoSecret(t *testing.T) {
-	t.Parallel()
-	holds := NewHolds()
-	cfg := Config{Name: "test", Endpoint: "http://cloud.test", Credentials: Credentials{Username: "u", Password: "hunter2"}}
-	if holds.fingerprint(cfg) == NewHolds().fingerprint(cfg) {
-		t.Error("the fingerprint of a password is the same in each process: it can be looked up")
-	}
-	holds.of(cfg).login.refused(&failure{err: &cloud.Error{Detail: "hunter2"}})
-	if text := fmt.Sprintf("%v %+v %#v %s %v", holds, holds, holds, holds, Config{Holds: holds}); strings.Contains(text, "hunter2") {
-		t.Errorf("a secret shows in %q", text)
 	}
 }

@@ -7,22 +7,16 @@ import (
 	"time"
 
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloud/transport"
 )
 
-const (
-	// renewBefore is how long before its end a session is renewed; a tenth of its
-	// life where that is less.
-	renewBefore = 30 * time.Second
-	// refusalHolds is how long refused credentials are not tried again, so that the
-	// cloud does not lock the account.
-	refusalHolds = 30 * time.Second
-	// closeTimeout bounds the request that ends a session.
-	closeTimeout = 5 * time.Second
-)
+// renewBefore is how long before its end a session is renewed; a tenth of its life
+// where that is less.
+const renewBefore = 30 * time.Second
 
 // session is the token that the cloud gave for a username and a password.
 type session struct {
-	login *login
+	login *transport.Login
 
 	mu      sync.Mutex
 	token   string
@@ -40,8 +34,8 @@ func (s *session) current(stale string) (string, *failure) {
 	if s.closed {
 		return "", &failure{err: errClosed("")}
 	}
-	if refusal := s.login.held(); refusal != nil {
-		return "", refusal
+	if refusal := s.login.Refused(); refusal != nil {
+		return "", &failure{err: refusal}
 	}
 	// renewAt is zero where the cloud gave no expiry.
 	if s.token == stale || !s.renewAt.IsZero() && !time.Now().Before(s.renewAt) {
@@ -51,7 +45,7 @@ func (s *session) current(stale string) (string, *failure) {
 }
 
 func (s *session) opened(token string, expires time.Time) {
-	s.login.accepted()
+	s.login.Accept()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.token, s.renewAt = token, time.Time{}
@@ -69,8 +63,8 @@ func (s *session) close() string {
 	return s.token
 }
 
-func (s *session) refused(refusal *failure) {
-	s.login.refused(refusal)
+func (s *session) refused(refusal *cloud.Error) {
+	s.login.Refuse(refusal)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.token = ""
@@ -102,12 +96,11 @@ func (c *Client) authorized(ctx context.Context, call *call) (*answer, *failure)
 func (c *Client) token(ctx context.Context, call *call, stale string) (string, *failure) {
 	token, refusal := c.session.current(stale)
 	if token == "" && refusal == nil {
-		select {
-		case c.session.login.turn <- struct{}{}:
-		case <-ctx.Done():
-			return "", &failure{err: c.noAnswer(ctx, call, ctx.Err(), false)}
+		end, err := c.session.login.Begin(ctx)
+		if err != nil {
+			return "", &failure{err: c.noAnswer(ctx, call, err, false)}
 		}
-		defer func() { <-c.session.login.turn }()
+		defer end()
 		// Another call may have logged in meanwhile.
 		if token, refusal = c.session.current(stale); token == "" && refusal == nil {
 			token, refusal = c.logIn(ctx, call)
@@ -127,7 +120,7 @@ func loginFailed(call *call, cause *failure) *failure {
 	return &failure{err: &e, status: cause.status}
 }
 
-// logIn opens a session. The caller holds session.login.turn.
+// logIn opens a session. The caller has begun a login.
 func (c *Client) logIn(ctx context.Context, cause *call) (string, *failure) {
 	login := &call{
 		about: aboutSession, method: http.MethodPost, route: "/sessions", path: "/sessions",
@@ -152,7 +145,7 @@ func (c *Client) logIn(ctx context.Context, cause *call) (string, *failure) {
 		err.Detail = c.credentialsAdvice() + " (" + err.Detail + ")"
 	}
 	if refusal.err.Kind == cloud.Unauthorized {
-		c.session.refused(refusal)
+		c.session.refused(refusal.err)
 	}
 	return "", refusal
 }
@@ -162,28 +155,23 @@ func (c *Client) logIn(ctx context.Context, cause *call) (string, *failure) {
 // the session, and ignores the cloud's answer. Later calls fail with Unavailable.
 // The second Close does nothing.
 func (c *Client) Close(ctx context.Context) {
-	idle, first := c.usage.close()
-	if !first {
+	if !c.usage.Close(ctx) {
 		return
 	}
 	defer c.transport.CloseIdleConnections()
-	wait, stop := context.WithCancel(ctx)
-	if end, ok := ctx.Deadline(); ok {
-		wait, stop = context.WithDeadline(ctx, end.Add(-closeTimeout))
-	}
-	defer stop()
-	select {
-	case <-idle:
-	case <-wait.Done():
-	}
 	token := c.session.close()
 	if token == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, closeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, transport.CloseTimeout)
 	defer cancel()
 	_, _ = c.exchange(ctx, &call{
 		about: aboutSession, method: http.MethodDelete, route: "/sessions", path: "/sessions",
 		op: "close session", id: newRequestID(),
 	}, token)
+}
+
+// errClosed is the error of a call of a closed client.
+func errClosed(op string) *cloud.Error {
+	return refuse(op, cloud.Unavailable, "the client is closed; another has replaced it")
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloud/transport"
 )
 
 // sessionServer is a cloud whose calls need a session.
@@ -133,7 +134,7 @@ func TestRefusedCredentialsAreNotRetriedAtOnce(t *testing.T) {
 		if s.opened != 1 {
 			t.Errorf("logged in %d times, want once", s.opened)
 		}
-		time.Sleep(refusalHolds)
+		time.Sleep(transport.RefusalHolds)
 		_ = verbs["get"](t.Context(), c)
 		if s.opened != 2 {
 			t.Errorf("logged in %d times after a while, want twice", s.opened)

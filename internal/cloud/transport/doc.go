@@ -20,6 +20,11 @@
 //	reviews.go      the share of admission reviews
 //	retryafter.go   reads Retry-After for hold.go
 //
+// Clients share, and have in common:
+//
+//	holds.go        what outlives a client: Retry-After, refused credentials
+//	usage.go        the calls under way, for Close
+//
 // Backends make their errors with:
 //
 //	classify.go     why a request failed, as a cloud.Error

@@ -4,16 +4,12 @@ import (
 	"context"
 	"net/http"
 	"sync"
-	"time"
 
 	"github.com/go-logr/logr"
 
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/cloud/transport"
 )
-
-// closeTimeout bounds the request that ends a session.
-const closeTimeout = 5 * time.Second
 
 // Client is one vCenter. It is safe for concurrent use.
 type Client struct {
@@ -22,7 +18,7 @@ type Client struct {
 	transport *transport.Transport
 	redactor  *transport.Redactor
 	session   *session
-	usage     *usage
+	usage     *transport.Usage
 
 	// locating is held by the one call that looks for the site.
 	locating chan struct{}
@@ -58,20 +54,22 @@ func newOver(base http.RoundTripper, cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	held := cfg.Holds.of(cfg)
+	credentials := cfg.Credentials
+	held := cfg.Holds.Of(cfg.Name, cfg.Endpoint, credentials.Username, credentials.Password, credentials.Token,
+		string(credentials.Certificate), string(credentials.Key))
 	t, err := transport.New(transport.Config{
 		Name: cfg.Name, Host: endpoint.Hostname(), CA: cfg.CA, InsecureSkipVerify: cfg.InsecureSkipVerify,
-		Limits: cfg.Limits, Timeout: cfg.Timeout, Metrics: cfg.Metrics, Log: cfg.Log, Base: base, Hold: &held.requests,
+		Limits: cfg.Limits, Timeout: cfg.Timeout, Metrics: cfg.Metrics, Log: cfg.Log, Base: base, Hold: &held.Requests,
 		HTTP1: true, // as govmomi does
 	})
 	if err != nil {
 		return nil, err
 	}
 	c := &Client{
-		place: cfg.Place, log: cfg.Log.WithValues("cloud", cfg.Name), transport: t, usage: newUsage(), locating: make(chan struct{}, 1),
+		place: cfg.Place, log: cfg.Log.WithValues("cloud", cfg.Name), transport: t, usage: transport.NewUsage(), locating: make(chan struct{}, 1),
 		redactor: transport.NewRedactor(cfg.Credentials.Password, cfg.Credentials.Token, string(cfg.Credentials.Key)),
 	}
-	c.session = newSession(c, cfg, endpoint, held)
+	c.session = newSession(c, cfg, endpoint, &held.Login)
 	return c, nil
 }
 
@@ -99,21 +97,28 @@ func (c *Client) Capabilities(ctx context.Context) (cloud.Capabilities, error) {
 // idle connections. It ends with ctx, of which it leaves five seconds for the session.
 // Later calls fail with Unavailable. The second Close does nothing.
 func (c *Client) Close(ctx context.Context) {
-	idle, first := c.usage.close()
-	if !first {
+	if !c.usage.Close(ctx) {
 		return
 	}
 	defer c.transport.CloseIdleConnections()
-	wait, stop := context.WithCancel(ctx)
-	if end, ok := ctx.Deadline(); ok {
-		wait, stop = context.WithDeadline(ctx, end.Add(-closeTimeout))
-	}
-	defer stop()
-	select {
-	case <-idle:
-	case <-wait.Done():
-	}
-	ctx, cancel := context.WithTimeout(cloudWide(ctx), closeTimeout)
+	ctx, cancel := context.WithTimeout(cloudWide(ctx), transport.CloseTimeout)
 	defer cancel()
 	c.session.close(ctx)
+}
+
+// begin begins a call, unless its context has ended already. Its context ends after the
+// client's timeout. The caller calls end unless there is an error.
+func (c *Client) begin(ctx context.Context, op string) (bounded context.Context, end func(), err error) {
+	if !c.usage.Begin() {
+		return nil, nil, refuse(op, cloud.Unavailable, "the client is closed; another has replaced it")
+	}
+	if ctx.Err() != nil {
+		c.usage.End()
+		return nil, nil, c.fail(ctx, op, ctx.Err())
+	}
+	bounded, cancel := c.transport.WithTimeout(ctx)
+	return bounded, func() {
+		cancel()
+		c.usage.End()
+	}, nil
 }

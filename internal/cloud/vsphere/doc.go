@@ -20,8 +20,6 @@
 //	login.go        password, token or certificate
 //	jar.go          the cookie of the session
 //	hidden.go       whether there are VMs that the vCenter cannot read
-//	holds.go        what outlives a client: Retry-After, refused credentials
-//	usage.go        calls under way
 //	faults.go       what the faults of the vCenter mean
 //	site.go         finds the Place in the inventory, and says what is missing
 //	names.go        names of hosts and folders, and ids of VMs, that are remembered

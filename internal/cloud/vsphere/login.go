@@ -40,7 +40,7 @@ func (s *session) logIn(ctx context.Context) error {
 		}
 		e.Detail, e.Uncertain = "logging in: "+e.Detail, false
 		if e.Kind == cloud.Unauthorized {
-			s.held.refuse(e)
+			s.login.Refuse(e)
 		}
 		return e
 	}

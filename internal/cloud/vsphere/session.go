@@ -20,12 +20,9 @@ import (
 type session struct {
 	client      *Client
 	credentials *Credentials
-	held        *held
+	login       *transport.Login
 	soap        *soap.Client
 	jar         *jar
-
-	// turn is held by the one call that logs in; the others wait for it.
-	turn chan struct{}
 
 	mu sync.Mutex
 	// vim is nil until the vCenter has been asked for its managed objects.
@@ -37,8 +34,8 @@ type session struct {
 	closed bool
 }
 
-func newSession(c *Client, cfg Config, endpoint *url.URL, held *held) *session {
-	s := &session{client: c, credentials: &cfg.Credentials, held: held, turn: make(chan struct{}, 1), jar: &jar{}}
+func newSession(c *Client, cfg Config, endpoint *url.URL, login *transport.Login) *session {
+	s := &session{client: c, credentials: &cfg.Credentials, login: login, jar: &jar{}}
 	s.jar.clear()
 	s.soap = s.over(soap.NewClient(endpoint, cfg.InsecureSkipVerify))
 	s.soap.Namespace, s.soap.Version = "urn:vim25", apiVersion
@@ -213,12 +210,11 @@ func (s *session) ensure(ctx context.Context) (int, error) {
 
 // renew opens a session, unless another call has done so since the given login.
 func (s *session) renew(ctx context.Context, ended int) error {
-	select {
-	case s.turn <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
+	end, err := s.login.Begin(ctx)
+	if err != nil {
+		return err
 	}
-	defer func() { <-s.turn }()
+	defer end()
 	s.mu.Lock()
 	done, closed := s.logins != ended && s.open, s.closed
 	s.open = done
@@ -229,14 +225,13 @@ func (s *session) renew(ctx context.Context, ended int) error {
 	case done:
 		return nil
 	}
-	if refusal := s.held.refused(); refusal != nil {
+	if refusal := s.login.Refused(); refusal != nil {
 		return refusal
 	}
-	err := s.logIn(cloudWide(ctx))
-	if err != nil {
+	if err := s.logIn(cloudWide(ctx)); err != nil {
 		return err
 	}
-	s.held.accept()
+	s.login.Accept()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.logins++

@@ -16,6 +16,7 @@ import (
 	_ "github.com/vmware/govmomi/sts/simulator" // adds the single sign-on to the simulator
 
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloud/transport"
 	"github.com/privatecloud/operator/internal/cloud/vsphere"
 	"github.com/privatecloud/operator/internal/cloud/vsphere/vcsim"
 )
@@ -132,7 +133,7 @@ func TestRefusedPasswordIsNotTriedByTheNextClient(t *testing.T) {
 		}
 		return 0, ""
 	})
-	holds := vsphere.NewHolds()
+	holds := transport.NewHolds()
 	for range 3 {
 		c := v.client(t, func(cfg *vsphere.Config) { cfg.Holds = holds })
 		_, err := c.Capabilities(t.Context())

@@ -111,7 +111,7 @@ func TestDialSaysWhatToCorrect(t *testing.T) {
 }
 
 func TestForgetMayBeCalledForAnyCloud(t *testing.T) {
-	d := Dialer{Base: openstack.Config{Metrics: transport.NewMetrics(prometheus.NewRegistry()), Holds: openstack.NewHolds()}}
+	d := Dialer{Base: openstack.Config{Metrics: transport.NewMetrics(prometheus.NewRegistry()), Holds: transport.NewHolds()}}
 	if _, err := d.Dial(cloudWith(), secretWith(withPassword)); err != nil {
 		t.Fatalf("Dial: %v", err)
 	}

@@ -249,7 +249,7 @@ func TestRefusedPasswordIsNotTriedByTheNextClient(t *testing.T) {
 		w.WriteHeader(http.StatusUnauthorized)
 	}))
 	defer server.Close()
-	all := clientsOf(t, Dialer{Base: rest.Config{Holds: rest.NewHolds()}}, secret(map[string]string{"username": "u", "password": "p"}), nil)
+	all := clientsOf(t, Dialer{Base: rest.Config{Holds: transport.NewHolds()}}, secret(map[string]string{"username": "u", "password": "p"}), nil)
 	c := home(withSecret, func(c *pcapi.Cloud) { c.Spec.Endpoint, c.Spec.InsecureAllowHTTP = server.URL, true })
 	try := func() {
 		t.Helper()
