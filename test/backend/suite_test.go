@@ -13,9 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	ctrl "sigs.k8s.io/controller-runtime"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
@@ -23,13 +22,11 @@ import (
 	"github.com/privatecloud/operator/internal/clouds"
 	"github.com/privatecloud/operator/internal/setup"
 	"github.com/privatecloud/operator/internal/testkit"
+	"github.com/privatecloud/operator/test/specs"
 )
 
-const (
-	operatorNamespace = "private-cloud-system"
-	// inMemory is the type of the second backend.
-	inMemory pcapi.CloudType = "InMemory"
-)
+// inMemory is the type of the second backend.
+const inMemory pcapi.CloudType = "InMemory"
 
 var (
 	env *testkit.Env
@@ -44,25 +41,16 @@ func TestBackend(t *testing.T) {
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	SetDefaultEventuallyTimeout(20 * time.Second)
-	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
-	EnforceDefaultTimeoutsWhenUsingContexts()
-	ctrl.SetLogger(zap.New(zap.WriteTo(GinkgoWriter)))
-
-	var err error
-	env, err = testkit.Start(testkit.Options{})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() { Expect(env.Stop()).To(Succeed()) })
+	var user *rest.Config
+	env, user = specs.Start(ctx, 20*time.Second, 20*time.Millisecond)
 	allowType(ctx, inMemory)
-	user, err := env.OperatorConfig(ctx, operatorNamespace)
-	Expect(err).NotTo(HaveOccurred())
 
 	memory = fake.New(fake.Options{Capabilities: cloud.NewCapabilities(
 		cloud.Async, cloud.BulkStatus, cloud.Idempotency, cloud.Labels, cloud.Networks, cloud.Power, cloud.Resize, cloud.Sizing,
 	)})
 	dial := clouds.DialFunc(func(*pcapi.Cloud, *corev1.Secret) (cloud.Client, error) { return memory, nil })
 	operator, err := testkit.StartManager(user, setup.Options{
-		Namespace: operatorNamespace, Dialers: map[pcapi.CloudType]clouds.Dialer{inMemory: dial},
+		Namespace: specs.OperatorNamespace, Dialers: map[pcapi.CloudType]clouds.Dialer{inMemory: dial},
 	})
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() { Expect(operator.Stop()).To(Succeed()) })
@@ -70,7 +58,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	object := testkit.Cloud("memory", "http://memory.invalid", func(c *pcapi.Cloud) { c.Spec.Type, c.Spec.REST = inMemory, nil })
 	Eventually(ctx, func() error { return env.Client.Create(ctx, object.DeepCopy()) }).
 		Should(Succeed(), "the API server accepts the type")
-	Eventually(ctx, stored(object)).Should(testkit.BeReady())
+	Eventually(ctx, specs.Stored(object)).Should(testkit.BeReady())
 	made := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "tenant"}}
 	Expect(env.Client.Create(ctx, made)).To(Succeed())
 	namespace = made.Name
@@ -96,26 +84,4 @@ func allowType(ctx context.Context, added pcapi.CloudType) {
 	Expect(unstructured.SetNestedSlice(crd.Object, versions, "spec", "versions")).To(Succeed())
 	// The API server writes the status of the CRD at the same time, which a patch does not conflict with.
 	Expect(env.Client.Patch(ctx, crd, client.MergeFrom(before))).To(Succeed())
-}
-
-// stored returns a function that reads the object from the API server.
-func stored[T client.Object](object T) func(context.Context) (T, error) {
-	return func(ctx context.Context) (T, error) {
-		read := object.DeepCopyObject().(T)
-		err := env.Client.Get(ctx, client.ObjectKeyFromObject(object), read)
-		return read, err
-	}
-}
-
-// edit changes an object as a user does.
-func edit[T client.Object](ctx context.Context, object T, change func(T)) {
-	GinkgoHelper()
-	Eventually(ctx, func(ctx context.Context) error {
-		current, err := stored(object)(ctx)
-		if err != nil {
-			return err
-		}
-		change(current)
-		return env.Client.Update(ctx, current)
-	}).Should(Succeed())
 }

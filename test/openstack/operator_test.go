@@ -10,12 +10,8 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
@@ -25,12 +21,12 @@ import (
 	"github.com/privatecloud/operator/internal/clouds/openstackdialer"
 	"github.com/privatecloud/operator/internal/setup"
 	"github.com/privatecloud/operator/internal/testkit"
+	"github.com/privatecloud/operator/test/specs"
 )
 
 const (
-	operatorNamespace = "private-cloud-system"
-	namespace         = "tenant"
-	cloudName         = "zed"
+	namespace = "tenant"
+	cloudName = "zed"
 )
 
 var (
@@ -50,24 +46,14 @@ func TestOperator(t *testing.T) {
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	SetDefaultEventuallyTimeout(callTime)
-	SetDefaultEventuallyPollingInterval(200 * time.Millisecond)
-	EnforceDefaultTimeoutsWhenUsingContexts()
-	ctrl.SetLogger(zap.New(zap.WriteTo(GinkgoWriter)))
-
 	p := newProject(GinkgoTB())
 	direct = newClient(GinkgoTB(), p, &wire{})
-	var err error
-	env, err = testkit.Start(testkit.Options{})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() { Expect(env.Stop()).To(Succeed()) })
-	account, err = env.OperatorConfig(ctx, operatorNamespace)
-	Expect(err).NotTo(HaveOccurred())
+	env, account = specs.Start(ctx, callTime, 200*time.Millisecond)
 	startOperator()
 	DeferCleanup(func() { Expect(operator.Stop()).To(Succeed()) })
 
 	Expect(env.Client.Create(ctx, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "login", Labels: map[string]string{pcapi.CredentialsForLabel: cloudName}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: specs.OperatorNamespace, Name: "login", Labels: map[string]string{pcapi.CredentialsForLabel: cloudName}},
 		StringData: map[string]string{"username": user, "password": password},
 	})).To(Succeed())
 	object := testkit.Cloud(cloudName, os.Getenv("OPENSTACK_AUTH_URL"), func(c *pcapi.Cloud) {
@@ -80,7 +66,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		}
 	})
 	Expect(env.Client.Create(ctx, object)).To(Succeed())
-	Eventually(ctx, stored(object)).Should(testkit.BeReady())
+	Eventually(ctx, specs.Stored(object)).Should(testkit.BeReady())
 	Expect(env.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
 }, NodeTimeout(10*time.Minute))
 
@@ -89,7 +75,7 @@ func startOperator() {
 	GinkgoHelper()
 	var err error
 	operator, err = testkit.StartManager(account, setup.Options{
-		Namespace: operatorNamespace, Workers: 8, Dialers: map[pcapi.CloudType]clouds.Dialer{
+		Namespace: specs.OperatorNamespace, Workers: 8, Dialers: map[pcapi.CloudType]clouds.Dialer{
 			pcapi.CloudTypeOpenStack: openstackdialer.Dialer{Base: openstack.Config{Holds: transport.NewHolds(), Base: between}},
 		},
 	})
@@ -106,29 +92,29 @@ var _ = Describe("An OpenStack", Ordered, func() {
 	It("a VM: is created, resized, stopped, started and deleted", func(ctx SpecContext) {
 		vm := newVM("web", func(vm *pcapi.VM) { vm.Spec.CPU, vm.Spec.Memory = new(int32(1)), new(int32(2)) })
 		Expect(env.Client.Create(ctx, vm)).To(Succeed())
-		id := ready(ctx, vm).Status.VMID
+		id := specs.Ready(ctx, vm).Status.VMID
 		Expect(servers(ctx)).To(ConsistOf(And(HaveField("ID", id), HaveField("Name", "web"), HaveField("CPU", 1), HaveField("MemoryMiB", 2048))))
 		Expect(vm.Status.CPUUtilization).To(BeNil())
 
-		edit(ctx, vm, func(vm *pcapi.VM) { vm.Spec.CPU = new(int32(4)) })
-		Eventually(ctx, stored(vm)).Should(testkit.HaveCondition(pcapi.ReadyCondition, metav1.ConditionFalse, pcapi.NeedsRestartReason))
-		edit(ctx, vm, func(vm *pcapi.VM) { vm.Spec.UpdatePolicy = pcapi.UpdatePolicyRestartAllowed })
+		specs.Edit(ctx, vm, func(vm *pcapi.VM) { vm.Spec.CPU = new(int32(4)) })
+		Eventually(ctx, specs.Stored(vm)).Should(testkit.HaveCondition(pcapi.ReadyCondition, metav1.ConditionFalse, pcapi.NeedsRestartReason))
+		specs.Edit(ctx, vm, func(vm *pcapi.VM) { vm.Spec.UpdatePolicy = pcapi.UpdatePolicyRestartAllowed })
 		Eventually(ctx, servers).Should(ConsistOf(And(HaveField("CPU", 4), HaveField("State", cloud.StateActive))))
-		ready(ctx, vm)
-		edit(ctx, vm, func(vm *pcapi.VM) { vm.Spec.PowerState = pcapi.PowerOff })
-		Eventually(ctx, stored(vm)).Should(HaveField("Status.State", pcapi.VMStateStopped))
-		edit(ctx, vm, func(vm *pcapi.VM) { vm.Spec.PowerState = pcapi.PowerOn })
-		Eventually(ctx, stored(vm)).Should(HaveField("Status.State", pcapi.VMStateRunning))
-		Expect(ready(ctx, vm).Status.VMID).To(Equal(id))
-		remove(ctx, vm)
+		specs.Ready(ctx, vm)
+		specs.Edit(ctx, vm, func(vm *pcapi.VM) { vm.Spec.PowerState = pcapi.PowerOff })
+		Eventually(ctx, specs.Stored(vm)).Should(HaveField("Status.State", pcapi.VMStateStopped))
+		specs.Edit(ctx, vm, func(vm *pcapi.VM) { vm.Spec.PowerState = pcapi.PowerOn })
+		Eventually(ctx, specs.Stored(vm)).Should(HaveField("Status.State", pcapi.VMStateRunning))
+		Expect(specs.Ready(ctx, vm).Status.VMID).To(Equal(id))
+		specs.Remove(ctx, vm)
 	}, SpecTimeout(10*time.Minute))
 
 	It("a VM that is to be stopped: is created running and stopped", func(ctx SpecContext) {
 		vm := newVM("standby", func(vm *pcapi.VM) { vm.Spec.PowerState = pcapi.PowerOff })
 		Expect(env.Client.Create(ctx, vm)).To(Succeed())
-		Eventually(ctx, stored(vm)).Should(HaveField("Status.State", pcapi.VMStateStopped))
-		ready(ctx, vm)
-		remove(ctx, vm)
+		Eventually(ctx, specs.Stored(vm)).Should(HaveField("Status.State", pcapi.VMStateStopped))
+		specs.Ready(ctx, vm)
+		specs.Remove(ctx, vm)
 	}, SpecTimeout(10*time.Minute))
 
 	It("a VM whose create's answer is lost: gets one server", func(ctx SpecContext) {
@@ -137,16 +123,16 @@ var _ = Describe("An OpenStack", Ordered, func() {
 		Expect(env.Client.Create(ctx, vm)).To(Succeed())
 		Eventually(ctx, servers).ShouldNot(BeEmpty())
 		restore()
-		id := ready(ctx, vm).Status.VMID
+		id := specs.Ready(ctx, vm).Status.VMID
 		Expect(servers(ctx)).To(ConsistOf(HaveField("ID", id)))
-		remove(ctx, vm)
+		specs.Remove(ctx, vm)
 	}, SpecTimeout(10*time.Minute))
 
 	It("a VM of a size that no flavor has: stalls and lists the flavors", func(ctx SpecContext) {
 		vm := newVM("huge", func(vm *pcapi.VM) { vm.Spec.CPU = new(int32(99)) })
 		Expect(env.Client.Create(ctx, vm)).To(Succeed())
-		Eventually(ctx, stored(vm)).Should(testkit.HaveCondition(pcapi.StalledCondition, metav1.ConditionTrue, pcapi.RejectedReason, "no flavor has exactly 99 CPUs", "t-1-2 (1 CPUs, 2048 MiB)"))
-		remove(ctx, vm)
+		Eventually(ctx, specs.Stored(vm)).Should(testkit.HaveCondition(pcapi.StalledCondition, metav1.ConditionTrue, pcapi.RejectedReason, "no flavor has exactly 99 CPUs", "t-1-2 (1 CPUs, 2048 MiB)"))
+		specs.Remove(ctx, vm)
 	}, SpecTimeout(5*time.Minute))
 
 	It("a VmGroup: is scaled up and down, and deleted", func(ctx SpecContext) {
@@ -154,11 +140,11 @@ var _ = Describe("An OpenStack", Ordered, func() {
 			g.Spec.CloudRef, g.Spec.Replicas = &pcapi.CloudReference{Name: cloudName}, new(int32(3))
 		})
 		Expect(env.Client.Create(ctx, group)).To(Succeed())
-		Eventually(ctx, stored(group)).Should(HaveField("Status.ReadyReplicas", BeEquivalentTo(3)))
+		Eventually(ctx, specs.Stored(group)).Should(HaveField("Status.ReadyReplicas", BeEquivalentTo(3)))
 		Expect(servers(ctx)).To(HaveLen(3))
-		edit(ctx, group, func(g *pcapi.VmGroup) { g.Spec.Replicas = new(int32(1)) })
+		specs.Edit(ctx, group, func(g *pcapi.VmGroup) { g.Spec.Replicas = new(int32(1)) })
 		Eventually(ctx, servers).Should(HaveLen(1))
-		remove(ctx, group)
+		specs.Remove(ctx, group)
 	}, SpecTimeout(10*time.Minute))
 
 	It("VMs while answers are lost and the operator is restarted: one server for each", func(ctx SpecContext) {
@@ -177,14 +163,14 @@ var _ = Describe("An OpenStack", Ordered, func() {
 		}
 		var ids []any
 		for _, vm := range vms {
-			ids = append(ids, HaveField("ID", ready(ctx, vm).Status.VMID))
+			ids = append(ids, HaveField("ID", specs.Ready(ctx, vm).Status.VMID))
 		}
 		Eventually(ctx, servers).Should(ConsistOf(ids...))
 		for _, vm := range vms {
 			Expect(env.Client.Delete(ctx, vm)).To(Succeed())
 		}
 		for _, vm := range vms {
-			gone(ctx, vm)
+			specs.Gone(ctx, vm)
 		}
 	}, SpecTimeout(15*time.Minute))
 
@@ -196,18 +182,18 @@ var _ = Describe("An OpenStack", Ordered, func() {
 		between.loseAnswers(pattern{"POST", "subnets"})
 		Eventually(ctx, networks).Should(ConsistOf(HaveField("HalfMade", false)))
 		restore()
-		id := ready(ctx, network).Status.NetworkID
+		id := specs.Ready(ctx, network).Status.NetworkID
 		Expect(networks(ctx)).To(ConsistOf(And(HaveField("ID", id), HaveField("Gateway", "192.168.0.1"))))
 
 		vm := newVM("wired", func(vm *pcapi.VM) { vm.Spec.NetworkRef = &pcapi.NetworkReference{Name: network.Name} })
 		Expect(env.Client.Create(ctx, vm)).To(Succeed())
-		ready(ctx, vm)
+		specs.Ready(ctx, vm)
 		Expect(servers(ctx)).To(ConsistOf(HaveField("NetworkID", id)))
-		edit(ctx, network, func(n *pcapi.Network) { n.Spec.Gateway = "192.168.255.254" })
+		specs.Edit(ctx, network, func(n *pcapi.Network) { n.Spec.Gateway = "192.168.255.254" })
 		Eventually(ctx, networks).Should(ConsistOf(HaveField("Gateway", "192.168.255.254")))
 		Expect(env.Client.Delete(ctx, network)).To(Succeed())
-		remove(ctx, vm)
-		gone(ctx, network)
+		specs.Remove(ctx, vm)
+		specs.Gone(ctx, network)
 	}, SpecTimeout(10*time.Minute))
 })
 
@@ -221,50 +207,4 @@ func networks(ctx context.Context) ([]cloud.Network, error) { return direct.List
 // newVM returns a VM on the Cloud of the tests.
 func newVM(name string, change ...func(*pcapi.VM)) *pcapi.VM {
 	return testkit.VM(namespace, name, append(change, func(vm *pcapi.VM) { vm.Spec.CloudRef = &pcapi.CloudReference{Name: cloudName} })...)
-}
-
-// stored returns a function that reads the object from the API server.
-func stored[T client.Object](object T) func(context.Context) (T, error) {
-	return func(ctx context.Context) (T, error) {
-		read := object.DeepCopyObject().(T)
-		err := env.Client.Get(ctx, client.ObjectKeyFromObject(object), read)
-		return read, err
-	}
-}
-
-// ready waits until the object is ready, and returns it.
-func ready[T client.Object](ctx context.Context, object T) T {
-	GinkgoHelper()
-	Eventually(ctx, stored(object)).Should(testkit.BeReady())
-	current, err := stored(object)(ctx)
-	Expect(err).NotTo(HaveOccurred())
-	return current
-}
-
-// edit changes an object as a user does.
-func edit[T client.Object](ctx context.Context, object T, change func(T)) {
-	GinkgoHelper()
-	Eventually(ctx, func(ctx context.Context) error {
-		current, err := stored(object)(ctx)
-		if err != nil {
-			return err
-		}
-		change(current)
-		return env.Client.Update(ctx, current)
-	}).Should(Succeed())
-}
-
-// remove deletes the object and waits until it is gone.
-func remove(ctx context.Context, object client.Object) {
-	GinkgoHelper()
-	Expect(env.Client.Delete(ctx, object)).To(Succeed())
-	gone(ctx, object)
-}
-
-func gone(ctx context.Context, object client.Object) {
-	GinkgoHelper()
-	Eventually(ctx, func(ctx context.Context) bool {
-		_, err := stored(object)(ctx)
-		return apierrors.IsNotFound(err)
-	}).Should(BeTrue())
 }

@@ -15,6 +15,7 @@ import (
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud/vsphere/vcsim"
 	"github.com/privatecloud/operator/internal/testkit"
+	"github.com/privatecloud/operator/test/specs"
 )
 
 var _ = Describe("A vCenter", Serial, func() {
@@ -26,17 +27,17 @@ var _ = Describe("A vCenter", Serial, func() {
 		before := vcenter.Front.Sent("CloneVM_Task")
 		vm := testkit.VM(tenantNamespace, "web", func(vm *pcapi.VM) { vm.Spec.CPU = new(int32(2)) })
 		Expect(env.Client.Create(ctx, vm)).To(Succeed())
-		made := ready(ctx, vm)
+		made := specs.Ready(ctx, vm)
 		Expect(made.Status.VMID).To(Equal(string(made.UID)), "the id of the VM is the UID of its object")
 		Expect(vcenter.Front.Sent("CloneVM_Task") - before).To(Equal(1))
 		Expect(vcenter.VM("web").Config.Hardware.NumCPU).To(BeEquivalentTo(2))
 		Expect(vcenter.VM("web").Config.InstanceUuid).To(Equal(made.Status.VMID))
 
-		edit(ctx, vm, func(vm *pcapi.VM) { vm.Spec.CPU = new(int32(4)) })
+		specs.Edit(ctx, vm, func(vm *pcapi.VM) { vm.Spec.CPU = new(int32(4)) })
 		Eventually(ctx, func() int32 { return vcenter.VM("web").Config.Hardware.NumCPU }).Should(BeEquivalentTo(4))
-		edit(ctx, vm, func(vm *pcapi.VM) { vm.Spec.PowerState = pcapi.PowerOff })
-		Eventually(ctx, stored(vm)).Should(HaveField("Status.State", pcapi.VMStateStopped))
-		remove(ctx, vm)
+		specs.Edit(ctx, vm, func(vm *pcapi.VM) { vm.Spec.PowerState = pcapi.PowerOff })
+		Eventually(ctx, specs.Stored(vm)).Should(HaveField("Status.State", pcapi.VMStateStopped))
+		specs.Remove(ctx, vm)
 	})
 
 	It("a VM whose create's answer is lost: gets one VM", func(ctx SpecContext) {
@@ -45,21 +46,21 @@ var _ = Describe("A vCenter", Serial, func() {
 		Expect(env.Client.Create(ctx, vm)).To(Succeed())
 		Eventually(ctx, names).Should(ConsistOf("lost"))
 		restore()
-		ready(ctx, vm)
+		specs.Ready(ctx, vm)
 		Expect(names()).To(ConsistOf("lost"))
-		remove(ctx, vm)
+		specs.Remove(ctx, vm)
 	})
 
 	It("a VM whose clone fails: shows why, and is created once that has ended", func(ctx SpecContext) {
 		restore := vcenter.Front.FailClones()
 		vm := testkit.VM(tenantNamespace, "failing")
 		Expect(env.Client.Create(ctx, vm)).To(Succeed())
-		Eventually(ctx, stored(vm)).Should(testkit.HaveCondition(pcapi.ReadyCondition, metav1.ConditionFalse, "", "spec.location.pool"))
+		Eventually(ctx, specs.Stored(vm)).Should(testkit.HaveCondition(pcapi.ReadyCondition, metav1.ConditionFalse, "", "spec.location.pool"))
 		restore()
-		edit(ctx, vm, func(vm *pcapi.VM) {
+		specs.Edit(ctx, vm, func(vm *pcapi.VM) {
 			metav1.SetMetaDataAnnotation(&vm.ObjectMeta, pcapi.ReconcileRequestedAtAnnotation, "now")
 		})
-		remove(ctx, vm)
+		specs.Remove(ctx, vm)
 	})
 
 	It("a VM whose clone takes time: shows that it is being created, and how far it is", func(ctx SpecContext) {
@@ -67,11 +68,11 @@ var _ = Describe("A vCenter", Serial, func() {
 		DeferCleanup(restore)
 		vm := testkit.VM(tenantNamespace, "slow")
 		Expect(env.Client.Create(ctx, vm)).To(Succeed())
-		Eventually(ctx, stored(vm)).Should(And(
+		Eventually(ctx, specs.Stored(vm)).Should(And(
 			testkit.HaveCondition(pcapi.CreatedCondition, metav1.ConditionFalse, pcapi.CreatingReason, "40 %"), HaveField("Status.Operation.ID", HavePrefix("create/task-"))))
 		restore()
-		Expect(ready(ctx, vm).Status.Operation).To(BeNil())
-		remove(ctx, vm)
+		Expect(specs.Ready(ctx, vm).Status.Operation).To(BeNil())
+		specs.Remove(ctx, vm)
 	})
 
 	It("a VmGroup: gets a folder with its VMs, is scaled, and its folder is removed with it", func(ctx SpecContext) {
@@ -81,8 +82,8 @@ var _ = Describe("A vCenter", Serial, func() {
 		})
 		Expect(env.Client.Create(ctx, group)).To(Succeed())
 		Eventually(ctx, messages).Should(ContainElement(And(ContainSubstring("my-operator-template"), ContainSubstring(vcsim.Template))), "the VMs say which templates there are")
-		edit(ctx, group, func(g *pcapi.VmGroup) { g.Spec.Template = vcsim.Template })
-		ready(ctx, group)
+		specs.Edit(ctx, group, func(g *pcapi.VmGroup) { g.Spec.Template = vcsim.Template })
+		specs.Ready(ctx, group)
 		Expect(names()).To(HaveLen(3))
 		Expect(vcenter.FolderNames()).To(ContainElement(folder))
 		for _, name := range names() {
@@ -90,12 +91,12 @@ var _ = Describe("A vCenter", Serial, func() {
 			Expect(vcenter.Model.Map().Get(*vm.Parent).(*simulator.Folder).Name).To(Equal(folder))
 			Expect([]int32{vm.Config.Hardware.NumCPU, vm.Config.Hardware.MemoryMB}).To(Equal([]int32{2, 1024}))
 		}
-		edit(ctx, group, func(g *pcapi.VmGroup) { g.Spec.Replicas = new(int32(5)) })
+		specs.Edit(ctx, group, func(g *pcapi.VmGroup) { g.Spec.Replicas = new(int32(5)) })
 		Eventually(ctx, names).Should(HaveLen(5))
-		ready(ctx, group)
-		edit(ctx, group, func(g *pcapi.VmGroup) { g.Spec.Replicas = new(int32(2)) })
+		specs.Ready(ctx, group)
+		specs.Edit(ctx, group, func(g *pcapi.VmGroup) { g.Spec.Replicas = new(int32(2)) })
 		Eventually(ctx, names).Should(HaveLen(2))
-		remove(ctx, group)
+		specs.Remove(ctx, group)
 		Eventually(ctx, names).Should(BeEmpty())
 		Eventually(ctx, vcenter.FolderNames).ShouldNot(ContainElement(folder))
 	})
@@ -112,14 +113,14 @@ var _ = Describe("A vCenter", Serial, func() {
 			startOperator()
 		}
 		vcenter.Front.LoseRandomly(nil)
-		ready(ctx, group)
+		specs.Ready(ctx, group)
 		Expect(names()).To(HaveLen(members))
 		ids := map[string]bool{}
 		for _, name := range names() {
 			ids[vcenter.VM(name).Config.InstanceUuid] = true
 		}
 		Expect(ids).To(HaveLen(members))
-		remove(ctx, group)
+		specs.Remove(ctx, group)
 		Eventually(ctx, names).Should(BeEmpty())
 		Eventually(ctx, vcenter.FolderNames).ShouldNot(ContainElement(tenantNamespace + "-many"))
 	})
@@ -127,31 +128,31 @@ var _ = Describe("A vCenter", Serial, func() {
 	It("a session that ends: is opened again, and the Cloud stays Ready", func(ctx SpecContext) {
 		vm := testkit.VM(tenantNamespace, "steady")
 		Expect(env.Client.Create(ctx, vm)).To(Succeed())
-		ready(ctx, vm)
+		specs.Ready(ctx, vm)
 		home := &pcapi.Cloud{ObjectMeta: metav1.ObjectMeta{Name: pcapi.DefaultCloudName}}
-		before := ready(ctx, home)
+		before := specs.Ready(ctx, home)
 		for range 3 {
 			logins := vcenter.Front.Sent("Login")
 			Expect(vcenter.EndSessions(ctx)).To(Succeed())
 			Eventually(ctx, func() int { return vcenter.Front.Sent("Login") }).Should(Equal(logins + 1))
 		}
-		Expect(ready(ctx, home).Status.Conditions).To(Equal(before.Status.Conditions))
-		remove(ctx, vm)
+		Expect(specs.Ready(ctx, home).Status.Conditions).To(Equal(before.Status.Conditions))
+		specs.Remove(ctx, vm)
 	})
 
 	It("a Cloud that names what does not exist: is InvalidConfiguration and says what there is", func(ctx SpecContext) {
 		broken := newCloud(ctx, "broken", func(c *pcapi.Cloud) { c.Spec.VSphere.Datastore = "tape" })
 		Expect(env.Client.Create(ctx, broken)).To(Succeed())
-		Eventually(ctx, stored(broken)).Should(testkit.HaveCondition(pcapi.StalledCondition, metav1.ConditionTrue, pcapi.InvalidConfigurationReason, "tape", "LocalDS_0"))
-		edit(ctx, broken, func(c *pcapi.Cloud) { c.Spec.VSphere.Datastore = "LocalDS_0" })
-		ready(ctx, broken)
-		remove(ctx, broken)
+		Eventually(ctx, specs.Stored(broken)).Should(testkit.HaveCondition(pcapi.StalledCondition, metav1.ConditionTrue, pcapi.InvalidConfigurationReason, "tape", "LocalDS_0"))
+		specs.Edit(ctx, broken, func(c *pcapi.Cloud) { c.Spec.VSphere.Datastore = "LocalDS_0" })
+		specs.Ready(ctx, broken)
+		specs.Remove(ctx, broken)
 	})
 
 	It("a GPUInfo: finds a node on a host with graphics", func(ctx SpecContext) {
 		vm := testkit.VM(tenantNamespace, "worker-1")
 		Expect(env.Client.Create(ctx, vm)).To(Succeed())
-		ready(ctx, vm)
+		specs.Ready(ctx, vm)
 		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}}
 		Expect(env.Client.Create(ctx, node)).To(Succeed())
 		DeferCleanup(func(ctx SpecContext) { Expect(env.Client.Delete(ctx, node)).To(Succeed()) })
@@ -162,11 +163,11 @@ var _ = Describe("A vCenter", Serial, func() {
 
 		gpu := &pcapi.GPUInfo{ObjectMeta: metav1.ObjectMeta{Namespace: tenantNamespace, Name: "gpuinfo-sample"}, Spec: pcapi.GPUInfoSpec{DesAccTime: 100, GPURequired: true}}
 		Expect(env.Client.Create(ctx, gpu)).To(Succeed())
-		found := ready(ctx, gpu)
+		found := specs.Ready(ctx, gpu)
 		Expect(found.Status.SuitableNodeName).To(Equal("worker-1"))
 		Expect(found.Status.SuitableHostName).To(Equal(vcenter.Model.Map().Get(host).(*simulator.HostSystem).Name))
-		remove(ctx, gpu)
-		remove(ctx, vm)
+		specs.Remove(ctx, gpu)
+		specs.Remove(ctx, vm)
 	})
 })
 

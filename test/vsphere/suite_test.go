@@ -10,23 +10,17 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud/vsphere/vcsim"
 	"github.com/privatecloud/operator/internal/setup"
 	"github.com/privatecloud/operator/internal/testkit"
+	"github.com/privatecloud/operator/test/specs"
 )
 
-const (
-	operatorNamespace = "private-cloud-system"
-	tenantNamespace   = "myoperator-vms"
-)
+const tenantNamespace = "myoperator-vms"
 
 var (
 	env     *testkit.Env
@@ -42,34 +36,25 @@ func TestVSphere(t *testing.T) {
 }
 
 var _ = BeforeSuite(func(ctx SpecContext) {
-	SetDefaultEventuallyTimeout(40 * time.Second)
-	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
-	EnforceDefaultTimeoutsWhenUsingContexts()
-	ctrl.SetLogger(zap.New(zap.WriteTo(GinkgoWriter)))
-
 	var err error
 	vcenter, err = vcsim.Start(ctx)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(vcenter.Close)
-	env, err = testkit.Start(testkit.Options{})
-	Expect(err).NotTo(HaveOccurred())
-	DeferCleanup(func() { Expect(env.Stop()).To(Succeed()) })
-	user, err = env.OperatorConfig(ctx, operatorNamespace)
-	Expect(err).NotTo(HaveOccurred())
+	env, user = specs.Start(ctx, 40*time.Second, 50*time.Millisecond)
 	startOperator()
 	DeferCleanup(func() { Expect(operator.Stop()).To(Succeed()) })
 
 	Expect(env.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tenantNamespace}})).To(Succeed())
 	home := newCloud(ctx, pcapi.DefaultCloudName)
 	Expect(env.Client.Create(ctx, home)).To(Succeed())
-	Eventually(ctx, stored(home)).Should(testkit.BeReady())
+	Eventually(ctx, specs.Stored(home)).Should(testkit.BeReady())
 })
 
 // startOperator starts a manager.
 func startOperator() {
 	GinkgoHelper()
 	var err error
-	operator, err = testkit.StartManager(user, setup.Options{Namespace: operatorNamespace})
+	operator, err = testkit.StartManager(user, setup.Options{Namespace: specs.OperatorNamespace})
 	Expect(err).NotTo(HaveOccurred())
 }
 
@@ -77,7 +62,7 @@ func startOperator() {
 func newCloud(ctx context.Context, name string, change ...func(*pcapi.Cloud)) *pcapi.Cloud {
 	GinkgoHelper()
 	secret := &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: name, Labels: map[string]string{pcapi.CredentialsForLabel: name}},
+		ObjectMeta: metav1.ObjectMeta{Namespace: specs.OperatorNamespace, Name: name, Labels: map[string]string{pcapi.CredentialsForLabel: name}},
 		StringData: map[string]string{"username": "operator@vsphere.local", "password": "secret"},
 	}
 	Expect(env.Client.Create(ctx, secret)).To(Succeed())
@@ -89,45 +74,4 @@ func newCloud(ctx context.Context, name string, change ...func(*pcapi.Cloud)) *p
 			Templates: pcapi.VSphereTemplates{Folder: "/DC0/vm", Default: vcsim.Template},
 		}
 	}}, change...)...)
-}
-
-// stored returns a function that reads the object from the API server.
-func stored[T client.Object](object T) func(context.Context) (T, error) {
-	return func(ctx context.Context) (T, error) {
-		read := object.DeepCopyObject().(T)
-		err := env.Client.Get(ctx, client.ObjectKeyFromObject(object), read)
-		return read, err
-	}
-}
-
-// ready waits until the object is ready, and returns it.
-func ready[T client.Object](ctx context.Context, object T) T {
-	GinkgoHelper()
-	Eventually(ctx, stored(object)).Should(testkit.BeReady())
-	current, err := stored(object)(ctx)
-	Expect(err).NotTo(HaveOccurred())
-	return current
-}
-
-// edit changes an object as a user does.
-func edit[T client.Object](ctx context.Context, object T, change func(T)) {
-	GinkgoHelper()
-	Eventually(ctx, func(ctx context.Context) error {
-		current, err := stored(object)(ctx)
-		if err != nil {
-			return err
-		}
-		change(current)
-		return env.Client.Update(ctx, current)
-	}).Should(Succeed())
-}
-
-// remove deletes the object and waits until it is gone.
-func remove(ctx context.Context, object client.Object) {
-	GinkgoHelper()
-	Expect(env.Client.Delete(ctx, object)).To(Succeed())
-	Eventually(ctx, func(ctx context.Context) bool {
-		_, err := stored(object)(ctx)
-		return apierrors.IsNotFound(err)
-	}).Should(BeTrue())
 }
