@@ -6,11 +6,9 @@ import (
 	"errors"
 	"io"
 	"maps"
-	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/gophercloud/gophercloud/v2"
@@ -24,10 +22,6 @@ const (
 	// that is read as a whole, in bytes.
 	maxBody = 1 << 20
 	maxList = 8 << 20
-	// maxTries is the first try and two more.
-	maxTries = 3
-	// retryPause is the mean pause before the second try; it doubles after.
-	retryPause = 200 * time.Millisecond
 )
 
 // subject is what a call is about. It decides what a status means.
@@ -97,37 +91,12 @@ func (c *Client) do(ctx context.Context, call *call) *cloud.Error {
 		// A later refusal does not undo what an earlier try may have done.
 		uncertain = uncertain || failed.err.Uncertain
 		failed.err.Uncertain = uncertain
-		if try == maxTries || !call.idempotent() || !failed.transient() {
+		if try == transport.MaxTries || !call.idempotent() || !transport.Transient(failed.err, failed.status) {
 			return failed.err
 		}
-		mean := retryPause << (try - 1)
-		if !sleep(ctx, mean/2+rand.N(mean)) { //nolint:gosec // spreads load, hides nothing
+		if !transport.Pause(ctx, try) {
 			return failed.err
 		}
-	}
-}
-
-// transient reports whether the next try, a moment later, may succeed.
-func (f *failure) transient() bool {
-	if errors.Is(f.err.Err, context.DeadlineExceeded) || errors.Is(f.err.Err, context.Canceled) {
-		return false
-	}
-	if errors.Is(f.err.Err, io.ErrUnexpectedEOF) {
-		return true
-	}
-	transient := f.status == 0 || f.status >= 500 || f.status == http.StatusRequestTimeout
-	return f.err.Kind == cloud.Unavailable && f.err.RetryAfter == 0 && transient
-}
-
-// sleep waits for d and reports whether the context is still alive then.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
 	}
 }
 

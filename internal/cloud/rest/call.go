@@ -3,13 +3,9 @@ package rest
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"math/rand/v2"
 	"net/http"
 	"net/url"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -21,10 +17,6 @@ const (
 	// maxPage and maxBody bound the body of a page and of any other answer, in bytes.
 	maxPage = 32 << 20
 	maxBody = 1 << 20
-	// maxTries is the first try and two more.
-	maxTries = 3
-	// retryPause is the mean pause before the second try; it doubles after.
-	retryPause = 200 * time.Millisecond
 )
 
 // subject is what a call is about. It decides what a status without a code means.
@@ -112,37 +104,12 @@ func (c *Client) do(ctx context.Context, call *call) (*answer, *cloud.Error) {
 		// A later refusal does not undo what an earlier try may have done.
 		uncertain = uncertain || failure.err.Uncertain
 		failure.err.Uncertain = uncertain
-		if try == maxTries || !call.idempotent() || !failure.transient() {
+		if try == transport.MaxTries || !call.idempotent() || !transport.Transient(failure.err, failure.status) {
 			return got, failure.err
 		}
-		mean := retryPause << (try - 1)
-		if !sleep(ctx, mean/2+rand.N(mean)) { //nolint:gosec // spreads load, hides nothing
+		if !transport.Pause(ctx, try) {
 			return got, failure.err
 		}
-	}
-}
-
-// transient reports whether the next try, a moment later, may succeed.
-func (f *failure) transient() bool {
-	if errors.Is(f.err.Err, context.DeadlineExceeded) || errors.Is(f.err.Err, context.Canceled) {
-		return false
-	}
-	if errors.Is(f.err.Err, io.ErrUnexpectedEOF) {
-		return true
-	}
-	transient := f.status == 0 || f.status >= 500 || f.status == http.StatusRequestTimeout
-	return f.err.Kind == cloud.Unavailable && f.err.RetryAfter == 0 && transient
-}
-
-// sleep waits for d and reports whether the context is still alive then.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
 	}
 }
 

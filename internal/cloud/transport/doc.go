@@ -24,6 +24,7 @@
 //
 //	holds.go        what outlives a client: Retry-After, refused credentials
 //	usage.go        the calls under way, for Close
+//	retry.go        whether and when a call is tried again
 //
 // Backends make their errors with:
 //

@@ -9,6 +9,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloud/transport"
 )
 
 // CreateServer clones a template. Of all calls with one key, name and folder, at most
@@ -188,21 +189,9 @@ func (c *Client) marked(ctx context.Context, at *site, ref types.ManagedObjectRe
 		case time.Now().After(end):
 			return nil, unmarked(vm, id)
 		}
-		if !sleep(ctx, pause) {
+		if !transport.Sleep(ctx, pause) {
 			return nil, errNoMark
 		}
-	}
-}
-
-// sleep waits for d, and reports whether the context is still alive then.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloud/transport"
 )
 
 const (
@@ -70,7 +71,7 @@ func (c *Client) powerOff(ctx context.Context, op string, at *site, vm entity) e
 		if info.State == types.TaskInfoStateError {
 			break
 		}
-		if !sleep(ctx, pause) {
+		if !transport.Sleep(ctx, pause) {
 			break
 		}
 	}

@@ -2,21 +2,12 @@ package vsphere
 
 import (
 	"context"
-	"math/rand/v2"
 	"reflect"
 	"strings"
-	"time"
 
 	"github.com/vmware/govmomi/vim25/soap"
 
-	"github.com/privatecloud/operator/internal/cloud"
-)
-
-const (
-	// maxTries is the first try of a request that reads and two more.
-	maxTries = 3
-	// retryPause is the mean pause before the second try; it doubles after.
-	retryPause = 200 * time.Millisecond
+	"github.com/privatecloud/operator/internal/cloud/transport"
 )
 
 // once are the requests that are sent once: those that change something, and the one
@@ -35,11 +26,10 @@ func routeOf(req soap.HasFault) string {
 func (s *session) try(ctx context.Context, req, res soap.HasFault) error {
 	for try := 1; ; try++ {
 		err := s.send(ctx, req, res)
-		if err == nil || try == maxTries || once[routeOf(req)] || !s.passes(ctx, err) {
+		if err == nil || try == transport.MaxTries || once[routeOf(req)] || !s.passes(ctx, err) {
 			return err
 		}
-		mean := retryPause << (try - 1)
-		if !sleep(ctx, mean/2+rand.N(mean)) { //nolint:gosec // spreads load, hides nothing
+		if !transport.Pause(ctx, try) {
 			return err
 		}
 	}
@@ -51,5 +41,5 @@ func (s *session) passes(ctx context.Context, err error) bool {
 		return false
 	}
 	e := s.client.unanswered(ctx, err)
-	return e.Kind == cloud.Unavailable && e.RetryAfter == 0
+	return transport.Transient(e, 0)
 }
