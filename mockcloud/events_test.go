@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+var withEvents = map[Capability]bool{Events: true}
+
 // stream is an open event stream.
 type stream struct {
 	t     *testing.T
@@ -75,7 +77,7 @@ func (s *stream) expect(want ...string) {
 }
 
 func TestEventsReportEveryChange(t *testing.T) {
-	h := start(t, Options{Behaviour: Behaviour{BuildTime: Duration(time.Minute)}})
+	h := start(t, Options{Capabilities: withEvents, Behaviour: Behaviour{BuildTime: Duration(time.Minute)}})
 	s := h.stream("")
 	s.expect("ready")
 	id := decodeInto[Server](t, h.call(202, "POST", "/servers", `{"name":"web"}`).body).ID
@@ -89,7 +91,7 @@ func TestEventsReportEveryChange(t *testing.T) {
 }
 
 func TestEventsResumeAfterAToken(t *testing.T) {
-	h := start(t, Options{})
+	h := start(t, Options{Capabilities: withEvents})
 	s := h.stream("")
 	s.expect("ready")
 	h.create("a")
@@ -103,7 +105,7 @@ func TestEventsResumeAfterAToken(t *testing.T) {
 }
 
 func TestLostEventsAreNotSent(t *testing.T) {
-	h := start(t, Options{})
+	h := start(t, Options{Capabilities: withEvents})
 	s := h.stream("")
 	s.expect("ready")
 	h.cloud.LoseEvents(2)
@@ -114,7 +116,7 @@ func TestLostEventsAreNotSent(t *testing.T) {
 }
 
 func TestExpiredTokensAreRejected(t *testing.T) {
-	h := start(t, Options{})
+	h := start(t, Options{Capabilities: withEvents})
 	h.call(410, "GET", "/events?since=otherrun-3", "")
 	h.call(410, "GET", "/events?since="+h.cloud.events.epoch+"-9", "")
 	h.call(400, "GET", "/events?since=x", "")
@@ -126,6 +128,6 @@ func TestExpiredTokensAreRejected(t *testing.T) {
 }
 
 func TestFaultsApplyToEventStreams(t *testing.T) {
-	h := start(t, Options{Faults: []Fault{{Match: Match{Path: "/events"}, Status: 503}}})
+	h := start(t, Options{Capabilities: withEvents, Faults: []Fault{{Match: Match{Path: "/events"}, Status: 503}}})
 	h.call(503, "GET", "/events", "")
 }

@@ -47,7 +47,7 @@ var AllCapabilities = []Capability{
 
 // Default reports whether a capability is on in the extended profile unless the
 // options say otherwise. Few clouds have the others.
-func (c Capability) Default() bool { return c != Operations && c != FolderNames }
+func (c Capability) Default() bool { return c != Operations && c != FolderNames && c != Events }
 
 // Duration is a time.Duration that JSON holds as a string such as "1.5s".
 type Duration time.Duration

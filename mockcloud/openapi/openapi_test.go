@@ -92,7 +92,7 @@ func TestCoreProfileConformsToTheDocument(t *testing.T) {
 }
 
 func TestExtendedProfileConformsToTheDocument(t *testing.T) {
-	cloud, api := start(t, mockcloud.Options{SeedServers: 3, Behaviour: mockcloud.Behaviour{
+	cloud, api := start(t, mockcloud.Options{SeedServers: 3, Capabilities: map[mockcloud.Capability]bool{mockcloud.Events: true}, Behaviour: mockcloud.Behaviour{
 		DeleteTime: mockcloud.Duration(1e12), Templates: []string{"linux"}, ProhibitedTemplates: []string{"old*"},
 	}})
 	api.call(200, "GET", "/capabilities", "")
@@ -144,7 +144,7 @@ func TestSessionsConformToTheDocument(t *testing.T) {
 }
 
 func TestEventStreamConformsToTheDocument(t *testing.T) {
-	_, api := start(t, mockcloud.Options{})
+	_, api := start(t, mockcloud.Options{Capabilities: map[mockcloud.Capability]bool{mockcloud.Events: true}})
 	answer, err := api.client.Get(api.url + "/events")
 	if err != nil {
 		t.Fatal(err)

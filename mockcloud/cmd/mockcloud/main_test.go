@@ -107,7 +107,7 @@ func TestRunStopsAndStartsAgain(t *testing.T) {
 		listening := make(chan ports, 1)
 		stopped := make(chan error, 1)
 		go func() {
-			stopped <- run(ctx, []string{"--addr=127.0.0.1:0", "--admin-bind-address=127.0.0.1:0", "--data=" + data},
+			stopped <- run(ctx, []string{"--addr=127.0.0.1:0", "--admin-bind-address=127.0.0.1:0", "--data=" + data, "--capability=events=on"},
 				out, func(open ports) { listening <- open })
 		}()
 		open := <-listening
