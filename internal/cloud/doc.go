@@ -4,6 +4,7 @@
 //	client.go          Client, which each kind of cloud implements
 //	server.go          servers
 //	operation.go       changes that take time
+//	watch.go           changes that a cloud reports by itself
 //	network.go         networks
 //	host.go            hosts
 //	capabilities.go    what a cloud can do beyond the core profile

@@ -11,5 +11,6 @@
 //	networks.go     networks: their life, keys and names, lost answers
 //	hosts.go        hosts
 //	operations.go   changes of servers that take time
+//	watch.go        changes that the cloud reports by itself
 //	refuse.go       calls that the cloud cannot serve are refused, not sent
 package cloudtest

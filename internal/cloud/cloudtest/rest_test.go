@@ -51,6 +51,10 @@ func TestExtendedCloudThatOnlyHasOperations(t *testing.T) {
 	cloudtest.Run(t, mock(opts))
 }
 
+func TestExtendedCloudWithEvents(t *testing.T) {
+	cloudtest.Run(t, mock(with(mockcloud.Events)))
+}
+
 func TestExtendedCloudWithNamesPerFolder(t *testing.T) {
 	cloudtest.Run(t, mock(with(mockcloud.FolderNames)))
 }
@@ -127,6 +131,7 @@ func mock(opts mockcloud.Options) func(*testing.T) cloudtest.Fixture {
 				behave(t, fake, func(b *mockcloud.Behaviour) { b.FailOperations = "*" })
 				return func() { behave(t, fake, func(b *mockcloud.Behaviour) { b.FailOperations = "" }) }
 			},
+			EndWatches: func(*testing.T) { fake.DropStreams() },
 			LoseAnswer: func(t *testing.T, op cloudtest.Op) func() {
 				id, err := fake.AddFault(mockcloud.Fault{Match: requests[op], Answer: mockcloud.After, Reset: true})
 				if err != nil {

@@ -75,6 +75,8 @@ type Fixture struct {
 	// LoseAnswer makes the cloud carry out each call of op without an answer that
 	// reaches the client, until restore is called. Optional.
 	LoseAnswer func(t *testing.T, op Op) (restore func())
+	// EndWatches ends the sessions or connections of the watches under way. Optional.
+	EndWatches func(t *testing.T)
 }
 
 // Run runs the suite. newCloud is called for each subtest and cleans up with t.Cleanup.
@@ -115,7 +117,10 @@ type testCase struct {
 	operating, failing bool
 	// halves means that the case needs Fixture.HalfMake.
 	halves bool
-	run    func(ctx context.Context, t *testing.T, f Fixture)
+	// watching means that the case needs the capability Events, and ending that it needs
+	// Fixture.EndWatches.
+	watching, ending bool
+	run              func(ctx context.Context, t *testing.T, f Fixture)
 }
 
 func (c testCase) fits(f Fixture) bool {
@@ -130,12 +135,15 @@ func (c testCase) fits(f Fixture) bool {
 	if c.operating && (f.Operating == nil || !f.Has.Has(cloud.Operations)) || c.failing && f.FailOperations == nil || c.halves && f.HalfMake == nil {
 		return false
 	}
+	if c.watching && !f.Has.Has(cloud.Events) || c.ending && f.EndWatches == nil {
+		return false
+	}
 	return (!c.losing || f.LoseAnswer != nil) && (!c.filters || f.Filters) && (!c.oddNames || !f.PlainNames)
 }
 
 func cases() []testCase {
 	var all []testCase
-	for _, group := range [][]testCase{probeCases, lifeCases, onceCases, listCases, changeCases, networkCases, hostCases, operationCases, refuseCases} {
+	for _, group := range [][]testCase{probeCases, lifeCases, onceCases, listCases, changeCases, networkCases, hostCases, operationCases, watchCases, refuseCases} {
 		all = append(all, group...)
 	}
 	return all

@@ -29,6 +29,7 @@ const (
 	CreateNetwork Verb = "create network"
 	UpdateNetwork Verb = "update network"
 	DeleteNetwork Verb = "delete network"
+	Watch         Verb = "watch"
 )
 
 // changes reports whether calls of this verb change the cloud.

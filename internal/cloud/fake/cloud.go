@@ -57,6 +57,9 @@ type Cloud struct {
 	serverKeys  keys[cloud.CreateServer, cloud.Server]
 	networkKeys keys[cloud.CreateNetwork, cloud.Network]
 
+	// watches is closed to end the calls of Watch.
+	watches chan struct{}
+
 	log     log
 	faults  faults
 	onCall  func(ctx context.Context, verb Verb, object string)
@@ -79,7 +82,7 @@ func New(opts Options) *Cloud {
 		operations: newStore[operation]("op"),
 		poweredOff: map[string]bool{}, hidden: map[string]bool{}, utilization: defaultUtilization,
 		serverKeys: keys[cloud.CreateServer, cloud.Server]{}, networkKeys: keys[cloud.CreateNetwork, cloud.Network]{},
-		log: log{sent: map[Verb]int{}}, faults: newFaults(), closed: make(chan struct{}),
+		log: log{sent: map[Verb]int{}}, faults: newFaults(), closed: make(chan struct{}), watches: make(chan struct{}),
 	}
 	for _, name := range opts.Prohibited {
 		c.prohibited[name] = true

@@ -6,6 +6,7 @@
 //	servers.go     servers: read, create, change, delete
 //	operations.go  changes that take time
 //	list.go        the listing of servers: pages, filters, delays
+//	watch.go       changes as they happen
 //	networks.go    networks
 //	hosts.go       hosts
 //	store.go       servers and networks in their order

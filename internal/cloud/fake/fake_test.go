@@ -74,6 +74,7 @@ func fixture(caps cloud.Capabilities) cloudtest.Fixture {
 			failing.Store(true)
 			return func() { failing.Store(false) }
 		},
+		EndWatches: func(*testing.T) { c.EndWatches() },
 		LoseAnswer: func(_ *testing.T, op cloudtest.Op) func() {
 			c.FailAlways(verbs[op], errLost, true)
 			return func() { c.Heal(verbs[op]) }

@@ -11,6 +11,8 @@ type store[R any] struct {
 	// last is the number of the newest id, and added that of the newest item.
 	last, added int
 	items       map[string]stored[R]
+	// changed is closed at the next change.
+	changed chan struct{}
 }
 
 type stored[R any] struct {
@@ -21,7 +23,12 @@ type stored[R any] struct {
 }
 
 func newStore[R any](prefix string) *store[R] {
-	return &store[R]{prefix: prefix, items: map[string]stored[R]{}}
+	return &store[R]{prefix: prefix, items: map[string]stored[R]{}, changed: make(chan struct{})}
+}
+
+func (s *store[R]) notify() {
+	close(s.changed)
+	s.changed = make(chan struct{})
 }
 
 // newID returns the next id that is not in use.
@@ -52,11 +59,18 @@ func (s *store[R]) put(id string, item R) {
 		at = s.added
 	}
 	s.items[id] = stored[R]{item: item, id: id, at: at}
+	s.notify()
 }
 
-func (s *store[R]) remove(id string) { delete(s.items, id) }
+func (s *store[R]) remove(id string) {
+	delete(s.items, id)
+	s.notify()
+}
 
-func (s *store[R]) clear() { clear(s.items) }
+func (s *store[R]) clear() {
+	clear(s.items)
+	s.notify()
+}
 
 // ordered returns the items with their places.
 func (s *store[R]) ordered() []stored[R] {

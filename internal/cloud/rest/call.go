@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 
@@ -53,6 +54,9 @@ type call struct {
 	// stream reads the body of a successful answer while it arrives, once for each
 	// try, in place of answer.body. Nil for answers that are read as a whole.
 	stream func(*answer, *stream) *cloud.Error
+	// events reads a body that ends with the connection. Such a call has no timeout,
+	// and is made by authorized. Nil for all others.
+	events func(*answer, io.Reader) *cloud.Error
 
 	// id is the request id, the same for each try; do sets it.
 	id string

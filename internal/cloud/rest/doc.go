@@ -13,6 +13,11 @@
 //	stream.go          the body of a listing, decoded while it arrives, within bounds
 //	decode.go          the body of a success, validated, as domain types
 //
+// Changes that the cloud reports by itself have a path of their own:
+//
+//	watch.go           a stream of events, continued when it breaks
+//	events.go          one event, validated, as a change
+//
 // They use:
 //
 //	client.go          New: the parts of a client

@@ -96,7 +96,7 @@ func (c *Client) exchange(ctx context.Context, call *call, token string) (*answe
 // send sends the call and reads the answer, whatever it says.
 func (c *Client) send(ctx context.Context, call *call, token string) (*answer, *cloud.Error) {
 	ctx, sent := transport.TraceSent(transport.WithCall(ctx, transport.Call{
-		Route: call.route, CloudWide: call.cloudWide(), MaxBody: cmp.Or(call.limit, transport.MaxErrorBody),
+		Route: call.route, CloudWide: call.cloudWide(), MaxBody: cmp.Or(call.limit, transport.MaxErrorBody), Stream: call.events != nil,
 	}))
 	resp, err := c.request(ctx, call, token).Execute(call.method, c.endpoint+call.path)
 	if err != nil {
@@ -115,6 +115,9 @@ func (c *Client) send(ctx context.Context, call *call, token string) (*answer, *
 	accepted := accepts(call, got)
 	if accepted && call.stream != nil {
 		return got, c.readStream(ctx, call, got, raw.Body)
+	}
+	if accepted && call.events != nil {
+		return got, call.events(got, raw.Body)
 	}
 	var from io.Reader = raw.Body
 	if !accepted {
@@ -140,6 +143,9 @@ func (c *Client) request(ctx context.Context, call *call, token string) *resty.R
 		SetHeader("Accept", "application/json").
 		SetHeader("User-Agent", c.agent).
 		SetHeader("X-Request-Id", call.id)
+	if call.events != nil {
+		r.SetHeader("Accept", "text/event-stream").SetHeader("Accept-Encoding", "identity") // compression may hold events back
+	}
 	if token != "" {
 		r.SetHeader("Authorization", "Bearer "+token)
 	}

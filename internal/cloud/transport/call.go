@@ -21,6 +21,10 @@ type Call struct {
 	// MaxBody bounds the body of a successful answer, in bytes; DefaultMaxBody if
 	// zero. Other answers are bounded by MaxErrorBody.
 	MaxBody int64
+	// Stream is set for a call whose answer goes on for as long as the cloud has
+	// something to report. It has its share of the limits until the answer begins, and
+	// its end says nothing about how long the cloud takes.
+	Stream bool
 }
 
 type callKey struct{}

@@ -42,7 +42,7 @@ func (l Limits) withDefaults() (Limits, error) {
 }
 
 // limit sends requests within the limits, fairly by flow. A request keeps its
-// slot until the body of its answer is closed.
+// slot until the body of its answer is closed, that of a Stream until it begins.
 func limit(next http.RoundTripper, l slots, cloudWideWait time.Duration) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
 		ctx := req.Context()
@@ -64,6 +64,10 @@ func limit(next http.RoundTripper, l slots, cloudWideWait time.Duration) http.Ro
 		if err != nil {
 			release()
 			return nil, err
+		}
+		if call.Stream {
+			release()
+			return resp, nil
 		}
 		onClose(resp, release)
 		return resp, nil

@@ -113,13 +113,16 @@ func measure(next http.RoundTripper, s *series) http.RoundTripper {
 		return next
 	}
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
-		start, route := time.Now(), callOf(req.Context()).Route
+		start, call := time.Now(), callOf(req.Context())
+		route := call.Route
 		s.record(func(m *Metrics) { m.inFlight.WithLabelValues(s.cloud).Inc() })
 		finish := func(code string) {
 			s.record(func(m *Metrics) {
 				m.inFlight.WithLabelValues(s.cloud).Dec()
 				m.requests.WithLabelValues(s.cloud, req.Method, route, code).Inc()
-				m.duration.WithLabelValues(s.cloud, req.Method, route).Observe(time.Since(start).Seconds())
+				if !call.Stream {
+					m.duration.WithLabelValues(s.cloud, req.Method, route).Observe(time.Since(start).Seconds())
+				}
 			})
 		}
 		resp, err := next.RoundTrip(req)

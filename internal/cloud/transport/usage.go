@@ -16,10 +16,25 @@ type Usage struct {
 	closed bool
 	// idle is closed when the client is closed and no call is under way.
 	idle chan struct{}
+	// closing is closed when the client is: it ends what has no end of its own.
+	closing chan struct{}
 }
 
 // NewUsage returns a Usage without calls.
-func NewUsage() *Usage { return &Usage{idle: make(chan struct{})} }
+func NewUsage() *Usage { return &Usage{idle: make(chan struct{}), closing: make(chan struct{})} }
+
+// UntilClosed returns a context that ends with ctx or when the client is closed.
+func (u *Usage) UntilClosed(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-u.closing:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
+}
 
 // Begin counts a call. It reports false if the client is closed.
 func (u *Usage) Begin() bool {
@@ -48,6 +63,9 @@ func (u *Usage) Close(ctx context.Context) (first bool) {
 	u.mu.Lock()
 	first = !u.closed
 	u.closed = true
+	if first {
+		close(u.closing)
+	}
 	if first && u.calls == 0 {
 		close(u.idle)
 	}
