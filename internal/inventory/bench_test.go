@@ -66,3 +66,25 @@ func BenchmarkPublish(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkApply publishes a change of one of 10,000 servers.
+func BenchmarkApply(b *testing.B) {
+	now := dawn
+	inv, client := inventory.New(func() time.Time { return now }, "c").Cloud("home"), newCloud()
+	inv.Connect(client, nil)
+	servers := benchServers(10_000, func(int, *cloud.Server) {})
+	snap, err := inventory.List(b.Context(), pages(servers), time.Now)
+	if err != nil {
+		b.Fatal(err)
+	}
+	inv.Publish(snap)
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		now = now.Add(time.Second)
+		changed := servers[i%len(servers)]
+		changed.CPU = i
+		if err := inv.Apply(client, cloud.Change{AsOf: now, Servers: []cloud.Server{changed}}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

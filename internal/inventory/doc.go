@@ -3,7 +3,8 @@
 // process did since the listing began is kept in an overlay. Reads do not call
 // the cloud.
 //
-// Only a complete listing replaces a snapshot. A reconciler that needs a newer
+// Only a complete listing replaces a snapshot. Where the cloud reports changes by
+// itself, they are added to it. A reconciler that needs a newer
 // listing, or a cloud that is unavailable, is enqueued when it is there; no
 // reconciler lists the servers by itself.
 //
@@ -22,6 +23,9 @@
 //	snapshot.go   one complete listing of the servers
 //	listed.go     one server of it
 //	limits.go     what one listing may hold
+//	watch.go      what a cloud reports by itself
+//	compare.go    how that is compared, as a listing is
+//	amend.go      a snapshot with changes
 //	changes.go    which servers differ between two snapshots
 //	overlay.go    what is known of servers in addition to the last listing
 //	brake.go      when a listing lacks so many servers that it is not trusted

@@ -49,6 +49,7 @@ type Inventory struct {
 	utilization map[string]utilization
 	networks    *networks
 	hosts       *onDemandList[cloud.Host]
+	watch       *watch
 
 	// waiting are the objects that wait until the cloud is available.
 	waiting map[Ref]struct{}
@@ -65,8 +66,8 @@ type Inventory struct {
 func newInventory(name, cluster string, clock func() time.Time, notifier *notifier, startedAt time.Time) *Inventory {
 	return &Inventory{
 		name: name, clock: clock, notifier: notifier, startedAt: startedAt, unavailable: notConnected,
-		overlay: newOverlay(cluster), utilization: map[string]utilization{}, waiting: map[Ref]struct{}{}, afterListing: map[Ref]time.Time{},
-		networks: newNetworks(clock), hosts: newOnDemandList[cloud.Host](clock),
+		overlay: newOverlay(cluster), utilization: map[string]utilization{}, waiting: map[Ref]struct{}{}, afterListing: map[Ref]time.Time{}, served: map[Ref]struct{}{},
+		networks: newNetworks(clock), hosts: newOnDemandList[cloud.Host](clock), watch: newWatch(),
 	}
 }
 
@@ -94,6 +95,7 @@ func (i *Inventory) Connect(client cloud.Client, caps cloud.Capabilities) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.client, i.caps = client, caps
+	i.resetWatch()
 }
 
 // MarkUnavailable marks the cloud as not available. Tenants read the reason: it
@@ -128,18 +130,37 @@ func (i *Inventory) Brake(on bool) {
 // one, and the objects that waited for the cloud if it was unavailable.
 func (i *Inventory) Publish(snap *Snapshot) {
 	i.mu.Lock()
+	listed := i.published(snap)
 	old := i.snapshot
 	if old == nil {
 		old = newSnapshot(time.Time{})
 	}
-	event := Event{Cloud: i.name, Servers: snap.changed(old)}
+	snap = i.completed(snap)
+	var resumed []Ref
 	if i.unavailable != "" || i.snapshot == nil {
-		event.Refs = i.takeWaiting()
+		resumed = i.takeWaiting()
 	}
+	i.unavailable, i.served = "", map[Ref]struct{}{}
+	event, progress := i.replace(snap, snap.changed(old), resumed)
+	if listed {
+		i.idlePolls++
+	}
+	if progress {
+		i.idlePolls = 0
+	}
+	i.mu.Unlock()
+	i.notifier.notify(event)
+}
+
+// replace makes a snapshot the current one. changed are the servers that differ from
+// the last one, and refs are objects to enqueue. It returns the event to send, and
+// whether the transitional state of any server changed. The caller holds the lock.
+func (i *Inventory) replace(snap *Snapshot, changed []string, refs []Ref) (event Event, progress bool) {
+	event = Event{Cloud: i.name, Servers: changed, Refs: refs}
 	if i.snapshot != nil {
-		event.Owners = snap.appeared(old, event.Servers)
+		event.Owners = snap.appeared(i.snapshot, changed)
 	}
-	i.snapshot, i.unavailable = snap, ""
+	i.snapshot = snap
 	overlay := i.overlay.publish(snap, i.settings.SettleTime, i.clock())
 	event.Servers = append(event.Servers, overlay.superseded...)
 	for id := range i.utilization {
@@ -147,7 +168,6 @@ func (i *Inventory) Publish(snap *Snapshot) {
 			delete(i.utilization, id)
 		}
 	}
-	i.served = map[Ref]struct{}{}
 	for ref, since := range i.afterListing {
 		if !snap.Begun.Before(since) {
 			event.Refs = append(event.Refs, ref)
@@ -155,14 +175,9 @@ func (i *Inventory) Publish(snap *Snapshot) {
 			delete(i.afterListing, ref)
 		}
 	}
-	i.idlePolls++
-	if overlay.progress {
-		i.idlePolls = 0
-	}
 	slices.SortFunc(event.Refs, Ref.compare)
 	event.Refs = slices.Compact(event.Refs)
-	i.mu.Unlock()
-	i.notifier.notify(event)
+	return event, overlay.progress
 }
 
 func (i *Inventory) takeWaiting() []Ref {
@@ -210,6 +225,7 @@ func (i *Inventory) disconnect() {
 	i.client, i.caps, i.snapshot, i.braked, i.polledAt = nil, nil, nil, false, time.Time{}
 	i.unavailable = notConnected
 	i.overlay = newOverlay(i.overlay.cluster)
+	i.resetWatch()
 	clear(i.utilization)
 	// The lists are new, so that the result of a call under way is dropped.
 	i.hosts, i.networks = newOnDemandList[cloud.Host](i.clock), newNetworks(i.clock)

@@ -60,6 +60,13 @@ func (in *intake) add() error {
 	return in.exceeded(len(in.snap.servers))
 }
 
+// done returns the snapshot with all pages that were added.
+func (in *intake) done() *Snapshot {
+	in.snap.index()
+	in.snap.bytes = in.added + in.sharedBytes
+	return in.snap
+}
+
 // addMarker counts a page marker, which is kept until the listing ends.
 func (in *intake) addMarker(marker string) error {
 	in.bytes += textCost + len(marker)
@@ -67,7 +74,12 @@ func (in *intake) addMarker(marker string) error {
 	return in.exceeded(0)
 }
 
-func (in *intake) exceeded(servers int) error {
+func (in *intake) exceeded(servers int) error { return exceeded(servers, in.bytes+in.sharedBytes) }
+
+// tooLarge returns an error if the snapshot is larger than a listing may be.
+func (s *Snapshot) tooLarge() error { return exceeded(len(s.servers), s.bytes) }
+
+func exceeded(servers, bytes int) error {
 	tooLarge := func(what string) error {
 		return &cloud.Error{Kind: cloud.Unreadable, Op: "list servers", Detail: fmt.Sprintf(
 			"the cloud lists more than %s, which is more than the operator reads: use credentials that see only the servers of this cluster", what)}
@@ -75,7 +87,7 @@ func (in *intake) exceeded(servers int) error {
 	switch {
 	case servers > maxServers:
 		return tooLarge(fmt.Sprintf("%d servers", maxServers))
-	case in.bytes+in.sharedBytes > maxBytes:
+	case bytes > maxBytes:
 		return tooLarge(fmt.Sprintf("%d MiB of servers", maxBytes>>20))
 	}
 	return nil

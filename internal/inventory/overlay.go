@@ -202,6 +202,54 @@ func (o *overlay) supersede(id string, e *overlayEntry, snap *Snapshot, settleTi
 	}
 }
 
+// reread replaces what is recorded of a server by what was reported of it, if the cloud
+// says that it changed since the answer. It reports whether that changed what is known
+// of the server. begun is the time up to which the last snapshot has all changes.
+func (o *overlay) reread(id string, server *cloud.Server, updatedAt, begun time.Time, settleTime time.Duration) bool {
+	e, ok := o.entries[id]
+	if !ok || !e.recorded() || e.listed || e.server.UpdatedAt.IsZero() || !updatedAt.After(e.server.UpdatedAt) {
+		return false
+	}
+	if e.retained(begun, settleTime) {
+		e.server, e.listed = server, true
+	} else {
+		o.discard(id)
+	}
+	return true
+}
+
+// deleted discards the answer that the deletion of a server began: it was reported to be
+// gone. Any other answer is kept. It reports whether one hides that report.
+func (o *overlay) deleted(id string) (hidden bool) {
+	if e, ok := o.entries[id]; ok && e.state() == cloud.StateDeleting {
+		o.discard(id)
+	}
+	_, hidden = o.recorded(id)
+	return hidden
+}
+
+// differs reports whether an answer hides what was reported of a server, and says
+// something else.
+func (o *overlay) differs(id string, reported *listed) bool {
+	answer, hidden := o.recorded(id)
+	if !hidden {
+		return false
+	}
+	known := newListed(&answer)
+	known.utilization = reported.utilization // answers may lack it
+	return !equalServers(known, reported)
+}
+
+// hidesAny reports whether any answer hides the last snapshot.
+func (o *overlay) hidesAny() bool {
+	for _, e := range o.entries {
+		if e.recorded() && !e.listed {
+			return true
+		}
+	}
+	return false
+}
+
 // awaitsAny reports whether the state of any server warrants faster polling.
 func (o *overlay) awaitsAny(now time.Time) bool {
 	for _, e := range o.entries {

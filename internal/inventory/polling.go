@@ -54,14 +54,29 @@ const (
 	unavailableInterval = 10 * time.Second
 )
 
-// NextPoll returns the time until the next listing is due, 0 when it is. It is
-// the poll interval with a tenth of jitter, or sooner while a server is expected
-// to change or a listing was requested. The time doubles with each listing in
-// which no such server changed its state, and listing never takes more than a
-// quarter of the time.
+// NextPoll returns the time until the next listing or comparison is due, 0 when one is.
+// For a listing that is the poll interval with a tenth of jitter, or ten of them while a
+// watch reports what changes and no answer hides the snapshot. It is sooner while a
+// server is expected to change or a listing was requested. The time doubles with each
+// listing in which no such server changed its state, and listing never takes more than
+// a quarter of the time.
 func (i *Inventory) NextPoll() time.Duration {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
+	next := i.untilListing()
+	if i.watched() {
+		next = min(next, i.untilComparison())
+	}
+	return next
+}
+
+// watched reports whether a watch keeps the snapshot up to date.
+func (i *Inventory) watched() bool {
+	return i.watch.healthy && i.snapshot != nil && i.unavailable == ""
+}
+
+// untilListing returns the time until the next listing is due. The caller holds the lock.
+func (i *Inventory) untilListing() time.Duration {
 	if i.polledAt.IsZero() {
 		return 0
 	}
@@ -75,19 +90,29 @@ func (i *Inventory) NextPoll() time.Duration {
 			soon = max(soon, 4*i.snapshot.Took)
 		}
 		interval = min(interval, soon)
+	case i.watched() && !i.overlay.hidesAny():
+		interval *= checkIntervals
 	}
 	return max(0, interval-now.Sub(i.polledAt))
 }
 
-// awaitsChange reports whether a listing is wanted before the interval is over.
+// awaitsChange reports whether a listing is wanted before the interval is over. A watch
+// reports by itself what servers change to.
 func (i *Inventory) awaitsChange(now time.Time) bool {
-	return i.pollRequested || len(i.afterListing) > 0 || i.overlay.awaitsAny(now)
+	return i.pollRequested || len(i.afterListing) > 0 || i.watch.differs || (!i.watched() && i.overlay.awaitsAny(now))
 }
 
 // Polling records that a listing begins.
 func (i *Inventory) Polling() {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.polledAt, i.pollRequested = i.clock(), false
+	i.pollRequested, i.watch.differs = false, false
+	i.watch.begin()
+	i.polled()
+}
+
+// polled records that the servers are listed. The caller holds the lock.
+func (i *Inventory) polled() {
+	i.polledAt = i.clock()
 	i.interval = time.Duration(float64(i.settings.PollInterval) * (0.9 + 0.2*rand.Float64())) //nolint:gosec // spreads load, hides nothing
 }

@@ -27,12 +27,15 @@ const (
 	NameLabel      = "samplecontroller.k8s.io/name"
 )
 
-// Snapshot is one complete listing of a cloud's servers. It does not change.
+// Snapshot is one complete listing of a cloud's servers, perhaps with what a watch
+// reported since. It does not change.
 type Snapshot struct {
-	// ID is the time at which the listing began, in UTC. It is for people.
+	// ID is the time at which the listing began, or at which what a watch reported was
+	// added to it, in UTC. It is for people.
 	ID string
-	// Begun is when the first page was requested. Changes before it are in the
-	// snapshot, as far as the cloud's own listing is up to date.
+	// Begun is when the first page was requested, or a later time up to which a watch
+	// reported all changes. Changes before it are in the snapshot, as far as the cloud's
+	// own listing and reports are up to date.
 	Begun time.Time
 	// Took is how long the listing took.
 	Took time.Duration
@@ -45,6 +48,8 @@ type Snapshot struct {
 	named, owned []*listed
 	// transitional are the servers with owner labels in a transitional state.
 	transitional []*listed
+	// bytes is the memory that it takes, about.
+	bytes int
 }
 
 // List lists all servers of a cloud. It fails rather than return an incomplete
@@ -67,7 +72,7 @@ func List(ctx context.Context, from cloud.ServerReader, now func() time.Time) (*
 		marker = next
 		switch {
 		case marker == "":
-			snap.index()
+			snap = in.done()
 			snap.Took = now().Sub(begun)
 			return snap, nil
 		case markers[marker]:
@@ -102,11 +107,13 @@ func readPage(ctx context.Context, from cloud.ServerReader, opts cloud.ListServe
 
 func newSnapshot(begun time.Time) *Snapshot {
 	return &Snapshot{
-		ID:      begun.UTC().Format("20060102T150405.000Z"),
+		ID:      snapshotID(begun),
 		Begun:   begun,
 		servers: map[string]*listed{},
 	}
 }
+
+func snapshotID(at time.Time) string { return at.UTC().Format("20060102T150405.000Z") }
 
 func (s *Snapshot) index() {
 	s.named = make([]*listed, 0, len(s.servers))

@@ -10,6 +10,7 @@
 //	outcomes.go    what a failed poll means
 //	steps.go       what the steps do
 //	forget.go      a Cloud that is gone
+//	watch.go       changes that clouds report by themselves
 //	status.go      the status (pure)
 //	conformant.go  the condition Conformant (pure)
 //	metrics.go     the metrics of each Cloud
@@ -18,6 +19,7 @@ package cloud
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -68,11 +70,12 @@ type kind struct {
 	connected sync.Map
 	// memories holds a *memory for each Cloud by its name.
 	memories sync.Map
+	watches  *watches
 }
 
 // New returns the reconciler of Clouds.
 func New(c client.Client, live client.Reader, recorder events.EventRecorder, opts controller.Options) *reconciler.Reconciler[*pcapi.Cloud, *observation] {
-	k := &kind{Options: opts, client: c, live: live, gauge: sharedGauges}
+	k := &kind{Options: opts, client: c, live: live, gauge: sharedGauges, watches: newWatches(opts.Leading, sharedGauges)}
 	return &reconciler.Reconciler[*pcapi.Cloud, *observation]{
 		Client: c, Recorder: recorder, Deadline: deadline, Kind: k, Reported: k.reported, Live: live, Leading: opts.Leading,
 	}
@@ -89,6 +92,9 @@ func (k *kind) EventConditions() []string { return []string{pcapi.BrakedConditio
 func SetupWithManager(_ context.Context, mgr ctrl.Manager, opts controller.Options) error {
 	annotated := predicate.AnnotationChangedPredicate{}
 	r := New(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("private-cloud-operator"), opts)
+	if err := mgr.Add(r.Kind.(*kind).watches); err != nil {
+		return fmt.Errorf("add the watches: %w", err)
+	}
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&pcapi.Cloud{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, annotated))).
 		WatchesRawSource(source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {

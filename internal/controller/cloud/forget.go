@@ -12,7 +12,8 @@ import (
 )
 
 // forgetting returns a reconciler that calls r and then, if the Cloud does not
-// exist, forgets it: a Cloud without the finalizer is deleted without a release.
+// exist, forgets it: a Cloud without the finalizer is deleted without a release. A Cloud
+// that exists is watched or not, as the reconcile left it.
 // The deletion enqueues the Cloud, and its reconciles do not run concurrently, so
 // nothing that a reconcile under way stores is left behind.
 func (k *kind) forgetting(r reconcile.Reconciler) reconcile.Reconciler {
@@ -20,8 +21,11 @@ func (k *kind) forgetting(r reconcile.Reconciler) reconcile.Reconciler {
 		result, err := r.Reconcile(ctx, req)
 		var c pcapi.Cloud
 		cached := &client.GetOptions{DisableReadYourWritesConsistency: true}
-		if apierrors.IsNotFound(k.client.Get(ctx, req.NamespacedName, &c, client.UnsafeDisableDeepCopy, cached)) {
+		switch read := k.client.Get(ctx, req.NamespacedName, &c, client.UnsafeDisableDeepCopy, cached); {
+		case apierrors.IsNotFound(read):
 			k.forget(ctx, req.Name)
+		case read == nil:
+			k.watchOrNot(&c)
 		}
 		return result, err
 	})
@@ -29,6 +33,7 @@ func (k *kind) forgetting(r reconcile.Reconciler) reconcile.Reconciler {
 
 // forget drops all that this process knows of a Cloud.
 func (k *kind) forget(ctx context.Context, name string) {
+	k.watches.stop(name)
 	if !k.Directory.Remove(name) {
 		return
 	}

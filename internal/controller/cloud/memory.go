@@ -26,6 +26,9 @@ type memory struct {
 	absent map[string]absence
 	// orphans are the orphans of the last listing, by id.
 	orphans map[string]orphanRecord
+	// window is when the first of the absences was reported that count together although
+	// the cloud reported them one after the other.
+	window time.Time
 }
 
 // absence is what is remembered of a recorded server that the listing lacks.
@@ -77,13 +80,26 @@ func (m *memory) stillMissing(found []string, missing func(id string) bool) []st
 	return slices.Clone(m.missing)
 }
 
+// windowAt returns when the window began to which an absence belongs that a watch
+// reported: absences within a poll interval count together, as they do in a listing.
+func (m *memory) windowAt(now time.Time, length time.Duration) time.Time {
+	if now.Sub(m.window) >= length {
+		m.window = now
+	}
+	return m.window
+}
+
 // together returns the servers whose absence was counted before, and that are missing
-// since the same listing as one of newly: newly may hold servers that were too young
-// then. Otherwise servers that were created one after the other would count one after
-// the other, and all would be lost. missing are the recorded servers that the listing
-// begun at this time lacks.
-func (m *memory) together(newly []string, missing map[string]bool, begun time.Time) []string {
-	maps.DeleteFunc(m.absent, func(id string, _ absence) bool { return !missing[id] })
+// since the same listing, or the same window, as one of newly: newly may hold servers
+// that were too young then. Otherwise servers that were created, or whose absence was
+// reported, one after the other would count one after the other, and all would be lost.
+// missing are the recorded servers that the listing lacks, and listed reports whether it
+// has a server. begun is when the listing was begun, or the window. In a window an absence
+// counts although the VM is gone: its group may have replaced it.
+func (m *memory) together(newly []string, missing map[string]bool, listed func(id string) bool, begun time.Time) []string {
+	maps.DeleteFunc(m.absent, func(id string, a absence) bool {
+		return !missing[id] && (listed(id) || !a.counted || !a.since.Equal(m.window) || !begun.Equal(m.window))
+	})
 	for id := range missing {
 		if _, known := m.absent[id]; !known {
 			m.absent[id] = absence{since: begun}

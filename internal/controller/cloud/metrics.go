@@ -17,6 +17,9 @@ type gauges struct {
 	braked  *prometheus.GaugeVec
 	listed  *prometheus.GaugeVec
 	took    *prometheus.GaugeVec
+	// watching and changes are set by the watches.
+	watching *prometheus.GaugeVec
+	changes  *prometheus.CounterVec
 }
 
 var sharedGauges = newGauges(metrics.Registry)
@@ -27,12 +30,18 @@ func newGauges(registry prometheus.Registerer) *gauges {
 		registry.MustRegister(g)
 		return g
 	}
+	changes := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Namespace: "privatecloud", Name: "watch_changes_total", Help: "Changes of servers that the cloud reported by itself.",
+	}, []string{"cloud"})
+	registry.MustRegister(changes)
 	return &gauges{
-		servers: gauge("servers", "Servers at the last complete listing, by whose they are: known (all), managed, orphaned.", "owner"),
-		ready:   gauge("cloud_ready", "1 while the cloud can be used."),
-		braked:  gauge("cloud_braked", "1 while the brake is on and nothing is created or deleted."),
-		listed:  gauge("inventory_timestamp_seconds", "When the last complete listing was begun."),
-		took:    gauge("inventory_duration_seconds", "How long the last complete listing took."),
+		changes:  changes,
+		watching: gauge("watch_running", "1 while the cloud reports changes of servers by itself, 0 while that fails."),
+		servers:  gauge("servers", "Servers at the last complete listing, by whose they are: known (all), managed, orphaned.", "owner"),
+		ready:    gauge("cloud_ready", "1 while the cloud can be used."),
+		braked:   gauge("cloud_braked", "1 while the brake is on and nothing is created or deleted."),
+		listed:   gauge("inventory_timestamp_seconds", "When the last complete listing was begun, or later what the cloud reported was compared with it."),
+		took:     gauge("inventory_duration_seconds", "How long the last complete listing took."),
 	}
 }
 
@@ -53,7 +62,11 @@ func (g *gauges) set(c *pcapi.Cloud, obs *observation, outcome error) {
 	for owner, n := range map[string]int32{"known": obs.counts.Known, "managed": obs.counts.Managed, "orphaned": obs.counts.Orphaned} {
 		g.servers.WithLabelValues(c.Name, owner).Set(float64(n))
 	}
-	g.listed.WithLabelValues(c.Name).Set(float64(obs.fresh.Begun.UnixNano()) / float64(time.Second))
+	current := obs.reportedAt
+	if current.IsZero() {
+		current = obs.fresh.Begun
+	}
+	g.listed.WithLabelValues(c.Name).Set(float64(current.UnixNano()) / float64(time.Second))
 	g.took.WithLabelValues(c.Name).Set(obs.fresh.Took.Seconds())
 }
 
@@ -61,6 +74,13 @@ func (g *gauges) forget(name string) {
 	for _, vec := range []*prometheus.GaugeVec{g.servers, g.ready, g.braked, g.listed, g.took} {
 		vec.DeletePartialMatch(prometheus.Labels{"cloud": name})
 	}
+	g.changes.DeletePartialMatch(prometheus.Labels{"cloud": name})
+	g.unwatch(name)
+}
+
+// unwatch removes the metric of a watch that is not wanted any more.
+func (g *gauges) unwatch(name string) {
+	g.watching.DeletePartialMatch(prometheus.Labels{"cloud": name})
 }
 
 func truth(b bool) float64 {

@@ -49,6 +49,9 @@ type observation struct {
 	// client that made it.
 	fresh  *inventory.Snapshot
 	lister cloud.Client
+	// reportedAt is when fresh was made, if it is not a listing but what a watch reported;
+	// zero for a listing.
+	reportedAt time.Time
 	// vanished are the recorded servers that the fresh listing lacks: first those
 	// that the cloud was asked for, then the rest. gone is how many of them are gone,
 	// as far as the cloud was asked, and brake is whether they are too many to be
@@ -136,6 +139,10 @@ func (k *kind) poll(ctx context.Context, c *pcapi.Cloud, obs *observation, view 
 	}
 	if _, unlisted := k.connected.Load(c.Name); !unlisted {
 		if obs.again = obs.inv.NextPoll(); obs.again > 0 {
+			return nil
+		}
+		if obs.fresh = obs.inv.Reported(); obs.fresh != nil {
+			obs.lister, obs.reportedAt = current, k.Clock()
 			return nil
 		}
 	}

@@ -89,7 +89,11 @@ func (k *kind) findVanished(ctx context.Context, c *pcapi.Cloud, obs *observatio
 		k.memoryOf(c).acknowledge()
 	}
 	newly := obs.fresh.Missing(known)
-	earlier := k.memoryOf(c).together(newly, missing, obs.fresh.Begun)
+	since := obs.fresh.Begun
+	if !obs.reportedAt.IsZero() {
+		since = k.memoryOf(c).windowAt(obs.reportedAt, obs.settings.PollInterval)
+	}
+	earlier := k.memoryOf(c).together(newly, missing, obs.fresh.Has, since)
 	obs.vanished = slices.Concat(newly, earlier)
 	obs.gone = len(obs.vanished)
 	obs.brake = inventory.Implausible(obs.gone, len(known)+len(earlier))

@@ -1,0 +1,193 @@
+package cloud
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/inventory"
+)
+
+const (
+	// minWatchPause and maxWatchPause bound the time between the end of a watch and the
+	// next one. It doubles with each that did not last.
+	minWatchPause, maxWatchPause = time.Second, time.Minute
+	// lasting is how many times as long as the pause before it a watch has to run to
+	// have lasted.
+	lasting = 4
+)
+
+// watches runs a watch of each Cloud whose client can watch: at most one at a time.
+type watches struct {
+	leading func() bool
+	gauge   *gauges
+
+	mu      sync.Mutex
+	running map[string]*watch
+	// stopped is set at the end of the process.
+	stopped bool
+	ended   sync.WaitGroup
+}
+
+var _ manager.LeaderElectionRunnable = (*watches)(nil)
+
+func newWatches(leading func() bool, gauge *gauges) *watches {
+	return &watches{leading: leading, gauge: gauge, running: map[string]*watch{}}
+}
+
+// watch is the watch of one Cloud with one client, begun again whenever it ends.
+type watch struct {
+	client  cloud.Client
+	watcher cloud.Watcher
+	inv     *inventory.Inventory
+	cancel  context.CancelFunc
+	log     logr.Logger
+	name    string
+	all     *watches
+	// running is whether the full set was reported.
+	running bool
+}
+
+// NeedLeaderElection makes the manager stop the watches with its controllers.
+func (*watches) NeedLeaderElection() bool { return true }
+
+// Start stops all watches when ctx ends.
+func (w *watches) Start(ctx context.Context) error {
+	<-ctx.Done()
+	w.mu.Lock()
+	w.stopped = true
+	for name := range w.running {
+		w.end(name)
+	}
+	w.mu.Unlock()
+	w.ended.Wait()
+	return nil
+}
+
+// keep watches a Cloud with the client that its inventory is connected with, and stops
+// a watch with another client.
+func (w *watches) keep(name string, inv *inventory.Inventory, client cloud.Client, watcher cloud.Watcher) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if last := w.running[name]; last != nil && last.client == client && last.inv == inv || w.stopped {
+		return
+	}
+	w.end(name)
+	ctx, cancel := context.WithCancel(context.Background())
+	next := &watch{
+		client: client, watcher: watcher, inv: inv, cancel: cancel, name: name, all: w,
+		log: ctrl.Log.WithName("watch").WithValues("cloud", name),
+	}
+	w.running[name] = next
+	w.ended.Go(func() { next.run(ctx) })
+}
+
+// stop ends the watch of a Cloud.
+func (w *watches) stop(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.end(name)
+}
+
+// end ends the watch of a Cloud in the background. The caller holds the lock.
+func (w *watches) end(name string) {
+	if last := w.running[name]; last != nil {
+		delete(w.running, name)
+		last.cancel()
+	}
+}
+
+// run watches until ctx ends. While a watch cannot be begun, the servers are listed each
+// poll interval, as without one.
+func (w *watch) run(ctx context.Context) {
+	pause := time.Duration(0)
+	for ctx.Err() == nil {
+		began := time.Now()
+		var err error
+		if w.all.leading == nil || w.all.leading() {
+			err = w.watcher.Watch(ctx, w.report)
+		}
+		w.inv.WatchEnded(w.client)
+		w.changed(ctx, false, err)
+		if time.Since(began) > lasting*pause {
+			pause = 0
+		}
+		pause = min(max(2*pause, minWatchPause), maxWatchPause)
+		wait(ctx, max(pause/2+rand.N(pause), cloud.RetryAfter(err))) //nolint:gosec // spreads load, hides nothing
+	}
+}
+
+// wait waits for d or the end of ctx.
+func wait(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// report passes on what the cloud reports.
+func (w *watch) report(change cloud.Change) error {
+	if err := w.inv.Apply(w.client, change); err != nil {
+		return err
+	}
+	if !change.Complete {
+		w.count(len(change.Servers) + len(change.Gone))
+	} else if !change.More {
+		w.changed(context.Background(), true, nil)
+	}
+	return nil
+}
+
+func (w *watch) count(servers int) {
+	w.metrics(func(g *gauges) { g.changes.WithLabelValues(w.name).Add(float64(servers)) })
+}
+
+// changed records whether the watch runs, and logs when that changes.
+func (w *watch) changed(ctx context.Context, running bool, err error) {
+	if w.running != running && running {
+		w.log.Info("changes of servers are reported by the cloud")
+	} else if w.running != running && ctx.Err() == nil {
+		w.log.Info("the cloud reports no changes of servers now, they are listed", "error", errorText(err))
+	}
+	w.running = running
+	w.metrics(func(g *gauges) { g.watching.WithLabelValues(w.name).Set(truth(running)) })
+}
+
+// metrics sets metrics unless the Cloud is watched no more: nothing would remove them.
+func (w *watch) metrics(set func(*gauges)) {
+	w.all.mu.Lock()
+	defer w.all.mu.Unlock()
+	if w.all.running[w.name] == w {
+		set(w.all.gauge)
+	}
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return "this process does not lead"
+	}
+	return err.Error()
+}
+
+// watchOrNot keeps the watch of a Cloud that exists as its reconcile left it: none if
+// it is paused, has not been listed, or cannot report changes.
+func (k *kind) watchOrNot(c *pcapi.Cloud) {
+	view := k.Directory.Cloud(c.Name).View()
+	watcher, can := view.Client.(cloud.Watcher)
+	switch {
+	case !can, !view.Capabilities.Has(cloud.Events), c.Annotations[pcapi.PausedAnnotation] == "true", !k.Clients.InUse(c.Name, view.Client):
+		k.watches.stop(c.Name)
+		k.gauge.unwatch(c.Name)
+	case view.Snapshot != nil:
+		k.watches.keep(c.Name, k.Directory.Cloud(c.Name), view.Client, watcher)
+	}
+}

@@ -1,0 +1,113 @@
+package inventory
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+)
+
+// changes are servers by id as they were reported; nil for one that is gone.
+type changes map[string]*listed
+
+// amended returns a copy of the snapshot with these changes, and the ids of the servers
+// that appeared, disappeared or differ in a compared field. The snapshots share the
+// servers that are the same.
+func (s *Snapshot) amended(by changes) (*Snapshot, []string) {
+	next := *s
+	replaced, added := map[*listed]bool{}, []*listed{}
+	var ids []string
+	for id, server := range by {
+		before := s.servers[id]
+		switch {
+		case before == server, before != nil && server != nil && *before == *server:
+			continue
+		case before == nil || server == nil || !equalServers(before, server):
+			ids = append(ids, id)
+		}
+		if before != nil {
+			replaced[before] = true
+			next.bytes -= costOf(before)
+		}
+		if server != nil {
+			added = append(added, server)
+			next.bytes += costOf(server)
+		}
+	}
+	if len(replaced)+len(added) == 0 {
+		return &next, nil
+	}
+	next.servers = maps.Clone(s.servers)
+	for server := range replaced {
+		delete(next.servers, server.id)
+	}
+	for _, server := range added {
+		next.servers[server.id] = server
+	}
+	next.named = merged(s.named, replaced, added, serverName)
+	next.owned = merged(s.owned, replaced, slices.DeleteFunc(added, func(l *listed) bool { return ownerUID(l) == "" }), ownerUID)
+	next.transitional = nil
+	for _, server := range next.owned {
+		if server.state.Transitional() {
+			next.transitional = append(next.transitional, server)
+		}
+	}
+	return &next, ids
+}
+
+// merged returns servers that are sorted by key without the replaced ones and with
+// those that were added, which it sorts.
+func merged(servers []*listed, replaced map[*listed]bool, added []*listed, key func(*listed) string) []*listed {
+	sortBy(added, key)
+	result := make([]*listed, 0, len(servers)+len(added))
+	for _, server := range servers {
+		if len(replaced) > 0 && replaced[server] {
+			continue
+		}
+		for len(added) > 0 && cmp.Less(key(added[0]), key(server)) {
+			result, added = append(result, added[0]), added[1:]
+		}
+		result = append(result, server)
+	}
+	return append(result, added...)
+}
+
+// as returns the snapshot under another identity. Begun moves to asOf if that is later.
+func (s *Snapshot) as(now, asOf time.Time) *Snapshot {
+	next := *s
+	next.ID = snapshotID(now)
+	if asOf.After(next.Begun) {
+		next.Begun = asOf
+	}
+	return &next
+}
+
+// costOf estimates the memory of a server of which no text is shared, in bytes.
+func costOf(l *listed) int {
+	cost := serverCost + 4*textCost + len(l.id) + len(l.name) + len(l.host) + len(l.folder)
+	if l.owner != nil {
+		cost += ownerCost + 4*textCost + len(l.owner.uid) + len(l.owner.cluster) + len(l.owner.namespace) + len(l.owner.name)
+	}
+	return cost
+}
+
+// sharing replaces the texts of a server that servers share by those of another one.
+func (l *listed) sharing(with *listed) *listed {
+	l.host, l.folder = same(l.host, with.host), same(l.folder, with.folder)
+	if l.owner != nil && with.owner != nil {
+		if *l.owner == *with.owner {
+			l.owner = with.owner
+		}
+		l.owner.cluster = same(l.owner.cluster, with.owner.cluster)
+		l.owner.namespace = same(l.owner.namespace, with.owner.namespace)
+	}
+	return l
+}
+
+// same returns the second of two texts if they are equal.
+func same(text, known string) string {
+	if text == known {
+		return known
+	}
+	return text
+}
