@@ -4,9 +4,9 @@
 // the cloud.
 //
 // Only a complete listing replaces a snapshot. Where the cloud reports changes by
-// itself, they are added to it. A reconciler that needs a newer
-// listing, or a cloud that is unavailable, is enqueued when it is there; no
-// reconciler lists the servers by itself.
+// itself, they are added to it. A reconciler that needs a newer listing, or a
+// cloud that is unavailable, is enqueued when it is there; no reconciler lists the
+// servers by itself.
 //
 // A cloud may show a created server late: the answer to a create is kept until
 // the settle time has passed, whatever listings lack.

@@ -138,7 +138,7 @@ func (i *Inventory) takeSet(change cloud.Change) error {
 	}
 	snap := w.full.done()
 	w.full, w.healthy = nil, true
-	if snap.Begun.After(i.snapshot.Begun) {
+	if !snap.Begun.Before(i.snapshot.Begun) {
 		snap.Took = max(0, i.clock().Sub(snap.Begun))
 		w.offered = snap
 		i.requestComparison()

@@ -57,8 +57,9 @@ type Cloud struct {
 	serverKeys  keys[cloud.CreateServer, cloud.Server]
 	networkKeys keys[cloud.CreateNetwork, cloud.Network]
 
-	// watches is closed to end the calls of Watch.
-	watches chan struct{}
+	// watches is closed to end the calls of Watch, of which watchers are under way.
+	watches  chan struct{}
+	watchers int
 
 	log     log
 	faults  faults

@@ -19,6 +19,8 @@ func (c *Cloud) Watch(ctx context.Context, report func(cloud.Change) error) erro
 	if err != nil {
 		return err
 	}
+	c.watching(1)
+	defer c.watching(-1)
 	known := map[string]cloud.Server{}
 	for complete := true; ; complete = false {
 		change, changed := c.changeSince(known)
@@ -68,6 +70,19 @@ func watchError(op string, err error) error {
 		return err
 	}
 	return &cloud.Error{Kind: cloud.Unavailable, Op: op, Err: err}
+}
+
+func (c *Cloud) watching(more int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.watchers += more
+}
+
+// Watchers returns how many calls of Watch are under way.
+func (c *Cloud) Watchers() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.watchers
 }
 
 // EndWatches ends the calls of Watch under way, as the end of a session does.

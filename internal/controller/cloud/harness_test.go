@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -148,6 +149,8 @@ type world struct {
 	// ignored are the fields that the cloud's client ignores in each listing.
 	ignored []string
 
+	// mu guards now and enqueued where a watch runs.
+	mu       sync.Mutex
 	enqueued []inventory.Event
 	events   []string
 	writes   []string
@@ -199,6 +202,8 @@ func (w *world) start() {
 	directory := inventory.New(w.Now, "here")
 	directory.Subscribe(func(e inventory.Event) {
 		slices.Sort(e.Servers)
+		w.mu.Lock()
+		defer w.mu.Unlock()
 		w.enqueued = append(w.enqueued, e)
 	})
 	dial := clouds.DialFunc(func(_ *pcapi.Cloud, secret *corev1.Secret) (cloud.Client, error) {
@@ -215,6 +220,8 @@ func (w *world) start() {
 	})
 	w.kind = w.runs.Kind.(*kind)
 	w.kind.gauge = newGauges(prometheus.NewRegistry())
+	w.kind.watches = newWatches(nil, w.kind.gauge)
+	w.t.Cleanup(w.kind.watches.shutDown)
 	w.queue, w.directory = w.kind.forgetting(w.runs), directory
 	w.inv = directory.Cloud("home")
 }
@@ -241,7 +248,17 @@ func (l live) List(context.Context, client.ObjectList, ...client.ListOption) err
 	return errors.New("nothing is listed past the cache")
 }
 
-func (w *world) Now() time.Time { return w.now }
+func (w *world) Now() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.now
+}
+
+func (w *world) advance(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.now = w.now.Add(d)
+}
 
 func (w *world) Eventf(_, _ runtime.Object, level, reason, action, _ string, _ ...any) {
 	w.events = append(w.events, fmt.Sprintf("%s %s %s", level, reason, action))
@@ -267,7 +284,7 @@ func (w *world) reconcile() ctrl.Result {
 // later reconciles after a poll interval with its jitter.
 func (w *world) later() {
 	w.t.Helper()
-	w.now = w.now.Add(pollInterval * 11 / 10)
+	w.advance(pollInterval * 11 / 10)
 	w.reconcile()
 }
 

@@ -61,6 +61,12 @@ func (*watches) NeedLeaderElection() bool { return true }
 // Start stops all watches when ctx ends.
 func (w *watches) Start(ctx context.Context) error {
 	<-ctx.Done()
+	w.shutDown()
+	return nil
+}
+
+// shutDown stops all watches for good.
+func (w *watches) shutDown() {
 	w.mu.Lock()
 	w.stopped = true
 	for name := range w.running {
@@ -68,7 +74,6 @@ func (w *watches) Start(ctx context.Context) error {
 	}
 	w.mu.Unlock()
 	w.ended.Wait()
-	return nil
 }
 
 // keep watches a Cloud with the client that its inventory is connected with, and stops

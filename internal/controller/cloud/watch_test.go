@@ -1,0 +1,314 @@
+package cloud
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
+	"github.com/privatecloud/operator/internal/inventory"
+)
+
+var withEvents = cloud.NewCapabilities(cloud.Events)
+
+// newWatchedWorld returns a world whose cloud reports changes by itself, with its watch
+// running. The fake's clock is that of the world.
+func newWatchedWorld(t *testing.T, c *pcapi.Cloud, servers []cloud.Server, objects ...client.Object) *world {
+	t.Helper()
+	var w *world
+	f := cloudfake.New(cloudfake.Options{Capabilities: withEvents, Clock: func() time.Time { return w.Now() }})
+	w = newWorld(t, c, f, objects...)
+	f.AddServers(servers...)
+	w.reconcile()
+	w.eventually("the watch runs", func() bool { return testutil.ToFloat64(w.kind.gauge.watching.WithLabelValues("home")) == 1 })
+	w.advance(2 * time.Second)
+	w.reconcile()
+	return w
+}
+
+// eventually waits for what a watch does.
+func (w *world) eventually(what string, met func() bool) {
+	w.t.Helper()
+	timeout := time.After(20 * time.Second)
+	for tick := time.NewTicker(5 * time.Millisecond); !met(); {
+		select {
+		case <-tick.C:
+		case <-timeout:
+			w.t.Fatalf("timed out: %s", what)
+		}
+	}
+}
+
+// reported waits until the watch reported n servers more than before.
+func (w *world) reported(n int, change func()) {
+	w.t.Helper()
+	counted := func() int { return int(testutil.ToFloat64(w.kind.gauge.changes.WithLabelValues("home"))) }
+	before := counted()
+	change()
+	w.eventually(fmt.Sprintf("%d changes are reported", n), func() bool { return counted() >= before+n })
+}
+
+func TestChangeIsKnownWithoutAListing(t *testing.T) {
+	w := newWatchedWorld(t, home(), []cloud.Server{server("a")}, vm("a"))
+	w.cloud.TakeCalls()
+	w.cloud.ModifyServer("a", func(s *cloud.Server) { s.State = cloud.StateStopped })
+	w.eventually("the server is STOPPED", func() bool { s, _ := w.inv.Server("a"); return s.State == cloud.StateStopped })
+	w.later()
+	equal(t, "calls", []string(nil), w.cloud.TakeCalls())
+	for range 9 {
+		w.later()
+	}
+	equal(t, "calls", []string{"list"}, w.cloud.TakeCalls())
+	equal(t, "writes", []string{"object", "status"}, w.writes)
+}
+
+func TestAbsenceIsComparedWithoutAListing(t *testing.T) {
+	vms, servers := fleet()
+	w := newWatchedWorld(t, home(), servers, vms...)
+	w.advance(time.Hour)
+	w.later()
+	w.cloud.TakeCalls()
+	w.advance(2 * time.Second)
+	w.reported(1, func() { w.cloud.RemoveServers("v00") })
+	equal(t, "published before it is compared", true, w.inv.View().Snapshot.Has("v00"))
+	w.reconcile()
+	equal(t, "published", false, w.inv.View().Snapshot.Has("v00"))
+	w.wantCondition(pcapi.BrakedCondition, "False Released")
+	equal(t, "managed", int32(7), w.stored().Status.Servers.Managed)
+	equal(t, "calls", []string(nil), w.cloud.TakeCalls())
+}
+
+func TestReportedAbsencesSetTheBrake(t *testing.T) {
+	for name, test := range map[string]struct {
+		// steps are how many servers disappear before each comparison.
+		steps []int
+		// pause is the time between two steps.
+		pause  time.Duration
+		braked bool
+	}{
+		"all at once":                            {steps: []int{8}, pause: time.Second, braked: true},
+		"one of eight":                           {steps: []int{1}, pause: time.Second, braked: false},
+		"one by one within a poll interval":      {steps: []int{1, 1}, pause: 2 * time.Second, braked: true},
+		"one by one, far apart":                  {steps: []int{1, 1}, pause: 2 * pollInterval, braked: false},
+		"the first alone, and then all the rest": {steps: []int{1, 7}, pause: 2 * time.Second, braked: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			vms, servers := fleet()
+			w := newWatchedWorld(t, home(), servers, vms...)
+			w.advance(time.Hour)
+			w.later() // from now on the servers are older than the settle time
+			gone := 0
+			for _, n := range test.steps {
+				w.advance(test.pause)
+				w.reported(n, func() {
+					for range n {
+						w.cloud.RemoveServers(servers[gone].ID)
+						gone++
+					}
+				})
+				w.reconcile()
+			}
+			equal(t, "braked", test.braked, w.inv.View().Braked)
+			equal(t, "the snapshot has a server that is gone", false, w.inv.View().Snapshot.Has(servers[0].ID))
+		})
+	}
+}
+
+// A group replaces members that are lost: their absences count all the same.
+func TestReplacedVMsCountInTheWindow(t *testing.T) {
+	vms, servers := fleet()
+	w := newWatchedWorld(t, home(), servers, vms...)
+	w.advance(time.Hour)
+	w.later()
+	for n := range 2 {
+		w.advance(2 * time.Second)
+		w.reported(1, func() { w.cloud.RemoveServers(servers[n].ID) })
+		w.reconcile()
+		if err := w.client.Delete(t.Context(), vms[n]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	equal(t, "braked", true, w.inv.View().Braked)
+}
+
+func TestLostSessionBeginsWithAFullSet(t *testing.T) {
+	vms, servers := fleet()
+	w := newWatchedWorld(t, home(), servers, vms...)
+	w.advance(time.Hour)
+	w.later()
+	w.cloud.FailAlways(cloudfake.Watch, errRefused, false)
+	w.cloud.EndWatches()
+	w.eventually("the watch ended", func() bool { return testutil.ToFloat64(w.kind.gauge.watching.WithLabelValues("home")) == 0 })
+	w.cloud.RemoveServers("v00", "v01", "v02")
+	w.cloud.TakeCalls()
+	w.cloud.Heal(cloudfake.Watch)
+	w.eventually("the watch runs", func() bool { return testutil.ToFloat64(w.kind.gauge.watching.WithLabelValues("home")) == 1 })
+	w.advance(2 * time.Second)
+	w.reconcile()
+	w.wantCondition(pcapi.BrakedCondition, "True ServersVanished", "lacks 3 servers")
+}
+
+func TestCloudIsListedWhileItsWatchFails(t *testing.T) {
+	w := newWatchedWorld(t, home(), []cloud.Server{server("a")}, vm("a"))
+	w.cloud.FailAlways(cloudfake.Watch, errRefused, false)
+	w.cloud.EndWatches()
+	w.eventually("the watch ended", func() bool { return testutil.ToFloat64(w.kind.gauge.watching.WithLabelValues("home")) == 0 })
+	w.later()
+	w.cloud.TakeCalls()
+	for range 3 {
+		w.later()
+	}
+	equal(t, "listings", 3, strings.Count(strings.Join(w.cloud.TakeCalls(cloudfake.Watch), " "), "list"))
+	w.wantCondition(pcapi.ReadyCondition, "True Connected")
+}
+
+func TestWatchEndsWithItsClient(t *testing.T) {
+	for name, end := range map[string]func(w *world){
+		"the Cloud is paused": func(w *world) {
+			w.edit(func(c *pcapi.Cloud) { c.Annotations = map[string]string{pcapi.PausedAnnotation: "true"} })
+			w.reconcile()
+		},
+		"the Cloud is deleted": func(w *world) {
+			c := w.stored()
+			if err := w.client.Delete(w.t.Context(), c); err != nil {
+				w.t.Fatal(err)
+			}
+			w.reconcile()
+		},
+		"the Cloud gets another client": func(w *world) {
+			w.cloud = newCloud(nil, server("a"))
+			w.edit(func(c *pcapi.Cloud) { c.Annotations = map[string]string{pcapi.ReconcileRequestedAtAnnotation: "now"} })
+			w.reconcile()
+		},
+		"the process ends": func(w *world) {
+			ctx, cancel := context.WithCancel(w.t.Context())
+			cancel()
+			if err := w.kind.watches.Start(ctx); err != nil {
+				w.t.Fatal(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWatchedWorld(t, home(), []cloud.Server{server("a")})
+			watched := w.cloud
+			equal(t, "watches", 1, watched.Watchers())
+			end(w)
+			w.eventually("the watch ends", func() bool { return watched.Watchers() == 0 })
+		})
+	}
+}
+
+func TestWatchOfAPausedCloudGoesOnWithIt(t *testing.T) {
+	w := newWatchedWorld(t, home(), []cloud.Server{server("a")})
+	w.edit(func(c *pcapi.Cloud) { c.Annotations = map[string]string{pcapi.PausedAnnotation: "true"} })
+	w.reconcile()
+	w.eventually("the watch ends", func() bool { return w.cloud.Watchers() == 0 })
+	w.edit(func(c *pcapi.Cloud) { c.Annotations = nil })
+	w.reconcile()
+	w.eventually("the watch runs", func() bool { return w.cloud.Watchers() == 1 })
+}
+
+func TestCloudWithoutEventsIsNotWatched(t *testing.T) {
+	w := newWorld(t, home(), newCloud(nil, server("a")))
+	w.reconcile()
+	w.later()
+	equal(t, "watches", 0, w.cloud.Sent(cloudfake.Watch))
+	equal(t, "listings", 2, w.cloud.Sent(cloudfake.ListServers))
+}
+
+// scripted is a watcher whose watches last for a time, and then fail.
+type scripted struct {
+	cloud.Client
+	lasts time.Duration
+	fails error
+	began []time.Duration
+	since time.Time
+}
+
+func (s *scripted) Watch(ctx context.Context, report func(cloud.Change) error) error {
+	s.began = append(s.began, time.Since(s.since))
+	if s.lasts == 0 {
+		return s.fails
+	}
+	if err := report(cloud.Change{AsOf: time.Now(), Complete: true}); err != nil {
+		return err
+	}
+	wait(ctx, s.lasts)
+	return s.fails
+}
+
+func TestPauseBetweenWatches(t *testing.T) {
+	t.Parallel()
+	throttled := &cloud.Error{Kind: cloud.Throttled, RetryAfter: 5 * time.Minute}
+	for name, test := range map[string]struct {
+		lasts time.Duration
+		fails error
+		// most is how many watches begin within an hour at most, and least at least.
+		least, most int
+	}{
+		"each fails":                       {fails: errRefused, least: 40, most: 130},
+		"each fails, and asks for a pause": {fails: throttled, least: 11, most: 13},
+		"each ends at once":                {lasts: time.Millisecond, fails: errRefused, least: 40, most: 130},
+		"each lasts for 8 s":               {lasts: 8 * time.Second, fails: errRefused, least: 350, most: 430},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := &scripted{lasts: test.lasts, fails: test.fails, since: time.Now()}
+				inv := inventory.New(time.Now, "here").Cloud("home")
+				inv.Connect(s, withEvents)
+				inv.Publish(&inventory.Snapshot{Begun: time.Now()})
+				all := newWatches(nil, newGauges(prometheus.NewRegistry()))
+				all.keep("home", inv, s, s)
+				wait(t.Context(), time.Hour)
+				all.shutDown()
+				if n := len(s.began); n < test.least || n > test.most {
+					t.Errorf("%d watches in an hour, want %d to %d", n, test.least, test.most)
+				}
+			})
+		})
+	}
+}
+
+func TestOnlyALeaderWatches(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &scripted{lasts: time.Hour, fails: errRefused, since: time.Now()}
+		inv := inventory.New(time.Now, "here").Cloud("home")
+		inv.Connect(s, withEvents)
+		inv.Publish(&inventory.Snapshot{Begun: time.Now()})
+		var leading atomic.Bool
+		all := newWatches(leading.Load, newGauges(prometheus.NewRegistry()))
+		all.keep("home", inv, s, s)
+		wait(t.Context(), 10*time.Minute)
+		began := time.Now()
+		leading.Store(true)
+		wait(t.Context(), 2*time.Minute)
+		all.shutDown()
+		equal(t, "watches", 1, len(s.began))
+		if s.began[0] < began.Sub(s.since) {
+			t.Error("the watch began before this process led")
+		}
+	})
+}
+
+func TestMetricsOfAWatchGoWithTheCloud(t *testing.T) {
+	w := newWatchedWorld(t, home(), []cloud.Server{server("a")})
+	w.reported(1, func() { w.cloud.ModifyServer("a", func(s *cloud.Server) { s.CPU = 8 }) })
+	if err := w.client.Delete(t.Context(), w.stored()); err != nil {
+		t.Fatal(err)
+	}
+	w.reconcile()
+	w.eventually("the watch ends", func() bool { return w.cloud.Watchers() == 0 })
+	equal(t, "series", 0, testutil.CollectAndCount(w.kind.gauge.watching)+testutil.CollectAndCount(w.kind.gauge.changes))
+}
