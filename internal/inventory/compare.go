@@ -68,7 +68,7 @@ func (i *Inventory) published(snap *Snapshot) (listed bool) {
 	}
 	for id, r := range w.pending {
 		if r.server == nil && !snap.Has(id) {
-			w.differs = i.overlay.deleted(id) || w.differs
+			w.differs = i.overlay.deleted(id, i.clock(), i.settings.SettleTime) || w.differs
 			delete(w.pending, id)
 		}
 	}

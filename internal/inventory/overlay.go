@@ -218,11 +218,18 @@ func (o *overlay) reread(id string, server *cloud.Server, updatedAt, begun time.
 	return true
 }
 
-// deleted discards the answer that the deletion of a server began: it was reported to be
-// gone. Any other answer is kept. It reports whether one hides that report.
-func (o *overlay) deleted(id string) (hidden bool) {
-	if e, ok := o.entries[id]; ok && e.state() == cloud.StateDeleting {
+// deleted records that a server was reported to be gone. It discards the answer that its
+// deletion began. A server that was created within the settle time is known further on,
+// and so is any other answer that is newer than the last listing. deleted reports whether
+// one hides the report.
+func (o *overlay) deleted(id string, now time.Time, settleTime time.Duration) (hidden bool) {
+	e, ok := o.entries[id]
+	switch {
+	case !ok:
+	case e.state() == cloud.StateDeleting, e.listed && !e.retained(now, settleTime):
 		o.discard(id)
+	default:
+		e.listed = false
 	}
 	_, hidden = o.recorded(id)
 	return hidden

@@ -196,7 +196,7 @@ func (i *Inventory) publishReports() *Event {
 			delete(w.pending, id)
 		case !i.snapshot.Has(id) && (w.offered == nil || !w.offered.Has(id)):
 			if _, known := i.overlay.recorded(id); known {
-				ids, w.differs = append(ids, id), i.overlay.deleted(id) || w.differs
+				ids, w.differs = append(ids, id), i.overlay.deleted(id, w.publishedAt, i.settings.SettleTime) || w.differs
 			}
 			delete(w.pending, id)
 		}

@@ -60,6 +60,8 @@ type Cloud struct {
 	// watches is closed to end the calls of Watch, of which watchers are under way.
 	watches  chan struct{}
 	watchers int
+	// undated means that changes have no AsOf.
+	undated bool
 
 	log     log
 	faults  faults

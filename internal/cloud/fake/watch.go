@@ -47,7 +47,10 @@ func (c *Cloud) Watch(ctx context.Context, report func(cloud.Change) error) erro
 func (c *Cloud) changeSince(known map[string]cloud.Server) (cloud.Change, <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	change := cloud.Change{AsOf: c.clock()}
+	change := cloud.Change{}
+	if len(known) == 0 || !c.undated {
+		change.AsOf = c.clock()
+	}
 	for _, s := range c.servers.all() {
 		s = c.reported(s)
 		if before, ok := known[s.ID]; !ok || !reflect.DeepEqual(before, s) {
@@ -83,6 +86,14 @@ func (c *Cloud) Watchers() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.watchers
+}
+
+// SetUndated sets whether the cloud reports changes as of no time, as with events of its
+// own clock. Full sets have a time.
+func (c *Cloud) SetUndated(undated bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.undated = undated
 }
 
 // EndWatches ends the calls of Watch under way, as the end of a session does.

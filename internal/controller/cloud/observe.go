@@ -49,8 +49,8 @@ type observation struct {
 	// client that made it.
 	fresh  *inventory.Snapshot
 	lister cloud.Client
-	// reportedAt is when fresh was made, if it is not a listing but what a watch reported;
-	// zero for a listing.
+	// reportedAt is when what a watch reported was taken as fresh, or was the reason for a
+	// listing; zero if a listing was due by itself.
 	reportedAt time.Time
 	// vanished are the recorded servers that the fresh listing lacks: first those
 	// that the cloud was asked for, then the rest. gone is how many of them are gone,
@@ -109,6 +109,11 @@ func (k *kind) Observe(ctx context.Context, c *pcapi.Cloud) (*observation, error
 	if err := k.poll(ctx, c, obs, view); err != nil {
 		obs.failed, obs.cause = outcomeOf(c, err), err
 	}
+	if obs.failed == nil && k.unproved(c, obs, view, vms.Items) {
+		if err := k.list(ctx, obs, obs.lister); err != nil {
+			obs.failed, obs.cause = outcomeOf(c, err), err
+		}
+	}
 	if obs.fresh != nil {
 		k.survey(ctx, c, obs, view, vms.Items)
 		k.observeIgnored(c, obs)
@@ -146,10 +151,15 @@ func (k *kind) poll(ctx context.Context, c *pcapi.Cloud, obs *observation, view 
 			return nil
 		}
 	}
+	return k.list(ctx, obs, current)
+}
+
+// list lists the servers.
+func (k *kind) list(ctx context.Context, obs *observation, from cloud.Client) (err error) {
 	obs.inv.Polling()
 	obs.usable = false
-	obs.lister = current
-	obs.fresh, err = inventory.List(ctx, current, k.Clock)
+	obs.lister = from
+	obs.fresh, err = inventory.List(ctx, from, k.Clock)
 	obs.usable = err == nil
 	return err
 }

@@ -119,6 +119,24 @@ func counts(vm *pcapi.VM, begun time.Time, settleTime time.Duration) bool {
 	return begun.Sub(since) > settleTime
 }
 
+// unproved reports whether a watch reported the absence of a server that is to exist,
+// and that a listing begun now would have to show, as of a time at which it did not
+// exist or might have been shown late. A listing decides then.
+func (k *kind) unproved(c *pcapi.Cloud, obs *observation, view inventory.View, vms []pcapi.VM) bool {
+	if obs.fresh == nil || obs.reportedAt.IsZero() || view.Snapshot == nil {
+		return false
+	}
+	settleTime := obs.settings.SettleTime
+	for i := range vms {
+		id := recordedID(c, &vms[i])
+		if id != "" && view.Snapshot.Has(id) && !obs.fresh.Has(id) &&
+			counts(&vms[i], obs.reportedAt, settleTime) && !counts(&vms[i], obs.fresh.Begun, settleTime) {
+			return true
+		}
+	}
+	return false
+}
+
 // expected reports whether the VM's server is this operator's and is to stay.
 func expected(vm *pcapi.VM) bool {
 	return vm.Spec.ManagementPolicy != pcapi.ManagementPolicyObserveOnly && vm.DeletionTimestamp.IsZero()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
@@ -120,6 +121,40 @@ func TestReportedAbsencesSetTheBrake(t *testing.T) {
 			}
 			equal(t, "braked", test.braked, w.inv.View().Braked)
 			equal(t, "the snapshot has a server that is gone", false, w.inv.View().Snapshot.Has(servers[0].ID))
+		})
+	}
+}
+
+// Without an AsOf nothing proves that the servers existed for the settle time.
+func TestUndatedAbsenceOfYoungServersIsListed(t *testing.T) {
+	for name, test := range map[string]struct {
+		gone     int
+		age      time.Duration
+		listings int
+		braked   bool
+	}{
+		"all servers, older than the settle time":   {gone: 8, age: settleTime + time.Second, listings: 1, braked: true},
+		"one server, older than the settle time":    {gone: 1, age: settleTime + time.Second, listings: 1},
+		"all servers, younger than the settle time": {gone: 8, age: settleTime - time.Second},
+		"all servers, older than the last listing":  {gone: 8, age: time.Hour, braked: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			vms, servers := fleet()
+			for _, o := range vms {
+				o.(*pcapi.VM).Status.CreatedTime = new(metav1.NewTime(dawn.Add(4*time.Minute - test.age)))
+			}
+			w := newWatchedWorld(t, home(), servers, vms...)
+			w.cloud.SetUndated(true)
+			w.advance(4*time.Minute - 2*time.Second)
+			w.cloud.TakeCalls()
+			w.reported(test.gone, func() {
+				for n := range test.gone {
+					w.cloud.RemoveServers(servers[n].ID)
+				}
+			})
+			w.reconcile()
+			equal(t, "listings", test.listings, w.cloud.Sent(cloudfake.ListServers)-1)
+			equal(t, "braked", test.braked, w.inv.View().Braked)
 		})
 	}
 }
