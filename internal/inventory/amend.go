@@ -37,7 +37,7 @@ func (s *Snapshot) amended(by changes) (*Snapshot, []string) {
 	if len(replaced)+len(added) == 0 {
 		return &next, nil
 	}
-	next.servers = maps.Clone(s.servers)
+	next.revision, next.servers = revisions.Add(1), maps.Clone(s.servers)
 	for server := range replaced {
 		delete(next.servers, server.id)
 	}

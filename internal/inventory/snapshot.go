@@ -6,6 +6,7 @@ import (
 	"errors"
 	"iter"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/privatecloud/operator/internal/cloud"
@@ -50,7 +51,12 @@ type Snapshot struct {
 	transitional []*listed
 	// bytes is the memory that it takes, about.
 	bytes int
+	// revision is that of the servers, unique in this process.
+	revision uint64
 }
+
+// revisions is the last revision.
+var revisions atomic.Uint64
 
 // List lists all servers of a cloud. It fails rather than return an incomplete
 // snapshot: when a page fails, when a page marker repeats, after maxPages, or as
@@ -109,7 +115,7 @@ func newSnapshot(begun time.Time) *Snapshot {
 	return &Snapshot{
 		ID:      snapshotID(begun),
 		Begun:   begun,
-		servers: map[string]*listed{},
+		servers: map[string]*listed{}, revision: revisions.Add(1),
 	}
 }
 
@@ -163,6 +169,9 @@ func (s *Snapshot) server(id string) (cloud.Server, bool) {
 	}
 	return cloud.Server{}, false
 }
+
+// Revision identifies what the snapshot holds: another one may hold other servers.
+func (s *Snapshot) Revision() uint64 { return s.revision }
 
 // Len returns the number of servers.
 func (s *Snapshot) Len() int { return len(s.servers) }

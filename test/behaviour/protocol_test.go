@@ -1,6 +1,7 @@
 package behaviour_test
 
 import (
+	"maps"
 	"testing"
 	"time"
 
@@ -21,10 +22,20 @@ func without(lacking ...mockcloud.Capability) mockcloud.Options {
 	return options
 }
 
+// reportingChanges returns a cloud that has events as well.
+func reportingChanges(options mockcloud.Options) mockcloud.Options {
+	capabilities := map[mockcloud.Capability]bool{mockcloud.Events: true}
+	maps.Copy(capabilities, options.Capabilities)
+	options.Capabilities = capabilities
+	return options
+}
+
 // provingClouds are clouds that can prove which object owns a server.
 var provingClouds = map[string]mockcloud.Options{
 	"an extended cloud":                              {},
 	"a core cloud with unique names":                 {Profile: mockcloud.Core},
+	"a cloud that reports changes":                   reportingChanges(mockcloud.Options{}),
+	"a cloud with unique names that reports changes": reportingChanges(without(mockcloud.Idempotency, mockcloud.Labels)),
 	"a cloud with unique names only":                 without(mockcloud.Idempotency, mockcloud.Labels),
 	"a cloud with owner labels only":                 without(mockcloud.Idempotency, mockcloud.UniqueNames),
 	"a cloud with idempotency keys and no labels":    without(mockcloud.Labels, mockcloud.UniqueNames),

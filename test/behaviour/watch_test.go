@@ -22,7 +22,7 @@ func seldom(c *pcapi.Cloud) { c.Spec.PollInterval.Duration = 10 * time.Minute }
 // watch has reported the full set.
 func newWatchedFixture(t *T, change ...func(*pcapi.Cloud)) *fixture {
 	t.Helper()
-	f := newFixture(t, mockcloud.Options{Capabilities: map[mockcloud.Capability]bool{mockcloud.Events: true}}, append(change, seldom)...)
+	f := newFixture(t, reportingChanges(mockcloud.Options{}), append(change, seldom)...)
 	f.waitForWatch(1)
 	return f
 }

@@ -59,10 +59,10 @@ type observation struct {
 	decision *decision
 }
 
-// named holds a cloud's servers by node name, of its listing that began at listed.
+// named holds a cloud's servers by node name, of a revision of its snapshot.
 type named struct {
-	listed  time.Time
-	servers map[string][]cloud.Server
+	revision uint64
+	servers  map[string][]cloud.Server
 }
 
 // Observe reads nodes, the inventory, the cloud's hosts and the reservations of
@@ -117,20 +117,20 @@ func (k *kind) observe(ctx context.Context, gpu *pcapi.GPUInfo, obs *observation
 	if err := k.observeHosts(ctx, obs, inv); err != nil {
 		return err
 	}
-	if err := k.observeNodes(ctx, obs, inv, view.Snapshot.Begun); err != nil {
+	if err := k.observeNodes(ctx, obs, inv, view.Snapshot.Revision()); err != nil {
 		return err
 	}
 	return k.observeClaims(ctx, gpu, obs)
 }
 
-// observeNodes looks up the servers of each node, once per listing of the cloud
-// that began at listed.
-func (k *kind) observeNodes(ctx context.Context, obs *observation, inv *inventory.Inventory, listed time.Time) error {
+// observeNodes looks up the servers of each node, once per revision of the cloud's
+// snapshot.
+func (k *kind) observeNodes(ctx context.Context, obs *observation, inv *inventory.Inventory, revision uint64) error {
 	var list corev1.NodeList
 	if err := k.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return fmt.Errorf("list nodes: %w", err)
 	}
-	known := k.namedAt(obs.cloud, listed)
+	known := k.namedAt(obs.cloud, revision)
 	obs.servers = known.servers
 	for i := range list.Items {
 		n := nodeOf(&list.Items[i])
@@ -142,14 +142,14 @@ func (k *kind) observeNodes(ctx context.Context, obs *observation, inv *inventor
 	return nil
 }
 
-// namedAt returns the cache of a Cloud for its listing that began at listed. The
-// cache of an earlier listing is dropped.
-func (k *kind) namedAt(cloudName string, listed time.Time) named {
+// namedAt returns the cache of a Cloud for a revision of its snapshot. The cache of an
+// earlier one is dropped.
+func (k *kind) namedAt(cloudName string, revision uint64) named {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	known := k.named[cloudName]
-	if !known.listed.Equal(listed) || known.servers == nil {
-		known = named{listed: listed, servers: map[string][]cloud.Server{}}
+	if known.revision != revision || known.servers == nil {
+		known = named{revision: revision, servers: map[string][]cloud.Server{}}
 		k.named[cloudName] = known
 	}
 	return known

@@ -85,7 +85,7 @@ func TestObserveNodesLooksUpServersOncePerListing(t *testing.T) {
 			s.nodes = append(s.nodes, corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})
 		}
 		obs := &observation{cloud: "default"}
-		if err := k.observeNodes(t.Context(), obs, inv, begun); err != nil {
+		if err := k.observeNodes(t.Context(), obs, inv, inv.View().Snapshot.Revision()); err != nil {
 			t.Fatal(err)
 		}
 		if len(obs.nodes) != len(nodes) {
@@ -109,13 +109,21 @@ func TestObserveNodesLooksUpServersOncePerListing(t *testing.T) {
 	if len(third["n1"]) != 1 || third["n1"][0].State != cloud.StateStopped || len(third["n2"]) != 0 {
 		t.Errorf("got %v, want what the later listing says", third)
 	}
+	client := cloudfake.New(cloudfake.Options{})
+	inv.Connect(client, nil)
+	if err := inv.Apply(client, cloud.Change{Servers: []cloud.Server{{ID: "sn2", Name: "n2", State: cloud.StateActive}}}); err != nil {
+		t.Fatal(err)
+	}
+	if fourth := look("n1", "n2"); len(fourth["n2"]) != 1 {
+		t.Errorf("got %v, want what the cloud reported since", fourth)
+	}
 }
 
 func TestServersByNodeAreForgottenWithTheirCloud(t *testing.T) {
 	s := &reader{nodes: []corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}}}
 	k := &kind{client: s, named: map[string]named{}}
 	inv := inventory.New(func() time.Time { return noon }, "cluster").Cloud("gone")
-	if err := k.observeNodes(t.Context(), &observation{cloud: "gone"}, inv, noon); err != nil || len(k.named) != 1 {
+	if err := k.observeNodes(t.Context(), &observation{cloud: "gone"}, inv, 1); err != nil || len(k.named) != 1 {
 		t.Fatalf("%d Clouds are cached, %v; want 1", len(k.named), err)
 	}
 	k.forgetDeletedClouds().Delete(t.Context(), event.DeleteEvent{Object: &pcapi.Cloud{ObjectMeta: metav1.ObjectMeta{Name: "gone"}}}, nil)

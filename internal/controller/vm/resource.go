@@ -193,7 +193,7 @@ func (k *kind) ForgetResource(obs *observation, id string) { obs.Inventory.Forge
 // or by labels: where neither is there yet, the next listing enqueues the VM.
 func (k *kind) Create(ctx context.Context, vm *pcapi.VM, obs *observation) (external.Result[cloud.Server], error) {
 	var none external.Result[cloud.Server]
-	began := k.Clock()
+	before := obs.Inventory.View().Snapshot
 	result, err := obs.View.Client.CreateServer(ctx, k.request(vm, obs))
 	if err == nil && result.Operation != "" && result.Server.ID == "" {
 		return external.Result[cloud.Server]{Operation: result.Operation}, nil
@@ -205,7 +205,7 @@ func (k *kind) Create(ctx context.Context, vm *pcapi.VM, obs *observation) (exte
 	if err != nil {
 		return none, err
 	}
-	if k.another(vm, obs, server, began) {
+	if k.another(vm, obs, server, before) {
 		return none, ambiguous(fmt.Errorf("the cloud answered the create with VM %s, which existed before or belongs to another object, so it is not used: "+
 			"choose another vmname, or rename or delete that VM in the cloud", server.ID))
 	}
@@ -246,8 +246,8 @@ func (k *kind) confirm(ctx context.Context, vm *pcapi.VM, obs *observation, answ
 
 // another reports whether the answer to a create is about a server that the create
 // did not make: its labels name another owner or, where nothing but the answer says
-// which object owns it, a listing begun before the create has it.
-func (k *kind) another(vm *pcapi.VM, obs *observation, server cloud.Server, began time.Time) bool {
+// which object owns it, the snapshot from before the create has it.
+func (k *kind) another(vm *pcapi.VM, obs *observation, server cloud.Server, before *inventory.Snapshot) bool {
 	caps := obs.Capabilities()
 	if caps.Has(cloud.Labels) {
 		uid := server.Labels[inventory.UIDLabel]
@@ -256,8 +256,7 @@ func (k *kind) another(vm *pcapi.VM, obs *observation, server cloud.Server, bega
 	if caps.Has(cloud.Idempotency) && !obs.Fresh {
 		return k.Tracker.HasExisted(vm.UID, server.ID) // else the key leads to the server of an earlier create
 	}
-	snapshot := obs.Inventory.View().Snapshot
-	existed := snapshot != nil && snapshot.Begun.Before(began) && snapshot.Has(server.ID)
+	existed := before != nil && before.Has(server.ID)
 	if existed {
 		k.Tracker.Existed(vm.UID, server.ID)
 	}
