@@ -35,8 +35,8 @@ func (f *fixture) waitForWatch(n int) {
 	f.t.Eventually(func() int { return f.CountCalls("GET", "/servers") }).Should(BeNumerically(">=", n+1), "the full set is read")
 }
 
-// settle waits until no listing is wanted any more, and forgets the calls.
-func (f *fixture) settle() {
+// waitForRest waits until no listing is wanted any more, and forgets the calls.
+func (f *fixture) waitForRest() {
 	f.t.Helper()
 	before := -1
 	f.t.Eventually(func() bool {
@@ -61,7 +61,7 @@ var watchCases = cases{
 	"a server is changed by hand at a poll interval of ten minutes: the status shows it without a listing": func(t *T) {
 		f := newWatchedFixture(t)
 		vm, other := f.readyVM("web"), f.readyVM("other")
-		f.settle()
+		f.waitForRest()
 		writes := len(f.writes())
 		for _, percent := range []int{99, 12, 70} {
 			f.useByHand(vm, percent)
@@ -85,7 +85,7 @@ var watchCases = cases{
 		for n := range 4 {
 			f.readyVM(fmt.Sprint("other-", n))
 		}
-		f.settle() // for longer than the settle time
+		f.waitForRest() // for longer than the settle time
 		t.Expect(f.DeleteServer(vm.Status.VMID)).To(Succeed())
 		t.Eventually(latest(vm)).Should(HaveField("Status.State", pcapi.VMStateLost))
 		t.Expect(get(t, f.object)).To(testkit.HaveCondition("Braked", metav1.ConditionFalse, "Released"))
@@ -101,7 +101,7 @@ var watchCases = cases{
 		for n := range vms {
 			vms[n] = waitReady(t, vms[n])
 		}
-		f.settle() // for longer than the settle time
+		f.waitForRest() // for longer than the settle time
 		for _, vm := range vms {
 			t.Expect(f.DeleteServer(vm.Status.VMID)).To(Succeed())
 		}
@@ -123,7 +123,7 @@ var watchCases = cases{
 
 	"the life of a VM on a cloud that reports changes: the same writes and calls, and no listing of its own at rest": func(t *T) {
 		f := newWatchedFixture(t)
-		f.settle()
+		f.waitForRest()
 		withoutPolls := func() int {
 			return f.CountCalls("", "/check/{name}") + f.CountCalls("POST", "/servers") + f.CountCalls("", "/servers/{id}")
 		}
@@ -138,7 +138,7 @@ var watchCases = cases{
 	"the events are lost in an outage: what changed meanwhile is in the status after it": func(t *T) {
 		f := newWatchedFixture(t)
 		vm := f.readyVM("web")
-		f.settle()
+		f.waitForRest()
 		f.Disconnect()
 		t.Expect(f.SetUtilisation(vm.Status.VMID, 99)).To(Succeed())
 		f.reconnect()
@@ -148,7 +148,7 @@ var watchCases = cases{
 	"the Cloud is paused: nothing is watched until it goes on": func(t *T) {
 		f := newWatchedFixture(t)
 		vm := f.readyVM("web")
-		f.settle()
+		f.waitForRest()
 		annotate(t, f.object, pcapi.PausedAnnotation, "true")
 		t.Eventually(latest(f.object)).Should(testkit.HaveCondition("Reconciling", metav1.ConditionTrue, "Paused"))
 		annotate(t, f.object, pcapi.PausedAnnotation, "")
