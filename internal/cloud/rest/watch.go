@@ -2,6 +2,7 @@ package rest
 
 import (
 	"context"
+	"errors"
 	"io"
 	"math"
 	"net/http"
@@ -94,7 +95,7 @@ func (w *watch) follow(ctx context.Context, call *call, events *eventReader) *cl
 	for first := true; ; first = false {
 		e, err := events.next()
 		switch {
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			w.ended = !first
 			return nil
 		case events.broken:

@@ -248,7 +248,7 @@ func TestOpenStreamDelaysNoCall(t *testing.T) {
 // silence is a body that brings an event and then nothing until its request ends.
 type silence struct {
 	start io.Reader
-	ctx   context.Context //nolint:containedctx // that of the request
+	ctx   context.Context
 }
 
 func (s silence) Read(p []byte) (int, error) {
@@ -270,10 +270,11 @@ func TestSilentStreamIsReplaced(t *testing.T) {
 			answer := httptest.NewRecorder()
 			if r.URL.Path == "/servers" {
 				answer.Header().Set("Content-Type", "application/json")
-				_, _ = io.WriteString(answer, "[]")
+				_, _ = answer.WriteString("[]")
 				return answer.Result(), nil
 			}
-			if streams++; streams == 3 {
+			streams++
+			if streams == 3 {
 				cancel()
 			}
 			response := answer.Result()

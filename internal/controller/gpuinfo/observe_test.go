@@ -109,9 +109,9 @@ func TestObserveNodesLooksUpServersOncePerListing(t *testing.T) {
 	if len(third["n1"]) != 1 || third["n1"][0].State != cloud.StateStopped || len(third["n2"]) != 0 {
 		t.Errorf("got %v, want what the later listing says", third)
 	}
-	client := cloudfake.New(cloudfake.Options{})
-	inv.Connect(client, nil)
-	if err := inv.Apply(client, cloud.Change{Servers: []cloud.Server{{ID: "sn2", Name: "n2", State: cloud.StateActive}}}); err != nil {
+	watched := cloudfake.New(cloudfake.Options{})
+	inv.Connect(watched, nil)
+	if err := inv.Apply(watched, cloud.Change{Servers: []cloud.Server{{ID: "sn2", Name: "n2", State: cloud.StateActive}}}); err != nil {
 		t.Fatal(err)
 	}
 	if fourth := look("n1", "n2"); len(fourth["n2"]) != 1 {
