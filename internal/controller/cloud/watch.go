@@ -101,6 +101,15 @@ func (w *watches) stop(name string) {
 	w.end(name)
 }
 
+// stopOther ends the watch of a Cloud if it is one with another client.
+func (w *watches) stopOther(name string, client cloud.Client) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if last := w.running[name]; last != nil && last.client != client {
+		w.end(name)
+	}
+}
+
 // end ends the watch of a Cloud in the background. The caller holds the lock.
 func (w *watches) end(name string) {
 	if last := w.running[name]; last != nil {
@@ -184,7 +193,7 @@ func errorText(err error) string {
 }
 
 // watchOrNot keeps the watch of a Cloud that exists as its reconcile left it: none if
-// it is paused, has not been listed, or cannot report changes.
+// it is paused, has not been listed with its client, or cannot report changes.
 func (k *kind) watchOrNot(c *pcapi.Cloud) {
 	view := k.Directory.Cloud(c.Name).View()
 	watcher, can := view.Client.(cloud.Watcher)
@@ -192,7 +201,10 @@ func (k *kind) watchOrNot(c *pcapi.Cloud) {
 	case !can, !view.Capabilities.Has(cloud.Events), c.Annotations[pcapi.PausedAnnotation] == "true", !k.Clients.InUse(c.Name, view.Client):
 		k.watches.stop(c.Name)
 		k.gauge.unwatch(c.Name)
-	case view.Snapshot != nil:
+	case view.Unavailable != "":
+		// A watch may go on that has begun. The snapshot may be that of another client.
+		k.watches.stopOther(c.Name, view.Client)
+	default:
 		k.watches.keep(c.Name, k.Directory.Cloud(c.Name), view.Client, watcher)
 	}
 }

@@ -243,6 +243,25 @@ func TestWatchEndsWithItsClient(t *testing.T) {
 	}
 }
 
+func TestNewClientIsWatchedOnceItListed(t *testing.T) {
+	w := newWatchedWorld(t, home(), []cloud.Server{server("a")})
+	old := w.cloud
+	w.cloud = newCloud(withEvents, server("b"))
+	w.cloud.FailAlways(cloudfake.ListServers, errRefused, false)
+	w.edit(func(c *pcapi.Cloud) { c.Annotations = map[string]string{pcapi.ReconcileRequestedAtAnnotation: "now"} })
+	w.reconcile()
+	w.eventually("the watch with the old client ends", func() bool { return old.Watchers() == 0 })
+	w.later()
+	equal(t, "watches with the new client", 0, w.cloud.Sent(cloudfake.Watch))
+	w.cloud.Heal()
+	w.later()
+	w.eventually("the watch with the new client runs", func() bool { return w.cloud.Watchers() == 1 })
+	w.cloud.FailAlways(cloudfake.ListServers, errRefused, false)
+	w.advance(time.Hour)
+	w.later()
+	equal(t, "watches while listings fail", 1, w.cloud.Watchers())
+}
+
 func TestWatchOfAPausedCloudGoesOnWithIt(t *testing.T) {
 	w := newWatchedWorld(t, home(), []cloud.Server{server("a")})
 	w.edit(func(c *pcapi.Cloud) { c.Annotations = map[string]string{pcapi.PausedAnnotation: "true"} })
