@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -223,13 +224,13 @@ func TestListingHasWhatWasReportedWhileItWasMade(t *testing.T) {
 func TestReportsArePublishedAtMostEvery200Milliseconds(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var events int
+		var events atomic.Int32
 		dir := inventory.New(time.Now, "c")
-		dir.Subscribe(func(inventory.Event) { events++ })
+		dir.Subscribe(func(inventory.Event) { events.Add(1) })
 		inv, client := dir.Cloud("home"), newCloud()
 		inv.Connect(client, cloud.NewCapabilities(cloud.Events))
 		inv.Publish(mustList(t, client))
-		events = 0
+		events.Store(0)
 		for n := range 100 {
 			if err := inv.Apply(client, cloud.Change{Servers: []cloud.Server{server(fmt.Sprint(n))}}); err != nil {
 				t.Fatal(err)
@@ -237,7 +238,7 @@ func TestReportsArePublishedAtMostEvery200Milliseconds(t *testing.T) {
 			<-time.After(10 * time.Millisecond)
 		}
 		<-time.After(time.Second)
-		equal(t, "events of 100 changes within a second", 6, events)
+		equal(t, "events of 100 changes within a second", int32(6), events.Load())
 		equal(t, "servers", 100, inv.View().Snapshot.Len())
 	})
 }
