@@ -20,9 +20,9 @@ func seldom(c *pcapi.Cloud) { c.Spec.PollInterval.Duration = 10 * time.Minute }
 
 // newWatchedFixture returns a fixture whose cloud reports changes by itself, and whose
 // watch has reported the full set.
-func newWatchedFixture(t *T, change ...func(*pcapi.Cloud)) *fixture {
+func newWatchedFixture(t *T) *fixture {
 	t.Helper()
-	f := newFixture(t, reportingChanges(mockcloud.Options{}), append(change, seldom)...)
+	f := newFixture(t, reportingChanges(mockcloud.Options{}), seldom)
 	f.waitForWatch(1)
 	return f
 }
