@@ -3,6 +3,8 @@ package inventory
 import (
 	"math/rand/v2"
 	"time"
+
+	"github.com/privatecloud/operator/internal/cloud"
 )
 
 // EnqueueWhenAvailable enqueues ref once the cloud is available (again), or at
@@ -55,7 +57,7 @@ const (
 )
 
 // NextPoll returns the time until the next listing or comparison is due, 0 when one is.
-// For a listing that is the poll interval with a tenth of jitter, or ten of them while a
+// For a listing that is the poll interval with a tenth of jitter, or more while a
 // watch reports what changes and no answer hides the snapshot. It is sooner while a
 // server is expected to change or a listing was requested. The time doubles with each
 // listing in which no such server changed its state, and listing never takes more than
@@ -91,9 +93,21 @@ func (i *Inventory) untilListing() time.Duration {
 		}
 		interval = min(interval, soon)
 	case i.watched() && !i.overlay.hidesAny():
-		interval *= checkIntervals
+		interval = i.untilCheck(interval)
 	}
 	return max(0, interval-now.Sub(i.polledAt))
+}
+
+// untilCheck returns the time between two listings that check what a watch reports:
+// checkIntervals poll intervals. Where the listing has the utilization of the servers,
+// which a watch does not report, it is maxUtilizationAge at most, but never less than
+// the interval.
+func (i *Inventory) untilCheck(interval time.Duration) time.Duration {
+	check := checkIntervals * interval
+	if i.caps.Has(cloud.BulkStatus) {
+		return max(interval, min(check, maxUtilizationAge))
+	}
+	return check
 }
 
 // awaitsChange reports whether a listing is wanted before the interval is over. A watch

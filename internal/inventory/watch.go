@@ -13,6 +13,9 @@ const (
 	// checkIntervals is how many poll intervals pass between two listings while a watch
 	// reports what changes.
 	checkIntervals = 10
+	// maxUtilizationAge is the age to which a watch lets the utilization of servers grow,
+	// which autoscalers read.
+	maxUtilizationAge = time.Minute
 )
 
 // watch is what a cloud.Watcher reported and what is still to be done with it.

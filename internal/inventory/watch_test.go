@@ -273,6 +273,16 @@ func TestWatchedServersAreListedLessOften(t *testing.T) {
 	between(w, "after the watch ended", pollInterval*9/10, pollInterval*11/10+time.Second)
 	w = listedOnly(t, server("a"))
 	between(w, "before the full set", pollInterval*9/10, pollInterval*11/10+time.Second)
+
+	w = newWatched(t, server("a"))
+	w.inv.Connect(w.client, cloud.NewCapabilities(cloud.Events, cloud.BulkStatus))
+	w.apply(cloud.Change{AsOf: w.clock.Now(), Complete: true, Servers: []cloud.Server{server("a")}})
+	w.later(time.Second)
+	w.compare()
+	between(w, "with utilization in the listing", time.Minute, time.Minute+time.Second)
+	w.inv.Configure(inventory.Settings{PollInterval: 10 * time.Minute, SettleTime: 2 * time.Minute})
+	w.listNow(server("a"))
+	between(w, "with utilization in the listing and a longer poll interval", 9*time.Minute, 11*time.Minute+time.Second)
 }
 
 func TestEndOfAWatchRequestsAPoll(t *testing.T) {
