@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"slices"
@@ -30,6 +31,9 @@ var (
 	operating    = profile{name: "extended with operations", exact: true, mock: withOperations()}
 	operatingOne = profile{name: "labels and operations", mock: withOperations(mockcloud.Idempotency, mockcloud.UniqueNames), sharedNames: true}
 	labelled     = profile{name: "labels only", sharedNames: true, mock: without(mockcloud.Idempotency, mockcloud.UniqueNames)}
+	// These report changes by themselves.
+	reporting    = profile{name: "extended with events", exact: true, mock: with(without(), mockcloud.Events)}
+	reportingOne = profile{name: "labels and events", sharedNames: true, mock: with(labelled.mock, mockcloud.Events)}
 )
 
 // exclusive is of a cloud without labels on which nobody else uses the names of VMs.
@@ -43,11 +47,19 @@ func without(off ...mockcloud.Capability) mockcloud.Options {
 	return options
 }
 
+// with returns the options of a cloud that has more capabilities.
+func with(options mockcloud.Options, on ...mockcloud.Capability) mockcloud.Options {
+	options.Capabilities = maps.Clone(options.Capabilities)
+	for _, c := range on {
+		options.Capabilities[c] = true
+	}
+	return options
+}
+
 // withOperations are the options of a cloud on which each change of a server takes
 // longer than an operation may that the status does not show.
 func withOperations(off ...mockcloud.Capability) mockcloud.Options {
-	options := without(off...)
-	options.Capabilities[mockcloud.Operations] = true
+	options := with(without(off...), mockcloud.Operations)
 	options.OperationTime = mockcloud.Duration(2500 * time.Millisecond)
 	return options
 }
@@ -143,6 +155,8 @@ func selection() (all []*matrixCase) {
 	all = append(all, matrixCases(bare, anyEffect, undecidedCreate, undecidedDeletedWhileDown)...)
 	all = append(all, matrixCases(operating, anyEffect, edited)...)
 	all = append(all, matrixCases(operatingOne, anyEffect, lateDeletedWhileDown)...)
+	all = append(all, matrixCases(reporting, anyEffect, edited, groupCreated)...)
+	all = append(all, matrixCases(reportingOne, anyEffect, slow, deletedWhileDown)...)
 	all = append(all, matrixCases(extended, anyEffect, networkEdited, networkWithVM, networkEditedWhileDown)...)
 	all = append(all, matrixCases(keyless, anyEffect, networkWithVM)...)
 	all = append(all, matrixCases(labelled, anyEffect, networkEdited, networkDeletedWhileDown)...)
@@ -154,7 +168,7 @@ func selection() (all []*matrixCase) {
 
 // everything is what runs with FAULTS=full.
 func everything() (all []*matrixCase) {
-	for _, p := range []profile{extended, core, keyless, unmarked, labelled} {
+	for _, p := range []profile{extended, core, keyless, unmarked, labelled, reporting, reportingOne} {
 		all = append(all, matrixCases(p, everyPhase, recreated, slow, deletedWhileDown, slowDeletedWhileDown, renamedWhileDown, imported, orphaned, seldomListed, seldomDeletedWhileDown, twoManagers, firstContact)...)
 		if p.mock.Profile != mockcloud.Core {
 			all = append(all, matrixCases(p, everyPhase, edited, editedWhileDown, groupCreated, groupShrunk, groupRolled, groupDeleted, groupTwoManagers)...)

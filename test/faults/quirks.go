@@ -111,6 +111,8 @@ func quirkySelection() (all []quirkyCase) {
 	all = append(all, quirkyCases(unmarked, kills, edited)...)
 	all = append(all, quirkyCases(keyed, kills, recreated)...)
 	all = append(all, quirkyCases(labelled, kills, edited)...)
+	all = append(all, quirkyCases(reporting, kills, edited, slowDeletedWhileDown)...)
+	all = append(all, quirkyCases(reportingOne, kills, recreated)...)
 	return append(all, quirkyCases(bare, kills, undecidedCreate)...)
 }
 
@@ -118,7 +120,7 @@ func quirkySelection() (all []quirkyCase) {
 func quirkyEverything() (all []quirkyCase) {
 	const kills = 8
 	all = append(all, quirkyCases(normalizing, kills, recreated, slow, deletedWhileDown, orphaned, nameTaken)...)
-	for _, p := range append(declared("400", "401", "403", "405", "500", "501", "html", "empty"), extended, core, keyless, unmarked, labelled) {
+	for _, p := range append(declared("400", "401", "403", "405", "500", "501", "html", "empty"), extended, core, keyless, unmarked, labelled, reporting, reportingOne) {
 		all = append(all, quirkyCases(p, kills, recreated, slow, deletedWhileDown, slowDeletedWhileDown, renamedWhileDown, imported, orphaned)...)
 		if p.mock.Profile != mockcloud.Core {
 			all = append(all, quirkyCases(p, kills, edited, editedWhileDown, groupCreated, groupShrunk, groupRolled, groupDeleted)...)
