@@ -33,9 +33,10 @@ type overlayEntry struct {
 	// server is the cloud's answer, which hides the listing. It was recorded at
 	// recordedAt for the object with the UID owner. recordedAt is zero if the
 	// last listing is newer than any answer. server is nil where there was none.
-	server     *cloud.Server
-	owner      string
-	recordedAt time.Time
+	// updatedAt is that of the answer, by the cloud's own clock; zero if it has none.
+	server                *listed
+	owner                 string
+	recordedAt, updatedAt time.Time
 
 	// createdAt is when the answer to the server's create was recorded; zero if this
 	// process did not create it. Until the settle time has passed since, a listing
@@ -59,7 +60,7 @@ func (e *overlayEntry) state() cloud.State {
 	if e.server == nil {
 		return ""
 	}
-	return e.server.State
+	return e.server.state
 }
 
 // retained reports whether a listing that began at begun and lacks the server
@@ -86,7 +87,7 @@ func (o *overlay) record(owner string, server cloud.Server, now time.Time, creat
 		createdAt = now
 	}
 	o.discard(server.ID)
-	e.server, e.owner, e.recordedAt, e.createdAt = &server, owner, now, createdAt
+	e.server, e.owner, e.recordedAt, e.createdAt, e.updatedAt = newListed(&server), owner, now, createdAt, server.UpdatedAt
 	if o.byOwner[owner] == nil {
 		o.byOwner[owner] = map[string]struct{}{}
 	}
@@ -104,25 +105,25 @@ func (o *overlay) discard(id string) bool {
 	if len(o.byOwner[e.owner]) == 0 {
 		delete(o.byOwner, e.owner)
 	}
-	e.server, e.owner, e.recordedAt, e.createdAt, e.listed = nil, "", time.Time{}, time.Time{}, false
+	e.server, e.owner, e.recordedAt, e.createdAt, e.updatedAt, e.listed = nil, "", time.Time{}, time.Time{}, time.Time{}, false
 	return true
 }
 
-// recorded returns the recorded answer on a server, if there is one that hides
+// recorded returns the recorded answer on a server, nil if there is none that hides
 // the listing.
-func (o *overlay) recorded(id string) (cloud.Server, bool) {
+func (o *overlay) recorded(id string) *listed {
 	if e, ok := o.entries[id]; ok && e.recorded() && !e.listed {
-		return *e.server, true
+		return e.server
 	}
-	return cloud.Server{}, false
+	return nil
 }
 
 // owned returns the recorded servers of owner that hide the listing.
 func (o *overlay) owned(owner string) []cloud.Server {
 	var found []cloud.Server
 	for id := range o.byOwner[owner] {
-		if server, ok := o.recorded(id); ok {
-			found = append(found, server)
+		if answer := o.recorded(id); answer != nil {
+			found = append(found, answer.server())
 		}
 	}
 	return found
@@ -187,14 +188,14 @@ func (o *overlay) publish(snap *Snapshot, settleTime time.Duration, now time.Tim
 // supersede replaces what is recorded of a server by a newer listing, and
 // reports whether that changed what is known of the server.
 func (o *overlay) supersede(id string, e *overlayEntry, snap *Snapshot, settleTime time.Duration) bool {
-	server, listed := snap.server(id)
+	server, listed := snap.servers[id]
 	wasListed := e.listed
 	switch {
 	case !e.retained(snap.Begun, settleTime):
 		o.discard(id)
 		return !listed || !wasListed
 	case listed:
-		e.server, e.listed = &server, true
+		e.server, e.listed = server, true
 		return !wasListed
 	default:
 		e.listed = false
@@ -205,9 +206,9 @@ func (o *overlay) supersede(id string, e *overlayEntry, snap *Snapshot, settleTi
 // reread replaces what is recorded of a server by what was reported of it, if the cloud
 // says that it changed since the answer. It reports whether that changed what is known
 // of the server. begun is the time up to which the last snapshot has all changes.
-func (o *overlay) reread(id string, server *cloud.Server, updatedAt, begun time.Time, settleTime time.Duration) bool {
+func (o *overlay) reread(id string, server *listed, updatedAt, begun time.Time, settleTime time.Duration) bool {
 	e, ok := o.entries[id]
-	if !ok || !e.recorded() || e.listed || e.server.UpdatedAt.IsZero() || !updatedAt.After(e.server.UpdatedAt) {
+	if !ok || !e.recorded() || e.listed || e.updatedAt.IsZero() || !updatedAt.After(e.updatedAt) {
 		return false
 	}
 	if e.retained(begun, settleTime) {
@@ -231,20 +232,19 @@ func (o *overlay) deleted(id string, now time.Time, settleTime time.Duration) (h
 	default:
 		e.listed = false
 	}
-	_, hidden = o.recorded(id)
-	return hidden
+	return o.recorded(id) != nil
 }
 
 // differs reports whether an answer hides what was reported of a server, and says
 // something else.
 func (o *overlay) differs(id string, reported *listed) bool {
-	answer, hidden := o.recorded(id)
-	if !hidden {
+	answer := o.recorded(id)
+	if answer == nil {
 		return false
 	}
-	known := newListed(&answer)
+	known := *answer
 	known.utilization = reported.utilization // answers may lack it
-	return !equalServers(known, reported)
+	return !equalServers(&known, reported)
 }
 
 // hidesAny reports whether any answer hides the last snapshot.

@@ -47,8 +47,8 @@ func (i *Inventory) StartedAt() time.Time { return i.startedAt }
 func (i *Inventory) Server(id string) (cloud.Server, bool) {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
-	if s, ok := i.overlay.recorded(id); ok {
-		return s, true
+	if answer := i.overlay.recorded(id); answer != nil {
+		return answer.server(), true
 	}
 	if i.snapshot == nil {
 		return cloud.Server{}, false
@@ -65,7 +65,7 @@ func (i *Inventory) Owned(uid, cluster string) []cloud.Server {
 	found := i.overlay.owned(uid)
 	if i.snapshot != nil {
 		for _, s := range with(i.snapshot.owned, ownerUID, uid) {
-			if _, hidden := i.overlay.recorded(s.id); !hidden && s.owner.cluster == cluster {
+			if i.overlay.recorded(s.id) == nil && s.owner.cluster == cluster {
 				found = append(found, s.server())
 			}
 		}

@@ -198,7 +198,7 @@ func (i *Inventory) publishReports() *Event {
 			ids = append(ids, i.reread(id, r)...)
 			delete(w.pending, id)
 		case !i.snapshot.Has(id) && (w.offered == nil || !w.offered.Has(id)):
-			if _, known := i.overlay.recorded(id); known {
+			if i.overlay.recorded(id) != nil {
 				ids, w.differs = append(ids, id), i.overlay.deleted(id, w.publishedAt, i.settings.SettleTime) || w.differs
 			}
 			delete(w.pending, id)
@@ -233,8 +233,7 @@ func (i *Inventory) publishReports() *Event {
 // later, by the cloud's own clock. It returns the ids of the servers of which something
 // else is known then.
 func (i *Inventory) reread(id string, r report) []string {
-	server := r.server.server()
-	if i.overlay.reread(id, &server, r.updatedAt, i.snapshot.Begun, i.settings.SettleTime) {
+	if i.overlay.reread(id, r.server, r.updatedAt, i.snapshot.Begun, i.settings.SettleTime) {
 		return []string{id}
 	}
 	return nil
