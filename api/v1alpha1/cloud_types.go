@@ -27,7 +27,7 @@ const (
 	OrphanPolicyDelete OrphanPolicy = "Delete"
 )
 
-// ImportPolicy is which VMs of a cloud users may import.
+// ImportPolicy is which VMs and networks of a cloud users may import.
 // +kubebuilder:validation:Enum=None;Listed;Any
 type ImportPolicy string
 
@@ -45,6 +45,21 @@ type ImportableVM struct {
 	// +required
 	VMID string `json:"vmId"`
 	// namespace is the namespace whose objects may import the VM. Required, 1-63
+	// characters.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +required
+	Namespace string `json:"namespace"`
+}
+
+// ImportableNetwork is a network of the cloud that one namespace may import.
+type ImportableNetwork struct {
+	// name is the network's name in the cloud. Required, 1-253 characters.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Name string `json:"name"`
+	// namespace is a namespace whose Networks may import the network. Required, 1-63
 	// characters.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
@@ -154,10 +169,11 @@ type CloudSpec struct {
 	// +optional
 	AllowedNamespaces *metav1.LabelSelector `json:"allowedNamespaces,omitempty"`
 
-	// imports is which VMs of the cloud users may import with spec.import: None,
-	// Listed for those in importable, or Any for each VM that belongs to no other
-	// object. An imported VM can be changed and deleted through its object. Defaults
-	// to None. Can be changed at any time; VMs that are imported already stay so.
+	// imports is which VMs and networks of the cloud users may import with spec.import:
+	// None, Listed for those in importable and importableNetworks, or Any for each that
+	// belongs to no other object. An imported VM can be changed and deleted through its
+	// object. Defaults to None. Can be changed at any time; what is imported already
+	// stays so.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Imports",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:None","urn:alm:descriptor:com.tectonic.ui:select:Listed","urn:alm:descriptor:com.tectonic.ui:select:Any"}
 	// +kubebuilder:default=None
 	// +optional
@@ -171,6 +187,16 @@ type CloudSpec struct {
 	// +kubebuilder:validation:MaxItems=1000
 	// +optional
 	Importable []ImportableVM `json:"importable,omitempty"`
+
+	// importableNetworks lists the networks that may be imported if imports is Listed,
+	// and by which namespaces: one entry for each network and namespace. At most 1000.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Importable Networks"
+	// +listType=map
+	// +listMapKey=name
+	// +listMapKey=namespace
+	// +kubebuilder:validation:MaxItems=1000
+	// +optional
+	ImportableNetworks []ImportableNetwork `json:"importableNetworks,omitempty"`
 
 	// rest holds the settings of type REST. Absent means the defaults. Can be
 	// changed at any time.

@@ -15,23 +15,26 @@ const (
 )
 
 // NetworkSpec is the desired state of a network.
-// +kubebuilder:validation:XValidation:rule="!isCIDR(self.cidr) || !isIP(self.gateway) || cidr(self.cidr).containsIP(self.gateway)",message="gateway must be an address inside cidr"
+// +kubebuilder:validation:XValidation:rule="has(self.__import__) || (has(self.cidr) && has(self.gateway))",message="cidr and gateway are required, unless import names a network that exists"
+// +kubebuilder:validation:XValidation:rule="!has(self.__import__) || (!has(self.cidr) && !has(self.gateway))",message="cidr and gateway of an imported network are those that it has in the cloud: remove them, or remove import"
+// +kubebuilder:validation:XValidation:rule="has(self.__import__) == has(oldSelf.__import__) && (!has(self.__import__) || self.__import__.name == oldSelf.__import__.name)",message="import cannot be added, changed or removed; delete this Network and make another"
+// +kubebuilder:validation:XValidation:rule="!has(self.cidr) || !has(self.gateway) || !isCIDR(self.cidr) || !isIP(self.gateway) || cidr(self.cidr).containsIP(self.gateway)",message="gateway must be an address inside cidr"
 type NetworkSpec struct {
-	// cidr is the network's address range, such as 192.168.0.0/16. Required.
-	// Cannot be changed once the network exists.
+	// cidr is the network's address range, such as 192.168.0.0/16. Required without
+	// import. Cannot be changed once the network exists.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="CIDR",xDescriptors="urn:alm:descriptor:com.tectonic.ui:text"
 	// +kubebuilder:validation:MaxLength=49
 	// +kubebuilder:validation:XValidation:rule="isCIDR(self) && cidr(self) == cidr(self).masked()",message="cidr must be a range such as 192.168.0.0/16, without address bits behind the prefix"
-	// +required
-	CIDR string `json:"cidr"`
+	// +optional
+	CIDR string `json:"cidr,omitempty"`
 
-	// gateway is an address inside cidr, such as 192.168.0.1. Required. Can be
-	// changed: the operator updates the network.
+	// gateway is an address inside cidr, such as 192.168.0.1. Required without import.
+	// Can be changed: the operator updates the network.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Gateway",xDescriptors="urn:alm:descriptor:com.tectonic.ui:text"
 	// +kubebuilder:validation:MaxLength=45
 	// +kubebuilder:validation:XValidation:rule="isIP(self)",message="gateway must be an IP address such as 192.168.0.1"
-	// +required
-	Gateway string `json:"gateway"`
+	// +optional
+	Gateway string `json:"gateway,omitempty"`
 
 	// cloudRef names the Cloud that the network is in. Defaults to the Cloud in
 	// the namespace's label samplecontroller.k8s.io/default-cloud, else to the
@@ -39,6 +42,22 @@ type NetworkSpec struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Cloud"
 	// +optional
 	CloudRef *CloudReference `json:"cloudRef,omitempty"`
+
+	// import refers to a network that exists in the cloud instead of creating one. The
+	// operator never changes or deletes it. Cannot be added, changed or removed.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Import"
+	// +optional
+	Import *NetworkImport `json:"import,omitempty"`
+}
+
+// NetworkImport names an existing network in the cloud.
+type NetworkImport struct {
+	// name is the network's name in the cloud, which must be the only network of that
+	// name there. Required, 1-253 characters.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Name string `json:"name"`
 }
 
 // NetworkStatus is the last observed state of a network.
@@ -49,8 +68,28 @@ type NetworkStatus struct {
 	// +optional
 	NetworkID string `json:"networkId,omitempty"`
 
+	// nameInCloud is the name of the network in the cloud, as last observed.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Name in the Cloud"
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	NameInCloud string `json:"nameInCloud,omitempty"`
+
+	// cidr is the network's address range in the cloud, as last observed. Absent if the
+	// cloud does not report it.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="CIDR"
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	CIDR string `json:"cidr,omitempty"`
+
+	// gateway is the network's gateway in the cloud, as last observed. Absent if the
+	// cloud does not report it.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Gateway"
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Gateway string `json:"gateway,omitempty"`
+
 	// createdTime is when networkId was set: when the cloud answered the create, or
-	// when the network was found.
+	// when the network was found or imported.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Created Time"
 	// +optional
 	CreatedTime *metav1.Time `json:"createdTime,omitempty"`
@@ -86,22 +125,23 @@ type NetworkStatus struct {
 
 // Network is a network in a private cloud that VMs can be attached to: created
 // when the object is, kept in sync with the spec, and deleted before the object
-// is removed, once no VM is attached.
+// is removed, once no VM is attached. With import, it is a network that exists,
+// and stays as it is.
 //
 // +operator-sdk:csv:customresourcedefinitions:displayName="Network",resources={{Event,v1}}
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:path=networks,scope=Namespaced,categories=privatecloud
 // +kubebuilder:metadata:annotations="api-approved.kubernetes.io=unapproved, private cloud operator"
-// +kubebuilder:printcolumn:name="CIDR",type=string,JSONPath=`.spec.cidr`
-// +kubebuilder:printcolumn:name="Gateway",type=string,JSONPath=`.spec.gateway`
+// +kubebuilder:printcolumn:name="CIDR",type=string,JSONPath=`.status.cidr`
+// +kubebuilder:printcolumn:name="Gateway",type=string,JSONPath=`.status.gateway`
 // +kubebuilder:printcolumn:name="Network ID",type=string,JSONPath=`.status.networkId`
 // +kubebuilder:printcolumn:name="VMs",type=integer,JSONPath=`.status.attachedVMs`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.networkId) || (has(self.status) && has(self.status.networkId) && self.status.networkId == oldSelf.status.networkId)",message="status.networkId cannot be changed once it is set"
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.networkId) || self.spec.cidr == oldSelf.spec.cidr",message="cidr cannot be changed once the network exists; delete this Network and make another"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.networkId) || !has(self.spec.cidr) || !has(oldSelf.spec.cidr) || self.spec.cidr == oldSelf.spec.cidr",message="cidr cannot be changed once the network exists; delete this Network and make another"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.networkId) || !has(self.spec.cloudRef) || self.spec.cloudRef.name == oldSelf.status.cloud",message="cloudRef cannot be changed once the network exists; delete this Network and make another"
 type Network struct {
 	metav1.TypeMeta `json:",inline"`

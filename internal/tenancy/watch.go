@@ -21,7 +21,7 @@ type Find func(ctx context.Context, name string) []reconcile.Request
 // Watch enqueues objects when their Cloud, or their access to it, may have
 // changed: byNamespace finds the objects of a namespace whose labels changed,
 // byCloud those of a Cloud that was created or deleted, whose deletion was
-// requested, or that changed which namespaces may use it and which VMs they may
+// requested, or that changed which namespaces may use it and what they may
 // import.
 func Watch(b *builder.Builder, byNamespace, byCloud Find) *builder.Builder {
 	enqueue := func(find Find) handler.EventHandler {
@@ -40,8 +40,8 @@ var labelsChanged = predicate.And(predicate.LabelChangedPredicate{}, predicate.F
 })
 
 // accessChanged selects Clouds that are created or deleted, and updates that
-// request the deletion or change allowedNamespaces, imports or importable. The
-// initial list enqueues nothing. Objects that still refer to a deleted Cloud have
+// request the deletion or change allowedNamespaces, imports, importable or
+// importableNetworks. The initial list enqueues nothing. Objects that still refer to a deleted Cloud have
 // nothing in it.
 var accessChanged = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList },
@@ -49,6 +49,7 @@ var accessChanged = predicate.Funcs{
 		before, after := e.ObjectOld.(*pcapi.Cloud), e.ObjectNew.(*pcapi.Cloud)
 		return Closing(before) != Closing(after) ||
 			!equality.Semantic.DeepEqual(before.Spec.AllowedNamespaces, after.Spec.AllowedNamespaces) ||
-			before.Spec.Imports != after.Spec.Imports || !slices.Equal(before.Spec.Importable, after.Spec.Importable)
+			before.Spec.Imports != after.Spec.Imports || !slices.Equal(before.Spec.Importable, after.Spec.Importable) ||
+			!slices.Equal(before.Spec.ImportableNetworks, after.Spec.ImportableNetworks)
 	},
 }

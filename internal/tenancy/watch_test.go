@@ -22,6 +22,8 @@ func TestAccessChanged(t *testing.T) {
 	importing.Spec.Imports = pcapi.ImportPolicyListed
 	listing := importing.DeepCopy()
 	listing.Spec.Importable = []pcapi.ImportableVM{{VMID: "id", Namespace: "team-a"}}
+	sharing := importing.DeepCopy()
+	sharing.Spec.ImportableNetworks = []pcapi.ImportableNetwork{{Name: "VM Network", Namespace: "team-a"}}
 	update := func(before, after *pcapi.Cloud) bool {
 		return accessChanged.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})
 	}
@@ -35,6 +37,7 @@ func TestAccessChanged(t *testing.T) {
 		"deletion goes on: not selected":          {update(closing, closing.DeepCopy()), false},
 		"imports changed: selected":               {update(open, importing), true},
 		"importable changed: selected":            {update(importing, listing), true},
+		"importableNetworks changed: selected":    {update(importing, sharing), true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
