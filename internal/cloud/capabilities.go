@@ -31,6 +31,9 @@ const (
 	FolderNames Capability = "folderNames"
 	// PowerAtCreate is that a server can be created stopped.
 	PowerAtCreate Capability = "powerAtCreate"
+	// NetworkAttach is that networks can be listed, and servers be created on them,
+	// though networks cannot be created. Networks includes it: see Attaches.
+	NetworkAttach Capability = "networkAttach"
 	// Sizing is that a server can be created with CPU, MemoryMiB and Template. Every
 	// cloud has it that reports capabilities at all.
 	Sizing Capability = "sizing"
@@ -54,6 +57,9 @@ func (c Capabilities) Has(name Capability) bool {
 	_, found := slices.BinarySearch(c, name)
 	return found
 }
+
+// Attaches reports whether servers can be created on networks.
+func (c Capabilities) Attaches() bool { return c.Has(Networks) || c.Has(NetworkAttach) }
 
 // CreateGuarantee states what a lost answer to a create leads to, and reports
 // whether a create makes exactly one resource all the same, without a person. Noun

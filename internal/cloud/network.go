@@ -18,6 +18,9 @@ type Network struct {
 	// HalfMade: the cloud makes a network in several calls, and not all of them took
 	// effect. CreateNetwork completes the network.
 	HalfMade bool
+	// Shared: the network belongs to somebody else, who lets servers of this account be
+	// created on it.
+	Shared bool
 	// CreatedAt is zero where the cloud did not say.
 	CreatedAt time.Time
 }
@@ -32,10 +35,11 @@ type CreateNetwork struct {
 	IdempotencyKey string
 }
 
-// NetworkReader reads networks. Its calls need Networks.
+// NetworkReader reads networks. Its calls need Networks or NetworkAttach.
 type NetworkReader interface {
-	// ListNetworks returns all networks, each of them valid: it has an id, a name and,
-	// unless the cloud does not say or it is half-made, a CIDR and a gateway.
+	// ListNetworks returns all networks that servers can be created on, each of them
+	// valid: it has an id, a name and, unless the cloud does not say or it is half-made,
+	// a CIDR and a gateway.
 	ListNetworks(ctx context.Context) ([]Network, error)
 	// GetNetwork fails with NotFound only when the cloud itself says so.
 	GetNetwork(ctx context.Context, id string) (Network, error)

@@ -91,7 +91,7 @@ type CreateServer struct {
 	MemoryMiB  int               // Sizing
 	Template   string            // Sizing
 	Folder     string            // Folders
-	NetworkID  string            // Networks
+	NetworkID  string            // Networks or NetworkAttach
 	PowerState PowerState        // Power, and PowerAtCreate for Off; empty means On
 	Labels     map[string]string // Labels
 

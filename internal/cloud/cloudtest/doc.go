@@ -9,6 +9,7 @@
 //	list.go         paging and label filters
 //	change.go       power, size, labels
 //	networks.go     networks: their life, keys and names, lost answers
+//	attach.go       networks that cannot be created
 //	hosts.go        hosts
 //	operations.go   changes of servers that take time
 //	watch.go        changes that the cloud reports by itself

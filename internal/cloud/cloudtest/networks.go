@@ -11,9 +11,14 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-var networks = []cloud.Capability{cloud.Networks}
+var (
+	networks = []cloud.Capability{cloud.Networks}
+	// attachable are the capabilities of which a cloud with networks has one.
+	attachable = []cloud.Capability{cloud.Networks, cloud.NetworkAttach}
+)
 
-// networkCases are about networks. All but the last need the capability Networks.
+// networkCases are about networks that can be created. All but the last two need the
+// capability Networks.
 var networkCases = []testCase{
 	{name: "a network: is created, found, listed and deleted", needs: networks, run: func(ctx context.Context, t *testing.T, f Fixture) {
 		created := mustCreateNetwork(ctx, t, f, aNetwork())
@@ -192,10 +197,16 @@ var networkCases = []testCase{
 			}
 			wantNetworks(ctx, t, f)
 		}},
-	{name: "a call about networks, the cloud lacks them: Unsupported, and not sent", lacks: networks, run: func(ctx context.Context, t *testing.T, f Fixture) {
+	{name: "a read of networks, the cloud lacks them: Unsupported, and not sent", lacks: attachable, run: func(ctx context.Context, t *testing.T, f Fixture) {
 		for what, call := range map[string]func() error{
-			"ListNetworks":  func() error { _, err := f.Client.ListNetworks(ctx); return err },
-			"GetNetwork":    func() error { _, err := f.Client.GetNetwork(ctx, nowhere); return err },
+			"ListNetworks": func() error { _, err := f.Client.ListNetworks(ctx); return err },
+			"GetNetwork":   func() error { _, err := f.Client.GetNetwork(ctx, nowhere); return err },
+		} {
+			unsent(t, f, what, call)
+		}
+	}},
+	{name: "a change of networks, the cloud cannot create them: Unsupported, and not sent", lacks: networks, run: func(ctx context.Context, t *testing.T, f Fixture) {
+		for what, call := range map[string]func() error{
 			"CreateNetwork": func() error { _, err := f.Client.CreateNetwork(ctx, aNetwork()); return err },
 			"UpdateNetwork": func() error { _, err := f.Client.UpdateNetwork(ctx, nowhere, "10.0.0.2"); return err },
 			"DeleteNetwork": func() error { return f.Client.DeleteNetwork(ctx, nowhere) },
@@ -218,13 +229,14 @@ func mustCreateNetwork(ctx context.Context, t *testing.T, f Fixture, req cloud.C
 	return network
 }
 
+// mustListNetworks lists the networks, without those that others share.
 func mustListNetworks(ctx context.Context, t *testing.T, f Fixture) []cloud.Network {
 	t.Helper()
 	listed, err := f.Client.ListNetworks(ctx)
 	if err != nil {
 		t.Fatalf("ListNetworks: %v", err)
 	}
-	return listed
+	return slices.DeleteFunc(listed, func(n cloud.Network) bool { return n.Shared })
 }
 
 // wantNetworks checks which networks there are, in any order.

@@ -14,7 +14,7 @@ var refuseCases = []testCase{
 	refusesCreate("a size", cloud.Sizing, cloud.CreateServer{CPU: 2, MemoryMiB: 2 << 10}),
 	refusesCreate("a template", cloud.Sizing, cloud.CreateServer{Template: "small"}),
 	refusesCreate("a folder", cloud.Folders, cloud.CreateServer{Folder: "team-a"}),
-	refusesCreate("a network", cloud.Networks, cloud.CreateServer{NetworkID: nowhere}),
+	refusesCreate("a network", cloud.Networks, cloud.CreateServer{NetworkID: nowhere}).lacking(cloud.NetworkAttach),
 	refusesCreate("a power state", cloud.Power, cloud.CreateServer{PowerState: cloud.PowerOn}),
 	refusesCreate("the power state Off", cloud.PowerAtCreate, cloud.CreateServer{PowerState: cloud.PowerOff}),
 	refusesCreate("labels", cloud.Labels, cloud.CreateServer{Labels: map[string]string{"a": "b"}}),
@@ -45,6 +45,12 @@ func refusesList(what string, without cloud.Capability, opts cloud.ListServers) 
 		_, err := c.ListServers(ctx, opts)
 		return err
 	})
+}
+
+// lacking returns c for clouds that lack another capability, too.
+func (c testCase) lacking(also cloud.Capability) testCase {
+	c.lacks = append(c.lacks, also)
+	return c
 }
 
 func refuses(what string, without cloud.Capability, call func(context.Context, cloud.Client) error) testCase {

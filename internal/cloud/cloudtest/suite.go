@@ -60,6 +60,8 @@ type Fixture struct {
 	Sent func() int
 	// Hosts are the cloud's; needed with the capability Hosts.
 	Hosts []cloud.Host
+	// Networks are those that the cloud has; needed with the capability NetworkAttach.
+	Networks []cloud.Network
 	// Operating makes the cloud answer changes of servers with operations that take a
 	// moment, or stops that. Needed with the capability Operations for the cases about
 	// operations. Optional.
@@ -143,7 +145,7 @@ func (c testCase) fits(f Fixture) bool {
 
 func cases() []testCase {
 	var all []testCase
-	for _, group := range [][]testCase{probeCases, lifeCases, onceCases, listCases, changeCases, networkCases, hostCases, operationCases, watchCases, refuseCases} {
+	for _, group := range [][]testCase{probeCases, lifeCases, onceCases, listCases, changeCases, networkCases, attachCases, hostCases, operationCases, watchCases, refuseCases} {
 		all = append(all, group...)
 	}
 	return all

@@ -33,6 +33,7 @@ func TestCloudPassesTheSuite(t *testing.T) {
 		"neither keys nor labels":  without(cloud.Idempotency, cloud.Labels),
 		"neither keys nor names":   without(cloud.Idempotency, cloud.UniqueNames),
 		"names per folder":         cloud.NewCapabilities(append(slices.Clone(everything), cloud.FolderNames)...),
+		"networks that exist":      cloud.NewCapabilities(append(without(cloud.Networks), cloud.NetworkAttach)...),
 		"sizing alone":             cloud.NewCapabilities(cloud.Sizing),
 		"everything without pages": without(cloud.Sizing),
 	}
@@ -55,8 +56,14 @@ func fixture(caps cloud.Capabilities) cloudtest.Fixture {
 		cloudtest.OpCreateServer: fake.CreateServer, cloudtest.OpUpdateServer: fake.UpdateServer, cloudtest.OpDeleteServer: fake.DeleteServer,
 		cloudtest.OpCreateNetwork: fake.CreateNetwork, cloudtest.OpUpdateNetwork: fake.UpdateNetwork, cloudtest.OpDeleteNetwork: fake.DeleteNetwork,
 	}
+	var networks []cloud.Network
+	if caps.Has(cloud.NetworkAttach) {
+		networks = []cloud.Network{{ID: "n1", Name: "VM Network"}, {ID: "n2", Name: "storage", CIDR: "10.9.0.0/24"}}
+		c.AddNetworks(networks...)
+	}
 	return cloudtest.Fixture{
-		Client: c, Has: caps, Prohibited: "forbidden", Codes: true, Filters: true, Sent: func() int { return c.Sent() }, Hosts: hosts,
+		Networks: networks,
+		Client:   c, Has: caps, Prohibited: "forbidden", Codes: true, Filters: true, Sent: func() int { return c.Sent() }, Hosts: hosts,
 		Operating: func(_ *testing.T, on bool) {
 			c.SetOperating(on)
 			c.OnCall(func(_ context.Context, verb fake.Verb, _ string) {

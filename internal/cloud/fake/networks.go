@@ -12,9 +12,24 @@ func networkCall(verb Verb, object, op string) call {
 	return call{verb: verb, object: object, op: op, needs: []cloud.Capability{cloud.Networks}}
 }
 
+// networkRead is a call that needs networks which servers can be created on.
+func (c *Cloud) networkRead(verb Verb, object, op string) call {
+	return call{verb: verb, object: object, op: op, needs: []cloud.Capability{c.attaches()}}
+}
+
+// attaches returns the capability that a server on a network needs.
+func (c *Cloud) attaches() cloud.Capability {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.caps.Has(cloud.NetworkAttach) {
+		return cloud.NetworkAttach
+	}
+	return cloud.Networks
+}
+
 // ListNetworks returns all networks, in the order in which they were added.
 func (c *Cloud) ListNetworks(ctx context.Context) ([]cloud.Network, error) {
-	return do(ctx, c, networkCall(ListNetworks, "", "list networks"), func() ([]cloud.Network, error) {
+	return do(ctx, c, c.networkRead(ListNetworks, "", "list networks"), func() ([]cloud.Network, error) {
 		return c.networks.all(), nil
 	})
 }
@@ -25,7 +40,7 @@ func (c *Cloud) GetNetwork(ctx context.Context, id string) (cloud.Network, error
 	if err := checkID(op, id); err != nil {
 		return cloud.Network{}, err
 	}
-	return do(ctx, c, networkCall(GetNetwork, id, op), func() (cloud.Network, error) {
+	return do(ctx, c, c.networkRead(GetNetwork, id, op), func() (cloud.Network, error) {
 		return c.network(op, id)
 	})
 }

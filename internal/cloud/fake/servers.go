@@ -41,7 +41,7 @@ func (c *Cloud) CreateServer(ctx context.Context, req cloud.CreateServer) (cloud
 	var needs needs
 	needs.when(req.CPU != 0 || req.MemoryMiB != 0 || req.Template != "", cloud.Sizing)
 	needs.when(req.Folder != "", cloud.Folders)
-	needs.when(req.NetworkID != "", cloud.Networks)
+	needs.when(req.NetworkID != "", c.attaches())
 	needs.when(req.PowerState != "", cloud.Power)
 	needs.when(req.PowerState == cloud.PowerOff, cloud.PowerAtCreate)
 	needs.when(len(req.Labels) > 0, cloud.Labels)
