@@ -37,7 +37,7 @@ var _ cloud.Client = (*Client)(nil)
 // capabilities are those of every vCenter.
 var capabilities = cloud.NewCapabilities(
 	cloud.Idempotency, cloud.Labels, cloud.UniqueNames, cloud.FolderNames, cloud.BulkStatus, cloud.Power, cloud.PowerAtCreate,
-	cloud.Resize, cloud.Folders, cloud.Hosts, cloud.Sessions, cloud.Sizing, cloud.Operations,
+	cloud.Resize, cloud.Folders, cloud.Hosts, cloud.Sessions, cloud.Sizing, cloud.Operations, cloud.NetworkAttach,
 )
 
 // New returns a client of the vCenter that cfg describes. It makes no call. Its errors

@@ -19,9 +19,6 @@ func (c *Client) CreateServer(ctx context.Context, req cloud.CreateServer) (clou
 	if err := checkName(op, req.Name); err != nil {
 		return cloud.Result{}, err
 	}
-	if req.NetworkID != "" {
-		return cloud.Result{}, noNetworks(op)
-	}
 	ctx, end, err := c.begin(ctx, op)
 	if err != nil {
 		return cloud.Result{}, err
@@ -37,6 +34,9 @@ func (c *Client) CreateServer(ctx context.Context, req cloud.CreateServer) (clou
 	}
 	from, err := c.templates.get(ctx, c, at, req.Template)
 	if err != nil {
+		return cloud.Result{}, c.fail(ctx, op, c.misplaced(ctx, at, err))
+	}
+	if from.network, err = c.backing(ctx, at, req.NetworkID); err != nil {
 		return cloud.Result{}, c.fail(ctx, op, c.misplaced(ctx, at, err))
 	}
 	return c.clone(ctx, op, at, from, id, req)
@@ -129,22 +129,22 @@ func (c *Client) cloneSpec(at *site, from template, id string, req cloud.CreateS
 		spec.Location.DiskMoveType = string(types.VirtualMachineRelocateDiskMoveOptionsCreateNewChildDiskBacking)
 		spec.Snapshot = &from.snapshot
 	}
-	if at.network != nil {
-		spec.Config.DeviceChange = []types.BaseVirtualDeviceConfigSpec{adapter(at, from)}
+	if from.network != nil {
+		spec.Config.DeviceChange = []types.BaseVirtualDeviceConfigSpec{adapter(from)}
 	}
 	return spec
 }
 
-// adapter connects the first network adapter to the network of the site.
-func adapter(at *site, from template) types.BaseVirtualDeviceConfigSpec {
+// adapter connects the first network adapter to the network of the clone.
+func adapter(from template) types.BaseVirtualDeviceConfigSpec {
 	if from.adapter == nil {
 		card := &types.VirtualVmxnet3{}
-		card.Backing, card.Key = at.network, -1
+		card.Backing, card.Key = from.network, -1
 		return &types.VirtualDeviceConfigSpec{Operation: types.VirtualDeviceConfigSpecOperationAdd, Device: card}
 	}
 	card := copied(from.adapter)
 	device := card.GetVirtualDevice()
-	device.Backing = at.network
+	device.Backing = from.network
 	device.Connectable = &types.VirtualDeviceConnectInfo{StartConnected: true, AllowGuestControl: true, Connected: true}
 	return &types.VirtualDeviceConfigSpec{Operation: types.VirtualDeviceConfigSpecOperationEdit, Device: card}
 }

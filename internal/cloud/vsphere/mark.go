@@ -27,14 +27,15 @@ type origin struct {
 	// Key is the idempotency key, and Request a digest of what was asked for.
 	Key     string `json:"key,omitempty"`
 	Request string `json:"request,omitempty"`
-	// Template and Folder are what was asked for. Folder may be longer than names of
+	// Template, Folder and Network are what was asked for. Folder may be longer than names of
 	// folders are.
 	Template string `json:"template,omitempty"`
 	Folder   string `json:"folder,omitempty"`
+	Network  string `json:"network,omitempty"`
 }
 
 func originOf(req cloud.CreateServer) origin {
-	return origin{Key: req.IdempotencyKey, Request: digest(req), Template: req.Template, Folder: req.Folder}
+	return origin{Key: req.IdempotencyKey, Request: digest(req), Template: req.Template, Folder: req.Folder, Network: req.NetworkID}
 }
 
 // mark returns the extraConfig of a new VM.

@@ -2,35 +2,163 @@ package vsphere
 
 import (
 	"context"
+	"slices"
+
+	"github.com/vmware/govmomi/object"
+	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-// A port group has no range of addresses, so vSphere has no networks in the sense of
-// the capability Networks.
-func noNetworks(op string) error {
-	return refuse(op, cloud.Unsupported, "a vCenter has no networks with a range of addresses: use the network of the template or of the Cloud")
+// uplinks is the tag of the port groups that connect distributed switches to the
+// adapters of hosts. VMs cannot be attached to them.
+const uplinks = "SYSTEM/DVS.UPLINKPG"
+
+// distributed is the type of the port groups of distributed switches.
+const distributed = "DistributedVirtualPortgroup"
+
+// A port group has no range of addresses, so networks cannot be created.
+func notMade(op string) error {
+	return refuse(op, cloud.Unsupported, "a vCenter has no networks with a range of addresses, so none is created, changed or deleted: "+
+		"import a port group with spec.import of a Network")
 }
 
-// ListNetworks fails with Unsupported.
-func (c *Client) ListNetworks(context.Context) ([]cloud.Network, error) {
-	return nil, noNetworks("list networks")
+// ListNetworks returns the port groups of the datacenter that the account sees, and
+// opaque networks. The id is the managed object id.
+func (c *Client) ListNetworks(ctx context.Context) ([]cloud.Network, error) {
+	const op = "list networks"
+	ctx, end, err := c.begin(cloudWide(ctx), op)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	at, err := c.locate(ctx)
+	if err != nil {
+		return nil, c.fail(ctx, op, err)
+	}
+	found, err := c.portGroups(ctx, at)
+	if err != nil {
+		return nil, c.fail(ctx, op, c.misplaced(ctx, at, err))
+	}
+	networks := make([]cloud.Network, 0, len(found))
+	for _, group := range found {
+		networks = append(networks, networkOf(group))
+	}
+	return networks, nil
 }
 
-// GetNetwork fails with Unsupported.
-func (c *Client) GetNetwork(context.Context, string) (cloud.Network, error) {
-	return cloud.Network{}, noNetworks("get network")
+// GetNetwork returns the port group with this id, if it is in the datacenter.
+func (c *Client) GetNetwork(ctx context.Context, id string) (cloud.Network, error) {
+	op := "get network " + quote(id)
+	if id == "" {
+		return cloud.Network{}, refuse(op, cloud.Rejected, "no id was given")
+	}
+	ctx, end, err := c.begin(ctx, op)
+	if err != nil {
+		return cloud.Network{}, err
+	}
+	defer end()
+	at, err := c.locate(ctx)
+	if err != nil {
+		return cloud.Network{}, c.fail(ctx, op, err)
+	}
+	group, err := c.portGroup(ctx, at, id)
+	switch {
+	case err != nil:
+		return cloud.Network{}, c.fail(ctx, op, c.misplaced(ctx, at, err))
+	case group == nil:
+		return cloud.Network{}, refuse(op, cloud.NotFound, "the datacenter has no port group with this id")
+	}
+	return networkOf(*group), nil
+}
+
+func networkOf(group entity) cloud.Network {
+	return cloud.Network{ID: group.ref.Value, Name: unescaped(group.text("name"))}
+}
+
+// portGroup returns the port group with an id, nil if there is none.
+func (c *Client) portGroup(ctx context.Context, at *site, id string) (*entity, error) {
+	found, err := c.portGroups(ctx, at)
+	i := slices.IndexFunc(found, func(group entity) bool { return group.ref.Value == id })
+	if i < 0 || err != nil {
+		return nil, err
+	}
+	return &found[i], nil
+}
+
+// portGroups returns the networks of the datacenter that VMs can be attached to.
+func (c *Client) portGroups(ctx context.Context, at *site) ([]entity, error) {
+	var found []entity
+	err := c.session.sure(ctx, func() (empty bool, err error) {
+		found, err = collect(ctx, at.vim, types.PropertyFilterSpec{
+			PropSet: []types.PropertySpec{{Type: "Network", PathSet: []string{"name", "tag"}}},
+			ObjectSet: []types.ObjectSpec{{
+				Obj: at.datacenter, Skip: new(true), SelectSet: []types.BaseSelectionSpec{&types.TraversalSpec{Type: "Datacenter", Path: "network"}},
+			}},
+		})
+		return err == nil && len(found) == 0, err
+	})
+	return slices.DeleteFunc(found, func(group entity) bool {
+		tags, _ := group.props["tag"].(types.ArrayOfTag)
+		return group.text("name") == "" || slices.ContainsFunc(tags.Tag, func(tag types.Tag) bool { return tag.Key == uplinks })
+	}), err
+}
+
+// backing returns what the first adapter of a VM on a network is connected to, without
+// an id that of VMs that name no network.
+func (c *Client) backing(ctx context.Context, at *site, id string) (types.BaseVirtualDeviceBackingInfo, error) {
+	if id == "" {
+		return at.network, nil
+	}
+	group, err := c.portGroup(ctx, at, id)
+	switch {
+	case err != nil:
+		return nil, err
+	case group == nil:
+		return nil, refuse("", cloud.Rejected, "there is no network %s", quote(id))
+	case group.ref.Type == distributed:
+		return c.portOf(ctx, at, group.ref)
+	}
+	network, ok := object.NewReference(at.vim, group.ref).(object.NetworkReference)
+	if !ok {
+		return nil, refuse("", cloud.Rejected, "VMs cannot be attached to the network %s, which is a %s", quote(id), group.ref.Type)
+	}
+	return network.EthernetCardBackingInfo(ctx)
+}
+
+// portOf returns the backing of an adapter on a distributed port group.
+func (c *Client) portOf(ctx context.Context, at *site, group types.ManagedObjectReference) (types.BaseVirtualDeviceBackingInfo, error) {
+	const switchPath = "config.distributedVirtualSwitch"
+	found, err := retrieve(ctx, at.vim, distributed, []string{"key", switchPath}, group)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) == 0 {
+		return nil, refuse("", cloud.Busy, "the port group cannot be read at the moment")
+	}
+	var switches []entity
+	if ref := found[0].reference(switchPath); ref.Value != "" {
+		if switches, err = retrieve(ctx, at.vim, ref.Type, []string{"uuid"}, ref); err != nil {
+			return nil, err
+		}
+	}
+	if len(switches) == 0 || switches[0].text("uuid") == "" {
+		return nil, refuse("", cloud.Rejected, "the operator's account may not read the distributed switch of the port group %s: give it the role ReadOnly there", quote(group.Value))
+	}
+	return &types.VirtualEthernetCardDistributedVirtualPortBackingInfo{
+		Port: types.DistributedVirtualSwitchPortConnection{PortgroupKey: found[0].text("key"), SwitchUuid: switches[0].text("uuid")},
+	}, nil
 }
 
 // CreateNetwork fails with Unsupported.
 func (c *Client) CreateNetwork(context.Context, cloud.CreateNetwork) (cloud.Network, error) {
-	return cloud.Network{}, noNetworks("create network")
+	return cloud.Network{}, notMade("create network")
 }
 
 // UpdateNetwork fails with Unsupported.
 func (c *Client) UpdateNetwork(context.Context, string, string) (cloud.Network, error) {
-	return cloud.Network{}, noNetworks("update network")
+	return cloud.Network{}, notMade("update network")
 }
 
 // DeleteNetwork fails with Unsupported.
-func (c *Client) DeleteNetwork(context.Context, string) error { return noNetworks("delete network") }
+func (c *Client) DeleteNetwork(context.Context, string) error { return notMade("delete network") }

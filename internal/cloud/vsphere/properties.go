@@ -133,7 +133,7 @@ func (s entity) state() cloud.State {
 // server returns the VM as a server, without the names of its host and folder.
 func (s entity) server(id string) cloud.Server {
 	server := cloud.Server{
-		ID: id, Name: unescaped(s.text("name")), Labels: s.labels(), Template: s.origin().Template, State: s.state(),
+		ID: id, Name: unescaped(s.text("name")), Labels: s.labels(), Template: s.origin().Template, NetworkID: s.origin().Network, State: s.state(),
 		CPU: s.number("config.hardware.numCPU"), MemoryMiB: s.number("config.hardware.memoryMB"),
 	}
 	if created, ok := s.props["config.createDate"].(time.Time); ok {

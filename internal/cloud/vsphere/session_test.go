@@ -68,6 +68,17 @@ func TestNoCallTakesAnEndedSessionForAnEmptyVCenter(t *testing.T) {
 			}
 			return err
 		},
+		"ListNetworks": func() error {
+			found, err := c.ListNetworks(t.Context())
+			if len(found) != 2 {
+				t.Errorf("ListNetworks: %d networks, want 2", len(found))
+			}
+			return err
+		},
+		"GetNetwork": func() error {
+			_, err := c.GetNetwork(t.Context(), v.PortGroups()["VM Network"])
+			return err
+		},
 		"GetServer": func() error {
 			_, err := c.GetServer(t.Context(), created.ID)
 			return err

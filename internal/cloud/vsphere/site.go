@@ -23,7 +23,8 @@ type site struct {
 	// root has all VMs, and templates the templates.
 	root, templates types.ManagedObjectReference
 	pool, datastore types.ManagedObjectReference
-	// network is the backing of the first adapter; nil for that of the template.
+	// network is the backing of the first adapter of VMs that name no network; nil for
+	// that of the template.
 	network types.BaseVirtualDeviceBackingInfo
 }
 

@@ -6,11 +6,12 @@ import (
 
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/cloud/cloudtest"
+	"github.com/privatecloud/operator/internal/cloud/vsphere/vcsim"
 )
 
 var all = cloud.NewCapabilities(
 	cloud.Idempotency, cloud.Labels, cloud.UniqueNames, cloud.FolderNames, cloud.BulkStatus, cloud.Power, cloud.PowerAtCreate,
-	cloud.Resize, cloud.Folders, cloud.Hosts, cloud.Sessions, cloud.Sizing, cloud.Operations,
+	cloud.Resize, cloud.Folders, cloud.Hosts, cloud.Sessions, cloud.Sizing, cloud.Operations, cloud.NetworkAttach,
 )
 
 func TestClientPassesTheSuite(t *testing.T) {
@@ -26,6 +27,7 @@ func TestClientPassesTheSuite(t *testing.T) {
 			Names: []string{
 				"plain", "..", ".", "a?b=c", "a#b", "a b", "a+b", "a&b;c=d", "a:b@c", "сервер", "服务器", "خادم", "máquina", "🖥", `quo"te`, "{id}",
 			},
+			Networks:  portGroups(v.Server),
 			Sent:      func() int { return v.Front.Sent("") },
 			Hosts:     hosts(),
 			Operating: func(*testing.T, bool) {}, // every change is a task
@@ -35,6 +37,15 @@ func TestClientPassesTheSuite(t *testing.T) {
 			LoseAnswer: func(_ *testing.T, op cloudtest.Op) func() { return v.Front.Lose(methods[op]...) },
 		}
 	})
+}
+
+// portGroups are those of the simulator.
+func portGroups(v *vcsim.Server) []cloud.Network {
+	var all []cloud.Network
+	for name, id := range v.PortGroups() {
+		all = append(all, cloud.Network{ID: id, Name: name})
+	}
+	return all
 }
 
 // hosts are those of the simulator.

@@ -25,6 +25,9 @@ type template struct {
 	snapshot types.ManagedObjectReference
 	// adapter is the first network adapter, nil if there is none.
 	adapter types.BaseVirtualDevice
+	// network is the backing of the first adapter of a clone; nil for that of the
+	// template.
+	network types.BaseVirtualDeviceBackingInfo
 }
 
 // templates remembers the templates of a site.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"regexp"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/vmware/govmomi"
@@ -23,6 +25,9 @@ const (
 	Template = "small"
 	Folder   = "op"
 )
+
+// uplinks is the tag of the port groups that connect distributed switches to hosts.
+const uplinks = "SYSTEM/DVS.UPLINKPG"
 
 // Server is a vCenter with one cluster of three hosts.
 type Server struct {
@@ -75,6 +80,7 @@ func (s *Server) prepare(ctx context.Context) error {
 	template := s.TemplateVM()
 	template.Config.Template, template.Summary.Config.Template = true, true
 	template.Name, template.Config.Name = Template, Template
+	s.tagUplinks()
 	var err error
 	if s.Admin, err = govmomi.NewClient(ctx, s.server.URL, true); err != nil {
 		return err
@@ -129,6 +135,47 @@ func (s *Server) VM(name string) *simulator.VirtualMachine {
 // Change changes properties of a managed object.
 func (s *Server) Change(ref types.ManagedObjectReference, changes ...types.PropertyChange) {
 	s.Model.Map().AtomicUpdate(s.Model.Service.Context, s.Model.Map().Get(ref), changes)
+}
+
+// PortGroups returns the ids of the port groups that VMs can be attached to, by name.
+func (s *Server) PortGroups() map[string]string {
+	ids := map[string]string{}
+	for _, kind := range []string{"Network", "DistributedVirtualPortgroup"} {
+		for _, entity := range s.Model.Map().All(kind) {
+			if !isUplink(entity.Entity()) {
+				ids[entity.Entity().Name] = entity.Reference().Value
+			}
+		}
+	}
+	return ids
+}
+
+// tagUplinks marks the port groups of uplinks as a vCenter does, and the simulator does
+// not.
+func (s *Server) tagUplinks() {
+	for _, entity := range s.Model.Map().All("DistributedVirtualPortgroup") {
+		if strings.Contains(entity.Entity().Name, "-DVUplinks-") {
+			s.Change(entity.Reference(), types.PropertyChange{Name: "tag", Val: []types.Tag{{Key: uplinks}}})
+		}
+	}
+}
+
+func isUplink(entity *mo.ManagedEntity) bool {
+	return slices.ContainsFunc(entity.Tag, func(tag types.Tag) bool { return tag.Key == uplinks })
+}
+
+// AttachedTo returns the ids of the port groups that the adapters of a VM are attached to.
+func (s *Server) AttachedTo(vm *simulator.VirtualMachine) []string {
+	var ids []string
+	for _, card := range object.VirtualDeviceList(vm.Config.Hardware.Device).SelectByType((*types.VirtualEthernetCard)(nil)) {
+		switch backing := card.GetVirtualDevice().Backing.(type) {
+		case *types.VirtualEthernetCardNetworkBackingInfo:
+			ids = append(ids, s.PortGroups()[backing.DeviceName])
+		case *types.VirtualEthernetCardDistributedVirtualPortBackingInfo:
+			ids = append(ids, backing.Port.PortgroupKey)
+		}
+	}
+	return ids
 }
 
 // MakeFolder makes a VM folder below that of the datacenter.
