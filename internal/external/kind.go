@@ -16,8 +16,12 @@ type Record struct {
 	Ref *pcapi.CloudReference
 	// Name is the name that the resource has, or is to have, in the cloud.
 	Name string
-	// Import is the id of an existing resource that the spec names, or empty.
+	// Import is the id of an existing resource that the spec names, or empty. A kind
+	// whose objects name it otherwise has Look find it, and Get answer NotFound.
 	Import string
+	// Shared: the resource is used as it is, also by others, and never changed or
+	// deleted. A deleted object is released whether or not the cloud has it.
+	Shared bool
 	// ID is what the status records of the resource; empty before it does.
 	ID string
 	// Since is when the id was recorded; zero before.

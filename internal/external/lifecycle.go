@@ -44,9 +44,9 @@ type Options struct {
 	Finalizer string
 	// Ref is the kind by which the inventory refers to objects; empty for VMs.
 	Ref string
-	// Needs is the capability without which the cloud has no such resources;
-	// empty if every cloud has them.
-	Needs cloud.Capability
+	// Needs are the capabilities of which a cloud with such resources has one; empty
+	// if every cloud has them.
+	Needs []cloud.Capability
 	// OnDemand: Look calls the cloud, rather than read the listing that is
 	// polled for all. Then no event reports a change, failed looks are tolerated
 	// for a while, and they do not request a poll of the servers.

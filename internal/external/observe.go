@@ -34,7 +34,7 @@ func (l *Lifecycle[T, R, S]) Observe(ctx context.Context, obj T) (S, error) {
 	if err := l.admit(ctx, obj, o, record); err != nil {
 		return obs, controller.AwaitNamespace(err)
 	}
-	if o.Denied == nil || deleted(obj) {
+	if o.Denied == nil && !deleted(obj) || deleted(obj) && !record.Shared {
 		err = l.observeResource(ctx, obj, obs, record)
 	}
 	if related := l.kind.Relate(ctx, obj, obs); err == nil {

@@ -3,6 +3,7 @@ package external
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -152,7 +153,7 @@ func (l *Lifecycle[T, R, S]) outcomeOf(obj T, o *Observation[R], backoff workque
 
 // unsupported returns the outcome on a cloud that has no such resources.
 func (l *Lifecycle[T, R, S]) unsupported(o *Observation[R]) error {
-	if l.Needs == "" || !o.Available() || o.Capabilities().Has(l.Needs) {
+	if len(l.Needs) == 0 || !o.Available() || slices.ContainsFunc(l.Needs, o.Capabilities().Has) {
 		return nil
 	}
 	return reconciler.Stalled(pcapi.UnsupportedReason, RecheckRefused, fmt.Errorf(

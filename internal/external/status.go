@@ -77,7 +77,7 @@ func createdReason(outcome error) string {
 // caveat states what the cloud does not guarantee about creates.
 func (l *Lifecycle[T, R, S]) caveat(o *Observation[R]) string {
 	caps := o.Capabilities()
-	if o.Denied != nil || caps == nil || l.unsupported(o) != nil {
+	if o.Denied != nil || o.How == pcapi.ImportedReason || caps == nil || l.unsupported(o) != nil {
 		return ""
 	}
 	if guarantee, exactlyOnce := caps.CreateGuarantee(l.Noun, l.Identified); !exactlyOnce {

@@ -3,6 +3,7 @@
 //	controller.go  setup
 //	watch.go       which events enqueue a Network
 //	resource.go    the networks of the cloud, for internal/external
+//	imports.go     networks that exist, and which of them a Network may import
 //	plan.go        what is to be done about an existing network (pure)
 //	drift.go       what counts as different (pure)
 //	status.go      the status (pure)
@@ -42,6 +43,11 @@ type observation struct {
 	name string
 	// half: a create made the network in part, and no id is on record.
 	half bool
+	// byName: the network to import is not on record, and looked for by its name.
+	// named is how many networks have it, and importErr refuses the import.
+	byName    bool
+	named     int
+	importErr error
 	// attached are the names of the VMs that refer to the Network and that exist
 	// in the cloud or may exist, sorted; counted is set once they are known.
 	attached []string
@@ -65,7 +71,8 @@ func newKind(c client.Client, opts controller.Options) *kind {
 	k := &kind{cluster: opts.Cluster}
 	k.lifecycle = external.New(k, func() *pcapi.Network { return &pcapi.Network{} }, func() *observation { return &observation{} }, external.Options{
 		Client: c, Live: opts.Live, Leading: opts.Leading, Alone: opts.Alone, Directory: opts.Directory, Clock: opts.Clock,
-		Kind: "Network", Noun: "network", Finalizer: pcapi.NetworkFinalizer, Ref: "Network", Needs: cloud.Networks, OnDemand: true, Identified: true,
+		Kind: "Network", Noun: "network", Finalizer: pcapi.NetworkFinalizer, Ref: "Network", OnDemand: true, Identified: true,
+		Needs:      []cloud.Capability{cloud.Networks, cloud.NetworkAttach},
 		LostAdvice: "delete the VMs that refer to it and this object, and create others",
 	})
 	return k

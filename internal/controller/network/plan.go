@@ -22,9 +22,13 @@ func (k *kind) Repeatable(_ *pcapi.Network, obs *observation) bool {
 	return obs.half || obs.Capabilities().Has(cloud.Idempotency) || obs.Capabilities().Has(cloud.UniqueNames)
 }
 
-// PlanCreate creates the network, which has no prerequisites.
+// PlanCreate creates the network, if the cloud can.
 func (k *kind) PlanCreate(_ *pcapi.Network, obs *observation) plan {
-	if obs.Claimed == "" {
+	switch {
+	case obs.Available() && !obs.Capabilities().Has(cloud.Networks):
+		return k.End(reconciler.Stalled(pcapi.UnsupportedReason, external.RecheckRefused, fmt.Errorf(
+			"Cloud %q cannot create networks: delete this Network and create one with spec.import, which names a network that exists there, or name another Cloud in spec.cloudRef", obs.Cloud)))
+	case obs.Claimed == "":
 		return k.Do(k.Steps.FirstClaim, k.Steps.Create)
 	}
 	return k.Do(k.Steps.Create)
@@ -37,6 +41,7 @@ func (k *kind) PlanExisting(net *pcapi.Network, obs *observation) plan {
 		p = k.Do(k.Steps.Claim)
 	}
 	switch n := *obs.Resource; {
+	case imported(net):
 	case n.Name != obs.name:
 		p.Outcome = reconciler.Stalled(pcapi.DriftReason, external.RecheckSoon, fmt.Errorf(
 			"network %s is named %s in the cloud, not %q, so it is not changed: rename it in the cloud, or find out who created it", n.ID, named(n), obs.name))
@@ -53,11 +58,14 @@ func (k *kind) PlanExisting(net *pcapi.Network, obs *observation) plan {
 	return p
 }
 
-// PlanDeletion waits for the VMs on the network, and does not delete a network of another name.
-func (k *kind) PlanDeletion(_ *pcapi.Network, obs *observation) (plan, bool) {
+// PlanDeletion waits for the VMs on the network. It keeps a network that was imported,
+// and does not delete a network of another name.
+func (k *kind) PlanDeletion(net *pcapi.Network, obs *observation) (plan, bool) {
 	switch n := obs.Resource; {
 	case len(obs.attached) > 0:
-		return k.End(inUse(obs.attached)), true
+		return k.End(inUse(net, obs.attached)), true
+	case imported(net):
+		return k.Do(k.Steps.Release), true
 	case n != nil && !cloud.AlikeNames(n.Name, obs.name) && len(obs.Duplicates) == 0:
 		return k.End(reconciler.Stalled(pcapi.BlockedReason, external.RecheckSoon, fmt.Errorf(
 			"network %s is named %s in the cloud, not %q, so it is not deleted: rename it in the cloud, or delete it there", n.ID, named(*n), obs.name))), true
@@ -74,12 +82,15 @@ func (k *kind) Adopted(net *pcapi.Network, n cloud.Network) error {
 }
 
 // inUse waits for the VMs of this cluster that are attached.
-func inUse(vms []string) error {
+func inUse(net *pcapi.Network, vms []string) error {
 	const most = 3
 	named := strings.Join(vms[:min(most, len(vms))], ", ")
 	if len(vms) > most {
 		named += ", …"
 	}
-	return reconciler.Blocked("VM/"+vms[0], pcapi.BlockedReason,
-		"VMs on this network: %d (%s); delete them first, the network is deleted after the last one", len(vms), named)
+	after := "the network is deleted after the last one"
+	if imported(net) {
+		after = "this object is removed after the last one, and the network stays"
+	}
+	return reconciler.Blocked("VM/"+vms[0], pcapi.BlockedReason, "VMs on this network: %d (%s); delete them first, %s", len(vms), named, after)
 }

@@ -29,6 +29,9 @@ func (k *kind) Record(net *pcapi.Network) external.Record {
 	record := external.Record{
 		Ref: net.Spec.CloudRef, Name: k.nameInCloud(net), ID: net.Status.NetworkID, Cloud: net.Status.Cloud, ObservedGeneration: net.Status.ObservedGeneration,
 	}
+	if imported(net) {
+		record.Name, record.Import, record.Shared = net.Spec.Import.Name, net.Spec.Import.Name, true
+	}
 	if net.Status.CreatedTime != nil {
 		record.Since = net.Status.CreatedTime.Time
 	}
@@ -52,7 +55,7 @@ func (k *kind) Relate(ctx context.Context, net *pcapi.Network, obs *observation)
 	if err != nil {
 		return err
 	}
-	obs.name, obs.attached, obs.counted = k.nameInCloud(net), vms, true
+	obs.name, obs.attached, obs.counted = k.Record(net).Name, vms, true
 	return nil
 }
 
@@ -76,6 +79,9 @@ func attachedTo(ctx context.Context, reader client.Reader, net client.ObjectKey)
 
 // Look searches the listing that all Networks of a Cloud share.
 func (k *kind) Look(ctx context.Context, net *pcapi.Network, obs *observation, id string) error {
+	if refused(net, obs) {
+		return nil
+	}
 	age := obs.View.Settings.PollInterval * 9 / 10
 	if meta.IsStatusConditionTrue(net.Status.Conditions, pcapi.StalledCondition) {
 		age = min(age, external.RecheckSoon/10) // a person corrects it and waits
@@ -86,6 +92,10 @@ func (k *kind) Look(ctx context.Context, net *pcapi.Network, obs *observation, i
 		return err
 	}
 	obs.Looked, obs.Owned = true, true
+	if imported(net) {
+		lookImported(net, obs, all)
+		return nil
+	}
 	var named []cloud.Network
 	for _, n := range all {
 		switch {
@@ -105,7 +115,11 @@ func (k *kind) Look(ctx context.Context, net *pcapi.Network, obs *observation, i
 	return nil
 }
 
+// Get answers itself that there is no network of a name to import: the listing said so.
 func (k *kind) Get(ctx context.Context, obs *observation, id string) (cloud.Network, error) {
+	if obs.byName {
+		return cloud.Network{}, &cloud.Error{Kind: cloud.NotFound, Op: fmt.Sprintf("look for network %q", id)}
+	}
 	return obs.View.Client.GetNetwork(ctx, id)
 }
 

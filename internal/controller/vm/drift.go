@@ -70,7 +70,7 @@ func unsupported(vm *pcapi.VM, caps cloud.Capabilities) error {
 	if vm.Spec.Folder != "" && !caps.Has(cloud.Folders) {
 		fields = append(fields, "folder")
 	}
-	if vm.Spec.NetworkRef != nil && !caps.Has(cloud.Networks) {
+	if vm.Spec.NetworkRef != nil && !caps.Attaches() {
 		fields = append(fields, "networkRef")
 	}
 	if vm.Spec.PowerState == pcapi.PowerOff && !caps.Has(cloud.Power) {

@@ -1,0 +1,86 @@
+package network
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/external"
+	"github.com/privatecloud/operator/internal/reconciler"
+)
+
+// imported reports whether a Network refers to a network that exists, which the
+// operator neither creates, changes nor deletes.
+func imported(net *pcapi.Network) bool { return net.Spec.Import != nil }
+
+// importable returns why a namespace may not import the network of a name; nil if it
+// may. It does not depend on whether there is such a network, and says of no network
+// but the one that the user named. A name that an operator gave is that of another
+// object, possibly of another tenant: only the list allows it.
+func importable(spec *pcapi.CloudSpec, namespace, name string) error {
+	switch spec.Imports {
+	case pcapi.ImportPolicyAny:
+		if hashed.MatchString(name) {
+			return errors.New("a network of this name belongs to another object: import another, or ask the administrator of the Cloud to set imports to Listed and add it to importableNetworks")
+		}
+		return nil
+	case pcapi.ImportPolicyListed:
+		if slices.Contains(spec.ImportableNetworks, pcapi.ImportableNetwork{Name: name, Namespace: namespace}) {
+			return nil
+		}
+		return fmt.Errorf("network %q is not among those that this namespace may import: ask the administrator of the Cloud to add it to importableNetworks", name)
+	default:
+		return errors.New("the Cloud does not allow imports: ask its administrator to set imports, or create a Network without spec.import")
+	}
+}
+
+// refused reports whether the import of a network that is not on record is not allowed.
+func refused(net *pcapi.Network, obs *observation) bool {
+	if obs.byName = imported(net) && net.Status.NetworkID == ""; !obs.byName {
+		return false
+	}
+	obs.importErr = importable(obs.Spec, net.Namespace, net.Spec.Import.Name)
+	return obs.importErr != nil
+}
+
+// lookImported finds the network that a Network imports: by its id once that is on
+// record, whatever its name is then.
+func lookImported(net *pcapi.Network, obs *observation, all []cloud.Network) {
+	for _, n := range all {
+		if obs.byName && n.Name == net.Spec.Import.Name || n.ID == net.Status.NetworkID {
+			obs.named++
+			obs.Resource, obs.How = &n, pcapi.ImportedReason
+		}
+	}
+	if obs.named > 1 {
+		obs.Resource = nil
+	}
+}
+
+// PlanImport records the network that has the name. What the cloud lacks may appear
+// later: it is looked for every minute.
+func (k *kind) PlanImport(net *pcapi.Network, obs *observation) plan {
+	name := net.Spec.Import.Name
+	switch {
+	case obs.Moved:
+		return k.Do(k.Steps.Unclaim).Then(reconciler.Wait(time.Second, pcapi.ProgressingReason,
+			"the network was not imported from the Cloud that spec.cloudRef named before"))
+	case obs.importErr != nil:
+		return k.End(reconciler.Stalled(pcapi.RejectedReason, external.RecheckRefused, obs.importErr))
+	case obs.named > 1:
+		return k.End(reconciler.Stalled(pcapi.AmbiguousReason, external.RecheckSoon, fmt.Errorf(
+			"the cloud has %d networks named %q: rename all but one in the cloud, or delete this Network and import another", obs.named, name)))
+	case obs.Gone:
+		return k.End(reconciler.Stalled(pcapi.RejectedReason, external.RecheckSoon, fmt.Errorf(
+			"the cloud has no network named %q: create it there, or delete this Network and create another with the right name in spec.import", name)))
+	case obs.Absent:
+		return k.End(k.Unproved(&obs.Observation, strconv.Quote(name)))
+	case obs.Resource == nil:
+		return k.Do(k.Steps.Look)
+	}
+	return k.Do(k.Steps.Claim, k.Steps.Adopt)
+}
