@@ -15,7 +15,8 @@ const (
 )
 
 // NetworkSpec is the desired state of a network.
-// +kubebuilder:validation:XValidation:rule="has(self.__import__) || (has(self.cidr) && has(self.gateway))",message="cidr and gateway are required, unless import names a network that exists"
+// +kubebuilder:validation:XValidation:rule="has(self.cidr) || has(self.__import__)",reason=FieldValueRequired,fieldPath=".cidr",message="the network is created with a range, unless import names one that exists"
+// +kubebuilder:validation:XValidation:rule="has(self.gateway) || has(self.__import__)",reason=FieldValueRequired,fieldPath=".gateway",message="the network is created with a gateway, unless import names one that exists"
 // +kubebuilder:validation:XValidation:rule="!has(self.__import__) || (!has(self.cidr) && !has(self.gateway))",message="cidr and gateway of an imported network are those that it has in the cloud: remove them, or remove import"
 // +kubebuilder:validation:XValidation:rule="has(self.__import__) == has(oldSelf.__import__) && (!has(self.__import__) || self.__import__.name == oldSelf.__import__.name)",message="import cannot be added, changed or removed; delete this Network and make another"
 // +kubebuilder:validation:XValidation:rule="!has(self.cidr) || !has(self.gateway) || !isCIDR(self.cidr) || !isIP(self.gateway) || cidr(self.cidr).containsIP(self.gateway)",message="gateway must be an address inside cidr"
