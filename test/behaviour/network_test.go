@@ -547,6 +547,11 @@ var invalidNetworks = map[string]refusal{
 	"gateway is outside cidr":                 {`{cidr: 10.0.0.0/24, gateway: 10.0.1.1}`, "gateway must be an address inside cidr"},
 	"gateway is of the other family":          {`{cidr: 10.0.0.0/24, gateway: "fd00::1"}`, "gateway must be an address inside cidr"},
 	"the spec has an unknown field":           {`{cidr: 10.0.0.0/8, gateway: 10.0.0.1, vlan: 4}`, `unknown field "spec.vlan"`},
+	"the spec is empty":                       {`{}`, "spec.cidr: Required value"},
+	"import has no name":                      {`{import: {}}`, "spec.import.name: Required value"},
+	"import has an empty name":                {`{import: {name: ""}}`, "spec.import.name: Invalid value"},
+	"import with cidr":                        {`{import: {name: shared}, cidr: 10.0.0.0/8}`, "cidr and gateway of an imported network are those that it has in the cloud"},
+	"import with gateway":                     {`{import: {name: shared}, gateway: 10.0.0.1}`, "cidr and gateway of an imported network are those that it has in the cloud"},
 }
 
 func TestNetworkManifests(t *testing.T) { networkManifests.run(t) }
