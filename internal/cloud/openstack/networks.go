@@ -29,6 +29,9 @@ type neutronNetwork struct {
 	Name        string `json:"name"`
 	Description string `json:"description"`
 	CreatedAt   stamp  `json:"created_at"`
+	ProjectID   string `json:"project_id"`
+	Shared      bool   `json:"shared"`
+	External    bool   `json:"router:external"`
 }
 
 // subnet is a range of addresses of a network.
@@ -65,7 +68,8 @@ func firstOf(subnets []subnet) (subnet, bool) {
 	}), true
 }
 
-// ListNetworks returns the networks of the project, not those that others share with it.
+// ListNetworks returns the networks of the project, and those of others that it may use:
+// shared and external ones.
 func (c *Client) ListNetworks(ctx context.Context) ([]cloud.Network, error) {
 	const op = "list networks"
 	ctx, end, err := c.begin(ctx, op)
@@ -73,7 +77,11 @@ func (c *Client) ListNetworks(ctx context.Context) ([]cloud.Network, error) {
 		return nil, err
 	}
 	defer end()
-	networks, err := c.listNetworks(ctx, op, url.Values{})
+	got, err := c.grant(ctx, op, nil)
+	if err != nil {
+		return nil, err
+	}
+	networks, err := c.listPagesOfNetworks(ctx, op, url.Values{})
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +97,15 @@ func (c *Client) ListNetworks(ctx context.Context) ([]cloud.Network, error) {
 	}
 	all := make([]cloud.Network, 0, len(networks))
 	for _, n := range networks {
-		all = append(all, networkOf(n, byNetwork[n.ID]))
+		own := n.ProjectID == "" || n.ProjectID == got.project
+		if !own && !n.Shared && !n.External {
+			continue // an administrator sees those of all projects
+		}
+		joined := networkOf(n, byNetwork[n.ID])
+		if !own { // its subnets may not be shown
+			joined.Shared, joined.HalfMade = true, false
+		}
+		all = append(all, joined)
 	}
 	return all, nil
 }
@@ -203,6 +219,10 @@ func (c *Client) listNetworks(ctx context.Context, op string, query url.Values) 
 		return nil, err
 	}
 	query.Set("project_id", got.project)
+	return c.listPagesOfNetworks(ctx, op, query)
+}
+
+func (c *Client) listPagesOfNetworks(ctx context.Context, op string, query url.Values) ([]neutronNetwork, *cloud.Error) {
 	call := &call{about: aboutCloud, service: network, method: http.MethodGet, route: "network/networks", path: "networks", op: op}
 	return listPages(ctx, c, call, query, "networks", func(n neutronNetwork) string { return n.ID })
 }

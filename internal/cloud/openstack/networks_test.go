@@ -147,14 +147,11 @@ func TestNetworksAreListedWithTheirOldestSubnet(t *testing.T) {
 	page := 0
 	s.handle("GET network/networks", func(w http.ResponseWriter, r *http.Request) {
 		page++
-		if r.URL.Query().Get("project_id") != projectID {
-			t.Errorf("query %s, want that of the project", r.URL.RawQuery)
-		}
 		if r.URL.Query().Get("marker") == "" {
 			_, _ = w.Write([]byte(`{"networks_links": [{"rel": "next", "href": "http://elsewhere.invalid/"}], "networks": [` + bareNetwork + `]}`))
 			return
 		}
-		_, _ = w.Write([]byte(`{"networks": [{"id": "half", "name": "h"}]}`))
+		_, _ = w.Write([]byte(`{"networks": [{"id": "half", "name": "h", "project_id": "` + projectID + `"}]}`))
 	})
 	s.on("GET network/subnets", `{"subnets": [
 		{"id": "young", "network_id": "`+someID+`", "cidr": "10.9.0.0/24", "created_at": "2026-02-01T00:00:00Z"},
@@ -166,6 +163,44 @@ func TestNetworksAreListedWithTheirOldestSubnet(t *testing.T) {
 	}
 	if got[0].CIDR != "10.0.0.0/24" || got[0].HalfMade || !got[1].HalfMade || got[1].CIDR != "" {
 		t.Errorf("%+v, want the oldest subnet of the first, and the second half-made", got)
+	}
+}
+
+func TestNetworksOfOthersAreListedIfTheProjectMayUseThem(t *testing.T) {
+	s := newStub(t)
+	network := func(id, project, more string) string {
+		return `{"id": "` + id + `", "name": "` + id + `", "project_id": "` + project + `"` + more + `}`
+	}
+	s.on("GET network/networks", `{"networks": [`+strings.Join([]string{
+		network("own", projectID, ""), network("own-shared", projectID, `, "shared": true`), network("private", "another", `, "shared": false, "router:external": false`),
+		network("shared", "another", `, "shared": true`), network("external", "another", `, "router:external": true`),
+	}, ",")+`]}`)
+	s.on("GET network/subnets", `{"subnets": [
+		{"id": "a", "network_id": "own", "cidr": "10.1.0.0/24"}, {"id": "b", "network_id": "own-shared", "cidr": "10.2.0.0/24"},
+		{"id": "c", "network_id": "shared", "cidr": "10.3.0.0/24", "gateway_ip": "10.3.0.1"}]}`)
+	got, err := s.client().ListNetworks(t.Context())
+	want := []cloud.Network{
+		{ID: "own", Name: "own", CIDR: "10.1.0.0/24"}, {ID: "own-shared", Name: "own-shared", CIDR: "10.2.0.0/24"},
+		{ID: "shared", Name: "shared", CIDR: "10.3.0.0/24", Gateway: "10.3.0.1", Shared: true}, {ID: "external", Name: "external", Shared: true},
+	}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		t.Errorf("networks: %v (-want +got):\n%s", err, diff)
+	}
+}
+
+// An account that may see all networks completes none of another project.
+func TestHalfMadeNetworkIsLookedForInTheProject(t *testing.T) {
+	s := newStub(t)
+	s.handle("GET network/networks", func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("project_id") != projectID {
+			t.Errorf("query %s, want that of the project", r.URL.RawQuery)
+		}
+		_, _ = w.Write([]byte(`{"networks": []}`))
+	})
+	s.on("POST network/networks", `{"network": `+bareNetwork+`}`, 201)
+	s.on("POST network/subnets", `{"subnet": `+itsSubnet+`}`, 201)
+	if _, err := s.client().CreateNetwork(t.Context(), aNetwork); err != nil {
+		t.Error(err)
 	}
 }
 

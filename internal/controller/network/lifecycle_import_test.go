@@ -338,3 +338,23 @@ func TestImportWithForgedClaimChangesNothing(t *testing.T) {
 		h.wantNetworks(portGroup())
 	})
 }
+
+// Who shares a network can give it any name.
+func TestNetworkThatIsSharedIsNotAdopted(t *testing.T) {
+	t.Parallel()
+	shared := networkWith(withID("n2"), func(n *cloud.Network) { n.Shared = true })
+	h := newHarness(t, keysOnly, []cloud.Network{shared}, netWith())
+	h.fail(cloudfake.CreateNetwork, errReset)
+	h.reconcile()
+	h.advance(settleTime)
+	h.reconcile()
+	h.advance(pollInterval)
+	h.reconcile()
+	if id := h.network().Status.NetworkID; id == "n2" || id == "" {
+		t.Errorf("network %q, want the one that the create made", id)
+	}
+	h.remove()
+	h.reconcile()
+	h.wantGone()
+	h.wantNetworks(shared)
+}

@@ -101,6 +101,7 @@ func (k *kind) Look(ctx context.Context, net *pcapi.Network, obs *observation, i
 		switch {
 		case n.ID == id:
 			obs.Resource = &n
+		case n.Shared: // no create of this account made it
 		case alive && id == "" && n.HalfMade && cloud.AlikeNames(n.Name, k.nameInCloud(net)):
 			obs.half = true // a create completes it
 		case cloud.AlikeNames(n.Name, k.nameInCloud(net)): // its hash proves it in any case
