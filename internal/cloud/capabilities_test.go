@@ -8,6 +8,25 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
+func TestAttaches(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		has  []cloud.Capability
+		want bool
+	}{
+		"networks that can be created: servers can be created on them": {[]cloud.Capability{cloud.Networks}, true},
+		"networks that exist: servers can be created on them":          {[]cloud.Capability{cloud.Labels, cloud.NetworkAttach}, true},
+		"no networks: servers cannot be created on any":                {[]cloud.Capability{cloud.Labels}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if got := cloud.NewCapabilities(test.has...).Attaches(); got != test.want {
+				t.Errorf("Attaches: %t, want %t", got, test.want)
+			}
+		})
+	}
+}
+
 func TestCreateGuaranteeStatesWhatALostAnswerLeadsTo(t *testing.T) {
 	t.Parallel()
 	const (
