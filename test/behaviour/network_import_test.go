@@ -122,7 +122,7 @@ var networkImports = cases{
 		f := newFixture(t, mockcloud.Options{})
 		owner := f.readyNetwork("owner")
 		net := f.createNetwork("net", importNetwork(owner.Status.NameInCloud))
-		t.Eventually(latest(net)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "Rejected", "belongs to another object"))
+		t.Eventually(latest(net)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "Rejected", "may belong to another object"))
 	},
 
 	"the network is changed in the cloud: the Network shows it and changes nothing": func(t *T) {

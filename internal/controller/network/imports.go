@@ -25,7 +25,7 @@ func importable(spec *pcapi.CloudSpec, namespace, name string) error {
 	switch spec.Imports {
 	case pcapi.ImportPolicyAny:
 		if hashed.MatchString(name) {
-			return errors.New("a network of this name belongs to another object: import another, or ask the administrator of the Cloud to set imports to Listed and add it to importableNetworks")
+			return errors.New("a network of this name may belong to another object: import another, or ask the administrator of the Cloud to set imports to Listed and add it to importableNetworks")
 		}
 		return nil
 	case pcapi.ImportPolicyListed:

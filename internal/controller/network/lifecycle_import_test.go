@@ -211,7 +211,7 @@ func TestNetworkImportPolicy(t *testing.T) {
 		{name: "Listed for another namespace: refused", spec: listed(importedName, "db"), want: "False Rejected", message: "importableNetworks"},
 		{name: "another network is listed: refused", spec: listed("storage", "ns"), want: "False Rejected", message: "importableNetworks"},
 		{name: "Any: imported", spec: pcapi.CloudSpec{Imports: pcapi.ImportPolicyAny}, want: "True InSync"},
-		{name: "Any, network of an object: refused", network: ofAnObject, spec: pcapi.CloudSpec{Imports: pcapi.ImportPolicyAny}, want: "False Rejected", message: "belongs to another object"},
+		{name: "Any, network of an object: refused", network: ofAnObject, spec: pcapi.CloudSpec{Imports: pcapi.ImportPolicyAny}, want: "False Rejected", message: "may belong to another object"},
 		{name: "Listed, network of an object: imported", network: ofAnObject, spec: listed(ofAnObject, "ns"), want: "True InSync"},
 	}
 	for _, tc := range tests {

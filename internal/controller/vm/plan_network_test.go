@@ -35,6 +35,8 @@ func TestPlanCreateWhileNetworkIsNotReady(t *testing.T) {
 	runPlans(t, []planCase{
 		{name: "no claim: blocked without a name check", vm: vm, obs: obsWith(withNetworks, detached), outcome: "blocked: NetworkNotReady by Network/net", message: "is being deleted"},
 		{name: "cloud has no networks: stalled", vm: vm, obs: obsWith(everything), outcome: "stalled: Unsupported, again in 10m0s", message: "cannot set networkRef"},
+		{name: "cloud attaches and does not create networks: blocked by the Network alone", vm: vm, obs: obsWith(cloud.NewCapabilities(append(without(), cloud.NetworkAttach)...), detached),
+			outcome: "blocked: NetworkNotReady by Network/net", message: "is being deleted"},
 		{name: "claim: look", vm: vm, obs: obsWith(withNetworks, claimed, detached), steps: []string{external.StepLook}, outcome: "in sync"},
 		{name: "server found: adopted", vm: vm, obs: obsWith(withNetworks, withCandidates(external.OwnerProof, serverWith()), detached), steps: []string{external.StepAdopt}, outcome: "in sync"},
 		{name: "settle time is not over: wait, even with a key", vm: vm, obs: obsWith(withNetworks, withCandidates(external.NoProof), awaitingSettleTime, detached), outcome: "waiting: OutcomeUnknown, again in 1m0s", message: "since now Network"},
