@@ -111,6 +111,12 @@ func (o *Observation[R]) Capabilities() cloud.Capabilities { return o.View.Capab
 // Available reports whether the cloud can be called.
 func (o *Observation[R]) Available() bool { return o.View.Unavailable == "" }
 
+// NeedsStop reports whether an operation failed that changes the resource because the
+// resource has to be stopped for it.
+func (o *Observation[R]) NeedsStop() bool {
+	return o.Fault != nil && o.FaultOf == OperationUpdate && o.Fault.Kind == cloud.NeedsStop
+}
+
 // Proved reports whether the search found a resource that certainly belongs to
 // the object. With NameProof there is one at most.
 func (o *Observation[R]) Proved() bool {

@@ -415,6 +415,32 @@ func TestResizeThatNeedsStop(t *testing.T) {
 			equal(t, "cores", 2, h.cloud.Server("s1").CPU)
 		})
 	}
+	for name, tc := range map[string]struct {
+		vm      *pcapi.VM
+		state   cloud.State
+		calls   []string
+		stalled string
+	}{
+		"not allowed: stalled":     {onRecord(), cloud.StateActive, []string{"operation op1", "get s1"}, "True NeedsRestart"},
+		"allowed: it is stopped":   {onRecord(restartAllowed), cloud.StateStopped, []string{"operation op1", "get s1", "update s1"}, ""},
+		"asked for: it is stopped": {onRecord(poweredOff), cloud.StateStopped, []string{"operation op1", "get s1", "update s1"}, ""},
+	} {
+		t.Run("the operation fails for it and a stop is "+name, func(t *testing.T) {
+			h := harnessWithServer(t, operating, tc.vm, serverWith(withCores(1)))
+			h.cloud.SetOperating(true)
+			h.mustReconcile()
+			h.cloud.FailOperations(&cloud.Error{Kind: cloud.NeedsStop, Op: "operation", Detail: "no hot-add"})
+			h.cloud.TakeCalls()
+			h.advance(time.Second)
+			h.mustReconcile()
+			h.wantCalls(tc.calls...)
+			h.cloud.FinishOperations()
+			equal(t, "state", tc.state, h.cloud.Server("s1").State)
+			if tc.stalled != "" {
+				h.wantCondition(pcapi.StalledCondition, tc.stalled, "no hot-add", "spec.updatePolicy")
+			}
+		})
+	}
 	t.Run("the size is refused while it is stopped: started again, and not tried again", func(t *testing.T) {
 		h := harnessWithServer(t, everything, onRecord(restartAllowed), serverWith(withCores(1)))
 		h.cloud.SetNeedsStop(true)

@@ -65,7 +65,7 @@ func (k *kind) Relate(ctx context.Context, vm *pcapi.VM, obs *observation) error
 // observeRefusal finds out whether the cloud refused the size that the spec asks for
 // while the server was stopped for it.
 func (k *kind) observeRefusal(vm *pcapi.VM, obs *observation) {
-	if obs.Fault != nil && obs.FaultOf == external.OperationUpdate && obs.Resource != nil && stoppedFor(vm, obs, difference(vm, *obs.Resource)) {
+	if obs.Fault != nil && obs.FaultOf == external.OperationUpdate && !obs.NeedsStop() && obs.Resource != nil && stoppedFor(vm, obs, difference(vm, *obs.Resource)) {
 		k.Tracker.Refuse(vm.UID, pending.Refusal{Generation: vm.Generation, Reason: cloud.PublicMessage(obs.Fault)})
 	}
 	obs.refusal, _ = k.Tracker.RefusalOf(vm.UID, vm.Generation)

@@ -151,6 +151,9 @@ func (k *kind) unlabel(ctx context.Context, vm *pcapi.VM, obs *observation) erro
 func (k *kind) update(ctx context.Context, vm *pcapi.VM, obs *observation) error {
 	whole, id := difference(vm, *obs.Resource), obs.Resource.ID
 	change := firstChange(vm, obs, whole)
+	if obs.NeedsStop() && resizes(change) && obs.Resource.State == cloud.StateActive {
+		return k.stopToChange(ctx, vm, obs, change, obs.Fault)
+	}
 	result, err := obs.View.Client.UpdateServer(ctx, id, change)
 	switch {
 	case cloud.Is(err, cloud.NeedsStop):
