@@ -26,8 +26,11 @@ type Front struct {
 	lost    map[string]bool
 	rewrite func(method, body string) string
 	answer  func(method string) (status int, body string)
+	instead func(method, body string) (status int, answer string)
 	random  func(method string) bool
 	stopped bool
+	// password is the only one that is accepted; empty for any.
+	password string
 	// held makes tasks that have ended look as if they were running.
 	held bool
 }
@@ -50,10 +53,11 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	f.counts[method]++
 	lost := f.lost[method] || f.random != nil && f.random(method)
-	rewrite, instead, start, held := f.rewrite, f.answer, !f.stopped, f.held
+	rewrite, start, held := f.rewrite, !f.stopped, f.held
+	instead := f.replacements(method, string(body))
 	f.mu.Unlock()
-	if instead != nil {
-		if status, text := instead(method); status != 0 {
+	for _, answer := range instead {
+		if status, text := answer(); status != 0 {
 			w.Header().Set("Content-Type", http.DetectContentType([]byte(text)))
 			w.WriteHeader(status)
 			_, _ = io.WriteString(w, text)
@@ -81,6 +85,21 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		text = strings.ReplaceAll(text, "<state>success</state>", "<state>running</state><progress>42</progress>")
 	}
 	_, _ = io.WriteString(w, text)
+}
+
+// replacements returns what may answer a request in place of the simulator. The caller
+// holds the lock, and calls them without it.
+func (f *Front) replacements(method, body string) (all []func() (status int, body string)) {
+	if f.refused(method, body) {
+		all = append(all, func() (int, string) { return Fault("InvalidLogin") })
+	}
+	if answer := f.answer; answer != nil {
+		all = append(all, func() (int, string) { return answer(method) })
+	}
+	if instead := f.instead; instead != nil {
+		all = append(all, func() (int, string) { return instead(method, body) })
+	}
+	return all
 }
 
 // HoldTasks makes tasks look as if they were running, until restore is called.

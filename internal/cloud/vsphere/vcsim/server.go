@@ -1,4 +1,9 @@
 // Package vcsim runs govmomi's simulator of a vCenter in the process of a test.
+//
+//	server.go    the simulator, its VMs and folders
+//	front.go     what is before it, counts requests and makes them fail
+//	switches.go  tasks and logins that fail, a vCenter that restarts, more objects
+//	record.go    which VMs were made and removed
 package vcsim
 
 import (
@@ -106,7 +111,7 @@ func (s *Server) Close() {
 // TemplateVM returns the template.
 func (s *Server) TemplateVM() *simulator.VirtualMachine {
 	for _, vm := range s.VMs() {
-		if vm.Config.Template || len(s.VMs()) == 1 {
+		if vm.Name == Template && vm.Config.Template || len(s.VMs()) == 1 {
 			return vm
 		}
 	}
@@ -195,24 +200,31 @@ func (s *Server) FolderNames() []string {
 // EndSessions ends all sessions but that of Admin, as after the time that a vCenter
 // keeps idle ones.
 func (s *Server) EndSessions(ctx context.Context) error {
+	_, err := s.endSessions(ctx)
+	return err
+}
+
+// endSessions is EndSessions, and returns how many sessions it ended.
+func (s *Server) endSessions(ctx context.Context) (ended int, err error) {
 	own, err := s.Admin.SessionManager.UserSession(ctx)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	var manager mo.SessionManager
 	collector := property.DefaultCollector(s.Admin.Client)
 	if err := collector.RetrieveOne(ctx, s.Admin.SessionManager.Reference(), []string{"sessionList"}, &manager); err != nil {
-		return err
+		return 0, err
 	}
 	for _, session := range manager.SessionList {
 		if session.Key == own.Key {
 			continue
 		}
 		if err := s.Admin.SessionManager.TerminateSession(ctx, []string{session.Key}); err != nil {
-			return err
+			return ended, err
 		}
+		ended++
 	}
-	return nil
+	return ended, nil
 }
 
 var taskRef = regexp.MustCompile(`type="Task">([^<]+)<`)
