@@ -132,6 +132,12 @@ func (c *Client) failedTask(ctx context.Context, op string, at *site, what opera
 		if what.kind == updateOperation && f.ExistingState == f.RequestedState {
 			return state, nil // it has the state that was asked for
 		}
+		if what.kind == updateOperation && f.ExistingState == types.VirtualMachinePowerStatePoweredOn { // only a change of the size needs another one
+			needsStop := *errNeedsStop
+			needsStop.Op = op
+			state.Err = &needsStop
+			return state, nil
+		}
 	case *types.ManagedObjectNotFound:
 		if what.kind == deleteOperation {
 			return state, nil
