@@ -1,5 +1,16 @@
 // Package vsphere_test runs the operator with a Cloud of type VSphere, on a simulator of
-// a vCenter.
+// a vCenter. The specs share a default Cloud and run one after the other. The other tests
+// have a vCenter each and run in parallel, since they mostly wait.
+//
+//	suite_test.go    the suite of specs
+//	life_test.go     specs of VMs, VmGroups and GPUInfos
+//	import_test.go   specs of VMs that somebody else made
+//	cluster_test.go  API servers with operators, for the tests
+//	site_test.go     a Cloud for one test
+//	session_test.go  sessions, passwords, a vCenter that restarts
+//	refusal_test.go  clones and changes that fail, and that take long
+//	place_test.go    edits of spec.vsphere
+//	rivals_test.go   several clusters, several managers, VMs of others
 package vsphere_test
 
 import (
