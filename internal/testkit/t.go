@@ -56,5 +56,6 @@ func RunInParallel(n int) error {
 	if given {
 		return nil
 	}
-	return flag.Set("test.parallel", strconv.Itoa(n))
+	// flag.Set would count as an argument of the user, which Ginkgo refuses.
+	return flag.Lookup("test.parallel").Value.Set(strconv.Itoa(n))
 }
