@@ -60,6 +60,7 @@ var _ = Describe("A vCenter", Serial, func() {
 		specs.Edit(ctx, vm, func(vm *pcapi.VM) {
 			metav1.SetMetaDataAnnotation(&vm.ObjectMeta, pcapi.ReconcileRequestedAtAnnotation, "now")
 		})
+		specs.Ready(ctx, vm)
 		specs.Remove(ctx, vm)
 	})
 
@@ -77,12 +78,11 @@ var _ = Describe("A vCenter", Serial, func() {
 
 	It("a VmGroup: gets a folder with its VMs, is scaled, and its folder is removed with it", func(ctx SpecContext) {
 		const folder = tenantNamespace + "-vmgroup-sample"
-		group := testkit.VmGroup(tenantNamespace, "vmgroup-sample", func(g *pcapi.VmGroup) {
-			g.Spec.CPU, g.Spec.Memory, g.Spec.Replicas, g.Spec.Template = new(int32(2)), new(int32(1)), new(int32(3)), "my-operator-template"
-		})
-		Expect(env.Client.Create(ctx, group)).To(Succeed())
+		group := testkit.VmGroup(tenantNamespace, "vmgroup-sample")
+		kubectl(ctx, groupManifest, "apply", "-f", "-")
 		Eventually(ctx, messages).Should(ContainElement(And(ContainSubstring("my-operator-template"), ContainSubstring(vcsim.Template))), "the VMs say which templates there are")
-		specs.Edit(ctx, group, func(g *pcapi.VmGroup) { g.Spec.Template = vcsim.Template })
+		Expect(names()).To(BeEmpty())
+		kubectl(ctx, "", "patch", "vmgroup", group.Name, "-n", group.Namespace, "--type=merge", "-p", `{"spec":{"template":"`+vcsim.Template+`"}}`)
 		specs.Ready(ctx, group)
 		Expect(names()).To(HaveLen(3))
 		Expect(vcenter.FolderNames()).To(ContainElement(folder))
@@ -90,12 +90,25 @@ var _ = Describe("A vCenter", Serial, func() {
 			vm := vcenter.VM(name)
 			Expect(vcenter.Model.Map().Get(*vm.Parent).(*simulator.Folder).Name).To(Equal(folder))
 			Expect([]int32{vm.Config.Hardware.NumCPU, vm.Config.Hardware.MemoryMB}).To(Equal([]int32{2, 1024}))
+			Expect(origin(vm)).To(ContainSubstring(`"template":"` + vcsim.Template + `"`))
 		}
-		specs.Edit(ctx, group, func(g *pcapi.VmGroup) { g.Spec.Replicas = new(int32(5)) })
-		Eventually(ctx, names).Should(HaveLen(5))
+		for _, replicas := range []int{5, 2} {
+			kubectl(ctx, "", "scale", "vmgroup", group.Name, "-n", group.Namespace, fmt.Sprintf("--replicas=%d", replicas))
+			Eventually(ctx, names).Should(HaveLen(replicas))
+			specs.Ready(ctx, group)
+		}
+
+		// The template that the manifest names exists now, and replaces the VMs.
+		Expect(vcenter.MakeTemplate(ctx, "my-operator-template")).To(Succeed())
+		kubectl(ctx, groupManifest, "apply", "-f", "-")
+		Eventually(ctx, func() []string {
+			var from []string
+			for _, name := range names() {
+				from = append(from, origin(vcenter.VM(name)))
+			}
+			return from
+		}).Should(And(HaveLen(3), HaveEach(ContainSubstring(`"template":"my-operator-template"`))))
 		specs.Ready(ctx, group)
-		specs.Edit(ctx, group, func(g *pcapi.VmGroup) { g.Spec.Replicas = new(int32(2)) })
-		Eventually(ctx, names).Should(HaveLen(2))
 		specs.Remove(ctx, group)
 		Eventually(ctx, names).Should(BeEmpty())
 		Eventually(ctx, vcenter.FolderNames).ShouldNot(ContainElement(folder))
@@ -149,7 +162,7 @@ var _ = Describe("A vCenter", Serial, func() {
 		specs.Remove(ctx, broken)
 	})
 
-	It("a GPUInfo: finds a node on a host with graphics", func(ctx SpecContext) {
+	It("a GPUInfo: finds a node on a host with graphics that is not in maintenance mode", func(ctx SpecContext) {
 		vm := testkit.VM(tenantNamespace, "worker-1")
 		Expect(env.Client.Create(ctx, vm)).To(Succeed())
 		specs.Ready(ctx, vm)
@@ -159,28 +172,70 @@ var _ = Describe("A vCenter", Serial, func() {
 		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "Test", LastHeartbeatTime: metav1.Now()}}
 		Expect(env.Client.Status().Update(ctx, node)).To(Succeed())
 		host := *vcenter.VM("worker-1").Runtime.Host
-		vcenter.Change(host, types.PropertyChange{Name: "config.graphicsInfo", Val: []types.HostGraphicsInfo{{DeviceName: "gpu", GraphicsType: "sharedDirect"}}})
+		maintain := func(in bool) {
+			vcenter.Change(host, types.PropertyChange{Name: "runtime.inMaintenanceMode", Val: in})
+		}
+		gpu := &pcapi.GPUInfo{ObjectMeta: metav1.ObjectMeta{Namespace: tenantNamespace, Name: "gpuinfo-sample"}}
+		none := testkit.HaveCondition(pcapi.PlacedCondition, metav1.ConditionFalse, pcapi.NoneAvailableReason)
+		kubectl(ctx, gpuManifest, "apply", "-n", tenantNamespace, "-f", "-")
+		Eventually(ctx, specs.Stored(gpu)).Should(And(none, HaveField("Status.Candidates", ContainElement(HaveField("Message", "the host has no GPU")))))
 
-		gpu := &pcapi.GPUInfo{ObjectMeta: metav1.ObjectMeta{Namespace: tenantNamespace, Name: "gpuinfo-sample"}, Spec: pcapi.GPUInfoSpec{DesAccTime: 100, GPURequired: true}}
-		Expect(env.Client.Create(ctx, gpu)).To(Succeed())
+		vcenter.Change(host, types.PropertyChange{Name: "config.graphicsInfo", Val: []types.HostGraphicsInfo{{DeviceName: "gpu", GraphicsType: "sharedDirect"}}})
 		found := specs.Ready(ctx, gpu)
 		Expect(found.Status.SuitableNodeName).To(Equal("worker-1"))
 		Expect(found.Status.SuitableHostName).To(Equal(vcenter.Model.Map().Get(host).(*simulator.HostSystem).Name))
+		maintain(true)
+		Eventually(ctx, specs.Stored(gpu)).Should(And(none, HaveField("Status.Candidates", ContainElement(HaveField("Message", "the cloud does not list its host")))))
+		maintain(false)
+		Expect(specs.Ready(ctx, gpu).Status.SuitableNodeName).To(Equal("worker-1"))
 		specs.Remove(ctx, gpu)
 		specs.Remove(ctx, vm)
 	})
 })
 
-// names returns the names of the VMs that are no templates.
-func names() []string {
-	var all []string
-	for _, vm := range vcenter.VMs() {
-		if !vm.Config.Template {
-			all = append(all, vm.Name)
+// groupManifest and gpuManifest are manifests of guides to operators on vSphere.
+const (
+	groupManifest = `apiVersion: samplecontroller.k8s.io/v1alpha1
+kind: VmGroup
+metadata:
+  name: vmgroup-sample
+  namespace: myoperator-vms
+spec:
+  cpu: 2
+  memory: 1
+  replicas: 3
+  template: my-operator-template
+`
+	gpuManifest = `apiVersion: samplecontroller.k8s.io/v1alpha1
+kind: GPUInfo
+metadata:
+  name: gpuinfo-sample
+spec:
+  # Add fields here
+  desAccTime: 100
+  gpuRequired: True
+`
+)
+
+// kubectl runs kubectl as an administrator.
+func kubectl(ctx context.Context, input string, args ...string) {
+	GinkgoHelper()
+	_, err := env.Kubectl(ctx, input, args...)
+	Expect(err).NotTo(HaveOccurred())
+}
+
+// origin returns the part of the mark of a VM that says how it came to be.
+func origin(vm *simulator.VirtualMachine) string {
+	for _, option := range vm.Config.ExtraConfig {
+		if value := option.GetOptionValue(); value.Key == "privatecloud.origin" {
+			return fmt.Sprint(value.Value)
 		}
 	}
-	return all
+	return ""
 }
+
+// names returns the names of the VMs that are no templates.
+func names() []string { return namesIn(vcenter) }
 
 // messages returns those of the conditions of all VMs.
 func messages(ctx context.Context) ([]string, error) {

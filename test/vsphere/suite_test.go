@@ -56,9 +56,9 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	DeferCleanup(func() { Expect(operator.Stop()).To(Succeed()) })
 
 	Expect(env.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tenantNamespace}})).To(Succeed())
-	home := newCloud(ctx, pcapi.DefaultCloudName)
-	Expect(env.Client.Create(ctx, home)).To(Succeed())
-	Eventually(ctx, specs.Stored(home)).Should(testkit.BeReady())
+	defaultCloud := newCloud(ctx, pcapi.DefaultCloudName)
+	Expect(env.Client.Create(ctx, defaultCloud)).To(Succeed())
+	Eventually(ctx, specs.Stored(defaultCloud)).Should(testkit.BeReady())
 })
 
 // startOperator starts a manager.
@@ -77,12 +77,5 @@ func newCloud(ctx context.Context, name string, change ...func(*pcapi.Cloud)) *p
 		StringData: map[string]string{"username": "operator@vsphere.local", "password": "secret"},
 	}
 	Expect(env.Client.Create(ctx, secret)).To(Succeed())
-	return testkit.Cloud(name, vcenter.URL, append([]func(*pcapi.Cloud){func(c *pcapi.Cloud) {
-		c.Spec.Type, c.Spec.REST = pcapi.CloudTypeVSphere, nil
-		c.Spec.CredentialsSecretRef, c.Spec.InsecureAllowHTTP = &pcapi.SecretReference{Name: name}, true
-		c.Spec.VSphere = &pcapi.VSphereCloud{
-			Datacenter: "DC0", Folder: vcsim.Folder, ResourcePool: "/DC0/host/DC0_C0/Resources", Datastore: "LocalDS_0",
-			Templates: pcapi.VSphereTemplates{Folder: "/DC0/vm", Default: vcsim.Template},
-		}
-	}}, change...)...)
+	return cloudOn(vcenter, name, change...)
 }
