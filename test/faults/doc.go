@@ -17,6 +17,7 @@
 //	networks.go    the same for Networks
 //	scenario.go    what a user does, in steps, and the kills in between
 //	matrix.go      which scenarios run on which clouds
+//	vsphere.go     the same on a vCenter
 //	quirks.go      scenarios on clouds with random quirks, and random kills
 //	hostile.go     a cloud beside that of a world, whose answers take memory
 //	hostile_cases.go  these answers

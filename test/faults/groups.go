@@ -108,7 +108,7 @@ func (w *world) groupViolations() []string {
 	if to == nil || !w.profile.exact {
 		return nil
 	}
-	ledger := slices.DeleteFunc(w.mock.Ledger(), func(e mockcloud.LedgerEntry) bool { return e.By != mockcloud.ByClient && e.Op == mockcloud.OpCreate })
+	ledger := slices.DeleteFunc(w.stock.Ledger(), func(e mockcloud.LedgerEntry) bool { return e.By != mockcloud.ByClient && e.Op == mockcloud.OpCreate })
 	for i := range ledger {
 		ledger[i].Labels = map[string]string{"group": group}
 	}

@@ -103,10 +103,11 @@ func (w *world) readyOrStalled(vm *pcapi.VM) (is bool, why string) {
 
 // ready reports whether the status is of the current spec, is Ready and includes
 // the CPU use, which a core cloud reports later: no more writes are expected. A
-// cloud that mistypes the CPU use never reports it.
+// cloud that mistypes the CPU use never reports it, and a vCenter has none of a VM that
+// is stopped.
 func (w *world) ready(vm *pcapi.VM) bool {
 	c := meta.FindStatusCondition(vm.Status.Conditions, pcapi.ReadyCondition)
-	measured := vm.Status.CPUUtilization != nil || w.profile.mock.Quirks.WrongTypes
+	measured := vm.Status.CPUUtilization != nil || w.profile.mock.Quirks.WrongTypes || w.profile.vcenter && vm.Status.State == pcapi.VMStateStopped
 	return c != nil && c.Status == "True" && c.ObservedGeneration == vm.Generation && vm.Status.VMID != "" && measured
 }
 
@@ -138,7 +139,7 @@ func (w *world) violations() []error {
 // duplicates returns a violation for each VM that had two servers at a time. In a
 // run each VM has a name of its own, and only the operator is a client of the mock.
 func (w *world) duplicates() []string {
-	byName := w.mock.Ledger()
+	byName := w.stock.Ledger()
 	for i := range byName {
 		byName[i].Labels = nil
 		if byName[i].By == mockcloud.ByClient {
@@ -160,7 +161,7 @@ func (w *world) foreignChanges() []string {
 	var wrong []string
 	use := cmpopts.IgnoreFields(mockcloud.Server{}, "CPUUtilization", "CPUUsageMHz", "MemoryUsageMB")
 	for id, was := range w.foreign {
-		is, found := w.mock.Server(id)
+		is, found := w.stock.Server(id)
 		if diff := gocmp.Diff(was, is, use); !found {
 			wrong = append(wrong, fmt.Sprintf("foreign server %s is gone", was.Name))
 		} else if diff != "" {
@@ -252,7 +253,7 @@ func (w *world) objectOf(server string) string {
 func (w *world) ownServers() []mockcloud.Server {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.DeleteFunc(w.mock.Servers(), func(s mockcloud.Server) bool {
+	return slices.DeleteFunc(w.stock.Servers(), func(s mockcloud.Server) bool {
 		_, isForeign := w.foreign[s.ID]
 		return isForeign
 	})

@@ -30,6 +30,7 @@ var (
 	bare         = profile{name: "neither keys, unique names nor labels", exact: true, mock: without(mockcloud.Idempotency, mockcloud.UniqueNames, mockcloud.Labels)}
 	operating    = profile{name: "extended with operations", exact: true, mock: withOperations()}
 	operatingOne = profile{name: "labels and operations", mock: withOperations(mockcloud.Idempotency, mockcloud.UniqueNames), sharedNames: true}
+	onVCenter    = profile{name: "a vCenter", exact: true, vcenter: true}
 	labelled     = profile{name: "labels only", sharedNames: true, mock: without(mockcloud.Idempotency, mockcloud.UniqueNames)}
 	// These report changes by themselves.
 	reporting    = profile{name: "extended with events", exact: true, mock: with(without(), mockcloud.Events)}
@@ -125,6 +126,14 @@ func anyEffect(e effect) []phase {
 	return []phase{before, after}
 }
 
+// cloudEffect returns all phases for effects in the cloud, and none for others.
+func cloudEffect(e effect) []phase {
+	if e.side == cloudSide {
+		return everyPhase(e)
+	}
+	return nil
+}
+
 func everyPhase(effect) []phase { return []phase{before, after, late} }
 
 func lateCreate(e effect) []phase {
@@ -160,6 +169,7 @@ func selection() (all []*matrixCase) {
 	all = append(all, matrixCases(extended, anyEffect, networkEdited, networkWithVM, networkEditedWhileDown)...)
 	all = append(all, matrixCases(keyless, anyEffect, networkWithVM)...)
 	all = append(all, matrixCases(labelled, anyEffect, networkEdited, networkDeletedWhileDown)...)
+	all = append(all, matrixCases(onVCenter, cloudEffect, inFolder)...)
 	for _, p := range []profile{core, keyless, labelled} {
 		all = append(all, matrixCases(p, lateCreate, seldomListed, seldomDeletedWhileDown)...)
 	}
@@ -183,6 +193,8 @@ func everything() (all []*matrixCase) {
 	for _, p := range []profile{extended, keyless, unmarked, keyed, labelled} {
 		all = append(all, matrixCases(p, everyPhase, networkEdited, networkWithVM, networkDeletedWhileDown, networkEditedWhileDown)...)
 	}
+	all = append(all, matrixCases(onVCenter, everyPhase, inFolder, edited, recreated, deletedWhileDown, editedWhileDown, renamedWhileDown, imported, orphaned, nameTaken, equalNames, twoManagers, firstContact)...)
+	all = append(all, matrixCases(onVCenter, everyPhase, groupCreated, groupShrunk, groupRolled, groupDeleted, groupTwoManagers)...)
 	all = append(all, matrixCases(keyed, everyPhase, recreated, edited, undecidedEditedWhileDown, undecidedDeletedWhileDown, imported, orphaned, twoManagers)...)
 	all = append(all, matrixCases(notExclusive, everyPhase, undecidedCreate, undecidedDeletedWhileDown, undecidedRenamedWhileDown, imported, orphaned, nameTaken)...)
 	return append(all, matrixCases(bare, everyPhase, undecidedCreate, undecidedDeletedWhileDown, undecidedRenamedWhileDown)...)

@@ -123,9 +123,9 @@ func (s scenario) play(ctx context.Context, w *world, k int, at phase) (killed e
 // cancels the hold otherwise: the number of effects differs between runs, since a
 // write on an old version is repeated.
 func (w *world) waitForHold(ctx context.Context, at *hold) (bool, error) {
-	before := w.gate.listingCount()
+	enough := w.seen(3)
 	err := w.until(ctx, func() error {
-		if len(at.held) == 0 && w.gate.listingCount() < before+3 {
+		if len(at.held) == 0 && !enough() {
 			return errors.New("the cloud is not listed any more")
 		}
 		return nil
@@ -203,13 +203,23 @@ func (w *world) waitForRest(ctx context.Context) error {
 }
 
 func (w *world) listings(ctx context.Context, n int) error {
-	before := w.gate.listingCount()
+	enough := w.seen(n)
 	return w.until(ctx, func() error {
-		if w.gate.listingCount() < before+n {
+		if !enough() {
 			return errors.New("the cloud is not listed any more")
 		}
 		return nil
 	})
+}
+
+// seen returns a function that reports whether the cloud was listed n times since. A
+// vCenter reports changes and is listed seldom: there, poll intervals count.
+func (w *world) seen(n int) func() bool {
+	before, end := w.gate.listingCount(), time.Now().Add(time.Duration(n)*pollInterval)
+	if w.vcenter != nil {
+		return func() bool { return time.Now().After(end) }
+	}
+	return func() bool { return w.gate.listingCount() >= before+n }
 }
 
 // create creates a VM object, changed by spec, and expects it to run.
@@ -332,7 +342,7 @@ func createRefused(name string) step {
 // importVM creates an object that imports a server that exists already.
 func importVM(name string) step {
 	return func(ctx context.Context, w *world) error {
-		server, err := w.mock.PutServer(mockcloud.Server{Name: name})
+		server, err := w.stock.PutServer(mockcloud.Server{Name: name})
 		if err != nil {
 			return err
 		}

@@ -4,12 +4,11 @@ import (
 	"context"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
 	. "github.com/onsi/gomega"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
@@ -22,40 +21,22 @@ const (
 	vsphereKills   = 4
 )
 
-// vsphereChanges are the methods that change something.
-var vsphereChanges = map[string]bool{
-	"CloneVM_Task": true, "CreateFolder": true, "PowerOffVM_Task": true, "Destroy_Task": true,
-}
-
 // vsphereWorld is a world with a vCenter. Of its answers to changes, one in three is
 // lost, and of all others one in ten.
 type vsphereWorld struct {
 	*world
 	t       *testkit.T
-	vcenter *vcsim.Server
 	manager *manager
 }
 
 func openVSphere(t *testkit.T) *vsphereWorld {
-	w := &vsphereWorld{world: openWorld(t, setting{profile: extended}), t: t}
+	w := &vsphereWorld{world: openWorld(t, setting{profile: onVCenter}), t: t}
 	var err error
-	w.vcenter, err = vcsim.Start(t.Context())
-	t.Expect(err).NotTo(HaveOccurred())
-	t.Cleanup(w.vcenter.Close)
-	name := w.name + "-vcenter"
-	t.Expect(w.env.client.Create(t.Context(), &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: w.name, Name: name, Labels: map[string]string{pcapi.CredentialsForLabel: name}},
-		StringData: map[string]string{"username": "operator@vsphere.local", "password": "secret"},
-	})).To(Succeed())
-	t.Expect(w.createCloud(t.Context(), name, w.vcenter.URL, pcapi.CloudSpec{
-		Type: pcapi.CloudTypeVSphere, CredentialsSecretRef: &pcapi.SecretReference{Name: name}, InsecureAllowHTTP: true,
-		VSphere: &pcapi.VSphereCloud{Folder: vcsim.Folder, Templates: pcapi.VSphereTemplates{Folder: "/DC0/vm", Default: vcsim.Template}},
-	})).To(Succeed())
 	w.manager, err = w.start()
 	t.Expect(err).NotTo(HaveOccurred())
 	cloud := &pcapi.Cloud{}
 	t.Eventually(func(ctx context.Context) (*pcapi.Cloud, error) {
-		return cloud, w.env.client.Get(ctx, client.ObjectKey{Name: name}, cloud)
+		return cloud, w.env.client.Get(ctx, client.ObjectKey{Name: w.name}, cloud)
 	}).Should(testkit.BeReady())
 
 	var mu sync.Mutex
@@ -84,13 +65,11 @@ func (w *vsphereWorld) killWhile(method string) {
 	}
 }
 
-// owners returns the instance UUIDs of the VMs that are no templates, sorted.
+// owners returns the ids of the VMs that the operator made, sorted.
 func (w *vsphereWorld) owners() []string {
 	ids := []string{}
-	for _, vm := range w.vcenter.VMs() {
-		if vm.Name != vcsim.Template {
-			ids = append(ids, vm.Config.InstanceUuid)
-		}
+	for _, server := range w.ownServers() {
+		ids = append(ids, server.ID)
 	}
 	slices.Sort(ids)
 	return ids
@@ -112,7 +91,7 @@ func TestManagerKilledOnVSphere(t *testing.T) {
 	w := openVSphere(newT(t))
 	group := testkit.VmGroup(w.name, "web", func(g *pcapi.VmGroup) {
 		g.Spec.Replicas = new(int32(vsphereMembers))
-		g.Spec.CloudRef, g.Spec.Template = &pcapi.CloudReference{Name: w.name + "-vcenter"}, vcsim.Template
+		g.Spec.CloudRef, g.Spec.Template = &pcapi.CloudReference{Name: w.name}, vcsim.Template
 	})
 	w.t.Expect(w.env.client.Create(t.Context(), group)).To(Succeed())
 	w.killWhile("CloneVM_Task")
@@ -130,4 +109,21 @@ func TestManagerKilledOnVSphere(t *testing.T) {
 	w.t.Eventually(w.memberUIDs).Should(BeEmpty())
 	w.t.Expect(w.owners()).To(BeEmpty())
 	w.t.Expect(w.vcenter.VM(vcsim.Template)).NotTo(BeNil())
+	w.t.Expect(w.foreignChanges()).To(BeEmpty())
+}
+
+func TestSecondVMOfAnObjectInAVCenterIsFound(tt *testing.T) {
+	tt.Parallel()
+	t := newT(tt)
+	w := openWorld(t, setting{profile: onVCenter})
+	made, err := w.vcenter.MakeVM(t.Context(), vm, nil)
+	t.Expect(err).NotTo(HaveOccurred())
+	t.Expect(w.vcenter.RemoveVM(t.Context(), made)).To(Succeed())
+	_, err = w.vcenter.MakeVM(t.Context(), vm, nil)
+	t.Expect(err).NotTo(HaveOccurred())
+	t.Expect(w.duplicates()).To(BeEmpty(), "one after the other")
+	_, err = w.vcenter.MakeVM(t.Context(), strings.ToUpper(vm), nil)
+	t.Expect(err).NotTo(HaveOccurred())
+	t.Expect(w.duplicates()).To(ConsistOf("2 servers of vm were alive at once"))
+	t.Expect(w.foreignChanges()).To(BeEmpty())
 }

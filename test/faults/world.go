@@ -3,6 +3,7 @@ package faults
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -19,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud/vsphere/vcsim"
 	"github.com/privatecloud/operator/internal/testkit"
 	"github.com/privatecloud/operator/mockcloud"
 )
@@ -64,6 +66,8 @@ type profile struct {
 	sharedNames bool
 	// rest are the settings of the Cloud's type, if they matter.
 	rest *pcapi.RESTCloud
+	// vcenter: the cloud is a vCenter, and the mock cloud is not used.
+	vcenter bool
 	// always are quirks that are on in each run with quirks; unfit are those that are
 	// not chosen at random.
 	always, unfit []string
@@ -85,10 +89,13 @@ type setting struct {
 
 // world is all of one run.
 type world struct {
-	env      *environment
-	profile  profile
-	name     string
-	mock     *testkit.CloudServer
+	env     *environment
+	profile profile
+	name    string
+	mock    *testkit.CloudServer
+	// vcenter is nil where the cloud is mock. stock has the servers of either.
+	vcenter  *vcsim.Server
+	stock    stock
 	gate     *gate
 	kube     *proxy
 	cloud    *proxy
@@ -133,20 +140,30 @@ func (env *environment) newWorld(ctx context.Context, s setting) (w *world, err 
 	if err := os.Mkdir(w.folder, 0o700); err != nil {
 		return nil, err
 	}
-	if err := w.startCloud(s); err != nil {
+	if err := w.startCloud(ctx, s); err != nil {
 		return nil, err
 	}
 	if err := w.startKubernetes(ctx); err != nil {
 		return nil, err
 	}
 	s.spec.REST = cmp.Or(s.spec.REST, w.profile.rest)
-	err = w.createCloud(ctx, w.name, w.cloud.URL, s.spec)
+	if s.vcenter {
+		err = w.createVSphereCloud(ctx, s.spec)
+	} else {
+		err = w.createCloud(ctx, w.name, w.cloud.URL, s.spec)
+	}
 	return w, err
 }
 
-func (w *world) startCloud(s setting) (err error) {
+func (w *world) startCloud(ctx context.Context, s setting) (err error) {
 	if w.mock, err = testkit.ServeCloud(s.mock); err != nil {
 		return err
+	}
+	w.stock = w.mock
+	if s.vcenter {
+		if err := w.startVCenter(ctx); err != nil {
+			return err
+		}
 	}
 	names := []string{taken, "other"}
 	if s.sharedNames {
@@ -157,13 +174,17 @@ func (w *world) startCloud(s setting) (err error) {
 			return err
 		}
 	}
+	if s.vcenter {
+		w.cloud, err = vcenterProxy(w.vcenter.URL, w.gate)
+		return err
+	}
 	w.cloud, err = cloudProxy(w.mock.URL, w.gate, s.rewrite)
 	return err
 }
 
 // putForeignServer puts a server that the operator did not create into the cloud.
 func (w *world) putForeignServer(s mockcloud.Server) error {
-	put, err := w.mock.PutServer(s)
+	put, err := w.stock.PutServer(s)
 	if err != nil {
 		return err
 	}
@@ -237,7 +258,13 @@ func (w *world) crash(ctx context.Context, at *hold, meanwhile step) error {
 	if at.phase != late {
 		return nil
 	}
-	return w.listings(ctx, 1)
+	before := w.gate.listingCount()
+	return w.until(ctx, func() error {
+		if w.gate.listingCount() == before {
+			return errors.New("the cloud was not listed by the new manager")
+		}
+		return nil
+	})
 }
 
 // until waits until check returns no error, and returns its last error otherwise.
@@ -266,6 +293,9 @@ func (w *world) close() {
 	if w.mock != nil {
 		_ = w.mock.Close()
 	}
+	if w.vcenter != nil {
+		w.vcenter.Close()
+	}
 	for _, p := range []*proxy{w.kube, w.cloud} {
 		if p != nil {
 			p.CloseClientConnections()
@@ -282,7 +312,7 @@ func (w *world) report() string {
 		fmt.Fprintln(&text, e)
 	}
 	fmt.Fprintln(&text, "--- ledger")
-	for _, e := range w.mock.Ledger() {
+	for _, e := range w.stock.Ledger() {
 		fmt.Fprintln(&text, e.Seq, e.Time.Format("15:04:05.000"), e.By, e.Op, e.Name, e.ServerID, e.Fields)
 	}
 	fmt.Fprintln(&text, "--- log, but for listings")
