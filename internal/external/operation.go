@@ -194,7 +194,9 @@ func (l *Lifecycle[T, R, S]) faulted(o *Observation[R]) error {
 	case cloud.Quota:
 		reason = pcapi.QuotaExceededReason
 		wait = max(wait, RecheckSoon)
-	case cloud.Rejected, cloud.Unsupported, cloud.Prohibited, cloud.Taken, cloud.KeyReused:
+	case cloud.Taken:
+		return reconciler.Stalled(pcapi.TakenReason, max(wait, RecheckSoon), cloud.Public(o.Fault))
+	case cloud.Rejected, cloud.Unsupported, cloud.Prohibited, cloud.KeyReused:
 		return reconciler.Stalled(pcapi.RejectedReason, max(wait, RecheckSoon), cloud.Public(o.Fault))
 	default:
 	}

@@ -157,6 +157,7 @@ func TestFailedOperationIsTriedAgain(t *testing.T) {
 		"no room, labels: claim kept":          {operating, errFull, "False QuotaExceeded", time.Minute, "web", []string{"create web"}},
 		"no room, no labels: claim removed":    {operatingWithout(cloud.Labels), errFull, "False QuotaExceeded", time.Minute, "", []string{"check web", "create web"}},
 		"a fault of its own: back-off":         {operating, &cloud.Error{Kind: cloud.Failed, Op: "operation", Detail: "a host broke"}, "False OperationFailed", time.Second, "web", []string{"create web"}},
+		"another server has the name: Taken":   {operating, &cloud.Error{Kind: cloud.Taken, Op: "operation", Detail: "the name is in use"}, "False Taken", time.Minute, "web", []string{"create web"}},
 		"a request that makes no sense: stall": {operating, &cloud.Error{Kind: cloud.Rejected, Op: "operation", Detail: "no such template"}, "False Rejected", time.Minute, "web", []string{"create web"}},
 	}
 	for name, tc := range tests {
