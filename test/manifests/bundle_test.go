@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,8 +23,13 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
 
 func readBundle(t *testing.T) *manifests.Bundle {
@@ -169,6 +175,51 @@ func TestEveryKindHasAnExampleWhoseKeysAreDescribed(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestEachTypeOfCloudHasAnExampleAndAPageInTheDescription(t *testing.T) {
+	csv := readBundle(t).CSV
+	var examples []*unstructured.Unstructured
+	if err := json.Unmarshal([]byte(csv.Annotations["alm-examples"]), &examples); err != nil {
+		t.Fatal(err)
+	}
+	for cloudType, page := range map[pcapi.CloudType]string{
+		pcapi.CloudTypeREST: "cloud-api.md", pcapi.CloudTypeVSphere: "vsphere.md", pcapi.CloudTypeOpenStack: "openstack.md",
+	} {
+		t.Run(string(cloudType), func(t *testing.T) {
+			if _, err := os.Stat(filepath.Join(root, "docs", page)); err != nil {
+				t.Error(err)
+			}
+			if !strings.Contains(csv.Spec.Description, "https://github.com/privatecloud/operator/blob/main/docs/"+page) {
+				t.Errorf("the description does not refer to docs/%s", page)
+			}
+			found := false
+			for _, example := range examples {
+				kind, _, _ := unstructured.NestedString(example.Object, "spec", "type")
+				found = found || example.GetKind() == "Cloud" && kind == string(cloudType)
+			}
+			if !found {
+				t.Errorf("no example Cloud of type %s", cloudType)
+			}
+		})
+	}
+}
+
+func TestExamplesHaveNoUnknownFields(t *testing.T) {
+	var examples []json.RawMessage
+	if err := json.Unmarshal([]byte(readBundle(t).CSV.Annotations["alm-examples"]), &examples); err != nil {
+		t.Fatal(err)
+	}
+	scheme := runtime.NewScheme()
+	if err := pcapi.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	decoder := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
+	for _, example := range examples {
+		if _, _, err := decoder.Decode(example, nil, nil); err != nil {
+			t.Errorf("%v in %s", err, example)
+		}
 	}
 }
 
