@@ -23,6 +23,7 @@ type Front struct {
 
 	mu      sync.Mutex
 	counts  map[string]int
+	calls   map[string]int
 	lost    map[string]bool
 	rewrite func(method, body string) string
 	answer  func(method string) (status int, body string)
@@ -33,12 +34,14 @@ type Front struct {
 	password string
 	// held makes tasks that have ended look as if they were running.
 	held bool
+	// starting is nil if a clone is answered once its VM is started.
+	starting *starting
 }
 
 func newFront(host string) *Front {
 	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: host})
 	proxy.ErrorLog = log.New(io.Discard, "", 0) // about clients that are gone
-	return &Front{to: proxy, counts: map[string]int{}, lost: map[string]bool{}}
+	return &Front{to: proxy, counts: map[string]int{}, calls: map[string]int{}, lost: map[string]bool{}}
 }
 
 var soapMethod = regexp.MustCompile(`<(?:\w+:)?Body[^>]*>\s*<(?:\w+:)?(\w+)`)
@@ -52,8 +55,9 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	f.mu.Lock()
 	f.counts[method]++
+	f.calls[callOf(method, string(body))]++
 	lost := f.lost[method] || f.random != nil && f.random(method)
-	rewrite, start, held := f.rewrite, !f.stopped, f.held
+	rewrite, start, held, starting := f.rewrite, !f.stopped, f.held, f.starting
 	instead := f.replacements(method, string(body))
 	f.mu.Unlock()
 	for _, answer := range instead {
@@ -72,7 +76,14 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer := httptest.NewRecorder()
 	f.to.ServeHTTP(answer, r)
 	if start && method == "CloneVM_Task" && strings.Contains(string(body), "<powerOn>true</powerOn>") {
-		f.starts(answer.Body.String())
+		if starting == nil {
+			f.starts(answer.Body.String())
+		} else {
+			starting.begin(answer.Body.String(), f.starts)
+		}
+	}
+	if starting != nil {
+		starting.wait(answer.Body.String())
 	}
 	if lost {
 		panic(http.ErrAbortHandler)

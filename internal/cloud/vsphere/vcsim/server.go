@@ -1,14 +1,19 @@
-// Package vcsim runs govmomi's simulator of a vCenter in the process of a test.
+// Package vcsim runs govmomi's simulator of a vCenter in the process of a test, and
+// cmd/vcsim in a process of its own.
 //
 //	server.go    the simulator, its VMs and folders
+//	options.go   its address, and clones that take time
 //	front.go     what is before it, counts requests and makes them fail
 //	switches.go  tasks and logins that fail, a vCenter that restarts, more objects
+//	starting.go  clones end once their VMs are started
 //	record.go    which VMs were made and removed
+//	calls.go     the calls by what they read
 package vcsim
 
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http/httptest"
 	"regexp"
 	"slices"
@@ -52,15 +57,16 @@ type Server struct {
 var making sync.Mutex
 
 // Start starts a simulator.
-func Start(ctx context.Context) (*Server, error) {
+func Start(ctx context.Context) (*Server, error) { return StartWith(ctx, Options{}) }
+
+func serve(ctx context.Context, listener net.Listener) (*Server, error) {
 	s := &Server{}
 	if err := s.make(); err != nil {
 		return nil, fmt.Errorf("make the simulator: %w", err)
 	}
 	s.Front = newFront(s.server.URL.Host)
 	s.Front.starts = s.start
-	s.before = httptest.NewServer(s.Front)
-	s.URL = s.before.URL + "/sdk"
+	s.listen(listener)
 	if err := s.prepare(ctx); err != nil {
 		s.Close()
 		return nil, fmt.Errorf("prepare the simulator: %w", err)
@@ -106,6 +112,12 @@ func (s *Server) Close() {
 	s.before.Close()
 	s.server.Close()
 	s.Model.Remove()
+}
+
+// Stop is Close that does not wait for the calls under way.
+func (s *Server) Stop() {
+	s.before.CloseClientConnections()
+	s.Close()
 }
 
 // TemplateVM returns the template.
