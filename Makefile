@@ -43,6 +43,9 @@ TEST_TIMEOUT ?= 4h
 FUZZTIME ?= 30s
 FUZZ_JOBS ?= 2
 
+# The cloud of make demo: mock or vsphere.
+CLOUD ?= mock
+
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
@@ -50,8 +53,8 @@ SHELL := bash
 ##@ Demo and tests
 
 .PHONY: demo
-demo: bin/manager bin/mockcloud bin/demo ## Run API server, mock cloud and operator with samples of all kinds until Ctrl-C (ONCE=1: check the samples and exit).
-	@assets=$$(hack/kube-assets.sh); KUBEBUILDER_ASSETS=$$assets exec bin/demo $(if $(filter-out 0,$(ONCE)),--once)
+demo: bin/manager $(if $(filter vsphere,$(CLOUD)),bin/vcsim,bin/mockcloud) bin/demo ## Run API server, mock cloud (CLOUD=vsphere: a simulated vCenter) and operator with samples of all kinds until Ctrl-C (ONCE=1: check the samples and exit).
+	@assets=$$(hack/kube-assets.sh); KUBEBUILDER_ASSETS=$$assets exec bin/demo --cloud='$(CLOUD)' $(if $(filter-out 0,$(ONCE)),--once)
 
 .PHONY: test
 test: assets ## Run the tests: unit, API server, conformance and faults. Does not build the linters.
@@ -229,7 +232,7 @@ assets: ## Download or build etcd, kube-apiserver and kubectl.
 
 .PHONY: clean
 clean: ## Remove the binaries of the project from bin/ and keep the tools.
-	rm -f bin/manager bin/metrics-api bin/mockcloud bin/demo
+	rm -f bin/manager bin/metrics-api bin/mockcloud bin/vcsim bin/demo
 
 .PHONY: FORCE
 
@@ -245,6 +248,9 @@ bin/metrics-api: FORCE
 
 bin/mockcloud: FORCE
 	@$(GO_BUILD) -o $@ ./mockcloud/cmd/mockcloud
+
+bin/vcsim: FORCE
+	@$(GO_BUILD) -o $@ ./internal/cloud/vsphere/vcsim/cmd/vcsim
 
 bin/demo: FORCE
 	@$(GO_BUILD) -o $@ ./hack/demo

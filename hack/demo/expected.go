@@ -28,9 +28,12 @@ const (
 // running are the conditions of a VM that runs.
 var running = map[string]string{"Ready": "True/Running", "NameChecked": "True", "Created": "True/Created"}
 
-// expected has the expectation of each sample by kind and name. That of a group
+// expectations has the expectation of samples by kind and name. That of a group
 // depends on its spec; a sample that is not listed must become Ready.
-var expected = map[string]expectation{
+type expectations map[string]expectation
+
+// expected are the expectations on the mock cloud.
+var expected = expectations{
 	"Cloud/default": {conditions: map[string]string{"Ready": "True", "Authenticated": "True", "Braked": "False"}},
 	"VM/sample":     {conditions: running, status: map[string]string{"vmId": anyUUID, "cpuUtilization": anyPercent, "state": "Running"}},
 	"VM/web":        {conditions: running, status: map[string]string{"vmId": anyUUID, "cpuUtilization": anyPercent, "state": "Running"}},
@@ -60,12 +63,12 @@ var expected = map[string]expectation{
 	},
 }
 
-// expectationOf returns the expectation of an object with its present spec.
-func expectationOf(object *unstructured.Unstructured) expectation {
+// of returns the expectation of an object with its present spec.
+func (all expectations) of(object *unstructured.Unstructured) expectation {
 	if object.GetKind() == "VmGroup" {
 		return expectationOfGroup(object)
 	}
-	if e, ok := expected[object.GetKind()+"/"+object.GetName()]; ok {
+	if e, ok := all[object.GetKind()+"/"+object.GetName()]; ok {
 		return e
 	}
 	return expectation{conditions: map[string]string{"Ready": "True"}}

@@ -143,7 +143,7 @@ func TestDifferencesOf(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			object := parse(t, strings.Replace(c.manifest, c.replace, c.new, 1))
-			got := differencesOf(object, expectationOf(object))
+			got := differencesOf(object, expected.of(object))
 			if diff := cmp.Diff(c.want, got); diff != "" {
 				t.Errorf("differences (-want +got):\n%s", diff)
 			}

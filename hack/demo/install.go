@@ -103,6 +103,13 @@ func decode(manifests []byte) ([]*unstructured.Unstructured, error) {
 // kubectl runs kubectl as the administrator of the cluster in the root folder and
 // returns its output.
 func (s *stack) kubectl(ctx context.Context, args ...string) ([]byte, error) {
+	output, _, err := s.kubectlOutputs(ctx, args...)
+	return output, err
+}
+
+// kubectlOutputs is kubectl that also returns what was written to stderr, which has the
+// warnings.
+func (s *stack) kubectlOutputs(ctx context.Context, args ...string) (output, warnings []byte, err error) {
 	cmd := exec.CommandContext(ctx, s.kubectlPath(), args...)
 	cmd.Dir = s.root
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+s.kubeconfig(), "KUBECACHEDIR="+filepath.Join(s.scratch, "kubectl"))
@@ -110,7 +117,7 @@ func (s *stack) kubectl(ctx context.Context, args ...string) ([]byte, error) {
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	cmd.SysProcAttr = processGroup()
 	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("kubectl %s: %w\n%s", args[0], err, bytes.TrimSpace(stderr.Bytes()))
+		return nil, nil, fmt.Errorf("kubectl %s: %w\n%s", args[0], err, bytes.TrimSpace(stderr.Bytes()))
 	}
-	return stdout.Bytes(), nil
+	return stdout.Bytes(), stderr.Bytes(), nil
 }

@@ -90,7 +90,7 @@ func TestRequestedCountsServersAndNetworks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := requested(objects); got != c.want {
+			if got := requested(expected, objects); got != c.want {
 				t.Errorf("got %+v, want %+v", got, c.want)
 			}
 		})

@@ -1,19 +1,22 @@
 // Command demo runs the operator on this machine: a real API server, the mock
-// cloud and the manager, each in a process of its own, with the samples of
-// config/samples. make demo runs it.
+// cloud or a simulated vCenter, and the manager, each in a process of its own, with
+// the samples of config/samples. make demo runs it.
 //
 //	main.go       the order of the steps; signals
+//	backend.go    the clouds that the demo runs on
+//	mock.go       the mock cloud
+//	vsphere.go    the simulated vCenter
 //	stack.go      starts the processes and stops them in order
 //	process.go    one process: process group, log, exit
 //	folder.go     the folder of logs and data
 //	guard_*.go    kills etcd and kube-apiserver when the demo exits for any reason
 //	install.go    namespace, RBAC and kubeconfig of the operator, as make deploy creates them
-//	nodes.go      Nodes for GPUInfos, and their servers
+//	nodes.go      Nodes for GPUInfos
 //	samples.go    applies the samples and waits for them
-//	webhook.go    a VM with a prohibited name, rejected before it is stored
-//	verify.go     with --once: checks all kinds, edits groups, deletes everything
+//	webhook.go    a VM with a name that the cloud refuses
+//	verify.go     with --once: checks all kinds, edits groups, changes the cloud by hand, deletes everything
 //	expected.go   the expected status of the samples (pure)
-//	ledger.go     the expected ledger of the cloud (pure)
+//	ledger.go     the expected ledger of the mock cloud (pure)
 //	show.go       the tables of kubectl get, updated as they change
 //	terminal.go   the size of the terminal
 //	guide.go      commands to try in a second terminal
@@ -34,7 +37,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
-const usage = `demo starts an API server, the mock cloud and the operator, and applies config/samples.
+const usage = `demo starts an API server, a cloud and the operator, and applies config/samples.
 Run it with make demo, which builds the binaries that it needs.
 
 `
@@ -56,6 +59,7 @@ func main() {
 		flag.PrintDefaults()
 	}
 	once := flag.Bool("once", false, "check the samples, edit groups, delete everything and exit: with 0 if all was as expected, with 1 and the reason otherwise")
+	cloud := flag.String("cloud", mockName, "the `cloud` that the operator uses: "+backendNames())
 	showVersion := flag.Bool("version", false, "print the version and exit")
 	flag.Parse()
 	if *showVersion {
@@ -66,16 +70,21 @@ func main() {
 		fmt.Fprintf(os.Stderr, "demo: unexpected argument %q\n", flag.Arg(0))
 		os.Exit(2)
 	}
+	on, known := backends[*cloud]
+	if !known {
+		fmt.Fprintf(os.Stderr, "demo: there is no cloud %q: use %s\n", *cloud, backendNames())
+		os.Exit(2)
+	}
 	ctrl.SetLogger(logr.Discard())
-	if err := run(*once); err != nil {
+	if err := run(on, *once); err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
 		os.Exit(1)
 	}
 }
 
-func run(once bool) error {
+func run(on backend, once bool) error {
 	ctx, end := context.WithCancelCause(context.Background())
-	s, err := newStack(end)
+	s, err := newStack(on, end)
 	if err != nil {
 		return err
 	}

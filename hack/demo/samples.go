@@ -19,7 +19,7 @@ import (
 const (
 	samples     = "config/samples"
 	groupSample = samples + "/samplecontroller_v1alpha1_vmgroup.yaml"
-	// invalidGroupName names a second group, whose template the cloud prohibits.
+	// invalidGroupName names a second group, whose template the cloud refuses.
 	invalidGroupName   = "vg-2"
 	prohibitedTemplate = "no-such-template"
 	// sampleTime bounds the time until all samples are as expected.
@@ -34,11 +34,11 @@ func defaultCloud() *unstructured.Unstructured {
 }
 
 func (s *stack) applySamples(ctx context.Context) error {
-	return s.runKubectl(ctx, "apply", "-k", samples)
+	return s.runKubectl(ctx, "apply", "-k", s.on.samples())
 }
 
 // applyInvalidGroup creates a copy of the sample of a group with a template that
-// the cloud prohibits.
+// the cloud refuses.
 func (s *stack) applyInvalidGroup(ctx context.Context) error {
 	group, err := s.invalidGroup()
 	if err != nil {
@@ -47,7 +47,7 @@ func (s *stack) applyInvalidGroup(ctx context.Context) error {
 	if err := s.api.Client.Create(ctx, group); err != nil {
 		return fmt.Errorf("creating VmGroup %q: %w", group.GetName(), err)
 	}
-	s.say("created VmGroup/%s: a copy of %s with a template that the cloud prohibits", invalidGroupName, groupSample)
+	s.say("created VmGroup/%s: a copy of %s with a template that the cloud refuses", invalidGroupName, groupSample)
 	return nil
 }
 
@@ -96,13 +96,17 @@ func commandLine(args []string) string {
 
 // await waits until all objects are as expected and prints each that is.
 func (s *stack) await(ctx context.Context, within time.Duration, objects ...*unstructured.Unstructured) error {
+	return s.awaitThat(ctx, within, s.on.expected(), objects...)
+}
+
+func (s *stack) awaitThat(ctx context.Context, within time.Duration, all expectations, objects ...*unstructured.Unstructured) error {
 	reported := make([]bool, len(objects))
 	var missing []string
 	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, within, true, func(context.Context) (bool, error) {
 		missing = nil
 		for i, object := range objects {
 			name := object.GetKind() + "/" + object.GetName()
-			now, differences := s.compare(ctx, object)
+			now, differences := s.compare(ctx, all, object)
 			for _, difference := range differences {
 				missing = append(missing, name+": "+difference)
 			}
@@ -125,7 +129,7 @@ func (s *stack) await(ctx context.Context, within time.Duration, objects ...*uns
 
 // compare reads an object and returns it with its differences from the
 // expectation.
-func (s *stack) compare(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, []string) {
+func (s *stack) compare(ctx context.Context, all expectations, object *unstructured.Unstructured) (*unstructured.Unstructured, []string) {
 	key := client.ObjectKeyFromObject(object)
 	if namespaced, err := s.api.Client.IsObjectNamespaced(object); err == nil && namespaced && key.Namespace == "" {
 		key.Namespace = "default"
@@ -137,5 +141,5 @@ func (s *stack) compare(ctx context.Context, object *unstructured.Unstructured) 
 	if err := s.api.Client.Get(ctx, key, now); err != nil {
 		return now, []string{err.Error()}
 	}
-	return now, differencesOf(now, expectationOf(object))
+	return now, differencesOf(now, all.of(object))
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/privatecloud/operator/internal/testkit"
 )
 
-// Grace periods for the manager and the mock cloud to stop. envtest has its own
+// Grace periods for the manager and the cloud to stop. envtest has its own
 // for the API server and etcd.
 const (
 	managerGrace = 10 * time.Second
@@ -30,6 +30,8 @@ const shortWait = 20 * time.Second
 // stack is the set of processes of the demo.
 type stack struct {
 	began time.Time
+	// on is the cloud that the operator uses.
+	on backend
 	// root is the folder of go.mod, and bin that of the binaries that make built.
 	root, bin string
 	// assets is the folder of etcd, kube-apiserver and kubectl.
@@ -41,7 +43,7 @@ type stack struct {
 
 	api            *testkit.Env
 	cloud, manager *process
-	// cloudURL is the endpoint of the mock cloud, and adminURL controls it.
+	// cloudURL is the endpoint of the cloud, and adminURL controls it.
 	cloudURL, adminURL string
 	// webhook is the address and certificate of the name check webhook.
 	webhook *testkit.Webhook
@@ -53,12 +55,12 @@ type stack struct {
 	killed  bool
 }
 
-func newStack(end context.CancelCauseFunc) (*stack, error) {
+func newStack(on backend, end context.CancelCauseFunc) (*stack, error) {
 	root, err := testkit.ModuleRoot()
 	if err != nil {
 		return nil, err
 	}
-	s := &stack{began: time.Now(), root: root, bin: filepath.Join(root, "bin"), end: end}
+	s := &stack{began: time.Now(), on: on, root: root, bin: filepath.Join(root, "bin"), end: end}
 	s.say("demo version %s, built by %s", version, runtime.Version())
 	if s.assets = os.Getenv("KUBEBUILDER_ASSETS"); s.assets == "" {
 		s.assets = filepath.Join(s.bin, "k8s", "current")
@@ -68,7 +70,7 @@ func newStack(end context.CancelCauseFunc) (*stack, error) {
 	}
 	for _, path := range []string{
 		filepath.Join(s.assets, "etcd"), filepath.Join(s.assets, "kube-apiserver"), s.kubectlPath(),
-		filepath.Join(s.bin, "manager"), filepath.Join(s.bin, "mockcloud"),
+		filepath.Join(s.bin, "manager"), filepath.Join(s.bin, on.program()),
 	} {
 		if _, err := os.Stat(path); err != nil {
 			return nil, fmt.Errorf("%s does not exist: run make demo, which builds it", path)
@@ -128,17 +130,14 @@ func (s *stack) startAPIServer(context.Context) error {
 
 func (s *stack) startCloud(ctx context.Context) error {
 	var err error
-	s.cloud, err = s.start("mock cloud", "mockcloud",
-		"--addr=127.0.0.1:0", "--admin-bind-address=127.0.0.1:0", "--build-time=3s", "--delete-time=2s", "--utilisation=sine:3m",
-		"--host=esxi-1:true:399", "--host=esxi-2:false:720", "--prohibited-template="+prohibitedTemplate)
-	if err != nil {
+	if s.cloud, err = s.start(s.on.title(), s.on.program(), s.on.args()...); err != nil {
 		return err
 	}
 	s.cloudURL, s.adminURL, err = cloudAddresses(ctx, s.cloud.log)
 	if err != nil {
-		return err
+		return fmt.Errorf("waiting for the %s to listen: %w", s.on.title(), err)
 	}
-	s.say("the mock cloud is running at %s", s.cloudURL)
+	s.say("the %s is running at %s", s.on.title(), s.cloudURL)
 	return nil
 }
 
@@ -158,8 +157,8 @@ func (s *stack) start(name, program string, args ...string) (*process, error) {
 
 var addressPattern = regexp.MustCompile(`msg=listening .*url=(\S+) admin=(\S+).*\n`)
 
-// cloudAddresses waits until the log of the mock cloud has the URLs of its REST API
-// and of its admin API, and returns them.
+// cloudAddresses waits until the log of the cloud has the URLs of its API and of its
+// admin API, and returns them.
 func cloudAddresses(ctx context.Context, log string) (url, admin string, err error) {
 	err = wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, shortWait, true, func(context.Context) (bool, error) {
 		text, err := os.ReadFile(log)
@@ -171,20 +170,19 @@ func cloudAddresses(ctx context.Context, log string) (url, admin string, err err
 		}
 		return url != "", nil
 	})
-	if err != nil {
-		return "", "", fmt.Errorf("waiting for the mock cloud to listen: %w", err)
-	}
-	return url, admin, nil
+	return url, admin, err
 }
 
 func (s *stack) startOperator(ctx context.Context) error {
 	s.say("starting the operator with the permissions of config/rbac")
 	var err error
-	s.manager, err = s.start("operator", "manager",
-		"--kubeconfig="+s.operatorKubeconfig(), "--namespace="+operatorNamespace, "--leader-elect",
-		"--default-cloud-endpoint="+s.cloudURL, "--health-probe-bind-address=0",
-		"--webhook-cert-path="+s.webhook.CertDir, fmt.Sprintf("--webhook-bind-address=%s:%d", s.webhook.Host, s.webhook.Port))
+	s.manager, err = s.start("operator", "manager", append(s.on.managerArgs(s),
+		"--kubeconfig="+s.operatorKubeconfig(), "--namespace="+operatorNamespace, "--leader-elect", "--health-probe-bind-address=0",
+		"--webhook-cert-path="+s.webhook.CertDir, fmt.Sprintf("--webhook-bind-address=%s:%d", s.webhook.Host, s.webhook.Port))...)
 	if err != nil {
+		return err
+	}
+	if err := s.on.connect(ctx, s); err != nil {
 		return err
 	}
 	if err := s.await(ctx, shortWait, defaultCloud()); err != nil {

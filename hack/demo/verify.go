@@ -3,16 +3,13 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
-	"net/http"
 	"os"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
-	"github.com/privatecloud/operator/mockcloud"
 )
 
 // edits are the changes to groups that are as expected.
@@ -28,9 +25,10 @@ var edits = []struct {
 	},
 }
 
-// verify waits until every sample is as expected, prints them, edits groups,
-// deletes everything and checks that no server remains in the cloud.
+// verify waits until every sample is as expected, prints them, edits groups, changes
+// the cloud by hand, deletes everything and checks that no server remains in the cloud.
 func (s *stack) verify(ctx context.Context) error {
+	all := s.on.expected()
 	objects, err := s.applied(ctx)
 	if err != nil {
 		return err
@@ -38,7 +36,7 @@ func (s *stack) verify(ctx context.Context) error {
 	if err := s.await(ctx, sampleTime, objects...); err != nil {
 		return err
 	}
-	if err := s.checkLedger(ctx, requested(objects), requested(objects)); err != nil {
+	if err := s.on.check(ctx, s, requested(all, objects), requested(all, objects)); err != nil {
 		return err
 	}
 	if err := s.print(ctx, "get clouds", "get networks", "get vms", "get vg", "get gpu"); err != nil {
@@ -47,29 +45,37 @@ func (s *stack) verify(ctx context.Context) error {
 	if err := s.editGroups(ctx, objects); err != nil {
 		return err
 	}
-	if err := s.checkLedger(ctx, requested(objects), requested(objects)); err != nil {
+	if err := s.on.check(ctx, s, requested(all, objects), requested(all, objects)); err != nil {
 		return err
 	}
 	if err := s.print(ctx, "get vg", "get vms -l "+pcapi.GroupLabel+"=vmgroup-sample", "events --for vmgroup/vmgroup-sample"); err != nil {
 		return err
 	}
+	wanted := requested(all, objects)
+	deleted, err := s.on.changeByHand(ctx, s)
+	if err != nil {
+		return err
+	}
+	if err := s.on.check(ctx, s, wanted, counts{servers: wanted.servers - deleted, networks: wanted.networks}); err != nil {
+		return err
+	}
 	if err := s.deleteAll(ctx); err != nil {
 		return err
 	}
-	if err := s.checkLedger(ctx, requested(objects), counts{}); err != nil {
+	if err := s.on.check(ctx, s, wanted, counts{}); err != nil {
 		return err
 	}
-	s.say("the cloud's ledger: each of %d servers and each network was created once, and all are deleted", requested(objects).servers)
+	s.say("the %s: each of %d servers and %d networks was created once, and all are deleted", s.on.title(), wanted.servers, wanted.networks)
 	return s.checkPermissions()
 }
 
 // applied returns the objects that were applied until now, as they were applied.
 func (s *stack) applied(ctx context.Context) ([]*unstructured.Unstructured, error) {
-	objects, err := s.kustomize(ctx, samples)
+	objects, err := s.kustomize(ctx, s.on.samples())
 	if err != nil {
 		return nil, err
 	}
-	output, err := s.kubectl(ctx, "get", "-f", prohibited, "-o", "yaml")
+	output, err := s.kubectl(ctx, "get", "-f", s.on.refused(), "-o", "yaml")
 	if err != nil {
 		return nil, err
 	}
@@ -106,12 +112,12 @@ func (s *stack) editGroups(ctx context.Context, objects []*unstructured.Unstruct
 }
 
 // requested returns the number of servers and networks that the objects need.
-func requested(objects []*unstructured.Unstructured) counts {
+func requested(all expectations, objects []*unstructured.Unstructured) counts {
 	var t counts
 	for _, object := range objects {
 		switch object.GetKind() {
 		case "VM":
-			if expectationOf(object).status["vmId"] != absent {
+			if all.of(object).status["vmId"] != absent {
 				t.servers++
 			}
 		case "VmGroup":
@@ -140,48 +146,15 @@ func (s *stack) print(ctx context.Context, commands ...string) error {
 // VmGroup is deleted before its members.
 func (s *stack) deleteAll(ctx context.Context) error {
 	for _, args := range [][]string{
-		{"delete", "-f", prohibited, "--timeout=60s"},
+		{"delete", "-f", s.on.refused(), "--timeout=60s"},
 		{"delete", "vg", invalidGroupName, "--timeout=60s"},
-		{"delete", "-k", samples, "--timeout=60s"},
+		{"delete", "-k", s.on.samples(), "--timeout=60s"},
 		{"wait", "--for=delete", "vms", "--all", "--timeout=60s"},
 	} {
 		if _, err := s.kubectl(ctx, args...); err != nil {
 			return err
 		}
 		s.say("%s", commandLine(args))
-	}
-	return nil
-}
-
-// checkLedger compares the cloud's ledger with the expected numbers of created and
-// remaining servers and networks.
-func (s *stack) checkLedger(ctx context.Context, created, left counts) error {
-	var ledger []mockcloud.LedgerEntry
-	if err := s.getFromCloud(ctx, "/ledger", &ledger); err != nil {
-		return err
-	}
-	if wrong := discrepancies(ledger, created, left); len(wrong) > 0 {
-		return fmt.Errorf("the cloud's ledger is not as expected:\n  %s", strings.Join(wrong, "\n  "))
-	}
-	return nil
-}
-
-// getFromCloud reads an endpoint of the mock cloud's admin API.
-func (s *stack) getFromCloud(ctx context.Context, path string, into any) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.adminURL+path, nil)
-	if err != nil {
-		return fmt.Errorf("calling the mock cloud: %w", err)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return fmt.Errorf("calling the mock cloud: %w", err)
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("the mock cloud answered GET %s with %s", path, response.Status)
-	}
-	if err := json.NewDecoder(response.Body).Decode(into); err != nil {
-		return fmt.Errorf("reading the mock cloud's %s: %w", path, err)
 	}
 	return nil
 }
