@@ -168,7 +168,8 @@ func wrongInVCenter(clones int, vms []vcenterVM, folders []string, created, left
 	used := map[string]bool{}
 	for _, vm := range vms {
 		used[vm.Folder] = true
-		if ids[vm.ID]++; ids[vm.ID] == 2 {
+		ids[vm.ID]++
+		if ids[vm.ID] == 2 {
 			wrong = append(wrong, "VMs have the instance UUID "+vm.ID)
 		}
 		if vm.Owned {

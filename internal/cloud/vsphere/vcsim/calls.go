@@ -11,6 +11,10 @@ const (
 	// ListCall is the first page of a listing, and NextCall a further one.
 	ListCall = "RetrievePropertiesEx: all VMs"
 	NextCall = "ContinueRetrievePropertiesEx"
+	// TemplatesCall is the read of the templates.
+	TemplatesCall = "RetrievePropertiesEx: templates"
+	// TaskCall is the read of a task.
+	TaskCall = "RetrievePropertiesEx: Task"
 )
 
 var firstObject = regexp.MustCompile(`<objectSet[^>]*>\s*<obj type="(\w+)"`)
@@ -26,7 +30,7 @@ func callOf(method, body string) string {
 	}
 	switch {
 	case strings.Contains(body, "snapshot.currentSnapshot"):
-		return method + ": templates"
+		return TemplatesCall
 	case kind == "Folder" && strings.Contains(body, "config.hardware.numCPU"):
 		return ListCall
 	case kind == "Folder" && strings.Contains(body, "summary.config.instanceUuid"):

@@ -8,6 +8,7 @@
 //	starting.go  clones end once their VMs are started
 //	record.go    which VMs were made and removed
 //	calls.go     the calls by what they read
+//	search.go    searches while VMs are created
 package vcsim
 
 import (
@@ -84,6 +85,7 @@ func (s *Server) make() error {
 	}
 	s.Model.Service.TLS, s.Model.Service.RegisterEndpoints = nil, true
 	s.server = s.Model.Service.NewServer()
+	addNamedSearch(s.Model.Map())
 	return nil
 }
 
@@ -109,15 +111,10 @@ func (s *Server) prepare(ctx context.Context) error {
 
 // Close ends the simulator.
 func (s *Server) Close() {
+	s.before.CloseClientConnections()
 	s.before.Close()
 	s.server.Close()
 	s.Model.Remove()
-}
-
-// Stop is Close that does not wait for the calls under way.
-func (s *Server) Stop() {
-	s.before.CloseClientConnections()
-	s.Close()
 }
 
 // TemplateVM returns the template.
@@ -247,18 +244,23 @@ func (s *Server) start(answer string) {
 	if found == nil {
 		return
 	}
-	ctx := context.Background()
-	task := object.NewTask(s.Admin.Client, types.ManagedObjectReference{Type: "Task", Value: found[1]})
-	info, err := task.WaitForResult(ctx)
-	if err != nil {
+	made, ok := s.wait(types.ManagedObjectReference{Type: "Task", Value: found[1]}).(types.ManagedObjectReference)
+	if !ok {
 		return // the clone failed
 	}
-	made, ok := info.Result.(types.ManagedObjectReference)
-	if !ok {
-		return
-	}
 	s.Change(made, types.PropertyChange{Name: "runtime.maxCpuUsage", Val: int32(4000)})
-	if started, err := object.NewVirtualMachine(s.Admin.Client, made).PowerOn(ctx); err == nil {
-		_ = started.Wait(ctx)
+	if started, err := object.NewVirtualMachine(s.Admin.Client, made).PowerOn(context.Background()); err == nil {
+		s.wait(started.Reference())
 	}
+}
+
+// wait returns the result of a task once it has ended. It reads the task in the process:
+// with requests for changes, which need a collector for each, many clones are slow.
+func (s *Server) wait(ref types.ManagedObjectReference) types.AnyType {
+	task, ok := s.Model.Map().Get(ref).(*simulator.Task)
+	if !ok {
+		return nil
+	}
+	task.Wait()
+	return task.Info.Result
 }

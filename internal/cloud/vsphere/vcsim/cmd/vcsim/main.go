@@ -112,7 +112,7 @@ func run(ctx context.Context, args []string, out io.Writer, listening func(url, 
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	defer vcenter.Stop()
+	defer stop(vcenter)
 	if err := c.seed.plant(ctx, vcenter); err != nil {
 		return errors.Join(err, listener.Close())
 	}
@@ -134,13 +134,29 @@ func run(ctx context.Context, args []string, out io.Writer, listening func(url, 
 	return admin.Close()
 }
 
+// stopTime is how long calls under way may delay the end.
+const stopTime = 5 * time.Second
+
+// stop ends the simulator.
+func stop(vcenter *vcsim.Server) {
+	ended := make(chan struct{})
+	go func() {
+		vcenter.Close()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(stopTime):
+	}
+}
+
 // disturb makes clones slow, ends sessions and loses answers, as the flags say.
 func (c config) disturb(ctx context.Context, vcenter *vcsim.Server, log *slog.Logger) {
 	if c.cloneTask > 0 {
 		vcenter.SlowClones(c.cloneTask)
 	}
 	if c.lose > 0 {
-		vcenter.Front.LoseRandomly(func(string) bool { return rand.IntN(c.lose) == 0 })
+		vcenter.Front.LoseRandomly(func(string) bool { return rand.IntN(c.lose) == 0 }) //nolint:gosec // which answers are lost is no secret
 	}
 	if c.session <= 0 {
 		return

@@ -138,7 +138,7 @@ func TestTaskOfACloneRunsForATimeAndEndsWithTheVMRunning(t *testing.T) {
 		t.Fatal(err)
 	}
 	begun := time.Now()
-	spec := types.VirtualMachineCloneSpec{PowerOn: true, Location: types.VirtualMachineRelocateSpec{Pool: types.NewReference(pool.Reference())}}
+	spec := types.VirtualMachineCloneSpec{PowerOn: true, Location: types.VirtualMachineRelocateSpec{Pool: new(pool.Reference())}}
 	task, err := template.Clone(t.Context(), folder, "made", spec)
 	if err != nil {
 		t.Fatal(err)

@@ -69,7 +69,7 @@ func clone(ctx context.Context, vcenter *vcsim.Server, template *simulator.Virtu
 	if err != nil {
 		return none, err
 	}
-	spec := types.VirtualMachineCloneSpec{Location: types.VirtualMachineRelocateSpec{Pool: types.NewReference(pool.Reference())}, Template: asTemplate}
+	spec := types.VirtualMachineCloneSpec{Location: types.VirtualMachineRelocateSpec{Pool: new(pool.Reference())}, Template: asTemplate}
 	if host != "" {
 		on := hostOf(vcenter, host)
 		if on == nil {
