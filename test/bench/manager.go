@@ -48,11 +48,13 @@ func (s *stage) startManager(ctx context.Context) (*manager, error) {
 	}
 	for _, cloud := range s.mocks() {
 		if err := s.listed(ctx, cloud, 1); err != nil {
-			return nil, fmt.Errorf("%w; last lines of the operator's log:\n%s", err, m.tail())
+			return nil, stopAfter(fmt.Errorf("%w; last lines of the operator's log:\n%s", err, m.tail()), m)
 		}
 	}
-	_, err = s.audit.untilQuiet(ctx, operator, time.Second)
-	return m, err
+	if _, err = s.audit.untilQuiet(ctx, operator, time.Second); err != nil {
+		return nil, stopAfter(err, m)
+	}
+	return m, nil
 }
 
 func fetch(ctx context.Context, url string) ([]byte, error) {
