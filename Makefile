@@ -121,7 +121,7 @@ lint: $(GOLANGCI_LINT) ## Run the linters.
 	@cd hack/image && $(CURDIR)/$(GOLANGCI_LINT) run
 
 .PHONY: bench
-bench: bin/manager bin/mockcloud assets ## Measure the cost of VMs and print a table (docs/development/benchmarks.md).
+bench: bin/manager bin/mockcloud bin/vcsim assets ## Measure the cost of VMs and print a table (docs/development/benchmarks.md).
 	@KUBEBUILDER_ASSETS=$$(hack/kube-assets.sh) go run ./test/bench $(ARGS)
 
 .PHONY: run

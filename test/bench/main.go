@@ -1,6 +1,6 @@
 // Command bench measures the cost of VMs and prints a table. It starts an API
-// server, the mock cloud and the operator, each in a process of its own, and
-// compares measurements of the same run. It exits with 1 if a count is over its
+// server, the mock cloud, a simulated vCenter and the operator, each in a process of
+// its own, and compares measurements of the same run. It exits with 1 if a count is over its
 // budget. Figures that depend on the speed of the machine do not affect the exit
 // status.
 //
@@ -9,6 +9,7 @@
 //	process.go  a program in a process of its own
 //	audit.go    all writes that the API server received
 //	mock.go     all calls that the cloud received
+//	vcenter.go  the simulated vCenter, and all calls that it received
 //	manager.go  the process of the operator: heap and CPU time
 //	life.go     writes and calls in a VM's life
 //	rate.go     many VMs at once, by the operator and by the bare loop
@@ -16,6 +17,9 @@
 //	group.go    a group from 0 to many and back, and the bare loop
 //	beside.go   one VM after the other while a group grows
 //	rest.go     heap, writes and calls at rest
+//	vsphere.go  calls and heap on a vCenter
+//	slow.go     a group on a vCenter whose clones take a minute
+//	binary.go   the size of the operator's binary
 //	noop.go     the Go benchmark of a reconcile without changes
 //	table.go    the table of figures and budgets
 package main
@@ -39,6 +43,7 @@ import (
 
 type options struct {
 	manager, mock string
+	vcsim         string
 	vms, most     int
 	rounds        int
 	workers       int
@@ -56,13 +61,14 @@ func parse(args []string) (options, error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.StringVar(&o.manager, "manager", filepath.Join(root, "bin", "manager"), "the operator's `binary`")
 	flags.StringVar(&o.mock, "mockcloud", filepath.Join(root, "bin", "mockcloud"), "the mock cloud's `binary`")
+	flags.StringVar(&o.vcsim, "vcsim", filepath.Join(root, "bin", "vcsim"), "the `binary` of the simulated vCenter")
 	flags.IntVar(&o.vms, "vms", 1000, "number of VMs that are created at once")
 	flags.IntVar(&o.most, "most", 5000, "number of VMs of the last heap measurement, which is omitted unless it is more than --vms")
 	flags.IntVar(&o.rounds, "rounds", 3, "number of rounds of operator and bare loop")
 	flags.IntVar(&o.workers, "workers", 16, "number of VMs that the operator and the bare loop process concurrently")
 	flags.DurationVar(&o.rest, "rest", time.Minute, "time for which writes are counted at rest")
 	flags.StringVar(&o.profile, "profile", "", "write the operator's CPU profile of the last round, and a heap profile, to this `folder`")
-	parts := flags.String("parts", "noop,life,rate,group,beside,rest", "comma-separated parts to measure: noop, life, rate, group, beside, rest")
+	parts := flags.String("parts", "binary,noop,life,rate,group,beside,vsphere,slow,rest", "comma-separated parts to measure: binary, noop, life, rate, group, beside, vsphere, slow, rest")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -107,17 +113,23 @@ type part struct {
 	measure func(context.Context, *stage) ([]row, error)
 }
 
-var allParts = []part{{"life", lives}, {"rate", rates}, {"group", groups}, {"beside", beside}, {"rest", atRest}}
+var allParts = []part{{"life", lives}, {"rate", rates}, {"group", groups}, {"beside", beside}, {"vsphere", onVSphere}, {"slow", slowGroup}, {"rest", atRest}}
 
 // measure runs all measurements. On an error it also returns those before it.
 func measure(ctx context.Context, o options) (table, error) {
 	var results table
-	if o.parts["noop"] {
-		rows, err := noopReconcile(ctx)
-		if err != nil {
-			return nil, err
+	for _, p := range []struct {
+		name    string
+		measure func(context.Context, options) ([]row, error)
+	}{{"binary", binarySize}, {"noop", noopReconcile}} {
+		if !o.parts[p.name] {
+			continue
 		}
-		results = rows
+		rows, err := p.measure(ctx, o)
+		if err != nil {
+			return results, err
+		}
+		results = append(results, rows...)
 	}
 	parts := slices.DeleteFunc(slices.Clone(allParts), func(p part) bool { return !o.parts[p.name] })
 	if len(parts) == 0 {

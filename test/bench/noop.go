@@ -16,7 +16,7 @@ const (
 )
 
 // noopReconcile runs the Go benchmark of a reconcile that changes nothing.
-func noopReconcile(ctx context.Context) ([]row, error) {
+func noopReconcile(ctx context.Context, _ options) ([]row, error) {
 	say("measuring a reconcile without changes")
 	root, err := testkit.ModuleRoot()
 	if err != nil {
