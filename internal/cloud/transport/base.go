@@ -15,9 +15,35 @@ const (
 	maxHeader = 64 << 10
 )
 
-// newBase returns a transport with connections of its own, so that the
-// credentials of one cloud never share a connection with another's.
-func newBase(cfg Config, limits Limits, roots *x509.CertPool) *http.Transport {
+// base has connections of its own, so that the credentials of one cloud never share a
+// connection with another's.
+type base struct {
+	requests *http.Transport
+	// polls has no timeout for the headers of an answer.
+	polls *http.Transport
+}
+
+func (b *base) RoundTrip(req *http.Request) (*http.Response, error) {
+	if callOf(req.Context()).LongPoll {
+		return b.polls.RoundTrip(req)
+	}
+	return b.requests.RoundTrip(req)
+}
+
+// CloseIdleConnections closes the connections that carry no request now.
+func (b *base) CloseIdleConnections() {
+	b.requests.CloseIdleConnections()
+	b.polls.CloseIdleConnections()
+}
+
+func newBase(cfg Config, limits Limits, roots *x509.CertPool) *base {
+	requests := newRequestBase(cfg, limits, roots)
+	polls := requests.Clone()
+	polls.ResponseHeaderTimeout = 0
+	return &base{requests: requests, polls: polls}
+}
+
+func newRequestBase(cfg Config, limits Limits, roots *x509.CertPool) *http.Transport {
 	dialer := &net.Dialer{
 		Timeout: dialTimeout,
 		// A peer that no longer answers is noticed within half a minute.

@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"context"
 	"encoding/pem"
 	"fmt"
 	"io"
@@ -44,5 +45,42 @@ func TestConfigChoosesTheProtocol(t *testing.T) {
 				t.Errorf("the server got %q, %v; want %s", got, err, want)
 			}
 		})
+	}
+}
+
+func TestLongPollLastsWhileOtherRequestsAreSentAndTimeOut(t *testing.T) {
+	t.Parallel()
+	polled, release := make(chan struct{}), make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/poll":
+			close(polled)
+			<-release
+		case "/slow":
+			<-release
+		}
+	}))
+	defer server.Close()
+	c, err := New(Config{Name: "test", Limits: Limits{RequestsPerSecond: 1000, Burst: 100, MaxInFlight: 1}, Timeout: 100 * time.Millisecond})
+	if err != nil {
+		t.Fatalf("New: %v", err)
+	}
+	defer c.CloseIdleConnections()
+	answered := make(chan error, 1)
+	go func() {
+		_, _, err := fetch(WithCall(context.Background(), Call{LongPoll: true}), c.Client(), http.MethodPost, server.URL+"/poll")
+		answered <- err
+	}()
+	<-polled
+	if _, _, err := fetch(t.Context(), c.Client(), http.MethodGet, server.URL); err != nil {
+		t.Errorf("a request during the long poll, with one slot: %v", err)
+	}
+	_, _, err = fetch(t.Context(), c.Client(), http.MethodPost, server.URL+"/slow")
+	if err == nil || c.Classify(t.Context(), err).Detail != "timed out after 100ms" {
+		t.Errorf("a request that is no long poll: %v, want it to time out", err)
+	}
+	close(release)
+	if err := <-answered; err != nil {
+		t.Errorf("a long poll that lasts longer than other requests may: %v", err)
 	}
 }

@@ -25,6 +25,10 @@ type Call struct {
 	// something to report. It has its share of the limits until the answer begins, and
 	// its end says nothing about how long the cloud takes.
 	Stream bool
+	// LongPoll is set for a call that the cloud answers when it has something to report.
+	// It has its share of the limits until the request is written. It waits for the answer
+	// as long as its context lasts, which says nothing about how long the cloud takes.
+	LongPoll bool
 }
 
 type callKey struct{}

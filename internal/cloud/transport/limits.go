@@ -1,8 +1,11 @@
 package transport
 
 import (
+	"context"
 	"errors"
 	"net/http"
+	"net/http/httptrace"
+	"sync"
 	"time"
 
 	"github.com/privatecloud/operator/internal/cloud"
@@ -42,7 +45,8 @@ func (l Limits) withDefaults() (Limits, error) {
 }
 
 // limit sends requests within the limits, fairly by flow. A request keeps its
-// slot until the body of its answer is closed, that of a Stream until it begins.
+// slot until the body of its answer is closed, that of a Stream until it begins. A
+// LongPoll keeps it until the request is written.
 func limit(next http.RoundTripper, l slots, cloudWideWait time.Duration) http.RoundTripper {
 	return roundTripper(func(req *http.Request) (*http.Response, error) {
 		ctx := req.Context()
@@ -60,16 +64,29 @@ func limit(next http.RoundTripper, l slots, cloudWideWait time.Duration) http.Ro
 		case release == nil:
 			return refuse(req, ctx.Err())
 		}
+		release = sync.OnceFunc(release)
+		if call.LongPoll {
+			req = req.WithContext(onWritten(ctx, release))
+		}
 		resp, err := next.RoundTrip(req)
 		if err != nil {
 			release()
 			return nil, err
 		}
-		if call.Stream {
+		if call.Stream || call.LongPoll {
 			release()
 			return resp, nil
 		}
 		onClose(resp, release)
 		return resp, nil
 	})
+}
+
+// onWritten returns a context for a request that calls f when the request is written.
+func onWritten(ctx context.Context, f func()) context.Context {
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(info httptrace.WroteRequestInfo) {
+		if info.Err == nil {
+			f()
+		}
+	}})
 }

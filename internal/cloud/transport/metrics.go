@@ -120,7 +120,7 @@ func measure(next http.RoundTripper, s *series) http.RoundTripper {
 			s.record(func(m *Metrics) {
 				m.inFlight.WithLabelValues(s.cloud).Dec()
 				m.requests.WithLabelValues(s.cloud, req.Method, route, code).Inc()
-				if !call.Stream {
+				if !call.Stream && !call.LongPoll {
 					m.duration.WithLabelValues(s.cloud, req.Method, route).Observe(time.Since(start).Seconds())
 				}
 			})

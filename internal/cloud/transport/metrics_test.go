@@ -95,6 +95,20 @@ func TestMetricsCountRequestInFlightUntilBodyIsClosed(t *testing.T) {
 	}
 }
 
+func TestMetricsDoNotHaveTheDurationOfWaits(t *testing.T) {
+	t.Parallel()
+	for name, call := range map[string]Call{"a stream": {Stream: true}, "a long poll": {LongPoll: true}} {
+		reg := prometheus.NewPedanticRegistry()
+		c := newTransport(t, ok, func(cfg *Config) { cfg.Metrics = NewMetrics(reg) })
+		if err := get(WithCall(t.Context(), call), c); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := testutil.GatherAndCount(reg, "privatecloud_api_request_duration_seconds"); err != nil || n != 0 || len(requestCounts(t, reg)) != 1 {
+			t.Errorf("%s: %d durations and the requests %v, %v; want the request alone", name, n, requestCounts(t, reg), err)
+		}
+	}
+}
+
 func TestMetricsOfForgottenCloudStayAway(t *testing.T) {
 	t.Parallel()
 	reg := prometheus.NewPedanticRegistry()

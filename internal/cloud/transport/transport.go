@@ -23,8 +23,8 @@ type Config struct {
 	// HTTP1 keeps to HTTP/1.1, for clouds whose HTTP/2 is not to be relied on.
 	HTTP1  bool
 	Limits Limits
-	// Timeout bounds the wait for the headers of an answer, what WithTimeout
-	// returns, and how long a cloud-wide call waits for the limiter.
+	// Timeout bounds the wait for the headers of an answer, but for that to a LongPoll,
+	// what WithTimeout returns, and how long a cloud-wide call waits for the limiter.
 	Timeout time.Duration
 	// Metrics may be nil.
 	Metrics *Metrics
