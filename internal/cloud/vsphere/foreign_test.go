@@ -24,6 +24,7 @@ func envelope(body string) string {
 
 func TestAnswersThatAreNotTheMethodsOwnAreErrors(t *testing.T) {
 	v := newVCenter(t)
+	folder := ""
 	calls := map[string]func(*vsphere.Client) error{
 		"list": func(c *vsphere.Client) error {
 			_, err := c.ListServers(t.Context(), cloud.ListServers{})
@@ -34,7 +35,7 @@ func TestAnswersThatAreNotTheMethodsOwnAreErrors(t *testing.T) {
 			return err
 		},
 		"create": func(c *vsphere.Client) error {
-			_, err := c.CreateServer(t.Context(), cloud.CreateServer{Name: "web", Folder: "f", IdempotencyKey: someKey})
+			_, err := c.CreateServer(t.Context(), cloud.CreateServer{Name: "web", Folder: folder, IdempotencyKey: someKey})
 			return err
 		},
 	}
@@ -50,6 +51,7 @@ func TestAnswersThatAreNotTheMethodsOwnAreErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := v.client(t)
+			folder = tc.method // of no other case
 			if _, err := c.Capabilities(t.Context()); err != nil {
 				t.Fatal(err)
 			}
