@@ -36,7 +36,7 @@ func (h *hidden) any(ctx context.Context, at *site) (bool, error) {
 		return false, err
 	}
 	h.found = slices.ContainsFunc(vms, func(vm entity) bool {
-		return vm.lost() && vm.text(uuidPath) == "" && vm.text(summaryUUIDPath) == ""
+		return (vm.lost() || vm.faults[uuidPath] != nil) && vm.text(uuidPath) == "" && vm.text(summaryUUIDPath) == ""
 	})
 	h.until = time.Now().Add(hiddenFor)
 	return h.found, nil

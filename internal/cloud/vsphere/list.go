@@ -80,31 +80,45 @@ func (c *Client) page(ctx context.Context, at *site, limit int, token string) (v
 		return nil, "", err
 	}
 	for _, vm := range objects(result.Objects) {
-		if !vm.flag(templatePath) {
-			vms = append(vms, vm)
+		if vm.flag(templatePath) || vm.deleted() {
+			continue
 		}
+		if err := c.identifiable(vm); err != nil {
+			return nil, "", err
+		}
+		vms = append(vms, vm)
 	}
 	return vms, result.Token, nil
 }
 
+// identifiable fails if the vCenter should have returned the id and the name of a VM, and
+// did not: a listing without the VM would say that it was deleted. A VM that is being
+// created has neither yet.
+func (c *Client) identifiable(vm entity) error {
+	hasID, hasName := c.idOf(vm) != "", vm.text("name") != ""
+	if hasID && hasName {
+		return nil
+	}
+	for _, path := range []string{"name", uuidPath, summaryUUIDPath} {
+		if fault := vm.faults[path]; fault != nil {
+			return refuse("", cloud.Unavailable, "the vCenter does not return the name or the id of a VM in spec.vsphere.folder (%s)", codeOf(fault))
+		}
+	}
+	if hasID {
+		return refuse("", cloud.Unavailable, "the vCenter does not return the name of a VM in spec.vsphere.folder")
+	}
+	return nil
+}
+
 func (c *Client) retrievePage(ctx context.Context, at *site, limit int, token string) (*types.RetrieveResult, error) {
-	collector := at.vim.ServiceContent.PropertyCollector
 	if token != "" {
-		res, err := methods.ContinueRetrievePropertiesEx(ctx, at.vim, &types.ContinueRetrievePropertiesEx{This: collector, Token: token})
-		switch faultOf(err).(type) {
-		case *types.InvalidProperty, *types.InvalidArgument, *types.ManagedObjectNotFound:
-			return nil, refuse("", cloud.Unavailable, "the vCenter has forgotten where the listing was, as after the end of a session: it is begun again")
-		}
-		if err != nil {
-			return nil, err
-		}
-		return &res.Returnval, nil
+		return proceed(ctx, at.vim, token)
 	}
 	most := int32(cmp.Or(limit, defaultLimit)) //nolint:gosec // at most maxLimit
 	var result *types.RetrieveResult
 	err := c.session.sure(ctx, func() (bool, error) {
 		res, err := methods.RetrievePropertiesEx(ctx, at.vim, &types.RetrievePropertiesEx{
-			This: collector, Options: types.RetrieveOptions{MaxObjects: most},
+			This: at.vim.ServiceContent.PropertyCollector, Options: types.RetrieveOptions{MaxObjects: most},
 			SpecSet: []types.PropertyFilterSpec{{
 				PropSet:   []types.PropertySpec{{Type: "VirtualMachine", PathSet: vmPaths}},
 				ObjectSet: []types.ObjectSpec{children(at.root, true)},

@@ -19,6 +19,7 @@ const (
 	connectionPath  = "runtime.connectionState"
 	versionPath     = "config.changeVersion"
 	templatePath    = "config.template"
+	statsPath       = "summary.quickStats"
 	powerPath       = "runtime.powerState"
 )
 
@@ -29,13 +30,15 @@ func extraPath(key string) string { return `config.extraConfig["` + key + `"]` }
 var vmPaths = []string{
 	"name", "parent", uuidPath, summaryUUIDPath, templatePath, "config.createDate", versionPath,
 	"config.hardware.numCPU", "config.hardware.memoryMB", extraPath(labelsKey), extraPath(originKey),
-	powerPath, connectionPath, "runtime.host", "runtime.maxCpuUsage", "summary.quickStats",
+	powerPath, connectionPath, "runtime.host", "runtime.maxCpuUsage", statsPath,
 }
 
 // entity is what was read of a managed object.
 type entity struct {
 	ref   types.ManagedObjectReference
 	props map[string]types.AnyType
+	// faults are why properties are missing.
+	faults map[string]types.BaseMethodFault
 	// inside is whether it is below the root; set by Client.look.
 	inside bool
 }
@@ -107,6 +110,16 @@ func (s entity) origin() origin {
 	return from
 }
 
+// deleted reports whether the object was deleted while it was read.
+func (s entity) deleted() bool {
+	for _, fault := range s.faults {
+		if gone, ok := fault.(*types.ManagedObjectNotFound); ok && gone.Obj == s.ref {
+			return true
+		}
+	}
+	return false
+}
+
 // lost reports whether the vCenter cannot read the VM at the moment.
 func (s entity) lost() bool {
 	switch s.props[connectionPath] {
@@ -139,7 +152,7 @@ func (s entity) server(id string) cloud.Server {
 	if created, ok := s.props["config.createDate"].(time.Time); ok {
 		server.CreatedAt = created
 	}
-	stats, ok := s.props["summary.quickStats"].(types.VirtualMachineQuickStats)
+	stats, ok := s.props[statsPath].(types.VirtualMachineQuickStats)
 	if !ok {
 		return server
 	}
@@ -163,6 +176,12 @@ func objects(contents []types.ObjectContent) []entity {
 		for _, property := range object.PropSet {
 			s.props[property.Name] = property.Val
 		}
+		for _, missing := range object.MissingSet {
+			if s.faults == nil {
+				s.faults = map[string]types.BaseMethodFault{}
+			}
+			s.faults[missing.Path] = missing.Fault.Fault
+		}
 		out = append(out, s)
 	}
 	return out
@@ -177,6 +196,16 @@ func retrieve(ctx context.Context, vim *vim25.Client, kind string, paths []strin
 	return collect(ctx, vim, spec)
 }
 
+const (
+	// maxPages bounds the answers that one result takes, and maxObjects what it has: as
+	// many VMs as the operator reads of a cloud.
+	maxPages   = 1000
+	maxObjects = 100_000
+)
+
+// errTooLarge is about a result that has no end.
+var errTooLarge = &cloud.Error{Kind: cloud.Unreadable, Detail: "the vCenter returns more objects than the operator reads"}
+
 // collect reads all that a filter selects.
 func collect(ctx context.Context, vim *vim25.Client, spec types.PropertyFilterSpec) ([]entity, error) {
 	collector := vim.ServiceContent.PropertyCollector
@@ -184,19 +213,35 @@ func collect(ctx context.Context, vim *vim25.Client, spec types.PropertyFilterSp
 	if err != nil {
 		return nil, err
 	}
-	var all []entity
-	for result := res.Returnval; result != nil; {
-		all = append(all, objects(result.Objects)...)
-		if result.Token == "" {
-			break
+	result := res.Returnval
+	if result == nil {
+		return nil, nil
+	}
+	all := objects(result.Objects)
+	for page := 1; result.Token != ""; page++ {
+		if page == maxPages || len(all) > maxObjects {
+			return nil, errTooLarge
 		}
-		more, err := methods.ContinueRetrievePropertiesEx(ctx, vim, &types.ContinueRetrievePropertiesEx{This: collector, Token: result.Token})
-		if err != nil {
+		if result, err = proceed(ctx, vim, result.Token); err != nil {
 			return nil, err
 		}
-		result = &more.Returnval
+		all = append(all, objects(result.Objects)...)
 	}
 	return all, nil
+}
+
+// proceed reads the page of a result that a token leads to. The token is lost with the
+// session.
+func proceed(ctx context.Context, vim *vim25.Client, token string) (*types.RetrieveResult, error) {
+	res, err := methods.ContinueRetrievePropertiesEx(ctx, vim, &types.ContinueRetrievePropertiesEx{This: vim.ServiceContent.PropertyCollector, Token: token})
+	switch faultOf(err).(type) {
+	case *types.InvalidProperty, *types.InvalidArgument, *types.ManagedObjectNotFound:
+		return nil, refuse("", cloud.Unavailable, "the vCenter has forgotten where the listing was, as after the end of a session: it is begun again")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &res.Returnval, nil
 }
 
 // children selects what is in a folder and, if deep is set, in the folders below it.

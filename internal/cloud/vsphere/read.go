@@ -252,7 +252,7 @@ func (c *Client) idOf(vm entity) string {
 			return id
 		}
 	}
-	if vm.lost() {
+	if vm.lost() || vm.faults[uuidPath] != nil {
 		return c.refs.id(vm.ref)
 	}
 	return ""

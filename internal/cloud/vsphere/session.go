@@ -96,6 +96,10 @@ func unread(res soap.HasFault) bool {
 		if body.Res != nil && body.Res.Returnval != nil {
 			objects = body.Res.Returnval.Objects
 		}
+	case *methods.ContinueRetrievePropertiesExBody:
+		if body.Res != nil {
+			objects = body.Res.Returnval.Objects
+		}
 	case *methods.RetrievePropertiesBody:
 		if body.Res != nil {
 			objects = body.Res.Returnval

@@ -1,0 +1,4 @@
+package vsphere
+
+// MaxPages is for tests.
+const MaxPages = maxPages
