@@ -19,6 +19,7 @@ type Client struct {
 	redactor  *transport.Redactor
 	session   *session
 	usage     *transport.Usage
+	polling   polling
 
 	// locating is held by the one call that looks for the site.
 	locating chan struct{}
@@ -38,6 +39,7 @@ var _ cloud.Client = (*Client)(nil)
 var capabilities = cloud.NewCapabilities(
 	cloud.Idempotency, cloud.Labels, cloud.UniqueNames, cloud.FolderNames, cloud.BulkStatus, cloud.Power, cloud.PowerAtCreate,
 	cloud.Resize, cloud.Folders, cloud.Hosts, cloud.Sessions, cloud.Sizing, cloud.Operations, cloud.NetworkAttach,
+	cloud.Events,
 )
 
 // New returns a client of the vCenter that cfg describes. It makes no call. Its errors
@@ -66,7 +68,7 @@ func newOver(base http.RoundTripper, cfg Config) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{
-		place: cfg.Place, log: cfg.Log.WithValues("cloud", cfg.Name), transport: t, usage: transport.NewUsage(), locating: make(chan struct{}, 1),
+		place: cfg.Place, log: cfg.Log.WithValues("cloud", cfg.Name), transport: t, usage: transport.NewUsage(), polling: defaultPolling, locating: make(chan struct{}, 1),
 		redactor: transport.NewRedactor(cfg.Credentials.Password, cfg.Credentials.Token, string(cfg.Credentials.Key)),
 	}
 	c.session = newSession(c, cfg, endpoint, &held.Login)

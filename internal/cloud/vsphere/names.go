@@ -138,6 +138,24 @@ func (r *refs) find(id string) (types.ManagedObjectReference, bool) {
 	return types.ManagedObjectReference{}, false
 }
 
+// count returns how many ids are remembered.
+func (r *refs) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.ids)
+}
+
+// all returns the ids that are remembered.
+func (r *refs) all() map[string]bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	ids := make(map[string]bool, len(r.ids))
+	for _, id := range r.ids {
+		ids[id.String()] = true
+	}
+	return ids
+}
+
 func (r *refs) forget(ref types.ManagedObjectReference) {
 	number, _ := numberOf(ref)
 	r.mu.Lock()

@@ -2,6 +2,7 @@ package vsphere
 
 import (
 	"context"
+	"errors"
 	"net/url"
 	"reflect"
 	"sync"
@@ -28,14 +29,15 @@ type session struct {
 	// vim is nil until the vCenter has been asked for its managed objects.
 	vim *vim25.Client
 	// logins counts sessions that were opened. open is whether the last one is not known
-	// to have ended.
+	// to have ended, and ended is closed when it is.
 	logins int
 	open   bool
+	ended  chan struct{}
 	closed bool
 }
 
 func newSession(c *Client, cfg Config, endpoint *url.URL, login *transport.Login) *session {
-	s := &session{client: c, credentials: &cfg.Credentials, login: login, jar: &jar{}}
+	s := &session{client: c, credentials: &cfg.Credentials, login: login, jar: &jar{}, ended: make(chan struct{})}
 	s.jar.clear()
 	s.soap = s.over(soap.NewClient(endpoint, cfg.InsecureSkipVerify))
 	s.soap.Namespace, s.soap.Version = "urn:vim25", apiVersion
@@ -59,6 +61,26 @@ type cloudWideKey struct{}
 // cloudWide returns a context for calls about the vCenter as a whole.
 func cloudWide(ctx context.Context) context.Context {
 	return context.WithValue(ctx, cloudWideKey{}, true)
+}
+
+// errEnded is why a context ends with the session.
+var errEnded = errors.New("the session has ended")
+
+// untilEnded returns a context that ends with ctx, or when the session is known to have
+// ended.
+func (s *session) untilEnded(ctx context.Context) (context.Context, context.CancelFunc) {
+	s.mu.Lock()
+	ended := s.ended
+	s.mu.Unlock()
+	ctx, cancel := context.WithCancelCause(ctx)
+	go func() {
+		select {
+		case <-ended:
+			cancel(errEnded)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() { cancel(nil) }
 }
 
 // connect returns a client with a session.
@@ -159,10 +181,21 @@ func (e *exchangeError) Unwrap() error { return e.error }
 
 // send sends a request once, whatever the session.
 func (s *session) send(ctx context.Context, req, res soap.HasFault) error {
+	return s.sendAs(ctx, transport.Call{}, req, res)
+}
+
+// poll sends once, whatever the session, a request that the vCenter answers when there
+// is something to report.
+func (s *session) poll(ctx context.Context, req, res soap.HasFault) error {
+	return s.sendAs(ctx, transport.Call{LongPoll: true}, req, res)
+}
+
+func (s *session) sendAs(ctx context.Context, call transport.Call, req, res soap.HasFault) error {
 	body := reflect.ValueOf(res).Elem()
 	body.SetZero() // a fault of an earlier answer would stay
-	wide, _ := ctx.Value(cloudWideKey{}).(bool)
-	ctx, sent := transport.TraceSent(transport.WithCall(ctx, transport.Call{Route: routeOf(req), CloudWide: wide}))
+	call.Route = routeOf(req)
+	call.CloudWide, _ = ctx.Value(cloudWideKey{}).(bool)
+	ctx, sent := transport.TraceSent(transport.WithCall(ctx, call))
 	err := s.exchange(ctx, req, res)
 	switch {
 	case err == nil:
@@ -221,7 +254,10 @@ func (s *session) renew(ctx context.Context, ended int) error {
 	defer end()
 	s.mu.Lock()
 	done, closed := s.logins != ended && s.open, s.closed
-	s.open = done
+	if s.open && !done {
+		close(s.ended)
+		s.open, s.ended = false, make(chan struct{})
+	}
 	s.mu.Unlock()
 	switch {
 	case closed:

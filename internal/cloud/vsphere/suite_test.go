@@ -12,6 +12,7 @@ import (
 var all = cloud.NewCapabilities(
 	cloud.Idempotency, cloud.Labels, cloud.UniqueNames, cloud.FolderNames, cloud.BulkStatus, cloud.Power, cloud.PowerAtCreate,
 	cloud.Resize, cloud.Folders, cloud.Hosts, cloud.Sessions, cloud.Sizing, cloud.Operations, cloud.NetworkAttach,
+	cloud.Events,
 )
 
 func TestClientPassesTheSuite(t *testing.T) {
@@ -33,6 +34,12 @@ func TestClientPassesTheSuite(t *testing.T) {
 			Operating: func(*testing.T, bool) {}, // every change is a task
 			FailOperations: func(*testing.T) func() {
 				return v.Front.FailClones()
+			},
+			EndWatches: func(t *testing.T) {
+				t.Helper()
+				if err := v.EndSessions(t.Context()); err != nil {
+					t.Errorf("end the sessions: %v", err)
+				}
 			},
 			LoseAnswer: func(_ *testing.T, op cloudtest.Op) func() { return v.Front.Lose(methods[op]...) },
 		}

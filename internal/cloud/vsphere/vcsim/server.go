@@ -15,11 +15,13 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/http"
 	"net/http/httptest"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/vmware/govmomi"
 	"github.com/vmware/govmomi/find"
@@ -52,6 +54,10 @@ type Server struct {
 	server  *simulator.Server
 	before  *httptest.Server
 	folders *object.DatacenterFolders
+
+	mu sync.Mutex
+	// waiting are the property collectors that were asked for changes.
+	waiting map[*simulator.PropertyCollector]bool
 }
 
 // making is held while a simulator is made, which changes variables of its package.
@@ -84,6 +90,7 @@ func (s *Server) make() error {
 		return err
 	}
 	s.Model.Service.TLS, s.Model.Service.RegisterEndpoints = nil, true
+	s.Model.Map().Handler = s.extended
 	s.server = s.Model.Service.NewServer()
 	addNamedSearch(s.Model.Map())
 	return nil
@@ -113,8 +120,27 @@ func (s *Server) prepare(ctx context.Context) error {
 func (s *Server) Close() {
 	s.before.CloseClientConnections()
 	s.before.Close()
+	s.endWaits()
 	s.server.Close()
 	s.Model.Remove()
+}
+
+// Stop closes the endpoint and ends all sessions, as a vCenter that is stopped.
+func (s *Server) Stop(ctx context.Context) error {
+	s.before.CloseClientConnections()
+	s.before.Close()
+	return s.EndSessions(ctx)
+}
+
+// Resume opens the endpoint again.
+func (s *Server) Resume() error {
+	listener, err := net.Listen("tcp", s.before.Listener.Addr().String())
+	if err != nil {
+		return err
+	}
+	s.before = &httptest.Server{Listener: listener, Config: &http.Server{Handler: s.Front, ReadHeaderTimeout: time.Minute}}
+	s.before.Start()
+	return nil
 }
 
 // TemplateVM returns the template.
