@@ -19,6 +19,7 @@ func TestClientPassesTheSuite(t *testing.T) {
 	cloudtest.Run(t, func(t *testing.T) cloudtest.Fixture {
 		t.Helper()
 		v := newVCenter(t)
+		v.UsePlainCollectors()
 		methods := map[cloudtest.Op][]string{
 			cloudtest.OpCreateServer: {"CloneVM_Task"}, cloudtest.OpDeleteServer: {"Destroy_Task"},
 			cloudtest.OpUpdateServer: {"ReconfigVM_Task", "PowerOffVM_Task", "PowerOnVM_Task"},

@@ -1,6 +1,8 @@
 package vcsim
 
 import (
+	"slices"
+
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/mo"
@@ -8,38 +10,81 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// extended returns what serves a call in place of the simulator's own object, nil for
-// that object.
-func (s *Server) extended(ctx *simulator.Context, method *simulator.Method) (mo.Reference, types.BaseMethodFault) {
-	switch method.Name {
-	case "UnregisterAndDestroy_Task":
-		if of, ok := ctx.Map.Get(method.This).(*simulator.Folder); ok {
-			return &folder{Folder: of}, nil
+// extend replaces, in the session of a call, objects of the simulator by those below.
+func (s *Server) extend(ctx *simulator.Context, method *simulator.Method) (mo.Reference, types.BaseMethodFault) {
+	if ctx.Session == nil {
+		return nil, nil //nolint:nilnil // neither is what the simulator expects then
+	}
+	switch of := ctx.Session.Get(method.This).(type) {
+	case *simulator.SearchIndex:
+		ctx.Session.Registry.Put(&searchIndex{SearchIndex: of})
+	case *simulator.Folder:
+		if method.Name == "UnregisterAndDestroy_Task" {
+			ctx.Session.Registry.Put(&folder{Folder: of})
 		}
-	case "WaitForUpdatesEx":
-		if ctx.Session == nil {
-			break
-		}
-		if collector, ok := ctx.Session.Get(method.This).(*simulator.PropertyCollector); ok {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			if s.waiting == nil {
-				s.waiting = map[*simulator.PropertyCollector]bool{}
-			}
-			s.waiting[collector] = true
+	case *simulator.PropertyCollector:
+		if method.Name == "WaitForUpdatesEx" {
+			s.extendCollector(ctx, of)
 		}
 	}
 	return nil, nil //nolint:nilnil // neither is what the simulator expects then
 }
 
-// endWaits ends the requests for changes, which last for up to a minute also without
-// their client.
-func (s *Server) endWaits() {
+func (s *Server) extendCollector(ctx *simulator.Context, of *simulator.PropertyCollector) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for collector := range s.waiting {
-		collector.CancelWaitForUpdates(&types.CancelWaitForUpdates{})
+	if s.plain {
+		s.waiting[of] = true
+	} else if made := newCollector(ctx, of); made != nil {
+		ctx.Session.Registry.Put(made)
+		s.collectors[made] = true
 	}
+}
+
+// UsePlainCollectors makes the simulator's own collectors report changes. They are slow
+// with many VMs, and can miss that VMs are deleted while others are created.
+func (s *Server) UsePlainCollectors() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.plain = true
+}
+
+// endWaits ends the requests for changes. Those to the simulator's own collectors last for
+// up to a minute also without their session and their client, and end only if all is set.
+func (s *Server) endWaits(all bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for collector := range s.collectors {
+		collector.end()
+	}
+	clear(s.collectors)
+	if all {
+		for collector := range s.waiting {
+			collector.CancelWaitForUpdates(&types.CancelWaitForUpdates{})
+		}
+	}
+}
+
+// searchIndex looks for children of folders. That of the simulator panics, with locks held,
+// when it finds a VM that has no name yet because it is being created.
+type searchIndex struct{ *simulator.SearchIndex }
+
+// FindChild returns what has a name in a folder.
+func (s *searchIndex) FindChild(ctx *simulator.Context, req *types.FindChild) soap.HasFault {
+	in, ok := ctx.Map.Get(req.Entity).(*simulator.Folder)
+	if !ok {
+		return s.SearchIndex.FindChild(ctx, req)
+	}
+	var children []types.ManagedObjectReference
+	ctx.WithLock(in, func() { children = slices.Clone(in.ChildEntity) })
+	body := &methods.FindChildBody{Res: &types.FindChildResponse{}}
+	for _, ref := range children {
+		if child, ok := ctx.Map.Get(ref).(mo.Entity); ok && child.Entity().Name == req.Name {
+			body.Res.Returnval = &ref
+			break
+		}
+	}
+	return body
 }
 
 // folder is a folder with a method that the simulator lacks.
@@ -49,7 +94,7 @@ type folder struct{ *simulator.Folder }
 // files.
 func (f *folder) UnregisterAndDestroyTask(ctx *simulator.Context, _ *types.UnregisterAndDestroy_Task) soap.HasFault {
 	task := simulator.CreateTask(f, "unregisterAndDestroy", func(*simulator.Task) (types.AnyType, types.BaseMethodFault) {
-		for _, child := range append([]types.ManagedObjectReference(nil), f.ChildEntity...) {
+		for _, child := range slices.Clone(f.ChildEntity) {
 			vm, ok := ctx.Map.Get(child).(*simulator.VirtualMachine)
 			if !ok {
 				return nil, &types.NotSupported{} // tests have no folders in such folders

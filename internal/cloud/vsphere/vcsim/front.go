@@ -72,10 +72,6 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		body = []byte(rewrite(method, string(body)))
 		r.ContentLength = int64(len(body))
 	}
-	if method == "FindChild" {
-		body = searchNamed(body)
-		r.ContentLength = int64(len(body))
-	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	answer := httptest.NewRecorder()
 	f.to.ServeHTTP(answer, r)

@@ -56,8 +56,11 @@ type Server struct {
 	folders *object.DatacenterFolders
 
 	mu sync.Mutex
-	// waiting are the property collectors that were asked for changes.
-	waiting map[*simulator.PropertyCollector]bool
+	// collectors report changes in place of the simulator's own, of which those in waiting
+	// were asked for changes. plain is whether only these report changes.
+	collectors map[*collector]bool
+	waiting    map[*simulator.PropertyCollector]bool
+	plain      bool
 }
 
 // making is held while a simulator is made, which changes variables of its package.
@@ -67,7 +70,7 @@ var making sync.Mutex
 func Start(ctx context.Context) (*Server, error) { return StartWith(ctx, Options{}) }
 
 func serve(ctx context.Context, listener net.Listener) (*Server, error) {
-	s := &Server{}
+	s := &Server{collectors: map[*collector]bool{}, waiting: map[*simulator.PropertyCollector]bool{}}
 	if err := s.make(); err != nil {
 		return nil, fmt.Errorf("make the simulator: %w", err)
 	}
@@ -90,9 +93,8 @@ func (s *Server) make() error {
 		return err
 	}
 	s.Model.Service.TLS, s.Model.Service.RegisterEndpoints = nil, true
-	s.Model.Map().Handler = s.extended
+	s.Model.Map().Handler = s.extend
 	s.server = s.Model.Service.NewServer()
-	addNamedSearch(s.Model.Map())
 	return nil
 }
 
@@ -120,7 +122,7 @@ func (s *Server) prepare(ctx context.Context) error {
 func (s *Server) Close() {
 	s.before.CloseClientConnections()
 	s.before.Close()
-	s.endWaits()
+	s.endWaits(true)
 	s.server.Close()
 	s.Model.Remove()
 }
@@ -232,8 +234,8 @@ func (s *Server) FolderNames() []string {
 	return names
 }
 
-// EndSessions ends all sessions but that of Admin, as after the time that a vCenter
-// keeps idle ones.
+// EndSessions ends all sessions but that of Admin, with their requests for changes, as
+// after the time that a vCenter keeps idle ones.
 func (s *Server) EndSessions(ctx context.Context) error {
 	_, err := s.endSessions(ctx)
 	return err
@@ -259,6 +261,7 @@ func (s *Server) endSessions(ctx context.Context) (ended int, err error) {
 		}
 		ended++
 	}
+	s.endWaits(false)
 	return ended, nil
 }
 
