@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/vmware/govmomi/find"
 	"github.com/vmware/govmomi/object"
 	"github.com/vmware/govmomi/vim25/types"
 
@@ -54,6 +55,46 @@ func TestFolderIsMadeWithItsFirstVMAndRemovedWithItsLast(t *testing.T) {
 	}
 	if !slices.Contains(v.FolderNames(), vcsim.Folder) {
 		t.Error("the operator's folder was removed")
+	}
+}
+
+func TestVMThatComesIntoARemovedFolderKeepsItsFiles(t *testing.T) {
+	v := newVCenter(t)
+	c := v.client(t)
+	last := create(t, c, cloud.CreateServer{Name: "last", Folder: "team-a"})
+	into := object.NewFolder(v.Admin.Client, *v.VM("last").Parent)
+	template := object.NewVirtualMachine(v.Admin.Client, v.TemplateVM().Self)
+	pool, host := v.VM("last").ResourcePool, v.VM("last").Runtime.Host
+	var files string
+	v.Front.Rewrite(func(method, body string) string {
+		if method != "UnregisterAndDestroy_Task" {
+			return body
+		}
+		task, err := template.Clone(t.Context(), into, "late", types.VirtualMachineCloneSpec{Location: types.VirtualMachineRelocateSpec{Pool: pool, Host: host}})
+		if err == nil {
+			err = task.Wait(t.Context())
+		}
+		if err != nil {
+			t.Errorf("clone: %v", err)
+			return body
+		}
+		files = v.VM("late").Config.Files.VmPathName
+		return body
+	})
+	remove(t, c, last.ID)
+	if slices.Contains(v.FolderNames(), "team-a") || v.VM("late") != nil || files == "" {
+		t.Fatalf("folders %v, VM %v, want the folder removed with what came into it", v.FolderNames(), v.VM("late"))
+	}
+	root, err := find.NewFinder(v.Admin.Client).Folder(t.Context(), "/DC0/vm/"+vcsim.Folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	task, err := root.RegisterVM(t.Context(), files, "late", false, object.NewResourcePool(v.Admin.Client, *pool), object.NewHostSystem(v.Admin.Client, *host))
+	if err == nil {
+		err = task.Wait(t.Context())
+	}
+	if err != nil {
+		t.Errorf("register the VM again: %v", err)
 	}
 }
 

@@ -142,7 +142,8 @@ func (c *creating) ended(task string) {
 }
 
 // removeFolder removes a folder that a deletion has left empty. One that stays, because
-// it is in use or because this fails, does no harm.
+// it is in use or because this fails, does no harm. A VM that somebody puts into it at the
+// same moment is unregistered, and keeps its files.
 func (c *Client) removeFolder(ctx context.Context, at *site, folder types.ManagedObjectReference) {
 	if folder == at.root || folder == at.templates || folder.Value == "" {
 		return
@@ -163,7 +164,7 @@ func (c *Client) removeFolder(ctx context.Context, at *site, folder types.Manage
 	if inside, ok := found[0].props["childEntity"].(types.ArrayOfManagedObjectReference); !ok || len(inside.ManagedObjectReference) > 0 {
 		return
 	}
-	if _, err := methods.Destroy_Task(ctx, at.vim, &types.Destroy_Task{This: folder}); err != nil {
+	if _, err := methods.UnregisterAndDestroy_Task(ctx, at.vim, &types.UnregisterAndDestroy_Task{This: folder}); err != nil {
 		c.log.V(1).Info("an empty folder was not removed", "fault", codeOf(faultOf(err)))
 	}
 }

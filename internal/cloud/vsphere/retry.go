@@ -13,8 +13,8 @@ import (
 // once are the requests that are sent once: those that change something, and the one
 // whose token is used up by the first answer.
 var once = map[string]bool{
-	"CloneVM_Task": true, "ReconfigVM_Task": true, "PowerOnVM_Task": true, "PowerOffVM_Task": true, "Destroy_Task": true, "CreateFolder": true,
-	"ContinueRetrievePropertiesEx": true,
+	"CloneVM_Task": true, "ReconfigVM_Task": true, "PowerOnVM_Task": true, "PowerOffVM_Task": true, "Destroy_Task": true, "UnregisterAndDestroy_Task": true,
+	"CreateFolder": true, "ContinueRetrievePropertiesEx": true,
 }
 
 // routeOf returns the name of the method that a request calls.
