@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/vmware/govmomi/find"
 	"github.com/vmware/govmomi/object"
@@ -348,6 +349,41 @@ func TestCloneThatIsRefusedForItsNameReturnsItsOwnVM(t *testing.T) {
 	wantError(t, err, cloud.Taken)
 	_, err = c.CreateServer(t.Context(), cloud.CreateServer{Name: "mine", IdempotencyKey: "key-1", CPU: 8})
 	wantError(t, err, cloud.KeyReused)
+}
+
+func TestCloneOfAnotherThatDoesNotEndEndsTheOperation(t *testing.T) {
+	v := newVCenter(t)
+	c := v.client(t)
+	create(t, c, cloud.CreateServer{Name: "stuck"})
+	v.Change(v.VM("stuck").Self, types.PropertyChange{Name: "config.extraConfig", Val: []types.BaseOptionValue(nil)},
+		types.PropertyChange{Name: "config.instanceUuid", Val: ""}, types.PropertyChange{Name: "summary.config.instanceUuid", Val: ""})
+	restore := v.Front.Rewrite(func(method, body string) string {
+		if method == "FindChild" { // before the other clone has begun
+			return strings.Replace(body, "<name>stuck<", "<name>none<", 1)
+		}
+		return body
+	})
+	result, err := c.CreateServer(t.Context(), cloud.CreateServer{Name: "stuck", IdempotencyKey: "key-1"})
+	restore()
+	if err != nil {
+		t.Fatalf("CreateServer: %v", err)
+	}
+	state, err := c.GetOperation(t.Context(), result.Operation)
+	if err != nil || state.Done {
+		t.Fatalf("GetOperation: %+v, %v; want it to go on", state, err)
+	}
+	later := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
+	defer v.Front.Answer(func(method string) (int, string) {
+		if method == "CurrentTime" {
+			return http.StatusOK, envelope(`<CurrentTimeResponse xmlns="urn:vim25"><returnval>` + later + `</returnval></CurrentTimeResponse>`)
+		}
+		return 0, ""
+	})()
+	state, err = c.GetOperation(t.Context(), result.Operation)
+	if err != nil || !state.Done {
+		t.Fatalf("GetOperation an hour later: %+v, %v; want it done", state, err)
+	}
+	wantError(t, state.Err, cloud.Failed, "another clone", "cancel its task")
 }
 
 func TestTemplateOfATenantIsRefusedUnlessItIsOne(t *testing.T) {

@@ -3,7 +3,9 @@ package vsphere
 import (
 	"context"
 	"strings"
+	"time"
 
+	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/privatecloud/operator/internal/cloud"
@@ -126,7 +128,7 @@ func (c *Client) failedTask(ctx context.Context, op string, at *site, what opera
 	switch f := fault.(type) {
 	case *types.DuplicateName:
 		if what.kind == createOperation {
-			return c.duplicate(ctx, at, what, f)
+			return c.duplicate(ctx, at, what, info, f)
 		}
 	case *types.InvalidPowerState:
 		if what.kind == updateOperation && f.ExistingState == f.RequestedState {
@@ -177,9 +179,12 @@ func (c *Client) faultOfTask(op string, fault types.BaseMethodFault, message str
 	return e
 }
 
+// cloneHold is for how long it is waited for the end of another clone of the same name.
+const cloneHold = 15 * time.Minute
+
 // duplicate returns the state of a create that found its name taken: it has taken
 // effect if another request of the same create made the VM.
-func (c *Client) duplicate(ctx context.Context, at *site, what operation, fault *types.DuplicateName) (cloud.Operation, error) {
+func (c *Client) duplicate(ctx context.Context, at *site, what operation, info *types.TaskInfo, fault *types.DuplicateName) (cloud.Operation, error) {
 	taken := *errTaken
 	taken.Op = "create server"
 	vm, err := c.marked(ctx, at, fault.Object, what.server)
@@ -187,7 +192,7 @@ func (c *Client) duplicate(ctx context.Context, at *site, what operation, fault 
 	case cloud.Is(err, cloud.Taken):
 		return cloud.Operation{Done: true, Err: &taken}, nil
 	case cloud.Uncertain(err):
-		return cloud.Operation{}, nil // whose the VM is shows later
+		return c.unclear(ctx, at, info)
 	case err != nil:
 		return cloud.Operation{}, err
 	}
@@ -195,4 +200,23 @@ func (c *Client) duplicate(ctx context.Context, at *site, what operation, fault 
 		return cloud.Operation{Done: true, Err: &taken}, nil
 	}
 	return cloud.Operation{Done: true, Progress: 100, ServerID: what.server}, nil
+}
+
+// unclear returns the state of a create whose name a VM has that is being cloned: whose it
+// is shows when the clone has ended. A clone that does not end is no reason to wait for
+// ever: the next create finds out what became of it.
+func (c *Client) unclear(ctx context.Context, at *site, info *types.TaskInfo) (cloud.Operation, error) {
+	now, err := methods.GetCurrentTime(ctx, at.vim) // the times of tasks are by the clock of the vCenter
+	if err != nil {
+		return cloud.Operation{}, err
+	}
+	since := info.QueueTime
+	if info.CompleteTime != nil {
+		since = *info.CompleteTime
+	}
+	if now.Sub(since) < cloneHold {
+		return cloud.Operation{}, nil
+	}
+	return cloud.Operation{Done: true, Err: refuse("create server", cloud.Failed,
+		"another clone in the vCenter has had this name for %s and has not ended: cancel its task, or choose another name", cloneHold)}, nil
 }
