@@ -14,8 +14,10 @@ import (
 
 const (
 	// RefusalHolds is how long refused credentials are not tried again, so that many
-	// calls are no reason for a cloud to lock the account.
-	RefusalHolds = 30 * time.Second
+	// calls are no reason for a cloud to lock the account. It doubles with each refusal of
+	// the same credentials, up to MaxRefusalHolds.
+	RefusalHolds    = 30 * time.Second
+	MaxRefusalHolds = 15 * time.Minute
 	// maxHolds bounds the credentials of one Cloud whose holds are kept.
 	maxHolds = 8
 )
@@ -103,9 +105,11 @@ type Login struct {
 	turn chan struct{}
 
 	mu sync.Mutex
-	// refusal is the answer to refused credentials. It holds until refusedUntil.
+	// refusal is the answer to refused credentials. It holds until refusedUntil, and the
+	// next one for nextHold.
 	refusal      *cloud.Error
 	refusedUntil time.Time
+	nextHold     time.Duration
 }
 
 // Begin waits until no other call logs in. It returns the error of ctx if that ends
@@ -134,12 +138,13 @@ func (l *Login) Refused() *cloud.Error {
 func (l *Login) Refuse(refusal *cloud.Error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.refusal, l.refusedUntil = refusal, time.Now().Add(RefusalHolds)
+	hold := max(RefusalHolds, l.nextHold)
+	l.refusal, l.refusedUntil, l.nextHold = refusal, time.Now().Add(hold), min(2*hold, MaxRefusalHolds)
 }
 
 // Accept ends the hold.
 func (l *Login) Accept() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.refusal = nil
+	l.refusal, l.nextHold = nil, 0
 }

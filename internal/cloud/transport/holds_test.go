@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/privatecloud/operator/internal/cloud"
 )
@@ -52,4 +54,30 @@ func TestHoldsKeepCredentialsApart(t *testing.T) {
 	if first, second := none.Of("test", "http://cloud.test"), none.Of("test", "http://cloud.test"); first == second {
 		t.Error("nil Holds keep something")
 	}
+}
+
+func TestHoldOfRefusedCredentialsDoubles(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		holds := NewHolds()
+		login := &holds.Of("test", "http://cloud.test", "old").Login
+		for range 2 {
+			for _, want := range []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, 15 * time.Minute, 15 * time.Minute} {
+				login.Refuse(&cloud.Error{Kind: cloud.Unauthorized})
+				time.Sleep(want - time.Second)
+				if login.Refused() == nil {
+					t.Errorf("the credentials are tried again before %s", want)
+				}
+				time.Sleep(time.Second)
+				if login.Refused() != nil {
+					t.Errorf("the credentials are not tried again after %s", want)
+				}
+			}
+			login.Accept()
+		}
+		login.Refuse(&cloud.Error{Kind: cloud.Unauthorized})
+		if holds.Of("test", "http://cloud.test", "new").Login.Refused() != nil {
+			t.Error("other credentials are not tried")
+		}
+	})
 }
