@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/vmware/govmomi/find"
 	"github.com/vmware/govmomi/object"
 	"github.com/vmware/govmomi/vim25/types"
@@ -245,6 +246,39 @@ func TestRefusalsOfChanges(t *testing.T) {
 			t.Errorf("%s: %v is uncertain, or names a host", fault, err)
 		}
 	}
+}
+
+func TestOddLabelsAreKeptAsTheyAre(t *testing.T) {
+	v := newVCenter(t)
+	c := v.client(t)
+	labels := map[string]string{
+		"..": "up", ".": "here", "": "none", "a/b": "c/d", `"`: `\`, "<&>": "]]>", "x y": " ", "ключ": "значение", "\x00\n": "\x1b", "\u2028": "\ufffd", "empty": "",
+	}
+	created := create(t, c, cloud.CreateServer{Name: "odd", Labels: labels})
+	if diff := cmp.Diff(labels, created.Labels); diff != "" {
+		t.Errorf("labels of the new VM (-want +got):\n%s", diff)
+	}
+	page, err := c.ListServers(t.Context(), cloud.ListServers{Labels: labels})
+	if err != nil || len(page.Servers) != 1 {
+		t.Errorf("ListServers by these labels: %+v, %v", page.Servers, err)
+	}
+	result, err := c.UpdateServer(t.Context(), created.ID, cloud.UpdateServer{Labels: map[string]*string{"..": nil, "%2e%2e": new("%")}})
+	if err != nil {
+		t.Fatalf("UpdateServer: %v", err)
+	}
+	changed, err := follow(t.Context(), c, result.Operation)
+	if err != nil {
+		t.Fatal(err)
+	}
+	delete(labels, "..")
+	labels["%2e%2e"] = "%"
+	if diff := cmp.Diff(labels, changed.Labels); diff != "" {
+		t.Errorf("labels of the changed VM (-want +got):\n%s", diff)
+	}
+	_, err = c.CreateServer(t.Context(), cloud.CreateServer{Name: "invalid", Labels: map[string]string{"\xff": "a"}})
+	wantError(t, err, cloud.Rejected, "not valid UTF-8")
+	_, err = c.UpdateServer(t.Context(), created.ID, cloud.UpdateServer{Labels: map[string]*string{"a": new("\xff")}})
+	wantError(t, err, cloud.Rejected, "not valid UTF-8")
 }
 
 func TestChangeOfLabelsSaysWhatItWasReadFrom(t *testing.T) {

@@ -19,6 +19,11 @@ func (c *Client) CreateServer(ctx context.Context, req cloud.CreateServer) (clou
 	if err := checkName(op, req.Name); err != nil {
 		return cloud.Result{}, err
 	}
+	for key, value := range req.Labels {
+		if err := checkLabel(op, key, value); err != nil {
+			return cloud.Result{}, err
+		}
+	}
 	ctx, end, err := c.begin(ctx, op)
 	if err != nil {
 		return cloud.Result{}, err

@@ -50,6 +50,14 @@ func mark(req cloud.CreateServer) []types.BaseOptionValue {
 	}
 }
 
+// checkLabel refuses texts that JSON changes.
+func checkLabel(op, key, value string) error {
+	if !utf8.ValidString(key) || !utf8.ValidString(value) {
+		return refuse(op, cloud.Rejected, "the label %s is not valid UTF-8", quote(key))
+	}
+	return nil
+}
+
 // encode returns v as JSON. The types of this package always have one.
 func encode(v any) string {
 	data, err := json.Marshal(v)

@@ -19,6 +19,11 @@ func (c *Client) UpdateServer(ctx context.Context, id string, req cloud.UpdateSe
 	if req.Empty() {
 		return cloud.Result{}, refuse(op, cloud.Rejected, "nothing to change was given")
 	}
+	for key, value := range req.Labels {
+		if err := checkLabel(op, key, text(value)); err != nil {
+			return cloud.Result{}, err
+		}
+	}
 	ctx, end, err := c.begin(ctx, op)
 	if err != nil {
 		return cloud.Result{}, err
@@ -80,6 +85,14 @@ func reconfiguration(vm entity, req cloud.UpdateServer) *types.VirtualMachineCon
 	}
 	spec.ExtraConfig = []types.BaseOptionValue{&types.OptionValue{Key: labelsKey, Value: encode(labels)}}
 	return spec
+}
+
+// text returns the text that a pointer leads to, empty if it is nil.
+func text(to *string) string {
+	if to == nil {
+		return ""
+	}
+	return *to
 }
 
 func reconfigure(ctx context.Context, at *site, vm entity, spec *types.VirtualMachineConfigSpec) (types.ManagedObjectReference, error) {
