@@ -30,6 +30,8 @@
 //
 //	read.go         names, one server
 //	list.go         pages of servers
+//	watch.go        changes of servers, as the vCenter reports them
+//	feed.go         a property collector that records which VMs have changed
 //	create.go       clones, and whose VM has the name
 //	templates.go    which templates there are
 //	folders.go      folders of groups

@@ -13,12 +13,9 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-const (
-	// maxLimit bounds the servers of a page, and defaultLimit is how many it has where
-	// the caller does not say.
-	maxLimit     = 1000
-	defaultLimit = 500
-)
+// maxLimit bounds the servers of a page. It is how many a page has where the caller does
+// not say: about three megabytes.
+const maxLimit = 1000
 
 // ListServers lists the VMs below the root with one request a page. The marker has the
 // token of the property collector, which is lost with the session, and the number of
@@ -114,7 +111,7 @@ func (c *Client) retrievePage(ctx context.Context, at *site, limit int, token st
 	if token != "" {
 		return proceed(ctx, at.vim, token)
 	}
-	most := int32(cmp.Or(limit, defaultLimit)) //nolint:gosec // at most maxLimit
+	most := int32(cmp.Or(limit, maxLimit)) //nolint:gosec // at most maxLimit
 	var result *types.RetrieveResult
 	err := c.session.sure(ctx, func() (bool, error) {
 		res, err := methods.RetrievePropertiesEx(ctx, at.vim, &types.RetrievePropertiesEx{

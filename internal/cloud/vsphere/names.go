@@ -46,38 +46,29 @@ func (n *names) put(ref types.ManagedObjectReference, name string, now time.Time
 func (n *names) of(ctx context.Context, at *site, refs map[types.ManagedObjectReference]bool) (map[types.ManagedObjectReference]string, error) {
 	now := time.Now()
 	all := make(map[types.ManagedObjectReference]string, len(refs))
-	unknown := map[string][]types.ManagedObjectReference{}
+	spec := types.PropertyFilterSpec{ReportMissingObjectsInResults: new(true)}
+	for _, kind := range []string{"Folder", "HostSystem"} {
+		spec.PropSet = append(spec.PropSet, types.PropertySpec{Type: kind, PathSet: []string{"name"}})
+	}
 	for ref := range refs {
 		if name, ok := n.get(ref, now); ok {
 			all[ref] = name
 		} else if ref.Value != "" {
-			unknown[ref.Type] = append(unknown[ref.Type], ref)
+			spec.ObjectSet = append(spec.ObjectSet, types.ObjectSpec{Obj: ref})
 		}
 	}
-	for kind, wanted := range unknown {
-		found, err := retrieve(ctx, at.vim, kind, []string{"name"}, wanted...)
-		if isGone(err) { // one of them: each is asked for alone
-			found, err = retrieveEach(ctx, at, kind, wanted)
-		}
-		if err != nil {
-			return nil, err
-		}
-		for _, object := range found {
-			all[object.ref] = unescaped(object.text("name"))
-			n.put(object.ref, all[object.ref], now)
-		}
+	if len(spec.ObjectSet) == 0 {
+		return all, nil
 	}
-	return all, nil
-}
-
-func retrieveEach(ctx context.Context, at *site, kind string, refs []types.ManagedObjectReference) ([]entity, error) {
-	var all []entity
-	for _, ref := range refs {
-		found, err := retrieve(ctx, at.vim, kind, []string{"name"}, ref)
-		if err != nil && !isGone(err) {
-			return nil, err
+	found, err := collect(ctx, at.vim, spec)
+	if err != nil {
+		return nil, err
+	}
+	for _, object := range found {
+		if name := unescaped(object.text("name")); name != "" {
+			all[object.ref] = name
+			n.put(object.ref, name, now)
 		}
-		all = append(all, found...)
 	}
 	return all, nil
 }
