@@ -3,6 +3,7 @@ package vsphere_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -98,7 +99,7 @@ var _ = Describe("A vCenter that is listed every ten minutes", Serial, Ordered, 
 		})
 		specs.Ready(ctx, fresh)
 		Expect(vcenter.Front.Sent("CloneVM_Task")).To(Equal(clones + 1))
-		for _, vm := range append(all, fresh) {
+		for _, vm := range slices.Concat(all, []*pcapi.VM{fresh}) {
 			specs.Remove(ctx, vm)
 		}
 	})
@@ -123,7 +124,7 @@ var _ = Describe("A vCenter that is listed every ten minutes", Serial, Ordered, 
 		home := &pcapi.Cloud{ObjectMeta: metav1.ObjectMeta{Name: pcapi.DefaultCloudName}} // which is listed each second
 		Expect(vcenter.Stop(ctx)).To(Succeed())
 		Eventually(ctx, specs.Stored(home)).Should(testkit.HaveCondition(pcapi.ReadyCondition, metav1.ConditionFalse, ""))
-		Expect(vcenter.Resume()).To(Succeed())
+		Expect(vcenter.Resume(ctx)).To(Succeed())
 		specs.Ready(ctx, home)
 		for n := range 3 {
 			powerByHand(ctx, vm, n%2 == 0)

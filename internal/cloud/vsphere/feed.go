@@ -47,8 +47,8 @@ type feed struct {
 	version string
 }
 
-// news is what an answer of the collector says.
-type news struct {
+// updates are what an answer of the collector says.
+type updates struct {
 	// changed are VMs that appeared or changed, and left those that are not in the view
 	// any more.
 	changed, left []types.ManagedObjectReference
@@ -56,7 +56,7 @@ type news struct {
 	root, more bool
 }
 
-func (n news) any() bool { return len(n.changed)+len(n.left) > 0 || n.root }
+func (u updates) any() bool { return len(u.changed)+len(u.left) > 0 || u.root }
 
 // open makes the view and the collector.
 func (f *feed) open(ctx context.Context, at *site) error {
@@ -94,7 +94,7 @@ var errSilent = errors.New("no answer")
 
 // wait returns what has changed since the last answer. The vCenter waits for a change for
 // the given time. The request is sent once, in the session of the collector.
-func (f *feed) wait(ctx context.Context, c *Client, wait time.Duration) (news, error) {
+func (f *feed) wait(ctx context.Context, c *Client, wait time.Duration) (updates, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, wait+c.polling.grace, errSilent)
 	defer cancel()
 	res, err := methods.WaitForUpdatesEx(ctx, roundTripper(c.session.poll), &types.WaitForUpdatesEx{
@@ -103,16 +103,16 @@ func (f *feed) wait(ctx context.Context, c *Client, wait time.Duration) (news, e
 	})
 	switch {
 	case err == nil && res.Returnval == nil:
-		return news{}, nil
+		return updates{}, nil
 	case err == nil:
 		f.version = res.Returnval.Version
-		return newsOf(res.Returnval, f.at.root), nil
+		return updatesOf(res.Returnval, f.at.root), nil
 	case context.Cause(ctx) == errSilent: //nolint:errorlint // never wrapped
-		return news{}, refuse(watchOp, cloud.Unavailable, "the vCenter did not answer a request for changes for %s", wait+c.polling.grace)
+		return updates{}, refuse(watchOp, cloud.Unavailable, "the vCenter did not answer a request for changes for %s", wait+c.polling.grace)
 	case notAuthenticated(err), isGone(err), isCanceled(err):
-		return news{}, refuse(watchOp, cloud.Unavailable, "the session has ended")
+		return updates{}, refuse(watchOp, cloud.Unavailable, "the session has ended")
 	}
-	return news{}, err
+	return updates{}, err
 }
 
 func isCanceled(err error) bool {
@@ -120,9 +120,9 @@ func isCanceled(err error) bool {
 	return canceled
 }
 
-// newsOf returns what an answer says in the end: a VM may appear in it more than once.
-func newsOf(set *types.UpdateSet, root types.ManagedObjectReference) news {
-	n := news{more: set.Truncated != nil && *set.Truncated}
+// updatesOf returns what an answer says in the end: a VM may appear in it more than once.
+func updatesOf(set *types.UpdateSet, root types.ManagedObjectReference) updates {
+	var u updates
 	last := map[types.ManagedObjectReference]types.ObjectUpdateKind{}
 	for _, filter := range set.FilterSet {
 		for _, update := range filter.ObjectSet {
@@ -135,14 +135,15 @@ func newsOf(set *types.UpdateSet, root types.ManagedObjectReference) news {
 	for ref, kind := range last {
 		switch {
 		case ref == root:
-			n.root = true
+			u.root = true
 		case kind == types.ObjectUpdateKindLeave:
-			n.left = append(n.left, ref)
+			u.left = append(u.left, ref)
 		default:
-			n.changed = append(n.changed, ref)
+			u.changed = append(u.changed, ref)
 		}
 	}
-	return n
+	u.more = set.Truncated != nil && *set.Truncated && u.any() // an answer without objects has no next one
+	return u
 }
 
 // close destroys the collector and the view, unless they ended with the session.

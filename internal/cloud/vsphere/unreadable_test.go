@@ -98,7 +98,8 @@ func TestSessionThatEndsBetweenPagesProvesNothing(t *testing.T) {
 		if method != "ContinueRetrievePropertiesEx" {
 			return 0, ""
 		}
-		if pages++; pages > 1 {
+		pages++
+		if pages > 1 {
 			return 0, "" // the token is not that of the new session; the simulator accepts it
 		}
 		return incomplete(method, v.VM("vm-0").Self.Value, "name", ended, "")

@@ -102,14 +102,14 @@ func (w *watch) begin(ctx context.Context) error {
 		return err
 	}
 	for known := 0; ; {
-		news, err := w.feed.wait(ctx, w.client, 0)
+		got, err := w.feed.wait(ctx, w.client, 0)
 		if err != nil {
 			return err
 		}
-		if known += len(news.changed); known > maxObjects {
+		if known += len(got.changed); known > maxObjects {
 			return errTooLarge
 		}
-		if !news.more {
+		if !got.more {
 			break
 		}
 	}
@@ -151,15 +151,15 @@ func (w *watch) servers(ctx context.Context, vms []entity) ([]cloud.Server, erro
 func (w *watch) follow(ctx context.Context) error {
 	for wait := w.client.polling.wait; ; {
 		asked := time.Now()
-		news, err := w.feed.wait(ctx, w.client, wait)
+		got, err := w.feed.wait(ctx, w.client, wait)
 		if err != nil {
 			return err
 		}
 		change := cloud.Change{}
-		if err := w.call(ctx, func(ctx context.Context) error { return w.read(ctx, news, &change) }); err != nil {
+		if err := w.call(ctx, func(ctx context.Context) error { return w.read(ctx, got, &change) }); err != nil {
 			return w.client.misplaced(ctx, w.at, err)
 		}
-		if !news.more && len(w.unread) == 0 {
+		if !got.more && len(w.unread) == 0 {
 			change.AsOf = asked
 		}
 		if !change.AsOf.IsZero() || len(change.Servers)+len(change.Gone) > 0 {
@@ -168,11 +168,11 @@ func (w *watch) follow(ctx context.Context) error {
 			}
 		}
 		switch {
-		case news.more:
+		case got.more:
 			wait = 0
 		case len(w.unread) > 0:
 			wait = min(w.client.polling.wait, unreadWait)
-		case news.any():
+		case got.any():
 			wait = 0
 			if !transport.Sleep(ctx, w.client.polling.pause) {
 				return context.Cause(ctx)
@@ -185,18 +185,18 @@ func (w *watch) follow(ctx context.Context) error {
 
 // read reads the VMs that have changed. VMs are gone only if the root, which they are not
 // below any more, can be read: to an account that may not, the vCenter shows no VM.
-func (w *watch) read(ctx context.Context, news news, change *cloud.Change) error {
-	for _, ref := range news.changed {
+func (w *watch) read(ctx context.Context, got updates, change *cloud.Change) error {
+	for _, ref := range got.changed {
 		w.unread[ref] = true
 	}
-	for _, ref := range news.left {
+	for _, ref := range got.left {
 		delete(w.unread, ref)
 	}
 	refs := make([]types.ManagedObjectReference, 0, len(w.unread))
 	for ref := range w.unread {
 		refs = append(refs, ref)
 	}
-	left := news.left
+	left := got.left
 	for chunk := range slices.Chunk(refs, maxLimit) {
 		vms, templates, err := w.readVMs(ctx, chunk)
 		if err != nil {
@@ -209,7 +209,7 @@ func (w *watch) read(ctx context.Context, news news, change *cloud.Change) error
 		}
 		change.Servers = append(change.Servers, servers...)
 	}
-	if len(left) == 0 && !news.root {
+	if len(left) == 0 && !got.root {
 		return nil
 	}
 	if err := readableRoot(ctx, w.at); err != nil {

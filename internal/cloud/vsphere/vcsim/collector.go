@@ -180,7 +180,10 @@ func (c *collector) take(ctx *simulator.Context, most int) *types.UpdateSet {
 		}
 		update.ObjectSet = append(update.ObjectSet, types.ObjectUpdate{Obj: ref, Kind: kind})
 	}
-	if len(update.ObjectSet) == 0 && !more {
+	switch {
+	case len(update.ObjectSet) == 0 && more:
+		return c.take(ctx, most)
+	case len(update.ObjectSet) == 0:
 		return nil
 	}
 	return &types.UpdateSet{Version: "1", FilterSet: []types.PropertyFilterUpdate{update}, Truncated: new(more)}

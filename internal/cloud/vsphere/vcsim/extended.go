@@ -13,7 +13,7 @@ import (
 // extend replaces, in the session of a call, objects of the simulator by those below.
 func (s *Server) extend(ctx *simulator.Context, method *simulator.Method) (mo.Reference, types.BaseMethodFault) {
 	if ctx.Session == nil {
-		return nil, nil //nolint:nilnil // neither is what the simulator expects then
+		return nil, nil
 	}
 	switch of := ctx.Session.Get(method.This).(type) {
 	case *simulator.SearchIndex:
@@ -27,7 +27,7 @@ func (s *Server) extend(ctx *simulator.Context, method *simulator.Method) (mo.Re
 			s.extendCollector(ctx, of)
 		}
 	}
-	return nil, nil //nolint:nilnil // neither is what the simulator expects then
+	return nil, nil
 }
 
 func (s *Server) extendCollector(ctx *simulator.Context, of *simulator.PropertyCollector) {

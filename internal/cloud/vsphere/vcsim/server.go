@@ -1,14 +1,15 @@
 // Package vcsim runs govmomi's simulator of a vCenter in the process of a test, and
 // cmd/vcsim in a process of its own.
 //
-//	server.go    the simulator, its VMs and folders
-//	options.go   its address, and clones that take time
-//	front.go     what is before it, counts requests and makes them fail
-//	switches.go  tasks and logins that fail, a vCenter that restarts, more objects
-//	starting.go  clones end once their VMs are started
-//	record.go    which VMs were made and removed
-//	calls.go     the calls by what they read
-//	search.go    searches while VMs are created
+//	server.go     the simulator, its VMs and folders
+//	options.go    its address, and clones that take time
+//	front.go      what is before it, counts requests and makes them fail
+//	switches.go   tasks and logins that fail, a vCenter that restarts, more objects
+//	starting.go   clones end once their VMs are started
+//	record.go     which VMs were made and removed
+//	calls.go      the calls by what they read
+//	extended.go   what the simulator lacks, or does in a way that tests cannot use
+//	collector.go  reports changes of VMs as a vCenter does
 package vcsim
 
 import (
@@ -135,8 +136,8 @@ func (s *Server) Stop(ctx context.Context) error {
 }
 
 // Resume opens the endpoint again.
-func (s *Server) Resume() error {
-	listener, err := net.Listen("tcp", s.before.Listener.Addr().String())
+func (s *Server) Resume(ctx context.Context) error {
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.before.Listener.Addr().String())
 	if err != nil {
 		return err
 	}
