@@ -72,14 +72,12 @@ func merged(servers []*listed, replaced map[*listed]bool, added []*listed, key f
 	return append(result, added...)
 }
 
-// as returns the snapshot under another identity. Begun moves to asOf if that is later.
-func (s *Snapshot) as(now, asOf time.Time) *Snapshot {
-	next := *s
-	next.ID = snapshotID(now)
-	if asOf.After(next.Begun) {
-		next.Begun = asOf
+// later returns the later of two times.
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
 	}
-	return &next
+	return b
 }
 
 // costOf estimates the memory of a server of which no text is shared, in bytes.

@@ -10,10 +10,26 @@ func (i *Inventory) requestComparison() {
 // untilComparison returns the time until Reported returns a snapshot. The caller holds the lock.
 func (i *Inventory) untilComparison() time.Duration {
 	w, interval := i.watch, i.settings.PollInterval
-	if w.offered != nil || w.absent(i.snapshot) {
+	if w.offered != nil || w.absent(i.snapshot) || i.awaitsComparison() {
 		interval = min(interval, minPollInterval)
 	}
 	return max(0, interval-i.clock().Sub(w.comparedAt))
+}
+
+// awaitsComparison reports whether an object waits for a listing, and a comparison of what
+// was reported does as well.
+func (i *Inventory) awaitsComparison() bool {
+	for _, since := range i.afterListing {
+		if i.servedByReports(since) {
+			return true
+		}
+	}
+	return false
+}
+
+// servedByReports reports whether a comparison is as new as a listing begun at since.
+func (i *Inventory) servedByReports(since time.Time) bool {
+	return i.watched() && !since.After(i.watch.asOf)
 }
 
 // absent reports whether a server that the snapshot has was reported to be gone.
@@ -53,7 +69,9 @@ func (i *Inventory) Reported() *Snapshot {
 	if w.exceeded = snap.tooLarge(); w.exceeded != nil {
 		return nil
 	}
-	w.compared, w.comparedSet = snap.as(w.comparedAt, w.asOf), w.offered
+	snap.ID, snap.Begun = snapshotID(w.comparedAt), later(snap.Begun, w.asOf)
+	snap.current = snap.Begun
+	w.compared, w.comparedSet = snap, w.offered
 	w.begin()
 	return w.compared
 }
@@ -76,7 +94,8 @@ func (i *Inventory) published(snap *Snapshot) (listed bool) {
 }
 
 // completed returns a snapshot with what a watch reported since the snapshot was begun,
-// except absences, which are compared next. It is then as new as the last one.
+// except absences, which are compared next. Its servers are then as new as those of the
+// last one.
 func (i *Inventory) completed(snap *Snapshot) *Snapshot {
 	w := i.watch
 	if !w.healthy {
@@ -89,8 +108,8 @@ func (i *Inventory) completed(snap *Snapshot) *Snapshot {
 		}
 	}
 	complete, _ := snap.amended(by)
-	if i.snapshot != nil && i.snapshot.Begun.After(complete.Begun) {
-		complete.Begun = i.snapshot.Begun
+	if i.snapshot != nil {
+		complete.current = later(complete.current, i.snapshot.current)
 	}
 	return complete
 }

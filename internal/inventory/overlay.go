@@ -172,7 +172,7 @@ type published struct {
 // created servers that the listing may not show yet.
 func (o *overlay) publish(snap *Snapshot, settleTime time.Duration, now time.Time) (p published) {
 	for id, e := range o.entries {
-		if e.recorded() && e.recordedAt.Before(snap.Begun) && o.supersede(id, e, snap, settleTime) {
+		if e.recorded() && e.recordedAt.Before(snap.knownUntil(id)) && o.supersede(id, e, snap, settleTime) {
 			p.superseded = append(p.superseded, id)
 		}
 		p.progress = o.track(id, snap.state(id), now) || p.progress

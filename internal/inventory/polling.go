@@ -113,7 +113,18 @@ func (i *Inventory) untilCheck(interval time.Duration) time.Duration {
 // awaitsChange reports whether a listing is wanted before the interval is over. A watch
 // reports by itself what servers change to.
 func (i *Inventory) awaitsChange(now time.Time) bool {
-	return i.pollRequested || len(i.afterListing) > 0 || i.watch.differs || (!i.watched() && i.overlay.awaitsAny(now))
+	return i.pollRequested || i.awaitsListing() || i.watch.differs || (!i.watched() && i.overlay.awaitsAny(now))
+}
+
+// awaitsListing reports whether an object waits for a listing that a comparison of what a
+// watch reported does not replace.
+func (i *Inventory) awaitsListing() bool {
+	for _, since := range i.afterListing {
+		if !i.servedByReports(since) {
+			return true
+		}
+	}
+	return false
 }
 
 // Polling records that a listing begins.

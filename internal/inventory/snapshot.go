@@ -35,14 +35,17 @@ type Snapshot struct {
 	// added to it, in UTC. It is for people.
 	ID string
 	// Begun is when the first page was requested, or a later time up to which a watch
-	// reported all changes. Changes before it are in the snapshot, as far as the cloud's
-	// own listing and reports are up to date.
+	// had reported all changes when they were compared. Changes before it are in the
+	// snapshot, as far as the cloud's own listing and reports are up to date.
 	Begun time.Time
 	// Took is how long the listing took.
 	Took time.Duration
 	// Pages is the number of calls that the listing took.
 	Pages int
 
+	// current is a time, Begun or later, up to which the snapshot has all changes of the
+	// servers that it has. The absence of others is known up to Begun.
+	current time.Time
 	servers map[string]*listed
 	// named are all servers, sorted by name. owned are those with owner labels, sorted
 	// by the UID of their owner.
@@ -115,6 +118,7 @@ func newSnapshot(begun time.Time) *Snapshot {
 	return &Snapshot{
 		ID:      snapshotID(begun),
 		Begun:   begun,
+		current: begun,
 		servers: map[string]*listed{}, revision: revisions.Add(1),
 	}
 }
@@ -178,6 +182,14 @@ func (s *Snapshot) Len() int { return len(s.servers) }
 
 // Has reports whether the server was listed.
 func (s *Snapshot) Has(id string) bool { _, ok := s.servers[id]; return ok }
+
+// knownUntil returns the time up to which the snapshot has what happened to a server.
+func (s *Snapshot) knownUntil(id string) time.Time {
+	if s.Has(id) {
+		return s.current
+	}
+	return s.Begun
+}
 
 // All yields all servers in no particular order.
 func (s *Snapshot) All() iter.Seq[cloud.Server] {

@@ -185,8 +185,9 @@ func (i *Inventory) publishSoon() *Event {
 }
 
 // publishReports makes a snapshot with the servers that were reported. Absences wait
-// for a comparison. Begun moves only if the snapshot has all that was reported. It
-// returns the event to send, nil if there is none. The caller holds the lock.
+// for a comparison, and so does Begun, which says what is absent: an absence that did not
+// count at the last comparison must not be proved by a later time alone. It returns the
+// event to send, nil if there is none. The caller holds the lock.
 func (i *Inventory) publishReports() *Event {
 	w := i.watch
 	w.publishedAt = i.clock()
@@ -205,21 +206,22 @@ func (i *Inventory) publishReports() *Event {
 		}
 	}
 	absent := len(w.pending) > 0
-	if absent {
+	if absent || i.awaitsComparison() {
 		i.requestComparison()
 	}
-	asOf := i.snapshot.Begun
-	if !absent && w.offered == nil && w.asOf.After(asOf) {
-		asOf = w.asOf
+	current := i.snapshot.current
+	if !absent && w.offered == nil {
+		current = later(current, w.asOf)
 	}
-	if len(by)+len(ids) == 0 && asOf.Equal(i.snapshot.Begun) {
+	if len(by)+len(ids) == 0 && current.Equal(i.snapshot.current) {
 		return nil
 	}
 	snap, changed := i.snapshot.amended(by)
 	if w.exceeded = snap.tooLarge(); w.exceeded != nil {
 		return nil
 	}
-	event, _ := i.replace(snap.as(w.publishedAt, asOf), append(changed, ids...), nil)
+	snap.ID, snap.current = snapshotID(w.publishedAt), current
+	event, _ := i.replace(snap, append(changed, ids...), nil)
 	for id := range by {
 		w.differs = w.differs || i.overlay.differs(id, by[id])
 	}

@@ -100,11 +100,10 @@ func TestApplyPublishesWhatChanged(t *testing.T) {
 	w.wantServers("a STOPPED", "b ACTIVE", "c ACTIVE")
 	equal(t, "owned by a", []string{"a"}, ids(w.inv.Owned("uid-a", "c")))
 	equal(t, "named vm-c", []string{"c"}, ids(w.inv.Named("vm-c")))
-	equal(t, "begun", asOf, w.inv.View().Snapshot.Begun)
 	equal(t, "poll requests", []string(nil), w.pollRequests)
 }
 
-func TestBegunMovesOnlyAsFarAsReportsAreComplete(t *testing.T) {
+func TestBegunMovesOnlyAsFarAsReportsAreCompleteAndCompared(t *testing.T) {
 	w := newWatched(t, server("a"), server("b"))
 	begun := w.inv.View().Snapshot.Begun
 	want := func(what string, at time.Time) {
@@ -120,7 +119,10 @@ func TestBegunMovesOnlyAsFarAsReportsAreComplete(t *testing.T) {
 	w.later(time.Second)
 	first := w.clock.Now()
 	w.apply(cloud.Change{AsOf: first})
-	want("a change without servers", first)
+	want("a change without servers", begun)
+	w.later(pollInterval)
+	w.compare()
+	want("the comparison of a change without servers", first)
 	w.later(time.Second)
 	second := w.clock.Now()
 	w.apply(cloud.Change{AsOf: second, Servers: []cloud.Server{server("a", in(cloud.StateStopped))}, Gone: []string{"b"}})
@@ -386,8 +388,12 @@ func TestReportsServeWhatWaitsForAListing(t *testing.T) {
 	w.inv.EnqueueAfterListing(ref, since)
 	w.apply(cloud.Change{AsOf: since.Add(-1)})
 	w.later(time.Second)
-	w.wantEvents(inventory.Event{Cloud: "home"})
+	equal(t, "compared", false, w.compare())
+	w.pollRequests = nil
 	w.apply(cloud.Change{AsOf: since})
+	equal(t, "poll requests", []string{"home 200ms"}, w.pollRequests)
+	w.takeEvents()
+	equal(t, "compared", true, w.compare())
 	w.wantEvents(inventory.Event{Cloud: "home", Refs: []inventory.Ref{ref}})
 }
 

@@ -159,6 +159,33 @@ func TestUndatedAbsenceOfYoungServersIsListed(t *testing.T) {
 	}
 }
 
+// The absence of young servers does not count. It must not count as one that was
+// counted once they are older, only because the watch reported that nothing changed.
+func TestReportOfATimeProvesNoAbsenceThatWasNotCounted(t *testing.T) {
+	vms, servers := fleet()
+	for _, o := range vms {
+		o.(*pcapi.VM).Status.CreatedTime = new(metav1.NewTime(dawn.Add(-time.Second)))
+	}
+	w := newWatchedWorld(t, home(), servers, vms...)
+	w.advance(2 * time.Second)
+	w.reported(len(servers), func() {
+		for _, s := range servers {
+			w.cloud.RemoveServers(s.ID)
+		}
+	})
+	w.reconcile()
+	equal(t, "braked while the servers are young", false, w.inv.View().Braked)
+	equal(t, "servers", 0, w.inv.View().Snapshot.Len())
+	w.advance(settleTime)
+	if err := w.inv.Apply(w.inv.View().Client, cloud.Change{AsOf: w.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	proved := !w.inv.View().Snapshot.Begun.Before(dawn.Add(-time.Second).Add(settleTime))
+	equal(t, "the absence is proved before it is compared", false, proved)
+	w.later()
+	equal(t, "braked", true, w.inv.View().Braked)
+}
+
 // A group replaces members that are lost: their absences count all the same.
 func TestReplacedVMsCountInTheWindow(t *testing.T) {
 	vms, servers := fleet()
