@@ -40,7 +40,7 @@ type absence struct {
 	counted, acknowledged bool
 }
 
-// orphanRecord is since which listing a server has been an orphan, and of which object.
+// orphanRecord is since when a server has been an orphan, and of which object.
 type orphanRecord struct {
 	uid   string
 	since time.Time
@@ -134,12 +134,13 @@ func (m *memory) acknowledge() {
 
 // removableOrphans returns the orphans that have been orphans of the same object for at
 // least the settle time: reads may lag behind the removal of the labels of a server
-// that was released.
-func (m *memory) removableOrphans(found []cloud.Server, begun time.Time, settleTime time.Duration) []cloud.Server {
+// that was released. foundAt is when they were found, and begun up to when that has all
+// changes, which may be long before.
+func (m *memory) removableOrphans(found []cloud.Server, foundAt, begun time.Time, settleTime time.Duration) []cloud.Server {
 	orphans := make(map[string]orphanRecord, len(found))
 	var removable []cloud.Server
 	for _, s := range found {
-		o := orphanRecord{uid: s.Labels[inventory.UIDLabel], since: begun}
+		o := orphanRecord{uid: s.Labels[inventory.UIDLabel], since: foundAt}
 		if last, known := m.orphans[s.ID]; known && last.uid == o.uid {
 			o = last
 		}

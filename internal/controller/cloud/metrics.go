@@ -62,11 +62,7 @@ func (g *gauges) set(c *pcapi.Cloud, obs *observation, outcome error) {
 	for owner, n := range map[string]int32{"known": obs.counts.Known, "managed": obs.counts.Managed, "orphaned": obs.counts.Orphaned} {
 		g.servers.WithLabelValues(c.Name, owner).Set(float64(n))
 	}
-	current := obs.reportedAt
-	if current.IsZero() {
-		current = obs.fresh.Begun
-	}
-	g.listed.WithLabelValues(c.Name).Set(float64(current.UnixNano()) / float64(time.Second))
+	g.listed.WithLabelValues(c.Name).Set(float64(obs.freshAt().UnixNano()) / float64(time.Second))
 	g.took.WithLabelValues(c.Name).Set(obs.fresh.Took.Seconds())
 }
 

@@ -178,10 +178,19 @@ func mayGoOn(err error) bool {
 // observeIgnored collects which parts of the cloud's answers were ignored.
 func (k *kind) observeIgnored(c *pcapi.Cloud, obs *observation) {
 	hold := 2 * obs.settings.PollInterval
-	obs.ignored = k.memoryOf(c).ignoredLately(obs.lister, obs.fresh.Begun, hold)
+	obs.ignored = k.memoryOf(c).ignoredLately(obs.lister, obs.freshAt(), hold)
 	if err := obs.inv.UnreadableUtilization(); err != nil {
 		obs.ignored = append(obs.ignored, "utilization: "+err.Error())
 		slices.Sort(obs.ignored)
 	}
-	obs.early = obs.fresh.Begun.Sub(obs.inv.StartedAt()) < hold
+	obs.early = obs.freshAt().Sub(obs.inv.StartedAt()) < hold
+}
+
+// freshAt returns when the fresh listing began, or when what a watch reported was taken
+// as one, which may be long after Begun of it.
+func (obs *observation) freshAt() time.Time {
+	if obs.reportedAt.After(obs.fresh.Begun) {
+		return obs.reportedAt
+	}
+	return obs.fresh.Begun
 }

@@ -38,7 +38,7 @@ func (k *kind) survey(ctx context.Context, c *pcapi.Cloud, obs *observation, vie
 			}
 		}
 	}
-	obs.orphans = k.memoryOf(c).removableOrphans(orphans, obs.fresh.Begun, obs.settings.SettleTime)
+	obs.orphans = k.memoryOf(c).removableOrphans(orphans, obs.freshAt(), obs.fresh.Begun, obs.settings.SettleTime)
 	k.findVanished(ctx, c, obs, view, vms)
 }
 

@@ -186,6 +186,47 @@ func TestReportOfATimeProvesNoAbsenceThatWasNotCounted(t *testing.T) {
 	equal(t, "braked", true, w.inv.View().Braked)
 }
 
+// The labels of a server that was released may be shown for the settle time after its VM
+// is gone, however old the listing is to which the watch adds its reports.
+func TestOrphanOfAWatchIsRemovedAfterTheSettleTime(t *testing.T) {
+	w := newWatchedWorld(t, home(func(c *pcapi.Cloud) { c.Spec.OrphanPolicy = pcapi.OrphanPolicyDelete }),
+		[]cloud.Server{server("a", ownedBy("a", "here"))}, vm("a"))
+	w.cloud.SetUndated(true)
+	list := func() {
+		w.advance(2 * time.Second)
+		w.inv.RequestPoll()
+		w.reconcile()
+	}
+	w.advance(settleTime + pollInterval)
+	w.reported(1, func() { w.cloud.ModifyServer("a", func(s *cloud.Server) { s.State = cloud.StateStopped }) })
+	if err := w.client.Delete(t.Context(), vm("a")); err != nil {
+		t.Fatal(err)
+	}
+	w.reconcile()
+	list()
+	equal(t, "deletions within the settle time", 0, w.cloud.Sent(cloudfake.DeleteServer))
+	w.advance(settleTime)
+	list()
+	equal(t, "deletions after the settle time", 1, w.cloud.Sent(cloudfake.DeleteServer))
+}
+
+func TestIgnoredFieldOfAWatchedCloudIsReportedForTwoPollIntervals(t *testing.T) {
+	w := newWatchedWorld(t, home(), []cloud.Server{server("a")}, vm("a"))
+	w.cloud.SetUndated(true)
+	w.later()
+	w.later()
+	w.ignored = []string{"createdAt: not a time"}
+	w.later()
+	w.ignored = nil
+	w.inv.RequestPoll()
+	w.advance(2 * time.Second)
+	w.reconcile() // a listing, long after the last one
+	w.wantCondition(pcapi.ConformantCondition, "False FieldsIgnored")
+	w.later()
+	w.later()
+	w.wantCondition(pcapi.ConformantCondition, "True Readable")
+}
+
 // A group replaces members that are lost: their absences count all the same.
 func TestReplacedVMsCountInTheWindow(t *testing.T) {
 	vms, servers := fleet()
