@@ -27,7 +27,7 @@ type memory struct {
 	// orphans are the orphans of the last listing, by id.
 	orphans map[string]orphanRecord
 	// window is when the first of the absences was reported that count together although
-	// the cloud reported them one after the other.
+	// they were found one after the other.
 	window time.Time
 }
 
@@ -80,13 +80,18 @@ func (m *memory) stillMissing(found []string, missing func(id string) bool) []st
 	return slices.Clone(m.missing)
 }
 
-// windowAt returns when the window began to which an absence belongs that a watch
-// reported: absences within a poll interval count together, as they do in a listing.
-func (m *memory) windowAt(now time.Time, length time.Duration) time.Time {
-	if now.Sub(m.window) >= length {
-		m.window = now
+// windowAt returns when the window began to which the absences belong that are found now,
+// and whether there is one. A watch that reports an absence opens it: absences within a
+// poll interval count together, as they do in a listing. Listings meanwhile, which
+// somebody requested, belong to it.
+func (m *memory) windowAt(now time.Time, length time.Duration, missing map[string]bool, reported bool) (began time.Time, open bool) {
+	open = now.Sub(m.window) < length
+	for id := range missing {
+		if _, known := m.absent[id]; !open && !known && reported {
+			m.window, open = now, true
+		}
 	}
-	return m.window
+	return m.window, open
 }
 
 // together returns the servers whose absence was counted before, and that are missing

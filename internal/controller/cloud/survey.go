@@ -89,9 +89,9 @@ func (k *kind) findVanished(ctx context.Context, c *pcapi.Cloud, obs *observatio
 		k.memoryOf(c).acknowledge()
 	}
 	newly := obs.fresh.Missing(known)
-	since := obs.fresh.Begun
-	if !obs.reportedAt.IsZero() {
-		since = k.memoryOf(c).windowAt(obs.reportedAt, obs.settings.PollInterval)
+	since, open := k.memoryOf(c).windowAt(obs.freshAt(), obs.settings.PollInterval, missing, !obs.reportedAt.IsZero())
+	if !open {
+		since = obs.fresh.Begun
 	}
 	earlier := k.memoryOf(c).together(newly, missing, obs.fresh.Has, since)
 	obs.vanished = slices.Concat(newly, earlier)

@@ -229,19 +229,32 @@ func TestIgnoredFieldOfAWatchedCloudIsReportedForTwoPollIntervals(t *testing.T) 
 
 // A group replaces members that are lost: their absences count all the same.
 func TestReplacedVMsCountInTheWindow(t *testing.T) {
-	vms, servers := fleet()
-	w := newWatchedWorld(t, home(), servers, vms...)
-	w.advance(time.Hour)
-	w.later()
-	for n := range 2 {
-		w.advance(2 * time.Second)
-		w.reported(1, func() { w.cloud.RemoveServers(servers[n].ID) })
-		w.reconcile()
-		if err := w.client.Delete(t.Context(), vms[n]); err != nil {
-			t.Fatal(err)
-		}
+	for name, between := range map[string]func(w *world){
+		"at rest":                                func(*world) {},
+		"an object is created":                   func(w *world) { w.inv.EnqueueAfterListing(inventory.Ref{Namespace: "ns", Name: "new"}, w.Now()) },
+		"a listing is requested":                 func(w *world) { w.inv.RequestPoll() },
+		"the poll interval of a comparison ends": func(w *world) { w.advance(pollInterval - 10*time.Second) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			vms, servers := fleet()
+			w := newWatchedWorld(t, home(), servers, vms...)
+			w.advance(time.Hour)
+			w.later()
+			w.advance(6 * time.Second)
+			for n := range 2 {
+				w.advance(2 * time.Second)
+				w.reported(1, func() { w.cloud.RemoveServers(servers[n].ID) })
+				w.reconcile()
+				if err := w.client.Delete(t.Context(), vms[n]); err != nil {
+					t.Fatal(err)
+				}
+				between(w)
+				w.advance(2 * time.Second)
+				w.reconcile()
+			}
+			equal(t, "braked", true, w.inv.View().Braked)
+		})
 	}
-	equal(t, "braked", true, w.inv.View().Braked)
 }
 
 func TestLostSessionBeginsWithAFullSet(t *testing.T) {
