@@ -31,6 +31,8 @@ type watches struct {
 
 	mu      sync.Mutex
 	running map[string]*watch
+	// ending has, for each Cloud, the done of its last watch that was to end and has not.
+	ending map[string]chan struct{}
 	// stopped is set at the end of the process.
 	stopped bool
 	ended   sync.WaitGroup
@@ -39,7 +41,7 @@ type watches struct {
 var _ manager.LeaderElectionRunnable = (*watches)(nil)
 
 func newWatches(leading func() bool, gauge *gauges) *watches {
-	return &watches{leading: leading, gauge: gauge, running: map[string]*watch{}}
+	return &watches{leading: leading, gauge: gauge, running: map[string]*watch{}, ending: map[string]chan struct{}{}}
 }
 
 // watch is the watch of one Cloud with one client, begun again whenever it ends.
@@ -53,6 +55,8 @@ type watch struct {
 	all     *watches
 	// running is whether the full set was reported.
 	running bool
+	// done is closed when the watch has ended.
+	done chan struct{}
 }
 
 // NeedLeaderElection makes the manager stop the watches with its controllers.
@@ -77,7 +81,8 @@ func (w *watches) shutDown() {
 }
 
 // keep watches a Cloud with the client that its inventory is connected with, and stops
-// a watch with another client.
+// a watch with another client. The new watch begins when the last one has ended: they may
+// have the same client.
 func (w *watches) keep(name string, inv *inventory.Inventory, client cloud.Client, watcher cloud.Watcher) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -87,11 +92,28 @@ func (w *watches) keep(name string, inv *inventory.Inventory, client cloud.Clien
 	w.end(name)
 	ctx, cancel := context.WithCancel(context.Background())
 	next := &watch{
-		client: client, watcher: watcher, inv: inv, cancel: cancel, name: name, all: w,
+		client: client, watcher: watcher, inv: inv, cancel: cancel, name: name, all: w, done: make(chan struct{}),
 		log: ctrl.Log.WithName("watch").WithValues("cloud", name),
 	}
 	w.running[name] = next
-	w.ended.Go(func() { next.run(ctx) })
+	last := w.ending[name]
+	w.ended.Go(func() {
+		defer w.finish(next)
+		if last != nil {
+			<-last
+		}
+		next.run(ctx)
+	})
+}
+
+// finish records that a watch has ended.
+func (w *watches) finish(last *watch) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	close(last.done)
+	if w.ending[last.name] == last.done {
+		delete(w.ending, last.name)
+	}
 }
 
 // stop ends the watch of a Cloud.
@@ -114,6 +136,7 @@ func (w *watches) stopOther(name string, client cloud.Client) {
 func (w *watches) end(name string) {
 	if last := w.running[name]; last != nil {
 		delete(w.running, name)
+		w.ending[name] = last.done
 		last.cancel()
 	}
 }

@@ -447,3 +447,44 @@ func TestMetricsOfAWatchGoWithTheCloud(t *testing.T) {
 	w.eventually("the watch ends", func() bool { return w.cloud.Watchers() == 0 })
 	equal(t, "series", 0, testutil.CollectAndCount(w.kind.gauge.watching)+testutil.CollectAndCount(w.kind.gauge.changes))
 }
+
+// lingering is a watcher whose watches end some time after their context.
+type lingering struct {
+	scripted
+	linger     time.Duration
+	open, most atomic.Int32
+}
+
+func (l *lingering) Watch(ctx context.Context, report func(cloud.Change) error) error {
+	l.most.Store(max(l.most.Load(), l.open.Add(1)))
+	defer l.open.Add(-1)
+	err := l.scripted.Watch(ctx, report)
+	<-time.After(l.linger)
+	return err
+}
+
+// The end of a watch with a client must not end what the next one with it reported.
+func TestWatchBeginsAfterTheEndOfTheLastOne(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := &lingering{scripted: scripted{lasts: time.Hour, fails: errRefused, since: time.Now()}, linger: 5 * time.Second}
+		inv := inventory.New(time.Now, "here").Cloud("home")
+		inv.Connect(l, withEvents)
+		inv.Configure(inventory.Settings{PollInterval: pollInterval})
+		inv.Polling()
+		inv.Publish(&inventory.Snapshot{Begun: time.Now()})
+		all := newWatches(nil, newGauges(prometheus.NewRegistry()))
+		all.keep("home", inv, l, l)
+		wait(t.Context(), time.Second)
+		for range 3 {
+			all.stop("home")
+			all.keep("home", inv, l, l)
+		}
+		wait(t.Context(), time.Minute)
+		if inv.Reported() == nil {
+			t.Error("what the second watch reports is not taken")
+		}
+		all.shutDown()
+		equal(t, "watches at a time", int32(1), l.most.Load())
+	})
+}
