@@ -19,9 +19,11 @@ const (
 	// minWatchPause and maxWatchPause bound the time between the end of a watch and the
 	// next one. It doubles with each that did not last.
 	minWatchPause, maxWatchPause = time.Second, time.Minute
-	// lasting is how many times as long as the pause before it a watch has to run to
-	// have lasted.
+	// lasting is how many times as long as the pause before it a watch has to run after
+	// its full set to have lasted.
 	lasting = 4
+	// setShare is how many times as long as a full set took pass until the next one.
+	setShare = 4
 )
 
 // watches runs a watch of each Cloud whose client can watch: at most one at a time.
@@ -53,8 +55,9 @@ type watch struct {
 	log     logr.Logger
 	name    string
 	all     *watches
-	// running is whether the full set was reported.
+	// running is whether the full set was reported, and setAt when its last part was.
 	running bool
+	setAt   time.Time
 	// done is closed when the watch has ended.
 	done chan struct{}
 }
@@ -147,17 +150,19 @@ func (w *watch) run(ctx context.Context) {
 	pause := time.Duration(0)
 	for ctx.Err() == nil {
 		began := time.Now()
+		w.setAt = began
 		var err error
 		if w.all.leading == nil || w.all.leading() {
 			err = w.watcher.Watch(ctx, w.report)
 		}
 		w.inv.WatchEnded(w.client)
-		w.changed(ctx, false, err)
-		if time.Since(began) > lasting*pause {
+		if w.running && time.Since(w.setAt) > lasting*pause {
 			pause = 0
 		}
+		w.changed(ctx, false, err)
 		pause = min(max(2*pause, minWatchPause), maxWatchPause)
-		wait(ctx, max(pause/2+rand.N(pause), cloud.RetryAfter(err))) //nolint:gosec // spreads load, hides nothing
+		listed := setShare*w.setAt.Sub(began) - time.Since(began)
+		wait(ctx, max(pause/2+rand.N(pause), listed, cloud.RetryAfter(err))) //nolint:gosec // spreads load, hides nothing
 	}
 }
 
@@ -178,7 +183,10 @@ func (w *watch) report(change cloud.Change) error {
 	}
 	if !change.Complete {
 		w.count(len(change.Servers) + len(change.Gone))
-	} else if !change.More {
+		return nil
+	}
+	w.setAt = time.Now()
+	if !change.More {
 		w.changed(context.Background(), true, nil)
 	}
 	return nil

@@ -364,10 +364,11 @@ func TestCloudWithoutEventsIsNotWatched(t *testing.T) {
 // scripted is a watcher whose watches last for a time, and then fail.
 type scripted struct {
 	cloud.Client
-	lasts time.Duration
-	fails error
-	began []time.Duration
-	since time.Time
+	// set is how long the full set takes, and lasts how long the watch goes on after it.
+	set, lasts time.Duration
+	fails      error
+	began      []time.Duration
+	since      time.Time
 }
 
 func (s *scripted) Watch(ctx context.Context, report func(cloud.Change) error) error {
@@ -375,7 +376,9 @@ func (s *scripted) Watch(ctx context.Context, report func(cloud.Change) error) e
 	if s.lasts == 0 {
 		return s.fails
 	}
-	if err := report(cloud.Change{AsOf: time.Now(), Complete: true}); err != nil {
+	began := time.Now()
+	wait(ctx, s.set)
+	if err := report(cloud.Change{AsOf: began, Complete: true}); err != nil {
 		return err
 	}
 	wait(ctx, s.lasts)
@@ -386,6 +389,7 @@ func TestPauseBetweenWatches(t *testing.T) {
 	t.Parallel()
 	throttled := &cloud.Error{Kind: cloud.Throttled, RetryAfter: 5 * time.Minute}
 	for name, test := range map[string]struct {
+		set   time.Duration
 		lasts time.Duration
 		fails error
 		// most is how many watches begin within an hour at most, and least at least.
@@ -395,11 +399,13 @@ func TestPauseBetweenWatches(t *testing.T) {
 		"each fails, and asks for a pause": {fails: throttled, least: 11, most: 13},
 		"each ends at once":                {lasts: time.Millisecond, fails: errRefused, least: 40, most: 130},
 		"each lasts for 8 s":               {lasts: 8 * time.Second, fails: errRefused, least: 350, most: 430},
+		"each ends after a long full set":  {set: 30 * time.Second, lasts: time.Millisecond, fails: errRefused, least: 20, most: 50},
+		"each lasts after a long full set": {set: 30 * time.Second, lasts: 10 * time.Minute, fails: errRefused, least: 5, most: 6},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				s := &scripted{lasts: test.lasts, fails: test.fails, since: time.Now()}
+				s := &scripted{set: test.set, lasts: test.lasts, fails: test.fails, since: time.Now()}
 				inv := inventory.New(time.Now, "here").Cloud("home")
 				inv.Connect(s, withEvents)
 				inv.Publish(&inventory.Snapshot{Begun: time.Now()})
