@@ -94,7 +94,8 @@ func (l *listed) sharing(with *listed) *listed {
 	l.host, l.folder = same(l.host, with.host), same(l.folder, with.folder)
 	if l.owner != nil && with.owner != nil {
 		if *l.owner == *with.owner {
-			l.owner = with.owner
+			l.owner = with.owner // of a snapshot, which does not change
+			return l
 		}
 		l.owner.cluster = same(l.owner.cluster, with.owner.cluster)
 		l.owner.namespace = same(l.owner.namespace, with.owner.namespace)

@@ -105,6 +105,8 @@ func (i *Inventory) completed(snap *Snapshot) *Snapshot {
 	for id, r := range w.recent {
 		if r.server != nil {
 			by[id] = r.server
+		} else if snap.Has(id) {
+			w.pending[id] = r // also if the last snapshot lacks the server
 		}
 	}
 	complete, _ := snap.amended(by)

@@ -513,3 +513,36 @@ func mustList(t *testing.T, from *fake.Cloud) *inventory.Snapshot {
 	}
 	return snap
 }
+
+// A server can appear and disappear before any snapshot has it, but for the listing that
+// is under way.
+func TestAbsenceOfAServerThatOnlyTheNextSnapshotHas(t *testing.T) {
+	w := newWatched(t, server("a"))
+	w.inv.Polling()
+	snap := w.list(time.Second, server("a"), server("new"))
+	w.apply(cloud.Change{Gone: []string{"new"}})
+	w.inv.Publish(snap)
+	w.later(2 * time.Second)
+	equal(t, "time until a comparison", time.Duration(0), w.inv.NextPoll())
+	w.compare()
+	w.wantServers("a ACTIVE")
+}
+
+// Snapshots are read without a lock.
+func TestReportsDoNotWriteToAPublishedSnapshot(t *testing.T) {
+	w := newWatched(t, server("a", owned("uid-a", "c")))
+	snap, read := w.inv.View().Snapshot, make(chan int)
+	go func() {
+		n := 0
+		for range 1000 {
+			for s := range snap.All() {
+				n += len(s.Labels)
+			}
+		}
+		read <- n
+	}()
+	for range 1000 {
+		w.apply(cloud.Change{Servers: []cloud.Server{server("a", owned("uid-a", "c"))}})
+	}
+	equal(t, "labels", 2000, <-read)
+}
