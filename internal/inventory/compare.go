@@ -67,6 +67,7 @@ func (i *Inventory) Reported() *Snapshot {
 	}
 	snap, _ := base.amended(by)
 	if w.exceeded = snap.tooLarge(); w.exceeded != nil {
+		w.healthy = false
 		return nil
 	}
 	snap.ID, snap.Begun = snapshotID(w.comparedAt), later(snap.Begun, w.asOf)
@@ -84,6 +85,7 @@ func (i *Inventory) published(snap *Snapshot) (listed bool) {
 	if w.offered != nil && (!listed && w.offered == w.comparedSet || listed && !snap.Begun.Before(w.offered.Begun)) {
 		w.offered = nil
 	}
+	w.compared, w.comparedSet = nil, nil // they take as much memory as the snapshot
 	for id, r := range w.pending {
 		if r.server == nil && !snap.Has(id) {
 			w.differs = i.overlay.deleted(id, i.clock(), i.settings.SettleTime) || w.differs

@@ -104,7 +104,7 @@ func (i *Inventory) apply(from cloud.Client, change cloud.Change) (*Event, error
 	if w.exceeded = w.tooMany(); w.exceeded != nil {
 		return nil, w.exceeded
 	}
-	return i.publishSoon(), nil
+	return i.publishSoon(), w.exceeded
 }
 
 func (w *watch) take(id string, r report) {
@@ -218,6 +218,8 @@ func (i *Inventory) publishReports() *Event {
 	}
 	snap, changed := i.snapshot.amended(by)
 	if w.exceeded = snap.tooLarge(); w.exceeded != nil {
+		w.healthy = false // the next report ends the watch
+		i.notifier.requestPoll(i.name, max(minPollInterval, i.untilListing()))
 		return nil
 	}
 	snap.ID, snap.current = snapshotID(w.publishedAt), current

@@ -546,3 +546,18 @@ func TestReportsDoNotWriteToAPublishedSnapshot(t *testing.T) {
 	}
 	equal(t, "labels", 2000, <-read)
 }
+
+func TestReportsThatExceedTheSnapshotEndTheWatch(t *testing.T) {
+	all := make([]cloud.Server, 0, 100_000)
+	for n := range cap(all) {
+		all = append(all, server(fmt.Sprint(n)))
+	}
+	w := newWatched(t, all...)
+	w.inv.Polling()
+	w.listNow(all...)
+	w.later(pollInterval * 11 / 10)
+	w.compare()
+	err := w.inv.Apply(w.client, cloud.Change{Servers: []cloud.Server{server("one too many")}})
+	equal(t, "kind", cloud.Unreadable, cloud.KindOf(err))
+	equal(t, "time until a listing", time.Duration(0), w.inv.NextPoll())
+}
