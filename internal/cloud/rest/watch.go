@@ -61,10 +61,14 @@ type watch struct {
 	ended bool
 }
 
-// read opens a stream and reads it to its end, which is an error.
+// read opens a stream and reads it to its end, which is an error. Until the stream is
+// open it has the client's timeout: a login that did not end would delay all calls.
 func (w *watch) read(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	opening, end := w.client.transport.WithTimeout(ctx)
+	defer end()
+	inTime, open := context.AfterFunc(opening, cancel), false
 	w.ended = false
 	call := &call{
 		about: aboutCloud, method: http.MethodGet, route: "/events", path: "/events",
@@ -77,13 +81,16 @@ func (w *watch) read(ctx context.Context) error {
 		if got.media() != "text/event-stream" {
 			return unreadable(call, "the answer is not a stream of events but "+kindOfMedia(got))
 		}
+		open = inTime()
 		return w.follow(ctx, call, newEventReader(&alive{body: body, cancel: cancel}))
 	}
 	_, failure := w.client.authorized(ctx, call)
-	if failure == nil {
+	switch {
+	case failure == nil:
 		return &cloud.Error{Kind: cloud.Unavailable, Op: call.op, Detail: "the stream of events ended"}
-	}
-	if failure.status == http.StatusGone {
+	case !open && errors.Is(opening.Err(), context.DeadlineExceeded):
+		return w.client.noAnswer(opening, call, opening.Err(), true)
+	case failure.status == http.StatusGone:
 		failure.err.Kind, failure.err.Detail = cloud.Unavailable, "the cloud does not have the events since the last one any more"
 	}
 	return failure.err

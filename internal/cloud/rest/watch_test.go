@@ -245,6 +245,48 @@ func TestOpenStreamDelaysNoCall(t *testing.T) {
 	}
 }
 
+// What comes before a stream is bounded as any call is: a login that does not end would
+// delay all other calls.
+func TestStreamThatDoesNotOpenTimesOut(t *testing.T) {
+	t.Parallel()
+	hang := func(status int) http.HandlerFunc {
+		return func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(status)
+			_ = http.NewResponseController(w).Flush()
+			<-r.Context().Done()
+		}
+	}
+	for name, handler := range map[string]*http.ServeMux{
+		"the login does not end":   mux("/sessions", hang(http.StatusCreated)),
+		"a refusal does not end":   mux("/sessions", http.HandlerFunc(answering(reply{status: 201, body: `{"token":"t"}`}).ServeHTTP), "/events", hang(http.StatusServiceUnavailable)),
+		"another type, and no end": mux("/sessions", http.HandlerFunc(answering(reply{status: 201, body: `{"token":"t"}`}).ServeHTTP), "/events", hang(http.StatusAccepted)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := serve(t, handler, func(cfg *Config) {
+				cfg.Timeout = 100 * time.Millisecond
+				cfg.Credentials = Credentials{Username: "user", Password: "pass"}
+			}).withCapabilities(cloud.Events)
+			began := time.Now()
+			_, err := watchAll(t, c, 1)
+			wantOutcome(t, err, outcome{Kind: cloud.Unavailable})
+			if took := time.Since(began); took > 10*time.Second {
+				t.Errorf("Watch took %s", took)
+			}
+		})
+	}
+}
+
+// mux returns a mux of paths and their handlers.
+func mux(pairs ...any) *http.ServeMux {
+	m := http.NewServeMux()
+	for n := 0; n < len(pairs); n += 2 {
+		m.HandleFunc(pairs[n].(string), pairs[n+1].(http.HandlerFunc))
+	}
+	return m
+}
+
 // silence is a body that brings an event and then nothing until its request ends.
 type silence struct {
 	start io.Reader
