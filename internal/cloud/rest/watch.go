@@ -117,7 +117,9 @@ func (w *watch) follow(ctx context.Context, call *call, events *eventReader) *cl
 				return asCloudError(call, err)
 			}
 		}
-		w.token = e.token
+		if !first || w.token == "" { // a stream that continues has not brought what happened before its ready
+			w.token = e.token
+		}
 		if change, ok, err := w.client.change(e); err != nil {
 			return unreadable(call, err.Error())
 		} else if ok {

@@ -126,14 +126,20 @@ func TestWatchContinuesAfterTheLastEvent(t *testing.T) {
 	t.Parallel()
 	lasting := minStream + 50*time.Millisecond
 	for name, test := range map[string]struct {
-		second       func(io.Writer, func(), *http.Request) int
-		want         []string
-		wantRequests []string
-		detail       string
+		second, third func(io.Writer, func(), *http.Request) int
+		want          []string
+		wantRequests  []string
+		detail        string
 	}{
 		"the cloud has the events": {
 			second: sends(0, data(2, eventReady, ""), data(3, eventDeleted, gone)),
 			want:   []string{"all: i-1 ACTIVE", "i-1 STOPPED", "i-1"},
+		},
+		"the next stream breaks before it brings them": {
+			second:       sends(lasting, data(9, eventReady, "")),
+			third:        sends(0, data(2, eventReady, ""), data(3, eventDeleted, gone)),
+			want:         []string{"all: i-1 ACTIVE", "i-1 STOPPED", "i-1"},
+			wantRequests: []string{"/events", "/servers", "/events?since=t-2", "/events?since=t-2"},
 		},
 		"the cloud does not have them": {
 			second: expired, want: []string{"all: i-1 ACTIVE", "i-1 STOPPED"},
@@ -145,11 +151,18 @@ func TestWatchContinuesAfterTheLastEvent(t *testing.T) {
 			s := &streaming{scripts: []func(io.Writer, func(), *http.Request) int{
 				sends(lasting, data(1, eventReady, ""), data(2, eventUpdated, stopped)), test.second,
 			}}
+			if test.third != nil {
+				s.scripts = append(s.scripts, test.third)
+			}
 			got, err := watchAll(t, serve(t, s).withCapabilities(cloud.Events), 3)
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("changes (-want +got):\n%s", diff)
 			}
-			if diff := cmp.Diff([]string{"/events", "/servers", "/events?since=t-2"}, s.requests); diff != "" {
+			want := test.wantRequests
+			if want == nil {
+				want = []string{"/events", "/servers", "/events?since=t-2"}
+			}
+			if diff := cmp.Diff(want, s.requests); diff != "" {
 				t.Errorf("requests (-want +got):\n%s", diff)
 			}
 			if test.detail != "" {
@@ -183,7 +196,7 @@ func TestUnusableStreams(t *testing.T) {
 		"a long token":          {[]string{fmt.Sprintf("data: {\"type\":\"ready\",\"token\":%q}\n\n", strings.Repeat("t", maxToken+1))}, "an event has no token that can be sent"},
 		"an update of nothing":  {[]string{ready, data(2, eventUpdated, "")}, "the server of an event: it has no id"},
 		"a deletion of nothing": {[]string{ready, data(2, eventDeleted, "")}, "the server of an event: it has no id"},
-		"a line without end":    {[]string{ready, "data: ", strings.Repeat("x", maxElement+1)}, "a value in the answer is larger than 256 KiB"},
+		"a line without end":    {[]string{ready, "data: ", strings.Repeat("x", 2*maxElement)}, "a value in the answer is larger than 256 KiB"},
 		"an event without end":  {[]string{ready, strings.Repeat("data: xxxxxxxxxxxxxxxxxxxxxxxxx\n", maxElement/32+1)}, "a value in the answer is larger than 256 KiB"},
 		"comments without end":  {[]string{ready, strings.Repeat(":\n", maxElement/2+1)}, "a value in the answer is larger than 256 KiB"},
 	} {
