@@ -74,11 +74,12 @@ func (i *Inventory) Reported() *Snapshot {
 	snap.current = snap.Begun
 	w.compared, w.comparedSet = snap, w.offered
 	w.begin()
+	w.pace.forget(w.comparedAt)
 	return w.compared
 }
 
 // published records that a snapshot is published, and reports whether it is a listing.
-// Absences that it has are done. The caller holds the lock.
+// Reports that it has are done. The caller holds the lock.
 func (i *Inventory) published(snap *Snapshot) (listed bool) {
 	w := i.watch
 	listed = snap != w.compared
@@ -87,8 +88,12 @@ func (i *Inventory) published(snap *Snapshot) (listed bool) {
 	}
 	w.compared, w.comparedSet = nil, nil // they take as much memory as the snapshot
 	for id, r := range w.pending {
-		if r.server == nil && !snap.Has(id) {
+		_, since := w.recent[id]
+		switch {
+		case r.server == nil && !snap.Has(id):
 			w.differs = i.overlay.deleted(id, i.clock(), i.settings.SettleTime) || w.differs
+			delete(w.pending, id)
+		case r.server != nil && !since: // the snapshot has this report or is newer
 			delete(w.pending, id)
 		}
 	}

@@ -24,6 +24,7 @@
 //	listed.go     one server of it
 //	limits.go     what one listing may hold
 //	watch.go      what a cloud reports by itself
+//	pace.go       how often changes of one server are published
 //	compare.go    how that is compared, as a listing is
 //	amend.go      a snapshot with changes
 //	changes.go    which servers differ between two snapshots

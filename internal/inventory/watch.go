@@ -36,10 +36,11 @@ type watch struct {
 	bytes int
 	// asOf is the latest AsOf.
 	asOf time.Time
-	// publishedAt is when reports were last published, and timer publishes the next ones;
-	// nil if none is to.
-	publishedAt time.Time
-	timer       *time.Timer
+	// publishedAt is when reports were last published, and timer publishes the next ones at
+	// publishAt; nil if none is to.
+	publishedAt, publishAt time.Time
+	timer                  *time.Timer
+	pace                   pace
 	// comparedAt is when Reported last returned a snapshot, which is compared, and
 	// comparedSet is the full set that it was made from, if there was one.
 	comparedAt  time.Time
@@ -58,7 +59,9 @@ type report struct {
 	updatedAt time.Time
 }
 
-func newWatch() *watch { return &watch{pending: map[string]report{}, recent: map[string]report{}} }
+func newWatch() *watch {
+	return &watch{pending: map[string]report{}, recent: map[string]report{}, pace: pace{}}
+}
 
 // Apply takes what the watch of a client reports. Servers that appeared or changed are
 // published within publishInterval. A full set, and servers that are gone, are not
@@ -161,18 +164,28 @@ func (w *watch) begin() {
 
 // publishSoon publishes what was reported, now or when publishInterval has passed.
 func (i *Inventory) publishSoon() *Event {
-	w := i.watch
-	if w.timer != nil {
-		return nil
-	}
-	wait := publishInterval - i.clock().Sub(w.publishedAt)
+	wait := publishInterval - i.clock().Sub(i.watch.publishedAt)
 	if wait <= 0 {
 		return i.publishReports()
 	}
-	w.timer = time.AfterFunc(wait, func() {
+	i.publishWithin(wait)
+	return nil
+}
+
+// publishWithin publishes what was reported when this time has passed, or sooner.
+func (i *Inventory) publishWithin(wait time.Duration) {
+	w, at := i.watch, i.clock().Add(wait)
+	if w.timer != nil {
+		if !w.publishAt.After(at) {
+			return
+		}
+		w.timer.Stop()
+	}
+	var timer *time.Timer
+	timer = time.AfterFunc(wait, func() {
 		i.mu.Lock()
 		var event *Event
-		if i.watch == w {
+		if i.watch == w && w.timer == timer {
 			w.timer = nil
 			event = i.publishReports()
 		}
@@ -181,7 +194,7 @@ func (i *Inventory) publishSoon() *Event {
 			i.notifier.notify(*event)
 		}
 	})
-	return nil
+	w.timer, w.publishAt = timer, at
 }
 
 // publishReports makes a snapshot with the servers that were reported. Absences wait
@@ -191,9 +204,14 @@ func (i *Inventory) publishSoon() *Event {
 func (i *Inventory) publishReports() *Event {
 	w := i.watch
 	w.publishedAt = i.clock()
-	by, ids := changes{}, []string(nil)
+	by, ids, interval, held := changes{}, []string(nil), i.settings.PollInterval, time.Duration(0)
 	for id, r := range w.pending {
+		wait := w.pace.wait(id, w.publishedAt, interval)
 		switch {
+		case r.server != nil && wait > 0 && i.snapshot.Has(id):
+			if held == 0 || wait < held {
+				held = wait
+			}
 		case r.server != nil:
 			by[id] = r.server
 			ids = append(ids, i.reread(id, r)...)
@@ -205,12 +223,14 @@ func (i *Inventory) publishReports() *Event {
 			delete(w.pending, id)
 		}
 	}
-	absent := len(w.pending) > 0
-	if absent || i.awaitsComparison() {
+	if held > 0 {
+		i.publishWithin(held)
+	}
+	if w.absent(i.snapshot) || i.awaitsComparison() {
 		i.requestComparison()
 	}
 	current := i.snapshot.current
-	if !absent && w.offered == nil {
+	if len(w.pending) == 0 && w.offered == nil {
 		current = later(current, w.asOf)
 	}
 	if len(by)+len(ids) == 0 && current.Equal(i.snapshot.current) {
@@ -222,6 +242,7 @@ func (i *Inventory) publishReports() *Event {
 		i.notifier.requestPoll(i.name, max(minPollInterval, i.untilListing()))
 		return nil
 	}
+	w.pace.count(changed, w.publishedAt, interval)
 	snap.ID, snap.current = snapshotID(w.publishedAt), current
 	event, _ := i.replace(snap, append(changed, ids...), nil)
 	for id := range by {
@@ -251,6 +272,7 @@ func (i *Inventory) WatchEnded(from cloud.Client) {
 	var event *Event
 	if i.client == from && i.snapshot != nil {
 		maps.DeleteFunc(i.watch.pending, func(_ string, r report) bool { return r.server == nil })
+		clear(i.watch.pace)
 		event = i.publishReports()
 		i.resetWatch()
 		i.notifier.requestPoll(i.name, max(minPollInterval, i.untilListing()))

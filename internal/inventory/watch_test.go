@@ -245,6 +245,67 @@ func TestReportsArePublishedAtMostEvery200Milliseconds(t *testing.T) {
 	})
 }
 
+func TestServerThatChangesAllTheTimeIsPublishedSeldom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var flaps, others atomic.Int32
+		dir := inventory.New(time.Now, "c")
+		dir.Subscribe(func(e inventory.Event) {
+			if slices.Contains(e.Servers, "flaps") {
+				flaps.Add(1)
+			}
+			if slices.Contains(e.Servers, "other") {
+				others.Add(1)
+			}
+		})
+		inv, client := dir.Cloud("home"), newCloud()
+		client.AddServers(server("flaps"), server("other"))
+		inv.Configure(inventory.Settings{PollInterval: pollInterval})
+		inv.Connect(client, cloud.NewCapabilities(cloud.Events))
+		inv.Publish(mustList(t, client))
+		states := []cloud.State{cloud.StateStopped, cloud.StateActive}
+		apply := func(id string, state cloud.State) {
+			if err := inv.Apply(client, cloud.Change{Servers: []cloud.Server{server(id, in(state))}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for n := range 6000 { // for a minute
+			apply("flaps", states[n%2])
+			<-time.After(10 * time.Millisecond)
+		}
+		if n := flaps.Load(); n < 20 || n > 30 {
+			t.Errorf("%d events in a minute, want 10 at once and 10 each poll interval", n)
+		}
+		apply("flaps", cloud.StateError)
+		apply("other", cloud.StateStopped)
+		<-time.After(300 * time.Millisecond)
+		equal(t, "events of another server", int32(1), others.Load())
+		<-time.After(pollInterval / 10)
+		s, _ := inv.Server("flaps")
+		equal(t, "state in the end", cloud.StateError, s.State)
+		apply("flaps", cloud.StateActive)
+		inv.WatchEnded(client)
+		s, _ = inv.Server("flaps")
+		equal(t, "state at the end of the watch", cloud.StateActive, s.State)
+	})
+}
+
+func TestReportThatWaitsIsNotNewerThanALaterListing(t *testing.T) {
+	w := newWatched(t, server("a"))
+	for n := range 30 {
+		w.later(300 * time.Millisecond)
+		w.apply(cloud.Change{Servers: []cloud.Server{server("a", func(s *cloud.Server) { s.CPU = n })}})
+	}
+	got, _ := w.inv.Server("a")
+	if got.CPU == 29 {
+		t.Fatal("the last report does not wait")
+	}
+	w.listNow(server("a", in(cloud.StateStopped)))
+	w.later(pollInterval)
+	w.apply(cloud.Change{Servers: []cloud.Server{server("b")}})
+	w.wantServers("a STOPPED", "b ACTIVE")
+}
+
 func TestWatchedServersAreListedLessOften(t *testing.T) {
 	between := func(w *watched, what string, low, high time.Duration) {
 		t.Helper()
@@ -486,7 +547,7 @@ func TestReportsAmountToAListing(t *testing.T) {
 			w.apply(change)
 			w.compare()
 		}
-		w.later(2 * time.Second)
+		w.later(pollInterval) // after which a server is compared that changes often
 		w.compare()
 		other := newHarness(t)
 		other.publish(all()...)

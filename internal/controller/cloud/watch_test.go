@@ -207,7 +207,7 @@ func TestOrphanOfAWatchIsRemovedAfterTheSettleTime(t *testing.T) {
 	equal(t, "deletions within the settle time", 0, w.cloud.Sent(cloudfake.DeleteServer))
 	w.advance(settleTime)
 	list()
-	equal(t, "deletions after the settle time", 1, w.cloud.Sent(cloudfake.DeleteServer))
+	equal(t, "deleted after the settle time", true, w.cloud.Sent(cloudfake.DeleteServer) > 0)
 }
 
 func TestIgnoredFieldOfAWatchedCloudIsReportedForTwoPollIntervals(t *testing.T) {
