@@ -132,6 +132,7 @@ func (w *watches) stopOther(name string, client cloud.Client) {
 	defer w.mu.Unlock()
 	if last := w.running[name]; last != nil && last.client != client {
 		w.end(name)
+		w.gauge.watching.WithLabelValues(name).Set(0)
 	}
 }
 

@@ -334,6 +334,7 @@ func TestNewClientIsWatchedOnceItListed(t *testing.T) {
 	w.eventually("the watch with the old client ends", func() bool { return old.Watchers() == 0 })
 	w.later()
 	equal(t, "watches with the new client", 0, w.cloud.Sent(cloudfake.Watch))
+	equal(t, "watch_running", float64(0), testutil.ToFloat64(w.kind.gauge.watching.WithLabelValues("home")))
 	w.cloud.Heal()
 	w.later()
 	w.eventually("the watch with the new client runs", func() bool { return w.cloud.Watchers() == 1 })
