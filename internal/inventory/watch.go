@@ -204,7 +204,40 @@ func (i *Inventory) publishWithin(wait time.Duration) {
 func (i *Inventory) publishReports() *Event {
 	w := i.watch
 	w.publishedAt = i.clock()
-	by, ids, interval, held := changes{}, []string(nil), i.settings.PollInterval, time.Duration(0)
+	by, ids := i.takePending()
+	if w.absent(i.snapshot) || i.awaitsComparison() {
+		i.requestComparison()
+	}
+	current := i.snapshot.current
+	if len(w.pending) == 0 && w.offered == nil {
+		current = later(current, w.asOf)
+	}
+	if len(by)+len(ids) == 0 && current.Equal(i.snapshot.current) {
+		return nil
+	}
+	snap, changed := i.snapshot.amended(by)
+	if w.exceeded = snap.tooLarge(); w.exceeded != nil {
+		w.healthy = false // the next report ends the watch
+		i.notifier.requestPoll(i.name, max(minPollInterval, i.untilListing()))
+		return nil
+	}
+	w.pace.count(changed, w.publishedAt, i.settings.PollInterval)
+	snap.ID, snap.current = snapshotID(w.publishedAt), current
+	event, _ := i.replace(snap, append(changed, ids...), nil)
+	for id := range by {
+		w.differs = w.differs || i.overlay.differs(id, by[id])
+	}
+	if w.differs {
+		i.notifier.requestPoll(i.name, max(minPollInterval, i.untilListing()))
+	}
+	return &event
+}
+
+// takePending takes the reports that are published now. It returns the servers that were
+// reported, and the ids of those of which something else is known. The caller holds the lock.
+func (i *Inventory) takePending() (by changes, ids []string) {
+	w, interval, held := i.watch, i.settings.PollInterval, time.Duration(0)
+	by = changes{}
 	for id, r := range w.pending {
 		wait := w.pace.wait(id, w.publishedAt, interval)
 		switch {
@@ -226,32 +259,7 @@ func (i *Inventory) publishReports() *Event {
 	if held > 0 {
 		i.publishWithin(held)
 	}
-	if w.absent(i.snapshot) || i.awaitsComparison() {
-		i.requestComparison()
-	}
-	current := i.snapshot.current
-	if len(w.pending) == 0 && w.offered == nil {
-		current = later(current, w.asOf)
-	}
-	if len(by)+len(ids) == 0 && current.Equal(i.snapshot.current) {
-		return nil
-	}
-	snap, changed := i.snapshot.amended(by)
-	if w.exceeded = snap.tooLarge(); w.exceeded != nil {
-		w.healthy = false // the next report ends the watch
-		i.notifier.requestPoll(i.name, max(minPollInterval, i.untilListing()))
-		return nil
-	}
-	w.pace.count(changed, w.publishedAt, interval)
-	snap.ID, snap.current = snapshotID(w.publishedAt), current
-	event, _ := i.replace(snap, append(changed, ids...), nil)
-	for id := range by {
-		w.differs = w.differs || i.overlay.differs(id, by[id])
-	}
-	if w.differs {
-		i.notifier.requestPoll(i.name, max(minPollInterval, i.untilListing()))
-	}
-	return &event
+	return by, ids
 }
 
 // reread drops the note on a server if the report on it is newer: if it was read
