@@ -82,6 +82,9 @@ type failure struct {
 // do makes a call with the token of the session, and repeats it where that is safe and
 // may help.
 func (c *Client) do(ctx context.Context, call *call) *cloud.Error {
+	if call.service == compute && call.changes() {
+		defer c.hasChanged()
+	}
 	var uncertain bool
 	for try := 1; ; try++ {
 		failed := c.authorized(ctx, call)
@@ -97,6 +100,14 @@ func (c *Client) do(ctx context.Context, call *call) *cloud.Error {
 		if !transport.Pause(ctx, try) {
 			return failed.err
 		}
+	}
+}
+
+// hasChanged makes a watch ask what changed.
+func (c *Client) hasChanged() {
+	select {
+	case c.changed <- struct{}{}:
+	default:
 	}
 }
 

@@ -28,6 +28,9 @@ type Client struct {
 	flavors   *flavors
 	images    *lookup
 	networks  *lookup
+	pace      pace
+	// changed has an element after a call that may have changed a server.
+	changed chan struct{}
 }
 
 var (
@@ -68,6 +71,8 @@ func New(cfg Config) (*Client, error) {
 		flavors:   newFlavors(),
 		images:    newLookup(),
 		networks:  newLookup(),
+		pace:      defaultPace,
+		changed:   make(chan struct{}, 1),
 	}, nil
 }
 

@@ -5,6 +5,8 @@
 // A call passes through these files in this order:
 //
 //	servers.go         servers: names, reads, listings, creates, deletions
+//	watch.go           a watch: the full set, and when to ask for changes
+//	changes.go         a watch: what changed, and what of it was not reported yet
 //	update.go          changes of servers: labels, power, size
 //	operations.go      how far a change is, read from the server
 //	networks.go        networks: reads, listings, gateways, deletions

@@ -135,13 +135,26 @@ func (c *Client) StreamServers(ctx context.Context, opts cloud.ListServers, to c
 		return "", failed
 	}
 	defer end()
+	next, failed = c.page(ctx, op, c.listQuery(opts), to.Begin, func(s *server) error {
+		if listed := s.domain(); carries(listed, opts.Labels) {
+			return to.Take(listed)
+		}
+		return nil
+	})
+	return next, asError(failed)
+}
+
+// page reads a page of servers, and returns the marker of the next one. It calls begin
+// before each try.
+func (c *Client) page(ctx context.Context, op string, query url.Values, begin func(), take func(*server) error) (next string, failed *cloud.Error) {
 	call := &call{
 		about: aboutCloud, service: compute, method: http.MethodGet, route: "compute/servers/detail", path: "servers/detail",
-		query: c.listQuery(opts), op: op, limit: maxPage,
+		query: query, op: op, limit: maxPage,
 	}
 	call.stream = func(body io.Reader) *cloud.Error {
 		var last string
-		to.Begin()
+		next = ""
+		begin()
 		more, failed := readList(call, body, "servers", func(data []byte) error {
 			var s server
 			if err := json.Unmarshal(data, &s); err != nil {
@@ -151,10 +164,7 @@ func (c *Client) StreamServers(ctx context.Context, opts cloud.ListServers, to c
 				return fmt.Errorf("the listing has %w", err)
 			}
 			last = s.ID
-			if listed := s.domain(); carries(listed, opts.Labels) {
-				return to.Take(listed)
-			}
-			return nil
+			return take(&s)
 		})
 		if failed == nil && more && last == "" {
 			return unreadable(call, "a page without servers refers to another one")
@@ -164,14 +174,14 @@ func (c *Client) StreamServers(ctx context.Context, opts cloud.ListServers, to c
 		}
 		return failed
 	}
-	if failed := c.do(ctx, call); failed != nil {
-		if failed.Kind == cloud.Rejected && opts.Marker != "" {
-			// The server of the marker is gone. The next listing begins anew.
-			failed.Kind = cloud.Unavailable
-		}
-		return "", failed
+	if failed = c.do(ctx, call); failed == nil {
+		return next, nil
 	}
-	return next, nil
+	if failed.Kind == cloud.Rejected && query.Has("marker") {
+		// The server of the marker is gone. The next listing begins anew.
+		failed.Kind = cloud.Unavailable
+	}
+	return "", failed
 }
 
 // listQuery returns the query of a page. The service finds servers by a tag, which is
