@@ -22,7 +22,7 @@ const callTime = 3 * time.Minute
 const tagLabel = "samplecontroller.k8s.io/uid"
 
 var capabilities = cloud.NewCapabilities(
-	cloud.Async, cloud.Labels, cloud.Networks, cloud.NoStatus, cloud.Operations, cloud.Power, cloud.Resize, cloud.Sessions, cloud.Sizing,
+	cloud.Async, cloud.Events, cloud.Labels, cloud.Networks, cloud.NoStatus, cloud.Operations, cloud.Power, cloud.Resize, cloud.Sessions, cloud.Sizing,
 )
 
 func TestConformance(t *testing.T) { cloudtest.Run(t, newFixture) }
@@ -35,8 +35,9 @@ func newFixture(t *testing.T) cloudtest.Fixture {
 		Client: newClient(t, p, w), Has: capabilities, Prohibited: strings.Repeat("x", 256), Codes: true, Filters: true,
 		PlainNames: true, // emoji are refused: TestNamesInAnyScriptAreKept has the others
 		Sent:       w.count, LoseAnswer: w.loseOf, HalfMake: func(t *testing.T, name string) { halfMake(t, p, name) },
-		Operating: func(*testing.T, bool) {}, // always
-		CallTime:  callTime,
+		Operating:  func(*testing.T, bool) {}, // always
+		EndWatches: func(*testing.T) { w.endWatches() },
+		CallTime:   callTime,
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/privatecloud/operator/internal/cloud/cloudtest"
+	"github.com/privatecloud/operator/internal/cloud/transport"
 )
 
 // wire sends the requests of one client to the OpenStack. It loses the answers to those
@@ -23,6 +24,8 @@ type wire struct {
 	lose []pattern
 	// every is which of the requests that match lose their answers; 0 for all of them.
 	every, matched int
+	// refused is how many questions for changes get no answer from now on.
+	refused int
 }
 
 // pattern matches requests by method and path, in the form of path.Match.
@@ -41,7 +44,14 @@ var requests = map[cloudtest.Op][]pattern{
 func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	w.mu.Lock()
 	w.sent++
+	refuse := w.refused > 0 && req.URL.Query().Has("changes-since")
+	if refuse {
+		w.refused--
+	}
 	w.mu.Unlock()
+	if refuse {
+		return nil, syscall.ECONNREFUSED
+	}
 	resp, err := http.DefaultTransport.RoundTrip(req)
 	if err != nil || !w.loses(req) {
 		return resp, err
@@ -106,6 +116,13 @@ func (w *wire) loseEvery(n int, patterns ...pattern) (restore func()) {
 	defer w.mu.Unlock()
 	w.every, w.matched = n, 0
 	return restore
+}
+
+// endWatches ends the watch under way: none of the tries of its next question is answered.
+func (w *wire) endWatches() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.refused = transport.MaxTries
 }
 
 func (w *wire) count() int {
