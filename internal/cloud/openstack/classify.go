@@ -49,17 +49,31 @@ func problemIn(body []byte) problem {
 	return problem{}
 }
 
-// quota reports whether the refusal is because the project or the cloud has no room.
-func (p problem) quota() bool {
-	return p.code == "OverQuota" || noRoom(p.message)
+// quota reports whether a refusal with a status is because the project or the cloud has
+// no room. The compute service has no code for that: it answers 403, 413 in old
+// releases, and 400 if there is room on no host.
+func (p problem) quota(status int) bool {
+	switch {
+	case p.code == "OverQuota":
+		return true // the network service's
+	case status == http.StatusForbidden && p.code == "forbidden", status == http.StatusRequestEntityTooLarge && p.code == "overLimit":
+		return quotaExceeded(p.message)
+	case status == http.StatusBadRequest && p.code == "badRequest":
+		return noHost(p.message)
+	}
+	return false
 }
 
-// noRoom reports whether a message of the compute service says that the project or the
-// cloud has no room.
-func noRoom(message string) bool {
+// quotaExceeded reports whether a message of the compute service says that a quota is
+// used up, and not, for instance, that a policy about quotas refuses the call.
+func quotaExceeded(message string) bool {
 	lower := strings.ToLower(message)
-	return strings.Contains(lower, "quota") || strings.Contains(lower, "no valid host was found") ||
-		strings.Contains(lower, "maximum number of ports exceeded")
+	return strings.Contains(lower, "quota exceeded") || strings.Contains(lower, "maximum number of ports exceeded")
+}
+
+// noHost reports whether a message of the compute service says that no host has room.
+func noHost(message string) bool {
+	return strings.Contains(strings.ToLower(message), "no valid host was found")
 }
 
 // classify returns what a refusal means for the call.
@@ -103,7 +117,7 @@ func kindOf(call *call, status int, p problem) cloud.Kind {
 		return cloud.Throttled
 	case status >= 500, status < 400, status == http.StatusProxyAuthRequired, status == http.StatusRequestTimeout, status == http.StatusTooEarly:
 		return cloud.Unavailable
-	case status != http.StatusNotFound && call.changes() && p.quota():
+	case status != http.StatusNotFound && call.changes() && p.quota(status):
 		return cloud.Quota
 	}
 	switch status {

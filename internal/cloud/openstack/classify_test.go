@@ -16,7 +16,7 @@ import (
 const (
 	novaNotFound    = `{"itemNotFound": {"code": 404, "message": "Instance could not be found."}}`
 	neutronNotFound = `{"NeutronError": {"type": "NetworkNotFound", "message": "Network could not be found.", "detail": ""}}`
-	quotaExceeded   = `{"forbidden": {"code": 403, "message": "Quota exceeded for cores: Requested 4, but already used 8 of 10 cores"}}`
+	overQuota       = `{"forbidden": {"code": 403, "message": "Quota exceeded for cores: Requested 4, but already used 8 of 10 cores"}}`
 	conflict        = `{"conflictingRequest": {"code": 409, "message": "Cannot 'stop' instance while it is in vm_state building"}}`
 )
 
@@ -42,8 +42,14 @@ var refusals = map[string]map[string]refusalCase{
 		"200 with another server: Unreadable":             {200, `{"server": {"id": "other", "name": "x"}}`, outcome{Kind: cloud.Unreadable}},
 	},
 	"POST compute/servers": {
-		"quota: Quota":                                       {403, quotaExceeded, outcome{Kind: cloud.Quota}},
+		"quota: Quota":                                       {403, overQuota, outcome{Kind: cloud.Quota}},
 		"quota as 413: Quota":                                {413, `{"overLimit": {"message": "Quota exceeded for instances"}}`, outcome{Kind: cloud.Quota}},
+		"a quota of ports: Quota":                            {403, `{"forbidden": {"message": "Maximum number of ports exceeded"}}`, outcome{Kind: cloud.Quota}},
+		"no host has room: Quota":                            {400, `{"badRequest": {"message": "No valid host was found. "}}`, outcome{Kind: cloud.Quota}},
+		"a policy about quotas: Rejected":                    {403, `{"forbidden": {"message": "Policy doesn't allow os_compute_api:os-quota-sets:show to be performed."}}`, outcome{Kind: cloud.Rejected}},
+		"a name with the word quota: Rejected":               {400, `{"badRequest": {"message": "Quota exceeded is not a valid name"}}`, outcome{Kind: cloud.Rejected}},
+		"a conflict with the word quota: Busy":               {409, `{"conflictingRequest": {"message": "the quota exceeded by another request is being updated"}}`, outcome{Kind: cloud.Busy}},
+		"403 of a proxy with the word quota: Rejected":       {403, `{"error": {"message": "Quota exceeded"}}`, outcome{Kind: cloud.Rejected}},
 		"413 of a limit of the rate: Throttled":              {413, `{"overLimit": {"message": "This request was rate-limited."}}`, outcome{Kind: cloud.Throttled}},
 		"403 of a policy: Rejected":                          {403, `{"forbidden": {"message": "Policy does not allow this"}}`, outcome{Kind: cloud.Rejected}},
 		"409 because names are unique: Taken":                {409, `{"conflictingRequest": {"message": "Instance 'web' already exists."}}`, outcome{Kind: cloud.Taken}},

@@ -183,7 +183,7 @@ func parseSize(text string) (s size, flavor string, ok bool) {
 // fault returns why a server is in error, of bounded length.
 func (c *Client) fault(op string, s *server) *cloud.Error {
 	e := &cloud.Error{Kind: cloud.Failed, Op: op, Detail: c.reason(s.Fault.Message, "")}
-	if noRoom(s.Fault.Message) {
+	if quotaExceeded(s.Fault.Message) || noHost(s.Fault.Message) {
 		e.Kind = cloud.Quota
 	}
 	if e.Detail == "" {
