@@ -128,10 +128,14 @@ func (c *Client) authorized(ctx context.Context, call *call) *failure {
 	if got, err = c.grant(ctx, call.op, got); err != nil {
 		return &failure{err: err}
 	}
-	if answer, err = c.exchange(ctx, call, got); err != nil {
-		return &failure{err: err, status: answer.status}
+	if answer, err = c.exchange(ctx, call, got); err == nil {
+		return nil
 	}
-	return nil
+	if answer.status == http.StatusUnauthorized {
+		c.session.distrust(got)
+		err.Detail = freshRefused
+	}
+	return &failure{err: err, status: answer.status}
 }
 
 // exchange sends a call once, through gophercloud, and reads the answer. The answer is

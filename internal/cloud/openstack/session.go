@@ -35,6 +35,10 @@ type session struct {
 
 	mu      sync.Mutex
 	current *grant
+	// distrusted is the grant of a fresh login that a service refused, and until when
+	// there is no other login because a service refuses it.
+	distrusted      *grant
+	distrustedUntil time.Time
 	// closed is set when there is no further login, so that no token outlives the client.
 	closed bool
 }
@@ -50,10 +54,24 @@ func (s *session) usable(stale *grant) (*grant, *cloud.Error) {
 	if refused := s.login.Refused(); refused != nil {
 		return nil, refused
 	}
+	if stale != nil && stale == s.distrusted && stale == s.current && time.Now().Before(s.distrustedUntil) {
+		return nil, refuse("", cloud.Unauthorized, "%s", freshRefused)
+	}
 	if s.current == nil || s.current == stale || (!s.current.renewAt.IsZero() && !time.Now().Before(s.current.renewAt)) {
 		return nil, nil
 	}
 	return s.current, nil
+}
+
+// freshRefused says that another login would not help.
+const freshRefused = "a service of the cloud refuses tokens that its identity service has just issued: check its connection with the identity service"
+
+// distrust records that a service refused a grant of a fresh login. Other services may
+// accept it.
+func (s *session) distrust(fresh *grant) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.distrusted, s.distrustedUntil = fresh, time.Now().Add(transport.RefusalHolds)
 }
 
 // opened keeps what a login yields, nil if the credentials are refused.

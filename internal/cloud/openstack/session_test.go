@@ -233,3 +233,33 @@ func TestLoginThatWasRefusedLeavesNoToken(t *testing.T) {
 		}
 	})
 }
+
+func TestServiceThatRefusesFreshTokensCausesNoLoginForEachCall(t *testing.T) {
+	s := newStub(t)
+	s.on("GET network/networks", ``, 401)
+	s.on("GET compute/servers/"+someID, oneServer())
+	c := s.client()
+	refused := func(calls, logins int) {
+		t.Helper()
+		for range calls {
+			if _, err := c.ListNetworks(t.Context()); !cloud.Is(err, cloud.Unauthorized) || !strings.Contains(err.Error(), "has just issued") {
+				t.Errorf("ListNetworks: %v, want Unauthorized because of a fresh token", err)
+			}
+		}
+		if s.logins != logins {
+			t.Errorf("%d logins, want %d", s.logins, logins)
+		}
+	}
+	refused(5, 2)
+	if _, err := c.GetServer(t.Context(), someID); err != nil {
+		t.Errorf("GetServer: %v, though compute accepts the token", err)
+	}
+	s.mu.Lock()
+	s.token = "another" // compute refuses the token that it accepted
+	s.mu.Unlock()
+	c.session.distrustedUntil = time.Now()
+	if _, err := c.GetServer(t.Context(), someID); err != nil || s.logins != 3 {
+		t.Errorf("%v after %d logins, want another one after the hold", err, s.logins)
+	}
+	refused(5, 4)
+}
