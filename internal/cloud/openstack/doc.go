@@ -25,6 +25,7 @@
 //	config.go          what a client is made from, with defaults; credentials
 //	labels.go          labels as metadata and tags
 //	flavors.go         the flavor for a size
+//	pages.go           listings of networks, subnets and flavors, within bounds
 //	lookup.go          ids of images and networks by name
 //	pools.go           the addresses of a subnet but the gateway
 //

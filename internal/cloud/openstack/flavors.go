@@ -3,10 +3,7 @@ package openstack
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -25,8 +22,6 @@ const (
 	lookupAgain = 10 * time.Second
 	// maxListed bounds the flavors that a message lists.
 	maxListed = 20
-	// flavorPages bounds the pages of a listing of flavors.
-	flavorPages = 50
 )
 
 // flavor is a size that servers can have.
@@ -153,39 +148,10 @@ func (c *Client) noFlavor(op string, asked size) *cloud.Error {
 }
 
 func (c *Client) listFlavors(ctx context.Context, op string) ([]flavor, *cloud.Error) {
-	var all []flavor
-	marker := ""
-	for range flavorPages {
-		call := &call{
-			about: aboutCloud, service: compute, method: http.MethodGet, route: "compute/flavors/detail", path: "flavors/detail",
-			query: url.Values{}, op: op, limit: maxList,
-		}
-		if marker != "" {
-			call.query.Set("marker", marker)
-		}
-		var page []flavor
-		var more bool
-		call.stream = func(body io.Reader) (failed *cloud.Error) {
-			page = nil
-			more, failed = readList(call, body, "flavors", func(data []byte) error {
-				var f flavor
-				if json.Unmarshal(data, &f) != nil || f.ID == "" {
-					return errors.New("a flavor of the listing cannot be read")
-				}
-				page = append(page, f)
-				return nil
-			})
-			return failed
-		}
-		if err := c.do(ctx, call); err != nil {
-			err.Detail = "listing the flavors: " + err.Detail
-			return nil, err
-		}
-		all = append(all, page...)
-		if !more || len(page) == 0 {
-			return all, nil
-		}
-		marker = page[len(page)-1].ID
+	call := &call{about: aboutCloud, service: compute, method: http.MethodGet, route: "compute/flavors/detail", path: "flavors/detail", op: op}
+	all, err := listPages(ctx, c, call, url.Values{}, "flavors", func(f flavor) string { return f.ID })
+	if err != nil {
+		err.Detail = "listing the flavors: " + err.Detail
 	}
-	return all, nil
+	return all, err
 }

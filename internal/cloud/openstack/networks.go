@@ -3,10 +3,7 @@ package openstack
 import (
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -14,13 +11,6 @@ import (
 	"strings"
 
 	"github.com/privatecloud/operator/internal/cloud"
-)
-
-// networkPage is how many networks or subnets are asked for at once, and networkPages
-// bounds the pages of a listing.
-const (
-	networkPage  = 500
-	networkPages = 200
 )
 
 // neutronNetwork is a network in the JSON of the network service.
@@ -44,6 +34,18 @@ type subnet struct {
 	Pools     []pool `json:"allocation_pools"`
 	CreatedAt stamp  `json:"created_at"`
 	Revision  int    `json:"revision_number"`
+}
+
+func (n neutronNetwork) marker() string { return idOrNone(n.ID) }
+
+func (s subnet) marker() string { return idOrNone(s.ID) }
+
+// idOrNone returns an id, empty if the text is none.
+func idOrNone(text string) string {
+	if isID(text) {
+		return text
+	}
+	return ""
 }
 
 // networkOf joins a network and its subnets. Of several subnets the oldest counts, which
@@ -224,48 +226,14 @@ func (c *Client) listNetworks(ctx context.Context, op string, query url.Values) 
 
 func (c *Client) listPagesOfNetworks(ctx context.Context, op string, query url.Values) ([]neutronNetwork, *cloud.Error) {
 	call := &call{about: aboutCloud, service: network, method: http.MethodGet, route: "network/networks", path: "networks", op: op}
-	return listPages(ctx, c, call, query, "networks", func(n neutronNetwork) string { return n.ID })
+	return listPages(ctx, c, call, query, "networks", neutronNetwork.marker)
 }
 
 func (c *Client) listSubnets(ctx context.Context, op string, about subject, query url.Values) ([]subnet, *cloud.Error) {
 	call := &call{about: about, service: network, method: http.MethodGet, route: "network/subnets", path: "subnets", op: op}
-	subnets, err := listPages(ctx, c, call, query, "subnets", func(s subnet) string { return s.ID })
+	subnets, err := listPages(ctx, c, call, query, "subnets", subnet.marker)
 	if err != nil && (err.Kind == cloud.NotFound || err.Kind == cloud.NotFoundUnproven) {
 		err.Kind = cloud.Unreadable // of a listing, it says nothing about a network
 	}
 	return subnets, err
-}
-
-// listPages reads all pages of a listing of the network service. One bad element spoils
-// it, since one that is left out would look gone.
-func listPages[T any](ctx context.Context, c *Client, of *call, query url.Values, field string, id func(T) string) ([]T, *cloud.Error) {
-	all := []T{}
-	query.Set("limit", fmt.Sprint(networkPage))
-	for range networkPages {
-		call := *of
-		call.query, call.limit = query, maxList
-		var page []T
-		var more bool
-		call.stream = func(body io.Reader) (failed *cloud.Error) {
-			page = page[:0]
-			more, failed = readList(&call, body, field, func(data []byte) error {
-				var element T
-				if json.Unmarshal(data, &element) != nil || !isID(id(element)) {
-					return errors.New("an element of the list of " + field + " cannot be read")
-				}
-				page = append(page, element)
-				return nil
-			})
-			return failed
-		}
-		if err := c.do(ctx, &call); err != nil {
-			return nil, err
-		}
-		all = append(all, page...)
-		if !more || len(page) == 0 {
-			return all, nil
-		}
-		query.Set("marker", id(page[len(page)-1]))
-	}
-	return nil, refuse(of.op, cloud.Unreadable, "the list of %s does not end", field)
 }

@@ -1,8 +1,10 @@
 package openstack
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -210,5 +212,54 @@ func TestNotFoundOfSubnetsSaysNothingAboutTheNetwork(t *testing.T) {
 	s.on("GET network/subnets", neutronNotFound, 404)
 	if _, err := s.client().GetNetwork(t.Context(), someID); !cloud.Is(err, cloud.Unreadable) {
 		t.Errorf("%v, want Unreadable", err)
+	}
+}
+
+// All pages together are in memory.
+func TestListingsOfNetworksAndFlavorsAreBounded(t *testing.T) {
+	const lists = "lists more %s than the operator reads"
+	long := strings.Repeat("x", 250<<10)
+	calls := map[string]struct {
+		request string
+		call    func(*Client) error
+	}{
+		"networks": {"GET network/networks", func(c *Client) error { _, err := c.ListNetworks(t.Context()); return err }},
+		"subnets":  {"GET network/subnets", func(c *Client) error { _, err := c.ListNetworks(t.Context()); return err }},
+		"flavors": {"GET compute/flavors/detail", func(c *Client) error {
+			_, err := c.CreateServer(t.Context(), cloud.CreateServer{Name: "web"})
+			return err
+		}},
+	}
+	for field, tc := range calls {
+		for what, endless := range map[string]struct {
+			element func(n int) string
+			page    int
+			says    string
+			pages   int
+		}{
+			"many":      {func(n int) string { return fmt.Sprintf(`{"id": "%d", "name": "n"}`, n) }, 1000, fmt.Sprintf(lists, field), maxRead/1000 + 1},
+			"large":     {func(n int) string { return fmt.Sprintf(`{"id": "%d", "name": %q}`, n, long) }, 20, fmt.Sprintf(lists, field), maxBytesRead/(20*250<<10) + 1},
+			"small":     {func(n int) string { return fmt.Sprintf(`{"id": "%d", "name": "n"}`, n) }, 1, "the list of " + field + " does not end", maxPages},
+			"of no use": {func(int) string { return `{"name": "n"}` }, 1, "an element of the list of " + field + " cannot be read", 1},
+		} {
+			t.Run(field+" "+what, func(t *testing.T) {
+				t.Parallel()
+				s := newStub(t)
+				s.on("GET network/networks", `{"networks": []}`)
+				var asked atomic.Int64
+				s.handle(tc.request, func(w http.ResponseWriter, _ *http.Request) {
+					first := int(asked.Add(1)-1) * endless.page
+					elements := make([]string, endless.page)
+					for i := range elements {
+						elements[i] = endless.element(first + i)
+					}
+					_, _ = fmt.Fprintf(w, `{"%s_links": [{"rel": "next"}], %q: [%s]}`, field, field, strings.Join(elements, ","))
+				})
+				err := tc.call(s.client())
+				if !cloud.Is(err, cloud.Unreadable) || !strings.Contains(err.Error(), endless.says) || int(asked.Load()) != endless.pages {
+					t.Errorf("%v after %d pages, want Unreadable with %q after %d", err, asked.Load(), endless.says, endless.pages)
+				}
+			})
+		}
 	}
 }
