@@ -1,11 +1,16 @@
 // Package openstack_test checks the OpenStack backend against a real OpenStack: the
 // conformance suite, what the suite does not know of, and the life of VMs, VmGroups and
-// Networks under the real manager. make test-openstack installs an OpenStack and runs
+// Networks under the real manager, which is killed as well. make test-openstack installs an OpenStack and runs
 // the tests. They read
 //
 //	OPENSTACK_AUTH_URL        URL of the identity service
 //	OPENSTACK_ADMIN_PASSWORD  password of the user admin of the project admin
 //
-//	admin_test.go        projects, users, flavors and images, made as an administrator
-//	wire_test.go         a RoundTripper that loses answers and counts requests
+//	OPENSTACK_VMS             how many VMs are created while managers are killed; 12 if empty
+//	OPENSTACK_SEED            repeats what was random in a run that failed
+//
+//	admin_test.go          projects, users, flavors and images, made as an administrator
+//	wire_test.go           a RoundTripper that loses answers and counts requests
+//	front_test.go          the same as a server, for managers that are processes
+//	process_linux_test.go  managers that are processes, which can be killed
 package openstack_test

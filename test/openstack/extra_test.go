@@ -212,23 +212,16 @@ func TestAtLeastKeepsTheSizeThatWasAskedFor(t *testing.T) {
 // client says so.
 func TestApplicationCredential(t *testing.T) {
 	p := newProject(t)
-	a := admin()
-	token := userToken(t, p)
-	var got struct {
-		Credential struct{ ID, Secret string } `json:"application_credential"`
-	}
-	a.as(token).must(http.MethodPost, fmt.Sprintf("%s/users/%s/application_credentials", a.identity, a.userID), map[string]any{
-		"application_credential": map[string]any{"name": p.name, "unrestricted": false},
-	}, &got)
+	id, secret := newCredential(t, p, p.name)
 	credential := func(c *openstack.Config) {
-		c.Credentials = openstack.Credentials{ApplicationCredentialID: got.Credential.ID, ApplicationCredentialSecret: got.Credential.Secret}
+		c.Credentials = openstack.Credentials{ApplicationCredentialID: id, ApplicationCredentialSecret: secret}
 	}
 	c := newClient(t, p, &wire{}, credential, func(c *openstack.Config) { c.Project = "" })
 	create(t, c, cloud.CreateServer{Name: "web", Labels: map[string]string{tagLabel: "u"}})
 	if _, err := newClient(t, p, &wire{}, credential, func(c *openstack.Config) { c.Project = "another" }).Capabilities(t.Context()); !cloud.Is(err, cloud.Unauthorized) {
 		t.Errorf("a credential of another project: %v, want Unauthorized", err)
 	}
-	a.as(token).must(http.MethodDelete, fmt.Sprintf("%s/users/%s/application_credentials/%s", a.identity, a.userID, got.Credential.ID), nil, nil)
+	deleteCredential(t, p, id)
 	if _, err := newClient(t, p, &wire{}, credential).Capabilities(t.Context()); !cloud.Is(err, cloud.Unauthorized) {
 		t.Errorf("a credential that was deleted: %v, want Unauthorized", err)
 	}
@@ -255,8 +248,27 @@ func TestServersOfOneObjectAreFoundByTheirTag(t *testing.T) {
 	}
 }
 
+// newCredential makes an application credential that may not make others.
+func newCredential(t testing.TB, p project, name string) (id, secret string) {
+	t.Helper()
+	var got struct {
+		Credential struct{ ID, Secret string } `json:"application_credential"`
+	}
+	a := admin()
+	a.as(userToken(t, p)).must(http.MethodPost, fmt.Sprintf("%s/users/%s/application_credentials", a.identity, a.userID), map[string]any{
+		"application_credential": map[string]any{"name": name, "unrestricted": false},
+	}, &got)
+	return got.Credential.ID, got.Credential.Secret
+}
+
+func deleteCredential(t testing.TB, p project, id string) {
+	t.Helper()
+	a := admin()
+	a.as(userToken(t, p)).must(http.MethodDelete, fmt.Sprintf("%s/users/%s/application_credentials/%s", a.identity, a.userID, id), nil, nil)
+}
+
 // userToken returns a token of the user of the tests.
-func userToken(t *testing.T, p project) string {
+func userToken(t testing.TB, p project) string {
 	t.Helper()
 	header := admin().as("").must(http.MethodPost, os.Getenv("OPENSTACK_AUTH_URL")+"/auth/tokens", map[string]any{"auth": map[string]any{
 		"identity": map[string]any{"methods": []string{"password"}, "password": map[string]any{"user": map[string]any{

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
@@ -52,19 +53,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	startOperator()
 	DeferCleanup(func() { Expect(operator.Stop()).To(Succeed()) })
 
-	Expect(env.Client.Create(ctx, &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Namespace: specs.OperatorNamespace, Name: "login", Labels: map[string]string{pcapi.CredentialsForLabel: cloudName}},
-		StringData: map[string]string{"username": user, "password": password},
-	})).To(Succeed())
-	object := testkit.Cloud(cloudName, os.Getenv("OPENSTACK_AUTH_URL"), func(c *pcapi.Cloud) {
-		c.Spec.Type, c.Spec.REST = pcapi.CloudTypeOpenStack, nil
-		c.Spec.CredentialsSecretRef, c.Spec.InsecureAllowHTTP = &pcapi.SecretReference{Name: "login"}, true
-		c.Spec.PollInterval = metav1.Duration{Duration: 2 * time.Second}
-		c.Spec.SettleTime = &metav1.Duration{Duration: 5 * time.Second}
-		c.Spec.OpenStack = &pcapi.OpenStackCloud{
-			Region: region, Project: p.name, Images: pcapi.OpenStackImages{Default: "small"}, Flavors: pcapi.OpenStackFlavors{Default: "t1"},
-		}
-	})
+	Expect(env.Client.Create(ctx, secretFor(cloudName, map[string]string{"username": user, "password": password}))).To(Succeed())
+	object := openStackCloud(cloudName, p)
 	Expect(env.Client.Create(ctx, object)).To(Succeed())
 	Eventually(ctx, specs.Stored(object)).Should(testkit.BeReady())
 	Expect(env.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})).To(Succeed())
@@ -203,6 +193,31 @@ func servers(ctx context.Context) ([]cloud.Server, error) {
 }
 
 func networks(ctx context.Context) ([]cloud.Network, error) { return direct.ListNetworks(ctx) }
+
+// secretFor returns the Secret with the credentials of a Cloud.
+func secretFor(name string, data map[string]string) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Namespace: specs.OperatorNamespace, Name: name, Labels: map[string]string{pcapi.CredentialsForLabel: name}},
+		StringData: data,
+	}
+}
+
+// openStackCloud returns a Cloud of a project whose credentials are in the Secret of
+// the same name.
+func openStackCloud(name string, p project, change ...func(*pcapi.Cloud)) *pcapi.Cloud {
+	return testkit.Cloud(name, os.Getenv("OPENSTACK_AUTH_URL"), append([]func(*pcapi.Cloud){func(c *pcapi.Cloud) {
+		c.Spec.Type, c.Spec.REST = pcapi.CloudTypeOpenStack, nil
+		c.Spec.CredentialsSecretRef, c.Spec.InsecureAllowHTTP = &pcapi.SecretReference{Name: name}, true
+		c.Spec.PollInterval = metav1.Duration{Duration: 2 * time.Second}
+		c.Spec.SettleTime = &metav1.Duration{Duration: 5 * time.Second}
+		c.Spec.OpenStack = &pcapi.OpenStackCloud{
+			Region: region, Project: p.name, Images: pcapi.OpenStackImages{Default: "small"}, Flavors: pcapi.OpenStackFlavors{Default: "t1"},
+		}
+	}}, change...)...)
+}
+
+// inTenant selects the objects of the tenant.
+const inTenant = client.InNamespace(namespace)
 
 // newVM returns a VM on the Cloud of the tests.
 func newVM(name string, change ...func(*pcapi.VM)) *pcapi.VM {

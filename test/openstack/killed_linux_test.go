@@ -1,0 +1,148 @@
+package openstack_test
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/inventory"
+	"github.com/privatecloud/operator/internal/testkit"
+)
+
+const (
+	// rivals is how many VMs the other cluster has, of the same names.
+	rivals = 4
+	// killInterval is how long a manager runs.
+	killInterval = 3 * time.Second
+)
+
+// killedVMs is how many VMs are created while managers are killed.
+func killedVMs(t *testing.T) int {
+	text := os.Getenv("OPENSTACK_VMS")
+	if text == "" {
+		return 12
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < rivals {
+		t.Fatalf("OPENSTACK_VMS is %q, want a number from %d on", text, rivals)
+	}
+	return n
+}
+
+func seed(t *testing.T) uint64 {
+	n := uint64(time.Now().UnixNano())
+	if text := os.Getenv("OPENSTACK_SEED"); text != "" {
+		var err error
+		if n, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatalf("OPENSTACK_SEED is no number: %v", err)
+		}
+	}
+	t.Logf("OPENSTACK_SEED=%d", n)
+	return n
+}
+
+// One project is used by two clusters with VMs of the same names, and by strangers. The
+// manager of one cluster is killed again and again, the other has two managers without
+// leader election, of which one is killed, and answers are lost.
+func TestManagersKilledInAProjectOfTwoClusters(t *testing.T) {
+	tk, count := newT(t), killedVMs(t)
+	p, w := newProject(t), &wire{}
+	quota := map[string]any{"instances": -1, "cores": -1, "ram": -1}
+	a := admin()
+	a.must(http.MethodPut, a.services["compute"]+"/os-quota-sets/"+p.id, map[string]any{"quota_set": quota}, nil)
+	direct := newClient(t, p, &wire{})
+	all := func() ([]cloud.Server, error) {
+		page, err := direct.ListServers(t.Context(), cloud.ListServers{Limit: 1000})
+		return page.Servers, err
+	}
+
+	var strangers []string
+	for i, labels := range []map[string]string{nil, {"app": "x"}, {inventory.ClusterLabel: "another", inventory.UIDLabel: "u-1"}} {
+		strangers = append(strangers, create(t, direct, cloud.CreateServer{Name: vmName(i), Labels: labels}).ID)
+	}
+	endpoint := newFront(t, w)
+	ours, theirs := newCluster(tk, endpoint, p), newCluster(tk, endpoint, p)
+	ours.start()
+	theirs.start()
+	theirs.start()
+
+	random := seed(t)
+	restore := w.loseRandomly(random)
+	for i := range count {
+		tk.Expect(ours.env.Client.Create(t.Context(), newVM(vmName(i)))).To(Succeed())
+	}
+	for i := range rivals {
+		tk.Expect(theirs.env.Client.Create(t.Context(), newVM(vmName(i)))).To(Succeed())
+	}
+	ours.killRepeatedly(max(5, count/4), killInterval)
+	theirs.kill()
+	restore()
+	before, err := all()
+	tk.Expect(err).NotTo(HaveOccurred())
+	t.Logf("%d servers when the faults end", len(before))
+	ended := time.Now()
+	tk.Eventually(ours.notReady).Should(BeEmpty())
+	tk.Eventually(theirs.notReady).Should(BeEmpty())
+	t.Logf("all VMs are ready %s after the faults", time.Since(ended).Round(time.Second))
+	want := slices.Concat(strangers, serversOf(tk, ours), serversOf(tk, theirs))
+	tk.Eventually(func() ([]string, error) { return idsOf(all()) }).Should(ConsistOf(want), "one server for each VM, and the strangers' servers")
+	t.Logf("each VM has one server %s after the faults", time.Since(ended).Round(time.Second))
+	servers, err := all()
+	tk.Expect(err).NotTo(HaveOccurred())
+	verifyOwners(tk, servers, ours, theirs)
+
+	restore = w.loseRandomly(random + 1)
+	for _, c := range []*cluster{ours, theirs} {
+		tk.Expect(c.env.Client.DeleteAllOf(t.Context(), &pcapi.VM{}, inTenant)).To(Succeed())
+	}
+	ours.killRepeatedly(2, killInterval)
+	restore()
+	tk.Eventually(ours.vms).Should(BeEmpty())
+	tk.Eventually(theirs.vms).Should(BeEmpty())
+	tk.Expect(idsOf(all())).To(ConsistOf(strangers), "the servers of strangers")
+}
+
+func vmName(i int) string { return fmt.Sprintf("vm-%d", i) }
+
+// serversOf returns the servers that the VMs of a cluster record.
+func serversOf(t *testkit.T, c *cluster) []string {
+	t.Helper()
+	vms, err := c.vms()
+	t.Expect(err).NotTo(HaveOccurred())
+	var ids []string
+	for i := range vms {
+		ids = append(ids, vms[i].Status.VMID)
+	}
+	return ids
+}
+
+func idsOf(servers []cloud.Server, err error) ([]string, error) {
+	var ids []string
+	for _, s := range servers {
+		ids = append(ids, s.ID)
+	}
+	return ids, err
+}
+
+// verifyOwners checks that the server of each VM has the mark of the VM and its cluster.
+func verifyOwners(t *testkit.T, servers []cloud.Server, clusters ...*cluster) {
+	t.Helper()
+	for _, c := range clusters {
+		vms, err := c.vms()
+		t.Expect(err).NotTo(HaveOccurred())
+		for i := range vms {
+			t.Expect(servers).To(ContainElement(And(
+				HaveField("ID", vms[i].Status.VMID), HaveField("Name", vms[i].Name),
+				HaveField("Labels", And(HaveKeyWithValue(inventory.UIDLabel, string(vms[i].UID)), HaveKeyWithValue(inventory.ClusterLabel, c.id))),
+			)))
+		}
+	}
+}

@@ -1,0 +1,144 @@
+package openstack_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/testkit"
+	"github.com/privatecloud/operator/test/specs"
+)
+
+// binary builds the manager, once, and returns its path.
+var binary = sync.OnceValues(func() (string, error) {
+	root, err := testkit.ModuleRoot()
+	if err != nil {
+		return "", err
+	}
+	folder, err := os.MkdirTemp("", "openstack-")
+	if err != nil {
+		return "", err
+	}
+	path := filepath.Join(folder, "manager")
+	build := exec.Command("go", "build", "-o", path, "./cmd")
+	build.Dir = root
+	build.Stderr = os.Stderr
+	return path, build.Run()
+})
+
+// cluster is a Kubernetes cluster with a Cloud and managers that are processes.
+type cluster struct {
+	t   *testkit.T
+	env *testkit.Env
+	// id is what the operator marks the servers of this cluster with.
+	id       string
+	log      *testkit.Buffer
+	managers []*exec.Cmd
+}
+
+// newCluster starts an API server with a Cloud of a project.
+func newCluster(t *testkit.T, endpoint string, p project) *cluster {
+	t.Helper()
+	env, err := testkit.Start(testkit.Options{})
+	t.Expect(err).NotTo(HaveOccurred())
+	c := &cluster{t: t, env: env, log: &testkit.Buffer{}}
+	t.Cleanup(func() {
+		for len(c.managers) > 0 {
+			c.kill()
+		}
+		if t.Failed() {
+			t.Logf("the managers of cluster %s:\n%s", c.id, c.log)
+		}
+		t.Expect(env.Stop()).To(Succeed())
+	})
+	system := &corev1.Namespace{}
+	t.Expect(env.Client.Get(t.Context(), client.ObjectKey{Name: metav1.NamespaceSystem}, system)).To(Succeed())
+	c.id = string(system.UID)
+	for _, name := range []string{namespace, specs.OperatorNamespace} {
+		t.Expect(env.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})).To(Succeed())
+	}
+	t.Expect(env.Client.Create(t.Context(), secretFor(cloudName, map[string]string{"username": user, "password": password}))).To(Succeed())
+	t.Expect(env.Client.Create(t.Context(), openStackCloud(cloudName, p, func(c *pcapi.Cloud) { c.Spec.Endpoint = endpoint }))).To(Succeed())
+	return c
+}
+
+// start starts a manager beside those that run.
+func (c *cluster) start() {
+	c.t.Helper()
+	path, err := binary()
+	c.t.Expect(err).NotTo(HaveOccurred())
+	m := exec.Command(path, "--namespace="+specs.OperatorNamespace, "--health-probe-bind-address=0")
+	m.Env = []string{"KUBECONFIG=" + c.env.Kubeconfig(), "HOME=" + os.TempDir(), "GOMAXPROCS=2"}
+	m.Stdout, m.Stderr = c.log, c.log
+	m.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	c.t.Expect(m.Start()).To(Succeed())
+	c.managers = append(c.managers, m)
+}
+
+// kill kills the manager that was started first.
+func (c *cluster) kill() {
+	first := c.managers[0]
+	c.managers = c.managers[1:]
+	_ = first.Process.Kill()
+	_ = first.Wait()
+}
+
+// killRepeatedly kills the manager and starts another one, a number of times.
+func (c *cluster) killRepeatedly(times int, interval time.Duration) {
+	c.t.Helper()
+	ticks := time.NewTicker(interval)
+	defer ticks.Stop()
+	for range times {
+		select {
+		case <-ticks.C:
+		case <-c.t.Context().Done():
+			c.t.Fatal("the test ended")
+		}
+		c.kill()
+		c.start()
+	}
+}
+
+func (c *cluster) vms() ([]pcapi.VM, error) {
+	var list pcapi.VMList
+	err := c.env.Client.List(c.t.Context(), &list, client.InNamespace(namespace))
+	return list.Items, err
+}
+
+// notReady returns the names of the VMs that are not ready, with the reason.
+func (c *cluster) notReady() ([]string, error) {
+	vms, err := c.vms()
+	var names []string
+	for i := range vms {
+		if ready, _ := testkit.BeReady().Match(&vms[i]); !ready {
+			names = append(names, vms[i].Name+" "+strings.TrimSpace(conditionsOf(&vms[i])))
+		}
+	}
+	return names, err
+}
+
+func conditionsOf(vm *pcapi.VM) string {
+	var text strings.Builder
+	for _, condition := range vm.Status.Conditions {
+		if condition.Status == metav1.ConditionFalse {
+			text.WriteString(condition.Type + " " + condition.Reason + " ")
+		}
+	}
+	return text.String()
+}
+
+func newT(t *testing.T) *testkit.T {
+	t.Helper()
+	return testkit.NewT(t, 10*time.Minute, 200*time.Millisecond)
+}
