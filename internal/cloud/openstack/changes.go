@@ -37,8 +37,8 @@ type changed struct {
 	next string
 }
 
-// changes reads a page of changes. seen is what the pages before it had.
-func (w *watch) changes(ctx context.Context, query url.Values, seen map[string]digest) (changed, error) {
+// changes reads a page of changes. answer is what the pages before it had.
+func (w *watch) changes(ctx context.Context, query url.Values, answer map[string]digest) (changed, error) {
 	ctx, end, failed := w.client.begin(ctx, opWatch)
 	if failed != nil {
 		return changed{}, failed
@@ -53,7 +53,7 @@ func (w *watch) changes(ctx context.Context, query url.Values, seen map[string]d
 		if of.UpdatedAt.After(found.last) {
 			found.last = of.UpdatedAt
 		}
-		before, known := seen[s.ID]
+		before, known := answer[s.ID]
 		if !known {
 			before, known = w.seen[s.ID]
 		}

@@ -129,28 +129,28 @@ func (w *watch) built(s cloud.Server) {
 
 // poll reports what changed.
 func (w *watch) poll(ctx context.Context) error {
-	query, seen, next := url.Values{}, map[string]digest{}, w.since
+	query, answer, next := url.Values{}, map[string]digest{}, w.since
 	if !w.since.IsZero() {
 		query.Set("changes-since", w.since.UTC().Format(time.RFC3339))
 	}
 	for page := range maxWatchPages {
 		began := time.Now()
-		found, err := w.changes(ctx, query, seen)
+		found, err := w.changes(ctx, query, answer)
 		if err != nil {
 			return err
 		}
 		if page == 0 {
 			next = w.from(found.last, began)
 		}
-		maps.Copy(seen, found.shown)
+		maps.Copy(answer, found.shown)
 		if err := w.forward(found.change); err != nil {
 			return err
 		}
 		if found.next == "" {
-			if err := w.vanished(ctx, seen); err != nil {
+			if err := w.vanished(ctx, answer); err != nil {
 				return err
 			}
-			w.since, w.seen = next, seen
+			w.since, w.seen = next, answer
 			return nil
 		}
 		query.Set("marker", found.next)
