@@ -1,7 +1,7 @@
 // Package openstack_test checks the OpenStack backend against a real OpenStack: the
 // conformance suite, what the suite does not know of, and the life of VMs, VmGroups and
-// Networks under the real manager, which is killed as well. make test-openstack installs an OpenStack and runs
-// the tests. They read
+// Networks under the real manager, which is killed as well. make test-openstack installs
+// an OpenStack and runs the tests. They read
 //
 //	OPENSTACK_AUTH_URL        URL of the identity service
 //	OPENSTACK_ADMIN_PASSWORD  password of the user admin of the project admin
