@@ -53,11 +53,17 @@ stop() {
 }
 trap stop EXIT
 
+part=
 while true; do
+  # A read that times out may have taken the beginning of a line.
   if read -r -t 1 -u 6 line; then
+    line=$part$line part=
     [ "$line" = ready ] && break
     echo "== $line"
-  elif ! kill -0 "$services" 2>/dev/null; then
+    continue
+  fi
+  part+=$line
+  if ! kill -0 "$services" 2>/dev/null; then
     echo "$0: the services did not start; the end of $log:" >&2
     tail -n 40 "$log" >&2
     exit 1
