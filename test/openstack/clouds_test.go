@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/testkit"
 	"github.com/privatecloud/operator/test/specs"
 )
@@ -70,6 +71,26 @@ var _ = Describe("Another Cloud of the OpenStack", Ordered, func() {
 		Entry("a project", SpecTimeout(5*time.Minute), func(o *pcapi.OpenStackCloud) { o.Project = "absent" }, pcapi.AuthenticationFailedReason,
 			[]string{"another project than spec.openstack.project", `"absent"`}),
 	)
+
+	It("a server is stopped and deleted by hand, with a poll interval of 10 minutes: the status follows within seconds", func(ctx SpecContext) {
+		specs.Edit(ctx, object, func(c *pcapi.Cloud) { c.Spec.PollInterval.Duration = 10 * time.Minute })
+		vm := testkit.VM(namespace, "by-hand", func(vm *pcapi.VM) { vm.Spec.CloudRef = &pcapi.CloudReference{Name: name} })
+		Expect(env.Client.Create(ctx, vm)).To(Succeed())
+		id := specs.Ready(ctx, vm).Status.VMID
+		hand := newClient(GinkgoTB(), p, &wire{})
+		_, err := hand.UpdateServer(ctx, id, cloud.UpdateServer{PowerState: new(cloud.PowerOff)})
+		Expect(err).NotTo(HaveOccurred())
+		began := time.Now()
+		Eventually(ctx, specs.Stored(vm)).Should(HaveField("Status.State", pcapi.VMStateStopped))
+		AddReportEntry("stopped by hand: seconds until it is in the status", time.Since(began).Seconds())
+		_, err = hand.DeleteServer(ctx, id)
+		Expect(err).NotTo(HaveOccurred())
+		began = time.Now()
+		Eventually(ctx, specs.Stored(vm)).Should(HaveField("Status.State", pcapi.VMStateLost))
+		AddReportEntry("deleted by hand: seconds until it is in the status", time.Since(began).Seconds())
+		specs.Remove(ctx, vm)
+		specs.Edit(ctx, object, func(c *pcapi.Cloud) { c.Spec.PollInterval.Duration = 2 * time.Second })
+	}, SpecTimeout(5*time.Minute))
 
 	It("an application credential that is rotated under load: no reconcile fails, and the Cloud stays ready", func(ctx SpecContext) {
 		first := string(stored(ctx, secret).Data["applicationCredentialId"])

@@ -68,8 +68,8 @@ func TestManagersKilledInAProjectOfTwoClusters(t *testing.T) {
 	for i, labels := range []map[string]string{nil, {"app": "x"}, {inventory.ClusterLabel: "another", inventory.UIDLabel: "u-1"}} {
 		strangers = append(strangers, create(t, direct, cloud.CreateServer{Name: vmName(i), Labels: labels}).ID)
 	}
-	endpoint := newFront(t, w)
-	ours, theirs := newCluster(tk, endpoint, p), newCluster(tk, endpoint, p)
+	binary, endpoint := buildManager(tk), newFront(t, w)
+	ours, theirs := newCluster(tk, binary, endpoint, p), newCluster(tk, binary, endpoint, p)
 	ours.start()
 	theirs.start()
 	theirs.start()
@@ -87,14 +87,18 @@ func TestManagersKilledInAProjectOfTwoClusters(t *testing.T) {
 	restore()
 	before, err := all()
 	tk.Expect(err).NotTo(HaveOccurred())
-	t.Logf("%d servers when the faults end", len(before))
+	t.Logf("%d servers when the faults end, %d of them too many", len(before), surplus(before))
 	ended := time.Now()
+	tk.Eventually(func() (int, error) {
+		servers, err := all()
+		return surplus(servers), err
+	}).Should(BeZero(), "servers of a VM that has another one")
+	t.Logf("no VM has two servers %s after the faults", time.Since(ended).Round(time.Second))
 	tk.Eventually(ours.notReady).Should(BeEmpty())
 	tk.Eventually(theirs.notReady).Should(BeEmpty())
 	t.Logf("all VMs are ready %s after the faults", time.Since(ended).Round(time.Second))
 	want := slices.Concat(strangers, serversOf(tk, ours), serversOf(tk, theirs))
 	tk.Eventually(func() ([]string, error) { return idsOf(all()) }).Should(ConsistOf(want), "one server for each VM, and the strangers' servers")
-	t.Logf("each VM has one server %s after the faults", time.Since(ended).Round(time.Second))
 	servers, err := all()
 	tk.Expect(err).NotTo(HaveOccurred())
 	verifyOwners(tk, servers, ours, theirs)
@@ -111,6 +115,19 @@ func TestManagersKilledInAProjectOfTwoClusters(t *testing.T) {
 }
 
 func vmName(i int) string { return fmt.Sprintf("vm-%d", i) }
+
+// surplus returns how many servers there are beside the first one of each VM.
+func surplus(servers []cloud.Server) (more int) {
+	owned := map[string]bool{}
+	for _, s := range servers {
+		if uid := s.Labels[inventory.UIDLabel]; uid != "" && owned[uid] {
+			more++
+		} else {
+			owned[uid] = true
+		}
+	}
+	return more
+}
 
 // serversOf returns the servers that the VMs of a cluster record.
 func serversOf(t *testkit.T, c *cluster) []string {

@@ -5,7 +5,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -22,22 +21,18 @@ import (
 	"github.com/privatecloud/operator/test/specs"
 )
 
-// binary builds the manager, once, and returns its path.
-var binary = sync.OnceValues(func() (string, error) {
+// buildManager builds the manager, and returns its path.
+func buildManager(t *testkit.T) string {
+	t.Helper()
 	root, err := testkit.ModuleRoot()
-	if err != nil {
-		return "", err
-	}
-	folder, err := os.MkdirTemp("", "openstack-")
-	if err != nil {
-		return "", err
-	}
-	path := filepath.Join(folder, "manager")
+	t.Expect(err).NotTo(HaveOccurred())
+	path := filepath.Join(t.TempDir(), "manager")
 	build := exec.Command("go", "build", "-o", path, "./cmd")
 	build.Dir = root
-	build.Stderr = os.Stderr
-	return path, build.Run()
-})
+	output, err := build.CombinedOutput()
+	t.Expect(err).NotTo(HaveOccurred(), string(output))
+	return path
+}
 
 // cluster is a Kubernetes cluster with a Cloud and managers that are processes.
 type cluster struct {
@@ -45,17 +40,18 @@ type cluster struct {
 	env *testkit.Env
 	// id is what the operator marks the servers of this cluster with.
 	id       string
+	binary   string
 	log      *testkit.Buffer
 	managers []*exec.Cmd
 }
 
 // newCluster starts an API server with a Cloud of a project.
-func newCluster(t *testkit.T, endpoint string, p project) *cluster {
+func newCluster(t *testkit.T, binary, endpoint string, p project) *cluster {
 	t.Helper()
 	ctrl.SetLogger(logr.Discard()) // the managers have logs of their own
 	env, err := testkit.Start(testkit.Options{})
 	t.Expect(err).NotTo(HaveOccurred())
-	c := &cluster{t: t, env: env, log: &testkit.Buffer{}}
+	c := &cluster{t: t, env: env, binary: binary, log: &testkit.Buffer{}}
 	t.Cleanup(func() {
 		for len(c.managers) > 0 {
 			c.kill()
@@ -79,9 +75,7 @@ func newCluster(t *testkit.T, endpoint string, p project) *cluster {
 // start starts a manager beside those that run.
 func (c *cluster) start() {
 	c.t.Helper()
-	path, err := binary()
-	c.t.Expect(err).NotTo(HaveOccurred())
-	m := exec.Command(path, "--namespace="+specs.OperatorNamespace, "--health-probe-bind-address=0")
+	m := exec.Command(c.binary, "--namespace="+specs.OperatorNamespace, "--health-probe-bind-address=0")
 	m.Env = []string{"KUBECONFIG=" + c.env.Kubeconfig(), "HOME=" + os.TempDir(), "GOMAXPROCS=2"}
 	m.Stdout, m.Stderr = c.log, c.log
 	m.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
