@@ -20,9 +20,6 @@ type pace struct {
 var defaultPace = pace{rest: 5 * time.Second, brisk: time.Second, lasting: 30 * time.Second}
 
 const (
-	// pauseShare is how many times as long as an answer took the pause after it lasts at
-	// least.
-	pauseShare = 3
 	// overlap is how much earlier than the last answer the next one begins. It is longer
 	// than the clocks of the compute service differ and than a change takes to be visible.
 	overlap = 10 * time.Second
@@ -173,11 +170,10 @@ func (w *watch) forward(change cloud.Change) error {
 	return w.report(change)
 }
 
-// pause waits until the next question is due. An answer that took long is followed by a
-// long pause.
+// pause waits until the next question is due, at least as long as the answer took.
 func (w *watch) pause(ctx context.Context, took time.Duration) error {
 	pace := w.client.pace
-	least := max(pace.brisk, pauseShare*took)
+	least := max(pace.brisk, took)
 	wait := max(pace.rest, least)
 	if time.Since(w.changedAt) < pace.lasting {
 		wait = least
