@@ -54,8 +54,12 @@ var requests = map[cloudtest.Op][]pattern{
 }
 
 func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
-	if resp, err := w.instead(req); resp != nil || err != nil {
-		return resp, err
+	switch refusal := w.refuses(req); {
+	case refusal == nil:
+	case refusal.StatusCode == 0:
+		return nil, syscall.ECONNREFUSED
+	default:
+		return refusal, nil
 	}
 	var body []byte
 	if req.Body != nil {
@@ -84,22 +88,23 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 	return nil, syscall.ECONNRESET
 }
 
-// instead returns what the OpenStack is not asked for.
-func (w *wire) instead(req *http.Request) (*http.Response, error) {
+// refuses returns the answer to a request that is not sent to the OpenStack, without a
+// status if it gets none; nil for all others.
+func (w *wire) refuses(req *http.Request) *http.Response {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.sent++
 	if w.refused > 0 && req.URL.Query().Has("changes-since") {
 		w.refused--
-		return nil, syscall.ECONNREFUSED
+		return &http.Response{}
 	}
 	if w.expired[req.Header.Get("X-Auth-Token")] {
 		return &http.Response{
 			Request: req, StatusCode: http.StatusUnauthorized, Status: "401 Unauthorized", Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 			Header: http.Header{}, Body: http.NoBody,
-		}, nil
+		}
 	}
-	return nil, nil
+	return nil
 }
 
 // loggedIn records a login or the end of a session, and leaves out what is to be missing
