@@ -65,19 +65,16 @@ type watch struct {
 	changedAt time.Time
 }
 
-// set reports a full set. Changes are asked for from the time of its first page on.
+// set reports a full set. Changes are asked for from the time on when it began.
 func (w *watch) set(ctx context.Context) error {
 	w.seen, w.building = map[string]digest{}, map[string]bool{}
 	asOf, opts := time.Now(), cloud.ListServers{Limit: maxLimit}
 	for range maxWatchPages {
-		began := time.Now()
 		page, err := w.client.ListServers(ctx, opts)
 		if err != nil {
 			return err
 		}
-		if opts.Marker == "" {
-			w.since = w.from(latest(page.Servers), began)
-		}
+		w.since = from(w.since, latest(page.Servers), asOf)
 		for _, s := range page.Servers {
 			if !s.UpdatedAt.Before(w.since) {
 				w.seen[s.ID] = digestOf(s)
@@ -104,15 +101,17 @@ func latest(servers []cloud.Server) (last time.Time) {
 	return last
 }
 
-// from returns the time from which on changes may be missing in an answer that has some
-// of the time last, and that was asked for at began. The service needs time for an
-// answer, and reads its cells one after the other. It never returns an earlier time than
-// before.
-func (w *watch) from(last, began time.Time) time.Time {
-	if from := last.Add(-time.Since(began) - overlap).Truncate(time.Second); from.After(w.since) && !last.IsZero() {
-		return from
+// from returns the time from which on changes may be missing in an answer that was asked
+// for at began, and that shows by now a change at the time last: the service cannot have
+// shown it before. It never returns an earlier time than since.
+func from(since, last, began time.Time) time.Time {
+	if last.IsZero() {
+		return since
 	}
-	return w.since
+	if next := last.Add(-time.Since(began) - overlap).Truncate(time.Second); next.After(since) {
+		return next
+	}
+	return since
 }
 
 // built records whether a server is being built.
@@ -130,15 +129,13 @@ func (w *watch) poll(ctx context.Context) error {
 	if !w.since.IsZero() {
 		query.Set("changes-since", w.since.UTC().Format(time.RFC3339))
 	}
-	for page := range maxWatchPages {
-		began := time.Now()
+	began := time.Now()
+	for range maxWatchPages {
 		found, err := w.changes(ctx, query, answer)
 		if err != nil {
 			return err
 		}
-		if page == 0 {
-			next = w.from(found.last, began)
-		}
+		next = from(next, found.last, began)
 		maps.Copy(answer, found.shown)
 		if err := w.forward(found.change); err != nil {
 			return err
