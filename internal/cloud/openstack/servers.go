@@ -2,13 +2,7 @@ package openstack
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"net/http"
-	"net/url"
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -18,16 +12,8 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-const (
-	// maxLimit bounds the servers of a page.
-	maxLimit = 1000
-	// bulkLimit is the limit from which on a listing is one of all servers.
-	bulkLimit = 500
-	// maxName bounds a name, in characters.
-	maxName = 255
-	// maxPage bounds the body of a page, in bytes.
-	maxPage = 32 << 20
-)
+// maxName bounds a name, in characters.
+const maxName = 255
 
 // CheckName refuses names that the compute service would refuse. It sends nothing:
 // names are not unique.
@@ -102,104 +88,6 @@ func (c *Client) get(ctx context.Context, op, id string) (*server, *cloud.Error)
 func (c *Client) ServerStatus(ctx context.Context, id string) (cloud.Status, error) {
 	_, err := c.GetServer(ctx, id)
 	return cloud.Status{}, err
-}
-
-// ListServers returns a page.
-func (c *Client) ListServers(ctx context.Context, opts cloud.ListServers) (cloud.ServerPage, error) {
-	to := &collector{}
-	next, err := c.StreamServers(ctx, opts, to)
-	if err != nil {
-		return cloud.ServerPage{}, err
-	}
-	return cloud.ServerPage{Servers: to.servers, Next: next}, nil
-}
-
-// collector keeps the servers of a page.
-type collector struct{ servers []cloud.Server }
-
-func (c *collector) Begin() { c.servers = []cloud.Server{} }
-
-func (c *collector) Take(s cloud.Server) error {
-	c.servers = append(c.servers, s)
-	return nil
-}
-
-// StreamServers is ListServers that passes the servers on while they arrive.
-func (c *Client) StreamServers(ctx context.Context, opts cloud.ListServers, to cloud.ServerSink) (next string, err error) {
-	const op = "list servers"
-	if opts.Limit < 0 || opts.Limit > maxLimit {
-		return "", refuse(op, cloud.Rejected, "the limit is not within 0 to %d", maxLimit)
-	}
-	ctx, end, failed := c.begin(ctx, op)
-	if failed != nil {
-		return "", failed
-	}
-	defer end()
-	next, failed = c.page(ctx, op, c.listQuery(opts), to.Begin, func(s *server) error {
-		if listed := s.domain(); carries(listed, opts.Labels) {
-			return to.Take(listed)
-		}
-		return nil
-	})
-	return next, asError(failed)
-}
-
-// page reads a page of servers, and returns the marker of the next one. It calls begin
-// before each try.
-func (c *Client) page(ctx context.Context, op string, query url.Values, begin func(), take func(*server) error) (next string, failed *cloud.Error) {
-	call := &call{
-		about: aboutCloud, service: compute, method: http.MethodGet, route: "compute/servers/detail", path: "servers/detail",
-		query: query, op: op, limit: maxPage,
-	}
-	call.stream = func(body io.Reader) *cloud.Error {
-		var last string
-		next = ""
-		begin()
-		more, failed := readList(call, body, "servers", func(data []byte) error {
-			var s server
-			if err := json.Unmarshal(data, &s); err != nil {
-				return errors.New("a server of the listing has a field of the wrong type")
-			}
-			if err := s.check(); err != nil {
-				return fmt.Errorf("the listing has %w", err)
-			}
-			last = s.ID
-			return take(&s)
-		})
-		if failed == nil && more && last == "" {
-			return unreadable(call, "a page without servers refers to another one")
-		}
-		if more {
-			next = last
-		}
-		return failed
-	}
-	if failed = c.do(ctx, call); failed == nil {
-		return next, nil
-	}
-	if failed.Kind == cloud.Rejected && query.Has("marker") {
-		// The server of the marker is gone. The next listing begins anew.
-		failed.Kind = cloud.Unavailable
-	}
-	return "", failed
-}
-
-// listQuery returns the query of a page. The service finds servers by a tag, which is
-// made from one label; the others are compared here.
-func (c *Client) listQuery(opts cloud.ListServers) url.Values {
-	query := url.Values{}
-	// In a request without a limit, the service shows the servers of a cell that does not
-	// answer, without names, which fails the listing. Otherwise it leaves them out.
-	if first := opts.Marker == "" && opts.Limit >= bulkLimit; opts.Limit > 0 && !first {
-		query.Set("limit", strconv.Itoa(opts.Limit))
-	}
-	if opts.Marker != "" {
-		query.Set("marker", opts.Marker)
-	}
-	if value := tag(opts.Labels[c.cfg.TagLabel]); value != "" {
-		query.Set("tags", value)
-	}
-	return query
 }
 
 // CreateServer creates a server. It is never sent twice: the service has no keys.
