@@ -53,6 +53,7 @@ func seed(t *testing.T) uint64 {
 // manager of one cluster is killed again and again, the other has two managers without
 // leader election, of which one is killed, and answers are lost.
 func TestManagersKilledInAProjectOfTwoClusters(t *testing.T) {
+	t.Parallel() // with TestOperator: both wait most of the time
 	tk, count := newT(t), killedVMs(t)
 	p, w := newProject(t), &wire{}
 	quota := map[string]any{"instances": -1, "cores": -1, "ram": -1}

@@ -9,11 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
@@ -48,7 +46,6 @@ type cluster struct {
 // newCluster starts an API server with a Cloud of a project.
 func newCluster(t *testkit.T, binary, endpoint string, p project) *cluster {
 	t.Helper()
-	ctrl.SetLogger(logr.Discard()) // the managers have logs of their own
 	env, err := testkit.Start(testkit.Options{})
 	t.Expect(err).NotTo(HaveOccurred())
 	c := &cluster{t: t, env: env, binary: binary, log: &testkit.Buffer{}}
