@@ -76,7 +76,7 @@ test-faults: assets ## Kill managers between any two effects, interrupt calls, s
 
 # A run that is interrupted leaves nothing running: the services end with the script.
 .PHONY: test-openstack
-test-openstack: assets ## Install an OpenStack into OPENSTACK_DIR (Debian 12, root; four minutes, once), run the conformance suite and the operator against it, and stop it: five minutes.
+test-openstack: assets ## Install an OpenStack into OPENSTACK_DIR (Debian 12, root; nine minutes, once), run the conformance suite and the operator against it, kill managers, and stop it: seven minutes.
 	@KUBEBUILDER_ASSETS=$$(hack/kube-assets.sh) hack/openstack/run.sh go test -count=1 -timeout $(TEST_TIMEOUT) $(GOTESTFLAGS) ./test/openstack
 
 .PHONY: fuzz
