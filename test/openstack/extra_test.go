@@ -212,7 +212,7 @@ func TestAtLeastKeepsTheSizeThatWasAskedFor(t *testing.T) {
 // client says so.
 func TestApplicationCredential(t *testing.T) {
 	p := newProject(t)
-	id, secret := newCredential(t, p, p.name)
+	id, secret := newCredential(t, p, "only")
 	credential := func(c *openstack.Config) {
 		c.Credentials = openstack.Credentials{ApplicationCredentialID: id, ApplicationCredentialSecret: secret}
 	}
@@ -248,7 +248,8 @@ func TestServersOfOneObjectAreFoundByTheirTag(t *testing.T) {
 	}
 }
 
-// newCredential makes an application credential that may not make others.
+// newCredential makes an application credential that may not make others. Names are
+// unique for each user, over all runs.
 func newCredential(t testing.TB, p project, name string) (id, secret string) {
 	t.Helper()
 	var got struct {
@@ -256,7 +257,7 @@ func newCredential(t testing.TB, p project, name string) (id, secret string) {
 	}
 	a := admin()
 	a.as(userToken(t, p)).must(http.MethodPost, fmt.Sprintf("%s/users/%s/application_credentials", a.identity, a.userID), map[string]any{
-		"application_credential": map[string]any{"name": name, "unrestricted": false},
+		"application_credential": map[string]any{"name": p.name + "-" + name, "unrestricted": false},
 	}, &got)
 	return got.Credential.ID, got.Credential.Secret
 }
