@@ -272,8 +272,8 @@ func (i *Inventory) reread(id string, r report) []string {
 	return nil
 }
 
-// WatchEnded records that the watch of a client ended: the servers are listed each poll
-// interval again. What the watch reported is kept, but for absences, which the next
+// WatchEnded records that the watch of a client ended: the servers are listed soon, and
+// each poll interval again. What the watch reported is kept, but for absences, which the next
 // listing shows.
 func (i *Inventory) WatchEnded(from cloud.Client) {
 	i.mu.Lock()
@@ -282,6 +282,8 @@ func (i *Inventory) WatchEnded(from cloud.Client) {
 		maps.DeleteFunc(i.watch.pending, func(_ string, r report) bool { return r.server == nil })
 		clear(i.watch.pace)
 		event = i.publishReports()
+		// The end may be that of the cloud.
+		i.pollRequested = i.pollRequested || i.watch.healthy
 		i.resetWatch()
 		i.notifier.requestPoll(i.name, max(minPollInterval, i.untilListing()))
 	}

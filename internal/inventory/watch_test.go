@@ -348,12 +348,12 @@ func TestWatchedServersAreListedLessOften(t *testing.T) {
 	between(w, "with utilization in the listing and a longer poll interval", 9*time.Minute, 11*time.Minute+time.Second)
 }
 
-func TestEndOfAWatchRequestsAPoll(t *testing.T) {
+func TestEndOfAWatchRequestsAListing(t *testing.T) {
 	w := newWatched(t, server("a"))
 	w.inv.Polling()
 	w.apply(cloud.Change{Gone: []string{"a"}})
 	w.pollRequests = nil
-	w.later(time.Hour)
+	w.later(time.Second)
 	w.inv.WatchEnded(newCloud()) // of another client
 	equal(t, "poll requests", []string(nil), w.pollRequests)
 	w.inv.WatchEnded(w.client)

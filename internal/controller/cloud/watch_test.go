@@ -488,6 +488,7 @@ func TestWatchBeginsAfterTheEndOfTheLastOne(t *testing.T) {
 			all.keep("home", inv, l, l)
 		}
 		wait(t.Context(), time.Minute)
+		inv.Polling() // the listing that the end of the first watch requested
 		if inv.Reported() == nil {
 			t.Error("what the second watch reports is not taken")
 		}
