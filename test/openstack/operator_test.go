@@ -126,6 +126,21 @@ var _ = Describe("An OpenStack", Ordered, func() {
 		specs.Remove(ctx, vm)
 	}, SpecTimeout(10*time.Minute))
 
+	It("a server that was made by hand: is imported, stopped and deleted", func(ctx SpecContext) {
+		made, err := direct.CreateServer(ctx, cloud.CreateServer{Name: "legacy"})
+		Expect(err).NotTo(HaveOccurred())
+		vm := newVM("imported", func(vm *pcapi.VM) {
+			vm.Spec.Import, vm.Spec.VMName = &pcapi.VMImport{VMID: made.Server.ID}, "legacy"
+		})
+		Expect(env.Client.Create(ctx, vm)).To(Succeed())
+		imported := specs.Ready(ctx, vm)
+		Expect(imported.Status.VMID).To(Equal(made.Server.ID))
+		Expect(imported).To(testkit.HaveCondition(pcapi.CreatedCondition, metav1.ConditionTrue, pcapi.ImportedReason))
+		specs.Edit(ctx, vm, func(vm *pcapi.VM) { vm.Spec.PowerState = pcapi.PowerOff })
+		Eventually(ctx, servers).Should(ConsistOf(And(HaveField("ID", made.Server.ID), HaveField("State", cloud.StateStopped))))
+		specs.Remove(ctx, vm)
+	}, SpecTimeout(10*time.Minute))
+
 	It("a VM of a size that no flavor has: stalls and lists the flavors", func(ctx SpecContext) {
 		vm := newVM("huge", func(vm *pcapi.VM) { vm.Spec.CPU = new(int32(99)) })
 		Expect(env.Client.Create(ctx, vm)).To(Succeed())
