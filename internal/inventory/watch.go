@@ -221,7 +221,7 @@ func (i *Inventory) publishReports() *Event {
 		i.notifier.requestPoll(i.name, max(minPollInterval, i.untilListing()))
 		return nil
 	}
-	w.pace.count(changed, w.publishedAt, i.settings.PollInterval)
+	w.pace.count(changed, w.publishedAt)
 	snap.ID, snap.current = snapshotID(w.publishedAt), current
 	event, _ := i.replace(snap, append(changed, ids...), nil)
 	for id := range by {
@@ -236,10 +236,10 @@ func (i *Inventory) publishReports() *Event {
 // takePending takes the reports that are published now. It returns the servers that were
 // reported, and the ids of those of which something else is known. The caller holds the lock.
 func (i *Inventory) takePending() (by changes, ids []string) {
-	w, interval, held := i.watch, i.settings.PollInterval, time.Duration(0)
+	w, held := i.watch, time.Duration(0)
 	by = changes{}
 	for id, r := range w.pending {
-		wait := w.pace.wait(id, w.publishedAt, interval)
+		wait := w.pace.wait(id, w.publishedAt)
 		switch {
 		case r.server != nil && wait > 0 && i.snapshot.Has(id):
 			if held == 0 || wait < held {

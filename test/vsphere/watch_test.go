@@ -61,7 +61,7 @@ var _ = Describe("A vCenter that is listed every ten minutes", Serial, Ordered, 
 	It("a VM is powered off and on by hand: the status shows it", func(ctx SpecContext) {
 		vm := observed(ctx, "switched")
 		var most time.Duration
-		for n := range 10 {
+		for n := range 8 {
 			most = max(most, powerByHand(ctx, vm, n%2 == 0))
 		}
 		AddReportEntry("the longest time until the status shows a change by hand", most)
