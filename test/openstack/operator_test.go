@@ -30,6 +30,8 @@ import (
 const (
 	namespace = "tenant"
 	cloudName = "zed"
+	// settleTime is that of all Clouds.
+	settleTime = 5 * time.Second
 )
 
 var (
@@ -232,7 +234,7 @@ func openStackCloud(name string, p project, change ...func(*pcapi.Cloud)) *pcapi
 		c.Spec.Type, c.Spec.REST = pcapi.CloudTypeOpenStack, nil
 		c.Spec.CredentialsSecretRef, c.Spec.InsecureAllowHTTP = &pcapi.SecretReference{Name: name}, true
 		c.Spec.PollInterval = metav1.Duration{Duration: 2 * time.Second}
-		c.Spec.SettleTime = &metav1.Duration{Duration: 5 * time.Second}
+		c.Spec.SettleTime = &metav1.Duration{Duration: settleTime}
 		c.Spec.OpenStack = &pcapi.OpenStackCloud{
 			Region: region, Project: p.name, Images: pcapi.OpenStackImages{Default: "small"}, Flavors: pcapi.OpenStackFlavors{Default: "t1"},
 		}
