@@ -213,10 +213,10 @@ func (w *world) listings(ctx context.Context, n int) error {
 }
 
 // seen returns a function that reports whether the cloud was listed n times since. A
-// vCenter reports changes and is listed seldom: there, poll intervals count.
+// cloud that reports changes is listed seldom: there, poll intervals count.
 func (w *world) seen(n int) func() bool {
 	before, end := w.gate.listingCount(), time.Now().Add(time.Duration(n)*pollInterval)
-	if w.vcenter != nil {
+	if w.vcenter != nil || w.profile.mock.Capabilities[mockcloud.Events] {
 		return func() bool { return time.Now().After(end) }
 	}
 	return func() bool { return w.gate.listingCount() >= before+n }
