@@ -121,11 +121,11 @@ var _ = Describe("A vCenter that is listed every ten minutes", Serial, Ordered, 
 
 	It("the vCenter is restarted: changes by hand are reported again", func(ctx SpecContext) {
 		vm := observed(ctx, "outlasting")
-		home := &pcapi.Cloud{ObjectMeta: metav1.ObjectMeta{Name: pcapi.DefaultCloudName}} // which is listed each second
-		Expect(vcenter.Stop(ctx)).To(Succeed())
-		Eventually(ctx, specs.Stored(home)).Should(testkit.HaveCondition(pcapi.ReadyCondition, metav1.ConditionFalse, ""))
-		Expect(vcenter.Resume(ctx)).To(Succeed())
-		specs.Ready(ctx, home)
+		vcenter.Disconnect()
+		Expect(vcenter.EndSessions(ctx)).To(Succeed())
+		Eventually(ctx, specs.Stored(watched)).Should(testkit.HaveCondition(pcapi.ReadyCondition, metav1.ConditionFalse, pcapi.UnreachableReason))
+		Expect(vcenter.Connect()).To(Succeed())
+		specs.Ready(ctx, watched)
 		for n := range 3 {
 			powerByHand(ctx, vm, n%2 == 0)
 		}

@@ -16,13 +16,11 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"net/http"
 	"net/http/httptest"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/vmware/govmomi"
 	"github.com/vmware/govmomi/find"
@@ -126,24 +124,6 @@ func (s *Server) Close() {
 	s.endWaits(true)
 	s.server.Close()
 	s.Model.Remove()
-}
-
-// Stop closes the endpoint and ends all sessions, as a vCenter that is stopped.
-func (s *Server) Stop(ctx context.Context) error {
-	s.before.CloseClientConnections()
-	s.before.Close()
-	return s.EndSessions(ctx)
-}
-
-// Resume opens the endpoint again.
-func (s *Server) Resume(ctx context.Context) error {
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", s.before.Listener.Addr().String())
-	if err != nil {
-		return err
-	}
-	s.before = &httptest.Server{Listener: listener, Config: &http.Server{Handler: s.Front, ReadHeaderTimeout: time.Minute}}
-	s.before.Start()
-	return nil
 }
 
 // TemplateVM returns the template.
