@@ -7,6 +7,8 @@
 //	env.go        etcd and kube-apiserver
 //	rbac.go       the operator's namespace, and a user with its rights
 //	manager.go    the operator
+//	process.go    the operator as a process of its own, which can be killed
+//	process_*.go  what ends the process together with the test, by platform
 //	webhook.go    the name check webhook: certificate and registration
 //	cloud.go      mock clouds
 //	objects.go    objects for tests

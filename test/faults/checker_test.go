@@ -84,7 +84,7 @@ var invariantCases = map[string]func(*testkit.T){
 
 	"the finalizer is removed: the object that goes before its server is found": func(t *testkit.T) {
 		w := worldWithVM(t)
-		t.Expect(w.managers[0].kill()).To(Succeed())
+		t.Expect(w.managers[0].Kill()).To(Succeed())
 		strip := []byte(`{"metadata":{"finalizers":null}}`)
 		t.Expect(w.env.client.Patch(t.Context(), w.object(vm), client.RawPatch(types.MergePatchType, strip))).To(Succeed())
 		t.Expect(w.perform(t.Context(), remove(vm, gone))).To(Succeed())
@@ -93,7 +93,7 @@ var invariantCases = map[string]func(*testkit.T){
 
 	"a second server has the VM's labels: it is found, and the operator deletes it": func(t *testkit.T) {
 		w := worldWithVM(t)
-		t.Expect(w.managers[0].kill()).To(Succeed())
+		t.Expect(w.managers[0].Kill()).To(Succeed())
 		first, _ := w.mock.Server(w.recorder.vm(vm).Status.VMID)
 		second, err := w.mock.PutServer(mockcloud.Server{Name: vm, Labels: first.Labels})
 		t.Expect(err).NotTo(HaveOccurred())
@@ -148,7 +148,7 @@ var invariantCases = map[string]func(*testkit.T){
 		t.Expect(err).NotTo(HaveOccurred())
 		t.Expect(w.perform(t.Context(), createNetwork)).To(Succeed())
 		t.Expect(w.violations()).To(BeEmpty())
-		t.Expect(w.managers[0].kill()).To(Succeed())
+		t.Expect(w.managers[0].Kill()).To(Succeed())
 		t.Expect(w.putSecondNetwork()).To(Succeed())
 		t.Expect(w.violations()).To(ConsistOf(MatchError(ContainSubstring("networks at rest"))))
 		_, err = w.start()
@@ -162,7 +162,7 @@ var invariantCases = map[string]func(*testkit.T){
 		t.Expect(err).NotTo(HaveOccurred())
 		t.Expect(w.perform(t.Context(), createNetwork)).To(Succeed())
 		t.Expect(w.violations()).To(BeEmpty())
-		t.Expect(w.managers[0].kill()).To(Succeed())
+		t.Expect(w.managers[0].Kill()).To(Succeed())
 		strip := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
 		t.Expect(w.env.client.Patch(t.Context(), w.networkObject(), strip)).To(Succeed())
 		t.Expect(w.perform(t.Context(), removeNetwork)).To(Succeed())

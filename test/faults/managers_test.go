@@ -65,7 +65,7 @@ func leaderEnds(t *testkit.T) {
 	t.Eventually(w.log.String).Should(MatchRegexp(`(?s)ttempting to acquire leader lease.*ttempting to acquire leader lease`), "the other manager waits for the lease")
 
 	asked := time.Now()
-	t.Expect(first.cmd.Process.Signal(syscall.SIGTERM)).To(Succeed())
+	t.Expect(first.Signal(syscall.SIGTERM)).To(Succeed())
 	t.Expect(create("later")(t.Context(), w)).To(Succeed())
 	_, err = w.leaderOtherThan(t.Context(), old)
 	t.Expect(err).NotTo(HaveOccurred())
@@ -76,8 +76,8 @@ func leaderEnds(t *testkit.T) {
 	t.Logf("the other manager leads after %s", led)
 	t.Logf("and has created a VM after %s", acted)
 	t.Expect(acted).To(BeNumerically("<", promised))
-	t.Eventually(first.done).Should(BeClosed(), "the first manager ends")
-	t.Expect(first.err).NotTo(HaveOccurred(), "it was asked to end")
+	t.Eventually(first.Done()).Should(BeClosed(), "the first manager ends")
+	t.Expect(first.Err()).NotTo(HaveOccurred(), "it was asked to end")
 	t.Expect(w.verifyAtRest(t.Context())).To(Succeed())
 }
 
@@ -117,14 +117,14 @@ func leaderSleeps(t *testkit.T) {
 		}
 		return nil
 	})).To(Succeed())
-	t.Expect(sleeper.cmd.Process.Signal(syscall.SIGSTOP)).To(Succeed())
+	t.Expect(sleeper.Signal(syscall.SIGSTOP)).To(Succeed())
 	w.gate.managerKilled()
 	_, err = w.leaderOtherThan(t.Context(), old)
 	t.Expect(err).NotTo(HaveOccurred())
 	t.Expect(w.listings(t.Context(), 1)).To(Succeed())
 	hold.release()
-	t.Expect(sleeper.cmd.Process.Signal(syscall.SIGCONT)).To(Succeed())
+	t.Expect(sleeper.Signal(syscall.SIGCONT)).To(Succeed())
 	t.Expect(w.verifyAtRest(t.Context())).To(Succeed())
-	t.Eventually(sleeper.done).Should(BeClosed(), "the manager that lost the lease ends")
-	t.Expect(other.ended()).To(BeFalse())
+	t.Eventually(sleeper.Done()).Should(BeClosed(), "the manager that lost the lease ends")
+	t.Expect(other.Ended()).To(BeFalse())
 }

@@ -93,7 +93,7 @@ func checkHostile(t *testkit.T, c hostileCase) {
 	}
 	t.Eventually(func() int { return h.CountCalls("GET", "/servers") }).Should(BeNumerically(">=", hostileListingsRead))
 	stop()
-	t.Expect(m.ended()).To(BeFalse(), "the manager runs")
+	t.Expect(m.Ended()).To(BeFalse(), "the manager runs")
 	t.Expect(w.violations()).To(BeEmpty())
 	peak := peakMemory(t, m)
 	t.Logf("the manager took %d MiB, and %d MiB before; reported after %s, all after %s",
@@ -104,9 +104,9 @@ func checkHostile(t *testkit.T, c hostileCase) {
 var highWaterMark = regexp.MustCompile(`(?m)^VmHWM:\s+(\d+) kB$`)
 
 // peakMemory returns the largest resident size that the process had, in bytes.
-func peakMemory(t *testkit.T, m *manager) int64 {
+func peakMemory(t *testkit.T, m *testkit.Process) int64 {
 	t.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", m.cmd.Process.Pid))
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", m.ID()))
 	t.Expect(err).NotTo(HaveOccurred())
 	found := highWaterMark.FindSubmatch(status)
 	t.Expect(found).To(HaveLen(2), "%s", status)

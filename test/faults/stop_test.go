@@ -41,13 +41,13 @@ func TestManagerStoppedDuringCreate(t *testing.T) {
 			soon, cancel := context.WithTimeout(t.Context(), converges)
 			defer cancel()
 			t.Expect(w.mock.WaitHeld(soon, held, 2)).To(Succeed())
-			t.Expect(m.cmd.Process.Signal(syscall.SIGTERM)).To(Succeed())
+			t.Expect(m.Signal(syscall.SIGTERM)).To(Succeed())
 			t.Eventually(w.log.String).Should(ContainSubstring("waiting for all workers to finish"), "the manager is stopping")
-			t.Expect(m.ended()).To(BeFalse(), "it waits for the create")
+			t.Expect(m.Ended()).To(BeFalse(), "it waits for the create")
 
 			t.Expect(w.mock.ReleaseFault(held)).To(Succeed())
-			t.Eventually(m.done).Should(BeClosed(), "the manager ends")
-			t.Expect(m.err).NotTo(HaveOccurred())
+			t.Eventually(m.Done()).Should(BeClosed(), "the manager ends")
+			t.Expect(m.Err()).NotTo(HaveOccurred())
 			for _, name := range []string{"web", "second"} {
 				vm := w.object(name)
 				t.Expect(w.env.client.Get(t.Context(), client.ObjectKeyFromObject(vm), vm)).To(Succeed())
@@ -89,13 +89,13 @@ func stoppedLeader(t *testkit.T, p profile) {
 	t.Expect(w.perform(t.Context(), create("kept"))).To(Succeed())
 	t.Expect(w.perform(t.Context(), create("deleted"))).To(Succeed())
 
-	t.Expect(first.cmd.Process.Signal(syscall.SIGSTOP)).To(Succeed())
+	t.Expect(first.Signal(syscall.SIGSTOP)).To(Succeed())
 	_, err = w.leaderOtherThan(t.Context(), old)
 	t.Expect(err).NotTo(HaveOccurred())
 	t.Expect(w.perform(t.Context(), create("by-the-second"))).To(Succeed())
 	t.Expect(w.waitForRest(t.Context())).To(Succeed())
 
-	t.Expect(second.cmd.Process.Signal(syscall.SIGSTOP)).To(Succeed())
+	t.Expect(second.Signal(syscall.SIGSTOP)).To(Succeed())
 	t.Expect(create("new")(t.Context(), w)).To(Succeed())
 	t.Expect(remove("deleted", gone)(t.Context(), w)).To(Succeed())
 	if p.mock.Profile != mockcloud.Core {
@@ -104,12 +104,12 @@ func stoppedLeader(t *testkit.T, p profile) {
 	before := w.gate.history()
 
 	began := time.Now()
-	t.Expect(first.cmd.Process.Signal(syscall.SIGCONT)).To(Succeed())
-	t.Eventually(first.done).Should(BeClosed(), "the manager that lost the lease ends")
+	t.Expect(first.Signal(syscall.SIGCONT)).To(Succeed())
+	t.Eventually(first.Done()).Should(BeClosed(), "the manager that lost the lease ends")
 	t.Logf("the first manager ended %s after it continued", time.Since(began).Round(time.Millisecond))
 	t.Expect(w.gate.history()).To(Equal(before), "the first manager had no effect")
 
-	t.Expect(second.kill()).To(Succeed())
+	t.Expect(second.Kill()).To(Succeed())
 	_, err = w.start()
 	t.Expect(err).NotTo(HaveOccurred())
 	t.Expect(w.verifyAtRest(t.Context())).To(Succeed())

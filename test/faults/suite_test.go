@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 	"sync"
 	"testing"
@@ -37,20 +35,14 @@ func TestMain(m *testing.M) {
 }
 
 func newEnvironment() (*environment, error) {
-	root, err := testkit.ModuleRoot()
-	if err != nil {
-		return nil, err
-	}
 	folder, err := os.MkdirTemp("", "faults-")
 	if err != nil {
 		return nil, fmt.Errorf("making a folder for the runs: %w", err)
 	}
 	stopShared = func() error { return os.RemoveAll(folder) }
-	env := &environment{folder: folder, binary: filepath.Join(folder, "manager")}
-	build := exec.Command("go", "build", "-o", env.binary, "./cmd")
-	build.Dir = root
-	if output, err := build.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("building the manager: %w\n%s", err, output)
+	env := &environment{folder: folder}
+	if env.binary, err = testkit.BuildManager(folder); err != nil {
+		return nil, err
 	}
 	if env.apiServer, err = testkit.Start(testkit.Options{}); err != nil {
 		return nil, err

@@ -26,7 +26,7 @@ const (
 type vsphereWorld struct {
 	*world
 	t       *testkit.T
-	manager *manager
+	manager *testkit.Process
 }
 
 func openVSphere(t *testkit.T) *vsphereWorld {
@@ -58,7 +58,7 @@ func (w *vsphereWorld) killWhile(method string) {
 	before := w.vcenter.Front.Sent(method)
 	for kill := 1; kill <= vsphereKills; kill++ {
 		w.t.Eventually(func() int { return w.vcenter.Front.Sent(method) - before }).Should(BeNumerically(">=", kill*vsphereMembers/(vsphereKills+1)))
-		w.t.Expect(w.manager.kill()).To(Succeed())
+		w.t.Expect(w.manager.Kill()).To(Succeed())
 		var err error
 		w.manager, err = w.start()
 		w.t.Expect(err).NotTo(HaveOccurred())

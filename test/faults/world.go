@@ -102,7 +102,7 @@ type world struct {
 	recorder *recorder
 	log      *testkit.Buffer
 	folder   string
-	managers []*manager
+	managers []*testkit.Process
 	maxData  int64
 	// restTimeout is how long the run may take to come to rest.
 	restTimeout time.Duration
@@ -229,8 +229,8 @@ func (w *world) createCloud(ctx context.Context, name, endpoint string, spec pca
 }
 
 // start starts a manager beside those that run.
-func (w *world) start(args ...string) (*manager, error) {
-	m, err := startManager(w.env.binary, w.kubeconfig(), w.log, w.maxData, append([]string{
+func (w *world) start(args ...string) (*testkit.Process, error) {
+	m, err := testkit.StartProcess(w.env.binary, w.kubeconfig(), w.log, w.maxData, append([]string{
 		"--namespace=" + w.name, "--health-probe-bind-address=0", "--zap-log-level=debug",
 	}, args...)...)
 	if err == nil {
@@ -242,7 +242,7 @@ func (w *world) start(args ...string) (*manager, error) {
 // crash kills the last manager, of which an effect is held, and starts another.
 // meanwhile, if set, is done while no manager runs.
 func (w *world) crash(ctx context.Context, at *hold, meanwhile step) error {
-	if err := w.managers[len(w.managers)-1].kill(); err != nil {
+	if err := w.managers[len(w.managers)-1].Kill(); err != nil {
 		return err
 	}
 	w.gate.managerKilled()
@@ -283,7 +283,7 @@ func (w *world) until(ctx context.Context, check func() error) error {
 // close ends the run: the processes first, so that nothing calls what is closed.
 func (w *world) close() {
 	for _, m := range w.managers {
-		_ = m.kill()
+		_ = m.Kill()
 	}
 	w.gate.end()
 	if w.recorder != nil {

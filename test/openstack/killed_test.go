@@ -69,7 +69,9 @@ func TestManagersKilledInAProjectOfTwoClusters(t *testing.T) {
 	for i, labels := range []map[string]string{nil, {"app": "x"}, {inventory.ClusterLabel: "another", inventory.UIDLabel: "u-1"}} {
 		strangers = append(strangers, create(t, direct, cloud.CreateServer{Name: vmName(i), Labels: labels}).ID)
 	}
-	binary, endpoint := buildManager(tk), newFront(t, w)
+	endpoint := newFront(t, w)
+	binary, err := testkit.BuildManager(t.TempDir())
+	tk.Expect(err).NotTo(HaveOccurred())
 	ours, theirs := newCluster(tk, binary, endpoint, p), newCluster(tk, binary, endpoint, p)
 	ours.start()
 	theirs.start()

@@ -1,11 +1,7 @@
 package openstack_test
 
 import (
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -19,19 +15,6 @@ import (
 	"github.com/privatecloud/operator/test/specs"
 )
 
-// buildManager builds the manager, and returns its path.
-func buildManager(t *testkit.T) string {
-	t.Helper()
-	root, err := testkit.ModuleRoot()
-	t.Expect(err).NotTo(HaveOccurred())
-	path := filepath.Join(t.TempDir(), "manager")
-	build := exec.Command("go", "build", "-o", path, "./cmd")
-	build.Dir = root
-	output, err := build.CombinedOutput()
-	t.Expect(err).NotTo(HaveOccurred(), string(output))
-	return path
-}
-
 // cluster is a Kubernetes cluster with a Cloud and managers that are processes.
 type cluster struct {
 	t   *testkit.T
@@ -40,7 +23,7 @@ type cluster struct {
 	id       string
 	binary   string
 	log      *testkit.Buffer
-	managers []*exec.Cmd
+	managers []*testkit.Process
 }
 
 // newCluster starts an API server with a Cloud of a project.
@@ -72,20 +55,17 @@ func newCluster(t *testkit.T, binary, endpoint string, p project) *cluster {
 // start starts a manager beside those that run.
 func (c *cluster) start() {
 	c.t.Helper()
-	m := exec.Command(c.binary, "--namespace="+specs.OperatorNamespace, "--health-probe-bind-address=0")
-	m.Env = []string{"KUBECONFIG=" + c.env.Kubeconfig(), "HOME=" + os.TempDir(), "GOMAXPROCS=2"}
-	m.Stdout, m.Stderr = c.log, c.log
-	m.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	c.t.Expect(m.Start()).To(Succeed())
+	m, err := testkit.StartProcess(c.binary, c.env.Kubeconfig(), c.log, 0, "--namespace="+specs.OperatorNamespace, "--health-probe-bind-address=0")
+	c.t.Expect(err).NotTo(HaveOccurred())
 	c.managers = append(c.managers, m)
 }
 
 // kill kills the manager that was started first.
 func (c *cluster) kill() {
+	c.t.Helper()
 	first := c.managers[0]
 	c.managers = c.managers[1:]
-	_ = first.Process.Kill()
-	_ = first.Wait()
+	c.t.Expect(first.Kill()).To(Succeed())
 }
 
 // killRepeatedly kills the manager and starts another one, a number of times.
