@@ -8,14 +8,13 @@
 //
 //	gate.go        numbers effects; holds one, drops it or answers in its place
 //	proxy.go       the two proxies
-//	manager.go     the process
-//	manager_*.go   what ends it together with the test, by platform
 //	world.go       all that one run needs, isolated from other runs
 //	recorder.go    every status that the API server showed
 //	invariants.go  what must hold in every run
 //	groups.go      the same for VmGroups
 //	networks.go    the same for Networks
 //	scenario.go    what a user does, in steps, and the kills in between
+//	steps.go       the steps
 //	matrix.go      which scenarios run on which clouds
 //	vsphere.go     the same on a vCenter
 //	quirks.go      scenarios on clouds with random quirks, and random kills
