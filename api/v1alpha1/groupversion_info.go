@@ -1,6 +1,7 @@
 // Package v1alpha1 contains the API types of the group samplecontroller.k8s.io.
 //
-//	cloud_types.go, cloud_rest.go, cloud_vsphere.go, cloud_openstack.go,
+//	cloud_types.go, cloud_imports.go, cloud_rest.go, cloud_vsphere.go,
+//	cloud_openstack.go,
 //	vm_types.go, vmgroup_types.go, network_types.go,
 //	gpuinfo_types.go      the kinds, with their conditions and reasons
 //	cloud_conditions.go,
