@@ -29,7 +29,7 @@ func (p pace) count(ids []string, now time.Time) {
 	}
 }
 
-// forget drops the servers of which nothing needs to be known.
+// forget drops the servers whose published changes do not count any more.
 func (p pace) forget(now time.Time) {
 	maps.DeleteFunc(p, func(_ string, allowed time.Time) bool { return !allowed.After(now) })
 }

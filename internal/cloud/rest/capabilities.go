@@ -161,7 +161,7 @@ func decodeCapabilities(call *call, got *answer, into *ignored) ([]cloud.Capabil
 	return cloud.NewCapabilities(names...), nil
 }
 
-// detectCore tells a core cloud from an extended one that is unavailable now. The
+// detectCore distinguishes a core cloud from an extended one that is unavailable. The
 // listing of a core cloud is a bare array. This is checked unless the 404 is
 // certainly the cloud's own: if a proxy's 404 made an extended cloud count as a
 // core one, creates would be sent without their idempotency keys.

@@ -102,8 +102,8 @@ func (t *Transport) Hold(d time.Duration) {
 	}
 }
 
-// WithTimeout returns a context that ends after Config.Timeout. Classify tells
-// that end from the end of ctx.
+// WithTimeout returns a context that ends after Config.Timeout. Classify
+// distinguishes that end from the end of ctx.
 func (t *Transport) WithTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, t.timeout, errTimedOut)
 }
