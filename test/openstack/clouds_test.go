@@ -68,8 +68,8 @@ var _ = Describe("Another Cloud of the OpenStack", Ordered, func() {
 			[]string{"spec.openstack.network.default", `"absent"`, "there are none"}),
 		Entry("a region", SpecTimeout(5*time.Minute), func(o *pcapi.OpenStackCloud) { o.Region = "Absent" }, pcapi.InvalidConfigurationReason,
 			[]string{`"Absent"`, "but in RegionOne", "correct spec.openstack.region"}),
-		Entry("a project", SpecTimeout(5*time.Minute), func(o *pcapi.OpenStackCloud) { o.Project = "absent" }, pcapi.AuthenticationFailedReason,
-			[]string{"another project than spec.openstack.project", `"absent"`}),
+		Entry("a project", SpecTimeout(5*time.Minute), func(o *pcapi.OpenStackCloud) { o.Project = "absent" }, pcapi.InvalidConfigurationReason,
+			[]string{"the credentials are for project", `spec.openstack.project is "absent"`}),
 	)
 
 	It("a server is stopped and deleted by hand, with a poll interval of 10 minutes: the status follows within seconds", func(ctx SpecContext) {

@@ -218,8 +218,8 @@ func TestApplicationCredential(t *testing.T) {
 	}
 	c := newClient(t, p, &wire{}, credential, func(c *openstack.Config) { c.Project = "" })
 	create(t, c, cloud.CreateServer{Name: "web", Labels: map[string]string{tagLabel: "u"}})
-	if _, err := newClient(t, p, &wire{}, credential, func(c *openstack.Config) { c.Project = "another" }).Capabilities(t.Context()); !cloud.Is(err, cloud.Unauthorized) {
-		t.Errorf("a credential of another project: %v, want Unauthorized", err)
+	if _, err := newClient(t, p, &wire{}, credential, func(c *openstack.Config) { c.Project = "another" }).Capabilities(t.Context()); !cloud.Is(err, cloud.Misconfigured) {
+		t.Errorf("a credential of another project: %v, want Misconfigured", err)
 	}
 	deleteCredential(t, p, id)
 	if _, err := newClient(t, p, &wire{}, credential).Capabilities(t.Context()); !cloud.Is(err, cloud.Unauthorized) {

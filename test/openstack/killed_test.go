@@ -22,6 +22,8 @@ const (
 	rivals = 4
 	// killInterval is how long a manager runs.
 	killInterval = 3 * time.Second
+	// builds is how long nova may take for a server when it builds many.
+	builds = 10 * time.Second
 )
 
 // killedVMs is how many VMs are created while managers are killed.
@@ -97,7 +99,7 @@ func TestManagersKilledInAProjectOfTwoClusters(t *testing.T) {
 		return surplus(servers), err
 	}).Should(BeZero(), "servers of a VM that has another one")
 	t.Logf("no VM has two servers %s after the faults", time.Since(ended).Round(time.Second))
-	tk.Eventually(ours.notReady).Should(BeEmpty())
+	tk.Eventually(ours.notReady).WithTimeout(10*time.Minute+time.Duration(count)*builds).Should(BeEmpty())
 	tk.Eventually(theirs.notReady).Should(BeEmpty())
 	t.Logf("all VMs are ready %s after the faults", time.Since(ended).Round(time.Second))
 	want := slices.Concat(strangers, serversOf(tk, ours), serversOf(tk, theirs))

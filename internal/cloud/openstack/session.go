@@ -189,7 +189,8 @@ func (c *Client) granted(call *call, opened *tokens.CreateResult) (*grant, *clou
 	case err != nil || project == nil || project.ID == "":
 		return nil, refuse(call.op, cloud.Unauthorized, "the credentials are not for a project: the operator needs a token of one project")
 	case c.cfg.Project != "" && project.Name != c.cfg.Project && project.ID != c.cfg.Project:
-		return nil, refuse(call.op, cloud.Unauthorized, "the credentials are for another project than spec.openstack.project, %s", quote(c.cfg.Project))
+		return nil, refuse(call.op, cloud.Misconfigured, "the credentials are for project %s, and spec.openstack.project is %s: change one of them",
+			quote(project.Name), quote(c.cfg.Project))
 	}
 	catalog, err := opened.ExtractServiceCatalog()
 	if err != nil {

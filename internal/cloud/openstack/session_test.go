@@ -111,7 +111,7 @@ func TestLoginThatCannotBeUsedSaysWhatToDo(t *testing.T) {
 		},
 		"the credentials are for another project": {
 			change: func(c *Config) { c.Project = "other" },
-			kind:   cloud.Unauthorized, says: `another project than spec.openstack.project, "other"`,
+			kind:   cloud.Misconfigured, says: `spec.openstack.project is "other": change one of them`,
 		},
 		"a catalog with a URL that is none": {
 			prepare: func(s *stub) { s.catalog = []any{service1("compute", "R", "::")} },
