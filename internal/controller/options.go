@@ -25,7 +25,7 @@ type Options struct {
 	Clients *clouds.Clients
 	// Cluster identifies this cluster in the labels of servers.
 	Cluster string
-	// Workers is the maximum number of VMs that are reconciled concurrently, at least 1.
+	// Workers is how many VMs of one namespace are reconciled at a time on one Cloud, at least 1.
 	Workers int
 	// Clock returns the current time.
 	Clock func() time.Time

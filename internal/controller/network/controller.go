@@ -15,7 +15,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
@@ -26,7 +25,7 @@ import (
 	"github.com/privatecloud/operator/internal/tenancy"
 )
 
-// workers is how many Networks are reconciled at a time.
+// workers is how many Networks of one namespace are reconciled at a time on one Cloud.
 const workers = 4
 
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=networks,verbs=get;list;watch;patch
@@ -95,6 +94,6 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts controller.Opt
 		Watches(&pcapi.Network{}, engine.Forget(k.ForgetDeleted)).
 		Watches(&pcapi.VM{}, attachments(mgr.GetCache())).
 		WatchesRawSource(source.Func(enqueueReferred(opts.Directory))).
-		WithOptions(ctrlcontroller.Options{MaxConcurrentReconciles: workers}).
+		WithOptions(k.ControllerOptions(workers)).
 		Complete(engine)
 }

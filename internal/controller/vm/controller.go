@@ -20,7 +20,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
@@ -74,6 +73,6 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts controller.Opt
 			opts.Directory.Subscribe(subscriber{find: find, reader: mgr.GetCache(), queue: q}.enqueue)
 			return nil
 		})).
-		WithOptions(ctrlcontroller.Options{MaxConcurrentReconciles: opts.Workers}).
+		WithOptions(k.ControllerOptions(opts.Workers)).
 		Complete(engine)
 }

@@ -1,0 +1,54 @@
+package external
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlcontroller "sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/privatecloud/operator/internal/fairqueue"
+	"github.com/privatecloud/operator/internal/tenancy"
+)
+
+// ControllerOptions returns the options of the controller that runs the lifecycle.
+// workers is how many objects of one namespace are reconciled at a time on one Cloud.
+func (l *Lifecycle[T, R, S]) ControllerOptions(workers int) ctrlcontroller.Options {
+	return ctrlcontroller.Options{
+		MaxConcurrentReconciles: fairqueue.Workers(workers),
+		NewQueue: func(controller string, rateLimiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+			inner := priorityqueue.New(controller, func(o *priorityqueue.Opts[reconcile.Request]) { o.RateLimiter = rateLimiter })
+			return fairqueue.New(inner, controller, workers, l.group)
+		},
+	}
+}
+
+// group returns what the object of a request shares workers with. Objects that are gone,
+// and those without an existing Cloud, call no cloud and belong to none.
+func (l *Lifecycle[T, R, S]) group(request reconcile.Request) fairqueue.Group {
+	ctx, group := context.Background(), fairqueue.Group{Namespace: request.Namespace}
+	obj := l.object()
+	if l.Client.Get(ctx, request.NamespacedName, obj, client.UnsafeDisableDeepCopy) != nil {
+		return group
+	}
+	record := l.kind.Record(obj)
+	wanted, err := tenancy.CloudFor(ctx, l.Client, obj.GetNamespace(), record.Ref)
+	name := l.cloudOf(obj, record, wanted)
+	if err != nil && name == wanted {
+		return group
+	}
+	_, err = tenancy.Open(ctx, l.Client, request.Namespace, name)
+	if _, missing := errors.AsType[*tenancy.MissingError](err); !missing {
+		group.Cloud = name
+	}
+	return group
+}
+
+// cloudOf returns the name of the Cloud that an object uses, or will use if it wants one.
+func (l *Lifecycle[T, R, S]) cloudOf(obj T, record Record, wanted string) string {
+	return cmp.Or(RecordedCloud(obj, record.ID, record.Cloud, l.Options.Finalizer), wanted)
+}

@@ -1,0 +1,209 @@
+// Package fairqueue shares the workers of a controller between Clouds, and those of a
+// Cloud between namespaces, so that a Cloud that is slow, or a namespace with many
+// requests, delays no other.
+//
+//	queue.go    the queue: which request is reconciled next
+//	line.go     the requests of a namespace that wait
+//	limits.go   how many workers a Cloud and a namespace may have
+//	metrics.go  metrics
+package fairqueue
+
+import (
+	"sync"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// Group is what a request shares workers with.
+type Group struct {
+	// Cloud is the Cloud that the object uses, empty if that is not known.
+	Cloud     string
+	Namespace string
+}
+
+// Queue is a priority queue that hands out a request only when its Cloud and its
+// namespace may have another worker. Requests that may not wait outside of the queue that
+// it embeds. When a worker of their Cloud is done, the namespace that has the fewest
+// workers there is next, with its request of the highest priority that waits longest.
+type Queue struct {
+	priorityqueue.PriorityQueue[reconcile.Request]
+
+	limits  limits
+	groupOf func(reconcile.Request) Group
+	metrics *series
+
+	mu     sync.Mutex
+	clouds map[string]*share
+	// places holds the requests that have a worker, or that get the next one.
+	places map[reconcile.Request]*place
+	// waiting holds the requests that wait, of all lines.
+	waiting map[reconcile.Request]*waiter
+	// order counts the requests that began to wait, and turns those that got a worker.
+	order, turns uint64
+}
+
+// share is what a Cloud has of the workers.
+type share struct {
+	cloud   string
+	running int
+	lines   map[string]*line
+	// waiting is how many requests wait in all lines.
+	waiting int
+}
+
+// place is the right of a request to a worker.
+type place struct {
+	share *share
+	line  *line
+	// granted is whether the request waited, and has not been handed out since.
+	granted bool
+}
+
+// New returns a queue that takes the requests out of another. workers is how many
+// requests of one namespace are handed out at a time for one Cloud; Workers(workers) is
+// how many goroutines the controller needs. groupOf is called for each request, from any
+// goroutine.
+func New(inner priorityqueue.PriorityQueue[reconcile.Request], controller string, workers int, groupOf func(reconcile.Request) Group) *Queue {
+	q := &Queue{
+		PriorityQueue: inner, limits: limitsOf(workers), groupOf: groupOf, metrics: metricsOf(controller),
+		clouds: map[string]*share{}, places: map[reconcile.Request]*place{}, waiting: map[reconcile.Request]*waiter{},
+	}
+	return q
+}
+
+// GetWithPriority returns the next request that may have a worker. It blocks until there
+// is one.
+func (q *Queue) GetWithPriority() (request reconcile.Request, priority int, shutdown bool) {
+	for {
+		request, priority, shutdown = q.PriorityQueue.GetWithPriority()
+		if shutdown || q.admit(request, priority) {
+			return request, priority, shutdown
+		}
+		q.PriorityQueue.Done(request)
+	}
+}
+
+// Get is GetWithPriority without the priority.
+func (q *Queue) Get() (request reconcile.Request, shutdown bool) {
+	request, _, shutdown = q.GetWithPriority()
+	return request, shutdown
+}
+
+// Done ends the work on a request. Its worker is free for a request that waits.
+func (q *Queue) Done(request reconcile.Request) {
+	next := q.leave(request)
+	q.PriorityQueue.Done(request)
+	for _, w := range next {
+		q.AddWithOpts(priorityqueue.AddOpts{Priority: &w.priority}, w.request)
+	}
+}
+
+// admit reports whether a request gets a worker now. If not, it waits.
+func (q *Queue) admit(request reconcile.Request, priority int) bool {
+	group := q.groupOf(request)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if p, ok := q.places[request]; ok {
+		p.granted = false
+		return true
+	}
+	if w, ok := q.waiting[request]; ok {
+		w.line.raise(w, priority)
+		return false
+	}
+	s := q.share(group.Cloud)
+	l := s.line(group.Namespace)
+	if q.limits.allow(s, l, len(q.places)) {
+		q.occupy(request, s, l, false)
+		return true
+	}
+	q.order++
+	w := &waiter{request: request, priority: priority, order: q.order, since: time.Now(), share: s, line: l}
+	q.waiting[request] = w
+	l.push(w)
+	s.waiting++
+	q.metrics.waiting(s.cloud, s.waiting)
+	return false
+}
+
+func (q *Queue) occupy(request reconcile.Request, s *share, l *line, granted bool) {
+	q.turns++
+	s.running++
+	l.running++
+	l.servedAt = q.turns
+	q.places[request] = &place{share: s, line: l, granted: granted}
+}
+
+// leave frees the worker of a request, and returns the requests that are next.
+func (q *Queue) leave(request reconcile.Request) []*waiter {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	p, ok := q.places[request]
+	if !ok {
+		return nil
+	}
+	delete(q.places, request)
+	p.share.running--
+	p.line.running--
+	var next []*waiter
+	for _, s := range q.clouds {
+		if s.waiting == 0 {
+			continue
+		}
+		for w := q.next(s); w != nil; w = q.next(s) {
+			next = append(next, w)
+		}
+	}
+	q.forgetIdle(p)
+	return next
+}
+
+// next takes the request of a Cloud that gets a worker now; nil if there is none.
+func (q *Queue) next(s *share) *waiter {
+	var first *line
+	for _, l := range s.lines {
+		if len(l.waiting) > 0 && q.limits.allow(s, l, len(q.places)) && (first == nil || l.before(first)) {
+			first = l
+		}
+	}
+	if first == nil {
+		return nil
+	}
+	w := first.pop()
+	delete(q.waiting, w.request)
+	s.waiting--
+	q.occupy(w.request, s, first, true)
+	q.metrics.served(s.cloud, s.waiting, w)
+	return w
+}
+
+func (q *Queue) share(cloud string) *share {
+	s := q.clouds[cloud]
+	if s == nil {
+		s = &share{cloud: cloud, lines: map[string]*line{}}
+		q.clouds[cloud] = s
+	}
+	return s
+}
+
+func (s *share) line(namespace string) *line {
+	l := s.lines[namespace]
+	if l == nil {
+		l = &line{namespace: namespace}
+		s.lines[namespace] = l
+	}
+	return l
+}
+
+// forgetIdle drops what has neither workers nor requests.
+func (q *Queue) forgetIdle(p *place) {
+	if p.line.running == 0 && len(p.line.waiting) == 0 {
+		delete(p.share.lines, p.line.namespace)
+	}
+	if len(p.share.lines) == 0 {
+		delete(q.clouds, p.share.cloud)
+		q.metrics.forget(p.share.cloud)
+	}
+}
