@@ -18,6 +18,9 @@ const (
 	maxWait = time.Second
 	// maxRetryAhead bounds the time after which a refused request may come back.
 	maxRetryAhead = time.Minute
+	// reserved is the part of the burst, and of the rate, that a flow may use without
+	// waiting for others: one of so many.
+	reserved = 4
 )
 
 // limiter keeps the requests to one cloud within its limits. Flows share the
@@ -27,7 +30,8 @@ type limiter struct {
 	// interval is the time between two requests at the sustained rate.
 	interval time.Duration
 	// ahead is how far requests may run ahead of that rate: the burst less one request.
-	ahead time.Duration
+	// reserve is the last part of it, which only flows with few requests get.
+	ahead, reserve time.Duration
 	// maxInFlight is how many requests may be under way.
 	maxInFlight int
 
@@ -51,6 +55,8 @@ type flow struct {
 	waiting []*waiter
 	// startTag is that of its next request. It grows by one with each.
 	startTag int64
+	// reservedUntil is until when the requests of the flow use up its part of the reserve.
+	reservedUntil time.Time
 	// retryAt is the time that was given to the last refused request. Requests
 	// that are refused together get different times, as far apart as the flow's
 	// share of the rate, so that they do not come back together.
@@ -67,7 +73,7 @@ type waiter struct {
 func newLimiter(l Limits) *limiter {
 	interval := time.Duration(math.Ceil(float64(time.Second) / l.RequestsPerSecond))
 	return &limiter{
-		interval: interval, ahead: time.Duration(l.Burst-1) * interval, maxInFlight: l.MaxInFlight,
+		interval: interval, ahead: time.Duration(l.Burst-1) * interval, reserve: time.Duration(l.Burst/reserved) * interval, maxInFlight: l.MaxInFlight,
 		flows: map[string]*flow{},
 	}
 }
@@ -112,7 +118,10 @@ func (l *limiter) enqueue(of cloud.Flow, wait time.Duration) (*flow, *waiter, ti
 		}
 		return -1
 	})
-	delay := l.delay(now, l.queuedBefore(f, position))
+	delay := l.delay(now, l.queuedBefore(f, position), 0)
+	if position == 0 && l.light(f, now) {
+		delay = min(delay, l.delay(now, 0, l.reserve))
+	}
 	if delay > wait || (of.Name != "" && position >= l.maxInFlight) {
 		return f, nil, l.bookRetry(now, f, max(delay, maxWait))
 	}
@@ -157,22 +166,42 @@ func (l *limiter) release() {
 // dispatch gives slots to waiting requests as far as the limits allow.
 func (l *limiter) dispatch(now time.Time) {
 	for len(l.backlog) > 0 && l.inFlight < l.maxInFlight {
-		if delay := l.delay(now, 0); delay > 0 {
+		f, delay := l.first(now)
+		if delay > 0 {
 			l.dispatchAfter(delay)
 			return
 		}
-		f := slices.MinFunc(l.backlog, func(a, b *flow) int { return cmp.Compare(a.startTag, b.startTag) })
 		close(f.waiting[0].ready)
 		l.remove(f, 0)
-		l.virtualTime = f.startTag
+		l.virtualTime = max(l.virtualTime, f.startTag)
 		f.startTag++
 		l.next = latest(l.next, now).Add(l.interval)
+		f.reservedUntil = earliest(latest(f.reservedUntil, now), now.Add(reserved*l.reserve)).Add(reserved * l.interval)
 		l.inFlight++
 		if len(l.backlog) == 0 {
 			// Nobody waits, so the flow that was served last is not behind any other.
 			l.virtualTime++
 		}
 	}
+}
+
+// first returns the flow that is served next, and after how long the rate allows it. When
+// only the reserve is left, that is one with few requests.
+func (l *limiter) first(now time.Time) (*flow, time.Duration) {
+	byTag := func(a, b *flow) int { return cmp.Compare(a.startTag, b.startTag) }
+	delay := l.delay(now, 0, 0)
+	if delay > 0 {
+		light := slices.DeleteFunc(slices.Clone(l.backlog), func(f *flow) bool { return !l.light(f, now) })
+		if len(light) > 0 {
+			return slices.MinFunc(light, byTag), l.delay(now, 0, l.reserve)
+		}
+	}
+	return slices.MinFunc(l.backlog, byTag), delay
+}
+
+// light reports whether a flow has asked for so little that it may use the reserve.
+func (l *limiter) light(f *flow, now time.Time) bool {
+	return !f.reservedUntil.Add(reserved * l.interval).After(now.Add(reserved * l.reserve))
 }
 
 // remove removes a request from a flow.
@@ -235,9 +264,10 @@ func (l *limiter) queuedBefore(f *flow, position int) int {
 	return n
 }
 
-// delay returns after how long the rate allows the n-th request from now, from 0.
-func (l *limiter) delay(now time.Time, n int) time.Duration {
-	return max(0, latest(l.next, now).Add(time.Duration(n)*l.interval-l.ahead).Sub(now))
+// delay returns after how long the rate allows the n-th request from now, from 0, if it
+// may use this much of the reserve.
+func (l *limiter) delay(now time.Time, n int, reserve time.Duration) time.Duration {
+	return max(0, latest(l.next, now).Add(time.Duration(n)*l.interval-l.ahead+l.reserve-reserve).Sub(now))
 }
 
 // bookRetry returns after how long a refused request of f may come back: the
@@ -249,13 +279,20 @@ func (l *limiter) bookRetry(now time.Time, f *flow, delay time.Duration) time.Du
 			share += l.interval
 		}
 	}
-	earliest := now.Add(delay)
-	f.retryAt = latest(f.retryAt.Add(share), earliest)
+	first := now.Add(delay)
+	f.retryAt = latest(f.retryAt.Add(share), first)
 	if f.retryAt.After(now.Add(maxRetryAhead)) {
 		// The times are given out for a minute ahead: start again from the first.
-		f.retryAt = earliest
+		f.retryAt = first
 	}
 	return f.retryAt.Sub(now)
+}
+
+func earliest(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
 }
 
 func latest(a, b time.Time) time.Time {
