@@ -11,13 +11,23 @@ import (
 type Flow struct {
 	// Name identifies the flow; empty for none.
 	Name string
-	// Review is set for the calls of admission reviews. All reviews together get a
-	// small share of the limits, which their flows divide evenly.
-	Review bool
+	// Class bounds what all calls of a class get together, which their flows divide evenly.
+	Class FlowClass
 	// Since is when the work began that a call is part of. Within a flow, calls of
 	// older work are sent first.
 	Since time.Time
 }
+
+// FlowClass is a class of calls that get a part of the limits only.
+type FlowClass string
+
+const (
+	// Reviews are the calls of admission reviews. They get a small part.
+	Reviews FlowClass = "reviews"
+	// Refreshes are calls that nobody waits for, such as periodic reads of the CPU use.
+	// They get half, and are refused rather than wait for it.
+	Refreshes FlowClass = "refreshes"
+)
 
 type flowKey struct{}
 
@@ -30,7 +40,14 @@ func WithFlow(ctx context.Context, name string) context.Context {
 // namespace. Any number of reviews leaves most of the limits to other work, also to
 // that of the same namespace.
 func WithReviewFlow(ctx context.Context, namespace string) context.Context {
-	return context.WithValue(ctx, flowKey{}, Flow{Name: namespace, Review: true, Since: time.Now()})
+	return context.WithValue(ctx, flowKey{}, Flow{Name: namespace, Class: Reviews, Since: time.Now()})
+}
+
+// WithRefreshes returns a context whose calls are refreshes of the same flow.
+func WithRefreshes(ctx context.Context) context.Context {
+	flow := FlowOf(ctx)
+	flow.Class = Refreshes
+	return context.WithValue(ctx, flowKey{}, flow)
 }
 
 // FlowOf returns the flow that a context's calls belong to, the zero one if none.

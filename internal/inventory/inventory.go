@@ -80,6 +80,8 @@ type Settings struct {
 	SettleTime time.Duration
 	// UtilizationStep is the smallest change of the CPU utilization to report, in percent points.
 	UtilizationStep int
+	// RequestsPerSecond is the rate of requests that the Cloud allows; 0 for no limit.
+	RequestsPerSecond int
 }
 
 // Configure sets the settings.

@@ -273,7 +273,7 @@ func TestInventoryIsSafeForConcurrentUse(t *testing.T) {
 			inv.RequestPoll()
 		},
 		func(inv *inventory.Inventory) {
-			_, _, _ = inv.Utilization(t.Context(), "a")
+			_, _ = inv.Utilization(t.Context(), "a")
 			_ = inv.UnreadableUtilization()
 		},
 	}

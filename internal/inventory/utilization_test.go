@@ -2,11 +2,13 @@ package inventory_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/cloud/fake"
+	"github.com/privatecloud/operator/internal/inventory"
 )
 
 func TestUtilizationCallsTheCloudOncePerInterval(t *testing.T) {
@@ -17,7 +19,7 @@ func TestUtilizationCallsTheCloudOncePerInterval(t *testing.T) {
 	h.inv.Connect(c, nil)
 	want := func(utilization, calls int) {
 		t.Helper()
-		got, _, err := h.inv.Utilization(t.Context(), "a")
+		got, err := h.inv.Utilization(t.Context(), "a")
 		if err != nil {
 			t.Fatalf("Utilization: %v", err)
 		}
@@ -49,19 +51,19 @@ func TestUtilizationReturnsTheLastKnownOnAnError(t *testing.T) {
 	c.AddServers(server("a"))
 	c.SetUtilization(40)
 	h.inv.Connect(c, nil)
-	if _, _, err := h.inv.Utilization(t.Context(), "a"); err != nil {
+	if _, err := h.inv.Utilization(t.Context(), "a"); err != nil {
 		t.Fatalf("Utilization: %v", err)
 	}
 	h.clock.advance(interval)
 	no := errors.New("no")
 	c.FailAlways(fake.ServerStatus, no, false)
 	for _, known := range []bool{true, true, false} {
-		got, is, err := h.inv.Utilization(t.Context(), "a")
+		got, err := h.inv.Utilization(t.Context(), "a")
 		if !errors.Is(err, no) {
 			t.Errorf("Utilization failed with %v, want %v", err, no)
 		}
 		equal(t, "CPU utilization", new(40), got.CPUUtilization)
-		equal(t, "known", known, is)
+		equal(t, "known", known, got.Known)
 		h.clock.advance(interval)
 	}
 }
@@ -70,7 +72,7 @@ func TestUtilizationFailsWithoutAConnection(t *testing.T) {
 	h := polling(t)
 	want := func(when string) {
 		t.Helper()
-		if _, _, err := h.inv.Utilization(t.Context(), "a"); !cloud.Is(err, cloud.Unavailable) {
+		if _, err := h.inv.Utilization(t.Context(), "a"); !cloud.Is(err, cloud.Unavailable) {
 			t.Errorf("%s: %v, want Unavailable", when, err)
 		}
 	}
@@ -96,7 +98,7 @@ func TestUnreadableUtilizationIsKeptForAnInterval(t *testing.T) {
 		if answer == nil {
 			c.Heal(fake.ServerStatus)
 		}
-		if _, _, err := h.inv.Utilization(t.Context(), id); !errors.Is(err, want) {
+		if _, err := h.inv.Utilization(t.Context(), id); !errors.Is(err, want) {
 			t.Errorf("Utilization of %s failed with %v, want %v", id, err, want)
 		}
 	}
@@ -123,4 +125,50 @@ func TestUnreadableUtilizationIsKeptForAnInterval(t *testing.T) {
 	if err := h.inv.UnreadableUtilization(); err != nil {
 		t.Errorf("that of a server that is gone is reported: %v", err)
 	}
+}
+
+func TestUtilizationIsReadAtHalfTheRateOfTheCloud(t *testing.T) {
+	h := polling(t)
+	c := newCloud()
+	c.SetUtilization(40)
+	servers := make([]cloud.Server, 100)
+	for n := range servers {
+		servers[n] = server(fmt.Sprintf("s-%d", n))
+	}
+	c.AddServers(servers...)
+	h.inv.Configure(inventory.Settings{PollInterval: interval, RequestsPerSecond: 2})
+	h.inv.Connect(c, nil)
+	h.publish(servers...)
+	read := func() (again time.Duration) {
+		for _, s := range servers {
+			use, err := h.inv.Utilization(t.Context(), s.ID)
+			if err != nil || !use.Known {
+				t.Fatalf("Utilization: %v, %+v", err, use)
+			}
+			again = use.Again
+		}
+		return again
+	}
+	read()
+	stretched := 100 * time.Second // a read each second
+	h.clock.advance(stretched / 2)
+	equal(t, "to be asked again after", stretched/2, read())
+	equal(t, "calls before all can be read at half the rate", len(servers), c.Sent(fake.ServerStatus))
+	h.clock.advance(stretched / 2)
+	equal(t, "to be asked again after", stretched, read())
+	equal(t, "calls after that", 2*len(servers), c.Sent(fake.ServerStatus))
+}
+
+func TestUtilizationThatTheLimitsRefuseIsAskedForInItsTurn(t *testing.T) {
+	h := polling(t)
+	c := newCloud()
+	c.AddServers(server("a"))
+	h.inv.Connect(c, nil)
+	h.publish(server("a"))
+	c.FailAlways(fake.ServerStatus, &cloud.Error{Kind: cloud.Throttled, RetryAfter: 7 * time.Second}, false)
+	use, err := h.inv.Utilization(t.Context(), "a")
+	if !cloud.Is(err, cloud.Throttled) {
+		t.Errorf("Utilization failed with %v, want Throttled", err)
+	}
+	equal(t, "to be asked again after", 7*time.Second, use.Again)
 }

@@ -17,7 +17,7 @@
 // The wrappers use:
 //
 //	limiter.go      start-time fair queueing for limits.go
-//	reviews.go      the share of admission reviews
+//	shares.go       the shares of admission reviews and of refreshes
 //	retryafter.go   reads Retry-After for hold.go
 //
 // Clients share, and have in common:

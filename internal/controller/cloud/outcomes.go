@@ -21,9 +21,10 @@ var defaultSettleTime = metav1.Duration{Duration: 2 * time.Minute}
 
 func settingsOf(c *pcapi.Cloud) inventory.Settings {
 	return inventory.Settings{
-		PollInterval:    c.Spec.PollInterval.Duration,
-		SettleTime:      ptr.Deref(c.Spec.SettleTime, defaultSettleTime).Duration,
-		UtilizationStep: int(c.Spec.UtilizationStep),
+		PollInterval:      c.Spec.PollInterval.Duration,
+		SettleTime:        ptr.Deref(c.Spec.SettleTime, defaultSettleTime).Duration,
+		UtilizationStep:   int(c.Spec.UtilizationStep),
+		RequestsPerSecond: int(c.Spec.Limits.RequestsPerSecond),
 	}
 }
 

@@ -47,8 +47,10 @@ func (k *kind) Relate(ctx context.Context, vm *pcapi.VM, obs *observation) error
 	case obs.refresh == 0:
 		obs.utilizationUnknown = obs.Resource.CPUUtilization == nil
 	case obs.Available() && alive:
-		if status, known, _ := obs.Inventory.Utilization(ctx, obs.Resource.ID); known && status.CPUUtilization != nil {
-			obs.Resource.CPUUtilization = status.CPUUtilization
+		use, _ := obs.Inventory.Utilization(ctx, obs.Resource.ID)
+		obs.refresh = use.Again
+		if use.Known && use.CPUUtilization != nil {
+			obs.Resource.CPUUtilization = use.CPUUtilization
 		} else {
 			obs.utilizationUnknown = true
 		}

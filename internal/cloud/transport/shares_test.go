@@ -140,9 +140,68 @@ func TestRefusedReviewsReturnTheirSlots(t *testing.T) {
 			t.Fatal("no slot once the cloud is idle")
 		}
 		release()
-		if l.all.inFlight != 0 || l.reviews.inFlight != 0 || len(l.all.flows)+len(l.reviews.flows) > 2 {
+		reviews := l.shares[cloud.Reviews]
+		if l.all.inFlight != 0 || reviews.inFlight != 0 || len(l.all.flows)+len(reviews.flows) > 2 {
 			t.Errorf("%d and %d requests under way, %d and %d flows, after all ended",
-				l.all.inFlight, l.reviews.inFlight, len(l.all.flows), len(l.reviews.flows))
+				l.all.inFlight, reviews.inFlight, len(l.all.flows), len(reviews.flows))
 		}
+	})
+}
+
+// refresh sends refreshes in a flow again and again, and counts those that are served.
+func refresh(ctx context.Context, t *testing.T, all *sync.WaitGroup, c *Transport, flow string, n int) (served *atomic.Int64) {
+	t.Helper()
+	served = new(atomic.Int64)
+	for range n {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				err := get(cloud.WithRefreshes(cloud.WithFlow(ctx, flow)), c)
+				if err == nil {
+					served.Add(1)
+					continue
+				}
+				retry := time.NewTimer(max(time.Millisecond, cloud.RetryAfter(err)))
+				select {
+				case <-retry.C:
+				case <-ctx.Done():
+				}
+			}
+		})
+	}
+	return served
+}
+
+func TestRefreshesLeaveHalfOfTheRate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		limits := Limits{RequestsPerSecond: 20, Burst: 40, MaxInFlight: 16}
+		refreshes, vms := servedIn(t, 100*time.Second, limits, func(ctx context.Context, all *sync.WaitGroup, c *Transport) (refreshes, vms *atomic.Int64) {
+			return refresh(ctx, t, all, c, "ns", 600), crowd(ctx, all, c, "ns", 40)
+		})
+		if refreshes < 900 || refreshes > 1030 || vms < 950 {
+			t.Errorf("%d refreshes and %d other calls in 100 s, want about 1000 each", refreshes, vms)
+		}
+	})
+}
+
+func TestRequestBesideRefreshesIsSentAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newTransport(t, ok, limited(Limits{RequestsPerSecond: 20, Burst: 40, MaxInFlight: 16}))
+		ctx, stop := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		refresh(ctx, t, &all, c, "ns", 600)
+		for range 50 {
+			time.Sleep(time.Second)
+			begun := time.Now()
+			for range 4 {
+				persist(ctx, c, "ns")
+			}
+			if took := time.Since(begun); took > 0 {
+				t.Errorf("four requests a second waited for %s beside 600 refreshes, want none to wait", took)
+			}
+		}
+		stop()
+		all.Wait()
 	})
 }
