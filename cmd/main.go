@@ -69,7 +69,7 @@ func parseFlags() flags {
 	flag.BoolVar(&f.leaderElect, "leader-elect", false, "reconcile only while holding the lease; required with more than one replica")
 	flag.StringVar(&f.namespace, "namespace", os.Getenv("POD_NAMESPACE"), "namespace of the operator, where the Secrets of Clouds are read; defaults to $POD_NAMESPACE")
 	flag.StringVar(&f.defaultEndpoint, "default-cloud-endpoint", "", "create a Cloud \"default\" with this endpoint if it does not exist")
-	flag.IntVar(&f.workers, "vm-workers", 16, "number of VMs that are reconciled concurrently")
+	flag.IntVar(&f.workers, "vm-workers", 16, "number of VMs of one namespace that are reconciled concurrently on one Cloud")
 	flag.BoolVar(&f.version, "version", false, "print the version and exit")
 	f.zap.BindFlags(flag.CommandLine)
 	flag.Parse()

@@ -14,4 +14,5 @@
 //	operation.go    changes that the cloud works on
 //	outcomes.go     how calls that fail, and waits, end a reconcile
 //	status.go       the Created and Deleting conditions (pure)
+//	queue.go        how requests share workers
 package external

@@ -22,14 +22,14 @@ func (l *Lifecycle[T, R, S]) ControllerOptions(workers int) ctrlcontroller.Optio
 		MaxConcurrentReconciles: fairqueue.Workers(workers),
 		NewQueue: func(controller string, rateLimiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 			inner := priorityqueue.New(controller, func(o *priorityqueue.Opts[reconcile.Request]) { o.RateLimiter = rateLimiter })
-			return fairqueue.New(inner, controller, workers, l.group)
+			return fairqueue.New(inner, controller, workers, l.Group)
 		},
 	}
 }
 
-// group returns what the object of a request shares workers with. Objects that are gone,
+// Group returns what the object of a request shares workers with. Objects that are gone,
 // and those without an existing Cloud, call no cloud and belong to none.
-func (l *Lifecycle[T, R, S]) group(request reconcile.Request) fairqueue.Group {
+func (l *Lifecycle[T, R, S]) Group(request reconcile.Request) fairqueue.Group {
 	ctx, group := context.Background(), fairqueue.Group{Namespace: request.Namespace}
 	obj := l.object()
 	if l.Client.Get(ctx, request.NamespacedName, obj, client.UnsafeDisableDeepCopy) != nil {

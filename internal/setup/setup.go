@@ -43,7 +43,7 @@ type Options struct {
 	Namespace string
 	// DefaultEndpoint is where a Cloud "default" is made if none exists; empty for nowhere.
 	DefaultEndpoint string
-	// Workers is how many VMs are reconciled at a time, at least 1.
+	// Workers is how many VMs of one namespace are reconciled at a time on one Cloud, at least 1.
 	Workers int
 	// Version is the operator's. Clouds get it in the User-Agent header.
 	Version string

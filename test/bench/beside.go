@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 
@@ -14,42 +15,116 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/mockcloud"
 )
 
 const (
-	// neighbour is the namespace of VMs that do not belong to the group.
+	// neighbour is the namespace of the VMs whose time is taken.
 	neighbour = "neighbour"
-	// limitedCloud is a Cloud with the default limits.
-	limitedCloud = "limited"
-	// largeGroup is the name of the group.
-	largeGroup = "crowd"
-	// idleVMs is the number of VMs that are created without the group.
-	idleVMs = 100
-	// aimedWait is the goal for the time from create to Ready of a VM while a group
-	// grows, as the 99th percentile, and aimedRatio that for its ratio to the time
-	// without the group.
-	aimedWait  = time.Second
-	aimedRatio = 3
+	// busyCloud is the Cloud with the other work, and calmCloud one without.
+	busyCloud, calmCloud = "busy", "calm"
+	// crowd is the name of the group, and the prefix of the VMs, that are the other work.
+	crowd = "crowd"
+	// pace is the time from one create to the next, and samples how many there are.
+	pace    = 500 * time.Millisecond
+	samples = 40
+	// aimedRatio is the goal for the time from create to Ready of a VM beside other work, as
+	// the 99th percentile, against that without.
+	aimedRatio = 2
 )
 
-// beside creates one VM after the other in a namespace of its own: first without
-// other work, then while a group grows on the same Cloud.
+// otherWork is what goes on while VMs are created.
+type otherWork struct {
+	title string
+	args  []string
+	// limits are those of the busy Cloud.
+	limits pcapi.CloudLimits
+	// same is whether the VMs are on the busy Cloud.
+	same bool
+	// prepare is called before the times without other work are taken, and begin after.
+	prepare, begin func(ctx context.Context, s *stage, at *mock) error
+}
+
+func otherWorks(vms int) []otherWork {
+	slow, usual := pcapi.CloudLimits{RequestsPerSecond: 20, Burst: 40}, pcapi.CloudLimits{}
+	return []otherWork{{
+		title: fmt.Sprintf("beside a group of another namespace on the same Cloud that grows to %d, 50 calls/s", vms), limits: usual, same: true,
+		begin: func(ctx context.Context, s *stage, _ *mock) error {
+			if err := s.client.Create(ctx, newGroup(crowd, busyCloud)); err != nil {
+				return fmt.Errorf("creating VmGroup %s: %w", crowd, err)
+			}
+			return s.scale(ctx, crowd, vms)
+		},
+	}, {
+		title: "beside 1000 new VMs of another namespace on the same Cloud, 20 calls/s", limits: slow, same: true,
+		begin: func(ctx context.Context, s *stage, _ *mock) error { return s.put(ctx, crowd, 1000, busyCloud) },
+	}, {
+		title: "beside 600 VMs on the same core Cloud, listed every 10 s, 20 calls/s", limits: slow, same: true, args: []string{"--profile=core"},
+		begin: func(ctx context.Context, s *stage, _ *mock) error {
+			if err := s.limit(ctx, newCloud(busyCloud, &mock{}).Spec.Limits); err != nil {
+				return err
+			}
+			if err := s.create(ctx, crowd, 600, busyCloud); err != nil {
+				return err
+			}
+			return s.limit(ctx, slow)
+		},
+	}, {
+		title: "beside 200 new VMs on another Cloud that takes 4 s for a call", limits: usual,
+		begin: func(ctx context.Context, s *stage, at *mock) error {
+			return errors.Join(at.fault(ctx, mockcloud.Fault{Delay: mockcloud.Duration(4 * time.Second)}), s.put(ctx, crowd, 200, busyCloud))
+		},
+	}, {
+		title: "beside 200 new VMs on another Cloud that does not answer", limits: usual,
+		begin: func(ctx context.Context, s *stage, at *mock) error {
+			return errors.Join(at.fault(ctx, mockcloud.Fault{Hold: true}), s.put(ctx, crowd, 200, busyCloud))
+		},
+	}, {
+		title: "beside 500 VMs on another Cloud whose outage ends", limits: newCloud(busyCloud, &mock{}).Spec.Limits,
+		prepare: func(ctx context.Context, s *stage, at *mock) error {
+			return errors.Join(at.fault(ctx, mockcloud.Fault{Status: http.StatusServiceUnavailable}), s.put(ctx, crowd, 500, busyCloud))
+		},
+		begin: func(ctx context.Context, _ *stage, at *mock) error { return at.heal(ctx) },
+	}}
+}
+
+const benchFault = "bench"
+
+// fault makes all calls of the cloud fail in a way.
+func (m *mock) fault(ctx context.Context, f mockcloud.Fault) error {
+	f.ID = benchFault
+	if err := m.ask(ctx, http.MethodPost, "/faults", f, nil); err != nil {
+		return fmt.Errorf("injecting a fault: %w", err)
+	}
+	return nil
+}
+
+// heal ends the fault, if there is one.
+func (m *mock) heal(ctx context.Context) error {
+	if err := m.ask(ctx, http.MethodDelete, "/faults", nil, nil); err != nil {
+		return fmt.Errorf("removing the fault: %w", err)
+	}
+	return nil
+}
+
+// beside creates one VM after the other in a namespace of its own: first without other
+// work, and then beside it.
 func beside(ctx context.Context, s *stage) ([]row, error) {
 	if err := s.pollEvery(ctx, ratePoll); err != nil {
 		return nil, err
 	}
-	limited, err := startMock(ctx, s.options, s.folder, "mockcloud-limited")
+	calm, err := startMock(ctx, s.options, s.folder, "mockcloud-calm")
 	if err != nil {
 		return nil, err
 	}
-	rows, err := s.neighbours(ctx, limited)
-	return rows, errors.Join(err, limited.stop())
+	rows, err := s.neighbours(ctx, calm)
+	return rows, errors.Join(err, calm.stop())
 }
 
-func (s *stage) neighbours(ctx context.Context, limited *mock) ([]row, error) {
-	at := newCloud(limitedCloud, limited)
+func (s *stage) neighbours(ctx context.Context, calm *mock) ([]row, error) {
+	at := newCloud(calmCloud, calm)
 	at.Spec.Limits = pcapi.CloudLimits{}
-	for _, object := range []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: neighbour}}, at, newGroup(largeGroup, limitedCloud)} {
+	for _, object := range []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: neighbour}}, at} {
 		if err := s.client.Create(ctx, object); err != nil {
 			return nil, fmt.Errorf("creating %T %s: %w", object, object.GetName(), err)
 		}
@@ -58,73 +133,78 @@ func (s *stage) neighbours(ctx context.Context, limited *mock) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := s.listed(ctx, limited, 1); err != nil {
-		return nil, stopAfter(err, m)
-	}
-	rows, err := s.compare(ctx, at)
-	if err != nil {
-		return nil, stopAfter(err, m)
-	}
-	if err := s.clear(ctx); err != nil {
-		return nil, stopAfter(err, m)
+	rows := []row{heading(fmt.Sprintf("From create to Ready of one VM, p99 of %d, against that without other work", samples))}
+	for i, work := range otherWorks(s.options.vms) {
+		more, err := s.besideWork(ctx, fmt.Sprintf("w%d", i), work)
+		if err != nil {
+			return nil, stopAfter(fmt.Errorf("%s: %w", work.title, err), m)
+		}
+		rows = append(rows, more)
 	}
 	return rows, errors.Join(s.client.Delete(ctx, at), m.stop())
 }
 
-func (s *stage) compare(ctx context.Context, at *pcapi.Cloud) ([]row, error) {
+// besideWork takes the times without and with other work, which it removes then.
+func (s *stage) besideWork(ctx context.Context, prefix string, work otherWork) (row, error) {
+	say("%s", work.title)
+	at, err := startMock(ctx, s.options, s.folder, "mockcloud-"+prefix, work.args...)
+	if err != nil {
+		return row{}, err
+	}
+	busy, on := newCloud(busyCloud, at), calmCloud
+	busy.Spec.Limits, busy.Spec.PollInterval = work.limits, metav1.Duration{Duration: 10 * time.Second}
+	if err := s.client.Create(ctx, busy); err != nil {
+		return row{}, errors.Join(fmt.Errorf("creating Cloud %s: %w", busyCloud, err), at.stop())
+	}
+	if work.same {
+		on = busyCloud
+	}
+	measured, err := s.compare(ctx, prefix, on, work, at)
+	if err == nil {
+		err = s.clear(ctx, at)
+	}
+	return measured, errors.Join(err, at.stop())
+}
+
+func (s *stage) compare(ctx context.Context, prefix, on string, work otherWork, at *mock) (row, error) {
+	if err := s.listed(ctx, at, 1); err != nil {
+		return row{}, err
+	}
+	if work.prepare != nil {
+		if err := work.prepare(ctx, s, at); err != nil {
+			return row{}, err
+		}
+	}
 	f, err := s.followIn(ctx, neighbour, "")
 	if err != nil {
-		return nil, err
+		return row{}, err
 	}
 	defer f.stop()
-	say("creating %d VMs one after the other, without other work", idleVMs)
-	created := 0
-	idle, err := s.oneByOne(ctx, f, "idle", func() bool { created++; return created > idleVMs })
+	idle, err := s.paced(ctx, f, prefix+"-idle", on)
 	if err != nil {
-		return nil, err
+		return row{}, err
 	}
-	say("the same while a group grows to %d", s.options.vms)
-	begun := time.Now()
-	full, err := s.grow(ctx, largeGroup, s.options.vms)
+	if err := work.begin(ctx, s, at); err != nil {
+		return row{}, err
+	}
+	busy, err := s.paced(ctx, f, prefix+"-busy", on)
 	if err != nil {
-		return nil, err
+		return row{}, err
 	}
-	var grown error
-	beside, err := s.oneByOne(ctx, f, "beside", func() bool {
-		select {
-		case grown = <-full:
-			return true
-		default:
-			return false
-		}
-	})
-	if err := errors.Join(err, grown); err != nil {
-		return nil, err
-	}
-	return besideRows(s.options.vms, time.Since(begun), at.Spec.Limits, idle, beside), nil
+	ratio := percentile(busy, 99).Seconds() / percentile(idle, 99).Seconds()
+	detail := fmt.Sprintf("p99 %s, p50 %s, longest %s; without %s, %s, %s", inMillis(percentile(busy, 99)), inMillis(percentile(busy, 50)),
+		inMillis(slices.Max(busy)), inMillis(percentile(idle, 99)), inMillis(percentile(idle, 50)), inMillis(slices.Max(idle)))
+	say("  times as long: %.1f; %s", ratio, detail)
+	return aim(work.title+", times as long", fmt.Sprintf("%.1f", ratio), fmt.Sprintf("≤ %d", aimedRatio), ratio <= aimedRatio, detail), nil
 }
 
-// grow scales a group. The channel receives when all members are Ready.
-func (s *stage) grow(ctx context.Context, group string, n int) (<-chan error, error) {
-	f, err := s.follow(ctx, group)
-	if err != nil {
-		return nil, err
-	}
-	done := make(chan error, 1)
-	go func() {
-		defer f.stop()
-		done <- f.ready(ctx, n)
-	}()
-	return done, s.scale(ctx, group, n)
-}
-
-// oneByOne creates VMs, each when the previous one is Ready, until enough returns
-// true. It returns the time from create to Ready of each.
-func (s *stage) oneByOne(ctx context.Context, f *follower, prefix string, enough func() bool) ([]time.Duration, error) {
+// paced creates VMs, each when the last one is Ready and pace has passed. It returns the
+// time from create to Ready of each.
+func (s *stage) paced(ctx context.Context, f *follower, prefix, on string) ([]time.Duration, error) {
 	var took []time.Duration
-	for i := 0; !enough(); i++ {
+	for i := range samples {
 		f.prefix = fmt.Sprintf("%s%d", prefix, i)
-		vm := newVM(f.prefix, 0, limitedCloud)
+		vm := newVM(f.prefix, 0, on)
 		vm.Namespace = neighbour
 		begun := time.Now()
 		if err := s.client.Create(ctx, vm); err != nil {
@@ -134,23 +214,36 @@ func (s *stage) oneByOne(ctx context.Context, f *follower, prefix string, enough
 			return nil, err
 		}
 		took = append(took, time.Since(begun))
+		select {
+		case <-time.After(pace - time.Since(begun)):
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
 	return took, nil
 }
 
-// clear deletes the objects on the limited Cloud, without the limits.
-func (s *stage) clear(ctx context.Context) error {
-	unlimited := newCloud(limitedCloud, &mock{}).Spec.Limits
+func (s *stage) limit(ctx context.Context, limits pcapi.CloudLimits) error {
 	patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"limits":{"requestsPerSecond":%d,"burst":%d,"maxInFlight":%d}}}`,
-		unlimited.RequestsPerSecond, unlimited.Burst, unlimited.MaxInFlight))
-	if err := s.client.Patch(ctx, &pcapi.Cloud{ObjectMeta: metav1.ObjectMeta{Name: limitedCloud}}, patch); err != nil {
-		return fmt.Errorf("raising the limits of Cloud %s: %w", limitedCloud, err)
+		limits.RequestsPerSecond, limits.Burst, max(16, limits.MaxInFlight)))
+	if err := s.client.Patch(ctx, &pcapi.Cloud{ObjectMeta: metav1.ObjectMeta{Name: busyCloud}}, patch); err != nil {
+		return fmt.Errorf("changing the limits of Cloud %s: %w", busyCloud, err)
 	}
-	if err := s.client.Delete(ctx, newGroup(largeGroup, "")); err != nil {
-		return fmt.Errorf("deleting VmGroup %s: %w", largeGroup, err)
+	return nil
+}
+
+// clear deletes the other work and the Cloud, without limits and faults.
+func (s *stage) clear(ctx context.Context, at *mock) error {
+	if err := errors.Join(at.heal(ctx), s.limit(ctx, newCloud(busyCloud, &mock{}).Spec.Limits)); err != nil {
+		return err
 	}
-	if err := s.client.DeleteAllOf(ctx, &pcapi.VM{}, client.InNamespace(neighbour)); err != nil {
-		return fmt.Errorf("deleting the VMs in namespace %s: %w", neighbour, err)
+	if err := s.client.Delete(ctx, newGroup(crowd, "")); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("deleting VmGroup %s: %w", crowd, err)
+	}
+	for _, in := range []string{namespace, neighbour} {
+		if err := s.client.DeleteAllOf(ctx, &pcapi.VM{}, client.InNamespace(in)); err != nil {
+			return fmt.Errorf("deleting the VMs in namespace %s: %w", in, err)
+		}
 	}
 	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, waitTimeout, true, func(ctx context.Context) (bool, error) {
 		var list pcapi.VMList
@@ -158,27 +251,20 @@ func (s *stage) clear(ctx context.Context) error {
 		return len(list.Items) == 0, err
 	})
 	if err != nil {
-		return fmt.Errorf("waiting for the VMs of Cloud %s to be deleted: %w", limitedCloud, err)
+		return fmt.Errorf("waiting for the VMs to be deleted: %w", err)
+	}
+	busy := newCloud(busyCloud, at)
+	if err := s.client.Delete(ctx, busy); err != nil {
+		return fmt.Errorf("deleting Cloud %s: %w", busyCloud, err)
+	}
+	err = wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, waitTimeout, true, func(ctx context.Context) (bool, error) {
+		err := s.client.Get(ctx, client.ObjectKeyFromObject(busy), busy)
+		return err != nil, client.IgnoreNotFound(err)
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for Cloud %s to be deleted: %w", busyCloud, err)
 	}
 	return nil
-}
-
-func besideRows(n int, took time.Duration, limits pcapi.CloudLimits, idle, beside []time.Duration) []row {
-	quiet, busy := percentile(idle, 99), percentile(beside, 99)
-	ratio := busy.Seconds() / quiet.Seconds()
-	text := func(of []time.Duration) (figure, detail string) {
-		return inMillis(percentile(of, 99)), fmt.Sprintf("%d VMs, p50 %s, longest %s", len(of), inMillis(percentile(of, 50)), inMillis(slices.Max(of)))
-	}
-	alone, aloneDetail := text(idle)
-	crowded, crowdedDetail := text(beside)
-	return []row{
-		heading(fmt.Sprintf("One VM after the other, while a group in another namespace grows to %d on the same Cloud (%d calls per second)",
-			n, limits.RequestsPerSecond)),
-		info("p99 from create to Ready, without other work", alone, aloneDetail),
-		aim("p99 beside the group", crowded, "≤ "+inMillis(aimedWait), busy <= aimedWait, crowdedDetail),
-		aim("times as long", fmt.Sprintf("%.1f", ratio), fmt.Sprintf("≤ %d", aimedRatio), ratio <= aimedRatio, ""),
-		info("the group meanwhile", fmt.Sprintf("%.0f VM/s", perSecond(n, took)), "two calls per VM, and those of the other VMs"),
-	}
 }
 
 func inMillis(d time.Duration) string { return fmt.Sprintf("%d ms", d.Milliseconds()) }

@@ -15,7 +15,7 @@
 //	rate.go     many VMs at once, by the operator and by the bare loop
 //	bare.go     the same writes with client-go only
 //	group.go    a group from 0 to many and back, and the bare loop
-//	beside.go   one VM after the other while a group grows
+//	beside.go   one VM after the other beside other work
 //	rest.go     heap, writes and calls at rest
 //	vsphere.go  calls and heap on a vCenter
 //	slow.go     a group on a vCenter whose clones take a minute

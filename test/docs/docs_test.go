@@ -28,6 +28,7 @@ import (
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud/transport"
+	"github.com/privatecloud/operator/internal/fairqueue"
 	_ "github.com/privatecloud/operator/internal/controller/cloud" // registers its metrics
 	_ "github.com/privatecloud/operator/internal/webhook/v1alpha1" // likewise
 )
@@ -268,6 +269,7 @@ func metricNames(t *testing.T) []string {
 	t.Helper()
 	registry := prometheus.NewRegistry()
 	transport.NewMetrics(registry)
+	fairqueue.New(nil, "vm", 1, nil)
 	described := make(chan *prometheus.Desc)
 	go func() {
 		defer close(described)
