@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
@@ -79,14 +80,16 @@ func newBareLoop(ctx context.Context, s *stage, sample string) (*bareLoop, error
 // start starts the watch. After ctx has ended and everything is written, the
 // channel receives the error.
 func (b *bareLoop) start(ctx context.Context) (<-chan error, error) {
-	list := b.vms.Get().Namespace(namespace).Resource("vms").Do(ctx)
-	var now pcapi.VMList
-	if err := list.Into(&now); err != nil {
-		return nil, err
-	}
-	events, err := retrying(ctx, now.ResourceVersion, func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-		options.Watch = true
-		return b.vms.Get().Namespace(namespace).Resource("vms").VersionedParams(&options, b.params).Watch(ctx)
+	events, known, err := informed(ctx, &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			var list pcapi.VMList
+			err := b.vms.Get().Namespace(namespace).Resource("vms").VersionedParams(&options, b.params).Do(ctx).Into(&list)
+			return &list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.Watch = true
+			return b.vms.Get().Namespace(namespace).Resource("vms").VersionedParams(&options, b.params).Watch(ctx)
+		},
 	})
 	if err != nil {
 		return nil, err
@@ -94,9 +97,15 @@ func (b *bareLoop) start(ctx context.Context) (<-chan error, error) {
 	queue := make(chan *pcapi.VM, bareQueue)
 	go func() {
 		defer close(queue)
-		for event := range events.ResultChan() {
-			if vm, isVM := event.Object.(*pcapi.VM); isVM && event.Type == watch.Added {
-				queue <- vm
+		defer events.Stop()
+		for {
+			select {
+			case event := <-events.ResultChan():
+				if vm, isVM := event.Object.(*pcapi.VM); isVM && event.Type == watch.Added && !known[vm.Namespace+"/"+vm.Name] {
+					queue <- vm
+				}
+			case <-ctx.Done():
+				return
 			}
 		}
 	}()

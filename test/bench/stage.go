@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
@@ -206,22 +207,35 @@ func (s *stage) follow(ctx context.Context, prefix string) (*follower, error) {
 }
 
 func (s *stage) followIn(ctx context.Context, namespace, prefix string) (*follower, error) {
-	var list pcapi.VMList
-	if err := s.client.List(ctx, &list, client.InNamespace(namespace), client.Limit(1)); err != nil {
-		return nil, fmt.Errorf("listing VMs: %w", err)
-	}
-	events, err := retrying(ctx, list.ResourceVersion, func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-		return s.client.Watch(ctx, &pcapi.VMList{}, client.InNamespace(namespace), &client.ListOptions{Raw: &options})
+	events, _, err := informed(ctx, &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			var list pcapi.VMList
+			err := s.client.List(ctx, &list, client.InNamespace(namespace), &client.ListOptions{Raw: &options})
+			return &list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			return s.client.Watch(ctx, &pcapi.VMList{}, client.InNamespace(namespace), &client.ListOptions{Raw: &options})
+		},
 	})
-	if err != nil {
-		return nil, fmt.Errorf("watching VMs: %w", err)
-	}
-	return &follower{events: events, prefix: prefix}, nil
+	return &follower{events: events, prefix: prefix}, err
 }
 
-// retrying resumes a watch that the API server closed because it was too slow.
-func retrying(ctx context.Context, from string, begin cache.WatchFuncWithContext) (watch.Interface, error) {
-	return watchtools.NewRetryWatcherWithContext(ctx, from, &cache.ListWatch{WatchFuncWithContext: begin})
+// informed returns the events of VMs from an informer, which lists them again when the API
+// server has dropped the version from which a watch is to go on. known are the keys of the
+// VMs that exist already, of which there are events as well.
+func informed(ctx context.Context, vms *cache.ListWatch) (events watch.Interface, known map[string]bool, err error) {
+	indexer, informer, events, _ := watchtools.NewIndexerInformerWatcher(vms, &pcapi.VM{})
+	ctx, cancel := context.WithTimeout(ctx, waitTimeout)
+	defer cancel()
+	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+		events.Stop()
+		return nil, nil, fmt.Errorf("listing VMs: %w", ctx.Err())
+	}
+	known = map[string]bool{}
+	for _, key := range indexer.ListKeys() {
+		known[key] = true
+	}
+	return events, known, nil
 }
 
 // ready waits until n VMs are Ready.
