@@ -2,12 +2,9 @@ package vsphere
 
 import (
 	"context"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/vmware/govmomi/vim25/types"
 )
 
@@ -76,86 +73,4 @@ func (n *names) of(ctx context.Context, at *site, refs map[types.ManagedObjectRe
 func isGone(err error) bool {
 	_, gone := faultOf(err).(*types.ManagedObjectNotFound)
 	return gone
-}
-
-// maxRefs bounds refs.
-const maxRefs = 200_000
-
-// refs remembers the ids of VMs by their number in the vCenter, since a VM that is not
-// accessible does not show its id.
-type refs struct {
-	mu  sync.Mutex
-	ids map[uint64]uuid.UUID
-}
-
-func (r *refs) put(ref types.ManagedObjectReference, id string) {
-	number, ok := numberOf(ref)
-	parsed, err := uuid.Parse(id)
-	if !ok || err != nil {
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.ids == nil || len(r.ids) >= maxRefs {
-		r.ids = map[uint64]uuid.UUID{}
-	}
-	r.ids[number] = parsed
-}
-
-// id returns the id that a VM had, empty if it is not known.
-func (r *refs) id(ref types.ManagedObjectReference) string {
-	number, ok := numberOf(ref)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if id, known := r.ids[number]; ok && known {
-		return id.String()
-	}
-	return ""
-}
-
-// find returns the VM that had an id.
-func (r *refs) find(id string) (types.ManagedObjectReference, bool) {
-	wanted, err := uuid.Parse(id)
-	if err != nil {
-		return types.ManagedObjectReference{}, false
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for number, known := range r.ids {
-		if known == wanted {
-			return types.ManagedObjectReference{Type: "VirtualMachine", Value: "vm-" + strconv.FormatUint(number, 10)}, true
-		}
-	}
-	return types.ManagedObjectReference{}, false
-}
-
-// count returns how many ids are remembered.
-func (r *refs) count() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.ids)
-}
-
-// all returns the ids that are remembered.
-func (r *refs) all() map[string]bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	ids := make(map[string]bool, len(r.ids))
-	for _, id := range r.ids {
-		ids[id.String()] = true
-	}
-	return ids
-}
-
-func (r *refs) forget(ref types.ManagedObjectReference) {
-	number, _ := numberOf(ref)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.ids, number)
-}
-
-func numberOf(ref types.ManagedObjectReference) (uint64, bool) {
-	digits, ok := strings.CutPrefix(ref.Value, "vm-")
-	number, err := strconv.ParseUint(digits, 10, 64)
-	return number, ok && err == nil
 }

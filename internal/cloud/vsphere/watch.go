@@ -262,9 +262,8 @@ func (w *watch) gone(left []types.ManagedObjectReference) []string {
 			w.ids.forget(ref)
 		}
 	}
-	if len(ids) == 0 {
-		return nil
-	}
-	held := w.ids.all()
-	return slices.DeleteFunc(ids, func(id string) bool { return held[id] })
+	return slices.DeleteFunc(ids, func(id string) bool {
+		_, held := w.ids.find(id)
+		return held
+	})
 }
