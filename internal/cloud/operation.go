@@ -33,6 +33,12 @@ type Operation struct {
 	// ServerID is the server that it is about, empty while there is none. A create that
 	// failed without one has made none.
 	ServerID string
+	// Server is the server after a change that took effect, read after the end of the
+	// operation; nil where the cloud did not say. It has the id ServerID.
+	Server *Server
+	// Gone is whether a deletion that took effect proves that the server does not exist
+	// any more, whatever reads say.
+	Gone bool
 }
 
 // ConfirmNotFound returns err, unless it says that the server of this id does not

@@ -98,6 +98,10 @@ type CreateServer struct {
 	// IdempotencyKey makes the call safe to send again: the same key and body
 	// yield the same server. Ignored by clouds without Idempotency.
 	IdempotencyKey string
+
+	// First: no create with this key was sent before. It is no part of the body. A client
+	// may omit the search for the server of an earlier create.
+	First bool `json:"-"`
 }
 
 // UpdateServer changes a server in place. Nil fields stay as they are.

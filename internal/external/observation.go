@@ -49,8 +49,9 @@ type Observation[R any] struct {
 	ClaimedAt time.Time
 	// ClaimProved: the status holds the claim, so that no user wrote it.
 	ClaimProved bool
-	// Fresh: this reconcile stored the claim, so nothing was sent before it.
-	Fresh bool
+	// Fresh: this reconcile stored the claim, so nothing was sent before it. First: no
+	// other manager can have sent a create since, either.
+	Fresh, First bool
 
 	// Resource is what the cloud holds for the object; nil if that is not known or gone.
 	Resource *R

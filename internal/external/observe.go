@@ -99,7 +99,7 @@ func (l *Lifecycle[T, R, S]) observeResource(ctx context.Context, obj T, obs S, 
 	switch {
 	case id == "" && l.OnDemand && known && len(o.Candidates) == 0:
 		return l.askCreated(ctx, obj, obs, created)
-	case id == "" || o.Resource != nil || o.Working:
+	case id == "" || o.Resource != nil || o.Working || o.Gone:
 		l.Looks.Forget(obj.GetUID())
 		return nil
 	}

@@ -119,7 +119,7 @@ func (l *Lifecycle[T, R, S]) observeEffect(ctx context.Context, obj T, obs S, re
 	}
 	switch {
 	case o.Operation.Kind == OperationDelete && state.Err == nil:
-		o.Deleted = true
+		o.Deleted, o.Gone = true, state.Gone
 		l.Tracker.Removed(obj.GetUID(), o.Now, true)
 		return nil
 	case id == "":
@@ -128,7 +128,7 @@ func (l *Lifecycle[T, R, S]) observeEffect(ctx context.Context, obj T, obs S, re
 		}
 		return nil
 	}
-	r, err := l.kind.Get(ctx, obs, id)
+	r, err := l.resourceAfter(ctx, obs, id, state)
 	created := record.ID == "" && o.Operation.Kind == OperationCreate
 	switch {
 	case notFound(err): // reads may lag behind: it is looked for
@@ -150,6 +150,15 @@ func (l *Lifecycle[T, R, S]) observeEffect(ctx context.Context, obj T, obs S, re
 	}
 	l.read(obj, obs, r)
 	return nil
+}
+
+// resourceAfter returns the resource after an operation: as the cloud has answered with the
+// operation, or else as a read shows it.
+func (l *Lifecycle[T, R, S]) resourceAfter(ctx context.Context, obs S, id string, state cloud.Operation) (R, error) {
+	if r, ok := any(state.Server).(*R); ok && r != nil && l.kind.Identify(*r).ID == id {
+		return *r, nil
+	}
+	return l.kind.Get(ctx, obs, id)
 }
 
 // observeFault records why an operation failed. That a create had no effect is the

@@ -123,6 +123,7 @@ func (l *Lifecycle[T, R, S]) look(_ context.Context, obj T, obs S) error {
 // create sends the create. Every answer that is not clear counts as sent.
 func (l *Lifecycle[T, R, S]) create(ctx context.Context, obj T, obs S) error {
 	o, uid := obs.External(), obj.GetUID()
+	o.First = o.Fresh && l.alone()
 	result, err := l.kind.Create(ctx, obj, obs)
 	if err == nil {
 		return l.created(obj, obs, result)

@@ -52,10 +52,15 @@ type Cloud struct {
 	needsStop bool
 	// operating means that changes of servers are operations, which end when
 	// FinishOperations is called.
-	operating   bool
-	operations  *store[operation]
-	serverKeys  keys[cloud.CreateServer, cloud.Server]
-	networkKeys keys[cloud.CreateNetwork, cloud.Network]
+	operating bool
+	// proving means that operations say what they have made, and that a server is gone.
+	proving bool
+	// firsts are the names of creates that came as the first with their key, and repeated
+	// those of them whose key another create had used.
+	firsts, repeated []string
+	operations       *store[operation]
+	serverKeys       keys[cloud.CreateServer, cloud.Server]
+	networkKeys      keys[cloud.CreateNetwork, cloud.Network]
 
 	// watches is closed to end the calls of Watch, of which watchers are under way.
 	watches  chan struct{}

@@ -1,6 +1,11 @@
 package fake
 
-import "reflect"
+import (
+	"reflect"
+	"slices"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
 
 // keys remembers creates by their idempotency key: Req is the request, Res what
 // it created.
@@ -28,4 +33,24 @@ func (k keys[Req, Res]) put(key string, req Req, id string, res Res) {
 	if key != "" {
 		k[key] = keyed[Req, Res]{req: req, id: id, res: res}
 	}
+}
+
+// recordFirst records a create that came as the first with its key. The caller holds mu.
+func (c *Cloud) recordFirst(req cloud.CreateServer) {
+	c.firsts = append(c.firsts, req.Name)
+	_, made := c.serverKeys[req.IdempotencyKey]
+	open := slices.ContainsFunc(c.operations.ordered(), func(one stored[operation]) bool {
+		return one.item.key == req.IdempotencyKey && !one.item.Done
+	})
+	if made || open {
+		c.repeated = append(c.repeated, req.Name)
+	}
+}
+
+// FirstCreates returns the names of the creates that came as the first with their key, and
+// of those of them whose key an earlier create had used.
+func (c *Cloud) FirstCreates() (first, repeated []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.firsts), slices.Clone(c.repeated)
 }

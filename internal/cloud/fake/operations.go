@@ -30,6 +30,13 @@ func (c *Cloud) GetOperation(ctx context.Context, id string) (cloud.Operation, e
 		if !ok {
 			return cloud.Operation{}, failure(op, cloud.NotFound, "no such operation")
 		}
+		if c.proving && found.Done && found.Err == nil {
+			server, exists := c.servers.get(found.ServerID)
+			server = c.reported(server)
+			if found.Gone = !exists; exists {
+				found.Server = &server
+			}
+		}
 		return found.Operation, nil
 	})
 }
@@ -75,6 +82,13 @@ func (c *Cloud) SetOperating(operating bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.operating = operating
+}
+
+// SetProving sets whether operations say what they have made, and that a server is gone.
+func (c *Cloud) SetProving(proving bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.proving = proving
 }
 
 // SetProgress sets how much of all open operations is done, in percent.

@@ -46,7 +46,12 @@ func (c *Cloud) CreateServer(ctx context.Context, req cloud.CreateServer) (cloud
 	needs.when(req.PowerState == cloud.PowerOff, cloud.PowerAtCreate)
 	needs.when(len(req.Labels) > 0, cloud.Labels)
 	req.Labels = maps.Clone(req.Labels)
+	first := req.First
+	req.First = false // it is no part of the body
 	return do(ctx, c, call{verb: CreateServer, object: req.Name, op: op, needs: needs}, func() (cloud.Result, error) {
+		if first {
+			c.recordFirst(req)
+		}
 		if c.operating {
 			return c.createLater(op, req)
 		}

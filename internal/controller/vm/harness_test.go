@@ -103,6 +103,9 @@ func newHarness(t testing.TB, caps cloud.Capabilities, objects ...client.Object)
 		if err := h.cloud.Misuse(); err != nil {
 			t.Errorf("a call that the cloud does not support: %v", err)
 		}
+		if _, repeated := h.cloud.FirstCreates(); len(repeated) > 0 {
+			t.Errorf("creates of %q came as the first with a key that another create had used", repeated)
+		}
 	})
 	return h
 }

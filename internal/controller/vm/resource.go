@@ -266,7 +266,8 @@ func (k *kind) another(vm *pcapi.VM, obs *observation, server cloud.Server, befo
 // request is the create, without fields that the cloud does not support.
 func (k *kind) request(vm *pcapi.VM, obs *observation) cloud.CreateServer {
 	req := cloud.CreateServer{
-		Name: vm.Spec.VMName, Template: vm.Spec.Template, Folder: vm.Spec.Folder, NetworkID: obs.networkID, IdempotencyKey: string(vm.UID),
+		Name: vm.Spec.VMName, Template: vm.Spec.Template, Folder: vm.Spec.Folder, NetworkID: obs.networkID,
+		IdempotencyKey: string(vm.UID), First: obs.First,
 	}
 	if vm.Spec.CPU != nil {
 		req.CPU = int(*vm.Spec.CPU)
