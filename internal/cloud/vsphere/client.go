@@ -4,8 +4,10 @@ import (
 	"context"
 	"net/http"
 	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/cloud/transport"
@@ -30,7 +32,12 @@ type Client struct {
 	names     names
 	refs      refs
 	creating  creating
+	folders   folders
 	hidden    hidden
+	tasks     tasks
+	// taskAge is how old what is known of a task may be.
+	taskAge time.Duration
+	vms     batch[types.ManagedObjectReference, entity]
 }
 
 var _ cloud.Client = (*Client)(nil)
@@ -68,7 +75,7 @@ func newOver(base http.RoundTripper, cfg Config) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{
-		place: cfg.Place, log: cfg.Log.WithValues("cloud", cfg.Name), transport: t, usage: transport.NewUsage(), polling: defaultPolling, locating: make(chan struct{}, 1),
+		place: cfg.Place, log: cfg.Log.WithValues("cloud", cfg.Name), transport: t, usage: transport.NewUsage(), polling: defaultPolling, taskAge: defaultTaskAge, locating: make(chan struct{}, 1),
 		redactor: transport.NewRedactor(cfg.Credentials.Password, cfg.Credentials.Token, string(cfg.Credentials.Key)),
 	}
 	c.session = newSession(c, cfg, endpoint, &held.Login)

@@ -48,9 +48,13 @@ func (c *Client) CreateServer(ctx context.Context, req cloud.CreateServer) (clou
 }
 
 // made returns the VM that an earlier create with this key made, wherever it is now;
-// nil if there is none.
+// nil if there is none. Before the first create with the key there is none, unless a
+// listing has shown a VM with its id.
 func (c *Client) made(ctx context.Context, op string, at *site, id string, req cloud.CreateServer) (*cloud.Server, error) {
 	if req.IdempotencyKey == "" {
+		return nil, nil //nolint:nilnil // there is none, and that is no error
+	}
+	if _, listed := c.refs.find(id); req.First && !listed {
 		return nil, nil //nolint:nilnil // there is none, and that is no error
 	}
 	vm, err := c.byID(ctx, op, at, id)
@@ -63,26 +67,30 @@ func (c *Client) made(ctx context.Context, op string, at *site, id string, req c
 	return c.claim(ctx, at, vm, id, originOf(req))
 }
 
-// clone sends the create, unless the name is taken already.
+// clone sends the create. If the name is taken already, the vCenter refuses the clone, at
+// once or in its task.
 func (c *Client) clone(ctx context.Context, op string, at *site, from template, id string, req cloud.CreateServer) (cloud.Result, error) {
 	done, ok := c.creating.choose(shortened(req.Folder))
 	if !ok {
 		return cloud.Result{}, refuse(op, cloud.Busy, "the folder %s is being removed", quote(req.Folder))
 	}
 	defer done()
-	in, err := ensureFolder(ctx, op, at, req.Folder)
+	in, remembered, err := c.ensureFolder(ctx, op, at, req.Folder)
 	if err != nil {
 		return cloud.Result{}, c.fail(ctx, op, c.misplaced(ctx, at, err))
 	}
-	taken, err := child(ctx, at, in, req.Name)
-	if err != nil {
-		return cloud.Result{}, c.fail(ctx, op, c.misplaced(ctx, at, err))
+	task, err := c.sendClone(ctx, at, from, in, id, req)
+	if remembered && refusedUntaken(err) { // the folder may be gone
+		c.folders.forget(shortened(req.Folder))
+		found, _, missing := c.ensureFolder(ctx, op, at, req.Folder)
+		if missing != nil {
+			return cloud.Result{}, c.fail(ctx, op, c.misplaced(ctx, at, missing))
+		}
+		if found != in {
+			in = found
+			task, err = c.sendClone(ctx, at, from, in, id, req)
+		}
 	}
-	if taken != nil {
-		existing, err := c.holder(ctx, at, *taken, id, originOf(req))
-		return resultOf(existing), c.failed(ctx, op, err)
-	}
-	res, err := methods.CloneVM_Task(ctx, at.vim, &types.CloneVM_Task{This: from.ref, Folder: in, Name: req.Name, Spec: c.cloneSpec(at, from, id, req)})
 	if duplicate, ok := faultOf(err).(*types.DuplicateName); ok {
 		existing, err := c.holder(ctx, at, duplicate.Object, id, originOf(req))
 		return resultOf(existing), c.failed(ctx, op, err)
@@ -90,9 +98,25 @@ func (c *Client) clone(ctx context.Context, op string, at *site, from template, 
 	if err != nil {
 		return cloud.Result{}, c.notCloned(ctx, op, at, err)
 	}
-	operation := operation{kind: createOperation, task: res.Returnval.Value, server: id}
+	operation := operation{kind: createOperation, task: task.Value, server: id, request: digest(req)}
 	c.creating.began(in, operation.task)
+	c.started(task)
 	return cloud.Result{Operation: operation.String()}, nil
+}
+
+func (c *Client) sendClone(ctx context.Context, at *site, from template, in types.ManagedObjectReference, id string, req cloud.CreateServer) (task types.ManagedObjectReference, err error) {
+	res, err := methods.CloneVM_Task(ctx, at.vim, &types.CloneVM_Task{This: from.ref, Folder: in, Name: req.Name, Spec: c.cloneSpec(at, from, id, req)})
+	if err != nil {
+		return task, err
+	}
+	return res.Returnval, nil
+}
+
+// refusedUntaken reports whether the vCenter refused a clone, and not because of its name.
+func refusedUntaken(err error) bool {
+	_, unclear := errors.AsType[*exchangeError](err)
+	_, taken := faultOf(err).(*types.DuplicateName)
+	return err != nil && faultOf(err) != nil && !unclear && !taken
 }
 
 // notCloned returns the error of a clone that the vCenter did not accept.
@@ -166,6 +190,9 @@ var (
 	errTaken  = &cloud.Error{Kind: cloud.Taken, Code: "DuplicateName", Detail: "the folder has a VM of this name"}
 )
 
+// reusedDetail says why a create is refused whose key another one has used.
+const reusedDetail = "a VM was created for this object already, from another spec"
+
 // holder returns the VM that has the name, if the create with this origin made it.
 func (c *Client) holder(ctx context.Context, at *site, ref types.ManagedObjectReference, id string, asked origin) (*cloud.Server, error) {
 	vm, err := c.marked(ctx, at, ref, id)
@@ -216,7 +243,7 @@ func (c *Client) claim(ctx context.Context, at *site, vm *entity, id string, ask
 	case from.Key != asked.Key || asked.Key == "":
 		return nil, errTaken
 	case from.Request != asked.Request:
-		return nil, refuse("", cloud.KeyReused, "a VM was created for this object already, from another spec")
+		return nil, refuse("", cloud.KeyReused, "%s", reusedDetail)
 	}
 	servers, err := c.servers(ctx, at, []entity{*vm})
 	if err != nil {

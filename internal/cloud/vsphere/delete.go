@@ -47,7 +47,8 @@ func (c *Client) DeleteServer(ctx context.Context, id string) (cloud.Result, err
 	if err != nil {
 		return cloud.Result{}, changed(c.fail(ctx, op, err), err)
 	}
-	return cloud.Result{Operation: operation{kind: deleteOperation, task: res.Returnval.Value, server: id, folder: vm.reference("parent").Value}.String()}, nil
+	c.started(res.Returnval)
+	return cloud.Result{Operation: operation{kind: deleteOperation, task: res.Returnval.Value, server: id, folder: vm.reference(parentPath).Value}.String()}, nil
 }
 
 // powerOff powers the VM off, and waits a short time for it.
@@ -59,9 +60,10 @@ func (c *Client) powerOff(ctx context.Context, op string, at *site, vm entity) e
 	if err != nil {
 		return changed(c.fail(ctx, op, err), err)
 	}
+	c.started(started)
 	end := time.Now().Add(powerOffHold)
 	for pause := powerOffLook; time.Now().Before(end); pause *= 2 {
-		info, err := task(ctx, at, started.Value)
+		info, err := c.task(ctx, at, started.Value, time.Now())
 		if err != nil {
 			return c.fail(ctx, op, err)
 		}

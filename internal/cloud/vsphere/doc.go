@@ -22,13 +22,16 @@
 //	hidden.go       whether there are VMs that the vCenter cannot read
 //	faults.go       what the faults of the vCenter mean
 //	site.go         finds the Place in the inventory, and says what is missing
-//	names.go        names of hosts and folders, and ids of VMs, that are remembered
+//	batch.go        one read for all calls that want something at about the same time
+//	names.go        names of hosts and folders that are remembered
+//	refs.go         ids of VMs that are remembered
 //	properties.go   reads properties, and makes servers of VMs
 //	mark.go         the owner's mark, ids and names
 //
 // Calls:
 //
 //	read.go         names, one server
+//	look.go         reads VMs by their references
 //	list.go         pages of servers
 //	watch.go        changes of servers, as the vCenter reports them
 //	feed.go         a property collector that records which VMs have changed
@@ -37,7 +40,8 @@
 //	folders.go      folders of groups
 //	update.go       size, labels, power
 //	delete.go       deletion of VMs that carry the mark
-//	operations.go   tasks
+//	operations.go   what became of a change
+//	tasks.go        reads tasks
 //	hosts.go        hosts and their graphics devices
 //	networks.go     there are none
 package vsphere

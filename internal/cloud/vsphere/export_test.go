@@ -9,3 +9,6 @@ const MaxPages = maxPages
 func (c *Client) SetPolling(wait, grace time.Duration) {
 	c.polling.wait, c.polling.grace = wait, grace
 }
+
+// SetTaskAge changes how old what is known of a task may be.
+func (c *Client) SetTaskAge(age time.Duration) { c.taskAge = age }

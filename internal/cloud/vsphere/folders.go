@@ -34,25 +34,75 @@ func folder(ctx context.Context, op string, at *site, name string) (*types.Manag
 	return found, err
 }
 
+// folderHold is how long a folder is used without looking for it again: somebody may move it
+// out of the root.
+const folderHold = 10 * time.Second
+
+// folders remembers the folders that VMs were created in.
+type folders struct {
+	mu    sync.Mutex
+	of    *site
+	known map[string]foundFolder
+}
+
+type foundFolder struct {
+	ref types.ManagedObjectReference
+	at  time.Time
+}
+
+func (f *folders) get(at *site, name string) (types.ManagedObjectReference, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	found, ok := f.known[name]
+	return found.ref, ok && f.of == at && time.Since(found.at) < folderHold
+}
+
+func (f *folders) put(at *site, name string, ref types.ManagedObjectReference, since time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.of != at || len(f.known) >= maxFolders {
+		f.of, f.known = at, map[string]foundFolder{}
+	}
+	f.known[name] = foundFolder{ref, since}
+}
+
+// maxFolders bounds the folders that are remembered.
+const maxFolders = 10_000
+
+func (f *folders) forget(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.known, name)
+}
+
 // ensureFolder returns the folder of a name below the root, and makes it if there is none.
-func ensureFolder(ctx context.Context, op string, at *site, name string) (types.ManagedObjectReference, error) {
+// The caller has chosen it. It reports whether the folder was found by an earlier call.
+func (c *Client) ensureFolder(ctx context.Context, op string, at *site, name string) (in types.ManagedObjectReference, remembered bool, err error) {
+	if known, ok := c.folders.get(at, shortened(name)); ok {
+		return known, true, nil
+	}
+	since := time.Now()
 	for range 3 {
 		found, err := folder(ctx, op, at, name)
 		if err != nil {
-			return types.ManagedObjectReference{}, err
+			return in, false, err
 		}
-		if found != nil {
-			return *found, nil
+		if found == nil {
+			res, err := methods.CreateFolder(ctx, at.vim, &types.CreateFolder{This: at.root, Name: shortened(name)})
+			if _, exists := faultOf(err).(*types.DuplicateName); exists { // another call made it
+				continue
+			}
+			if err != nil {
+				return in, false, err
+			}
+			found = &res.Returnval
 		}
-		res, err := methods.CreateFolder(ctx, at.vim, &types.CreateFolder{This: at.root, Name: shortened(name)})
-		if err == nil {
-			return res.Returnval, nil
+		if *found != at.root {
+			c.folders.put(at, shortened(name), *found, since)
 		}
-		if _, exists := faultOf(err).(*types.DuplicateName); !exists { // else another call made it
-			return types.ManagedObjectReference{}, err
-		}
+		return *found, false, nil
 	}
-	return types.ManagedObjectReference{}, refuse(op, cloud.Busy, "the folder %s is made and removed by others at the same time", quote(name))
+	return in, false, refuse(op, cloud.Busy, "the folder %s is made and removed by others at the same time", quote(name))
 }
 
 // creatingHold is how long a create that nobody asks for keeps its folder.
@@ -148,8 +198,8 @@ func (c *Client) removeFolder(ctx context.Context, at *site, folder types.Manage
 	if folder == at.root || folder == at.templates || folder.Value == "" {
 		return
 	}
-	found, err := retrieve(ctx, at.vim, "Folder", []string{"name", "parent"}, folder)
-	if err != nil || len(found) != 1 || found[0].reference("parent") != at.root {
+	found, err := retrieve(ctx, at.vim, "Folder", []string{"name", parentPath}, folder)
+	if err != nil || len(found) != 1 || found[0].reference(parentPath) != at.root {
 		return
 	}
 	done, ok := c.creating.remove(unescaped(found[0].text("name")), folder)
@@ -157,6 +207,7 @@ func (c *Client) removeFolder(ctx context.Context, at *site, folder types.Manage
 		return
 	}
 	defer done()
+	c.folders.forget(unescaped(found[0].text("name")))
 	found, err = retrieve(ctx, at.vim, "Folder", []string{"childEntity"}, folder)
 	if err != nil || len(found) != 1 {
 		return

@@ -26,10 +26,12 @@ type operation struct {
 	server string
 	// folder is the one that a deletion may leave empty.
 	folder string
+	// request is the digest of what a create asks for; empty in ids of older versions.
+	request string
 }
 
 func (o operation) String() string {
-	return strings.TrimSuffix(strings.Join([]string{o.kind, o.task, o.server, o.folder}, "/"), "/")
+	return strings.TrimSuffix(strings.Join([]string{o.kind, o.task, o.server, o.folder + o.request}, "/"), "/")
 }
 
 // parseOperation reads an id. It reports false if it is of no operation.
@@ -41,7 +43,12 @@ func parseOperation(id string) (operation, bool) {
 	if len(parts) != 4 || parts[1] == "" || parts[2] == "" {
 		return operation{}, false
 	}
-	o := operation{kind: parts[0], task: parts[1], server: parts[2], folder: parts[3]}
+	o := operation{kind: parts[0], task: parts[1], server: parts[2]}
+	if o.kind == createOperation {
+		o.request = parts[3]
+	} else {
+		o.folder = parts[3]
+	}
 	return o, o.kind == createOperation || o.kind == updateOperation || o.kind == deleteOperation
 }
 
@@ -64,7 +71,7 @@ func (c *Client) GetOperation(ctx context.Context, id string) (cloud.Operation, 
 	if err != nil {
 		return cloud.Operation{}, c.fail(ctx, op, err)
 	}
-	info, err := task(ctx, at, what.task)
+	info, err := c.task(ctx, at, what.task, time.Now().Add(-c.taskAge))
 	if err == nil && info == nil {
 		c.creating.ended(what.task)
 		return cloud.Operation{}, refuse(op, cloud.NotFound, "the vCenter does not know the task any more")
@@ -82,31 +89,20 @@ func (c *Client) GetOperation(ctx context.Context, id string) (cloud.Operation, 
 	return state, nil
 }
 
-// task returns a task, nil if the vCenter does not know it any more.
-func task(ctx context.Context, at *site, name string) (*types.TaskInfo, error) {
-	found, err := retrieve(ctx, at.vim, "Task", []string{"info"}, types.ManagedObjectReference{Type: "Task", Value: name})
-	if isGone(err) || err == nil && len(found) == 0 {
-		return nil, nil //nolint:nilnil // there is none, and that is no error
-	}
-	if err != nil {
-		return nil, err
-	}
-	info, ok := found[0].props["info"].(types.TaskInfo)
-	if !ok {
-		return nil, refuse("", cloud.Unreadable, "the task has no state")
-	}
-	return &info, nil
-}
-
 func (c *Client) stateOf(ctx context.Context, op string, at *site, what operation, info *types.TaskInfo) (cloud.Operation, error) {
 	state := cloud.Operation{ServerID: what.server, Progress: int(min(100, max(0, info.Progress)))}
 	switch info.State {
 	case types.TaskInfoStateSuccess:
 		state.Done, state.Progress = true, 100
-		if what.kind == deleteOperation {
+		var err error
+		switch what.kind {
+		case createOperation:
+			state.Server, err = c.cloned(ctx, at, what, info)
+		case deleteOperation:
+			state.Gone = true // the task destroyed the VM that had the id when it began
 			c.removeFolder(ctx, at, types.ManagedObjectReference{Type: "Folder", Value: what.folder})
 		}
-		return state, nil
+		return state, err
 	case types.TaskInfoStateError:
 		return c.failedTask(ctx, op, at, what, info)
 	default:
@@ -115,6 +111,25 @@ func (c *Client) stateOf(ctx context.Context, op string, at *site, what operatio
 		state.ServerID = "" // it is not found before the task has ended
 	}
 	return state, nil
+}
+
+// cloned returns the VM that the task of a create made, nil unless it is as the create asked
+// for: then a search finds out.
+func (c *Client) cloned(ctx context.Context, at *site, what operation, info *types.TaskInfo) (*cloud.Server, error) {
+	ref, ok := info.Result.(types.ManagedObjectReference)
+	if !ok || ref.Type != "VirtualMachine" {
+		return nil, nil //nolint:nilnil // the task does not say which one it is, and that is no error
+	}
+	vm, err := c.look(ctx, at, ref)
+	if vm == nil || err != nil || !vm.inside || !vm.created() || vm.flag(templatePath) || vm.text(uuidPath) != what.server {
+		return nil, err
+	}
+	c.refs.put(ref, what.server)
+	servers, err := c.servers(ctx, at, []entity{*vm})
+	if err != nil || len(servers) == 0 {
+		return nil, err
+	}
+	return &servers[0], nil
 }
 
 // failedTask returns the state of a task that ended with a fault.
@@ -198,6 +213,9 @@ func (c *Client) duplicate(ctx context.Context, at *site, what operation, info *
 	}
 	if key := vm.origin().Key; key == "" || idOf(key) != what.server {
 		return cloud.Operation{Done: true, Err: &taken}, nil
+	}
+	if request := vm.origin().Request; what.request != "" && request != what.request {
+		return cloud.Operation{Done: true, Err: refuse("create server", cloud.KeyReused, "%s", reusedDetail)}, nil
 	}
 	return cloud.Operation{Done: true, Progress: 100, ServerID: what.server}, nil
 }

@@ -21,6 +21,7 @@ const (
 	templatePath    = "config.template"
 	statsPath       = "summary.quickStats"
 	powerPath       = "runtime.powerState"
+	parentPath      = "parent"
 )
 
 // extraPath is the path of one key of the extraConfig, which as a whole is long.
@@ -28,7 +29,7 @@ func extraPath(key string) string { return `config.extraConfig["` + key + `"]` }
 
 // vmPaths are what is read of a VM.
 var vmPaths = []string{
-	"name", "parent", uuidPath, summaryUUIDPath, templatePath, "config.createDate", versionPath,
+	"name", parentPath, uuidPath, summaryUUIDPath, templatePath, "config.createDate", versionPath,
 	"config.hardware.numCPU", "config.hardware.memoryMB", extraPath(labelsKey), extraPath(originKey),
 	powerPath, connectionPath, "runtime.host", "runtime.maxCpuUsage", statsPath,
 }
@@ -39,7 +40,9 @@ type entity struct {
 	props map[string]types.AnyType
 	// faults are why properties are missing.
 	faults map[string]types.BaseMethodFault
-	// inside is whether it is below the root; set by Client.look.
+	// above are the folders that it is in, and inside is whether the root is one of them;
+	// set by Client.look.
+	above  []types.ManagedObjectReference
 	inside bool
 }
 

@@ -2,7 +2,6 @@ package vsphere
 
 import (
 	"context"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/vmware/govmomi/vim25/methods"
@@ -139,36 +138,6 @@ func isID(text string) bool {
 	return err == nil && parsed.String() == text
 }
 
-// look reads a VM and the folders that it is in; nil if it does not exist.
-func (c *Client) look(ctx context.Context, at *site, ref types.ManagedObjectReference) (*entity, error) {
-	const up = "up"
-	found, err := collect(ctx, at.vim, types.PropertyFilterSpec{
-		PropSet: []types.PropertySpec{{Type: "VirtualMachine", PathSet: vmPaths}, {Type: "Folder", PathSet: []string{"name"}}},
-		ObjectSet: []types.ObjectSpec{{Obj: ref, SelectSet: []types.BaseSelectionSpec{&types.TraversalSpec{
-			SelectionSpec: types.SelectionSpec{Name: up}, Type: "ManagedEntity", Path: "parent", SelectSet: []types.BaseSelectionSpec{&types.SelectionSpec{Name: up}},
-		}}}},
-	})
-	if err != nil && !isGone(err) {
-		return nil, err
-	}
-	var vm *entity
-	inside := false
-	for _, object := range found {
-		if object.ref == ref {
-			vm = &object
-			continue
-		}
-		inside = inside || object.ref == at.root
-		c.names.put(object.ref, unescaped(object.text("name")), time.Now())
-	}
-	if vm == nil {
-		c.refs.forget(ref)
-		return nil, nil //nolint:nilnil // there is none, and that is no error
-	}
-	vm.inside = inside
-	return vm, nil
-}
-
 // inaccessible returns the VM that had an id and cannot be read at the moment, so that
 // a search does not find it; nil if there is none.
 func (c *Client) inaccessible(ctx context.Context, at *site, id string) (*entity, error) {
@@ -218,7 +187,7 @@ func (c *Client) servers(ctx context.Context, at *site, vms []entity) ([]cloud.S
 	wanted := map[types.ManagedObjectReference]bool{}
 	for _, vm := range vms {
 		wanted[vm.reference("runtime.host")] = true
-		if parent := vm.reference("parent"); parent != at.root {
+		if parent := vm.reference(parentPath); parent != at.root {
 			wanted[parent] = true
 		}
 	}
@@ -235,7 +204,7 @@ func (c *Client) servers(ctx context.Context, at *site, vms []entity) ([]cloud.S
 		}
 		server := vm.server(id)
 		server.Host = named[vm.reference("runtime.host")]
-		server.Folder = named[vm.reference("parent")]
+		server.Folder = named[vm.reference(parentPath)]
 		if asked := vm.origin().Folder; shortened(asked) == server.Folder {
 			server.Folder = asked
 		}

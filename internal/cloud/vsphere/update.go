@@ -52,6 +52,7 @@ func (c *Client) UpdateServer(ctx context.Context, id string, req cloud.UpdateSe
 	if err != nil {
 		return cloud.Result{}, changed(c.fail(ctx, op, resizeFault(vm, req, err)), err)
 	}
+	c.started(started)
 	return cloud.Result{Operation: operation{kind: updateOperation, task: started.Value, server: id}.String()}, nil
 }
 

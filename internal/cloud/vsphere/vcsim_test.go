@@ -2,6 +2,7 @@ package vsphere_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/privatecloud/operator/internal/cloud/transport"
 	"github.com/privatecloud/operator/internal/cloud/vsphere"
@@ -45,5 +46,6 @@ func (v *vcenter) client(t *testing.T, change ...func(*vsphere.Config)) *vsphere
 		t.Fatalf("New: %v", err)
 	}
 	t.Cleanup(func() { c.Close(t.Context()) })
+	c.SetTaskAge(10 * time.Millisecond) // tests look again soon
 	return c
 }

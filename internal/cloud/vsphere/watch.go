@@ -159,6 +159,9 @@ func (w *watch) follow(ctx context.Context) error {
 		if err := w.call(ctx, func(ctx context.Context) error { return w.read(ctx, got, &change) }); err != nil {
 			return w.client.misplaced(ctx, w.at, err)
 		}
+		if got.any() {
+			w.client.tasks.expire() // a task may have ended, for which the change makes the caller look
+		}
 		if !got.more && len(w.unread) == 0 {
 			change.AsOf = asked
 		}

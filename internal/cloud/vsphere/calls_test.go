@@ -1,0 +1,409 @@
+package vsphere_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloud/vsphere"
+	"github.com/privatecloud/operator/internal/cloud/vsphere/vcsim"
+)
+
+const (
+	vmCall     = "RetrievePropertiesEx: VirtualMachine"
+	folderCall = "RetrievePropertiesEx: Folder"
+)
+
+// wantCalls checks which calls came since the last ForgetCalls.
+func (v *vcenter) wantCalls(t *testing.T, when string, want map[string]int) {
+	t.Helper()
+	if diff := cmp.Diff(want, v.Front.Calls()); diff != "" {
+		t.Errorf("%s: calls (-want +got):\n%s", when, diff)
+	}
+	v.Front.ForgetCalls()
+}
+
+// await waits until the tasks of operations have ended.
+func (v *vcenter) await(ids ...string) {
+	for _, id := range ids {
+		task := v.Model.Map().Get(types.ManagedObjectReference{Type: "Task", Value: strings.Split(id, "/")[1]})
+		task.(*simulator.Task).Wait() //nolint:forcetypeassert // it is a task
+	}
+}
+
+// begin sends creates, and returns the ids of their operations, whose tasks have ended.
+func (v *vcenter) begin(t *testing.T, c *vsphere.Client, names ...string) []string {
+	t.Helper()
+	var ids []string
+	for _, name := range names {
+		result, err := c.CreateServer(t.Context(), cloud.CreateServer{Name: name, IdempotencyKey: uuid.NewString(), First: true})
+		if err != nil {
+			t.Fatalf("CreateServer(%s): %v", name, err)
+		}
+		ids = append(ids, result.Operation)
+	}
+	v.await(ids...)
+	return ids
+}
+
+// states asks for all operations at once.
+func states(t *testing.T, c *vsphere.Client, ids []string) (all []cloud.Operation, errs []error) {
+	t.Helper()
+	all, errs = make([]cloud.Operation, len(ids)), make([]error, len(ids))
+	var calls sync.WaitGroup
+	for i, id := range ids {
+		calls.Go(func() { all[i], errs[i] = c.GetOperation(t.Context(), id) })
+	}
+	calls.Wait()
+	return all, errs
+}
+
+func TestVMTakesFewCalls(t *testing.T) {
+	v := newVCenter(t)
+	c := v.client(t)
+	remove(t, c, create(t, c, cloud.CreateServer{Name: "first", IdempotencyKey: uuid.NewString()}).ID) // the client learns what it remembers
+	v.Front.ForgetCalls()
+	result, err := c.CreateServer(t.Context(), cloud.CreateServer{Name: "web", IdempotencyKey: uuid.NewString(), First: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.wantCalls(t, "a create", map[string]int{"CloneVM_Task": 1})
+	v.await(result.Operation)
+	made, err := c.GetOperation(t.Context(), result.Operation)
+	if err != nil || !made.Done || made.Server == nil || made.Server.ID != made.ServerID || made.Server.State != cloud.StateActive {
+		t.Fatalf("the operation of the create: %+v, %v, want it done with the server", made, err)
+	}
+	v.wantCalls(t, "the end of a create", map[string]int{vcsim.TaskCall: 1, vmCall: 1})
+	result, err = c.DeleteServer(t.Context(), made.ServerID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	looks := v.Front.Calls()[vcsim.TaskCall] // their number depends on how long it takes to power the VM off
+	v.wantCalls(t, "a deletion", map[string]int{"FindAllByUuid": 1, vmCall: 1, "PowerOffVM_Task": 1, vcsim.TaskCall: max(1, looks), "Destroy_Task": 1})
+	v.await(result.Operation)
+	gone, err := c.GetOperation(t.Context(), result.Operation)
+	if want := (cloud.Operation{Done: true, Progress: 100, ServerID: made.ServerID, Gone: true}); err != nil || !cmp.Equal(gone, want) {
+		t.Errorf("the operation of the deletion: %+v, %v, want %+v", gone, err, want)
+	}
+	v.wantCalls(t, "the end of a deletion", map[string]int{vcsim.TaskCall: 1})
+}
+
+func TestTasksAreReadTogether(t *testing.T) {
+	const n = 100
+	v := newVCenter(t)
+	v.Front.LeaveStopped()
+	c := v.client(t)
+	c.SetTaskAge(time.Second)
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("vm-%d", i)
+	}
+	release := v.Front.HoldTasks()
+	ids := v.begin(t, c, names...)
+	v.Front.ForgetCalls()
+	running, errs := states(t, c, ids)
+	for i, state := range running {
+		if state.Done || state.Progress != 42 || errs[i] != nil {
+			t.Errorf("%s: %+v, %v, want it running", names[i], state, errs[i])
+		}
+	}
+	if calls := v.Front.Calls()[vcsim.TaskCall]; calls > 2 {
+		t.Errorf("%d reads of %d tasks, want at most 2", calls, n)
+	}
+	release()
+	ended := time.Now()
+	pause := time.NewTicker(10 * time.Millisecond)
+	defer pause.Stop()
+	for state := (cloud.Operation{}); !state.Done; <-pause.C {
+		var err error
+		if state, err = c.GetOperation(t.Context(), ids[0]); err != nil || time.Since(ended) > 5*time.Second {
+			t.Fatalf("%s after its end: %+v, %v, want it done", time.Since(ended), state, err)
+		}
+	}
+	v.Front.ForgetCalls()
+	done, errs := states(t, c, ids[1:])
+	for i, state := range done {
+		if !state.Done || state.Server == nil || errs[i] != nil {
+			t.Errorf("%s: %+v, %v, want it done", names[i+1], state, errs[i])
+		}
+	}
+	if calls := v.Front.Calls()[vcsim.TaskCall]; calls > 2 {
+		t.Errorf("%d reads of %d tasks that have ended, want at most 2", calls, n)
+	}
+}
+
+func TestTasksAreReadAgainAfterAReportedChange(t *testing.T) {
+	v := newVCenter(t)
+	v.Front.LeaveStopped()
+	c := v.client(t)
+	c.SetTaskAge(time.Second)
+	changes := make(chan cloud.Change, 100)
+	watching := make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		defer close(watching)
+		_ = c.Watch(ctx, func(change cloud.Change) error { changes <- change; return nil })
+	}()
+	defer func() { cancel(); <-watching }()
+	release := v.Front.HoldTasks()
+	ids := v.begin(t, c, "web")
+	until := func(done func(cloud.Server) bool) {
+		for change := range changes {
+			if slices.ContainsFunc(change.Servers, done) {
+				return
+			}
+		}
+	}
+	until(func(s cloud.Server) bool { return s.Name == "web" })
+	if state, err := c.GetOperation(t.Context(), ids[0]); err != nil || state.Done {
+		t.Fatalf("%+v, %v, want it running", state, err)
+	}
+	release()
+	v.Change(v.VM("web").Self, types.PropertyChange{Name: "config.hardware.numCPU", Val: int32(7)})
+	until(func(s cloud.Server) bool { return s.CPU == 7 })
+	if state, err := c.GetOperation(t.Context(), ids[0]); err != nil || !state.Done {
+		t.Errorf("after a change was reported: %+v, %v, want it done", state, err)
+	}
+}
+
+func TestForgottenTaskIsNotFoundAndOthersAreNot(t *testing.T) {
+	v := newVCenter(t)
+	v.Front.LeaveStopped()
+	c := v.client(t)
+	c.SetTaskAge(time.Second)
+	v.Front.HoldTasks()
+	ids := v.begin(t, c, "one", "two", "three")
+	ctx := *v.Model.Service.Context // a lock belongs to one Context
+	v.Model.Map().Remove(&ctx, types.ManagedObjectReference{Type: "Task", Value: strings.Split(ids[1], "/")[1]})
+	v.Front.ForgetCalls()
+	for range 2 {
+		got, errs := states(t, c, ids)
+		for i, state := range got {
+			if forgotten := cloud.Is(errs[i], cloud.NotFound); forgotten != (i == 1) || state.Done {
+				t.Errorf("operation %d: %+v, %v, want NotFound for the forgotten one alone", i, state, errs[i])
+			}
+		}
+	}
+	if calls := v.Front.Calls()[vcsim.TaskCall]; calls > 2 {
+		t.Errorf("%d reads, want at most 2", calls)
+	}
+}
+
+func TestTasksAreReadWhenTheSessionHasEnded(t *testing.T) {
+	v := newVCenter(t)
+	v.Front.LeaveStopped()
+	c := v.client(t)
+	c.SetTaskAge(time.Second)
+	v.Front.HoldTasks()
+	ids := v.begin(t, c, "one", "two")
+	for round := range 3 {
+		ids = append(ids, v.begin(t, c, fmt.Sprintf("another-%d", round))...) // which no read has had
+		if err := v.EndSessions(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		got, errs := states(t, c, ids)
+		if err := errors.Join(errs...); err != nil {
+			t.Errorf("round %d: %v", round, err)
+		}
+		for i, state := range got {
+			if state.Done || state.Progress != 42 {
+				t.Errorf("round %d: operation %d: %+v, want it running", round, i, state)
+			}
+		}
+	}
+}
+
+func TestTaskThatCannotBeReadFailsItsCallsAlone(t *testing.T) {
+	v := newVCenter(t)
+	v.Front.LeaveStopped()
+	c := v.client(t)
+	ids := v.begin(t, c, "one", "two")
+	restore := v.Front.Answer(func(method string) (int, string) {
+		if method == "RetrievePropertiesEx" {
+			return vcsim.Fault("NoPermission")
+		}
+		return 0, ""
+	})
+	_, errs := states(t, c, ids)
+	restore()
+	for _, err := range errs {
+		wantError(t, err, cloud.Rejected, "get operation")
+	}
+	done, errs := states(t, c, ids)
+	if err := errors.Join(errs...); err != nil || !done[0].Done || !done[1].Done {
+		t.Errorf("once tasks can be read: %+v, %v", done, err)
+	}
+}
+
+func TestFolderIsLookedForOnceForCreatesInARow(t *testing.T) {
+	v := newVCenter(t)
+	c := v.client(t)
+	make := func(name string) cloud.CreateServer {
+		return cloud.CreateServer{Name: name, Folder: "team-a", IdempotencyKey: uuid.NewString(), First: true}
+	}
+	create(t, c, make("one"))
+	v.Front.ForgetCalls()
+	if _, err := c.CreateServer(t.Context(), make("two")); err != nil {
+		t.Fatal(err)
+	}
+	v.wantCalls(t, "the second VM of a folder", map[string]int{"CloneVM_Task": 1})
+}
+
+func TestFolderThatOthersRemovedIsMadeAgain(t *testing.T) {
+	v := newVCenter(t)
+	c, other := v.client(t), v.client(t)
+	one := create(t, c, cloud.CreateServer{Name: "one", Folder: "team-a"})
+	remove(t, other, one.ID)
+	req := cloud.CreateServer{Name: "two", Folder: "team-a", IdempotencyKey: uuid.NewString()}
+	if got := create(t, c, req); got.Folder != "team-a" {
+		t.Errorf("the VM is in folder %q", got.Folder)
+	}
+}
+
+func TestTakenNameFailsTheOperation(t *testing.T) {
+	v := newVCenter(t)
+	c := v.client(t)
+	mine := cloud.CreateServer{Name: "web", CPU: 2, IdempotencyKey: uuid.NewString(), First: true}
+	made := create(t, c, mine)
+	theirs, larger := mine, mine
+	theirs.IdempotencyKey, larger.CPU = uuid.NewString(), 4
+	for name, tc := range map[string]struct {
+		req  cloud.CreateServer
+		kind cloud.Kind
+	}{
+		"another key: taken":                 {theirs, cloud.Taken},
+		"the key, another size: key reused":  {larger, cloud.KeyReused},
+		"the key and the size: the same VM":  {mine, ""},
+		"an unknown key, no key at all: own": {cloud.CreateServer{Name: "web"}, cloud.Taken},
+	} {
+		t.Run(name, func(t *testing.T) {
+			fresh := v.client(t) // has seen no VM
+			result, err := fresh.CreateServer(t.Context(), tc.req)
+			if err != nil || result.Operation == "" {
+				t.Fatalf("%+v, %v, want an operation", result, err)
+			}
+			v.await(result.Operation)
+			state, err := fresh.GetOperation(t.Context(), result.Operation)
+			switch {
+			case err != nil || !state.Done:
+				t.Fatalf("%+v, %v, want it done", state, err)
+			case tc.kind == "" && (state.Err != nil || state.ServerID != made.ID):
+				t.Errorf("%+v, want VM %s", state, made.ID)
+			case tc.kind != "" && (state.Err == nil || state.Err.Kind != tc.kind || state.ServerID != ""):
+				t.Errorf("%+v, want %s", state, tc.kind)
+			}
+		})
+	}
+	if got := list(t, c); len(got) != 1 {
+		t.Errorf("%d VMs, want one", len(got))
+	}
+}
+
+// Somebody renames the VM of a create, and the object loses its claim, so that the next
+// create looks like the first one.
+func TestRenamedVMThatAListingShowsIsFoundBeforeTheFirstCreate(t *testing.T) {
+	v := newVCenter(t)
+	req := cloud.CreateServer{Name: "web", IdempotencyKey: uuid.NewString(), First: true}
+	made := create(t, v.client(t), req)
+	v.Change(v.VM("web").Self, types.PropertyChange{Name: "name", Val: "renamed"})
+	c := v.client(t)
+	list(t, c)
+	v.Front.ForgetCalls()
+	result, err := c.CreateServer(t.Context(), req)
+	if err != nil || result.Server.ID != made.ID {
+		t.Errorf("CreateServer: %+v, %v, want VM %s", result, err, made.ID)
+	}
+	if calls := v.Front.Calls(); calls["CloneVM_Task"] != 0 {
+		t.Errorf("calls %v, want no clone", calls)
+	}
+}
+
+// What the task of a create made is not taken for the VM of the create once it is another.
+func TestClonedVMThatWasChangedIsSearchedFor(t *testing.T) {
+	for name, change := range map[string]types.PropertyChange{
+		"it has another id":  {Name: "config.instanceUuid", Val: uuid.NewString()},
+		"it lost its mark":   {Name: "config.extraConfig", Val: []types.BaseOptionValue(nil)},
+		"it is a template":   {Name: "config.template", Val: true},
+		"it is inaccessible": {Name: "config.instanceUuid", Val: ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := newVCenter(t)
+			c := v.client(t)
+			ids := v.begin(t, c, "web")
+			v.Change(v.VM("web").Self, change)
+			state, err := c.GetOperation(t.Context(), ids[0])
+			if err != nil || !state.Done || state.Server != nil {
+				t.Errorf("%+v, %v, want it done without a server", state, err)
+			}
+		})
+	}
+}
+
+func TestVMIsGoneOnlyAfterItsOwnDeletion(t *testing.T) {
+	v := newVCenter(t)
+	c := v.client(t)
+	made := create(t, c, cloud.CreateServer{Name: "web"})
+	result, err := c.UpdateServer(t.Context(), made.ID, cloud.UpdateServer{CPU: new(4)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.await(result.Operation)
+	state, err := c.GetOperation(t.Context(), result.Operation)
+	if err != nil || !state.Done || state.Gone {
+		t.Errorf("a change: %+v, %v, want it done, and the VM there", state, err)
+	}
+	restore := v.FailTasks("Destroy_Task", &types.ResourceInUse{}, nil)
+	result, err = c.DeleteServer(t.Context(), made.ID)
+	restore()
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.await(result.Operation)
+	state, err = c.GetOperation(t.Context(), result.Operation)
+	if err != nil || state.Err == nil || state.Gone {
+		t.Errorf("a deletion that fails: %+v, %v, want its fault, and the VM there", state, err)
+	}
+}
+
+func TestReadsOfVMsAreShared(t *testing.T) {
+	const n = 20
+	v := newVCenter(t)
+	v.Front.LeaveStopped()
+	c := v.client(t)
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprintf("vm-%d", i)
+	}
+	ids := v.begin(t, c, names...)
+	v.Front.ForgetCalls()
+	done, errs := states(t, c, ids)
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for i, state := range done {
+		if state.Server == nil || state.Server.Name != names[i] {
+			t.Fatalf("operation %d: %+v, want server %s", i, state, names[i])
+		}
+		seen[state.Server.ID] = true
+	}
+	if len(seen) != n {
+		t.Errorf("%d ids of %d VMs", len(seen), n)
+	}
+	calls := maps.Clone(v.Front.Calls())
+	if calls[vmCall] > n/2 || calls[folderCall] > 0 {
+		t.Errorf("calls %v for %d VMs, want them read together", calls, n)
+	}
+}

@@ -1,0 +1,106 @@
+package vsphere
+
+import (
+	"context"
+	"time"
+
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+const (
+	// defaultTaskAge is how old what is known of a task may be. Meanwhile calls share one
+	// read of all tasks.
+	defaultTaskAge = time.Second
+	// taskHold is how long a task that nobody asks for is read along with others: longer
+	// than the operator waits between two looks at an operation.
+	taskHold = 2 * time.Minute
+)
+
+// tasks reads tasks by their value.
+type tasks = batch[string, taskState]
+
+// taskState is what was read of a task.
+type taskState struct {
+	info types.TaskInfo
+	err  error
+}
+
+// started records a task that this client began, so that it is read along with others.
+func (c *Client) started(task types.ManagedObjectReference) {
+	c.tasks.add(task.Value, time.Now().Add(taskHold))
+}
+
+// task returns a task as it was at since or later, nil if the vCenter does not know it any
+// more.
+func (c *Client) task(ctx context.Context, at *site, name string, since time.Time) (*types.TaskInfo, error) {
+	state, known, err := c.tasks.get(ctx, name, since, func(names []string, end func(map[string]taskState, error)) error {
+		return c.shared(ctx, func(ctx context.Context) {
+			found, err := c.readTasks(ctx, at, names)
+			end(found, err)
+		})
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case !known:
+		c.tasks.drop(name)
+		return nil, nil //nolint:nilnil // there is none, and that is no error
+	case state.err != nil:
+		return nil, state.err
+	}
+	switch state.info.State {
+	case types.TaskInfoStateSuccess, types.TaskInfoStateError:
+		c.tasks.drop(name)
+	default:
+		c.tasks.add(name, time.Now().Add(taskHold))
+	}
+	return &state.info, nil
+}
+
+// shared makes a call for several callers: it does not end with the first of them, and
+// counts for the limits as none's.
+func (c *Client) shared(ctx context.Context, do func(context.Context)) error {
+	ctx, end, err := c.begin(cloud.WithFlow(context.WithoutCancel(ctx), ""), "")
+	if err != nil {
+		return err
+	}
+	go func() {
+		defer end()
+		do(ctx)
+	}()
+	return nil
+}
+
+// readTasks reads tasks in one call. Those that the vCenter has forgotten are not in the
+// result.
+func (c *Client) readTasks(ctx context.Context, at *site, names []string) (map[string]taskState, error) {
+	spec := types.PropertyFilterSpec{
+		PropSet: []types.PropertySpec{{Type: "Task", PathSet: []string{"info"}}}, ReportMissingObjectsInResults: new(true),
+	}
+	for _, name := range names {
+		spec.ObjectSet = append(spec.ObjectSet, types.ObjectSpec{Obj: types.ManagedObjectReference{Type: "Task", Value: name}})
+	}
+	var found []entity
+	err := c.session.sure(ctx, func() (missing bool, err error) {
+		found, err = collect(ctx, at.vim, spec)
+		return err == nil && len(found) < len(names), err
+	})
+	if err != nil {
+		return nil, err
+	}
+	states := make(map[string]taskState, len(found))
+	for _, task := range found {
+		if task.deleted() {
+			continue
+		}
+		info, ok := task.props["info"].(types.TaskInfo)
+		state := taskState{info: info}
+		if !ok {
+			state.err = refuse("", cloud.Unreadable, "the task has no state")
+		}
+		states[task.ref.Value] = state
+	}
+	return states, nil
+}
