@@ -250,12 +250,12 @@ func TestTaskThatCannotBeReadFailsItsCallsAlone(t *testing.T) {
 func TestFolderIsLookedForOnceForCreatesInARow(t *testing.T) {
 	v := newVCenter(t)
 	c := v.client(t)
-	make := func(name string) cloud.CreateServer {
+	inFolder := func(name string) cloud.CreateServer {
 		return cloud.CreateServer{Name: name, Folder: "team-a", IdempotencyKey: uuid.NewString(), First: true}
 	}
-	create(t, c, make("one"))
+	create(t, c, inFolder("one"))
 	v.Front.ForgetCalls()
-	if _, err := c.CreateServer(t.Context(), make("two")); err != nil {
+	if _, err := c.CreateServer(t.Context(), inFolder("two")); err != nil {
 		t.Fatal(err)
 	}
 	v.wantCalls(t, "the second VM of a folder", map[string]int{"CloneVM_Task": 1})
@@ -361,7 +361,7 @@ func TestVMIsGoneOnlyAfterItsOwnDeletion(t *testing.T) {
 	}
 	v.await(result.Operation)
 	state, err := c.GetOperation(t.Context(), result.Operation)
-	if err != nil || !state.Done || state.Gone {
+	if err != nil || !state.Done || state.Gone || state.Server == nil || state.Server.CPU != 4 {
 		t.Errorf("a change: %+v, %v, want it done, and the VM there", state, err)
 	}
 	restore := v.FailTasks("Destroy_Task", &types.ResourceInUse{}, nil)

@@ -97,7 +97,12 @@ func (c *Client) stateOf(ctx context.Context, op string, at *site, what operatio
 		var err error
 		switch what.kind {
 		case createOperation:
-			state.Server, err = c.cloned(ctx, at, what, info)
+			made, _ := info.Result.(types.ManagedObjectReference)
+			state.Server, err = c.after(ctx, at, what, made)
+		case updateOperation:
+			if info.Entity != nil {
+				state.Server, err = c.after(ctx, at, what, *info.Entity)
+			}
 		case deleteOperation:
 			state.Gone = true // the task destroyed the VM that had the id when it began
 			c.removeFolder(ctx, at, types.ManagedObjectReference{Type: "Folder", Value: what.folder})
@@ -113,15 +118,14 @@ func (c *Client) stateOf(ctx context.Context, op string, at *site, what operatio
 	return state, nil
 }
 
-// cloned returns the VM that the task of a create made, nil unless it is as the create asked
-// for: then a search finds out.
-func (c *Client) cloned(ctx context.Context, at *site, what operation, info *types.TaskInfo) (*cloud.Server, error) {
-	ref, ok := info.Result.(types.ManagedObjectReference)
-	if !ok || ref.Type != "VirtualMachine" {
+// after returns the VM of a task that took effect, nil unless it is certain that it is the one
+// of the operation: then a search finds out.
+func (c *Client) after(ctx context.Context, at *site, what operation, ref types.ManagedObjectReference) (*cloud.Server, error) {
+	if ref.Type != "VirtualMachine" {
 		return nil, nil //nolint:nilnil // the task does not say which one it is, and that is no error
 	}
 	vm, err := c.look(ctx, at, ref)
-	if vm == nil || err != nil || !vm.inside || !vm.created() || vm.flag(templatePath) || vm.text(uuidPath) != what.server {
+	if vm == nil || err != nil || !vm.inside || vm.flag(templatePath) || vm.text(uuidPath) != what.server || what.kind == createOperation && !vm.created() {
 		return nil, err
 	}
 	c.refs.put(ref, what.server)
