@@ -18,7 +18,7 @@ import (
 const (
 	vsphereCloud = "vsphere"
 	// mostSOAPCalls is the budget of calls in a VM's life, and aimedSOAPCalls the goal.
-	mostSOAPCalls  = 15
+	mostSOAPCalls  = 8
 	aimedSOAPCalls = 4
 	// mostRestCalls is the budget of calls a minute at rest: two listings of 1000 VMs.
 	// aimedRestCalls is the goal with change notification.
