@@ -266,8 +266,13 @@ func TestFolderThatOthersRemovedIsMadeAgain(t *testing.T) {
 	c, other := v.client(t), v.client(t)
 	one := create(t, c, cloud.CreateServer{Name: "one", Folder: "team-a"})
 	remove(t, other, one.ID)
-	req := cloud.CreateServer{Name: "two", Folder: "team-a", IdempotencyKey: uuid.NewString()}
-	if got := create(t, c, req); got.Folder != "team-a" {
+	req := cloud.CreateServer{Name: "two", Folder: "team-a", IdempotencyKey: uuid.NewString(), First: true}
+	two := create(t, c, req)
+	if two.Folder != "team-a" {
+		t.Errorf("the VM is in folder %q", two.Folder)
+	}
+	remove(t, other, two.ID)
+	if got := create(t, c, cloud.CreateServer{Name: "three", Folder: "team-a"}); got.Folder != "team-a" {
 		t.Errorf("the VM is in folder %q", got.Folder)
 	}
 }
@@ -283,10 +288,10 @@ func TestTakenNameFailsTheOperation(t *testing.T) {
 		req  cloud.CreateServer
 		kind cloud.Kind
 	}{
-		"another key: taken":                 {theirs, cloud.Taken},
-		"the key, another size: key reused":  {larger, cloud.KeyReused},
-		"the key and the size: the same VM":  {mine, ""},
-		"an unknown key, no key at all: own": {cloud.CreateServer{Name: "web"}, cloud.Taken},
+		"another key: taken":                {theirs, cloud.Taken},
+		"the key, another size: key reused": {larger, cloud.KeyReused},
+		"the key and the size: the same VM": {mine, ""},
+		"no key: taken":                     {cloud.CreateServer{Name: "web", First: true}, cloud.Taken},
 	} {
 		t.Run(name, func(t *testing.T) {
 			fresh := v.client(t) // has seen no VM
@@ -305,6 +310,13 @@ func TestTakenNameFailsTheOperation(t *testing.T) {
 				t.Errorf("%+v, want %s", state, tc.kind)
 			}
 		})
+	}
+	v.Front.ForgetCalls()
+	theirs.First = false
+	_, err := c.CreateServer(t.Context(), theirs)
+	wantError(t, err, cloud.Taken)
+	if calls := v.Front.Calls(); calls["CloneVM_Task"] > 0 {
+		t.Errorf("a repeated create made the calls %v, want no clone that fails", calls)
 	}
 	if got := list(t, c); len(got) != 1 {
 		t.Errorf("%d VMs, want one", len(got))

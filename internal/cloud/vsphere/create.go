@@ -75,9 +75,22 @@ func (c *Client) clone(ctx context.Context, op string, at *site, from template, 
 		return cloud.Result{}, refuse(op, cloud.Busy, "the folder %s is being removed", quote(req.Folder))
 	}
 	defer done()
+	if !req.First {
+		c.folders.forget(shortened(req.Folder))
+	}
 	in, remembered, err := c.ensureFolder(ctx, op, at, req.Folder)
 	if err != nil {
 		return cloud.Result{}, c.fail(ctx, op, c.misplaced(ctx, at, err))
+	}
+	if !req.First { // repeated creates would fill the vCenter's list of tasks with failures
+		taken, err := child(ctx, at, in, req.Name)
+		if err != nil {
+			return cloud.Result{}, c.fail(ctx, op, c.misplaced(ctx, at, err))
+		}
+		if taken != nil {
+			existing, err := c.holder(ctx, at, *taken, id, originOf(req))
+			return resultOf(existing), c.failed(ctx, op, err)
+		}
 	}
 	task, err := c.sendClone(ctx, at, from, in, id, req)
 	if remembered && refusedUntaken(err) { // the folder may be gone
