@@ -100,7 +100,7 @@ type CreateServer struct {
 	IdempotencyKey string
 
 	// First: no create with this key was sent before. It is no part of the body. A client
-	// may omit the search for the server of an earlier create.
+	// may omit the search for what an earlier create made.
 	First bool `json:"-"`
 }
 
