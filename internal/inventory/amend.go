@@ -1,8 +1,6 @@
 package inventory
 
 import (
-	"cmp"
-	"maps"
 	"slices"
 	"time"
 )
@@ -15,10 +13,10 @@ type changes map[string]*listed
 // servers that are the same.
 func (s *Snapshot) amended(by changes) (*Snapshot, []string) {
 	next := *s
-	replaced, added := map[*listed]bool{}, []*listed{}
 	var ids []string
+	gone, added := map[*listed]bool{}, []*listed{}
 	for id, server := range by {
-		before := s.servers[id]
+		before := s.ids.get(id)
 		switch {
 		case before == server, before != nil && server != nil && *before == *server:
 			continue
@@ -26,7 +24,7 @@ func (s *Snapshot) amended(by changes) (*Snapshot, []string) {
 			ids = append(ids, id)
 		}
 		if before != nil {
-			replaced[before] = true
+			gone[before] = true
 			next.bytes -= costOf(before)
 		}
 		if server != nil {
@@ -34,42 +32,13 @@ func (s *Snapshot) amended(by changes) (*Snapshot, []string) {
 			next.bytes += costOf(server)
 		}
 	}
-	if len(replaced)+len(added) == 0 {
+	if len(gone)+len(added) == 0 {
 		return &next, nil
 	}
-	next.revision, next.servers = revisions.Add(1), maps.Clone(s.servers)
-	for server := range replaced {
-		delete(next.servers, server.id)
-	}
-	for _, server := range added {
-		next.servers[server.id] = server
-	}
-	next.named = merged(s.named, replaced, added, serverName)
-	next.owned = merged(s.owned, replaced, slices.DeleteFunc(added, func(l *listed) bool { return ownerUID(l) == "" }), ownerUID)
-	next.transitional = nil
-	for _, server := range next.owned {
-		if server.state.Transitional() {
-			next.transitional = append(next.transitional, server)
-		}
-	}
+	next.revision = revisions.Add(1)
+	next.ids, next.named = s.ids.changed(gone, added), s.named.changed(gone, added)
+	next.owned = s.owned.changed(gone, slices.DeleteFunc(added, ownerless))
 	return &next, ids
-}
-
-// merged returns servers that are sorted by key without the replaced ones and with
-// those that were added, which it sorts.
-func merged(servers []*listed, replaced map[*listed]bool, added []*listed, key func(*listed) string) []*listed {
-	sortBy(added, key)
-	result := make([]*listed, 0, len(servers)+len(added))
-	for _, server := range servers {
-		if len(replaced) > 0 && replaced[server] {
-			continue
-		}
-		for len(added) > 0 && cmp.Less(key(added[0]), key(server)) {
-			result, added = append(result, added[0]), added[1:]
-		}
-		result = append(result, server)
-	}
-	return append(result, added...)
 }
 
 // later returns the later of two times.

@@ -46,14 +46,14 @@ func equalServers(a, b *listed) bool {
 // compared field since old.
 func (s *Snapshot) changed(old *Snapshot) []string {
 	var ids []string
-	for id, server := range s.servers {
-		if before, known := old.servers[id]; !known || !equalServers(before, server) {
-			ids = append(ids, id)
+	for server := range s.ids.notIn(&old.ids) {
+		if before := old.ids.get(server.id); before == nil || !equalServers(before, server) {
+			ids = append(ids, server.id)
 		}
 	}
-	for id := range old.servers {
-		if _, ok := s.servers[id]; !ok {
-			ids = append(ids, id)
+	for server := range old.ids.notIn(&s.ids) {
+		if !s.Has(server.id) {
+			ids = append(ids, server.id)
 		}
 	}
 	return ids
@@ -65,7 +65,7 @@ func (s *Snapshot) changed(old *Snapshot) []string {
 func (s *Snapshot) appeared(old *Snapshot, ids []string) []Ref {
 	var refs []Ref
 	for _, id := range ids {
-		server := s.servers[id]
+		server := s.ids.get(id)
 		if server == nil || server.owner == nil || server.owner.name == "" || old.Has(id) {
 			continue
 		}

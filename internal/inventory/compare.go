@@ -19,12 +19,8 @@ func (i *Inventory) untilComparison() time.Duration {
 // awaitsComparison reports whether an object waits for a listing, and a comparison of what
 // was reported does as well.
 func (i *Inventory) awaitsComparison() bool {
-	for _, since := range i.afterListing {
-		if i.servedByReports(since) {
-			return true
-		}
-	}
-	return false
+	since, waits := i.afterListing.earliest()
+	return waits && i.servedByReports(since)
 }
 
 // servedByReports reports whether a comparison is as new as a listing begun at since.

@@ -19,9 +19,11 @@
 //	inventory.go  one cloud: connection, brake, publishing a snapshot
 //	view.go       what reconcilers read and record
 //	polling.go    when the next listing is due, and which objects wait for it
+//	waitlist.go   the objects that wait for a listing
 //	utilization.go  the utilization of servers on clouds that do not list it
 //	snapshot.go   one complete listing of the servers
 //	listed.go     one server of it
+//	index.go      finds its servers by a key, and shares what does not change
 //	limits.go     what one listing may hold
 //	watch.go      what a cloud reports by itself
 //	pace.go       how often changes of one server are published
@@ -29,6 +31,7 @@
 //	amend.go      a snapshot with changes
 //	changes.go    which servers differ between two snapshots
 //	overlay.go    what is known of servers in addition to the last listing
+//	supersede.go  which of that a listing or a report is newer than
 //	brake.go      when a listing lacks so many servers that it is not trusted
 //	ondemand.go   a list that is made when a caller needs it
 //	networks.go   the networks, listed on demand

@@ -56,7 +56,7 @@ type Inventory struct {
 	// resumed counts how often the waiting objects were enqueued.
 	resumed int
 	// afterListing are the objects that wait for a listing begun at or after a time.
-	afterListing map[Ref]time.Time
+	afterListing *waitlist
 	// served are the objects that waited for the last listing.
 	served map[Ref]struct{}
 	// removed is whether the directory dropped the inventory.
@@ -66,7 +66,7 @@ type Inventory struct {
 func newInventory(name, cluster string, clock func() time.Time, notifier *notifier, startedAt time.Time) *Inventory {
 	return &Inventory{
 		name: name, clock: clock, notifier: notifier, startedAt: startedAt, unavailable: notConnected,
-		overlay: newOverlay(cluster), utilization: map[string]utilization{}, waiting: map[Ref]struct{}{}, afterListing: map[Ref]time.Time{}, served: map[Ref]struct{}{},
+		overlay: newOverlay(cluster), utilization: map[string]utilization{}, waiting: map[Ref]struct{}{}, afterListing: newWaitlist(), served: map[Ref]struct{}{},
 		networks: newNetworks(clock), hosts: newOnDemandList[cloud.Host](clock), watch: newWatch(),
 	}
 }
@@ -143,11 +143,14 @@ func (i *Inventory) Publish(snap *Snapshot) {
 		resumed = i.takeWaiting()
 	}
 	i.unavailable, i.served = "", map[Ref]struct{}{}
-	event, progress := i.replace(snap, snap.changed(old), resumed)
+	noticed := i.overlay.publish(snap, i.settings.SettleTime, i.clock())
+	event := i.replace(snap, snap.changed(old), resumed)
+	event.Servers = append(event.Servers, noticed.superseded...)
+	maps.DeleteFunc(i.utilization, func(id string, _ utilization) bool { return !snap.Has(id) })
 	if listed {
 		i.idlePolls++
 	}
-	if progress {
+	if noticed.progress {
 		i.idlePolls = 0
 	}
 	i.mu.Unlock()
@@ -155,31 +158,21 @@ func (i *Inventory) Publish(snap *Snapshot) {
 }
 
 // replace makes a snapshot the current one. changed are the servers that differ from
-// the last one, and refs are objects to enqueue. It returns the event to send, and
-// whether the transitional state of any server changed. The caller holds the lock.
-func (i *Inventory) replace(snap *Snapshot, changed []string, refs []Ref) (event Event, progress bool) {
-	event = Event{Cloud: i.name, Servers: changed, Refs: refs}
+// the last one, and refs are objects to enqueue. It returns the event to send. The caller
+// holds the lock.
+func (i *Inventory) replace(snap *Snapshot, changed []string, refs []Ref) Event {
+	event := Event{Cloud: i.name, Servers: changed, Refs: refs}
 	if i.snapshot != nil {
 		event.Owners = snap.appeared(i.snapshot, changed)
 	}
 	i.snapshot = snap
-	overlay := i.overlay.publish(snap, i.settings.SettleTime, i.clock())
-	event.Servers = append(event.Servers, overlay.superseded...)
-	for id := range i.utilization {
-		if !snap.Has(id) {
-			delete(i.utilization, id)
-		}
-	}
-	for ref, since := range i.afterListing {
-		if !snap.Begun.Before(since) {
-			event.Refs = append(event.Refs, ref)
-			i.served[ref] = struct{}{}
-			delete(i.afterListing, ref)
-		}
+	for _, ref := range i.afterListing.take(snap.Begun) {
+		event.Refs = append(event.Refs, ref)
+		i.served[ref] = struct{}{}
 	}
 	slices.SortFunc(event.Refs, Ref.compare)
 	event.Refs = slices.Compact(event.Refs)
-	return event, overlay.progress
+	return event
 }
 
 func (i *Inventory) takeWaiting() []Ref {
@@ -194,7 +187,7 @@ func (i *Inventory) forget(ref Ref) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	delete(i.waiting, ref)
-	delete(i.afterListing, ref)
+	i.afterListing.drop(ref)
 	delete(i.served, ref)
 }
 
@@ -212,8 +205,7 @@ func (i *Inventory) remove() {
 	i.mu.Lock()
 	i.disconnect()
 	i.removed = true
-	refs := slices.Concat(i.takeWaiting(), slices.Collect(maps.Keys(i.afterListing)))
-	clear(i.afterListing)
+	refs := slices.Concat(i.takeWaiting(), i.afterListing.takeAll())
 	i.mu.Unlock()
 	slices.SortFunc(refs, Ref.compare)
 	if refs = slices.Compact(refs); len(refs) > 0 {

@@ -27,6 +27,8 @@ const (
 // their cluster alone take megabytes.
 type intake struct {
 	snap *Snapshot
+	// servers are those of the pages that were added, by id.
+	servers map[string]*listed
 	// shared has the texts, also those of pages that had to be read again, and
 	// sharedBytes is their memory.
 	shared      map[string]string
@@ -38,7 +40,7 @@ type intake struct {
 }
 
 func newIntake(snap *Snapshot) *intake {
-	return &intake{snap: snap, shared: map[string]string{}}
+	return &intake{snap: snap, servers: map[string]*listed{}, shared: map[string]string{}}
 }
 
 // Begin begins a page, again if it was begun before.
@@ -54,15 +56,15 @@ func (in *intake) Take(s cloud.Server) error {
 // add adds the page to the snapshot.
 func (in *intake) add() error {
 	for _, server := range in.page {
-		in.snap.servers[server.id] = server
+		in.servers[server.id] = server
 	}
 	in.page, in.added = nil, in.bytes
-	return in.exceeded(len(in.snap.servers))
+	return in.exceeded(len(in.servers))
 }
 
 // done returns the snapshot with all pages that were added.
 func (in *intake) done() *Snapshot {
-	in.snap.index()
+	in.snap.index(in.servers)
 	in.snap.bytes = in.added + in.sharedBytes
 	return in.snap
 }
@@ -77,7 +79,7 @@ func (in *intake) addMarker(marker string) error {
 func (in *intake) exceeded(servers int) error { return exceeded(servers, in.bytes+in.sharedBytes) }
 
 // tooLarge returns an error if the snapshot is larger than a listing may be.
-func (s *Snapshot) tooLarge() error { return exceeded(len(s.servers), s.bytes) }
+func (s *Snapshot) tooLarge() error { return exceeded(s.Len(), s.bytes) }
 
 func exceeded(servers, bytes int) error {
 	tooLarge := func(what string) error {

@@ -26,6 +26,19 @@ type overlay struct {
 	entries map[string]*overlayEntry
 	// byOwner holds the IDs of recorded servers by the UID of their owner.
 	byOwner map[string]map[string]struct{}
+	// answers are those that were recorded and that no snapshot is newer than, in order.
+	// One that was replaced since is still among them.
+	answers []recording
+	// hiding is how many answers hide the last snapshot.
+	hiding int
+	// awaited are the entries in a transition whose deadline is not known to have passed.
+	awaited map[string]*overlayEntry
+}
+
+// recording is that an answer on a server was recorded.
+type recording struct {
+	id string
+	at time.Time
 }
 
 // overlayEntry is what is known of one server.
@@ -55,6 +68,9 @@ type overlayEntry struct {
 
 func (e *overlayEntry) recorded() bool { return !e.recordedAt.IsZero() }
 
+// hides reports whether the answer hides the last snapshot.
+func (e *overlayEntry) hides() bool { return e.recorded() && !e.listed }
+
 // state returns the state of the server by the cloud's answer, empty without one.
 func (e *overlayEntry) state() cloud.State {
 	if e.server == nil {
@@ -71,7 +87,21 @@ func (e *overlayEntry) retained(begun time.Time, settleTime time.Duration) bool 
 }
 
 func newOverlay(cluster string) *overlay {
-	return &overlay{cluster: cluster, entries: map[string]*overlayEntry{}, byOwner: map[string]map[string]struct{}{}}
+	return &overlay{
+		cluster: cluster, entries: map[string]*overlayEntry{}, byOwner: map[string]map[string]struct{}{}, awaited: map[string]*overlayEntry{},
+	}
+}
+
+// set changes an entry, and counts whether it hides the snapshot.
+func (o *overlay) set(e *overlayEntry, change func()) {
+	before := e.hides()
+	change()
+	switch after := e.hides(); {
+	case after && !before:
+		o.hiding++
+	case before && !after:
+		o.hiding--
+	}
 }
 
 // record keeps an answer of the cloud on a server of owner. created is whether
@@ -87,7 +117,10 @@ func (o *overlay) record(owner string, server cloud.Server, now time.Time, creat
 		createdAt = now
 	}
 	o.discard(server.ID)
-	e.server, e.owner, e.recordedAt, e.createdAt, e.updatedAt = newListed(&server), owner, now, createdAt, server.UpdatedAt
+	o.set(e, func() {
+		e.server, e.owner, e.recordedAt, e.createdAt, e.updatedAt = newListed(&server), owner, now, createdAt, server.UpdatedAt
+	})
+	o.answers = append(o.answers, recording{id: server.ID, at: now})
 	if o.byOwner[owner] == nil {
 		o.byOwner[owner] = map[string]struct{}{}
 	}
@@ -105,14 +138,16 @@ func (o *overlay) discard(id string) bool {
 	if len(o.byOwner[e.owner]) == 0 {
 		delete(o.byOwner, e.owner)
 	}
-	e.server, e.owner, e.recordedAt, e.createdAt, e.updatedAt, e.listed = nil, "", time.Time{}, time.Time{}, time.Time{}, false
+	o.set(e, func() {
+		e.server, e.owner, e.recordedAt, e.createdAt, e.updatedAt, e.listed = nil, "", time.Time{}, time.Time{}, time.Time{}, false
+	})
 	return true
 }
 
 // recorded returns the recorded answer on a server, nil if there is none that hides
 // the listing.
 func (o *overlay) recorded(id string) *listed {
-	if e, ok := o.entries[id]; ok && e.recorded() && !e.listed {
+	if e, ok := o.entries[id]; ok && e.hides() {
 		return e.server
 	}
 	return nil
@@ -146,123 +181,30 @@ func (o *overlay) track(id string, listed cloud.State, now time.Time) (changed b
 	switch {
 	case !state.Transitional():
 		e.transition, e.deadline = "", time.Time{}
+		delete(o.awaited, id)
 	case state != e.transition:
+		if !ok && len(o.entries) >= maxTransitions {
+			return false
+		}
 		e.transition, e.deadline = state, now.Add(transitionTimeout)
+		o.entries[id], o.awaited[id] = e, e
 	}
-	switch {
-	case e.transition == "" && !e.recorded():
+	if e.transition == "" && !e.recorded() {
 		delete(o.entries, id)
-	case !ok && len(o.entries) >= maxTransitions:
-		return false
-	case !ok:
-		o.entries[id] = e
 	}
 	return e.transition != was
 }
 
-// published is what publish changed.
-type published struct {
-	// superseded are the IDs of the servers whose answers no longer hide the listing.
-	superseded []string
-	// progress is whether the transitional state of any server changed.
-	progress bool
-}
-
-// publish discards the answers that are older than the listing, except those on
-// created servers that the listing may not show yet.
-func (o *overlay) publish(snap *Snapshot, settleTime time.Duration, now time.Time) (p published) {
-	for id, e := range o.entries {
-		if e.recorded() && e.recordedAt.Before(snap.knownUntil(id)) && o.supersede(id, e, snap, settleTime) {
-			p.superseded = append(p.superseded, id)
-		}
-		p.progress = o.track(id, snap.state(id), now) || p.progress
-	}
-	for _, server := range snap.transitional {
-		if server.owner.cluster == o.cluster {
-			p.progress = o.track(server.id, server.state, now) || p.progress
-		}
-	}
-	return p
-}
-
-// supersede replaces what is recorded of a server by a newer listing, and
-// reports whether that changed what is known of the server.
-func (o *overlay) supersede(id string, e *overlayEntry, snap *Snapshot, settleTime time.Duration) bool {
-	server, listed := snap.servers[id]
-	wasListed := e.listed
-	switch {
-	case !e.retained(snap.Begun, settleTime):
-		o.discard(id)
-		return !listed || !wasListed
-	case listed:
-		e.server, e.listed = server, true
-		return !wasListed
-	default:
-		e.listed = false
-		return false
-	}
-}
-
-// reread replaces what is recorded of a server by what was reported of it, if the cloud
-// says that it changed since the answer. It reports whether that changed what is known
-// of the server. begun is the time up to which the last snapshot has all changes.
-func (o *overlay) reread(id string, server *listed, updatedAt, begun time.Time, settleTime time.Duration) bool {
-	e, ok := o.entries[id]
-	if !ok || !e.recorded() || e.listed || e.updatedAt.IsZero() || !updatedAt.After(e.updatedAt) {
-		return false
-	}
-	if e.retained(begun, settleTime) {
-		e.server, e.listed = server, true
-	} else {
-		o.discard(id)
-	}
-	return true
-}
-
-// deleted records that a server was reported to be gone. It discards the answer that its
-// deletion began. A server that was created within the settle time is known further on,
-// and so is any other answer that is newer than the last listing. deleted reports whether
-// one hides the report.
-func (o *overlay) deleted(id string, now time.Time, settleTime time.Duration) (hidden bool) {
-	e, ok := o.entries[id]
-	switch {
-	case !ok:
-	case e.state() == cloud.StateDeleting, e.listed && !e.retained(now, settleTime):
-		o.discard(id)
-	default:
-		e.listed = false
-	}
-	return o.recorded(id) != nil
-}
-
-// differs reports whether an answer hides what was reported of a server, and says
-// something else.
-func (o *overlay) differs(id string, reported *listed) bool {
-	answer := o.recorded(id)
-	if answer == nil {
-		return false
-	}
-	known := *answer
-	known.utilization = reported.utilization // answers may lack it
-	return !equalServers(&known, reported)
-}
-
 // hidesAny reports whether any answer hides the last snapshot.
-func (o *overlay) hidesAny() bool {
-	for _, e := range o.entries {
-		if e.recorded() && !e.listed {
-			return true
-		}
-	}
-	return false
-}
+func (o *overlay) hidesAny() bool { return o.hiding > 0 }
 
 // awaitsAny reports whether the state of any server warrants faster polling.
 func (o *overlay) awaitsAny(now time.Time) bool {
-	for _, e := range o.entries {
+	for id, e := range o.awaited {
 		if now.Before(e.deadline) {
 			return true
 		}
+		delete(o.awaited, id)
 	}
 	return false
 }

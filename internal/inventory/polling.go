@@ -30,8 +30,7 @@ func (i *Inventory) EnqueueAfterListing(ref Ref, since time.Time) {
 		i.notifier.notify(Event{Cloud: i.name, Refs: []Ref{ref}})
 		return
 	}
-	if i.afterListing[ref].Before(since) {
-		i.afterListing[ref] = since
+	if i.afterListing.add(ref, since) {
 		// An object that the last listing did not help waits for the next one with back-off.
 		if _, again := i.served[ref]; !again {
 			i.idlePolls = 0
@@ -63,8 +62,8 @@ const (
 // listing in which no such server changed its state, and listing never takes more than
 // a quarter of the time.
 func (i *Inventory) NextPoll() time.Duration {
-	i.mu.RLock()
-	defer i.mu.RUnlock()
+	i.mu.Lock()
+	defer i.mu.Unlock()
 	next := i.untilListing()
 	if i.watched() {
 		next = min(next, i.untilComparison())
@@ -119,12 +118,8 @@ func (i *Inventory) awaitsChange(now time.Time) bool {
 // awaitsListing reports whether an object waits for a listing that a comparison of what a
 // watch reported does not replace.
 func (i *Inventory) awaitsListing() bool {
-	for _, since := range i.afterListing {
-		if !i.servedByReports(since) {
-			return true
-		}
-	}
-	return false
+	since, waits := i.afterListing.latest()
+	return waits && !i.servedByReports(since)
 }
 
 // Polling records that a listing begins.

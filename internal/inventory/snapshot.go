@@ -1,10 +1,10 @@
 package inventory
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"iter"
+	"maps"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -46,12 +46,9 @@ type Snapshot struct {
 	// current is a time, Begun or later, up to which the snapshot has all changes of the
 	// servers that it has. The absence of others is known up to Begun.
 	current time.Time
-	servers map[string]*listed
-	// named are all servers, sorted by name. owned are those with owner labels, sorted
-	// by the UID of their owner.
-	named, owned []*listed
-	// transitional are the servers with owner labels in a transitional state.
-	transitional []*listed
+	// ids has all servers by id, named by the normal form of their name, and owned those
+	// with owner labels by the UID of their owner.
+	ids, named, owned index
 	// bytes is the memory that it takes, about.
 	bytes int
 	// revision is that of the servers, unique in this process.
@@ -119,48 +116,39 @@ func newSnapshot(begun time.Time) *Snapshot {
 		ID:      snapshotID(begun),
 		Begun:   begun,
 		current: begun,
-		servers: map[string]*listed{}, revision: revisions.Add(1),
+		ids:     index{key: serverID}, named: index{key: normalName}, owned: index{key: ownerUID}, revision: revisions.Add(1),
 	}
 }
 
 func snapshotID(at time.Time) string { return at.UTC().Format("20060102T150405.000Z") }
 
-func (s *Snapshot) index() {
-	s.named = make([]*listed, 0, len(s.servers))
-	for _, server := range s.servers {
-		s.named = append(s.named, server)
-		if ownerUID(server) == "" {
-			continue
-		}
-		s.owned = append(s.owned, server)
-		if server.state.Transitional() {
-			s.transitional = append(s.transitional, server)
+// index sets the servers of the snapshot, by id.
+func (s *Snapshot) index(servers map[string]*listed) {
+	s.ids = newIndex(serverID, len(servers), maps.Values(servers))
+	s.named = newIndex(normalName, len(servers), maps.Values(servers))
+	owned := 0
+	for _, server := range servers {
+		if !ownerless(server) {
+			owned++
 		}
 	}
-	sortBy(s.named, serverName)
-	sortBy(s.owned, ownerUID)
+	s.owned = newIndex(ownerUID, owned, func(yield func(*listed) bool) {
+		for _, server := range servers {
+			if !ownerless(server) && !yield(server) {
+				return
+			}
+		}
+	})
 }
 
-func serverName(s *listed) string { return s.name }
+func serverID(s *listed) string   { return s.id }
+func normalName(s *listed) string { return cloud.NormalName(s.name) }
 func ownerUID(s *listed) string   { return s.ownedBy().uid }
-
-func sortBy(servers []*listed, key func(*listed) string) {
-	slices.SortFunc(servers, func(a, b *listed) int { return cmp.Compare(key(a), key(b)) })
-}
-
-// with returns the servers with a value of the key by which servers are sorted.
-func with(servers []*listed, key func(*listed) string, value string) []*listed {
-	from, _ := slices.BinarySearchFunc(servers, value, func(s *listed, value string) int { return cmp.Compare(key(s), value) })
-	to := from
-	for to < len(servers) && key(servers[to]) == value {
-		to++
-	}
-	return servers[from:to]
-}
+func ownerless(s *listed) bool    { return ownerUID(s) == "" }
 
 // state returns the state of a server, empty if it was not listed.
 func (s *Snapshot) state(id string) cloud.State {
-	if server, ok := s.servers[id]; ok {
+	if server := s.ids.get(id); server != nil {
 		return server.state
 	}
 	return ""
@@ -168,7 +156,7 @@ func (s *Snapshot) state(id string) cloud.State {
 
 // server returns a server, and whether it was listed.
 func (s *Snapshot) server(id string) (cloud.Server, bool) {
-	if server, ok := s.servers[id]; ok {
+	if server := s.ids.get(id); server != nil {
 		return server.server(), true
 	}
 	return cloud.Server{}, false
@@ -178,10 +166,10 @@ func (s *Snapshot) server(id string) (cloud.Server, bool) {
 func (s *Snapshot) Revision() uint64 { return s.revision }
 
 // Len returns the number of servers.
-func (s *Snapshot) Len() int { return len(s.servers) }
+func (s *Snapshot) Len() int { return s.ids.len }
 
 // Has reports whether the server was listed.
-func (s *Snapshot) Has(id string) bool { _, ok := s.servers[id]; return ok }
+func (s *Snapshot) Has(id string) bool { return s.ids.get(id) != nil }
 
 // knownUntil returns the time up to which the snapshot has what happened to a server.
 func (s *Snapshot) knownUntil(id string) time.Time {
@@ -194,7 +182,7 @@ func (s *Snapshot) knownUntil(id string) time.Time {
 // All yields all servers in no particular order.
 func (s *Snapshot) All() iter.Seq[cloud.Server] {
 	return func(yield func(cloud.Server) bool) {
-		for _, server := range s.servers {
+		for server := range s.ids.all() {
 			if !yield(server.server()) {
 				return
 			}

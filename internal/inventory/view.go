@@ -64,7 +64,7 @@ func (i *Inventory) Owned(uid, cluster string) []cloud.Server {
 	defer i.mu.RUnlock()
 	found := i.overlay.owned(uid)
 	if i.snapshot != nil {
-		for _, s := range with(i.snapshot.owned, ownerUID, uid) {
+		for s := range i.snapshot.owned.with(uid) {
 			if i.overlay.recorded(s.id) == nil && s.owner.cluster == cluster {
 				found = append(found, s.server())
 			}
@@ -75,29 +75,26 @@ func (i *Inventory) Owned(uid, cluster string) []cloud.Server {
 
 // Named returns the listed servers with this name, oldest first.
 func (i *Inventory) Named(name string) []cloud.Server {
-	i.mu.RLock()
-	defer i.mu.RUnlock()
-	if i.snapshot == nil {
-		return nil
-	}
-	var found []cloud.Server
-	for _, s := range with(i.snapshot.named, serverName, name) {
-		found = append(found, s.server())
-	}
-	return sorted(found)
+	return i.alike(name, func(s *listed) bool { return s.name == name })
 }
 
 // NamedAlike returns the listed servers with another name that is alike, oldest
 // first; see cloud.AlikeNames.
 func (i *Inventory) NamedAlike(name string) []cloud.Server {
+	return i.alike(name, func(s *listed) bool { return s.name != name })
+}
+
+// alike returns the listed servers with this name or one that is alike that want accepts,
+// oldest first.
+func (i *Inventory) alike(name string, want func(*listed) bool) []cloud.Server {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
 	if i.snapshot == nil {
 		return nil
 	}
 	var found []cloud.Server
-	for _, s := range i.snapshot.named {
-		if s.name != name && cloud.AlikeNames(s.name, name) {
+	for s := range i.snapshot.named.with(cloud.NormalName(name)) {
+		if want(s) {
 			found = append(found, s.server())
 		}
 	}

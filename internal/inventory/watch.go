@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/privatecloud/operator/internal/cloud"
@@ -93,7 +94,7 @@ func (i *Inventory) apply(from cloud.Client, change cloud.Change) (*Event, error
 		if server.owner != nil && server.owner.cluster == i.overlay.cluster {
 			server.owner.cluster = i.overlay.cluster
 		}
-		if before := i.snapshot.servers[server.id]; before != nil {
+		if before := i.snapshot.ids.get(server.id); before != nil {
 			server.sharing(before)
 		}
 		w.take(server.id, report{server: server, updatedAt: change.Servers[s].UpdatedAt})
@@ -223,7 +224,9 @@ func (i *Inventory) publishReports() *Event {
 	}
 	w.pace.count(changed, w.publishedAt)
 	snap.ID, snap.current = snapshotID(w.publishedAt), current
-	event, _ := i.replace(snap, append(changed, ids...), nil)
+	noticed := i.overlay.amend(snap, slices.AppendSeq(slices.Clone(ids), maps.Keys(by)), i.settings.SettleTime, w.publishedAt)
+	event := i.replace(snap, append(changed, ids...), nil)
+	event.Servers = append(event.Servers, noticed.superseded...)
 	for id := range by {
 		w.differs = w.differs || i.overlay.differs(id, by[id])
 	}
