@@ -260,7 +260,7 @@ func (i *Inventory) takePending() (by changes, ids []string) {
 		}
 	}
 	if held > 0 {
-		i.publishWithin(held)
+		i.publishWithin(max(held, publishInterval))
 	}
 	return by, ids
 }

@@ -290,6 +290,43 @@ func TestServerThatChangesAllTheTimeIsPublishedSeldom(t *testing.T) {
 	})
 }
 
+func TestReportsThatWaitArePublishedAtMostEvery200Milliseconds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var events atomic.Int32
+		dir := inventory.New(time.Now, "c")
+		dir.Subscribe(func(inventory.Event) { events.Add(1) })
+		inv, client := dir.Cloud("home"), newCloud()
+		servers := make([]cloud.Server, 50)
+		for n := range servers {
+			servers[n] = server(fmt.Sprint(n))
+		}
+		client.AddServers(servers...)
+		inv.Configure(inventory.Settings{PollInterval: time.Hour})
+		inv.Connect(client, cloud.NewCapabilities(cloud.Events))
+		inv.Publish(mustList(t, client))
+		for n := range 100 { // one server after the other begins to change all the time
+			changing := servers[:min(50, 1+n)]
+			for i := range changing {
+				changing[i].CPU++
+			}
+			if err := inv.Apply(client, cloud.Change{Servers: changing}); err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(217 * time.Millisecond)
+		}
+		events.Store(0)
+		<-time.After(3 * time.Second)
+		if n := events.Load(); n < 1 || n > 16 {
+			t.Errorf("%d events in 3 s, want 1 to 16", n)
+		}
+		for _, s := range servers {
+			got, _ := inv.Server(s.ID)
+			equal(t, "CPU of server "+s.ID, s.CPU, got.CPU)
+		}
+	})
+}
+
 func TestReportThatWaitsIsNotNewerThanALaterListing(t *testing.T) {
 	w := newWatched(t, server("a"))
 	for n := range 30 {
