@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -15,8 +16,15 @@ const networksFailureTTL = 3 * time.Second
 // networks is what is known of a cloud's networks.
 type networks struct {
 	list *onDemandList[cloud.Network]
-	// recorded are the networks of later answers, by ID.
+	// listed is the last listing, with the places of the networks in it by ID, and by the
+	// normal form of their names.
+	listed listing[cloud.Network]
+	byID   map[string]int
+	byName map[string][]int
+	// recorded are the networks of later answers, by ID, and named the IDs of those by
+	// the normal form of their names.
 	recorded map[string]recordedNetwork
+	named    map[string]map[string]bool
 }
 
 // recordedNetwork is what an answer of the cloud said of a network; nil if it
@@ -37,18 +45,19 @@ func (r recordedNetwork) retained(begun time.Time, settleTime time.Duration) boo
 }
 
 func newNetworks(clock func() time.Time) *networks {
-	return &networks{list: newOnDemandList[cloud.Network](clock), recorded: map[string]recordedNetwork{}}
+	return &networks{list: newOnDemandList[cloud.Network](clock), recorded: map[string]recordedNetwork{}, named: map[string]map[string]bool{}}
 }
 
-// Networks returns the cloud's networks, oldest first: those of a listing begun
-// at or after notBefore, amended by what was recorded since it began, and by
-// networks that this process created less than the settle time before. It lists
-// the networks if that was not done yet. begun is when the listing began.
+// Networks returns the cloud's network with an ID and those with a name or one that is
+// alike, oldest first, as a listing begun at or after notBefore has them, amended by what
+// was recorded since it began, and by networks that this process created less than the
+// settle time before. It lists the networks if that was not done yet. begun is when the
+// listing began.
 //
 // It fails as cloud.NetworkReader does, with the error of ctx, or with a cloud
 // error of kind Unavailable if the cloud is not connected. A cloud error of the
 // listing is returned to all callers for 3 s, or longer if the cloud asked for that.
-func (i *Inventory) Networks(ctx context.Context, notBefore time.Time) (items []cloud.Network, begun time.Time, err error) {
+func (i *Inventory) Networks(ctx context.Context, notBefore time.Time, id, name string) (found []cloud.Network, begun time.Time, err error) {
 	i.mu.RLock()
 	client, known := i.client, i.networks
 	i.mu.RUnlock()
@@ -63,36 +72,91 @@ func (i *Inventory) Networks(ctx context.Context, notBefore time.Time) (items []
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return known.amended(got, i.settings.SettleTime), got.begun, nil
+	known.take(got, i.settings.SettleTime)
+	return known.find(id, cloud.NormalName(name), i.settings.SettleTime), known.listed.begun, nil
 }
 
-// amended returns the networks of a listing as changed by what was recorded
-// since it began, and drops older records.
-func (n *networks) amended(listed listing[cloud.Network], settleTime time.Duration) []cloud.Network {
-	all := make([]cloud.Network, 0, len(listed.items))
-	shown := make(map[string]bool, len(listed.items))
-	for _, network := range listed.items {
-		r, recorded := n.recorded[network.ID]
-		if recorded && !r.at.Before(listed.begun) {
-			continue
-		}
-		all, shown[network.ID] = append(all, network), true
-		if r.retained(listed.begun, settleTime) {
-			r.network = &network
-			n.recorded[network.ID] = r
-		}
+// take takes a listing, unless it is the last one or older, and drops the records that
+// it ends.
+func (n *networks) take(got listing[cloud.Network], settleTime time.Duration) {
+	if n.byID != nil && (got.begun.Before(n.listed.begun) || got.same(n.listed)) {
+		return
+	}
+	n.listed, n.byID, n.byName = got, make(map[string]int, len(got.items)), make(map[string][]int, len(got.items))
+	for at := range got.items {
+		network := &got.items[at]
+		name := cloud.NormalName(network.Name)
+		n.byID[network.ID] = at
+		n.byName[name] = append(n.byName[name], at)
 	}
 	for id, r := range n.recorded {
+		at, shown := n.byID[id]
 		switch {
-		case shown[id] && r.retained(listed.begun, settleTime):
-		case r.at.Before(listed.begun) && !r.retained(listed.begun, settleTime):
-			delete(n.recorded, id)
-		case r.network != nil:
-			all = append(all, *r.network)
+		case !r.at.Before(got.begun):
+		case !r.retained(got.begun, settleTime):
+			n.drop(id)
+		case shown:
+			r.network = &got.items[at]
+			n.record(id, r)
 		}
 	}
-	slices.SortFunc(all, OlderNetwork)
-	return all
+}
+
+// find returns the network with an ID and those with this normal form of the name.
+func (n *networks) find(id, name string, settleTime time.Duration) []cloud.Network {
+	ids := map[string]bool{id: true}
+	for _, at := range n.byName[name] {
+		ids[n.listed.items[at].ID] = true
+	}
+	maps.Copy(ids, n.named[name])
+	var found []cloud.Network
+	for other := range ids {
+		if network := n.get(other, settleTime); network != nil && (other == id || cloud.NormalName(network.Name) == name) {
+			found = append(found, *network)
+		}
+	}
+	slices.SortFunc(found, OlderNetwork)
+	return found
+}
+
+// get returns a network as it was recorded or listed; nil if it is not known or gone.
+func (n *networks) get(id string, settleTime time.Duration) *cloud.Network {
+	r, recorded := n.recorded[id]
+	at, shown := n.byID[id]
+	switch {
+	case recorded && !r.at.Before(n.listed.begun):
+		return r.network
+	case shown:
+		return &n.listed.items[at]
+	case r.retained(n.listed.begun, settleTime):
+		return r.network
+	}
+	return nil
+}
+
+// record stores what was recorded of a network.
+func (n *networks) record(id string, r recordedNetwork) {
+	n.drop(id)
+	n.recorded[id] = r
+	if r.network == nil {
+		return
+	}
+	name := cloud.NormalName(r.network.Name)
+	if n.named[name] == nil {
+		n.named[name] = map[string]bool{}
+	}
+	n.named[name][id] = true
+}
+
+// drop drops what was recorded of a network.
+func (n *networks) drop(id string) {
+	if last := n.recorded[id].network; last != nil {
+		name := cloud.NormalName(last.Name)
+		if delete(n.named[name], id); len(n.named[name]) == 0 {
+			delete(n.named, name)
+		}
+	}
+	delete(n.recorded, id)
 }
 
 // RecordNetwork records what an answer of the cloud said of a network. It hides
@@ -117,7 +181,7 @@ func (i *Inventory) recordNetwork(id string, n *cloud.Network, created bool) {
 	case n != nil:
 		r.createdAt = i.networks.recorded[id].createdAt
 	}
-	i.networks.recorded[id] = r
+	i.networks.record(id, r)
 }
 
 // OlderNetwork orders networks by age, then by ID: the first is the one to keep

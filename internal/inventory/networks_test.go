@@ -11,14 +11,15 @@ import (
 	"github.com/privatecloud/operator/internal/cloud/fake"
 )
 
+// network returns a network. All have the same name.
 func network(id string, age time.Duration) cloud.Network {
-	return cloud.Network{ID: id, Name: "net-" + id, CreatedAt: dawn.Add(age)}
+	return cloud.Network{ID: id, Name: "net", CreatedAt: dawn.Add(age)}
 }
 
 // networks returns the IDs of the known networks, from a listing of at most this age.
 func (h *harness) networks(age time.Duration) []string {
 	h.t.Helper()
-	found, _, err := h.inv.Networks(h.t.Context(), h.clock.Now().Add(-age))
+	found, _, err := h.inv.Networks(h.t.Context(), h.clock.Now().Add(-age), "", "net")
 	if err != nil {
 		h.t.Fatalf("Networks: %v", err)
 	}
@@ -64,7 +65,7 @@ func TestNetworksDoesNotKeepAnErrorThatIsNoCloudError(t *testing.T) {
 	h, from, failure := newHarness(t), newCloud(), errors.New("no cloud error")
 	from.FailAlways(fake.ListNetworks, failure, false)
 	h.inv.Connect(unclassified{from}, nil)
-	if _, _, err := h.inv.Networks(t.Context(), dawn); !errors.Is(err, failure) || cloud.KindOf(err) != "" {
+	if _, _, err := h.inv.Networks(t.Context(), dawn, "", "net"); !errors.Is(err, failure) || cloud.KindOf(err) != "" {
 		t.Errorf("got %v, want %v", err, failure)
 	}
 	from.Heal()
@@ -79,7 +80,7 @@ func TestNetworksKeepsACloudErrorForThreeSeconds(t *testing.T) {
 	h.inv.Connect(from, nil)
 	want := func(calls int) {
 		t.Helper()
-		if _, _, err := h.inv.Networks(t.Context(), h.clock.Now()); !errors.Is(err, failure) {
+		if _, _, err := h.inv.Networks(t.Context(), h.clock.Now(), "", "net"); !errors.Is(err, failure) {
 			t.Errorf("got %v, want %v", err, failure)
 		}
 		equal(t, "calls", calls, from.Sent(fake.ListNetworks))
@@ -124,9 +125,42 @@ func TestDisconnectDropsTheNetworks(t *testing.T) {
 	h.networks(0)
 	h.inv.RecordNetwork(network("b", 0))
 	h.inv.Disconnect()
-	if _, _, err := h.inv.Networks(t.Context(), dawn); !cloud.Is(err, cloud.Unavailable) {
+	if _, _, err := h.inv.Networks(t.Context(), dawn, "", "net"); !cloud.Is(err, cloud.Unavailable) {
 		t.Errorf("without a connection: %v, want Unavailable", err)
 	}
 	h.inv.Connect(newCloud(), nil)
 	equal(t, "networks", []string(nil), h.networks(time.Hour))
+}
+
+func TestNetworksFindsByIDAndByName(t *testing.T) {
+	called := func(id, name string) cloud.Network { return cloud.Network{ID: id, Name: name, CreatedAt: dawn} }
+	h, from := settling(t), newCloud(called("a", "net"), called("b", " NET "), called("c", "other"), called("d", "gone"), called("e", "renamed"))
+	h.inv.Connect(from, nil)
+	want := func(what, id, name string, want ...string) {
+		t.Helper()
+		found, _, err := h.inv.Networks(t.Context(), dawn, id, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, n := range found {
+			got = append(got, n.ID)
+		}
+		equal(t, what, want, got)
+	}
+	want("by a name: and those that are alike", "", "net", "a", "b")
+	want("by another spelling of it", "", "Net", "a", "b")
+	want("by an id", "c", "", "c")
+	want("by an id and the name of others", "c", "net", "a", "b", "c")
+	want("by an id and its own name: once", "a", "net", "a", "b")
+	want("by a name that none has", "", "absent")
+	h.inv.ForgetNetwork("d")
+	h.inv.RecordNetwork(called("e", "net"))
+	h.inv.RecordCreatedNetwork(called("f", "Net"))
+	want("by a name: recorded ones as well", "", "net", "a", "b", "e", "f")
+	want("by a name that one had", "", "renamed")
+	want("by a name of one that is gone", "d", "gone")
+	h.inv.RecordNetwork(called("f", "other"))
+	want("by the name that one has now", "", "other", "c", "f")
+	want("by the name that it had", "", "net", "a", "b", "e")
 }

@@ -42,6 +42,11 @@ func (l listing[T]) newEnough(notBefore time.Time) bool {
 	return !l.begun.IsZero() && !l.begun.Before(notBefore)
 }
 
+// same reports whether two listings are of one call.
+func (l listing[T]) same(other listing[T]) bool {
+	return l.begun.Equal(other.begun) && len(l.items) == len(other.items) && (len(l.items) == 0 || &l.items[0] == &other.items[0])
+}
+
 type failure struct {
 	err     error
 	expires time.Time

@@ -49,8 +49,8 @@ func refused(net *pcapi.Network, obs *observation) bool {
 
 // lookImported finds the network that a Network imports: by its id once that is on
 // record, whatever its name is then.
-func lookImported(net *pcapi.Network, obs *observation, all []cloud.Network) {
-	for _, n := range all {
+func lookImported(net *pcapi.Network, obs *observation, found []cloud.Network) {
+	for _, n := range found {
 		if obs.byName && n.Name == net.Spec.Import.Name || n.ID == net.Status.NetworkID {
 			obs.named++
 			obs.Resource, obs.How = &n, pcapi.ImportedReason

@@ -87,24 +87,28 @@ func (k *kind) Look(ctx context.Context, net *pcapi.Network, obs *observation, i
 		age = min(age, external.RecheckSoon/10) // a person corrects it and waits
 	}
 	alive := net.DeletionTimestamp.IsZero()
-	all, _, err := obs.Inventory.Networks(ctx, external.Latest(obs.Now.Add(-age), obs.Horizon))
+	name := k.nameInCloud(net)
+	if imported(net) {
+		id, name = net.Status.NetworkID, net.Spec.Import.Name
+	}
+	found, _, err := obs.Inventory.Networks(ctx, external.Latest(obs.Now.Add(-age), obs.Horizon), id, name)
 	if err != nil {
 		return err
 	}
 	obs.Looked, obs.Owned = true, true
 	if imported(net) {
-		lookImported(net, obs, all)
+		lookImported(net, obs, found)
 		return nil
 	}
 	var named []cloud.Network
-	for _, n := range all {
+	for _, n := range found {
 		switch {
 		case n.ID == id:
 			obs.Resource = &n
 		case n.Shared: // no create of this account made it
-		case alive && id == "" && n.HalfMade && cloud.AlikeNames(n.Name, k.nameInCloud(net)):
+		case alive && id == "" && n.HalfMade:
 			obs.half = true // a create completes it
-		case cloud.AlikeNames(n.Name, k.nameInCloud(net)): // its hash proves it in any case
+		default: // its hash proves it in any case
 			named = append(named, n)
 		}
 	}
