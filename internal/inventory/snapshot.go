@@ -190,6 +190,22 @@ func (s *Snapshot) All() iter.Seq[cloud.Server] {
 	}
 }
 
+// Orphans yields the servers with the labels of a cluster, in no particular order, whose
+// owner's UID is none of these. Servers that are being deleted are none of them.
+func (s *Snapshot) Orphans(cluster string, uids map[string]bool) iter.Seq[cloud.Server] {
+	return func(yield func(cloud.Server) bool) {
+		for server := range s.ids.all() {
+			by := server.owner
+			if by == nil || by.cluster != cluster || uids[by.uid] || server.state == cloud.StateDeleting {
+				continue
+			}
+			if !yield(server.server()) {
+				return
+			}
+		}
+	}
+}
+
 // Older orders servers by age, then by ID: the first is the one to keep when
 // one create made several.
 func Older(a, b cloud.Server) int {

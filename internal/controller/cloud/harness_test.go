@@ -136,7 +136,7 @@ func acknowledging(snapshot string) func(*pcapi.Cloud) {
 
 // world is a cluster with the Cloud home, and the controller of Clouds.
 type world struct {
-	t      *testing.T
+	t      testing.TB
 	now    time.Time
 	cloud  *cloudfake.Cloud
 	client client.Client
@@ -159,7 +159,7 @@ type world struct {
 	unreadable error
 }
 
-func newWorld(t *testing.T, c *pcapi.Cloud, f *cloudfake.Cloud, objects ...client.Object) *world {
+func newWorld(t testing.TB, c *pcapi.Cloud, f *cloudfake.Cloud, objects ...client.Object) *world {
 	t.Helper()
 	w := &world{t: t, now: dawn, cloud: f, refuse: map[string]error{}}
 	scheme := runtime.NewScheme()

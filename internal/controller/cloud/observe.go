@@ -8,14 +8,12 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/clouds"
 	"github.com/privatecloud/operator/internal/inventory"
-	"github.com/privatecloud/operator/internal/tenancy"
 )
 
 // observation is what one reconcile reads. Steps change released and again.
@@ -78,7 +76,7 @@ type observation struct {
 	again time.Duration
 }
 
-// Observe reads the users of the Cloud, the inventory and, if that is due, the
+// Observe reads the users of a deleted Cloud, the inventory and, if that is due, the
 // cloud: the capabilities of a new client, or a listing and, where it lacks many
 // servers, some of them. Clients makes a new
 // client if spec or Secret have changed, and the inventory records when a listing
@@ -91,67 +89,86 @@ func (k *kind) Observe(ctx context.Context, c *pcapi.Cloud) (*observation, error
 		inv: inv, claimed: controllerutil.ContainsFinalizer(c, pcapi.CloudFinalizer), settings: settings, configured: view.Settings == settings, held: view.Braked,
 		acknowledged: c.Status.BrakedSnapshot != "" && c.Annotations[pcapi.AcknowledgeAnnotation] == c.Status.BrakedSnapshot,
 	}
-	var vms pcapi.VMList
-	users := []client.ListOption{client.MatchingFields{tenancy.CloudIndex: c.Name}, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency}
-	if err := k.client.List(ctx, &vms, users...); err != nil {
-		return obs, fmt.Errorf("list VMs of Cloud %q: %w", c.Name, err)
-	}
-	var networks pcapi.NetworkList
-	if err := k.client.List(ctx, &networks, users...); err != nil {
-		return obs, fmt.Errorf("list Networks of Cloud %q: %w", c.Name, err)
-	}
 	if !c.DeletionTimestamp.IsZero() {
-		if obs.users = k.usersOf(ctx, c, vms.Items, networks.Items); obs.users == 0 {
-			return obs, nil
+		var err error
+		if obs.users, err = k.observeUsers(ctx, c); err != nil || obs.users == 0 {
+			return obs, err
 		}
 	}
 	_, obs.invalid = metav1.LabelSelectorAsSelector(c.Spec.AllowedNamespaces)
-	if err := k.poll(ctx, c, obs, view); err != nil {
-		obs.failed, obs.cause = outcomeOf(c, err), err
-	}
-	if obs.failed == nil && k.unproved(c, obs, view, vms.Items) {
-		if err := k.list(ctx, obs, obs.lister); err != nil {
-			obs.failed, obs.cause = outcomeOf(c, err), err
+	current, due, err := k.connection(ctx, c, obs, view)
+	if due {
+		// The VMs are read before the servers: one that is deleted meanwhile leaves no orphan.
+		vms, readErr := k.vmsOf(ctx, c)
+		if readErr != nil {
+			return obs, readErr
 		}
+		err = k.poll(ctx, c, obs, view, current, vms)
 	}
-	if obs.fresh != nil {
-		k.survey(ctx, c, obs, view, vms.Items)
-		k.observeIgnored(c, obs)
+	if err != nil {
+		obs.failed, obs.cause = outcomeOf(c, err), err
 	}
 	return obs, nil
 }
 
-// poll reads the capabilities of a new client, or lists the servers if that is
-// due and the inventory is set up for it.
-func (k *kind) poll(ctx context.Context, c *pcapi.Cloud, obs *observation, view inventory.View) error {
-	current, err := k.Clients.Get(ctx, c)
+// vmsOf returns the VMs that name a Cloud or are on it. They are shared with the cache.
+// There may be many: they are read only where all are needed.
+func (k *kind) vmsOf(ctx context.Context, c *pcapi.Cloud) ([]pcapi.VM, error) {
+	var vms pcapi.VMList
+	if err := k.client.List(ctx, &vms, usersOf(c)...); err != nil {
+		return nil, fmt.Errorf("list VMs of Cloud %q: %w", c.Name, err)
+	}
+	return vms.Items, nil
+}
+
+// connection returns the client to list the servers with, and whether that is due. It
+// reads the capabilities of a new client.
+func (k *kind) connection(ctx context.Context, c *pcapi.Cloud, obs *observation, view inventory.View) (current cloud.Client, due bool, err error) {
+	current, err = k.Clients.Get(ctx, c)
 	if err == nil && current != view.Client {
 		if obs.caps, err = current.Capabilities(ctx); err == nil {
 			obs.client = current
-			return nil
+			return current, false, nil
 		}
 		obs.unproven = true
 	}
 	if err != nil {
 		if !k.Clients.InUse(c.Name, view.Client) || !mayGoOn(err) {
-			return err
+			return nil, false, err
 		}
 		obs.refused, current = outcomeOf(c, err), view.Client
 	}
 	obs.caps, obs.usable = view.Capabilities, view.Unavailable == ""
 	if !obs.configured {
-		return nil
+		return current, false, nil
 	}
-	if _, unlisted := k.connected.Load(c.Name); !unlisted {
-		if obs.again = obs.inv.NextPoll(); obs.again > 0 {
-			return nil
-		}
+	if !k.unlisted(c) {
+		obs.again = obs.inv.NextPoll()
+	}
+	return current, obs.again == 0, nil
+}
+
+// unlisted reports whether the servers were not listed yet with the client in use.
+func (k *kind) unlisted(c *pcapi.Cloud) bool {
+	_, unlisted := k.connected.Load(c.Name)
+	return unlisted
+}
+
+// poll takes what a watch reported, or lists the servers, and surveys them.
+func (k *kind) poll(ctx context.Context, c *pcapi.Cloud, obs *observation, view inventory.View, current cloud.Client, vms []pcapi.VM) error {
+	if !k.unlisted(c) {
 		if obs.fresh = obs.inv.Reported(); obs.fresh != nil {
 			obs.lister, obs.reportedAt = current, k.Clock()
-			return nil
 		}
 	}
-	return k.list(ctx, obs, current)
+	if obs.fresh == nil || k.unproved(c, obs, view, vms) {
+		if err := k.list(ctx, obs, current); err != nil {
+			return err
+		}
+	}
+	k.survey(ctx, c, obs, view, vms)
+	k.observeIgnored(c, obs)
+	return nil
 }
 
 // list lists the servers.

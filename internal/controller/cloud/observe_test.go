@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -334,4 +335,47 @@ func TestReplacedClientMakesTheCloudUnavailableUntilItIsListed(t *testing.T) {
 	}
 	_, known := w.inv.Server("b")
 	equal(t, "server of the new cloud is known", true, known)
+}
+
+// countingLists counts the lists of VMs.
+type countingLists struct {
+	client.Client
+	vms int
+}
+
+func (l *countingLists) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+	if _, ok := list.(*pcapi.VMList); ok {
+		l.vms++
+	}
+	return l.Client.List(ctx, list, opts...)
+}
+
+func TestVMsAreReadOnlyWithTheServers(t *testing.T) {
+	w := newWorld(t, home(claimed), newCloud(nil, server("a")), vm("a"))
+	w.reconcile()
+	lists := &countingLists{Client: w.kind.client}
+	w.kind.client = lists
+	w.reconcile()
+	if lists.vms != 0 {
+		t.Errorf("VMs were listed %d times in a reconcile in which no listing is due", lists.vms)
+	}
+	w.later()
+	if lists.vms != 1 {
+		t.Errorf("VMs were listed %d times with the servers, want once", lists.vms)
+	}
+}
+
+func TestVMThatIsDeletedDuringTheListingLeavesNoOrphan(t *testing.T) {
+	w := newWorld(t, home(claimed), newCloud(cloud.NewCapabilities(cloud.Labels), server("a", ownedBy("a", "here"))), vm("a"))
+	w.cloud.OnCall(func(ctx context.Context, verb cloudfake.Verb, _ string) {
+		if verb == cloudfake.ListServers {
+			if err := w.client.Delete(ctx, vm("a")); client.IgnoreNotFound(err) != nil {
+				t.Error(err)
+			}
+		}
+	})
+	w.reconcile()
+	if orphaned := w.stored().Status.Servers.Orphaned; orphaned != 0 {
+		t.Errorf("%d servers are orphaned, want none", orphaned)
+	}
 }

@@ -30,8 +30,8 @@ func (k *kind) survey(ctx context.Context, c *pcapi.Cloud, obs *observation, vie
 	}
 	obs.counts.Known = int32(obs.fresh.Len()) //nolint:gosec // at most maxServers of package inventory
 	var orphans []cloud.Server
-	for server := range obs.fresh.All() {
-		if k.orphaned(ctx, server, uids) {
+	for server := range obs.fresh.Orphans(k.Cluster, uids) {
+		if k.orphaned(ctx, server) {
 			obs.counts.Orphaned++
 			if c.Spec.OrphanPolicy == pcapi.OrphanPolicyDelete {
 				orphans = append(orphans, server)
@@ -42,20 +42,16 @@ func (k *kind) survey(ctx context.Context, c *pcapi.Cloud, obs *observation, vie
 	k.findVanished(ctx, c, obs, view, vms)
 }
 
-// orphaned reports whether a server has this cluster's labels and belongs to no
-// VM, neither of this Cloud nor of another Cloud object for the same cloud.
-func (k *kind) orphaned(ctx context.Context, server cloud.Server, uids map[string]bool) bool {
-	uid := server.Labels[inventory.UIDLabel]
-	if server.Labels[inventory.ClusterLabel] != k.Cluster || uids[uid] || server.State == cloud.StateDeleting {
-		return false
-	}
+// orphaned reports whether a server with this cluster's labels, and of no VM of this
+// Cloud, belongs to no VM of another Cloud object for the same cloud either.
+func (k *kind) orphaned(ctx context.Context, server cloud.Server) bool {
 	key := client.ObjectKey{Namespace: server.Labels[inventory.NamespaceLabel], Name: server.Labels[inventory.NameLabel]}
 	if key.Namespace == "" || key.Name == "" {
 		return true
 	}
 	var vm pcapi.VM
 	err := k.client.Get(ctx, key, &vm, client.UnsafeDisableDeepCopy, &client.GetOptions{DisableReadYourWritesConsistency: true})
-	return err != nil || string(vm.UID) != uid
+	return err != nil || string(vm.UID) != server.Labels[inventory.UIDLabel]
 }
 
 // recordedID returns the id of the VM's server on this Cloud, empty if there is none.

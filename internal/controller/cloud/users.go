@@ -3,16 +3,37 @@ package cloud
 import (
 	"context"
 	"errors"
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/tenancy"
 )
 
-// usersOf counts the VMs and Networks that keep a deleted Cloud: those of
+// usersOf selects the objects that name a Cloud or are on it. They are shared with the cache.
+func usersOf(c *pcapi.Cloud) []client.ListOption {
+	return []client.ListOption{client.MatchingFields{tenancy.CloudIndex: c.Name}, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency}
+}
+
+// observeUsers returns how many VMs and Networks keep a deleted Cloud.
+func (k *kind) observeUsers(ctx context.Context, c *pcapi.Cloud) (int, error) {
+	vms, err := k.vmsOf(ctx, c)
+	if err != nil {
+		return 0, err
+	}
+	var networks pcapi.NetworkList
+	if err := k.client.List(ctx, &networks, usersOf(c)...); err != nil {
+		return 0, fmt.Errorf("list Networks of Cloud %q: %w", c.Name, err)
+	}
+	return k.countUsers(ctx, c, vms, networks.Items), nil
+}
+
+// countUsers counts the VMs and Networks that keep a deleted Cloud: those of
 // namespaces that may use it, and those whose status records something on it.
 // Users cannot write the status, so that a namespace that may not use the Cloud
 // cannot keep it.
-func (k *kind) usersOf(ctx context.Context, c *pcapi.Cloud, vms []pcapi.VM, networks []pcapi.Network) int {
+func (k *kind) countUsers(ctx context.Context, c *pcapi.Cloud, vms []pcapi.VM, networks []pcapi.Network) int {
 	access := map[string]bool{}
 	mayUse := func(namespace string) bool {
 		may, known := access[namespace]
