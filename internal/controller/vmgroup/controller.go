@@ -61,6 +61,8 @@ type kind struct {
 	refused refused
 	// failures delays the replacement of members that keep failing.
 	failures failures
+	// sizes delays the reconciles of large groups.
+	sizes sizes
 }
 
 // New returns the reconciler of groups.

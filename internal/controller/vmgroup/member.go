@@ -3,11 +3,11 @@ package vmgroup
 import (
 	"cmp"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -146,48 +146,46 @@ func marked(vm *pcapi.VM) bool {
 // victims returns the n members to delete first: those that are annotated for it,
 // those that are not Ready, those of an older revision, then by policy.
 func victims(members []*pcapi.VM, n int, policy pcapi.ScaleDownPolicy, revision string) []*pcapi.VM {
-	first := func(is func(*pcapi.VM) bool) func(a, b *pcapi.VM) int {
-		return func(a, b *pcapi.VM) int { return cmp.Compare(rank(is(a)), rank(is(b))) }
+	places := make([]place, len(members))
+	for i, vm := range members {
+		places[i] = placeOf(vm, policy, revision)
 	}
-	order := []func(a, b *pcapi.VM) int{
-		first(marked),
-		first(func(vm *pcapi.VM) bool { return !ready(vm) }),
-		first(func(vm *pcapi.VM) bool { return vm.Labels[pcapi.RevisionLabel] != revision }),
-		byPolicy(policy),
-		func(a, b *pcapi.VM) int { return cmp.Compare(a.Name, b.Name) },
-	}
-	sorted := slices.SortedFunc(slices.Values(members), func(a, b *pcapi.VM) int {
-		for _, compare := range order {
-			if c := compare(a, b); c != 0 {
-				return c
-			}
-		}
-		return 0
+	slices.SortFunc(places, func(a, b place) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.key, b.key), cmp.Compare(a.vm.Name, b.vm.Name))
 	})
-	return sorted[:max(0, min(n, len(sorted)))]
-}
-
-// rank orders true before false.
-func rank(is bool) int {
-	if is {
-		return 0
+	first := make([]*pcapi.VM, max(0, min(n, len(places))))
+	for i := range first {
+		first[i] = places[i].vm
 	}
-	return 1
+	return first
 }
 
-func byPolicy(policy pcapi.ScaleDownPolicy) func(a, b *pcapi.VM) int {
+// place is when a member is deleted: by rank, then by key, which is that of the policy.
+type place struct {
+	vm   *pcapi.VM
+	rank int
+	key  int64
+}
+
+func placeOf(vm *pcapi.VM, policy pcapi.ScaleDownPolicy, revision string) place {
+	p := place{vm: vm}
+	for _, last := range []bool{!marked(vm), ready(vm), vm.Labels[pcapi.RevisionLabel] == revision} {
+		p.rank *= 2
+		if last {
+			p.rank++
+		}
+	}
 	switch policy {
 	case pcapi.ScaleDownOldest:
-		return func(a, b *pcapi.VM) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) }
+		p.key = vm.CreationTimestamp.Unix()
 	case pcapi.ScaleDownLeastUtilised:
-		return func(a, b *pcapi.VM) int {
-			return cmp.Compare(ptr.Deref(a.Status.CPUUtilization, 0), ptr.Deref(b.Status.CPUUtilization, 0))
-		}
+		p.key = int64(ptr.Deref(vm.Status.CPUUtilization, 0))
 	case pcapi.ScaleDownRandom:
 		// A hash of the UID: random, and the same in every reconcile.
-		draw := func(vm *pcapi.VM) string { sum := sha256.Sum256([]byte(vm.UID)); return string(sum[:]) }
-		return func(a, b *pcapi.VM) int { return strings.Compare(draw(a), draw(b)) }
+		sum := sha256.Sum256([]byte(vm.UID))
+		p.key = int64(binary.BigEndian.Uint64(sum[:]) ^ 1<<63) //nolint:gosec // in the order of the hashes
 	default:
-		return func(a, b *pcapi.VM) int { return b.CreationTimestamp.Compare(a.CreationTimestamp.Time) }
+		p.key = -vm.CreationTimestamp.Unix()
 	}
+	return p
 }

@@ -34,6 +34,34 @@ func (r refused) has(g *pcapi.VmGroup, name string) bool {
 	return ok
 }
 
+// sizes remembers which groups are large, so that the reconciles that events of members
+// cause look at a bounded number of members in a time. The zero value is ready for use.
+type sizes struct {
+	mu sync.Mutex
+	of map[types.UID]int
+}
+
+// set records how many members a group has.
+func (s *sizes) set(uid types.UID, members int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if members <= membersPerDelay {
+		delete(s.of, uid)
+		return
+	}
+	if s.of == nil {
+		s.of = map[types.UID]int{}
+	}
+	s.of[uid] = members
+}
+
+// delay returns the time between an event of a member and the reconcile of its group.
+func (s *sizes) delay(uid types.UID) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return memberDelay * time.Duration(max(membersPerDelay, s.of[uid])) / membersPerDelay
+}
+
 type clockFunc func() time.Time
 
 func (c clockFunc) Now() time.Time { return c() }

@@ -29,9 +29,15 @@ func (m moves) none() bool {
 	return len(m.remove) == 0 && len(m.align) == 0 && len(m.start) == 0 && m.create == 0 && m.awaited == 0
 }
 
-// touch reports whether a member is to be deleted or aligned.
-func (m moves) touch(vm *pcapi.VM) bool {
-	return slices.Contains(m.remove, vm) || slices.Contains(m.align, vm)
+// setOf returns a set of members.
+func setOf(lists ...[]*pcapi.VM) map[*pcapi.VM]bool {
+	set := map[*pcapi.VM]bool{}
+	for _, list := range lists {
+		for _, vm := range list {
+			set[vm] = true
+		}
+	}
+	return set
 }
 
 // movesFor decides which members are created, changed and deleted. Members count
@@ -41,9 +47,9 @@ func movesFor(g *pcapi.VmGroup, obs *observation) moves {
 	var m moves
 	fresh, old := m.sort(obs)
 	desired := int(ptr.Deref(g.Spec.Replicas, 1))
-	leaving := 0
+	leaving, removed := 0, setOf(m.remove)
 	for _, vm := range obs.members {
-		if mayExist(vm) && (!alive(vm) || slices.Contains(m.remove, vm)) {
+		if mayExist(vm) && (!alive(vm) || removed[vm]) {
 			leaving++
 		}
 	}
@@ -107,8 +113,10 @@ func (m *moves) scale(g *pcapi.VmGroup, obs *observation, kept []*pcapi.VM, desi
 // spare drops other changes of members that are to be deleted, and second changes
 // of the same member.
 func (m *moves) spare() {
-	m.align = slices.DeleteFunc(m.align, func(vm *pcapi.VM) bool { return slices.Contains(m.remove, vm) })
-	m.start = slices.DeleteFunc(m.start, func(vm *pcapi.VM) bool { return m.touch(vm) })
+	removed := setOf(m.remove)
+	m.align = slices.DeleteFunc(m.align, func(vm *pcapi.VM) bool { return removed[vm] })
+	changed := setOf(m.remove, m.align)
+	m.start = slices.DeleteFunc(m.start, func(vm *pcapi.VM) bool { return changed[vm] })
 }
 
 // make creates as many of the missing members as there is room for.

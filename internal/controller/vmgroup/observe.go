@@ -51,6 +51,7 @@ func (k *kind) Observe(ctx context.Context, g *pcapi.VmGroup) (*observation, err
 	for i := range list.Items {
 		obs.members = append(obs.members, &list.Items[i])
 	}
+	k.sizes.set(g.UID, len(obs.members))
 	slices.SortFunc(obs.members, func(a, b *pcapi.VM) int { return strings.Compare(a.Name, b.Name) })
 	if !g.DeletionTimestamp.IsZero() {
 		return obs, nil

@@ -99,8 +99,9 @@ func countOf(obs *observation) counts {
 // stuckMember returns the first member that is stalled and that the moves do
 // not change; nil if there is none.
 func stuckMember(obs *observation, m moves) *pcapi.VM {
+	changed := setOf(m.remove, m.align)
 	for _, vm := range obs.members {
-		if stalled(vm) == nil || failed(vm) || m.touch(vm) {
+		if stalled(vm) == nil || failed(vm) || changed[vm] {
 			continue
 		}
 		if alive(vm) || blocked(vm) {

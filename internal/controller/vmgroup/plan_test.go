@@ -240,8 +240,12 @@ func TestGroupInSyncForgetsItsFailures(t *testing.T) {
 func TestDeletedGroupIsForgotten(t *testing.T) {
 	k, g := newKind(nil, controller.Options{Clock: func() time.Time { return dawn }}), groupOfSize(1)
 	k.failures.replaced(g.UID, dawn)
+	k.sizes.set(g.UID, 10_000)
 	k.forgetDeleted().Delete(t.Context(), event.DeleteEvent{Object: g}, nil)
 	if len(k.failures.next) != 0 || k.failures.backoff.NumRequeues(g.UID) != 0 {
 		t.Error("the failures of a group are known although it was deleted, whoever removed its finalizer")
+	}
+	if len(k.sizes.of) != 0 {
+		t.Error("the size of a group is known although it was deleted")
 	}
 }

@@ -22,8 +22,13 @@ import (
 )
 
 // memberDelay is the time between an event of a member and the reconcile of its
-// group: many events of members lead to one reconcile.
-const memberDelay = 200 * time.Millisecond
+// group: many events of members lead to one reconcile. It is that of a group with
+// membersPerDelay members, and longer for larger ones in proportion: a reconcile looks
+// at all members.
+const (
+	memberDelay     = 200 * time.Millisecond
+	membersPerDelay = 2_000
+)
 
 // memberIndex is the cache index of VMs by the UID of their group.
 const memberIndex = "group"
@@ -35,7 +40,7 @@ func (k *kind) watch(b *builder.Builder, reader client.Reader) *builder.Builder 
 	return tenancy.Watch(b, find.ByNamespace, find.ByCloud).
 		For(&pcapi.VmGroup{}, builder.WithPredicates(reconciler.ChangedByUser(pcapi.VmGroupFinalizer, ""))).
 		Watches(&pcapi.VmGroup{}, k.forgetDeleted()).
-		Watches(&pcapi.VM{}, enqueueGroup{}, builder.WithPredicates(memberChanged)).
+		Watches(&pcapi.VM{}, enqueueGroup{&k.sizes}, builder.WithPredicates(memberChanged)).
 		Watches(&pcapi.Cloud{}, handler.EnqueueRequestsFromMapFunc(usersOf), builder.WithPredicates(capabilitiesChanged)).
 		WithOptions(ctrlcontroller.Options{MaxConcurrentReconciles: workers})
 }
@@ -43,7 +48,10 @@ func (k *kind) watch(b *builder.Builder, reader client.Reader) *builder.Builder 
 // forgetDeleted returns a handler that drops what is remembered of deleted groups,
 // also of those whose finalizer somebody else removed.
 func (k *kind) forgetDeleted() handler.EventHandler {
-	return handler.Funcs{DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ queue) { k.failures.forget(e.Object.GetUID()) }}
+	return handler.Funcs{DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ queue) {
+		k.failures.forget(e.Object.GetUID())
+		k.sizes.set(e.Object.GetUID(), 0)
+	}}
 }
 
 func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
@@ -66,14 +74,14 @@ func groupOf(o client.Object) []string {
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// enqueueGroup enqueues the group of a VM, after memberDelay.
-type enqueueGroup struct{}
+// enqueueGroup enqueues the group of a VM, after the delay for its size.
+type enqueueGroup struct{ *sizes }
 
 var _ handler.EventHandler = enqueueGroup{}
 
-func (enqueueGroup) enqueue(o client.Object, q queue) {
+func (h enqueueGroup) enqueue(o client.Object, q queue) {
 	if owner := metav1.GetControllerOf(o); owner != nil && owner.Kind == kindName {
-		q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: owner.Name}}, memberDelay)
+		q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKey{Namespace: o.GetNamespace(), Name: owner.Name}}, h.delay(owner.UID))
 	}
 }
 
