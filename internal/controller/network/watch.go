@@ -15,9 +15,17 @@ import (
 	"github.com/privatecloud/operator/internal/inventory"
 )
 
-// countDelay is how long after a VM came or left its Network is enqueued to
-// count again: VMs come in groups, and the count is informative.
-const countDelay = time.Second
+const (
+	// countDelay is how long after a VM came or left its Network is enqueued to count
+	// again: VMs come in groups, and the count is informative. It is that of a Network
+	// with vmsPerDelay VMs at the last count, and longer for more in proportion: all are
+	// read to be counted.
+	countDelay  = time.Second
+	vmsPerDelay = 10_000
+	// fewVMs is the largest number of attached VMs at the last count with which it is
+	// worth to look whether the last one left.
+	fewVMs = 100
+)
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
@@ -36,26 +44,25 @@ func enqueueReferred(directory *inventory.Directory) func(context.Context, queue
 }
 
 // attachments enqueues the Networks that VMs come to and leave: at once if a
-// deletion waited for the VM to leave.
+// deletion waited for the VM to leave, and there were few others at the last count.
 func attachments(reader client.Reader) handler.EventHandler {
-	came := func(q queue, vm *pcapi.VM) {
-		if vm.Spec.NetworkRef != nil {
-			q.AddAfter(networkOf(vm), countDelay)
+	enqueue := func(ctx context.Context, q queue, vm *pcapi.VM, leaves bool) {
+		if vm.Spec.NetworkRef == nil {
+			return
 		}
-	}
-	left := func(ctx context.Context, q queue, vm *pcapi.VM) {
-		switch {
-		case vm.Spec.NetworkRef == nil:
-		case free(ctx, reader, networkOf(vm).NamespacedName):
-			q.Add(networkOf(vm))
-		default:
-			q.AddAfter(networkOf(vm), countDelay)
+		var net pcapi.Network
+		request := networkOf(vm)
+		err := reader.Get(ctx, request.NamespacedName, &net, client.UnsafeDisableDeepCopy)
+		if err == nil && leaves && free(ctx, reader, &net) {
+			q.Add(request)
+			return
 		}
+		q.AddAfter(request, countDelay*time.Duration(max(vmsPerDelay, net.Status.AttachedVMs))/vmsPerDelay)
 	}
 	return handler.Funcs{
-		CreateFunc: func(_ context.Context, e event.CreateEvent, q queue) {
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
 			if vm := e.Object.(*pcapi.VM); !e.IsInInitialList && attached(vm) {
-				came(q, vm)
+				enqueue(ctx, q, vm, false)
 			}
 		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
@@ -65,23 +72,23 @@ func attachments(reader client.Reader) handler.EventHandler {
 				return
 			}
 			if off {
-				left(ctx, q, was)
+				enqueue(ctx, q, was, true)
 			}
 			if on {
-				came(q, is)
+				enqueue(ctx, q, is, false)
 			}
 		},
-		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { left(ctx, q, e.Object.(*pcapi.VM)) },
+		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) { enqueue(ctx, q, e.Object.(*pcapi.VM), true) },
 	}
 }
 
-// free reports whether a Network is being deleted and no VM is attached any more.
-func free(ctx context.Context, reader client.Reader, name client.ObjectKey) bool {
-	var net pcapi.Network
-	if err := reader.Get(ctx, name, &net); err != nil || net.DeletionTimestamp.IsZero() {
+// free reports whether a Network is being deleted and no VM is attached any more. It does
+// not look if many were attached at the last count: all are read for that.
+func free(ctx context.Context, reader client.Reader, net *pcapi.Network) bool {
+	if net.DeletionTimestamp.IsZero() || net.Status.AttachedVMs > fewVMs {
 		return false
 	}
-	vms, err := attachedTo(ctx, reader, name)
+	vms, err := attachedTo(ctx, reader, client.ObjectKeyFromObject(net))
 	return err == nil && len(vms) == 0
 }
 

@@ -43,6 +43,7 @@ func TestAttachmentsEnqueueNetwork(t *testing.T) {
 	waiting := func(vm *pcapi.VM) { vm.Finalizers = nil }
 	nowhere := func(vm *pcapi.VM) { vm.Spec.NetworkRef = nil }
 	another := func(vm *pcapi.VM) { vm.Name = "other" }
+	counted := func(vms int32) func(*pcapi.Network) { return func(net *pcapi.Network) { net.Status.AttachedVMs = vms } }
 	came := func(vm *pcapi.VM) event.CreateEvent { return event.CreateEvent{Object: vm} }
 	for _, tc := range []struct {
 		name string
@@ -58,6 +59,7 @@ func TestAttachmentsEnqueueNetwork(t *testing.T) {
 		{name: "VM created without a claim: not enqueued", there: []client.Object{onRecord()}, came: came(vmOn("net", waiting))},
 		{name: "VM in the initial list: not enqueued", there: []client.Object{onRecord()}, came: event.CreateEvent{Object: vmOn("net"), IsInInitialList: true}},
 		{name: "VM claimed: after a delay", there: []client.Object{onRecord()}, was: vmOn("net", waiting), is: vmOn("net"), expected: []string{"ns/net after 1s"}},
+		{name: "VM created in a Network with 50,000: after a longer delay", there: []client.Object{onRecord(counted(50_000))}, came: came(vmOn("net")), expected: []string{"ns/net after 5s"}},
 		{name: "VM changed otherwise: not enqueued", there: []client.Object{onRecord()}, was: vmOn("net"), is: vmOn("net")},
 		{name: "VM moved to another network: both after a delay", there: []client.Object{onRecord()}, was: vmOn("net"), is: vmOn("far"), expected: []string{"ns/net after 1s", "ns/far after 1s"}},
 		{name: "VM deleted: after a delay", there: []client.Object{onRecord()}, left: vmOn("net"), expected: []string{"ns/net after 1s"}},
@@ -65,6 +67,8 @@ func TestAttachmentsEnqueueNetwork(t *testing.T) {
 		{name: "VM of a missing Network deleted: after a delay", left: vmOn("net"), expected: []string{"ns/net after 1s"}},
 		{name: "VM of a deleted Network deleted, others left: after a delay", there: []client.Object{onRecord(deleted), vmOn("net", another)}, left: vmOn("net"), expected: []string{"ns/net after 1s"}},
 		{name: "last VM of a deleted Network deleted: at once", there: []client.Object{onRecord(deleted), vmOn("net", another, waiting), vmOn("far", another, func(vm *pcapi.VM) { vm.Name = "far" })}, left: vmOn("net"), expected: []string{"ns/net after 0s"}},
+		{name: "last of many VMs of a deleted Network deleted: after a delay", there: []client.Object{onRecord(deleted, counted(fewVMs+1))}, left: vmOn("net"), expected: []string{"ns/net after 1s"}},
+		{name: "last of a few VMs of a deleted Network deleted: at once", there: []client.Object{onRecord(deleted, counted(fewVMs))}, left: vmOn("net"), expected: []string{"ns/net after 0s"}},
 		{name: "last VM of a deleted Network lost its claim: at once", there: []client.Object{onRecord(deleted), vmOn("net", waiting)}, was: vmOn("net"), is: vmOn("net", waiting), expected: []string{"ns/net after 0s"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
