@@ -42,7 +42,7 @@ func TestCloudKeys(t *testing.T) {
 type indexer struct{ *fake.ClientBuilder }
 
 func (i indexer) IndexField(_ context.Context, obj client.Object, field string, keys client.IndexerFunc) error {
-	if field != CloudIndex {
+	if field != CloudIndex && field != identityIndex {
 		return errors.New("another index")
 	}
 	i.WithIndex(obj, field, keys)

@@ -9,10 +9,25 @@ import (
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
+
+// identityIndex is the cache index of Clouds by the cloud that they lead to.
+const identityIndex = "identity"
+
+// IndexByIdentity registers the index of Clouds that SameCloud reads.
+func IndexByIdentity(ctx context.Context, indexer client.FieldIndexer) error {
+	err := indexer.IndexField(ctx, &pcapi.Cloud{}, identityIndex, func(o client.Object) []string {
+		return []string{identityOf(o.(*pcapi.Cloud))}
+	})
+	if err != nil {
+		return fmt.Errorf("index Clouds by identity: %w", err)
+	}
+	return nil
+}
 
 // SameCloud returns the names of all Clouds that lead to the same cloud as the
 // Cloud with this name, which is among them, sorted: those of the same type with
@@ -20,36 +35,30 @@ import (
 // its scheme and host, a final dot of the host, the default port, and slashes at
 // the end of the path.
 func SameCloud(ctx context.Context, reader client.Reader, name string) ([]string, error) {
+	var c pcapi.Cloud
+	err := reader.Get(ctx, client.ObjectKey{Name: name}, &c, client.UnsafeDisableDeepCopy)
+	if apierrors.IsNotFound(err) {
+		return []string{name}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read Cloud %q: %w", name, err)
+	}
 	var list pcapi.CloudList
-	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, fmt.Errorf("list Clouds: %w", err)
+	if err := reader.List(ctx, &list, client.MatchingFields{identityIndex: identityOf(&c)}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list Clouds that lead to the same cloud: %w", err)
 	}
-	byIdentity := make(map[identity][]string, len(list.Items))
-	same := identity{}
+	names := []string{name}
 	for i := range list.Items {
-		c := &list.Items[i]
-		id := identityOf(c)
-		byIdentity[id] = append(byIdentity[id], c.Name)
-		if c.Name == name {
-			same = id
-		}
-	}
-	names := byIdentity[same]
-	if len(names) == 0 {
-		return []string{name}, nil // the Cloud does not exist
+		names = append(names, list.Items[i].Name)
 	}
 	slices.Sort(names)
-	return names, nil
+	return slices.Compact(names), nil
 }
 
-// identity identifies a cloud. Clouds with equal identities lead to the same cloud.
-type identity struct {
-	kind     pcapi.CloudType
-	endpoint string
-}
-
-func identityOf(c *pcapi.Cloud) identity {
-	return identity{kind: cmp.Or(c.Spec.Type, pcapi.CloudTypeREST), endpoint: normalized(c.Spec.Endpoint)}
+// identityOf returns what identifies the cloud that a Cloud leads to: its type and its
+// endpoint.
+func identityOf(c *pcapi.Cloud) string {
+	return string(cmp.Or(c.Spec.Type, pcapi.CloudTypeREST)) + " " + normalized(c.Spec.Endpoint)
 }
 
 // defaultPorts are the ports that an endpoint without a port has, by scheme.

@@ -26,7 +26,11 @@ func readerOf(t *testing.T, objects ...client.Object) client.WithWatch {
 		}
 	}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a", Labels: map[string]string{"team": "a"}}}
-	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(objects, namespace)...).Build()
+	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(objects, namespace)...)
+	if err := IndexByIdentity(t.Context(), indexer{builder}); err != nil {
+		t.Fatalf("IndexByIdentity: %v", err)
+	}
+	return builder.Build()
 }
 
 func cloudWith(name string, change ...func(*pcapi.Cloud)) *pcapi.Cloud {

@@ -2,6 +2,7 @@ package vm
 
 import (
 	"context"
+	"errors"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -47,7 +48,7 @@ func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 		vm := o.(*pcapi.VM)
 		return tenancy.CloudKeys(vm.Spec.CloudRef, recordedCloud(vm))
 	})
-	if err != nil {
+	if err := errors.Join(err, tenancy.IndexByIdentity(ctx, indexer)); err != nil {
 		return err
 	}
 	for index, keys := range indexes {
