@@ -126,6 +126,8 @@ func refusedFields(refusal error) []string {
 type rejections struct {
 	mu sync.Mutex
 	of map[types.UID]rejection
+	// swept is when the entries that were too old were last removed.
+	swept time.Time
 }
 
 // rejection is the last refusal of the status of an object.
@@ -144,7 +146,10 @@ func (r *rejections) add(obj client.Object) time.Duration {
 	if r.of == nil {
 		r.of = map[types.UID]rejection{}
 	}
-	maps.DeleteFunc(r.of, func(_ types.UID, last rejection) bool { return time.Since(last.until) > 2*lastRejection })
+	if time.Since(r.swept) > lastRejection {
+		maps.DeleteFunc(r.of, func(_ types.UID, last rejection) bool { return time.Since(last.until) > 2*lastRejection })
+		r.swept = time.Now()
+	}
 	delay := min(max(firstRejection, 2*r.of[obj.GetUID()].delay), lastRejection)
 	r.of[obj.GetUID()] = rejection{version: obj.GetResourceVersion(), delay: delay, until: time.Now().Add(delay)}
 	return delay
