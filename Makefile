@@ -124,6 +124,10 @@ lint: $(GOLANGCI_LINT) ## Run the linters.
 bench: bin/manager bin/mockcloud bin/vcsim assets ## Measure the cost of VMs and print a table (docs/development/benchmarks.md).
 	@KUBEBUILDER_ASSETS=$$(hack/kube-assets.sh) go run ./test/bench $(ARGS)
 
+.PHONY: bench-costs
+bench-costs: ## Measure what one object costs beside 1,000, 10,000 and 50,000 others, with Go benchmarks (docs/development/benchmarks.md).
+	@go test -run '^$$' -bench Cost -benchtime $(or $(BENCHTIME),100x) ./internal/...
+
 .PHONY: run
 run: generate manifests bin/manager ## Run the operator against the cluster of KUBECONFIG (NAMESPACE=…, ARGS="--default-cloud-endpoint=…").
 	@exec bin/manager --namespace=$(NAMESPACE) $(ARGS)

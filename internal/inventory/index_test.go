@@ -14,7 +14,7 @@ import (
 type keyed map[string]map[string]bool
 
 // holds returns what an index holds, by all and by each key.
-func holds(x *index, keys []string) (all keyed, each keyed) {
+func holds(x *index, keys []string) (all, each keyed) {
 	all, each = keyed{}, keyed{}
 	add := func(to keyed, key string, server *listed) {
 		if to[key] == nil {

@@ -152,7 +152,8 @@ func (n *networks) record(id string, r recordedNetwork) {
 func (n *networks) drop(id string) {
 	if last := n.recorded[id].network; last != nil {
 		name := cloud.NormalName(last.Name)
-		if delete(n.named[name], id); len(n.named[name]) == 0 {
+		delete(n.named[name], id)
+		if len(n.named[name]) == 0 {
 			delete(n.named, name)
 		}
 	}

@@ -27,7 +27,7 @@ func (noQueue) AddAfter(reconcile.Request, time.Duration) {}
 // BenchmarkCostOfVMThatLeaves has one of n VMs leave a Network that is being deleted.
 func BenchmarkCostOfVMThatLeaves(b *testing.B) {
 	cached.Sizes(b, func(b *testing.B, n int) {
-		objects := []client.Object{onRecord(deleted, func(net *pcapi.Network) { net.Status.AttachedVMs = int32(n) })} //nolint:gosec // small
+		objects := []client.Object{onRecord(deleted, func(net *pcapi.Network) { net.Status.AttachedVMs = int32(n) })}
 		for i := range n {
 			objects = append(objects, vmOn("net", func(vm *pcapi.VM) { vm.Name = fmt.Sprintf("vm-%05d", i) }))
 		}

@@ -22,7 +22,7 @@ func perMember(b *testing.B, n int) {
 // cost of a member must not grow with n.
 func BenchmarkCostOfReconcile(b *testing.B) {
 	cached.Sizes(b, func(b *testing.B, n int) {
-		g := groupOfSize(int32(n)) //nolint:gosec // small
+		g := groupOfSize(int32(n))
 		g.Spec.CloudRef = &pcapi.CloudReference{Name: "home"}
 		revision, objects := templateOf(g, "home").revision(), []client.Object{listedCloud()}
 		for i := range n {
@@ -78,14 +78,14 @@ func BenchmarkCostOfPlan(b *testing.B) {
 				if bc.size != nil {
 					size = bc.size(n)
 				}
-				g := groupOfSize(int32(size), policy(bc.policy)) //nolint:gosec // small
+				g := groupOfSize(int32(size), policy(bc.policy))
 				members := make([]*pcapi.VM, n)
 				for i := range members {
 					members[i] = vm(memberName(g, i), bc.member(i)...)
 				}
 				obs := observed(members)
 				for b.Loop() {
-					outcomeOf(g, obs, movesFor(g, obs))
+					_ = outcomeOf(g, obs, movesFor(g, obs))
 				}
 				perMember(b, n)
 			})
@@ -96,7 +96,7 @@ func BenchmarkCostOfPlan(b *testing.B) {
 // BenchmarkCostOfFreeNames finds the names of the next members of a group of n.
 func BenchmarkCostOfFreeNames(b *testing.B) {
 	cached.Sizes(b, func(b *testing.B, n int) {
-		g := groupOfSize(int32(n)) //nolint:gosec // small
+		g := groupOfSize(int32(n))
 		members := make([]*pcapi.VM, n)
 		for i := range members {
 			members[i] = vm(memberName(g, i))
