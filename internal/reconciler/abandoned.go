@@ -145,6 +145,12 @@ func (r *Reconciler[T, S]) reconcileAbandoned(w *work, name types.NamespacedName
 // reconcileDeleted reconciles one abandoned object. Its status is kept in
 // memory: it may hold the only record of an id.
 func (r *Reconciler[T, S]) reconcileDeleted(w *work, obj T) (after time.Duration, err error) {
+	if owned, wait, err := r.own(w, obj); !owned {
+		if err == nil && wait == 0 && r.giveUp(w, obj, errDisowned) {
+			return 0, nil
+		}
+		return cmp.Or(wait, abandonedDelay), err
+	}
 	before := obj.DeepCopyObject().(T)
 	w.interrupted = false
 	obs, outcome := r.Kind.Observe(w.ctx, obj)

@@ -11,6 +11,7 @@
 //
 //	reconciler.go  one reconcile, and what a kind supplies
 //	work.go        the contexts of a reconcile: what ends when the manager stops
+//	owned.go       objects of other managers
 //	step.go        steps and plans
 //	outcome.go     how a reconcile can end
 //	status.go      summary conditions and the result

@@ -77,6 +77,13 @@ type Reconciler[T Object, S any] struct {
 	// Leading reports whether this process may act. A reconcile has no effect
 	// while it returns false. A nil Leading allows every effect.
 	Leading func() bool
+	// Owns returns a function that reports whether an object is this manager's at
+	// the moment, and not that of a manager with other Clouds. A reconcile has no
+	// effect on an object that is not. A nil Owns: all objects are.
+	Owns func(ctx context.Context, obj T) (func() bool, error)
+	// Disowned is called with an object that is not this manager's, and drops what
+	// is remembered of it. It may be nil.
+	Disowned func(obj T)
 	// External: the finalizer guards something that Kubernetes does not delete.
 	// An object that is gone although its claim was stored is then reconciled as a
 	// deleted object, from memory. It needs Live.
@@ -109,6 +116,10 @@ func (r *Reconciler[T, S]) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 	if readErr := r.Client.Get(w.ctx, req.NamespacedName, obj); readErr != nil {
 		return ctrl.Result{RequeueAfter: earlier}, errors.Join(err, client.IgnoreNotFound(readErr))
 	}
+	owned, after, readErr := r.own(w, obj)
+	if !owned {
+		return ctrl.Result{RequeueAfter: earliest(earlier, after)}, errors.Join(err, readErr)
+	}
 	held := r.rejections.left(obj)
 	switch {
 	case r.released(obj), r.releases.has(obj.GetUID()), r.abandoned.has(obj):
@@ -134,12 +145,15 @@ func (r *Reconciler[T, S]) reconcile(w *work, obj T) (ctrl.Result, error) {
 	if outcome == nil {
 		outcome = r.run(w, obj, obs, r.Kind.Plan(obj, obs))
 	}
-	if w.interrupted || !r.leading() {
+	if w.interrupted || !r.mayAct(w) {
 		if !w.changedCloud {
 			return ctrl.Result{RequeueAfter: leadingDelay}, nil
 		}
-		if w.interrupted {
+		switch {
+		case w.interrupted && w.stopping():
 			outcome = Wait(leadingDelay, pcapi.ProgressingReason, "the operator is stopping; another process continues")
+		case w.interrupted:
+			outcome = Wait(leadingDelay, pcapi.ProgressingReason, "another process continues")
 		}
 	}
 	wait, _ := errors.AsType[*WaitError](outcome)

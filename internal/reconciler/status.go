@@ -29,8 +29,8 @@ func (r *Reconciler[T, S]) finish(w *work, before, obj T, obs S, summary Summary
 	result, err := summarize(&conditions, summary, outcome)
 	setObservedGeneration(obj, conditions)
 	// A StalledError must not be written onto an object that another manager has
-	// changed meanwhile. A process that does not lead only records what it made.
-	resend := !IsStalled(outcome) && r.leading()
+	// changed meanwhile. A process that may not act any more only records what it made.
+	resend := !IsStalled(outcome) && r.mayAct(w)
 	ctx, cancel := w.recording()
 	defer cancel()
 	patchErr := r.patchStatus(ctx, before, obj, resend)

@@ -64,11 +64,11 @@ func (p Plan[T, S]) Names() []string {
 }
 
 // run runs the steps of a plan and returns the outcome. Once the manager is
-// stopping, or another may lead, no further step begins; a step that changes
+// stopping, or another may lead or owns the object, no further step begins; a step that changes
 // something and has begun is completed.
 func (r *Reconciler[T, S]) run(w *work, obj T, obs S, plan Plan[T, S]) error {
 	for _, step := range plan.Steps {
-		if w.stopping() || !r.leading() {
+		if w.stopping() || !r.mayAct(w) {
 			w.interrupted = true
 			return nil
 		}

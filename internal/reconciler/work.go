@@ -33,6 +33,9 @@ type work struct {
 	// record never ends; see recording.
 	record context.Context //nolint:containedctx // ends with the reconcile
 
+	// owned reports whether the object is this manager's at the moment; nil if
+	// there is no other manager.
+	owned func() bool
 	// persistent: no later reconcile will do this, so it continues while the
 	// manager stops.
 	persistent bool
