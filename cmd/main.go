@@ -24,6 +24,7 @@ import (
 	"github.com/privatecloud/operator/internal/leader"
 	"github.com/privatecloud/operator/internal/reconciler"
 	"github.com/privatecloud/operator/internal/setup"
+	"github.com/privatecloud/operator/internal/tenancy"
 	// +kubebuilder:scaffold:imports
 )
 
@@ -52,6 +53,7 @@ type flags struct {
 	leaderElect     bool
 	namespace       string
 	defaultEndpoint string
+	cloudSelector   string
 	workers         int
 	zap             zap.Options
 	version         bool
@@ -69,6 +71,7 @@ func parseFlags() flags {
 	flag.BoolVar(&f.leaderElect, "leader-elect", false, "reconcile only while holding the lease; required with more than one replica")
 	flag.StringVar(&f.namespace, "namespace", os.Getenv("POD_NAMESPACE"), "namespace of the operator, where the Secrets of Clouds are read; defaults to $POD_NAMESPACE")
 	flag.StringVar(&f.defaultEndpoint, "default-cloud-endpoint", "", "create a Cloud \"default\" with this endpoint if it does not exist")
+	flag.StringVar(&f.cloudSelector, "cloud-selector", "", "reconcile only the Clouds whose labels match, and the objects that use them; empty for all Clouds")
 	flag.IntVar(&f.workers, "vm-workers", 16, "number of VMs of one namespace that are reconciled concurrently on one Cloud")
 	flag.BoolVar(&f.version, "version", false, "print the version and exit")
 	f.zap.BindFlags(flag.CommandLine)
@@ -123,6 +126,10 @@ func run(ctx context.Context, f flags) error {
 	if f.namespace == "" {
 		return fmt.Errorf("the namespace of the operator is not known: set --namespace or $POD_NAMESPACE")
 	}
+	scope, err := tenancy.ParseScope(f.cloudSelector)
+	if err != nil {
+		return fmt.Errorf("read --cloud-selector: %w", err)
+	}
 	config, err := ctrl.GetConfig()
 	if err != nil {
 		return fmt.Errorf("find the API server: %w", err)
@@ -137,13 +144,16 @@ func run(ctx context.Context, f flags) error {
 		HealthProbeBindAddress:        f.probeAddr,
 		PprofBindAddress:              f.pprofAddr,
 		LeaderElection:                f.leaderElect,
-		LeaderElectionID:              "private-cloud-operator." + pcapi.GroupVersion.Group,
+		LeaderElectionID:              scope.LeaseName("private-cloud-operator." + pcapi.GroupVersion.Group),
 		LeaderElectionNamespace:       f.namespace,
 		LeaderElectionReleaseOnCancel: true,
 		LeaseDuration:                 &leaseDuration,
 		RenewDeadline:                 &renewDeadline,
 		RetryPeriod:                   &retry,
 		GracefulShutdownTimeout:       &stopTimeout,
+	}
+	if !scope.All() {
+		setupLog.Info("reconciling a part of the Clouds", "cloudSelector", f.cloudSelector, "lease", f.namespace+"/"+options.LeaderElectionID)
 	}
 	setup.Caches(&options)
 	var leading func() bool
@@ -169,7 +179,7 @@ func run(ctx context.Context, f flags) error {
 	}
 	if err := setup.Controllers(ctx, mgr, setup.Options{
 		Namespace: f.namespace, DefaultEndpoint: f.defaultEndpoint, Workers: f.workers, Version: version, NameCheck: nameCheck,
-		Leading: leading, Alone: leading,
+		Scope: scope, Leading: leading, Alone: leading,
 	}); err != nil {
 		return err
 	}

@@ -4,10 +4,12 @@
 package controller
 
 import (
+	"context"
 	"errors"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/clouds"
@@ -32,12 +34,15 @@ type Options struct {
 	// Elapsed returns the time since a fixed moment by a clock that nobody can set.
 	// GPUInfos need it.
 	Elapsed func() time.Duration
+	// Scope is the part of all Clouds that is reconciled, with the objects that use them.
+	Scope tenancy.Scope
 	// Live reads from the API server; see reconciler.Reconciler.
 	Live client.Reader
 	// Leading reports whether this process may act; nil for always.
 	Leading func() bool
 	// Alone reports whether no other manager may act now: this process holds the
-	// lease, and the lease has not expired. Nil for never, as without leader election.
+	// lease, and the lease has not expired. Nil for never, as without leader election,
+	// and where a Cloud may move to another manager, which has another lease.
 	Alone func() bool
 }
 
@@ -49,6 +54,31 @@ func AwaitNamespace(err error) error {
 		return &reconciler.WaitError{After: tenancy.NamespaceDelay, Reason: pcapi.ProgressingReason, Message: pending.Error(), Quiet: true}
 	}
 	return err
+}
+
+// CloudOf returns the name of the Cloud that an object uses.
+type CloudOf[T client.Object] func(ctx context.Context, obj T) (string, error)
+
+// Owns returns the Owns of a reconciler whose objects use the Clouds that cloudOf
+// returns; nil if the scope is all Clouds.
+func Owns[T client.Object](scope tenancy.Scope, cached, live client.Reader, cloudOf CloudOf[T]) func(context.Context, T) (func() bool, error) {
+	if scope.All() {
+		return nil
+	}
+	return func(ctx context.Context, obj T) (func() bool, error) {
+		name, err := cloudOf(ctx, obj)
+		if err != nil {
+			return nil, AwaitNamespace(err)
+		}
+		return scope.Ownership(ctx, cached, live, name)
+	}
+}
+
+// InScope returns the predicate that the Filter of a scope makes of changed.
+func InScope[T client.Object](ctx context.Context, scope tenancy.Scope, cached client.Reader, cloudOf CloudOf[T], changed predicate.Predicate) predicate.Predicate {
+	return scope.Filter(ctx, cached, func(ctx context.Context, o client.Object) (string, error) {
+		return cloudOf(ctx, o.(T))
+	}, changed)
 }
 
 // VMNetworkIndex is the cache index of VMs by the name of the Network that they

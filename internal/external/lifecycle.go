@@ -2,6 +2,7 @@ package external
 
 import (
 	"cmp"
+	"context"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -12,9 +13,11 @@ import (
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/pending"
 	"github.com/privatecloud/operator/internal/reconciler"
+	"github.com/privatecloud/operator/internal/tenancy"
 )
 
 const (
@@ -32,6 +35,8 @@ type Options struct {
 	// Live and Leading are those of reconciler.Reconciler.
 	Live    client.Reader
 	Leading func() bool
+	// Scope is the part of all Clouds that is reconciled, with the objects that use them.
+	Scope tenancy.Scope
 	// Directory holds the clouds.
 	Directory *inventory.Directory
 	// Clock returns the time.
@@ -100,6 +105,8 @@ func (l *Lifecycle[T, R, S]) Reconciler(recorder events.EventRecorder) *reconcil
 	l.reconciler = &reconciler.Reconciler[T, S]{
 		Client: l.Client, Kind: l, Recorder: recorder, Deadline: deadline, Permit: l.permit,
 		Live: l.Live, Leading: l.Leading, External: true,
+		Owns:     controller.Owns(l.Scope, l.Client, l.Live, l.CloudOf),
+		Disowned: func(obj T) { l.ForgetDeleted(obj) },
 		Reported: func(obj T, _ S, _ error) {
 			if l.kind.Record(obj).ID != "" {
 				l.Tracker.Recorded(obj.GetUID())
@@ -131,6 +138,16 @@ func (l *Lifecycle[T, R, S]) EventConditions() []string {
 	return []string{pcapi.CreatedCondition, pcapi.DeletingCondition}
 }
 
+// CloudOf returns the name of the Cloud that an object uses: the one that it has a
+// resource or a claim on, else the one that its spec names.
+func (l *Lifecycle[T, R, S]) CloudOf(ctx context.Context, obj T) (string, error) {
+	record := l.kind.Record(obj)
+	if recorded := RecordedCloud(obj, record.ID, record.Cloud, l.Options.Finalizer); recorded != "" {
+		return recorded, nil
+	}
+	return tenancy.CloudFor(ctx, l.Client, obj.GetNamespace(), record.Ref)
+}
+
 // ForgetObject drops all that is remembered of an object that is gone.
 func (l *Lifecycle[T, R, S]) ForgetObject(uid types.UID) {
 	l.Tracker.Forget(uid)
@@ -138,8 +155,8 @@ func (l *Lifecycle[T, R, S]) ForgetObject(uid types.UID) {
 	l.Looks.Forget(uid)
 }
 
-// ForgetDeleted drops all that is remembered of a deleted object. One without a
-// claim is deleted without a reconcile.
+// ForgetDeleted drops all that is remembered of an object that is deleted, or another
+// manager's. One without a claim is deleted without a reconcile.
 func (l *Lifecycle[T, R, S]) ForgetDeleted(o client.Object) {
 	l.ForgetObject(o.GetUID())
 	l.Directory.Forget(inventory.Ref{Kind: l.Ref, Namespace: o.GetNamespace(), Name: o.GetName()})

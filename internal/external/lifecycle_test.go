@@ -156,3 +156,23 @@ func TestRecordedCloud(t *testing.T) {
 		})
 	}
 }
+
+func TestCloudOf(t *testing.T) {
+	wants := func(v *volume.Volume) { v.Spec.CloudRef = &pcapi.CloudReference{Name: "wanted"} }
+	for name, tc := range map[string]struct {
+		object *volume.Volume
+		want   string
+	}{
+		"neither record nor claim: the one of the spec": {object: object(wants), want: "wanted"},
+		"claim on another Cloud: that of the claim":     {object: object(wants, claimed), want: "former"},
+		"record on another Cloud: that of the record": {
+			object: object(wants, claimed, func(v *volume.Volume) { v.Status.VolumeID, v.Status.Cloud = "d1", "recorded" }), want: "recorded",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got, err := newHarness().kind.CloudOf(t.Context(), tc.object); err != nil || got != tc.want {
+				t.Errorf("Cloud %q, %v; want %q", got, err, tc.want)
+			}
+		})
+	}
+}

@@ -27,7 +27,8 @@ const (
 	takeover = 10 * time.Second
 )
 
-// replicas starts managers of one API server that compete for one lease.
+// replicas starts managers of one API server. Those with the same Clouds compete for
+// one lease.
 type replicas struct {
 	*testkit.T
 
@@ -38,7 +39,7 @@ type replicas struct {
 func newReplicas(tt *testing.T) *replicas {
 	tt.Helper()
 	ctrl.SetLogger(logr.Discard())
-	r := &replicas{T: testkit.NewT(tt, time.Minute, 20*time.Millisecond)}
+	r := (&replicas{}).in(tt)
 	var err error
 	r.env, err = testkit.Start(testkit.Options{})
 	r.Expect(err).NotTo(HaveOccurred())
@@ -48,10 +49,18 @@ func newReplicas(tt *testing.T) *replicas {
 	return r
 }
 
-func (r *replicas) start() *testkit.Manager {
+// in returns the replicas with the assertions of another test.
+func (r *replicas) in(tt *testing.T) *replicas {
+	tt.Helper()
+	return &replicas{T: testkit.NewT(tt, time.Minute, 20*time.Millisecond), env: r.env, user: r.user}
+}
+
+func (r *replicas) start(user *rest.Config, options setup.Options) *testkit.Manager {
 	r.Helper()
-	m, err := testkit.StartManager(r.user, setup.Options{Namespace: operatorNamespace}, func(options *ctrl.Options) {
-		options.LeaderElection, options.LeaderElectionID, options.LeaderElectionNamespace = true, "lease", operatorNamespace
+	lease := options.Scope.LeaseName("lease")
+	options.Namespace = operatorNamespace
+	m, err := testkit.StartManager(user, options, func(options *ctrl.Options) {
+		options.LeaderElection, options.LeaderElectionID, options.LeaderElectionNamespace = true, lease, operatorNamespace
 		options.LeaderElectionConfig, options.LeaderElectionReleaseOnCancel = r.env.Config, true
 		options.RetryPeriod = new(time.Second)
 	})
@@ -88,11 +97,11 @@ func TestStandbyQueuesNothingAndTakesOverAtOnce(tt *testing.T) {
 	cloud, err := testkit.ServeCloud(mockcloud.Options{})
 	r.Expect(err).NotTo(HaveOccurred())
 	r.Cleanup(func() { r.Expect(cloud.Close()).To(Succeed()) })
-	leader := r.start()
+	leader := r.start(r.user, setup.Options{})
 	home := testkit.Cloud("default", cloud.URL)
 	r.Expect(r.env.Client.Create(r.Context(), home)).To(Succeed())
 	r.Eventually(r.ready(home)).Should(testkit.BeReady())
-	standby := r.start()
+	standby := r.start(r.user, setup.Options{})
 	r.Cleanup(func() { r.Expect(standby.Stop()).To(Succeed()) })
 
 	objects := []client.Object{

@@ -41,7 +41,8 @@ import (
 type Options struct {
 	// Namespace is the operator's own: Secrets are read there and nowhere else.
 	Namespace string
-	// DefaultEndpoint is where a Cloud "default" is made if none exists; empty for nowhere.
+	// DefaultEndpoint is where a Cloud "default" is made if none exists and Scope selects
+	// it; empty for nowhere.
 	DefaultEndpoint string
 	// Workers is how many VMs of one namespace are reconciled at a time on one Cloud, at least 1.
 	Workers int
@@ -52,6 +53,9 @@ type Options struct {
 	NameCheck bool
 	// CallTimeout bounds one call to a cloud with all its tries, rest.DefaultTimeout if zero.
 	CallTimeout time.Duration
+	// Scope is the part of all Clouds that the manager reconciles, with the objects
+	// that use them.
+	Scope tenancy.Scope
 	// Leading and Alone are those of controller.Options; nil without leader election.
 	Leading, Alone func() bool
 	// Dialers are added to those of the types that the operator serves, and replace one
@@ -98,7 +102,7 @@ func Controllers(ctx context.Context, mgr manager.Manager, opts Options) error {
 	options := controller.Options{
 		Directory: directory, Clients: clients, Cluster: string(system.UID), Workers: opts.Workers,
 		Clock: time.Now, Elapsed: func() time.Duration { return time.Since(begun) },
-		Live: mgr.GetAPIReader(), Leading: opts.Leading, Alone: opts.Alone,
+		Live: mgr.GetAPIReader(), Scope: opts.Scope, Leading: opts.Leading, Alone: opts.alone(),
 	}
 	if err := vmcontroller.SetupWithManager(ctx, mgr, options); err != nil {
 		return fmt.Errorf("set up the VM controller: %w", err)
@@ -120,12 +124,22 @@ func Controllers(ctx context.Context, mgr manager.Manager, opts Options) error {
 			return fmt.Errorf("set up the name check: %w", err)
 		}
 	}
-	if endpoint := strings.TrimSpace(opts.DefaultEndpoint); endpoint != "" {
+	// The Cloud "default" has no labels: another manager makes it if the scope lacks it.
+	if endpoint := strings.TrimSpace(opts.DefaultEndpoint); endpoint != "" && opts.Scope.Selects(nil) {
 		if err := mgr.Add(cloudcontroller.Bootstrap{Client: mgr.GetClient(), Endpoint: endpoint}); err != nil {
 			return fmt.Errorf("add the default Cloud: %w", err)
 		}
 	}
 	return nil
+}
+
+// alone returns Alone, or nil if a Cloud may come from or go to a manager with another
+// lease: caches lag, so that both act on it for a moment.
+func (o Options) alone() func() bool {
+	if !o.Scope.All() {
+		return nil
+	}
+	return o.Alone
 }
 
 // startCaches makes the caches of all kinds that controllers watch start with the

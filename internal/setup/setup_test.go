@@ -12,7 +12,22 @@ import (
 	"github.com/privatecloud/operator/internal/clouds/openstackdialer"
 	"github.com/privatecloud/operator/internal/clouds/restdialer"
 	"github.com/privatecloud/operator/internal/clouds/vspheredialer"
+	"github.com/privatecloud/operator/internal/tenancy"
 )
+
+func TestManagerOfAPartOfTheCloudsIsNeverAlone(t *testing.T) {
+	part, err := tenancy.ParseScope("shard=east")
+	if err != nil {
+		t.Fatal(err)
+	}
+	leader := func() bool { return true }
+	if (Options{Alone: leader, Scope: part}).alone() != nil {
+		t.Error("a manager that another lease does not stop counts as alone")
+	}
+	if alone := (Options{Alone: leader}).alone(); alone == nil || !alone() {
+		t.Error("the leader of a manager with all Clouds is not alone")
+	}
+}
 
 func TestDialersServeRESTAndThoseOfTheOptions(t *testing.T) {
 	errMemory := errors.New("dialed in memory")

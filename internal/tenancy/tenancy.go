@@ -5,6 +5,7 @@
 //	identity.go  which Clouds lead to the same cloud
 //	watch.go     which events change this
 //	finder.go    the objects that such an event enqueues
+//	scope.go     which Clouds are this manager's, and with them their objects
 package tenancy
 
 import (

@@ -21,15 +21,15 @@ type Find func(ctx context.Context, name string) []reconcile.Request
 // Watch enqueues objects when their Cloud, or their access to it, may have
 // changed: byNamespace finds the objects of a namespace whose labels changed,
 // byCloud those of a Cloud that was created or deleted, whose deletion was
-// requested, or that changed which namespaces may use it and what they may
-// import.
-func Watch(b *builder.Builder, byNamespace, byCloud Find) *builder.Builder {
+// requested, that changed which namespaces may use it and what they may import,
+// or that entered or left the scope.
+func Watch(b *builder.Builder, scope Scope, byNamespace, byCloud Find) *builder.Builder {
 	enqueue := func(find Find) handler.EventHandler {
 		return handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request { return find(ctx, o.GetName()) })
 	}
 	return b.
 		Watches(NamespaceMetadata(), enqueue(byNamespace), builder.OnlyMetadata, builder.WithPredicates(labelsChanged)).
-		Watches(&pcapi.Cloud{}, enqueue(byCloud), builder.WithPredicates(accessChanged))
+		Watches(&pcapi.Cloud{}, enqueue(byCloud), builder.WithPredicates(usableClouds(scope)))
 }
 
 // labelsChanged selects updates of namespaces that change their labels. The
@@ -38,6 +38,13 @@ var labelsChanged = predicate.And(predicate.LabelChangedPredicate{}, predicate.F
 	CreateFunc: func(event.CreateEvent) bool { return false },
 	DeleteFunc: func(event.DeleteEvent) bool { return false },
 })
+
+// usableClouds selects what accessChanged does. Of Clouds that exist it selects
+// those of the scope, and those that enter or leave it.
+func usableClouds(scope Scope) predicate.Predicate {
+	updated := scope.FilterClouds(accessChanged)
+	return predicate.Funcs{CreateFunc: accessChanged.Create, UpdateFunc: updated.Update}
+}
 
 // accessChanged selects Clouds that are created or deleted, and updates that
 // request the deletion or change allowedNamespaces, imports, importable or

@@ -78,8 +78,12 @@ func New(c client.Client, live client.Reader, recorder events.EventRecorder, opt
 	k := &kind{Options: opts, client: c, live: live, gauge: sharedGauges, watches: newWatches(opts.Leading, sharedGauges)}
 	return &reconciler.Reconciler[*pcapi.Cloud, *observation]{
 		Client: c, Recorder: recorder, Deadline: deadline, Kind: k, Reported: k.reported, Live: live, Leading: opts.Leading,
+		Owns: controller.Owns(opts.Scope, c, live, nameOf),
 	}
 }
+
+// nameOf returns the name of a Cloud.
+func nameOf(_ context.Context, c *pcapi.Cloud) (string, error) { return c.Name, nil }
 
 func (k *kind) New() *pcapi.Cloud { return &pcapi.Cloud{} }
 
@@ -90,13 +94,13 @@ func (k *kind) EventConditions() []string { return []string{pcapi.BrakedConditio
 // SetupWithManager sets up the Cloud controller with the manager. The indexes of
 // VMs and Networks by their Cloud are registered by their controllers.
 func SetupWithManager(_ context.Context, mgr ctrl.Manager, opts controller.Options) error {
-	annotated := predicate.AnnotationChangedPredicate{}
+	changed := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
 	r := New(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("private-cloud-operator"), opts)
 	if err := mgr.Add(r.Kind.(*kind).watches); err != nil {
 		return fmt.Errorf("add the watches: %w", err)
 	}
 	return ctrl.NewControllerManagedBy(mgr).
-		For(&pcapi.Cloud{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, annotated))).
+		For(&pcapi.Cloud{}, builder.WithPredicates(opts.Scope.FilterClouds(changed))).
 		WatchesRawSource(source.Func(func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 			opts.Directory.OnPollRequest(func(name string, within time.Duration) {
 				q.AddAfter(reconcile.Request{NamespacedName: client.ObjectKey{Name: name}}, within)

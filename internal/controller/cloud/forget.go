@@ -12,7 +12,7 @@ import (
 )
 
 // forgetting returns a reconciler that calls r and then, if the Cloud does not
-// exist, forgets it: a Cloud without the finalizer is deleted without a release. A Cloud
+// exist or is another manager's, forgets it: a Cloud without the finalizer is deleted without a release. A Cloud
 // that exists is watched or not, as the reconcile left it.
 // The deletion enqueues the Cloud, and its reconciles do not run concurrently, so
 // nothing that a reconcile under way stores is left behind.
@@ -23,6 +23,8 @@ func (k *kind) forgetting(r reconcile.Reconciler) reconcile.Reconciler {
 		cached := &client.GetOptions{DisableReadYourWritesConsistency: true}
 		switch read := k.client.Get(ctx, req.NamespacedName, &c, client.UnsafeDisableDeepCopy, cached); {
 		case apierrors.IsNotFound(read):
+			k.forget(ctx, req.Name)
+		case read == nil && !k.Scope.Selects(c.Labels):
 			k.forget(ctx, req.Name)
 		case read == nil:
 			k.watchOrNot(&c)

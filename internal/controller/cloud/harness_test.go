@@ -148,6 +148,8 @@ type world struct {
 	inv       *inventory.Inventory
 	// ignored are the fields that the cloud's client ignores in each listing.
 	ignored []string
+	// scope is that of the next process.
+	scope tenancy.Scope
 
 	// mu guards now and enqueued where a watch runs.
 	mu       sync.Mutex
@@ -216,7 +218,7 @@ func (w *world) start() {
 		Secrets: live{w}, Namespace: "operator", Clock: w.Now, Dialers: map[pcapi.CloudType]clouds.Dialer{pcapi.CloudTypeREST: dial},
 	})
 	w.runs = New(w.client, live{w}, w, controller.Options{
-		Directory: directory, Clients: clients, Cluster: "here", Clock: w.Now,
+		Directory: directory, Clients: clients, Cluster: "here", Clock: w.Now, Scope: w.scope,
 	})
 	w.kind = w.runs.Kind.(*kind)
 	w.kind.gauge = newGauges(prometheus.NewRegistry())

@@ -15,6 +15,7 @@ import (
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
 	"github.com/privatecloud/operator/internal/inventory"
+	"github.com/privatecloud/operator/internal/tenancy"
 )
 
 func TestDeletedCloudIsReleasedWithItsLastNetwork(t *testing.T) {
@@ -164,24 +165,33 @@ func (w *world) known() (metrics int, remembered bool) {
 	return metrics, connected || memory
 }
 
-func TestCloudWithoutItsFinalizerIsForgottenOnceItIsDeleted(t *testing.T) {
+func TestCloudIsForgottenOnceItIsDeletedOrAnotherManagers(t *testing.T) {
 	tests := []struct {
 		name string
-		// during is whether the Cloud is deleted in the middle of a reconcile.
-		during bool
+		// during is whether the Cloud is deleted in the middle of a reconcile, and moved
+		// whether its labels are changed instead, to those of another manager's Clouds.
+		during, moved bool
 	}{
 		{name: "between two reconciles"},
 		{name: "while it is listed", during: true},
+		{name: "it moves to another manager between two reconciles", moved: true},
+		{name: "it moves to another manager while it is listed", during: true, moved: true},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			f := newCloud(nil, server("a"))
 			w := newWorld(t, home(), f)
+			w.selectClouds("shard!=east")
 			w.reconcile()
 			if metrics, remembered := w.known(); metrics == 0 || !remembered {
 				t.Fatalf("%d metrics, remembered %t: nothing to forget", metrics, remembered)
 			}
 			remove := func() {
+				if tc.moved {
+					w.edit(func(c *pcapi.Cloud) { c.Labels = map[string]string{"shard": "east"} })
+					w.writes = nil
+					return
+				}
 				w.edit(func(c *pcapi.Cloud) { c.Finalizers = nil })
 				if err := w.client.Delete(t.Context(), w.stored()); err != nil {
 					t.Fatalf("Delete: %v", err)
@@ -204,8 +214,26 @@ func TestCloudWithoutItsFinalizerIsForgottenOnceItIsDeleted(t *testing.T) {
 			wantClosed(t, f)
 			equal(t, "unavailable for those who hold the inventory", "the Cloud does not exist or has not been connected yet", w.inv.View().Unavailable)
 			equal(t, "held", false, w.directory.Remove("home"))
+			if tc.moved {
+				f.TakeCalls()
+				w.later()
+				equal(t, "writes to another manager's Cloud", []string(nil), w.writes)
+				equal(t, "calls to another manager's cloud", []string(nil), f.TakeCalls())
+				equal(t, "held", false, w.directory.Remove("home"))
+			}
 		})
 	}
+}
+
+// selectClouds begins a new process that reconciles only the Clouds that match a selector.
+func (w *world) selectClouds(selector string) {
+	w.t.Helper()
+	scope, err := tenancy.ParseScope(selector)
+	if err != nil {
+		w.t.Fatalf("ParseScope: %v", err)
+	}
+	w.scope = scope
+	w.start()
 }
 
 func TestReconcileOfAnUnknownCloudHoldsNothing(t *testing.T) {

@@ -27,6 +27,7 @@ import (
 	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/reconciler"
+	"github.com/privatecloud/operator/internal/tenancy"
 )
 
 // deadline bounds one reconcile.
@@ -45,6 +46,7 @@ type (
 // kind is what the engine needs to know of GPUInfos.
 type kind struct {
 	client    client.Client
+	scope     tenancy.Scope
 	directory *inventory.Directory
 	clock     func() time.Time
 	ends      *ends
@@ -63,12 +65,13 @@ func New(c client.Client, recorder events.EventRecorder, opts controller.Options
 }
 
 func newKind(c client.Client, opts controller.Options) *kind {
-	return &kind{client: c, directory: opts.Directory, clock: opts.Clock, ends: newEnds(opts.Elapsed), named: map[string]named{}}
+	return &kind{client: c, scope: opts.Scope, directory: opts.Directory, clock: opts.Clock, ends: newEnds(opts.Elapsed), named: map[string]named{}}
 }
 
 func (k *kind) reconciler(recorder events.EventRecorder, opts controller.Options) *reconciler.Reconciler[*pcapi.GPUInfo, *observation] {
 	return &reconciler.Reconciler[*pcapi.GPUInfo, *observation]{
 		Client: k.client, Recorder: recorder, Deadline: deadline, Kind: k, Leading: opts.Leading,
+		Owns: controller.Owns(opts.Scope, k.client, opts.Live, k.cloudOf),
 	}
 }
 
@@ -85,6 +88,6 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts controller.Opt
 		return err
 	}
 	k := newKind(mgr.GetClient(), opts)
-	return k.watch(ctrl.NewControllerManagedBy(mgr).Named("gpuinfo"), mgr.GetCache()).
+	return k.watch(ctx, ctrl.NewControllerManagedBy(mgr).Named("gpuinfo"), mgr.GetCache()).
 		Complete(k.reconciler(mgr.GetEventRecorder("private-cloud-operator"), opts))
 }

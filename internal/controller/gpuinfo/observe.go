@@ -82,7 +82,7 @@ func (k *kind) Observe(ctx context.Context, gpu *pcapi.GPUInfo) (*observation, e
 // BlockedError, or an error that ends the reconcile.
 func (k *kind) observe(ctx context.Context, gpu *pcapi.GPUInfo, obs *observation) error {
 	var err error
-	if obs.cloud, err = tenancy.CloudFor(ctx, k.client, gpu.Namespace, gpu.Spec.CloudRef); err != nil {
+	if obs.cloud, err = k.cloudOf(ctx, gpu); err != nil {
 		return controller.AwaitNamespace(err)
 	}
 	_, err = tenancy.Open(ctx, k.client, gpu.Namespace, obs.cloud)
@@ -121,6 +121,11 @@ func (k *kind) observe(ctx context.Context, gpu *pcapi.GPUInfo, obs *observation
 		return err
 	}
 	return k.observeClaims(ctx, gpu, obs)
+}
+
+// cloudOf returns the name of the Cloud that a GPUInfo uses.
+func (k *kind) cloudOf(ctx context.Context, gpu *pcapi.GPUInfo) (string, error) {
+	return tenancy.CloudFor(ctx, k.client, gpu.Namespace, gpu.Spec.CloudRef)
 }
 
 // observeNodes looks up the servers of each node, once per revision of the cloud's

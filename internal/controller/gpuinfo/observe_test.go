@@ -20,6 +20,7 @@ import (
 	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/reconciler"
+	"github.com/privatecloud/operator/internal/tenancy"
 )
 
 // reader answers List with GPUInfos or Nodes, and records the options.
@@ -126,9 +127,27 @@ func TestServersByNodeAreForgottenWithTheirCloud(t *testing.T) {
 	if err := k.observeNodes(t.Context(), &observation{cloud: "gone"}, inv, 1); err != nil || len(k.named) != 1 {
 		t.Fatalf("%d Clouds are cached, %v; want 1", len(k.named), err)
 	}
-	k.forgetDeletedClouds().Delete(t.Context(), event.DeleteEvent{Object: &pcapi.Cloud{ObjectMeta: metav1.ObjectMeta{Name: "gone"}}}, nil)
+	k.forgetLostClouds().Delete(t.Context(), event.DeleteEvent{Object: &pcapi.Cloud{ObjectMeta: metav1.ObjectMeta{Name: "gone"}}}, nil)
 	if len(k.named) != 0 {
 		t.Errorf("the deleted Cloud is still cached: %v", k.named)
+	}
+}
+
+func TestServersByNodeAreForgottenWhenTheirCloudIsAnotherManagers(t *testing.T) {
+	scope, err := tenancy.ParseScope("shard!=east")
+	if err != nil {
+		t.Fatal(err)
+	}
+	k := &kind{scope: scope, named: map[string]named{"home": {}}}
+	for _, tc := range []struct {
+		shard string
+		left  int
+	}{{shard: "west", left: 1}, {shard: "east", left: 0}} {
+		moved := &pcapi.Cloud{ObjectMeta: metav1.ObjectMeta{Name: "home", Labels: map[string]string{"shard": tc.shard}}}
+		k.forgetLostClouds().Update(t.Context(), event.UpdateEvent{ObjectOld: &pcapi.Cloud{}, ObjectNew: moved}, nil)
+		if len(k.named) != tc.left {
+			t.Errorf("%d Clouds are cached once the Cloud has shard=%s, want %d", len(k.named), tc.shard, tc.left)
+		}
 	}
 }
 

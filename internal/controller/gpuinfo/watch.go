@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/tenancy"
 )
@@ -30,13 +31,14 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
 // watch sets up the events that enqueue GPUInfos: all that a choice depends on.
 // Hosts are read after each listing of their cloud's servers.
-func (k *kind) watch(b *builder.Builder, reader client.Reader) *builder.Builder {
+func (k *kind) watch(ctx context.Context, b *builder.Builder, reader client.Reader) *builder.Builder {
 	find := tenancy.NewFinder(reader, &pcapi.GPUInfoList{})
-	return tenancy.Watch(b, find.ByNamespace, find.ByCloud).
-		For(&pcapi.GPUInfo{}, builder.WithPredicates(changedByUser)).
+	changed := controller.InScope(ctx, k.scope, reader, k.cloudOf, changedByUser)
+	return tenancy.Watch(b, k.scope, find.ByNamespace, find.ByCloud).
+		For(&pcapi.GPUInfo{}, builder.WithPredicates(changed)).
 		Watches(&pcapi.GPUInfo{}, k.ends.follow(k.clock)).
 		Watches(&pcapi.GPUInfo{}, enqueueRivals(find)).
-		Watches(&pcapi.Cloud{}, k.forgetDeletedClouds()).
+		Watches(&pcapi.Cloud{}, k.forgetLostClouds()).
 		Watches(&corev1.Node{}, enqueueAll(find), builder.WithPredicates(nodeChanged)).
 		WatchesRawSource(source.Func(func(_ context.Context, q queue) error {
 			k.directory.Subscribe(enqueueUsers(find, q))
@@ -45,10 +47,17 @@ func (k *kind) watch(b *builder.Builder, reader client.Reader) *builder.Builder 
 		WithOptions(ctrlcontroller.Options{MaxConcurrentReconciles: 1})
 }
 
-// forgetDeletedClouds returns a handler that drops what is cached of Clouds that
-// are deleted.
-func (k *kind) forgetDeletedClouds() handler.EventHandler {
-	return handler.Funcs{DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ queue) { k.forgetCloud(e.Object.GetName()) }}
+// forgetLostClouds returns a handler that drops what is cached of Clouds that are
+// deleted, or are another manager's now.
+func (k *kind) forgetLostClouds() handler.EventHandler {
+	return handler.Funcs{
+		UpdateFunc: func(_ context.Context, e event.UpdateEvent, _ queue) {
+			if !k.scope.Selects(e.ObjectNew.GetLabels()) {
+				k.forgetCloud(e.ObjectNew.GetName())
+			}
+		},
+		DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ queue) { k.forgetCloud(e.Object.GetName()) },
+	}
 }
 
 func addLater(q queue, requests []reconcile.Request) {

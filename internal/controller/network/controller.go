@@ -69,7 +69,7 @@ type kind struct {
 func newKind(c client.Client, opts controller.Options) *kind {
 	k := &kind{cluster: opts.Cluster}
 	k.lifecycle = external.New(k, func() *pcapi.Network { return &pcapi.Network{} }, func() *observation { return &observation{} }, external.Options{
-		Client: c, Live: opts.Live, Leading: opts.Leading, Alone: opts.Alone, Directory: opts.Directory, Clock: opts.Clock,
+		Client: c, Live: opts.Live, Leading: opts.Leading, Alone: opts.Alone, Scope: opts.Scope, Directory: opts.Directory, Clock: opts.Clock,
 		Kind: "Network", Noun: "network", Finalizer: pcapi.NetworkFinalizer, Ref: "Network", OnDemand: true, Identified: true,
 		Needs:      []cloud.Capability{cloud.Networks, cloud.NetworkAttach},
 		LostAdvice: "delete the VMs that refer to it and this object, and create others",
@@ -89,8 +89,9 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts controller.Opt
 	}
 	k, find := newKind(mgr.GetClient(), opts), tenancy.NewFinder(mgr.GetCache(), &pcapi.NetworkList{})
 	engine := k.Reconciler(mgr.GetEventRecorder("private-cloud-operator"))
-	return tenancy.Watch(ctrl.NewControllerManagedBy(mgr).Named("network"), find.ByNamespace, find.ByCloud).
-		For(&pcapi.Network{}, builder.WithPredicates(reconciler.ChangedByUser(pcapi.NetworkFinalizer, pcapi.ClaimedCloudAnnotation))).
+	changed := controller.InScope(ctx, opts.Scope, mgr.GetClient(), k.CloudOf, reconciler.ChangedByUser(pcapi.NetworkFinalizer, pcapi.ClaimedCloudAnnotation))
+	return tenancy.Watch(ctrl.NewControllerManagedBy(mgr).Named("network"), opts.Scope, find.ByNamespace, find.ByCloud).
+		For(&pcapi.Network{}, builder.WithPredicates(changed)).
 		Watches(&pcapi.Network{}, engine.Forget(k.ForgetDeleted)).
 		Watches(&pcapi.VM{}, attachments(mgr.GetCache())).
 		WatchesRawSource(source.Func(enqueueReferred(opts.Directory))).

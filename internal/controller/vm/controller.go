@@ -52,7 +52,7 @@ type kind struct {
 func newKind(c client.Client, opts controller.Options) *kind {
 	k := &kind{cluster: opts.Cluster, refusals: newRefusals(opts.Clock)}
 	k.lifecycle = external.New(k, func() *pcapi.VM { return &pcapi.VM{} }, func() *observation { return &observation{} }, external.Options{
-		Client: c, Live: opts.Live, Leading: opts.Leading, Alone: opts.Alone, Directory: opts.Directory, Clock: opts.Clock,
+		Client: c, Live: opts.Live, Leading: opts.Leading, Alone: opts.Alone, Scope: opts.Scope, Directory: opts.Directory, Clock: opts.Clock,
 		Kind: "VM", Noun: "VM", Finalizer: pcapi.VMFinalizer, LostAdvice: "delete this object and create another",
 	})
 	return k
@@ -65,8 +65,9 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts controller.Opt
 	}
 	k, find := newKind(mgr.GetClient(), opts), tenancy.NewFinder(mgr.GetCache(), &pcapi.VMList{})
 	engine := k.Reconciler(mgr.GetEventRecorder("private-cloud-operator"))
-	return tenancy.Watch(ctrl.NewControllerManagedBy(mgr).Named("vm"), find.ByNamespace, find.ByCloud).
-		Watches(&pcapi.VM{}, enqueue{}, builder.WithPredicates(changedByUser)).
+	changed := controller.InScope(ctx, opts.Scope, mgr.GetClient(), k.CloudOf, changedByUser)
+	return tenancy.Watch(ctrl.NewControllerManagedBy(mgr).Named("vm"), opts.Scope, find.ByNamespace, find.ByCloud).
+		Watches(&pcapi.VM{}, enqueue{}, builder.WithPredicates(changed)).
 		Watches(&pcapi.VM{}, engine.Forget(k.ForgetDeleted)).
 		Watches(&pcapi.Network{}, networkChanges(mgr.GetCache())).
 		WatchesRawSource(source.Func(func(_ context.Context, q queue) error {

@@ -25,6 +25,7 @@ import (
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/reconciler"
+	"github.com/privatecloud/operator/internal/tenancy"
 )
 
 const (
@@ -56,6 +57,7 @@ type (
 // kind is what the engine needs to know of groups.
 type kind struct {
 	client client.Client
+	scope  tenancy.Scope
 	clock  func() time.Time
 	// refused holds names that other objects or servers turned out to have.
 	refused refused
@@ -72,7 +74,7 @@ func New(c client.Client, recorder events.EventRecorder, opts controller.Options
 
 func newKind(c client.Client, opts controller.Options) *kind {
 	return &kind{
-		client: c, clock: opts.Clock, refused: newRefused(opts.Clock),
+		client: c, scope: opts.Scope, clock: opts.Clock, refused: newRefused(opts.Clock),
 		failures: failures{
 			next:    map[types.UID]time.Time{},
 			backoff: workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](firstBackoff, lastBackoff),
@@ -83,6 +85,8 @@ func newKind(c client.Client, opts controller.Options) *kind {
 func (k *kind) reconciler(recorder events.EventRecorder, opts controller.Options) *reconciler.Reconciler[*pcapi.VmGroup, *observation] {
 	return &reconciler.Reconciler[*pcapi.VmGroup, *observation]{
 		Client: k.client, Recorder: recorder, Deadline: deadline, Kind: k, Reported: k.reported, Leading: opts.Leading,
+		Owns:     controller.Owns(opts.Scope, k.client, opts.Live, k.cloudOf),
+		Disowned: func(g *pcapi.VmGroup) { k.failures.forget(g.UID) },
 	}
 }
 
@@ -105,6 +109,6 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts controller.Opt
 		return err
 	}
 	k := newKind(mgr.GetClient(), opts)
-	return k.watch(ctrl.NewControllerManagedBy(mgr).Named("vmgroup"), mgr.GetCache()).
+	return k.watch(ctx, ctrl.NewControllerManagedBy(mgr).Named("vmgroup"), mgr.GetCache()).
 		Complete(k.reconciler(mgr.GetEventRecorder("private-cloud-operator"), opts))
 }

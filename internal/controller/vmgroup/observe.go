@@ -43,31 +43,58 @@ type observation struct {
 // Observe reads the members and what their Cloud can do.
 func (k *kind) Observe(ctx context.Context, g *pcapi.VmGroup) (*observation, error) {
 	obs := &observation{claimed: controllerutil.ContainsFinalizer(g, pcapi.VmGroupFinalizer), patience: k.failures.wait(g.UID, k.clock())}
-	var list pcapi.VMList
-	err := k.client.List(ctx, &list, client.InNamespace(g.Namespace), client.MatchingFields{memberIndex: string(g.UID)}, client.UnsafeDisableDeepCopy)
-	if err != nil {
-		return obs, fmt.Errorf("list members: %w", err)
-	}
-	for i := range list.Items {
-		obs.members = append(obs.members, &list.Items[i])
+	var err error
+	if obs.members, err = k.membersOf(ctx, g); err != nil {
+		return obs, err
 	}
 	k.sizes.set(g.UID, len(obs.members))
-	slices.SortFunc(obs.members, func(a, b *pcapi.VM) int { return strings.Compare(a.Name, b.Name) })
 	if !g.DeletionTimestamp.IsZero() {
 		return obs, nil
 	}
 	return obs, k.observeCloud(ctx, g, obs)
 }
 
-// observeCloud finds the Cloud that members are created on: the one that the spec
-// names, else the one that the oldest member is on, so that a change of the
-// namespace's label moves no member.
-func (k *kind) observeCloud(ctx context.Context, g *pcapi.VmGroup, obs *observation) error {
+// membersOf returns the members of a group, by name.
+func (k *kind) membersOf(ctx context.Context, g *pcapi.VmGroup) ([]*pcapi.VM, error) {
+	var list pcapi.VMList
+	err := k.client.List(ctx, &list, client.InNamespace(g.Namespace), client.MatchingFields{memberIndex: string(g.UID)}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		return nil, fmt.Errorf("list members: %w", err)
+	}
+	members := make([]*pcapi.VM, 0, len(list.Items))
+	for i := range list.Items {
+		members = append(members, &list.Items[i])
+	}
+	slices.SortFunc(members, func(a, b *pcapi.VM) int { return strings.Compare(a.Name, b.Name) })
+	return members, nil
+}
+
+// cloudOf returns the name of the Cloud that members are created on; see cloudFor.
+func (k *kind) cloudOf(ctx context.Context, g *pcapi.VmGroup) (string, error) {
+	if g.Spec.CloudRef != nil {
+		return g.Spec.CloudRef.Name, nil
+	}
+	members, err := k.membersOf(ctx, g)
+	if err != nil {
+		return "", err
+	}
+	return k.cloudFor(ctx, g, members)
+}
+
+// cloudFor returns the name of the Cloud that members are created on: the one that
+// the spec names, else the one that the oldest member is on, so that a change of the
+// namespace's label moves no member. A group that is deleted stays with its last ones.
+func (k *kind) cloudFor(ctx context.Context, g *pcapi.VmGroup, members []*pcapi.VM) (string, error) {
 	ref := g.Spec.CloudRef
 	if ref == nil {
-		ref = cloudOfOldest(obs.members)
+		ref = cloudOfOldest(members, func(vm *pcapi.VM) bool { return alive(vm) || !g.DeletionTimestamp.IsZero() })
 	}
-	name, err := tenancy.CloudFor(ctx, k.client, g.Namespace, ref)
+	return tenancy.CloudFor(ctx, k.client, g.Namespace, ref)
+}
+
+// observeCloud finds the Cloud that members are created on, and what it can do.
+func (k *kind) observeCloud(ctx context.Context, g *pcapi.VmGroup, obs *observation) error {
+	name, err := k.cloudFor(ctx, g, obs.members)
 	if err != nil {
 		return controller.AwaitNamespace(err)
 	}
@@ -97,11 +124,12 @@ func (k *kind) observeCloud(ctx context.Context, g *pcapi.VmGroup, obs *observat
 	return nil
 }
 
-// cloudOfOldest returns the Cloud that the oldest member was created on; nil without members.
-func cloudOfOldest(members []*pcapi.VM) *pcapi.CloudReference {
+// cloudOfOldest returns the Cloud that the oldest member that counts was created on;
+// nil if there is none.
+func cloudOfOldest(members []*pcapi.VM, counts func(*pcapi.VM) bool) *pcapi.CloudReference {
 	var oldest *pcapi.VM
 	for _, vm := range members {
-		if alive(vm) && (oldest == nil || vm.CreationTimestamp.Before(&oldest.CreationTimestamp)) {
+		if counts(vm) && (oldest == nil || vm.CreationTimestamp.Before(&oldest.CreationTimestamp)) {
 			oldest = vm
 		}
 	}

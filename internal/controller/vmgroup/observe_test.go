@@ -19,8 +19,8 @@ import (
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
-// observe observes a group of the namespace ns among these objects.
-func observe(t *testing.T, g *pcapi.VmGroup, objects ...client.Object) (*observation, error) {
+// kindReading returns a kind that reads these objects.
+func kindReading(t *testing.T, objects ...client.Object) *kind {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{pcapi.AddToScheme, corev1.AddToScheme} {
@@ -29,7 +29,13 @@ func observe(t *testing.T, g *pcapi.VmGroup, objects ...client.Object) (*observa
 		}
 	}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithIndex(&pcapi.VM{}, memberIndex, groupOf).Build()
-	return newKind(c, controller.Options{Clock: func() time.Time { return dawn }}).Observe(t.Context(), g)
+	return newKind(c, controller.Options{Clock: func() time.Time { return dawn }})
+}
+
+// observe observes a group of the namespace ns among these objects.
+func observe(t *testing.T, g *pcapi.VmGroup, objects ...client.Object) (*observation, error) {
+	t.Helper()
+	return kindReading(t, objects...).Observe(t.Context(), g)
 }
 
 // listedCloud is the Cloud home, which was listed once and has the capability resize.
@@ -101,6 +107,58 @@ func TestObserveCloud(t *testing.T) {
 				cmp.Transformer("Text", func(err error) string { return err.Error() }))
 			if diff := cmp.Diff(test.want, got, text, cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("observation (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestCloudOfAGroup(t *testing.T) {
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", Labels: map[string]string{pcapi.DefaultCloudLabel: "new"}}}
+	group := func(change ...func(*pcapi.VmGroup)) *pcapi.VmGroup {
+		g := groupOfSize(1)
+		g.Namespace = "ns"
+		for _, apply := range change {
+			apply(g)
+		}
+		return g
+	}
+	memberOf := func(g *pcapi.VmGroup, change ...func(*pcapi.VM)) *pcapi.VM {
+		vm := &pcapi.VM{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "m", OwnerReferences: []metav1.OwnerReference{*metav1.NewControllerRef(g, pcapi.GroupVersion.WithKind(kindName))}},
+			Spec:       pcapi.VMSpec{CloudRef: &pcapi.CloudReference{Name: "old"}},
+		}
+		for _, apply := range change {
+			apply(vm)
+		}
+		return vm
+	}
+	deleted := func(vm *pcapi.VM) { vm.DeletionTimestamp, vm.Finalizers = new(metav1.Now()), []string{"x.y/z"} }
+	for name, tc := range map[string]struct {
+		group   *pcapi.VmGroup
+		members func(*pcapi.VmGroup) []client.Object
+		want    string
+	}{
+		"the spec names a Cloud: that one": {
+			group:   group(func(g *pcapi.VmGroup) { g.Spec.CloudRef = &pcapi.CloudReference{Name: "named"} }),
+			members: func(g *pcapi.VmGroup) []client.Object { return []client.Object{memberOf(g)} },
+			want:    "named",
+		},
+		"no member: the namespace's": {group: group(), members: func(*pcapi.VmGroup) []client.Object { return nil }, want: "new"},
+		"a member on another Cloud than the namespace's: the member's": {
+			group: group(), members: func(g *pcapi.VmGroup) []client.Object { return []client.Object{memberOf(g)} }, want: "old",
+		},
+		"a member that is being deleted: new members are on the namespace's": {
+			group: group(), members: func(g *pcapi.VmGroup) []client.Object { return []client.Object{memberOf(g, deleted)} }, want: "new",
+		},
+		"a group that is being deleted with its members: still theirs": {
+			group:   group(func(g *pcapi.VmGroup) { g.DeletionTimestamp = new(metav1.Now()) }),
+			members: func(g *pcapi.VmGroup) []client.Object { return []client.Object{memberOf(g, deleted)} }, want: "old",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := kindReading(t, append(tc.members(tc.group), ns)...).cloudOf(t.Context(), tc.group)
+			if err != nil || got != tc.want {
+				t.Errorf("cloudOf: %q, %v; want %q", got, err, tc.want)
 			}
 		})
 	}

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/reconciler"
 	"github.com/privatecloud/operator/internal/tenancy"
 )
@@ -34,11 +35,12 @@ const (
 const memberIndex = "group"
 
 // watch sets up the events that enqueue groups.
-func (k *kind) watch(b *builder.Builder, reader client.Reader) *builder.Builder {
+func (k *kind) watch(ctx context.Context, b *builder.Builder, reader client.Reader) *builder.Builder {
 	find := tenancy.NewFinder(reader, &pcapi.VmGroupList{})
 	usersOf := func(ctx context.Context, o client.Object) []reconcile.Request { return find.ByCloud(ctx, o.GetName()) }
-	return tenancy.Watch(b, find.ByNamespace, find.ByCloud).
-		For(&pcapi.VmGroup{}, builder.WithPredicates(reconciler.ChangedByUser(pcapi.VmGroupFinalizer, ""))).
+	changed := controller.InScope(ctx, k.scope, reader, k.cloudOf, reconciler.ChangedByUser(pcapi.VmGroupFinalizer, ""))
+	return tenancy.Watch(b, k.scope, find.ByNamespace, find.ByCloud).
+		For(&pcapi.VmGroup{}, builder.WithPredicates(changed)).
 		Watches(&pcapi.VmGroup{}, k.forgetDeleted()).
 		Watches(&pcapi.VM{}, enqueueGroup{&k.sizes}, builder.WithPredicates(memberChanged)).
 		Watches(&pcapi.Cloud{}, handler.EnqueueRequestsFromMapFunc(usersOf), builder.WithPredicates(capabilitiesChanged)).
