@@ -71,6 +71,7 @@ func TestManifestsAreAcceptedWithoutWarning(t *testing.T) {
 		{"--server-side", "-k", "config/overlays/development"},
 		{"--server-side", "--force-conflicts", "-k", "config/overlays/production"},
 		{"-k", "config/overlays/production/cloud"},
+		{"--server-side", "--force-conflicts", "-k", "config/overlays/split"},
 		{"--server-side", "-k", "config/overlays/autoscaling"},
 		{"-k", "config/scorecard/rbac"},
 		{"-k", "config/samples"},
@@ -103,7 +104,7 @@ func TestPodsMeetThePodSecurityStandardOfTheirNamespace(t *testing.T) {
 	if err := installDefault(); err != nil {
 		t.Fatal(err)
 	}
-	for _, overlay := range []string{"default", "overlays/development", "overlays/production", "overlays/autoscaling"} {
+	for _, overlay := range []string{"default", "overlays/development", "overlays/production", "overlays/split", "overlays/autoscaling"} {
 		t.Run(caseName(overlay), func(t *testing.T) {
 			objects := build(t, overlay)
 			// The overlay autoscaling is applied beside one of the others, into its namespace.
@@ -125,11 +126,11 @@ func TestPodsMeetThePodSecurityStandardOfTheirNamespace(t *testing.T) {
 
 func TestManagerIsNotKilledBeforeItHasRecordedItsEffects(t *testing.T) {
 	for name, objects := range map[string][]*unstructured.Unstructured{
-		"default": build(t, "default"), "production": build(t, "overlays/production"), "bundle": bundleObjects(t),
+		"default": build(t, "default"), "production": build(t, "overlays/production"), "split": build(t, "overlays/split"), "bundle": bundleObjects(t),
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, deployment := range deployments(t, objects) {
-				if deployment.Name != "private-cloud-operator-controller-manager" {
+				if !strings.HasPrefix(deployment.Name, "private-cloud-operator-controller-manager") {
 					continue
 				}
 				grace := time.Duration(*deployment.Spec.Template.Spec.TerminationGracePeriodSeconds) * time.Second

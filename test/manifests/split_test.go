@@ -1,0 +1,66 @@
+package manifests_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/privatecloud/operator/internal/tenancy"
+)
+
+// selectorFlag begins the argument of a manager that has a part of the Clouds.
+const selectorFlag = "--cloud-selector="
+
+// scopesOf returns the Clouds of each Deployment that has a part of them.
+func scopesOf(t *testing.T, objects []*unstructured.Unstructured) map[string]tenancy.Scope {
+	t.Helper()
+	scopes := map[string]tenancy.Scope{}
+	for _, deployment := range deployments(t, objects) {
+		for _, arg := range deployment.Spec.Template.Spec.Containers[0].Args {
+			text, found := strings.CutPrefix(arg, selectorFlag)
+			if !found {
+				continue
+			}
+			scope, err := tenancy.ParseScope(text)
+			if err != nil {
+				t.Fatalf("%s: %v", deployment.Name, err)
+			}
+			scopes[deployment.Name] = scope
+		}
+	}
+	if len(scopes) != 2 {
+		t.Fatalf("%d managers have a selector, want 2", len(scopes))
+	}
+	return scopes
+}
+
+func TestEveryCloudHasOneManagerOfTheSplit(t *testing.T) {
+	scopes := scopesOf(t, build(t, "overlays/split"))
+	for _, set := range []labels.Set{nil, {"shard": "east"}, {"shard": "west"}, {"shard": ""}, {"tier": "gold"}} {
+		var managers []string
+		for name, scope := range scopes {
+			if scope.Selects(set) {
+				managers = append(managers, name)
+			}
+		}
+		if len(managers) != 1 {
+			t.Errorf("Clouds with the labels %v: managers %v, want one", set, managers)
+		}
+	}
+}
+
+func TestManagersOfTheSplitMayHoldTheirLeases(t *testing.T) {
+	objects := build(t, "overlays/split")
+	var role rbacv1.Role
+	decode(t, find(objects, "Role", "private-cloud-operator-leader-election-role"), &role)
+	for name, scope := range scopesOf(t, objects) {
+		lease := scope.LeaseName("private-cloud-operator.samplecontroller.k8s.io")
+		if !slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool { return slices.Contains(r.ResourceNames, lease) }) {
+			t.Errorf("%s has no right on its lease %s", name, lease)
+		}
+	}
+}
