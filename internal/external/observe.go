@@ -1,6 +1,7 @@
 package external
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -25,7 +26,7 @@ func (l *Lifecycle[T, R, S]) Observe(ctx context.Context, obj T) (S, error) {
 	if err != nil {
 		return obs, controller.AwaitNamespace(err)
 	}
-	o.Cloud = l.cloudOf(obj, record, wanted)
+	o.Cloud = cmp.Or(RecordedCloud(obj, record.ID, record.Cloud, l.Options.Finalizer), wanted)
 	o.Moved = record.ID == "" && o.Cloud != wanted
 	o.Claimed = l.claimed(obj, record)
 	o.Operation = l.operation(obj, record)

@@ -1,7 +1,6 @@
 package external
 
 import (
-	"cmp"
 	"context"
 	"errors"
 
@@ -35,10 +34,8 @@ func (l *Lifecycle[T, R, S]) Group(request reconcile.Request) fairqueue.Group {
 	if l.Client.Get(ctx, request.NamespacedName, obj, client.UnsafeDisableDeepCopy) != nil {
 		return group
 	}
-	record := l.kind.Record(obj)
-	wanted, err := tenancy.CloudFor(ctx, l.Client, obj.GetNamespace(), record.Ref)
-	name := l.cloudOf(obj, record, wanted)
-	if err != nil && name == wanted {
+	name, err := l.CloudOf(ctx, obj)
+	if err != nil {
 		return group
 	}
 	_, err = tenancy.Open(ctx, l.Client, request.Namespace, name)
@@ -46,9 +43,4 @@ func (l *Lifecycle[T, R, S]) Group(request reconcile.Request) fairqueue.Group {
 		group.Cloud = name
 	}
 	return group
-}
-
-// cloudOf returns the name of the Cloud that an object uses, or will use if it wants one.
-func (l *Lifecycle[T, R, S]) cloudOf(obj T, record Record, wanted string) string {
-	return cmp.Or(RecordedCloud(obj, record.ID, record.Cloud, l.Options.Finalizer), wanted)
 }
