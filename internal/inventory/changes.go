@@ -59,14 +59,14 @@ func (s *Snapshot) changed(old *Snapshot) []string {
 	return ids
 }
 
-// appeared returns the objects named by the labels of those servers among ids
-// that old does not have. No object has recorded such a server yet: it may be
-// the late effect of a create.
-func (s *Snapshot) appeared(old *Snapshot, ids []string) []Ref {
+// ownersOf returns the objects named by the labels of those servers among ids that old
+// does not have, or has in another state. No object may have recorded such a server yet:
+// it may be the late effect of a create, or one that an operation has just completed.
+func (s *Snapshot) ownersOf(old *Snapshot, ids []string) []Ref {
 	var refs []Ref
 	for _, id := range ids {
-		server := s.ids.get(id)
-		if server == nil || server.owner == nil || server.owner.name == "" || old.Has(id) {
+		server, before := s.ids.get(id), old.ids.get(id)
+		if server == nil || server.owner == nil || server.owner.name == "" || before != nil && before.state == server.state {
 			continue
 		}
 		refs = append(refs, Ref{Namespace: server.owner.namespace, Name: server.owner.name})

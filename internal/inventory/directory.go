@@ -15,8 +15,8 @@ type Event struct {
 	Servers []string
 	// Refs are objects that waited for this event.
 	Refs []Ref
-	// Owners are the objects that the labels of new servers name. They need not exist:
-	// a cloud can list servers with any labels.
+	// Owners are the objects that the labels of servers name that are new or in another
+	// state. They need not exist: a cloud can list servers with any labels.
 	Owners []Ref
 	// All says that each object of the cloud is to be reconciled.
 	All bool

@@ -163,7 +163,7 @@ func (i *Inventory) Publish(snap *Snapshot) {
 func (i *Inventory) replace(snap *Snapshot, changed []string, refs []Ref) Event {
 	event := Event{Cloud: i.name, Servers: changed, Refs: refs}
 	if i.snapshot != nil {
-		event.Owners = snap.appeared(i.snapshot, changed)
+		event.Owners = snap.ownersOf(i.snapshot, changed)
 	}
 	i.snapshot = snap
 	for _, ref := range i.afterListing.take(snap.Begun) {

@@ -105,7 +105,7 @@ func TestEnqueueAfterListingIgnoresListingsBegunEarlier(t *testing.T) {
 	h.wantEvents(inventory.Event{Cloud: "home"})
 }
 
-func TestNewServerEnqueuesTheObjectThatItsLabelsName(t *testing.T) {
+func TestServerThatIsNewOrInAnotherStateEnqueuesTheObjectThatItsLabelsName(t *testing.T) {
 	h := newHarness(t)
 	labelled := func(s *cloud.Server) {
 		s.Labels = map[string]string{inventory.NamespaceLabel: "ns", inventory.NameLabel: "web"}
@@ -117,6 +117,9 @@ func TestNewServerEnqueuesTheObjectThatItsLabelsName(t *testing.T) {
 	h.wantEvents(inventory.Event{Cloud: "home", Servers: []string{"b"}, Owners: []inventory.Ref{{Namespace: "ns", Name: "web"}}})
 	h.clock.advance(time.Second)
 	h.publish(server("a", labelled), server("b", labelled, in(cloud.StateStopped)))
+	h.wantEvents(inventory.Event{Cloud: "home", Servers: []string{"b"}, Owners: []inventory.Ref{{Namespace: "ns", Name: "web"}}})
+	h.clock.advance(time.Second)
+	h.publish(server("a", labelled), server("b", labelled, in(cloud.StateStopped), func(s *cloud.Server) { s.Host = "h" }))
 	h.wantEvents(inventory.Event{Cloud: "home", Servers: []string{"b"}})
 }
 
