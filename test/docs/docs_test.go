@@ -28,8 +28,8 @@ import (
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud/transport"
-	"github.com/privatecloud/operator/internal/fairqueue"
 	_ "github.com/privatecloud/operator/internal/controller/cloud" // registers its metrics
+	"github.com/privatecloud/operator/internal/fairqueue"
 	_ "github.com/privatecloud/operator/internal/webhook/v1alpha1" // likewise
 )
 

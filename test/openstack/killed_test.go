@@ -99,7 +99,7 @@ func TestManagersKilledInAProjectOfTwoClusters(t *testing.T) {
 		return surplus(servers), err
 	}).Should(BeZero(), "servers of a VM that has another one")
 	t.Logf("no VM has two servers %s after the faults", time.Since(ended).Round(time.Second))
-	tk.Eventually(ours.notReady).WithTimeout(10*time.Minute+time.Duration(count)*builds).Should(BeEmpty())
+	tk.Eventually(ours.notReady).WithTimeout(10*time.Minute + time.Duration(count)*builds).Should(BeEmpty())
 	tk.Eventually(theirs.notReady).Should(BeEmpty())
 	t.Logf("all VMs are ready %s after the faults", time.Since(ended).Round(time.Second))
 	want := slices.Concat(strangers, serversOf(tk, ours), serversOf(tk, theirs))
