@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -50,15 +51,16 @@ func TestPermitIsReadAfterTheLimiter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sent := 0
 		c := newTransport(t, func(http.ResponseWriter, *http.Request) { sent++ }, limited(Limits{RequestsPerSecond: 2, Burst: 1, MaxInFlight: 4}))
-		permitted := true
-		ctx := cloud.WithPermit(t.Context(), func() bool { return permitted })
+		var permitted atomic.Bool // the detector of races sees no order between this goroutine and a timer
+		permitted.Store(true)
+		ctx := cloud.WithPermit(t.Context(), permitted.Load)
 		if err := send(ctx, c, http.MethodPost); err != nil {
 			t.Fatal(err)
 		}
 		failed := make(chan error)
 		go func() { failed <- send(ctx, c, http.MethodPost) }()
 		synctest.Wait()
-		permitted = false
+		permitted.Store(false)
 		if err := <-failed; !cloud.Is(err, cloud.Throttled) || !strings.Contains(err.Error(), "does not lead") {
 			t.Errorf("the waiting request ended with %v, want a refusal", err)
 		}
