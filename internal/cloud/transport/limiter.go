@@ -240,10 +240,11 @@ func (l *limiter) flow(name string, now time.Time) *flow {
 	return f
 }
 
-// forgetIdle drops the flows that are idle and not ahead of the others.
+// forgetIdle drops the flows that are idle, not ahead of the others, and that have used
+// nothing of the reserve: else they would get it again.
 func (l *limiter) forgetIdle(now time.Time) {
 	maps.DeleteFunc(l.flows, func(_ string, f *flow) bool {
-		return !f.active(now) && f.startTag <= l.virtualTime
+		return !f.active(now) && f.startTag <= l.virtualTime && !f.reservedUntil.After(now)
 	})
 }
 
