@@ -33,6 +33,8 @@ func (l *line) push(w *waiter) { heap.Push(&l.waiting, w) }
 
 func (l *line) pop() *waiter { return heap.Pop(&l.waiting).(*waiter) }
 
+func (l *line) remove(w *waiter) { heap.Remove(&l.waiting, w.index) }
+
 // raise gives a request a priority that is higher than its own.
 func (l *line) raise(w *waiter, priority int) {
 	if priority > w.priority {

@@ -109,23 +109,43 @@ func (q *Queue) admit(request reconcile.Request, priority int) bool {
 		p.granted = false
 		return true
 	}
-	if w, ok := q.waiting[request]; ok {
+	w, waits := q.waiting[request]
+	if waits && w.share.cloud == group.Cloud {
 		w.line.raise(w, priority)
 		return false
 	}
-	s := q.share(group.Cloud)
-	l := s.line(group.Namespace)
-	if q.limits.allow(s, l, len(q.places)) {
-		q.occupy(request, s, l, false)
+	if waits { // its object uses another Cloud by now
+		q.withdraw(w)
+		w.priority = max(w.priority, priority)
+	} else {
+		q.order++
+		w = &waiter{request: request, priority: priority, order: q.order, since: time.Now()}
+	}
+	w.share = q.share(group.Cloud)
+	w.line = w.share.line(group.Namespace)
+	if q.limits.allow(w.share, w.line, len(q.places)) {
+		q.occupy(request, w.share, w.line, false)
 		return true
 	}
-	q.order++
-	w := &waiter{request: request, priority: priority, order: q.order, since: time.Now(), share: s, line: l}
-	q.waiting[request] = w
-	l.push(w)
-	s.waiting++
-	q.metrics.waiting(s.cloud, s.waiting)
+	q.wait(w)
 	return false
+}
+
+// wait adds a request to its line.
+func (q *Queue) wait(w *waiter) {
+	q.waiting[w.request] = w
+	w.line.push(w)
+	w.share.waiting++
+	q.metrics.waiting(w.share.cloud, w.share.waiting)
+}
+
+// withdraw removes a request from its line.
+func (q *Queue) withdraw(w *waiter) {
+	delete(q.waiting, w.request)
+	w.line.remove(w)
+	w.share.waiting--
+	q.metrics.waiting(w.share.cloud, w.share.waiting)
+	q.forgetIdle(w.share, w.line)
 }
 
 func (q *Queue) occupy(request reconcile.Request, s *share, l *line, granted bool) {
@@ -156,7 +176,7 @@ func (q *Queue) leave(request reconcile.Request) []*waiter {
 			next = append(next, w)
 		}
 	}
-	q.forgetIdle(p)
+	q.forgetIdle(p.share, p.line)
 	return next
 }
 
@@ -198,12 +218,12 @@ func (s *share) line(namespace string) *line {
 }
 
 // forgetIdle drops what has neither workers nor requests.
-func (q *Queue) forgetIdle(p *place) {
-	if p.line.running == 0 && len(p.line.waiting) == 0 {
-		delete(p.share.lines, p.line.namespace)
+func (q *Queue) forgetIdle(s *share, l *line) {
+	if l.running == 0 && len(l.waiting) == 0 {
+		delete(s.lines, l.namespace)
 	}
-	if len(p.share.lines) == 0 {
-		delete(q.clouds, p.share.cloud)
-		q.metrics.forget(p.share.cloud)
+	if len(s.lines) == 0 {
+		delete(q.clouds, s.cloud)
+		q.metrics.forget(s.cloud)
 	}
 }

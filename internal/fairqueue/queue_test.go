@@ -164,3 +164,32 @@ func TestQueueFreesShareOfCloudThatObjectHad(t *testing.T) {
 		t.Errorf("%d Clouds have workers, want none", len(q.clouds))
 	}
 }
+
+// A request that waits for a Cloud which does not answer, and whose object uses another
+// one by now, does not wait for the first.
+func TestQueueMovesRequestToCloudThatObjectUses(t *testing.T) {
+	clouds := map[reconcile.Request]string{}
+	q := New(priorityqueue.New[reconcile.Request]("test"), "test", 1, func(r reconcile.Request) Group {
+		return Group{Cloud: clouds[r], Namespace: r.Namespace}
+	})
+	t.Cleanup(q.ShutDown)
+	stuck, moved, last := on("x", "ns", 0), on("x", "ns", 1), on("x", "ns", 2)
+	clouds[stuck], clouds[moved], clouds[last] = "stuck", "stuck", "other"
+	q.add(100, stuck)
+	want(t, q, stuck)
+	q.add(50, moved)
+	q.add(0, last)
+	want(t, q, last)
+	q.Done(last)
+	clouds[moved] = "fast"
+	q.add(0, moved)
+	q.add(-100, last)
+	want(t, q, moved)
+	q.Done(moved)
+	q.Done(stuck)
+	want(t, q, last)
+	q.Done(last)
+	if len(q.places)+len(q.waiting)+len(q.clouds) != 0 {
+		t.Errorf("%d places, %d waiting, %d Clouds are left, want none", len(q.places), len(q.waiting), len(q.clouds))
+	}
+}
