@@ -389,6 +389,31 @@ func TestVMIsGoneOnlyAfterItsOwnDeletion(t *testing.T) {
 	}
 }
 
+// A vCenter that was restored from a backup gives the names of tasks again.
+func TestTaskOfAnotherChangeProvesNoDeletion(t *testing.T) {
+	v := newVCenter(t)
+	c := v.client(t)
+	web, other := create(t, c, cloud.CreateServer{Name: "web"}), create(t, c, cloud.CreateServer{Name: "other"})
+	changed, err := c.UpdateServer(t.Context(), web.ID, cloud.UpdateServer{CPU: new(4)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	deleted, err := c.DeleteServer(t.Context(), other.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, operation := range map[string]string{"a change of the VM": changed.Operation, "the deletion of another VM": deleted.Operation} {
+		t.Run(name, func(t *testing.T) {
+			v.await(operation)
+			task := strings.Split(operation, "/")[1]
+			state, err := c.GetOperation(t.Context(), "delete/"+task+"/"+web.ID)
+			if err != nil || state.Gone {
+				t.Errorf("%+v, %v, want no proof that the VM is gone", state, err)
+			}
+		})
+	}
+}
+
 func TestReadsOfVMsAreShared(t *testing.T) {
 	const n = 20
 	v := newVCenter(t)

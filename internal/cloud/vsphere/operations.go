@@ -104,7 +104,7 @@ func (c *Client) stateOf(ctx context.Context, op string, at *site, what operatio
 				state.Server, err = c.after(ctx, at, what, *info.Entity)
 			}
 		case deleteOperation:
-			state.Gone = true // the task destroyed the VM that had the id when it began
+			state.Gone = c.destroyed(what, info)
 			c.removeFolder(ctx, at, types.ManagedObjectReference{Type: "Folder", Value: what.folder})
 		}
 		return state, err
@@ -116,6 +116,15 @@ func (c *Client) stateOf(ctx context.Context, op string, at *site, what operatio
 		state.ServerID = "" // it is not found before the task has ended
 	}
 	return state, nil
+}
+
+// destroyTask is the kind of task that destroys a VM.
+const destroyTask = "VirtualMachine.destroy"
+
+// destroyed reports whether a task that took effect destroyed the VM of the operation. A
+// vCenter that was restored from a backup gives the names of tasks again.
+func (c *Client) destroyed(what operation, info *types.TaskInfo) bool {
+	return info.DescriptionId == destroyTask && info.Entity != nil && c.refs.id(*info.Entity) == what.server
 }
 
 // after returns the VM of a task that took effect, nil unless it is certain that it is the one
