@@ -27,6 +27,8 @@ type line struct {
 	// servedAt orders lines by when one of their requests last got a worker.
 	servedAt uint64
 	waiting  byPriority
+	// index is the position in share.ahead, if requests wait.
+	index int
 }
 
 func (l *line) push(w *waiter) { heap.Push(&l.waiting, w) }
@@ -81,4 +83,30 @@ func (b *byPriority) Pop() any {
 	(*b)[last] = nil
 	*b = (*b)[:last]
 	return w
+}
+
+// byService is a heap of lines in which requests wait: the one that is served next first.
+type byService []*line
+
+func (b byService) Len() int { return len(b) }
+
+func (b byService) Less(i, j int) bool { return b[i].before(b[j]) }
+
+func (b byService) Swap(i, j int) {
+	b[i], b[j] = b[j], b[i]
+	b[i].index, b[j].index = i, j
+}
+
+func (b *byService) Push(x any) {
+	l := x.(*line)
+	l.index = len(*b)
+	*b = append(*b, l)
+}
+
+func (b *byService) Pop() any {
+	last := len(*b) - 1
+	l := (*b)[last]
+	(*b)[last] = nil
+	*b = (*b)[:last]
+	return l
 }

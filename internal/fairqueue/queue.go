@@ -9,6 +9,7 @@
 package fairqueue
 
 import (
+	"container/heap"
 	"sync"
 	"time"
 
@@ -49,6 +50,8 @@ type share struct {
 	cloud   string
 	running int
 	lines   map[string]*line
+	// ahead is a heap of the lines in which requests wait.
+	ahead byService
 	// waiting is how many requests wait in all lines.
 	waiting int
 }
@@ -135,6 +138,9 @@ func (q *Queue) admit(request reconcile.Request, priority int) bool {
 func (q *Queue) wait(w *waiter) {
 	q.waiting[w.request] = w
 	w.line.push(w)
+	if len(w.line.waiting) == 1 {
+		heap.Push(&w.share.ahead, w.line)
+	}
 	w.share.waiting++
 	q.metrics.waiting(w.share.cloud, w.share.waiting)
 }
@@ -143,6 +149,7 @@ func (q *Queue) wait(w *waiter) {
 func (q *Queue) withdraw(w *waiter) {
 	delete(q.waiting, w.request)
 	w.line.remove(w)
+	w.share.leaveIfEmpty(w.line)
 	w.share.waiting--
 	q.metrics.waiting(w.share.cloud, w.share.waiting)
 	q.forgetIdle(w.share, w.line)
@@ -153,6 +160,7 @@ func (q *Queue) occupy(request reconcile.Request, s *share, l *line, granted boo
 	s.running++
 	l.running++
 	l.servedAt = q.turns
+	s.reorder(l)
 	q.places[request] = &place{share: s, line: l, granted: granted}
 }
 
@@ -167,6 +175,7 @@ func (q *Queue) leave(request reconcile.Request) []*waiter {
 	delete(q.places, request)
 	p.share.running--
 	p.line.running--
+	p.share.reorder(p.line)
 	var next []*waiter
 	for _, s := range q.clouds {
 		if s.waiting == 0 {
@@ -182,18 +191,17 @@ func (q *Queue) leave(request reconcile.Request) []*waiter {
 
 // next takes the request of a Cloud that gets a worker now; nil if there is none.
 func (q *Queue) next(s *share) *waiter {
-	var first *line
-	for _, l := range s.lines {
-		if len(l.waiting) > 0 && q.limits.allow(s, l, len(q.places)) && (first == nil || l.before(first)) {
-			first = l
-		}
+	if len(s.ahead) == 0 {
+		return nil
 	}
-	if first == nil {
+	first := s.ahead[0] // no other has fewer workers
+	if !q.limits.allow(s, first, len(q.places)) {
 		return nil
 	}
 	w := first.pop()
 	delete(q.waiting, w.request)
 	s.waiting--
+	s.leaveIfEmpty(first)
 	q.occupy(w.request, s, first, true)
 	q.metrics.served(s.cloud, s.waiting, w)
 	return w
@@ -215,6 +223,20 @@ func (s *share) line(namespace string) *line {
 		s.lines[namespace] = l
 	}
 	return l
+}
+
+// reorder moves a line in the heap after it got or lost a worker.
+func (s *share) reorder(l *line) {
+	if len(l.waiting) > 0 {
+		heap.Fix(&s.ahead, l.index)
+	}
+}
+
+// leaveIfEmpty drops a line from the heap in which no request waits any more.
+func (s *share) leaveIfEmpty(l *line) {
+	if len(l.waiting) == 0 {
+		heap.Remove(&s.ahead, l.index)
+	}
 }
 
 // forgetIdle drops what has neither workers nor requests.

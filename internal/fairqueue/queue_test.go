@@ -24,7 +24,7 @@ func several(cloud, namespace string, n int) []reconcile.Request {
 	return requests
 }
 
-func newQueue(t *testing.T, workers int) *Queue {
+func newQueue(t testing.TB, workers int) *Queue {
 	t.Helper()
 	q := New(priorityqueue.New[reconcile.Request]("test"), "test", workers, func(r reconcile.Request) Group {
 		cloud, _, _ := strings.Cut(r.Name, ".")
