@@ -43,8 +43,12 @@ func (i *Inventory) Utilization(ctx context.Context, id string) (Reading, error)
 	case asked && now.Sub(u.asked) < interval*9/10:
 		err, again = u.unreadable, interval-now.Sub(u.asked)
 	default:
+		last := u.asked
+		if !asked {
+			last = now.Add(-interval)
+		}
 		var status cloud.Status
-		status, err = client.ServerStatus(cloud.WithRefreshes(ctx), id)
+		status, err = client.ServerStatus(cloud.WithRefreshes(ctx, last), id)
 		now = i.clock()
 		switch {
 		case err == nil:

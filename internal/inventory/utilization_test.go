@@ -1,6 +1,7 @@
 package inventory_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"testing"
@@ -171,4 +172,38 @@ func TestUtilizationThatTheLimitsRefuseIsAskedForInItsTurn(t *testing.T) {
 		t.Errorf("Utilization failed with %v, want Throttled", err)
 	}
 	equal(t, "to be asked again after", 7*time.Second, use.Again)
+}
+
+// flows records the flows of the reads of a utilization.
+type flows struct {
+	cloud.Client
+	seen []cloud.Flow
+}
+
+func (f *flows) ServerStatus(ctx context.Context, id string) (cloud.Status, error) {
+	f.seen = append(f.seen, cloud.FlowOf(ctx))
+	return f.Client.ServerStatus(ctx, id)
+}
+
+func TestUtilizationReadLongestAgoGoesFirst(t *testing.T) {
+	h := polling(t)
+	c := newCloud()
+	c.AddServers(server("a"))
+	f := &flows{Client: c}
+	h.inv.Connect(f, nil)
+	h.publish(server("a"))
+	want := []time.Time{h.clock.Now().Add(-interval)} // one that was never read is due now
+	for range 3 {
+		if _, err := h.inv.Utilization(t.Context(), "a"); err != nil {
+			t.Fatalf("Utilization: %v", err)
+		}
+		want = append(want, h.clock.Now())
+		h.clock.advance(3 * interval)
+	}
+	equal(t, "reads", len(want)-1, len(f.seen))
+	for i, flow := range f.seen {
+		if flow.Class != cloud.Refreshes || !flow.Since.Equal(want[i]) {
+			t.Errorf("read %d: %+v, want a refresh of what was read at %s", i, flow, want[i])
+		}
+	}
 }

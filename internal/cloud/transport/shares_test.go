@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -155,7 +156,7 @@ func refresh(ctx context.Context, t *testing.T, all *sync.WaitGroup, c *Transpor
 	for range n {
 		all.Go(func() {
 			for ctx.Err() == nil {
-				err := get(cloud.WithRefreshes(cloud.WithFlow(ctx, flow)), c)
+				err := get(cloud.WithRefreshes(cloud.WithFlow(ctx, flow), time.Now()), c)
 				if err == nil {
 					served.Add(1)
 					continue
@@ -180,6 +181,43 @@ func TestRefreshesLeaveHalfOfTheRate(t *testing.T) {
 		})
 		if refreshes < 900 || refreshes > 1030 || vms < 950 {
 			t.Errorf("%d refreshes and %d other calls in 100 s, want about 1000 each", refreshes, vms)
+		}
+	})
+}
+
+// Beside four busy namespaces, a round of refreshes takes 150 s.
+func TestRefreshOfWhatWasReadLongestAgoGoesFirst(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newTransport(t, ok, limited(Limits{RequestsPerSecond: 20, Burst: 40, MaxInFlight: 16}))
+		ctx, stop := context.WithTimeout(t.Context(), 10*time.Minute)
+		defer stop()
+		var all sync.WaitGroup
+		for i := range 4 {
+			crowd(ctx, &all, c, fmt.Sprintf("busy-%d", i), 16)
+		}
+		longest := make([]time.Duration, 600)
+		for i := range longest {
+			all.Go(func() {
+				for last := time.Now(); ; {
+					wait := time.Minute
+					err := get(cloud.WithRefreshes(cloud.WithFlow(ctx, "ns"), last), c)
+					longest[i] = max(longest[i], time.Since(last))
+					if ctx.Err() != nil {
+						return
+					}
+					if err == nil {
+						last = time.Now()
+					} else {
+						wait = max(time.Second, cloud.RetryAfter(err))
+					}
+					time.Sleep(wait)
+				}
+			})
+		}
+		all.Wait()
+		if most := slices.Max(longest); most > 5*time.Minute {
+			t.Errorf("a refresh took %s, want %s at most", most, 5*time.Minute)
 		}
 	})
 }
