@@ -14,6 +14,8 @@ type batch[K comparable, V any] struct {
 	wanted map[K]*want
 	// running is the read under way, and last the last one that succeeded.
 	running, last *batchRead[K, V]
+	// expired is when reads that began before were given up.
+	expired time.Time
 }
 
 // want is a thing that calls wait for, or that is read along until a time.
@@ -51,11 +53,11 @@ func (b *batch[K, V]) drop(key K) {
 	}
 }
 
-// expire makes later calls read again.
+// expire makes later calls read again, also if a read is under way.
 func (b *batch[K, V]) expire() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.last = nil
+	b.last, b.expired = nil, time.Now()
 }
 
 // get returns a thing as a read found it that began at since or later; ok is false if there
@@ -63,6 +65,9 @@ func (b *batch[K, V]) expire() {
 func (b *batch[K, V]) get(ctx context.Context, key K, since time.Time, start func(keys []K, end func(map[K]V, error)) error) (value V, ok bool, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if since.Before(b.expired) {
+		since = b.expired
+	}
 	w := b.want(key)
 	w.waiting++
 	defer func() {

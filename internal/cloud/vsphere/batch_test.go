@@ -112,6 +112,23 @@ func TestReadAnswersOnlyCallsThatAllowItsAge(t *testing.T) {
 	})
 }
 
+func TestReadUnderWayExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, r := &batch[string, int]{}, &reads{}
+		since := time.Now()
+		first := make(chan map[string]int)
+		go func() { first <- r.ask(t, b, since, "a") }()
+		time.Sleep(time.Second / 2)
+		b.expire()
+		if got := r.ask(t, b, since, "a"); got["a"] != 2 {
+			t.Errorf("answered by read %d, want the second one, which began after the change", got["a"])
+		}
+		if got := <-first; got["a"] != 1 {
+			t.Errorf("the call before the change was answered by read %d, want the first one", got["a"])
+		}
+	})
+}
+
 func TestFailedReadIsAnsweredToThoseWhoWaitedForIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b, r := &batch[string, int]{}, &reads{err: errors.New("cut off")}
