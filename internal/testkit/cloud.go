@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http/httptest"
+	"time"
 
 	"github.com/privatecloud/operator/mockcloud"
 )
@@ -63,10 +64,22 @@ func (c *CloudServer) Connect() error {
 }
 
 // Disconnect takes the cloud off the network: connections to its address are
-// refused. The cloud keeps its state.
+// refused. The cloud keeps its state. A client may connect until the listener is closed,
+// and stay connected with a stream, so connections are closed until none is left.
 func (c *CloudServer) Disconnect() {
-	c.server.CloseClientConnections()
-	c.server.Close()
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		c.server.Close()
+	}()
+	for {
+		c.server.CloseClientConnections()
+		select {
+		case <-closed:
+			return
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
 }
 
 // CloseClientConnections closes the connections that clients have open.
