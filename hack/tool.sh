@@ -60,6 +60,12 @@ case $name in
   opm)
     standalone github.com/operator-framework/operator-registry ./cmd/opm
     tags=json1,containers_image_openpgp took='40 s' ;;
+  tofu)
+    standalone github.com/opentofu/opentofu ./cmd/tofu
+    took='4 minutes' ;;
+  terraform-provider-restapi)
+    standalone github.com/Mastercard/terraform-provider-restapi .
+    took='40 s' ;;
   grpc-health-probe)
     standalone github.com/operator-framework/operator-registry "github.com/grpc-ecosystem/$name" ;;
   catalogd | operator-controller)
