@@ -128,6 +128,12 @@ bench: bin/manager bin/mockcloud bin/vcsim assets ## Measure the cost of VMs and
 bench-costs: ## Measure what one object costs beside 1,000, 10,000 and 50,000 others, with Go benchmarks (docs/development/benchmarks.md).
 	@go test -run '^$$' -bench Cost -benchtime $(or $(BENCHTIME),100x) ./internal/...
 
+# What cannot be built is named in the table.
+.PHONY: bench-peers
+bench-peers: bin/manager bin/mockcloud bin/seedcontroller assets ## Build OpenTofu and a plain controller, let them and the operator do the same work, and print a table (docs/development/benchmarks.md).
+	@hack/tool.sh terraform-provider-restapi && hack/tool.sh tofu || true
+	@KUBEBUILDER_ASSETS=$$(hack/kube-assets.sh) go run ./test/bench --parts=peers $(ARGS)
+
 .PHONY: run
 run: generate manifests bin/manager ## Run the operator against the cluster of KUBECONFIG (NAMESPACE=…, ARGS="--default-cloud-endpoint=…").
 	@exec bin/manager --namespace=$(NAMESPACE) $(ARGS)
@@ -236,7 +242,7 @@ assets: ## Download or build etcd, kube-apiserver and kubectl.
 
 .PHONY: clean
 clean: ## Remove the binaries of the project from bin/ and keep the tools.
-	rm -f bin/manager bin/metrics-api bin/mockcloud bin/vcsim bin/demo
+	rm -f bin/manager bin/metrics-api bin/mockcloud bin/vcsim bin/demo bin/seedcontroller
 
 .PHONY: FORCE
 
@@ -255,6 +261,9 @@ bin/mockcloud: FORCE
 
 bin/vcsim: FORCE
 	@$(GO_BUILD) -o $@ ./internal/cloud/vsphere/vcsim/cmd/vcsim
+
+bin/seedcontroller: FORCE
+	@$(GO_BUILD) -o $@ ./test/bench/seedcontroller
 
 bin/demo: FORCE
 	@$(GO_BUILD) -o $@ ./hack/demo

@@ -34,13 +34,14 @@ const (
 	operator  agent = "operator"
 	bare      agent = "bare-loop"
 	bench     agent = "bench"
+	seed      agent = "seed-controller"
 	apiServer agent = "kube-apiserver"
 )
 
 // agentOf returns the client of a User-Agent. An unknown one is the operator,
 // which has several clients: for its lease, its events and its patches.
 func agentOf(userAgent string) agent {
-	for _, other := range []agent{bare, bench, apiServer} {
+	for _, other := range []agent{bare, bench, seed, apiServer} {
 		if strings.HasPrefix(userAgent, string(other)) {
 			return other
 		}

@@ -20,6 +20,11 @@
 //	vsphere.go  calls and heap on a vCenter
 //	slow.go     a group on a vCenter whose clones take a minute
 //	binary.go   the size of the operator's binary
+//	peers.go    the operator beside what people use in its place, only with --parts=peers
+//	peers_controllers.go  the operator and the client-go controller as peers
+//	peers_tofu.go         OpenTofu as a peer
+//	peers_memory.go       the memory of a peer
+//	peers_rows.go         the rows of peers
 //	noop.go     the Go benchmark of a reconcile without changes
 //	table.go    the table of figures and budgets
 package main
@@ -44,12 +49,15 @@ import (
 type options struct {
 	manager, mock string
 	vcsim         string
-	vms, most     int
-	rounds        int
-	workers       int
-	rest          time.Duration
-	profile       string
-	parts         map[string]bool
+	// seed, tofu and provider are the programs of the part peers.
+	seed, tofu, provider string
+	peersMost            int
+	vms, most            int
+	rounds               int
+	workers              int
+	rest                 time.Duration
+	profile              string
+	parts                map[string]bool
 }
 
 func parse(args []string) (options, error) {
@@ -62,13 +70,17 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&o.manager, "manager", filepath.Join(root, "bin", "manager"), "the operator's `binary`")
 	flags.StringVar(&o.mock, "mockcloud", filepath.Join(root, "bin", "mockcloud"), "the mock cloud's `binary`")
 	flags.StringVar(&o.vcsim, "vcsim", filepath.Join(root, "bin", "vcsim"), "the `binary` of the simulated vCenter")
+	flags.StringVar(&o.seed, "seedcontroller", filepath.Join(root, "bin", "seedcontroller"), "the `binary` of test/bench/seedcontroller, for peers")
+	flags.StringVar(&o.tofu, "tofu", filepath.Join(root, "bin", "tofu"), "OpenTofu's or Terraform's `binary`, for peers")
+	flags.StringVar(&o.provider, "restapi", filepath.Join(root, "bin", "terraform-provider-restapi"), "the `binary` of the provider restapi, for peers")
+	flags.IntVar(&o.peersMost, "peers-most", 0, "number of VMs of the last measurement of peers, which is omitted unless it is more than --vms")
 	flags.IntVar(&o.vms, "vms", 1000, "number of VMs that are created at once")
 	flags.IntVar(&o.most, "most", 5000, "number of VMs of the last heap measurement, which is omitted unless it is more than --vms")
 	flags.IntVar(&o.rounds, "rounds", 3, "number of rounds of operator and bare loop")
 	flags.IntVar(&o.workers, "workers", 16, "number of VMs that the operator and the bare loop process concurrently")
 	flags.DurationVar(&o.rest, "rest", time.Minute, "time for which writes are counted at rest")
 	flags.StringVar(&o.profile, "profile", "", "write the operator's CPU profile of the last round, and a heap profile, to this `folder`")
-	parts := flags.String("parts", "binary,noop,life,rate,group,beside,vsphere,slow,rest", "comma-separated parts to measure: binary, noop, life, rate, group, beside, vsphere, slow, rest")
+	parts := flags.String("parts", "binary,noop,life,rate,group,beside,vsphere,slow,rest", "comma-separated parts to measure: binary, noop, life, rate, group, beside, vsphere, slow, rest; not by default: peers")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -113,7 +125,7 @@ type part struct {
 	measure func(context.Context, *stage) ([]row, error)
 }
 
-var allParts = []part{{"life", lives}, {"rate", rates}, {"group", groups}, {"beside", beside}, {"vsphere", onVSphere}, {"slow", slowGroup}, {"rest", atRest}}
+var allParts = []part{{"life", lives}, {"rate", rates}, {"group", groups}, {"beside", beside}, {"vsphere", onVSphere}, {"slow", slowGroup}, {"rest", atRest}, {"peers", peers}}
 
 // measure runs all measurements. On an error it also returns those before it.
 func measure(ctx context.Context, o options) (table, error) {
