@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -50,47 +51,45 @@ func (v *vmObjects) create(ctx context.Context, n int, patience time.Duration) (
 		return n, nil
 	}
 	say("  %v", err)
-	return v.count(ctx, v.ready)
+	vms, err := v.list(ctx)
+	return len(slices.DeleteFunc(vms, func(vm pcapi.VM) bool { return !v.ready(&vm) })), err
 }
 
-// count returns the number of VM objects with a property.
-func (v *vmObjects) count(ctx context.Context, has func(*pcapi.VM) bool) (int, error) {
+// list returns all VM objects.
+func (v *vmObjects) list(ctx context.Context) ([]pcapi.VM, error) {
 	var list pcapi.VMList
 	if err := v.s.client.List(ctx, &list, client.InNamespace(namespace)); err != nil {
-		return 0, fmt.Errorf("listing VMs: %w", err)
+		return nil, fmt.Errorf("listing VMs: %w", err)
 	}
-	n := 0
-	for i := range list.Items {
-		if has(&list.Items[i]) {
-			n++
-		}
-	}
-	return n, nil
+	return list.Items, nil
 }
 
 // remove deletes all VM objects. Those that the controller still keeps after patience lose
 // their finalizers.
 func (v *vmObjects) remove(ctx context.Context, _ int, patience time.Duration) error {
-	if err := v.s.client.DeleteAllOf(ctx, &pcapi.VM{}, client.InNamespace(namespace)); err != nil {
+	vms, err := v.list(ctx)
+	if err != nil {
+		return err
+	}
+	err = each(len(vms), func(i int) error { return v.s.client.Delete(ctx, &vms[i]) })
+	if err != nil {
 		return fmt.Errorf("deleting the VMs: %w", err)
 	}
-	all := func(*pcapi.VM) bool { return true }
-	gone := func(ctx context.Context) (bool, error) {
-		n, err := v.count(ctx, all)
-		return n == 0, err
-	}
-	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, patience, true, gone)
+	err = wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, patience, true, func(ctx context.Context) (bool, error) {
+		var some pcapi.VMList
+		err := v.s.client.List(ctx, &some, client.InNamespace(namespace), client.Limit(1))
+		return len(some.Items) == 0, err
+	})
 	if err == nil || ctx.Err() != nil {
 		return err
 	}
-	var list pcapi.VMList
-	if err := v.s.client.List(ctx, &list, client.InNamespace(namespace)); err != nil {
-		return fmt.Errorf("listing VMs: %w", err)
+	if vms, err = v.list(ctx); err != nil {
+		return err
 	}
-	say("  %d VM objects are not deleted after %s", len(list.Items), patience)
-	return each(len(list.Items), func(i int) error {
+	say("  %d VM objects are not deleted after %s", len(vms), patience)
+	return each(len(vms), func(i int) error {
 		patch := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))
-		return client.IgnoreNotFound(v.s.client.Patch(ctx, &list.Items[i], patch))
+		return client.IgnoreNotFound(v.s.client.Patch(ctx, &vms[i], patch))
 	})
 }
 
