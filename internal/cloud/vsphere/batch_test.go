@@ -118,7 +118,7 @@ func TestReadUnderWayExpires(t *testing.T) {
 		since := time.Now()
 		first := make(chan map[string]int)
 		go func() { first <- r.ask(t, b, since, "a") }()
-		time.Sleep(time.Second / 2)
+		<-time.After(time.Second / 2) // the first read is under way
 		b.expire()
 		if got := r.ask(t, b, since, "a"); got["a"] != 2 {
 			t.Errorf("answered by read %d, want the second one, which began after the change", got["a"])
