@@ -26,7 +26,7 @@ type line struct {
 	running   int
 	// servedAt orders lines by when one of their requests last got a worker.
 	servedAt uint64
-	waiting  byPriority
+	waiting  inOrder[*waiter]
 	// index is the position in share.ahead, if requests wait.
 	index int
 }
@@ -53,60 +53,49 @@ func (l *line) before(other *line) bool {
 	return l.servedAt < other.servedAt
 }
 
-// byPriority is a heap of requests: the highest priority first, and then those that
-// have waited longest.
-type byPriority []*waiter
-
-func (b byPriority) Len() int { return len(b) }
-
-func (b byPriority) Less(i, j int) bool {
-	if b[i].priority != b[j].priority {
-		return b[i].priority > b[j].priority
+// before reports whether w is served before other: the one with the higher priority, or
+// else the one that has waited longer.
+func (w *waiter) before(other *waiter) bool {
+	if w.priority != other.priority {
+		return w.priority > other.priority
 	}
-	return b[i].order < b[j].order
+	return w.order < other.order
 }
 
-func (b byPriority) Swap(i, j int) {
-	b[i], b[j] = b[j], b[i]
-	b[i].index, b[j].index = i, j
+func (w *waiter) moved(to int) { w.index = to }
+
+func (l *line) moved(to int) { l.index = to }
+
+// element is an element of a heap, which records its position there.
+type element[T any] interface {
+	before(other T) bool
+	moved(to int)
 }
 
-func (b *byPriority) Push(x any) {
-	w := x.(*waiter)
-	w.index = len(*b)
-	*b = append(*b, w)
+// inOrder is a heap: the element that is before all others comes first.
+type inOrder[T element[T]] []T
+
+func (h inOrder[T]) Len() int { return len(h) }
+
+func (h inOrder[T]) Less(i, j int) bool { return h[i].before(h[j]) }
+
+func (h inOrder[T]) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].moved(i)
+	h[j].moved(j)
 }
 
-func (b *byPriority) Pop() any {
-	last := len(*b) - 1
-	w := (*b)[last]
-	(*b)[last] = nil
-	*b = (*b)[:last]
-	return w
+func (h *inOrder[T]) Push(x any) {
+	e := x.(T)
+	e.moved(len(*h))
+	*h = append(*h, e)
 }
 
-// byService is a heap of lines in which requests wait: the one that is served next first.
-type byService []*line
-
-func (b byService) Len() int { return len(b) }
-
-func (b byService) Less(i, j int) bool { return b[i].before(b[j]) }
-
-func (b byService) Swap(i, j int) {
-	b[i], b[j] = b[j], b[i]
-	b[i].index, b[j].index = i, j
-}
-
-func (b *byService) Push(x any) {
-	l := x.(*line)
-	l.index = len(*b)
-	*b = append(*b, l)
-}
-
-func (b *byService) Pop() any {
-	last := len(*b) - 1
-	l := (*b)[last]
-	(*b)[last] = nil
-	*b = (*b)[:last]
-	return l
+func (h *inOrder[T]) Pop() any {
+	var none T
+	last := len(*h) - 1
+	e := (*h)[last]
+	(*h)[last] = none
+	*h = (*h)[:last]
+	return e
 }

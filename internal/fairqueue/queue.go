@@ -51,7 +51,7 @@ type share struct {
 	running int
 	lines   map[string]*line
 	// ahead is a heap of the lines in which requests wait.
-	ahead byService
+	ahead inOrder[*line]
 	// waiting is how many requests wait in all lines.
 	waiting int
 }
@@ -69,11 +69,10 @@ type place struct {
 // how many goroutines the controller needs. groupOf is called for each request, from any
 // goroutine.
 func New(inner priorityqueue.PriorityQueue[reconcile.Request], controller string, workers int, groupOf func(reconcile.Request) Group) *Queue {
-	q := &Queue{
+	return &Queue{
 		PriorityQueue: inner, limits: limitsOf(workers), groupOf: groupOf, metrics: metricsOf(controller),
 		clouds: map[string]*share{}, places: map[reconcile.Request]*place{}, waiting: map[reconcile.Request]*waiter{},
 	}
-	return q
 }
 
 // GetWithPriority returns the next request that may have a worker. It blocks until there
