@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"cmp"
 	"context"
 	"maps"
 	"math"
@@ -187,16 +186,21 @@ func (l *limiter) dispatch(now time.Time) {
 
 // first returns the flow that is served next, and after how long the rate allows it. When
 // only the reserve is left, that is one with few requests.
-func (l *limiter) first(now time.Time) (*flow, time.Duration) {
-	byTag := func(a, b *flow) int { return cmp.Compare(a.startTag, b.startTag) }
-	delay := l.delay(now, 0, 0)
-	if delay > 0 {
-		light := slices.DeleteFunc(slices.Clone(l.backlog), func(f *flow) bool { return !l.light(f, now) })
-		if len(light) > 0 {
-			return slices.MinFunc(light, byTag), l.delay(now, 0, l.reserve)
+func (l *limiter) first(now time.Time) (next *flow, delay time.Duration) {
+	delay = l.delay(now, 0, 0)
+	var light *flow
+	for _, f := range l.backlog {
+		if next == nil || f.startTag < next.startTag {
+			next = f
+		}
+		if delay > 0 && l.light(f, now) && (light == nil || f.startTag < light.startTag) {
+			light = f
 		}
 	}
-	return slices.MinFunc(l.backlog, byTag), delay
+	if light != nil {
+		return light, l.delay(now, 0, l.reserve)
+	}
+	return next, delay
 }
 
 // light reports whether a flow has asked for so little that it may use the reserve.

@@ -10,15 +10,18 @@ import (
 // share is the part of a cloud's limits that all calls of a class get together.
 type share struct {
 	*limiter
-	// waits is how long a call waits for a slot of the share, as a part of what it waits in
-	// all: one of so many. 0 is not at all.
-	waits int
+	// waits is whether a call waits for a slot of the share, for half of what it waits in
+	// all: what has such a slot must not lose it for lack of time.
+	waits bool
 }
 
 // parts are the divisors that make the limits of the classes from those of the cloud.
-var parts = map[cloud.FlowClass]struct{ of, waits int }{
-	cloud.Reviews:   {of: 8, waits: 2}, // what has a slot of the share must not lose it for lack of time
-	cloud.Refreshes: {of: 2},
+var parts = map[cloud.FlowClass]struct {
+	divisor int
+	waits   bool
+}{
+	cloud.Reviews:   {divisor: 8, waits: true},
+	cloud.Refreshes: {divisor: 2},
 }
 
 // part returns one of n parts of the limits.
@@ -50,7 +53,7 @@ type sharedLimiter struct {
 func newSharedLimiter(l Limits) *sharedLimiter {
 	s := &sharedLimiter{all: newLimiter(l), shares: map[cloud.FlowClass]share{}}
 	for class, part := range parts {
-		s.shares[class] = share{limiter: newLimiter(l.part(part.of)), waits: part.waits}
+		s.shares[class] = share{limiter: newLimiter(l.part(part.divisor)), waits: part.waits}
 	}
 	return s
 }
@@ -61,8 +64,8 @@ func (s *sharedLimiter) acquire(ctx context.Context, of cloud.Flow, wait time.Du
 		return s.all.acquire(ctx, of, wait)
 	}
 	begun, forShare := time.Now(), time.Duration(0)
-	if share.waits > 0 {
-		forShare = wait / time.Duration(share.waits)
+	if share.waits {
+		forShare = wait / 2
 	}
 	releaseShare, retryAfter := share.acquire(ctx, of, forShare)
 	if releaseShare == nil {
