@@ -127,9 +127,9 @@ func (i *Inventory) Brake(on bool) {
 }
 
 // Publish makes a snapshot the current one and marks the cloud as available. It
-// enqueues the owners of the servers that changed, the objects that the labels
-// of a new server, or one in another state, name, the objects that waited for a listing as new as this
-// one, and the objects that waited for the cloud if it was unavailable.
+// enqueues the owners of the servers that changed, the objects that the labels of a
+// new server, or of one in another state, name, the objects that waited for a listing
+// as new as this one, and the objects that waited for the cloud if it was unavailable.
 func (i *Inventory) Publish(snap *Snapshot) {
 	i.mu.Lock()
 	listed := i.published(snap)

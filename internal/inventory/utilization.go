@@ -26,10 +26,11 @@ type Reading struct {
 }
 
 // Utilization returns a server's utilization from GET /servers/{id}/status. It calls the
-// cloud at most once in an interval for each server: the poll interval or, with many servers, as long as it takes to read all of them at half
-// the Cloud's rate. It is for clouds without bulk status. On an error, it returns the last
-// known utilization, which counts as known for three intervals. An answer that cannot be
-// understood counts as the answer of the interval.
+// cloud at most once in an interval for each server: the poll interval or, with many
+// servers, as long as it takes to read all of them at half the Cloud's rate. It is for
+// clouds without bulk status. On an error, it returns the last known utilization, which
+// counts as known for three intervals. An answer that cannot be understood counts as the
+// answer of the interval.
 func (i *Inventory) Utilization(ctx context.Context, id string) (Reading, error) {
 	i.mu.RLock()
 	u, asked := i.utilization[id]

@@ -63,8 +63,8 @@ func (p Plan[T, S]) Names() []string {
 	return names
 }
 
-// run runs the steps of a plan and returns the outcome. Once the manager is
-// stopping, or another may lead or owns the object, no further step begins; a step that changes
+// run runs the steps of a plan and returns the outcome. Once the manager is stopping, or
+// another may lead or owns the object, no further step begins; a step that changes
 // something and has begun is completed.
 func (r *Reconciler[T, S]) run(w *work, obj T, obs S, plan Plan[T, S]) error {
 	for _, step := range plan.Steps {

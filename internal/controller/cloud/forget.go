@@ -11,9 +11,9 @@ import (
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
 
-// forgetting returns a reconciler that calls r and then, if the Cloud does not
-// exist or is another manager's, forgets it: a Cloud without the finalizer is deleted without a release. A Cloud
-// that exists is watched or not, as the reconcile left it.
+// forgetting returns a reconciler that calls r and then, if the Cloud does not exist or is
+// another manager's, forgets it: a Cloud without the finalizer is deleted without a
+// release. A Cloud that exists is watched or not, as the reconcile left it.
 // The deletion enqueues the Cloud, and its reconciles do not run concurrently, so
 // nothing that a reconcile under way stores is left behind.
 func (k *kind) forgetting(r reconcile.Reconciler) reconcile.Reconciler {
