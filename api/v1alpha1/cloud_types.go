@@ -187,8 +187,8 @@ type CloudLimits struct {
 	// +kubebuilder:validation:Maximum=10000
 	// +optional
 	RequestsPerSecond int32 `json:"requestsPerSecond,omitempty"`
-	// burst is how many requests may exceed the rate at once, 1-10000. Defaults to
-	// 100.
+	// burst is how many requests may exceed the rate at once, 1-10000. A quarter of
+	// them is kept for namespaces with few requests. Defaults to 100.
 	// +kubebuilder:default=100
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000
