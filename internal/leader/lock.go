@@ -36,7 +36,7 @@ type Lock struct {
 
 // Config describes a lease.
 type Config struct {
-	// Rest reaches the API server.
+	// Rest reaches the API server. It is not changed.
 	Rest *rest.Config
 	// Scheme has the kinds of Kubernetes.
 	Scheme *runtime.Scheme
@@ -53,7 +53,7 @@ func New(cfg Config) (*Lock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make an identity for leader election: %w", err)
 	}
-	config := rest.AddUserAgent(cfg.Rest, "leader-election")
+	config := rest.AddUserAgent(rest.CopyConfig(cfg.Rest), "leader-election")
 	// A request that hangs must leave time for another one.
 	config.Timeout = max(cfg.Term/2, time.Second)
 	client, err := kubernetes.NewForConfig(config)
