@@ -43,11 +43,11 @@ func WithReviewFlow(ctx context.Context, namespace string) context.Context {
 	return context.WithValue(ctx, flowKey{}, Flow{Name: namespace, Class: Reviews, Since: time.Now()})
 }
 
-// WithRefreshes returns a context whose calls are refreshes, of the same flow, of what was
-// read last at a time. What was read longest ago is read first.
-func WithRefreshes(ctx context.Context, last time.Time) context.Context {
+// WithRefreshes returns a context whose calls are refreshes, of the same flow, that wait
+// since a time, such as the last read. What waits longest is read first.
+func WithRefreshes(ctx context.Context, since time.Time) context.Context {
 	flow := FlowOf(ctx)
-	flow.Class, flow.Since = Refreshes, last
+	flow.Class, flow.Since = Refreshes, since
 	return context.WithValue(ctx, flowKey{}, flow)
 }
 

@@ -30,6 +30,7 @@ type Directory struct {
 	cluster   string
 	notifier  *notifier
 	startedAt time.Time
+	listings  *progress
 
 	mu     sync.Mutex
 	clouds map[string]*Inventory
@@ -38,7 +39,9 @@ type Directory struct {
 // New returns an empty directory. It reads the time from clock. cluster
 // identifies this cluster in the labels of servers.
 func New(clock func() time.Time, cluster string) *Directory {
-	return &Directory{clock: clock, cluster: cluster, notifier: &notifier{}, startedAt: clock(), clouds: map[string]*Inventory{}}
+	return &Directory{
+		clock: clock, cluster: cluster, notifier: &notifier{}, startedAt: clock(), listings: newProgress(maxInProgress), clouds: map[string]*Inventory{},
+	}
 }
 
 // Cloud returns the inventory of a Cloud that exists, and makes it on first use.

@@ -25,6 +25,7 @@
 //	listed.go     one server of it
 //	index.go      finds its servers by a key, and shares what does not change
 //	limits.go     what one listing may hold
+//	progress.go   what all listings in progress may hold
 //	watch.go      what a cloud reports by itself
 //	pace.go       how often changes of one server are published
 //	compare.go    how that is compared, as a listing is

@@ -47,9 +47,12 @@ type Inventory struct {
 	snapshot    *Snapshot
 	overlay     *overlay
 	utilization map[string]utilization
-	networks    *networks
-	hosts       *onDemandList[cloud.Host]
-	watch       *watch
+	// readIntervals are the times between two reads of a utilization, by namespace, where
+	// they are longer than the poll interval.
+	readIntervals map[string]time.Duration
+	networks      *networks
+	hosts         *onDemandList[cloud.Host]
+	watch         *watch
 
 	// waiting are the objects that wait until the cloud is available.
 	waiting map[Ref]struct{}
@@ -89,6 +92,7 @@ func (i *Inventory) Configure(settings Settings) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.settings = settings
+	i.spreadReads()
 }
 
 // Connect sets the client of the cloud. The cloud is available once a listing
@@ -147,6 +151,7 @@ func (i *Inventory) Publish(snap *Snapshot) {
 	event := i.replace(snap, snap.changed(old), resumed)
 	event.Servers = append(event.Servers, noticed.superseded...)
 	maps.DeleteFunc(i.utilization, func(id string, _ utilization) bool { return !snap.Has(id) })
+	i.spreadReads()
 	if listed {
 		i.idlePolls++
 	}

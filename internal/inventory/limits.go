@@ -37,11 +37,18 @@ type intake struct {
 	page []*listed
 	// bytes is the memory of all else, and added that of the pages that were added.
 	bytes, added int
+	// hold is called with the memory whenever that has grown by holdStep since it was
+	// known, and at the end of a page.
+	hold  func(bytes int) error
+	known int
 }
 
-func newIntake(snap *Snapshot) *intake {
-	return &intake{snap: snap, servers: map[string]*listed{}, shared: map[string]string{}}
+func newIntake(snap *Snapshot, hold func(bytes int) error) *intake {
+	return &intake{snap: snap, servers: map[string]*listed{}, shared: map[string]string{}, hold: hold}
 }
+
+// holdAll sets no bound beside those of one listing.
+func holdAll(int) error { return nil }
 
 // Begin begins a page, again if it was begun before.
 func (in *intake) Begin() { in.page, in.bytes = nil, in.added }
@@ -50,7 +57,16 @@ func (in *intake) Begin() { in.page, in.bytes = nil, in.added }
 // than the operator reads.
 func (in *intake) Take(s cloud.Server) error {
 	in.page = append(in.page, in.keep(&s))
-	return in.exceeded(len(in.page))
+	if err := in.exceeded(len(in.page)); err != nil || in.held() < in.known+holdStep {
+		return err
+	}
+	return in.holdMore()
+}
+
+// holdMore reports the memory to hold.
+func (in *intake) holdMore() error {
+	in.known = in.held()
+	return in.hold(in.known)
 }
 
 // add adds the page to the snapshot.
@@ -65,9 +81,12 @@ func (in *intake) add() error {
 // done returns the snapshot with all pages that were added.
 func (in *intake) done() *Snapshot {
 	in.snap.index(in.servers)
-	in.snap.bytes = in.added + in.sharedBytes
+	in.snap.bytes = in.held()
 	return in.snap
 }
+
+// held returns the memory of what was taken so far.
+func (in *intake) held() int { return in.bytes + in.sharedBytes }
 
 // addMarker counts a page marker, which is kept until the listing ends.
 func (in *intake) addMarker(marker string) error {
@@ -76,7 +95,7 @@ func (in *intake) addMarker(marker string) error {
 	return in.exceeded(0)
 }
 
-func (in *intake) exceeded(servers int) error { return exceeded(servers, in.bytes+in.sharedBytes) }
+func (in *intake) exceeded(servers int) error { return exceeded(servers, in.held()) }
 
 // tooLarge returns an error if the snapshot is larger than a listing may be.
 func (s *Snapshot) tooLarge() error { return exceeded(s.Len(), s.bytes) }

@@ -63,9 +63,14 @@ var revisions atomic.Uint64
 // soon as the listing exceeds maxServers or maxBytes. A server on two pages counts
 // once.
 func List(ctx context.Context, from cloud.ServerReader, now func() time.Time) (*Snapshot, error) {
+	return list(ctx, from, now, holdAll)
+}
+
+// list calls hold with the memory that the listing takes, as it grows.
+func list(ctx context.Context, from cloud.ServerReader, now func() time.Time, hold func(bytes int) error) (*Snapshot, error) {
 	begun := now()
 	snap := newSnapshot(begun)
-	markers, in := map[string]bool{}, newIntake(snap)
+	markers, in := map[string]bool{}, newIntake(snap, hold)
 	for marker := ""; ; {
 		next, err := readPage(ctx, from, cloud.ListServers{Limit: PageSize, Marker: marker}, in)
 		if err != nil {
@@ -90,6 +95,9 @@ func List(ctx context.Context, from cloud.ServerReader, now func() time.Time) (*
 			return nil, err
 		}
 		markers[marker] = true
+		if err := in.holdMore(); err != nil {
+			return nil, err
+		}
 	}
 }
 

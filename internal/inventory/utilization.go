@@ -1,10 +1,22 @@
 package inventory
 
 import (
+	"cmp"
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/privatecloud/operator/internal/cloud"
+)
+
+const (
+	// keptIntervals is for how many intervals a utilization counts as known.
+	keptIntervals = 3
+	// refusedIntervals and refusedFor are for how many intervals, and how long at least, it
+	// does while the limits refuse to read it.
+	refusedIntervals = 10
+	refusedFor       = 10 * time.Minute
 )
 
 // utilization is what is known of GET /servers/{id}/status of one server.
@@ -12,6 +24,10 @@ type utilization struct {
 	status cloud.Status
 	// read is when the status was answered, and asked is when the cloud last answered.
 	read, asked time.Time
+	// wanted is when it was first asked for.
+	wanted time.Time
+	// namespace is that of the VM.
+	namespace string
 	// unreadable is why the last answer cannot be understood; nil if it can.
 	unreadable error
 }
@@ -21,39 +37,48 @@ type Reading struct {
 	cloud.Status
 	// Known is whether Status is not too old.
 	Known bool
+	// Pending is whether there is no Status yet, because the limits refused to read it.
+	Pending bool
 	// Again is after how long to ask for it again.
 	Again time.Duration
 }
 
-// Utilization returns a server's utilization from GET /servers/{id}/status. It calls the
-// cloud at most once in an interval for each server: the poll interval or, with many
-// servers, as long as it takes to read all of them at half the Cloud's rate. It is for
-// clouds without bulk status. On an error, it returns the last known utilization, which
-// counts as known for three intervals. An answer that cannot be understood counts as the
-// answer of the interval.
+// Utilization returns a server's utilization from GET /servers/{id}/status, for a VM of
+// the namespace that is the flow of ctx. It calls the cloud at most once in an interval
+// for each server: the poll interval or, with many servers, as long as it takes to read
+// those of the namespace at its part of half the Cloud's rate. It is for clouds without
+// bulk status. On an error, it returns the last known utilization, which counts as known
+// for three intervals. While the limits refuse the call, it counts as known for ten
+// intervals, and for at least ten minutes. An answer that cannot be understood counts as
+// the answer of the interval.
 func (i *Inventory) Utilization(ctx context.Context, id string) (Reading, error) {
+	namespace := cloud.FlowOf(ctx).Name
 	i.mu.RLock()
-	u, asked := i.utilization[id]
-	client, interval := i.client, i.utilizationInterval()
+	u, found := i.utilization[id]
+	client, poll := i.client, i.settings.PollInterval
+	interval := max(poll, i.readIntervals[namespace])
 	i.mu.RUnlock()
 	now, again := i.clock(), interval
 	var err error
 	switch {
 	case client == nil:
 		err = &cloud.Error{Kind: cloud.Unavailable, Op: "read the status of the server", Detail: notConnected}
-	case asked && now.Sub(u.asked) < interval*9/10:
+	case !u.asked.IsZero() && now.Sub(u.asked) < interval*9/10:
 		err, again = u.unreadable, interval-now.Sub(u.asked)
 	default:
-		last := u.asked
-		if !asked {
-			last = now.Add(-interval)
+		if !found {
+			u.wanted = now
+		}
+		if !found || u.namespace != namespace { // another VM may have imported the server
+			u.namespace = namespace
+			i.keepUtilization(id, u)
 		}
 		var status cloud.Status
-		status, err = client.ServerStatus(cloud.WithRefreshes(ctx, last), id)
+		status, err = client.ServerStatus(cloud.WithRefreshes(ctx, u.waitsSince(now, poll, interval)), id)
 		now = i.clock()
 		switch {
 		case err == nil:
-			u = utilization{status: status, read: now, asked: now}
+			u.status, u.read, u.asked, u.unreadable = status, now, now, nil
 			i.keepUtilization(id, u)
 		case cloud.Is(err, cloud.Unreadable):
 			u.asked, u.unreadable = now, err
@@ -62,7 +87,7 @@ func (i *Inventory) Utilization(ctx context.Context, id string) (Reading, error)
 			again = max(time.Second, cloud.RetryAfter(err))
 		}
 	}
-	return Reading{Status: u.status, Known: u.known(now, interval), Again: again}, err
+	return u.reading(now, interval, again, cloud.Is(err, cloud.Throttled)), err
 }
 
 func (i *Inventory) keepUtilization(id string, u utilization) {
@@ -73,18 +98,56 @@ func (i *Inventory) keepUtilization(id string, u utilization) {
 	}
 }
 
-// utilizationInterval returns the time between two reads of a server's utilization. The
-// caller holds the lock.
-func (i *Inventory) utilizationInterval() time.Duration {
+// spreadReads sets the time between two reads of a server's utilization for each namespace
+// whose servers cannot all be read in a poll interval. Namespaces get even parts of half the
+// rate, but none more than it needs. The caller holds the lock.
+func (i *Inventory) spreadReads() {
+	i.readIntervals = map[string]time.Duration{}
 	if i.settings.RequestsPerSecond == 0 {
-		return i.settings.PollInterval
+		return
 	}
-	all := time.Duration(2*len(i.utilization)) * time.Second / time.Duration(i.settings.RequestsPerSecond)
-	return max(i.settings.PollInterval, all)
+	servers := map[string]int{}
+	for _, u := range i.utilization {
+		servers[u.namespace]++
+	}
+	byServers := slices.SortedFunc(maps.Keys(servers), func(a, b string) int { return cmp.Compare(servers[a], servers[b]) })
+	left := float64(i.settings.RequestsPerSecond) / 2
+	for n, namespace := range byServers {
+		part, all := left/float64(len(byServers)-n), float64(servers[namespace])
+		if need := all / i.settings.PollInterval.Seconds(); need <= part {
+			left -= need
+			continue
+		}
+		left -= part
+		i.readIntervals[namespace] = time.Duration(all / part * float64(time.Second))
+	}
 }
 
-func (u utilization) known(now time.Time, interval time.Duration) bool {
-	return !u.read.IsZero() && now.Sub(u.read) < 3*interval
+// waitsSince returns since when the next read waits. It is compared with that of servers
+// of other namespaces, so an interval of the namespace counts as long as a poll interval.
+func (u utilization) waitsSince(now time.Time, poll, interval time.Duration) time.Time {
+	age := now.Sub(u.asked)
+	if u.asked.IsZero() {
+		age = interval + now.Sub(u.wanted)
+	}
+	if interval > poll {
+		age = time.Duration(float64(age) * float64(poll) / float64(interval))
+	}
+	return now.Add(-age)
+}
+
+func (u utilization) reading(now time.Time, interval, again time.Duration, refused bool) Reading {
+	since, kept := u.read, keptIntervals*interval
+	if since.IsZero() {
+		since = u.wanted
+	}
+	if refused {
+		kept = max(refusedIntervals*interval, refusedFor)
+	}
+	recent := now.Sub(since) < kept
+	return Reading{
+		Status: u.status, Known: recent && !u.read.IsZero(), Pending: recent && refused && u.read.IsZero() && u.unreadable == nil, Again: again,
+	}
 }
 
 // UnreadableUtilization returns why the utilization of a server cannot be

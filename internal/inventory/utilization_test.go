@@ -132,10 +132,7 @@ func TestUtilizationIsReadAtHalfTheRateOfTheCloud(t *testing.T) {
 	h := polling(t)
 	c := newCloud()
 	c.SetUtilization(40)
-	servers := make([]cloud.Server, 100)
-	for n := range servers {
-		servers[n] = server(fmt.Sprintf("s-%d", n))
-	}
+	servers := serversNamed("s", 200)
 	c.AddServers(servers...)
 	h.inv.Configure(inventory.Settings{PollInterval: interval, RequestsPerSecond: 2})
 	h.inv.Connect(c, nil)
@@ -148,16 +145,113 @@ func TestUtilizationIsReadAtHalfTheRateOfTheCloud(t *testing.T) {
 			}
 			again = use.Again
 		}
+		h.publish(servers...)
 		return again
 	}
 	read()
-	stretched := 100 * time.Second // a read each second
+	stretched := 200 * time.Second // a read each second
 	h.clock.advance(stretched / 2)
 	equal(t, "to be asked again after", stretched/2, read())
 	equal(t, "calls before all can be read at half the rate", len(servers), c.Sent(fake.ServerStatus))
 	h.clock.advance(stretched / 2)
 	equal(t, "to be asked again after", stretched, read())
 	equal(t, "calls after that", 2*len(servers), c.Sent(fake.ServerStatus))
+}
+
+func serversNamed(prefix string, n int) []cloud.Server {
+	servers := make([]cloud.Server, n)
+	for i := range servers {
+		servers[i] = server(fmt.Sprintf("%s-%d", prefix, i))
+	}
+	return servers
+}
+
+func TestUtilizationIsReadAtTheEvenPartOfTheNamespace(t *testing.T) {
+	for name, test := range map[string]struct {
+		// servers are those of each namespace, and again is after how long to ask for one of
+		// them again.
+		servers map[string]int
+		again   map[string]time.Duration
+	}{
+		"few beside many: few are read each poll interval, and many with what they leave": {
+			servers: map[string]int{"few": 20, "many": 400},
+			again:   map[string]time.Duration{"few": interval, "many": 500 * time.Second},
+		},
+		"many in each: each gets the same part": {
+			servers: map[string]int{"a": 200, "b": 400},
+			again:   map[string]time.Duration{"a": 400 * time.Second, "b": 800 * time.Second},
+		},
+		"few in each: all are read each poll interval": {
+			servers: map[string]int{"a": 10, "b": 20, "c": 70},
+			again:   map[string]time.Duration{"a": interval, "b": interval, "c": interval},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := polling(t)
+			c := newCloud()
+			h.inv.Configure(inventory.Settings{PollInterval: interval, RequestsPerSecond: 2})
+			h.inv.Connect(c, nil)
+			var all []cloud.Server
+			for namespace, n := range test.servers {
+				servers := serversNamed(namespace, n)
+				c.AddServers(servers...)
+				all = append(all, servers...)
+				for _, s := range servers {
+					if _, err := h.inv.Utilization(cloud.WithFlow(t.Context(), namespace), s.ID); err != nil {
+						t.Fatalf("Utilization: %v", err)
+					}
+				}
+			}
+			h.publish(all...)
+			again := map[string]time.Duration{}
+			for namespace := range test.servers {
+				use, err := h.inv.Utilization(cloud.WithFlow(t.Context(), namespace), namespace+"-0")
+				if err != nil {
+					t.Fatalf("Utilization: %v", err)
+				}
+				again[namespace] = use.Again
+			}
+			equal(t, "to be asked again after", test.again, again)
+		})
+	}
+}
+
+func TestUtilizationThatTheLimitsRefuseStaysKnown(t *testing.T) {
+	h := polling(t)
+	c := newCloud()
+	c.AddServers(server("a"), server("new"))
+	c.SetUtilization(40)
+	h.inv.Connect(c, nil)
+	h.publish(server("a"), server("new"))
+	if _, err := h.inv.Utilization(t.Context(), "a"); err != nil {
+		t.Fatalf("Utilization: %v", err)
+	}
+	refused, lost := &cloud.Error{Kind: cloud.Throttled}, &cloud.Error{Kind: cloud.Unavailable}
+	type reading struct{ Known, Pending bool }
+	read := func(id string, err error) reading {
+		c.FailAlways(fake.ServerStatus, err, false)
+		use, _ := h.inv.Utilization(t.Context(), id)
+		return reading{Known: use.Known, Pending: use.Pending}
+	}
+	equal(t, "one that was never read, refused", reading{Pending: true}, read("new", refused))
+	equal(t, "one that was never read, after another failure", reading{}, read("new", lost))
+	h.clock.advance(9 * interval)
+	equal(t, "after nine intervals, refused", reading{Known: true}, read("a", refused))
+	equal(t, "after nine intervals, after another failure", reading{}, read("a", lost))
+	equal(t, "one that was never read, after nine intervals", reading{Pending: true}, read("new", refused))
+	h.clock.advance(interval)
+	equal(t, "after ten intervals, refused", reading{}, read("a", refused))
+	equal(t, "one that was never read, after ten intervals", reading{}, read("new", refused))
+
+	h.inv.Configure(inventory.Settings{PollInterval: time.Second})
+	c.Heal(fake.ServerStatus)
+	if _, err := h.inv.Utilization(t.Context(), "a"); err != nil {
+		t.Fatalf("Utilization: %v", err)
+	}
+	h.clock.advance(9 * time.Minute)
+	equal(t, "after nine minutes of short intervals", reading{Known: true}, read("a", refused))
+	h.clock.advance(time.Minute)
+	equal(t, "after ten minutes of short intervals", reading{}, read("a", refused))
 }
 
 func TestUtilizationThatTheLimitsRefuseIsAskedForInItsTurn(t *testing.T) {
