@@ -72,12 +72,12 @@ func (c claim) left(now time.Time) int64 {
 	return max(0, int64(c.until.Sub(now)/time.Second))
 }
 
-// reserved sums up the seconds left of the claims that counts accepts, by host.
-func reserved(now time.Time, claims []claim, counts func(claim) bool) map[string]int64 {
-	seconds := map[string]int64{}
+// reserved sums up the seconds left of the claims that counts accepts.
+func reserved(now time.Time, claims []claim, counts func(claim) bool) int64 {
+	seconds := int64(0)
 	for _, c := range claims {
 		if counts(c) {
-			seconds[c.host] += c.left(now)
+			seconds += c.left(now)
 		}
 	}
 	return seconds

@@ -65,8 +65,11 @@ func TestReservedSumsSecondsByHost(t *testing.T) {
 		claims = append(claims, claim{host: "h2", until: noon.Add(87600 * time.Hour)})
 	}
 	claims = append(claims, claim{uid: "not counted", host: "h1", until: noon.Add(time.Hour)})
-	got := reserved(noon, claims, func(c claim) bool { return c.uid == "" })
-	if diff := cmp.Diff(map[string]int64{"h1": 5401, "h2": 8760000 * hour}, got); diff != "" {
+	got := map[string]int64{}
+	for _, host := range []string{"h1", "h2", "h3"} {
+		got[host] = reserved(noon, claims, func(c claim) bool { return c.uid == "" && c.host == host })
+	}
+	if diff := cmp.Diff(map[string]int64{"h1": 5401, "h2": 8760000 * hour, "h3": 0}, got); diff != "" {
 		t.Errorf("seconds (-want +got):\n%s", diff)
 	}
 }

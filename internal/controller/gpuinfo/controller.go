@@ -3,9 +3,12 @@
 //
 //	controller.go  setup, and what the engine needs to know of the kind
 //	watch.go       which events enqueue a GPUInfo
+//	collector.go   events that concern many GPUInfos
 //	observe.go     what a reconcile reads
+//	nodes.go       the nodes, read once until one changes
 //	hosts.go       the cloud's hosts, with a cache of failures
 //	ends.go        when reservations end by the monotonic clock
+//	claims.go      the reservations of all GPUInfos, summed up by host
 //	candidate.go   whether a node suits (pure)
 //	plan.go        which node is kept or chosen, and the outcome (pure)
 //	status.go      the status (pure)
@@ -50,11 +53,15 @@ type kind struct {
 	directory *inventory.Directory
 	clock     func() time.Time
 	ends      *ends
+	claims    *claims
+	nodes     nodes
+	collector *collector
 
 	mu sync.Mutex
-	// named is a cache of what Observe reads, by Cloud. Its values belong to the one
-	// worker; mu guards the map.
-	named map[string]named
+	// named and listed are caches of what Observe reads, by Cloud. The values of named
+	// belong to the one worker; mu guards the maps.
+	named  map[string]named
+	listed map[string]listed
 }
 
 // New returns the reconciler of GPUInfos. Its reconciles must run one after the
@@ -65,7 +72,11 @@ func New(c client.Client, recorder events.EventRecorder, opts controller.Options
 }
 
 func newKind(c client.Client, opts controller.Options) *kind {
-	return &kind{client: c, scope: opts.Scope, directory: opts.Directory, clock: opts.Clock, ends: newEnds(opts.Elapsed), named: map[string]named{}}
+	e := newEnds(opts.Elapsed)
+	return &kind{
+		client: c, scope: opts.Scope, directory: opts.Directory, clock: opts.Clock, ends: e, claims: newClaims(c, opts.Clock, e),
+		collector: newCollector(enqueueDelay), named: map[string]named{}, listed: map[string]listed{},
+	}
 }
 
 func (k *kind) reconciler(recorder events.EventRecorder, opts controller.Options) *reconciler.Reconciler[*pcapi.GPUInfo, *observation] {

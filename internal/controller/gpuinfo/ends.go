@@ -1,14 +1,10 @@
 package gpuinfo
 
 import (
-	"context"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
@@ -54,7 +50,7 @@ func (e *ends) observe(gpu *pcapi.GPUInfo, now time.Time) {
 		delete(e.known, gpu.UID)
 		return
 	}
-	if e.known[gpu.UID].of(held) {
+	if e.known[gpu.UID].of(held.Since.Time, held.Until.Time) {
 		return
 	}
 	left := min(held.Until.Sub(now), held.Until.Sub(held.Since.Time))
@@ -64,9 +60,7 @@ func (e *ends) observe(gpu *pcapi.GPUInfo, now time.Time) {
 	e.known[gpu.UID] = end{since: held.Since.Time, until: held.Until.Time, at: e.elapsed() + left}
 }
 
-func (e end) of(held *pcapi.GPUReservation) bool {
-	return e.since.Equal(held.Since.Time) && e.until.Equal(held.Until.Time)
-}
+func (e end) of(since, until time.Time) bool { return e.since.Equal(since) && e.until.Equal(until) }
 
 func (e *ends) forget(uid types.UID) {
 	e.mu.Lock()
@@ -79,14 +73,22 @@ func (e *ends) forget(uid types.UID) {
 // alone.
 func (e *ends) extension(gpu *pcapi.GPUInfo, now time.Time) time.Duration {
 	held := gpu.Status.Reservation
-	if e == nil || held == nil {
+	if held == nil {
+		return 0
+	}
+	return e.after(gpu.UID, held.Since.Time, held.Until.Time, now)
+}
+
+// after returns what extension does for the reservation with this UID, begin and end.
+func (e *ends) after(uid types.UID, since, until, now time.Time) time.Duration {
+	if e == nil {
 		return 0
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	left := held.Until.Sub(now)
-	known := e.known[gpu.UID]
-	if !known.of(held) { // its event is on the way
+	left := until.Sub(now)
+	known := e.known[uid]
+	if !known.of(since, until) { // its event is on the way
 		if left > 0 {
 			return 0
 		}
@@ -99,13 +101,6 @@ func (e *ends) extension(gpu *pcapi.GPUInfo, now time.Time) time.Duration {
 	return 0
 }
 
-// follow returns a handler that observes the reservations of all GPUInfos. It
-// enqueues nothing.
-func (e *ends) follow(clock func() time.Time) handler.EventHandler {
-	observe := func(o client.Object) { e.observe(o.(*pcapi.GPUInfo), clock()) }
-	return handler.Funcs{
-		CreateFunc: func(_ context.Context, event event.CreateEvent, _ queue) { observe(event.Object) },
-		UpdateFunc: func(_ context.Context, event event.UpdateEvent, _ queue) { observe(event.ObjectNew) },
-		DeleteFunc: func(_ context.Context, event event.DeleteEvent, _ queue) { e.forget(event.Object.GetUID()) },
-	}
-}
+// start returns the time at which the monotonic clock began, by the wall clock. It
+// changes when the wall clock is set.
+func (e *ends) start(now time.Time) time.Time { return now.Round(0).Add(-e.elapsed()) }

@@ -5,11 +5,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/controller"
 )
 
 // clocks are the wall clock and the monotonic one of a process that observes a
@@ -150,7 +151,7 @@ func TestJumpOfTheClockDoesNotFreeTheHoursOfOthers(t *testing.T) {
 	c := startAt(noon)
 	c.set(20 * time.Hour)
 	other := asking(called("other"))
-	k := &kind{client: &reader{items: []pcapi.GPUInfo{*c.gpu}}, ends: c.ends}
+	k := following(t, c, *c.gpu)
 	obs := world(1, hostIs("h1", true, 10), func(s *observation) { s.now = c.wall })
 	if err := k.observeClaims(t.Context(), other, obs); err != nil {
 		t.Fatal(err)
@@ -189,23 +190,32 @@ func TestReportRequeuesAtTheEndByTheMonotonicClock(t *testing.T) {
 
 func TestEndsOfReservationsAreForgotten(t *testing.T) {
 	held, without := asking(holding("n1", 0)), asking()
-	clock := func() time.Time { return noon }
-	for name, then := range map[string]func(*ends){
-		"the reservation ends": func(e *ends) {
-			e.follow(clock).Update(t.Context(), event.UpdateEvent{ObjectOld: held, ObjectNew: without}, nil)
-		},
-		"the GPUInfo is deleted": func(e *ends) { e.follow(clock).Delete(t.Context(), event.DeleteEvent{Object: held}, nil) },
+	for name, test := range map[string]struct {
+		left []pcapi.GPUInfo
+		then func(handler.EventHandler)
+	}{
+		"the reservation ends": {[]pcapi.GPUInfo{*without}, func(h handler.EventHandler) {
+			h.Update(t.Context(), event.UpdateEvent{ObjectOld: held, ObjectNew: without}, immediate{})
+		}},
+		"the GPUInfo is deleted": {nil, func(h handler.EventHandler) { h.Delete(t.Context(), event.DeleteEvent{Object: held}, immediate{}) }},
+		"the GPUInfo is deleted, and another has its name": {[]pcapi.GPUInfo{*asking(func(gpu *pcapi.GPUInfo) { gpu.UID = "new" })}, func(h handler.EventHandler) {
+			h.Delete(t.Context(), event.DeleteEvent{Object: held}, immediate{})
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := newEnds(func() time.Duration { return 0 })
-			e.follow(clock).Create(t.Context(), event.CreateEvent{Object: without}, nil)
-			e.follow(clock).Update(t.Context(), event.UpdateEvent{ObjectOld: without, ObjectNew: held}, nil)
-			if len(e.known) != 1 {
-				t.Fatalf("%d ends are known, want 1", len(e.known))
+			s := &reader{items: []pcapi.GPUInfo{*without}}
+			k := newKind(s, controller.Options{Clock: func() time.Time { return noon }, Elapsed: func() time.Duration { return 0 }})
+			h := k.followReservations(finderOf(t))
+			h.Create(t.Context(), event.CreateEvent{Object: without}, nil)
+			s.items = []pcapi.GPUInfo{*held}
+			h.Update(t.Context(), event.UpdateEvent{ObjectOld: without, ObjectNew: held}, immediate{})
+			if len(k.ends.known) != 1 || len(k.claims.held) != 1 {
+				t.Fatalf("%d ends and %d claims are known, want 1", len(k.ends.known), len(k.claims.held))
 			}
-			then(e)
-			if diff := cmp.Diff(0, len(e.known)); diff != "" {
-				t.Errorf("ends (-want +got):\n%s", diff)
+			s.items = test.left
+			test.then(h)
+			if len(k.ends.known) != 0 || len(k.claims.held) != 0 || len(k.claims.hosts) != 0 {
+				t.Errorf("%d ends, %d claims and %d hosts are known, want 0", len(k.ends.known), len(k.claims.held), len(k.claims.hosts))
 			}
 		})
 	}

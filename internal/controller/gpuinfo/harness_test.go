@@ -2,6 +2,8 @@ package gpuinfo
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -45,7 +47,7 @@ func hoursOver(gpu *pcapi.GPUInfo) { gpu.Status.ExpiredGeneration = 1 }
 // world returns the observation of nodes n1, n2 … on hosts h1, h2 … with a GPU
 // for a hundred hours each; n1 uses the most CPU.
 func world(nodes int, change ...func(*observation)) *observation {
-	s := &observation{now: noon, cloud: "default", interval: time.Minute, servers: map[string][]cloud.Server{}, hosts: map[string]cloud.Host{}}
+	s := &observation{now: noon, cloud: "default", interval: time.Minute, servers: map[string][]cloud.Server{}, hosts: map[string]cloud.Host{}, taken: map[string]int64{}}
 	for i := 1; i <= nodes; i++ {
 		name, host := fmt.Sprintf("n%d", i), fmt.Sprintf("h%d", i)
 		s.nodes = append(s.nodes, node{name: name, ready: true})
@@ -72,10 +74,21 @@ func hostIs(name string, gpu bool, hours int) func(*observation) {
 
 // claimed adds a reservation of another GPUInfo on h1, made so long ago.
 func claimed(uid string, hours int, ago time.Duration) func(*observation) {
+	return claimedFor(uid, time.Duration(hours)*time.Hour, ago)
+}
+
+// claimedFor adds a reservation for this time from now on.
+func claimedFor(uid string, left, ago time.Duration) func(*observation) {
 	return func(s *observation) {
-		s.claims = append(s.claims, claim{
-			uid: types.UID(uid), host: "h1", since: noon.Add(-ago), until: noon.Add(time.Duration(hours) * time.Hour),
-		})
+		s.claim(claim{uid: types.UID(uid), host: "h1", since: noon.Add(-ago), until: noon.Add(left)})
+	}
+}
+
+// claim adds reservations of others.
+func (o *observation) claim(claims ...claim) {
+	o.taken, o.claims = maps.Clone(o.taken), slices.Concat(o.claims, claims)
+	for _, c := range claims {
+		o.taken[c.host] += c.left(o.now)
 	}
 }
 

@@ -23,9 +23,35 @@ func (k *kind) observeHosts(ctx context.Context, obs *observation, inv *inventor
 	case err != nil:
 		return err
 	}
-	obs.hosts = make(map[string]cloud.Host, len(hosts))
-	for _, host := range hosts {
-		obs.hosts[host.Name] = host
-	}
+	obs.hosts = k.hostsByName(obs.cloud, hosts)
 	return nil
+}
+
+// listed holds the hosts of one listing by name. They must not be changed.
+type listed struct {
+	hosts  []cloud.Host
+	byName map[string]cloud.Host
+}
+
+// hostsByName returns the hosts of a Cloud by name, with one map for each listing.
+func (k *kind) hostsByName(cloudName string, hosts []cloud.Host) map[string]cloud.Host {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if known, ok := k.listed[cloudName]; ok && len(hosts) > 0 && len(known.hosts) == len(hosts) && &known.hosts[0] == &hosts[0] {
+		return known.byName
+	}
+	is := listed{hosts: hosts, byName: make(map[string]cloud.Host, len(hosts))}
+	for _, host := range hosts {
+		is.byName[host.Name] = host
+	}
+	k.listed[cloudName] = is
+	return is.byName
+}
+
+// hoursOf returns for how many hours a host was available when it was listed last.
+func (k *kind) hoursOf(at hostKey) (hours int64, known bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	host, known := k.listed[at.cloud].byName[at.name]
+	return int64(host.AvailableHours), known
 }

@@ -43,7 +43,7 @@ type asker struct {
 
 func newAsker(t *testing.T, c cloud.Client, interval time.Duration) *asker {
 	d := &asker{t: t, inv: inventory.New(time.Now, "c").Cloud("default"), interval: interval}
-	d.kind = &kind{clock: time.Now, named: map[string]named{}}
+	d.kind = &kind{clock: time.Now, named: map[string]named{}, listed: map[string]listed{}}
 	d.inv.Configure(inventory.Settings{PollInterval: interval})
 	d.inv.Connect(c, nil)
 	return d

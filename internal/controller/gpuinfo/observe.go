@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
@@ -47,12 +46,16 @@ type observation struct {
 	// interval is the time between two listings of the cloud.
 	interval time.Duration
 
+	// nodes are shared with other reconciles and must not be changed.
 	nodes []node
 	// servers of the cloud by node name. They are shared with other reconciles and
 	// must not be changed.
 	servers map[string][]cloud.Server
 	hosts   map[string]cloud.Host
-	// claims of other GPUInfos on hosts of this cloud.
+	// taken is the seconds that other GPUInfos have reserved, by host of a node.
+	taken map[string]int64
+	// claims are those of other GPUInfos on the host of the GPUInfo's own reservation,
+	// if all of them together do not fit; nil otherwise.
 	claims []claim
 
 	// decision is set by the step Decide; nil if it did not run.
@@ -131,15 +134,13 @@ func (k *kind) cloudOf(ctx context.Context, gpu *pcapi.GPUInfo) (string, error) 
 // observeNodes looks up the servers of each node, once per revision of the cloud's
 // snapshot.
 func (k *kind) observeNodes(ctx context.Context, obs *observation, inv *inventory.Inventory, revision uint64) error {
-	var list corev1.NodeList
-	if err := k.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("list nodes: %w", err)
+	var err error
+	if obs.nodes, err = k.nodes.read(ctx, k.client); err != nil {
+		return err
 	}
 	known := k.namedAt(obs.cloud, revision)
 	obs.servers = known.servers
-	for i := range list.Items {
-		n := nodeOf(&list.Items[i])
-		obs.nodes = append(obs.nodes, n)
+	for _, n := range obs.nodes {
 		if _, ok := known.servers[n.name]; !ok {
 			known.servers[n.name] = inv.Named(n.name)
 		}
@@ -165,23 +166,35 @@ func (k *kind) forgetCloud(name string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	delete(k.named, name)
+	delete(k.listed, name)
 }
 
 // observeClaims reads the reservations that earlier reconciles wrote, including
 // those of this process.
 func (k *kind) observeClaims(ctx context.Context, gpu *pcapi.GPUInfo, obs *observation) error {
-	var list pcapi.GPUInfoList
-	if err := k.client.List(ctx, &list, client.MatchingFields{reservedIndex: obs.cloud}, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("list GPUInfos with a reservation: %w", err)
+	key := client.ObjectKeyFromObject(gpu)
+	if err := k.claims.catchUp(ctx, key); err != nil {
+		return err
 	}
-	for i := range list.Items {
-		if other := &list.Items[i]; other.UID != gpu.UID {
-			c := claimOf(other)
-			c.until = c.until.Add(k.ends.extension(other, obs.now))
-			obs.claims = append(obs.claims, c)
+	obs.taken = make(map[string]int64, len(obs.nodes))
+	for _, n := range obs.nodes {
+		for _, server := range obs.servers[n.name] {
+			if _, ok := obs.taken[server.Host]; !ok {
+				obs.taken[server.Host] = k.claims.taken(hostKey{obs.cloud, server.Host}, key, obs.now)
+			}
 		}
 	}
+	if held := gpu.Status.Reservation; held != nil && held.Cloud == obs.cloud && !obs.fits(gpu) {
+		obs.claims = k.claims.others(hostKey{held.Cloud, held.Host}, key, obs.now)
+	}
 	return nil
+}
+
+// fits reports whether all reservations on the host of a GPUInfo fit, with its own.
+func (o *observation) fits(gpu *pcapi.GPUInfo) bool {
+	held, mine := gpu.Status.Reservation, claimOf(gpu)
+	mine.until = o.end(held)
+	return (o.taken[held.Host]+mine.left(o.now))/hour <= int64(o.hosts[held.Host].AvailableHours)
 }
 
 // blocked waits for the Cloud, whose next listing enqueues all GPUInfos that use it.

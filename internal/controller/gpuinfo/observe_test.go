@@ -8,11 +8,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
@@ -23,43 +26,42 @@ import (
 	"github.com/privatecloud/operator/internal/tenancy"
 )
 
-// reader answers List with GPUInfos or Nodes, and records the options.
+// reader answers List with Nodes and Get with GPUInfos. It records which GPUInfos were read
+// in a way that waits for the client's own writes, and calls onWait before it answers such a
+// read.
 type reader struct {
 	client.Client
-	items []pcapi.GPUInfo
-	nodes []corev1.Node
-	asked client.ListOptions
+	items  []pcapi.GPUInfo
+	nodes  []corev1.Node
+	lists  int
+	waited []string
+	onWait func()
+	err    error
 }
 
-func (s *reader) List(_ context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	s.asked.ApplyOptions(opts)
-	switch list := list.(type) {
-	case *pcapi.GPUInfoList:
-		list.Items = s.items
-	case *corev1.NodeList:
-		list.Items = s.nodes
+func (s *reader) Get(_ context.Context, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+	if !(&client.GetOptions{}).ApplyOptions(opts).DisableReadYourWritesConsistency {
+		s.waited = append(s.waited, key.Name)
+		if s.onWait != nil {
+			s.onWait()
+		}
 	}
+	if s.err != nil {
+		return s.err
+	}
+	for i := range s.items {
+		if client.ObjectKeyFromObject(&s.items[i]) == key {
+			s.items[i].DeepCopyInto(o.(*pcapi.GPUInfo))
+			return nil
+		}
+	}
+	return apierrors.NewNotFound(schema.GroupResource{Resource: "gpuinfos"}, key.Name)
+}
+
+func (s *reader) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+	s.lists++
+	list.(*corev1.NodeList).Items = s.nodes
 	return nil
-}
-
-func TestObserveClaimsReadsReservationsOfOthers(t *testing.T) {
-	other := asking(holding("n1", time.Hour))
-	other.UID = "o"
-	s := &reader{items: []pcapi.GPUInfo{*asking(holding("n1", 0)), *other}}
-	obs := world(1)
-	if err := (&kind{client: s}).observeClaims(t.Context(), asking(), obs); err != nil {
-		t.Fatal(err)
-	}
-	want := []claim{{uid: "o", host: "h1", since: noon.Add(-time.Hour), until: noon.Add(9 * time.Hour)}}
-	if diff := cmp.Diff(want, obs.claims, cmp.AllowUnexported(claim{})); diff != "" {
-		t.Errorf("claims (-want +got):\n%s", diff)
-	}
-	if s.asked.DisableReadYourWritesConsistency {
-		t.Error("what an earlier reconcile reserved may be missing: the read does not wait for the client's own writes")
-	}
-	if got := s.asked.FieldSelector.String(); got != reservedIndex+"=default" {
-		t.Errorf("claims were listed with %q, want those on the Cloud", got)
-	}
 }
 
 func TestObserveNodesLooksUpServersOncePerListing(t *testing.T) {
@@ -78,13 +80,14 @@ func TestObserveNodesLooksUpServersOncePerListing(t *testing.T) {
 		inv.Publish(snap)
 	}
 	s := &reader{}
-	k := &kind{client: s, named: map[string]named{}}
+	k := &kind{client: s, named: map[string]named{}, collector: newCollector(enqueueDelay)}
 	look := func(nodes ...string) map[string][]cloud.Server {
 		t.Helper()
 		s.nodes = nil
 		for _, name := range nodes {
 			s.nodes = append(s.nodes, corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})
 		}
+		k.enqueueAll(finderOf(t)).Create(t.Context(), event.CreateEvent{Object: &corev1.Node{}}, immediate{})
 		obs := &observation{cloud: "default"}
 		if err := k.observeNodes(t.Context(), obs, inv, inv.View().Snapshot.Revision()); err != nil {
 			t.Fatal(err)
@@ -117,6 +120,31 @@ func TestObserveNodesLooksUpServersOncePerListing(t *testing.T) {
 	}
 	if fourth := look("n1", "n2"); len(fourth["n2"]) != 1 {
 		t.Errorf("got %v, want what the cloud reported since", fourth)
+	}
+}
+
+func TestNodesAreReadAgainWhenOneHasChanged(t *testing.T) {
+	nodes := []corev1.Node{{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}}
+	for name, change := range map[string]func(handler.EventHandler){
+		"a node is created": func(h handler.EventHandler) { h.Create(t.Context(), event.CreateEvent{Object: &nodes[0]}, immediate{}) },
+		"a node changes": func(h handler.EventHandler) {
+			h.Update(t.Context(), event.UpdateEvent{ObjectOld: &nodes[0], ObjectNew: &nodes[0]}, immediate{})
+		},
+		"a node is deleted": func(h handler.EventHandler) { h.Delete(t.Context(), event.DeleteEvent{Object: &nodes[0]}, immediate{}) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &reader{}
+			k := newKind(s, controller.Options{})
+			for _, want := range []struct{ listed, reads int }{{0, 1}, {0, 1}, {1, 2}, {1, 2}} {
+				if want.listed != len(s.nodes) {
+					s.nodes = nodes
+					change(k.enqueueAll(finderOf(t)))
+				}
+				if got, err := k.nodes.read(t.Context(), s); err != nil || len(got) != want.listed || s.lists != want.reads {
+					t.Errorf("got %d nodes with %d reads, %v; want %d with %d", len(got), s.lists, err, want.listed, want.reads)
+				}
+			}
+		})
 	}
 }
 

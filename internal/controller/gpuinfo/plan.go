@@ -50,10 +50,9 @@ func decide(gpu *pcapi.GPUInfo, obs *observation) decision {
 		return decision{stays: held != nil && !over, current: current}
 	}
 
-	all := reserved(obs.now, obs.claims, func(claim) bool { return true })
-	var d decision
+	d := decision{candidates: make([]candidate, 0, len(obs.nodes))}
 	for _, n := range obs.nodes {
-		d.candidates = append(d.candidates, obs.look(n, gpu.Spec.GPURequired, gpu.Spec.DesAccTime, all))
+		d.candidates = append(d.candidates, obs.look(n, gpu.Spec.GPURequired, gpu.Spec.DesAccTime, obs.taken))
 	}
 	if current && !over {
 		d.keep(gpu, obs)
@@ -68,8 +67,9 @@ func decide(gpu *pcapi.GPUInfo, obs *observation) decision {
 }
 
 // keep keeps the earlier choice if it still suits for the hours that are left of
-// it and of earlier claims. Their sum is rounded down, because a host reports
-// whole hours: 99 as soon as a reservation of 100 has begun.
+// it and of earlier claims, which it does if all claims fit. Their sum is rounded
+// down, because a host reports whole hours: 99 as soon as a reservation of 100 has
+// begun.
 func (d *decision) keep(gpu *pcapi.GPUInfo, obs *observation) {
 	held, mine := gpu.Status.Reservation, claimOf(gpu)
 	mine.until = obs.end(held)
@@ -77,8 +77,11 @@ func (d *decision) keep(gpu *pcapi.GPUInfo, obs *observation) {
 	if at < 0 {
 		return
 	}
-	earlier := reserved(obs.now, obs.claims, func(c claim) bool { return c.before(mine) })
-	c := obs.look(obs.nodes[at], gpu.Spec.GPURequired, (earlier[held.Host]+mine.left(obs.now))/hour, nil)
+	others := obs.taken[held.Host]
+	if !obs.fits(gpu) {
+		others = reserved(obs.now, obs.claims, func(c claim) bool { return c.host == held.Host && c.before(mine) })
+	}
+	c := obs.look(obs.nodes[at], gpu.Spec.GPURequired, (others+mine.left(obs.now))/hour, nil)
 	if c.refusal == "" && c.host == held.Host {
 		d.candidates[at], d.chosen, d.reservation = c, &c, held
 	}

@@ -56,7 +56,7 @@ func (t *cluster) reconcile(gpu *pcapi.GPUInfo) bool {
 	obs := *t.obs
 	for _, other := range t.gpus {
 		if other != gpu && other.Status.Reservation != nil {
-			obs.claims = append(obs.claims, claimOf(other))
+			obs.claim(claimOf(other))
 		}
 	}
 	before := gpu.Status.Reservation
@@ -96,14 +96,14 @@ func (t *cluster) disturb() {
 // overcommitted returns the hosts of which more hours are reserved than there
 // are, an hour that has begun left out.
 func (t *cluster) overcommitted() []string {
-	var claims []claim
+	seconds := map[string]int64{}
 	for _, gpu := range t.gpus {
-		if gpu.Status.Reservation != nil {
-			claims = append(claims, claimOf(gpu))
+		if held := gpu.Status.Reservation; held != nil {
+			seconds[held.Host] += claimOf(gpu).left(t.obs.now)
 		}
 	}
 	var hosts []string
-	for name, seconds := range reserved(t.obs.now, claims, func(claim) bool { return true }) {
+	for name, seconds := range seconds {
 		if seconds/hour > int64(t.obs.hosts[name].AvailableHours) {
 			hosts = append(hosts, fmt.Sprintf("%d seconds of %+v", seconds, t.obs.hosts[name]))
 		}
@@ -205,7 +205,7 @@ func TestDecisionDoesNotDependOnTheOrderOfTheObservation(t *testing.T) {
 		obs := *c.obs
 		for _, other := range c.gpus[:len(c.gpus)-1] {
 			if other.Status.Reservation != nil {
-				obs.claims = append(obs.claims, claimOf(other))
+				obs.claim(claimOf(other))
 			}
 		}
 		reconcileOnce(t, want, &obs)

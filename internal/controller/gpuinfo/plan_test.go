@@ -86,9 +86,7 @@ func TestDecisions(t *testing.T) {
 			asking(holding("n1", hour/2)), world(2, hostIs("h1", true, 18), claimed("other", 9, hour)), planned{Node: "n1", Since: hour / 2},
 		},
 		"halves of hours of two reservations add up: another": {
-			asking(holding("n1", hour/2)), world(2, hostIs("h1", true, 18), claimed("other", 9, hour), func(s *observation) {
-				s.claims[0].until = s.claims[0].until.Add(hour / 2)
-			}), planned{Node: "n2"},
+			asking(holding("n1", hour/2)), world(2, hostIs("h1", true, 18), claimedFor("other", 9*hour+hour/2, hour)), planned{Node: "n2"},
 		},
 		"a later reservation of the same hours: kept": {
 			asking(holding("n1", hour)), world(2, claimed("other", 100, time.Minute)), planned{Node: "n1", Since: hour},

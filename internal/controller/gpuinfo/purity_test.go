@@ -69,6 +69,7 @@ func wantSame(t *testing.T, what string, was, is any) {
 func copyOf(obs *observation) *observation {
 	c := *obs
 	c.nodes, c.claims, c.hosts, c.servers = slices.Clone(obs.nodes), slices.Clone(obs.claims), maps.Clone(obs.hosts), maps.Clone(obs.servers)
+	c.taken = maps.Clone(obs.taken)
 	for name, servers := range c.servers {
 		c.servers[name] = slices.Clone(servers)
 	}

@@ -2,10 +2,12 @@ package gpuinfo
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -36,12 +38,11 @@ func (k *kind) watch(ctx context.Context, b *builder.Builder, reader client.Read
 	changed := controller.InScope(ctx, k.scope, reader, k.cloudOf, changedByUser)
 	return tenancy.Watch(b, k.scope, find.ByNamespace, find.ByCloud).
 		For(&pcapi.GPUInfo{}, builder.WithPredicates(changed)).
-		Watches(&pcapi.GPUInfo{}, k.ends.follow(k.clock)).
-		Watches(&pcapi.GPUInfo{}, enqueueRivals(find)).
+		Watches(&pcapi.GPUInfo{}, k.followReservations(find)).
 		Watches(&pcapi.Cloud{}, k.forgetLostClouds()).
-		Watches(&corev1.Node{}, enqueueAll(find), builder.WithPredicates(nodeChanged)).
+		Watches(&corev1.Node{}, k.enqueueAll(find), builder.WithPredicates(nodeChanged)).
 		WatchesRawSource(source.Func(func(_ context.Context, q queue) error {
-			k.directory.Subscribe(enqueueUsers(find, q))
+			k.directory.Subscribe(k.enqueueUsers(find, q))
 			return nil
 		})).
 		WithOptions(ctrlcontroller.Options{MaxConcurrentReconciles: 1})
@@ -60,9 +61,14 @@ func (k *kind) forgetLostClouds() handler.EventHandler {
 	}
 }
 
-func addLater(q queue, requests []reconcile.Request) {
+// addLater enqueues what find returns when the events of enqueueDelay are collected.
+func (k *kind) addLater(q queue, of concern, find func(context.Context) []reconcile.Request) {
+	k.collector.add(of, func() { add(q, find(context.Background())) })
+}
+
+func add(q queue, requests []reconcile.Request) {
 	for _, request := range requests {
-		q.AddAfter(request, enqueueDelay)
+		q.Add(request)
 	}
 }
 
@@ -93,54 +99,72 @@ var nodeChanged = predicate.Funcs{
 
 // enqueueUsers enqueues the GPUInfos that use a Cloud when it was listed or
 // becomes available.
-func enqueueUsers(find tenancy.Finder, q queue) func(inventory.Event) {
-	return func(e inventory.Event) { addLater(q, find.ByCloud(context.Background(), e.Cloud)) }
+func (k *kind) enqueueUsers(find tenancy.Finder, q queue) func(inventory.Event) {
+	return func(e inventory.Event) {
+		k.addLater(q, concern{"listing", e.Cloud}, func(ctx context.Context) []reconcile.Request { return find.ByCloud(ctx, e.Cloud) })
+	}
 }
 
 // enqueueAll enqueues all GPUInfos when a node is created, changed or deleted.
-func enqueueAll(find tenancy.Finder) handler.EventHandler {
-	enqueue := func(ctx context.Context, q queue) { addLater(q, find.Matching(ctx)) }
+func (k *kind) enqueueAll(find tenancy.Finder) handler.EventHandler {
+	enqueue := func(q queue) {
+		k.nodes.changed()
+		k.addLater(q, concern{what: "nodes"}, func(ctx context.Context) []reconcile.Request { return find.Matching(ctx) })
+	}
 	return handler.Funcs{
-		CreateFunc: func(ctx context.Context, _ event.CreateEvent, q queue) { enqueue(ctx, q) },
-		UpdateFunc: func(ctx context.Context, _ event.UpdateEvent, q queue) { enqueue(ctx, q) },
-		DeleteFunc: func(ctx context.Context, _ event.DeleteEvent, q queue) { enqueue(ctx, q) },
+		CreateFunc: func(_ context.Context, _ event.CreateEvent, q queue) { enqueue(q) },
+		UpdateFunc: func(_ context.Context, _ event.UpdateEvent, q queue) { enqueue(q) },
+		DeleteFunc: func(_ context.Context, _ event.DeleteEvent, q queue) { enqueue(q) },
 	}
 }
 
-// enqueueRivals enqueues other GPUInfos when a reservation changes: those
-// without one if hours became free, and those with a later one on the same host,
-// whose hours two managers may have reserved at the same time.
-func enqueueRivals(find tenancy.Finder) handler.EventHandler {
-	enqueue := func(ctx context.Context, q queue, was, is *pcapi.GPUReservation, gpu *pcapi.GPUInfo) {
-		if equality.Semantic.DeepEqual(was, is) {
-			return
-		}
-		requests := find.Accepted(ctx, func(o client.Object) bool {
-			other := o.(*pcapi.GPUInfo)
-			held := other.Status.Reservation
-			switch {
-			case other.UID == gpu.UID:
-				return false
-			case held == nil:
-				return was != nil
-			default:
-				return is != nil && held.Cloud == is.Cloud && held.Host == is.Host && claimOf(gpu).before(claimOf(other))
-			}
-		})
-		for _, request := range requests {
-			q.Add(request)
-		}
-	}
+// followReservations returns a handler that follows the reservations of all GPUInfos,
+// and enqueues other GPUInfos when one changes. One handler does both, so that those who
+// are enqueued find the change.
+func (k *kind) followReservations(find tenancy.Finder) handler.EventHandler {
 	return handler.Funcs{
+		CreateFunc: func(ctx context.Context, e event.CreateEvent, _ queue) {
+			k.claims.follow(ctx, client.ObjectKeyFromObject(e.Object))
+		},
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
+			k.claims.follow(ctx, client.ObjectKeyFromObject(e.ObjectNew))
 			was, is := e.ObjectOld.(*pcapi.GPUInfo), e.ObjectNew.(*pcapi.GPUInfo)
-			enqueue(ctx, q, reservationOf(was), reservationOf(is), is)
+			k.enqueueRivals(find, q, reservationOf(was), reservationOf(is), is)
 		},
 		DeleteFunc: func(ctx context.Context, e event.DeleteEvent, q queue) {
 			gpu := e.Object.(*pcapi.GPUInfo)
-			enqueue(ctx, q, gpu.Status.Reservation, nil, gpu)
+			k.claims.follow(ctx, client.ObjectKeyFromObject(gpu))
+			k.ends.forget(gpu.UID)
+			k.enqueueRivals(find, q, gpu.Status.Reservation, nil, gpu)
 		},
 	}
+}
+
+// enqueueRivals enqueues other GPUInfos when a reservation changes: those that wait for
+// one if hours became free, and those with a later one on the same host if they do not
+// all fit, because two managers may have reserved the same hours at the same time.
+func (k *kind) enqueueRivals(find tenancy.Finder, q queue, was, is *pcapi.GPUReservation, gpu *pcapi.GPUInfo) {
+	if equality.Semantic.DeepEqual(was, is) {
+		return
+	}
+	if was != nil {
+		k.addLater(q, concern{"hours", was.Cloud}, func(ctx context.Context) []reconcile.Request { return waiting(ctx, find, was.Cloud) })
+	}
+	if is == nil {
+		return
+	}
+	at, now := hostKey{is.Cloud, is.Host}, k.clock()
+	if hours, known := k.hoursOf(at); !known || k.claims.taken(at, types.NamespacedName{}, now)/hour > hours {
+		add(q, k.claims.later(at, claimOf(gpu), now))
+	}
+}
+
+// waiting returns requests for the GPUInfos that may get hours on a Cloud once they are free.
+func waiting(ctx context.Context, find tenancy.Finder, cloudName string) []reconcile.Request {
+	return slices.Concat(
+		find.Matching(ctx, client.MatchingFields{waitingIndex: cloudName}),
+		find.Matching(ctx, client.MatchingFields{waitingIndex: ""}),
+	)
 }
 
 // reservationOf returns the reservation of a GPUInfo; nil once its deletion is
@@ -152,21 +176,26 @@ func reservationOf(gpu *pcapi.GPUInfo) *pcapi.GPUReservation {
 	return gpu.Status.Reservation
 }
 
-// reservedIndex is the cache index of GPUInfos with a reservation by its Cloud.
-const reservedIndex = "reservation"
+// waitingIndex is the cache index of GPUInfos that have no reservation and may get one, by
+// the key of their Cloud in tenancy.CloudIndex.
+const waitingIndex = "waiting"
 
 func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
-	if err := indexer.IndexField(ctx, &pcapi.GPUInfo{}, reservedIndex, reservedKeys); err != nil {
+	if err := indexer.IndexField(ctx, &pcapi.GPUInfo{}, waitingIndex, waitingKeys); err != nil {
 		return err
 	}
 	return tenancy.IndexByCloud(ctx, indexer, &pcapi.GPUInfo{}, cloudKeys)
 }
 
-func reservedKeys(o client.Object) []string {
-	if held := reservationOf(o.(*pcapi.GPUInfo)); held != nil {
-		return []string{held.Cloud}
+// waitingKeys leaves out the GPUInfos whose hours are over: only a request or another spec
+// lets them choose again.
+func waitingKeys(o client.Object) []string {
+	gpu := o.(*pcapi.GPUInfo)
+	expired := gpu.Status.ExpiredGeneration == gpu.Generation && requestOf(gpu) == gpu.Status.LastHandledReconcileAt
+	if reservationOf(gpu) != nil || expired || !gpu.DeletionTimestamp.IsZero() {
+		return nil
 	}
-	return nil
+	return cloudKeys(o)
 }
 
 func cloudKeys(o client.Object) []string {

@@ -1,31 +1,27 @@
 package gpuinfo
 
 import (
+	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/tenancy"
 )
-
-// recorder is a queue that records delayed requests. Any other call panics.
-type recorder struct {
-	queue
-	delays map[string]time.Duration
-}
-
-func (r recorder) AddAfter(request reconcile.Request, after time.Duration) {
-	r.delays[request.Name] = after
-}
 
 // immediate is a queue that records requests without a delay. Any other call panics.
 type immediate struct {
@@ -35,6 +31,17 @@ type immediate struct {
 
 func (i immediate) Add(request reconcile.Request) { i.names[request.Name] = true }
 
+// delayed is a queue that records when requests were added, and how often that was done.
+type delayed struct {
+	queue
+	begun time.Time
+	added map[string][]time.Duration
+}
+
+func (d delayed) Add(request reconcile.Request) {
+	d.added[request.Name] = append(d.added[request.Name], time.Since(d.begun))
+}
+
 // finderOf returns a Finder that reads these GPUInfos.
 func finderOf(t *testing.T, gpus ...*pcapi.GPUInfo) tenancy.Finder {
 	t.Helper()
@@ -43,7 +50,7 @@ func finderOf(t *testing.T, gpus ...*pcapi.GPUInfo) tenancy.Finder {
 		t.Fatalf("AddToScheme: %v", err)
 	}
 	b := fake.NewClientBuilder().WithScheme(scheme).
-		WithIndex(&pcapi.GPUInfo{}, tenancy.CloudIndex, cloudKeys).WithIndex(&pcapi.GPUInfo{}, reservedIndex, reservedKeys)
+		WithIndex(&pcapi.GPUInfo{}, tenancy.CloudIndex, cloudKeys).WithIndex(&pcapi.GPUInfo{}, waitingIndex, waitingKeys)
 	for _, gpu := range gpus {
 		b = b.WithObjects(gpu)
 	}
@@ -62,26 +69,48 @@ func TestEventsThatConcernAllGPUInfosEnqueueThemLater(t *testing.T) {
 		}
 		return gpu
 	}
-	find := finderOf(t, on("home", "home"), on("away", "away"), on("labelled", ""))
-	all := map[string]time.Duration{"home": enqueueDelay, "away": enqueueDelay, "labelled": enqueueDelay}
-	nodes, n := enqueueAll(find), &corev1.Node{}
+	all := map[string][]time.Duration{"home": {enqueueDelay}, "away": {enqueueDelay}, "labelled": {enqueueDelay}}
+	n := &corev1.Node{}
 	for name, test := range map[string]struct {
-		enqueue func(queue)
-		want    map[string]time.Duration
+		enqueue func(*kind, tenancy.Finder, queue)
+		want    map[string][]time.Duration
 	}{
 		"a listing: the GPUInfos that may use its Cloud": {
-			func(q queue) { enqueueUsers(find, q)(inventory.Event{Cloud: "home"}) }, map[string]time.Duration{"home": enqueueDelay, "labelled": enqueueDelay},
+			func(k *kind, find tenancy.Finder, q queue) { k.enqueueUsers(find, q)(inventory.Event{Cloud: "home"}) },
+			map[string][]time.Duration{"home": {enqueueDelay}, "labelled": {enqueueDelay}},
 		},
-		"a node is created": {func(q queue) { nodes.Create(t.Context(), event.CreateEvent{Object: n}, q) }, all},
-		"a node changes":    {func(q queue) { nodes.Update(t.Context(), event.UpdateEvent{ObjectOld: n, ObjectNew: n}, q) }, all},
-		"a node is deleted": {func(q queue) { nodes.Delete(t.Context(), event.DeleteEvent{Object: n}, q) }, all},
+		"a node is created": {func(k *kind, find tenancy.Finder, q queue) {
+			k.enqueueAll(find).Create(t.Context(), event.CreateEvent{Object: n}, q)
+		}, all},
+		"a node changes": {func(k *kind, find tenancy.Finder, q queue) {
+			k.enqueueAll(find).Update(t.Context(), event.UpdateEvent{ObjectOld: n, ObjectNew: n}, q)
+		}, all},
+		"a node is deleted": {func(k *kind, find tenancy.Finder, q queue) {
+			k.enqueueAll(find).Delete(t.Context(), event.DeleteEvent{Object: n}, q)
+		}, all},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := recorder{delays: map[string]time.Duration{}}
-			test.enqueue(r)
-			if diff := cmp.Diff(test.want, r.delays); diff != "" {
-				t.Errorf("delays (-want +got):\n%s", diff)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				find := finderOf(t, on("home", "home"), on("away", "away"), on("labelled", ""))
+				k := &kind{collector: newCollector(enqueueDelay)}
+				d := delayed{begun: time.Now(), added: map[string][]time.Duration{}}
+				for range 1000 {
+					test.enqueue(k, find, d)
+				}
+				<-time.After(2 * enqueueDelay)
+				synctest.Wait()
+				if diff := cmp.Diff(test.want, d.added); diff != "" {
+					t.Errorf("after a thousand events, enqueued after (-want +got):\n%s", diff)
+				}
+				clear(d.added)
+				d.begun = time.Now()
+				test.enqueue(k, find, d)
+				<-time.After(2 * enqueueDelay)
+				synctest.Wait()
+				if diff := cmp.Diff(test.want, d.added); diff != "" {
+					t.Errorf("after a later event, enqueued after (-want +got):\n%s", diff)
+				}
+			})
 		})
 	}
 }
@@ -91,28 +120,87 @@ func TestReservationChangesEnqueueRivals(t *testing.T) {
 	without := asking(called("mine"))
 	elsewhere := asking(called("elsewhere"), holding("n2", 0))
 	elsewhere.Status.Reservation.Host = "h2"
-	find := finderOf(t, mine, asking(called("none")), asking(called("later"), holding("n1", time.Minute)), asking(called("earlier"), holding("n1", 2*time.Hour)), elsewhere)
-	rivals := enqueueRivals(find)
-	update := func(was, is *pcapi.GPUInfo) func(queue) {
-		return func(q queue) { rivals.Update(t.Context(), event.UpdateEvent{ObjectOld: was, ObjectNew: is}, q) }
+	away := asking(called("away"), func(gpu *pcapi.GPUInfo) { gpu.Spec.CloudRef = &pcapi.CloudReference{Name: "away"} })
+	later, earlier := asking(called("later"), holding("n1", time.Minute)), asking(called("earlier"), holding("n1", 2*time.Hour))
+	others := []*pcapi.GPUInfo{asking(called("none")), asking(called("expired"), hoursOver), away, later, earlier, elsewhere}
+	update := func(was, is *pcapi.GPUInfo) func(handler.EventHandler, queue) {
+		return func(rivals handler.EventHandler, q queue) {
+			rivals.Update(t.Context(), event.UpdateEvent{ObjectOld: was, ObjectNew: is}, q)
+		}
 	}
+	after := map[string][]time.Duration{"none": {enqueueDelay}, "mine": {enqueueDelay}}
 	for name, test := range map[string]struct {
-		enqueue func(queue)
-		want    map[string]bool
+		is      *pcapi.GPUInfo
+		hours   int
+		enqueue func(handler.EventHandler, queue)
+		want    map[string][]time.Duration
 	}{
-		"nothing changes": {update(mine, mine.DeepCopy()), map[string]bool{}},
-		"a reservation is made: later ones on the same host": {update(without, mine), map[string]bool{"later": true}},
-		"a reservation ends: those without one":              {update(mine, without), map[string]bool{"none": true}},
-		"deleted with a reservation: those without one": {
-			func(q queue) { rivals.Delete(t.Context(), event.DeleteEvent{Object: mine}, q) }, map[string]bool{"none": true},
+		"nothing changes": {mine, 0, update(mine, mine.DeepCopy()), map[string][]time.Duration{}},
+		"a reservation is made: later ones on the same host":                       {mine, 25, update(without, mine), map[string][]time.Duration{"later": {0}}},
+		"a reservation is made, the host was not listed: later ones on it":         {mine, 0, update(without, mine), map[string][]time.Duration{"later": {0}}},
+		"a reservation is made, all fit: none":                                     {mine, 26, update(without, mine), map[string][]time.Duration{}},
+		"a reservation ends: those on its Cloud that have none and are to get one": {without, 0, update(mine, without), after},
+		"deleted with a reservation: those that have none and are to get one": {
+			nil, 0, func(rivals handler.EventHandler, q queue) {
+				rivals.Delete(t.Context(), event.DeleteEvent{Object: mine}, q)
+			},
+			map[string][]time.Duration{"none": {enqueueDelay}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			i := immediate{names: map[string]bool{}}
-			test.enqueue(i)
-			if diff := cmp.Diff(test.want, i.names); diff != "" {
-				t.Errorf("enqueued (-want +got):\n%s", diff)
+			synctest.Test(t, func(t *testing.T) {
+				gpus := others
+				if test.is != nil {
+					gpus = append(slices.Clone(others), test.is)
+				}
+				s := &reader{}
+				for _, gpu := range gpus {
+					s.items = append(s.items, *gpu)
+				}
+				k := newKind(s, controller.Options{Clock: func() time.Time { return noon }, Elapsed: func() time.Duration { return 0 }})
+				if test.hours > 0 {
+					k.hostsByName("default", []cloud.Host{{Name: "h1", AvailableHours: test.hours}})
+				}
+				rivals := k.followReservations(finderOf(t, gpus...))
+				for _, gpu := range gpus {
+					rivals.Create(t.Context(), event.CreateEvent{Object: gpu}, nil)
+				}
+				d := delayed{begun: time.Now(), added: map[string][]time.Duration{}}
+				test.enqueue(rivals, d)
+				<-time.After(2 * enqueueDelay)
+				synctest.Wait()
+				if diff := cmp.Diff(test.want, d.added); diff != "" {
+					t.Errorf("enqueued after (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func TestGPUInfosThatWaitForHoursAreIndexed(t *testing.T) {
+	home := func(gpu *pcapi.GPUInfo) { gpu.Spec.CloudRef = &pcapi.CloudReference{Name: "home"} }
+	again := func(gpu *pcapi.GPUInfo) {
+		gpu.Annotations = map[string]string{pcapi.ReconcileRequestedAtAnnotation: "again"}
+	}
+	for name, test := range map[string]struct {
+		gpu  *pcapi.GPUInfo
+		want []string
+	}{
+		"no reservation, no Cloud is named":      {asking(), []string{""}},
+		"no reservation, a Cloud is named":       {asking(home), []string{"home"}},
+		"a reservation: not waiting":             {asking(home, holding("n1", 0)), nil},
+		"its hours are over: not waiting":        {asking(home, hoursOver), nil},
+		"its hours are over, another spec":       {asking(home, hoursOver, edited), []string{"home"}},
+		"its hours are over, a request":          {asking(home, hoursOver, again), []string{"home"}},
+		"its deletion is requested: not waiting": {asking(home, deleting), nil},
+		"deletion of a reservation: not waiting": {asking(home, holding("n1", 0), deleting), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, waitingKeys(test.gpu)); diff != "" {
+				t.Errorf("keys (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
+
+func deleting(gpu *pcapi.GPUInfo) { gpu.DeletionTimestamp = &metav1.Time{Time: noon} }
