@@ -32,7 +32,7 @@ type Record struct {
 	Cloud, Claimed string
 	// Operation is the one that the status records; empty for none.
 	Operation Operation
-	// ObservedGeneration is the one of the status.
+	// ObservedGeneration is the one of the status; 0 or less before the first report.
 	ObservedGeneration int64
 }
 

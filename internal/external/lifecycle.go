@@ -26,6 +26,9 @@ const (
 	// firstBackoff and lastBackoff bound the delay after calls that fail in a row.
 	firstBackoff = time.Second
 	lastBackoff  = 2 * time.Minute
+	// keyLifetime is how long after an object was created a cloud certainly knows the
+	// idempotency key of its create. Clouds keep keys for a day.
+	keyLifetime = time.Hour
 )
 
 // Options configure a lifecycle.
@@ -160,6 +163,11 @@ func (l *Lifecycle[T, R, S]) ForgetObject(uid types.UID) {
 func (l *Lifecycle[T, R, S]) ForgetDeleted(o client.Object) {
 	l.ForgetObject(o.GetUID())
 	l.Directory.Forget(inventory.Ref{Kind: l.Ref, Namespace: o.GetNamespace(), Name: o.GetName()})
+}
+
+// ClaimAnnotations returns the annotations of the claim of a name on a Cloud.
+func ClaimAnnotations(name, cloudName string) map[string]string {
+	return map[string]string{pcapi.ClaimedNameAnnotation: name, pcapi.ClaimedCloudAnnotation: cloudName}
 }
 
 // claimed returns the name that an object's claim is about, empty without a claim.

@@ -35,6 +35,9 @@ type Observation[R any] struct {
 
 	// Denied is the outcome for an object that may not use its Cloud; nil if it may.
 	Denied error
+	// Closing is the outcome for an object without a resource whose Cloud is being deleted;
+	// nil if it is not. What an earlier create made is looked for nevertheless.
+	Closing error
 	// CloudMissing: the Cloud object does not exist.
 	CloudMissing bool
 	// Moved: spec.cloudRef was edited while a create may have been sent to the
@@ -49,6 +52,9 @@ type Observation[R any] struct {
 	ClaimedAt time.Time
 	// ClaimProved: the status holds the claim, so that no user wrote it.
 	ClaimProved bool
+	// New: no reconcile has reported the object yet, and it is younger than keyLifetime.
+	// Its claim may be one that it was created with.
+	New bool
 	// Fresh: this reconcile stored the claim, so nothing was sent before it. First: no
 	// other manager can have sent a create since, either.
 	Fresh, First bool

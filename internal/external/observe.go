@@ -29,6 +29,8 @@ func (l *Lifecycle[T, R, S]) Observe(ctx context.Context, obj T) (S, error) {
 	o.Cloud = cmp.Or(RecordedCloud(obj, record.ID, record.Cloud, l.Options.Finalizer), wanted)
 	o.Moved = record.ID == "" && o.Cloud != wanted
 	o.Claimed = l.claimed(obj, record)
+	age := o.Now.Sub(obj.GetCreationTimestamp().Time)
+	o.New = record.ID == "" && record.ObservedGeneration <= 0 && age.Abs() < keyLifetime // the clocks may differ
 	o.Operation = l.operation(obj, record)
 	o.ClaimProved = o.Claimed != "" && o.Claimed == record.Claimed
 	if err := l.admit(ctx, obj, o, record); err != nil {
@@ -67,8 +69,11 @@ func (l *Lifecycle[T, R, S]) admit(ctx context.Context, obj T, o *Observation[R]
 		return err
 	}
 	o.Spec = &c.Spec
-	if tenancy.Closing(c) && record.ID == "" && l.unclaimed(o) {
-		o.Denied = l.blocked(obj, o, "Cloud %q is being deleted: choose another in spec.cloudRef", o.Cloud)
+	if tenancy.Closing(c) && record.ID == "" {
+		o.Closing = l.blocked(obj, o, "Cloud %q is being deleted: choose another in spec.cloudRef", o.Cloud)
+	}
+	if o.Closing != nil && l.unclaimed(o) {
+		o.Denied = o.Closing
 	}
 	return nil
 }

@@ -44,6 +44,9 @@ func (l *Lifecycle[T, R, S]) planCreate(obj T, obs S) reconciler.Plan[T, S] {
 			return l.Do(l.Steps.Unclaim).Then(reconciler.Wait(time.Second, pcapi.ProgressingReason,
 				"nothing of the %s is on the Cloud that spec.cloudRef named before", l.Noun))
 		}
+		if o.Closing != nil {
+			return l.End(o.Closing)
+		}
 	}
 	return l.kind.PlanCreate(obj, obs)
 }
@@ -60,6 +63,7 @@ func (l *Lifecycle[T, R, S]) planFound(obj T, obs S) (plan reconciler.Plan[T, S]
 		return l.Do(l.Steps.Adopt, l.Steps.DeleteDuplicate), true
 	case o.Proved():
 		return l.Do(l.Steps.Adopt).Then(l.kind.Adopted(obj, o.Candidates[0])), true
+	case repeatable && o.New && o.Closing == nil: // no create was sent, or its key leads to what it made
 	case !o.Looked:
 		return l.Do(l.Steps.Look), true
 	case len(o.Candidates) > 0 && !repeatable:

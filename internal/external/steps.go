@@ -84,8 +84,7 @@ func (l *Lifecycle[T, R, S]) claim(ctx context.Context, obj T, obs S) error {
 		}
 		o.ClaimProved = true
 	}
-	annotations := map[string]string{pcapi.ClaimedNameAnnotation: name, pcapi.ClaimedCloudAnnotation: o.Cloud}
-	if err := reconciler.Claim(ctx, l.Client, obj, l.Options.Finalizer, annotations); err != nil {
+	if err := reconciler.Claim(ctx, l.Client, obj, l.Options.Finalizer, ClaimAnnotations(name, o.Cloud)); err != nil {
 		return err
 	}
 	l.Tracker.ClaimedSince(obj.GetUID(), o.Now)

@@ -20,22 +20,27 @@ const budget = 4
 // withinBudget returns a case of a VM that is created and deleted within the
 // budget and has the given events.
 func withinBudget(writes int, options mockcloud.Options, events ...string) func(*T) {
-	return func(t *T) {
-		f := newFixture(t, options)
-		f.ResetCalls()
-		vm := f.readyVM("web")
-		f.waitForPolls(2)
-		t.Expect(get(t, vm)).To(HaveField("Status.CPUUtilization", HaveValue(BeEquivalentTo(50))))
-		deleteObject(t, vm)
-		t.Eventually(isGone(vm)).Should(BeTrue())
-		t.Eventually(eventReasons(vm)).Should(Equal(events))
+	return func(t *T) { newFixture(t, options).stayWithin(writes, events...) }
+}
 
-		sent := slices.DeleteFunc(f.writes(), func(write string) bool { return strings.Contains(write, "/clouds/") })
-		t.Expect(sent).To(And(Not(BeEmpty()), HaveEach(ContainSubstring("/vms/web"))))
-		t.Expect(len(sent)).To(BeNumerically("<=", writes), "writes: %v", sent)
-		calls := f.CountCalls("", "/check/{name}") + f.CountCalls("POST", "/servers") + f.CountCalls("", "/servers/{id}")
-		t.Expect(calls).To(BeNumerically("<=", budget), "calls: %v", f.Calls())
-	}
+// stayWithin creates and deletes a VM, which must take at most so many writes and have
+// the given events.
+func (f *fixture) stayWithin(writes int, events ...string) {
+	t := f.t
+	t.Helper()
+	f.ResetCalls()
+	vm := f.readyVM("web")
+	f.waitForPolls(2)
+	t.Expect(get(t, vm)).To(HaveField("Status.CPUUtilization", HaveValue(BeEquivalentTo(50))))
+	deleteObject(t, vm)
+	t.Eventually(isGone(vm)).Should(BeTrue())
+	t.Eventually(eventReasons(vm)).Should(Equal(events))
+
+	sent := slices.DeleteFunc(f.writes(), func(write string) bool { return strings.Contains(write, "/clouds/") })
+	t.Expect(sent).To(And(Not(BeEmpty()), HaveEach(ContainSubstring("/vms/web"))))
+	t.Expect(len(sent)).To(BeNumerically("<=", writes), "writes: %v", sent)
+	calls := f.CountCalls("", "/check/{name}") + f.CountCalls("POST", "/servers") + f.CountCalls("", "/servers/{id}")
+	t.Expect(calls).To(BeNumerically("<=", budget), "calls: %v", f.Calls())
 }
 
 func TestVMBudget(t *testing.T) { budgetCases.run(t) }

@@ -27,6 +27,8 @@ var (
 	keyless      = profile{name: "extended without idempotency", exact: true, mock: without(mockcloud.Idempotency)}
 	unmarked     = profile{name: "extended without labels", exact: true, rest: exclusive, mock: without(mockcloud.Labels)}
 	keyed        = profile{name: "idempotency only", exact: true, sharedNames: true, mock: without(mockcloud.Labels, mockcloud.UniqueNames)}
+	claimed      = profile{name: "extended, VMs created with their claim", exact: true, claimed: true}
+	claimedKey   = profile{name: "keys and labels, VMs created with their claim", exact: true, sharedNames: true, claimed: true, mock: without(mockcloud.UniqueNames)}
 	bare         = profile{name: "neither keys, unique names nor labels", exact: true, mock: without(mockcloud.Idempotency, mockcloud.UniqueNames, mockcloud.Labels)}
 	operating    = profile{name: "extended with operations", exact: true, mock: withOperations()}
 	operatingOne = profile{name: "labels and operations", mock: withOperations(mockcloud.Idempotency, mockcloud.UniqueNames), sharedNames: true}
@@ -155,6 +157,8 @@ func matrixCases(p profile, kill func(effect) []phase, scenarios ...scenario) []
 func selection() (all []*matrixCase) {
 	all = append(all, matrixCases(extended, anyEffect, edited, slow, deletedWhileDown, editedWhileDown, imported, orphaned, nameTaken, firstContact)...)
 	all = append(all, matrixCases(extended, anyEffect, groupCreated, groupShrunk, groupRolled, groupDeleted, groupTwoManagers)...)
+	all = append(all, matrixCases(claimed, anyEffect, edited, deletedWhileDown, renamedWhileDown, twoManagers, nameTaken)...)
+	all = append(all, matrixCases(claimedKey, anyEffect, slow, deletedWhileDown, twoManagers)...)
 	all = append(all, matrixCases(core, anyEffect, recreated, deletedWhileDown, renamedWhileDown, equalNames, twoManagers, imported, orphaned, nameTaken)...)
 	all = append(all, matrixCases(notExclusive, anyEffect, undecidedCreate, undecidedDeletedWhileDown, orphaned, nameTaken)...)
 	all = append(all, matrixCases(keyless, anyEffect, edited, deletedWhileDown, slowDeletedWhileDown)...)
@@ -178,6 +182,9 @@ func selection() (all []*matrixCase) {
 
 // everything is what runs with FAULTS=full.
 func everything() (all []*matrixCase) {
+	for _, p := range []profile{claimed, claimedKey} {
+		all = append(all, matrixCases(p, everyPhase, recreated, edited, slow, deletedWhileDown, slowDeletedWhileDown, editedWhileDown, renamedWhileDown, orphaned, twoManagers)...)
+	}
 	for _, p := range []profile{extended, core, keyless, unmarked, labelled, reporting, reportingOne} {
 		all = append(all, matrixCases(p, everyPhase, recreated, slow, deletedWhileDown, slowDeletedWhileDown, renamedWhileDown, imported, orphaned, seldomListed, seldomDeletedWhileDown, twoManagers, firstContact)...)
 		if p.mock.Profile != mockcloud.Core {

@@ -25,8 +25,26 @@ func create(name string, spec ...func(*pcapi.VM)) step {
 			change(vm)
 		}
 		w.expect(name, runs)
+		if err := w.awaitClaims(ctx, vm); err != nil {
+			return err
+		}
 		return w.env.client.Create(ctx, vm)
 	}
+}
+
+// awaitClaims waits until the API server creates the VM with its claim, if the profile
+// has that.
+func (w *world) awaitClaims(ctx context.Context, vm *pcapi.VM) error {
+	if !w.profile.claimed {
+		return nil
+	}
+	return w.until(ctx, func() error {
+		claimed, err := testkit.ClaimedAtCreation(ctx, w.env.client, vm)
+		if err == nil && !claimed {
+			err = fmt.Errorf("VM %s is not created with its claim", vm.Name)
+		}
+		return err
+	})
 }
 
 // remove deletes the object.

@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -48,6 +49,9 @@ func newEnvironment() (*environment, error) {
 		return nil, err
 	}
 	stopShared = func() error { return errors.Join(env.apiServer.Stop(), os.RemoveAll(folder)) }
+	if _, err := env.apiServer.ClaimAtCreation(context.Background(), claimLabels); err != nil {
+		return nil, err
+	}
 	scheme, err := testkit.Scheme()
 	if err != nil {
 		return nil, err

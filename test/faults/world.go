@@ -47,6 +47,9 @@ const (
 	contested = "contested"
 )
 
+// claimLabels are the labels of namespaces in which VMs are created with their claim.
+var claimLabels = map[string]string{"claim-at-creation": "enabled"}
+
 // environment is what all runs share: an API server and the operator's binary.
 type environment struct {
 	apiServer *testkit.Env
@@ -68,6 +71,8 @@ type profile struct {
 	rest *pcapi.RESTCloud
 	// vcenter: the cloud is a vCenter, and the mock cloud is not used.
 	vcenter bool
+	// claimed: VMs are created with their claim.
+	claimed bool
 	// always are quirks that are on in each run with quirks; unfit are those that are
 	// not chosen at random.
 	always, unfit []string
@@ -201,7 +206,11 @@ func (w *world) expect(name string, f goal) {
 }
 
 func (w *world) startKubernetes(ctx context.Context) (err error) {
-	if err := w.env.client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.name}}); err != nil {
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.name}}
+	if w.profile.claimed {
+		namespace.Labels = claimLabels
+	}
+	if err := w.env.client.Create(ctx, namespace); err != nil {
 		return err
 	}
 	w.recorder = newRecorder(w.remainsOf)

@@ -154,11 +154,13 @@ func TestNetworkPoliciesAllowOnlyTheCallersOfEachPort(t *testing.T) {
 		objects func(t *testing.T) []*unstructured.Unstructured
 		want    map[string][]string
 	}{
-		"default":                   {func(t *testing.T) []*unstructured.Unstructured { return build(t, "default") }, reachable()},
-		"development":               {func(t *testing.T) []*unstructured.Unstructured { return build(t, "overlays/development") }, reachable()},
-		"production":                {func(t *testing.T) []*unstructured.Unstructured { return build(t, "overlays/production") }, reachable()},
-		"autoscaling":               {func(t *testing.T) []*unstructured.Unstructured { return build(t, "overlays/autoscaling") }, reachable()},
-		"production and name check": {func(t *testing.T) []*unstructured.Unstructured { return buildWithNameCheck(t, "overlays/production") }, reachable()},
+		"default":     {func(t *testing.T) []*unstructured.Unstructured { return build(t, "default") }, reachable()},
+		"development": {func(t *testing.T) []*unstructured.Unstructured { return build(t, "overlays/development") }, reachable()},
+		"production":  {func(t *testing.T) []*unstructured.Unstructured { return build(t, "overlays/production") }, reachable()},
+		"autoscaling": {func(t *testing.T) []*unstructured.Unstructured { return build(t, "overlays/autoscaling") }, reachable()},
+		"production and name check": {func(t *testing.T) []*unstructured.Unstructured {
+			return buildWith(t, "overlays/production", "name-check")
+		}, reachable()},
 		"default and monitoring": {func(t *testing.T) []*unstructured.Unstructured {
 			return append(build(t, "default"), build(t, "overlays/monitoring")...)
 		}, reachable("monitoring")},

@@ -30,6 +30,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/reconciler"
 	"github.com/privatecloud/operator/internal/testkit"
 )
@@ -191,7 +193,7 @@ func TestNameCheckCanBeAddedToEachOverlay(t *testing.T) {
 					t.Error("the overlay alone has a webhook, which needs certificates that are not issued")
 				}
 			}
-			objects := buildWithNameCheck(t, overlay)
+			objects := buildWith(t, overlay, "name-check")
 			checkApplyWithoutCertManager(t, objects)
 			checkNameCheck(t, objects)
 		})
@@ -279,9 +281,8 @@ func checkNameCheck(t *testing.T, objects []*unstructured.Unstructured) {
 	}
 }
 
-// buildWithNameCheck builds an overlay with the component name-check, as an overlay
-// of a user does.
-func buildWithNameCheck(t *testing.T, overlay string) []*unstructured.Unstructured {
+// buildWith builds an overlay with a component, as an overlay of a user does.
+func buildWith(t *testing.T, overlay, component string) []*unstructured.Unstructured {
 	t.Helper()
 	folder, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -294,11 +295,34 @@ func buildWithNameCheck(t *testing.T, overlay string) []*unstructured.Unstructur
 	if config, err = filepath.Rel(folder, config); err != nil {
 		t.Fatal(err)
 	}
-	text := fmt.Sprintf("resources: [%[1]s/%[2]s]\ncomponents: [%[1]s/components/name-check]\n", config, overlay)
+	text := fmt.Sprintf("resources: [%[1]s/%[2]s]\ncomponents: [%[1]s/components/%[3]s]\n", config, overlay, component)
 	if err := os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return kustomize(t, folder)
+}
+
+func TestComponentAddsTheAdmissionPolicyAndNothingElse(t *testing.T) {
+	const name = "private-cloud-operator-claim-at-creation"
+	objects := buildWith(t, "overlays/production", "claim-at-creation")
+	for _, kind := range []string{"MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding"} {
+		if find(objects, kind, name).GetName() == "" {
+			t.Errorf("there is no %s", kind)
+		}
+	}
+	if got, want := len(objects), len(build(t, "overlays/production"))+2; got != want {
+		t.Errorf("%d objects, want %d", got, want)
+	}
+	text := fmt.Sprint(find(objects, "MutatingAdmissionPolicy", name).Object)
+	pointer := strings.NewReplacer("/", "~1")
+	for _, part := range []string{
+		pcapi.VMFinalizer, pointer.Replace(pcapi.ClaimedNameAnnotation), pointer.Replace(pcapi.ClaimedCloudAnnotation),
+		pcapi.DefaultCloudLabel, "'" + pcapi.DefaultCloudName + "'", "'" + string(cloud.Idempotency) + "'", "'" + string(cloud.Labels) + "'",
+	} {
+		if !strings.Contains(text, part) {
+			t.Errorf("the policy does not contain %s", part)
+		}
+	}
 }
 
 func TestImagesHaveTheVersionOfTheMakefile(t *testing.T) {

@@ -39,6 +39,21 @@ func TestCloudThatIsBeingDeletedTakesNoNewVM(t *testing.T) {
 	}
 }
 
+func TestCloudThatIsBeingDeletedTakesNoVMThatWasCreatedWithItsClaim(t *testing.T) {
+	h := newHarness(t, everything, createdClaimed())
+	h.closeCloud()
+	for range 3 {
+		h.mustReconcile()
+		h.later(time.Minute)
+	}
+	h.wantCalls()
+	h.wantCondition(pcapi.ReadyCondition, "False CloudUnavailable", "is being deleted")
+	h.remove()
+	h.later(settleTime)
+	h.mustReconcile()
+	h.wantGone()
+}
+
 func TestVMStaysInSyncOnCloudThatIsBeingDeleted(t *testing.T) {
 	h := newHarness(t, everything, vmWith())
 	h.mustReconcile()

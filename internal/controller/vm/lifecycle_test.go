@@ -340,6 +340,25 @@ func TestUtilizationIsReadWhenListingLacksIt(t *testing.T) {
 	h.wantCondition(pcapi.ReadyCondition, "True Running")
 }
 
+func TestUtilizationOfAnEarlierProcessIsKeptUntilItIsRead(t *testing.T) {
+	for name, test := range map[string]struct {
+		err  error
+		want *int32
+	}{
+		"the limits refuse the first read: kept": {err: &cloud.Error{Kind: cloud.Throttled, RetryAfter: time.Second}, want: new(int32(5))},
+		"the first read fails: unknown":          {err: errRefused},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, without(cloud.BulkStatus), withStatus(onRecord(), withStatusUtilization(5)))
+			h.cloud.AddServers(serverWith())
+			h.cloud.FailAlways(cloudfake.ServerStatus, test.err, false)
+			h.poll()
+			h.mustReconcile()
+			equal(t, "cpuUtilization", test.want, h.vm().Status.CPUUtilization)
+		})
+	}
+}
+
 func TestUtilizationIsNotReadWhereTheCloudHasNone(t *testing.T) {
 	h := newHarness(t, cloud.NewCapabilities(append(without(cloud.BulkStatus), cloud.NoStatus)...), onRecord())
 	h.cloud.AddServers(serverWith())

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/external"
@@ -24,10 +26,19 @@ func claimStored(obs *observation) bool {
 	return obs.ClaimProved || obs.Capabilities().Has(cloud.Labels)
 }
 
-// PlanCreate checks the name before the claim. A claim of a VM that cannot be
-// created under its name is removed.
+// unchecked reports whether the claim may be older than the check of the name: the VM may
+// have been created with it, where idempotency keys and labels make a claim worth nothing.
+func unchecked(vm *pcapi.VM, obs *observation) bool {
+	caps, sent := obs.Capabilities(), obs.Operation.ID != "" || obs.Fault != nil
+	created := caps == nil || caps.Has(cloud.Idempotency) && caps.Has(cloud.Labels)
+	return created && !sent && !meta.IsStatusConditionTrue(vm.Status.Conditions, pcapi.NameCheckedCondition)
+}
+
+// PlanCreate checks the name before the create, and before a claim of its own. A claim is
+// removed if another VM has the name.
 func (k *kind) PlanCreate(vm *pcapi.VM, obs *observation) plan {
 	unsupported := unsupported(vm, obs.Capabilities())
+	claimed := obs.Claimed == vm.Spec.VMName && claimStored(obs)
 	switch {
 	case unsupported != nil && obs.Available():
 		return k.End(unsupported)
@@ -37,10 +48,12 @@ func (k *kind) PlanCreate(vm *pcapi.VM, obs *observation) plan {
 		return k.Do(k.Steps.Unclaim).Then(taken(obs.rival))
 	case obs.rival != nil:
 		return k.End(taken(obs.rival))
-	case obs.Claimed == vm.Spec.VMName && claimStored(obs):
+	case claimed && !unchecked(vm, obs):
 		return created(vm, obs, k.Do(k.Steps.Create))
 	case obs.nameErr != nil:
 		return k.End(refusedName(cloud.Public(obs.nameErr)))
+	case claimed:
+		return created(vm, obs, k.Do(k.stepCheckName(), k.Steps.Create))
 	}
 	return created(vm, obs, k.Do(k.stepCheckName(), k.Steps.FirstClaim, k.Steps.Create))
 }
@@ -61,6 +74,8 @@ func (k *kind) planDetached(obs *observation) plan {
 	switch {
 	case obs.Claimed == "", len(obs.Candidates) > 0:
 		return k.End(obs.detached)
+	case !obs.Looked:
+		return k.Do(k.Steps.Look)
 	case obs.SettleTimeLeft > 0:
 		return k.End(reconciler.Wait(obs.SettleTimeLeft, pcapi.OutcomeUnknownReason,
 			"a create may have been sent; waiting for the Cloud's settleTime to pass, to be sure that it created no VM, since now %v", obs.detached))

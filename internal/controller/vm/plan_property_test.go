@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
@@ -88,21 +89,24 @@ func checkCreate(vm *pcapi.VM, obs *observation, steps []string, _ error) error 
 	if create < 0 {
 		return nil
 	}
-	checked := create == 2 && slices.Equal(steps[:2], []string{stepCheckName, external.StepClaim})
 	stored := obs.ClaimProved || obs.Capabilities().Has(cloud.Labels)
 	keyed := obs.Capabilities().Has(cloud.Idempotency) && obs.Claimed == vm.Spec.VMName && stored
+	labelled := keyed && obs.Capabilities().Has(cloud.Labels)
+	checked := create == 2 && slices.Equal(steps[:2], []string{stepCheckName, external.StepClaim}) ||
+		create == 1 && steps[0] == stepCheckName && labelled
+	free := meta.IsStatusConditionTrue(vm.Status.Conditions, pcapi.NameCheckedCondition) || !labelled || obs.Operation.ID != "" || obs.Fault != nil
 	switch {
 	case !vm.DeletionTimestamp.IsZero(), vm.Status.VMID != "", vm.Spec.Import != nil, obs.Denied != nil:
 		return errors.New("the plan creates a server for a VM that must not get a new one")
 	case proved(obs):
 		return errors.New("the plan creates a server although the VM's server was found")
-	case obs.Claimed != "" && !obs.Looked:
+	case obs.Claimed != "" && !obs.Looked && (!keyed || !obs.New || obs.Moved):
 		return errors.New("the plan creates a server before a search for that of an earlier create")
 	case !keyed && len(obs.Candidates) > 0:
 		return errors.New("the plan creates a server although one was found that may be the VM's")
 	case !keyed && obs.SettleTimeLeft > 0:
 		return errors.New("the plan creates a server while an earlier create may still take effect")
-	case !checked && (create != 0 || obs.Claimed != vm.Spec.VMName || !stored):
+	case !checked && (create != 0 || obs.Claimed != vm.Spec.VMName || !stored || !free):
 		return errors.New("the plan creates a server under a name that was not checked and claimed")
 	case obs.detached != nil:
 		return errors.New("the plan creates a server although the Network is not ready")
@@ -345,6 +349,14 @@ func situationUnrecorded(p pick, vm *pcapi.VM, obs *observation) {
 	obs.Claimed = one(p, "web", "former")
 	obs.ClaimProved = p.bool()
 	obs.Looked, obs.Moved = p.bool(), p.bool()
+	if labels && obs.Capabilities().Has(cloud.Idempotency) && obs.Capabilities().Has(cloud.Resize) {
+		switch p(3) {
+		case 1:
+			obs.New = true
+		case 2:
+			nameChecked(vm)
+		}
+	}
 	if p.bool() {
 		detached(obs)
 	}

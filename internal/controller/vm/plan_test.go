@@ -64,6 +64,12 @@ func vmWith(change ...func(*pcapi.VM)) *pcapi.VM {
 func recorded(vm *pcapi.VM) {
 	vm.Status.VMID, vm.Status.Cloud, vm.Status.NameInCloud = "s1", "default", "web"
 }
+
+// nameChecked sets the condition that the name was checked in an earlier reconcile.
+func nameChecked(vm *pcapi.VM) {
+	vm.Status.Conditions = []metav1.Condition{{Type: pcapi.NameCheckedCondition, Status: metav1.ConditionTrue, Reason: pcapi.AvailableReason}}
+}
+
 func importing(vm *pcapi.VM) {
 	vm.Spec.Import = &pcapi.VMImport{VMID: "s1"}
 }
@@ -134,6 +140,7 @@ func withCandidates(worth external.Proof, servers ...cloud.Server) func(*observa
 
 func unavailable(obs *observation)        { obs.View.Unavailable = "connection refused" }
 func claimed(obs *observation)            { obs.Claimed = "web" }
+func isNew(obs *observation)              { obs.New = true }
 func unclaimed(obs *observation)          { obs.Claimed = "" }
 func notOwned(obs *observation)           { obs.Owned = false }
 func withRival(obs *observation)          { obs.rival = errRival }
@@ -246,12 +253,26 @@ func TestPlanLooksBeforeSecondCreate(t *testing.T) {
 	runPlans(t, []planCase{
 		{name: "claim of an earlier reconcile: look", vm: vmWith(), obs: obsWith(withoutKeys, claimed), steps: []string{external.StepLook}, outcome: "in sync"},
 		{name: "claim and idempotency key: look", vm: vmWith(), obs: obsWith(everything, claimed), steps: []string{external.StepLook}, outcome: "in sync"},
+		{name: "created with its claim, key and labels: name check, create", vm: vmWith(), obs: obsWith(everything, claimed, isNew), steps: []string{stepCheckName, external.StepCreate}, outcome: "in sync"},
+		{name: "created with its claim, key and labels, found: adopted", vm: vmWith(), obs: obsWith(everything, isNew, withCandidates(external.OwnerProof, serverWith())), steps: []string{external.StepAdopt}, outcome: "in sync"},
+		{name: "created with its claim, no key: look", vm: vmWith(), obs: obsWith(withoutKeys, claimed, isNew), steps: []string{external.StepLook}, outcome: "in sync"},
+		{name: "created with its claim, key without labels: look", vm: vmWith(), obs: obsWith(without(cloud.Labels, cloud.UniqueNames), claimed, isNew), steps: []string{external.StepLook}, outcome: "in sync"},
+		{name: "created with a claim of another name: look", vm: vmWith(), obs: obsWith(everything, claimedOtherName, isNew), steps: []string{external.StepLook}, outcome: "in sync"},
+		{name: "created with its claim and reported, name not checked yet: look", vm: vmWith(), obs: obsWith(everything, claimed), steps: []string{external.StepLook}, outcome: "in sync"},
+		{
+			name: "created with its claim and reported, nothing found: name check, create", vm: vmWith(),
+			obs: obsWith(everything, withCandidates(external.NoProof)), steps: []string{stepCheckName, external.StepCreate}, outcome: "in sync",
+		},
+		{
+			name: "created with its claim, name prohibited recently: stalled", vm: vmWith(),
+			obs: obsWith(everything, claimed, isNew, func(s *observation) { s.nameErr = errProhibited }), outcome: "stalled: Prohibited, again in 10m0s", message: "not allowed",
+		},
 		{name: "nothing found and settle time is over: create under the claim", vm: vmWith(), obs: obsWith(withoutKeys, withCandidates(external.NoProof)), steps: []string{external.StepCreate}, outcome: "in sync"},
 		{
 			name: "nothing found and settle time is not over, no key: wait", vm: vmWith(), obs: obsWith(withoutKeys, withCandidates(external.NoProof), awaitingSettleTime),
 			outcome: "waiting: OutcomeUnknown, again in 1m0s", message: "settleTime",
 		},
-		{name: "nothing found and settle time is not over, key: create again", vm: vmWith(), obs: obsWith(everything, withCandidates(external.NoProof), awaitingSettleTime), steps: []string{external.StepCreate}, outcome: "in sync"},
+		{name: "nothing found and settle time is not over, key: create again", vm: vmWith(nameChecked), obs: obsWith(everything, withCandidates(external.NoProof), awaitingSettleTime), steps: []string{external.StepCreate}, outcome: "in sync"},
 		{name: "found by labels: adopted", vm: vmWith(), obs: obsWith(withoutKeys, withCandidates(external.OwnerProof, serverWith())), steps: []string{external.StepAdopt}, outcome: "in sync"},
 		{
 			name: "found by labels in an incomplete search: adopted", vm: vmWith(),

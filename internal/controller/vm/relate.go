@@ -52,7 +52,7 @@ func (k *kind) Relate(ctx context.Context, vm *pcapi.VM, obs *observation) error
 		if use.Known && use.CPUUtilization != nil {
 			obs.Resource.CPUUtilization = use.CPUUtilization
 		} else {
-			obs.utilizationUnknown = true
+			obs.utilizationUnknown = !use.Pending // else the status may have what an earlier process read
 		}
 	}
 	switch {

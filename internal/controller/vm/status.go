@@ -93,7 +93,7 @@ func abs(n int32) int32 { return max(n, -n) }
 func reportName(vm *pcapi.VM, obs *observation) {
 	c := metav1.Condition{Type: pcapi.NameCheckedCondition}
 	switch {
-	case vm.Status.VMID != "", obs.nameErr == nil && (obs.checked || obs.Claimed == vm.Spec.VMName):
+	case vm.Status.VMID != "", obs.nameErr == nil && (obs.checked || obs.Claimed == vm.Spec.VMName && !unchecked(vm, obs)):
 		c.Status, c.Reason, c.Message = metav1.ConditionTrue, pcapi.AvailableReason, fmt.Sprintf("the cloud lets %q be used", vm.Spec.VMName)
 	case obs.rival != nil:
 		c.Status, c.Reason, c.Message = metav1.ConditionFalse, pcapi.TakenReason, obs.rival.Error()

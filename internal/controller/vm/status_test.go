@@ -214,7 +214,11 @@ func TestReportNameChecked(t *testing.T) {
 	}{
 		{name: "not checked: Unknown", vm: vmWith(), obs: obsWith(everything), want: nameUnchecked},
 		{name: "allowed in this reconcile: Available", vm: vmWith(), obs: obsWith(everything, checked), want: nameFree},
-		{name: "claimed: Available", vm: vmWith(), obs: obsWith(everything, claimed), want: nameFree},
+		{name: "claimed, no keys: Available", vm: vmWith(), obs: obsWith(withoutKeys, claimed), want: nameFree},
+		{name: "claimed and checked earlier: Available", vm: vmWith(nameChecked), obs: obsWith(everything, claimed), want: nameFree},
+		{name: "created with its claim: Unknown", vm: vmWith(), obs: obsWith(everything, claimed), want: nameUnchecked},
+		{name: "created with its claim, create in progress: Available", vm: vmWith(), obs: obsWith(everything, claimed, func(s *observation) { s.Operation.ID = "op1" }), want: nameFree},
+		{name: "claimed, cloud unavailable: Unknown", vm: vmWith(), obs: obsWith(nil, claimed, unavailable), want: nameUnchecked},
 		{name: "another name is claimed: Unknown", vm: vmWith(), obs: obsWith(everything, claimedOtherName), want: nameUnchecked},
 		{name: "prohibited by the check: Prohibited", vm: vmWith(), obs: obsWith(everything, refusal(errProhibited)), want: `NameChecked=False Prohibited: check name "web": not allowed`},
 		{name: "taken in the cloud: Taken", vm: vmWith(), obs: obsWith(everything, refusal(errTaken)), want: `NameChecked=False Taken: check name "web": the name is in use`},
@@ -377,7 +381,7 @@ func TestReportSummary(t *testing.T) {
 func TestReportIsStableOverTime(t *testing.T) {
 	exhaust(func(p pick) {
 		vm, obs := situation(p)
-		twin := *vm
+		twin := vm.DeepCopy()
 		planned := pure.Plan(vm, obs)
 		steps, outcome := planned.Names(), planned.Outcome
 		pure.Report(vm, obs, outcome)
@@ -389,8 +393,8 @@ func TestReportIsStableOverTime(t *testing.T) {
 			s.CreatedAt, s.UpdatedAt, s.CPUUtilization = s.CreatedAt.Add(time.Hour), s.UpdatedAt.Add(time.Hour), new(int)
 			later.Resource = &s
 		}
-		again := pure.Plan(&twin, &later)
-		pure.Report(&twin, &later, again.Outcome)
+		again := pure.Plan(twin, &later)
+		pure.Report(twin, &later, again.Outcome)
 		if !slices.Equal(steps, again.Names()) {
 			t.Fatalf("steps change over time:\n%s", cmp.Diff(steps, again.Names()))
 		}

@@ -50,6 +50,16 @@ func (k *kind) checkName(ctx context.Context, vm *pcapi.VM, obs *observation) er
 		obs.checked = true
 		return nil
 	}
+	if cloud.Is(err, cloud.Taken) && obs.Claimed == vm.Spec.VMName {
+		// By the create of another manager, perhaps: the VM may have been created with its claim.
+		switch {
+		case !obs.Looked:
+			return k.Steps.Look.Run(ctx, vm, obs)
+		case obs.SettleTimeLeft > 0 && unlisted(vm, obs):
+			return reconciler.Wait(obs.SettleTimeLeft, pcapi.OutcomeUnknownReason,
+				"%v; an earlier create of this VM may have taken it: its server is looked for until the Cloud's settleTime has passed", cloud.Public(err))
+		}
+	}
 	if outcome := k.Refused(vm, obs, err); outcome != nil {
 		return outcome
 	}

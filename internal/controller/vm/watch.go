@@ -20,7 +20,8 @@ import (
 
 // Priorities of the queue: what a person requested, then members of groups,
 // which come by the thousand, then work under way, then what changed in the
-// cloud. VMs that exist at a start, and periodic reconciles, come last.
+// cloud. VMs that exist at a start without a pending request, and periodic reconciles,
+// come last.
 const (
 	priorityRequest  = 100
 	priorityMember   = 75
@@ -54,7 +55,7 @@ var _ handler.EventHandler = enqueue{}
 
 func (enqueue) Create(_ context.Context, e event.CreateEvent, q queue) {
 	priority := requested(e.Object)
-	if e.IsInInitialList {
+	if e.IsInInitialList && !requestPending(e.Object) {
 		priority = handler.LowPriority
 	}
 	add(q, priority, requestFor(e.Object))
@@ -66,6 +67,14 @@ func (enqueue) Update(_ context.Context, e event.UpdateEvent, q queue) {
 
 func (enqueue) Delete(context.Context, event.DeleteEvent, queue)   {}
 func (enqueue) Generic(context.Context, event.GenericEvent, queue) {}
+
+// requestPending reports whether somebody requested what the status does not reflect yet: a
+// VM that was created, changed or deleted while no manager ran must not wait until all others
+// have been reconciled.
+func requestPending(o client.Object) bool {
+	vm, isVM := o.(*pcapi.VM)
+	return isVM && (!vm.DeletionTimestamp.IsZero() || vm.Status.ObservedGeneration != vm.Generation)
+}
 
 // requested returns the priority of what somebody requests of a VM, or of its group.
 func requested(o client.Object) int {

@@ -45,13 +45,24 @@ func (p *plainQueue) Add(r reconcile.Request) { p.queued = append(p.queued, r.Na
 
 func TestEnqueueSetsPriority(t *testing.T) {
 	vm := vmWith()
+	reported := func(vm *pcapi.VM) { vm.Status.ObservedGeneration = vm.Generation }
+	started := func(vm *pcapi.VM) func(q queue) {
+		return func(q queue) {
+			enqueue{}.Create(t.Context(), event.CreateEvent{Object: vm, IsInInitialList: true}, q)
+		}
+	}
+	changed := vmWith(reported)
+	changed.Generation = 2
 	tests := []struct {
 		name string
 		do   func(q queue)
 		want []queuedRequest
 	}{
 		{name: "created: priority of a request", do: func(q queue) { enqueue{}.Create(t.Context(), event.CreateEvent{Object: vm}, q) }, want: []queuedRequest{{"ns/a", priorityRequest}}},
-		{name: "in the initial list: low priority", do: func(q queue) { enqueue{}.Create(t.Context(), event.CreateEvent{Object: vm, IsInInitialList: true}, q) }, want: []queuedRequest{{"ns/a", handler.LowPriority}}},
+		{name: "in the initial list: low priority", do: started(vmWith(recorded, reported)), want: []queuedRequest{{"ns/a", handler.LowPriority}}},
+		{name: "in the initial list, never reconciled: priority of a request", do: started(vm), want: []queuedRequest{{"ns/a", priorityRequest}}},
+		{name: "in the initial list, changed since: priority of a request", do: started(changed), want: []queuedRequest{{"ns/a", priorityRequest}}},
+		{name: "in the initial list, being deleted: priority of a request", do: started(vmWith(recorded, reported, deleted)), want: []queuedRequest{{"ns/a", priorityRequest}}},
 		{name: "updated: priority of a request", do: func(q queue) { enqueue{}.Update(t.Context(), event.UpdateEvent{ObjectOld: vm, ObjectNew: vm}, q) }, want: []queuedRequest{{"ns/a", priorityRequest}}},
 		{name: "deleted: not queued", do: func(q queue) { enqueue{}.Delete(t.Context(), event.DeleteEvent{Object: vm}, q) }},
 		{name: "generic event: not queued", do: func(q queue) { enqueue{}.Generic(t.Context(), event.GenericEvent{Object: vm}, q) }},
