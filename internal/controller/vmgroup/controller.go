@@ -9,6 +9,7 @@
 //	moves.go       which members are created, changed and deleted (pure)
 //	plan.go        the steps and the outcome (pure)
 //	steps.go       what the steps do
+//	pace.go        how many members a step changes, and how many at a time
 //	status.go      the status (pure)
 package vmgroup
 
@@ -56,25 +57,29 @@ type (
 
 // kind is what the engine needs to know of groups.
 type kind struct {
-	client client.Client
-	scope  tenancy.Scope
-	clock  func() time.Time
+	client   client.Client
+	recorder events.EventRecorder
+	scope    tenancy.Scope
+	clock    func() time.Time
 	// refused holds names that other objects or servers turned out to have.
 	refused refused
 	// failures delays the replacement of members that keep failing.
 	failures failures
 	// sizes delays the reconciles of large groups.
 	sizes sizes
+	// paces and tallies hold how far steps are that take several reconciles.
+	paces   paces
+	tallies tallies
 }
 
 // New returns the reconciler of groups.
 func New(c client.Client, recorder events.EventRecorder, opts controller.Options) *reconciler.Reconciler[*pcapi.VmGroup, *observation] {
-	return newKind(c, opts).reconciler(recorder, opts)
+	return newKind(c, recorder, opts).reconciler(opts)
 }
 
-func newKind(c client.Client, opts controller.Options) *kind {
+func newKind(c client.Client, recorder events.EventRecorder, opts controller.Options) *kind {
 	return &kind{
-		client: c, scope: opts.Scope, clock: opts.Clock, refused: newRefused(opts.Clock),
+		client: c, recorder: recorder, scope: opts.Scope, clock: opts.Clock, refused: newRefused(opts.Clock),
 		failures: failures{
 			next:    map[types.UID]time.Time{},
 			backoff: workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](firstBackoff, lastBackoff),
@@ -82,12 +87,19 @@ func newKind(c client.Client, opts controller.Options) *kind {
 	}
 }
 
-func (k *kind) reconciler(recorder events.EventRecorder, opts controller.Options) *reconciler.Reconciler[*pcapi.VmGroup, *observation] {
+func (k *kind) reconciler(opts controller.Options) *reconciler.Reconciler[*pcapi.VmGroup, *observation] {
 	return &reconciler.Reconciler[*pcapi.VmGroup, *observation]{
-		Client: k.client, Recorder: recorder, Deadline: deadline, Kind: k, Reported: k.reported, Leading: opts.Leading,
+		Client: k.client, Recorder: k.recorder, Deadline: deadline, Kind: k, Reported: k.reported, Leading: opts.Leading,
 		Owns:     controller.Owns(opts.Scope, k.client, opts.Live, k.cloudOf),
-		Disowned: func(g *pcapi.VmGroup) { k.failures.forget(g.UID) },
+		Disowned: func(g *pcapi.VmGroup) { k.forget(g.UID) },
 	}
+}
+
+// forget drops what is remembered of a group that is gone, or another manager's.
+func (k *kind) forget(uid types.UID) {
+	k.failures.forget(uid)
+	k.sizes.set(uid, 0)
+	k.forgetSteps(uid)
 }
 
 func (k *kind) New() *pcapi.VmGroup { return &pcapi.VmGroup{} }
@@ -96,11 +108,18 @@ func (k *kind) Finalizer() string { return pcapi.VmGroupFinalizer }
 
 func (k *kind) EventConditions() []string { return []string{pcapi.DeletingCondition} }
 
-// reported forgets the failures of a group that is in sync.
+// reported forgets the failures of a group that is in sync, and steps that were not
+// continued because somebody changed its size meanwhile.
 func (k *kind) reported(g *pcapi.VmGroup, _ *observation, outcome error) {
 	if outcome == nil {
 		k.failures.healed(g.UID, k.clock())
+		k.forgetSteps(g.UID)
 	}
+}
+
+func (k *kind) forgetSteps(uid types.UID) {
+	k.paces.take(uid)
+	k.tallies.forget(uid, creation, deletion, update)
 }
 
 // SetupWithManager sets up the VmGroup controller with the manager.
@@ -108,7 +127,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts controller.Opt
 	if err := addIndexes(ctx, mgr.GetFieldIndexer()); err != nil {
 		return err
 	}
-	k := newKind(mgr.GetClient(), opts)
+	k := newKind(mgr.GetClient(), mgr.GetEventRecorder("private-cloud-operator"), opts)
 	return k.watch(ctx, ctrl.NewControllerManagedBy(mgr).Named("vmgroup"), mgr.GetCache()).
-		Complete(k.reconciler(mgr.GetEventRecorder("private-cloud-operator"), opts))
+		Complete(k.reconciler(opts))
 }

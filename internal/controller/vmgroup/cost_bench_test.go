@@ -33,7 +33,7 @@ func BenchmarkCostOfReconcile(b *testing.B) {
 		}
 		k := newKind(cached.Client(b, func(ctx context.Context, indexer client.FieldIndexer) error {
 			return indexer.IndexField(ctx, &pcapi.VM{}, memberIndex, groupOf)
-		}, objects...), controller.Options{Clock: time.Now})
+		}, objects...), nil, controller.Options{Clock: time.Now})
 		for b.Loop() {
 			obs, err := k.Observe(b.Context(), g)
 			if err != nil || len(obs.members) != n {
@@ -101,7 +101,7 @@ func BenchmarkCostOfFreeNames(b *testing.B) {
 		for i := range members {
 			members[i] = vm(memberName(g, i))
 		}
-		k, obs := newKind(nil, controller.Options{Clock: time.Now}), observed(members)
+		k, obs := newKind(nil, nil, controller.Options{Clock: time.Now}), observed(members)
 		for b.Loop() {
 			if names := k.freeNames(g, obs, maxChanges); len(names) != maxChanges {
 				b.Fatalf("%d names", len(names))

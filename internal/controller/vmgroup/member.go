@@ -6,8 +6,9 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,12 +33,57 @@ const (
 // memberName is the name of a group's nth member: a function of the group's UID
 // and n, so that two managers that create the same member create it once.
 func memberName(g *pcapi.VmGroup, n int) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%d", g.UID, n))
-	text := make([]byte, letters)
-	for i := range text {
-		text[i] = 'a' + sum[i]%26
+	m := memberNamesOf(g)
+	return m.name(m.suffix(n))
+}
+
+// memberNames makes the names of a group's members.
+type memberNames struct {
+	prefix string
+	// hashed is what a suffix is made of, up to the number of the member.
+	hashed []byte
+}
+
+// suffix is the part of a name in which the members of a group differ.
+type suffix [letters]byte
+
+func memberNamesOf(g *pcapi.VmGroup) memberNames {
+	return memberNames{prefix: names.Bounded(maxVMName-len(infix)-letters, g.Name) + infix, hashed: append([]byte(g.UID), '/')}
+}
+
+func (m memberNames) name(s suffix) string { return m.prefix + string(s[:]) }
+
+// suffix returns the suffix of the nth member.
+func (m memberNames) suffix(n int) suffix {
+	sum := sha256.Sum256(strconv.AppendInt(m.hashed, int64(n), 10))
+	var s suffix
+	for i := range s {
+		s[i] = 'a' + sum[i]%26
 	}
-	return names.Bounded(maxVMName-len(infix)-letters, g.Name) + infix + string(text)
+	return s
+}
+
+// free returns the first n names that no member has and refused does not return true for.
+// It looks at each member once and makes only the names that it returns: beside that, a
+// member costs one hash.
+func (m memberNames) free(members []*pcapi.VM, n int, refused func(string) bool) []string {
+	used := make(map[suffix]bool, len(members))
+	for _, vm := range members {
+		if s, ok := strings.CutPrefix(vm.Name, m.prefix); ok && len(s) == letters {
+			used[suffix([]byte(s))] = true
+		}
+	}
+	free := make([]string, 0, n)
+	for i := 0; len(free) < n; i++ {
+		s := m.suffix(i)
+		if used[s] {
+			continue
+		}
+		if name := m.name(s); !refused(name) {
+			free = append(free, name)
+		}
+	}
+	return free
 }
 
 // folderOf is the cloud's folder of a group's members.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -30,9 +31,11 @@ type observation struct {
 	// template is what members are created from, and revision its hash.
 	template template
 	revision string
-	// caps is what the Cloud can do, and step its utilizationStep.
-	caps cloud.Capabilities
-	step int32
+	// caps is what the Cloud can do, and step its utilizationStep. reachable is whether it
+	// is ready.
+	caps      cloud.Capabilities
+	reachable bool
+	step      int32
 	// members of the group, by name, including those that are being deleted. They are
 	// shared with the cache and must not be changed.
 	members []*pcapi.VM
@@ -120,6 +123,7 @@ func (k *kind) observeCloud(ctx context.Context, g *pcapi.VmGroup, obs *observat
 	for _, capability := range c.Status.Capabilities {
 		obs.caps = append(obs.caps, cloud.Capability(capability))
 	}
+	obs.reachable = meta.IsStatusConditionTrue(c.Status.Conditions, pcapi.ReadyCondition)
 	obs.step = max(1, c.Spec.UtilizationStep)
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
@@ -29,7 +30,7 @@ func kindReading(t *testing.T, objects ...client.Object) *kind {
 		}
 	}
 	c := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithIndex(&pcapi.VM{}, memberIndex, groupOf).Build()
-	return newKind(c, controller.Options{Clock: func() time.Time { return dawn }})
+	return newKind(c, &events.FakeRecorder{}, controller.Options{Clock: func() time.Time { return dawn }})
 }
 
 // observe observes a group of the namespace ns among these objects.
@@ -159,6 +160,52 @@ func TestCloudOfAGroup(t *testing.T) {
 			got, err := kindReading(t, append(tc.members(tc.group), ns)...).cloudOf(t.Context(), tc.group)
 			if err != nil || got != tc.want {
 				t.Errorf("cloudOf: %q, %v; want %q", got, err, tc.want)
+			}
+		})
+	}
+}
+
+func TestMembersAreCreatedWithTheirClaim(t *testing.T) {
+	ready := func(c *pcapi.Cloud) {
+		c.Status.Conditions = []metav1.Condition{{Type: pcapi.ReadyCondition, Status: metav1.ConditionTrue}}
+	}
+	can := func(capabilities ...string) func(*pcapi.Cloud) {
+		return func(c *pcapi.Cloud) { c.Status.Capabilities = capabilities }
+	}
+	for name, test := range map[string]struct {
+		cloud []func(*pcapi.Cloud)
+		group func(*pcapi.VmGroup)
+		want  bool
+	}{
+		"keys and labels":                            {[]func(*pcapi.Cloud){ready, can("idempotency", "labels")}, nil, true},
+		"keys alone":                                 {[]func(*pcapi.Cloud){ready, can("idempotency")}, nil, false},
+		"labels alone":                               {[]func(*pcapi.Cloud){ready, can("labels", "uniqueNames")}, nil, false},
+		"the Cloud is not ready":                     {[]func(*pcapi.Cloud){can("idempotency", "labels")}, nil, false},
+		"the members wait for a Network":             {[]func(*pcapi.Cloud){ready, can("idempotency", "labels")}, func(g *pcapi.VmGroup) { g.Spec.NetworkRef = &pcapi.NetworkReference{Name: "net"} }, false},
+		"keys and labels, with further capabilities": {[]func(*pcapi.Cloud){ready, can("idempotency", "labels", "uniqueNames")}, nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := groupOfSize(1, func(g *pcapi.VmGroup) { g.Namespace, g.Spec.CloudRef = "ns", &pcapi.CloudReference{Name: "home"} })
+			if test.group != nil {
+				test.group(g)
+			}
+			k := kindReading(t, listedCloud(test.cloud...), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})
+			obs, err := k.Observe(t.Context(), g)
+			if err != nil {
+				t.Fatal(err)
+			}
+			vm, err := k.member(g, obs, "web-1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := &metav1.ObjectMeta{}
+			if test.want {
+				want.Finalizers = []string{pcapi.VMFinalizer}
+				want.Annotations = map[string]string{pcapi.ClaimedNameAnnotation: vm.Spec.VMName, pcapi.ClaimedCloudAnnotation: "home"}
+			}
+			got := &metav1.ObjectMeta{Finalizers: vm.Finalizers, Annotations: vm.Annotations}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("claim (-want +got):\n%s", diff)
 			}
 		})
 	}

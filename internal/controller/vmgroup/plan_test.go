@@ -238,7 +238,7 @@ func TestGroupInSyncForgetsItsFailures(t *testing.T) {
 }
 
 func TestDeletedGroupIsForgotten(t *testing.T) {
-	k, g := newKind(nil, controller.Options{Clock: func() time.Time { return dawn }}), groupOfSize(1)
+	k, g := newKind(nil, nil, controller.Options{Clock: func() time.Time { return dawn }}), groupOfSize(1)
 	k.failures.replaced(g.UID, dawn)
 	k.sizes.set(g.UID, 10_000)
 	k.forgetDeleted().Delete(t.Context(), event.DeleteEvent{Object: g}, nil)

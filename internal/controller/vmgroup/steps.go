@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,18 +15,38 @@ import (
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
-const (
-	// maxInFlight bounds the writes of one step that are under way at a time.
-	maxInFlight = 16
-	// maxChanges bounds the members that one step changes, so that the status
-	// shows progress.
-	maxChanges = 500
-	// continueAfter is the time until the reconcile that changes the rest.
-	continueAfter = 100 * time.Millisecond
+// change is what a step does with members.
+type change struct{ reason, action, verb string }
+
+// The changes of members of which a group records an event.
+var (
+	creation = change{"MembersCreated", "Create", "created"}
+	deletion = change{"MembersDeleted", "Delete", "deleted"}
+	update   = change{"MembersUpdated", "Update", "updated"}
 )
+
+// changeMembers changes n members with do. It records one event for all of them, also if
+// that takes several reconciles.
+func (k *kind) changeMembers(g *pcapi.VmGroup, n int, c change, do func(i int) error) error {
+	changed, err := k.forEach(g, n, do)
+	total := k.tallies.add(g.UID, c, changed)
+	if reconciler.Reason(err) == pcapi.ScalingReason { // the next reconcile continues
+		return err
+	}
+	k.tallies.forget(g.UID, c)
+	switch total {
+	case 0:
+	case 1:
+		k.recorder.Eventf(g, nil, corev1.EventTypeNormal, c.reason, c.action, "%s 1 member", c.verb)
+	default:
+		k.recorder.Eventf(g, nil, corev1.EventTypeNormal, c.reason, c.action, "%s %d members", c.verb, total)
+	}
+	return err
+}
 
 // claim adds the finalizer.
 func (k *kind) claim() step {
@@ -50,7 +70,7 @@ func (k *kind) remove(m moves) step {
 		if m.replaces {
 			k.failures.replaced(g.UID, k.clock())
 		}
-		return inBatches(len(m.remove), func(i int) error {
+		return k.changeMembers(g, len(m.remove), deletion, func(i int) error {
 			vm := m.remove[i]
 			if nameless(vm) {
 				k.refused.add(g, vm.Name)
@@ -70,11 +90,12 @@ func (k *kind) remove(m moves) step {
 // were installed; then it would delete members whose owner is gone.
 func (k *kind) disown() step {
 	return step{Name: "Disown", Needs: reconciler.Mutates, Run: func(ctx context.Context, g *pcapi.VmGroup, obs *observation) error {
-		return inBatches(len(obs.members), func(i int) error {
+		_, err := k.forEach(g, len(obs.members), func(i int) error {
 			return k.patch(ctx, obs.members[i], "disown", func(vm *pcapi.VM) {
 				vm.OwnerReferences = slices.DeleteFunc(vm.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == g.UID })
 			})
 		})
+		return err
 	}}
 }
 
@@ -83,7 +104,7 @@ func (k *kind) disown() step {
 func (k *kind) align(m moves) step {
 	return step{Name: "Align", Needs: reconciler.Mutates, Run: func(ctx context.Context, g *pcapi.VmGroup, obs *observation) error {
 		changed := slices.Concat(m.align, m.start)
-		return inBatches(len(changed), func(i int) error {
+		return k.changeMembers(g, len(changed), update, func(i int) error {
 			return k.patch(ctx, changed[i], "update", func(vm *pcapi.VM) {
 				vm.Spec.PowerState = pcapi.PowerOn
 				if i < len(m.align) {
@@ -113,7 +134,7 @@ func (k *kind) patch(ctx context.Context, observed *pcapi.VM, what string, chang
 func (k *kind) create(m moves) step {
 	return step{Name: "Create", Needs: reconciler.Mutates, Run: func(ctx context.Context, g *pcapi.VmGroup, obs *observation) error {
 		names := k.freeNames(g, obs, min(m.create, maxChanges))
-		return inBatches(m.create, func(i int) error {
+		return k.changeMembers(g, m.create, creation, func(i int) error {
 			vm, err := k.member(g, obs, names[i])
 			if err != nil {
 				return err
@@ -144,17 +165,7 @@ func (k *kind) alreadyExists(ctx context.Context, g *pcapi.VmGroup, name string,
 
 // freeNames returns the first n names of the group that are not known to be taken.
 func (k *kind) freeNames(g *pcapi.VmGroup, obs *observation, n int) []string {
-	used := make(map[string]bool, len(obs.members))
-	for _, vm := range obs.members {
-		used[vm.Name] = true
-	}
-	free := make([]string, 0, n)
-	for i := 0; len(free) < n; i++ {
-		if name := memberName(g, i); !used[name] && !k.refused.has(g, name) {
-			free = append(free, name)
-		}
-	}
-	return free
+	return memberNamesOf(g).free(obs.members, n, func(name string) bool { return k.refused.has(g, name) })
 }
 
 // member returns a new member of the group.
@@ -171,7 +182,17 @@ func (k *kind) member(g *pcapi.VmGroup, obs *observation, name string) (*pcapi.V
 	if obs.caps.Has(cloud.Folders) {
 		vm.Spec.Folder = folderOf(g)
 	}
+	if obs.claimsMembers() {
+		vm.Finalizers, vm.Annotations = []string{pcapi.VMFinalizer}, external.ClaimAnnotations(name, obs.template.Cloud)
+	}
 	return vm, controllerutil.SetControllerReference(g, vm, k.client.Scheme())
+}
+
+// claimsMembers reports whether members are created with their claim, which saves the
+// write of it. Keys and labels make that safe. A member without a server could otherwise
+// not be deleted while the Cloud is away or the member waits for its Network.
+func (obs *observation) claimsMembers() bool {
+	return obs.reachable && obs.template.Network == "" && obs.caps.Has(cloud.Idempotency) && obs.caps.Has(cloud.Labels)
 }
 
 // clone copies a value. Members share none, because the response to a write is
@@ -189,29 +210,4 @@ func labelled(labels map[string]string, g *pcapi.VmGroup, obs *observation) map[
 	maps.Copy(set, labels)
 	set[pcapi.GroupLabel], set[pcapi.RevisionLabel] = labelOf(g), obs.revision
 	return set
-}
-
-// inBatches calls do for the first maxChanges of n indices, in batches of 1, 2,
-// 4, … up to maxInFlight, and stops after a batch with a failure. If indices are
-// left, the outcome is a wait for the next reconcile.
-func inBatches(n int, do func(i int) error) error {
-	end := min(n, maxChanges)
-	for begin, size := 0, 1; begin < end; begin, size = begin+size, min(2*size, maxInFlight) {
-		batch := min(size, end-begin)
-		failures := make([]error, batch)
-		var running sync.WaitGroup
-		for i := range batch {
-			running.Go(func() { failures[i] = do(begin + i) })
-		}
-		running.Wait()
-		for _, err := range failures {
-			if err != nil {
-				return err
-			}
-		}
-	}
-	if end < n {
-		return reconciler.Wait(continueAfter, pcapi.ScalingReason, "going on with the members")
-	}
-	return nil
 }

@@ -51,8 +51,7 @@ func (k *kind) watch(ctx context.Context, b *builder.Builder, reader client.Read
 // also of those whose finalizer somebody else removed.
 func (k *kind) forgetDeleted() handler.EventHandler {
 	return handler.Funcs{DeleteFunc: func(_ context.Context, e event.DeleteEvent, _ queue) {
-		k.failures.forget(e.Object.GetUID())
-		k.sizes.set(e.Object.GetUID(), 0)
+		k.forget(e.Object.GetUID())
 	}}
 }
 

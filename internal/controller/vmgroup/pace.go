@@ -1,0 +1,168 @@
+package vmgroup
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/reconciler"
+)
+
+const (
+	// maxInFlight bounds the writes of one step that are under way at a time.
+	maxInFlight = 16
+	// slowInFlight is how many may be under way however long they take: each write may be
+	// slow because of an admission webhook, although the API server is not busy.
+	slowInFlight = 4
+	// maxChanges bounds the members that one step changes, and maxStep the time after
+	// which it begins no further change, so that the status shows progress at any pace.
+	maxChanges = 500
+	maxStep    = 5 * time.Second
+	// continueAfter is the time until the reconcile that changes the rest.
+	continueAfter = 10 * time.Millisecond
+	// slow is the time from which on a write counts as held up by the API server. The
+	// shortest Retry-After is a second, after which the client sends the write again.
+	slow = time.Second
+)
+
+// pace is how many writes of a step may be under way. It begins with one, grows with each
+// write, and is halved, down to slowInFlight, when writes take long: when the API server
+// answers 429, or lets them wait as API priority and fairness does.
+type pace struct {
+	limit int
+	// lowered is when it was last halved. Writes that were sent before do not count again.
+	lowered time.Time
+}
+
+// ended records a write that began and ended.
+func (p *pace) ended(began, now time.Time) {
+	switch {
+	case now.Sub(began) < slow, p.limit < slowInFlight:
+		p.limit = min(p.limit+1, maxInFlight)
+	case !began.Before(p.lowered):
+		p.limit, p.lowered = max(slowInFlight, p.limit/2), now
+	}
+}
+
+// paces remembers the pace of groups whose step is to be continued. The zero value is
+// ready for use.
+type paces struct {
+	mu sync.Mutex
+	of map[types.UID]pace
+}
+
+// take returns the pace with which a step begins, and forgets it.
+func (p *paces) take(uid types.UID) pace {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	kept, ok := p.of[uid]
+	delete(p.of, uid)
+	if !ok {
+		return pace{limit: 1}
+	}
+	return kept
+}
+
+func (p *paces) keep(uid types.UID, current pace) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.of == nil {
+		p.of = map[types.UID]pace{}
+	}
+	p.of[uid] = current
+}
+
+// forEach calls do for the first maxChanges of n indices, one at first and at most
+// maxInFlight at a time, and begins no further call after a failure. It returns how many
+// succeeded. If indices are left, the outcome is a wait for the next reconcile, which
+// continues at the same pace, or with a single write if the API server held writes up for
+// too long.
+func (k *kind) forEach(g *pcapi.VmGroup, n int, do func(i int) error) (succeeded int, err error) {
+	type result struct {
+		began time.Time
+		err   error
+	}
+	var (
+		current       = k.paces.take(g.UID)
+		results       = make(chan result)
+		end           = min(n, maxChanges)
+		start         = k.clock()
+		next, running int
+	)
+	for {
+		for err == nil && next < end && running < current.limit && k.clock().Sub(start) < maxStep {
+			i, began := next, k.clock()
+			go func() { results <- result{began, do(i)} }()
+			next++
+			running++
+		}
+		if running == 0 {
+			break
+		}
+		r := <-results
+		running--
+		current.ended(r.began, k.clock())
+		if r.err == nil {
+			succeeded++
+		} else if err == nil {
+			err = r.err
+		}
+	}
+	switch delay, held := heldUp(err); {
+	case held:
+		return succeeded, reconciler.Wait(delay, pcapi.ScalingReason, "the API server has too many requests: going on with the members later")
+	case err == nil && next < n:
+		k.paces.keep(g.UID, current)
+		return succeeded, reconciler.Wait(continueAfter, pcapi.ScalingReason, "going on with the members")
+	}
+	return succeeded, err
+}
+
+// heldUp reports whether the API server refused a request for now, or did not answer it in
+// time, and how long to wait. A request that got no answer may have taken effect, which the
+// next reconcile observes.
+func heldUp(err error) (time.Duration, bool) {
+	if apierrors.IsTooManyRequests(err) {
+		delay, _ := apierrors.SuggestsClientDelay(err)
+		return max(slow, time.Duration(delay)*time.Second), true
+	}
+	return slow, errors.Is(err, context.DeadlineExceeded) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err)
+}
+
+// tallies counts the changes of steps that take several reconciles. The zero value is
+// ready for use.
+type tallies struct {
+	mu sync.Mutex
+	of map[types.UID]map[change]int
+}
+
+// add adds n changes of a group's members, and returns how many there were until now.
+func (t *tallies) add(group types.UID, c change, n int) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.of == nil {
+		t.of = map[types.UID]map[change]int{}
+	}
+	if t.of[group] == nil {
+		t.of[group] = map[change]int{}
+	}
+	t.of[group][c] += n
+	return t.of[group][c]
+}
+
+// forget drops the counts of changes of a group.
+func (t *tallies) forget(group types.UID, changes ...change) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, c := range changes {
+		delete(t.of[group], c)
+	}
+	if len(t.of[group]) == 0 {
+		delete(t.of, group)
+	}
+}
