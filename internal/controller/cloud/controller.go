@@ -41,9 +41,11 @@ import (
 const (
 	// deadline bounds one reconcile, which may list the largest clouds.
 	deadline = 5 * time.Minute
-	// workers is the number of Clouds that are listed concurrently; one that does
-	// not answer occupies one of them.
-	workers = 8
+	// workers is the number of Clouds that are reconciled concurrently. One that does
+	// not answer occupies a worker, which costs little while it waits: there are more
+	// workers than Clouds in almost every installation. The memory of listings is
+	// bounded by inventory.Directory.List.
+	workers = 256
 )
 
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=clouds,verbs=get;list;watch;create;patch
