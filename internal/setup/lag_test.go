@@ -7,15 +7,18 @@ import (
 	"sync"
 )
 
-// lag holds back what the watches of Clouds report between begin and end, as a slow
+// lag holds back what the watches of a resource report between begin and end, as a slow
 // watch does.
 type lag struct {
+	// resource is the plural name of the resource.
+	resource string
+
 	mu   sync.Mutex
 	over chan struct{}
 }
 
-func newLag() *lag {
-	l := &lag{over: make(chan struct{})}
+func newLag(resource string) *lag {
+	l := &lag{resource: resource, over: make(chan struct{})}
 	close(l.over)
 	return l
 }
@@ -45,11 +48,11 @@ func (l *lag) wait() {
 	<-over
 }
 
-// wrap returns a transport whose watches of Clouds lag.
+// wrap returns a transport whose watches of the resource lag.
 func (l *lag) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		response, err := next.RoundTrip(r)
-		if err == nil && strings.HasSuffix(r.URL.Path, "/clouds") && r.URL.Query().Has("watch") {
+		if err == nil && strings.HasSuffix(r.URL.Path, "/"+l.resource) && r.URL.Query().Has("watch") {
 			response.Body = lagging{ReadCloser: response.Body, lag: l}
 		}
 		return response, err

@@ -48,7 +48,7 @@ type split struct {
 
 func newSplit(tt *testing.T) *split {
 	tt.Helper()
-	s := &split{replicas: newReplicas(tt), whole: tt, managers: map[string]*testkit.Manager{}, lag: newLag()}
+	s := &split{replicas: newReplicas(tt), whole: tt, managers: map[string]*testkit.Manager{}, lag: newLag("clouds")}
 	var err error
 	s.fallback, err = testkit.ServeCloud(mockcloud.Options{})
 	s.Expect(err).NotTo(HaveOccurred())
