@@ -128,6 +128,10 @@ bench: bin/manager bin/mockcloud bin/vcsim assets ## Measure the cost of VMs and
 bench-costs: ## Measure what one object costs beside 1,000, 10,000 and 50,000 others, with Go benchmarks (docs/development/benchmarks.md).
 	@go test -run '^$$' -bench Cost -benchtime $(or $(BENCHTIME),100x) ./internal/...
 
+.PHONY: bench-scale
+bench-scale: bin/manager bin/mockcloud assets ## Measure the operator with 50,000 VMs on one Cloud, at rest and while it starts, in about half an hour (docs/development/benchmarks.md).
+	@KUBEBUILDER_ASSETS=$$(hack/kube-assets.sh) go run ./test/bench --parts=scale $(ARGS)
+
 # What cannot be built is named in the table.
 .PHONY: bench-peers
 bench-peers: bin/manager bin/mockcloud bin/seedcontroller assets ## Build OpenTofu and a plain controller, let them and the operator do the same work, and print a table (docs/development/benchmarks.md).

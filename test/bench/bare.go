@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/google/uuid"
 	eventsv1 "k8s.io/api/events/v1"
@@ -28,18 +27,44 @@ import (
 // bareQueue is the maximum number of VMs that wait for a worker.
 const bareQueue = 100_000
 
-// bareLoop is the lower bound of the cost to make VM objects Ready: it watches for
-// new objects and sends the same writes as the operator, without a cloud, a cache
-// or a queue.
+// bareLoop is the lower bound of the cost to make VM objects Ready, and to release
+// deleted ones: it watches the objects and sends the same writes as the operator,
+// without a cloud, a cache or a queue.
 type bareLoop struct {
 	vms     rest.Interface
 	events  kubernetes.Interface
 	params  runtime.ParameterCodec
 	workers int
-	// sample is a VM that the operator made Ready, and event its event.
+	// sample is a VM that the operator made Ready.
 	sample pcapi.VM
-	event  eventsv1.Event
 	status []byte
+	// created and deleted are the events that the operator recorded of the sample.
+	created, deleted *eventsv1.Event
+}
+
+// task is what the loop does for the VMs of some events.
+type task struct {
+	// due reports whether the VM of an event of the watch is to be written. It is true
+	// of one event of a VM. isNew is whether the VM did not exist when the watch began.
+	due func(event watch.EventType, vm *pcapi.VM, isNew bool) bool
+	// write sends the writes but the event.
+	write func(ctx context.Context, vm *pcapi.VM) error
+	// event is recorded of each VM.
+	event *eventsv1.Event
+}
+
+// making makes new VMs Ready.
+func (b *bareLoop) making() task {
+	return task{event: b.created, write: b.makeReady, due: func(event watch.EventType, _ *pcapi.VM, isNew bool) bool {
+		return event == watch.Added && isNew
+	}}
+}
+
+// releasing releases deleted VMs.
+func (b *bareLoop) releasing() task {
+	return task{event: b.deleted, write: b.release, due: func(event watch.EventType, vm *pcapi.VM, _ bool) bool {
+		return event == watch.Modified && !vm.DeletionTimestamp.IsZero() && len(vm.Finalizers) > 0
+	}}
 }
 
 // newBareLoop returns a loop that writes the same as the operator wrote for the VM
@@ -64,22 +89,27 @@ func newBareLoop(ctx context.Context, s *stage, sample string) (*bareLoop, error
 	if loop.status, err = json.Marshal(loop.sample.Status); err != nil {
 		return nil, err
 	}
-	var events eventsv1.EventList
-	if err := s.client.List(ctx, &events, client.InNamespace(namespace)); err != nil {
-		return nil, err
-	}
-	for _, event := range events.Items {
-		if event.Regarding.UID == loop.sample.UID {
-			loop.event = event
-			return loop, nil
-		}
-	}
-	return nil, fmt.Errorf("the operator recorded no event about VM %s", sample)
+	loop.created, err = loop.eventOf(ctx, pcapi.CreatedReason)
+	return loop, err
 }
 
-// start starts the watch. After ctx has ended and everything is written, the
-// channel receives the error.
-func (b *bareLoop) start(ctx context.Context) (<-chan error, error) {
+// eventOf returns the event that the operator recorded of the sample with a reason.
+func (b *bareLoop) eventOf(ctx context.Context, reason string) (*eventsv1.Event, error) {
+	list, err := b.events.EventsV1().Events(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	for _, event := range list.Items {
+		if event.Regarding.UID == b.sample.UID && event.Reason == reason {
+			return &event, nil
+		}
+	}
+	return nil, fmt.Errorf("the operator recorded no event %s about VM %s", reason, b.sample.Name)
+}
+
+// start starts the watch and the task. After ctx has ended and everything is written,
+// the channel receives the error.
+func (b *bareLoop) start(ctx context.Context, t task) (<-chan error, error) {
 	events, known, err := informed(ctx, &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			var list pcapi.VMList
@@ -101,7 +131,7 @@ func (b *bareLoop) start(ctx context.Context) (<-chan error, error) {
 		for {
 			select {
 			case event := <-events.ResultChan():
-				if vm, isVM := event.Object.(*pcapi.VM); isVM && event.Type == watch.Added && !known[vm.Namespace+"/"+vm.Name] {
+				if vm, isVM := event.Object.(*pcapi.VM); isVM && t.due(event.Type, vm, !known[vm.Namespace+"/"+vm.Name]) {
 					queue <- vm
 				}
 			case <-ctx.Done():
@@ -109,21 +139,34 @@ func (b *bareLoop) start(ctx context.Context) (<-chan error, error) {
 			}
 		}
 	}()
-	return b.serve(context.WithoutCancel(ctx), queue), nil
+	return b.serve(context.WithoutCancel(ctx), t, queue), nil
 }
 
-func (b *bareLoop) serve(ctx context.Context, queue <-chan *pcapi.VM) <-chan error {
+// during runs the task while do runs, and until everything is written.
+func (b *bareLoop) during(ctx context.Context, t task, do func() error) error {
+	working, stop := context.WithCancel(ctx)
+	defer stop()
+	done, err := b.start(working, t)
+	if err != nil {
+		return err
+	}
+	err = do()
+	stop()
+	return errors.Join(err, <-done)
+}
+
+func (b *bareLoop) serve(ctx context.Context, t task, queue <-chan *pcapi.VM) <-chan error {
 	var workers sync.WaitGroup
 	failed := make(chan error, bareQueue)
 	for range b.workers {
 		workers.Go(func() {
 			for vm := range queue {
-				if err := b.write(ctx, vm); err != nil {
+				if err := t.write(ctx, vm); err != nil {
 					failed <- err
 					continue
 				}
 				// The operator records events concurrently, too.
-				workers.Go(func() { failed <- b.recordEvent(ctx, vm) })
+				workers.Go(func() { failed <- b.recordEvent(ctx, t.event, vm) })
 			}
 		})
 	}
@@ -140,8 +183,8 @@ func (b *bareLoop) serve(ctx context.Context, queue <-chan *pcapi.VM) <-chan err
 	return done
 }
 
-// write sends the two patches that make a VM object Ready.
-func (b *bareLoop) write(ctx context.Context, vm *pcapi.VM) error {
+// makeReady sends the two patches that make a VM object Ready.
+func (b *bareLoop) makeReady(ctx context.Context, vm *pcapi.VM) error {
 	claim, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"annotations": b.sample.Annotations, "finalizers": b.sample.Finalizers, "resourceVersion": vm.ResourceVersion,
 	}})
@@ -164,8 +207,8 @@ func (b *bareLoop) patch(name string, body []byte) *rest.Request {
 	return b.vms.Patch(types.MergePatchType).Namespace(namespace).Resource("vms").Name(name).Body(body)
 }
 
-func (b *bareLoop) recordEvent(ctx context.Context, vm *pcapi.VM) error {
-	event := b.event.DeepCopy()
+func (b *bareLoop) recordEvent(ctx context.Context, sample *eventsv1.Event, vm *pcapi.VM) error {
+	event := sample.DeepCopy()
 	event.ObjectMeta = metav1.ObjectMeta{Namespace: namespace, Name: strings.Replace(event.Name, b.sample.Name, vm.Name, 1)}
 	event.EventTime = metav1.NowMicro()
 	event.Regarding.Name, event.Regarding.UID, event.Regarding.ResourceVersion = vm.Name, vm.UID, vm.ResourceVersion
@@ -173,25 +216,14 @@ func (b *bareLoop) recordEvent(ctx context.Context, vm *pcapi.VM) error {
 	return err
 }
 
-// release removes the finalizers of the objects, before or after their deletion.
-func (b *bareLoop) release(ctx context.Context, prefix string, n int) error {
-	ctx, cancel := context.WithTimeout(ctx, waitTimeout)
-	defer cancel()
-	return each(n, func(i int) error {
-		return b.patch(newVM(prefix, i, "").Name, []byte(`{"metadata":{"finalizers":null}}`)).Do(ctx).Error()
-	})
-}
-
-// serverCPU returns the CPU time of the API server.
-func (s *stage) serverCPU(ctx context.Context) (time.Duration, error) {
-	clients, err := kubernetes.NewForConfig(s.config)
+// release sends the patch that releases a deleted VM object.
+func (b *bareLoop) release(ctx context.Context, vm *pcapi.VM) error {
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"annotations": nil, "finalizers": nil, "resourceVersion": vm.ResourceVersion,
+	}})
 	if err != nil {
-		return 0, err
+		return err
 	}
-	page, err := clients.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
-	if err != nil {
-		return 0, fmt.Errorf("reading the API server's metrics: %w", err)
-	}
-	seconds, err := sum(page, "process_cpu_seconds_total")
-	return time.Duration(seconds * float64(time.Second)), err
+	var answer pcapi.VM
+	return b.patch(vm.Name, body).Do(ctx).Into(&answer)
 }

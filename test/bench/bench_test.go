@@ -6,7 +6,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/mockcloud"
 )
@@ -78,8 +81,59 @@ func TestGroupOfMeasuresFromScalingToTheLastMember(t *testing.T) {
 	want := groupRound{grown: 3 * time.Second, gone: 8 * time.Second, writes: 4, ofGroup: 1, kinds: map[string]int{
 		"create vms": 1, "patch vms": 2, "patch vms/status": 1, "delete vms": 1, "patch vms (answered 404)": 1,
 	}}
-	if diff := cmp.Diff(want, groupOf(up, down, "group0"), cmp.AllowUnexported(groupRound{})); diff != "" {
+	if diff := cmp.Diff(want, groupOf(up, down, "group0"), cmp.AllowUnexported(groupRound{}, usage{})); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestRemovalOfMeasuresFromFirstDeleteToLastRelease(t *testing.T) {
+	at := func(second int) time.Time { return time.Date(2026, 1, 1, 0, 0, second, 0, time.UTC) }
+	write := func(who agent, verb, resource, name string, second int) entry {
+		e := entry{Verb: verb, UserAgent: string(who), Received: at(second), Answered: at(second)}
+		e.ObjectRef.Resource, e.ObjectRef.Name = resource, name
+		return e
+	}
+	got := removalOf([]entry{
+		write(bare, "patch", "vms", "loop0-a", 1),
+		write(bench, "delete", "vms", "other-a", 2),
+		write(bench, "delete", "vms", "loop0-a", 3),
+		write(bench, "delete", "vms", "loop0-b", 4),
+		write(bare, "patch", "vms", "loop0-b", 6),
+		write(bare, "patch", "vms", "loop0-a", 7),
+		write(bare, "create", "events", "loop0-a.18", 8),
+		write(bare, "patch", "vms", "other-a", 9),
+	}, "loop0")
+
+	if want := 4 * time.Second; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestBareLoopWritesEachVMOnceForEachTask(t *testing.T) {
+	now := metav1.Now()
+	object := metav1.ObjectMeta{Finalizers: []string{"f"}}
+	alive, deleted, released := &pcapi.VM{ObjectMeta: object}, &pcapi.VM{ObjectMeta: object}, &pcapi.VM{}
+	deleted.DeletionTimestamp, released.DeletionTimestamp = &now, &now
+	for name, test := range map[string]struct {
+		event             watch.EventType
+		vm                *pcapi.VM
+		isNew             bool
+		making, releasing bool
+	}{
+		"created":                {watch.Added, alive, true, true, false},
+		"there already":          {watch.Added, alive, false, false, false},
+		"changed":                {watch.Modified, alive, true, false, false},
+		"deleted with finalizer": {watch.Modified, deleted, false, false, true},
+		"released":               {watch.Modified, released, false, false, false},
+		"gone":                   {watch.Deleted, deleted, false, false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			loop := &bareLoop{}
+			making, releasing := loop.making().due(test.event, test.vm, test.isNew), loop.releasing().due(test.event, test.vm, test.isNew)
+			if making != test.making || releasing != test.releasing {
+				t.Errorf("making %t, releasing %t; want %t and %t", making, releasing, test.making, test.releasing)
+			}
+		})
 	}
 }
 

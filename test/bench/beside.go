@@ -60,14 +60,19 @@ func otherWorks(vms int) []otherWork {
 		begin: func(ctx context.Context, s *stage, _ *mock) error { return s.put(ctx, crowd, 1000, busyCloud) },
 	}, {
 		title: "beside 600 VMs on the same core Cloud, listed every 10 s, 20 calls/s", limits: slow, same: true, args: []string{"--profile=core"},
-		begin: func(ctx context.Context, s *stage, _ *mock) error {
+		begin: func(ctx context.Context, s *stage, at *mock) error {
 			if err := s.limit(ctx, newCloud(busyCloud, &mock{}).Spec.Limits); err != nil {
 				return err
 			}
 			if err := s.create(ctx, crowd, 600, busyCloud); err != nil {
 				return err
 			}
-			return s.limit(ctx, slow)
+			if err := s.limit(ctx, slow); err != nil {
+				return err
+			}
+			// The VMs of a Cloud wait for the first listing with new limits. One with the old
+			// limits may be under way.
+			return s.polled(ctx, at)
 		},
 	}, {
 		title: "beside 200 new VMs on another Cloud that takes 4 s for a call", limits: usual,
@@ -253,16 +258,20 @@ func (s *stage) clear(ctx context.Context, at *mock) error {
 	if err != nil {
 		return fmt.Errorf("waiting for the VMs to be deleted: %w", err)
 	}
-	busy := newCloud(busyCloud, at)
-	if err := s.client.Delete(ctx, busy); err != nil {
-		return fmt.Errorf("deleting Cloud %s: %w", busyCloud, err)
+	return s.deleteCloud(ctx, newCloud(busyCloud, at))
+}
+
+// deleteCloud deletes a Cloud and waits until it is gone.
+func (s *stage) deleteCloud(ctx context.Context, of *pcapi.Cloud) error {
+	if err := s.client.Delete(ctx, of); err != nil {
+		return fmt.Errorf("deleting Cloud %s: %w", of.Name, err)
 	}
-	err = wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, waitTimeout, true, func(ctx context.Context) (bool, error) {
-		err := s.client.Get(ctx, client.ObjectKeyFromObject(busy), busy)
+	err := wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, waitTimeout, true, func(ctx context.Context) (bool, error) {
+		err := s.client.Get(ctx, client.ObjectKeyFromObject(of), of)
 		return err != nil, client.IgnoreNotFound(err)
 	})
 	if err != nil {
-		return fmt.Errorf("waiting for Cloud %s to be deleted: %w", busyCloud, err)
+		return fmt.Errorf("waiting for Cloud %s to be deleted: %w", of.Name, err)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,9 +18,15 @@ import (
 	"github.com/privatecloud/operator/mockcloud"
 )
 
+// aimedGroupShare is the goal for the ratio of the rate of a group to that of the bare
+// loop.
+const aimedGroupShare = 0.85
+
 // groupRound has the measurements of a group that was scaled from 0 and back to 0.
 type groupRound struct {
 	grown, gone time.Duration
+	// up and down are the CPU times of scaling it up and down.
+	up, down usage
 	// writes is the number of the operator's writes to one member, except its create
 	// and delete; the maximum of all members.
 	writes int
@@ -90,7 +97,7 @@ func (s *stage) groupRound(ctx context.Context, group string, n int) (groupRound
 	if err != nil {
 		return groupRound{}, stopAfter(err, m)
 	}
-	up, down, err := s.upAndDown(ctx, group, n)
+	r, err := s.upAndDown(ctx, m, group, n)
 	if err != nil {
 		return groupRound{}, stopAfter(err, m)
 	}
@@ -98,43 +105,53 @@ func (s *stage) groupRound(ctx context.Context, group string, n int) (groupRound
 	if ledger, err = s.cloud.ledger(ctx); err != nil {
 		return groupRound{}, stopAfter(err, m)
 	}
-	r := groupOf(up, down, group)
 	r.created, r.alive = most(ledger[since:])
 	return r, m.stop()
 }
 
-// upAndDown returns the audit log of scaling a group up, and of scaling it down.
-func (s *stage) upAndDown(ctx context.Context, group string, n int) (up, down []entry, err error) {
+// upAndDown scales a group up and down.
+func (s *stage) upAndDown(ctx context.Context, m *manager, group string, n int) (groupRound, error) {
 	if err := s.client.Create(ctx, newGroup(group, pcapi.DefaultCloudName)); err != nil {
-		return nil, nil, fmt.Errorf("creating VmGroup %s: %w", group, err)
+		return groupRound{}, fmt.Errorf("creating VmGroup %s: %w", group, err)
 	}
 	if _, err := s.audit.untilQuiet(ctx, operator, time.Second); err != nil {
-		return nil, nil, err
+		return groupRound{}, err
 	}
 	f, err := s.follow(ctx, group)
 	if err != nil {
-		return nil, nil, err
+		return groupRound{}, err
 	}
 	defer f.stop()
-	if err := s.scale(ctx, group, n); err != nil {
-		return nil, nil, err
+	up, upCPU, err := s.scaled(ctx, m, group, n, func() error { return f.ready(ctx, n) })
+	if err != nil {
+		return groupRound{}, err
 	}
-	if err := f.ready(ctx, n); err != nil {
-		return nil, nil, err
+	down, downCPU, err := s.scaled(ctx, m, group, 0, func() error { return f.gone(ctx, n) })
+	if err != nil {
+		return groupRound{}, err
 	}
-	if up, err = s.audit.untilQuiet(ctx, operator, time.Second); err != nil {
-		return nil, nil, err
+	r := groupOf(up, down, group)
+	r.up, r.down = upCPU, downCPU
+	return r, s.client.Delete(ctx, newGroup(group, ""))
+}
+
+// scaled scales a group and returns the audit log and the CPU times until the members
+// are as wait waits for, and the operator is quiet.
+func (s *stage) scaled(ctx context.Context, m *manager, group string, size int, wait func() error) ([]entry, usage, error) {
+	before, err := s.usage(ctx, m)
+	if err != nil {
+		return nil, usage{}, err
 	}
-	if err := s.scale(ctx, group, 0); err != nil {
-		return nil, nil, err
+	defer s.profile(ctx, m, fmt.Sprintf("cpu-group-to-%d.pprof", size))()
+	if err := errors.Join(s.scale(ctx, group, size), wait()); err != nil {
+		return nil, usage{}, err
 	}
-	if err := f.gone(ctx, n); err != nil {
-		return nil, nil, err
+	entries, err := s.audit.untilQuiet(ctx, operator, time.Second)
+	if err != nil {
+		return nil, usage{}, err
 	}
-	if down, err = s.audit.untilQuiet(ctx, operator, time.Second); err != nil {
-		return nil, nil, err
-	}
-	return up, down, s.client.Delete(ctx, newGroup(group, ""))
+	after, err := s.usage(ctx, m)
+	return entries, after.less(before), err
 }
 
 // groupOf returns the measurements of a group from the audit log.
@@ -183,34 +200,36 @@ func most(ledger []mockcloud.LedgerEntry) (created, alive int) {
 func perSecond(n int, took time.Duration) float64 { return float64(n) / took.Seconds() }
 
 func groupRows(n int, ours []groupRound, theirs []round) []row {
-	var up, bareUp, down, bareDown, upShares, downShares []float64
+	var up, bareUp, down, bareDown, upShares, downShares, upByCPU, downByCPU []float64
 	var worst groupRound
+	var upCPU, downCPU, bareDownCPU usage
 	kinds := map[string]int{}
 	for i, g := range ours {
 		up, bareUp = append(up, perSecond(n, g.grown)), append(bareUp, theirs[i].rate(n))
 		down, bareDown = append(down, perSecond(n, g.gone)), append(bareDown, perSecond(n, theirs[i].removed))
 		upShares, downShares = append(upShares, up[i]/bareUp[i]), append(downShares, down[i]/bareDown[i])
+		upByCPU = append(upByCPU, theirs[i].usage.total().Seconds()/g.up.total().Seconds())
+		downByCPU = append(downByCPU, theirs[i].removal.total().Seconds()/g.down.total().Seconds())
+		upCPU, downCPU, bareDownCPU = upCPU.plus(g.up), downCPU.plus(g.down), bareDownCPU.plus(theirs[i].removal)
 		worst.writes, worst.ofGroup = max(worst.writes, g.writes), max(worst.ofGroup, g.ofGroup)
 		worst.created, worst.alive = max(worst.created, g.created), max(worst.alive, g.alive)
 		for kind, count := range g.kinds {
 			kinds[kind] += count
 		}
 	}
-	share := func(name string, shares []float64) row {
-		all := spread(shares)
-		return aim(name, percent(all.median), "≥ "+percent(aimedShare), all.median >= aimedShare,
-			fmt.Sprintf("%s to %s, each round against the one after it", percent(all.least), percent(all.most)))
-	}
+	vms := n * len(ours)
 	return []row{
 		heading(fmt.Sprintf("A group from 0 to %d, and back to 0", n)),
-		info("operator, until all members are Ready", rateText(up), "also creates the VM objects"),
-		info("bare client-go loop, VMs that others create", rateText(bareUp), ""),
-		share("operator's share of that rate", upShares),
-		info("operator, until all members are deleted", rateText(down), "also deletes the VM objects"),
-		info("bare client-go loop, VMs that others delete", rateText(bareDown), ""),
-		share("operator's share of that rate", downShares),
+		info("operator, until all members are Ready", rateText(up), "also creates the VM objects; a VM: "+upCPU.each(vms)),
+		info("bare client-go loop, VMs that others create", rateText(bareUp), roundText(n, theirs)),
+		shareRow("operator's share of that rate", aimedGroupShare, upShares),
+		byCPURow(upByCPU),
+		info("operator, until all members are deleted", rateText(down), "also deletes the VM objects; a VM: "+downCPU.each(vms)),
+		info("bare client-go loop, VMs that others delete", rateText(bareDown), "the same writes; a VM: "+bareDownCPU.each(vms)),
+		shareRow("operator's share of that rate", aimedGroupShare, downShares),
+		byCPURow(downByCPU),
 		count("writes in a member's life, except its create and delete", worst.writes, mostWrites,
-			"the member with the most writes; on average: "+perEach(kinds, n*len(ours))),
+			"the member with the most writes; on average: "+perEach(kinds, vms)),
 		info("writes of the group itself", fmt.Sprint(worst.ofGroup), "up and down"),
 		count("servers created for a member", worst.created, 1, "in the ledger of the mock cloud"),
 		count("servers of a member at the same time", worst.alive, 1, "in the ledger of the mock cloud"),

@@ -18,6 +18,8 @@ const (
 	// a core cloud, which has no labels, the status holds the claim: one write more.
 	mostWrites = 4
 	mostCalls  = 4
+	// claimedWrites is the budget of VMs that are created with their claim.
+	claimedWrites = 2
 	// lifePoll is the poll interval.
 	lifePoll = 2 * time.Second
 	// lifeSettle is the settle time, which VMs outlive: within it, the proof of a deletion
@@ -34,12 +36,15 @@ type life struct {
 	build, remove time.Duration
 	// writes is the budget of writes.
 	writes int
+	// claimed: the VMs are created with their claim.
+	claimed bool
 }
 
 var allLives = []life{
 	{name: "cloud answers when done", cloud: pcapi.DefaultCloudName, writes: mostWrites},
 	{name: "cloud takes 1 s for each", cloud: pcapi.DefaultCloudName, build: time.Second, remove: time.Second, writes: mostWrites},
 	{name: "cloud takes 10 s for each", cloud: pcapi.DefaultCloudName, build: 10 * time.Second, remove: 10 * time.Second, writes: mostWrites},
+	{name: "cloud answers when done, VMs created with their claim", cloud: pcapi.DefaultCloudName, writes: claimedWrites, claimed: true},
 	{name: "core cloud, done when it answers", cloud: coreCloud, writes: mostWrites + 1},
 }
 
@@ -56,7 +61,16 @@ func lives(ctx context.Context, s *stage) ([]row, error) {
 	writes, calls := []row{heading("Kubernetes writes by the operator in a VM's life")}, []row{heading("Cloud calls in a VM's life, except polls")}
 	for i, l := range allLives {
 		say("counting writes and calls: %s", l.name)
-		w, c, err := s.live(ctx, fmt.Sprintf("life%d", i), l)
+		var w, c row
+		live := func() (err error) {
+			w, c, err = s.live(ctx, fmt.Sprintf("life%d", i), l)
+			return err
+		}
+		if l.claimed {
+			err = s.withClaims(ctx, live)
+		} else {
+			err = live()
+		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", l.name, stopAfter(err, m))
 		}
@@ -80,7 +94,7 @@ func (s *stage) live(ctx context.Context, prefix string, l life) (writes, calls 
 	}
 	for _, step := range []func() error{
 		func() error { return s.create(ctx, prefix, lifeVMs, l.cloud) },
-		func() error { return s.polled(ctx, at, 2) },
+		func() error { return s.polled(ctx, at) },
 		func() error { return s.remove(ctx, prefix, lifeVMs) },
 	} {
 		if err := step(); err != nil {

@@ -14,8 +14,12 @@
 //	life.go     writes and calls in a VM's life
 //	rate.go     many VMs at once, by the operator and by the bare loop
 //	bare.go     the same writes with client-go only
+//	claims.go   VMs that are created with their claim
+//	usage.go    CPU times of API server, operator and benchmark
 //	group.go    a group from 0 to many and back, and the bare loop
 //	beside.go   one VM after the other beside other work
+//	failover.go a standby that takes over from a leader with many VMs in flight
+//	split.go    many VMs at once, by one manager and by two with disjoint Clouds
 //	rest.go     heap, writes and calls at rest
 //	vsphere.go  calls and heap on a vCenter
 //	slow.go     a group on a vCenter whose clones take a minute
@@ -23,8 +27,11 @@
 //	peers.go    the operator beside what people use in its place, only with --parts=peers
 //	peers_controllers.go  the operator and the client-go controller as peers
 //	peers_tofu.go         OpenTofu as a peer
-//	peers_memory.go       the memory of a peer
 //	peers_rows.go         the rows of peers
+//	scale.go    one Cloud with very many VMs at rest, and the operator's start with them, only with --parts=scale
+//	populate.go VMs that exist with their servers, made without the operator
+//	lease.go    which manager leads, and since when
+//	memory.go   the resident memory of a process
 //	noop.go     the Go benchmark of a reconcile without changes
 //	table.go    the table of figures and budgets
 package main
@@ -52,7 +59,7 @@ type options struct {
 	// seed, tofu and provider are the programs of the part peers.
 	seed, tofu, provider string
 	peersMost            int
-	vms, most            int
+	vms, most, scaleVMs  int
 	rounds               int
 	workers              int
 	rest                 time.Duration
@@ -76,11 +83,12 @@ func parse(args []string) (options, error) {
 	flags.IntVar(&o.peersMost, "peers-most", 0, "number of VMs of the last measurement of peers, which is omitted unless it is more than --vms")
 	flags.IntVar(&o.vms, "vms", 1000, "number of VMs that are created at once")
 	flags.IntVar(&o.most, "most", 5000, "number of VMs of the last heap measurement, which is omitted unless it is more than --vms")
+	flags.IntVar(&o.scaleVMs, "scale-vms", 50_000, "number of VMs of the part scale")
 	flags.IntVar(&o.rounds, "rounds", 3, "number of rounds of operator and bare loop")
 	flags.IntVar(&o.workers, "workers", 16, "number of VMs that the operator and the bare loop process concurrently")
 	flags.DurationVar(&o.rest, "rest", time.Minute, "time for which writes are counted at rest")
 	flags.StringVar(&o.profile, "profile", "", "write the operator's CPU profile of the last round, and a heap profile, to this `folder`")
-	parts := flags.String("parts", "binary,noop,life,rate,group,beside,vsphere,slow,rest", "comma-separated parts to measure: binary, noop, life, rate, group, beside, vsphere, slow, rest; not by default: peers")
+	parts := flags.String("parts", "binary,noop,life,rate,group,beside,failover,split,vsphere,slow,rest", "comma-separated parts to measure: binary, noop, life, rate, group, beside, failover, split, vsphere, slow, rest; not by default: peers, scale")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -125,7 +133,10 @@ type part struct {
 	measure func(context.Context, *stage) ([]row, error)
 }
 
-var allParts = []part{{"life", lives}, {"rate", rates}, {"group", groups}, {"beside", beside}, {"vsphere", onVSphere}, {"slow", slowGroup}, {"rest", atRest}, {"peers", peers}}
+var allParts = []part{
+	{"life", lives}, {"rate", rates}, {"group", groups}, {"beside", beside}, {"failover", failovers}, {"split", splits},
+	{"vsphere", onVSphere}, {"slow", slowGroup}, {"rest", atRest}, {"peers", peers}, {"scale", scale},
+}
 
 // measure runs all measurements. On an error it also returns those before it.
 func measure(ctx context.Context, o options) (table, error) {

@@ -18,10 +18,48 @@ import (
 type manager struct {
 	*process
 	metrics, pprof string
+	// began is when the process was started.
+	began time.Time
 }
 
 // startManager starts the operator and waits until it has listed the clouds.
 func (s *stage) startManager(ctx context.Context) (*manager, error) {
+	started, err := s.startManagers(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	return started[0], nil
+}
+
+// startManagers starts a manager for each list of additional arguments, and waits until
+// they have listed the clouds.
+func (s *stage) startManagers(ctx context.Context, lists ...[]string) ([]*manager, error) {
+	for _, cloud := range s.mocks() {
+		if err := cloud.forget(ctx); err != nil {
+			return nil, err
+		}
+	}
+	var started []*manager
+	for _, args := range lists {
+		m, err := s.launchManager(ctx, args...)
+		if err != nil {
+			return nil, stopAfter(err, started...)
+		}
+		started = append(started, m)
+	}
+	for _, cloud := range s.mocks() {
+		if err := s.listed(ctx, cloud, 1); err != nil {
+			return nil, stopAfter(fmt.Errorf("%w; last lines of the operator's log:\n%s", err, started[0].tail()), started...)
+		}
+	}
+	if _, err := s.audit.untilQuiet(ctx, operator, time.Second); err != nil {
+		return nil, stopAfter(err, started...)
+	}
+	return started, nil
+}
+
+// launchManager starts the operator, and does not wait for what it does.
+func (s *stage) launchManager(ctx context.Context, args ...string) (*manager, error) {
 	addresses := make([]string, 3)
 	for i := range addresses {
 		var err error
@@ -29,32 +67,18 @@ func (s *stage) startManager(ctx context.Context) (*manager, error) {
 			return nil, err
 		}
 	}
-	m := &manager{metrics: "http://" + addresses[0] + "/metrics", pprof: "http://" + addresses[1] + "/debug/pprof/"}
+	m := &manager{metrics: "http://" + addresses[0] + "/metrics", pprof: "http://" + addresses[1] + "/debug/pprof/", began: time.Now()}
 	s.starts++
 	log := filepath.Join(s.folder, fmt.Sprintf("manager-%d.log", s.starts))
-	for _, cloud := range s.mocks() {
-		if err := cloud.forget(ctx); err != nil {
-			return nil, err
-		}
-	}
+	args = append([]string{
+		"--namespace=" + namespace, "--leader-elect", "--vm-workers=" + strconv.Itoa(s.options.workers),
+		"--metrics-bind-address=" + addresses[0], "--metrics-secure=false",
+		"--pprof-bind-address=" + addresses[1], "--health-probe-bind-address=" + addresses[2],
+	}, args...)
 	var err error
 	m.process, err = start(ctx, "manager", s.options.manager, log, "http://"+addresses[2]+"/readyz",
-		[]string{"KUBECONFIG=" + s.env.Kubeconfig()},
-		"--namespace="+namespace, "--leader-elect", "--vm-workers="+strconv.Itoa(s.options.workers),
-		"--metrics-bind-address="+addresses[0], "--metrics-secure=false",
-		"--pprof-bind-address="+addresses[1], "--health-probe-bind-address="+addresses[2])
-	if err != nil {
-		return nil, err
-	}
-	for _, cloud := range s.mocks() {
-		if err := s.listed(ctx, cloud, 1); err != nil {
-			return nil, stopAfter(fmt.Errorf("%w; last lines of the operator's log:\n%s", err, m.tail()), m)
-		}
-	}
-	if _, err = s.audit.untilQuiet(ctx, operator, time.Second); err != nil {
-		return nil, stopAfter(err, m)
-	}
-	return m, nil
+		[]string{"KUBECONFIG=" + s.env.Kubeconfig()}, args...)
+	return m, err
 }
 
 func fetch(ctx context.Context, url string) ([]byte, error) {
@@ -142,4 +166,19 @@ func (m *manager) save(ctx context.Context, profile, folder, file string) error 
 		return err
 	}
 	return os.WriteFile(filepath.Join(folder, file), data, 0o600)
+}
+
+// profile begins to write a CPU profile of 5 s of the operator to a file, if profiles were
+// requested. The function that it returns waits for the end.
+func (s *stage) profile(ctx context.Context, m *manager, file string) (wait func()) {
+	if s.options.profile == "" {
+		return func() {}
+	}
+	saved := make(chan error, 1)
+	go func() { saved <- m.save(ctx, "profile?seconds=5", s.options.profile, file) }()
+	return func() {
+		if err := <-saved; err != nil {
+			say("no CPU profile: %v", err)
+		}
+	}
 }

@@ -42,6 +42,17 @@ func startMock(ctx context.Context, o options, folder, name string, args ...stri
 
 // ask calls an admin endpoint, which is not in the call log.
 func (m *mock) ask(ctx context.Context, method, path string, body, into any) error {
+	return send(ctx, method, m.admin+path, "", body, into)
+}
+
+// createServer creates a server with a call of the REST API, as the operator does.
+func (m *mock) createServer(ctx context.Context, name string, labels map[string]string, key string) (created mockcloud.Server, err error) {
+	err = send(ctx, http.MethodPost, m.url+"/servers", key, map[string]any{"name": name, "labels": labels}, &created)
+	return created, err
+}
+
+// send sends a request with an Idempotency-Key, if key is not empty, and reads the answer.
+func send(ctx context.Context, method, url, key string, body, into any) error {
 	var sent io.Reader
 	if body != nil {
 		data, err := json.Marshal(body)
@@ -50,9 +61,12 @@ func (m *mock) ask(ctx context.Context, method, path string, body, into any) err
 		}
 		sent = bytes.NewReader(data)
 	}
-	request, err := http.NewRequestWithContext(ctx, method, m.admin+path, sent)
+	request, err := http.NewRequestWithContext(ctx, method, url, sent)
 	if err != nil {
 		return err
+	}
+	if key != "" {
+		request.Header.Set("Idempotency-Key", key)
 	}
 	answer, err := http.DefaultClient.Do(request)
 	if err != nil {
@@ -64,7 +78,7 @@ func (m *mock) ask(ctx context.Context, method, path string, body, into any) err
 		return err
 	}
 	if answer.StatusCode >= http.StatusMultipleChoices {
-		return fmt.Errorf("%s %s: %s: %s", method, path, answer.Status, data)
+		return fmt.Errorf("%s %s: %s: %s", method, url, answer.Status, data)
 	}
 	if into == nil {
 		return nil
@@ -77,6 +91,8 @@ type call struct {
 	Method string `json:"method"`
 	Route  string `json:"route"`
 	Query  string `json:"query"`
+	// At is the time of the call.
+	At time.Time `json:"at"`
 }
 
 // calls returns the calls since the last forget, oldest first.
@@ -94,8 +110,13 @@ func (m *mock) forget(ctx context.Context) error {
 
 // ledger returns the ledger of the cloud, oldest entry first.
 func (m *mock) ledger(ctx context.Context) ([]mockcloud.LedgerEntry, error) {
+	return m.ledgerSince(ctx, 0)
+}
+
+// ledgerSince returns the entries of the ledger after a sequence number.
+func (m *mock) ledgerSince(ctx context.Context, seq int) ([]mockcloud.LedgerEntry, error) {
 	var entries []mockcloud.LedgerEntry
-	err := m.ask(ctx, http.MethodGet, "/ledger", nil, &entries)
+	err := m.ask(ctx, http.MethodGet, fmt.Sprintf("/ledger?since=%d", seq), nil, &entries)
 	return entries, err
 }
 

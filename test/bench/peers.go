@@ -143,7 +143,7 @@ func (s *stage) measureCreates(ctx context.Context, p peer, n int, at *mock, r *
 	if err := at.forget(ctx); err != nil {
 		return err
 	}
-	memory := watchMemory(p)
+	memory := watchMemory(p.pid)
 	begun := time.Now()
 	ready, err := p.create(ctx, n, waitTimeout)
 	r.took, r.peak = time.Since(begun), memory.stop()
@@ -171,7 +171,7 @@ func measureLooks(ctx context.Context, p peer, at *mock, r *peerRun) error {
 	if err := at.forget(ctx); err != nil {
 		return err
 	}
-	memory := watchMemory(p)
+	memory := watchMemory(p.pid)
 	looks, err := p.look(ctx)
 	r.resting = memory.stop()
 	if err != nil {

@@ -113,7 +113,7 @@ func (*operatorPeer) title() string { return "this operator" }
 
 func (*operatorPeer) writer() agent { return operator }
 
-func (p *operatorPeer) pid() int { return p.manager.cmd.Process.Pid }
+func (p *operatorPeer) pid() int { return p.manager.pid() }
 
 func (p *operatorPeer) start(ctx context.Context, s *stage, at *mock, _ int) error {
 	p.vmObjects = vmObjects{s: s, prefix: fmt.Sprintf("operator%d", s.starts), ready: func(vm *pcapi.VM) bool {
@@ -158,8 +158,6 @@ type seedPeer struct {
 func (*seedPeer) title() string { return "client-go controller, a poll for each VM" }
 
 func (*seedPeer) writer() agent { return seed }
-
-func (p *seedPeer) pid() int { return p.cmd.Process.Pid }
 
 func (p *seedPeer) start(ctx context.Context, s *stage, at *mock, _ int) error {
 	p.vmObjects = vmObjects{s: s, prefix: fmt.Sprintf("seed%d", s.starts), ready: func(vm *pcapi.VM) bool { return vm.Status.VMID != "" }}

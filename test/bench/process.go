@@ -96,6 +96,9 @@ func (p *process) stop() error {
 	return fmt.Errorf("%s did not exit within %s of SIGTERM; last lines of its log:\n%s", p.name, stopTime, p.tail())
 }
 
+// pid is the id of the process.
+func (p *process) pid() int { return p.cmd.Process.Pid }
+
 // freeAddress returns a free address of this machine.
 func freeAddress() (string, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

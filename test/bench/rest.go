@@ -73,9 +73,12 @@ func (s *stage) growing(ctx context.Context, m *manager) (counts, heaps []row, e
 		}
 		heaps = append(heaps, heapRow(fmt.Sprintf("a VM, from %d to %d", had, n), heap-last, n-had, mebibytes(heap)+" in total"))
 		if had == 0 {
-			if counts, err = s.restingCounts(ctx, m, n); err != nil {
+			c, err := s.countAtRest(ctx, m, s.options.rest)
+			if err != nil {
 				return nil, nil, 0, err
 			}
+			counts = append(c.rows(n, n+foreignServers, restPoll),
+				info("reconciles of VMs", fmt.Sprintf("%.0f", c.reconciles), fmt.Sprintf("CPU: %.1f %% of one", 100*c.cpu)))
 		}
 		had, last = n, heap
 	}
@@ -124,7 +127,7 @@ func (s *stage) restarted(ctx context.Context, empty int64) (counts []row, heap 
 
 // restingHeap returns the heap after two listings, when nothing is written.
 func (s *stage) restingHeap(ctx context.Context, m *manager) (int64, error) {
-	if err := s.polled(ctx, s.cloud, 2); err != nil {
+	if err := s.polled(ctx, s.cloud); err != nil {
 		return 0, err
 	}
 	if _, err := s.audit.untilQuiet(ctx, operator, 2*time.Second); err != nil {
@@ -140,44 +143,58 @@ func heapRow(name string, bytes int64, vms int, detail string) row {
 
 func mebibytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
 
-// restingCounts counts the writes and calls of the operator while nothing changes.
-func (s *stage) restingCounts(ctx context.Context, m *manager, n int) ([]row, error) {
-	say("counting writes and calls at rest for %s", s.options.rest)
+// restCounts is what the operator did while nothing changed.
+type restCounts struct {
+	during     time.Duration
+	entries    []entry
+	calls      []call
+	reconciles float64
+	// cpu is the share of one CPU.
+	cpu float64
+}
+
+// countAtRest counts what the operator does during a time in which nothing changes.
+func (s *stage) countAtRest(ctx context.Context, m *manager, during time.Duration) (restCounts, error) {
+	say("counting writes and calls at rest for %s", during)
+	if _, err := s.audit.next(); err != nil {
+		return restCounts{}, err
+	}
 	if err := s.cloud.forget(ctx); err != nil {
-		return nil, err
+		return restCounts{}, err
 	}
 	before, err := m.reconciles(ctx)
 	if err != nil {
-		return nil, err
+		return restCounts{}, err
 	}
 	cpu, err := m.cpu(ctx)
 	if err != nil {
-		return nil, err
+		return restCounts{}, err
 	}
 	select {
-	case <-time.After(s.options.rest):
+	case <-time.After(during):
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return restCounts{}, ctx.Err()
 	}
-	entries, err := s.audit.next()
-	if err != nil {
-		return nil, err
+	c := restCounts{during: during}
+	if c.entries, err = s.audit.next(); err != nil {
+		return c, err
 	}
-	calls, err := s.cloud.calls(ctx)
-	if err != nil {
-		return nil, err
+	if c.calls, err = s.cloud.calls(ctx); err != nil {
+		return c, err
 	}
 	after, err := m.reconciles(ctx)
 	if err != nil {
-		return nil, err
+		return c, err
 	}
 	cpuAfter, err := m.cpu(ctx)
-	if err != nil {
-		return nil, err
-	}
-	rows := append([]row{heading(fmt.Sprintf("%s at rest with %d VMs, a listing every %s", s.options.rest, n, restPoll))}, idleRows(entries, calls)...)
-	return append(rows, listingRow(calls, n+foreignServers),
-		info("reconciles of VMs", fmt.Sprintf("%.0f", after-before), fmt.Sprintf("CPU: %.1f %% of one", 100*(cpuAfter-cpu).Seconds()/s.options.rest.Seconds()))), nil
+	c.reconciles, c.cpu = after-before, (cpuAfter-cpu).Seconds()/during.Seconds()
+	return c, err
+}
+
+// rows compares the counts to the budgets. servers is the number of servers in the cloud.
+func (c restCounts) rows(vms, servers int, poll time.Duration) []row {
+	rows := append([]row{heading(fmt.Sprintf("%s at rest with %d VMs, a listing every %s", c.during, vms, poll))}, idleRows(c.entries, c.calls)...)
+	return append(rows, listingRow(c.calls, servers))
 }
 
 // idleRows compares the writes and calls to a budget of 0.

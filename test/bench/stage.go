@@ -33,8 +33,10 @@ const (
 	coreCloud = "core"
 	// creators is the number of concurrent creates or deletes.
 	creators = 32
-	// waitTimeout is the timeout of each wait.
+	// waitTimeout is the timeout of each wait, and waitPerVM what a wait for VMs has in
+	// addition for each of them.
 	waitTimeout = 3 * time.Minute
+	waitPerVM   = 50 * time.Millisecond
 	// defaultSettleTime is that of a Cloud.
 	defaultSettleTime = 2 * time.Minute
 )
@@ -49,6 +51,8 @@ type stage struct {
 	audit   auditLog
 	cloud   *mock
 	core    *mock
+	// others are the clouds that a part adds.
+	others []*mock
 	// starts is the number of starts of the operator.
 	starts int
 }
@@ -125,7 +129,7 @@ func (s *stage) configure(ctx context.Context, interval, settleTime time.Duratio
 	return nil
 }
 
-func (s *stage) mocks() []*mock { return []*mock{s.cloud, s.core} }
+func (s *stage) mocks() []*mock { return append([]*mock{s.cloud, s.core}, s.others...) }
 
 func (s *stage) stop() error {
 	var errs []error
@@ -140,13 +144,13 @@ func (s *stage) stop() error {
 	return errors.Join(append(errs, os.RemoveAll(s.folder))...)
 }
 
-// polled waits until a cloud has been listed a number of times from now on.
-func (s *stage) polled(ctx context.Context, m *mock, times int) error {
+// polled waits until a cloud has been listed twice from now on.
+func (s *stage) polled(ctx context.Context, m *mock) error {
 	calls, err := m.calls(ctx)
 	if err != nil {
 		return err
 	}
-	return s.listed(ctx, m, len(listings(calls))+times)
+	return s.listed(ctx, m, len(listings(calls))+2)
 }
 
 // listed waits until a cloud has been listed a number of times since the last
@@ -251,7 +255,7 @@ func (f *follower) gone(ctx context.Context, n int) error {
 }
 
 func (f *follower) count(ctx context.Context, n int, what string, counts func(watch.Event, *pcapi.VM) bool) error {
-	ctx, cancel := context.WithTimeout(ctx, waitTimeout)
+	ctx, cancel := context.WithTimeout(ctx, waitTimeout+time.Duration(n)*waitPerVM)
 	defer cancel()
 	observed := map[string]bool{}
 	var last *pcapi.VM
@@ -297,8 +301,9 @@ func (s *stage) create(ctx context.Context, prefix string, n int, cloud string) 
 	return f.ready(ctx, n)
 }
 
-func (s *stage) put(ctx context.Context, prefix string, n int, cloud string) error {
-	return each(n, func(i int) error { return s.client.Create(ctx, newVM(prefix, i, cloud)) })
+// put creates VM objects concurrently, with the clouds in turn.
+func (s *stage) put(ctx context.Context, prefix string, n int, clouds ...string) error {
+	return each(n, func(i int) error { return s.client.Create(ctx, newVM(prefix, i, clouds[i%len(clouds)])) })
 }
 
 // remove deletes VM objects concurrently and waits until all are deleted.

@@ -11,21 +11,21 @@ import (
 // memoryInterval is the time between two measurements of memory.
 const memoryInterval = 100 * time.Millisecond
 
-// memoryWatch measures the resident memory of a peer.
+// memoryWatch measures the resident memory of a process.
 type memoryWatch struct {
 	ended chan struct{}
 	peak  chan int64
 }
 
-// watchMemory measures from now on. The process of the peer may change.
-func watchMemory(p peer) *memoryWatch {
+// watchMemory measures the process whose id pid returns from now on. The process may change.
+func watchMemory(pid func() int) *memoryWatch {
 	w := &memoryWatch{ended: make(chan struct{}), peak: make(chan int64, 1)}
 	go func() {
 		ticker := time.NewTicker(memoryInterval)
 		defer ticker.Stop()
 		var peak int64
 		for {
-			peak = max(peak, resident(p.pid()))
+			peak = max(peak, resident(pid()))
 			select {
 			case <-ticker.C:
 			case <-w.ended:
