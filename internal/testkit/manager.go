@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -18,6 +19,9 @@ import (
 type Manager struct {
 	// Writes are the changes that it requested from the API server.
 	Writes *Writes
+	// Cache has what the manager has observed, which may be older than what the API
+	// server answers.
+	Cache client.Reader
 
 	stop context.CancelFunc
 	done chan error
@@ -64,6 +68,7 @@ func (m *Manager) build(ctx context.Context, user *rest.Config, options setup.Op
 	if options.Workers == 0 {
 		options.Workers = 16
 	}
+	m.Cache = mgr.GetCache()
 	return mgr, setup.Controllers(ctx, mgr, options)
 }
 

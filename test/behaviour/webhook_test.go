@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
@@ -49,12 +50,22 @@ func registerWebhook(ctx context.Context, webhook *testkit.Webhook, name string,
 	return nil
 }
 
-// newWebhookFixture returns a fixture in whose namespace the webhook is called.
+// newWebhookFixture returns a fixture in whose namespace the operator's webhook is called.
 func newWebhookFixture(t *T, options mockcloud.Options, change ...func(*pcapi.Cloud)) *fixture {
 	t.Helper()
 	f := newFixture(t, options, change...)
 	f.namespace = newNamespace(t, webhookLabels)
+	t.Eventually(f.observedBy(operator)).Should(testkit.BeReady())
 	return f
+}
+
+// observedBy returns the Cloud as a manager has observed it: its webhook does not check
+// names with a Cloud that is not ready there.
+func (f *fixture) observedBy(manager *testkit.Manager) func(context.Context) (*pcapi.Cloud, error) {
+	return func(ctx context.Context) (*pcapi.Cloud, error) {
+		observed := &pcapi.Cloud{}
+		return observed, manager.Cache.Get(ctx, client.ObjectKeyFromObject(f.object), observed)
+	}
 }
 
 func manifest(namespace, name, spec string) string {
@@ -121,7 +132,7 @@ var nameChecks = cases{
 	"the cloud is unreachable: the VM is stored with a warning and its condition reports the check later": func(t *T) {
 		f := newWebhookFixture(t, mockcloud.Options{})
 		f.Disconnect()
-		t.Eventually(latest(f.object)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "Unreachable"))
+		t.Eventually(f.observedBy(operator)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "Unreachable"))
 		vm, output, err := f.applyVM("forbidden")
 		t.Expect(err).NotTo(HaveOccurred(), output)
 		t.Expect(output).To(ContainSubstring(`Warning: vmname "forbidden" was not checked: Cloud "` + f.object.Name + `" is not ready; the operator checks it before it creates the VM`))
@@ -276,11 +287,12 @@ func startStandby(t *T, name string) (standby *testkit.Manager, labels map[strin
 
 // checkedByStandby returns a Cloud with sessions, on which the standby that serves
 // namespaces with the labels has refused a name.
-func checkedByStandby(t *T, labels map[string]string) *fixture {
+func checkedByStandby(t *T, standby *testkit.Manager, labels map[string]string) *fixture {
 	t.Helper()
 	f := newFixture(t, mockcloud.Options{Username: "operator", Password: password},
 		withSecret(t, map[string]string{"username": "operator", "password": password}))
 	f.namespace = newNamespace(t, labels)
+	t.Eventually(f.observedBy(standby)).Should(testkit.BeReady())
 	_, output, err := f.applyVM("forbidden")
 	t.Expect(err).To(HaveOccurred())
 	t.Expect(output).To(ContainSubstring(f.prohibition()))
@@ -290,8 +302,8 @@ func checkedByStandby(t *T, labels map[string]string) *fixture {
 
 func TestStoppedOperatorClosesItsSessions(tt *testing.T) {
 	t := newT(tt)
-	_, labels, stop := startStandby(t, "stopped")
-	f := checkedByStandby(t, labels)
+	standby, labels, stop := startStandby(t, "stopped")
+	f := checkedByStandby(t, standby, labels)
 	t.Expect(f.CountCalls("DELETE", "/sessions")).To(Equal(0))
 
 	t.Expect(stop()).To(Succeed())
@@ -302,7 +314,7 @@ func TestStoppedOperatorClosesItsSessions(tt *testing.T) {
 func TestStandbyServesTheNameCheckWebhook(tt *testing.T) {
 	t := newT(tt)
 	standby, labels, _ := startStandby(t, "standby")
-	f := checkedByStandby(t, labels)
+	f := checkedByStandby(t, standby, labels)
 	t.Expect(standby.Writes.To()).To(BeEmpty(), "a standby writes nothing")
 
 	deleteObject(t, f.object)
