@@ -4,11 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/privatecloud/operator/internal/cloud"
 )
@@ -45,8 +46,7 @@ func (c *Client) readStream(ctx context.Context, call *call, got *answer, body i
 // stream is JSON of which one value at a time is in memory.
 type stream struct {
 	source *source
-	dec    *json.Decoder
-	value  json.RawMessage
+	dec    *jsontext.Decoder
 	// offset is how much of source precedes what dec reads.
 	offset int64
 	// skipped counts what skip has read.
@@ -63,7 +63,9 @@ func newStream(body io.Reader) *stream {
 		n, _ := buffered.Discard(len(start))
 		s.offset = int64(n)
 	}
-	s.dec = json.NewDecoder(buffered)
+	// As in encoding/json, the last of several fields with a name counts, and what is not
+	// UTF-8 is replaced.
+	s.dec = jsontext.NewDecoder(buffered, jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
 	return s
 }
 
@@ -92,22 +94,23 @@ func (s *source) Read(p []byte) (int, error) {
 // admit allows the next value to be read.
 func (s *stream) admit() { s.source.limit = s.offset + s.dec.InputOffset() + maxElement }
 
+// more reports whether the array or object that is read has another value.
 func (s *stream) more() bool {
 	s.admit()
-	return s.dec.More()
+	kind := s.dec.PeekKind()
+	return kind != jsontext.KindInvalid && kind != jsontext.KindEndArray && kind != jsontext.KindEndObject
 }
 
-func (s *stream) token() (json.Token, error) {
+// token returns the next token, which is valid until the following call.
+func (s *stream) token() (jsontext.Token, error) {
 	s.admit()
-	return s.dec.Token()
+	return s.dec.ReadToken()
 }
 
 // next returns the next value, which is valid until the following call.
 func (s *stream) next() ([]byte, error) {
 	s.admit()
-	s.value = s.value[:0]
-	err := s.dec.Decode(&s.value)
-	return s.value, err
+	return s.dec.ReadValue()
 }
 
 // skip reads the next value and drops it, however large it is.
@@ -121,10 +124,10 @@ func (s *stream) skip() error {
 		if s.skipped > maxSkipped {
 			return unusable(fmt.Sprintf("the answer holds more than %d values beside the list", maxSkipped))
 		}
-		switch token {
-		case json.Delim('{'), json.Delim('['):
+		switch token.Kind() {
+		case jsontext.KindBeginObject, jsontext.KindBeginArray:
 			depth++
-		case json.Delim('}'), json.Delim(']'):
+		case jsontext.KindEndObject, jsontext.KindEndArray:
 			depth--
 		}
 		switch {
@@ -165,11 +168,10 @@ func (l *list) read(call *call, got *answer, in *stream) (object bool, failed *c
 	}
 	object, err := l.decode(in)
 	if err == nil {
-		var trailing json.Token
-		if trailing, err = in.token(); errors.Is(err, io.EOF) {
+		if _, err = in.token(); errors.Is(err, io.EOF) {
 			return object, nil
 		}
-		if trailing != nil {
+		if err == nil {
 			err = errInvalid
 		}
 	}
@@ -200,13 +202,14 @@ func (l *list) decode(in *stream) (object bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	in.started = start == json.Delim('{') || start == json.Delim('[')
+	kind := start.Kind()
+	in.started = kind == jsontext.KindBeginObject || kind == jsontext.KindBeginArray
 	switch {
-	case start == json.Delim('[') && l.array:
+	case kind == jsontext.KindBeginArray && l.array:
 		return false, l.elements(in)
-	case start == json.Delim('{') && l.object:
+	case kind == jsontext.KindBeginObject && l.object:
 		return true, l.members(in)
-	case start == nil:
+	case kind == jsontext.KindNull:
 		return false, l.missing()
 	default:
 		return false, errWrongType
@@ -219,10 +222,11 @@ func (l *list) missing() error { return unusable("the answer holds no list of " 
 func (l *list) members(in *stream) error {
 	found := false
 	for in.more() {
-		name, err := in.token()
-		switch {
-		case err != nil:
+		token, err := in.token()
+		if err != nil {
 			return err
+		}
+		switch name := token.String(); {
 		case name == l.field:
 			if found {
 				return unusable("the answer holds two lists of " + l.noun)
@@ -256,9 +260,9 @@ func (l *list) member(in *stream) (bool, error) {
 	switch {
 	case err != nil:
 		return false, err
-	case start == nil:
+	case start.Kind() == jsontext.KindNull:
 		return false, nil
-	case start != json.Delim('['):
+	case start.Kind() != jsontext.KindBeginArray:
 		return false, wrongType(l.field)
 	}
 	return true, l.elements(in)
