@@ -124,10 +124,10 @@ func (s *stream) skip() error {
 		if s.skipped > maxSkipped {
 			return unusable(fmt.Sprintf("the answer holds more than %d values beside the list", maxSkipped))
 		}
-		switch token.Kind() {
-		case jsontext.KindBeginObject, jsontext.KindBeginArray:
+		switch kind := token.Kind(); {
+		case kind == jsontext.KindBeginObject || kind == jsontext.KindBeginArray:
 			depth++
-		case jsontext.KindEndObject, jsontext.KindEndArray:
+		case kind == jsontext.KindEndObject || kind == jsontext.KindEndArray:
 			depth--
 		}
 		switch {

@@ -16,36 +16,45 @@ import (
 const (
 	// maxInFlight bounds the writes of one step that are under way at a time.
 	maxInFlight = 16
-	// slowInFlight is how many may be under way however long they take: each write may be
-	// slow because of an admission webhook, although the API server is not busy.
-	slowInFlight = 4
+	// busyInFlight is how many may be under way however busy the API server is.
+	busyInFlight = 6
 	// maxChanges bounds the members that one step changes, and maxStep the time after
 	// which it begins no further change, so that the status shows progress at any pace.
 	maxChanges = 500
 	maxStep    = 5 * time.Second
 	// continueAfter is the time until the reconcile that changes the rest.
 	continueAfter = 10 * time.Millisecond
-	// slow is the time from which on a write counts as held up by the API server. The
-	// shortest Retry-After is a second, after which the client sends the write again.
-	slow = time.Second
+	// busyFactor is how many times as long as the quickest write one takes when the API server is
+	// busy: more writes under way would then only wait there, and make those of others wait.
+	busyFactor = 3
+	// minWait is how long a step waits that the API server does not let go on. The shortest
+	// Retry-After is a second.
+	minWait = time.Second
 )
 
 // pace is how many writes of a step may be under way. It begins with one, grows with each
-// write, and is halved, down to slowInFlight, when writes take long: when the API server
-// answers 429, or lets them wait as API priority and fairness does.
+// write, and is halved, down to busyInFlight, when writes take longer than the quickest one:
+// when the API server is busy, answers 429, or lets them wait as API priority and fairness
+// does. An admission webhook that makes every write slow does not lower it.
 type pace struct {
 	limit int
-	// lowered is when it was last halved. Writes that were sent before do not count again.
+	// quickest is how long the quickest write took, and 0 before the first.
+	quickest time.Duration
+	// lowered is when the limit was last halved. Writes that were sent before do not count again.
 	lowered time.Time
 }
 
 // ended records a write that began and ended.
 func (p *pace) ended(began, now time.Time) {
+	took := now.Sub(began)
+	if p.quickest == 0 || took < p.quickest {
+		p.quickest = took
+	}
 	switch {
-	case now.Sub(began) < slow, p.limit < slowInFlight:
+	case took < busyFactor*p.quickest, p.limit < busyInFlight:
 		p.limit = min(p.limit+1, maxInFlight)
 	case !began.Before(p.lowered):
-		p.limit, p.lowered = max(slowInFlight, p.limit/2), now
+		p.limit, p.lowered = max(busyInFlight, p.limit/2), now
 	}
 }
 
@@ -129,9 +138,9 @@ func (k *kind) forEach(g *pcapi.VmGroup, n int, do func(i int) error) (succeeded
 func heldUp(err error) (time.Duration, bool) {
 	if apierrors.IsTooManyRequests(err) {
 		delay, _ := apierrors.SuggestsClientDelay(err)
-		return max(slow, time.Duration(delay)*time.Second), true
+		return max(minWait, time.Duration(delay)*time.Second), true
 	}
-	return slow, errors.Is(err, context.DeadlineExceeded) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err)
+	return minWait, errors.Is(err, context.DeadlineExceeded) || apierrors.IsTimeout(err) || apierrors.IsServerTimeout(err)
 }
 
 // tallies counts the changes of steps that take several reconciles. The zero value is

@@ -87,36 +87,38 @@ func TestForEachBeginsWithOneWriteAndStopsAtFailure(t *testing.T) {
 	}
 }
 
-func TestForEachLowersThePaceWhenTheAPIServerHoldsWritesUp(t *testing.T) {
-	bubble(t, func(t *testing.T, k *kind, _ *events.FakeRecorder) {
-		g, w := groupOfSize(1), &writes{took: 10 * time.Millisecond, fails: -1}
-		_, _ = k.forEach(g, maxChanges+1, w.do)
-		for _, want := range []int{maxInFlight, maxInFlight / 2, maxInFlight / 4} {
-			if got := k.paces.of[g.UID].limit; got > want {
-				t.Fatalf("%d at a time, want at most %d", got, want)
-			}
-			w.took = maxStep // each write of the next reconcile is held up, and no other begins
-			if _, err := k.forEach(g, maxChanges, w.do); sum(err) != "waiting 10ms, Scaling: going on with the members" {
-				t.Fatalf("outcome %v", err)
-			}
-		}
-		w.took, w.most = 10*time.Millisecond, 0
-		if _, err := k.forEach(g, maxChanges, w.do); err != nil || w.most != maxInFlight {
-			t.Errorf("%d at a time, %v, want %d again", w.most, err, maxInFlight)
-		}
-	})
-}
-
-func TestForEachKeepsAFewWritesUnderWayWhenAllAreSlow(t *testing.T) {
-	bubble(t, func(t *testing.T, k *kind, _ *events.FakeRecorder) {
-		g, w := groupOfSize(1), &writes{took: slow + 100*time.Millisecond, fails: -1}
-		for range 3 {
-			_, _ = k.forEach(g, maxChanges, w.do)
-		}
-		if w.most != slowInFlight {
-			t.Errorf("%d at a time, want %d", w.most, slowInFlight)
-		}
-	})
+func TestForEachLowersThePaceWhenTheAPIServerIsBusy(t *testing.T) {
+	const quick = 10 * time.Millisecond
+	for name, test := range map[string]struct{ took, slowed time.Duration }{
+		"writes take three times as long as the quickest one": {took: quick, slowed: busyFactor * quick},
+		"429 with Retry-After: the client sends them again":   {took: quick, slowed: time.Second},
+		"a webhook delays all writes, and then more":          {took: time.Second, slowed: busyFactor * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, k *kind, _ *events.FakeRecorder) {
+				g, w := groupOfSize(1), &writes{took: test.took, fails: -1}
+				step := func() int {
+					w.most = 0
+					if _, err := k.forEach(g, maxChanges+1, w.do); sum(err) != "waiting 10ms, Scaling: going on with the members" {
+						t.Fatalf("outcome %v", err)
+					}
+					return w.most
+				}
+				if most := max(step(), step()); most != maxInFlight {
+					t.Fatalf("%d at a time, want %d", most, maxInFlight)
+				}
+				w.took = test.slowed
+				step()
+				if most := step(); most != busyInFlight {
+					t.Errorf("%d at a time when it is busy, want %d", most, busyInFlight)
+				}
+				w.took = test.took
+				if most := step(); most != maxInFlight {
+					t.Errorf("%d at a time when it is not busy any more, want %d", most, maxInFlight)
+				}
+			})
+		})
+	}
 }
 
 func TestForEachEndsInTimeForTheStatus(t *testing.T) {
