@@ -28,6 +28,9 @@ func (c *Cloud) handoverRoutes() []route {
 // adminRoutes control the cloud.
 func (c *Cloud) adminRoutes() []route {
 	return []route{
+		{method: "GET", template: "/", handle: c.handlePage},
+		{method: "GET", template: "/page/{name}", handle: c.handlePageFile},
+		{method: "GET", template: "/admin/overview", handle: c.handleOverview},
 		{method: "GET", template: "/calls", handle: c.handleCalls},
 		{method: "DELETE", template: "/calls", handle: done(c.ResetCalls)},
 		{method: "GET", template: "/faults", handle: c.handleFaults},

@@ -31,4 +31,6 @@
 //	                the records that tests and monitoring read
 //	control.go      changes made without the REST API
 //	admin.go        the same over HTTP, with a handler of its own
+//	page.go, overview*.go
+//	                the page for people, whose files are in page/, and what it shows
 package mockcloud

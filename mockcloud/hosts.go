@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 )
 
 // Host is a machine that servers run on.
@@ -99,7 +100,11 @@ func (c *Cloud) pickHost() string {
 
 // handleHosts handles GET /hosts.
 func (c *Cloud) handleHosts(w http.ResponseWriter, _ *request) error {
-	now := c.now()
+	return writeJSON(w, http.StatusOK, c.hostUsage(c.now()))
+}
+
+// hostUsage returns all hosts with their usage at a time.
+func (c *Cloud) hostUsage(now time.Time) []Host {
 	c.mu.RLock()
 	hosts := slices.Clone(c.opts.Hosts)
 	at := make(map[string]int, len(hosts))
@@ -126,5 +131,5 @@ func (c *Cloud) handleHosts(w http.ResponseWriter, _ *request) error {
 			hosts[i].MemoryUsageMB = memory[i]
 		}
 	}
-	return writeJSON(w, http.StatusOK, hosts)
+	return hosts
 }

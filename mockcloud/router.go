@@ -176,11 +176,17 @@ func (c *Cloud) newHandler() http.Handler {
 
 // newAdminHandler returns the handler of the admin endpoints, which are not subject
 // to faults, quirks and the call log, so that a test can control a cloud that
-// rejects every call.
+// rejects every call. They need no credentials, so that changes that another website
+// lets a browser send are refused.
 func (c *Cloud) newAdminHandler() http.Handler {
 	admin := append(c.adminRoutes(), c.openRoutes()...)
 	metrics := c.metrics.handler()
+	origins := http.NewCrossOriginProtection()
 	return c.begin(func(w http.ResponseWriter, r *request) {
+		if err := origins.Check(r.Request); err != nil {
+			writeProblem(w, problem(http.StatusForbidden, CodeInvalid, "%v", err))
+			return
+		}
 		if r.URL.Path == "/metrics" {
 			metrics.ServeHTTP(w, r.Request)
 			return

@@ -85,7 +85,6 @@ func run(ctx context.Context, args []string, out *os.File, listening func(ports)
 // afterwards, because these calls write to its store.
 func shutDown(open ports, cloud *mockcloud.Cloud) error {
 	cloud.ClearFaults()
-	cloud.DropStreams()
 	ctx, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
 	return errors.Join(open.shutDown(ctx), cloud.Close())

@@ -121,6 +121,10 @@ func TestRunStopsAndStartsAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		overviews, err := http.Get(open.admin.url() + "/admin/overview")
+		if err != nil {
+			t.Fatal(err)
+		}
 		list, err := http.Get(url + "/servers")
 		if err != nil {
 			t.Fatal(err)
@@ -135,6 +139,10 @@ func TestRunStopsAndStartsAgain(t *testing.T) {
 			t.Errorf("stopping: %v", err)
 		}
 		_ = stream.Body.Close()
+		if body, err := io.ReadAll(overviews.Body); err != nil || !strings.Contains(string(body), "event: servers") {
+			t.Errorf("the stream of the page: got %s %v, want it complete", body, err)
+		}
+		_ = overviews.Body.Close()
 		log, err := os.ReadFile(out.Name())
 		for _, want := range []string{"url=" + url, "admin=" + open.admin.url()} {
 			if err != nil || !strings.Contains(string(log), want) {

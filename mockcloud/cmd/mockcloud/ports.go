@@ -33,18 +33,20 @@ func listen(ctx context.Context, c config, cloud *mockcloud.Cloud) (all ports, e
 			all.close()
 		}
 	}()
-	if all.api, err = open(ctx, c.addr, cloud.Handler()); err != nil {
+	if all.api, err = open(ctx, c.addr, cloud.Handler(), cloud.DropStreams); err != nil {
 		return all, err
 	}
 	all.api.cert, all.api.key = c.tlsCert, c.tlsKey
-	if all.admin, err = open(ctx, c.adminAddr, cloud.AdminHandler()); err != nil {
+	if all.admin, err = open(ctx, c.adminAddr, cloud.AdminHandler(), cloud.DropStreams); err != nil {
 		return all, err
 	}
-	all.handover, err = open(ctx, c.handoverAddr, cloud.HandoverHandler())
+	all.handover, err = open(ctx, c.handoverAddr, cloud.HandoverHandler(), cloud.DropStreams)
 	return all, err
 }
 
-func open(ctx context.Context, address string, handler http.Handler) (*port, error) {
+// open opens a port. endStreams ends the calls that do not end by themselves: shutDown
+// waits for them.
+func open(ctx context.Context, address string, handler http.Handler, endStreams func()) (*port, error) {
 	if address == off {
 		return nil, nil //nolint:nilnil // a port that is disabled
 	}
@@ -53,6 +55,7 @@ func open(ctx context.Context, address string, handler http.Handler) (*port, err
 		return nil, fmt.Errorf("listening: %w", err)
 	}
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
+	server.RegisterOnShutdown(endStreams)
 	return &port{Listener: listener, server: server}, nil
 }
 
