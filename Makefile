@@ -74,6 +74,10 @@ verify: $(CONTROLLER_GEN) $(GOLANGCI_LINT) $(KUSTOMIZE) $(OPERATOR_SDK) bin/opm 
 test-faults: assets ## Kill managers between any two effects, interrupt calls, send hostile answers, and check the result: about seven minutes, part of make test.
 	@KUBEBUILDER_ASSETS=$$(hack/kube-assets.sh) go test -count=1 -timeout $(TEST_TIMEOUT) $(GOTESTFLAGS) ./test/faults
 
+.PHONY: test-page
+test-page: bin/mockcloud ## Operate the page of the mock cloud in a headless Chromium (with CI=true: install Debian's): about 15 seconds.
+	@test/page/run.sh go test -count=1 -parallel 4 -timeout $(TEST_TIMEOUT) $(GOTESTFLAGS) ./...
+
 # A run that is interrupted leaves nothing running: the services end with the script.
 .PHONY: test-openstack
 test-openstack: assets ## Install an OpenStack into OPENSTACK_DIR (Debian 12, root; nine minutes, once), run the conformance suite and the operator against it, kill managers, and stop it: seven minutes.
@@ -119,6 +123,7 @@ vet: ## Run go vet.
 lint: $(GOLANGCI_LINT) ## Run the linters.
 	@$(GOLANGCI_LINT) run
 	@cd hack/image && $(CURDIR)/$(GOLANGCI_LINT) run
+	@cd test/page && $(CURDIR)/$(GOLANGCI_LINT) run
 
 .PHONY: bench
 bench: bin/manager bin/mockcloud bin/vcsim assets ## Measure the cost of VMs and print a table (docs/development/benchmarks.md).
@@ -137,6 +142,10 @@ bench-scale: bin/manager bin/mockcloud assets ## Measure the operator with 50,00
 bench-peers: bin/manager bin/mockcloud bin/seedcontroller assets ## Build OpenTofu and a plain controller, let them and the operator do the same work, and print a table (docs/development/benchmarks.md).
 	@hack/tool.sh terraform-provider-restapi && hack/tool.sh tofu || true
 	@KUBEBUILDER_ASSETS=$$(hack/kube-assets.sh) go run ./test/bench --parts=peers $(ARGS)
+
+.PHONY: screenshot
+screenshot: bin/mockcloud ## Take docs/images/mock-cloud.png, a picture of the page of the mock cloud, in a headless Chromium.
+	@test/page/run.sh go run ./screenshot $(CURDIR)/docs/images/mock-cloud.png
 
 .PHONY: run
 run: generate manifests bin/manager ## Run the operator against the cluster of KUBECONFIG (NAMESPACE=…, ARGS="--default-cloud-endpoint=…").

@@ -61,6 +61,7 @@ check 'generated files' 'they have been regenerated; commit them with their sour
 check 'gofmt' 'run make fmt' formatted
 check 'golangci-lint' 'run make lint; make fmt applies the proposed fixes' bin/golangci-lint run
 check 'golangci-lint in hack/image' 'run make lint' env -C hack/image ../../bin/golangci-lint run
+check 'golangci-lint in test/page' 'run make lint' env -C test/page ../../bin/golangci-lint run
 check 'go.mod' 'run go mod tidy' tidy
 
 [ ${#failed[@]} -eq 0 ] || die "make verify: ${#failed[@]} failed: ${failed[*]}"
