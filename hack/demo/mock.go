@@ -99,6 +99,8 @@ func (mock) check(ctx context.Context, s *stack, created, left counts) error {
 }
 
 const mockGuide = `
+In a browser, the servers of the cloud and switches for its faults: %[2]s/
+
 In a second terminal:
 
   export KUBECONFIG=%[1]s ADMIN=%[2]s%[3]s
