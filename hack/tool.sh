@@ -89,8 +89,8 @@ case $module in
 esac
 [ -n "$version" ] || die "hack/tools does not pin $path"
 
-# The versions that a release build sets: kubectl and envtest read that of the API server, and operator-sdk writes its own
-# to the files that it generates.
+# The versions that a release build sets: kubectl and envtest read that of the API server, operator-sdk writes its own to the
+# files that it generates, and helm template assumes that of Kubernetes, here the one of the tests.
 case $path in
   k8s.io/kubernetes)
     minor=${version#v1.} v=k8s.io/component-base/version
@@ -103,6 +103,9 @@ case $path in
     ldflags+=" -X $path/pkg/version.OLMVersion=$version" ;;
   github.com/containerd/containerd/v2)
     ldflags+=" -X $path/version.Version=$version" ;;
+  helm.sh/helm/v3)
+    minor=$(required kube k8s.io/kubernetes | cut -d. -f2) v=$path/pkg/chartutil
+    ldflags+=" -X $path/internal/version.version=$version -X $v.k8sVersionMajor=1 -X $v.k8sVersionMinor=$minor" ;;
   github.com/operator-framework/operator-registry)
     ldflags+=" -X $path/cmd/opm/version.opmVersion=$version" ;;
 esac
