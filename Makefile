@@ -8,6 +8,7 @@ SCORECARD_IMG ?= $(IMAGE_TAG_BASE)-scorecard:v$(VERSION)
 CATALOG_IMG ?= $(IMAGE_TAG_BASE)-catalog:v$(VERSION)
 BUNDLE_DIR ?= bundle
 CATALOG_DIR ?= catalog
+CHART_DIR ?= charts/private-cloud-operator
 IMAGES_DIR ?= bin/images
 # The digests of images, by which bundle and catalog refer to them: make image-digests. With USE_IMAGE_DIGESTS=true, an image
 # whose digest is not recorded is an error; otherwise it is referred to by its tag.
@@ -31,7 +32,7 @@ CONTROLLER_GEN := bin/controller-gen
 GOLANGCI_LINT := bin/golangci-lint
 KUSTOMIZE := bin/kustomize
 OPERATOR_SDK := bin/operator-sdk
-TOOLS := $(CONTROLLER_GEN) $(GOLANGCI_LINT) $(KUSTOMIZE) $(OPERATOR_SDK) bin/opm bin/image bin/setup-envtest
+TOOLS := $(CONTROLLER_GEN) $(GOLANGCI_LINT) $(KUSTOMIZE) $(OPERATOR_SDK) bin/opm bin/image bin/setup-envtest bin/helm
 KUBECTL ?= $(or $(shell command -v kubectl),bin/k8s/current/kubectl)
 
 GO_BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=v$(VERSION)"
@@ -243,6 +244,16 @@ catalog-build: ## Build the image of the catalog, CATALOG_IMG.
 .PHONY: catalog-push
 catalog-push: ## Push CATALOG_IMG.
 	$(CONTAINER_TOOL) push $(CATALOG_IMG)
+
+##@ The Helm chart
+
+.PHONY: chart
+chart: manifests $(KUSTOMIZE) ## Generate the manifests of the Helm chart CHART_DIR from config/.
+	@hack/chart.sh '$(CHART_DIR)'
+
+.PHONY: chart-package
+chart-package: chart bin/helm ## Package the chart with VERSION into dist/.
+	@bin/helm package '$(CHART_DIR)' --version '$(VERSION)' --app-version '$(VERSION)' --destination dist
 
 ##@ Tools (pinned in hack/tools, built into bin/ when a target needs them)
 

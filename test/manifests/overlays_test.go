@@ -345,15 +345,18 @@ func TestImagesHaveTheVersionOfTheMakefile(t *testing.T) {
 
 // readConfig reads what kubectl reads: go test reuses an earlier result unless a
 // file that the test itself has read changed.
-var readConfig = sync.OnceValue(func() error {
-	return filepath.WalkDir(filepath.Join(root, "config"), func(path string, entry fs.DirEntry, err error) error {
+var readConfig = sync.OnceValue(func() error { return readFolder("config") })
+
+// readFolder reads all files below a folder of the project.
+func readFolder(folder string) error {
+	return filepath.WalkDir(filepath.Join(root, folder), func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
 		_, err = os.ReadFile(path)
 		return err
 	})
-})
+}
 
 func kubectl(args ...string) (string, error) {
 	if err := readConfig(); err != nil {
@@ -373,6 +376,12 @@ func kustomize(t *testing.T, folder string) []*unstructured.Unstructured {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return parse(t, text)
+}
+
+// parse returns the objects of YAML documents.
+func parse(t *testing.T, text string) []*unstructured.Unstructured {
+	t.Helper()
 	var objects []*unstructured.Unstructured
 	for decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(text), len(text)); ; {
 		object := &unstructured.Unstructured{}

@@ -1,0 +1,355 @@
+package manifests_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+const (
+	// plainRelease is the name of a release whose objects have the names of config/.
+	plainRelease = "private-cloud-operator"
+	managerName  = "private-cloud-operator-controller-manager"
+	monitored    = "monitoring.serviceMonitor.enabled=true,monitoring.prometheusRule.enabled=true,monitoring.dashboards.enabled=true"
+	// everything enables all that is optional.
+	everything = "webhook.enabled=true,mockCloud.enabled=true,metricsAPI.enabled=true,claimAtCreation.enabled=true," + monitored
+)
+
+func TestChartRendersWhatKustomizeBuilds(t *testing.T) {
+	const production = "overlays/production"
+	for name, tc := range map[string]struct {
+		values string
+		want   []*unstructured.Unstructured
+	}{
+		"default values: overlay production":          {"", build(t, production)},
+		"webhook: component name-check":               {"webhook.enabled=true", buildWith(t, production, "name-check")},
+		"mock cloud: component mock-cloud":            {"mockCloud.enabled=true", buildWith(t, production, "mock-cloud")},
+		"metrics API: component metrics-api":          {"metricsAPI.enabled=true", buildWith(t, production, "metrics-api")},
+		"claims at creation: its component":           {"claimAtCreation.enabled=true", buildWith(t, production, "claim-at-creation")},
+		"monitoring: overlay monitoring, in addition": {monitored, append(build(t, production), build(t, "overlays/monitoring")...)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, want := byName(render(t, plainRelease, namespace, "--set", tc.values)), byName(tc.want)
+			delete(want, "Namespace "+namespace)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("objects (-config +chart); run make chart, and adapt templates and values of the chart:\n%s", diff)
+			}
+		})
+	}
+}
+
+// byName returns the content of objects by kind and name, without what the chart adds to that of config/: its labels and the
+// annotation of CRDs that are kept.
+func byName(objects []*unstructured.Unstructured) map[string]any {
+	found := map[string]any{}
+	for _, object := range objects {
+		withoutAdditions(object.Object)
+		for _, field := range []string{"labels", "annotations"} {
+			if values, _, _ := unstructured.NestedMap(object.Object, "metadata", field); len(values) == 0 {
+				unstructured.RemoveNestedField(object.Object, "metadata", field)
+			}
+		}
+		found[object.GetKind()+" "+object.GetName()] = object.Object
+	}
+	return found
+}
+
+// withoutAdditions removes the labels of the chart and its annotation from a value and all that it contains.
+func withoutAdditions(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		for _, key := range []string{"helm.sh/chart", "helm.sh/resource-policy", "app.kubernetes.io/managed-by", "app.kubernetes.io/instance"} {
+			delete(value, key)
+		}
+		for _, inner := range value {
+			withoutAdditions(inner)
+		}
+	case []any:
+		for _, inner := range value {
+			withoutAdditions(inner)
+		}
+	}
+}
+
+func TestObjectsOfAReleaseHaveItsNameAndItsNamespace(t *testing.T) {
+	objects := render(t, "east", "tenants", "--set", everything)
+	for _, object := range objects {
+		named := strings.HasPrefix(object.GetName(), "east-private-cloud-operator-")
+		if kind := object.GetKind(); !named && kind != "CustomResourceDefinition" && kind != "APIService" {
+			t.Errorf("%s %s has not the name of the release", kind, object.GetName())
+		}
+		if in := object.GetNamespace(); in != "" && in != "tenants" {
+			t.Errorf("%s %s is in the namespace %s", object.GetKind(), object.GetName(), in)
+		}
+		text, err := object.MarshalJSON()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(string(text), namespace) {
+			t.Errorf("%s %s refers to the namespace of config/", object.GetKind(), object.GetName())
+		}
+		if got := object.GetLabels()["app.kubernetes.io/instance"]; got != "east" {
+			t.Errorf("%s %s has the instance %q", object.GetKind(), object.GetName(), got)
+		}
+	}
+	var binding rbacv1.ClusterRoleBinding
+	decode(t, find(objects, "ClusterRoleBinding", "east-private-cloud-operator-manager-rolebinding"), &binding)
+	if find(objects, "ClusterRole", binding.RoleRef.Name).GetName() == "" || find(objects, "ServiceAccount", binding.Subjects[0].Name).GetName() == "" {
+		t.Errorf("the binding %v refers to objects that do not exist", binding)
+	}
+}
+
+func TestNamesOfAReleaseWithTheLongestNameAreValid(t *testing.T) {
+	longest := strings.Repeat("a", 51) + ".b" // Helm allows 53 characters, and dots
+	for _, object := range render(t, longest, "tenants", "--set", everything) {
+		check := validation.IsDNS1123Subdomain
+		if kind := object.GetKind(); kind == "Service" || kind == "Deployment" {
+			check = validation.IsDNS1035Label
+		}
+		if problems := check(object.GetName()); len(problems) > 0 {
+			t.Errorf("%s %s: %v", object.GetKind(), object.GetName(), problems)
+		}
+	}
+}
+
+// selectorsOf returns all selectors of pods in objects, by kind and name.
+func selectorsOf(t *testing.T, objects []*unstructured.Unstructured) map[string]labels.Selector {
+	t.Helper()
+	found := map[string]labels.Selector{}
+	for _, object := range objects {
+		var selector *metav1.LabelSelector
+		switch object.GetKind() {
+		case "Service":
+			var service corev1.Service
+			decode(t, object, &service)
+			selector = metav1.SetAsLabelSelector(service.Spec.Selector)
+		case "NetworkPolicy":
+			var policy networkingv1.NetworkPolicy
+			decode(t, object, &policy)
+			selector = &policy.Spec.PodSelector
+		case "PodDisruptionBudget":
+			var budget policyv1.PodDisruptionBudget
+			decode(t, object, &budget)
+			selector = budget.Spec.Selector
+		case "Deployment":
+			var deployment appsv1.Deployment
+			decode(t, object, &deployment)
+			selector = deployment.Spec.Selector
+		default:
+			continue
+		}
+		parsed, err := metav1.LabelSelectorAsSelector(selector)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[object.GetKind()+" "+object.GetName()] = parsed
+	}
+	return found
+}
+
+func TestTwoReleasesDoNotSelectEachOthersPods(t *testing.T) {
+	east, west := render(t, "east", namespace, "--set", everything), render(t, "west", namespace, "--set", everything)
+	selectors := selectorsOf(t, west)
+	if len(selectors) < 10 {
+		t.Fatalf("found %d selectors only", len(selectors))
+	}
+	for _, deployment := range deployments(t, east) {
+		for name, selector := range selectors {
+			if selector.Matches(labels.Set(deployment.Spec.Template.Labels)) {
+				t.Errorf("%s of the release west selects the pods of %s", name, deployment.Name)
+			}
+		}
+	}
+	for _, deployment := range deployments(t, west) {
+		if !selectors["Deployment "+deployment.Name].Matches(labels.Set(deployment.Spec.Template.Labels)) {
+			t.Errorf("%s does not select its own pods", deployment.Name)
+		}
+	}
+}
+
+func TestManagerOfAReleaseMayHoldTheLeaseOfItsCloudSelector(t *testing.T) {
+	for name, selector := range map[string]string{
+		"one label":           `{"matchLabels":{"shard":"east"}}`,
+		"several labels":      `{"matchLabels":{"tier":"gold","shard":"east"}}`,
+		"In, several values":  `{"matchExpressions":[{"key":"shard","operator":"In","values":["north","east","north"]}]}`,
+		"NotIn":               `{"matchExpressions":[{"key":"shard","operator":"NotIn","values":["east","west"]}]}`,
+		"Exists, and a label": `{"matchLabels":{"shard":"east"},"matchExpressions":[{"key":"example.com/tier","operator":"Exists"}]}`,
+		"DoesNotExist":        `{"matchExpressions":[{"key":"shard","operator":"DoesNotExist"}]}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			objects := render(t, plainRelease, namespace, "--set-json", "cloudSelector="+selector)
+			scope := scopesOf(t, objects)[managerName]
+			var role rbacv1.Role
+			decode(t, find(objects, "Role", "private-cloud-operator-leader-election-role"), &role)
+			var leases []string
+			for _, rule := range role.Rules {
+				leases = append(leases, rule.ResourceNames...)
+			}
+			want := []string{scope.LeaseName("private-cloud-operator.samplecontroller.k8s.io")}
+			if diff := cmp.Diff(want, leases); diff != "" {
+				t.Errorf("leases of %v (-want +got):\n%s", scope, diff)
+			}
+		})
+	}
+}
+
+func TestPodsHaveTheSettingsOfTheirComponent(t *testing.T) {
+	const settings = `{"image":{"repository":"registry.example.com/own","tag":"v9","digest":"sha256:%064d","pullPolicy":"Always"},
+		"extraArgs":["--extra"],"extraEnv":[{"name":"EXTRA","value":"yes"}],"resources":{"requests":{"cpu":"7"}},
+		"podAnnotations":{"extra":"annotation"},"podLabels":{"extra":"label","app.kubernetes.io/instance":"other"},
+		"priorityClassName":"extra","nodeSelector":{"extra":"node"},"tolerations":[{"key":"extra"}],
+		"affinity":{"nodeAffinity":{}},"topologySpreadConstraints":[{"maxSkew":9}]}`
+	values := fmt.Sprintf(`{"imagePullSecrets":[{"name":"extra"}],"metricsAPI":%[1]s,"mockCloud":%[1]s,%[2]s`,
+		fmt.Sprintf(settings, 0), fmt.Sprintf(settings, 0)[1:])
+	file := filepath.Join(t.TempDir(), "values.json")
+	if err := os.WriteFile(file, []byte(values), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	all := deployments(t, render(t, plainRelease, namespace, "--values", file, "--set", "metricsAPI.enabled=true,mockCloud.enabled=true"))
+	if len(all) != 3 {
+		t.Fatalf("%d Deployments, want 3", len(all))
+	}
+	for _, deployment := range all {
+		pod := deployment.Spec.Template
+		container := pod.Spec.Containers[0]
+		for what, holds := range map[string]bool{
+			"image":        container.Image == "registry.example.com/own:v9@sha256:"+strings.Repeat("0", 64),
+			"pull policy":  container.ImagePullPolicy == corev1.PullAlways,
+			"pull secrets": slices.Contains(pod.Spec.ImagePullSecrets, corev1.LocalObjectReference{Name: "extra"}),
+			"arguments":    len(container.Args) > 1 && container.Args[len(container.Args)-1] == "--extra",
+			"environment":  slices.Contains(container.Env, corev1.EnvVar{Name: "EXTRA", Value: "yes"}),
+			"resources":    container.Resources.Requests.Cpu().Value() == 7,
+			"annotation":   pod.Annotations["extra"] == "annotation",
+			"label":        pod.Labels["extra"] == "label",
+			"own labels":   pod.Labels["app.kubernetes.io/instance"] == plainRelease,
+			"scheduling": pod.Spec.PriorityClassName == "extra" && pod.Spec.NodeSelector["extra"] == "node" &&
+				pod.Spec.Tolerations[0].Key == "extra" && pod.Spec.Affinity.NodeAffinity != nil && pod.Spec.TopologySpreadConstraints[0].MaxSkew == 9,
+		} {
+			if !holds {
+				t.Errorf("%s does not have the value: %s", deployment.Name, what)
+			}
+		}
+	}
+}
+
+func TestValuesThatCannotWorkAreRefused(t *testing.T) {
+	for name, tc := range map[string]struct{ values, want string }{
+		"unknown key":                       {"replica=3", "additional properties 'replica' not allowed"},
+		"unknown key of a component":        {"mockCloud.replicas=2", "at '/mockCloud': additional properties 'replicas' not allowed"},
+		"word for a number":                 {"replicas=two", "at '/replicas': got string, want integer"},
+		"word for a switch":                 {"webhook.enabled=yes", "at '/webhook/enabled': got string, want boolean"},
+		"digest without its algorithm":      {"image.digest=abc", "at '/image/digest': 'abc' does not match pattern"},
+		"level that does not exist":         {"logLevel=trace", "at '/logLevel': value must be one of 'debug', 'info', 'error'"},
+		"endpoint without scheme":           {"defaultCloudEndpoint=cloud.example.com", "at '/defaultCloudEndpoint': 'cloud.example.com' does not match pattern"},
+		"selector in the syntax of kubectl": {"cloudSelector=shard", "at '/cloudSelector': got string, want object"},
+		"CA that is not PEM":                {"webhook.caBundle=abc", "at '/webhook/caBundle': 'abc' does not match pattern"},
+		"two endpoints of one Cloud":        {"mockCloud.enabled=true,defaultCloudEndpoint=http://a", "set either mockCloud.enabled or defaultCloudEndpoint"},
+		"own certificate without Secret":    {"webhook.enabled=true,webhook.certManager.enabled=false", "set webhook.secretName"},
+		"own certificate without CA":        {"webhook.enabled=true,webhook.certManager.enabled=false,webhook.secretName=a", "set webhook.caBundle"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			output, err := helm(t, "template", plainRelease, chart, "--set", tc.values)
+			if err == nil || !strings.Contains(output, tc.want) {
+				t.Errorf("helm template: %v, want %q", err, tc.want)
+			}
+		})
+	}
+	output, err := helm(t, "template", plainRelease, chart, "--kube-version", "1.35.2", "--set", "claimAtCreation.enabled=true")
+	if want := "needs Kubernetes 1.36 or later, and this cluster has v1.35.2"; err == nil || !strings.Contains(output, want) {
+		t.Errorf("helm template for Kubernetes 1.35: %v, want %q", err, want)
+	}
+}
+
+func TestCRDsOfTheChartFollowTheirValues(t *testing.T) {
+	for name, tc := range map[string]struct {
+		values string
+		count  int
+		policy string
+	}{
+		"default: they are kept":                  {"", 5, "keep"},
+		"keep is false: they go with the release": {"crds.keep=false", 5, ""},
+		"enabled is false: none":                  {"crds.enabled=false", 0, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			count := 0
+			for _, object := range render(t, plainRelease, namespace, "--set", tc.values) {
+				if object.GetKind() != "CustomResourceDefinition" {
+					continue
+				}
+				count++
+				if got := object.GetAnnotations()["helm.sh/resource-policy"]; got != tc.policy {
+					t.Errorf("%s has the resource policy %q, want %q", object.GetName(), got, tc.policy)
+				}
+			}
+			if count != tc.count {
+				t.Errorf("%d CRDs, want %d", count, tc.count)
+			}
+		})
+	}
+}
+
+func TestWebhookOfTheChartUsesTheIssuerOrTheCertificateOfItsValues(t *testing.T) {
+	const (
+		webhookName   = "private-cloud-operator-webhook"
+		configuration = "private-cloud-operator-validating-webhook-configuration"
+	)
+	issued := render(t, plainRelease, namespace, "--set", "webhook.enabled=true,webhook.certManager.issuerRef.name=internal,webhook.certManager.issuerRef.kind=ClusterIssuer")
+	reference, _, _ := unstructured.NestedStringMap(find(issued, "Certificate", webhookName).Object, "spec", "issuerRef")
+	if diff := cmp.Diff(map[string]string{"name": "internal", "kind": "ClusterIssuer"}, reference); diff != "" {
+		t.Errorf("issuer of the certificate (-want +got):\n%s", diff)
+	}
+	own := render(t, plainRelease, namespace, "--set", ownCertificate)
+	if find(issued, "Issuer", webhookName).GetName() != "" {
+		t.Error("there is an Issuer beside that of the values")
+	}
+	for _, kind := range []string{"Issuer", "Certificate"} {
+		if find(own, kind, webhookName).GetName() != "" {
+			t.Errorf("there is a %s beside the certificate of the values", kind)
+		}
+	}
+	if annotations := find(own, "ValidatingWebhookConfiguration", configuration).GetAnnotations(); len(annotations) != 0 {
+		t.Errorf("cert-manager replaces the CA: %v", annotations)
+	}
+	for _, deployment := range deployments(t, own) {
+		if got := deployment.Spec.Template.Spec.Volumes[0].Secret.SecretName; got != "own" {
+			t.Errorf("the operator reads the Secret %s", got)
+		}
+	}
+}
+
+func TestChartIsValidAndHasTheVersionOfTheMakefile(t *testing.T) {
+	for _, values := range []string{"", everything} {
+		if output, err := helm(t, "lint", "--strict", "--set", values, chart); err != nil || strings.Contains(output, "[") {
+			t.Errorf("helm lint: %v\n%s", err, output)
+		}
+	}
+	makefile, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	version := string(regexp.MustCompile(`(?m)^VERSION \?= (\S+)$`).FindSubmatch(makefile)[1])
+	shown, err := helm(t, "show", "chart", chart)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range []string{"version: " + version, "appVersion: " + version} {
+		if !slices.Contains(strings.Split(shown, "\n"), line) {
+			t.Errorf("Chart.yaml does not have %s", line)
+		}
+	}
+}
