@@ -13,7 +13,7 @@ else
   export OPM_IMAGE=${OPM_IMAGE:-quay.io/operator-framework/opm:latest}
   [ -n "${REGISTRY:-}" ] || die "set REGISTRY to one that you may push to and the cluster pulls from, such as registry.example.com/me"
 fi
-for tool in operator-sdk opm image kustomize controller-gen; do "$root/hack/tool.sh" "$tool"; done
+for tool in operator-sdk opm image kustomize controller-gen helm; do "$root/hack/tool.sh" "$tool"; done
 
 # The previous version is built from the same sources: an upgrade replaces everything, and only names differ.
 export E2E_VERSION=${VERSION:?run it through make test-e2e} E2E_PREVIOUS=0.0.9
