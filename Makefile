@@ -26,6 +26,7 @@ OVERLAY ?= config/default
 WITH_IMAGES = sed -E 's|(image: )ghcr.io/privatecloud/private-cloud-operator:.*|\1$(IMG)|; s|(image: )ghcr.io/privatecloud/private-cloud-operator-mock-cloud:.*|\1$(MOCK_IMG)|; s|(image: )ghcr.io/privatecloud/private-cloud-operator-metrics-api:.*|\1$(METRICS_API_IMG)|'
 
 CONTAINER_TOOL ?= docker
+KIND_CLUSTER ?= kind
 PLATFORMS ?= linux/amd64,linux/arm64
 
 CONTROLLER_GEN := bin/controller-gen
@@ -204,6 +205,10 @@ image-digests: bin/image ## Record the digests of the images of IMAGES_DIR in IM
 .PHONY: images-push
 images-push: bin/image ## Push the images of IMAGES_DIR as IMAGE_TAG_BASE:vVERSION and so on.
 	@VERSION='$(VERSION)' hack/push.sh $(IMAGES_DIR) $(IMAGE_TAG_BASE)
+
+.PHONY: kind-load
+kind-load: bin/image ## Build the images for this machine without a container engine, and load them into the kind cluster KIND_CLUSTER.
+	@VERSION='$(VERSION)' IMAGE_TAG_BASE='$(IMAGE_TAG_BASE)' hack/kind-load.sh '$(KIND_CLUSTER)'
 
 .PHONY: docker-push
 docker-push: ## Push the images of docker-build.

@@ -16,6 +16,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
 // built runs image build with the flags and returns the image that it wrote.
@@ -284,6 +285,51 @@ func TestDeletedImageIsDeletedAfterRestart(t *testing.T) {
 	server.Config.Handler = handler
 	if _, err := remote.Image(ref); err == nil {
 		t.Error("the image can be pulled")
+	}
+}
+
+func TestArchiveHasTheImageUnderItsName(t *testing.T) {
+	dir := builtInto(t, "--file", write(t, filepath.Join(t.TempDir(), "tool"), "binary", 0o755)+"=/tool", "--entrypoint", `["/tool"]`)
+	file := filepath.Join(t.TempDir(), "image.tar")
+	const tag = "registry.example.com/tool:v1"
+	if err := archiveCommand([]string{"--tag", tag, "--output", file, dir}); err != nil {
+		t.Fatal(err)
+	}
+	ref, err := name.NewTag(tag)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := tarball.ImageFromPath(file, &ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := readLayout(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gotName, gotErr := got.ConfigName()
+	wantName, wantErr := want[0].ConfigName()
+	if gotName != wantName || gotErr != nil || wantErr != nil {
+		t.Errorf("the archive has the image %s (%v), want %s (%v)", gotName, gotErr, wantName, wantErr)
+	}
+}
+
+func TestArchiveNeedsOneImageAndItsName(t *testing.T) {
+	dir, file := builtInto(t), filepath.Join(t.TempDir(), "image.tar")
+	for name, test := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no name":        {[]string{"--output", file, dir}, "want --tag REFERENCE, --output FILE and DIR"},
+		"two layouts":    {[]string{"--tag", "tool:v1", "--output", file, dir, dir}, "want --tag REFERENCE, --output FILE and DIR"},
+		"a digest":       {[]string{"--tag", "tool@sha256:" + strings.Repeat("0", 64), "--output", file, dir}, "tool"},
+		"no such layout": {[]string{"--tag", "tool:v1", "--output", file, dir + "-missing"}, dir + "-missing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := archiveCommand(test.args); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v, want an error with %q", err, test.want)
+			}
+		})
 	}
 }
 

@@ -1,4 +1,4 @@
-// Command image builds container images from files, pushes them and serves them, without a container engine. The same
+// Command image builds container images from files, pushes and archives them, and serves them, without a container engine. The same
 // inputs give the same digest: images do not depend on the time, the user or the umask.
 package main
 
@@ -9,10 +9,11 @@ import (
 
 const usage = `usage: image COMMAND [FLAGS]
 
-  build   builds an image from files and writes it as an OCI layout
-  digest  prints the digest of OCI layouts, or of an image in a registry
-  push    pushes OCI layouts to a registry
-  serve   serves a registry over TLS and stores the images in a folder
+  build    builds an image from files and writes it as an OCI layout
+  digest   prints the digest of OCI layouts, or of an image in a registry
+  push     pushes OCI layouts to a registry
+  archive  writes an OCI layout as a file that docker load and kind load image-archive read
+  serve    serves a registry over TLS and stores the images in a folder
 
 image COMMAND --help lists the flags of COMMAND.
 `
@@ -22,7 +23,7 @@ func main() {
 		fmt.Fprint(os.Stderr, usage)
 		os.Exit(2)
 	}
-	commands := map[string]func([]string) error{"build": buildCommand, "digest": digestCommand, "push": pushCommand, "serve": serveCommand}
+	commands := map[string]func([]string) error{"build": buildCommand, "digest": digestCommand, "push": pushCommand, "archive": archiveCommand, "serve": serveCommand}
 	run, ok := commands[os.Args[1]]
 	if !ok {
 		fmt.Fprint(os.Stderr, usage)
