@@ -37,7 +37,7 @@ func newGauges(registry prometheus.Registerer) *gauges {
 	return &gauges{
 		changes:  changes,
 		watching: gauge("watch_running", "1 while the cloud reports changes of servers by itself, 0 while that fails."),
-		servers:  gauge("servers", "Servers at the last complete listing, by whose they are: known (all), managed, orphaned.", "owner"),
+		servers:  gauge("servers", "Servers at the last complete listing, by whose they are: managed, orphaned, other.", "owner"),
 		ready:    gauge("cloud_ready", "1 while the cloud can be used."),
 		braked:   gauge("cloud_braked", "1 while the brake is on and nothing is created or deleted."),
 		listed:   gauge("inventory_timestamp_seconds", "When the last complete listing was begun, or later what the cloud reported was compared with it."),
@@ -59,7 +59,9 @@ func (g *gauges) set(c *pcapi.Cloud, obs *observation, outcome error) {
 	if obs.fresh == nil {
 		return
 	}
-	for owner, n := range map[string]int32{"known": obs.counts.Known, "managed": obs.counts.Managed, "orphaned": obs.counts.Orphaned} {
+	// Two VMs can import the same server, so that more are managed than exist.
+	other := max(obs.counts.Known-obs.counts.Managed-obs.counts.Orphaned, 0)
+	for owner, n := range map[string]int32{"managed": obs.counts.Managed, "orphaned": obs.counts.Orphaned, "other": other} {
 		g.servers.WithLabelValues(c.Name, owner).Set(float64(n))
 	}
 	g.listed.WithLabelValues(c.Name).Set(float64(obs.freshAt().UnixNano()) / float64(time.Second))
