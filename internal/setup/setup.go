@@ -33,6 +33,7 @@ import (
 	vmcontroller "github.com/privatecloud/operator/internal/controller/vm"
 	vmgroupcontroller "github.com/privatecloud/operator/internal/controller/vmgroup"
 	"github.com/privatecloud/operator/internal/inventory"
+	"github.com/privatecloud/operator/internal/objectmetrics"
 	"github.com/privatecloud/operator/internal/tenancy"
 	webhookv1alpha1 "github.com/privatecloud/operator/internal/webhook/v1alpha1"
 )
@@ -118,6 +119,9 @@ func Controllers(ctx context.Context, mgr manager.Manager, opts Options) error {
 	}
 	if err := gpuinfocontroller.SetupWithManager(ctx, mgr, options); err != nil {
 		return fmt.Errorf("set up the GPUInfo controller: %w", err)
+	}
+	if err := objectmetrics.SetupWithManager(mgr, opts.Scope); err != nil {
+		return err
 	}
 	if opts.NameCheck {
 		if err := webhookv1alpha1.SetupVMWebhookWithManager(mgr, clients); err != nil {

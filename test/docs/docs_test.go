@@ -30,6 +30,7 @@ import (
 	"github.com/privatecloud/operator/internal/cloud/transport"
 	_ "github.com/privatecloud/operator/internal/controller/cloud" // registers its metrics
 	"github.com/privatecloud/operator/internal/fairqueue"
+	_ "github.com/privatecloud/operator/internal/objectmetrics"    // likewise
 	_ "github.com/privatecloud/operator/internal/webhook/v1alpha1" // likewise
 )
 
