@@ -61,7 +61,7 @@ demo: bin/manager $(if $(filter vsphere,$(CLOUD)),bin/vcsim,bin/mockcloud) bin/d
 .PHONY: test
 test: assets ## Run the tests: unit, API server, conformance and faults. Does not build the linters.
 	@go -C hack/image test -timeout $(TEST_TIMEOUT) $(GOTESTFLAGS) ./...
-	@KUBEBUILDER_ASSETS=$$(hack/kube-assets.sh) go test -timeout $(TEST_TIMEOUT) $(GOTESTFLAGS) $$(go list ./... | grep -vE '/test/(faults|e2e|openstack)$$')
+	@KUBEBUILDER_ASSETS=$$(hack/kube-assets.sh) go test -timeout $(TEST_TIMEOUT) $(GOTESTFLAGS) $$(go list ./... | grep -vE '/test/(alerts|faults|e2e|openstack)$$')
 	@$(MAKE) --no-print-directory test-faults
 
 ##@ Checks
@@ -84,6 +84,11 @@ test-page: bin/mockcloud ## Operate the page of the mock cloud in a headless Chr
 .PHONY: test-openstack
 test-openstack: assets ## Install an OpenStack into OPENSTACK_DIR (Debian 12, root; nine minutes, once), run the conformance suite and the operator against it, kill managers, and stop it: seven minutes.
 	@KUBEBUILDER_ASSETS=$$(hack/kube-assets.sh) hack/openstack/run.sh go test -count=1 -timeout $(TEST_TIMEOUT) $(GOTESTFLAGS) ./test/openstack
+
+.PHONY: test-alerts
+test-alerts: assets ## Scrape the operator with a real Prometheus while clouds fail: every alert fires and clears. Needs Prometheus; two minutes.
+	@hack/prometheus.sh
+	@KUBEBUILDER_ASSETS=$$(hack/kube-assets.sh) go test -timeout $(TEST_TIMEOUT) $(GOTESTFLAGS) ./test/alerts
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME, FUZZ_JOBS at a time (FUZZ=Retry: those with this in the name). Failing inputs are kept in testdata/fuzz.

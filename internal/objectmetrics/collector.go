@@ -82,7 +82,14 @@ func (c *collector) becameReady(kind, cloud string, after time.Duration) {
 	c.toReady.WithLabelValues(kind, cloud).Observe(max(after, 0).Seconds())
 }
 
-// forgetCloud removes the histograms of a Cloud that does not exist any more.
+// expectCloud makes the histograms of a Cloud, so that the first objects on it count in rates.
+func (c *collector) expectCloud(cloud string) {
+	for _, kind := range []string{"VM", "VmGroup", "Network", "GPUInfo", "Cloud"} {
+		c.toReady.WithLabelValues(kind, cloud)
+	}
+}
+
+// forgetCloud removes the histograms of a Cloud that is deleted, or another manager's.
 func (c *collector) forgetCloud(name string) {
 	c.toReady.DeletePartialMatch(prometheus.Labels{"cloud": name})
 }

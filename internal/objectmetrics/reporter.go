@@ -101,7 +101,15 @@ func (r *reporter) OnDelete(obj any) {
 
 func (r *reporter) put(o conditioned, initial bool) {
 	s := stateOf(o)
-	if !r.tracker.put(s, initial) {
+	firstReady := r.tracker.put(s, initial)
+	if c, ok := o.(*pcapi.Cloud); ok {
+		if r.scope.Selects(c.Labels) {
+			r.collector.expectCloud(c.Name)
+		} else {
+			r.collector.forgetCloud(c.Name)
+		}
+	}
+	if !firstReady {
 		return
 	}
 	if cloud, owned := r.resolve(s.namespace, s.cloud); owned {

@@ -79,7 +79,8 @@ func (t *tracker) leave(c *count) {
 	if c == nil {
 		return
 	}
-	if c.n--; c.n == 0 {
+	c.n--
+	if c.n == 0 {
 		delete(t.counts, c.labels)
 	}
 }

@@ -41,7 +41,7 @@ func StartProcess(binary, kubeconfig string, log *Buffer, maxData int64, args ..
 	}
 	cmd.Env = []string{"KUBECONFIG=" + kubeconfig, "HOME=" + os.TempDir(), "GOMAXPROCS=2"}
 	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = withParent()
+	cmd.SysProcAttr = WithParent()
 	if err := cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start the manager: %w", err)
 	}

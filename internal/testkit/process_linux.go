@@ -2,5 +2,5 @@ package testkit
 
 import "syscall"
 
-// withParent has a process killed when this one dies.
-func withParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
+// WithParent returns the attributes of a process that is killed when this one dies.
+func WithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }

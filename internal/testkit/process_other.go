@@ -4,5 +4,5 @@ package testkit
 
 import "syscall"
 
-// withParent: only Linux knows how to end a process together with its parent.
-func withParent() *syscall.SysProcAttr { return nil }
+// WithParent returns nil: only Linux can end a process together with its parent.
+func WithParent() *syscall.SysProcAttr { return nil }
