@@ -84,6 +84,29 @@ func (r *replicas) queued() (total float64, err error) {
 	return total, nil
 }
 
+// reportedVMs returns a function that sums up the VMs of a namespace that all managers of
+// this process report as metrics.
+func (r *replicas) reportedVMs(namespace string) func() (float64, error) {
+	return func() (total float64, err error) {
+		families, err := metrics.Registry.Gather()
+		for _, family := range families {
+			if family.GetName() != "privatecloud_objects" {
+				continue
+			}
+			for _, metric := range family.GetMetric() {
+				values := map[string]string{}
+				for _, label := range metric.GetLabel() {
+					values[label.GetName()] = label.GetValue()
+				}
+				if values["kind"] == "VM" && values["namespace"] == namespace {
+					total += metric.GetGauge().GetValue()
+				}
+			}
+		}
+		return total, err
+	}
+}
+
 func (r *replicas) ready(object client.Object) func(context.Context) (client.Object, error) {
 	return func(ctx context.Context) (client.Object, error) {
 		return object, r.env.Client.Get(ctx, client.ObjectKeyFromObject(object), object)
@@ -126,6 +149,7 @@ func TestStandbyQueuesNothingAndTakesOverAtOnce(tt *testing.T) {
 	}).Should(Equal(1), "the VMs that are left")
 	r.Eventually(r.queued).Should(BeZero(), "requests that wait in the queues of both replicas")
 	r.Expect(standby.Writes.To()).To(BeEmpty(), "a standby writes nothing")
+	r.Eventually(r.reportedVMs("default")).Should(BeEquivalentTo(1), "VMs that leader and standby report")
 
 	r.Expect(leader.Stop()).To(Succeed())
 	stopped := time.Now()
@@ -133,5 +157,6 @@ func TestStandbyQueuesNothingAndTakesOverAtOnce(tt *testing.T) {
 	r.Expect(r.env.Client.Create(r.Context(), next)).To(Succeed())
 	r.Eventually(r.ready(next)).Should(testkit.BeReady())
 	r.Expect(time.Since(stopped)).To(BeNumerically("<", takeover))
+	r.Eventually(r.reportedVMs("default")).Should(BeEquivalentTo(2), "VMs that the new leader reports")
 	r.Logf("the standby created a VM %v after the leader had stopped", time.Since(stopped))
 }

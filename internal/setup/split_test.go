@@ -264,9 +264,11 @@ func (s *split) noObjectIsTouchedByBoth() {
 		s.Expect(of.callers.names()).To(Equal([]string{owner}), "who called the cloud of %s", owner)
 		s.Expect(of.created()).To(HaveLen(9), "the servers of %s", owner)
 		s.Expect(of.created()).To(HaveEach(1), "the creates of %s", owner)
+		s.Eventually(s.reportedVMs(of.namespace)).Should(BeEquivalentTo(9), "VMs of %s that both report", owner)
 	}
 	s.Expect(s.managers[east].Writes.To("/vms/lost")).To(BeEmpty(), "an object of no Cloud")
 	s.Expect(s.managers[west].Writes.To("/vms/lost")).NotTo(BeEmpty(), "an object of no Cloud")
+	s.Eventually(s.reportedVMs("default")).Should(BeEquivalentTo(1), "VMs of no Cloud that both report")
 
 	vm := sites[west].vm(0)
 	s.Expect(s.env.Client.Delete(s.Context(), vm)).To(Succeed())
