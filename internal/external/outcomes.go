@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
@@ -25,7 +26,10 @@ const (
 	Safety = time.Minute
 
 	// quiet is how long an accepted deletion may take before the status reports it.
-	quiet = 30 * time.Second
+	quiet = 5 * time.Second
+	// slowProof is the delay from which the next listing no longer enqueues an object that
+	// waits for the proof that its resource is gone.
+	slowProof = 30 * time.Second
 	// patience is how long after a start an object waits for the first listing of
 	// its cloud before its status reports the wait.
 	patience = 5 * time.Second
@@ -218,18 +222,23 @@ func (l *Lifecycle[T, R, S]) untilProof(o *Observation[R]) time.Duration {
 // unconfirmed waits for the proof that a resource which is being deleted is gone. The
 // status reports it only once it takes long.
 func (l *Lifecycle[T, R, S]) unconfirmed(obj T, o *Observation[R], id string) *reconciler.WaitError {
-	return &reconciler.WaitError{
-		After: l.untilProof(o), Reason: pcapi.RequestedReason, Quiet: o.Now.Sub(obj.GetDeletionTimestamp().Time) < quiet,
+	return reportLate(obj, o, &reconciler.WaitError{
+		After: l.untilProof(o), Reason: pcapi.RequestedReason,
 		Message: fmt.Sprintf("the cloud does not show %s %s any more; waiting for a complete listing that confirms it", l.Noun, id),
-	}
+	})
 }
 
 // underDeletion waits for a deletion that the cloud works on. The status reports
 // it only once it takes long.
 func (l *Lifecycle[T, R, S]) underDeletion(obj T, o *Observation[R], id string) error {
-	wait := &reconciler.WaitError{After: Safety, Reason: pcapi.RequestedReason, Message: l.deleting(id)}
-	if o.Now.Sub(obj.GetDeletionTimestamp().Time) < quiet {
-		wait.After, wait.Quiet = quiet, true
+	return reportLate(obj, o, &reconciler.WaitError{After: Safety, Reason: pcapi.RequestedReason, Message: l.deleting(id)})
+}
+
+// reportLate makes the wait of a deletion quiet until the deletion takes long, which
+// the object is reconciled again to report.
+func reportLate[R any](obj client.Object, o *Observation[R], wait *reconciler.WaitError) *reconciler.WaitError {
+	if left := obj.GetDeletionTimestamp().Add(quiet).Sub(o.Now); left > 0 {
+		wait.After, wait.Quiet = min(wait.After, left), true
 	}
 	return wait
 }

@@ -288,10 +288,10 @@ func (l *Lifecycle[T, R, S]) awaitProof(obj T, o *Observation[R], id string) err
 	wait := l.unconfirmed(obj, o, id)
 	delay := l.Backoff.When(obj.GetUID())
 	wait.After = max(o.SettleTimeLeft, delay)
-	if !l.OnDemand && delay < quiet {
+	if !l.OnDemand && delay < slowProof {
 		o.Inventory.EnqueueAfterListing(l.ref(obj), l.Clock())
 	}
-	return wait
+	return reportLate(obj, o, wait)
 }
 
 func (l *Lifecycle[T, R, S]) release(ctx context.Context, obj T, obs S) error {

@@ -2,6 +2,7 @@ package behaviour_test
 
 import (
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -106,6 +107,23 @@ var deleteCases = cases{
 
 		t.Eventually(isGone(vm)).Should(BeTrue())
 		t.Expect(f.effects()).To(HaveExactElements(mockcloud.OpCreate, mockcloud.OpDelete))
+	},
+
+	"the cloud takes longer than five seconds: columns, condition and an event say what the deletion waits for": func(t *T) {
+		f := newFixture(t, mockcloud.Options{Behaviour: mockcloud.Behaviour{DeleteTime: mockcloud.Duration(longDeletion + 5*time.Second)}})
+		vm := f.readyVM("web")
+		deleteObject(t, vm)
+		t.Eventually(latest(vm)).Should(SatisfyAll(
+			testkit.HaveCondition("Deleting", metav1.ConditionTrue, "Requested", "the cloud is deleting VM "+vm.Status.VMID),
+			testkit.HaveCondition("Ready", metav1.ConditionFalse, "Requested"), HaveField("Status.State", pcapi.VMStateDeleting),
+		))
+		columns := table(t, kubectl(t, "", "get", "vm", "web", "--namespace", f.namespace, "-o", "wide"))[1]
+		t.Expect(columns[2]).To(Equal("Deleting"), "STATE")
+		t.Expect(columns[len(columns)-1]).To(MatchRegexp(`^\d+s$`), "DELETING, the time since the deletion")
+
+		t.Eventually(isGone(vm)).Should(BeTrue())
+		t.Eventually(eventReasons(vm)).Should(Equal([]string{"Created", "Requested", "Deleted"}))
+		t.Expect(f.effects()).To(HaveExactElements(mockcloud.OpCreate, mockcloud.OpDelete, mockcloud.OpGone))
 	},
 
 	"an object of the same name is created: only its own server is left": func(t *T) {

@@ -35,7 +35,7 @@ const (
 
 	// quiet and patience are how long internal/external waits before the status reports
 	// a deletion in progress and a cloud that was not listed yet.
-	quiet    = 30 * time.Second
+	quiet    = 5 * time.Second
 	patience = 5 * time.Second
 )
 

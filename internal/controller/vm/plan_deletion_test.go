@@ -16,7 +16,7 @@ func TestPlanDeletion(t *testing.T) {
 		{name: "server exists: deleted, confirmed gone, then released", vm: vm, obs: obsWith(everything, withServer(serverWith())), steps: full, outcome: "in sync"},
 		{name: "server is being built: deleted", vm: vm, obs: obsWith(everything, withServer(serverWith(inState(cloud.StateBuilding)))), steps: full, outcome: "in sync"},
 		{name: "namespace may no longer use the Cloud: deleted", vm: vm, obs: obsWith(everything, withServer(serverWith()), denied), steps: full, outcome: "in sync"},
-		{name: "cloud is deleting the server: quiet wait", vm: vm, obs: obsWith(everything, withServer(serverWith(inState(cloud.StateDeleting)))), outcome: "quietly waiting: Requested, again in 30s", message: "is deleting VM s1"},
+		{name: "cloud is deleting the server: quiet wait", vm: vm, obs: obsWith(everything, withServer(serverWith(inState(cloud.StateDeleting)))), outcome: "quietly waiting: Requested, again in 5s", message: "is deleting VM s1"},
 		{name: "cloud is deleting the server for long: wait is reported", vm: vm, obs: obsWith(everything, withServer(serverWith(inState(cloud.StateDeleting))), later(quiet)), outcome: "waiting: Requested, again in 1m0s", message: "is deleting VM s1"},
 		{name: "get returned NotFound: released", vm: vm, obs: obsWith(everything, claimed, gone), steps: []string{external.StepConfirmGone, external.StepRelease}, outcome: "in sync"},
 		{name: "cloud unavailable: absence must be confirmed", vm: vm, obs: obsWith(everything, claimed, unavailable), steps: []string{external.StepConfirmGone, external.StepRelease}, outcome: "in sync"},
