@@ -10,6 +10,9 @@ const (
 	// ConformantCondition reports whether the operator could read all that the cloud
 	// answered. If it is False, parts of the answers are ignored.
 	ConformantCondition = "Conformant"
+	// InUseCondition is True while VMs or Networks keep a Cloud that is being deleted,
+	// and names some of them. It is absent otherwise.
+	InUseCondition = "InUse"
 )
 
 // Reasons of a Cloud's conditions.

@@ -55,7 +55,11 @@ var cloudCases = cases{
 		t.Eventually(latest(f.object)).Should(SatisfyAll(
 			testkit.HaveCondition("Stalled", metav1.ConditionTrue, "InUse", "VMs and Networks that refer to this Cloud: 1; delete them first"),
 			testkit.HaveCondition("Ready", metav1.ConditionFalse, "InUse"),
+			testkit.HaveCondition("InUse", metav1.ConditionTrue, "InUse", "VMs: 1 ("+f.namespace+" 1: web); Networks: 0"),
 		))
+		t.Eventually(eventReasons(f.object)).Should(ContainElement("InUse"))
+		t.Expect(kubectl(t, "", "get", "events", "--namespace", "default", "--field-selector", "involvedObject.name="+f.object.Name)).NotTo(
+			ContainSubstring(f.namespace), "users of the namespace default may read the events of Clouds")
 		t.Expect(f.serversNamed("web")).To(HaveLen(1))
 		deleteObject(t, vm)
 		t.Eventually(isGone(vm)).Should(BeTrue())

@@ -29,6 +29,10 @@ type memory struct {
 	// window is when the first of the absences was reported that count together although
 	// they were found one after the other.
 	window time.Time
+	// used is what the status says of the users of a deleted Cloud, and usedAt is when
+	// they were counted for it.
+	used   usage
+	usedAt time.Time
 }
 
 // absence is what is remembered of a recorded server that the listing lacks.

@@ -24,6 +24,8 @@ type observation struct {
 	// users is the number of VMs and Networks that keep the Cloud; counted only if
 	// it is being deleted.
 	users int
+	// shown is what the status says of them, which may be older.
+	shown usage
 	// invalid is why spec.allowedNamespaces selects no namespace; nil if it is valid.
 	invalid error
 	// settings are those of the spec; configured is whether the inventory has them.
@@ -91,7 +93,7 @@ func (k *kind) Observe(ctx context.Context, c *pcapi.Cloud) (*observation, error
 	}
 	if !c.DeletionTimestamp.IsZero() {
 		var err error
-		if obs.users, err = k.observeUsers(ctx, c); err != nil || obs.users == 0 {
+		if err = k.observeUsers(ctx, c, obs); err != nil || obs.users == 0 {
 			return obs, err
 		}
 	}

@@ -115,7 +115,7 @@ func newClient(s *observation) {
 	poll(s, false, false)
 }
 func refusedClient(s *observation) { s.unproven, s.refused = true, errLogin }
-func used(s *observation)          { s.users = 2 }
+func used(s *observation)          { s.users, s.shown = 2, usage{count: 2, text: "VMs: 2"} }
 func misconfigured(s *observation) {
 	s.invalid = errors.New("values must not be empty for operator In")
 }

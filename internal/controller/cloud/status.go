@@ -27,6 +27,7 @@ func (k *kind) Report(c *pcapi.Cloud, obs *observation, outcome error) reconcile
 	}
 	reportBraked(c, obs)
 	reportConformant(c, obs)
+	reportInUse(c, obs)
 	return reconciler.Summary{Reason: pcapi.ConnectedReason, Message: connected(obs.caps), RequeueAfter: obs.again}
 }
 
@@ -62,6 +63,18 @@ func reportBraked(c *pcapi.Cloud, obs *observation) {
 			obs.fresh.ID, obs.gone, obs.vanished[0], c.Name, pcapi.AcknowledgeAnnotation)
 	}
 	meta.SetStatusCondition(&c.Status.Conditions, condition)
+}
+
+// reportInUse names what keeps a deleted Cloud. The names are in no other condition:
+// Ready is recorded as an event, which users of the namespace default may read.
+func reportInUse(c *pcapi.Cloud, obs *observation) {
+	if obs.users == 0 {
+		meta.RemoveStatusCondition(&c.Status.Conditions, pcapi.InUseCondition)
+		return
+	}
+	meta.SetStatusCondition(&c.Status.Conditions, metav1.Condition{
+		Type: pcapi.InUseCondition, Status: metav1.ConditionTrue, Reason: pcapi.InUseReason, Message: obs.shown.text,
+	})
 }
 
 // ready reports whether VMs can use the Cloud.

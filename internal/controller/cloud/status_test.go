@@ -92,7 +92,7 @@ func TestReport(t *testing.T) {
 			name: "the brake is acknowledged, and more vanished: it is on again, and to be acknowledged again", cloud: home(brakedAt("S1"), with(brakeOn)),
 			obs: observed(listed, held, acknowledged, vanishing), outcome: stalled(pcapi.ServersVanishedReason), want: full("S2", brakedS2, openHouse, readable),
 		},
-		{name: "deleted and used: reported like any other", cloud: home(deleted), obs: observed(listed, used), outcome: stalled(pcapi.InUseReason), want: full("", openHouse, released, readable)},
+		{name: "deleted and used: reported like any other, and what uses it", cloud: home(deleted), obs: observed(listed, used), outcome: stalled(pcapi.InUseReason), want: full("", openHouse, released, readable, "InUse=True InUse: VMs: 2")},
 		{name: "deleted and released: nothing is reported", cloud: home(deleted), obs: &observation{claimed: true}},
 	}
 	for _, tc := range tests {
