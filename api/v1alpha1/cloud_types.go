@@ -28,12 +28,12 @@ const (
 )
 
 // CloudSpec defines where a cloud is and how the operator uses it.
-// +kubebuilder:validation:XValidation:rule="!has(self.credentialsSecretRef) || self.endpoint.startsWith('https://') || (has(self.insecureAllowHTTP) && self.insecureAllowHTTP)",message="credentials are sent over https only: use an https endpoint, or set insecureAllowHTTP to true"
-// +kubebuilder:validation:XValidation:rule="!has(self.rest) || self.type == 'REST'",message="rest holds settings of type REST: remove it, or set type to REST"
-// +kubebuilder:validation:XValidation:rule="has(self.vsphere) == (self.type == 'VSphere')",message="vsphere holds the settings of type VSphere: it is required there, and must be absent otherwise"
-// +kubebuilder:validation:XValidation:rule="self.type != 'VSphere' || has(self.credentialsSecretRef)",message="a cloud of type VSphere needs credentials: set credentialsSecretRef"
-// +kubebuilder:validation:XValidation:rule="has(self.openstack) == (self.type == 'OpenStack')",message="openstack holds the settings of type OpenStack: it is required there, and must be absent otherwise"
-// +kubebuilder:validation:XValidation:rule="self.type != 'OpenStack' || has(self.credentialsSecretRef)",message="a cloud of type OpenStack needs credentials: set credentialsSecretRef"
+// +kubebuilder:validation:XValidation:rule="!has(self.credentialsSecretRef) || self.endpoint.startsWith('https://') || (has(self.insecureAllowHTTP) && self.insecureAllowHTTP)",reason=FieldValueInvalid,fieldPath=".endpoint",message="credentials are sent over https only: use an https endpoint, or set insecureAllowHTTP to true"
+// +kubebuilder:validation:XValidation:rule="!has(self.rest) || self.type == 'REST'",reason=FieldValueForbidden,fieldPath=".rest",message="rest holds settings of type REST: remove it, or set type to REST"
+// +kubebuilder:validation:XValidation:rule="has(self.vsphere) == (self.type == 'VSphere')",reason=FieldValueInvalid,fieldPath=".vsphere",message="vsphere holds the settings of type VSphere: it is required there, and must be absent otherwise"
+// +kubebuilder:validation:XValidation:rule="self.type != 'VSphere' || has(self.credentialsSecretRef)",reason=FieldValueRequired,fieldPath=".credentialsSecretRef",message="a cloud of type VSphere needs credentials: set credentialsSecretRef"
+// +kubebuilder:validation:XValidation:rule="has(self.openstack) == (self.type == 'OpenStack')",reason=FieldValueInvalid,fieldPath=".openstack",message="openstack holds the settings of type OpenStack: it is required there, and must be absent otherwise"
+// +kubebuilder:validation:XValidation:rule="self.type != 'OpenStack' || has(self.credentialsSecretRef)",reason=FieldValueRequired,fieldPath=".credentialsSecretRef",message="a cloud of type OpenStack needs credentials: set credentialsSecretRef"
 // +union
 type CloudSpec struct {
 	// type of the cloud's API: REST, VSphere or OpenStack. It selects the block that
@@ -249,7 +249,7 @@ type CloudStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// conditions are Ready, Reconciling and Stalled, which every kind has, and
-	// Authenticated, Braked and Conformant.
+	// Authenticated, Braked, Conformant and InUse.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Conditions",xDescriptors="urn:alm:descriptor:io.kubernetes.conditions"
 	// +listType=map
 	// +listMapKey=type
@@ -268,10 +268,14 @@ type CloudStatus struct {
 // +kubebuilder:metadata:annotations="api-approved.kubernetes.io=unapproved, private cloud operator"
 // +kubebuilder:printcolumn:name="Endpoint",type=string,JSONPath=`.spec.endpoint`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+// +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Servers",type=integer,JSONPath=`.status.servers.known`
 // +kubebuilder:printcolumn:name="Managed",type=integer,JSONPath=`.status.servers.managed`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",message="a Cloud's name must not be longer than 63 characters"
+// +kubebuilder:printcolumn:name="Type",type=string,priority=1,JSONPath=`.spec.type`
+// +kubebuilder:printcolumn:name="Deleting",type=date,priority=1,JSONPath=`.metadata.deletionTimestamp`
+// +kubebuilder:selectablefield:JSONPath=`.spec.type`
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",reason=FieldValueInvalid,fieldPath=".metadata",message="a Cloud's name must not be longer than 63 characters"
 type Cloud struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional

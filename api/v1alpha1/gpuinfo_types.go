@@ -177,7 +177,11 @@ type GPUInfoStatus struct {
 // +kubebuilder:printcolumn:name="GPU Required",type=boolean,JSONPath=`.spec.gpuRequired`
 // +kubebuilder:printcolumn:name="Node",type=string,JSONPath=`.status.suitableNodeName`
 // +kubebuilder:printcolumn:name="Host",type=string,JSONPath=`.status.suitableHostName`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
+// +kubebuilder:selectablefield:JSONPath=`.spec.cloudRef.name`
+// +kubebuilder:selectablefield:JSONPath=`.status.suitableNodeName`
 type GPUInfo struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional

@@ -17,9 +17,9 @@ const (
 // NetworkSpec is the desired state of a network.
 // +kubebuilder:validation:XValidation:rule="has(self.cidr) || has(self.__import__)",reason=FieldValueRequired,fieldPath=".cidr",message="the network is created with a range, unless import names one that exists"
 // +kubebuilder:validation:XValidation:rule="has(self.gateway) || has(self.__import__)",reason=FieldValueRequired,fieldPath=".gateway",message="the network is created with a gateway, unless import names one that exists"
-// +kubebuilder:validation:XValidation:rule="!has(self.__import__) || (!has(self.cidr) && !has(self.gateway))",message="cidr and gateway of an imported network are those that it has in the cloud: remove them, or remove import"
-// +kubebuilder:validation:XValidation:rule="has(self.__import__) == has(oldSelf.__import__) && (!has(self.__import__) || self.__import__.name == oldSelf.__import__.name)",message="import cannot be added, changed or removed; delete this Network and make another"
-// +kubebuilder:validation:XValidation:rule="!has(self.cidr) || !has(self.gateway) || !isCIDR(self.cidr) || !isIP(self.gateway) || cidr(self.cidr).containsIP(self.gateway)",message="gateway must be an address inside cidr"
+// +kubebuilder:validation:XValidation:rule="!has(self.__import__) || (!has(self.cidr) && !has(self.gateway))",reason=FieldValueForbidden,fieldPath=".import",message="cidr and gateway of an imported network are those that it has in the cloud: remove them, or remove import"
+// +kubebuilder:validation:XValidation:rule="has(self.__import__) == has(oldSelf.__import__) && (!has(self.__import__) || self.__import__.name == oldSelf.__import__.name)",reason=FieldValueForbidden,fieldPath=".import",message="import cannot be added, changed or removed; delete this Network and make another"
+// +kubebuilder:validation:XValidation:rule="!has(self.cidr) || !has(self.gateway) || !isCIDR(self.cidr) || !isIP(self.gateway) || cidr(self.cidr).containsIP(self.gateway)",reason=FieldValueInvalid,fieldPath=".gateway",message="gateway must be an address inside cidr"
 type NetworkSpec struct {
 	// cidr is the network's address range, such as 192.168.0.0/16. Required without
 	// import. Cannot be changed once the network exists.
@@ -141,9 +141,13 @@ type NetworkStatus struct {
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.networkId) || (has(self.status) && has(self.status.networkId) && self.status.networkId == oldSelf.status.networkId)",message="status.networkId cannot be changed once it is set"
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.networkId) || !has(self.spec.cidr) || !has(oldSelf.spec.cidr) || self.spec.cidr == oldSelf.spec.cidr",message="cidr cannot be changed once the network exists; delete this Network and make another"
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.networkId) || !has(self.spec.cloudRef) || self.spec.cloudRef.name == oldSelf.status.cloud",message="cloudRef cannot be changed once the network exists; delete this Network and make another"
+// +kubebuilder:printcolumn:name="Cloud",type=string,priority=1,JSONPath=`.status.cloud`
+// +kubebuilder:printcolumn:name="Deleting",type=date,priority=1,JSONPath=`.metadata.deletionTimestamp`
+// +kubebuilder:selectablefield:JSONPath=`.status.cloud`
+// +kubebuilder:selectablefield:JSONPath=`.spec.cloudRef.name`
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.networkId) || (has(self.status) && has(self.status.networkId) && self.status.networkId == oldSelf.status.networkId)",reason=FieldValueForbidden,fieldPath=".status.networkId",message="status.networkId cannot be changed once it is set"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.networkId) || !has(self.spec.cidr) || !has(oldSelf.spec.cidr) || self.spec.cidr == oldSelf.spec.cidr",reason=FieldValueForbidden,fieldPath=".spec.cidr",message="cidr cannot be changed once the network exists; delete this Network and make another"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.networkId) || !has(self.spec.cloudRef) || self.spec.cloudRef.name == oldSelf.status.cloud",reason=FieldValueForbidden,fieldPath=".spec.cloudRef",message="cloudRef cannot be changed once the network exists; delete this Network and make another"
 type Network struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional

@@ -65,7 +65,7 @@ const (
 )
 
 // VMSpec is the desired state of a VM.
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.__import__) || (has(self.__import__) && self.__import__.vmId == oldSelf.__import__.vmId)",message="import cannot be changed once it is set; delete the VM with deletionPolicy Orphan and make another"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.__import__) || (has(self.__import__) && self.__import__.vmId == oldSelf.__import__.vmId)",reason=FieldValueForbidden,fieldPath=".import",message="import cannot be changed once it is set; delete the VM with deletionPolicy Orphan and make another"
 type VMSpec struct {
 	// vmname is the VM's name in the cloud. Required, 1-63 characters: letters
 	// and digits of any script; space, '.', '_' and '-' except at the ends.
@@ -271,14 +271,22 @@ type VMStatus struct {
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || (has(self.status) && has(self.status.vmId) && self.status.vmId == oldSelf.status.vmId)",message="status.vmId cannot be changed once it is set"
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || self.spec.vmname == oldSelf.spec.vmname",message="vmname cannot be changed once the VM exists; delete this VM and make another"
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || !has(self.spec.cloudRef) || (has(oldSelf.status.cloud) ? self.spec.cloudRef.name == oldSelf.status.cloud : has(oldSelf.spec.cloudRef) && self.spec.cloudRef.name == oldSelf.spec.cloudRef.name)",message="cloudRef cannot be changed once the VM exists; delete this VM and make another"
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || (has(self.spec.template) == has(oldSelf.spec.template) && (!has(self.spec.template) || self.spec.template == oldSelf.spec.template))",message="template cannot be changed once the VM exists; delete this VM and make another"
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || (has(self.spec.folder) == has(oldSelf.spec.folder) && (!has(self.spec.folder) || self.spec.folder == oldSelf.spec.folder))",message="folder cannot be changed once the VM exists; delete this VM and make another"
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || (has(self.spec.networkRef) == has(oldSelf.spec.networkRef) && (!has(self.spec.networkRef) || self.spec.networkRef.name == oldSelf.spec.networkRef.name))",message="networkRef cannot be changed once the VM exists; delete this VM and make another"
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || has(oldSelf.spec.__import__) || !has(self.spec.__import__)",message="import cannot be added once the VM exists"
-// +kubebuilder:validation:XValidation:rule="self.spec.managementPolicy != 'ObserveOnly' || has(self.spec.__import__) || (has(self.status) && has(self.status.vmId))",message="managementPolicy ObserveOnly needs import.vmId: the id of the VM to observe"
+// +kubebuilder:printcolumn:name="Cloud",type=string,priority=1,JSONPath=`.status.cloud`
+// +kubebuilder:printcolumn:name="Host",type=string,priority=1,JSONPath=`.status.host`
+// +kubebuilder:printcolumn:name="CPU",type=integer,priority=1,JSONPath=`.spec.cpu`
+// +kubebuilder:printcolumn:name="Memory",type=integer,priority=1,JSONPath=`.spec.memory`
+// +kubebuilder:printcolumn:name="Deleting",type=date,priority=1,JSONPath=`.metadata.deletionTimestamp`
+// +kubebuilder:selectablefield:JSONPath=`.status.state`
+// +kubebuilder:selectablefield:JSONPath=`.status.cloud`
+// +kubebuilder:selectablefield:JSONPath=`.spec.cloudRef.name`
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || (has(self.status) && has(self.status.vmId) && self.status.vmId == oldSelf.status.vmId)",reason=FieldValueForbidden,fieldPath=".status.vmId",message="status.vmId cannot be changed once it is set"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || self.spec.vmname == oldSelf.spec.vmname",reason=FieldValueForbidden,fieldPath=".spec.vmname",message="vmname cannot be changed once the VM exists; delete this VM and make another"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || !has(self.spec.cloudRef) || (has(oldSelf.status.cloud) ? self.spec.cloudRef.name == oldSelf.status.cloud : has(oldSelf.spec.cloudRef) && self.spec.cloudRef.name == oldSelf.spec.cloudRef.name)",reason=FieldValueForbidden,fieldPath=".spec.cloudRef",message="cloudRef cannot be changed once the VM exists; delete this VM and make another"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || (has(self.spec.template) == has(oldSelf.spec.template) && (!has(self.spec.template) || self.spec.template == oldSelf.spec.template))",reason=FieldValueForbidden,fieldPath=".spec.template",message="template cannot be changed once the VM exists; delete this VM and make another"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || (has(self.spec.folder) == has(oldSelf.spec.folder) && (!has(self.spec.folder) || self.spec.folder == oldSelf.spec.folder))",reason=FieldValueForbidden,fieldPath=".spec.folder",message="folder cannot be changed once the VM exists; delete this VM and make another"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || (has(self.spec.networkRef) == has(oldSelf.spec.networkRef) && (!has(self.spec.networkRef) || self.spec.networkRef.name == oldSelf.spec.networkRef.name))",reason=FieldValueForbidden,fieldPath=".spec.networkRef",message="networkRef cannot be changed once the VM exists; delete this VM and make another"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || has(oldSelf.spec.__import__) || !has(self.spec.__import__)",reason=FieldValueForbidden,fieldPath=".spec.import",message="import cannot be added once the VM exists"
+// +kubebuilder:validation:XValidation:rule="self.spec.managementPolicy != 'ObserveOnly' || has(self.spec.__import__) || (has(self.status) && has(self.status.vmId))",reason=FieldValueRequired,fieldPath=".spec.import",message="managementPolicy ObserveOnly needs import.vmId: the id of the VM to observe"
 type VM struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional

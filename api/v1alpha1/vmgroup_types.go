@@ -121,7 +121,7 @@ type VmGroupSpec struct {
 }
 
 // VmGroupStrategy is how the operator replaces members of an older revision.
-// +kubebuilder:validation:XValidation:rule="self.type != 'RollingUpdate' || !(string(self.maxUnavailable) in ['0', '0%']) || !(string(self.maxSurge) in ['0', '0%'])",message="maxUnavailable and maxSurge must not both be 0: no member could ever be replaced"
+// +kubebuilder:validation:XValidation:rule="self.type != 'RollingUpdate' || !(string(self.maxUnavailable) in ['0', '0%']) || !(string(self.maxSurge) in ['0', '0%'])",reason=FieldValueInvalid,fieldPath=".maxUnavailable",message="maxUnavailable and maxSurge must not both be 0: no member could ever be replaced"
 type VmGroupStrategy struct {
 	// type of the strategy: RollingUpdate replaces or resizes a few members at a
 	// time, OnDelete replaces a member after somebody deleted it. Defaults to
@@ -239,10 +239,13 @@ type VmGroupStatus struct {
 // +kubebuilder:printcolumn:name="CPU",type=integer,JSONPath=`.spec.cpu`
 // +kubebuilder:printcolumn:name="Memory",type=integer,JSONPath=`.spec.memory`
 // +kubebuilder:printcolumn:name="Template",type=string,JSONPath=`.spec.template`
-// +kubebuilder:printcolumn:name="Last_Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
-// +kubebuilder:printcolumn:name="CPU%",type=integer,priority=1,JSONPath=`.status.cpuUtilization`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Last_Message",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
+// +kubebuilder:printcolumn:name="CPU%",type=integer,priority=1,JSONPath=`.status.cpuUtilization`
+// +kubebuilder:printcolumn:name="Deleting",type=date,priority=1,JSONPath=`.metadata.deletionTimestamp`
+// +kubebuilder:selectablefield:JSONPath=`.status.phase`
+// +kubebuilder:selectablefield:JSONPath=`.spec.cloudRef.name`
 type VmGroup struct {
 	metav1.TypeMeta `json:",inline"`
 	// +optional

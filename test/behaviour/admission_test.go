@@ -147,9 +147,6 @@ func TestEditOfImmutableField(t *testing.T) { immutableFields.run(t) }
 
 var immutableFields = cases{
 	"vmname of a VM that exists: refused":          refusedEdit("vmname"+immutable, func(vm *pcapi.VM) { vm.Spec.VMName = "other" }),
-	"cloudRef of a VM that exists: refused":        refusedEdit("cloudRef"+immutable, func(vm *pcapi.VM) { vm.Spec.CloudRef = &pcapi.CloudReference{Name: "other"} }),
-	"template of a VM that exists: refused":        refusedEdit("template"+immutable, func(vm *pcapi.VM) { vm.Spec.Template = "debian-14" }),
-	"folder of a VM that exists: refused":          refusedEdit("folder"+immutable, func(vm *pcapi.VM) { vm.Spec.Folder = "" }),
 	"import is added to a VM that exists: refused": refusedEdit("import cannot be added once the VM exists", importServer("another")),
 	"import names another server: refused":         refusedImportEdit(importServer("another")),
 	"import is removed: refused":                   refusedImportEdit(func(vm *pcapi.VM) { vm.Spec.Import = nil }),

@@ -32,17 +32,43 @@ var kubectlOutput = cases{
 		t.Expect(cmp.Diff(want, got)).To(BeEmpty(), "kubectl get vms (-want +got)")
 	},
 
-	"kubectl get clouds: endpoint, readiness and number of servers of each Cloud": func(t *T) {
+	"kubectl get vms -o wide: cloud, host and size of each VM, and none is being deleted": func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		web := f.readyVM("web", func(vm *pcapi.VM) { vm.Spec.CPU, vm.Spec.Memory = new(int32(4)), new(int32(16)) })
+
+		want := [][]string{
+			{"NAME", "VMNAME", "STATE", "CPU%", "VM ID", "READY", "REASON", "AGE", "CLOUD", "HOST", "CPU", "MEMORY", "DELETING"},
+			{"web", web.Spec.VMName, "Running", "50", web.Status.VMID, "True", "Running", "<age>", f.object.Name, web.Status.Host, "4", "16", ""},
+		}
+		got := table(t, kubectl(t, "", "get", "vms", "--namespace", f.namespace, "-o", "wide"))
+		t.Expect(cmp.Diff(want, got)).To(BeEmpty(), "kubectl get vms -o wide (-want +got)")
+	},
+
+	"kubectl get clouds: endpoint, readiness, its reason and number of servers of each Cloud": func(t *T) {
 		f := newFixture(t, mockcloud.Options{SeedServers: 2})
 		f.readyVM("web")
 		t.Eventually(latest(f.object)).Should(HaveField("Status.Servers", HaveValue(Equal(pcapi.CloudServers{Known: 3, Managed: 1}))))
 
 		want := [][]string{
-			{"NAME", "ENDPOINT", "READY", "SERVERS", "MANAGED", "AGE"},
-			{f.object.Name, f.object.Spec.Endpoint, "True", "3", "1", "<age>"},
+			{"NAME", "ENDPOINT", "READY", "REASON", "SERVERS", "MANAGED", "AGE"},
+			{f.object.Name, f.object.Spec.Endpoint, "True", "Connected", "3", "1", "<age>"},
 		}
 		got := table(t, kubectl(t, "", "get", "clouds", f.object.Name))
 		t.Expect(cmp.Diff(want, got)).To(BeEmpty(), "kubectl get clouds (-want +got)")
+	},
+
+	"kubectl get vms --field-selector: VMs by state and by Cloud": func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		f.readyVM("on")
+		f.readyVM("off", func(vm *pcapi.VM) { vm.Spec.PowerState = pcapi.PowerOff })
+		for selector, names := range map[string]string{
+			"status.state=Running":                                     "vm.samplecontroller.k8s.io/on\n",
+			"status.state!=Running,status.cloud=" + f.object.Name:      "vm.samplecontroller.k8s.io/off\n",
+			"status.state=Stopped,spec.cloudRef.name=" + f.object.Name: "vm.samplecontroller.k8s.io/off\n",
+			"status.cloud=other":                                       "",
+		} {
+			t.Expect(kubectl(t, "", "get", "vms", "--namespace", f.namespace, "--field-selector", selector, "-o", "name")).To(Equal(names), selector)
+		}
 	},
 
 	"kubectl get privatecloud: objects of all kinds": func(t *T) {

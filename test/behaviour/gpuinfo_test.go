@@ -469,8 +469,8 @@ spec:
 	gpu := &pcapi.GPUInfo{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "gpuinfo-sample"}}
 	t.Eventually(latest(gpu)).Should(testkit.BeReady())
 	want := [][]string{
-		{"NAME", "DESIRED ACCESS TIME (HRS)", "GPU REQUIRED", "NODE", "HOST", "AGE"},
-		{"gpuinfo-sample", "100", "true", worker, host, "<age>"},
+		{"NAME", "DESIRED ACCESS TIME (HRS)", "GPU REQUIRED", "NODE", "HOST", "READY", "AGE"},
+		{"gpuinfo-sample", "100", "true", worker, host, "True", "<age>"},
 	}
 	for _, name := range []string{"gpu", "gpuinfo", "gpuinfos"} {
 		got := table(t, kubectl(t, "", "get", name, "--namespace", namespace))

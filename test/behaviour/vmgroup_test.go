@@ -121,13 +121,13 @@ spec:
   template: vm-operator-template
 `, "create", "--namespace", f.namespace, "-f", "-")
 		look := func() [][]string { return table(t, kubectl(t, "", "get", "vmgroups", "--namespace", f.namespace)) }
-		header := []string{"NAME", "PHASE", "CURRENT", "DESIRED", "CPU", "MEMORY", "TEMPLATE", "LAST_MESSAGE", "READY", "AGE"}
+		header := []string{"NAME", "PHASE", "CURRENT", "DESIRED", "CPU", "MEMORY", "TEMPLATE", "READY", "AGE", "LAST_MESSAGE"}
 		t.Eventually(look).Should(Equal([][]string{header,
-			{"vmgroup-sample", "RUNNING", "3", "3", "2", "1", "vm-operator-template", "successfully reconciled VmGroup", "True", "<age>"}}))
+			{"vmgroup-sample", "RUNNING", "3", "3", "2", "1", "vm-operator-template", "True", "<age>", "successfully reconciled VmGroup"}}))
 		t.Expect(kubectl(t, "", "scale", "--replicas=5", "vmgroup", "vmgroup-sample", "--namespace", f.namespace)).
 			To(Equal("vmgroup.samplecontroller.k8s.io/vmgroup-sample scaled\n"))
 		t.Eventually(look).Should(Equal([][]string{header,
-			{"vmgroup-sample", "RUNNING", "5", "5", "2", "1", "vm-operator-template", "successfully reconciled VmGroup", "True", "<age>"}}))
+			{"vmgroup-sample", "RUNNING", "5", "5", "2", "1", "vm-operator-template", "True", "<age>", "successfully reconciled VmGroup"}}))
 		t.Expect(f.createdServers()).To(Equal(5))
 	},
 

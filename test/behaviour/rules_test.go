@@ -1,0 +1,189 @@
+package behaviour_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/testkit"
+)
+
+// ruleCase breaks one validation rule of a CRD: by the spec of a new object or, with an
+// edit, by a merge patch of an object that has spec and status.
+type ruleCase struct{ kind, spec, status, edit, says string }
+
+const (
+	restCloud = `{endpoint: "https://c.example.com"}`
+	aVM       = `{vmname: web, template: debian-13, cloudRef: {name: home}}`
+	aVMsID    = `{vmId: v1, cloud: home}`
+	aNetwork  = `{cidr: 10.0.0.0/24, gateway: 10.0.0.1, cloudRef: {name: home}}`
+	aNetsID   = `{networkId: n1, cloud: home, attachedVMs: 0}`
+	theVM     = " cannot be changed once the VM exists; delete this VM and make another"
+	theNet    = " cannot be changed once the network exists; delete this Network and make another"
+)
+
+// ruleCases are what kubectl prints of each rule, from the field on.
+var ruleCases = []ruleCase{
+	{kind: "VM", spec: `{vmname: web.}`, says: `spec.vmname: Invalid value: "web.": ` + nameRule},
+	{kind: "VM", spec: `{vmname: web, managementPolicy: ObserveOnly}`, says: "spec.import: Required value: managementPolicy ObserveOnly needs import.vmId: the id of the VM to observe"},
+	{kind: "VM", spec: `{vmname: web, import: {vmId: a}}`, edit: `{"spec":{"import":{"vmId":"b"}}}`,
+		says: "spec.import: Forbidden: import cannot be changed once it is set; delete the VM with deletionPolicy Orphan and make another"},
+	{kind: "VM", spec: aVM, status: aVMsID, edit: `{"spec":{"import":{"vmId":"v1"}}}`, says: "spec.import: Forbidden: import cannot be added once the VM exists"},
+	{kind: "VM", spec: aVM, status: aVMsID, edit: `{"spec":{"vmname":"other"}}`, says: "spec.vmname: Forbidden: vmname" + theVM},
+	{kind: "VM", spec: aVM, status: aVMsID, edit: `{"spec":{"cloudRef":{"name":"other"}}}`, says: "spec.cloudRef: Forbidden: cloudRef" + theVM},
+	{kind: "VM", spec: aVM, status: aVMsID, edit: `{"spec":{"template":null}}`, says: "spec.template: Forbidden: template" + theVM},
+	{kind: "VM", spec: aVM, status: aVMsID, edit: `{"spec":{"folder":"databases"}}`, says: "spec.folder: Forbidden: folder" + theVM},
+	{kind: "VM", spec: aVM, status: aVMsID, edit: `{"spec":{"networkRef":{"name":"net"}}}`, says: "spec.networkRef: Forbidden: networkRef" + theVM},
+	{kind: "VM", spec: aVM, status: aVMsID, edit: `{"status":{"vmId":"v2"}}`, says: "status.vmId: Forbidden: status.vmId cannot be changed once it is set"},
+
+	{kind: "VmGroup", spec: `{replicas: 1, cpu: 1, memory: 1, template: t, strategy: {maxUnavailable: 0, maxSurge: 0%}}`,
+		says: "spec.strategy.maxUnavailable: Invalid value: maxUnavailable and maxSurge must not both be 0: no member could ever be replaced"},
+	{kind: "VmGroup", spec: `{replicas: 1, cpu: 1, memory: 1, template: t, strategy: {maxUnavailable: 101%}}`,
+		says: `spec.strategy.maxUnavailable: Invalid value: "101%": maxUnavailable must be a number, 0-10000, or a percentage, 0%-100%`},
+	{kind: "VmGroup", spec: `{replicas: 1, cpu: 1, memory: 1, template: t, strategy: {maxSurge: -1}}`,
+		says: `spec.strategy.maxSurge: Invalid value: -1: maxSurge must be a number, 0-10000, or a percentage, 0%-100%`},
+
+	{kind: "Network", spec: `{gateway: 10.0.0.1}`, says: "spec.cidr: Required value: the network is created with a range, unless import names one that exists"},
+	{kind: "Network", spec: `{cidr: 10.0.0.0/24}`, says: "spec.gateway: Required value: the network is created with a gateway, unless import names one that exists"},
+	{kind: "Network", spec: `{cidr: 10.0.0.0/24, gateway: 10.0.0.1, import: {name: shared}}`,
+		says: "spec.import: Forbidden: cidr and gateway of an imported network are those that it has in the cloud: remove them, or remove import"},
+	{kind: "Network", spec: `{cidr: 10.0.0.0/24, gateway: 10.0.1.1}`, says: "spec.gateway: Invalid value: gateway must be an address inside cidr"},
+	{kind: "Network", spec: `{cidr: 10.0.0.1/24, gateway: 10.0.0.1}`, says: `spec.cidr: Invalid value: "10.0.0.1/24": cidr must be a range such as 192.168.0.0/16, without address bits behind the prefix`},
+	{kind: "Network", spec: `{cidr: 10.0.0.0/24, gateway: first}`, says: `spec.gateway: Invalid value: "first": gateway must be an IP address such as 192.168.0.1`},
+	{kind: "Network", spec: `{import: {name: a}}`, edit: `{"spec":{"import":{"name":"b"}}}`,
+		says: "spec.import: Forbidden: import cannot be added, changed or removed; delete this Network and make another"},
+	{kind: "Network", spec: aNetwork, status: aNetsID, edit: `{"spec":{"cidr":"10.0.0.0/25"}}`, says: "spec.cidr: Forbidden: cidr" + theNet},
+	{kind: "Network", spec: aNetwork, status: aNetsID, edit: `{"spec":{"cloudRef":{"name":"other"}}}`, says: "spec.cloudRef: Forbidden: cloudRef" + theNet},
+	{kind: "Network", spec: aNetwork, status: aNetsID, edit: `{"status":{"networkId":"n2"}}`, says: "status.networkId: Forbidden: status.networkId cannot be changed once it is set"},
+
+	{kind: "Cloud", spec: `{endpoint: c.example.com}`, says: `spec.endpoint: Invalid value: "c.example.com": endpoint must be a URL such as https://cloud.example.com/api, without user, query or fragment`},
+	{kind: "Cloud", spec: `{endpoint: "https://c.example.com", pollInterval: 2h}`, says: `spec.pollInterval: Invalid value: "2h": pollInterval must lie between 1s and 1h`},
+	{kind: "Cloud", spec: `{endpoint: "https://c.example.com", settleTime: 2h}`, says: `spec.settleTime: Invalid value: "2h": settleTime must lie between 0s and 1h`},
+	{kind: "Cloud", spec: `{endpoint: "http://c.example.com", credentialsSecretRef: {name: x}}`,
+		says: "spec.endpoint: Invalid value: credentials are sent over https only: use an https endpoint, or set insecureAllowHTTP to true"},
+	{kind: "Cloud", spec: `{endpoint: "https://c.example.com", type: OpenStack, credentialsSecretRef: {name: x}, openstack: {}, rest: {}}`,
+		says: "spec.rest: Forbidden: rest holds settings of type REST: remove it, or set type to REST"},
+	{kind: "Cloud", spec: `{endpoint: "https://c.example.com", type: VSphere, credentialsSecretRef: {name: x}}`,
+		says: "spec.vsphere: Invalid value: vsphere holds the settings of type VSphere: it is required there, and must be absent otherwise"},
+	{kind: "Cloud", spec: `{endpoint: "https://c.example.com", type: VSphere, vsphere: {folder: f}}`,
+		says: "spec.credentialsSecretRef: Required value: a cloud of type VSphere needs credentials: set credentialsSecretRef"},
+	{kind: "Cloud", spec: `{endpoint: "https://c.example.com", openstack: {}}`,
+		says: "spec.openstack: Invalid value: openstack holds the settings of type OpenStack: it is required there, and must be absent otherwise"},
+	{kind: "Cloud", spec: `{endpoint: "https://c.example.com", type: OpenStack, openstack: {}}`,
+		says: "spec.credentialsSecretRef: Required value: a cloud of type OpenStack needs credentials: set credentialsSecretRef"},
+}
+
+func TestValidationRule(t *testing.T) {
+	all := cases{"a Cloud has a name of 64 characters: the message names the field": func(t *T) {
+		name := strings.Repeat("n", 64)
+		output, err := env.Kubectl(t.Context(), object("Cloud", name, restCloud), "create", "--dry-run=server", "-f", "-")
+		t.Expect(err).To(HaveOccurred())
+		t.Expect(output).To(HaveSuffix(cloudNameRule + "\n"))
+	}}
+	for _, r := range ruleCases {
+		all[r.kind+" "+r.spec+r.edit] = r.check
+	}
+	all.run(t)
+}
+
+const cloudNameRule = "metadata: Invalid value: a Cloud's name must not be longer than 63 characters"
+
+// check breaks the rule, and expects its message alone.
+func (r ruleCase) check(t *T) {
+	output, err := dryRun(t, r.kind, r.spec)
+	if r.edit != "" {
+		name, args := r.store(t), []string{"patch", strings.ToLower(r.kind), "--dry-run=server", "--type=merge", "-p", r.edit}
+		if strings.HasPrefix(r.edit, `{"status"`) {
+			args = append(args, "--subresource=status")
+		}
+		output, err = env.Kubectl(t.Context(), "", append(args, name)...)
+	}
+	t.Expect(err).To(HaveOccurred(), "it was accepted: %s", output)
+	_, says, _ := strings.Cut(strings.TrimSpace(output), " is invalid: ")
+	t.Expect(says).To(Equal(r.says), output)
+}
+
+// store creates the object of a case, which the operator leaves alone.
+func (r ruleCase) store(t *T) (name string) {
+	var obj unstructured.Unstructured
+	t.Expect(yaml.Unmarshal([]byte(object(r.kind, "", r.spec)), &obj.Object)).To(Succeed())
+	obj.SetGenerateName("rule-")
+	obj.SetNamespace("default")
+	obj.SetAnnotations(map[string]string{pcapi.PausedAnnotation: "true"})
+	t.Expect(env.Client.Create(t.Context(), &obj)).To(Succeed())
+	t.cleanup(func(ctx context.Context) { t.Expect(env.Client.Delete(ctx, &obj)).To(Succeed()) })
+	if r.status != "" {
+		status, err := yaml.YAMLToJSON([]byte("status: " + r.status))
+		t.Expect(err).NotTo(HaveOccurred())
+		t.Expect(env.Client.Status().Patch(t.Context(), &obj, client.RawPatch("application/merge-patch+json", status))).To(Succeed())
+	}
+	return obj.GetName()
+}
+
+func object(kind, name, spec string) string {
+	return fmt.Sprintf("apiVersion: samplecontroller.k8s.io/v1alpha1\nkind: %s\nmetadata:\n  name: %q\nspec: %s\n", kind, name, spec)
+}
+
+func TestEachValidationRuleHasACase(t *testing.T) {
+	root, err := testkit.ModuleRoot()
+	if err != nil {
+		t.Fatalf("ModuleRoot: %v", err)
+	}
+	files, err := filepath.Glob(filepath.Join(root, "config", "crd", "bases", "*.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("the CRDs: %v, %v", files, err)
+	}
+	said := cloudNameRule + "\n"
+	for _, r := range ruleCases {
+		said += r.says + "\n"
+	}
+	rules := 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatalf("ReadFile: %v", err)
+		}
+		var crd any
+		if err := yaml.Unmarshal(text, &crd); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		for _, message := range messagesOf(crd) {
+			rules++
+			if !strings.Contains(said, ": "+message+"\n") {
+				t.Errorf("%s: no case breaks the rule %q", filepath.Base(file), message)
+			}
+		}
+	}
+	if rules != len(ruleCases)+1 {
+		t.Errorf("%d rules, %d cases", rules, len(ruleCases)+1)
+	}
+}
+
+// messagesOf returns the messages of all validation rules inside a value.
+func messagesOf(value any) (messages []string) {
+	switch value := value.(type) {
+	case []any:
+		for _, each := range value {
+			messages = append(messages, messagesOf(each)...)
+		}
+	case map[string]any:
+		rules, _ := value["x-kubernetes-validations"].([]any)
+		for _, rule := range rules {
+			message, _ := rule.(map[string]any)["message"].(string)
+			messages = append(messages, message)
+		}
+		for _, each := range value {
+			messages = append(messages, messagesOf(each)...)
+		}
+	}
+	return messages
+}
