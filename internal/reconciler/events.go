@@ -39,16 +39,29 @@ func transition(was, is *metav1.Condition) bool {
 	return was == nil || was.Status != is.Status || was.Reason != is.Reason
 }
 
+// logTransitions logs a line for each condition that changed. Reconciling and Stalled
+// follow from the outcome that Ready reports: if it changed too, its line says which holds.
 func logTransitions(ctx context.Context, before, after []metav1.Condition) {
 	logger := log.FromContext(ctx)
+	ready := meta.FindStatusCondition(after, pcapi.ReadyCondition)
+	readyChanged := ready != nil && transition(meta.FindStatusCondition(before, pcapi.ReadyCondition), ready)
+	implied := func(kind string) bool {
+		return readyChanged && (kind == pcapi.ReconcilingCondition || kind == pcapi.StalledCondition)
+	}
 	for i := range after {
-		if is := &after[i]; transition(meta.FindStatusCondition(before, is.Type), is) {
-			logger.Info("condition changed", "condition", is.Type, "status", is.Status, "reason", is.Reason, "message", is.Message)
+		is := &after[i]
+		if implied(is.Type) || !transition(meta.FindStatusCondition(before, is.Type), is) {
+			continue
 		}
+		fields := []any{"condition", is.Type, "status", is.Status, "reason", is.Reason, "message", is.Message}
+		if is == ready && meta.IsStatusConditionTrue(after, pcapi.StalledCondition) {
+			fields = append(fields, "stalled", true)
+		}
+		logger.Info("condition changed", fields...)
 	}
 	for i := range before {
-		if meta.FindStatusCondition(after, before[i].Type) == nil {
-			logger.Info("condition removed", "condition", before[i].Type)
+		if kind := before[i].Type; !implied(kind) && meta.FindStatusCondition(after, kind) == nil {
+			logger.Info("condition removed", "condition", kind)
 		}
 	}
 }

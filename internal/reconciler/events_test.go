@@ -5,8 +5,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/reconciler"
@@ -85,4 +90,36 @@ func TestPauseRecordsNoEvent(t *testing.T) {
 	h := newHarness(t, example(paused))
 	h.mustReconcile()
 	h.wantEvents()
+}
+
+// TestLogHasOneLineForEachTransition reconciles one object through outcomes, one after another.
+func TestLogHasOneLineForEachTransition(t *testing.T) {
+	h := newHarness(t, example())
+	var lines []string
+	ctx := log.IntoContext(t.Context(), funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{}))
+	for _, stage := range []struct {
+		name    string
+		outcome error
+		want    []string
+	}{
+		{"waits: Reconciling has no line", reconciler.Wait(time.Minute, "Creating", "building"),
+			[]string{`"level"=0 "msg"="condition changed" "condition"="Ready" "status"="False" "reason"="Creating" "message"="building"`}},
+		{"only the message changes: no line", reconciler.Wait(time.Minute, "Creating", "still building"), nil},
+		{"stalls with another reason: the line of Ready says so", reconciler.Stalled("Rejected", 0, errors.New("too large")),
+			[]string{`"level"=0 "msg"="condition changed" "condition"="Ready" "status"="False" "reason"="Rejected" "message"="too large" "stalled"=true`}},
+		{"waits with the reason for which it stalled: Reconciling and Stalled have lines", reconciler.Wait(time.Minute, "Rejected", "sent again"), []string{
+			`"level"=0 "msg"="condition changed" "condition"="Reconciling" "status"="True" "reason"="Progressing" "message"="sent again"`,
+			`"level"=0 "msg"="condition removed" "condition"="Stalled"`,
+		}},
+		{"in sync", nil, []string{`"level"=0 "msg"="condition changed" "condition"="Ready" "status"="True" "reason"="Running" "message"="all is well"`}},
+	} {
+		lines = nil
+		h.kind.outcome(stage.outcome)
+		if _, err := h.reconciler.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKey{Namespace: "ns", Name: "a"}}); err != nil {
+			t.Fatalf("%s: Reconcile: %v", stage.name, err)
+		}
+		if diff := cmp.Diff(stage.want, lines); diff != "" {
+			t.Errorf("%s: log (-want +got):\n%s", stage.name, diff)
+		}
+	}
 }
