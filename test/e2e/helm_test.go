@@ -47,9 +47,9 @@ var _ = Describe("The Helm chart", Ordered, func() {
 	It("keeps VMs with their servers when it is uninstalled, and continues when it is installed again", func(ctx SpecContext) {
 		helm(ctx, "uninstall", "--cascade=foreground")
 		Expect(kubectl(ctx, "get", "pods", "-n", operatorNamespace, "-o", "name")).To(BeEmpty(), "the operator is gone")
+		vms.expectExactlyOne(ctx)
 		deleted := vms.names[0]
 		kubectl(ctx, "delete", "vm", deleted, "-n", failover, "--wait=false")
-		vms.expectExactlyOne(ctx)
 		helmInstall(ctx)
 		kubectl(ctx, "wait", "--for=delete", "vm/"+deleted, "-n", failover, "--timeout=60s")
 		Expect(separateMock.effects(ctx)[deleted]).To(Equal([]mockcloud.Op{mockcloud.OpCreate, mockcloud.OpDelete}))
