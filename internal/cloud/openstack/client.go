@@ -54,7 +54,7 @@ func New(cfg Config) (*Client, error) {
 		credentials.ApplicationCredentialSecret, credentials.Username, credentials.Password)
 	t, err := transport.New(transport.Config{
 		Name: cfg.Name, Host: endpoint.Hostname(), CA: cfg.CA, InsecureSkipVerify: cfg.InsecureSkipVerify,
-		Limits: cfg.Limits, Timeout: cfg.Timeout, Metrics: cfg.Metrics, Log: cfg.Log, Base: cfg.Base, Hold: &held.Requests,
+		Limits: cfg.Limits, Timeout: cfg.Timeout, Metrics: cfg.Metrics, Tracer: cfg.Tracer, Log: cfg.Log, Base: cfg.Base, Hold: &held.Requests,
 	})
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/privatecloud/operator/internal/cloud/transport"
 )
@@ -64,6 +65,8 @@ type Config struct {
 	Holds *transport.Holds
 	// Metrics may be nil.
 	Metrics *transport.Metrics
+	// Tracer makes the spans of requests; nil for none.
+	Tracer trace.Tracer
 	// Log gets one line a request at V(1); the zero Logger is silent.
 	Log logr.Logger
 	// Base sends the requests; nil for connections of the client's own.

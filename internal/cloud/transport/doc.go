@@ -4,6 +4,7 @@
 //
 //	transport.go    New, and what a backend does with a Transport
 //	call.go         what the wrappers need to know of a call, in its context
+//	trace.go        a span of a request and its answer, if traces are exported
 //	hold.go         no request is sent until the time that the cloud asked for
 //	limits.go       rate, burst and requests in flight, shared fairly between flows
 //	permit.go       no request that changes something is sent by a process that may not act

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/privatecloud/operator/internal/cloud"
 )
@@ -27,6 +28,9 @@ func logRequests(next http.RoundTripper, log logr.Logger, classify func(context.
 			fields := []any{
 				"method", req.Method, "route", callOf(req.Context()).Route, "requestID", req.Header.Get("X-Request-Id"),
 				"duration", time.Since(start).Round(time.Microsecond).String(),
+			}
+			if span := trace.SpanContextFromContext(req.Context()); span.IsSampled() {
+				fields = append(fields, "traceID", span.TraceID().String())
 			}
 			log.Info("called the cloud", append(fields, result...)...)
 		}

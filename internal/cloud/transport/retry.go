@@ -35,7 +35,11 @@ func Transient(err *cloud.Error, status int) bool {
 // still alive then.
 func Pause(ctx context.Context, try int) bool {
 	mean := retryPause << (try - 1)
-	return Sleep(ctx, mean/2+rand.N(mean)) //nolint:gosec // spreads load, hides nothing
+	alive := Sleep(ctx, mean/2+rand.N(mean)) //nolint:gosec // spreads load, hides nothing
+	if alive {
+		traceRetry(ctx, try+1)
+	}
+	return alive
 }
 
 // Sleep waits for d, and reports whether the context is still alive then.

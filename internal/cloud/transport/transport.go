@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"go.opentelemetry.io/otel/trace"
 )
 
 // Config describes how to reach one cloud.
@@ -28,6 +29,8 @@ type Config struct {
 	Timeout time.Duration
 	// Metrics may be nil.
 	Metrics *Metrics
+	// Tracer makes the spans of requests; nil for none.
+	Tracer trace.Tracer
 	// Hold is kept beyond this Transport; nil for one of its own.
 	Hold *Hold
 	// Log gets one line a request at V(1); the zero Logger is silent.
@@ -76,8 +79,10 @@ func New(cfg Config) (*Transport, error) {
 	// The hold may have begun while the request waited for the limiter.
 	rt = refuseWhileHeld(rt, t.hold)
 	rt = refuseUnpermitted(rt)
+	rt = traceAdmitted(rt, cfg.Tracer)
 	rt = limit(rt, newSharedLimiter(limits), cfg.Timeout)
-	t.chain = refuseWhileHeld(rt, t.hold)
+	rt = refuseWhileHeld(rt, t.hold)
+	t.chain = traceCalls(rt, cfg.Tracer, cfg.Name, t.Classify)
 	return t, nil
 }
 

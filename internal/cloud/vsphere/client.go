@@ -68,7 +68,7 @@ func newOver(base http.RoundTripper, cfg Config) (*Client, error) {
 		string(credentials.Certificate), string(credentials.Key))
 	t, err := transport.New(transport.Config{
 		Name: cfg.Name, Host: endpoint.Hostname(), CA: cfg.CA, InsecureSkipVerify: cfg.InsecureSkipVerify,
-		Limits: cfg.Limits, Timeout: cfg.Timeout, Metrics: cfg.Metrics, Log: cfg.Log, Base: base, Hold: &held.Requests,
+		Limits: cfg.Limits, Timeout: cfg.Timeout, Metrics: cfg.Metrics, Tracer: cfg.Tracer, Log: cfg.Log, Base: base, Hold: &held.Requests,
 		HTTP1: true, // as govmomi does
 	})
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/privatecloud/operator/internal/cloud/transport"
 )
@@ -37,6 +38,8 @@ type Config struct {
 	Holds *transport.Holds
 	// Metrics may be nil.
 	Metrics *transport.Metrics
+	// Tracer makes the spans of requests; nil for none.
+	Tracer trace.Tracer
 	// Log gets one line a request at V(1), and one for each task that failed; the zero
 	// Logger is silent.
 	Log logr.Logger
