@@ -8,6 +8,7 @@ import (
 	"errors"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 
@@ -38,6 +39,8 @@ type Options struct {
 	Scope tenancy.Scope
 	// Live reads from the API server; see reconciler.Reconciler.
 	Live client.Reader
+	// Tracer makes the spans of reconciles; nil for none.
+	Tracer trace.Tracer
 	// Leading reports whether this process may act; nil for always.
 	Leading func() bool
 	// Alone reports whether no other manager may act now: this process holds the

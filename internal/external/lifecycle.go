@@ -5,6 +5,7 @@ import (
 	"context"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
@@ -35,9 +36,10 @@ const (
 type Options struct {
 	// Client reads from the cache and writes to the API server.
 	Client client.Client
-	// Live and Leading are those of reconciler.Reconciler.
+	// Live, Leading and Tracer are those of reconciler.Reconciler.
 	Live    client.Reader
 	Leading func() bool
+	Tracer  trace.Tracer
 	// Scope is the part of all Clouds that is reconciled, with the objects that use them.
 	Scope tenancy.Scope
 	// Directory holds the clouds.
@@ -107,7 +109,7 @@ func (l *Lifecycle[T, R, S]) Reconciler(recorder events.EventRecorder) *reconcil
 	// writes, so that the next reconcile observes the id.
 	l.reconciler = &reconciler.Reconciler[T, S]{
 		Client: l.Client, Kind: l, Recorder: recorder, Deadline: deadline, Permit: l.permit,
-		Live: l.Live, Leading: l.Leading, External: true,
+		Live: l.Live, Leading: l.Leading, Tracer: l.Tracer, External: true,
 		Owns:     controller.Owns(l.Scope, l.Client, l.Live, l.CloudOf),
 		Disowned: func(obj T) { l.ForgetDeleted(obj) },
 		Reported: func(obj T, _ S, _ error) {

@@ -13,6 +13,7 @@
 //	work.go        the contexts of a reconcile: what ends when the manager stops
 //	owned.go       objects of other managers
 //	step.go        steps and plans
+//	trace.go       the span of a reconcile
 //	outcome.go     how a reconcile can end
 //	status.go      summary conditions and the result
 //	patch.go       the status patch and its guard

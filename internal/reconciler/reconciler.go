@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -84,6 +85,8 @@ type Reconciler[T Object, S any] struct {
 	// Disowned is called with an object that is not this manager's, and drops what
 	// is remembered of it. It may be nil.
 	Disowned func(obj T)
+	// Tracer makes a span of each reconcile; nil for none.
+	Tracer trace.Tracer
 	// External: the finalizer guards something that Kubernetes does not delete.
 	// An object that is gone although its claim was stored is then reconciled as a
 	// deleted object, from memory. It needs Live.
@@ -104,12 +107,18 @@ func (r *Reconciler[T, S]) Reconcile(ctx context.Context, req ctrl.Request) (ctr
 	}
 	switch {
 	case ctx.Err() != nil:
-		return ctrl.Result{}, nil
+		return ctrl.Result{}, nil //nolint:nilerr // the manager is stopping: nothing has begun
 	case !r.leading():
 		return ctrl.Result{RequeueAfter: leadingDelay}, nil
 	}
+	return r.reconcileTraced(ctx, req)
+}
+
+// reconcileRequest reconciles the object that a request names, if it is to be reconciled.
+func (r *Reconciler[T, S]) reconcileRequest(ctx context.Context, req ctrl.Request, span *span) (ctrl.Result, error) {
 	w, end := begin(ctx, r.Deadline)
 	defer end()
+	w.span = span
 	earlier, err := r.reconcileAbandoned(w, req.NamespacedName)
 
 	obj := r.Kind.New()
@@ -145,7 +154,9 @@ func (r *Reconciler[T, S]) reconcile(w *work, obj T) (ctrl.Result, error) {
 	if outcome == nil {
 		outcome = r.run(w, obj, obs, r.Kind.Plan(obj, obs))
 	}
+	w.span.outcome(outcome)
 	if w.interrupted || !r.mayAct(w) {
+		w.span.interrupted()
 		if !w.changedCloud {
 			return ctrl.Result{RequeueAfter: leadingDelay}, nil
 		}

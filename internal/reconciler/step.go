@@ -92,6 +92,7 @@ func (r *Reconciler[T, S]) run(w *work, obj T, obs S, plan Plan[T, S]) error {
 }
 
 func (r *Reconciler[T, S]) runStep(w *work, obj T, obs S, step Step[T, S]) error {
+	w.span.step(step.Name)
 	if !step.Needs.Has(Mutates) {
 		return step.Run(w.ctx, obj, obs)
 	}

@@ -33,6 +33,8 @@ type work struct {
 	// record never ends; see recording.
 	record context.Context //nolint:containedctx // ends with the reconcile
 
+	// span is that of the reconcile, nil without tracing.
+	span *span
 	// owned reports whether the object is this manager's at the moment; nil if
 	// there is no other manager.
 	owned func() bool
@@ -66,7 +68,7 @@ func begin(parent context.Context, deadline time.Duration) (*work, func()) {
 // stops, and that writes nothing to Kubernetes.
 func (w *work) persist() *work {
 	ctx := withAbandoned(w.effects)
-	return &work{parent: w.parent, ctx: ctx, effects: ctx, record: w.record, persistent: true}
+	return &work{parent: w.parent, ctx: ctx, effects: ctx, record: w.record, span: w.span, persistent: true}
 }
 
 // stopping reports whether no further step may begin.
