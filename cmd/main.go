@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	"go.uber.org/zap/zapcore"
 	_ "golang.org/x/crypto/x509roots/fallback" // public CAs, for images without a file of CAs
 	"k8s.io/apimachinery/pkg/runtime"
@@ -25,6 +26,7 @@ import (
 	"github.com/privatecloud/operator/internal/reconciler"
 	"github.com/privatecloud/operator/internal/setup"
 	"github.com/privatecloud/operator/internal/tenancy"
+	"github.com/privatecloud/operator/internal/tracing"
 	// +kubebuilder:scaffold:imports
 )
 
@@ -89,7 +91,15 @@ func main() {
 	boundVerbosity(&f.zap)
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&f.zap)))
 	reportVersion()
-	if err := run(ctrl.SetupSignalHandler(), f); err != nil {
+	ctx := ctrl.SetupSignalHandler()
+	tracer, flush, err := tracing.Start(ctx, version, ctrl.Log.WithName("tracing"))
+	if err != nil {
+		setupLog.Error(err, "traces cannot be exported")
+		os.Exit(1)
+	}
+	err = run(ctx, f, tracer)
+	flush()
+	if err != nil {
 		setupLog.Error(err, "the manager stopped with an error")
 		os.Exit(1)
 	}
@@ -122,7 +132,7 @@ func reportVersion() {
 	metrics.Registry.MustRegister(buildinfo.NewCollector(version))
 }
 
-func run(ctx context.Context, f flags) error {
+func run(ctx context.Context, f flags, tracer trace.Tracer) error {
 	if f.namespace == "" {
 		return fmt.Errorf("the namespace of the operator is not known: set --namespace or $POD_NAMESPACE")
 	}
@@ -179,7 +189,7 @@ func run(ctx context.Context, f flags) error {
 	}
 	if err := setup.Controllers(ctx, mgr, setup.Options{
 		Namespace: f.namespace, DefaultEndpoint: f.defaultEndpoint, Workers: f.workers, Version: version, NameCheck: nameCheck,
-		Scope: scope, Leading: leading, Alone: leading,
+		Scope: scope, Leading: leading, Alone: leading, Tracer: tracer,
 	}); err != nil {
 		return err
 	}

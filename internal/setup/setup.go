@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
 	corev1 "k8s.io/api/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -59,6 +60,8 @@ type Options struct {
 	Scope tenancy.Scope
 	// Leading and Alone are those of controller.Options; nil without leader election.
 	Leading, Alone func() bool
+	// Tracer makes the spans of reconciles and of calls to clouds; nil for none.
+	Tracer trace.Tracer
 	// Dialers are added to those of the types that the operator serves, and replace one
 	// if they have one of their own for its type. Tests use it to serve clouds in memory.
 	Dialers map[pcapi.CloudType]clouds.Dialer
@@ -103,7 +106,7 @@ func Controllers(ctx context.Context, mgr manager.Manager, opts Options) error {
 	options := controller.Options{
 		Directory: directory, Clients: clients, Cluster: string(system.UID), Workers: opts.Workers,
 		Clock: time.Now, Elapsed: func() time.Duration { return time.Since(begun) },
-		Live: mgr.GetAPIReader(), Scope: opts.Scope, Leading: opts.Leading, Alone: opts.alone(),
+		Live: mgr.GetAPIReader(), Scope: opts.Scope, Leading: opts.Leading, Alone: opts.alone(), Tracer: opts.Tracer,
 	}
 	if err := vmcontroller.SetupWithManager(ctx, mgr, options); err != nil {
 		return fmt.Errorf("set up the VM controller: %w", err)
@@ -163,13 +166,13 @@ func startCaches(ctx context.Context, informers cache.Informers) error {
 func dialers(opts Options) map[pcapi.CloudType]clouds.Dialer {
 	all := map[pcapi.CloudType]clouds.Dialer{
 		pcapi.CloudTypeREST: restdialer.Dialer{Base: rest.Config{
-			Version: opts.Version, Timeout: opts.CallTimeout, Metrics: cloudMetrics(), Holds: transport.NewHolds(), Log: ctrl.Log.WithName("cloud"),
+			Version: opts.Version, Timeout: opts.CallTimeout, Metrics: cloudMetrics(), Tracer: opts.Tracer, Holds: transport.NewHolds(), Log: ctrl.Log.WithName("cloud"),
 		}},
 		pcapi.CloudTypeVSphere: vspheredialer.Dialer{Base: vsphere.Config{
-			Version: opts.Version, Timeout: opts.CallTimeout, Metrics: cloudMetrics(), Holds: transport.NewHolds(), Log: ctrl.Log.WithName("cloud"),
+			Version: opts.Version, Timeout: opts.CallTimeout, Metrics: cloudMetrics(), Tracer: opts.Tracer, Holds: transport.NewHolds(), Log: ctrl.Log.WithName("cloud"),
 		}},
 		pcapi.CloudTypeOpenStack: openstackdialer.Dialer{Base: openstack.Config{
-			Version: opts.Version, Timeout: opts.CallTimeout, Metrics: cloudMetrics(), Holds: transport.NewHolds(), Log: ctrl.Log.WithName("cloud"),
+			Version: opts.Version, Timeout: opts.CallTimeout, Metrics: cloudMetrics(), Tracer: opts.Tracer, Holds: transport.NewHolds(), Log: ctrl.Log.WithName("cloud"),
 		}},
 	}
 	maps.Copy(all, opts.Dialers)
