@@ -115,22 +115,15 @@ func (s *stream) next() ([]byte, error) {
 
 // skip reads the next value and drops it, however large it is.
 func (s *stream) skip() error {
-	for depth := 0; ; {
-		token, err := s.token()
-		if err != nil {
+	for outside := s.dec.StackDepth(); ; {
+		if _, err := s.token(); err != nil {
 			return err
 		}
 		s.skipped++
 		if s.skipped > maxSkipped {
 			return unusable(fmt.Sprintf("the answer holds more than %d values beside the list", maxSkipped))
 		}
-		switch kind := token.Kind(); {
-		case kind == jsontext.KindBeginObject || kind == jsontext.KindBeginArray:
-			depth++
-		case kind == jsontext.KindEndObject || kind == jsontext.KindEndArray:
-			depth--
-		}
-		switch {
+		switch depth := s.dec.StackDepth() - outside; {
 		case depth == 0:
 			return nil
 		case depth > maxDepth:
