@@ -35,10 +35,38 @@ func (s *Snapshot) amended(by changes) (*Snapshot, []string) {
 	if len(gone)+len(added) == 0 {
 		return &next, nil
 	}
-	next.revision = revisions.Add(1)
+	next.revision, next.shared = revisions.Add(1), nil
 	next.ids, next.named = s.ids.changed(gone, added), s.named.changed(gone, added)
 	next.owned = s.owned.changed(gone, slices.DeleteFunc(added, ownerless))
 	return &next, ids
+}
+
+// changesTo returns the servers that differ from those of the snapshot, not ok if
+// they are more than most.
+func (s *Snapshot) changesTo(servers map[string]*listed, most int) (by changes, ok bool) {
+	by = changes{}
+	found := 0
+	for id, server := range servers {
+		before := s.ids.get(id)
+		if before != nil {
+			found++
+		}
+		if before != server {
+			by[id] = server
+		}
+		if len(by) > most {
+			return nil, false
+		}
+	}
+	if found == s.Len() {
+		return by, true
+	}
+	for server := range s.ids.all() {
+		if servers[server.id] == nil {
+			by[server.id] = nil
+		}
+	}
+	return by, len(by) <= most
 }
 
 // later returns the later of two times.

@@ -183,6 +183,39 @@ func BenchmarkCostListing(b *testing.B) {
 	})
 }
 
+// BenchmarkCostListingAgain lists and publishes n servers of which some have changed since
+// the last listing.
+func BenchmarkCostListingAgain(b *testing.B) {
+	for _, every := range []int{0, 100, 1} {
+		b.Run(fmt.Sprintf("changed=1in%d", every), func(b *testing.B) {
+			sized(b, func(b *testing.B, n int) { listAgain(b, n, every) })
+		})
+	}
+}
+
+// listAgain changes one server in every so many before each listing; none if that is 0.
+func listAgain(b *testing.B, n, every int) {
+	directory, now := inventory.New(time.Now, "cluster"), dawn
+	inv := directory.Cloud("home")
+	servers := benchServers(n, func(int, *cloud.Server) {})
+	list := func() {
+		now = now.Add(time.Second)
+		snap, err := directory.List(b.Context(), pages(servers), inv.View().Snapshot, func() time.Time { return now })
+		if err != nil {
+			b.Fatal(err)
+		}
+		inv.Publish(snap)
+	}
+	list()
+	for i := 0; b.Loop(); i++ {
+		for s := 0; every > 0 && s < n; s += every {
+			servers[s].CPU = 5 + i%100
+		}
+		list()
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/server")
+}
+
 func BenchmarkCostNetworks(b *testing.B) {
 	sized(b, func(b *testing.B, n int) {
 		networks := make([]cloud.Network, n)

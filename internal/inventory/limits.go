@@ -25,8 +25,13 @@ const (
 // allow: a cloud.ServerSink for each page, and add at its end. It holds one copy of
 // each text that many servers share: with tens of thousands of servers, the names of
 // their cluster alone take megabytes.
+//
+// Servers that are the same as in the last listing are taken from that one. They are
+// counted as if they took new memory: they do once the last listing is dropped.
 type intake struct {
 	snap *Snapshot
+	// last is the last listing; empty if there is none.
+	last *Snapshot
 	// servers are those of the pages that were added, by id.
 	servers map[string]*listed
 	// shared has the texts, also those of pages that had to be read again, and
@@ -43,8 +48,13 @@ type intake struct {
 	known int
 }
 
-func newIntake(snap *Snapshot, hold func(bytes int) error) *intake {
-	return &intake{snap: snap, servers: map[string]*listed{}, shared: map[string]string{}, hold: hold}
+// newIntake returns an intake into a new snapshot. last may be nil. One with what a watch
+// reported does not count as a listing, since texts of its servers are not shared.
+func newIntake(snap, last *Snapshot, hold func(bytes int) error) *intake {
+	if last == nil || last.shared == nil {
+		last = &Snapshot{}
+	}
+	return &intake{snap: snap, last: last, servers: make(map[string]*listed, last.Len()), shared: map[string]string{}, hold: hold}
 }
 
 // holdAll sets no bound beside those of one listing.
@@ -80,8 +90,8 @@ func (in *intake) add() error {
 
 // done returns the snapshot with all pages that were added.
 func (in *intake) done() *Snapshot {
-	in.snap.index(in.servers)
-	in.snap.bytes = in.held()
+	in.snap.index(in.servers, in.last)
+	in.snap.bytes, in.snap.shared = in.held(), in.shared
 	return in.snap
 }
 
@@ -116,30 +126,37 @@ func exceeded(servers, bytes int) error {
 
 // keep returns what is kept of a server, and counts it.
 func (in *intake) keep(s *cloud.Server) *listed {
-	l := newListed(s)
+	read, by := read(s)
 	in.bytes += serverCost
-	in.own(l.id)
-	in.own(l.name)
-	if l.folder != "" {
-		in.own(l.folder) // a client shares those of a page
+	in.own(read.id)
+	in.own(read.name)
+	if read.folder != "" {
+		in.own(read.folder) // a client shares those of a page
 	}
-	l.host = in.share(l.host)
-	if l.owner != nil {
+	read.host = in.share(read.host)
+	if by != (owner{}) {
 		in.bytes += ownerCost
-		in.own(l.owner.uid)
-		in.own(l.owner.name)
-		l.owner.cluster, l.owner.namespace = in.share(l.owner.cluster), in.share(l.owner.namespace)
+		in.own(by.uid)
+		in.own(by.name)
+		by.cluster, by.namespace = in.share(by.cluster), in.share(by.namespace)
 	}
-	return l
+	if last := in.last.ids.get(read.id); last != nil && last.is(read, by) {
+		return last
+	}
+	return read.with(by)
 }
 
 // own counts a text that one server has.
 func (in *intake) own(text string) { in.bytes += textCost + len(text) }
 
-// share returns the copy of a text that all servers share.
+// share returns the copy of a text that all servers share, that of the last listing if it
+// has one.
 func (in *intake) share(text string) string {
 	if shared, ok := in.shared[text]; ok {
 		return shared
+	}
+	if last, ok := in.last.shared[text]; ok {
+		text = last
 	}
 	in.shared[text] = text
 	in.sharedBytes += sharedCost + len(text)

@@ -31,18 +31,34 @@ type owner struct{ uid, cluster, namespace, name string }
 
 // newListed returns what is kept of a server that was listed.
 func newListed(s *cloud.Server) *listed {
-	l := &listed{
+	l, by := read(s)
+	return l.with(by)
+}
+
+// read returns what is kept of a server, without an owner, and its owner labels.
+func read(s *cloud.Server) (listed, owner) {
+	l := listed{
 		id: s.ID, name: s.Name, host: s.Host, folder: s.Folder, state: s.State, createdAt: s.CreatedAt, cpu: bounded(s.CPU), memory: s.MemoryMiB,
 		cpuUsage: bounded(s.CPUUsageMHz), memoryUsage: bounded(s.MemoryUsageMB), utilization: unknown,
 	}
 	if s.CPUUtilization != nil {
 		l.utilization = int16(*s.CPUUtilization) //nolint:gosec // in percent
 	}
-	by := owner{uid: s.Labels[UIDLabel], cluster: s.Labels[ClusterLabel], namespace: s.Labels[NamespaceLabel], name: s.Labels[NameLabel]}
+	return l, owner{uid: s.Labels[UIDLabel], cluster: s.Labels[ClusterLabel], namespace: s.Labels[NamespaceLabel], name: s.Labels[NameLabel]}
+}
+
+// with returns a copy that has these owner labels.
+func (l listed) with(by owner) *listed {
 	if by != (owner{}) {
-		l.owner = &by
+		l.owner = new(by)
 	}
-	return l
+	return &l
+}
+
+// is reports whether the server is what read returned: all that is kept of it.
+func (l *listed) is(read listed, by owner) bool {
+	read.owner = l.owner
+	return *l == read && l.ownedBy() == by
 }
 
 // bounded returns n as far as an int32 holds it.

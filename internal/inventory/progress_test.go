@@ -63,7 +63,7 @@ func TestLargeListingsWaitForEachOther(t *testing.T) {
 					all.Go(func() {
 						l := p.begin()
 						defer l.end()
-						snap, err := list(t.Context(), &paged{servers: large, whole: whole}, time.Now, func(bytes int) error {
+						snap, err := list(t.Context(), &paged{servers: large, whole: whole}, nil, time.Now, func(bytes int) error {
 							defer func() { most.Store(max(most.Load(), int64(p.total()))) }()
 							return l.hold(t.Context(), bytes)
 						})
@@ -105,11 +105,11 @@ func TestListingsThatHang(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
 				for range 40 {
-					go func() { _, _ = d.List(ctx, &paged{servers: large, hangs: test.pages + 1}, time.Now) }()
+					go func() { _, _ = d.List(ctx, &paged{servers: large, hangs: test.pages + 1}, nil, time.Now) }()
 				}
 				<-time.After(20 * time.Second)
 				begun := time.Now()
-				snap, err := d.List(t.Context(), &paged{servers: test.servers}, time.Now)
+				snap, err := d.List(t.Context(), &paged{servers: test.servers}, nil, time.Now)
 				if err != nil || snap.Len() != test.servers {
 					t.Fatalf("listing: %v", err)
 				}

@@ -51,6 +51,9 @@ type Snapshot struct {
 	ids, named, owned index
 	// bytes is the memory that it takes, about.
 	bytes int
+	// shared has the texts of a listing that servers share; nil once a watch has reported
+	// servers, whose texts are their own.
+	shared map[string]string
 	// revision is that of the servers, unique in this process.
 	revision uint64
 }
@@ -63,14 +66,15 @@ var revisions atomic.Uint64
 // soon as the listing exceeds maxServers or maxBytes. A server on two pages counts
 // once.
 func List(ctx context.Context, from cloud.ServerReader, now func() time.Time) (*Snapshot, error) {
-	return list(ctx, from, now, holdAll)
+	return list(ctx, from, nil, now, holdAll)
 }
 
-// list calls hold with the memory that the listing takes, as it grows.
-func list(ctx context.Context, from cloud.ServerReader, now func() time.Time, hold func(bytes int) error) (*Snapshot, error) {
+// list calls hold with the memory that the listing takes, as it grows. The snapshot shares
+// with the last one, which may be nil, what is the same.
+func list(ctx context.Context, from cloud.ServerReader, last *Snapshot, now func() time.Time, hold func(bytes int) error) (*Snapshot, error) {
 	begun := now()
 	snap := newSnapshot(begun)
-	markers, in := map[string]bool{}, newIntake(snap, hold)
+	markers, in := map[string]bool{}, newIntake(snap, last, hold)
 	for marker := ""; ; {
 		next, err := readPage(ctx, from, cloud.ListServers{Limit: PageSize, Marker: marker}, in)
 		if err != nil {
@@ -130,8 +134,14 @@ func newSnapshot(begun time.Time) *Snapshot {
 
 func snapshotID(at time.Time) string { return at.UTC().Format("20060102T150405.000Z") }
 
-// index sets the servers of the snapshot, by id.
-func (s *Snapshot) index(servers map[string]*listed) {
+// index sets the servers of the snapshot, by id. It shares the indexes of the last listing
+// if few servers differ.
+func (s *Snapshot) index(servers map[string]*listed, last *Snapshot) {
+	if by, few := last.changesTo(servers, last.Len()/8); few && last.Len() > 0 {
+		like, _ := last.amended(by)
+		s.ids, s.named, s.owned = like.ids, like.named, like.owned
+		return
+	}
 	s.ids = newIndex(serverID, len(servers), maps.Values(servers))
 	s.named = newIndex(normalName, len(servers), maps.Values(servers))
 	owned := 0

@@ -132,7 +132,7 @@ func (w *watch) tooMany() error {
 func (i *Inventory) takeSet(change cloud.Change) error {
 	w := i.watch
 	if w.full == nil {
-		w.full = newIntake(newSnapshot(change.AsOf), holdAll)
+		w.full = newIntake(newSnapshot(change.AsOf), nil, holdAll)
 	}
 	w.full.Begin()
 	for _, server := range change.Servers {

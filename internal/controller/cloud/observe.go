@@ -178,7 +178,7 @@ func (k *kind) list(ctx context.Context, obs *observation, from cloud.Client) (e
 	obs.inv.Polling()
 	obs.usable = false
 	obs.lister = from
-	obs.fresh, err = k.Directory.List(ctx, from, k.Clock)
+	obs.fresh, err = k.Directory.List(ctx, from, obs.inv.View().Snapshot, k.Clock)
 	obs.usable = err == nil
 	return err
 }
