@@ -29,11 +29,13 @@ CONTAINER_TOOL ?= docker
 KIND_CLUSTER ?= kind
 PLATFORMS ?= linux/amd64,linux/arm64
 
+ACTIONLINT := bin/actionlint
 CONTROLLER_GEN := bin/controller-gen
+CRD_REF_DOCS := bin/crd-ref-docs
 GOLANGCI_LINT := bin/golangci-lint
 KUSTOMIZE := bin/kustomize
 OPERATOR_SDK := bin/operator-sdk
-TOOLS := $(CONTROLLER_GEN) $(GOLANGCI_LINT) $(KUSTOMIZE) $(OPERATOR_SDK) bin/opm bin/image bin/setup-envtest bin/helm
+TOOLS := $(ACTIONLINT) $(CONTROLLER_GEN) $(CRD_REF_DOCS) $(GOLANGCI_LINT) $(KUSTOMIZE) $(OPERATOR_SDK) bin/opm bin/image bin/setup-envtest bin/helm
 KUBECTL ?= $(or $(shell command -v kubectl),bin/k8s/current/kubectl)
 
 GO_BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=v$(VERSION)"
@@ -67,7 +69,7 @@ test: assets ## Run the tests: unit, API server, conformance and faults. Does no
 ##@ Checks
 
 .PHONY: verify
-verify: $(CONTROLLER_GEN) $(GOLANGCI_LINT) $(KUSTOMIZE) $(OPERATOR_SDK) bin/opm ## Check generated files, formatting, linters and go.mod.
+verify: $(ACTIONLINT) $(CONTROLLER_GEN) $(CRD_REF_DOCS) $(GOLANGCI_LINT) $(KUSTOMIZE) $(OPERATOR_SDK) bin/opm ## Check generated files, formatting, linters, workflows and go.mod.
 	@MAKE='$(MAKE)' hack/verify.sh
 
 # In a run of its own, because it uses all processors. -count=1 because it builds the operator that it tests, which the
@@ -116,6 +118,11 @@ generate: $(CONTROLLER_GEN) ## Generate DeepCopy methods.
 .PHONY: manifests
 manifests: $(CONTROLLER_GEN) ## Generate the CRDs, the ClusterRole and the webhook of the operator.
 	@$(CONTROLLER_GEN) rbac:roleName=manager-role crd webhook paths=./api/... paths=./internal/... output:crd:artifacts:config=config/crd/bases
+
+.PHONY: api-reference
+api-reference: $(CRD_REF_DOCS) ## Generate docs/reference/api.md from the types of the API.
+	@$(CRD_REF_DOCS) --source-path=api/v1alpha1 --config=hack/api-reference/config.yaml --templates-dir=hack/api-reference \
+		--renderer=markdown --output-path=docs/reference/api.md --log-level=ERROR
 
 .PHONY: fmt
 fmt: $(GOLANGCI_LINT) ## Format the code and apply the fixes that linters propose.

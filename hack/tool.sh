@@ -16,6 +16,10 @@ standalone() { module='' path=$1 package=$2; }
 case $name in
   controller-gen)
     path=sigs.k8s.io/controller-tools package=$path/cmd/controller-gen took='15 s' ;;
+  crd-ref-docs)
+    path=github.com/elastic/crd-ref-docs package=$path took='15 s' ;;
+  actionlint)
+    path=github.com/rhysd/actionlint package=$path/cmd/actionlint ;;
   kustomize)
     path=sigs.k8s.io/kustomize/kustomize/v5 package=$path took='10 s' ;;
   golangci-lint)
