@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # hack/images.sh DIR: builds the images of VERSION without a container engine, as OCI layouts DIR/NAME/OS-ARCH. Each image
-# has one static binary. The same sources give the same digests. make images sets the variables.
+# has one static binary, whose SBOM is DIR/NAME-OS-ARCH.spdx.json. The same sources give the same digests. make images sets the variables.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
 target=${1:?usage: hack/images.sh DIR}
 : "${VERSION:?run it through make images}" "${PLATFORMS:?}"
 source=https://github.com/privatecloud/operator
+# The date of the release, so that SBOMs do not depend on the time of the build.
+created=$(sed -n 's/^ *createdAt: "\(.*\)"/\1/p' "$root"/config/manifests/bases/*.clusterserviceversion.yaml)
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cd "$root"
@@ -20,6 +22,7 @@ binary() {
     "$bin/image" build --output "$target/$name/${platform/\//-}" --platform "$platform" --file "$scratch/$command=/$command" \
       --user 65532:65532 --entrypoint "[\"/$command\"]" --label "org.opencontainers.image.title=$name" \
       --label "org.opencontainers.image.source=$source" --label org.opencontainers.image.licenses=Apache-2.0 >/dev/null
+    "$bin/image" sbom --name "$name" --version "$VERSION" --created "$created" "$scratch/$command" >"$target/$name-${platform/\//-}.spdx.json"
   done
 }
 

@@ -13,6 +13,7 @@ const usage = `usage: image COMMAND [FLAGS]
   digest   prints the digest of OCI layouts, or of an image in a registry
   push     pushes OCI layouts to a registry
   archive  writes an OCI layout as a file that docker load and kind load image-archive read
+  sbom     prints the SBOM of a Go program
   serve    serves a registry over TLS and stores the images in a folder
 
 image COMMAND --help lists the flags of COMMAND.
@@ -23,7 +24,7 @@ func main() {
 		fmt.Fprint(os.Stderr, usage)
 		os.Exit(2)
 	}
-	commands := map[string]func([]string) error{"build": buildCommand, "digest": digestCommand, "push": pushCommand, "archive": archiveCommand, "serve": serveCommand}
+	commands := map[string]func([]string) error{"build": buildCommand, "digest": digestCommand, "push": pushCommand, "archive": archiveCommand, "sbom": sbomCommand, "serve": serveCommand}
 	run, ok := commands[os.Args[1]]
 	if !ok {
 		fmt.Fprint(os.Stderr, usage)
