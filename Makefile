@@ -272,6 +272,19 @@ chart: manifests $(KUSTOMIZE) ## Generate the manifests of the Helm chart CHART_
 chart-package: chart bin/helm ## Package the chart with VERSION into dist/.
 	@bin/helm package '$(CHART_DIR)' --version '$(VERSION)' --app-version '$(VERSION)' --destination dist
 
+##@ Releases (CONTRIBUTING.md)
+
+RELEASE_DIR ?= dist/release
+RELEASE = MAKE='$(MAKE)' VERSION='$(VERSION)' PLATFORMS='$(PLATFORMS)' IMAGE_TAG_BASE='$(IMAGE_TAG_BASE)'
+
+.PHONY: release
+release: bin/image $(CONTROLLER_GEN) $(KUSTOMIZE) $(OPERATOR_SDK) bin/opm ## Build images, SBOMs, bundle, catalog, chart and checksums of VERSION in RELEASE_DIR. Publishes nothing.
+	@$(RELEASE) hack/release.sh '$(RELEASE_DIR)'
+
+.PHONY: release-dry-run
+release-dry-run: bin/image bin/helm $(CONTROLLER_GEN) $(KUSTOMIZE) $(OPERATOR_SDK) bin/opm ## Build the release twice, compare and check it (REBUILD=1: without the build cache the second time).
+	@$(RELEASE) REBUILD='$(REBUILD)' hack/release-dry-run.sh '$(RELEASE_DIR)'
+
 ##@ Tools (pinned in hack/tools, built into bin/ when a target needs them)
 
 .PHONY: tools

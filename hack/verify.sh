@@ -57,11 +57,18 @@ tidy() {
   diff=$(go mod tidy -diff 2>&1) || { awk '/^--- .*go.sum/ { exit } /^([+-]\t|go:)/' <<<"$diff" >&2; return 1; }
 }
 
+# Linters that may or may not be on the machine are not used.
+workflows() {
+  bin/actionlint -shellcheck= -pyflakes= || return 1
+  ! grep -n 'uses:' .github/workflows/*.yml | grep -vE 'uses: [a-z/-]+@[0-9a-f]{40} # v[0-9.]+$'
+}
+
 check 'generated files' 'they have been regenerated; commit them with their sources' regenerate
 check 'gofmt' 'run make fmt' formatted
 check 'golangci-lint' 'run make lint; make fmt applies the proposed fixes' bin/golangci-lint run
 check 'golangci-lint in hack/image' 'run make lint' env -C hack/image ../../bin/golangci-lint run
 check 'golangci-lint in test/page' 'run make lint' env -C test/page ../../bin/golangci-lint run
+check 'workflows' 'correct what it reports; pin each action by its commit, with the version as comment' workflows
 check 'go.mod' 'run go mod tidy' tidy
 
 [ ${#failed[@]} -eq 0 ] || die "make verify: ${#failed[@]} failed: ${failed[*]}"
