@@ -7,7 +7,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -118,14 +117,10 @@ func relationship(from common.ElementID, kind string, to common.ElementID) *spdx
 
 // sha256Of returns the SHA-256 sum of a file, in hexadecimal.
 func sha256Of(path string) (string, error) {
-	file, err := os.Open(path)
+	content, err := os.ReadFile(path)
 	if err != nil {
 		return "", err
 	}
-	defer file.Close()
-	hash := sha256.New()
-	if _, err := io.Copy(hash, file); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(hash.Sum(nil)), nil
+	sum := sha256.Sum256(content)
+	return hex.EncodeToString(sum[:]), nil
 }
