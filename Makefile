@@ -189,8 +189,12 @@ uninstall: $(KUSTOMIZE) ## Remove the CRDs and all their objects.
 deploy: manifests $(KUSTOMIZE) ## Install CRDs and operator with the image IMG (OVERLAY=config/overlays/development: also a mock cloud with MOCK_IMG).
 	$(KUSTOMIZE) build $(OVERLAY) | $(WITH_IMAGES) | $(KUBECTL) apply --server-side -f -
 
+.PHONY: drain
+drain: bin/manager ## Show what a drain would delete before the operator is removed (POLICY=orphan: keep servers; ARGS=--yes: do it; docs/install.md).
+	@exec bin/manager drain --policy='$(or $(POLICY),delete)' $(ARGS)
+
 .PHONY: undeploy
-undeploy: $(KUSTOMIZE) ## Remove operator and CRDs. Delete the objects before, while the operator can delete their servers.
+undeploy: $(KUSTOMIZE) ## Remove operator and CRDs. Run drain before, while the operator can delete the servers of the objects.
 	$(KUSTOMIZE) build $(OVERLAY) | $(KUBECTL) delete --ignore-not-found -f -
 
 ##@ Images and the OLM bundle

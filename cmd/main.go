@@ -1,5 +1,6 @@
 // Command manager runs the controllers and the webhook of the private cloud
-// operator.
+// operator. With drain as its first argument, it instead removes all that the operator
+// manages.
 package main
 
 import (
@@ -82,6 +83,10 @@ func parseFlags() flags {
 }
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == drainCommand {
+		ctrl.SetLogger(zap.New())
+		os.Exit(runDrain(ctrl.SetupSignalHandler(), os.Args[2:], os.Stdout, os.Stderr))
+	}
 	f := parseFlags()
 	if f.version {
 		fmt.Println(version)
