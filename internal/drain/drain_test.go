@@ -16,8 +16,8 @@ import (
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
 
-func vm(name string, change ...func(*pcapi.VM)) *pcapi.VM {
-	vm := &pcapi.VM{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: name, Finalizers: []string{pcapi.VMFinalizer}}}
+func vm(change ...func(*pcapi.VM)) *pcapi.VM {
+	vm := &pcapi.VM{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "x", Finalizers: []string{pcapi.VMFinalizer}}}
 	for _, apply := range change {
 		apply(vm)
 	}
@@ -58,14 +58,14 @@ func TestUnfinishedDrainSaysWhatIsLeft(t *testing.T) {
 		want string
 	}{
 		"paused: names the annotation": {
-			vm("x", func(v *pcapi.VM) { v.Annotations = map[string]string{pcapi.PausedAnnotation: "true"} }), "paused: remove",
+			vm(func(v *pcapi.VM) { v.Annotations = map[string]string{pcapi.PausedAnnotation: "true"} }), "paused: remove",
 		},
 		"blocked: has the message": {
-			vm("x", func(v *pcapi.VM) {
+			vm(func(v *pcapi.VM) {
 				v.Status.Conditions = []metav1.Condition{{Type: pcapi.DeletingCondition, Status: metav1.ConditionTrue, Reason: pcapi.BlockedReason, Message: "the brake is on"}}
 			}), "Deleting, Blocked: the brake is on",
 		},
-		"no operator: says what to check": {vm("x"), "check that the operator runs"},
+		"no operator: says what to check": {vm(), "check that the operator runs"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -89,7 +89,7 @@ func TestInterruptedDrainSaysWhatIsLeft(t *testing.T) {
 		ctx, interrupt := context.WithTimeout(t.Context(), 5*time.Second)
 		defer interrupt()
 		var out strings.Builder
-		err := Run(ctx, fakeClient(t, vm("x")), Options{Policy: PolicyDelete, Yes: true, Timeout: time.Hour}, &out)
+		err := Run(ctx, fakeClient(t, vm()), Options{Policy: PolicyDelete, Yes: true, Timeout: time.Hour}, &out)
 		if err == nil || !strings.Contains(out.String(), "interrupted") || !strings.Contains(out.String(), "vms a/x") {
 			t.Errorf("error %v, output:\n%s", err, out.String())
 		}

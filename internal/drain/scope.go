@@ -62,12 +62,13 @@ func newScope(ctx context.Context, reader client.Reader, options Options) (*scop
 	if s.cloud == "" {
 		return s, nil
 	}
-	return s, s.each(ctx, vms, func(o object) error {
+	err := s.each(ctx, vms, func(o object) error {
 		if owner := metav1.GetControllerOf(o); owner != nil {
 			s.groups[owner.UID] = true
 		}
 		return nil
 	})
+	return s, err
 }
 
 // each calls visit for each object of a kind that is in the scope, a page at a time.
