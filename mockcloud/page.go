@@ -2,7 +2,6 @@ package mockcloud
 
 import (
 	"embed"
-	"mime"
 	"net/http"
 	"path"
 )
@@ -17,6 +16,12 @@ var pageFiles embed.FS
 // as HTML.
 const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+
+// pageTypes are the media types of the files by extension, whatever the machine's table
+// of media types says.
+var pageTypes = map[string]string{
+	".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml",
+}
 
 // handlePage handles GET /.
 func (c *Cloud) handlePage(w http.ResponseWriter, _ *request) error {
@@ -34,7 +39,7 @@ func writePageFile(w http.ResponseWriter, name string) error {
 		return notFound("file of the page", name)
 	}
 	header := w.Header()
-	header.Set("Content-Type", mime.TypeByExtension(path.Ext(name)))
+	header.Set("Content-Type", pageTypes[path.Ext(name)])
 	header.Set("Content-Security-Policy", pagePolicy)
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Referrer-Policy", "no-referrer")

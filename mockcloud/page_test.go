@@ -2,6 +2,8 @@ package mockcloud
 
 import (
 	"io/fs"
+	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"strings"
 	"testing"
@@ -88,5 +90,33 @@ func TestChangesThatAnotherSiteSendsAreRefused(t *testing.T) {
 	}
 	if got := h.sendTo(h.admin, "POST", "/faults", outage, "Sec-Fetch-Site", "same-origin"); got.status != 201 {
 		t.Errorf("the page itself: got %d %s, want 201", got.status, got.body)
+	}
+}
+
+func TestAdminAPIIsServedAtHostsThatNoWebsiteCanHave(t *testing.T) {
+	c := start(t, Options{}).cloud
+	for host, want := range map[string]int{
+		"127.0.0.1:8081":                        200,
+		"[::1]:8081":                            200,
+		"192.0.2.7":                             200,
+		"localhost:8081":                        200,
+		"mock-cloud:8081":                       200,
+		"mock-cloud.elsewhere.svc:8081":         200,
+		"mock-cloud.a.svc.cluster.local:8081":   200,
+		"evil.example:8081":                     403,
+		"svc.evil.example":                      403,
+		"127.0.0.1.evil.example:8081":           403,
+		"mock-cloud.elsewhere.svc.evil.example": 403,
+	} {
+		t.Run(host, func(t *testing.T) {
+			r := httptest.NewRequest(http.MethodGet, "/faults", nil)
+			r.Host = host
+			r.Header.Set("Origin", "http://"+host)
+			w := httptest.NewRecorder()
+			c.newAdminHandler().ServeHTTP(w, r)
+			if w.Code != want {
+				t.Errorf("got %d %s, want %d", w.Code, w.Body, want)
+			}
+		})
 	}
 }

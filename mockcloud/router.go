@@ -1,7 +1,9 @@
 package mockcloud
 
 import (
+	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 
@@ -176,13 +178,19 @@ func (c *Cloud) newHandler() http.Handler {
 
 // newAdminHandler returns the handler of the admin endpoints, which are not subject
 // to faults, quirks and the call log, so that a test can control a cloud that
-// rejects every call. They need no credentials, so that changes that another website
-// lets a browser send are refused.
+// rejects every call. They need no credentials, so that requests that another website
+// lets a browser send are refused: changes by their origin, and all by the host, which
+// that website's own name can resolve to.
 func (c *Cloud) newAdminHandler() http.Handler {
 	admin := append(c.adminRoutes(), c.openRoutes()...)
 	metrics := c.metrics.handler()
 	origins := http.NewCrossOriginProtection()
 	return c.begin(func(w http.ResponseWriter, r *request) {
+		if !localHost(r.Host) {
+			writeProblem(w, problem(http.StatusForbidden, CodeInvalid,
+				"the admin API is not served at the host %q: use an IP address, localhost, a name without dots, or one that ends with .svc", r.Host))
+			return
+		}
 		if err := origins.Check(r.Request); err != nil {
 			writeProblem(w, problem(http.StatusForbidden, CodeInvalid, "%v", err))
 			return
@@ -193,6 +201,20 @@ func (c *Cloud) newAdminHandler() http.Handler {
 		}
 		c.runFound(w, r, admin)
 	})
+}
+
+// localHost reports whether a Host header names an address, or a name that no website
+// can have: without dots, or of a Service of a cluster.
+func localHost(hostport string) bool {
+	host, _, err := net.SplitHostPort(hostport)
+	if err != nil {
+		host = strings.Trim(hostport, "[]")
+	}
+	if _, err := netip.ParseAddr(host); err == nil {
+		return true
+	}
+	host = strings.ToLower(host)
+	return !strings.Contains(host, ".") || strings.HasSuffix(host, ".svc") || strings.HasSuffix(host, ".svc.cluster.local") || strings.HasSuffix(host, ".localhost")
 }
 
 // newHandoverHandler returns the handler of the handover.

@@ -6,7 +6,7 @@ const presets = [
     fault: { match: { path: '/**' }, status: 503 } },
   { id: 'slow', name: 'Slow', about: 'Every call takes two seconds more',
     fault: { match: { path: '/**' }, delay: '2s' } },
-  { id: 'rate-limit', name: 'Rate limit', about: 'Each fifth call, by chance, answers 429',
+  { id: 'rate-limit', name: 'Rate limit', about: 'About one call in five answers 429',
     fault: { match: { path: '/**', probability: 0.2 }, status: 429, retryAfter: '3' } },
   { id: 'lost-answer', name: 'Lost answers', about: 'Servers are created, but the connection is reset',
     fault: { match: { method: 'POST', path: '/servers' }, reset: true, answer: 'after' } },

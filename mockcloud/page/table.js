@@ -44,7 +44,7 @@ export function setText(element, text) {
 export function caption(element, noun, list) {
   const total = list.total.toLocaleString('en');
   const shown = list.items.length;
-  setText(element, shown < list.total ? `${noun}: the newest ${shown} of ${total}` : `${noun}: ${total}`);
+  setText(element, shown < list.total ? `${noun}: ${shown} of ${total}` : `${noun}: ${total}`);
 }
 
 // describe shows names and values in a description list.
