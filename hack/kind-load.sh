@@ -8,7 +8,8 @@ cluster=${1:?usage: hack/kind-load.sh CLUSTER}
 : "${VERSION:?run it through make kind-load}" "${IMAGE_TAG_BASE:?}"
 kind=${KIND:-kind}
 command -v "$kind" >/dev/null || die "there is no $kind: install kind (https://kind.sigs.k8s.io), or set KIND to its path"
-"$kind" get clusters 2>/dev/null | grep -qxF "$cluster" ||
+clusters=$("$kind" get clusters 2>/dev/null)
+grep -qxF "$cluster" <<<"$clusters" ||
   die "there is no kind cluster $cluster: create it with kind create cluster --name $cluster, or set KIND_CLUSTER"
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
