@@ -35,10 +35,11 @@ const (
 // pace is how many writes of a step may be under way. It begins with one, grows with each
 // write, and is halved, down to busyInFlight, when writes take longer than the quickest one:
 // when the API server is busy, answers 429, or lets them wait as API priority and fairness
-// does. An admission webhook that makes every write slow does not lower it.
+// does. An admission webhook that makes every write of the step slow does not lower it.
 type pace struct {
 	limit int
-	// quickest is how long the quickest write took, and 0 before the first.
+	// quickest is how long the quickest write took, and 0 before the first. One that is
+	// exceptionally quick keeps the limit at busyInFlight until the step ends.
 	quickest time.Duration
 	// lowered is when the limit was last halved. Writes that were sent before do not count again.
 	lowered time.Time
