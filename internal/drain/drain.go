@@ -40,6 +40,9 @@ func Run(ctx context.Context, c client.Client, options Options, out io.Writer) e
 	if err := checkNamespace(ctx, c, options.Namespace); err != nil {
 		return err
 	}
+	if err := reportMissing(ctx, c, options.Cloud, out); err != nil {
+		return err
+	}
 	d := &drain{Options: options, client: c, out: out}
 	if !d.Yes {
 		return d.plan(ctx)
@@ -60,6 +63,24 @@ func checkNamespace(ctx context.Context, reader client.Reader, name string) erro
 		return fmt.Errorf("read namespace %q: %w", name, err)
 	}
 	return nil
+}
+
+// reportMissing writes to out if a Cloud is given and does not exist: its name may be
+// wrong, or an earlier drain has removed it.
+func reportMissing(ctx context.Context, reader client.Reader, cloud string, out io.Writer) error {
+	if cloud == "" {
+		return nil
+	}
+	exists := false
+	s := &scope{reader: reader, cloud: cloud}
+	err := s.each(ctx, clouds, func(object) error {
+		exists = true
+		return nil
+	})
+	if err == nil && !exists {
+		_, err = fmt.Fprintf(out, "Cloud %q does not exist: correct --cloud, unless an earlier drain has removed it.\n", cloud)
+	}
+	return err
 }
 
 // wait repeats rounds until nothing is left.

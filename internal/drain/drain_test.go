@@ -52,6 +52,27 @@ func TestOptionsAreValidated(t *testing.T) {
 	}
 }
 
+func TestDrainSaysThatItsCloudDoesNotExist(t *testing.T) {
+	for name, tc := range map[string]struct {
+		cloud   string
+		missing bool
+	}{
+		"no Cloud is given":         {"", false},
+		"the Cloud exists":          {"east", false},
+		"the name has a typo":       {"esat", true},
+		"only a prefix of the name": {"eas", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out strings.Builder
+			east := &pcapi.Cloud{ObjectMeta: metav1.ObjectMeta{Name: "east"}}
+			err := Run(t.Context(), fakeClient(t, east), Options{Policy: PolicyDelete, Cloud: tc.cloud, Timeout: time.Minute}, &out)
+			if err != nil || strings.Contains(out.String(), "does not exist: correct --cloud") != tc.missing {
+				t.Errorf("got %q, %v", out.String(), err)
+			}
+		})
+	}
+}
+
 func TestUnfinishedDrainSaysWhatIsLeft(t *testing.T) {
 	for name, tc := range map[string]struct {
 		vm   *pcapi.VM
