@@ -2,10 +2,12 @@ package manifests_test
 
 import (
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -91,7 +93,7 @@ func TestObjectsOfAReleaseHaveItsNameAndItsNamespace(t *testing.T) {
 	for _, object := range objects {
 		named := strings.HasPrefix(object.GetName(), "east-private-cloud-operator-")
 		if kind := object.GetKind(); !named && kind != "CustomResourceDefinition" && kind != "APIService" {
-			t.Errorf("%s %s has not the name of the release", kind, object.GetName())
+			t.Errorf("%s %s does not have the name of the release", kind, object.GetName())
 		}
 		if in := object.GetNamespace(); in != "" && in != "tenants" {
 			t.Errorf("%s %s is in the namespace %s", object.GetKind(), object.GetName(), in)
@@ -182,7 +184,7 @@ func TestTwoReleasesDoNotSelectEachOthersPods(t *testing.T) {
 	}
 }
 
-func TestManagerOfAReleaseMayHoldTheLeaseOfItsCloudSelector(t *testing.T) {
+func TestReleaseUsesTheLeaseOfItsCloudSelector(t *testing.T) {
 	for name, selector := range map[string]string{
 		"one label":           `{"matchLabels":{"shard":"east"}}`,
 		"several labels":      `{"matchLabels":{"tier":"gold","shard":"east"}}`,
@@ -192,19 +194,73 @@ func TestManagerOfAReleaseMayHoldTheLeaseOfItsCloudSelector(t *testing.T) {
 		"DoesNotExist":        `{"matchExpressions":[{"key":"shard","operator":"DoesNotExist"}]}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			objects := render(t, plainRelease, namespace, "--set-json", "cloudSelector="+selector)
+			objects := render(t, plainRelease, namespace, "--set-json", "cloudSelector="+selector, "--set", monitored)
 			scope := scopesOf(t, objects)[managerName]
+			lease := scope.LeaseName(defaultLease)
 			var role rbacv1.Role
 			decode(t, find(objects, "Role", "private-cloud-operator-leader-election-role"), &role)
 			var leases []string
 			for _, rule := range role.Rules {
 				leases = append(leases, rule.ResourceNames...)
 			}
-			want := []string{scope.LeaseName("private-cloud-operator.samplecontroller.k8s.io")}
-			if diff := cmp.Diff(want, leases); diff != "" {
+			if diff := cmp.Diff([]string{lease}, leases); diff != "" {
 				t.Errorf("leases of %v (-want +got):\n%s", scope, diff)
 			}
+			if expr := alertsOf(t, objects)["NoLeader"]; !strings.Contains(expr, strconv.Quote(lease)) || strings.Contains(expr, strconv.Quote(defaultLease)) {
+				t.Errorf("NoLeader watches another lease than %s:\n%s", lease, expr)
+			}
 		})
+	}
+}
+
+func TestReleaseWithAnEmptyCloudSelectorIsTheDefault(t *testing.T) {
+	want := byName(render(t, plainRelease, namespace, "--set", monitored))
+	for _, selector := range []string{`{"matchLabels":{}}`, `{"matchExpressions":[]}`, `null`} {
+		t.Run(selector, func(t *testing.T) {
+			got := byName(render(t, plainRelease, namespace, "--set-json", "cloudSelector="+selector, "--set", monitored))
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("objects (-default +selector):\n%s", diff)
+			}
+		})
+	}
+}
+
+// alertsOf returns the expressions of the alerts in the PrometheusRule of objects, by name.
+func alertsOf(t *testing.T, objects []*unstructured.Unstructured) map[string]string {
+	t.Helper()
+	var rule struct {
+		Spec struct {
+			Groups []struct {
+				Rules []struct {
+					Alert string `json:"alert"`
+					Expr  string `json:"expr"`
+				} `json:"rules"`
+			} `json:"groups"`
+		} `json:"spec"`
+	}
+	decode(t, find(objects, "PrometheusRule", "private-cloud-operator-alerts"), &rule)
+	alerts := map[string]string{}
+	for _, group := range rule.Spec.Groups {
+		for _, rule := range group.Rules {
+			alerts[rule.Alert] = rule.Expr
+		}
+	}
+	return alerts
+}
+
+func TestEveryAlertCanBeDisabled(t *testing.T) {
+	want := alertsOf(t, render(t, plainRelease, namespace, "--set", monitored))
+	if len(want) < 2 {
+		t.Fatalf("%d alerts without values, want all", len(want))
+	}
+	all := strings.Join(slices.Sorted(maps.Keys(want)), ",")
+	if got := alertsOf(t, render(t, plainRelease, namespace, "--set", monitored+",monitoring.prometheusRule.disabled={"+all+"}")); len(got) != 0 {
+		t.Errorf("alerts that are disabled: %v", got)
+	}
+	delete(want, "VMsNotReady")
+	got := alertsOf(t, render(t, plainRelease, namespace, "--set", monitored+",monitoring.prometheusRule.disabled={VMsNotReady}"))
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("alerts without VMsNotReady (-want +got):\n%s", diff)
 	}
 }
 
@@ -257,6 +313,12 @@ func TestValuesThatCannotWorkAreRefused(t *testing.T) {
 		"level that does not exist":         {"logLevel=trace", "at '/logLevel': value must be one of 'debug', 'info', 'error'"},
 		"endpoint without scheme":           {"defaultCloudEndpoint=cloud.example.com", "at '/defaultCloudEndpoint': 'cloud.example.com' does not match pattern"},
 		"selector in the syntax of kubectl": {"cloudSelector=shard", "at '/cloudSelector': got string, want object"},
+		"selector, In without values":       {"cloudSelector.matchExpressions[0].key=shard,cloudSelector.matchExpressions[0].operator=In", "at '/cloudSelector/matchExpressions/0': missing property 'values'"},
+		"selector, NotIn without values":    {"cloudSelector.matchExpressions[0].key=shard,cloudSelector.matchExpressions[0].operator=NotIn", "at '/cloudSelector/matchExpressions/0': missing property 'values'"},
+		"selector, Exists with a value":     {"cloudSelector.matchExpressions[0].key=shard,cloudSelector.matchExpressions[0].operator=Exists,cloudSelector.matchExpressions[0].values={east}", "at '/cloudSelector/matchExpressions/0/values': maxItems: got 1, want 0"},
+		"selector, two values as one":       {`cloudSelector.matchLabels.shard=east\,west`, "at '/cloudSelector/matchLabels/shard': 'east,west' does not match pattern"},
+		"selector, key with a space":        {"cloudSelector.matchLabels.the shard=east", "does not match pattern"},
+		"alert that does not exist":         {"monitoring.prometheusRule.disabled={NoLeaders}", "at '/monitoring/prometheusRule/disabled/0': value must be one of"},
 		"CA that is not PEM":                {"webhook.caBundle=abc", "at '/webhook/caBundle': 'abc' does not match pattern"},
 		"two endpoints of one Cloud":        {"mockCloud.enabled=true,defaultCloudEndpoint=http://a", "set either mockCloud.enabled or defaultCloudEndpoint"},
 		"own certificate without Secret":    {"webhook.enabled=true,webhook.certManager.enabled=false", "set webhook.secretName"},

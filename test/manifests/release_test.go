@@ -65,7 +65,7 @@ func TestUpgradeUpdatesCRDsAndUninstallKeepsThemWithTheirObjects(t *testing.T) {
 	values := "mockCloud.enabled=true,metricsAPI.enabled=true,claimAtCreation.enabled=true," + ownCertificate
 	// The CRDs exist already.
 	notes := run("install", release, chart, "--take-ownership", "--set", values)
-	for _, part := range []string{"docs/install.md#uninstall", "loses nothing", "is installed as " + release + " in " + in} {
+	for _, part := range []string{"docs/install.md#uninstall", "docs/install.md#drain", "its namespace\nto " + in, "loses nothing", "is installed as " + release + " in " + in} {
 		if !strings.Contains(notes, part) {
 			t.Errorf("the notes do not contain %q:\n%s", part, notes)
 		}

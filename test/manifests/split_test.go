@@ -1,7 +1,9 @@
 package manifests_test
 
 import (
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -12,8 +14,12 @@ import (
 	"github.com/privatecloud/operator/internal/tenancy"
 )
 
-// selectorFlag begins the argument of a manager that has a part of the Clouds.
-const selectorFlag = "--cloud-selector="
+const (
+	// selectorFlag begins the argument of a manager that has a part of the Clouds.
+	selectorFlag = "--cloud-selector="
+	// defaultLease is the lease of a manager that has all Clouds.
+	defaultLease = "private-cloud-operator.samplecontroller.k8s.io"
+)
 
 // scopesOf returns the Clouds of each Deployment that has a part of them.
 func scopesOf(t *testing.T, objects []*unstructured.Unstructured) map[string]tenancy.Scope {
@@ -58,9 +64,26 @@ func TestManagersOfTheSplitMayHoldTheirLeases(t *testing.T) {
 	var role rbacv1.Role
 	decode(t, find(objects, "Role", "private-cloud-operator-leader-election-role"), &role)
 	for name, scope := range scopesOf(t, objects) {
-		lease := scope.LeaseName("private-cloud-operator.samplecontroller.k8s.io")
+		lease := scope.LeaseName(defaultLease)
 		if !slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool { return slices.Contains(r.ResourceNames, lease) }) {
 			t.Errorf("%s has no right on its lease %s", name, lease)
 		}
+	}
+}
+
+func TestNoLeaderWatchesTheLeasesOfTheSplit(t *testing.T) {
+	expr := alertsOf(t, build(t, "overlays/split/monitoring"))["NoLeader"]
+	match := regexp.MustCompile(`name=~"([^"]+)".* < (\d+)$`).FindStringSubmatch(expr)
+	if match == nil {
+		t.Fatalf("the alert has no pattern of leases: %q", expr)
+	}
+	leases, scopes := regexp.MustCompile("^(?:"+match[1]+")$"), scopesOf(t, build(t, "overlays/split"))
+	for name, scope := range scopes {
+		if lease := scope.LeaseName(defaultLease); !leases.MatchString(lease) {
+			t.Errorf("the alert does not watch the lease %s of %s", lease, name)
+		}
+	}
+	if want := strconv.Itoa(len(scopes)); match[2] != want {
+		t.Errorf("the alert expects %s leaders, want %s", match[2], want)
 	}
 }

@@ -53,8 +53,8 @@
 {{- else if $values.defaultCloudEndpoint -}}
 {{- $args = append $args (printf "--default-cloud-endpoint=%s" $values.defaultCloudEndpoint) -}}
 {{- end -}}
-{{- with $values.cloudSelector -}}
-{{- $args = append $args (printf "--cloud-selector=%s" (include "private-cloud-operator.cloudSelector" .)) -}}
+{{- with include "private-cloud-operator.cloudSelector" (default dict $values.cloudSelector) -}}
+{{- $args = append $args (printf "--cloud-selector=%s" .) -}}
 {{- end -}}
 {{- if ne $values.logLevel "info" -}}
 {{- $args = append $args (printf "--zap-log-level=%s" $values.logLevel) -}}

@@ -22,7 +22,12 @@
 {{- join "," $parts -}}
 {{- end -}}
 
-{{/* The lease of a manager with this selector: internal/tenancy computes it alike. */}}
+{{/* The lease of a manager without --cloud-selector. */}}
+{{- define "private-cloud-operator.defaultLease" -}}
+private-cloud-operator.samplecontroller.k8s.io
+{{- end -}}
+
+{{/* The lease of a manager with this selector, which may be empty: internal/tenancy computes it alike. */}}
 {{- define "private-cloud-operator.lease" -}}
 {{- $parts := list -}}
 {{- range (include "private-cloud-operator.requirements" . | fromJson).all -}}
@@ -33,6 +38,6 @@
 {{- end -}}
 {{- $parts = append $parts (printf "%s %s [%s]" .key $operator (join " " $values)) -}}
 {{- end -}}
-{{- $digest := $parts | uniq | sortAlpha | join "," | sha256sum | trunc 10 -}}
-private-cloud-operator.samplecontroller.k8s.io-{{ $digest }}
+{{- include "private-cloud-operator.defaultLease" . -}}
+{{- with $parts | uniq | sortAlpha | join "," }}-{{ sha256sum . | trunc 10 }}{{ end -}}
 {{- end -}}
