@@ -172,7 +172,8 @@ var drainCases = cases{
 		t.Expect(out).To(And(
 			ContainSubstring("vms "+f.namespace+"/one since"),
 			MatchRegexp(`vms \S+/two since \S+: paused`),
-			MatchRegexp(`clouds `+f.object.Name+` since \S+: .*Unreachable`),
+			// The reason depends on whether the Cloud was listed since it is down.
+			MatchRegexp(`clouds `+f.object.Name+` since \S+: .*(Unreachable|InUse)`),
 		))
 		f.reconnect()
 		touch(t, f.object)
