@@ -136,7 +136,8 @@ func (r *reporter) sums(objects map[labels]int, deletions map[owner]deletion) {
 }
 
 // resolve returns the Cloud of an object, and whether it is in the scope. The name of a
-// Cloud that does not exist is empty: users choose it, and each would make a series.
+// Cloud that does not exist is empty: users choose it, and each would make a series. So
+// is the name of one that the namespace may not use: its objects do not concern the Cloud.
 func (r *reporter) resolve(namespace, cloud string) (name string, owned bool) {
 	ctx := context.Background() // all reads are from the cache
 	if cloud == "" {
@@ -149,5 +150,12 @@ func (r *reporter) resolve(namespace, cloud string) (name string, owned bool) {
 	if err := r.reader.Get(ctx, client.ObjectKey{Name: cloud}, &c, client.UnsafeDisableDeepCopy); err != nil {
 		return "", r.scope.Selects(nil)
 	}
-	return cloud, r.scope.Selects(c.Labels)
+	owned = r.scope.Selects(c.Labels)
+	if namespace == "" { // the Cloud itself
+		return cloud, owned
+	}
+	if allowed, err := tenancy.Allowed(ctx, r.reader, namespace, cloud); err != nil || !allowed {
+		return "", owned
+	}
+	return cloud, owned
 }

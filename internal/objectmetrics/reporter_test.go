@@ -22,8 +22,8 @@ import (
 // dawn is when all objects are created.
 var dawn = time.Unix(1_700_000_000, 0)
 
-// world is a reporter whose cache has the Clouds home, with the label shard=east, and
-// away, and the namespace a.
+// world is a reporter whose cache has the Clouds home, with the label shard=east, away, and
+// closed, which namespace a may not use, with the label shard=east; and the namespace a.
 type world struct {
 	*testing.T
 
@@ -44,7 +44,11 @@ func newWorld(t *testing.T, selector string) *world {
 	scheme.AddKnownTypeWithName(namespace.GroupVersionKind(), &metav1.PartialObjectMetadata{})
 	reader := fake.NewClientBuilder().WithScheme(scheme).WithObjects(
 		&pcapi.Cloud{ObjectMeta: metav1.ObjectMeta{Name: "home", Labels: map[string]string{"shard": "east"}}},
-		&pcapi.Cloud{ObjectMeta: metav1.ObjectMeta{Name: "away"}}, namespace).Build()
+		&pcapi.Cloud{ObjectMeta: metav1.ObjectMeta{Name: "away"}},
+		&pcapi.Cloud{
+			ObjectMeta: metav1.ObjectMeta{Name: "closed", Labels: map[string]string{"shard": "east"}},
+			Spec:       pcapi.CloudSpec{AllowedNamespaces: &metav1.LabelSelector{MatchLabels: map[string]string{"closed": "allowed"}}},
+		}, namespace).Build()
 	scope, err := tenancy.ParseScope(selector)
 	if err != nil {
 		t.Fatal(err)
@@ -159,6 +163,13 @@ func TestObjectIsCountedByItsLabels(tt *testing.T) {
 			`{cloud="away",condition="Ready",kind="VM",namespace="a",reason="Running",state="Running"} 1`,
 		},
 		"a VM whose Cloud does not exist: no Cloud": {vm("x", on("nowhere")), `{cloud="",condition="Unknown",kind="VM",namespace="a",reason="",state="Unknown"} 1`},
+		"a VM whose namespace may not use its Cloud: no Cloud": {vm("x", on("closed")), `{cloud="",condition="Unknown",kind="VM",namespace="a",reason="",state="Unknown"} 1`},
+		"a VM in a namespace that is not known yet: no Cloud": {
+			vm("x", on("closed"), func(vm *pcapi.VM) { vm.Namespace = "new" }), `{cloud="",condition="Unknown",kind="VM",namespace="new",reason="",state="Unknown"} 1`,
+		},
+		"a Cloud that only some namespaces may use: itself": {
+			&pcapi.Cloud{ObjectMeta: metav1.ObjectMeta{Name: "closed"}}, `{cloud="closed",condition="Unknown",kind="Cloud",namespace="",reason="",state=""} 1`,
+		},
 		"a group: its phase": {
 			&pcapi.VmGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "a"}, Status: pcapi.VmGroupStatus{Phase: pcapi.VmGroupScaling}},
 			`{cloud="home",condition="Unknown",kind="VmGroup",namespace="a",reason="",state="SCALING"} 1`,
@@ -247,18 +258,18 @@ func TestTimeToReadyIsMeasuredOnce(tt *testing.T) {
 func TestOnlyObjectsOfTheScopeAreReported(tt *testing.T) {
 	home := `{cloud="home",condition="Unknown",kind="VM",namespace="a",reason="",state="Unknown"} 1`
 	away := `{cloud="away",condition="Unknown",kind="VM",namespace="a",reason="",state="Unknown"} 1`
-	nowhere := `{cloud="",condition="Unknown",kind="VM",namespace="a",reason="",state="Unknown"} 1`
+	nowhere := `{cloud="",condition="Unknown",kind="VM",namespace="a",reason="",state="Unknown"} `
 	for name, tc := range map[string]struct {
 		selector string
 		want     []string
 	}{
-		"no selector: all":                           {"", []string{nowhere, away, home}},
-		"a selector: its Clouds":                     {"shard=east", []string{home}},
-		"one that matches no labels: also no Clouds": {"shard!=east", []string{nowhere, away}},
+		"no selector: all":                           {"", []string{nowhere + "2", away, home}},
+		"a selector: its Clouds, also one that is denied": {"shard=east", []string{nowhere + "1", home}},
+		"one that matches no labels: also no Clouds":      {"shard!=east", []string{nowhere + "1", away}},
 	} {
 		tt.Run(name, func(tt *testing.T) {
 			w := newWorld(tt, tc.selector)
-			for _, vm := range []*pcapi.VM{vm("x"), vm("y", on("away")), vm("z", on("nowhere"))} {
+			for _, vm := range []*pcapi.VM{vm("x"), vm("y", on("away")), vm("z", on("nowhere")), vm("c", on("closed"))} {
 				w.OnAdd(vm, false)
 				w.OnUpdate(vm, vm)
 			}
