@@ -71,6 +71,9 @@ func observed(p *prometheus, expected map[string]map[string]string, dashboards .
 		firing, err := p.firing(ctx)
 		for _, a := range firing {
 			name := a.Labels["alertname"]
+			if unexpected(a) {
+				return nil, StopTrying(fmt.Sprintf("alert %v", a.Labels))
+			}
 			if includes(a.Labels, alerts[name]) {
 				delete(alerts, name)
 			}

@@ -26,6 +26,9 @@ const (
 	// manyGPUInfos is how many GPUInfos fail, so that the rate stays high while each of
 	// them is retried less and less often.
 	manyGPUInfos = 30
+	// manyDenied is how many VMs of one namespace refer to a Cloud that does not exist, and
+	// how many to one that the namespace may not use: enough for VMsNotReady.
+	manyDenied = 6
 )
 
 // faults are Clouds, each with one fault, but for the Cloud home, whose VMs have faults.
@@ -44,7 +47,7 @@ func newFaults(t *testkit.T) *faults {
 	t.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { t.Expect(env.Stop()).To(Succeed()) })
 	f := &faults{T: t, env: env, clouds: map[string]*testkit.CloudServer{}}
-	for _, name := range []string{"home", "down", "flaky", "throttled", "braked", "slow"} {
+	for _, name := range []string{"home", "down", "flaky", "throttled", "braked", "slow", "closed"} {
 		f.clouds[name], err = testkit.ServeCloud(mockcloud.Options{})
 		t.Expect(err).NotTo(HaveOccurred())
 		t.Cleanup(func() { t.Expect(f.clouds[name].Close()).To(Succeed()) })
@@ -66,12 +69,29 @@ func (f *faults) expected() map[string]map[string]string {
 	}
 }
 
+// unexpected reports whether an alert has a Cloud with which it must not fire: of VMs that
+// may not use their Cloud, and of a brake, which has its own alert.
+func unexpected(a alert) bool {
+	switch cloud := a.Labels["cloud"]; a.Labels["alertname"] {
+	case "VMsNotReady":
+		return cloud != "slow"
+	case "CloudNotReady":
+		return cloud == "braked"
+	default:
+		return cloud == "closed"
+	}
+}
+
 // prepare creates Clouds and VMs, and waits until they are ready.
 func (f *faults) prepare() {
 	f.Helper()
 	f.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tenant}})
 	for name, server := range f.clouds {
-		f.create(testkit.Cloud(name, server.URL))
+		f.create(testkit.Cloud(name, server.URL, func(c *pcapi.Cloud) {
+			if name == "closed" {
+				c.Spec.AllowedNamespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"closed": "allowed"}}
+			}
+		}))
 	}
 	group := testkit.VmGroup(tenant, "group", func(group *pcapi.VmGroup) { group.Spec.CloudRef = &pcapi.CloudReference{Name: "home"} })
 	f.create(group)
@@ -96,7 +116,8 @@ func (f *faults) begin() {
 	calls := func(method, path string) mockcloud.Match { return mockcloud.Match{Method: method, Path: path} }
 	f.clouds["down"].SetUnavailable(true)
 	f.fault("flaky", mockcloud.Fault{Match: mockcloud.Match{Probability: 0.5}, Status: 500})
-	f.fault("throttled", mockcloud.Fault{Match: calls("GET", "/servers"), Status: 429, RetryAfter: "20"})
+	// The Cloud is listed again after ten seconds, so that it does not always wait.
+	f.fault("throttled", mockcloud.Fault{Match: calls("GET", "/servers"), Status: 429, RetryAfter: "9"})
 	f.fault("slow", mockcloud.Fault{Match: calls("POST", "/servers"), Delay: mockcloud.Duration(2 * time.Second)})
 	f.fault("home", mockcloud.Fault{Match: calls("DELETE", "/servers/*"), Status: 500})
 	f.removeGPUInfoRights()
@@ -108,6 +129,9 @@ func (f *faults) begin() {
 			ObjectMeta: metav1.ObjectMeta{Namespace: tenant, Name: fmt.Sprintf("gpu-%d", i)},
 			Spec:       pcapi.GPUInfoSpec{DesAccTime: 1, CloudRef: &pcapi.CloudReference{Name: "home"}},
 		})
+	}
+	for _, vm := range denied() {
+		f.create(vm)
 	}
 	f.create(on("home", "forbidden"))
 	f.Expect(f.env.Client.Delete(f.Context(), testkit.VM(tenant, "stuck"))).To(Succeed())
@@ -133,6 +157,17 @@ func (f *faults) end() {
 	for _, name := range []string{"forbidden", "lost", "vanished-0", "vanished-1", "vanished-2", "vanished-3"} {
 		f.Expect(f.env.Client.Delete(f.Context(), testkit.VM(tenant, name))).To(Succeed())
 	}
+	for _, vm := range denied() {
+		f.Expect(f.env.Client.Delete(f.Context(), vm)).To(Succeed())
+	}
+}
+
+// denied returns VMs that may not use their Cloud, or whose Cloud does not exist.
+func denied() (vms []*pcapi.VM) {
+	for i := range manyDenied {
+		vms = append(vms, on("missing", fmt.Sprintf("missing-%d", i)), on("closed", fmt.Sprintf("closed-%d", i)))
+	}
+	return vms
 }
 
 // removeGPUInfoRights lets writes of the status of GPUInfos fail.

@@ -80,20 +80,21 @@ func honorLabels(t *testkit.T) bool {
 
 var (
 	window  = regexp.MustCompile(`\[(\w+)\]`)
-	seconds = regexp.MustCompile(`> (\d+)\s*$`)
+	seconds = regexp.MustCompile(`([>-]) (\d+)\s*$`)
 )
 
-// shorter returns the rule with shorter times: windows, the time after for, and a
-// comparison with a number of at least 60, which is a number of seconds.
+// shorter returns the rule with shorter times: windows, the time after for, and a number
+// of at least 60 at the end that is compared or subtracted, which is a number of seconds.
 func (r rule) shorter() rule {
 	r.Expr = window.ReplaceAllStringFunc(r.Expr, func(text string) string { return "[" + shorter(text[1:len(text)-1]) + "]" })
 	r.Expr = seconds.ReplaceAllStringFunc(r.Expr, func(text string) string {
 		const least = 60
-		n, err := strconv.ParseFloat(seconds.FindStringSubmatch(text)[1], 64)
+		parts := seconds.FindStringSubmatch(text)
+		n, err := strconv.ParseFloat(parts[2], 64)
 		if err != nil || n < least {
 			return text
 		}
-		return fmt.Sprintf("> %v", n/factor)
+		return fmt.Sprintf("%s %v", parts[1], n/factor)
 	})
 	if r.For != "" {
 		r.For = shorter(r.For)
@@ -115,6 +116,7 @@ func TestTimesOfARuleAreShortened(t *testing.T) {
 		"the time after for":                 {rule{Expr: "up == 0", For: "1h"}, rule{Expr: "up == 0", For: "36000ms"}},
 		"windows":                            {rule{Expr: "rate(a[5m]) / rate(b[10m])"}, rule{Expr: "rate(a[3000ms]) / rate(b[6000ms])"}},
 		"a comparison with seconds":          {rule{Expr: "time() - a > 600\n"}, rule{Expr: "time() - a > 6"}},
+		"seconds that are subtracted":        {rule{Expr: "a > time() - 300"}, rule{Expr: "a > time() - 3"}},
 		"no comparison with a smaller value": {rule{Expr: "a > 0.1"}, rule{Expr: "a > 0.1"}},
 		"no comparison with a small number":  {rule{Expr: "a > 0"}, rule{Expr: "a > 0"}},
 	} {
