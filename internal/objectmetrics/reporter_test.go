@@ -162,7 +162,7 @@ func TestObjectIsCountedByItsLabels(tt *testing.T) {
 			vm("x", on("home"), running(0), func(vm *pcapi.VM) { vm.Status.Cloud = "away" }),
 			`{cloud="away",condition="Ready",kind="VM",namespace="a",reason="Running",state="Running"} 1`,
 		},
-		"a VM whose Cloud does not exist: no Cloud": {vm("x", on("nowhere")), `{cloud="",condition="Unknown",kind="VM",namespace="a",reason="",state="Unknown"} 1`},
+		"a VM whose Cloud does not exist: no Cloud":            {vm("x", on("nowhere")), `{cloud="",condition="Unknown",kind="VM",namespace="a",reason="",state="Unknown"} 1`},
 		"a VM whose namespace may not use its Cloud: no Cloud": {vm("x", on("closed")), `{cloud="",condition="Unknown",kind="VM",namespace="a",reason="",state="Unknown"} 1`},
 		"a VM in a namespace that is not known yet: no Cloud": {
 			vm("x", on("closed"), func(vm *pcapi.VM) { vm.Namespace = "new" }), `{cloud="",condition="Unknown",kind="VM",namespace="new",reason="",state="Unknown"} 1`,
@@ -263,7 +263,7 @@ func TestOnlyObjectsOfTheScopeAreReported(tt *testing.T) {
 		selector string
 		want     []string
 	}{
-		"no selector: all":                           {"", []string{nowhere + "2", away, home}},
+		"no selector: all": {"", []string{nowhere + "2", away, home}},
 		"a selector: its Clouds, also one that is denied": {"shard=east", []string{nowhere + "1", home}},
 		"one that matches no labels: also no Clouds":      {"shard!=east", []string{nowhere + "1", away}},
 	} {
