@@ -78,7 +78,7 @@ func expectColumns(ctx context.Context) {
 	Expect(strings.Join(strings.Fields(lines[0]), " ")).To(Equal("NAME VMNAME STATE CPU% VM ID READY REASON AGE"))
 	Expect(lines).To(ContainElement(MatchRegexp(`^sample +vmsample +Running +\d+ +[0-9a-f-]{36} +True +Running +\S+$`)))
 	clouds := strings.Split(kubectl(ctx, "get", "clouds"), "\n")
-	Expect(strings.Join(strings.Fields(clouds[0]), " ")).To(Equal("NAME ENDPOINT READY SERVERS MANAGED AGE"))
+	Expect(strings.Join(strings.Fields(clouds[0]), " ")).To(Equal("NAME ENDPOINT READY REASON SERVERS MANAGED AGE"))
 }
 
 // expectEvents checks the events that kubectl describe prints of a VM.
