@@ -31,7 +31,7 @@ func (l *Lifecycle[T, R, S]) ControllerOptions(workers int) ctrlcontroller.Optio
 func (l *Lifecycle[T, R, S]) Group(request reconcile.Request) fairqueue.Group {
 	ctx, group := context.Background(), fairqueue.Group{Namespace: request.Namespace}
 	obj := l.object()
-	if l.Client.Get(ctx, request.NamespacedName, obj, client.UnsafeDisableDeepCopy) != nil {
+	if l.Client.Get(ctx, request.NamespacedName, obj, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency) != nil {
 		return group
 	}
 	name, err := l.CloudOf(ctx, obj)

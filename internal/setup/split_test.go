@@ -198,6 +198,15 @@ func (of *site) created() map[string]int {
 	return made
 }
 
+// observedBy returns the site's Cloud as the cache of a manager has it.
+func (of *site) observedBy(manager string) func(context.Context) (*pcapi.Cloud, error) {
+	return func(ctx context.Context) (*pcapi.Cloud, error) {
+		observed := &pcapi.Cloud{}
+		err := of.split.managers[manager].Cache.Get(ctx, client.ObjectKeyFromObject(of.object), observed)
+		return observed, err
+	}
+}
+
 // waitForPolls waits until the cloud was listed n times more.
 func (of *site) waitForPolls(n int) {
 	of.split.Helper()
@@ -350,6 +359,7 @@ func (s *split) bothOwnACloud() {
 		s.Run(name, func(tt *testing.T) {
 			s := s.in(tt)
 			of := s.newSite("both-with-"+name, options)
+			s.Eventually(of.observedBy(west)).Should(testkit.BeReady(), "a manager does not act before its cache has the Cloud as Ready")
 			s.lag.begin()
 			s.Cleanup(s.lag.end)
 			of.moveTo("east")

@@ -3,13 +3,13 @@ package tenancy
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"path"
 	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
@@ -35,16 +35,16 @@ func IndexByIdentity(ctx context.Context, indexer client.FieldIndexer) error {
 // its scheme and host, a final dot of the host, the default port, and slashes at
 // the end of the path.
 func SameCloud(ctx context.Context, reader client.Reader, name string) ([]string, error) {
-	var c pcapi.Cloud
-	err := reader.Get(ctx, client.ObjectKey{Name: name}, &c, client.UnsafeDisableDeepCopy)
-	if apierrors.IsNotFound(err) {
+	c, err := read(ctx, reader, name)
+	if _, missing := errors.AsType[*MissingError](err); missing {
 		return []string{name}, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read Cloud %q: %w", name, err)
+		return nil, err
 	}
 	var list pcapi.CloudList
-	if err := reader.List(ctx, &list, client.MatchingFields{identityIndex: identityOf(&c)}, client.UnsafeDisableDeepCopy); err != nil {
+	err = reader.List(ctx, &list, client.MatchingFields{identityIndex: identityOf(c)}, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
+	if err != nil {
 		return nil, fmt.Errorf("list Clouds that lead to the same cloud: %w", err)
 	}
 	names := []string{name}

@@ -114,11 +114,11 @@ func (s Scope) missing(ctx context.Context, cached client.Reader, name string) (
 	return false, err
 }
 
-// read returns a Cloud as the cache has it, without a wait for writes to it.
+// read returns a Cloud as the cache has it, without a wait for writes to it, or a
+// *MissingError.
 func read(ctx context.Context, cached client.Reader, name string) (*pcapi.Cloud, error) {
 	var c pcapi.Cloud
-	stale := &client.GetOptions{DisableReadYourWritesConsistency: true}
-	err := cached.Get(ctx, client.ObjectKey{Name: name}, &c, client.UnsafeDisableDeepCopy, stale)
+	err := cached.Get(ctx, client.ObjectKey{Name: name}, &c, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
 	if apierrors.IsNotFound(err) {
 		return nil, &MissingError{Cloud: name}
 	}

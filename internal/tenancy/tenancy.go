@@ -70,17 +70,15 @@ func CloudFor(ctx context.Context, reader client.Reader, namespace string, ref *
 // Open returns the Cloud with this name if the namespace may use it, else a
 // *MissingError, a *DeniedError or a *NamespacePendingError. Nobody may use a Cloud
 // whose allowedNamespaces is invalid, which the Cloud reports itself. The Cloud is
-// shared with the cache: callers MUST NOT change it.
+// shared with the cache: callers MUST NOT change it. Open does not wait until the cache
+// has what this process wrote to the Cloud, which is only status and finalizers.
 func Open(ctx context.Context, reader client.Reader, namespace, name string) (*pcapi.Cloud, error) {
-	var c pcapi.Cloud
-	err := reader.Get(ctx, client.ObjectKey{Name: name}, &c, client.UnsafeDisableDeepCopy)
-	switch {
-	case apierrors.IsNotFound(err):
-		return nil, &MissingError{Cloud: name}
-	case err != nil:
-		return nil, fmt.Errorf("read Cloud %q: %w", name, err)
-	case c.Spec.AllowedNamespaces == nil:
-		return &c, nil
+	c, err := read(ctx, reader, name)
+	if err != nil {
+		return nil, err
+	}
+	if c.Spec.AllowedNamespaces == nil {
+		return c, nil
 	}
 	selector, err := metav1.LabelSelectorAsSelector(c.Spec.AllowedNamespaces)
 	if err != nil {
@@ -93,7 +91,7 @@ func Open(ctx context.Context, reader client.Reader, namespace, name string) (*p
 	if !selector.Matches(set) {
 		return nil, &DeniedError{Namespace: namespace, Cloud: name}
 	}
-	return &c, nil
+	return c, nil
 }
 
 // Allowed reports whether a Cloud exists and a namespace may use it. It reads from
