@@ -2,6 +2,9 @@ package e2e_test
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -17,6 +20,24 @@ func leader(ctx context.Context) (string, error) {
 	holder, err := tryKubectl(ctx, "", "get", "lease", "private-cloud-operator.samplecontroller.k8s.io", "-n", operatorNamespace, "-o", "jsonpath={.spec.holderIdentity}")
 	name, _, _ := strings.Cut(holder, "_")
 	return name, err
+}
+
+// drain removes all objects with the Job of config/drain/delete and the image under test, as
+// docs/install.md says for another image.
+func drain(ctx context.Context) {
+	GinkgoHelper()
+	const job = "job/private-cloud-operator-drain-delete"
+	folder := GinkgoT().TempDir()
+	base, err := filepath.Rel(folder, filepath.Join(root, "config", "drain", "delete"))
+	Expect(err).NotTo(HaveOccurred())
+	kustomization := fmt.Sprintf("resources: [%s]\nimages: [{name: ghcr.io/privatecloud/private-cloud-operator, newName: %s, newTag: v%s}]\n", base, images, version)
+	Expect(os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(kustomization), 0o600)).To(Succeed())
+	kubectl(ctx, "apply", "-k", folder)
+	printed := outputOf(ctx, "logs", job, "-n", operatorNamespace)
+	Eventually(printed).Should(HaveSuffix("Nothing is left.\n"))
+	kubectl(ctx, "wait", "--for=condition=Complete", job, "-n", operatorNamespace, "--timeout=30s")
+	Expect(kubectl(ctx, "get", "vmgroups,vms,networks.samplecontroller.k8s.io,gpuinfos,clouds", "-A", "-o", "name")).To(BeEmpty())
+	kubectl(ctx, "delete", "-k", folder)
 }
 
 var _ = Describe("Plain kustomize", Ordered, func() {
@@ -75,8 +96,8 @@ var _ = Describe("Plain kustomize", Ordered, func() {
 		applySamples(ctx)
 	})
 
-	It("leaves nothing when it is removed after the objects", func(ctx SpecContext) {
-		removeObjects(ctx)
+	It("leaves nothing when it is removed after the Job of the drain", func(ctx SpecContext) {
+		drain(ctx)
 		_, err := run(ctx, "", "make", "--no-print-directory", "undeploy", "OVERLAY=config/overlays/development")
 		Expect(err).NotTo(HaveOccurred())
 		expectNothingLeft(ctx)
