@@ -8,6 +8,11 @@ const (
 	// ReconcileRequestedAtAnnotation requests a reconcile whenever its value
 	// changes. A name that the cloud refused is checked again. Every kind supports it.
 	ReconcileRequestedAtAnnotation = "samplecontroller.k8s.io/reconcile-requested-at"
+	// DeletionProtectionAnnotation with the value "true" on a VM or Network keeps its server
+	// or network: a deletion of the object waits until the annotation is removed, and a
+	// VmGroup deletes no such member. With the component deletion-protection, the API
+	// server refuses the deletion of such objects of every kind.
+	DeletionProtectionAnnotation = "samplecontroller.k8s.io/deletion-protection"
 	// AcknowledgeAnnotation on a Cloud releases its brake. Its value is the
 	// snapshot that the Braked condition names.
 	AcknowledgeAnnotation = "samplecontroller.k8s.io/acknowledge"

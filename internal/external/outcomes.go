@@ -234,6 +234,13 @@ func (l *Lifecycle[T, R, S]) underDeletion(obj T, o *Observation[R], id string) 
 	return reportLate(obj, o, &reconciler.WaitError{After: Safety, Reason: pcapi.RequestedReason, Message: l.deleting(id)})
 }
 
+// protected is the outcome of the deletion of an object whose resource is not deleted
+// while deletion protection is on.
+func (l *Lifecycle[T, R, S]) protected(id string) error {
+	return reconciler.Stalled(pcapi.BlockedReason, RecheckRefused, fmt.Errorf(
+		"deletion protection is on, so %s %s is kept: remove the annotation %s to have it deleted", l.Noun, id, pcapi.DeletionProtectionAnnotation))
+}
+
 // reportLate makes the wait of a deletion quiet until the deletion takes long, which
 // the object is reconciled again to report.
 func reportLate[R any](obj client.Object, o *Observation[R], wait *reconciler.WaitError) *reconciler.WaitError {

@@ -118,8 +118,11 @@ func (l *Lifecycle[T, R, S]) planDeletion(obj T, obs S, record Record) reconcile
 	case o.Gone, o.Resource == nil, o.Deleted:
 		return l.Do(l.Steps.ConfirmGone, l.Steps.Release)
 	}
-	if identity := l.kind.Identify(*o.Resource); identity.State == cloud.StateDeleting {
+	switch identity := l.kind.Identify(*o.Resource); {
+	case identity.State == cloud.StateDeleting:
 		return l.End(l.underDeletion(obj, o, identity.ID))
+	case reconciler.Protected(obj):
+		return l.End(l.protected(identity.ID))
 	}
 	return l.Do(l.Steps.Delete, l.Steps.ConfirmGone, l.Steps.Release)
 }
@@ -130,6 +133,8 @@ func (l *Lifecycle[T, R, S]) planDeletionUnrecorded(obj T, o *Observation[R]) re
 		switch identity := l.kind.Identify(o.Candidates[0]); {
 		case identity.State == cloud.StateDeleting:
 			return l.Do(l.Steps.Adopt).Then(l.underDeletion(obj, o, identity.ID))
+		case reconciler.Protected(obj):
+			return l.Do(l.Steps.Adopt).Then(l.protected(identity.ID))
 		case len(o.Candidates) > 1:
 			return l.Do(l.Steps.Adopt, l.Steps.DeleteDuplicate)
 		}

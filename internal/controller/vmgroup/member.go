@@ -17,6 +17,7 @@ import (
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/names"
+	"github.com/privatecloud/operator/internal/reconciler"
 )
 
 const kindName = "VmGroup"
@@ -189,8 +190,8 @@ func marked(vm *pcapi.VM) bool {
 	return ok
 }
 
-// victims returns the n members to delete first: those that are annotated for it,
-// those that are not Ready, those of an older revision, then by policy.
+// victims returns the n members to delete first: those that are not protected, those that
+// are annotated for it, those that are not Ready, those of an older revision, then by policy.
 func victims(members []*pcapi.VM, n int, policy pcapi.ScaleDownPolicy, revision string) []*pcapi.VM {
 	places := make([]place, len(members))
 	for i, vm := range members {
@@ -215,7 +216,7 @@ type place struct {
 
 func placeOf(vm *pcapi.VM, policy pcapi.ScaleDownPolicy, revision string) place {
 	p := place{vm: vm}
-	for _, last := range []bool{!marked(vm), ready(vm), vm.Labels[pcapi.RevisionLabel] == revision} {
+	for _, last := range []bool{reconciler.Protected(vm), !marked(vm), ready(vm), vm.Labels[pcapi.RevisionLabel] == revision} {
 		p.rank *= 2
 		if last {
 			p.rank++

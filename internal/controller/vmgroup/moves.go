@@ -8,6 +8,7 @@ import (
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/reconciler"
 )
 
 // moves is what a reconcile changes about the members.
@@ -23,6 +24,8 @@ type moves struct {
 	create int
 	// awaited is the number of members that will be created once others are gone.
 	awaited int
+	// protected are those that would be deleted if they were not protected.
+	protected []*pcapi.VM
 }
 
 func (m moves) none() bool {
@@ -45,6 +48,25 @@ func setOf(lists ...[]*pcapi.VM) map[*pcapi.VM]bool {
 // more servers than wanted, except for maxSurge while rolling.
 func movesFor(g *pcapi.VmGroup, obs *observation) moves {
 	var m moves
+	m.decide(g, obs)
+	m.protect()
+	return m
+}
+
+// protect keeps the members that users protect from deletion. They are the last ones that
+// are chosen, and count as before: no member is created in place of one that has a server.
+func (m *moves) protect() {
+	m.remove = slices.DeleteFunc(m.remove, func(vm *pcapi.VM) bool {
+		if reconciler.Protected(vm) {
+			m.protected = append(m.protected, vm)
+			return true
+		}
+		return false
+	})
+	m.replaces = m.replaces && slices.ContainsFunc(m.remove, failed)
+}
+
+func (m *moves) decide(g *pcapi.VmGroup, obs *observation) {
 	fresh, old := m.sort(obs)
 	desired := int(ptr.Deref(g.Spec.Replicas, 1))
 	leaving, removed := 0, setOf(m.remove)
@@ -55,10 +77,9 @@ func movesFor(g *pcapi.VmGroup, obs *observation) moves {
 	}
 	if g.Spec.Strategy.Type == pcapi.StrategyOnDelete || len(old) == 0 {
 		m.scale(g, obs, slices.Concat(fresh, old), desired, leaving)
-		return m
+		return
 	}
 	m.roll(g, obs, fresh, old, leaving)
-	return m
 }
 
 // shrink removes the members beyond the group's size and changes no others. On a
@@ -70,7 +91,9 @@ func shrink(g *pcapi.VmGroup, obs *observation) moves {
 			kept = append(kept, vm)
 		}
 	}
-	return moves{remove: victims(kept, len(kept)-int(ptr.Deref(g.Spec.Replicas, 1)), g.Spec.ScaleDown.Policy, obs.revision)}
+	m := moves{remove: victims(kept, len(kept)-int(ptr.Deref(g.Spec.Replicas, 1)), g.Spec.ScaleDown.Policy, obs.revision)}
+	m.protect()
+	return m
 }
 
 // sort removes the members that are to be replaced whatever the size, and returns

@@ -79,6 +79,12 @@ func standsStill(reason string) func(*pcapi.VM) {
 	}
 }
 
+func protected(vm *pcapi.VM) {
+	if vm.Annotations == nil {
+		vm.Annotations = map[string]string{}
+	}
+	vm.Annotations[pcapi.DeletionProtectionAnnotation] = "true"
+}
 func building(vm *pcapi.VM) { says("False", pcapi.CreatingReason)(vm) }
 func leaving(vm *pcapi.VM)  { vm.DeletionTimestamp = &metav1.Time{Time: dawn} }
 func lost(vm *pcapi.VM) {
@@ -148,6 +154,7 @@ func TestMoves(t *testing.T) {
 		Start           []string
 		Create, Awaited int
 		Replaces        bool
+		Protected       []string
 	}
 	three := []*pcapi.VM{vm("a"), vm("b"), vm("c")}
 	for name, test := range map[string]struct {
@@ -177,6 +184,13 @@ func TestMoves(t *testing.T) {
 		"one annotated delete-first is deleted before the policy's": {groupOfSize(2), list(vm("a", made(3)), vm("b", made(1), first), vm("c", made(2))), nil, changes{Remove: []string{"b"}}},
 		"one that is not Ready is deleted before the policy's":      {groupOfSize(2), list(vm("a", made(3)), vm("b", made(1), building), vm("c", made(2))), nil, changes{Remove: []string{"b"}}},
 
+		"protected ones are not deleted before the policy's":   {groupOfSize(2), list(vm("a", made(3), first, protected), vm("b", made(1)), vm("c", made(2))), nil, changes{Remove: []string{"c"}}},
+		"protected ones beyond the size are kept":              {groupOfSize(0), list(vm("a", protected), vm("b")), nil, changes{Remove: []string{"b"}, Protected: []string{"a"}}},
+		"a protected one that failed is kept and not replaced": {groupOfSize(2), list(vm("a"), vm("b", broken, protected)), nil, changes{Awaited: 1, Protected: []string{"b"}}},
+		"a protected one that is lost is kept and replaced":    {groupOfSize(2), list(vm("a"), vm("b", lost, protected)), nil, changes{Create: 1, Protected: []string{"b"}}},
+
+		"surge 0: old ones that are not protected are replaced":  {groupOfSize(2, bounds(1, 0)), list(vm("a", former, protected), vm("b", former)), nil, changes{Remove: []string{"b"}, Awaited: 2}},
+		"only protected ones are old: none is deleted":           {groupOfSize(2, bounds(1, 0)), list(vm("a", former, protected), vm("b")), nil, changes{Awaited: 1, Protected: []string{"a"}}},
 		"a new template, surge 1: one more is created":           {groupOfSize(3, bounds(0, 1)), list(vm("a", former), vm("b", former), vm("c", former)), nil, changes{Create: 1, Awaited: 2}},
 		"surge 1, the new one is Ready: an old one is deleted":   {groupOfSize(3, bounds(0, 1)), list(vm("a", former), vm("b", former), vm("c", former), vm("d")), nil, changes{Remove: []string{"a"}, Awaited: 2}},
 		"surge 1, the new one is not Ready: nothing":             {groupOfSize(3, bounds(0, 1)), list(vm("a", former), vm("b", former), vm("c", former), vm("d", building)), nil, changes{Awaited: 2}},
@@ -205,7 +219,7 @@ func TestMoves(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := movesFor(test.group, observed(test.members, test.obs...))
-			got := changes{Remove: namesOf(m.remove), Align: namesOf(m.align), Start: namesOf(m.start), Create: m.create, Awaited: m.awaited, Replaces: m.replaces}
+			got := changes{Remove: namesOf(m.remove), Align: namesOf(m.align), Start: namesOf(m.start), Create: m.create, Awaited: m.awaited, Replaces: m.replaces, Protected: namesOf(m.protected)}
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("moves (-want +got):\n%s", diff)
 			}

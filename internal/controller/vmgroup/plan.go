@@ -52,6 +52,9 @@ func outcomeOf(g *pcapi.VmGroup, obs *observation, m moves) error {
 	c, desired := countOf(obs), ptr.Deref(g.Spec.Replicas, 1)
 	stuck := stuckMember(obs, m)
 	switch {
+	case len(m.protected) > 0:
+		return &reconciler.StalledError{Reason: pcapi.MembersStalledReason, Cause: fmt.Errorf(
+			"VM %s: deletion protection is on, so the group does not delete it: remove its annotation %s to continue", m.protected[0].Name, pcapi.DeletionProtectionAnnotation)}
 	case stuck != nil:
 		outcome := membersStalled(stuck)
 		if c.failed > 0 {

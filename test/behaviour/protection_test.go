@@ -1,0 +1,128 @@
+package behaviour_test
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/testkit"
+	"github.com/privatecloud/operator/mockcloud"
+)
+
+func protect[O client.Object](t *T, object O) {
+	t.Helper()
+	annotate(t, object, pcapi.DeletionProtectionAnnotation, "true")
+}
+
+func unprotect[O client.Object](t *T, object O) {
+	t.Helper()
+	annotate(t, object, pcapi.DeletionProtectionAnnotation, "")
+}
+
+func protectedVM(vm *pcapi.VM) {
+	vm.Annotations = map[string]string{pcapi.DeletionProtectionAnnotation: "true"}
+}
+
+func TestDeletionProtection(t *testing.T) { protectionCases.run(t) }
+
+// keptServer returns a case of a protected VM that is deleted.
+func keptServer(options mockcloud.Options) func(*T) {
+	return func(t *T) {
+		f := newFixture(t, options)
+		vm := f.readyVM("web", protectedVM)
+		deleteObject(t, vm)
+		t.Eventually(latest(vm)).Should(SatisfyAll(
+			testkit.HaveCondition("Deleting", metav1.ConditionTrue, "Blocked", pcapi.DeletionProtectionAnnotation),
+			testkit.HaveCondition("Stalled", metav1.ConditionTrue, "Blocked"),
+		))
+		f.waitForPolls(2)
+		t.Expect(f.serversNamed("web")).To(HaveLen(1))
+		unprotect(t, vm)
+		t.Eventually(isGone(vm)).Should(BeTrue())
+		t.Expect(f.effects()).To(Equal([]mockcloud.Op{mockcloud.OpCreate, mockcloud.OpDelete}))
+	}
+}
+
+var protectionCases = cases{
+	"protected VM is deleted: its server stays until the annotation is removed":                 keptServer(mockcloud.Options{}),
+	"protected VM is deleted on a core cloud: its server stays until the annotation is removed": keptServer(mockcloud.Options{Profile: mockcloud.Core}),
+
+	"protected VM with deletionPolicy Orphan is deleted: it is removed and its server stays": func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		vm := f.readyVM("web", protectedVM, func(vm *pcapi.VM) { vm.Spec.DeletionPolicy = pcapi.DeletionPolicyOrphan })
+		deleteObject(t, vm)
+		t.Eventually(isGone(vm)).Should(BeTrue())
+		t.Expect(f.serversNamed("web")).To(HaveLen(1))
+	},
+
+	"protected VM whose create got no answer is deleted: its server is recorded and stays": func(t *T) {
+		f := newFixture(t, without(mockcloud.Idempotency))
+		held := f.addFault(mockcloud.Fault{Match: mockcloud.Match{Method: "POST", Path: "/servers"}, Hold: true, Answer: mockcloud.After})
+		vm := f.createVM("web", protectedVM)
+		t.Eventually(f.effects).Should(Equal([]mockcloud.Op{mockcloud.OpCreate}))
+		deleteObject(t, vm)
+		t.Expect(f.DropFault(held)).To(Succeed())
+		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Deleting", metav1.ConditionTrue, "Blocked", pcapi.DeletionProtectionAnnotation))
+		t.Expect(get(t, vm).Status.VMID).To(Equal(f.serversNamed("web")[0]))
+		unprotect(t, vm)
+		t.Eventually(isGone(vm)).Should(BeTrue())
+		t.Expect(f.Servers()).To(BeEmpty())
+	},
+
+	"protected Network is deleted: its network stays until the annotation is removed": func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		net := f.readyNetwork("net")
+		protect(t, net)
+		deleteObject(t, net)
+		t.Eventually(latest(net)).Should(testkit.HaveCondition("Deleting", metav1.ConditionTrue, "Blocked", pcapi.DeletionProtectionAnnotation))
+		t.Expect(f.Networks()).To(HaveLen(1))
+		unprotect(t, net)
+		t.Eventually(isGone(net)).Should(BeTrue())
+		t.Expect(f.Networks()).To(BeEmpty())
+	},
+
+	"group with a protected member is scaled to 0: the member stays until the annotation is removed": func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		g, members := f.readyGroup("web", 3)
+		protect(t, &members[1])
+		edit(t, g, func(g *pcapi.VmGroup) { g.Spec.Replicas = ptr.To[int32](0) })
+		t.Eventually(latest(g)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "MembersStalled", members[1].Name, pcapi.DeletionProtectionAnnotation))
+		t.Eventually(membersOf(g)).Should(ConsistOf(HaveField("Name", members[1].Name)))
+		unprotect(t, &members[1])
+		t.Eventually(latest(g)).Should(testkit.BeReady())
+		t.Eventually(f.Servers).Should(BeEmpty())
+	},
+}
+
+func TestDeletionProtectionPolicy(t *testing.T) {
+	setUp := newT(t)
+	root, err := testkit.ModuleRoot()
+	setUp.Expect(err).NotTo(HaveOccurred())
+	policy := filepath.Join(root, "config", "components", "deletion-protection", "policy.yaml")
+	kubectl(setUp, "", "apply", "-f", policy)
+	t.Cleanup(func() {
+		_, err := env.Kubectl(context.WithoutCancel(t.Context()), "", "delete", "-f", policy)
+		setUp.Expect(err).NotTo(HaveOccurred())
+	})
+	f := newFixture(setUp, mockcloud.Options{})
+	vm, group := f.readyVM("web", protectedVM), f.createGroup("group", 0)
+	network, gpu := f.createNetwork("net"), &pcapi.GPUInfo{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "gpu"}, Spec: pcapi.GPUInfoSpec{DesAccTime: 1}}
+	setUp.Expect(env.Client.Create(t.Context(), gpu)).To(Succeed())
+	setUp.Eventually(func() error { return env.Client.Delete(t.Context(), vm, client.DryRunAll) }).Should(MatchError(ContainSubstring("deletion protection is on")), "the policy is in effect")
+
+	for kind, object := range map[string]client.Object{"VM": vm, "VmGroup": group, "Network": network, "GPUInfo": gpu, "Cloud": f.object} {
+		protect(setUp, object)
+		output, err := env.Kubectl(t.Context(), "", "delete", kind+".samplecontroller.k8s.io", object.GetName(), "--namespace", f.namespace)
+		setUp.Expect(err).To(HaveOccurred())
+		setUp.Expect(output + err.Error()).To(ContainSubstring("deletion protection is on: remove the annotation " + pcapi.DeletionProtectionAnnotation + " of " + kind + " " + object.GetName() + " first"))
+		setUp.Expect(get(setUp, object).GetDeletionTimestamp()).To(BeNil())
+		unprotect(setUp, object)
+		setUp.Expect(env.Client.Delete(t.Context(), object, client.DryRunAll)).To(Succeed(), kind)
+	}
+}
