@@ -148,13 +148,20 @@ func (d *drain) kept(o object, inUse map[string]bool) string {
 		}
 	case *pcapi.Network:
 		switch {
-		case orphan && o.Spec.Import == nil:
+		case d.stays(o):
 			return "a network that the operator created cannot be orphaned: drain with --policy=delete when no server needs it"
 		case inUse[o.Namespace]:
 			return "deleted once its namespace has no VM in this drain"
 		}
 	}
 	return ""
+}
+
+// stays reports whether a drain with this policy never deletes an object: a network that
+// the operator created cannot be left in the cloud without its object.
+func (d *drain) stays(o object) bool {
+	network, ok := o.(*pcapi.Network)
+	return ok && d.Policy == PolicyOrphan && network.Spec.Import == nil
 }
 
 // request sends what an object needs so that the operator removes it.

@@ -59,22 +59,21 @@ func (d *drain) plan(ctx context.Context) error {
 	}
 	found := false
 	for _, k := range kinds {
-		counts := map[string]int{}
+		counts, stay := map[string]int{}, map[string]int{}
 		err := s.each(ctx, k, func(o object) error {
-			counts[o.GetNamespace()]++
+			if d.stays(o) {
+				stay[o.GetNamespace()]++
+			} else {
+				counts[o.GetNamespace()]++
+			}
 			return nil
 		})
 		if err != nil {
 			return err
 		}
-		for _, namespace := range slices.Sorted(maps.Keys(counts)) {
-			found = true
-			where := ""
-			if namespace != "" {
-				where = " in namespace " + namespace
-			}
-			fmt.Fprintf(d.out, "%s: %d %s%s\n", d.Policy, counts[namespace], k.name, where)
-		}
+		found = found || len(counts)+len(stay) > 0
+		d.planOf(k, string(d.Policy), counts)
+		d.planOf(k, "keep", stay)
 	}
 	if !found {
 		fmt.Fprintln(d.out, "Nothing is left.")
@@ -82,6 +81,17 @@ func (d *drain) plan(ctx context.Context) error {
 	}
 	fmt.Fprintln(d.out, "Nothing was changed. To do this, run it again with --yes.")
 	return nil
+}
+
+// planOf writes what a drain would do with the objects of a kind, by namespace.
+func (d *drain) planOf(k kind, action string, counts map[string]int) {
+	for _, namespace := range slices.Sorted(maps.Keys(counts)) {
+		where := ""
+		if namespace != "" {
+			where = " in namespace " + namespace
+		}
+		fmt.Fprintf(d.out, "%s: %d %s%s\n", action, counts[namespace], k.name, where)
+	}
 }
 
 // waitingFor describes an object that still exists; kept is why its deletion is not

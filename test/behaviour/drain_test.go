@@ -120,6 +120,15 @@ var drainCases = cases{
 		t.Expect(get(t, f.object).DeletionTimestamp).To(BeNil())
 	},
 
+	"without --yes, orphan: a network that the operator created is to be kept": func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		f.readyVM("one")
+		f.readyNetwork("net")
+		out, err := f.drain(drain.Options{Policy: drain.PolicyOrphan})
+		t.Expect(err).NotTo(HaveOccurred())
+		t.Expect(out).To(And(ContainSubstring("orphan: 1 vms in namespace "+f.namespace), ContainSubstring("keep: 1 networks in namespace "+f.namespace), Not(ContainSubstring("orphan: 1 networks"))))
+	},
+
 	"delete: objects of all kinds and their servers are removed, and a second run finds nothing": func(t *T) {
 		f := newFixture(t, mockcloud.Options{})
 		g, vm, other := f.drainedGroup(), f.readyVM("one"), newFixture(t, mockcloud.Options{})
