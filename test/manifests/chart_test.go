@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"sigs.k8s.io/yaml"
 )
 
 const (
@@ -335,6 +336,39 @@ func TestValuesThatCannotWorkAreRefused(t *testing.T) {
 	output, err := helm(t, "template", plainRelease, chart, "--kube-version", "1.35.2", "--set", "claimAtCreation.enabled=true")
 	if want := "needs Kubernetes 1.36 or later, and this cluster has v1.35.2"; err == nil || !strings.Contains(output, want) {
 		t.Errorf("helm template for Kubernetes 1.35: %v, want %q", err, want)
+	}
+}
+
+func TestChartListsTheCRDsForArtifactHub(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, chart, "Chart.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var metadata struct{ Annotations map[string]string }
+	if err := yaml.Unmarshal(text, &metadata); err != nil {
+		t.Fatal(err)
+	}
+	type entry struct{ Kind, Version, Name, DisplayName, Description string }
+	var listed []entry
+	if err := yaml.UnmarshalStrict([]byte(metadata.Annotations["artifacthub.io/crds"]), &listed); err != nil {
+		t.Fatal(err)
+	}
+	described := map[string]entry{}
+	for _, e := range listed {
+		if e.DisplayName == "" || e.Description == "" {
+			t.Errorf("%s has no displayName or no description", e.Name)
+		}
+		described[e.Name] = entry{Kind: e.Kind, Version: e.Version, Name: e.Name}
+	}
+	want := map[string]entry{}
+	for _, o := range build(t, "crd") {
+		kind, _, _ := unstructured.NestedString(o.Object, "spec", "names", "kind")
+		versions, _, _ := unstructured.NestedSlice(o.Object, "spec", "versions")
+		newest, _ := versions[len(versions)-1].(map[string]any)["name"].(string)
+		want[o.GetName()] = entry{Kind: kind, Version: newest, Name: o.GetName()}
+	}
+	if diff := cmp.Diff(want, described); diff != "" {
+		t.Errorf("artifacthub.io/crds in Chart.yaml (-config/crd +chart):\n%s", diff)
 	}
 }
 
