@@ -3,8 +3,12 @@ package vm
 import (
 	"context"
 	"errors"
+	"hash/maphash"
+	"slices"
+	"strconv"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
@@ -13,7 +17,7 @@ import (
 	"github.com/privatecloud/operator/internal/tenancy"
 )
 
-// The cache indexes that only this package uses.
+// The cache indexes that only this package uses. They are divided into buckets, see matching.
 const (
 	// serverIndex finds the VMs that have or want to import a server of a cloud.
 	serverIndex = "server"
@@ -51,8 +55,12 @@ func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	if err := errors.Join(err, tenancy.IndexByIdentity(ctx, indexer)); err != nil {
 		return err
 	}
+	err = indexer.IndexField(ctx, &pcapi.VM{}, controller.VMNetworkIndex, func(o client.Object) []string { return networks(o.(*pcapi.VM)) })
+	if err != nil {
+		return err
+	}
 	for index, keys := range indexes {
-		err := indexer.IndexField(ctx, &pcapi.VM{}, index, func(o client.Object) []string { return keys(o.(*pcapi.VM)) })
+		err := indexer.IndexField(ctx, &pcapi.VM{}, index, func(o client.Object) []string { return buckets(keys(o.(*pcapi.VM))) })
 		if err != nil {
 			return err
 		}
@@ -60,16 +68,17 @@ func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	return nil
 }
 
+func networks(vm *pcapi.VM) []string {
+	if vm.Spec.NetworkRef == nil {
+		return nil
+	}
+	return []string{vm.Spec.NetworkRef.Name}
+}
+
 // indexes returns the keys of a VM, by index.
 var indexes = map[string]func(*pcapi.VM) []string{
 	nameIndex: func(vm *pcapi.VM) []string {
 		return []string{key(indexedCloud(vm), cloud.NormalName(vm.Spec.VMName))}
-	},
-	controller.VMNetworkIndex: func(vm *pcapi.VM) []string {
-		if vm.Spec.NetworkRef == nil {
-			return nil
-		}
-		return []string{vm.Spec.NetworkRef.Name}
 	},
 	serverIndex: func(vm *pcapi.VM) []string {
 		switch {
@@ -81,4 +90,36 @@ var indexes = map[string]func(*pcapi.VM) []string{
 			return nil
 		}
 	},
+}
+
+// indexBuckets is the number of buckets of an index: with 50,000 VMs, six share one. The
+// cache keeps two sets for each value of an index, some 600 bytes for one that a single VM has.
+const indexBuckets = 1 << 13
+
+var bucketSeed = maphash.MakeSeed()
+
+// bucket returns the value under which the cache has the VMs with a key, among others.
+func bucket(key string) string {
+	return strconv.FormatUint(maphash.String(bucketSeed, key)%indexBuckets, 36)
+}
+
+func buckets(keys []string) []string {
+	for i, key := range keys {
+		keys[i] = bucket(key)
+	}
+	return keys
+}
+
+// matching selects the VMs with a key, and others that has does not hold for.
+func matching(index, key string) client.MatchingFields {
+	return client.MatchingFields{index: bucket(key)}
+}
+
+// has reports whether a VM has a key.
+func has(vm *pcapi.VM, index, key string) bool { return slices.Contains(indexes[index](vm), key) }
+
+// onServer returns requests for the VMs that serverIndex holds for a server of a Cloud.
+func onServer(ctx context.Context, find tenancy.Finder, cloudName, id string) []reconcile.Request {
+	wanted := key(cloudName, id)
+	return find.Accepted(ctx, func(o client.Object) bool { return has(o.(*pcapi.VM), serverIndex, wanted) }, matching(serverIndex, wanted))
 }

@@ -175,18 +175,17 @@ func (k *kind) others(ctx context.Context, vm *pcapi.VM, obs *observation, index
 	var others []pcapi.VM
 	for _, on := range append(same, unresolved) {
 		var list pcapi.VMList
-		err := k.Client.List(ctx, &list, client.MatchingFields{index: key(on, value)}, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
+		wanted := key(on, value)
+		err := k.Client.List(ctx, &list, matching(index, wanted), client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
 		if err != nil {
 			return nil, fmt.Errorf("list VMs by %s: %w", index, err)
 		}
 		for _, abandoned := range k.Abandoned() {
-			if slices.Contains(indexes[index](abandoned), key(on, value)) {
-				list.Items = append(list.Items, *abandoned)
-			}
+			list.Items = append(list.Items, *abandoned)
 		}
 		for i := range list.Items {
 			other := &list.Items[i]
-			if other.UID == vm.UID {
+			if other.UID == vm.UID || !has(other, index, wanted) {
 				continue
 			}
 			counts, err := k.counts(ctx, other, on, same)

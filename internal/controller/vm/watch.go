@@ -110,7 +110,7 @@ func (s subscriber) enqueue(e inventory.Event) {
 		return
 	}
 	for _, id := range e.Servers {
-		add(s.queue, priorityChange, s.find.Matching(ctx, client.MatchingFields{serverIndex: key(e.Cloud, id)})...)
+		add(s.queue, priorityChange, onServer(ctx, s.find, e.Cloud, id)...)
 	}
 }
 
