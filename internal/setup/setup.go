@@ -76,7 +76,10 @@ func Caches(options *ctrl.Options) {
 	readOwnWrites := true
 	options.Cache = cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
-		ByObject:         map[client.Object]cache.ByObject{&corev1.Node{}: {Transform: gpuinfocontroller.LeanNode}},
+		ByObject: map[client.Object]cache.ByObject{
+			&corev1.Node{}: {Transform: gpuinfocontroller.LeanNode},
+			&pcapi.VM{}:    {Transform: vmcontroller.LeanVM},
+		},
 	}
 	options.Client = client.Options{Cache: &client.CacheOptions{EnableReadYourWritesConsistency: &readOwnWrites}}
 }

@@ -3,6 +3,7 @@
 //	controller.go  setup
 //	watch.go       which events enqueue a VM, and with which priority
 //	index.go       the cache indexes of VMs
+//	lean.go        VMs as the cache holds them
 //	resource.go    the servers of the cloud, for internal/external
 //	relate.go      other VMs that have the name or the server
 //	imports.go     which servers a VM may import
