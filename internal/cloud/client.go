@@ -66,7 +66,8 @@ type ServerSink interface {
 	// Begin is called before the first server, and again when the page has to be read
 	// again: what was taken of it before does not count.
 	Begin()
-	// Take takes a server. The listing ends with the error, which is an *Error.
+	// Take takes a server, whose labels are valid until it returns. The listing ends with
+	// the error, which is an *Error.
 	Take(s Server) error
 }
 

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 )
@@ -29,6 +30,19 @@ func BenchmarkDecodePage(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		if got, err := pageOf(body); err != nil || len(got.Servers) != 1000 {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkStreamPage reads a page as a listing of the inventory does: no server is kept.
+func BenchmarkStreamPage(b *testing.B) {
+	body := servedPage(1000)
+	got := &answer{status: http.StatusOK, header: http.Header{"Content-Type": {"application/json"}}}
+	b.SetBytes(int64(len(body)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := streamPage(listing(), got, newStream(strings.NewReader(body)), nil, noServers{}); err != nil {
 			b.Fatal(err)
 		}
 	}

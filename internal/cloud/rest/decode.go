@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 	"unicode"
@@ -84,6 +85,7 @@ func decodePage(call *call, got *answer, in *stream, into *ignored) (page, *clou
 // out would look gone.
 func streamPage(call *call, got *answer, in *stream, into *ignored, to cloud.ServerSink) (result page, err *cloud.Error) {
 	r := newReader(into)
+	r.last = map[string]string{}
 	to.Begin()
 	result.extended, err = (&list{
 		noun: "servers", field: "servers", array: true, object: true,
@@ -111,6 +113,7 @@ type collector struct {
 func (c *collector) Begin() { *c = collector{servers: []cloud.Server{}} }
 
 func (c *collector) Take(s cloud.Server) error {
+	s.Labels = maps.Clone(s.Labels)
 	c.servers = append(c.servers, s)
 	return c.kept.add(sizeOf(&s), maxMemory)
 }

@@ -65,6 +65,9 @@ type reader struct {
 	// shared holds texts that many objects have, so that each is in memory once.
 	shared map[string]string
 	kept   kept
+	// last, if it is not nil, is the map of the labels of the server that was read last, else
+	// each server has a map of its own.
+	last map[string]string
 }
 
 func newReader(into *ignored) *reader {
@@ -284,6 +287,7 @@ func (r *reader) labels(value []byte) map[string]string {
 	if isNull(value) {
 		return nil
 	}
+	clear(r.last)
 	var labels map[string]string
 	counts := map[bool]int{}
 	object := fields(value, func(key, value []byte) {
@@ -304,7 +308,7 @@ func (r *reader) labels(value []byte) map[string]string {
 			return
 		}
 		if labels == nil {
-			labels = map[string]string{}
+			labels = r.newLabels()
 		}
 		labels[r.share(key)] = unquote(value)
 	})
@@ -312,4 +316,11 @@ func (r *reader) labels(value []byte) map[string]string {
 		r.ignored.add("labels", "not an object")
 	}
 	return labels
+}
+
+func (r *reader) newLabels() map[string]string {
+	if r.last != nil {
+		return r.last
+	}
+	return map[string]string{}
 }
