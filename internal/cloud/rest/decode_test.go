@@ -211,3 +211,18 @@ func TestDecodeStatusRejectsOtherValues(t *testing.T) {
 		})
 	}
 }
+
+func TestDecodePageGivesEachServerItsOwnLabels(t *testing.T) {
+	t.Parallel()
+	got, err := pageOf(`[{"id":"1","name":"a","labels":{"k":"1","only":"a"}},{"id":"2","name":"b","labels":{"k":"2"}},{"id":"3","name":"c"}]`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var labels []map[string]string
+	for _, s := range got.Servers {
+		labels = append(labels, s.Labels)
+	}
+	if diff := cmp.Diff([]map[string]string{{"k": "1", "only": "a"}, {"k": "2"}, nil}, labels); diff != "" {
+		t.Errorf("labels (-want +got):\n%s", diff)
+	}
+}
