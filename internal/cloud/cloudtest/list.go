@@ -3,6 +3,7 @@ package cloudtest
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"testing"
 
@@ -24,6 +25,7 @@ func (s *sink) Begin() {
 }
 
 func (s *sink) Take(server cloud.Server) error {
+	server.Labels = maps.Clone(server.Labels)
 	s.servers = append(s.servers, server)
 	if s.refuse != nil {
 		return s.refuse
