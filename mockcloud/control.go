@@ -35,6 +35,17 @@ func (c *Cloud) Server(id string) (Server, bool) {
 	return c.full(r, c.now()), true
 }
 
+// UserDataSHA256 returns the SHA-256 of the user data of a server in hexadecimal digits,
+// empty if it has none or does not exist.
+func (c *Cloud) UserDataSHA256(id string) string {
+	c.advance()
+	r, err := c.lookup(id)
+	if err != nil {
+		return ""
+	}
+	return r.UserDataSHA256
+}
+
 func (c *Cloud) full(r *record, now time.Time) Server {
 	s := r.Server
 	s.Labels = maps.Clone(s.Labels)

@@ -68,14 +68,17 @@ func (c *Cloud) keyFor(r *request, collection string, body []byte) (*keyRecord, 
 	return &keyRecord{Key: collection + "/" + key, Hash: hash}, nil
 }
 
-// canonicalHash returns the same hash for bodies that differ only in white space
-// and in the order of fields.
+// canonicalHash returns the same hash for bodies that differ only in white space, in the
+// order of fields and in userData.
 func canonicalHash(body []byte) (string, error) {
 	decoder := json.NewDecoder(bytes.NewReader(body))
 	decoder.UseNumber()
 	var value any
 	if err := decoder.Decode(&value); err != nil {
 		return "", invalid("body: %v", err)
+	}
+	if fields, ok := value.(map[string]any); ok {
+		delete(fields, "userData")
 	}
 	canonical, err := json.Marshal(value)
 	if err != nil {

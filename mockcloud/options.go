@@ -37,12 +37,13 @@ const (
 	Sessions    Capability = "sessions"
 	Operations  Capability = "operations"
 	FolderNames Capability = "folderNames"
+	UserData    Capability = "userData"
 )
 
 // AllCapabilities lists every capability, in the order of GET /capabilities.
 var AllCapabilities = []Capability{
 	Idempotency, Labels, UniqueNames, BulkStatus, Async, Power,
-	Resize, Folders, Networks, Hosts, Events, Sessions, Operations, FolderNames,
+	Resize, Folders, Networks, Hosts, Events, Sessions, Operations, FolderNames, UserData,
 }
 
 // Default reports whether a capability is on in the extended profile unless the

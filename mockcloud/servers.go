@@ -1,6 +1,7 @@
 package mockcloud
 
 import (
+	"encoding/hex"
 	"maps"
 	"net/http"
 	"time"
@@ -128,7 +129,7 @@ func (c *Cloud) createServer(body createServer, key *keyRecord, requestID string
 // createNow creates a server that is admitted. The caller holds mu.
 func (c *Cloud) createNow(body createServer, key *keyRecord, requestID string) (keyedAnswer, error) {
 	now := c.now()
-	r := &record{Labelled: len(body.Labels) > 0, Server: Server{
+	r := &record{Labelled: len(body.Labels) > 0, UserDataSHA256: hex.EncodeToString(body.UserData), Server: Server{
 		ID: c.newID(uuid.NewString), Name: body.Name, Labels: body.Labels,
 		CPU: deref(body.CPU, 1), Memory: deref(body.Memory, 1),
 		Template: deref(body.Template, ""), Folder: deref(body.Folder, ""),

@@ -1,6 +1,7 @@
 package mockcloud
 
 import (
+	"crypto/sha256"
 	"net/http"
 )
 
@@ -23,6 +24,10 @@ func (c *Cloud) handleCreateServer(w http.ResponseWriter, r *request) error {
 	key, err := c.keyFor(r, "servers", data)
 	if err != nil {
 		return err
+	}
+	if body.UserData != nil {
+		sum := sha256.Sum256(body.UserData)
+		body.UserData = sum[:]
 	}
 	answer, err := c.createServer(body, key, r.id)
 	if err != nil {

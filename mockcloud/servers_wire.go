@@ -20,6 +20,8 @@ type createServer struct {
 	NetworkID  *string           `json:"networkId"`
 	PowerState *string           `json:"powerState"`
 	Labels     map[string]string `json:"labels"`
+	// UserData is replaced by its SHA-256 once it was checked: the cloud keeps no secrets.
+	UserData []byte `json:"userData"`
 }
 
 // patchServer is the body of PATCH /servers/{id}. Labels are merged; a null value
@@ -45,6 +47,7 @@ const (
 	maxLabels   = 64
 	maxLabelKey = 317
 	maxBody     = 1 << 20
+	maxUserData = 64 << 10
 )
 
 func readBody(r *request) ([]byte, error) {
@@ -85,6 +88,8 @@ func (b createServer) supported(c *Cloud) error {
 		return unsupported("powerState")
 	case b.Labels != nil && !c.has(Labels):
 		return unsupported("labels")
+	case b.UserData != nil && !c.has(UserData):
+		return unsupported("userData")
 	}
 	return nil
 }
@@ -100,6 +105,9 @@ func (b createServer) check() error {
 	}
 	if err := checkSize(b.CPU, b.Memory, b.PowerState); err != nil {
 		return err
+	}
+	if len(b.UserData) > maxUserData {
+		return invalid("userData has %d bytes, and at most %d are allowed", len(b.UserData), maxUserData)
 	}
 	return checkLabels(b.Labels)
 }

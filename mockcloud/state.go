@@ -23,6 +23,8 @@ type record struct {
 	Override *int `json:"override,omitempty"`
 	// Labelled is set when a client has set labels.
 	Labelled bool `json:"labelled,omitempty"`
+	// UserDataSHA256 is the SHA-256 of the user data in hexadecimal digits; empty for none.
+	UserDataSHA256 string `json:"userDataSHA256,omitempty"`
 }
 
 // position is the position of a server in a list.

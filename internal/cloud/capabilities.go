@@ -34,6 +34,8 @@ const (
 	// NetworkAttach is that networks can be listed, and servers be created on them,
 	// though networks cannot be created. Networks includes it: see Attaches.
 	NetworkAttach Capability = "networkAttach"
+	// WithUserData is that a server can be created with data that it reads at its first boot.
+	WithUserData Capability = "userData"
 	// Sizing is that a server can be created with CPU, MemoryMiB and Template. Every
 	// cloud has it that reports capabilities at all.
 	Sizing Capability = "sizing"

@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"fmt"
 	"maps"
 	"strings"
 	"time"
@@ -83,6 +84,20 @@ type Status struct {
 	CPUUtilization *int
 }
 
+// UserData is what a server reads at its first boot, such as a cloud-config. It may
+// hold secrets: however it is printed, only its size shows.
+type UserData []byte
+
+// Format covers every verb of fmt.
+func (u UserData) Format(f fmt.State, _ rune) { _, _ = fmt.Fprintf(f, "%d bytes", len(u)) }
+
+// UserDataTooLarge returns the error of a create whose user data has size bytes in the
+// form in which the cloud takes it, of which it takes most.
+func UserDataTooLarge(op string, size, most int) *Error {
+	return &Error{Kind: Rejected, Op: op, Detail: fmt.Sprintf(
+		"the user data has %d bytes as it is sent, and this cloud takes %d: make it smaller, or have it load the rest from elsewhere", size, most)}
+}
+
 // CreateServer describes a new server. Name is required. Each other field needs
 // the capability that is named beside it, and must be zero without it.
 type CreateServer struct {
@@ -94,6 +109,11 @@ type CreateServer struct {
 	NetworkID  string            // Networks or NetworkAttach
 	PowerState PowerState        // Power, and PowerAtCreate for Off; empty means On
 	Labels     map[string]string // Labels
+
+	// UserData is what the server reads at its first boot; empty for none. Needs the
+	// capability WithUserData. It is no part of the body by which creates with one key are
+	// compared: the Secret that it comes from may have changed between two tries.
+	UserData UserData `json:"-"`
 
 	// IdempotencyKey makes the call safe to send again: the same key and body
 	// yield the same server. Ignored by clouds without Idempotency.

@@ -13,5 +13,6 @@
 //	hosts.go        hosts
 //	operations.go   changes of servers that take time
 //	watch.go        changes that the cloud reports by itself
+//	userdata.go     what servers read at their first boot
 //	refuse.go       calls that the cloud cannot serve are refused, not sent
 package cloudtest

@@ -18,6 +18,7 @@ var refuseCases = []testCase{
 	refusesCreate("a power state", cloud.Power, cloud.CreateServer{PowerState: cloud.PowerOn}),
 	refusesCreate("the power state Off", cloud.PowerAtCreate, cloud.CreateServer{PowerState: cloud.PowerOff}),
 	refusesCreate("labels", cloud.Labels, cloud.CreateServer{Labels: map[string]string{"a": "b"}}),
+	refusesCreate("user data", cloud.WithUserData, cloud.CreateServer{UserData: cloud.UserData("#cloud-config")}),
 	refusesUpdate("a size", cloud.Resize, cloud.UpdateServer{CPU: new(2)}),
 	refusesUpdate("a power state", cloud.Power, cloud.UpdateServer{PowerState: new(cloud.PowerOff)}),
 	refusesUpdate("labels", cloud.Labels, cloud.UpdateServer{Labels: map[string]*string{"a": nil}}),

@@ -1,6 +1,8 @@
 package cloudtest_test
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -130,6 +132,9 @@ func mock(opts mockcloud.Options) func(*testing.T) cloudtest.Fixture {
 			FailOperations: func(t *testing.T) func() {
 				behave(t, fake, func(b *mockcloud.Behaviour) { b.FailOperations = "*" })
 				return func() { behave(t, fake, func(b *mockcloud.Behaviour) { b.FailOperations = "" }) }
+			},
+			HasUserData: func(_ *testing.T, id string, data cloud.UserData) bool {
+				return fake.UserDataSHA256(id) == fmt.Sprintf("%x", sha256.Sum256(data))
 			},
 			EndWatches: func(*testing.T) { fake.DropStreams() },
 			LoseAnswer: func(t *testing.T, op cloudtest.Op) func() {

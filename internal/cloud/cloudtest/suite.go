@@ -72,6 +72,8 @@ type Fixture struct {
 	// HalfMake puts a network into the cloud that is half-made. Nil for clouds that make
 	// networks in one call.
 	HalfMake func(t *testing.T, name string)
+	// HasUserData reports whether a server got this user data. Optional.
+	HasUserData func(t *testing.T, id string, data cloud.UserData) bool
 	// CallTime bounds the calls of one case, for clouds that are slow. Optional.
 	CallTime time.Duration
 	// LoseAnswer makes the cloud carry out each call of op without an answer that
@@ -122,7 +124,9 @@ type testCase struct {
 	// watching means that the case needs the capability Events, and ending that it needs
 	// Fixture.EndWatches.
 	watching, ending bool
-	run              func(ctx context.Context, t *testing.T, f Fixture)
+	// data means that the case needs Fixture.HasUserData.
+	data bool
+	run  func(ctx context.Context, t *testing.T, f Fixture)
 }
 
 func (c testCase) fits(f Fixture) bool {
@@ -134,7 +138,7 @@ func (c testCase) fits(f Fixture) bool {
 	if slices.ContainsFunc(c.lacks, f.Has.Has) {
 		return false
 	}
-	if c.operating && (f.Operating == nil || !f.Has.Has(cloud.Operations)) || c.failing && f.FailOperations == nil || c.halves && f.HalfMake == nil {
+	if c.operating && (f.Operating == nil || !f.Has.Has(cloud.Operations)) || c.failing && f.FailOperations == nil || c.halves && f.HalfMake == nil || c.data && f.HasUserData == nil {
 		return false
 	}
 	if c.watching && !f.Has.Has(cloud.Events) || c.ending && f.EndWatches == nil {
@@ -145,7 +149,7 @@ func (c testCase) fits(f Fixture) bool {
 
 func cases() []testCase {
 	var all []testCase
-	for _, group := range [][]testCase{probeCases, lifeCases, onceCases, listCases, changeCases, networkCases, attachCases, hostCases, operationCases, watchCases, refuseCases} {
+	for _, group := range [][]testCase{probeCases, lifeCases, onceCases, listCases, changeCases, networkCases, attachCases, hostCases, operationCases, watchCases, userDataCases, refuseCases} {
 		all = append(all, group...)
 	}
 	return all

@@ -59,8 +59,10 @@ type Cloud struct {
 	// those of them whose key another create had used.
 	firsts, repeated []string
 	operations       *store[operation]
-	serverKeys       keys[cloud.CreateServer, cloud.Server]
-	networkKeys      keys[cloud.CreateNetwork, cloud.Network]
+	// userData are the user data of the creates of each name, oldest first.
+	userData    map[string][]string
+	serverKeys  keys[cloud.CreateServer, cloud.Server]
+	networkKeys keys[cloud.CreateNetwork, cloud.Network]
 
 	// watches is closed to end the calls of Watch, of which watchers are under way.
 	watches  chan struct{}
@@ -89,7 +91,7 @@ func New(opts Options) *Cloud {
 		servers: newStore[cloud.Server]("s"), networks: newStore[cloud.Network]("n"),
 		operations: newStore[operation]("op"),
 		poweredOff: map[string]bool{}, hidden: map[string]bool{}, utilization: defaultUtilization,
-		serverKeys: keys[cloud.CreateServer, cloud.Server]{}, networkKeys: keys[cloud.CreateNetwork, cloud.Network]{},
+		userData: map[string][]string{}, serverKeys: keys[cloud.CreateServer, cloud.Server]{}, networkKeys: keys[cloud.CreateNetwork, cloud.Network]{},
 		log: log{sent: map[Verb]int{}}, faults: newFaults(), closed: make(chan struct{}), watches: make(chan struct{}),
 	}
 	for _, name := range opts.Prohibited {

@@ -18,7 +18,7 @@ import (
 
 var everything = cloud.NewCapabilities(
 	cloud.Idempotency, cloud.Labels, cloud.UniqueNames, cloud.BulkStatus, cloud.Async, cloud.Power, cloud.Resize,
-	cloud.Folders, cloud.Networks, cloud.Hosts, cloud.Events, cloud.Sessions, cloud.Sizing, cloud.Operations, cloud.PowerAtCreate,
+	cloud.Folders, cloud.Networks, cloud.Hosts, cloud.Events, cloud.Sessions, cloud.Sizing, cloud.Operations, cloud.PowerAtCreate, cloud.WithUserData,
 )
 
 func without(caps ...cloud.Capability) cloud.Capabilities {
@@ -73,6 +73,11 @@ func fixture(caps cloud.Capabilities) cloudtest.Fixture {
 					c.FinishOperations()
 				}
 			})
+		},
+		HasUserData: func(t *testing.T, id string, data cloud.UserData) bool {
+			t.Helper()
+			s, err := c.GetServer(t.Context(), id)
+			return err == nil && slices.Equal(c.UserData(s.Name), []string{string(data)})
 		},
 		HalfMake: func(_ *testing.T, name string) {
 			c.AddNetworks(cloud.Network{ID: "half", Name: name, HalfMade: true})

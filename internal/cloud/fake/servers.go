@@ -3,6 +3,7 @@ package fake
 import (
 	"context"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/privatecloud/operator/internal/cloud"
@@ -45,19 +46,37 @@ func (c *Cloud) CreateServer(ctx context.Context, req cloud.CreateServer) (cloud
 	needs.when(req.PowerState != "", cloud.Power)
 	needs.when(req.PowerState == cloud.PowerOff, cloud.PowerAtCreate)
 	needs.when(len(req.Labels) > 0, cloud.Labels)
+	needs.when(len(req.UserData) > 0, cloud.WithUserData)
 	req.Labels = maps.Clone(req.Labels)
+	data := req.UserData
+	req.UserData = nil // it is no part of the body
 	first := req.First
 	req.First = false // it is no part of the body
 	return do(ctx, c, call{verb: CreateServer, object: req.Name, op: op, needs: needs}, func() (cloud.Result, error) {
 		if first {
 			c.recordFirst(req)
 		}
+		if size := len(data); size > MaxUserData {
+			return cloud.Result{}, cloud.UserDataTooLarge(op, size, MaxUserData)
+		}
+		c.userData[req.Name] = append(c.userData[req.Name], string(data))
 		if c.operating {
 			return c.createLater(op, req)
 		}
 		s, err := c.create(op, req)
 		return cloud.Result{Server: s}, err
 	})
+}
+
+// MaxUserData bounds the user data of a server, in bytes.
+const MaxUserData = 1024
+
+// UserData returns the user data of the creates of a name that were accepted or refused
+// by the cloud itself, oldest first.
+func (c *Cloud) UserData(name string) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.userData[name])
 }
 
 // create creates a server. The caller holds mu.

@@ -25,6 +25,7 @@
 //	client.go          New and Close
 //	config.go          what a client is made from, with defaults; credentials
 //	labels.go          labels as metadata and tags
+//	userdata.go        user data, as compute takes it
 //	flavors.go         the flavor for a size
 //	pages.go           listings of networks, subnets and flavors, within bounds
 //	lookup.go          ids of images and networks by name

@@ -134,8 +134,13 @@ func (c *Client) create(ctx context.Context, op string, req cloud.CreateServer) 
 			meta[key] = value
 		}
 	}
+	data, drive, err := userData(op, req.UserData)
+	if err != nil {
+		return cloud.Result{}, err
+	}
 	options := servers.CreateOpts{
 		Name: req.Name, ImageRef: imageID, FlavorRef: chosen.ID, Networks: attached, Metadata: meta, AvailabilityZone: c.cfg.Zone,
+		UserData: data, ConfigDrive: drive,
 	}
 	if value := tag(req.Labels[c.cfg.TagLabel]); value != "" {
 		options.Tags = []string{value}

@@ -12,8 +12,12 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-// maxLimit bounds the servers of a page.
-const maxLimit = 1000
+const (
+	// maxLimit bounds the servers of a page.
+	maxLimit = 1000
+	// maxUserData bounds the user data of a server, in bytes before its base64.
+	maxUserData = 64 << 10
+)
 
 // CheckName asks the cloud whether a name may be used. The folder is sent only to a
 // cloud whose names are unique per folder.
@@ -117,11 +121,14 @@ func (c *Client) CreateServer(ctx context.Context, req cloud.CreateServer) (clou
 	if err != nil {
 		return cloud.Result{}, err
 	}
+	if size := len(req.UserData); size > maxUserData {
+		return cloud.Result{}, cloud.UserDataTooLarge(op, size, maxUserData)
+	}
 	call := &call{
 		about: aboutCreate, method: http.MethodPost, route: "/servers", path: "/servers", op: op, limit: maxBody,
 		body: encode(wireCreate{
 			Name: req.Name, CPU: req.CPU, Memory: memory, Template: req.Template, Folder: req.Folder,
-			NetworkID: req.NetworkID, PowerState: string(req.PowerState), Labels: req.Labels,
+			NetworkID: req.NetworkID, PowerState: string(req.PowerState), Labels: req.Labels, UserData: req.UserData,
 		}),
 	}
 	if has.Has(cloud.Idempotency) {
@@ -166,6 +173,9 @@ func createNeeds(req cloud.CreateServer) []cloud.Capability {
 	}
 	if len(req.Labels) > 0 {
 		needs = append(needs, cloud.Labels)
+	}
+	if len(req.UserData) > 0 {
+		needs = append(needs, cloud.WithUserData)
 	}
 	return needs
 }

@@ -24,6 +24,7 @@ type wireCreate struct {
 	NetworkID  string            `json:"networkId,omitempty"`
 	PowerState string            `json:"powerState,omitempty"`
 	Labels     map[string]string `json:"labels,omitempty"`
+	UserData   []byte            `json:"userData,omitempty"`
 }
 
 type wireUpdate struct {

@@ -24,6 +24,9 @@ func (c *Client) CreateServer(ctx context.Context, req cloud.CreateServer) (clou
 			return cloud.Result{}, err
 		}
 	}
+	if err := checkUserData(op, req.UserData); err != nil {
+		return cloud.Result{}, err
+	}
 	ctx, end, err := c.begin(ctx, op)
 	if err != nil {
 		return cloud.Result{}, err
@@ -163,7 +166,7 @@ func (c *Client) cloneSpec(at *site, from template, id string, req cloud.CreateS
 		Location: types.VirtualMachineRelocateSpec{Pool: &at.pool, Datastore: &at.datastore},
 		PowerOn:  req.PowerState != cloud.PowerOff,
 		Config: &types.VirtualMachineConfigSpec{
-			InstanceUuid: id, ExtraConfig: mark(req),
+			InstanceUuid: id, ExtraConfig: append(mark(req), guestInfo(id, req)...),
 			NumCPUs: int32(req.CPU), MemoryMB: int64(req.MemoryMiB), //nolint:gosec // the spec bounds it
 		},
 	}

@@ -12,7 +12,7 @@ import (
 var all = cloud.NewCapabilities(
 	cloud.Idempotency, cloud.Labels, cloud.UniqueNames, cloud.FolderNames, cloud.BulkStatus, cloud.Power, cloud.PowerAtCreate,
 	cloud.Resize, cloud.Folders, cloud.Hosts, cloud.Sessions, cloud.Sizing, cloud.Operations, cloud.NetworkAttach,
-	cloud.Events,
+	cloud.Events, cloud.WithUserData,
 )
 
 func TestClientPassesTheSuite(t *testing.T) {
@@ -29,9 +29,17 @@ func TestClientPassesTheSuite(t *testing.T) {
 			Names: []string{
 				"plain", "..", ".", "a?b=c", "a#b", "a b", "a+b", "a&b;c=d", "a:b@c", "сервер", "服务器", "خادم", "máquina", "🖥", `quo"te`, "{id}",
 			},
-			Networks:  portGroups(v.Server),
-			Sent:      func() int { return v.Front.Sent("") },
-			Hosts:     hosts(),
+			Networks: portGroups(v.Server),
+			Sent:     func() int { return v.Front.Sent("") },
+			Hosts:    hosts(),
+			HasUserData: func(t *testing.T, id string, data cloud.UserData) bool {
+				t.Helper()
+				server, err := v.client(t).GetServer(t.Context(), id)
+				if err != nil {
+					t.Fatalf("GetServer(%s): %v", id, err)
+				}
+				return string(data) == guestInfo(t, v, server.Name)["guestinfo.userdata"]
+			},
 			Operating: func(*testing.T, bool) {}, // every change is a task
 			FailOperations: func(*testing.T) func() {
 				return v.Front.FailClones()

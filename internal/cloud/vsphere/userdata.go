@@ -1,0 +1,56 @@
+package vsphere
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"fmt"
+	"regexp"
+
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+// maxUserData bounds the user data as the extraConfig holds it, packed and in base64.
+const maxUserData = 64 << 10
+
+// hostname matches the names of VMs that are host names.
+var hostname = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?$`)
+
+// checkUserData refuses user data that the extraConfig cannot hold.
+func checkUserData(op string, data cloud.UserData) error {
+	if size := len(packed(data)); len(data) > 0 && size > maxUserData {
+		return cloud.UserDataTooLarge(op, size, maxUserData)
+	}
+	return nil
+}
+
+// packed returns data compressed and in base64.
+func packed(data []byte) string {
+	var out bytes.Buffer
+	pack := gzip.NewWriter(&out)
+	_, err := pack.Write(data)
+	if failed := pack.Close(); err != nil || failed != nil {
+		panic(fmt.Sprintf("vsphere: packing into memory: %v, %v", err, failed))
+	}
+	return base64.StdEncoding.EncodeToString(out.Bytes())
+}
+
+// guestInfo returns the extraConfig that the data source VMware of cloud-init reads in
+// the guest; nil without user data.
+func guestInfo(id string, req cloud.CreateServer) []types.BaseOptionValue {
+	if len(req.UserData) == 0 {
+		return nil
+	}
+	metadata := map[string]string{"instance-id": id}
+	if hostname.MatchString(req.Name) {
+		metadata["local-hostname"] = req.Name
+	}
+	return []types.BaseOptionValue{
+		&types.OptionValue{Key: "guestinfo.metadata", Value: base64.StdEncoding.EncodeToString([]byte(encode(metadata)))},
+		&types.OptionValue{Key: "guestinfo.metadata.encoding", Value: "base64"},
+		&types.OptionValue{Key: "guestinfo.userdata", Value: packed(req.UserData)},
+		&types.OptionValue{Key: "guestinfo.userdata.encoding", Value: "gzip+base64"},
+	}
+}
