@@ -38,6 +38,10 @@ const DefaultCloudLabel = "samplecontroller.k8s.io/default-cloud"
 // CredentialsForLabel on a Secret is the name of the only Cloud that may use it.
 const CredentialsForLabel = "samplecontroller.k8s.io/credentials-for"
 
+// UserDataLabel with the value "true" on a Secret allows VMs of its namespace to use
+// its data as their user data.
+const UserDataLabel = "samplecontroller.k8s.io/user-data"
+
 // Labels on the members of a VmGroup.
 const (
 	// GroupLabel is the name of the group, shortened if it is too long for a label.

@@ -80,6 +80,9 @@ const (
 	// BrakedReason surfaces when the Cloud's brake is on. The operator creates and
 	// deletes nothing until it is acknowledged.
 	BrakedReason = "Braked"
+	// UserDataUnavailableReason surfaces when the Secret of the user data does not exist,
+	// lacks the key or the label, or cannot be read. It is read again with back-off.
+	UserDataUnavailableReason = "UserDataUnavailable"
 	// UnsupportedReason surfaces when the cloud lacks a capability that the spec needs.
 	UnsupportedReason = "Unsupported"
 	// OperationFailedReason surfaces when a change that the cloud accepted failed there,

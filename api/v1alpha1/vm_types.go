@@ -124,6 +124,12 @@ type VMSpec struct {
 	// +optional
 	NetworkRef *NetworkReference `json:"networkRef,omitempty"`
 
+	// bootstrap is what the VM reads at its first boot: user data and SSH keys. Cannot
+	// be changed once the VM exists.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Bootstrap"
+	// +optional
+	Bootstrap *VMBootstrap `json:"bootstrap,omitempty"`
+
 	// powerState is whether the VM runs: On or Off. Defaults to On. Can be changed at
 	// any time.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Power State",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:On","urn:alm:descriptor:com.tectonic.ui:select:Off"}
@@ -285,6 +291,7 @@ type VMStatus struct {
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || (has(self.spec.template) == has(oldSelf.spec.template) && (!has(self.spec.template) || self.spec.template == oldSelf.spec.template))",reason=FieldValueForbidden,fieldPath=".spec.template",message="template cannot be changed once the VM exists; delete this VM and make another"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || (has(self.spec.folder) == has(oldSelf.spec.folder) && (!has(self.spec.folder) || self.spec.folder == oldSelf.spec.folder))",reason=FieldValueForbidden,fieldPath=".spec.folder",message="folder cannot be changed once the VM exists; delete this VM and make another"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || (has(self.spec.networkRef) == has(oldSelf.spec.networkRef) && (!has(self.spec.networkRef) || self.spec.networkRef.name == oldSelf.spec.networkRef.name))",reason=FieldValueForbidden,fieldPath=".spec.networkRef",message="networkRef cannot be changed once the VM exists; delete this VM and make another"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || (has(self.spec.bootstrap) == has(oldSelf.spec.bootstrap) && (!has(self.spec.bootstrap) || self.spec.bootstrap == oldSelf.spec.bootstrap))",reason=FieldValueForbidden,fieldPath=".spec.bootstrap",message="bootstrap cannot be changed once the VM exists, since it is read at the first boot; delete this VM and make another"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || has(oldSelf.spec.__import__) || !has(self.spec.__import__)",reason=FieldValueForbidden,fieldPath=".spec.import",message="import cannot be added once the VM exists"
 // +kubebuilder:validation:XValidation:rule="self.spec.managementPolicy != 'ObserveOnly' || has(self.spec.__import__) || (has(self.status) && has(self.status.vmId))",reason=FieldValueRequired,fieldPath=".spec.import",message="managementPolicy ObserveOnly needs import.vmId: the id of the VM to observe"
 type VM struct {

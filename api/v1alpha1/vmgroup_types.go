@@ -107,6 +107,12 @@ type VmGroupSpec struct {
 	// +optional
 	NetworkRef *NetworkReference `json:"networkRef,omitempty"`
 
+	// bootstrap is what members read at their first boot: user data and SSH keys. A
+	// change replaces the members; a change of the data of the Secret does not.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Bootstrap"
+	// +optional
+	Bootstrap *VMBootstrap `json:"bootstrap,omitempty"`
+
 	// strategy is how the operator replaces members of an older revision.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Update Strategy"
 	// +kubebuilder:default={type: "RollingUpdate", maxUnavailable: "25%", maxSurge: "25%"}

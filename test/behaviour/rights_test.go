@@ -109,11 +109,14 @@ func unusedRights(rules []rbacv1.PolicyRule, requests []testkit.Request) []strin
 	return unused
 }
 
-// refusedRequests returns what the requests that were not authorized asked for, sorted.
+// refusedRequests returns what the requests that were not authorized asked for, sorted,
+// except reads of Secrets of other namespaces than its own: these allow them by Roles
+// of their own, or not.
 func refusedRequests(requests []testkit.Request) []string {
 	var refused []string
 	for _, r := range requests {
-		if !r.Allowed() {
+		theirs := r.Verb == "get" && r.Resource() == "secrets" && r.Object.Namespace != operatorNamespace
+		if !r.Allowed() && !theirs {
 			refused = append(refused, rightOf(r.Verb, r.Resource(), r.Object.Group, r.Object.Name))
 		}
 	}

@@ -28,6 +28,7 @@ const (
 	aNetwork  = `{cidr: 10.0.0.0/24, gateway: 10.0.0.1, cloudRef: {name: home}}`
 	aNetsID   = `{networkId: n1, cloud: home, attachedVMs: 0}`
 	theVM     = " cannot be changed once the VM exists; delete this VM and make another"
+	keyRule   = "must be one line of a public key, as in a file id_ed25519.pub: a type such as ssh-ed25519 or ssh-rsa, the base64 of the key, and optionally a comment; no options and no private key"
 	theNet    = " cannot be changed once the network exists; delete this Network and make another"
 )
 
@@ -43,6 +44,16 @@ var ruleCases = []ruleCase{
 	{kind: "VM", spec: aVM, status: aVMsID, edit: `{"spec":{"template":null}}`, says: "spec.template: Forbidden: template" + theVM},
 	{kind: "VM", spec: aVM, status: aVMsID, edit: `{"spec":{"folder":"databases"}}`, says: "spec.folder: Forbidden: folder" + theVM},
 	{kind: "VM", spec: aVM, status: aVMsID, edit: `{"spec":{"networkRef":{"name":"net"}}}`, says: "spec.networkRef: Forbidden: networkRef" + theVM},
+	{kind: "VM", spec: aVM, status: aVMsID, edit: `{"spec":{"bootstrap":{"cloudInit":{"sshAuthorizedKeys":["ssh-rsa AAAA"]}}}}`,
+		says: "spec.bootstrap: Forbidden: bootstrap cannot be changed once the VM exists, since it is read at the first boot; delete this VM and make another"},
+	{kind: "VM", spec: `{vmname: web, bootstrap: {cloudInit: {}}}`,
+		says: "spec.bootstrap.cloudInit.userDataSecretRef: Required value: cloudInit needs userDataSecretRef, sshAuthorizedKeys or both"},
+	{kind: "VM", spec: `{vmname: web, bootstrap: {cloudInit: {sshAuthorizedKeys: [ssh-dss AAAA]}}}`,
+		says: `spec.bootstrap.cloudInit.sshAuthorizedKeys[0]: Invalid value: "ssh-dss AAAA": ` + keyRule},
+	{kind: "VmGroup", spec: `{bootstrap: {cloudInit: {}}}`,
+		says: "spec.bootstrap.cloudInit.userDataSecretRef: Required value: cloudInit needs userDataSecretRef, sshAuthorizedKeys or both"},
+	{kind: "VmGroup", spec: `{bootstrap: {cloudInit: {sshAuthorizedKeys: ["ssh-rsa AAAA\nssh-rsa BBBB"]}}}`,
+		says: `spec.bootstrap.cloudInit.sshAuthorizedKeys[0]: Invalid value: "ssh-rsa AAAA\nssh-rsa BBBB": ` + keyRule},
 	{kind: "VM", spec: aVM, status: aVMsID, edit: `{"status":{"vmId":"v2"}}`, says: "status.vmId: Forbidden: status.vmId cannot be changed once it is set"},
 
 	{kind: "VmGroup", spec: `{replicas: 1, cpu: 1, memory: 1, template: t, strategy: {maxUnavailable: 0, maxSurge: 0%}}`,

@@ -11,6 +11,7 @@
 //	plan.go        what is to be done (pure)
 //	drift.go       what differs, and what the cloud can do about it (pure)
 //	steps.go       the steps that only VMs have
+//	userdata.go    the user data of a new VM
 //	refusals.go    names that the cloud refused lately
 //	status.go      the status (pure)
 package vm

@@ -76,6 +76,9 @@ func unsupported(vm *pcapi.VM, caps cloud.Capabilities) error {
 	if vm.Spec.PowerState == pcapi.PowerOff && !caps.Has(cloud.Power) {
 		fields = append(fields, "powerState")
 	}
+	if vm.Spec.Bootstrap != nil && !caps.Has(cloud.WithUserData) {
+		fields = append(fields, "bootstrap")
+	}
 	return lacks(fields)
 }
 

@@ -49,18 +49,24 @@ func (k *kind) PlanCreate(vm *pcapi.VM, obs *observation) plan {
 	case obs.rival != nil:
 		return k.End(taken(obs.rival))
 	case claimed && !unchecked(vm, obs):
-		return created(vm, obs, k.Do(k.Steps.Create))
+		return k.creating(vm, obs)
 	case obs.nameErr != nil:
 		return k.End(refusedName(cloud.Public(obs.nameErr)))
 	case claimed:
-		return created(vm, obs, k.Do(k.stepCheckName(), k.Steps.Create))
+		return k.creating(vm, obs, k.stepCheckName())
 	}
-	return created(vm, obs, k.Do(k.stepCheckName(), k.Steps.FirstClaim, k.Steps.Create))
+	return k.creating(vm, obs, k.stepCheckName(), k.Steps.FirstClaim)
 }
 
-// created adds the outcome of a create to its plan. Where a cloud cannot create stopped
-// servers, the server is created running, and the difference is corrected.
-func created(vm *pcapi.VM, obs *observation, p plan) plan {
+// creating plans for a create after these steps. What the create needs of a Secret is
+// read first: nothing is asked or stored before it is there. Where a cloud cannot create
+// stopped servers, the server is created running, and the difference is corrected.
+func (k *kind) creating(vm *pcapi.VM, obs *observation, before ...step) plan {
+	var steps []step
+	if secretOf(vm) != nil {
+		steps = append(steps, k.stepReadUserData())
+	}
+	p := k.Do(append(append(steps, before...), k.Steps.Create)...)
 	if vm.Spec.PowerState != pcapi.PowerOff || !obs.Available() || obs.Capabilities().Has(cloud.PowerAtCreate) {
 		return p
 	}

@@ -8,6 +8,7 @@ import (
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloudinit"
 	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/inventory"
 )
@@ -31,6 +32,8 @@ type observation struct {
 	// networkID is its id if it can.
 	detached  error
 	networkID string
+	// userData is the data of the Secret that the spec names.
+	userData cloud.UserData
 	// refusal is why the cloud refused the size of this generation of the spec, while
 	// the server was stopped for it; empty if it did not.
 	refusal string
@@ -194,7 +197,9 @@ func (k *kind) ForgetResource(obs *observation, id string) { obs.Inventory.Forge
 func (k *kind) Create(ctx context.Context, vm *pcapi.VM, obs *observation) (external.Result[cloud.Server], error) {
 	var none external.Result[cloud.Server]
 	before := obs.Inventory.View().Snapshot
-	result, err := obs.View.Client.CreateServer(ctx, k.request(vm, obs))
+	req := k.request(vm, obs)
+	result, err := obs.View.Client.CreateServer(ctx, req)
+	err = withoutUserData(err, req.UserData)
 	if err == nil && result.Operation != "" && result.Server.ID == "" {
 		return external.Result[cloud.Server]{Operation: result.Operation}, nil
 	}
@@ -280,6 +285,9 @@ func (k *kind) request(vm *pcapi.VM, obs *observation) cloud.CreateServer {
 	}
 	if obs.Capabilities().Has(cloud.Labels) {
 		req.Labels = k.ownerLabels(vm)
+	}
+	if vm.Spec.Bootstrap != nil {
+		req.UserData = cloudinit.Compose(obs.userData, vm.Spec.Bootstrap.CloudInit.SSHAuthorizedKeys)
 	}
 	return req
 }

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -102,10 +103,16 @@ type template struct {
 	Template string `json:"template,omitempty"`
 	Network  string `json:"network,omitempty"`
 	Cloud    string `json:"cloud"`
+	// Bootstrap refers to its Secret: what the Secret holds is not part of the revision,
+	// and neither is the order of the SSH keys, which are sorted.
+	Bootstrap *pcapi.VMBootstrap `json:"bootstrap,omitempty"`
 }
 
 func templateOf(g *pcapi.VmGroup, cloud string) template {
-	t := template{CPU: g.Spec.CPU, Memory: g.Spec.Memory, Template: g.Spec.Template, Cloud: cloud}
+	t := template{CPU: g.Spec.CPU, Memory: g.Spec.Memory, Template: g.Spec.Template, Cloud: cloud, Bootstrap: g.Spec.Bootstrap.DeepCopy()}
+	if t.Bootstrap != nil {
+		slices.Sort(t.Bootstrap.CloudInit.SSHAuthorizedKeys)
+	}
 	if g.Spec.NetworkRef != nil {
 		t.Network = g.Spec.NetworkRef.Name
 	}
@@ -121,7 +128,7 @@ func (t template) revision() string {
 
 // sizeOnly reports whether a member differs from the template in its size at most.
 func (t template) sizeOnly(vm *pcapi.VM) bool {
-	return vm.Spec.Template == t.Template && networkOf(vm) == t.Network && vm.Spec.CloudRef != nil && vm.Spec.CloudRef.Name == t.Cloud
+	return vm.Spec.Template == t.Template && networkOf(vm) == t.Network && equality.Semantic.DeepEqual(vm.Spec.Bootstrap, t.Bootstrap) && vm.Spec.CloudRef != nil && vm.Spec.CloudRef.Name == t.Cloud
 }
 
 // kept reports whether the fields of a member that can be changed in place match the template.

@@ -81,3 +81,48 @@ func TestFreeNamesMakesNoNamesOfMembers(t *testing.T) {
 		t.Errorf("%v allocations for one name beside 2000 members", got)
 	}
 }
+
+// bootsFrom makes a group create its members from a Secret and keys.
+func bootsFrom(secret string, keys ...pcapi.SSHAuthorizedKey) func(*pcapi.VmGroup) {
+	return func(g *pcapi.VmGroup) {
+		g.Spec.Bootstrap = &pcapi.VMBootstrap{CloudInit: pcapi.VMCloudInit{
+			UserDataSecretRef: &pcapi.SecretKeyReference{Name: secret, Key: "user-data"}, SSHAuthorizedKeys: keys,
+		}}
+	}
+}
+
+// TestRevisionOfBootstrap holds the table of changes in docs/vmgroup.md. A revision that an
+// earlier release computed must not change: it would replace all members after an upgrade.
+func TestRevisionOfBootstrap(t *testing.T) {
+	cpu := int32(2)
+	plain := groupOfSize(1, func(g *pcapi.VmGroup) { g.Spec.CPU, g.Spec.Memory, g.Spec.Template = &cpu, nil, "debian-13" })
+	if got := templateOf(plain, "default").revision(); got != "9165a77469" {
+		t.Errorf("a group without bootstrap has the revision %s", got)
+	}
+	before := templateOf(groupOfSize(1, bootsFrom("boot", "ssh-rsa B", "ssh-rsa A")), "default")
+	for name, test := range map[string]struct {
+		after    func(*pcapi.VmGroup)
+		replaces bool
+	}{
+		"nothing":               {bootsFrom("boot", "ssh-rsa B", "ssh-rsa A"), false},
+		"the order of the keys": {bootsFrom("boot", "ssh-rsa A", "ssh-rsa B"), false},
+		"another Secret":        {bootsFrom("boot-2", "ssh-rsa A", "ssh-rsa B"), true},
+		"a key less":            {bootsFrom("boot", "ssh-rsa A"), true},
+		"no bootstrap":          {func(g *pcapi.VmGroup) { g.Spec.Bootstrap = nil }, true},
+		"another key of the Secret": {func(g *pcapi.VmGroup) {
+			bootsFrom("boot", "ssh-rsa A", "ssh-rsa B")(g)
+			g.Spec.Bootstrap.CloudInit.UserDataSecretRef.Key = "other"
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			after := templateOf(groupOfSize(1, test.after), "default")
+			member := vm("member", func(vm *pcapi.VM) {
+				vm.Spec.Template, vm.Spec.Bootstrap = before.Template, before.Bootstrap
+				vm.Spec.CloudRef = &pcapi.CloudReference{Name: "default"}
+			})
+			if changed := before.revision() != after.revision(); changed != test.replaces || after.sizeOnly(member) == test.replaces {
+				t.Errorf("revision changed %t, size only %t; want the members replaced: %t", changed, after.sizeOnly(member), test.replaces)
+			}
+		})
+	}
+}

@@ -176,7 +176,7 @@ func (k *kind) member(g *pcapi.VmGroup, obs *observation, name string) (*pcapi.V
 		},
 		Spec: pcapi.VMSpec{
 			VMName: name, CPU: clone(obs.template.CPU), Memory: clone(obs.template.Memory), Template: obs.template.Template,
-			CloudRef: &pcapi.CloudReference{Name: obs.template.Cloud}, NetworkRef: clone(g.Spec.NetworkRef),
+			CloudRef: &pcapi.CloudReference{Name: obs.template.Cloud}, NetworkRef: clone(g.Spec.NetworkRef), Bootstrap: obs.template.Bootstrap.DeepCopy(),
 		},
 	}
 	if obs.caps.Has(cloud.Folders) {
@@ -190,9 +190,10 @@ func (k *kind) member(g *pcapi.VmGroup, obs *observation, name string) (*pcapi.V
 
 // claimsMembers reports whether members are created with their claim, which saves the
 // write of it. Keys and labels make that safe. A member without a server could otherwise
-// not be deleted while the Cloud is away or the member waits for its Network.
+// not be deleted while the Cloud is away or the member waits for its Network or Secret.
 func (obs *observation) claimsMembers() bool {
-	return obs.reachable && obs.template.Network == "" && obs.caps.Has(cloud.Idempotency) && obs.caps.Has(cloud.Labels)
+	waits := obs.template.Network != "" || obs.template.Bootstrap != nil && obs.template.Bootstrap.CloudInit.UserDataSecretRef != nil
+	return obs.reachable && !waits && obs.caps.Has(cloud.Idempotency) && obs.caps.Has(cloud.Labels)
 }
 
 // clone copies a value. Members share none, because the response to a write is
