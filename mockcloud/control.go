@@ -54,7 +54,7 @@ func (c *Cloud) full(r *record, now time.Time) Server {
 }
 
 // PutServer adds a server or replaces the one with the same ID. Fields that are
-// zero get a default: a new ID, ACTIVE, one core, 1 GiB, the present time. The
+// zero get a default: a new ID, ACTIVE, one core, 1 GiB, an address, the present time. The
 // utilization is ignored. The ledger records a new server with ByAdmin.
 func (c *Cloud) PutServer(s Server) (Server, error) {
 	c.mu.Lock()
@@ -77,6 +77,9 @@ func (c *Cloud) PutServer(s Server) (Server, error) {
 	}
 	if s.Host == "" {
 		s.Host = c.pickHost()
+	}
+	if s.Interfaces == nil {
+		s.Interfaces = c.attach(&s)
 	}
 	s.CPU, s.Memory = max(s.CPU, 1), max(s.Memory, 1)
 	s.Labels = maps.Clone(s.Labels)

@@ -38,12 +38,13 @@ const (
 	Operations  Capability = "operations"
 	FolderNames Capability = "folderNames"
 	UserData    Capability = "userData"
+	Addresses   Capability = "addresses"
 )
 
 // AllCapabilities lists every capability, in the order of GET /capabilities.
 var AllCapabilities = []Capability{
 	Idempotency, Labels, UniqueNames, BulkStatus, Async, Power,
-	Resize, Folders, Networks, Hosts, Events, Sessions, Operations, FolderNames, UserData,
+	Resize, Folders, Networks, Hosts, Events, Sessions, Operations, FolderNames, UserData, Addresses,
 }
 
 // Default reports whether a capability is on in the extended profile unless the

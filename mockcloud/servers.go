@@ -43,6 +43,8 @@ type Server struct {
 	NetworkID  string `json:"networkId,omitempty"`
 	PowerState string `json:"powerState,omitempty"`
 	Host       string `json:"host,omitempty"`
+	// Interfaces has one interface, unless the server is BUILDING.
+	Interfaces []Interface `json:"interfaces,omitempty"`
 	// CPUUtilization is in percent, 0-100 unless SetUtilisation was called.
 	CPUUtilization *int      `json:"cpuUtilization,omitempty"`
 	CPUUsageMHz    *int      `json:"cpuUsageMHz,omitempty"`
@@ -136,6 +138,7 @@ func (c *Cloud) createNow(body createServer, key *keyRecord, requestID string) (
 		NetworkID: deref(body.NetworkID, ""), PowerState: deref(body.PowerState, PowerOn),
 		Host: c.pickHost(), CreatedAt: now, UpdatedAt: now,
 	}}
+	r.Interfaces = c.attach(&r.Server)
 	r.State = c.finalState(r.Name, r.PowerState)
 	build := time.Duration(c.behave.BuildTime)
 	if build > 0 && c.has(Async) && r.State != StateBuilding {

@@ -188,6 +188,9 @@ func (c *Cloud) represent(r *record, now time.Time) any {
 	if !c.has(Hosts) {
 		s.Host = ""
 	}
+	if !c.has(Addresses) || s.State == StateBuilding {
+		s.Interfaces = nil
+	}
 	return c.quirks.Load().shapeServer(s, r, core)
 }
 

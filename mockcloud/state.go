@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/netip"
 	"slices"
 	"time"
 )
@@ -50,7 +51,9 @@ type state struct {
 	networks map[string]*Network
 	// attached counts the servers of each network.
 	attached map[string]int
-	keys     map[string]*keyRecord
+	// addresses are those of servers, which are used once each.
+	addresses map[netip.Addr]struct{}
+	keys      map[string]*keyRecord
 	// operations has those that are open or ended less than a day ago.
 	operations map[string]*operation
 	ledger     []LedgerEntry
@@ -64,11 +67,12 @@ type state struct {
 
 func newState() state {
 	return state{
-		servers:  map[string]*record{},
-		byName:   map[string]map[string]struct{}{},
-		networks: map[string]*Network{},
-		attached: map[string]int{},
-		keys:     map[string]*keyRecord{},
+		servers:   map[string]*record{},
+		byName:    map[string]map[string]struct{}{},
+		networks:  map[string]*Network{},
+		attached:  map[string]int{},
+		addresses: map[netip.Addr]struct{}{},
+		keys:      map[string]*keyRecord{},
 
 		operations: map[string]*operation{},
 	}
@@ -84,6 +88,9 @@ func (s *state) put(r *record) {
 	s.byName[r.Name][r.ID] = struct{}{}
 	if r.NetworkID != "" {
 		s.attached[r.NetworkID]++
+	}
+	for address := range r.addresses() {
+		s.addresses[address] = struct{}{}
 	}
 	at, found := slices.BinarySearchFunc(s.order, r.position(), position.compare)
 	if !found {
@@ -104,6 +111,9 @@ func (s *state) forget(id string) {
 	}
 	if old.NetworkID != "" {
 		s.attached[old.NetworkID]--
+	}
+	for address := range old.addresses() {
+		delete(s.addresses, address)
 	}
 	if at, found := slices.BinarySearchFunc(s.order, old.position(), position.compare); found {
 		s.order = slices.Delete(s.order, at, at+1)

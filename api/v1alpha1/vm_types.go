@@ -219,6 +219,12 @@ type VMStatus struct {
 	// +optional
 	Host string `json:"host,omitempty"`
 
+	// network has the addresses of the VM, as the cloud or the guest reports them. Absent
+	// if the cloud reports none.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Network"
+	// +optional
+	Network *VMNetworkStatus `json:"network,omitempty"`
+
 	// createdTime is when vmId was set: when the cloud answered the create, or when
 	// the VM was found or imported.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Created Time"
@@ -279,6 +285,7 @@ type VMStatus struct {
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Cloud",type=string,priority=1,JSONPath=`.status.cloud`
 // +kubebuilder:printcolumn:name="Host",type=string,priority=1,JSONPath=`.status.host`
+// +kubebuilder:printcolumn:name="IP",type=string,priority=1,JSONPath=`.status.network.primaryIP4`
 // +kubebuilder:printcolumn:name="CPU",type=integer,priority=1,JSONPath=`.spec.cpu`
 // +kubebuilder:printcolumn:name="Memory",type=integer,priority=1,JSONPath=`.spec.memory`
 // +kubebuilder:printcolumn:name="Deleting",type=date,priority=1,JSONPath=`.metadata.deletionTimestamp`

@@ -36,6 +36,8 @@ const (
 	NetworkAttach Capability = "networkAttach"
 	// WithUserData is that a server can be created with data that it reads at its first boot.
 	WithUserData Capability = "userData"
+	// Addresses is that a server that runs shows its network interfaces.
+	Addresses Capability = "addresses"
 	// Sizing is that a server can be created with CPU, MemoryMiB and Template. Every
 	// cloud has it that reports capabilities at all.
 	Sizing Capability = "sizing"

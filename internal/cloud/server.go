@@ -50,6 +50,8 @@ type Server struct {
 	Folder    string
 	NetworkID string
 	Host      string
+	// Interfaces have the addresses of the server, as the cloud or the guest reports them.
+	Interfaces Interfaces
 	// CPUUtilization is the mean use of the server's cores in percent, 0-100;
 	// nil where the cloud did not say.
 	CPUUtilization *int

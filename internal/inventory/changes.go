@@ -16,6 +16,7 @@ var comparedFields = []comparedField{
 	{"CPUUtilization", func(a, b *listed) bool { return a.utilization == b.utilization }},
 	{"ID", func(a, b *listed) bool { return a.id == b.id }},
 	{"Name", func(a, b *listed) bool { return a.name == b.name }},
+	{"Interfaces", func(a, b *listed) bool { return a.interfaces == b.interfaces }},
 	{"Host", func(a, b *listed) bool { return a.host == b.host }},
 	{"Labels", func(a, b *listed) bool { return a.ownedBy() == b.ownedBy() }},
 }

@@ -62,6 +62,8 @@ func changeField(t *testing.T, server *cloud.Server, field reflect.StructField) 
 	switch value := reflect.ValueOf(server).Elem().FieldByIndex(field.Index); was := value.Interface().(type) {
 	case string:
 		value.SetString(was + "x")
+	case cloud.Interfaces:
+		value.SetString(string(was) + ",10.0.0.1")
 	case cloud.State:
 		value.SetString(string(was) + "x")
 	case int:

@@ -11,6 +11,7 @@ import (
 // of the memory that a cloud.Server takes.
 type listed struct {
 	id, name, host, folder string
+	interfaces             cloud.Interfaces
 	state                  cloud.State
 	// owner has the owner labels; nil without any.
 	owner     *owner
@@ -38,7 +39,8 @@ func newListed(s *cloud.Server) *listed {
 // read returns what is kept of a server, without an owner, and its owner labels.
 func read(s *cloud.Server) (listed, owner) {
 	l := listed{
-		id: s.ID, name: s.Name, host: s.Host, folder: s.Folder, state: s.State, createdAt: s.CreatedAt, cpu: bounded(s.CPU), memory: s.MemoryMiB,
+		id: s.ID, name: s.Name, host: s.Host, folder: s.Folder, interfaces: s.Interfaces, state: s.State, createdAt: s.CreatedAt,
+		cpu: bounded(s.CPU), memory: s.MemoryMiB,
 		cpuUsage: bounded(s.CPUUsageMHz), memoryUsage: bounded(s.MemoryUsageMB), utilization: unknown,
 	}
 	if s.CPUUtilization != nil {
@@ -75,7 +77,8 @@ func (l *listed) ownedBy() owner {
 // server returns the server. Fields that are not kept are zero.
 func (l *listed) server() cloud.Server {
 	s := cloud.Server{
-		ID: l.id, Name: l.name, Host: l.host, Folder: l.folder, State: l.state, CreatedAt: l.createdAt, CPU: int(l.cpu), MemoryMiB: l.memory,
+		ID: l.id, Name: l.name, Host: l.host, Folder: l.folder, Interfaces: l.interfaces, State: l.state, CreatedAt: l.createdAt,
+		CPU: int(l.cpu), MemoryMiB: l.memory,
 		CPUUsageMHz: int(l.cpuUsage), MemoryUsageMB: int(l.memoryUsage), Labels: l.ownedBy().labels(),
 	}
 	if l.utilization != unknown {

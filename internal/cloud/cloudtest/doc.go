@@ -14,5 +14,6 @@
 //	operations.go   changes of servers that take time
 //	watch.go        changes that the cloud reports by itself
 //	userdata.go     what servers read at their first boot
+//	addresses.go    addresses of servers
 //	refuse.go       calls that the cloud cannot serve are refused, not sent
 package cloudtest

@@ -74,6 +74,9 @@ type Fixture struct {
 	HalfMake func(t *testing.T, name string)
 	// HasUserData reports whether a server got this user data. Optional.
 	HasUserData func(t *testing.T, id string, data cloud.UserData) bool
+	// BootGuest has the guest of a server report an address. Nil for clouds that assign the
+	// addresses themselves.
+	BootGuest func(t *testing.T, server cloud.Server)
 	// CallTime bounds the calls of one case, for clouds that are slow. Optional.
 	CallTime time.Duration
 	// LoseAnswer makes the cloud carry out each call of op without an answer that
@@ -149,7 +152,7 @@ func (c testCase) fits(f Fixture) bool {
 
 func cases() []testCase {
 	var all []testCase
-	for _, group := range [][]testCase{probeCases, lifeCases, onceCases, listCases, changeCases, networkCases, attachCases, hostCases, operationCases, watchCases, userDataCases, refuseCases} {
+	for _, group := range [][]testCase{probeCases, lifeCases, onceCases, listCases, changeCases, networkCases, attachCases, hostCases, operationCases, watchCases, userDataCases, addressCases, refuseCases} {
 		all = append(all, group...)
 	}
 	return all
@@ -317,10 +320,11 @@ func wantProhibited(t *testing.T, f Fixture, what string, err error) {
 }
 
 // sameServer compares the fields that a cloud does not change by itself. The
-// utilization, the time of the last update and the state may differ between two reads.
+// utilization, the time of the last update, the state and the addresses may differ between
+// two reads.
 func sameServer(t *testing.T, what string, want, got cloud.Server) {
 	t.Helper()
-	ignore := cmpopts.IgnoreFields(cloud.Server{}, "CPUUtilization", "CPUUsageMHz", "MemoryUsageMB", "UpdatedAt", "State")
+	ignore := cmpopts.IgnoreFields(cloud.Server{}, "CPUUtilization", "CPUUsageMHz", "MemoryUsageMB", "UpdatedAt", "State", "Interfaces")
 	if diff := cmp.Diff(want, got, ignore); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}

@@ -27,7 +27,8 @@ type server struct {
 		VCPUs     int    `json:"vcpus"`
 		MemoryMiB int    `json:"ram"`
 	} `json:"flavor"`
-	Fault struct {
+	Addresses addresses `json:"addresses"`
+	Fault     struct {
 		Message string `json:"message"`
 	} `json:"fault"`
 }
@@ -126,7 +127,8 @@ func (s *server) domain() cloud.Server {
 	size := s.size()
 	return cloud.Server{
 		ID: s.ID, Name: s.Name, Labels: labelsOf(s.Metadata), State: s.state(), CPU: size.cpu, MemoryMiB: size.mib,
-		Template: s.Metadata[templateKey], NetworkID: s.Metadata[networkKey], CreatedAt: s.CreatedAt.Time, UpdatedAt: s.UpdatedAt.Time,
+		Template: s.Metadata[templateKey], NetworkID: s.Metadata[networkKey],
+		Interfaces: s.Addresses.interfaces(), CreatedAt: s.CreatedAt.Time, UpdatedAt: s.UpdatedAt.Time,
 	}
 }
 

@@ -143,7 +143,7 @@ func marker(value []byte) (string, error) {
 // sizeOf estimates the memory that a server takes, in bytes.
 func sizeOf(s *cloud.Server) int {
 	const server, labels, label = 256, 320, 64
-	size := server + len(s.ID) + len(s.Name) + len(s.Template) + len(s.Folder) + len(s.NetworkID) + len(s.Host)
+	size := server + len(s.ID) + len(s.Name) + len(s.Template) + len(s.Folder) + len(s.NetworkID) + len(s.Host) + len(s.Interfaces)
 	if len(s.Labels) > 0 {
 		size += labels
 	}
@@ -246,6 +246,8 @@ func (r *reader) optional(s *cloud.Server, field, value []byte) {
 		s.NetworkID = r.networkID(value)
 	case "host":
 		s.Host = r.text("host", value, maxName)
+	case "interfaces":
+		s.Interfaces = r.interfaces(value)
 	case "cpuUtilization":
 		s.CPUUtilization = r.percent("cpuUtilization", value)
 	case "cpuUsageMHz":

@@ -52,8 +52,17 @@ func TestServerIsReadWithoutWhatCannotBeRead(t *testing.T) {
 			fields: `"ID":"i-2","Name":"other","HOST":"h","State":"ERROR","Cpu":4,"LABELS":{"a":"b"},"createdat":"2026-01-02T03:04:05Z"`,
 		},
 		"further fields of any type: not read": {fields: `"a":1,"b":[{"id":"x"}],"c":{"name":"y"},"":null`},
-		"nulls: absent":                        {fields: `"host":null,"cpu":null,"state":null,"labels":{"a":null},"networkId":null,"createdAt":null,"cpuUtilization":null`},
-		"an escaped name of a field: read":     {fields: `"h\u006fst":"h"`, change: func(s *cloud.Server) { s.Host = "h" }},
+		"interfaces: read": {
+			fields: `"interfaces":[{"macAddress":"FA:16:3E:00:00:01","addresses":["10.0.0.5","fe80::1","fd00::5"],"name":"eth0"},{"addresses":null}]`,
+			change: func(s *cloud.Server) { s.Interfaces = "fa:16:3e:00:00:01,10.0.0.5,fd00::5" },
+		},
+		"interfaces that are an object: ignored": {fields: `"interfaces":{"addresses":["10.0.0.5"]}`, ignored: []string{"interfaces: not an array"}},
+		"interfaces with what is no address: without it": {
+			fields: `"interfaces":["eth0",{"macAddress":5,"addresses":[6,"10.0.0.5/24","10.0.0.6"]},{"addresses":"10.0.0.7"}]`,
+			change: func(s *cloud.Server) { s.Interfaces = ",10.0.0.6" }, ignored: []string{"interfaces: what is no address, or beyond 16 interfaces or 16 addresses of one"},
+		},
+		"nulls: absent":                    {fields: `"host":null,"cpu":null,"state":null,"labels":{"a":null},"networkId":null,"createdAt":null,"cpuUtilization":null,"interfaces":null`},
+		"an escaped name of a field: read": {fields: `"h\u006fst":"h"`, change: func(s *cloud.Server) { s.Host = "h" }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -25,6 +25,7 @@
 //	batch.go        one read for all calls that want something at about the same time
 //	names.go        names of hosts and folders that are remembered
 //	refs.go         ids of VMs that are remembered
+//	interfaces.go   network interfaces as the guests report them
 //	properties.go   reads properties, and makes servers of VMs
 //	mark.go         the owner's mark, ids and names
 //

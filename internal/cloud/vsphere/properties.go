@@ -21,6 +21,7 @@ const (
 	templatePath    = "config.template"
 	statsPath       = "summary.quickStats"
 	powerPath       = "runtime.powerState"
+	guestNetPath    = "guest.net"
 	parentPath      = "parent"
 )
 
@@ -31,7 +32,7 @@ func extraPath(key string) string { return `config.extraConfig["` + key + `"]` }
 var vmPaths = []string{
 	"name", parentPath, uuidPath, summaryUUIDPath, templatePath, "config.createDate", versionPath,
 	"config.hardware.numCPU", "config.hardware.memoryMB", extraPath(labelsKey), extraPath(originKey),
-	powerPath, connectionPath, "runtime.host", "runtime.maxCpuUsage", statsPath,
+	powerPath, connectionPath, "runtime.host", "runtime.maxCpuUsage", statsPath, guestNetPath,
 }
 
 // entity is what was read of a managed object.
@@ -150,7 +151,7 @@ func (s entity) state() cloud.State {
 func (s entity) server(id string) cloud.Server {
 	server := cloud.Server{
 		ID: id, Name: unescaped(s.text("name")), Labels: s.labels(), Template: s.origin().Template, NetworkID: s.origin().Network, State: s.state(),
-		CPU: s.number("config.hardware.numCPU"), MemoryMiB: s.number("config.hardware.memoryMB"),
+		CPU: s.number("config.hardware.numCPU"), MemoryMiB: s.number("config.hardware.memoryMB"), Interfaces: s.interfaces(),
 	}
 	if created, ok := s.props["config.createDate"].(time.Time); ok {
 		server.CreatedAt = created

@@ -12,7 +12,7 @@ import (
 var all = cloud.NewCapabilities(
 	cloud.Idempotency, cloud.Labels, cloud.UniqueNames, cloud.FolderNames, cloud.BulkStatus, cloud.Power, cloud.PowerAtCreate,
 	cloud.Resize, cloud.Folders, cloud.Hosts, cloud.Sessions, cloud.Sizing, cloud.Operations, cloud.NetworkAttach,
-	cloud.Events, cloud.WithUserData,
+	cloud.Events, cloud.WithUserData, cloud.Addresses,
 )
 
 func TestClientPassesTheSuite(t *testing.T) {
@@ -39,6 +39,10 @@ func TestClientPassesTheSuite(t *testing.T) {
 					t.Fatalf("GetServer(%s): %v", id, err)
 				}
 				return string(data) == guestInfo(t, v, server.Name)["guestinfo.userdata"]
+			},
+			BootGuest: func(t *testing.T, server cloud.Server) {
+				t.Helper()
+				v.setGuestAddress(t, server.Name, "10.0.0.5")
 			},
 			Operating: func(*testing.T, bool) {}, // every change is a task
 			FailOperations: func(*testing.T) func() {

@@ -14,6 +14,7 @@
 //	userdata.go    the user data of a new VM
 //	refusals.go    names that the cloud refused lately
 //	status.go      the status (pure)
+//	interfaces.go  the network interfaces in the status (pure)
 package vm
 
 import (

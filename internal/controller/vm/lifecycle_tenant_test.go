@@ -40,7 +40,7 @@ func TestRememberedRefusalNamesNoOtherTenant(t *testing.T) {
 func TestServerOfAnotherOwnerShowsNothingInTheStatus(t *testing.T) {
 	busy := 77
 	theirs := func(s *cloud.Server) {
-		s.Name, s.Host, s.CPUUtilization = "team-b-db", "host-of-team-b", &busy
+		s.Name, s.Host, s.CPUUtilization, s.Interfaces = "team-b-db", "host-of-team-b", &busy, ",10.0.0.5"
 		s.Labels = map[string]string{"samplecontroller.k8s.io/uid": "uid-b", "samplecontroller.k8s.io/cluster": "cluster"}
 	}
 	h := harnessWithServer(t, everything, onRecord(), serverWith(theirs))
@@ -49,8 +49,8 @@ func TestServerOfAnotherOwnerShowsNothingInTheStatus(t *testing.T) {
 		h.later(time.Minute)
 	}
 	h.wantNoWords("team-b")
-	if vm := h.vm(); vm.Status.Host == "host-of-team-b" || vm.Status.CPUUtilization != nil {
-		t.Errorf("the status shows host %q and utilization %v of a server that another object owns", vm.Status.Host, vm.Status.CPUUtilization)
+	if vm := h.vm(); vm.Status.Host == "host-of-team-b" || vm.Status.CPUUtilization != nil || vm.Status.Network != nil {
+		t.Errorf("the status shows host %q, utilization %v and network %v of a server that another object owns", vm.Status.Host, vm.Status.CPUUtilization, vm.Status.Network)
 	}
 }
 

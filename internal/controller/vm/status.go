@@ -19,7 +19,7 @@ func (k *kind) Report(vm *pcapi.VM, obs *observation, outcome error) reconciler.
 		reportServer(vm, obs, *server)
 	}
 	if obs.Gone {
-		vm.Status.CPUUtilization, vm.Status.Host = nil, ""
+		vm.Status.CPUUtilization, vm.Status.Host, vm.Status.Network = nil, "", nil
 	}
 	if vm.Status.VMID == "" && obs.Claimed == "" && !obs.ClaimProved { // else the finalizer may be stored, too
 		k.RecordClaim(vm, "", "")
@@ -54,10 +54,10 @@ func reportServer(vm *pcapi.VM, obs *observation, server cloud.Server) {
 		vm.Status.CreatedTime = new(metav1.NewTime(obs.Now))
 	}
 	if ofAnother(vm, obs, server) {
-		vm.Status.Host, vm.Status.CPUUtilization = "", nil
+		vm.Status.CPUUtilization, vm.Status.Host, vm.Status.Network = nil, "", nil
 		return
 	}
-	vm.Status.Host = server.Host
+	vm.Status.Host, vm.Status.Network = server.Host, networkStatus(server.Interfaces)
 	switch {
 	case server.State != cloud.StateActive, obs.utilizationUnknown:
 		vm.Status.CPUUtilization = nil // it does nothing that an autoscaler could count, or nobody knows

@@ -1,0 +1,107 @@
+package cloud
+
+import (
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// The most interfaces of a server and addresses of an interface that are kept. A guest
+// may report any number.
+const (
+	MaxInterfaces = 16
+	MaxAddresses  = 16
+)
+
+// Interface is a network interface of a server.
+type Interface struct {
+	// MAC is the MAC address in the form of IEEE 802, with colons; empty if it is not known.
+	MAC string
+	// Addresses are IPv4 and IPv6 addresses, without prefix lengths, the preferred ones first.
+	Addresses []string
+}
+
+// Interfaces are the network interfaces of a server in the order of the cloud, which does
+// not change from one answer to the next. They are one text, which can be compared and takes
+// little memory: of each interface the MAC address and then the IP addresses, separated by
+// commas. Interfaces are separated by spaces.
+type Interfaces string
+
+// NewInterfaces returns the interfaces in the canonical form of their addresses, and whether
+// that is all: what is no address and what is beyond the limits is left out. Addresses that
+// are valid on one link or host only are left out, too, because nobody else can use them, and
+// so are interfaces of which nothing is left.
+func NewInterfaces(list []Interface) (interfaces Interfaces, complete bool) {
+	var text strings.Builder
+	complete = true
+	kept := 0
+	for _, i := range list {
+		mac, known := canonicalMAC(i.MAC)
+		addresses, all := canonicalAddresses(i.Addresses)
+		complete = complete && known && all
+		switch {
+		case mac == "" && len(addresses) == 0:
+			continue
+		case kept == MaxInterfaces:
+			return Interfaces(text.String()), false
+		case kept > 0:
+			text.WriteByte(' ')
+		}
+		kept++
+		text.WriteString(mac)
+		for _, address := range addresses {
+			text.WriteByte(',')
+			text.WriteString(address.String())
+		}
+	}
+	return Interfaces(text.String()), complete
+}
+
+// canonicalMAC returns a MAC address with colons and lower-case digits, empty if it is none,
+// and whether it is one or missing.
+func canonicalMAC(text string) (string, bool) {
+	if text == "" {
+		return "", true
+	}
+	mac, err := net.ParseMAC(text)
+	if err != nil {
+		return "", false
+	}
+	return mac.String(), true
+}
+
+func canonicalAddresses(texts []string) (addresses []netip.Addr, complete bool) {
+	complete = true
+	for _, text := range texts {
+		address, err := netip.ParseAddr(text)
+		address = address.Unmap().WithZone("")
+		switch {
+		case err != nil:
+			complete = false
+		case !address.IsGlobalUnicast(), slices.Contains(addresses, address):
+		case len(addresses) == MaxAddresses:
+			return addresses, false
+		default:
+			addresses = append(addresses, address)
+		}
+	}
+	return addresses, complete
+}
+
+// List returns each interface.
+func (i Interfaces) List() []Interface {
+	if i == "" {
+		return nil
+	}
+	var list []Interface
+	for text := range strings.SplitSeq(string(i), " ") {
+		mac, rest, some := strings.Cut(text, ",")
+		one := Interface{MAC: mac}
+		if some {
+			one.Addresses = strings.Split(rest, ",")
+		}
+		list = append(list, one)
+	}
+	return list
+}

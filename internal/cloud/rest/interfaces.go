@@ -1,0 +1,46 @@
+package rest
+
+import (
+	"fmt"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+// interfaces reads the network interfaces of a server.
+func (r *reader) interfaces(value []byte) cloud.Interfaces {
+	if isNull(value) {
+		return ""
+	}
+	var list []cloud.Interface
+	if !values(value, func(value []byte) { list = append(list, networkInterface(value)) }) {
+		r.ignored.add("interfaces", "not an array")
+	}
+	interfaces, complete := cloud.NewInterfaces(list)
+	if !complete {
+		r.ignored.add("interfaces", fmt.Sprintf("what is no address, or beyond %d interfaces or %d addresses of one", cloud.MaxInterfaces, cloud.MaxAddresses))
+	}
+	return interfaces
+}
+
+func networkInterface(value []byte) (i cloud.Interface) {
+	fields(value, func(field, value []byte) {
+		switch string(field) {
+		case "macAddress":
+			i.MAC = addressText(value)
+		case "addresses":
+			values(value, func(value []byte) { i.Addresses = append(i.Addresses, addressText(value)) })
+		}
+	})
+	return i
+}
+
+// addressText returns the text of a value. What is not a string stays as it is: no address.
+func addressText(value []byte) string {
+	switch {
+	case isNull(value):
+		return ""
+	case isText(value):
+		return unquote(value)
+	}
+	return string(value)
+}

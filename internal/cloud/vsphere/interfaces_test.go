@@ -1,0 +1,58 @@
+package vsphere_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/vmware/govmomi/object"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+// setGuestAddress has the simulated guest of a VM report an address of its first interface.
+func (v *vcenter) setGuestAddress(t *testing.T, name, address string) {
+	t.Helper()
+	vm := object.NewVirtualMachine(v.Admin.Client, v.VM(name).Self)
+	task, err := vm.Reconfigure(t.Context(), types.VirtualMachineConfigSpec{
+		ExtraConfig: []types.BaseOptionValue{&types.OptionValue{Key: "SET.guest.ipAddress", Value: address}},
+	})
+	if err == nil {
+		err = task.Wait(t.Context())
+	}
+	if err != nil {
+		t.Fatalf("set the address of the guest of %s: %v", name, err)
+	}
+}
+
+func TestInterfacesAreInTheOrderOfTheDevices(t *testing.T) {
+	v := newVCenter(t)
+	c := v.client(t)
+	server := create(t, c, cloud.CreateServer{Name: "web"})
+	for name, test := range map[string]struct {
+		reported []types.GuestNicInfo
+		want     cloud.Interfaces
+	}{
+		"a guest without VMware Tools": {},
+		"two interfaces in another order": {
+			reported: []types.GuestNicInfo{
+				{MacAddress: "00:0c:29:00:00:02", DeviceConfigId: 4001, IpAddress: []string{"10.0.1.5"}},
+				{MacAddress: "00:0c:29:00:00:01", DeviceConfigId: 4000, IpAddress: []string{"fe80::20c:29ff:fe00:1", "10.0.0.5", "fd00::5"}},
+			},
+			want: "00:0c:29:00:00:01,10.0.0.5,fd00::5 00:0c:29:00:00:02,10.0.1.5",
+		},
+		"interfaces of containers": {
+			reported: []types.GuestNicInfo{
+				{MacAddress: "02:42:00:00:00:01", DeviceConfigId: -1, IpAddress: []string{"172.17.0.1"}},
+				{MacAddress: "00:0c:29:00:00:01", DeviceConfigId: 4000, IpAddress: []string{"10.0.0.5"}},
+			},
+			want: "00:0c:29:00:00:01,10.0.0.5",
+		},
+	} {
+		v.Change(v.VM("web").Self, types.PropertyChange{Name: "guest.net", Val: test.reported})
+		got, err := c.GetServer(t.Context(), server.ID)
+		if diff := cmp.Diff(test.want, got.Interfaces); diff != "" || err != nil {
+			t.Errorf("%s: %v, interfaces (-want +got):\n%s", name, err, diff)
+		}
+	}
+}
