@@ -98,6 +98,7 @@ func (p *population) labels(vm *pcapi.VM) map[string]string {
 func (p *population) status(vm *pcapi.VM, server mockcloud.Server) pcapi.VMStatus {
 	status := *p.sample.Status.DeepCopy()
 	status.VMID, status.Host, status.NameInCloud = server.ID, server.Host, server.Name
+	status.Network = network(server)
 	status.ObservedGeneration = vm.Generation
 	own := strings.NewReplacer(p.sample.Spec.VMName, vm.Spec.VMName, p.sample.Status.VMID, server.ID)
 	for i := range status.Conditions {
@@ -106,4 +107,17 @@ func (p *population) status(vm *pcapi.VM, server mockcloud.Server) pcapi.VMStatu
 		c.Message = own.Replace(c.Message)
 	}
 	return status
+}
+
+// network returns the status of the interface of a server of the mock cloud, which has one
+// IPv4 address.
+func network(server mockcloud.Server) *pcapi.VMNetworkStatus {
+	if len(server.Interfaces) == 0 {
+		return nil
+	}
+	i := server.Interfaces[0]
+	return &pcapi.VMNetworkStatus{
+		PrimaryIP4: i.Addresses[0],
+		Interfaces: []pcapi.VMInterfaceStatus{{MACAddress: i.MACAddress, Addresses: i.Addresses}},
+	}
 }

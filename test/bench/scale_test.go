@@ -20,7 +20,7 @@ func TestPopulationIsLikeItsSample(t *testing.T) {
 		sample: pcapi.VM{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{
 			pcapi.ClaimedNameAnnotation: "sample", pcapi.ClaimedCloudAnnotation: "default",
 		}}, Spec: pcapi.VMSpec{VMName: "sample"}, Status: pcapi.VMStatus{
-			VMID: "id1", Host: "a", NameInCloud: "sample", State: pcapi.VMStateRunning, ObservedGeneration: 2,
+			VMID: "id1", Host: "a", NameInCloud: "sample", Network: &pcapi.VMNetworkStatus{PrimaryIP4: "10.0.0.1"}, State: pcapi.VMStateRunning, ObservedGeneration: 2,
 			Conditions: []metav1.Condition{{Type: pcapi.NameCheckedCondition, Message: `VM id1 has the name "sample"`, ObservedGeneration: 2}},
 		}},
 		server: mockcloud.Server{Labels: map[string]string{inventory.UIDLabel: "u1", inventory.ClusterLabel: "c", inventory.NameLabel: "sample"}},
@@ -30,9 +30,17 @@ func TestPopulationIsLikeItsSample(t *testing.T) {
 
 	wantStatus := pcapi.VMStatus{
 		VMID: "id2", Host: "b", NameInCloud: vm.Name, State: pcapi.VMStateRunning, ObservedGeneration: 1,
+		Network: &pcapi.VMNetworkStatus{
+			PrimaryIP4: "10.0.0.2",
+			Interfaces: []pcapi.VMInterfaceStatus{{MACAddress: "fa:16:3e:00:00:02", Addresses: []string{"10.0.0.2"}}},
+		},
 		Conditions: []metav1.Condition{{Type: pcapi.NameCheckedCondition, Message: `VM id2 has the name "vm-00007"`, ObservedGeneration: 1}},
 	}
-	if diff := cmp.Diff(wantStatus, p.status(vm, mockcloud.Server{ID: "id2", Host: "b", Name: vm.Name})); diff != "" {
+	server := mockcloud.Server{
+		ID: "id2", Host: "b", Name: vm.Name,
+		Interfaces: []mockcloud.Interface{{MACAddress: "fa:16:3e:00:00:02", Addresses: []string{"10.0.0.2"}}},
+	}
+	if diff := cmp.Diff(wantStatus, p.status(vm, server)); diff != "" {
 		t.Errorf("status (-want +got):\n%s", diff)
 	}
 	wantLabels := map[string]string{
