@@ -80,6 +80,9 @@ const (
 	// BrakedReason surfaces when the Cloud's brake is on. The operator creates and
 	// deletes nothing until it is acknowledged.
 	BrakedReason = "Braked"
+	// ClassUnavailableReason surfaces while the VMClass of spec.className does not exist, or
+	// the namespace may not use it.
+	ClassUnavailableReason = "ClassUnavailable"
 	// UserDataUnavailableReason surfaces when the Secret of the user data does not exist,
 	// lacks the key or the label, or cannot be read. It is read again with back-off.
 	UserDataUnavailableReason = "UserDataUnavailable"

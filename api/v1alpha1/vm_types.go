@@ -65,6 +65,7 @@ const (
 )
 
 // VMSpec is the desired state of a VM.
+// +kubebuilder:validation:XValidation:rule="!has(self.className) || !(has(self.cpu) || has(self.memory))",reason=FieldValueForbidden,fieldPath=".className",message="className cannot be set together with cpu or memory: remove them to use the class, or remove className"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.__import__) || (has(self.__import__) && self.__import__.vmId == oldSelf.__import__.vmId)",reason=FieldValueForbidden,fieldPath=".import",message="import cannot be changed once it is set; delete the VM with deletionPolicy Orphan and make another"
 type VMSpec struct {
 	// vmname is the VM's name in the cloud. Required, 1-63 characters: letters
@@ -100,6 +101,16 @@ type VMSpec struct {
 	// +kubebuilder:validation:Maximum=65536
 	// +optional
 	Memory *int32 `json:"memory,omitempty"`
+
+	// className names the VMClass whose size the VM has, 1-63 characters,
+	// instead of cpu and memory. A change resizes the VM if the
+	// cloud supports it.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Class",xDescriptors="urn:alm:descriptor:com.tectonic.ui:text"
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	// +optional
+	ClassName string `json:"className,omitempty"`
 
 	// template is the image that the VM is created from, 1-253 characters. If
 	// absent, the cloud decides. Cannot be changed once the VM exists.
@@ -208,6 +219,11 @@ type VMStatus struct {
 	// +optional
 	CPUUtilization *int32 `json:"cpuUtilization,omitempty"`
 
+	// class is the class of spec.className with the size that the VM has taken from it.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Class"
+	// +optional
+	Class *VMClassStatus `json:"class,omitempty"`
+
 	// state is a summary of the conditions for people. Programs read conditions.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="State",xDescriptors="urn:alm:descriptor:io.kubernetes.phase"
 	// +optional
@@ -286,6 +302,7 @@ type VMStatus struct {
 // +kubebuilder:printcolumn:name="Cloud",type=string,priority=1,JSONPath=`.status.cloud`
 // +kubebuilder:printcolumn:name="Host",type=string,priority=1,JSONPath=`.status.host`
 // +kubebuilder:printcolumn:name="IP",type=string,priority=1,JSONPath=`.status.network.primaryIP4`
+// +kubebuilder:printcolumn:name="Class",type=string,priority=1,JSONPath=`.spec.className`
 // +kubebuilder:printcolumn:name="CPU",type=integer,priority=1,JSONPath=`.spec.cpu`
 // +kubebuilder:printcolumn:name="Memory",type=integer,priority=1,JSONPath=`.spec.memory`
 // +kubebuilder:printcolumn:name="Deleting",type=date,priority=1,JSONPath=`.metadata.deletionTimestamp`

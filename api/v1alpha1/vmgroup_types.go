@@ -58,6 +58,7 @@ const (
 )
 
 // VmGroupSpec is the desired state of a group.
+// +kubebuilder:validation:XValidation:rule="!has(self.className) || !(has(self.cpu) || has(self.memory))",reason=FieldValueForbidden,fieldPath=".className",message="className cannot be set together with cpu or memory: remove them to use the class, or remove className"
 type VmGroupSpec struct {
 	// cpu is the number of cores of each member, 1-1024. If absent, the cloud
 	// decides. A change resizes the members if the cloud supports it, else it
@@ -76,6 +77,16 @@ type VmGroupSpec struct {
 	// +kubebuilder:validation:Maximum=65536
 	// +optional
 	Memory *int32 `json:"memory,omitempty"`
+
+	// className names the VMClass whose size each member has, 1-63 characters,
+	// instead of cpu and memory. A change resizes the members if
+	// the cloud supports it, else it replaces them.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Class",xDescriptors="urn:alm:descriptor:com.tectonic.ui:text"
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$`
+	// +optional
+	ClassName string `json:"className,omitempty"`
 
 	// replicas is the desired number of members, 0-10000. Defaults to 1. Can be
 	// changed at any time.

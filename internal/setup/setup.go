@@ -157,7 +157,7 @@ func (o Options) alone() func() bool {
 // standby do not start themselves: without workers their queues would only grow.
 func startCaches(ctx context.Context, informers cache.Informers) error {
 	for _, object := range []client.Object{
-		&pcapi.VM{}, &pcapi.VmGroup{}, &pcapi.Network{}, &pcapi.GPUInfo{}, &pcapi.Cloud{}, &corev1.Node{}, tenancy.NamespaceMetadata(),
+		&pcapi.VM{}, &pcapi.VmGroup{}, &pcapi.Network{}, &pcapi.VMClass{}, &pcapi.GPUInfo{}, &pcapi.Cloud{}, &corev1.Node{}, tenancy.NamespaceMetadata(),
 	} {
 		if _, err := informers.GetInformer(ctx, object, cache.BlockUntilSynced(false)); err != nil {
 			return fmt.Errorf("start the cache of %T: %w", object, err)

@@ -77,21 +77,28 @@ func Open(ctx context.Context, reader client.Reader, namespace, name string) (*p
 	if err != nil {
 		return nil, err
 	}
-	if c.Spec.AllowedNamespaces == nil {
-		return c, nil
-	}
-	selector, err := metav1.LabelSelectorAsSelector(c.Spec.AllowedNamespaces)
-	if err != nil {
-		return nil, &DeniedError{Namespace: namespace, Cloud: name}
-	}
-	set, err := labelsOf(ctx, reader, namespace)
-	if err != nil {
+	switch allowed, err := Selects(ctx, reader, c.Spec.AllowedNamespaces, namespace); {
+	case err != nil:
 		return nil, err
-	}
-	if !selector.Matches(set) {
+	case !allowed:
 		return nil, &DeniedError{Namespace: namespace, Cloud: name}
 	}
 	return c, nil
+}
+
+// Selects reports whether a field allowedNamespaces selects a namespace. Nil selects all,
+// and what is no valid selector none. It fails with a *NamespacePendingError if the
+// namespace has not been observed.
+func Selects(ctx context.Context, reader client.Reader, allowed *metav1.LabelSelector, namespace string) (bool, error) {
+	if allowed == nil {
+		return true, nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(allowed)
+	if err != nil {
+		return false, nil //nolint:nilerr // the Cloud reports it; a VMClass has no status
+	}
+	set, err := labelsOf(ctx, reader, namespace)
+	return err == nil && selector.Matches(set), err
 }
 
 // Allowed reports whether a Cloud exists and a namespace may use it. It reads from

@@ -24,6 +24,8 @@ type ruleCase struct{ kind, spec, status, edit, says string }
 const (
 	restCloud = `{endpoint: "https://c.example.com"}`
 	aVM       = `{vmname: web, template: debian-13, cloudRef: {name: home}}`
+	aClass    = `{hardware: {cpu: 1, memory: 1}}`
+	twoSizes  = "className cannot be set together with cpu or memory: remove them to use the class, or remove className"
 	aVMsID    = `{vmId: v1, cloud: home}`
 	aNetwork  = `{cidr: 10.0.0.0/24, gateway: 10.0.0.1, cloudRef: {name: home}}`
 	aNetsID   = `{networkId: n1, cloud: home, attachedVMs: 0}`
@@ -55,6 +57,11 @@ var ruleCases = []ruleCase{
 	{kind: "VmGroup", spec: `{bootstrap: {cloudInit: {sshAuthorizedKeys: ["ssh-rsa AAAA\nssh-rsa BBBB"]}}}`,
 		says: `spec.bootstrap.cloudInit.sshAuthorizedKeys[0]: Invalid value: "ssh-rsa AAAA\nssh-rsa BBBB": ` + keyRule},
 	{kind: "VM", spec: aVM, status: aVMsID, edit: `{"status":{"vmId":"v2"}}`, says: "status.vmId: Forbidden: status.vmId cannot be changed once it is set"},
+
+	{kind: "VM", spec: `{vmname: web, className: small, memory: 1}`, says: "spec.className: Forbidden: " + twoSizes},
+	{kind: "VmGroup", spec: `{className: small, cpu: 1}`, says: "spec.className: Forbidden: " + twoSizes},
+	{kind: "VMClass", spec: aClass, edit: `{"spec":{"hardware":{"cpu":2}}}`,
+		says: "spec.hardware: Forbidden: hardware cannot be changed; create another VMClass, and change className of the VMs that are to have its size"},
 
 	{kind: "VmGroup", spec: `{replicas: 1, cpu: 1, memory: 1, template: t, strategy: {maxUnavailable: 0, maxSurge: 0%}}`,
 		says: "spec.strategy.maxUnavailable: Invalid value: maxUnavailable and maxSurge must not both be 0: no member could ever be replaced"},
@@ -94,19 +101,23 @@ var ruleCases = []ruleCase{
 }
 
 func TestValidationRule(t *testing.T) {
-	all := cases{"a Cloud has a name of 64 characters: the message names the field": func(t *T) {
-		name := strings.Repeat("n", 64)
-		output, err := env.Kubectl(t.Context(), object("Cloud", name, restCloud), "create", "--dry-run=server", "-f", "-")
-		t.Expect(err).To(HaveOccurred())
-		t.Expect(output).To(HaveSuffix(cloudNameRule + "\n"))
-	}}
+	all := cases{}
+	for kind, spec := range map[string]string{"Cloud": restCloud, "VMClass": aClass} {
+		all["a "+kind+" has a name of 64 characters: the message names the field"] = func(t *T) {
+			output, err := env.Kubectl(t.Context(), object(kind, strings.Repeat("n", 64), spec), "create", "--dry-run=server", "-f", "-")
+			t.Expect(err).To(HaveOccurred())
+			t.Expect(output).To(HaveSuffix(nameRuleOf(kind) + "\n"))
+		}
+	}
 	for _, r := range ruleCases {
 		all[r.kind+" "+r.spec+r.edit] = r.check
 	}
 	all.run(t)
 }
 
-const cloudNameRule = "metadata: Invalid value: a Cloud's name must not be longer than 63 characters"
+func nameRuleOf(kind string) string {
+	return "metadata: Invalid value: a " + kind + "'s name must not be longer than 63 characters"
+}
 
 // check breaks the rule, and expects its message alone.
 func (r ruleCase) check(t *T) {
@@ -153,7 +164,7 @@ func TestEachValidationRuleHasACase(t *testing.T) {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("the CRDs: %v, %v", files, err)
 	}
-	said := cloudNameRule + "\n"
+	said := nameRuleOf("Cloud") + "\n" + nameRuleOf("VMClass") + "\n"
 	for _, r := range ruleCases {
 		said += r.says + "\n"
 	}
@@ -174,8 +185,8 @@ func TestEachValidationRuleHasACase(t *testing.T) {
 			}
 		}
 	}
-	if rules != len(ruleCases)+1 {
-		t.Errorf("%d rules, %d cases", rules, len(ruleCases)+1)
+	if rules != len(ruleCases)+2 {
+		t.Errorf("%d rules, %d cases", rules, len(ruleCases)+2)
 	}
 }
 

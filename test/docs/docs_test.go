@@ -42,7 +42,7 @@ const (
 
 func TestNamesThatUsersMeetAreExplained(t *testing.T) {
 	pages := map[string]string{}
-	for _, name := range []string{"vm", "vmgroup", "network", "gpuinfo", "cloud", "openstack", "objects", "operations"} {
+	for _, name := range []string{"vm", "vmclass", "vmgroup", "network", "gpuinfo", "cloud", "openstack", "objects", "operations"} {
 		pages[name] = read(t, "docs/"+name+".md")
 	}
 	// Settings that only one type of cloud has are on the page of the type.
@@ -56,6 +56,8 @@ func TestNamesThatUsersMeetAreExplained(t *testing.T) {
 		"VM: states, which kubectl shows":  {"vm", constants(t, "vm_types.go", "VMState")},
 		"VM: fields of spec":               {"vm", fields(reflect.TypeFor[pcapi.VMSpec]())},
 		"VM: fields of status":             {"vm", fields(reflect.TypeFor[pcapi.VMStatus]())},
+
+		"VMClass: fields of spec": {"vmclass", append(fields(reflect.TypeFor[pcapi.VMClassSpec]()), fields(reflect.TypeFor[pcapi.VMClassHardware]())...)},
 
 		"VmGroup: reasons":                           {"vmgroup", constants(t, "vmgroup_types.go", "Reason")},
 		"VmGroup: phases, which kubectl shows":       {"vmgroup", constants(t, "vmgroup_types.go", "VmGroup")},
@@ -147,7 +149,7 @@ func TestEveryKindHasAManifestInAPage(t *testing.T) {
 			}
 		}
 	}
-	if diff := cmp.Diff(map[string]bool{"VM": true, "VmGroup": true, "Network": true, "GPUInfo": true, "Cloud": true}, found); diff != "" {
+	if diff := cmp.Diff(map[string]bool{"VM": true, "VMClass": true, "VmGroup": true, "Network": true, "GPUInfo": true, "Cloud": true}, found); diff != "" {
 		t.Errorf("kinds of which a page shows a manifest (-want +got):\n%s", diff)
 	}
 }

@@ -84,6 +84,7 @@ func TestManifestsAreAcceptedWithoutWarning(t *testing.T) {
 		{"-f", "config/samples/cloud/samplecontroller_v1alpha1_cloud.yaml"},
 		{"-f", "config/samples/cloud/samplecontroller_v1alpha1_cloud_vsphere.yaml"},
 		{"-f", "config/samples/cloud/samplecontroller_v1alpha1_cloud_openstack.yaml"},
+		{"-f", "config/samples/cloud/samplecontroller_v1alpha1_vmclass.yaml"},
 		{"-f", "config/samples/prohibited"},
 		{"-f", "config/samples/policies"},
 		{"-f", "config/samples/autoscaling"},

@@ -7,6 +7,7 @@
 //	resource.go    the servers of the cloud, for internal/external
 //	relate.go      other VMs that have the name or the server
 //	imports.go     which servers a VM may import
+//	class.go       the VMClass that a VM takes its size from
 //	network.go     the Network that a VM waits for
 //	plan.go        what is to be done (pure)
 //	drift.go       what differs, and what the cloud can do about it (pure)
@@ -69,7 +70,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts controller.Opt
 	k, find := newKind(mgr.GetClient(), opts), tenancy.NewFinder(mgr.GetCache(), &pcapi.VMList{})
 	engine := k.Reconciler(mgr.GetEventRecorder("private-cloud-operator"))
 	changed := controller.InScope(ctx, opts.Scope, mgr.GetClient(), k.CloudOf, changedByUser)
-	return tenancy.Watch(ctrl.NewControllerManagedBy(mgr).Named("vm"), opts.Scope, find.ByNamespace, find.ByCloud).
+	return watchClasses(tenancy.Watch(ctrl.NewControllerManagedBy(mgr).Named("vm"), opts.Scope, find.ByNamespace, find.ByCloud), find).
 		Watches(&pcapi.VM{}, enqueue{}, builder.WithPredicates(changed)).
 		Watches(&pcapi.VM{}, engine.Forget(k.ForgetDeleted)).
 		Watches(&pcapi.Network{}, networkChanges(mgr.GetCache())).

@@ -14,11 +14,12 @@ import (
 // 0 is one that the cloud does not report.
 func difference(vm *pcapi.VM, server cloud.Server) cloud.UpdateServer {
 	var change cloud.UpdateServer
-	if want := vm.Spec.CPU; want != nil && server.CPU != 0 && int(*want) != server.CPU {
+	cpu, memory := sizeOf(vm)
+	if want := cpu; want != nil && server.CPU != 0 && int(*want) != server.CPU {
 		n := int(*want)
 		change.CPU = &n
 	}
-	if want := vm.Spec.Memory; want != nil && server.MemoryMiB != 0 && mib(*want) != server.MemoryMiB {
+	if want := memory; want != nil && server.MemoryMiB != 0 && mib(*want) != server.MemoryMiB {
 		n := mib(*want)
 		change.MemoryMiB = &n
 	}
@@ -57,12 +58,7 @@ func mib(gib int32) int { return int(gib) << 10 }
 func unsupported(vm *pcapi.VM, caps cloud.Capabilities) error {
 	var fields []string
 	if !caps.Has(cloud.Sizing) {
-		if vm.Spec.CPU != nil {
-			fields = append(fields, "cpu")
-		}
-		if vm.Spec.Memory != nil {
-			fields = append(fields, "memory")
-		}
+		fields = sizeFields(vm, vm.Spec.CPU != nil, vm.Spec.Memory != nil)
 		if vm.Spec.Template != "" {
 			fields = append(fields, "template")
 		}
@@ -83,18 +79,30 @@ func unsupported(vm *pcapi.VM, caps cloud.Capabilities) error {
 }
 
 // unchangeable refuses a change that the cloud cannot make.
-func unchangeable(change cloud.UpdateServer, caps cloud.Capabilities) error {
+func unchangeable(vm *pcapi.VM, change cloud.UpdateServer, caps cloud.Capabilities) error {
 	var fields []string
-	if change.CPU != nil && !caps.Has(cloud.Resize) {
-		fields = append(fields, "cpu")
-	}
-	if change.MemoryMiB != nil && !caps.Has(cloud.Resize) {
-		fields = append(fields, "memory")
+	if resizes(change) && !caps.Has(cloud.Resize) {
+		fields = append(fields, sizeFields(vm, change.CPU != nil, change.MemoryMiB != nil)...)
 	}
 	if change.PowerState != nil && !caps.Has(cloud.Power) {
 		fields = append(fields, "powerState")
 	}
 	return lacks(fields)
+}
+
+// sizeFields returns the fields of the spec that cores and memory come from.
+func sizeFields(vm *pcapi.VM, cpu, memory bool) []string {
+	if vm.Spec.ClassName != "" {
+		return []string{"className"}
+	}
+	var fields []string
+	if cpu {
+		fields = append(fields, "cpu")
+	}
+	if memory {
+		fields = append(fields, "memory")
+	}
+	return fields
 }
 
 func lacks(fields []string) error {

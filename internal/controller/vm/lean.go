@@ -19,7 +19,7 @@ func LeanVM(o any) (any, error) {
 	}
 	vm.ManagedFields = nil
 	leanMeta(&vm.ObjectMeta)
-	share(&vm.APIVersion, &vm.Kind, &vm.Spec.Template, &vm.Spec.Folder, &vm.Status.Host, &vm.Status.Cloud)
+	share(&vm.APIVersion, &vm.Kind, &vm.Spec.ClassName, &vm.Spec.Template, &vm.Spec.Folder, &vm.Status.Host, &vm.Status.Cloud)
 	share(&vm.Spec.PowerState)
 	share(&vm.Spec.DeletionPolicy)
 	share(&vm.Spec.ManagementPolicy)
@@ -30,6 +30,9 @@ func LeanVM(o any) (any, error) {
 	}
 	if vm.Spec.NetworkRef != nil {
 		share(&vm.Spec.NetworkRef.Name)
+	}
+	if vm.Status.Class != nil {
+		share(&vm.Status.Class.Name)
 	}
 	vm.Status.Conditions = slices.Clone(vm.Status.Conditions) // a decoder allocates up to twice as many
 	for i := range vm.Status.Conditions {

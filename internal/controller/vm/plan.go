@@ -43,7 +43,9 @@ func (k *kind) PlanCreate(vm *pcapi.VM, obs *observation) plan {
 	case unsupported != nil && obs.Available():
 		return k.End(unsupported)
 	case obs.detached != nil:
-		return k.planDetached(obs)
+		return k.planWaiting(obs, obs.detached)
+	case obs.unclassed != nil:
+		return k.planWaiting(obs, obs.unclassed)
 	case obs.rival != nil && obs.Claimed != "" && obs.SettleTimeLeft == 0:
 		return k.Do(k.Steps.Unclaim).Then(taken(obs.rival))
 	case obs.rival != nil:
@@ -59,10 +61,13 @@ func (k *kind) PlanCreate(vm *pcapi.VM, obs *observation) plan {
 }
 
 // creating plans for a create after these steps. What the create needs of a Secret is
-// read first: nothing is asked or stored before it is there. Where a cloud cannot create
+// read first: nothing is asked, and nothing but the class stored, before it is there. Where a cloud cannot create
 // stopped servers, the server is created running, and the difference is corrected.
 func (k *kind) creating(vm *pcapi.VM, obs *observation, before ...step) plan {
 	var steps []step
+	if obs.class != nil {
+		steps = append(steps, k.stepTakeClass())
+	}
 	if secretOf(vm) != nil {
 		steps = append(steps, k.stepReadUserData())
 	}
@@ -73,20 +78,20 @@ func (k *kind) creating(vm *pcapi.VM, obs *observation, before ...step) plan {
 	return p.Then(reconciler.Wait(time.Second, pcapi.ProgressingReason, "the VM was created running, as this cloud does, and is being stopped"))
 }
 
-// planDetached plans for a VM whose Network is not ready. The claim of a create
+// planWaiting plans for a VM whose Network or class is not ready. The claim of a create
 // that had no effect is removed: it would keep the Network, so that a deletion
 // of the Network would wait for the VM.
-func (k *kind) planDetached(obs *observation) plan {
+func (k *kind) planWaiting(obs *observation, why error) plan {
 	switch {
 	case obs.Claimed == "", len(obs.Candidates) > 0:
-		return k.End(obs.detached)
+		return k.End(why)
 	case !obs.Looked:
 		return k.Do(k.Steps.Look)
 	case obs.SettleTimeLeft > 0:
 		return k.End(reconciler.Wait(obs.SettleTimeLeft, pcapi.OutcomeUnknownReason,
-			"a create may have been sent; waiting for the Cloud's settleTime to pass, to be sure that it created no VM, since now %v", obs.detached))
+			"a create may have been sent; waiting for the Cloud's settleTime to pass, to be sure that it created no VM, since now %v", why))
 	}
-	return k.Do(k.Steps.Unclaim).Then(obs.detached)
+	return k.Do(k.Steps.Unclaim).Then(why)
 }
 
 // PlanImport takes over a server that exists already.
@@ -147,13 +152,17 @@ func (k *kind) PlanExisting(vm *pcapi.VM, obs *observation) plan {
 	case server.Name != vm.Spec.VMName:
 		p.Outcome = reconciler.Stalled(pcapi.DriftReason, 0, fmt.Errorf(
 			"the VM is named %q in the cloud, not %q, and cannot be renamed from here: rename it in the cloud", server.Name, vm.Spec.VMName))
+	case obs.class != nil:
+		p.Steps = append(p.Steps, k.stepTakeClass())
+		p.Outcome = reconciler.Wait(time.Second, pcapi.ProgressingReason, "VM %s is getting the size of VMClass %q", server.ID, obs.class.Name)
 	case change.Empty():
-	case unchangeable(change, obs.Capabilities()) != nil:
-		p.Outcome = unchangeable(change, obs.Capabilities())
+		p.Outcome = obs.unclassed
+	case unchangeable(vm, change, obs.Capabilities()) != nil:
+		p.Outcome = unchangeable(vm, change, obs.Capabilities())
 	case !obs.Owned:
 		p.Outcome = foreign(server)
 	default:
-		p.Steps = append(p.Steps, k.stepUpdate())
+		p.Steps, p.Outcome = append(p.Steps, k.stepUpdate()), obs.unclassed
 	}
 	return p
 }

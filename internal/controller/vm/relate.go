@@ -18,8 +18,8 @@ import (
 
 var errRival = errors.New("another VM object has this vmname or server on the same cloud: choose another, or delete that object")
 
-// Relate observes the utilisation where the listing does not include it, the
-// Network of a new VM, and other VMs that have the name or the server.
+// Relate observes the utilisation where the listing does not include it, the class that
+// the VM takes, the Network of a new VM, and other VMs that have the name or the server.
 func (k *kind) Relate(ctx context.Context, vm *pcapi.VM, obs *observation) error {
 	if !obs.Capabilities().Has(cloud.BulkStatus) && !obs.Capabilities().Has(cloud.NoStatus) {
 		obs.refresh = obs.View.Settings.PollInterval
@@ -28,6 +28,11 @@ func (k *kind) Relate(ctx context.Context, vm *pcapi.VM, obs *observation) error
 	k.observeRefusal(vm, obs)
 	if err := k.observeImport(ctx, vm, obs); err != nil {
 		return err
+	}
+	if obs.Denied == nil {
+		if err := k.observeClass(ctx, vm, obs); err != nil {
+			return err
+		}
 	}
 	switch {
 	case obs.Denied != nil && alive:

@@ -30,7 +30,11 @@ type observation struct {
 	importErr error
 	// detached says why the Network that the spec names cannot take the VM;
 	// networkID is its id if it can.
-	detached  error
+	detached error
+	// class is the class that the VM takes next, nil if it has that of the spec; unclassed
+	// says why it cannot take that of the spec.
+	class     *pcapi.VMClassStatus
+	unclassed error
 	networkID string
 	// userData is the data of the Secret that the spec names.
 	userData cloud.UserData
@@ -274,11 +278,12 @@ func (k *kind) request(vm *pcapi.VM, obs *observation) cloud.CreateServer {
 		Name: vm.Spec.VMName, Template: vm.Spec.Template, Folder: vm.Spec.Folder, NetworkID: obs.networkID,
 		IdempotencyKey: string(vm.UID), First: obs.First,
 	}
-	if vm.Spec.CPU != nil {
-		req.CPU = int(*vm.Spec.CPU)
+	cpu, memory := sizeOf(vm)
+	if cpu != nil {
+		req.CPU = int(*cpu)
 	}
-	if vm.Spec.Memory != nil {
-		req.MemoryMiB = mib(*vm.Spec.Memory)
+	if memory != nil {
+		req.MemoryMiB = mib(*memory)
 	}
 	if vm.Spec.PowerState == pcapi.PowerOff && obs.Capabilities().Has(cloud.PowerAtCreate) {
 		req.PowerState = cloud.PowerOff

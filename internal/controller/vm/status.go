@@ -24,6 +24,9 @@ func (k *kind) Report(vm *pcapi.VM, obs *observation, outcome error) reconciler.
 	if vm.Status.VMID == "" && obs.Claimed == "" && !obs.ClaimProved { // else the finalizer may be stored, too
 		k.RecordClaim(vm, "", "")
 	}
+	if vm.Spec.ClassName == "" {
+		vm.Status.Class = nil
+	}
 	reportOperation(vm, obs)
 	reportName(vm, obs)
 	vm.Status.State = state(vm, obs, outcome)

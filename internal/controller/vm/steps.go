@@ -227,7 +227,7 @@ func (k *kind) stopToChange(ctx context.Context, vm *pcapi.VM, obs *observation,
 	case vm.Spec.UpdatePolicy != pcapi.UpdatePolicyRestartAllowed:
 		return needs("%w; stop the VM, or set spec.updatePolicy to RestartAllowed", cloud.Public(cause))
 	case obs.refusal != "":
-		return needs("%w; while the VM was stopped for it, the cloud refused the change: %s; edit spec.cpu or spec.memory", cloud.Public(cause), obs.refusal)
+		return needs("%w; while the VM was stopped for it, the cloud refused the change: %s; edit the size in the spec", cloud.Public(cause), obs.refusal)
 	}
 	if err := k.patch(ctx, vm, obs, cloud.UpdateServer{PowerState: &off}); err != nil {
 		return err

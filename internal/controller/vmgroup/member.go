@@ -98,6 +98,7 @@ func labelOf(g *pcapi.VmGroup) string {
 
 // template is what members are created from.
 type template struct {
+	Class    string `json:"class,omitempty"`
 	CPU      *int32 `json:"cpu,omitempty"`
 	Memory   *int32 `json:"memory,omitempty"`
 	Template string `json:"template,omitempty"`
@@ -109,7 +110,7 @@ type template struct {
 }
 
 func templateOf(g *pcapi.VmGroup, cloud string) template {
-	t := template{CPU: g.Spec.CPU, Memory: g.Spec.Memory, Template: g.Spec.Template, Cloud: cloud, Bootstrap: g.Spec.Bootstrap.DeepCopy()}
+	t := template{Class: g.Spec.ClassName, CPU: g.Spec.CPU, Memory: g.Spec.Memory, Template: g.Spec.Template, Cloud: cloud, Bootstrap: g.Spec.Bootstrap.DeepCopy()}
 	if t.Bootstrap != nil {
 		slices.Sort(t.Bootstrap.CloudInit.SSHAuthorizedKeys)
 	}
@@ -133,7 +134,7 @@ func (t template) sizeOnly(vm *pcapi.VM) bool {
 
 // kept reports whether the fields of a member that can be changed in place match the template.
 func (t template) kept(vm *pcapi.VM) bool {
-	return ptr.Equal(vm.Spec.CPU, t.CPU) && ptr.Equal(vm.Spec.Memory, t.Memory) && vm.Spec.PowerState != pcapi.PowerOff
+	return vm.Spec.ClassName == t.Class && ptr.Equal(vm.Spec.CPU, t.CPU) && ptr.Equal(vm.Spec.Memory, t.Memory) && vm.Spec.PowerState != pcapi.PowerOff
 }
 
 func networkOf(vm *pcapi.VM) string {

@@ -111,6 +111,7 @@ func (k *kind) align(m moves) step {
 					if vm.Labels[pcapi.RevisionLabel] != obs.revision { // it may be replaced, so it may be restarted
 						vm.Spec.UpdatePolicy = pcapi.UpdatePolicyRestartAllowed
 					}
+					vm.Spec.ClassName = obs.template.Class
 					vm.Spec.CPU, vm.Spec.Memory = clone(obs.template.CPU), clone(obs.template.Memory)
 					vm.Labels = labelled(vm.Labels, g, obs)
 				}
@@ -175,7 +176,7 @@ func (k *kind) member(g *pcapi.VmGroup, obs *observation, name string) (*pcapi.V
 			Namespace: g.Namespace, Name: name, Labels: labelled(nil, g, obs),
 		},
 		Spec: pcapi.VMSpec{
-			VMName: name, CPU: clone(obs.template.CPU), Memory: clone(obs.template.Memory), Template: obs.template.Template,
+			VMName: name, ClassName: obs.template.Class, CPU: clone(obs.template.CPU), Memory: clone(obs.template.Memory), Template: obs.template.Template,
 			CloudRef: &pcapi.CloudReference{Name: obs.template.Cloud}, NetworkRef: clone(g.Spec.NetworkRef), Bootstrap: obs.template.Bootstrap.DeepCopy(),
 		},
 	}
@@ -190,9 +191,9 @@ func (k *kind) member(g *pcapi.VmGroup, obs *observation, name string) (*pcapi.V
 
 // claimsMembers reports whether members are created with their claim, which saves the
 // write of it. Keys and labels make that safe. A member without a server could otherwise
-// not be deleted while the Cloud is away or the member waits for its Network or Secret.
+// not be deleted while the Cloud is away or the member waits for its Network, class or Secret.
 func (obs *observation) claimsMembers() bool {
-	waits := obs.template.Network != "" || obs.template.Bootstrap != nil && obs.template.Bootstrap.CloudInit.UserDataSecretRef != nil
+	waits := obs.template.Network != "" || obs.template.Class != "" || obs.template.Bootstrap != nil && obs.template.Bootstrap.CloudInit.UserDataSecretRef != nil
 	return obs.reachable && !waits && obs.caps.Has(cloud.Idempotency) && obs.caps.Has(cloud.Labels)
 }
 

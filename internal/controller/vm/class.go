@@ -1,0 +1,96 @@
+package vm
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/reconciler"
+	"github.com/privatecloud/operator/internal/tenancy"
+)
+
+// +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=vmclasses,verbs=list;watch
+
+// classIndex finds the VMs that have not taken their class yet, by its name.
+const classIndex = "class"
+
+const stepTakeClass = "TakeClass"
+
+// classTaken reports whether the status has the class that the spec names.
+func classTaken(vm *pcapi.VM) bool {
+	return vm.Status.Class != nil && vm.Status.Class.Name == vm.Spec.ClassName
+}
+
+// sizeOf returns the cores and the GiB that a VM is to have, each nil if that is left to the
+// cloud. It is that of the class as the VM took it.
+func sizeOf(vm *pcapi.VM) (cpu, memory *int32) {
+	switch {
+	case vm.Spec.ClassName == "":
+		return vm.Spec.CPU, vm.Spec.Memory
+	case classTaken(vm):
+		return &vm.Status.Class.Hardware.CPU, &vm.Status.Class.Hardware.Memory
+	}
+	return nil, nil
+}
+
+// untakenClass returns the keys of classIndex.
+func untakenClass(vm *pcapi.VM) []string {
+	if vm.Spec.ClassName == "" || classTaken(vm) {
+		return nil
+	}
+	return []string{vm.Spec.ClassName}
+}
+
+// observeClass reads the class that a VM has not taken yet.
+func (k *kind) observeClass(ctx context.Context, vm *pcapi.VM, obs *observation) error {
+	name := vm.Spec.ClassName
+	if len(untakenClass(vm)) == 0 || !vm.DeletionTimestamp.IsZero() || observeOnly(vm) {
+		return nil
+	}
+	var class pcapi.VMClass
+	err := k.Client.Get(ctx, client.ObjectKey{Name: name}, &class, client.UnsafeDisableDeepCopy)
+	if apierrors.IsNotFound(err) {
+		obs.unclassed = classUnavailable(name, "does not exist: name another in spec.className, or ask an administrator to create it")
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read VMClass %q: %w", name, err)
+	}
+	switch allowed, err := tenancy.Selects(ctx, k.Client, class.Spec.AllowedNamespaces, vm.Namespace); {
+	case err != nil:
+		return err
+	case !allowed:
+		obs.unclassed = classUnavailable(name, fmt.Sprintf("may not be used in namespace %q: name another in spec.className, or ask an administrator", vm.Namespace))
+	default:
+		obs.class = &pcapi.VMClassStatus{Name: name, Hardware: class.Spec.Hardware}
+	}
+	return nil
+}
+
+func classUnavailable(name, why string) error {
+	return reconciler.Blocked("VMClass/"+name, pcapi.ClassUnavailableReason, "VMClass %q %s", name, why)
+}
+
+// stepTakeClass stores the size of the class. A create must not be sent before: one with the
+// same key must have the same size, also if the class was created anew meanwhile.
+func (k *kind) stepTakeClass() step {
+	return k.Step(stepTakeClass, reconciler.Mutates, func(ctx context.Context, vm *pcapi.VM, obs *observation) error {
+		return reconciler.WriteStatus(ctx, k.Client, vm, func() { vm.Status.Class = obs.class })
+	})
+}
+
+// watchClasses enqueues the VMs that have not taken their class yet when it is created, or
+// changes who may use it.
+func watchClasses(b *builder.Builder, find tenancy.Finder) *builder.Builder {
+	waiting := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
+		return find.Matching(ctx, client.MatchingFields{classIndex: o.GetName()})
+	})
+	return b.Watches(&pcapi.VMClass{}, waiting, builder.WithPredicates(predicate.GenerationChangedPredicate{}))
+}
