@@ -23,6 +23,10 @@ const (
 	// OpCreateNetwork: a network was created. OpDeleteNetwork: one was deleted.
 	OpCreateNetwork Op = "createNetwork"
 	OpDeleteNetwork Op = "deleteNetwork"
+	// OpCreateSnapshot: a snapshot of a server was created. OpDeleteSnapshot: one was
+	// deleted. Those that go with their server have no entry.
+	OpCreateSnapshot Op = "createSnapshot"
+	OpDeleteSnapshot Op = "deleteSnapshot"
 )
 
 // The values of LedgerEntry.By.
@@ -41,11 +45,14 @@ type LedgerEntry struct {
 	Time time.Time `json:"time"`
 	Op   Op        `json:"op"`
 	// By is ByClient or ByAdmin.
-	By        string            `json:"by"`
-	ServerID  string            `json:"serverId,omitempty"`
-	NetworkID string            `json:"networkId,omitempty"`
-	Name      string            `json:"name"`
-	Labels    map[string]string `json:"labels,omitempty"`
+	By        string `json:"by"`
+	ServerID  string `json:"serverId,omitempty"`
+	NetworkID string `json:"networkId,omitempty"`
+	// SnapshotID is that of a snapshot of the server.
+	SnapshotID string `json:"snapshotId,omitempty"`
+
+	Name   string            `json:"name"`
+	Labels map[string]string `json:"labels,omitempty"`
 	// Key is the Idempotency-Key of the create. Later entries of the server have it,
 	// too.
 	Key string `json:"key,omitempty"`

@@ -39,12 +39,13 @@ const (
 	FolderNames Capability = "folderNames"
 	UserData    Capability = "userData"
 	Addresses   Capability = "addresses"
+	Snapshots   Capability = "snapshots"
 )
 
 // AllCapabilities lists every capability, in the order of GET /capabilities.
 var AllCapabilities = []Capability{
 	Idempotency, Labels, UniqueNames, BulkStatus, Async, Power,
-	Resize, Folders, Networks, Hosts, Events, Sessions, Operations, FolderNames, UserData, Addresses,
+	Resize, Folders, Networks, Hosts, Events, Sessions, Operations, FolderNames, UserData, Addresses, Snapshots,
 }
 
 // Default reports whether a capability is on in the extended profile unless the

@@ -26,6 +26,8 @@ type record struct {
 	Labelled bool `json:"labelled,omitempty"`
 	// UserDataSHA256 is the SHA-256 of the user data in hexadecimal digits; empty for none.
 	UserDataSHA256 string `json:"userDataSHA256,omitempty"`
+	// Snapshots are those of the server, oldest first.
+	Snapshots []Snapshot `json:"snapshots,omitempty"`
 }
 
 // position is the position of a server in a list.

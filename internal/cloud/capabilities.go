@@ -38,6 +38,8 @@ const (
 	WithUserData Capability = "userData"
 	// Addresses is that a server that runs shows its network interfaces.
 	Addresses Capability = "addresses"
+	// Snapshots is that snapshots of servers can be created and deleted: see Snapshotter.
+	Snapshots Capability = "snapshots"
 	// Sizing is that a server can be created with CPU, MemoryMiB and Template. Every
 	// cloud has it that reports capabilities at all.
 	Sizing Capability = "sizing"

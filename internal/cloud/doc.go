@@ -7,6 +7,7 @@
 //	operation.go       changes that take time
 //	watch.go           changes that a cloud reports by itself
 //	network.go         networks
+//	snapshot.go        snapshots of servers
 //	host.go            hosts
 //	capabilities.go    what a cloud can do beyond the core profile
 //	errors.go          Error and its kinds

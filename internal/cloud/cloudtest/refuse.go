@@ -19,6 +19,14 @@ var refuseCases = []testCase{
 	refusesCreate("the power state Off", cloud.PowerAtCreate, cloud.CreateServer{PowerState: cloud.PowerOff}),
 	refusesCreate("labels", cloud.Labels, cloud.CreateServer{Labels: map[string]string{"a": "b"}}),
 	refusesCreate("user data", cloud.WithUserData, cloud.CreateServer{UserData: cloud.UserData("#cloud-config")}),
+	refuses("a create of a snapshot", cloud.Snapshots, func(ctx context.Context, c cloud.Client) error {
+		snapshots, ok := c.(cloud.Snapshotter)
+		if !ok { // nothing can be sent
+			return &cloud.Error{Kind: cloud.Unsupported, Op: "create snapshot"}
+		}
+		_, err := snapshots.CreateSnapshot(ctx, cloud.CreateSnapshot{ServerID: nowhere, Name: name("refused")})
+		return err
+	}),
 	refusesUpdate("a size", cloud.Resize, cloud.UpdateServer{CPU: new(2)}),
 	refusesUpdate("a power state", cloud.Power, cloud.UpdateServer{PowerState: new(cloud.PowerOff)}),
 	refusesUpdate("labels", cloud.Labels, cloud.UpdateServer{Labels: map[string]*string{"a": nil}}),

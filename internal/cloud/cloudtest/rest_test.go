@@ -84,6 +84,8 @@ var requests = map[cloudtest.Op]mockcloud.Match{
 	cloudtest.OpCreateNetwork: {Method: http.MethodPost, Path: "/networks"},
 	cloudtest.OpUpdateNetwork: {Method: http.MethodPatch, Path: "/networks/*"},
 	cloudtest.OpDeleteNetwork: {Method: http.MethodDelete, Path: "/networks/*"},
+
+	cloudtest.OpCreateSnapshot: {Method: http.MethodPost, Path: "/servers/*/snapshots"},
 }
 
 // mock returns fixtures of the mock cloud behind a server that checks every

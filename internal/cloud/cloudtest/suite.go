@@ -33,6 +33,8 @@ const (
 	OpCreateNetwork Op = "CreateNetwork"
 	OpUpdateNetwork Op = "UpdateNetwork"
 	OpDeleteNetwork Op = "DeleteNetwork"
+	// OpCreateSnapshot is needed with the capability Snapshots.
+	OpCreateSnapshot Op = "CreateSnapshot"
 )
 
 // Fixture is one fresh cloud and a client of it. The suite skips no case: a case
@@ -152,7 +154,7 @@ func (c testCase) fits(f Fixture) bool {
 
 func cases() []testCase {
 	var all []testCase
-	for _, group := range [][]testCase{probeCases, lifeCases, onceCases, listCases, changeCases, networkCases, attachCases, hostCases, operationCases, watchCases, userDataCases, addressCases, refuseCases} {
+	for _, group := range [][]testCase{probeCases, lifeCases, onceCases, listCases, changeCases, networkCases, attachCases, hostCases, operationCases, watchCases, userDataCases, addressCases, snapshotCases, refuseCases} {
 		all = append(all, group...)
 	}
 	return all

@@ -30,11 +30,15 @@ const (
 	UpdateNetwork Verb = "update network"
 	DeleteNetwork Verb = "delete network"
 	Watch         Verb = "watch"
+
+	ListSnapshots  Verb = "list snapshots"
+	CreateSnapshot Verb = "create snapshot"
+	DeleteSnapshot Verb = "delete snapshot"
 )
 
 // changes reports whether calls of this verb change the cloud.
 func (v Verb) changes() bool {
-	return slices.Contains([]Verb{CreateServer, UpdateServer, DeleteServer, CreateNetwork, UpdateNetwork, DeleteNetwork}, v)
+	return slices.Contains([]Verb{CreateServer, UpdateServer, DeleteServer, CreateNetwork, UpdateNetwork, DeleteNetwork, CreateSnapshot, DeleteSnapshot}, v)
 }
 
 // call is one call of the client.

@@ -63,6 +63,7 @@ type Cloud struct {
 	userData    map[string][]string
 	serverKeys  keys[cloud.CreateServer, cloud.Server]
 	networkKeys keys[cloud.CreateNetwork, cloud.Network]
+	snapshots   snapshots
 
 	// watches is closed to end the calls of Watch, of which watchers are under way.
 	watches  chan struct{}
@@ -92,7 +93,8 @@ func New(opts Options) *Cloud {
 		operations: newStore[operation]("op"),
 		poweredOff: map[string]bool{}, hidden: map[string]bool{}, utilization: defaultUtilization,
 		userData: map[string][]string{}, serverKeys: keys[cloud.CreateServer, cloud.Server]{}, networkKeys: keys[cloud.CreateNetwork, cloud.Network]{},
-		log: log{sent: map[Verb]int{}}, faults: newFaults(), closed: make(chan struct{}), watches: make(chan struct{}),
+		snapshots: newSnapshots(),
+		log:       log{sent: map[Verb]int{}}, faults: newFaults(), closed: make(chan struct{}), watches: make(chan struct{}),
 	}
 	for _, name := range opts.Prohibited {
 		c.prohibited[name] = true

@@ -8,6 +8,7 @@
 //	list.go        the listing of servers: pages, filters, delays
 //	watch.go       changes as they happen
 //	networks.go    networks
+//	snapshots.go   snapshots of servers
 //	hosts.go       hosts
 //	store.go       servers and networks in their order
 //	keys.go        idempotency keys

@@ -18,7 +18,7 @@ import (
 
 var everything = cloud.NewCapabilities(
 	cloud.Idempotency, cloud.Labels, cloud.UniqueNames, cloud.BulkStatus, cloud.Async, cloud.Power, cloud.Resize,
-	cloud.Folders, cloud.Networks, cloud.Hosts, cloud.Events, cloud.Sessions, cloud.Sizing, cloud.Operations, cloud.PowerAtCreate, cloud.WithUserData,
+	cloud.Folders, cloud.Networks, cloud.Hosts, cloud.Events, cloud.Sessions, cloud.Sizing, cloud.Operations, cloud.PowerAtCreate, cloud.WithUserData, cloud.Snapshots,
 )
 
 func without(caps ...cloud.Capability) cloud.Capabilities {
@@ -55,6 +55,7 @@ func fixture(caps cloud.Capabilities) cloudtest.Fixture {
 	verbs := map[cloudtest.Op]fake.Verb{
 		cloudtest.OpCreateServer: fake.CreateServer, cloudtest.OpUpdateServer: fake.UpdateServer, cloudtest.OpDeleteServer: fake.DeleteServer,
 		cloudtest.OpCreateNetwork: fake.CreateNetwork, cloudtest.OpUpdateNetwork: fake.UpdateNetwork, cloudtest.OpDeleteNetwork: fake.DeleteNetwork,
+		cloudtest.OpCreateSnapshot: fake.CreateSnapshot,
 	}
 	var networks []cloud.Network
 	if caps.Has(cloud.NetworkAttach) {

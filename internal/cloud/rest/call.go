@@ -30,6 +30,7 @@ const (
 	aboutCreate
 	aboutServer
 	aboutNetwork
+	aboutSnapshot
 	aboutOperation
 )
 

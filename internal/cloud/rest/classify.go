@@ -121,7 +121,7 @@ func kindOf(call *call, got *answer, code string) cloud.Kind {
 		if call.about == aboutName || call.about == aboutCreate {
 			return cloud.Taken
 		}
-		if call.about == aboutServer {
+		if call.about == aboutServer || call.about == aboutSnapshot {
 			return cloud.Busy
 		}
 		return cloud.Conflict
@@ -137,7 +137,7 @@ func forbidden(call *call) cloud.Kind {
 	switch call.about {
 	case aboutName:
 		return cloud.Prohibited
-	case aboutCreate, aboutServer, aboutNetwork, aboutOperation:
+	case aboutCreate, aboutServer, aboutNetwork, aboutSnapshot, aboutOperation:
 		return cloud.Rejected
 	default:
 		return cloud.Unauthorized
@@ -152,7 +152,7 @@ func missing(status int) bool { return status == http.StatusNotFound || status =
 // a complete listing does.
 func notFound(call *call, code string) cloud.Kind {
 	switch {
-	case call.about == aboutServer || call.about == aboutNetwork || call.about == aboutOperation:
+	case call.about == aboutServer || call.about == aboutNetwork || call.about == aboutSnapshot || call.about == aboutOperation:
 		if code == "notFound" {
 			return cloud.NotFound
 		}

@@ -1,0 +1,50 @@
+package cloud
+
+import (
+	"context"
+	"time"
+)
+
+// Snapshot is a snapshot of a server as the cloud reports it.
+type Snapshot struct {
+	// ID is chosen by the cloud and never changes. It is unique among the snapshots of a server.
+	ID   string
+	Name string
+	// Memory: the snapshot holds the memory of the server, too.
+	Memory bool
+	// SizeBytes is what the snapshot takes in the cloud; 0 where the cloud did not say.
+	SizeBytes int64
+	// CreatedAt is zero where the cloud did not say.
+	CreatedAt time.Time
+}
+
+// CreateSnapshot describes a new snapshot of a server. ServerID and Name are required.
+type CreateSnapshot struct {
+	ServerID    string
+	Name        string
+	Description string
+	// Memory: the snapshot is to hold the memory of the server, too.
+	Memory bool
+	// Quiesce is how long the guest may take to bring its file systems to rest before
+	// the snapshot, in whole seconds; 0 for a snapshot without that.
+	Quiesce time.Duration
+
+	// IdempotencyKey makes the call safe to send again, as with CreateServer.
+	IdempotencyKey string
+}
+
+// Snapshotter is an optional interface of a Client, which one with the capability
+// Snapshots implements. A server that is gone has no snapshots any more.
+type Snapshotter interface {
+	// ListSnapshots returns all snapshots of a server, each of them valid: it has an id
+	// and a name. It fails with NotFound only when the cloud itself says that there is
+	// no such server.
+	ListSnapshots(ctx context.Context, serverID string) ([]Snapshot, error)
+	// CreateSnapshot is sent more than once only with a key that the cloud honours. On
+	// an error with Uncertain set, a snapshot may have been created. It fails with Busy
+	// while the server cannot have one.
+	CreateSnapshot(ctx context.Context, req CreateSnapshot) (Snapshot, error)
+	// DeleteSnapshot deletes a snapshot and keeps those that were taken after it. It
+	// fails with NotFound when there is nothing to delete.
+	DeleteSnapshot(ctx context.Context, serverID, id string) error
+}

@@ -1,0 +1,149 @@
+package mockcloud
+
+import (
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Snapshot is a snapshot of a server. It goes with its server.
+type Snapshot struct {
+	// ID is a version 4 UUID.
+	ID          string    `json:"id"`
+	Name        string    `json:"name"`
+	Description string    `json:"description,omitempty"`
+	Memory      bool      `json:"memory"`
+	Quiesced    bool      `json:"quiesced"`
+	SizeBytes   int64     `json:"sizeBytes"`
+	CreatedAt   time.Time `json:"createdAt"`
+}
+
+type createSnapshot struct {
+	Name           string `json:"name"`
+	Description    string `json:"description"`
+	Memory         bool   `json:"memory"`
+	QuiesceSeconds int    `json:"quiesceSeconds"`
+}
+
+// diskSnapshot is the size of a snapshot without memory.
+const diskSnapshot = 64 << 20
+
+// handleListSnapshots handles GET /servers/{id}/snapshots: all of them, oldest first.
+func (c *Cloud) handleListSnapshots(w http.ResponseWriter, r *request) error {
+	server, err := c.readServer(r.vars[0])
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, map[string]any{"snapshots": append([]Snapshot{}, server.Snapshots...)})
+}
+
+// handleCreateSnapshot handles POST /servers/{id}/snapshots.
+func (c *Cloud) handleCreateSnapshot(w http.ResponseWriter, r *request) error {
+	data, err := readBody(r)
+	if err != nil {
+		return err
+	}
+	var body createSnapshot
+	if err := decodeStrict(data, &body); err != nil {
+		return err
+	}
+	if err := checkName(body.Name); err != nil {
+		return err
+	}
+	if body.QuiesceSeconds < 0 {
+		return invalid("quiesceSeconds is %d, and must not be negative", body.QuiesceSeconds)
+	}
+	key, err := c.keyFor(r, "snapshots", data)
+	if err != nil {
+		return err
+	}
+	answer, err := c.createSnapshot(r.vars[0], body, key, r.id)
+	if err != nil {
+		return err
+	}
+	return answer.write(w)
+}
+
+func (c *Cloud) createSnapshot(server string, body createSnapshot, key *keyRecord, requestID string) (keyedAnswer, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if answer, found, err := c.replay(key); found || err != nil {
+		return answer, err
+	}
+	old := c.st.servers[server]
+	switch {
+	case old == nil:
+		return keyedAnswer{}, notFound("server", server)
+	case old.State == StateBuilding || old.State == StateDeleting:
+		return keyedAnswer{}, problem(http.StatusConflict, CodeInvalidState, "a server that is %s cannot have a snapshot", old.State)
+	}
+	if err := c.idle(server); err != nil {
+		return keyedAnswer{}, err
+	}
+	now := c.now()
+	made := Snapshot{
+		ID: c.newID(uuid.NewString), Name: body.Name, Description: body.Description, Memory: body.Memory,
+		Quiesced: body.QuiesceSeconds > 0, SizeBytes: diskSnapshot, CreatedAt: now,
+	}
+	if made.Memory {
+		made.SizeBytes += int64(old.Memory) << 30
+	}
+	answer, how := keyedAnswer{status: http.StatusCreated, body: made}, LedgerEntry{Op: OpCreateSnapshot, RequestID: requestID}
+	var changes []Change
+	if key != nil {
+		how.Key = keyOf(key.Key)
+		key.record(made.ID, answer, now)
+		changes = append(changes, encoded(bucketKeys, key.Key, key))
+	}
+	err := c.replaceSnapshots(old, append(slices.Clone(old.Snapshots), made), made, how, changes...)
+	if err == nil && key != nil {
+		c.st.keys[key.Key] = key
+	}
+	return answer, err
+}
+
+// handleDeleteSnapshot handles DELETE /servers/{id}/snapshots/{snapshotId}.
+func (c *Cloud) handleDeleteSnapshot(w http.ResponseWriter, r *request) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	old := c.st.servers[r.vars[0]]
+	if old == nil {
+		return notFound("server", r.vars[0])
+	}
+	at := slices.IndexFunc(old.Snapshots, func(s Snapshot) bool { return s.ID == r.vars[1] })
+	if at < 0 {
+		return notFound("snapshot", r.vars[1])
+	}
+	kept := slices.Delete(slices.Clone(old.Snapshots), at, at+1)
+	if err := c.replaceSnapshots(old, kept, old.Snapshots[at], LedgerEntry{Op: OpDeleteSnapshot, RequestID: r.id}); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// replaceSnapshots stores the snapshots of a server, and records the change of one of
+// them. The caller holds mu.
+func (c *Cloud) replaceSnapshots(old *record, all []Snapshot, changed Snapshot, how LedgerEntry, changes ...Change) error {
+	how.ServerID, how.SnapshotID, how.Name = old.ID, changed.ID, changed.Name
+	entry, change := c.entry(how)
+	next := old.clone()
+	next.Snapshots = all
+	if err := c.replace(next, append(changes, change)...); err != nil {
+		return err
+	}
+	c.st.ledger = append(c.st.ledger, entry)
+	return nil
+}
+
+// Snapshots returns the snapshots of a server, oldest first.
+func (c *Cloud) Snapshots(server string) []Snapshot {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if r := c.st.servers[server]; r != nil {
+		return slices.Clone(r.Snapshots)
+	}
+	return nil
+}
