@@ -8,8 +8,8 @@ const (
 	// ReconcileRequestedAtAnnotation requests a reconcile whenever its value
 	// changes. A name that the cloud refused is checked again. Every kind supports it.
 	ReconcileRequestedAtAnnotation = "samplecontroller.k8s.io/reconcile-requested-at"
-	// DeletionProtectionAnnotation with the value "true" on a VM or Network keeps its server
-	// or network: a deletion of the object waits until the annotation is removed, and a
+	// DeletionProtectionAnnotation with the value "true" on a VM, Network or VMSnapshot keeps its
+	// server, network or snapshot: a deletion of the object waits until the annotation is removed, and a
 	// VmGroup deletes no such member. With the component deletion-protection, the API
 	// server refuses the deletion of such objects of every kind.
 	DeletionProtectionAnnotation = "samplecontroller.k8s.io/deletion-protection"
@@ -59,6 +59,8 @@ const (
 	VmGroupFinalizer = "samplecontroller.k8s.io/vmgroup"
 	// NetworkFinalizer is on a Network as long as it may exist in the cloud.
 	NetworkFinalizer = "samplecontroller.k8s.io/network"
+	// VMSnapshotFinalizer is on a VMSnapshot as long as it may exist in the cloud.
+	VMSnapshotFinalizer = "samplecontroller.k8s.io/vmsnapshot"
 	// CloudFinalizer is on a Cloud as long as VMs and Networks may refer to it.
 	CloudFinalizer = "samplecontroller.k8s.io/cloud"
 )

@@ -55,6 +55,10 @@ var expected = expectations{
 		conditions: map[string]string{"Ready": "True/InSync", "Created": "True/Created"},
 		status:     map[string]string{"networkId": anyUUID, "cloud": "default", "attachedVMs": "1"},
 	},
+	"VMSnapshot/before-upgrade": {
+		conditions: map[string]string{"Ready": "True/InSync", "Created": "True/Created"},
+		status:     map[string]string{"snapshotId": anyUUID, "vmId": anyUUID, "cloud": "default"},
+	},
 	"VM/taboo": {
 		conditions: map[string]string{
 			"Ready": "False/Prohibited", "NameChecked": "False/Prohibited", "Created": "False/Pending", "Stalled": "True/Prohibited",

@@ -202,7 +202,7 @@ func TestSamplesHaveNoUnknownFieldsAndShowEveryKind(t *testing.T) {
 			kinds[kind.Kind] = true
 		}
 	}
-	want := []string{"Cloud", "GPUInfo", "HorizontalPodAutoscaler", "Network", "VM", "VMClass", "VmGroup"}
+	want := []string{"Cloud", "GPUInfo", "HorizontalPodAutoscaler", "Network", "VM", "VMClass", "VMSnapshot", "VmGroup"}
 	if diff := cmp.Diff(want, slices.Sorted(maps.Keys(kinds))); diff != "" {
 		t.Errorf("kinds of the samples (-want +got):\n%s", diff)
 	}

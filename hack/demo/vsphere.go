@@ -54,6 +54,10 @@ func (vsphere) expected() expectations {
 		},
 		status: map[string]string{"vmId": absent, "cpuUtilization": absent, "state": "Failed"},
 	}
+	// The id of a snapshot is a managed object id there.
+	all["VMSnapshot/before-upgrade"] = expectation{
+		conditions: expected["VMSnapshot/before-upgrade"].conditions, status: map[string]string{"vmId": anyUUID, "cloud": "default"},
+	}
 	placed := map[string]string{"Ready": "True/Placed", "Placed": "True/Placed"}
 	// A vCenter sets no end to the hours of a host.
 	all["GPUInfo/gpuinfo-sample"] = expectation{conditions: placed, status: map[string]string{

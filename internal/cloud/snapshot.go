@@ -10,8 +10,6 @@ type Snapshot struct {
 	// ID is chosen by the cloud and never changes. It is unique among the snapshots of a server.
 	ID   string
 	Name string
-	// Memory: the snapshot holds the memory of the server, too.
-	Memory bool
 	// SizeBytes is what the snapshot takes in the cloud; 0 where the cloud did not say.
 	SizeBytes int64
 	// CreatedAt is zero where the cloud did not say.

@@ -17,7 +17,7 @@ import (
 	"github.com/privatecloud/operator/internal/tenancy"
 )
 
-// orphanPatch makes the operator leave the server of a VM in the cloud.
+// orphanPatch makes the operator leave the server of a VM, or a snapshot, in the cloud.
 var orphanPatch = client.RawPatch(types.MergePatchType, []byte(`{"spec":{"deletionPolicy":"Orphan"}}`))
 
 type drain struct {
@@ -168,6 +168,11 @@ func (d *drain) stays(o object) bool {
 func (d *drain) request(ctx context.Context, o object, kept bool) error {
 	_, group := o.(*pcapi.VmGroup)
 	vm, server := o.(*pcapi.VM)
+	if snap, ok := o.(*pcapi.VMSnapshot); ok && d.Policy == PolicyOrphan && snap.Spec.DeletionPolicy != pcapi.DeletionPolicyOrphan {
+		if err := client.IgnoreNotFound(d.client.Patch(ctx, snap, orphanPatch)); err != nil {
+			return fmt.Errorf("set deletionPolicy Orphan on VMSnapshot %s: %w", client.ObjectKeyFromObject(snap), err)
+		}
+	}
 	if server && d.Policy == PolicyOrphan && vm.Spec.DeletionPolicy != pcapi.DeletionPolicyOrphan {
 		if err := client.IgnoreNotFound(d.client.Patch(ctx, vm, orphanPatch)); err != nil {
 			return fmt.Errorf("set deletionPolicy Orphan on VM %s: %w", client.ObjectKeyFromObject(vm), err)

@@ -31,12 +31,14 @@ type kind struct {
 }
 
 // clouds come first: nothing new is created on a Cloud that is being deleted, and it
-// stays until nothing uses it. Groups precede VMs, which they would create again.
+// stays until nothing uses it. Groups precede VMs, which they would create again, and
+// snapshots precede the VMs that they are of.
 var (
 	clouds = kind{"clouds", func() client.ObjectList { return &pcapi.CloudList{} }}
 	vms    = kind{"vms", func() client.ObjectList { return &pcapi.VMList{} }}
 	kinds  = []kind{
 		clouds,
+		{"vmsnapshots", func() client.ObjectList { return &pcapi.VMSnapshotList{} }},
 		{"vmgroups", func() client.ObjectList { return &pcapi.VmGroupList{} }},
 		vms,
 		{"networks", func() client.ObjectList { return &pcapi.NetworkList{} }},
@@ -113,6 +115,8 @@ func (s *scope) has(ctx context.Context, o object) (bool, error) {
 		ref, recorded = o.Spec.CloudRef, cmp.Or(o.Status.Cloud, recorded)
 	case *pcapi.Network:
 		ref, recorded = o.Spec.CloudRef, cmp.Or(o.Status.Cloud, recorded)
+	case *pcapi.VMSnapshot:
+		recorded = cmp.Or(o.Status.Cloud, recorded)
 	case *pcapi.GPUInfo:
 		ref = o.Spec.CloudRef
 	}

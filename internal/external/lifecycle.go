@@ -65,6 +65,9 @@ type Options struct {
 	Identified bool
 	// LostAdvice says what users can do when the resource is lost.
 	LostAdvice string
+	// CloudFor returns the name of the Cloud of an object that has no resource or claim
+	// on one. Nil for the one that the Ref of its Record names.
+	CloudFor func(ctx context.Context, o client.Object) (string, error)
 	// Alone reports whether no other manager reconciles objects at the moment. Nil
 	// means that another one may.
 	Alone func() bool
@@ -149,6 +152,14 @@ func (l *Lifecycle[T, R, S]) CloudOf(ctx context.Context, obj T) (string, error)
 	record := l.kind.Record(obj)
 	if recorded := RecordedCloud(obj, record.ID, record.Cloud, l.Options.Finalizer); recorded != "" {
 		return recorded, nil
+	}
+	return l.wanted(ctx, obj, record)
+}
+
+// wanted returns the name of the Cloud that an object is to use.
+func (l *Lifecycle[T, R, S]) wanted(ctx context.Context, obj T, record Record) (string, error) {
+	if l.CloudFor != nil {
+		return l.CloudFor(ctx, obj)
 	}
 	return tenancy.CloudFor(ctx, l.Client, obj.GetNamespace(), record.Ref)
 }

@@ -22,7 +22,7 @@ func (l *Lifecycle[T, R, S]) Observe(ctx context.Context, obj T) (S, error) {
 	obs, record := l.observation(), l.kind.Record(obj)
 	o := obs.External()
 	o.Now, o.How = l.Clock(), pcapi.CreatedReason
-	wanted, err := tenancy.CloudFor(ctx, l.Client, obj.GetNamespace(), record.Ref)
+	wanted, err := l.wanted(ctx, obj, record)
 	if err != nil {
 		return obs, controller.AwaitNamespace(err)
 	}

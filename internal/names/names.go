@@ -24,6 +24,18 @@ func Bounded(limit int, text string) string {
 	return Cut(limit-hashed-1, text) + "-" + hex.EncodeToString(sum[:])[:hashed]
 }
 
+// owner is the number of hex digits that prove which object owns a name.
+const owner = 12
+
+// Owned returns a name in the cloud of at most limit bytes for the object of a cluster
+// with this namespace, name and UID. It ends in "-" and twelve hex digits of a hash of
+// cluster and UID, so that the name proves which object owns what has it. limit must be
+// at least 14.
+func Owned(limit int, cluster, namespace, name, uid string) string {
+	sum := sha256.Sum256([]byte(cluster + "/" + uid))
+	return Cut(limit-owner-1, namespace+"-"+name) + "-" + hex.EncodeToString(sum[:])[:owner]
+}
+
 // Cut returns the longest prefix of text that has at most limit bytes and ends in
 // a letter or a digit, with its combining marks.
 func Cut(limit int, text string) string {

@@ -84,7 +84,7 @@ func (c *collector) becameReady(kind, cloud string, after time.Duration) {
 
 // expectCloud makes the histograms of a Cloud, so that the first objects on it count in rates.
 func (c *collector) expectCloud(cloud string) {
-	for _, kind := range []string{"VM", "VmGroup", "Network", "GPUInfo", "Cloud"} {
+	for _, kind := range []string{"VM", "VmGroup", "Network", "VMSnapshot", "GPUInfo", "Cloud"} {
 		c.toReady.WithLabelValues(kind, cloud)
 	}
 }

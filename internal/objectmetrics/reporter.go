@@ -49,7 +49,7 @@ func (r *reporter) NeedLeaderElection() bool { return true }
 
 // Start implements manager.Runnable.
 func (r *reporter) Start(ctx context.Context) error {
-	for _, kind := range []conditioned{&pcapi.VM{}, &pcapi.VmGroup{}, &pcapi.Network{}, &pcapi.GPUInfo{}, &pcapi.Cloud{}} {
+	for _, kind := range []conditioned{&pcapi.VM{}, &pcapi.VmGroup{}, &pcapi.Network{}, &pcapi.VMSnapshot{}, &pcapi.GPUInfo{}, &pcapi.Cloud{}} {
 		informer, err := r.cache.GetInformer(ctx, kind)
 		if err != nil {
 			return fmt.Errorf("watch %T for metrics: %w", kind, err)

@@ -73,6 +73,9 @@ func stateOf(o conditioned) state {
 	case *pcapi.Network:
 		s.kind, s.cloud = "Network", cmp.Or(o.Status.Cloud, nameOf(o.Spec.CloudRef))
 		s.fresh = o.Status.NetworkID == ""
+	case *pcapi.VMSnapshot:
+		s.kind, s.cloud = "VMSnapshot", o.Status.Cloud
+		s.fresh = o.Status.SnapshotID == ""
 	case *pcapi.GPUInfo:
 		s.kind, s.cloud = "GPUInfo", nameOf(o.Spec.CloudRef)
 	case *pcapi.Cloud:

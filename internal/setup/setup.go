@@ -33,6 +33,7 @@ import (
 	networkcontroller "github.com/privatecloud/operator/internal/controller/network"
 	vmcontroller "github.com/privatecloud/operator/internal/controller/vm"
 	vmgroupcontroller "github.com/privatecloud/operator/internal/controller/vmgroup"
+	vmsnapshotcontroller "github.com/privatecloud/operator/internal/controller/vmsnapshot"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/objectmetrics"
 	"github.com/privatecloud/operator/internal/tenancy"
@@ -120,6 +121,9 @@ func Controllers(ctx context.Context, mgr manager.Manager, opts Options) error {
 	if err := networkcontroller.SetupWithManager(ctx, mgr, options); err != nil {
 		return fmt.Errorf("set up the Network controller: %w", err)
 	}
+	if err := vmsnapshotcontroller.SetupWithManager(ctx, mgr, options); err != nil {
+		return fmt.Errorf("set up the VMSnapshot controller: %w", err)
+	}
 	if err := cloudcontroller.SetupWithManager(ctx, mgr, options); err != nil {
 		return fmt.Errorf("set up the Cloud controller: %w", err)
 	}
@@ -157,7 +161,7 @@ func (o Options) alone() func() bool {
 // standby do not start themselves: without workers their queues would only grow.
 func startCaches(ctx context.Context, informers cache.Informers) error {
 	for _, object := range []client.Object{
-		&pcapi.VM{}, &pcapi.VmGroup{}, &pcapi.Network{}, &pcapi.VMClass{}, &pcapi.GPUInfo{}, &pcapi.Cloud{}, &corev1.Node{}, tenancy.NamespaceMetadata(),
+		&pcapi.VM{}, &pcapi.VmGroup{}, &pcapi.Network{}, &pcapi.VMClass{}, &pcapi.VMSnapshot{}, &pcapi.GPUInfo{}, &pcapi.Cloud{}, &corev1.Node{}, tenancy.NamespaceMetadata(),
 	} {
 		if _, err := informers.GetInformer(ctx, object, cache.BlockUntilSynced(false)); err != nil {
 			return fmt.Errorf("start the cache of %T: %w", object, err)

@@ -72,6 +72,9 @@ var notReconciledCases = cases{
 	"Network": inProgressAtFirst("networks", func(_ *T, f *fixture) *pcapi.Network {
 		return testkit.Network(f.namespace, "net", func(n *pcapi.Network) { n.Spec.CloudRef = f.reference() })
 	}, "attachedVMs"),
+	"VMSnapshot": inProgressAtFirst("vmsnapshots", func(_ *T, f *fixture) *pcapi.VMSnapshot {
+		return &pcapi.VMSnapshot{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "snap"}, Spec: pcapi.VMSnapshotSpec{VMName: "web"}}
+	}),
 	"GPUInfo": inProgressAtFirst("gpuinfos", func(_ *T, f *fixture) *pcapi.GPUInfo { return f.gpuInfo("job", 10) },
 		"nodeCPUUsage", "nodeMemoryUsage", "availableAcceleratorTime"),
 

@@ -114,9 +114,10 @@ func TestDeletionProtectionPolicy(t *testing.T) {
 	vm, group := f.readyVM("web", protectedVM), f.createGroup("group", 0)
 	network, gpu := f.createNetwork("net"), &pcapi.GPUInfo{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "gpu"}, Spec: pcapi.GPUInfoSpec{DesAccTime: 1}}
 	setUp.Expect(env.Client.Create(t.Context(), gpu)).To(Succeed())
+	snap := f.createSnapshot()
 	setUp.Eventually(func() error { return env.Client.Delete(t.Context(), vm, client.DryRunAll) }).Should(MatchError(ContainSubstring("deletion protection is on")), "the policy is in effect")
 
-	for kind, object := range map[string]client.Object{"VM": vm, "VmGroup": group, "Network": network, "GPUInfo": gpu, "Cloud": f.object} {
+	for kind, object := range map[string]client.Object{"VM": vm, "VmGroup": group, "Network": network, "VMSnapshot": snap, "GPUInfo": gpu, "Cloud": f.object} {
 		protect(setUp, object)
 		output, err := env.Kubectl(t.Context(), "", "delete", kind+".samplecontroller.k8s.io", object.GetName(), "--namespace", f.namespace)
 		setUp.Expect(err).To(HaveOccurred())

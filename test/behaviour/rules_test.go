@@ -29,6 +29,8 @@ const (
 	aVMsID    = `{vmId: v1, cloud: home}`
 	aNetwork  = `{cidr: 10.0.0.0/24, gateway: 10.0.0.1, cloudRef: {name: home}}`
 	aNetsID   = `{networkId: n1, cloud: home, attachedVMs: 0}`
+	aSnapsID  = `{snapshotId: s1, vmId: v1, cloud: home}`
+	theSnap   = " cannot be changed; delete this VMSnapshot and make another"
 	theVM     = " cannot be changed once the VM exists; delete this VM and make another"
 	keyRule   = "must be one line of a public key, as in a file id_ed25519.pub: a type such as ssh-ed25519 or ssh-rsa, the base64 of the key, and optionally a comment; no options and no private key"
 	theNet    = " cannot be changed once the network exists; delete this Network and make another"
@@ -82,6 +84,15 @@ var ruleCases = []ruleCase{
 	{kind: "Network", spec: aNetwork, status: aNetsID, edit: `{"spec":{"cidr":"10.0.0.0/25"}}`, says: "spec.cidr: Forbidden: cidr" + theNet},
 	{kind: "Network", spec: aNetwork, status: aNetsID, edit: `{"spec":{"cloudRef":{"name":"other"}}}`, says: "spec.cloudRef: Forbidden: cloudRef" + theNet},
 	{kind: "Network", spec: aNetwork, status: aNetsID, edit: `{"status":{"networkId":"n2"}}`, says: "status.networkId: Forbidden: status.networkId cannot be changed once it is set"},
+
+	{kind: "VMSnapshot", spec: `{vmName: web, maxAge: 0s}`, says: `spec.maxAge: Invalid value: "0s": maxAge must be at least 1s`},
+	{kind: "VMSnapshot", spec: `{vmName: web, quiesce: {timeout: 2h}}`, says: `spec.quiesce.timeout: Invalid value: "2h": timeout must be from 1s to 1h`},
+	{kind: "VMSnapshot", spec: `{vmName: web}`, edit: `{"spec":{"vmName":"other"}}`, says: "spec.vmName: Forbidden: vmName" + theSnap},
+	{kind: "VMSnapshot", spec: `{vmName: web}`, edit: `{"spec":{"memory":true}}`, says: "spec.memory: Forbidden: memory" + theSnap},
+	{kind: "VMSnapshot", spec: `{vmName: web}`, edit: `{"spec":{"quiesce":{"timeout":"1m"}}}`, says: "spec.quiesce: Forbidden: quiesce" + theSnap},
+	{kind: "VMSnapshot", spec: `{vmName: web}`, edit: `{"spec":{"description":"a"}}`, says: "spec.description: Forbidden: description" + theSnap},
+	{kind: "VMSnapshot", spec: `{vmName: web}`, status: aSnapsID, edit: `{"status":{"snapshotId":"t"}}`, says: "status.snapshotId: Forbidden: status.snapshotId cannot be changed once it is set"},
+	{kind: "VMSnapshot", spec: `{vmName: web}`, status: aSnapsID, edit: `{"status":{"vmId":"v2"}}`, says: "status.vmId: Forbidden: status.vmId cannot be changed once it is set"},
 
 	{kind: "Cloud", spec: `{endpoint: c.example.com}`, says: `spec.endpoint: Invalid value: "c.example.com": endpoint must be a URL such as https://cloud.example.com/api, without user, query or fragment`},
 	{kind: "Cloud", spec: `{endpoint: "https://c.example.com", pollInterval: 2h}`, says: `spec.pollInterval: Invalid value: "2h": pollInterval must lie between 1s and 1h`},

@@ -149,7 +149,7 @@ func TestEveryKindHasAManifestInAPage(t *testing.T) {
 			}
 		}
 	}
-	if diff := cmp.Diff(map[string]bool{"VM": true, "VMClass": true, "VmGroup": true, "Network": true, "GPUInfo": true, "Cloud": true}, found); diff != "" {
+	if diff := cmp.Diff(map[string]bool{"VM": true, "VMClass": true, "VmGroup": true, "Network": true, "VMSnapshot": true, "GPUInfo": true, "Cloud": true}, found); diff != "" {
 		t.Errorf("kinds of which a page shows a manifest (-want +got):\n%s", diff)
 	}
 }

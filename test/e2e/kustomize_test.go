@@ -36,7 +36,7 @@ func drain(ctx context.Context) {
 	printed := outputOf(ctx, "logs", job, "-n", operatorNamespace)
 	Eventually(printed).Should(HaveSuffix("Nothing is left.\n"))
 	kubectl(ctx, "wait", "--for=condition=Complete", job, "-n", operatorNamespace, "--timeout=30s")
-	Expect(kubectl(ctx, "get", "vmgroups,vms,networks.samplecontroller.k8s.io,gpuinfos,clouds", "-A", "-o", "name")).To(BeEmpty())
+	Expect(kubectl(ctx, "get", "vmsnapshots,vmgroups,vms,networks.samplecontroller.k8s.io,gpuinfos,clouds", "-A", "-o", "name")).To(BeEmpty())
 	kubectl(ctx, "delete", "-k", folder)
 }
 

@@ -57,7 +57,7 @@ func removeLeftovers(ctx SpecContext) {
 	GinkgoWriter.Println("removing what an earlier run has left:", remains)
 	kubectl(ctx, append([]string{"delete", "--wait=false", "--ignore-not-found"}, remains...)...)
 	Eventually(ctx, func() []string {
-		for _, kind := range []string{"vmgroups", "vms", "networks.samplecontroller.k8s.io", "clouds"} {
+		for _, kind := range []string{"vmsnapshots", "vmgroups", "vms", "networks.samplecontroller.k8s.io", "clouds"} {
 			list, _ := tryKubectl(ctx, "", "get", kind, "-A", "-o", `jsonpath={range .items[*]}{.metadata.namespace} {.metadata.name}{"\n"}{end}`)
 			for line := range strings.Lines(list) {
 				if namespace, name, ok := strings.Cut(strings.TrimSuffix(line, "\n"), " "); ok {

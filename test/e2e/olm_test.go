@@ -66,7 +66,7 @@ func removeObjects(ctx context.Context) {
 	GinkgoHelper()
 	// Groups first, since they replace deleted members.
 	kubectl(ctx, "delete", "vmgroups.samplecontroller.k8s.io", "--all", "-A", "--cascade=foreground", "--timeout=180s")
-	kubectl(ctx, "delete", "vms.samplecontroller.k8s.io,networks.samplecontroller.k8s.io,gpuinfos.samplecontroller.k8s.io", "--all", "-A", "--timeout=180s")
+	kubectl(ctx, "delete", "vmsnapshots.samplecontroller.k8s.io,vms.samplecontroller.k8s.io,networks.samplecontroller.k8s.io,gpuinfos.samplecontroller.k8s.io", "--all", "-A", "--timeout=180s")
 	kubectl(ctx, "delete", "clouds", "--all", "--timeout=60s")
 }
 

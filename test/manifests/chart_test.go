@@ -378,8 +378,8 @@ func TestCRDsOfTheChartFollowTheirValues(t *testing.T) {
 		count  int
 		policy string
 	}{
-		"default: they are kept":                  {"", 6, "keep"},
-		"keep is false: they go with the release": {"crds.keep=false", 6, ""},
+		"default: they are kept":                  {"", 7, "keep"},
+		"keep is false: they go with the release": {"crds.keep=false", 7, ""},
 		"enabled is false: none":                  {"crds.enabled=false", 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

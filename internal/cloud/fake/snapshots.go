@@ -59,7 +59,7 @@ func (c *Cloud) CreateSnapshot(ctx context.Context, req cloud.CreateSnapshot) (c
 			return made.res, nil
 		}
 		c.snapshots.last++
-		made := cloud.Snapshot{ID: fmt.Sprintf("snap%d", c.snapshots.last), Name: req.Name, Memory: req.Memory, SizeBytes: 1 << 20, CreatedAt: c.clock()}
+		made := cloud.Snapshot{ID: fmt.Sprintf("snap%d", c.snapshots.last), Name: req.Name, SizeBytes: 1 << 20, CreatedAt: c.clock()}
 		c.snapshots.of[req.ServerID] = append(c.snapshots.of[req.ServerID], made)
 		c.snapshots.byKeys.put(req.IdempotencyKey, req, made.ID, made)
 		return made, nil

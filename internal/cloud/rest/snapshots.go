@@ -124,8 +124,6 @@ func decodeSnapshots(call *call, got *answer, in *stream, into *ignored) ([]clou
 func (r *reader) snapshot(data []byte) (s cloud.Snapshot, err error) {
 	s.ID, s.Name, err = r.named(data, func(field, value []byte) {
 		switch string(field) {
-		case "memory":
-			s.Memory = string(value) == "true"
 		case "sizeBytes":
 			size, err := strconv.ParseInt(string(value), 10, 64)
 			if (err != nil || size < 0) && !isNull(value) {

@@ -42,6 +42,7 @@
 //	folders.go      folders of groups
 //	update.go       size, labels, power
 //	delete.go       deletion of VMs that carry the mark
+//	snapshots.go    snapshots of VMs
 //	operations.go   what became of a change
 //	tasks.go        reads tasks
 //	hosts.go        hosts and their graphics devices

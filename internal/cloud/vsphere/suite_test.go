@@ -12,7 +12,7 @@ import (
 var all = cloud.NewCapabilities(
 	cloud.Idempotency, cloud.Labels, cloud.UniqueNames, cloud.FolderNames, cloud.BulkStatus, cloud.Power, cloud.PowerAtCreate,
 	cloud.Resize, cloud.Folders, cloud.Hosts, cloud.Sessions, cloud.Sizing, cloud.Operations, cloud.NetworkAttach,
-	cloud.Events, cloud.WithUserData, cloud.Addresses,
+	cloud.Events, cloud.WithUserData, cloud.Addresses, cloud.Snapshots,
 )
 
 func TestClientPassesTheSuite(t *testing.T) {
@@ -22,7 +22,8 @@ func TestClientPassesTheSuite(t *testing.T) {
 		v.UsePlainCollectors()
 		methods := map[cloudtest.Op][]string{
 			cloudtest.OpCreateServer: {"CloneVM_Task"}, cloudtest.OpDeleteServer: {"Destroy_Task"},
-			cloudtest.OpUpdateServer: {"ReconfigVM_Task", "PowerOffVM_Task", "PowerOnVM_Task"},
+			cloudtest.OpCreateSnapshot: {"CreateSnapshotEx_Task"},
+			cloudtest.OpUpdateServer:   {"ReconfigVM_Task", "PowerOffVM_Task", "PowerOnVM_Task"},
 		}
 		return cloudtest.Fixture{
 			Client: v.client(t), Has: all, Prohibited: strings.Repeat("x", 81), Codes: true, Filters: true,

@@ -50,7 +50,7 @@ const (
 
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=clouds,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=clouds/status,verbs=patch
-// +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=vms;networks,verbs=list;watch
+// +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=vms;networks;vmsnapshots,verbs=list;watch
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=vms,verbs=get
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 

@@ -172,6 +172,7 @@ func newWorld(t testing.TB, c *pcapi.Cloud, f *cloudfake.Cloud, objects ...clien
 	}
 	w.client = fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(objects, c)...).WithStatusSubresource(&pcapi.Cloud{}).
 		WithIndex(&pcapi.VM{}, tenancy.CloudIndex, func(o client.Object) []string { return []string{o.(*pcapi.VM).Spec.CloudRef.Name} }).
+		WithIndex(&pcapi.VMSnapshot{}, tenancy.CloudIndex, func(o client.Object) []string { return []string{o.(*pcapi.VMSnapshot).Status.Cloud} }).
 		WithIndex(&pcapi.Network{}, tenancy.CloudIndex, func(o client.Object) []string { return []string{o.(*pcapi.Network).Spec.CloudRef.Name} }).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/tenancy"
@@ -43,10 +44,17 @@ func (k *kind) observeUsers(ctx context.Context, c *pcapi.Cloud, obs *observatio
 		return fmt.Errorf("list Networks of Cloud %q: %w", c.Name, err)
 	}
 	vms, nets := k.keeping(ctx, c, all, networks.Items)
-	obs.users = len(vms) + len(nets)
+	snapshots, err := k.keptBySnapshots(ctx, c)
+	if err != nil {
+		return err
+	}
+	obs.users = len(vms) + len(nets) + len(snapshots)
 	m, now := k.memoryOf(c), k.Clock()
 	if m.used.count == 0 || now.Sub(m.usedAt) >= recheck {
 		m.used, m.usedAt = usage{count: obs.users, text: named("VMs", vms) + "; " + named("Networks", nets)}, now
+		if len(snapshots) > 0 {
+			m.used.text += "; " + named("VMSnapshots", snapshots)
+		}
 	}
 	obs.shown = m.used
 	return nil
@@ -83,6 +91,22 @@ func (k *kind) keeping(ctx context.Context, c *pcapi.Cloud, vms []pcapi.VM, netw
 		}
 	}
 	return keptBy, keptByNetworks
+}
+
+// keptBySnapshots returns the VMSnapshots that keep a deleted Cloud: those that may have a
+// snapshot on it.
+func (k *kind) keptBySnapshots(ctx context.Context, c *pcapi.Cloud) ([]types.NamespacedName, error) {
+	var list pcapi.VMSnapshotList
+	if err := k.client.List(ctx, &list, usersOf(c)...); err != nil {
+		return nil, fmt.Errorf("list VMSnapshots of Cloud %q: %w", c.Name, err)
+	}
+	var keptBy []types.NamespacedName
+	for i := range list.Items {
+		if controllerutil.ContainsFinalizer(&list.Items[i], pcapi.VMSnapshotFinalizer) {
+			keptBy = append(keptBy, client.ObjectKeyFromObject(&list.Items[i]))
+		}
+	}
+	return keptBy, nil
 }
 
 // named counts objects of one kind, and names the first of the first namespaces, such

@@ -2,8 +2,6 @@ package network
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"slices"
 
@@ -18,12 +16,8 @@ import (
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
-const (
-	// maxName bounds a network's name in the cloud, in bytes.
-	maxName = 63
-	// hashLength is the number of hex digits that prove which object owns a network.
-	hashLength = 12
-)
+// maxName bounds a network's name in the cloud, in bytes.
+const maxName = 63
 
 func (k *kind) Record(net *pcapi.Network) external.Record {
 	record := external.Record{
@@ -41,8 +35,7 @@ func (k *kind) Record(net *pcapi.Network) external.Record {
 // nameInCloud returns a name that ends in a hash of the object's UID and the
 // cluster: networks have no labels, so the name proves which object owns a network.
 func (k *kind) nameInCloud(net *pcapi.Network) string {
-	sum := sha256.Sum256([]byte(k.cluster + "/" + string(net.UID)))
-	return names.Cut(maxName-hashLength-1, net.Namespace+"-"+net.Name) + "-" + hex.EncodeToString(sum[:])[:hashLength]
+	return names.Owned(maxName, k.cluster, net.Namespace, net.Name, string(net.UID))
 }
 
 func (k *kind) Identify(n cloud.Network) external.Identity {

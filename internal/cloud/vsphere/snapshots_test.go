@@ -1,0 +1,73 @@
+package vsphere_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+// snapshotted returns a vCenter, a client of it and a server.
+func snapshotted(t *testing.T) (*vcenter, cloud.Snapshotter, string) {
+	t.Helper()
+	v := newVCenter(t)
+	c := v.client(t)
+	result, err := c.CreateServer(t.Context(), cloud.CreateServer{Name: "web"})
+	if err != nil {
+		t.Fatalf("CreateServer: %v", err)
+	}
+	for {
+		operation, err := c.GetOperation(t.Context(), result.Operation)
+		if err != nil || operation.Err != nil {
+			t.Fatalf("GetOperation: %+v, %v", operation, err)
+		}
+		if operation.Done {
+			return v, c, operation.ServerID
+		}
+	}
+}
+
+func TestSnapshotThatTakesLongIsFoundByItsName(t *testing.T) {
+	t.Parallel()
+	v, c, server := snapshotted(t)
+	release := v.Front.HoldTasks()
+	req := cloud.CreateSnapshot{ServerID: server, Name: "ns-snap-0123456789ab", Memory: true, Quiesce: time.Second}
+	short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if _, err := c.CreateSnapshot(short, req); !cloud.Uncertain(err) {
+		t.Errorf("CreateSnapshot while the task runs: %v, want an error with Uncertain set", err)
+	}
+	release()
+	made, err := c.CreateSnapshot(t.Context(), req)
+	if err != nil {
+		t.Fatalf("second CreateSnapshot: %v", err)
+	}
+	found, err := c.ListSnapshots(t.Context(), server)
+	if err != nil || len(found) != 1 || found[0] != made {
+		t.Errorf("ListSnapshots: %+v, %v, want %+v alone", found, err, made)
+	}
+	if sent := v.Front.Sent("CreateSnapshotEx_Task"); sent != 1 {
+		t.Errorf("%d snapshots were requested, want one", sent)
+	}
+}
+
+func TestLostAnswerToDeletionOfSnapshotIsSentOnce(t *testing.T) {
+	t.Parallel()
+	v, c, server := snapshotted(t)
+	made, err := c.CreateSnapshot(t.Context(), cloud.CreateSnapshot{ServerID: server, Name: "snap"})
+	if err != nil {
+		t.Fatalf("CreateSnapshot: %v", err)
+	}
+	restore := v.Front.Lose("RemoveSnapshot_Task")
+	if err := c.DeleteSnapshot(t.Context(), server, made.ID); !cloud.Uncertain(err) {
+		t.Errorf("DeleteSnapshot: %v, want an error with Uncertain set", err)
+	}
+	restore()
+	if sent := v.Front.Sent("RemoveSnapshot_Task"); sent != 1 {
+		t.Errorf("%d deletions were sent, want one", sent)
+	}
+	if err := c.DeleteSnapshot(t.Context(), server, made.ID); !cloud.Is(err, cloud.NotFound) {
+		t.Errorf("second DeleteSnapshot: %v, want NotFound", err)
+	}
+}

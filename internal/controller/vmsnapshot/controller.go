@@ -1,0 +1,157 @@
+// Package vmsnapshot reconciles VMSnapshot objects with the snapshots of the servers
+// of a private cloud.
+//
+//	controller.go  setup, and which events enqueue a VMSnapshot
+//	resource.go    the snapshots of the cloud, for internal/external
+//	plan.go        what is to be done about a snapshot (pure), and its steps
+//	status.go      the status (pure)
+package vmsnapshot
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/controller"
+	"github.com/privatecloud/operator/internal/external"
+	"github.com/privatecloud/operator/internal/inventory"
+	"github.com/privatecloud/operator/internal/reconciler"
+	"github.com/privatecloud/operator/internal/tenancy"
+)
+
+const (
+	// workers is how many VMSnapshots of one namespace are reconciled at a time on one Cloud.
+	workers = 4
+	// vmIndex is the cache index of VMSnapshots by the name of their VM.
+	vmIndex = "vm"
+	// kindName is the name of the kind, by which the inventory refers to its objects.
+	kindName = "VMSnapshot"
+)
+
+// +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=vmsnapshots,verbs=get;list;watch;patch;delete
+// +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=vmsnapshots/status,verbs=patch
+// +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=vms,verbs=get;list;watch
+// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+
+// observation is what one reconcile knows.
+type observation struct {
+	external.Observation[cloud.Snapshot]
+
+	// name is the name of the snapshot in the cloud, which proves that it is this
+	// object's.
+	name string
+	// server is the id of the server that the status records; empty for none.
+	server string
+	// vmID and vmCloud are the server of the VM and its Cloud, as the VM's status records
+	// them. notReady is why no snapshot of the VM can be created; nil if one can.
+	vmID, vmCloud string
+	notReady      error
+}
+
+type (
+	plan      = reconciler.Plan[*pcapi.VMSnapshot, *observation]
+	lifecycle = external.Lifecycle[*pcapi.VMSnapshot, cloud.Snapshot, *observation]
+)
+
+// kind is the VMSnapshot kind for internal/external.
+type kind struct {
+	external.Defaults[*pcapi.VMSnapshot, cloud.Snapshot, *observation]
+	*lifecycle
+
+	cluster string
+}
+
+func newKind(c client.Client, opts controller.Options) *kind {
+	k := &kind{cluster: opts.Cluster}
+	k.lifecycle = external.New(k, func() *pcapi.VMSnapshot { return &pcapi.VMSnapshot{} }, func() *observation { return &observation{} }, external.Options{
+		Client: c, Live: opts.Live, Leading: opts.Leading, Tracer: opts.Tracer, Alone: opts.Alone, Scope: opts.Scope, Directory: opts.Directory, Clock: opts.Clock,
+		Kind: kindName, Noun: "snapshot", Finalizer: pcapi.VMSnapshotFinalizer, Ref: kindName, OnDemand: true, Identified: true,
+		Needs: []cloud.Capability{cloud.Snapshots}, CloudFor: k.cloudFor,
+		LostAdvice: "snapshots go with their VM; delete this VMSnapshot",
+	})
+	return k
+}
+
+// SetupWithManager sets up the VMSnapshot controller with the Manager.
+func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts controller.Options) error {
+	indexer := mgr.GetFieldIndexer()
+	err := tenancy.IndexByCloud(ctx, indexer, &pcapi.VMSnapshot{}, func(o client.Object) []string {
+		return []string{o.(*pcapi.VMSnapshot).Status.Cloud}
+	})
+	if err != nil {
+		return err
+	}
+	if err := indexer.IndexField(ctx, &pcapi.VMSnapshot{}, vmIndex, indexByVM); err != nil {
+		return fmt.Errorf("index VMSnapshots by VM: %w", err)
+	}
+	k, find := newKind(mgr.GetClient(), opts), tenancy.NewFinder(mgr.GetCache(), &pcapi.VMSnapshotList{})
+	engine := k.Reconciler(mgr.GetEventRecorder("private-cloud-operator"))
+	changed := controller.InScope(ctx, opts.Scope, mgr.GetClient(), k.CloudOf, reconciler.ChangedByUser(pcapi.VMSnapshotFinalizer, pcapi.ClaimedCloudAnnotation))
+	return tenancy.Watch(ctrl.NewControllerManagedBy(mgr).Named("vmsnapshot"), opts.Scope, find.ByNamespace, find.ByCloud).
+		For(&pcapi.VMSnapshot{}, builder.WithPredicates(changed)).
+		Watches(&pcapi.VMSnapshot{}, engine.Forget(k.ForgetDeleted)).
+		Watches(&pcapi.VM{}, handler.EnqueueRequestsFromMapFunc(snapshotsOf(mgr.GetCache())), builder.WithPredicates(serverChanged)).
+		WatchesRawSource(source.Func(enqueueReferred(opts.Directory))).
+		WithOptions(k.ControllerOptions(workers)).
+		Complete(engine)
+}
+
+func indexByVM(o client.Object) []string { return []string{o.(*pcapi.VMSnapshot).Spec.VMName} }
+
+// serverChanged selects the events after which a VM has a server, has none or has another
+// one, or after which its server may be changed.
+var serverChanged = predicate.Funcs{
+	CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList },
+	UpdateFunc: func(e event.UpdateEvent) bool {
+		before, after := e.ObjectOld.(*pcapi.VM), e.ObjectNew.(*pcapi.VM)
+		return before.Status.VMID != after.Status.VMID || before.Spec.ManagementPolicy != after.Spec.ManagementPolicy || isReady(before) != isReady(after)
+	},
+	GenericFunc: func(event.GenericEvent) bool { return false },
+}
+
+func isReady(vm *pcapi.VM) bool {
+	return meta.IsStatusConditionTrue(vm.Status.Conditions, pcapi.ReadyCondition)
+}
+
+// snapshotsOf returns requests for the VMSnapshots of a VM.
+func snapshotsOf(reader client.Reader) handler.MapFunc {
+	return func(ctx context.Context, vm client.Object) []reconcile.Request {
+		var list pcapi.VMSnapshotList
+		err := reader.List(ctx, &list, client.InNamespace(vm.GetNamespace()), client.MatchingFields{vmIndex: vm.GetName()}, client.UnsafeDisableDeepCopy)
+		if err != nil {
+			ctrl.LoggerFrom(ctx).Error(err, "VMSnapshots of a VM cannot be listed", "vm", client.ObjectKeyFromObject(vm))
+			return nil
+		}
+		requests := make([]reconcile.Request, 0, len(list.Items))
+		for i := range list.Items {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
+		}
+		return requests
+	}
+}
+
+// enqueueReferred enqueues the VMSnapshots that wait for something of a cloud.
+func enqueueReferred(directory *inventory.Directory) func(context.Context, workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+	return func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		directory.Subscribe(func(event inventory.Event) {
+			for _, ref := range event.Refs {
+				if ref.Kind == kindName {
+					q.Add(reconcile.Request{NamespacedName: client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}})
+				}
+			}
+		})
+		return nil
+	}
+}

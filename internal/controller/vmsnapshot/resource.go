@@ -1,0 +1,182 @@
+package vmsnapshot
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/external"
+	"github.com/privatecloud/operator/internal/names"
+	"github.com/privatecloud/operator/internal/reconciler"
+	"github.com/privatecloud/operator/internal/tenancy"
+)
+
+// maxName bounds a snapshot's name in the cloud, in bytes.
+const maxName = 63
+
+// Record describes a VMSnapshot. Its name in the cloud proves which object owns a
+// snapshot, because snapshots have no labels.
+func (k *kind) Record(snap *pcapi.VMSnapshot) external.Record {
+	record := external.Record{
+		Name: names.Owned(maxName, k.cluster, snap.Namespace, snap.Name, string(snap.UID)),
+		ID:   snap.Status.SnapshotID, Cloud: snap.Status.Cloud, ObservedGeneration: snap.Status.ObservedGeneration,
+	}
+	if snap.Status.CreatedTime != nil {
+		record.Since = snap.Status.CreatedTime.Time
+	}
+	return record
+}
+
+// Identify describes a snapshot, which has no states.
+func (k *kind) Identify(s cloud.Snapshot) external.Identity {
+	return external.Identity{ID: s.ID, State: cloud.StateActive}
+}
+
+// cloudFor returns the Cloud of the VM or, as long as there is no VM, the default one.
+func (k *kind) cloudFor(ctx context.Context, o client.Object) (string, error) {
+	snap := o.(*pcapi.VMSnapshot)
+	if snap.Status.Cloud != "" {
+		return snap.Status.Cloud, nil
+	}
+	vm, err := k.vm(ctx, snap)
+	if err != nil || vm == nil {
+		vm = &pcapi.VM{}
+	}
+	if recorded := external.RecordedCloud(vm, vm.Status.VMID, vm.Status.Cloud, pcapi.VMFinalizer); recorded != "" || err != nil {
+		return recorded, err
+	}
+	return tenancy.CloudFor(ctx, k.Client, snap.Namespace, vm.Spec.CloudRef)
+}
+
+// vm returns the VM of a VMSnapshot, which is shared with the cache; nil if there is none.
+func (k *kind) vm(ctx context.Context, snap *pcapi.VMSnapshot) (*pcapi.VM, error) {
+	var vm pcapi.VM
+	err := k.Client.Get(ctx, client.ObjectKey{Namespace: snap.Namespace, Name: snap.Spec.VMName}, &vm, client.UnsafeDisableDeepCopy)
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read VM %q: %w", snap.Spec.VMName, err)
+	}
+	return &vm, nil
+}
+
+// Relate observes the VM.
+func (k *kind) Relate(ctx context.Context, snap *pcapi.VMSnapshot, obs *observation) error {
+	obs.name, obs.server = k.Record(snap).Name, snap.Status.VMID
+	vm, err := k.vm(ctx, snap)
+	if err != nil {
+		return err
+	}
+	if vm != nil {
+		obs.vmID, obs.vmCloud = vm.Status.VMID, vm.Status.Cloud
+	}
+	obs.notReady = notReady(snap, vm, obs)
+	return nil
+}
+
+// Look searches the snapshots of the server. A server that is gone has none.
+func (k *kind) Look(ctx context.Context, snap *pcapi.VMSnapshot, obs *observation, id string) error {
+	obs.server = snap.Status.VMID
+	var found []cloud.Snapshot
+	if obs.server != "" {
+		var err error
+		if found, err = k.list(ctx, obs); err != nil && !cloud.Is(err, cloud.NotFound) {
+			return err
+		}
+	}
+	obs.Looked, obs.Owned, obs.Proof = !k.Clock().Before(obs.Horizon), true, external.OwnerProof
+	name := k.Record(snap).Name
+	for _, s := range found {
+		switch {
+		case s.ID == id:
+			obs.Resource = &s
+		case !cloud.AlikeNames(s.Name, name): // another object's, or nobody's
+		case id != "":
+			obs.Duplicates = append(obs.Duplicates, s)
+		default:
+			obs.Candidates = append(obs.Candidates, s)
+		}
+	}
+	return nil
+}
+
+func (k *kind) list(ctx context.Context, obs *observation) ([]cloud.Snapshot, error) {
+	c, err := snapshotter(obs)
+	if err != nil {
+		return nil, err
+	}
+	return c.ListSnapshots(ctx, obs.server)
+}
+
+// Get returns a snapshot of the server. A complete listing without it says that it does
+// not exist.
+func (k *kind) Get(ctx context.Context, obs *observation, id string) (cloud.Snapshot, error) {
+	found, err := k.list(ctx, obs)
+	if err != nil {
+		return cloud.Snapshot{}, err
+	}
+	for _, s := range found {
+		if s.ID == id {
+			return s, nil
+		}
+	}
+	return cloud.Snapshot{}, &cloud.Error{Kind: cloud.NotFound, Op: fmt.Sprintf("get snapshot %q", id), Detail: "the server has no such snapshot"}
+}
+
+// Create fails if the answer is about a snapshot of another name: it may belong to
+// another request.
+func (k *kind) Create(ctx context.Context, snap *pcapi.VMSnapshot, obs *observation) (external.Result[cloud.Snapshot], error) {
+	none := external.Result[cloud.Snapshot]{}
+	c, err := snapshotter(obs)
+	if err != nil {
+		return none, err
+	}
+	name := k.Record(snap).Name
+	req := cloud.CreateSnapshot{ServerID: snap.Status.VMID, Name: name, Description: snap.Spec.Description, IdempotencyKey: string(snap.UID)}
+	if snap.Spec.Memory != nil {
+		req.Memory = *snap.Spec.Memory
+	}
+	if snap.Spec.Quiesce != nil {
+		req.Quiesce = snap.Spec.Quiesce.Timeout.Duration
+	}
+	made, err := c.CreateSnapshot(ctx, req)
+	if err == nil && !cloud.AlikeNames(made.Name, name) {
+		return none, &cloud.Error{
+			Kind: cloud.Unreadable, Op: fmt.Sprintf("create snapshot %q", name), Detail: "the answer is about a snapshot of another name", Uncertain: true,
+		}
+	}
+	return external.Result[cloud.Snapshot]{Resource: made}, err
+}
+
+// Delete deletes a snapshot. One goes with its server, too.
+func (k *kind) Delete(ctx context.Context, snap *pcapi.VMSnapshot, obs *observation, s cloud.Snapshot) (external.Removal, error) {
+	c, err := snapshotter(obs)
+	if err != nil {
+		return external.Removal{}, err
+	}
+	return external.Removal{Gone: true}, c.DeleteSnapshot(ctx, snap.Status.VMID, s.ID)
+}
+
+// Remember keeps the answer for this reconcile: the next one asks the cloud again.
+func (k *kind) Remember(_ *pcapi.VMSnapshot, obs *observation, s cloud.Snapshot, _ bool) {
+	obs.Resource, obs.Owned = &s, true
+}
+
+// snapshotter returns the client for the snapshots of a cloud.
+func snapshotter(obs *observation) (cloud.Snapshotter, error) {
+	c, ok := obs.View.Client.(cloud.Snapshotter)
+	if !ok {
+		return nil, &cloud.Error{Kind: cloud.Unsupported, Op: "use snapshots", Detail: "this kind of cloud has none"}
+	}
+	return c, nil
+}
+
+// recordVM stores which server the snapshot is of, before the create is sent.
+func (k *kind) recordVM(ctx context.Context, snap *pcapi.VMSnapshot, obs *observation) error {
+	return reconciler.WriteStatus(ctx, k.Client, snap, func() { snap.Status.VMID, snap.Status.Cloud = obs.vmID, obs.vmCloud })
+}
