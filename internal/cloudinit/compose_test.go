@@ -133,6 +133,9 @@ func TestWithoutQuotesRemovesPartsOfUserData(t *testing.T) {
 			if got := WithoutQuotes(test.text, data); got != test.want {
 				t.Errorf("%q, want %q", got, test.want)
 			}
+			if got := WithoutQuotes(test.text, Compose(data, keys), data); got != test.want {
+				t.Errorf("sent with keys: %q, want %q", got, test.want)
+			}
 		})
 	}
 }

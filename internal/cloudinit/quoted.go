@@ -12,24 +12,26 @@ const (
 	removed = "…"
 )
 
-// WithoutQuotes returns text without its parts of 8 bytes or more that are parts of the
-// user data or of its base64. A cloud that refuses user data may quote it.
-func WithoutQuotes(text string, data []byte) string {
-	if len(text) < window || len(data) < window {
+// WithoutQuotes returns text without its parts of 8 bytes or more that are parts of any of
+// the data or of its base64. A cloud that refuses user data may quote it as it was sent or,
+// since it can unpack a message of several parts, as it was before Compose.
+func WithoutQuotes(text string, data ...[]byte) string {
+	if len(text) < window {
 		return text
 	}
-	encoded := []byte(base64.StdEncoding.EncodeToString(data))
 	// Of each part, the first byte in text: a text is short, and the data is not.
 	starts := map[string][]int{}
 	for i := 0; i+window <= len(text); i++ {
 		starts[text[i:i+window]] = append(starts[text[i:i+window]], i)
 	}
 	quoted := make([]bool, len(text))
-	for _, form := range [][]byte{data, encoded} {
-		for i := 0; i+window <= len(form); i++ {
-			for _, start := range starts[string(form[i:i+window])] {
-				for j := range window {
-					quoted[start+j] = true
+	for _, plain := range data {
+		for _, form := range [][]byte{plain, base64.StdEncoding.AppendEncode(nil, plain)} {
+			for i := 0; i+window <= len(form); i++ {
+				for _, start := range starts[string(form[i:i+window])] {
+					for j := range window {
+						quoted[start+j] = true
+					}
 				}
 			}
 		}

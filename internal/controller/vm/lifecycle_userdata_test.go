@@ -202,27 +202,34 @@ func TestCloudWithoutUserDataRefusesBootstrap(t *testing.T) {
 	h.wantCondition(pcapi.StalledCondition, "True Unsupported", "this cloud cannot set bootstrap")
 }
 
-// A cloud that refuses the user data may quote it.
+// A cloud that refuses the user data may quote it. With keys, the document that is sent
+// has it in base64 only, and the cloud may have unpacked it.
 func TestRefusalThatQuotesUserDataShowsNothingOfIt(t *testing.T) {
+	withBoth := func(vm *pcapi.VM) {
+		withUserData(vm)
+		vm.Spec.Bootstrap.CloudInit.SSHAuthorizedKeys = []pcapi.SSHAuthorizedKey{"ssh-ed25519 AAAA ann"}
+	}
 	for name, refusal := range map[string]*cloud.Error{
 		"in its reason":             {Kind: cloud.Rejected, Op: "create server", Detail: "line 2: password: hunter2-hunter2: unexpected"},
 		"in the error that it has":  {Kind: cloud.Rejected, Op: "create server", Err: fmt.Errorf("got %q", bootData)},
 		"in base64, if it is away":  {Kind: cloud.Unavailable, Op: "create server", Detail: "I2Nsb3VkLWNvbmZpZwpwYXNzd29yZDogaHVudGVyMi1odW50ZXIyCg=="},
 		"in what cannot be decoded": {Kind: cloud.Failed, Op: "create server", Detail: "hunter2-hunter2"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			h := newHarness(t, everything, vmWith(withUserData), bootSecret())
-			h.cloud.Fail(cloudfake.CreateServer, refusal, false)
-			h.mustReconcile()
-			for _, c := range h.vm().Status.Conditions {
-				if strings.Contains(c.Message, "hunter2") || strings.Contains(c.Message, "aHVudGVy") {
-					t.Errorf("condition %s: %s", c.Type, c.Message)
+		for with, bootstrap := range map[string]func(*pcapi.VM){"": withUserData, ", with keys": withBoth} {
+			t.Run(name+with, func(t *testing.T) {
+				h := newHarness(t, everything, vmWith(bootstrap), bootSecret())
+				h.cloud.Fail(cloudfake.CreateServer, refusal, false)
+				h.mustReconcile()
+				for _, c := range h.vm().Status.Conditions {
+					if strings.Contains(c.Message, "hunter2") || strings.Contains(c.Message, "aHVudGVy") {
+						t.Errorf("condition %s: %s", c.Type, c.Message)
+					}
 				}
-			}
-			h.wantCondition(pcapi.ReadyCondition, "False "+map[cloud.Kind]string{
-				cloud.Rejected: pcapi.RejectedReason, cloud.Unavailable: pcapi.CloudUnavailableReason, cloud.Failed: pcapi.OperationFailedReason,
-			}[refusal.Kind], "create server")
-		})
+				h.wantCondition(pcapi.ReadyCondition, "False "+map[cloud.Kind]string{
+					cloud.Rejected: pcapi.RejectedReason, cloud.Unavailable: pcapi.CloudUnavailableReason, cloud.Failed: pcapi.OperationFailedReason,
+				}[refusal.Kind], "create server")
+			})
+		}
 	}
 }
 

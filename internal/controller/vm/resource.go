@@ -203,7 +203,7 @@ func (k *kind) Create(ctx context.Context, vm *pcapi.VM, obs *observation) (exte
 	before := obs.Inventory.View().Snapshot
 	req := k.request(vm, obs)
 	result, err := obs.View.Client.CreateServer(ctx, req)
-	err = withoutUserData(err, req.UserData)
+	err = withoutUserData(err, req.UserData, obs.userData)
 	if err == nil && result.Operation != "" && result.Server.ID == "" {
 		return external.Result[cloud.Server]{Operation: result.Operation}, nil
 	}

@@ -57,16 +57,17 @@ func (k *kind) readUserData(ctx context.Context, vm *pcapi.VM, obs *observation)
 	return nil
 }
 
-// withoutUserData returns the error of a create without what it quotes of the user data.
-func withoutUserData(err error, data cloud.UserData) error {
+// withoutUserData returns the error of a create without what it quotes of the user data:
+// as it was sent, and as the Secret has it.
+func withoutUserData(err error, sent, secret cloud.UserData) error {
 	e, ok := errors.AsType[*cloud.Error](err)
-	if !ok || len(data) == 0 {
+	if !ok || len(sent) == 0 {
 		return err
 	}
 	quoted := *e
-	quoted.Detail = cloudinit.WithoutQuotes(e.Detail, data)
+	quoted.Detail = cloudinit.WithoutQuotes(e.Detail, sent, secret)
 	if e.Detail == "" && e.Err != nil {
-		quoted.Detail = cloudinit.WithoutQuotes(e.Err.Error(), data)
+		quoted.Detail = cloudinit.WithoutQuotes(e.Err.Error(), sent, secret)
 	}
 	return &quoted
 }
