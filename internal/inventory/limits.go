@@ -15,7 +15,7 @@ const (
 	maxBytes = 32 << 20
 	// serverCost is the memory of a server beside its texts, in bytes, with its places
 	// in the indexes, and ownerCost that of its owner labels.
-	serverCost, ownerCost = 208, 72
+	serverCost, ownerCost = 224, 72
 	// textCost is the memory of a text beside its bytes, sharedCost that of a text in
 	// intake.shared.
 	textCost, sharedCost = 8, 64
@@ -132,6 +132,9 @@ func (in *intake) keep(s *cloud.Server) *listed {
 	in.own(read.name)
 	if read.folder != "" {
 		in.own(read.folder) // a client shares those of a page
+	}
+	if read.interfaces != "" {
+		in.own(string(read.interfaces))
 	}
 	read.host = in.share(read.host)
 	if by != (owner{}) {

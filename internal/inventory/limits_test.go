@@ -63,6 +63,9 @@ func TestListFailsOnAListingThatIsTooLarge(t *testing.T) {
 			inventory.UIDLabel: uuid(i), inventory.ClusterLabel: uuid(0), inventory.NamespaceLabel: "team", inventory.NameLabel: s.Name,
 		}
 	}
+	address := func(i int) cloud.Interfaces {
+		return cloud.Interfaces(fmt.Sprintf("fa:16:3e:%02x:%02x:%02x,10.%d.%d.%d", i>>16, i>>8&255, i&255, i>>16, i>>8&255, i&255))
+	}
 	tests := []struct {
 		name    string
 		servers int
@@ -87,6 +90,13 @@ func TestListFailsOnAListingThatIsTooLarge(t *testing.T) {
 		}), most: 35_000, says: "32 MiB"},
 		{name: "long names: refused", servers: 100_000, server: with(func(_ int, s *cloud.Server) { s.Name += kilobyte }), most: 35_000, says: "32 MiB"},
 		{name: "long hosts: refused", servers: 100_000, server: with(func(_ int, s *cloud.Server) { s.Host = s.ID + kilobyte }), most: 35_000, says: "32 MiB"},
+		{name: "long lists of addresses: refused", servers: 100_000, server: with(func(_ int, s *cloud.Server) {
+			s.Interfaces = cloud.Interfaces(s.ID + kilobyte)
+		}), most: 35_000, says: "32 MiB"},
+		{name: "70,000 servers with owner labels and an address: accepted", servers: 70_000, server: with(func(i int, s *cloud.Server) {
+			mine(i, s)
+			s.Interfaces = address(i)
+		})},
 		{name: "long templates, which are not kept: accepted", servers: 20_000, server: with(func(_ int, s *cloud.Server) { s.Template = s.ID + kilobyte })},
 	}
 	for _, tc := range tests {
@@ -200,9 +210,18 @@ func TestListingTakesNoMoreMemoryThanIsCounted(t *testing.T) {
 			},
 		}
 	}
+	reachable := func(i int) cloud.Server {
+		s := full(i)
+		s.Interfaces, _ = cloud.NewInterfaces([]cloud.Interface{{
+			MAC:       fmt.Sprintf("fa:16:3e:%02x:%02x:%02x", i>>16, i>>8&255, i&255),
+			Addresses: []string{fmt.Sprintf("10.%d.%d.%d", i>>16, i>>8&255, i&255)},
+		}})
+		return s
+	}
 	for name, from := range map[string]generated{
-		"100,000 servers with a name":    {servers: 100_000, server: minimal},
-		"75,000 servers with all fields": {servers: 75_000, server: full},
+		"100,000 servers with a name":                      {servers: 100_000, server: minimal},
+		"75,000 servers with all fields but addresses":     {servers: 75_000, server: full},
+		"70,000 servers with all fields and one interface": {servers: 70_000, server: reachable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			before := heap()

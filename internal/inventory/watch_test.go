@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -500,8 +499,13 @@ func TestApplyFails(t *testing.T) {
 	for n := range cap(many) {
 		many = append(many, server(fmt.Sprint(n)))
 	}
-	wide := func(n int) cloud.Server {
-		return server(fmt.Sprint(n), func(s *cloud.Server) { s.Folder = strings.Repeat("f", 1<<20) })
+	// wide returns changes of 40 servers that have a mebibyte each.
+	wide := func(set func(s *cloud.Server, text string)) cloud.Change {
+		var change cloud.Change
+		for n := range 40 {
+			change.Servers = append(change.Servers, server(fmt.Sprint(n), func(s *cloud.Server) { set(s, mebibyte) }))
+		}
+		return change
 	}
 	for name, test := range map[string]struct {
 		with   func(w *watched)
@@ -512,12 +516,8 @@ func TestApplyFails(t *testing.T) {
 		"the Cloud is gone":              {with: func(w *watched) { w.dir.Remove("home") }, kind: cloud.Unavailable},
 		"too many servers in changes":    {change: cloud.Change{Servers: many}, kind: cloud.Unreadable},
 		"too many servers in a full set": {change: cloud.Change{AsOf: dawn, Complete: true, Servers: many}, kind: cloud.Unreadable},
-		"too much memory": {change: cloud.Change{Servers: func() (all []cloud.Server) {
-			for n := range 40 {
-				all = append(all, wide(n))
-			}
-			return all
-		}()}, kind: cloud.Unreadable},
+		"too much memory":                {change: wide(func(s *cloud.Server, text string) { s.Folder = text }), kind: cloud.Unreadable},
+		"too much memory of addresses":   {change: wide(func(s *cloud.Server, text string) { s.Interfaces = cloud.Interfaces(text) }), kind: cloud.Unreadable},
 		"too many servers gone in changes": {change: cloud.Change{Gone: func() (all []string) {
 			for n := range 110_000 {
 				all = append(all, fmt.Sprint("g", n))
