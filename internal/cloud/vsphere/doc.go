@@ -26,6 +26,7 @@
 //	names.go        names of hosts and folders that are remembered
 //	refs.go         ids of VMs that are remembered
 //	interfaces.go   network interfaces as the guests report them
+//	volume.go       how many objects an answer may have
 //	properties.go   reads properties, and makes servers of VMs
 //	mark.go         the owner's mark, ids and names
 //

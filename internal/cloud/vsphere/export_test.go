@@ -12,3 +12,6 @@ func (c *Client) SetPolling(wait, grace time.Duration) {
 
 // SetTaskAge changes how old what is known of a task may be.
 func (c *Client) SetTaskAge(age time.Duration) { c.taskAge = age }
+
+// SetMaxBody changes the bound of an answer, in bytes.
+func (c *Client) SetMaxBody(n int64) { c.session.volume.maxBody = n }

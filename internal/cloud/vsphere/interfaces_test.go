@@ -1,6 +1,7 @@
 package vsphere_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -55,4 +56,51 @@ func TestInterfacesAreInTheOrderOfTheDevices(t *testing.T) {
 			t.Errorf("%s: %v, interfaces (-want +got):\n%s", name, err, diff)
 		}
 	}
+}
+
+// A guest says how much the vCenter answers about its VM. A page with a few VMs that report
+// thousands of addresses is too large, and must not stay so.
+func TestGuestsWithManyAddressesDoNotMakeAListingUnreadable(t *testing.T) {
+	const vms = 4
+	v := newVCenter(t)
+	c := v.client(t)
+	c.SetMaxBody(64 << 10)
+	many := types.GuestNicInfo{MacAddress: "00:0c:29:00:00:01", DeviceConfigId: 4000}
+	for n := range 1000 {
+		many.IpAddress = append(many.IpAddress, fmt.Sprintf("fd00::%x", n))
+	}
+	for n := range vms {
+		name := fmt.Sprint("web-", n)
+		create(t, c, cloud.CreateServer{Name: name})
+		v.Change(v.VM(name).Self, types.PropertyChange{Name: "guest.net", Val: []types.GuestNicInfo{many}})
+	}
+	list := func() (all []cloud.Server, err error) {
+		for marker := ""; ; {
+			page, err := c.ListServers(t.Context(), cloud.ListServers{Marker: marker})
+			if err != nil {
+				return nil, err
+			}
+			if all = append(all, page.Servers...); page.Next == "" {
+				return all, nil
+			}
+			marker = page.Next
+		}
+	}
+	if _, err := list(); !cloud.Is(err, cloud.Unreadable) {
+		t.Fatalf("the first listing: %v, want Unreadable: the test needs larger answers", err)
+	}
+	var all []cloud.Server
+	var err error
+	for range 6 {
+		if all, err = list(); err == nil {
+			break
+		}
+	}
+	if err != nil || len(all) != vms {
+		t.Fatalf("a later listing: %d VMs, %v; want %d", len(all), err, vms)
+	}
+	if got := len(all[0].Interfaces.List()[0].Addresses); got != cloud.MaxAddresses {
+		t.Errorf("%d addresses, want %d", got, cloud.MaxAddresses)
+	}
+	watchServers(t, c)
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // maxLimit bounds the servers of a page. It is how many a page has where the caller does
-// not say: about three megabytes.
+// not say: about three megabytes, and one or two more for each interface that the guests report.
 const maxLimit = 1000
 
 // ListServers lists the VMs below the root with one request a page. The marker has the

@@ -24,6 +24,7 @@ type session struct {
 	login       *transport.Login
 	soap        *soap.Client
 	jar         *jar
+	volume      volume
 
 	mu sync.Mutex
 	// vim is nil until the vCenter has been asked for its managed objects.
@@ -195,8 +196,11 @@ func (s *session) sendAs(ctx context.Context, call transport.Call, req, res soap
 	body.SetZero() // a fault of an earlier answer would stay
 	call.Route = routeOf(req)
 	call.CloudWide, _ = ctx.Value(cloudWideKey{}).(bool)
+	call.MaxBody = s.volume.maxBody
+	most := s.volume.ask(req)
 	ctx, sent := transport.TraceSent(transport.WithCall(ctx, call))
 	err := s.exchange(ctx, req, res)
+	s.volume.learn(req, most, err)
 	switch {
 	case err == nil:
 		return nil
