@@ -233,6 +233,44 @@ func TestRefusalThatQuotesUserDataShowsNothingOfIt(t *testing.T) {
 	}
 }
 
+// A cloud that answers with operations says only later why the create failed, maybe to
+// another process than the one that sent it.
+func TestFailedOperationThatQuotesUserDataShowsNothingOfIt(t *testing.T) {
+	quoting := &cloud.Error{Kind: cloud.Rejected, Op: "operation", Detail: "unexpected password: hunter2-hunter2 in line 2"}
+	for name, test := range map[string]struct {
+		before func(*harness) error
+		says   string
+	}{
+		"the Secret is there":     {func(*harness) error { return nil }, "unexpected … in line 2"},
+		"another process sent it": {func(h *harness) error { h.start(); h.connect(); return nil }, "unexpected … in line 2"},
+		"the Secret was removed":  {func(h *harness) error { return h.client.Delete(t.Context(), bootSecret()) }, "may quote the user data: look in the cloud"},
+		"the Secret has no label": {func(h *harness) error {
+			return h.client.Update(t.Context(), bootSecret(func(s *corev1.Secret) { s.Labels = nil }))
+		}, "may quote the user data: look in the cloud"},
+		"the Secret cannot be read": {func(h *harness) error { h.kind.Live = &live{Reader: h.client, err: errReset}; return nil }, "may quote the user data: look in the cloud"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, operating, vmWith(withUserData), bootSecret())
+			h.cloud.SetOperating(true)
+			h.mustReconcile()
+			h.advance(2 * time.Second)
+			h.mustReconcile()
+			h.wantOperation(pcapi.VMOperationCreate, 2*time.Second)
+			h.cloud.FailOperations(quoting)
+			if err := test.before(h); err != nil {
+				t.Fatal(err)
+			}
+			h.mustReconcile()
+			h.wantCondition(pcapi.ReadyCondition, "False "+pcapi.RejectedReason, test.says)
+			for _, c := range h.vm().Status.Conditions {
+				if strings.Contains(c.Message, "hunter2") {
+					t.Errorf("condition %s: %s", c.Type, c.Message)
+				}
+			}
+		})
+	}
+}
+
 func TestUserDataIsPrintedAsItsSize(t *testing.T) {
 	obs := observation{userData: cloud.UserData(bootData)}
 	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x"} {

@@ -26,6 +26,7 @@ func (k *kind) Relate(ctx context.Context, vm *pcapi.VM, obs *observation) error
 	}
 	alive := vm.DeletionTimestamp.IsZero()
 	k.observeRefusal(vm, obs)
+	k.observeQuotes(ctx, vm, obs)
 	if err := k.observeImport(ctx, vm, obs); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/cloudinit"
+	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
@@ -57,6 +58,25 @@ func (k *kind) readUserData(ctx context.Context, vm *pcapi.VM, obs *observation)
 	return nil
 }
 
+// observeQuotes removes from the reason why the operation of a create failed what it quotes
+// of the user data. This process may not have sent the create, so the Secret is read again.
+// If that fails, nothing says what is a quote, and the reason is left out.
+func (k *kind) observeQuotes(ctx context.Context, vm *pcapi.VM, obs *observation) {
+	ref := secretOf(vm)
+	if obs.Fault == nil || obs.FaultOf != external.OperationCreate || ref == nil {
+		return
+	}
+	fault := *obs.Fault
+	var secret corev1.Secret
+	err := k.Live.Get(ctx, client.ObjectKey{Namespace: vm.Namespace, Name: ref.Name}, &secret)
+	if data := secret.Data[ref.Key]; err == nil && secret.Labels[pcapi.UserDataLabel] == "true" && len(data) > 0 {
+		obs.Fault = quoteless(fault, cloudinit.Compose(data, vm.Spec.Bootstrap.CloudInit.SSHAuthorizedKeys), data)
+		return
+	}
+	fault.Detail, fault.Err = "the cloud gives a reason, which may quote the user data: look in the cloud", nil
+	obs.Fault = &fault
+}
+
 // withoutUserData returns the error of a create without what it quotes of the user data:
 // as it was sent, and as the Secret has it.
 func withoutUserData(err error, sent, secret cloud.UserData) error {
@@ -64,10 +84,13 @@ func withoutUserData(err error, sent, secret cloud.UserData) error {
 	if !ok || len(sent) == 0 {
 		return err
 	}
-	quoted := *e
-	quoted.Detail = cloudinit.WithoutQuotes(e.Detail, sent, secret)
+	return quoteless(*e, sent, secret)
+}
+
+func quoteless(e cloud.Error, data ...[]byte) *cloud.Error {
 	if e.Detail == "" && e.Err != nil {
-		quoted.Detail = cloudinit.WithoutQuotes(e.Err.Error(), sent, secret)
+		e.Detail = e.Err.Error()
 	}
-	return &quoted
+	e.Detail = cloudinit.WithoutQuotes(e.Detail, data...)
+	return &e
 }
