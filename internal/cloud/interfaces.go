@@ -29,22 +29,22 @@ type Interface struct {
 type Interfaces string
 
 // NewInterfaces returns the interfaces in the canonical form of their addresses, and whether
-// that is all: what is no address and what is beyond the limits is left out. Addresses that
-// are valid on one link or host only are left out, too, because nobody else can use them, and
-// so are interfaces of which nothing is left.
-func NewInterfaces(list []Interface) (interfaces Interfaces, complete bool) {
+// all that was read are addresses: what is none is left out. What is beyond the limits is left
+// out, too, and so are addresses that are valid on one link or host only, because nobody else
+// can use them, and interfaces of which nothing is left.
+func NewInterfaces(list []Interface) (interfaces Interfaces, valid bool) {
 	var text strings.Builder
-	complete = true
+	valid = true
 	kept := 0
 	for _, i := range list {
 		mac, known := canonicalMAC(i.MAC)
 		addresses, all := canonicalAddresses(i.Addresses)
-		complete = complete && known && all
+		valid = valid && known && all
 		switch {
 		case mac == "" && len(addresses) == 0:
 			continue
 		case kept == MaxInterfaces:
-			return Interfaces(text.String()), false
+			return Interfaces(text.String()), valid
 		case kept > 0:
 			text.WriteByte(' ')
 		}
@@ -55,7 +55,7 @@ func NewInterfaces(list []Interface) (interfaces Interfaces, complete bool) {
 			text.WriteString(address.String())
 		}
 	}
-	return Interfaces(text.String()), complete
+	return Interfaces(text.String()), valid
 }
 
 // canonicalMAC returns a MAC address with colons and lower-case digits, empty if it is none,
@@ -71,22 +71,22 @@ func canonicalMAC(text string) (string, bool) {
 	return mac.String(), true
 }
 
-func canonicalAddresses(texts []string) (addresses []netip.Addr, complete bool) {
-	complete = true
+func canonicalAddresses(texts []string) (addresses []netip.Addr, valid bool) {
+	valid = true
 	for _, text := range texts {
 		address, err := netip.ParseAddr(text)
 		address = address.Unmap().WithZone("")
 		switch {
 		case err != nil:
-			complete = false
+			valid = false
 		case !address.IsGlobalUnicast(), slices.Contains(addresses, address):
 		case len(addresses) == MaxAddresses:
-			return addresses, false
+			return addresses, valid
 		default:
 			addresses = append(addresses, address)
 		}
 	}
-	return addresses, complete
+	return addresses, valid
 }
 
 // List returns each interface.

@@ -19,7 +19,7 @@ func TestInterfacesKeepUsableAddressesInCanonicalForm(t *testing.T) {
 	for name, c := range map[string]struct {
 		of, want []cloud.Interface
 		text     cloud.Interfaces
-		partial  bool
+		invalid  bool
 	}{
 		"none": {},
 		"two interfaces": {
@@ -39,23 +39,23 @@ func TestInterfacesKeepUsableAddressesInCanonicalForm(t *testing.T) {
 			of:      []cloud.Interface{{MAC: "x", Addresses: []string{"", "10.0.0.5/24", "web-1", "10.0.0.6 10.0.0.7", "10.0.0.8,10.0.0.9"}}, {Addresses: []string{"fd00::5"}}},
 			want:    []cloud.Interface{{Addresses: []string{"fd00::5"}}},
 			text:    ",fd00::5",
-			partial: true,
+			invalid: true,
 		},
 		"more addresses than are kept": {
-			of: []cloud.Interface{{Addresses: many}}, want: []cloud.Interface{{Addresses: many[:cloud.MaxAddresses]}}, partial: true,
+			of: []cloud.Interface{{Addresses: many}}, want: []cloud.Interface{{Addresses: many[:cloud.MaxAddresses]}},
 		},
-		"more interfaces than are kept": {of: interfaces, want: interfaces[:cloud.MaxInterfaces], partial: true},
+		"more interfaces than are kept": {of: interfaces, want: interfaces[:cloud.MaxInterfaces]},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, complete := cloud.NewInterfaces(c.of)
+			got, valid := cloud.NewInterfaces(c.of)
 			if c.text != "" && got != c.text {
 				t.Errorf("text %q, want %q", got, c.text)
 			}
 			if diff := cmp.Diff(c.want, got.List()); diff != "" {
 				t.Errorf("interfaces (-want +got):\n%s", diff)
 			}
-			if complete == c.partial {
-				t.Errorf("complete: %t, want %t", complete, !c.partial)
+			if valid == c.invalid {
+				t.Errorf("valid: %t, want %t", valid, !c.invalid)
 			}
 		})
 	}

@@ -1,10 +1,6 @@
 package rest
 
-import (
-	"fmt"
-
-	"github.com/privatecloud/operator/internal/cloud"
-)
+import "github.com/privatecloud/operator/internal/cloud"
 
 // interfaces reads the network interfaces of a server.
 func (r *reader) interfaces(value []byte) cloud.Interfaces {
@@ -15,9 +11,9 @@ func (r *reader) interfaces(value []byte) cloud.Interfaces {
 	if !values(value, func(value []byte) { list = append(list, networkInterface(value)) }) {
 		r.ignored.add("interfaces", "not an array")
 	}
-	interfaces, complete := cloud.NewInterfaces(list)
-	if !complete {
-		r.ignored.add("interfaces", fmt.Sprintf("what is no address, or beyond %d interfaces or %d addresses of one", cloud.MaxInterfaces, cloud.MaxAddresses))
+	interfaces, valid := cloud.NewInterfaces(list)
+	if !valid {
+		r.ignored.add("interfaces", "a text that is no address")
 	}
 	return interfaces
 }

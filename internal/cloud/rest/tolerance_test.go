@@ -16,6 +16,11 @@ import (
 func TestServerIsReadWithoutWhatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("é", 254)
+	hosts := make([]string, 10_000)
+	for n := range hosts {
+		hosts[n] = fmt.Sprintf("10.0.%d.%d", n>>8, n&255)
+	}
+	hosts = hosts[1:]
 	for name, test := range map[string]struct {
 		fields string
 		// change makes the expected server of one that has only an id and a name.
@@ -59,7 +64,13 @@ func TestServerIsReadWithoutWhatCannotBeRead(t *testing.T) {
 		"interfaces that are an object: ignored": {fields: `"interfaces":{"addresses":["10.0.0.5"]}`, ignored: []string{"interfaces: not an array"}},
 		"interfaces with what is no address: without it": {
 			fields: `"interfaces":["eth0",{"macAddress":5,"addresses":[6,"10.0.0.5/24","10.0.0.6"]},{"addresses":"10.0.0.7"}]`,
-			change: func(s *cloud.Server) { s.Interfaces = ",10.0.0.6" }, ignored: []string{"interfaces: what is no address, or beyond 16 interfaces or 16 addresses of one"},
+			change: func(s *cloud.Server) { s.Interfaces = ",10.0.0.6" }, ignored: []string{"interfaces: a text that is no address"},
+		},
+		"more addresses than are read: as many as are": {
+			fields: `"interfaces":[{"addresses":["` + strings.Join(hosts, `","`) + `"]}]`,
+			change: func(s *cloud.Server) {
+				s.Interfaces = cloud.Interfaces("," + strings.Join(hosts[:cloud.MaxAddresses], ","))
+			},
 		},
 		"nulls: absent":                    {fields: `"host":null,"cpu":null,"state":null,"labels":{"a":null},"networkId":null,"createdAt":null,"cpuUtilization":null,"interfaces":null`},
 		"an escaped name of a field: read": {fields: `"h\u006fst":"h"`, change: func(s *cloud.Server) { s.Host = "h" }},
