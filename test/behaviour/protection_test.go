@@ -107,7 +107,7 @@ func TestDeletionProtectionPolicy(t *testing.T) {
 	policy := filepath.Join(root, "config", "components", "deletion-protection", "policy.yaml")
 	kubectl(setUp, "", "apply", "-f", policy)
 	t.Cleanup(func() {
-		_, err := env.Kubectl(context.WithoutCancel(t.Context()), "", "delete", "-f", policy)
+		_, err := env.Kubectl(context.WithoutCancel(t.Context()), "", "delete", "--ignore-not-found", "-f", policy)
 		setUp.Expect(err).NotTo(HaveOccurred())
 	})
 	f := newFixture(setUp, mockcloud.Options{})
@@ -126,4 +126,8 @@ func TestDeletionProtectionPolicy(t *testing.T) {
 		unprotect(setUp, object)
 		setUp.Expect(env.Client.Delete(t.Context(), object, client.DryRunAll)).To(Succeed(), kind)
 	}
+	kubectl(setUp, "", "delete", "-f", policy)
+	protect(setUp, vm)
+	setUp.Eventually(func() error { return env.Client.Delete(t.Context(), vm, client.DryRunAll) }).Should(Succeed(), "the policy is not in effect for the tests after this one")
+	unprotect(setUp, vm)
 }
