@@ -117,6 +117,9 @@ func TestDeletionProtectionPolicy(t *testing.T) {
 	snap := f.createSnapshot()
 	setUp.Eventually(func() error { return env.Client.Delete(t.Context(), vm, client.DryRunAll) }).Should(MatchError(ContainSubstring("deletion protection is on")), "the policy is in effect")
 
+	all := env.Client.DeleteAllOf(t.Context(), &pcapi.VM{}, client.InNamespace(f.namespace))
+	setUp.Expect(all).To(MatchError(ContainSubstring("deletion protection is on")), "what the end of a namespace sends is refused, too")
+	setUp.Expect(get(setUp, vm).GetDeletionTimestamp()).To(BeNil())
 	for kind, object := range map[string]client.Object{"VM": vm, "VmGroup": group, "Network": network, "VMSnapshot": snap, "GPUInfo": gpu, "Cloud": f.object} {
 		protect(setUp, object)
 		output, err := env.Kubectl(t.Context(), "", "delete", kind+".samplecontroller.k8s.io", object.GetName(), "--namespace", f.namespace)
