@@ -8,11 +8,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"unicode/utf8"
 )
 
 // isMessage matches user data that is a MIME message: it begins with one of the headers
 // by which cloud-init recognizes one.
 var isMessage = regexp.MustCompile(`(?i)^\s*(mime-version|content-type):`)
+
+// unprintable matches characters that JSON has as they are and YAML does not.
+var unprintable = regexp.MustCompile(`[\x{7f}-\x{9f}\x{feff}\x{fffe}\x{ffff}]`)
 
 // lineLength is the length of the lines of base64 in a part.
 const lineLength = 76
@@ -41,12 +45,18 @@ func Compose[K ~string](data []byte, keys []K) []byte {
 	return out.Bytes()
 }
 
-// cloudConfig returns a cloud-config with the keys. A JSON list is a YAML list.
+// cloudConfig returns a cloud-config with the keys. A JSON list is a YAML list if what YAML
+// does not allow as it is, such as a control character in the comment of a key, is escaped:
+// else cloud-init reads nothing of the document.
 func cloudConfig[K ~string](settings string, keys []K) []byte {
 	list, err := json.Marshal(keys)
 	if err != nil {
 		panic(fmt.Sprintf("cloudinit: encoding strings: %v", err))
 	}
+	list = unprintable.ReplaceAllFunc(list, func(char []byte) []byte {
+		r, _ := utf8.DecodeRune(char)
+		return fmt.Appendf(nil, `\u%04x`, r)
+	})
 	return fmt.Appendf(nil, "#cloud-config\n%sssh_authorized_keys: %s\n", settings, list)
 }
 

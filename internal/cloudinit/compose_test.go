@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-var keys = []string{"ssh-ed25519 AAAA ann@example.com", `ssh-rsa BBBB "quoted" # and: more`}
+var keys = []string{"ssh-ed25519 AAAA ann@example.com", `ssh-rsa BBBB "quoted" # and: more`, "ssh-rsa CCCC \u0080\u0085\ufeff\uffff \u2028 ü 😀"}
 
 const (
 	script  = "#!/bin/sh\necho grüße\r\n"
