@@ -15,7 +15,7 @@ import (
 func (s entity) interfaces() cloud.Interfaces {
 	reported, _ := s.props[guestNetPath].(types.ArrayOfGuestNicInfo)
 	nics := slices.DeleteFunc(slices.Clone(reported.GuestNicInfo), func(nic types.GuestNicInfo) bool { return nic.DeviceConfigId <= 0 })
-	slices.SortFunc(nics, func(a, b types.GuestNicInfo) int { return cmp.Compare(a.DeviceConfigId, b.DeviceConfigId) })
+	slices.SortStableFunc(nics, func(a, b types.GuestNicInfo) int { return cmp.Compare(a.DeviceConfigId, b.DeviceConfigId) })
 	list := make([]cloud.Interface, len(nics))
 	for n, nic := range nics {
 		list[n] = cloud.Interface{MAC: nic.MacAddress, Addresses: nic.IpAddress}

@@ -30,6 +30,16 @@ func TestInterfacesAreInTheOrderOfTheDevices(t *testing.T) {
 	v := newVCenter(t)
 	c := v.client(t)
 	server := create(t, c, cloud.CreateServer{Name: "web"})
+	var vlans []types.GuestNicInfo
+	var list []cloud.Interface
+	for n := range 40 {
+		device, address := 4000+n%2, fmt.Sprintf("10.0.%d.5", n)
+		vlans = append(vlans, types.GuestNicInfo{DeviceConfigId: int32(device), IpAddress: []string{address}})
+		if device == 4000 {
+			list = append(list, cloud.Interface{Addresses: []string{address}})
+		}
+	}
+	inOrder, _ := cloud.NewInterfaces(list)
 	for name, test := range map[string]struct {
 		reported []types.GuestNicInfo
 		want     cloud.Interfaces
@@ -42,6 +52,7 @@ func TestInterfacesAreInTheOrderOfTheDevices(t *testing.T) {
 			},
 			want: "00:0c:29:00:00:01,10.0.0.5,fd00::5 00:0c:29:00:00:02,10.0.1.5",
 		},
+		"a device with many interfaces, such as VLANs: in the order of the guest": {reported: vlans, want: inOrder},
 		"interfaces of containers": {
 			reported: []types.GuestNicInfo{
 				{MacAddress: "02:42:00:00:00:01", DeviceConfigId: -1, IpAddress: []string{"172.17.0.1"}},
