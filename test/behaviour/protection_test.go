@@ -114,13 +114,13 @@ func TestDeletionProtectionPolicy(t *testing.T) {
 	vm, group := f.readyVM("web", protectedVM), f.createGroup("group", 0)
 	network, gpu := f.createNetwork("net"), &pcapi.GPUInfo{ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: "gpu"}, Spec: pcapi.GPUInfoSpec{DesAccTime: 1}}
 	setUp.Expect(env.Client.Create(t.Context(), gpu)).To(Succeed())
-	snap := f.createSnapshot()
+	snap, class := f.createSnapshot(), f.createClass("small", 1, 1)
 	setUp.Eventually(func() error { return env.Client.Delete(t.Context(), vm, client.DryRunAll) }).Should(MatchError(ContainSubstring("deletion protection is on")), "the policy is in effect")
 
 	all := env.Client.DeleteAllOf(t.Context(), &pcapi.VM{}, client.InNamespace(f.namespace))
 	setUp.Expect(all).To(MatchError(ContainSubstring("deletion protection is on")), "what the end of a namespace sends is refused, too")
 	setUp.Expect(get(setUp, vm).GetDeletionTimestamp()).To(BeNil())
-	for kind, object := range map[string]client.Object{"VM": vm, "VmGroup": group, "Network": network, "VMSnapshot": snap, "GPUInfo": gpu, "Cloud": f.object} {
+	for kind, object := range map[string]client.Object{"VM": vm, "VmGroup": group, "Network": network, "VMSnapshot": snap, "VMClass": class, "GPUInfo": gpu, "Cloud": f.object} {
 		protect(setUp, object)
 		output, err := env.Kubectl(t.Context(), "", "delete", kind+".samplecontroller.k8s.io", object.GetName(), "--namespace", f.namespace)
 		setUp.Expect(err).To(HaveOccurred())
