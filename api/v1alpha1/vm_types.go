@@ -1,6 +1,7 @@
 package v1alpha1
 
 import (
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -203,6 +204,17 @@ type VMOperation struct {
 	Since metav1.Time `json:"since"`
 }
 
+// VMHardwareStatus is what the cloud reports of the size of a VM.
+type VMHardwareStatus struct {
+	// cpu is the number of cores. Absent if the cloud does not report it.
+	// +kubebuilder:validation:Minimum=1
+	// +optional
+	CPU int32 `json:"cpu,omitempty"`
+	// memory is the memory, in whole MiB. Absent if the cloud does not report it.
+	// +optional
+	Memory *resource.Quantity `json:"memory,omitempty"`
+}
+
 // VMStatus is the last observed state of a VM.
 type VMStatus struct {
 	// vmId is the cloud's id of this VM. Set once and never changed.
@@ -234,6 +246,12 @@ type VMStatus struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Host string `json:"host,omitempty"`
+
+	// hardware is the size of the VM, as the cloud reports it. Absent if the cloud
+	// reports none.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Hardware"
+	// +optional
+	Hardware *VMHardwareStatus `json:"hardware,omitempty"`
 
 	// network has the addresses of the VM, as the cloud or the guest reports them. Absent
 	// if the cloud reports none.
@@ -303,8 +321,8 @@ type VMStatus struct {
 // +kubebuilder:printcolumn:name="Host",type=string,priority=1,JSONPath=`.status.host`
 // +kubebuilder:printcolumn:name="IP",type=string,priority=1,JSONPath=`.status.network.primaryIP4`
 // +kubebuilder:printcolumn:name="Class",type=string,priority=1,JSONPath=`.spec.className`
-// +kubebuilder:printcolumn:name="CPU",type=integer,priority=1,JSONPath=`.spec.cpu`
-// +kubebuilder:printcolumn:name="Memory",type=integer,priority=1,JSONPath=`.spec.memory`
+// +kubebuilder:printcolumn:name="CPU",type=integer,priority=1,JSONPath=`.status.hardware.cpu`
+// +kubebuilder:printcolumn:name="Memory",type=string,priority=1,JSONPath=`.status.hardware.memory`
 // +kubebuilder:printcolumn:name="Deleting",type=date,priority=1,JSONPath=`.metadata.deletionTimestamp`
 // +kubebuilder:selectablefield:JSONPath=`.status.state`
 // +kubebuilder:selectablefield:JSONPath=`.status.cloud`

@@ -2,6 +2,7 @@ package behaviour_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -36,6 +37,8 @@ func (f *fixture) className(name string) string { return name + "-" + f.object.N
 func (f *fixture) haveSize(vm *pcapi.VM, cpu, memory int) {
 	f.t.Helper()
 	f.t.Eventually(f.serverOf(vm)).Should(SatisfyAll(HaveField("CPU", cpu), HaveField("Memory", memory)))
+	f.t.Eventually(latest(vm)).Should(HaveField("Status.Hardware", HaveValue(SatisfyAll(
+		HaveField("CPU", BeEquivalentTo(cpu)), HaveField("Memory.String()", fmt.Sprintf("%dGi", memory))))))
 }
 
 func TestVMClass(t *testing.T) {

@@ -2,9 +2,12 @@ package vm
 
 import (
 	"fmt"
+	"math"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
@@ -19,7 +22,7 @@ func (k *kind) Report(vm *pcapi.VM, obs *observation, outcome error) reconciler.
 		reportServer(vm, obs, *server)
 	}
 	if obs.Gone {
-		vm.Status.CPUUtilization, vm.Status.Host, vm.Status.Network = nil, "", nil
+		hideServer(vm)
 	}
 	if vm.Status.VMID == "" && obs.Claimed == "" && !obs.ClaimProved { // else the finalizer may be stored, too
 		k.RecordClaim(vm, "", "")
@@ -57,10 +60,11 @@ func reportServer(vm *pcapi.VM, obs *observation, server cloud.Server) {
 		vm.Status.CreatedTime = new(metav1.NewTime(obs.Now))
 	}
 	if ofAnother(vm, obs, server) {
-		vm.Status.CPUUtilization, vm.Status.Host, vm.Status.Network = nil, "", nil
+		hideServer(vm)
 		return
 	}
 	vm.Status.Host, vm.Status.Network = server.Host, networkStatus(server.Interfaces)
+	vm.Status.Hardware = hardwareStatus(server, vm.Status.Hardware)
 	switch {
 	case server.State != cloud.StateActive, obs.utilizationUnknown:
 		vm.Status.CPUUtilization = nil // it does nothing that an autoscaler could count, or nobody knows
@@ -72,6 +76,31 @@ func reportServer(vm *pcapi.VM, obs *observation, server cloud.Server) {
 	if last == nil || abs(now-*last) >= int32(max(1, obs.View.Settings.UtilizationStep)) { //nolint:gosec // 1-100
 		vm.Status.CPUUtilization = &now
 	}
+}
+
+// hideServer removes from the status what the cloud reports of a server.
+func hideServer(vm *pcapi.VM) {
+	vm.Status.CPUUtilization, vm.Status.Host, vm.Status.Network, vm.Status.Hardware = nil, "", nil, nil
+}
+
+// hardwareStatus returns what the status shows of the size of a server, nil if the cloud
+// reports none. If that is the same as last, it returns last, which compares faster.
+func hardwareStatus(server cloud.Server, last *pcapi.VMHardwareStatus) *pcapi.VMHardwareStatus {
+	cpu := int32(min(server.CPU, math.MaxInt32))                    //nolint:gosec // bounded
+	memory := int64(min(server.MemoryMiB, math.MaxInt64>>20)) << 20 // bytes
+	if cpu == 0 && memory == 0 {
+		return nil
+	}
+	if last != nil {
+		if was := ptr.Deref(last.Memory, resource.Quantity{}); last.CPU == cpu && was.Value() == memory {
+			return last
+		}
+	}
+	status := &pcapi.VMHardwareStatus{CPU: cpu}
+	if memory > 0 {
+		status.Memory = resource.NewQuantity(memory, resource.BinarySI)
+	}
+	return status
 }
 
 // ofAnother reports whether the labels of a recorded server name another object as
