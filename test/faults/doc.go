@@ -13,6 +13,8 @@
 //	invariants.go  what must hold in every run
 //	groups.go      the same for VmGroups
 //	networks.go    the same for Networks
+//	snapshots.go   the same for VMSnapshots
+//	classes.go     VMs with a class and user data
 //	scenario.go    what a user does, in steps, and the kills in between
 //	steps.go       the steps
 //	matrix.go      which scenarios run on which clouds

@@ -79,6 +79,9 @@ func (w *world) reached() error {
 	if contenders > 0 && winners != 1 {
 		return fmt.Errorf("%d of those that createContenders are ready", winners)
 	}
+	if err := w.snapshotReached(); err != nil {
+		return err
+	}
 	return w.networksReached()
 }
 
@@ -130,7 +133,7 @@ func (w *world) violations() []error {
 		wrong = append(wrong, w.duplicates()...)
 	}
 	var violations []error
-	for _, text := range slices.Concat(wrong, w.foreignChanges(), w.serverViolations(), w.groupViolations(), w.networkViolations()) {
+	for _, text := range slices.Concat(wrong, w.foreignChanges(), w.serverViolations(), w.groupViolations(), w.networkViolations(), w.snapshotViolations()) {
 		violations = append(violations, errors.New(text))
 	}
 	return violations
@@ -228,7 +231,7 @@ func (w *world) ownerViolations(name string, goal goal, server mockcloud.Server)
 	case label != "" && label != string(vm.UID):
 		return []string{fmt.Sprintf("server %s has the owner label of another object, %s", name, label)}
 	}
-	return nil
+	return classViolations(vm, server)
 }
 
 // objectOf returns the name of the object whose server has, or had, a name: of

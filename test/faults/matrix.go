@@ -100,6 +100,18 @@ var (
 	networkEditedWhileDown  = scenario{name: "create a network, edited while no manager runs", counts: ofNetworks, act: []step{createNetwork}, crashed: editGateway}
 )
 
+// The scenarios of VMSnapshots.
+var (
+	snapshotDeleted          = scenario{name: "create a snapshot, delete it", counts: ofSnapshots, arrange: []step{create(vm)}, act: []step{createSnapshot, removeSnapshot}}
+	snapshotDeletedWhileDown = scenario{name: "create a snapshot, deleted while no manager runs", counts: ofSnapshots, arrange: []step{create(vm)}, act: []step{createSnapshot}, crashed: removeSnapshot}
+)
+
+// The scenarios of VMs with a class and user data.
+var (
+	configured                  = scenario{name: "create with class and user data, delete", act: []step{createConfigured, remove(vm, gone)}}
+	configuredReplacedWhileDown = scenario{name: "create, class and user data are replaced while no manager runs", act: []step{createConfigured}, crashed: replaceConfiguration}
+)
+
 // In these scenarios the first listing after a start is the only one within the
 // settle time, so that a late server is only listed after the settle time.
 var (
@@ -156,6 +168,7 @@ func matrixCases(p profile, kill func(effect) []phase, scenarios ...scenario) []
 // selection is what runs by default.
 func selection() (all []*matrixCase) {
 	all = append(all, matrixCases(extended, anyEffect, edited, slow, deletedWhileDown, editedWhileDown, imported, orphaned, nameTaken, firstContact)...)
+	all = append(all, matrixCases(extended, anyEffect, snapshotDeleted, configuredReplacedWhileDown)...)
 	all = append(all, matrixCases(extended, anyEffect, groupCreated, groupShrunk, groupRolled, groupDeleted, groupTwoManagers)...)
 	all = append(all, matrixCases(claimed, anyEffect, edited, deletedWhileDown, renamedWhileDown, twoManagers, nameTaken)...)
 	all = append(all, matrixCases(claimedKey, anyEffect, slow, deletedWhileDown, twoManagers)...)
@@ -196,6 +209,9 @@ func everything() (all []*matrixCase) {
 	}
 	for _, p := range []profile{operating, operatingOne} {
 		all = append(all, matrixCases(p, everyPhase, recreated, edited, lateDeletedWhileDown, editedWhileDown, orphaned, twoManagers)...)
+	}
+	for _, p := range []profile{extended, keyless, keyed} {
+		all = append(all, matrixCases(p, everyPhase, snapshotDeleted, snapshotDeletedWhileDown, configured, configuredReplacedWhileDown)...)
 	}
 	for _, p := range []profile{extended, keyless, unmarked, keyed, labelled} {
 		all = append(all, matrixCases(p, everyPhase, networkEdited, networkWithVM, networkDeletedWhileDown, networkEditedWhileDown)...)

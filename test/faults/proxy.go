@@ -24,7 +24,7 @@ const (
 	cloudSide      = "cloud"
 )
 
-// worldLabel is the label of Clouds whose value is the name of their world.
+// worldLabel is the label of Clouds and VMClasses whose value is the name of their world.
 const worldLabel = "world"
 
 // proxy is in front of a server and passes effects through the gate.
@@ -131,8 +131,8 @@ func changes(method string) bool {
 }
 
 // kubernetesProxy returns a proxy of the API server of config, with its credentials.
-// It shows only the objects of one world, those of its namespace and the Clouds with
-// its label, so that the managers of many runs can share an API server.
+// It shows only the objects of one world, those of its namespace and the Clouds and VMClasses
+// with its label, so that the managers of many runs can share an API server.
 func kubernetesProxy(config *rest.Config, g *gate, world string) (*proxy, error) {
 	transport, err := rest.TransportFor(config)
 	if err != nil {
@@ -147,7 +147,7 @@ func kubernetesProxy(config *rest.Config, g *gate, world string) (*proxy, error)
 		kind, ofGroup := strings.CutPrefix(r.URL.Path, group)
 		switch {
 		case r.Method != http.MethodGet || !ofGroup || strings.Contains(kind, "/"):
-		case kind == "clouds":
+		case kind == "clouds", kind == "vmclasses":
 			query := r.URL.Query()
 			query.Set("labelSelector", worldLabel+"="+world)
 			r.URL.RawQuery = query.Encode()

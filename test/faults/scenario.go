@@ -145,7 +145,7 @@ func (s scenario) startManagers(ctx context.Context, w *world) error {
 // working waits until the controllers of so many managers have started.
 func (w *world) working(ctx context.Context, managers int) error {
 	return w.until(ctx, func() error {
-		for _, controller := range []string{"vm", "vmgroup", "network", "cloud"} {
+		for _, controller := range []string{"vm", "vmgroup", "vmsnapshot", "network", "cloud"} {
 			if n := strings.Count(w.log.String(), `"msg":"Starting workers","controller":"`+controller+`"`); n < managers {
 				return fmt.Errorf("%d controllers of kind %s are at work", n, controller)
 			}

@@ -115,6 +115,8 @@ type world struct {
 	// goals are what the run expects, for each VM object.
 	goals map[string]goal
 
+	// snapshot is what the run expects of its VMSnapshot, nil without one.
+	snapshot *snapshotState
 	// networks is what concerns Networks. mu guards it.
 	networks *networkState
 
