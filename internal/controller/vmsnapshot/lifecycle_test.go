@@ -164,7 +164,7 @@ func (h *harness) wantSnapshots(want ...string) {
 
 func vm(change ...func(*pcapi.VM)) *pcapi.VM {
 	o := &pcapi.VM{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "vm", UID: "vm-uid"}}
-	o.Status.VMID, o.Status.Cloud = "s1", "default"
+	o.Status.VMID, o.Status.Cloud, o.Status.NameInCloud = "s1", "default", "vm"
 	for _, f := range change {
 		f(o)
 	}
@@ -286,13 +286,32 @@ func TestNoSnapshotOfServerOfAnotherOwner(t *testing.T) {
 		h.cloud.ModifyServer("s1", func(s *cloud.Server) { s.Labels = map[string]string{inventory.UIDLabel: owner} })
 		h.start()
 		h.reconcile()
-		h.wantCondition("Ready", "False VMNotReady", "without its owner labels")
+		h.wantCondition("Ready", "False VMNotReady", "without its owner labels or name")
 		h.wantSnapshots()
 	}
 	h.cloud.ModifyServer("s1", func(s *cloud.Server) { s.Labels = map[string]string{inventory.UIDLabel: "vm-uid"} })
 	h.start()
 	h.reconcile()
 	h.wantSnapshots("snap1")
+}
+
+func TestNoSnapshotOfServerOfAnotherNameWithoutLabels(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, withKeys, vm(), snapshot())
+	h.cloud.ModifyServer("s1", func(s *cloud.Server) { s.Name = "another" })
+	h.start()
+	h.reconcile()
+	h.wantCondition("Ready", "False VMNotReady", "without its owner labels or name")
+	h.wantSnapshots()
+}
+
+func TestNoSnapshotOfServerThatTheCloudDoesNotShow(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, withKeys, vm(func(o *pcapi.VM) { o.Status.VMID = "s7" }), snapshot())
+	if again := h.reconcile().RequeueAfter; again == 0 {
+		t.Error("it is not looked for again")
+	}
+	h.wantCondition("Ready", "False VMNotReady", "does not show the server")
 }
 
 func TestProtectedSnapshotOutlivesItsMaxAge(t *testing.T) {

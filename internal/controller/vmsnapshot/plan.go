@@ -30,29 +30,35 @@ func notReady(snap *pcapi.VMSnapshot, vm *pcapi.VM, obs *observation) error {
 	blocked := func(why string) error {
 		return reconciler.Blocked("VM/"+snap.Spec.VMName, pcapi.VMNotReadyReason, "VM %q %s", snap.Spec.VMName, why)
 	}
-	switch {
-	case vm == nil:
+	if vm == nil {
 		return blocked("does not exist in this namespace")
+	}
+	server, listed := obs.Inventory.Server(vm.Status.VMID)
+	switch {
 	case !vm.DeletionTimestamp.IsZero():
 		return blocked("is being deleted")
 	case vm.Status.VMID == "":
 		return blocked("has no server yet")
-	case vm.Spec.ManagementPolicy == pcapi.ManagementPolicyObserveOnly:
-		return blocked("has managementPolicy ObserveOnly, so nothing of it is changed in the cloud")
-	case ofAnother(vm, obs):
-		return blocked("has a server without its owner labels, so nothing of it is changed in the cloud")
 	case snap.Status.VMID != "" && snap.Status.VMID != vm.Status.VMID:
 		return reconciler.Stalled(pcapi.VMNotReadyReason, external.RecheckRefused, fmt.Errorf(
 			"this VMSnapshot is one of server %s, and VM %q has another now: delete this VMSnapshot and create another", snap.Status.VMID, snap.Spec.VMName))
+	case vm.Spec.ManagementPolicy == pcapi.ManagementPolicyObserveOnly:
+		return blocked("has managementPolicy ObserveOnly, so nothing of it is changed in the cloud")
+	case !listed && obs.Available():
+		return reconciler.Wait(external.RecheckSoon, pcapi.VMNotReadyReason, "the cloud does not show the server of VM %q at the moment", snap.Spec.VMName)
+	case listed && ofAnother(vm, server, obs.Capabilities()):
+		return blocked("has a server without its owner labels or name, so nothing of it is changed in the cloud")
 	}
 	return nil
 }
 
-// ofAnother reports whether the server of a VM has the owner labels of another object, or
-// none. A server that is not listed yet is the one that the VM has just recorded.
-func ofAnother(vm *pcapi.VM, obs *observation) bool {
-	server, listed := obs.Inventory.Server(vm.Status.VMID)
-	return listed && obs.Capabilities().Has(cloud.Labels) && server.Labels[inventory.UIDLabel] != string(vm.UID)
+// ofAnother reports whether nothing proves that a server is that of a VM: it has the owner
+// labels of another object, or none, or on a cloud without labels another name.
+func ofAnother(vm *pcapi.VM, server cloud.Server, caps cloud.Capabilities) bool {
+	if caps.Has(cloud.Labels) {
+		return server.Labels[inventory.UIDLabel] != string(vm.UID)
+	}
+	return !cloud.AlikeNames(server.Name, vm.Status.NameInCloud)
 }
 
 // PlanCreate creates the snapshot once the VM has a server. The server is recorded
