@@ -36,10 +36,23 @@ func newFixture(t *testing.T) cloudtest.Fixture {
 		Client: newClient(t, p, w), Has: capabilities, Prohibited: strings.Repeat("x", 256), Codes: true, Filters: true,
 		PlainNames: true, // emoji are refused: TestNamesInAnyScriptAreKept has the others
 		Sent:       w.count, LoseAnswer: w.loseOf, HalfMake: func(t *testing.T, name string) { halfMake(t, p, name) },
-		Operating:  func(*testing.T, bool) {}, // always
-		EndWatches: func(*testing.T) { w.endWatches() },
-		CallTime:   callTime,
+		Operating:   func(*testing.T, bool) {}, // always
+		EndWatches:  func(*testing.T) { w.endWatches() },
+		HasUserData: hasUserData,
+		CallTime:    callTime,
 	}
+}
+
+// hasUserData reports whether a server got this user data, which nova shows to administrators.
+func hasUserData(_ *testing.T, id string, data cloud.UserData) bool {
+	var got struct {
+		Server struct {
+			UserData []byte `json:"OS-EXT-SRV-ATTR:user_data"`
+		}
+	}
+	a := admin()
+	a.must(http.MethodGet, a.services["compute"]+"/servers/"+id, nil, &got)
+	return bytes.Equal(got.Server.UserData, data)
 }
 
 // newClient returns a client of a project, whose spec may be changed.
