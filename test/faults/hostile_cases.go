@@ -139,7 +139,7 @@ var hostileListings = map[string]hostileCase{
 	"servers of this cluster, others in each listing: accepted": readable(65_001, listed(another(ownLabels), 65_000)),
 
 	"servers with many labels: refused":                          unreadable("larger than 32 MiB", listed(madeUp(manyLabels(64)), 0)),
-	"servers with long texts: refused":                           unreadable("larger than 32 MiB", listed(madeUp(`,"host":"{n}`+almost+`","template":"{n}`+almost+`"`), 0)),
+	"servers with long texts: refused":                           unreadable("larger than 32 MiB", listed(madeUp(`,"host":"{n}`+almost+`","template":"{n}`+almost+`","networkId":"{n}`+almost+`"`), 0)),
 	"pages without end: refused":                                 unreadable("more than 100000 servers", paged(another(""), 2000)),
 	"pages without end, of servers of this cluster: refused":     unreadable("more than 32 MiB of servers", paged(another(`,"host":"{n}`+almost+`"`+ownLabels), 5000)),
 	"pages that loop: refused":                                   unreadable("a page marker came back", mockcloud.Fault{Match: listServers, List: &mockcloud.ListFault{Loop: true}}),
