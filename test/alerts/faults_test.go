@@ -115,7 +115,8 @@ func (f *faults) begin() {
 	f.Helper()
 	calls := func(method, path string) mockcloud.Match { return mockcloud.Match{Method: method, Path: path} }
 	f.clouds["down"].SetUnavailable(true)
-	f.fault("flaky", mockcloud.Fault{Match: mockcloud.Match{Probability: 0.5}, Status: 500})
+	// Hosts are listed as often as servers, and the Cloud stays ready, so that calls to it do not pause.
+	f.fault("flaky", mockcloud.Fault{Match: calls("GET", "/hosts"), Status: 500})
 	// The Cloud is listed again after ten seconds, so that it does not always wait.
 	f.fault("throttled", mockcloud.Fault{Match: calls("GET", "/servers"), Status: 429, RetryAfter: "9"})
 	f.fault("slow", mockcloud.Fault{Match: calls("POST", "/servers"), Delay: mockcloud.Duration(2 * time.Second)})
@@ -130,6 +131,10 @@ func (f *faults) begin() {
 			Spec:       pcapi.GPUInfoSpec{DesAccTime: 1, CloudRef: &pcapi.CloudReference{Name: "home"}},
 		})
 	}
+	f.create(&pcapi.GPUInfo{
+		ObjectMeta: metav1.ObjectMeta{Namespace: tenant, Name: "flaky"},
+		Spec:       pcapi.GPUInfoSpec{DesAccTime: 1, CloudRef: &pcapi.CloudReference{Name: "flaky"}},
+	})
 	for _, vm := range denied() {
 		f.create(vm)
 	}
