@@ -36,7 +36,8 @@ type CreateSnapshot struct {
 type Snapshotter interface {
 	// ListSnapshots returns all snapshots of a server, each of them valid: it has an id
 	// and a name. It fails with NotFound only when the cloud itself says that there is
-	// no such server.
+	// no such server. It fails with Busy while the cloud takes a snapshot that it may not
+	// list yet, and returns those that it lists.
 	ListSnapshots(ctx context.Context, serverID string) ([]Snapshot, error)
 	// CreateSnapshot is sent more than once only with a key that the cloud honours. On
 	// an error with Uncertain set, a snapshot may have been created. It fails with Busy

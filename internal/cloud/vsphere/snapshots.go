@@ -3,6 +3,7 @@ package vsphere
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/vmware/govmomi/vim25/methods"
@@ -19,11 +20,15 @@ const (
 	// quiesceFrom and quiesceTo bound the time that a vCenter gives a guest, in minutes.
 	quiesceFrom = 5
 	quiesceTo   = 240
+	// creatingSnapshot begins what a vCenter calls a task that takes a snapshot of a VM.
+	creatingSnapshot = "VirtualMachine.createSnapshot"
 )
 
 var _ cloud.Snapshotter = (*Client)(nil)
 
-// ListSnapshots returns the snapshots of a VM, oldest first.
+// ListSnapshots returns the snapshots of a VM, oldest first. It also fails with Busy while
+// the vCenter takes one: the VM has it only when its task has ended, which can take longer
+// than a settle time.
 func (c *Client) ListSnapshots(ctx context.Context, serverID string) ([]cloud.Snapshot, error) {
 	op := "list snapshots of server " + quote(serverID)
 	ctx, end, err := c.begin(ctx, op)
@@ -35,7 +40,10 @@ func (c *Client) ListSnapshots(ctx context.Context, serverID string) ([]cloud.Sn
 	if err != nil {
 		return nil, err
 	}
-	found, err := snapshotsOf(ctx, at, vm)
+	found, taking, err := c.snapshotsOf(ctx, at, vm)
+	if err == nil && taking {
+		err = refuse(op, cloud.Busy, "the vCenter takes a snapshot of the VM, which is not listed yet")
+	}
 	return found, c.failed(ctx, op, err)
 }
 
@@ -56,24 +64,27 @@ func (c *Client) CreateSnapshot(ctx context.Context, req cloud.CreateSnapshot) (
 	if err != nil {
 		return cloud.Snapshot{}, err
 	}
-	if made, err := named(ctx, at, vm, req.Name); made != nil || err != nil {
+	switch made, taking, err := c.named(ctx, at, vm, req.Name); {
+	case made != nil || err != nil:
 		return valueOf(made), c.failed(ctx, op, err)
+	case taking:
+		return cloud.Snapshot{}, unfinished(op, mayBeThis)
 	}
 	res, err := methods.CreateSnapshotEx_Task(ctx, at.vim, &types.CreateSnapshotEx_Task{
 		This: vm.ref, Name: req.Name, Description: req.Description, Memory: req.Memory, QuiesceSpec: quiesceSpec(req.Quiesce),
 	})
-	if _, working := faultOf(err).(*types.TaskInProgress); working {
-		return cloud.Snapshot{}, unfinished(op)
+	if inProgress(faultOf(err)) {
+		return cloud.Snapshot{}, unfinished(op, mayBeThis)
 	}
 	if err != nil {
 		return cloud.Snapshot{}, changed(c.fail(ctx, op, err), err)
 	}
-	if err := c.await(ctx, op, at, res.Returnval); err != nil {
+	if err := c.await(ctx, op, at, res.Returnval, mayBeThis); err != nil {
 		return cloud.Snapshot{}, err
 	}
-	made, err := named(ctx, at, vm, req.Name)
+	made, _, err := c.named(ctx, at, vm, req.Name)
 	if err == nil && made == nil {
-		return cloud.Snapshot{}, unfinished(op)
+		return cloud.Snapshot{}, unfinished(op, mayBeThis)
 	}
 	if err != nil {
 		failed := c.fail(ctx, op, err)
@@ -95,7 +106,7 @@ func (c *Client) DeleteSnapshot(ctx context.Context, serverID, id string) error 
 	if err != nil {
 		return err
 	}
-	found, err := snapshotsOf(ctx, at, vm)
+	found, _, err := c.snapshotsOf(ctx, at, vm)
 	if err != nil {
 		return c.fail(ctx, op, err)
 	}
@@ -108,18 +119,28 @@ func (c *Client) DeleteSnapshot(ctx context.Context, serverID, id string) error 
 	if err != nil {
 		return changed(c.fail(ctx, op, err), err)
 	}
-	return c.await(ctx, op, at, res.Returnval)
+	return c.await(ctx, op, at, res.Returnval, "the vCenter is removing the snapshot, or works on the VM otherwise")
 }
 
+// mayBeThis says why a create of a snapshot has no answer yet.
+const mayBeThis = "the vCenter works on the VM, which may be to take this snapshot"
+
 // unfinished is the error of a call while the vCenter works on the snapshots of the VM.
-func unfinished(op string) *cloud.Error {
-	e := refuse(op, cloud.Busy, "the vCenter works on the VM, which may be to take this snapshot")
+func unfinished(op, detail string) *cloud.Error {
+	e := refuse(op, cloud.Busy, "%s", detail)
 	e.Uncertain = true
 	return e
 }
 
-// await waits a short time for a task that changes the snapshots of a VM.
-func (c *Client) await(ctx context.Context, op string, at *site, task types.ManagedObjectReference) error {
+// inProgress reports whether the vCenter refuses to work on a VM because it does already.
+func inProgress(fault types.BaseMethodFault) bool {
+	_, working := fault.(*types.TaskInProgress)
+	return working
+}
+
+// await waits a short time for a task that changes the snapshots of a VM; working is what the
+// vCenter does if it takes longer.
+func (c *Client) await(ctx context.Context, op string, at *site, task types.ManagedObjectReference, working string) error {
 	c.started(task)
 	end := time.Now().Add(snapshotHold)
 	for pause := powerOffLook; time.Now().Before(end); pause *= 2 {
@@ -131,13 +152,15 @@ func (c *Client) await(ctx context.Context, op string, at *site, task types.Mana
 			return failed
 		case info == nil, info.State == types.TaskInfoStateSuccess:
 			return nil
+		case info.State == types.TaskInfoStateError && info.Error != nil && inProgress(info.Error.Fault):
+			return unfinished(op, working)
 		case info.State == types.TaskInfoStateError && info.Error != nil:
 			return c.refused(op, 0, info.Error.Fault, info.Error.LocalizedMessage)
 		case !transport.Sleep(ctx, pause):
-			return unfinished(op)
+			return unfinished(op, working)
 		}
 	}
-	return unfinished(op)
+	return unfinished(op, working)
 }
 
 // quiesceSpec returns how the guest is brought to rest, nil if it is not. A vCenter counts
@@ -150,15 +173,16 @@ func quiesceSpec(timeout time.Duration) types.BaseVirtualMachineGuestQuiesceSpec
 	return &types.VirtualMachineGuestQuiesceSpec{Timeout: int32(min(max(minutes, quiesceFrom), quiesceTo))}
 }
 
-// named returns the oldest snapshot of a VM with a name, nil if there is none.
-func named(ctx context.Context, at *site, vm entity, name string) (*cloud.Snapshot, error) {
-	found, err := snapshotsOf(ctx, at, vm)
+// named returns the oldest snapshot of a VM with a name, nil if there is none, and whether the
+// vCenter takes one.
+func (c *Client) named(ctx context.Context, at *site, vm entity, name string) (made *cloud.Snapshot, taking bool, err error) {
+	found, taking, err := c.snapshotsOf(ctx, at, vm)
 	for i := range found {
 		if found[i].Name == name {
-			return &found[i], nil
+			return &found[i], taking, nil
 		}
 	}
-	return nil, err
+	return nil, taking, err
 }
 
 func valueOf(s *cloud.Snapshot) cloud.Snapshot {
@@ -168,19 +192,47 @@ func valueOf(s *cloud.Snapshot) cloud.Snapshot {
 	return *s
 }
 
-// snapshotsOf returns the snapshots of a VM, oldest first. Their sizes are not known.
-func snapshotsOf(ctx context.Context, at *site, vm entity) ([]cloud.Snapshot, error) {
-	found, err := retrieve(ctx, at.vim, "VirtualMachine", []string{"snapshot"}, vm.ref)
+// snapshotsOf returns the snapshots of a VM, oldest first, and whether the vCenter takes one.
+// Their sizes are not known.
+func (c *Client) snapshotsOf(ctx context.Context, at *site, vm entity) (all []cloud.Snapshot, taking bool, err error) {
+	all, tasks, err := readSnapshots(ctx, at, vm)
+	if err != nil || len(tasks) == 0 {
+		return all, false, err
+	}
+	states, err := c.readTasks(ctx, at, tasks)
 	if err != nil {
-		return nil, err
+		return nil, false, err
+	}
+	takes := false
+	for _, task := range states {
+		takes = takes || strings.HasPrefix(task.info.DescriptionId, creatingSnapshot)
+		taking = taking || strings.HasPrefix(task.info.DescriptionId, creatingSnapshot) &&
+			(task.info.State == types.TaskInfoStateQueued || task.info.State == types.TaskInfoStateRunning)
+	}
+	if takes && !taking { // it may have ended since the first read
+		all, _, err = readSnapshots(ctx, at, vm)
+	}
+	return all, taking, err
+}
+
+// readSnapshots reads the snapshots of a VM and the names of its tasks that run or ended a
+// short time ago.
+func readSnapshots(ctx context.Context, at *site, vm entity) (all []cloud.Snapshot, tasks []string, err error) {
+	found, err := retrieve(ctx, at.vim, "VirtualMachine", []string{"snapshot", "recentTask"}, vm.ref)
+	if err != nil {
+		return nil, nil, err
 	}
 	if len(found) != 1 || len(found[0].faults) > 0 {
-		return nil, refuse("", cloud.Unavailable, "the snapshots of the VM cannot be read at the moment")
+		return nil, nil, refuse("", cloud.Unavailable, "the snapshots of the VM cannot be read at the moment")
+	}
+	recent, _ := found[0].props["recentTask"].(types.ArrayOfManagedObjectReference) // absent without tasks
+	for _, task := range recent.ManagedObjectReference {
+		tasks = append(tasks, task.Value)
 	}
 	tree, _ := found[0].props["snapshot"].(types.VirtualMachineSnapshotInfo) // absent without snapshots
-	all := flatten(tree.RootSnapshotList, nil)
+	all = flatten(tree.RootSnapshotList, nil)
 	slices.SortStableFunc(all, func(a, b cloud.Snapshot) int { return a.CreatedAt.Compare(b.CreatedAt) })
-	return all, nil
+	return all, tasks, nil
 }
 
 func flatten(trees []types.VirtualMachineSnapshotTree, onto []cloud.Snapshot) []cloud.Snapshot {

@@ -52,6 +52,32 @@ func TestSnapshotThatTakesLongIsFoundByItsName(t *testing.T) {
 	}
 }
 
+func TestListingWhileASnapshotIsTakenProvesNothing(t *testing.T) {
+	t.Parallel()
+	v, c, server := snapshotted(t)
+	release := v.Front.HoldTasks()
+	short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if _, err := c.CreateSnapshot(short, cloud.CreateSnapshot{ServerID: server, Name: "first"}); !cloud.Uncertain(err) {
+		t.Errorf("CreateSnapshot while the task runs: %v, want an error with Uncertain set", err)
+	}
+	found, err := c.ListSnapshots(t.Context(), server)
+	if !cloud.Is(err, cloud.Busy) || len(found) != 1 {
+		t.Errorf("ListSnapshots while the task runs: %+v, %v, want the snapshot and Busy", found, err)
+	}
+	_, err = c.CreateSnapshot(t.Context(), cloud.CreateSnapshot{ServerID: server, Name: "second"})
+	if !cloud.Is(err, cloud.Busy) || !cloud.Uncertain(err) {
+		t.Errorf("CreateSnapshot while another is taken: %v, want Busy with Uncertain set", err)
+	}
+	if sent := v.Front.Sent("CreateSnapshotEx_Task"); sent != 1 {
+		t.Errorf("%d snapshots were requested, want one", sent)
+	}
+	release()
+	if found, err := c.ListSnapshots(t.Context(), server); err != nil || len(found) != 1 {
+		t.Errorf("ListSnapshots: %+v, %v, want one snapshot", found, err)
+	}
+}
+
 func TestLostAnswerToDeletionOfSnapshotIsSentOnce(t *testing.T) {
 	t.Parallel()
 	v, c, server := snapshotted(t)

@@ -239,6 +239,30 @@ func TestDeletionAfterLostAnswerLeavesNoSnapshot(t *testing.T) {
 	h.wantGone()
 }
 
+// A create that takes longer than the settle time: only the end of the work of the cloud
+// shows whether it made the snapshot.
+func TestDeletionWaitsWhileTheCloudTakesTheSnapshot(t *testing.T) {
+	t.Parallel()
+	busy := &cloud.Error{Kind: cloud.Busy, Op: "call", Detail: "the cloud takes a snapshot", Uncertain: true}
+	for name, caps := range map[string]cloud.Capabilities{"with keys": withKeys, "without": plain} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t, caps, vm(), snapshot())
+			h.cloud.Fail(cloudfake.CreateSnapshot, busy, false)
+			h.reconcile()
+			h.cloud.FailAlways(cloudfake.ListSnapshots, busy, false)
+			h.delete(snapshot())
+			h.reconcileFor(10 * settleTime)
+			h.wantCondition("Ready", "False Progressing", "takes a snapshot")
+			h.cloud.Heal()
+			h.cloud.SetSnapshots("s1", cloud.Snapshot{ID: "late", Name: newKind(h.client, controller.Options{Cluster: "cluster"}).Record(snapshot()).Name})
+			h.reconcileFor(2 * settleTime)
+			h.wantSnapshots()
+			h.wantGone()
+		})
+	}
+}
+
 func TestLostAnswerToDeletion(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, plain, vm(), snapshot())

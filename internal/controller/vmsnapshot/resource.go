@@ -3,6 +3,7 @@ package vmsnapshot
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -85,7 +86,7 @@ func (k *kind) Look(ctx context.Context, snap *pcapi.VMSnapshot, obs *observatio
 	var found []cloud.Snapshot
 	if obs.server != "" {
 		var err error
-		if found, err = k.list(ctx, obs); err != nil && !cloud.Is(err, cloud.NotFound) {
+		if found, err = k.list(ctx, obs, id); err != nil && !cloud.Is(err, cloud.NotFound) {
 			return err
 		}
 	}
@@ -105,18 +106,24 @@ func (k *kind) Look(ctx context.Context, snap *pcapi.VMSnapshot, obs *observatio
 	return nil
 }
 
-func (k *kind) list(ctx context.Context, obs *observation) ([]cloud.Snapshot, error) {
+// list returns the snapshots of the server. While the cloud takes one, only the snapshot with
+// the id proves something: it exists.
+func (k *kind) list(ctx context.Context, obs *observation, id string) ([]cloud.Snapshot, error) {
 	c, err := snapshotter(obs)
 	if err != nil {
 		return nil, err
 	}
-	return c.ListSnapshots(ctx, obs.server)
+	found, err := c.ListSnapshots(ctx, obs.server)
+	if cloud.Is(err, cloud.Busy) && slices.ContainsFunc(found, func(s cloud.Snapshot) bool { return s.ID == id }) {
+		return found, nil
+	}
+	return found, err
 }
 
 // Get returns a snapshot of the server. A complete listing without it says that it does
 // not exist.
 func (k *kind) Get(ctx context.Context, obs *observation, id string) (cloud.Snapshot, error) {
-	found, err := k.list(ctx, obs)
+	found, err := k.list(ctx, obs, id)
 	if err != nil {
 		return cloud.Snapshot{}, err
 	}
