@@ -309,7 +309,9 @@ func TestNoSnapshotOfServerOfAnotherOwner(t *testing.T) {
 	for _, owner := range []string{"uid-of-another", ""} {
 		h.cloud.ModifyServer("s1", func(s *cloud.Server) { s.Labels = map[string]string{inventory.UIDLabel: owner} })
 		h.start()
-		h.reconcile()
+		if again := h.reconcile().RequeueAfter; again == 0 {
+			t.Error("the labels are not looked at again, which no event reports")
+		}
 		h.wantCondition("Ready", "False VMNotReady", "without its owner labels or name")
 		h.wantSnapshots()
 	}

@@ -47,7 +47,8 @@ func notReady(snap *pcapi.VMSnapshot, vm *pcapi.VM, obs *observation) error {
 	case !listed && obs.Available():
 		return reconciler.Wait(external.RecheckSoon, pcapi.VMNotReadyReason, "the cloud does not show the server of VM %q at the moment", snap.Spec.VMName)
 	case listed && ofAnother(vm, server, obs.Capabilities()):
-		return blocked("has a server without its owner labels or name, so nothing of it is changed in the cloud")
+		return reconciler.Wait(external.RecheckSoon, pcapi.VMNotReadyReason, // no event of the VM reports labels
+			"VM %q has a server without its owner labels or name, so nothing of it is changed in the cloud", snap.Spec.VMName)
 	}
 	return nil
 }
