@@ -382,6 +382,27 @@ func TestSnapshotIsDeletedWhenMaxAgeIsOver(t *testing.T) {
 	h.wantGone()
 }
 
+func TestWrongClockOfTheCloudDoesNotChangeMaxAge(t *testing.T) {
+	t.Parallel()
+	for name, off := range map[string]time.Duration{"slow by days": -72 * time.Hour, "fast by days": 72 * time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t, withKeys, vm(), snapshot(func(s *pcapi.VMSnapshot) {
+				s.CreationTimestamp, s.Spec.MaxAge = metav1.NewTime(startTime), &metav1.Duration{Duration: time.Hour}
+			}))
+			h.reconcile()
+			made := h.cloud.Snapshots("s1")[0]
+			made.CreatedAt = made.CreatedAt.Add(off)
+			h.cloud.SetSnapshots("s1", made)
+			h.reconcileFor(45 * time.Minute)
+			h.wantSnapshots("snap1")
+			h.reconcileFor(45 * time.Minute)
+			h.wantSnapshots()
+			h.wantGone()
+		})
+	}
+}
+
 func TestOrphanedSnapshotStays(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, withKeys, vm(), snapshot(func(s *pcapi.VMSnapshot) { s.Spec.DeletionPolicy = pcapi.DeletionPolicyOrphan }))

@@ -115,18 +115,20 @@ func renamed(reason string, obs *observation, effect string) error {
 }
 
 // timeLeft returns how long the snapshot is kept; limited is false for as long as the
-// object exists.
+// object exists. The snapshot was taken after the object was created and before its id was
+// recorded: a time of the cloud beyond these comes from a wrong clock.
 func timeLeft(snap *pcapi.VMSnapshot, obs *observation) (left time.Duration, limited bool) {
 	if snap.Spec.MaxAge == nil || obs.Resource == nil {
 		return 0, false
 	}
-	since := obs.Resource.CreatedAt
-	if since.IsZero() && snap.Status.CreatedTime != nil {
-		since = snap.Status.CreatedTime.Time
+	since, recorded := obs.Resource.CreatedAt, obs.Now
+	if snap.Status.CreatedTime != nil {
+		recorded = snap.Status.CreatedTime.Time
 	}
-	if since.IsZero() {
-		since = obs.Now
+	if since.IsZero() || since.After(recorded) {
+		since = recorded
 	}
+	since = external.Latest(since, snap.CreationTimestamp.Time)
 	return since.Add(snap.Spec.MaxAge.Duration).Sub(obs.Now), true
 }
 
