@@ -63,6 +63,9 @@ type Options struct {
 	OnDemand bool
 	// Identified: the owner of a resource is known on every cloud, even without labels.
 	Identified bool
+	// Elsewhere says what users can do if the Cloud is of no use to them. Empty for
+	// tenancy.Elsewhere.
+	Elsewhere string
 	// LostAdvice says what users can do when the resource is lost.
 	LostAdvice string
 	// CloudFor returns the name of the Cloud of an object that has no resource or claim
@@ -102,6 +105,7 @@ func New[T reconciler.Object, R any, S Observed[R]](kind Kind[T, R, S], object f
 		Options: opts, Tracker: pending.NewTracker(), Backoff: backoff(), Looks: backoff(),
 		kind: kind, object: object, observation: observation,
 	}
+	l.Elsewhere = cmp.Or(l.Elsewhere, tenancy.Elsewhere)
 	l.Steps = l.steps()
 	return l
 }

@@ -58,11 +58,11 @@ func (l *Lifecycle[T, R, S]) admit(ctx context.Context, obj T, o *Observation[R]
 	o.View = o.Inventory.View()
 	if isMissing {
 		o.CloudMissing = true
-		o.Denied = l.blocked(obj, o, "%v", missing)
+		o.Denied = l.blocked(obj, o, "%v", missing.Or(l.Elsewhere))
 		return nil
 	}
 	if denied, ok := errors.AsType[*tenancy.DeniedError](err); ok {
-		o.Denied = reconciler.Stalled(pcapi.CloudUnavailableReason, RecheckSoon, denied)
+		o.Denied = reconciler.Stalled(pcapi.CloudUnavailableReason, RecheckSoon, denied.Or(l.Elsewhere))
 		return nil
 	}
 	if err != nil {
@@ -70,7 +70,7 @@ func (l *Lifecycle[T, R, S]) admit(ctx context.Context, obj T, o *Observation[R]
 	}
 	o.Spec = &c.Spec
 	if tenancy.Closing(c) && record.ID == "" {
-		o.Closing = l.blocked(obj, o, "Cloud %q is being deleted: choose another in spec.cloudRef", o.Cloud)
+		o.Closing = l.blocked(obj, o, "Cloud %q is being deleted: %s", o.Cloud, l.Elsewhere)
 	}
 	if o.Closing != nil && l.unclaimed(o) {
 		o.Denied = o.Closing

@@ -161,7 +161,7 @@ func (l *Lifecycle[T, R, S]) unsupported(o *Observation[R]) error {
 		return nil
 	}
 	return reconciler.Stalled(pcapi.UnsupportedReason, RecheckRefused, fmt.Errorf(
-		"Cloud %q has no %ss: name another in spec.cloudRef", o.Cloud, l.Noun))
+		"Cloud %q has no %ss: %s", o.Cloud, l.Noun, l.Elsewhere))
 }
 
 // Progress returns the outcome for a resource that is in transition or broken; nil if it is neither.

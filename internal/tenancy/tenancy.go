@@ -27,19 +27,28 @@ import (
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=clouds,verbs=list;watch
 // +kubebuilder:rbac:groups="",resources=namespaces,verbs=list;watch
 
+// Elsewhere is what users of a kind with a cloudRef can do if a Cloud is of no use to them.
+const Elsewhere = "choose another in spec.cloudRef"
+
 // MissingError is returned if a Cloud does not exist.
 type MissingError struct{ Cloud string }
 
-func (e *MissingError) Error() string {
-	return fmt.Sprintf("Cloud %q does not exist: create it, or choose another in spec.cloudRef", e.Cloud)
+func (e *MissingError) Error() string { return e.Or(Elsewhere).Error() }
+
+// Or returns the error, with what users can do instead.
+func (e *MissingError) Or(instead string) error {
+	return fmt.Errorf("Cloud %q does not exist: create it, or %s", e.Cloud, instead)
 }
 
 // DeniedError is returned if a namespace may not use a Cloud. It reveals nothing
 // else about that Cloud.
 type DeniedError struct{ Namespace, Cloud string }
 
-func (e *DeniedError) Error() string {
-	return fmt.Sprintf("namespace %q may not use Cloud %q: choose another in spec.cloudRef, or ask the administrator of the Cloud", e.Namespace, e.Cloud)
+func (e *DeniedError) Error() string { return e.Or(Elsewhere).Error() }
+
+// Or returns the error, with what users can do instead.
+func (e *DeniedError) Or(instead string) error {
+	return fmt.Errorf("namespace %q may not use Cloud %q: %s, or ask the administrator of the Cloud", e.Namespace, e.Cloud, instead)
 }
 
 // NamespacePendingError is returned if the cache does not have a namespace yet. An

@@ -177,7 +177,7 @@ func TestPlanCreate(t *testing.T) {
 	runPlans(t, []planCase{
 		{name: "no claim: claim, create", net: netWith(), obs: obsWith(labelsOnly), steps: []string{external.StepClaim, external.StepCreate}, outcome: "in sync"},
 		{name: "Cloud not allowed: blocked", net: netWith(), obs: obsWith(everything, denied), outcome: "blocked: CloudUnavailable by Cloud/default", message: "does not exist"},
-		{name: "cloud has no networks: unsupported", net: netWith(), obs: obsWith(cloud.NewCapabilities(cloud.Labels)), outcome: "stalled: Unsupported, again in 10m0s", message: "name another in spec.cloudRef"},
+		{name: "cloud has no networks: unsupported", net: netWith(), obs: obsWith(cloud.NewCapabilities(cloud.Labels)), outcome: "stalled: Unsupported, again in 10m0s", message: "choose another in spec.cloudRef"},
 		{name: "cloud unavailable: capabilities are unknown and nothing is refused", net: netWith(), obs: obsWith(nil, unavailable), steps: []string{external.StepClaim, external.StepCreate}, outcome: "in sync"},
 		{name: "claim and cloud unavailable: look", net: netWith(), obs: obsWith(everything, claimed, unavailable), steps: []string{external.StepLook}, outcome: "in sync"},
 		{name: "nothing found, settle time is not over, key: create again", net: netWith(), obs: obsWith(keysOnly, withCandidates(), awaitingSettleTime), steps: []string{external.StepCreate}, outcome: "in sync"},

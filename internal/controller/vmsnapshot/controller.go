@@ -79,6 +79,7 @@ func newKind(c client.Client, opts controller.Options) *kind {
 		Client: c, Live: opts.Live, Leading: opts.Leading, Tracer: opts.Tracer, Alone: opts.Alone, Scope: opts.Scope, Directory: opts.Directory, Clock: opts.Clock,
 		Kind: kindName, Noun: "snapshot", Finalizer: pcapi.VMSnapshotFinalizer, Ref: kindName, OnDemand: true, Identified: true,
 		Needs: []cloud.Capability{cloud.Snapshots}, CloudFor: k.cloudFor,
+		Elsewhere:  "delete this VMSnapshot, which with deletionPolicy Orphan needs no cloud",
 		LostAdvice: "snapshots go with their VM; delete this VMSnapshot",
 	})
 	return k

@@ -2,6 +2,7 @@ package vmsnapshot
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -60,7 +61,7 @@ func newHarness(t *testing.T, caps cloud.Capabilities, objects ...client.Object)
 		}
 	}
 	h.client = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&pcapi.VMSnapshot{}, &pcapi.VM{}).
-		WithObjects(append(objects, &pcapi.Cloud{ObjectMeta: metav1.ObjectMeta{Name: "default"}}, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})...).
+		WithObjects(withDefaults(objects)...).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 				h.writes = append(h.writes, "object")
@@ -73,6 +74,15 @@ func newHarness(t *testing.T, caps cloud.Capabilities, objects ...client.Object)
 		}).Build()
 	h.start()
 	return h
+}
+
+// withDefaults adds the namespace and, if there is none, a Cloud.
+func withDefaults(objects []client.Object) []client.Object {
+	objects = append(objects, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}})
+	if slices.ContainsFunc(objects, func(o client.Object) bool { _, found := o.(*pcapi.Cloud); return found }) {
+		return objects
+	}
+	return append(objects, &pcapi.Cloud{ObjectMeta: metav1.ObjectMeta{Name: "default"}})
 }
 
 // start starts a manager that knows nothing of the one before.
@@ -433,8 +443,31 @@ func TestSnapshotOnCloudWithoutIsUnsupported(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, cloud.NewCapabilities(cloud.Idempotency), vm(), snapshot())
 	h.reconcile()
-	h.wantCondition("Ready", "False Unsupported", `Cloud "default" has no snapshots`)
+	h.wantCondition("Ready", "False Unsupported", `Cloud "default" has no snapshots: delete this VMSnapshot`)
 	if err := h.cloud.Misuse(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A VMSnapshot has no cloudRef.
+func TestAdviceIsAboutTheVMSnapshot(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*pcapi.VM, *pcapi.Cloud){
+		"the Cloud does not exist": func(o *pcapi.VM, _ *pcapi.Cloud) { o.Status.Cloud = "gone" },
+		"the namespace may not use it": func(_ *pcapi.VM, c *pcapi.Cloud) {
+			c.Spec.AllowedNamespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"team": "b"}}
+		},
+		"the Cloud is being deleted": func(_ *pcapi.VM, c *pcapi.Cloud) {
+			c.Finalizers, c.DeletionTimestamp = []string{"f"}, &metav1.Time{Time: startTime}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			machine, c := vm(), &pcapi.Cloud{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
+			change(machine, c)
+			h := newHarness(t, withKeys, machine, snapshot(), c)
+			h.reconcile()
+			h.wantCondition("Ready", "False CloudUnavailable", "delete this VMSnapshot")
+		})
 	}
 }
