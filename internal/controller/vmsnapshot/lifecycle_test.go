@@ -471,3 +471,21 @@ func TestAdviceIsAboutTheVMSnapshot(t *testing.T) {
 		})
 	}
 }
+
+func TestVMThatDoesNotExistIsReportedFirst(t *testing.T) {
+	t.Parallel()
+	none := cloud.NewCapabilities(cloud.Idempotency)
+	for name, c := range map[string]*pcapi.Cloud{
+		"the default Cloud does not exist":            {ObjectMeta: metav1.ObjectMeta{Name: "other"}},
+		"the namespace may not use the default Cloud": {ObjectMeta: metav1.ObjectMeta{Name: "default"}, Spec: pcapi.CloudSpec{AllowedNamespaces: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "b"}}}},
+		"the default Cloud has no snapshots":          {ObjectMeta: metav1.ObjectMeta{Name: "default"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHarness(t, none, snapshot(), c)
+			h.reconcile()
+			h.wantCondition("Ready", "False VMNotReady", `VM "vm" does not exist`)
+			h.wantCondition("Stalled", " ")
+		})
+	}
+}

@@ -77,6 +77,9 @@ func (k *kind) Relate(ctx context.Context, snap *pcapi.VMSnapshot, obs *observat
 		obs.vmID, obs.vmCloud = vm.Status.VMID, vm.Status.Cloud
 	}
 	obs.notReady = notReady(snap, vm, obs)
+	if vm == nil && snap.Status.VMID == "" {
+		obs.Denied = obs.notReady // the Cloud of the VM is not known, so that no other says anything
+	}
 	return nil
 }
 
