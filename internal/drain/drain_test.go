@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,8 +28,10 @@ func vm(change ...func(*pcapi.VM)) *pcapi.VM {
 func fakeClient(t *testing.T, objects ...client.Object) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := pcapi.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
+	for _, add := range []func(*runtime.Scheme) error{pcapi.AddToScheme, corev1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).Build()
 }
@@ -126,5 +129,20 @@ func TestOrphanKeepsNetworksThatTheOperatorCreated(t *testing.T) {
 	network.Spec.Import = &pcapi.NetworkImport{}
 	if got := d.kept(network, nil); got != "" {
 		t.Errorf("an imported network is kept: %q", got)
+	}
+}
+
+func TestVMSnapshotThatWaitsIsOnTheCloudOfItsVM(t *testing.T) {
+	east := vm(func(v *pcapi.VM) { v.Spec.CloudRef = &pcapi.CloudReference{Name: "east"} })
+	snap := &pcapi.VMSnapshot{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "s"}, Spec: pcapi.VMSnapshotSpec{VMName: east.Name}}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
+	for cloud, want := range map[string]bool{"east": true, "default": false} {
+		var out strings.Builder
+		if err := Run(t.Context(), fakeClient(t, east, snap, namespace), Options{Policy: PolicyDelete, Cloud: cloud, Timeout: time.Minute}, &out); err != nil {
+			t.Fatalf("Run: %v", err)
+		}
+		if strings.Contains(out.String(), "vmsnapshots") != want {
+			t.Errorf("drain of Cloud %s: the VMSnapshot is deleted: %v, want %v:\n%s", cloud, !want, want, out.String())
+		}
 	}
 }

@@ -54,17 +54,20 @@ type scope struct {
 	defaults map[string]string
 	// groups have members on the Cloud. They stay on it if the label of their namespace changes.
 	groups map[types.UID]bool
+	// vms are the VMs on the Cloud. A VMSnapshot that waits for its VM has no Cloud but that.
+	vms map[types.NamespacedName]bool
 }
 
 func newScope(ctx context.Context, reader client.Reader, options Options) (*scope, error) {
 	s := &scope{
 		reader: reader, namespace: options.Namespace, cloud: options.Cloud,
-		defaults: map[string]string{}, groups: map[types.UID]bool{},
+		defaults: map[string]string{}, groups: map[types.UID]bool{}, vms: map[types.NamespacedName]bool{},
 	}
 	if s.cloud == "" {
 		return s, nil
 	}
 	err := s.each(ctx, vms, func(o object) error {
+		s.vms[client.ObjectKeyFromObject(o)] = true
 		if owner := metav1.GetControllerOf(o); owner != nil {
 			s.groups[owner.UID] = true
 		}
@@ -116,7 +119,9 @@ func (s *scope) has(ctx context.Context, o object) (bool, error) {
 	case *pcapi.Network:
 		ref, recorded = o.Spec.CloudRef, cmp.Or(o.Status.Cloud, recorded)
 	case *pcapi.VMSnapshot:
-		recorded = cmp.Or(o.Status.Cloud, recorded)
+		if recorded = cmp.Or(o.Status.Cloud, recorded); recorded == "" {
+			return s.vms[types.NamespacedName{Namespace: o.Namespace, Name: o.Spec.VMName}], nil
+		}
 	case *pcapi.GPUInfo:
 		ref = o.Spec.CloudRef
 	}
