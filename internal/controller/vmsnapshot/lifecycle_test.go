@@ -489,3 +489,21 @@ func TestVMThatDoesNotExistIsReportedFirst(t *testing.T) {
 		})
 	}
 }
+
+func TestSnapshotOfVMThatIsOnlyObservedSinceIsDeleted(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, withKeys, vm(), snapshot())
+	h.reconcile()
+	observed := vm()
+	if err := h.client.Get(t.Context(), client.ObjectKeyFromObject(observed), observed); err != nil {
+		t.Fatalf("Get: %v", err)
+	}
+	observed.Spec.ManagementPolicy = pcapi.ManagementPolicyObserveOnly
+	if err := h.client.Update(t.Context(), observed); err != nil {
+		t.Fatalf("Update: %v", err)
+	}
+	h.delete(snapshot())
+	h.reconcile()
+	h.wantSnapshots()
+	h.wantGone()
+}
