@@ -1,6 +1,6 @@
 // Package controller holds what the controllers of all kinds have in common:
 // the options of their SetupWithManager, outcomes and the names of shared cache
-// indexes.
+// indexes, and what enqueues objects that wait for something of a cloud.
 package controller
 
 import (

@@ -15,7 +15,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
@@ -25,8 +24,12 @@ import (
 	"github.com/privatecloud/operator/internal/tenancy"
 )
 
-// workers is how many Networks of one namespace are reconciled at a time on one Cloud.
-const workers = 4
+const (
+	// workers is how many Networks of one namespace are reconciled at a time on one Cloud.
+	workers = 4
+	// kindName is the name of the kind, by which the inventory refers to its objects.
+	kindName = "Network"
+)
 
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=networks,verbs=get;list;watch;patch
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=networks/status,verbs=patch
@@ -70,7 +73,7 @@ func newKind(c client.Client, opts controller.Options) *kind {
 	k := &kind{cluster: opts.Cluster}
 	k.lifecycle = external.New(k, func() *pcapi.Network { return &pcapi.Network{} }, func() *observation { return &observation{} }, external.Options{
 		Client: c, Live: opts.Live, Leading: opts.Leading, Tracer: opts.Tracer, Alone: opts.Alone, Scope: opts.Scope, Directory: opts.Directory, Clock: opts.Clock,
-		Kind: "Network", Noun: "network", Finalizer: pcapi.NetworkFinalizer, Ref: "Network", OnDemand: true, Identified: true,
+		Kind: kindName, Noun: "network", Finalizer: pcapi.NetworkFinalizer, Ref: kindName, OnDemand: true, Identified: true,
 		Needs:      []cloud.Capability{cloud.Networks, cloud.NetworkAttach},
 		LostAdvice: "delete the VMs that refer to it and this object, and create others",
 	})
@@ -94,7 +97,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts controller.Opt
 		For(&pcapi.Network{}, builder.WithPredicates(changed)).
 		Watches(&pcapi.Network{}, engine.Forget(k.ForgetDeleted)).
 		Watches(&pcapi.VM{}, attachments(mgr.GetCache())).
-		WatchesRawSource(source.Func(enqueueReferred(opts.Directory))).
+		WatchesRawSource(controller.Referred(opts.Directory, kindName)).
 		WithOptions(k.ControllerOptions(workers)).
 		Complete(engine)
 }

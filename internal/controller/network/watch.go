@@ -12,7 +12,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
-	"github.com/privatecloud/operator/internal/inventory"
 )
 
 const (
@@ -28,20 +27,6 @@ const (
 )
 
 type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
-
-// enqueueReferred enqueues the Networks that wait for something of a cloud.
-func enqueueReferred(directory *inventory.Directory) func(context.Context, queue) error {
-	return func(_ context.Context, q queue) error {
-		directory.Subscribe(func(event inventory.Event) {
-			for _, ref := range event.Refs {
-				if ref.Kind == "Network" {
-					q.Add(reconcile.Request{NamespacedName: client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}})
-				}
-			}
-		})
-		return nil
-	}
-}
 
 // attachments enqueues the Networks that VMs come to and leave: at once if a
 // deletion waited for the VM to leave, and there were few others at the last count.

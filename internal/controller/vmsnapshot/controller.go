@@ -12,7 +12,6 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,13 +19,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/external"
-	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/reconciler"
 	"github.com/privatecloud/operator/internal/tenancy"
 )
@@ -98,13 +95,16 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts controller.Opt
 		return fmt.Errorf("index VMSnapshots by VM: %w", err)
 	}
 	k, find := newKind(mgr.GetClient(), opts), tenancy.NewFinder(mgr.GetCache(), &pcapi.VMSnapshotList{})
+	ofVM := func(ctx context.Context, vm client.Object) []reconcile.Request {
+		return find.Matching(ctx, client.InNamespace(vm.GetNamespace()), client.MatchingFields{vmIndex: vm.GetName()})
+	}
 	engine := k.Reconciler(mgr.GetEventRecorder("private-cloud-operator"))
 	changed := controller.InScope(ctx, opts.Scope, mgr.GetClient(), k.CloudOf, reconciler.ChangedByUser(pcapi.VMSnapshotFinalizer, pcapi.ClaimedCloudAnnotation))
 	return tenancy.Watch(ctrl.NewControllerManagedBy(mgr).Named("vmsnapshot"), opts.Scope, find.ByNamespace, find.ByCloud).
 		For(&pcapi.VMSnapshot{}, builder.WithPredicates(changed)).
 		Watches(&pcapi.VMSnapshot{}, engine.Forget(k.ForgetDeleted)).
-		Watches(&pcapi.VM{}, handler.EnqueueRequestsFromMapFunc(snapshotsOf(mgr.GetCache())), builder.WithPredicates(serverChanged)).
-		WatchesRawSource(source.Func(enqueueReferred(opts.Directory))).
+		Watches(&pcapi.VM{}, handler.EnqueueRequestsFromMapFunc(ofVM), builder.WithPredicates(serverChanged)).
+		WatchesRawSource(controller.Referred(opts.Directory, kindName)).
 		WithOptions(k.ControllerOptions(workers)).
 		Complete(engine)
 }
@@ -124,35 +124,4 @@ var serverChanged = predicate.Funcs{
 
 func isReady(vm *pcapi.VM) bool {
 	return meta.IsStatusConditionTrue(vm.Status.Conditions, pcapi.ReadyCondition)
-}
-
-// snapshotsOf returns requests for the VMSnapshots of a VM.
-func snapshotsOf(reader client.Reader) handler.MapFunc {
-	return func(ctx context.Context, vm client.Object) []reconcile.Request {
-		var list pcapi.VMSnapshotList
-		err := reader.List(ctx, &list, client.InNamespace(vm.GetNamespace()), client.MatchingFields{vmIndex: vm.GetName()}, client.UnsafeDisableDeepCopy)
-		if err != nil {
-			ctrl.LoggerFrom(ctx).Error(err, "VMSnapshots of a VM cannot be listed", "vm", client.ObjectKeyFromObject(vm))
-			return nil
-		}
-		requests := make([]reconcile.Request, 0, len(list.Items))
-		for i := range list.Items {
-			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&list.Items[i])})
-		}
-		return requests
-	}
-}
-
-// enqueueReferred enqueues the VMSnapshots that wait for something of a cloud.
-func enqueueReferred(directory *inventory.Directory) func(context.Context, workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-	return func(_ context.Context, q workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
-		directory.Subscribe(func(event inventory.Event) {
-			for _, ref := range event.Refs {
-				if ref.Kind == kindName {
-					q.Add(reconcile.Request{NamespacedName: client.ObjectKey{Namespace: ref.Namespace, Name: ref.Name}})
-				}
-			}
-		})
-		return nil
-	}
 }
