@@ -205,9 +205,11 @@ func (c *Client) snapshotsOf(ctx context.Context, at *site, vm entity) (all []cl
 	}
 	takes := false
 	for _, task := range states {
-		takes = takes || strings.HasPrefix(task.info.DescriptionId, creatingSnapshot)
-		taking = taking || strings.HasPrefix(task.info.DescriptionId, creatingSnapshot) &&
-			(task.info.State == types.TaskInfoStateQueued || task.info.State == types.TaskInfoStateRunning)
+		if !strings.HasPrefix(task.info.DescriptionId, creatingSnapshot) {
+			continue
+		}
+		takes = true
+		taking = taking || task.info.State == types.TaskInfoStateQueued || task.info.State == types.TaskInfoStateRunning
 	}
 	if takes && !taking { // it may have ended since the first read
 		all, _, err = readSnapshots(ctx, at, vm)
