@@ -31,7 +31,7 @@ type Interfaces string
 // NewInterfaces returns the interfaces in the canonical form of their addresses, and whether
 // all that was read are addresses: what is none is left out. What is beyond the limits is left
 // out, too, and so are addresses that are valid on one link or host only, because nobody else
-// can use them, and interfaces of which nothing is left.
+// can use them, and interfaces with neither a MAC nor an IP address.
 func NewInterfaces(list []Interface) (interfaces Interfaces, valid bool) {
 	var text strings.Builder
 	valid = true
