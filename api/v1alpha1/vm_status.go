@@ -1,0 +1,160 @@
+package v1alpha1
+
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// VMStatus is the last observed state of a VM.
+type VMStatus struct {
+	// vmId is the cloud's id of this VM. Set once and never changed.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="VM ID"
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	VMID string `json:"vmId,omitempty"`
+
+	// cpuUtilization is the mean utilization of the VM's cores in percent, 0-100.
+	// Updated at every poll of the cloud. Absent if unknown.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="CPU Utilization in Percent"
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	// +optional
+	CPUUtilization *int32 `json:"cpuUtilization,omitempty"`
+
+	// class is the class of spec.className with the size that the VM has taken from it.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Class"
+	// +optional
+	Class *VMClassStatus `json:"class,omitempty"`
+
+	// state is a summary of the conditions for people. Programs read conditions.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="State",xDescriptors="urn:alm:descriptor:io.kubernetes.phase"
+	// +optional
+	State VMState `json:"state,omitempty"`
+
+	// host is the host that the VM runs on. Absent if the cloud does not report it.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Host"
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Host string `json:"host,omitempty"`
+
+	// hardware is the size of the VM, as the cloud reports it. Absent if the cloud
+	// reports none.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Hardware"
+	// +optional
+	Hardware *VMHardwareStatus `json:"hardware,omitempty"`
+
+	// network has the addresses of the VM, as the cloud or the guest reports them. Absent
+	// if the cloud reports none.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Network"
+	// +optional
+	Network *VMNetworkStatus `json:"network,omitempty"`
+
+	// createdTime is when vmId was set: when the cloud answered the create, or when
+	// the VM was found or imported.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Created Time"
+	// +optional
+	CreatedTime *metav1.Time `json:"createdTime,omitempty"`
+
+	// nameInCloud is the name of the VM in the cloud: what the cloud answered to the
+	// create, which may differ from spec.vmname if the cloud normalizes names. Before
+	// that, on a cloud without labels, it is the name with which a create may have
+	// been sent.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Name in the Cloud"
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	NameInCloud string `json:"nameInCloud,omitempty"`
+
+	// cloud is the name of the Cloud that the VM runs on.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Cloud"
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Cloud string `json:"cloud,omitempty"`
+
+	// operation is what the cloud works on, if it takes longer than two seconds. Absent
+	// otherwise.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Operation"
+	// +optional
+	Operation *VMOperation `json:"operation,omitempty"`
+
+	// observedGeneration is the generation of the spec that this status
+	// reflects.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Observed Generation"
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// conditions are Ready, Reconciling and Stalled, which every kind has, and
+	// NameChecked, Created and Deleting.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Conditions",xDescriptors="urn:alm:descriptor:io.kubernetes.conditions"
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// VMOperation is a change of the VM that the cloud works on.
+type VMOperation struct {
+	// id is the cloud's id of the operation.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +required
+	ID string `json:"id"`
+	// kind is what it does: Create, Update or Delete.
+	// +required
+	Kind VMOperationKind `json:"kind"`
+	// since is when the cloud accepted it.
+	// +required
+	Since metav1.Time `json:"since"`
+}
+
+// VMHardwareStatus is what the cloud reports of the size of a VM.
+type VMHardwareStatus struct {
+	// cpu is the number of cores. Absent if the cloud does not report it.
+	// +kubebuilder:validation:Minimum=1
+	// +optional
+	CPU int32 `json:"cpu,omitempty"`
+	// memory is the memory, in whole MiB. Absent if the cloud does not report it.
+	// +optional
+	Memory *resource.Quantity `json:"memory,omitempty"`
+}
+
+// VMNetworkStatus is what the cloud reports of the network interfaces of a VM.
+type VMNetworkStatus struct {
+	// primaryIP4 is the first IPv4 address of the first interface that has one. Absent if
+	// there is none.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="IPv4 Address"
+	// +kubebuilder:validation:MaxLength=15
+	// +optional
+	PrimaryIP4 string `json:"primaryIP4,omitempty"`
+
+	// primaryIP6 is the first IPv6 address of the first interface that has one. Absent if
+	// there is none.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="IPv6 Address"
+	// +kubebuilder:validation:MaxLength=39
+	// +optional
+	PrimaryIP6 string `json:"primaryIP6,omitempty"`
+
+	// interfaces are the network interfaces in the order of the cloud, at most 16.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Interfaces"
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	Interfaces []VMInterfaceStatus `json:"interfaces,omitempty"`
+}
+
+// VMInterfaceStatus is a network interface of a VM.
+type VMInterfaceStatus struct {
+	// macAddress is the MAC address, such as fa:16:3e:00:00:01. Absent if the cloud does
+	// not report it.
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	MACAddress string `json:"macAddress,omitempty"`
+
+	// addresses are IPv4 and IPv6 addresses without prefix lengths, the preferred ones
+	// first, at most 16. Loopback and link-local addresses are left out.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:items:MaxLength=39
+	// +optional
+	Addresses []string `json:"addresses,omitempty"`
+}
