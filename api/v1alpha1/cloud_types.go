@@ -258,7 +258,7 @@ type CloudStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// Cloud is a private cloud that VMs, VmGroups, Networks and GPUInfos use: its
+// Cloud is a private cloud that VMs, VmGroups, VMSnapshots, Networks and GPUInfos use: its
 // endpoint, its credentials and the limits of the operator's calls.
 //
 // +operator-sdk:csv:customresourcedefinitions:displayName="Cloud",resources={{Secret,v1},{Event,v1}}

@@ -42,9 +42,10 @@ type VMSnapshotSpec struct {
 	// +optional
 	Description string `json:"description,omitempty"`
 
-	// maxAge is how long after takenTime, or else createdTime, the snapshot is kept, such as 168h: then the
-	// operator deletes this object, and with it the snapshot. At least one second.
-	// Absent for as long as the object exists. Can be changed at any time.
+	// maxAge is how long after takenTime the snapshot is kept, such as 168h; after
+	// createdTime if the cloud names no time, or a later one. Then the operator deletes
+	// this object, and with it the snapshot. At least one second. Absent for as long as
+	// the object exists. Can be changed at any time.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Max Age",xDescriptors="urn:alm:descriptor:com.tectonic.ui:text"
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="maxAge must be at least 1s"
 	// +optional
