@@ -116,7 +116,7 @@ func (c *Cloud) RenameServer(id, name string) error {
 // progress never completes.
 func (c *Cloud) SetServerState(id string, state State) error {
 	return c.modify(id, func(r *record) {
-		r.State, r.ReadyAt, r.GoneAt = state, time.Time{}, time.Time{}
+		r.State, r.ReadyAt, r.GoneAt, r.OffAt = state, time.Time{}, time.Time{}, time.Time{}
 	})
 }
 

@@ -19,6 +19,7 @@
 //	names.go, idempotency.go, problem.go
 //	                names, idempotency keys and error bodies
 //	operations.go   changes of servers that take time
+//	shutdown.go     guests that are asked to shut down
 //	addresses.go    the addresses of servers
 //	utilisation.go  the CPU utilization of servers
 //	openapi.go      the OpenAPI document

@@ -79,7 +79,7 @@ func (c *Cloud) startOperation(o operation) (keyedAnswer, error) {
 	}
 	o.ID, o.Began = uuid.NewString(), c.now()
 	o.EndsAt = o.Began.Add(time.Duration(c.behave.OperationTime))
-	o.Fail = c.behave.FailOperations != "" && parseGlobs([]string{c.behave.FailOperations}).match(name)
+	o.Fail = matches(c.behave.FailOperations, name)
 	if err := c.store.Write(encoded(bucketOperations, o.ID, &o)); err != nil {
 		return keyedAnswer{}, err
 	}

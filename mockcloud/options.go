@@ -40,12 +40,14 @@ const (
 	UserData    Capability = "userData"
 	Addresses   Capability = "addresses"
 	Snapshots   Capability = "snapshots"
+	// SoftPowerOff is that the guest can be asked to shut down.
+	SoftPowerOff Capability = "softPowerOff"
 )
 
 // AllCapabilities lists every capability, in the order of GET /capabilities.
 var AllCapabilities = []Capability{
 	Idempotency, Labels, UniqueNames, BulkStatus, Async, Power,
-	Resize, Folders, Networks, Hosts, Events, Sessions, Operations, FolderNames, UserData, Addresses, Snapshots,
+	Resize, Folders, Networks, Hosts, Events, Sessions, Operations, FolderNames, UserData, Addresses, Snapshots, SoftPowerOff,
 }
 
 // Default reports whether a capability is on in the extended profile unless the
@@ -90,6 +92,13 @@ type Behaviour struct {
 	FailOperations string `json:"failOperations,omitempty"`
 	// ResizeStopped: the size of a server can be changed only while it is stopped.
 	ResizeStopped bool `json:"resizeStopped,omitempty"`
+	// ShutdownTime is how long a guest takes to shut down when it is asked to.
+	ShutdownTime Duration `json:"shutdownTime,omitempty"`
+	// IgnoreShutdown is a name or glob: the guests of these servers do not shut down when
+	// they are asked to.
+	IgnoreShutdown string `json:"ignoreShutdown,omitempty"`
+	// NoGuestAgent is a name or glob: the guests of these servers cannot be asked.
+	NoGuestAgent string `json:"noGuestAgent,omitempty"`
 	// Latency is a delay at the start of every call.
 	Latency Duration `json:"latency,omitempty"`
 	// Utilisation is the model of cpuUtilization: fixed:N (percent, default

@@ -25,6 +25,7 @@ const (
 	CodeInvalidState       = "invalidState"
 	CodeNeedsStop          = "needsStop"
 	CodeAttached           = "attached"
+	CodeGuestUnavailable   = "guestUnavailable"
 	CodeTokenExpired       = "tokenExpired"
 	CodeInternal           = "internal"
 )

@@ -182,7 +182,7 @@ func (c *Cloud) insert(r *record, status int, key *keyRecord, how LedgerEntry) (
 // finalState returns the state of a new server when its build has ended, which does
 // not happen under Quirks.StuckBuilding.
 func (c *Cloud) finalState(name, power string) State {
-	if stuck := c.quirks.Load().StuckBuilding; stuck != "" && parseGlobs([]string{stuck}).match(name) {
+	if matches(c.quirks.Load().StuckBuilding, name) {
 		return StateBuilding
 	}
 	return stateFor(power)
@@ -206,6 +206,9 @@ func (c *Cloud) updateServer(id string, body patchServer, requestID string) (key
 	if c.behave.ResizeStopped && r.State != StateStopped && body.resizes(r) {
 		return keyedAnswer{}, problem(http.StatusConflict, CodeNeedsStop, "the size can be changed only while the server is stopped")
 	}
+	if body.soft() && r.State == StateActive && matches(c.behave.NoGuestAgent, r.Name) {
+		return keyedAnswer{}, problem(http.StatusConflict, CodeGuestUnavailable, "no agent runs in the guest that could shut it down")
+	}
 	if c.operates() {
 		return c.startOperation(operation{ServerID: id, Patch: &body, RequestID: requestID})
 	}
@@ -220,6 +223,9 @@ func (c *Cloud) updateServer(id string, body patchServer, requestID string) (key
 func (c *Cloud) updateNow(r *record, body patchServer, requestID string) (*record, error) {
 	next := r.clone()
 	fields := body.applyTo(next)
+	if body.soft() && c.askToShutDown(next) {
+		fields = append(fields, "powerOffMode")
+	}
 	if err := checkLabels(next.Labels); err != nil {
 		return nil, err
 	}
@@ -260,8 +266,8 @@ func (p patchServer) applyTo(r *record) []string {
 		r.Memory = *p.Memory
 		fields = append(fields, "memory")
 	}
-	if p.PowerState != nil && *p.PowerState != r.PowerState {
-		r.PowerState = *p.PowerState
+	if p.PowerState != nil && *p.PowerState != r.PowerState && !p.soft() {
+		r.PowerState, r.OffAt = *p.PowerState, time.Time{}
 		if r.State == StateActive || r.State == StateStopped {
 			r.State = stateFor(r.PowerState)
 		}

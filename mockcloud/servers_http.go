@@ -75,8 +75,13 @@ func (c *Cloud) handlePatchServer(w http.ResponseWriter, r *request) error {
 		return unsupported("resize")
 	case body.PowerState != nil && !c.has(Power):
 		return unsupported("powerState")
+	case body.PowerOffMode != nil && !c.has(SoftPowerOff):
+		return unsupported("powerOffMode")
 	case body.Labels != nil && !c.has(Labels):
 		return unsupported("labels")
+	}
+	if err := body.checkPowerOffMode(); err != nil {
+		return err
 	}
 	if err := checkSize(body.CPU, body.Memory, body.PowerState); err != nil {
 		return err

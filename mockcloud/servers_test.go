@@ -100,6 +100,47 @@ func TestSizeChangesOnlyWhileServerIsStopped(t *testing.T) {
 	h.call(200, "PATCH", path, `{"cpu":4,"powerState":"On"}`)
 }
 
+func TestSoftPowerOffAsksGuest(t *testing.T) {
+	const soft = `{"powerState":"Off","powerOffMode":"Soft"}`
+	h := start(t, Options{Behaviour: Behaviour{ShutdownTime: Duration(time.Minute), IgnoreShutdown: "deaf", NoGuestAgent: "bare"}})
+	path := func(name string) string {
+		return "/servers/" + decodeInto[Server](t, h.call(201, "POST", "/servers", `{"name":"`+name+`"}`).body).ID
+	}
+	state := func(path string) State { return decodeInto[Server](t, h.call(200, "GET", path, "").body).State }
+	web, deaf, bare := path("web"), path("deaf"), path("bare")
+	h.call(200, "PATCH", web, soft)
+	h.call(200, "PATCH", deaf, soft)
+	if got := codeIn(t, h.call(409, "PATCH", bare, soft)); got != CodeGuestUnavailable {
+		t.Errorf("a guest without an agent: got %s, want guestUnavailable", got)
+	}
+	if got := state(web); got != StateActive {
+		t.Errorf("while the guest shuts down: got %s, want ACTIVE", got)
+	}
+	h.clock.Advance(59 * time.Second)
+	h.call(200, "PATCH", web, soft) // does not begin anew
+	h.clock.Advance(time.Second)
+	if got := state(web); got != StateStopped {
+		t.Errorf("once the guest has shut down: got %s, want STOPPED", got)
+	}
+	if got := state(deaf); got != StateActive {
+		t.Errorf("a guest that ignores the request: got %s, want ACTIVE", got)
+	}
+	h.call(200, "PATCH", deaf, `{"powerState":"Off","powerOffMode":"Hard"}`)
+	if got := state(deaf); got != StateStopped {
+		t.Errorf("powered off: got %s, want STOPPED", got)
+	}
+	h.call(200, "PATCH", web, `{"powerState":"On"}`)
+	h.clock.Advance(time.Hour)
+	if got := state(web); got != StateActive {
+		t.Errorf("started again: got %s, want ACTIVE", got)
+	}
+	for _, body := range []string{`{"powerOffMode":"Soft"}`, `{"powerState":"On","powerOffMode":"Soft"}`, `{"powerState":"Off","powerOffMode":"Off"}`} {
+		if got := codeIn(t, h.call(400, "PATCH", web, body)); got != CodeInvalid {
+			t.Errorf("PATCH %s: got %s, want invalid", body, got)
+		}
+	}
+}
+
 func TestServerChangesItsStateWithTime(t *testing.T) {
 	h := start(t, Options{Behaviour: Behaviour{BuildTime: Duration(time.Minute), DeleteTime: Duration(time.Hour)}})
 	s := decodeInto[Server](t, h.call(202, "POST", "/servers", `{"name":"web","powerState":"Off"}`).body)

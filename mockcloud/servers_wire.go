@@ -27,10 +27,12 @@ type createServer struct {
 // patchServer is the body of PATCH /servers/{id}. Labels are merged; a null value
 // removes a label.
 type patchServer struct {
-	CPU        *int               `json:"cpu"`
-	Memory     *int               `json:"memory"`
-	PowerState *string            `json:"powerState"`
-	Labels     map[string]*string `json:"labels"`
+	CPU        *int    `json:"cpu"`
+	Memory     *int    `json:"memory"`
+	PowerState *string `json:"powerState"`
+	// PowerOffMode is how a PowerState of Off is reached: PowerOffHard, the default, or PowerOffSoft.
+	PowerOffMode *string            `json:"powerOffMode"`
+	Labels       map[string]*string `json:"labels"`
 }
 
 // coreServer is a server in the core profile.

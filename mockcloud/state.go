@@ -18,6 +18,8 @@ type record struct {
 	ReadyAt time.Time `json:"readyAt,omitzero"`
 	// GoneAt is the time when the deletion ends; zero unless DELETING.
 	GoneAt time.Time `json:"goneAt,omitzero"`
+	// OffAt is the time when the guest has shut down; zero unless it was asked to.
+	OffAt time.Time `json:"offAt,omitzero"`
 	// Key is the key of the idempotency record; empty if there is none.
 	Key string `json:"key,omitempty"`
 	// Override replaces the utilisation model.
@@ -163,6 +165,8 @@ func (s *state) schedule(r *record) {
 		s.due.add(due{at: r.GoneAt, what: dueGone, id: r.ID})
 	case !r.ReadyAt.IsZero():
 		s.due.add(due{at: r.ReadyAt, what: dueReady, id: r.ID})
+	case !r.OffAt.IsZero():
+		s.due.add(due{at: r.OffAt, what: dueOff, id: r.ID})
 	}
 }
 

@@ -10,6 +10,7 @@ type dueKind int
 const (
 	dueReady dueKind = iota
 	dueGone
+	dueOff
 	dueForget
 	dueOperation
 )
@@ -70,6 +71,12 @@ func (c *Cloud) apply(d due) {
 			return
 		}
 		err = c.remove(r, d.at, LedgerEntry{Op: OpGone, Time: d.at})
+	case dueOff:
+		r := c.st.servers[d.id]
+		if r == nil || !r.OffAt.Equal(d.at) {
+			return
+		}
+		err = c.replace(r.shutDown(d.at))
 	case dueOperation:
 		err = c.endOperation(d.id, d.at)
 	case dueForget:

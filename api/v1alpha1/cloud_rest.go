@@ -31,5 +31,5 @@ type RESTCloud struct {
 }
 
 // RESTCapability is a capability that a cloud of type REST may have.
-// +kubebuilder:validation:Enum=idempotency;labels;uniqueNames;bulkStatus;async;power;resize;folders;networks;hosts;events;sessions;operations;folderNames;userData;addresses;snapshots
+// +kubebuilder:validation:Enum=idempotency;labels;uniqueNames;bulkStatus;async;power;resize;folders;networks;hosts;events;sessions;operations;folderNames;userData;addresses;snapshots;softPowerOff
 type RESTCapability string

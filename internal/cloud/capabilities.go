@@ -40,6 +40,8 @@ const (
 	Addresses Capability = "addresses"
 	// Snapshots is that snapshots of servers can be created and deleted: see Snapshotter.
 	Snapshots Capability = "snapshots"
+	// SoftPowerOff is that guests can be asked to shut down: see UpdateServer.Soft.
+	SoftPowerOff Capability = "softPowerOff"
 	// Sizing is that a server can be created with CPU, MemoryMiB and Template. Every
 	// cloud has it that reports capabilities at all.
 	Sizing Capability = "sizing"

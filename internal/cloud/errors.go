@@ -37,6 +37,8 @@ const (
 	Busy Kind = "Busy"
 	// NeedsStop: the change is possible only while the server is stopped.
 	NeedsStop Kind = "NeedsStop"
+	// GuestUnavailable: the guest cannot be asked, mostly because no agent runs in it.
+	GuestUnavailable Kind = "GuestUnavailable"
 	// Misconfigured: the settings of the Cloud name something that the cloud does not
 	// have, such as a datastore. Only its administrator can correct that.
 	Misconfigured Kind = "Misconfigured"

@@ -131,8 +131,18 @@ type UpdateServer struct {
 	CPU        *int        // Resize
 	MemoryMiB  *int        // Resize
 	PowerState *PowerState // Power
+	// Soft has the guest asked to shut down, where PowerState is Off, instead of the
+	// server powered off: it is ACTIVE until the guest has shut down, which may be never.
+	// Ignored for any other PowerState. To ask again has no effect. The call fails with
+	// GuestUnavailable if the guest cannot be asked.
+	Soft bool // SoftPowerOff
 	// Labels are merged into the server's; a nil value removes the key.
 	Labels map[string]*string // Labels
+}
+
+// ShutsDown reports whether the guest is to be asked to shut down.
+func (u UpdateServer) ShutsDown() bool {
+	return u.Soft && u.PowerState != nil && *u.PowerState == PowerOff
 }
 
 // Empty reports whether there is nothing to change.

@@ -3,6 +3,7 @@ package cloudtest
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -19,6 +20,22 @@ var changeCases = []testCase{
 			}
 			want := []cloud.State{cloud.StateActive, cloud.StateStopped, cloud.StateActive, cloud.StateStopped}
 			if diff := cmp.Diff(want, states); diff != "" {
+				t.Errorf("states (-want +got):\n%s", diff)
+			}
+		}},
+	{name: "a soft power-off: the server is stopped once its guest has shut down", needs: []cloud.Capability{cloud.Power, cloud.SoftPowerOff},
+		run: func(ctx context.Context, t *testing.T, f Fixture) {
+			created := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("shut-down")})
+			off := cloud.UpdateServer{PowerState: new(cloud.PowerOff), Soft: true}
+			server := mustUpdate(ctx, t, f, created.ID, off)
+			for pause := time.NewTicker(pollTime); server.State == cloud.StateActive; <-pause.C {
+				var err error
+				if server, err = f.Client.GetServer(ctx, created.ID); err != nil {
+					t.Fatalf("GetServer: %v", err)
+				}
+			}
+			again := mustUpdate(ctx, t, f, created.ID, off)
+			if diff := cmp.Diff([]cloud.State{cloud.StateStopped, cloud.StateStopped}, []cloud.State{server.State, again.State}); diff != "" {
 				t.Errorf("states (-want +got):\n%s", diff)
 			}
 		}},

@@ -29,6 +29,7 @@ var refuseCases = []testCase{
 	}),
 	refusesUpdate("a size", cloud.Resize, cloud.UpdateServer{CPU: new(2)}),
 	refusesUpdate("a power state", cloud.Power, cloud.UpdateServer{PowerState: new(cloud.PowerOff)}),
+	refusesUpdate("a soft power-off", cloud.SoftPowerOff, cloud.UpdateServer{PowerState: new(cloud.PowerOff), Soft: true}),
 	refusesUpdate("labels", cloud.Labels, cloud.UpdateServer{Labels: map[string]*string{"a": nil}}),
 	refusesList("a label filter", cloud.Labels, cloud.ListServers{Labels: map[string]string{"a": "b"}}),
 	refusesList("a marker", cloud.Sizing, cloud.ListServers{Marker: "next"}),

@@ -50,6 +50,8 @@ type Cloud struct {
 	answer    string
 	// needsStop means that running servers cannot be resized.
 	needsStop bool
+	// guests is what guests do that are asked to shut down.
+	guests Guests
 	// operating means that changes of servers are operations, which end when
 	// FinishOperations is called.
 	operating bool

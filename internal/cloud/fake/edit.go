@@ -58,6 +58,25 @@ func (c *Cloud) SetNeedsStop(needsStop bool) {
 	c.needsStop = needsStop
 }
 
+// Guests is what guests do that are asked to shut down.
+type Guests int
+
+const (
+	// GuestsShutDown is that they shut down at once.
+	GuestsShutDown Guests = iota
+	// GuestsIgnore is that they go on.
+	GuestsIgnore
+	// GuestsUnavailable is that they cannot be asked.
+	GuestsUnavailable
+)
+
+// SetGuests sets what guests do that are asked to shut down.
+func (c *Cloud) SetGuests(guests Guests) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.guests = guests
+}
+
 // Finish ends all builds and deletions.
 func (c *Cloud) Finish() {
 	c.mu.Lock()

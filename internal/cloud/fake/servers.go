@@ -138,6 +138,7 @@ func (c *Cloud) UpdateServer(ctx context.Context, id string, req cloud.UpdateSer
 	var needs needs
 	needs.when(req.CPU != nil || req.MemoryMiB != nil, cloud.Resize)
 	needs.when(req.PowerState != nil, cloud.Power)
+	needs.when(req.ShutsDown(), cloud.SoftPowerOff)
 	needs.when(len(req.Labels) > 0, cloud.Labels)
 	return do(ctx, c, call{verb: UpdateServer, object: id, op: op, needs: needs}, func() (cloud.Result, error) {
 		s, err := c.server(op, id)
@@ -148,6 +149,12 @@ func (c *Cloud) UpdateServer(ctx context.Context, id string, req cloud.UpdateSer
 			return cloud.Result{}, failure(op, cloud.Busy, "the server is %s", s.State)
 		case c.needsStop && s.State == cloud.StateActive && (req.CPU != nil || req.MemoryMiB != nil):
 			return cloud.Result{}, failure(op, cloud.NeedsStop, "the size of a running server cannot be changed")
+		case req.ShutsDown() && s.State == cloud.StateActive && c.guests == GuestsUnavailable:
+			return cloud.Result{}, failure(op, cloud.GuestUnavailable, "no agent runs in the guest")
+		case req.ShutsDown() && c.guests == GuestsIgnore:
+			req.PowerState = nil
+		}
+		switch {
 		case c.operating:
 			return c.later(operation{serverID: id, effect: func() (string, error) {
 				if s, ok := c.servers.get(id); ok {

@@ -15,6 +15,9 @@ func (c *Client) UpdateServer(ctx context.Context, id string, req cloud.UpdateSe
 	if id != "" && req.Empty() {
 		return cloud.Result{}, refuse(op, cloud.Rejected, "nothing to change was given")
 	}
+	if req.ShutsDown() {
+		return cloud.Result{}, refuse(op, cloud.Unsupported, "this cloud lacks softPowerOff")
+	}
 	ctx, end, err := c.beginAbout(ctx, op, id)
 	if err != nil {
 		return cloud.Result{}, err

@@ -23,6 +23,7 @@ var kindOfCode = map[string]cloud.Kind{
 	"templateUnknown":    cloud.Rejected,
 	"invalidState":       cloud.Busy,
 	"needsStop":          cloud.NeedsStop,
+	"guestUnavailable":   cloud.GuestUnavailable,
 	"attached":           cloud.Conflict,
 	"unauthorized":       cloud.Unauthorized,
 	"rateLimited":        cloud.Throttled,

@@ -55,6 +55,7 @@ func TestCodeDeterminesKind(t *testing.T) {
 		{"create", 403, "rateLimited", outcome{Kind: cloud.Throttled, RetryAfter: 5 * time.Second}},
 		{"update", 409, "invalidState", outcome{Kind: cloud.Busy}},
 		{"update", 409, "needsStop", outcome{Kind: cloud.NeedsStop}},
+		{"update", 409, "guestUnavailable", outcome{Kind: cloud.GuestUnavailable}},
 		{"delete", 409, "attached", outcome{Kind: cloud.Conflict}},
 		{"get", 404, "notFound", outcome{Kind: cloud.NotFound}},
 		{"status", 404, "notFound", outcome{Kind: cloud.NotFound}},

@@ -198,6 +198,9 @@ func (c *Client) UpdateServer(ctx context.Context, id string, req cloud.UpdateSe
 		return cloud.Result{}, err
 	}
 	wire := wireUpdate{CPU: req.CPU, PowerState: (*string)(req.PowerState), Labels: req.Labels}
+	if req.ShutsDown() {
+		wire.PowerOffMode = "Soft"
+	}
 	if req.MemoryMiB != nil {
 		memory, err := gib(call.op, *req.MemoryMiB)
 		if err != nil {
@@ -227,6 +230,9 @@ func updateNeeds(req cloud.UpdateServer) []cloud.Capability {
 	}
 	if req.PowerState != nil {
 		needs = append(needs, cloud.Power)
+	}
+	if req.ShutsDown() {
+		needs = append(needs, cloud.SoftPowerOff)
 	}
 	if len(req.Labels) > 0 {
 		needs = append(needs, cloud.Labels)

@@ -28,10 +28,12 @@ type wireCreate struct {
 }
 
 type wireUpdate struct {
-	CPU        *int               `json:"cpu,omitempty"`
-	Memory     *int               `json:"memory,omitempty"`
-	PowerState *string            `json:"powerState,omitempty"`
-	Labels     map[string]*string `json:"labels,omitempty"`
+	CPU        *int    `json:"cpu,omitempty"`
+	Memory     *int    `json:"memory,omitempty"`
+	PowerState *string `json:"powerState,omitempty"`
+	// PowerOffMode is empty for that of the cloud.
+	PowerOffMode string             `json:"powerOffMode,omitempty"`
+	Labels       map[string]*string `json:"labels,omitempty"`
 }
 
 type wireLogin struct {

@@ -248,6 +248,31 @@ func TestRefusalsOfChanges(t *testing.T) {
 	}
 }
 
+func TestGuestThatCannotBeAskedToShutDown(t *testing.T) {
+	v := newVCenter(t)
+	c := v.client(t)
+	created := create(t, c, cloud.CreateServer{Name: "bare"})
+	soft := cloud.UpdateServer{PowerState: new(cloud.PowerOff), Soft: true}
+	for fault, want := range map[string]cloud.Kind{"ToolsUnavailable": cloud.GuestUnavailable, "TaskInProgress": cloud.Busy} {
+		restore := v.Front.Answer(func(method string) (int, string) {
+			if method == "ShutdownGuest" {
+				return vcsim.Fault(fault)
+			}
+			return 0, ""
+		})
+		_, err := c.UpdateServer(t.Context(), created.ID, soft)
+		restore()
+		wantError(t, err, want, "update server")
+	}
+	if sent := v.Front.Sent("PowerOffVM_Task"); sent != 0 {
+		t.Errorf("the VM was powered off %d times, want 0", sent)
+	}
+	defer v.Front.Lose("ShutdownGuest")()
+	if _, err := c.UpdateServer(t.Context(), created.ID, soft); !cloud.Uncertain(err) {
+		t.Errorf("the answer is lost: got %v, want it uncertain", err)
+	}
+}
+
 func TestOddLabelsAreKeptAsTheyAre(t *testing.T) {
 	v := newVCenter(t)
 	c := v.client(t)

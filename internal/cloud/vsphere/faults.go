@@ -154,6 +154,8 @@ func meaningOf(fault types.BaseMethodFault) (cloud.Kind, string) {
 		return cloud.Busy, "the vCenter works on the VM, or its state does not allow this now (" + codeOf(fault) + ")"
 	case *types.CpuHotPlugNotSupported, *types.MemoryHotPlugNotSupported, *types.HotSnapshotMoveNotSupported:
 		return cloud.NeedsStop, "the VM does not allow this change while it runs (" + codeOf(fault) + ")"
+	case *types.ToolsUnavailable:
+		return cloud.GuestUnavailable, "VMware Tools do not run in the guest"
 	case *types.HostNotConnected, *types.HostCommunication, *types.HostNotReachable, *types.SystemError:
 		return cloud.Unavailable, "the vCenter, or a host of it, cannot serve this now (" + codeOf(fault) + ")"
 	}

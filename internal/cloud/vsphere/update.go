@@ -38,14 +38,12 @@ func (c *Client) UpdateServer(ctx context.Context, id string, req cloud.UpdateSe
 	case spec != nil:
 		started, err = reconfigure(ctx, at, vm, spec)
 	case hasPower(vm, *req.PowerState):
-		servers, err := c.servers(ctx, at, []entity{vm})
-		switch {
-		case err != nil:
-			return cloud.Result{}, c.fail(ctx, op, err)
-		case len(servers) == 0:
-			return cloud.Result{}, refuse(op, cloud.Busy, "the VM is being created")
+		return c.unchanged(ctx, op, at, vm)
+	case req.ShutsDown():
+		if _, err := methods.ShutdownGuest(ctx, at.vim, &types.ShutdownGuest{This: vm.ref}); err != nil {
+			return cloud.Result{}, changed(c.fail(ctx, op, err), err)
 		}
-		return cloud.Result{Server: servers[0]}, nil
+		return c.unchanged(ctx, op, at, vm)
 	default:
 		started, err = power(ctx, at, vm, *req.PowerState)
 	}
@@ -54,6 +52,18 @@ func (c *Client) UpdateServer(ctx context.Context, id string, req cloud.UpdateSe
 	}
 	c.started(started)
 	return cloud.Result{Operation: operation{kind: updateOperation, task: started.Value, server: id}.String()}, nil
+}
+
+// unchanged returns a VM as it was read.
+func (c *Client) unchanged(ctx context.Context, op string, at *site, vm entity) (cloud.Result, error) {
+	servers, err := c.servers(ctx, at, []entity{vm})
+	switch {
+	case err != nil:
+		return cloud.Result{}, c.fail(ctx, op, err)
+	case len(servers) == 0:
+		return cloud.Result{}, refuse(op, cloud.Busy, "the VM is being created")
+	}
+	return cloud.Result{Server: servers[0]}, nil
 }
 
 // reconfiguration returns the change of the size and the labels, nil if there is none.
