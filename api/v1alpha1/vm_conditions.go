@@ -94,6 +94,14 @@ const (
 	// NeedsRestartReason surfaces when the cloud changes the size only while the server
 	// is stopped. Stop the VM, or set spec.updatePolicy to RestartAllowed.
 	NeedsRestartReason = "NeedsRestart"
+	// ShuttingDownReason surfaces when the guest was asked to shut down and still runs.
+	ShuttingDownReason = "ShuttingDown"
+	// GuestUnavailableReason surfaces when the guest cannot be asked to shut down, mostly
+	// because no agent runs in it, and spec.powerOffMode is Soft. It is tried again.
+	GuestUnavailableReason = "GuestUnavailable"
+	// RestartMissedReason is that of the event of a restart that had not begun an hour
+	// after spec.nextRestartTime, or of a VM that is to be off at that time.
+	RestartMissedReason = "RestartMissed"
 	// DriftReason surfaces when the server differs from the spec in a way that
 	// the operator cannot correct.
 	DriftReason = "Drift"

@@ -49,6 +49,18 @@ type VMStatus struct {
 	// +optional
 	Network *VMNetworkStatus `json:"network,omitempty"`
 
+	// shutdownRequestedTime is when the guest was asked to shut down. Absent if it was not,
+	// or once the VM is off.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Shutdown Requested Time"
+	// +optional
+	ShutdownRequestedTime *metav1.Time `json:"shutdownRequestedTime,omitempty"`
+
+	// lastRestart is what became of the last restart whose time has come. Absent if there
+	// was none.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Last Restart"
+	// +optional
+	LastRestart *VMRestartStatus `json:"lastRestart,omitempty"`
+
 	// createdTime is when vmId was set: when the cloud answered the create, or when
 	// the VM was found or imported.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Created Time"
@@ -105,6 +117,26 @@ type VMOperation struct {
 	// since is when the cloud accepted it.
 	// +required
 	Since metav1.Time `json:"since"`
+}
+
+// VMRestartResult is what became of a restart.
+// +kubebuilder:validation:Enum=Restarted;Missed
+type VMRestartResult string
+
+const (
+	VMRestarted     VMRestartResult = "Restarted"
+	VMRestartMissed VMRestartResult = "Missed"
+)
+
+// VMRestartStatus is what became of a restart.
+type VMRestartStatus struct {
+	// requestedTime is the value of spec.nextRestartTime.
+	// +required
+	RequestedTime metav1.Time `json:"requestedTime"`
+	// result is Restarted once the VM was seen off, after which it is started again, or
+	// Missed.
+	// +required
+	Result VMRestartResult `json:"result"`
 }
 
 // VMHardwareStatus is what the cloud reports of the size of a VM.

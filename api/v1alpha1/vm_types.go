@@ -13,6 +13,16 @@ const (
 	PowerOff PowerState = "Off"
 )
 
+// PowerOffMode is how a VM that runs is stopped.
+// +kubebuilder:validation:Enum=TrySoft;Soft;Hard
+type PowerOffMode string
+
+const (
+	PowerOffModeTrySoft PowerOffMode = "TrySoft"
+	PowerOffModeSoft    PowerOffMode = "Soft"
+	PowerOffModeHard    PowerOffMode = "Hard"
+)
+
 // DeletionPolicy is what happens to the server when its object is deleted.
 // +kubebuilder:validation:Enum=Delete;Orphan
 type DeletionPolicy string
@@ -147,6 +157,29 @@ type VMSpec struct {
 	// +kubebuilder:default=On
 	// +optional
 	PowerState PowerState `json:"powerState,omitempty"`
+
+	// powerOffMode is how a VM that runs is stopped, for powerState, nextRestartTime or
+	// updatePolicy: TrySoft asks the guest to shut down, and powers the VM off after
+	// powerOffTimeout, or at once if the cloud cannot ask the guest; Soft asks the guest
+	// and never powers the VM off; Hard powers it off. A deletion does not ask the guest.
+	// Defaults to TrySoft. Can be changed at any time.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Power-off Mode",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:TrySoft","urn:alm:descriptor:com.tectonic.ui:select:Soft","urn:alm:descriptor:com.tectonic.ui:select:Hard"}
+	// +optional
+	PowerOffMode PowerOffMode `json:"powerOffMode,omitempty"`
+
+	// powerOffTimeout is how long after the guest was asked to shut down the VM is powered
+	// off with TrySoft, 1s-24h. Defaults to 5m. Can be changed at any time.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Power-off Timeout",xDescriptors="urn:alm:descriptor:com.tectonic.ui:text"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('24h')",message="powerOffTimeout must be 1s to 24h"
+	// +optional
+	PowerOffTimeout *metav1.Duration `json:"powerOffTimeout,omitempty"`
+
+	// nextRestartTime is when the VM is stopped and started again, once; the present time
+	// for now. A restart that has not begun an hour after that is missed, and not made.
+	// Can be changed at any time.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Next Restart Time",xDescriptors="urn:alm:descriptor:com.tectonic.ui:text"
+	// +optional
+	NextRestartTime *metav1.Time `json:"nextRestartTime,omitempty"`
 
 	// deletionPolicy is what happens to the VM in the cloud when this object is
 	// deleted: Delete deletes it before the object, Orphan leaves it in the cloud

@@ -58,6 +58,7 @@ var ruleCases = []ruleCase{
 		says: "spec.bootstrap.cloudInit.userDataSecretRef: Required value: cloudInit needs userDataSecretRef, sshAuthorizedKeys or both"},
 	{kind: "VmGroup", spec: `{bootstrap: {cloudInit: {sshAuthorizedKeys: ["ssh-rsa AAAA\nssh-rsa BBBB"]}}}`,
 		says: `spec.bootstrap.cloudInit.sshAuthorizedKeys[0]: Invalid value: "ssh-rsa AAAA\nssh-rsa BBBB": ` + keyRule},
+	{kind: "VM", spec: `{vmname: web, powerOffTimeout: 25h}`, says: `spec.powerOffTimeout: Invalid value: "25h": powerOffTimeout must be 1s to 24h`},
 	{kind: "VM", spec: aVM, status: aVMsID, edit: `{"status":{"vmId":"v2"}}`, says: "status.vmId: Forbidden: status.vmId cannot be changed once it is set"},
 
 	{kind: "VM", spec: `{vmname: web, className: small, memory: 1}`, says: "spec.className: Forbidden: " + twoSizes},

@@ -79,6 +79,9 @@ func (w *world) reached() error {
 	if contenders > 0 && winners != 1 {
 		return fmt.Errorf("%d of those that createContenders are ready", winners)
 	}
+	if err := w.restartReached(); err != nil {
+		return err
+	}
 	if err := w.snapshotReached(); err != nil {
 		return err
 	}
@@ -133,7 +136,7 @@ func (w *world) violations() []error {
 		wrong = append(wrong, w.duplicates()...)
 	}
 	var violations []error
-	for _, text := range slices.Concat(wrong, w.foreignChanges(), w.serverViolations(), w.groupViolations(), w.networkViolations(), w.snapshotViolations()) {
+	for _, text := range slices.Concat(wrong, w.foreignChanges(), w.serverViolations(), w.groupViolations(), w.networkViolations(), w.snapshotViolations(), w.restartViolations()) {
 		violations = append(violations, errors.New(text))
 	}
 	return violations

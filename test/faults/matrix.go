@@ -112,6 +112,13 @@ var (
 	configuredReplacedWhileDown = scenario{name: "create, class and user data are replaced while no manager runs", act: []step{createConfigured}, crashed: replaceConfiguration}
 )
 
+// restarted is a restart of a VM. A stop of a manager that was killed would stop the server
+// again if it took effect late.
+var restarted = scenario{name: "restart", arrange: []step{create(vm)}, act: []step{restartVM}}
+
+// beforeAndAfter returns all phases but late.
+func beforeAndAfter(effect) []phase { return []phase{before, after} }
+
 // In these scenarios the first listing after a start is the only one within the
 // settle time, so that a late server is only listed after the settle time.
 var (
@@ -169,6 +176,7 @@ func matrixCases(p profile, kill func(effect) []phase, scenarios ...scenario) []
 func selection() (all []*matrixCase) {
 	all = append(all, matrixCases(extended, anyEffect, edited, slow, deletedWhileDown, editedWhileDown, imported, orphaned, nameTaken, firstContact)...)
 	all = append(all, matrixCases(extended, anyEffect, snapshotDeleted, configuredReplacedWhileDown)...)
+	all = append(all, matrixCases(extended, beforeAndAfter, restarted)...)
 	all = append(all, matrixCases(extended, anyEffect, groupCreated, groupShrunk, groupRolled, groupDeleted, groupTwoManagers)...)
 	all = append(all, matrixCases(claimed, anyEffect, edited, deletedWhileDown, renamedWhileDown, twoManagers, nameTaken)...)
 	all = append(all, matrixCases(claimedKey, anyEffect, slow, deletedWhileDown, twoManagers)...)
@@ -212,6 +220,9 @@ func everything() (all []*matrixCase) {
 	}
 	for _, p := range []profile{extended, keyless, keyed} {
 		all = append(all, matrixCases(p, everyPhase, snapshotDeleted, snapshotDeletedWhileDown, configured, configuredReplacedWhileDown)...)
+	}
+	for _, p := range []profile{extended, keyless, unmarked, operating, reporting} {
+		all = append(all, matrixCases(p, beforeAndAfter, restarted)...)
 	}
 	for _, p := range []profile{extended, keyless, unmarked, keyed, labelled} {
 		all = append(all, matrixCases(p, everyPhase, networkEdited, networkWithVM, networkDeletedWhileDown, networkEditedWhileDown)...)

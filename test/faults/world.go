@@ -117,6 +117,8 @@ type world struct {
 
 	// snapshot is what the run expects of its VMSnapshot, nil without one.
 	snapshot *snapshotState
+	// restart is the time of the restart that was asked for; nil for none.
+	restart *metav1.Time
 	// networks is what concerns Networks. mu guards it.
 	networks *networkState
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -37,6 +38,11 @@ var _ = Describe("A vCenter", Serial, func() {
 		Eventually(ctx, func() int32 { return vcenter.VM("web").Config.Hardware.NumCPU }).Should(BeEquivalentTo(4))
 		specs.Edit(ctx, vm, func(vm *pcapi.VM) { vm.Spec.PowerState = pcapi.PowerOff })
 		Eventually(ctx, specs.Stored(vm)).Should(HaveField("Status.State", pcapi.VMStateStopped))
+		specs.Edit(ctx, vm, func(vm *pcapi.VM) { vm.Spec.PowerState = pcapi.PowerOn })
+		specs.Ready(ctx, vm)
+		specs.Edit(ctx, vm, func(vm *pcapi.VM) { vm.Spec.NextRestartTime = new(metav1.NewTime(time.Now().Truncate(time.Second))) })
+		Eventually(ctx, specs.Stored(vm)).Should(SatisfyAll(testkit.BeReady(), HaveField("Status.LastRestart", HaveValue(HaveField("Result", pcapi.VMRestarted)))))
+		Expect(vcenter.Front.Sent("ShutdownGuest")).To(Equal(2))
 		specs.Remove(ctx, vm)
 	})
 

@@ -60,7 +60,7 @@ func TestResizeWithoutHotAddNeedsARestartThatIsAllowed(tt *testing.T) {
 			s.edit(vm, func() { vm.Spec.UpdatePolicy = pcapi.UpdatePolicyRestartAllowed })
 			s.Eventually(s.size("grows")).Should(Equal([]any{int32(4), int32(2048), types.VirtualMachinePowerStatePoweredOn}))
 			s.ready(vm)
-			s.Expect(s.vcenter.Front.Sent("PowerOffVM_Task")).To(Equal(1))
+			s.Expect(s.vcenter.Front.Sent("ShutdownGuest")).To(Equal(1))
 			s.remove(vm)
 		})
 	}

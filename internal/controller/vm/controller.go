@@ -12,6 +12,8 @@
 //	plan.go        what is to be done (pure)
 //	drift.go       what differs, and what the cloud can do about it (pure)
 //	steps.go       the steps that only VMs have
+//	poweroff.go    how a server is stopped
+//	restart.go     restarts at a time
 //	userdata.go    the user data of a new VM
 //	refusals.go    names that the cloud refused lately
 //	status.go      the status (pure)
@@ -21,6 +23,7 @@ package vm
 import (
 	"context"
 
+	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -51,6 +54,7 @@ type kind struct {
 
 	cluster  string
 	refusals refusals
+	recorder events.EventRecorder
 }
 
 func newKind(c client.Client, opts controller.Options) *kind {
@@ -68,7 +72,8 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts controller.Opt
 		return err
 	}
 	k, find := newKind(mgr.GetClient(), opts), tenancy.NewFinder(mgr.GetCache(), &pcapi.VMList{})
-	engine := k.Reconciler(mgr.GetEventRecorder("private-cloud-operator"))
+	k.recorder = mgr.GetEventRecorder("private-cloud-operator")
+	engine := k.Reconciler(k.recorder)
 	changed := controller.InScope(ctx, opts.Scope, mgr.GetClient(), k.CloudOf, changedByUser)
 	return watchClasses(tenancy.Watch(ctrl.NewControllerManagedBy(mgr).Named("vm"), opts.Scope, find.ByNamespace, find.ByCloud), find).
 		Watches(&pcapi.VM{}, enqueue{}, builder.WithPredicates(changed)).

@@ -72,6 +72,9 @@ func unsupported(vm *pcapi.VM, caps cloud.Capabilities) error {
 	if vm.Spec.PowerState == pcapi.PowerOff && !caps.Has(cloud.Power) {
 		fields = append(fields, "powerState")
 	}
+	if vm.Spec.PowerOffMode == pcapi.PowerOffModeSoft && !caps.Has(cloud.SoftPowerOff) {
+		fields = append(fields, "powerOffMode")
+	}
 	if vm.Spec.Bootstrap != nil && !caps.Has(cloud.WithUserData) {
 		fields = append(fields, "bootstrap")
 	}
@@ -86,6 +89,9 @@ func unchangeable(vm *pcapi.VM, change cloud.UpdateServer, caps cloud.Capabiliti
 	}
 	if change.PowerState != nil && !caps.Has(cloud.Power) {
 		fields = append(fields, "powerState")
+	}
+	if powersOff(change) && vm.Spec.PowerOffMode == pcapi.PowerOffModeSoft && !caps.Has(cloud.SoftPowerOff) {
+		fields = append(fields, "powerOffMode")
 	}
 	return lacks(fields)
 }

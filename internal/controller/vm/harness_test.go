@@ -153,6 +153,7 @@ func (h *harness) start() {
 	})
 	h.inv = h.directory.Cloud("default")
 	h.kind = newKind(h.client, controller.Options{Live: h.client, Directory: h.directory, Cluster: "cluster", Clock: h.Now, Alone: func() bool { return h.alone }})
+	h.kind.recorder = h
 	h.reconciler = h.kind.Reconciler(h)
 }
 

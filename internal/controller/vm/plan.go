@@ -155,12 +155,25 @@ func (k *kind) PlanExisting(vm *pcapi.VM, obs *observation) plan {
 	case obs.class != nil:
 		p.Steps = append(p.Steps, k.stepTakeClass())
 		p.Outcome = reconciler.Wait(time.Second, pcapi.ProgressingReason, "VM %s is getting the size of VMClass %q", server.ID, obs.class.Name)
+	case !obs.Owned && (!change.Empty() || restartOf(vm, obs.Now) == restartDue):
+		p.Outcome = foreign(server)
+	default:
+		changes := k.planChanges(vm, obs, change)
+		p.Steps, p.Outcome = append(p.Steps, changes.Steps...), changes.Outcome
+	}
+	return p
+}
+
+// planChanges plans for a server that may be changed.
+func (k *kind) planChanges(vm *pcapi.VM, obs *observation, change cloud.UpdateServer) plan {
+	p, whole := k.planRestart(vm, obs)
+	refused := unchangeable(vm, change, obs.Capabilities())
+	switch {
+	case whole:
 	case change.Empty():
 		p.Outcome = obs.unclassed
-	case unchangeable(vm, change, obs.Capabilities()) != nil:
-		p.Outcome = unchangeable(vm, change, obs.Capabilities())
-	case !obs.Owned:
-		p.Outcome = foreign(server)
+	case refused != nil:
+		p.Outcome = refused
 	default:
 		p.Steps, p.Outcome = append(p.Steps, k.stepUpdate()), obs.unclassed
 	}

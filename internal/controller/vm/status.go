@@ -30,6 +30,9 @@ func (k *kind) Report(vm *pcapi.VM, obs *observation, outcome error) reconciler.
 	if vm.Spec.ClassName == "" {
 		vm.Status.Class = nil
 	}
+	if outcome == nil || obs.Gone || obs.Resource != nil && obs.Resource.State != cloud.StateActive {
+		vm.Status.ShutdownRequestedTime = nil
+	}
 	reportOperation(vm, obs)
 	reportName(vm, obs)
 	vm.Status.State = state(vm, obs, outcome)
@@ -37,7 +40,11 @@ func (k *kind) Report(vm *pcapi.VM, obs *observation, outcome error) reconciler.
 	if vm.Status.State == pcapi.VMStateStopped {
 		reason = pcapi.StoppedReason
 	}
-	return reconciler.Summary{Reason: reason, Message: fmt.Sprintf("VM %s is as the spec says", vm.Status.VMID), RequeueAfter: obs.refresh}
+	requeue := obs.refresh
+	if left := restartIn(vm, obs.Now); left > 0 && (requeue == 0 || left < requeue) {
+		requeue = left
+	}
+	return reconciler.Summary{Reason: reason, Message: fmt.Sprintf("VM %s is as the spec says", vm.Status.VMID), RequeueAfter: requeue}
 }
 
 func reportOperation(vm *pcapi.VM, obs *observation) {

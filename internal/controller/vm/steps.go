@@ -161,6 +161,11 @@ func (k *kind) unlabel(ctx context.Context, vm *pcapi.VM, obs *observation) erro
 func (k *kind) update(ctx context.Context, vm *pcapi.VM, obs *observation) error {
 	whole, id := difference(vm, *obs.Resource), obs.Resource.ID
 	change := firstChange(vm, obs, whole)
+	if powersOff(change) {
+		if asked, outcome := k.shutDown(ctx, vm, obs); asked {
+			return outcome
+		}
+	}
 	if obs.NeedsStop() && resizes(change) && obs.Resource.State == cloud.StateActive {
 		return k.stopToChange(ctx, vm, obs, change, obs.Fault)
 	}
@@ -216,20 +221,19 @@ func stoppedFor(vm *pcapi.VM, obs *observation, change cloud.UpdateServer) bool 
 // stopToChange stops a server for a change that needs it, if the spec allows that or
 // asks for it anyway.
 func (k *kind) stopToChange(ctx context.Context, vm *pcapi.VM, obs *observation, change cloud.UpdateServer, cause error) error {
-	off := cloud.PowerOff
 	needs := func(format string, args ...any) error {
 		return reconciler.Stalled(pcapi.NeedsRestartReason, external.RecheckRefused, fmt.Errorf(format, args...))
 	}
 	switch {
 	case !obs.Capabilities().Has(cloud.Power):
 		return needs("%w; stop the VM in the cloud: this cloud cannot be asked to", cloud.Public(cause))
-	case change.PowerState != nil && *change.PowerState == off:
+	case powersOff(change):
 	case vm.Spec.UpdatePolicy != pcapi.UpdatePolicyRestartAllowed:
 		return needs("%w; stop the VM, or set spec.updatePolicy to RestartAllowed", cloud.Public(cause))
 	case obs.refusal != "":
 		return needs("%w; while the VM was stopped for it, the cloud refused the change: %s; edit the size in the spec", cloud.Public(cause), obs.refusal)
 	}
-	if err := k.patch(ctx, vm, obs, cloud.UpdateServer{PowerState: &off}); err != nil {
+	if err := k.stop(ctx, vm, obs); err != nil {
 		return err
 	}
 	return reconciler.Wait(time.Second, pcapi.ProgressingReason, "VM %s is stopped for a change of its size", obs.Resource.ID)

@@ -1,0 +1,229 @@
+package vm
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
+)
+
+// withGuests are the capabilities of a cloud that can ask guests to shut down.
+var withGuests = cloud.NewCapabilities(append([]cloud.Capability{cloud.SoftPowerOff}, everything...)...)
+
+func mode(mode pcapi.PowerOffMode) func(*pcapi.VM) {
+	return func(vm *pcapi.VM) { vm.Spec.PowerOffMode = mode }
+}
+
+func restartAt(at time.Time) func(*pcapi.VM) {
+	return func(vm *pcapi.VM) { vm.Spec.NextRestartTime = new(metav1.NewTime(at)) }
+}
+
+// createdBefore has the VM created a day before the tests begin.
+func createdBefore(vm *pcapi.VM) {
+	vm.Status.CreatedTime = new(metav1.NewTime(startTime.Add(-24 * time.Hour)))
+}
+
+func (h *harness) serverState() cloud.State { return h.cloud.Server("s1").State }
+
+func (h *harness) setServerState(state cloud.State) {
+	h.cloud.ModifyServer("s1", func(s *cloud.Server) { s.State = state })
+}
+
+func TestPowerOffModeDecidesHowServerIsStopped(t *testing.T) {
+	tests := map[string]struct {
+		caps   cloud.Capabilities
+		mode   pcapi.PowerOffMode
+		guests cloudfake.Guests
+		calls  []string
+		want   cloud.State
+		ready  string
+	}{
+		"TrySoft, the guest shuts down: one call":               {caps: withGuests, calls: []string{"update s1"}, want: cloud.StateStopped, ready: "True Stopped"},
+		"TrySoft, the guest goes on: waiting":                   {caps: withGuests, guests: cloudfake.GuestsIgnore, calls: []string{"update s1"}, want: cloud.StateActive, ready: "False ShuttingDown"},
+		"TrySoft, the guest cannot be asked: powered off":       {caps: withGuests, guests: cloudfake.GuestsUnavailable, calls: []string{"update s1", "update s1"}, want: cloud.StateStopped, ready: "True Stopped"},
+		"TrySoft, the cloud cannot ask guests: powered off":     {caps: everything, guests: cloudfake.GuestsIgnore, calls: []string{"update s1"}, want: cloud.StateStopped, ready: "True Stopped"},
+		"Hard: powered off":                                     {caps: withGuests, mode: pcapi.PowerOffModeHard, guests: cloudfake.GuestsIgnore, calls: []string{"update s1"}, want: cloud.StateStopped, ready: "True Stopped"},
+		"Soft, the guest cannot be asked: stalled":              {caps: withGuests, mode: pcapi.PowerOffModeSoft, guests: cloudfake.GuestsUnavailable, calls: []string{"update s1"}, want: cloud.StateActive, ready: "False GuestUnavailable"},
+		"Soft, the cloud cannot ask guests: refused, no calls":  {caps: everything, mode: pcapi.PowerOffModeSoft, want: cloud.StateActive, ready: "False Unsupported"},
+		"Soft, the guest shuts down: one call, as with TrySoft": {caps: withGuests, mode: pcapi.PowerOffModeSoft, calls: []string{"update s1"}, want: cloud.StateStopped, ready: "True Stopped"},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			h := harnessWithServer(t, tc.caps, onRecord(poweredOff, mode(tc.mode)), serverWith())
+			h.cloud.SetGuests(tc.guests)
+			h.mustReconcile()
+			h.wantCalls(tc.calls...)
+			equal(t, "state", tc.want, h.serverState())
+			h.wantCondition(pcapi.ReadyCondition, tc.ready)
+			equal(t, "a request to shut down is on record", tc.ready == "False ShuttingDown", h.vm().Status.ShutdownRequestedTime != nil)
+		})
+	}
+}
+
+func TestGuestThatDoesNotShutDownIsPoweredOffAfterTimeout(t *testing.T) {
+	h := harnessWithServer(t, withGuests, onRecord(poweredOff, func(vm *pcapi.VM) { vm.Spec.PowerOffTimeout = &metav1.Duration{Duration: time.Minute} }), serverWith())
+	h.cloud.SetGuests(cloudfake.GuestsIgnore)
+	h.wantRequeue(time.Minute, h.mustReconcile())
+	h.wantCalls("update s1")
+	h.wantCondition(pcapi.ReadyCondition, "False ShuttingDown", "is powered off at")
+
+	h.start() // a new process
+	h.connect()
+	h.later(50 * time.Second)
+	h.mustReconcile()
+	h.wantCalls()
+	equal(t, "before the timeout", cloud.StateActive, h.serverState())
+
+	h.later(10 * time.Second)
+	h.mustReconcile()
+	h.wantCalls("update s1")
+	equal(t, "after the timeout", cloud.StateStopped, h.serverState())
+	h.wantCondition(pcapi.ReadyCondition, "True Stopped")
+	equal(t, "the request is forgotten", (*metav1.Time)(nil), h.vm().Status.ShutdownRequestedTime)
+}
+
+func TestSoftNeverPowersOff(t *testing.T) {
+	h := harnessWithServer(t, withGuests, onRecord(poweredOff, mode(pcapi.PowerOffModeSoft)), serverWith())
+	h.cloud.SetGuests(cloudfake.GuestsIgnore)
+	h.mustReconcile()
+	h.wantCalls("update s1")
+	writes := len(h.writes)
+	for range 100 {
+		h.later(time.Hour)
+		h.mustReconcile()
+	}
+	h.wantCalls()
+	equal(t, "writes while waiting", writes, len(h.writes))
+	h.wantCondition(pcapi.ReadyCondition, "False ShuttingDown", "not powered off")
+
+	h.edit(func(vm *pcapi.VM) { vm.Spec.PowerState = pcapi.PowerOn })
+	h.mustReconcile()
+	h.wantCalls()
+	h.wantCondition(pcapi.ReadyCondition, "True Running")
+	equal(t, "the request is forgotten", (*metav1.Time)(nil), h.vm().Status.ShutdownRequestedTime)
+}
+
+func TestServerIsStoppedSoftlyForChangeOfItsSize(t *testing.T) {
+	h := harnessWithServer(t, withGuests, onRecord(func(vm *pcapi.VM) { vm.Spec.UpdatePolicy = pcapi.UpdatePolicyRestartAllowed }), serverWith(withCores(1)))
+	h.cloud.SetNeedsStop(true)
+	h.cloud.SetGuests(cloudfake.GuestsIgnore)
+	h.mustReconcile()
+	h.wantCalls("update s1", "update s1")
+	h.wantCondition(pcapi.ReadyCondition, "False ShuttingDown")
+	h.setServerState(cloud.StateStopped) // the guest has shut down
+	for range 3 {
+		h.later(time.Second)
+		h.mustReconcile()
+	}
+	equal(t, "cores", 2, h.cloud.Server("s1").CPU)
+	equal(t, "state", cloud.StateActive, h.serverState())
+	h.wantCondition(pcapi.ReadyCondition, "True Running")
+}
+
+func TestRestartStopsAndStartsServerOnce(t *testing.T) {
+	h := harnessWithServer(t, withGuests, onRecord(createdBefore, restartAt(startTime.Add(3*time.Hour))), serverWith())
+	now := h.now
+	h.wantRequeue(startTime.Add(3*time.Hour).Sub(now), h.mustReconcile())
+	h.wantCalls()
+
+	h.later(startTime.Add(3 * time.Hour).Sub(now))
+	h.mustReconcile()
+	h.wantCalls("update s1")
+	equal(t, "at its time", cloud.StateStopped, h.serverState())
+	h.wantCondition(pcapi.ReadyCondition, "False Progressing", "restart")
+
+	h.start() // a new process
+	h.connect()
+	h.later(time.Second)
+	h.mustReconcile()
+	h.wantCalls("update s1")
+	equal(t, "then", cloud.StateActive, h.serverState())
+	h.wantCondition(pcapi.ReadyCondition, "True Running")
+	equal(t, "result", pcapi.VMRestarted, h.vm().Status.LastRestart.Result)
+
+	h.start()
+	h.connect()
+	for range 10 {
+		h.later(10 * time.Minute)
+		h.mustReconcile()
+	}
+	h.wantCalls()
+}
+
+func TestStartAfterRestartIsSentOnceItIsOnRecord(t *testing.T) {
+	h := harnessWithServer(t, withGuests, onRecord(createdBefore, restartAt(startTime.Add(time.Hour))), serverWith(func(s *cloud.Server) { s.State = cloud.StateStopped }))
+	h.refuse["status"] = []error{errAPIAway}
+	_, err := h.reconcile()
+	if err == nil {
+		t.Error("the restart could not be stored, and there is no error")
+	}
+	h.wantCalls()
+	equal(t, "state", cloud.StateStopped, h.serverState())
+	h.mustReconcile()
+	h.wantCalls("update s1")
+	equal(t, "state", cloud.StateActive, h.serverState())
+}
+
+func TestRestartThatIsNotMade(t *testing.T) {
+	tests := map[string]struct {
+		change []func(*pcapi.VM)
+		want   *pcapi.VMRestartResult
+		events int
+	}{
+		"more than an hour ago: missed": {change: []func(*pcapi.VM){createdBefore, restartAt(startTime.Add(-time.Minute))}, want: new(pcapi.VMRestartMissed), events: 1},
+		"the VM is to be off: missed":   {change: []func(*pcapi.VM){createdBefore, poweredOff, restartAt(startTime.Add(time.Hour))}, want: new(pcapi.VMRestartMissed), events: 1},
+		"before the VM was created: it never had to be": {change: []func(*pcapi.VM){restartAt(startTime.Add(-time.Minute)), func(vm *pcapi.VM) {
+			vm.Status.CreatedTime = new(metav1.NewTime(startTime))
+		}}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			vm, state := onRecord(tc.change...), cloud.StateActive
+			if vm.Spec.PowerState == pcapi.PowerOff {
+				state = cloud.StateStopped
+			}
+			h := harnessWithServer(t, withGuests, vm, serverWith(func(s *cloud.Server) { s.State = state }))
+			h.mustReconcile()
+			h.mustReconcile()
+			h.wantCalls()
+			missed := 0
+			for _, event := range h.events {
+				if event == "Warning RestartMissed" {
+					missed++
+				}
+			}
+			equal(t, "events", tc.events, missed)
+			switch last := h.vm().Status.LastRestart; {
+			case last == nil && tc.want == nil:
+			case last == nil || tc.want == nil || last.Result != *tc.want:
+				t.Errorf("status.lastRestart: got %+v, want %v", last, tc.want)
+			}
+		})
+	}
+}
+
+func TestRestartWhoseGuestIsShuttingDownIsNotMissed(t *testing.T) {
+	h := harnessWithServer(t, withGuests, onRecord(createdBefore, mode(pcapi.PowerOffModeSoft), restartAt(startTime.Add(time.Hour))), serverWith())
+	h.cloud.SetGuests(cloudfake.GuestsIgnore)
+	h.mustReconcile()
+	h.wantCalls("update s1")
+	h.later(3 * time.Hour)
+	h.mustReconcile()
+	h.wantCondition(pcapi.ReadyCondition, "False ShuttingDown")
+	h.setServerState(cloud.StateStopped)
+	h.later(time.Second)
+	h.mustReconcile()
+	equal(t, "state", cloud.StateActive, h.serverState())
+	equal(t, "result", pcapi.VMRestarted, h.vm().Status.LastRestart.Result)
+}
+
+func TestRestartOnCloudWithoutPowerIsUnsupported(t *testing.T) {
+	h := harnessWithServer(t, without(cloud.Power, cloud.PowerAtCreate), onRecord(createdBefore, restartAt(startTime.Add(time.Hour))), serverWith())
+	h.mustReconcile()
+	h.wantCalls()
+	h.wantCondition(pcapi.ReadyCondition, "False Unsupported", "nextRestartTime")
+}
