@@ -36,13 +36,13 @@ func difference(vm *pcapi.VM, server cloud.Server) cloud.UpdateServer {
 // resizes reports whether a change is one of the size.
 func resizes(change cloud.UpdateServer) bool { return change.CPU != nil || change.MemoryMiB != nil }
 
-// firstChange returns the part of a change that is sent first. A server that may be
-// stopped for a change of its size gets the size before it is started again, unless
-// the cloud refused it.
-func firstChange(vm *pcapi.VM, obs *observation, change cloud.UpdateServer) cloud.UpdateServer {
+// firstChange returns the part of a change that is sent first. A server that is to be
+// started gets its size before, unless the cloud refused it: a size that the cloud
+// refuses must not keep the server off.
+func firstChange(obs *observation, change cloud.UpdateServer) cloud.UpdateServer {
 	starts := change.PowerState != nil && *change.PowerState == cloud.PowerOn
 	switch {
-	case vm.Spec.UpdatePolicy != pcapi.UpdatePolicyRestartAllowed || !starts || !resizes(change):
+	case !starts || !resizes(change):
 	case obs.refusal != "":
 		change.CPU, change.MemoryMiB = nil, nil
 	default:

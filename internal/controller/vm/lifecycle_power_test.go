@@ -227,3 +227,16 @@ func TestRestartOnCloudWithoutPowerIsUnsupported(t *testing.T) {
 	h.wantCalls()
 	h.wantCondition(pcapi.ReadyCondition, "False Unsupported", "nextRestartTime")
 }
+
+func TestRestartStartsServerWhoseNewSizeIsRefused(t *testing.T) {
+	h := harnessWithServer(t, withGuests, onRecord(createdBefore, restartAt(startTime.Add(time.Hour))), serverWith(withCores(1)))
+	h.mustReconcile()
+	equal(t, "at its time", cloud.StateStopped, h.serverState())
+	h.cloud.Fail(cloudfake.UpdateServer, &cloud.Error{Kind: cloud.Quota, Op: "update", Detail: "no room"}, false)
+	for range 2 {
+		h.later(time.Second)
+		h.mustReconcile()
+	}
+	equal(t, "state", cloud.StateActive, h.serverState())
+	equal(t, "result", pcapi.VMRestarted, h.vm().Status.LastRestart.Result)
+}

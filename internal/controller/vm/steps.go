@@ -160,7 +160,7 @@ func (k *kind) unlabel(ctx context.Context, vm *pcapi.VM, obs *observation) erro
 // update changes what differs from the spec.
 func (k *kind) update(ctx context.Context, vm *pcapi.VM, obs *observation) error {
 	whole, id := difference(vm, *obs.Resource), obs.Resource.ID
-	change := firstChange(vm, obs, whole)
+	change := firstChange(obs, whole)
 	if powersOff(change) {
 		if asked, outcome := k.shutDown(ctx, vm, obs); asked {
 			return outcome
@@ -212,10 +212,9 @@ func (k *kind) updating(vm *pcapi.VM, obs *observation, operation string, repeat
 	return outcome
 }
 
-// stoppedFor reports whether the server is stopped only for this change of its size.
+// stoppedFor reports whether the server is to be started after this change of its size.
 func stoppedFor(vm *pcapi.VM, obs *observation, change cloud.UpdateServer) bool {
-	return resizes(change) && obs.Resource.State == cloud.StateStopped && vm.Spec.PowerState != pcapi.PowerOff &&
-		vm.Spec.UpdatePolicy == pcapi.UpdatePolicyRestartAllowed
+	return resizes(change) && obs.Resource.State == cloud.StateStopped && vm.Spec.PowerState != pcapi.PowerOff
 }
 
 // stopToChange stops a server for a change that needs it, if the spec allows that or
