@@ -176,12 +176,13 @@ var drainCases = cases{
 		paused := f.readyVM("two")
 		annotate(t, paused, pcapi.PausedAnnotation, "true")
 		f.Disconnect()
+		t.Eventually(latest(f.object)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "Unreachable"))
 		out, err := f.drain(drain.Options{Policy: drain.PolicyDelete, Yes: true, Timeout: 4 * time.Second})
 		t.Expect(err).To(MatchError(ContainSubstring("not complete")))
 		t.Expect(out).To(And(
 			ContainSubstring("vms "+f.namespace+"/one since"),
 			MatchRegexp(`vms \S+/two since \S+: paused`),
-			// The reason depends on whether the Cloud was listed since it is down.
+			// The reason depends on whether the Cloud was reconciled since it is deleted.
 			MatchRegexp(`clouds `+f.object.Name+` since \S+: .*(Unreachable|InUse)`),
 		))
 		f.reconnect()
