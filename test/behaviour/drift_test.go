@@ -142,7 +142,7 @@ var serverDrift = cases{
 func TestEditVM(t *testing.T) { editCases.run(t) }
 
 var editCases = cases{
-	"powerState, cpu and memory change: the server follows with one call for each edit": func(t *T) {
+	"powerState, cpu and memory change: the size is set before the server is started": func(t *T) {
 		f := newFixture(t, mockcloud.Options{})
 		vm := f.readyVM("web")
 		edit(t, vm, func(vm *pcapi.VM) { vm.Spec.PowerState = pcapi.PowerOff })
@@ -156,7 +156,7 @@ var editCases = cases{
 		})
 		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Ready", metav1.ConditionTrue, "Running"))
 		t.Expect(f.serverOf(vm)()).To(SatisfyAll(HaveField("State", mockcloud.StateActive), HaveField("CPU", 8), HaveField("Memory", 32)))
-		t.Expect(f.CountCalls("PATCH", "/servers/{id}")).To(Equal(2), "one call for each edit")
+		t.Expect(f.CountCalls("PATCH", "/servers/{id}")).To(Equal(3), "to stop it, to resize it and to start it")
 	},
 
 	"the cloud does not support a field: the VM stalls until the edit is undone": func(t *T) {
