@@ -240,3 +240,10 @@ func TestRestartStartsServerWhoseNewSizeIsRefused(t *testing.T) {
 	equal(t, "state", cloud.StateActive, h.serverState())
 	equal(t, "result", pcapi.VMRestarted, h.vm().Status.LastRestart.Result)
 }
+
+func TestServerWithUnsupportedSizeIsNotStoppedForRestart(t *testing.T) {
+	h := harnessWithServer(t, without(cloud.Resize), onRecord(createdBefore, restartAt(startTime.Add(time.Hour))), serverWith(withCores(1)))
+	h.mustReconcile()
+	h.wantCalls()
+	h.wantCondition(pcapi.ReadyCondition, "False Unsupported", "cpu")
+}

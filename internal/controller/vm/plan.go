@@ -169,6 +169,8 @@ func (k *kind) planChanges(vm *pcapi.VM, obs *observation, change cloud.UpdateSe
 	p, whole := k.planRestart(vm, obs)
 	refused := unchangeable(vm, change, obs.Capabilities())
 	switch {
+	case whole && refused != nil: // with such a change, the server could not be started again
+		p = k.End(refused)
 	case whole:
 	case change.Empty():
 		p.Outcome = obs.unclassed
