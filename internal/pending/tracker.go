@@ -38,6 +38,8 @@ type record struct {
 	deleting bool
 	// refusal is why the cloud refused a change of the resource, for good.
 	refusal Refusal
+	// shutdown is when the guest was asked to shut down by the last request that was accepted.
+	shutdown time.Time
 	// operation is what the cloud works on; empty for nothing.
 	operation Operation
 	// change is the last change of the resource that was sent, and changed is when it
@@ -132,7 +134,7 @@ func (t *Tracker) Recorded(uid types.UID) {
 	}
 	t.keep(uid, record{
 		deleted: old.deleted, removed: old.removed, deleting: old.deleting, change: old.change, changed: old.changed,
-		operation: old.operation, refusal: old.refusal,
+		operation: old.operation, refusal: old.refusal, shutdown: old.shutdown,
 	})
 }
 
@@ -171,6 +173,16 @@ func (t *Tracker) Operation(uid types.UID) (operation Operation, ok bool) {
 func (t *Tracker) Refuse(uid types.UID, refusal Refusal) {
 	t.update(uid, func(r *record) { r.refusal = refusal })
 }
+
+// AcceptShutdown records that the request of this time to shut a guest down was accepted,
+// or forgets that with the zero time.
+func (t *Tracker) AcceptShutdown(uid types.UID, at time.Time) {
+	t.update(uid, func(r *record) { r.shutdown = at })
+}
+
+// AcceptedShutdown returns the time of the last request that was accepted, zero if there
+// was none.
+func (t *Tracker) AcceptedShutdown(uid types.UID) time.Time { return t.get(uid).shutdown }
 
 // RefusalOf returns why the change that this generation of the spec asks for is refused.
 func (t *Tracker) RefusalOf(uid types.UID, generation int64) (reason string, ok bool) {

@@ -72,7 +72,7 @@ func unsupported(vm *pcapi.VM, caps cloud.Capabilities) error {
 	if vm.Spec.PowerState == pcapi.PowerOff && !caps.Has(cloud.Power) {
 		fields = append(fields, "powerState")
 	}
-	if vm.Spec.PowerOffMode == pcapi.PowerOffModeSoft && !caps.Has(cloud.SoftPowerOff) {
+	if lacksSoft(vm, caps) {
 		fields = append(fields, "powerOffMode")
 	}
 	if vm.Spec.Bootstrap != nil && !caps.Has(cloud.WithUserData) {
@@ -90,10 +90,15 @@ func unchangeable(vm *pcapi.VM, change cloud.UpdateServer, caps cloud.Capabiliti
 	if change.PowerState != nil && !caps.Has(cloud.Power) {
 		fields = append(fields, "powerState")
 	}
-	if powersOff(change) && vm.Spec.PowerOffMode == pcapi.PowerOffModeSoft && !caps.Has(cloud.SoftPowerOff) {
+	if powersOff(change) && lacksSoft(vm, caps) {
 		fields = append(fields, "powerOffMode")
 	}
 	return lacks(fields)
+}
+
+// lacksSoft reports whether the guest must be asked to shut down and the cloud cannot do that.
+func lacksSoft(vm *pcapi.VM, caps cloud.Capabilities) bool {
+	return vm.Spec.PowerOffMode == pcapi.PowerOffModeSoft && !caps.Has(cloud.SoftPowerOff)
 }
 
 // sizeFields returns the fields of the spec that cores and memory come from.

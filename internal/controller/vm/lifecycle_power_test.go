@@ -75,6 +75,8 @@ func TestGuestThatDoesNotShutDownIsPoweredOffAfterTimeout(t *testing.T) {
 	h.connect()
 	h.later(50 * time.Second)
 	h.mustReconcile()
+	h.wantCalls("update s1") // it cannot know whether the request was accepted
+	h.mustReconcile()
 	h.wantCalls()
 	equal(t, "before the timeout", cloud.StateActive, h.serverState())
 
@@ -92,12 +94,16 @@ func TestSoftNeverPowersOff(t *testing.T) {
 	h.mustReconcile()
 	h.wantCalls("update s1")
 	writes := len(h.writes)
-	for range 100 {
-		h.later(time.Hour)
+	for range 60 {
+		h.later(time.Minute)
 		h.mustReconcile()
 	}
 	h.wantCalls()
 	equal(t, "writes while waiting", writes, len(h.writes))
+	h.later(10 * time.Minute)
+	h.mustReconcile()
+	h.wantCalls("update s1") // asked again
+	equal(t, "state", cloud.StateActive, h.serverState())
 	h.wantCondition(pcapi.ReadyCondition, "False ShuttingDown", "not powered off")
 
 	h.edit(func(vm *pcapi.VM) { vm.Spec.PowerState = pcapi.PowerOn })
@@ -211,7 +217,7 @@ func TestRestartWhoseGuestIsShuttingDownIsNotMissed(t *testing.T) {
 	h.cloud.SetGuests(cloudfake.GuestsIgnore)
 	h.mustReconcile()
 	h.wantCalls("update s1")
-	h.later(3 * time.Hour)
+	h.later(restartWindow + time.Minute)
 	h.mustReconcile()
 	h.wantCondition(pcapi.ReadyCondition, "False ShuttingDown")
 	h.setServerState(cloud.StateStopped)
@@ -246,4 +252,86 @@ func TestServerWithUnsupportedSizeIsNotStoppedForRestart(t *testing.T) {
 	h.mustReconcile()
 	h.wantCalls()
 	h.wantCondition(pcapi.ReadyCondition, "False Unsupported", "cpu")
+}
+
+func TestGuestThatWasAskedIsNotPoweredOffBecauseItCannotBeAskedAgain(t *testing.T) {
+	h := harnessWithServer(t, withGuests, onRecord(poweredOff), serverWith())
+	h.cloud.Fail(cloudfake.UpdateServer, errReset, false) // the answer is lost
+	h.mustReconcile()
+	h.start() // the manager is killed
+	h.connect()
+	h.cloud.SetGuests(cloudfake.GuestsUnavailable) // its agent has ended
+	for range 3 {
+		h.later(time.Minute)
+		h.mustReconcile()
+	}
+	equal(t, "before the timeout", cloud.StateActive, h.serverState())
+	h.wantCondition(pcapi.ReadyCondition, "False ShuttingDown")
+	h.later(2 * time.Minute)
+	h.mustReconcile()
+	equal(t, "after the timeout", cloud.StateStopped, h.serverState())
+}
+
+func TestServerIsPoweredOffAfterTimeoutIfEachRequestFails(t *testing.T) {
+	h := harnessWithServer(t, withGuests, onRecord(poweredOff), serverWith())
+	for range 3 {
+		h.cloud.Fail(cloudfake.UpdateServer, &cloud.Error{Kind: cloud.Rejected, Op: "update", Detail: "unknown field"}, false)
+		h.mustReconcile()
+		h.wantCondition(pcapi.ReadyCondition, "False Rejected")
+		h.later(time.Minute)
+	}
+	h.later(3 * time.Minute)
+	h.mustReconcile()
+	equal(t, "state", cloud.StateStopped, h.serverState())
+}
+
+func TestOldRequestToShutDownCountsNoMore(t *testing.T) {
+	t.Run("the VM is to be off: asked again", func(t *testing.T) {
+		h := harnessWithServer(t, withGuests, onRecord(poweredOff, askedAt(startTime.Add(-time.Hour))), serverWith())
+		h.cloud.SetGuests(cloudfake.GuestsIgnore)
+		h.mustReconcile()
+		h.wantCalls("update s1")
+		equal(t, "state", cloud.StateActive, h.serverState())
+		h.wantCondition(pcapi.ReadyCondition, "False ShuttingDown")
+	})
+	t.Run("a restart: missed, and not stopped", func(t *testing.T) {
+		at := startTime.Add(-time.Hour)
+		h := harnessWithServer(t, withGuests, onRecord(createdBefore, restartAt(at), askedAt(at)), serverWith())
+		h.mustReconcile()
+		h.wantCalls()
+		equal(t, "result", pcapi.VMRestartMissed, h.vm().Status.LastRestart.Result)
+		equal(t, "request", (*metav1.Time)(nil), h.vm().Status.ShutdownRequestedTime)
+	})
+}
+
+func askedAt(at time.Time) func(*pcapi.VM) {
+	return func(vm *pcapi.VM) { vm.Status.ShutdownRequestedTime = new(metav1.NewTime(at)) }
+}
+
+func TestRequestOfCancelledStopIsForgotten(t *testing.T) {
+	h := harnessWithServer(t, withGuests, onRecord(poweredOff), serverWith())
+	h.cloud.SetGuests(cloudfake.GuestsIgnore)
+	h.mustReconcile()
+	h.cloud.SetNeedsStop(true)
+	h.edit(func(vm *pcapi.VM) { vm.Spec.PowerState, vm.Spec.CPU = pcapi.PowerOn, new(int32(8)) })
+	h.mustReconcile()
+	h.wantCondition(pcapi.ReadyCondition, "False NeedsRestart")
+	equal(t, "request", (*metav1.Time)(nil), h.vm().Status.ShutdownRequestedTime)
+}
+
+func TestStoppedServerIsStartedThoughItsSizeNeedsAStop(t *testing.T) {
+	h := harnessWithServer(t, withGuests, onRecord(), serverWith(withCores(1), func(s *cloud.Server) { s.State = cloud.StateStopped }))
+	h.cloud.Fail(cloudfake.UpdateServer, &cloud.Error{Kind: cloud.NeedsStop, Op: "update", Detail: "stop it first"}, false)
+	for range 2 {
+		h.mustReconcile()
+		h.later(time.Second)
+	}
+	equal(t, "state", cloud.StateActive, h.serverState())
+}
+
+func TestRestartThatMustAskAGuestOfACloudThatCannotIsUnsupported(t *testing.T) {
+	h := harnessWithServer(t, everything, onRecord(createdBefore, mode(pcapi.PowerOffModeSoft), restartAt(startTime.Add(time.Hour))), serverWith())
+	h.mustReconcile()
+	h.wantCalls()
+	h.wantCondition(pcapi.ReadyCondition, "False Unsupported", "powerOffMode")
 }

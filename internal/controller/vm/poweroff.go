@@ -33,57 +33,110 @@ func powerOffAt(vm *pcapi.VM) time.Time {
 	return vm.Status.ShutdownRequestedTime.Add(ptr.Deref(vm.Spec.PowerOffTimeout, metav1.Duration{Duration: powerOffTimeout}).Duration)
 }
 
+// shutdownRequested returns when the guest was asked to shut down. It is nil if it was not,
+// or if nobody has powered the server off for long after that: the operator was away, and
+// the guest may have been started again since.
+func shutdownRequested(vm *pcapi.VM, now time.Time) *metav1.Time {
+	if since := vm.Status.ShutdownRequestedTime; since != nil && now.Sub(powerOffAt(vm)) < restartWindow {
+		return since
+	}
+	return nil
+}
+
+// stopWanted reports whether a server that runs is to be stopped.
+func stopWanted(vm *pcapi.VM, server cloud.Server, now time.Time) bool {
+	change := difference(vm, server)
+	return powersOff(change) || restartOf(vm, now) == restartDue || resizes(change) && vm.Spec.UpdatePolicy == pcapi.UpdatePolicyRestartAllowed
+}
+
 // stop stops the server before a change of its size, or for a restart. It returns nil once
 // the cloud has accepted that.
 func (k *kind) stop(ctx context.Context, vm *pcapi.VM, obs *observation) error {
 	if asked, outcome := k.shutDown(ctx, vm, obs); asked {
 		return outcome
 	}
-	repeated := k.Repeated(vm, &obs.Observation, "stop")
-	if err := k.patch(ctx, vm, obs, cloud.UpdateServer{PowerState: new(cloud.PowerOff)}); err != nil {
-		return err
+	id := obs.Resource.ID
+	result, err := obs.View.Client.UpdateServer(ctx, id, cloud.UpdateServer{PowerState: new(cloud.PowerOff)})
+	if err != nil {
+		return k.ChangeFailed(vm, &obs.Observation, id, err)
 	}
-	if repeated && obs.Resource.State != cloud.StateStopped {
-		return k.NotApplied(vm, &obs.Observation, obs.Resource.ID)
+	repeated := k.Repeated(vm, &obs.Observation, "stop")
+	if result.Operation != "" {
+		return k.updating(vm, obs, result.Operation, repeated)
+	}
+	k.Remember(vm, obs, result.Server, false)
+	if repeated && result.Server.State != cloud.StateStopped {
+		return k.NotApplied(vm, &obs.Observation, id)
 	}
 	return nil
 }
 
-// shutDown asks the guest to shut down and returns the outcome, nil once the server is
-// off. asked is false if the server is to be powered off instead.
+// shutDown has the guest shut down and returns the outcome, nil once the server is off.
+// asked is false if the server is to be powered off instead.
 func (k *kind) shutDown(ctx context.Context, vm *pcapi.VM, obs *observation) (asked bool, outcome error) {
-	mode, since, id := powerOffMode(vm), vm.Status.ShutdownRequestedTime, obs.Resource.ID
+	mode, since, id := powerOffMode(vm), shutdownRequested(vm, obs.Now), obs.Resource.ID
 	try := mode == pcapi.PowerOffModeTrySoft
 	switch {
 	case mode == pcapi.PowerOffModeHard, try && !obs.Capabilities().Has(cloud.SoftPowerOff):
 		return false, nil
-	case since != nil && try && !obs.Now.Before(powerOffAt(vm)):
+	case since == nil:
+		return k.requestShutdown(ctx, vm, obs)
+	case try && !obs.Now.Before(powerOffAt(vm)):
 		log.FromContext(ctx).Info("powering the VM off, because its guest did not shut down", "server", id, "requestedTime", since)
 		return false, nil
-	case since != nil:
+	case k.Tracker.AcceptedShutdown(vm.UID).Equal(since.Time):
 		return true, shuttingDown(vm, obs)
 	}
+	err := k.askGuest(ctx, vm, obs)
+	if cloud.Is(err, cloud.GuestUnavailable) { // it was asked before, and may be shutting down
+		k.Tracker.AcceptShutdown(vm.UID, since.Time)
+		return true, shuttingDown(vm, obs)
+	}
+	return true, err
+}
+
+// requestShutdown asks the guest for the first time. The time is stored before: a guest that
+// is shutting down must not be powered off because it cannot be asked again.
+func (k *kind) requestShutdown(ctx context.Context, vm *pcapi.VM, obs *observation) (asked bool, outcome error) {
+	now := metav1.NewTime(k.Clock().Truncate(time.Second))
+	err := reconciler.WriteStatus(ctx, k.Client, vm, func() { vm.Status.ShutdownRequestedTime = &now })
+	if err != nil {
+		return true, err
+	}
+	err = k.askGuest(ctx, vm, obs)
+	if !cloud.Is(err, cloud.GuestUnavailable) {
+		return true, err
+	}
+	vm.Status.ShutdownRequestedTime = nil
+	if powerOffMode(vm) == pcapi.PowerOffModeTrySoft {
+		log.FromContext(ctx).Info("powering the VM off, because its guest cannot be asked to shut down", "server", obs.Resource.ID, "error", err.Error())
+		return false, nil
+	}
+	return true, reconciler.Stalled(pcapi.GuestUnavailableReason, external.RecheckSoon, fmt.Errorf(
+		"%w: shut the VM down from within, or set spec.powerOffMode to TrySoft or Hard", cloud.Public(err)))
+}
+
+// askGuest asks the guest to shut down, as status.shutdownRequestedTime says. It returns the
+// outcome, or the error of the cloud if the guest cannot be asked.
+func (k *kind) askGuest(ctx context.Context, vm *pcapi.VM, obs *observation) error {
+	id := obs.Resource.ID
 	result, err := obs.View.Client.UpdateServer(ctx, id, cloud.UpdateServer{PowerState: new(cloud.PowerOff), Soft: true})
 	switch {
-	case try && cloud.Is(err, cloud.GuestUnavailable):
-		log.FromContext(ctx).Info("powering the VM off, because its guest cannot be asked to shut down", "server", id, "error", err.Error())
-		return false, nil
 	case cloud.Is(err, cloud.GuestUnavailable):
-		return true, reconciler.Stalled(pcapi.GuestUnavailableReason, external.RecheckSoon, fmt.Errorf(
-			"%w: shut the VM down from within, or set spec.powerOffMode to TrySoft or Hard", cloud.Public(err)))
+		return err
 	case err != nil:
-		return true, k.ChangeFailed(vm, &obs.Observation, id, err)
+		return k.ChangeFailed(vm, &obs.Observation, id, err)
 	}
-	vm.Status.ShutdownRequestedTime = new(metav1.NewTime(k.Clock()))
+	k.Tracker.AcceptShutdown(vm.UID, vm.Status.ShutdownRequestedTime.Time)
 	log.FromContext(ctx).Info("asked the guest to shut down", "server", id)
 	if result.Operation != "" {
-		return true, k.Begin(vm, obs, external.OperationUpdate, result.Operation)
+		return k.Begin(vm, obs, external.OperationUpdate, result.Operation)
 	}
 	k.Remember(vm, obs, result.Server, false)
 	if result.Server.State == cloud.StateStopped {
-		return true, nil
+		return nil
 	}
-	return true, shuttingDown(vm, obs)
+	return shuttingDown(vm, obs)
 }
 
 // shuttingDown waits for the guest. The inventory enqueues the VM when its server is off.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -73,6 +74,9 @@ func (k *kind) Relate(ctx context.Context, vm *pcapi.VM, obs *observation) error
 // observeRefusal finds out whether the cloud refused the size that the spec asks for
 // while the server was stopped for it.
 func (k *kind) observeRefusal(vm *pcapi.VM, obs *observation) {
+	if obs.Fault != nil && obs.FaultOf == external.OperationUpdate {
+		k.Tracker.AcceptShutdown(vm.UID, time.Time{})
+	}
 	if obs.Fault != nil && obs.FaultOf == external.OperationUpdate && !obs.NeedsStop() && obs.Resource != nil && stoppedFor(vm, obs, difference(vm, *obs.Resource)) {
 		k.Tracker.Refuse(vm.UID, pending.Refusal{Generation: vm.Generation, Reason: cloud.PublicMessage(obs.Fault)})
 	}

@@ -34,7 +34,7 @@ const (
 
 func restartOf(vm *pcapi.VM, now time.Time) restart {
 	at, last, created := vm.Spec.NextRestartTime, vm.Status.LastRestart, vm.Status.CreatedTime
-	asked := vm.Status.ShutdownRequestedTime
+	asked := shutdownRequested(vm, now)
 	switch {
 	case at == nil, last != nil && !last.RequestedTime.Before(at), created != nil && at.Before(created):
 		return noRestart
@@ -60,6 +60,8 @@ func (k *kind) planRestart(vm *pcapi.VM, obs *observation) (p plan, whole bool) 
 		return k.Do(k.stepRecordRestart(pcapi.VMRestarted)), false
 	case !obs.Capabilities().Has(cloud.Power):
 		return k.End(lacks([]string{"nextRestartTime"})), true
+	case lacksSoft(vm, obs.Capabilities()):
+		return k.End(lacks([]string{"powerOffMode"})), true
 	}
 	stop := k.Step(stepRestart, reconciler.NeedsCloud|reconciler.Mutates, k.stop)
 	return k.Do(stop).Then(reconciler.Wait(time.Second, pcapi.ProgressingReason,

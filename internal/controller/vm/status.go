@@ -30,7 +30,7 @@ func (k *kind) Report(vm *pcapi.VM, obs *observation, outcome error) reconciler.
 	if vm.Spec.ClassName == "" {
 		vm.Status.Class = nil
 	}
-	if outcome == nil || obs.Gone || obs.Resource != nil && obs.Resource.State != cloud.StateActive {
+	if server := obs.Resource; obs.Gone || server != nil && !stopWanted(vm, *server, obs.Now) {
 		vm.Status.ShutdownRequestedTime = nil
 	}
 	reportOperation(vm, obs)

@@ -171,11 +171,10 @@ func (k *kind) update(ctx context.Context, vm *pcapi.VM, obs *observation) error
 	}
 	result, err := obs.View.Client.UpdateServer(ctx, id, change)
 	switch {
-	case cloud.Is(err, cloud.NeedsStop):
+	case stoppedFor(vm, obs, change) && cloud.Is(err, cloud.Rejected, cloud.Quota, cloud.Unsupported, cloud.NeedsStop, cloud.Misconfigured):
+		return k.startWithout(vm, cloud.Public(err))
+	case cloud.Is(err, cloud.NeedsStop) && obs.Resource.State == cloud.StateActive:
 		return k.stopToChange(ctx, vm, obs, change, err)
-	case stoppedFor(vm, obs, change) && cloud.Is(err, cloud.Rejected, cloud.Quota, cloud.Unsupported):
-		k.Tracker.Refuse(vm.UID, pending.Refusal{Generation: vm.Generation, Reason: cloud.PublicMessage(err)})
-		return reconciler.Wait(time.Second, pcapi.ProgressingReason, "%v; the VM is started again", cloud.Public(err))
 	case err != nil:
 		return k.ChangeFailed(vm, &obs.Observation, id, err)
 	}
@@ -193,6 +192,8 @@ func (k *kind) update(ctx context.Context, vm *pcapi.VM, obs *observation) error
 		return err
 	}
 	switch {
+	case repeated && !shown && stoppedFor(vm, obs, change):
+		return k.startWithout(vm, errIgnored)
 	case repeated || !shown:
 		return k.NotApplied(vm, &obs.Observation, id)
 	case starts:
@@ -200,6 +201,15 @@ func (k *kind) update(ctx context.Context, vm *pcapi.VM, obs *observation) error
 	}
 	k.Backoff.Forget(vm.UID)
 	return nil
+}
+
+// errIgnored is why a size is not tried again that the cloud accepted and did not set.
+var errIgnored = errors.New("the cloud accepts the new size and does not set it")
+
+// startWithout has a stopped server started without the size that the cloud refuses.
+func (k *kind) startWithout(vm *pcapi.VM, cause error) error {
+	k.Tracker.Refuse(vm.UID, pending.Refusal{Generation: vm.Generation, Reason: cause.Error()})
+	return reconciler.Wait(time.Second, pcapi.ProgressingReason, "%v; the VM is started with its old size", cause)
 }
 
 // updating waits for the operation of a change, longer each time if the change was
