@@ -161,14 +161,16 @@ type VMSpec struct {
 	// powerOffMode is how a VM that runs is stopped, for powerState, nextRestartTime or
 	// updatePolicy: TrySoft asks the guest to shut down, and powers the VM off after
 	// powerOffTimeout, or at once if the cloud cannot ask the guest; Soft asks the guest
-	// and never powers the VM off; Hard powers it off. A deletion does not ask the guest.
-	// Defaults to TrySoft. Can be changed at any time.
+	// and never powers the VM off; Hard powers it off. An OpenStack asks the guest and
+	// powers the VM off after a timeout of its own with TrySoft and Hard, and lacks Soft.
+	// A deletion does not ask the guest. Defaults to TrySoft. Can be changed at any time.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Power-off Mode",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:TrySoft","urn:alm:descriptor:com.tectonic.ui:select:Soft","urn:alm:descriptor:com.tectonic.ui:select:Hard"}
 	// +optional
 	PowerOffMode PowerOffMode `json:"powerOffMode,omitempty"`
 
 	// powerOffTimeout is how long after the guest was asked to shut down the VM is powered
-	// off with TrySoft, 1s-24h. Defaults to 5m. Can be changed at any time.
+	// off with TrySoft, 1s-24h. An OpenStack ignores it. Defaults to 5m. Can be changed at
+	// any time.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Power-off Timeout",xDescriptors="urn:alm:descriptor:com.tectonic.ui:text"
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('24h')",message="powerOffTimeout must be 1s to 24h"
 	// +optional
