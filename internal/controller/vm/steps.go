@@ -178,6 +178,13 @@ func (k *kind) update(ctx context.Context, vm *pcapi.VM, obs *observation) error
 	case err != nil:
 		return k.ChangeFailed(vm, &obs.Observation, id, err)
 	}
+	return k.updated(vm, obs, whole, change, result)
+}
+
+// updated returns the outcome of a change, the part of the whole that was sent, which the
+// cloud answered.
+func (k *kind) updated(vm *pcapi.VM, obs *observation, whole, change cloud.UpdateServer, result cloud.Result) error {
+	id := obs.Resource.ID
 	repeated := k.Repeated(vm, &obs.Observation, fmt.Sprint(deref(change.CPU), deref(change.MemoryMiB), deref(change.PowerState)))
 	if result.Operation != "" {
 		return k.updating(vm, obs, result.Operation, repeated)
