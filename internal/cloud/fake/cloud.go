@@ -50,6 +50,8 @@ type Cloud struct {
 	answer    string
 	// needsStop means that running servers cannot be resized.
 	needsStop bool
+	// keepsSize means that changes of the size are accepted and not made.
+	keepsSize bool
 	// guests is what guests do that are asked to shut down.
 	guests Guests
 	// operating means that changes of servers are operations, which end when

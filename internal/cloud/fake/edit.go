@@ -58,6 +58,13 @@ func (c *Cloud) SetNeedsStop(needsStop bool) {
 	c.needsStop = needsStop
 }
 
+// SetKeepsSize sets whether changes of the size are accepted and not made.
+func (c *Cloud) SetKeepsSize(keepsSize bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.keepsSize = keepsSize
+}
+
 // Guests is what guests do that are asked to shut down.
 type Guests int
 

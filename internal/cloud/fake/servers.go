@@ -153,6 +153,8 @@ func (c *Cloud) UpdateServer(ctx context.Context, id string, req cloud.UpdateSer
 			return cloud.Result{}, failure(op, cloud.GuestUnavailable, "no agent runs in the guest")
 		case req.ShutsDown() && c.guests == GuestsIgnore:
 			req.PowerState = nil
+		case c.keepsSize:
+			req.CPU, req.MemoryMiB = nil, nil
 		}
 		switch {
 		case c.operating:

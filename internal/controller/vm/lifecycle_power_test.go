@@ -335,3 +335,13 @@ func TestRestartThatMustAskAGuestOfACloudThatCannotIsUnsupported(t *testing.T) {
 	h.wantCalls()
 	h.wantCondition(pcapi.ReadyCondition, "False Unsupported", "powerOffMode")
 }
+
+func TestStoppedServerIsStartedThoughTheCloudIgnoresItsSize(t *testing.T) {
+	h := harnessWithServer(t, withGuests, onRecord(), serverWith(withCores(1), func(s *cloud.Server) { s.State = cloud.StateStopped }))
+	h.cloud.SetKeepsSize(true)
+	for range 3 {
+		h.mustReconcile()
+		h.later(pollInterval)
+	}
+	equal(t, "state", cloud.StateActive, h.serverState())
+}
