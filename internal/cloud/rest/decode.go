@@ -134,10 +134,12 @@ func marker(value []byte) (string, error) {
 		return string(value), nil
 	case !isText(value):
 		return "", wrongType("next")
-	case len(value) > maxMarker:
+	}
+	text := unquote(value) // longer than value where that is no valid UTF-8
+	if max(len(value), len(text)) > maxMarker {
 		return "", unusable(fmt.Sprintf("the marker of the next page is longer than %d bytes", maxMarker))
 	}
-	return unquote(value), nil
+	return text, nil
 }
 
 // sizeOf estimates the memory that a server takes, in bytes.

@@ -97,6 +97,7 @@ func TestDecodePageRefusesUnusableListings(t *testing.T) {
 		"an id that is a path":         {`[{"id":"..","name":"web"}]`, "server 1 of the page: its id is a path"},
 		"an id with a line break":      {`[{"id":"a\nb","name":"web"}]`, "server 1 of the page: its id holds characters that cannot be printed"},
 		"an id that is not UTF-8":      {"[{\"id\":\"a\xff\",\"name\":\"web\"}]", "server 1 of the page: its id holds characters that cannot be printed"},
+		"a long marker of no UTF-8":    {`{"servers":[],"next":"` + strings.Repeat("\xd2", 2000) + `"}`, "the marker of the next page is longer than 4096 bytes"},
 		"an endless id":                {`[{"id":"` + strings.Repeat("é", 129) + `","name":"web"}]`, "server 1 of the page: its id is longer than 128 characters"},
 		"an id that is a fraction":     {`[{"id":7.5,"name":"web"}]`, "server 1 of the page: its id is neither a string nor an integer"},
 		"an id with an exponent":       {`[{"id":1e3,"name":"web"}]`, "server 1 of the page: its id is neither a string nor an integer"},
