@@ -31,7 +31,8 @@ func named(prefix string, n int) []string {
 // killRepeatedly does a step and kills the manager at random effects meanwhile,
 // at most so many times and at least once, and waits until all goals are reached.
 func (w *world) killRepeatedly(ctx context.Context, random *rand.Rand, kills int, do step) error {
-	const within = 25
+	// Each of the callers' steps has at least two effects for each of its 12 or more VMs.
+	const within = 20
 	for killed := 0; ; killed++ {
 		hold := w.gate.holdAt(0, before)
 		if killed < kills {
