@@ -20,6 +20,7 @@
 //	                names, idempotency keys and error bodies
 //	operations.go   changes of servers that take time
 //	shutdown.go     guests that are asked to shut down
+//	disks.go        the disks of servers
 //	addresses.go    the addresses of servers
 //	utilisation.go  the CPU utilization of servers
 //	openapi.go      the OpenAPI document

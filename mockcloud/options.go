@@ -42,12 +42,13 @@ const (
 	Snapshots   Capability = "snapshots"
 	// SoftPowerOff is that the guest can be asked to shut down.
 	SoftPowerOff Capability = "softPowerOff"
+	Disks        Capability = "disks"
 )
 
 // AllCapabilities lists every capability, in the order of GET /capabilities.
 var AllCapabilities = []Capability{
 	Idempotency, Labels, UniqueNames, BulkStatus, Async, Power,
-	Resize, Folders, Networks, Hosts, Events, Sessions, Operations, FolderNames, UserData, Addresses, Snapshots, SoftPowerOff,
+	Resize, Folders, Networks, Hosts, Events, Sessions, Operations, FolderNames, UserData, Addresses, Snapshots, SoftPowerOff, Disks,
 }
 
 // Default reports whether a capability is on in the extended profile unless the

@@ -45,6 +45,7 @@ type Server struct {
 	Host       string `json:"host,omitempty"`
 	// Interfaces has one interface, unless the server is BUILDING.
 	Interfaces []Interface `json:"interfaces,omitempty"`
+	Disks      []Disk      `json:"disks,omitempty"`
 	// CPUUtilization is in percent, 0-100 unless SetUtilisation was called.
 	CPUUtilization *int      `json:"cpuUtilization,omitempty"`
 	CPUUsageMHz    *int      `json:"cpuUsageMHz,omitempty"`
@@ -136,7 +137,7 @@ func (c *Cloud) createNow(body createServer, key *keyRecord, requestID string) (
 		CPU: deref(body.CPU, 1), Memory: deref(body.Memory, 1),
 		Template: deref(body.Template, ""), Folder: deref(body.Folder, ""),
 		NetworkID: deref(body.NetworkID, ""), PowerState: deref(body.PowerState, PowerOn),
-		Host: c.pickHost(), CreatedAt: now, UpdatedAt: now,
+		Host: c.pickHost(), Disks: body.Disks, CreatedAt: now, UpdatedAt: now,
 	}}
 	r.Interfaces = c.attach(&r.Server)
 	r.State = c.finalState(r.Name, r.PowerState)
@@ -203,6 +204,9 @@ func (c *Cloud) updateServer(id string, body patchServer, requestID string) (key
 	if err := c.idle(id); err != nil {
 		return keyedAnswer{}, err
 	}
+	if err := body.checkGrowth(r); err != nil {
+		return keyedAnswer{}, err
+	}
 	if c.behave.ResizeStopped && r.State != StateStopped && body.resizes(r) {
 		return keyedAnswer{}, problem(http.StatusConflict, CodeNeedsStop, "the size can be changed only while the server is stopped")
 	}
@@ -252,7 +256,7 @@ func (c *Cloud) updateNow(r *record, body patchServer, requestID string) (*recor
 
 // resizes reports whether p changes the size of r.
 func (p patchServer) resizes(r *record) bool {
-	return p.CPU != nil && *p.CPU != r.CPU || p.Memory != nil && *p.Memory != r.Memory
+	return p.CPU != nil && *p.CPU != r.CPU || p.Memory != nil && *p.Memory != r.Memory || p.changesDisks(r)
 }
 
 // applyTo changes r and returns the names of the changed fields.
@@ -272,6 +276,10 @@ func (p patchServer) applyTo(r *record) []string {
 			r.State = stateFor(r.PowerState)
 		}
 		fields = append(fields, "powerState")
+	}
+	if p.changesDisks(r) {
+		r.Disks = withDisks(r.Disks, p.Disks)
+		fields = append(fields, "disks")
 	}
 	before := maps.Clone(r.Labels)
 	for key, value := range p.Labels {

@@ -79,6 +79,11 @@ func (c *Cloud) handlePatchServer(w http.ResponseWriter, r *request) error {
 		return unsupported("powerOffMode")
 	case body.Labels != nil && !c.has(Labels):
 		return unsupported("labels")
+	case body.Disks != nil && !c.has(Disks):
+		return unsupported("disks")
+	}
+	if err := checkDisks(body.Disks); err != nil {
+		return err
 	}
 	if err := body.checkPowerOffMode(); err != nil {
 		return err

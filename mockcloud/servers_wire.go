@@ -22,6 +22,7 @@ type createServer struct {
 	Labels     map[string]string `json:"labels"`
 	// UserData is replaced by its SHA-256 once it was checked: the cloud keeps no secrets.
 	UserData []byte `json:"userData"`
+	Disks    []Disk `json:"disks"`
 }
 
 // patchServer is the body of PATCH /servers/{id}. Labels are merged; a null value
@@ -33,6 +34,7 @@ type patchServer struct {
 	// PowerOffMode is how a PowerState of Off is reached: PowerOffHard, the default, or PowerOffSoft.
 	PowerOffMode *string            `json:"powerOffMode"`
 	Labels       map[string]*string `json:"labels"`
+	Disks        []Disk             `json:"disks"`
 }
 
 // coreServer is a server in the core profile.
@@ -92,6 +94,8 @@ func (b createServer) supported(c *Cloud) error {
 		return unsupported("labels")
 	case b.UserData != nil && !c.has(UserData):
 		return unsupported("userData")
+	case b.Disks != nil && !c.has(Disks):
+		return unsupported("disks")
 	}
 	return nil
 }
@@ -110,6 +114,9 @@ func (b createServer) check() error {
 	}
 	if len(b.UserData) > maxUserData {
 		return invalid("userData has %d bytes, and at most %d are allowed", len(b.UserData), maxUserData)
+	}
+	if err := checkDisks(b.Disks); err != nil {
+		return err
 	}
 	return checkLabels(b.Labels)
 }
@@ -192,6 +199,9 @@ func (c *Cloud) represent(r *record, now time.Time) any {
 	}
 	if !c.has(Addresses) || s.State == StateBuilding {
 		s.Interfaces = nil
+	}
+	if !c.has(Disks) {
+		s.Disks = nil
 	}
 	return c.quirks.Load().shapeServer(s, r, core)
 }

@@ -61,6 +61,15 @@ type VMStatus struct {
 	// +optional
 	LastRestart *VMRestartStatus `json:"lastRestart,omitempty"`
 
+	// disks are the disks that the cloud reports under the names of the spec or others, in the
+	// order of their names, at most 64. Disks of the template have no name, and are left out.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Disks"
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=64
+	// +optional
+	Disks []VMDiskStatus `json:"disks,omitempty"`
+
 	// createdTime is when vmId was set: when the cloud answered the create, or when
 	// the VM was found or imported.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Created Time"

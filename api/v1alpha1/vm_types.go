@@ -151,6 +151,16 @@ type VMSpec struct {
 	// +optional
 	Bootstrap *VMBootstrap `json:"bootstrap,omitempty"`
 
+	// disks are the disks of the VM beside those of its template, at most 16. They are
+	// created empty and deleted with the VM. Once the VM exists, disks can be added and
+	// grown, but a disk that the VM has cannot be removed or shrunk.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Disks"
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	Disks []VMDisk `json:"disks,omitempty"`
+
 	// powerState is whether the VM runs: On or Off. Defaults to On. Can be changed at
 	// any time.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Power State",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:On","urn:alm:descriptor:com.tectonic.ui:select:Off"}
@@ -199,8 +209,8 @@ type VMSpec struct {
 	// +optional
 	ManagementPolicy ManagementPolicy `json:"managementPolicy,omitempty"`
 
-	// updatePolicy is RestartAllowed to stop and start a running VM for a change of cpu
-	// or memory that the cloud makes only while it is stopped. With NoRestart such a
+	// updatePolicy is RestartAllowed to stop and start a running VM for a change of cpu,
+	// memory or disks that the cloud makes only while it is stopped. With NoRestart such a
 	// change waits until somebody stops the VM. Defaults to NoRestart. Can be changed at
 	// any time.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Update Policy",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:NoRestart","urn:alm:descriptor:com.tectonic.ui:select:RestartAllowed"}
@@ -255,6 +265,8 @@ type VMImport struct {
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || (has(self.spec.folder) == has(oldSelf.spec.folder) && (!has(self.spec.folder) || self.spec.folder == oldSelf.spec.folder))",reason=FieldValueForbidden,fieldPath=".spec.folder",message="folder cannot be changed once the VM exists; delete this VM and make another"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || (has(self.spec.networkRef) == has(oldSelf.spec.networkRef) && (!has(self.spec.networkRef) || self.spec.networkRef.name == oldSelf.spec.networkRef.name))",reason=FieldValueForbidden,fieldPath=".spec.networkRef",message="networkRef cannot be changed once the VM exists; delete this VM and make another"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || (has(self.spec.bootstrap) == has(oldSelf.spec.bootstrap) && (!has(self.spec.bootstrap) || self.spec.bootstrap == oldSelf.spec.bootstrap))",reason=FieldValueForbidden,fieldPath=".spec.bootstrap",message="bootstrap cannot be changed once the VM exists, since it is read at the first boot; delete this VM and make another"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || !has(oldSelf.status.disks) || !has(oldSelf.spec.disks) || oldSelf.spec.disks.all(o, !oldSelf.status.disks.exists(s, s.name == o.name && has(s.size)) || (has(self.spec.disks) && self.spec.disks.exists(d, d.name == o.name)))",reason=FieldValueForbidden,fieldPath=".spec.disks",message="a disk that the VM has cannot be removed, since its data would be lost; remove it in the cloud first, or delete this VM and make another"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || !has(oldSelf.status.disks) || !has(oldSelf.spec.disks) || oldSelf.spec.disks.all(o, !oldSelf.status.disks.exists(s, s.name == o.name && has(s.size)) || !has(self.spec.disks) || !self.spec.disks.exists(d, d.name == o.name && quantity(d.size).isLessThan(quantity(o.size)) && oldSelf.status.disks.exists(s, s.name == o.name && has(s.size) && quantity(d.size).isLessThan(quantity(s.size)))))",reason=FieldValueForbidden,fieldPath=".spec.disks",message="a disk cannot shrink: set its size back to what it was, or add another disk"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || has(oldSelf.spec.__import__) || !has(self.spec.__import__)",reason=FieldValueForbidden,fieldPath=".spec.import",message="import cannot be added once the VM exists"
 // +kubebuilder:validation:XValidation:rule="self.spec.managementPolicy != 'ObserveOnly' || has(self.spec.__import__) || (has(self.status) && has(self.status.vmId))",reason=FieldValueRequired,fieldPath=".spec.import",message="managementPolicy ObserveOnly needs import.vmId: the id of the VM to observe"
 type VM struct {

@@ -124,6 +124,16 @@ type VmGroupSpec struct {
 	// +optional
 	Bootstrap *VMBootstrap `json:"bootstrap,omitempty"`
 
+	// disks are the disks of each member beside those of the template, at most 16. To add or
+	// grow one changes the members in place if the cloud supports it; to remove or shrink one
+	// replaces the members, and their disks with them.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Disks"
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	// +optional
+	Disks []VMDisk `json:"disks,omitempty"`
+
 	// strategy is how the operator replaces members of an older revision.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Update Strategy"
 	// +kubebuilder:default={type: "RollingUpdate", maxUnavailable: "25%", maxSurge: "25%"}

@@ -38,6 +38,7 @@ var expected = expectations{
 	"VM/sample":     {conditions: running, status: map[string]string{"vmId": anyUUID, "cpuUtilization": anyPercent, "state": "Running"}},
 	"VM/web":        {conditions: running, status: map[string]string{"vmId": anyUUID, "cpuUtilization": anyPercent, "state": "Running"}},
 	"VM/database":   {conditions: running, status: map[string]string{"vmId": anyUUID, "cpuUtilization": anyPercent, "state": "Running"}},
+	"VM/store":      {conditions: running, status: map[string]string{"vmId": anyUUID, "cpuUtilization": anyPercent, "state": "Running"}},
 	"GPUInfo/gpuinfo-sample": {
 		conditions: map[string]string{"Ready": "True/Placed", "Placed": "True/Placed"},
 		status:     map[string]string{"suitableNodeName": "worker-1", "suitableHostName": "esxi-1", "availableAcceleratorTime": "399"},

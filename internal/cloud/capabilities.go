@@ -42,6 +42,9 @@ const (
 	Snapshots Capability = "snapshots"
 	// SoftPowerOff is that guests can be asked to shut down: see UpdateServer.Soft.
 	SoftPowerOff Capability = "softPowerOff"
+	// WithDisks is that a server can be created with disks, shows them, and that disks can be
+	// added to it and grown.
+	WithDisks Capability = "disks"
 	// Sizing is that a server can be created with CPU, MemoryMiB and Template. Every
 	// cloud has it that reports capabilities at all.
 	Sizing Capability = "sizing"

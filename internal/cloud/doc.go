@@ -4,6 +4,7 @@
 //	client.go          Client, which each kind of cloud implements
 //	server.go          servers
 //	interfaces.go      network interfaces of servers
+//	disks.go           disks of servers
 //	operation.go       changes that take time
 //	watch.go           changes that a cloud reports by itself
 //	network.go         networks

@@ -52,6 +52,8 @@ type Server struct {
 	Host      string
 	// Interfaces have the addresses of the server, as the cloud or the guest reports them.
 	Interfaces Interfaces
+	// Disks are those that have a name. Those of the template have none.
+	Disks Disks
 	// CPUUtilization is the mean use of the server's cores in percent, 0-100;
 	// nil where the cloud did not say.
 	CPUUtilization *int
@@ -111,6 +113,7 @@ type CreateServer struct {
 	NetworkID  string            // Networks or NetworkAttach
 	PowerState PowerState        // Power, and PowerAtCreate for Off; empty means On
 	Labels     map[string]string // Labels
+	Disks      Disks             `json:",omitempty"` // WithDisks
 
 	// UserData is what the server reads at its first boot; empty for none. Needs the
 	// capability WithUserData. It is no part of the body by which creates with one key are
@@ -136,6 +139,10 @@ type UpdateServer struct {
 	// Ignored for any other PowerState. To ask again has no effect. The call fails with
 	// GuestUnavailable if the guest cannot be asked.
 	Soft bool // SoftPowerOff
+	// Disks are added to the server where it has none of the name, and else get the size given,
+	// which is not smaller than the one they have. Other disks stay as they are. A smaller size
+	// is Rejected, and the call changes nothing then.
+	Disks Disks // WithDisks
 	// Labels are merged into the server's; a nil value removes the key.
 	Labels map[string]*string // Labels
 }
@@ -147,7 +154,7 @@ func (u UpdateServer) ShutsDown() bool {
 
 // Empty reports whether there is nothing to change.
 func (u UpdateServer) Empty() bool {
-	return u.CPU == nil && u.MemoryMiB == nil && u.PowerState == nil && len(u.Labels) == 0
+	return u.CPU == nil && u.MemoryMiB == nil && u.PowerState == nil && u.Disks == "" && len(u.Labels) == 0
 }
 
 // ListServers bounds and filters a listing.

@@ -17,6 +17,7 @@ var comparedFields = []comparedField{
 	{"ID", func(a, b *listed) bool { return a.id == b.id }},
 	{"Name", func(a, b *listed) bool { return a.name == b.name }},
 	{"Interfaces", func(a, b *listed) bool { return a.interfaces == b.interfaces }},
+	{"Disks", func(a, b *listed) bool { return a.disks == b.disks }},
 	{"Host", func(a, b *listed) bool { return a.host == b.host }},
 	{"Labels", func(a, b *listed) bool { return a.ownedBy() == b.ownedBy() }},
 }

@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"fmt"
 	"reflect"
 	"testing"
 	"time"
@@ -64,6 +65,8 @@ func changeField(t *testing.T, server *cloud.Server, field reflect.StructField) 
 		value.SetString(was + "x")
 	case cloud.Interfaces:
 		value.SetString(string(was) + ",10.0.0.1")
+	case cloud.Disks:
+		value.SetString(string(was.With(cloud.Disks(fmt.Sprintf("d%d=1", len(was))))))
 	case cloud.State:
 		value.SetString(string(was) + "x")
 	case int:

@@ -136,6 +136,9 @@ func (in *intake) keep(s *cloud.Server) *listed {
 	if read.interfaces != "" {
 		in.own(string(read.interfaces))
 	}
+	if s.Disks != "" {
+		in.own(string(s.Disks))
+	}
 	read.host = in.share(read.host)
 	if by != (owner{}) {
 		in.bytes += ownerCost

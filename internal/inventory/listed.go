@@ -3,6 +3,7 @@ package inventory
 import (
 	"math"
 	"time"
+	"unique"
 
 	"github.com/privatecloud/operator/internal/cloud"
 )
@@ -13,6 +14,8 @@ type listed struct {
 	id, name, host, folder string
 	interfaces             cloud.Interfaces
 	state                  cloud.State
+	// disks is one pointer, since servers that are alike have the same; zero without any.
+	disks unique.Handle[cloud.Disks]
 	// owner has the owner labels; nil without any.
 	owner     *owner
 	createdAt time.Time
@@ -42,6 +45,9 @@ func read(s *cloud.Server) (listed, owner) {
 		id: s.ID, name: s.Name, host: s.Host, folder: s.Folder, interfaces: s.Interfaces, state: s.State, createdAt: s.CreatedAt,
 		cpu: bounded(s.CPU), memory: s.MemoryMiB,
 		cpuUsage: bounded(s.CPUUsageMHz), memoryUsage: bounded(s.MemoryUsageMB), utilization: unknown,
+	}
+	if s.Disks != "" {
+		l.disks = unique.Make(s.Disks)
 	}
 	if s.CPUUtilization != nil {
 		l.utilization = int16(*s.CPUUtilization) //nolint:gosec // in percent
@@ -74,10 +80,18 @@ func (l *listed) ownedBy() owner {
 	return *l.owner
 }
 
+// disksText returns the disks.
+func (l *listed) disksText() cloud.Disks {
+	if l.disks == (unique.Handle[cloud.Disks]{}) {
+		return ""
+	}
+	return l.disks.Value()
+}
+
 // server returns the server. Fields that are not kept are zero.
 func (l *listed) server() cloud.Server {
 	s := cloud.Server{
-		ID: l.id, Name: l.name, Host: l.host, Folder: l.folder, Interfaces: l.interfaces, State: l.state, CreatedAt: l.createdAt,
+		ID: l.id, Name: l.name, Host: l.host, Folder: l.folder, Interfaces: l.interfaces, State: l.state, CreatedAt: l.createdAt, Disks: l.disksText(),
 		CPU: int(l.cpu), MemoryMiB: l.memory,
 		CPUUsageMHz: int(l.cpuUsage), MemoryUsageMB: int(l.memoryUsage), Labels: l.ownedBy().labels(),
 	}

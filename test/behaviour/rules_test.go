@@ -27,13 +27,18 @@ const (
 	aClass    = `{hardware: {cpu: 1, memory: 1}}`
 	twoSizes  = "className cannot be set together with cpu or memory: remove them to use the class, or remove className"
 	aVMsID    = `{vmId: v1, cloud: home}`
-	aNetwork  = `{cidr: 10.0.0.0/24, gateway: 10.0.0.1, cloudRef: {name: home}}`
-	aNetsID   = `{networkId: n1, cloud: home, attachedVMs: 0}`
-	aSnapsID  = `{snapshotId: s1, vmId: v1, cloud: home}`
-	theSnap   = " cannot be changed; delete this VMSnapshot and make another"
-	theVM     = " cannot be changed once the VM exists; delete this VM and make another"
-	keyRule   = "must be one line of a public key, as in a file id_ed25519.pub: a type such as ssh-ed25519 or ssh-rsa, the base64 of the key, and optionally a comment; no options and no private key"
-	theNet    = " cannot be changed once the network exists; delete this Network and make another"
+	diskVM    = `{vmname: web, disks: [{name: data, size: 20Gi}]}`
+	sizeRule  = "a size is a whole number of Gi or Ti, 1Gi-64Ti, such as 20Gi"
+	diskStays = "a disk that the VM has cannot be removed, since its data would be lost; remove it in the cloud first, or delete this VM and make another"
+	// The disk was made, and is larger than the new size.
+	diskVMsStatus = `{vmId: v1, cloud: home, disks: [{name: data, size: 20Gi}]}`
+	aNetwork      = `{cidr: 10.0.0.0/24, gateway: 10.0.0.1, cloudRef: {name: home}}`
+	aNetsID       = `{networkId: n1, cloud: home, attachedVMs: 0}`
+	aSnapsID      = `{snapshotId: s1, vmId: v1, cloud: home}`
+	theSnap       = " cannot be changed; delete this VMSnapshot and make another"
+	theVM         = " cannot be changed once the VM exists; delete this VM and make another"
+	keyRule       = "must be one line of a public key, as in a file id_ed25519.pub: a type such as ssh-ed25519 or ssh-rsa, the base64 of the key, and optionally a comment; no options and no private key"
+	theNet        = " cannot be changed once the network exists; delete this Network and make another"
 )
 
 // ruleCases are what kubectl prints of each rule, from the field on.
@@ -59,6 +64,11 @@ var ruleCases = []ruleCase{
 	{kind: "VmGroup", spec: `{bootstrap: {cloudInit: {sshAuthorizedKeys: ["ssh-rsa AAAA\nssh-rsa BBBB"]}}}`,
 		says: `spec.bootstrap.cloudInit.sshAuthorizedKeys[0]: Invalid value: "ssh-rsa AAAA\nssh-rsa BBBB": ` + keyRule},
 	{kind: "VM", spec: `{vmname: web, powerOffTimeout: 25h}`, says: `spec.powerOffTimeout: Invalid value: "25h": powerOffTimeout must be 1s to 24h`},
+	{kind: "VmGroup", spec: `{disks: [{name: data, size: 1500M}]}`, says: `spec.disks[0].size: Invalid value: "1500M": ` + sizeRule},
+	{kind: "VM", spec: `{vmname: web, disks: [{name: data, size: 65Ti}]}`, says: `spec.disks[0].size: Invalid value: "65Ti": ` + sizeRule},
+	{kind: "VM", spec: diskVM, status: diskVMsStatus, edit: `{"spec":{"disks":[{"name":"data","size":"15Gi"}]}}`,
+		says: "spec.disks: Forbidden: a disk cannot shrink: set its size back to what it was, or add another disk"},
+	{kind: "VM", spec: diskVM, status: diskVMsStatus, edit: `{"spec":{"disks":[{"name":"other","size":"20Gi"}]}}`, says: "spec.disks: Forbidden: " + diskStays},
 	{kind: "VM", spec: aVM, status: aVMsID, edit: `{"status":{"vmId":"v2"}}`, says: "status.vmId: Forbidden: status.vmId cannot be changed once it is set"},
 
 	{kind: "VM", spec: `{vmname: web, className: small, memory: 1}`, says: "spec.className: Forbidden: " + twoSizes},

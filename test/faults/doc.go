@@ -15,6 +15,7 @@
 //	networks.go    the same for Networks
 //	snapshots.go   the same for VMSnapshots
 //	classes.go     VMs with a class and user data
+//	disks.go       VMs with disks
 //	restarts.go    restarts of VMs
 //	scenario.go    what a user does, in steps, and the kills in between
 //	steps.go       the steps

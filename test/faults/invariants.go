@@ -234,7 +234,7 @@ func (w *world) ownerViolations(name string, goal goal, server mockcloud.Server)
 	case label != "" && label != string(vm.UID):
 		return []string{fmt.Sprintf("server %s has the owner label of another object, %s", name, label)}
 	}
-	return classViolations(vm, server)
+	return append(classViolations(vm, server), diskViolations(vm, server)...)
 }
 
 // objectOf returns the name of the object whose server has, or had, a name: of

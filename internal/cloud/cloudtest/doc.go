@@ -15,6 +15,7 @@
 //	watch.go        changes that the cloud reports by itself
 //	userdata.go     what servers read at their first boot
 //	addresses.go    addresses of servers
+//	disks.go        disks of servers
 //	snapshots.go    snapshots of servers
 //	refuse.go       calls that the cloud cannot serve are refused, not sent
 package cloudtest

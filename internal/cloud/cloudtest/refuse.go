@@ -19,6 +19,7 @@ var refuseCases = []testCase{
 	refusesCreate("the power state Off", cloud.PowerAtCreate, cloud.CreateServer{PowerState: cloud.PowerOff}),
 	refusesCreate("labels", cloud.Labels, cloud.CreateServer{Labels: map[string]string{"a": "b"}}),
 	refusesCreate("user data", cloud.WithUserData, cloud.CreateServer{UserData: cloud.UserData("#cloud-config")}),
+	refusesCreate("disks", cloud.WithDisks, cloud.CreateServer{Disks: "data=1024"}),
 	refuses("a create of a snapshot", cloud.Snapshots, func(ctx context.Context, c cloud.Client) error {
 		snapshots, ok := c.(cloud.Snapshotter)
 		if !ok { // nothing can be sent
@@ -30,6 +31,7 @@ var refuseCases = []testCase{
 	refusesUpdate("a size", cloud.Resize, cloud.UpdateServer{CPU: new(2)}),
 	refusesUpdate("a power state", cloud.Power, cloud.UpdateServer{PowerState: new(cloud.PowerOff)}),
 	refusesUpdate("a soft power-off", cloud.SoftPowerOff, cloud.UpdateServer{PowerState: new(cloud.PowerOff), Soft: true}),
+	refusesUpdate("disks", cloud.WithDisks, cloud.UpdateServer{Disks: "data=1024"}),
 	refusesUpdate("labels", cloud.Labels, cloud.UpdateServer{Labels: map[string]*string{"a": nil}}),
 	refusesList("a label filter", cloud.Labels, cloud.ListServers{Labels: map[string]string{"a": "b"}}),
 	refusesList("a marker", cloud.Sizing, cloud.ListServers{Marker: "next"}),

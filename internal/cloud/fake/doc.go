@@ -7,6 +7,7 @@
 //	operations.go  changes that take time
 //	list.go        the listing of servers: pages, filters, delays
 //	watch.go       changes as they happen
+//	disks.go       disks of servers
 //	networks.go    networks
 //	snapshots.go   snapshots of servers
 //	hosts.go       hosts

@@ -47,6 +47,7 @@ func (c *Cloud) CreateServer(ctx context.Context, req cloud.CreateServer) (cloud
 	needs.when(req.PowerState == cloud.PowerOff, cloud.PowerAtCreate)
 	needs.when(len(req.Labels) > 0, cloud.Labels)
 	needs.when(len(req.UserData) > 0, cloud.WithUserData)
+	needs.when(req.Disks != "", cloud.WithDisks)
 	req.Labels = maps.Clone(req.Labels)
 	data := req.UserData
 	req.UserData = nil // it is no part of the body
@@ -105,11 +106,14 @@ func (c *Cloud) create(op string, req cloud.CreateServer) (cloud.Server, error) 
 	if req.NetworkID != "" && !c.networks.has(req.NetworkID) {
 		return cloud.Server{}, failure(op, cloud.Rejected, "there is no network %s", req.NetworkID)
 	}
+	if err := checkDisks(op, "", req.Disks); err != nil {
+		return cloud.Server{}, err
+	}
 	now := c.clock()
 	s := cloud.Server{
 		ID: c.servers.newID(), Name: req.Name, Labels: maps.Clone(req.Labels), State: cloud.StateActive,
 		CPU: req.CPU, MemoryMiB: req.MemoryMiB, Template: req.Template, Folder: req.Folder, NetworkID: req.NetworkID,
-		CreatedAt: now, UpdatedAt: now,
+		Disks: req.Disks, CreatedAt: now, UpdatedAt: now,
 	}
 	if c.caps.Has(cloud.Hosts) && len(c.hosts) > 0 {
 		s.Host = c.hosts[c.servers.added%len(c.hosts)].Name
@@ -140,17 +144,15 @@ func (c *Cloud) UpdateServer(ctx context.Context, id string, req cloud.UpdateSer
 	needs.when(req.PowerState != nil, cloud.Power)
 	needs.when(req.ShutsDown(), cloud.SoftPowerOff)
 	needs.when(len(req.Labels) > 0, cloud.Labels)
+	needs.when(req.Disks != "", cloud.WithDisks)
 	return do(ctx, c, call{verb: UpdateServer, object: id, op: op, needs: needs}, func() (cloud.Result, error) {
 		s, err := c.server(op, id)
+		if err == nil {
+			err = c.refusal(op, s, req)
+		}
 		switch {
 		case err != nil:
 			return cloud.Result{}, err
-		case s.State.Transitional():
-			return cloud.Result{}, failure(op, cloud.Busy, "the server is %s", s.State)
-		case c.needsStop && s.State == cloud.StateActive && (req.CPU != nil || req.MemoryMiB != nil):
-			return cloud.Result{}, failure(op, cloud.NeedsStop, "the size of a running server cannot be changed")
-		case req.ShutsDown() && s.State == cloud.StateActive && c.guests == GuestsUnavailable:
-			return cloud.Result{}, failure(op, cloud.GuestUnavailable, "no agent runs in the guest")
 		case req.ShutsDown() && c.guests == GuestsIgnore:
 			req.PowerState = nil
 		case c.keepsSize:
@@ -175,6 +177,20 @@ func (c *Cloud) UpdateServer(ctx context.Context, id string, req cloud.UpdateSer
 	})
 }
 
+// refusal returns why the cloud refuses a change of a server, nil if it does not.
+func (c *Cloud) refusal(op string, s cloud.Server, req cloud.UpdateServer) error {
+	running := s.State == cloud.StateActive
+	switch {
+	case s.State.Transitional():
+		return failure(op, cloud.Busy, "the server is %s", s.State)
+	case c.needsStop && running && (req.CPU != nil || req.MemoryMiB != nil || req.Disks != ""):
+		return failure(op, cloud.NeedsStop, "the size of a running server cannot be changed")
+	case req.ShutsDown() && running && c.guests == GuestsUnavailable:
+		return failure(op, cloud.GuestUnavailable, "no agent runs in the guest")
+	}
+	return checkDisks(op, s.Disks, req.Disks)
+}
+
 // updated returns the server with the change made.
 func updated(s cloud.Server, req cloud.UpdateServer) cloud.Server {
 	if req.CPU != nil {
@@ -183,6 +199,7 @@ func updated(s cloud.Server, req cloud.UpdateServer) cloud.Server {
 	if req.MemoryMiB != nil {
 		s.MemoryMiB = *req.MemoryMiB
 	}
+	s.Disks = s.Disks.With(req.Disks)
 	if req.PowerState != nil {
 		s.State = cloud.StateActive
 		if *req.PowerState == cloud.PowerOff {

@@ -101,6 +101,8 @@ func (c *Client) CreateServer(ctx context.Context, req cloud.CreateServer) (clou
 		return cloud.Result{}, refuse(op, cloud.Unsupported, "this cloud lacks folders")
 	case req.PowerState == cloud.PowerOff:
 		return cloud.Result{}, refuse(op, cloud.Unsupported, "this cloud lacks powerAtCreate")
+	case req.Disks != "":
+		return cloud.Result{}, refuse(op, cloud.Unsupported, "this cloud lacks disks")
 	}
 	ctx, end, err := c.begin(ctx, op)
 	if err != nil {

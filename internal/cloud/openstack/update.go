@@ -15,8 +15,11 @@ func (c *Client) UpdateServer(ctx context.Context, id string, req cloud.UpdateSe
 	if id != "" && req.Empty() {
 		return cloud.Result{}, refuse(op, cloud.Rejected, "nothing to change was given")
 	}
-	if req.ShutsDown() {
+	switch {
+	case req.ShutsDown():
 		return cloud.Result{}, refuse(op, cloud.Unsupported, "this cloud lacks softPowerOff")
+	case req.Disks != "":
+		return cloud.Result{}, refuse(op, cloud.Unsupported, "this cloud lacks disks")
 	}
 	ctx, end, err := c.beginAbout(ctx, op, id)
 	if err != nil {

@@ -145,7 +145,7 @@ func marker(value []byte) (string, error) {
 // sizeOf estimates the memory that a server takes, in bytes.
 func sizeOf(s *cloud.Server) int {
 	const server, labels, label = 256, 320, 64
-	size := server + len(s.ID) + len(s.Name) + len(s.Template) + len(s.Folder) + len(s.NetworkID) + len(s.Host) + len(s.Interfaces)
+	size := server + len(s.ID) + len(s.Name) + len(s.Template) + len(s.Folder) + len(s.NetworkID) + len(s.Host) + len(s.Interfaces) + len(s.Disks)
 	if len(s.Labels) > 0 {
 		size += labels
 	}
@@ -250,6 +250,8 @@ func (r *reader) optional(s *cloud.Server, field, value []byte) {
 		s.Host = r.text("host", value, maxName)
 	case "interfaces":
 		s.Interfaces = r.interfaces(value)
+	case "disks":
+		s.Disks = r.disks(value)
 	case "cpuUtilization":
 		s.CPUUtilization = r.percent("cpuUtilization", value)
 	case "cpuUsageMHz":

@@ -27,6 +27,7 @@
 //	operations.go      references to operations, and their state
 //	wire.go            the cloud's JSON, field by field
 //	interfaces.go      network interfaces of servers
+//	disks.go           disks of servers
 //	json.go            objects and arrays whose names are compared exactly
 //	ignored.go         fields of answers that make no sense
 //	escape.go          names and ids as path segments

@@ -121,6 +121,10 @@ func (c *Client) CreateServer(ctx context.Context, req cloud.CreateServer) (clou
 	if err != nil {
 		return cloud.Result{}, err
 	}
+	disks, err := wireDisks(op, req.Disks)
+	if err != nil {
+		return cloud.Result{}, err
+	}
 	if size := len(req.UserData); size > maxUserData {
 		return cloud.Result{}, cloud.UserDataTooLarge(op, size, maxUserData)
 	}
@@ -128,7 +132,7 @@ func (c *Client) CreateServer(ctx context.Context, req cloud.CreateServer) (clou
 		about: aboutCreate, method: http.MethodPost, route: "/servers", path: "/servers", op: op, limit: maxBody,
 		body: encode(wireCreate{
 			Name: req.Name, CPU: req.CPU, Memory: memory, Template: req.Template, Folder: req.Folder,
-			NetworkID: req.NetworkID, PowerState: string(req.PowerState), Labels: req.Labels, UserData: req.UserData,
+			NetworkID: req.NetworkID, PowerState: string(req.PowerState), Labels: req.Labels, UserData: req.UserData, Disks: disks,
 		}),
 	}
 	if has.Has(cloud.Idempotency) {
@@ -176,6 +180,9 @@ func createNeeds(req cloud.CreateServer) []cloud.Capability {
 	}
 	if len(req.UserData) > 0 {
 		needs = append(needs, cloud.WithUserData)
+	}
+	if req.Disks != "" {
+		needs = append(needs, cloud.WithDisks)
 	}
 	return needs
 }

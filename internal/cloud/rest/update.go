@@ -35,6 +35,9 @@ func (c *Client) UpdateServer(ctx context.Context, id string, req cloud.UpdateSe
 		}
 		wire.Memory = &memory
 	}
+	if wire.Disks, err = wireDisks(call.op, req.Disks); err != nil {
+		return cloud.Result{}, err
+	}
 	call.body = encode(wire)
 	got, err := c.do(ctx, call)
 	if err != nil {
@@ -60,6 +63,9 @@ func updateNeeds(req cloud.UpdateServer) []cloud.Capability {
 	}
 	if req.ShutsDown() {
 		needs = append(needs, cloud.SoftPowerOff)
+	}
+	if req.Disks != "" {
+		needs = append(needs, cloud.WithDisks)
 	}
 	if len(req.Labels) > 0 {
 		needs = append(needs, cloud.Labels)

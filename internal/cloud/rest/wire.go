@@ -25,6 +25,7 @@ type wireCreate struct {
 	PowerState string            `json:"powerState,omitempty"`
 	Labels     map[string]string `json:"labels,omitempty"`
 	UserData   []byte            `json:"userData,omitempty"`
+	Disks      []wireDisk        `json:"disks,omitempty"`
 }
 
 type wireUpdate struct {
@@ -34,6 +35,7 @@ type wireUpdate struct {
 	// PowerOffMode is empty for that of the cloud.
 	PowerOffMode string             `json:"powerOffMode,omitempty"`
 	Labels       map[string]*string `json:"labels,omitempty"`
+	Disks        []wireDisk         `json:"disks,omitempty"`
 }
 
 type wireLogin struct {

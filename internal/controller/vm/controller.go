@@ -11,6 +11,7 @@
 //	network.go     the Network that a VM waits for
 //	plan.go        what is to be done (pure)
 //	drift.go       what differs, and what the cloud can do about it (pure)
+//	disks.go       disks of VMs
 //	steps.go       the steps that only VMs have
 //	poweroff.go    how a server is stopped
 //	restart.go     restarts at a time

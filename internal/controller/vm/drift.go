@@ -23,6 +23,7 @@ func difference(vm *pcapi.VM, server cloud.Server) cloud.UpdateServer {
 		n := mib(*want)
 		change.MemoryMiB = &n
 	}
+	change.Disks = diskChange(vm, server)
 	on, off := cloud.PowerOn, cloud.PowerOff
 	switch stopped := server.State == cloud.StateStopped; {
 	case stopped && vm.Spec.PowerState != pcapi.PowerOff:
@@ -33,8 +34,10 @@ func difference(vm *pcapi.VM, server cloud.Server) cloud.UpdateServer {
 	return change
 }
 
-// resizes reports whether a change is one of the size.
-func resizes(change cloud.UpdateServer) bool { return change.CPU != nil || change.MemoryMiB != nil }
+// resizes reports whether a change is one of the size, which may need a stopped server.
+func resizes(change cloud.UpdateServer) bool {
+	return change.CPU != nil || change.MemoryMiB != nil || change.Disks != ""
+}
 
 // firstChange returns the part of a change that is sent first. A server that is to be
 // started gets its size before, unless the cloud refused it: a size that the cloud
@@ -44,7 +47,7 @@ func firstChange(obs *observation, change cloud.UpdateServer) cloud.UpdateServer
 	switch {
 	case !starts || !resizes(change):
 	case obs.refusal != "":
-		change.CPU, change.MemoryMiB = nil, nil
+		change.CPU, change.MemoryMiB, change.Disks = nil, nil, ""
 	default:
 		change.PowerState = nil
 	}
@@ -75,6 +78,9 @@ func unsupported(vm *pcapi.VM, caps cloud.Capabilities) error {
 	if lacksSoft(vm, caps) {
 		fields = append(fields, "powerOffMode")
 	}
+	if len(vm.Spec.Disks) > 0 && !caps.Has(cloud.WithDisks) {
+		fields = append(fields, "disks")
+	}
 	if vm.Spec.Bootstrap != nil && !caps.Has(cloud.WithUserData) {
 		fields = append(fields, "bootstrap")
 	}
@@ -84,8 +90,11 @@ func unsupported(vm *pcapi.VM, caps cloud.Capabilities) error {
 // unchangeable refuses a change that the cloud cannot make.
 func unchangeable(vm *pcapi.VM, change cloud.UpdateServer, caps cloud.Capabilities) error {
 	var fields []string
-	if resizes(change) && !caps.Has(cloud.Resize) {
+	if (change.CPU != nil || change.MemoryMiB != nil) && !caps.Has(cloud.Resize) {
 		fields = append(fields, sizeFields(vm, change.CPU != nil, change.MemoryMiB != nil)...)
+	}
+	if change.Disks != "" && !caps.Has(cloud.WithDisks) {
+		fields = append(fields, "disks")
 	}
 	if change.PowerState != nil && !caps.Has(cloud.Power) {
 		fields = append(fields, "powerState")

@@ -34,6 +34,12 @@ func LeanVM(o any) (any, error) {
 	if vm.Status.Class != nil {
 		share(&vm.Status.Class.Name)
 	}
+	for i := range vm.Spec.Disks {
+		share(&vm.Spec.Disks[i].Name)
+	}
+	for i := range vm.Status.Disks {
+		share(&vm.Status.Disks[i].Name)
+	}
 	vm.Status.Conditions = slices.Clone(vm.Status.Conditions) // a decoder allocates up to twice as many
 	for i := range vm.Status.Conditions {
 		c := &vm.Status.Conditions[i]

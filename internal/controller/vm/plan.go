@@ -168,16 +168,17 @@ func (k *kind) PlanExisting(vm *pcapi.VM, obs *observation) plan {
 func (k *kind) planChanges(vm *pcapi.VM, obs *observation, change cloud.UpdateServer) plan {
 	p, whole := k.planRestart(vm, obs)
 	refused := unchangeable(vm, change, obs.Capabilities())
+	rest := cmp.Or(diskDrift(vm, *obs.Resource, obs.Capabilities()), obs.unclassed)
 	switch {
 	case whole && refused != nil: // with such a change, the server could not be started again
 		p = k.End(refused)
 	case whole:
 	case change.Empty():
-		p.Outcome = obs.unclassed
+		p.Outcome = rest
 	case refused != nil:
 		p.Outcome = refused
 	default:
-		p.Steps, p.Outcome = append(p.Steps, k.stepUpdate()), obs.unclassed
+		p.Steps, p.Outcome = append(p.Steps, k.stepUpdate()), rest
 	}
 	return p
 }

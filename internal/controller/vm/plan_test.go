@@ -22,7 +22,7 @@ var startTime = time.Date(2026, 3, 1, 6, 0, 0, 0, time.UTC)
 
 // everything is the capabilities of a cloud with the extended profile.
 var everything = cloud.NewCapabilities(cloud.Idempotency, cloud.Labels, cloud.UniqueNames, cloud.BulkStatus,
-	cloud.Power, cloud.Resize, cloud.Folders, cloud.Sizing, cloud.ExclusiveNames, cloud.PowerAtCreate, cloud.WithUserData)
+	cloud.Power, cloud.Resize, cloud.Folders, cloud.Sizing, cloud.ExclusiveNames, cloud.PowerAtCreate, cloud.WithUserData, cloud.WithDisks)
 
 func without(missing ...cloud.Capability) cloud.Capabilities {
 	var caps []cloud.Capability

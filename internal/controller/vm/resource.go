@@ -285,6 +285,9 @@ func (k *kind) request(vm *pcapi.VM, obs *observation) cloud.CreateServer {
 	if memory != nil {
 		req.MemoryMiB = mib(*memory)
 	}
+	if len(vm.Spec.Disks) > 0 {
+		req.Disks = disksOf(vm)
+	}
 	if vm.Spec.PowerState == pcapi.PowerOff && obs.Capabilities().Has(cloud.PowerAtCreate) {
 		req.PowerState = cloud.PowerOff
 	}

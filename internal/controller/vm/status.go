@@ -72,6 +72,7 @@ func reportServer(vm *pcapi.VM, obs *observation, server cloud.Server) {
 	}
 	vm.Status.Host, vm.Status.Network = server.Host, networkStatus(server.Interfaces)
 	vm.Status.Hardware = hardwareStatus(server, vm.Status.Hardware)
+	vm.Status.Disks = diskStatus(vm, server, obs.Capabilities())
 	switch {
 	case server.State != cloud.StateActive, obs.utilizationUnknown:
 		vm.Status.CPUUtilization = nil // it does nothing that an autoscaler could count, or nobody knows
@@ -88,6 +89,9 @@ func reportServer(vm *pcapi.VM, obs *observation, server cloud.Server) {
 // hideServer removes from the status what the cloud reports of a server.
 func hideServer(vm *pcapi.VM) {
 	vm.Status.CPUUtilization, vm.Status.Host, vm.Status.Network, vm.Status.Hardware = nil, "", nil, nil
+	for i := range vm.Status.Disks { // which disks the VM had must be known to find that one was removed
+		vm.Status.Disks[i].Size = ""
+	}
 }
 
 // hardwareStatus returns what the status shows of the size of a server, nil if the cloud

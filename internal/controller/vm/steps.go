@@ -185,7 +185,7 @@ func (k *kind) update(ctx context.Context, vm *pcapi.VM, obs *observation) error
 // cloud answered.
 func (k *kind) updated(vm *pcapi.VM, obs *observation, whole, change cloud.UpdateServer, result cloud.Result) error {
 	id := obs.Resource.ID
-	repeated := k.Repeated(vm, &obs.Observation, fmt.Sprint(deref(change.CPU), deref(change.MemoryMiB), deref(change.PowerState)))
+	repeated := k.Repeated(vm, &obs.Observation, fmt.Sprint(deref(change.CPU), deref(change.MemoryMiB), change.Disks, deref(change.PowerState)))
 	if result.Operation != "" {
 		return k.updating(vm, obs, result.Operation, repeated)
 	}

@@ -5,6 +5,7 @@
 //	watch.go       which events enqueue a group
 //	observe.go     what a reconcile reads: the members, and what their Cloud can do
 //	member.go      names, templates and states of members
+//	disks.go       disks of members
 //	memory.go      what this process remembers: names that are taken, failures
 //	moves.go       which members are created, changed and deleted (pure)
 //	plan.go        the steps and the outcome (pure)

@@ -107,10 +107,14 @@ type template struct {
 	// Bootstrap refers to its Secret: what the Secret holds is not part of the revision,
 	// and neither is the order of the SSH keys, which are sorted.
 	Bootstrap *pcapi.VMBootstrap `json:"bootstrap,omitempty"`
+	Disks     []pcapi.VMDisk     `json:"disks,omitempty"`
 }
 
 func templateOf(g *pcapi.VmGroup, cloud string) template {
-	t := template{Class: g.Spec.ClassName, CPU: g.Spec.CPU, Memory: g.Spec.Memory, Template: g.Spec.Template, Cloud: cloud, Bootstrap: g.Spec.Bootstrap.DeepCopy()}
+	t := template{
+		Class: g.Spec.ClassName, CPU: g.Spec.CPU, Memory: g.Spec.Memory, Template: g.Spec.Template, Cloud: cloud,
+		Bootstrap: g.Spec.Bootstrap.DeepCopy(), Disks: disksOf(g),
+	}
 	if t.Bootstrap != nil {
 		slices.Sort(t.Bootstrap.CloudInit.SSHAuthorizedKeys)
 	}
@@ -127,14 +131,20 @@ func (t template) revision() string {
 	return hex.EncodeToString(sum[:5])
 }
 
-// sizeOnly reports whether a member differs from the template in its size at most.
+// sizeOnly reports whether a member differs from the template in its size and in disks that
+// are to be added or grown, at most.
 func (t template) sizeOnly(vm *pcapi.VM) bool {
-	return vm.Spec.Template == t.Template && networkOf(vm) == t.Network && equality.Semantic.DeepEqual(vm.Spec.Bootstrap, t.Bootstrap) && vm.Spec.CloudRef != nil && vm.Spec.CloudRef.Name == t.Cloud
+	return vm.Spec.Template == t.Template && networkOf(vm) == t.Network && equality.Semantic.DeepEqual(vm.Spec.Bootstrap, t.Bootstrap) &&
+		contains(t.Disks, vm.Spec.Disks) && vm.Spec.CloudRef != nil && vm.Spec.CloudRef.Name == t.Cloud
 }
 
 // kept reports whether the fields of a member that can be changed in place match the template.
 func (t template) kept(vm *pcapi.VM) bool {
-	return vm.Spec.ClassName == t.Class && ptr.Equal(vm.Spec.CPU, t.CPU) && ptr.Equal(vm.Spec.Memory, t.Memory) && vm.Spec.PowerState != pcapi.PowerOff
+	return t.sized(vm) && contains(vm.Spec.Disks, t.Disks) && vm.Spec.PowerState != pcapi.PowerOff
+}
+
+func (t template) sized(vm *pcapi.VM) bool {
+	return vm.Spec.ClassName == t.Class && ptr.Equal(vm.Spec.CPU, t.CPU) && ptr.Equal(vm.Spec.Memory, t.Memory)
 }
 
 func networkOf(vm *pcapi.VM) string {

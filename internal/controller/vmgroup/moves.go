@@ -122,6 +122,11 @@ func (m *moves) sort(obs *observation) (fresh, old []*pcapi.VM) {
 	return fresh, old
 }
 
+// changeable reports whether the cloud can change the size and the disks of a member to those of the template.
+func (t template) changeable(vm *pcapi.VM, caps cloud.Capabilities) bool {
+	return (t.sized(vm) || caps.Has(cloud.Resize)) && (contains(vm.Spec.Disks, t.Disks) || caps.Has(cloud.WithDisks))
+}
+
 // scale brings the number of members to the desired one.
 func (m *moves) scale(g *pcapi.VmGroup, obs *observation, kept []*pcapi.VM, desired, leaving int) {
 	if surplus := len(kept) - desired; surplus > 0 {
@@ -175,7 +180,7 @@ func (m *moves) roll(g *pcapi.VmGroup, obs *observation, fresh, old []*pcapi.VM,
 	slices.Reverse(ordered)
 	for _, vm := range ordered {
 		kept := obs.template.kept(vm)
-		inPlace := obs.template.sizeOnly(vm) && (kept || !mayExist(vm) || (obs.caps.Has(cloud.Resize) && allowed.resizing > 0))
+		inPlace := obs.template.sizeOnly(vm) && (kept || !mayExist(vm) || (obs.template.changeable(vm, obs.caps) && allowed.resizing > 0))
 		switch {
 		case inPlace && become < desired:
 			become++

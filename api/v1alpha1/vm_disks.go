@@ -1,0 +1,54 @@
+package v1alpha1
+
+import "k8s.io/apimachinery/pkg/api/resource"
+
+// VMDisk is a disk of a VM beside those of its template. It is created empty with the VM,
+// or added to it, and deleted with it.
+type VMDisk struct {
+	// name identifies the disk among those of the VM. Required, 1-63 characters: lower-case
+	// letters, digits and hyphens, which are not at the ends.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +required
+	Name string `json:"name"`
+
+	// size is the size of the disk, a quantity such as 20Gi or 1Ti, 1Gi-64Ti. Required. It
+	// can grow, and never shrinks.
+	// +required
+	Size VMDiskSize `json:"size"`
+}
+
+// VMDiskSize is the size of a disk: a quantity in whole Gi or Ti, 1Gi-64Ti. It is a text and
+// not a resource.Quantity, so that its length has a bound, which the rules about it need.
+// +kubebuilder:validation:MaxLength=7
+// +kubebuilder:validation:XValidation:rule="self.matches('^[1-9][0-9]*[GT]i$') && !quantity('64Ti').isLessThan(quantity(self))",reason=FieldValueInvalid,message="a size is a whole number of Gi or Ti, 1Gi-64Ti, such as 20Gi"
+type VMDiskSize string
+
+// Bytes returns the size in bytes, 0 for a text that is no quantity.
+func (s VMDiskSize) Bytes() int64 {
+	quantity, err := resource.ParseQuantity(string(s))
+	if err != nil {
+		return 0
+	}
+	return quantity.Value()
+}
+
+// VMDiskStatus is what the cloud reports of a disk.
+type VMDiskStatus struct {
+	// name is the name of the disk.
+	// +kubebuilder:validation:MaxLength=63
+	// +required
+	Name string `json:"name"`
+
+	// size is the size of the disk, a quantity in whole MiB such as 20Gi. Absent if the disk
+	// is lost.
+	// +kubebuilder:validation:MaxLength=20
+	// +optional
+	Size string `json:"size,omitempty"`
+
+	// lost is true for a disk of the spec that the VM had and does not have any more: it was
+	// removed in the cloud. It is not created again.
+	// +optional
+	Lost bool `json:"lost,omitempty"`
+}

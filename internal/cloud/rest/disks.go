@@ -1,0 +1,53 @@
+package rest
+
+import "github.com/privatecloud/operator/internal/cloud"
+
+// wireDisk is a disk as requests have it: its size is in GiB.
+type wireDisk struct {
+	Name string `json:"name"`
+	Size int    `json:"size"`
+}
+
+func wireDisks(op string, disks cloud.Disks) ([]wireDisk, *cloud.Error) {
+	var wire []wireDisk
+	for _, disk := range disks.List() {
+		size, err := gib(op, disk.SizeMiB)
+		if err != nil {
+			return nil, err
+		}
+		wire = append(wire, wireDisk{Name: disk.Name, Size: size})
+	}
+	return wire, nil
+}
+
+// disks reads the disks of a server. Those without a name are those of its template.
+func (r *reader) disks(value []byte) cloud.Disks {
+	if isNull(value) {
+		return ""
+	}
+	var list []cloud.Disk
+	if !values(value, func(value []byte) {
+		if disk := r.disk(value); disk.Name != "" {
+			list = append(list, disk)
+		}
+	}) {
+		r.ignored.add("disks", "not an array")
+	}
+	disks, valid := cloud.NewDisks(list)
+	if !valid {
+		r.ignored.add("disks", "a disk without a size, or with a name that is no DNS label or not the only one")
+	}
+	return disks
+}
+
+func (r *reader) disk(value []byte) (d cloud.Disk) {
+	fields(value, func(field, value []byte) {
+		switch string(field) {
+		case "name":
+			d.Name = addressText(value)
+		case "size":
+			d.SizeMiB = r.memory("disks", value)
+		}
+	})
+	return d
+}

@@ -1,0 +1,123 @@
+package vm
+
+import (
+	"testing"
+	"time"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
+)
+
+func withDisks(disks ...pcapi.VMDisk) func(*pcapi.VM) {
+	return func(vm *pcapi.VM) { vm.Spec.Disks = disks }
+}
+
+// hadDisks makes the status show disks.
+func hadDisks(disks ...pcapi.VMDiskStatus) func(*pcapi.VM) {
+	return func(vm *pcapi.VM) { vm.Status.Disks = disks }
+}
+
+func hasDisks(disks cloud.Disks) func(*cloud.Server) {
+	return func(s *cloud.Server) { s.Disks = disks }
+}
+
+// twoDisks are those of the spec in these tests.
+func twoDisks() func(*pcapi.VM) {
+	return withDisks(pcapi.VMDisk{Name: "logs", Size: "1Gi"}, pcapi.VMDisk{Name: "data", Size: "2Gi"})
+}
+
+const bothDisks = cloud.Disks("data=2048 logs=1024")
+
+func TestDisksArePartOfTheCreate(t *testing.T) {
+	h := newHarness(t, everything, vmWith(twoDisks()))
+	h.mustReconcile()
+	h.wantCalls("check web", "create web")
+	equal(t, "disks", bothDisks, h.cloud.Server("s1").Disks)
+	equal(t, "status", []pcapi.VMDiskStatus{{Name: "data", Size: "2Gi"}, {Name: "logs", Size: "1Gi"}}, h.vm().Status.Disks)
+}
+
+func TestDisksOfAServer(t *testing.T) {
+	for name, test := range map[string]struct {
+		has     cloud.Disks
+		had     []pcapi.VMDiskStatus
+		without []cloud.Capability
+		calls   []string
+		want    cloud.Disks
+		ready   string
+		says    []string
+		status  []pcapi.VMDiskStatus
+	}{
+		"it has them: nothing is sent": {has: bothDisks, want: bothDisks, ready: "True Running",
+			status: []pcapi.VMDiskStatus{{Name: "data", Size: "2Gi"}, {Name: "logs", Size: "1Gi"}}},
+		"one is smaller and one missing: grown and added in one change": {has: "data=1024", calls: []string{"update s1"}, want: bothDisks, ready: "True Running",
+			had:    []pcapi.VMDiskStatus{{Name: "data", Size: "1Gi"}},
+			status: []pcapi.VMDiskStatus{{Name: "data", Size: "2Gi"}, {Name: "logs", Size: "1Gi"}}},
+		"it has others too: they are shown and stay": {has: "a=5 data=2048 logs=1024", want: "a=5 data=2048 logs=1024", ready: "True Running",
+			status: []pcapi.VMDiskStatus{{Name: "a", Size: "5Mi"}, {Name: "data", Size: "2Gi"}, {Name: "logs", Size: "1Gi"}}},
+		"one is larger: it stays, and the VM says so": {has: "data=2049 logs=1024", want: "data=2049 logs=1024", ready: "False Unsupported",
+			says:   []string{`the disk "data"`, "set its size in spec.disks to 3Gi"},
+			status: []pcapi.VMDiskStatus{{Name: "data", Size: "2049Mi"}, {Name: "logs", Size: "1Gi"}}},
+		"one was removed: it is not created again, and the other one grows": {has: "data=1024", calls: []string{"update s1"}, want: "data=2048", ready: "False Drift",
+			had:    []pcapi.VMDiskStatus{{Name: "data", Size: "1Gi"}, {Name: "logs", Size: "1Gi"}},
+			says:   []string{`the disk "logs" was removed`},
+			status: []pcapi.VMDiskStatus{{Name: "data", Size: "2Gi"}, {Name: "logs", Lost: true}}},
+		"one was removed before: it stays lost": {has: "data=2048", want: "data=2048", ready: "False Drift",
+			had:    []pcapi.VMDiskStatus{{Name: "data", Size: "2Gi"}, {Name: "logs", Lost: true}},
+			status: []pcapi.VMDiskStatus{{Name: "data", Size: "2Gi"}, {Name: "logs", Lost: true}}},
+		"one that was lost is there again: shown": {has: bothDisks, want: bothDisks, ready: "True Running",
+			had:    []pcapi.VMDiskStatus{{Name: "data", Size: "2Gi"}, {Name: "logs", Lost: true}},
+			status: []pcapi.VMDiskStatus{{Name: "data", Size: "2Gi"}, {Name: "logs", Size: "1Gi"}}},
+		"the cloud lacks the capability: not sent": {without: []cloud.Capability{cloud.WithDisks}, ready: "False Unsupported", says: []string{"this cloud cannot set disks"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := harnessWithServer(t, without(test.without...), onRecord(twoDisks(), hadDisks(test.had...)), serverWith(hasDisks(test.has)))
+			h.mustReconcile()
+			h.wantCalls(test.calls...)
+			equal(t, "disks", test.want, h.cloud.Server("s1").Disks)
+			h.wantCondition(pcapi.ReadyCondition, test.ready, test.says...)
+			equal(t, "status", test.status, h.vm().Status.Disks)
+		})
+	}
+}
+
+func TestStatusKeepsDisksWhileTheServerIsBuilt(t *testing.T) {
+	had := []pcapi.VMDiskStatus{{Name: "data", Size: "2Gi"}}
+	h := harnessWithServer(t, everything, onRecord(twoDisks(), hadDisks(had...)), serverWith(func(s *cloud.Server) { s.State = cloud.StateBuilding }))
+	h.mustReconcile()
+	h.wantCalls()
+	equal(t, "status", had, h.vm().Status.Disks)
+}
+
+func TestGrowthThatNeedsStop(t *testing.T) {
+	t.Run("restarts are not allowed: stalled, and the server runs on", func(t *testing.T) {
+		h := harnessWithServer(t, everything, onRecord(twoDisks()), serverWith(hasDisks("data=1024 logs=1024")))
+		h.cloud.SetNeedsStop(true)
+		h.wantRequeue(10*time.Minute, h.mustReconcile())
+		h.wantCondition(pcapi.StalledCondition, "True NeedsRestart", "spec.updatePolicy")
+		equal(t, "state", cloud.StateActive, h.cloud.Server("s1").State)
+	})
+	t.Run("restarts are allowed: stopped, grown, started", func(t *testing.T) {
+		h := harnessWithServer(t, everything, onRecord(twoDisks(), restartAllowed), serverWith(hasDisks("data=1024 logs=1024")))
+		h.cloud.SetNeedsStop(true)
+		for range 4 {
+			h.mustReconcile()
+			h.advance(time.Second)
+		}
+		h.wantCondition(pcapi.ReadyCondition, "True Running")
+		equal(t, "disks", bothDisks, h.cloud.Server("s1").Disks)
+		equal(t, "state", cloud.StateActive, h.cloud.Server("s1").State)
+	})
+}
+
+func TestLostAnswerToGrowthLeadsToTheTargetSize(t *testing.T) {
+	h := harnessWithServer(t, everything, onRecord(twoDisks()), serverWith(hasDisks("data=1024")))
+	h.cloud.Fail(cloudfake.UpdateServer, &cloud.Error{Kind: cloud.Unavailable, Op: "update", Uncertain: true}, true)
+	h.mustReconcile()
+	for range 3 {
+		h.later(pollInterval)
+		h.mustReconcile()
+	}
+	equal(t, "disks", bothDisks, h.cloud.Server("s1").Disks)
+	h.wantCondition(pcapi.ReadyCondition, "True Running")
+}
