@@ -10,7 +10,8 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// extend replaces, in the session of a call, objects of the simulator by those below.
+// extend replaces, in the session of a call, objects of the simulator by those below. It refuses
+// a change of a VM that was made for another version of it, as a vCenter does.
 func (s *Server) extend(ctx *simulator.Context, method *simulator.Method) (mo.Reference, types.BaseMethodFault) {
 	if ctx.Session == nil {
 		return nil, nil
@@ -26,8 +27,18 @@ func (s *Server) extend(ctx *simulator.Context, method *simulator.Method) (mo.Re
 		if method.Name == "WaitForUpdatesEx" {
 			s.extendCollector(ctx, of)
 		}
+	case *simulator.VirtualMachine:
+		if request, ok := method.Body.(*types.ReconfigVM_Task); ok && outdated(ctx, of, request.Spec.ChangeVersion) {
+			return nil, &types.ConcurrentAccess{}
+		}
 	}
 	return nil, nil
+}
+
+// outdated reports whether a VM has another version than the one that is given, if one is.
+func outdated(ctx *simulator.Context, vm *simulator.VirtualMachine, version string) (is bool) {
+	ctx.WithLock(vm, func() { is = version != "" && version != vm.Config.ChangeVersion })
+	return is
 }
 
 func (s *Server) extendCollector(ctx *simulator.Context, of *simulator.PropertyCollector) {
