@@ -232,6 +232,7 @@ func everything() (all []*matrixCase) {
 	for _, p := range []profile{extended, keyless, unmarked, keyed, labelled} {
 		all = append(all, matrixCases(p, everyPhase, networkEdited, networkWithVM, networkDeletedWhileDown, networkEditedWhileDown)...)
 	}
+	all = append(all, matrixCases(onVCenter, everyPhase, diskGrown)...)
 	all = append(all, matrixCases(onVCenter, everyPhase, inFolder, edited, recreated, deletedWhileDown, editedWhileDown, renamedWhileDown, imported, orphaned, nameTaken, equalNames, twoManagers, firstContact)...)
 	all = append(all, matrixCases(onVCenter, everyPhase, groupCreated, groupShrunk, groupRolled, groupDeleted, groupTwoManagers)...)
 	all = append(all, matrixCases(keyed, everyPhase, recreated, edited, undecidedEditedWhileDown, undecidedDeletedWhileDown, imported, orphaned, twoManagers)...)

@@ -2,6 +2,7 @@ package faults
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 
@@ -143,6 +145,10 @@ func (s *vcenterStock) Servers() (all []mockcloud.Server) {
 			ID: vm.Config.InstanceUuid, Name: vm.Name, Labels: vcsim.Labels(vm), State: mockcloud.StateStopped,
 			CPU: int(vm.Config.Hardware.NumCPU), Memory: int(vm.Config.Hardware.MemoryMB),
 		}
+		for name, size := range vcsim.Disks(vm) {
+			server.Disks = append(server.Disks, mockcloud.Disk{Name: name, Size: size})
+		}
+		slices.SortFunc(server.Disks, func(a, b mockcloud.Disk) int { return cmp.Compare(a.Name, b.Name) })
 		if vcsim.Running(vm) {
 			server.State = mockcloud.StateActive
 		}

@@ -46,6 +46,26 @@ var _ = Describe("A vCenter", Serial, func() {
 		specs.Remove(ctx, vm)
 	})
 
+	It("a VM with disks: gets them with its clone, they grow, and one that is removed in the vCenter is not made again", func(ctx SpecContext) {
+		vm := testkit.VM(tenantNamespace, "store", func(vm *pcapi.VM) { vm.Spec.Disks = []pcapi.VMDisk{{Name: "data", Size: "2Gi"}} })
+		Expect(env.Client.Create(ctx, vm)).To(Succeed())
+		Expect(specs.Ready(ctx, vm).Status.Disks).To(Equal([]pcapi.VMDiskStatus{{Name: "data", Size: "2Gi"}}))
+		specs.Edit(ctx, vm, func(vm *pcapi.VM) {
+			vm.Spec.Disks = []pcapi.VMDisk{{Name: "data", Size: "3Gi"}, {Name: "logs", Size: "1Gi"}}
+		})
+		Eventually(ctx, specs.Stored(vm)).Should(HaveField("Status.Disks", []pcapi.VMDiskStatus{{Name: "data", Size: "3Gi"}, {Name: "logs", Size: "1Gi"}}))
+		specs.Ready(ctx, vm)
+		Expect(vcsim.Disks(vcenter.VM("store"))).To(Equal(map[string]int{"data": 3, "logs": 1}))
+
+		Expect(vcenter.RemoveDisk(ctx, "store", "data")).To(Succeed())
+		Eventually(ctx, specs.Stored(vm)).Should(SatisfyAll(
+			testkit.HaveCondition(pcapi.StalledCondition, metav1.ConditionTrue, pcapi.DriftReason, `the disk "data" was removed`),
+			HaveField("Status.Disks", []pcapi.VMDiskStatus{{Name: "data", Lost: true}, {Name: "logs", Size: "1Gi"}}),
+		))
+		Expect(vcsim.Disks(vcenter.VM("store"))).To(Equal(map[string]int{"logs": 1}))
+		specs.Remove(ctx, vm)
+	})
+
 	It("a VM whose create's answer is lost: gets one VM", func(ctx SpecContext) {
 		restore := vcenter.Front.Lose("CloneVM_Task")
 		vm := testkit.VM(tenantNamespace, "lost")

@@ -47,6 +47,9 @@ func (c *Client) CreateServer(ctx context.Context, req cloud.CreateServer) (clou
 	if from.network, err = c.backing(ctx, at, req.NetworkID); err != nil {
 		return cloud.Result{}, c.fail(ctx, op, c.misplaced(ctx, at, err))
 	}
+	if from.disks, err = changeDisks(from.devices, nil, req.Disks); err != nil {
+		return cloud.Result{}, c.fail(ctx, op, err)
+	}
 	return c.clone(ctx, op, at, from, id, req)
 }
 
@@ -166,7 +169,7 @@ func (c *Client) cloneSpec(at *site, from template, id string, req cloud.CreateS
 		Location: types.VirtualMachineRelocateSpec{Pool: &at.pool, Datastore: &at.datastore},
 		PowerOn:  req.PowerState != cloud.PowerOff,
 		Config: &types.VirtualMachineConfigSpec{
-			InstanceUuid: id, ExtraConfig: append(mark(req), guestInfo(id, req)...),
+			InstanceUuid: id, ExtraConfig: append(append(mark(req), from.disks.option()), guestInfo(id, req)...),
 			NumCPUs: int32(req.CPU), MemoryMB: int64(req.MemoryMiB), //nolint:gosec // the spec bounds it
 		},
 	}
@@ -177,6 +180,7 @@ func (c *Client) cloneSpec(at *site, from template, id string, req cloud.CreateS
 	if from.network != nil {
 		spec.Config.DeviceChange = []types.BaseVirtualDeviceConfigSpec{adapter(from)}
 	}
+	spec.Config.DeviceChange = append(spec.Config.DeviceChange, from.disks.devices...)
 	return spec
 }
 

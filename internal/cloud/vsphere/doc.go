@@ -26,6 +26,7 @@
 //	names.go        names of hosts and folders that are remembered
 //	refs.go         ids of VMs that are remembered
 //	interfaces.go   network interfaces as the guests report them
+//	disks.go        disks with names, and what adds and grows them
 //	volume.go       how many objects an answer may have
 //	properties.go   reads properties, and makes servers of VMs
 //	mark.go         the owner's mark, ids and names
@@ -41,7 +42,7 @@
 //	userdata.go     user data, where cloud-init reads it
 //	templates.go    which templates there are
 //	folders.go      folders of groups
-//	update.go       size, labels, power
+//	update.go       size, disks, labels, power
 //	delete.go       deletion of VMs that carry the mark
 //	snapshots.go    snapshots of VMs
 //	operations.go   what became of a change

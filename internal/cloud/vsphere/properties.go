@@ -31,7 +31,7 @@ func extraPath(key string) string { return `config.extraConfig["` + key + `"]` }
 // vmPaths are what is read of a VM.
 var vmPaths = []string{
 	"name", parentPath, uuidPath, summaryUUIDPath, templatePath, "config.createDate", versionPath,
-	"config.hardware.numCPU", "config.hardware.memoryMB", extraPath(labelsKey), extraPath(originKey),
+	"config.hardware.numCPU", "config.hardware.memoryMB", extraPath(labelsKey), extraPath(originKey), extraPath(disksKey),
 	powerPath, connectionPath, "runtime.host", "runtime.maxCpuUsage", statsPath, guestNetPath,
 }
 

@@ -196,6 +196,10 @@ func (c *Client) servers(ctx context.Context, at *site, vms []entity) ([]cloud.S
 	if err != nil {
 		return nil, err
 	}
+	devices, err := readDevices(ctx, at, vms)
+	if err != nil {
+		return nil, err
+	}
 	servers := make([]cloud.Server, 0, len(vms))
 	for _, vm := range vms {
 		id := c.idOf(vm)
@@ -203,6 +207,7 @@ func (c *Client) servers(ctx context.Context, at *site, vms []entity) ([]cloud.S
 			continue
 		}
 		server := vm.server(id)
+		addDisks(&server, vm, devices[vm.ref])
 		server.Host = named[vm.reference("runtime.host")]
 		server.Folder = named[vm.reference(parentPath)]
 		if asked := vm.origin().Folder; shortened(asked) == server.Folder {

@@ -12,7 +12,7 @@ import (
 var all = cloud.NewCapabilities(
 	cloud.Idempotency, cloud.Labels, cloud.UniqueNames, cloud.FolderNames, cloud.BulkStatus, cloud.Power, cloud.PowerAtCreate,
 	cloud.Resize, cloud.Folders, cloud.Hosts, cloud.Sessions, cloud.Sizing, cloud.Operations, cloud.NetworkAttach,
-	cloud.Events, cloud.WithUserData, cloud.Addresses, cloud.Snapshots, cloud.SoftPowerOff,
+	cloud.Events, cloud.WithUserData, cloud.Addresses, cloud.Snapshots, cloud.SoftPowerOff, cloud.WithDisks,
 )
 
 func TestClientPassesTheSuite(t *testing.T) {

@@ -28,6 +28,9 @@ type template struct {
 	// network is the backing of the first adapter of a clone; nil for that of the
 	// template.
 	network types.BaseVirtualDeviceBackingInfo
+	// devices are those of the template, and disks what a clone has beside them.
+	devices object.VirtualDeviceList
+	disks   diskChanges
 }
 
 // templates remembers the templates of a site.
@@ -114,7 +117,7 @@ func (t *templates) read(ctx context.Context, c *Client, at *site) (map[string]t
 	var found []entity
 	err := c.session.sure(ctx, func() (empty bool, err error) {
 		found, err = collect(ctx, at.vim, types.PropertyFilterSpec{
-			PropSet:   []types.PropertySpec{{Type: "VirtualMachine", PathSet: []string{"name", templatePath, "snapshot.currentSnapshot", "config.hardware.device"}}},
+			PropSet:   []types.PropertySpec{{Type: "VirtualMachine", PathSet: []string{"name", templatePath, "snapshot.currentSnapshot", devicePath}}},
 			ObjectSet: []types.ObjectSpec{children(at.templates, false)},
 		})
 		return err == nil && len(found) == 0, err
@@ -127,7 +130,7 @@ func (t *templates) read(ctx context.Context, c *Client, at *site) (map[string]t
 		if !vm.flag(templatePath) {
 			continue // a VM, which may be somebody's
 		}
-		list[unescaped(vm.text("name"))] = template{ref: vm.ref, snapshot: vm.reference("snapshot.currentSnapshot"), adapter: adapterOf(vm)}
+		list[unescaped(vm.text("name"))] = template{ref: vm.ref, snapshot: vm.reference("snapshot.currentSnapshot"), adapter: adapterOf(vm), devices: devicesOf(vm)}
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -137,8 +140,7 @@ func (t *templates) read(ctx context.Context, c *Client, at *site) (map[string]t
 
 // adapterOf returns the first network adapter of a VM, nil if it has none.
 func adapterOf(vm entity) types.BaseVirtualDevice {
-	devices, _ := vm.props["config.hardware.device"].(types.ArrayOfVirtualDevice)
-	cards := object.VirtualDeviceList(devices.VirtualDevice).SelectByType((*types.VirtualEthernetCard)(nil))
+	cards := devicesOf(vm).SelectByType((*types.VirtualEthernetCard)(nil))
 	if len(cards) == 0 {
 		return nil
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-// UpdateServer changes the size and the labels, or else the power state. Of a change of
+// UpdateServer changes the size, the disks and the labels, or else the power state. Of a change of
 // both, the vCenter gets the first alone: the power state still differs then, which is
 // corrected next.
 func (c *Client) UpdateServer(ctx context.Context, id string, req cloud.UpdateServer) (cloud.Result, error) {
@@ -33,11 +33,15 @@ func (c *Client) UpdateServer(ctx context.Context, id string, req cloud.UpdateSe
 	if err != nil {
 		return cloud.Result{}, err
 	}
+	spec, err := withDisks(ctx, at, vm, req.Disks, reconfiguration(vm, req))
+	if err != nil {
+		return cloud.Result{}, c.fail(ctx, op, err)
+	}
 	var started types.ManagedObjectReference
-	switch spec := reconfiguration(vm, req); {
+	switch {
 	case spec != nil:
 		started, err = reconfigure(ctx, at, vm, spec)
-	case hasPower(vm, *req.PowerState):
+	case req.PowerState == nil, hasPower(vm, *req.PowerState):
 		return c.unchanged(ctx, op, at, vm)
 	case req.ShutsDown():
 		if _, err := methods.ShutdownGuest(ctx, at.vim, &types.ShutdownGuest{This: vm.ref}); err != nil {
@@ -96,6 +100,29 @@ func reconfiguration(vm entity, req cloud.UpdateServer) *types.VirtualMachineCon
 	}
 	spec.ExtraConfig = []types.BaseOptionValue{&types.OptionValue{Key: labelsKey, Value: encode(labels)}}
 	return spec
+}
+
+// withDisks returns the change with that of the disks, nil if there is none.
+func withDisks(ctx context.Context, at *site, vm entity, wanted cloud.Disks, spec *types.VirtualMachineConfigSpec) (*types.VirtualMachineConfigSpec, error) {
+	if wanted == "" {
+		return spec, nil
+	}
+	read, err := retrieve(ctx, at.vim, "VirtualMachine", []string{devicePath}, vm.ref)
+	if err != nil {
+		return nil, err
+	}
+	if len(read) != 1 || len(devicesOf(read[0])) == 0 {
+		return nil, refuse("", cloud.Unavailable, "the devices of the VM cannot be read")
+	}
+	changes, err := changeDisks(devicesOf(read[0]), vm.slots(), wanted)
+	if err != nil || len(changes.devices) == 0 {
+		return spec, err
+	}
+	if spec == nil {
+		spec = &types.VirtualMachineConfigSpec{ChangeVersion: vm.text(versionPath)}
+	}
+	spec.DeviceChange, spec.ExtraConfig = changes.devices, append(spec.ExtraConfig, changes.option())
+	return spec, nil
 }
 
 // text returns the text that a pointer leads to, empty if it is nil.

@@ -19,12 +19,17 @@ const LabelsKey = "privatecloud.labels"
 
 // Labels returns the labels of a VM, nil if it has none.
 func Labels(vm *simulator.VirtualMachine) (labels map[string]string) {
+	decode(vm, LabelsKey, &labels)
+	return labels
+}
+
+// decode reads the JSON of a key of the extraConfig. What is no JSON counts as absent.
+func decode(vm *simulator.VirtualMachine, key string, into any) {
 	for _, option := range vm.Config.ExtraConfig {
-		if value := option.GetOptionValue(); value.Key == LabelsKey {
-			_ = json.Unmarshal(fmt.Append(nil, value.Value), &labels) // a VM whose labels are no JSON has none
+		if value := option.GetOptionValue(); value.Key == key {
+			_ = json.Unmarshal(fmt.Append(nil, value.Value), into)
 		}
 	}
-	return labels
 }
 
 // Running reports whether a VM is powered on.

@@ -7,6 +7,7 @@
 //	switches.go   tasks and logins that fail, a vCenter that restarts, more objects
 //	starting.go   clones end once their VMs are started
 //	record.go     which VMs were made and removed
+//	disks.go      disks of VMs
 //	calls.go      the calls by what they read
 //	extended.go   what the simulator lacks, or does in a way that tests cannot use
 //	collector.go  reports changes of VMs as a vCenter does
