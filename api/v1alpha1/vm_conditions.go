@@ -6,6 +6,9 @@ const (
 	NameCheckedCondition = "NameChecked"
 	// CreatedCondition reports whether the VM exists in the cloud.
 	CreatedCondition = "Created"
+	// GuestReadyCondition reports whether the guest is ready, as spec.readinessProbe says. It
+	// is absent without a probe.
+	GuestReadyCondition = "GuestReady"
 	// DeletingCondition is True while the VM is being deleted, and absent
 	// otherwise.
 	DeletingCondition = "Deleting"
@@ -54,6 +57,16 @@ const (
 	// LostReason surfaces when the server disappeared from the cloud and the
 	// operator did not delete it. The operator does not create it again.
 	LostReason = "Lost"
+)
+
+// Reasons of GuestReady.
+const (
+	// AddressKnownReason surfaces when the cloud shows an address of the VM.
+	AddressKnownReason = "AddressKnown"
+	// NoAddressReason surfaces when the VM runs and the cloud shows no address of it.
+	NoAddressReason = "NoAddress"
+	// NotRunningReason surfaces when the VM does not run.
+	NotRunningReason = "NotRunning"
 )
 
 // Reasons of Deleting.

@@ -193,6 +193,12 @@ type VMSpec struct {
 	// +optional
 	NextRestartTime *metav1.Time `json:"nextRestartTime,omitempty"`
 
+	// readinessProbe is when the guest counts as ready, which the condition GuestReady reports.
+	// If absent, there is no such condition. Can be changed at any time.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Readiness Probe"
+	// +optional
+	ReadinessProbe *VMReadinessProbe `json:"readinessProbe,omitempty"`
+
 	// deletionPolicy is what happens to the VM in the cloud when this object is
 	// deleted: Delete deletes it before the object, Orphan leaves it in the cloud
 	// and no longer manages it. Defaults to Delete. Can be changed at any time.
@@ -251,6 +257,7 @@ type VMImport struct {
 // +kubebuilder:printcolumn:name="Cloud",type=string,priority=1,JSONPath=`.status.cloud`
 // +kubebuilder:printcolumn:name="Host",type=string,priority=1,JSONPath=`.status.host`
 // +kubebuilder:printcolumn:name="IP",type=string,priority=1,JSONPath=`.status.network.primaryIP4`
+// +kubebuilder:printcolumn:name="Guest",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="GuestReady")].status`
 // +kubebuilder:printcolumn:name="Class",type=string,priority=1,JSONPath=`.spec.className`
 // +kubebuilder:printcolumn:name="CPU",type=integer,priority=1,JSONPath=`.status.hardware.cpu`
 // +kubebuilder:printcolumn:name="Memory",type=string,priority=1,JSONPath=`.status.hardware.memory`

@@ -124,6 +124,13 @@ type VmGroupSpec struct {
 	// +optional
 	Bootstrap *VMBootstrap `json:"bootstrap,omitempty"`
 
+	// readinessProbe is when the guest of a member counts as ready. A member whose guest is
+	// not is not Ready, so that a rolling update waits for it. A change applies to all members
+	// and changes none of their servers.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Readiness Probe"
+	// +optional
+	ReadinessProbe *VMReadinessProbe `json:"readinessProbe,omitempty"`
+
 	// disks are the disks of each member beside those of the template, at most 16. To add or
 	// grow one changes the members in place if the cloud supports it; to remove or shrink one
 	// replaces the members, and their disks with them.

@@ -39,6 +39,10 @@ var expected = expectations{
 	"VM/web":        {conditions: running, status: map[string]string{"vmId": anyUUID, "cpuUtilization": anyPercent, "state": "Running"}},
 	"VM/database":   {conditions: running, status: map[string]string{"vmId": anyUUID, "cpuUtilization": anyPercent, "state": "Running"}},
 	"VM/store":      {conditions: running, status: map[string]string{"vmId": anyUUID, "cpuUtilization": anyPercent, "state": "Running"}},
+	"VM/frontend": {
+		conditions: map[string]string{"Ready": "True/Running", "NameChecked": "True", "Created": "True/Created", "GuestReady": "True/AddressKnown"},
+		status:     map[string]string{"vmId": anyUUID, "cpuUtilization": anyPercent, "state": "Running"},
+	},
 	"GPUInfo/gpuinfo-sample": {
 		conditions: map[string]string{"Ready": "True/Placed", "Placed": "True/Placed"},
 		status:     map[string]string{"suitableNodeName": "worker-1", "suitableHostName": "esxi-1", "availableAcceleratorTime": "399"},

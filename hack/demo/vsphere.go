@@ -54,6 +54,8 @@ func (vsphere) expected() expectations {
 		},
 		status: map[string]string{"vmId": absent, "cpuUtilization": absent, "state": "Failed"},
 	}
+	// The simulator runs no guests.
+	all["VM/frontend"] = expectation{conditions: map[string]string{"Ready": "True/Running", "GuestReady": "False/NoAddress"}}
 	// The id of a snapshot is a managed object id there.
 	all["VMSnapshot/before-upgrade"] = expectation{
 		conditions: expected["VMSnapshot/before-upgrade"].conditions, status: map[string]string{"vmId": anyUUID, "cloud": "default"},

@@ -66,6 +66,8 @@ type Options struct {
 	// Elsewhere says what users can do if the Cloud is of no use to them. Empty for
 	// tenancy.Elsewhere.
 	Elsewhere string
+	// EventConditions lists conditions of the kind alone whose changes are recorded as events.
+	EventConditions []string
 	// LostAdvice says what users can do when the resource is lost.
 	LostAdvice string
 	// CloudFor returns the name of the Cloud of an object that has no resource or claim
@@ -145,9 +147,9 @@ func (l *Lifecycle[T, R, S]) New() T { return l.object() }
 // Finalizer returns the finalizer of the kind.
 func (l *Lifecycle[T, R, S]) Finalizer() string { return l.Options.Finalizer }
 
-// EventConditions lists the conditions of the lifecycle.
+// EventConditions lists the conditions of the lifecycle and those of the kind.
 func (l *Lifecycle[T, R, S]) EventConditions() []string {
-	return []string{pcapi.CreatedCondition, pcapi.DeletingCondition}
+	return append([]string{pcapi.CreatedCondition, pcapi.DeletingCondition}, l.Options.EventConditions...)
 }
 
 // CloudOf returns the name of the Cloud that an object uses: the one that it has a

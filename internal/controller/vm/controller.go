@@ -12,6 +12,7 @@
 //	plan.go        what is to be done (pure)
 //	drift.go       what differs, and what the cloud can do about it (pure)
 //	disks.go       disks of VMs
+//	readiness.go   whether the guest is ready
 //	steps.go       the steps that only VMs have
 //	poweroff.go    how a server is stopped
 //	restart.go     restarts at a time
@@ -62,7 +63,7 @@ func newKind(c client.Client, opts controller.Options) *kind {
 	k := &kind{cluster: opts.Cluster, refusals: newRefusals(opts.Clock)}
 	k.lifecycle = external.New(k, func() *pcapi.VM { return &pcapi.VM{} }, func() *observation { return &observation{} }, external.Options{
 		Client: c, Live: opts.Live, Leading: opts.Leading, Tracer: opts.Tracer, Alone: opts.Alone, Scope: opts.Scope, Directory: opts.Directory, Clock: opts.Clock,
-		Kind: "VM", Noun: "VM", Finalizer: pcapi.VMFinalizer, LostAdvice: "delete this object and create another",
+		Kind: "VM", Noun: "VM", Finalizer: pcapi.VMFinalizer, EventConditions: []string{pcapi.GuestReadyCondition}, LostAdvice: "delete this object and create another",
 	})
 	return k
 }

@@ -81,6 +81,9 @@ func unsupported(vm *pcapi.VM, caps cloud.Capabilities) error {
 	if len(vm.Spec.Disks) > 0 && !caps.Has(cloud.WithDisks) {
 		fields = append(fields, "disks")
 	}
+	if vm.Spec.ReadinessProbe != nil && !caps.Has(cloud.Addresses) {
+		fields = append(fields, "readinessProbe")
+	}
 	if vm.Spec.Bootstrap != nil && !caps.Has(cloud.WithUserData) {
 		fields = append(fields, "bootstrap")
 	}

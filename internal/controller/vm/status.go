@@ -36,6 +36,7 @@ func (k *kind) Report(vm *pcapi.VM, obs *observation, outcome error) reconciler.
 	reportOperation(vm, obs)
 	reportName(vm, obs)
 	vm.Status.State = state(vm, obs, outcome)
+	reportGuest(vm, obs)
 	reason := pcapi.RunningReason
 	if vm.Status.State == pcapi.VMStateStopped {
 		reason = pcapi.StoppedReason

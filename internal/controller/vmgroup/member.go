@@ -108,12 +108,14 @@ type template struct {
 	// and neither is the order of the SSH keys, which are sorted.
 	Bootstrap *pcapi.VMBootstrap `json:"bootstrap,omitempty"`
 	Disks     []pcapi.VMDisk     `json:"disks,omitempty"`
+	// Probe is not part of the revision: it changes no server.
+	Probe *pcapi.VMReadinessProbe `json:"-"`
 }
 
 func templateOf(g *pcapi.VmGroup, cloud string) template {
 	t := template{
 		Class: g.Spec.ClassName, CPU: g.Spec.CPU, Memory: g.Spec.Memory, Template: g.Spec.Template, Cloud: cloud,
-		Bootstrap: g.Spec.Bootstrap.DeepCopy(), Disks: disksOf(g),
+		Bootstrap: g.Spec.Bootstrap.DeepCopy(), Disks: disksOf(g), Probe: g.Spec.ReadinessProbe,
 	}
 	if t.Bootstrap != nil {
 		slices.Sort(t.Bootstrap.CloudInit.SSHAuthorizedKeys)
@@ -140,7 +142,8 @@ func (t template) sizeOnly(vm *pcapi.VM) bool {
 
 // kept reports whether the fields of a member that can be changed in place match the template.
 func (t template) kept(vm *pcapi.VM) bool {
-	return t.sized(vm) && contains(vm.Spec.Disks, t.Disks) && vm.Spec.PowerState != pcapi.PowerOff
+	return t.sized(vm) && contains(vm.Spec.Disks, t.Disks) && vm.Spec.PowerState != pcapi.PowerOff &&
+		vm.Spec.ReadinessProbe.NeedsAddress() == t.Probe.NeedsAddress()
 }
 
 func (t template) sized(vm *pcapi.VM) bool {
@@ -166,9 +169,11 @@ func mayExist(vm *pcapi.VM) bool {
 	return vm.Status.State != pcapi.VMStateLost && (vm.Status.VMID != "" || len(vm.Finalizers) > 0)
 }
 
-// ready reports whether a member serves: its status is Ready for the current spec, and the spec is not off.
+// ready reports whether a member serves: its status is Ready for the current spec, the spec is
+// not off, and its guest is ready if the spec has a probe.
 func ready(vm *pcapi.VM) bool {
-	return vm.Spec.PowerState != pcapi.PowerOff && vm.Status.ObservedGeneration == vm.Generation && meta.IsStatusConditionTrue(vm.Status.Conditions, pcapi.ReadyCondition)
+	return vm.Spec.PowerState != pcapi.PowerOff && vm.Status.ObservedGeneration == vm.Generation && meta.IsStatusConditionTrue(vm.Status.Conditions, pcapi.ReadyCondition) &&
+		(vm.Spec.ReadinessProbe == nil || meta.IsStatusConditionTrue(vm.Status.Conditions, pcapi.GuestReadyCondition))
 }
 
 func readyReason(vm *pcapi.VM) string {

@@ -108,7 +108,11 @@ func TestRevisionOfBootstrap(t *testing.T) {
 		"the order of the keys": {bootsFrom("boot", "ssh-rsa A", "ssh-rsa B"), false},
 		"another Secret":        {bootsFrom("boot-2", "ssh-rsa A", "ssh-rsa B"), true},
 		"a key less":            {bootsFrom("boot", "ssh-rsa A"), true},
-		"no bootstrap":          {func(g *pcapi.VmGroup) { g.Spec.Bootstrap = nil }, true},
+		"a readiness probe": {func(g *pcapi.VmGroup) {
+			bootsFrom("boot", "ssh-rsa B", "ssh-rsa A")(g)
+			g.Spec.ReadinessProbe = &pcapi.VMReadinessProbe{Address: &pcapi.VMAddressProbe{}}
+		}, false},
+		"no bootstrap": {func(g *pcapi.VmGroup) { g.Spec.Bootstrap = nil }, true},
 		"another key of the Secret": {func(g *pcapi.VmGroup) {
 			bootsFrom("boot", "ssh-rsa A", "ssh-rsa B")(g)
 			g.Spec.Bootstrap.CloudInit.UserDataSecretRef.Key = "other"

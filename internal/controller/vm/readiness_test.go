@@ -1,0 +1,84 @@
+package vm
+
+import (
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+var withAddresses = cloud.NewCapabilities(append([]cloud.Capability{cloud.Addresses}, everything...)...)
+
+func probed(vm *pcapi.VM) {
+	vm.Spec.ReadinessProbe = &pcapi.VMReadinessProbe{Address: &pcapi.VMAddressProbe{}}
+}
+
+func addressed(addresses ...string) func(*cloud.Server) {
+	return func(s *cloud.Server) {
+		s.Interfaces, _ = cloud.NewInterfaces([]cloud.Interface{{MAC: "fa:16:3e:00:00:01", Addresses: addresses}})
+	}
+}
+
+func TestGuestReady(t *testing.T) {
+	for name, test := range map[string]struct {
+		caps   cloud.Capabilities
+		spec   func(*pcapi.VM)
+		server func(*cloud.Server)
+		want   string
+		ready  string
+	}{
+		"an IPv4 address: ready":                {withAddresses, probed, addressed("10.0.0.5"), "True AddressKnown", "True Running"},
+		"an IPv6 address: ready":                {withAddresses, probed, addressed("fd00::5"), "True AddressKnown", "True Running"},
+		"a link-local address alone: not ready": {withAddresses, probed, addressed("fe80::5", "169.254.0.5"), "False NoAddress", "True Running"},
+		"an interface without address":          {withAddresses, probed, addressed(), "False NoAddress", "True Running"},
+		"no interface":                          {withAddresses, probed, func(*cloud.Server) {}, "False NoAddress", "True Running"},
+		"it is off: not ready": {withAddresses, func(vm *pcapi.VM) { probed(vm); vm.Spec.PowerState = pcapi.PowerOff },
+			func(s *cloud.Server) { addressed("10.0.0.5")(s); s.State = cloud.StateStopped }, "False NotRunning", "True Stopped"},
+		"the cloud shows no addresses: unknown": {everything, probed, func(*cloud.Server) {}, "Unknown Unsupported", "True Running"},
+		"no probe: no condition":                {withAddresses, func(*pcapi.VM) {}, addressed("10.0.0.5"), "", "True Running"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := harnessWithServer(t, test.caps, onRecord(test.spec), serverWith(test.server))
+			h.mustReconcile()
+			h.wantCalls()
+			h.wantCondition(pcapi.ReadyCondition, test.ready)
+			if test.want == "" {
+				equal(t, "condition", (*metav1.Condition)(nil), meta.FindStatusCondition(h.vm().Status.Conditions, pcapi.GuestReadyCondition))
+				return
+			}
+			h.wantCondition(pcapi.GuestReadyCondition, test.want)
+		})
+	}
+}
+
+func TestGuestReadyFollowsServerAndSpec(t *testing.T) {
+	h := harnessWithServer(t, withAddresses, onRecord(probed), serverWith())
+	h.mustReconcile()
+	h.wantCondition(pcapi.GuestReadyCondition, "False NoAddress")
+	h.cloud.ModifyServer("s1", addressed("10.0.0.5"))
+	h.poll()
+	h.mustReconcile()
+	h.wantCondition(pcapi.GuestReadyCondition, "True AddressKnown")
+	if !slices.Contains(h.events, "Normal AddressKnown") {
+		t.Errorf("events %v, want one of the guest", h.events)
+	}
+
+	h.closeCloud()
+	h.mustReconcile()
+	h.wantCondition(pcapi.GuestReadyCondition, "True AddressKnown")
+	h.connect()
+	h.edit(func(vm *pcapi.VM) { vm.Spec.ReadinessProbe = nil })
+	h.mustReconcile()
+	equal(t, "condition", (*metav1.Condition)(nil), meta.FindStatusCondition(h.vm().Status.Conditions, pcapi.GuestReadyCondition))
+}
+
+func TestProbeThatTheCloudCannotMakeKeepsNewVMFromBeingCreated(t *testing.T) {
+	h := newHarness(t, everything, vmWith(probed))
+	h.mustReconcile()
+	h.wantCalls()
+	h.wantCondition(pcapi.ReadyCondition, "False Unsupported", "readinessProbe")
+}
