@@ -124,6 +124,20 @@ type VmGroupSpec struct {
 	// +optional
 	Bootstrap *VMBootstrap `json:"bootstrap,omitempty"`
 
+	// powerOffMode is how a member that runs is stopped, as when it is restarted for a new
+	// size. A change applies to all members and changes none of their servers. Defaults to
+	// TrySoft.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Power-off Mode",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:TrySoft","urn:alm:descriptor:com.tectonic.ui:select:Soft","urn:alm:descriptor:com.tectonic.ui:select:Hard"}
+	// +optional
+	PowerOffMode PowerOffMode `json:"powerOffMode,omitempty"`
+
+	// powerOffTimeout is how long after the guest was asked to shut down a member is powered
+	// off with TrySoft, 1s-24h. A change is as that of powerOffMode. Defaults to 5m.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Power-off Timeout",xDescriptors="urn:alm:descriptor:com.tectonic.ui:text"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('24h')",message="powerOffTimeout must be 1s to 24h"
+	// +optional
+	PowerOffTimeout *metav1.Duration `json:"powerOffTimeout,omitempty"`
+
 	// readinessProbe is when the guest of a member counts as ready. A member whose guest is
 	// not is not Ready, so that a rolling update waits for it. A change applies to all members
 	// and changes none of their servers.

@@ -1438,6 +1438,11 @@ func (in *VmGroupSpec) DeepCopyInto(out *VmGroupSpec) {
 		*out = new(VMBootstrap)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.PowerOffTimeout != nil {
+		in, out := &in.PowerOffTimeout, &out.PowerOffTimeout
+		*out = new(v1.Duration)
+		**out = **in
+	}
 	if in.ReadinessProbe != nil {
 		in, out := &in.ReadinessProbe, &out.ReadinessProbe
 		*out = new(VMReadinessProbe)

@@ -65,6 +65,7 @@ var ruleCases = []ruleCase{
 		says: `spec.bootstrap.cloudInit.sshAuthorizedKeys[0]: Invalid value: "ssh-rsa AAAA\nssh-rsa BBBB": ` + keyRule},
 	{kind: "VM", spec: `{vmname: web, readinessProbe: {}}`, says: "spec.readinessProbe.address: Required value: readinessProbe needs address: {}"},
 	{kind: "VmGroup", spec: `{readinessProbe: {}}`, says: "spec.readinessProbe.address: Required value: readinessProbe needs address: {}"},
+	{kind: "VmGroup", spec: `{powerOffTimeout: 0s}`, says: `spec.powerOffTimeout: Invalid value: "0s": powerOffTimeout must be 1s to 24h`},
 	{kind: "VM", spec: `{vmname: web, powerOffTimeout: 25h}`, says: `spec.powerOffTimeout: Invalid value: "25h": powerOffTimeout must be 1s to 24h`},
 	{kind: "VmGroup", spec: `{disks: [{name: data, size: 1500M}]}`, says: `spec.disks[0].size: Invalid value: "1500M": ` + sizeRule},
 	{kind: "VM", spec: `{vmname: web, disks: [{name: data, size: 65Ti}]}`, says: `spec.disks[0].size: Invalid value: "65Ti": ` + sizeRule},

@@ -108,14 +108,13 @@ type template struct {
 	// and neither is the order of the SSH keys, which are sorted.
 	Bootstrap *pcapi.VMBootstrap `json:"bootstrap,omitempty"`
 	Disks     []pcapi.VMDisk     `json:"disks,omitempty"`
-	// Probe is not part of the revision: it changes no server.
-	Probe *pcapi.VMReadinessProbe `json:"-"`
+	settings  `json:"-"`
 }
 
 func templateOf(g *pcapi.VmGroup, cloud string) template {
 	t := template{
 		Class: g.Spec.ClassName, CPU: g.Spec.CPU, Memory: g.Spec.Memory, Template: g.Spec.Template, Cloud: cloud,
-		Bootstrap: g.Spec.Bootstrap.DeepCopy(), Disks: disksOf(g), Probe: g.Spec.ReadinessProbe,
+		Bootstrap: g.Spec.Bootstrap.DeepCopy(), Disks: disksOf(g), settings: settingsOf(g),
 	}
 	if t.Bootstrap != nil {
 		slices.Sort(t.Bootstrap.CloudInit.SSHAuthorizedKeys)
@@ -142,8 +141,7 @@ func (t template) sizeOnly(vm *pcapi.VM) bool {
 
 // kept reports whether the fields of a member that can be changed in place match the template.
 func (t template) kept(vm *pcapi.VM) bool {
-	return t.sized(vm) && contains(vm.Spec.Disks, t.Disks) && vm.Spec.PowerState != pcapi.PowerOff &&
-		vm.Spec.ReadinessProbe.NeedsAddress() == t.Probe.NeedsAddress()
+	return t.sized(vm) && contains(vm.Spec.Disks, t.Disks) && vm.Spec.PowerState != pcapi.PowerOff && t.match(vm)
 }
 
 func (t template) sized(vm *pcapi.VM) bool {

@@ -213,6 +213,7 @@ func TestMoves(t *testing.T) {
 		"surge 1, the guest of the new one is not ready: nothing":           {groupOfSize(2, bounds(0, 1)), list(vm("a", former), vm("b", former), vm("c", waiting)), []func(*observation){withProbe}, changes{Awaited: 1}},
 		"surge 1, the guest of the new one is ready: an old one is deleted": {groupOfSize(2, bounds(0, 1)), list(vm("a", former), vm("b", former), vm("c", reachable)), []func(*observation){withProbe}, changes{Remove: []string{"a"}, Awaited: 1}},
 		"a new probe: all members of the revision get it":                   {groupOfSize(2), list(vm("a"), vm("b")), []func(*observation){withProbe}, changes{Align: []string{"a", "b"}}},
+		"a new power-off mode: all members of the revision get it":          {groupOfSize(2), list(vm("a"), vm("b", off)), []func(*observation){func(obs *observation) { obs.template.PowerOffMode = pcapi.PowerOffModeHard }}, changes{Align: []string{"a", "b"}}},
 		"the probe was removed: from all members":                           {groupOfSize(2), list(vm("a", reachable), vm("b", waiting)), nil, changes{Align: []string{"a", "b"}}},
 		"surge 1, the old one is being deleted: nothing":                    {groupOfSize(3, bounds(0, 1)), list(vm("a", former, leaving), vm("b", former), vm("c", former), vm("d")), nil, changes{Awaited: 2}},
 		"a new template, surge 0: an old one is deleted first":              {groupOfSize(3, bounds(1, 0)), list(vm("a", former), vm("b", former), vm("c", former)), nil, changes{Remove: []string{"a"}, Awaited: 3}},

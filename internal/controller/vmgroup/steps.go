@@ -113,7 +113,7 @@ func (k *kind) align(m moves) step {
 					}
 					vm.Spec.ClassName = obs.template.Class
 					vm.Spec.CPU, vm.Spec.Memory = clone(obs.template.CPU), clone(obs.template.Memory)
-					vm.Spec.ReadinessProbe = obs.template.Probe.DeepCopy()
+					obs.template.apply(vm)
 					vm.Spec.Disks = obs.template.withDisks(vm.Spec.Disks)
 					vm.Labels = labelled(vm.Labels, g, obs)
 				}
@@ -180,9 +180,10 @@ func (k *kind) member(g *pcapi.VmGroup, obs *observation, name string) (*pcapi.V
 		Spec: pcapi.VMSpec{
 			VMName: name, ClassName: obs.template.Class, CPU: clone(obs.template.CPU), Memory: clone(obs.template.Memory), Template: obs.template.Template,
 			CloudRef: &pcapi.CloudReference{Name: obs.template.Cloud}, NetworkRef: clone(g.Spec.NetworkRef), Bootstrap: obs.template.Bootstrap.DeepCopy(),
-			Disks: slices.Clone(obs.template.Disks), ReadinessProbe: obs.template.Probe.DeepCopy(),
+			Disks: slices.Clone(obs.template.Disks),
 		},
 	}
+	obs.template.apply(vm)
 	if obs.caps.Has(cloud.Folders) {
 		vm.Spec.Folder = folderOf(g)
 	}

@@ -1,0 +1,31 @@
+package vmgroup
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+)
+
+// settings are fields of members beside those that they are created from. They are not part of
+// the revision: a change of them changes no server.
+type settings struct {
+	Probe           *pcapi.VMReadinessProbe
+	PowerOffMode    pcapi.PowerOffMode
+	PowerOffTimeout *metav1.Duration
+}
+
+func settingsOf(g *pcapi.VmGroup) settings {
+	return settings{Probe: g.Spec.ReadinessProbe, PowerOffMode: g.Spec.PowerOffMode, PowerOffTimeout: g.Spec.PowerOffTimeout}
+}
+
+// match reports whether a member has the settings.
+func (s settings) match(vm *pcapi.VM) bool {
+	return vm.Spec.ReadinessProbe.NeedsAddress() == s.Probe.NeedsAddress() &&
+		vm.Spec.PowerOffMode == s.PowerOffMode && ptr.Equal(vm.Spec.PowerOffTimeout, s.PowerOffTimeout)
+}
+
+// apply gives a member the settings.
+func (s settings) apply(vm *pcapi.VM) {
+	vm.Spec.ReadinessProbe, vm.Spec.PowerOffMode, vm.Spec.PowerOffTimeout = s.Probe.DeepCopy(), s.PowerOffMode, clone(s.PowerOffTimeout)
+}
