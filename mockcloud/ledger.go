@@ -27,6 +27,8 @@ const (
 	// deleted. Those that go with their server have no entry.
 	OpCreateSnapshot Op = "createSnapshot"
 	OpDeleteSnapshot Op = "deleteSnapshot"
+	// OpRevert: a server was reverted to a snapshot.
+	OpRevert Op = "revert"
 )
 
 // The values of LedgerEntry.By.

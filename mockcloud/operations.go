@@ -18,11 +18,13 @@ type operation struct {
 	ID string `json:"id"`
 	// ServerID is the server; empty for a create that has not ended.
 	ServerID string `json:"serverId,omitempty"`
-	// Create, Patch or Delete is what is to be done.
+	// Create, Patch, Delete or Revert is what is to be done.
 	Create *createServer `json:"create,omitempty"`
 	Patch  *patchServer  `json:"patch,omitempty"`
 	Delete bool          `json:"delete,omitempty"`
-	// Key is that of the create, nil if there is none.
+	// Revert is the ID of a snapshot.
+	Revert string `json:"revert,omitempty"`
+	// Key is that of the create or the revert, nil if there is none.
 	Key       *keyRecord `json:"key,omitempty"`
 	RequestID string     `json:"requestId"`
 	// Fail is whether it is to fail.
@@ -49,7 +51,7 @@ func (o *operation) answer() keyedAnswer {
 // operates reports whether changes are answered with operations. The caller holds mu.
 func (c *Cloud) operates() bool { return c.has(Operations) && c.behave.OperationTime > 0 }
 
-// creating returns the open create with a key, nil if there is none. The caller holds mu.
+// creating returns the open create or revert with a key, nil if there is none. The caller holds mu.
 func (c *Cloud) creating(key string) *operation {
 	for _, o := range c.st.operations {
 		if !o.Done && o.Key != nil && o.Key.Key == key {
@@ -129,6 +131,10 @@ func (c *Cloud) perform(o *operation) error {
 	}
 	if o.Delete {
 		return c.remove(r, c.now(), LedgerEntry{Op: OpDelete, By: ByClient, RequestID: o.RequestID, Final: true})
+	}
+	if o.Revert != "" {
+		_, err := c.revertNow(r, o.Revert, o.Key, o.RequestID)
+		return err
 	}
 	_, err := c.updateNow(r, *o.Patch, o.RequestID)
 	return err

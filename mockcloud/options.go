@@ -40,6 +40,7 @@ const (
 	UserData    Capability = "userData"
 	Addresses   Capability = "addresses"
 	Snapshots   Capability = "snapshots"
+	Revert      Capability = "revert"
 	// SoftPowerOff is that the guest can be asked to shut down.
 	SoftPowerOff Capability = "softPowerOff"
 	Disks        Capability = "disks"
@@ -48,7 +49,7 @@ const (
 // AllCapabilities lists every capability, in the order of GET /capabilities.
 var AllCapabilities = []Capability{
 	Idempotency, Labels, UniqueNames, BulkStatus, Async, Power,
-	Resize, Folders, Networks, Hosts, Events, Sessions, Operations, FolderNames, UserData, Addresses, Snapshots, SoftPowerOff, Disks,
+	Resize, Folders, Networks, Hosts, Events, Sessions, Operations, FolderNames, UserData, Addresses, Snapshots, Revert, SoftPowerOff, Disks,
 }
 
 // Default reports whether a capability is on in the extended profile unless the

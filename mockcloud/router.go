@@ -49,6 +49,7 @@ func (c *Cloud) apiRoutes() []route {
 		{method: "GET", template: "/servers/{id}/snapshots", handle: c.handleListSnapshots, needs: Snapshots},
 		{method: "POST", template: "/servers/{id}/snapshots", handle: c.handleCreateSnapshot, needs: Snapshots},
 		{method: "DELETE", template: "/servers/{id}/snapshots/{snapshotId}", handle: c.handleDeleteSnapshot, needs: Snapshots},
+		{method: "POST", template: "/servers/{id}/snapshots/{snapshotId}/revert", handle: c.handleRevert, needs: Revert},
 		{method: "GET", template: "/capabilities", handle: c.handleCapabilities, extended: true},
 		{method: "GET", template: "/operations/{id}", handle: c.handleGetOperation, needs: Operations},
 		{method: "GET", template: "/networks", handle: c.handleListNetworks, needs: Networks},

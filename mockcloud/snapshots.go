@@ -97,7 +97,7 @@ func (c *Cloud) createSnapshot(server string, body createSnapshot, key *keyRecor
 		key.record(made.ID, answer, now)
 		changes = append(changes, encoded(bucketKeys, key.Key, key))
 	}
-	err := c.replaceSnapshots(old, append(slices.Clone(old.Snapshots), made), made, how, changes...)
+	err := c.replaceSnapshots(frozenAs(old, made), append(slices.Clone(old.Snapshots), made), made, how, changes...)
 	if err == nil && key != nil {
 		c.st.keys[key.Key] = key
 	}

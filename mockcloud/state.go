@@ -30,6 +30,8 @@ type record struct {
 	UserDataSHA256 string `json:"userDataSHA256,omitempty"`
 	// Snapshots are those of the server, oldest first.
 	Snapshots []Snapshot `json:"snapshots,omitempty"`
+	// Frozen are what the server was when its snapshots were taken, by their IDs.
+	Frozen map[string]frozen `json:"frozen,omitempty"`
 }
 
 // position is the position of a server in a list.

@@ -40,6 +40,8 @@ const (
 	Addresses Capability = "addresses"
 	// Snapshots is that snapshots of servers can be created and deleted: see Snapshotter.
 	Snapshots Capability = "snapshots"
+	// Revert is that servers can be reverted to their snapshots: see Reverter. It needs Snapshots.
+	Revert Capability = "revert"
 	// SoftPowerOff is that guests can be asked to shut down: see UpdateServer.Soft.
 	SoftPowerOff Capability = "softPowerOff"
 	// WithDisks is that a server can be created with disks, shows them, and that disks can be

@@ -47,3 +47,25 @@ type Snapshotter interface {
 	// fails with NotFound when there is nothing to delete.
 	DeleteSnapshot(ctx context.Context, serverID, id string) error
 }
+
+// RevertServer describes the revert of a server to one of its snapshots. ServerID and
+// SnapshotID are required.
+type RevertServer struct {
+	ServerID, SnapshotID string
+	// IdempotencyKey makes the call safe to send again on a cloud that honours keys of reverts.
+	IdempotencyKey string
+	// Again: an earlier call with the key may have been sent.
+	Again bool
+}
+
+// Reverter is an optional interface of a Client, which one with the capability Revert
+// implements.
+type Reverter interface {
+	// RevertServer makes the disks and the size of a server what they were when the
+	// snapshot was taken, and may stop the server. It fails with NotFound only when the
+	// cloud itself says that there is no such server or snapshot, with Busy while the server
+	// cannot be reverted, and with Unsupported, without sending anything, if Again is set on a
+	// cloud that does not honour keys of reverts. On an error with Uncertain set, the server
+	// may be reverted.
+	RevertServer(ctx context.Context, req RevertServer) (Result, error)
+}

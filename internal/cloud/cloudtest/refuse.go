@@ -28,6 +28,14 @@ var refuseCases = []testCase{
 		_, err := snapshots.CreateSnapshot(ctx, cloud.CreateSnapshot{ServerID: nowhere, Name: name("refused")})
 		return err
 	}),
+	refuses("a revert", cloud.Revert, func(ctx context.Context, c cloud.Client) error {
+		reverter, ok := c.(cloud.Reverter)
+		if !ok { // nothing can be sent
+			return &cloud.Error{Kind: cloud.Unsupported, Op: "revert"}
+		}
+		_, err := reverter.RevertServer(ctx, cloud.RevertServer{ServerID: nowhere, SnapshotID: nowhere})
+		return err
+	}),
 	refusesUpdate("a size", cloud.Resize, cloud.UpdateServer{CPU: new(2)}),
 	refusesUpdate("a power state", cloud.Power, cloud.UpdateServer{PowerState: new(cloud.PowerOff)}),
 	refusesUpdate("a soft power-off", cloud.SoftPowerOff, cloud.UpdateServer{PowerState: new(cloud.PowerOff), Soft: true}),

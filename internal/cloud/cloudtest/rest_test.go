@@ -86,6 +86,7 @@ var requests = map[cloudtest.Op]mockcloud.Match{
 	cloudtest.OpDeleteNetwork: {Method: http.MethodDelete, Path: "/networks/*"},
 
 	cloudtest.OpCreateSnapshot: {Method: http.MethodPost, Path: "/servers/*/snapshots"},
+	cloudtest.OpRevert:         {Method: http.MethodPost, Path: "/servers/*/snapshots/*/revert"},
 }
 
 // mock returns fixtures of the mock cloud behind a server that checks every

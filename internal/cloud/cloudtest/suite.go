@@ -35,6 +35,8 @@ const (
 	OpDeleteNetwork Op = "DeleteNetwork"
 	// OpCreateSnapshot is needed with the capability Snapshots.
 	OpCreateSnapshot Op = "CreateSnapshot"
+	// OpRevert is needed with the capability Revert.
+	OpRevert Op = "Revert"
 )
 
 // Fixture is one fresh cloud and a client of it. The suite skips no case: a case
@@ -84,6 +86,8 @@ type Fixture struct {
 	// LoseAnswer makes the cloud carry out each call of op without an answer that
 	// reaches the client, until restore is called. Optional.
 	LoseAnswer func(t *testing.T, op Op) (restore func())
+	// NoRestore is set for a simulator whose reverts change nothing of a server.
+	NoRestore bool
 	// EndWatches ends the sessions or connections of the watches under way. Optional.
 	EndWatches func(t *testing.T)
 }
@@ -154,7 +158,7 @@ func (c testCase) fits(f Fixture) bool {
 
 func cases() []testCase {
 	var all []testCase
-	for _, group := range [][]testCase{probeCases, lifeCases, onceCases, listCases, changeCases, networkCases, attachCases, hostCases, operationCases, watchCases, userDataCases, addressCases, snapshotCases, diskCases, refuseCases} {
+	for _, group := range [][]testCase{probeCases, lifeCases, onceCases, listCases, changeCases, networkCases, attachCases, hostCases, operationCases, watchCases, userDataCases, addressCases, snapshotCases, revertCases, diskCases, refuseCases} {
 		all = append(all, group...)
 	}
 	return all

@@ -34,11 +34,12 @@ const (
 	ListSnapshots  Verb = "list snapshots"
 	CreateSnapshot Verb = "create snapshot"
 	DeleteSnapshot Verb = "delete snapshot"
+	RevertServer   Verb = "revert"
 )
 
 // changes reports whether calls of this verb change the cloud.
 func (v Verb) changes() bool {
-	return slices.Contains([]Verb{CreateServer, UpdateServer, DeleteServer, CreateNetwork, UpdateNetwork, DeleteNetwork, CreateSnapshot, DeleteSnapshot}, v)
+	return slices.Contains([]Verb{CreateServer, UpdateServer, DeleteServer, CreateNetwork, UpdateNetwork, DeleteNetwork, CreateSnapshot, DeleteSnapshot, RevertServer}, v)
 }
 
 // call is one call of the client.

@@ -18,7 +18,7 @@ import (
 
 var everything = cloud.NewCapabilities(
 	cloud.Idempotency, cloud.Labels, cloud.UniqueNames, cloud.BulkStatus, cloud.Async, cloud.Power, cloud.Resize,
-	cloud.Folders, cloud.Networks, cloud.Hosts, cloud.Events, cloud.Sessions, cloud.Sizing, cloud.Operations, cloud.PowerAtCreate, cloud.WithUserData, cloud.Snapshots, cloud.SoftPowerOff, cloud.WithDisks,
+	cloud.Folders, cloud.Networks, cloud.Hosts, cloud.Events, cloud.Sessions, cloud.Sizing, cloud.Operations, cloud.PowerAtCreate, cloud.WithUserData, cloud.Snapshots, cloud.Revert, cloud.SoftPowerOff, cloud.WithDisks,
 )
 
 func without(caps ...cloud.Capability) cloud.Capabilities {
@@ -56,6 +56,7 @@ func fixture(caps cloud.Capabilities) cloudtest.Fixture {
 		cloudtest.OpCreateServer: fake.CreateServer, cloudtest.OpUpdateServer: fake.UpdateServer, cloudtest.OpDeleteServer: fake.DeleteServer,
 		cloudtest.OpCreateNetwork: fake.CreateNetwork, cloudtest.OpUpdateNetwork: fake.UpdateNetwork, cloudtest.OpDeleteNetwork: fake.DeleteNetwork,
 		cloudtest.OpCreateSnapshot: fake.CreateSnapshot,
+		cloudtest.OpRevert:         fake.RevertServer,
 	}
 	var networks []cloud.Network
 	if caps.Has(cloud.NetworkAttach) {

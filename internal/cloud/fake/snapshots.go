@@ -13,10 +13,15 @@ type snapshots struct {
 	last   int
 	of     map[string][]cloud.Snapshot
 	byKeys keys[cloud.CreateSnapshot, cloud.Snapshot]
+	// frozen are the servers as they were when the snapshots were taken, by the ids of these.
+	frozen map[string]cloud.Server
+	// reverts are the reverts with a key, and reverted counts all that took effect.
+	reverts  map[string]cloud.Result
+	reverted int
 }
 
 func newSnapshots() snapshots {
-	return snapshots{of: map[string][]cloud.Snapshot{}, byKeys: keys[cloud.CreateSnapshot, cloud.Snapshot]{}}
+	return snapshots{of: map[string][]cloud.Snapshot{}, byKeys: keys[cloud.CreateSnapshot, cloud.Snapshot]{}, frozen: map[string]cloud.Server{}, reverts: map[string]cloud.Result{}}
 }
 
 func snapshotCall(verb Verb, object, op string) call {
@@ -46,7 +51,8 @@ func (c *Cloud) CreateSnapshot(ctx context.Context, req cloud.CreateSnapshot) (c
 		return cloud.Snapshot{}, err
 	}
 	return do(ctx, c, snapshotCall(CreateSnapshot, req.Name, op), func() (cloud.Snapshot, error) {
-		if _, err := c.server(op, req.ServerID); err != nil {
+		server, err := c.server(op, req.ServerID)
+		if err != nil {
 			return cloud.Snapshot{}, err
 		}
 		if !c.caps.Has(cloud.Idempotency) {
@@ -61,6 +67,7 @@ func (c *Cloud) CreateSnapshot(ctx context.Context, req cloud.CreateSnapshot) (c
 		c.snapshots.last++
 		made := cloud.Snapshot{ID: fmt.Sprintf("snap%d", c.snapshots.last), Name: req.Name, SizeBytes: 1 << 20, CreatedAt: c.clock()}
 		c.snapshots.of[req.ServerID] = append(c.snapshots.of[req.ServerID], made)
+		c.snapshots.frozen[made.ID] = server.Clone()
 		c.snapshots.byKeys.put(req.IdempotencyKey, req, made.ID, made)
 		return made, nil
 	})

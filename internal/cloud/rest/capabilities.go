@@ -15,7 +15,7 @@ import (
 var listed = cloud.NewCapabilities(
 	cloud.Idempotency, cloud.Labels, cloud.UniqueNames, cloud.BulkStatus, cloud.Async, cloud.Power,
 	cloud.Resize, cloud.Folders, cloud.Networks, cloud.Hosts, cloud.Events, cloud.Sessions,
-	cloud.Operations, cloud.FolderNames, cloud.WithUserData, cloud.Addresses, cloud.Snapshots, cloud.SoftPowerOff, cloud.WithDisks,
+	cloud.Operations, cloud.FolderNames, cloud.WithUserData, cloud.Addresses, cloud.Snapshots, cloud.Revert, cloud.SoftPowerOff, cloud.WithDisks,
 )
 
 // Capabilities asks the cloud and caches the answer, by which other calls decide

@@ -12,7 +12,7 @@ import (
 var all = cloud.NewCapabilities(
 	cloud.Idempotency, cloud.Labels, cloud.UniqueNames, cloud.FolderNames, cloud.BulkStatus, cloud.Power, cloud.PowerAtCreate,
 	cloud.Resize, cloud.Folders, cloud.Hosts, cloud.Sessions, cloud.Sizing, cloud.Operations, cloud.NetworkAttach,
-	cloud.Events, cloud.WithUserData, cloud.Addresses, cloud.Snapshots, cloud.SoftPowerOff, cloud.WithDisks,
+	cloud.Events, cloud.WithUserData, cloud.Addresses, cloud.Snapshots, cloud.Revert, cloud.SoftPowerOff, cloud.WithDisks,
 )
 
 func TestClientPassesTheSuite(t *testing.T) {
@@ -23,10 +23,11 @@ func TestClientPassesTheSuite(t *testing.T) {
 		methods := map[cloudtest.Op][]string{
 			cloudtest.OpCreateServer: {"CloneVM_Task"}, cloudtest.OpDeleteServer: {"Destroy_Task"},
 			cloudtest.OpCreateSnapshot: {"CreateSnapshotEx_Task"},
+			cloudtest.OpRevert:         {"RevertToSnapshot_Task"},
 			cloudtest.OpUpdateServer:   {"ReconfigVM_Task", "PowerOffVM_Task", "PowerOnVM_Task"},
 		}
 		return cloudtest.Fixture{
-			Client: v.client(t), Has: all, Prohibited: strings.Repeat("x", 81), Codes: true, Filters: true,
+			Client: v.client(t), Has: all, Prohibited: strings.Repeat("x", 81), Codes: true, Filters: true, NoRestore: true,
 			Names: []string{
 				"plain", "..", ".", "a?b=c", "a#b", "a b", "a+b", "a&b;c=d", "a:b@c", "сервер", "服务器", "خادم", "máquina", "🖥", `quo"te`, "{id}",
 			},

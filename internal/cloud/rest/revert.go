@@ -1,0 +1,49 @@
+package rest
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+var _ cloud.Reverter = (*Client)(nil)
+
+// RevertServer reverts a server to a snapshot. The key is sent only to a cloud that honours
+// keys; only then is the call ever sent twice.
+func (c *Client) RevertServer(ctx context.Context, req cloud.RevertServer) (cloud.Result, error) {
+	op := "revert to snapshot " + quote(req.SnapshotID)
+	if req.SnapshotID == "" {
+		return cloud.Result{}, refuse(op, cloud.Rejected, "no id was given")
+	}
+	call, has, err := c.snapshotCall(ctx, http.MethodPost, op, req.ServerID)
+	if err == nil {
+		err = require(op, has, cloud.Revert)
+	}
+	if err != nil {
+		return cloud.Result{}, err
+	}
+	call.route, call.path = call.route+"/{snapshotId}/revert", call.path+join(req.SnapshotID, "revert")
+	if has.Has(cloud.Idempotency) {
+		call.key = req.IdempotencyKey
+	}
+	switch {
+	case !sendable(call.key):
+		return cloud.Result{}, refuse(op, cloud.Rejected, "the idempotency key holds characters that cannot be sent")
+	case req.Again && call.key == "":
+		return cloud.Result{}, refuse(op, cloud.Unsupported, "this cloud has no idempotency keys, so a second revert could follow the first")
+	}
+	got, err := c.do(ctx, call)
+	if err != nil {
+		return cloud.Result{}, err
+	}
+	result, err := c.result(call, got, has)
+	if err == nil && result.Server.ID != req.ServerID && (result.Operation == "" || result.Server.ID != "") {
+		err = unreadable(call, "the answer is about another server")
+	}
+	if err != nil {
+		err.Uncertain = true
+		return cloud.Result{}, err
+	}
+	return result, nil
+}
