@@ -13,6 +13,7 @@ type frozen struct {
 	CPU        int    `json:"cpu"`
 	Memory     int    `json:"memory"`
 	PowerState string `json:"powerState"`
+	Disks      []Disk `json:"disks,omitempty"`
 }
 
 // frozenAs returns the server with what it is now kept for a new snapshot. It is off after a
@@ -23,7 +24,7 @@ func frozenAs(r *record, made Snapshot) *record {
 	if next.Frozen == nil {
 		next.Frozen = map[string]frozen{}
 	}
-	was := frozen{CPU: r.CPU, Memory: r.Memory, PowerState: PowerOff}
+	was := frozen{CPU: r.CPU, Memory: r.Memory, PowerState: PowerOff, Disks: r.Disks}
 	if made.Memory {
 		was.PowerState = r.PowerState
 	}
@@ -79,7 +80,7 @@ func (c *Cloud) revertNow(r *record, snapshot string, key *keyRecord, requestID 
 		return keyedAnswer{}, notFound("snapshot", snapshot)
 	}
 	next := r.clone()
-	next.CPU, next.Memory, next.PowerState = was.CPU, was.Memory, was.PowerState
+	next.CPU, next.Memory, next.PowerState, next.Disks = was.CPU, was.Memory, was.PowerState, was.Disks
 	next.State, next.OffAt, next.UpdatedAt = stateFor(was.PowerState), time.Time{}, c.now()
 	answer := keyedAnswer{status: http.StatusOK, body: c.represent(next, c.now())}
 	entry, change := c.entry(LedgerEntry{Op: OpRevert, ServerID: r.ID, SnapshotID: snapshot, Name: r.Name, Labels: r.Labels, RequestID: requestID})

@@ -115,6 +115,14 @@ const (
 	// RestartMissedReason is that of the event of a restart that had not begun an hour
 	// after spec.nextRestartTime, or of a VM that is to be off at that time.
 	RestartMissedReason = "RestartMissed"
+	// SnapshotUnavailableReason surfaces when the VM cannot be reverted to the VMSnapshot
+	// of spec.currentSnapshotName: it does not exist, is being deleted, has no snapshot yet
+	// or not any more, or is of another VM or server.
+	SnapshotUnavailableReason = "SnapshotUnavailable"
+	// RevertedReason is that of the event of a revert that succeeded, and RevertFailedReason
+	// surfaces when one failed in the cloud. It is not tried again.
+	RevertedReason     = "Reverted"
+	RevertFailedReason = "RevertFailed"
 	// DriftReason surfaces when the server differs from the spec in a way that
 	// the operator cannot correct.
 	DriftReason = "Drift"

@@ -70,6 +70,12 @@ type VMStatus struct {
 	// +optional
 	Disks []VMDiskStatus `json:"disks,omitempty"`
 
+	// revert is what became of the revert to spec.currentSnapshotName. Absent if none was
+	// requested.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Revert"
+	// +optional
+	Revert *VMRevertStatus `json:"revert,omitempty"`
+
 	// createdTime is when vmId was set: when the cloud answered the create, or when
 	// the VM was found or imported.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Created Time"

@@ -198,6 +198,13 @@ type VMSpec struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Readiness Probe"
 	// +optional
 	ReadinessProbe *VMReadinessProbe `json:"readinessProbe,omitempty"`
+	// currentSnapshotName is the VMSnapshot of this VM, in the same namespace, to which
+	// the VM is reverted: once whenever this is set or changed. What the disks hold since
+	// the snapshot is lost. Can be changed at any time.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Current Snapshot Name",xDescriptors="urn:alm:descriptor:io.kubernetes:VMSnapshot"
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	CurrentSnapshotName string `json:"currentSnapshotName,omitempty"`
 
 	// deletionPolicy is what happens to the VM in the cloud when this object is
 	// deleted: Delete deletes it before the object, Orphan leaves it in the cloud

@@ -100,3 +100,33 @@ func snapshotOnce(on mockcloud.Options, fault mockcloud.Fault) func(*T) {
 		t.Expect(f.effects()).To(Equal([]mockcloud.Op{mockcloud.OpCreate, mockcloud.OpCreateSnapshot}))
 	}
 }
+
+func TestRevert(t *testing.T) {
+	run := cases{}
+	operations := mockcloud.Options{Capabilities: map[mockcloud.Capability]bool{mockcloud.Operations: true}, Behaviour: mockcloud.Behaviour{OperationTime: mockcloud.Duration(100 * time.Millisecond)}}
+	for name, options := range map[string]mockcloud.Options{"at once": {}, "by an operation": operations} {
+		run["a VM is reverted "+name+", once, and is as its spec says after that; the VMSnapshot can be deleted"] = func(t *T) {
+			f := newFixture(t, options)
+			vm := f.readyVM("web")
+			snap := f.createSnapshot()
+			edit(t, vm, func(vm *pcapi.VM) { vm.Spec.CurrentSnapshotName = "snap" })
+			t.Eventually(latest(snap)).Should(testkit.BeReady())
+			t.Eventually(latest(vm)).Should(SatisfyAll(testkit.BeReady(), HaveField("Status.Revert", HaveValue(SatisfyAll(
+				HaveField("Phase", pcapi.VMRevertSucceeded), HaveField("SnapshotUID", snap.UID), HaveField("EndedTime.IsZero()", false))))))
+			deleteObject(t, snap)
+			t.Eventually(isGone(snap)).Should(BeTrue())
+			t.Expect(f.effects()).To(Equal([]mockcloud.Op{
+				mockcloud.OpCreate, mockcloud.OpCreateSnapshot, mockcloud.OpRevert, mockcloud.OpUpdate, mockcloud.OpDeleteSnapshot,
+			}))
+			t.Eventually(eventReasons(vm)).Should(ContainElement("Reverted"))
+		}
+	}
+	run["the VMSnapshot does not exist: the VM says so, and runs"] = func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		vm := f.readyVM("web")
+		edit(t, vm, func(vm *pcapi.VM) { vm.Spec.CurrentSnapshotName = "none" })
+		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "SnapshotUnavailable", `VMSnapshot "none" does not exist in this namespace`))
+		t.Expect(get(t, vm).Status.State).To(Equal(pcapi.VMStateRunning))
+	}
+	run.run(t)
+}

@@ -17,6 +17,7 @@
 //	classes.go     VMs with a class and user data
 //	disks.go       VMs with disks
 //	restarts.go    restarts of VMs
+//	reverts.go     reverts of VMs to a VMSnapshot
 //	scenario.go    what a user does, in steps, and the kills in between
 //	steps.go       the steps
 //	matrix.go      which scenarios run on which clouds

@@ -42,7 +42,7 @@ const (
 )
 
 // undecided are the reasons of a Stalled condition by which a user has to decide.
-var undecided = []string{pcapi.AmbiguousReason, pcapi.DriftReason, pcapi.BlockedReason}
+var undecided = []string{pcapi.AmbiguousReason, pcapi.DriftReason, pcapi.BlockedReason, pcapi.OutcomeUnknownReason}
 
 // reached returns what is missing for the goals of the run; nil if nothing.
 func (w *world) reached() error {
@@ -80,6 +80,9 @@ func (w *world) reached() error {
 		return fmt.Errorf("%d of those that createContenders are ready", winners)
 	}
 	if err := w.restartReached(); err != nil {
+		return err
+	}
+	if err := w.revertReached(); err != nil {
 		return err
 	}
 	if err := w.snapshotReached(); err != nil {
@@ -136,7 +139,7 @@ func (w *world) violations() []error {
 		wrong = append(wrong, w.duplicates()...)
 	}
 	var violations []error
-	for _, text := range slices.Concat(wrong, w.foreignChanges(), w.serverViolations(), w.groupViolations(), w.networkViolations(), w.snapshotViolations(), w.restartViolations()) {
+	for _, text := range slices.Concat(wrong, w.foreignChanges(), w.serverViolations(), w.groupViolations(), w.networkViolations(), w.snapshotViolations(), w.restartViolations(), w.revertViolations()) {
 		violations = append(violations, errors.New(text))
 	}
 	return violations

@@ -115,6 +115,9 @@ var (
 // diskGrown changes the disks of a VM that was created with one.
 var diskGrown = scenario{name: "grow a disk, add another", arrange: []step{create(vm, withDisk)}, act: []step{growDisk}}
 
+// reverted is a revert of a VM to a VMSnapshot.
+var reverted = scenario{name: "revert to a snapshot", arrange: []step{create(vm), createSnapshot}, act: []step{revertVM}}
+
 // restarted is a restart of a VM. A stop of a manager that was killed would stop the server
 // again if it took effect late.
 var restarted = scenario{name: "restart", arrange: []step{create(vm)}, act: []step{restartVM}}
@@ -181,6 +184,7 @@ func selection() (all []*matrixCase) {
 	all = append(all, matrixCases(extended, anyEffect, snapshotDeleted, configuredReplacedWhileDown)...)
 	all = append(all, matrixCases(extended, beforeAndAfter, restarted)...)
 	all = append(all, matrixCases(extended, anyEffect, diskGrown)...)
+	all = append(all, matrixCases(keyless, anyEffect, reverted)...)
 	all = append(all, matrixCases(extended, anyEffect, groupCreated, groupShrunk, groupRolled, groupDeleted, groupTwoManagers)...)
 	all = append(all, matrixCases(claimed, anyEffect, edited, deletedWhileDown, renamedWhileDown, twoManagers, nameTaken)...)
 	all = append(all, matrixCases(claimedKey, anyEffect, slow, deletedWhileDown, twoManagers)...)
@@ -227,7 +231,7 @@ func everything() (all []*matrixCase) {
 	}
 	for _, p := range []profile{extended, keyless, unmarked, operating, reporting} {
 		all = append(all, matrixCases(p, beforeAndAfter, restarted)...)
-		all = append(all, matrixCases(p, everyPhase, diskGrown)...)
+		all = append(all, matrixCases(p, everyPhase, diskGrown, reverted)...)
 	}
 	for _, p := range []profile{extended, keyless, unmarked, keyed, labelled} {
 		all = append(all, matrixCases(p, everyPhase, networkEdited, networkWithVM, networkDeletedWhileDown, networkEditedWhileDown)...)

@@ -69,7 +69,7 @@ func (w *world) createVSphereCloud(ctx context.Context, spec pcapi.CloudSpec) er
 
 // vsphereChanges are the methods that change something.
 var vsphereChanges = map[string]bool{
-	"CloneVM_Task": true, "ReconfigVM_Task": true, "PowerOnVM_Task": true, "PowerOffVM_Task": true, "ShutdownGuest": true, "Destroy_Task": true, "CreateFolder": true,
+	"CloneVM_Task": true, "ReconfigVM_Task": true, "PowerOnVM_Task": true, "PowerOffVM_Task": true, "ShutdownGuest": true, "Destroy_Task": true, "CreateFolder": true, "RevertToSnapshot_Task": true,
 }
 
 var soapMethod = regexp.MustCompile(`<(?:\w+:)?Body[^>]*>\s*<(?:\w+:)?(\w+)`)

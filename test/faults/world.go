@@ -119,6 +119,8 @@ type world struct {
 	snapshot *snapshotState
 	// restart is the time of the restart that was asked for; nil for none.
 	restart *metav1.Time
+	// reverted: a revert was asked for.
+	reverted bool
 	// networks is what concerns Networks. mu guards it.
 	networks *networkState
 

@@ -17,5 +17,6 @@
 //	addresses.go    addresses of servers
 //	disks.go        disks of servers
 //	snapshots.go    snapshots of servers
+//	revert.go       reverts to snapshots
 //	refuse.go       calls that the cloud cannot serve are refused, not sent
 package cloudtest

@@ -10,6 +10,7 @@
 //	disks.go       disks of servers
 //	networks.go    networks
 //	snapshots.go   snapshots of servers
+//	revert.go      reverts to snapshots
 //	hosts.go       hosts
 //	store.go       servers and networks in their order
 //	keys.go        idempotency keys

@@ -46,7 +46,7 @@ func (c *Cloud) reverting(req cloud.RevertServer) cloud.Result {
 		if ok {
 			was := c.snapshots.frozen[req.SnapshotID]
 			s = s.Clone()
-			s.CPU, s.MemoryMiB, s.State, s.UpdatedAt = was.CPU, was.MemoryMiB, cloud.StateStopped, c.clock()
+			s.CPU, s.MemoryMiB, s.Disks, s.State, s.UpdatedAt = was.CPU, was.MemoryMiB, was.Disks, cloud.StateStopped, c.clock()
 			c.servers.put(req.ServerID, s)
 			c.snapshots.reverted++
 		}

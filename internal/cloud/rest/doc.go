@@ -3,7 +3,7 @@
 //
 // A call passes through these files in this order:
 //
-//	servers.go         one method a call; update.go, networks.go, snapshots.go and
+//	servers.go         one method a call; update.go, networks.go, snapshots.go, revert.go and
 //	                   hosts.go likewise
 //	capabilities.go    what the cloud can do, asked for where the call depends on it
 //	call.go            one timeout, at most three tries, only where that is safe

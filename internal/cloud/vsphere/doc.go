@@ -45,6 +45,7 @@
 //	update.go       size, disks, labels, power
 //	delete.go       deletion of VMs that carry the mark
 //	snapshots.go    snapshots of VMs
+//	revert.go       reverts to snapshots
 //	operations.go   what became of a change
 //	tasks.go        reads tasks
 //	hosts.go        hosts and their graphics devices

@@ -16,6 +16,7 @@
 //	steps.go       the steps that only VMs have
 //	poweroff.go    how a server is stopped
 //	restart.go     restarts at a time
+//	revert.go      reverts to a VMSnapshot
 //	userdata.go    the user data of a new VM
 //	refusals.go    names that the cloud refused lately
 //	status.go      the status (pure)
@@ -42,6 +43,7 @@ import (
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=vms,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=vms/status,verbs=patch
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=networks,verbs=list;watch
+// +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=vmsnapshots,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 type (
@@ -77,7 +79,8 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts controller.Opt
 	k.recorder = mgr.GetEventRecorder("private-cloud-operator")
 	engine := k.Reconciler(k.recorder)
 	changed := controller.InScope(ctx, opts.Scope, mgr.GetClient(), k.CloudOf, changedByUser)
-	return watchClasses(tenancy.Watch(ctrl.NewControllerManagedBy(mgr).Named("vm"), opts.Scope, find.ByNamespace, find.ByCloud), find).
+	b := tenancy.Watch(ctrl.NewControllerManagedBy(mgr).Named("vm"), opts.Scope, find.ByNamespace, find.ByCloud)
+	return watchSnapshots(watchClasses(b, find), mgr.GetCache()).
 		Watches(&pcapi.VM{}, enqueue{}, builder.WithPredicates(changed)).
 		Watches(&pcapi.VM{}, engine.Forget(k.ForgetDeleted)).
 		Watches(&pcapi.Network{}, networkChanges(mgr.GetCache())).

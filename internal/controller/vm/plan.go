@@ -139,8 +139,10 @@ func (k *kind) PlanExisting(vm *pcapi.VM, obs *observation) plan {
 	if obs.Claimed == "" {
 		p = k.Do(k.Steps.Claim)
 	}
-	change := difference(vm, server)
+	change, revert := difference(vm, server), k.planRevert(vm, obs)
 	switch progress := k.Progress(server); {
+	case revertOpen(vm):
+		p.Steps = append(p.Steps, revert.Steps...)
 	case vm.Spec.Import != nil && !obs.Owned && server.Labels[inventory.UIDLabel] == "":
 		p.Steps, p.Outcome = append(p.Steps, k.stepLabel()), k.Adopted(vm, server)
 	case len(obs.Duplicates) > 0:
@@ -155,11 +157,16 @@ func (k *kind) PlanExisting(vm *pcapi.VM, obs *observation) plan {
 	case obs.class != nil:
 		p.Steps = append(p.Steps, k.stepTakeClass())
 		p.Outcome = reconciler.Wait(time.Second, pcapi.ProgressingReason, "VM %s is getting the size of VMClass %q", server.ID, obs.class.Name)
-	case !obs.Owned && (!change.Empty() || restartOf(vm, obs.Now) == restartDue):
+	case !obs.Owned && (!change.Empty() || len(revert.Steps) > 0 || restartOf(vm, obs.Now) == restartDue):
 		p.Outcome = foreign(server)
+	case len(revert.Steps) > 0:
+		p.Steps = append(p.Steps, revert.Steps...)
 	default:
 		changes := k.planChanges(vm, obs, change)
 		p.Steps, p.Outcome = append(p.Steps, changes.Steps...), changes.Outcome
+		if p.Outcome == nil {
+			p.Outcome = revert.Outcome
+		}
 	}
 	return p
 }

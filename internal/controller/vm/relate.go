@@ -32,7 +32,7 @@ func (k *kind) Relate(ctx context.Context, vm *pcapi.VM, obs *observation) error
 		return err
 	}
 	if obs.Denied == nil {
-		if err := k.observeClass(ctx, vm, obs); err != nil {
+		if err := errors.Join(k.observeClass(ctx, vm, obs), k.observeRevert(ctx, vm, obs)); err != nil {
 			return err
 		}
 	}

@@ -36,6 +36,10 @@ type observation struct {
 	class     *pcapi.VMClassStatus
 	unclassed error
 	networkID string
+	// snapshot is what the VM is to be reverted to, nil for nothing; unreverted says why it
+	// cannot be reverted to that of the spec.
+	snapshot   *pcapi.VMSnapshot
+	unreverted error
 	// userData is the data of the Secret that the spec names.
 	userData cloud.UserData
 	// refusal is why the cloud refused the size of this generation of the spec, while

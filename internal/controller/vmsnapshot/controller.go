@@ -12,6 +12,7 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -55,6 +56,8 @@ type observation struct {
 	// them. notReady is why no snapshot of the VM can be created; nil if one can.
 	vmID, vmCloud string
 	notReady      error
+	// reverting: the VM is being reverted to the snapshot.
+	reverting bool
 }
 
 type (
@@ -117,9 +120,17 @@ var serverChanged = predicate.Funcs{
 	CreateFunc: func(e event.CreateEvent) bool { return !e.IsInInitialList },
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		before, after := e.ObjectOld.(*pcapi.VM), e.ObjectNew.(*pcapi.VM)
-		return before.Status.VMID != after.Status.VMID || before.Spec.ManagementPolicy != after.Spec.ManagementPolicy || isReady(before) != isReady(after)
+		return before.Status.VMID != after.Status.VMID || before.Spec.ManagementPolicy != after.Spec.ManagementPolicy || isReady(before) != isReady(after) || reverting(before) != reverting(after)
 	},
 	GenericFunc: func(event.GenericEvent) bool { return false },
+}
+
+// reverting returns the UID of the VMSnapshot that a VM is being reverted to, empty for none.
+func reverting(vm *pcapi.VM) types.UID {
+	if r := vm.Status.Revert; r != nil && r.Phase == pcapi.VMRevertRequested && vm.DeletionTimestamp.IsZero() {
+		return r.SnapshotUID
+	}
+	return ""
 }
 
 func isReady(vm *pcapi.VM) bool {

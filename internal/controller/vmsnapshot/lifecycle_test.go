@@ -507,3 +507,27 @@ func TestSnapshotOfVMThatIsOnlyObservedSinceIsDeleted(t *testing.T) {
 	h.wantSnapshots()
 	h.wantGone()
 }
+
+func TestDeletionWaitsUntilTheVMIsReverted(t *testing.T) {
+	h := newHarness(t, withKeys, snapshot(), vm())
+	h.reconcileFor(time.Minute)
+	set := func(phase pcapi.VMRevertPhase) {
+		t.Helper()
+		var changed pcapi.VM
+		if err := h.client.Get(t.Context(), client.ObjectKeyFromObject(vm()), &changed); err != nil {
+			t.Fatalf("Get: %v", err)
+		}
+		changed.Status.Revert = &pcapi.VMRevertStatus{Phase: phase, SnapshotUID: snapshot().UID}
+		if err := h.client.Status().Update(t.Context(), &changed); err != nil {
+			t.Fatalf("Update: %v", err)
+		}
+	}
+	set(pcapi.VMRevertRequested)
+	h.delete(snapshot())
+	h.reconcileFor(time.Minute)
+	h.wantSnapshots("snap1")
+	h.wantCondition(pcapi.DeletingCondition, "True Requested", "is being reverted to this snapshot")
+	set(pcapi.VMRevertSucceeded)
+	h.reconcileFor(time.Minute)
+	h.wantGone()
+}

@@ -101,6 +101,9 @@ func (k *kind) PlanDeletion(snap *pcapi.VMSnapshot, obs *observation) (plan, boo
 	switch {
 	case snap.Spec.DeletionPolicy == pcapi.DeletionPolicyOrphan:
 		return k.Do(k.Steps.Release), true
+	case obs.reverting:
+		return k.End(reconciler.Wait(external.RecheckSoon, pcapi.RequestedReason,
+			"VM %q is being reverted to this snapshot, which is deleted after that", snap.Spec.VMName)), true
 	case obs.Resource != nil && !cloud.AlikeNames(obs.Resource.Name, obs.name) && len(obs.Duplicates) == 0:
 		return k.End(renamed(pcapi.BlockedReason, obs, "not deleted")), true
 	}

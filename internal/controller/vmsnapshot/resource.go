@@ -74,7 +74,7 @@ func (k *kind) Relate(ctx context.Context, snap *pcapi.VMSnapshot, obs *observat
 		return err
 	}
 	if vm != nil {
-		obs.vmID, obs.vmCloud = vm.Status.VMID, vm.Status.Cloud
+		obs.vmID, obs.vmCloud, obs.reverting = vm.Status.VMID, vm.Status.Cloud, reverting(vm) == snap.UID
 	}
 	obs.notReady = notReady(snap, vm, obs)
 	if vm == nil && snap.Status.VMID == "" {
