@@ -38,8 +38,8 @@ var kubectlOutput = cases{
 		server, _ := f.Server(web.Status.VMID)
 
 		want := [][]string{
-			{"NAME", "VMNAME", "STATE", "CPU%", "VM ID", "READY", "REASON", "AGE", "CLOUD", "HOST", "IP", "CLASS", "CPU", "MEMORY", "DELETING"},
-			{"web", web.Spec.VMName, "Running", "50", web.Status.VMID, "True", "Running", "<age>", f.object.Name, server.Host, server.Interfaces[0].Addresses[0], "", "4", "16Gi", ""},
+			{"NAME", "VMNAME", "STATE", "CPU%", "VM ID", "READY", "REASON", "AGE", "CLOUD", "HOST", "IP", "GUEST", "CLASS", "CPU", "MEMORY", "DELETING"},
+			{"web", web.Spec.VMName, "Running", "50", web.Status.VMID, "True", "Running", "<age>", f.object.Name, server.Host, server.Interfaces[0].Addresses[0], "", "", "4", "16Gi", ""},
 		}
 		got := table(t, kubectl(t, "", "get", "vms", "--namespace", f.namespace, "-o", "wide"))
 		t.Expect(cmp.Diff(want, got)).To(BeEmpty(), "kubectl get vms -o wide (-want +got)")
