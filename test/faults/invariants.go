@@ -237,6 +237,9 @@ func (w *world) ownerViolations(name string, goal goal, server mockcloud.Server)
 	case label != "" && label != string(vm.UID):
 		return []string{fmt.Sprintf("server %s has the owner label of another object, %s", name, label)}
 	}
+	if !w.has(vm) || w.profile.mock.Quirks.NormalizeNames { // a VM whose server has another name is not changed
+		return classViolations(vm, server)
+	}
 	return append(classViolations(vm, server), diskViolations(vm, server)...)
 }
 

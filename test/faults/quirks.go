@@ -123,7 +123,7 @@ func quirkyEverything() (all []quirkyCase) {
 	for _, p := range append(declared("400", "401", "403", "405", "500", "501", "html", "empty"), extended, core, keyless, unmarked, labelled, reporting, reportingOne) {
 		all = append(all, quirkyCases(p, kills, recreated, slow, deletedWhileDown, slowDeletedWhileDown, renamedWhileDown, imported, orphaned)...)
 		if p.mock.Profile != mockcloud.Core {
-			all = append(all, quirkyCases(p, kills, edited, editedWhileDown, groupCreated, groupShrunk, groupRolled, groupDeleted)...)
+			all = append(all, quirkyCases(p, kills, edited, editedWhileDown, diskGrown, groupCreated, groupShrunk, groupRolled, groupDeleted)...)
 			all = append(all, quirkyCases(p, kills, networkEdited, networkWithVM, networkDeletedWhileDown)...)
 		}
 		if !p.sharedNames {
