@@ -103,6 +103,8 @@ func changeDisks(devices object.VirtualDeviceList, slots map[string]slot, wanted
 			switch disk := diskAt(devices, at); {
 			case sizeOfDisk(disk) > want.SizeMiB:
 				return changes, refuse("", cloud.Rejected, "the disk %s has %d MiB and cannot shrink", quote(want.Name), sizeOfDisk(disk))
+			case sizeOfDisk(disk) < want.SizeMiB && snapshotted(disk):
+				return changes, refuse("", cloud.Rejected, "the disk %s cannot grow while the VM has snapshots: delete its VMSnapshots, and its other snapshots, first", quote(want.Name))
 			case sizeOfDisk(disk) < want.SizeMiB:
 				changes.devices = append(changes.devices, grown(disk, want.SizeMiB))
 			}
@@ -134,6 +136,12 @@ func sizeOfDisk(disk *types.VirtualDisk) int {
 		return int(disk.CapacityInBytes >> 20)
 	}
 	return int(disk.CapacityInKB >> 10)
+}
+
+// snapshotted reports whether a disk is based on another one, as after a snapshot.
+func snapshotted(disk *types.VirtualDisk) bool {
+	backing, ok := disk.Backing.(*types.VirtualDiskFlatVer2BackingInfo)
+	return ok && backing.Parent != nil
 }
 
 func newDisk(at slot, key int32, mib int) *types.VirtualDisk {

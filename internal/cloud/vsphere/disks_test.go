@@ -19,6 +19,13 @@ func attached(unit int32, gib int) types.BaseVirtualDevice {
 	return disk
 }
 
+// based makes a disk one that is based on another, as after a snapshot.
+func based(device types.BaseVirtualDevice) types.BaseVirtualDevice {
+	backing, _ := device.GetVirtualDevice().Backing.(*types.VirtualDiskFlatVer2BackingInfo)
+	backing.Parent = &types.VirtualDiskFlatVer2BackingInfo{}
+	return device
+}
+
 func scsi(key int32) types.BaseVirtualDevice {
 	controller := &types.ParaVirtualSCSIController{}
 	controller.Key = key
@@ -50,12 +57,13 @@ func TestChangeDisks(t *testing.T) {
 			changes: []string{"add 1000:1 1024", "add 1000:2 2048"}, mark: `{"a":{"controller":1000,"unit":1},"b":{"controller":1000,"unit":2}}`},
 		"the unit of the controller itself is not used": {devices: six, wanted: "a=1024", changes: []string{"add 1000:8 1024"}, mark: `{"a":{"controller":1000,"unit":8}}`},
 		"the first controller is full: the second":      {devices: append(object.VirtualDeviceList{scsi(1001)}, full...), wanted: "a=1024", changes: []string{"add 1001:0 1024"}, mark: `{"a":{"controller":1001,"unit":0}}`},
-		"no unit is free":       {devices: full, wanted: "a=1024", err: `no SCSI controller with a free unit for the disk "a"`},
-		"no SCSI controller":    {devices: object.VirtualDeviceList{attached(0, 5)}, wanted: "a=1024", err: "no SCSI controller"},
-		"one grows":             {devices: object.VirtualDeviceList{scsi(1000), attached(1, 1)}, slots: map[string]slot{"a": {1000, 1}}, wanted: "a=2048", changes: []string{"edit 1000:1 2048"}, mark: `{"a":{"controller":1000,"unit":1}}`},
-		"it has the size":       {devices: object.VirtualDeviceList{scsi(1000), attached(1, 1)}, slots: map[string]slot{"a": {1000, 1}}, wanted: "a=1024", mark: `{"a":{"controller":1000,"unit":1}}`},
-		"one would shrink":      {devices: object.VirtualDeviceList{scsi(1000), attached(1, 2)}, slots: map[string]slot{"a": {1000, 1}}, wanted: "a=1024", err: "cannot shrink"},
-		"larger than vSphere's": {devices: object.VirtualDeviceList{scsi(1000)}, wanted: "a=65011713", err: "larger than 62 TiB"},
+		"no unit is free":                   {devices: full, wanted: "a=1024", err: `no SCSI controller with a free unit for the disk "a"`},
+		"no SCSI controller":                {devices: object.VirtualDeviceList{attached(0, 5)}, wanted: "a=1024", err: "no SCSI controller"},
+		"one grows":                         {devices: object.VirtualDeviceList{scsi(1000), attached(1, 1)}, slots: map[string]slot{"a": {1000, 1}}, wanted: "a=2048", changes: []string{"edit 1000:1 2048"}, mark: `{"a":{"controller":1000,"unit":1}}`},
+		"one would grow and has a snapshot": {devices: object.VirtualDeviceList{scsi(1000), based(attached(1, 1))}, slots: map[string]slot{"a": {1000, 1}}, wanted: "a=2048", err: "while the VM has snapshots"},
+		"it has the size":                   {devices: object.VirtualDeviceList{scsi(1000), attached(1, 1)}, slots: map[string]slot{"a": {1000, 1}}, wanted: "a=1024", mark: `{"a":{"controller":1000,"unit":1}}`},
+		"one would shrink":                  {devices: object.VirtualDeviceList{scsi(1000), attached(1, 2)}, slots: map[string]slot{"a": {1000, 1}}, wanted: "a=1024", err: "cannot shrink"},
+		"larger than vSphere's":             {devices: object.VirtualDeviceList{scsi(1000)}, wanted: "a=65011713", err: "larger than 62 TiB"},
 		"one was removed, and another gets its unit: the removed one is forgotten": {devices: object.VirtualDeviceList{scsi(1000), attached(0, 5)}, slots: map[string]slot{"a": {1000, 1}}, wanted: "b=1024",
 			changes: []string{"add 1000:1 1024"}, mark: `{"b":{"controller":1000,"unit":1}}`},
 		"one that the call does not name stays": {devices: object.VirtualDeviceList{scsi(1000), attached(1, 1)}, slots: map[string]slot{"a": {1000, 1}}, wanted: "b=1024",

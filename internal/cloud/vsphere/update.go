@@ -165,13 +165,13 @@ func power(ctx context.Context, at *site, vm entity, want cloud.PowerState) (typ
 
 // resizeFault returns err, or NeedsStop if a running VM does not allow the new size.
 func resizeFault(vm entity, req cloud.UpdateServer, err error) error {
-	if _, wrong := faultOf(err).(*types.InvalidPowerState); wrong && (req.CPU != nil || req.MemoryMiB != nil) && vm.state() == cloud.StateActive {
+	if _, wrong := faultOf(err).(*types.InvalidPowerState); wrong && (req.CPU != nil || req.MemoryMiB != nil || req.Disks != "") && vm.state() == cloud.StateActive {
 		return errNeedsStop
 	}
 	return err
 }
 
-var errNeedsStop = &cloud.Error{Kind: cloud.NeedsStop, Code: "InvalidPowerState", Detail: "the VM cannot get this size while it runs, because it does not allow CPU or memory to be added then"}
+var errNeedsStop = &cloud.Error{Kind: cloud.NeedsStop, Code: "InvalidPowerState", Detail: "the VM does not allow CPU, memory or these disks to be changed while it runs"}
 
 // copied returns a shallow copy of a device, which is a pointer to a struct.
 func copied(device types.BaseVirtualDevice) types.BaseVirtualDevice {
