@@ -44,11 +44,14 @@ func lostDisk(vm *pcapi.VM, server cloud.Server, name string) bool {
 	return known && server.Disks.Size(name) == 0
 }
 
-// diskDrift returns the outcome for disks that were removed in the cloud, or are larger than
-// the spec says: neither is corrected. It returns nil if there are none.
+// diskDrift returns the outcome for disks that the cloud cannot have, that were removed in it,
+// or that are larger than the spec says: none of it is corrected. It returns nil otherwise.
 func diskDrift(vm *pcapi.VM, server cloud.Server, caps cloud.Capabilities) error {
-	if len(vm.Spec.Disks) == 0 || !caps.Has(cloud.WithDisks) {
+	switch {
+	case len(vm.Spec.Disks) == 0 || caps == nil:
 		return nil
+	case !caps.Has(cloud.WithDisks):
+		return lacks([]string{"disks"})
 	}
 	for _, want := range disksOf(vm).List() {
 		// Some clouds have sizes that are no whole GiB.
@@ -56,7 +59,7 @@ func diskDrift(vm *pcapi.VM, server cloud.Server, caps cloud.Capabilities) error
 		switch {
 		case lostDisk(vm, server, want.Name):
 			return reconciler.Stalled(pcapi.DriftReason, external.RecheckRefused, fmt.Errorf(
-				"the disk %q was removed from VM %s in the cloud, and is not created again because it would be empty: remove it from spec.disks; to have an empty one, add it once more after that",
+				"the disk %q was removed from VM %s in the cloud, and is not created again because it would be empty: remove it from spec.disks; to have an empty one, add it again once status.disks does not show it",
 				want.Name, server.ID))
 		case size > want.SizeMiB/mibPerGiB:
 			return reconciler.Stalled(pcapi.UnsupportedReason, external.RecheckRefused, fmt.Errorf(
@@ -71,7 +74,7 @@ func diskDrift(vm *pcapi.VM, server cloud.Server, caps cloud.Capabilities) error
 func diskStatus(vm *pcapi.VM, server cloud.Server, caps cloud.Capabilities) []pcapi.VMDiskStatus {
 	last := vm.Status.Disks
 	built := server.State == cloud.StateActive || server.State == cloud.StateStopped
-	if server.Disks == "" && (len(last) == 0 || !built || !caps.Has(cloud.WithDisks)) {
+	if !built || server.Disks == "" && (len(last) == 0 || !caps.Has(cloud.WithDisks)) {
 		return last
 	}
 	var status []pcapi.VMDiskStatus

@@ -41,15 +41,27 @@ func resizes(change cloud.UpdateServer) bool {
 
 // firstChange returns the part of a change that is sent first. A server that is to be
 // started gets its size before, unless the cloud refused it: a size that the cloud
-// refuses must not keep the server off.
+// refuses must not keep the server off. One that is to be stopped gets its disks after.
 func firstChange(obs *observation, change cloud.UpdateServer) cloud.UpdateServer {
+	change = possible(change, obs.Capabilities())
 	starts := change.PowerState != nil && *change.PowerState == cloud.PowerOn
 	switch {
+	case powersOff(change): // disks that the cloud refuses must not keep the server on
+		change.Disks = ""
 	case !starts || !resizes(change):
 	case obs.refusal != "":
 		change.CPU, change.MemoryMiB, change.Disks = nil, nil, ""
 	default:
 		change.PowerState = nil
+	}
+	return change
+}
+
+// possible returns a change without disks that the cloud cannot have: they keep nothing else
+// from being changed.
+func possible(change cloud.UpdateServer, caps cloud.Capabilities) cloud.UpdateServer {
+	if !caps.Has(cloud.WithDisks) {
+		change.Disks = ""
 	}
 	return change
 }
@@ -95,9 +107,6 @@ func unchangeable(vm *pcapi.VM, change cloud.UpdateServer, caps cloud.Capabiliti
 	var fields []string
 	if (change.CPU != nil || change.MemoryMiB != nil) && !caps.Has(cloud.Resize) {
 		fields = append(fields, sizeFields(vm, change.CPU != nil, change.MemoryMiB != nil)...)
-	}
-	if change.Disks != "" && !caps.Has(cloud.WithDisks) {
-		fields = append(fields, "disks")
 	}
 	if change.PowerState != nil && !caps.Has(cloud.Power) {
 		fields = append(fields, "powerState")

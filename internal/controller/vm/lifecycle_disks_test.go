@@ -68,6 +68,8 @@ func TestDisksOfAServer(t *testing.T) {
 		"one that was lost is there again: shown": {has: bothDisks, want: bothDisks, ready: "True Running",
 			had:    []pcapi.VMDiskStatus{{Name: "data", Size: "2Gi"}, {Name: "logs", Lost: true}},
 			status: []pcapi.VMDiskStatus{{Name: "data", Size: "2Gi"}, {Name: "logs", Size: "1Gi"}}},
+		"the cloud lacks the capability now: not sent, and the VM says so": {without: []cloud.Capability{cloud.WithDisks}, ready: "False Unsupported", says: []string{"this cloud cannot set disks"},
+			had: []pcapi.VMDiskStatus{{Name: "data", Size: "1Gi"}, {Name: "logs", Size: "1Gi"}}, status: []pcapi.VMDiskStatus{{Name: "data", Size: "1Gi"}, {Name: "logs", Size: "1Gi"}}},
 		"the cloud lacks the capability: not sent": {without: []cloud.Capability{cloud.WithDisks}, ready: "False Unsupported", says: []string{"this cloud cannot set disks"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -120,4 +122,36 @@ func TestLostAnswerToGrowthLeadsToTheTargetSize(t *testing.T) {
 	}
 	equal(t, "disks", bothDisks, h.cloud.Server("s1").Disks)
 	h.wantCondition(pcapi.ReadyCondition, "True Running")
+}
+
+func TestDisksThatCannotBeChangedKeepNoServerOnOrOff(t *testing.T) {
+	huge := withDisks(pcapi.VMDisk{Name: "data", Size: "64Ti"})
+	t.Run("it is to be off, and the cloud refuses the disks: stopped", func(t *testing.T) {
+		h := harnessWithServer(t, everything, onRecord(huge, poweredOff, mode(pcapi.PowerOffModeHard)), serverWith(hasDisks("data=1024")))
+		for range 3 {
+			h.mustReconcile()
+			h.later(time.Second)
+		}
+		equal(t, "state", cloud.StateStopped, h.serverState())
+		h.wantCondition(pcapi.ReadyCondition, "False Rejected", "larger than")
+	})
+	t.Run("it is off, and the cloud has no disks: started", func(t *testing.T) {
+		h := harnessWithServer(t, without(cloud.WithDisks), onRecord(huge), serverWith(func(s *cloud.Server) { s.State = cloud.StateStopped }))
+		for range 3 {
+			h.mustReconcile()
+			h.later(time.Second)
+		}
+		equal(t, "state", cloud.StateActive, h.serverState())
+		h.wantCondition(pcapi.ReadyCondition, "False Unsupported", "disks")
+	})
+	t.Run("it is to be off and to get a disk: both, in this order", func(t *testing.T) {
+		h := harnessWithServer(t, everything, onRecord(twoDisks(), poweredOff, mode(pcapi.PowerOffModeHard)), serverWith())
+		for range 3 {
+			h.mustReconcile()
+			h.later(time.Second)
+		}
+		h.wantCalls("update s1", "update s1")
+		equal(t, "disks", bothDisks, h.cloud.Server("s1").Disks)
+		h.wantCondition(pcapi.ReadyCondition, "True Stopped")
+	})
 }

@@ -173,6 +173,7 @@ func (k *kind) PlanExisting(vm *pcapi.VM, obs *observation) plan {
 
 // planChanges plans for a server that may be changed.
 func (k *kind) planChanges(vm *pcapi.VM, obs *observation, change cloud.UpdateServer) plan {
+	change = possible(change, obs.Capabilities())
 	p, whole := k.planRestart(vm, obs)
 	refused := unchangeable(vm, change, obs.Capabilities())
 	rest := cmp.Or(diskDrift(vm, *obs.Resource, obs.Capabilities()), obs.unclassed)

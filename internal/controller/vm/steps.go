@@ -190,6 +190,9 @@ func (k *kind) updated(vm *pcapi.VM, obs *observation, whole, change cloud.Updat
 		return k.updating(vm, obs, result.Operation, repeated)
 	}
 	left := difference(vm, result.Server)
+	if change.Disks == "" { // they were not sent
+		left.Disks = ""
+	}
 	starts := change.PowerState == nil && whole.PowerState != nil // what is left is sent next
 	shown := left.Empty() || starts && !resizes(left)
 	if !repeated || !shown {
@@ -207,6 +210,9 @@ func (k *kind) updated(vm *pcapi.VM, obs *observation, whole, change cloud.Updat
 		return reconciler.Wait(time.Second, pcapi.ProgressingReason, "VM %s has its new size and is being started", id)
 	}
 	k.Backoff.Forget(vm.UID)
+	if possible(whole, obs.Capabilities()).Disks != change.Disks {
+		return reconciler.Wait(time.Second, pcapi.ProgressingReason, "VM %s is changed further", id)
+	}
 	return nil
 }
 
