@@ -146,8 +146,8 @@ type VmGroupSpec struct {
 	ReadinessProbe *VMReadinessProbe `json:"readinessProbe,omitempty"`
 
 	// disks are the disks of each member beside those of the template, at most 16. To add or
-	// grow one changes the members in place if the cloud supports it; to remove or shrink one
-	// replaces the members, and their disks with them.
+	// grow one changes the members in place. To remove or shrink one replaces the members: what
+	// their disks hold is lost.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Disks"
 	// +listType=map
 	// +listMapKey=name

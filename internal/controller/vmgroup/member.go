@@ -139,9 +139,11 @@ func (t template) sizeOnly(vm *pcapi.VM) bool {
 		contains(t.Disks, vm.Spec.Disks) && vm.Spec.CloudRef != nil && vm.Spec.CloudRef.Name == t.Cloud
 }
 
-// kept reports whether the fields of a member that can be changed in place match the template.
+// kept reports whether the fields of a member that the group keeps as they are match the
+// template. The disks of a member of the current revision are not among them: one that was
+// removed in the cloud would be added again, and be empty.
 func (t template) kept(vm *pcapi.VM) bool {
-	return t.sized(vm) && contains(vm.Spec.Disks, t.Disks) && vm.Spec.PowerState != pcapi.PowerOff && t.match(vm)
+	return t.sized(vm) && vm.Spec.PowerState != pcapi.PowerOff && t.match(vm)
 }
 
 func (t template) sized(vm *pcapi.VM) bool {

@@ -75,7 +75,7 @@ func (m *moves) decide(g *pcapi.VmGroup, obs *observation) {
 			leaving++
 		}
 	}
-	if g.Spec.Strategy.Type == pcapi.StrategyOnDelete || len(old) == 0 {
+	if g.Spec.Strategy.Type == pcapi.StrategyOnDelete || len(old) == 0 || obs.lacksDisks() {
 		m.scale(g, obs, slices.Concat(fresh, old), desired, leaving)
 		return
 	}
@@ -158,6 +158,9 @@ func (m *moves) make(missing, room int) {
 func (m *moves) roll(g *pcapi.VmGroup, obs *observation, fresh, old []*pcapi.VM, leaving int) {
 	desired := int(ptr.Deref(g.Spec.Replicas, 1))
 	allowed := allowances(g.Spec.Strategy, desired)
+	if len(obs.template.Disks) > 0 { // a member that is replaced loses what its disks hold
+		allowed.resizing = max(1, allowed.resizing)
+	}
 	spare := allowed.unavailable - desired
 	for _, vm := range slices.Concat(fresh, old) {
 		if ready(vm) {
@@ -179,7 +182,7 @@ func (m *moves) roll(g *pcapi.VmGroup, obs *observation, fresh, old []*pcapi.VM,
 	ordered := victims(old, len(old), g.Spec.ScaleDown.Policy, obs.revision)
 	slices.Reverse(ordered)
 	for _, vm := range ordered {
-		kept := obs.template.kept(vm)
+		kept := obs.template.kept(vm) && contains(vm.Spec.Disks, obs.template.Disks)
 		inPlace := obs.template.sizeOnly(vm) && (kept || !mayExist(vm) || (obs.template.changeable(vm, obs.caps) && allowed.resizing > 0))
 		switch {
 		case inPlace && become < desired:

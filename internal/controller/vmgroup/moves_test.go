@@ -131,6 +131,18 @@ func withProbe(obs *observation) {
 	obs.template.Probe = &pcapi.VMReadinessProbe{Address: &pcapi.VMAddressProbe{}}
 }
 
+// earlier is of a revision with a smaller disk.
+func earlier(vm *pcapi.VM) {
+	vm.Spec.Disks, vm.Labels[pcapi.RevisionLabel] = []pcapi.VMDisk{diskOf("data", "1Gi")}, "older"
+}
+
+func withDisk(obs *observation) {
+	obs.template.Disks = []pcapi.VMDisk{diskOf("data", "2Gi")}
+	obs.reachable, obs.caps = true, cloud.NewCapabilities(cloud.Resize, cloud.WithDisks)
+}
+
+func diskless(obs *observation) { obs.caps = cloud.NewCapabilities(cloud.Resize) }
+
 func smaller(vm *pcapi.VM) {
 	vm.Spec.CPU, vm.Labels[pcapi.RevisionLabel] = ptr.To[int32](1), "older"
 }
@@ -230,13 +242,16 @@ func TestMoves(t *testing.T) {
 		"OnDelete: old ones stay":                                           {groupOfSize(2, onDelete), list(vm("a", former), vm("b", former)), nil, changes{}},
 		"OnDelete, one was deleted: a new one is created":                   {groupOfSize(2, onDelete), list(vm("a", former)), nil, changes{Create: 1}},
 
-		"a new size: one at a time":                                 {groupOfSize(3, bounds(1, 0)), list(vm("a", smaller), vm("b", smaller), vm("c", smaller)), nil, changes{Align: []string{"c"}}},
-		"a new size, unavailable 0: replaced":                       {groupOfSize(2, bounds(0, 1)), list(vm("a", smaller), vm("b", smaller)), nil, changes{Create: 1, Awaited: 1}},
-		"a small group is resized by percentage, too":               {groupOfSize(3), list(vm("a", smaller), vm("b", smaller), vm("c", smaller)), nil, changes{Align: []string{"c"}}},
-		"a new size, the first is not Ready: no other is resized":   {groupOfSize(3, bounds(1, 0)), list(vm("a", building), vm("b", smaller), vm("c", smaller)), nil, changes{}},
-		"a new size, the cloud cannot resize: replaced":             {groupOfSize(2, bounds(1, 0)), list(vm("a", smaller), vm("b", smaller)), []func(*observation){rigid}, changes{Remove: []string{"a"}, Awaited: 2}},
-		"a new size, never created: changed whatever the cloud can": {groupOfSize(1), list(vm("a", smaller, unmade)), []func(*observation){rigid}, changes{Align: []string{"a"}}},
-		"labels that were removed are added again":                  {groupOfSize(2), list(vm("a"), vm("b", unlabelled)), []func(*observation){rigid}, changes{Align: []string{"b"}}},
+		"a new size: one at a time":                                                 {groupOfSize(3, bounds(1, 0)), list(vm("a", smaller), vm("b", smaller), vm("c", smaller)), nil, changes{Align: []string{"c"}}},
+		"a new size, unavailable 0: replaced":                                       {groupOfSize(2, bounds(0, 1)), list(vm("a", smaller), vm("b", smaller)), nil, changes{Create: 1, Awaited: 1}},
+		"a small group is resized by percentage, too":                               {groupOfSize(3), list(vm("a", smaller), vm("b", smaller), vm("c", smaller)), nil, changes{Align: []string{"c"}}},
+		"a new size, the first is not Ready: no other is resized":                   {groupOfSize(3, bounds(1, 0)), list(vm("a", building), vm("b", smaller), vm("c", smaller)), nil, changes{}},
+		"a new size, the cloud cannot resize: replaced":                             {groupOfSize(2, bounds(1, 0)), list(vm("a", smaller), vm("b", smaller)), []func(*observation){rigid}, changes{Remove: []string{"a"}, Awaited: 2}},
+		"a new size, never created: changed whatever the cloud can":                 {groupOfSize(1), list(vm("a", smaller, unmade)), []func(*observation){rigid}, changes{Align: []string{"a"}}},
+		"disks grow, unavailable 0: in place, one at a time":                        {groupOfSize(3, bounds(0, 1)), list(vm("a", earlier), vm("b", earlier), vm("c", earlier)), []func(*observation){withDisk}, changes{Align: []string{"c"}}},
+		"disks grow, the cloud has none: no member is replaced":                     {groupOfSize(3), list(vm("a", earlier), vm("b", earlier), vm("c", earlier)), []func(*observation){withDisk, diskless}, changes{}},
+		"a member of the revision lost a disk and its spec lacks it: left as it is": {groupOfSize(2), list(vm("a"), vm("b")), []func(*observation){withDisk}, changes{}},
+		"labels that were removed are added again":                                  {groupOfSize(2), list(vm("a"), vm("b", unlabelled)), []func(*observation){rigid}, changes{Align: []string{"b"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := movesFor(test.group, observed(test.members, test.obs...))

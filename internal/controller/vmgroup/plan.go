@@ -55,6 +55,9 @@ func outcomeOf(g *pcapi.VmGroup, obs *observation, m moves) error {
 	case len(m.protected) > 0:
 		return &reconciler.StalledError{Reason: pcapi.MembersStalledReason, Cause: fmt.Errorf(
 			"VM %s: deletion protection is on, so the group does not delete it: remove its annotation %s to continue", m.protected[0].Name, pcapi.DeletionProtectionAnnotation)}
+	case c.outdated > 0 && obs.lacksDisks():
+		return reconciler.Stalled(pcapi.UnsupportedReason, 0, errors.New(
+			"this cloud has no disks, so that members are neither changed nor replaced: remove spec.disks, or set it back"))
 	case stuck != nil:
 		outcome := membersStalled(stuck)
 		if c.failed > 0 {

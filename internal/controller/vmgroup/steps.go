@@ -110,11 +110,11 @@ func (k *kind) align(m moves) step {
 				if i < len(m.align) {
 					if vm.Labels[pcapi.RevisionLabel] != obs.revision { // it may be replaced, so it may be restarted
 						vm.Spec.UpdatePolicy = pcapi.UpdatePolicyRestartAllowed
+						vm.Spec.Disks = obs.template.withDisks(vm.Spec.Disks)
 					}
 					vm.Spec.ClassName = obs.template.Class
 					vm.Spec.CPU, vm.Spec.Memory = clone(obs.template.CPU), clone(obs.template.Memory)
 					obs.template.apply(vm)
-					vm.Spec.Disks = obs.template.withDisks(vm.Spec.Disks)
 					vm.Labels = labelled(vm.Labels, g, obs)
 				}
 			})
