@@ -66,7 +66,8 @@ type Options struct {
 	// Elsewhere says what users can do if the Cloud is of no use to them. Empty for
 	// tenancy.Elsewhere.
 	Elsewhere string
-	// EventConditions lists conditions of the kind alone whose changes are recorded as events.
+	// EventConditions lists conditions of the kind alone whose changes are recorded as
+	// events, beside that of Ready.
 	EventConditions []string
 	// LostAdvice says what users can do when the resource is lost.
 	LostAdvice string
@@ -149,7 +150,7 @@ func (l *Lifecycle[T, R, S]) Finalizer() string { return l.Options.Finalizer }
 
 // EventConditions lists the conditions of the lifecycle and those of the kind.
 func (l *Lifecycle[T, R, S]) EventConditions() []string {
-	return append([]string{pcapi.CreatedCondition, pcapi.DeletingCondition}, l.Options.EventConditions...)
+	return append([]string{pcapi.CreatedCondition, pcapi.DeletingCondition, pcapi.ReadyCondition}, l.Options.EventConditions...)
 }
 
 // CloudOf returns the name of the Cloud that an object uses: the one that it has a

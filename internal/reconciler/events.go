@@ -2,7 +2,6 @@ package reconciler
 
 import (
 	"context"
-	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -13,15 +12,15 @@ import (
 )
 
 // record logs each transition of a condition, and records those of the kind's
-// event conditions as events, once each. Ready is recorded only if no other
-// condition is; a condition that begins as False is left to Ready.
+// event conditions as events, once each. Ready is recorded only if no condition before it
+// in the list is; a condition that begins as False is left to Ready.
 func (r *Reconciler[T, S]) record(ctx context.Context, before, obj T) {
 	logTransitions(ctx, before.GetConditions(), obj.GetConditions())
 	recorded, level := false, corev1.EventTypeNormal
 	if needsAttention(before, obj) {
 		level = corev1.EventTypeWarning
 	}
-	for _, kind := range slices.Concat(r.Kind.EventConditions(), []string{pcapi.ReadyCondition}) {
+	for _, kind := range r.Kind.EventConditions() {
 		was, is := meta.FindStatusCondition(before.GetConditions(), kind), meta.FindStatusCondition(obj.GetConditions(), kind)
 		switch {
 		case is == nil, !transition(was, is):

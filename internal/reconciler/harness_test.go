@@ -41,9 +41,11 @@ var _ reconciler.Kind[*pcapi.VM, string] = &testKind{}
 
 type plan = reconciler.Plan[*pcapi.VM, string]
 
-func (k *testKind) New() *pcapi.VM            { return &pcapi.VM{} }
-func (k *testKind) Finalizer() string         { return finalizer }
-func (k *testKind) EventConditions() []string { return []string{pcapi.CreatedCondition} }
+func (k *testKind) New() *pcapi.VM    { return &pcapi.VM{} }
+func (k *testKind) Finalizer() string { return finalizer }
+func (k *testKind) EventConditions() []string {
+	return []string{pcapi.CreatedCondition, pcapi.ReadyCondition}
+}
 
 func (k *testKind) Observe(ctx context.Context, vm *pcapi.VM) (string, error) {
 	k.calls = append(k.calls, "observe")

@@ -55,7 +55,8 @@ type Kind[T Object, S any] interface {
 	// For an object whose finalizer was removed only the summary counts: it is
 	// recorded as the last event.
 	Report(obj T, obs S, outcome error) Summary
-	// EventConditions lists the conditions whose changes are recorded as events.
+	// EventConditions lists the conditions whose changes are recorded as events, Ready among
+	// them: it is recorded only if none before it was.
 	EventConditions() []string
 }
 

@@ -91,7 +91,9 @@ func (k *kind) New() *pcapi.Cloud { return &pcapi.Cloud{} }
 
 func (k *kind) Finalizer() string { return pcapi.CloudFinalizer }
 
-func (k *kind) EventConditions() []string { return []string{pcapi.BrakedCondition} }
+func (k *kind) EventConditions() []string {
+	return []string{pcapi.BrakedCondition, pcapi.ReadyCondition}
+}
 
 // SetupWithManager sets up the Cloud controller with the manager. The indexes of
 // VMs and Networks by their Cloud are registered by their controllers.

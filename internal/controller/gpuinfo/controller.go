@@ -91,7 +91,9 @@ func (k *kind) New() *pcapi.GPUInfo { return &pcapi.GPUInfo{} }
 // Finalizer returns none: a GPUInfo that is deleted leaves nothing behind.
 func (k *kind) Finalizer() string { return "" }
 
-func (k *kind) EventConditions() []string { return []string{pcapi.PlacedCondition} }
+func (k *kind) EventConditions() []string {
+	return []string{pcapi.PlacedCondition, pcapi.ReadyCondition}
+}
 
 // SetupWithManager sets up the GPUInfo controller with the manager.
 func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts controller.Options) error {

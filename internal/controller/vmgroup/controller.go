@@ -108,7 +108,9 @@ func (k *kind) New() *pcapi.VmGroup { return &pcapi.VmGroup{} }
 
 func (k *kind) Finalizer() string { return pcapi.VmGroupFinalizer }
 
-func (k *kind) EventConditions() []string { return []string{pcapi.DeletingCondition} }
+func (k *kind) EventConditions() []string {
+	return []string{pcapi.DeletingCondition, pcapi.ReadyCondition}
+}
 
 // reported forgets the failures of a group that is in sync, and steps that were not
 // continued because somebody changed its size meanwhile.
