@@ -11,7 +11,3 @@ type VMReadinessProbe struct {
 
 // VMAddressProbe has no settings.
 type VMAddressProbe struct{}
-
-// NeedsAddress reports whether the guest is ready once it has an address. It is false for a
-// nil probe.
-func (p *VMReadinessProbe) NeedsAddress() bool { return p != nil && p.Address != nil }

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
-	"github.com/privatecloud/operator/internal/cloud"
 )
 
 // disksOf returns the disks of a group's members in the order of their names: their order in
@@ -45,9 +44,4 @@ func (t template) withDisks(disks []pcapi.VMDisk) []pcapi.VMDisk {
 		}
 	}
 	return merged
-}
-
-// lacksDisks reports whether the members are to have disks that their Cloud cannot create.
-func (obs *observation) lacksDisks() bool {
-	return len(obs.template.Disks) > 0 && obs.reachable && !obs.caps.Has(cloud.WithDisks)
 }

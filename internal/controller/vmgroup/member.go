@@ -169,11 +169,24 @@ func mayExist(vm *pcapi.VM) bool {
 	return vm.Status.State != pcapi.VMStateLost && (vm.Status.VMID != "" || len(vm.Finalizers) > 0)
 }
 
-// ready reports whether a member serves: its status is Ready for the current spec, the spec is
-// not off, and its guest is ready if the spec has a probe.
+// ready reports whether a member runs and its guest is ready, if the spec has a probe.
 func ready(vm *pcapi.VM) bool {
-	return vm.Spec.PowerState != pcapi.PowerOff && vm.Status.ObservedGeneration == vm.Generation && meta.IsStatusConditionTrue(vm.Status.Conditions, pcapi.ReadyCondition) &&
-		(vm.Spec.ReadinessProbe == nil || meta.IsStatusConditionTrue(vm.Status.Conditions, pcapi.GuestReadyCondition))
+	return running(vm) && (vm.Spec.ReadinessProbe == nil || meta.IsStatusConditionTrue(vm.Status.Conditions, pcapi.GuestReadyCondition))
+}
+
+// running reports whether the status of a member is Ready for the current spec, and the spec is not off.
+func running(vm *pcapi.VM) bool {
+	return vm.Spec.PowerState != pcapi.PowerOff && vm.Status.ObservedGeneration == vm.Generation && meta.IsStatusConditionTrue(vm.Status.Conditions, pcapi.ReadyCondition)
+}
+
+// available reports whether a member counts as one that is not missing. A new one has to be
+// ready; one of an older revision only has to run: its guest may serve although the probe
+// does not find it ready, as one without VMware Tools.
+func available(vm *pcapi.VM, revision string) bool {
+	if vm.Labels[pcapi.RevisionLabel] == revision {
+		return ready(vm)
+	}
+	return running(vm)
 }
 
 func readyReason(vm *pcapi.VM) string {

@@ -75,7 +75,7 @@ func (m *moves) decide(g *pcapi.VmGroup, obs *observation) {
 			leaving++
 		}
 	}
-	if g.Spec.Strategy.Type == pcapi.StrategyOnDelete || len(old) == 0 || obs.lacksDisks() {
+	if g.Spec.Strategy.Type == pcapi.StrategyOnDelete || len(old) == 0 || obs.lacking() != "" {
 		m.scale(g, obs, slices.Concat(fresh, old), desired, leaving)
 		return
 	}
@@ -127,6 +127,19 @@ func (t template) changeable(vm *pcapi.VM, caps cloud.Capabilities) bool {
 	return (t.sized(vm) || caps.Has(cloud.Resize)) && (contains(vm.Spec.Disks, t.Disks) || caps.Has(cloud.WithDisks))
 }
 
+// lacking returns the field of the spec that the Cloud certainly cannot give to a new member,
+// empty for none. Then no member may be replaced by one.
+func (obs *observation) lacking() string {
+	switch {
+	case !obs.reachable:
+	case len(obs.template.Disks) > 0 && !obs.caps.Has(cloud.WithDisks):
+		return "disks"
+	case obs.template.Probe != nil && !obs.caps.Has(cloud.Addresses):
+		return "readinessProbe"
+	}
+	return ""
+}
+
 // scale brings the number of members to the desired one.
 func (m *moves) scale(g *pcapi.VmGroup, obs *observation, kept []*pcapi.VM, desired, leaving int) {
 	if surplus := len(kept) - desired; surplus > 0 {
@@ -163,13 +176,13 @@ func (m *moves) roll(g *pcapi.VmGroup, obs *observation, fresh, old []*pcapi.VM,
 	}
 	spare := allowed.unavailable - desired
 	for _, vm := range slices.Concat(fresh, old) {
-		if ready(vm) {
+		if available(vm, obs.revision) {
 			spare++
 		}
 	}
-	// take reports whether a member may stop being Ready now.
+	// take reports whether a member may stop being available now.
 	take := func(vm *pcapi.VM, beyond int) bool {
-		if !ready(vm) {
+		if !available(vm, obs.revision) {
 			return true
 		}
 		spare--

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -14,7 +15,7 @@ import (
 
 // TestEveryGroupConverges plays groups of every size and strategy, edited and
 // losing members as they roll, on a slow cloud. There are never more servers than
-// the size and maxSurge allow; never fewer members Ready than maxUnavailable
+// the size and maxSurge allow; never fewer members available than maxUnavailable
 // allows; and once nothing disturbs it, the group is in sync.
 func TestEveryGroupConverges(t *testing.T) {
 	for seed := range uint64(3000) {
@@ -71,6 +72,15 @@ func (w *play) disturb() {
 		w.group.Spec.Template = fmt.Sprintf("image-%d", w.chance.IntN(3))
 	case 2:
 		w.group.Spec.CPU = new(1 + w.chance.Int32N(3))
+	case 5:
+		w.group.Spec.ReadinessProbe = nil
+		if w.chance.IntN(2) == 0 {
+			w.group.Spec.ReadinessProbe = &pcapi.VMReadinessProbe{Address: &pcapi.VMAddressProbe{}}
+		}
+	case 6:
+		if len(w.members) > 0 {
+			meta.SetStatusCondition(&w.members[w.chance.IntN(len(w.members))].Status.Conditions, guest(metav1.ConditionFalse))
+		}
 	case 3, 4:
 		if len(w.members) > 0 {
 			vm := w.members[w.chance.IntN(len(w.members))]
@@ -81,24 +91,38 @@ func (w *play) disturb() {
 	}
 }
 
+// guest returns the condition of a guest.
+func guest(status metav1.ConditionStatus) metav1.Condition {
+	return metav1.Condition{Type: pcapi.GuestReadyCondition, Status: status, Reason: pcapi.NoAddressReason}
+}
+
 func (w *play) reconcile() {
 	obs := w.obs()
-	before := countOf(obs).ready
+	before := int32(0)
+	for _, vm := range w.members {
+		if alive(vm) && available(vm, obs.revision) {
+			before++
+		}
+	}
 	serving := before
 	m := movesFor(w.group, obs)
 	for _, vm := range m.remove {
-		if ready(vm) {
+		if available(vm, obs.revision) {
 			serving--
 		}
 		leaving(vm)
 	}
 	for _, vm := range m.align {
-		if ready(vm) && !obs.template.kept(vm) && vm.Spec.PowerState != pcapi.PowerOff {
+		interrupts := !obs.template.sized(vm)
+		if available(vm, obs.revision) && interrupts && vm.Spec.PowerState != pcapi.PowerOff {
 			serving--
 		}
+		obs.template.apply(vm)
 		vm.Spec.CPU, vm.Spec.Memory, vm.Spec.PowerState = obs.template.CPU, obs.template.Memory, pcapi.PowerOn
 		vm.Labels[pcapi.RevisionLabel] = obs.revision
-		building(vm)
+		if interrupts {
+			building(vm)
+		}
 	}
 	allowed := allowances(w.group.Spec.Strategy, int(w.desired()))
 	least := min(before, w.desired()-int32(max(allowed.unavailable, allowed.resizing)))
@@ -108,6 +132,7 @@ func (w *play) reconcile() {
 	for range m.create {
 		w.made++
 		w.members = append(w.members, vm(fmt.Sprintf("m%04d", w.made), unmade, func(vm *pcapi.VM) {
+			obs.template.apply(vm)
 			vm.Spec.Template, vm.Spec.CPU, vm.Labels[pcapi.RevisionLabel] = obs.template.Template, obs.template.CPU, obs.revision
 			vm.Status.Conditions = nil
 		}))
@@ -140,8 +165,14 @@ func (w *play) time() {
 			vm.Status.VMID, vm.Status.State, vm.Finalizers = "id-"+vm.Name, pcapi.VMStateCreating, []string{"samplecontroller.k8s.io/vm"}
 			building(vm)
 		default:
+			// The guest is ready some time after the server runs.
+			booted := guest(metav1.ConditionFalse)
+			if vm.Status.State == pcapi.VMStateRunning && running(vm) {
+				booted.Status = metav1.ConditionTrue
+			}
 			vm.Status.State = pcapi.VMStateRunning
 			says(metav1.ConditionTrue, pcapi.RunningReason)(vm)
+			vm.Status.Conditions = append(vm.Status.Conditions, booted)
 		}
 		left = append(left, vm)
 	}

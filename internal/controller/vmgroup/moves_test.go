@@ -129,7 +129,10 @@ func reachable(vm *pcapi.VM) {
 
 func withProbe(obs *observation) {
 	obs.template.Probe = &pcapi.VMReadinessProbe{Address: &pcapi.VMAddressProbe{}}
+	obs.reachable, obs.caps = true, cloud.NewCapabilities(cloud.Resize, cloud.Addresses)
 }
+
+func addressless(obs *observation) { obs.caps = cloud.NewCapabilities(cloud.Resize) }
 
 // earlier is of a revision with a smaller disk.
 func earlier(vm *pcapi.VM) {
@@ -224,6 +227,11 @@ func TestMoves(t *testing.T) {
 		"surge 1, the new one is not Ready: nothing":                        {groupOfSize(3, bounds(0, 1)), list(vm("a", former), vm("b", former), vm("c", former), vm("d", building)), nil, changes{Awaited: 2}},
 		"surge 1, the guest of the new one is not ready: nothing":           {groupOfSize(2, bounds(0, 1)), list(vm("a", former), vm("b", former), vm("c", waiting)), []func(*observation){withProbe}, changes{Awaited: 1}},
 		"surge 1, the guest of the new one is ready: an old one is deleted": {groupOfSize(2, bounds(0, 1)), list(vm("a", former), vm("b", former), vm("c", reachable)), []func(*observation){withProbe}, changes{Remove: []string{"a"}, Awaited: 1}},
+		"surge 1, no guest is ready, and a new one is made first":           {groupOfSize(3, bounds(0, 1)), list(vm("a", former, waiting), vm("b", former, waiting), vm("c", former, waiting)), []func(*observation){withProbe}, changes{Create: 1, Awaited: 2}},
+		"surge 0, no guest is ready: one is replaced, as many as may be":    {groupOfSize(3, bounds(1, 0)), list(vm("a", former, waiting), vm("b", former, waiting), vm("c", former, waiting)), []func(*observation){withProbe}, changes{Remove: []string{"a"}, Awaited: 3}},
+		"surge 0, the guest of the first new one is not ready: nothing":     {groupOfSize(3, bounds(1, 0)), list(vm("b", former, waiting), vm("c", former, waiting), vm("d", waiting)), []func(*observation){withProbe}, changes{Awaited: 2}},
+		"a new size, no guest is ready: one at a time":                      {groupOfSize(3, bounds(1, 0)), list(vm("a", smaller, waiting), vm("b", smaller, waiting), vm("c", smaller, waiting)), []func(*observation){withProbe}, changes{Align: []string{"c"}}},
+		"a new template and a probe, the cloud shows no addresses: nothing": {groupOfSize(2, bounds(1, 0)), list(vm("a", former, waiting), vm("b", former, waiting)), []func(*observation){withProbe, addressless}, changes{}},
 		"a new probe: all members of the revision get it":                   {groupOfSize(2), list(vm("a"), vm("b")), []func(*observation){withProbe}, changes{Align: []string{"a", "b"}}},
 		"a new power-off mode: all members of the revision get it":          {groupOfSize(2), list(vm("a"), vm("b", off)), []func(*observation){func(obs *observation) { obs.template.PowerOffMode = pcapi.PowerOffModeHard }}, changes{Align: []string{"a", "b"}}},
 		"the probe was removed: from all members":                           {groupOfSize(2), list(vm("a", reachable), vm("b", waiting)), nil, changes{Align: []string{"a", "b"}}},

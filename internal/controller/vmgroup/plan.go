@@ -55,9 +55,9 @@ func outcomeOf(g *pcapi.VmGroup, obs *observation, m moves) error {
 	case len(m.protected) > 0:
 		return &reconciler.StalledError{Reason: pcapi.MembersStalledReason, Cause: fmt.Errorf(
 			"VM %s: deletion protection is on, so the group does not delete it: remove its annotation %s to continue", m.protected[0].Name, pcapi.DeletionProtectionAnnotation)}
-	case c.outdated > 0 && obs.lacksDisks():
-		return reconciler.Stalled(pcapi.UnsupportedReason, 0, errors.New(
-			"this cloud has no disks, so that members are neither changed nor replaced: remove spec.disks, or set it back"))
+	case obs.lacking() != "":
+		return reconciler.Stalled(pcapi.UnsupportedReason, 0, fmt.Errorf(
+			"this cloud cannot set %[1]s, so members are neither changed nor replaced: remove spec.%[1]s, or set it back", obs.lacking()))
 	case stuck != nil:
 		outcome := membersStalled(stuck)
 		if c.failed > 0 {
@@ -68,11 +68,11 @@ func outcomeOf(g *pcapi.VmGroup, obs *observation, m moves) error {
 		return reconciler.Wait(obs.patience, pcapi.MembersNotReadyReason,
 			"members fail again and again: they are replaced later and later; their Ready conditions say why")
 	case c.outdated > 0 && g.Spec.Strategy.Type != pcapi.StrategyOnDelete:
-		return reconciler.Wait(0, pcapi.RollingReason, "%d of %d members are of the current revision, %d are Ready", c.updated, desired, c.ready)
+		return reconciler.Wait(0, pcapi.RollingReason, "%d of %d members are of the current revision, %d are Ready%s", c.updated, desired, c.ready, waitsFor(obs))
 	case !m.none(), c.leaving > 0:
-		return reconciler.Wait(0, pcapi.ScalingReason, "%d of %d members exist, %d are Ready", c.existing, desired, c.ready)
+		return reconciler.Wait(0, pcapi.ScalingReason, "%d of %d members exist, %d are Ready%s", c.existing, desired, c.ready, waitsFor(obs))
 	case c.ready < desired:
-		return reconciler.Wait(0, pcapi.MembersNotReadyReason, "%d of %d members are Ready", c.ready, desired)
+		return reconciler.Wait(0, pcapi.MembersNotReadyReason, "%d of %d members are Ready%s", c.ready, desired, waitsFor(obs))
 	}
 	return nil
 }
@@ -100,6 +100,16 @@ func countOf(obs *observation) counts {
 		add(&c.failed, failed(vm))
 	}
 	return c
+}
+
+// waitsFor names the first member of the revision whose server runs and whose guest is not ready.
+func waitsFor(obs *observation) string {
+	for _, vm := range obs.members {
+		if alive(vm) && running(vm) && !ready(vm) && vm.Labels[pcapi.RevisionLabel] == obs.revision {
+			return fmt.Sprintf("; the guest of VM %s is not ready: see its condition %s", vm.Name, pcapi.GuestReadyCondition)
+		}
+	}
+	return ""
 }
 
 // stuckMember returns the first member that is stalled and that the moves do

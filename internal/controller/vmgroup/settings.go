@@ -1,6 +1,7 @@
 package vmgroup
 
 import (
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
@@ -21,7 +22,7 @@ func settingsOf(g *pcapi.VmGroup) settings {
 
 // match reports whether a member has the settings.
 func (s settings) match(vm *pcapi.VM) bool {
-	return vm.Spec.ReadinessProbe.NeedsAddress() == s.Probe.NeedsAddress() &&
+	return equality.Semantic.DeepEqual(vm.Spec.ReadinessProbe, s.Probe) &&
 		vm.Spec.PowerOffMode == s.PowerOffMode && ptr.Equal(vm.Spec.PowerOffTimeout, s.PowerOffTimeout)
 }
 
