@@ -11,7 +11,7 @@ import (
 )
 
 // reportGuest sets the GuestReady condition from the rest of the status, or removes it if the
-// spec has no probe. The condition stays as it is while the cloud is not available.
+// spec has no probe. While the cloud is not available, a condition that is there stays as it is.
 func reportGuest(vm *pcapi.VM, obs *observation) {
 	was := meta.FindStatusCondition(vm.Status.Conditions, pcapi.GuestReadyCondition)
 	switch {
@@ -25,7 +25,9 @@ func reportGuest(vm *pcapi.VM, obs *observation) {
 func guestReady(vm *pcapi.VM, obs *observation) metav1.Condition {
 	c := metav1.Condition{Type: pcapi.GuestReadyCondition, Status: metav1.ConditionFalse}
 	switch network := vm.Status.Network; {
-	case obs.Available() && !obs.Capabilities().Has(cloud.Addresses):
+	case !obs.Available():
+		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, pcapi.CloudUnavailableReason, "the cloud cannot be asked at the moment"
+	case !obs.Capabilities().Has(cloud.Addresses):
 		c.Status, c.Reason = metav1.ConditionUnknown, pcapi.UnsupportedReason
 		c.Message = "this cloud does not show addresses: remove spec.readinessProbe"
 	case vm.Status.State != pcapi.VMStateRunning:

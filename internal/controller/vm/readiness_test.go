@@ -67,13 +67,35 @@ func TestGuestReadyFollowsServerAndSpec(t *testing.T) {
 		t.Errorf("events %v, want one of the guest", h.events)
 	}
 
-	h.closeCloud()
+	h.inv.MarkUnavailable("connection refused")
 	h.mustReconcile()
 	h.wantCondition(pcapi.GuestReadyCondition, "True AddressKnown")
 	h.connect()
 	h.edit(func(vm *pcapi.VM) { vm.Spec.ReadinessProbe = nil })
 	h.mustReconcile()
 	equal(t, "condition", (*metav1.Condition)(nil), meta.FindStatusCondition(h.vm().Status.Conditions, pcapi.GuestReadyCondition))
+}
+
+func TestProbeThatIsAddedWhileTheCloudIsUnavailableIsUnknown(t *testing.T) {
+	h := harnessWithServer(t, withAddresses, onRecord(), serverWith(addressed("10.0.0.5")))
+	h.mustReconcile()
+	h.inv.MarkUnavailable("connection refused")
+	h.edit(probed)
+	h.mustReconcile()
+	h.wantCondition(pcapi.GuestReadyCondition, "Unknown CloudUnavailable")
+	h.connect()
+	h.mustReconcile()
+	h.wantCondition(pcapi.GuestReadyCondition, "True AddressKnown")
+}
+
+func TestEventOfGuestDoesNotTakeThePlaceOfThatOfReady(t *testing.T) {
+	h := harnessWithServer(t, withAddresses, onRecord(probed), serverWith(addressed("10.0.0.5")))
+	h.mustReconcile()
+	h.events = nil
+	h.setServerState(cloud.StateError)
+	h.poll()
+	h.mustReconcile()
+	equal(t, "events", []string{"Warning ServerError", "Warning NotRunning"}, h.events)
 }
 
 func TestProbeThatTheCloudCannotMakeKeepsNewVMFromBeingCreated(t *testing.T) {
