@@ -14,7 +14,7 @@
 //	                the options, and the source of time
 //	cloud.go        start and stop
 //	router.go       routes from paths to handlers
-//	servers*.go, snapshots.go, revert.go, networks.go, hosts.go, sessions.go, events.go
+//	servers*.go, update.go, snapshots.go, revert.go, networks.go, hosts.go, sessions.go, events.go
 //	                one resource each
 //	names.go, idempotency.go, problem.go
 //	                names, idempotency keys and error bodies

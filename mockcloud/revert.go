@@ -55,17 +55,12 @@ func (c *Cloud) revert(server, snapshot string, key *keyRecord, requestID string
 	if answer, found, err := c.replay(key); found || err != nil {
 		return answer, err
 	}
-	old := c.st.servers[server]
+	old, err := c.changeable(server)
 	switch {
-	case old == nil:
-		return keyedAnswer{}, notFound("server", server)
+	case err != nil:
+		return keyedAnswer{}, err
 	case !slices.ContainsFunc(old.Snapshots, func(s Snapshot) bool { return s.ID == snapshot }):
 		return keyedAnswer{}, notFound("snapshot", snapshot)
-	case old.State == StateBuilding || old.State == StateDeleting:
-		return keyedAnswer{}, problem(http.StatusConflict, CodeInvalidState, "a server that is %s cannot be reverted", old.State)
-	}
-	if err := c.idle(server); err != nil {
-		return keyedAnswer{}, err
 	}
 	if c.operates() {
 		return c.startOperation(operation{ServerID: server, Revert: snapshot, Key: key, RequestID: requestID})

@@ -72,14 +72,8 @@ func (c *Cloud) createSnapshot(server string, body createSnapshot, key *keyRecor
 	if answer, found, err := c.replay(key); found || err != nil {
 		return answer, err
 	}
-	old := c.st.servers[server]
-	switch {
-	case old == nil:
-		return keyedAnswer{}, notFound("server", server)
-	case old.State == StateBuilding || old.State == StateDeleting:
-		return keyedAnswer{}, problem(http.StatusConflict, CodeInvalidState, "a server that is %s cannot have a snapshot", old.State)
-	}
-	if err := c.idle(server); err != nil {
+	old, err := c.changeable(server)
+	if err != nil {
 		return keyedAnswer{}, err
 	}
 	now := c.now()
@@ -97,7 +91,7 @@ func (c *Cloud) createSnapshot(server string, body createSnapshot, key *keyRecor
 		key.record(made.ID, answer, now)
 		changes = append(changes, encoded(bucketKeys, key.Key, key))
 	}
-	err := c.replaceSnapshots(frozenAs(old, made), append(slices.Clone(old.Snapshots), made), made, how, changes...)
+	err = c.replaceSnapshots(frozenAs(old, made), append(slices.Clone(old.Snapshots), made), made, how, changes...)
 	if err == nil && key != nil {
 		c.st.keys[key.Key] = key
 	}

@@ -3,6 +3,7 @@
 // transport: a Fixture says how to lose the answer of an operation.
 //
 //	suite.go        Run, Fixture and what the tests share
+//	must.go         calls that have to succeed, and their operations
 //	probe.go        capabilities and names
 //	life.go         create, get, list, delete
 //	once.go         idempotency keys, unique names, lost answers

@@ -1,0 +1,123 @@
+package mockcloud
+
+import (
+	"maps"
+	"net/http"
+	"time"
+)
+
+// updateServer applies a PATCH and returns the changed server, or the operation that
+// applies it.
+func (c *Cloud) updateServer(id string, body patchServer, requestID string) (keyedAnswer, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r, err := c.changeable(id)
+	if err != nil {
+		return keyedAnswer{}, err
+	}
+	if err := body.checkGrowth(r); err != nil {
+		return keyedAnswer{}, err
+	}
+	if c.behave.ResizeStopped && r.State != StateStopped && body.resizes(r) {
+		return keyedAnswer{}, problem(http.StatusConflict, CodeNeedsStop, "the size can be changed only while the server is stopped")
+	}
+	if body.soft() && r.State == StateActive && matches(c.behave.NoGuestAgent, r.Name) {
+		return keyedAnswer{}, problem(http.StatusConflict, CodeGuestUnavailable, "no agent runs in the guest that could shut it down")
+	}
+	if c.operates() {
+		return c.startOperation(operation{ServerID: id, Patch: &body, RequestID: requestID})
+	}
+	updated, err := c.updateNow(r, body, requestID)
+	if err != nil {
+		return keyedAnswer{}, err
+	}
+	return keyedAnswer{status: http.StatusOK, body: c.represent(updated, c.now())}, nil
+}
+
+// updateNow changes a server and returns it. The caller holds mu.
+func (c *Cloud) updateNow(r *record, body patchServer, requestID string) (*record, error) {
+	next := r.clone()
+	fields := body.applyTo(next)
+	if body.soft() && c.askToShutDown(next) {
+		fields = append(fields, "powerOffMode")
+	}
+	if err := checkLabels(next.Labels); err != nil {
+		return nil, err
+	}
+	if len(fields) == 0 {
+		return r, nil
+	}
+	switch c.quirks.Load().IgnorePatch {
+	case PatchUnchanged:
+		return r, nil
+	case PatchEcho:
+		return next, nil
+	}
+	next.UpdatedAt = c.now()
+	entry, change := c.entry(LedgerEntry{
+		Op: OpUpdate, ServerID: r.ID, Name: next.Name, Labels: next.Labels,
+		Key: keyOf(next.Key), RequestID: requestID, Fields: fields,
+	})
+	if err := c.replace(next, change); err != nil {
+		return nil, err
+	}
+	c.st.ledger = append(c.st.ledger, entry)
+	return next, nil
+}
+
+// resizes reports whether p changes the size of r.
+func (p patchServer) resizes(r *record) bool {
+	return p.CPU != nil && *p.CPU != r.CPU || p.Memory != nil && *p.Memory != r.Memory || p.changesDisks(r)
+}
+
+// applyTo changes r and returns the names of the changed fields.
+func (p patchServer) applyTo(r *record) []string {
+	var fields []string
+	if p.CPU != nil && *p.CPU != r.CPU {
+		r.CPU = *p.CPU
+		fields = append(fields, "cpu")
+	}
+	if p.Memory != nil && *p.Memory != r.Memory {
+		r.Memory = *p.Memory
+		fields = append(fields, "memory")
+	}
+	if p.PowerState != nil && *p.PowerState != r.PowerState && !p.soft() {
+		r.PowerState, r.OffAt = *p.PowerState, time.Time{}
+		if r.State == StateActive || r.State == StateStopped {
+			r.State = stateFor(r.PowerState)
+		}
+		fields = append(fields, "powerState")
+	}
+	if p.changesDisks(r) {
+		r.Disks = withDisks(r.Disks, p.Disks)
+		fields = append(fields, "disks")
+	}
+	before := maps.Clone(r.Labels)
+	for key, value := range p.Labels {
+		if value == nil {
+			delete(r.Labels, key)
+			continue
+		}
+		if r.Labels == nil {
+			r.Labels = map[string]string{}
+		}
+		r.Labels[key] = *value
+	}
+	if !maps.Equal(before, r.Labels) {
+		fields, r.Labelled = append(fields, "labels"), true
+	}
+	return fields
+}
+
+// changeable returns the server of this id, or why it cannot be changed now: it does not exist,
+// is being built or deleted, or has an operation in progress. The caller holds mu.
+func (c *Cloud) changeable(id string) (*record, error) {
+	r := c.st.servers[id]
+	switch {
+	case r == nil:
+		return nil, notFound("server", id)
+	case r.State == StateBuilding || r.State == StateDeleting:
+		return nil, problem(http.StatusConflict, CodeInvalidState, "the server is %s", r.State)
+	}
+	return r, c.idle(id)
+}
