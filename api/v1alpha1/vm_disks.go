@@ -42,7 +42,7 @@ type VMDiskStatus struct {
 	Name string `json:"name"`
 
 	// size is the size of the disk, a quantity in whole MiB such as 20Gi. Absent if the disk
-	// is lost.
+	// is lost, and while the cloud does not show the server.
 	// +kubebuilder:validation:MaxLength=20
 	// +optional
 	Size string `json:"size,omitempty"`

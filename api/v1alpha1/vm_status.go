@@ -61,8 +61,8 @@ type VMStatus struct {
 	// +optional
 	LastRestart *VMRestartStatus `json:"lastRestart,omitempty"`
 
-	// disks are the disks that the cloud reports under the names of the spec or others, in the
-	// order of their names, at most 64. Disks of the template have no name, and are left out.
+	// disks are the named disks that the cloud reports, by name, at most 64, and those of the
+	// spec that were removed in the cloud. Disks of the template have no name, and are left out.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Disks"
 	// +listType=map
 	// +listMapKey=name

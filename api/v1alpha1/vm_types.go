@@ -198,6 +198,7 @@ type VMSpec struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Readiness Probe"
 	// +optional
 	ReadinessProbe *VMReadinessProbe `json:"readinessProbe,omitempty"`
+
 	// currentSnapshotName is the VMSnapshot of this VM, in the same namespace, to which
 	// the VM is reverted: once whenever this is set or changed. What the disks hold since
 	// the snapshot is lost. Can be changed at any time.
