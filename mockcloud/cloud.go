@@ -143,7 +143,7 @@ func (c *Cloud) seed() error {
 		r := &record{Server: Server{
 			ID: c.seedID(i), Name: fmt.Sprintf("stranger-%05d", i+1), State: StateActive,
 			Labels: map[string]string{"owner": "stranger"}, CPU: 2, Memory: 4,
-			PowerState: PowerOn, Host: c.pickHost(), CreatedAt: at, UpdatedAt: at,
+			PowerState: PowerOn, Host: c.pickHost(c.opts.Hosts), CreatedAt: at, UpdatedAt: at,
 		}}
 		changes = append(changes, encoded(bucketServers, r.ID, r))
 		c.st.put(r)

@@ -76,8 +76,9 @@ func (c *Cloud) PutServer(s Server) (Server, error) {
 		s.UpdatedAt = now
 	}
 	if s.Host == "" {
-		s.Host = c.pickHost()
+		s.Host = c.pickHost(c.opts.Hosts)
 	}
+	s.Zone = c.zoneOf(s.Host)
 	if s.Interfaces == nil {
 		s.Interfaces = c.attach(&s)
 	}

@@ -21,6 +21,7 @@
 //	operations.go   changes of servers that take time
 //	shutdown.go     guests that are asked to shut down
 //	disks.go        the disks of servers
+//	placement.go    the hosts of servers
 //	addresses.go    the addresses of servers
 //	utilisation.go  the CPU utilization of servers
 //	openapi.go      the OpenAPI document

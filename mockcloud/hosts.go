@@ -11,6 +11,8 @@ import (
 type Host struct {
 	Name string `json:"name"`
 	GPU  bool   `json:"gpu"`
+	// Zone is the zone of the host; empty for none.
+	Zone string `json:"zone,omitempty"`
 	// AvailableHours is how long the accelerator of the host is available.
 	AvailableHours int `json:"availableHours"`
 	// CPUUsageMHz and MemoryUsageMB are the sums of the servers on the host if they
@@ -22,7 +24,7 @@ type Host struct {
 func defaultHosts() []Host {
 	hosts := make([]Host, 4)
 	for i := range hosts {
-		hosts[i] = Host{Name: fmt.Sprintf("host-%d", i+1), GPU: i%2 == 1, AvailableHours: 8 * (i + 1)}
+		hosts[i] = Host{Name: fmt.Sprintf("host-%d", i+1), GPU: i%2 == 1, AvailableHours: 8 * (i + 1), Zone: []string{"zone-a", "zone-b"}[i/2]}
 	}
 	return hosts
 }
@@ -86,16 +88,6 @@ func (c *Cloud) handlePutHost(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	return writeJSON(w, http.StatusOK, host)
-}
-
-// pickHost returns the host of a new server, round-robin. The caller holds mu.
-func (c *Cloud) pickHost() string {
-	if len(c.opts.Hosts) == 0 {
-		return ""
-	}
-	host := c.opts.Hosts[c.st.placed%len(c.opts.Hosts)].Name
-	c.st.placed++
-	return host
 }
 
 // handleHosts handles GET /hosts.

@@ -44,12 +44,15 @@ const (
 	// SoftPowerOff is that the guest can be asked to shut down.
 	SoftPowerOff Capability = "softPowerOff"
 	Disks        Capability = "disks"
+	Zones        Capability = "zones"
+	// WithAntiAffinity is that servers can be kept on different hosts.
+	WithAntiAffinity Capability = "antiAffinity"
 )
 
 // AllCapabilities lists every capability, in the order of GET /capabilities.
 var AllCapabilities = []Capability{
 	Idempotency, Labels, UniqueNames, BulkStatus, Async, Power,
-	Resize, Folders, Networks, Hosts, Events, Sessions, Operations, FolderNames, UserData, Addresses, Snapshots, Revert, SoftPowerOff, Disks,
+	Resize, Folders, Networks, Hosts, Events, Sessions, Operations, FolderNames, UserData, Addresses, Snapshots, Revert, SoftPowerOff, Disks, Zones, WithAntiAffinity,
 }
 
 // Default reports whether a capability is on in the extended profile unless the

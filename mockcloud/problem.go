@@ -18,6 +18,8 @@ const (
 	CodeQuotaExceeded      = "quotaExceeded"
 	CodeTemplateProhibited = "templateProhibited"
 	CodeTemplateUnknown    = "templateUnknown"
+	CodeZoneUnknown        = "zoneUnknown"
+	CodeNoHost             = "noHost"
 	CodeKeyReused          = "keyReused"
 	CodeUnauthorized       = "unauthorized"
 	CodeRateLimited        = "rateLimited"

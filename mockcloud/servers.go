@@ -42,6 +42,9 @@ type Server struct {
 	NetworkID  string `json:"networkId,omitempty"`
 	PowerState string `json:"powerState,omitempty"`
 	Host       string `json:"host,omitempty"`
+	// Zone is that of the host, when the server was created.
+	Zone         string        `json:"zone,omitempty"`
+	AntiAffinity *AntiAffinity `json:"antiAffinity,omitempty"`
 	// Interfaces has one interface, unless the server is BUILDING.
 	Interfaces []Interface `json:"interfaces,omitempty"`
 	Disks      []Disk      `json:"disks,omitempty"`
@@ -130,15 +133,19 @@ func (c *Cloud) createServer(body createServer, key *keyRecord, requestID string
 
 // createNow creates a server that is admitted. The caller holds mu.
 func (c *Cloud) createNow(body createServer, key *keyRecord, requestID string) (keyedAnswer, error) {
+	hosts, err := c.hostsFor(body)
+	if err != nil {
+		return keyedAnswer{}, err
+	}
 	now := c.now()
 	r := &record{Labelled: len(body.Labels) > 0, UserDataSHA256: hex.EncodeToString(body.UserData), Server: Server{
 		ID: c.newID(uuid.NewString), Name: body.Name, Labels: body.Labels,
 		CPU: deref(body.CPU, 1), Memory: deref(body.Memory, 1),
 		Template: deref(body.Template, ""), Folder: deref(body.Folder, ""),
 		NetworkID: deref(body.NetworkID, ""), PowerState: deref(body.PowerState, PowerOn),
-		Host: c.pickHost(), Disks: body.Disks, CreatedAt: now, UpdatedAt: now,
+		Host: c.pickHost(hosts), AntiAffinity: body.AntiAffinity, Disks: body.Disks, CreatedAt: now, UpdatedAt: now,
 	}}
-	r.Interfaces = c.attach(&r.Server)
+	r.Zone, r.Interfaces = c.zoneOf(r.Host), c.attach(&r.Server)
 	r.State = c.finalState(r.Name, r.PowerState)
 	build := time.Duration(c.behave.BuildTime)
 	if build > 0 && c.has(Async) && r.State != StateBuilding {

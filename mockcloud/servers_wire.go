@@ -23,6 +23,9 @@ type createServer struct {
 	// UserData is replaced by its SHA-256 once it was checked: the cloud keeps no secrets.
 	UserData []byte `json:"userData"`
 	Disks    []Disk `json:"disks"`
+
+	Zone         *string       `json:"zone"`
+	AntiAffinity *AntiAffinity `json:"antiAffinity"`
 }
 
 // patchServer is the body of PATCH /servers/{id}. Labels are merged; a null value
@@ -97,6 +100,17 @@ func (b createServer) supported(c *Cloud) error {
 	case b.Disks != nil && !c.has(Disks):
 		return unsupported("disks")
 	}
+	return b.placeable(c)
+}
+
+// placeable returns an error for fields of the placement whose capability is off.
+func (b createServer) placeable(c *Cloud) error {
+	switch {
+	case b.Zone != nil && !c.has(Zones):
+		return unsupported("zone")
+	case b.AntiAffinity != nil && !c.has(WithAntiAffinity):
+		return unsupported("antiAffinity")
+	}
 	return nil
 }
 
@@ -104,7 +118,7 @@ func (b createServer) check() error {
 	if err := checkName(b.Name); err != nil {
 		return err
 	}
-	for field, text := range map[string]*string{"template": b.Template, "folder": b.Folder} {
+	for field, text := range map[string]*string{"template": b.Template, "folder": b.Folder, "zone": b.Zone} {
 		if text != nil && len(*text) > maxText {
 			return invalid("%s is longer than %d bytes", field, maxText)
 		}
@@ -116,6 +130,9 @@ func (b createServer) check() error {
 		return invalid("userData has %d bytes, and at most %d are allowed", len(b.UserData), maxUserData)
 	}
 	if err := checkDisks(b.Disks); err != nil {
+		return err
+	}
+	if err := b.AntiAffinity.check(); err != nil {
 		return err
 	}
 	return checkLabels(b.Labels)
@@ -163,6 +180,9 @@ func (c *Cloud) admit(b createServer) error {
 			return problem(http.StatusUnprocessableEntity, CodeTemplateUnknown, "there is no template %q", *b.Template)
 		}
 	}
+	if _, err := c.hostsFor(b); err != nil {
+		return err
+	}
 	if id := deref(b.NetworkID, ""); id != "" && c.st.networks[id] == nil {
 		return invalid("there is no network %q", id)
 	}
@@ -196,6 +216,12 @@ func (c *Cloud) represent(r *record, now time.Time) any {
 	}
 	if !c.has(Hosts) {
 		s.Host = ""
+	}
+	if !c.has(Zones) {
+		s.Zone = ""
+	}
+	if !c.has(WithAntiAffinity) {
+		s.AntiAffinity = nil
 	}
 	if !c.has(Addresses) || s.State == StateBuilding {
 		s.Interfaces = nil

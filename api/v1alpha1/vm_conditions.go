@@ -48,6 +48,9 @@ const (
 	RejectedReason = "Rejected"
 	// QuotaExceededReason surfaces when the cloud has no quota or capacity left. The create is retried.
 	QuotaExceededReason = "QuotaExceeded"
+	// UnschedulableReason surfaces when no host of the cloud can take the VM: it has no room where
+	// spec.zone and spec.antiAffinity allow the VM. The create is retried.
+	UnschedulableReason = "Unschedulable"
 	// AmbiguousReason surfaces when a server, or one of several, may be this VM
 	// and nothing proves it.
 	AmbiguousReason = "Ambiguous"

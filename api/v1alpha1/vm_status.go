@@ -37,6 +37,12 @@ type VMStatus struct {
 	// +optional
 	Host string `json:"host,omitempty"`
 
+	// zone is the zone that the VM runs in. Absent if the cloud does not report it.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Zone"
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Zone string `json:"zone,omitempty"`
+
 	// hardware is the size of the VM, as the cloud reports it. Absent if the cloud
 	// reports none.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Hardware"

@@ -139,6 +139,20 @@ type VMSpec struct {
 	// +optional
 	Folder string `json:"folder,omitempty"`
 
+	// zone is the zone of the cloud that the VM is created in, 1-63 characters. If absent,
+	// the cloud decides. Cannot be changed once the VM exists.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Zone",xDescriptors="urn:alm:descriptor:com.tectonic.ui:text"
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Zone string `json:"zone,omitempty"`
+
+	// antiAffinity keeps the VM on another host than the VMs of the same group. It holds for
+	// the create. Cannot be changed once the VM exists.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Anti-affinity"
+	// +optional
+	AntiAffinity *VMAntiAffinity `json:"antiAffinity,omitempty"`
+
 	// networkRef names a Network of this namespace that the VM is attached to. The
 	// VM is created once the Network is Ready. Cannot be changed once the VM exists.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Network"
@@ -264,6 +278,7 @@ type VMImport struct {
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="Cloud",type=string,priority=1,JSONPath=`.status.cloud`
 // +kubebuilder:printcolumn:name="Host",type=string,priority=1,JSONPath=`.status.host`
+// +kubebuilder:printcolumn:name="Zone",type=string,priority=1,JSONPath=`.status.zone`
 // +kubebuilder:printcolumn:name="IP",type=string,priority=1,JSONPath=`.status.network.primaryIP4`
 // +kubebuilder:printcolumn:name="Guest",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="GuestReady")].status`
 // +kubebuilder:printcolumn:name="Class",type=string,priority=1,JSONPath=`.spec.className`
@@ -278,6 +293,8 @@ type VMImport struct {
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || !has(self.spec.cloudRef) || (has(oldSelf.status.cloud) ? self.spec.cloudRef.name == oldSelf.status.cloud : has(oldSelf.spec.cloudRef) && self.spec.cloudRef.name == oldSelf.spec.cloudRef.name)",reason=FieldValueForbidden,fieldPath=".spec.cloudRef",message="cloudRef cannot be changed once the VM exists; delete this VM and make another"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || (has(self.spec.template) == has(oldSelf.spec.template) && (!has(self.spec.template) || self.spec.template == oldSelf.spec.template))",reason=FieldValueForbidden,fieldPath=".spec.template",message="template cannot be changed once the VM exists; delete this VM and make another"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || (has(self.spec.folder) == has(oldSelf.spec.folder) && (!has(self.spec.folder) || self.spec.folder == oldSelf.spec.folder))",reason=FieldValueForbidden,fieldPath=".spec.folder",message="folder cannot be changed once the VM exists; delete this VM and make another"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || (has(self.spec.zone) == has(oldSelf.spec.zone) && (!has(self.spec.zone) || self.spec.zone == oldSelf.spec.zone))",reason=FieldValueForbidden,fieldPath=".spec.zone",message="zone cannot be changed once the VM exists; delete this VM and make another"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || (has(self.spec.antiAffinity) == has(oldSelf.spec.antiAffinity) && (!has(self.spec.antiAffinity) || self.spec.antiAffinity == oldSelf.spec.antiAffinity))",reason=FieldValueForbidden,fieldPath=".spec.antiAffinity",message="antiAffinity cannot be changed once the VM exists; delete this VM and make another"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || (has(self.spec.networkRef) == has(oldSelf.spec.networkRef) && (!has(self.spec.networkRef) || self.spec.networkRef.name == oldSelf.spec.networkRef.name))",reason=FieldValueForbidden,fieldPath=".spec.networkRef",message="networkRef cannot be changed once the VM exists; delete this VM and make another"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || (has(self.spec.bootstrap) == has(oldSelf.spec.bootstrap) && (!has(self.spec.bootstrap) || self.spec.bootstrap == oldSelf.spec.bootstrap))",reason=FieldValueForbidden,fieldPath=".spec.bootstrap",message="bootstrap cannot be changed once the VM exists, since it is read at the first boot; delete this VM and make another"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || !has(oldSelf.status.disks) || !has(oldSelf.spec.disks) || oldSelf.spec.disks.all(o, !oldSelf.status.disks.exists(s, s.name == o.name && has(s.size)) || (has(self.spec.disks) && self.spec.disks.exists(d, d.name == o.name)))",reason=FieldValueForbidden,fieldPath=".spec.disks",message="a disk that the VM has cannot be removed, since its data would be lost; remove it in the cloud first, or delete this VM and make another"

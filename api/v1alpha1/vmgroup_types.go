@@ -112,6 +112,20 @@ type VmGroupSpec struct {
 	// +optional
 	CloudRef *CloudReference `json:"cloudRef,omitempty"`
 
+	// zone is the zone of the cloud that members are created in, 1-63 characters. If absent,
+	// the cloud decides. A change replaces the members.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Zone",xDescriptors="urn:alm:descriptor:com.tectonic.ui:text"
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Zone string `json:"zone,omitempty"`
+
+	// antiAffinity keeps the members on different hosts. It holds for the create of a member.
+	// A change replaces the members.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Anti-affinity"
+	// +optional
+	AntiAffinity *VmGroupAntiAffinity `json:"antiAffinity,omitempty"`
+
 	// networkRef names a Network of this namespace that the members are attached
 	// to. A change replaces the members.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Network"

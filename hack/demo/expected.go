@@ -39,6 +39,9 @@ var expected = expectations{
 	"VM/web":        {conditions: running, status: map[string]string{"vmId": anyUUID, "cpuUtilization": anyPercent, "state": "Running"}},
 	"VM/database":   {conditions: running, status: map[string]string{"vmId": anyUUID, "cpuUtilization": anyPercent, "state": "Running"}},
 	"VM/store":      {conditions: running, status: map[string]string{"vmId": anyUUID, "cpuUtilization": anyPercent, "state": "Running"}},
+	"VM/replica": {
+		conditions: running, status: map[string]string{"vmId": anyUUID, "cpuUtilization": anyPercent, "state": "Running", "host": "esxi-1", "zone": "zone-a"},
+	},
 	"VM/frontend": {
 		conditions: map[string]string{"Ready": "True/Running", "NameChecked": "True", "Created": "True/Created", "GuestReady": "True/AddressKnown"},
 		status:     map[string]string{"vmId": anyUUID, "cpuUtilization": anyPercent, "state": "Running"},

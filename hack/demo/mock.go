@@ -28,7 +28,7 @@ func (mock) guide() string          { return mockGuide }
 func (mock) args() []string {
 	return []string{
 		"--addr=127.0.0.1:0", "--admin-bind-address=127.0.0.1:0", "--build-time=3s", "--delete-time=2s", "--utilisation=sine:3m",
-		"--host=esxi-1:true:399", "--host=esxi-2:false:720", "--prohibited-template=" + prohibitedTemplate,
+		"--host=esxi-1:true:399:zone-a", "--host=esxi-2:false:720:zone-b", "--prohibited-template=" + prohibitedTemplate,
 	}
 }
 

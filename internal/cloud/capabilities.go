@@ -47,6 +47,11 @@ const (
 	// WithDisks is that a server can be created with disks, shows them, and that disks can be
 	// added to it and grown.
 	WithDisks Capability = "disks"
+	// Zones is that a server can be created in a zone, and shows it.
+	Zones Capability = "zones"
+	// WithAntiAffinity is that a server can be kept on another host than those of its
+	// anti-affinity group.
+	WithAntiAffinity Capability = "antiAffinity"
 	// Sizing is that a server can be created with CPU, MemoryMiB and Template. Every
 	// cloud has it that reports capabilities at all.
 	Sizing Capability = "sizing"

@@ -25,6 +25,8 @@ const (
 	KeyReused Kind = "KeyReused"
 	// Quota: the cloud has no room left for this tenant.
 	Quota Kind = "Quota"
+	// NoHost: no host has room for the server where its zone and its anti-affinity allow it.
+	NoHost Kind = "NoHost"
 	// Rejected: the cloud understood the request and refuses it for good.
 	Rejected Kind = "Rejected"
 	// Conflict: something else that exists forbids the change, such as servers that are

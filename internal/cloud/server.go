@@ -50,6 +50,7 @@ type Server struct {
 	Folder    string
 	NetworkID string
 	Host      string
+	Zone      string
 	// Interfaces have the addresses of the server, as the cloud or the guest reports them.
 	Interfaces Interfaces
 	// Disks are those that have a name. Those of the template have none.
@@ -114,6 +115,11 @@ type CreateServer struct {
 	PowerState PowerState        // Power, and PowerAtCreate for Off; empty means On
 	Labels     map[string]string // Labels
 	Disks      Disks             `json:",omitempty"` // WithDisks
+	Zone       string            `json:",omitempty"` // Zones
+
+	// AntiAffinity keeps the server on another host than those of its group. The create fails
+	// with NoHost if that is required and not possible, or later, as an operation does.
+	AntiAffinity AntiAffinity `json:",omitzero"` // WithAntiAffinity
 
 	// UserData is what the server reads at its first boot; empty for none. Needs the
 	// capability WithUserData. It is no part of the body by which creates with one key are

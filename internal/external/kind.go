@@ -149,7 +149,7 @@ func (Defaults[T, R, S]) Refused(T, S, error) error { return nil }
 
 // KeepsClaim keeps it for creates that are soon sent again unchanged.
 func (Defaults[T, R, S]) KeepsClaim(_ S, err error) bool {
-	return cloud.Is(err, cloud.Quota, cloud.Throttled)
+	return cloud.Is(err, cloud.Quota, cloud.NoHost, cloud.Throttled)
 }
 
 // PlanDeletion decides nothing.

@@ -200,8 +200,8 @@ func (l *Lifecycle[T, R, S]) planOperation(obj T, obs S, record Record) (plan re
 func (l *Lifecycle[T, R, S]) faulted(o *Observation[R]) error {
 	wait, reason := o.RetryIn, pcapi.OperationFailedReason
 	switch o.Fault.Kind {
-	case cloud.Quota:
-		reason = pcapi.QuotaExceededReason
+	case cloud.Quota, cloud.NoHost:
+		reason, _ = noRoom(o.Fault)
 		wait = max(wait, RecheckSoon)
 	case cloud.Taken:
 		return reconciler.Stalled(pcapi.TakenReason, max(wait, RecheckSoon), cloud.Public(o.Fault))

@@ -65,7 +65,7 @@ func (l *Lifecycle[T, R, S]) reportCreated(conditions *[]metav1.Condition, o *Ob
 // createdReason returns why there is no resource yet, as a reason of the Created condition.
 func createdReason(outcome error) string {
 	switch reason := reconciler.Reason(outcome); reason {
-	case pcapi.OutcomeUnknownReason, pcapi.RejectedReason, pcapi.QuotaExceededReason, pcapi.AmbiguousReason, pcapi.CreatingReason, pcapi.OperationFailedReason:
+	case pcapi.OutcomeUnknownReason, pcapi.RejectedReason, pcapi.QuotaExceededReason, pcapi.UnschedulableReason, pcapi.AmbiguousReason, pcapi.CreatingReason, pcapi.OperationFailedReason:
 		return reason
 	case pcapi.UnsupportedReason:
 		return pcapi.RejectedReason

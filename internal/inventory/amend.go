@@ -80,8 +80,10 @@ func later(a, b time.Time) time.Time {
 // costOf estimates the memory of a server of which no text is shared, in bytes.
 func costOf(l *listed) int {
 	cost := serverCost + 5*textCost + len(l.id) + len(l.name) + len(l.host) + len(l.folder) + len(l.interfaces)
-	if disks := l.disksText(); disks != "" {
-		cost += textCost + len(disks)
+	for _, text := range []string{string(shared(l.disks)), shared(l.zone)} {
+		if text != "" {
+			cost += textCost + len(text)
+		}
 	}
 	if l.owner != nil {
 		cost += ownerCost + 4*textCost + len(l.owner.uid) + len(l.owner.cluster) + len(l.owner.namespace) + len(l.owner.name)

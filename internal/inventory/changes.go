@@ -18,6 +18,7 @@ var comparedFields = []comparedField{
 	{"Name", func(a, b *listed) bool { return a.name == b.name }},
 	{"Interfaces", func(a, b *listed) bool { return a.interfaces == b.interfaces }},
 	{"Disks", func(a, b *listed) bool { return a.disks == b.disks }},
+	{"Zone", func(a, b *listed) bool { return a.zone == b.zone }},
 	{"Host", func(a, b *listed) bool { return a.host == b.host }},
 	{"Labels", func(a, b *listed) bool { return a.ownedBy() == b.ownedBy() }},
 }

@@ -16,6 +16,8 @@ type listed struct {
 	state                  cloud.State
 	// disks is one pointer, since servers that are alike have the same; zero without any.
 	disks unique.Handle[cloud.Disks]
+	// zone is one pointer, since many servers have the same; zero without one.
+	zone unique.Handle[string]
 	// owner has the owner labels; nil without any.
 	owner     *owner
 	createdAt time.Time
@@ -49,6 +51,9 @@ func read(s *cloud.Server) (listed, owner) {
 	if s.Disks != "" {
 		l.disks = unique.Make(s.Disks)
 	}
+	if s.Zone != "" {
+		l.zone = unique.Make(s.Zone)
+	}
 	if s.CPUUtilization != nil {
 		l.utilization = int16(*s.CPUUtilization) //nolint:gosec // in percent
 	}
@@ -80,18 +85,18 @@ func (l *listed) ownedBy() owner {
 	return *l.owner
 }
 
-// disksText returns the disks.
-func (l *listed) disksText() cloud.Disks {
-	if l.disks == (unique.Handle[cloud.Disks]{}) {
-		return ""
+// shared returns the value of a handle, the zero value for none.
+func shared[T comparable](handle unique.Handle[T]) (value T) {
+	if handle != (unique.Handle[T]{}) {
+		value = handle.Value()
 	}
-	return l.disks.Value()
+	return value
 }
 
 // server returns the server. Fields that are not kept are zero.
 func (l *listed) server() cloud.Server {
 	s := cloud.Server{
-		ID: l.id, Name: l.name, Host: l.host, Folder: l.folder, Interfaces: l.interfaces, State: l.state, CreatedAt: l.createdAt, Disks: l.disksText(),
+		ID: l.id, Name: l.name, Host: l.host, Folder: l.folder, Interfaces: l.interfaces, State: l.state, CreatedAt: l.createdAt, Disks: shared(l.disks), Zone: shared(l.zone),
 		CPU: int(l.cpu), MemoryMiB: l.memory,
 		CPUUsageMHz: int(l.cpuUsage), MemoryUsageMB: int(l.memoryUsage), Labels: l.ownedBy().labels(),
 	}

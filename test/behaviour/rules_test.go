@@ -52,6 +52,8 @@ var ruleCases = []ruleCase{
 	{kind: "VM", spec: aVM, status: aVMsID, edit: `{"spec":{"cloudRef":{"name":"other"}}}`, says: "spec.cloudRef: Forbidden: cloudRef" + theVM},
 	{kind: "VM", spec: aVM, status: aVMsID, edit: `{"spec":{"template":null}}`, says: "spec.template: Forbidden: template" + theVM},
 	{kind: "VM", spec: aVM, status: aVMsID, edit: `{"spec":{"folder":"databases"}}`, says: "spec.folder: Forbidden: folder" + theVM},
+	{kind: "VM", spec: aVM, status: aVMsID, edit: `{"spec":{"zone":"z1"}}`, says: "spec.zone: Forbidden: zone" + theVM},
+	{kind: "VM", spec: aVM, status: aVMsID, edit: `{"spec":{"antiAffinity":{"group":"db"}}}`, says: "spec.antiAffinity: Forbidden: antiAffinity" + theVM},
 	{kind: "VM", spec: aVM, status: aVMsID, edit: `{"spec":{"networkRef":{"name":"net"}}}`, says: "spec.networkRef: Forbidden: networkRef" + theVM},
 	{kind: "VM", spec: aVM, status: aVMsID, edit: `{"spec":{"bootstrap":{"cloudInit":{"sshAuthorizedKeys":["ssh-rsa AAAA"]}}}}`,
 		says: "spec.bootstrap: Forbidden: bootstrap cannot be changed once the VM exists, since it is read at the first boot; delete this VM and make another"},

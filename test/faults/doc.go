@@ -16,6 +16,7 @@
 //	snapshots.go   the same for VMSnapshots
 //	classes.go     VMs with a class and user data
 //	disks.go       VMs with disks
+//	placement.go   VMs with a zone and an anti-affinity
 //	restarts.go    restarts of VMs
 //	reverts.go     reverts of VMs to a VMSnapshot
 //	scenario.go    what a user does, in steps, and the kills in between

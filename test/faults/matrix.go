@@ -115,6 +115,9 @@ var (
 // diskGrown changes the disks of a VM that was created with one.
 var diskGrown = scenario{name: "grow a disk, add another", arrange: []step{create(vm, withDisk)}, act: []step{growDisk}}
 
+// placedInZone creates a VM with a zone and an anti-affinity.
+var placedInZone = scenario{name: "create in a zone", act: []step{create(vm, placed)}}
+
 // reverted is a revert of a VM to a VMSnapshot.
 var reverted = scenario{name: "revert to a snapshot", arrange: []step{create(vm), createSnapshot}, act: []step{revertVM}}
 
@@ -185,6 +188,7 @@ func selection() (all []*matrixCase) {
 	all = append(all, matrixCases(extended, beforeAndAfter, restarted)...)
 	all = append(all, matrixCases(extended, anyEffect, diskGrown)...)
 	all = append(all, matrixCases(keyless, anyEffect, reverted)...)
+	all = append(all, matrixCases(keyless, lateCreate, placedInZone)...)
 	all = append(all, matrixCases(extended, anyEffect, groupCreated, groupShrunk, groupRolled, groupDeleted, groupTwoManagers)...)
 	all = append(all, matrixCases(claimed, anyEffect, edited, deletedWhileDown, renamedWhileDown, twoManagers, nameTaken)...)
 	all = append(all, matrixCases(claimedKey, anyEffect, slow, deletedWhileDown, twoManagers)...)
@@ -231,7 +235,7 @@ func everything() (all []*matrixCase) {
 	}
 	for _, p := range []profile{extended, keyless, unmarked, operating, reporting} {
 		all = append(all, matrixCases(p, beforeAndAfter, restarted)...)
-		all = append(all, matrixCases(p, everyPhase, diskGrown, reverted)...)
+		all = append(all, matrixCases(p, everyPhase, diskGrown, reverted, placedInZone)...)
 	}
 	for _, p := range []profile{extended, keyless, unmarked, keyed, labelled} {
 		all = append(all, matrixCases(p, everyPhase, networkEdited, networkWithVM, networkDeletedWhileDown, networkEditedWhileDown)...)

@@ -20,6 +20,8 @@ var refuseCases = []testCase{
 	refusesCreate("labels", cloud.Labels, cloud.CreateServer{Labels: map[string]string{"a": "b"}}),
 	refusesCreate("user data", cloud.WithUserData, cloud.CreateServer{UserData: cloud.UserData("#cloud-config")}),
 	refusesCreate("disks", cloud.WithDisks, cloud.CreateServer{Disks: "data=1024"}),
+	refusesCreate("a zone", cloud.Zones, cloud.CreateServer{Zone: "z"}),
+	refusesCreate("an anti-affinity", cloud.WithAntiAffinity, cloud.CreateServer{AntiAffinity: cloud.AntiAffinity{Group: "g"}}),
 	refuses("a create of a snapshot", cloud.Snapshots, func(ctx context.Context, c cloud.Client) error {
 		snapshots, ok := c.(cloud.Snapshotter)
 		if !ok { // nothing can be sent

@@ -124,6 +124,7 @@ func mock(opts mockcloud.Options) func(*testing.T) cloudtest.Fixture {
 				{Name: "host-1", AvailableHours: 8}, {Name: "host-2", GPU: true, AvailableHours: 16},
 				{Name: "host-3", AvailableHours: 24}, {Name: "host-4", GPU: true, AvailableHours: 32},
 			},
+			Zone: "zone-a",
 			Operating: func(t *testing.T, on bool) {
 				behave(t, fake, func(b *mockcloud.Behaviour) {
 					b.OperationTime = 0

@@ -64,6 +64,8 @@ type Fixture struct {
 	Sent func() int
 	// Hosts are the cloud's; needed with the capability Hosts.
 	Hosts []cloud.Host
+	// Zone is a zone of the cloud; needed with the capability Zones.
+	Zone string
 	// Networks are those that the cloud has; needed with the capability NetworkAttach.
 	Networks []cloud.Network
 	// Operating makes the cloud answer changes of servers with operations that take a
@@ -158,7 +160,7 @@ func (c testCase) fits(f Fixture) bool {
 
 func cases() []testCase {
 	var all []testCase
-	for _, group := range [][]testCase{probeCases, lifeCases, onceCases, listCases, changeCases, networkCases, attachCases, hostCases, operationCases, watchCases, userDataCases, addressCases, snapshotCases, revertCases, diskCases, refuseCases} {
+	for _, group := range [][]testCase{probeCases, lifeCases, onceCases, listCases, changeCases, networkCases, attachCases, hostCases, operationCases, watchCases, userDataCases, addressCases, snapshotCases, revertCases, diskCases, placementCases, refuseCases} {
 		all = append(all, group...)
 	}
 	return all

@@ -34,8 +34,10 @@ type Cloud struct {
 	caps       cloud.Capabilities
 	prohibited map[string]bool
 	hosts      []cloud.Host
-	servers    *store[cloud.Server]
-	networks   *store[cloud.Network]
+	// antiAffinity is that of servers that have one, by their ids.
+	antiAffinity map[string]cloud.AntiAffinity
+	servers      *store[cloud.Server]
+	networks     *store[cloud.Network]
 	// poweredOff are the servers that are STOPPED once they are built.
 	poweredOff map[string]bool
 	// slow means that builds and deletions end when Finish is called.
@@ -92,7 +94,7 @@ func New(opts Options) *Cloud {
 		opts.Clock = time.Now
 	}
 	c := &Cloud{
-		clock: opts.Clock, caps: opts.Capabilities, hosts: opts.Hosts, prohibited: map[string]bool{},
+		clock: opts.Clock, caps: opts.Capabilities, hosts: opts.Hosts, antiAffinity: map[string]cloud.AntiAffinity{}, prohibited: map[string]bool{},
 		servers: newStore[cloud.Server]("s"), networks: newStore[cloud.Network]("n"),
 		operations: newStore[operation]("op"),
 		poweredOff: map[string]bool{}, hidden: map[string]bool{}, utilization: defaultUtilization,

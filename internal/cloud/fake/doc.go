@@ -8,6 +8,7 @@
 //	list.go        the listing of servers: pages, filters, delays
 //	watch.go       changes as they happen
 //	disks.go       disks of servers
+//	placement.go   the hosts of servers
 //	networks.go    networks
 //	snapshots.go   snapshots of servers
 //	revert.go      reverts to snapshots

@@ -48,6 +48,8 @@ func (c *Cloud) CreateServer(ctx context.Context, req cloud.CreateServer) (cloud
 	needs.when(len(req.Labels) > 0, cloud.Labels)
 	needs.when(len(req.UserData) > 0, cloud.WithUserData)
 	needs.when(req.Disks != "", cloud.WithDisks)
+	needs.when(req.Zone != "", cloud.Zones)
+	needs.when(req.AntiAffinity != cloud.AntiAffinity{}, cloud.WithAntiAffinity)
 	req.Labels = maps.Clone(req.Labels)
 	data := req.UserData
 	req.UserData = nil // it is no part of the body
@@ -109,14 +111,18 @@ func (c *Cloud) create(op string, req cloud.CreateServer) (cloud.Server, error) 
 	if err := checkDisks(op, "", req.Disks); err != nil {
 		return cloud.Server{}, err
 	}
+	host, err := c.place(op, req)
+	if err != nil {
+		return cloud.Server{}, err
+	}
 	now := c.clock()
 	s := cloud.Server{
 		ID: c.servers.newID(), Name: req.Name, Labels: maps.Clone(req.Labels), State: cloud.StateActive,
 		CPU: req.CPU, MemoryMiB: req.MemoryMiB, Template: req.Template, Folder: req.Folder, NetworkID: req.NetworkID,
-		Disks: req.Disks, CreatedAt: now, UpdatedAt: now,
+		Disks: req.Disks, Host: host, Zone: req.Zone, CreatedAt: now, UpdatedAt: now,
 	}
-	if c.caps.Has(cloud.Hosts) && len(c.hosts) > 0 {
-		s.Host = c.hosts[c.servers.added%len(c.hosts)].Name
+	if req.AntiAffinity != (cloud.AntiAffinity{}) {
+		c.antiAffinity[s.ID] = req.AntiAffinity
 	}
 	if req.PowerState == cloud.PowerOff {
 		s.State = cloud.StateStopped

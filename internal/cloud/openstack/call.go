@@ -1,6 +1,7 @@
 package openstack
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -53,6 +54,8 @@ type call struct {
 	out any
 	// stream reads the body of a successful answer in place of out, once for each try.
 	stream func(io.Reader) *cloud.Error
+	// microversion of the compute service, if it is not that of the session.
+	microversion string
 	// limit bounds the body of a successful answer in bytes; maxBody if zero.
 	limit int64
 }
@@ -158,7 +161,7 @@ func (c *Client) exchange(ctx context.Context, call *call, g *grant) (*answer, *
 	maps.Copy(header, call.header)
 	client := &gophercloud.ServiceClient{ProviderClient: c.provider(g.token), Endpoint: g.services[call.service]}
 	if call.service == compute && g.microversion != "" {
-		client.Type, client.Microversion = string(compute), g.microversion
+		client.Type, client.Microversion = string(compute), cmp.Or(call.microversion, g.microversion)
 	}
 	resp, err := client.Request(ctx, call.method, target, &gophercloud.RequestOpts{
 		JSONBody: call.body, MoreHeaders: header, KeepResponseBody: true,

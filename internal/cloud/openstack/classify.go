@@ -49,17 +49,14 @@ func problemIn(body []byte) problem {
 	return problem{}
 }
 
-// quota reports whether a refusal with a status is because the project or the cloud has
-// no room. The compute service has no code for that: it answers 403, 413 in old
-// releases, and 400 if there is room on no host.
+// quota reports whether a refusal with a status is because the project has no room. The
+// compute service has no code for that: it answers 403, and 413 in old releases.
 func (p problem) quota(status int) bool {
 	switch {
 	case p.code == "OverQuota":
 		return true // the network service's
 	case status == http.StatusForbidden && p.code == "forbidden", status == http.StatusRequestEntityTooLarge && p.code == "overLimit":
 		return quotaExceeded(p.message)
-	case status == http.StatusBadRequest && p.code == "badRequest":
-		return noHost(p.message)
 	}
 	return false
 }
@@ -71,9 +68,11 @@ func quotaExceeded(message string) bool {
 	return strings.Contains(lower, "quota exceeded") || strings.Contains(lower, "maximum number of ports exceeded")
 }
 
-// noHost reports whether a message of the compute service says that no host has room.
+// noHost reports whether a message of the compute service says that no host can take a
+// server, which it has no code for.
 func noHost(message string) bool {
-	return strings.Contains(strings.ToLower(message), "no valid host was found")
+	lower := strings.ToLower(message)
+	return strings.Contains(lower, "no valid host was found") || strings.Contains(lower, "anti-affinity instance group policy was violated")
 }
 
 // classify returns what a refusal means for the call.
@@ -119,6 +118,8 @@ func kindOf(call *call, status int, p problem) cloud.Kind {
 		return cloud.Unavailable
 	case status != http.StatusNotFound && call.changes() && p.quota(status):
 		return cloud.Quota
+	case status == http.StatusBadRequest && p.code == "badRequest" && call.changes() && noHost(p.message):
+		return cloud.NoHost
 	}
 	switch status {
 	case http.StatusNotFound:

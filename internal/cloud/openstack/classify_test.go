@@ -45,7 +45,7 @@ var refusals = map[string]map[string]refusalCase{
 		"quota: Quota":                                       {403, overQuota, outcome{Kind: cloud.Quota}},
 		"quota as 413: Quota":                                {413, `{"overLimit": {"message": "Quota exceeded for instances"}}`, outcome{Kind: cloud.Quota}},
 		"a quota of ports: Quota":                            {403, `{"forbidden": {"message": "Maximum number of ports exceeded"}}`, outcome{Kind: cloud.Quota}},
-		"no host has room: Quota":                            {400, `{"badRequest": {"message": "No valid host was found. "}}`, outcome{Kind: cloud.Quota}},
+		"no host has room: NoHost":                           {400, `{"badRequest": {"message": "No valid host was found. "}}`, outcome{Kind: cloud.NoHost}},
 		"a policy about quotas: Rejected":                    {403, `{"forbidden": {"message": "Policy doesn't allow os_compute_api:os-quota-sets:show to be performed."}}`, outcome{Kind: cloud.Rejected}},
 		"a name with the word quota: Rejected":               {400, `{"badRequest": {"message": "Quota exceeded is not a valid name"}}`, outcome{Kind: cloud.Rejected}},
 		"a conflict with the word quota: Busy":               {409, `{"conflictingRequest": {"message": "the quota exceeded by another request is being updated"}}`, outcome{Kind: cloud.Busy}},

@@ -28,6 +28,7 @@ type Client struct {
 	flavors   *flavors
 	images    *lookup
 	networks  *lookup
+	groups    *serverGroups
 	pace      pace
 	// changed has an element after a call that may have changed a server.
 	changed chan struct{}
@@ -71,6 +72,7 @@ func New(cfg Config) (*Client, error) {
 		flavors:   newFlavors(),
 		images:    newLookup(),
 		networks:  newLookup(),
+		groups:    newServerGroups(),
 		pace:      defaultPace,
 		changed:   make(chan struct{}, 1),
 	}, nil

@@ -28,6 +28,7 @@
 //	labels.go          labels as metadata and tags
 //	userdata.go        user data, as compute takes it
 //	flavors.go         the flavor for a size
+//	servergroups.go    server groups, which keep servers on different hosts
 //	pages.go           listings of networks, subnets and flavors, within bounds
 //	lookup.go          ids of images and networks by name
 //	pools.go           the addresses of a subnet but the gateway

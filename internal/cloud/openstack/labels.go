@@ -26,6 +26,8 @@ const (
 	networkKey = "privatecloud:network"
 	// sizeKey has the size that was asked for, and the flavor that was chosen for it.
 	sizeKey = "privatecloud:size"
+	// groupKey has the name of the server group that a server was created in.
+	groupKey = "privatecloud:server-group"
 	// resizeKey has the size before a resize, and the flavor of the resize.
 	resizeKey = "privatecloud:resize"
 )

@@ -1,6 +1,7 @@
 package openstack
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"strings"
@@ -131,7 +132,14 @@ func (c *Client) create(ctx context.Context, op string, req cloud.CreateServer) 
 	if err != nil {
 		return cloud.Result{}, ofDefault(req.NetworkID == "", "network.default", err)
 	}
-	for key, value := range map[string]string{templateKey: req.Template, networkKey: req.NetworkID, sizeKey: chosen.record(asked)} {
+	group, created, err := c.serverGroupFor(ctx, op, req.AntiAffinity)
+	if err != nil {
+		return cloud.Result{}, err
+	}
+	defer created()
+	for key, value := range map[string]string{
+		templateKey: req.Template, networkKey: req.NetworkID, sizeKey: chosen.record(asked), groupKey: req.AntiAffinity.Group,
+	} {
 		if value != "" {
 			meta[key] = value
 		}
@@ -141,7 +149,7 @@ func (c *Client) create(ctx context.Context, op string, req cloud.CreateServer) 
 		return cloud.Result{}, err
 	}
 	options := servers.CreateOpts{
-		Name: req.Name, ImageRef: imageID, FlavorRef: chosen.ID, Networks: attached, Metadata: meta, AvailabilityZone: c.cfg.Zone,
+		Name: req.Name, ImageRef: imageID, FlavorRef: chosen.ID, Networks: attached, Metadata: meta, AvailabilityZone: cmp.Or(req.Zone, c.cfg.Zone),
 		UserData: data, ConfigDrive: drive,
 	}
 	if value := tag(req.Labels[c.cfg.TagLabel]); value != "" {
@@ -150,6 +158,9 @@ func (c *Client) create(ctx context.Context, op string, req cloud.CreateServer) 
 	body, failed := options.ToServerCreateMap()
 	if failed != nil {
 		return cloud.Result{}, refuse(op, cloud.Rejected, "%v", failed)
+	}
+	if group != "" {
+		body["os:scheduler_hints"] = map[string]string{"group": group}
 	}
 	var made struct {
 		Server struct {
@@ -172,7 +183,7 @@ func (c *Client) create(ctx context.Context, op string, req cloud.CreateServer) 
 	built := asked.or(chosen.size())
 	return cloud.Result{Operation: operation(opCreate, made.Server.ID), Server: cloud.Server{
 		ID: made.Server.ID, Name: req.Name, Labels: req.Labels, State: cloud.StateBuilding, CPU: built.cpu, MemoryMiB: built.mib,
-		Template: req.Template, NetworkID: req.NetworkID,
+		Template: req.Template, NetworkID: req.NetworkID, Zone: req.Zone,
 	}}, nil
 }
 
@@ -193,6 +204,7 @@ func (c *Client) DeleteServer(ctx context.Context, id string) (cloud.Result, err
 	left, err := c.get(ctx, op, id)
 	switch {
 	case err == nil && left.state() == cloud.StateDeleting:
+		c.groups.leave(id, left.Metadata[groupKey])
 		return cloud.Result{Server: left.domain(), Operation: operation(opDelete, id)}, nil
 	case err != nil && err.Kind == cloud.NotFound:
 		return cloud.Result{}, nil

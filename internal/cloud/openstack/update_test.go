@@ -151,7 +151,7 @@ func TestOperationsAreReadFromTheServer(t *testing.T) {
 	}{
 		"create, building":              {opCreate, []string{`"status": "BUILD"`}, false, ""},
 		"create, active":                {opCreate, nil, true, ""},
-		"create, no room":               {opCreate, []string{`"status": "ERROR"`, fault}, true, cloud.Quota},
+		"create, no room":               {opCreate, []string{`"status": "ERROR"`, fault}, true, cloud.NoHost},
 		"create, error without a fault": {opCreate, []string{`"status": "ERROR"`}, true, cloud.Failed},
 		"create, deleted by somebody":   {opCreate, []string{`"OS-EXT-STS:task_state": "deleting"`}, true, cloud.Failed},
 		"stop, under way":               {opStop, []string{`"OS-EXT-STS:task_state": "powering-off"`}, false, ""},

@@ -28,6 +28,7 @@ type server struct {
 		MemoryMiB int    `json:"ram"`
 	} `json:"flavor"`
 	Addresses addresses `json:"addresses"`
+	Zone      string    `json:"OS-EXT-AZ:availability_zone"`
 	Fault     struct {
 		Message string `json:"message"`
 	} `json:"fault"`
@@ -128,7 +129,7 @@ func (s *server) domain() cloud.Server {
 	return cloud.Server{
 		ID: s.ID, Name: s.Name, Labels: labelsOf(s.Metadata), State: s.state(), CPU: size.cpu, MemoryMiB: size.mib,
 		Template: s.Metadata[templateKey], NetworkID: s.Metadata[networkKey],
-		Interfaces: s.Addresses.interfaces(), CreatedAt: s.CreatedAt.Time, UpdatedAt: s.UpdatedAt.Time,
+		Zone: s.Zone, Interfaces: s.Addresses.interfaces(), CreatedAt: s.CreatedAt.Time, UpdatedAt: s.UpdatedAt.Time,
 	}
 }
 
@@ -185,8 +186,11 @@ func parseSize(text string) (s size, flavor string, ok bool) {
 // fault returns why a server is in error, of bounded length.
 func (c *Client) fault(op string, s *server) *cloud.Error {
 	e := &cloud.Error{Kind: cloud.Failed, Op: op, Detail: c.reason(s.Fault.Message, "")}
-	if quotaExceeded(s.Fault.Message) || noHost(s.Fault.Message) {
+	switch {
+	case quotaExceeded(s.Fault.Message):
 		e.Kind = cloud.Quota
+	case noHost(s.Fault.Message):
+		e.Kind = cloud.NoHost
 	}
 	if e.Detail == "" {
 		e.Detail = "the cloud reports the server in status " + transport.Truncate(transport.Printable(s.Status), 64)

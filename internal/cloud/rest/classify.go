@@ -17,6 +17,8 @@ var kindOfCode = map[string]cloud.Kind{
 	"nameTaken":          cloud.Taken,
 	"keyReused":          cloud.KeyReused,
 	"quotaExceeded":      cloud.Quota,
+	"noHost":             cloud.NoHost,
+	"zoneUnknown":        cloud.Rejected,
 	"invalid":            cloud.Rejected,
 	"unsupported":        cloud.Rejected,
 	"templateProhibited": cloud.Rejected,

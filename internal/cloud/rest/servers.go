@@ -133,6 +133,7 @@ func (c *Client) CreateServer(ctx context.Context, req cloud.CreateServer) (clou
 		body: encode(wireCreate{
 			Name: req.Name, CPU: req.CPU, Memory: memory, Template: req.Template, Folder: req.Folder,
 			NetworkID: req.NetworkID, PowerState: string(req.PowerState), Labels: req.Labels, UserData: req.UserData, Disks: disks,
+			Zone: req.Zone, AntiAffinity: wireAntiAffinityOf(req.AntiAffinity),
 		}),
 	}
 	if has.Has(cloud.Idempotency) {
@@ -183,6 +184,12 @@ func createNeeds(req cloud.CreateServer) []cloud.Capability {
 	}
 	if req.Disks != "" {
 		needs = append(needs, cloud.WithDisks)
+	}
+	if req.Zone != "" {
+		needs = append(needs, cloud.Zones)
+	}
+	if req.AntiAffinity != (cloud.AntiAffinity{}) {
+		needs = append(needs, cloud.WithAntiAffinity)
 	}
 	return needs
 }

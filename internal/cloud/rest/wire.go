@@ -26,6 +26,26 @@ type wireCreate struct {
 	Labels     map[string]string `json:"labels,omitempty"`
 	UserData   []byte            `json:"userData,omitempty"`
 	Disks      []wireDisk        `json:"disks,omitempty"`
+	Zone       string            `json:"zone,omitempty"`
+
+	AntiAffinity *wireAntiAffinity `json:"antiAffinity,omitempty"`
+}
+
+// wireAntiAffinity is an anti-affinity as requests have it.
+type wireAntiAffinity struct {
+	Group string `json:"group"`
+	// Policy is Required or Preferred.
+	Policy string `json:"policy"`
+}
+
+func wireAntiAffinityOf(a cloud.AntiAffinity) *wireAntiAffinity {
+	switch {
+	case a == cloud.AntiAffinity{}:
+		return nil
+	case a.Required:
+		return &wireAntiAffinity{Group: a.Group, Policy: "Required"}
+	}
+	return &wireAntiAffinity{Group: a.Group, Policy: "Preferred"}
 }
 
 type wireUpdate struct {
@@ -92,9 +112,9 @@ func (k *kept) add(size, most int) error {
 
 func tooLong(limit int) string { return fmt.Sprintf("longer than %d characters", limit) }
 
-// text reads a text that many objects have. It is not cut: a part of it would mean
-// something else.
-func (r *reader) text(field string, value []byte, limit int) string {
+// text reads a text of at most maxName characters that many objects have. It is not cut: a
+// part of it would mean something else.
+func (r *reader) text(field string, value []byte) string {
 	switch {
 	case isNull(value):
 		return ""
@@ -103,8 +123,8 @@ func (r *reader) text(field string, value []byte, limit int) string {
 		return ""
 	}
 	text := r.share(unquoted(value))
-	if utf8.RuneCountInString(text) > limit {
-		r.ignored.add(field, tooLong(limit))
+	if utf8.RuneCountInString(text) > maxName {
+		r.ignored.add(field, tooLong(maxName))
 		return ""
 	}
 	return text

@@ -19,6 +19,12 @@ func (c *Client) CreateServer(ctx context.Context, req cloud.CreateServer) (clou
 	if err := checkName(op, req.Name); err != nil {
 		return cloud.Result{}, err
 	}
+	switch {
+	case req.Zone != "":
+		return cloud.Result{}, refuse(op, cloud.Unsupported, "this cloud lacks zones")
+	case req.AntiAffinity != cloud.AntiAffinity{}:
+		return cloud.Result{}, refuse(op, cloud.Unsupported, "this cloud lacks antiAffinity")
+	}
 	for key, value := range req.Labels {
 		if err := checkLabel(op, key, value); err != nil {
 			return cloud.Result{}, err

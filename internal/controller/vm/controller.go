@@ -12,6 +12,7 @@
 //	plan.go        what is to be done (pure)
 //	drift.go       what differs, and what the cloud can do about it (pure)
 //	disks.go       disks of VMs
+//	placement.go   anti-affinity of VMs
 //	readiness.go   whether the guest is ready
 //	steps.go       the steps that only VMs have
 //	poweroff.go    how a server is stopped

@@ -93,6 +93,12 @@ func unsupported(vm *pcapi.VM, caps cloud.Capabilities) error {
 	if len(vm.Spec.Disks) > 0 && !caps.Has(cloud.WithDisks) {
 		fields = append(fields, "disks")
 	}
+	if vm.Spec.Zone != "" && !caps.Has(cloud.Zones) {
+		fields = append(fields, "zone")
+	}
+	if vm.Spec.AntiAffinity != nil && !caps.Has(cloud.WithAntiAffinity) {
+		fields = append(fields, "antiAffinity")
+	}
 	if vm.Spec.ReadinessProbe != nil && !caps.Has(cloud.Addresses) {
 		fields = append(fields, "readinessProbe")
 	}

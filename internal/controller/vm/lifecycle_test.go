@@ -78,6 +78,7 @@ func TestRefusedCreateKeepsClaimOnlyWithLabels(t *testing.T) {
 		{name: "connection refused: claim removed, CloudUnavailable", caps: uniqueNamesOnly, err: errRefused, requeue: time.Second, ready: "False CloudUnavailable", created: "False Pending"},
 		{name: "throttled: claim removed, Pending", caps: uniqueNamesOnly, err: errThrottled, requeue: 7 * time.Second, ready: "False Pending", created: "False Pending"},
 		{name: "quota exceeded on a cloud with labels: claim kept", caps: withoutKeys, err: refusal(cloud.Quota), claim: "web", requeue: time.Minute, ready: "False QuotaExceeded", created: "False QuotaExceeded"},
+		{name: "no host: claim removed, Unschedulable", caps: uniqueNamesOnly, err: refusal(cloud.NoHost), requeue: time.Minute, ready: "False Unschedulable", created: "False Unschedulable"},
 		{name: "name taken on a cloud with labels: claim kept, OutcomeUnknown", caps: withoutKeys, err: refusal(cloud.Taken), claim: "web", requeue: time.Second, ready: "False OutcomeUnknown", created: "False OutcomeUnknown"},
 	}
 	for _, tc := range tests {

@@ -28,6 +28,7 @@ func (k *kind) Relate(ctx context.Context, vm *pcapi.VM, obs *observation) error
 	alive := vm.DeletionTimestamp.IsZero()
 	k.observeRefusal(vm, obs)
 	k.observeQuotes(ctx, vm, obs)
+	k.observeNoHost(ctx, vm, obs)
 	if err := k.observeImport(ctx, vm, obs); err != nil {
 		return err
 	}

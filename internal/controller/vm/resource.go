@@ -207,7 +207,7 @@ func (k *kind) Create(ctx context.Context, vm *pcapi.VM, obs *observation) (exte
 	before := obs.Inventory.View().Snapshot
 	req := k.request(vm, obs)
 	result, err := obs.View.Client.CreateServer(ctx, req)
-	err = withoutUserData(err, req.UserData, obs.userData)
+	err = k.explained(ctx, vm, obs, withoutUserData(err, req.UserData, obs.userData))
 	if err == nil && result.Operation != "" && result.Server.ID == "" {
 		return external.Result[cloud.Server]{Operation: result.Operation}, nil
 	}
@@ -280,7 +280,7 @@ func (k *kind) another(vm *pcapi.VM, obs *observation, server cloud.Server, befo
 func (k *kind) request(vm *pcapi.VM, obs *observation) cloud.CreateServer {
 	req := cloud.CreateServer{
 		Name: vm.Spec.VMName, Template: vm.Spec.Template, Folder: vm.Spec.Folder, NetworkID: obs.networkID,
-		IdempotencyKey: string(vm.UID), First: obs.First,
+		Zone: vm.Spec.Zone, AntiAffinity: k.antiAffinityOf(vm), IdempotencyKey: string(vm.UID), First: obs.First,
 	}
 	cpu, memory := sizeOf(vm)
 	if cpu != nil {

@@ -91,7 +91,7 @@ func (m memberNames) free(members []*pcapi.VM, n int, refused func(string) bool)
 // folderOf is the cloud's folder of a group's members.
 func folderOf(g *pcapi.VmGroup) string { return names.Bounded(maxFolder, g.Namespace+"-"+g.Name) }
 
-// labelOf is the value of GroupLabel on a group's members.
+// labelOf is the value of GroupLabel on a group's members, and their anti-affinity group.
 func labelOf(g *pcapi.VmGroup) string {
 	return names.Bounded(validation.LabelValueMaxLength, g.Name)
 }
@@ -108,19 +108,25 @@ type template struct {
 	// and neither is the order of the SSH keys, which are sorted.
 	Bootstrap *pcapi.VMBootstrap `json:"bootstrap,omitempty"`
 	Disks     []pcapi.VMDisk     `json:"disks,omitempty"`
-	settings  `json:"-"`
+	Zone      string             `json:"zone,omitempty"`
+	// AntiAffinity is that of the members, whose group has the name of the VmGroup.
+	AntiAffinity *pcapi.VMAntiAffinity `json:"antiAffinity,omitempty"`
+	settings     `json:"-"`
 }
 
 func templateOf(g *pcapi.VmGroup, cloud string) template {
 	t := template{
 		Class: g.Spec.ClassName, CPU: g.Spec.CPU, Memory: g.Spec.Memory, Template: g.Spec.Template, Cloud: cloud,
-		Bootstrap: g.Spec.Bootstrap.DeepCopy(), Disks: disksOf(g), settings: settingsOf(g),
+		Bootstrap: g.Spec.Bootstrap.DeepCopy(), Disks: disksOf(g), Zone: g.Spec.Zone, settings: settingsOf(g),
 	}
 	if t.Bootstrap != nil {
 		slices.Sort(t.Bootstrap.CloudInit.SSHAuthorizedKeys)
 	}
 	if g.Spec.NetworkRef != nil {
 		t.Network = g.Spec.NetworkRef.Name
+	}
+	if g.Spec.AntiAffinity != nil {
+		t.AntiAffinity = &pcapi.VMAntiAffinity{Group: labelOf(g), Policy: cmp.Or(g.Spec.AntiAffinity.Policy, pcapi.AntiAffinityRequired)}
 	}
 	return t
 }
@@ -135,7 +141,7 @@ func (t template) revision() string {
 // sizeOnly reports whether a member differs from the template in its size and in disks that
 // are to be added or grown, at most.
 func (t template) sizeOnly(vm *pcapi.VM) bool {
-	return vm.Spec.Template == t.Template && networkOf(vm) == t.Network && equality.Semantic.DeepEqual(vm.Spec.Bootstrap, t.Bootstrap) &&
+	return vm.Spec.Template == t.Template && vm.Spec.Zone == t.Zone && ptr.Equal(vm.Spec.AntiAffinity, t.AntiAffinity) && networkOf(vm) == t.Network && equality.Semantic.DeepEqual(vm.Spec.Bootstrap, t.Bootstrap) &&
 		contains(t.Disks, vm.Spec.Disks) && vm.Spec.CloudRef != nil && vm.Spec.CloudRef.Name == t.Cloud
 }
 

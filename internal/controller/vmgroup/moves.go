@@ -134,6 +134,10 @@ func (obs *observation) lacking() string {
 	case !obs.reachable:
 	case len(obs.template.Disks) > 0 && !obs.caps.Has(cloud.WithDisks):
 		return "disks"
+	case obs.template.Zone != "" && !obs.caps.Has(cloud.Zones):
+		return "zone"
+	case obs.template.AntiAffinity != nil && !obs.caps.Has(cloud.WithAntiAffinity):
+		return "antiAffinity"
 	case obs.template.Probe != nil && !obs.caps.Has(cloud.Addresses):
 		return "readinessProbe"
 	}

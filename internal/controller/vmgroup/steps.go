@@ -180,7 +180,7 @@ func (k *kind) member(g *pcapi.VmGroup, obs *observation, name string) (*pcapi.V
 		Spec: pcapi.VMSpec{
 			VMName: name, ClassName: obs.template.Class, CPU: clone(obs.template.CPU), Memory: clone(obs.template.Memory), Template: obs.template.Template,
 			CloudRef: &pcapi.CloudReference{Name: obs.template.Cloud}, NetworkRef: clone(g.Spec.NetworkRef), Bootstrap: obs.template.Bootstrap.DeepCopy(),
-			Disks: slices.Clone(obs.template.Disks),
+			Disks: slices.Clone(obs.template.Disks), Zone: obs.template.Zone, AntiAffinity: clone(obs.template.AntiAffinity),
 		},
 	}
 	obs.template.apply(vm)

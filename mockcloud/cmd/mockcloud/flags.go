@@ -118,7 +118,7 @@ func behaviourFlags(flags *flag.FlagSet, o *mockcloud.Options) {
 		})
 	appendTo(flags, &o.ProhibitedTemplates, "prohibited-template", "a `template` or glob that may not be used; repeatable")
 	appendTo(flags, &o.Templates, "template", "a `template` that exists; repeatable (default every template exists)")
-	flags.Func("host", "a host: `name[:gpu[:hours]]` such as node-1:true:24; repeatable (default four hosts)",
+	flags.Func("host", "a host: `name[:gpu[:hours[:zone]]]` such as node-1:true:24; repeatable (default four hosts)",
 		func(text string) error {
 			host, err := parseHost(text)
 			o.Hosts = append(o.Hosts, host)
@@ -168,8 +168,8 @@ func parseCapabilities(into map[mockcloud.Capability]bool, text string) error {
 func parseHost(text string) (mockcloud.Host, error) {
 	parts := strings.Split(text, ":")
 	host := mockcloud.Host{Name: parts[0]}
-	if host.Name == "" || len(parts) > 3 {
-		return host, fmt.Errorf("%q is not name[:gpu[:hours]]", text)
+	if host.Name == "" || len(parts) > 4 {
+		return host, fmt.Errorf("%q is not name[:gpu[:hours[:zone]]]", text)
 	}
 	var err error
 	if len(parts) > 1 {
@@ -181,6 +181,9 @@ func parseHost(text string) (mockcloud.Host, error) {
 		if host.AvailableHours, err = strconv.Atoi(parts[2]); err != nil {
 			return host, fmt.Errorf("%q: hours is a number", text)
 		}
+	}
+	if len(parts) > 3 {
+		host.Zone = parts[3]
 	}
 	return host, nil
 }

@@ -31,7 +31,7 @@ func output(t *testing.T) *os.File {
 func TestFlagsSetOptions(t *testing.T) {
 	got, err := parse([]string{
 		"--addr=:0", "--profile=core", "--capability=labels=off,power=on", "--capability=hosts=off",
-		"--build-time=2s", "--prohibited-name=a", "--prohibited-name=b*", "--template=t", "--host=h:true:5", "--host=i",
+		"--build-time=2s", "--prohibited-name=a", "--prohibited-name=b*", "--template=t", "--host=h:true:5:z", "--host=i",
 		"--token=x", "--quota=7", "--quirks=readLag=5s,normalizeNames", "--quirks=plain404=html", "--admin-bind-address=0", "--fault", `{"match":{"method":"POST"},"status":503}`, "--data=/d", "--seed-servers=3",
 	}, output(t))
 	if err != nil {
@@ -44,7 +44,7 @@ func TestFlagsSetOptions(t *testing.T) {
 			BuildTime: mockcloud.Duration(2e9), ProhibitedNames: []string{"a", "b*"}, Templates: []string{"t"},
 			Quota: 7, Utilisation: "fixed:50",
 		},
-		Hosts: []mockcloud.Host{{Name: "h", GPU: true, AvailableHours: 5}, {Name: "i"}},
+		Hosts: []mockcloud.Host{{Name: "h", GPU: true, AvailableHours: 5, Zone: "z"}, {Name: "i"}},
 		Token: "x", DataFile: "/d", SeedServers: 3, CallLog: 1000,
 		Faults: []mockcloud.Fault{{Match: mockcloud.Match{Method: "POST"}, Status: 503}},
 		Quirks: mockcloud.Quirks{ReadLag: mockcloud.Duration(5e9), NormalizeNames: true, Plain404: "html"},
@@ -70,7 +70,7 @@ func TestInvalidFlagsAreRejected(t *testing.T) {
 		"a capability without on or off": {"--capability=labels"}, "no duration": {"--build-time=soon"},
 		"a fault that is no JSON": {"--fault={"}, "a fault with an unknown field": {"--fault", `{"nonsense":1}`},
 		"a host without a name": {"--host=:true"}, "a host whose GPU is neither true nor false": {"--host=a:maybe"},
-		"a host whose hours are no number": {"--host=a:true:x"}, "a host with too many parts": {"--host=a:true:1:2"},
+		"a host whose hours are no number": {"--host=a:true:x"}, "a host with too many parts": {"--host=a:true:1:z:2"},
 		"a certificate without a key": {"--tls-cert=x"}, "an unknown quirk": {"--quirks=readlag=5s"}, "no port of the API": {"--addr=0"}, "an unknown flag": {"--nonsense"}, "an argument that is no flag": {"extra"},
 	} {
 		t.Run(name, func(t *testing.T) {
