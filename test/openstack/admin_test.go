@@ -131,7 +131,7 @@ func (a *administrator) list(service, path, query string) []map[string]any {
 	var got map[string]json.RawMessage
 	a.must(http.MethodGet, a.services[service]+"/"+path+"?"+query, nil, &got)
 	var all []map[string]any
-	_ = json.Unmarshal(got[path], &all)
+	_ = json.Unmarshal(got[strings.ReplaceAll(strings.TrimPrefix(path, "os-"), "-", "_")], &all)
 	return all
 }
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -174,8 +176,8 @@ func TestCreateAndResizeWithoutRoomReportTheirFault(t *testing.T) {
 	if err != nil {
 		t.Fatalf("CreateServer: %v", err)
 	}
-	if ended := finish(t, c, result); ended.Err == nil || ended.Err.Kind != cloud.Quota {
-		t.Errorf("the create ended with %v, want Quota", ended.Err)
+	if ended := finish(t, c, result); ended.Err == nil || ended.Err.Kind != cloud.NoHost {
+		t.Errorf("the create ended with %v, want NoHost", ended.Err)
 	}
 	if got, err := c.GetServer(t.Context(), result.Server.ID); err != nil || got.State != cloud.StateError {
 		t.Errorf("%+v, %v, want a server in error", got, err)
@@ -188,11 +190,66 @@ func TestCreateAndResizeWithoutRoomReportTheirFault(t *testing.T) {
 			err = ended.Err
 		}
 	}
-	if !cloud.Is(err, cloud.Quota, cloud.Failed) {
-		t.Errorf("the resize ended with %v, want Quota or Failed", err)
+	if !cloud.Is(err, cloud.NoHost, cloud.Failed) {
+		t.Errorf("the resize ended with %v, want NoHost or Failed", err)
 	}
 	if got, err := c.GetServer(t.Context(), server.ID); err != nil || got.CPU != 1 || got.State != cloud.StateStopped {
 		t.Errorf("%+v, %v, want the server as before", got, err)
+	}
+}
+
+// The service accepts creates for which no host is left, and gives them up later.
+func TestServersOfAnAntiAffinityAreInOneServerGroup(t *testing.T) {
+	p := newProject(t)
+	c := newClient(t, p, &wire{})
+	var servers []string
+	full := false
+	for n := range 8 { // the cloud has fewer hosts
+		result, err := c.CreateServer(t.Context(), cloud.CreateServer{
+			Name: fmt.Sprintf("apart-%d", n), CPU: 1, AntiAffinity: cloud.AntiAffinity{Group: p.name + "/ns/db", Required: true},
+		})
+		if err != nil {
+			t.Fatalf("CreateServer: %v", err)
+		}
+		servers = append(servers, result.Server.ID)
+		ended := finish(t, c, result)
+		if full = ended.Err != nil; full {
+			if ended.Err.Kind != cloud.NoHost {
+				t.Errorf("create %d ended with %v, want NoHost", n, ended.Err)
+			}
+			break
+		}
+	}
+	if len(servers) < 2 || !full {
+		t.Errorf("%d servers were created, and the cloud gave up one: %t; want at least two and true", len(servers), full)
+	}
+	create(t, c, cloud.CreateServer{Name: "other", CPU: 1, AntiAffinity: cloud.AntiAffinity{Group: p.name + "/ns/other"}})
+	wantGroups(t, p, "db", "other")
+	for _, id := range servers {
+		result, err := c.DeleteServer(t.Context(), id)
+		if err != nil {
+			t.Fatalf("DeleteServer: %v", err)
+		}
+		if result.Operation != "" {
+			finish(t, c, result)
+		}
+	}
+	create(t, c, cloud.CreateServer{Name: "last", CPU: 1, AntiAffinity: cloud.AntiAffinity{Group: p.name + "/ns/last"}})
+	wantGroups(t, p, "last", "other")
+}
+
+// wantGroups checks the names of the server groups whose cluster is named as a project.
+func wantGroups(t *testing.T, p project, want ...string) {
+	t.Helper()
+	var names []string
+	for _, group := range admin().list("compute", "os-server-groups", "all_projects=True") {
+		if name, mine := strings.CutPrefix(fmt.Sprint(group["name"]), p.name+"/ns/"); mine {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Errorf("server groups (-want +got):\n%s", diff)
 	}
 }
 

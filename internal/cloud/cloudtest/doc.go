@@ -17,7 +17,7 @@
 //	userdata.go     what servers read at their first boot
 //	addresses.go    addresses of servers
 //	disks.go        disks of servers
-//	placement.go  zones and anti-affinity
+//	placement.go    zones and anti-affinity
 //	snapshots.go    snapshots of servers
 //	revert.go       reverts to snapshots
 //	refuse.go       calls that the cloud cannot serve are refused, not sent
