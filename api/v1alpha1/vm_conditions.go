@@ -126,6 +126,9 @@ const (
 	// surfaces when one failed in the cloud. It is not tried again.
 	RevertedReason     = "Reverted"
 	RevertFailedReason = "RevertFailed"
+	// SnapshotsDeletedReason is that of the event of a deletion of a VM that has VMSnapshots,
+	// whose snapshots are deleted with it.
+	SnapshotsDeletedReason = "SnapshotsDeleted"
 	// DriftReason surfaces when the server differs from the spec in a way that
 	// the operator cannot correct.
 	DriftReason = "Drift"

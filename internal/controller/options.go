@@ -87,3 +87,7 @@ func InScope[T client.Object](ctx context.Context, scope tenancy.Scope, cached c
 // VMNetworkIndex is the cache index of VMs by the name of the Network that they
 // refer to. The VM controller registers it.
 const VMNetworkIndex = "network"
+
+// VMSnapshotVMIndex is the cache index of VMSnapshots by the name of their VM. The VM
+// controller registers it.
+const VMSnapshotVMIndex = "vm"

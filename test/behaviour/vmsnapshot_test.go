@@ -56,7 +56,7 @@ func TestVMSnapshot(t *testing.T) {
 			t.Expect(f.effects()).To(Equal([]mockcloud.Op{mockcloud.OpCreate, mockcloud.OpCreateSnapshot, mockcloud.OpDeleteSnapshot}))
 		},
 
-		"the VM is deleted: the VMSnapshot is Lost, and can be deleted": func(t *T) {
+		"the VM is deleted: an event of the VM says so, the VMSnapshot is Lost, and can be deleted": func(t *T) {
 			f := newFixture(t, mockcloud.Options{})
 			vm := f.readyVM("web")
 			snap := f.createSnapshot()
@@ -64,6 +64,7 @@ func TestVMSnapshot(t *testing.T) {
 			deleteObject(t, vm)
 			t.Eventually(isGone(vm)).Should(BeTrue())
 			t.Eventually(latest(snap)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "Lost", "snapshots go with their VM"))
+			t.Eventually(eventReasons(vm)).Should(ContainElements("SnapshotsDeleted", "Deleted"))
 			deleteObject(t, snap)
 			t.Eventually(isGone(snap)).Should(BeTrue())
 		},

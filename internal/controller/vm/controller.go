@@ -17,6 +17,7 @@
 //	steps.go       the steps that only VMs have
 //	poweroff.go    how a server is stopped
 //	restart.go     restarts at a time
+//	snapshots.go   the VMSnapshots of a VM that is deleted
 //	revert.go      reverts to a VMSnapshot
 //	userdata.go    the user data of a new VM
 //	refusals.go    names that the cloud refused lately

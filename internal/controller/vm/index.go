@@ -67,6 +67,10 @@ func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	if err != nil {
 		return err
 	}
+	err = indexer.IndexField(ctx, &pcapi.VMSnapshot{}, controller.VMSnapshotVMIndex, func(o client.Object) []string { return []string{o.(*pcapi.VMSnapshot).Spec.VMName} })
+	if err != nil {
+		return err
+	}
 	for index, keys := range indexes {
 		err := indexer.IndexField(ctx, &pcapi.VM{}, index, func(o client.Object) []string { return buckets(keys(o.(*pcapi.VM))) })
 		if err != nil {

@@ -318,6 +318,9 @@ func (k *kind) Delete(ctx context.Context, vm *pcapi.VM, obs *observation, serve
 	if err != nil {
 		return external.Removal{}, err // a 404 may come from a read that lags behind
 	}
+	if server.State != cloud.StateDeleting {
+		k.recordSnapshots(ctx, vm, server.ID)
+	}
 	server.State = cloud.StateDeleting
 	obs.Inventory.RecordServer(string(vm.UID), server)
 	if obs.Resource != nil && obs.Resource.ID == server.ID {

@@ -9,7 +9,6 @@ package vmsnapshot
 
 import (
 	"context"
-	"fmt"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
@@ -32,8 +31,6 @@ import (
 const (
 	// workers is how many VMSnapshots of one namespace are reconciled at a time on one Cloud.
 	workers = 4
-	// vmIndex is the cache index of VMSnapshots by the name of their VM.
-	vmIndex = "vm"
 	// kindName is the name of the kind, by which the inventory refers to its objects.
 	kindName = "VMSnapshot"
 )
@@ -87,19 +84,15 @@ func newKind(c client.Client, opts controller.Options) *kind {
 
 // SetupWithManager sets up the VMSnapshot controller with the Manager.
 func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts controller.Options) error {
-	indexer := mgr.GetFieldIndexer()
-	err := tenancy.IndexByCloud(ctx, indexer, &pcapi.VMSnapshot{}, func(o client.Object) []string {
+	err := tenancy.IndexByCloud(ctx, mgr.GetFieldIndexer(), &pcapi.VMSnapshot{}, func(o client.Object) []string {
 		return []string{o.(*pcapi.VMSnapshot).Status.Cloud}
 	})
 	if err != nil {
 		return err
 	}
-	if err := indexer.IndexField(ctx, &pcapi.VMSnapshot{}, vmIndex, indexByVM); err != nil {
-		return fmt.Errorf("index VMSnapshots by VM: %w", err)
-	}
 	k, find := newKind(mgr.GetClient(), opts), tenancy.NewFinder(mgr.GetCache(), &pcapi.VMSnapshotList{})
 	ofVM := func(ctx context.Context, vm client.Object) []reconcile.Request {
-		return find.Matching(ctx, client.InNamespace(vm.GetNamespace()), client.MatchingFields{vmIndex: vm.GetName()})
+		return find.Matching(ctx, client.InNamespace(vm.GetNamespace()), client.MatchingFields{controller.VMSnapshotVMIndex: vm.GetName()})
 	}
 	engine := k.Reconciler(mgr.GetEventRecorder("private-cloud-operator"))
 	changed := controller.InScope(ctx, opts.Scope, mgr.GetClient(), k.CloudOf, reconciler.ChangedByUser(pcapi.VMSnapshotFinalizer, pcapi.ClaimedCloudAnnotation))
@@ -111,8 +104,6 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts controller.Opt
 		WithOptions(k.ControllerOptions(workers)).
 		Complete(engine)
 }
-
-func indexByVM(o client.Object) []string { return []string{o.(*pcapi.VMSnapshot).Spec.VMName} }
 
 // serverChanged selects the events after which a VM has a server, has none or has another
 // one, or after which its server may be changed.

@@ -1,0 +1,44 @@
+package vm
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/controller"
+	"github.com/privatecloud/operator/internal/external"
+)
+
+// recordSnapshots records an event that names the VMSnapshots whose snapshots are deleted with
+// a server.
+func (k *kind) recordSnapshots(ctx context.Context, vm *pcapi.VM, serverID string) {
+	var list pcapi.VMSnapshotList
+	err := k.Client.List(ctx, &list, client.InNamespace(vm.Namespace), client.MatchingFields{controller.VMSnapshotVMIndex: vm.Name}, client.UnsafeDisableDeepCopy)
+	if err != nil {
+		log.FromContext(ctx).Error(err, "the VMSnapshots of the VM could not be listed")
+		return
+	}
+	var names []string
+	for i := range list.Items {
+		if s := &list.Items[i].Status; s.SnapshotID != "" && s.VMID == serverID {
+			names = append(names, list.Items[i].Name)
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
+	slices.Sort(names)
+	text := strings.Join(names[:min(len(names), maxNamed)], ", ")
+	if more := len(names) - maxNamed; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	log.FromContext(ctx).Info("snapshots are deleted with the VM", "server", serverID, "snapshots", text)
+	k.recorder.Eventf(vm, nil, corev1.EventTypeWarning, pcapi.SnapshotsDeletedReason, external.StepDelete,
+		"the snapshots of VM %s are deleted with it: those of the VMSnapshots %s", serverID, text)
+}
