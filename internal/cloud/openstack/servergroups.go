@@ -135,6 +135,13 @@ func (c *Client) lookAtGroups(ctx context.Context, op string) (release func(), f
 	}
 }
 
+// groupGone reports whether a create was refused because somebody has removed its server
+// group, as another manager does with one that has no servers. The next create makes it anew.
+func groupGone(err *cloud.Error) bool {
+	detail := strings.ToLower(err.Detail)
+	return err.Kind == cloud.Rejected && strings.Contains(detail, "instance group") && strings.Contains(detail, "could not be found")
+}
+
 // clusterOf returns the part of the name of a group that all groups of a cluster have.
 func clusterOf(group string) string {
 	cluster, _, _ := strings.Cut(group, "/")

@@ -112,6 +112,20 @@ func TestFailureToMakeAServerGroupSendsNoCreate(t *testing.T) {
 	}
 }
 
+func TestCreateWhoseServerGroupIsRemovedMeanwhileIsTriedAgain(t *testing.T) {
+	s := newStub(t)
+	groupsAre(s, group(groupID, "c/ns/web", "anti-affinity", someID))
+	for body, want := range map[string]cloud.Kind{
+		`{"badRequest": {"message": "Instance group ` + groupID + ` could not be found.", "code": 400}}`: cloud.Busy,
+		`{"badRequest": {"message": "Invalid imageRef provided.", "code": 400}}`:                         cloud.Rejected,
+	} {
+		s.on("POST compute/servers", body, 400)
+		if _, err := s.client().CreateServer(t.Context(), apart); !cloud.Is(err, want) || cloud.Uncertain(err) {
+			t.Errorf("%s: %v, want a certain %s", body, err, want)
+		}
+	}
+}
+
 func TestServerGroupIsRemovedOnceItsLastServerIsGone(t *testing.T) {
 	s := newStub(t)
 	c := s.client()

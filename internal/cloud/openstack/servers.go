@@ -175,6 +175,9 @@ func (c *Client) create(ctx context.Context, op string, req cloud.CreateServer) 
 			// What was looked up may have been replaced since.
 			c.forgetLookups()
 		}
+		if group != "" && groupGone(err) {
+			err.Kind = cloud.Busy
+		}
 		return cloud.Result{}, err
 	}
 	if !isID(made.Server.ID) {
