@@ -98,19 +98,16 @@ type VMSpec struct {
 
 	// cpu is the number of cores, 1-1024. If absent, the cloud decides. A change
 	// resizes the VM if the cloud supports it.
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Cores",xDescriptors="urn:alm:descriptor:com.tectonic.ui:number"
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=1024
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Cores",xDescriptors="urn:alm:descriptor:com.tectonic.ui:text"
 	// +optional
-	CPU *int32 `json:"cpu,omitempty"`
+	CPU *VMCores `json:"cpu,omitempty"`
 
-	// memory is the memory in GiB, 1-65536. If absent, the cloud decides. A change
-	// resizes the VM if the cloud supports it.
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Memory in GiB",xDescriptors="urn:alm:descriptor:com.tectonic.ui:number"
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=65536
+	// memory is the memory: an integer in GiB, 1-65536, or a quantity such as 512Mi,
+	// 1Mi-64Ti. If absent, the cloud decides. A change resizes the VM if the cloud
+	// supports it.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Memory",xDescriptors="urn:alm:descriptor:com.tectonic.ui:text"
 	// +optional
-	Memory *int32 `json:"memory,omitempty"`
+	Memory *VMMemory `json:"memory,omitempty"`
 
 	// className names the VMClass whose size the VM has, 1-63 characters,
 	// instead of cpu and memory. A change resizes the VM if the

@@ -29,16 +29,13 @@ type VMClassSpec struct {
 // VMClassHardware is the size of VMs.
 type VMClassHardware struct {
 	// cpu is the number of cores, 1-1024.
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=1024
 	// +required
-	CPU int32 `json:"cpu"`
+	CPU VMCores `json:"cpu"`
 
-	// memory is the memory in GiB, 1-65536.
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=65536
+	// memory is the memory: an integer in GiB, 1-65536, or a quantity such as 512Mi,
+	// 1Mi-64Ti.
 	// +required
-	Memory int32 `json:"memory"`
+	Memory VMMemory `json:"memory"`
 }
 
 // VMClass is a size of VMs that administrators offer to namespaces. It has no status, so
@@ -47,8 +44,8 @@ type VMClassHardware struct {
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=vmclasses,scope=Cluster,categories=privatecloud
 // +kubebuilder:metadata:annotations="api-approved.kubernetes.io=unapproved, private cloud operator"
-// +kubebuilder:printcolumn:name="CPU",type=integer,JSONPath=`.spec.hardware.cpu`
-// +kubebuilder:printcolumn:name="Memory",type=integer,JSONPath=`.spec.hardware.memory`
+// +kubebuilder:printcolumn:name="CPU",type=string,JSONPath=`.spec.hardware.cpu`
+// +kubebuilder:printcolumn:name="Memory",type=string,JSONPath=`.spec.hardware.memory`
 // +kubebuilder:printcolumn:name="Description",type=string,JSONPath=`.spec.description`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 63",reason=FieldValueInvalid,fieldPath=".metadata",message="a VMClass's name must not be longer than 63 characters"

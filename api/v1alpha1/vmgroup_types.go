@@ -63,20 +63,16 @@ type VmGroupSpec struct {
 	// cpu is the number of cores of each member, 1-1024. If absent, the cloud
 	// decides. A change resizes the members if the cloud supports it, else it
 	// replaces them.
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Cores",xDescriptors="urn:alm:descriptor:com.tectonic.ui:number"
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=1024
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Cores",xDescriptors="urn:alm:descriptor:com.tectonic.ui:text"
 	// +optional
-	CPU *int32 `json:"cpu,omitempty"`
+	CPU *VMCores `json:"cpu,omitempty"`
 
-	// memory is the memory of each member in GiB, 1-65536. If absent, the cloud
-	// decides. A change resizes the members if the cloud supports it, else it
-	// replaces them.
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Memory in GiB",xDescriptors="urn:alm:descriptor:com.tectonic.ui:number"
-	// +kubebuilder:validation:Minimum=1
-	// +kubebuilder:validation:Maximum=65536
+	// memory is the memory of each member: an integer in GiB, 1-65536, or a quantity
+	// such as 512Mi, 1Mi-64Ti. If absent, the cloud decides. A change resizes the
+	// members if the cloud supports it, else it replaces them.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Memory",xDescriptors="urn:alm:descriptor:com.tectonic.ui:text"
 	// +optional
-	Memory *int32 `json:"memory,omitempty"`
+	Memory *VMMemory `json:"memory,omitempty"`
 
 	// className names the VMClass whose size each member has, 1-63 characters,
 	// instead of cpu and memory. A change resizes the members if
@@ -298,8 +294,8 @@ type VmGroupStatus struct {
 // +kubebuilder:printcolumn:name="Phase",type=string,JSONPath=`.status.phase`
 // +kubebuilder:printcolumn:name="Current",type=integer,JSONPath=`.status.replicas`
 // +kubebuilder:printcolumn:name="Desired",type=integer,JSONPath=`.spec.replicas`
-// +kubebuilder:printcolumn:name="CPU",type=integer,JSONPath=`.spec.cpu`
-// +kubebuilder:printcolumn:name="Memory",type=integer,JSONPath=`.spec.memory`
+// +kubebuilder:printcolumn:name="CPU",type=string,JSONPath=`.spec.cpu`
+// +kubebuilder:printcolumn:name="Memory",type=string,JSONPath=`.spec.memory`
 // +kubebuilder:printcolumn:name="Template",type=string,JSONPath=`.spec.template`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`

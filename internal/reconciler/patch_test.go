@@ -17,7 +17,7 @@ import (
 // TestStatusWriteOfChangedObject changes the stored object while a reconcile
 // creates a server, whose id it records.
 func TestStatusWriteOfChangedObject(t *testing.T) {
-	editSpec := func(vm *pcapi.VM) { vm.Spec.CPU, vm.Generation = new(int32(2)), 4 }
+	editSpec := func(vm *pcapi.VM) { vm.Spec.CPU, vm.Generation = pcapi.Cores(2), 4 }
 	tests := []struct {
 		name    string
 		outcome error

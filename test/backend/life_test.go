@@ -25,7 +25,7 @@ var _ = Describe("A cloud in memory", Serial, func() {
 
 	It("a VM: is created, resized, powered off and deleted", func(ctx SpecContext) {
 		memory.SetSlow(true)
-		vm := newVM("web", func(vm *pcapi.VM) { vm.Spec.CPU = new(int32(2)) })
+		vm := newVM("web", func(vm *pcapi.VM) { vm.Spec.CPU = pcapi.Cores(2) })
 		Expect(env.Client.Create(ctx, vm)).To(Succeed())
 		Eventually(ctx, specs.Stored(vm)).Should(testkit.HaveCondition(pcapi.CreatedCondition, metav1.ConditionFalse, pcapi.CreatingReason))
 		memory.SetSlow(false)
@@ -33,7 +33,7 @@ var _ = Describe("A cloud in memory", Serial, func() {
 		id := specs.Ready(ctx, vm).Status.VMID
 		Expect(memory.Server(id)).To(And(HaveField("Name", "web"), HaveField("CPU", 2), HaveField("State", cloud.StateActive)))
 
-		specs.Edit(ctx, vm, func(vm *pcapi.VM) { vm.Spec.CPU = new(int32(4)) })
+		specs.Edit(ctx, vm, func(vm *pcapi.VM) { vm.Spec.CPU = pcapi.Cores(4) })
 		Eventually(func() int { return memory.Server(id).CPU }).Should(Equal(4))
 		specs.Edit(ctx, vm, func(vm *pcapi.VM) { vm.Spec.PowerState = pcapi.PowerOff })
 		Eventually(func() cloud.State { return memory.Server(id).State }).Should(Equal(cloud.StateStopped))

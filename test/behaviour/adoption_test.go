@@ -74,8 +74,7 @@ var importCases = cases{
 		t.Expect(f.createCalls()).To(BeZero())
 		t.Expect(f.CountCalls("GET", "/check/{name}")).To(BeZero(), "its own server would make the name taken")
 
-		cores := int32(8)
-		edit(t, vm, func(vm *pcapi.VM) { vm.Spec.CPU = &cores })
+		edit(t, vm, func(vm *pcapi.VM) { vm.Spec.CPU = pcapi.Cores(8) })
 		t.Eventually(f.serverOf(vm)).Should(HaveField("CPU", 8))
 		deleteObject(t, vm)
 		t.Eventually(isGone(vm)).Should(BeTrue())
@@ -114,9 +113,8 @@ var observeCases = cases{
 	"a VM is observed and then deleted: its status is shown and the server is not changed": func(t *T) {
 		f := newFixture(t, mockcloud.Options{})
 		server := f.putForeignServer("legacy", map[string]string{"team": "blue"})
-		cores := int32(16)
 		vm := f.readyVM("legacy", importServer(server.ID), observeOnly, func(vm *pcapi.VM) {
-			vm.Spec.CPU, vm.Spec.PowerState = &cores, pcapi.PowerOff
+			vm.Spec.CPU, vm.Spec.PowerState = pcapi.Cores(16), pcapi.PowerOff
 		})
 		t.Expect(f.SetUtilisation(server.ID, 77)).To(Succeed())
 		t.Eventually(latest(vm)).Should(HaveField("Status.CPUUtilization", HaveValue(BeEquivalentTo(77))))
@@ -135,9 +133,8 @@ var observeCases = cases{
 	"managementPolicy becomes Managed: the server is adopted": func(t *T) {
 		f := newFixture(t, mockcloud.Options{})
 		vm := f.readyVM("legacy", importServer(f.putForeignServer("legacy", nil).ID), observeOnly)
-		cores := int32(8)
 		edit(t, vm, func(vm *pcapi.VM) {
-			vm.Spec.ManagementPolicy, vm.Spec.CPU = pcapi.ManagementPolicyManaged, &cores
+			vm.Spec.ManagementPolicy, vm.Spec.CPU = pcapi.ManagementPolicyManaged, pcapi.Cores(8)
 		})
 
 		t.Eventually(f.serverOf(vm)).Should(SatisfyAll(HaveField("CPU", 8), HaveField("Labels", haveOwnerLabels(t, vm))))

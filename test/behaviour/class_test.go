@@ -20,7 +20,7 @@ func (f *fixture) createClass(name string, cpu, memory int32, change ...func(*pc
 	f.t.Helper()
 	class := &pcapi.VMClass{
 		ObjectMeta: metav1.ObjectMeta{Name: f.className(name)},
-		Spec:       pcapi.VMClassSpec{Hardware: pcapi.VMClassHardware{CPU: cpu, Memory: memory}},
+		Spec:       pcapi.VMClassSpec{Hardware: pcapi.VMClassHardware{CPU: *pcapi.Cores(cpu), Memory: *pcapi.GiB(memory)}},
 	}
 	for _, each := range change {
 		each(class)

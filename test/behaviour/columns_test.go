@@ -34,7 +34,7 @@ var kubectlOutput = cases{
 
 	"kubectl get vms -o wide: cloud, host, zone, address and size of each VM, and none is being deleted": func(t *T) {
 		f := newFixture(t, mockcloud.Options{})
-		web := f.readyVM("web", func(vm *pcapi.VM) { vm.Spec.CPU, vm.Spec.Memory = new(int32(4)), new(int32(16)) })
+		web := f.readyVM("web", func(vm *pcapi.VM) { vm.Spec.CPU, vm.Spec.Memory = pcapi.Cores(4), pcapi.GiB(16) })
 		server, _ := f.Server(web.Status.VMID)
 
 		want := [][]string{

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/cli-utils/pkg/kstatus/status"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -94,12 +95,33 @@ var createCases = cases{
 		t.Expect(f.createCalls()).To(Equal(1))
 	},
 
+	"cpu and memory are texts: the server has that size, and another form of it is no change": func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		vm := f.readyVM("web", func(vm *pcapi.VM) {
+			vm.Spec.CPU, vm.Spec.Memory = new(pcapi.VMCores(intstr.FromString("2"))), new(pcapi.VMMemory(intstr.FromString("4Gi")))
+		})
+		t.Expect(f.serverOf(vm)()).To(SatisfyAll(HaveField("CPU", 2), HaveField("Memory", 4)))
+		edited := edit(t, vm, func(vm *pcapi.VM) {
+			vm.Spec.CPU, vm.Spec.Memory = pcapi.Cores(2), new(pcapi.VMMemory(intstr.FromString("4096Mi")))
+		})
+		t.Eventually(latest(vm)).Should(SatisfyAll(testkit.BeReady(), HaveField("Status.ObservedGeneration", edited.Generation)))
+		t.Expect(f.CountCalls("PATCH", "/servers/{id}")).To(BeZero())
+	},
+
+	"memory is no whole number of GiB on a cloud that has no other sizes: the VM stalls until it is": func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		vm := f.createVM("web", func(vm *pcapi.VM) { vm.Spec.Memory = new(pcapi.VMMemory(intstr.FromString("512Mi"))) })
+		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "Rejected", "sizes in whole GiB, not 512 MiB"))
+		t.Expect(f.createCalls()).To(BeZero())
+		edit(t, vm, func(vm *pcapi.VM) { vm.Spec.Memory = pcapi.GiB(1) })
+		t.Expect(f.serverOf(waitReady(t, vm))()).To(HaveField("Memory", 1))
+	},
+
 	"all fields of the spec are set: the server has them and the owner labels": func(t *T) {
 		f := newFixture(t, mockcloud.Options{})
-		cpu, memory := int32(4), int32(16)
 		vm := f.readyVM("database", func(vm *pcapi.VM) {
 			vm.Spec.VMName = "Größe 9"
-			vm.Spec.CPU, vm.Spec.Memory = &cpu, &memory
+			vm.Spec.CPU, vm.Spec.Memory = pcapi.Cores(4), pcapi.GiB(16)
 			vm.Spec.Template, vm.Spec.Folder = "debian-13", "databases"
 			vm.Spec.PowerState = pcapi.PowerOff
 		})

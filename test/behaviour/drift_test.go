@@ -83,8 +83,7 @@ func refusedVMID(id string) func(*T) {
 func broughtBack(change func(*mockcloud.Server), back types.GomegaMatcher) func(*T) {
 	return func(t *T) {
 		f := newFixture(t, mockcloud.Options{})
-		cpu, memory := int32(2), int32(8)
-		vm := f.readyVM("web", func(vm *pcapi.VM) { vm.Spec.CPU, vm.Spec.Memory = &cpu, &memory })
+		vm := f.readyVM("web", func(vm *pcapi.VM) { vm.Spec.CPU, vm.Spec.Memory = pcapi.Cores(2), pcapi.GiB(8) })
 
 		server, _ := f.Server(vm.Status.VMID)
 		change(&server)
@@ -150,9 +149,8 @@ var editCases = cases{
 			testkit.HaveCondition("Ready", metav1.ConditionTrue, "Stopped"), HaveField("Status.State", pcapi.VMStateStopped)))
 		t.Expect(f.serverOf(vm)()).To(HaveField("State", mockcloud.StateStopped))
 
-		cpu, memory := int32(8), int32(32)
 		edit(t, vm, func(vm *pcapi.VM) {
-			vm.Spec.PowerState, vm.Spec.CPU, vm.Spec.Memory = pcapi.PowerOn, &cpu, &memory
+			vm.Spec.PowerState, vm.Spec.CPU, vm.Spec.Memory = pcapi.PowerOn, pcapi.Cores(8), pcapi.GiB(32)
 		})
 		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Ready", metav1.ConditionTrue, "Running"))
 		t.Expect(f.serverOf(vm)()).To(SatisfyAll(HaveField("State", mockcloud.StateActive), HaveField("CPU", 8), HaveField("Memory", 32)))
@@ -161,8 +159,7 @@ var editCases = cases{
 
 	"the cloud does not support a field: the VM stalls until the edit is undone": func(t *T) {
 		f := newFixture(t, mockcloud.Options{Profile: mockcloud.Core})
-		four := int32(4)
-		vm := f.createVM("web", func(vm *pcapi.VM) { vm.Spec.CPU, vm.Spec.Template = &four, "debian-13" })
+		vm := f.createVM("web", func(vm *pcapi.VM) { vm.Spec.CPU, vm.Spec.Template = pcapi.Cores(4), "debian-13" })
 		t.Eventually(latest(vm)).Should(SatisfyAll(
 			testkit.HaveCondition("Stalled", metav1.ConditionTrue, "Unsupported", "cannot set cpu, template"),
 			testkit.HaveCondition("Created", metav1.ConditionFalse, "Rejected"),

@@ -36,7 +36,7 @@ var operationCases = cases{
 		vm = waitReady(t, vm)
 		t.Expect(vm.Status.Operation).To(BeNil())
 
-		edit(t, vm, func(vm *pcapi.VM) { vm.Spec.CPU = new(int32(4)) })
+		edit(t, vm, func(vm *pcapi.VM) { vm.Spec.CPU = pcapi.Cores(4) })
 		t.Eventually(latest(vm)).Should(worksOn(pcapi.VMOperationUpdate))
 		vm = waitReady(t, vm)
 		t.Expect(vm.Status.Operation).To(BeNil())
@@ -88,7 +88,7 @@ var resizeStoppedCases = cases{
 	"updatePolicy is NoRestart: the VM stalls, and the server runs on": func(t *T) {
 		f := newFixture(t, mockcloud.Options{Behaviour: mockcloud.Behaviour{ResizeStopped: true}})
 		vm := f.readyVM("web")
-		edit(t, vm, func(vm *pcapi.VM) { vm.Spec.CPU = new(int32(4)) })
+		edit(t, vm, func(vm *pcapi.VM) { vm.Spec.CPU = pcapi.Cores(4) })
 		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "NeedsRestart"))
 		t.Expect(f.effects()).To(Equal([]mockcloud.Op{mockcloud.OpCreate}))
 		edit(t, vm, restartAllowed)
@@ -101,7 +101,7 @@ var resizeStoppedCases = cases{
 		options.ResizeStopped = true
 		f := newFixture(t, options)
 		vm := f.readyVM("web", restartAllowed)
-		edit(t, vm, func(vm *pcapi.VM) { vm.Spec.CPU = new(int32(4)) })
+		edit(t, vm, func(vm *pcapi.VM) { vm.Spec.CPU = pcapi.Cores(4) })
 		t.Eventually(f.serverOf(vm)).Should(SatisfyAll(HaveField("CPU", 4), HaveField("State", mockcloud.StateActive)))
 		waitReady(t, vm)
 		t.Expect(f.effects()).To(Equal([]mockcloud.Op{mockcloud.OpCreate, mockcloud.OpUpdate, mockcloud.OpUpdate, mockcloud.OpUpdate}))
@@ -111,7 +111,7 @@ var resizeStoppedCases = cases{
 		f := newFixture(t, mockcloud.Options{Behaviour: mockcloud.Behaviour{ResizeStopped: true}})
 		g, vms := f.readyGroup("web", 3, rolling(1, 0))
 		f.neverFewer(2, func() {
-			edited := edit(t, g, func(g *pcapi.VmGroup) { g.Spec.CPU = new(int32(4)) })
+			edited := edit(t, g, func(g *pcapi.VmGroup) { g.Spec.CPU = pcapi.Cores(4) })
 			t.Eventually(latest(g)).Should(beUpdated(edited))
 		})
 		for i := range vms {

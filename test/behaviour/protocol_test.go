@@ -189,8 +189,7 @@ var uncertainCreateCases = cases{
 		f.addFault(losing(lostAnswers["a failure"], mockcloud.Options{}))
 		vm := f.createVM("web")
 		t.Eventually(f.createCalls).Should(BeNumerically(">", 0))
-		cores := int32(8)
-		edit(t, vm, func(vm *pcapi.VM) { vm.Spec.CPU = &cores })
+		edit(t, vm, func(vm *pcapi.VM) { vm.Spec.CPU = pcapi.Cores(8) })
 
 		vm = waitReady(t, vm)
 		t.Eventually(f.serverOf(vm)).Should(HaveField("CPU", 8))

@@ -22,14 +22,16 @@ import (
 type ruleCase struct{ kind, spec, status, edit, says string }
 
 const (
-	restCloud = `{endpoint: "https://c.example.com"}`
-	aVM       = `{vmname: web, template: debian-13, cloudRef: {name: home}}`
-	aClass    = `{hardware: {cpu: 1, memory: 1}}`
-	twoSizes  = "className cannot be set together with cpu or memory: remove them to use the class, or remove className"
-	aVMsID    = `{vmId: v1, cloud: home}`
-	diskVM    = `{vmname: web, disks: [{name: data, size: 20Gi}]}`
-	sizeRule  = "a size is a whole number of Gi or Ti, 1Gi-64Ti, such as 20Gi"
-	diskStays = "a disk that the VM has cannot be removed, since its data would be lost; remove it in the cloud first, or delete this VM and make another"
+	restCloud  = `{endpoint: "https://c.example.com"}`
+	aVM        = `{vmname: web, template: debian-13, cloudRef: {name: home}}`
+	aClass     = `{hardware: {cpu: 1, memory: 1}}`
+	coresRule  = "cpu is a whole number of cores, 1-1024"
+	memoryRule = "memory is a whole number of GiB, 1-65536, or a quantity in whole Mi, Gi or Ti up to 64Ti, such as 512Mi"
+	twoSizes   = "className cannot be set together with cpu or memory: remove them to use the class, or remove className"
+	aVMsID     = `{vmId: v1, cloud: home}`
+	diskVM     = `{vmname: web, disks: [{name: data, size: 20Gi}]}`
+	sizeRule   = "a size is a whole number of Gi or Ti, 1Gi-64Ti, such as 20Gi"
+	diskStays  = "a disk that the VM has cannot be removed, since its data would be lost; remove it in the cloud first, or delete this VM and make another"
 	// The disk was made, and is larger than the new size.
 	diskVMsStatus = `{vmId: v1, cloud: home, disks: [{name: data, size: 20Gi}]}`
 	aNetwork      = `{cidr: 10.0.0.0/24, gateway: 10.0.0.1, cloudRef: {name: home}}`
@@ -78,6 +80,16 @@ var ruleCases = []ruleCase{
 
 	{kind: "VM", spec: `{vmname: web, className: small, memory: 1}`, says: "spec.className: Forbidden: " + twoSizes},
 	{kind: "VmGroup", spec: `{className: small, cpu: 1}`, says: "spec.className: Forbidden: " + twoSizes},
+	{kind: "VM", spec: `{vmname: web, cpu: "0"}`, says: `spec.cpu: Invalid value: "0": ` + coresRule},
+	{kind: "VM", spec: `{vmname: web, memory: 512M}`, says: `spec.memory: Invalid value: "512M": ` + memoryRule},
+	{kind: "VM", spec: aVM, status: aVMsID, edit: `{"status":{"class":{"name":"small","hardware":{"cpu":1025,"memory":1}}}}`,
+		says: `status.class.hardware.cpu: Invalid value: 1025: ` + coresRule},
+	{kind: "VM", spec: aVM, status: aVMsID, edit: `{"status":{"class":{"name":"small","hardware":{"cpu":1,"memory":"8"}}}}`,
+		says: `status.class.hardware.memory: Invalid value: "8": ` + memoryRule},
+	{kind: "VmGroup", spec: `{cpu: 1025}`, says: `spec.cpu: Invalid value: 1025: ` + coresRule},
+	{kind: "VmGroup", spec: `{memory: 0}`, says: `spec.memory: Invalid value: 0: ` + memoryRule},
+	{kind: "VMClass", spec: `{hardware: {cpu: 500m, memory: 1}}`, says: `spec.hardware.cpu: Invalid value: "500m": ` + coresRule},
+	{kind: "VMClass", spec: `{hardware: {cpu: 1, memory: 65Ti}}`, says: `spec.hardware.memory: Invalid value: "65Ti": ` + memoryRule},
 	{kind: "VMClass", spec: aClass, edit: `{"spec":{"hardware":{"cpu":2}}}`,
 		says: "spec.hardware: Forbidden: hardware cannot be changed; create another VMClass, and change className of the VMs that are to have its size"},
 

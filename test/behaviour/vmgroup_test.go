@@ -25,7 +25,7 @@ func (f *fixture) createGroup(name string, replicas int32, change ...func(*pcapi
 	g := &pcapi.VmGroup{
 		ObjectMeta: metav1.ObjectMeta{Namespace: f.namespace, Name: name},
 		Spec: pcapi.VmGroupSpec{
-			CPU: ptr.To[int32](2), Memory: ptr.To[int32](1), Template: "debian-13", Replicas: &replicas,
+			CPU: pcapi.Cores(2), Memory: pcapi.GiB(1), Template: "debian-13", Replicas: &replicas,
 			CloudRef: &pcapi.CloudReference{Name: f.object.Name},
 		},
 	}
@@ -206,7 +206,7 @@ spec:
 	"cpu changes: members are resized in place": func(t *T) {
 		f := newFixture(t, mockcloud.Options{})
 		g, vms := f.readyGroup("web", 3)
-		edited := edit(t, g, func(g *pcapi.VmGroup) { g.Spec.CPU = ptr.To[int32](4) })
+		edited := edit(t, g, func(g *pcapi.VmGroup) { g.Spec.CPU = pcapi.Cores(4) })
 		for i := range vms {
 			t.Eventually(f.serverOf(&vms[i])).Should(HaveField("CPU", 4))
 		}
@@ -221,7 +221,7 @@ spec:
 		t.Eventually(latest(f.object)).Should(HaveField("Status.Capabilities", Not(ContainElement("resize"))))
 		g, _ := f.readyGroup("web", 3, rolling(0, 1))
 		f.neverFewer(3, func() {
-			edited := edit(t, g, func(g *pcapi.VmGroup) { g.Spec.Memory = ptr.To[int32](8) })
+			edited := edit(t, g, func(g *pcapi.VmGroup) { g.Spec.Memory = pcapi.GiB(8) })
 			t.Eventually(latest(g)).Should(beUpdated(edited))
 		})
 		t.Expect(f.createdServers()).To(Equal(6))

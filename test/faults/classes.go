@@ -41,7 +41,7 @@ func replaceConfiguration(ctx context.Context, w *world) error {
 func (w *world) class(cpu int32) *pcapi.VMClass {
 	return &pcapi.VMClass{
 		ObjectMeta: metav1.ObjectMeta{Name: w.name, Labels: map[string]string{worldLabel: w.name}},
-		Spec:       pcapi.VMClassSpec{Hardware: pcapi.VMClassHardware{CPU: cpu, Memory: 4}},
+		Spec:       pcapi.VMClassSpec{Hardware: pcapi.VMClassHardware{CPU: *pcapi.Cores(cpu), Memory: *pcapi.GiB(4)}},
 	}
 }
 
@@ -55,7 +55,7 @@ func (w *world) userData(text string) *corev1.Secret {
 // classViolations compares the size of a server with the class that its VM has taken.
 func classViolations(vm *pcapi.VM, server mockcloud.Server) []string {
 	class := vm.Status.Class
-	if class == nil || server.CPU == int(class.Hardware.CPU) && server.Memory == int(class.Hardware.Memory) {
+	if class == nil || server.CPU == class.Hardware.CPU.Count() && server.Memory<<10 == class.Hardware.Memory.MiB() {
 		return nil
 	}
 	return []string{fmt.Sprintf("server %s has %d cores and %d GiB, its VM has taken the class %+v", server.Name, server.CPU, server.Memory, *class)}

@@ -32,7 +32,7 @@ type stock interface {
 
 // inFolder has each method of a vCenter that changes something.
 var inFolder = scenario{name: "create in a folder, resize, stop, start, delete", act: []step{
-	create(vm, func(vm *pcapi.VM) { vm.Spec.Folder, vm.Spec.CPU = "team", new(int32(1)) }), edit(vm, `{"spec":{"cpu":2}}`),
+	create(vm, func(vm *pcapi.VM) { vm.Spec.Folder, vm.Spec.CPU = "team", pcapi.Cores(1) }), edit(vm, `{"spec":{"cpu":2}}`),
 	edit(vm, `{"spec":{"powerState":"Off"}}`), edit(vm, `{"spec":{"powerState":"On"}}`), remove(vm, gone),
 }}
 

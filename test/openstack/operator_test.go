@@ -90,13 +90,13 @@ var _ = Describe("An OpenStack", Ordered, func() {
 	}, NodeTimeout(5*time.Minute))
 
 	It("a VM: is created, resized, stopped, started and deleted", func(ctx SpecContext) {
-		vm := newVM("web", func(vm *pcapi.VM) { vm.Spec.CPU, vm.Spec.Memory = new(int32(1)), new(int32(2)) })
+		vm := newVM("web", func(vm *pcapi.VM) { vm.Spec.CPU, vm.Spec.Memory = pcapi.Cores(1), pcapi.GiB(2) })
 		Expect(env.Client.Create(ctx, vm)).To(Succeed())
 		id := specs.Ready(ctx, vm).Status.VMID
 		Expect(servers(ctx)).To(ConsistOf(And(HaveField("ID", id), HaveField("Name", "web"), HaveField("CPU", 1), HaveField("MemoryMiB", 2048))))
 		Expect(vm.Status.CPUUtilization).To(BeNil())
 
-		specs.Edit(ctx, vm, func(vm *pcapi.VM) { vm.Spec.CPU = new(int32(4)) })
+		specs.Edit(ctx, vm, func(vm *pcapi.VM) { vm.Spec.CPU = pcapi.Cores(4) })
 		Eventually(ctx, specs.Stored(vm)).Should(testkit.HaveCondition(pcapi.ReadyCondition, metav1.ConditionFalse, pcapi.NeedsRestartReason))
 		specs.Edit(ctx, vm, func(vm *pcapi.VM) { vm.Spec.UpdatePolicy = pcapi.UpdatePolicyRestartAllowed })
 		Eventually(ctx, servers).Should(ConsistOf(And(HaveField("CPU", 4), HaveField("State", cloud.StateActive))))
@@ -144,7 +144,7 @@ var _ = Describe("An OpenStack", Ordered, func() {
 	}, SpecTimeout(10*time.Minute))
 
 	It("a VM of a size that no flavor has: stalls and lists the flavors", func(ctx SpecContext) {
-		vm := newVM("huge", func(vm *pcapi.VM) { vm.Spec.CPU = new(int32(99)) })
+		vm := newVM("huge", func(vm *pcapi.VM) { vm.Spec.CPU = pcapi.Cores(99) })
 		Expect(env.Client.Create(ctx, vm)).To(Succeed())
 		Eventually(ctx, specs.Stored(vm)).Should(testkit.HaveCondition(pcapi.StalledCondition, metav1.ConditionTrue, pcapi.RejectedReason, "no flavor has exactly 99 CPUs", "t-1-2 (1 CPUs, 2048 MiB)"))
 		specs.Remove(ctx, vm)

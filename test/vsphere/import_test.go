@@ -27,7 +27,7 @@ var _ = Describe("A VM of a vCenter that the operator did not make", Serial, fun
 		imported := specs.Ready(ctx, vm)
 		Expect(imported.Status.VMID).To(Equal(id))
 		Expect(imported).To(testkit.HaveCondition(pcapi.CreatedCondition, metav1.ConditionTrue, pcapi.ImportedReason))
-		specs.Edit(ctx, vm, func(vm *pcapi.VM) { vm.Spec.CPU = new(int32(4)) })
+		specs.Edit(ctx, vm, func(vm *pcapi.VM) { vm.Spec.CPU = pcapi.Cores(4) })
 		Eventually(ctx, func() int32 { return vcenter.VM("legacy").Config.Hardware.NumCPU }).Should(BeEquivalentTo(4))
 		Expect(names()).To(ConsistOf("legacy"))
 		specs.Remove(ctx, vm)

@@ -50,10 +50,10 @@ func TestResizeWithoutHotAddNeedsARestartThatIsAllowed(tt *testing.T) {
 	} {
 		tt.Run(name+": is refused by the task", func(tt *testing.T) {
 			s := newSite(tt)
-			vm := s.vm("grows", func(vm *pcapi.VM) { vm.Spec.CPU, vm.Spec.Memory = new(int32(2)), new(int32(1)) })
+			vm := s.vm("grows", func(vm *pcapi.VM) { vm.Spec.CPU, vm.Spec.Memory = pcapi.Cores(2), pcapi.GiB(1) })
 			s.ready(vm)
 			s.vcenter.RefuseHotAdd(fault)
-			s.edit(vm, func() { vm.Spec.CPU, vm.Spec.Memory = new(int32(4)), new(int32(2)) })
+			s.edit(vm, func() { vm.Spec.CPU, vm.Spec.Memory = pcapi.Cores(4), pcapi.GiB(2) })
 			s.Eventually(s.stored(vm)).Should(testkit.HaveCondition(pcapi.StalledCondition, metav1.ConditionTrue, pcapi.NeedsRestartReason))
 			s.Consistently(s.size("grows"), "2s").Should(Equal([]any{int32(2), int32(1024), types.VirtualMachinePowerStatePoweredOn}), "it runs as before")
 

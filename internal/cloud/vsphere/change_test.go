@@ -445,6 +445,19 @@ func TestCloneOfAnotherThatDoesNotEndEndsTheOperation(t *testing.T) {
 	wantError(t, state.Err, cloud.Failed, "another clone", "cancel its task")
 }
 
+func TestMemoryIsMultipleOfFourMiB(t *testing.T) {
+	v := newVCenter(t)
+	c := v.client(t)
+	_, err := c.CreateServer(t.Context(), cloud.CreateServer{Name: "odd", MemoryMiB: 1022, IdempotencyKey: "key"})
+	wantError(t, err, cloud.Rejected, "a multiple of 4 MiB, not 1022 MiB")
+	created := create(t, c, cloud.CreateServer{Name: "even", MemoryMiB: 1020, IdempotencyKey: "key"})
+	if created.MemoryMiB != 1020 {
+		t.Errorf("%d MiB, want 1020", created.MemoryMiB)
+	}
+	_, err = c.UpdateServer(t.Context(), created.ID, cloud.UpdateServer{MemoryMiB: new(1021)})
+	wantError(t, err, cloud.Rejected, "a multiple of 4 MiB, not 1021 MiB")
+}
+
 func TestTemplateOfATenantIsRefusedUnlessItIsOne(t *testing.T) {
 	v := newVCenter(t)
 	c := v.client(t, func(cfg *vsphere.Config) { cfg.Place.TemplateFolder, cfg.Place.DefaultTemplate = "", "" })

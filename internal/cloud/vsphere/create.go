@@ -33,6 +33,9 @@ func (c *Client) CreateServer(ctx context.Context, req cloud.CreateServer) (clou
 	if err := checkUserData(op, req.UserData); err != nil {
 		return cloud.Result{}, err
 	}
+	if err := checkMemory(op, req.MemoryMiB); err != nil {
+		return cloud.Result{}, err
+	}
 	ctx, end, err := c.begin(ctx, op)
 	if err != nil {
 		return cloud.Result{}, err

@@ -11,6 +11,9 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
+// memoryStepMiB divides each amount of memory.
+const memoryStepMiB = 4
+
 // UpdateServer changes the size, the disks and the labels, or else the power state. Of a change of
 // both, the vCenter gets the first alone: the power state still differs then, which is
 // corrected next.
@@ -21,6 +24,11 @@ func (c *Client) UpdateServer(ctx context.Context, id string, req cloud.UpdateSe
 	}
 	for key, value := range req.Labels {
 		if err := checkLabel(op, key, text(value)); err != nil {
+			return cloud.Result{}, err
+		}
+	}
+	if req.MemoryMiB != nil {
+		if err := checkMemory(op, *req.MemoryMiB); err != nil {
 			return cloud.Result{}, err
 		}
 	}
@@ -68,6 +76,15 @@ func (c *Client) unchanged(ctx context.Context, op string, at *site, vm entity) 
 		return cloud.Result{}, refuse(op, cloud.Busy, "the VM is being created")
 	}
 	return cloud.Result{Server: servers[0]}, nil
+}
+
+// checkMemory refuses amounts that no VM of a vCenter can have, which answers them with a
+// fault that names no field.
+func checkMemory(op string, mib int) error {
+	if mib%memoryStepMiB != 0 {
+		return refuse(op, cloud.Rejected, "the memory of a VM on vSphere is a multiple of %d MiB, not %d MiB", memoryStepMiB, mib)
+	}
+	return nil
 }
 
 // reconfiguration returns the change of the size and the labels, nil if there is none.

@@ -28,16 +28,16 @@ func classTaken(vm *pcapi.VM) bool {
 	return vm.Status.Class != nil && vm.Status.Class.Name == vm.Spec.ClassName
 }
 
-// sizeOf returns the cores and the GiB that a VM is to have, each nil if that is left to the
+// sizeOf returns the cores and the MiB that a VM is to have, each 0 if that is left to the
 // cloud. It is that of the class as the VM took it.
-func sizeOf(vm *pcapi.VM) (cpu, memory *int32) {
+func sizeOf(vm *pcapi.VM) (cores, mib int) {
 	switch {
 	case vm.Spec.ClassName == "":
-		return vm.Spec.CPU, vm.Spec.Memory
+		return vm.Spec.CPU.Count(), vm.Spec.Memory.MiB()
 	case classTaken(vm):
-		return &vm.Status.Class.Hardware.CPU, &vm.Status.Class.Hardware.Memory
+		return vm.Status.Class.Hardware.CPU.Count(), vm.Status.Class.Hardware.Memory.MiB()
 	}
-	return nil, nil
+	return 0, 0
 }
 
 // untakenClass returns the keys of classIndex.

@@ -14,14 +14,12 @@ import (
 // 0 is one that the cloud does not report.
 func difference(vm *pcapi.VM, server cloud.Server) cloud.UpdateServer {
 	var change cloud.UpdateServer
-	cpu, memory := sizeOf(vm)
-	if want := cpu; want != nil && server.CPU != 0 && int(*want) != server.CPU {
-		n := int(*want)
-		change.CPU = &n
+	cores, mib := sizeOf(vm)
+	if cores != 0 && server.CPU != 0 && cores != server.CPU {
+		change.CPU = &cores
 	}
-	if want := memory; want != nil && server.MemoryMiB != 0 && mib(*want) != server.MemoryMiB {
-		n := mib(*want)
-		change.MemoryMiB = &n
+	if mib != 0 && server.MemoryMiB != 0 && mib != server.MemoryMiB {
+		change.MemoryMiB = &mib
 	}
 	change.Disks = diskChange(vm, server)
 	on, off := cloud.PowerOn, cloud.PowerOff
@@ -65,9 +63,6 @@ func possible(change cloud.UpdateServer, caps cloud.Capabilities) cloud.UpdateSe
 	}
 	return change
 }
-
-// mib returns GiB in MiB.
-func mib(gib int32) int { return int(gib) << 10 }
 
 // unsupported refuses a new VM that asks for what the cloud cannot do.
 func unsupported(vm *pcapi.VM, caps cloud.Capabilities) error {

@@ -222,7 +222,7 @@ func TestObserveOnlyVMIsReportedAndNotChanged(t *testing.T) {
 	h.wantCondition(pcapi.ReadyCondition, "True Running")
 	equal(t, "cpuUtilization", int32(30), *h.vm().Status.CPUUtilization)
 	h.wantClaim("")
-	h.edit(func(vm *pcapi.VM) { *vm.Spec.CPU = 8 })
+	h.edit(func(vm *pcapi.VM) { vm.Spec.CPU = pcapi.Cores(8) })
 	h.mustReconcile()
 	h.wantCalls()
 

@@ -26,11 +26,11 @@ func hasClass(name string, cpu, memory int32) func(*pcapi.VM) {
 }
 
 func classWith(name string, cpu, memory int32) *pcapi.VMClassStatus {
-	return &pcapi.VMClassStatus{Name: name, Hardware: pcapi.VMClassHardware{CPU: cpu, Memory: memory}}
+	return &pcapi.VMClassStatus{Name: name, Hardware: pcapi.VMClassHardware{CPU: *pcapi.Cores(cpu), Memory: *pcapi.GiB(memory)}}
 }
 
 func aClass(name string, cpu, memory int32, change ...func(*pcapi.VMClass)) *pcapi.VMClass {
-	class := &pcapi.VMClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: pcapi.VMClassSpec{Hardware: pcapi.VMClassHardware{CPU: cpu, Memory: memory}}}
+	class := &pcapi.VMClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: pcapi.VMClassSpec{Hardware: pcapi.VMClassHardware{CPU: *pcapi.Cores(cpu), Memory: *pcapi.GiB(memory)}}}
 	for _, f := range change {
 		f(class)
 	}

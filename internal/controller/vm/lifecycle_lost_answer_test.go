@@ -353,7 +353,7 @@ func TestForeignServerOfSameNameIsNotAdopted(t *testing.T) {
 func TestReusedKeyMeansServerExists(t *testing.T) {
 	h := harnessWithLostAnswer(t, everything, true)
 	h.cloud.Hide("s1")
-	h.edit(func(vm *pcapi.VM) { *vm.Spec.CPU = 8 })
+	h.edit(func(vm *pcapi.VM) { vm.Spec.CPU = pcapi.Cores(8) })
 	h.later(time.Second)
 	h.mustReconcile()
 	h.wantCalls("create web")
@@ -369,14 +369,14 @@ func TestReusedKeyMeansServerExists(t *testing.T) {
 
 func TestReusedKeyIsAmbiguousWithoutLabelsAndNames(t *testing.T) {
 	h := harnessWithLostAnswer(t, profiles["a key alone"], true)
-	h.edit(func(vm *pcapi.VM) { *vm.Spec.CPU = 8 })
+	h.edit(func(vm *pcapi.VM) { vm.Spec.CPU = pcapi.Cores(8) })
 	h.later(time.Second)
 	h.wantRequeue(external.RecheckSoon, h.mustReconcile())
 	h.wantCalls("create web")
 	h.wantCondition(pcapi.StalledCondition, "True Ambiguous", "set the spec back", "spec.import.vmId")
 	h.wantCondition(pcapi.CreatedCondition, "False Ambiguous")
 
-	h.edit(func(vm *pcapi.VM) { *vm.Spec.CPU = 2 })
+	h.edit(func(vm *pcapi.VM) { vm.Spec.CPU = pcapi.Cores(2) })
 	h.later(time.Second)
 	h.mustReconcile()
 	h.wantServers("s1")

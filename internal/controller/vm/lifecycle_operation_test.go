@@ -480,8 +480,7 @@ func TestCloudThatCannotCreateStoppedServers(t *testing.T) {
 }
 
 func TestServerWithPartOfGiBIsNotInSync(t *testing.T) {
-	one := int32(1)
-	h := harnessWithServer(t, everything, onRecord(func(vm *pcapi.VM) { vm.Spec.Memory = &one }), serverWith(func(s *cloud.Server) { s.MemoryMiB = 1536 }))
+	h := harnessWithServer(t, everything, onRecord(func(vm *pcapi.VM) { vm.Spec.Memory = pcapi.GiB(1) }), serverWith(func(s *cloud.Server) { s.MemoryMiB = 1536 }))
 	h.mustReconcile()
 	h.wantCalls("update s1")
 	equal(t, "memory in MiB", 1024, h.cloud.Server("s1").MemoryMiB)

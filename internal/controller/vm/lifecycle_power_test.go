@@ -313,7 +313,7 @@ func TestRequestOfCancelledStopIsForgotten(t *testing.T) {
 	h.cloud.SetGuests(cloudfake.GuestsIgnore)
 	h.mustReconcile()
 	h.cloud.SetNeedsStop(true)
-	h.edit(func(vm *pcapi.VM) { vm.Spec.PowerState, vm.Spec.CPU = pcapi.PowerOn, new(int32(8)) })
+	h.edit(func(vm *pcapi.VM) { vm.Spec.PowerState, vm.Spec.CPU = pcapi.PowerOn, pcapi.Cores(8) })
 	h.mustReconcile()
 	h.wantCondition(pcapi.ReadyCondition, "False NeedsRestart")
 	equal(t, "request", (*metav1.Time)(nil), h.vm().Status.ShutdownRequestedTime)

@@ -72,7 +72,7 @@ func TestChangeOfServerThatReadsDoNotShowYetDoesNotStall(t *testing.T) {
 	h.hideReads(errNotFound)
 	h.cloud.FailAlways(cloudfake.UpdateServer, errNotFound, false)
 	h.advance(time.Second)
-	h.edit(func(vm *pcapi.VM) { vm.Spec.CPU = new(int32(4)) })
+	h.edit(func(vm *pcapi.VM) { vm.Spec.CPU = pcapi.Cores(4) })
 	h.mustReconcile()
 	if got, message := h.condition(pcapi.StalledCondition); got != "" {
 		t.Errorf("Stalled=%s (%s) a second after the create", got, message)
@@ -159,7 +159,7 @@ func TestChangeThatOnlyAnswersShowIsNotReadyBetweenListings(t *testing.T) {
 func TestSizeThatCannotBeReadIsNoDifference(t *testing.T) {
 	for name, caps := range map[string]cloud.Capabilities{"with resize": everything, "without": without(cloud.Resize)} {
 		t.Run(name, func(t *testing.T) {
-			h := newHarness(t, caps, vmWith(func(vm *pcapi.VM) { vm.Spec.Memory = new(int32(4)) }))
+			h := newHarness(t, caps, vmWith(func(vm *pcapi.VM) { vm.Spec.Memory = pcapi.GiB(4) }))
 			for range 4 {
 				h.mustReconcile()
 				h.cloud.ModifyServer("s1", func(s *cloud.Server) { s.CPU, s.MemoryMiB = 0, 0 })
@@ -356,7 +356,7 @@ func TestServerOfAcceptedDeletionThatReadsDoNotShowYetIsNotGone(t *testing.T) {
 // exists may be that of the first create.
 func TestRefusalWithoutCodeOfARepeatedCreateIsAmbiguous(t *testing.T) {
 	h := harnessWithLostAnswer(t, without(cloud.Labels, cloud.UniqueNames), true)
-	h.edit(func(vm *pcapi.VM) { vm.Spec.CPU = new(int32(4)) })
+	h.edit(func(vm *pcapi.VM) { vm.Spec.CPU = pcapi.Cores(4) })
 	h.cloud.FailAlways(cloudfake.CreateServer, &cloud.Error{Kind: cloud.Rejected, Op: "create server", Detail: "the key was used with another body"}, false)
 	for range 3 {
 		h.later(settleTime)

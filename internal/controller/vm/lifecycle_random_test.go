@@ -83,7 +83,7 @@ func (f *randomRun) hide() {
 
 func (f *randomRun) resize() {
 	if vm, ok := f.find(); ok && vm.DeletionTimestamp.IsZero() {
-		f.edit(func(vm *pcapi.VM) { *vm.Spec.CPU = int32(f.rand.IntN(4) + 1) })
+		f.edit(func(vm *pcapi.VM) { vm.Spec.CPU = pcapi.Cores(f.rand.Int32N(4) + 1) })
 	}
 }
 
@@ -151,8 +151,8 @@ func (f *randomRun) checkFinalState() error {
 		return fmt.Errorf("vmId %q and servers %v; Ready=%s: %s", vm.Status.VMID, f.ownServers(), ready, message)
 	case ready != "True Running":
 		return fmt.Errorf("Ready=%s: %s", ready, message)
-	case server.CPU != int(*vm.Spec.CPU):
-		return fmt.Errorf("%d cores, want %d", server.CPU, *vm.Spec.CPU)
+	case server.CPU != vm.Spec.CPU.Count():
+		return fmt.Errorf("%d cores, want %d", server.CPU, vm.Spec.CPU.Count())
 	}
 	return nil
 }

@@ -242,8 +242,7 @@ func TestCloudRefEditAfterLostAnswer(t *testing.T) {
 
 func TestCreateRequestContainsWholeSpec(t *testing.T) {
 	h := newHarness(t, everything, vmWith(poweredOff, func(vm *pcapi.VM) {
-		memory := int32(4)
-		vm.Spec.Memory, vm.Spec.Template, vm.Spec.Folder = &memory, "debian", "web"
+		vm.Spec.Memory, vm.Spec.Template, vm.Spec.Folder = pcapi.GiB(4), "debian", "web"
 	}))
 	h.mustReconcile()
 	equal(t, "request", cloud.CreateServer{

@@ -178,7 +178,7 @@ func TestFailedCallsBackOffExponentially(t *testing.T) {
 	h.mustReconcile()
 	h.wantCondition(pcapi.ReadyCondition, "True Running")
 
-	h.edit(func(vm *pcapi.VM) { *vm.Spec.CPU = 8 })
+	h.edit(func(vm *pcapi.VM) { vm.Spec.CPU = pcapi.Cores(8) })
 	h.cloud.Fail(cloudfake.UpdateServer, errRefused, false)
 	h.wantRequeue(time.Second, h.mustReconcile())
 }

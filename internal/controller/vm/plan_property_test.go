@@ -456,7 +456,7 @@ func FuzzPlan(f *testing.F) {
 			}
 			return int(data[at]) % n
 		})
-		vm.Spec.VMName, vm.Spec.CPU = wanted, &cores
+		vm.Spec.VMName, vm.Spec.CPU = wanted, pcapi.Cores(cores)
 		for i := range obs.Candidates {
 			obs.Candidates[i].Name, obs.Candidates[i].CPU = has, cpu
 		}

@@ -47,11 +47,10 @@ var (
 
 // vmWith returns the VM named web with 2 cores in its spec, with changes.
 func vmWith(change ...func(*pcapi.VM)) *pcapi.VM {
-	cores := int32(2)
 	vm := &pcapi.VM{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "a", UID: "uid-a", Generation: 1, CreationTimestamp: metav1.NewTime(startTime)},
 		Spec: pcapi.VMSpec{
-			VMName: "web", CloudRef: &pcapi.CloudReference{Name: "default"}, CPU: &cores, PowerState: pcapi.PowerOn,
+			VMName: "web", CloudRef: &pcapi.CloudReference{Name: "default"}, CPU: pcapi.Cores(2), PowerState: pcapi.PowerOn,
 			DeletionPolicy: pcapi.DeletionPolicyDelete, ManagementPolicy: pcapi.ManagementPolicyManaged,
 		},
 	}
@@ -217,8 +216,7 @@ func runPlans(t *testing.T, tests []planCase) {
 func TestPlanCreate(t *testing.T) {
 	fresh := []string{stepCheckName, external.StepClaim, external.StepCreate}
 	demanding := vmWith(poweredOff, func(vm *pcapi.VM) {
-		memory := int32(4)
-		vm.Spec.Memory, vm.Spec.Template, vm.Spec.Folder = &memory, "debian", "web"
+		vm.Spec.Memory, vm.Spec.Template, vm.Spec.Folder = pcapi.GiB(4), "debian", "web"
 	})
 	runPlans(t, []planCase{
 		{name: "no claim: name check, claim, create", vm: vmWith(), obs: obsWith(everything), steps: fresh, outcome: "in sync"},
@@ -372,7 +370,7 @@ func TestPlanExisting(t *testing.T) {
 		{name: "renamed in the cloud: drift", vm: vm, obs: obsWith(everything, withServer(serverWith(withName("db")))), outcome: "stalled: Drift", message: `named "db" in the cloud, not "web"`},
 		{name: "other cores: updated", vm: vm, obs: obsWith(everything, withServer(serverWith(withCores(1)))), steps: []string{stepUpdate}, outcome: "in sync"},
 		{name: "other cores and no resize: unsupported", vm: vm, obs: obsWith(without(cloud.Resize), withServer(serverWith(withCores(1)))), outcome: "stalled: Unsupported, again in 10m0s", message: "cannot set cpu"},
-		{name: "neither resize nor power: unsupported", vm: vmWith(recorded, poweredOff, func(vm *pcapi.VM) { vm.Spec.Memory = vm.Spec.CPU }), obs: obsWith(without(cloud.Resize, cloud.Power), withServer(serverWith(withCores(1), withMemory(1)))), outcome: "stalled: Unsupported, again in 10m0s", message: "cannot set cpu, memory, powerState"},
+		{name: "neither resize nor power: unsupported", vm: vmWith(recorded, poweredOff, func(vm *pcapi.VM) { vm.Spec.Memory = pcapi.GiB(2) }), obs: obsWith(without(cloud.Resize, cloud.Power), withServer(serverWith(withCores(1), withMemory(1)))), outcome: "stalled: Unsupported, again in 10m0s", message: "cannot set cpu, memory, powerState"},
 		{name: "runs and powerState Off: updated", vm: vmWith(recorded, poweredOff), obs: obsWith(everything, withServer(serverWith())), steps: []string{stepUpdate}, outcome: "in sync"},
 		{name: "stopped and powerState On: updated", vm: vm, obs: obsWith(everything, withServer(serverWith(inState(cloud.StateStopped)))), steps: []string{stepUpdate}, outcome: "in sync"},
 		{name: "stopped and powerState Off: in sync", vm: vmWith(recorded, poweredOff), obs: obsWith(everything, withServer(serverWith(inState(cloud.StateStopped)))), outcome: "in sync"},
@@ -406,14 +404,13 @@ func TestDifference(t *testing.T) {
 		{name: "field not set: no difference", vm: &pcapi.VM{}, server: serverWith(withCores(9))},
 		{
 			name: "the cloud reports no sizes: no difference", server: serverWith(withCores(0)),
-			vm: vmWith(func(vm *pcapi.VM) { vm.Spec.Memory = new(int32(8)) }),
+			vm: vmWith(func(vm *pcapi.VM) { vm.Spec.Memory = pcapi.GiB(8) }),
 		},
 		{name: "powerState not set: On", vm: &pcapi.VM{}, server: serverWith(inState(cloud.StateStopped)), want: cloud.UpdateServer{PowerState: &on}},
 		{
 			name: "all fields differ: all are set", server: serverWith(withMemory(1)),
 			vm: vmWith(poweredOff, func(vm *pcapi.VM) {
-				cpu, memory := int32(4), int32(8)
-				vm.Spec.CPU, vm.Spec.Memory = &cpu, &memory
+				vm.Spec.CPU, vm.Spec.Memory = pcapi.Cores(4), pcapi.GiB(8)
 			}),
 			want: cloud.UpdateServer{CPU: &four, MemoryMiB: &eight, PowerState: &off},
 		},

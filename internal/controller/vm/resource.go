@@ -282,13 +282,7 @@ func (k *kind) request(vm *pcapi.VM, obs *observation) cloud.CreateServer {
 		Name: vm.Spec.VMName, Template: vm.Spec.Template, Folder: vm.Spec.Folder, NetworkID: obs.networkID,
 		Zone: vm.Spec.Zone, AntiAffinity: k.antiAffinityOf(vm), IdempotencyKey: string(vm.UID), First: obs.First,
 	}
-	cpu, memory := sizeOf(vm)
-	if cpu != nil {
-		req.CPU = int(*cpu)
-	}
-	if memory != nil {
-		req.MemoryMiB = mib(*memory)
-	}
+	req.CPU, req.MemoryMiB = sizeOf(vm)
 	if len(vm.Spec.Disks) > 0 {
 		req.Disks = disksOf(vm)
 	}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/ptr"
 
@@ -98,12 +99,12 @@ func labelOf(g *pcapi.VmGroup) string {
 
 // template is what members are created from.
 type template struct {
-	Class    string `json:"class,omitempty"`
-	CPU      *int32 `json:"cpu,omitempty"`
-	Memory   *int32 `json:"memory,omitempty"`
-	Template string `json:"template,omitempty"`
-	Network  string `json:"network,omitempty"`
-	Cloud    string `json:"cloud"`
+	Class    string          `json:"class,omitempty"`
+	CPU      *pcapi.VMCores  `json:"cpu,omitempty"`
+	Memory   *pcapi.VMMemory `json:"memory,omitempty"`
+	Template string          `json:"template,omitempty"`
+	Network  string          `json:"network,omitempty"`
+	Cloud    string          `json:"cloud"`
 	// Bootstrap refers to its Secret: what the Secret holds is not part of the revision,
 	// and neither is the order of the SSH keys, which are sorted.
 	Bootstrap *pcapi.VMBootstrap `json:"bootstrap,omitempty"`
@@ -116,7 +117,7 @@ type template struct {
 
 func templateOf(g *pcapi.VmGroup, cloud string) template {
 	t := template{
-		Class: g.Spec.ClassName, CPU: g.Spec.CPU, Memory: g.Spec.Memory, Template: g.Spec.Template, Cloud: cloud,
+		Class: g.Spec.ClassName, CPU: canonicalCores(g.Spec.CPU), Memory: canonicalMemory(g.Spec.Memory), Template: g.Spec.Template, Cloud: cloud,
 		Bootstrap: g.Spec.Bootstrap.DeepCopy(), Disks: disksOf(g), Zone: g.Spec.Zone, settings: settingsOf(g),
 	}
 	if t.Bootstrap != nil {
@@ -129,6 +130,27 @@ func templateOf(g *pcapi.VmGroup, cloud string) template {
 		t.AntiAffinity = &pcapi.VMAntiAffinity{Group: labelOf(g), Policy: cmp.Or(g.Spec.AntiAffinity.Policy, pcapi.AntiAffinityRequired)}
 	}
 	return t
+}
+
+// canonicalCores returns a number of cores as an integer, nil for none: another form of the
+// same number is not another revision.
+func canonicalCores(c *pcapi.VMCores) *pcapi.VMCores {
+	if c.Count() == 0 {
+		return nil
+	}
+	return pcapi.Cores(int32(c.Count())) //nolint:gosec // 1-1024
+}
+
+// canonicalMemory returns an amount of memory in GiB if it is whole, else in Mi, nil for none.
+func canonicalMemory(m *pcapi.VMMemory) *pcapi.VMMemory {
+	switch mib := m.MiB(); {
+	case mib == 0:
+		return nil
+	case mib%1024 != 0:
+		return new(pcapi.VMMemory(intstr.FromString(strconv.Itoa(mib) + "Mi")))
+	default:
+		return pcapi.GiB(int32(mib / 1024)) //nolint:gosec // at most 65536
+	}
 }
 
 // revision is a hash of the template.
@@ -153,7 +175,7 @@ func (t template) kept(vm *pcapi.VM) bool {
 }
 
 func (t template) sized(vm *pcapi.VM) bool {
-	return vm.Spec.ClassName == t.Class && ptr.Equal(vm.Spec.CPU, t.CPU) && ptr.Equal(vm.Spec.Memory, t.Memory)
+	return vm.Spec.ClassName == t.Class && vm.Spec.CPU.Count() == t.CPU.Count() && vm.Spec.Memory.MiB() == t.Memory.MiB()
 }
 
 func networkOf(vm *pcapi.VM) string {

@@ -94,8 +94,7 @@ func bootsFrom(secret string, keys ...pcapi.SSHAuthorizedKey) func(*pcapi.VmGrou
 // TestRevisionOfBootstrap holds the table of changes in docs/vmgroup.md. A revision that an
 // earlier release computed must not change: it would replace all members after an upgrade.
 func TestRevisionOfBootstrap(t *testing.T) {
-	cpu := int32(2)
-	plain := groupOfSize(1, func(g *pcapi.VmGroup) { g.Spec.CPU, g.Spec.Memory, g.Spec.Template = &cpu, nil, "debian-13" })
+	plain := groupOfSize(1, func(g *pcapi.VmGroup) { g.Spec.CPU, g.Spec.Memory, g.Spec.Template = pcapi.Cores(2), nil, "debian-13" })
 	if got := templateOf(plain, "default").revision(); got != "9165a77469" {
 		t.Errorf("a group without bootstrap has the revision %s", got)
 	}

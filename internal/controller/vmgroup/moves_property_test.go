@@ -71,7 +71,7 @@ func (w *play) disturb() {
 	case 1:
 		w.group.Spec.Template = fmt.Sprintf("image-%d", w.chance.IntN(3))
 	case 2:
-		w.group.Spec.CPU = new(1 + w.chance.Int32N(3))
+		w.group.Spec.CPU = pcapi.Cores(1 + w.chance.Int32N(3))
 	case 5:
 		w.group.Spec.ReadinessProbe = nil
 		if w.chance.IntN(2) == 0 {

@@ -10,7 +10,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/utils/ptr"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
@@ -23,7 +22,7 @@ func groupOfSize(n int32, change ...func(*pcapi.VmGroup)) *pcapi.VmGroup {
 	g := &pcapi.VmGroup{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "group"},
 		Spec: pcapi.VmGroupSpec{
-			Replicas: &n, CPU: ptr.To[int32](2), Template: "debian",
+			Replicas: &n, CPU: pcapi.Cores(2), Template: "debian",
 			Strategy: pcapi.VmGroupStrategy{Type: pcapi.StrategyRollingUpdate},
 		},
 	}
@@ -147,7 +146,7 @@ func withDisk(obs *observation) {
 func diskless(obs *observation) { obs.caps = cloud.NewCapabilities(cloud.Resize) }
 
 func smaller(vm *pcapi.VM) {
-	vm.Spec.CPU, vm.Labels[pcapi.RevisionLabel] = ptr.To[int32](1), "older"
+	vm.Spec.CPU, vm.Labels[pcapi.RevisionLabel] = pcapi.Cores(1), "older"
 }
 func unlabelled(vm *pcapi.VM) { vm.Labels = nil }
 func off(vm *pcapi.VM)        { vm.Spec.PowerState = pcapi.PowerOff }

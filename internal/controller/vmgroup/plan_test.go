@@ -3,12 +3,14 @@ package vmgroup
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
@@ -138,18 +140,37 @@ func TestReportWritesUtilizationInSteps(t *testing.T) {
 	}
 }
 
+func textCores(c *pcapi.VMCores) *pcapi.VMCores {
+	return new(pcapi.VMCores(intstr.FromString(strconv.Itoa(c.Count()))))
+}
+
+func textMemory(text string) *pcapi.VMMemory { return new(pcapi.VMMemory(intstr.FromString(text))) }
+
 func TestRevisionChangesWithTheTemplate(t *testing.T) {
 	base := templateOf(groupOfSize(1), "default").revision()
 	revisions := map[string]string{
 		"unchanged": base, "another Cloud": templateOf(groupOfSize(1), "other").revision(),
 	}
 	for name, change := range map[string]func(*pcapi.VmGroup){
-		"cpu":      func(g *pcapi.VmGroup) { *g.Spec.CPU = 3 },
-		"memory":   func(g *pcapi.VmGroup) { g.Spec.Memory = new(int32) },
+		"cpu":      func(g *pcapi.VmGroup) { g.Spec.CPU = pcapi.Cores(3) },
+		"memory":   func(g *pcapi.VmGroup) { g.Spec.Memory = pcapi.GiB(1) },
+		"less":     func(g *pcapi.VmGroup) { g.Spec.Memory = textMemory("512Mi") },
 		"template": func(g *pcapi.VmGroup) { g.Spec.Template = "other" },
 		"network":  func(g *pcapi.VmGroup) { g.Spec.NetworkRef = &pcapi.NetworkReference{Name: "net"} },
 	} {
 		revisions[name] = templateOf(groupOfSize(1, change), "default").revision()
+	}
+	for name, change := range map[string]func(*pcapi.VmGroup){
+		"cpu as text":  func(g *pcapi.VmGroup) { g.Spec.CPU = textCores(g.Spec.CPU) },
+		"memory in Gi": func(g *pcapi.VmGroup) { g.Spec.Memory = textMemory("4Gi") },
+		"memory in Mi": func(g *pcapi.VmGroup) { g.Spec.Memory = textMemory("4096Mi") },
+	} {
+		same := groupOfSize(1, func(g *pcapi.VmGroup) { g.Spec.Memory = pcapi.GiB(4) })
+		want := templateOf(same, "default").revision()
+		change(same)
+		if got := templateOf(same, "default").revision(); got != want {
+			t.Errorf("%s: revision %s, want %s", name, got, want)
+		}
 	}
 	for name, revision := range revisions {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,71 @@
+package v1alpha1
+
+import (
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// VMCores is a number of cores: an integer, or the same as a text such as "4", 1-1024.
+// +kubebuilder:validation:XIntOrString
+// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 1024 : self.matches('^[1-9][0-9]{0,3}$') && int(self) <= 1024",reason=FieldValueInvalid,message="cpu is a whole number of cores, 1-1024"
+type VMCores intstr.IntOrString
+
+// Cores returns n cores.
+func Cores(n int32) *VMCores { return new(VMCores(intstr.FromInt32(n))) }
+
+// Count returns the number of cores, 0 if c is nil or no number.
+func (c *VMCores) Count() int {
+	switch {
+	case c == nil:
+		return 0
+	case c.Type == intstr.Int:
+		return int(c.IntVal)
+	}
+	n, _ := strconv.Atoi(c.StrVal)
+	return n
+}
+
+// MarshalJSON returns an integer or a string.
+func (c VMCores) MarshalJSON() ([]byte, error) { return intstr.IntOrString(c).MarshalJSON() }
+
+// UnmarshalJSON reads an integer or a string. It returns an error for anything else.
+func (c *VMCores) UnmarshalJSON(value []byte) error {
+	return (*intstr.IntOrString)(c).UnmarshalJSON(value)
+}
+
+// VMMemory is an amount of memory: an integer, which is in GiB, or a quantity in whole Mi, Gi
+// or Ti such as 512Mi. 1-65536 or 1Mi-64Ti.
+// +kubebuilder:validation:XIntOrString
+// +kubebuilder:validation:MaxLength=9
+// +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 65536 : self.matches('^[1-9][0-9]*[MGT]i$') && !quantity('64Ti').isLessThan(quantity(self))",reason=FieldValueInvalid,message="memory is a whole number of GiB, 1-65536, or a quantity in whole Mi, Gi or Ti up to 64Ti, such as 512Mi"
+type VMMemory intstr.IntOrString
+
+// GiB returns n GiB of memory.
+func GiB(n int32) *VMMemory { return new(VMMemory(intstr.FromInt32(n))) }
+
+const mibPerGiB = 1 << 10
+
+// MiB returns the amount in MiB, 0 if m is nil or no quantity.
+func (m *VMMemory) MiB() int {
+	switch {
+	case m == nil:
+		return 0
+	case m.Type == intstr.Int:
+		return int(m.IntVal) * mibPerGiB
+	}
+	quantity, err := resource.ParseQuantity(m.StrVal)
+	if err != nil {
+		return 0
+	}
+	return int(quantity.Value() >> 20)
+}
+
+// MarshalJSON returns an integer or a string.
+func (m VMMemory) MarshalJSON() ([]byte, error) { return intstr.IntOrString(m).MarshalJSON() }
+
+// UnmarshalJSON reads an integer or a string. It returns an error for anything else.
+func (m *VMMemory) UnmarshalJSON(value []byte) error {
+	return (*intstr.IntOrString)(m).UnmarshalJSON(value)
+}
