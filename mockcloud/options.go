@@ -47,12 +47,14 @@ const (
 	Zones        Capability = "zones"
 	// WithAntiAffinity is that servers can be kept on different hosts.
 	WithAntiAffinity Capability = "antiAffinity"
+	// GuestHeartbeat is that servers show whether an agent in their guest runs.
+	GuestHeartbeat Capability = "guestHeartbeat"
 )
 
 // AllCapabilities lists every capability, in the order of GET /capabilities.
 var AllCapabilities = []Capability{
 	Idempotency, Labels, UniqueNames, BulkStatus, Async, Power,
-	Resize, Folders, Networks, Hosts, Events, Sessions, Operations, FolderNames, UserData, Addresses, Snapshots, Revert, SoftPowerOff, Disks, Zones, WithAntiAffinity,
+	Resize, Folders, Networks, Hosts, Events, Sessions, Operations, FolderNames, UserData, Addresses, Snapshots, Revert, SoftPowerOff, Disks, Zones, WithAntiAffinity, GuestHeartbeat,
 }
 
 // Default reports whether a capability is on in the extended profile unless the

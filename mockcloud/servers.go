@@ -48,6 +48,9 @@ type Server struct {
 	// Interfaces has one interface, unless the server is BUILDING.
 	Interfaces []Interface `json:"interfaces,omitempty"`
 	Disks      []Disk      `json:"disks,omitempty"`
+	// GuestHeartbeat is that of the agent in the guest while the server is ACTIVE: OK, LOST or
+	// NONE. OK if it is not set.
+	GuestHeartbeat string `json:"guestHeartbeat,omitempty"`
 	// CPUUtilization is in percent, 0-100 unless SetUtilisation was called.
 	CPUUtilization *int      `json:"cpuUtilization,omitempty"`
 	CPUUsageMHz    *int      `json:"cpuUsageMHz,omitempty"`
@@ -55,6 +58,13 @@ type Server struct {
 	CreatedAt      time.Time `json:"createdAt,omitzero"`
 	UpdatedAt      time.Time `json:"updatedAt,omitzero"`
 }
+
+// Heartbeats of guests.
+const (
+	HeartbeatOK   = "OK"
+	HeartbeatLost = "LOST"
+	HeartbeatNone = "NONE"
+)
 
 // stateFor returns the state of a server with a power state when no operation is in
 // progress.

@@ -229,7 +229,19 @@ func (c *Cloud) represent(r *record, now time.Time) any {
 	if !c.has(Disks) {
 		s.Disks = nil
 	}
+	s.GuestHeartbeat = c.heartbeatOf(r)
 	return c.quirks.Load().shapeServer(s, r, core)
+}
+
+// heartbeatOf returns what a server shows as its guestHeartbeat.
+func (c *Cloud) heartbeatOf(r *record) string {
+	switch {
+	case !c.has(GuestHeartbeat) || r.State != StateActive:
+		return ""
+	case r.GuestHeartbeat != "":
+		return r.GuestHeartbeat
+	}
+	return HeartbeatOK
 }
 
 // coreMHz is the clock rate of every core.

@@ -68,6 +68,12 @@ const (
 	AddressKnownReason = "AddressKnown"
 	// NoAddressReason surfaces when the VM runs and the cloud shows no address of it.
 	NoAddressReason = "NoAddress"
+	// HeartbeatReason surfaces when the cloud receives heartbeats of the guest.
+	HeartbeatReason = "Heartbeat"
+	// NoHeartbeatReason surfaces when the VM runs and no agent is heard in its guest.
+	NoHeartbeatReason = "NoHeartbeat"
+	// HeartbeatLostReason surfaces when the VM runs and the agent in its guest is not heard any more.
+	HeartbeatLostReason = "HeartbeatLost"
 	// NotRunningReason surfaces when the VM does not run.
 	NotRunningReason = "NotRunning"
 )

@@ -52,6 +52,8 @@ const (
 	// WithAntiAffinity is that a server can be kept on another host than those of its
 	// anti-affinity group.
 	WithAntiAffinity Capability = "antiAffinity"
+	// GuestHeartbeat is that a server that runs shows whether an agent in its guest runs.
+	GuestHeartbeat Capability = "guestHeartbeat"
 	// Sizing is that a server can be created with CPU, MemoryMiB and Template. Every
 	// cloud has it that reports capabilities at all.
 	Sizing Capability = "sizing"

@@ -5,6 +5,7 @@
 //	server.go          servers
 //	interfaces.go      network interfaces of servers
 //	disks.go           disks of servers
+//	heartbeat.go       heartbeats of guests
 //	placement.go       anti-affinity of servers
 //	operation.go       changes that take time
 //	watch.go           changes that a cloud reports by itself

@@ -1,6 +1,7 @@
 // Package controller holds what the controllers of all kinds have in common:
 // the options of their SetupWithManager, outcomes and the names of shared cache
-// indexes, and what enqueues objects that wait for something of a cloud.
+// indexes, what enqueues objects that wait for something of a cloud, and what a
+// cloud lacks for a readiness probe.
 package controller
 
 import (

@@ -14,6 +14,7 @@ var comparedFields = []comparedField{
 	{"CPU", func(a, b *listed) bool { return a.cpu == b.cpu }},
 	{"MemoryMiB", func(a, b *listed) bool { return a.memory == b.memory }},
 	{"CPUUtilization", func(a, b *listed) bool { return a.utilization == b.utilization }},
+	{"Heartbeat", func(a, b *listed) bool { return a.heartbeat == b.heartbeat }},
 	{"ID", func(a, b *listed) bool { return a.id == b.id }},
 	{"Name", func(a, b *listed) bool { return a.name == b.name }},
 	{"Interfaces", func(a, b *listed) bool { return a.interfaces == b.interfaces }},

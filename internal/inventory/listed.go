@@ -28,6 +28,7 @@ type listed struct {
 	cpuUsage, memoryUsage int32
 	// utilization is that of its cores in percent, unknown if the cloud did not say.
 	utilization int16
+	heartbeat   cloud.Heartbeat
 }
 
 const unknown = -1
@@ -46,7 +47,7 @@ func read(s *cloud.Server) (listed, owner) {
 	l := listed{
 		id: s.ID, name: s.Name, host: s.Host, folder: s.Folder, interfaces: s.Interfaces, state: s.State, createdAt: s.CreatedAt,
 		cpu: bounded(s.CPU), memory: s.MemoryMiB,
-		cpuUsage: bounded(s.CPUUsageMHz), memoryUsage: bounded(s.MemoryUsageMB), utilization: unknown,
+		cpuUsage: bounded(s.CPUUsageMHz), memoryUsage: bounded(s.MemoryUsageMB), utilization: unknown, heartbeat: s.Heartbeat,
 	}
 	if s.Disks != "" {
 		l.disks = unique.Make(s.Disks)
@@ -98,7 +99,7 @@ func (l *listed) server() cloud.Server {
 	s := cloud.Server{
 		ID: l.id, Name: l.name, Host: l.host, Folder: l.folder, Interfaces: l.interfaces, State: l.state, CreatedAt: l.createdAt, Disks: shared(l.disks), Zone: shared(l.zone),
 		CPU: int(l.cpu), MemoryMiB: l.memory,
-		CPUUsageMHz: int(l.cpuUsage), MemoryUsageMB: int(l.memoryUsage), Labels: l.ownedBy().labels(),
+		CPUUsageMHz: int(l.cpuUsage), MemoryUsageMB: int(l.memoryUsage), Labels: l.ownedBy().labels(), Heartbeat: l.heartbeat,
 	}
 	if l.utilization != unknown {
 		s.CPUUtilization = new(int(l.utilization))

@@ -34,5 +34,25 @@ func TestReadinessProbe(t *testing.T) {
 			t.Eventually(latest(g)).Should(testkit.BeReady())
 			t.Expect(f.createCalls()).To(Equal(1))
 		},
+
+		"the heartbeat of a guest is lost and comes back: it is not ready meanwhile": func(t *T) {
+			f := newFixture(t, mockcloud.Options{})
+			vm := f.readyVM("web", func(vm *pcapi.VM) {
+				vm.Spec.ReadinessProbe = &pcapi.VMReadinessProbe{GuestHeartbeat: &pcapi.VMGuestHeartbeatProbe{}}
+			})
+			guest := func(heartbeat string) {
+				server, err := f.serverOf(vm)()
+				t.Expect(err).NotTo(HaveOccurred())
+				server.GuestHeartbeat = heartbeat
+				_, err = f.PutServer(server)
+				t.Expect(err).NotTo(HaveOccurred())
+			}
+			t.Eventually(latest(vm)).Should(testkit.HaveCondition(pcapi.GuestReadyCondition, metav1.ConditionTrue, pcapi.HeartbeatReason))
+			guest(mockcloud.HeartbeatLost)
+			t.Eventually(latest(vm)).Should(SatisfyAll(testkit.BeReady(), testkit.HaveCondition(pcapi.GuestReadyCondition, metav1.ConditionFalse, pcapi.HeartbeatLostReason)))
+			guest(mockcloud.HeartbeatOK)
+			t.Eventually(latest(vm)).Should(testkit.HaveCondition(pcapi.GuestReadyCondition, metav1.ConditionTrue, pcapi.HeartbeatReason))
+			t.Expect(f.createCalls()).To(Equal(1))
+		},
 	}.run(t)
 }

@@ -31,4 +31,20 @@ var addressCases = []testCase{
 				}
 			}
 		}},
+
+	{name: "a guest that has booted: a read and the listing show its heartbeat", needs: []cloud.Capability{cloud.GuestHeartbeat},
+		run: func(ctx context.Context, t *testing.T, f Fixture) {
+			created := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("alive")})
+			if f.BootGuest != nil {
+				f.BootGuest(t, created)
+			}
+			if got, err := f.Client.GetServer(ctx, created.ID); err != nil || got.Heartbeat != cloud.HeartbeatOK {
+				t.Errorf("GetServer: heartbeat %d, %v, want %d", got.Heartbeat, err, cloud.HeartbeatOK)
+			}
+			for _, s := range listAll(ctx, t, f, cloud.ListServers{}) {
+				if s.ID == created.ID && s.Heartbeat != cloud.HeartbeatOK {
+					t.Errorf("ListServers: heartbeat %d, want %d", s.Heartbeat, cloud.HeartbeatOK)
+				}
+			}
+		}},
 }

@@ -243,7 +243,7 @@ func wantProhibited(t *testing.T, f Fixture, what string, err error) {
 // two reads.
 func sameServer(t *testing.T, what string, want, got cloud.Server) {
 	t.Helper()
-	ignore := cmpopts.IgnoreFields(cloud.Server{}, "CPUUtilization", "CPUUsageMHz", "MemoryUsageMB", "UpdatedAt", "State", "Interfaces")
+	ignore := cmpopts.IgnoreFields(cloud.Server{}, "CPUUtilization", "CPUUsageMHz", "MemoryUsageMB", "UpdatedAt", "State", "Interfaces", "Heartbeat")
 	if diff := cmp.Diff(want, got, ignore); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", what, diff)
 	}

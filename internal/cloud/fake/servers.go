@@ -272,6 +272,9 @@ func (c *Cloud) reported(s cloud.Server) cloud.Server {
 	if c.caps.Has(cloud.BulkStatus) && s.ID != "" {
 		s.CPUUtilization = new(c.use(s))
 	}
+	if s.State == cloud.StateActive && s.Heartbeat == cloud.HeartbeatUnknown && c.caps.Has(cloud.GuestHeartbeat) {
+		s.Heartbeat = cloud.HeartbeatOK
+	}
 	return s
 }
 

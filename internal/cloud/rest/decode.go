@@ -254,6 +254,8 @@ func (r *reader) optional(s *cloud.Server, field, value []byte) {
 		s.Interfaces = r.interfaces(value)
 	case "disks":
 		s.Disks = r.disks(value)
+	case "guestHeartbeat":
+		s.Heartbeat = r.heartbeat(value)
 	case "cpuUtilization":
 		s.CPUUtilization = r.percent("cpuUtilization", value)
 	case "cpuUsageMHz":

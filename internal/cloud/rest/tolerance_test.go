@@ -72,8 +72,11 @@ func TestServerIsReadWithoutWhatCannotBeRead(t *testing.T) {
 				s.Interfaces = cloud.Interfaces("," + strings.Join(hosts[:cloud.MaxAddresses], ","))
 			},
 		},
-		"nulls: absent":                    {fields: `"host":null,"cpu":null,"state":null,"labels":{"a":null},"networkId":null,"createdAt":null,"cpuUtilization":null,"interfaces":null`},
-		"an escaped name of a field: read": {fields: `"h\u006fst":"h"`, change: func(s *cloud.Server) { s.Host = "h" }},
+		"a heartbeat: read":                     {fields: `"guestHeartbeat":"LOST"`, change: func(s *cloud.Server) { s.Heartbeat = cloud.HeartbeatLost }},
+		"a heartbeat of another value: ignored": {fields: `"guestHeartbeat":"GREEN"`, ignored: []string{"guestHeartbeat: not one of OK, LOST and NONE"}},
+		"a heartbeat that is no text: ignored":  {fields: `"guestHeartbeat":true`, ignored: []string{"guestHeartbeat: not one of OK, LOST and NONE"}},
+		"nulls: absent":                         {fields: `"host":null,"cpu":null,"state":null,"labels":{"a":null},"networkId":null,"createdAt":null,"cpuUtilization":null,"interfaces":null,"guestHeartbeat":null`},
+		"an escaped name of a field: read":      {fields: `"h\u006fst":"h"`, change: func(s *cloud.Server) { s.Host = "h" }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -14,15 +14,26 @@ import (
 // setGuestAddress has the simulated guest of a VM report an address of its first interface.
 func (v *vcenter) setGuestAddress(t *testing.T, name, address string) {
 	t.Helper()
+	v.set(t, name, "guest.ipAddress", address)
+}
+
+func (v *vcenter) setHeartbeat(t *testing.T, name string, status types.ManagedEntityStatus) {
+	t.Helper()
+	v.set(t, name, "guestHeartbeatStatus", string(status))
+}
+
+// set gives a property of a VM another value.
+func (v *vcenter) set(t *testing.T, name, property, value string) {
+	t.Helper()
 	vm := object.NewVirtualMachine(v.Admin.Client, v.VM(name).Self)
 	task, err := vm.Reconfigure(t.Context(), types.VirtualMachineConfigSpec{
-		ExtraConfig: []types.BaseOptionValue{&types.OptionValue{Key: "SET.guest.ipAddress", Value: address}},
+		ExtraConfig: []types.BaseOptionValue{&types.OptionValue{Key: "SET." + property, Value: value}},
 	})
 	if err == nil {
 		err = task.Wait(t.Context())
 	}
 	if err != nil {
-		t.Fatalf("set the address of the guest of %s: %v", name, err)
+		t.Fatalf("set %s of VM %s: %v", property, name, err)
 	}
 }
 
@@ -114,4 +125,23 @@ func TestGuestsWithManyAddressesDoNotMakeAListingUnreadable(t *testing.T) {
 		t.Errorf("%d addresses, want %d", got, cloud.MaxAddresses)
 	}
 	watchServers(t, c)
+}
+
+func TestHeartbeatIsThatOfTheGuest(t *testing.T) {
+	v := newVCenter(t)
+	c := v.client(t)
+	server := create(t, c, cloud.CreateServer{Name: "web"})
+	for status, want := range map[types.ManagedEntityStatus]cloud.Heartbeat{
+		types.ManagedEntityStatusGreen: cloud.HeartbeatOK, types.ManagedEntityStatusYellow: cloud.HeartbeatOK,
+		types.ManagedEntityStatusRed: cloud.HeartbeatLost, types.ManagedEntityStatusGray: cloud.HeartbeatNone, "purple": cloud.HeartbeatUnknown,
+	} {
+		v.setHeartbeat(t, "web", status)
+		got, err := c.GetServer(t.Context(), server.ID)
+		if err != nil || got.Heartbeat != want {
+			t.Errorf("%s: heartbeat %d, %v, want %d", status, got.Heartbeat, err, want)
+		}
+		if listed := list(t, c); len(listed) != 1 || listed[0].Heartbeat != want {
+			t.Errorf("%s: listed %+v, want heartbeat %d", status, listed, want)
+		}
+	}
 }

@@ -22,6 +22,7 @@ const (
 	statsPath       = "summary.quickStats"
 	powerPath       = "runtime.powerState"
 	guestNetPath    = "guest.net"
+	heartbeatPath   = "guestHeartbeatStatus"
 	parentPath      = "parent"
 )
 
@@ -32,7 +33,7 @@ func extraPath(key string) string { return `config.extraConfig["` + key + `"]` }
 var vmPaths = []string{
 	"name", parentPath, uuidPath, summaryUUIDPath, templatePath, "config.createDate", versionPath,
 	"config.hardware.numCPU", "config.hardware.memoryMB", extraPath(labelsKey), extraPath(originKey), extraPath(disksKey),
-	powerPath, connectionPath, "runtime.host", "runtime.maxCpuUsage", statsPath, guestNetPath,
+	powerPath, connectionPath, "runtime.host", "runtime.maxCpuUsage", statsPath, guestNetPath, heartbeatPath,
 }
 
 // entity is what was read of a managed object.
@@ -147,11 +148,26 @@ func (s entity) state() cloud.State {
 	return cloud.StateUnknown
 }
 
+// heartbeat returns what the vCenter hears of VMware Tools in the guest. A guest under load
+// may send late, which is yellow.
+func (s entity) heartbeat() cloud.Heartbeat {
+	switch s.props[heartbeatPath] {
+	case types.ManagedEntityStatusGreen, types.ManagedEntityStatusYellow:
+		return cloud.HeartbeatOK
+	case types.ManagedEntityStatusRed:
+		return cloud.HeartbeatLost
+	case types.ManagedEntityStatusGray:
+		return cloud.HeartbeatNone
+	}
+	return cloud.HeartbeatUnknown
+}
+
 // server returns the VM as a server, without the names of its host and folder.
 func (s entity) server(id string) cloud.Server {
 	server := cloud.Server{
 		ID: id, Name: unescaped(s.text("name")), Labels: s.labels(), Template: s.origin().Template, NetworkID: s.origin().Network, State: s.state(),
 		CPU: s.number("config.hardware.numCPU"), MemoryMiB: s.number("config.hardware.memoryMB"), Interfaces: s.interfaces(),
+		Heartbeat: s.heartbeat(),
 	}
 	if created, ok := s.props["config.createDate"].(time.Time); ok {
 		server.CreatedAt = created

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/vmware/govmomi/vim25/types"
+
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/cloud/cloudtest"
 	"github.com/privatecloud/operator/internal/cloud/vsphere/vcsim"
@@ -12,7 +14,7 @@ import (
 var all = cloud.NewCapabilities(
 	cloud.Idempotency, cloud.Labels, cloud.UniqueNames, cloud.FolderNames, cloud.BulkStatus, cloud.Power, cloud.PowerAtCreate,
 	cloud.Resize, cloud.Folders, cloud.Hosts, cloud.Sessions, cloud.Sizing, cloud.Operations, cloud.NetworkAttach,
-	cloud.Events, cloud.WithUserData, cloud.Addresses, cloud.Snapshots, cloud.Revert, cloud.SoftPowerOff, cloud.WithDisks,
+	cloud.Events, cloud.WithUserData, cloud.Addresses, cloud.Snapshots, cloud.Revert, cloud.SoftPowerOff, cloud.WithDisks, cloud.GuestHeartbeat,
 )
 
 func TestClientPassesTheSuite(t *testing.T) {
@@ -45,6 +47,7 @@ func TestClientPassesTheSuite(t *testing.T) {
 			BootGuest: func(t *testing.T, server cloud.Server) {
 				t.Helper()
 				v.setGuestAddress(t, server.Name, "10.0.0.5")
+				v.setHeartbeat(t, server.Name, types.ManagedEntityStatusGreen)
 			},
 			Operating: func(*testing.T, bool) {}, // every change is a task
 			FailOperations: func(*testing.T) func() {

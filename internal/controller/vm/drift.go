@@ -6,6 +6,7 @@ import (
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
@@ -94,8 +95,8 @@ func unsupported(vm *pcapi.VM, caps cloud.Capabilities) error {
 	if vm.Spec.AntiAffinity != nil && !caps.Has(cloud.WithAntiAffinity) {
 		fields = append(fields, "antiAffinity")
 	}
-	if vm.Spec.ReadinessProbe != nil && !caps.Has(cloud.Addresses) {
-		fields = append(fields, "readinessProbe")
+	if field := controller.ProbeLacking(vm.Spec.ReadinessProbe, caps); field != "" {
+		fields = append(fields, field)
 	}
 	if vm.Spec.Bootstrap != nil && !caps.Has(cloud.WithUserData) {
 		fields = append(fields, "bootstrap")

@@ -8,9 +8,10 @@ import (
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/controller"
 )
 
-// reportGuest sets the GuestReady condition from the rest of the status, or removes it if the
+// reportGuest sets the GuestReady condition from what was observed, or removes it if the
 // spec has no probe. While the cloud is not available, a condition that is there stays as it is.
 func reportGuest(vm *pcapi.VM, obs *observation) {
 	was := meta.FindStatusCondition(vm.Status.Conditions, pcapi.GuestReadyCondition)
@@ -24,18 +25,36 @@ func reportGuest(vm *pcapi.VM, obs *observation) {
 
 func guestReady(vm *pcapi.VM, obs *observation) metav1.Condition {
 	c := metav1.Condition{Type: pcapi.GuestReadyCondition, Status: metav1.ConditionFalse}
-	switch network := vm.Status.Network; {
+	lacking := controller.ProbeLacking(vm.Spec.ReadinessProbe, obs.Capabilities())
+	switch {
 	case !obs.Available():
 		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, pcapi.CloudUnavailableReason, "the cloud cannot be asked at the moment"
-	case !obs.Capabilities().Has(cloud.Addresses):
+	case lacking != "":
 		c.Status, c.Reason = metav1.ConditionUnknown, pcapi.UnsupportedReason
-		c.Message = "this cloud does not show addresses: remove spec.readinessProbe"
+		c.Message = fmt.Sprintf("this cloud does not show what spec.%s needs: remove it", lacking)
 	case vm.Status.State != pcapi.VMStateRunning:
 		c.Reason, c.Message = pcapi.NotRunningReason, fmt.Sprintf("the VM does not run: its state is %s", vm.Status.State)
-	case network == nil || network.PrimaryIP4 == "" && network.PrimaryIP6 == "":
-		c.Reason, c.Message = pcapi.NoAddressReason, "the cloud shows no address of the VM"
+	case vm.Spec.ReadinessProbe.GuestHeartbeat != nil:
+		c.Status, c.Reason, c.Message = heartbeatOf(obs.Resource)
 	default:
-		c.Status, c.Reason, c.Message = metav1.ConditionTrue, pcapi.AddressKnownReason, "the cloud shows an address of the VM"
+		c.Status, c.Reason, c.Message = addressOf(vm)
 	}
 	return c
+}
+
+func addressOf(vm *pcapi.VM) (status metav1.ConditionStatus, reason, message string) {
+	if network := vm.Status.Network; network == nil || network.PrimaryIP4 == "" && network.PrimaryIP6 == "" {
+		return metav1.ConditionFalse, pcapi.NoAddressReason, "the cloud shows no address of the VM"
+	}
+	return metav1.ConditionTrue, pcapi.AddressKnownReason, "the cloud shows an address of the VM"
+}
+
+func heartbeatOf(server *cloud.Server) (status metav1.ConditionStatus, reason, message string) {
+	switch {
+	case server == nil || server.Heartbeat < cloud.HeartbeatLost:
+		return metav1.ConditionFalse, pcapi.NoHeartbeatReason, "the cloud hears no agent in the guest: the guest boots, or has none that runs"
+	case server.Heartbeat == cloud.HeartbeatLost:
+		return metav1.ConditionFalse, pcapi.HeartbeatLostReason, "the cloud does not hear the agent in the guest any more"
+	}
+	return metav1.ConditionTrue, pcapi.HeartbeatReason, "the cloud hears the agent in the guest"
 }

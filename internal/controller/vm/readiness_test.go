@@ -11,10 +11,20 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
+var withHeartbeats = cloud.NewCapabilities(append([]cloud.Capability{cloud.GuestHeartbeat}, everything...)...)
+
 var withAddresses = cloud.NewCapabilities(append([]cloud.Capability{cloud.Addresses}, everything...)...)
 
 func probed(vm *pcapi.VM) {
 	vm.Spec.ReadinessProbe = &pcapi.VMReadinessProbe{Address: &pcapi.VMAddressProbe{}}
+}
+
+func heartbeatProbed(vm *pcapi.VM) {
+	vm.Spec.ReadinessProbe = &pcapi.VMReadinessProbe{GuestHeartbeat: &pcapi.VMGuestHeartbeatProbe{}}
+}
+
+func beating(heartbeat cloud.Heartbeat) func(*cloud.Server) {
+	return func(s *cloud.Server) { s.Heartbeat = heartbeat }
 }
 
 func addressed(addresses ...string) func(*cloud.Server) {
@@ -38,8 +48,15 @@ func TestGuestReady(t *testing.T) {
 		"no interface":                          {withAddresses, probed, func(*cloud.Server) {}, "False NoAddress", "True Running"},
 		"it is off: not ready": {withAddresses, func(vm *pcapi.VM) { probed(vm); vm.Spec.PowerState = pcapi.PowerOff },
 			func(s *cloud.Server) { addressed("10.0.0.5")(s); s.State = cloud.StateStopped }, "False NotRunning", "True Stopped"},
-		"the cloud shows no addresses: unknown": {everything, probed, func(*cloud.Server) {}, "Unknown Unsupported", "True Running"},
-		"no probe: no condition":                {withAddresses, func(*pcapi.VM) {}, addressed("10.0.0.5"), "", "True Running"},
+		"the cloud shows no addresses: unknown":           {everything, probed, func(*cloud.Server) {}, "Unknown Unsupported", "True Running"},
+		"a heartbeat: ready":                              {withHeartbeats, heartbeatProbed, beating(cloud.HeartbeatOK), "True Heartbeat", "True Running"},
+		"the heartbeat is lost: not ready":                {withHeartbeats, heartbeatProbed, beating(cloud.HeartbeatLost), "False HeartbeatLost", "True Running"},
+		"no agent in the guest: not ready":                {withHeartbeats, heartbeatProbed, beating(cloud.HeartbeatNone), "False NoHeartbeat", "True Running"},
+		"an address and no agent in the guest: not ready": {withHeartbeats, heartbeatProbed, func(s *cloud.Server) { addressed("10.0.0.5")(s); s.Heartbeat = cloud.HeartbeatNone }, "False NoHeartbeat", "True Running"},
+		"it is off with a heartbeat of before: not ready": {withHeartbeats, func(vm *pcapi.VM) { heartbeatProbed(vm); vm.Spec.PowerState = pcapi.PowerOff },
+			func(s *cloud.Server) { beating(cloud.HeartbeatOK)(s); s.State = cloud.StateStopped }, "False NotRunning", "True Stopped"},
+		"the cloud shows addresses and no heartbeats: unknown": {withAddresses, heartbeatProbed, beating(cloud.HeartbeatOK), "Unknown Unsupported", "True Running"},
+		"no probe: no condition":                               {withAddresses, func(*pcapi.VM) {}, addressed("10.0.0.5"), "", "True Running"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := harnessWithServer(t, test.caps, onRecord(test.spec), serverWith(test.server))
@@ -102,5 +119,20 @@ func TestProbeThatTheCloudCannotMakeKeepsNewVMFromBeingCreated(t *testing.T) {
 	h := newHarness(t, everything, vmWith(probed))
 	h.mustReconcile()
 	h.wantCalls()
-	h.wantCondition(pcapi.ReadyCondition, "False Unsupported", "readinessProbe")
+	h.wantCondition(pcapi.ReadyCondition, "False Unsupported", "readinessProbe.address")
+}
+
+func TestGuestReadyFollowsHeartbeat(t *testing.T) {
+	h := harnessWithServer(t, withHeartbeats, onRecord(heartbeatProbed), serverWith(beating(cloud.HeartbeatNone)))
+	h.mustReconcile()
+	h.wantCondition(pcapi.GuestReadyCondition, "False NoHeartbeat")
+	h.cloud.ModifyServer("s1", beating(cloud.HeartbeatOK))
+	h.poll()
+	h.mustReconcile()
+	h.wantCondition(pcapi.GuestReadyCondition, "True Heartbeat")
+	h.cloud.ModifyServer("s1", beating(cloud.HeartbeatLost))
+	h.poll()
+	h.mustReconcile()
+	h.wantCondition(pcapi.GuestReadyCondition, "False HeartbeatLost")
+	h.wantCalls()
 }

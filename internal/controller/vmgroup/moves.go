@@ -8,6 +8,7 @@ import (
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
@@ -132,16 +133,15 @@ func (t template) changeable(vm *pcapi.VM, caps cloud.Capabilities) bool {
 func (obs *observation) lacking() string {
 	switch {
 	case !obs.reachable:
+		return ""
 	case len(obs.template.Disks) > 0 && !obs.caps.Has(cloud.WithDisks):
 		return "disks"
 	case obs.template.Zone != "" && !obs.caps.Has(cloud.Zones):
 		return "zone"
 	case obs.template.AntiAffinity != nil && !obs.caps.Has(cloud.WithAntiAffinity):
 		return "antiAffinity"
-	case obs.template.Probe != nil && !obs.caps.Has(cloud.Addresses):
-		return "readinessProbe"
 	}
-	return ""
+	return controller.ProbeLacking(obs.template.Probe, obs.caps)
 }
 
 // scale brings the number of members to the desired one.
