@@ -12,13 +12,15 @@ import (
 )
 
 // reportGuest sets the GuestReady condition from what was observed, or removes it if the
-// spec has no probe. While the cloud is not available, a condition that is there stays as it is.
+// spec has no probe. While the cloud is not available, or does not show a server that runs, a
+// condition that is there stays as it is.
 func reportGuest(vm *pcapi.VM, obs *observation) {
+	unseen := obs.Resource == nil && vm.Status.State == pcapi.VMStateRunning
 	was := meta.FindStatusCondition(vm.Status.Conditions, pcapi.GuestReadyCondition)
 	switch {
 	case vm.Spec.ReadinessProbe == nil && was != nil:
 		meta.RemoveStatusCondition(&vm.Status.Conditions, pcapi.GuestReadyCondition)
-	case vm.Spec.ReadinessProbe != nil && (was == nil || obs.Available()):
+	case vm.Spec.ReadinessProbe != nil && (was == nil || obs.Available() && !unseen):
 		meta.SetStatusCondition(&vm.Status.Conditions, guestReady(vm, obs))
 	}
 }
@@ -35,7 +37,7 @@ func guestReady(vm *pcapi.VM, obs *observation) metav1.Condition {
 	case vm.Status.State != pcapi.VMStateRunning:
 		c.Reason, c.Message = pcapi.NotRunningReason, fmt.Sprintf("the VM does not run: its state is %s", vm.Status.State)
 	case vm.Spec.ReadinessProbe.GuestHeartbeat != nil:
-		c.Status, c.Reason, c.Message = heartbeatOf(obs.Resource)
+		c.Status, c.Reason, c.Message = heartbeatOf(vm, obs)
 	default:
 		c.Status, c.Reason, c.Message = addressOf(vm)
 	}
@@ -49,9 +51,9 @@ func addressOf(vm *pcapi.VM) (status metav1.ConditionStatus, reason, message str
 	return metav1.ConditionTrue, pcapi.AddressKnownReason, "the cloud shows an address of the VM"
 }
 
-func heartbeatOf(server *cloud.Server) (status metav1.ConditionStatus, reason, message string) {
-	switch {
-	case server == nil || server.Heartbeat < cloud.HeartbeatLost:
+func heartbeatOf(vm *pcapi.VM, obs *observation) (status metav1.ConditionStatus, reason, message string) {
+	switch server := obs.Resource; {
+	case server == nil || ofAnother(vm, obs, *server) || server.Heartbeat < cloud.HeartbeatLost:
 		return metav1.ConditionFalse, pcapi.NoHeartbeatReason, "the cloud hears no agent in the guest: the guest boots, or has none that runs"
 	case server.Heartbeat == cloud.HeartbeatLost:
 		return metav1.ConditionFalse, pcapi.HeartbeatLostReason, "the cloud does not hear the agent in the guest any more"

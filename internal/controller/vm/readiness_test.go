@@ -9,6 +9,7 @@ import (
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/inventory"
 )
 
 var withHeartbeats = cloud.NewCapabilities(append([]cloud.Capability{cloud.GuestHeartbeat}, everything...)...)
@@ -135,4 +136,25 @@ func TestGuestReadyFollowsHeartbeat(t *testing.T) {
 	h.mustReconcile()
 	h.wantCondition(pcapi.GuestReadyCondition, "False HeartbeatLost")
 	h.wantCalls()
+}
+
+func TestHeartbeatOfServerThatIsNotShown(t *testing.T) {
+	ofOther := func(s *cloud.Server) {
+		s.Heartbeat, s.Labels = cloud.HeartbeatOK, map[string]string{inventory.UIDLabel: "uid-b"}
+	}
+	for name, test := range map[string]struct {
+		obs  *observation
+		want string
+	}{
+		"the listing does not have it for a moment": {obsWith(withHeartbeats), pcapi.HeartbeatReason},
+		"it has the labels of another VM":           {obsWith(withHeartbeats, withServer(serverWith(ofOther)), func(obs *observation) { obs.Owned = false }), pcapi.NoHeartbeatReason},
+	} {
+		t.Run(name, func(t *testing.T) {
+			vm := vmWith(recorded, heartbeatProbed)
+			vm.Status.State = pcapi.VMStateRunning
+			vm.Status.Conditions = []metav1.Condition{{Type: pcapi.GuestReadyCondition, Status: metav1.ConditionTrue, Reason: pcapi.HeartbeatReason}}
+			reportGuest(vm, test.obs)
+			equal(t, "reason", test.want, meta.FindStatusCondition(vm.Status.Conditions, pcapi.GuestReadyCondition).Reason)
+		})
+	}
 }
