@@ -120,6 +120,13 @@ func TestInterruptedDrainSaysWhatIsLeft(t *testing.T) {
 	})
 }
 
+func TestDrainThatHasListedNothingDoesNotSayThatNothingIsLeft(t *testing.T) {
+	var out strings.Builder
+	if err := newProgress(&out).unfinished(false, nil); err == nil || !strings.Contains(out.String(), "is not known") {
+		t.Errorf("error %v, output:\n%s", err, out.String())
+	}
+}
+
 func TestOrphanKeepsNetworksThatTheOperatorCreated(t *testing.T) {
 	network := &pcapi.Network{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "net"}}
 	d := &drain{Options: Options{Policy: PolicyOrphan}}

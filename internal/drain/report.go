@@ -161,7 +161,11 @@ func (p *progress) unfinished(interrupted bool, err error) error {
 	if interrupted {
 		reason = "The drain was interrupted."
 	}
-	fmt.Fprintln(p.out, reason, "When last listed, there were left:")
+	if p.last == nil {
+		fmt.Fprintln(p.out, reason, "What is left is not known, since the objects could not all be listed in this time: run it again with a longer --timeout.")
+	} else {
+		fmt.Fprintln(p.out, reason, "When last listed, there were left:")
+	}
 	for _, k := range kinds {
 		objects := slices.SortedFunc(slices.Values(p.last[k.name]), older)
 		for i, w := range objects {

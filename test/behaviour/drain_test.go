@@ -177,7 +177,7 @@ var drainCases = cases{
 		annotate(t, paused, pcapi.PausedAnnotation, "true")
 		f.Disconnect()
 		t.Eventually(latest(f.object)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "Unreachable"))
-		out, err := f.drain(drain.Options{Policy: drain.PolicyDelete, Yes: true, Timeout: 4 * time.Second})
+		out, err := f.drain(drain.Options{Policy: drain.PolicyDelete, Yes: true, Timeout: 20 * time.Second})
 		t.Expect(err).To(MatchError(ContainSubstring("not complete")))
 		t.Expect(out).To(And(
 			ContainSubstring("vms "+f.namespace+"/one since"),
