@@ -204,7 +204,7 @@ func (l *Lifecycle[T, R, S]) setProofHorizon(obj T, o *Observation[R], record Re
 	}
 	created := meta.FindStatusCondition(obj.GetConditions(), pcapi.CreatedCondition)
 	if lost := created != nil && created.Reason == pcapi.LostReason; !since.IsZero() && !lost {
-		end := since.Add(time.Second + o.View.Settings.SettleTime) // the status has whole seconds
+		end := o.View.Settings.ShownFrom(since)
 		if o.SettleTimeLeft = max(0, end.Sub(o.Now)); o.SettleTimeLeft == 0 {
 			o.Horizon = end
 		}

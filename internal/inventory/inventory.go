@@ -87,6 +87,12 @@ type Settings struct {
 	RequestsPerSecond int
 }
 
+// ShownFrom returns from when on a listing has to show what was created at a time of a status,
+// which has whole seconds.
+func (s Settings) ShownFrom(created time.Time) time.Time {
+	return created.Add(time.Second + s.SettleTime)
+}
+
 // Configure sets the settings.
 func (i *Inventory) Configure(settings Settings) {
 	i.mu.Lock()

@@ -73,7 +73,7 @@ func (k *kind) findVanished(ctx context.Context, c *pcapi.Cloud, obs *observatio
 		if id != "" && !obs.fresh.Has(id) && expected(&vms[i]) {
 			missing[id] = true
 		}
-		if id == "" || recorded[id] || !counts(&vms[i], obs.fresh.Begun, obs.settings.SettleTime) {
+		if id == "" || recorded[id] || !counts(&vms[i], obs.fresh.Begun, obs.settings) {
 			continue
 		}
 		recorded[id] = true
@@ -104,7 +104,7 @@ func (k *kind) findVanished(ctx context.Context, c *pcapi.Cloud, obs *observatio
 // one that was created less than the settle time before may be shown late, one
 // that is lost or being deleted is expected to be missing, and one that is only
 // observed is not this operator's.
-func counts(vm *pcapi.VM, begun time.Time, settleTime time.Duration) bool {
+func counts(vm *pcapi.VM, begun time.Time, settings inventory.Settings) bool {
 	if vm.Status.State == pcapi.VMStateLost || !expected(vm) {
 		return false
 	}
@@ -112,7 +112,7 @@ func counts(vm *pcapi.VM, begun time.Time, settleTime time.Duration) bool {
 	if vm.Status.CreatedTime != nil {
 		since = vm.Status.CreatedTime.Time
 	}
-	return begun.Sub(since) > settleTime
+	return !begun.Before(settings.ShownFrom(since))
 }
 
 // unproved reports whether a watch reported the absence of a server that is to exist,
@@ -122,11 +122,10 @@ func (k *kind) unproved(c *pcapi.Cloud, obs *observation, view inventory.View, v
 	if obs.fresh == nil || obs.reportedAt.IsZero() || view.Snapshot == nil {
 		return false
 	}
-	settleTime := obs.settings.SettleTime
 	for i := range vms {
 		id := recordedID(c, &vms[i])
 		if id != "" && view.Snapshot.Has(id) && !obs.fresh.Has(id) &&
-			counts(&vms[i], obs.reportedAt, settleTime) && !counts(&vms[i], obs.fresh.Begun, settleTime) {
+			counts(&vms[i], obs.reportedAt, obs.settings) && !counts(&vms[i], obs.fresh.Begun, obs.settings) {
 			return true
 		}
 	}
@@ -146,7 +145,7 @@ func countedBefore(c *pcapi.Cloud, vm *pcapi.VM, obs *observation, view inventor
 	if last == nil || (obs.held && c.Status.BrakedSnapshot == "") {
 		return false
 	}
-	return !last.Has(vm.Status.VMID) && counts(vm, last.Begun, obs.settings.SettleTime)
+	return !last.Has(vm.Status.VMID) && counts(vm, last.Begun, obs.settings)
 }
 
 // verify asks the cloud for a sample of the vanished servers, and returns those

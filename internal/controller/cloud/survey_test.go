@@ -349,3 +349,16 @@ func TestBrakeAtRandom(t *testing.T) {
 		})
 	}
 }
+
+// TestServerIsYoungForTheWholeSettleTime has servers that were created within the settle time,
+// though the whole seconds of their status are older than that.
+func TestServerIsYoungForTheWholeSettleTime(t *testing.T) {
+	young := createdAgo(settleTime - 800*time.Millisecond)
+	w := newWorld(t, home(), newCloud(nil), vm("v00", young), vm("v01", young))
+	w.now = dawn.Add(500 * time.Millisecond)
+	w.reconcile()
+	equal(t, "braked while they are young", false, w.inv.View().Braked)
+	w.now = w.now.Add(pollInterval * 11 / 10)
+	w.reconcile()
+	equal(t, "braked after that", true, w.inv.View().Braked)
+}
