@@ -70,9 +70,9 @@ const (
 	NoAddressReason = "NoAddress"
 	// HeartbeatReason surfaces when the cloud receives heartbeats of the guest.
 	HeartbeatReason = "Heartbeat"
-	// NoHeartbeatReason surfaces when the VM runs and no agent is heard in its guest.
+	// NoHeartbeatReason surfaces when the VM runs and no agent in its guest has sent a heartbeat.
 	NoHeartbeatReason = "NoHeartbeat"
-	// HeartbeatLostReason surfaces when the VM runs and the agent in its guest is not heard any more.
+	// HeartbeatLostReason surfaces when the VM runs and its guest sends no heartbeats any more.
 	HeartbeatLostReason = "HeartbeatLost"
 	// NotRunningReason surfaces when the VM does not run.
 	NotRunningReason = "NotRunning"

@@ -27,6 +27,14 @@ func (c *VMCores) Count() int {
 	return n
 }
 
+// Canonical returns the same number as an integer, nil for none.
+func (c *VMCores) Canonical() *VMCores {
+	if c.Count() == 0 {
+		return nil
+	}
+	return Cores(int32(c.Count())) //nolint:gosec // 1-1024
+}
+
 // MarshalJSON returns an integer or a string.
 func (c VMCores) MarshalJSON() ([]byte, error) { return intstr.IntOrString(c).MarshalJSON() }
 
@@ -38,7 +46,7 @@ func (c *VMCores) UnmarshalJSON(value []byte) error {
 // VMMemory is an amount of memory: an integer, which is in GiB, or a quantity in whole Mi, Gi
 // or Ti such as 512Mi. 1-65536 or 1Mi-64Ti.
 // +kubebuilder:validation:XIntOrString
-// +kubebuilder:validation:MaxLength=9
+// +kubebuilder:validation:MaxLength=10
 // +kubebuilder:validation:XValidation:rule="type(self) == int ? self >= 1 && self <= 65536 : self.matches('^[1-9][0-9]*[MGT]i$') && !quantity('64Ti').isLessThan(quantity(self))",reason=FieldValueInvalid,message="memory is a whole number of GiB, 1-65536, or a quantity in whole Mi, Gi or Ti up to 64Ti, such as 512Mi"
 type VMMemory intstr.IntOrString
 
@@ -60,6 +68,18 @@ func (m *VMMemory) MiB() int {
 		return 0
 	}
 	return int(quantity.Value() >> 20)
+}
+
+// Canonical returns the same amount in GiB if that is a whole number, else in Mi, nil for none.
+func (m *VMMemory) Canonical() *VMMemory {
+	switch mib := m.MiB(); {
+	case mib == 0:
+		return nil
+	case mib%mibPerGiB != 0:
+		return new(VMMemory(intstr.FromString(strconv.Itoa(mib) + "Mi")))
+	default:
+		return GiB(int32(mib / mibPerGiB)) //nolint:gosec // at most 65536
+	}
 }
 
 // MarshalJSON returns an integer or a string.

@@ -16,6 +16,7 @@ func TestSize(t *testing.T) {
 		"texts":                {text: `{"cpu":"4","memory":"16Gi"}`, cores: 4, mib: 16 << 10},
 		"less than a GiB":      {text: `{"memory":"512Mi"}`, mib: 512},
 		"the most":             {text: `{"cpu":1024,"memory":"64Ti"}`, cores: 1024, mib: 64 << 20},
+		"the most Mi":          {text: `{"memory":"67108864Mi"}`, mib: 64 << 20},
 		"the most GiB":         {text: `{"memory":65536}`, mib: 64 << 20},
 		"texts without amount": {text: `{"cpu":"many","memory":"much"}`},
 		"an object":            {text: `{"cpu":{}}`, unreadable: true},

@@ -1,6 +1,6 @@
 package cloud
 
-// Heartbeat is what the guest of a server is heard of by the agent that runs in it.
+// Heartbeat is whether the cloud receives heartbeats of an agent in the guest of a server.
 type Heartbeat uint8
 
 const (
@@ -8,7 +8,7 @@ const (
 	HeartbeatUnknown Heartbeat = iota
 	// HeartbeatNone is that no agent runs in the guest, as before it has booted.
 	HeartbeatNone
-	// HeartbeatLost is that the agent ran and sends nothing any more.
+	// HeartbeatLost is that an agent has sent heartbeats and sends none any more.
 	HeartbeatLost
 	// HeartbeatOK is that the agent sends heartbeats.
 	HeartbeatOK

@@ -55,7 +55,7 @@ type Server struct {
 	Interfaces Interfaces
 	// Disks are those that have a name. Those of the template have none.
 	Disks Disks
-	// Heartbeat is that of the agent in the guest.
+	// Heartbeat is that of the guest while the server runs.
 	Heartbeat Heartbeat
 	// CPUUtilization is the mean use of the server's cores in percent, 0-100;
 	// nil where the cloud did not say.

@@ -15,7 +15,7 @@
 //	operations.go   changes of servers that take time
 //	watch.go        changes that the cloud reports by itself
 //	userdata.go     what servers read at their first boot
-//	addresses.go    addresses of servers
+//	addresses.go    addresses of servers, and heartbeats of guests
 //	disks.go        disks of servers
 //	placement.go    zones and anti-affinity
 //	snapshots.go    snapshots of servers

@@ -80,8 +80,8 @@ type Fixture struct {
 	HalfMake func(t *testing.T, name string)
 	// HasUserData reports whether a server got this user data. Optional.
 	HasUserData func(t *testing.T, id string, data cloud.UserData) bool
-	// BootGuest has the guest of a server report an address. Nil for clouds that assign the
-	// addresses themselves.
+	// BootGuest has the guest of a server report an address and send heartbeats. Nil for
+	// clouds where it does so by itself.
 	BootGuest func(t *testing.T, server cloud.Server)
 	// CallTime bounds the calls of one case, for clouds that are slow. Optional.
 	CallTime time.Duration

@@ -292,23 +292,6 @@ func (r *reader) state(value []byte) cloud.State {
 	return stateOf(unquoted(value))
 }
 
-// heartbeats are the values of guestHeartbeat.
-var heartbeats = map[string]cloud.Heartbeat{"OK": cloud.HeartbeatOK, "LOST": cloud.HeartbeatLost, "NONE": cloud.HeartbeatNone}
-
-// heartbeat reads a heartbeat, unknown where it is absent or has another value.
-func (r *reader) heartbeat(value []byte) cloud.Heartbeat {
-	if isNull(value) {
-		return cloud.HeartbeatUnknown
-	}
-	if isText(value) {
-		if heartbeat, known := heartbeats[string(unquoted(value))]; known {
-			return heartbeat
-		}
-	}
-	r.ignored.add("guestHeartbeat", "not one of OK, LOST and NONE")
-	return cloud.HeartbeatUnknown
-}
-
 var states = []cloud.State{cloud.StateBuilding, cloud.StateActive, cloud.StateStopped, cloud.StateDeleting, cloud.StateError}
 
 func stateOf(text []byte) cloud.State {

@@ -148,8 +148,8 @@ func (s entity) state() cloud.State {
 	return cloud.StateUnknown
 }
 
-// heartbeat returns what the vCenter hears of VMware Tools in the guest. A guest under load
-// may send late, which is yellow.
+// heartbeat returns whether the vCenter receives heartbeats of VMware Tools. Those of a guest
+// under load may be late, which is yellow.
 func (s entity) heartbeat() cloud.Heartbeat {
 	switch s.props[heartbeatPath] {
 	case types.ManagedEntityStatusGreen, types.ManagedEntityStatusYellow:

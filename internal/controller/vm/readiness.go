@@ -54,9 +54,9 @@ func addressOf(vm *pcapi.VM) (status metav1.ConditionStatus, reason, message str
 func heartbeatOf(vm *pcapi.VM, obs *observation) (status metav1.ConditionStatus, reason, message string) {
 	switch server := obs.Resource; {
 	case server == nil || ofAnother(vm, obs, *server) || server.Heartbeat < cloud.HeartbeatLost:
-		return metav1.ConditionFalse, pcapi.NoHeartbeatReason, "the cloud hears no agent in the guest: the guest boots, or has none that runs"
+		return metav1.ConditionFalse, pcapi.NoHeartbeatReason, "the cloud has received no heartbeat of the guest: it is booting, or no agent runs in it"
 	case server.Heartbeat == cloud.HeartbeatLost:
-		return metav1.ConditionFalse, pcapi.HeartbeatLostReason, "the cloud does not hear the agent in the guest any more"
+		return metav1.ConditionFalse, pcapi.HeartbeatLostReason, "the cloud receives no heartbeats of the guest any more"
 	}
-	return metav1.ConditionTrue, pcapi.HeartbeatReason, "the cloud hears the agent in the guest"
+	return metav1.ConditionTrue, pcapi.HeartbeatReason, "the cloud receives heartbeats of the guest"
 }

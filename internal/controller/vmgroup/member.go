@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/ptr"
 
@@ -117,7 +116,7 @@ type template struct {
 
 func templateOf(g *pcapi.VmGroup, cloud string) template {
 	t := template{
-		Class: g.Spec.ClassName, CPU: canonicalCores(g.Spec.CPU), Memory: canonicalMemory(g.Spec.Memory), Template: g.Spec.Template, Cloud: cloud,
+		Class: g.Spec.ClassName, CPU: g.Spec.CPU.Canonical(), Memory: g.Spec.Memory.Canonical(), Template: g.Spec.Template, Cloud: cloud,
 		Bootstrap: g.Spec.Bootstrap.DeepCopy(), Disks: disksOf(g), Zone: g.Spec.Zone, settings: settingsOf(g),
 	}
 	if t.Bootstrap != nil {
@@ -130,27 +129,6 @@ func templateOf(g *pcapi.VmGroup, cloud string) template {
 		t.AntiAffinity = &pcapi.VMAntiAffinity{Group: labelOf(g), Policy: cmp.Or(g.Spec.AntiAffinity.Policy, pcapi.AntiAffinityRequired)}
 	}
 	return t
-}
-
-// canonicalCores returns a number of cores as an integer, nil for none: another form of the
-// same number is not another revision.
-func canonicalCores(c *pcapi.VMCores) *pcapi.VMCores {
-	if c.Count() == 0 {
-		return nil
-	}
-	return pcapi.Cores(int32(c.Count())) //nolint:gosec // 1-1024
-}
-
-// canonicalMemory returns an amount of memory in GiB if it is whole, else in Mi, nil for none.
-func canonicalMemory(m *pcapi.VMMemory) *pcapi.VMMemory {
-	switch mib := m.MiB(); {
-	case mib == 0:
-		return nil
-	case mib%1024 != 0:
-		return new(pcapi.VMMemory(intstr.FromString(strconv.Itoa(mib) + "Mi")))
-	default:
-		return pcapi.GiB(int32(mib / 1024)) //nolint:gosec // at most 65536
-	}
 }
 
 // revision is a hash of the template.
