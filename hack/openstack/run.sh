@@ -4,6 +4,8 @@
 #
 #   OPENSTACK_DIR=/var/tmp/openstack hack/openstack/run.sh go test ./test/openstack
 #
+# Without a command, it only installs.
+#
 # It needs root on Debian 12, whose packages of OpenStack Zed it uses, 3 GB of disk and 2 GB of memory. All is in a chroot below the folder;
 # nothing is installed on the host. The services have a PID namespace of their own, so that none of them outlives this script,
 # however it ends. They listen on the loopback interface at the ports from OPENSTACK_PORT (default 35000).
@@ -31,6 +33,7 @@ exec 8>"$OPENSTACK_DIR/lock"
 flock -n 8 || { echo "$0: another run uses $OPENSTACK_DIR" >&2; exit 1; }
 
 "$here/root.sh"
+[ $# -gt 0 ] || exit 0
 install -d "$root/srv/openstack"
 install -m 755 "$here/configure.sh" "$here/serve.sh" "$here/catalog.py" "$root/srv/openstack/"
 
