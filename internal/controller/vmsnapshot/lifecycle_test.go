@@ -350,6 +350,17 @@ func TestNoSnapshotOfServerThatTheCloudDoesNotShow(t *testing.T) {
 	h.wantCondition("Ready", "False VMNotReady", "does not show the server")
 }
 
+func TestSnapshotOfLostVMStallsUntilTheServerIsBack(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, withKeys, vm(func(o *pcapi.VM) { o.Status.VMID, o.Status.State = "s7", pcapi.VMStateLost }), snapshot())
+	h.reconcile()
+	h.wantCondition("Stalled", "True VMNotReady", `VM "vm" has lost its server`)
+	h.cloud.AddServers(cloud.Server{ID: "s7", Name: "vm", State: cloud.StateActive})
+	h.start()
+	h.reconcile()
+	h.wantCondition("Ready", "True InSync")
+}
+
 func TestProtectedSnapshotOutlivesItsMaxAge(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, withKeys, vm(), snapshot(func(s *pcapi.VMSnapshot) {

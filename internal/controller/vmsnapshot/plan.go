@@ -44,6 +44,9 @@ func notReady(snap *pcapi.VMSnapshot, vm *pcapi.VM, obs *observation) error {
 			"this VMSnapshot is one of server %s, and VM %q has another now: delete this VMSnapshot and create another", snap.Status.VMID, snap.Spec.VMName))
 	case vm.Spec.ManagementPolicy == pcapi.ManagementPolicyObserveOnly:
 		return blocked("has managementPolicy ObserveOnly, so nothing of it is changed in the cloud")
+	case !listed && vm.Status.State == pcapi.VMStateLost:
+		return reconciler.Stalled(pcapi.VMNotReadyReason, external.RecheckSoon, fmt.Errorf(
+			"VM %q has lost its server: delete this VMSnapshot, or bring the server back in the cloud", snap.Spec.VMName))
 	case !listed && obs.Available():
 		return reconciler.Wait(external.RecheckSoon, pcapi.VMNotReadyReason, "the cloud does not show the server of VM %q at the moment", snap.Spec.VMName)
 	case listed && ofAnother(vm, server, obs.Capabilities()):
