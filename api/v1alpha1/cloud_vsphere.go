@@ -50,6 +50,17 @@ type VSphereCloud struct {
 	// +optional
 	Datastore string `json:"datastore,omitempty"`
 
+	// zones are the zones that VMs name in spec.zone, at most 32. A VM with a zone is
+	// created in the resource pool of the zone, a VM without one in resourcePool. Absent
+	// means that no VM can name a zone. Can be changed at any time; existing VMs stay
+	// where they are.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Zones"
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Zones []VSphereZone `json:"zones,omitempty"`
+
 	// templates says which templates there are. Absent means those in folder.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Templates"
 	// +optional
@@ -68,6 +79,32 @@ type VSphereCloud struct {
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Networks"
 	// +optional
 	Networks VSphereNetworks `json:"networks,omitzero"`
+}
+
+// VSphereZone is a resource pool, and so a cluster, under the name that VMs use.
+type VSphereZone struct {
+	// name is what VMs give as spec.zone. Required, 1-63 characters, unique in the list.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +required
+	Name string `json:"name"`
+
+	// resourcePool is the name or the inventory path of the resource pool of new VMs of
+	// the zone, such as /DC0/host/C1/Resources. No two zones have the same. VMs in a pool
+	// below it are not in the zone. Its cluster needs DRS, or must have one host.
+	// Required, 1-512 characters. Can be changed at any time; existing VMs stay where
+	// they are.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	// +required
+	ResourcePool string `json:"resourcePool"`
+
+	// datastore is the name or the inventory path of the datastore of new VMs of the
+	// zone, 0-512 characters. Defaults to the datastore of the VMs without a zone. Can be
+	// changed at any time; existing VMs stay where they are.
+	// +kubebuilder:validation:MaxLength=512
+	// +optional
+	Datastore string `json:"datastore,omitempty"`
 }
 
 // VSphereTemplates says which templates VMs are made from.

@@ -37,6 +37,41 @@ func TestEditOfPlaceIsUsedForNewVMsWithoutRestart(tt *testing.T) {
 	s.placedOn("in-elsewhere", "fast", "reserved", "elsewhere")
 }
 
+// aZone adds the zone b: the pool of this name, and the datastore fast.
+func aZone(p *pcapi.VSphereCloud) {
+	p.Zones = []pcapi.VSphereZone{{Name: "b", ResourcePool: "/DC0/host/DC0_C0/Resources/b", Datastore: "fast"}}
+}
+
+func TestZonesOfACloudAreUsedAndChangedWithoutRestart(tt *testing.T) {
+	s := newSite(tt)
+	s.Expect(s.vcenter.MakeDatastore(s.Context(), "fast", s.TempDir())).To(Succeed())
+	s.Expect(s.vcenter.MakePool(s.Context(), "b")).To(Succeed())
+	inB := func(vm *pcapi.VM) { vm.Spec.Zone = "b" }
+	web := s.vm("web", inB)
+	s.Eventually(s.stored(web)).Should(testkit.HaveCondition(pcapi.ReadyCondition, metav1.ConditionFalse, pcapi.UnsupportedReason, "zone"))
+
+	s.place(aZone)
+	s.observed()
+	s.requestReconcile(web)
+	s.ready(web)
+	s.placedAs("web", "fast", "b", vcsim.Folder)
+	s.Expect(web.Status.Zone).To(Equal("b"))
+	elsewhere := s.vm("elsewhere", func(vm *pcapi.VM) { vm.Spec.Zone = "c" })
+	s.Eventually(s.stored(elsewhere)).Should(testkit.HaveCondition(pcapi.ReadyCondition, metav1.ConditionFalse, pcapi.RejectedReason, `there is no zone "c"; there is "b"`))
+
+	s.place(func(p *pcapi.VSphereCloud) { p.Zones[0].Name = "c" })
+	s.observed()
+	s.requestReconcile(elsewhere)
+	s.ready(elsewhere)
+	s.Eventually(s.stored(web)).Should(HaveField("Status.Zone", "c"), "the pool has another name, and the VM is where it was")
+	s.placedAs("web", "fast", "b", vcsim.Folder)
+
+	s.place(func(p *pcapi.VSphereCloud) { p.Zones[0].ResourcePool = "/DC0/host/DC0_C0/Resources" })
+	s.Eventually(s.stored(web)).Should(HaveField("Status.Zone", ""), "the pool is of no zone any more")
+	s.Expect(s.vcenter.Front.Sent("Destroy_Task")).To(BeZero())
+	s.remove(web, elsewhere)
+}
+
 // observed waits until the Cloud is ready as its spec is now.
 func (s *site) observed() {
 	s.Helper()
@@ -79,6 +114,7 @@ func badPlaces() map[string]badPlace {
 		"folder":            {func(p *pcapi.VSphereCloud) { p.Folder = "nowhere" }, []string{"spec.vsphere.folder", "nowhere", vcsim.Folder}, func(s *site) error { return makeFolder(s, "nowhere") }},
 		"datastore":         {func(p *pcapi.VSphereCloud) { p.Datastore = "tape" }, []string{"spec.vsphere.datastore", "tape", "LocalDS_0"}, func(s *site) error { return s.vcenter.MakeDatastore(s.Context(), "tape", s.TempDir()) }},
 		"resource pool":     {func(p *pcapi.VSphereCloud) { p.ResourcePool = "tiny" }, []string{"spec.vsphere.resourcePool", "tiny", "/DC0/host/DC0_C0/Resources"}, func(s *site) error { return s.vcenter.MakePool(s.Context(), "tiny") }},
+		"pool of a zone":    {func(p *pcapi.VSphereCloud) { aZone(p); p.Zones[0].Datastore = "" }, []string{"spec.vsphere.zones[b].resourcePool", "/DC0/host/DC0_C0/Resources"}, func(s *site) error { return s.vcenter.MakePool(s.Context(), "b") }},
 		"template":          {func(p *pcapi.VSphereCloud) { p.Templates.Default = "gold" }, []string{"spec.vsphere.templates.default", "gold", vcsim.Template}, func(s *site) error { return s.vcenter.MakeTemplate(s.Context(), "gold") }},
 		"template's folder": {func(p *pcapi.VSphereCloud) { p.Templates = pcapi.VSphereTemplates{Folder: "images"} }, []string{"spec.vsphere.templates.folder", "images", vcsim.Folder}, nil},
 		"network":           {func(p *pcapi.VSphereCloud) { p.Networks.Default = "dmz" }, []string{"spec.vsphere.networks.default", "dmz", "VM Network"}, nil},

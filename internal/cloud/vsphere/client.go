@@ -3,6 +3,7 @@ package vsphere
 import (
 	"context"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -82,7 +83,7 @@ func newOver(base http.RoundTripper, cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// Capabilities returns what every vCenter can do. It looks for all that the Place
+// Capabilities returns what every vCenter can do, and Zones if the Place has some. It looks for all that the Place
 // names, and fails as Misconfigured if something does not exist.
 func (c *Client) Capabilities(ctx context.Context) (cloud.Capabilities, error) {
 	const op = "get capabilities"
@@ -98,6 +99,9 @@ func (c *Client) Capabilities(ctx context.Context) (cloud.Capabilities, error) {
 	}
 	if err != nil {
 		return nil, c.fail(ctx, op, err)
+	}
+	if len(c.place.Zones) > 0 {
+		return cloud.NewCapabilities(append(slices.Clip(capabilities), cloud.Zones)...), nil
 	}
 	return capabilities, nil
 }

@@ -59,7 +59,12 @@ type Place struct {
 	LinkedClones bool
 	// Network is what the first adapter is connected to; that of the template if empty.
 	Network string
+	// Zones are what servers can be created in by name. Names and pools differ.
+	Zones []Zone
 }
+
+// Zone is a resource pool under a name. An empty Datastore is that of the Place.
+type Zone struct{ Name, ResourcePool, Datastore string }
 
 func (c Config) withDefaults() (Config, error) {
 	if c.Timeout < 0 {

@@ -19,10 +19,10 @@ func (c *Client) CreateServer(ctx context.Context, req cloud.CreateServer) (clou
 	if err := checkName(op, req.Name); err != nil {
 		return cloud.Result{}, err
 	}
-	switch {
-	case req.Zone != "":
-		return cloud.Result{}, refuse(op, cloud.Unsupported, "this cloud lacks zones")
-	case req.AntiAffinity != cloud.AntiAffinity{}:
+	if err := c.checkZone(op, req.Zone); err != nil {
+		return cloud.Result{}, err
+	}
+	if req.AntiAffinity != (cloud.AntiAffinity{}) {
 		return cloud.Result{}, refuse(op, cloud.Unsupported, "this cloud lacks antiAffinity")
 	}
 	for key, value := range req.Labels {
@@ -174,8 +174,9 @@ func resultOf(server *cloud.Server) cloud.Result {
 }
 
 func (c *Client) cloneSpec(at *site, from template, id string, req cloud.CreateServer) types.VirtualMachineCloneSpec {
+	in := at.spot(req.Zone)
 	spec := types.VirtualMachineCloneSpec{
-		Location: types.VirtualMachineRelocateSpec{Pool: &at.pool, Datastore: &at.datastore},
+		Location: types.VirtualMachineRelocateSpec{Pool: &in.pool, Datastore: &in.datastore},
 		PowerOn:  req.PowerState != cloud.PowerOff,
 		Config: &types.VirtualMachineConfigSpec{
 			InstanceUuid: id, ExtraConfig: append(append(mark(req), from.disks.option()), guestInfo(id, req)...),

@@ -22,6 +22,7 @@
 //	hidden.go       whether there are VMs that the vCenter cannot read
 //	faults.go       what the faults of the vCenter mean
 //	site.go         finds the Place in the inventory, and says what is missing
+//	zones.go        zones: resource pools under names
 //	batch.go        one read for all calls that want something at about the same time
 //	names.go        names of hosts and folders that are remembered
 //	refs.go         ids of VMs that are remembered

@@ -78,9 +78,9 @@ func (f *feed) open(ctx context.Context, at *site) error {
 
 // filter makes the collector record changes of the VMs in the view, and of the root. The
 // root is there at all times, so the first answer has a version also without VMs.
-func (f *feed) filter(ctx context.Context) error {
+func (f *feed) filter(ctx context.Context, place Place) error {
 	_, err := methods.CreateFilter(ctx, f.at.vim, &types.CreateFilter{This: f.collector, PartialUpdates: true, Spec: types.PropertyFilterSpec{
-		PropSet: []types.PropertySpec{{Type: "VirtualMachine", PathSet: watchedPaths}, {Type: "Folder", PathSet: []string{"name"}}},
+		PropSet: []types.PropertySpec{{Type: "VirtualMachine", PathSet: place.pathsOf(watchedPaths)}, {Type: "Folder", PathSet: []string{"name"}}},
 		ObjectSet: []types.ObjectSpec{
 			{Obj: f.view, Skip: new(true), SelectSet: []types.BaseSelectionSpec{&types.TraversalSpec{Type: "ContainerView", Path: "view"}}},
 			{Obj: f.at.root},

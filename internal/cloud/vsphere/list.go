@@ -117,7 +117,7 @@ func (c *Client) retrievePage(ctx context.Context, at *site, limit int, token st
 		res, err := methods.RetrievePropertiesEx(ctx, at.vim, &types.RetrievePropertiesEx{
 			This: at.vim.ServiceContent.PropertyCollector, Options: types.RetrieveOptions{MaxObjects: most},
 			SpecSet: []types.PropertyFilterSpec{{
-				PropSet:   []types.PropertySpec{{Type: "VirtualMachine", PathSet: vmPaths}},
+				PropSet:   []types.PropertySpec{{Type: "VirtualMachine", PathSet: c.place.pathsOf(vmPaths)}},
 				ObjectSet: []types.ObjectSpec{children(at.root, true)},
 			}},
 		})

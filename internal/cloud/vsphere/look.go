@@ -32,7 +32,7 @@ func (c *Client) look(ctx context.Context, at *site, ref types.ManagedObjectRefe
 // readVMs reads VMs and the folders that they are in, in one call.
 func (c *Client) readVMs(ctx context.Context, at *site, refs []types.ManagedObjectReference) (map[types.ManagedObjectReference]entity, error) {
 	spec := types.PropertyFilterSpec{
-		PropSet:                       []types.PropertySpec{{Type: "VirtualMachine", PathSet: vmPaths}, {Type: "Folder", PathSet: []string{"name", parentPath}}},
+		PropSet:                       []types.PropertySpec{{Type: "VirtualMachine", PathSet: c.place.pathsOf(vmPaths)}, {Type: "Folder", PathSet: []string{"name", parentPath}}},
 		ReportMissingObjectsInResults: new(true),
 	}
 	for i, ref := range refs {

@@ -55,15 +55,18 @@ func (c *Client) misplaced(ctx context.Context, at *site, err error) error {
 		return err
 	}
 	switch fault.Obj {
-	case at.root, at.templates, at.pool, at.datastore, at.datacenter, at.hosts:
-		c.dropSite(at)
-		c.templates.forget()
-		if _, missing := c.locate(ctx); missing != nil {
-			return missing
+	case at.root, at.templates, at.datacenter, at.hosts:
+	default:
+		if !at.uses(fault.Obj) {
+			return err
 		}
-		return refuse("", cloud.Busy, "a part of the inventory that the Cloud uses was replaced")
 	}
-	return err
+	c.dropSite(at)
+	c.templates.forget()
+	if _, missing := c.locate(ctx); missing != nil {
+		return missing
+	}
+	return refuse("", cloud.Busy, "a part of the inventory that the Cloud uses was replaced")
 }
 
 // lookUp returns the VM with an id as it is, and the site. It is below the root.
@@ -210,6 +213,7 @@ func (c *Client) servers(ctx context.Context, at *site, vms []entity) ([]cloud.S
 		addDisks(&server, vm, devices[vm.ref])
 		server.Host = named[vm.reference("runtime.host")]
 		server.Folder = named[vm.reference(parentPath)]
+		server.Zone = at.zoneOf[vm.reference(poolPath)]
 		if asked := vm.origin().Folder; shortened(asked) == server.Folder {
 			server.Folder = asked
 		}

@@ -26,6 +26,9 @@ type site struct {
 	// network is the backing of the first adapter of VMs that name no network; nil for
 	// that of the template.
 	network types.BaseVirtualDeviceBackingInfo
+	// zones are where VMs with a zone are created, and zoneOf the zones by their pool.
+	zones  map[string]spot
+	zoneOf map[types.ManagedObjectReference]string
 }
 
 // locate returns the site, looking for it if it is not known.
@@ -88,7 +91,7 @@ type search struct {
 // findSite looks for the one site that a place describes.
 func findSite(ctx context.Context, vim *vim25.Client, place Place) (*site, error) {
 	s := &search{finder: find.NewFinder(vim), place: place, at: &site{vim: vim}}
-	for _, step := range []func(context.Context) error{s.findDatacenter, s.findFolders, s.findPool, s.findDatastore, s.findNetwork} {
+	for _, step := range []func(context.Context) error{s.findDatacenter, s.findFolders, s.findPool, s.findDatastore, s.findZones, s.findNetwork} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -145,10 +148,16 @@ func (s *search) folder(ctx context.Context, field, name string) (types.ManagedO
 	return folder.Reference(), nil
 }
 
-func (s *search) findPool(ctx context.Context) error {
-	pool, err := s.finder.ResourcePoolOrDefault(ctx, s.place.ResourcePool)
+func (s *search) findPool(ctx context.Context) (err error) {
+	s.at.pool, err = s.pool(ctx, "resourcePool", s.place.ResourcePool)
+	return err
+}
+
+// pool looks for a resource pool of the datacenter.
+func (s *search) pool(ctx context.Context, field, name string) (types.ManagedObjectReference, error) {
+	pool, err := s.finder.ResourcePoolOrDefault(ctx, name)
 	if err != nil {
-		return missing(err, "resourcePool", s.place.ResourcePool, func() ([]string, error) {
+		return types.ManagedObjectReference{}, missing(err, field, name, func() ([]string, error) {
 			found, err := s.finder.ResourcePoolList(ctx, "*")
 			var paths []string
 			for _, pool := range found {
@@ -157,19 +166,23 @@ func (s *search) findPool(ctx context.Context) error {
 			return paths, err
 		})
 	}
-	s.at.pool = pool.Reference()
-	return nil
+	return pool.Reference(), nil
 }
 
-func (s *search) findDatastore(ctx context.Context) error {
-	datastore, err := s.finder.DatastoreOrDefault(ctx, s.place.Datastore)
+func (s *search) findDatastore(ctx context.Context) (err error) {
+	s.at.datastore, err = s.datastore(ctx, "datastore", s.place.Datastore)
+	return err
+}
+
+// datastore looks for a datastore of the datacenter.
+func (s *search) datastore(ctx context.Context, field, name string) (types.ManagedObjectReference, error) {
+	datastore, err := s.finder.DatastoreOrDefault(ctx, name)
 	if err != nil {
-		return missing(err, "datastore", s.place.Datastore, func() ([]string, error) {
+		return types.ManagedObjectReference{}, missing(err, field, name, func() ([]string, error) {
 			return namesOf(ctx, s.finder.DatastoreList)
 		})
 	}
-	s.at.datastore = datastore.Reference()
-	return nil
+	return datastore.Reference(), nil
 }
 
 func (s *search) findNetwork(ctx context.Context) error {

@@ -8,19 +8,20 @@ import (
 
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/cloud/cloudtest"
+	"github.com/privatecloud/operator/internal/cloud/vsphere"
 	"github.com/privatecloud/operator/internal/cloud/vsphere/vcsim"
 )
 
 var all = cloud.NewCapabilities(
 	cloud.Idempotency, cloud.Labels, cloud.UniqueNames, cloud.FolderNames, cloud.BulkStatus, cloud.Power, cloud.PowerAtCreate,
 	cloud.Resize, cloud.Folders, cloud.Hosts, cloud.Sessions, cloud.Sizing, cloud.Operations, cloud.NetworkAttach,
-	cloud.Events, cloud.WithUserData, cloud.Addresses, cloud.Snapshots, cloud.Revert, cloud.SoftPowerOff, cloud.WithDisks, cloud.GuestHeartbeat,
+	cloud.Events, cloud.WithUserData, cloud.Addresses, cloud.Snapshots, cloud.Revert, cloud.SoftPowerOff, cloud.WithDisks, cloud.GuestHeartbeat, cloud.Zones,
 )
 
 func TestClientPassesTheSuite(t *testing.T) {
 	cloudtest.Run(t, func(t *testing.T) cloudtest.Fixture {
 		t.Helper()
-		v := newVCenter(t)
+		v := newZones(t)
 		v.UsePlainCollectors()
 		methods := map[cloudtest.Op][]string{
 			cloudtest.OpCreateServer: {"CloneVM_Task"}, cloudtest.OpDeleteServer: {"Destroy_Task"},
@@ -29,7 +30,7 @@ func TestClientPassesTheSuite(t *testing.T) {
 			cloudtest.OpUpdateServer:   {"ReconfigVM_Task", "PowerOffVM_Task", "PowerOnVM_Task"},
 		}
 		return cloudtest.Fixture{
-			Client: v.client(t), Has: all, Prohibited: strings.Repeat("x", 81), Codes: true, Filters: true, NoRestore: true,
+			Client: v.client(t, zoned(vsphere.Zone{Name: "a", ResourcePool: root}, vsphere.Zone{Name: "b", ResourcePool: poolB})), Zone: "b", Has: all, Prohibited: strings.Repeat("x", 81), Codes: true, Filters: true, NoRestore: true,
 			Names: []string{
 				"plain", "..", ".", "a?b=c", "a#b", "a b", "a+b", "a&b;c=d", "a:b@c", "сервер", "服务器", "خادم", "máquina", "🖥", `quo"te`, "{id}",
 			},

@@ -98,7 +98,7 @@ func (w *watch) send(change cloud.Change) error {
 // begin makes the vCenter record changes from now on, and reports the full set, which is
 // read after that.
 func (w *watch) begin(ctx context.Context) error {
-	if err := w.call(ctx, w.feed.filter); err != nil {
+	if err := w.call(ctx, func(ctx context.Context) error { return w.feed.filter(ctx, w.client.place) }); err != nil {
 		return err
 	}
 	for known := 0; ; {
@@ -226,7 +226,7 @@ func (w *watch) read(ctx context.Context, got updates, change *cloud.Change) err
 // have become templates. The others stay unread.
 func (w *watch) readVMs(ctx context.Context, refs []types.ManagedObjectReference) (vms []entity, templates []types.ManagedObjectReference, err error) {
 	spec := types.PropertyFilterSpec{
-		PropSet: []types.PropertySpec{{Type: "VirtualMachine", PathSet: vmPaths}}, ReportMissingObjectsInResults: new(true),
+		PropSet: []types.PropertySpec{{Type: "VirtualMachine", PathSet: w.client.place.pathsOf(vmPaths)}}, ReportMissingObjectsInResults: new(true),
 	}
 	for _, ref := range refs {
 		spec.ObjectSet = append(spec.ObjectSet, types.ObjectSpec{Obj: ref})

@@ -76,6 +76,9 @@ func (d Dialer) config(c *pcapi.Cloud, secret *corev1.Secret) (vsphere.Config, e
 		TemplateFolder: block.Templates.Folder, DefaultTemplate: block.Templates.Default,
 		LinkedClones: block.CloneMode == pcapi.CloneModeLinked, Network: block.Networks.Default,
 	}
+	for _, zone := range block.Zones {
+		config.Place.Zones = append(config.Place.Zones, vsphere.Zone(zone))
+	}
 	config.CA = secret.Data[caKey]
 	config.Credentials = vsphere.Credentials{
 		Username: string(secret.Data[usernameKey]), Password: string(secret.Data[passwordKey]), Token: string(secret.Data[tokenKey]),

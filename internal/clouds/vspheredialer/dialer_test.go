@@ -41,6 +41,7 @@ func TestConfigFollowsTheSpecAndTheSecret(t *testing.T) {
 		c.Spec.VSphere = &pcapi.VSphereCloud{
 			Datacenter: "DC0", Folder: "vm-operator", ResourcePool: "pool", Datastore: "vsan", CloneMode: pcapi.CloneModeLinked,
 			Templates: pcapi.VSphereTemplates{Folder: "templates", Default: "debian"}, Networks: pcapi.VSphereNetworks{Default: "VM Network"},
+			Zones: []pcapi.VSphereZone{{Name: "a", ResourcePool: "pool-a", Datastore: "vsan-a"}, {Name: "b", ResourcePool: "pool-b"}},
 		}
 	})
 	got, err := Dialer{Base: vsphere.Config{Version: "v1", Timeout: time.Minute}}.config(c, secret("username", "u", "password", "p", "ca.crt", "CA"))
@@ -52,7 +53,7 @@ func TestConfigFollowsTheSpecAndTheSecret(t *testing.T) {
 		Credentials: vsphere.Credentials{Username: "u", Password: "p"}, Limits: transport.Limits{RequestsPerSecond: 5, Burst: 6, MaxInFlight: 7},
 		Place: vsphere.Place{
 			Datacenter: "DC0", Folder: "vm-operator", ResourcePool: "pool", Datastore: "vsan", TemplateFolder: "templates", DefaultTemplate: "debian",
-			LinkedClones: true, Network: "VM Network",
+			LinkedClones: true, Network: "VM Network", Zones: []vsphere.Zone{{Name: "a", ResourcePool: "pool-a", Datastore: "vsan-a"}, {Name: "b", ResourcePool: "pool-b"}},
 		},
 	}
 	sameCredentials := cmp.Comparer(func(a, b vsphere.Credentials) bool { return a.Username == b.Username && a.Password == b.Password })

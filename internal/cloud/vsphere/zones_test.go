@@ -1,0 +1,122 @@
+package vsphere_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloud/vsphere"
+)
+
+// root is the pool of the cluster, and poolB one below it.
+const (
+	root  = "/DC0/host/DC0_C0/Resources"
+	poolB = root + "/b"
+)
+
+// zoned returns a change that configures zones.
+func zoned(zones ...vsphere.Zone) func(*vsphere.Config) {
+	return func(cfg *vsphere.Config) { cfg.Place.Zones = zones }
+}
+
+// newZones returns a vCenter with the pool b and the datastore fast.
+func newZones(t *testing.T) *vcenter {
+	t.Helper()
+	v := newVCenter(t)
+	if err := v.MakePool(t.Context(), "b"); err != nil {
+		t.Fatal(err)
+	}
+	if err := v.MakeDatastore(t.Context(), "fast", t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// at returns the names of the pool and the datastore of a VM.
+func (v *vcenter) at(name string) []string {
+	vm, registry := v.VM(name), v.Model.Map()
+	return []string{
+		registry.Get(*vm.ResourcePool).(*simulator.ResourcePool).Name, registry.Get(vm.Datastore[0]).(*simulator.Datastore).Name, //nolint:forcetypeassert // it is one
+	}
+}
+
+func TestVMIsClonedIntoItsZone(t *testing.T) {
+	v := newZones(t)
+	c := v.client(t, zoned(vsphere.Zone{Name: "a", ResourcePool: root, Datastore: "fast"}, vsphere.Zone{Name: "b", ResourcePool: poolB}))
+	for name, test := range map[string]struct {
+		zone, shows string
+		want        []string
+	}{
+		"with a datastore":                              {"a", "a", []string{"Resources", "fast"}},
+		"without one: that of the Cloud":                {"b", "b", []string{"b", "LocalDS_0"}},
+		"no zone: the pool of the Cloud, which a is of": {"", "a", []string{"Resources", "LocalDS_0"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			made := create(t, c, cloud.CreateServer{Name: "in " + name, Zone: test.zone})
+			if diff := cmp.Diff(test.want, v.at("in "+name)); diff != "" || made.Zone != test.shows {
+				t.Errorf("zone %q, want %q; pool and datastore (-want +got):\n%s", made.Zone, test.shows, diff)
+			}
+		})
+	}
+}
+
+func TestZoneIsThatOfThePoolAsItIs(t *testing.T) {
+	v := newZones(t)
+	c := v.client(t, zoned(vsphere.Zone{Name: "a", ResourcePool: root}))
+	made := create(t, c, cloud.CreateServer{Name: "web", Zone: "a"})
+	var below types.ManagedObjectReference
+	for _, entity := range v.Model.Map().All("ResourcePool") {
+		if entity.Entity().Name == "b" {
+			below = entity.Reference()
+		}
+	}
+	v.Change(v.VM("web").Self, types.PropertyChange{Name: "resourcePool", Val: &below})
+	got, err := c.GetServer(t.Context(), made.ID)
+	if err != nil || got.Zone != "" {
+		t.Errorf("a VM in a pool below that of the zone: %q, %v, want no zone", got.Zone, err)
+	}
+}
+
+func TestZoneThatDoesNotExistIsRefusedUnsent(t *testing.T) {
+	v := newVCenter(t)
+	for name, test := range map[string]struct {
+		zones []vsphere.Zone
+		kind  cloud.Kind
+		says  []string
+	}{
+		"another one":        {[]vsphere.Zone{{Name: "b"}, {Name: "a"}}, cloud.Rejected, []string{`there is no zone "c"`, `there is "a", "b"`}},
+		"the Cloud has none": {nil, cloud.Unsupported, []string{"lacks zones"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := v.Front.Sent("")
+			_, err := v.client(t, zoned(test.zones...)).CreateServer(t.Context(), cloud.CreateServer{Name: "web", Zone: "c"})
+			wantError(t, err, test.kind, test.says...)
+			if sent := v.Front.Sent("") - before; sent != 0 {
+				t.Errorf("%d calls, want none", sent)
+			}
+		})
+	}
+}
+
+func TestPoolIsReadOnlyWhereThereAreZones(t *testing.T) {
+	v := newZones(t)
+	read := 0
+	v.Front.Rewrite(func(method, body string) string {
+		if method == "RetrievePropertiesEx" && strings.Contains(body, "<pathSet>guestHeartbeatStatus<") && strings.Contains(body, "<pathSet>resourcePool<") {
+			read++
+		}
+		return body
+	})
+	list(t, v.client(t))
+	if read != 0 {
+		t.Errorf("%d requests for the pools of VMs without zones, want none", read)
+	}
+	list(t, v.client(t, zoned(vsphere.Zone{Name: "a", ResourcePool: root})))
+	if read != 1 {
+		t.Errorf("%d requests for the pools of VMs with zones, want one", read)
+	}
+}
