@@ -43,6 +43,12 @@ type VMStatus struct {
 	// +optional
 	Zone string `json:"zone,omitempty"`
 
+	// image is the image or template that the VM was made from, as the cloud reports it.
+	// Absent if the cloud reports none.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Image"
+	// +optional
+	Image *VMImageStatus `json:"image,omitempty"`
+
 	// hardware is the size of the VM, as the cloud reports it. Absent if the cloud
 	// reports none.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Hardware"
@@ -158,6 +164,18 @@ type VMRestartStatus struct {
 	// Missed.
 	// +required
 	Result VMRestartResult `json:"result"`
+}
+
+// VMImageStatus is the image or template that a VM was made from.
+type VMImageStatus struct {
+	// name is the name of the image. Absent if the cloud has not shown it.
+	// +kubebuilder:validation:MaxLength=255
+	// +optional
+	Name string `json:"name,omitempty"`
+	// id is the cloud's id of the image. Absent if the cloud has none.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	ID string `json:"id,omitempty"`
 }
 
 // VMHardwareStatus is what the cloud reports of the size of a VM.

@@ -279,6 +279,7 @@ type VMImport struct {
 // +kubebuilder:printcolumn:name="IP",type=string,priority=1,JSONPath=`.status.network.primaryIP4`
 // +kubebuilder:printcolumn:name="Guest",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="GuestReady")].status`
 // +kubebuilder:printcolumn:name="Class",type=string,priority=1,JSONPath=`.spec.className`
+// +kubebuilder:printcolumn:name="Image",type=string,priority=1,JSONPath=`.status.image.name`
 // +kubebuilder:printcolumn:name="CPU",type=integer,priority=1,JSONPath=`.status.hardware.cpu`
 // +kubebuilder:printcolumn:name="Memory",type=string,priority=1,JSONPath=`.status.hardware.memory`
 // +kubebuilder:printcolumn:name="Deleting",type=date,priority=1,JSONPath=`.metadata.deletionTimestamp`

@@ -46,7 +46,8 @@ type Server struct {
 	CPU int
 	// MemoryMiB is the memory in MiB. Clouds have sizes that are no whole GiB.
 	MemoryMiB int
-	Template  string
+	// Image is what the server was made from, as the cloud shows it.
+	Image     Image
 	Folder    string
 	NetworkID string
 	Host      string

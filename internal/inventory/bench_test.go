@@ -17,7 +17,7 @@ func benchServers(n int, change func(i int, s *cloud.Server)) []cloud.Server {
 		use := i % 100
 		servers[i] = cloud.Server{
 			ID: fmt.Sprintf("id-%05d", i), Name: fmt.Sprintf("vm-%05d", i), State: cloud.StateActive, CPU: 4, MemoryMiB: 16,
-			Template: "template", Folder: "folder", NetworkID: "network", Host: fmt.Sprintf("host-%d", i%100), CPUUtilization: &use,
+			Image: cloud.Image{Name: "template"}, Folder: "folder", NetworkID: "network", Host: fmt.Sprintf("host-%d", i%100), CPUUtilization: &use,
 			CPUUsageMHz: i, MemoryUsageMB: i, CreatedAt: dawn, UpdatedAt: dawn,
 			Labels: map[string]string{
 				inventory.UIDLabel: fmt.Sprintf("uid-%05d", i), inventory.ClusterLabel: "cluster",

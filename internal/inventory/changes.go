@@ -20,6 +20,7 @@ var comparedFields = []comparedField{
 	{"Interfaces", func(a, b *listed) bool { return a.interfaces == b.interfaces }},
 	{"Disks", func(a, b *listed) bool { return a.disks == b.disks }},
 	{"Zone", func(a, b *listed) bool { return a.zone == b.zone }},
+	{"Image", func(a, b *listed) bool { return a.image == b.image }},
 	{"Host", func(a, b *listed) bool { return a.host == b.host }},
 	{"Labels", func(a, b *listed) bool { return a.ownedBy() == b.ownedBy() }},
 }
@@ -27,7 +28,6 @@ var comparedFields = []comparedField{
 // ignoredFields are the fields of cloud.Server whose change alone enqueues
 // nothing, each with the reason. Those that no reconciler reads are not kept.
 var ignoredFields = map[string]string{
-	"Template":      "set by the create; no reconciler reads it from a listing",
 	"Folder":        "VMs read it when the cloud refuses their create",
 	"NetworkID":     "set by the create; no reconciler reads it from a listing",
 	"CPUUsageMHz":   "changes in almost every listing; GPUInfos read it when they are reconciled",

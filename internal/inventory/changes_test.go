@@ -67,6 +67,8 @@ func changeField(t *testing.T, server *cloud.Server, field reflect.StructField) 
 		value.SetString(string(was) + ",10.0.0.1")
 	case cloud.Disks:
 		value.SetString(string(was.With(cloud.Disks(fmt.Sprintf("d%d=1", len(was))))))
+	case cloud.Image:
+		value.Set(reflect.ValueOf(cloud.Image{Name: was.Name + "x", ID: was.ID}))
 	case cloud.Heartbeat:
 		value.SetUint(uint64(was + 1))
 	case cloud.State:
@@ -131,7 +133,7 @@ func TestListingKeepsWhatReconcilersRead(t *testing.T) {
 		t.Fatalf("List: %v", err)
 	}
 	got, _ := snap.server(want.ID)
-	want.Template, want.NetworkID, want.UpdatedAt = "", "", time.Time{}
+	want.NetworkID, want.UpdatedAt = "", time.Time{}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the server of the listing (-want +got):\n%s", diff)
 	}

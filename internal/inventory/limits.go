@@ -139,6 +139,8 @@ func (in *intake) keep(s *cloud.Server) *listed {
 	if s.Disks != "" {
 		in.own(string(s.Disks))
 	}
+	in.share(s.Image.Name)
+	in.share(s.Image.ID)
 	read.host = in.share(read.host)
 	if by != (owner{}) {
 		in.bytes += ownerCost

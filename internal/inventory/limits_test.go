@@ -97,7 +97,7 @@ func TestListFailsOnAListingThatIsTooLarge(t *testing.T) {
 			mine(i, s)
 			s.Interfaces = address(i)
 		})},
-		{name: "long templates, which are not kept: accepted", servers: 20_000, server: with(func(_ int, s *cloud.Server) { s.Template = s.ID + kilobyte })},
+		{name: "long images of their own: refused", servers: 100_000, server: with(func(_ int, s *cloud.Server) { s.Image.Name = s.ID + kilobyte }), most: 35_000, says: "32 MiB"},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
@@ -202,7 +202,7 @@ func TestListingTakesNoMoreMemoryThanIsCounted(t *testing.T) {
 		s := minimal(i)
 		id := fmt.Sprintf("3d2f3b5c-0000-4000-8000-%012d", i)
 		return cloud.Server{
-			ID: id, Name: s.Name, State: cloud.StateActive, Template: "t" + s.Name, Folder: "f" + s.Name, NetworkID: "n" + s.Name,
+			ID: id, Name: s.Name, State: cloud.StateActive, Image: cloud.Image{Name: strings.Clone("template")}, Folder: "f" + s.Name, NetworkID: "n" + s.Name,
 			Host: "host", CPUUtilization: &percent, CreatedAt: dawn, UpdatedAt: dawn,
 			Labels: map[string]string{
 				inventory.UIDLabel: "u" + id, inventory.ClusterLabel: strings.Clone("cluster"),

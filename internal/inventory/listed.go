@@ -18,6 +18,8 @@ type listed struct {
 	disks unique.Handle[cloud.Disks]
 	// zone is one pointer, since many servers have the same; zero without one.
 	zone unique.Handle[string]
+	// image is one pointer, since many servers have the same; zero without one.
+	image unique.Handle[cloud.Image]
 	// owner has the owner labels; nil without any.
 	owner     *owner
 	createdAt time.Time
@@ -54,6 +56,9 @@ func read(s *cloud.Server) (listed, owner) {
 	}
 	if s.Zone != "" {
 		l.zone = unique.Make(s.Zone)
+	}
+	if s.Image != (cloud.Image{}) {
+		l.image = unique.Make(s.Image)
 	}
 	if s.CPUUtilization != nil {
 		l.utilization = int16(*s.CPUUtilization) //nolint:gosec // in percent
@@ -97,7 +102,7 @@ func shared[T comparable](handle unique.Handle[T]) (value T) {
 // server returns the server. Fields that are not kept are zero.
 func (l *listed) server() cloud.Server {
 	s := cloud.Server{
-		ID: l.id, Name: l.name, Host: l.host, Folder: l.folder, Interfaces: l.interfaces, State: l.state, CreatedAt: l.createdAt, Disks: shared(l.disks), Zone: shared(l.zone),
+		ID: l.id, Name: l.name, Host: l.host, Folder: l.folder, Interfaces: l.interfaces, State: l.state, CreatedAt: l.createdAt, Disks: shared(l.disks), Zone: shared(l.zone), Image: shared(l.image),
 		CPU: int(l.cpu), MemoryMiB: l.memory,
 		CPUUsageMHz: int(l.cpuUsage), MemoryUsageMB: int(l.memoryUsage), Labels: l.ownedBy().labels(), Heartbeat: l.heartbeat,
 	}

@@ -32,14 +32,16 @@ var kubectlOutput = cases{
 		t.Expect(cmp.Diff(want, got)).To(BeEmpty(), "kubectl get vms (-want +got)")
 	},
 
-	"kubectl get vms -o wide: cloud, host, zone, address and size of each VM, and none is being deleted": func(t *T) {
+	"kubectl get vms -o wide: cloud, host, zone, address, image and size of each VM, and none is being deleted": func(t *T) {
 		f := newFixture(t, mockcloud.Options{})
-		web := f.readyVM("web", func(vm *pcapi.VM) { vm.Spec.CPU, vm.Spec.Memory = pcapi.Cores(4), pcapi.GiB(16) })
+		web := f.readyVM("web", func(vm *pcapi.VM) {
+			vm.Spec.CPU, vm.Spec.Memory, vm.Spec.Template = pcapi.Cores(4), pcapi.GiB(16), "debian"
+		})
 		server, _ := f.Server(web.Status.VMID)
 
 		want := [][]string{
-			{"NAME", "VMNAME", "STATE", "CPU%", "VM ID", "READY", "REASON", "AGE", "CLOUD", "HOST", "ZONE", "IP", "GUEST", "CLASS", "CPU", "MEMORY", "DELETING"},
-			{"web", web.Spec.VMName, "Running", "50", web.Status.VMID, "True", "Running", "<age>", f.object.Name, server.Host, server.Zone, server.Interfaces[0].Addresses[0], "", "", "4", "16Gi", ""},
+			{"NAME", "VMNAME", "STATE", "CPU%", "VM ID", "READY", "REASON", "AGE", "CLOUD", "HOST", "ZONE", "IP", "GUEST", "CLASS", "IMAGE", "CPU", "MEMORY", "DELETING"},
+			{"web", web.Spec.VMName, "Running", "50", web.Status.VMID, "True", "Running", "<age>", f.object.Name, server.Host, server.Zone, server.Interfaces[0].Addresses[0], "", "", "debian", "4", "16Gi", ""},
 		}
 		got := table(t, kubectl(t, "", "get", "vms", "--namespace", f.namespace, "-o", "wide"))
 		t.Expect(cmp.Diff(want, got)).To(BeEmpty(), "kubectl get vms -o wide (-want +got)")

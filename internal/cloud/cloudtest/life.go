@@ -94,7 +94,7 @@ var lifeCases = []testCase{
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			req := cloud.CreateServer{Name: name("sized"), CPU: 3, MemoryMiB: 5 << 10, Template: "small"}
 			created := mustCreate(ctx, t, f, req)
-			got := cloud.CreateServer{Name: created.Name, CPU: created.CPU, MemoryMiB: created.MemoryMiB, Template: created.Template}
+			got := cloud.CreateServer{Name: created.Name, CPU: created.CPU, MemoryMiB: created.MemoryMiB, Template: created.Image.Name}
 			if diff := cmp.Diff(req, got); diff != "" {
 				t.Errorf("created (-want +got):\n%s", diff)
 			}

@@ -118,7 +118,7 @@ func (c *Cloud) create(op string, req cloud.CreateServer) (cloud.Server, error) 
 	now := c.clock()
 	s := cloud.Server{
 		ID: c.servers.newID(), Name: req.Name, Labels: maps.Clone(req.Labels), State: cloud.StateActive,
-		CPU: req.CPU, MemoryMiB: req.MemoryMiB, Template: req.Template, Folder: req.Folder, NetworkID: req.NetworkID,
+		CPU: req.CPU, MemoryMiB: req.MemoryMiB, Image: cloud.Image{Name: req.Template}, Folder: req.Folder, NetworkID: req.NetworkID,
 		Disks: req.Disks, Host: host, Zone: req.Zone, CreatedAt: now, UpdatedAt: now,
 	}
 	if req.AntiAffinity != (cloud.AntiAffinity{}) {

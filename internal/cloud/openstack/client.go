@@ -27,9 +27,11 @@ type Client struct {
 	usage     *transport.Usage
 	flavors   *flavors
 	images    *lookup
-	networks  *lookup
-	groups    *serverGroups
-	pace      pace
+	// imageNames has the names of the images that servers were made from.
+	imageNames *imageNames
+	networks   *lookup
+	groups     *serverGroups
+	pace       pace
 	// changed has an element after a call that may have changed a server.
 	changed chan struct{}
 }
@@ -61,20 +63,21 @@ func New(cfg Config) (*Client, error) {
 		return nil, err
 	}
 	return &Client{
-		cfg:       cfg,
-		endpoint:  strings.TrimRight(endpoint.String(), "/"),
-		encrypted: endpoint.Scheme == "https",
-		redactor:  transport.NewRedactor(cfg.Credentials.ApplicationCredentialSecret, cfg.Credentials.Password),
-		transport: t,
-		http:      t.Client(),
-		session:   &session{login: &held.Login},
-		usage:     transport.NewUsage(),
-		flavors:   newFlavors(),
-		images:    newLookup(),
-		networks:  newLookup(),
-		groups:    newServerGroups(),
-		pace:      defaultPace,
-		changed:   make(chan struct{}, 1),
+		cfg:        cfg,
+		endpoint:   strings.TrimRight(endpoint.String(), "/"),
+		encrypted:  endpoint.Scheme == "https",
+		redactor:   transport.NewRedactor(cfg.Credentials.ApplicationCredentialSecret, cfg.Credentials.Password),
+		transport:  t,
+		http:       t.Client(),
+		session:    &session{login: &held.Login},
+		usage:      transport.NewUsage(),
+		flavors:    newFlavors(),
+		images:     newLookup(),
+		imageNames: newImageNames(),
+		networks:   newLookup(),
+		groups:     newServerGroups(),
+		pace:       defaultPace,
+		changed:    make(chan struct{}, 1),
 	}, nil
 }
 

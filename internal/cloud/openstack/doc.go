@@ -31,6 +31,7 @@
 //	servergroups.go    server groups, which keep servers on different hosts
 //	pages.go           listings of networks, subnets and flavors, within bounds
 //	lookup.go          ids of images and networks by name
+//	images.go          names of the images that servers were made from
 //	pools.go           the addresses of a subnet but the gateway
 //
 // Package transport holds what lies below. The retries of gophercloud and its renewal of

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 
 	"github.com/privatecloud/operator/internal/cloud"
@@ -63,15 +65,16 @@ func (c *Client) StreamServers(ctx context.Context, opts cloud.ListServers, to c
 }
 
 // page reads a page of servers, and returns the marker of the next one. It calls begin
-// before each try.
+// before each try. Servers of images whose names are not known come last.
 func (c *Client) page(ctx context.Context, op string, query url.Values, begin func(), take func(*server) error) (next string, failed *cloud.Error) {
 	call := &call{
 		about: aboutCloud, service: compute, method: http.MethodGet, route: "compute/servers/detail", path: "servers/detail",
 		query: query, op: op, limit: maxPage,
 	}
+	var held unnamed
 	call.stream = func(body io.Reader) *cloud.Error {
 		var last string
-		next = ""
+		next, held = "", unnamed{}
 		begin()
 		more, failed := readList(call, body, "servers", func(data []byte) error {
 			var s server
@@ -82,7 +85,10 @@ func (c *Client) page(ctx context.Context, op string, query url.Values, begin fu
 				return fmt.Errorf("the listing has %w", err)
 			}
 			last = s.ID
-			return take(&s)
+			if held.hold(c, &s) {
+				return nil
+			}
+			return c.pass(&s, take)
 		})
 		if failed == nil && more && last == "" {
 			return unreadable(call, "a page without servers refers to another one")
@@ -93,6 +99,12 @@ func (c *Client) page(ctx context.Context, op string, query url.Values, begin fu
 		return failed
 	}
 	if failed = c.do(ctx, call); failed == nil {
+		c.nameImages(ctx, op, slices.Sorted(maps.Keys(held.ids)))
+		for _, s := range held.servers {
+			if err := c.pass(s, take); err != nil {
+				return "", asListError(call, err)
+			}
+		}
 		return next, nil
 	}
 	if failed.Kind == cloud.Rejected && query.Has("marker") {
@@ -100,6 +112,12 @@ func (c *Client) page(ctx context.Context, op string, query url.Values, begin fu
 		failed.Kind = cloud.Unavailable
 	}
 	return "", failed
+}
+
+// pass takes a server with the name of its image as far as it is known.
+func (c *Client) pass(s *server, take func(*server) error) error {
+	s.Image.name = c.imageNames.of(s.Image.id)
+	return take(s)
 }
 
 // listQuery returns the query of a page. The service finds servers by a tag, which is

@@ -83,7 +83,11 @@ func (c *Client) imageFor(ctx context.Context, op, template string) (string, *cl
 		about: aboutCloud, service: image, method: http.MethodGet, route: "image/images", path: "images",
 		query: url.Values{"name": {name}, "status": {"active"}}, op: op, out: &got, limit: maxList,
 	}
-	return c.idOf(ctx, c.images, call, name, "image", func() []named { return got.Images })
+	id, err := c.idOf(ctx, c.images, call, name, "image", func() []named { return got.Images })
+	if err == nil && id != name {
+		c.imageNames.put(id, name)
+	}
+	return id, err
 }
 
 // attachment returns the networks of a new server, in the form of a create.

@@ -81,6 +81,7 @@ func (c *Client) get(ctx context.Context, op, id string) (*server, *cloud.Error)
 	case got.Server.ID != id:
 		return nil, unreadable(call, "the answer is about another server")
 	}
+	got.Server.Image.name = c.imageNames.of(got.Server.Image.id)
 	return got.Server, nil
 }
 
@@ -186,7 +187,7 @@ func (c *Client) create(ctx context.Context, op string, req cloud.CreateServer) 
 	built := asked.or(chosen.size())
 	return cloud.Result{Operation: operation(opCreate, made.Server.ID), Server: cloud.Server{
 		ID: made.Server.ID, Name: req.Name, Labels: req.Labels, State: cloud.StateBuilding, CPU: built.cpu, MemoryMiB: built.mib,
-		Template: req.Template, NetworkID: req.NetworkID, Zone: req.Zone,
+		Image: cloud.Image{Name: c.imageNames.of(imageID), ID: imageID}, NetworkID: req.NetworkID, Zone: req.Zone,
 	}}, nil
 }
 

@@ -79,13 +79,19 @@ func readList(call *call, body io.Reader, field string, element func(data []byte
 	if err == nil {
 		return more, nil
 	}
+	return false, asListError(call, err)
+}
+
+// asListError returns the error of what took an element, or one that says why the answer
+// cannot be read.
+func asListError(call *call, err error) *cloud.Error {
 	if known, ok := errors.AsType[*cloud.Error](err); ok {
-		return false, known
+		return known
 	}
 	if _, syntax := errors.AsType[*json.SyntaxError](err); syntax || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		err = errShape
 	}
-	return false, unreadable(call, err.Error())
+	return unreadable(call, err.Error())
 }
 
 var errShape = errors.New("the answer is not the JSON of a listing")

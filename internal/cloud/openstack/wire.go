@@ -27,6 +27,7 @@ type server struct {
 		VCPUs     int    `json:"vcpus"`
 		MemoryMiB int    `json:"ram"`
 	} `json:"flavor"`
+	Image     imageRef  `json:"image"`
 	Addresses addresses `json:"addresses"`
 	Zone      string    `json:"OS-EXT-AZ:availability_zone"`
 	Fault     struct {
@@ -128,7 +129,7 @@ func (s *server) domain() cloud.Server {
 	size := s.size()
 	return cloud.Server{
 		ID: s.ID, Name: s.Name, Labels: labelsOf(s.Metadata), State: s.state(), CPU: size.cpu, MemoryMiB: size.mib,
-		Template: s.Metadata[templateKey], NetworkID: s.Metadata[networkKey],
+		Image: cloud.Image{Name: s.Image.name, ID: s.Image.id}, NetworkID: s.Metadata[networkKey],
 		Zone: s.Zone, Interfaces: s.Addresses.interfaces(), CreatedAt: s.CreatedAt.Time, UpdatedAt: s.UpdatedAt.Time,
 	}
 }

@@ -145,7 +145,7 @@ func marker(value []byte) (string, error) {
 // sizeOf estimates the memory that a server takes, in bytes.
 func sizeOf(s *cloud.Server) int {
 	const server, labels, label = 256, 320, 64
-	size := server + len(s.ID) + len(s.Name) + len(s.Template) + len(s.Folder) + len(s.NetworkID) + len(s.Host) + len(s.Zone) + len(s.Interfaces) + len(s.Disks)
+	size := server + len(s.ID) + len(s.Name) + len(s.Image.Name) + len(s.Folder) + len(s.NetworkID) + len(s.Host) + len(s.Zone) + len(s.Interfaces) + len(s.Disks)
 	if len(s.Labels) > 0 {
 		size += labels
 	}
@@ -241,7 +241,7 @@ func (r *reader) optional(s *cloud.Server, field, value []byte) {
 	case "memory":
 		s.MemoryMiB = r.memory("memory", value)
 	case "template":
-		s.Template = r.text("template", value)
+		s.Image.Name = r.text("template", value)
 	case "folder":
 		s.Folder = r.text("folder", value)
 	case "networkId":

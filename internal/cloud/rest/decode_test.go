@@ -41,7 +41,7 @@ func TestDecodePageReadsBothProfiles(t *testing.T) {
 			"memoryUsageMB":12,"createdAt":"2026-01-02T03:04:05+01:00","updatedAt":"2026-01-02T03:04:06.5Z","new":{"x":[1]}}],"next":"m"}`,
 			page{extended: true, ServerPage: cloud.ServerPage{Next: "m", Servers: []cloud.Server{{
 				ID: "i-1", Name: "web", Labels: map[string]string{"a": "b"}, State: cloud.StateBuilding, CPU: 2, MemoryMiB: 4096,
-				Template: "small", Folder: "f", NetworkID: "n", Host: "h", CPUUtilization: new(38),
+				Image: cloud.Image{Name: "small"}, Folder: "f", NetworkID: "n", Host: "h", CPUUtilization: new(38),
 				CPUUsageMHz: 100, MemoryUsageMB: 12,
 				CreatedAt: time.Date(2026, 1, 2, 2, 4, 5, 0, time.UTC), UpdatedAt: time.Date(2026, 1, 2, 3, 4, 6, 5e8, time.UTC),
 			}}}},

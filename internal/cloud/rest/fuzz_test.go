@@ -30,7 +30,7 @@ func wantReadable(t *testing.T, err *cloud.Error) {
 func wantValid(t *testing.T, s cloud.Server) {
 	t.Helper()
 	bad := checkID(s.ID) != nil || s.Name == "" || utf8.RuneCountInString(s.Name) > maxName ||
-		utf8.RuneCountInString(s.Host) > maxName || utf8.RuneCountInString(s.Template) > maxName || utf8.RuneCountInString(s.Folder) > maxName ||
+		utf8.RuneCountInString(s.Host) > maxName || utf8.RuneCountInString(s.Image.Name) > maxName || utf8.RuneCountInString(s.Folder) > maxName ||
 		s.NetworkID != "" && checkID(s.NetworkID) != nil ||
 		min(s.CPU, s.MemoryMiB, s.CPUUsageMHz, s.MemoryUsageMB) < 0 || len(s.Labels) > 2*maxLabels ||
 		s.State != cloud.StateUnknown && !slices.Contains(states, s.State) ||
@@ -50,7 +50,7 @@ func wantSmall(t *testing.T, body []byte, kept int) {
 }
 
 func textsOf(s cloud.Server) int {
-	n := len(s.ID) + len(s.Name) + len(s.Template) + len(s.Folder) + len(s.NetworkID) + len(s.Host)
+	n := len(s.ID) + len(s.Name) + len(s.Image.Name) + len(s.Folder) + len(s.NetworkID) + len(s.Host)
 	for key, value := range s.Labels {
 		n += len(key) + len(value)
 	}

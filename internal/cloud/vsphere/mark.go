@@ -32,21 +32,27 @@ type origin struct {
 	Template string `json:"template,omitempty"`
 	Folder   string `json:"folder,omitempty"`
 	Network  string `json:"network,omitempty"`
+	// Default is the name of the template where none was asked for.
+	Default string `json:"default,omitempty"`
 }
 
 func originOf(req cloud.CreateServer) origin {
 	return origin{Key: req.IdempotencyKey, Request: digest(req), Template: req.Template, Folder: req.Folder, Network: req.NetworkID}
 }
 
-// mark returns the extraConfig of a new VM.
-func mark(req cloud.CreateServer) []types.BaseOptionValue {
+// mark returns the extraConfig of a new VM that is cloned from a template of this name.
+func mark(req cloud.CreateServer, template string) []types.BaseOptionValue {
 	labels := req.Labels
 	if labels == nil {
 		labels = map[string]string{}
 	}
+	from := originOf(req)
+	if from.Template == "" {
+		from.Default = template
+	}
 	return []types.BaseOptionValue{
 		&types.OptionValue{Key: labelsKey, Value: encode(labels)},
-		&types.OptionValue{Key: originKey, Value: encode(originOf(req))},
+		&types.OptionValue{Key: originKey, Value: encode(from)},
 	}
 }
 

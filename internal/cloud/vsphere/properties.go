@@ -1,6 +1,7 @@
 package vsphere
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"strings"
@@ -106,6 +107,15 @@ func (s entity) labels() map[string]string {
 	return labels
 }
 
+// image returns the template that the VM was cloned from, if a create of an operator made it.
+func (s entity) image() cloud.Image {
+	if s.copied() {
+		return cloud.Image{}
+	}
+	from := s.origin()
+	return cloud.Image{Name: cmp.Or(from.Template, from.Default)}
+}
+
 func (s entity) origin() origin {
 	text, _ := s.extra(originKey)
 	var from origin
@@ -165,7 +175,7 @@ func (s entity) heartbeat() cloud.Heartbeat {
 // server returns the VM as a server, without the names of its host and folder.
 func (s entity) server(id string) cloud.Server {
 	server := cloud.Server{
-		ID: id, Name: unescaped(s.text("name")), Labels: s.labels(), Template: s.origin().Template, NetworkID: s.origin().Network, State: s.state(),
+		ID: id, Name: unescaped(s.text("name")), Labels: s.labels(), Image: s.image(), NetworkID: s.origin().Network, State: s.state(),
 		CPU: s.number("config.hardware.numCPU"), MemoryMiB: s.number("config.hardware.memoryMB"), Interfaces: s.interfaces(),
 		Heartbeat: s.heartbeat(),
 	}

@@ -20,7 +20,8 @@ const (
 
 // template is a template that VMs can be made from.
 type template struct {
-	ref types.ManagedObjectReference
+	name string
+	ref  types.ManagedObjectReference
 	// snapshot is the current one; its value is empty if there is none.
 	snapshot types.ManagedObjectReference
 	// adapter is the first network adapter, nil if there is none.
@@ -130,7 +131,8 @@ func (t *templates) read(ctx context.Context, c *Client, at *site) (map[string]t
 		if !vm.flag(templatePath) {
 			continue // a VM, which may be somebody's
 		}
-		list[unescaped(vm.text("name"))] = template{ref: vm.ref, snapshot: vm.reference("snapshot.currentSnapshot"), adapter: adapterOf(vm), devices: devicesOf(vm)}
+		name := unescaped(vm.text("name"))
+		list[name] = template{name: name, ref: vm.ref, snapshot: vm.reference("snapshot.currentSnapshot"), adapter: adapterOf(vm), devices: devicesOf(vm)}
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

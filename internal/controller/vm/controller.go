@@ -23,6 +23,7 @@
 //	refusals.go    names that the cloud refused lately
 //	status.go      the status (pure)
 //	interfaces.go  the network interfaces in the status (pure)
+//	image.go       the image in the status (pure)
 package vm
 
 import (

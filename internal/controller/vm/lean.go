@@ -31,6 +31,9 @@ func LeanVM(o any) (any, error) {
 	if vm.Spec.NetworkRef != nil {
 		share(&vm.Spec.NetworkRef.Name)
 	}
+	if vm.Status.Image != nil {
+		share(&vm.Status.Image.Name, &vm.Status.Image.ID)
+	}
 	if vm.Status.Class != nil {
 		share(&vm.Status.Class.Name)
 	}

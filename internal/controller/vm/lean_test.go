@@ -25,7 +25,7 @@ func decodedVM(tb testing.TB, n int) *pcapi.VM {
 		"managedFields":[{"manager":"manager","operation":"Update","apiVersion":"samplecontroller.k8s.io/v1alpha1"}]},
 		"spec":{"vmname":%[1]q,"cloudRef":{"name":"default"},"networkRef":{"name":"net"},"cpu":2,"memory":4,"template":"small","folder":"team-a","powerState":"On",
 		"deletionPolicy":"Delete","managementPolicy":"Managed","updatePolicy":"NoRestart"},
-		"status":{"vmId":"6b1f4a52-0000-4000-8000-%012[2]d","cpuUtilization":37,"state":"Running","host":"host-1","createdTime":"2026-01-02T03:04:05Z","nameInCloud":%[1]q,
+		"status":{"vmId":"6b1f4a52-0000-4000-8000-%012[2]d","cpuUtilization":37,"state":"Running","host":"host-1","image":{"name":"small"},"createdTime":"2026-01-02T03:04:05Z","nameInCloud":%[1]q,
 		"cloud":"default","observedGeneration":1,"conditions":[%[3]s,%[4]s,%[5]s,%[6]s,%[7]s]}}`, name, n,
 		condition(pcapi.NameCheckedCondition, "Available", fmt.Sprintf("the cloud lets '%s' be used", name)), condition(pcapi.CreatedCondition, "Created", "the server exists"),
 		condition(pcapi.DeletingCondition, "NotDeleting", "the object exists"), condition(pcapi.ReadyCondition, "Running", "VM is as the spec says"),

@@ -74,6 +74,7 @@ func reportServer(vm *pcapi.VM, obs *observation, server cloud.Server) {
 	}
 	vm.Status.Host, vm.Status.Zone, vm.Status.Network = server.Host, server.Zone, networkStatus(server.Interfaces)
 	vm.Status.Hardware = hardwareStatus(server, vm.Status.Hardware)
+	vm.Status.Image = imageStatus(server.Image, vm.Status.Image)
 	vm.Status.Disks = diskStatus(vm, server, obs.Capabilities())
 	switch {
 	case server.State != cloud.StateActive, obs.utilizationUnknown:
@@ -90,7 +91,7 @@ func reportServer(vm *pcapi.VM, obs *observation, server cloud.Server) {
 
 // hideServer removes from the status what the cloud reports of a server.
 func hideServer(vm *pcapi.VM) {
-	vm.Status.CPUUtilization, vm.Status.Host, vm.Status.Zone, vm.Status.Network, vm.Status.Hardware = nil, "", "", nil, nil
+	vm.Status.CPUUtilization, vm.Status.Host, vm.Status.Zone, vm.Status.Network, vm.Status.Hardware, vm.Status.Image = nil, "", "", nil, nil, nil
 	for i := range vm.Status.Disks { // which disks the VM had must be known to find that one was removed
 		vm.Status.Disks[i].Size = ""
 	}

@@ -1,0 +1,129 @@
+package openstack
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+const deletedID = "00000000-0d8d-4598-bf32-1cc4b55730d8"
+
+// imagesOf returns the images of a listing of servers, by the id of the server.
+func imagesOf(t *testing.T, c *Client) map[string]cloud.Image {
+	t.Helper()
+	page, err := c.ListServers(t.Context(), cloud.ListServers{})
+	if err != nil {
+		t.Fatalf("ListServers: %v", err)
+	}
+	images := map[string]cloud.Image{}
+	for _, s := range page.Servers {
+		images[s.ID] = s.Image
+	}
+	return images
+}
+
+// madeOf returns a server of an image, in the JSON of the compute service.
+func madeOf(id, image string) string {
+	return strings.Replace(serverJSON(`"image": `+image), someID, id, 1)
+}
+
+func TestListingNamesImagesInOneCall(t *testing.T) {
+	s := newStub(t)
+	var asked []string
+	s.handle("GET image/images", func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.URL.Query().Get("id"))
+		fmt.Fprintf(w, `{"images": [{"id": %q, "name": "debian"}, {"id": %q, "name": "not asked for"}]}`, otherID, someID)
+	})
+	s.on("GET compute/servers/detail", `{"servers": [`+strings.Join([]string{
+		madeOf("a", `{"id": "`+otherID+`", "links": []}`), madeOf("b", `{"id": "`+otherID+`"}`), madeOf("deleted", `{"id": "`+deletedID+`"}`),
+		madeOf("volume", `""`), madeOf("odd", `{"id": "../x"}`), serverJSON(),
+	}, ",")+`]}`)
+	c := s.client()
+	debian := cloud.Image{Name: "debian", ID: otherID}
+	want := map[string]cloud.Image{"a": debian, "b": debian, "deleted": {ID: deletedID}, "volume": {}, "odd": {}, someID: {}}
+	for range 2 {
+		if diff := cmp.Diff(want, imagesOf(t, c)); diff != "" {
+			t.Errorf("images (-want +got):\n%s", diff)
+		}
+	}
+	if diff := cmp.Diff([]string{"in:" + deletedID + "," + otherID}, asked); diff != "" {
+		t.Errorf("images that were looked up, in two listings (-want +got):\n%s", diff)
+	}
+}
+
+func TestListingNeedsNoImageService(t *testing.T) {
+	s := newStub(t)
+	s.on("GET image/images", `{}`, 403)
+	s.on("GET compute/servers/detail", `{"servers": [`+madeOf("a", `{"id": "`+otherID+`"}`)+`]}`)
+	c := s.client()
+	for range 2 {
+		if diff := cmp.Diff(map[string]cloud.Image{"a": {ID: otherID}}, imagesOf(t, c)); diff != "" {
+			t.Errorf("images (-want +got):\n%s", diff)
+		}
+	}
+	if got := len(slices.DeleteFunc(s.taken(), func(r string) bool { return r != "GET image/images" })); got != 1 {
+		t.Errorf("%d calls of the image service in two listings, want 1: it refused", got)
+	}
+}
+
+func TestListingNamesABoundedNumberOfImages(t *testing.T) {
+	s := newStub(t)
+	var asked []int
+	s.handle("GET image/images", func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, strings.Count(r.URL.Query().Get("id"), ",")+1)
+		fmt.Fprint(w, `{"images": []}`)
+	})
+	var servers []string
+	for i := range maxImages + 5 {
+		id := fmt.Sprintf("id-%d", i)
+		servers = append(servers, madeOf(id, `{"id": "image-`+id+`"}`))
+	}
+	s.on("GET compute/servers/detail", `{"servers": [`+strings.Join(servers, ",")+`]}`)
+	c := s.client()
+	for range 3 {
+		if got := len(imagesOf(t, c)); got != maxImages+5 {
+			t.Errorf("%d servers, want %d", got, maxImages+5)
+		}
+	}
+	if diff := cmp.Diff([]int{maxImages, 5}, asked); diff != "" {
+		t.Errorf("images that three listings looked up (-want +got):\n%s", diff)
+	}
+}
+
+func TestImageOfACreateIsNamedWithoutACall(t *testing.T) {
+	s := newStub(t)
+	s.on("POST compute/servers", `{"server": {"id": "`+someID+`"}}`, 202)
+	s.on("GET compute/servers/"+someID, oneServer(`"image": {"id": "`+otherID+`"}`))
+	c := s.client()
+	if _, err := c.CreateServer(t.Context(), cloud.CreateServer{Name: "web"}); err != nil {
+		t.Fatalf("CreateServer: %v", err)
+	}
+	s.taken()
+	got, err := c.GetServer(t.Context(), someID)
+	if diff := cmp.Diff(cloud.Image{Name: "debian", ID: otherID}, got.Image); err != nil || diff != "" {
+		t.Errorf("%v, image (-want +got):\n%s", err, diff)
+	}
+	if diff := cmp.Diff([]string{"GET compute/servers/" + someID}, s.taken()); diff != "" {
+		t.Errorf("sent (-want +got):\n%s", diff)
+	}
+}
+
+func TestNamesOfImagesAreBounded(t *testing.T) {
+	names := newImageNames()
+	for i := range maxImageNames + 1 {
+		names.put(fmt.Sprint(i), "debian")
+	}
+	names.put("long", strings.Repeat("x", maxName+1))
+	if got := len(names.names); got != 2 {
+		t.Errorf("%d names are kept, want 2: those after the bound", got)
+	}
+	if got := names.of("long"); got != "" {
+		t.Errorf("a name of %d characters is kept", len(got))
+	}
+}

@@ -1,0 +1,19 @@
+package vm
+
+import (
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+// imageStatus returns what the status shows of the image of a server, nil if the cloud shows
+// none. An image that has an id keeps its last name while the cloud does not show it: it was
+// deleted, or the cloud cannot look it up at the moment.
+func imageStatus(image cloud.Image, last *pcapi.VMImageStatus) *pcapi.VMImageStatus {
+	if image == (cloud.Image{}) {
+		return nil
+	}
+	if last != nil && last.ID == image.ID && (last.Name == image.Name || image.Name == "") {
+		return last
+	}
+	return &pcapi.VMImageStatus{Name: image.Name, ID: image.ID}
+}
