@@ -24,6 +24,7 @@ import (
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/cmd/internal/buildinfo"
 	"github.com/privatecloud/operator/internal/leader"
+	"github.com/privatecloud/operator/internal/probe"
 	"github.com/privatecloud/operator/internal/reconciler"
 	"github.com/privatecloud/operator/internal/setup"
 	"github.com/privatecloud/operator/internal/tenancy"
@@ -57,6 +58,7 @@ type flags struct {
 	namespace       string
 	defaultEndpoint string
 	cloudSelector   string
+	probeNetworks   string
 	workers         int
 	zap             zap.Options
 	version         bool
@@ -75,6 +77,7 @@ func parseFlags() flags {
 	flag.StringVar(&f.namespace, "namespace", os.Getenv("POD_NAMESPACE"), "namespace of the operator, where the Secrets of Clouds are read; defaults to $POD_NAMESPACE")
 	flag.StringVar(&f.defaultEndpoint, "default-cloud-endpoint", "", "create a Cloud \"default\" with this endpoint if it does not exist")
 	flag.StringVar(&f.cloudSelector, "cloud-selector", "", "reconcile only the Clouds whose labels match, and the objects that use them; empty for all Clouds")
+	flag.StringVar(&f.probeNetworks, "probe-networks", "", "networks of VMs in CIDR notation, separated by commas, whose addresses readiness probes may connect to; empty for none")
 	flag.IntVar(&f.workers, "vm-workers", 16, "number of VMs of one namespace that are reconciled concurrently on one Cloud")
 	flag.BoolVar(&f.version, "version", false, "print the version and exit")
 	f.zap.BindFlags(flag.CommandLine)
@@ -145,6 +148,10 @@ func run(ctx context.Context, f flags, tracer trace.Tracer) error {
 	if err != nil {
 		return fmt.Errorf("read --cloud-selector: %w", err)
 	}
+	networks, err := probe.ParseNetworks(f.probeNetworks)
+	if err != nil {
+		return fmt.Errorf("read --probe-networks: %w", err)
+	}
 	config, err := ctrl.GetConfig()
 	if err != nil {
 		return fmt.Errorf("find the API server: %w", err)
@@ -194,7 +201,7 @@ func run(ctx context.Context, f flags, tracer trace.Tracer) error {
 	}
 	if err := setup.Controllers(ctx, mgr, setup.Options{
 		Namespace: f.namespace, DefaultEndpoint: f.defaultEndpoint, Workers: f.workers, Version: version, NameCheck: nameCheck,
-		Scope: scope, Leading: leading, Alone: leading, Tracer: tracer,
+		ProbeNetworks: networks, Scope: scope, Leading: leading, Alone: leading, Tracer: tracer,
 	}); err != nil {
 		return err
 	}

@@ -74,6 +74,17 @@ const (
 	NoHeartbeatReason = "NoHeartbeat"
 	// HeartbeatLostReason surfaces when the VM runs and its guest sends no heartbeats any more.
 	HeartbeatLostReason = "HeartbeatLost"
+	// PortOpenReason surfaces when the guest accepts TCP connections at the port of the probe.
+	PortOpenReason = "PortOpen"
+	// ConnectionRefusedReason surfaces when the VM runs and refuses connections at the port.
+	ConnectionRefusedReason = "ConnectionRefused"
+	// ConnectionTimeoutReason surfaces when the VM runs and does not answer at the port.
+	ConnectionTimeoutReason = "ConnectionTimeout"
+	// ProbePendingReason surfaces when the operator has not connected to the port yet.
+	ProbePendingReason = "ProbePending"
+	// ProbeNotAllowedReason surfaces when the operator may not connect to the address of the
+	// VM. Ask the administrator of the operator.
+	ProbeNotAllowedReason = "ProbeNotAllowed"
 	// NotRunningReason surfaces when the VM does not run.
 	NotRunningReason = "NotRunning"
 )

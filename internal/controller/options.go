@@ -16,6 +16,7 @@ import (
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/clouds"
 	"github.com/privatecloud/operator/internal/inventory"
+	"github.com/privatecloud/operator/internal/probe"
 	"github.com/privatecloud/operator/internal/reconciler"
 	"github.com/privatecloud/operator/internal/tenancy"
 )
@@ -25,6 +26,8 @@ import (
 type Options struct {
 	// Directory holds the inventories of all Clouds.
 	Directory *inventory.Directory
+	// Probes connects to guests of VMs for readiness probes; nil to connect to none.
+	Probes *probe.Prober
 	// Clients holds the clients of all Clouds.
 	Clients *clouds.Clients
 	// Cluster identifies this cluster in the labels of servers.

@@ -14,6 +14,8 @@ func ProbeLacking(probe *pcapi.VMReadinessProbe, caps cloud.Capabilities) string
 		return "readinessProbe.guestHeartbeat"
 	case probe.Address != nil && !caps.Has(cloud.Addresses):
 		return "readinessProbe.address"
+	case probe.TCPSocket != nil && !caps.Has(cloud.Addresses):
+		return "readinessProbe.tcpSocket"
 	}
 	return ""
 }

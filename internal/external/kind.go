@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/reconciler"
@@ -116,6 +118,10 @@ type Optional[T reconciler.Object, R any, S Observed[R]] interface {
 	PlanImport(obj T, obs S) reconciler.Plan[T, S]
 	// ForgetResource drops what is stored of a resource that is proved gone.
 	ForgetResource(obs S, id string)
+	// Reported is called with each observation once its report is stored in the status.
+	Reported(obj T, obs S)
+	// ForgetReported drops what Reported keeps of an object that is gone, or another manager's.
+	ForgetReported(uid types.UID)
 }
 
 // Defaults implements the optional methods of a Kind, which embeds it.
@@ -164,3 +170,9 @@ func (Defaults[T, R, S]) PlanImport(T, S) reconciler.Plan[T, S] {
 
 // ForgetResource drops nothing.
 func (Defaults[T, R, S]) ForgetResource(S, string) {}
+
+// Reported keeps nothing.
+func (Defaults[T, R, S]) Reported(T, S) {}
+
+// ForgetReported drops nothing.
+func (Defaults[T, R, S]) ForgetReported(types.UID) {}

@@ -122,10 +122,11 @@ func (l *Lifecycle[T, R, S]) Reconciler(recorder events.EventRecorder) *reconcil
 		Live: l.Live, Leading: l.Leading, Tracer: l.Tracer, External: true,
 		Owns:     controller.Owns(l.Scope, l.Client, l.Live, l.CloudOf),
 		Disowned: func(obj T) { l.ForgetDeleted(obj) },
-		Reported: func(obj T, _ S, _ error) {
+		Reported: func(obj T, obs S, _ error) {
 			if l.kind.Record(obj).ID != "" {
 				l.Tracker.Recorded(obj.GetUID())
 			}
+			l.kind.Reported(obj, obs)
 		},
 	}
 	return l.reconciler
@@ -176,6 +177,7 @@ func (l *Lifecycle[T, R, S]) ForgetObject(uid types.UID) {
 	l.Tracker.Forget(uid)
 	l.Backoff.Forget(uid)
 	l.Looks.Forget(uid)
+	l.kind.ForgetReported(uid)
 }
 
 // ForgetDeleted drops all that is remembered of an object that is deleted, or another

@@ -36,6 +36,7 @@ import (
 	vmsnapshotcontroller "github.com/privatecloud/operator/internal/controller/vmsnapshot"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/objectmetrics"
+	"github.com/privatecloud/operator/internal/probe"
 	"github.com/privatecloud/operator/internal/tenancy"
 	webhookv1alpha1 "github.com/privatecloud/operator/internal/webhook/v1alpha1"
 )
@@ -63,13 +64,20 @@ type Options struct {
 	Leading, Alone func() bool
 	// Tracer makes the spans of reconciles and of calls to clouds; nil for none.
 	Tracer trace.Tracer
+	// ProbeNetworks are those whose VMs the operator may connect to for readiness probes, and
+	// ProbeDial replaces these connections; nil for TCP. Tests use it to serve guests.
+	ProbeNetworks probe.Networks
+	ProbeDial     probe.Dial
 	// Dialers are added to those of the types that the operator serves, and replace one
 	// if they have one of their own for its type. Tests use it to serve clouds in memory.
 	Dialers map[pcapi.CloudType]clouds.Dialer
 }
 
-// cloudMetrics are of the whole process: they can be registered once.
-var cloudMetrics = sync.OnceValue(func() *transport.Metrics { return transport.NewMetrics(metrics.Registry) })
+// Metrics of the whole process, which can be registered once.
+var (
+	cloudMetrics = sync.OnceValue(func() *transport.Metrics { return transport.NewMetrics(metrics.Registry) })
+	probeMetrics = sync.OnceValue(func() *probe.Metrics { return probe.NewMetrics(metrics.Registry) })
+)
 
 // Caches sets how a manager must read for the controllers to work: a
 // reconcile reads what an earlier one wrote.
@@ -103,12 +111,16 @@ func Controllers(ctx context.Context, mgr manager.Manager, opts Options) error {
 	if err := mgr.Add(clients.Closer(mgr.GetCache())); err != nil {
 		return fmt.Errorf("add what closes the clients: %w", err)
 	}
+	probes := probe.New(probe.Options{Networks: opts.ProbeNetworks, Dial: opts.ProbeDial, Metrics: probeMetrics()})
+	if err := mgr.Add(probes); err != nil {
+		return fmt.Errorf("add what probes guests: %w", err)
+	}
 	if err := startCaches(ctx, mgr.GetCache()); err != nil {
 		return err
 	}
 	begun := time.Now()
 	options := controller.Options{
-		Directory: directory, Clients: clients, Cluster: string(system.UID), Workers: opts.Workers,
+		Directory: directory, Probes: probes, Clients: clients, Cluster: string(system.UID), Workers: opts.Workers,
 		Clock: time.Now, Elapsed: func() time.Duration { return time.Since(begun) },
 		Live: mgr.GetAPIReader(), Scope: opts.Scope, Leading: opts.Leading, Alone: opts.alone(), Tracer: opts.Tracer,
 	}

@@ -25,7 +25,8 @@ const (
 	restCloud  = `{endpoint: "https://c.example.com"}`
 	aVM        = `{vmname: web, template: debian-13, cloudRef: {name: home}}`
 	aClass     = `{hardware: {cpu: 1, memory: 1}}`
-	oneProbe   = `readinessProbe needs either address: {} or guestHeartbeat: {}`
+	oneProbe   = `readinessProbe needs at least one of address: {}, guestHeartbeat: {} and tcpSocket`
+	socketRule = `periodSeconds, timeoutSeconds and failureThreshold need tcpSocket: add it, or remove them`
 	coresRule  = "cpu is a whole number of cores, 1-1024"
 	memoryRule = "memory is a whole number of GiB, 1-65536, or a quantity in whole Mi, Gi or Ti up to 64Ti, such as 512Mi"
 	twoSizes   = "className cannot be set together with cpu or memory: remove them to use the class, or remove className"
@@ -69,7 +70,9 @@ var ruleCases = []ruleCase{
 	{kind: "VmGroup", spec: `{bootstrap: {cloudInit: {sshAuthorizedKeys: ["ssh-rsa AAAA\nssh-rsa BBBB"]}}}`,
 		says: `spec.bootstrap.cloudInit.sshAuthorizedKeys[0]: Invalid value: "ssh-rsa AAAA\nssh-rsa BBBB": ` + keyRule},
 	{kind: "VM", spec: `{vmname: web, readinessProbe: {}}`, says: `spec.readinessProbe: Invalid value: ` + oneProbe},
-	{kind: "VmGroup", spec: `{readinessProbe: {address: {}, guestHeartbeat: {}}}`, says: `spec.readinessProbe: Invalid value: ` + oneProbe},
+	{kind: "VmGroup", spec: `{readinessProbe: {}}`, says: `spec.readinessProbe: Invalid value: ` + oneProbe},
+	{kind: "VmGroup", spec: `{readinessProbe: {address: {}, periodSeconds: 10}}`, says: `spec.readinessProbe: Invalid value: ` + socketRule},
+	{kind: "VM", spec: `{vmname: web, readinessProbe: {address: {}, failureThreshold: 3}}`, says: `spec.readinessProbe: Invalid value: ` + socketRule},
 	{kind: "VmGroup", spec: `{powerOffTimeout: 0s}`, says: `spec.powerOffTimeout: Invalid value: "0s": powerOffTimeout must be 1s to 24h`},
 	{kind: "VM", spec: `{vmname: web, powerOffTimeout: 25h}`, says: `spec.powerOffTimeout: Invalid value: "25h": powerOffTimeout must be 1s to 24h`},
 	{kind: "VmGroup", spec: `{disks: [{name: data, size: 1500M}]}`, says: `spec.disks[0].size: Invalid value: "1500M": ` + sizeRule},

@@ -19,6 +19,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
+	"github.com/privatecloud/operator/internal/probe"
 	"github.com/privatecloud/operator/internal/setup"
 	"github.com/privatecloud/operator/internal/testkit"
 	"github.com/privatecloud/operator/mockcloud"
@@ -84,12 +85,16 @@ func start() error {
 	if defaultCloud, err = testkit.ServeCloud(mockcloud.Options{}); err != nil {
 		return err
 	}
+	probeNetworks, err := probe.ParseNetworks("10.0.0.0/8")
+	if err != nil {
+		return err
+	}
 	if operatorWebhook, err = env.NewWebhook(); err != nil {
 		return err
 	}
 	operator, err = testkit.StartManager(operatorConfig, setup.Options{
 		Namespace: operatorNamespace, DefaultEndpoint: defaultCloud.URL, CallTimeout: callTimeout, NameCheck: true,
-		Alone: func() bool { return true },
+		Alone: func() bool { return true }, ProbeNetworks: probeNetworks, ProbeDial: guestPorts.dial,
 	}, operatorWebhook.Serve)
 	if err != nil {
 		return err

@@ -30,7 +30,8 @@ import (
 	"github.com/privatecloud/operator/internal/cloud/transport"
 	_ "github.com/privatecloud/operator/internal/controller/cloud" // registers its metrics
 	"github.com/privatecloud/operator/internal/fairqueue"
-	_ "github.com/privatecloud/operator/internal/objectmetrics"    // likewise
+	_ "github.com/privatecloud/operator/internal/objectmetrics" // likewise
+	"github.com/privatecloud/operator/internal/probe"
 	_ "github.com/privatecloud/operator/internal/webhook/v1alpha1" // likewise
 )
 
@@ -272,6 +273,7 @@ func metricNames(t *testing.T) []string {
 	t.Helper()
 	registry := prometheus.NewRegistry()
 	transport.NewMetrics(registry)
+	probe.NewMetrics(registry)
 	fairqueue.New(nil, "vm", 1, nil)
 	described := make(chan *prometheus.Desc)
 	go func() {

@@ -266,6 +266,18 @@ func TestEveryAlertCanBeDisabled(t *testing.T) {
 	}
 }
 
+func TestManagerProbesTheNetworksOfTheValues(t *testing.T) {
+	args := func(set ...string) []string {
+		return deployments(t, render(t, plainRelease, namespace, set...))[0].Spec.Template.Spec.Containers[0].Args
+	}
+	if got := args("--set", "probeNetworks={10.0.0.0/8,fd00::/8}"); !slices.Contains(got, "--probe-networks=10.0.0.0/8,fd00::/8") {
+		t.Errorf("arguments %v, want the networks", got)
+	}
+	if got := args(); slices.ContainsFunc(got, func(arg string) bool { return strings.HasPrefix(arg, "--probe-networks") }) {
+		t.Errorf("arguments %v by default, want no networks", got)
+	}
+}
+
 func TestPodsHaveTheSettingsOfTheirComponent(t *testing.T) {
 	const settings = `{"image":{"repository":"registry.example.com/own","tag":"v9","digest":"sha256:%064d","pullPolicy":"Always"},
 		"extraArgs":["--extra"],"extraEnv":[{"name":"EXTRA","value":"yes"}],"resources":{"requests":{"cpu":"7"}},
@@ -313,6 +325,8 @@ func TestValuesThatCannotWorkAreRefused(t *testing.T) {
 		"word for a switch":                 {"webhook.enabled=yes", "at '/webhook/enabled': got string, want boolean"},
 		"digest without its algorithm":      {"image.digest=abc", "at '/image/digest': 'abc' does not match pattern"},
 		"level that does not exist":         {"logLevel=trace", "at '/logLevel': value must be one of 'debug', 'info', 'error'"},
+		"network of VMs without length":     {"probeNetworks={10.0.0.5}", "at '/probeNetworks/0': '10.0.0.5' does not match pattern"},
+		"networks of VMs as one text":       {`probeNetworks=10.0.0.0/8\,fd00::/8`, "at '/probeNetworks': got string, want array"},
 		"endpoint without scheme":           {"defaultCloudEndpoint=cloud.example.com", "at '/defaultCloudEndpoint': 'cloud.example.com' does not match pattern"},
 		"selector in the syntax of kubectl": {"cloudSelector=shard", "at '/cloudSelector': got string, want object"},
 		"selector, In without values":       {"cloudSelector.matchExpressions[0].key=shard,cloudSelector.matchExpressions[0].operator=In", "at '/cloudSelector/matchExpressions/0': missing property 'values'"},

@@ -56,6 +56,9 @@
 {{- with include "private-cloud-operator.cloudSelector" (default dict $values.cloudSelector) -}}
 {{- $args = append $args (printf "--cloud-selector=%s" .) -}}
 {{- end -}}
+{{- with $values.probeNetworks -}}
+{{- $args = append $args (printf "--probe-networks=%s" (join "," .)) -}}
+{{- end -}}
 {{- if ne $values.logLevel "info" -}}
 {{- $args = append $args (printf "--zap-log-level=%s" $values.logLevel) -}}
 {{- end -}}

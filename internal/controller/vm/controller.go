@@ -14,6 +14,7 @@
 //	disks.go       disks of VMs
 //	placement.go   anti-affinity of VMs
 //	readiness.go   whether the guest is ready
+//	socket.go      connections to the guest, for its readiness
 //	steps.go       the steps that only VMs have
 //	poweroff.go    how a server is stopped
 //	restart.go     restarts at a time
@@ -39,6 +40,7 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/external"
+	"github.com/privatecloud/operator/internal/probe"
 	"github.com/privatecloud/operator/internal/reconciler"
 	"github.com/privatecloud/operator/internal/tenancy"
 )
@@ -61,11 +63,15 @@ type kind struct {
 
 	cluster  string
 	refusals refusals
+	probes   *probe.Prober
 	recorder events.EventRecorder
 }
 
 func newKind(c client.Client, opts controller.Options) *kind {
-	k := &kind{cluster: opts.Cluster, refusals: newRefusals(opts.Clock)}
+	k := &kind{cluster: opts.Cluster, refusals: newRefusals(opts.Clock), probes: opts.Probes}
+	if k.probes == nil {
+		k.probes = probe.New(probe.Options{})
+	}
 	k.lifecycle = external.New(k, func() *pcapi.VM { return &pcapi.VM{} }, func() *observation { return &observation{} }, external.Options{
 		Client: c, Live: opts.Live, Leading: opts.Leading, Tracer: opts.Tracer, Alone: opts.Alone, Scope: opts.Scope, Directory: opts.Directory, Clock: opts.Clock,
 		Kind: "VM", Noun: "VM", Finalizer: pcapi.VMFinalizer, EventConditions: []string{pcapi.GuestReadyCondition}, LostAdvice: "delete this object and create another",
@@ -89,6 +95,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts controller.Opt
 		Watches(&pcapi.Network{}, networkChanges(mgr.GetCache())).
 		WatchesRawSource(source.Func(func(_ context.Context, q queue) error {
 			opts.Directory.Subscribe(subscriber{find: find, reader: mgr.GetCache(), queue: q}.enqueue)
+			k.probes.Subscribe(func(of probe.Key) { add(q, priorityChange, requestOf(of)) })
 			return nil
 		})).
 		WithOptions(k.ControllerOptions(opts.Workers)).

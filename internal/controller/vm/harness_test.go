@@ -50,12 +50,14 @@ type harness struct {
 	t   testing.TB
 	now time.Time
 	// alone is whether no other manager reconciles VMs.
-	alone      bool
-	cloud      *cloudfake.Cloud
-	client     client.Client
-	directory  *inventory.Directory
-	inv        *inventory.Inventory
-	kind       *kind
+	alone     bool
+	cloud     *cloudfake.Cloud
+	client    client.Client
+	directory *inventory.Directory
+	inv       *inventory.Inventory
+	kind      *kind
+	// guest answers to the connections of readiness probes.
+	guest      *guest
 	reconciler *reconciler.Reconciler[*pcapi.VM, *observation]
 
 	// enqueued are the names of the VMs that the inventory enqueued.
@@ -72,7 +74,7 @@ type harness struct {
 // newHarness returns a harness whose process started an hour ago and whose Cloud was just listed.
 func newHarness(t testing.TB, caps cloud.Capabilities, objects ...client.Object) *harness {
 	t.Helper()
-	h := &harness{t: t, now: startTime, alone: true, refuse: map[string][]error{}}
+	h := &harness{t: t, now: startTime, alone: true, refuse: map[string][]error{}, guest: &guest{}}
 	h.cloud = cloudfake.New(cloudfake.Options{Capabilities: caps, Clock: h.Now})
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{pcapi.AddToScheme, corev1.AddToScheme} {
@@ -152,7 +154,7 @@ func (h *harness) start() {
 		}
 	})
 	h.inv = h.directory.Cloud("default")
-	h.kind = newKind(h.client, controller.Options{Live: h.client, Directory: h.directory, Cluster: "cluster", Clock: h.Now, Alone: func() bool { return h.alone }})
+	h.kind = newKind(h.client, controller.Options{Probes: h.prober(), Live: h.client, Directory: h.directory, Cluster: "cluster", Clock: h.Now, Alone: func() bool { return h.alone }})
 	h.kind.recorder = h
 	h.reconciler = h.kind.Reconciler(h)
 }

@@ -36,12 +36,25 @@ func guestReady(vm *pcapi.VM, obs *observation) metav1.Condition {
 		c.Message = fmt.Sprintf("this cloud does not show what spec.%s needs: remove it", lacking)
 	case vm.Status.State != pcapi.VMStateRunning:
 		c.Reason, c.Message = pcapi.NotRunningReason, fmt.Sprintf("the VM does not run: its state is %s", vm.Status.State)
-	case vm.Spec.ReadinessProbe.GuestHeartbeat != nil:
-		c.Status, c.Reason, c.Message = heartbeatOf(vm, obs)
 	default:
-		c.Status, c.Reason, c.Message = addressOf(vm)
+		c.Status, c.Reason, c.Message = probesOf(vm, obs)
 	}
 	return c
+}
+
+// probesOf returns what the first of the probes says that does not hold, or the last one.
+func probesOf(vm *pcapi.VM, obs *observation) (status metav1.ConditionStatus, reason, message string) {
+	wanted := vm.Spec.ReadinessProbe
+	if wanted.Address != nil || wanted.TCPSocket != nil {
+		status, reason, message = addressOf(vm)
+	}
+	if wanted.GuestHeartbeat != nil && (status == "" || status == metav1.ConditionTrue) {
+		status, reason, message = heartbeatOf(vm, obs)
+	}
+	if wanted.TCPSocket != nil && status == metav1.ConditionTrue {
+		status, reason, message = socketOf(vm, obs)
+	}
+	return status, reason, message
 }
 
 func addressOf(vm *pcapi.VM) (status metav1.ConditionStatus, reason, message string) {

@@ -26,6 +26,7 @@ func (k *kind) Relate(ctx context.Context, vm *pcapi.VM, obs *observation) error
 		obs.refresh = obs.View.Settings.PollInterval
 	}
 	alive := vm.DeletionTimestamp.IsZero()
+	k.observeSocket(vm, obs)
 	k.observeRefusal(vm, obs)
 	k.observeQuotes(ctx, vm, obs)
 	k.observeNoHost(ctx, vm, obs)

@@ -42,6 +42,8 @@ type observation struct {
 	unreverted error
 	// userData is the data of the Secret that the spec names.
 	userData cloud.UserData
+	// socket is what is known of the port that the readiness probe names.
+	socket socket
 	// refusal is why the cloud refused the size of this generation of the spec, while
 	// the server was stopped for it; empty if it did not.
 	refusal string

@@ -14,6 +14,7 @@ import (
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/inventory"
+	"github.com/privatecloud/operator/internal/probe"
 	"github.com/privatecloud/operator/internal/reconciler"
 	"github.com/privatecloud/operator/internal/tenancy"
 )
@@ -43,6 +44,10 @@ func add(q queue, priority int, requests ...reconcile.Request) {
 
 func requestFor(o client.Object) reconcile.Request {
 	return reconcile.Request{NamespacedName: client.ObjectKeyFromObject(o)}
+}
+
+func requestOf(key probe.Key) reconcile.Request {
+	return reconcile.Request{NamespacedName: client.ObjectKey{Namespace: key.Namespace, Name: key.Name}}
 }
 
 // changedByUser accepts what people change.

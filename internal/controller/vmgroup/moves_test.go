@@ -131,6 +131,19 @@ func withHeartbeatProbe(obs *observation) {
 	obs.reachable, obs.caps = true, cloud.NewCapabilities(cloud.Resize, cloud.Addresses)
 }
 
+func withSocketProbe(obs *observation) {
+	withProbe(obs)
+	obs.template.Probe = &pcapi.VMReadinessProbe{TCPSocket: &pcapi.VMTCPSocketProbe{Port: 22}}
+}
+
+// socketProbed has a probe of a port, and a guest for which the condition holds.
+func socketProbed(port int32, status metav1.ConditionStatus, reason string) func(*pcapi.VM) {
+	return func(vm *pcapi.VM) {
+		vm.Spec.ReadinessProbe = &pcapi.VMReadinessProbe{TCPSocket: &pcapi.VMTCPSocketProbe{Port: port}}
+		vm.Status.Conditions = append(vm.Status.Conditions, metav1.Condition{Type: pcapi.GuestReadyCondition, Status: status, Reason: reason})
+	}
+}
+
 func withProbe(obs *observation) {
 	obs.template.Probe = &pcapi.VMReadinessProbe{Address: &pcapi.VMAddressProbe{}}
 	obs.reachable, obs.caps = true, cloud.NewCapabilities(cloud.Resize, cloud.Addresses)
@@ -224,36 +237,41 @@ func TestMoves(t *testing.T) {
 		"a protected one that failed is kept and not replaced": {groupOfSize(2), list(vm("a"), vm("b", broken, protected)), nil, changes{Awaited: 1, Protected: []string{"b"}}},
 		"a protected one that is lost is kept and replaced":    {groupOfSize(2), list(vm("a"), vm("b", lost, protected)), nil, changes{Create: 1, Protected: []string{"b"}}},
 
-		"surge 0: old ones that are not protected are replaced":               {groupOfSize(2, bounds(1, 0)), list(vm("a", former, protected), vm("b", former)), nil, changes{Remove: []string{"b"}, Awaited: 2}},
-		"only protected ones are old: none is deleted":                        {groupOfSize(2, bounds(1, 0)), list(vm("a", former, protected), vm("b")), nil, changes{Awaited: 1, Protected: []string{"a"}}},
-		"a new template, surge 1: one more is created":                        {groupOfSize(3, bounds(0, 1)), list(vm("a", former), vm("b", former), vm("c", former)), nil, changes{Create: 1, Awaited: 2}},
-		"surge 1, the new one is Ready: an old one is deleted":                {groupOfSize(3, bounds(0, 1)), list(vm("a", former), vm("b", former), vm("c", former), vm("d")), nil, changes{Remove: []string{"a"}, Awaited: 2}},
-		"surge 1, the new one is not Ready: nothing":                          {groupOfSize(3, bounds(0, 1)), list(vm("a", former), vm("b", former), vm("c", former), vm("d", building)), nil, changes{Awaited: 2}},
-		"surge 1, the guest of the new one is not ready: nothing":             {groupOfSize(2, bounds(0, 1)), list(vm("a", former), vm("b", former), vm("c", waiting)), []func(*observation){withProbe}, changes{Awaited: 1}},
-		"surge 1, the guest of the new one is ready: an old one is deleted":   {groupOfSize(2, bounds(0, 1)), list(vm("a", former), vm("b", former), vm("c", reachable)), []func(*observation){withProbe}, changes{Remove: []string{"a"}, Awaited: 1}},
-		"surge 1, no guest is ready, and a new one is made first":             {groupOfSize(3, bounds(0, 1)), list(vm("a", former, waiting), vm("b", former, waiting), vm("c", former, waiting)), []func(*observation){withProbe}, changes{Create: 1, Awaited: 2}},
-		"surge 0, no guest is ready: one is replaced, as many as may be":      {groupOfSize(3, bounds(1, 0)), list(vm("a", former, waiting), vm("b", former, waiting), vm("c", former, waiting)), []func(*observation){withProbe}, changes{Remove: []string{"a"}, Awaited: 3}},
-		"surge 0, the guest of the first new one is not ready: nothing":       {groupOfSize(3, bounds(1, 0)), list(vm("b", former, waiting), vm("c", former, waiting), vm("d", waiting)), []func(*observation){withProbe}, changes{Awaited: 2}},
-		"a new size, no guest is ready: one at a time":                        {groupOfSize(3, bounds(1, 0)), list(vm("a", smaller, waiting), vm("b", smaller, waiting), vm("c", smaller, waiting)), []func(*observation){withProbe}, changes{Align: []string{"c"}}},
-		"a new template and a probe, the cloud shows no addresses: nothing":   {groupOfSize(2, bounds(1, 0)), list(vm("a", former, waiting), vm("b", former, waiting)), []func(*observation){withProbe, addressless}, changes{}},
-		"a new template and a heartbeat probe, the cloud shows none: nothing": {groupOfSize(2, bounds(1, 0)), list(vm("a", former, waiting), vm("b", former, waiting)), []func(*observation){withHeartbeatProbe}, changes{}},
-		"a new probe: all members of the revision get it":                     {groupOfSize(2), list(vm("a"), vm("b")), []func(*observation){withProbe}, changes{Align: []string{"a", "b"}}},
-		"a new power-off mode: all members of the revision get it":            {groupOfSize(2), list(vm("a"), vm("b", off)), []func(*observation){func(obs *observation) { obs.template.PowerOffMode = pcapi.PowerOffModeHard }}, changes{Align: []string{"a", "b"}}},
-		"the probe was removed: from all members":                             {groupOfSize(2), list(vm("a", reachable), vm("b", waiting)), nil, changes{Align: []string{"a", "b"}}},
-		"surge 1, the old one is being deleted: nothing":                      {groupOfSize(3, bounds(0, 1)), list(vm("a", former, leaving), vm("b", former), vm("c", former), vm("d")), nil, changes{Awaited: 2}},
-		"a new template, surge 0: an old one is deleted first":                {groupOfSize(3, bounds(1, 0)), list(vm("a", former), vm("b", former), vm("c", former)), nil, changes{Remove: []string{"a"}, Awaited: 3}},
-		"surge 0, an old one is gone: a new one is created":                   {groupOfSize(3, bounds(1, 0)), list(vm("b", former), vm("c", former)), nil, changes{Create: 1, Awaited: 2}},
-		"the default surge of a small group is one":                           {groupOfSize(3), list(vm("a", former), vm("b", former), vm("c", former)), nil, changes{Create: 1, Awaited: 2}},
-		"surge 0 and unavailable 0: one may be unavailable":                   {groupOfSize(2, bounds(0, 0)), list(vm("a", former), vm("b", former)), nil, changes{Remove: []string{"a"}, Awaited: 2}},
-		"old ones that are not Ready are deleted first":                       {groupOfSize(3, bounds(0, 1)), list(vm("a", former), vm("b", former, broken), vm("c", former)), []func(*observation){patient}, changes{Remove: []string{"b"}, Create: 1, Awaited: 2}},
-		"old ones that were never created are all replaced":                   {groupOfSize(2, bounds(0, 1)), list(vm("a", former, unmade), vm("b", former, unmade)), nil, changes{Remove: []string{"a", "b"}, Create: 2}},
-		"the new one is rejected: the roll stops":                             {groupOfSize(3, bounds(0, 1)), list(vm("a", former), vm("b", former), vm("c", former), vm("d", unmade)), nil, changes{Awaited: 2}},
-		"the size shrinks while rolling: old ones are deleted":                {groupOfSize(1, bounds(0, 1)), list(vm("a", former), vm("b", former), vm("c")), nil, changes{Remove: []string{"a", "b"}}},
-		"an old one that is off is powered on":                                {groupOfSize(2, onDelete), list(vm("a"), vm("b", former, off)), nil, changes{Start: []string{"b"}}},
-		"an old one that is off is not Ready, and deleted first":              {groupOfSize(2, bounds(1, 0)), list(vm("a", former), vm("b", former, off)), nil, changes{Remove: []string{"b"}, Awaited: 2}},
-		"a new one that is to be deleted is not powered on":                   {groupOfSize(1, bounds(1, 0)), list(vm("a", former), vm("b"), vm("c", off)), nil, changes{Remove: []string{"a", "c"}}},
-		"OnDelete: old ones stay":                                             {groupOfSize(2, onDelete), list(vm("a", former), vm("b", former)), nil, changes{}},
-		"OnDelete, one was deleted: a new one is created":                     {groupOfSize(2, onDelete), list(vm("a", former)), nil, changes{Create: 1}},
+		"surge 0: old ones that are not protected are replaced":                       {groupOfSize(2, bounds(1, 0)), list(vm("a", former, protected), vm("b", former)), nil, changes{Remove: []string{"b"}, Awaited: 2}},
+		"only protected ones are old: none is deleted":                                {groupOfSize(2, bounds(1, 0)), list(vm("a", former, protected), vm("b")), nil, changes{Awaited: 1, Protected: []string{"a"}}},
+		"a new template, surge 1: one more is created":                                {groupOfSize(3, bounds(0, 1)), list(vm("a", former), vm("b", former), vm("c", former)), nil, changes{Create: 1, Awaited: 2}},
+		"surge 1, the new one is Ready: an old one is deleted":                        {groupOfSize(3, bounds(0, 1)), list(vm("a", former), vm("b", former), vm("c", former), vm("d")), nil, changes{Remove: []string{"a"}, Awaited: 2}},
+		"surge 1, the new one is not Ready: nothing":                                  {groupOfSize(3, bounds(0, 1)), list(vm("a", former), vm("b", former), vm("c", former), vm("d", building)), nil, changes{Awaited: 2}},
+		"surge 1, the guest of the new one is not ready: nothing":                     {groupOfSize(2, bounds(0, 1)), list(vm("a", former), vm("b", former), vm("c", waiting)), []func(*observation){withProbe}, changes{Awaited: 1}},
+		"surge 1, the guest of the new one is ready: an old one is deleted":           {groupOfSize(2, bounds(0, 1)), list(vm("a", former), vm("b", former), vm("c", reachable)), []func(*observation){withProbe}, changes{Remove: []string{"a"}, Awaited: 1}},
+		"surge 1, no guest is ready, and a new one is made first":                     {groupOfSize(3, bounds(0, 1)), list(vm("a", former, waiting), vm("b", former, waiting), vm("c", former, waiting)), []func(*observation){withProbe}, changes{Create: 1, Awaited: 2}},
+		"surge 0, no guest is ready: one is replaced, as many as may be":              {groupOfSize(3, bounds(1, 0)), list(vm("a", former, waiting), vm("b", former, waiting), vm("c", former, waiting)), []func(*observation){withProbe}, changes{Remove: []string{"a"}, Awaited: 3}},
+		"surge 0, the guest of the first new one is not ready: nothing":               {groupOfSize(3, bounds(1, 0)), list(vm("b", former, waiting), vm("c", former, waiting), vm("d", waiting)), []func(*observation){withProbe}, changes{Awaited: 2}},
+		"a new size, no guest is ready: one at a time":                                {groupOfSize(3, bounds(1, 0)), list(vm("a", smaller, waiting), vm("b", smaller, waiting), vm("c", smaller, waiting)), []func(*observation){withProbe}, changes{Align: []string{"c"}}},
+		"a new template and a probe, the cloud shows no addresses: nothing":           {groupOfSize(2, bounds(1, 0)), list(vm("a", former, waiting), vm("b", former, waiting)), []func(*observation){withProbe, addressless}, changes{}},
+		"a new template and a heartbeat probe, the cloud shows none: nothing":         {groupOfSize(2, bounds(1, 0)), list(vm("a", former, waiting), vm("b", former, waiting)), []func(*observation){withHeartbeatProbe}, changes{}},
+		"a new template and a probe of a port, the cloud shows no addresses: nothing": {groupOfSize(2, bounds(1, 0)), list(vm("a", former, waiting), vm("b", former, waiting)), []func(*observation){withSocketProbe, addressless}, changes{}},
+		"surge 1, the port of the new one is closed: nothing":                         {groupOfSize(2, bounds(0, 1)), list(vm("a", former), vm("b", former), vm("c", socketProbed(22, "False", pcapi.ConnectionRefusedReason))), []func(*observation){withSocketProbe}, changes{Awaited: 1}},
+		"surge 1, the port of the new one may not be probed: nothing":                 {groupOfSize(2, bounds(0, 1)), list(vm("a", former), vm("b", former), vm("c", socketProbed(22, "Unknown", pcapi.ProbeNotAllowedReason))), []func(*observation){withSocketProbe}, changes{Awaited: 1}},
+		"surge 1, the port of the new one is open: an old one is deleted":             {groupOfSize(2, bounds(0, 1)), list(vm("a", former), vm("b", former), vm("c", socketProbed(22, "True", pcapi.PortOpenReason))), []func(*observation){withSocketProbe}, changes{Remove: []string{"a"}, Awaited: 1}},
+		"another port to probe: all members of the revision get it":                   {groupOfSize(2), list(vm("a", socketProbed(80, "True", pcapi.PortOpenReason)), vm("b", socketProbed(22, "True", pcapi.PortOpenReason))), []func(*observation){withSocketProbe}, changes{Align: []string{"a"}}},
+		"a new probe: all members of the revision get it":                             {groupOfSize(2), list(vm("a"), vm("b")), []func(*observation){withProbe}, changes{Align: []string{"a", "b"}}},
+		"a new power-off mode: all members of the revision get it":                    {groupOfSize(2), list(vm("a"), vm("b", off)), []func(*observation){func(obs *observation) { obs.template.PowerOffMode = pcapi.PowerOffModeHard }}, changes{Align: []string{"a", "b"}}},
+		"the probe was removed: from all members":                                     {groupOfSize(2), list(vm("a", reachable), vm("b", waiting)), nil, changes{Align: []string{"a", "b"}}},
+		"surge 1, the old one is being deleted: nothing":                              {groupOfSize(3, bounds(0, 1)), list(vm("a", former, leaving), vm("b", former), vm("c", former), vm("d")), nil, changes{Awaited: 2}},
+		"a new template, surge 0: an old one is deleted first":                        {groupOfSize(3, bounds(1, 0)), list(vm("a", former), vm("b", former), vm("c", former)), nil, changes{Remove: []string{"a"}, Awaited: 3}},
+		"surge 0, an old one is gone: a new one is created":                           {groupOfSize(3, bounds(1, 0)), list(vm("b", former), vm("c", former)), nil, changes{Create: 1, Awaited: 2}},
+		"the default surge of a small group is one":                                   {groupOfSize(3), list(vm("a", former), vm("b", former), vm("c", former)), nil, changes{Create: 1, Awaited: 2}},
+		"surge 0 and unavailable 0: one may be unavailable":                           {groupOfSize(2, bounds(0, 0)), list(vm("a", former), vm("b", former)), nil, changes{Remove: []string{"a"}, Awaited: 2}},
+		"old ones that are not Ready are deleted first":                               {groupOfSize(3, bounds(0, 1)), list(vm("a", former), vm("b", former, broken), vm("c", former)), []func(*observation){patient}, changes{Remove: []string{"b"}, Create: 1, Awaited: 2}},
+		"old ones that were never created are all replaced":                           {groupOfSize(2, bounds(0, 1)), list(vm("a", former, unmade), vm("b", former, unmade)), nil, changes{Remove: []string{"a", "b"}, Create: 2}},
+		"the new one is rejected: the roll stops":                                     {groupOfSize(3, bounds(0, 1)), list(vm("a", former), vm("b", former), vm("c", former), vm("d", unmade)), nil, changes{Awaited: 2}},
+		"the size shrinks while rolling: old ones are deleted":                        {groupOfSize(1, bounds(0, 1)), list(vm("a", former), vm("b", former), vm("c")), nil, changes{Remove: []string{"a", "b"}}},
+		"an old one that is off is powered on":                                        {groupOfSize(2, onDelete), list(vm("a"), vm("b", former, off)), nil, changes{Start: []string{"b"}}},
+		"an old one that is off is not Ready, and deleted first":                      {groupOfSize(2, bounds(1, 0)), list(vm("a", former), vm("b", former, off)), nil, changes{Remove: []string{"b"}, Awaited: 2}},
+		"a new one that is to be deleted is not powered on":                           {groupOfSize(1, bounds(1, 0)), list(vm("a", former), vm("b"), vm("c", off)), nil, changes{Remove: []string{"a", "c"}}},
+		"OnDelete: old ones stay":                                                     {groupOfSize(2, onDelete), list(vm("a", former), vm("b", former)), nil, changes{}},
+		"OnDelete, one was deleted: a new one is created":                             {groupOfSize(2, onDelete), list(vm("a", former)), nil, changes{Create: 1}},
 
 		"a new size: one at a time":                                                 {groupOfSize(3, bounds(1, 0)), list(vm("a", smaller), vm("b", smaller), vm("c", smaller)), nil, changes{Align: []string{"c"}}},
 		"a new size, unavailable 0: replaced":                                       {groupOfSize(2, bounds(0, 1)), list(vm("a", smaller), vm("b", smaller)), nil, changes{Create: 1, Awaited: 1}},
