@@ -11,8 +11,8 @@ import (
 // collector reports the objects of all managers of this process that lead. Tests run
 // several.
 type collector struct {
-	objects, deleting, oldest *prometheus.Desc
-	toReady                   *prometheus.HistogramVec
+	objects, unready, deleting, oldest *prometheus.Desc
+	toReady                            *prometheus.HistogramVec
 
 	mu        sync.Mutex
 	reporters map[*reporter]bool
@@ -25,7 +25,9 @@ func newCollector(registry prometheus.Registerer) *collector {
 		return prometheus.NewDesc("privatecloud_"+name, help, append([]string{"kind", "namespace", "cloud"}, labels...), nil)
 	}
 	c := &collector{
-		objects:  desc("objects", "Objects by state, and by the summary condition that is True with the reason of Ready.", "state", "condition", "reason"),
+		objects: desc("objects", "Objects by state, and by the summary condition that is True with the reason of Ready.", "state", "condition", "reason"),
+		unready: prometheus.NewDesc("privatecloud_guests_not_ready", "VMs with a readiness probe whose guest is not ready, by the reason of GuestReady.",
+			[]string{"namespace", "cloud", "reason"}, nil),
 		deleting: desc("objects_deleting", "Objects whose deletion was requested and that still exist."),
 		oldest:   desc("deletion_oldest_timestamp_seconds", "When the oldest deletion was requested of those that are not complete."),
 		toReady: prometheus.NewHistogramVec(prometheus.HistogramOpts{
@@ -41,25 +43,29 @@ func newCollector(registry prometheus.Registerer) *collector {
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(descs chan<- *prometheus.Desc) {
 	descs <- c.objects
+	descs <- c.unready
 	descs <- c.deleting
 	descs <- c.oldest
 }
 
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(to chan<- prometheus.Metric) {
-	objects, deletions := map[labels]int{}, map[owner]deletion{}
+	sums := newTotals()
 	c.mu.Lock()
 	for r := range c.reporters {
-		r.sums(objects, deletions)
+		r.sums(sums)
 	}
 	c.mu.Unlock()
 	gauge := func(desc *prometheus.Desc, value float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, value, labels...)
 	}
-	for l, n := range objects {
+	for l, n := range sums.objects {
 		gauge(c.objects, float64(n), l.kind, l.namespace, l.cloud, l.state, l.condition, l.reason)
 	}
-	for of, sum := range deletions {
+	for of, n := range sums.unready {
+		gauge(c.unready, float64(n), of.namespace, of.cloud, of.reason)
+	}
+	for of, sum := range sums.deletions {
 		gauge(c.deleting, float64(sum.n), of.kind, of.namespace, of.cloud)
 		gauge(c.oldest, float64(sum.oldest.UnixMilli())/1000, of.kind, of.namespace, of.cloud)
 	}

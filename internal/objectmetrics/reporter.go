@@ -118,7 +118,7 @@ func (r *reporter) put(o conditioned, initial bool) {
 }
 
 // sums adds the objects of the scope.
-func (r *reporter) sums(objects map[labels]int, deletions map[owner]deletion) {
+func (r *reporter) sums(sums totals) {
 	type from struct{ namespace, cloud string }
 	type to struct {
 		cloud string
@@ -132,7 +132,7 @@ func (r *reporter) sums(objects map[labels]int, deletions map[owner]deletion) {
 			resolved[from{namespace, cloud}] = known
 		}
 		return known.cloud, known.owned
-	}, objects, deletions)
+	}, sums)
 }
 
 // resolve returns the Cloud of an object, and whether it is in the scope. The name of a

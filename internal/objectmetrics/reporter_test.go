@@ -71,6 +71,7 @@ func (w *world) reports(metric string, lines ...string) {
 	}
 	help := map[string]string{
 		"privatecloud_objects":                           "Objects by state, and by the summary condition that is True with the reason of Ready.",
+		"privatecloud_guests_not_ready":                  "VMs with a readiness probe whose guest is not ready, by the reason of GuestReady.",
 		"privatecloud_objects_deleting":                  "Objects whose deletion was requested and that still exist.",
 		"privatecloud_deletion_oldest_timestamp_seconds": "When the oldest deletion was requested of those that are not complete.",
 	}[metric]
@@ -203,6 +204,28 @@ func TestObjectsAreCountedAsTheyChange(tt *testing.T) {
 	if len(w.tracker.objects) != 0 {
 		w.Errorf("objects that do not exist are kept: %v", w.tracker.objects)
 	}
+}
+
+func TestGuestsThatAreNotReadyAreCounted(tt *testing.T) {
+	guest := func(status metav1.ConditionStatus, reason string) func(*pcapi.VM) {
+		return func(vm *pcapi.VM) {
+			running(0)(vm)
+			vm.Status.Conditions = append(vm.Status.Conditions, metav1.Condition{Type: pcapi.GuestReadyCondition, Status: status, Reason: reason})
+		}
+	}
+	refused, forbidden, open := guest("False", "ConnectionRefused"), guest("Unknown", "ProbeNotAllowed"), guest("True", "PortOpen")
+	w := newWorld(tt, "shard=east")
+	for name, change := range map[string]func(*pcapi.VM){"a": refused, "b": refused, "c": forbidden, "d": open, "without a probe": running(0)} {
+		w.OnAdd(vm(name, change), true)
+	}
+	w.OnAdd(vm("of another manager", on("away"), refused), true)
+	w.reports("privatecloud_guests_not_ready", `{cloud="home",namespace="a",reason="ConnectionRefused"} 2`, `{cloud="home",namespace="a",reason="ProbeNotAllowed"} 1`)
+	w.reports("privatecloud_objects", `{cloud="home",condition="Ready",kind="VM",namespace="a",reason="Running",state="Running"} 5`)
+	w.OnUpdate(vm("a", refused), vm("a", open))
+	w.OnDelete(vm("b", refused))
+	w.OnUpdate(vm("c", forbidden), vm("c", running(0)))
+	w.reports("privatecloud_guests_not_ready")
+	w.reports("privatecloud_objects", `{cloud="home",condition="Ready",kind="VM",namespace="a",reason="Running",state="Running"} 4`)
 }
 
 func TestOldestDeletionIsReported(tt *testing.T) {

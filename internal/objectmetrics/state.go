@@ -24,6 +24,8 @@ type labels struct {
 	owner
 
 	state, condition, reason string
+	// guest is the reason why the guest of a VM is not ready; empty if it is, or has no probe.
+	guest string
 }
 
 // state is what the metrics need of an object.
@@ -68,6 +70,9 @@ func stateOf(o conditioned) state {
 	case *pcapi.VM:
 		s.kind, s.state, s.cloud = "VM", cmp.Or(string(o.Status.State), unknown), cmp.Or(o.Status.Cloud, nameOf(o.Spec.CloudRef))
 		s.fresh = o.Status.VMID == ""
+		if guest := meta.FindStatusCondition(conditions, pcapi.GuestReadyCondition); guest != nil && guest.Status != metav1.ConditionTrue {
+			s.guest = guest.Reason
+		}
 	case *pcapi.VmGroup:
 		s.kind, s.state, s.cloud = "VmGroup", cmp.Or(string(o.Status.Phase), unknown), nameOf(o.Spec.CloudRef)
 	case *pcapi.Network:

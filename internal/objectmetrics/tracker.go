@@ -91,16 +91,36 @@ type deletion struct {
 	oldest time.Time
 }
 
+// guests is which guests are counted together.
+type guests struct {
+	namespace, cloud, reason string
+}
+
+// totals are the sums of the objects of all trackers.
+type totals struct {
+	objects   map[labels]int
+	unready   map[guests]int
+	deletions map[owner]deletion
+}
+
+func newTotals() totals {
+	return totals{map[labels]int{}, map[guests]int{}, map[owner]deletion{}}
+}
+
 // sums adds what the tracker counts. The Cloud of an object is found now, because the
 // labels of its namespace may decide about it, and only objects for which owned is true
 // are counted.
-func (t *tracker) sums(resolve func(namespace, cloud string) (name string, owned bool), objects map[labels]int, deletions map[owner]deletion) {
+func (t *tracker) sums(resolve func(namespace, cloud string) (name string, owned bool), to totals) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for l, c := range t.counts {
 		if cloud, owned := resolve(l.namespace, l.cloud); owned {
 			l.cloud = cloud
-			objects[l] += c.n
+			if l.guest != "" {
+				to.unready[guests{l.namespace, cloud, l.guest}] += c.n
+				l.guest = ""
+			}
+			to.objects[l] += c.n
 		}
 	}
 	for uid, since := range t.deletions {
@@ -110,11 +130,11 @@ func (t *tracker) sums(resolve func(namespace, cloud string) (name string, owned
 			continue
 		}
 		of.cloud = cloud
-		sum := deletions[of]
+		sum := to.deletions[of]
 		if sum.n == 0 || since.Before(sum.oldest) {
 			sum.oldest = since
 		}
 		sum.n++
-		deletions[of] = sum
+		to.deletions[of] = sum
 	}
 }
