@@ -32,12 +32,13 @@ type CreateSnapshot struct {
 }
 
 // Snapshotter is an optional interface of a Client, which one with the capability
-// Snapshots implements. A server that is gone has no snapshots any more.
+// Snapshots implements. DeleteServer deletes the snapshots of a server with it. Where they
+// can outlive a server, because somebody else deleted it, they are listed and deleted as before.
 type Snapshotter interface {
 	// ListSnapshots returns all snapshots of a server, each of them valid: it has an id
-	// and a name. It fails with NotFound only when the cloud itself says that there is
-	// no such server. It fails with Busy while the cloud takes a snapshot that it may not
-	// list yet, and returns those that it lists.
+	// and a name. It fails with NotFound only when the cloud itself says that there is no
+	// such server, and no snapshot is left of it. It fails with Busy while the cloud takes a
+	// snapshot that it may not list yet, and returns those that it lists.
 	ListSnapshots(ctx context.Context, serverID string) ([]Snapshot, error)
 	// CreateSnapshot is sent more than once only with a key that the cloud honours. On
 	// an error with Uncertain set, a snapshot may have been created. It fails with Busy
@@ -61,11 +62,11 @@ type RevertServer struct {
 // Reverter is an optional interface of a Client, which one with the capability Revert
 // implements.
 type Reverter interface {
-	// RevertServer makes the disks and the size of a server what they were when the
-	// snapshot was taken, and may stop the server. It fails with NotFound only when the
-	// cloud itself says that there is no such server or snapshot, with Busy while the server
-	// cannot be reverted, and with Unsupported, without sending anything, if Again is set on a
-	// cloud that does not honour keys of reverts. On an error with Uncertain set, the server
-	// may be reverted.
+	// RevertServer makes the disks of a server what they were when the snapshot was taken,
+	// and its size, where snapshots have one. It may stop the server. It fails with NotFound
+	// only when the cloud itself says that there is no such server or snapshot, with Busy
+	// while the server cannot be reverted, and with Unsupported, without sending anything, if
+	// Again is set on a cloud that does not honour keys of reverts. On an error with Uncertain
+	// set, the server may be reverted.
 	RevertServer(ctx context.Context, req RevertServer) (Result, error)
 }

@@ -163,10 +163,8 @@ func (a *administrator) ensureImage(name string) {
 	a.must(http.MethodPost, a.services["image"]+"/images", map[string]any{
 		"name": name, "disk_format": "raw", "container_format": "bare", "visibility": "public",
 	}, &got)
-	target := fmt.Sprintf("%s/images/%s/file", a.services["image"], got["id"])
-	status, _, text, err := a.request(http.MethodPut, target, bytes.NewReader(make([]byte, 512)), "application/octet-stream")
-	if err != nil || status != http.StatusNoContent {
-		panic(fmt.Sprintf("PUT %s: %d, %v: %s", target, status, err, text))
+	if err := a.upload(fmt.Sprint(got["id"])); err != nil {
+		panic(err)
 	}
 }
 
@@ -187,7 +185,7 @@ func newProject(t testing.TB) project {
 	return p
 }
 
-// clean deletes a project and its servers and networks.
+// clean deletes a project and its servers, images and networks.
 func (a *administrator) clean(p project) {
 	mine := url.Values{"all_tenants": {"1"}, "project_id": {p.id}}
 	for range 100 {
@@ -199,6 +197,9 @@ func (a *administrator) clean(p project) {
 			break
 		}
 		<-time.After(100 * time.Millisecond)
+	}
+	for _, i := range a.list("image", "images", "owner="+p.id) {
+		_, _, _, _ = a.request(http.MethodDelete, fmt.Sprintf("%s/images/%s", a.services["image"], i["id"]), nil, "application/json")
 	}
 	for _, n := range a.list("network", "networks", "project_id="+p.id) {
 		_, _, _, _ = a.request(http.MethodDelete, fmt.Sprintf("%s/networks/%s", a.services["network"], n["id"]), nil, "application/json")

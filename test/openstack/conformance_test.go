@@ -23,7 +23,7 @@ const tagLabel = "samplecontroller.k8s.io/uid"
 
 var capabilities = cloud.NewCapabilities(
 	cloud.Async, cloud.Events, cloud.Labels, cloud.Networks, cloud.NoStatus, cloud.Operations, cloud.Power, cloud.Resize, cloud.Sessions, cloud.Sizing,
-	cloud.WithUserData, cloud.Addresses, cloud.Zones, cloud.WithAntiAffinity,
+	cloud.WithUserData, cloud.Addresses, cloud.Zones, cloud.WithAntiAffinity, cloud.Snapshots, cloud.Revert,
 )
 
 func TestConformance(t *testing.T) { cloudtest.Run(t, newFixture) }
@@ -39,6 +39,7 @@ func newFixture(t *testing.T) cloudtest.Fixture {
 		Operating:   func(*testing.T, bool) {}, // always
 		EndWatches:  func(*testing.T) { w.endWatches() },
 		HasUserData: hasUserData,
+		NoRestore:   true, // a server keeps its flavor
 		Zone:        "nova",
 		CallTime:    callTime,
 	}

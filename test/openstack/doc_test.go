@@ -9,8 +9,9 @@
 //	OPENSTACK_VMS             how many VMs are created while managers are killed; 12 if empty
 //	OPENSTACK_SEED            repeats what was random in a run that failed
 //
-//	admin_test.go    projects, users, flavors and images, made as an administrator
-//	wire_test.go     a RoundTripper that loses answers and counts requests
-//	front_test.go    the same as a server, for managers that are processes
-//	process_test.go  managers that are processes, which can be killed
+//	admin_test.go       projects, users, flavors and images, made as an administrator
+//	hypervisor_test.go  the data of snapshots, which the simulated hypervisor does not store
+//	wire_test.go        a RoundTripper that loses answers and counts requests
+//	front_test.go       the same as a server, for managers that are processes
+//	process_test.go     managers that are processes, which can be killed
 package openstack_test

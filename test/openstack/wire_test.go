@@ -51,6 +51,9 @@ var requests = map[cloudtest.Op][]pattern{
 	cloudtest.OpCreateNetwork: {{http.MethodPost, "networks"}, {http.MethodPost, "subnets"}},
 	cloudtest.OpUpdateNetwork: {{http.MethodPut, "subnets/*"}},
 	cloudtest.OpDeleteNetwork: {{http.MethodDelete, "networks/*"}},
+
+	cloudtest.OpCreateSnapshot: {{http.MethodPost, "servers/*/action"}},
+	cloudtest.OpRevert:         {{http.MethodPost, "servers/*/action"}},
 }
 
 func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -75,6 +78,9 @@ func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
 		if err := w.loggedIn(req.Method, body, resp); err != nil {
 			return nil, err
 		}
+	}
+	if err := storeSnapshot(req, body, resp); err != nil {
+		return nil, err
 	}
 	lost, random := w.loses(req)
 	if !lost {

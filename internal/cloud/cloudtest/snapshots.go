@@ -16,7 +16,7 @@ var snapshotCases = []testCase{
 	{name: "snapshots: listed once created, until one is deleted", needs: withSnapshots,
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			server, c := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("kept")}), f.snapshots(t)
-			first := mustSnapshot(ctx, t, c, cloud.CreateSnapshot{ServerID: server.ID, Name: name("first"), Description: "before the upgrade", Quiesce: time.Minute})
+			first := mustSnapshot(ctx, t, c, cloud.CreateSnapshot{ServerID: server.ID, Name: name("first"), Description: "before the upgrade"})
 			second := mustSnapshot(ctx, t, c, cloud.CreateSnapshot{ServerID: server.ID, Name: name("second")})
 			wantSnapshots(ctx, t, c, server.ID, first, second)
 			if err := c.DeleteSnapshot(ctx, server.ID, first.ID); err != nil {
@@ -24,6 +24,27 @@ var snapshotCases = []testCase{
 			}
 			wantSnapshots(ctx, t, c, server.ID, second)
 			wantGone(t, f, "second DeleteSnapshot", c.DeleteSnapshot(ctx, server.ID, first.ID))
+		}},
+	{name: "snapshots, with memory or a quiesced guest: taken, or Unsupported, and not sent", needs: withSnapshots,
+		run: func(ctx context.Context, t *testing.T, f Fixture) {
+			server, c := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("more")}), f.snapshots(t)
+			want := []cloud.Snapshot{}
+			for _, req := range []cloud.CreateSnapshot{{Name: name("memory"), Memory: true}, {Name: name("quiesced"), Quiesce: time.Minute}} {
+				req.ServerID = server.ID
+				made, err := c.CreateSnapshot(ctx, req)
+				switch {
+				case cloud.Is(err, cloud.Unsupported):
+					unsent(t, f, "CreateSnapshot of "+req.Name, func() error {
+						_, err := c.CreateSnapshot(ctx, req)
+						return err
+					})
+				case err != nil:
+					t.Errorf("CreateSnapshot of %s: %v", req.Name, err)
+				default:
+					want = append(want, made)
+				}
+			}
+			wantSnapshots(ctx, t, c, server.ID, want...)
 		}},
 	{name: "snapshots, of a server that does not exist: NotFound", needs: withSnapshots,
 		run: func(ctx context.Context, t *testing.T, f Fixture) {

@@ -88,7 +88,7 @@ type Fixture struct {
 	// LoseAnswer makes the cloud carry out each call of op without an answer that
 	// reaches the client, until restore is called. Optional.
 	LoseAnswer func(t *testing.T, op Op) (restore func())
-	// NoRestore is set for a simulator whose reverts change nothing of a server.
+	// NoRestore is set for a cloud whose reverts do not change the size of a server.
 	NoRestore bool
 	// EndWatches ends the sessions or connections of the watches under way. Optional.
 	EndWatches func(t *testing.T)

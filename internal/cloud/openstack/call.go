@@ -34,6 +34,7 @@ const (
 	aboutCreate
 	aboutServer
 	aboutNetwork
+	aboutImage
 )
 
 // call is a request to a service, without the token.

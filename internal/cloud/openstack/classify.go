@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"path"
 	"regexp"
 	"strings"
 
@@ -25,11 +26,15 @@ type problem struct {
 
 // problemIn reads the body of a refusal. Services name failures differently: compute
 // {"itemNotFound": {"message", "code"}}, network {"NeutronError": {"type", "message"}},
-// identity {"error": {"title", "message"}}.
+// identity {"error": {"title", "message"}}, and image {"title", "message", "code"} with tags of HTML.
 func problemIn(body []byte) problem {
 	var document map[string]json.RawMessage
 	if json.Unmarshal(body, &document) != nil {
 		return problem{}
+	}
+	var flat struct{ Title, Message, Code string }
+	if json.Unmarshal(body, &flat) == nil && flat.Title != "" && flat.Message != "" && flat.Code != "" {
+		return problem{code: flat.Title, message: strings.TrimSpace(strings.ReplaceAll(flat.Message, "<br />", " "))}
 	}
 	for name, value := range document {
 		var inner struct {
@@ -152,6 +157,12 @@ func notFound(call *call, p problem) cloud.Kind {
 	switch call.about {
 	case aboutServer, aboutNetwork:
 		if p.code == "itemNotFound" || (strings.HasSuffix(p.code, "NotFound") && p.code != "HTTPNotFound") {
+			return cloud.NotFound
+		}
+		return cloud.NotFoundUnproven
+	case aboutImage:
+		// The service answers so for a path that it lacks, too, but then names no image.
+		if p.code == "Not Found" && strings.Contains(p.message, path.Base(call.path)) {
 			return cloud.NotFound
 		}
 		return cloud.NotFoundUnproven

@@ -10,6 +10,9 @@
 //	changes.go         a watch: what changed, and what of it was not reported yet
 //	update.go          changes of servers: labels, power, size
 //	operations.go      how far a change is, read from the server
+//	snapshots.go       snapshots: listings, creates, deletions
+//	deletion.go        snapshots of a server that is to be deleted
+//	revert.go          reverts of servers to snapshots
 //	networks.go        networks: reads, listings, gateways, deletions
 //	networkcreate.go   networks: creates, in two steps
 //	capabilities.go    what the cloud can do, and whether the defaults exist
@@ -28,6 +31,7 @@
 //	labels.go          labels as metadata and tags
 //	userdata.go        user data, as compute takes it
 //	flavors.go         the flavor for a size
+//	snapshotimages.go  the images that were made from servers
 //	servergroups.go    server groups, which keep servers on different hosts
 //	pages.go           listings of networks, subnets and flavors, within bounds
 //	lookup.go          ids of images and networks by name

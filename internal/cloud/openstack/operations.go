@@ -17,6 +17,7 @@ const (
 	opStart  operationKind = "start"
 	opStop   operationKind = "stop"
 	opResize operationKind = "resize"
+	opRevert operationKind = "revert"
 	opDelete operationKind = "delete"
 )
 
@@ -25,7 +26,7 @@ func operation(kind operationKind, id string) string { return string(kind) + "."
 func parseOperation(text string) (kind operationKind, id string, ok bool) {
 	name, id, found := strings.Cut(text, ".")
 	switch kind = operationKind(name); kind {
-	case opCreate, opStart, opStop, opResize, opDelete:
+	case opCreate, opStart, opStop, opResize, opRevert, opDelete:
 		return kind, id, found && isID(id)
 	}
 	return "", "", false
@@ -51,6 +52,7 @@ func (c *Client) GetOperation(ctx context.Context, id string) (cloud.Operation, 
 	switch {
 	case err != nil && err.Kind == cloud.NotFound && kind == opDelete:
 		c.leaveGroup(ctx, op, serverID)
+		c.deleteUnused(ctx, op, serverID)
 		return cloud.Operation{Done: true, ServerID: serverID}, nil
 	case err != nil && err.Kind == cloud.NotFoundUnproven:
 		// Nothing more is learned from the operation: the server is looked for.
@@ -87,6 +89,11 @@ func (c *Client) observe(ctx context.Context, op string, kind operationKind, s *
 		return done, nil
 	case opResize:
 		return c.observeResize(ctx, op, s)
+	case opRevert:
+		if s.state() == cloud.StateBuilding || s.Task != "" {
+			return running, nil
+		}
+		return done, nil
 	default:
 		return observePower(kind, s, done, failed)
 	}

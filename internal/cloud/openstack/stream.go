@@ -59,10 +59,9 @@ func readList(call *call, body io.Reader, field string, element func(data []byte
 				found = true
 				err = elements(dec, admit, element)
 			default:
-				var links json.RawMessage
-				if err = dec.Decode(&links); err == nil && name == field+"_links" {
-					more = hasNext(links)
-				}
+				var value json.RawMessage
+				err = dec.Decode(&value)
+				more = more || refersOn(field, name, value)
 			}
 			if err != nil {
 				return err
@@ -124,6 +123,19 @@ func elements(dec *json.Decoder, admit func(), element func(data []byte) error) 
 	}
 	_, err := dec.Token()
 	return err
+}
+
+// refersOn reports whether a field beside the list refers to the following page: the links
+// of the list or, of the image service, a path.
+func refersOn(list string, name json.Token, value []byte) bool {
+	switch name {
+	case list + "_links":
+		return hasNext(value)
+	case "next":
+		var path string
+		return json.Unmarshal(value, &path) == nil && path != ""
+	}
+	return false
 }
 
 // hasNext reports whether one of the links is to the following page.

@@ -133,21 +133,26 @@ func (c *Client) annotate(ctx context.Context, op, id string, metadata map[strin
 }
 
 // act requests an action of a server.
-func (c *Client) act(ctx context.Context, op, id, action string, arguments any) *cloud.Error {
-	return c.do(ctx, &call{
+func (c *Client) act(ctx context.Context, op, id, name string, arguments any) *cloud.Error {
+	return c.do(ctx, action(op, id, name, arguments))
+}
+
+// action returns the call for an action of a server.
+func action(op, id, name string, arguments any) *call {
+	return &call{
 		about: aboutServer, service: compute, method: http.MethodPost, route: "compute/servers/{id}/action", path: "servers/" + id + "/action",
-		op: op, body: map[string]any{action: arguments},
-	})
+		op: op, body: map[string]any{name: arguments},
+	}
 }
 
 // switchPower starts or stops a server. It is a success if the server is so already,
 // which the service refuses.
 func (c *Client) switchPower(ctx context.Context, op, id string, to cloud.PowerState) (cloud.Result, *cloud.Error) {
-	action, kind, want := "os-start", opStart, statusActive
+	name, kind, want := "os-start", opStart, statusActive
 	if to == cloud.PowerOff {
-		action, kind, want = "os-stop", opStop, statusStopped
+		name, kind, want = "os-stop", opStop, statusStopped
 	}
-	err := c.act(ctx, op, id, action, nil)
+	err := c.act(ctx, op, id, name, nil)
 	if err == nil {
 		return cloud.Result{Operation: operation(kind, id)}, nil
 	}

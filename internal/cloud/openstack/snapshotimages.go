@@ -1,0 +1,135 @@
+package openstack
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+// The properties of the images that this client has made from servers. A server that is
+// created or reverted from such an image passes them on to the images that are made from it,
+// also by others, but not the name.
+const (
+	// snapshotKey has the name that an image was made with.
+	snapshotKey = "privatecloud:snapshot"
+	// ownerKey has what identifies the owner of the server at that time.
+	ownerKey = "privatecloud:owner"
+)
+
+// abandonedAfter is for how long an image may wait for its data although the compute
+// service does not work on it. It makes the image first, and takes note of that then.
+const abandonedAfter = 10 * time.Minute
+
+// snapshotImage is an image in the JSON of the image service, which the compute service has
+// made from a server.
+type snapshotImage struct {
+	ID        string `json:"id"`
+	Name      string `json:"name"`
+	Status    string `json:"status"`
+	SizeBytes *int64 `json:"size"` // null until the data is there
+	CreatedAt stamp  `json:"created_at"`
+	ServerID  string `json:"instance_uuid"`
+	Type      string `json:"image_type"`
+	Mark      string `json:"privatecloud:snapshot"`
+	Owner     string `json:"privatecloud:owner"`
+}
+
+// ours reports whether this client made an image, which has not only inherited its properties.
+func (i snapshotImage) ours() bool { return i.Mark != "" && i.Mark == i.Name }
+
+// of reports whether an image is a snapshot of a server.
+func (i snapshotImage) of(serverID string) bool {
+	return i.ServerID == serverID && i.Type == "snapshot" && i.Name != ""
+}
+
+// taken reports whether the data of an image is there.
+func (i snapshotImage) taken() bool { return i.Status == "active" || i.Status == "deactivated" }
+
+// dead reports whether an image will never have data.
+func (i snapshotImage) dead() bool {
+	return i.Status == "killed" || i.Status == "deleted" || i.Status == "pending_delete"
+}
+
+// domain returns an image as the operator knows it.
+func (i snapshotImage) domain() cloud.Snapshot {
+	s := cloud.Snapshot{ID: i.ID, Name: i.Name, CreatedAt: i.CreatedAt.Time}
+	if i.SizeBytes != nil {
+		s.SizeBytes = max(0, *i.SizeBytes)
+	}
+	return s
+}
+
+// imagesOf returns the images of the project that are snapshots of a server, oldest first.
+func (c *Client) imagesOf(ctx context.Context, op, serverID string) ([]snapshotImage, *cloud.Error) {
+	got, err := c.grant(ctx, op, nil)
+	if err != nil {
+		return nil, err
+	}
+	call := &call{about: aboutCloud, service: image, method: http.MethodGet, route: "image/images", path: "images", op: op}
+	query := url.Values{"instance_uuid": {serverID}, "image_type": {"snapshot"}, "owner": {got.project}}
+	images, err := listPages(ctx, c, call, query, "images", func(i snapshotImage) string {
+		if !isID(i.ID) {
+			return ""
+		}
+		return i.ID
+	})
+	if err != nil {
+		return nil, err
+	}
+	images = slices.DeleteFunc(images, func(i snapshotImage) bool { return !i.of(serverID) })
+	slices.SortStableFunc(images, func(a, b snapshotImage) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt.Time), cmp.Compare(a.ID, b.ID))
+	})
+	return images, nil
+}
+
+// snapshotOf returns the image of this id, which is a snapshot of a server.
+func (c *Client) snapshotOf(ctx context.Context, op, serverID, id string) (snapshotImage, *cloud.Error) {
+	var got snapshotImage
+	call := &call{
+		about: aboutImage, service: image, method: http.MethodGet, route: "image/images/{id}", path: "images/" + id, op: op, out: &got,
+	}
+	if err := c.do(ctx, call); err != nil {
+		return snapshotImage{}, err
+	}
+	switch {
+	case got.ID != id:
+		return snapshotImage{}, unreadable(call, "the answer is about another image")
+	case !got.of(serverID) || got.dead():
+		return snapshotImage{}, refuse(op, cloud.NotFound, "the server has no such snapshot")
+	}
+	return got, nil
+}
+
+func (c *Client) deleteImage(ctx context.Context, op, id string) *cloud.Error {
+	return c.do(ctx, &call{
+		about: aboutImage, service: image, method: http.MethodDelete, route: "image/images/{id}", path: "images/" + id, op: op,
+	})
+}
+
+// beingTaken reports whether the data of images will still come which do not have it yet.
+// The compute service shows in the task of a server that it works on one.
+func (c *Client) beingTaken(ctx context.Context, op, serverID string, images []snapshotImage) (bool, *cloud.Error) {
+	waiting := slices.DeleteFunc(slices.Clone(images), func(i snapshotImage) bool { return !i.ours() || i.taken() || i.dead() })
+	if len(waiting) == 0 {
+		return false, nil
+	}
+	s, err := c.get(ctx, op, serverID)
+	switch {
+	case err != nil && err.Kind == cloud.NotFound:
+		return false, nil
+	case err != nil:
+		return false, err
+	case strings.HasPrefix(s.Task, "image_"):
+		return true, nil
+	}
+	return slices.ContainsFunc(waiting, func(i snapshotImage) bool {
+		return i.CreatedAt.IsZero() || time.Since(i.CreatedAt.Time) < abandonedAfter
+	}), nil
+}
