@@ -119,6 +119,8 @@ func (c *Client) attachment(ctx context.Context, op, id string) (any, *cloud.Err
 type named struct {
 	ID   string `json:"id"`
 	Name string `json:"name"`
+	// Mark is that of snapshotImage.
+	Mark string `json:"privatecloud:snapshot"`
 }
 
 // idOf returns the id of what a call lists by name. An id is used as it is: the create
@@ -147,18 +149,21 @@ func (c *Client) idOf(ctx context.Context, kept *lookup, call *call, name, noun 
 	return matches[0].ID, nil
 }
 
-// others says what a call lists under other names.
+// others says what a call lists under other names, without snapshots: their names are those
+// of objects of other tenants.
 func (c *Client) others(ctx context.Context, call *call, listed func() []named) string {
 	all := *call
 	all.query = maps.Clone(call.query)
 	all.query.Del("name")
-	all.query.Set("limit", strconv.Itoa(maxListed))
+	all.query.Set("limit", strconv.Itoa(pageSize))
 	if err := c.do(ctx, &all); err != nil {
 		return "what there is cannot be listed"
 	}
 	var names []string
 	for _, n := range listed() {
-		names = append(names, transport.Printable(n.Name))
+		if n.Mark == "" {
+			names = append(names, transport.Printable(n.Name))
+		}
 	}
 	slices.Sort(names)
 	if len(names) == 0 {

@@ -125,7 +125,8 @@ func TestLoginThatCannotBeUsedSaysWhatToDo(t *testing.T) {
 						_, _ = io.WriteString(w, `{"images": []}`)
 						return
 					}
-					_, _ = io.WriteString(w, `{"images": [{"id": "a", "name": "fedora"}, {"id": "b", "name": "arch"}]}`)
+					_, _ = io.WriteString(w, `{"images": [{"id": "a", "name": "fedora"}, {"id": "b", "name": "arch"},
+						{"id": "c", "name": "a-secret-0123456789ab", "privatecloud:snapshot": "a-secret-0123456789ab"}]}`)
 				})
 			},
 			kind: cloud.Misconfigured, says: `spec.openstack.images.default: no image that can be used is named "debian"; there are: arch, fedora`,
