@@ -109,6 +109,15 @@ func TestManagersKilledInAProjectOfTwoClusters(t *testing.T) {
 	verifyOwners(tk, servers, ours, theirs)
 
 	restore = w.loseRandomly(random + 1)
+	for i := range rivals {
+		tk.Expect(ours.env.Client.Create(t.Context(), newSnapshot(vmName(i), vmName(i)))).To(Succeed())
+	}
+	ours.killRepeatedly(2, killInterval)
+	restore()
+	tk.Eventually(ours.snapshotsReady).Should(Equal(rivals))
+	tk.Eventually(func() []string { return imageNames(t, p) }).Should(HaveLen(rivals), "one image for each VMSnapshot")
+
+	restore = w.loseRandomly(random + 2)
 	for _, c := range []*cluster{ours, theirs} {
 		tk.Expect(c.env.Client.DeleteAllOf(t.Context(), &pcapi.VM{}, inTenant)).To(Succeed())
 	}
@@ -117,6 +126,9 @@ func TestManagersKilledInAProjectOfTwoClusters(t *testing.T) {
 	tk.Eventually(ours.vms).Should(BeEmpty())
 	tk.Eventually(theirs.vms).Should(BeEmpty())
 	tk.Expect(idsOf(all())).To(ConsistOf(strangers), "the servers of strangers")
+	tk.Expect(imageNames(t, p)).To(BeEmpty(), "the images of the VMSnapshots go with the servers")
+	tk.Expect(ours.env.Client.DeleteAllOf(t.Context(), &pcapi.VMSnapshot{}, inTenant)).To(Succeed())
+	tk.Eventually(ours.snapshots).Should(BeEmpty())
 }
 
 func vmName(i int) string { return fmt.Sprintf("vm-%d", i) }

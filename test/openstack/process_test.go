@@ -90,6 +90,23 @@ func (c *cluster) vms() ([]pcapi.VM, error) {
 	return list.Items, err
 }
 
+func (c *cluster) snapshots() ([]pcapi.VMSnapshot, error) {
+	var list pcapi.VMSnapshotList
+	err := c.env.Client.List(c.t.Context(), &list, client.InNamespace(namespace))
+	return list.Items, err
+}
+
+// snapshotsReady returns how many VMSnapshots are ready.
+func (c *cluster) snapshotsReady() (count int, err error) {
+	all, err := c.snapshots()
+	for i := range all {
+		if ready, _ := testkit.BeReady().Match(&all[i]); ready {
+			count++
+		}
+	}
+	return count, err
+}
+
 // notReady returns the names of the VMs that are not ready, with the reason.
 func (c *cluster) notReady() ([]string, error) {
 	vms, err := c.vms()
