@@ -45,7 +45,9 @@ func TestDialTCPOfPortWithoutListenerIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	address := netip.MustParseAddrPort(listener.Addr().String())
-	listener.Close()
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
 	if got := resultOf(dialTCP(t.Context(), address)); got != Refused {
 		t.Errorf("result %s, want %s", got, Refused)
 	}

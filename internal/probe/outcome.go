@@ -18,7 +18,8 @@ func (o *outcome) add(result Result, threshold int) (changed bool) {
 		o.differing = 0
 		return false
 	case result != Open && o.reported != Unknown:
-		if o.differing++; o.differing < threshold {
+		o.differing++
+		if o.differing < threshold {
 			return false
 		}
 	}
