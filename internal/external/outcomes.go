@@ -146,6 +146,8 @@ func (l *Lifecycle[T, R, S]) outcomeOf(obj T, o *Observation[R], backoff workque
 		return reconciler.Wait(backoff.When(obj.GetUID()), pcapi.OperationFailedReason, "%v", cloud.Public(err))
 	case cloud.Is(err, cloud.NeedsStop):
 		return reconciler.Stalled(pcapi.NeedsRestartReason, RecheckRefused, cloud.Public(err))
+	case cloud.Is(err, cloud.NoHost):
+		return reconciler.Wait(RecheckSoon, pcapi.UnschedulableReason, "%v", cloud.Public(err))
 	case cloud.Is(err, cloud.Unsupported):
 		return reconciler.Stalled(pcapi.UnsupportedReason, RecheckRefused, cloud.Public(err))
 	case cloud.KindOf(err) != "":

@@ -206,7 +206,7 @@ func selection() (all []*matrixCase) {
 	all = append(all, matrixCases(extended, anyEffect, networkEdited, networkWithVM, networkEditedWhileDown)...)
 	all = append(all, matrixCases(keyless, anyEffect, networkWithVM)...)
 	all = append(all, matrixCases(labelled, anyEffect, networkEdited, networkDeletedWhileDown)...)
-	all = append(all, matrixCases(onVCenter, cloudEffect, inFolder)...)
+	all = append(all, matrixCases(onVCenter, cloudEffect, inFolder, keptApart)...)
 	for _, p := range []profile{core, keyless, labelled} {
 		all = append(all, matrixCases(p, lateCreate, seldomListed, seldomDeletedWhileDown)...)
 	}
@@ -240,7 +240,7 @@ func everything() (all []*matrixCase) {
 	for _, p := range []profile{extended, keyless, unmarked, keyed, labelled} {
 		all = append(all, matrixCases(p, everyPhase, networkEdited, networkWithVM, networkDeletedWhileDown, networkEditedWhileDown)...)
 	}
-	all = append(all, matrixCases(onVCenter, everyPhase, diskGrown)...)
+	all = append(all, matrixCases(onVCenter, everyPhase, diskGrown, keptApart)...)
 	all = append(all, matrixCases(onVCenter, everyPhase, inFolder, edited, recreated, deletedWhileDown, editedWhileDown, renamedWhileDown, imported, orphaned, nameTaken, equalNames, twoManagers, firstContact)...)
 	all = append(all, matrixCases(onVCenter, everyPhase, groupCreated, groupShrunk, groupRolled, groupDeleted, groupTwoManagers)...)
 	all = append(all, matrixCases(keyed, everyPhase, recreated, edited, undecidedEditedWhileDown, undecidedDeletedWhileDown, imported, orphaned, twoManagers)...)

@@ -9,12 +9,18 @@ import (
 
 // placed gives a VM a zone and an anti-affinity.
 func placed(vm *pcapi.VM) {
-	vm.Spec.Zone, vm.Spec.AntiAffinity = "zone-b", &pcapi.VMAntiAffinity{Group: "web", Policy: pcapi.AntiAffinityRequired}
+	vm.Spec.Zone = "zone-b"
+	apart(vm)
+}
+
+// apart gives a VM an anti-affinity.
+func apart(vm *pcapi.VM) {
+	vm.Spec.AntiAffinity = &pcapi.VMAntiAffinity{Group: "web", Policy: pcapi.AntiAffinityRequired}
 }
 
 // placementViolations compares where a server runs with the spec of its VM.
 func placementViolations(vm *pcapi.VM, server mockcloud.Server) []string {
-	if vm.Spec.Zone == "" {
+	if vm.Spec.AntiAffinity == nil {
 		return nil
 	}
 	if server.Zone != vm.Spec.Zone || server.AntiAffinity == nil || server.AntiAffinity.Policy != string(vm.Spec.AntiAffinity.Policy) {

@@ -36,6 +36,9 @@ var inFolder = scenario{name: "create in a folder, resize, stop, start, delete",
 	edit(vm, `{"spec":{"powerState":"Off"}}`), edit(vm, `{"spec":{"powerState":"On"}}`), remove(vm, gone),
 }}
 
+// keptApart creates a VM beside another one of its anti-affinity group.
+var keptApart = scenario{name: "create apart from another", arrange: []step{create("beside", apart)}, act: []step{create(vm, apart)}}
+
 // startVCenter starts a vCenter with the templates that scenarios name.
 func (w *world) startVCenter(ctx context.Context) (err error) {
 	if w.vcenter, err = vcsim.Start(ctx); err != nil {
@@ -70,6 +73,7 @@ func (w *world) createVSphereCloud(ctx context.Context, spec pcapi.CloudSpec) er
 // vsphereChanges are the methods that change something.
 var vsphereChanges = map[string]bool{
 	"CloneVM_Task": true, "ReconfigVM_Task": true, "PowerOnVM_Task": true, "PowerOffVM_Task": true, "ShutdownGuest": true, "Destroy_Task": true, "CreateFolder": true, "RevertToSnapshot_Task": true,
+	"ReconfigureComputeResource_Task": true,
 }
 
 var soapMethod = regexp.MustCompile(`<(?:\w+:)?Body[^>]*>\s*<(?:\w+:)?(\w+)`)
@@ -144,6 +148,9 @@ func (s *vcenterStock) Servers() (all []mockcloud.Server) {
 		server := mockcloud.Server{
 			ID: vm.Config.InstanceUuid, Name: vm.Name, Labels: vcsim.Labels(vm), State: mockcloud.StateStopped,
 			CPU: int(vm.Config.Hardware.NumCPU), Memory: int(vm.Config.Hardware.MemoryMB),
+		}
+		if group := s.vcenter.KeptApart(vm); group != "" {
+			server.AntiAffinity = &mockcloud.AntiAffinity{Group: group, Policy: mockcloud.AntiAffinityRequired}
 		}
 		for name, size := range vcsim.Disks(vm) {
 			server.Disks = append(server.Disks, mockcloud.Disk{Name: name, Size: size})

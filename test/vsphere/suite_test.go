@@ -10,6 +10,7 @@
 //	session_test.go  sessions, passwords, a vCenter that restarts
 //	refusal_test.go  clones and changes that fail, and that take long
 //	place_test.go    edits of spec.vsphere
+//	apart_test.go    VMs that are kept on different hosts
 //	rivals_test.go   several clusters, several managers, VMs of others
 package vsphere_test
 

@@ -17,6 +17,19 @@ func mustCreate(ctx context.Context, t *testing.T, f Fixture, req cloud.CreateSe
 	return serverOf(ctx, t, f, result)
 }
 
+// createError returns the error of a create, or of its operation.
+func createError(ctx context.Context, t *testing.T, f Fixture, req cloud.CreateServer) error {
+	t.Helper()
+	result, err := f.Client.CreateServer(ctx, req)
+	if err != nil || result.Operation == "" {
+		return err
+	}
+	if operation := mustEnd(ctx, t, f, result.Operation); operation.Err != nil {
+		return operation.Err
+	}
+	return nil
+}
+
 // mustUpdate changes a server and returns it as it is then.
 func mustUpdate(ctx context.Context, t *testing.T, f Fixture, id string, req cloud.UpdateServer) cloud.Server {
 	t.Helper()

@@ -33,7 +33,7 @@ var placementCases = []testCase{
 				}
 				used = append(used, created.Host)
 			}
-			_, err := f.Client.CreateServer(ctx, cloud.CreateServer{Name: name("surplus"), AntiAffinity: cloud.AntiAffinity{Group: "c/ns/g", Required: true}})
+			err := createError(ctx, t, f, cloud.CreateServer{Name: name("surplus"), AntiAffinity: cloud.AntiAffinity{Group: "c/ns/g", Required: true}})
 			wantKind(t, "CreateServer, no host is left", err, cloud.NoHost, false)
 			mustCreate(ctx, t, f, cloud.CreateServer{Name: name("other"), AntiAffinity: cloud.AntiAffinity{Group: "c/ns/h", Required: true}})
 		}},

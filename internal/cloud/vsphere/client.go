@@ -3,7 +3,6 @@ package vsphere
 import (
 	"context"
 	"net/http"
-	"slices"
 	"sync"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 
 // Client is one vCenter. It is safe for concurrent use.
 type Client struct {
+	cloudName string
 	place     Place
 	log       logr.Logger
 	transport *transport.Transport
@@ -24,6 +24,8 @@ type Client struct {
 	usage     *transport.Usage
 	polling   polling
 
+	// changingRules is held by the one call that changes DRS rules.
+	changingRules chan struct{}
 	// locating is held by the one call that looks for the site.
 	locating chan struct{}
 	mu       sync.Mutex
@@ -32,6 +34,7 @@ type Client struct {
 	templates templates
 	names     names
 	refs      refs
+	starts    starts
 	creating  creating
 	folders   folders
 	hidden    hidden
@@ -76,14 +79,15 @@ func newOver(base http.RoundTripper, cfg Config) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{
-		place: cfg.Place, log: cfg.Log.WithValues("cloud", cfg.Name), transport: t, usage: transport.NewUsage(), polling: defaultPolling, taskAge: defaultTaskAge, locating: make(chan struct{}, 1),
+		cloudName: cfg.Name, place: cfg.Place, log: cfg.Log.WithValues("cloud", cfg.Name), transport: t, usage: transport.NewUsage(), polling: defaultPolling, taskAge: defaultTaskAge, locating: make(chan struct{}, 1), changingRules: make(chan struct{}, 1),
 		redactor: transport.NewRedactor(cfg.Credentials.Password, cfg.Credentials.Token, string(cfg.Credentials.Key)),
 	}
 	c.session = newSession(c, cfg, endpoint, &held.Login)
 	return c, nil
 }
 
-// Capabilities returns what every vCenter can do, and Zones if the Place has some. It looks for all that the Place
+// Capabilities returns what the vCenter can do: Zones if the Place has some, and
+// WithAntiAffinity if a pool is of a cluster with DRS. It looks for all that the Place
 // names, and fails as Misconfigured if something does not exist.
 func (c *Client) Capabilities(ctx context.Context) (cloud.Capabilities, error) {
 	const op = "get capabilities"
@@ -100,10 +104,7 @@ func (c *Client) Capabilities(ctx context.Context) (cloud.Capabilities, error) {
 	if err != nil {
 		return nil, c.fail(ctx, op, err)
 	}
-	if len(c.place.Zones) > 0 {
-		return cloud.NewCapabilities(append(slices.Clip(capabilities), cloud.Zones)...), nil
-	}
-	return capabilities, nil
+	return at.capabilities(), nil
 }
 
 // Close waits for the calls under way, ends the session, if there is one, and closes

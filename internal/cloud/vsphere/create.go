@@ -22,9 +22,6 @@ func (c *Client) CreateServer(ctx context.Context, req cloud.CreateServer) (clou
 	if err := c.checkZone(op, req.Zone); err != nil {
 		return cloud.Result{}, err
 	}
-	if req.AntiAffinity != (cloud.AntiAffinity{}) {
-		return cloud.Result{}, refuse(op, cloud.Unsupported, "this cloud lacks antiAffinity")
-	}
 	for key, value := range req.Labels {
 		if err := checkLabel(op, key, value); err != nil {
 			return cloud.Result{}, err
@@ -44,6 +41,9 @@ func (c *Client) CreateServer(ctx context.Context, req cloud.CreateServer) (clou
 	at, err := c.locate(ctx)
 	if err != nil {
 		return cloud.Result{}, c.fail(ctx, op, err)
+	}
+	if apart(req) && !at.drs[at.spot(req.Zone).pool] {
+		return cloud.Result{}, c.fail(ctx, op, errNoDRS)
 	}
 	id := idOf(req.IdempotencyKey)
 	if existing, err := c.made(ctx, op, at, id, req); err != nil || existing != nil {
@@ -127,6 +127,9 @@ func (c *Client) clone(ctx context.Context, op string, at *site, from template, 
 		return cloud.Result{}, c.notCloned(ctx, op, at, err)
 	}
 	operation := operation{kind: createOperation, task: task.Value, server: id, request: digest(req)}
+	if runs(req) && apart(req) {
+		operation.kind = startOperation
+	}
 	c.creating.began(in, operation.task)
 	c.started(task)
 	return cloud.Result{Operation: operation.String()}, nil
@@ -166,6 +169,13 @@ func changed(e *cloud.Error, err error) *cloud.Error {
 	return e
 }
 
+// runs reports whether the new VM is to be powered on.
+func runs(req cloud.CreateServer) bool { return req.PowerState != cloud.PowerOff }
+
+// apart reports whether the new VM has an anti-affinity, so that it is put into a rule before
+// it is powered on.
+func apart(req cloud.CreateServer) bool { return req.AntiAffinity != cloud.AntiAffinity{} }
+
 func resultOf(server *cloud.Server) cloud.Result {
 	if server == nil {
 		return cloud.Result{}
@@ -177,7 +187,7 @@ func (c *Client) cloneSpec(at *site, from template, id string, req cloud.CreateS
 	in := at.spot(req.Zone)
 	spec := types.VirtualMachineCloneSpec{
 		Location: types.VirtualMachineRelocateSpec{Pool: &in.pool, Datastore: &in.datastore},
-		PowerOn:  req.PowerState != cloud.PowerOff,
+		PowerOn:  runs(req) && !apart(req),
 		Config: &types.VirtualMachineConfigSpec{
 			InstanceUuid: id, ExtraConfig: append(append(mark(req, from.name), from.disks.option()), guestInfo(id, req)...),
 			NumCPUs: int32(req.CPU), MemoryMB: int64(req.MemoryMiB), //nolint:gosec // the spec bounds it

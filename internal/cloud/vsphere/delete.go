@@ -8,16 +8,11 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/privatecloud/operator/internal/cloud"
-	"github.com/privatecloud/operator/internal/cloud/transport"
 )
 
-const (
-	// powerOffHold is how long a deletion waits for the VM to be powered off, which takes
-	// a second or two. Then the caller comes back.
-	powerOffHold = 5 * time.Second
-	// powerOffLook is the pause before the second look at it; it doubles after.
-	powerOffLook = 50 * time.Millisecond
-)
+// powerOffHold is how long a deletion waits for the VM to be powered off, which takes a
+// second or two. Then the caller comes back.
+const powerOffHold = 5 * time.Second
 
 // DeleteServer powers the VM off and destroys it with its disks. It fails with Conflict
 // for a VM without an owner's mark.
@@ -40,6 +35,7 @@ func (c *Client) DeleteServer(ctx context.Context, id string) (cloud.Result, err
 			return cloud.Result{}, err
 		}
 	}
+	c.leaveRule(ctx, at, vm)
 	res, err := methods.Destroy_Task(ctx, at.vim, &types.Destroy_Task{This: vm.ref})
 	if isGone(err) {
 		return cloud.Result{}, refuse(op, cloud.NotFound, "the VM was deleted meanwhile")
@@ -61,21 +57,12 @@ func (c *Client) powerOff(ctx context.Context, op string, at *site, vm entity) e
 		return changed(c.fail(ctx, op, err), err)
 	}
 	c.started(started)
-	end := time.Now().Add(powerOffHold)
-	for pause := powerOffLook; time.Now().Before(end); pause *= 2 {
-		info, err := c.task(ctx, at, started.Value, time.Now())
-		if err != nil {
-			return c.fail(ctx, op, err)
-		}
-		if info == nil || info.State == types.TaskInfoStateSuccess {
-			return nil
-		}
-		if info.State == types.TaskInfoStateError {
-			break
-		}
-		if !transport.Sleep(ctx, pause) {
-			break
-		}
+	info, err := c.waitFor(ctx, at, started, powerOffHold)
+	if err != nil {
+		return c.fail(ctx, op, err)
+	}
+	if info == nil || info.State == types.TaskInfoStateSuccess {
+		return nil
 	}
 	return refuse(op, cloud.Busy, "the VM is powered off before it is deleted, which takes a while")
 }

@@ -44,6 +44,8 @@
 //	templates.go    which templates there are
 //	folders.go      folders of groups
 //	update.go       size, disks, labels, power
+//	start.go        starts VMs, and those that are cloned to be put into a rule first
+//	rules.go        DRS rules that keep VMs apart
 //	delete.go       deletion of VMs that carry the mark
 //	snapshots.go    snapshots of VMs
 //	revert.go       reverts to snapshots

@@ -134,6 +134,25 @@ func (c *Client) refused(op string, level int, fault types.BaseMethodFault, mess
 	return &cloud.Error{Kind: kind, Op: op, Code: code, Detail: detail}
 }
 
+// violatesRule reports whether no host can run a VM, or none without violating a DRS rule.
+func violatesRule(fault types.BaseMethodFault) bool {
+	for range 10 { // a fault has its causes, of which nothing says that they end
+		switch f := fault.(type) {
+		case nil:
+			return false
+		case *types.RuleViolation, types.BaseNoCompatibleHost:
+			return true
+		default:
+			cause := f.GetMethodFault().FaultCause
+			if cause == nil {
+				return false
+			}
+			fault = cause.Fault
+		}
+	}
+	return false
+}
+
 // meaningOf returns the kind of a fault and, where the name of the fault says too
 // little, a text for it.
 func meaningOf(fault types.BaseMethodFault) (cloud.Kind, string) {
@@ -161,8 +180,10 @@ func meaningOf(fault types.BaseMethodFault) (cloud.Kind, string) {
 	}
 	code := codeOf(fault)
 	switch {
+	case violatesRule(fault):
+		return cloud.NoHost, "no host can run the VM where its zone and its anti-affinity allow it (" + code + ")"
 	case strings.HasPrefix(code, "Insufficient"), strings.HasPrefix(code, "NoDiskSpace"), strings.HasPrefix(code, "NumVirtualCpusExceedsLimit"),
-		strings.HasPrefix(code, "MemorySizeNotRecommended"), code == "NoCompatibleHost", code == "NotEnoughCpus", code == "NotEnoughLicenses", code == "InaccessibleDatastore":
+		strings.HasPrefix(code, "MemorySizeNotRecommended"), code == "NotEnoughCpus", code == "NotEnoughLicenses", code == "InaccessibleDatastore":
 		return cloud.Quota, "the vCenter has no room for it (" + code + ")"
 	case strings.Contains(code, "Timedout"), code == "RequestCanceled":
 		return cloud.Failed, "the vCenter did not finish it (" + code + ")"

@@ -34,10 +34,14 @@ type origin struct {
 	Network  string `json:"network,omitempty"`
 	// Default is the name of the template where none was asked for.
 	Default string `json:"default,omitempty"`
+	// AntiAffinity is the one by which the other VMs of its group find the VM.
+	AntiAffinity cloud.AntiAffinity `json:"antiAffinity,omitzero"`
 }
 
 func originOf(req cloud.CreateServer) origin {
-	return origin{Key: req.IdempotencyKey, Request: digest(req), Template: req.Template, Folder: req.Folder, Network: req.NetworkID}
+	return origin{
+		Key: req.IdempotencyKey, Request: digest(req), Template: req.Template, Folder: req.Folder, Network: req.NetworkID, AntiAffinity: req.AntiAffinity,
+	}
 }
 
 // mark returns the extraConfig of a new VM that is cloned from a template of this name.

@@ -14,6 +14,8 @@ import (
 // The kinds of operations.
 const (
 	createOperation = "create"
+	// startOperation is a create whose VM is started after its clone has ended.
+	startOperation  = "start"
 	updateOperation = "update"
 	deleteOperation = "delete"
 )
@@ -30,6 +32,9 @@ type operation struct {
 	request string
 }
 
+// creates reports whether it is a create.
+func (o operation) creates() bool { return o.kind == createOperation || o.kind == startOperation }
+
 func (o operation) String() string {
 	return strings.TrimSuffix(strings.Join([]string{o.kind, o.task, o.server, o.folder + o.request}, "/"), "/")
 }
@@ -44,12 +49,12 @@ func parseOperation(id string) (operation, bool) {
 		return operation{}, false
 	}
 	o := operation{kind: parts[0], task: parts[1], server: parts[2]}
-	if o.kind == createOperation {
+	if o.creates() {
 		o.request = parts[3]
 	} else {
 		o.folder = parts[3]
 	}
-	return o, o.kind == createOperation || o.kind == updateOperation || o.kind == deleteOperation
+	return o, o.creates() || o.kind == updateOperation || o.kind == deleteOperation
 }
 
 // GetOperation returns how far the vCenter is with a task.
@@ -99,6 +104,8 @@ func (c *Client) stateOf(ctx context.Context, op string, at *site, what operatio
 		case createOperation:
 			made, _ := info.Result.(types.ManagedObjectReference)
 			state.Server, err = c.after(ctx, at, what, made)
+		case startOperation:
+			return c.startCloned(ctx, op, at, what)
 		case updateOperation:
 			if info.Entity != nil {
 				state.Server, err = c.after(ctx, at, what, *info.Entity)
@@ -112,7 +119,7 @@ func (c *Client) stateOf(ctx context.Context, op string, at *site, what operatio
 		return c.failedTask(ctx, op, at, what, info)
 	default:
 	}
-	if what.kind == createOperation {
+	if what.creates() {
 		state.ServerID = "" // it is not found before the task has ended
 	}
 	return state, nil
@@ -134,7 +141,7 @@ func (c *Client) after(ctx context.Context, at *site, what operation, ref types.
 		return nil, nil //nolint:nilnil // the task does not say which one it is, and that is no error
 	}
 	vm, err := c.look(ctx, at, ref)
-	if vm == nil || err != nil || !vm.inside || vm.flag(templatePath) || vm.text(uuidPath) != what.server || what.kind == createOperation && !vm.created() {
+	if vm == nil || err != nil || !vm.inside || vm.flag(templatePath) || vm.text(uuidPath) != what.server || what.creates() && !vm.created() {
 		return nil, err
 	}
 	c.refs.put(ref, what.server)
@@ -155,7 +162,7 @@ func (c *Client) failedTask(ctx context.Context, op string, at *site, what opera
 	}
 	switch f := fault.(type) {
 	case *types.DuplicateName:
-		if what.kind == createOperation {
+		if what.creates() {
 			return c.duplicate(ctx, at, what, info, f)
 		}
 	case *types.InvalidPowerState:
@@ -178,7 +185,7 @@ func (c *Client) failedTask(ctx context.Context, op string, at *site, what opera
 		c.dropSite(at)
 	}
 	state.Err = c.faultOfTask(op, fault, message)
-	if what.kind != createOperation {
+	if !what.creates() {
 		return state, nil
 	}
 	// A clone can fail after it has made the VM, as when it cannot be started.

@@ -125,6 +125,14 @@ func (s entity) origin() origin {
 	return from
 }
 
+// antiAffinity returns that of the VM, zero for none.
+func (s entity) antiAffinity() cloud.AntiAffinity {
+	if s.copied() {
+		return cloud.AntiAffinity{}
+	}
+	return s.origin().AntiAffinity
+}
+
 // deleted reports whether the object was deleted while it was read.
 func (s entity) deleted() bool {
 	for _, fault := range s.faults {

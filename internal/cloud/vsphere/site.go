@@ -29,6 +29,8 @@ type site struct {
 	// zones are where VMs with a zone are created, and zoneOf the zones by their pool.
 	zones  map[string]spot
 	zoneOf map[types.ManagedObjectReference]string
+	// drs has the pools whose clusters have DRS.
+	drs map[types.ManagedObjectReference]bool
 }
 
 // locate returns the site, looking for it if it is not known.
@@ -91,7 +93,7 @@ type search struct {
 // findSite looks for the one site that a place describes.
 func findSite(ctx context.Context, vim *vim25.Client, place Place) (*site, error) {
 	s := &search{finder: find.NewFinder(vim), place: place, at: &site{vim: vim}}
-	for _, step := range []func(context.Context) error{s.findDatacenter, s.findFolders, s.findPool, s.findDatastore, s.findZones, s.findNetwork} {
+	for _, step := range []func(context.Context) error{s.findDatacenter, s.findFolders, s.findPool, s.findDatastore, s.findZones, s.findClusters, s.findNetwork} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}

@@ -10,7 +10,6 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/privatecloud/operator/internal/cloud"
-	"github.com/privatecloud/operator/internal/cloud/transport"
 )
 
 const (
@@ -142,23 +141,16 @@ func inProgress(fault types.BaseMethodFault) bool {
 // vCenter does if it takes longer.
 func (c *Client) await(ctx context.Context, op string, at *site, task types.ManagedObjectReference, working string) error {
 	c.started(task)
-	end := time.Now().Add(snapshotHold)
-	for pause := powerOffLook; time.Now().Before(end); pause *= 2 {
-		info, err := c.task(ctx, at, task.Value, time.Now())
-		switch {
-		case err != nil:
-			failed := c.fail(ctx, op, err)
-			failed.Uncertain = true
-			return failed
-		case info == nil, info.State == types.TaskInfoStateSuccess:
-			return nil
-		case info.State == types.TaskInfoStateError && info.Error != nil && inProgress(info.Error.Fault):
-			return unfinished(op, working)
-		case info.State == types.TaskInfoStateError && info.Error != nil:
-			return c.refused(op, 0, info.Error.Fault, info.Error.LocalizedMessage)
-		case !transport.Sleep(ctx, pause):
-			return unfinished(op, working)
-		}
+	info, err := c.waitFor(ctx, at, task, snapshotHold)
+	switch {
+	case err != nil:
+		failed := c.fail(ctx, op, err)
+		failed.Uncertain = true
+		return failed
+	case info == nil, info.State == types.TaskInfoStateSuccess:
+		return nil
+	case info.State == types.TaskInfoStateError && info.Error != nil && !inProgress(info.Error.Fault):
+		return c.refused(op, 0, info.Error.Fault, info.Error.LocalizedMessage)
 	}
 	return unfinished(op, working)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloud/transport"
 )
 
 const (
@@ -57,6 +58,24 @@ func (c *Client) task(ctx context.Context, at *site, name string, since time.Tim
 		c.tasks.add(name, time.Now().Add(taskHold))
 	}
 	return &state.info, nil
+}
+
+// taskLook is the pause before the second look at a task that is waited for; it doubles after.
+const taskLook = 50 * time.Millisecond
+
+// waitFor waits up to a time for the end of a task, and returns it as it is then, nil if the
+// vCenter does not know it any more.
+func (c *Client) waitFor(ctx context.Context, at *site, task types.ManagedObjectReference, hold time.Duration) (info *types.TaskInfo, err error) {
+	end := time.Now().Add(hold)
+	for pause := taskLook; ; pause *= 2 {
+		info, err = c.task(ctx, at, task.Value, time.Now())
+		if err != nil || info == nil || info.State == types.TaskInfoStateSuccess || info.State == types.TaskInfoStateError {
+			return info, err
+		}
+		if !time.Now().Before(end) || !transport.Sleep(ctx, pause) {
+			return info, nil
+		}
+	}
 }
 
 // shared makes a call for several callers: it does not end with the first of them, and

@@ -56,6 +56,8 @@ func (c *Client) UpdateServer(ctx context.Context, id string, req cloud.UpdateSe
 			return cloud.Result{}, changed(c.fail(ctx, op, err), err)
 		}
 		return c.unchanged(ctx, op, at, vm)
+	case *req.PowerState == cloud.PowerOn:
+		started, err = c.start(ctx, at, vm)
 	default:
 		started, err = power(ctx, at, vm, *req.PowerState)
 	}

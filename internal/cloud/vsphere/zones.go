@@ -57,6 +57,43 @@ func (s *search) findZones(ctx context.Context) error {
 	return nil
 }
 
+// findClusters looks for DRS in the clusters of the pools.
+func (s *search) findClusters(ctx context.Context) error {
+	pools := []types.ManagedObjectReference{s.at.pool}
+	for pool := range s.at.zoneOf {
+		if pool != s.at.pool {
+			pools = append(pools, pool)
+		}
+	}
+	found, err := clustersOf(ctx, s.at, pools...)
+	if err != nil {
+		return err
+	}
+	s.at.drs = map[types.ManagedObjectReference]bool{}
+	enabled := map[types.ManagedObjectReference]bool{}
+	for _, object := range found {
+		enabled[object.ref] = object.cluster().drs
+	}
+	for _, object := range found {
+		if enabled[object.reference("owner")] {
+			s.at.drs[object.ref] = true
+		}
+	}
+	return nil
+}
+
+// capabilities are those of the vCenter.
+func (s *site) capabilities() cloud.Capabilities {
+	has := slices.Clip(capabilities)
+	if len(s.zones) > 0 {
+		has = append(has, cloud.Zones)
+	}
+	if len(s.drs) > 0 {
+		has = append(has, cloud.WithAntiAffinity)
+	}
+	return cloud.NewCapabilities(has...)
+}
+
 // spot returns where VMs of a zone are created; the empty name is for those without one.
 func (s *site) spot(zone string) spot {
 	if in, ok := s.zones[zone]; ok {

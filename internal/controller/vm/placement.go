@@ -12,7 +12,6 @@ import (
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
-	"github.com/privatecloud/operator/internal/external"
 )
 
 // antiAffinityIndex finds the VMs of an anti-affinity group by its name. VMs without one are
@@ -41,7 +40,7 @@ func (k *kind) antiAffinityOf(vm *pcapi.VM) cloud.AntiAffinity {
 	}
 }
 
-// explained returns the error of a create, if the cloud has no host for the VM, with what the
+// explained returns the error of a create or a start, if the cloud has no host for the VM, with what the
 // spec asks for and where the other VMs of the anti-affinity group run.
 func (k *kind) explained(ctx context.Context, vm *pcapi.VM, obs *observation, err error) error {
 	if e, ok := errors.AsType[*cloud.Error](err); ok && e.Kind == cloud.NoHost {
@@ -50,9 +49,10 @@ func (k *kind) explained(ctx context.Context, vm *pcapi.VM, obs *observation, er
 	return err
 }
 
-// observeNoHost explains why the operation of a create failed, if the cloud has no host.
+// observeNoHost explains why the operation of a create or a start failed, if the cloud has no
+// host.
 func (k *kind) observeNoHost(ctx context.Context, vm *pcapi.VM, obs *observation) {
-	if obs.Fault != nil && obs.FaultOf == external.OperationCreate && obs.Fault.Kind == cloud.NoHost {
+	if obs.Fault != nil && obs.Fault.Kind == cloud.NoHost {
 		obs.Fault = k.explain(ctx, vm, obs, *obs.Fault)
 	}
 }
@@ -91,7 +91,11 @@ func hostsOf(vms []pcapi.VM) string {
 	}
 	var named []string
 	for _, vm := range vms[:min(len(vms), maxNamed)] {
-		named = append(named, fmt.Sprintf("%s runs on %s", vm.Name, cmp.Or(vm.Status.Host, "a host that the cloud does not show")))
+		is := "runs"
+		if vm.Status.State == pcapi.VMStateStopped {
+			is = "is stopped"
+		}
+		named = append(named, fmt.Sprintf("%s %s on %s", vm.Name, is, cmp.Or(vm.Status.Host, "a host that the cloud does not show")))
 	}
 	if more := len(vms) - maxNamed; more > 0 {
 		named = append(named, fmt.Sprintf("%d more VMs run", more))

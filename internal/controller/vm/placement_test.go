@@ -51,3 +51,17 @@ func TestMessageOfNoHostNamesTheVMsOfTheGroupOnly(t *testing.T) {
 	h.wantCondition(pcapi.ReadyCondition, "True "+pcapi.RunningReason)
 	h.wantServers("s1")
 }
+
+func TestStartForWhichThereIsNoHostIsUnschedulable(t *testing.T) {
+	required := apart("db", pcapi.AntiAffinityRequired)
+	h := newHarness(t, placing, onRecord(required),
+		peer("ns", "db-1", "default", "h1", required), peer("ns", "db-2", "default", "h2", required, func(vm *pcapi.VM) { vm.Status.State = pcapi.VMStateStopped }))
+	h.cloud.AddServers(serverWith(func(s *cloud.Server) { s.State = cloud.StateStopped }))
+	h.poll()
+	h.cloud.Fail(cloudfake.UpdateServer, &cloud.Error{Kind: cloud.NoHost, Op: "update server", Detail: "no host is left"}, false)
+	h.mustReconcile()
+	h.wantCondition(pcapi.ReadyCondition, "False "+pcapi.UnschedulableReason, `no host is left; of the anti-affinity group "db" db-1 runs on h1, db-2 is stopped on h2`)
+	h.later(time.Minute)
+	h.mustReconcile()
+	h.wantCondition(pcapi.ReadyCondition, "True "+pcapi.RunningReason)
+}

@@ -176,7 +176,7 @@ func (k *kind) update(ctx context.Context, vm *pcapi.VM, obs *observation) error
 	case cloud.Is(err, cloud.NeedsStop) && obs.Resource.State == cloud.StateActive:
 		return k.stopToChange(ctx, vm, obs, change, err)
 	case err != nil:
-		return k.ChangeFailed(vm, &obs.Observation, id, err)
+		return k.ChangeFailed(vm, &obs.Observation, id, k.explained(ctx, vm, obs, err))
 	}
 	return k.updated(vm, obs, whole, change, result)
 }

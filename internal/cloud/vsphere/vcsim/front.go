@@ -20,6 +20,8 @@ type Front struct {
 	// starts is called with the answer to a clone of which the VM is to be started: the
 	// simulator leaves it stopped.
 	starts func(answer string)
+	// places answers requests that start a VM with an anti-affinity rule.
+	places func(method, body string) (status int, answer string)
 
 	mu      sync.Mutex
 	counts  map[string]int
@@ -109,6 +111,9 @@ func (f *Front) replacements(method, body string) (all []func() (status int, bod
 	}
 	if instead := f.instead; instead != nil {
 		all = append(all, func() (int, string) { return instead(method, body) })
+	}
+	if f.places != nil {
+		all = append(all, func() (int, string) { return f.places(method, body) })
 	}
 	return all
 }

@@ -6,6 +6,7 @@
 //	front.go      what is before it, counts requests and makes them fail
 //	switches.go   tasks and logins that fail, a vCenter that restarts, more objects
 //	starting.go   clones end once their VMs are started
+//	drs.go        anti-affinity rules, which the simulator only stores
 //	record.go     which VMs were made and removed
 //	disks.go      disks of VMs
 //	calls.go      the calls by what they read
@@ -55,6 +56,9 @@ type Server struct {
 	before  *httptest.Server
 	folders *object.DatacenterFolders
 
+	// placing is held while a VM is placed and started.
+	placing sync.Mutex
+
 	mu sync.Mutex
 	// collectors report changes in place of the simulator's own, of which those in waiting
 	// were asked for changes. plain is whether only these report changes.
@@ -75,7 +79,7 @@ func serve(ctx context.Context, listener net.Listener) (*Server, error) {
 		return nil, fmt.Errorf("make the simulator: %w", err)
 	}
 	s.Front = newFront(s.server.URL.Host)
-	s.Front.starts = s.start
+	s.Front.starts, s.Front.places = s.start, s.place
 	s.listen(listener)
 	if err := s.prepare(ctx); err != nil {
 		s.Close()
@@ -259,10 +263,15 @@ func (s *Server) start(answer string) {
 	if !ok {
 		return // the clone failed
 	}
-	s.Change(made, types.PropertyChange{Name: "runtime.maxCpuUsage", Val: int32(4000)})
+	s.measure(made)
 	if started, err := object.NewVirtualMachine(s.Admin.Client, made).PowerOn(context.Background()); err == nil {
 		s.wait(started.Reference())
 	}
+}
+
+// measure gives a VM that is started what its CPU use is a part of.
+func (s *Server) measure(vm types.ManagedObjectReference) {
+	s.Change(vm, types.PropertyChange{Name: "runtime.maxCpuUsage", Val: int32(4000)})
 }
 
 // wait returns the result of a task once it has ended. It reads the task in the process:

@@ -83,23 +83,37 @@ var subject = regexp.MustCompile(`<(?:\w+:)?_this[^>]* type="(\w+)"[^>]*>([^<]+)
 func (s *Server) FailTasks(method string, fault types.BaseMethodFault, match func(this mo.Reference, body string) bool) (restore func()) {
 	s.Front.set(func() {
 		s.Front.instead = func(called, body string) (int, string) {
-			found := subject.FindStringSubmatch(body)
-			if called != method || found == nil {
+			this := s.subject(body)
+			if called != method || this == nil || match != nil && !match(this, body) {
 				return 0, ""
 			}
-			this := s.Model.Map().Get(types.ManagedObjectReference{Type: found[1], Value: found[2]})
-			if this == nil || match != nil && !match(this, body) {
-				return 0, ""
-			}
-			ctx := *s.Model.Service.Context // a lock belongs to one Context
-			task := simulator.CreateTask(this, strings.TrimSuffix(method, "_Task"), func(*simulator.Task) (types.AnyType, types.BaseMethodFault) {
-				return nil, fault
-			})
-			return http.StatusOK, fmt.Sprintf(`<?xml version="1.0" encoding="UTF-8"?><soapenv:Envelope xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/"><soapenv:Body>`+
-				`<%sResponse xmlns="urn:vim25"><returnval type="Task">%s</returnval></%[1]sResponse></soapenv:Body></soapenv:Envelope>`, method, task.Run(&ctx).Value)
+			return taskAnswer(method, s.failed(this, method, fault))
 		}
 	})
 	return func() { s.Front.set(func() { s.Front.instead = nil }) }
+}
+
+// subject returns the object that a request is about, nil if there is none.
+func (s *Server) subject(body string) mo.Reference {
+	found := subject.FindStringSubmatch(body)
+	if found == nil {
+		return nil
+	}
+	return s.Model.Map().Get(types.ManagedObjectReference{Type: found[1], Value: found[2]})
+}
+
+// failed returns a task of a method that ends with a fault.
+func (s *Server) failed(this mo.Reference, method string, fault types.BaseMethodFault) types.ManagedObjectReference {
+	ctx := *s.Model.Service.Context // a lock belongs to one Context
+	return simulator.CreateTask(this, strings.TrimSuffix(method, "_Task"), func(*simulator.Task) (types.AnyType, types.BaseMethodFault) {
+		return nil, fault
+	}).Run(&ctx)
+}
+
+// taskAnswer returns the answer of a method with its task.
+func taskAnswer(method string, task types.ManagedObjectReference) (status int, body string) {
+	return http.StatusOK, fmt.Sprintf(`<?xml version="1.0" encoding="UTF-8"?><soapenv:Envelope xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/"><soapenv:Body>`+
+		`<%sResponse xmlns="urn:vim25"><returnval type="Task">%s</returnval></%[1]sResponse></soapenv:Body></soapenv:Envelope>`, method, task.Value)
 }
 
 // RefuseHotAdd fails changes of the size of VMs that run with a fault, until restore is
