@@ -1,7 +1,9 @@
 package behaviour_test
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -101,9 +103,10 @@ func TestReadinessProbe(t *testing.T) {
 				for i := range both {
 					if both[i].Name != old.Name {
 						fresh = &both[i]
+						return fresh, err
 					}
 				}
-				return fresh, err
+				return nil, cmp.Or(err, errors.New("there is no new member yet"))
 			}).Should(testkit.HaveCondition(pcapi.GuestReadyCondition, metav1.ConditionFalse, pcapi.ConnectionRefusedReason))
 			f.waitForPolls(2)
 			t.Expect(membersOf(g)(t.Context())).To(HaveLen(2), "the old member stays as long as the port of the new one is closed")
