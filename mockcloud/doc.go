@@ -20,6 +20,7 @@
 //	                names, idempotency keys and error bodies
 //	operations.go   changes of servers that take time
 //	shutdown.go     guests that are asked to shut down
+//	suspend.go      servers that are suspended
 //	disks.go        the disks of servers
 //	placement.go    the hosts of servers
 //	addresses.go    the addresses of servers

@@ -49,12 +49,14 @@ const (
 	WithAntiAffinity Capability = "antiAffinity"
 	// GuestHeartbeat is that servers show whether an agent in their guest runs.
 	GuestHeartbeat Capability = "guestHeartbeat"
+	// Suspend is that servers can be suspended.
+	Suspend Capability = "suspend"
 )
 
 // AllCapabilities lists every capability, in the order of GET /capabilities.
 var AllCapabilities = []Capability{
 	Idempotency, Labels, UniqueNames, BulkStatus, Async, Power,
-	Resize, Folders, Networks, Hosts, Events, Sessions, Operations, FolderNames, UserData, Addresses, Snapshots, Revert, SoftPowerOff, Disks, Zones, WithAntiAffinity, GuestHeartbeat,
+	Resize, Folders, Networks, Hosts, Events, Sessions, Operations, FolderNames, UserData, Addresses, Snapshots, Revert, SoftPowerOff, Disks, Zones, WithAntiAffinity, GuestHeartbeat, Suspend,
 }
 
 // Default reports whether a capability is on in the extended profile unless the

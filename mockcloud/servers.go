@@ -12,17 +12,19 @@ import (
 type State string
 
 const (
-	StateBuilding State = "BUILDING"
-	StateActive   State = "ACTIVE"
-	StateStopped  State = "STOPPED"
-	StateDeleting State = "DELETING"
-	StateError    State = "ERROR"
+	StateBuilding  State = "BUILDING"
+	StateActive    State = "ACTIVE"
+	StateStopped   State = "STOPPED"
+	StateSuspended State = "SUSPENDED"
+	StateDeleting  State = "DELETING"
+	StateError     State = "ERROR"
 )
 
 // The values of Server.PowerState.
 const (
-	PowerOn  = "On"
-	PowerOff = "Off"
+	PowerOn        = "On"
+	PowerOff       = "Off"
+	PowerSuspended = "Suspended"
 )
 
 // Server is a virtual machine, as tests and clients of the extended profile read
@@ -69,8 +71,11 @@ const (
 // stateFor returns the state of a server with a power state when no operation is in
 // progress.
 func stateFor(power string) State {
-	if power == PowerOff {
+	switch power {
+	case PowerOff:
 		return StateStopped
+	case PowerSuspended:
+		return StateSuspended
 	}
 	return StateActive
 }

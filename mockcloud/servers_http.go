@@ -75,6 +75,8 @@ func (c *Cloud) handlePatchServer(w http.ResponseWriter, r *request) error {
 		return unsupported("resize")
 	case body.PowerState != nil && !c.has(Power):
 		return unsupported("powerState")
+	case body.suspends() && !c.has(Suspend):
+		return unsupported("powerState Suspended")
 	case body.PowerOffMode != nil && !c.has(SoftPowerOff):
 		return unsupported("powerOffMode")
 	case body.Labels != nil && !c.has(Labels):
@@ -85,10 +87,10 @@ func (c *Cloud) handlePatchServer(w http.ResponseWriter, r *request) error {
 	if err := checkDisks(body.Disks); err != nil {
 		return err
 	}
-	if err := body.checkPowerOffMode(); err != nil {
+	if err := body.checkPowerState(); err != nil {
 		return err
 	}
-	if err := checkSize(body.CPU, body.Memory, body.PowerState); err != nil {
+	if err := checkSize(body.CPU, body.Memory); err != nil {
 		return err
 	}
 	answer, err := c.updateServer(r.vars[0], body, r.id)

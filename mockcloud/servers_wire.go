@@ -123,7 +123,10 @@ func (b createServer) check() error {
 			return invalid("%s is longer than %d bytes", field, maxText)
 		}
 	}
-	if err := checkSize(b.CPU, b.Memory, b.PowerState); err != nil {
+	if err := checkSize(b.CPU, b.Memory); err != nil {
+		return err
+	}
+	if err := b.checkPowerState(); err != nil {
 		return err
 	}
 	if len(b.UserData) > maxUserData {
@@ -138,15 +141,19 @@ func (b createServer) check() error {
 	return checkLabels(b.Labels)
 }
 
-func checkSize(cpu, memory *int, power *string) error {
+func checkSize(cpu, memory *int) error {
 	if cpu != nil && (*cpu < 1 || *cpu > maxCPU) {
 		return invalid("cpu is 1-%d cores", maxCPU)
 	}
 	if memory != nil && (*memory < 1 || *memory > maxMemory) {
 		return invalid("memory is 1-%d GiB", maxMemory)
 	}
-	if power != nil && *power != PowerOn && *power != PowerOff {
-		return invalid("powerState is On or Off")
+	return nil
+}
+
+func (b createServer) checkPowerState() error {
+	if b.PowerState != nil && *b.PowerState != PowerOn && *b.PowerState != PowerOff {
+		return invalid("powerState of a new server is On or Off")
 	}
 	return nil
 }

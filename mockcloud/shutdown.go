@@ -11,8 +11,10 @@ const (
 // soft reports whether the guest is to be asked to shut down.
 func (p patchServer) soft() bool { return p.PowerOffMode != nil && *p.PowerOffMode == PowerOffSoft }
 
-func (p patchServer) checkPowerOffMode() error {
+func (p patchServer) checkPowerState() error {
 	switch {
+	case p.PowerState != nil && *p.PowerState != PowerOn && *p.PowerState != PowerOff && !p.suspends():
+		return invalid("powerState is On, Off or Suspended")
 	case p.PowerOffMode == nil:
 		return nil
 	case *p.PowerOffMode != PowerOffHard && *p.PowerOffMode != PowerOffSoft:

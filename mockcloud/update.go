@@ -18,6 +18,9 @@ func (c *Cloud) updateServer(id string, body patchServer, requestID string) (key
 	if err := body.checkGrowth(r); err != nil {
 		return keyedAnswer{}, err
 	}
+	if err := body.checkSuspended(r); err != nil {
+		return keyedAnswer{}, err
+	}
 	if c.behave.ResizeStopped && r.State != StateStopped && body.resizes(r) {
 		return keyedAnswer{}, problem(http.StatusConflict, CodeNeedsStop, "the size can be changed only while the server is stopped")
 	}
@@ -83,7 +86,7 @@ func (p patchServer) applyTo(r *record) []string {
 	}
 	if p.PowerState != nil && *p.PowerState != r.PowerState && !p.soft() {
 		r.PowerState, r.OffAt = *p.PowerState, time.Time{}
-		if r.State == StateActive || r.State == StateStopped {
+		if r.State == StateActive || r.State == StateStopped || r.State == StateSuspended {
 			r.State = stateFor(r.PowerState)
 		}
 		fields = append(fields, "powerState")

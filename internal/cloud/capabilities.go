@@ -44,6 +44,8 @@ const (
 	Revert Capability = "revert"
 	// SoftPowerOff is that guests can be asked to shut down: see UpdateServer.Soft.
 	SoftPowerOff Capability = "softPowerOff"
+	// Suspend is that a server that runs can be suspended: see PowerSuspended. It needs Power.
+	Suspend Capability = "suspend"
 	// WithDisks is that a server can be created with disks, shows them, and that disks can be
 	// added to it and grown.
 	WithDisks Capability = "disks"

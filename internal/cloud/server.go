@@ -14,8 +14,10 @@ const (
 	StateBuilding State = "BUILDING"
 	StateActive   State = "ACTIVE"
 	StateStopped  State = "STOPPED"
-	StateDeleting State = "DELETING"
-	StateError    State = "ERROR"
+	// StateSuspended is that the server does not run and the cloud keeps its memory.
+	StateSuspended State = "SUSPENDED"
+	StateDeleting  State = "DELETING"
+	StateError     State = "ERROR"
 	// StateUnknown is any state that this operator does not know. Such a server is
 	// observed, and changed only by its deletion.
 	StateUnknown State = "UNKNOWN"
@@ -28,8 +30,15 @@ func (s State) Transitional() bool { return s == StateBuilding || s == StateDele
 type PowerState string
 
 const (
-	PowerOn  PowerState = "On"
+	// PowerOn starts a server that is STOPPED, and resumes one that is SUSPENDED.
+	PowerOn PowerState = "On"
+	// PowerOff stops a server that is ACTIVE. The call fails with Busy if it is SUSPENDED,
+	// since its memory would be lost.
 	PowerOff PowerState = "Off"
+	// PowerSuspended suspends a server that is ACTIVE: it is SUSPENDED then, and PowerOn
+	// resumes it with the memory that it had. The call fails with Busy if it is STOPPED.
+	// No server is created so.
+	PowerSuspended PowerState = "Suspended"
 )
 
 // Server is a virtual machine as the cloud reports it. Fields that a cloud
@@ -115,7 +124,7 @@ type CreateServer struct {
 	Template   string            // Sizing
 	Folder     string            // Folders
 	NetworkID  string            // Networks or NetworkAttach
-	PowerState PowerState        // Power, and PowerAtCreate for Off; empty means On
+	PowerState PowerState        // Power, and PowerAtCreate for Off; On or Off, empty means On
 	Labels     map[string]string // Labels
 	Disks      Disks             `json:",omitempty"` // WithDisks
 	Zone       string            `json:",omitempty"` // Zones
@@ -142,7 +151,7 @@ type CreateServer struct {
 type UpdateServer struct {
 	CPU        *int        // Resize
 	MemoryMiB  *int        // Resize
-	PowerState *PowerState // Power
+	PowerState *PowerState // Power, and Suspend for Suspended
 	// Soft has the guest asked to shut down, where PowerState is Off, instead of the
 	// server powered off: it is ACTIVE until the guest has shut down, which may be never.
 	// Ignored for any other PowerState. To ask again has no effect. The call fails with
@@ -155,6 +164,9 @@ type UpdateServer struct {
 	// Labels are merged into the server's; a nil value removes the key.
 	Labels map[string]*string // Labels
 }
+
+// Suspends reports whether the server is to be suspended.
+func (u UpdateServer) Suspends() bool { return u.PowerState != nil && *u.PowerState == PowerSuspended }
 
 // ShutsDown reports whether the guest is to be asked to shut down.
 func (u UpdateServer) ShutsDown() bool {

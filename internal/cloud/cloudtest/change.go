@@ -39,6 +39,36 @@ var changeCases = []testCase{
 				t.Errorf("states (-want +got):\n%s", diff)
 			}
 		}},
+	{name: "a suspend: the listing shows the server suspended, it is not powered off, and resumes", needs: []cloud.Capability{cloud.Power, cloud.Suspend},
+		run: func(ctx context.Context, t *testing.T, f Fixture) {
+			created := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("suspended")})
+			suspend, off := cloud.UpdateServer{PowerState: new(cloud.PowerSuspended)}, cloud.UpdateServer{PowerState: new(cloud.PowerOff)}
+			states := []cloud.State{mustUpdate(ctx, t, f, created.ID, suspend).State, mustUpdate(ctx, t, f, created.ID, suspend).State}
+			for _, s := range listAll(ctx, t, f, cloud.ListServers{}) {
+				if s.ID == created.ID {
+					states = append(states, s.State)
+				}
+			}
+			_, err := f.Client.UpdateServer(ctx, created.ID, off)
+			wantKind(t, "UpdateServer(Off)", err, cloud.Busy, false)
+			for _, power := range []cloud.PowerState{cloud.PowerOn, cloud.PowerOff} {
+				states = append(states, mustUpdate(ctx, t, f, created.ID, cloud.UpdateServer{PowerState: new(power)}).State)
+			}
+			want := []cloud.State{cloud.StateSuspended, cloud.StateSuspended, cloud.StateSuspended, cloud.StateActive, cloud.StateStopped}
+			if diff := cmp.Diff(want, states); diff != "" {
+				t.Errorf("states (-want +got):\n%s", diff)
+			}
+			_, err = f.Client.UpdateServer(ctx, created.ID, suspend)
+			wantKind(t, "UpdateServer(Suspended)", err, cloud.Busy, false)
+		}},
+	{name: "a deletion of a server that is suspended: it is gone", needs: []cloud.Capability{cloud.Power, cloud.Suspend},
+		run: func(ctx context.Context, t *testing.T, f Fixture) {
+			created := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("asleep")})
+			mustUpdate(ctx, t, f, created.ID, cloud.UpdateServer{PowerState: new(cloud.PowerSuspended)})
+			mustDelete(ctx, t, f, created.ID)
+			_, err := f.Client.GetServer(ctx, created.ID)
+			wantGone(t, f, "GetServer", err)
+		}},
 	{name: "a create with the power state Off: the server is stopped", needs: []cloud.Capability{cloud.Power, cloud.PowerAtCreate},
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			created := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("stopped"), PowerState: cloud.PowerOff})

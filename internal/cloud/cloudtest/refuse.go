@@ -40,6 +40,7 @@ var refuseCases = []testCase{
 	}),
 	refusesUpdate("a size", cloud.Resize, cloud.UpdateServer{CPU: new(2)}),
 	refusesUpdate("a power state", cloud.Power, cloud.UpdateServer{PowerState: new(cloud.PowerOff)}),
+	refusesUpdate("a suspend", cloud.Suspend, cloud.UpdateServer{PowerState: new(cloud.PowerSuspended)}),
 	refusesUpdate("a soft power-off", cloud.SoftPowerOff, cloud.UpdateServer{PowerState: new(cloud.PowerOff), Soft: true}),
 	refusesUpdate("disks", cloud.WithDisks, cloud.UpdateServer{Disks: "data=1024"}),
 	refusesUpdate("labels", cloud.Labels, cloud.UpdateServer{Labels: map[string]*string{"a": nil}}),

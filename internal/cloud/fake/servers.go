@@ -148,6 +148,7 @@ func (c *Cloud) UpdateServer(ctx context.Context, id string, req cloud.UpdateSer
 	var needs needs
 	needs.when(req.CPU != nil || req.MemoryMiB != nil, cloud.Resize)
 	needs.when(req.PowerState != nil, cloud.Power)
+	needs.when(req.Suspends(), cloud.Suspend)
 	needs.when(req.ShutsDown(), cloud.SoftPowerOff)
 	needs.when(len(req.Labels) > 0, cloud.Labels)
 	needs.when(req.Disks != "", cloud.WithDisks)
@@ -186,15 +187,24 @@ func (c *Cloud) UpdateServer(ctx context.Context, id string, req cloud.UpdateSer
 // refusal returns why the cloud refuses a change of a server, nil if it does not.
 func (c *Cloud) refusal(op string, s cloud.Server, req cloud.UpdateServer) error {
 	running := s.State == cloud.StateActive
+	resizes := req.CPU != nil || req.MemoryMiB != nil || req.Disks != ""
+	powersOff := req.PowerState != nil && *req.PowerState == cloud.PowerOff
 	switch {
-	case s.State.Transitional():
+	case s.State.Transitional(),
+		s.State == cloud.StateSuspended && (resizes || powersOff),
+		s.State == cloud.StateStopped && req.Suspends():
 		return failure(op, cloud.Busy, "the server is %s", s.State)
-	case c.needsStop && running && (req.CPU != nil || req.MemoryMiB != nil || req.Disks != ""):
+	case c.needsStop && running && resizes:
 		return failure(op, cloud.NeedsStop, "the size of a running server cannot be changed")
 	case req.ShutsDown() && running && c.guests == GuestsUnavailable:
 		return failure(op, cloud.GuestUnavailable, "no agent runs in the guest")
 	}
 	return checkDisks(op, s.Disks, req.Disks)
+}
+
+// states are the states of servers with a power state.
+var states = map[cloud.PowerState]cloud.State{
+	cloud.PowerOn: cloud.StateActive, cloud.PowerOff: cloud.StateStopped, cloud.PowerSuspended: cloud.StateSuspended,
 }
 
 // updated returns the server with the change made.
@@ -207,10 +217,7 @@ func updated(s cloud.Server, req cloud.UpdateServer) cloud.Server {
 	}
 	s.Disks = s.Disks.With(req.Disks)
 	if req.PowerState != nil {
-		s.State = cloud.StateActive
-		if *req.PowerState == cloud.PowerOff {
-			s.State = cloud.StateStopped
-		}
+		s.State = states[*req.PowerState]
 	}
 	for key, value := range req.Labels {
 		if value == nil {

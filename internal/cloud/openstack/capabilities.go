@@ -12,7 +12,7 @@ import (
 // has is what a member of a project can do, whichever OpenStack it is.
 var has = cloud.NewCapabilities(
 	cloud.Async, cloud.Events, cloud.Labels, cloud.Networks, cloud.NoStatus, cloud.Operations, cloud.Power, cloud.Resize, cloud.Sessions, cloud.Sizing,
-	cloud.WithUserData, cloud.Addresses, cloud.Zones, cloud.WithAntiAffinity, cloud.Snapshots, cloud.Revert,
+	cloud.WithUserData, cloud.Addresses, cloud.Zones, cloud.WithAntiAffinity, cloud.Snapshots, cloud.Revert, cloud.Suspend,
 )
 
 // Capabilities proves that the identity and the compute service accept the credentials,

@@ -13,12 +13,14 @@ import (
 type operationKind string
 
 const (
-	opCreate operationKind = "create"
-	opStart  operationKind = "start"
-	opStop   operationKind = "stop"
-	opResize operationKind = "resize"
-	opRevert operationKind = "revert"
-	opDelete operationKind = "delete"
+	opCreate  operationKind = "create"
+	opStart   operationKind = "start"
+	opStop    operationKind = "stop"
+	opSuspend operationKind = "suspend"
+	opResume  operationKind = "resume"
+	opResize  operationKind = "resize"
+	opRevert  operationKind = "revert"
+	opDelete  operationKind = "delete"
 )
 
 func operation(kind operationKind, id string) string { return string(kind) + "." + id }
@@ -26,7 +28,7 @@ func operation(kind operationKind, id string) string { return string(kind) + "."
 func parseOperation(text string) (kind operationKind, id string, ok bool) {
 	name, id, found := strings.Cut(text, ".")
 	switch kind = operationKind(name); kind {
-	case opCreate, opStart, opStop, opResize, opRevert, opDelete:
+	case opCreate, opStart, opStop, opSuspend, opResume, opResize, opRevert, opDelete:
 		return kind, id, found && isID(id)
 	}
 	return "", "", false
@@ -99,20 +101,22 @@ func (c *Client) observe(ctx context.Context, op string, kind operationKind, s *
 	}
 }
 
-// observePower returns how far a start or stop is. The service sets the task before it
-// answers the request.
+// observePower returns how far a change of the power state is. The service sets the task
+// before it answers the request.
 func observePower(kind operationKind, s *server, done cloud.Operation, failed func(string, ...any) (cloud.Operation, *cloud.Error)) (cloud.Operation, *cloud.Error) {
-	want, verb := statusActive, "start"
-	if kind == opStop {
-		want, verb = statusStopped, "stop"
+	change := starts
+	for _, other := range []powerChange{stops, suspends, resumes} {
+		if other.kind == kind {
+			change = other
+		}
 	}
 	switch {
 	case s.Task != "":
 		return cloud.Operation{}, nil
-	case s.Status == want:
+	case s.Status == change.status:
 		return done, nil
 	}
-	return failed("the cloud did not %s the server", verb)
+	return failed("the cloud did not %s the server", change.verb)
 }
 
 // observeResize returns how far a resize is, and confirms it. Then it is over once the

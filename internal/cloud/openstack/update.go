@@ -145,21 +145,48 @@ func action(op, id, name string, arguments any) *call {
 	}
 }
 
-// switchPower starts or stops a server. It is a success if the server is so already,
-// which the service refuses.
+// powerChange is an action that leads to a power state.
+type powerChange struct {
+	action string
+	kind   operationKind
+	// status is that of the server after it, and verb names it in messages.
+	status, verb string
+}
+
+var (
+	starts   = powerChange{"os-start", opStart, statusActive, "start"}
+	stops    = powerChange{"os-stop", opStop, statusStopped, "stop"}
+	suspends = powerChange{"suspend", opSuspend, statusSuspended, "suspend"}
+	resumes  = powerChange{"resume", opResume, statusActive, "resume"}
+)
+
+// powerChanges are the actions that lead to the power states. A server that is suspended
+// resumes instead of starting.
+var powerChanges = map[cloud.PowerState]powerChange{cloud.PowerOn: starts, cloud.PowerOff: stops, cloud.PowerSuspended: suspends}
+
+// switchPower starts, stops, suspends or resumes a server. It is a success if the server is so
+// already, which the service refuses. Only a refusal shows that a server is suspended: most
+// are not, and are not read before they are started.
 func (c *Client) switchPower(ctx context.Context, op, id string, to cloud.PowerState) (cloud.Result, *cloud.Error) {
-	name, kind, want := "os-start", opStart, statusActive
-	if to == cloud.PowerOff {
-		name, kind, want = "os-stop", opStop, statusStopped
-	}
-	err := c.act(ctx, op, id, name, nil)
+	change := powerChanges[to]
+	err := c.act(ctx, op, id, change.action, nil)
 	if err == nil {
-		return cloud.Result{Operation: operation(kind, id)}, nil
+		return cloud.Result{Operation: operation(change.kind, id)}, nil
 	}
-	if err.Kind == cloud.Busy {
-		if current, failed := c.get(ctx, op, id); failed == nil && current.Status == want && current.Task == "" {
-			return cloud.Result{Server: current.domain()}, nil
+	if err.Kind != cloud.Busy {
+		return cloud.Result{}, err
+	}
+	current, failed := c.get(ctx, op, id)
+	switch {
+	case failed != nil || current.Task != "":
+		return cloud.Result{}, err
+	case current.Status == change.status:
+		return cloud.Result{Server: current.domain()}, nil
+	case to == cloud.PowerOn && current.Status == statusSuspended:
+		if err := c.act(ctx, op, id, resumes.action, nil); err != nil {
+			return cloud.Result{}, err
 		}
+		return cloud.Result{Operation: operation(resumes.kind, id)}, nil
 	}
 	return cloud.Result{}, err
 }

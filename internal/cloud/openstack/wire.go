@@ -69,7 +69,7 @@ func (s *server) check() error {
 var states = map[string]cloud.State{
 	"BUILD": cloud.StateBuilding, "REBUILD": cloud.StateBuilding, statusResize: cloud.StateBuilding, "REVERT_RESIZE": cloud.StateBuilding,
 	"ACTIVE": cloud.StateActive, "REBOOT": cloud.StateActive, "HARD_REBOOT": cloud.StateActive, "PASSWORD": cloud.StateActive,
-	"MIGRATING": cloud.StateActive, "SHUTOFF": cloud.StateStopped, "ERROR": cloud.StateError,
+	"MIGRATING": cloud.StateActive, "SHUTOFF": cloud.StateStopped, statusSuspended: cloud.StateSuspended, "ERROR": cloud.StateError,
 	"DELETED": cloud.StateDeleting, "SOFT_DELETED": cloud.StateDeleting,
 }
 
@@ -92,13 +92,14 @@ func (s *server) state() cloud.State {
 
 // The statuses and tasks that decide more than a state.
 const (
-	statusActive  = "ACTIVE"
-	statusStopped = "SHUTOFF"
-	statusVerify  = "VERIFY_RESIZE"
-	statusResize  = "RESIZE"
-	taskDeleting  = "deleting"
-	taskSoftly    = "soft-deleting"
-	powerShutdown = 4
+	statusActive    = "ACTIVE"
+	statusStopped   = "SHUTOFF"
+	statusSuspended = "SUSPENDED"
+	statusVerify    = "VERIFY_RESIZE"
+	statusResize    = "RESIZE"
+	taskDeleting    = "deleting"
+	taskSoftly      = "soft-deleting"
+	powerShutdown   = 4
 )
 
 func (s *server) deleting() bool { return s.Task == taskDeleting || s.Task == taskSoftly }

@@ -61,6 +61,9 @@ func updateNeeds(req cloud.UpdateServer) []cloud.Capability {
 	if req.PowerState != nil {
 		needs = append(needs, cloud.Power)
 	}
+	if req.Suspends() {
+		needs = append(needs, cloud.Suspend)
+	}
 	if req.ShutsDown() {
 		needs = append(needs, cloud.SoftPowerOff)
 	}

@@ -292,7 +292,7 @@ func (r *reader) state(value []byte) cloud.State {
 	return stateOf(unquoted(value))
 }
 
-var states = []cloud.State{cloud.StateBuilding, cloud.StateActive, cloud.StateStopped, cloud.StateDeleting, cloud.StateError}
+var states = []cloud.State{cloud.StateBuilding, cloud.StateActive, cloud.StateStopped, cloud.StateSuspended, cloud.StateDeleting, cloud.StateError}
 
 func stateOf(text []byte) cloud.State {
 	text = bytes.TrimSpace(text)

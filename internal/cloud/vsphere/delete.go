@@ -30,7 +30,7 @@ func (c *Client) DeleteServer(ctx context.Context, id string) (cloud.Result, err
 	if !vm.marked() {
 		return cloud.Result{}, refuse(op, cloud.Conflict, "the VM does not carry the operator's mark, so it is not deleted: delete it in the vCenter if it is not needed")
 	}
-	if vm.state() == cloud.StateActive {
+	if state := vm.state(); state == cloud.StateActive || state == cloud.StateSuspended {
 		if err := c.powerOff(ctx, op, at, vm); err != nil {
 			return cloud.Result{}, err
 		}
@@ -47,10 +47,17 @@ func (c *Client) DeleteServer(ctx context.Context, id string) (cloud.Result, err
 	return cloud.Result{Operation: operation{kind: deleteOperation, task: res.Returnval.Value, server: id, folder: vm.reference(parentPath).Value}.String()}, nil
 }
 
+// isOff reports whether a VM was not powered off because it is off, or a vCenter destroys it
+// as it is.
+func isOff(fault types.BaseMethodFault) bool {
+	_, off := fault.(*types.InvalidPowerState)
+	return off
+}
+
 // powerOff powers the VM off, and waits a short time for it.
 func (c *Client) powerOff(ctx context.Context, op string, at *site, vm entity) error {
 	started, err := power(ctx, at, vm, cloud.PowerOff)
-	if _, off := faultOf(err).(*types.InvalidPowerState); off {
+	if isOff(faultOf(err)) {
 		return nil
 	}
 	if err != nil {
@@ -58,10 +65,10 @@ func (c *Client) powerOff(ctx context.Context, op string, at *site, vm entity) e
 	}
 	c.started(started)
 	info, err := c.waitFor(ctx, at, started, powerOffHold)
-	if err != nil {
+	switch {
+	case err != nil:
 		return c.fail(ctx, op, err)
-	}
-	if info == nil || info.State == types.TaskInfoStateSuccess {
+	case info == nil, info.State == types.TaskInfoStateSuccess, info.Error != nil && isOff(info.Error.Fault):
 		return nil
 	}
 	return refuse(op, cloud.Busy, "the VM is powered off before it is deleted, which takes a while")

@@ -162,6 +162,8 @@ func (s entity) state() cloud.State {
 		return cloud.StateActive
 	case types.VirtualMachinePowerStatePoweredOff:
 		return cloud.StateStopped
+	case types.VirtualMachinePowerStateSuspended:
+		return cloud.StateSuspended
 	}
 	return cloud.StateUnknown
 }
@@ -198,7 +200,7 @@ func (s entity) server(id string) cloud.Server {
 	switch most := s.number("runtime.maxCpuUsage"); {
 	case most > 0:
 		server.CPUUtilization = new(min(100, max(0, server.CPUUsageMHz*100/most)))
-	case server.State == cloud.StateStopped:
+	case server.State == cloud.StateStopped, server.State == cloud.StateSuspended:
 		server.CPUUtilization = new(0)
 	}
 	return server

@@ -13,7 +13,7 @@ import (
 // once are the requests that are sent once: those that change something, and the one
 // whose token is used up by the first answer.
 var once = map[string]bool{
-	"CloneVM_Task": true, "ReconfigVM_Task": true, "PowerOnVM_Task": true, "PowerOffVM_Task": true, "ShutdownGuest": true, "Destroy_Task": true, "UnregisterAndDestroy_Task": true,
+	"CloneVM_Task": true, "ReconfigVM_Task": true, "PowerOnVM_Task": true, "PowerOffVM_Task": true, "SuspendVM_Task": true, "ShutdownGuest": true, "Destroy_Task": true, "UnregisterAndDestroy_Task": true,
 	"CreateFolder": true, "CreateSnapshotEx_Task": true, "RemoveSnapshot_Task": true, "RevertToSnapshot_Task": true, "ContinueRetrievePropertiesEx": true,
 }
 

@@ -16,7 +16,7 @@ const memoryStepMiB = 4
 
 // UpdateServer changes the size, the disks and the labels, or else the power state. Of a change of
 // both, the vCenter gets the first alone: the power state still differs then, which is
-// corrected next.
+// corrected next. A VM that is suspended is not powered off, since its memory would be lost.
 func (c *Client) UpdateServer(ctx context.Context, id string, req cloud.UpdateServer) (cloud.Result, error) {
 	op := "update server " + quote(id)
 	if req.Empty() {
@@ -51,6 +51,8 @@ func (c *Client) UpdateServer(ctx context.Context, id string, req cloud.UpdateSe
 		started, err = reconfigure(ctx, at, vm, spec)
 	case req.PowerState == nil, hasPower(vm, *req.PowerState):
 		return c.unchanged(ctx, op, at, vm)
+	case vm.state() == cloud.StateSuspended && *req.PowerState == cloud.PowerOff, vm.state() == cloud.StateStopped && req.Suspends():
+		return cloud.Result{}, refuse(op, cloud.Busy, "the VM is %s", vm.state())
 	case req.ShutsDown():
 		if _, err := methods.ShutdownGuest(ctx, at.vim, &types.ShutdownGuest{This: vm.ref}); err != nil {
 			return cloud.Result{}, changed(c.fail(ctx, op, err), err)
@@ -161,25 +163,35 @@ func reconfigure(ctx context.Context, at *site, vm entity, spec *types.VirtualMa
 }
 
 func hasPower(vm entity, want cloud.PowerState) bool {
-	if want == cloud.PowerOn {
+	switch want {
+	case cloud.PowerOn:
 		return vm.state() == cloud.StateActive
+	case cloud.PowerSuspended:
+		return vm.state() == cloud.StateSuspended
 	}
 	return vm.state() == cloud.StateStopped
 }
 
-func power(ctx context.Context, at *site, vm entity, want cloud.PowerState) (types.ManagedObjectReference, error) {
-	if want == cloud.PowerOn {
-		res, err := methods.PowerOnVM_Task(ctx, at.vim, &types.PowerOnVM_Task{This: vm.ref})
-		if err != nil {
-			return types.ManagedObjectReference{}, err
+// power begins to change the power state. A VM that is suspended resumes when it is powered on.
+func power(ctx context.Context, at *site, vm entity, want cloud.PowerState) (started types.ManagedObjectReference, err error) {
+	switch want {
+	case cloud.PowerOn:
+		var res *types.PowerOnVM_TaskResponse
+		if res, err = methods.PowerOnVM_Task(ctx, at.vim, &types.PowerOnVM_Task{This: vm.ref}); err == nil {
+			started = res.Returnval
 		}
-		return res.Returnval, nil
+	case cloud.PowerSuspended:
+		var res *types.SuspendVM_TaskResponse
+		if res, err = methods.SuspendVM_Task(ctx, at.vim, &types.SuspendVM_Task{This: vm.ref}); err == nil {
+			started = res.Returnval
+		}
+	default:
+		var res *types.PowerOffVM_TaskResponse
+		if res, err = methods.PowerOffVM_Task(ctx, at.vim, &types.PowerOffVM_Task{This: vm.ref}); err == nil {
+			started = res.Returnval
+		}
 	}
-	res, err := methods.PowerOffVM_Task(ctx, at.vim, &types.PowerOffVM_Task{This: vm.ref})
-	if err != nil {
-		return types.ManagedObjectReference{}, err
-	}
-	return res.Returnval, nil
+	return started, err
 }
 
 // resizeFault returns err, or NeedsStop if a running VM does not allow the new size.
