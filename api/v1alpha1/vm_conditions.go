@@ -105,6 +105,8 @@ const (
 	RunningReason = "Running"
 	// StoppedReason surfaces when the server is off and matches the spec.
 	StoppedReason = "Stopped"
+	// SuspendedReason surfaces when the server is suspended and matches the spec.
+	SuspendedReason = "Suspended"
 	// DeletingReason surfaces when the server is being deleted by somebody else.
 	DeletingReason = "Deleting"
 	// CloudUnavailableReason surfaces when the Cloud does not exist, is not Ready
@@ -125,7 +127,8 @@ const (
 	// for a reason of the cloud's own. It is tried again.
 	OperationFailedReason = "OperationFailed"
 	// NeedsRestartReason surfaces when the cloud changes the size only while the server
-	// is stopped. Stop the VM, or set spec.updatePolicy to RestartAllowed.
+	// is stopped, or when the server is suspended. Stop the VM, or set spec.updatePolicy to
+	// RestartAllowed; resume one that is suspended.
 	NeedsRestartReason = "NeedsRestart"
 	// ShuttingDownReason surfaces when the guest was asked to shut down and still runs.
 	ShuttingDownReason = "ShuttingDown"
@@ -133,7 +136,7 @@ const (
 	// because no agent runs in it, and spec.powerOffMode is Soft. It is tried again.
 	GuestUnavailableReason = "GuestUnavailable"
 	// RestartMissedReason is that of the event of a restart that had not begun an hour
-	// after spec.nextRestartTime, or of a VM that is to be off at that time.
+	// after spec.nextRestartTime, or of a VM that is to be off or suspended at that time.
 	RestartMissedReason = "RestartMissed"
 	// SnapshotUnavailableReason surfaces when the VM cannot be reverted to the VMSnapshot
 	// of spec.currentSnapshotName: it does not exist, is being deleted, has no snapshot yet

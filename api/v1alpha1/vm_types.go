@@ -5,13 +5,17 @@ import (
 )
 
 // PowerState is whether a VM runs.
-// +kubebuilder:validation:Enum=On;Off
+// +kubebuilder:validation:Enum=On;Off;Suspended
 type PowerState string
 
 const (
-	PowerOn  PowerState = "On"
-	PowerOff PowerState = "Off"
+	PowerOn        PowerState = "On"
+	PowerOff       PowerState = "Off"
+	PowerSuspended PowerState = "Suspended"
 )
+
+// Runs reports whether a VM with this power state runs. The empty one is On.
+func (p PowerState) Runs() bool { return p != PowerOff && p != PowerSuspended }
 
 // PowerOffMode is how a VM that runs is stopped.
 // +kubebuilder:validation:Enum=TrySoft;Soft;Hard
@@ -61,17 +65,18 @@ const (
 )
 
 // VMState is a summary of the conditions for people. Programs read the conditions.
-// +kubebuilder:validation:Enum=Pending;Creating;Running;Stopped;Deleting;Failed;Lost
+// +kubebuilder:validation:Enum=Pending;Creating;Running;Stopped;Suspended;Deleting;Failed;Lost
 type VMState string
 
 const (
-	VMStatePending  VMState = "Pending"
-	VMStateCreating VMState = "Creating"
-	VMStateRunning  VMState = "Running"
-	VMStateStopped  VMState = "Stopped"
-	VMStateDeleting VMState = "Deleting"
-	VMStateFailed   VMState = "Failed"
-	VMStateLost     VMState = "Lost"
+	VMStatePending   VMState = "Pending"
+	VMStateCreating  VMState = "Creating"
+	VMStateRunning   VMState = "Running"
+	VMStateStopped   VMState = "Stopped"
+	VMStateSuspended VMState = "Suspended"
+	VMStateDeleting  VMState = "Deleting"
+	VMStateFailed    VMState = "Failed"
+	VMStateLost      VMState = "Lost"
 )
 
 // VMSpec is the desired state of a VM.
@@ -172,9 +177,12 @@ type VMSpec struct {
 	// +optional
 	Disks []VMDisk `json:"disks,omitempty"`
 
-	// powerState is whether the VM runs: On or Off. Defaults to On. Can be changed at
-	// any time.
-	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Power State",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:On","urn:alm:descriptor:com.tectonic.ui:select:Off"}
+	// powerState is whether the VM runs: On, Off or Suspended. The cloud keeps the memory
+	// of a VM that is Suspended, with which it resumes when this is On. A VM that is off or
+	// does not exist yet is started before it is suspended, and one that is suspended is
+	// resumed before it is stopped. On a cloud without the capability suspend, Suspended
+	// is Unsupported and nothing is sent. Defaults to On. Can be changed at any time.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Power State",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:On","urn:alm:descriptor:com.tectonic.ui:select:Off","urn:alm:descriptor:com.tectonic.ui:select:Suspended"}
 	// +kubebuilder:default=On
 	// +optional
 	PowerState PowerState `json:"powerState,omitempty"`
@@ -198,8 +206,8 @@ type VMSpec struct {
 	PowerOffTimeout *metav1.Duration `json:"powerOffTimeout,omitempty"`
 
 	// nextRestartTime is when the VM is stopped and started again, once; the present time
-	// for now. A restart that has not begun an hour after that is missed, and not made.
-	// Can be changed at any time.
+	// for now. A restart that has not begun an hour after that is missed, and not made, as
+	// is one of a VM that is Off or Suspended. Can be changed at any time.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Next Restart Time",xDescriptors="urn:alm:descriptor:com.tectonic.ui:text"
 	// +optional
 	NextRestartTime *metav1.Time `json:"nextRestartTime,omitempty"`
@@ -236,8 +244,9 @@ type VMSpec struct {
 
 	// updatePolicy is RestartAllowed to stop and start a running VM for a change of cpu,
 	// memory or disks that the cloud makes only while it is stopped. With NoRestart such a
-	// change waits until somebody stops the VM. Defaults to NoRestart. Can be changed at
-	// any time.
+	// change waits until somebody stops the VM. Any change of these of a VM that is
+	// Suspended waits until it is On or Off. Defaults to NoRestart. Can be changed at any
+	// time.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Update Policy",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:NoRestart","urn:alm:descriptor:com.tectonic.ui:select:RestartAllowed"}
 	// +optional
 	UpdatePolicy UpdatePolicy `json:"updatePolicy,omitempty"`

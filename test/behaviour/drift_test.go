@@ -123,6 +123,10 @@ var serverDrift = cases{
 		s.State, s.PowerState = mockcloud.StateStopped, mockcloud.PowerOff
 	}, HaveField("State", mockcloud.StateActive)),
 
+	"the server is suspended: it is resumed": broughtBack(func(s *mockcloud.Server) {
+		s.State, s.PowerState = mockcloud.StateSuspended, mockcloud.PowerSuspended
+	}, HaveField("State", mockcloud.StateActive)),
+
 	"the server is renamed: the VM stalls until the server has its name again": func(t *T) {
 		f := newFixture(t, mockcloud.Options{})
 		vm := f.readyVM("web")

@@ -14,6 +14,8 @@ import (
 
 func powerOff(vm *pcapi.VM) { vm.Spec.PowerState = pcapi.PowerOff }
 
+func suspend(vm *pcapi.VM) { vm.Spec.PowerState = pcapi.PowerSuspended }
+
 func restartNow(vm *pcapi.VM) {
 	vm.Spec.NextRestartTime = new(metav1.NewTime(time.Now().Truncate(time.Second)))
 }
@@ -35,6 +37,58 @@ var powerCases = cases{
 		edit(t, vm, powerOff)
 		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Ready", metav1.ConditionFalse, "ShuttingDown"))
 		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Ready", metav1.ConditionTrue, "Stopped"))
+	},
+
+	"a VM is to be suspended, resumed, and off: the server follows, and keeps its memory until its guest shuts down": func(t *T) {
+		f := newFixture(t, mockcloud.Options{Behaviour: mockcloud.Behaviour{ResizeStopped: true}})
+		vm := f.readyVM("web", func(vm *pcapi.VM) {
+			vm.Spec.CPU, vm.Spec.ReadinessProbe = pcapi.Cores(2), &pcapi.VMReadinessProbe{Address: &pcapi.VMAddressProbe{}}
+		})
+		edit(t, vm, suspend)
+		t.Eventually(latest(vm)).Should(SatisfyAll(testkit.HaveCondition("Ready", metav1.ConditionTrue, "Suspended"), HaveField("Status.State", pcapi.VMStateSuspended),
+			HaveField("Status.CPUUtilization", BeNil()), testkit.HaveCondition("GuestReady", metav1.ConditionFalse, "NotRunning", "its state is Suspended")))
+		t.Expect(f.serverOf(vm)()).To(HaveField("State", mockcloud.StateSuspended))
+
+		edit(t, vm, func(vm *pcapi.VM) {
+			vm.Spec.CPU, vm.Spec.UpdatePolicy = pcapi.Cores(4), pcapi.UpdatePolicyRestartAllowed
+		})
+		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "NeedsRestart", "is suspended", "set spec.powerState to On or Off"))
+		t.Expect(f.serverOf(vm)()).To(HaveField("State", mockcloud.StateSuspended))
+		edit(t, vm, func(vm *pcapi.VM) { vm.Spec.CPU = pcapi.Cores(2) })
+		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Ready", metav1.ConditionTrue, "Suspended"))
+
+		edit(t, vm, func(vm *pcapi.VM) { vm.Spec.PowerState = pcapi.PowerOn })
+		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Ready", metav1.ConditionTrue, "Running"))
+		edit(t, vm, suspend)
+		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Ready", metav1.ConditionTrue, "Suspended"))
+		edit(t, vm, powerOff)
+		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Ready", metav1.ConditionTrue, "Stopped"))
+		var powers []string
+		for _, e := range f.Ledger() {
+			powers = append(powers, e.Fields...)
+		}
+		t.Expect(powers).To(Equal([]string{"powerState", "powerState", "powerState", "powerState", "powerOffMode"}), "suspended, resumed, suspended, resumed, and its guest shut down")
+	},
+
+	"a VM is created Suspended: its server is created running, suspended, and deleted as it is": func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		vm := f.createVM("web", suspend)
+		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Ready", metav1.ConditionTrue, "Suspended"))
+		t.Expect(f.effects()).To(Equal([]mockcloud.Op{mockcloud.OpCreate, mockcloud.OpUpdate}))
+		t.Expect(env.Client.Delete(t.Context(), vm)).To(Succeed())
+		t.Eventually(f.Servers).Should(BeEmpty())
+	},
+
+	"the cloud cannot suspend: the VM is Unsupported, and nothing is sent": func(t *T) {
+		f := newFixture(t, mockcloud.Options{Capabilities: map[mockcloud.Capability]bool{mockcloud.Suspend: false}})
+		vm := f.createVM("web", suspend)
+		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "Unsupported", "cannot set powerState Suspended: remove it from the spec"))
+		t.Expect(f.createCalls()).To(BeZero())
+		edit(t, vm, func(vm *pcapi.VM) { vm.Spec.PowerState = pcapi.PowerOn })
+		waitReady(t, vm)
+		edit(t, vm, suspend)
+		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "Unsupported", "cannot set powerState Suspended"))
+		t.Expect(f.CountCalls("PATCH", "")).To(BeZero())
 	},
 
 	"a restart is asked for: the server is stopped and started once, and the status has the time": func(t *T) {

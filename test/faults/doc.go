@@ -17,7 +17,7 @@
 //	classes.go     VMs with a class and user data
 //	disks.go       VMs with disks
 //	placement.go   VMs with a zone and an anti-affinity
-//	restarts.go    restarts of VMs
+//	restarts.go    restarts of VMs, and their power states
 //	reverts.go     reverts of VMs to a VMSnapshot
 //	scenario.go    what a user does, in steps, and the kills in between
 //	steps.go       the steps

@@ -112,11 +112,12 @@ func (w *world) readyOrStalled(vm *pcapi.VM) (is bool, why string) {
 
 // ready reports whether the status is of the current spec, is Ready and includes
 // the CPU use, which a core cloud reports later: no more writes are expected. A
-// cloud that mistypes the CPU use never reports it, and a vCenter has none of a VM that
-// is stopped.
+// cloud that mistypes the CPU use never reports it, a vCenter has none of a VM that
+// is stopped, and no cloud of one that is suspended.
 func (w *world) ready(vm *pcapi.VM) bool {
 	c := meta.FindStatusCondition(vm.Status.Conditions, pcapi.ReadyCondition)
-	measured := vm.Status.CPUUtilization != nil || w.profile.mock.Quirks.WrongTypes || w.profile.vcenter && vm.Status.State == pcapi.VMStateStopped
+	measured := vm.Status.CPUUtilization != nil || w.profile.mock.Quirks.WrongTypes || vm.Status.State == pcapi.VMStateSuspended ||
+		w.profile.vcenter && vm.Status.State == pcapi.VMStateStopped
 	return c != nil && c.Status == "True" && c.ObservedGeneration == vm.Generation && vm.Status.VMID != "" && measured
 }
 
@@ -240,7 +241,7 @@ func (w *world) ownerViolations(name string, goal goal, server mockcloud.Server)
 	if !w.has(vm) || w.profile.mock.Quirks.NormalizeNames { // a VM whose server has another name is not changed
 		return classViolations(vm, server)
 	}
-	return slices.Concat(classViolations(vm, server), diskViolations(vm, server), placementViolations(vm, server))
+	return slices.Concat(classViolations(vm, server), diskViolations(vm, server), placementViolations(vm, server), powerViolations(vm, server))
 }
 
 // objectOf returns the name of the object whose server has, or had, a name: of

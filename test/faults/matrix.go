@@ -125,6 +125,9 @@ var reverted = scenario{name: "revert to a snapshot", arrange: []step{create(vm)
 // again if it took effect late.
 var restarted = scenario{name: "restart", arrange: []step{create(vm)}, act: []step{restartVM}}
 
+// suspended is a VM that is suspended, and resumed.
+var suspended = scenario{name: "suspend and resume", arrange: []step{create(vm)}, act: []step{edit(vm, `{"spec":{"powerState":"Suspended"}}`), edit(vm, `{"spec":{"powerState":"On"}}`)}}
+
 // beforeAndAfter returns all phases but late.
 func beforeAndAfter(effect) []phase { return []phase{before, after} }
 
@@ -186,7 +189,7 @@ func selection() (all []*matrixCase) {
 	all = append(all, matrixCases(extended, anyEffect, edited, slow, deletedWhileDown, editedWhileDown, imported, orphaned, nameTaken, firstContact)...)
 	all = append(all, matrixCases(extended, anyEffect, snapshotDeleted, configuredReplacedWhileDown)...)
 	all = append(all, matrixCases(extended, beforeAndAfter, restarted)...)
-	all = append(all, matrixCases(extended, anyEffect, diskGrown)...)
+	all = append(all, matrixCases(extended, anyEffect, diskGrown, suspended)...)
 	all = append(all, matrixCases(keyless, anyEffect, reverted)...)
 	all = append(all, matrixCases(keyless, lateCreate, placedInZone)...)
 	all = append(all, matrixCases(extended, anyEffect, groupCreated, groupShrunk, groupRolled, groupDeleted, groupTwoManagers)...)
@@ -235,12 +238,12 @@ func everything() (all []*matrixCase) {
 	}
 	for _, p := range []profile{extended, keyless, unmarked, operating, reporting} {
 		all = append(all, matrixCases(p, beforeAndAfter, restarted)...)
-		all = append(all, matrixCases(p, everyPhase, diskGrown, reverted, placedInZone)...)
+		all = append(all, matrixCases(p, everyPhase, diskGrown, reverted, placedInZone, suspended)...)
 	}
 	for _, p := range []profile{extended, keyless, unmarked, keyed, labelled} {
 		all = append(all, matrixCases(p, everyPhase, networkEdited, networkWithVM, networkDeletedWhileDown, networkEditedWhileDown)...)
 	}
-	all = append(all, matrixCases(onVCenter, everyPhase, diskGrown, keptApart)...)
+	all = append(all, matrixCases(onVCenter, everyPhase, diskGrown, keptApart, suspended)...)
 	all = append(all, matrixCases(onVCenter, everyPhase, inFolder, edited, recreated, deletedWhileDown, editedWhileDown, renamedWhileDown, imported, orphaned, nameTaken, equalNames, twoManagers, firstContact)...)
 	all = append(all, matrixCases(onVCenter, everyPhase, groupCreated, groupShrunk, groupRolled, groupDeleted, groupTwoManagers)...)
 	all = append(all, matrixCases(keyed, everyPhase, recreated, edited, undecidedEditedWhileDown, undecidedDeletedWhileDown, imported, orphaned, twoManagers)...)

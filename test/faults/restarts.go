@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -52,4 +53,13 @@ func (w *world) restartViolations() []string {
 		return nil
 	}
 	return []string{fmt.Sprintf("the server was stopped %d times and started %d times for one restart", stops, starts)}
+}
+
+// powerViolations compares whether a server runs with the spec of its VM.
+func powerViolations(vm *pcapi.VM, server mockcloud.Server) []string {
+	want := map[pcapi.PowerState]mockcloud.State{pcapi.PowerOff: mockcloud.StateStopped, pcapi.PowerSuspended: mockcloud.StateSuspended}[vm.Spec.PowerState]
+	if want = cmp.Or(want, mockcloud.StateActive); server.State != want {
+		return []string{fmt.Sprintf("server %s is %s, and its spec says powerState %s", server.Name, server.State, vm.Spec.PowerState)}
+	}
+	return nil
 }

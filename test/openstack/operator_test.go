@@ -109,6 +109,17 @@ var _ = Describe("An OpenStack", Ordered, func() {
 		specs.Remove(ctx, vm)
 	}, SpecTimeout(10*time.Minute))
 
+	It("a VM that is to be suspended: is created running, suspended, resumed and stopped", func(ctx SpecContext) {
+		vm := newVM("asleep", func(vm *pcapi.VM) { vm.Spec.PowerState = pcapi.PowerSuspended })
+		Expect(env.Client.Create(ctx, vm)).To(Succeed())
+		Eventually(ctx, specs.Stored(vm)).Should(HaveField("Status.State", pcapi.VMStateSuspended))
+		specs.Ready(ctx, vm)
+		specs.Edit(ctx, vm, func(vm *pcapi.VM) { vm.Spec.PowerState = pcapi.PowerOff })
+		Eventually(ctx, specs.Stored(vm)).Should(HaveField("Status.State", pcapi.VMStateStopped))
+		specs.Ready(ctx, vm)
+		specs.Remove(ctx, vm)
+	}, SpecTimeout(10*time.Minute))
+
 	It("a VM that is to be stopped: is created running and stopped", func(ctx SpecContext) {
 		vm := newVM("standby", func(vm *pcapi.VM) { vm.Spec.PowerState = pcapi.PowerOff })
 		Expect(env.Client.Create(ctx, vm)).To(Succeed())

@@ -46,6 +46,27 @@ var _ = Describe("A vCenter", Serial, func() {
 		specs.Remove(ctx, vm)
 	})
 
+	It("a VM: is suspended, also by hand, resumed, and deleted while it is suspended", func(ctx SpecContext) {
+		vm := testkit.VM(tenantNamespace, "asleep")
+		Expect(env.Client.Create(ctx, vm)).To(Succeed())
+		specs.Ready(ctx, vm)
+		before := vcenter.Front.Sent("SuspendVM_Task")
+		task, err := virtualMachine(vm).Suspend(ctx)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(task.Wait(ctx)).To(Succeed())
+		Eventually(ctx, powered(vm)).Should(Equal(types.VirtualMachinePowerStatePoweredOn), "the spec says On")
+		specs.Ready(ctx, vm)
+
+		specs.Edit(ctx, vm, func(vm *pcapi.VM) { vm.Spec.PowerState = pcapi.PowerSuspended })
+		Eventually(ctx, specs.Stored(vm)).Should(SatisfyAll(testkit.BeReady(), HaveField("Status.State", pcapi.VMStateSuspended)))
+		Expect(vcenter.Front.Sent("SuspendVM_Task") - before).To(Equal(1))
+		specs.Edit(ctx, vm, func(vm *pcapi.VM) { vm.Spec.PowerState = pcapi.PowerOff })
+		Eventually(ctx, powered(vm)).Should(Equal(types.VirtualMachinePowerStatePoweredOff))
+		specs.Edit(ctx, vm, func(vm *pcapi.VM) { vm.Spec.PowerState = pcapi.PowerSuspended })
+		Eventually(ctx, powered(vm)).Should(Equal(types.VirtualMachinePowerStateSuspended))
+		specs.Remove(ctx, vm)
+	})
+
 	It("a VM with disks: gets them with its clone, they grow, and one that is removed in the vCenter is not made again", func(ctx SpecContext) {
 		vm := testkit.VM(tenantNamespace, "store", func(vm *pcapi.VM) { vm.Spec.Disks = []pcapi.VMDisk{{Name: "data", Size: "2Gi"}} })
 		Expect(env.Client.Create(ctx, vm)).To(Succeed())
@@ -242,6 +263,11 @@ spec:
   gpuRequired: True
 `
 )
+
+// powered returns the power state of the VM of an object in the vCenter.
+func powered(vm *pcapi.VM) func() types.VirtualMachinePowerState {
+	return func() types.VirtualMachinePowerState { return vcenter.VM(vm.Spec.VMName).Runtime.PowerState }
+}
 
 // kubectl runs kubectl as an administrator.
 func kubectl(ctx context.Context, input string, args ...string) {

@@ -1,6 +1,8 @@
 package openstack
 
 import (
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -149,23 +151,29 @@ func TestOperationsAreReadFromTheServer(t *testing.T) {
 		done      bool
 		fault     cloud.Kind
 	}{
-		"create, building":              {opCreate, []string{`"status": "BUILD"`}, false, ""},
-		"create, active":                {opCreate, nil, true, ""},
-		"create, no room":               {opCreate, []string{`"status": "ERROR"`, fault}, true, cloud.NoHost},
-		"create, error without a fault": {opCreate, []string{`"status": "ERROR"`}, true, cloud.Failed},
-		"create, deleted by somebody":   {opCreate, []string{`"OS-EXT-STS:task_state": "deleting"`}, true, cloud.Failed},
-		"stop, under way":               {opStop, []string{`"OS-EXT-STS:task_state": "powering-off"`}, false, ""},
-		"stop, stopped":                 {opStop, []string{`"status": "SHUTOFF"`}, true, ""},
-		"stop, still active":            {opStop, nil, true, cloud.Failed},
-		"start, under way":              {opStart, []string{`"status": "SHUTOFF"`, `"OS-EXT-STS:task_state": "powering-on"`}, false, ""},
-		"start, active":                 {opStart, nil, true, ""},
-		"start, still stopped":          {opStart, []string{`"status": "SHUTOFF"`}, true, cloud.Failed},
-		"delete, under way":             {opDelete, []string{`"OS-EXT-STS:task_state": "deleting"`}, false, ""},
-		"delete, kept for undoing":      {opDelete, []string{`"status": "SOFT_DELETED"`}, false, ""},
-		"delete, given up":              {opDelete, nil, true, cloud.Failed},
-		"delete, in error":              {opDelete, []string{`"status": "ERROR"`}, true, cloud.Failed},
-		"resize, given up":              {opResize, nil, true, cloud.Failed},
-		"resize, being reverted":        {opResize, []string{`"status": "REVERT_RESIZE"`}, false, ""},
+		"create, building":               {opCreate, []string{`"status": "BUILD"`}, false, ""},
+		"create, active":                 {opCreate, nil, true, ""},
+		"create, no room":                {opCreate, []string{`"status": "ERROR"`, fault}, true, cloud.NoHost},
+		"create, error without a fault":  {opCreate, []string{`"status": "ERROR"`}, true, cloud.Failed},
+		"create, deleted by somebody":    {opCreate, []string{`"OS-EXT-STS:task_state": "deleting"`}, true, cloud.Failed},
+		"stop, under way":                {opStop, []string{`"OS-EXT-STS:task_state": "powering-off"`}, false, ""},
+		"stop, stopped":                  {opStop, []string{`"status": "SHUTOFF"`}, true, ""},
+		"stop, still active":             {opStop, nil, true, cloud.Failed},
+		"start, under way":               {opStart, []string{`"status": "SHUTOFF"`, `"OS-EXT-STS:task_state": "powering-on"`}, false, ""},
+		"start, active":                  {opStart, nil, true, ""},
+		"start, still stopped":           {opStart, []string{`"status": "SHUTOFF"`}, true, cloud.Failed},
+		"suspend, under way":             {opSuspend, []string{`"OS-EXT-STS:task_state": "suspending"`}, false, ""},
+		"suspend, suspended":             {opSuspend, []string{`"status": "SUSPENDED"`}, true, ""},
+		"suspend, the hypervisor cannot": {opSuspend, nil, true, cloud.Failed},
+		"resume, under way":              {opResume, []string{`"status": "SUSPENDED"`, `"OS-EXT-STS:task_state": "resuming"`}, false, ""},
+		"resume, active":                 {opResume, nil, true, ""},
+		"resume, still suspended":        {opResume, []string{`"status": "SUSPENDED"`}, true, cloud.Failed},
+		"delete, under way":              {opDelete, []string{`"OS-EXT-STS:task_state": "deleting"`}, false, ""},
+		"delete, kept for undoing":       {opDelete, []string{`"status": "SOFT_DELETED"`}, false, ""},
+		"delete, given up":               {opDelete, nil, true, cloud.Failed},
+		"delete, in error":               {opDelete, []string{`"status": "ERROR"`}, true, cloud.Failed},
+		"resize, given up":               {opResize, nil, true, cloud.Failed},
+		"resize, being reverted":         {opResize, []string{`"status": "REVERT_RESIZE"`}, false, ""},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -190,7 +198,7 @@ func TestOperationOfAServerThatIsGone(t *testing.T) {
 	if got, err := c.GetOperation(t.Context(), "delete."+someID); err != nil || !got.Done || got.Err != nil {
 		t.Errorf("a deletion: %+v, %v, want it done", got, err)
 	}
-	for _, kind := range []operationKind{opCreate, opStart, opStop, opResize} {
+	for _, kind := range []operationKind{opCreate, opStart, opStop, opSuspend, opResume, opResize} {
 		if _, err := c.GetOperation(t.Context(), operation(kind, someID)); !cloud.Is(err, cloud.NotFound) {
 			t.Errorf("%s: %v, want NotFound", kind, err)
 		}
@@ -218,6 +226,61 @@ func TestPowerThatTheServerHasAlreadyIsNoFailure(t *testing.T) {
 	s.on("GET"+aboutSome, oneServer(`"status": "BUILD"`))
 	if _, err := c.UpdateServer(t.Context(), someID, cloud.UpdateServer{PowerState: new(cloud.PowerOff)}); !cloud.Is(err, cloud.Busy) {
 		t.Errorf("%v, want Busy", err)
+	}
+}
+
+func TestSuspendIsAnOperation(t *testing.T) {
+	s := newStub(t)
+	c := s.client()
+	s.on("POST"+aboutSome+"/action", "", 202)
+	got, err := c.UpdateServer(t.Context(), someID, cloud.UpdateServer{PowerState: new(cloud.PowerSuspended)})
+	if err != nil || got.Operation != "suspend."+someID {
+		t.Errorf("%+v, %v, want an operation", got, err)
+	}
+	if diff := cmp.Diff([]string{`POST` + aboutSome + `/action {"suspend":null}`}, s.taken()); diff != "" {
+		t.Errorf("sent (-want +got):\n%s", diff)
+	}
+}
+
+func TestPowerOnResumesAServerThatIsSuspended(t *testing.T) {
+	start, resume := `POST`+aboutSome+`/action {"os-start":null}`, `POST`+aboutSome+`/action {"resume":null}`
+	tests := map[string]struct {
+		fields    []string
+		refused   int // how many actions are refused
+		operation string
+		kind      cloud.Kind
+		sent      []string
+	}{
+		"it is stopped: started, and not read":     {[]string{`"status": "SHUTOFF"`}, 0, "start." + someID, "", []string{start}},
+		"it is suspended: resumed":                 {[]string{`"status": "SUSPENDED"`}, 1, "resume." + someID, "", []string{start, resume}},
+		"it is resuming: busy":                     {[]string{`"status": "SUSPENDED"`, `"OS-EXT-STS:task_state": "resuming"`}, 1, "", cloud.Busy, []string{start}},
+		"it is suspended, and cannot be resumed":   {[]string{`"status": "SUSPENDED"`}, 2, "", cloud.Busy, []string{start, resume}},
+		"it is paused, which only a person undoes": {[]string{`"status": "PAUSED"`}, 1, "", cloud.Busy, []string{start}},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := newStub(t)
+			c := s.client()
+			s.on("GET"+aboutSome, oneServer(tc.fields...))
+			actions := 0
+			s.handle("POST"+aboutSome+"/action", func(w http.ResponseWriter, _ *http.Request) {
+				actions++
+				if actions > tc.refused {
+					w.WriteHeader(http.StatusAccepted)
+					return
+				}
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(http.StatusConflict)
+				_, _ = io.WriteString(w, conflict)
+			})
+			got, err := c.UpdateServer(t.Context(), someID, cloud.UpdateServer{PowerState: new(cloud.PowerOn)})
+			if got.Operation != tc.operation || cloud.KindOf(err) != tc.kind {
+				t.Errorf("%+v, %v, want the operation %q or %q", got, err, tc.operation, tc.kind)
+			}
+			if diff := cmp.Diff(tc.sent, changesOf(s.taken())); diff != "" {
+				t.Errorf("sent (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

@@ -27,7 +27,7 @@ func TestClientPassesTheSuite(t *testing.T) {
 			cloudtest.OpCreateServer: {"CloneVM_Task"}, cloudtest.OpDeleteServer: {"Destroy_Task"},
 			cloudtest.OpCreateSnapshot: {"CreateSnapshotEx_Task"},
 			cloudtest.OpRevert:         {"RevertToSnapshot_Task"},
-			cloudtest.OpUpdateServer:   {"ReconfigVM_Task", "PowerOffVM_Task", "PowerOnVM_Task"},
+			cloudtest.OpUpdateServer:   {"ReconfigVM_Task", "PowerOffVM_Task", "PowerOnVM_Task", "SuspendVM_Task"},
 		}
 		return cloudtest.Fixture{
 			Client: v.client(t, zoned(vsphere.Zone{Name: "a", ResourcePool: root}, vsphere.Zone{Name: "b", ResourcePool: poolB})), Zone: "b", Has: all, Prohibited: strings.Repeat("x", 81), Codes: true, Filters: true, NoRestore: true,

@@ -168,8 +168,9 @@ func hasPower(vm entity, want cloud.PowerState) bool {
 		return vm.state() == cloud.StateActive
 	case cloud.PowerSuspended:
 		return vm.state() == cloud.StateSuspended
+	default:
+		return vm.state() == cloud.StateStopped
 	}
-	return vm.state() == cloud.StateStopped
 }
 
 // power begins to change the power state. A VM that is suspended resumes when it is powered on.

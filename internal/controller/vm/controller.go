@@ -11,6 +11,7 @@
 //	network.go     the Network that a VM waits for
 //	plan.go        what is to be done (pure)
 //	drift.go       what differs, and what the cloud can do about it (pure)
+//	power.go       the steps between power states (pure)
 //	disks.go       disks of VMs
 //	placement.go   anti-affinity of VMs
 //	readiness.go   whether the guest is ready

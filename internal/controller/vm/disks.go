@@ -73,7 +73,7 @@ func diskDrift(vm *pcapi.VM, server cloud.Server, caps cloud.Capabilities) error
 // reports, and those of the spec that the VM had before.
 func diskStatus(vm *pcapi.VM, server cloud.Server, caps cloud.Capabilities) []pcapi.VMDiskStatus {
 	last := vm.Status.Disks
-	built := server.State == cloud.StateActive || server.State == cloud.StateStopped
+	built := server.State == cloud.StateActive || server.State == cloud.StateStopped || server.State == cloud.StateSuspended
 	if !built || server.Disks == "" && (len(last) == 0 || !caps.Has(cloud.WithDisks)) {
 		return last
 	}

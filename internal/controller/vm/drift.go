@@ -23,13 +23,7 @@ func difference(vm *pcapi.VM, server cloud.Server) cloud.UpdateServer {
 		change.MemoryMiB = &mib
 	}
 	change.Disks = diskChange(vm, server)
-	on, off := cloud.PowerOn, cloud.PowerOff
-	switch stopped := server.State == cloud.StateStopped; {
-	case stopped && vm.Spec.PowerState != pcapi.PowerOff:
-		change.PowerState = &on
-	case !stopped && vm.Spec.PowerState == pcapi.PowerOff:
-		change.PowerState = &off
-	}
+	change.PowerState = nextPower(vm.Spec.PowerState, server.State)
 	return change
 }
 
@@ -40,11 +34,14 @@ func resizes(change cloud.UpdateServer) bool {
 
 // firstChange returns the part of a change that is sent first. A server that is to be
 // started gets its size before, unless the cloud refused it: a size that the cloud
-// refuses must not keep the server off. One that is to be stopped gets its disks after.
+// refuses must not keep the server off. One that is to be stopped gets its disks after. One
+// that is suspended or to be suspended gets nothing else: it keeps the memory that it has.
 func firstChange(obs *observation, change cloud.UpdateServer) cloud.UpdateServer {
 	change = possible(change, obs.Capabilities())
 	starts := change.PowerState != nil && *change.PowerState == cloud.PowerOn
 	switch {
+	case change.Suspends(), obs.Resource.State == cloud.StateSuspended:
+		change.CPU, change.MemoryMiB, change.Disks = nil, nil, ""
 	case powersOff(change): // disks that the cloud refuses must not keep the server on
 		change.Disks = ""
 	case !starts || !resizes(change):
@@ -54,6 +51,23 @@ func firstChange(obs *observation, change cloud.UpdateServer) cloud.UpdateServer
 		change.PowerState = nil
 	}
 	return change
+}
+
+// ofChange returns the part of what is left to change that a change was to make.
+func ofChange(left, change cloud.UpdateServer) cloud.UpdateServer {
+	if change.CPU == nil {
+		left.CPU = nil
+	}
+	if change.MemoryMiB == nil {
+		left.MemoryMiB = nil
+	}
+	if change.Disks == "" {
+		left.Disks = ""
+	}
+	if change.PowerState == nil || left.PowerState != nil && *left.PowerState != *change.PowerState { // another is next
+		left.PowerState = nil
+	}
+	return left
 }
 
 // possible returns a change without disks that the cloud cannot have: they keep nothing else
@@ -80,9 +94,7 @@ func unsupported(vm *pcapi.VM, caps cloud.Capabilities) error {
 	if vm.Spec.NetworkRef != nil && !caps.Attaches() {
 		fields = append(fields, "networkRef")
 	}
-	if vm.Spec.PowerState == pcapi.PowerOff && !caps.Has(cloud.Power) {
-		fields = append(fields, "powerState")
-	}
+	fields = append(fields, lacksPower(vm, caps)...)
 	if lacksSoft(vm, caps) {
 		fields = append(fields, "powerOffMode")
 	}
@@ -110,11 +122,14 @@ func unchangeable(vm *pcapi.VM, change cloud.UpdateServer, caps cloud.Capabiliti
 	if (change.CPU != nil || change.MemoryMiB != nil) && !caps.Has(cloud.Resize) {
 		fields = append(fields, sizeFields(vm, change.CPU != nil, change.MemoryMiB != nil)...)
 	}
-	if change.PowerState != nil && !caps.Has(cloud.Power) {
+	switch {
+	case change.PowerState == nil:
+	case !caps.Has(cloud.Power):
 		fields = append(fields, "powerState")
-	}
-	if powersOff(change) && lacksSoft(vm, caps) {
+	case vm.Spec.PowerState == pcapi.PowerOff && lacksSoft(vm, caps):
 		fields = append(fields, "powerOffMode")
+	default:
+		fields = append(fields, lacksPower(vm, caps)...)
 	}
 	return lacks(fields)
 }

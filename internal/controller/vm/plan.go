@@ -62,7 +62,8 @@ func (k *kind) PlanCreate(vm *pcapi.VM, obs *observation) plan {
 
 // creating plans for a create after these steps. What the create needs of a Secret is
 // read first: nothing is asked, and nothing but the class stored, before it is there. Where a cloud cannot create
-// stopped servers, the server is created running, and the difference is corrected.
+// stopped servers, the server is created running, and the difference is corrected. None can
+// create suspended ones.
 func (k *kind) creating(vm *pcapi.VM, obs *observation, before ...step) plan {
 	var steps []step
 	if obs.class != nil {
@@ -72,7 +73,12 @@ func (k *kind) creating(vm *pcapi.VM, obs *observation, before ...step) plan {
 		steps = append(steps, k.stepReadUserData())
 	}
 	p := k.Do(append(append(steps, before...), k.Steps.Create)...)
-	if vm.Spec.PowerState != pcapi.PowerOff || !obs.Available() || obs.Capabilities().Has(cloud.PowerAtCreate) {
+	switch {
+	case vm.Spec.PowerState.Runs() || !obs.Available():
+		return p
+	case vm.Spec.PowerState == pcapi.PowerSuspended:
+		return p.Then(reconciler.Wait(time.Second, pcapi.ProgressingReason, "the VM was created running and is being suspended"))
+	case obs.Capabilities().Has(cloud.PowerAtCreate):
 		return p
 	}
 	return p.Then(reconciler.Wait(time.Second, pcapi.ProgressingReason, "the VM was created running, as this cloud does, and is being stopped"))
@@ -175,7 +181,7 @@ func (k *kind) PlanExisting(vm *pcapi.VM, obs *observation) plan {
 func (k *kind) planChanges(vm *pcapi.VM, obs *observation, change cloud.UpdateServer) plan {
 	change = possible(change, obs.Capabilities())
 	p, whole := k.planRestart(vm, obs)
-	refused := unchangeable(vm, change, obs.Capabilities())
+	refused, keeps := unchangeable(vm, change, obs.Capabilities()), keepsSuspended(*obs.Resource, change)
 	rest := cmp.Or(diskDrift(vm, *obs.Resource, obs.Capabilities()), obs.unclassed)
 	switch {
 	case whole && refused != nil: // with such a change, the server could not be started again
@@ -185,6 +191,8 @@ func (k *kind) planChanges(vm *pcapi.VM, obs *observation, change cloud.UpdateSe
 		p.Outcome = rest
 	case refused != nil:
 		p.Outcome = refused
+	case keeps != nil:
+		p.Outcome = keeps
 	default:
 		p.Steps, p.Outcome = append(p.Steps, k.stepUpdate()), rest
 	}

@@ -26,7 +26,7 @@ var allSteps = slices.Concat(mutations, []string{stepCheckName, external.StepCla
 // checkPlan returns an error if a plan violates one of the rules that hold in every situation.
 func checkPlan(vm *pcapi.VM, obs *observation, steps []string, outcome error) error {
 	for _, rule := range []func(*pcapi.VM, *observation, []string, error) error{
-		checkSteps, checkCreate, checkRename, checkMove, checkDelete, checkRelease, checkOperation, checkOutcome,
+		checkSteps, checkCreate, checkRename, checkMove, checkDelete, checkPower, checkRelease, checkOperation, checkOutcome,
 	} {
 		if err := rule(vm, obs, steps, outcome); err != nil {
 			return err
@@ -182,6 +182,26 @@ func checkDelete(vm *pcapi.VM, obs *observation, steps []string, _ error) error 
 	return nil
 }
 
+// checkPower checks that a server that is suspended only resumes, and one that does not run is
+// not suspended.
+func checkPower(vm *pcapi.VM, obs *observation, steps []string, _ error) error {
+	if !slices.Contains(steps, stepUpdate) {
+		return nil
+	}
+	change := firstChange(obs, difference(vm, *obs.Resource))
+	switch caps := obs.Capabilities(); {
+	case change.Empty():
+		return errors.New("the plan changes nothing")
+	case obs.Resource.State == cloud.StateSuspended && (resizes(change) || change.PowerState == nil || *change.PowerState != cloud.PowerOn):
+		return errors.New("the plan changes a server that is suspended otherwise than to resume it")
+	case change.Suspends() && (obs.Resource.State != cloud.StateActive || resizes(change)):
+		return errors.New("the plan suspends a server that does not run, or changes its size with that")
+	case vm.Spec.PowerState == pcapi.PowerSuspended && !caps.Has(cloud.Suspend):
+		return errors.New("the plan changes the power state towards one that the cloud lacks")
+	}
+	return nil
+}
+
 // hasRival reports whether another VM has the server or its name.
 func hasRival(obs *observation) bool { return obs.rival != nil }
 
@@ -256,7 +276,7 @@ func exhaust(body func(pick)) int {
 func situation(p pick) (*pcapi.VM, *observation) {
 	vm := vmWith()
 	obs := obsWith(one(p, everything, withoutKeys, uniqueNamesOnly, withoutProofs, without(cloud.Labels), without(cloud.Labels, cloud.UniqueNames),
-		without(cloud.Idempotency, cloud.UniqueNames), without(cloud.Resize, cloud.Power, cloud.Sizing)))
+		without(cloud.Idempotency, cloud.UniqueNames), without(cloud.Resize, cloud.Power, cloud.Sizing), withSuspend))
 	deleting := p.bool()
 	if deleting {
 		deleted(vm)
@@ -314,9 +334,12 @@ func situationKnown(p pick, vm *pcapi.VM, obs *observation) {
 	case 2:
 		obs.Absent = true
 	default:
-		s := serverWith(inState(one(p, cloud.StateActive, cloud.StateStopped, cloud.StateBuilding, cloud.StateDeleting, cloud.StateError, cloud.StateUnknown)),
+		s := serverWith(inState(one(p, cloud.StateActive, cloud.StateStopped, cloud.StateSuspended, cloud.StateBuilding, cloud.StateDeleting, cloud.StateError, cloud.StateUnknown)),
 			withName(one(p, "web", "db")), withCores(one(p, 2, 1)))
 		obs.Resource, obs.How, obs.Owned = &s, pcapi.CreatedReason, true
+		if obs.Capabilities().Has(cloud.Suspend) {
+			vm.Spec.PowerState = one(p, pcapi.PowerOn, pcapi.PowerOff, pcapi.PowerSuspended)
+		}
 		if !labels {
 			return
 		}

@@ -407,6 +407,10 @@ func TestDifference(t *testing.T) {
 			vm: vmWith(func(vm *pcapi.VM) { vm.Spec.Memory = pcapi.GiB(8) }),
 		},
 		{name: "powerState not set: On", vm: &pcapi.VM{}, server: serverWith(inState(cloud.StateStopped)), want: cloud.UpdateServer{PowerState: &on}},
+		{name: "suspended, powerState On: On", vm: &pcapi.VM{}, server: serverWith(inState(cloud.StateSuspended)), want: cloud.UpdateServer{PowerState: &on}},
+		{name: "suspended, powerState Off: On first", vm: vmWith(poweredOff), server: serverWith(inState(cloud.StateSuspended)), want: cloud.UpdateServer{PowerState: &on}},
+		{name: "stopped, powerState Suspended: On first", vm: vmWith(suspended), server: serverWith(inState(cloud.StateStopped)), want: cloud.UpdateServer{PowerState: &on}},
+		{name: "suspended, powerState Suspended: no difference", vm: vmWith(suspended), server: serverWith(inState(cloud.StateSuspended))},
 		{
 			name: "all fields differ: all are set", server: serverWith(withMemory(1)),
 			vm: vmWith(poweredOff, func(vm *pcapi.VM) {

@@ -49,6 +49,8 @@ func TestGuestReady(t *testing.T) {
 		"no interface":                          {withAddresses, probed, func(*cloud.Server) {}, "False NoAddress", "True Running"},
 		"it is off: not ready": {withAddresses, func(vm *pcapi.VM) { probed(vm); vm.Spec.PowerState = pcapi.PowerOff },
 			func(s *cloud.Server) { addressed("10.0.0.5")(s); s.State = cloud.StateStopped }, "False NotRunning", "True Stopped"},
+		"it is suspended: not ready": {withAddresses, func(vm *pcapi.VM) { probed(vm); vm.Spec.PowerState = pcapi.PowerSuspended },
+			func(s *cloud.Server) { addressed("10.0.0.5")(s); s.State = cloud.StateSuspended }, "False NotRunning", "True Suspended"},
 		"the cloud shows no addresses: unknown":           {everything, probed, func(*cloud.Server) {}, "Unknown Unsupported", "True Running"},
 		"a heartbeat: ready":                              {withHeartbeats, heartbeatProbed, beating(cloud.HeartbeatOK), "True Heartbeat", "True Running"},
 		"the heartbeat is lost: not ready":                {withHeartbeats, heartbeatProbed, beating(cloud.HeartbeatLost), "False HeartbeatLost", "True Running"},

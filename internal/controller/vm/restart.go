@@ -40,7 +40,7 @@ func restartOf(vm *pcapi.VM, now time.Time) restart {
 		return noRestart
 	case now.Before(at.Time):
 		return restartScheduled
-	case vm.Spec.PowerState == pcapi.PowerOff:
+	case !vm.Spec.PowerState.Runs():
 		return restartMissed
 	case now.Sub(at.Time) < restartWindow, asked != nil && !asked.Before(at):
 		return restartDue
@@ -54,7 +54,7 @@ func (k *kind) planRestart(vm *pcapi.VM, obs *observation) (p plan, whole bool) 
 	switch {
 	case due == restartMissed:
 		return k.Do(k.stepRecordRestart(pcapi.VMRestartMissed)), false
-	case due != restartDue:
+	case due != restartDue, server.State == cloud.StateSuspended: // it is resumed first
 		return plan{}, false
 	case server.State == cloud.StateStopped:
 		return k.Do(k.stepRecordRestart(pcapi.VMRestarted)), false
@@ -81,7 +81,7 @@ func (k *kind) stepRecordRestart(result pcapi.VMRestartResult) step {
 		log.FromContext(ctx).Info("restart handled", "requestedTime", at.UTC().Format(time.RFC3339), "result", result)
 		if result == pcapi.VMRestartMissed {
 			k.recorder.Eventf(vm, nil, corev1.EventTypeWarning, pcapi.RestartMissedReason, stepRestart,
-				"the restart of %s was missed: it had not begun an hour later, or the VM is to be off; set spec.nextRestartTime to another time", at.UTC().Format(time.RFC3339))
+				"the restart of %s was missed: it had not begun an hour later, or the VM is to be off or suspended; set spec.nextRestartTime to another time", at.UTC().Format(time.RFC3339))
 		}
 		return nil
 	})

@@ -39,8 +39,12 @@ func (k *kind) Report(vm *pcapi.VM, obs *observation, outcome error) reconciler.
 	vm.Status.State = state(vm, obs, outcome)
 	reportGuest(vm, obs)
 	reason := pcapi.RunningReason
-	if vm.Status.State == pcapi.VMStateStopped {
+	switch vm.Status.State {
+	case pcapi.VMStateStopped:
 		reason = pcapi.StoppedReason
+	case pcapi.VMStateSuspended:
+		reason = pcapi.SuspendedReason
+	default:
 	}
 	requeue := obs.refresh
 	if left := restartIn(vm, obs.Now); left > 0 && (requeue == 0 || left < requeue) {
@@ -178,6 +182,8 @@ func stateOf(server cloud.Server) pcapi.VMState {
 		return pcapi.VMStateRunning
 	case cloud.StateStopped:
 		return pcapi.VMStateStopped
+	case cloud.StateSuspended:
+		return pcapi.VMStateSuspended
 	case cloud.StateBuilding:
 		return pcapi.VMStateCreating
 	case cloud.StateDeleting:

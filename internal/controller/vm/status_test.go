@@ -120,6 +120,10 @@ func TestReport(t *testing.T) {
 			want: full(pcapi.VMStateStopped, nameFree, `Created=True Created: VM s1 on Cloud "default"`),
 		},
 		{
+			name: "server suspended: Suspended", vm: vmWith(recorded), obs: obsWith(everything, withServer(serverWith(onHost("h1"), withCPUUtilization(5), inState(cloud.StateSuspended))), how(pcapi.CreatedReason)),
+			want: full(pcapi.VMStateSuspended, nameFree, `Created=True Created: VM s1 on Cloud "default"`),
+		},
+		{
 			name: "server in error: Failed", vm: vmWith(recorded), obs: obsWith(everything, withServer(serverWith(onHost("h1"), withCPUUtilization(5), inState(cloud.StateError))), how(pcapi.CreatedReason)),
 			outcome: reconciler.Stalled(pcapi.ServerErrorReason, 0, errors.New("in error")),
 			want:    full(pcapi.VMStateFailed, nameFree, `Created=True Created: VM s1 on Cloud "default"`),

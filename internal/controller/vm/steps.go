@@ -189,12 +189,9 @@ func (k *kind) updated(vm *pcapi.VM, obs *observation, whole, change cloud.Updat
 	if result.Operation != "" {
 		return k.updating(vm, obs, result.Operation, repeated)
 	}
-	left := difference(vm, result.Server)
-	if change.Disks == "" { // they were not sent
-		left.Disks = ""
-	}
-	starts := change.PowerState == nil && whole.PowerState != nil // what is left is sent next
-	shown := left.Empty() || starts && !resizes(left)
+	further := possible(difference(vm, result.Server), obs.Capabilities())
+	left := ofChange(further, change)
+	shown, starts := left.Empty(), change.PowerState == nil && whole.PowerState != nil
 	if !repeated || !shown {
 		k.Remember(vm, obs, result.Server, false)
 	}
@@ -210,7 +207,7 @@ func (k *kind) updated(vm *pcapi.VM, obs *observation, whole, change cloud.Updat
 		return reconciler.Wait(time.Second, pcapi.ProgressingReason, "VM %s has its new size and is being started", id)
 	}
 	k.Backoff.Forget(vm.UID)
-	if possible(whole, obs.Capabilities()).Disks != change.Disks {
+	if !further.Empty() {
 		return reconciler.Wait(time.Second, pcapi.ProgressingReason, "VM %s is changed further", id)
 	}
 	return nil

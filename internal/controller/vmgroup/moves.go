@@ -110,7 +110,7 @@ func (m *moves) sort(obs *observation) (fresh, old []*pcapi.VM) {
 			m.replaces = true
 		case vm.Labels[pcapi.RevisionLabel] != obs.revision:
 			old = append(old, vm)
-			if vm.Spec.PowerState == pcapi.PowerOff {
+			if !vm.Spec.PowerState.Runs() {
 				m.start = append(m.start, vm)
 			}
 		default:

@@ -168,6 +168,7 @@ func smaller(vm *pcapi.VM) {
 }
 func unlabelled(vm *pcapi.VM) { vm.Labels = nil }
 func off(vm *pcapi.VM)        { vm.Spec.PowerState = pcapi.PowerOff }
+func asleep(vm *pcapi.VM)     { vm.Spec.PowerState = pcapi.PowerSuspended }
 func first(vm *pcapi.VM) {
 	vm.Annotations = map[string]string{pcapi.DeleteFirstAnnotation: ""}
 }
@@ -224,6 +225,7 @@ func TestMoves(t *testing.T) {
 		"a rejected one is not created again and again":              {groupOfSize(2), list(vm("a"), vm("b", unmade)), nil, changes{}},
 		"one whose name is taken is replaced under another name":     {groupOfSize(2), list(vm("a"), vm("b", taken)), nil, changes{Remove: []string{"b"}, Create: 1, Replaces: true}},
 		"one that was powered off is powered on":                     {groupOfSize(2), list(vm("a"), vm("b", off)), nil, changes{Align: []string{"b"}}},
+		"one that was suspended is powered on":                       {groupOfSize(2), list(vm("a"), vm("b", asleep)), nil, changes{Align: []string{"b"}}},
 		"one that is to be deleted is not powered on":                {groupOfSize(1), list(vm("a"), vm("b", off, first)), nil, changes{Remove: []string{"b"}}},
 
 		"the newest is deleted":                                     {groupOfSize(2), list(vm("a", made(3)), vm("b", made(1)), vm("c", made(2))), nil, changes{Remove: []string{"a"}}},
@@ -272,6 +274,8 @@ func TestMoves(t *testing.T) {
 		"a new one that is to be deleted is not powered on":                           {groupOfSize(1, bounds(1, 0)), list(vm("a", former), vm("b"), vm("c", off)), nil, changes{Remove: []string{"a", "c"}}},
 		"OnDelete: old ones stay":                                                     {groupOfSize(2, onDelete), list(vm("a", former), vm("b", former)), nil, changes{}},
 		"OnDelete, one was deleted: a new one is created":                             {groupOfSize(2, onDelete), list(vm("a", former)), nil, changes{Create: 1}},
+		"an old one that is suspended is powered on":                                  {groupOfSize(2, onDelete), list(vm("a"), vm("b", former, asleep)), nil, changes{Start: []string{"b"}}},
+		"an old one that is suspended is not Ready, and deleted first":                {groupOfSize(2, bounds(1, 0)), list(vm("a", former), vm("b", former, asleep)), nil, changes{Remove: []string{"b"}, Awaited: 2}},
 
 		"a new size: one at a time":                                                 {groupOfSize(3, bounds(1, 0)), list(vm("a", smaller), vm("b", smaller), vm("c", smaller)), nil, changes{Align: []string{"c"}}},
 		"a new size, unavailable 0: replaced":                                       {groupOfSize(2, bounds(0, 1)), list(vm("a", smaller), vm("b", smaller)), nil, changes{Create: 1, Awaited: 1}},
