@@ -10,35 +10,67 @@ import (
 
 // Interface is a network interface of a server.
 type Interface struct {
-	MACAddress string   `json:"macAddress"`
-	Addresses  []string `json:"addresses"`
+	MACAddress string `json:"macAddress"`
+	// NetworkID is empty for the default network.
+	NetworkID string   `json:"networkId,omitempty"`
+	Addresses []string `json:"addresses"`
 }
 
 // defaultRange is the range of servers without a network.
 const defaultRange = "10.0.0.0/8"
 
-// attach returns the interface of a new server. Its address is in the range of its network,
-// else in defaultRange, and no other server has it. It returns none if there is no such
-// address. The caller holds mu.
-func (c *Cloud) attach(s *Server) []Interface {
+// attach returns the interfaces of a new server, one if it asks for none. An address that it
+// does not ask for is in the range of the network, else in defaultRange, and no other server
+// of the network has it. The interface has none if there is no such address. The caller holds mu.
+func (c *Cloud) attach(s *Server, asked []Attachment) []Interface {
+	if len(asked) == 0 {
+		asked = []Attachment{{NetworkID: s.NetworkID}}
+	}
+	var interfaces []Interface
+	own := map[netip.Addr]bool{}
+	for _, a := range asked {
+		for _, text := range a.Addresses {
+			if address, err := netip.ParseAddr(text); err == nil {
+				own[address] = true
+			}
+		}
+	}
+	for n, a := range asked {
+		digest := fnv.New32a()
+		_, _ = digest.Write([]byte(s.ID))
+		if n > 0 {
+			_, _ = fmt.Fprint(digest, n)
+		}
+		seed := digest.Sum32()
+		one := Interface{
+			MACAddress: fmt.Sprintf("fa:16:3e:%02x:%02x:%02x", seed>>16&0xff, seed>>8&0xff, seed&0xff),
+			NetworkID:  a.NetworkID, Addresses: a.Addresses,
+		}
+		if len(one.Addresses) == 0 {
+			one.Addresses = c.choose(a.NetworkID, seed, own)
+		}
+		interfaces = append(interfaces, one)
+	}
+	return interfaces
+}
+
+// choose returns a free address of a network, which it adds to own, or none. The caller holds mu.
+func (c *Cloud) choose(network string, seed uint32, own map[netip.Addr]bool) []string {
 	in, gateway := defaultRange, ""
-	if n := c.st.networks[s.NetworkID]; n != nil {
+	if n := c.st.networks[network]; n != nil {
 		in, gateway = n.CIDR, n.Gateway
 	}
 	prefix, err := netip.ParsePrefix(in)
 	if err != nil { // PutNetwork checks nothing
-		return nil
+		return []string{}
 	}
-	digest := fnv.New32a()
-	_, _ = digest.Write([]byte(s.ID))
-	seed := digest.Sum32()
-	mac := fmt.Sprintf("fa:16:3e:%02x:%02x:%02x", seed>>16&0xff, seed>>8&0xff, seed&0xff)
 	for address := range hosts(prefix, seed) {
-		if _, used := c.st.addresses[address]; !used && address.String() != gateway {
-			return []Interface{{MACAddress: mac, Addresses: []string{address.String()}}}
+		if _, used := c.st.addresses[lease{network: network, address: address}]; !used && !own[address] && address.String() != gateway {
+			own[address] = true
+			return []string{address.String()}
 		}
 	}
-	return nil
+	return []string{}
 }
 
 // hosts returns each address of a range that a host may have, but not more than 2^32. The
@@ -58,19 +90,6 @@ func hosts(in netip.Prefix, seed uint32) iter.Seq[netip.Addr] {
 			address, _ := netip.AddrFromSlice(base)
 			if !yield(address) {
 				return
-			}
-		}
-	}
-}
-
-// addresses returns the addresses of a server.
-func (r *record) addresses() iter.Seq[netip.Addr] {
-	return func(yield func(netip.Addr) bool) {
-		for _, i := range r.Interfaces {
-			for _, text := range i.Addresses {
-				if address, err := netip.ParseAddr(text); err == nil && !yield(address) {
-					return
-				}
 			}
 		}
 	}

@@ -22,8 +22,8 @@ func TestServersHaveDifferentAddressesOfTheirNetwork(t *testing.T) {
 		}
 		seen[address] = true
 	}
-	if full := create("f"); len(full.Interfaces) > 0 {
-		t.Errorf("interfaces %v of a server on a network without free addresses, want none", full.Interfaces)
+	if full := create("f"); len(full.Interfaces) != 1 || len(full.Interfaces[0].Addresses) > 0 {
+		t.Errorf("interfaces %v of a server on a network without free addresses, want one without addresses", full.Interfaces)
 	}
 	h.call(204, "DELETE", "/servers/"+last.ID, "")
 	if got := create("g").Interfaces[0].Addresses[0]; got != last.Interfaces[0].Addresses[0] {

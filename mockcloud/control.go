@@ -80,7 +80,7 @@ func (c *Cloud) PutServer(s Server) (Server, error) {
 	}
 	s.Zone = c.zoneOf(s.Host)
 	if s.Interfaces == nil {
-		s.Interfaces = c.attach(&s)
+		s.Interfaces = c.attach(&s, nil)
 	}
 	s.CPU, s.Memory = max(s.CPU, 1), max(s.Memory, 1)
 	s.Labels = maps.Clone(s.Labels)

@@ -23,6 +23,7 @@
 //	suspend.go      servers that are suspended
 //	disks.go        the disks of servers
 //	placement.go    the hosts of servers
+//	interfaces.go   the networks and addresses that creates ask for
 //	addresses.go    the addresses of servers
 //	utilisation.go  the CPU utilization of servers
 //	openapi.go      the OpenAPI document

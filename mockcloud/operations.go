@@ -141,8 +141,8 @@ func (c *Cloud) perform(o *operation) error {
 }
 
 func (c *Cloud) performCreate(o *operation) (string, error) {
-	if id := deref(o.Create.NetworkID, ""); id != "" && c.st.networks[id] == nil {
-		return "", invalid("there is no network %q", id)
+	if err := c.admitAttachments(*o.Create); err != nil {
+		return "", err
 	}
 	before := len(c.st.ledger)
 	if _, err := c.createNow(*o.Create, o.Key, o.RequestID); err != nil {

@@ -51,12 +51,16 @@ const (
 	GuestHeartbeat Capability = "guestHeartbeat"
 	// Suspend is that servers can be suspended.
 	Suspend Capability = "suspend"
+	// Interfaces is that servers can have several network interfaces.
+	Interfaces Capability = "interfaces"
+	// StaticAddresses is that the addresses of new servers can be chosen.
+	StaticAddresses Capability = "staticAddresses"
 )
 
 // AllCapabilities lists every capability, in the order of GET /capabilities.
 var AllCapabilities = []Capability{
 	Idempotency, Labels, UniqueNames, BulkStatus, Async, Power,
-	Resize, Folders, Networks, Hosts, Events, Sessions, Operations, FolderNames, UserData, Addresses, Snapshots, Revert, SoftPowerOff, Disks, Zones, WithAntiAffinity, GuestHeartbeat, Suspend,
+	Resize, Folders, Networks, Hosts, Events, Sessions, Operations, FolderNames, UserData, Addresses, Snapshots, Revert, SoftPowerOff, Disks, Zones, WithAntiAffinity, GuestHeartbeat, Suspend, Interfaces, StaticAddresses,
 }
 
 // Default reports whether a capability is on in the extended profile unless the

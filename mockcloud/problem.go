@@ -19,6 +19,8 @@ const (
 	CodeTemplateProhibited = "templateProhibited"
 	CodeTemplateUnknown    = "templateUnknown"
 	CodeZoneUnknown        = "zoneUnknown"
+	CodeAddressInvalid     = "addressInvalid"
+	CodeAddressInUse       = "addressInUse"
 	CodeNoHost             = "noHost"
 	CodeKeyReused          = "keyReused"
 	CodeUnauthorized       = "unauthorized"

@@ -38,16 +38,17 @@ type Server struct {
 	// CPU is the number of cores.
 	CPU int `json:"cpu,omitempty"`
 	// Memory is in GiB.
-	Memory     int    `json:"memory,omitempty"`
-	Template   string `json:"template,omitempty"`
-	Folder     string `json:"folder,omitempty"`
+	Memory   int    `json:"memory,omitempty"`
+	Template string `json:"template,omitempty"`
+	Folder   string `json:"folder,omitempty"`
+	// NetworkID is the network of the first interface.
 	NetworkID  string `json:"networkId,omitempty"`
 	PowerState string `json:"powerState,omitempty"`
 	Host       string `json:"host,omitempty"`
 	// Zone is that of the host, when the server was created.
 	Zone         string        `json:"zone,omitempty"`
 	AntiAffinity *AntiAffinity `json:"antiAffinity,omitempty"`
-	// Interfaces has one interface, unless the server is BUILDING.
+	// Interfaces are those that the create asked for, else one, unless the server is BUILDING.
 	Interfaces []Interface `json:"interfaces,omitempty"`
 	Disks      []Disk      `json:"disks,omitempty"`
 	// GuestHeartbeat is that of the agent in the guest while the server is ACTIVE: OK, LOST or
@@ -157,10 +158,13 @@ func (c *Cloud) createNow(body createServer, key *keyRecord, requestID string) (
 		ID: c.newID(uuid.NewString), Name: body.Name, Labels: body.Labels,
 		CPU: deref(body.CPU, 1), Memory: deref(body.Memory, 1),
 		Template: deref(body.Template, ""), Folder: deref(body.Folder, ""),
-		NetworkID: deref(body.NetworkID, ""), PowerState: deref(body.PowerState, PowerOn),
-		Host: c.pickHost(hosts), AntiAffinity: body.AntiAffinity, Disks: body.Disks, CreatedAt: now, UpdatedAt: now,
+		PowerState: deref(body.PowerState, PowerOn),
+		Host:       c.pickHost(hosts), AntiAffinity: body.AntiAffinity, Disks: body.Disks, CreatedAt: now, UpdatedAt: now,
 	}}
-	r.Zone, r.Interfaces = c.zoneOf(r.Host), c.attach(&r.Server)
+	if asked := body.attachments(); len(asked) > 0 {
+		r.NetworkID = asked[0].NetworkID
+	}
+	r.Zone, r.Interfaces = c.zoneOf(r.Host), c.attach(&r.Server, body.Interfaces)
 	r.State = c.finalState(r.Name, r.PowerState)
 	build := time.Duration(c.behave.BuildTime)
 	if build > 0 && c.has(Async) && r.State != StateBuilding {

@@ -26,6 +26,7 @@ type createServer struct {
 
 	Zone         *string       `json:"zone"`
 	AntiAffinity *AntiAffinity `json:"antiAffinity"`
+	Interfaces   []Attachment  `json:"interfaces"`
 }
 
 // patchServer is the body of PATCH /servers/{id}. Labels are merged; a null value
@@ -89,8 +90,6 @@ func (b createServer) supported(c *Cloud) error {
 		return unsupported("cpu, memory or template")
 	case b.Folder != nil && !c.has(Folders):
 		return unsupported("folders")
-	case b.NetworkID != nil && !c.has(Networks):
-		return unsupported("networks")
 	case b.PowerState != nil && !c.has(Power):
 		return unsupported("powerState")
 	case b.Labels != nil && !c.has(Labels):
@@ -111,7 +110,7 @@ func (b createServer) placeable(c *Cloud) error {
 	case b.AntiAffinity != nil && !c.has(WithAntiAffinity):
 		return unsupported("antiAffinity")
 	}
-	return nil
+	return b.attachable(c)
 }
 
 func (b createServer) check() error {
@@ -136,6 +135,9 @@ func (b createServer) check() error {
 		return err
 	}
 	if err := b.AntiAffinity.check(); err != nil {
+		return err
+	}
+	if err := b.checkInterfaces(); err != nil {
 		return err
 	}
 	return checkLabels(b.Labels)
@@ -190,8 +192,8 @@ func (c *Cloud) admit(b createServer) error {
 	if _, err := c.hostsFor(b); err != nil {
 		return err
 	}
-	if id := deref(b.NetworkID, ""); id != "" && c.st.networks[id] == nil {
-		return invalid("there is no network %q", id)
+	if err := c.admitAttachments(b); err != nil {
+		return err
 	}
 	if quota := c.behave.Quota; quota > 0 && len(c.st.servers) >= quota {
 		return problem(http.StatusForbidden, CodeQuotaExceeded, "the quota of %d servers is used up", quota)
@@ -219,7 +221,7 @@ func (c *Cloud) represent(r *record, now time.Time) any {
 		s.Folder = ""
 	}
 	if !c.has(Networks) {
-		s.NetworkID = ""
+		s.NetworkID, s.Interfaces = "", withoutNetworks(s.Interfaces)
 	}
 	if !c.has(Hosts) {
 		s.Host = ""

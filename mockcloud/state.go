@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
 	"time"
 )
@@ -57,8 +56,8 @@ type state struct {
 	networks map[string]*Network
 	// attached counts the servers of each network.
 	attached map[string]int
-	// addresses are those of servers, which are used once each.
-	addresses map[netip.Addr]struct{}
+	// addresses are those of servers, which are used once each in a network.
+	addresses map[lease]struct{}
 	keys      map[string]*keyRecord
 	// operations has those that are open or ended less than a day ago.
 	operations map[string]*operation
@@ -77,7 +76,7 @@ func newState() state {
 		byName:    map[string]map[string]struct{}{},
 		networks:  map[string]*Network{},
 		attached:  map[string]int{},
-		addresses: map[netip.Addr]struct{}{},
+		addresses: map[lease]struct{}{},
 		keys:      map[string]*keyRecord{},
 
 		operations: map[string]*operation{},
@@ -92,11 +91,11 @@ func (s *state) put(r *record) {
 		s.byName[r.Name] = map[string]struct{}{}
 	}
 	s.byName[r.Name][r.ID] = struct{}{}
-	if r.NetworkID != "" {
-		s.attached[r.NetworkID]++
+	for _, id := range r.networksOf() {
+		s.attached[id]++
 	}
-	for address := range r.addresses() {
-		s.addresses[address] = struct{}{}
+	for taken := range r.leases() {
+		s.addresses[taken] = struct{}{}
 	}
 	at, found := slices.BinarySearchFunc(s.order, r.position(), position.compare)
 	if !found {
@@ -115,11 +114,11 @@ func (s *state) forget(id string) {
 	if len(s.byName[old.Name]) == 0 {
 		delete(s.byName, old.Name)
 	}
-	if old.NetworkID != "" {
-		s.attached[old.NetworkID]--
+	for _, id := range old.networksOf() {
+		s.attached[id]--
 	}
-	for address := range old.addresses() {
-		delete(s.addresses, address)
+	for taken := range old.leases() {
+		delete(s.addresses, taken)
 	}
 	if at, found := slices.BinarySearchFunc(s.order, old.position(), position.compare); found {
 		s.order = slices.Delete(s.order, at, at+1)

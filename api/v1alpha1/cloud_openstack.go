@@ -88,7 +88,7 @@ type OpenStackFlavors struct {
 
 // OpenStackNetwork says which network servers are attached to.
 type OpenStackNetwork struct {
-	// default is the network of VMs without networkRef: none, auto for what the cloud
+	// default is the network of VMs without networkRef and network: none, auto for what the cloud
 	// chooses, or the name or id of a network. 1-255 characters. Defaults to none.
 	// +kubebuilder:default=none
 	// +kubebuilder:validation:MinLength=1

@@ -121,6 +121,14 @@ const (
 	// UserDataUnavailableReason surfaces when the Secret of the user data does not exist,
 	// lacks the key or the label, or cannot be read. It is read again with back-off.
 	UserDataUnavailableReason = "UserDataUnavailable"
+	// AddressInvalidReason surfaces when the Network of an interface cannot have its static
+	// address: the address is outside the range of the Network, or is one that no VM can have.
+	// Nothing is sent. Edit spec.network.
+	AddressInvalidReason = "AddressInvalid"
+	// AddressInUseReason surfaces when another VM of the namespace has, or asked first for, the
+	// static address of an interface on the same Network. Nothing is sent. Edit spec.network,
+	// or delete the other VM.
+	AddressInUseReason = "AddressInUse"
 	// UnsupportedReason surfaces when the cloud lacks a capability that the spec needs.
 	UnsupportedReason = "Unsupported"
 	// OperationFailedReason surfaces when a change that the cloud accepted failed there,

@@ -81,6 +81,7 @@ const (
 
 // VMSpec is the desired state of a VM.
 // +kubebuilder:validation:XValidation:rule="!has(self.className) || !(has(self.cpu) || has(self.memory))",reason=FieldValueForbidden,fieldPath=".className",message="className cannot be set together with cpu or memory: remove them to use the class, or remove className"
+// +kubebuilder:validation:XValidation:rule="!has(self.networkRef) || !has(self.network)",reason=FieldValueForbidden,fieldPath=".networkRef",message="networkRef cannot be set together with network: name its Network in an interface of network.interfaces, or remove network"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.__import__) || (has(self.__import__) && self.__import__.vmId == oldSelf.__import__.vmId)",reason=FieldValueForbidden,fieldPath=".import",message="import cannot be changed once it is set; delete the VM with deletionPolicy Orphan and make another"
 type VMSpec struct {
 	// vmname is the VM's name in the cloud. Required, 1-63 characters: letters
@@ -155,11 +156,18 @@ type VMSpec struct {
 	// +optional
 	AntiAffinity *VMAntiAffinity `json:"antiAffinity,omitempty"`
 
-	// networkRef names a Network of this namespace that the VM is attached to. The
-	// VM is created once the Network is Ready. Cannot be changed once the VM exists.
+	// networkRef names a Network of this namespace that the VM is attached to with one
+	// interface. The VM is created once the Network is Ready. Cannot be changed once the VM
+	// exists.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Network"
 	// +optional
 	NetworkRef *NetworkReference `json:"networkRef,omitempty"`
+
+	// network is the network interfaces of the VM, instead of networkRef. Cannot be changed
+	// once the VM exists.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Network Interfaces"
+	// +optional
+	Network *VMNetwork `json:"network,omitempty"`
 
 	// bootstrap is what the VM reads at its first boot: user data and SSH keys. Cannot
 	// be changed once the VM exists.
@@ -303,6 +311,7 @@ type VMImport struct {
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || (has(self.spec.zone) == has(oldSelf.spec.zone) && (!has(self.spec.zone) || self.spec.zone == oldSelf.spec.zone))",reason=FieldValueForbidden,fieldPath=".spec.zone",message="zone cannot be changed once the VM exists; delete this VM and make another"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || (has(self.spec.antiAffinity) == has(oldSelf.spec.antiAffinity) && (!has(self.spec.antiAffinity) || self.spec.antiAffinity == oldSelf.spec.antiAffinity))",reason=FieldValueForbidden,fieldPath=".spec.antiAffinity",message="antiAffinity cannot be changed once the VM exists; delete this VM and make another"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || (has(self.spec.networkRef) == has(oldSelf.spec.networkRef) && (!has(self.spec.networkRef) || self.spec.networkRef.name == oldSelf.spec.networkRef.name))",reason=FieldValueForbidden,fieldPath=".spec.networkRef",message="networkRef cannot be changed once the VM exists; delete this VM and make another"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || (has(self.spec.network) == has(oldSelf.spec.network) && (!has(self.spec.network) || self.spec.network == oldSelf.spec.network))",reason=FieldValueForbidden,fieldPath=".spec.network",message="network cannot be changed once the VM exists; delete this VM and make another"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || (has(self.spec.bootstrap) == has(oldSelf.spec.bootstrap) && (!has(self.spec.bootstrap) || self.spec.bootstrap == oldSelf.spec.bootstrap))",reason=FieldValueForbidden,fieldPath=".spec.bootstrap",message="bootstrap cannot be changed once the VM exists, since it is read at the first boot; delete this VM and make another"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || !has(oldSelf.status.disks) || !has(oldSelf.spec.disks) || oldSelf.spec.disks.all(o, !oldSelf.status.disks.exists(s, s.name == o.name && has(s.size)) || (has(self.spec.disks) && self.spec.disks.exists(d, d.name == o.name)))",reason=FieldValueForbidden,fieldPath=".spec.disks",message="a disk that the VM has cannot be removed, since its data would be lost; remove it in the cloud first, or delete this VM and make another"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.vmId) || !has(oldSelf.status.disks) || !has(oldSelf.spec.disks) || oldSelf.spec.disks.all(o, !oldSelf.status.disks.exists(s, s.name == o.name && has(s.size)) || !has(self.spec.disks) || !self.spec.disks.exists(d, d.name == o.name && quantity(d.size).isLessThan(quantity(o.size)) && oldSelf.status.disks.exists(s, s.name == o.name && has(s.size) && quantity(d.size).isLessThan(quantity(s.size)))))",reason=FieldValueForbidden,fieldPath=".spec.disks",message="a disk cannot shrink: set its size back to what it was, or add another disk"

@@ -59,6 +59,7 @@ const (
 
 // VmGroupSpec is the desired state of a group.
 // +kubebuilder:validation:XValidation:rule="!has(self.className) || !(has(self.cpu) || has(self.memory))",reason=FieldValueForbidden,fieldPath=".className",message="className cannot be set together with cpu or memory: remove them to use the class, or remove className"
+// +kubebuilder:validation:XValidation:rule="!has(self.networkRef) || !has(self.network)",reason=FieldValueForbidden,fieldPath=".networkRef",message="networkRef cannot be set together with network: name its Network in an interface of network.interfaces, or remove network"
 type VmGroupSpec struct {
 	// cpu is the number of cores of each member, 1-1024. If absent, the cloud
 	// decides. A change resizes the members if the cloud supports it, else it
@@ -122,11 +123,17 @@ type VmGroupSpec struct {
 	// +optional
 	AntiAffinity *VmGroupAntiAffinity `json:"antiAffinity,omitempty"`
 
-	// networkRef names a Network of this namespace that the members are attached
-	// to. A change replaces the members.
+	// networkRef names a Network of this namespace that the members are attached to
+	// with one interface. A change replaces the members.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Network"
 	// +optional
 	NetworkRef *NetworkReference `json:"networkRef,omitempty"`
+
+	// network is the network interfaces of each member, instead of networkRef. A change
+	// replaces the members.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Network Interfaces"
+	// +optional
+	Network *VmGroupNetwork `json:"network,omitempty"`
 
 	// bootstrap is what members read at their first boot: user data and SSH keys. A
 	// change replaces the members; a change of the data of the Secret does not.

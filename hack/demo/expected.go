@@ -58,10 +58,15 @@ var expected = expectations{
 		conditions: map[string]string{"Ready": "True/Stopped", "NameChecked": "True", "Created": "True/Created"},
 		status:     map[string]string{"vmId": anyUUID, "state": "Stopped"},
 	},
+	"VM/router": {conditions: running, status: map[string]string{"vmId": anyUUID, "cpuUtilization": anyPercent, "state": "Running"}},
+	"Network/backend": {
+		conditions: map[string]string{"Ready": "True/InSync", "Created": "True/Created"},
+		status:     map[string]string{"networkId": anyUUID, "cloud": "default", "attachedVMs": "1"},
+	},
 	"VM/networked": {conditions: running, status: map[string]string{"vmId": anyUUID, "cpuUtilization": anyPercent, "state": "Running"}},
 	"Network/example-network": {
 		conditions: map[string]string{"Ready": "True/InSync", "Created": "True/Created"},
-		status:     map[string]string{"networkId": anyUUID, "cloud": "default", "attachedVMs": "1"},
+		status:     map[string]string{"networkId": anyUUID, "cloud": "default", "attachedVMs": "2"},
 	},
 	"VMSnapshot/before-upgrade": {
 		conditions: map[string]string{"Ready": "True/InSync", "Created": "True/Created"},

@@ -45,7 +45,7 @@ func (vsphere) args() []string {
 
 func (vsphere) expected() expectations {
 	all := maps.Clone(expected)
-	for _, name := range []string{"VM/networked", "VM/replica", "Network/example-network"} {
+	for _, name := range []string{"VM/networked", "VM/replica", "VM/router", "Network/example-network", "Network/backend"} {
 		delete(all, name)
 	}
 	all["VM/taboo"] = expectation{

@@ -54,6 +54,11 @@ const (
 	// WithAntiAffinity is that a server can be kept on another host than those of its
 	// anti-affinity group.
 	WithAntiAffinity Capability = "antiAffinity"
+	// WithInterfaces is that a server can be created with several network interfaces.
+	WithInterfaces Capability = "interfaces"
+	// StaticAddresses is that the addresses of the network interfaces of a new server can be
+	// chosen.
+	StaticAddresses Capability = "staticAddresses"
 	// GuestHeartbeat is that a server that runs shows whether an agent in its guest runs.
 	GuestHeartbeat Capability = "guestHeartbeat"
 	// Sizing is that a server can be created with CPU, MemoryMiB and Template. Every

@@ -22,6 +22,40 @@ type Interface struct {
 	Addresses []string
 }
 
+// Attachment is a network interface of a new server.
+type Attachment struct {
+	NetworkID string
+	// Addresses are static addresses in the canonical form, at most one; none leaves the
+	// address to the cloud.
+	Addresses []string `json:",omitempty"`
+}
+
+// Attachments returns the network interfaces that a create asks for, none to leave them to the
+// cloud.
+func (r CreateServer) Attachments() []Attachment {
+	if r.NetworkID != "" {
+		return []Attachment{{NetworkID: r.NetworkID}}
+	}
+	return r.Interfaces
+}
+
+// FirstNetwork returns the network of the first interface that a create asks for, empty for
+// none.
+func (r CreateServer) FirstNetwork() string {
+	if len(r.Interfaces) > 0 {
+		return r.Interfaces[0].NetworkID
+	}
+	return r.NetworkID
+}
+
+// Interfaced reports whether a create asks for several network interfaces.
+func (r CreateServer) Interfaced() bool { return len(r.Interfaces) > 1 }
+
+// Addressed reports whether a create asks for static addresses.
+func (r CreateServer) Addressed() bool {
+	return slices.ContainsFunc(r.Interfaces, func(a Attachment) bool { return len(a.Addresses) > 0 })
+}
+
 // Interfaces are the network interfaces of a server in the order of the cloud, which does
 // not change from one answer to the next. They are one text, which can be compared and takes
 // little memory: of each interface the MAC address and then the IP addresses, separated by

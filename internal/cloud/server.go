@@ -56,8 +56,9 @@ type Server struct {
 	// MemoryMiB is the memory in MiB. Clouds have sizes that are no whole GiB.
 	MemoryMiB int
 	// Image is what the server was made from, as the cloud shows it.
-	Image     Image
-	Folder    string
+	Image  Image
+	Folder string
+	// NetworkID is the network of the first interface that a create attached to one.
 	NetworkID string
 	Host      string
 	Zone      string
@@ -128,6 +129,12 @@ type CreateServer struct {
 	Labels     map[string]string // Labels
 	Disks      Disks             `json:",omitempty"` // WithDisks
 	Zone       string            `json:",omitempty"` // Zones
+
+	// Interfaces are the network interfaces of the server, in their order, instead of NetworkID:
+	// several need the capability WithInterfaces, and addresses StaticAddresses, both beside
+	// Networks or NetworkAttach. The create is Rejected if an address is in use. If it is outside
+	// its network, the create is Rejected too, or fails later, as an operation does.
+	Interfaces []Attachment `json:",omitempty"`
 
 	// AntiAffinity keeps the server on another host than those of its group. The create fails
 	// with NoHost if that is required and not possible, or later, as an operation does.

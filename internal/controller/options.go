@@ -1,7 +1,11 @@
-// Package controller holds what the controllers of all kinds have in common:
-// the options of their SetupWithManager, outcomes and the names of shared cache
-// indexes, what enqueues objects that wait for something of a cloud, and what a
-// cloud lacks for a readiness probe.
+// Package controller holds what the controllers of all kinds have in common.
+//
+//	options.go     the options of their SetupWithManager, outcomes, and the names of
+//	               shared cache indexes
+//	referred.go    what enqueues objects that wait for something of a cloud
+//	interfaces.go  the network interfaces that a VM asks for, and what a cloud lacks
+//	               for them
+//	probe.go       what a cloud lacks for a readiness probe
 package controller
 
 import (

@@ -91,6 +91,7 @@ var claimPolicyCases = cases{
 		f := newClaimFixture(t, mockcloud.Options{}, func(c *pcapi.Cloud) { c.Spec.Imports = pcapi.ImportPolicyAny })
 		t.Expect(f.created(func(vm *pcapi.VM) { vm.Spec.Import = &pcapi.VMImport{VMID: "x"} })).To(unclaimed())
 		t.Expect(f.created(func(vm *pcapi.VM) { vm.Spec.NetworkRef = &pcapi.NetworkReference{Name: "net"} })).To(unclaimed())
+		t.Expect(f.created(on("net"))).To(unclaimed())
 	},
 
 	"no cloudRef: the claim is on the default Cloud of the namespace": func(t *T) {

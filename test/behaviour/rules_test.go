@@ -30,10 +30,12 @@ const (
 	coresRule  = "cpu is a whole number of cores, 1-1024"
 	memoryRule = "memory is a whole number of GiB, 1-65536, or a quantity in whole Mi, Gi or Ti up to 64Ti, such as 512Mi"
 	twoSizes   = "className cannot be set together with cpu or memory: remove them to use the class, or remove className"
-	aVMsID     = `{vmId: v1, cloud: home}`
-	diskVM     = `{vmname: web, disks: [{name: data, size: 20Gi}]}`
-	sizeRule   = "a size is a whole number of Gi or Ti, 1Gi-64Ti, such as 20Gi"
-	diskStays  = "a disk that the VM has cannot be removed, since its data would be lost; remove it in the cloud first, or delete this VM and make another"
+	// twoNetworks is said of a VM or VmGroup with networkRef and network.
+	twoNetworks = "networkRef cannot be set together with network: name its Network in an interface of network.interfaces, or remove network"
+	aVMsID      = `{vmId: v1, cloud: home}`
+	diskVM      = `{vmname: web, disks: [{name: data, size: 20Gi}]}`
+	sizeRule    = "a size is a whole number of Gi or Ti, 1Gi-64Ti, such as 20Gi"
+	diskStays   = "a disk that the VM has cannot be removed, since its data would be lost; remove it in the cloud first, or delete this VM and make another"
 	// The disk was made, and is larger than the new size.
 	diskVMsStatus = `{vmId: v1, cloud: home, disks: [{name: data, size: 20Gi}]}`
 	aNetwork      = `{cidr: 10.0.0.0/24, gateway: 10.0.0.1, cloudRef: {name: home}}`
@@ -59,6 +61,13 @@ var ruleCases = []ruleCase{
 	{kind: "VM", spec: aVM, status: aVMsID, edit: `{"spec":{"zone":"z1"}}`, says: "spec.zone: Forbidden: zone" + theVM},
 	{kind: "VM", spec: aVM, status: aVMsID, edit: `{"spec":{"antiAffinity":{"group":"db"}}}`, says: "spec.antiAffinity: Forbidden: antiAffinity" + theVM},
 	{kind: "VM", spec: aVM, status: aVMsID, edit: `{"spec":{"networkRef":{"name":"net"}}}`, says: "spec.networkRef: Forbidden: networkRef" + theVM},
+	{kind: "VM", spec: aVM, status: aVMsID, edit: `{"spec":{"network":{"interfaces":[{"name":"eth0","networkRef":{"name":"net"}}]}}}`, says: "spec.network: Forbidden: network" + theVM},
+	{kind: "VM", spec: `{vmname: web, networkRef: {name: net}, network: {interfaces: [{name: eth0, networkRef: {name: net}}]}}`, says: "spec.networkRef: Forbidden: " + twoNetworks},
+	{kind: "VmGroup", spec: `{networkRef: {name: net}, network: {interfaces: [{name: eth0, networkRef: {name: net}}]}}`, says: "spec.networkRef: Forbidden: " + twoNetworks},
+	{kind: "VM", spec: `{vmname: web, network: {interfaces: [{name: eth0, networkRef: {name: net}, addresses: [10.0.0.5/24]}]}}`,
+		says: `spec.network.interfaces[0].addresses[0]: Invalid value: "10.0.0.5/24": an address is an IP address in its canonical form and without a prefix length, such as 192.168.0.10 or fd00::10`},
+	{kind: "VM", spec: `{vmname: web, network: {interfaces: [{name: a, networkRef: {name: net}, addresses: [10.0.0.5]}, {name: b, networkRef: {name: net}, addresses: [10.0.0.5]}]}}`,
+		says: "spec.network.interfaces: Invalid value: two interfaces on one Network cannot have the same address: change one of them"},
 	{kind: "VM", spec: aVM, status: aVMsID, edit: `{"spec":{"bootstrap":{"cloudInit":{"sshAuthorizedKeys":["ssh-rsa AAAA"]}}}}`,
 		says: "spec.bootstrap: Forbidden: bootstrap cannot be changed once the VM exists, since it is read at the first boot; delete this VM and make another"},
 	{kind: "VM", spec: `{vmname: web, bootstrap: {cloudInit: {}}}`,

@@ -17,6 +17,7 @@
 //	classes.go     VMs with a class and user data
 //	disks.go       VMs with disks
 //	placement.go   VMs with a zone and an anti-affinity
+//	interfaces.go  VMs with several interfaces and a static address
 //	restarts.go    restarts of VMs, and their power states
 //	reverts.go     reverts of VMs to a VMSnapshot
 //	scenario.go    what a user does, in steps, and the kills in between

@@ -118,6 +118,9 @@ var diskGrown = scenario{name: "grow a disk, add another", arrange: []step{creat
 // placedInZone creates a VM with a zone and an anti-affinity.
 var placedInZone = scenario{name: "create in a zone", act: []step{create(vm, placed)}}
 
+// twoInterfaces creates a VM on two Networks, with a static address on one.
+var twoInterfaces = scenario{name: "create with two interfaces", arrange: []step{createNetwork, createSecondNetwork}, act: []step{create(vm, onTwoNetworks)}}
+
 // reverted is a revert of a VM to a VMSnapshot.
 var reverted = scenario{name: "revert to a snapshot", arrange: []step{create(vm), createSnapshot}, act: []step{revertVM}}
 
@@ -191,7 +194,7 @@ func selection() (all []*matrixCase) {
 	all = append(all, matrixCases(extended, beforeAndAfter, restarted)...)
 	all = append(all, matrixCases(extended, anyEffect, diskGrown, suspended)...)
 	all = append(all, matrixCases(keyless, anyEffect, reverted)...)
-	all = append(all, matrixCases(keyless, lateCreate, placedInZone)...)
+	all = append(all, matrixCases(keyless, lateCreate, placedInZone, twoInterfaces)...)
 	all = append(all, matrixCases(extended, anyEffect, groupCreated, groupShrunk, groupRolled, groupDeleted, groupTwoManagers)...)
 	all = append(all, matrixCases(claimed, anyEffect, edited, deletedWhileDown, renamedWhileDown, twoManagers, nameTaken)...)
 	all = append(all, matrixCases(claimedKey, anyEffect, slow, deletedWhileDown, twoManagers)...)
@@ -238,7 +241,7 @@ func everything() (all []*matrixCase) {
 	}
 	for _, p := range []profile{extended, keyless, unmarked, operating, reporting} {
 		all = append(all, matrixCases(p, beforeAndAfter, restarted)...)
-		all = append(all, matrixCases(p, everyPhase, diskGrown, reverted, placedInZone, suspended)...)
+		all = append(all, matrixCases(p, everyPhase, diskGrown, reverted, placedInZone, suspended, twoInterfaces)...)
 	}
 	for _, p := range []profile{extended, keyless, unmarked, keyed, labelled} {
 		all = append(all, matrixCases(p, everyPhase, networkEdited, networkWithVM, networkDeletedWhileDown, networkEditedWhileDown)...)

@@ -23,7 +23,7 @@ import (
 	"github.com/privatecloud/operator/mockcloud"
 )
 
-// networkName is the name of the one Network of a run.
+// networkName is the name of the Network of a run, which may have a second one.
 const networkName = "net"
 
 // ofNetworks counts changes of Networks and of the VMs on them.
@@ -205,14 +205,22 @@ func (w *world) networkViolations() []string {
 	have := map[string]mockcloud.Network{}
 	for _, n := range w.mock.Networks() {
 		have[n.ID] = n
-		if object := w.networks.latest[networkName]; object != nil && object.Status.NetworkID == n.ID && w.networks.goals[networkName] == runs {
-			want[n.ID] = mockcloud.Network{
-				ID: n.ID, Name: n.Name, CIDR: object.Spec.CIDR, Gateway: object.Spec.Gateway, CreatedAt: n.CreatedAt, UpdatedAt: n.UpdatedAt,
+		for name, object := range w.networks.latest {
+			if object.Status.NetworkID == n.ID && w.networks.goals[name] == runs {
+				want[n.ID] = mockcloud.Network{
+					ID: n.ID, Name: n.Name, CIDR: object.Spec.CIDR, Gateway: object.Spec.Gateway, CreatedAt: n.CreatedAt, UpdatedAt: n.UpdatedAt,
+				}
 			}
 		}
 	}
-	if w.networks.goals[networkName] == runs && len(w.networks.goals) > 0 && len(want) == len(w.networks.foreign) {
-		wrong = append(wrong, "the network on record is not in the cloud")
+	running := 0
+	for _, goal := range w.networks.goals {
+		if goal == runs {
+			running++
+		}
+	}
+	if len(want) != len(w.networks.foreign)+running {
+		wrong = append(wrong, "a network on record is not in the cloud")
 	}
 	if diff := gocmp.Diff(want, have); diff != "" {
 		wrong = append(wrong, "networks at rest (-want +have):\n"+diff)

@@ -16,6 +16,7 @@
 //	watch.go        changes that the cloud reports by itself
 //	userdata.go     what servers read at their first boot
 //	addresses.go    addresses of servers, and heartbeats of guests
+//	interfaces.go   several network interfaces, and static addresses
 //	disks.go        disks of servers
 //	placement.go    zones and anti-affinity
 //	snapshots.go    snapshots of servers

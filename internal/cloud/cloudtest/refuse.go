@@ -21,6 +21,8 @@ var refuseCases = []testCase{
 	refusesCreate("user data", cloud.WithUserData, cloud.CreateServer{UserData: cloud.UserData("#cloud-config")}),
 	refusesCreate("disks", cloud.WithDisks, cloud.CreateServer{Disks: "data=1024"}),
 	refusesCreate("a zone", cloud.Zones, cloud.CreateServer{Zone: "z"}),
+	refusesCreate("several interfaces", cloud.WithInterfaces, cloud.CreateServer{Interfaces: []cloud.Attachment{{NetworkID: nowhere}, {NetworkID: nowhere}}}),
+	refusesCreate("a static address", cloud.StaticAddresses, cloud.CreateServer{Interfaces: []cloud.Attachment{{NetworkID: nowhere, Addresses: []string{"10.0.0.5"}}}}),
 	refusesCreate("an anti-affinity", cloud.WithAntiAffinity, cloud.CreateServer{AntiAffinity: cloud.AntiAffinity{Group: "g"}}),
 	refuses("a create of a snapshot", cloud.Snapshots, func(ctx context.Context, c cloud.Client) error {
 		snapshots, ok := c.(cloud.Snapshotter)

@@ -36,8 +36,10 @@ type Cloud struct {
 	hosts      []cloud.Host
 	// antiAffinity is that of servers that have one, by their ids.
 	antiAffinity map[string]cloud.AntiAffinity
-	servers      *store[cloud.Server]
-	networks     *store[cloud.Network]
+	// interfaces are what servers that were created with Interfaces asked for, by their ids.
+	interfaces map[string][]cloud.Attachment
+	servers    *store[cloud.Server]
+	networks   *store[cloud.Network]
 	// poweredOff are the servers that are STOPPED once they are built.
 	poweredOff map[string]bool
 	// slow means that builds and deletions end when Finish is called.
@@ -95,7 +97,8 @@ func New(opts Options) *Cloud {
 	}
 	c := &Cloud{
 		clock: opts.Clock, caps: opts.Capabilities, hosts: opts.Hosts, antiAffinity: map[string]cloud.AntiAffinity{}, prohibited: map[string]bool{},
-		servers: newStore[cloud.Server]("s"), networks: newStore[cloud.Network]("n"),
+		interfaces: map[string][]cloud.Attachment{},
+		servers:    newStore[cloud.Server]("s"), networks: newStore[cloud.Network]("n"),
 		operations: newStore[operation]("op"),
 		poweredOff: map[string]bool{}, hidden: map[string]bool{}, utilization: defaultUtilization,
 		userData: map[string][]string{}, serverKeys: keys[cloud.CreateServer, cloud.Server]{}, networkKeys: keys[cloud.CreateNetwork, cloud.Network]{},

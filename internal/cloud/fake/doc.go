@@ -9,6 +9,7 @@
 //	watch.go       changes as they happen
 //	disks.go       disks of servers
 //	placement.go   the hosts of servers
+//	interfaces.go  the networks and addresses that creates ask for
 //	networks.go    networks
 //	snapshots.go   snapshots of servers
 //	revert.go      reverts to snapshots

@@ -19,7 +19,7 @@ import (
 var everything = cloud.NewCapabilities(
 	cloud.Idempotency, cloud.Labels, cloud.UniqueNames, cloud.BulkStatus, cloud.Async, cloud.Power, cloud.Resize,
 	cloud.Folders, cloud.Networks, cloud.Hosts, cloud.Events, cloud.Sessions, cloud.Sizing, cloud.Operations, cloud.PowerAtCreate, cloud.WithUserData, cloud.Snapshots, cloud.Revert, cloud.SoftPowerOff, cloud.WithDisks,
-	cloud.Zones, cloud.WithAntiAffinity, cloud.GuestHeartbeat,
+	cloud.Zones, cloud.WithAntiAffinity, cloud.GuestHeartbeat, cloud.WithInterfaces, cloud.StaticAddresses,
 )
 
 func without(caps ...cloud.Capability) cloud.Capabilities {

@@ -154,7 +154,7 @@ func (c *Cloud) network(op, id string) (cloud.Network, error) {
 func (c *Cloud) attached(id string) int {
 	n := 0
 	for _, s := range c.servers.items {
-		if s.item.NetworkID == id {
+		if s.item.NetworkID == id || c.joined(s.item.ID, id) {
 			n++
 		}
 	}

@@ -42,7 +42,9 @@ func (c *Cloud) CreateServer(ctx context.Context, req cloud.CreateServer) (cloud
 	var needs needs
 	needs.when(req.CPU != 0 || req.MemoryMiB != 0 || req.Template != "", cloud.Sizing)
 	needs.when(req.Folder != "", cloud.Folders)
-	needs.when(req.NetworkID != "", c.attaches())
+	needs.when(len(req.Attachments()) > 0, c.attaches())
+	needs.when(req.Interfaced(), cloud.WithInterfaces)
+	needs.when(req.Addressed(), cloud.StaticAddresses)
 	needs.when(req.PowerState != "", cloud.Power)
 	needs.when(req.PowerState == cloud.PowerOff, cloud.PowerAtCreate)
 	needs.when(len(req.Labels) > 0, cloud.Labels)
@@ -105,8 +107,8 @@ func (c *Cloud) create(op string, req cloud.CreateServer) (cloud.Server, error) 
 	if err := c.nameOfServer(op, cloud.Name{Name: req.Name, Folder: req.Folder}); err != nil {
 		return cloud.Server{}, err
 	}
-	if req.NetworkID != "" && !c.networks.has(req.NetworkID) {
-		return cloud.Server{}, failure(op, cloud.Rejected, "there is no network %s", req.NetworkID)
+	if err := c.checkAttachments(op, req); err != nil {
+		return cloud.Server{}, err
 	}
 	if err := checkDisks(op, "", req.Disks); err != nil {
 		return cloud.Server{}, err
@@ -118,11 +120,14 @@ func (c *Cloud) create(op string, req cloud.CreateServer) (cloud.Server, error) 
 	now := c.clock()
 	s := cloud.Server{
 		ID: c.servers.newID(), Name: req.Name, Labels: maps.Clone(req.Labels), State: cloud.StateActive,
-		CPU: req.CPU, MemoryMiB: req.MemoryMiB, Image: cloud.Image{Name: req.Template}, Folder: req.Folder, NetworkID: req.NetworkID,
+		CPU: req.CPU, MemoryMiB: req.MemoryMiB, Image: cloud.Image{Name: req.Template}, Folder: req.Folder, NetworkID: req.FirstNetwork(),
 		Disks: req.Disks, Host: host, Zone: req.Zone, CreatedAt: now, UpdatedAt: now,
 	}
 	if req.AntiAffinity != (cloud.AntiAffinity{}) {
 		c.antiAffinity[s.ID] = req.AntiAffinity
+	}
+	if len(req.Interfaces) > 0 {
+		c.attach(&s, req.Interfaces)
 	}
 	if req.PowerState == cloud.PowerOff {
 		s.State = cloud.StateStopped

@@ -12,7 +12,7 @@ import (
 // has is what a member of a project can do, whichever OpenStack it is.
 var has = cloud.NewCapabilities(
 	cloud.Async, cloud.Events, cloud.Labels, cloud.Networks, cloud.NoStatus, cloud.Operations, cloud.Power, cloud.Resize, cloud.Sessions, cloud.Sizing,
-	cloud.WithUserData, cloud.Addresses, cloud.Zones, cloud.WithAntiAffinity, cloud.Snapshots, cloud.Revert, cloud.Suspend,
+	cloud.WithUserData, cloud.Addresses, cloud.Zones, cloud.WithAntiAffinity, cloud.Snapshots, cloud.Revert, cloud.Suspend, cloud.WithInterfaces, cloud.StaticAddresses,
 )
 
 // Capabilities proves that the identity and the compute service accept the credentials,
@@ -52,7 +52,7 @@ func (c *Client) probe(ctx context.Context, op string) *cloud.Error {
 			return misconfigured("flavors.default", err)
 		}
 	}
-	if _, err := c.attachment(ctx, op, ""); err != nil {
+	if _, err := c.attachment(ctx, op, nil); err != nil {
 		return misconfigured("network.default", err)
 	}
 	return nil

@@ -22,7 +22,7 @@ const (
 const (
 	// templateKey has the template that a server was created from.
 	templateKey = "privatecloud:template"
-	// networkKey has the id of the network that a server was created on.
+	// networkKey has the id of the network of the first interface that a server was created with.
 	networkKey = "privatecloud:network"
 	// sizeKey has the size that was asked for, and the flavor that was chosen for it.
 	sizeKey = "privatecloud:size"

@@ -172,6 +172,45 @@ func TestDefaultNetworkIsLookedUpOnce(t *testing.T) {
 	}
 }
 
+func TestInterfacesAreNetworksOfTheCreate(t *testing.T) {
+	for name, test := range map[string]struct {
+		interfaces []cloud.Attachment
+		want       string
+	}{
+		"two":                   {[]cloud.Attachment{{NetworkID: otherID}, {NetworkID: someID}}, `"networks":[{"uuid":"` + otherID + `"},{"uuid":"` + someID + `"}]`},
+		"with a static address": {[]cloud.Attachment{{NetworkID: otherID, Addresses: []string{"10.0.0.5"}}}, `"networks":[{"fixed_ip":"10.0.0.5","uuid":"` + otherID + `"}]`},
+	} {
+		s := newStub(t)
+		s.on("POST compute/servers", `{"server": {"id": "`+someID+`"}}`, 202)
+		result, err := s.client().CreateServer(t.Context(), cloud.CreateServer{Name: "web", Interfaces: test.interfaces})
+		if err != nil || result.Server.NetworkID != otherID {
+			t.Errorf("%s: on network %q, %v, want %s", name, result.Server.NetworkID, err, otherID)
+		}
+		sent := s.taken()
+		if last := sent[len(sent)-1]; !strings.Contains(last, test.want) || !strings.Contains(last, `"privatecloud:network":"`+otherID+`"`) {
+			t.Errorf("%s: sent %s, want %s", name, last, test.want)
+		}
+	}
+}
+
+func TestInterfacesThatCannotBeSentAreRefused(t *testing.T) {
+	s := newStub(t)
+	for name, test := range map[string]struct {
+		interfaces []cloud.Attachment
+		want       cloud.Kind
+	}{
+		"two addresses of one interface": {[]cloud.Attachment{{NetworkID: otherID, Addresses: []string{"10.0.0.5", "fd00::5"}}}, cloud.Unsupported},
+		"no id":                          {[]cloud.Attachment{{NetworkID: otherID}, {NetworkID: "../servers"}}, cloud.Rejected},
+	} {
+		if _, err := s.client().CreateServer(t.Context(), cloud.CreateServer{Name: "web", Interfaces: test.interfaces}); !cloud.Is(err, test.want) {
+			t.Errorf("%s: %v, want %s", name, err, test.want)
+		}
+	}
+	if sent := fmt.Sprint(s.taken()); strings.Contains(sent, "POST compute/servers") {
+		t.Errorf("sent %s", sent)
+	}
+}
+
 // An image may be replaced by another of the same name.
 func TestRefusedCreateLooksIdsUpAgain(t *testing.T) {
 	s := newStub(t)

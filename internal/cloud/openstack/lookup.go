@@ -90,29 +90,48 @@ func (c *Client) imageFor(ctx context.Context, op, template string) (string, *cl
 	return id, err
 }
 
-// attachment returns the networks of a new server, in the form of a create.
-func (c *Client) attachment(ctx context.Context, op, id string) (any, *cloud.Error) {
-	if id == "" {
+// attachment returns the networks of a new server with these interfaces, in the form of a
+// create; without any, those of the default.
+func (c *Client) attachment(ctx context.Context, op string, interfaces []cloud.Attachment) (any, *cloud.Error) {
+	if len(interfaces) == 0 {
 		switch c.cfg.Network {
 		case noNetwork, autoNetwork:
 			return c.cfg.Network, nil
 		}
-		var got struct {
-			Networks []named `json:"networks"`
-		}
-		call := &call{
-			about: aboutCloud, service: network, method: http.MethodGet, route: "network/networks", path: "networks",
-			query: url.Values{"name": {c.cfg.Network}}, op: op, out: &got, limit: maxList,
-		}
-		var err *cloud.Error
-		if id, err = c.idOf(ctx, c.networks, call, c.cfg.Network, "network", func() []named { return got.Networks }); err != nil {
+		id, err := c.defaultNetwork(ctx, op)
+		if err != nil {
 			return nil, err
 		}
+		interfaces = []cloud.Attachment{{NetworkID: id}}
 	}
-	if !isID(id) {
-		return nil, refuse(op, cloud.Rejected, "the id of the network is no id of this cloud")
+	attached := make([]servers.Network, 0, len(interfaces))
+	for _, a := range interfaces {
+		if !isID(a.NetworkID) {
+			return nil, refuse(op, cloud.Rejected, "the id of the network is no id of this cloud")
+		}
+		one := servers.Network{UUID: a.NetworkID}
+		switch len(a.Addresses) {
+		case 0:
+		case 1:
+			one.FixedIP = a.Addresses[0]
+		default:
+			return nil, refuse(op, cloud.Unsupported, "this cloud gives an interface of a new server one address")
+		}
+		attached = append(attached, one)
 	}
-	return []servers.Network{{UUID: id}}, nil
+	return attached, nil
+}
+
+// defaultNetwork returns the id of the network that the Cloud names for servers without one.
+func (c *Client) defaultNetwork(ctx context.Context, op string) (string, *cloud.Error) {
+	var got struct {
+		Networks []named `json:"networks"`
+	}
+	call := &call{
+		about: aboutCloud, service: network, method: http.MethodGet, route: "network/networks", path: "networks",
+		query: url.Values{"name": {c.cfg.Network}}, op: op, out: &got, limit: maxList,
+	}
+	return c.idOf(ctx, c.networks, call, c.cfg.Network, "network", func() []named { return got.Networks })
 }
 
 // named is an image or network of a listing.

@@ -129,9 +129,9 @@ func (c *Client) create(ctx context.Context, op string, req cloud.CreateServer) 
 	if err != nil {
 		return cloud.Result{}, ofDefault(asked == size{} && c.cfg.Flavor != "", "flavors.default", err)
 	}
-	attached, err := c.attachment(ctx, op, req.NetworkID)
+	attached, err := c.attachment(ctx, op, req.Attachments())
 	if err != nil {
-		return cloud.Result{}, ofDefault(req.NetworkID == "", "network.default", err)
+		return cloud.Result{}, ofDefault(len(req.Attachments()) == 0, "network.default", err)
 	}
 	group, created, err := c.serverGroupFor(ctx, op, req.AntiAffinity)
 	if err != nil {
@@ -139,7 +139,7 @@ func (c *Client) create(ctx context.Context, op string, req cloud.CreateServer) 
 	}
 	defer created()
 	for key, value := range map[string]string{
-		templateKey: req.Template, networkKey: req.NetworkID, sizeKey: chosen.record(asked), groupKey: req.AntiAffinity.Group,
+		templateKey: req.Template, networkKey: req.FirstNetwork(), sizeKey: chosen.record(asked), groupKey: req.AntiAffinity.Group,
 	} {
 		if value != "" {
 			meta[key] = value
@@ -187,7 +187,7 @@ func (c *Client) create(ctx context.Context, op string, req cloud.CreateServer) 
 	built := asked.or(chosen.size())
 	return cloud.Result{Operation: operation(opCreate, made.Server.ID), Server: cloud.Server{
 		ID: made.Server.ID, Name: req.Name, Labels: req.Labels, State: cloud.StateBuilding, CPU: built.cpu, MemoryMiB: built.mib,
-		Image: cloud.Image{Name: c.imageNames.of(imageID), ID: imageID}, NetworkID: req.NetworkID, Zone: req.Zone,
+		Image: cloud.Image{Name: c.imageNames.of(imageID), ID: imageID}, NetworkID: req.FirstNetwork(), Zone: req.Zone,
 	}}, nil
 }
 

@@ -16,7 +16,7 @@ var listed = cloud.NewCapabilities(
 	cloud.Idempotency, cloud.Labels, cloud.UniqueNames, cloud.BulkStatus, cloud.Async, cloud.Power,
 	cloud.Resize, cloud.Folders, cloud.Networks, cloud.Hosts, cloud.Events, cloud.Sessions,
 	cloud.Operations, cloud.FolderNames, cloud.WithUserData, cloud.Addresses, cloud.Snapshots, cloud.Revert, cloud.SoftPowerOff, cloud.WithDisks,
-	cloud.Zones, cloud.WithAntiAffinity, cloud.GuestHeartbeat, cloud.Suspend,
+	cloud.Zones, cloud.WithAntiAffinity, cloud.GuestHeartbeat, cloud.Suspend, cloud.WithInterfaces, cloud.StaticAddresses,
 )
 
 // Capabilities asks the cloud and caches the answer, by which other calls decide

@@ -19,6 +19,8 @@ var kindOfCode = map[string]cloud.Kind{
 	"quotaExceeded":      cloud.Quota,
 	"noHost":             cloud.NoHost,
 	"zoneUnknown":        cloud.Rejected,
+	"addressInvalid":     cloud.Rejected,
+	"addressInUse":       cloud.Rejected,
 	"invalid":            cloud.Rejected,
 	"unsupported":        cloud.Rejected,
 	"templateProhibited": cloud.Rejected,

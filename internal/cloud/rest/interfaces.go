@@ -2,6 +2,20 @@ package rest
 
 import "github.com/privatecloud/operator/internal/cloud"
 
+// wireInterface is a network interface as requests have it.
+type wireInterface struct {
+	NetworkID string   `json:"networkId"`
+	Addresses []string `json:"addresses,omitempty"`
+}
+
+func wireInterfaces(interfaces []cloud.Attachment) []wireInterface {
+	var wire []wireInterface
+	for _, a := range interfaces {
+		wire = append(wire, wireInterface(a))
+	}
+	return wire
+}
+
 // interfaces reads the network interfaces of a server.
 func (r *reader) interfaces(value []byte) cloud.Interfaces {
 	if isNull(value) {

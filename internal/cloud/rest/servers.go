@@ -133,7 +133,7 @@ func (c *Client) CreateServer(ctx context.Context, req cloud.CreateServer) (clou
 		body: encode(wireCreate{
 			Name: req.Name, CPU: req.CPU, Memory: memory, Template: req.Template, Folder: req.Folder,
 			NetworkID: req.NetworkID, PowerState: string(req.PowerState), Labels: req.Labels, UserData: req.UserData, Disks: disks,
-			Zone: req.Zone, AntiAffinity: wireAntiAffinityOf(req.AntiAffinity),
+			Zone: req.Zone, AntiAffinity: wireAntiAffinityOf(req.AntiAffinity), Interfaces: wireInterfaces(req.Interfaces),
 		}),
 	}
 	if has.Has(cloud.Idempotency) {
@@ -167,8 +167,14 @@ func createNeeds(req cloud.CreateServer) []cloud.Capability {
 	if req.Folder != "" {
 		needs = append(needs, cloud.Folders)
 	}
-	if req.NetworkID != "" {
+	if len(req.Attachments()) > 0 {
 		needs = append(needs, cloud.Networks)
+	}
+	if req.Interfaced() {
+		needs = append(needs, cloud.WithInterfaces)
+	}
+	if req.Addressed() {
+		needs = append(needs, cloud.StaticAddresses)
 	}
 	if req.PowerState != "" {
 		needs = append(needs, cloud.Power)

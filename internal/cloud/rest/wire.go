@@ -29,6 +29,8 @@ type wireCreate struct {
 	Zone       string            `json:"zone,omitempty"`
 
 	AntiAffinity *wireAntiAffinity `json:"antiAffinity,omitempty"`
+
+	Interfaces []wireInterface `json:"interfaces,omitempty"`
 }
 
 // wireAntiAffinity is an anti-affinity as requests have it.

@@ -50,7 +50,7 @@ var _ cloud.Client = (*Client)(nil)
 var capabilities = cloud.NewCapabilities(
 	cloud.Idempotency, cloud.Labels, cloud.UniqueNames, cloud.FolderNames, cloud.BulkStatus, cloud.Power, cloud.PowerAtCreate,
 	cloud.Resize, cloud.Folders, cloud.Hosts, cloud.Sessions, cloud.Sizing, cloud.Operations, cloud.NetworkAttach,
-	cloud.Events, cloud.WithUserData, cloud.Addresses, cloud.Snapshots, cloud.Revert, cloud.SoftPowerOff, cloud.WithDisks, cloud.GuestHeartbeat, cloud.Suspend,
+	cloud.Events, cloud.WithUserData, cloud.Addresses, cloud.Snapshots, cloud.Revert, cloud.SoftPowerOff, cloud.WithDisks, cloud.GuestHeartbeat, cloud.Suspend, cloud.WithInterfaces,
 )
 
 // New returns a client of the vCenter that cfg describes. It makes no call. Its errors

@@ -22,6 +22,9 @@ func (c *Client) CreateServer(ctx context.Context, req cloud.CreateServer) (clou
 	if err := c.checkZone(op, req.Zone); err != nil {
 		return cloud.Result{}, err
 	}
+	if req.Addressed() {
+		return cloud.Result{}, refuse(op, cloud.Unsupported, "this cloud lacks staticAddresses: let the user data set the addresses in the guest")
+	}
 	for key, value := range req.Labels {
 		if err := checkLabel(op, key, value); err != nil {
 			return cloud.Result{}, err
@@ -53,7 +56,7 @@ func (c *Client) CreateServer(ctx context.Context, req cloud.CreateServer) (clou
 	if err != nil {
 		return cloud.Result{}, c.fail(ctx, op, c.misplaced(ctx, at, err))
 	}
-	if from.network, err = c.backing(ctx, at, req.NetworkID); err != nil {
+	if from.networks, err = c.backings(ctx, at, req.Attachments()); err != nil {
 		return cloud.Result{}, c.fail(ctx, op, c.misplaced(ctx, at, err))
 	}
 	if from.disks, err = changeDisks(from.devices, nil, req.Disks); err != nil {
@@ -197,25 +200,8 @@ func (c *Client) cloneSpec(at *site, from template, id string, req cloud.CreateS
 		spec.Location.DiskMoveType = string(types.VirtualMachineRelocateDiskMoveOptionsCreateNewChildDiskBacking)
 		spec.Snapshot = &from.snapshot
 	}
-	if from.network != nil {
-		spec.Config.DeviceChange = []types.BaseVirtualDeviceConfigSpec{adapter(from)}
-	}
-	spec.Config.DeviceChange = append(spec.Config.DeviceChange, from.disks.devices...)
+	spec.Config.DeviceChange = append(adapters(from), from.disks.devices...)
 	return spec
-}
-
-// adapter connects the first network adapter to the network of the clone.
-func adapter(from template) types.BaseVirtualDeviceConfigSpec {
-	if from.adapter == nil {
-		card := &types.VirtualVmxnet3{}
-		card.Backing, card.Key = from.network, -1
-		return &types.VirtualDeviceConfigSpec{Operation: types.VirtualDeviceConfigSpecOperationAdd, Device: card}
-	}
-	card := copied(from.adapter)
-	device := card.GetVirtualDevice()
-	device.Backing = from.network
-	device.Connectable = &types.VirtualDeviceConnectInfo{StartConnected: true, AllowGuestControl: true, Connected: true}
-	return &types.VirtualDeviceConfigSpec{Operation: types.VirtualDeviceConfigSpecOperationEdit, Device: card}
 }
 
 const (

@@ -40,6 +40,7 @@
 //	watch.go        changes of servers, as the vCenter reports them
 //	feed.go         a property collector that records which VMs have changed
 //	create.go       clones, and whose VM has the name
+//	adapters.go     the network adapters of a clone
 //	userdata.go     user data, where cloud-init reads it
 //	templates.go    which templates there are
 //	folders.go      folders of groups

@@ -27,8 +27,8 @@ type origin struct {
 	// Key is the idempotency key, and Request a digest of what was asked for.
 	Key     string `json:"key,omitempty"`
 	Request string `json:"request,omitempty"`
-	// Template, Folder and Network are what was asked for. Folder may be longer than names of
-	// folders are.
+	// Template, Folder and Network, which is that of the first interface, are what was asked for.
+	// Folder may be longer than names of folders are.
 	Template string `json:"template,omitempty"`
 	Folder   string `json:"folder,omitempty"`
 	Network  string `json:"network,omitempty"`
@@ -40,7 +40,7 @@ type origin struct {
 
 func originOf(req cloud.CreateServer) origin {
 	return origin{
-		Key: req.IdempotencyKey, Request: digest(req), Template: req.Template, Folder: req.Folder, Network: req.NetworkID, AntiAffinity: req.AntiAffinity,
+		Key: req.IdempotencyKey, Request: digest(req), Template: req.Template, Folder: req.Folder, Network: req.FirstNetwork(), AntiAffinity: req.AntiAffinity,
 	}
 }
 

@@ -104,24 +104,42 @@ func (c *Client) portGroups(ctx context.Context, at *site) ([]entity, error) {
 	}), err
 }
 
-// backing returns what the first adapter of a VM on a network is connected to, without
-// an id that of VMs that name no network.
-func (c *Client) backing(ctx context.Context, at *site, id string) (types.BaseVirtualDeviceBackingInfo, error) {
-	if id == "" {
-		return at.network, nil
-	}
-	group, err := c.portGroup(ctx, at, id)
+// backings returns what the first adapters of a VM with these interfaces are connected to;
+// without any, the default of VMs that name no network, if there is one.
+func (c *Client) backings(ctx context.Context, at *site, interfaces []cloud.Attachment) ([]types.BaseVirtualDeviceBackingInfo, error) {
 	switch {
-	case err != nil:
-		return nil, err
-	case group == nil:
-		return nil, refuse("", cloud.Rejected, "there is no network %s", quote(id))
-	case group.ref.Type == distributed:
-		return c.portOf(ctx, at, group.ref)
+	case len(interfaces) == 0 && at.network == nil:
+		return nil, nil
+	case len(interfaces) == 0:
+		return []types.BaseVirtualDeviceBackingInfo{at.network}, nil
 	}
-	network, ok := object.NewReference(at.vim, group.ref).(object.NetworkReference)
+	groups, err := c.portGroups(ctx, at)
+	if err != nil {
+		return nil, err
+	}
+	backings := make([]types.BaseVirtualDeviceBackingInfo, 0, len(interfaces))
+	for _, a := range interfaces {
+		one, err := c.backing(ctx, at, groups, a.NetworkID)
+		if err != nil {
+			return nil, err
+		}
+		backings = append(backings, one)
+	}
+	return backings, nil
+}
+
+// backing returns what an adapter on the network with an id, one of groups, is connected to.
+func (c *Client) backing(ctx context.Context, at *site, groups []entity, id string) (types.BaseVirtualDeviceBackingInfo, error) {
+	i := slices.IndexFunc(groups, func(group entity) bool { return group.ref.Value == id })
+	switch {
+	case i < 0:
+		return nil, refuse("", cloud.Rejected, "there is no network %s", quote(id))
+	case groups[i].ref.Type == distributed:
+		return c.portOf(ctx, at, groups[i].ref)
+	}
+	network, ok := object.NewReference(at.vim, groups[i].ref).(object.NetworkReference)
 	if !ok {
-		return nil, refuse("", cloud.Rejected, "VMs cannot be attached to the network %s, which is a %s", quote(id), group.ref.Type)
+		return nil, refuse("", cloud.Rejected, "VMs cannot be attached to the network %s, which is a %s", quote(id), groups[i].ref.Type)
 	}
 	return network.EthernetCardBackingInfo(ctx)
 }

@@ -53,6 +53,28 @@ func TestCreateConnectsTheOneAdapterToTheNetwork(t *testing.T) {
 	}
 }
 
+// The template of the simulator has one adapter.
+func TestCreateWithSeveralInterfacesHasOneAdapterEach(t *testing.T) {
+	v := newVCenter(t)
+	c := v.client(t)
+	standard, port := v.PortGroups()["VM Network"], v.PortGroups()["DC0_DVPG0"]
+	want := []string{port, standard, standard}
+	var asked []cloud.Attachment
+	for _, id := range want {
+		asked = append(asked, cloud.Attachment{NetworkID: id})
+	}
+	server := create(t, c, cloud.CreateServer{Name: "web", Interfaces: asked, Disks: "data=1024"})
+	if diff := cmp.Diff(want, v.AttachedTo(v.VM("web"))); diff != "" {
+		t.Errorf("adapters (-want +got):\n%s", diff)
+	}
+	if server.NetworkID != port || server.Disks != "data=1024" {
+		t.Errorf("network %q and disks %q, want %q and the disk data", server.NetworkID, server.Disks, port)
+	}
+	if _, err := c.CreateServer(t.Context(), cloud.CreateServer{Name: "lost", Interfaces: append(asked, cloud.Attachment{NetworkID: "network-0"})}); !cloud.Is(err, cloud.Rejected) {
+		t.Errorf("CreateServer on a port group that does not exist: %v, want Rejected", err)
+	}
+}
+
 // The simulator checks no rights: the read of the switch is answered as a vCenter does
 // to an account that may not.
 func TestCreateOnPortGroupOfUnreadableSwitchIsRejected(t *testing.T) {

@@ -24,11 +24,9 @@ type template struct {
 	ref  types.ManagedObjectReference
 	// snapshot is the current one; its value is empty if there is none.
 	snapshot types.ManagedObjectReference
-	// adapter is the first network adapter, nil if there is none.
-	adapter types.BaseVirtualDevice
-	// network is the backing of the first adapter of a clone; nil for that of the
+	// networks are the backings of the first adapters of a clone; none for those of the
 	// template.
-	network types.BaseVirtualDeviceBackingInfo
+	networks []types.BaseVirtualDeviceBackingInfo
 	// devices are those of the template, and disks what a clone has beside them.
 	devices object.VirtualDeviceList
 	disks   diskChanges
@@ -132,21 +130,12 @@ func (t *templates) read(ctx context.Context, c *Client, at *site) (map[string]t
 			continue // a VM, which may be somebody's
 		}
 		name := unescaped(vm.text("name"))
-		list[name] = template{name: name, ref: vm.ref, snapshot: vm.reference("snapshot.currentSnapshot"), adapter: adapterOf(vm), devices: devicesOf(vm)}
+		list[name] = template{name: name, ref: vm.ref, snapshot: vm.reference("snapshot.currentSnapshot"), devices: devicesOf(vm)}
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.of, t.at, t.list = at, time.Now(), list
 	return list, nil
-}
-
-// adapterOf returns the first network adapter of a VM, nil if it has none.
-func adapterOf(vm entity) types.BaseVirtualDevice {
-	cards := devicesOf(vm).SelectByType((*types.VirtualEthernetCard)(nil))
-	if len(cards) == 0 {
-		return nil
-	}
-	return cards[0]
 }
 
 func namesIn(list map[string]template) []string {

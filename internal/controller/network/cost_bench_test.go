@@ -33,7 +33,7 @@ func BenchmarkCostOfVMThatLeaves(b *testing.B) {
 		}
 		on := attachments(cached.Client(b, func(ctx context.Context, indexer client.FieldIndexer) error {
 			return indexer.IndexField(ctx, &pcapi.VM{}, controller.VMNetworkIndex, func(o client.Object) []string {
-				return []string{nameOf(o.(*pcapi.VM))}
+				return controller.NetworksOf(o.(*pcapi.VM))
 			})
 		}, objects...))
 		last := vmOn("net")

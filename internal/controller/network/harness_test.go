@@ -67,7 +67,7 @@ func newHarness(t *testing.T, caps cloud.Capabilities, networks []cloud.Network,
 	sent := func(to string) { h.writes = append(h.writes, to) }
 	h.client = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&pcapi.Network{}).
 		WithObjects(append(objects, &pcapi.Cloud{ObjectMeta: metav1.ObjectMeta{Name: "default"}})...).
-		WithIndex(&pcapi.VM{}, "network", func(o client.Object) []string { return []string{nameOf(o.(*pcapi.VM))} }).
+		WithIndex(&pcapi.VM{}, "network", func(o client.Object) []string { return controller.NetworksOf(o.(*pcapi.VM)) }).
 		WithInterceptorFuncs(interceptor.Funcs{
 			Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 				sent("object")

@@ -2,6 +2,7 @@ package network
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
@@ -12,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/controller"
 )
 
 const (
@@ -31,18 +33,19 @@ type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 // attachments enqueues the Networks that VMs come to and leave: at once if a
 // deletion waited for the VM to leave, and there were few others at the last count.
 func attachments(reader client.Reader) handler.EventHandler {
-	enqueue := func(ctx context.Context, q queue, vm *pcapi.VM, leaves bool) {
-		if vm.Spec.NetworkRef == nil {
-			return
-		}
+	enqueueOne := func(ctx context.Context, q queue, request reconcile.Request, leaves bool) {
 		var net pcapi.Network
-		request := networkOf(vm)
 		err := reader.Get(ctx, request.NamespacedName, &net, client.UnsafeDisableDeepCopy)
 		if err == nil && leaves && free(ctx, reader, &net) {
 			q.Add(request)
 			return
 		}
 		q.AddAfter(request, countDelay*time.Duration(max(vmsPerDelay, net.Status.AttachedVMs))/vmsPerDelay)
+	}
+	enqueue := func(ctx context.Context, q queue, vm *pcapi.VM, leaves bool) {
+		for _, name := range controller.NetworksOf(vm) {
+			enqueueOne(ctx, q, reconcile.Request{NamespacedName: client.ObjectKey{Namespace: vm.Namespace, Name: name}}, leaves)
+		}
 	}
 	return handler.Funcs{
 		CreateFunc: func(ctx context.Context, e event.CreateEvent, q queue) {
@@ -53,7 +56,7 @@ func attachments(reader client.Reader) handler.EventHandler {
 		UpdateFunc: func(ctx context.Context, e event.UpdateEvent, q queue) {
 			was, is := e.ObjectOld.(*pcapi.VM), e.ObjectNew.(*pcapi.VM)
 			on, off := attached(is), attached(was)
-			if on == off && nameOf(was) == nameOf(is) {
+			if on == off && slices.Equal(controller.NetworksOf(was), controller.NetworksOf(is)) {
 				return
 			}
 			if off {
@@ -80,16 +83,4 @@ func free(ctx context.Context, reader client.Reader, net *pcapi.Network) bool {
 // attached reports whether a VM exists in the cloud, or may exist.
 func attached(vm *pcapi.VM) bool {
 	return vm.Status.VMID != "" || controllerutil.ContainsFinalizer(vm, pcapi.VMFinalizer)
-}
-
-// nameOf returns the name of the Network that a VM refers to, empty for none.
-func nameOf(vm *pcapi.VM) string {
-	if vm.Spec.NetworkRef == nil {
-		return ""
-	}
-	return vm.Spec.NetworkRef.Name
-}
-
-func networkOf(vm *pcapi.VM) reconcile.Request {
-	return reconcile.Request{NamespacedName: client.ObjectKey{Namespace: vm.Namespace, Name: nameOf(vm)}}
 }

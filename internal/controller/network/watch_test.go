@@ -43,6 +43,14 @@ func TestAttachmentsEnqueueNetwork(t *testing.T) {
 	waiting := func(vm *pcapi.VM) { vm.Finalizers = nil }
 	nowhere := func(vm *pcapi.VM) { vm.Spec.NetworkRef = nil }
 	another := func(vm *pcapi.VM) { vm.Name = "other" }
+	on := func(networks ...string) func(*pcapi.VM) {
+		return func(vm *pcapi.VM) {
+			vm.Spec.NetworkRef, vm.Spec.Network = nil, &pcapi.VMNetwork{}
+			for _, name := range networks {
+				vm.Spec.Network.Interfaces = append(vm.Spec.Network.Interfaces, pcapi.VMInterface{Name: name, NetworkRef: pcapi.NetworkReference{Name: name}})
+			}
+		}
+	}
 	counted := func(vms int32) func(*pcapi.Network) { return func(net *pcapi.Network) { net.Status.AttachedVMs = vms } }
 	came := func(vm *pcapi.VM) event.CreateEvent { return event.CreateEvent{Object: vm} }
 	for _, tc := range []struct {
@@ -62,6 +70,10 @@ func TestAttachmentsEnqueueNetwork(t *testing.T) {
 		{name: "VM created in a Network with 50,000: after a longer delay", there: []client.Object{onRecord(counted(50_000))}, came: came(vmOn("net")), expected: []string{"ns/net after 5s"}},
 		{name: "VM changed otherwise: not enqueued", there: []client.Object{onRecord()}, was: vmOn("net"), is: vmOn("net")},
 		{name: "VM moved to another network: both after a delay", there: []client.Object{onRecord()}, was: vmOn("net"), is: vmOn("far"), expected: []string{"ns/net after 1s", "ns/far after 1s"}},
+		{name: "VM with two interfaces created: both Networks after a delay", came: came(vmOn("", on("net", "far"))), expected: []string{"ns/far after 1s", "ns/net after 1s"}},
+		{name: "VM with two interfaces changed otherwise: not enqueued", was: vmOn("", on("net", "far")), is: vmOn("", on("net", "far"))},
+		{name: "last VM on the second of two Networks deleted, which is deleted: at once", there: []client.Object{onRecord(deleted), vmOn("", on("far"), another)}, left: vmOn("", on("far", "net")), expected: []string{"ns/far after 1s", "ns/net after 0s"}},
+		{name: "VM with a second interface on a deleted Network: the Network is kept", there: []client.Object{onRecord(deleted), vmOn("", on("far", "net"), another)}, left: vmOn("net"), expected: []string{"ns/net after 1s"}},
 		{name: "VM deleted: after a delay", there: []client.Object{onRecord()}, left: vmOn("net"), expected: []string{"ns/net after 1s"}},
 		{name: "VM without a network deleted: not enqueued", there: []client.Object{onRecord()}, left: vmOn("net", nowhere)},
 		{name: "VM of a missing Network deleted: after a delay", left: vmOn("net"), expected: []string{"ns/net after 1s"}},
@@ -74,14 +86,14 @@ func TestAttachmentsEnqueueNetwork(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			h := newHarness(t, everything, nil, tc.there...)
-			on, l := attachments(h.client), &delayQueue{}
+			handler, l := attachments(h.client), &delayQueue{}
 			switch {
 			case tc.left != nil:
-				on.Delete(t.Context(), event.DeleteEvent{Object: tc.left}, l)
+				handler.Delete(t.Context(), event.DeleteEvent{Object: tc.left}, l)
 			case tc.was != nil:
-				on.Update(t.Context(), event.UpdateEvent{ObjectOld: tc.was, ObjectNew: tc.is}, l)
+				handler.Update(t.Context(), event.UpdateEvent{ObjectOld: tc.was, ObjectNew: tc.is}, l)
 			default:
-				on.Create(t.Context(), tc.came, l)
+				handler.Create(t.Context(), tc.came, l)
 			}
 			if diff := cmp.Diff(tc.expected, l.queued); diff != "" {
 				t.Errorf("queued (-want +got):\n%s", diff)

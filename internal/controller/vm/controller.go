@@ -8,7 +8,8 @@
 //	relate.go      other VMs that have the name or the server
 //	imports.go     which servers a VM may import
 //	class.go       the VMClass that a VM takes its size from
-//	network.go     the Network that a VM waits for
+//	network.go     the Networks that a VM waits for
+//	addresses.go   static addresses that a VM asks for
 //	plan.go        what is to be done (pure)
 //	drift.go       what differs, and what the cloud can do about it (pure)
 //	power.go       the steps between power states (pure)

@@ -91,8 +91,8 @@ func unsupported(vm *pcapi.VM, caps cloud.Capabilities) error {
 	if vm.Spec.Folder != "" && !caps.Has(cloud.Folders) {
 		fields = append(fields, "folder")
 	}
-	if vm.Spec.NetworkRef != nil && !caps.Attaches() {
-		fields = append(fields, "networkRef")
+	if field := controller.InterfacesLacking(controller.InterfacesOf(vm), caps); field != "" {
+		fields = append(fields, field)
 	}
 	fields = append(fields, lacksPower(vm, caps)...)
 	if lacksSoft(vm, caps) {

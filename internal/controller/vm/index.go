@@ -55,7 +55,11 @@ func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 	if err := errors.Join(err, tenancy.IndexByIdentity(ctx, indexer)); err != nil {
 		return err
 	}
-	err = indexer.IndexField(ctx, &pcapi.VM{}, controller.VMNetworkIndex, func(o client.Object) []string { return networks(o.(*pcapi.VM)) })
+	err = indexer.IndexField(ctx, &pcapi.VM{}, controller.VMNetworkIndex, func(o client.Object) []string { return controller.NetworksOf(o.(*pcapi.VM)) })
+	if err != nil {
+		return err
+	}
+	err = indexer.IndexField(ctx, &pcapi.VM{}, addressIndex, func(o client.Object) []string { return addressKeys(o.(*pcapi.VM)) })
 	if err != nil {
 		return err
 	}
@@ -78,13 +82,6 @@ func addIndexes(ctx context.Context, indexer client.FieldIndexer) error {
 		}
 	}
 	return nil
-}
-
-func networks(vm *pcapi.VM) []string {
-	if vm.Spec.NetworkRef == nil {
-		return nil
-	}
-	return []string{vm.Spec.NetworkRef.Name}
 }
 
 // indexes returns the keys of a VM, by index.

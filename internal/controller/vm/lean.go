@@ -34,6 +34,11 @@ func LeanVM(o any) (any, error) {
 	if vm.Status.Image != nil {
 		share(&vm.Status.Image.Name, &vm.Status.Image.ID)
 	}
+	if vm.Spec.Network != nil {
+		for i := range vm.Spec.Network.Interfaces {
+			share(&vm.Spec.Network.Interfaces[i].Name, &vm.Spec.Network.Interfaces[i].NetworkRef.Name)
+		}
+	}
 	if vm.Status.Class != nil {
 		share(&vm.Status.Class.Name)
 	}

@@ -12,56 +12,93 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
-// observeNetwork finds out whether the Network that a new VM names can take it.
-// A Network that is being deleted takes none: it goes once those that have, or
-// may have, a server are gone.
-func (k *kind) observeNetwork(ctx context.Context, vm *pcapi.VM, obs *observation) error {
-	if vm.Spec.NetworkRef == nil || vm.Status.VMID != "" || vm.Spec.Import != nil || !vm.DeletionTimestamp.IsZero() {
+// observeNetworks finds out whether the Networks that a new VM names can take it, with the
+// addresses that it asks for.
+func (k *kind) observeNetworks(ctx context.Context, vm *pcapi.VM, obs *observation) error {
+	if vm.Status.VMID != "" || vm.Spec.Import != nil || !vm.DeletionTimestamp.IsZero() {
 		return nil
 	}
+	for _, i := range controller.InterfacesOf(vm) {
+		net, err := k.observeNetwork(ctx, vm, obs, i)
+		if err == nil && obs.detached == nil {
+			err = k.observeAddresses(ctx, vm, obs, i, net)
+		}
+		if err != nil || obs.detached != nil {
+			return err
+		}
+		attachment := cloud.Attachment{NetworkID: net.Status.NetworkID}
+		for _, address := range i.Addresses {
+			attachment.Addresses = append(attachment.Addresses, string(address))
+		}
+		obs.interfaces = append(obs.interfaces, attachment)
+	}
+	return nil
+}
+
+// observeNetwork finds out whether the Network of an interface of a new VM can take it.
+// A Network that is being deleted takes none: it goes once those that have, or
+// may have, a server are gone.
+func (k *kind) observeNetwork(ctx context.Context, vm *pcapi.VM, obs *observation, i pcapi.VMInterface) (*pcapi.Network, error) {
 	var net pcapi.Network
-	name := vm.Spec.NetworkRef.Name
+	name, field := i.NetworkRef.Name, networkField(i)
 	err := k.Client.Get(ctx, client.ObjectKey{Namespace: vm.Namespace, Name: name}, &net)
 	switch {
 	case apierrors.IsNotFound(err):
-		obs.detached = unattachable(name, "does not exist: create it, or name another in spec.networkRef")
+		obs.detached = unattachable(name, "does not exist: create it, or name another in "+field)
 	case err != nil:
-		return fmt.Errorf("read Network %q: %w", name, err)
+		return nil, fmt.Errorf("read Network %q: %w", name, err)
 	case !net.DeletionTimestamp.IsZero():
-		obs.detached = unattachable(name, "is being deleted: name another in spec.networkRef, or create it anew when it is gone")
+		obs.detached = unattachable(name, "is being deleted: name another in "+field+", or create it anew when it is gone")
 	case net.Status.NetworkID == "":
 		obs.detached = unattachable(name, "is not made yet: see its conditions")
 	case meta.IsStatusConditionFalse(net.Status.Conditions, pcapi.CreatedCondition):
-		obs.detached = unattachable(name, "is lost: see its conditions, or name another in spec.networkRef")
+		obs.detached = unattachable(name, "is lost: see its conditions, or name another in "+field)
 	case net.Status.Cloud != obs.Cloud:
 		obs.detached = reconciler.Stalled(pcapi.NetworkNotReadyReason, external.RecheckRefused, fmt.Errorf(
 			"Network %q is on Cloud %q and this VM on Cloud %q: name a Network of the same Cloud, or set spec.cloudRef to that of the Network", name, net.Status.Cloud, obs.Cloud))
-	default:
-		obs.networkID = net.Status.NetworkID
 	}
-	return nil
+	return &net, nil
 }
 
 func unattachable(name, why string) error {
 	return reconciler.Blocked("Network/"+name, pcapi.NetworkNotReadyReason, "Network %q %s", name, why)
 }
 
+// networkField is the field of the spec that names the Network of an interface.
+func networkField(i pcapi.VMInterface) string {
+	if i.Name == "" {
+		return "spec.networkRef"
+	}
+	return fmt.Sprintf("spec.network.interfaces[%s].networkRef", i.Name)
+}
+
+// attach sets the network interfaces of a create. A single one without a static address is a
+// NetworkID, which each cloud with networks has.
+func attach(req *cloud.CreateServer, interfaces []cloud.Attachment) {
+	if len(interfaces) == 1 && len(interfaces[0].Addresses) == 0 {
+		req.NetworkID = interfaces[0].NetworkID
+		return
+	}
+	req.Interfaces = interfaces
+}
+
 // networkChanges enqueues the VMs without a server when a Network that they
 // refer to becomes able to take them, or unable.
 func networkChanges(reader client.Reader) handler.EventHandler {
 	type state struct {
-		id, cloud         string
-		deleting, created bool
+		id, cloud, cidr, gateway string
+		deleting, created        bool
 	}
 	stateOf := func(o client.Object) state {
 		net := o.(*pcapi.Network)
 		return state{
-			id: net.Status.NetworkID, cloud: net.Status.Cloud, deleting: !net.DeletionTimestamp.IsZero(),
+			id: net.Status.NetworkID, cloud: net.Status.Cloud, cidr: net.Status.CIDR, gateway: net.Status.Gateway, deleting: !net.DeletionTimestamp.IsZero(),
 			created: meta.IsStatusConditionTrue(net.Status.Conditions, pcapi.CreatedCondition),
 		}
 	}

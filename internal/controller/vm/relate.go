@@ -20,7 +20,7 @@ import (
 var errRival = errors.New("another VM object has this vmname or server on the same cloud: choose another, or delete that object")
 
 // Relate observes the utilisation where the listing does not include it, the class that
-// the VM takes, the Network of a new VM, and other VMs that have the name or the server.
+// the VM takes, the Networks of a new VM, and other VMs that have the name or the server.
 func (k *kind) Relate(ctx context.Context, vm *pcapi.VM, obs *observation) error {
 	if !obs.Capabilities().Has(cloud.BulkStatus) && !obs.Capabilities().Has(cloud.NoStatus) {
 		obs.refresh = obs.View.Settings.PollInterval
@@ -43,7 +43,7 @@ func (k *kind) Relate(ctx context.Context, vm *pcapi.VM, obs *observation) error
 		return nil
 	case vm.Status.VMID == "" && vm.Spec.Import == nil:
 		obs.nameErr = k.refusals.recall(vm, obs.Cloud)
-		if err := k.observeNetwork(ctx, vm, obs); err != nil {
+		if err := k.observeNetworks(ctx, vm, obs); err != nil {
 			return err
 		}
 		return k.observeRivals(ctx, vm, obs)

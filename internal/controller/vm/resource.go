@@ -28,14 +28,14 @@ type observation struct {
 	nameErr error
 	// importErr refuses the import that the spec asks for.
 	importErr error
-	// detached says why the Network that the spec names cannot take the VM;
-	// networkID is its id if it can.
-	detached error
+	// detached says why a Network that the spec names cannot take the VM; interfaces
+	// are those of the create if all can.
+	detached   error
+	interfaces []cloud.Attachment
 	// class is the class that the VM takes next, nil if it has that of the spec; unclassed
 	// says why it cannot take that of the spec.
 	class     *pcapi.VMClassStatus
 	unclassed error
-	networkID string
 	// snapshot is what the VM is to be reverted to, nil for nothing; unreverted says why it
 	// cannot be reverted to that of the spec.
 	snapshot   *pcapi.VMSnapshot
@@ -281,10 +281,11 @@ func (k *kind) another(vm *pcapi.VM, obs *observation, server cloud.Server, befo
 // request is the create, without fields that the cloud does not support.
 func (k *kind) request(vm *pcapi.VM, obs *observation) cloud.CreateServer {
 	req := cloud.CreateServer{
-		Name: vm.Spec.VMName, Template: vm.Spec.Template, Folder: vm.Spec.Folder, NetworkID: obs.networkID,
+		Name: vm.Spec.VMName, Template: vm.Spec.Template, Folder: vm.Spec.Folder,
 		Zone: vm.Spec.Zone, AntiAffinity: k.antiAffinityOf(vm), IdempotencyKey: string(vm.UID), First: obs.First,
 	}
 	req.CPU, req.MemoryMiB = sizeOf(vm)
+	attach(&req, obs.interfaces)
 	if len(vm.Spec.Disks) > 0 {
 		req.Disks = disksOf(vm)
 	}

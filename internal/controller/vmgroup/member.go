@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/names"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
@@ -111,6 +112,7 @@ type template struct {
 	Zone      string             `json:"zone,omitempty"`
 	// AntiAffinity is that of the members, whose group has the name of the VmGroup.
 	AntiAffinity *pcapi.VMAntiAffinity `json:"antiAffinity,omitempty"`
+	Interfaces   []pcapi.VMInterface   `json:"interfaces,omitempty"`
 	settings     `json:"-"`
 }
 
@@ -124,6 +126,11 @@ func templateOf(g *pcapi.VmGroup, cloud string) template {
 	}
 	if g.Spec.NetworkRef != nil {
 		t.Network = g.Spec.NetworkRef.Name
+	}
+	if g.Spec.Network != nil {
+		for _, i := range g.Spec.Network.Interfaces {
+			t.Interfaces = append(t.Interfaces, pcapi.VMInterface{Name: i.Name, NetworkRef: i.NetworkRef})
+		}
 	}
 	if g.Spec.AntiAffinity != nil {
 		t.AntiAffinity = &pcapi.VMAntiAffinity{Group: labelOf(g), Policy: cmp.Or(g.Spec.AntiAffinity.Policy, pcapi.AntiAffinityRequired)}
@@ -141,7 +148,7 @@ func (t template) revision() string {
 // sizeOnly reports whether a member differs from the template in its size and in disks that
 // are to be added or grown, at most.
 func (t template) sizeOnly(vm *pcapi.VM) bool {
-	return vm.Spec.Template == t.Template && vm.Spec.Zone == t.Zone && ptr.Equal(vm.Spec.AntiAffinity, t.AntiAffinity) && networkOf(vm) == t.Network && equality.Semantic.DeepEqual(vm.Spec.Bootstrap, t.Bootstrap) &&
+	return vm.Spec.Template == t.Template && vm.Spec.Zone == t.Zone && ptr.Equal(vm.Spec.AntiAffinity, t.AntiAffinity) && t.attached(vm) && equality.Semantic.DeepEqual(vm.Spec.Bootstrap, t.Bootstrap) &&
 		contains(t.Disks, vm.Spec.Disks) && vm.Spec.CloudRef != nil && vm.Spec.CloudRef.Name == t.Cloud
 }
 
@@ -156,11 +163,25 @@ func (t template) sized(vm *pcapi.VM) bool {
 	return vm.Spec.ClassName == t.Class && vm.Spec.CPU.Count() == t.CPU.Count() && vm.Spec.Memory.MiB() == t.Memory.MiB()
 }
 
-func networkOf(vm *pcapi.VM) string {
-	if vm.Spec.NetworkRef == nil {
-		return ""
+// attached reports whether a member has the network interfaces of the template.
+func (t template) attached(vm *pcapi.VM) bool {
+	return equality.Semantic.DeepEqual(controller.InterfacesOf(vm), t.interfaces())
+}
+
+// interfaces returns the network interfaces of a member. That of spec.networkRef has no name.
+func (t template) interfaces() []pcapi.VMInterface {
+	if t.Network != "" {
+		return []pcapi.VMInterface{{NetworkRef: pcapi.NetworkReference{Name: t.Network}}}
 	}
-	return vm.Spec.NetworkRef.Name
+	return t.Interfaces
+}
+
+// network returns the spec.network of a member.
+func (t template) network() *pcapi.VMNetwork {
+	if len(t.Interfaces) == 0 {
+		return nil
+	}
+	return &pcapi.VMNetwork{Interfaces: slices.Clone(t.Interfaces)}
 }
 
 func alive(vm *pcapi.VM) bool { return vm.DeletionTimestamp.IsZero() }

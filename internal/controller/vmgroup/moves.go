@@ -141,6 +141,9 @@ func (obs *observation) lacking() string {
 	case obs.template.AntiAffinity != nil && !obs.caps.Has(cloud.WithAntiAffinity):
 		return "antiAffinity"
 	}
+	if field := controller.InterfacesLacking(obs.template.Interfaces, obs.caps); field != "" {
+		return field
+	}
 	return controller.ProbeLacking(obs.template.Probe, obs.caps)
 }
 

@@ -180,7 +180,7 @@ func (k *kind) member(g *pcapi.VmGroup, obs *observation, name string) (*pcapi.V
 		Spec: pcapi.VMSpec{
 			VMName: name, ClassName: obs.template.Class, CPU: clone(obs.template.CPU), Memory: clone(obs.template.Memory), Template: obs.template.Template,
 			CloudRef: &pcapi.CloudReference{Name: obs.template.Cloud}, NetworkRef: clone(g.Spec.NetworkRef), Bootstrap: obs.template.Bootstrap.DeepCopy(),
-			Disks: slices.Clone(obs.template.Disks), Zone: obs.template.Zone, AntiAffinity: clone(obs.template.AntiAffinity),
+			Disks: slices.Clone(obs.template.Disks), Zone: obs.template.Zone, AntiAffinity: clone(obs.template.AntiAffinity), Network: obs.template.network(),
 		},
 	}
 	obs.template.apply(vm)
@@ -197,7 +197,7 @@ func (k *kind) member(g *pcapi.VmGroup, obs *observation, name string) (*pcapi.V
 // write of it. Keys and labels make that safe. A member without a server could otherwise
 // not be deleted while the Cloud is away or the member waits for its Network, class or Secret.
 func (obs *observation) claimsMembers() bool {
-	waits := obs.template.Network != "" || obs.template.Class != "" || obs.template.Bootstrap != nil && obs.template.Bootstrap.CloudInit.UserDataSecretRef != nil
+	waits := len(obs.template.interfaces()) > 0 || obs.template.Class != "" || obs.template.Bootstrap != nil && obs.template.Bootstrap.CloudInit.UserDataSecretRef != nil
 	return obs.reachable && !waits && obs.caps.Has(cloud.Idempotency) && obs.caps.Has(cloud.Labels)
 }
 
