@@ -65,7 +65,7 @@ type Reverter interface {
 	// RevertServer makes the disks of a server what they were when the snapshot was taken,
 	// and its size, where snapshots have one. It may stop the server. It fails with NotFound
 	// only when the cloud itself says that there is no such server or snapshot, with Busy
-	// while the server cannot be reverted, and with Unsupported, without sending anything, if
+	// while the server cannot be reverted, as one that is SUSPENDED on some clouds, and with Unsupported, without sending anything, if
 	// Again is set on a cloud that does not honour keys of reverts. On an error with Uncertain
 	// set, the server may be reverted.
 	RevertServer(ctx context.Context, req RevertServer) (Result, error)

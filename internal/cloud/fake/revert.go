@@ -25,8 +25,12 @@ func (c *Cloud) RevertServer(ctx context.Context, req cloud.RevertServer) (cloud
 		if made, found := c.snapshots.reverts[req.IdempotencyKey]; found {
 			return made, nil
 		}
-		if _, err := c.server(op, req.ServerID); err != nil {
+		s, err := c.server(op, req.ServerID)
+		switch {
+		case err != nil:
 			return cloud.Result{}, err
+		case s.State == cloud.StateSuspended:
+			return cloud.Result{}, failure(op, cloud.Busy, "the server is %s", s.State)
 		}
 		if !slices.ContainsFunc(c.snapshots.of[req.ServerID], func(s cloud.Snapshot) bool { return s.ID == req.SnapshotID }) {
 			return cloud.Result{}, failure(op, cloud.NotFound, "no such snapshot")

@@ -100,6 +100,23 @@ func TestVMIsRevertedOnceAndThenAsTheSpecSays(t *testing.T) {
 	h.wantRevert(pcapi.VMRevertSucceeded, 2)
 }
 
+func TestSuspendedVMIsResumedForItsRevertAndSuspendedAgain(t *testing.T) {
+	for name, caps := range map[string]cloud.Capabilities{
+		"keys": cloud.NewCapabilities(append(revertKeyed, withSuspend...)...), "no keys": cloud.NewCapabilities(append([]cloud.Capability{cloud.Suspend}, revertUnkeyed...)...),
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newReverting(t, caps)
+			h.edit(suspended)
+			h.setServerState(cloud.StateSuspended)
+			h.poll()
+			equal(t, "states", []cloud.State{cloud.StateSuspended, cloud.StateActive, cloud.StateStopped, cloud.StateActive, cloud.StateSuspended}, h.complete())
+			h.wantRevert(pcapi.VMRevertSucceeded, 1)
+			h.wantCondition(pcapi.ReadyCondition, "True Suspended")
+			equal(t, "cores", 2, h.cloud.Server("s1").CPU)
+		})
+	}
+}
+
 func TestLostAnswerToRevertNeverRevertsTwice(t *testing.T) {
 	tests := map[string]struct {
 		caps    cloud.Capabilities

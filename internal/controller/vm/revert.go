@@ -27,6 +27,7 @@ import (
 const (
 	stepRevert      = "Revert"
 	stepAwaitRevert = "AwaitRevert"
+	stepResume      = "Resume"
 
 	// revertKeys is how long a cloud certainly knows the idempotency key of a revert.
 	revertKeys = time.Hour
@@ -114,8 +115,22 @@ func (k *kind) planRevert(vm *pcapi.VM, obs *observation) plan {
 		return plan{}
 	case !caps.Has(cloud.Revert):
 		return k.End(lacks([]string{"currentSnapshotName"}))
+	case obs.Resource.State == cloud.StateSuspended && caps.Has(cloud.Power):
+		return k.Do(k.Step(stepResume, reconciler.NeedsCloud|reconciler.Mutates, k.resume))
 	}
 	return k.Do(k.Step(stepRevert, sends, k.revert))
+}
+
+// resume resumes a server that is to be reverted: not each cloud reverts one that is suspended.
+func (k *kind) resume(ctx context.Context, vm *pcapi.VM, obs *observation) error {
+	id := obs.Resource.ID
+	if err := k.patch(ctx, vm, obs, cloud.UpdateServer{PowerState: new(cloud.PowerOn)}); err != nil {
+		return err
+	}
+	if obs.Resource.State == cloud.StateSuspended {
+		return k.NotApplied(vm, &obs.Observation, id)
+	}
+	return reconciler.Wait(revertLook, pcapi.ProgressingReason, "VM %s is resumed before it is reverted", id)
 }
 
 // revert records the revert and requests it. In between, it may have been sent: only this
