@@ -45,7 +45,7 @@ func (vsphere) args() []string {
 
 func (vsphere) expected() expectations {
 	all := maps.Clone(expected)
-	for _, name := range []string{"VM/networked", "VM/replica", "VM/router", "Network/example-network", "Network/backend"} {
+	for _, name := range []string{"VM/networked", "VM/router", "Network/example-network", "Network/backend"} {
 		delete(all, name)
 	}
 	all["VM/taboo"] = expectation{
@@ -53,6 +53,9 @@ func (vsphere) expected() expectations {
 			"Ready": "False/Taken", "NameChecked": "False/Taken", "Created": "False/Pending", "Stalled": "True/Taken",
 		},
 		status: map[string]string{"vmId": absent, "cpuUtilization": absent, "state": "Failed"},
+	}
+	all["VM/replica"] = expectation{
+		conditions: running, status: map[string]string{"vmId": anyUUID, "cpuUtilization": anyPercent, "state": "Running", "zone": "zone-a"},
 	}
 	// The simulator runs no guests.
 	all["VM/frontend"] = expectation{conditions: map[string]string{"Ready": "True/Running", "GuestReady": "False/NoAddress"}}
@@ -91,6 +94,7 @@ func (vsphere) connect(ctx context.Context, s *stack) error {
 		Type: pcapi.CloudTypeVSphere, Endpoint: s.cloudURL, CredentialsSecretRef: &pcapi.SecretReference{Name: secret.Name}, InsecureAllowHTTP: true,
 		VSphere: &pcapi.VSphereCloud{
 			Datacenter: "DC0", Folder: vsphereFolder, ResourcePool: "/DC0/host/DC0_C0/Resources", Datastore: "LocalDS_0",
+			Zones:     []pcapi.VSphereZone{{Name: "zone-a", ResourcePool: "/DC0/host/DC0_C0/Resources"}},
 			Templates: pcapi.VSphereTemplates{Folder: "/DC0/vm", Default: vsphereTemplate},
 		},
 	}}
