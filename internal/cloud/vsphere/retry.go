@@ -14,7 +14,7 @@ import (
 // whose token is used up by the first answer.
 var once = map[string]bool{
 	"CloneVM_Task": true, "ReconfigVM_Task": true, "PowerOnVM_Task": true, "PowerOffVM_Task": true, "SuspendVM_Task": true, "ShutdownGuest": true, "Destroy_Task": true, "UnregisterAndDestroy_Task": true,
-	"CreateFolder": true, "CreateSnapshotEx_Task": true, "RemoveSnapshot_Task": true, "RevertToSnapshot_Task": true, "ContinueRetrievePropertiesEx": true,
+	"ReconfigureComputeResource_Task": true, "CreateFolder": true, "CreateSnapshotEx_Task": true, "RemoveSnapshot_Task": true, "RevertToSnapshot_Task": true, "ContinueRetrievePropertiesEx": true,
 }
 
 // routeOf returns the name of the method that a request calls.

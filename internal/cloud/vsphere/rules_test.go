@@ -148,6 +148,28 @@ func TestRuleThatOthersChangeMeanwhileIsChangedAgain(t *testing.T) {
 	}
 }
 
+func TestChangeOfRulesWithoutAnAnswerIsSentOnceAndReadAgain(t *testing.T) {
+	v := newVCenter(t)
+	c := v.client(t)
+	create(t, c, apart("one", required))
+	result, err := c.CreateServer(t.Context(), apart("two", required))
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.await(result.Operation)
+	restore := v.Front.Lose("ReconfigureComputeResource_Task")
+	_, err = c.GetOperation(t.Context(), result.Operation)
+	wantError(t, err, cloud.Unavailable)
+	restore()
+	if _, err := follow(t.Context(), c, result.Operation); err != nil {
+		t.Fatal(err)
+	}
+	if sent := v.Front.Sent("ReconfigureComputeResource_Task"); sent != 1 {
+		t.Errorf("%d changes of rules, want one", sent)
+	}
+	v.wantRules(t, "the answer was lost", []string{"one", "two"})
+}
+
 func TestNoHostIsLeft(t *testing.T) {
 	v := newVCenter(t)
 	c := v.client(t)
