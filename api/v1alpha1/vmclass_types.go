@@ -5,12 +5,18 @@ import (
 )
 
 // VMClassSpec is a size of VMs, and who may use it.
+// +kubebuilder:validation:XValidation:rule="has(self.openstack) == has(oldSelf.openstack) && (!has(self.openstack) || self.openstack == oldSelf.openstack)",reason=FieldValueForbidden,fieldPath=".openstack",message="openstack cannot be changed; create another VMClass, and change className of the VMs that are to have its flavor"
 type VMClassSpec struct {
 	// hardware is the size of the VMs. It cannot be changed: VMs keep the size of the
 	// class that they were created with.
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",reason=FieldValueForbidden,message="hardware cannot be changed; create another VMClass, and change className of the VMs that are to have its size"
 	// +required
 	Hardware VMClassHardware `json:"hardware"`
+
+	// openstack is what VMs of the class have on Clouds of type OpenStack. It cannot be
+	// changed.
+	// +optional
+	OpenStack *VMClassOpenStack `json:"openstack,omitempty"`
 
 	// allowedNamespaces selects, by their labels, the namespaces whose VMs may take the
 	// class. Absent or empty means all. Can be changed at any time; VMs that have the
@@ -36,6 +42,16 @@ type VMClassHardware struct {
 	// 1Mi-64Ti.
 	// +required
 	Memory VMMemory `json:"memory"`
+}
+
+// VMClassOpenStack is what VMs of a class have on Clouds of type OpenStack.
+type VMClassOpenStack struct {
+	// flavor is the name of the flavor of the VMs, 1-255 characters. The servers have its
+	// size, whatever hardware says.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=255
+	// +required
+	Flavor string `json:"flavor"`
 }
 
 // VMClass is a size of VMs that administrators offer to namespaces. It has no status, so
@@ -79,6 +95,11 @@ type VMClassStatus struct {
 	// class is deleted or created anew with another size.
 	// +required
 	Hardware VMClassHardware `json:"hardware"`
+	// flavor is spec.openstack.flavor of the class when the VM took it. Absent if the class
+	// had none.
+	// +kubebuilder:validation:MaxLength=255
+	// +optional
+	Flavor string `json:"flavor,omitempty"`
 }
 
 func init() {

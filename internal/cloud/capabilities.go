@@ -61,6 +61,9 @@ const (
 	StaticAddresses Capability = "staticAddresses"
 	// GuestHeartbeat is that a server that runs shows whether an agent in its guest runs.
 	GuestHeartbeat Capability = "guestHeartbeat"
+	// Flavors is that servers have sizes with names, show them, and can be created and resized by
+	// their names.
+	Flavors Capability = "flavors"
 	// Sizing is that a server can be created with CPU, MemoryMiB and Template. Every
 	// cloud has it that reports capabilities at all.
 	Sizing Capability = "sizing"

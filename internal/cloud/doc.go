@@ -6,6 +6,7 @@
 //	interfaces.go      network interfaces of servers
 //	disks.go           disks of servers
 //	heartbeat.go       heartbeats of guests
+//	flavor.go          sizes that have names
 //	image.go           what servers were made from
 //	placement.go       anti-affinity of servers
 //	operation.go       changes that take time

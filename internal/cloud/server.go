@@ -55,6 +55,9 @@ type Server struct {
 	CPU int
 	// MemoryMiB is the memory in MiB. Clouds have sizes that are no whole GiB.
 	MemoryMiB int
+	// Flavor is the name of the size, where sizes have names. A resize that is not complete
+	// shows a text that is no name.
+	Flavor string
 	// Image is what the server was made from, as the cloud shows it.
 	Image  Image
 	Folder string
@@ -122,6 +125,7 @@ type CreateServer struct {
 	Name       string
 	CPU        int               // Sizing
 	MemoryMiB  int               // Sizing
+	Flavor     string            `json:",omitempty"` // Flavors; instead of CPU and MemoryMiB
 	Template   string            // Sizing
 	Folder     string            // Folders
 	NetworkID  string            // Networks or NetworkAttach
@@ -158,6 +162,7 @@ type CreateServer struct {
 type UpdateServer struct {
 	CPU        *int        // Resize
 	MemoryMiB  *int        // Resize
+	Flavor     *string     // Flavors; instead of CPU and MemoryMiB
 	PowerState *PowerState // Power, and Suspend for Suspended
 	// Soft has the guest asked to shut down, where PowerState is Off, instead of the
 	// server powered off: it is ACTIVE until the guest has shut down, which may be never.
@@ -182,7 +187,7 @@ func (u UpdateServer) ShutsDown() bool {
 
 // Empty reports whether there is nothing to change.
 func (u UpdateServer) Empty() bool {
-	return u.CPU == nil && u.MemoryMiB == nil && u.PowerState == nil && u.Disks == "" && len(u.Labels) == 0
+	return u.CPU == nil && u.MemoryMiB == nil && u.Flavor == nil && u.PowerState == nil && u.Disks == "" && len(u.Labels) == 0
 }
 
 // ListServers bounds and filters a listing.

@@ -20,7 +20,8 @@ var comparedFields = []comparedField{
 	{"Interfaces", func(a, b *listed) bool { return a.interfaces == b.interfaces }},
 	{"Disks", func(a, b *listed) bool { return a.disks == b.disks }},
 	{"Zone", func(a, b *listed) bool { return a.zone == b.zone }},
-	{"Image", func(a, b *listed) bool { return a.image == b.image }},
+	{"Image", func(a, b *listed) bool { return a.made == b.made }},
+	{"Flavor", func(a, b *listed) bool { return a.made == b.made }},
 	{"Host", func(a, b *listed) bool { return a.host == b.host }},
 	{"Labels", func(a, b *listed) bool { return a.ownedBy() == b.ownedBy() }},
 }

@@ -141,6 +141,7 @@ func (in *intake) keep(s *cloud.Server) *listed {
 	}
 	in.share(s.Image.Name)
 	in.share(s.Image.ID)
+	in.share(s.Flavor)
 	read.host = in.share(read.host)
 	if by != (owner{}) {
 		in.bytes += ownerCost

@@ -18,8 +18,8 @@ type listed struct {
 	disks unique.Handle[cloud.Disks]
 	// zone is one pointer, since many servers have the same; zero without one.
 	zone unique.Handle[string]
-	// image is one pointer, since many servers have the same; zero without one.
-	image unique.Handle[cloud.Image]
+	// made is one pointer, since many servers have the same; zero if the cloud shows none of it.
+	made unique.Handle[made]
 	// owner has the owner labels; nil without any.
 	owner     *owner
 	createdAt time.Time
@@ -34,6 +34,12 @@ type listed struct {
 }
 
 const unknown = -1
+
+// made is what a server was made from.
+type made struct {
+	image  cloud.Image
+	flavor string
+}
 
 // owner is what the owner labels of a server say, each empty if it is missing.
 type owner struct{ uid, cluster, namespace, name string }
@@ -57,8 +63,8 @@ func read(s *cloud.Server) (listed, owner) {
 	if s.Zone != "" {
 		l.zone = unique.Make(s.Zone)
 	}
-	if s.Image != (cloud.Image{}) {
-		l.image = unique.Make(s.Image)
+	if from := (made{image: s.Image, flavor: s.Flavor}); from != (made{}) {
+		l.made = unique.Make(from)
 	}
 	if s.CPUUtilization != nil {
 		l.utilization = int16(*s.CPUUtilization) //nolint:gosec // in percent
@@ -101,8 +107,9 @@ func shared[T comparable](handle unique.Handle[T]) (value T) {
 
 // server returns the server. Fields that are not kept are zero.
 func (l *listed) server() cloud.Server {
+	from := shared(l.made)
 	s := cloud.Server{
-		ID: l.id, Name: l.name, Host: l.host, Folder: l.folder, Interfaces: l.interfaces, State: l.state, CreatedAt: l.createdAt, Disks: shared(l.disks), Zone: shared(l.zone), Image: shared(l.image),
+		ID: l.id, Name: l.name, Host: l.host, Folder: l.folder, Interfaces: l.interfaces, State: l.state, CreatedAt: l.createdAt, Disks: shared(l.disks), Zone: shared(l.zone), Image: from.image, Flavor: from.flavor,
 		CPU: int(l.cpu), MemoryMiB: l.memory,
 		CPUUsageMHz: int(l.cpuUsage), MemoryUsageMB: int(l.memoryUsage), Labels: l.ownedBy().labels(), Heartbeat: l.heartbeat,
 	}

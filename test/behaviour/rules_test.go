@@ -105,6 +105,8 @@ var ruleCases = []ruleCase{
 	{kind: "VMClass", spec: `{hardware: {cpu: 1, memory: 65Ti}}`, says: `spec.hardware.memory: Invalid value: "65Ti": ` + memoryRule},
 	{kind: "VMClass", spec: aClass, edit: `{"spec":{"hardware":{"cpu":2}}}`,
 		says: "spec.hardware: Forbidden: hardware cannot be changed; create another VMClass, and change className of the VMs that are to have its size"},
+	{kind: "VMClass", spec: aClass, edit: `{"spec":{"openstack":{"flavor":"m1.small"}}}`,
+		says: "spec.openstack: Forbidden: openstack cannot be changed; create another VMClass, and change className of the VMs that are to have its flavor"},
 
 	{kind: "VmGroup", spec: `{replicas: 1, cpu: 1, memory: 1, template: t, strategy: {maxUnavailable: 0, maxSurge: 0%}}`,
 		says: "spec.strategy.maxUnavailable: Invalid value: maxUnavailable and maxSurge must not both be 0: no member could ever be replaced"},

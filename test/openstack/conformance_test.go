@@ -41,6 +41,7 @@ func newFixture(t *testing.T) cloudtest.Fixture {
 		HasUserData: hasUserData,
 		NoRestore:   true, // a server keeps its flavor
 		Zone:        "nova",
+		Flavors:     [2]string{"t-1-2", "t-2-2"},
 		CallTime:    callTime,
 	}
 }

@@ -19,6 +19,7 @@
 //	interfaces.go   several network interfaces, and static addresses
 //	disks.go        disks of servers
 //	placement.go    zones and anti-affinity
+//	flavors.go      sizes that have names
 //	snapshots.go    snapshots of servers
 //	revert.go       reverts to snapshots
 //	refuse.go       calls that the cloud cannot serve are refused, not sent

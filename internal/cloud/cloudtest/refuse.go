@@ -13,6 +13,7 @@ import (
 var refuseCases = []testCase{
 	refusesCreate("a size", cloud.Sizing, cloud.CreateServer{CPU: 2, MemoryMiB: 2 << 10}),
 	refusesCreate("a template", cloud.Sizing, cloud.CreateServer{Template: "small"}),
+	refusesCreate("a flavor", cloud.Flavors, cloud.CreateServer{Flavor: "small"}),
 	refusesCreate("a folder", cloud.Folders, cloud.CreateServer{Folder: "team-a"}),
 	refusesCreate("a network", cloud.Networks, cloud.CreateServer{NetworkID: nowhere}).lacking(cloud.NetworkAttach),
 	refusesCreate("a power state", cloud.Power, cloud.CreateServer{PowerState: cloud.PowerOn}),
@@ -41,6 +42,7 @@ var refuseCases = []testCase{
 		return err
 	}),
 	refusesUpdate("a size", cloud.Resize, cloud.UpdateServer{CPU: new(2)}),
+	refusesUpdate("a flavor", cloud.Flavors, cloud.UpdateServer{Flavor: new("small")}),
 	refusesUpdate("a power state", cloud.Power, cloud.UpdateServer{PowerState: new(cloud.PowerOff)}),
 	refusesUpdate("a suspend", cloud.Suspend, cloud.UpdateServer{PowerState: new(cloud.PowerSuspended)}),
 	refusesUpdate("a soft power-off", cloud.SoftPowerOff, cloud.UpdateServer{PowerState: new(cloud.PowerOff), Soft: true}),

@@ -66,6 +66,8 @@ type Fixture struct {
 	Hosts []cloud.Host
 	// Zone is a zone of the cloud; needed with the capability Zones.
 	Zone string
+	// Flavors are two of the cloud; needed with the capability Flavors.
+	Flavors [2]string
 	// Networks are those that the cloud has; needed with the capability NetworkAttach.
 	Networks []cloud.Network
 	// Operating makes the cloud answer changes of servers with operations that take a
@@ -160,7 +162,7 @@ func (c testCase) fits(f Fixture) bool {
 
 func cases() []testCase {
 	var all []testCase
-	for _, group := range [][]testCase{probeCases, lifeCases, onceCases, listCases, changeCases, networkCases, attachCases, hostCases, operationCases, watchCases, userDataCases, addressCases, snapshotCases, revertCases, diskCases, placementCases, interfaceCases, refuseCases} {
+	for _, group := range [][]testCase{probeCases, lifeCases, onceCases, listCases, changeCases, networkCases, attachCases, hostCases, operationCases, watchCases, userDataCases, addressCases, snapshotCases, revertCases, diskCases, placementCases, interfaceCases, flavorCases, refuseCases} {
 		all = append(all, group...)
 	}
 	return all

@@ -10,6 +10,7 @@
 //	disks.go       disks of servers
 //	placement.go   the hosts of servers
 //	interfaces.go  the networks and addresses that creates ask for
+//	flavors.go     sizes that have names
 //	networks.go    networks
 //	snapshots.go   snapshots of servers
 //	revert.go      reverts to snapshots

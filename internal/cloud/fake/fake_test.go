@@ -19,7 +19,7 @@ import (
 var everything = cloud.NewCapabilities(
 	cloud.Idempotency, cloud.Labels, cloud.UniqueNames, cloud.BulkStatus, cloud.Async, cloud.Power, cloud.Resize,
 	cloud.Folders, cloud.Networks, cloud.Hosts, cloud.Events, cloud.Sessions, cloud.Sizing, cloud.Operations, cloud.PowerAtCreate, cloud.WithUserData, cloud.Snapshots, cloud.Revert, cloud.SoftPowerOff, cloud.WithDisks,
-	cloud.Zones, cloud.WithAntiAffinity, cloud.GuestHeartbeat, cloud.WithInterfaces, cloud.StaticAddresses,
+	cloud.Zones, cloud.WithAntiAffinity, cloud.GuestHeartbeat, cloud.WithInterfaces, cloud.StaticAddresses, cloud.Flavors,
 )
 
 func without(caps ...cloud.Capability) cloud.Capabilities {
@@ -67,6 +67,7 @@ func fixture(caps cloud.Capabilities) cloudtest.Fixture {
 	return cloudtest.Fixture{
 		Networks: networks,
 		Zone:     "zone-a",
+		Flavors:  [2]string{"small", "large"},
 		Client:   c, Has: caps, Prohibited: "forbidden", Codes: true, Filters: true, Sent: func() int { return c.Sent() }, Hosts: hosts,
 		Operating: func(_ *testing.T, on bool) {
 			c.SetOperating(on)

@@ -40,6 +40,7 @@ func (c *Cloud) CreateServer(ctx context.Context, req cloud.CreateServer) (cloud
 		return cloud.Result{}, err
 	}
 	var needs needs
+	needs.when(req.Flavor != "", cloud.Flavors)
 	needs.when(req.CPU != 0 || req.MemoryMiB != 0 || req.Template != "", cloud.Sizing)
 	needs.when(req.Folder != "", cloud.Folders)
 	needs.when(len(req.Attachments()) > 0, c.attaches())
@@ -113,6 +114,9 @@ func (c *Cloud) create(op string, req cloud.CreateServer) (cloud.Server, error) 
 	if err := checkDisks(op, "", req.Disks); err != nil {
 		return cloud.Server{}, err
 	}
+	if err := checkFlavor(op, req.Flavor); err != nil {
+		return cloud.Server{}, err
+	}
 	host, err := c.place(op, req)
 	if err != nil {
 		return cloud.Server{}, err
@@ -122,6 +126,9 @@ func (c *Cloud) create(op string, req cloud.CreateServer) (cloud.Server, error) 
 		ID: c.servers.newID(), Name: req.Name, Labels: maps.Clone(req.Labels), State: cloud.StateActive,
 		CPU: req.CPU, MemoryMiB: req.MemoryMiB, Image: cloud.Image{Name: req.Template}, Folder: req.Folder, NetworkID: req.FirstNetwork(),
 		Disks: req.Disks, Host: host, Zone: req.Zone, CreatedAt: now, UpdatedAt: now,
+	}
+	if req.Flavor != "" {
+		s = withFlavor(s, req.Flavor)
 	}
 	if req.AntiAffinity != (cloud.AntiAffinity{}) {
 		c.antiAffinity[s.ID] = req.AntiAffinity
@@ -151,7 +158,8 @@ func (c *Cloud) UpdateServer(ctx context.Context, id string, req cloud.UpdateSer
 		return cloud.Result{}, failure(op, cloud.Rejected, "nothing to change was given")
 	}
 	var needs needs
-	needs.when(req.CPU != nil || req.MemoryMiB != nil, cloud.Resize)
+	needs.when(req.CPU != nil || req.MemoryMiB != nil || req.Flavor != nil, cloud.Resize)
+	needs.when(req.Flavor != nil, cloud.Flavors)
 	needs.when(req.PowerState != nil, cloud.Power)
 	needs.when(req.Suspends(), cloud.Suspend)
 	needs.when(req.ShutsDown(), cloud.SoftPowerOff)
@@ -168,7 +176,7 @@ func (c *Cloud) UpdateServer(ctx context.Context, id string, req cloud.UpdateSer
 		case req.ShutsDown() && c.guests == GuestsIgnore:
 			req.PowerState = nil
 		case c.keepsSize:
-			req.CPU, req.MemoryMiB = nil, nil
+			req.CPU, req.MemoryMiB, req.Flavor = nil, nil, nil
 		}
 		switch {
 		case c.operating:
@@ -192,7 +200,7 @@ func (c *Cloud) UpdateServer(ctx context.Context, id string, req cloud.UpdateSer
 // refusal returns why the cloud refuses a change of a server, nil if it does not.
 func (c *Cloud) refusal(op string, s cloud.Server, req cloud.UpdateServer) error {
 	running := s.State == cloud.StateActive
-	resizes := req.CPU != nil || req.MemoryMiB != nil || req.Disks != ""
+	resizes := req.CPU != nil || req.MemoryMiB != nil || req.Flavor != nil || req.Disks != ""
 	powersOff := req.PowerState != nil && *req.PowerState == cloud.PowerOff
 	switch {
 	case s.State.Transitional(),
@@ -203,6 +211,11 @@ func (c *Cloud) refusal(op string, s cloud.Server, req cloud.UpdateServer) error
 		return failure(op, cloud.NeedsStop, "the size of a running server cannot be changed")
 	case req.ShutsDown() && running && c.guests == GuestsUnavailable:
 		return failure(op, cloud.GuestUnavailable, "no agent runs in the guest")
+	}
+	if req.Flavor != nil {
+		if err := checkFlavor(op, *req.Flavor); err != nil {
+			return err
+		}
 	}
 	return checkDisks(op, s.Disks, req.Disks)
 }
@@ -219,6 +232,9 @@ func updated(s cloud.Server, req cloud.UpdateServer) cloud.Server {
 	}
 	if req.MemoryMiB != nil {
 		s.MemoryMiB = *req.MemoryMiB
+	}
+	if req.Flavor != nil {
+		s = withFlavor(s, *req.Flavor)
 	}
 	s.Disks = s.Disks.With(req.Disks)
 	if req.PowerState != nil {

@@ -12,7 +12,7 @@ import (
 // has is what a member of a project can do, whichever OpenStack it is.
 var has = cloud.NewCapabilities(
 	cloud.Async, cloud.Events, cloud.Labels, cloud.Networks, cloud.NoStatus, cloud.Operations, cloud.Power, cloud.Resize, cloud.Sessions, cloud.Sizing,
-	cloud.WithUserData, cloud.Addresses, cloud.Zones, cloud.WithAntiAffinity, cloud.Snapshots, cloud.Revert, cloud.Suspend, cloud.WithInterfaces, cloud.StaticAddresses,
+	cloud.WithUserData, cloud.Addresses, cloud.Zones, cloud.WithAntiAffinity, cloud.Snapshots, cloud.Revert, cloud.Suspend, cloud.WithInterfaces, cloud.StaticAddresses, cloud.Flavors,
 )
 
 // Capabilities proves that the identity and the compute service accept the credentials,
@@ -48,7 +48,7 @@ func (c *Client) probe(ctx context.Context, op string) *cloud.Error {
 		}
 	}
 	if c.cfg.Flavor != "" {
-		if _, err := c.flavorFor(ctx, op, size{}); err != nil {
+		if _, err := c.flavorFor(ctx, op, "", size{}); err != nil {
 			return misconfigured("flavors.default", err)
 		}
 	}

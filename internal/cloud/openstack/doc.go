@@ -30,7 +30,7 @@
 //	config.go          what a client is made from, with defaults; credentials
 //	labels.go          labels as metadata and tags
 //	userdata.go        user data, as compute takes it
-//	flavors.go         the flavor for a size
+//	flavors.go         the flavor for a size or a name
 //	snapshotimages.go  the images that were made from servers
 //	servergroups.go    server groups, which keep servers on different hosts
 //	pages.go           listings of networks, subnets and flavors, within bounds

@@ -55,8 +55,9 @@ type flavors struct {
 
 func newFlavors() *flavors { return &flavors{turn: make(chan struct{}, 1)} }
 
-// flavorFor returns the flavor for a size, the default one if no size is given.
-func (c *Client) flavorFor(ctx context.Context, op string, asked size) (flavor, *cloud.Error) {
+// flavorFor returns the flavor of this name or, without one, the flavor for a size, the
+// default one if no size is given.
+func (c *Client) flavorFor(ctx context.Context, op, name string, asked size) (flavor, *cloud.Error) {
 	select {
 	case c.flavors.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -75,13 +76,25 @@ func (c *Client) flavorFor(ctx context.Context, op string, asked size) (flavor, 
 			c.flavors.all, c.flavors.listed = all, time.Now()
 		}
 		chosen, found := c.choose(c.flavors.all, asked)
+		if name != "" {
+			chosen, found = flavorNamed(c.flavors.all, name)
+		}
 		switch {
 		case found:
 			return chosen, nil
 		case fresh:
-			return flavor{}, c.noFlavor(op, asked)
+			return flavor{}, c.noFlavor(op, name, asked)
 		}
 	}
+}
+
+// flavorNamed returns the flavor of a name.
+func flavorNamed(all []flavor, name string) (flavor, bool) {
+	i := slices.IndexFunc(all, func(f flavor) bool { return f.Name == name && !f.Disabled })
+	if i < 0 {
+		return flavor{}, false
+	}
+	return all[i], true
 }
 
 // choose returns the flavor for a size. Of several, it is the smallest, and of these the
@@ -120,7 +133,7 @@ func notDefault(f flavor, name string) int {
 }
 
 // noFlavor says which flavors there are.
-func (c *Client) noFlavor(op string, asked size) *cloud.Error {
+func (c *Client) noFlavor(op, name string, asked size) *cloud.Error {
 	var names []string
 	for _, f := range c.flavors.all {
 		if !f.Disabled {
@@ -137,6 +150,8 @@ func (c *Client) noFlavor(op string, asked size) *cloud.Error {
 	}
 	there = transport.Truncate(there, 2*maxReason)
 	switch {
+	case name != "":
+		return cloud.UnknownFlavor(op, transport.Truncate(name, 128), there)
 	case asked == size{} && c.cfg.Flavor == "":
 		return refuse(op, cloud.Rejected, "the VM has neither cpu nor memory, and spec.openstack.flavors.default of the Cloud is empty; %s", there)
 	case asked == size{}:

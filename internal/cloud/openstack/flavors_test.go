@@ -1,6 +1,7 @@
 package openstack
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -94,5 +95,54 @@ func TestSizeIsThatWhichWasAskedFor(t *testing.T) {
 				t.Errorf("%v (-want +got):\n%s", err, diff)
 			}
 		})
+	}
+}
+
+func TestCreateUsesTheFlavorThatIsNamed(t *testing.T) {
+	s := newStub(t)
+	s.on("POST compute/servers", `{"server": {"id": "`+someID+`"}}`, 202)
+	c := s.client()
+	got, err := c.CreateServer(t.Context(), cloud.CreateServer{Name: "web", Flavor: "large"})
+	if err != nil || got.Server.Flavor != "large" || got.Server.CPU != 4 || got.Server.MemoryMiB != 8192 {
+		t.Fatalf("CreateServer = %+v, %v; want the flavor large and its size", got.Server, err)
+	}
+	sent := s.taken()
+	if body := sent[len(sent)-1]; !strings.Contains(body, `"flavorRef":"f2"`) || strings.Contains(body, sizeKey) {
+		t.Errorf("sent %s, want flavor f2 and no record of a size", body)
+	}
+	_, err = c.CreateServer(t.Context(), cloud.CreateServer{Name: "web", Flavor: "gone"})
+	if !cloud.Is(err, cloud.Rejected) || !strings.Contains(err.Error(), `no flavor is named "gone"; there are: large (4 CPUs, 8192 MiB), small (1 CPUs, 1024 MiB)`) {
+		t.Errorf("a flavor that does not exist: %v, want Rejected with what there is", err)
+	}
+	if sent := s.taken(); slices.ContainsFunc(sent, func(r string) bool { return strings.HasPrefix(r, "POST") }) {
+		t.Errorf("a flavor that does not exist: sent %q, want no create", sent)
+	}
+}
+
+func TestResizeToAFlavorIsCompleteOnceItIsConfirmed(t *testing.T) {
+	s := newStub(t)
+	s.on("GET compute/servers/"+someID, oneServer(`"status": "SHUTOFF"`))
+	s.on("POST compute/servers/"+someID+"/metadata", `{}`)
+	s.on("POST compute/servers/"+someID+"/action", ``, 202)
+	c := s.client()
+	result, err := c.UpdateServer(t.Context(), someID, cloud.UpdateServer{Flavor: new("large")})
+	if err != nil || result.Operation == "" {
+		t.Fatalf("UpdateServer = %+v, %v; want an operation", result, err)
+	}
+	want := []string{
+		"GET compute/servers/" + someID, "GET compute/flavors/detail",
+		"POST compute/servers/" + someID + `/metadata {"metadata":{"privatecloud:resize":"1x1024@large","privatecloud:size":"4x8192@large"}}`,
+		"POST compute/servers/" + someID + `/action {"resize":{"flavorRef":"f2"}}`,
+	}
+	if diff := cmp.Diff(want, s.taken()); diff != "" {
+		t.Errorf("sent (-want +got):\n%s", diff)
+	}
+	resized := `"flavor": {"original_name": "large", "vcpus": 4, "ram": 8192}, "metadata": {"privatecloud:resize": "1x1024@large", "privatecloud:size": "4x8192@large"}`
+	for status, complete := range map[string]bool{"VERIFY_RESIZE": false, "SHUTOFF": true} {
+		s.on("GET compute/servers/"+someID, oneServer(`"status": "`+status+`"`, resized))
+		got, err := c.GetServer(t.Context(), someID)
+		if err != nil || (got.Flavor == "large") != complete || got.Flavor == "small" {
+			t.Errorf("%s: flavor %q, %v; want it to be large: %t", status, got.Flavor, err, complete)
+		}
 	}
 }

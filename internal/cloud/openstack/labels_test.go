@@ -89,7 +89,7 @@ func TestCreateSendsLabelsTagAndDefaults(t *testing.T) {
 		t.Fatalf("CreateServer: %v", err)
 	}
 	want := cloud.Result{Operation: "create." + someID, Server: cloud.Server{
-		ID: someID, Name: "web", State: cloud.StateBuilding, CPU: 4, MemoryMiB: 8192, Image: cloud.Image{Name: "debian", ID: otherID}, NetworkID: otherID,
+		ID: someID, Name: "web", State: cloud.StateBuilding, CPU: 4, MemoryMiB: 8192, Flavor: "large", Image: cloud.Image{Name: "debian", ID: otherID}, NetworkID: otherID,
 		Labels: map[string]string{"owner/uid": "u-1", "k": "v"},
 	}}
 	if diff := cmp.Diff(want, result); diff != "" {

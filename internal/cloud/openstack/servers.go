@@ -125,9 +125,9 @@ func (c *Client) create(ctx context.Context, op string, req cloud.CreateServer) 
 		return cloud.Result{}, ofDefault(req.Template == "" && c.cfg.Image != "", "images.default", err)
 	}
 	asked := size{cpu: req.CPU, mib: req.MemoryMiB}
-	chosen, err := c.flavorFor(ctx, op, asked)
+	chosen, err := c.flavorFor(ctx, op, req.Flavor, asked)
 	if err != nil {
-		return cloud.Result{}, ofDefault(asked == size{} && c.cfg.Flavor != "", "flavors.default", err)
+		return cloud.Result{}, ofDefault(asked == size{} && req.Flavor == "" && c.cfg.Flavor != "", "flavors.default", err)
 	}
 	attached, err := c.attachment(ctx, op, req.Attachments())
 	if err != nil {
@@ -186,7 +186,7 @@ func (c *Client) create(ctx context.Context, op string, req cloud.CreateServer) 
 	}
 	built := asked.or(chosen.size())
 	return cloud.Result{Operation: operation(opCreate, made.Server.ID), Server: cloud.Server{
-		ID: made.Server.ID, Name: req.Name, Labels: req.Labels, State: cloud.StateBuilding, CPU: built.cpu, MemoryMiB: built.mib,
+		ID: made.Server.ID, Name: req.Name, Labels: req.Labels, State: cloud.StateBuilding, CPU: built.cpu, MemoryMiB: built.mib, Flavor: chosen.Name,
 		Image: cloud.Image{Name: c.imageNames.of(imageID), ID: imageID}, NetworkID: req.FirstNetwork(), Zone: req.Zone,
 	}}, nil
 }

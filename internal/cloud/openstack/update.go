@@ -35,7 +35,7 @@ func (c *Client) UpdateServer(ctx context.Context, id string, req cloud.UpdateSe
 
 func (c *Client) update(ctx context.Context, op, id string, req cloud.UpdateServer) (cloud.Result, *cloud.Error) {
 	var current *server
-	if len(req.Labels) > 0 || req.CPU != nil || req.MemoryMiB != nil {
+	if len(req.Labels) > 0 || req.CPU != nil || req.MemoryMiB != nil || req.Flavor != nil {
 		var err *cloud.Error
 		if current, err = c.get(ctx, op, id); err != nil {
 			return cloud.Result{}, err
@@ -47,8 +47,8 @@ func (c *Client) update(ctx context.Context, op, id string, req cloud.UpdateServ
 		}
 	}
 	switch {
-	case req.CPU != nil || req.MemoryMiB != nil:
-		return c.resize(ctx, op, current, size{cpu: deref(req.CPU), mib: deref(req.MemoryMiB)})
+	case req.CPU != nil || req.MemoryMiB != nil || req.Flavor != nil:
+		return c.resize(ctx, op, current, deref(req.Flavor), size{cpu: deref(req.CPU), mib: deref(req.MemoryMiB)})
 	case req.PowerState != nil:
 		return c.switchPower(ctx, op, id, *req.PowerState)
 	}
@@ -59,11 +59,11 @@ func (c *Client) update(ctx context.Context, op, id string, req cloud.UpdateServ
 	return cloud.Result{Server: changed.domain()}, nil
 }
 
-func deref(n *int) int {
-	if n == nil {
-		return 0
+func deref[T any](p *T) (value T) {
+	if p != nil {
+		value = *p
 	}
-	return *n
+	return value
 }
 
 // confirm asks for the server if a call about a part of it ended with a 404: compute
@@ -191,10 +191,10 @@ func (c *Client) switchPower(ctx context.Context, op, id string, to cloud.PowerS
 	return cloud.Result{}, err
 }
 
-// resize begins to change the size of a server, or goes on with a resize that waits for
+// resize begins to change the size of a server, to the flavor of a name if one is given, or goes on with a resize that waits for
 // its confirmation. The service keeps the old disk until then, so it is an operation of
 // two steps, the second of which is that of the operation.
-func (c *Client) resize(ctx context.Context, op string, current *server, to size) (cloud.Result, *cloud.Error) {
+func (c *Client) resize(ctx context.Context, op string, current *server, name string, to size) (cloud.Result, *cloud.Error) {
 	id := current.ID
 	if current.Status == statusVerify {
 		if !current.resizedHere() {
@@ -206,9 +206,12 @@ func (c *Client) resize(ctx context.Context, op string, current *server, to size
 		return cloud.Result{Operation: operation(opResize, id)}, nil
 	}
 	target := to.or(current.size())
-	chosen, err := c.flavorFor(ctx, op, target)
+	chosen, err := c.flavorFor(ctx, op, name, target)
 	if err != nil {
 		return cloud.Result{}, err
+	}
+	if name != "" {
+		target = chosen.size()
 	}
 	asked, before := target.record(chosen.Name), current.size().record(chosen.Name)
 	if asked == "" || before == "" {

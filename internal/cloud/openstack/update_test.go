@@ -316,7 +316,7 @@ func TestDeleteEndsWhenTheServerIsGone(t *testing.T) {
 	}{
 		"the server is gone: gone": {novaNotFound, 404, cloud.Result{}},
 		"the deletion runs: an operation": {oneServer(`"OS-EXT-STS:task_state": "deleting"`), 200, cloud.Result{Operation: "delete." + someID, Server: cloud.Server{
-			ID: someID, Name: "web", State: cloud.StateDeleting, CPU: 1, MemoryMiB: 1024,
+			ID: someID, Name: "web", State: cloud.StateDeleting, CPU: 1, MemoryMiB: 1024, Flavor: "small",
 		}}},
 		"the read fails: an operation": {"", 403, cloud.Result{Operation: "delete." + someID, Server: cloud.Server{ID: someID, State: cloud.StateDeleting}}},
 	}

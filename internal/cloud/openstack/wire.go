@@ -130,9 +130,18 @@ func (s *server) domain() cloud.Server {
 	size := s.size()
 	return cloud.Server{
 		ID: s.ID, Name: s.Name, Labels: labelsOf(s.Metadata), State: s.state(), CPU: size.cpu, MemoryMiB: size.mib,
-		Image: cloud.Image{Name: s.Image.name, ID: s.Image.id}, NetworkID: s.Metadata[networkKey],
+		Flavor: s.flavor(), Image: cloud.Image{Name: s.Image.name, ID: s.Image.id}, NetworkID: s.Metadata[networkKey],
 		Zone: s.Zone, Interfaces: s.Addresses.interfaces(), CreatedAt: s.CreatedAt.Time, UpdatedAt: s.UpdatedAt.Time,
 	}
+}
+
+// flavor returns the name of the flavor. With a resize that this client began, it is
+// another text until the resize is confirmed.
+func (s *server) flavor() string {
+	if (s.Status == statusVerify || s.Status == statusResize) && s.resizedHere() {
+		return "resize to " + s.Flavor.Name + " not complete"
+	}
+	return s.Flavor.Name
 }
 
 // progress returns how much of a build or resize is done, in percent.

@@ -164,6 +164,9 @@ func createNeeds(req cloud.CreateServer) []cloud.Capability {
 	if req.CPU != 0 || req.MemoryMiB != 0 || req.Template != "" {
 		needs = append(needs, cloud.Sizing)
 	}
+	if req.Flavor != "" {
+		needs = append(needs, cloud.Flavors)
+	}
 	if req.Folder != "" {
 		needs = append(needs, cloud.Folders)
 	}

@@ -55,6 +55,9 @@ func (c *Client) UpdateServer(ctx context.Context, id string, req cloud.UpdateSe
 
 func updateNeeds(req cloud.UpdateServer) []cloud.Capability {
 	var needs []cloud.Capability
+	if req.Flavor != nil {
+		needs = append(needs, cloud.Flavors)
+	}
 	if req.CPU != nil || req.MemoryMiB != nil {
 		needs = append(needs, cloud.Resize)
 	}

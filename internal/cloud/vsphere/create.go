@@ -22,8 +22,11 @@ func (c *Client) CreateServer(ctx context.Context, req cloud.CreateServer) (clou
 	if err := c.checkZone(op, req.Zone); err != nil {
 		return cloud.Result{}, err
 	}
-	if req.Addressed() {
+	switch {
+	case req.Addressed():
 		return cloud.Result{}, refuse(op, cloud.Unsupported, "this cloud lacks staticAddresses: let the user data set the addresses in the guest")
+	case req.Flavor != "":
+		return cloud.Result{}, refuse(op, cloud.Unsupported, "this cloud lacks flavors")
 	}
 	for key, value := range req.Labels {
 		if err := checkLabel(op, key, value); err != nil {

@@ -22,6 +22,9 @@ func (c *Client) UpdateServer(ctx context.Context, id string, req cloud.UpdateSe
 	if req.Empty() {
 		return cloud.Result{}, refuse(op, cloud.Rejected, "nothing to change was given")
 	}
+	if req.Flavor != nil {
+		return cloud.Result{}, refuse(op, cloud.Unsupported, "this cloud lacks flavors")
+	}
 	for key, value := range req.Labels {
 		if err := checkLabel(op, key, text(value)); err != nil {
 			return cloud.Result{}, err

@@ -2,6 +2,7 @@ package vm
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/reconciler"
 	"github.com/privatecloud/operator/internal/tenancy"
 )
@@ -38,6 +40,27 @@ func sizeOf(vm *pcapi.VM) (cores, mib int) {
 		return vm.Status.Class.Hardware.CPU.Count(), vm.Status.Class.Hardware.Memory.MiB()
 	}
 	return 0, 0
+}
+
+// flavorOf returns the name of the flavor that a VM is to have where sizes have names; empty
+// if its size decides.
+func flavorOf(vm *pcapi.VM) string {
+	if vm.Spec.ClassName == "" || !classTaken(vm) {
+		return ""
+	}
+	return vm.Status.Class.Flavor
+}
+
+// explainFlavor has the error of a flavor that does not exist say which class names it.
+func explainFlavor(vm *pcapi.VM, err error) error {
+	unknown, ok := errors.AsType[*cloud.Error](err)
+	if !ok || unknown.Code != cloud.CodeFlavorUnknown {
+		return err
+	}
+	explained := *unknown
+	explained.Detail = fmt.Sprintf("%s; VMClass %q names it in spec.openstack.flavor: name another class in spec.className, or ask an administrator to create the flavor",
+		unknown.Detail, vm.Spec.ClassName)
+	return &explained
 }
 
 // untakenClass returns the keys of classIndex.
@@ -70,6 +93,9 @@ func (k *kind) observeClass(ctx context.Context, vm *pcapi.VM, obs *observation)
 		obs.unclassed = classUnavailable(name, fmt.Sprintf("may not be used in namespace %q: name another in spec.className, or ask an administrator", vm.Namespace))
 	default:
 		obs.class = &pcapi.VMClassStatus{Name: name, Hardware: class.Spec.Hardware}
+		if class.Spec.OpenStack != nil {
+			obs.class.Flavor = class.Spec.OpenStack.Flavor
+		}
 	}
 	return nil
 }

@@ -7,7 +7,7 @@
 //	resource.go    the servers of the cloud, for internal/external
 //	relate.go      other VMs that have the name or the server
 //	imports.go     which servers a VM may import
-//	class.go       the VMClass that a VM takes its size from
+//	class.go       the VMClass that a VM takes its size or flavor from
 //	network.go     the Networks that a VM waits for
 //	addresses.go   static addresses that a VM asks for
 //	plan.go        what is to be done (pure)

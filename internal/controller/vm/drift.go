@@ -11,10 +11,24 @@ import (
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
-// difference is what must change on the server for it to be as the spec says. A size of
-// 0 is one that the cloud does not report.
+// difference is what must change on the server for it to be as the spec says.
 func difference(vm *pcapi.VM, server cloud.Server) cloud.UpdateServer {
-	var change cloud.UpdateServer
+	change := sizeChange(vm, server)
+	change.Disks = diskChange(vm, server)
+	change.PowerState = nextPower(vm.Spec.PowerState, server.State)
+	return change
+}
+
+// sizeChange is the part of the difference that is about the size. A size of 0 is one that
+// the cloud does not report. Where the class names a flavor and the server shows its flavor,
+// only these are compared: the flavor may have another size than the class.
+func sizeChange(vm *pcapi.VM, server cloud.Server) (change cloud.UpdateServer) {
+	if flavor := flavorOf(vm); flavor != "" && server.Flavor != "" {
+		if flavor != server.Flavor {
+			change.Flavor = &flavor
+		}
+		return change
+	}
 	cores, mib := sizeOf(vm)
 	if cores != 0 && server.CPU != 0 && cores != server.CPU {
 		change.CPU = &cores
@@ -22,14 +36,12 @@ func difference(vm *pcapi.VM, server cloud.Server) cloud.UpdateServer {
 	if mib != 0 && server.MemoryMiB != 0 && mib != server.MemoryMiB {
 		change.MemoryMiB = &mib
 	}
-	change.Disks = diskChange(vm, server)
-	change.PowerState = nextPower(vm.Spec.PowerState, server.State)
 	return change
 }
 
 // resizes reports whether a change is one of the size, which may need a stopped server.
 func resizes(change cloud.UpdateServer) bool {
-	return change.CPU != nil || change.MemoryMiB != nil || change.Disks != ""
+	return change.CPU != nil || change.MemoryMiB != nil || change.Flavor != nil || change.Disks != ""
 }
 
 // firstChange returns the part of a change that is sent first. A server that is to be
@@ -41,12 +53,12 @@ func firstChange(obs *observation, change cloud.UpdateServer) cloud.UpdateServer
 	starts := change.PowerState != nil && *change.PowerState == cloud.PowerOn
 	switch {
 	case change.Suspends(), obs.Resource.State == cloud.StateSuspended:
-		change.CPU, change.MemoryMiB, change.Disks = nil, nil, ""
+		change.CPU, change.MemoryMiB, change.Flavor, change.Disks = nil, nil, nil, ""
 	case powersOff(change): // disks that the cloud refuses must not keep the server on
 		change.Disks = ""
 	case !starts || !resizes(change):
 	case obs.refusal != "":
-		change.CPU, change.MemoryMiB, change.Disks = nil, nil, ""
+		change.CPU, change.MemoryMiB, change.Flavor, change.Disks = nil, nil, nil, ""
 	default:
 		change.PowerState = nil
 	}
@@ -60,6 +72,9 @@ func ofChange(left, change cloud.UpdateServer) cloud.UpdateServer {
 	}
 	if change.MemoryMiB == nil {
 		left.MemoryMiB = nil
+	}
+	if change.Flavor == nil {
+		left.Flavor = nil
 	}
 	if change.Disks == "" {
 		left.Disks = ""
@@ -119,7 +134,7 @@ func unsupported(vm *pcapi.VM, caps cloud.Capabilities) error {
 // unchangeable refuses a change that the cloud cannot make.
 func unchangeable(vm *pcapi.VM, change cloud.UpdateServer, caps cloud.Capabilities) error {
 	var fields []string
-	if (change.CPU != nil || change.MemoryMiB != nil) && !caps.Has(cloud.Resize) {
+	if (change.CPU != nil || change.MemoryMiB != nil || change.Flavor != nil) && !caps.Has(cloud.Resize) {
 		fields = append(fields, sizeFields(vm, change.CPU != nil, change.MemoryMiB != nil)...)
 	}
 	switch {

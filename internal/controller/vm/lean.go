@@ -40,7 +40,7 @@ func LeanVM(o any) (any, error) {
 		}
 	}
 	if vm.Status.Class != nil {
-		share(&vm.Status.Class.Name)
+		share(&vm.Status.Class.Name, &vm.Status.Class.Flavor)
 	}
 	for i := range vm.Spec.Disks {
 		share(&vm.Spec.Disks[i].Name)

@@ -209,7 +209,7 @@ func (k *kind) Create(ctx context.Context, vm *pcapi.VM, obs *observation) (exte
 	before := obs.Inventory.View().Snapshot
 	req := k.request(vm, obs)
 	result, err := obs.View.Client.CreateServer(ctx, req)
-	err = k.explained(ctx, vm, obs, withoutUserData(err, req.UserData, obs.userData))
+	err = k.explained(ctx, vm, obs, withoutUserData(explainFlavor(vm, err), req.UserData, obs.userData))
 	if err == nil && result.Operation != "" && result.Server.ID == "" {
 		return external.Result[cloud.Server]{Operation: result.Operation}, nil
 	}
@@ -284,8 +284,13 @@ func (k *kind) request(vm *pcapi.VM, obs *observation) cloud.CreateServer {
 		Name: vm.Spec.VMName, Template: vm.Spec.Template, Folder: vm.Spec.Folder,
 		Zone: vm.Spec.Zone, AntiAffinity: k.antiAffinityOf(vm), IdempotencyKey: string(vm.UID), First: obs.First,
 	}
-	req.CPU, req.MemoryMiB = sizeOf(vm)
 	attach(&req, obs.interfaces)
+	if obs.Capabilities().Has(cloud.Flavors) {
+		req.Flavor = flavorOf(vm)
+	}
+	if req.Flavor == "" {
+		req.CPU, req.MemoryMiB = sizeOf(vm)
+	}
 	if len(vm.Spec.Disks) > 0 {
 		req.Disks = disksOf(vm)
 	}

@@ -170,6 +170,7 @@ func (k *kind) update(ctx context.Context, vm *pcapi.VM, obs *observation) error
 		return k.stopToChange(ctx, vm, obs, change, obs.Fault)
 	}
 	result, err := obs.View.Client.UpdateServer(ctx, id, change)
+	err = explainFlavor(vm, err)
 	switch {
 	case stoppedFor(vm, obs, change) && cloud.Is(err, cloud.Rejected, cloud.Quota, cloud.NoHost, cloud.Unsupported, cloud.NeedsStop, cloud.Misconfigured):
 		return k.startWithout(vm, cloud.Public(err))
@@ -185,7 +186,7 @@ func (k *kind) update(ctx context.Context, vm *pcapi.VM, obs *observation) error
 // cloud answered.
 func (k *kind) updated(vm *pcapi.VM, obs *observation, whole, change cloud.UpdateServer, result cloud.Result) error {
 	id := obs.Resource.ID
-	repeated := k.Repeated(vm, &obs.Observation, fmt.Sprint(deref(change.CPU), deref(change.MemoryMiB), change.Disks, deref(change.PowerState)))
+	repeated := k.Repeated(vm, &obs.Observation, fmt.Sprint(deref(change.CPU), deref(change.MemoryMiB), deref(change.Flavor), change.Disks, deref(change.PowerState)))
 	if result.Operation != "" {
 		return k.updating(vm, obs, result.Operation, repeated)
 	}
