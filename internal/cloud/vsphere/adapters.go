@@ -20,7 +20,7 @@ func adapters(from template) []types.BaseVirtualDeviceConfigSpec {
 			change.Device = copied(cards[n])
 		} else {
 			card := &types.VirtualVmxnet3{}
-			card.Key = firstAdapterKey - int32(n) //nolint:gosec // a few
+			card.Key = firstAdapterKey - int32(n)
 			change.Operation, change.Device = types.VirtualDeviceConfigSpecOperationAdd, card
 		}
 		device := change.Device.GetVirtualDevice()
