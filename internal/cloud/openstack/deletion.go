@@ -4,25 +4,35 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
+// imagesHold bounds the listing of images before the deletion of a server.
+const imagesHold = 10 * time.Second
+
 // deleteSnapshots deletes the images that this client made from a server which is about to
 // be deleted, while its owner was the same. Those of others stay, and so do those that the
-// image service refuses to delete: they are listed as long as they exist.
+// image service does not list or refuses to delete: they are listed as long as they exist, so
+// that an outage of that service keeps no server from being deleted.
 func (c *Client) deleteSnapshots(ctx context.Context, op, serverID string) *cloud.Error {
-	images, err := c.imagesOf(ctx, op, serverID)
+	listing, cancel := context.WithTimeout(ctx, imagesHold)
+	defer cancel()
+	images, err := c.imagesOf(listing, op, serverID)
 	if err != nil {
-		return err
+		return nil //nolint:nilerr // the images stay
 	}
 	images = slices.DeleteFunc(images, func(i snapshotImage) bool { return !i.ours() })
 	if len(images) == 0 {
 		return nil
 	}
 	of, err := c.get(ctx, op, serverID)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case of.Locked: // its deletion would be refused
+		return refuse(op, cloud.Busy, "the server is locked: unlock it in the cloud")
 	}
 	for _, i := range images {
 		if i.Owner != c.ownerOf(of) {
@@ -33,6 +43,9 @@ func (c *Client) deleteSnapshots(ctx context.Context, op, serverID string) *clou
 		case err.Kind == cloud.Busy:
 			c.inUse.add(serverID, i.ID)
 		default:
+			if err.Kind == cloud.NotFoundUnproven { // it is not about the server
+				err.Kind = cloud.Unavailable
+			}
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package openstack
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -35,7 +36,8 @@ func TestSnapshotsAreDeletedBeforeTheirServer(t *testing.T) {
 		"one that is protected: it stays":        {images: images(imageJSON("i1")), answer: protected, status: 403, sent: []string{first, server}},
 		"one in use: once the server is gone":    {images: images(imageJSON("i1")), answer: inUse, status: 409, sent: []string{first, server, first}},
 		"no answer: the server is not deleted":   {images: images(imageJSON("i1")), status: 500, want: outcome{Kind: cloud.Unavailable}, sent: []string{first, first, first}},
-		"no listing: the server is not deleted":  {images: `{}`, want: outcome{Kind: cloud.Unreadable}},
+		"a 404 of a proxy: it is not deleted":    {images: images(imageJSON("i1")), answer: "<html>", status: 404, want: outcome{Kind: cloud.Unavailable}, sent: []string{first}},
+		"no listing: they stay":                  {images: `{}`, sent: []string{server}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -61,6 +63,19 @@ func TestSnapshotsAreDeletedBeforeTheirServer(t *testing.T) {
 				t.Errorf("sent (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestSnapshotsOfALockedServerStay(t *testing.T) {
+	s := newStub(t)
+	s.on("GET"+aboutImages, images(imageJSON("i1")))
+	s.on("GET"+aboutSome, oneServer(owned, `"locked": true`))
+	_, err := s.client().DeleteServer(t.Context(), someID)
+	if !cloud.Is(err, cloud.Busy) || !strings.Contains(err.Error(), "unlock it") {
+		t.Errorf("DeleteServer: %v, want an error that says what to do", err)
+	}
+	if sent := changesOf(s.taken()); len(sent) > 0 {
+		t.Errorf("sent %v, want nothing: the server stays, and so must its snapshots", sent)
 	}
 }
 

@@ -114,6 +114,27 @@ func TestImageOfACreateIsNamedWithoutACall(t *testing.T) {
 	}
 }
 
+func TestNoServerIsCreatedFromASnapshot(t *testing.T) {
+	const marked = `"privatecloud:snapshot": "ns-snap-0123456789ab"`
+	for name, tc := range map[string]struct{ template, says string }{
+		"by its name": {"ns-snap-0123456789ab", "no image that can be used is named"},
+		"by its id":   {otherID, "is a snapshot of a VM, and no template"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStub(t)
+			s.on("GET image/images", `{"images": [{"id": "`+otherID+`", "name": "ns-snap-0123456789ab", `+marked+`}]}`)
+			s.on("GET image/images/"+otherID, `{"id": "`+otherID+`", "name": "renamed", `+marked+`}`)
+			_, err := s.client().CreateServer(t.Context(), cloud.CreateServer{Name: "web", Template: tc.template})
+			if !cloud.Is(err, cloud.Rejected) || !strings.Contains(err.Error(), tc.says) {
+				t.Errorf("CreateServer: %v, want it Rejected with %q", err, tc.says)
+			}
+			if sent := changesOf(s.taken()); len(sent) > 0 {
+				t.Errorf("sent %v, want nothing", sent)
+			}
+		})
+	}
+}
+
 func TestNamesOfImagesAreBounded(t *testing.T) {
 	names := newImageNames()
 	for i := range maxImageNames + 1 {

@@ -67,7 +67,8 @@ func (c *Client) forgetLookups() {
 	c.networks.forget()
 }
 
-// imageFor returns the id of the image of a template, the default one if it is empty.
+// imageFor returns the id of the image of a template, the default one if it is empty. No
+// snapshot is a template: it may be that of a VM of another tenant.
 func (c *Client) imageFor(ctx context.Context, op, template string) (string, *cloud.Error) {
 	name := template
 	if name == "" {
@@ -83,11 +84,36 @@ func (c *Client) imageFor(ctx context.Context, op, template string) (string, *cl
 		about: aboutCloud, service: image, method: http.MethodGet, route: "image/images", path: "images",
 		query: url.Values{"name": {name}, "status": {"active"}}, op: op, out: &got, limit: maxList,
 	}
+	byID := looksLikeID.MatchString(name)
+	if byID && c.images.get(name) == "" {
+		if err := c.checkTemplate(ctx, op, name); err != nil {
+			return "", err
+		}
+		c.images.put(name, name)
+	}
 	id, err := c.idOf(ctx, c.images, call, name, "image", func() []named { return got.Images })
-	if err == nil && id != name {
+	if err == nil && !byID {
 		c.imageNames.put(id, name)
 	}
 	return id, err
+}
+
+// checkTemplate refuses the id of a snapshot. The create says whether an image exists.
+func (c *Client) checkTemplate(ctx context.Context, op, id string) *cloud.Error {
+	var got named
+	err := c.do(ctx, &call{
+		about: aboutImage, service: image, method: http.MethodGet, route: "image/images/{id}", path: "images/" + id, op: op, out: &got,
+	})
+	switch {
+	case err != nil && err.Kind == cloud.NotFound:
+		return nil
+	case err != nil:
+		err.Detail = "looking for image " + quote(id) + ": " + err.Detail
+		return err
+	case got.Mark != "":
+		return refuse(op, cloud.Rejected, "image %s is a snapshot of a VM, and no template", quote(id))
+	}
+	return nil
 }
 
 // attachment returns the networks of a new server with these interfaces, in the form of a
@@ -155,7 +181,7 @@ func (c *Client) idOf(ctx context.Context, kept *lookup, call *call, name, noun 
 		err.Detail = "looking for " + noun + " " + quote(name) + ": " + err.Detail
 		return "", err
 	}
-	matches := slices.DeleteFunc(listed(), func(n named) bool { return n.Name != name })
+	matches := slices.DeleteFunc(listed(), func(n named) bool { return n.Name != name || n.Mark != "" })
 	switch {
 	case len(matches) == 0:
 		return "", refuse(call.op, cloud.Rejected, "no %s that can be used is named %s; %s", noun, quote(name), c.others(ctx, call, listed))

@@ -28,6 +28,7 @@ type server struct {
 		MemoryMiB int    `json:"ram"`
 	} `json:"flavor"`
 	Image     imageRef  `json:"image"`
+	Locked    bool      `json:"locked"`
 	Addresses addresses `json:"addresses"`
 	Zone      string    `json:"OS-EXT-AZ:availability_zone"`
 	Fault     struct {
