@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -30,11 +31,18 @@ const (
 
 const hostPath = "runtime.host"
 
-// errNoDRS is about a pool whose cluster cannot keep VMs apart.
-var errNoDRS = &cloud.Error{
-	Kind:   cloud.Unsupported,
-	Detail: "the cluster of the VM has no DRS, which keeps VMs on different hosts: remove antiAffinity, choose another zone, or have the administrator enable DRS",
-}
+// errNoDRS refuses a create in a cluster that cannot keep VMs apart, and errDRSGone the start of
+// a VM that is in one, by now.
+var (
+	errNoDRS = &cloud.Error{
+		Kind:   cloud.Unsupported,
+		Detail: "the cluster of the VM has no DRS, which keeps VMs on different hosts: remove antiAffinity, choose another zone, or have the administrator enable DRS",
+	}
+	errDRSGone = &cloud.Error{
+		Kind:   cloud.NoHost,
+		Detail: "the cluster of the VM has no DRS any more, which keeps VMs on different hosts: the VM is started once the administrator has enabled DRS",
+	}
+)
 
 // ruleNames are the names of the rule of an anti-affinity, and what those of all rules of the
 // same Kubernetes cluster and Cloud begin with.
@@ -89,9 +97,13 @@ func (s entity) cluster() cluster {
 	return cluster{ref: s.ref, drs: config.DrsConfig.Enabled != nil && *config.DrsConfig.Enabled, hosts: hosts.ManagedObjectReference, rules: config.Rule}
 }
 
-// clusterOf reads the cluster that a VM is in. It fails if that has no DRS.
-func clusterOf(ctx context.Context, at *site, vm types.ManagedObjectReference) (cluster, error) {
-	found, err := clustersOf(ctx, at, vm)
+// clusterOf reads the cluster that a VM is in. It fails with errDRSGone if that has no DRS.
+func (c *Client) clusterOf(ctx context.Context, at *site, vm types.ManagedObjectReference) (cluster, error) {
+	var found []entity
+	err := c.session.sure(ctx, func() (empty bool, err error) {
+		found, err = clustersOf(ctx, at, vm)
+		return err == nil && len(found) == 0, err
+	})
 	if err != nil {
 		return cluster{}, err
 	}
@@ -100,7 +112,7 @@ func clusterOf(ctx context.Context, at *site, vm types.ManagedObjectReference) (
 			return in, nil
 		}
 	}
-	return cluster{}, errNoDRS
+	return cluster{}, errDRSGone
 }
 
 // rule returns the anti-affinity rule of a name, nil if there is none.
@@ -178,7 +190,8 @@ func without(all []types.ManagedObjectReference, one types.ManagedObjectReferenc
 
 // keepApart puts a VM with an anti-affinity into the rule of its group. A VM that is alone has
 // no rule: the next one makes it. Each VM looks for the others after it was cloned with its
-// mark, so that of any two one finds the other.
+// mark, so that of any two one finds the other. Without DRS, a VM that is to be kept apart only
+// if possible is started all the same.
 func (c *Client) keepApart(ctx context.Context, at *site, vm entity) error {
 	a := vm.antiAffinity()
 	if a == (cloud.AntiAffinity{}) {
@@ -191,8 +204,11 @@ func (c *Client) keepApart(ctx context.Context, at *site, vm entity) error {
 	defer release()
 	names := ruleNamesOf(c.cloudName, a)
 	for range ruleTries { // the rules have no version: others may have changed them back
-		in, err := clusterOf(ctx, at, vm.ref)
-		if err != nil {
+		in, err := c.clusterOf(ctx, at, vm.ref)
+		switch {
+		case !a.Required && errors.Is(err, errDRSGone):
+			return nil
+		case err != nil:
 			return err
 		}
 		var others []types.ManagedObjectReference
@@ -227,7 +243,7 @@ func (c *Client) leaveRule(ctx context.Context, at *site, vm entity) {
 		return
 	}
 	defer release()
-	in, err := clusterOf(ctx, at, vm.ref)
+	in, err := c.clusterOf(ctx, at, vm.ref)
 	if err != nil {
 		return
 	}

@@ -230,6 +230,44 @@ func TestClusterWithoutDRSKeepsNoVMsApart(t *testing.T) {
 	}
 }
 
+func TestVMIsStartedAgainAfterDRSWasSwitchedOff(t *testing.T) {
+	for name, test := range map[string]struct {
+		apart cloud.AntiAffinity
+		want  cloud.Kind
+	}{
+		"preferred: it is started":           {preferred, ""},
+		"required: it waits until DRS is on": {required, cloud.NoHost},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := newVCenter(t)
+			c := v.client(t)
+			made := create(t, c, apart("one", test.apart))
+			set := func(state cloud.PowerState) error {
+				result, err := c.UpdateServer(t.Context(), made.ID, cloud.UpdateServer{PowerState: &state})
+				if err == nil && result.Operation != "" {
+					v.await(result.Operation)
+				}
+				return err
+			}
+			if err := set(cloud.PowerOff); err != nil {
+				t.Fatal(err)
+			}
+			if err := v.SetDRS(t.Context(), false); err != nil {
+				t.Fatal(err)
+			}
+			if err := set(cloud.PowerOn); cloud.KindOf(err) != test.want {
+				t.Errorf("start: %v, want the kind %q", err, test.want)
+			}
+			if err := v.SetDRS(t.Context(), true); err != nil {
+				t.Fatal(err)
+			}
+			if err := set(cloud.PowerOn); err != nil || !vcsim.Running(v.VM("one")) {
+				t.Errorf("start with DRS: %v, want the VM to run", err)
+			}
+		})
+	}
+}
+
 func TestVMWithoutAntiAffinityReadsNoRules(t *testing.T) {
 	v := newVCenter(t)
 	c := v.client(t)
