@@ -117,6 +117,17 @@ func TestSuspendedVMIsResumedForItsRevertAndSuspendedAgain(t *testing.T) {
 	}
 }
 
+func TestSuspendedVMIsNotResumedForARevertThatTheBrakeHolds(t *testing.T) {
+	h := newReverting(t, cloud.NewCapabilities(append(revertKeyed, withSuspend...)...))
+	h.edit(suspended)
+	h.setServerState(cloud.StateSuspended)
+	h.poll()
+	h.inv.Brake(true)
+	h.mustReconcile()
+	h.wantCondition(pcapi.ReadyCondition, "False Braked")
+	equal(t, "state", cloud.StateSuspended, h.cloud.Server("s1").State)
+}
+
 func TestLostAnswerToRevertNeverRevertsTwice(t *testing.T) {
 	tests := map[string]struct {
 		caps    cloud.Capabilities

@@ -92,8 +92,11 @@ func hostsOf(vms []pcapi.VM) string {
 	var named []string
 	for _, vm := range vms[:min(len(vms), maxNamed)] {
 		is := "runs"
-		if vm.Status.State == pcapi.VMStateStopped {
+		switch vm.Status.State {
+		case pcapi.VMStateStopped:
 			is = "is stopped"
+		case pcapi.VMStateSuspended:
+			is = "is suspended"
 		}
 		named = append(named, fmt.Sprintf("%s %s on %s", vm.Name, is, cmp.Or(vm.Status.Host, "a host that the cloud does not show")))
 	}

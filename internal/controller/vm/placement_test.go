@@ -55,12 +55,13 @@ func TestMessageOfNoHostNamesTheVMsOfTheGroupOnly(t *testing.T) {
 func TestStartForWhichThereIsNoHostIsUnschedulable(t *testing.T) {
 	required := apart("db", pcapi.AntiAffinityRequired)
 	h := newHarness(t, placing, onRecord(required),
-		peer("ns", "db-1", "default", "h1", required), peer("ns", "db-2", "default", "h2", required, func(vm *pcapi.VM) { vm.Status.State = pcapi.VMStateStopped }))
+		peer("ns", "db-1", "default", "h1", required), peer("ns", "db-2", "default", "h2", required, func(vm *pcapi.VM) { vm.Status.State = pcapi.VMStateStopped }),
+		peer("ns", "db-3", "default", "h3", required, func(vm *pcapi.VM) { vm.Status.State = pcapi.VMStateSuspended }))
 	h.cloud.AddServers(serverWith(func(s *cloud.Server) { s.State = cloud.StateStopped }))
 	h.poll()
 	h.cloud.Fail(cloudfake.UpdateServer, &cloud.Error{Kind: cloud.NoHost, Op: "update server", Detail: "no host is left"}, false)
 	h.mustReconcile()
-	h.wantCondition(pcapi.ReadyCondition, "False "+pcapi.UnschedulableReason, `no host is left; of the anti-affinity group "db" db-1 runs on h1, db-2 is stopped on h2`)
+	h.wantCondition(pcapi.ReadyCondition, "False "+pcapi.UnschedulableReason, `no host is left; of the anti-affinity group "db" db-1 runs on h1, db-2 is stopped on h2, db-3 is suspended on h3`)
 	h.later(time.Minute)
 	h.mustReconcile()
 	h.wantCondition(pcapi.ReadyCondition, "True "+pcapi.RunningReason)

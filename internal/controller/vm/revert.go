@@ -116,7 +116,7 @@ func (k *kind) planRevert(vm *pcapi.VM, obs *observation) plan {
 	case !caps.Has(cloud.Revert):
 		return k.End(lacks([]string{"currentSnapshotName"}))
 	case obs.Resource.State == cloud.StateSuspended && caps.Has(cloud.Power):
-		return k.Do(k.Step(stepResume, reconciler.NeedsCloud|reconciler.Mutates, k.resume))
+		return k.Do(k.Step(stepResume, sends, k.resume))
 	}
 	return k.Do(k.Step(stepRevert, sends, k.revert))
 }

@@ -57,7 +57,7 @@ func outcomeOf(g *pcapi.VmGroup, obs *observation, m moves) error {
 			"VM %s: deletion protection is on, so the group does not delete it: remove its annotation %s to continue", m.protected[0].Name, pcapi.DeletionProtectionAnnotation)}
 	case obs.lacking() != "":
 		return reconciler.Stalled(pcapi.UnsupportedReason, 0, fmt.Errorf(
-			"this cloud cannot set %[1]s, so members are neither changed nor replaced: remove spec.%[1]s, or set it back", obs.lacking()))
+			"this cloud cannot set %[1]s, so members are neither changed nor replaced: remove it from the spec, or set it back", obs.lacking()))
 	case stuck != nil:
 		outcome := membersStalled(stuck)
 		if c.failed > 0 {
