@@ -125,6 +125,15 @@ func (c cluster) rule(name string) *types.ClusterAntiAffinityRuleSpec {
 	return nil
 }
 
+// others returns the VMs of the rule but one.
+func (c cluster) others(names ruleNames, vm types.ManagedObjectReference) []types.ManagedObjectReference {
+	rule := c.rule(names.rule)
+	if rule == nil {
+		return nil
+	}
+	return without(rule.Vm, vm)
+}
+
 // join returns the changes after which the rule keeps a VM apart from the others; none if it
 // does so already, or if there are no others.
 func (c cluster) join(names ruleNames, required bool, vm types.ManagedObjectReference, others []types.ManagedObjectReference) []types.ClusterRuleSpec {
@@ -191,10 +200,27 @@ func without(all []types.ManagedObjectReference, one types.ManagedObjectReferenc
 // keepApart puts a VM with an anti-affinity into the rule of its group. A VM that is alone has
 // no rule: the next one makes it. Each VM looks for the others after it was cloned with its
 // mark, so that of any two one finds the other. Without DRS, a VM that is to be kept apart only
-// if possible is started all the same.
+// if possible is started all the same. Only changes of rules wait for each other.
 func (c *Client) keepApart(ctx context.Context, at *site, vm entity) error {
 	a := vm.antiAffinity()
 	if a == (cloud.AntiAffinity{}) {
+		return nil
+	}
+	names := ruleNamesOf(c.cloudName, a)
+	in, err := c.clusterOf(ctx, at, vm.ref)
+	switch {
+	case !a.Required && errors.Is(err, errDRSGone):
+		return nil
+	case err != nil:
+		return err
+	}
+	others := in.others(names, vm.ref)
+	if len(others) == 0 {
+		if others, err = c.peers(ctx, at, in, vm.ref, a); err != nil {
+			return err
+		}
+	}
+	if len(in.join(names, a.Required, vm.ref, others)) == 0 {
 		return nil
 	}
 	release, err := c.ruleTurn(ctx)
@@ -202,23 +228,12 @@ func (c *Client) keepApart(ctx context.Context, at *site, vm entity) error {
 		return err
 	}
 	defer release()
-	names := ruleNamesOf(c.cloudName, a)
 	for range ruleTries { // the rules have no version: others may have changed them back
-		in, err := c.clusterOf(ctx, at, vm.ref)
-		switch {
-		case !a.Required && errors.Is(err, errDRSGone):
-			return nil
-		case err != nil:
+		if in, err = c.clusterOf(ctx, at, vm.ref); err != nil {
 			return err
 		}
-		var others []types.ManagedObjectReference
-		if rule := in.rule(names.rule); rule != nil {
-			others = without(rule.Vm, vm.ref)
-		}
-		if len(others) == 0 {
-			if others, err = c.peers(ctx, at, in, vm.ref, a); err != nil {
-				return err
-			}
+		if inRule := in.others(names, vm.ref); len(inRule) > 0 {
+			others = inRule
 		}
 		specs := in.join(names, a.Required, vm.ref, others)
 		if len(specs) == 0 {
