@@ -2,9 +2,13 @@ package probe
 
 import "time"
 
+// maxOfNamespace is how many dials of one namespace are in progress at a time, so that guests
+// which do not answer leave some to others.
+const maxOfNamespace = MaxInFlight * 3 / 4
+
 // schedule orders entries by when they are due, and shares the dials between namespaces: of those
-// that have an entry that is due, the one with the fewest dials in progress is next. A namespace
-// whose guests do not answer cannot delay others for long. Each operation takes time in
+// that have an entry that is due, the one with the fewest dials in progress is next, if it has
+// less than maxOfNamespace. Each operation takes time in
 // proportion to the logarithm of the numbers of entries and namespaces.
 type schedule struct {
 	lanes map[string]*lane
@@ -53,14 +57,15 @@ func (s *schedule) remove(e *entry) {
 }
 
 // next takes the entry that is to be dialled now, and counts its dial until done; nil if none
-// is due. Then wait is the time until one is, or idle.
+// is due that may be dialled before another one is done. Then wait is the time until one of
+// another namespace is due, or idle.
 func (s *schedule) next(now time.Time) (e *entry, wait time.Duration) {
 	for s.asleep.Len() > 0 && !s.asleep.first().due().After(now) {
 		l := s.asleep.first()
 		s.move(l, s.ready)
 	}
 	switch {
-	case s.ready.Len() > 0:
+	case s.ready.Len() > 0 && s.ready.first().inFlight < maxOfNamespace:
 		l := s.ready.first()
 		s.change(l, func() {
 			e = l.waiting.first()
