@@ -21,7 +21,7 @@ func (c *Client) deleteSnapshots(ctx context.Context, op, serverID string) *clou
 	defer cancel()
 	images, err := c.imagesOf(listing, op, serverID)
 	if err != nil {
-		return nil //nolint:nilerr // the images stay
+		return nil
 	}
 	images = slices.DeleteFunc(images, func(i snapshotImage) bool { return !i.ours() })
 	if len(images) == 0 {

@@ -97,6 +97,7 @@ func hostsOf(vms []pcapi.VM) string {
 			is = "is stopped"
 		case pcapi.VMStateSuspended:
 			is = "is suspended"
+		default:
 		}
 		named = append(named, fmt.Sprintf("%s %s on %s", vm.Name, is, cmp.Or(vm.Status.Host, "a host that the cloud does not show")))
 	}
