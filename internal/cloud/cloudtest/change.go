@@ -81,7 +81,7 @@ var changeCases = []testCase{
 			created := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("grown"), CPU: 1, MemoryMiB: 2 << 10})
 			got := mustResize(ctx, t, f, created.ID, cloud.UpdateServer{CPU: new(4)})
 			want := created.Clone()
-			want.CPU = 4
+			want.CPU, want.Flavor = 4, got.Flavor // each size has one, where there are flavors
 			sameServer(t, "UpdateServer", want, got)
 		}},
 	{name: "a change of labels: they are merged, and nil removes one", needs: []cloud.Capability{cloud.Labels},

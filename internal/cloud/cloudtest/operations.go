@@ -109,9 +109,9 @@ var operationCases = []testCase{
 		run: func(ctx context.Context, t *testing.T, f Fixture) {
 			created := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("grown"), CPU: 1, MemoryMiB: 1 << 10})
 			f.Operating(t, true)
-			want := created.Clone()
-			want.CPU = 4
-			sameServer(t, "UpdateServer", want, mustResize(ctx, t, f, created.ID, cloud.UpdateServer{CPU: new(4)}))
+			got, want := mustResize(ctx, t, f, created.ID, cloud.UpdateServer{CPU: new(4)}), created.Clone()
+			want.CPU, want.Flavor = 4, got.Flavor
+			sameServer(t, "UpdateServer", want, got)
 			mustDelete(ctx, t, f, created.ID)
 			_, err := f.Client.GetServer(ctx, created.ID)
 			wantGone(t, f, "GetServer after DeleteServer", err)
