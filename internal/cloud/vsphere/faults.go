@@ -136,7 +136,7 @@ func (c *Client) refused(op string, level int, fault types.BaseMethodFault, mess
 
 // violatesRule reports whether no host can run a VM, or none without violating a DRS rule.
 func violatesRule(fault types.BaseMethodFault) bool {
-	for range 10 { // a fault has its causes, of which nothing says that they end
+	for range 10 { // bounds the chain of causes
 		switch f := fault.(type) {
 		case nil:
 			return false
