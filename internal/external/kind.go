@@ -120,7 +120,8 @@ type Optional[T reconciler.Object, R any, S Observed[R]] interface {
 	ForgetResource(obs S, id string)
 	// Reported is called with each observation once its report is stored in the status.
 	Reported(obj T, obs S)
-	// ForgetReported drops what Reported keeps of an object that is gone, or another manager's.
+	// ForgetReported drops what Reported keeps of an object that is gone, paused, or another
+	// manager's.
 	ForgetReported(uid types.UID)
 }
 

@@ -122,6 +122,7 @@ func (l *Lifecycle[T, R, S]) Reconciler(recorder events.EventRecorder) *reconcil
 		Live: l.Live, Leading: l.Leading, Tracer: l.Tracer, External: true,
 		Owns:     controller.Owns(l.Scope, l.Client, l.Live, l.CloudOf),
 		Disowned: func(obj T) { l.ForgetDeleted(obj) },
+		Paused:   func(obj T) { l.kind.ForgetReported(obj.GetUID()) },
 		Reported: func(obj T, obs S, _ error) {
 			if l.kind.Record(obj).ID != "" {
 				l.Tracker.Recorded(obj.GetUID())

@@ -189,8 +189,11 @@ func TestPausedObjectIsNotReconciled(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			vm.Status.Conditions = []metav1.Condition{{Type: pcapi.ReadyCondition, Status: metav1.ConditionTrue, Reason: "Running", Message: "as it was"}}
 			h := newHarness(t, vm)
+			ended := 0
+			h.reconciler.Paused = func(*pcapi.VM) { ended++ }
 			equal(t, "result", ctrl.Result{}, h.mustReconcile())
 			equal(t, "calls", []string(nil), h.kind.calls)
+			equal(t, "what was begun ends", 1, ended)
 			h.wantWrites(1)
 			equal(t, "conditions", []metav1.Condition{
 				{Type: pcapi.ReadyCondition, Status: metav1.ConditionTrue, Reason: "Running", Message: "as it was"},

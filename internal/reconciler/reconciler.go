@@ -73,6 +73,9 @@ type Reconciler[T Object, S any] struct {
 	// Reported is called with each observation once its report is stored in the
 	// status. It may be nil.
 	Reported func(obj T, obs S, outcome error)
+	// Paused is called with an object that is paused, and ends what Reported began. It
+	// may be nil.
+	Paused func(obj T)
 	// Live reads from the API server. After a conflict it shows whether the status
 	// can be sent again; with nil, the object is reconciled again.
 	Live client.Reader

@@ -100,6 +100,9 @@ func setOrRemove(conditions *[]metav1.Condition, kind string, c *metav1.Conditio
 
 // pause reports that the object is not reconciled. Ready stays as it is.
 func (r *Reconciler[T, S]) pause(w *work, obj T) (ctrl.Result, error) {
+	if r.Paused != nil {
+		r.Paused(obj)
+	}
 	before := obj.DeepCopyObject().(T)
 	conditions := obj.GetConditions()
 	meta.SetStatusCondition(&conditions, metav1.Condition{

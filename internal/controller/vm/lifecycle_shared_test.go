@@ -305,8 +305,10 @@ func (unlistable) List(context.Context, client.ObjectList, ...client.ListOption)
 	return errAPIAway
 }
 
+func paused(vm *pcapi.VM) { vm.Annotations = map[string]string{pcapi.PausedAnnotation: "true"} }
+
 func TestPausedVMIsNotReconciled(t *testing.T) {
-	h := newHarness(t, everything, vmWith(func(vm *pcapi.VM) { vm.Annotations = map[string]string{pcapi.PausedAnnotation: "true"} }))
+	h := newHarness(t, everything, vmWith(paused))
 	equal(t, "result", ctrl.Result{}, h.mustReconcile())
 	h.wantCalls()
 	h.wantClaim("")
