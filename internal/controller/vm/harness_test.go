@@ -307,6 +307,17 @@ func (h *harness) wantClaim(want string) {
 
 var cloudKey = client.ObjectKey{Name: "default"}
 
+// denyCloud takes the Cloud from the namespace of the VM, which exists then.
+func (h *harness) denyCloud() {
+	h.t.Helper()
+	if err := h.client.Create(h.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}); err != nil {
+		h.t.Fatalf("Create: %v", err)
+	}
+	h.editCloud(func(c *pcapi.Cloud) {
+		c.Spec.AllowedNamespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"allowed": "yes"}}
+	})
+}
+
 // editCloud changes the Cloud, and returns it as it is then.
 func (h *harness) editCloud(change func(*pcapi.Cloud)) *pcapi.Cloud {
 	h.t.Helper()

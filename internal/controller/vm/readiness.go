@@ -13,14 +13,14 @@ import (
 
 // reportGuest sets the GuestReady condition from what was observed, or removes it if the
 // spec has no probe. While the cloud is not available, or does not show a server that runs, a
-// condition that is there stays as it is.
+// condition that is there stays as it is, unless the VM may not use its Cloud any more.
 func reportGuest(vm *pcapi.VM, obs *observation) {
 	unseen := obs.Resource == nil && vm.Status.State == pcapi.VMStateRunning
 	was := meta.FindStatusCondition(vm.Status.Conditions, pcapi.GuestReadyCondition)
 	switch {
 	case vm.Spec.ReadinessProbe == nil && was != nil:
 		meta.RemoveStatusCondition(&vm.Status.Conditions, pcapi.GuestReadyCondition)
-	case vm.Spec.ReadinessProbe != nil && (was == nil || obs.Available() && !unseen):
+	case vm.Spec.ReadinessProbe != nil && (was == nil || obs.Denied != nil || obs.Available() && !unseen):
 		meta.SetStatusCondition(&vm.Status.Conditions, guestReady(vm, obs))
 	}
 }
@@ -29,6 +29,8 @@ func guestReady(vm *pcapi.VM, obs *observation) metav1.Condition {
 	c := metav1.Condition{Type: pcapi.GuestReadyCondition, Status: metav1.ConditionFalse}
 	lacking := controller.ProbeLacking(vm.Spec.ReadinessProbe, obs.Capabilities())
 	switch {
+	case obs.Denied != nil:
+		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, pcapi.CloudUnavailableReason, "the VM may not use its Cloud: the condition Ready says why"
 	case !obs.Available():
 		c.Status, c.Reason, c.Message = metav1.ConditionUnknown, pcapi.CloudUnavailableReason, "the cloud cannot be asked at the moment"
 	case lacking != "":

@@ -108,6 +108,22 @@ func TestProbeThatIsAddedWhileTheCloudIsUnavailableIsUnknown(t *testing.T) {
 	h.wantCondition(pcapi.GuestReadyCondition, "True AddressKnown")
 }
 
+func TestGuestOfVMThatMayNotUseItsCloudIsUnknown(t *testing.T) {
+	h := harnessWithServer(t, withAddresses, onRecord(probed), serverWith(addressed("10.0.0.5")))
+	h.mustReconcile()
+	h.wantCondition(pcapi.GuestReadyCondition, "True AddressKnown")
+	h.denyCloud()
+	h.mustReconcile()
+	h.wantCondition(pcapi.GuestReadyCondition, "Unknown CloudUnavailable", "the condition Ready says why")
+	h.wantCondition(pcapi.ReadyCondition, "False CloudUnavailable", "may not use Cloud")
+	h.writes = nil
+	h.mustReconcile()
+	equal(t, "writes", []string(nil), h.writes)
+	h.editCloud(func(c *pcapi.Cloud) { c.Spec.AllowedNamespaces = nil })
+	h.mustReconcile()
+	h.wantCondition(pcapi.GuestReadyCondition, "True AddressKnown")
+}
+
 func TestEventOfGuestDoesNotTakeThePlaceOfThatOfReady(t *testing.T) {
 	h := harnessWithServer(t, withAddresses, onRecord(probed), serverWith(addressed("10.0.0.5")))
 	h.mustReconcile()
