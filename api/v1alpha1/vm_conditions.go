@@ -80,6 +80,9 @@ const (
 	ConnectionRefusedReason = "ConnectionRefused"
 	// ConnectionTimeoutReason surfaces when the VM runs and does not answer at the port.
 	ConnectionTimeoutReason = "ConnectionTimeout"
+	// PortUnsteadyReason surfaces when the guest opened and closed the port too often lately. Each
+	// change would be written; the guest is ready again up to five minutes after the port stays open.
+	PortUnsteadyReason = "PortUnsteady"
 	// ProbePendingReason surfaces when the operator has not connected to the port yet.
 	ProbePendingReason = "ProbePending"
 	// ProbeNotAllowedReason surfaces when the operator may not connect to the address of the

@@ -40,6 +40,8 @@ const (
 	Refused
 	// NoAnswer is that there was no connection within the timeout, for any other reason.
 	NoAnswer
+	// Unsteady is that it was lost after too many changes. No dial ends so.
+	Unsteady
 )
 
 // lacks are errors for want of something on this host, which say nothing about a port.
@@ -67,6 +69,8 @@ func (r Result) String() string {
 		return "refused"
 	case NoAnswer:
 		return "no_answer"
+	case Unsteady:
+		return "unsteady"
 	default:
 		return "error"
 	}

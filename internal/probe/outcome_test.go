@@ -3,6 +3,7 @@ package probe
 import (
 	"slices"
 	"testing"
+	"time"
 )
 
 func TestOutcome(t *testing.T) {
@@ -29,15 +30,80 @@ func TestOutcome(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := outcome{reported: test.recorded}
-			var got []Result
-			for _, result := range test.results {
-				if o.add(result, threshold) {
-					got = append(got, o.reported)
-				}
-			}
-			if !slices.Equal(got, test.want) {
+			if got := o.changes(threshold, time.Time{}, test.results...); !slices.Equal(got, test.want) {
 				t.Errorf("changes %v, want %v", got, test.want)
 			}
 		})
+	}
+}
+
+// changes adds results at a time, and returns what is reported after each change.
+func (o *outcome) changes(threshold int, now time.Time, results ...Result) (changes []Result) {
+	for _, result := range results {
+		if o.add(result, threshold, now) {
+			changes = append(changes, o.reported)
+		}
+	}
+	return changes
+}
+
+func TestChangesAreBounded(t *testing.T) {
+	flapping := func(lost, back Result) []Result { return slices.Repeat([]Result{lost, back}, 10) }
+	for name, test := range map[string]struct {
+		recorded Result
+		results  []Result
+		want     []Result
+		// next are results once one more change is possible, and then what they change.
+		next, then []Result
+	}{
+		"a port that closes and opens": {
+			Open, flapping(Refused, Open),
+			[]Result{Refused, Open, Refused, Open, Refused, Open, Refused, Open, Unsteady},
+			flapping(Refused, Open), []Result{Open, Unsteady},
+		},
+		"a port that was unsteady and stays open": {
+			Open, flapping(NoAnswer, Open),
+			[]Result{NoAnswer, Open, NoAnswer, Open, NoAnswer, Open, NoAnswer, Open, Unsteady},
+			[]Result{Open, Open}, []Result{Open},
+		},
+		"a port that was unsteady and stays closed": {
+			Open, flapping(NoAnswer, Open),
+			[]Result{NoAnswer, Open, NoAnswer, Open, NoAnswer, Open, NoAnswer, Open, Unsteady},
+			[]Result{Refused, NoAnswer}, nil,
+		},
+		"a port that fails in turns in two ways": {
+			Refused, flapping(NoAnswer, Refused),
+			[]Result{NoAnswer, Refused, NoAnswer, Refused},
+			flapping(NoAnswer, Refused), []Result{NoAnswer},
+		},
+		"a port of which nothing is on record": {
+			Unknown, flapping(Open, Refused),
+			[]Result{Open, Refused, Open, Refused, Open, Refused, Open, Refused, Open, Unsteady},
+			[]Result{Open}, []Result{Open},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			begun := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+			o := outcome{reported: test.recorded}
+			if got := o.changes(1, begun, test.results...); !slices.Equal(got, test.want) {
+				t.Errorf("changes %v, want %v", got, test.want)
+			}
+			if got := o.changes(1, begun.Add(interval-1), test.next...); len(got) > 0 {
+				t.Errorf("changes %v within the interval, want none", got)
+			}
+			if got := o.changes(1, begun.Add(interval), test.next...); !slices.Equal(got, test.then) {
+				t.Errorf("changes %v after the interval, want %v", got, test.then)
+			}
+		})
+	}
+}
+
+func TestChangesThatAreSeldomAreAllReported(t *testing.T) {
+	o, now := outcome{reported: Open}, time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	for range 20 {
+		now = now.Add(interval)
+		if got := o.changes(1, now, Refused, Open); !slices.Equal(got, []Result{Refused, Open}) {
+			t.Fatalf("changes %v, want both", got)
+		}
 	}
 }

@@ -118,12 +118,14 @@ func (p *Prober) Watch(key Key, target Target, recorded Result) {
 		p.adjust(e, target, recorded)
 		return
 	}
+	known := outcome{reported: recorded}
 	if e == nil {
 		p.metrics.targets.Inc()
 	} else {
 		p.schedule.remove(e) // one that is dialled now is dropped when that ends
+		known.spent = e.outcome.spent
 	}
-	e = &entry{key: key, target: target, outcome: outcome{reported: recorded}, index: none}
+	e = &entry{key: key, target: target, outcome: known, index: none}
 	p.entries[key.UID] = e
 	due := time.Now()
 	if recorded != Unknown {
@@ -139,7 +141,7 @@ func (p *Prober) adjust(e *entry, target Target, recorded Result) {
 	e.target = target
 	due := e.due
 	if !e.known && e.outcome.reported != recorded {
-		e.outcome = outcome{reported: recorded}
+		e.outcome.reported, e.outcome.differing = recorded, 0
 		due = time.Now()
 	} else if target.Period < last {
 		due = earlier(due, time.Now().Add(target.Period))
@@ -236,7 +238,7 @@ func (p *Prober) end(ctx context.Context, e *entry, begun time.Time, result Resu
 	if p.entries[e.key.UID] != e {
 		return false
 	}
-	changed = e.outcome.add(result, e.target.FailureThreshold)
+	changed = e.outcome.add(result, e.target.FailureThreshold, time.Now())
 	e.known = e.known || result != Unknown
 	p.reschedule(e, begun.Add(e.target.Period+rand.N(e.target.Period/10+1))) //nolint:gosec // spreads load
 	return changed
@@ -268,6 +270,13 @@ func (p *Prober) notify(key Key) {
 
 func earlier(a, b time.Time) time.Time {
 	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
 		return a
 	}
 	return b

@@ -228,6 +228,49 @@ func TestAnotherAddressHasAnotherResult(t *testing.T) {
 	})
 }
 
+func TestPortThatFlapsIsReportedSeldom(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		target := at("10.0.0.5:22")
+		target.Period, target.FailureThreshold = 5*time.Second, 1
+		dials := 0
+		b.guests.set(target.Address, func(context.Context) error {
+			if dials++; dials%2 == 0 {
+				return syscall.ECONNREFUSED
+			}
+			return nil
+		})
+		b.Watch(key("a"), target, Unknown)
+		b.pass(time.Hour)
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		const most = 2*(burst+int(time.Hour/interval)) + 1 // of about 700
+		if n := len(b.changed); n < most/2 || n > most {
+			b.Errorf("%d changes in an hour, want %d at most", n, most)
+		}
+	})
+}
+
+func TestAnotherAddressDoesNotAllowMoreChanges(t *testing.T) {
+	inBubble(t, func(b *bench) {
+		open, refused := at("10.0.0.5:22"), at("10.0.0.6:22")
+		b.guests.set(refused.Address, refuse)
+		recorded := Unknown
+		for range 3 * burst {
+			for _, target := range []Target{open, refused} {
+				target.FailureThreshold = 1
+				b.Watch(key("a"), target, recorded)
+				b.pass(11 * time.Second)
+				recorded = b.State("a").Result
+			}
+		}
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if n, most := len(b.changed), 2*(burst+1)+1; n > most {
+			b.Errorf("%d changes of a guest that has two addresses in turns, want %d at most", n, most)
+		}
+	})
+}
+
 func TestShorterPeriodBeginsAtOnce(t *testing.T) {
 	inBubble(t, func(b *bench) {
 		target := at("10.0.0.5:22")

@@ -84,6 +84,7 @@ var results = map[probe.Result]metav1.Condition{
 	probe.Open:     {Status: metav1.ConditionTrue, Reason: pcapi.PortOpenReason, Message: "the guest accepts connections at the port of the probe"},
 	probe.Refused:  {Status: metav1.ConditionFalse, Reason: pcapi.ConnectionRefusedReason, Message: "the guest refuses connections at the port of the probe"},
 	probe.NoAnswer: {Status: metav1.ConditionFalse, Reason: pcapi.ConnectionTimeoutReason, Message: "the guest does not answer at the port of the probe"},
+	probe.Unsteady: {Status: metav1.ConditionFalse, Reason: pcapi.PortUnsteadyReason, Message: "the guest opened and closed the port of the probe too often: it is ready again some minutes after the port stays open"},
 	probe.Unknown:  {Status: metav1.ConditionFalse, Reason: pcapi.ProbePendingReason, Message: "the operator has not connected to the port of the probe yet"},
 }
 

@@ -221,6 +221,8 @@ func TestPortIsDialledOnlyWhile(t *testing.T) {
 			h.poll()
 		}, "False NoAddress"},
 		"its server is gone":                    {func(h *harness) { h.cloud.RemoveServers("s1"); h.later(settleTime); h.later(settleTime) }, "False NotRunning"},
+		"it is paused":                          {func(h *harness) { h.edit(paused) }, "True PortOpen"},
+		"its namespace may not use the Cloud":   {func(h *harness) { h.denyCloud() }, "Unknown CloudUnavailable"},
 		"the cloud shows no addresses any more": {func(h *harness) { h.inv.Connect(h.cloud, everything); h.poll() }, "Unknown Unsupported"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -238,6 +240,47 @@ func TestPortIsDialledOnlyWhile(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestPortIsDialledAgainAfterAPause(t *testing.T) {
+	withGuest(t, addressed("10.0.0.5"), func(h *harness) {
+		h.pass(0)
+		h.mustReconcile()
+		h.edit(func(vm *pcapi.VM) { paused(vm); vm.Generation-- }) // that of annotations does not change
+		h.mustReconcile()
+		h.guest.answer(syscall.ECONNREFUSED)
+		h.wantDialled("10.0.0.5:22")
+		h.edit(func(vm *pcapi.VM) { vm.Annotations, vm.Generation = nil, vm.Generation-1 })
+		h.mustReconcile()
+		h.wantCondition(pcapi.GuestReadyCondition, "True PortOpen")
+		h.pass(3 * socketPeriod)
+		h.mustReconcile()
+		h.wantDialled("10.0.0.5:22")
+		h.wantCondition(pcapi.GuestReadyCondition, "False ConnectionRefused")
+	})
+}
+
+func TestPortThatFlapsIsWrittenSeldom(t *testing.T) {
+	withGuest(t, addressed("10.0.0.5"), func(h *harness) {
+		h.edit(func(vm *pcapi.VM) { vm.Spec.ReadinessProbe.FailureThreshold = 1 })
+		h.mustReconcile()
+		h.writes = nil
+		for range 100 {
+			for _, err := range []error{nil, syscall.ECONNREFUSED} {
+				h.guest.answer(err)
+				h.pass(socketPeriod * 11 / 10)
+				h.mustReconcile()
+			}
+		}
+		h.wantCondition(pcapi.GuestReadyCondition, "False PortUnsteady", "ready again some minutes after the port stays open")
+		if n := len(h.writes); n < 10 || n > 50 {
+			t.Errorf("%d writes in 73 minutes in which the port changed 200 times, want some", n)
+		}
+		h.guest.answer(nil)
+		h.pass(6 * time.Minute)
+		h.mustReconcile()
+		h.wantCondition(pcapi.GuestReadyCondition, "True PortOpen")
+	})
 }
 
 func TestDeletedVMIsNotDialled(t *testing.T) {
