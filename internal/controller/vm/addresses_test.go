@@ -37,6 +37,14 @@ func rangedNet(name, cidr, gateway string) *pcapi.Network {
 	})
 }
 
+// harnessWithNetworks has the Networks a, 10.0.0.0/24, and b, with another range, on a cloud with both.
+func harnessWithNetworks(t *testing.T, caps cloud.Capabilities, cidrOfB string, objects ...client.Object) *harness {
+	t.Helper()
+	h := newHarness(t, caps, append(objects, rangedNet("a", "10.0.0.0/24", "10.0.0.1"), rangedNet("b", cidrOfB, ""))...)
+	h.cloud.AddNetworks(cloud.Network{ID: "a"}, cloud.Network{ID: "b"})
+	return h
+}
+
 func TestUnusableAddress(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ cidr, gateway, address, want string }{
@@ -85,8 +93,7 @@ func TestCreateWithInterfaces(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHarness(t, test.caps, vmWith(test.change...), rangedNet("a", "10.0.0.0/24", "10.0.0.1"), rangedNet("b", "10.0.1.0/24", "10.0.1.1"))
-			h.cloud.AddNetworks(cloud.Network{ID: "a", CIDR: "10.0.0.0/24"}, cloud.Network{ID: "b", CIDR: "10.0.1.0/24"})
+			h := harnessWithNetworks(t, test.caps, "10.0.1.0/24", vmWith(test.change...))
 			h.mustReconcile()
 			h.wantCalls("check web", "create web")
 			equal(t, "the server's network", test.network, h.cloud.Server("s1").NetworkID)
@@ -108,8 +115,7 @@ func TestPlanCreateWithInterfacesThatTheCloudLacks(t *testing.T) {
 }
 
 func TestAddressThatTheNetworkCannotGiveIsNotSent(t *testing.T) {
-	h := newHarness(t, withInterfaces, vmWith(on("a"), on("b", "10.0.0.5")), rangedNet("a", "10.0.0.0/24", "10.0.0.1"), rangedNet("b", "10.0.1.0/24", "10.0.1.1"))
-	h.cloud.AddNetworks(cloud.Network{ID: "a"}, cloud.Network{ID: "b"})
+	h := harnessWithNetworks(t, withInterfaces, "10.0.1.0/24", vmWith(on("a"), on("b", "10.0.0.5")))
 	h.mustReconcile()
 	why := `spec.network.interfaces[on-b].addresses: 10.0.0.5 is not inside the range of Network "b", 10.0.1.0/24: choose another address inside 10.0.1.0/24`
 	h.wantCondition(pcapi.ReadyCondition, "False "+pcapi.AddressInvalidReason, why)
@@ -149,8 +155,7 @@ func TestAddressOfAnotherVM(t *testing.T) {
 		"its address is that of its second interface": {other(on("b"), asks, made), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := newHarness(t, withInterfaces, vmWith(asks), test.other, rangedNet("a", "10.0.0.0/24", "10.0.0.1"), rangedNet("b", "10.0.0.0/24", "10.0.0.1"))
-			h.cloud.AddNetworks(cloud.Network{ID: "a"}, cloud.Network{ID: "b"})
+			h := harnessWithNetworks(t, withInterfaces, "10.0.0.0/24", vmWith(asks), test.other)
 			result := h.mustReconcile()
 			if !test.taken {
 				h.wantCondition(pcapi.ReadyCondition, "True "+pcapi.RunningReason)
