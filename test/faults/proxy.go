@@ -131,7 +131,7 @@ func changes(method string) bool {
 }
 
 // kubernetesProxy returns a proxy of the API server of config, with its credentials.
-// It shows only the objects of one world, those of its namespace and the Clouds and VMClasses
+// It shows only the objects of one world, its namespace, those in it, and the Clouds and VMClasses
 // with its label, so that the managers of many runs can share an API server.
 func kubernetesProxy(config *rest.Config, g *gate, world string) (*proxy, error) {
 	transport, err := rest.TransportFor(config)
@@ -146,6 +146,10 @@ func kubernetesProxy(config *rest.Config, g *gate, world string) (*proxy, error)
 	narrow := func(r *http.Request) {
 		kind, ofGroup := strings.CutPrefix(r.URL.Path, group)
 		switch {
+		case r.Method == http.MethodGet && r.URL.Path == "/api/v1/namespaces":
+			query := r.URL.Query()
+			query.Set("fieldSelector", "metadata.name="+world)
+			r.URL.RawQuery = query.Encode()
 		case r.Method != http.MethodGet || !ofGroup || strings.Contains(kind, "/"):
 		case kind == "clouds", kind == "vmclasses":
 			query := r.URL.Query()
