@@ -58,6 +58,10 @@ var expected = expectations{
 		conditions: map[string]string{"Ready": "True/Stopped", "NameChecked": "True", "Created": "True/Created"},
 		status:     map[string]string{"vmId": anyUUID, "state": "Stopped"},
 	},
+	"VM/asleep": {
+		conditions: map[string]string{"Ready": "True/Suspended", "NameChecked": "True", "Created": "True/Created"},
+		status:     map[string]string{"vmId": anyUUID, "state": "Suspended"},
+	},
 	"VM/router": {conditions: running, status: map[string]string{"vmId": anyUUID, "cpuUtilization": anyPercent, "state": "Running"}},
 	"Network/backend": {
 		conditions: map[string]string{"Ready": "True/InSync", "Created": "True/Created"},
