@@ -99,7 +99,7 @@ spec:
 
 	It("scales up by what the load needs, and no further while new members are being built", func(ctx SpecContext) {
 		// Longer than the autoscaler's period, so that it reads the metric while they are being built.
-		separateMock.call(ctx, http.MethodPatch, "/admin/behaviour", map[string]string{"buildTime": "40s"}, nil)
+		separateMock.call(ctx, http.MethodPatch, "/admin/behaviour", map[string]string{"buildTime": "20s"}, nil)
 		use(ctx, 90)
 		waitForMembers(ctx, "4")
 		Expect(total(ctx)).To(Equal(map[mockcloud.Op]int{mockcloud.OpCreate: 4}), "two members with 90 % are four with 45 %, below 50 %")

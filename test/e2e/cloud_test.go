@@ -31,6 +31,16 @@ var (
 	separateMock = mock{namespace: separateCloud, service: "mock-cloud"}
 )
 
+// useDefaultCloud waits for the Cloud of the bundled mock cloud, and shortens its settle time, for
+// which the brake and deletions after a restart of the operator wait. This mock cloud shows what
+// it has at once.
+func useDefaultCloud(ctx context.Context) {
+	GinkgoHelper()
+	kubectl(ctx, "wait", "--for=create", "cloud/default", "--timeout=60s")
+	kubectl(ctx, "wait", "--for=condition=Ready", "cloud/default", "--timeout=60s")
+	kubectl(ctx, "patch", "cloud", "default", "--type=merge", "-p", `{"spec":{"settleTime":"10s"}}`)
+}
+
 // deploySeparateCloud deploys a mock cloud in a namespace of its own, and creates a Cloud for it.
 func deploySeparateCloud(ctx context.Context) {
 	GinkgoHelper()

@@ -48,7 +48,7 @@ var _ = Describe("Plain kustomize", Ordered, func() {
 		Expect(err).NotTo(HaveOccurred())
 		Expect(kubectl(ctx, "get", "namespace", operatorNamespace, "-o", `jsonpath={.metadata.labels.pod-security\.kubernetes\.io/enforce}`)).To(Equal("restricted"))
 		kubectl(ctx, "rollout", "status", manager, "-n", operatorNamespace, "--timeout=120s")
-		kubectl(ctx, "wait", "--for=condition=Ready", "cloud/default", "--timeout=60s")
+		useDefaultCloud(ctx)
 		applySamples(ctx)
 		expectStalledName(ctx)
 	})

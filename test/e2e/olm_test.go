@@ -78,7 +78,7 @@ var _ = Describe("operator-sdk run bundle", Ordered, func() {
 		createOperatorNamespace(ctx, "baseline")
 		operatorSDK(ctx, "run", "bundle", bundle(previous), "-n", operatorNamespace, "--security-context-config=restricted", "--timeout=4m")
 		waitSucceeded(ctx, previous)
-		kubectl(ctx, "wait", "--for=condition=Ready", "cloud/default", "--timeout=60s")
+		useDefaultCloud(ctx)
 	})
 
 	It("runs images by digest, with the NetworkPolicies of the bundle", func(ctx SpecContext) {
@@ -201,7 +201,7 @@ spec:
 	})
 
 	It("makes the samples Ready", func(ctx SpecContext) {
-		kubectl(ctx, "wait", "--for=condition=Ready", "cloud/default", "--timeout=60s")
+		useDefaultCloud(ctx)
 		applySamples(ctx)
 		expectRefusedName(ctx)
 		removeSamples(ctx)

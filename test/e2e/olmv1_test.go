@@ -65,7 +65,7 @@ spec:
 	})
 
 	It("makes the samples Ready", func(ctx SpecContext) {
-		kubectl(ctx, "wait", "--for=condition=Ready", "cloud/default", "--timeout=60s")
+		useDefaultCloud(ctx)
 		applySamples(ctx)
 		expectStalledName(ctx)
 	})
