@@ -60,10 +60,13 @@ SHELL := bash
 demo: bin/manager $(if $(filter vsphere,$(CLOUD)),bin/vcsim,bin/mockcloud) bin/demo ## Run API server, mock cloud (CLOUD=vsphere: a simulated vCenter) and operator with samples of all kinds until Ctrl-C (ONCE=1: check the samples and exit).
 	@assets=$$(hack/kube-assets.sh); KUBEBUILDER_ASSETS=$$assets exec bin/demo --cloud='$(CLOUD)' $(if $(filter-out 0,$(ONCE)),--once)
 
+# Packages with the longest tests. They begin first, so that none of them is left at the end while a processor has nothing to do.
+LONGEST := ./test/vsphere ./test/behaviour ./internal/setup ./internal/cloud/vsphere
+
 .PHONY: test
 test: assets ## Run the tests: unit, API server, conformance and faults. Does not build the linters.
 	@go -C hack/image test -timeout $(TEST_TIMEOUT) $(GOTESTFLAGS) ./...
-	@KUBEBUILDER_ASSETS=$$(hack/kube-assets.sh) go test -timeout $(TEST_TIMEOUT) $(GOTESTFLAGS) $$(go list ./... | grep -vE '/test/(alerts|faults|e2e|openstack)$$')
+	@KUBEBUILDER_ASSETS=$$(hack/kube-assets.sh) go test -timeout $(TEST_TIMEOUT) $(GOTESTFLAGS) $(LONGEST) $$(go list ./... | grep -vE '/test/(alerts|faults|e2e|openstack)$$')
 	@$(MAKE) --no-print-directory test-faults
 
 ##@ Checks
