@@ -83,14 +83,19 @@ var cloudCases = cases{
 		t.Eventually(isGone(denied)).Should(BeTrue())
 	},
 
-	"the namespace is not allowed any more: its VM can still be deleted": func(t *T) {
+	"the namespace is not allowed any more: its guest is unknown, and its VM can still be deleted": func(t *T) {
 		f := newFixture(t, mockcloud.Options{})
-		vm := f.readyVM("web")
+		vm := f.readyVM("web", func(vm *pcapi.VM) { vm.Spec.ReadinessProbe = socketProbe() })
+		f.openPort(vm)
+		t.Eventually(latest(vm)).Should(testkit.HaveCondition(pcapi.GuestReadyCondition, metav1.ConditionTrue, pcapi.PortOpenReason))
 		edit(t, f.object, func(c *pcapi.Cloud) {
 			c.Spec.AllowedNamespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"cloud": "yes"}}
 		})
 		requestReconcile(t, vm)
-		t.Eventually(latest(vm)).Should(testkit.HaveCondition("Stalled", metav1.ConditionTrue, "CloudUnavailable"))
+		t.Eventually(latest(vm)).Should(SatisfyAll(
+			testkit.HaveCondition("Stalled", metav1.ConditionTrue, "CloudUnavailable"),
+			testkit.HaveCondition(pcapi.GuestReadyCondition, metav1.ConditionUnknown, "CloudUnavailable", "the condition Ready says why"),
+		))
 		t.Expect(get(t, vm)).To(HaveField("Status.VMID", vm.Status.VMID))
 
 		deleteObject(t, vm)
