@@ -68,6 +68,7 @@ func createOne(name string) step { return create(name) }
 func removeOne(name string) step { return remove(name, gone) }
 
 func TestManagerKilledRepeatedlyWhile50VMsAreCreatedAndDeleted(t *testing.T) {
+	t.Parallel()
 	from, names := seed(t), named("vm", 50)
 	inWorlds(t, on(extended, core, labelled), func(ctx context.Context, w *world) error {
 		random := rand.New(rand.NewPCG(from, uint64(len(w.profile.name))))

@@ -57,6 +57,7 @@ func TestFirstWritesOfEveryObjectFail(t *testing.T) {
 }
 
 func TestAPIServerIsUnreachableWhile10VMsAreCreatedAndDeleted(t *testing.T) {
+	t.Parallel()
 	names := named("vm", 10)
 	inWorlds(t, on(extended, core, bare), func(ctx context.Context, w *world) error {
 		for _, do := range []func(string) step{createOne, removeOne} {

@@ -82,6 +82,7 @@ func leaderEnds(t *testkit.T) {
 }
 
 func TestTwoManagersWithoutLeaderElectionAndOneIsKilled(t *testing.T) {
+	t.Parallel()
 	from, names := seed(t), named("vm", 20)
 	inWorlds(t, on(extended, core, keyless, unmarked, labelled), func(ctx context.Context, w *world) error {
 		random := rand.New(rand.NewPCG(from, uint64(len(w.profile.name))))

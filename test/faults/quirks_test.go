@@ -22,6 +22,7 @@ func TestManagerKilledOnCloudsWithQuirks(t *testing.T) {
 }
 
 func TestManagerKilledRepeatedlyOnCloudsWithQuirks(t *testing.T) {
+	t.Parallel()
 	from, names := seed(t), named("odd", 12)
 	settings := map[string]setting{}
 	for _, p := range []profile{extended, core, unmarked, labelled} {

@@ -28,6 +28,7 @@ const (
 )
 
 func TestCredentialsAreNotShown(t *testing.T) {
+	t.Parallel()
 	for name, check := range credentialCases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

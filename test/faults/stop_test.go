@@ -67,6 +67,7 @@ func TestManagerStoppedDuringCreate(t *testing.T) {
 // another manager take over, and stops that one too, so that every effect after
 // the first one continues is an effect of the first one.
 func TestStoppedLeaderHasNoEffect(t *testing.T) {
+	t.Parallel()
 	for name, p := range map[string]profile{
 		"extended cloud: the stopped leader continues without an effect": extended,
 		"core cloud: the stopped leader continues without an effect":     core,
