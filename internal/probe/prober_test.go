@@ -234,7 +234,8 @@ func TestPortThatFlapsIsReportedSeldom(t *testing.T) {
 		target.Period, target.FailureThreshold = 5*time.Second, 1
 		dials := 0
 		b.guests.set(target.Address, func(context.Context) error {
-			if dials++; dials%2 == 0 {
+			dials++
+			if dials%2 == 0 {
 				return syscall.ECONNREFUSED
 			}
 			return nil
