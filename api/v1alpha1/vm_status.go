@@ -5,6 +5,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// VMState is a summary of the conditions for people. Programs read the conditions.
+// +kubebuilder:validation:Enum=Pending;Creating;Running;Stopped;Suspended;Deleting;Failed;Lost
+type VMState string
+
+const (
+	VMStatePending   VMState = "Pending"
+	VMStateCreating  VMState = "Creating"
+	VMStateRunning   VMState = "Running"
+	VMStateStopped   VMState = "Stopped"
+	VMStateSuspended VMState = "Suspended"
+	VMStateDeleting  VMState = "Deleting"
+	VMStateFailed    VMState = "Failed"
+	VMStateLost      VMState = "Lost"
+)
+
 // VMStatus is the last observed state of a VM.
 type VMStatus struct {
 	// vmId is the cloud's id of this VM. Set once and never changed.

@@ -4,29 +4,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// PowerState is whether a VM runs.
-// +kubebuilder:validation:Enum=On;Off;Suspended
-type PowerState string
-
-const (
-	PowerOn        PowerState = "On"
-	PowerOff       PowerState = "Off"
-	PowerSuspended PowerState = "Suspended"
-)
-
-// Runs reports whether a VM with this power state runs. The empty one is On.
-func (p PowerState) Runs() bool { return p != PowerOff && p != PowerSuspended }
-
-// PowerOffMode is how a VM that runs is stopped.
-// +kubebuilder:validation:Enum=TrySoft;Soft;Hard
-type PowerOffMode string
-
-const (
-	PowerOffModeTrySoft PowerOffMode = "TrySoft"
-	PowerOffModeSoft    PowerOffMode = "Soft"
-	PowerOffModeHard    PowerOffMode = "Hard"
-)
-
 // DeletionPolicy is what happens to the server when its object is deleted.
 // +kubebuilder:validation:Enum=Delete;Orphan
 type DeletionPolicy string
@@ -62,21 +39,6 @@ const (
 	VMOperationCreate VMOperationKind = "Create"
 	VMOperationUpdate VMOperationKind = "Update"
 	VMOperationDelete VMOperationKind = "Delete"
-)
-
-// VMState is a summary of the conditions for people. Programs read the conditions.
-// +kubebuilder:validation:Enum=Pending;Creating;Running;Stopped;Suspended;Deleting;Failed;Lost
-type VMState string
-
-const (
-	VMStatePending   VMState = "Pending"
-	VMStateCreating  VMState = "Creating"
-	VMStateRunning   VMState = "Running"
-	VMStateStopped   VMState = "Stopped"
-	VMStateSuspended VMState = "Suspended"
-	VMStateDeleting  VMState = "Deleting"
-	VMStateFailed    VMState = "Failed"
-	VMStateLost      VMState = "Lost"
 )
 
 // VMSpec is the desired state of a VM.

@@ -54,7 +54,7 @@ func TestNamesThatUsersMeetAreExplained(t *testing.T) {
 	}{
 		"VM: conditions and reasons":       {"vm", constants(t, "vm_conditions.go", "Condition", "Reason")},
 		"VM: what it reports of a Network": {"vm", []string{pcapi.NetworkNotReadyReason}},
-		"VM: states, which kubectl shows":  {"vm", constants(t, "vm_types.go", "VMState")},
+		"VM: states, which kubectl shows":  {"vm", constants(t, "vm_status.go", "VMState")},
 		"VM: fields of spec":               {"vm", fields(reflect.TypeFor[pcapi.VMSpec]())},
 		"VM: fields of status":             {"vm", fields(reflect.TypeFor[pcapi.VMStatus]())},
 

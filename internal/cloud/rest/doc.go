@@ -25,7 +25,8 @@
 //	config.go          what a client is made from, with defaults
 //	credentials.go     token, or username and password; never printed
 //	operations.go      references to operations, and their state
-//	wire.go            the cloud's JSON, field by field
+//	requests.go        the cloud's JSON as requests have it
+//	wire.go            the cloud's JSON in answers, field by field
 //	interfaces.go      network interfaces of servers
 //	disks.go           disks of servers
 //	json.go            objects and arrays whose names are compared exactly

@@ -1,0 +1,53 @@
+package rest
+
+import "github.com/privatecloud/operator/internal/cloud"
+
+type wireCreate struct {
+	Name       string            `json:"name"`
+	CPU        int               `json:"cpu,omitempty"`
+	Memory     int               `json:"memory,omitempty"`
+	Template   string            `json:"template,omitempty"`
+	Folder     string            `json:"folder,omitempty"`
+	NetworkID  string            `json:"networkId,omitempty"`
+	PowerState string            `json:"powerState,omitempty"`
+	Labels     map[string]string `json:"labels,omitempty"`
+	UserData   []byte            `json:"userData,omitempty"`
+	Disks      []wireDisk        `json:"disks,omitempty"`
+	Zone       string            `json:"zone,omitempty"`
+
+	AntiAffinity *wireAntiAffinity `json:"antiAffinity,omitempty"`
+
+	Interfaces []wireInterface `json:"interfaces,omitempty"`
+}
+
+// wireAntiAffinity is an anti-affinity as requests have it.
+type wireAntiAffinity struct {
+	Group string `json:"group"`
+	// Policy is Required or Preferred.
+	Policy string `json:"policy"`
+}
+
+func wireAntiAffinityOf(a cloud.AntiAffinity) *wireAntiAffinity {
+	switch {
+	case a == cloud.AntiAffinity{}:
+		return nil
+	case a.Required:
+		return &wireAntiAffinity{Group: a.Group, Policy: "Required"}
+	}
+	return &wireAntiAffinity{Group: a.Group, Policy: "Preferred"}
+}
+
+type wireUpdate struct {
+	CPU        *int    `json:"cpu,omitempty"`
+	Memory     *int    `json:"memory,omitempty"`
+	PowerState *string `json:"powerState,omitempty"`
+	// PowerOffMode is empty for that of the cloud.
+	PowerOffMode string             `json:"powerOffMode,omitempty"`
+	Labels       map[string]*string `json:"labels,omitempty"`
+	Disks        []wireDisk         `json:"disks,omitempty"`
+}
+
+type wireLogin struct {
+	Username string `json:"username"`
+	Password string `json:"password"`
+}
