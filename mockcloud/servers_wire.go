@@ -54,8 +54,10 @@ const (
 	maxText     = 255
 	maxLabels   = 64
 	maxLabelKey = 317
-	maxBody     = 1 << 20
-	maxUserData = 64 << 10
+	// maxLabelValue is what the operator reads.
+	maxLabelValue = 1024
+	maxBody       = 1 << 20
+	maxUserData   = 64 << 10
 )
 
 func readBody(r *request) ([]byte, error) {
@@ -168,8 +170,8 @@ func checkLabels(labels map[string]string) error {
 		if key == "" || len(key) > maxLabelKey {
 			return invalid("label %q: a key has 1-%d bytes", key, maxLabelKey)
 		}
-		if len(labels[key]) > maxText {
-			return invalid("label %q: a value has at most %d bytes", key, maxText)
+		if len(labels[key]) > maxLabelValue {
+			return invalid("label %q: a value has at most %d bytes", key, maxLabelValue)
 		}
 	}
 	return nil

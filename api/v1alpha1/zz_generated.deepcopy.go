@@ -1368,6 +1368,13 @@ func (in *VMSpec) DeepCopyInto(out *VMSpec) {
 		*out = make([]VMDisk, len(*in))
 		copy(*out, *in)
 	}
+	if in.Tags != nil {
+		in, out := &in.Tags, &out.Tags
+		*out = make(map[string]TagValue, len(*in))
+		for key, val := range *in {
+			(*out)[key] = val
+		}
+	}
 	if in.PowerOffTimeout != nil {
 		in, out := &in.PowerOffTimeout, &out.PowerOffTimeout
 		*out = new(v1.Duration)
@@ -1733,6 +1740,13 @@ func (in *VmGroupSpec) DeepCopyInto(out *VmGroupSpec) {
 		in, out := &in.ReadinessProbe, &out.ReadinessProbe
 		*out = new(VMReadinessProbe)
 		(*in).DeepCopyInto(*out)
+	}
+	if in.Tags != nil {
+		in, out := &in.Tags, &out.Tags
+		*out = make(map[string]TagValue, len(*in))
+		for key, val := range *in {
+			(*out)[key] = val
+		}
 	}
 	if in.Disks != nil {
 		in, out := &in.Disks, &out.Disks

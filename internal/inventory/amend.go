@@ -80,8 +80,8 @@ func later(a, b time.Time) time.Time {
 // costOf estimates the memory of a server of which no text is shared, in bytes.
 func costOf(l *listed) int {
 	cost := serverCost + 5*textCost + len(l.id) + len(l.name) + len(l.host) + len(l.folder) + len(l.interfaces)
-	from := shared(l.made)
-	for _, text := range []string{string(shared(l.disks)), shared(l.zone), from.image.Name, from.image.ID, from.flavor} {
+	common := shared(l.traits)
+	for _, text := range []string{string(shared(l.disks)), shared(l.zone), common.image.Name, common.image.ID, common.flavor, common.tags} {
 		if text != "" {
 			cost += textCost + len(text)
 		}

@@ -75,7 +75,7 @@ func TestAmendKnowsWhatPublishKnows(t *testing.T) {
 			slices.Sort(amended.superseded)
 			want := []any{known(whole), published.superseded, published.progress, hidden, awaited}
 			got := []any{known(part), amended.superseded, amended.progress, part.hidesAny(), part.awaitsAny(now)}
-			if diff := cmp.Diff(want, got, cmp.AllowUnexported(overlayEntry{}, listed{}, owner{}), cmpopts.EquateComparable(unique.Handle[cloud.Disks]{}, unique.Handle[string]{}, unique.Handle[made]{})); diff != "" {
+			if diff := cmp.Diff(want, got, cmp.AllowUnexported(overlayEntry{}, listed{}, owner{}), cmpopts.EquateComparable(unique.Handle[cloud.Disks]{}, unique.Handle[string]{}, unique.Handle[traits]{})); diff != "" {
 				t.Fatalf("seed %d, step %d: entries, superseded, progress, hides any, awaits any (-want +got):\n%s", seed, step, diff)
 			}
 		}

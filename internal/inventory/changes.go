@@ -20,10 +20,10 @@ var comparedFields = []comparedField{
 	{"Interfaces", func(a, b *listed) bool { return a.interfaces == b.interfaces }},
 	{"Disks", func(a, b *listed) bool { return a.disks == b.disks }},
 	{"Zone", func(a, b *listed) bool { return a.zone == b.zone }},
-	{"Image", func(a, b *listed) bool { return a.made == b.made }},
-	{"Flavor", func(a, b *listed) bool { return a.made == b.made }},
+	{"Image", func(a, b *listed) bool { return a.traits == b.traits }},
+	{"Flavor", func(a, b *listed) bool { return a.traits == b.traits }},
 	{"Host", func(a, b *listed) bool { return a.host == b.host }},
-	{"Labels", func(a, b *listed) bool { return a.ownedBy() == b.ownedBy() }},
+	{"Labels", func(a, b *listed) bool { return a.ownedBy() == b.ownedBy() && a.traits == b.traits }},
 }
 
 // ignoredFields are the fields of cloud.Server whose change alone enqueues

@@ -23,6 +23,7 @@
 //	utilization.go  the utilization of servers on clouds that do not list it
 //	snapshot.go   one complete listing of the servers
 //	listed.go     one server of it
+//	tags.go       the labels of it that are tags
 //	index.go      finds its servers by a key, and shares what does not change
 //	limits.go     what one listing may hold
 //	progress.go   what all listings in progress may hold

@@ -18,8 +18,8 @@ type listed struct {
 	disks unique.Handle[cloud.Disks]
 	// zone is one pointer, since many servers have the same; zero without one.
 	zone unique.Handle[string]
-	// made is one pointer, since many servers have the same; zero if the cloud shows none of it.
-	made unique.Handle[made]
+	// traits is one pointer, since many servers have the same; zero if the cloud shows none of them.
+	traits unique.Handle[traits]
 	// owner has the owner labels; nil without any.
 	owner     *owner
 	createdAt time.Time
@@ -35,10 +35,12 @@ type listed struct {
 
 const unknown = -1
 
-// made is what a server was made from.
-type made struct {
+// traits are what many servers have in common.
+type traits struct {
 	image  cloud.Image
 	flavor string
+	// tags are as tagsOf returns them.
+	tags string
 }
 
 // owner is what the owner labels of a server say, each empty if it is missing.
@@ -63,8 +65,8 @@ func read(s *cloud.Server) (listed, owner) {
 	if s.Zone != "" {
 		l.zone = unique.Make(s.Zone)
 	}
-	if from := (made{image: s.Image, flavor: s.Flavor}); from != (made{}) {
-		l.made = unique.Make(from)
+	if t := (traits{image: s.Image, flavor: s.Flavor, tags: tagsOf(s.Labels)}); t != (traits{}) {
+		l.traits = unique.Make(t)
 	}
 	if s.CPUUtilization != nil {
 		l.utilization = int16(*s.CPUUtilization) //nolint:gosec // in percent
@@ -107,11 +109,11 @@ func shared[T comparable](handle unique.Handle[T]) (value T) {
 
 // server returns the server. Fields that are not kept are zero.
 func (l *listed) server() cloud.Server {
-	from := shared(l.made)
+	common := shared(l.traits)
 	s := cloud.Server{
-		ID: l.id, Name: l.name, Host: l.host, Folder: l.folder, Interfaces: l.interfaces, State: l.state, CreatedAt: l.createdAt, Disks: shared(l.disks), Zone: shared(l.zone), Image: from.image, Flavor: from.flavor,
+		ID: l.id, Name: l.name, Host: l.host, Folder: l.folder, Interfaces: l.interfaces, State: l.state, CreatedAt: l.createdAt, Disks: shared(l.disks), Zone: shared(l.zone), Image: common.image, Flavor: common.flavor,
 		CPU: int(l.cpu), MemoryMiB: l.memory,
-		CPUUsageMHz: int(l.cpuUsage), MemoryUsageMB: int(l.memoryUsage), Labels: l.ownedBy().labels(), Heartbeat: l.heartbeat,
+		CPUUsageMHz: int(l.cpuUsage), MemoryUsageMB: int(l.memoryUsage), Labels: withTags(l.ownedBy().labels(), common.tags), Heartbeat: l.heartbeat,
 	}
 	if l.utilization != unknown {
 		s.CPUUtilization = new(int(l.utilization))

@@ -27,6 +27,9 @@ const (
 	aClass     = `{hardware: {cpu: 1, memory: 1}}`
 	oneProbe   = `readinessProbe needs at least one of address: {}, guestHeartbeat: {} and tcpSocket`
 	socketRule = `periodSeconds, timeoutSeconds and failureThreshold need tcpSocket: add it, or remove them`
+	tagKeys    = "a key of tags is 1-63 letters a-z and A-Z, digits, '.', '_' and '-', the last three not at its ends"
+	tagLength  = "the keys of tags have more than 240 characters together: use shorter or fewer keys"
+	tagCase    = "two keys of tags differ only in upper and lower case, which some clouds do not keep apart: remove or rename one"
 	coresRule  = "cpu is a whole number of cores, 1-1024"
 	memoryRule = "memory is a whole number of GiB, 1-65536, or a quantity in whole Mi, Gi or Ti up to 64Ti, such as 512Mi"
 	twoSizes   = "className cannot be set together with cpu or memory: remove them to use the class, or remove className"
@@ -46,6 +49,9 @@ const (
 	keyRule       = "must be one line of a public key, as in a file id_ed25519.pub: a type such as ssh-ed25519 or ssh-rsa, the base64 of the key, and optionally a comment; no options and no private key"
 	theNet        = " cannot be changed once the network exists; delete this Network and make another"
 )
+
+// longTags have keys of 241 characters.
+var longTags = "a" + strings.Repeat("x", 59) + ": x, b" + strings.Repeat("x", 59) + ": x, c" + strings.Repeat("x", 59) + ": x, d" + strings.Repeat("x", 60) + ": x"
 
 // ruleCases are what kubectl prints of each rule, from the field on.
 var ruleCases = []ruleCase{
@@ -78,6 +84,12 @@ var ruleCases = []ruleCase{
 		says: "spec.bootstrap.cloudInit.userDataSecretRef: Required value: cloudInit needs userDataSecretRef, sshAuthorizedKeys or both"},
 	{kind: "VmGroup", spec: `{bootstrap: {cloudInit: {sshAuthorizedKeys: ["ssh-rsa AAAA\nssh-rsa BBBB"]}}}`,
 		says: `spec.bootstrap.cloudInit.sshAuthorizedKeys[0]: Invalid value: "ssh-rsa AAAA\nssh-rsa BBBB": ` + keyRule},
+	{kind: "VM", spec: `{vmname: web, tags: {samplecontroller.k8s.io/uid: x}}`, says: "spec.tags: Invalid value: " + tagKeys},
+	{kind: "VmGroup", spec: `{tags: {"": x}}`, says: "spec.tags: Invalid value: " + tagKeys},
+	{kind: "VM", spec: `{vmname: web, tags: {` + longTags + `}}`, says: "spec.tags: Invalid value: " + tagLength},
+	{kind: "VmGroup", spec: `{tags: {` + longTags + `}}`, says: "spec.tags: Invalid value: " + tagLength},
+	{kind: "VM", spec: `{vmname: web, tags: {Env: a, env: b}}`, says: "spec.tags: Invalid value: " + tagCase},
+	{kind: "VmGroup", spec: `{tags: {Env: a, env: b}}`, says: "spec.tags: Invalid value: " + tagCase},
 	{kind: "VM", spec: `{vmname: web, readinessProbe: {}}`, says: `spec.readinessProbe: Invalid value: ` + oneProbe},
 	{kind: "VmGroup", spec: `{readinessProbe: {}}`, says: `spec.readinessProbe: Invalid value: ` + oneProbe},
 	{kind: "VmGroup", spec: `{readinessProbe: {address: {}, periodSeconds: 10}}`, says: `spec.readinessProbe: Invalid value: ` + socketRule},

@@ -16,6 +16,7 @@
 //	snapshots.go   the same for VMSnapshots
 //	classes.go     VMs with a class and user data
 //	disks.go       VMs with disks
+//	tags.go        VMs with tags
 //	placement.go   VMs with a zone and an anti-affinity
 //	interfaces.go  VMs with several interfaces and a static address
 //	restarts.go    restarts of VMs, and their power states

@@ -241,7 +241,7 @@ func (w *world) ownerViolations(name string, goal goal, server mockcloud.Server)
 	if !w.has(vm) || w.profile.mock.Quirks.NormalizeNames { // a VM whose server has another name is not changed
 		return classViolations(vm, server)
 	}
-	return slices.Concat(classViolations(vm, server), diskViolations(vm, server), placementViolations(vm, server), powerViolations(vm, server), interfaceViolations(vm, server))
+	return slices.Concat(classViolations(vm, server), diskViolations(vm, server), tagViolations(vm, server), placementViolations(vm, server), powerViolations(vm, server), interfaceViolations(vm, server))
 }
 
 // objectOf returns the name of the object whose server has, or had, a name: of

@@ -115,6 +115,9 @@ var (
 // diskGrown changes the disks of a VM that was created with one.
 var diskGrown = scenario{name: "grow a disk, add another", arrange: []step{create(vm, withDisk)}, act: []step{growDisk}}
 
+// tagged changes the tags of a VM that was created with some.
+var tagged = scenario{name: "change tags", arrange: []step{create(vm, withTags)}, act: []step{changeTags}}
+
 // placedInZone creates a VM with a zone and an anti-affinity.
 var placedInZone = scenario{name: "create in a zone", act: []step{create(vm, placed)}}
 
@@ -193,6 +196,7 @@ func selection() (all []*matrixCase) {
 	all = append(all, matrixCases(extended, anyEffect, snapshotDeleted, configuredReplacedWhileDown)...)
 	all = append(all, matrixCases(extended, beforeAndAfter, restarted)...)
 	all = append(all, matrixCases(extended, anyEffect, diskGrown, suspended)...)
+	all = append(all, matrixCases(extended, cloudEffect, tagged)...)
 	all = append(all, matrixCases(keyless, anyEffect, reverted)...)
 	all = append(all, matrixCases(keyless, lateCreate, placedInZone, twoInterfaces)...)
 	all = append(all, matrixCases(extended, anyEffect, groupCreated, groupShrunk, groupRolled, groupDeleted, groupTwoManagers)...)
@@ -243,10 +247,13 @@ func everything() (all []*matrixCase) {
 		all = append(all, matrixCases(p, beforeAndAfter, restarted)...)
 		all = append(all, matrixCases(p, everyPhase, diskGrown, reverted, placedInZone, suspended, twoInterfaces)...)
 	}
+	for _, p := range []profile{extended, keyless, operating, reporting} {
+		all = append(all, matrixCases(p, everyPhase, tagged)...)
+	}
 	for _, p := range []profile{extended, keyless, unmarked, keyed, labelled} {
 		all = append(all, matrixCases(p, everyPhase, networkEdited, networkWithVM, networkDeletedWhileDown, networkEditedWhileDown)...)
 	}
-	all = append(all, matrixCases(onVCenter, everyPhase, diskGrown, keptApart, suspended)...)
+	all = append(all, matrixCases(onVCenter, everyPhase, diskGrown, tagged, keptApart, suspended)...)
 	all = append(all, matrixCases(onVCenter, everyPhase, inFolder, edited, recreated, deletedWhileDown, editedWhileDown, renamedWhileDown, imported, orphaned, nameTaken, equalNames, twoManagers, firstContact)...)
 	all = append(all, matrixCases(onVCenter, everyPhase, groupCreated, groupShrunk, groupRolled, groupDeleted, groupTwoManagers)...)
 	all = append(all, matrixCases(keyed, everyPhase, recreated, edited, undecidedEditedWhileDown, undecidedDeletedWhileDown, imported, orphaned, twoManagers)...)

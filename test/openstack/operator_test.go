@@ -90,13 +90,19 @@ var _ = Describe("An OpenStack", Ordered, func() {
 	}, NodeTimeout(5*time.Minute))
 
 	It("a VM: is created, resized, stopped, started and deleted", func(ctx SpecContext) {
-		vm := newVM("web", func(vm *pcapi.VM) { vm.Spec.CPU, vm.Spec.Memory = pcapi.Cores(1), pcapi.GiB(2) })
+		vm := newVM("web", func(vm *pcapi.VM) {
+			vm.Spec.CPU, vm.Spec.Memory, vm.Spec.Tags = pcapi.Cores(1), pcapi.GiB(2), map[string]pcapi.TagValue{"env": "prod", "team": "a"}
+		})
 		Expect(env.Client.Create(ctx, vm)).To(Succeed())
 		id := specs.Ready(ctx, vm).Status.VMID
-		Expect(servers(ctx)).To(ConsistOf(And(HaveField("ID", id), HaveField("Name", "web"), HaveField("CPU", 1), HaveField("MemoryMiB", 2048))))
+		Expect(servers(ctx)).To(ConsistOf(And(HaveField("ID", id), HaveField("Name", "web"), HaveField("CPU", 1), HaveField("MemoryMiB", 2048),
+			HaveField("Labels", SatisfyAll(HaveKeyWithValue("env", "prod"), HaveKeyWithValue("team", "a"))))))
 		Expect(vm.Status.CPUUtilization).To(BeNil())
 
-		specs.Edit(ctx, vm, func(vm *pcapi.VM) { vm.Spec.CPU = pcapi.Cores(4) })
+		specs.Edit(ctx, vm, func(vm *pcapi.VM) {
+			vm.Spec.CPU, vm.Spec.Tags = pcapi.Cores(4), map[string]pcapi.TagValue{"env": "test"}
+		})
+		Eventually(ctx, servers).Should(ConsistOf(HaveField("Labels", SatisfyAll(HaveKeyWithValue("env", "test"), Not(HaveKey("team"))))))
 		Eventually(ctx, specs.Stored(vm)).Should(testkit.HaveCondition(pcapi.ReadyCondition, metav1.ConditionFalse, pcapi.NeedsRestartReason))
 		specs.Edit(ctx, vm, func(vm *pcapi.VM) { vm.Spec.UpdatePolicy = pcapi.UpdatePolicyRestartAllowed })
 		Eventually(ctx, servers).Should(ConsistOf(And(HaveField("CPU", 4), HaveField("State", cloud.StateActive))))

@@ -26,7 +26,9 @@ var _ = Describe("A vCenter", Serial, func() {
 
 	It("a VM: is created once, resized, powered off and deleted", func(ctx SpecContext) {
 		before := vcenter.Front.Sent("CloneVM_Task")
-		vm := testkit.VM(tenantNamespace, "web", func(vm *pcapi.VM) { vm.Spec.CPU = pcapi.Cores(2) })
+		vm := testkit.VM(tenantNamespace, "web", func(vm *pcapi.VM) {
+			vm.Spec.CPU, vm.Spec.Tags = pcapi.Cores(2), map[string]pcapi.TagValue{"env": "prod", "team": "a"}
+		})
 		Expect(env.Client.Create(ctx, vm)).To(Succeed())
 		made := specs.Ready(ctx, vm)
 		Expect(made.Status.VMID).To(Equal(string(made.UID)), "the id of the VM is the UID of its object")
@@ -34,7 +36,12 @@ var _ = Describe("A vCenter", Serial, func() {
 		Expect(vcenter.VM("web").Config.Hardware.NumCPU).To(BeEquivalentTo(2))
 		Expect(vcenter.VM("web").Config.InstanceUuid).To(Equal(made.Status.VMID))
 
-		specs.Edit(ctx, vm, func(vm *pcapi.VM) { vm.Spec.CPU = pcapi.Cores(4) })
+		Expect(vcsim.Labels(vcenter.VM("web"))).To(SatisfyAll(HaveKeyWithValue("env", "prod"), HaveKeyWithValue("team", "a")))
+
+		specs.Edit(ctx, vm, func(vm *pcapi.VM) {
+			vm.Spec.CPU, vm.Spec.Tags = pcapi.Cores(4), map[string]pcapi.TagValue{"env": "test"}
+		})
+		Eventually(ctx, func() map[string]string { return vcsim.Labels(vcenter.VM("web")) }).Should(SatisfyAll(HaveKeyWithValue("env", "test"), Not(HaveKey("team"))))
 		Eventually(ctx, func() int32 { return vcenter.VM("web").Config.Hardware.NumCPU }).Should(BeEquivalentTo(4))
 		specs.Edit(ctx, vm, func(vm *pcapi.VM) { vm.Spec.PowerState = pcapi.PowerOff })
 		Eventually(ctx, specs.Stored(vm)).Should(HaveField("Status.State", pcapi.VMStateStopped))

@@ -14,6 +14,7 @@
 //	drift.go       what differs, and what the cloud can do about it (pure)
 //	power.go       the steps between power states (pure)
 //	disks.go       disks of VMs
+//	tags.go        tags of VMs (pure)
 //	placement.go   anti-affinity of VMs
 //	readiness.go   whether the guest is ready
 //	socket.go      connections to the guest, for its readiness

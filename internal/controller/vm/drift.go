@@ -15,6 +15,7 @@ import (
 func difference(vm *pcapi.VM, server cloud.Server) cloud.UpdateServer {
 	change := sizeChange(vm, server)
 	change.Disks = diskChange(vm, server)
+	change.Labels = tagChange(vm, server)
 	change.PowerState = nextPower(vm.Spec.PowerState, server.State)
 	return change
 }
@@ -44,12 +45,20 @@ func resizes(change cloud.UpdateServer) bool {
 	return change.CPU != nil || change.MemoryMiB != nil || change.Flavor != nil || change.Disks != ""
 }
 
-// firstChange returns the part of a change that is sent first. A server that is to be
+// firstChange returns the part of a change that is sent first. Tags are
+// sent alone, before all but a change of the power state: what is refused or has to wait keeps
+// nothing else from being sent. A server that is to be
 // started gets its size before, unless the cloud refused it: a size that the cloud
 // refuses must not keep the server off. One that is to be stopped gets its disks after. One
 // that is suspended or to be suspended gets nothing else: it keeps the memory that it has.
-func firstChange(obs *observation, change cloud.UpdateServer) cloud.UpdateServer {
+func firstChange(vm *pcapi.VM, obs *observation, change cloud.UpdateServer) cloud.UpdateServer {
 	change = possible(change, obs.Capabilities())
+	if tags := change.Labels; len(tags) > 0 {
+		change.Labels = nil
+		if change.PowerState == nil || unchangeable(vm, change, obs.Capabilities()) != nil {
+			return cloud.UpdateServer{Labels: tags}
+		}
+	}
 	starts := change.PowerState != nil && *change.PowerState == cloud.PowerOn
 	switch {
 	case change.Suspends(), obs.Resource.State == cloud.StateSuspended:
@@ -79,17 +88,23 @@ func ofChange(left, change cloud.UpdateServer) cloud.UpdateServer {
 	if change.Disks == "" {
 		left.Disks = ""
 	}
+	if len(change.Labels) == 0 {
+		left.Labels = nil
+	}
 	if change.PowerState == nil || left.PowerState != nil && *left.PowerState != *change.PowerState { // another is next
 		left.PowerState = nil
 	}
 	return left
 }
 
-// possible returns a change without disks that the cloud cannot have: they keep nothing else
-// from being changed.
+// possible returns a change without disks and tags that the cloud cannot have: they keep
+// nothing else from being changed.
 func possible(change cloud.UpdateServer, caps cloud.Capabilities) cloud.UpdateServer {
 	if !caps.Has(cloud.WithDisks) {
 		change.Disks = ""
+	}
+	if !caps.Has(cloud.Labels) {
+		change.Labels = nil
 	}
 	return change
 }
@@ -115,6 +130,9 @@ func unsupported(vm *pcapi.VM, caps cloud.Capabilities) error {
 	}
 	if len(vm.Spec.Disks) > 0 && !caps.Has(cloud.WithDisks) {
 		fields = append(fields, "disks")
+	}
+	if len(vm.Spec.Tags) > 0 && !caps.Has(cloud.Labels) {
+		fields = append(fields, "tags")
 	}
 	if vm.Spec.Zone != "" && !caps.Has(cloud.Zones) {
 		fields = append(fields, "zone")

@@ -188,12 +188,14 @@ func checkPower(vm *pcapi.VM, obs *observation, steps []string, _ error) error {
 	if !slices.Contains(steps, stepUpdate) {
 		return nil
 	}
-	change := firstChange(obs, difference(vm, *obs.Resource))
+	change := firstChange(vm, obs, difference(vm, *obs.Resource))
 	switch caps := obs.Capabilities(); {
 	case change.Empty():
 		return errors.New("the plan changes nothing")
-	case obs.Resource.State == cloud.StateSuspended && (resizes(change) || change.PowerState == nil || *change.PowerState != cloud.PowerOn):
-		return errors.New("the plan changes a server that is suspended otherwise than to resume it")
+	case obs.Resource.State == cloud.StateSuspended && (resizes(change) || change.PowerState == nil && len(change.Labels) == 0 || change.PowerState != nil && *change.PowerState != cloud.PowerOn):
+		return errors.New("the plan changes a server that is suspended otherwise than to resume it or to change its tags")
+	case len(change.Labels) > 0 && (resizes(change) || change.PowerState != nil):
+		return errors.New("the plan changes tags together with something else")
 	case change.Suspends() && (obs.Resource.State != cloud.StateActive || resizes(change)):
 		return errors.New("the plan suspends a server that does not run, or changes its size with that")
 	case vm.Spec.PowerState == pcapi.PowerSuspended && !caps.Has(cloud.Suspend):
@@ -345,6 +347,9 @@ func situationKnown(p pick, vm *pcapi.VM, obs *observation) {
 		}
 		switch p(5) {
 		case 0:
+			if p.bool() {
+				withTags("env", "prod")(vm)
+			}
 		case 1:
 			obs.Duplicates = []cloud.Server{serverWith(withID("s2"))}
 		case 2:

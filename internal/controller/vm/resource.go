@@ -3,6 +3,7 @@ package vm
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -299,6 +300,7 @@ func (k *kind) request(vm *pcapi.VM, obs *observation) cloud.CreateServer {
 	}
 	if obs.Capabilities().Has(cloud.Labels) {
 		req.Labels = k.ownerLabels(vm)
+		maps.Copy(req.Labels, tagLabels(vm))
 	}
 	if vm.Spec.Bootstrap != nil {
 		req.UserData = cloudinit.Compose(obs.userData, vm.Spec.Bootstrap.CloudInit.SSHAuthorizedKeys)

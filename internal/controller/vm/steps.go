@@ -10,6 +10,7 @@ import (
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/external"
+	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/pending"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
@@ -141,6 +142,9 @@ func (k *kind) unlabel(ctx context.Context, vm *pcapi.VM, obs *observation) erro
 	for key := range k.ownerLabels(vm) {
 		merge[key] = nil
 	}
+	if _, tagged := obs.Resource.Labels[inventory.TagsLabel]; tagged {
+		merge[inventory.TagsLabel] = nil
+	}
 	result, err := obs.View.Client.UpdateServer(ctx, obs.Resource.ID, cloud.UpdateServer{Labels: merge})
 	switch {
 	case cloud.Is(err, cloud.NotFound) && obs.SettleTimeLeft == 0:
@@ -160,7 +164,7 @@ func (k *kind) unlabel(ctx context.Context, vm *pcapi.VM, obs *observation) erro
 // update changes what differs from the spec.
 func (k *kind) update(ctx context.Context, vm *pcapi.VM, obs *observation) error {
 	whole, id := difference(vm, *obs.Resource), obs.Resource.ID
-	change := firstChange(obs, whole)
+	change := firstChange(vm, obs, whole)
 	if powersOff(change) {
 		if asked, outcome := k.shutDown(ctx, vm, obs); asked {
 			return outcome
@@ -186,7 +190,7 @@ func (k *kind) update(ctx context.Context, vm *pcapi.VM, obs *observation) error
 // cloud answered.
 func (k *kind) updated(vm *pcapi.VM, obs *observation, whole, change cloud.UpdateServer, result cloud.Result) error {
 	id := obs.Resource.ID
-	repeated := k.Repeated(vm, &obs.Observation, fmt.Sprint(deref(change.CPU), deref(change.MemoryMiB), deref(change.Flavor), change.Disks, deref(change.PowerState)))
+	repeated := k.Repeated(vm, &obs.Observation, fmt.Sprint(deref(change.CPU), deref(change.MemoryMiB), deref(change.Flavor), change.Disks, deref(change.PowerState), labelsText(change.Labels)))
 	if result.Operation != "" {
 		return k.updating(vm, obs, result.Operation, repeated)
 	}

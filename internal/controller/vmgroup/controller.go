@@ -6,7 +6,7 @@
 //	observe.go     what a reconcile reads: the members, and what their Cloud can do
 //	member.go      names, templates and states of members
 //	disks.go       disks of members
-//	settings.go    fields of members that change no server
+//	settings.go    fields of members that replace no server
 //	memory.go      what this process remembers: names that are taken, failures
 //	moves.go       which members are created, changed and deleted (pure)
 //	plan.go        the steps and the outcome (pure)

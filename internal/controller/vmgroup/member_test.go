@@ -111,6 +111,10 @@ func TestRevisionOfBootstrap(t *testing.T) {
 			bootsFrom("boot", "ssh-rsa B", "ssh-rsa A")(g)
 			g.Spec.ReadinessProbe = &pcapi.VMReadinessProbe{Address: &pcapi.VMAddressProbe{}}
 		}, false},
+		"tags": {func(g *pcapi.VmGroup) {
+			bootsFrom("boot", "ssh-rsa B", "ssh-rsa A")(g)
+			g.Spec.Tags = map[string]pcapi.TagValue{"env": "prod"}
+		}, false},
 		"no bootstrap": {func(g *pcapi.VmGroup) { g.Spec.Bootstrap = nil }, true},
 		"another key of the Secret": {func(g *pcapi.VmGroup) {
 			bootsFrom("boot", "ssh-rsa A", "ssh-rsa B")(g)

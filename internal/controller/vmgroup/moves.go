@@ -136,6 +136,8 @@ func (obs *observation) lacking() string {
 		return ""
 	case len(obs.template.Disks) > 0 && !obs.caps.Has(cloud.WithDisks):
 		return "disks"
+	case len(obs.template.Tags) > 0 && !obs.caps.Has(cloud.Labels):
+		return "tags"
 	case obs.template.Zone != "" && !obs.caps.Has(cloud.Zones):
 		return "zone"
 	case obs.template.AntiAffinity != nil && !obs.caps.Has(cloud.WithAntiAffinity):

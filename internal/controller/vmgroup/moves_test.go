@@ -161,6 +161,18 @@ func withDisk(obs *observation) {
 	obs.reachable, obs.caps = true, cloud.NewCapabilities(cloud.Resize, cloud.WithDisks)
 }
 
+// tagless has a template with other tags, which the cloud cannot have.
+func tagless(obs *observation) {
+	withTags(obs)
+	obs.caps = cloud.NewCapabilities(cloud.Resize)
+}
+
+// withTags has a template with other tags.
+func withTags(obs *observation) {
+	obs.template.Tags = map[string]pcapi.TagValue{"env": "prod"}
+	obs.reachable, obs.caps = true, cloud.NewCapabilities(cloud.Resize, cloud.Labels)
+}
+
 func diskless(obs *observation) { obs.caps = cloud.NewCapabilities(cloud.Resize) }
 
 func smaller(vm *pcapi.VM) {
@@ -284,6 +296,8 @@ func TestMoves(t *testing.T) {
 		"a new size, the cloud cannot resize: replaced":                             {groupOfSize(2, bounds(1, 0)), list(vm("a", smaller), vm("b", smaller)), []func(*observation){rigid}, changes{Remove: []string{"a"}, Awaited: 2}},
 		"a new size, never created: changed whatever the cloud can":                 {groupOfSize(1), list(vm("a", smaller, unmade)), []func(*observation){rigid}, changes{Align: []string{"a"}}},
 		"disks grow, unavailable 0: in place, one at a time":                        {groupOfSize(3, bounds(0, 1)), list(vm("a", earlier), vm("b", earlier), vm("c", earlier)), []func(*observation){withDisk}, changes{Align: []string{"c"}}},
+		"other tags: all members at once, in place":                                 {groupOfSize(2, bounds(0, 1)), list(vm("a"), vm("b")), []func(*observation){withTags}, changes{Align: []string{"a", "b"}}},
+		"a new template and tags, the cloud has none: nothing":                      {groupOfSize(2, bounds(1, 0)), list(vm("a", former), vm("b", former)), []func(*observation){tagless}, changes{}},
 		"disks grow, the cloud has none: no member is replaced":                     {groupOfSize(3), list(vm("a", earlier), vm("b", earlier), vm("c", earlier)), []func(*observation){withDisk, diskless}, changes{}},
 		"a member of the revision lost a disk and its spec lacks it: left as it is": {groupOfSize(2), list(vm("a"), vm("b")), []func(*observation){withDisk}, changes{}},
 		"labels that were removed are added again":                                  {groupOfSize(2), list(vm("a"), vm("b", unlabelled)), []func(*observation){rigid}, changes{Align: []string{"b"}}},

@@ -1,0 +1,59 @@
+package inventory
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+func TestSnapshotHasTheTagsOfServersAndNoOtherLabels(t *testing.T) {
+	keys := make([]string, 0, MaxTags+1)
+	many := map[string]string{}
+	for letter := 'a'; len(keys) <= MaxTags; letter++ {
+		keys = append(keys, string(letter))
+		many[string(letter)] = "1"
+	}
+	for name, test := range map[string]struct{ labels, want map[string]string }{
+		"no labels":                   {nil, nil},
+		"labels of somebody else":     {map[string]string{"env": "prod"}, nil},
+		"tags beside them":            {map[string]string{"env": "prod", "rack": "7", TagsLabel: "env"}, map[string]string{"env": "prod", TagsLabel: "env"}},
+		"tags beside owner labels":    {map[string]string{UIDLabel: "u", "env": "", TagsLabel: "env"}, map[string]string{UIDLabel: "u", "env": "", TagsLabel: "env"}},
+		"a tag that was removed":      {map[string]string{TagsLabel: "env"}, map[string]string{TagsLabel: "env"}},
+		"characters that are quoted":  {map[string]string{"a": "\"é\\ <&>\x7f", TagsLabel: "a"}, map[string]string{"a": "\"é\\ <&>\x7f", TagsLabel: "a"}},
+		"owner labels among the tags": {map[string]string{NameLabel: "x", TagsLabel: NameLabel + ",,"}, map[string]string{NameLabel: "x", TagsLabel: NameLabel + ",,"}},
+		"a TagsLabel that has no key": {map[string]string{TagsLabel: ""}, map[string]string{TagsLabel: ""}},
+		"more keys than a server may have": {func() map[string]string { l := maps.Clone(many); l[TagsLabel] = strings.Join(keys, ","); return l }(), func() map[string]string {
+			l := maps.Clone(many)
+			delete(l, keys[MaxTags])
+			l[TagsLabel] = strings.Join(keys, ",")
+			return l
+		}()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := newListed(&cloud.Server{ID: "s", Labels: test.labels}).server()
+			if diff := cmp.Diff(test.want, got.Labels); diff != "" {
+				t.Error(diff)
+			}
+			if keys := TagKeys(test.labels); slices.Contains(keys, NameLabel) || len(keys) > MaxTags {
+				t.Errorf("keys of tags: %q", keys)
+			}
+		})
+	}
+}
+
+func TestServersWithTheSameTagsShareThem(t *testing.T) {
+	in := newIntake(newSnapshot(time.Now()), nil, holdAll)
+	labels := func() map[string]string { return map[string]string{TagsLabel: "env", "env": strings.Repeat("x", 200)} }
+	in.keep(&cloud.Server{ID: "a", Labels: labels()})
+	first := in.held()
+	in.keep(&cloud.Server{ID: "b", Labels: labels()})
+	if second := in.held() - first; second > 250 {
+		t.Errorf("the second server takes %d bytes", second)
+	}
+}
