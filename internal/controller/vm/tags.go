@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
@@ -59,9 +60,9 @@ func tagDrift(vm *pcapi.VM, caps cloud.Capabilities) error {
 
 // labelsText returns a change of labels as a text by which two changes can be compared.
 func labelsText(change map[string]*string) string {
-	text := ""
+	var text strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(change)) {
-		text += fmt.Sprintf("%q=%q ", key, deref(change[key]))
+		_, _ = fmt.Fprintf(&text, "%q=%q ", key, deref(change[key]))
 	}
-	return text
+	return text.String()
 }
