@@ -24,8 +24,6 @@ type Client struct {
 	usage     *transport.Usage
 	polling   polling
 
-	// changingRules is held by the one call that changes DRS rules.
-	changingRules chan struct{}
 	// locating is held by the one call that looks for the site.
 	locating chan struct{}
 	mu       sync.Mutex
@@ -35,6 +33,7 @@ type Client struct {
 	names     names
 	refs      refs
 	starts    starts
+	rules     ruleTurns
 	creating  creating
 	folders   folders
 	hidden    hidden
@@ -79,7 +78,7 @@ func newOver(base http.RoundTripper, cfg Config) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{
-		cloudName: cfg.Name, place: cfg.Place, log: cfg.Log.WithValues("cloud", cfg.Name), transport: t, usage: transport.NewUsage(), polling: defaultPolling, taskAge: defaultTaskAge, locating: make(chan struct{}, 1), changingRules: make(chan struct{}, 1),
+		cloudName: cfg.Name, place: cfg.Place, log: cfg.Log.WithValues("cloud", cfg.Name), transport: t, usage: transport.NewUsage(), polling: defaultPolling, taskAge: defaultTaskAge, locating: make(chan struct{}, 1), rules: newRuleTurns(),
 		redactor: transport.NewRedactor(cfg.Credentials.Password, cfg.Credentials.Token, string(cfg.Credentials.Key)),
 	}
 	c.session = newSession(c, cfg, endpoint, &held.Login)

@@ -47,6 +47,8 @@
 //	update.go       size, disks, labels, power
 //	start.go        starts VMs, and those that are cloned to be put into a rule first
 //	rules.go        DRS rules that keep VMs apart
+//	turns.go        changes of DRS rules, one after the other
+//	leaving.go      takes VMs that are deleted out of their rules
 //	delete.go       deletion of VMs that carry the mark
 //	snapshots.go    snapshots of VMs
 //	revert.go       reverts to snapshots

@@ -15,3 +15,6 @@ func (c *Client) SetTaskAge(age time.Duration) { c.taskAge = age }
 
 // SetMaxBody changes the bound of an answer, in bytes.
 func (c *Client) SetMaxBody(n int64) { c.session.volume.maxBody = n }
+
+// SetRuleHold changes how long a change of DRS rules is waited for, by its call and by others.
+func (c *Client) SetRuleHold(hold time.Duration) { c.rules.hold, c.rules.wait = hold, hold }

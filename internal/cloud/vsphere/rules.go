@@ -1,16 +1,12 @@
 package vsphere
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"slices"
 	"strings"
-	"time"
 
-	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/privatecloud/operator/internal/cloud"
@@ -23,16 +19,13 @@ const (
 	leastInRule = 2
 	// ruleTries is how often a rule is changed that others change at the same time.
 	ruleTries = 4
-	// ruleHold is how long a change of rules is waited for, and ruleTurn how long the changes
-	// for other VMs. Then the caller comes back.
-	ruleHold = 5 * time.Second
-	ruleTurn = time.Second
 )
 
 const hostPath = "runtime.host"
 
 // errNoDRS refuses a create in a cluster that cannot keep VMs apart, and errDRSGone the start of
-// a VM that is in one, by now.
+// a VM that is in one, by now. errRuleDisabled refuses a start because of a rule of somebody else:
+// of two rules that conflict, the vCenter disables the newer one.
 var (
 	errNoDRS = &cloud.Error{
 		Kind:   cloud.Unsupported,
@@ -41,6 +34,10 @@ var (
 	errDRSGone = &cloud.Error{
 		Kind:   cloud.NoHost,
 		Detail: "the cluster of the VM has no DRS any more, which keeps VMs on different hosts: the VM is started once the administrator has enabled DRS",
+	}
+	errRuleDisabled = &cloud.Error{
+		Kind:   cloud.NoHost,
+		Detail: "the vCenter keeps the DRS rule of the VM's anti-affinity disabled, because it conflicts with another rule of the cluster: the VM is started once the administrator has changed that rule",
 	}
 )
 
@@ -94,7 +91,7 @@ func (s entity) cluster() cluster {
 		return cluster{}
 	}
 	hosts, _ := s.props["host"].(types.ArrayOfManagedObjectReference)
-	return cluster{ref: s.ref, drs: config.DrsConfig.Enabled != nil && *config.DrsConfig.Enabled, hosts: hosts.ManagedObjectReference, rules: config.Rule}
+	return cluster{ref: s.ref, drs: set(config.DrsConfig.Enabled), hosts: hosts.ManagedObjectReference, rules: config.Rule}
 }
 
 // clusterOf reads the cluster that a VM is in. It fails with errDRSGone if that has no DRS.
@@ -125,6 +122,12 @@ func (c cluster) rule(name string) *types.ClusterAntiAffinityRuleSpec {
 	return nil
 }
 
+// disabled reports whether the rule has a VM and is without effect.
+func (c cluster) disabled(names ruleNames, vm types.ManagedObjectReference) bool {
+	rule := c.rule(names.rule)
+	return rule != nil && slices.Contains(rule.Vm, vm) && !set(rule.Enabled)
+}
+
 // others returns the VMs of the rule but one.
 func (c cluster) others(names ruleNames, vm types.ManagedObjectReference) []types.ManagedObjectReference {
 	rule := c.rule(names.rule)
@@ -141,31 +144,22 @@ func (c cluster) join(names ruleNames, required bool, vm types.ManagedObjectRefe
 	if len(others) == 0 || applies(rule, required) && slices.Contains(rule.Vm, vm) {
 		return nil
 	}
-	return append(c.surplus(names), ruleSpec(rule, names.rule, required, append(slices.Clone(others), vm)))
+	return append(c.leave(names.owner, names.rule), ruleSpec(rule, names.rule, required, append(slices.Clone(others), vm)))
 }
 
-// leave returns the changes after which no rule has the VM, and none is without effect.
-func (c cluster) leave(names ruleNames, required bool, vm types.ManagedObjectReference) []types.ClusterRuleSpec {
-	specs, rule := c.surplus(names), c.rule(names.rule)
-	if rule == nil {
-		return specs
-	}
-	others := without(rule.Vm, vm)
-	switch {
-	case len(others) < leastInRule:
-		return append(specs, removal(rule.Key))
-	case len(others) < len(rule.Vm):
-		return append(specs, ruleSpec(rule, names.rule, required, others))
-	}
-	return specs
-}
-
-// surplus returns the removals of the other rules of the owner that have too few VMs.
-func (c cluster) surplus(names ruleNames) (specs []types.ClusterRuleSpec) {
+// leave returns the changes after which no rule of an owner has one of the VMs, and none has too
+// few. The rule that is called except stays as it is.
+func (c cluster) leave(owner, except string, vms ...types.ManagedObjectReference) (specs []types.ClusterRuleSpec) {
 	for _, info := range c.rules {
 		rule, ok := info.(*types.ClusterAntiAffinityRuleSpec)
-		if ok && rule.Name != names.rule && strings.HasPrefix(rule.Name, names.owner) && len(rule.Vm) < leastInRule {
+		if !ok || !strings.HasPrefix(rule.Name, owner) || rule.Name == except {
+			continue
+		}
+		switch staying := without(rule.Vm, vms...); {
+		case len(staying) < leastInRule:
 			specs = append(specs, removal(rule.Key))
+		case len(staying) < len(rule.Vm):
+			specs = append(specs, ruleSpec(rule, rule.Name, set(rule.Mandatory), staying))
 		}
 	}
 	return specs
@@ -173,9 +167,10 @@ func (c cluster) surplus(names ruleNames) (specs []types.ClusterRuleSpec) {
 
 // applies reports whether a rule is as the policy has it. Somebody may have disabled it.
 func applies(rule *types.ClusterAntiAffinityRuleSpec, required bool) bool {
-	set := func(flag *bool) bool { return flag != nil && *flag }
 	return rule != nil && set(rule.Enabled) && set(rule.Mandatory) == required
 }
+
+func set(flag *bool) bool { return flag != nil && *flag }
 
 func removal(key int32) types.ClusterRuleSpec {
 	return types.ClusterRuleSpec{ArrayUpdateSpec: types.ArrayUpdateSpec{Operation: types.ArrayUpdateOperationRemove, RemoveKey: key}}
@@ -193,94 +188,71 @@ func ruleSpec(rule *types.ClusterAntiAffinityRuleSpec, name string, required boo
 	return spec
 }
 
-func without(all []types.ManagedObjectReference, one types.ManagedObjectReference) []types.ManagedObjectReference {
-	return slices.DeleteFunc(slices.Clone(all), func(ref types.ManagedObjectReference) bool { return ref == one })
+func without(all []types.ManagedObjectReference, some ...types.ManagedObjectReference) []types.ManagedObjectReference {
+	return slices.DeleteFunc(slices.Clone(all), func(ref types.ManagedObjectReference) bool { return slices.Contains(some, ref) })
 }
 
 // keepApart puts a VM with an anti-affinity into the rule of its group. A VM that is alone has
 // no rule: the next one makes it. Each VM looks for the others after it was cloned with its
-// mark, so that of any two one finds the other. Without DRS, a VM that is to be kept apart only
-// if possible is started all the same. Only changes of rules wait for each other.
+// mark, so that of any two one finds the other. A VM that is to be kept apart only if possible
+// is started all the same if it cannot be in an enabled rule. Only changes of rules wait for
+// each other.
 func (c *Client) keepApart(ctx context.Context, at *site, vm entity) error {
 	a := vm.antiAffinity()
 	if a == (cloud.AntiAffinity{}) {
 		return nil
 	}
+	err := c.joinRule(ctx, at, vm.ref, a)
+	if !a.Required && cloud.Is(err, cloud.NoHost) {
+		return nil
+	}
+	return err
+}
+
+func (c *Client) joinRule(ctx context.Context, at *site, vm types.ManagedObjectReference, a cloud.AntiAffinity) error {
 	names := ruleNamesOf(c.cloudName, a)
-	in, err := c.clusterOf(ctx, at, vm.ref)
-	switch {
-	case !a.Required && errors.Is(err, errDRSGone):
-		return nil
-	case err != nil:
+	if _, specs, err := c.planJoin(ctx, at, vm, names, a); err != nil || len(specs) == 0 {
 		return err
 	}
-	others := in.others(names, vm.ref)
-	if len(others) == 0 {
-		if others, err = c.peers(ctx, at, in, vm.ref, a); err != nil {
-			return err
-		}
-	}
-	if len(in.join(names, a.Required, vm.ref, others)) == 0 {
-		return nil
-	}
-	release, err := c.ruleTurn(ctx)
+	release, err := c.ruleTurn(ctx, at, vm)
 	if err != nil {
 		return err
 	}
 	defer release()
+	var refusal error
+	changed := false
 	for range ruleTries { // the rules have no version: others may have changed them back
-		if in, err = c.clusterOf(ctx, at, vm.ref); err != nil {
+		in, specs, err := c.planJoin(ctx, at, vm, names, a)
+		switch {
+		case err != nil || len(specs) == 0:
+			return err
+		case changed && in.disabled(names, vm):
+			return errRuleDisabled
+		}
+		if refusal, err = c.changeRules(ctx, at, in.ref, specs, vm); err != nil {
 			return err
 		}
-		if inRule := in.others(names, vm.ref); len(inRule) > 0 {
-			others = inRule
-		}
-		specs := in.join(names, a.Required, vm.ref, others)
-		if len(specs) == 0 {
-			return nil
-		}
-		if err := c.changeRules(ctx, at, in, specs); err != nil {
-			return err
-		}
+		changed = refusal == nil
 	}
-	return refuse("", cloud.Busy, "others change the DRS rules of the cluster at the same time")
+	if refusal == nil {
+		return errRulesContended
+	}
+	return refusal
 }
 
-// leaveRule takes a VM that is deleted out of the rule of its group. A failure does no harm:
-// the vCenter does so too, and the next change removes rules with too few VMs.
-func (c *Client) leaveRule(ctx context.Context, at *site, vm entity) {
-	a := vm.antiAffinity()
-	if a == (cloud.AntiAffinity{}) {
-		return
-	}
-	release, err := c.ruleTurn(ctx)
+// planJoin reads the cluster of a VM, and returns the changes after which the rule has the VM.
+func (c *Client) planJoin(ctx context.Context, at *site, vm types.ManagedObjectReference, names ruleNames, a cloud.AntiAffinity) (cluster, []types.ClusterRuleSpec, error) {
+	in, err := c.clusterOf(ctx, at, vm)
 	if err != nil {
-		return
+		return in, nil, err
 	}
-	defer release()
-	in, err := c.clusterOf(ctx, at, vm.ref)
-	if err != nil {
-		return
-	}
-	if specs := in.leave(ruleNamesOf(c.cloudName, a), a.Required, vm.ref); len(specs) > 0 {
-		if err := c.changeRules(ctx, at, in, specs); err != nil {
-			c.log.V(1).Info("a deleted VM was left in its DRS rule", "reason", cmp.Or(codeOf(faultOf(err)), err.Error()))
+	others := in.others(names, vm)
+	if len(others) == 0 {
+		if others, err = c.peers(ctx, at, in, vm, a); err != nil {
+			return in, nil, c.misplaced(ctx, at, err)
 		}
 	}
-}
-
-// ruleTurn waits for the changes of rules for other VMs. release ends the turn.
-func (c *Client) ruleTurn(ctx context.Context) (release func(), err error) {
-	late := time.NewTimer(ruleTurn)
-	defer late.Stop()
-	select {
-	case c.changingRules <- struct{}{}:
-		return func() { <-c.changingRules }, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-late.C:
-		return nil, refuse("", cloud.Busy, "the DRS rules of the cluster are being changed for other VMs")
-	}
+	return in, in.join(names, a.Required, vm, others), nil
 }
 
 // peers returns the other VMs with an anti-affinity that are in a cluster.
@@ -299,30 +271,4 @@ func (c *Client) peers(ctx context.Context, at *site, in cluster, vm types.Manag
 		}
 	}
 	return others, err
-}
-
-// changeRules changes the rules of a cluster, and waits for it a short time. It does not fail
-// if the rules were changed meanwhile: they have to be read again.
-func (c *Client) changeRules(ctx context.Context, at *site, in cluster, specs []types.ClusterRuleSpec) error {
-	res, err := methods.ReconfigureComputeResource_Task(ctx, at.vim, &types.ReconfigureComputeResource_Task{
-		This: in.ref, Modify: true, Spec: &types.ClusterConfigSpecEx{RulesSpec: specs},
-	})
-	if err != nil {
-		return err
-	}
-	c.started(res.Returnval)
-	info, err := c.waitFor(ctx, at, res.Returnval, ruleHold)
-	switch {
-	case err != nil:
-		return err
-	case info == nil, info.State == types.TaskInfoStateSuccess:
-		return nil
-	case info.State != types.TaskInfoStateError || info.Error == nil:
-		return refuse("", cloud.Busy, "the vCenter changes the DRS rules of the cluster, which takes a while")
-	}
-	switch info.Error.Fault.(type) {
-	case *types.InvalidArgument, *types.DuplicateName, *types.AlreadyExists, *types.ManagedObjectNotFound, *types.ConcurrentAccess:
-		return nil
-	}
-	return c.faultOfTask("", info.Error.Fault, info.Error.LocalizedMessage)
 }

@@ -7,6 +7,7 @@
 //	switches.go   tasks and logins that fail, a vCenter that restarts, more objects
 //	starting.go   clones end once their VMs are started
 //	drs.go        anti-affinity rules, which the simulator only stores
+//	held.go       changes of these rules that take long
 //	record.go     which VMs were made and removed
 //	disks.go      disks of VMs
 //	calls.go      the calls by what they read
