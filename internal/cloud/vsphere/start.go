@@ -77,20 +77,23 @@ func (c *Client) startCloned(ctx context.Context, op string, at *site, what oper
 	}
 	started, err := c.start(ctx, at, *vm)
 	if err != nil {
-		return c.notStarted(ctx, op, what, err)
+		return c.notStarted(ctx, op, at, what, *vm, err)
 	}
 	c.started(started)
 	c.starts.put(what.task, started.Value)
 	return cloud.Operation{ServerID: what.server}, nil
 }
 
-// notStarted returns the state of a create whose VM cannot be started now. The operation goes
-// on if that passes.
-func (c *Client) notStarted(ctx context.Context, op string, what operation, err error) (cloud.Operation, error) {
+// notStarted returns the state of a create whose VM cannot be started now. If only the rules are
+// waited for, the create has ended: the caller starts the VM as any other that is stopped, and
+// may delete it meanwhile.
+func (c *Client) notStarted(ctx context.Context, op string, at *site, what operation, vm entity, err error) (cloud.Operation, error) {
 	e := c.fail(ctx, op, err)
 	switch e.Kind {
 	case cloud.Busy:
-		return cloud.Operation{ServerID: what.server}, nil
+		state := cloud.Operation{Done: true, Progress: 100, ServerID: what.server}
+		state.Server, err = c.after(ctx, at, what, vm.ref)
+		return state, err
 	case cloud.Unavailable, cloud.Throttled, cloud.Unauthorized, cloud.Misconfigured, cloud.Unreadable:
 		return cloud.Operation{}, e
 	default:

@@ -59,6 +59,31 @@ func TestChangeOfRulesThatTakesLongIsNotOverwritten(t *testing.T) {
 	v.wantRules(t, "both changes have ended", []string{"four", "one", "three", "two"})
 }
 
+func TestCreateThatWaitsForRulesCanBeDeleted(t *testing.T) {
+	v := newVCenter(t)
+	c := v.client(t)
+	c.SetRuleHold(100 * time.Millisecond)
+	create(t, c, apart("one", required))
+	held := v.HoldRules()
+	t.Cleanup(held.End)
+	for _, name := range []string{"two", "three"} { // the first waits for its own change, the second for its turn
+		result, err := c.CreateServer(t.Context(), apart(name, required))
+		if err != nil {
+			t.Fatal(err)
+		}
+		v.await(result.Operation)
+		state, err := c.GetOperation(t.Context(), result.Operation)
+		if err != nil || !state.Done || state.Err != nil || state.Server == nil || state.Server.State != cloud.StateStopped {
+			t.Fatalf("the operation of %s: %+v, %v, want it ended, and a stopped VM", name, state, err)
+		}
+		wantError(t, v.start(t, c, state.ServerID), cloud.Busy)
+		remove(t, c, state.ServerID)
+		if v.VM(name) != nil {
+			t.Errorf("the VM %s is left", name)
+		}
+	}
+}
+
 func TestSlowChangeOfRulesThatFailsIsReportedToItsVMAlone(t *testing.T) {
 	v := newVCenter(t)
 	c := v.client(t)
