@@ -34,6 +34,7 @@ type Client struct {
 	refs      refs
 	starts    starts
 	rules     ruleTurns
+	leaving   leaving
 	creating  creating
 	folders   folders
 	hidden    hidden
@@ -78,7 +79,7 @@ func newOver(base http.RoundTripper, cfg Config) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{
-		cloudName: cfg.Name, place: cfg.Place, log: cfg.Log.WithValues("cloud", cfg.Name), transport: t, usage: transport.NewUsage(), polling: defaultPolling, taskAge: defaultTaskAge, locating: make(chan struct{}, 1), rules: newRuleTurns(),
+		cloudName: cfg.Name, place: cfg.Place, log: cfg.Log.WithValues("cloud", cfg.Name), transport: t, usage: transport.NewUsage(), polling: defaultPolling, taskAge: defaultTaskAge, locating: make(chan struct{}, 1), rules: newRuleTurns(), leaving: leaving{more: make(chan struct{}, 1)},
 		redactor: transport.NewRedactor(cfg.Credentials.Password, cfg.Credentials.Token, string(cfg.Credentials.Key)),
 	}
 	c.session = newSession(c, cfg, endpoint, &held.Login)

@@ -160,3 +160,35 @@ func TestRuleThatConflictsWithAnotherEndsTheStart(t *testing.T) {
 		})
 	}
 }
+
+func TestRuleIsRemovedWithItsVMsThoughChangesTakeLong(t *testing.T) {
+	v := newVCenter(t)
+	c := v.client(t)
+	c.SetRuleHold(100 * time.Millisecond)
+	var ids []string
+	for _, name := range []string{"one", "two", "three"} {
+		ids = append(ids, create(t, c, apart(name, required)).ID)
+	}
+	before := v.Front.Sent("ReconfigureComputeResource_Task")
+	held := v.HoldRules()
+	t.Cleanup(held.End)
+	for _, id := range ids {
+		remove(t, c, id)
+	}
+	if len(v.Rules()) != 1 {
+		t.Fatalf("rules %v, want that of the deleted VMs", v.Rules())
+	}
+	held.End()
+	pause := time.NewTicker(10 * time.Millisecond)
+	defer pause.Stop()
+	for late := time.After(20 * time.Second); len(v.Rules()) > 0; {
+		select {
+		case <-pause.C:
+		case <-late:
+			t.Fatalf("rules %v, want none", v.Rules())
+		}
+	}
+	if sent := v.Front.Sent("ReconfigureComputeResource_Task") - before; sent > 2 {
+		t.Errorf("%d changes of rules for VMs that are deleted at the same time, want two at most", sent)
+	}
+}
