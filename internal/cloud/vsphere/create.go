@@ -16,27 +16,7 @@ import (
 // one makes a VM, whose name is unique in its folder.
 func (c *Client) CreateServer(ctx context.Context, req cloud.CreateServer) (cloud.Result, error) {
 	op := "create server " + quote(req.Name)
-	if err := checkName(op, req.Name); err != nil {
-		return cloud.Result{}, err
-	}
-	if err := c.checkZone(op, req.Zone); err != nil {
-		return cloud.Result{}, err
-	}
-	switch {
-	case req.Addressed():
-		return cloud.Result{}, refuse(op, cloud.Unsupported, "this cloud lacks staticAddresses: let the user data set the addresses in the guest")
-	case req.Flavor != "":
-		return cloud.Result{}, refuse(op, cloud.Unsupported, "this cloud lacks flavors")
-	}
-	for key, value := range req.Labels {
-		if err := checkLabel(op, key, value); err != nil {
-			return cloud.Result{}, err
-		}
-	}
-	if err := checkUserData(op, req.UserData); err != nil {
-		return cloud.Result{}, err
-	}
-	if err := checkMemory(op, req.MemoryMiB); err != nil {
+	if err := checkCreate(op, req); err != nil {
 		return cloud.Result{}, err
 	}
 	ctx, end, err := c.begin(ctx, op)
@@ -48,12 +28,12 @@ func (c *Client) CreateServer(ctx context.Context, req cloud.CreateServer) (clou
 	if err != nil {
 		return cloud.Result{}, c.fail(ctx, op, err)
 	}
-	if apart(req) && !at.drs[at.spot(req.Zone).pool] {
-		return cloud.Result{}, c.fail(ctx, op, errNoDRS)
-	}
 	id := idOf(req.IdempotencyKey)
 	if existing, err := c.made(ctx, op, at, id, req); err != nil || existing != nil {
 		return resultOf(existing), c.failed(ctx, op, err)
+	}
+	if err := c.checkSpot(at, req); err != nil {
+		return cloud.Result{}, c.fail(ctx, op, err)
 	}
 	from, err := c.templates.get(ctx, c, at, req.Template)
 	if err != nil {
@@ -66,6 +46,40 @@ func (c *Client) CreateServer(ctx context.Context, req cloud.CreateServer) (clou
 		return cloud.Result{}, c.fail(ctx, op, err)
 	}
 	return c.clone(ctx, op, at, from, id, req)
+}
+
+// checkCreate refuses what no VM of a vCenter can be.
+func checkCreate(op string, req cloud.CreateServer) error {
+	if err := checkName(op, req.Name); err != nil {
+		return err
+	}
+	switch {
+	case req.Addressed():
+		return refuse(op, cloud.Unsupported, "this cloud lacks staticAddresses: let the user data set the addresses in the guest")
+	case req.Flavor != "":
+		return refuse(op, cloud.Unsupported, "this cloud lacks flavors")
+	}
+	for key, value := range req.Labels {
+		if err := checkLabel(op, key, value); err != nil {
+			return err
+		}
+	}
+	if err := checkUserData(op, req.UserData); err != nil {
+		return err
+	}
+	return checkMemory(op, req.MemoryMiB)
+}
+
+// checkSpot refuses a new VM where it cannot be created, or not be kept apart from others. That
+// may change: what an earlier create has made is found all the same.
+func (c *Client) checkSpot(at *site, req cloud.CreateServer) error {
+	if err := c.checkZone(req.Zone); err != nil {
+		return err
+	}
+	if apart(req) && !at.drs[at.spot(req.Zone).pool] {
+		return errNoDRS
+	}
+	return nil
 }
 
 // made returns the VM that an earlier create with this key made, wherever it is now;

@@ -222,8 +222,9 @@ func TestClusterWithoutDRSKeepsNoVMsApart(t *testing.T) {
 	if err != nil || has.Has(cloud.WithAntiAffinity) {
 		t.Fatalf("capabilities %v, %v, want none for anti-affinity", has, err)
 	}
-	before := v.Front.Sent("")
-	_, err = c.CreateServer(t.Context(), apart("one", required))
+	before, req := v.Front.Sent(""), apart("one", required)
+	req.First = true
+	_, err = c.CreateServer(t.Context(), req)
 	wantError(t, err, cloud.Unsupported, "has no DRS")
 	if sent := v.Front.Sent("") - before; sent != 0 {
 		t.Errorf("%d calls, want none", sent)

@@ -17,15 +17,15 @@ const poolPath = "resourcePool"
 type spot struct{ pool, datastore types.ManagedObjectReference }
 
 // checkZone refuses a zone that the Place does not have.
-func (c *Client) checkZone(op, name string) error {
+func (c *Client) checkZone(name string) error {
 	zones := c.place.Zones
 	switch {
 	case name == "" || slices.ContainsFunc(zones, func(z Zone) bool { return z.Name == name }):
 		return nil
 	case len(zones) == 0:
-		return refuse(op, cloud.Unsupported, "this cloud lacks zones")
+		return refuse("", cloud.Unsupported, "this cloud lacks zones")
 	}
-	e := refuse(op, cloud.Rejected, "there is no zone %s; %s", quote(name), existing(func() (names []string, _ error) {
+	e := refuse("", cloud.Rejected, "there is no zone %s; %s", quote(name), existing(func() (names []string, _ error) {
 		for _, zone := range zones {
 			names = append(names, zone.Name)
 		}

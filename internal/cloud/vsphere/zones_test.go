@@ -82,21 +82,46 @@ func TestZoneIsThatOfThePoolAsItIs(t *testing.T) {
 }
 
 func TestZoneThatDoesNotExistIsRefusedUnsent(t *testing.T) {
-	v := newVCenter(t)
+	v := newZones(t)
 	for name, test := range map[string]struct {
 		zones []vsphere.Zone
 		kind  cloud.Kind
 		says  []string
 	}{
-		"another one":        {[]vsphere.Zone{{Name: "b"}, {Name: "a"}}, cloud.Rejected, []string{`there is no zone "c"`, `there is "a", "b"`}},
+		"another one":        {[]vsphere.Zone{{Name: "b", ResourcePool: poolB}, {Name: "a", ResourcePool: root}}, cloud.Rejected, []string{`there is no zone "c"`, `there is "a", "b"`}},
 		"the Cloud has none": {nil, cloud.Unsupported, []string{"lacks zones"}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			c := v.client(t, zoned(test.zones...))
+			if _, err := c.Capabilities(t.Context()); err != nil {
+				t.Fatal(err)
+			}
 			before := v.Front.Sent("")
-			_, err := v.client(t, zoned(test.zones...)).CreateServer(t.Context(), cloud.CreateServer{Name: "web", Zone: "c"})
+			_, err := c.CreateServer(t.Context(), cloud.CreateServer{Name: "web", Zone: "c"})
 			wantError(t, err, test.kind, test.says...)
 			if sent := v.Front.Sent("") - before; sent != 0 {
 				t.Errorf("%d calls, want none", sent)
+			}
+		})
+	}
+}
+
+func TestVMOfACreateWhoseAnswerWasLostIsFoundWhereNoneCanBeMadeNow(t *testing.T) {
+	for name, test := range map[string]struct {
+		zone string
+		drs  bool
+	}{"the zone was removed": {"a", true}, "DRS was switched off": {"b", false}} {
+		t.Run(name, func(t *testing.T) {
+			v := newZones(t)
+			req := apart("web", required)
+			req.Zone = "b"
+			made := create(t, v.client(t, zoned(vsphere.Zone{Name: "b", ResourcePool: poolB})), req)
+			if err := v.SetDRS(t.Context(), test.drs); err != nil {
+				t.Fatal(err)
+			}
+			result, err := v.client(t, zoned(vsphere.Zone{Name: test.zone, ResourcePool: poolB})).CreateServer(t.Context(), req)
+			if err != nil || result.Server.ID != made.ID {
+				t.Errorf("create again: %+v, %v, want the VM %s", result, err, made.ID)
 			}
 		})
 	}
