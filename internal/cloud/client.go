@@ -79,6 +79,14 @@ type IgnoredReporter interface {
 	Ignored() []string
 }
 
+// DefectReporter is an optional interface of a Client of which the settings may name
+// something that the cloud does not have and that only some servers need.
+type DefectReporter interface {
+	// Defect returns what that is, such as the resource pool of a zone, as an *Error of the kind
+	// Misconfigured, nil if there is nothing. It makes no call: a listing looks again.
+	Defect() error
+}
+
 // ServerWriter changes servers. A call that is answered with an operation has been
 // accepted, and takes effect or fails later.
 type ServerWriter interface {

@@ -72,6 +72,24 @@ func TestZonesOfACloudAreUsedAndChangedWithoutRestart(tt *testing.T) {
 	s.remove(web, elsewhere)
 }
 
+func TestMissingPoolOfAZoneConcernsItsVMsAlone(tt *testing.T) {
+	s := newSite(tt)
+	s.place(func(p *pcapi.VSphereCloud) { aZone(p); p.Zones[0].Datastore = "" })
+	s.Eventually(s.stored(s.cloud())).Should(testkit.HaveCondition(pcapi.StalledCondition, metav1.ConditionTrue, pcapi.InvalidConfigurationReason, "spec.vsphere.zones[b].resourcePool", "/DC0/host/DC0_C0/Resources"))
+	inB := s.vm("in-b", func(vm *pcapi.VM) { vm.Spec.Zone = "b" })
+	s.Eventually(s.stored(inB)).Should(testkit.HaveCondition(pcapi.ReadyCondition, metav1.ConditionFalse, pcapi.UnschedulableReason, `the zone "b"`, "corrected by the administrator"))
+	s.showsNoneOf(inB, "spec.vsphere", "DC0", "/Resources")
+	elsewhere := s.vm("elsewhere")
+	s.ready(elsewhere)
+
+	s.Expect(s.vcenter.MakePool(s.Context(), "b")).To(Succeed())
+	s.observed()
+	s.requestReconcile(inB)
+	s.ready(inB)
+	s.placedAs("in-b", "LocalDS_0", "b", vcsim.Folder)
+	s.remove(inB, elsewhere)
+}
+
 // observed waits until the Cloud is ready as its spec is now.
 func (s *site) observed() {
 	s.Helper()
@@ -114,7 +132,6 @@ func badPlaces() map[string]badPlace {
 		"folder":            {func(p *pcapi.VSphereCloud) { p.Folder = "nowhere" }, []string{"spec.vsphere.folder", "nowhere", vcsim.Folder}, func(s *site) error { return makeFolder(s, "nowhere") }},
 		"datastore":         {func(p *pcapi.VSphereCloud) { p.Datastore = "tape" }, []string{"spec.vsphere.datastore", "tape", "LocalDS_0"}, func(s *site) error { return s.vcenter.MakeDatastore(s.Context(), "tape", s.TempDir()) }},
 		"resource pool":     {func(p *pcapi.VSphereCloud) { p.ResourcePool = "tiny" }, []string{"spec.vsphere.resourcePool", "tiny", "/DC0/host/DC0_C0/Resources"}, func(s *site) error { return s.vcenter.MakePool(s.Context(), "tiny") }},
-		"pool of a zone":    {func(p *pcapi.VSphereCloud) { aZone(p); p.Zones[0].Datastore = "" }, []string{"spec.vsphere.zones[b].resourcePool", "/DC0/host/DC0_C0/Resources"}, func(s *site) error { return s.vcenter.MakePool(s.Context(), "b") }},
 		"template":          {func(p *pcapi.VSphereCloud) { p.Templates.Default = "gold" }, []string{"spec.vsphere.templates.default", "gold", vcsim.Template}, func(s *site) error { return s.vcenter.MakeTemplate(s.Context(), "gold") }},
 		"template's folder": {func(p *pcapi.VSphereCloud) { p.Templates = pcapi.VSphereTemplates{Folder: "images"} }, []string{"spec.vsphere.templates.folder", "images", vcsim.Folder}, nil},
 		"network":           {func(p *pcapi.VSphereCloud) { p.Networks.Default = "dmz" }, []string{"spec.vsphere.networks.default", "dmz", "VM Network"}, nil},

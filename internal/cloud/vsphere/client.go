@@ -28,6 +28,8 @@ type Client struct {
 	locating chan struct{}
 	mu       sync.Mutex
 	site     *site
+	// defectHold is how long a site is used of which a zone is missing.
+	defectHold time.Duration
 
 	templates templates
 	names     names
@@ -44,7 +46,10 @@ type Client struct {
 	vms     batch[types.ManagedObjectReference, entity]
 }
 
-var _ cloud.Client = (*Client)(nil)
+var (
+	_ cloud.Client         = (*Client)(nil)
+	_ cloud.DefectReporter = (*Client)(nil)
+)
 
 // capabilities are those of every vCenter.
 var capabilities = cloud.NewCapabilities(
@@ -79,7 +84,7 @@ func newOver(base http.RoundTripper, cfg Config) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{
-		cloudName: cfg.Name, place: cfg.Place, log: cfg.Log.WithValues("cloud", cfg.Name), transport: t, usage: transport.NewUsage(), polling: defaultPolling, taskAge: defaultTaskAge, locating: make(chan struct{}, 1), rules: newRuleTurns(), leaving: leaving{more: make(chan struct{}, 1)},
+		cloudName: cfg.Name, place: cfg.Place, log: cfg.Log.WithValues("cloud", cfg.Name), transport: t, usage: transport.NewUsage(), polling: defaultPolling, taskAge: defaultTaskAge, defectHold: defaultDefectHold, locating: make(chan struct{}, 1), rules: newRuleTurns(), leaving: leaving{more: make(chan struct{}, 1)},
 		redactor: transport.NewRedactor(cfg.Credentials.Password, cfg.Credentials.Token, string(cfg.Credentials.Key)),
 	}
 	c.session = newSession(c, cfg, endpoint, &held.Login)
@@ -88,7 +93,7 @@ func newOver(base http.RoundTripper, cfg Config) (*Client, error) {
 
 // Capabilities returns what the vCenter can do: Zones if the Place has some, and
 // WithAntiAffinity if a pool is of a cluster with DRS. It looks for all that the Place
-// names, and fails as Misconfigured if something does not exist.
+// names, and fails as Misconfigured if something does not exist that is not of a zone.
 func (c *Client) Capabilities(ctx context.Context) (cloud.Capabilities, error) {
 	const op = "get capabilities"
 	ctx, end, err := c.begin(cloudWide(ctx), op)

@@ -73,7 +73,7 @@ func checkCreate(op string, req cloud.CreateServer) error {
 // checkSpot refuses a new VM where it cannot be created, or not be kept apart from others. That
 // may change: what an earlier create has made is found all the same.
 func (c *Client) checkSpot(at *site, req cloud.CreateServer) error {
-	if err := c.checkZone(req.Zone); err != nil {
+	if err := c.checkZone(at, req.Zone); err != nil {
 		return err
 	}
 	if apart(req) && !at.drs[at.spot(req.Zone).pool] {

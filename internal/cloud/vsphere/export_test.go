@@ -18,3 +18,6 @@ func (c *Client) SetMaxBody(n int64) { c.session.volume.maxBody = n }
 
 // SetRuleHold changes how long a change of DRS rules is waited for, by its call and by others.
 func (c *Client) SetRuleHold(hold time.Duration) { c.rules.hold, c.rules.wait = hold, hold }
+
+// SetDefectHold changes how long a site is used of which a zone is missing.
+func (c *Client) SetDefectHold(hold time.Duration) { c.defectHold = hold }

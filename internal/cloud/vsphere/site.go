@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/vmware/govmomi/find"
 	"github.com/vmware/govmomi/object"
@@ -26,9 +27,13 @@ type site struct {
 	// network is the backing of the first adapter of VMs that name no network; nil for
 	// that of the template.
 	network types.BaseVirtualDeviceBackingInfo
-	// zones are where VMs with a zone are created, and zoneOf the zones by their pool.
+	// zones are where VMs with a zone are created, and zoneOf the zones by their pool. defect says
+	// what is missing of the first of the other zones, nil if there are none.
 	zones  map[string]spot
 	zoneOf map[types.ManagedObjectReference]string
+	defect *cloud.Error
+	// found is when the site was looked for.
+	found time.Time
 	// drs has the pools whose clusters have DRS.
 	drs map[types.ManagedObjectReference]bool
 }
@@ -68,6 +73,9 @@ func (c *Client) locate(ctx context.Context) (*site, error) {
 func (c *Client) known() *site {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.site.outdated(c.defectHold) {
+		return nil
+	}
 	return c.site
 }
 
@@ -92,7 +100,7 @@ type search struct {
 
 // findSite looks for the one site that a place describes.
 func findSite(ctx context.Context, vim *vim25.Client, place Place) (*site, error) {
-	s := &search{finder: find.NewFinder(vim), place: place, at: &site{vim: vim}}
+	s := &search{finder: find.NewFinder(vim), place: place, at: &site{vim: vim, found: time.Now()}}
 	for _, step := range []func(context.Context) error{s.findDatacenter, s.findFolders, s.findPool, s.findDatastore, s.findZones, s.findClusters, s.findNetwork} {
 		if err := step(ctx); err != nil {
 			return nil, err

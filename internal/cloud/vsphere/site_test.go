@@ -16,16 +16,11 @@ func TestMissingPartsOfTheInventoryAreNamed(t *testing.T) {
 		place func(*vsphere.Place)
 		says  []string
 	}{
-		"datacenter":          {func(p *vsphere.Place) { p.Datacenter = "DC9" }, []string{`spec.vsphere.datacenter "DC9" does not exist`, `there is "DC0"`}},
-		"folder":              {func(p *vsphere.Place) { p.Folder = "nowhere" }, []string{`spec.vsphere.folder "nowhere" does not exist`, `there is "op"`}},
-		"folder outside":      {func(p *vsphere.Place) { p.Folder = "/DC0/host" }, []string{"is not below /DC0/vm"}},
-		"pool":                {func(p *vsphere.Place) { p.ResourcePool = "tiny" }, []string{`spec.vsphere.resourcePool "tiny" does not exist`, "/DC0/host/DC0_C0/Resources"}},
-		"datastore":           {func(p *vsphere.Place) { p.Datastore = "tape" }, []string{`spec.vsphere.datastore "tape" does not exist`, `"LocalDS_0"`}},
-		"pool of a zone":      {func(p *vsphere.Place) { p.Zones = []vsphere.Zone{{Name: "a", ResourcePool: "tiny"}} }, []string{`spec.vsphere.zones[a].resourcePool "tiny" does not exist`, "/DC0/host/DC0_C0/Resources"}},
-		"datastore of a zone": {func(p *vsphere.Place) { p.Zones = []vsphere.Zone{{Name: "a", ResourcePool: root, Datastore: "tape"}} }, []string{`spec.vsphere.zones[a].datastore "tape" does not exist`, `"LocalDS_0"`}},
-		"two zones with one pool": {func(p *vsphere.Place) {
-			p.Zones = []vsphere.Zone{{Name: "a", ResourcePool: root}, {Name: "b", ResourcePool: root}}
-		}, []string{`spec.vsphere.zones "a" and "b" have the same resourcePool`}},
+		"datacenter":                   {func(p *vsphere.Place) { p.Datacenter = "DC9" }, []string{`spec.vsphere.datacenter "DC9" does not exist`, `there is "DC0"`}},
+		"folder":                       {func(p *vsphere.Place) { p.Folder = "nowhere" }, []string{`spec.vsphere.folder "nowhere" does not exist`, `there is "op"`}},
+		"folder outside":               {func(p *vsphere.Place) { p.Folder = "/DC0/host" }, []string{"is not below /DC0/vm"}},
+		"pool":                         {func(p *vsphere.Place) { p.ResourcePool = "tiny" }, []string{`spec.vsphere.resourcePool "tiny" does not exist`, "/DC0/host/DC0_C0/Resources"}},
+		"datastore":                    {func(p *vsphere.Place) { p.Datastore = "tape" }, []string{`spec.vsphere.datastore "tape" does not exist`, `"LocalDS_0"`}},
 		"network":                      {func(p *vsphere.Place) { p.Network = "string" }, []string{`spec.vsphere.networks.default "string" does not exist`, `"VM Network"`}},
 		"folder of templates":          {func(p *vsphere.Place) { p.TemplateFolder = "nowhere" }, []string{`spec.vsphere.templates.folder "nowhere" does not exist`}},
 		"template":                     {func(p *vsphere.Place) { p.DefaultTemplate = "large" }, []string{`spec.vsphere.templates.default "large" is no template`, `there is "small"`}},

@@ -127,6 +127,53 @@ func TestVMOfACreateWhoseAnswerWasLostIsFoundWhereNoneCanBeMadeNow(t *testing.T)
 	}
 }
 
+func TestWhatAZoneLacksConcernsItsVMsAlone(t *testing.T) {
+	good := vsphere.Zone{Name: "a", ResourcePool: root}
+	for name, test := range map[string]struct {
+		zone vsphere.Zone
+		says []string
+		mend func(v *vcenter) error
+	}{
+		"its pool": {
+			vsphere.Zone{Name: "b", ResourcePool: root + "/c"}, []string{`spec.vsphere.zones[b].resourcePool "/DC0/host/DC0_C0/Resources/c" does not exist`, root},
+			func(v *vcenter) error { return v.MakePool(t.Context(), "c") },
+		},
+		"its datastore": {
+			vsphere.Zone{Name: "b", ResourcePool: poolB, Datastore: "tape"}, []string{`spec.vsphere.zones[b].datastore "tape" does not exist`, `"LocalDS_0"`},
+			func(v *vcenter) error { return v.MakeDatastore(t.Context(), "tape", t.TempDir()) },
+		},
+		"a pool of its own": {vsphere.Zone{Name: "b", ResourcePool: root}, []string{`spec.vsphere.zones "a" and "b" have the same resourcePool`}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := newZones(t)
+			c := v.client(t, zoned(good, test.zone))
+			c.SetDefectHold(0)
+			has, err := c.Capabilities(t.Context())
+			if err != nil || !has.Has(cloud.Zones) {
+				t.Fatalf("capabilities %v, %v, want zones", has, err)
+			}
+			wantError(t, c.Defect(), cloud.Misconfigured, test.says...)
+			create(t, c, cloud.CreateServer{Name: "none"})
+			create(t, c, cloud.CreateServer{Name: "good", Zone: "a"})
+			_, err = c.CreateServer(t.Context(), cloud.CreateServer{Name: "bad", Zone: "b"})
+			wantError(t, err, cloud.NoHost, `the zone "b"`, "corrected by the administrator")
+			if strings.Contains(err.Error(), "Resources") || strings.Contains(err.Error(), "tape") {
+				t.Errorf("%v says what tenants must not know", err)
+			}
+			if test.mend == nil {
+				return
+			}
+			if err := test.mend(v); err != nil {
+				t.Fatal(err)
+			}
+			create(t, c, cloud.CreateServer{Name: "bad", Zone: "b"})
+			if err := c.Defect(); err != nil {
+				t.Errorf("%v, want no defect any more", err)
+			}
+		})
+	}
+}
+
 func TestPoolIsReadOnlyWhereThereAreZones(t *testing.T) {
 	v := newZones(t)
 	read := 0

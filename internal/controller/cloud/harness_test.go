@@ -148,6 +148,8 @@ type world struct {
 	inv       *inventory.Inventory
 	// ignored are the fields that the cloud's client ignores in each listing.
 	ignored []string
+	// defect is what the cloud's client reports as missing.
+	defect error
 	// scope is that of the next process.
 	scope tenancy.Scope
 
@@ -229,13 +231,14 @@ func (w *world) start() {
 	w.inv = directory.Cloud("home")
 }
 
-// reporting is a client of the world's cloud that reports ignored fields.
+// reporting is a client of the world's cloud that reports ignored fields and defects.
 type reporting struct {
 	*cloudfake.Cloud
 	w *world
 }
 
 func (r reporting) Ignored() []string { return r.w.ignored }
+func (r reporting) Defect() error     { return r.w.defect }
 
 // live reads past the cache.
 type live struct{ w *world }

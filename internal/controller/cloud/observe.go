@@ -39,6 +39,8 @@ type observation struct {
 	// cause is the error that led to it.
 	failed, cause error
 	unproven      bool
+	// defect is what the spec names, does not exist, and only some VMs need; nil if nothing.
+	defect error
 	// refused is the outcome if a new client cannot be made or failed, and the one in
 	// use goes on; nil otherwise.
 	refused error
@@ -109,6 +111,9 @@ func (k *kind) Observe(ctx context.Context, c *pcapi.Cloud) (*observation, error
 	}
 	if err != nil {
 		obs.failed, obs.cause = outcomeOf(c, err), err
+	}
+	if reporter, ok := current.(cloud.DefectReporter); ok {
+		obs.defect = reporter.Defect()
 	}
 	return obs, nil
 }

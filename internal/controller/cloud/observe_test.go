@@ -379,3 +379,21 @@ func TestVMThatIsDeletedDuringTheListingLeavesNoOrphan(t *testing.T) {
 		t.Errorf("%d servers are orphaned, want none", orphaned)
 	}
 }
+
+func TestDefectOfTheSettingsIsReportedAndVMsGoOn(t *testing.T) {
+	w := newWorld(t, home(), newCloud(nil, server("a")))
+	w.defect = &cloud.Error{Kind: cloud.Misconfigured, Op: "find the zones", Detail: "the pool b does not exist"}
+	w.reconcile()
+	w.wantCondition(pcapi.ReadyCondition, "False InvalidConfiguration", "the pool b does not exist; only VMs that need it wait")
+	if view := w.inv.View(); view.Unavailable != "" || !view.Snapshot.Has("a") {
+		t.Errorf("the cloud is unavailable: %q, or was not listed", view.Unavailable)
+	}
+	writes := len(w.writes)
+	for range 3 {
+		w.later()
+	}
+	equal(t, "writes at rest", 0, len(w.writes)-writes)
+	w.defect = nil
+	w.later()
+	w.wantCondition(pcapi.ReadyCondition, "True Connected")
+}

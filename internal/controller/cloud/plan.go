@@ -73,6 +73,9 @@ func outcomeAfter(c *pcapi.Cloud, obs *observation, braked bool) error {
 	case obs.invalid != nil:
 		return &reconciler.StalledError{Reason: pcapi.InvalidConfigurationReason, Recheck: cmp.Or(obs.again, recheck),
 			Cause: fmt.Errorf("no namespace may use this Cloud: spec.allowedNamespaces: %w", obs.invalid)}
+	case obs.defect != nil:
+		return &reconciler.StalledError{Reason: pcapi.InvalidConfigurationReason, Recheck: cmp.Or(obs.again, recheck),
+			Cause: fmt.Errorf("%w; only VMs that need it wait", obs.defect)}
 	}
 	return nil
 }

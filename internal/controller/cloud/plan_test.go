@@ -119,6 +119,7 @@ func used(s *observation)          { s.users, s.shown = 2, usage{count: 2, text:
 func misconfigured(s *observation) {
 	s.invalid = errors.New("values must not be empty for operator In")
 }
+func defective(s *observation) { s.defect = errors.New("the pool b is missing") }
 
 func TestPlan(t *testing.T) {
 	const braked = "stalled: ServersVanished, again in 10s"
@@ -163,6 +164,9 @@ func TestPlan(t *testing.T) {
 		{name: "allowedNamespaces is invalid, and no listing was due", cloud: home(), obs: observed(misconfigured, unlisted), outcome: "stalled: InvalidConfiguration, again in 30s", says: "no namespace may use this Cloud"},
 		{name: "allowedNamespaces is invalid, and many servers vanished: the brake is more urgent", cloud: home(), obs: observed(misconfigured, vanishing), steps: []string{"Brake", "Publish"}, outcome: braked, says: "nothing is created or deleted"},
 		{name: "allowedNamespaces is invalid, and the poll failed: the failure is reported", cloud: home(), obs: observed(misconfigured, failedPoll), steps: []string{"MarkUnavailable"}, outcome: "error: " + errRefused.Error(), says: "refused"},
+		{name: "a zone is missing: polled, and a person must act", cloud: home(), obs: observed(defective), steps: []string{"Publish"}, outcome: "stalled: InvalidConfiguration, again in 30s", says: "the pool b is missing; only VMs that need it wait"},
+		{name: "a zone is missing, and no listing was due", cloud: home(), obs: observed(defective, unlisted), outcome: "stalled: InvalidConfiguration, again in 30s", says: "the pool b"},
+		{name: "a zone is missing, and no namespace may use the Cloud, which is more urgent", cloud: home(), obs: observed(defective, misconfigured), steps: []string{"Publish"}, outcome: "stalled: InvalidConfiguration, again in 30s", says: "spec.allowedNamespaces"},
 		{name: "deleted and not used: released", cloud: home(deleted), obs: &observation{claimed: true}, steps: []string{"Release"}, outcome: "in sync"},
 	}
 	for _, tc := range tests {
