@@ -66,7 +66,7 @@ func TestCreateThatWaitsForRulesCanBeDeleted(t *testing.T) {
 	create(t, c, apart("one", required))
 	held := v.HoldRules()
 	t.Cleanup(held.End)
-	for _, name := range []string{"two", "three"} { // the first waits for its own change, the second for its turn
+	for _, name := range []string{"two", "three"} { // the first waits for its own change, the second for that of the first
 		result, err := c.CreateServer(t.Context(), apart(name, required))
 		if err != nil {
 			t.Fatal(err)
