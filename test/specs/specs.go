@@ -25,17 +25,22 @@ var objects client.Client
 // operator. Assertions give up after timeout and look every interval.
 func Start(ctx context.Context, timeout, interval time.Duration) (*testkit.Env, *rest.Config) {
 	ginkgo.GinkgoHelper()
-	gomega.SetDefaultEventuallyTimeout(timeout)
-	gomega.SetDefaultEventuallyPollingInterval(interval)
-	gomega.EnforceDefaultTimeoutsWhenUsingContexts()
 	ctrl.SetLogger(zap.New(zap.WriteTo(ginkgo.GinkgoWriter)))
 	env, err := testkit.Start(testkit.Options{})
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
 	ginkgo.DeferCleanup(func() { gomega.Expect(env.Stop()).To(gomega.Succeed()) })
 	account, err := env.OperatorConfig(ctx, OperatorNamespace)
 	gomega.Expect(err).NotTo(gomega.HaveOccurred())
-	objects = env.Client
+	Use(env, timeout, interval)
 	return env, account
+}
+
+// Use is Start for an API server that runs already.
+func Use(env *testkit.Env, timeout, interval time.Duration) {
+	gomega.SetDefaultEventuallyTimeout(timeout)
+	gomega.SetDefaultEventuallyPollingInterval(interval)
+	gomega.EnforceDefaultTimeoutsWhenUsingContexts()
+	objects = env.Client
 }
 
 // Stored returns a function that reads the object from the API server.

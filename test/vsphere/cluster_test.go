@@ -51,16 +51,21 @@ func TestMain(m *testing.M) {
 }
 
 func startCluster() (*cluster, error) {
+	c, err := startServer()
+	if err == nil {
+		c.operator, err = c.start()
+	}
+	return c, err
+}
+
+// startServer starts a cluster without an operator.
+func startServer() (c *cluster, err error) {
 	ctrl.SetLogger(logr.Discard())
-	c := &cluster{}
-	var err error
+	c = &cluster{}
 	if c.env, err = testkit.Start(testkit.Options{}); err != nil {
 		return nil, err
 	}
-	if c.user, err = c.env.OperatorConfig(context.Background(), specs.OperatorNamespace); err != nil {
-		return nil, err
-	}
-	c.operator, err = c.start()
+	c.user, err = c.env.OperatorConfig(context.Background(), specs.OperatorNamespace)
 	return c, err
 }
 
@@ -80,10 +85,10 @@ func (c *cluster) stop() error {
 	return errors.Join(manager, server)
 }
 
-// newCluster starts a cluster that ends with the test.
-func newCluster(t *testkit.T) *cluster {
+// newCluster starts a cluster, with or without an operator, that ends with the test.
+func newCluster(t *testkit.T, start func() (*cluster, error)) *cluster {
 	t.Helper()
-	c, err := startCluster()
+	c, err := start()
 	t.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { t.Expect(c.stop()).To(Succeed()) })
 	return c

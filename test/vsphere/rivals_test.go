@@ -3,6 +3,7 @@ package vsphere_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -27,7 +28,7 @@ func TestTwoClustersOnOneFolderLeaveEachOthersVMsAlone(tt *testing.T) {
 	one, err := home()
 	t.Expect(err).NotTo(HaveOccurred())
 	name := fmt.Sprintf("shared-%d", made.Add(1))
-	first, second := connect(t, one, v, name, orphansDeleted), connect(t, newCluster(t), v, name, orphansDeleted)
+	first, second := connect(t, one, v, name, orphansDeleted), connect(t, newCluster(t, startCluster), v, name, orphansDeleted)
 	first.ready(first.cloud())
 	second.ready(second.cloud())
 
@@ -89,52 +90,89 @@ func read(s *site, vm *pcapi.VM) *pcapi.VM {
 	return now
 }
 
-func TestTwoManagersOfOneClusterMakeEachVMOnce(tt *testing.T) {
+// The tests have a cluster of their own, since their managers end, and run one after the other.
+func TestManagersOfOneClusterMakeEachVMOnce(tt *testing.T) {
 	tt.Parallel()
 	const members = 20
-	for name, elected := range map[string]bool{"both act": false, "one leads and ends while clones run": true} {
-		tt.Run(name, func(tt *testing.T) {
-			tt.Parallel()
-			t := newT(tt)
-			c := newCluster(t)
-			t.Expect(c.operator.Stop()).To(Succeed())
-			var leading []func(*ctrl.Options)
-			if elected {
-				leading = append(leading, c.elected)
-			}
-			var err error
-			c.operator, err = c.start(leading...)
+	c := newCluster(newT(tt), startServer)
+	connected := func(tt *testing.T, managers int, change ...func(*ctrl.Options)) (*site, []*testkit.Manager) {
+		t := newT(tt)
+		var running []*testkit.Manager
+		for range managers {
+			manager, err := c.start(change...)
 			t.Expect(err).NotTo(HaveOccurred())
-			s := connect(t, c, newVCenter(t), "shared", orphansDeleted)
-			s.ready(s.cloud())
-			other, err := c.start(leading...)
-			t.Expect(err).NotTo(HaveOccurred())
-
-			restore := s.vcenter.Front.HoldTasks()
-			group := s.group("pool", members)
-			s.Eventually(s.names).Should(HaveLen(members))
-			if elected {
-				s.Eventually(func() ([]pcapi.VM, error) {
-					var vms pcapi.VMList
-					return vms.Items, s.env.Client.List(s.Context(), &vms, client.InNamespace(s.name))
-				}).Should(HaveEach(HaveField("Status.Operation", Not(BeNil()))))
-				t.Expect(c.operator.Stop()).To(Succeed())
-				c.operator = other
-			} else {
-				t.Cleanup(func() { t.Expect(other.Stop()).To(Succeed()) })
-			}
-			restore()
-			s.ready(group)
-			s.Expect(s.names()).To(HaveLen(members))
-			s.Expect(s.vcenter.Front.Sent("Destroy_Task")).To(BeZero(), "no VM was made that had to be deleted")
-			if elected {
-				s.Expect(s.vcenter.Front.Sent("CloneVM_Task")).To(Equal(members))
-			}
-			s.remove(group)
-			s.Eventually(s.names).Should(BeEmpty())
-			s.Eventually(s.vcenter.FolderNames).ShouldNot(ContainElement("shared-pool"))
-		})
+			running = append(running, manager)
+		}
+		s := connect(t, c, newVCenter(t), fmt.Sprintf("managed-%d", made.Add(1)), orphansDeleted)
+		s.ready(s.cloud())
+		return s, running
 	}
+	removed := func(s *site, group *pcapi.VmGroup) {
+		s.remove(group)
+		s.Eventually(s.names).Should(BeEmpty())
+		s.Eventually(s.vcenter.FolderNames).ShouldNot(ContainElement(s.name + "-" + group.Name))
+		s.remove(s.cloud())
+	}
+
+	tt.Run("two act", func(tt *testing.T) {
+		s, managers := connected(tt, 2)
+		restore := s.vcenter.Front.HoldTasks()
+		group := s.group("pool", members)
+		s.Eventually(s.names).Should(HaveLen(members))
+		restore()
+		s.ready(group)
+		s.Expect(s.names()).To(HaveLen(members))
+		s.Expect(s.vcenter.Front.Sent("Destroy_Task")).To(BeZero(), "no VM was made that had to be deleted")
+		removed(s, group)
+		for _, manager := range managers {
+			s.Expect(manager.Stop()).To(Succeed())
+		}
+	})
+
+	tt.Run("one leads and ends while clones run", func(tt *testing.T) {
+		s, managers := connected(tt, 1, c.elected)
+		next, err := c.start(c.elected)
+		s.Expect(err).NotTo(HaveOccurred())
+		restore := s.vcenter.Front.HoldTasks()
+		group := s.group("pool", members)
+		s.Eventually(s.names).Should(HaveLen(members))
+		s.Eventually(func() ([]pcapi.VM, error) {
+			var vms pcapi.VMList
+			return vms.Items, s.env.Client.List(s.Context(), &vms, client.InNamespace(s.name))
+		}).Should(HaveEach(HaveField("Status.Operation", Not(BeNil()))))
+		s.Expect(managers[0].Stop()).To(Succeed())
+		restore()
+		s.ready(group)
+		s.Expect(s.names()).To(HaveLen(members))
+		s.Expect(s.vcenter.Front.Sent("Destroy_Task")).To(BeZero(), "no VM was made that had to be deleted")
+		s.Expect(s.vcenter.Front.Sent("CloneVM_Task")).To(Equal(members))
+		removed(s, group)
+		s.Expect(next.Stop()).To(Succeed())
+	})
+
+	tt.Run("one after the other ends, and answers are lost", func(tt *testing.T) {
+		s, managers := connected(tt, 1)
+		manager := managers[0]
+		s.vcenter.Front.LoseRandomly(func(string) bool { return rand.IntN(10) == 0 })
+		group := s.group("many", members)
+		for _, made := range []int{2, 8, 14} {
+			s.Eventually(func() int { return len(s.names()) }).Should(BeNumerically(">=", made))
+			s.Expect(manager.Stop()).To(Succeed())
+			var err error
+			manager, err = c.start()
+			s.Expect(err).NotTo(HaveOccurred())
+		}
+		s.vcenter.Front.LoseRandomly(nil)
+		s.ready(group)
+		s.Expect(s.names()).To(HaveLen(members))
+		ids := map[string]bool{}
+		for _, name := range s.names() {
+			ids[s.vcenter.VM(name).Config.InstanceUuid] = true
+		}
+		s.Expect(ids).To(HaveLen(members))
+		removed(s, group)
+		s.Expect(manager.Stop()).To(Succeed())
+	})
 }
 
 // elected makes a manager compete for a lease.

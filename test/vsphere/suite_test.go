@@ -1,6 +1,7 @@
 // Package vsphere_test runs the operator with a Cloud of type VSphere, on a simulator of
 // a vCenter. The specs share a default Cloud and run one after the other. The other tests
-// have a vCenter each and run in parallel, since they mostly wait.
+// have a vCenter each, and run in parallel with each other and the specs, since they mostly
+// wait. Most of them share an API server with an operator.
 //
 //	suite_test.go    the suite of specs
 //	life_test.go     specs of VMs, VmGroups and GPUInfos
@@ -11,6 +12,7 @@
 //	refusal_test.go  clones and changes that fail, and that take long
 //	place_test.go    edits of spec.vsphere
 //	apart_test.go    VMs that are kept on different hosts
+//	watch_test.go    changes by hand, on a vCenter that is listed seldom
 //	rivals_test.go   several clusters, several managers, VMs of others
 package vsphere_test
 
@@ -23,11 +25,9 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud/vsphere/vcsim"
-	"github.com/privatecloud/operator/internal/setup"
 	"github.com/privatecloud/operator/internal/testkit"
 	"github.com/privatecloud/operator/test/specs"
 )
@@ -37,12 +37,10 @@ const tenantNamespace = "myoperator-vms"
 var (
 	env     *testkit.Env
 	vcenter *vcsim.Server
-	// operator is the manager that runs, as user.
-	operator *testkit.Manager
-	user     *rest.Config
 )
 
 func TestVSphere(t *testing.T) {
+	t.Parallel()
 	RegisterFailHandler(Fail)
 	RunSpecs(t, "the operator with a vCenter")
 }
@@ -52,23 +50,16 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	vcenter, err = vcsim.Start(ctx)
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(vcenter.Close)
-	env, user = specs.Start(ctx, 40*time.Second, 50*time.Millisecond)
-	startOperator()
-	DeferCleanup(func() { Expect(operator.Stop()).To(Succeed()) })
+	shared, err := home()
+	Expect(err).NotTo(HaveOccurred())
+	env = shared.env
+	specs.Use(env, 40*time.Second, 50*time.Millisecond)
 
 	Expect(env.Client.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: tenantNamespace}})).To(Succeed())
 	defaultCloud := newCloud(ctx, pcapi.DefaultCloudName)
 	Expect(env.Client.Create(ctx, defaultCloud)).To(Succeed())
 	Eventually(ctx, specs.Stored(defaultCloud)).Should(testkit.BeReady())
 })
-
-// startOperator starts a manager.
-func startOperator() {
-	GinkgoHelper()
-	var err error
-	operator, err = testkit.StartManager(user, setup.Options{Namespace: specs.OperatorNamespace})
-	Expect(err).NotTo(HaveOccurred())
-}
 
 // newCloud returns a Cloud of the vCenter, whose Secret exists, changed.
 func newCloud(ctx context.Context, name string, change ...func(*pcapi.Cloud)) *pcapi.Cloud {
