@@ -8,7 +8,8 @@
 #
 # It needs root on Debian 12, whose packages of OpenStack Zed it uses, 3 GB of disk and 2 GB of memory. All is in a chroot below the folder;
 # nothing is installed on the host. The services have a PID namespace of their own, so that none of them outlives this script,
-# however it ends. They listen on the loopback interface at the ports from OPENSTACK_PORT (default 35000).
+# however it ends. They listen on the loopback interface at 14 ports from OPENSTACK_PORT (default 23500) on, which are below those that
+# Linux gives to outgoing connections (from 32768 on). The port may be another one at each start.
 #
 #   run.sh        this script
 #   root.sh       the chroot with its packages
@@ -24,7 +25,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../lib.sh"
 OPENSTACK_DIR=${OPENSTACK_DIR:-$cache/openstack}
 mkdir -p "$OPENSTACK_DIR"
-export OPENSTACK_DIR OPENSTACK_PORT="${OPENSTACK_PORT:-35000}" OPENSTACK_PASSWORD=secret-of-tests
+export OPENSTACK_DIR OPENSTACK_PORT="${OPENSTACK_PORT:-23500}" OPENSTACK_PASSWORD=secret-of-tests
 OPENSTACK_DIR=$(cd "$OPENSTACK_DIR" && pwd)
 root=$OPENSTACK_DIR/root
 
@@ -34,6 +35,15 @@ flock -n 8 || { echo "$0: another run uses $OPENSTACK_DIR" >&2; exit 1; }
 
 "$here/root.sh"
 [ $# -gt 0 ] || exit 0
+
+# Anything that listens there would be taken for one of the services.
+for ((port = OPENSTACK_PORT; port < OPENSTACK_PORT + 14; port++)); do
+  if (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then
+    echo "$0: port $port is in use: set OPENSTACK_PORT to the first of 14 free ports below 32768" >&2
+    exit 1
+  fi
+done
+
 install -d "$root/srv/openstack"
 install -m 755 "$here/configure.sh" "$here/serve.sh" "$here/catalog.py" "$root/srv/openstack/"
 

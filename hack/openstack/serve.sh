@@ -50,6 +50,21 @@ once() {
 
 sql() { mariadb --no-defaults --user=root --password="$PASSWORD" --host=$host --port=$((PORT + 1)) "$@"; }
 
+# moved changes the addresses in the databases of a state whose services listened at other ports: those that nova connects
+# to, and last the catalog of services, from which the former port is known.
+moved() {
+  local before
+  before=$(sql --skip-column-names keystone --execute="select max(regexp_substr(url, '[0-9]+(?=/v3\$)')) from endpoint")
+  [ "$before" != "$PORT" ] || return 0
+  sql --execute="
+    update nova_api.cell_mappings set
+      transport_url = regexp_replace(transport_url, '(?<=@$host:)[0-9]+', $PORT + 2),
+      database_connection = regexp_replace(database_connection, '(?<=@$host:)[0-9]+', $PORT + 1);
+    update keystone.endpoint set
+      url = replace(url, regexp_substr(url, '(?<=$host:)[0-9]+'), regexp_substr(url, '(?<=$host:)[0-9]+') + $PORT - $before)"
+  say "moved from port $before to $PORT"
+}
+
 databases() {
   mariadb-install-db --no-defaults --user=root --datadir=$state/db --auth-root-authentication-method=normal --skip-test-db
 }
@@ -97,6 +112,7 @@ once placement placement-manage db sync
 once images glance-manage db_sync
 once networks networks
 once compute compute
+moved
 
 start keystone uwsgi --ini /etc/uwsgi-keystone.ini
 await keystone 0
