@@ -20,7 +20,8 @@ const (
 // The keys of metadata that are no labels. No escaped key of a label looks like these,
 // because what follows the : is no hex digit.
 const (
-	// templateKey has the template that a server was created from.
+	// templateKey is on servers of earlier versions: the template that was asked for. Nova
+	// shows the image that a server was made from, so it is neither read nor written.
 	templateKey = "privatecloud:template"
 	// networkKey has the id of the network of the first interface that a server was created with.
 	networkKey = "privatecloud:network"
@@ -100,7 +101,7 @@ func labelsOf(metadata map[string]string) map[string]string {
 	var labels map[string]string
 	for key, value := range metadata {
 		switch key {
-		case templateKey, networkKey, sizeKey, resizeKey:
+		case templateKey, networkKey, sizeKey, resizeKey, groupKey:
 			continue
 		}
 		if labels == nil {

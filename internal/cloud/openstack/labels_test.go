@@ -45,7 +45,7 @@ func FuzzLabelKeysSurvive(f *testing.F) {
 			t.Errorf("%q: %q is no key of metadata", key, encoded)
 		}
 		switch encoded {
-		case templateKey, networkKey, sizeKey, resizeKey:
+		case templateKey, networkKey, sizeKey, resizeKey, groupKey:
 			t.Errorf("%q: %q is a key of the client's own", key, encoded)
 		}
 	})
@@ -97,7 +97,7 @@ func TestCreateSendsLabelsTagAndDefaults(t *testing.T) {
 	}
 	sent := s.taken()
 	wantBody := `POST compute/servers {"server":{"availability_zone":"nova","flavorRef":"f2","imageRef":"` + otherID + `",` +
-		`"metadata":{"k":"v","owner:2fuid":"u-1","privatecloud:network":"` + otherID + `","privatecloud:template":"debian"},` +
+		`"metadata":{"k":"v","owner:2fuid":"u-1","privatecloud:network":"` + otherID + `"},` +
 		`"name":"web","networks":[{"uuid":"` + otherID + `"}],"tags":["uid-u-1"]}}`
 	if diff := cmp.Diff(wantBody, sent[len(sent)-1]); diff != "" {
 		t.Errorf("sent (-want +got):\n%s", diff)

@@ -139,7 +139,7 @@ func (c *Client) create(ctx context.Context, op string, req cloud.CreateServer) 
 	}
 	defer created()
 	for key, value := range map[string]string{
-		templateKey: req.Template, networkKey: req.FirstNetwork(), sizeKey: chosen.record(asked), groupKey: req.AntiAffinity.Group,
+		networkKey: req.FirstNetwork(), sizeKey: chosen.record(asked), groupKey: req.AntiAffinity.Group,
 	} {
 		if value != "" {
 			meta[key] = value
