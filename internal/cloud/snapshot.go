@@ -32,8 +32,8 @@ type CreateSnapshot struct {
 }
 
 // Snapshotter is an optional interface of a Client, which one with the capability
-// Snapshots implements. DeleteServer deletes the snapshots of a server with it. Where they
-// can outlive a server, because somebody else deleted it, they are listed and deleted as before.
+// Snapshots implements. DeleteServer deletes the snapshots of a server with it, unless the
+// client is a SnapshotRemover. Those that outlive their server are listed and deleted as before.
 type Snapshotter interface {
 	// ListSnapshots returns all snapshots of a server, each of them valid: it has an id
 	// and a name. It fails with NotFound only when the cloud itself says that there is no
@@ -47,6 +47,16 @@ type Snapshotter interface {
 	// DeleteSnapshot deletes a snapshot and keeps those that were taken after it. It
 	// fails with NotFound when there is nothing to delete.
 	DeleteSnapshot(ctx context.Context, serverID, id string) error
+}
+
+// SnapshotRemover is an optional interface of a Snapshotter whose snapshots outlive their
+// server: what deletes a server deletes them once it is gone.
+type SnapshotRemover interface {
+	// DeleteSnapshots deletes the snapshots that this operator took of a server while the
+	// label that identifies its owner had this value; empty for none. The server must be
+	// gone. It succeeds if nothing is left that it can delete: snapshots that the cloud does
+	// not list, protects or uses stay. Another error leaves the rest to the next call.
+	DeleteSnapshots(ctx context.Context, serverID, owner string) error
 }
 
 // RevertServer describes the revert of a server to one of its snapshots. ServerID and

@@ -114,6 +114,9 @@ type Optional[T reconciler.Object, R any, S Observed[R]] interface {
 	// PlanDeletion decides deletions that the lifecycle does not: objections to
 	// the deletion, and objects that are released without it.
 	PlanDeletion(obj T, obs S) (plan reconciler.Plan[T, S], decided bool)
+	// Leftovers returns the steps, which may be repeated, that delete what the resource
+	// of a deleted object leaves in the cloud once it is gone.
+	Leftovers(obj T, obs S) []reconciler.Step[T, S]
 	// PlanImport plans for an object that names an existing resource which is not on record.
 	PlanImport(obj T, obs S) reconciler.Plan[T, S]
 	// ForgetResource drops what is stored of a resource that is proved gone.
@@ -163,6 +166,9 @@ func (Defaults[T, R, S]) KeepsClaim(_ S, err error) bool {
 func (Defaults[T, R, S]) PlanDeletion(T, S) (reconciler.Plan[T, S], bool) {
 	return reconciler.Plan[T, S]{}, false
 }
+
+// Leftovers deletes nothing.
+func (Defaults[T, R, S]) Leftovers(T, S) []reconciler.Step[T, S] { return nil }
 
 // PlanImport is not called for kinds whose Record has no Import.
 func (Defaults[T, R, S]) PlanImport(T, S) reconciler.Plan[T, S] {

@@ -116,7 +116,7 @@ func (l *Lifecycle[T, R, S]) planDeletion(obj T, obs S, record Record) reconcile
 	case o.Absent && !o.Gone:
 		return l.End(l.unconfirmed(obj, o, record.id()))
 	case o.Gone, o.Resource == nil, o.Deleted:
-		return l.Do(l.Steps.ConfirmGone, l.Steps.Release)
+		return l.Do(l.released(obj, obs)...)
 	}
 	switch identity := l.kind.Identify(*o.Resource); {
 	case identity.State == cloud.StateDeleting:
@@ -124,7 +124,13 @@ func (l *Lifecycle[T, R, S]) planDeletion(obj T, obs S, record Record) reconcile
 	case reconciler.Protected(obj):
 		return l.End(l.protected(identity.ID))
 	}
-	return l.Do(l.Steps.Delete, l.Steps.ConfirmGone, l.Steps.Release)
+	return l.Do(append([]reconciler.Step[T, S]{l.Steps.Delete}, l.released(obj, obs)...)...)
+}
+
+// released returns the steps that prove that the resource is gone, delete what it left, and release the object.
+func (l *Lifecycle[T, R, S]) released(obj T, obs S) []reconciler.Step[T, S] {
+	steps := append([]reconciler.Step[T, S]{l.Steps.ConfirmGone}, l.kind.Leftovers(obj, obs)...)
+	return append(steps, l.Steps.Release)
 }
 
 // planDeletionUnrecorded deletes what a create without a recorded answer may have made.

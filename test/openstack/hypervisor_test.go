@@ -40,13 +40,21 @@ func (a *administrator) storeImage(image, server string) error {
 	for a.taskOf(server) != "" {
 		<-time.After(100 * time.Millisecond)
 	}
-	target := a.services["image"] + "/images/" + image
 	const format = `[{"op": "replace", "path": "/disk_format", "value": "raw"}, {"op": "replace", "path": "/container_format", "value": "bare"}]`
-	status, _, text, err := a.request(http.MethodPatch, target, strings.NewReader(format), "application/openstack-images-v2.1-json-patch")
+	if err := a.patchImage(image, format); err != nil {
+		return err
+	}
+	return a.upload(image)
+}
+
+// patchImage changes an image, by a JSON patch.
+func (a *administrator) patchImage(image, patch string) error {
+	target := a.services["image"] + "/images/" + image
+	status, _, text, err := a.request(http.MethodPatch, target, strings.NewReader(patch), "application/openstack-images-v2.1-json-patch")
 	if err != nil || status != http.StatusOK {
 		return fmt.Errorf("PATCH %s: %d, %w: %s", target, status, err, text)
 	}
-	return a.upload(image)
+	return nil
 }
 
 // taskOf returns the task of the compute service on a server; empty for none.

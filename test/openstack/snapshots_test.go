@@ -46,7 +46,7 @@ var _ = Describe("VMSnapshots on an OpenStack", Ordered, func() {
 		specs.Remove(ctx, first)
 	}, SpecTimeout(10*time.Minute))
 
-	It("one whose answer is lost: has one image, which outlives a server that is deleted by hand, and goes with the VMSnapshot", func(ctx SpecContext) {
+	It("one whose answer is lost: has one image, which outlives a server that is deleted by hand, also hidden, and goes with the VMSnapshot", func(ctx SpecContext) {
 		vm, snap := newVM("kept"), newSnapshot("kept", "kept")
 		Expect(env.Client.Create(ctx, vm)).To(Succeed())
 		id := specs.Ready(ctx, vm).Status.VMID
@@ -57,8 +57,11 @@ var _ = Describe("VMSnapshots on an OpenStack", Ordered, func() {
 		taken := specs.Ready(ctx, snap).Status.SnapshotID
 		Expect(snapshotsOf(ctx, id)).To(ConsistOf(HaveField("ID", taken)))
 		a := admin()
+		Expect(a.patchImage(taken, `[{"op": "replace", "path": "/os_hidden", "value": true}]`)).To(Succeed())
+		Expect(snapshotsOf(ctx, id)).To(ConsistOf(HaveField("ID", taken)), "one that somebody has hidden")
 		a.must(http.MethodDelete, a.services["compute"]+"/servers/"+id, nil, nil)
 		Eventually(ctx, servers).Should(BeEmpty())
+		Eventually(ctx, specs.Stored(vm)).Should(HaveField("Status.State", pcapi.VMStateLost))
 		specs.Remove(ctx, vm)
 		Expect(snapshotsOf(ctx, id)).To(ConsistOf(HaveField("ID", taken)))
 		specs.Remove(ctx, snap)
@@ -87,6 +90,7 @@ var _ = Describe("VMSnapshots on an OpenStack", Ordered, func() {
 // The deletion of a server may end after each of its steps. A person has taken images of the
 // server, one of them after it was reverted, which has the properties of a snapshot.
 func TestInterruptedDeletionOfAServerLeavesNoSnapshot(t *testing.T) {
+	t.Parallel()
 	ctx, p, w := t.Context(), newProject(t), &wire{}
 	c := newClient(t, p, w)
 	labels := map[string]string{tagLabel: "u-1"}
@@ -114,21 +118,21 @@ func TestInterruptedDeletionOfAServerLeavesNoSnapshot(t *testing.T) {
 	if found := imagesOf(t, p); !slices.ContainsFunc(found, inherited) {
 		t.Errorf("images %v, want one of a server that was reverted to have the mark of the snapshot, which this test is about", found)
 	}
-	restore := w.loseAnswers(pattern{http.MethodDelete, "images/*"})
-	_, err = c.DeleteServer(ctx, server.ID)
-	restore()
-	if err == nil {
-		t.Fatal("DeleteServer succeeded, want it to end with the answer that is lost")
-	}
-	if got, err := c.GetServer(ctx, server.ID); err != nil || got.State != cloud.StateActive {
-		t.Errorf("the server after the deletion that was interrupted: %+v, %v, want it as before", got, err)
-	}
-	next := newClient(t, p, &wire{}) // knows nothing of the deletion
-	if result, err = next.DeleteServer(ctx, server.ID); err != nil {
-		t.Fatalf("DeleteServer again: %v", err)
+	if result, err = c.DeleteServer(ctx, server.ID); err != nil {
+		t.Fatalf("DeleteServer: %v", err)
 	}
 	if result.Operation != "" {
-		finish(t, next, result)
+		finish(t, c, result)
+	}
+	restore := w.loseAnswers(pattern{http.MethodDelete, "images/*"})
+	err = c.DeleteSnapshots(ctx, server.ID, labels[tagLabel])
+	restore()
+	if err == nil {
+		t.Fatal("DeleteSnapshots succeeded, want it to end with the answer that is lost")
+	}
+	next := newClient(t, p, &wire{}) // knows nothing of the deletion
+	if err := next.DeleteSnapshots(ctx, server.ID, labels[tagLabel]); err != nil {
+		t.Fatalf("DeleteSnapshots again: %v", err)
 	}
 	if left := imageNames(t, p); !slices.Equal(left, []string{"by-hand", "inherits"}) {
 		t.Errorf("images %v, want those that a person took", left)

@@ -58,7 +58,7 @@ func mustResize(ctx context.Context, t *testing.T, f Fixture, id string, req clo
 	return mustUpdate(ctx, t, f, id, cloud.UpdateServer{PowerState: new(cloud.PowerOn)})
 }
 
-// mustDelete deletes a server, and waits until it is gone.
+// mustDelete deletes a server, waits until it is gone, and deletes snapshots that outlive it.
 func mustDelete(ctx context.Context, t *testing.T, f Fixture, id string) {
 	t.Helper()
 	result, err := f.Client.DeleteServer(ctx, id)
@@ -69,6 +69,11 @@ func mustDelete(ctx context.Context, t *testing.T, f Fixture, id string) {
 		mustEnd(ctx, t, f, result.Operation)
 	} else if !result.Gone() {
 		t.Fatalf("DeleteServer(%s): %+v, want it gone", id, result)
+	}
+	if c, ok := f.Client.(cloud.SnapshotRemover); ok {
+		if err := c.DeleteSnapshots(ctx, id, ""); err != nil {
+			t.Fatalf("DeleteSnapshots(%s): %v", id, err)
+		}
 	}
 }
 

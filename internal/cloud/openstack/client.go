@@ -31,7 +31,6 @@ type Client struct {
 	imageNames *imageNames
 	networks   *lookup
 	groups     *serverGroups
-	inUse      *inUse
 	pace       pace
 	// changed has an element after a call that may have changed a server.
 	changed chan struct{}
@@ -77,7 +76,6 @@ func New(cfg Config) (*Client, error) {
 		imageNames: newImageNames(),
 		networks:   newLookup(),
 		groups:     newServerGroups(),
-		inUse:      &inUse{images: map[string][]string{}},
 		pace:       defaultPace,
 		changed:    make(chan struct{}, 1),
 	}, nil

@@ -11,7 +11,7 @@
 //	update.go          changes of servers: labels, power, size
 //	operations.go      how far a change is, read from the server
 //	snapshots.go       snapshots: listings, creates, deletions
-//	deletion.go        snapshots of a server that is to be deleted
+//	deletion.go        snapshots of a server that is gone
 //	revert.go          reverts of servers to snapshots
 //	networks.go        networks: reads, listings, gateways, deletions
 //	networkcreate.go   networks: creates, in two steps

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -81,31 +80,50 @@ func (n *imageNames) put(id, name string) {
 	n.names[id] = imageName{name: name, at: time.Now()}
 }
 
-// nameImages looks the names of images up, in one call. Whether it succeeds or not, none of
-// them is asked for again soon, and one that was known keeps its name: the servers are listed
-// all the same.
+// nameImages looks the names of images up, in one call, and in a second one those that are
+// not shown, because they are hidden or deleted. Whether it succeeds or not, none of them is
+// asked for again soon, and one that was known keeps its name: the servers are listed all
+// the same.
 func (c *Client) nameImages(ctx context.Context, op string, ids []string) {
-	if len(ids) == 0 {
-		return
-	}
 	for _, id := range ids {
 		c.imageNames.put(id, c.imageNames.of(id))
+	}
+	for _, hidden := range []bool{false, true} {
+		ids = c.nameSome(ctx, op, ids, hidden)
+	}
+}
+
+// nameSome looks the names of images up, either of those that are hidden or of the others,
+// and returns the ids that are not among them; none if the call fails.
+func (c *Client) nameSome(ctx context.Context, op string, ids []string, hidden bool) (rest []string) {
+	if len(ids) == 0 {
+		return nil
+	}
+	query := url.Values{"id": {"in:" + strings.Join(ids, ",")}, "limit": {strconv.Itoa(len(ids))}}
+	if hidden {
+		query.Set(hiddenKey, "true")
 	}
 	var got struct {
 		Images []named `json:"images"`
 	}
 	err := c.do(ctx, &call{
-		about: aboutCloud, service: image, method: http.MethodGet, route: "image/images", path: "images",
-		query: url.Values{"id": {"in:" + strings.Join(ids, ",")}, "limit": {strconv.Itoa(len(ids))}}, op: op, out: &got, limit: maxList,
+		about: aboutCloud, service: image, method: http.MethodGet, route: "image/images", path: "images", query: query, op: op, out: &got, limit: maxList,
 	})
 	if err != nil {
-		return
+		return nil
 	}
+	names := map[string]string{}
 	for _, i := range got.Images {
-		if slices.Contains(ids, i.ID) {
-			c.imageNames.put(i.ID, i.Name)
+		names[i.ID] = i.Name
+	}
+	for _, id := range ids {
+		if name, shown := names[id]; shown {
+			c.imageNames.put(id, name)
+		} else {
+			rest = append(rest, id)
 		}
 	}
+	return rest
 }
 
 // unnamed are the servers of a page that wait for the names of their images.

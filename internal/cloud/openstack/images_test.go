@@ -12,7 +12,10 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 )
 
-const deletedID = "00000000-0d8d-4598-bf32-1cc4b55730d8"
+const (
+	deletedID = "00000000-0d8d-4598-bf32-1cc4b55730d8"
+	hiddenID  = "11111111-0d8d-4598-bf32-1cc4b55730d8"
+)
 
 // imagesOf returns the images of a listing of servers, by the id of the server.
 func imagesOf(t *testing.T, c *Client) map[string]cloud.Image {
@@ -33,26 +36,31 @@ func madeOf(id, image string) string {
 	return strings.Replace(serverJSON(`"image": `+image), someID, id, 1)
 }
 
-func TestListingNamesImagesInOneCall(t *testing.T) {
+func TestListingNamesImagesInOneCallAndHiddenOnesInAnother(t *testing.T) {
 	s := newStub(t)
 	var asked []string
 	s.handle("GET image/images", func(w http.ResponseWriter, r *http.Request) {
-		asked = append(asked, r.URL.Query().Get("id"))
+		asked = append(asked, r.URL.Query().Get("id")+" hidden:"+r.URL.Query().Get("os_hidden"))
+		if r.URL.Query().Get("os_hidden") == "true" {
+			fmt.Fprintf(w, `{"images": [{"id": %q, "name": "old"}]}`, hiddenID)
+			return
+		}
 		fmt.Fprintf(w, `{"images": [{"id": %q, "name": "debian"}, {"id": %q, "name": "not asked for"}]}`, otherID, someID)
 	})
 	s.on("GET compute/servers/detail", `{"servers": [`+strings.Join([]string{
-		madeOf("a", `{"id": "`+otherID+`", "links": []}`), madeOf("b", `{"id": "`+otherID+`"}`), madeOf("deleted", `{"id": "`+deletedID+`"}`),
+		madeOf("a", `{"id": "`+otherID+`", "links": []}`), madeOf("b", `{"id": "`+otherID+`"}`), madeOf("deleted", `{"id": "`+deletedID+`"}`), madeOf("hidden", `{"id": "`+hiddenID+`"}`),
 		madeOf("volume", `""`), madeOf("odd", `{"id": "../x"}`), serverJSON(),
 	}, ",")+`]}`)
 	c := s.client()
 	debian := cloud.Image{Name: "debian", ID: otherID}
-	want := map[string]cloud.Image{"a": debian, "b": debian, "deleted": {ID: deletedID}, "volume": {}, "odd": {}, someID: {}}
+	want := map[string]cloud.Image{"a": debian, "b": debian, "deleted": {ID: deletedID}, "hidden": {Name: "old", ID: hiddenID}, "volume": {}, "odd": {}, someID: {}}
 	for range 2 {
 		if diff := cmp.Diff(want, imagesOf(t, c)); diff != "" {
 			t.Errorf("images (-want +got):\n%s", diff)
 		}
 	}
-	if diff := cmp.Diff([]string{"in:" + deletedID + "," + otherID}, asked); diff != "" {
+	lookups := []string{"in:" + deletedID + "," + hiddenID + "," + otherID + " hidden:", "in:" + deletedID + "," + hiddenID + " hidden:true"}
+	if diff := cmp.Diff(lookups, asked); diff != "" {
 		t.Errorf("images that were looked up, in two listings (-want +got):\n%s", diff)
 	}
 }
@@ -91,8 +99,8 @@ func TestListingNamesABoundedNumberOfImages(t *testing.T) {
 			t.Errorf("%d servers, want %d", got, maxImages+5)
 		}
 	}
-	if diff := cmp.Diff([]int{maxImages, 5}, asked); diff != "" {
-		t.Errorf("images that three listings looked up (-want +got):\n%s", diff)
+	if diff := cmp.Diff([]int{maxImages, maxImages, 5, 5}, asked); diff != "" {
+		t.Errorf("images that three listings looked up, each also among the hidden ones (-want +got):\n%s", diff)
 	}
 }
 

@@ -54,7 +54,6 @@ func (c *Client) GetOperation(ctx context.Context, id string) (cloud.Operation, 
 	switch {
 	case err != nil && err.Kind == cloud.NotFound && kind == opDelete:
 		c.leaveGroup(ctx, op, serverID)
-		c.deleteUnused(ctx, op, serverID)
 		return cloud.Operation{Done: true, ServerID: serverID}, nil
 	case err != nil && err.Kind == cloud.NotFoundUnproven:
 		// Nothing more is learned from the operation: the server is looked for.

@@ -191,8 +191,7 @@ func (c *Client) create(ctx context.Context, op string, req cloud.CreateServer) 
 	}}, nil
 }
 
-// DeleteServer deletes the snapshots of a server, which would outlive it, begins the
-// deletion of the server, and asks whether it has ended already.
+// DeleteServer begins the deletion of a server, and asks whether it has ended already.
 func (c *Client) DeleteServer(ctx context.Context, id string) (cloud.Result, error) {
 	op := "delete server " + quote(id)
 	ctx, end, err := c.beginAbout(ctx, op, id)
@@ -200,10 +199,6 @@ func (c *Client) DeleteServer(ctx context.Context, id string) (cloud.Result, err
 		return cloud.Result{}, err
 	}
 	defer end()
-	if err := c.deleteSnapshots(ctx, op, id); err != nil {
-		err.Detail, err.Uncertain = "deleting the snapshots of the server: "+err.Detail, false
-		return cloud.Result{}, err
-	}
 	call := &call{
 		about: aboutServer, service: compute, method: http.MethodDelete, route: "compute/servers/{id}", path: "servers/" + id, op: op,
 	}
@@ -216,7 +211,6 @@ func (c *Client) DeleteServer(ctx context.Context, id string) (cloud.Result, err
 		c.groups.leave(id, left.Metadata[groupKey])
 		return cloud.Result{Server: left.domain(), Operation: operation(opDelete, id)}, nil
 	case err != nil && err.Kind == cloud.NotFound:
-		c.deleteUnused(ctx, op, id)
 		return cloud.Result{}, nil
 	default: // it was accepted, whatever the read says
 		return cloud.Result{Server: cloud.Server{ID: id, State: cloud.StateDeleting}, Operation: operation(opDelete, id)}, nil

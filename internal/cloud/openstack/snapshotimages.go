@@ -3,6 +3,7 @@ package openstack
 import (
 	"cmp"
 	"context"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -21,6 +22,10 @@ const (
 	// ownerKey has what identifies the owner of the server at that time.
 	ownerKey = "privatecloud:owner"
 )
+
+// hiddenKey is the filter of listings for images that somebody has hidden. The image service
+// lists either those or the others.
+const hiddenKey = "os_hidden"
 
 // abandonedAfter is for how long an image may wait for its data although the compute
 // service does not work on it. It makes the image first, and takes note of that then.
@@ -65,14 +70,44 @@ func (i snapshotImage) domain() cloud.Snapshot {
 	return s
 }
 
-// imagesOf returns the images of the project that are snapshots of a server, oldest first.
+// imagesOf returns the images of the project that are snapshots of a server, oldest first,
+// also those that somebody has hidden in the listings of the image service.
 func (c *Client) imagesOf(ctx context.Context, op, serverID string) ([]snapshotImage, *cloud.Error) {
+	images, err := c.visibleImagesOf(ctx, op, serverID)
+	if err != nil {
+		return nil, err
+	}
+	hidden, err := c.listImagesOf(ctx, op, serverID, url.Values{hiddenKey: {"true"}})
+	if err != nil {
+		return nil, err
+	}
+	if len(hidden) == 0 {
+		return images, nil
+	}
+	return sorted(append(images, hidden...)), nil
+}
+
+// visibleImagesOf is imagesOf without hidden images.
+func (c *Client) visibleImagesOf(ctx context.Context, op, serverID string) ([]snapshotImage, *cloud.Error) {
+	return c.listImagesOf(ctx, op, serverID, url.Values{})
+}
+
+// sorted sorts images, oldest first. One that was hidden between two listings is in both.
+func sorted(images []snapshotImage) []snapshotImage {
+	slices.SortStableFunc(images, func(a, b snapshotImage) int {
+		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt.Time), cmp.Compare(a.ID, b.ID))
+	})
+	return slices.CompactFunc(images, func(a, b snapshotImage) bool { return a.ID == b.ID })
+}
+
+// listImagesOf returns the images of a query that are snapshots of a server, oldest first.
+func (c *Client) listImagesOf(ctx context.Context, op, serverID string, query url.Values) ([]snapshotImage, *cloud.Error) {
 	got, err := c.grant(ctx, op, nil)
 	if err != nil {
 		return nil, err
 	}
 	call := &call{about: aboutCloud, service: image, method: http.MethodGet, route: "image/images", path: "images", op: op}
-	query := url.Values{"instance_uuid": {serverID}, "image_type": {"snapshot"}, "owner": {got.project}}
+	maps.Copy(query, url.Values{"instance_uuid": {serverID}, "image_type": {"snapshot"}, "owner": {got.project}})
 	images, err := listPages(ctx, c, call, query, "images", func(i snapshotImage) string {
 		if !isID(i.ID) {
 			return ""
@@ -82,11 +117,7 @@ func (c *Client) imagesOf(ctx context.Context, op, serverID string) ([]snapshotI
 	if err != nil {
 		return nil, err
 	}
-	images = slices.DeleteFunc(images, func(i snapshotImage) bool { return !i.of(serverID) })
-	slices.SortStableFunc(images, func(a, b snapshotImage) int {
-		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt.Time), cmp.Compare(a.ID, b.ID))
-	})
-	return images, nil
+	return sorted(slices.DeleteFunc(images, func(i snapshotImage) bool { return !i.of(serverID) })), nil
 }
 
 // snapshotOf returns the image of this id, which is a snapshot of a server.

@@ -130,7 +130,7 @@ func (c *Client) madeBefore(ctx context.Context, op string, req cloud.CreateSnap
 
 // propertiesFor returns the properties of the image of a new snapshot.
 func (c *Client) propertiesFor(req cloud.CreateSnapshot, of *server) map[string]string {
-	properties := map[string]string{snapshotKey: req.Name, ownerKey: c.ownerOf(of)}
+	properties := map[string]string{snapshotKey: req.Name, ownerKey: of.Metadata[encodeKey(c.cfg.TagLabel)]}
 	if req.Description != "" {
 		properties[descriptionKey] = basicPlane(req.Description)
 	}

@@ -45,31 +45,39 @@ func TestListedSnapshots(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		images []string
+		hidden []string
 		server string // the answer about the server, a 404 if it is empty
 		want   outcome
 		ids    []string
 		calls  int
 	}{
-		"one is listed, with one call":                        {images: []string{imageJSON(otherID)}, ids: []string{otherID}, calls: 1},
-		"one that a person took of the server is listed":      {images: []string{imageJSON(otherID, `"privatecloud:snapshot": ""`)}, ids: []string{otherID}, calls: 1},
-		"one that an administrator has deactivated is listed": {images: []string{imageJSON(otherID, `"status": "deactivated"`)}, ids: []string{otherID}, calls: 1},
-		"one of another server, in spite of the filter: none": {images: []string{imageJSON(otherID, `"instance_uuid": "x"`)}, server: oneServer(), calls: 2},
-		"a backup: none":                {images: []string{imageJSON(otherID, `"image_type": "backup"`)}, server: oneServer(), calls: 2},
-		"none: the server is asked for": {server: oneServer(), calls: 2},
-		"none, and no server: NotFound": {want: outcome{Kind: cloud.NotFound}, calls: 2},
-		"one is being taken: Busy":      {images: []string{waiting(old)}, server: oneServer(`"OS-EXT-STS:task_state": "image_uploading"`), want: outcome{Kind: cloud.Busy}, calls: 2},
-		"one is being taken beside another: Busy, and the other listed": {images: []string{imageJSON("a"), waiting(old)}, server: oneServer(`"OS-EXT-STS:task_state": "image_snapshot"`), want: outcome{Kind: cloud.Busy}, ids: []string{"a"}, calls: 2},
-		"the service has not noted yet that it takes one: Busy":         {images: []string{waiting(young)}, server: oneServer(), want: outcome{Kind: cloud.Busy}, calls: 2},
-		"one that was given up: not listed":                             {images: []string{waiting(old)}, server: oneServer(), calls: 3},
-		"one whose upload failed: not listed":                           {images: []string{imageJSON(otherID, `"status": "killed"`)}, server: oneServer(), calls: 2},
-		"a person takes one: not waited for":                            {images: []string{waiting(young, `"privatecloud:snapshot": ""`)}, server: oneServer(), calls: 2},
-		"one was being taken of a server that is gone: NotFound":        {images: []string{waiting(young)}, want: outcome{Kind: cloud.NotFound}, calls: 3},
+		"one is listed, with two calls":                       {images: []string{imageJSON(otherID)}, ids: []string{otherID}, calls: 2},
+		"one that a person took of the server is listed":      {images: []string{imageJSON(otherID, `"privatecloud:snapshot": ""`)}, ids: []string{otherID}, calls: 2},
+		"one that an administrator has deactivated is listed": {images: []string{imageJSON(otherID, `"status": "deactivated"`)}, ids: []string{otherID}, calls: 2},
+		"one of another server, in spite of the filter: none": {images: []string{imageJSON(otherID, `"instance_uuid": "x"`)}, server: oneServer(), calls: 3},
+		"one that is hidden is listed, with the others":       {images: []string{imageJSON("b")}, hidden: []string{imageJSON("a"), imageJSON("b")}, ids: []string{"a", "b"}, calls: 2},
+		"a backup: none":                {images: []string{imageJSON(otherID, `"image_type": "backup"`)}, server: oneServer(), calls: 3},
+		"none: the server is asked for": {server: oneServer(), calls: 3},
+		"none, and no server: NotFound": {want: outcome{Kind: cloud.NotFound}, calls: 3},
+		"one is being taken: Busy":      {images: []string{waiting(old)}, server: oneServer(`"OS-EXT-STS:task_state": "image_uploading"`), want: outcome{Kind: cloud.Busy}, calls: 3},
+		"one is being taken beside another: Busy, and the other listed": {images: []string{imageJSON("a"), waiting(old)}, server: oneServer(`"OS-EXT-STS:task_state": "image_snapshot"`), want: outcome{Kind: cloud.Busy}, ids: []string{"a"}, calls: 3},
+		"the service has not noted yet that it takes one: Busy":         {images: []string{waiting(young)}, server: oneServer(), want: outcome{Kind: cloud.Busy}, calls: 3},
+		"one that was given up: not listed":                             {images: []string{waiting(old)}, server: oneServer(), calls: 4},
+		"one whose upload failed: not listed":                           {images: []string{imageJSON(otherID, `"status": "killed"`)}, server: oneServer(), calls: 3},
+		"a person takes one: not waited for":                            {images: []string{waiting(young, `"privatecloud:snapshot": ""`)}, server: oneServer(), calls: 3},
+		"one was being taken of a server that is gone: NotFound":        {images: []string{waiting(young)}, want: outcome{Kind: cloud.NotFound}, calls: 4},
 		"an image without an id: Unreadable":                            {images: []string{imageJSON("")}, want: outcome{Kind: cloud.Unreadable}, calls: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newStub(t)
-			s.on("GET"+aboutImages, images(tc.images...))
+			s.handle("GET"+aboutImages, func(w http.ResponseWriter, r *http.Request) {
+				listed := tc.images
+				if r.URL.Query().Get("os_hidden") == "true" {
+					listed = tc.hidden
+				}
+				fmt.Fprint(w, images(listed...))
+			})
 			s.on("GET"+aboutSome, novaNotFound, http.StatusNotFound)
 			if tc.server != "" {
 				s.on("GET"+aboutSome, tc.server)
@@ -96,6 +104,10 @@ func TestSnapshotsOfAllPagesAreListedOldestFirst(t *testing.T) {
 	s := newStub(t)
 	var queries []string
 	s.handle("GET"+aboutImages, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Has("os_hidden") {
+			fmt.Fprint(w, images())
+			return
+		}
 		queries = append(queries, r.URL.Query().Encode())
 		if r.URL.Query().Get("marker") == "" {
 			fmt.Fprintf(w, `{"images": [%s], "first": "/v2/images", "next": "/v2/images?marker=b"}`, imageJSON("b", since(time.Hour)))

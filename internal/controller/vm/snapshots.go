@@ -7,13 +7,36 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/external"
+	"github.com/privatecloud/operator/internal/reconciler"
 )
+
+// stepDeleteSnapshots is the step that deletes the snapshots of a server that is gone.
+const stepDeleteSnapshots = "DeleteSnapshots"
+
+// Leftovers deletes the snapshots of the server, where they outlive it. Those of a server
+// that somebody else deleted stay, as what is left of it.
+func (k *kind) Leftovers(vm *pcapi.VM, obs *observation) []step {
+	keep := vm.Spec.DeletionPolicy == pcapi.DeletionPolicyOrphan || observeOnly(vm)
+	created := meta.FindStatusCondition(vm.Status.Conditions, pcapi.CreatedCondition)
+	lost := created != nil && created.Reason == pcapi.LostReason
+	if remover, outlive := obs.View.Client.(cloud.SnapshotRemover); outlive && !keep && !lost && vm.Status.VMID != "" {
+		return []step{k.Step(stepDeleteSnapshots, reconciler.NeedsCloud|reconciler.NeedsBrakeOff|reconciler.Mutates, func(ctx context.Context, vm *pcapi.VM, obs *observation) error {
+			if err := remover.DeleteSnapshots(ctx, vm.Status.VMID, string(vm.UID)); err != nil {
+				return k.Failed(vm, obs.External(), err)
+			}
+			return nil
+		})}
+	}
+	return nil
+}
 
 // recordSnapshots records an event that names the VMSnapshots whose snapshots are deleted with
 // a server.
