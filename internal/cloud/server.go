@@ -51,6 +51,9 @@ type Server struct {
 	// Labels are the owner labels and whatever else the server was created with.
 	Labels map[string]string
 	State  State
+	// Fault is why the server is in StateError, for users, of bounded length. It has nothing of
+	// the platform, and nothing that differs between tries. Empty where the cloud does not say.
+	Fault string
 	// CPU is the number of cores.
 	CPU int
 	// MemoryMiB is the memory in MiB. Clouds have sizes that are no whole GiB.

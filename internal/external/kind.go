@@ -51,6 +51,8 @@ type Identity struct {
 	ID string
 	// State is cloud.StateActive for resources that have no states.
 	State cloud.State
+	// Fault is why it is in cloud.StateError, for users; empty where the cloud does not say.
+	Fault string
 }
 
 // Kind is what differs between kinds of objects with an external resource. T is

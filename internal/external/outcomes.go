@@ -1,6 +1,7 @@
 package external
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -175,7 +176,9 @@ func (l *Lifecycle[T, R, S]) Progress(r R) error {
 	case cloud.StateDeleting:
 		return reconciler.Wait(Safety, pcapi.DeletingReason, "%s %s is being deleted in the cloud, and not by this operator", l.Noun, identity.ID)
 	case cloud.StateError:
-		return reconciler.Stalled(pcapi.ServerErrorReason, RecheckRefused, fmt.Errorf("the cloud reports %s %s in error: look there for the cause", l.Noun, identity.ID))
+		return reconciler.Stalled(pcapi.ServerErrorReason, RecheckRefused, cloud.Public(&cloud.Error{
+			Kind: cloud.Failed, Op: fmt.Sprintf("the cloud reports %s %s in error", l.Noun, identity.ID), Detail: cmp.Or(identity.Fault, "look there for the cause"),
+		}))
 	case cloud.StateUnknown:
 		return reconciler.Stalled(pcapi.UnknownStateReason, RecheckRefused, fmt.Errorf("the cloud reports %s %s in a state that this operator does not know", l.Noun, identity.ID))
 	default:

@@ -21,6 +21,7 @@ var comparedFields = []comparedField{
 	{"Disks", func(a, b *listed) bool { return a.disks == b.disks }},
 	{"Zone", func(a, b *listed) bool { return a.zone == b.zone }},
 	{"Image", func(a, b *listed) bool { return a.traits == b.traits }},
+	{"Fault", func(a, b *listed) bool { return a.traits == b.traits }},
 	{"Flavor", func(a, b *listed) bool { return a.traits == b.traits }},
 	{"Host", func(a, b *listed) bool { return a.host == b.host }},
 	{"Labels", func(a, b *listed) bool { return a.ownedBy() == b.ownedBy() && a.traits == b.traits }},

@@ -37,8 +37,8 @@ const unknown = -1
 
 // traits are what many servers have in common.
 type traits struct {
-	image  cloud.Image
-	flavor string
+	image         cloud.Image
+	flavor, fault string
 	// tags are as tagsOf returns them.
 	tags string
 }
@@ -65,7 +65,7 @@ func read(s *cloud.Server) (listed, owner) {
 	if s.Zone != "" {
 		l.zone = unique.Make(s.Zone)
 	}
-	if t := (traits{image: s.Image, flavor: s.Flavor, tags: tagsOf(s.Labels)}); t != (traits{}) {
+	if t := (traits{image: s.Image, flavor: s.Flavor, fault: s.Fault, tags: tagsOf(s.Labels)}); t != (traits{}) {
 		l.traits = unique.Make(t)
 	}
 	if s.CPUUtilization != nil {
@@ -111,7 +111,7 @@ func shared[T comparable](handle unique.Handle[T]) (value T) {
 func (l *listed) server() cloud.Server {
 	common := shared(l.traits)
 	s := cloud.Server{
-		ID: l.id, Name: l.name, Host: l.host, Folder: l.folder, Interfaces: l.interfaces, State: l.state, CreatedAt: l.createdAt, Disks: shared(l.disks), Zone: shared(l.zone), Image: common.image, Flavor: common.flavor,
+		ID: l.id, Name: l.name, Host: l.host, Folder: l.folder, Interfaces: l.interfaces, State: l.state, Fault: common.fault, CreatedAt: l.createdAt, Disks: shared(l.disks), Zone: shared(l.zone), Image: common.image, Flavor: common.flavor,
 		CPU: int(l.cpu), MemoryMiB: l.memory,
 		CPUUsageMHz: int(l.cpuUsage), MemoryUsageMB: int(l.memoryUsage), Labels: withTags(l.ownedBy().labels(), common.tags), Heartbeat: l.heartbeat,
 	}

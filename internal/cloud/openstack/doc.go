@@ -21,6 +21,7 @@
 //	services.go        the catalog of services, and the microversion of compute
 //	classify.go        what a refusal means for the call
 //	stream.go          the body of a listing, decoded while it arrives, within bounds
+//	faults.go          why a server is in error, as users may read it
 //	addresses.go       addresses of servers as network interfaces
 //	wire.go            servers in the JSON of compute, as domain types
 //

@@ -114,9 +114,9 @@ func (c *Client) page(ctx context.Context, op string, query url.Values, begin fu
 	return "", failed
 }
 
-// pass takes a server with the name of its image as far as it is known.
+// pass takes a server that is complete.
 func (c *Client) pass(s *server, take func(*server) error) error {
-	s.Image.name = c.imageNames.of(s.Image.id)
+	c.complete(s)
 	return take(s)
 }
 

@@ -81,8 +81,15 @@ func (c *Client) get(ctx context.Context, op, id string) (*server, *cloud.Error)
 	case got.Server.ID != id:
 		return nil, unreadable(call, "the answer is about another server")
 	}
-	got.Server.Image.name = c.imageNames.of(got.Server.Image.id)
+	c.complete(got.Server)
 	return got.Server, nil
+}
+
+// complete adds to a server what the service does not show of it, as far as it is known, and
+// leaves of its fault what is for users.
+func (c *Client) complete(s *server) {
+	s.Image.name = c.imageNames.of(s.Image.id)
+	s.Fault.Message = c.publicFault(s.Fault.Message)
 }
 
 // ServerStatus reports no utilization: the diagnostics of a server are for

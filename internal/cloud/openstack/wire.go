@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/privatecloud/operator/internal/cloud"
-	"github.com/privatecloud/operator/internal/cloud/transport"
 )
 
 // server is a server in the JSON of the compute service.
@@ -28,10 +27,10 @@ type server struct {
 		MemoryMiB int    `json:"ram"`
 	} `json:"flavor"`
 	Image     imageRef  `json:"image"`
-	Locked    bool      `json:"locked"`
 	Addresses addresses `json:"addresses"`
 	Zone      string    `json:"OS-EXT-AZ:availability_zone"`
-	Fault     struct {
+	// Fault is as the service reports it until complete is called.
+	Fault struct {
 		Message string `json:"message"`
 	} `json:"fault"`
 }
@@ -128,9 +127,13 @@ func (s *server) size() size {
 
 // domain returns the server as the operator knows it.
 func (s *server) domain() cloud.Server {
-	size := s.size()
+	size, state := s.size(), s.state()
+	fault := ""
+	if state == cloud.StateError {
+		fault = s.Fault.Message
+	}
 	return cloud.Server{
-		ID: s.ID, Name: s.Name, Labels: labelsOf(s.Metadata), State: s.state(), CPU: size.cpu, MemoryMiB: size.mib,
+		ID: s.ID, Name: s.Name, Labels: labelsOf(s.Metadata), State: state, Fault: fault, CPU: size.cpu, MemoryMiB: size.mib,
 		Flavor: s.flavor(), Image: cloud.Image{Name: s.Image.name, ID: s.Image.id}, NetworkID: s.Metadata[networkKey],
 		Zone: s.Zone, Interfaces: s.Addresses.interfaces(), CreatedAt: s.CreatedAt.Time, UpdatedAt: s.UpdatedAt.Time,
 	}
@@ -193,19 +196,4 @@ func parseSize(text string) (s size, flavor string, ok bool) {
 		return size{}, "", false
 	}
 	return s, flavor, true
-}
-
-// fault returns why a server is in error, of bounded length.
-func (c *Client) fault(op string, s *server) *cloud.Error {
-	e := &cloud.Error{Kind: cloud.Failed, Op: op, Detail: c.reason(s.Fault.Message, "")}
-	switch {
-	case quotaExceeded(s.Fault.Message):
-		e.Kind = cloud.Quota
-	case noHost(s.Fault.Message):
-		e.Kind = cloud.NoHost
-	}
-	if e.Detail == "" {
-		e.Detail = "the cloud reports the server in status " + transport.Truncate(transport.Printable(s.Status), 64)
-	}
-	return e
 }

@@ -78,7 +78,7 @@ func (k *kind) RecordClaim(vm *pcapi.VM, name, cloudName string) {
 }
 
 func (k *kind) Identify(s cloud.Server) external.Identity {
-	return external.Identity{ID: s.ID, State: s.State}
+	return external.Identity{ID: s.ID, State: s.State, Fault: s.Fault}
 }
 
 // Look searches the inventory: by id, or among what this process created, by
