@@ -38,6 +38,26 @@ func replaceConfiguration(ctx context.Context, w *world) error {
 	)
 }
 
+// createInClass creates a VM with a class, and a larger class.
+func createInClass(ctx context.Context, w *world) error {
+	if err := errors.Join(w.env.client.Create(ctx, w.class(2)), w.env.client.Create(ctx, w.largeClass())); err != nil {
+		return err
+	}
+	return create(vm, func(vm *pcapi.VM) { vm.Spec.CPU, vm.Spec.Memory, vm.Spec.ClassName = nil, nil, w.name })(ctx, w)
+}
+
+// moveToLargeClass gives the VM the larger class.
+func moveToLargeClass(ctx context.Context, w *world) error {
+	return edit(vm, fmt.Sprintf(`{"spec":{"className":%q}}`, w.largeClass().Name))(ctx, w)
+}
+
+func (w *world) largeClass() *pcapi.VMClass {
+	large := w.class(8)
+	large.Name += "-large"
+	large.Spec.Hardware.Memory = *pcapi.GiB(16)
+	return large
+}
+
 func (w *world) class(cpu int32) *pcapi.VMClass {
 	return &pcapi.VMClass{
 		ObjectMeta: metav1.ObjectMeta{Name: w.name, Labels: map[string]string{worldLabel: w.name}},
@@ -52,9 +72,13 @@ func (w *world) userData(text string) *corev1.Secret {
 	}
 }
 
-// classViolations compares the size of a server with the class that its VM has taken.
+// classViolations compares the size of a server with the class that its VM has taken, and
+// that class with the spec.
 func classViolations(vm *pcapi.VM, server mockcloud.Server) []string {
 	class := vm.Status.Class
+	if class != nil && class.Name != vm.Spec.ClassName {
+		return []string{fmt.Sprintf("VM %s has taken class %s, and its spec says className %s", vm.Name, class.Name, vm.Spec.ClassName)}
+	}
 	if class == nil || server.CPU == class.Hardware.CPU.Count() && server.Memory<<10 == class.Hardware.Memory.MiB() {
 		return nil
 	}

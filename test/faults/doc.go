@@ -14,7 +14,7 @@
 //	groups.go      the same for VmGroups
 //	networks.go    the same for Networks
 //	snapshots.go   the same for VMSnapshots
-//	classes.go     VMs with a class and user data
+//	classes.go     VMs with a class, and with user data
 //	disks.go       VMs with disks
 //	tags.go        VMs with tags
 //	placement.go   VMs with a zone and an anti-affinity

@@ -110,6 +110,7 @@ var (
 var (
 	configured                  = scenario{name: "create with class and user data, delete", act: []step{createConfigured, remove(vm, gone)}}
 	configuredReplacedWhileDown = scenario{name: "create, class and user data are replaced while no manager runs", act: []step{createConfigured}, crashed: replaceConfiguration}
+	classMoved                  = scenario{name: "move to a larger class", arrange: []step{createInClass}, act: []step{moveToLargeClass}}
 )
 
 // diskGrown changes the disks of a VM that was created with one.
@@ -194,7 +195,7 @@ func matrixCases(p profile, kill func(effect) []phase, scenarios ...scenario) []
 func selection() (all []*matrixCase) {
 	all = append(all, matrixCases(extended, anyEffect, edited, slow, deletedWhileDown, editedWhileDown, imported, orphaned, nameTaken, firstContact)...)
 	all = append(all, matrixCases(extended, anyEffect, snapshotDeleted, configuredReplacedWhileDown)...)
-	all = append(all, matrixCases(extended, beforeAndAfter, restarted)...)
+	all = append(all, matrixCases(extended, beforeAndAfter, restarted, classMoved)...)
 	all = append(all, matrixCases(extended, anyEffect, diskGrown, suspended)...)
 	all = append(all, matrixCases(extended, cloudEffect, tagged)...)
 	all = append(all, matrixCases(keyless, anyEffect, reverted)...)
@@ -245,7 +246,7 @@ func everything() (all []*matrixCase) {
 	}
 	for _, p := range []profile{extended, keyless, unmarked, operating, reporting} {
 		all = append(all, matrixCases(p, beforeAndAfter, restarted)...)
-		all = append(all, matrixCases(p, everyPhase, diskGrown, reverted, placedInZone, suspended, twoInterfaces)...)
+		all = append(all, matrixCases(p, everyPhase, diskGrown, reverted, placedInZone, suspended, twoInterfaces, classMoved)...)
 	}
 	for _, p := range []profile{extended, keyless, operating, reporting} {
 		all = append(all, matrixCases(p, everyPhase, tagged)...)
