@@ -105,7 +105,6 @@ export HOME=$state/mq RABBITMQ_NODENAME=rabbit@localhost RABBITMQ_DIST_PORT=$((P
 start epmd epmd -address $host -port $((PORT + 5))
 start rabbitmq /usr/lib/rabbitmq/bin/rabbitmq-server
 await memcached 3
-await rabbitmq 2
 
 once identity identity
 once placement placement-manage db sync
@@ -114,7 +113,10 @@ once networks networks
 once compute compute
 moved
 
-start keystone uwsgi --ini /etc/uwsgi-keystone.ini
+# These need only the databases, and start beside the queue.
+for part in keystone placement glance; do
+  start $part uwsgi --ini /etc/uwsgi-$part.ini
+done
 await keystone 0
 once catalog python3 /srv/openstack/catalog.py
 # ML2 binds ports only where an agent is alive. This one has only a row.
@@ -122,8 +124,7 @@ sql neutron --execute="insert into agents (id, agent_type, \`binary\`, topic, ho
   values ('00000000-0000-4000-8000-000000000001', 'Open vSwitch agent', 'neutron-openvswitch-agent', 'N/A', 'compute-1', 1, utc_timestamp(), utc_timestamp(), utc_timestamp(),
   '{\"tunnel_types\": [\"vxlan\"], \"tunneling_ip\": \"$host\", \"bridge_mappings\": {}, \"datapath_type\": \"system\"}', 0)
   on duplicate key update heartbeat_timestamp = utc_timestamp()"
-start placement uwsgi --ini /etc/uwsgi-placement.ini
-start glance uwsgi --ini /etc/uwsgi-glance.ini
+await rabbitmq 2
 start neutron neutron-server --config-file /etc/neutron/neutron.conf --config-file /etc/neutron/plugins/ml2/ml2_conf.ini
 begun=$(sql --skip-column-names --execute='select utc_timestamp()')
 for part in conductor scheduler compute; do
