@@ -10,6 +10,8 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
+	gomegatypes "github.com/onsi/gomega/types"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
@@ -33,8 +35,8 @@ func killedVMs(t *testing.T) int {
 		return 12
 	}
 	n, err := strconv.Atoi(text)
-	if err != nil || n < rivals {
-		t.Fatalf("OPENSTACK_VMS is %q, want a number from %d on", text, rivals)
+	if err != nil || n < rivals+2 {
+		t.Fatalf("OPENSTACK_VMS is %q, want a number from %d on", text, rivals+2)
 	}
 	return n
 }
@@ -55,7 +57,7 @@ func seed(t *testing.T) uint64 {
 // manager of one cluster is killed again and again, the other has two managers without
 // leader election, of which one is killed, and answers are lost.
 func TestManagersKilledInAProjectOfTwoClusters(t *testing.T) {
-	t.Parallel() // with TestOperator: both wait most of the time
+	t.Parallel()
 	tk, count := newT(t), killedVMs(t)
 	p, w := newProject(t), &wire{}
 	quota := map[string]any{"instances": -1, "cores": -1, "ram": -1}
@@ -108,16 +110,39 @@ func TestManagersKilledInAProjectOfTwoClusters(t *testing.T) {
 	tk.Expect(err).NotTo(HaveOccurred())
 	verifyOwners(tk, servers, ours, theirs)
 
+	// The VMs that get no VMSnapshot are suspended and resized.
+	asleep, moved := vmName(count-1), vmName(count-2)
 	restore = w.loseRandomly(random + 1)
 	for i := range rivals {
 		tk.Expect(ours.env.Client.Create(t.Context(), newSnapshot(vmName(i), vmName(i)))).To(Succeed())
 	}
+	class := &pcapi.VMClass{ObjectMeta: metav1.ObjectMeta{Name: "with-a-flavor"}, Spec: pcapi.VMClassSpec{
+		Hardware: pcapi.VMClassHardware{CPU: *pcapi.Cores(2), Memory: *pcapi.GiB(2)}, OpenStack: &pcapi.VMClassOpenStack{Flavor: "t-2-2"},
+	}}
+	tk.Expect(ours.env.Client.Create(t.Context(), class)).To(Succeed())
+	ours.patch(moved, `{"spec": {"className": "with-a-flavor", "updatePolicy": "RestartAllowed"}}`)
+	ours.patch(asleep, `{"spec": {"powerState": "Suspended"}}`)
 	ours.killRepeatedly(2, killInterval)
 	restore()
 	tk.Eventually(ours.snapshotsReady).Should(Equal(rivals))
 	tk.Eventually(func() []string { return imageNames(t, p) }).Should(HaveLen(rivals), "one image for each VMSnapshot")
+	hasServer := func(name string, want ...gomegatypes.GomegaMatcher) {
+		t.Helper()
+		of := ours.vm(name)
+		tk.Eventually(func() (cloud.Server, error) { return direct.GetServer(t.Context(), of.Status.VMID) }).Should(And(want...), name)
+	}
+	hasServer(moved, HaveField("Flavor", "t-2-2"), HaveField("State", cloud.StateActive))
+	hasServer(asleep, HaveField("State", cloud.StateSuspended))
+	tk.Eventually(ours.notReady).Should(BeEmpty())
 
 	restore = w.loseRandomly(random + 2)
+	ours.patch(asleep, `{"spec": {"powerState": "On"}}`)
+	ours.killRepeatedly(1, killInterval)
+	restore()
+	hasServer(asleep, HaveField("State", cloud.StateActive))
+	tk.Eventually(ours.notReady).Should(BeEmpty())
+
+	restore = w.loseRandomly(random + 3)
 	for _, c := range []*cluster{ours, theirs} {
 		tk.Expect(c.env.Client.DeleteAllOf(t.Context(), &pcapi.VM{}, inTenant)).To(Succeed())
 	}

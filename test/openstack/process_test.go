@@ -8,6 +8,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
@@ -90,6 +91,19 @@ func (c *cluster) vms() ([]pcapi.VM, error) {
 	return list.Items, err
 }
 
+func (c *cluster) vm(name string) *pcapi.VM {
+	c.t.Helper()
+	vm := &pcapi.VM{}
+	c.t.Expect(c.env.Client.Get(c.t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, vm)).To(Succeed())
+	return vm
+}
+
+// patch changes a VM as a user does.
+func (c *cluster) patch(name, patch string) {
+	c.t.Helper()
+	c.t.Expect(c.env.Client.Patch(c.t.Context(), c.vm(name), client.RawPatch(types.MergePatchType, []byte(patch)))).To(Succeed())
+}
+
 func (c *cluster) snapshots() ([]pcapi.VMSnapshot, error) {
 	var list pcapi.VMSnapshotList
 	err := c.env.Client.List(c.t.Context(), &list, client.InNamespace(namespace))
@@ -131,5 +145,5 @@ func conditionsOf(vm *pcapi.VM) string {
 
 func newT(t *testing.T) *testkit.T {
 	t.Helper()
-	return testkit.NewT(t, 10*time.Minute, 200*time.Millisecond)
+	return testkit.NewT(t, 10*time.Minute, pollTime)
 }
