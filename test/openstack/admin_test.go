@@ -196,7 +196,7 @@ func (a *administrator) clean(p project) {
 		if len(left) == 0 {
 			break
 		}
-		<-time.After(100 * time.Millisecond)
+		<-time.After(pollTime)
 	}
 	for _, i := range a.list("image", "images", "owner="+p.id) {
 		_, _, _, _ = a.request(http.MethodDelete, fmt.Sprintf("%s/images/%s", a.services["image"], i["id"]), nil, "application/json")

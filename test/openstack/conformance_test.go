@@ -16,8 +16,13 @@ import (
 	"github.com/privatecloud/operator/internal/cloud/transport"
 )
 
-// callTime bounds a case: a server takes some seconds on a busy machine.
-const callTime = 3 * time.Minute
+const (
+	// callTime bounds a case: a server takes some seconds on a busy machine.
+	callTime = 3 * time.Minute
+	// pollTime is the time between two looks at a server. Each look takes the processor from
+	// what it waits for.
+	pollTime = 400 * time.Millisecond
+)
 
 const tagLabel = "samplecontroller.k8s.io/uid"
 
@@ -27,7 +32,10 @@ var capabilities = cloud.NewCapabilities(
 	cloud.Flavors,
 )
 
-func TestConformance(t *testing.T) { cloudtest.Run(t, newFixture) }
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	cloudtest.Run(t, newFixture)
+}
 
 // newFixture returns a client of a project of its own.
 func newFixture(t *testing.T) cloudtest.Fixture {
@@ -44,6 +52,7 @@ func newFixture(t *testing.T) cloudtest.Fixture {
 		Zone:        "nova",
 		Flavors:     [2]string{"t-1-2", "t-2-2"},
 		CallTime:    callTime,
+		PollTime:    pollTime,
 	}
 }
 

@@ -33,7 +33,7 @@ func finish(t *testing.T, c cloud.Client, result cloud.Result) cloud.Operation {
 		select {
 		case <-ctx.Done():
 			t.Fatalf("operation %s does not end: %+v", result.Operation, got)
-		case <-time.After(100 * time.Millisecond):
+		case <-time.After(pollTime):
 		}
 	}
 }
@@ -67,6 +67,7 @@ func create(t *testing.T, c cloud.Client, req cloud.CreateServer) cloud.Server {
 }
 
 func TestNamesInAnyScriptAreKept(t *testing.T) {
+	t.Parallel()
 	c := newClient(t, newProject(t), &wire{})
 	for _, name := range []string{"a/b", "..", "%2f", "a?b=c", "a#b", "сервер", "服务器", "خادم", `back\slash`, `quo"te`, "{id}"} {
 		result, err := c.CreateServer(t.Context(), cloud.CreateServer{Name: name})
@@ -80,6 +81,7 @@ func TestNamesInAnyScriptAreKept(t *testing.T) {
 }
 
 func TestQuotaDiffersFromOtherRefusals(t *testing.T) {
+	t.Parallel()
 	p := newProject(t)
 	a := admin()
 	a.must(http.MethodPut, a.services["compute"]+"/os-quota-sets/"+p.id, map[string]any{"quota_set": map[string]any{"instances": 0}}, nil)
@@ -102,6 +104,7 @@ func TestQuotaDiffersFromOtherRefusals(t *testing.T) {
 }
 
 func TestEachStepOfANetworkMayLoseItsAnswer(t *testing.T) {
+	t.Parallel()
 	for name, lost := range map[string]pattern{"the network": {http.MethodPost, "networks"}, "the subnet": {http.MethodPost, "subnets"}} {
 		t.Run(name, func(t *testing.T) {
 			w := &wire{}
@@ -131,6 +134,7 @@ func TestEachStepOfANetworkMayLoseItsAnswer(t *testing.T) {
 }
 
 func TestResizeInterruptedBeforeItsConfirmationIsCompleted(t *testing.T) {
+	t.Parallel()
 	p := newProject(t)
 	c := newClient(t, p, &wire{})
 	server := create(t, c, cloud.CreateServer{Name: "web", CPU: 1, MemoryMiB: 2048})
@@ -162,7 +166,7 @@ func TestResizeInterruptedBeforeItsConfirmationIsCompleted(t *testing.T) {
 				t.Fatalf("UpdateServer: %+v, %v", result, err)
 			}
 		}
-		<-time.After(100 * time.Millisecond)
+		<-time.After(pollTime)
 	}
 	if got, err := next.GetServer(ctx, server.ID); err != nil || got.CPU != 4 || got.MemoryMiB != 2048 || got.State != cloud.StateStopped {
 		t.Errorf("%+v, %v, want 4 CPUs and 2048 MiB, stopped", got, err)
@@ -171,6 +175,7 @@ func TestResizeInterruptedBeforeItsConfirmationIsCompleted(t *testing.T) {
 
 // There is no room on any host. The service accepts both, and gives them up later.
 func TestCreateAndResizeWithoutRoomReportTheirFault(t *testing.T) {
+	t.Parallel()
 	c := newClient(t, newProject(t), &wire{})
 	result, err := c.CreateServer(t.Context(), cloud.CreateServer{Name: "huge", CPU: 8})
 	if err != nil {
@@ -179,8 +184,8 @@ func TestCreateAndResizeWithoutRoomReportTheirFault(t *testing.T) {
 	if ended := finish(t, c, result); ended.Err == nil || ended.Err.Kind != cloud.NoHost {
 		t.Errorf("the create ended with %v, want NoHost", ended.Err)
 	}
-	if got, err := c.GetServer(t.Context(), result.Server.ID); err != nil || got.State != cloud.StateError {
-		t.Errorf("%+v, %v, want a server in error", got, err)
+	if got, err := c.GetServer(t.Context(), result.Server.ID); err != nil || got.State != cloud.StateError || !strings.HasPrefix(got.Fault, "No valid host was found.") {
+		t.Errorf("%+v, %v, want a server in error, which says why", got, err)
 	}
 	server := create(t, c, cloud.CreateServer{Name: "web", CPU: 1, MemoryMiB: 2048})
 	stop(t, c, server.ID)
@@ -200,6 +205,7 @@ func TestCreateAndResizeWithoutRoomReportTheirFault(t *testing.T) {
 
 // The service accepts creates for which no host is left, and gives them up later.
 func TestServersOfAnAntiAffinityAreInOneServerGroup(t *testing.T) {
+	t.Parallel()
 	p := newProject(t)
 	c := newClient(t, p, &wire{})
 	var servers []string
@@ -254,6 +260,7 @@ func wantGroups(t *testing.T, p project, want ...string) {
 }
 
 func TestAtLeastKeepsTheSizeThatWasAskedFor(t *testing.T) {
+	t.Parallel()
 	c := newClient(t, newProject(t), &wire{}, func(c *openstack.Config) { c.AtLeast = true })
 	server := create(t, c, cloud.CreateServer{Name: "web", CPU: 2, MemoryMiB: 4096})
 	if server.CPU != 2 || server.MemoryMiB != 4096 {
@@ -268,6 +275,7 @@ func TestAtLeastKeepsTheSizeThatWasAskedFor(t *testing.T) {
 // An application credential that may not make others serves all calls. Without it, the
 // client says so.
 func TestApplicationCredential(t *testing.T) {
+	t.Parallel()
 	p := newProject(t)
 	id, secret := newCredential(t, p, "only")
 	credential := func(c *openstack.Config) {
@@ -286,6 +294,7 @@ func TestApplicationCredential(t *testing.T) {
 
 // Two processes may send a create of the same object. The tag finds both servers.
 func TestServersOfOneObjectAreFoundByTheirTag(t *testing.T) {
+	t.Parallel()
 	p := newProject(t)
 	c := newClient(t, p, &wire{})
 	req := cloud.CreateServer{Name: "web", Labels: map[string]string{tagLabel: "one-object", "k": "v"}}

@@ -38,7 +38,7 @@ func storeSnapshot(req *http.Request, sent []byte, resp *http.Response) error {
 // work on the server.
 func (a *administrator) storeImage(image, server string) error {
 	for a.taskOf(server) != "" {
-		<-time.After(100 * time.Millisecond)
+		<-time.After(pollTime)
 	}
 	const format = `[{"op": "replace", "path": "/disk_format", "value": "raw"}, {"op": "replace", "path": "/container_format", "value": "bare"}]`
 	if err := a.patchImage(image, format); err != nil {

@@ -2,8 +2,11 @@ package openstack_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
+	"runtime"
+	"strconv"
 	"testing"
 	"time"
 
@@ -45,7 +48,15 @@ var (
 	direct *openstack.Client
 )
 
+// parallel is how many tests run at once: each waits for nova most of the time.
+const parallel = 8
+
 func TestMain(m *testing.M) {
+	flag.Parse()
+	// Ginkgo refuses the flag if it is given.
+	if err := flag.Lookup("test.parallel").Value.Set(strconv.Itoa(max(parallel, runtime.GOMAXPROCS(0)))); err != nil {
+		panic(err)
+	}
 	ctrl.SetLogger(logr.Discard()) // until TestOperator sets another one
 	os.Exit(m.Run())
 }
@@ -59,7 +70,7 @@ func TestOperator(t *testing.T) {
 var _ = BeforeSuite(func(ctx SpecContext) {
 	p := newProject(GinkgoTB())
 	direct = newClient(GinkgoTB(), p, &wire{})
-	env, account = specs.Start(ctx, callTime, 200*time.Millisecond)
+	env, account = specs.Start(ctx, callTime, pollTime)
 	startOperator()
 	DeferCleanup(func() { Expect(operator.Stop()).To(Succeed()) })
 

@@ -188,7 +188,7 @@ func rewriteCatalog(resp *http.Response, change func(kind, target string) string
 
 // awaitGone waits until a deleted server is gone: the service answers before.
 func awaitGone(deletion *http.Request) {
-	for range 200 {
+	for range 50 {
 		again := deletion.Clone(context.WithoutCancel(deletion.Context()))
 		again.Method, again.Body = http.MethodGet, io.NopCloser(bytes.NewReader(nil))
 		again.ContentLength = 0
@@ -200,7 +200,7 @@ func awaitGone(deletion *http.Request) {
 		if resp.StatusCode == http.StatusNotFound {
 			return
 		}
-		<-time.After(50 * time.Millisecond)
+		<-time.After(pollTime)
 	}
 }
 

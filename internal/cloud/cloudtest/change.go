@@ -28,7 +28,7 @@ var changeCases = []testCase{
 			created := mustCreate(ctx, t, f, cloud.CreateServer{Name: name("shut-down")})
 			off := cloud.UpdateServer{PowerState: new(cloud.PowerOff), Soft: true}
 			server := mustUpdate(ctx, t, f, created.ID, off)
-			for pause := time.NewTicker(pollTime); server.State == cloud.StateActive; <-pause.C {
+			for pause := time.NewTicker(f.pollTime()); server.State == cloud.StateActive; <-pause.C {
 				var err error
 				if server, err = f.Client.GetServer(ctx, created.ID); err != nil {
 					t.Fatalf("GetServer: %v", err)

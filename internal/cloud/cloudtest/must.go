@@ -1,6 +1,7 @@
 package cloudtest
 
 import (
+	"cmp"
 	"context"
 	"testing"
 	"time"
@@ -94,10 +95,12 @@ func serverOf(ctx context.Context, t *testing.T, f Fixture, result cloud.Result)
 	return server
 }
 
+func (f Fixture) pollTime() time.Duration { return cmp.Or(f.PollTime, pollTime) }
+
 // mustEnd waits until an operation is done.
 func mustEnd(ctx context.Context, t *testing.T, f Fixture, id string) cloud.Operation {
 	t.Helper()
-	for pause := time.NewTicker(pollTime); ; {
+	for pause := time.NewTicker(f.pollTime()); ; {
 		operation, err := f.Client.GetOperation(ctx, id)
 		switch {
 		case err != nil:

@@ -19,7 +19,7 @@ import (
 // the Fixture has a CallTime.
 const callTime = 20 * time.Second
 
-// pollTime is the time between two looks at an operation.
+// pollTime is the time between two looks at an operation, unless the Fixture has a PollTime.
 const pollTime = 20 * time.Millisecond
 
 // Op is a call that changes a cloud.
@@ -85,8 +85,9 @@ type Fixture struct {
 	// BootGuest has the guest of a server report an address and send heartbeats. Nil for
 	// clouds where it does so by itself.
 	BootGuest func(t *testing.T, server cloud.Server)
-	// CallTime bounds the calls of one case, for clouds that are slow. Optional.
-	CallTime time.Duration
+	// CallTime bounds the calls of one case, and PollTime is the time between two looks at an
+	// operation, for clouds that are slow. Optional.
+	CallTime, PollTime time.Duration
 	// LoseAnswer makes the cloud carry out each call of op without an answer that
 	// reaches the client, until restore is called. Optional.
 	LoseAnswer func(t *testing.T, op Op) (restore func())
