@@ -54,7 +54,7 @@ type Snapshotter interface {
 type SnapshotRemover interface {
 	// DeleteSnapshots deletes the snapshots that this operator took of a server while the
 	// label that identifies its owner had this value; empty for none. The server must be
-	// gone. It succeeds if nothing is left that it can delete: snapshots that the cloud does
+	// gone, or its deletion accepted. It succeeds if nothing is left that it can delete: snapshots that the cloud does
 	// not list, protects or uses stay. Another error leaves the rest to the next call.
 	DeleteSnapshots(ctx context.Context, serverID, owner string) error
 }

@@ -150,6 +150,10 @@ type world struct {
 	ignored []string
 	// defect is what the cloud's client reports as missing.
 	defect error
+	// outlive is whether snapshots outlive their server, and cleared are the servers whose
+	// snapshots were deleted, with their owners.
+	outlive bool
+	cleared []string
 	// scope is that of the next process.
 	scope tenancy.Scope
 
@@ -215,6 +219,9 @@ func (w *world) start() {
 		if secret != nil && secret.Data["token"] == nil {
 			return nil, errors.New("there is no token")
 		}
+		if w.outlive {
+			return outliving{reporting{w.cloud, w}}, nil
+		}
 		return reporting{w.cloud, w}, nil
 	})
 	clients := clouds.New(clouds.Options{
@@ -229,6 +236,17 @@ func (w *world) start() {
 	w.t.Cleanup(w.kind.watches.shutDown)
 	w.queue, w.directory = w.kind.forgetting(w.runs), directory
 	w.inv = directory.Cloud("home")
+}
+
+// outliving is a client of a cloud whose snapshots outlive their server.
+type outliving struct{ reporting }
+
+func (o outliving) DeleteSnapshots(_ context.Context, serverID, owner string) error {
+	if o.HasServer(serverID) {
+		return &cloud.Error{Kind: cloud.Rejected, Op: "delete snapshots", Detail: "the server exists"}
+	}
+	o.w.cleared = append(o.w.cleared, serverID+" of "+owner)
+	return nil
 }
 
 // reporting is a client of the world's cloud that reports ignored fields and defects.

@@ -42,6 +42,17 @@ func TestOrphansAreRemovedIfTheirObjectIsGone(t *testing.T) {
 	}
 }
 
+func TestSnapshotsOfOrphansAreDeletedAfterThem(t *testing.T) {
+	f := newCloud(nil, server("x", ownedBy("gone", "here")), server("y", ownedBy("v00", "here")))
+	w := newWorld(t, home(removingOrphans), f, vm("v00"))
+	w.outlive = true
+	f.Fail(cloudfake.DeleteServer, &cloud.Error{Kind: cloud.Busy, Op: "delete server"}, false)
+	w.reconcile()
+	equal(t, "servers whose snapshots are deleted after a refusal", []string(nil), w.cleared)
+	w.later()
+	equal(t, "servers whose snapshots are deleted", []string{"x of uid-gone"}, w.cleared)
+}
+
 func TestOrphansAreKept(t *testing.T) {
 	orphan := server("x", ownedBy("gone", "here"))
 	tests := []struct {

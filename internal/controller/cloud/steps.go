@@ -108,12 +108,18 @@ func (k *kind) removeOrphans() step {
 			if !gone {
 				continue
 			}
-			_, err = obs.inv.View().Client.DeleteServer(ctx, server.ID)
+			from := obs.inv.View().Client
+			_, err = from.DeleteServer(ctx, server.ID)
 			if cloud.Is(err, cloud.Busy) {
 				continue // it is tried again after the next listing
 			}
 			if err != nil && !cloud.Is(err, cloud.NotFound, cloud.NotFoundUnproven) { // the next listing shows whether it is gone
 				return outcomeOf(c, err)
+			}
+			if remover, outlive := from.(cloud.SnapshotRemover); outlive && !cloud.Is(err, cloud.NotFoundUnproven) {
+				if err := remover.DeleteSnapshots(ctx, server.ID, server.Labels[inventory.UIDLabel]); err != nil {
+					return outcomeOf(c, err)
+				}
 			}
 			log.FromContext(ctx).Info("removed an orphaned server", "cloud", c.Name, "server", server.ID,
 				"namespace", server.Labels[inventory.NamespaceLabel], "name", server.Labels[inventory.NameLabel])
