@@ -37,11 +37,14 @@ END
 
 mkdir -p $state/{db,mq,fernet,credential,images,nova,neutron} /etc/{keystone,glance,placement,nova,neutron}
 
+# A login costs little: the tests make many, with a password that is no secret.
 cat >/etc/keystone/keystone.conf <<END
 [DEFAULT]
 use_stderr = true
 [database]
 connection = $(database keystone)
+[identity]
+password_hash_rounds = 4
 [fernet_tokens]
 key_repository = $state/fernet
 [credential]
