@@ -89,7 +89,7 @@ func TestManagersKilledInAProjectOfTwoClusters(t *testing.T) {
 	for i := range rivals {
 		tk.Expect(theirs.env.Client.Create(t.Context(), newVM(vmName(i)))).To(Succeed())
 	}
-	ours.killRepeatedly(max(5, count/4), killInterval)
+	ours.killRepeatedly(max(5, count/4))
 	theirs.kill()
 	restore()
 	before, err := all()
@@ -122,7 +122,7 @@ func TestManagersKilledInAProjectOfTwoClusters(t *testing.T) {
 	tk.Expect(ours.env.Client.Create(t.Context(), class)).To(Succeed())
 	ours.patch(moved, `{"spec": {"className": "with-a-flavor", "updatePolicy": "RestartAllowed"}}`)
 	ours.patch(asleep, `{"spec": {"powerState": "Suspended"}}`)
-	ours.killRepeatedly(2, killInterval)
+	ours.killRepeatedly(2)
 	restore()
 	tk.Eventually(ours.snapshotsReady).Should(Equal(rivals))
 	tk.Eventually(func() []string { return imageNames(t, p) }).Should(HaveLen(rivals), "one image for each VMSnapshot")
@@ -137,7 +137,7 @@ func TestManagersKilledInAProjectOfTwoClusters(t *testing.T) {
 
 	restore = w.loseRandomly(random + 2)
 	ours.patch(asleep, `{"spec": {"powerState": "On"}}`)
-	ours.killRepeatedly(1, killInterval)
+	ours.killRepeatedly(1)
 	restore()
 	hasServer(asleep, HaveField("State", cloud.StateActive))
 	tk.Eventually(ours.notReady).Should(BeEmpty())
@@ -146,7 +146,7 @@ func TestManagersKilledInAProjectOfTwoClusters(t *testing.T) {
 	for _, c := range []*cluster{ours, theirs} {
 		tk.Expect(c.env.Client.DeleteAllOf(t.Context(), &pcapi.VM{}, inTenant)).To(Succeed())
 	}
-	ours.killRepeatedly(2, killInterval)
+	ours.killRepeatedly(2)
 	restore()
 	tk.Eventually(ours.vms).Should(BeEmpty())
 	tk.Eventually(theirs.vms).Should(BeEmpty())

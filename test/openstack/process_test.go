@@ -70,9 +70,9 @@ func (c *cluster) kill() {
 }
 
 // killRepeatedly kills the manager and starts another one, a number of times.
-func (c *cluster) killRepeatedly(times int, interval time.Duration) {
+func (c *cluster) killRepeatedly(times int) {
 	c.t.Helper()
-	ticks := time.NewTicker(interval)
+	ticks := time.NewTicker(killInterval)
 	defer ticks.Stop()
 	for range times {
 		select {
