@@ -81,7 +81,7 @@ func later(a, b time.Time) time.Time {
 func costOf(l *listed) int {
 	cost := serverCost + 5*textCost + len(l.id) + len(l.name) + len(l.host) + len(l.folder) + len(l.interfaces)
 	common := shared(l.traits)
-	for _, text := range []string{string(shared(l.disks)), shared(l.zone), common.image.Name, common.image.ID, common.flavor, common.tags} {
+	for _, text := range []string{string(shared(l.disks)), shared(l.zone), common.image.Name, common.image.ID, common.flavor, common.fault, common.tags} {
 		if text != "" {
 			cost += textCost + len(text)
 		}

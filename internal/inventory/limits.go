@@ -142,6 +142,7 @@ func (in *intake) keep(s *cloud.Server) *listed {
 	in.share(s.Image.Name)
 	in.share(s.Image.ID)
 	in.share(s.Flavor)
+	in.share(s.Fault)
 	in.share(shared(read.traits).tags)
 	read.host = in.share(read.host)
 	if by != (owner{}) {

@@ -56,6 +56,7 @@ var changeOne = []func(s *cloud.Server, n int){
 		s.Labels = owner{uid: "u", namespace: fmt.Sprint("n", n%3), name: fmt.Sprint(n)}.labels()
 	},
 	func(s *cloud.Server, n int) { s.Labels = map[string]string{TagsLabel: "env", "env": fmt.Sprint(n % 3)} },
+	func(s *cloud.Server, n int) { s.Fault = fmt.Sprint("fault ", n%3) },
 	func(s *cloud.Server, _ int) { s.Labels = nil },
 }
 

@@ -47,13 +47,24 @@ func TestSnapshotHasTheTagsOfServersAndNoOtherLabels(t *testing.T) {
 	}
 }
 
-func TestServersWithTheSameTagsShareThem(t *testing.T) {
-	in := newIntake(newSnapshot(time.Now()), nil, holdAll)
-	labels := func() map[string]string { return map[string]string{TagsLabel: "env", "env": strings.Repeat("x", 200)} }
-	in.keep(&cloud.Server{ID: "a", Labels: labels()})
-	first := in.held()
-	in.keep(&cloud.Server{ID: "b", Labels: labels()})
-	if second := in.held() - first; second > 250 {
-		t.Errorf("the second server takes %d bytes", second)
+func TestTagsAndFaultsCountOnceForAllServersThatHaveThem(t *testing.T) {
+	const size = 4000
+	for name, with := range map[string]func(*cloud.Server){
+		"tags":    func(s *cloud.Server) { s.Labels = map[string]string{TagsLabel: "env", "env": strings.Repeat("x", size)} },
+		"a fault": func(s *cloud.Server) { s.Fault = strings.Repeat("x", size) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := newIntake(newSnapshot(time.Now()), nil, holdAll)
+			var taken []int
+			for _, id := range []string{"a", "b"} {
+				before, s := in.held(), cloud.Server{ID: id}
+				with(&s)
+				in.keep(&s)
+				taken = append(taken, in.held()-before)
+			}
+			if taken[0] < size || taken[1] > size/4 {
+				t.Errorf("the servers count %d bytes", taken)
+			}
+		})
 	}
 }
