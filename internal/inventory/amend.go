@@ -25,11 +25,14 @@ func (s *Snapshot) amended(by changes) (*Snapshot, []string) {
 		}
 		if before != nil {
 			gone[before] = true
-			next.bytes -= costOf(before)
+			next.bytes -= costOf(before) - commonCost(before) // other servers may have the same
 		}
 		if server != nil {
 			added = append(added, server)
 			next.bytes += costOf(server)
+			if before != nil && before.traits == server.traits {
+				next.bytes -= commonCost(server)
+			}
 		}
 	}
 	if len(gone)+len(added) == 0 {
@@ -75,6 +78,14 @@ func later(a, b time.Time) time.Time {
 		return a
 	}
 	return b
+}
+
+// commonCost is the part of costOf that is about texts which many servers share, and which are
+// long. A listing counts them once. Changes count each that a server did not have before, and
+// none that go: until the next listing, that is too much rather than too little.
+func commonCost(l *listed) int {
+	common := shared(l.traits)
+	return len(common.tags) + len(common.fault)
 }
 
 // costOf estimates the memory of a server of which no text is shared, in bytes.

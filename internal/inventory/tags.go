@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -52,8 +53,11 @@ func tagsOf(labels map[string]string) string {
 			tags[key] = value
 		}
 	}
-	encoded, _ := json.Marshal(tags)
-	return string(encoded)
+	var encoded bytes.Buffer
+	encoder := json.NewEncoder(&encoded)
+	encoder.SetEscapeHTML(false) // which would make texts longer
+	_ = encoder.Encode(tags)
+	return strings.TrimSuffix(encoded.String(), "\n")
 }
 
 // withTags adds what tagsOf returned to labels, which may be nil.

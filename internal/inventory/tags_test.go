@@ -50,7 +50,9 @@ func TestSnapshotHasTheTagsOfServersAndNoOtherLabels(t *testing.T) {
 func TestTagsAndFaultsCountOnceForAllServersThatHaveThem(t *testing.T) {
 	const size = 4000
 	for name, with := range map[string]func(*cloud.Server){
-		"tags":    func(s *cloud.Server) { s.Labels = map[string]string{TagsLabel: "env", "env": strings.Repeat("x", size)} },
+		"tags": func(s *cloud.Server) {
+			s.Labels = map[string]string{TagsLabel: "env", "env": strings.Repeat("x", size)}
+		},
 		"a fault": func(s *cloud.Server) { s.Fault = strings.Repeat("x", size) },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -66,5 +68,36 @@ func TestTagsAndFaultsCountOnceForAllServersThatHaveThem(t *testing.T) {
 				t.Errorf("the servers count %d bytes", taken)
 			}
 		})
+	}
+}
+
+// Changes that a watch reports never count less than a listing of the same servers does.
+func TestTagsThatAWatchReportsCountTooMuchRatherThanTooLittle(t *testing.T) {
+	const servers, size = 20, 500
+	tagged := func(id, value string) *listed {
+		return newListed(&cloud.Server{ID: id, Name: id, Labels: map[string]string{TagsLabel: "env", "env": strings.Repeat(value, size)}})
+	}
+	untagged, same, gone := changes{}, changes{}, changes{}
+	for i := range servers {
+		id := string(rune('a' + i))
+		untagged[id], same[id], gone[id] = newListed(&cloud.Server{ID: id, Name: id}), tagged(id, "x"), nil
+	}
+	empty := newSnapshot(time.Now())
+	before, _ := empty.amended(untagged)
+	after, _ := before.amended(same)
+	if grown := after.bytes - before.bytes; grown < size || grown > 2*servers*size {
+		t.Errorf("the tags of %d servers count %d bytes", servers, grown)
+	}
+	stopped := changes{}
+	for id := range same {
+		server := *same[id]
+		server.state = cloud.StateStopped
+		stopped[id] = &server
+	}
+	if later, _ := after.amended(stopped); later.bytes > after.bytes+servers*len(cloud.StateStopped) {
+		t.Errorf("servers whose tags stay count %d bytes more", later.bytes-after.bytes)
+	}
+	if left, _ := after.amended(gone); left.bytes < 0 {
+		t.Errorf("no servers count %d bytes", left.bytes)
 	}
 }

@@ -29,6 +29,7 @@ const (
 	socketRule = `periodSeconds, timeoutSeconds and failureThreshold need tcpSocket: add it, or remove them`
 	tagKeys    = "a key of tags is 1-63 letters a-z and A-Z, digits, '.', '_' and '-', the last three not at its ends"
 	tagLength  = "the keys of tags have more than 240 characters together: use shorter or fewer keys"
+	tagTotal   = "tags have more than 1024 characters in all keys and values together: use shorter or fewer tags"
 	tagCase    = "two keys of tags differ only in upper and lower case, which some clouds do not keep apart: remove or rename one"
 	coresRule  = "cpu is a whole number of cores, 1-1024"
 	memoryRule = "memory is a whole number of GiB, 1-65536, or a quantity in whole Mi, Gi or Ti up to 64Ti, such as 512Mi"
@@ -52,6 +53,9 @@ const (
 
 // longTags have keys of 241 characters.
 var longTags = "a" + strings.Repeat("x", 59) + ": x, b" + strings.Repeat("x", 59) + ": x, c" + strings.Repeat("x", 59) + ": x, d" + strings.Repeat("x", 60) + ": x"
+
+// largeTags have 1026 characters.
+var largeTags = "a: " + strings.Repeat("x", 255) + ", b: " + strings.Repeat("x", 255) + ", c: " + strings.Repeat("x", 255) + ", d: " + strings.Repeat("x", 255) + ", e: x"
 
 // ruleCases are what kubectl prints of each rule, from the field on.
 var ruleCases = []ruleCase{
@@ -88,6 +92,8 @@ var ruleCases = []ruleCase{
 	{kind: "VmGroup", spec: `{tags: {"": x}}`, says: "spec.tags: Invalid value: " + tagKeys},
 	{kind: "VM", spec: `{vmname: web, tags: {` + longTags + `}}`, says: "spec.tags: Invalid value: " + tagLength},
 	{kind: "VmGroup", spec: `{tags: {` + longTags + `}}`, says: "spec.tags: Invalid value: " + tagLength},
+	{kind: "VM", spec: `{vmname: web, tags: {` + largeTags + `}}`, says: "spec.tags: Invalid value: " + tagTotal},
+	{kind: "VmGroup", spec: `{tags: {` + largeTags + `}}`, says: "spec.tags: Invalid value: " + tagTotal},
 	{kind: "VM", spec: `{vmname: web, tags: {Env: a, env: b}}`, says: "spec.tags: Invalid value: " + tagCase},
 	{kind: "VmGroup", spec: `{tags: {Env: a, env: b}}`, says: "spec.tags: Invalid value: " + tagCase},
 	{kind: "VM", spec: `{vmname: web, readinessProbe: {}}`, says: `spec.readinessProbe: Invalid value: ` + oneProbe},

@@ -89,9 +89,9 @@ func TestTags(t *testing.T) {
 		},
 		"the most and longest tags are valid": func(t *T) {
 			f := newFixture(t, mockcloud.Options{})
-			most := tags{}
-			for i := range 16 {
-				most[string(rune('a'+i))+strings.Repeat("x", 14)] = tagOfMostCharacters
+			most := tags{"a": tagOfMostCharacters, "b": tagOfMostCharacters, "c": pcapi.TagValue(strings.Repeat("<", 255)), "d": pcapi.TagValue(strings.Repeat("x", 39))}
+			for i := range 12 {
+				most[string(rune('e'+i))+strings.Repeat("x", 17)] = ""
 			}
 			vm := f.readyVM("web", withTags(most))
 			t.Expect(f.labelsOf(vm)()).To(HaveLen(17))

@@ -157,6 +157,20 @@ func TestOwnLabelsAreKeptAmongTooMany(t *testing.T) {
 	}
 }
 
+// The length of a label is that of its text, however the cloud writes it.
+func TestEscapedLabelIsKept(t *testing.T) {
+	t.Parallel()
+	var into ignored
+	body := `{"id":"i-1","name":"web","labels":{"env":"` + strings.Repeat(`\u003c`, maxLabelValue) + `","longer":"` + strings.Repeat(`\u003c`, maxLabelValue+1) + `"}}`
+	got, err := decodeServer(listing(), jsonAnswer(body), &into)
+	if err != nil || len(got.Labels) != 1 || got.Labels["env"] != strings.Repeat("<", maxLabelValue) {
+		t.Errorf("%v, %d labels, env has %d bytes, want %d", err, len(got.Labels), len(got.Labels["env"]), maxLabelValue)
+	}
+	if diff := cmp.Diff([]string{"labels: a key or value that is too long"}, into.take()); diff != "" {
+		t.Errorf("ignored (-want +got):\n%s", diff)
+	}
+}
+
 func TestMarkerMayBeAnInteger(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ body, want string }{

@@ -26,6 +26,9 @@ const (
 	maxShared     = 1024
 )
 
+// maxEscape is the most bytes of JSON for one byte of a text.
+const maxEscape = 6
+
 // mibPerGiB is the number of MiB in a GiB.
 const mibPerGiB = 1024
 
@@ -272,7 +275,12 @@ func (r *reader) labels(value []byte) map[string]string {
 		case !isText(value):
 			r.ignored.add("labels", "a value that is not a string")
 			return
-		case len(key) > maxLabelKey || len(value) > maxLabelValue:
+		case len(key) > maxLabelKey || len(value) > maxEscape*maxLabelValue+len(`""`):
+			r.ignored.add("labels", "a key or value that is too long")
+			return
+		}
+		text := unquote(value)
+		if len(text) > maxLabelValue {
 			r.ignored.add("labels", "a key or value that is too long")
 			return
 		}
@@ -285,7 +293,7 @@ func (r *reader) labels(value []byte) map[string]string {
 		if labels == nil {
 			labels = r.newLabels()
 		}
-		labels[r.share(key)] = unquote(value)
+		labels[r.share(key)] = text
 	})
 	if !object {
 		r.ignored.add("labels", "not an object")

@@ -14,7 +14,7 @@
 //	drift.go       what differs, and what the cloud can do about it (pure)
 //	power.go       the steps between power states (pure)
 //	disks.go       disks of VMs
-//	tags.go        tags of VMs (pure)
+//	tags.go        tags of VMs
 //	placement.go   anti-affinity of VMs
 //	readiness.go   whether the guest is ready
 //	socket.go      connections to the guest, for its readiness
@@ -24,7 +24,7 @@
 //	snapshots.go   the VMSnapshots of a VM that is deleted
 //	revert.go      reverts to a VMSnapshot
 //	userdata.go    the user data of a new VM
-//	refusals.go    names that the cloud refused lately
+//	refusals.go    names and tags that the cloud refused lately
 //	status.go      the status (pure)
 //	interfaces.go  the network interfaces in the status (pure)
 //	image.go       the image in the status (pure)

@@ -46,18 +46,14 @@ func resizes(change cloud.UpdateServer) bool {
 }
 
 // firstChange returns the part of a change that is sent first. Tags are
-// sent alone, before all but a change of the power state: what is refused or has to wait keeps
-// nothing else from being sent. A server that is to be
+// sent alone and before all else, since nothing else is refused with them or has to wait. A server that is to be
 // started gets its size before, unless the cloud refused it: a size that the cloud
 // refuses must not keep the server off. One that is to be stopped gets its disks after. One
 // that is suspended or to be suspended gets nothing else: it keeps the memory that it has.
-func firstChange(vm *pcapi.VM, obs *observation, change cloud.UpdateServer) cloud.UpdateServer {
-	change = possible(change, obs.Capabilities())
-	if tags := change.Labels; len(tags) > 0 {
-		change.Labels = nil
-		if change.PowerState == nil || unchangeable(vm, change, obs.Capabilities()) != nil {
-			return cloud.UpdateServer{Labels: tags}
-		}
+func firstChange(obs *observation, change cloud.UpdateServer) cloud.UpdateServer {
+	change = possible(change, obs)
+	if len(change.Labels) > 0 {
+		return cloud.UpdateServer{Labels: change.Labels}
 	}
 	starts := change.PowerState != nil && *change.PowerState == cloud.PowerOn
 	switch {
@@ -97,13 +93,14 @@ func ofChange(left, change cloud.UpdateServer) cloud.UpdateServer {
 	return left
 }
 
-// possible returns a change without disks and tags that the cloud cannot have: they keep
-// nothing else from being changed.
-func possible(change cloud.UpdateServer, caps cloud.Capabilities) cloud.UpdateServer {
+// possible returns a change without disks and tags that the cloud cannot have, and tags that it
+// refused lately: they keep nothing else from being changed.
+func possible(change cloud.UpdateServer, obs *observation) cloud.UpdateServer {
+	caps := obs.Capabilities()
 	if !caps.Has(cloud.WithDisks) {
 		change.Disks = ""
 	}
-	if !caps.Has(cloud.Labels) {
+	if !caps.Has(cloud.Labels) || obs.untagged != nil {
 		change.Labels = nil
 	}
 	return change

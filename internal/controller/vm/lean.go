@@ -42,6 +42,7 @@ func LeanVM(o any) (any, error) {
 	if vm.Status.Class != nil {
 		share(&vm.Status.Class.Name, &vm.Status.Class.Flavor)
 	}
+	leanMap(vm.Spec.Tags)
 	for i := range vm.Spec.Disks {
 		share(&vm.Spec.Disks[i].Name)
 	}
@@ -72,9 +73,10 @@ func leanMeta(m *metav1.ObjectMeta) {
 }
 
 // leanMap has a map share its texts. To assign to a key that exists also replaces the key.
-func leanMap(m map[string]string) {
+func leanMap[V ~string](m map[string]V) {
 	for key, value := range m {
-		share(&key, &value)
+		share(&key)
+		share(&value)
 		m[key] = value
 	}
 }

@@ -8,6 +8,7 @@ import (
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
+	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/inventory"
 )
 
@@ -103,18 +104,38 @@ func TestTagsAreSentAlone(t *testing.T) {
 		equal(t, "tag", "prod", h.cloud.Server("s1").Labels["env"])
 		h.wantCondition(pcapi.ReadyCondition, "False Unsupported", "this cloud cannot set cpu")
 	})
-	t.Run("tags that the cloud refuses: the power state is changed, and the VM says which were refused", func(t *testing.T) {
-		h := harnessWithServer(t, everything, onRecord(withTags("env", "prod"), poweredOff), serverWith())
+	t.Run("tags that the cloud refuses: all else is changed, the VM says why, and they are sent again later", func(t *testing.T) {
+		h := harnessWithServer(t, everything, onRecord(withTags("env", "prod"), poweredOff), serverWith(withCores(1)))
+		h.cloud.FailAlways(cloudfake.UpdateServer, &cloud.Error{Kind: cloud.Rejected, Op: "change server s1", Detail: "label env is reserved"}, false)
 		h.mustReconcile()
+		h.wantCondition(pcapi.ReadyCondition, "False Progressing", "label env is reserved; VM s1 is changed otherwise meanwhile")
+		h.cloud.Heal()
+		for range 3 {
+			h.advance(time.Second)
+			h.mustReconcile()
+		}
 		equal(t, "state", cloud.StateStopped, h.cloud.Server("s1").State)
+		equal(t, "cores", 2, h.cloud.Server("s1").CPU)
+		equal(t, "tags", pairs(), labelsBeside(h.cloud.Server("s1")))
+		h.wantCondition(pcapi.ReadyCondition, "False Rejected", "label env is reserved")
+		h.later(external.RecheckRefused)
+		h.mustReconcile()
+		h.wantCondition(pcapi.ReadyCondition, "True Stopped")
+		equal(t, "tag", "prod", h.cloud.Server("s1").Labels["env"])
+	})
+	t.Run("tags that the cloud refused are sent again after an edit", func(t *testing.T) {
+		h := harnessWithServer(t, everything, onRecord(withTags("env", "prod")), serverWith())
 		h.cloud.Fail(cloudfake.UpdateServer, &cloud.Error{Kind: cloud.Rejected, Op: "change server s1", Detail: "label env is reserved"}, false)
-		h.advance(time.Second)
 		h.mustReconcile()
 		h.wantCondition(pcapi.ReadyCondition, "False Rejected", "label env is reserved")
+		h.edit(withTags("environment", "prod"))
+		h.mustReconcile()
+		h.wantCondition(pcapi.ReadyCondition, "True Running")
 	})
 	t.Run("a suspended server gets tags", func(t *testing.T) {
-		h := harnessWithServer(t, everything, onRecord(withTags("env", "prod"), suspended), serverWith(inState(cloud.StateSuspended)))
+		h := harnessWithServer(t, withSuspend, onRecord(withTags("env", "prod"), suspended), serverWith(inState(cloud.StateSuspended)))
 		h.mustReconcile()
+		h.wantCondition(pcapi.ReadyCondition, "True Suspended")
 		equal(t, "tag", "prod", h.cloud.Server("s1").Labels["env"])
 		equal(t, "state", cloud.StateSuspended, h.cloud.Server("s1").State)
 	})
@@ -166,12 +187,31 @@ func TestObservedServerGetsNoTags(t *testing.T) {
 }
 
 func TestTagsThatTheCloudIgnoresAreSentAgainWithBackOff(t *testing.T) {
-	h := harnessWithServer(t, everything, onRecord(withTags("env", "prod", "team", "a")), serverWith())
+	h := harnessWithServer(t, everything, onRecord(withTags("env", "prod")), serverWith(withCores(1)))
 	h.cloud.Ignore(cloudfake.UpdateServer)
 	h.mustReconcile()
-	h.wantCondition(pcapi.ReadyCondition, "False Progressing", "does not show it: it is sent again")
 	h.wantCalls("update s1")
-	if a, b := labelsText(map[string]*string{"a": new("1"), "b": nil}), labelsText(map[string]*string{"b": nil, "a": new("1")}); a != b {
-		t.Errorf("one change is %s and %s", a, b)
+	h.cloud.Heal()
+	h.advance(time.Second)
+	h.mustReconcile()
+	h.wantCalls("update s1")
+	equal(t, "cores", 2, h.cloud.Server("s1").CPU)
+	equal(t, "tags", pairs(), labelsBeside(h.cloud.Server("s1")))
+	h.wantCondition(pcapi.ReadyCondition, "False Progressing", "does not show it: it is sent again")
+	h.later(pollInterval)
+	h.mustReconcile()
+	h.wantCalls("update s1")
+	h.wantCondition(pcapi.ReadyCondition, "True Running")
+}
+
+func TestDigestOfLabelsIsThatOfTheChange(t *testing.T) {
+	digests := map[uint64]bool{}
+	for _, change := range []map[string]*string{
+		{"a": new("1"), "b": nil}, {"b": nil, "a": new("1")}, {"a": new("1")}, {"a": nil, "b": nil}, {"a": new("1"), "b": new("")}, {"a": new(""), "b": new("1")},
+	} {
+		for range 10 { // maps have no order
+			digests[labelsDigest(change)] = true
+		}
 	}
+	equal(t, "digests", 5, len(digests))
 }

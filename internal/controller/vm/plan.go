@@ -179,18 +179,18 @@ func (k *kind) PlanExisting(vm *pcapi.VM, obs *observation) plan {
 
 // planChanges plans for a server that may be changed.
 func (k *kind) planChanges(vm *pcapi.VM, obs *observation, change cloud.UpdateServer) plan {
-	change = possible(change, obs.Capabilities())
+	change = possible(change, obs)
 	p, whole := k.planRestart(vm, obs)
 	refused, keeps := unchangeable(vm, change, obs.Capabilities()), keepsSuspended(*obs.Resource, change)
-	rest := cmp.Or(diskDrift(vm, *obs.Resource, obs.Capabilities()), tagDrift(vm, obs.Capabilities()), obs.unclassed)
+	rest := cmp.Or(diskDrift(vm, *obs.Resource, obs.Capabilities()), tagDrift(vm, obs), obs.unclassed)
 	switch {
 	case whole && refused != nil: // with such a change, the server could not be started again
 		p = k.End(refused)
 	case whole:
 	case change.Empty():
 		p.Outcome = rest
-	case len(change.Labels) > 0 && cmp.Or(refused, keeps) != nil: // tags alone can be sent
-		p.Steps, p.Outcome = append(p.Steps, k.stepUpdate()), cmp.Or(refused, keeps)
+	case len(change.Labels) > 0: // sent alone, whatever else is refused
+		p.Steps, p.Outcome = append(p.Steps, k.stepUpdate()), rest
 	case refused != nil:
 		p.Outcome = refused
 	case keeps != nil:

@@ -40,7 +40,7 @@ func lacksPower(vm *pcapi.VM, caps cloud.Capabilities) []string {
 // keepsSuspended returns the outcome for a change of the size or the disks of a server that is
 // to stay suspended: its memory would not match. It returns nil for any other.
 func keepsSuspended(server cloud.Server, change cloud.UpdateServer) error {
-	if server.State != cloud.StateSuspended || change.PowerState != nil {
+	if server.State != cloud.StateSuspended || change.PowerState != nil || !resizes(change) {
 		return nil
 	}
 	return reconciler.Stalled(pcapi.NeedsRestartReason, external.RecheckRefused, fmt.Errorf(

@@ -14,9 +14,9 @@ import (
 // maxRefusals bounds the refusals remembered; the oldest go first.
 const maxRefusals = 10_000
 
-// refusals holds the names that the cloud refused, so that a reconcile with
-// another cause does not check them again. An edit of the name or of the
-// reconcile-requested-at annotation checks again.
+// refusals holds the names and tags that the cloud refused, so that a reconcile with
+// another cause does not send them again. An edit of the name, for tags any edit, or one of
+// the reconcile-requested-at annotation sends them again.
 type refusals struct{ cache *cache.LRUExpireCache }
 
 func newRefusals(clock func() time.Time) refusals {
@@ -49,6 +49,29 @@ func (r refusals) record(vm *pcapi.VM, on string, refusal error) {
 func (r refusals) recall(vm *pcapi.VM, on string) error {
 	if refusal, ok := r.cache.Get(keyOf(vm, on)); ok {
 		return refusal.(error)
+	}
+	return nil
+}
+
+type tagsKey struct {
+	uid         types.UID
+	generation  int64
+	requestedAt string
+}
+
+func tagsKeyOf(vm *pcapi.VM) tagsKey {
+	return tagsKey{vm.UID, vm.Generation, vm.Annotations[pcapi.ReconcileRequestedAtAnnotation]}
+}
+
+// recordTags records the outcome for tags that were refused.
+func (r refusals) recordTags(vm *pcapi.VM, outcome error, keep time.Duration) {
+	r.cache.Add(tagsKeyOf(vm), outcome, keep)
+}
+
+// recallTags returns the outcome that still stands, nil if the tags can be sent.
+func (r refusals) recallTags(vm *pcapi.VM) error {
+	if outcome, ok := r.cache.Get(tagsKeyOf(vm)); ok {
+		return outcome.(error)
 	}
 	return nil
 }

@@ -74,7 +74,7 @@ func (k *kind) Relate(ctx context.Context, vm *pcapi.VM, obs *observation) error
 }
 
 // observeRefusal finds out whether the cloud refused the size that the spec asks for
-// while the server was stopped for it.
+// while the server was stopped for it, or its tags.
 func (k *kind) observeRefusal(vm *pcapi.VM, obs *observation) {
 	if obs.Fault != nil && obs.FaultOf == external.OperationUpdate {
 		k.Tracker.AcceptShutdown(vm.UID, time.Time{})
@@ -83,6 +83,7 @@ func (k *kind) observeRefusal(vm *pcapi.VM, obs *observation) {
 		k.Tracker.Refuse(vm.UID, pending.Refusal{Generation: vm.Generation, Reason: cloud.PublicMessage(obs.Fault)})
 	}
 	obs.refusal, _ = k.Tracker.RefusalOf(vm.UID, vm.Generation)
+	obs.untagged = k.refusals.recallTags(vm)
 }
 
 // observeSharers finds other VMs that record the same server: two that wanted

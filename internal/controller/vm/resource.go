@@ -48,6 +48,9 @@ type observation struct {
 	// refusal is why the cloud refused the size of this generation of the spec, while
 	// the server was stopped for it; empty if it did not.
 	refusal string
+	// untagged is why the tags of this generation of the spec are not sent again yet; nil if
+	// they can be.
+	untagged error
 	// rival is set if another VM has the name or the server, on a cloud where one
 	// excludes the other.
 	rival error

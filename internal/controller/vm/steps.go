@@ -164,7 +164,7 @@ func (k *kind) unlabel(ctx context.Context, vm *pcapi.VM, obs *observation) erro
 // update changes what differs from the spec.
 func (k *kind) update(ctx context.Context, vm *pcapi.VM, obs *observation) error {
 	whole, id := difference(vm, *obs.Resource), obs.Resource.ID
-	change := firstChange(vm, obs, whole)
+	change := firstChange(obs, whole)
 	if powersOff(change) {
 		if asked, outcome := k.shutDown(ctx, vm, obs); asked {
 			return outcome
@@ -180,6 +180,8 @@ func (k *kind) update(ctx context.Context, vm *pcapi.VM, obs *observation) error
 		return k.startWithout(vm, cloud.Public(err))
 	case cloud.Is(err, cloud.NeedsStop) && obs.Resource.State == cloud.StateActive:
 		return k.stopToChange(ctx, vm, obs, change, err)
+	case err != nil && len(change.Labels) > 0:
+		return k.withoutTags(vm, obs, k.ChangeFailed(vm, &obs.Observation, id, err))
 	case err != nil:
 		return k.ChangeFailed(vm, &obs.Observation, id, k.explained(ctx, vm, obs, err))
 	}
@@ -190,11 +192,11 @@ func (k *kind) update(ctx context.Context, vm *pcapi.VM, obs *observation) error
 // cloud answered.
 func (k *kind) updated(vm *pcapi.VM, obs *observation, whole, change cloud.UpdateServer, result cloud.Result) error {
 	id := obs.Resource.ID
-	repeated := k.Repeated(vm, &obs.Observation, fmt.Sprint(deref(change.CPU), deref(change.MemoryMiB), deref(change.Flavor), change.Disks, deref(change.PowerState), labelsText(change.Labels)))
+	repeated := k.Repeated(vm, &obs.Observation, fmt.Sprint(deref(change.CPU), deref(change.MemoryMiB), deref(change.Flavor), change.Disks, deref(change.PowerState), labelsDigest(change.Labels)))
 	if result.Operation != "" {
 		return k.updating(vm, obs, result.Operation, repeated)
 	}
-	further := possible(difference(vm, result.Server), obs.Capabilities())
+	further := possible(difference(vm, result.Server), obs)
 	left := ofChange(further, change)
 	shown, starts := left.Empty(), change.PowerState == nil && whole.PowerState != nil
 	if !repeated || !shown {
@@ -206,6 +208,8 @@ func (k *kind) updated(vm *pcapi.VM, obs *observation, whole, change cloud.Updat
 	switch {
 	case repeated && !shown && stoppedFor(vm, obs, change):
 		return k.startWithout(vm, errIgnored)
+	case (repeated || !shown) && len(change.Labels) > 0:
+		return k.withoutTags(vm, obs, k.NotApplied(vm, &obs.Observation, id))
 	case repeated || !shown:
 		return k.NotApplied(vm, &obs.Observation, id)
 	case starts:

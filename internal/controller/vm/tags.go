@@ -1,14 +1,18 @@
 package vm
 
 import (
+	"errors"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"slices"
-	"strings"
+	"time"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/inventory"
+	"github.com/privatecloud/operator/internal/reconciler"
 )
 
 // tagLabels returns the labels of a server that has the tags of the spec; nil without tags.
@@ -50,19 +54,45 @@ func tagChange(vm *pcapi.VM, server cloud.Server) map[string]*string {
 	return change
 }
 
-// tagDrift returns the outcome for tags that the cloud cannot have; nil otherwise.
-func tagDrift(vm *pcapi.VM, caps cloud.Capabilities) error {
-	if len(vm.Spec.Tags) == 0 || caps == nil || caps.Has(cloud.Labels) {
+// tagDrift returns the outcome for tags that the cloud cannot have or refused lately; nil
+// otherwise.
+func tagDrift(vm *pcapi.VM, obs *observation) error {
+	switch caps := obs.Capabilities(); {
+	case caps == nil:
 		return nil
+	case !caps.Has(cloud.Labels) && len(vm.Spec.Tags) > 0:
+		return lacks([]string{"tags"})
+	case obs.untagged != nil && tagChange(vm, *obs.Resource) != nil:
+		return obs.untagged
 	}
-	return lacks([]string{"tags"})
+	return nil
 }
 
-// labelsText returns a change of labels as a text by which two changes can be compared.
-func labelsText(change map[string]*string) string {
-	var text strings.Builder
-	for _, key := range slices.Sorted(maps.Keys(change)) {
-		_, _ = fmt.Fprintf(&text, "%q=%q ", key, deref(change[key]))
+// withoutTags has the rest of the spec carried out after a change of tags had this outcome. The
+// tags are sent again when it is time for that.
+func (k *kind) withoutTags(vm *pcapi.VM, obs *observation, outcome error) error {
+	wait, waits := errors.AsType[*reconciler.WaitError](outcome)
+	_, stalls := errors.AsType[*reconciler.StalledError](outcome)
+	switch {
+	case waits:
+		k.refusals.recordTags(vm, outcome, wait.After-1) // it is over when the VM comes back
+	case stalls:
+		k.refusals.recordTags(vm, outcome, external.RecheckRefused-1)
+	default:
+		return outcome
 	}
-	return text.String()
+	obs.untagged = outcome
+	if possible(difference(vm, *obs.Resource), obs).Empty() {
+		return outcome
+	}
+	return reconciler.Wait(time.Second, pcapi.ProgressingReason, "%v; VM %s is changed otherwise meanwhile", outcome, obs.Resource.ID)
+}
+
+// labelsDigest returns a digest of a change of labels, by which two changes can be compared.
+func labelsDigest(change map[string]*string) uint64 {
+	digest := fnv.New64a()
+	for _, key := range slices.Sorted(maps.Keys(change)) {
+		_, _ = fmt.Fprintf(digest, "%q=%q ", key, deref(change[key]))
+	}
+	return digest.Sum64()
 }

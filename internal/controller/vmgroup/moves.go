@@ -1,6 +1,7 @@
 package vmgroup
 
 import (
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -19,8 +20,8 @@ type moves struct {
 	replaces bool
 	// align are to be brought in line with the template in place.
 	align []*pcapi.VM
-	// start are those of older revisions that are to be powered on.
-	start []*pcapi.VM
+	// keep are those of older revisions that are to be powered on or to get other tags.
+	keep []*pcapi.VM
 	// create is the number of members to create.
 	create int
 	// awaited is the number of members that will be created once others are gone.
@@ -30,7 +31,7 @@ type moves struct {
 }
 
 func (m moves) none() bool {
-	return len(m.remove) == 0 && len(m.align) == 0 && len(m.start) == 0 && m.create == 0 && m.awaited == 0
+	return len(m.remove) == 0 && len(m.align) == 0 && len(m.keep) == 0 && m.create == 0 && m.awaited == 0
 }
 
 // setOf returns a set of members.
@@ -110,8 +111,8 @@ func (m *moves) sort(obs *observation) (fresh, old []*pcapi.VM) {
 			m.replaces = true
 		case vm.Labels[pcapi.RevisionLabel] != obs.revision:
 			old = append(old, vm)
-			if !vm.Spec.PowerState.Runs() {
-				m.start = append(m.start, vm)
+			if !vm.Spec.PowerState.Runs() || !maps.Equal(vm.Spec.Tags, obs.template.Tags) && obs.lacking() == "" {
+				m.keep = append(m.keep, vm)
 			}
 		default:
 			fresh = append(fresh, vm)
@@ -166,7 +167,7 @@ func (m *moves) spare() {
 	removed := setOf(m.remove)
 	m.align = slices.DeleteFunc(m.align, func(vm *pcapi.VM) bool { return removed[vm] })
 	changed := setOf(m.remove, m.align)
-	m.start = slices.DeleteFunc(m.start, func(vm *pcapi.VM) bool { return changed[vm] })
+	m.keep = slices.DeleteFunc(m.keep, func(vm *pcapi.VM) bool { return changed[vm] })
 }
 
 // make creates as many of the missing members as there is room for.

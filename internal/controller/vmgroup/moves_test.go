@@ -212,7 +212,7 @@ func list(of ...*pcapi.VM) []*pcapi.VM { return of }
 func TestMoves(t *testing.T) {
 	type changes struct {
 		Remove, Align   []string
-		Start           []string
+		Keep            []string
 		Create, Awaited int
 		Replaces        bool
 		Protected       []string
@@ -281,12 +281,12 @@ func TestMoves(t *testing.T) {
 		"old ones that were never created are all replaced":                           {groupOfSize(2, bounds(0, 1)), list(vm("a", former, unmade), vm("b", former, unmade)), nil, changes{Remove: []string{"a", "b"}, Create: 2}},
 		"the new one is rejected: the roll stops":                                     {groupOfSize(3, bounds(0, 1)), list(vm("a", former), vm("b", former), vm("c", former), vm("d", unmade)), nil, changes{Awaited: 2}},
 		"the size shrinks while rolling: old ones are deleted":                        {groupOfSize(1, bounds(0, 1)), list(vm("a", former), vm("b", former), vm("c")), nil, changes{Remove: []string{"a", "b"}}},
-		"an old one that is off is powered on":                                        {groupOfSize(2, onDelete), list(vm("a"), vm("b", former, off)), nil, changes{Start: []string{"b"}}},
+		"an old one that is off is powered on":                                        {groupOfSize(2, onDelete), list(vm("a"), vm("b", former, off)), nil, changes{Keep: []string{"b"}}},
 		"an old one that is off is not Ready, and deleted first":                      {groupOfSize(2, bounds(1, 0)), list(vm("a", former), vm("b", former, off)), nil, changes{Remove: []string{"b"}, Awaited: 2}},
 		"a new one that is to be deleted is not powered on":                           {groupOfSize(1, bounds(1, 0)), list(vm("a", former), vm("b"), vm("c", off)), nil, changes{Remove: []string{"a", "c"}}},
 		"OnDelete: old ones stay":                                                     {groupOfSize(2, onDelete), list(vm("a", former), vm("b", former)), nil, changes{}},
 		"OnDelete, one was deleted: a new one is created":                             {groupOfSize(2, onDelete), list(vm("a", former)), nil, changes{Create: 1}},
-		"an old one that is suspended is powered on":                                  {groupOfSize(2, onDelete), list(vm("a"), vm("b", former, asleep)), nil, changes{Start: []string{"b"}}},
+		"an old one that is suspended is powered on":                                  {groupOfSize(2, onDelete), list(vm("a"), vm("b", former, asleep)), nil, changes{Keep: []string{"b"}}},
 		"an old one that is suspended is not Ready, and deleted first":                {groupOfSize(2, bounds(1, 0)), list(vm("a", former), vm("b", former, asleep)), nil, changes{Remove: []string{"b"}, Awaited: 2}},
 
 		"a new size: one at a time":                                                 {groupOfSize(3, bounds(1, 0)), list(vm("a", smaller), vm("b", smaller), vm("c", smaller)), nil, changes{Align: []string{"c"}}},
@@ -297,6 +297,8 @@ func TestMoves(t *testing.T) {
 		"a new size, never created: changed whatever the cloud can":                 {groupOfSize(1), list(vm("a", smaller, unmade)), []func(*observation){rigid}, changes{Align: []string{"a"}}},
 		"disks grow, unavailable 0: in place, one at a time":                        {groupOfSize(3, bounds(0, 1)), list(vm("a", earlier), vm("b", earlier), vm("c", earlier)), []func(*observation){withDisk}, changes{Align: []string{"c"}}},
 		"other tags: all members at once, in place":                                 {groupOfSize(2, bounds(0, 1)), list(vm("a"), vm("b")), []func(*observation){withTags}, changes{Align: []string{"a", "b"}}},
+		"other tags, OnDelete: also old members":                                    {groupOfSize(2, onDelete), list(vm("a"), vm("b", former)), []func(*observation){withTags}, changes{Align: []string{"a"}, Keep: []string{"b"}}},
+		"other tags and a template: also old members that wait":                     {groupOfSize(2, bounds(0, 1)), list(vm("a", former), vm("b", former)), []func(*observation){withTags}, changes{Create: 1, Awaited: 1, Keep: []string{"a", "b"}}},
 		"a new template and tags, the cloud has none: nothing":                      {groupOfSize(2, bounds(1, 0)), list(vm("a", former), vm("b", former)), []func(*observation){tagless}, changes{}},
 		"disks grow, the cloud has none: no member is replaced":                     {groupOfSize(3), list(vm("a", earlier), vm("b", earlier), vm("c", earlier)), []func(*observation){withDisk, diskless}, changes{}},
 		"a member of the revision lost a disk and its spec lacks it: left as it is": {groupOfSize(2), list(vm("a"), vm("b")), []func(*observation){withDisk}, changes{}},
@@ -304,7 +306,7 @@ func TestMoves(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := movesFor(test.group, observed(test.members, test.obs...))
-			got := changes{Remove: namesOf(m.remove), Align: namesOf(m.align), Start: namesOf(m.start), Create: m.create, Awaited: m.awaited, Replaces: m.replaces, Protected: namesOf(m.protected)}
+			got := changes{Remove: namesOf(m.remove), Align: namesOf(m.align), Keep: namesOf(m.keep), Create: m.create, Awaited: m.awaited, Replaces: m.replaces, Protected: namesOf(m.protected)}
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("moves (-want +got):\n%s", diff)
 			}

@@ -30,7 +30,7 @@ func (k *kind) Plan(g *pcapi.VmGroup, obs *observation) plan {
 	}{
 		{k.claim(), !obs.claimed},
 		{k.remove(m), len(m.remove) > 0},
-		{k.align(m), len(m.align)+len(m.start) > 0},
+		{k.align(m), len(m.align)+len(m.keep) > 0},
 		{k.create(m), m.create > 0},
 	} {
 		if s.due {

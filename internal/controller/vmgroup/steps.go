@@ -99,14 +99,17 @@ func (k *kind) disown() step {
 	}}
 }
 
-// align brings members in line with the template, and powers on members of
-// older revisions.
+// align brings members in line with the template, and powers on members of older revisions and
+// gives them its tags.
 func (k *kind) align(m moves) step {
 	return step{Name: "Align", Needs: reconciler.Mutates, Run: func(ctx context.Context, g *pcapi.VmGroup, obs *observation) error {
-		changed := slices.Concat(m.align, m.start)
+		changed := slices.Concat(m.align, m.keep)
 		return k.changeMembers(g, len(changed), update, func(i int) error {
 			return k.patch(ctx, changed[i], "update", func(vm *pcapi.VM) {
 				vm.Spec.PowerState = pcapi.PowerOn
+				if obs.lacking() == "" {
+					vm.Spec.Tags = maps.Clone(obs.template.Tags)
+				}
 				if i < len(m.align) {
 					if vm.Labels[pcapi.RevisionLabel] != obs.revision { // it may be replaced, so it may be restarted
 						vm.Spec.UpdatePolicy = pcapi.UpdatePolicyRestartAllowed
