@@ -23,10 +23,10 @@ type outcome struct {
 // once. A success does so at once, too, and a failure after as many in a row as threshold says,
 // also if another failure is reported: a port that fails in turns in two ways does not flap.
 // After too many changes neither does so, but for the loss of an open port: it is Unsteady until
-// it is open when another change is possible.
+// another change is possible, and it is open then, or has failed threshold times in a row.
 func (o *outcome) add(result Result, threshold int, now time.Time) (changed bool) {
 	switch {
-	case result == Unknown, result != Open && o.reported == Unsteady:
+	case result == Unknown:
 		return false
 	case result == o.reported, result == Open:
 		o.differing = 0

@@ -59,7 +59,12 @@ func TestChangesAreBounded(t *testing.T) {
 		"a port that closes and opens": {
 			Open, flapping(Refused, Open),
 			[]Result{Refused, Open, Refused, Open, Refused, Open, Refused, Open, Unsteady},
-			flapping(Refused, Open), []Result{Open, Unsteady},
+			flapping(Open, Refused), []Result{Open, Unsteady},
+		},
+		"a port that closes and opens, and is closed when a change is possible": {
+			Open, flapping(Refused, Open),
+			[]Result{Refused, Open, Refused, Open, Refused, Open, Refused, Open, Unsteady},
+			flapping(Refused, Open), []Result{Refused},
 		},
 		"a port that was unsteady and stays open": {
 			Open, flapping(NoAnswer, Open),
@@ -69,7 +74,7 @@ func TestChangesAreBounded(t *testing.T) {
 		"a port that was unsteady and stays closed": {
 			Open, flapping(NoAnswer, Open),
 			[]Result{NoAnswer, Open, NoAnswer, Open, NoAnswer, Open, NoAnswer, Open, Unsteady},
-			[]Result{Refused, NoAnswer}, nil,
+			[]Result{Refused, NoAnswer}, []Result{Refused},
 		},
 		"a port that fails in turns in two ways": {
 			Refused, flapping(NoAnswer, Refused),
@@ -93,6 +98,40 @@ func TestChangesAreBounded(t *testing.T) {
 			}
 			if got := o.changes(1, begun.Add(interval), test.next...); !slices.Equal(got, test.then) {
 				t.Errorf("changes %v after the interval, want %v", got, test.then)
+			}
+		})
+	}
+}
+
+func TestUnsteadyPortThatStaysClosedIsReported(t *testing.T) {
+	const threshold = 3
+	for name, test := range map[string]struct {
+		// before are results while no change is possible, and after once one is.
+		before, after []Result
+		want          []Result
+	}{
+		"fewer failures than the threshold":       {nil, []Result{Refused, Refused}, nil},
+		"as many as the threshold":                {nil, []Result{Refused, Refused, Refused}, []Result{Refused}},
+		"as many in two ways: the last":           {nil, []Result{Refused, Refused, NoAnswer}, []Result{NoAnswer}},
+		"failures from before are in a row":       {[]Result{NoAnswer, NoAnswer, NoAnswer}, []Result{NoAnswer}, []Result{NoAnswer}},
+		"a success from before: not in a row":     {[]Result{Refused, Refused, Open}, []Result{Refused, Refused}, nil},
+		"it opens then: no change is possible":    {nil, []Result{Refused, Refused, Refused, Open}, []Result{Refused}},
+		"it opens before as many: this is it":     {nil, []Result{Refused, Refused, Open}, []Result{Open}},
+		"no result between failures: in a row":    {nil, []Result{Refused, Unknown, Refused, Refused}, []Result{Refused}},
+		"no result is none, however many it were": {nil, []Result{Unknown, Unknown, Unknown, Unknown}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			begun := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+			o := outcome{reported: Open}
+			o.changes(1, begun, slices.Repeat([]Result{Refused, Open}, 10)...)
+			if o.reported != Unsteady {
+				t.Fatalf("%v is reported, want Unsteady", o.reported)
+			}
+			if got := o.changes(threshold, begun.Add(interval-1), test.before...); len(got) > 0 {
+				t.Errorf("changes %v within the interval, want none", got)
+			}
+			if got := o.changes(threshold, begun.Add(interval), test.after...); !slices.Equal(got, test.want) {
+				t.Errorf("changes %v after the interval, want %v", got, test.want)
 			}
 		})
 	}

@@ -268,14 +268,16 @@ func TestPortThatFlapsIsWrittenSeldom(t *testing.T) {
 		h.edit(func(vm *pcapi.VM) { vm.Spec.ReadinessProbe.FailureThreshold = 1 })
 		h.mustReconcile()
 		h.writes = nil
-		for range 100 {
+		for i := range 100 {
 			for _, err := range []error{nil, syscall.ECONNREFUSED} {
 				h.guest.answer(err)
 				h.pass(socketPeriod * 11 / 10)
 				h.mustReconcile()
 			}
+			if i == 5 { // before the first interval ends
+				h.wantCondition(pcapi.GuestReadyCondition, "False PortUnsteady", "ready again some minutes after the port stays open")
+			}
 		}
-		h.wantCondition(pcapi.GuestReadyCondition, "False PortUnsteady", "ready again some minutes after the port stays open")
 		if n := len(h.writes); n < 10 || n > 50 {
 			t.Errorf("%d writes in 73 minutes in which the port changed 200 times, want some", n)
 		}
@@ -283,6 +285,24 @@ func TestPortThatFlapsIsWrittenSeldom(t *testing.T) {
 		h.pass(6 * time.Minute)
 		h.mustReconcile()
 		h.wantCondition(pcapi.GuestReadyCondition, "True PortOpen")
+	})
+}
+
+func TestPortThatFlappedAndStaysClosedIsReported(t *testing.T) {
+	withOpenPort(t, func(h *harness) {
+		h.edit(func(vm *pcapi.VM) { vm.Spec.ReadinessProbe.FailureThreshold = 1 })
+		h.mustReconcile()
+		for range 6 {
+			for _, err := range []error{nil, syscall.ECONNREFUSED} {
+				h.guest.answer(err)
+				h.pass(socketPeriod * 11 / 10)
+				h.mustReconcile()
+			}
+		}
+		h.wantCondition(pcapi.GuestReadyCondition, "False PortUnsteady")
+		h.pass(6 * time.Minute)
+		h.mustReconcile()
+		h.wantCondition(pcapi.GuestReadyCondition, "False ConnectionRefused")
 	})
 }
 
