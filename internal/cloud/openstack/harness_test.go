@@ -1,6 +1,7 @@
 package openstack
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -73,6 +74,7 @@ func (s *stub) handle(request string, h http.HandlerFunc) {
 
 func (s *stub) serve(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
+	r.Body = io.NopCloser(bytes.NewReader(body))
 	kind, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	switch r.URL.Path {
 	case "/v3/auth/tokens":

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/privatecloud/operator/internal/cloud"
 )
@@ -87,38 +88,47 @@ func (r reader) GetServer(ctx context.Context, id string) (cloud.Server, error) 
 	return s.domain(), nil
 }
 
-// relabel merges labels into those of the server.
+// relabel merges labels into those of the server. The service removes one label a call. If the
+// change ends between two calls, what the labels say about others, such as which of them are
+// tags, still holds: labels are removed before others are set, those of the operator after all
+// others. So a change that is computed from the labels that are left completes it.
 func (c *Client) relabel(ctx context.Context, op string, current *server, labels map[string]*string) *cloud.Error {
 	set := map[string]string{}
 	var drop []string
 	for key, value := range labels {
-		if value == nil {
-			drop = append(drop, encodeKey(key))
-		} else {
+		if value != nil {
 			set[key] = *value
+		} else if _, there := current.Metadata[encodeKey(key)]; there {
+			drop = append(drop, key)
 		}
 	}
 	encoded, err := metadata(op, set)
 	if err != nil {
 		return err
 	}
-	if err := c.annotate(ctx, op, current.ID, encoded); err != nil {
-		return err
-	}
-	slices.Sort(drop)
+	slices.SortFunc(drop, removedBefore)
 	for _, key := range drop {
-		if _, there := current.Metadata[key]; !there {
-			continue
-		}
 		err := c.do(ctx, &call{
 			about: aboutServer, service: compute, method: http.MethodDelete, route: "compute/servers/{id}/metadata/{key}",
-			path: "servers/" + current.ID + "/metadata/" + key, op: op,
+			path: "servers/" + current.ID + "/metadata/" + encodeKey(key), op: op,
 		})
 		if err != nil {
 			return err
 		}
 	}
-	return nil
+	return c.annotate(ctx, op, current.ID, encoded)
+}
+
+// removedBefore compares two labels by when they are removed: those of the operator, whose keys
+// have a prefix and a /, follow all others.
+func removedBefore(a, b string) int {
+	switch prefixed := strings.Contains(a, "/"); {
+	case prefixed == strings.Contains(b, "/"):
+		return strings.Compare(a, b)
+	case prefixed:
+		return 1
+	}
+	return -1
 }
 
 // annotate merges metadata into that of the server.
