@@ -48,12 +48,15 @@ func encodeKey(key string) string {
 }
 
 // decodeKey returns the key of the label that a key of metadata stands for. A key that
-// somebody else chose stays as it is.
+// encodeKey does not return, which somebody else chose, stays as it is.
 func decodeKey(key string) string {
+	if !strings.Contains(key, ":") {
+		return key
+	}
 	var out strings.Builder
 	for i := 0; i < len(key); i++ {
 		if key[i] == ':' && i+2 < len(key) {
-			if b, err := strconv.ParseUint(key[i+1:i+3], 16, 8); err == nil && strings.ToLower(key[i+1:i+3]) == key[i+1:i+3] {
+			if b, err := strconv.ParseUint(key[i+1:i+3], 16, 8); err == nil {
 				out.WriteByte(byte(b))
 				i += 2
 				continue
@@ -61,7 +64,10 @@ func decodeKey(key string) string {
 		}
 		out.WriteByte(key[i])
 	}
-	return out.String()
+	if decoded := out.String(); encodeKey(decoded) == key {
+		return decoded
+	}
+	return key
 }
 
 // metadata returns labels as metadata, and refuses those that the service cannot keep.
@@ -96,7 +102,8 @@ func tag(value string) string {
 	return prefix + value
 }
 
-// labelsOf returns the labels among the metadata of a server; nil if there are none.
+// labelsOf returns the labels among the metadata of a server; nil if there are none. Of two keys
+// that stand for one label, that of encodeKey counts: it is the one that is set and removed.
 func labelsOf(metadata map[string]string) map[string]string {
 	var labels map[string]string
 	for key, value := range metadata {
@@ -104,10 +111,16 @@ func labelsOf(metadata map[string]string) map[string]string {
 		case templateKey, networkKey, sizeKey, resizeKey, groupKey:
 			continue
 		}
+		label := decodeKey(key)
+		if own := encodeKey(label); own != key {
+			if _, there := metadata[own]; there {
+				continue
+			}
+		}
 		if labels == nil {
 			labels = make(map[string]string, len(metadata))
 		}
-		labels[decodeKey(key)] = value
+		labels[label] = value
 	}
 	return labels
 }

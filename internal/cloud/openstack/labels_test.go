@@ -26,9 +26,28 @@ func TestLabelKeysAreEncodedForMetadata(t *testing.T) {
 			t.Errorf("%q: encoded %q, which is decoded to %q; want %q", key, got, decodeKey(got), want)
 		}
 	}
-	for _, foreign := range []string{"a:zz", "a:", ":", "a:2", "a:2F", "ends:3"} {
+	for _, foreign := range []string{"a:zz", "a:", ":", "a:2", "a:2F", "ends:3", "a b", ":65nv", ":3a:zz", "a:2fb c"} {
 		if got := decodeKey(foreign); got != foreign {
 			t.Errorf("a key of somebody else, %q, became %q", foreign, got)
+		}
+	}
+}
+
+// Which value a label has does not depend on the order of a map, so each case is run often.
+func TestKeysOfSomebodyElseAreNoOtherLabels(t *testing.T) {
+	for name, tc := range map[string]struct{ metadata, want map[string]string }{
+		"a letter that is escaped":             {map[string]string{"env": "ours", ":65nv": "theirs"}, map[string]string{"env": "ours", ":65nv": "theirs"}},
+		"another case of digits":               {map[string]string{"a:2fb": "ours", "a:2Fb": "theirs"}, map[string]string{"a/b": "ours", "a:2Fb": "theirs"}},
+		"the key of a label as it is":          {map[string]string{"a:20b": "ours", "a b": "theirs"}, map[string]string{"a b": "ours"}},
+		"the same, with a letter escaped":      {map[string]string{":3a65nv": "ours", ":65nv": "theirs"}, map[string]string{":65nv": "ours"}},
+		"a key that is one of the client's":    {map[string]string{sizeKey: "1x1@f", ":70rivatecloud:size": "theirs"}, map[string]string{":70rivatecloud:size": "theirs"}},
+		"only one of somebody else, unescaped": {map[string]string{"a b": "theirs"}, map[string]string{"a b": "theirs"}},
+	} {
+		for range 50 {
+			if diff := cmp.Diff(tc.want, labelsOf(tc.metadata)); diff != "" {
+				t.Errorf("%s: labels (-want +got):\n%s", name, diff)
+				break
+			}
 		}
 	}
 }
