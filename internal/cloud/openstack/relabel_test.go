@@ -134,14 +134,16 @@ func TestChangeOfTagsIsCompletedAfterAnyCall(t *testing.T) {
 
 func TestLabelsOfTheOperatorAreRemovedLast(t *testing.T) {
 	s := newStub(t)
-	c, k := s.client(), s.keep(map[string]string{"zone": "a", record: "zone", mark: "u-1", "theirs": "x"})
-	_, err := c.UpdateServer(t.Context(), someID, cloud.UpdateServer{Labels: map[string]*string{mark: nil, record: nil, "zone": nil, "absent": nil, "new": new("1")}})
+	const cluster = "samplecontroller.k8s.io/cluster"
+	c, k := s.client(), s.keep(map[string]string{"zone": "a", record: "zone", mark: "u-1", cluster: "c-1", "theirs": "x"})
+	change := map[string]*string{mark: nil, cluster: nil, record: nil, "zone": nil, "absent": nil, "new": new("1")}
+	_, err := c.UpdateServer(t.Context(), someID, cloud.UpdateServer{Labels: change})
 	if err != nil {
 		t.Fatalf("UpdateServer: %v", err)
 	}
 	want := []string{
-		"DELETE" + aboutSome + "/metadata/zone", "DELETE" + aboutSome + "/metadata/samplecontroller.k8s.io:2ftags",
-		"DELETE" + aboutSome + "/metadata/samplecontroller.k8s.io:2fuid", "POST" + aboutSome + `/metadata {"metadata":{"new":"1"}}`,
+		"DELETE" + aboutSome + "/metadata/zone", "DELETE" + aboutSome + "/metadata/samplecontroller.k8s.io:2fcluster",
+		"DELETE" + aboutSome + "/metadata/samplecontroller.k8s.io:2ftags", "DELETE" + aboutSome + "/metadata/samplecontroller.k8s.io:2fuid", "POST" + aboutSome + `/metadata {"metadata":{"new":"1"}}`,
 	}
 	if diff := cmp.Diff(want, changesOf(s.taken())); diff != "" {
 		t.Errorf("sent (-want +got):\n%s", diff)

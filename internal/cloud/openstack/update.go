@@ -120,7 +120,8 @@ func (c *Client) relabel(ctx context.Context, op string, current *server, labels
 }
 
 // removedBefore compares two labels by when they are removed: those of the operator, whose keys
-// have a prefix and a /, follow all others.
+// have a prefix and a /, follow all others. In the order of their keys, that of the UID is the
+// last, by which a release that ended early is recognised.
 func removedBefore(a, b string) int {
 	switch prefixed := strings.Contains(a, "/"); {
 	case prefixed == strings.Contains(b, "/"):

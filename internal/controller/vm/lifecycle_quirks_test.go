@@ -10,6 +10,7 @@ import (
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
+	"github.com/privatecloud/operator/internal/inventory"
 )
 
 // owned gives the server the owner labels of the VM.
@@ -35,6 +36,29 @@ func TestReleaseWaitsUntilAcceptedUnlabelIsApplied(t *testing.T) {
 
 // A PATCH of the labels that is refused with 404 soon after the create must not lead to
 // a release: reads may lag, and the server keeps the labels.
+// OpenStack removes one label after the other, that of the cluster before that of the UID, so
+// that a release may end between them.
+func TestReleaseThatEndedBetweenLabelsIsCompleted(t *testing.T) {
+	h := harnessWithServer(t, everything, onRecord(orphaning), serverWith(owned))
+	h.mustReconcile()
+	h.remove()
+	h.cloud.AddServers(serverWith(owned, func(s *cloud.Server) {
+		delete(s.Labels, inventory.ClusterLabel)
+		s.Labels["env"], s.Labels[inventory.TagsLabel] = "prod", "env"
+	}))
+	h.poll()
+	h.cloud.Ignore(cloudfake.UpdateServer)
+	h.mustReconcile()
+	if _, ok := h.find(); !ok {
+		t.Fatalf("the object was released, and its server still has the labels %v", h.cloud.Server("s1").Labels)
+	}
+	h.cloud.Heal(cloudfake.UpdateServer)
+	h.later(time.Minute)
+	h.mustReconcile()
+	h.wantGone()
+	equal(t, "labels", map[string]string{"env": "prod"}, h.cloud.Server("s1").Labels)
+}
+
 func TestReleaseWaitsWhileUnlabelOfYoungServerIsNotFound(t *testing.T) {
 	h := newHarness(t, everything, vmWith(orphaning))
 	h.mustReconcile()

@@ -220,7 +220,7 @@ func (k *kind) PlanDeletion(vm *pcapi.VM, obs *observation) (plan, bool) {
 		return k.planRelease(obs), keep
 	case obs.Gone, obs.Resource == nil:
 		return plan{}, false
-	case keep && obs.Owned && labels:
+	case keep && obs.labelled() && labels:
 		return k.Do(k.stepUnlabel(), k.Steps.Release), true
 	case keep, obs.rival != nil, unrecorded && !accepted(vm, obs):
 		return k.Do(k.Steps.Release), true

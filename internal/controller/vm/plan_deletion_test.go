@@ -26,6 +26,11 @@ func TestPlanDeletion(t *testing.T) {
 		{name: "deletionPolicy Orphan: labels removed so that it does not count as an orphan", vm: kept, obs: obsWith(everything, withServer(serverWith())), steps: []string{stepUnlabel, external.StepRelease}, outcome: "in sync"},
 		{name: "deletionPolicy Orphan without labels: released", vm: kept, obs: obsWith(uniqueNamesOnly, withServer(serverWith(unlabelled))), steps: []string{external.StepRelease}, outcome: "in sync"},
 		{name: "deletionPolicy Orphan and labels name another owner: released", vm: kept, obs: obsWith(everything, withServer(serverWith()), notOwned), steps: []string{external.StepRelease}, outcome: "in sync"},
+		{
+			name: "deletionPolicy Orphan and some labels removed: the others removed", vm: kept,
+			obs:   obsWith(everything, withServer(serverWith()), notOwned, func(s *observation) { s.unlabelling = true }),
+			steps: []string{stepUnlabel, external.StepRelease}, outcome: "in sync",
+		},
 		{name: "deletionPolicy Orphan and Cloud missing: released", vm: kept, obs: obsWith(nil, claimed, unavailable, denied, func(s *observation) { s.CloudMissing = true }), steps: []string{external.StepRelease}, outcome: "in sync"},
 		{name: "Cloud missing: absence must be confirmed", vm: vm, obs: obsWith(nil, claimed, unavailable, denied, func(s *observation) { s.CloudMissing = true }), steps: []string{external.StepConfirmGone, external.StepRelease}, outcome: "in sync"},
 		{name: "ObserveOnly: labels removed and released", vm: vmWith(recorded, deleted, observing), obs: obsWith(everything, withServer(serverWith())), steps: []string{stepUnlabel, external.StepRelease}, outcome: "in sync"},

@@ -172,7 +172,7 @@ func checkDelete(vm *pcapi.VM, obs *observation, steps []string, _ error) error 
 		}
 	case slices.Contains(steps, stepUpdate) && (obs.Resource == nil || !obs.Owned || obs.rival != nil):
 		return errors.New("the plan changes a server that is not the VM's")
-	case slices.Contains(steps, stepUnlabel) && !obs.Owned && (!adopts || !proved(obs)):
+	case slices.Contains(steps, stepUnlabel) && !obs.Owned && !obs.unlabelling && (!adopts || !proved(obs)):
 		return errors.New("the plan removes the labels of a server that is not the VM's")
 	case slices.Contains(steps, external.StepAdopt) && obs.importErr != nil && vm.DeletionTimestamp.IsZero():
 		return errors.New("the plan imports a server that the Cloud does not allow")
@@ -345,7 +345,7 @@ func situationKnown(p pick, vm *pcapi.VM, obs *observation) {
 		if !labels {
 			return
 		}
-		switch p(5) {
+		switch p(6) {
 		case 0:
 			if p.bool() {
 				withTags("env", "prod")(vm)
@@ -356,6 +356,8 @@ func situationKnown(p pick, vm *pcapi.VM, obs *observation) {
 			obs.Owned, s.Labels = false, map[string]string{inventory.UIDLabel: "uid-other", inventory.ClusterLabel: "cluster"}
 		case 3:
 			obs.Owned, obs.Foreign, s.Labels = false, true, map[string]string{inventory.UIDLabel: "uid-other", inventory.ClusterLabel: "other"}
+		case 4:
+			obs.Owned, obs.unlabelling, s.Labels = false, true, map[string]string{inventory.UIDLabel: string(vm.UID)}
 		default:
 			obs.Owned, s.Labels = false, nil
 		}

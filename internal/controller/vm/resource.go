@@ -51,10 +51,16 @@ type observation struct {
 	// untagged is why the tags of this generation of the spec are not sent again yet; nil if
 	// they can be.
 	untagged error
+	// unlabelling: the server has the label of the VM's UID, and none of a cluster. On a cloud that
+	// removes one label after the other, a release that ended between them leaves it so.
+	unlabelling bool
 	// rival is set if another VM has the name or the server, on a cloud where one
 	// excludes the other.
 	rival error
 }
+
+// labelled reports whether the server has labels of the VM that its release removes.
+func (o *observation) labelled() bool { return o.Owned || o.unlabelling }
 
 func (k *kind) Record(vm *pcapi.VM) external.Record {
 	record := external.Record{
@@ -176,7 +182,8 @@ func (k *kind) attribute(vm *pcapi.VM, obs *observation, server cloud.Server) {
 	}
 	cluster := server.Labels[inventory.ClusterLabel]
 	obs.Foreign = cluster != "" && cluster != k.cluster
-	obs.Owned = server.Labels[inventory.UIDLabel] == string(vm.UID) && cluster == k.cluster
+	own := server.Labels[inventory.UIDLabel] == string(vm.UID)
+	obs.Owned, obs.unlabelling = own && cluster == k.cluster, own && cluster == ""
 	obs.Duplicates = nil
 	if !obs.Owned {
 		return

@@ -155,7 +155,7 @@ func (k *kind) unlabel(ctx context.Context, vm *pcapi.VM, obs *observation) erro
 		return k.Begin(vm, obs, external.OperationUpdate, result.Operation)
 	}
 	k.Remember(vm, obs, result.Server, false)
-	if obs.Owned {
+	if obs.labelled() {
 		return k.NotApplied(vm, &obs.Observation, result.Server.ID)
 	}
 	return nil
