@@ -34,8 +34,6 @@ func TestReleaseWaitsUntilAcceptedUnlabelIsApplied(t *testing.T) {
 	h.wantServers("s1")
 }
 
-// A PATCH of the labels that is refused with 404 soon after the create must not lead to
-// a release: reads may lag, and the server keeps the labels.
 // OpenStack removes one label after the other, that of the cluster before that of the UID, so
 // that a release may end between them.
 func TestReleaseThatEndedBetweenLabelsIsCompleted(t *testing.T) {
@@ -59,6 +57,8 @@ func TestReleaseThatEndedBetweenLabelsIsCompleted(t *testing.T) {
 	equal(t, "labels", map[string]string{"env": "prod"}, h.cloud.Server("s1").Labels)
 }
 
+// A PATCH of the labels that is refused with 404 soon after the create must not lead to
+// a release: reads may lag, and the server keeps the labels.
 func TestReleaseWaitsWhileUnlabelOfYoungServerIsNotFound(t *testing.T) {
 	h := newHarness(t, everything, vmWith(orphaning))
 	h.mustReconcile()
