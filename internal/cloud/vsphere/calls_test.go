@@ -35,11 +35,15 @@ func (v *vcenter) wantCalls(t *testing.T, when string, want map[string]int) {
 	v.Front.ForgetCalls()
 }
 
+// taskOf returns the task of an operation.
+func taskOf(id string) types.ManagedObjectReference {
+	return types.ManagedObjectReference{Type: "Task", Value: strings.Split(id, "/")[1]}
+}
+
 // await waits until the tasks of operations have ended.
 func (v *vcenter) await(ids ...string) {
 	for _, id := range ids {
-		task := v.Model.Map().Get(types.ManagedObjectReference{Type: "Task", Value: strings.Split(id, "/")[1]})
-		task.(*simulator.Task).Wait() //nolint:forcetypeassert // it is a task
+		v.Model.Map().Get(taskOf(id)).(*simulator.Task).Wait() //nolint:forcetypeassert // it is a task
 	}
 }
 
@@ -186,7 +190,7 @@ func TestForgottenTaskIsNotFoundAndOthersAreNot(t *testing.T) {
 	v.Front.HoldTasks()
 	ids := v.begin(t, c, "one", "two", "three")
 	ctx := *v.Model.Service.Context // a lock belongs to one Context
-	v.Model.Map().Remove(&ctx, types.ManagedObjectReference{Type: "Task", Value: strings.Split(ids[1], "/")[1]})
+	v.Model.Map().Remove(&ctx, taskOf(ids[1]))
 	v.Front.ForgetCalls()
 	for range 2 {
 		got, errs := states(t, c, ids)

@@ -2,6 +2,8 @@ package vsphere
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -105,9 +107,6 @@ func (c *Client) ensureFolder(ctx context.Context, op string, at *site, name str
 	return in, false, refuse(op, cloud.Busy, "the folder %s is made and removed by others at the same time", quote(name))
 }
 
-// creatingHold is how long a create that nobody asks for keeps its folder.
-const creatingHold = time.Hour
-
 // creating has the creates that may still put a VM into a folder, so that no folder is
 // removed under them.
 type creating struct {
@@ -116,8 +115,8 @@ type creating struct {
 	// name. removing has the folders that are being removed.
 	choosing map[string]int
 	removing map[string]bool
-	// folders has the tasks that make a VM, by the folder.
-	folders map[string]map[string]time.Time
+	// folders has the tasks that make a VM and are not known to have ended, by the folder.
+	folders map[string]map[string]bool
 }
 
 // choose keeps a folder from being removed until done is called. It reports false if it
@@ -147,13 +146,8 @@ func (c *creating) choose(name string) (done func(), ok bool) {
 func (c *creating) remove(name string, folder types.ManagedObjectReference) (done func(), ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.choosing[name] > 0 || c.removing[name] {
+	if c.choosing[name] > 0 || c.removing[name] || len(c.folders[folder.Value]) > 0 {
 		return nil, false
-	}
-	for _, began := range c.folders[folder.Value] {
-		if time.Since(began) < creatingHold {
-			return nil, false
-		}
 	}
 	if c.removing == nil {
 		c.removing = map[string]bool{}
@@ -171,12 +165,19 @@ func (c *creating) began(folder types.ManagedObjectReference, task string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.folders == nil {
-		c.folders = map[string]map[string]time.Time{}
+		c.folders = map[string]map[string]bool{}
 	}
 	if c.folders[folder.Value] == nil {
-		c.folders[folder.Value] = map[string]time.Time{}
+		c.folders[folder.Value] = map[string]bool{}
 	}
-	c.folders[folder.Value][task] = time.Now()
+	c.folders[folder.Value][task] = true
+}
+
+// tasks returns those that make a VM in a folder and are not known to have ended.
+func (c *creating) tasks(folder types.ManagedObjectReference) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Collect(maps.Keys(c.folders[folder.Value]))
 }
 
 // ended records that a task has ended.
@@ -191,6 +192,23 @@ func (c *creating) ended(task string) {
 	}
 }
 
+// endCreates asks the vCenter which of the creates in a folder have ended. Another client may
+// have seen their end, or nobody.
+func (c *Client) endCreates(ctx context.Context, at *site, folder types.ManagedObjectReference) error {
+	for names := range slices.Chunk(c.creating.tasks(folder), maxBatch) {
+		states, err := c.readTasks(ctx, at, names)
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			if state, known := states[name]; !known || ended(&state.info) {
+				c.creating.ended(name)
+			}
+		}
+	}
+	return nil
+}
+
 // removeFolder removes a folder that a deletion has left empty. One that stays, because
 // it is in use or because this fails, does no harm. A VM that somebody puts into it at the
 // same moment is unregistered, and keeps its files.
@@ -200,6 +218,9 @@ func (c *Client) removeFolder(ctx context.Context, at *site, folder types.Manage
 	}
 	found, err := retrieve(ctx, at.vim, "Folder", []string{"name", parentPath}, folder)
 	if err != nil || len(found) != 1 || found[0].reference(parentPath) != at.root {
+		return
+	}
+	if err := c.endCreates(ctx, at, folder); err != nil {
 		return
 	}
 	done, ok := c.creating.remove(unescaped(found[0].text("name")), folder)

@@ -117,3 +117,36 @@ func TestFolderIsNotRemovedUnderACreate(t *testing.T) {
 		t.Errorf("%d servers are left", len(got))
 	}
 }
+
+// The folder is kept for a create that this client began, unless the vCenter says that it has
+// ended, which another client may have seen first.
+func TestFolderIsKeptForCreatesThatRun(t *testing.T) {
+	const forgotten types.TaskInfoState = "forgotten"
+	for state, want := range map[types.TaskInfoState]bool{
+		types.TaskInfoStateSuccess: false, types.TaskInfoStateError: false, forgotten: false,
+		types.TaskInfoStateQueued: true, types.TaskInfoStateRunning: true,
+	} {
+		t.Run(string(state), func(t *testing.T) {
+			v := newVCenter(t)
+			began, saw := v.client(t), v.client(t)
+			result, err := began.CreateServer(t.Context(), cloud.CreateServer{Name: "web", Folder: "team-a", IdempotencyKey: someKey})
+			if err != nil {
+				t.Fatalf("CreateServer: %v", err)
+			}
+			server, err := follow(t.Context(), saw, result.Operation)
+			if err != nil {
+				t.Fatalf("the create: %v", err)
+			}
+			if task := taskOf(result.Operation); state == forgotten {
+				ctx := *v.Model.Service.Context // a lock belongs to one Context
+				v.Model.Map().Remove(&ctx, task)
+			} else {
+				v.Change(task, types.PropertyChange{Name: "info.state", Val: state})
+			}
+			remove(t, began, server.ID)
+			if kept := slices.Contains(v.FolderNames(), "team-a"); kept != want {
+				t.Errorf("the folder is kept: %t, want %t", kept, want)
+			}
+		})
+	}
+}

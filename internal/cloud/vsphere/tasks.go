@@ -51,13 +51,17 @@ func (c *Client) task(ctx context.Context, at *site, name string, since time.Tim
 	case state.err != nil:
 		return nil, state.err
 	}
-	switch state.info.State {
-	case types.TaskInfoStateSuccess, types.TaskInfoStateError:
+	if ended(&state.info) {
 		c.tasks.drop(name)
-	default:
+	} else {
 		c.tasks.add(name, time.Now().Add(taskHold))
 	}
 	return &state.info, nil
+}
+
+// ended reports whether a task has succeeded or failed.
+func ended(info *types.TaskInfo) bool {
+	return info.State == types.TaskInfoStateSuccess || info.State == types.TaskInfoStateError
 }
 
 // taskLook is the pause before the second look at a task that is waited for; it doubles after.
@@ -69,7 +73,7 @@ func (c *Client) waitFor(ctx context.Context, at *site, task types.ManagedObject
 	end := time.Now().Add(hold)
 	for pause := taskLook; ; pause *= 2 {
 		info, err = c.task(ctx, at, task.Value, time.Now())
-		if err != nil || info == nil || info.State == types.TaskInfoStateSuccess || info.State == types.TaskInfoStateError {
+		if err != nil || info == nil || ended(info) {
 			return info, err
 		}
 		if !time.Now().Before(end) || !transport.Sleep(ctx, pause) {
