@@ -112,7 +112,8 @@ func (c *Client) ensureFolder(ctx context.Context, op string, at *site, name str
 type creating struct {
 	mu sync.Mutex
 	// choosing counts the creates that look for a folder or send a clone into it, by its
-	// name. removing has the folders that are being removed.
+	// name. removing has the folders that are being removed, and whether another deletion
+	// has ended in them meanwhile.
 	choosing map[string]int
 	removing map[string]bool
 	// folders has the tasks that make a VM and are not known to have ended, by the folder.
@@ -124,7 +125,7 @@ type creating struct {
 func (c *creating) choose(name string) (done func(), ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.removing[name] {
+	if _, removing := c.removing[name]; removing {
 		return nil, false
 	}
 	if c.choosing == nil {
@@ -142,21 +143,28 @@ func (c *creating) choose(name string) (done func(), ok bool) {
 }
 
 // remove keeps creates from choosing a folder until done is called. It reports false
-// if one has chosen it.
-func (c *creating) remove(name string, folder types.ManagedObjectReference) (done func(), ok bool) {
+// if one has chosen it, or if it is being removed: then done of that removal reports that the
+// folder has to be looked at again.
+func (c *creating) remove(name string, folder types.ManagedObjectReference) (done func() (again bool), ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.choosing[name] > 0 || c.removing[name] || len(c.folders[folder.Value]) > 0 {
+	if _, removing := c.removing[name]; removing {
+		c.removing[name] = true
+		return nil, false
+	}
+	if c.choosing[name] > 0 || len(c.folders[folder.Value]) > 0 {
 		return nil, false
 	}
 	if c.removing == nil {
 		c.removing = map[string]bool{}
 	}
-	c.removing[name] = true
-	return func() {
+	c.removing[name] = false
+	return func() (again bool) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
+		again = c.removing[name]
 		delete(c.removing, name)
+		return again
 	}, true
 }
 
@@ -223,13 +231,21 @@ func (c *Client) removeFolder(ctx context.Context, at *site, folder types.Manage
 	if err := c.endCreates(ctx, at, folder); err != nil {
 		return
 	}
-	done, ok := c.creating.remove(unescaped(found[0].text("name")), folder)
-	if !ok {
-		return
+	name := unescaped(found[0].text("name"))
+	for again := true; again; {
+		done, ok := c.creating.remove(name, folder)
+		if !ok {
+			return
+		}
+		c.folders.forget(name)
+		c.removeEmpty(ctx, at, folder)
+		again = done()
 	}
-	defer done()
-	c.folders.forget(unescaped(found[0].text("name")))
-	found, err = retrieve(ctx, at.vim, "Folder", []string{"childEntity"}, folder)
+}
+
+// removeEmpty removes a folder if nothing is in it.
+func (c *Client) removeEmpty(ctx context.Context, at *site, folder types.ManagedObjectReference) {
+	found, err := retrieve(ctx, at.vim, "Folder", []string{"childEntity"}, folder)
 	if err != nil || len(found) != 1 {
 		return
 	}

@@ -6,10 +6,12 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/vmware/govmomi/find"
 	"github.com/vmware/govmomi/object"
+	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/types"
 
 	"github.com/privatecloud/operator/internal/cloud"
@@ -148,5 +150,33 @@ func TestFolderIsKeptForCreatesThatRun(t *testing.T) {
 				t.Errorf("the folder is kept: %t, want %t", kept, want)
 			}
 		})
+	}
+}
+
+// Two deletions end at the same time: the one that asks first still sees the VM of the other.
+func TestFolderIsLookedAtAgainAfterADeletionThatEndsMeanwhile(t *testing.T) {
+	v := newVCenter(t)
+	c := v.client(t)
+	one := create(t, c, cloud.CreateServer{Name: "one", Folder: "team-a"})
+	two := create(t, c, cloud.CreateServer{Name: "two", Folder: "team-a"})
+	folder := *v.VM("one").Parent
+	full := v.Model.Map().Get(folder).(mo.Entity).Entity().Parent //nolint:forcetypeassert // it is a folder
+	var looks atomic.Int32
+	v.Front.Rewrite(func(_, body string) string {
+		if !strings.Contains(body, "<pathSet>childEntity</pathSet>") || looks.Add(1) > 1 {
+			return body
+		}
+		result, err := c.DeleteServer(t.Context(), two.ID)
+		if err == nil {
+			_, err = follow(t.Context(), c, result.Operation)
+		}
+		if !cloud.Is(err, cloud.NotFound) {
+			t.Errorf("the other deletion: %v, want its VM gone", err)
+		}
+		return strings.ReplaceAll(body, ">"+folder.Value+"<", ">"+full.Value+"<")
+	})
+	remove(t, c, one.ID)
+	if slices.Contains(v.FolderNames(), "team-a") || looks.Load() != 2 {
+		t.Errorf("folders %v after %d looks, want none without VMs after 2", v.FolderNames(), looks.Load())
 	}
 }
