@@ -83,6 +83,11 @@ func TestTwoClustersOnOneFolderLeaveEachOthersVMsAlone(tt *testing.T) {
 	loser.remove(next)
 }
 
+// patient has a Cloud wait longer for what another manager has begun. With the settle time of
+// other tests, a manager that gets no time for that long takes the name of a VM that another one
+// has cloned for taken, and the group replaces that member.
+func patient(c *pcapi.Cloud) { c.Spec.SettleTime = &metav1.Duration{Duration: 4 * testkit.SettleTime} }
+
 // read reads a VM of a site that has the name of another.
 func read(s *site, vm *pcapi.VM) *pcapi.VM {
 	s.Helper()
@@ -105,7 +110,7 @@ func TestManagersOfOneClusterMakeEachVMOnce(tt *testing.T) {
 		return stop
 	}
 	connected := func(t *testkit.T) *site {
-		s := connect(t, c, newVCenter(t), fmt.Sprintf("managed-%d", made.Add(1)), orphansDeleted)
+		s := connect(t, c, newVCenter(t), fmt.Sprintf("managed-%d", made.Add(1)), orphansDeleted, patient)
 		s.ready(s.cloud())
 		return s
 	}
