@@ -50,6 +50,8 @@ type harness struct {
 	reconciler *reconciler.Reconciler[*pcapi.Network, *observation]
 	// writes are the targets of the patches sent to the API server: object or status.
 	writes []string
+	// waitsForWrites is whether the last list of VMs waited for what the client itself wrote.
+	waitsForWrites bool
 }
 
 // newHarness returns a harness whose process started an hour ago and whose Cloud was just listed.
@@ -76,6 +78,12 @@ func newHarness(t *testing.T, caps cloud.Capabilities, networks []cloud.Network,
 			SubResourcePatch: func(ctx context.Context, c client.Client, sub string, o client.Object, p client.Patch, opts ...client.SubResourcePatchOption) error {
 				sent(sub)
 				return c.SubResource(sub).Patch(ctx, o, p, opts...)
+			},
+			List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, opts ...client.ListOption) error {
+				if _, ok := list.(*pcapi.VMList); ok {
+					h.waitsForWrites = !(&client.ListOptions{}).ApplyOptions(opts).DisableReadYourWritesConsistency
+				}
+				return c.List(ctx, list, opts...)
 			},
 		}).Build()
 	directory := inventory.New(func() time.Time { return h.now }, "cluster")

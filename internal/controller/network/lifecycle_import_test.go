@@ -277,6 +277,9 @@ func TestImportWaitsForItsVMs(t *testing.T) {
 	t.Parallel()
 	h := newImport(t, attachOnly, []cloud.Network{portGroup()})
 	h.reconcile()
+	if h.waitsForWrites {
+		t.Error("the VMs of a Network that stays are listed only once the cache has what was written")
+	}
 	vm := &pcapi.VM{Spec: pcapi.VMSpec{NetworkRef: &pcapi.NetworkReference{Name: "net"}}, Status: pcapi.VMStatus{VMID: "s1"}}
 	vm.Namespace, vm.Name = "ns", "web"
 	if err := h.client.Create(t.Context(), vm); err != nil {
@@ -285,6 +288,9 @@ func TestImportWaitsForItsVMs(t *testing.T) {
 	h.remove()
 	h.reconcile()
 	h.wantCondition("Deleting", "True Blocked", "VMs on this network: 1 (web)", "the network stays")
+	if !h.waitsForWrites {
+		t.Error("a VM that was created a moment ago may be missed, and its Network be removed")
+	}
 	if err := h.client.Delete(t.Context(), vm); err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,11 @@ func (k *kind) Identify(n cloud.Network) external.Identity {
 
 // Relate counts the VMs on the network.
 func (k *kind) Relate(ctx context.Context, net *pcapi.Network, obs *observation) error {
-	vms, err := attachedTo(ctx, k.Client, client.ObjectKeyFromObject(net))
+	var opts []client.ListOption
+	if net.DeletionTimestamp.IsZero() { // else no VM may be missed that this process has just created
+		opts = append(opts, client.DisableReadYourWritesConsistency)
+	}
+	vms, err := attachedTo(ctx, k.Client, client.ObjectKeyFromObject(net), opts...)
 	if err != nil {
 		return err
 	}
@@ -53,10 +57,10 @@ func (k *kind) Relate(ctx context.Context, net *pcapi.Network, obs *observation)
 }
 
 // attachedTo returns the names of the VMs that are attached to a Network, sorted.
-func attachedTo(ctx context.Context, reader client.Reader, net client.ObjectKey) ([]string, error) {
+func attachedTo(ctx context.Context, reader client.Reader, net client.ObjectKey, opts ...client.ListOption) ([]string, error) {
 	var vms pcapi.VMList
-	err := reader.List(ctx, &vms, client.InNamespace(net.Namespace), client.MatchingFields{controller.VMNetworkIndex: net.Name},
-		client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency)
+	opts = append(opts, client.InNamespace(net.Namespace), client.MatchingFields{controller.VMNetworkIndex: net.Name}, client.UnsafeDisableDeepCopy)
+	err := reader.List(ctx, &vms, opts...)
 	if err != nil {
 		return nil, fmt.Errorf("list VMs of Network %q: %w", net.Name, err)
 	}

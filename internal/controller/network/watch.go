@@ -76,7 +76,7 @@ func free(ctx context.Context, reader client.Reader, net *pcapi.Network) bool {
 	if net.DeletionTimestamp.IsZero() || net.Status.AttachedVMs > fewVMs {
 		return false
 	}
-	vms, err := attachedTo(ctx, reader, client.ObjectKeyFromObject(net))
+	vms, err := attachedTo(ctx, reader, client.ObjectKeyFromObject(net), client.DisableReadYourWritesConsistency)
 	return err == nil && len(vms) == 0
 }
 
