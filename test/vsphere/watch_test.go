@@ -30,6 +30,7 @@ func (s *site) observedVM(name string) *pcapi.VM {
 	vm := s.vm(name)
 	s.ready(vm)
 	s.edit(vm, func() { vm.Spec.ManagementPolicy = pcapi.ManagementPolicyObserveOnly })
+	s.Eventually(s.stored(vm)).Should(HaveField("Status.ObservedGeneration", vm.Generation), "else a change by hand is corrected")
 	s.powerByHand(vm, false)
 	return vm
 }
