@@ -60,8 +60,9 @@ SHELL := bash
 demo: bin/manager $(if $(filter vsphere,$(CLOUD)),bin/vcsim,bin/mockcloud) bin/demo ## Run API server, mock cloud (CLOUD=vsphere: a simulated vCenter) and operator with samples of all kinds until Ctrl-C (ONCE=1: check the samples and exit).
 	@assets=$$(hack/kube-assets.sh); KUBEBUILDER_ASSETS=$$assets exec bin/demo --cloud='$(CLOUD)' $(if $(filter-out 0,$(ONCE)),--once)
 
-# Packages with the longest tests. They begin first, so that none of them is left at the end while a processor has nothing to do.
-LONGEST := ./test/vsphere ./test/behaviour ./internal/setup ./internal/cloud/vsphere
+# Packages with the longest tests. They begin first, so that none of them is left at the end while a processor has nothing to do, and
+# in this order, so that those two of them whose operators need the most processor time do not run at once.
+LONGEST := ./test/behaviour ./internal/cloud/vsphere ./internal/setup ./test/vsphere
 
 .PHONY: test
 test: assets ## Run the tests: unit, API server, conformance and faults. Does not build the linters.
