@@ -80,7 +80,7 @@ verify: $(ACTIONLINT) $(CONTROLLER_GEN) $(CRD_REF_DOCS) $(GOLANGCI_LINT) $(KUSTO
 # test cache does not know.
 # GOGC is for its API server, which takes a third of the processors.
 .PHONY: test-faults
-test-faults: assets ## Kill managers between any two effects, interrupt calls, send hostile answers, and check the result: about seven minutes, part of make test.
+test-faults: assets ## Kill managers between any two effects, interrupt calls, send hostile answers, and check the result: about six minutes, part of make test.
 	@GOGC=400 KUBEBUILDER_ASSETS=$$(hack/kube-assets.sh) go test -count=1 -timeout $(TEST_TIMEOUT) $(GOTESTFLAGS) ./test/faults
 
 .PHONY: test-page
@@ -89,7 +89,7 @@ test-page: bin/mockcloud ## Operate the page of the mock cloud in a headless Chr
 
 # A run that is interrupted leaves nothing running: the services end with the script.
 .PHONY: test-openstack
-test-openstack: assets ## Install an OpenStack into OPENSTACK_DIR (Debian 12, root; nine minutes, once), run the conformance suite and the operator against it, kill managers, and stop it: seven minutes.
+test-openstack: assets ## Install an OpenStack into OPENSTACK_DIR (Debian 12, root; nine minutes, once), run the conformance suite and the operator against it, kill managers, and stop it: six minutes.
 	@KUBEBUILDER_ASSETS=$$(hack/kube-assets.sh) hack/openstack/run.sh go test -count=1 -timeout $(TEST_TIMEOUT) $(GOTESTFLAGS) ./test/openstack
 
 .PHONY: test-alerts
