@@ -149,17 +149,12 @@ type VMSpec struct {
 
 	// tags are labels of the VM in the cloud, at most 16, of which the operator keeps the
 	// values. Keys are 1-63 letters, digits, '.', '_' and '-', and have at most 240 characters
-	// together; values at most 255, and all keys and values at most 1024. Labels that others set stay, unless a tag has their
-	// key. On a cloud without the capability labels, tags are Unsupported. Can be changed at
-	// any time.
+	// together; values at most 255, and all keys and values at most 1024. Labels that others
+	// set stay, unless a tag has their key. On a cloud without the capability labels, tags are
+	// Unsupported. Can be changed at any time.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Tags"
-	// +kubebuilder:validation:MaxProperties=16
-	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 63 && k.matches('^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$'))",message="a key of tags is 1-63 letters a-z and A-Z, digits, '.', '_' and '-', the last three not at its ends"
-	// +kubebuilder:validation:XValidation:rule="self.map(k, size(k)).sum() <= 240",message="the keys of tags have more than 240 characters together: use shorter or fewer keys"
-	// +kubebuilder:validation:XValidation:rule="self.map(k, size(k) + size(self[k])).sum() <= 1024",message="tags have more than 1024 characters in all keys and values together: use shorter or fewer tags"
-	// +kubebuilder:validation:XValidation:rule="self.all(k, self.exists_one(o, o.lowerAscii() == k.lowerAscii()))",message="two keys of tags differ only in upper and lower case, which some clouds do not keep apart: remove or rename one"
 	// +optional
-	Tags map[string]TagValue `json:"tags,omitempty"`
+	Tags VMTags `json:"tags,omitempty"`
 
 	// powerState is whether the VM runs: On, Off or Suspended. The cloud keeps the memory
 	// of a VM that is Suspended, with which it resumes when this is On. A VM that is off or

@@ -165,13 +165,8 @@ type VmGroupSpec struct {
 	// tags are labels of the members in the cloud, as those of a VM. A change applies to all
 	// members at once, and restarts and replaces none.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Tags"
-	// +kubebuilder:validation:MaxProperties=16
-	// +kubebuilder:validation:XValidation:rule="self.all(k, size(k) <= 63 && k.matches('^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$'))",message="a key of tags is 1-63 letters a-z and A-Z, digits, '.', '_' and '-', the last three not at its ends"
-	// +kubebuilder:validation:XValidation:rule="self.map(k, size(k)).sum() <= 240",message="the keys of tags have more than 240 characters together: use shorter or fewer keys"
-	// +kubebuilder:validation:XValidation:rule="self.map(k, size(k) + size(self[k])).sum() <= 1024",message="tags have more than 1024 characters in all keys and values together: use shorter or fewer tags"
-	// +kubebuilder:validation:XValidation:rule="self.all(k, self.exists_one(o, o.lowerAscii() == k.lowerAscii()))",message="two keys of tags differ only in upper and lower case, which some clouds do not keep apart: remove or rename one"
 	// +optional
-	Tags map[string]TagValue `json:"tags,omitempty"`
+	Tags VMTags `json:"tags,omitempty"`
 
 	// disks are the disks of each member beside those of the template, at most 16. To add or
 	// grow one changes the members in place. To remove or shrink one replaces the members: what

@@ -45,9 +45,9 @@ func resizes(change cloud.UpdateServer) bool {
 	return change.CPU != nil || change.MemoryMiB != nil || change.Flavor != nil || change.Disks != ""
 }
 
-// firstChange returns the part of a change that is sent first. Tags are
-// sent alone and before all else, since nothing else is refused with them or has to wait. A server that is to be
-// started gets its size before, unless the cloud refused it: a size that the cloud
+// firstChange returns the part of a change that is sent first. Tags are sent alone and
+// before all else, since nothing else is refused with them or has to wait. A server that is
+// to be started gets its size before, unless the cloud refused it: a size that the cloud
 // refuses must not keep the server off. One that is to be stopped gets its disks after. One
 // that is suspended or to be suspended gets nothing else: it keeps the memory that it has.
 func firstChange(obs *observation, change cloud.UpdateServer) cloud.UpdateServer {

@@ -16,7 +16,7 @@ type settings struct {
 	Probe           *pcapi.VMReadinessProbe
 	PowerOffMode    pcapi.PowerOffMode
 	PowerOffTimeout *metav1.Duration
-	Tags            map[string]pcapi.TagValue
+	Tags            pcapi.VMTags
 }
 
 func settingsOf(g *pcapi.VmGroup) settings {
