@@ -1,0 +1,73 @@
+// Package plugin holds what the commands of the kubectl plugin share. Each command is a
+// package below it, and package root puts them together.
+//
+//	env.go     flags, the client of the API server, and output
+//	errors.go  what users can do about errors, and exit codes
+package plugin
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+)
+
+// requestsPerSecond bounds the requests to the API server.
+const requestsPerSecond = 50
+
+// Env is what the commands share: streams, the flags of kubectl, and the version.
+type Env struct {
+	genericiooptions.IOStreams
+	Config  *genericclioptions.ConfigFlags
+	Version string
+}
+
+// NewEnv returns an Env with the flags that kubectl has.
+func NewEnv(streams genericiooptions.IOStreams, version string) *Env {
+	return &Env{IOStreams: streams, Config: genericclioptions.NewConfigFlags(true).WithDeprecatedPasswordFlag(), Version: version}
+}
+
+// RESTConfig returns how to reach the API server.
+func (e *Env) RESTConfig() (*rest.Config, error) {
+	config, err := e.Config.ToRESTConfig()
+	if err != nil {
+		return nil, fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	config.UserAgent = "kubectl-privatecloud/" + e.Version
+	config.QPS, config.Burst = requestsPerSecond, requestsPerSecond
+	return config, nil
+}
+
+// Client returns a client that reads from and writes to the API server.
+func (e *Env) Client() (client.Client, error) {
+	config, err := e.RESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, pcapi.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("build the scheme: %w", err)
+		}
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		return nil, fmt.Errorf("connect to the API server: %w", err)
+	}
+	return c, nil
+}
+
+// Namespace returns the namespace of --namespace or of the kubeconfig.
+func (e *Env) Namespace() (string, error) {
+	namespace, _, err := e.Config.ToRawKubeConfigLoader().Namespace()
+	if err != nil {
+		return "", fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	return namespace, nil
+}
