@@ -114,7 +114,7 @@ help: ## Show this help.
 		/^[a-zA-Z_-]+:.*##/ { printf "  %-16s%s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: generate manifests bin/manager bin/metrics-api bin/mockcloud ## Build the operator, the metrics API and the mock cloud into bin/.
+build: generate manifests bin/manager bin/metrics-api bin/mockcloud bin/kubectl-privatecloud ## Build the operator, the metrics API, the mock cloud and the kubectl plugin into bin/.
 
 .PHONY: generate
 generate: $(CONTROLLER_GEN) ## Generate DeepCopy methods.
@@ -128,6 +128,10 @@ manifests: $(CONTROLLER_GEN) ## Generate the CRDs, the ClusterRole and the webho
 api-reference: $(CRD_REF_DOCS) ## Generate docs/reference/api.md from the types of the API.
 	@$(CRD_REF_DOCS) --source-path=api/v1alpha1 --config=hack/api-reference/config.yaml --templates-dir=hack/api-reference \
 		--renderer=markdown --output-path=docs/reference/api.md --log-level=ERROR
+
+.PHONY: plugin-docs
+plugin-docs: ## Generate the pages of the commands of the kubectl plugin.
+	@go run ./hack/plugin-docs docs/kubectl-privatecloud
 
 .PHONY: fmt
 fmt: $(GOLANGCI_LINT) ## Format the code and apply the fixes that linters propose.
@@ -305,7 +309,7 @@ assets: ## Download or build etcd, kube-apiserver and kubectl.
 
 .PHONY: clean
 clean: ## Remove the binaries of the project from bin/ and keep the tools.
-	rm -f bin/manager bin/metrics-api bin/mockcloud bin/vcsim bin/demo bin/seedcontroller
+	rm -f bin/manager bin/metrics-api bin/mockcloud bin/kubectl-privatecloud bin/kubectl_complete-privatecloud bin/vcsim bin/demo bin/seedcontroller
 
 .PHONY: FORCE
 
@@ -321,6 +325,10 @@ bin/metrics-api: FORCE
 
 bin/mockcloud: FORCE
 	@$(GO_BUILD) -o $@ ./mockcloud/cmd/mockcloud
+
+bin/kubectl-privatecloud: FORCE
+	@$(GO_BUILD) -o $@ ./cmd/kubectl-privatecloud
+	@install -m 0755 cmd/kubectl-privatecloud/kubectl_complete-privatecloud bin/
 
 bin/vcsim: FORCE
 	@$(GO_BUILD) -o $@ ./internal/cloud/vsphere/vcsim/cmd/vcsim

@@ -23,9 +23,10 @@ check() {
 }
 
 generated() {
-  find api internal config bundle bundle.Dockerfile catalog charts docs/reference -type f \
+  find api internal config bundle bundle.Dockerfile catalog charts docs/reference docs/kubectl-privatecloud -type f \
     \( -name 'zz_generated.*' -o -path 'config/crd/bases/*' -o -path config/rbac/role.yaml -o -path config/webhook/manifests.yaml -o -path 'config/manifests/bases/*' \
-    -o -path 'bundle/*' -o -path 'catalog/*' -o -path 'charts/*/files/*' -o -path bundle.Dockerfile -o -path docs/reference/api.md \) 2>/dev/null |
+    -o -path 'bundle/*' -o -path 'catalog/*' -o -path 'charts/*/files/*' -o -path bundle.Dockerfile -o -path docs/reference/api.md \
+    -o -path 'docs/kubectl-privatecloud/*' \) 2>/dev/null |
     LC_ALL=C sort
 }
 
@@ -41,7 +42,7 @@ snapshot() {
 
 regenerate() {
   snapshot "$scratch/committed"
-  "${MAKE:-make}" --no-print-directory generate manifests api-reference bundle catalog chart || return 1
+  "${MAKE:-make}" --no-print-directory generate manifests api-reference plugin-docs bundle catalog chart || return 1
   snapshot "$scratch/regenerated"
   diff -ru "$scratch/committed" "$scratch/regenerated"
 }

@@ -3,7 +3,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/signal"
 	"syscall"
@@ -22,9 +21,5 @@ func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
-	code, message := plugin.Exit(root.New(streams, version).ExecuteContext(ctx))
-	if message != "" {
-		fmt.Fprintln(os.Stderr, "error:", message)
-	}
-	return code
+	return plugin.Main(ctx, root.New(plugin.NewEnv(streams, version)))
 }

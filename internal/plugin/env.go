@@ -1,12 +1,17 @@
 // Package plugin holds what the commands of the kubectl plugin share. Each command is a
 // package below it, and package root puts them together.
 //
-//	env.go     flags, the client of the API server, and output
-//	errors.go  what users can do about errors, and exit codes
+//	env.go       flags, and the client of the API server
+//	errors.go    what users can do about errors, and exit codes
+//	output.go    tables and JSON
+//	confirm.go   questions on a terminal
+//	complete.go  proposals for the shell
+//	pages.go     lists of many objects
 package plugin
 
 import (
 	"fmt"
+	"io"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -26,11 +31,18 @@ type Env struct {
 	genericiooptions.IOStreams
 	Config  *genericclioptions.ConfigFlags
 	Version string
+	// Connect returns a client of the API server. Tests replace it.
+	Connect func(*Env) (client.Client, error)
+	// Terminal reports whether a person answers at In. Tests replace it.
+	Terminal func(io.Reader) bool
 }
 
 // NewEnv returns an Env with the flags that kubectl has.
 func NewEnv(streams genericiooptions.IOStreams, version string) *Env {
-	return &Env{IOStreams: streams, Config: genericclioptions.NewConfigFlags(true).WithDeprecatedPasswordFlag(), Version: version}
+	return &Env{
+		IOStreams: streams, Config: genericclioptions.NewConfigFlags(true).WithDeprecatedPasswordFlag(), Version: version,
+		Connect: connect, Terminal: isTerminal,
+	}
 }
 
 // RESTConfig returns how to reach the API server.
@@ -45,16 +57,27 @@ func (e *Env) RESTConfig() (*rest.Config, error) {
 }
 
 // Client returns a client that reads from and writes to the API server.
-func (e *Env) Client() (client.Client, error) {
-	config, err := e.RESTConfig()
-	if err != nil {
-		return nil, err
-	}
+func (e *Env) Client() (client.Client, error) { return e.Connect(e) }
+
+// Scheme returns the kinds that the client knows.
+func Scheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, pcapi.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("build the scheme: %w", err)
 		}
+	}
+	return scheme, nil
+}
+
+func connect(e *Env) (client.Client, error) {
+	config, err := e.RESTConfig()
+	if err != nil {
+		return nil, err
+	}
+	scheme, err := Scheme()
+	if err != nil {
+		return nil, err
 	}
 	c, err := client.New(config, client.Options{Scheme: scheme})
 	if err != nil {

@@ -1,11 +1,13 @@
 package plugin
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"strings"
 
+	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/clientcmd"
@@ -33,6 +35,15 @@ func Exit(err error) (code int, message string) {
 		return exit.Code, ""
 	}
 	return exitError, explain(err)
+}
+
+// Main runs a command and returns the exit code. Errors go to its stderr.
+func Main(ctx context.Context, cmd *cobra.Command) int {
+	code, message := Exit(cmd.ExecuteContext(ctx))
+	if message != "" {
+		fmt.Fprintln(cmd.ErrOrStderr(), "error:", message)
+	}
+	return code
 }
 
 // explain returns the message of an error, with what the user can do about it.

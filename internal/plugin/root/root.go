@@ -3,26 +3,28 @@ package root
 
 import (
 	"github.com/spf13/cobra"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/privatecloud/operator/internal/plugin"
+	"github.com/privatecloud/operator/internal/plugin/brake"
 )
 
 // New returns the command "kubectl privatecloud".
-func New(streams genericiooptions.IOStreams, version string) *cobra.Command {
-	env := plugin.NewEnv(streams, version)
+func New(env *plugin.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:           "kubectl-privatecloud",
 		Short:         "Plan, explain and import what the private-cloud operator manages",
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl privatecloud"},
-		Version:       version,
+		Version:       env.Version,
 		SilenceErrors: true, // main prints them, with what to do
 		SilenceUsage:  true,
 	}
-	cmd.SetIn(streams.In)
-	cmd.SetOut(streams.Out)
-	cmd.SetErr(streams.ErrOut)
+	cmd.SetIn(env.In)
+	cmd.SetOut(env.Out)
+	cmd.SetErr(env.ErrOut)
 	env.Config.AddFlags(cmd.PersistentFlags())
-	cmd.AddCommand()
+	env.AddFlagCompletions(cmd)
+	cmd.AddCommand(
+		brake.NewCommand(env),
+	)
 	return cmd
 }
