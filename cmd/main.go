@@ -23,6 +23,7 @@ import (
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/cmd/internal/buildinfo"
+	"github.com/privatecloud/operator/internal/diagnostics"
 	"github.com/privatecloud/operator/internal/leader"
 	"github.com/privatecloud/operator/internal/probe"
 	"github.com/privatecloud/operator/internal/reconciler"
@@ -54,6 +55,7 @@ type flags struct {
 	webhookClientCA string
 	probeAddr       string
 	pprofAddr       string
+	diagnosticsAddr string
 	leaderElect     bool
 	namespace       string
 	defaultEndpoint string
@@ -73,6 +75,7 @@ func parseFlags() flags {
 	flag.StringVar(&f.webhookAddr, "webhook-bind-address", ":9443", "address of the name check webhook")
 	flag.StringVar(&f.probeAddr, "health-probe-bind-address", ":8081", "address of /healthz and /readyz; 0 disables them")
 	flag.StringVar(&f.pprofAddr, "pprof-bind-address", "0", "address of the profiling endpoint, such as 127.0.0.1:6060; 0 disables it")
+	flag.StringVar(&f.diagnosticsAddr, "diagnostics-bind-address", diagnostics.Off, "loopback address of the diagnostics endpoint, such as 127.0.0.1:8082, which the kubectl plugin reads through a forwarded port; 0 disables it")
 	flag.BoolVar(&f.leaderElect, "leader-elect", false, "reconcile only while holding the lease; required with more than one replica")
 	flag.StringVar(&f.namespace, "namespace", os.Getenv("POD_NAMESPACE"), "namespace of the operator, where the Secrets of Clouds are read; defaults to $POD_NAMESPACE")
 	flag.StringVar(&f.defaultEndpoint, "default-cloud-endpoint", "", "create a Cloud \"default\" with this endpoint if it does not exist")
@@ -152,6 +155,9 @@ func run(ctx context.Context, f flags, tracer trace.Tracer) error {
 	if err != nil {
 		return fmt.Errorf("read --probe-networks: %w", err)
 	}
+	if err := diagnostics.CheckAddress(f.diagnosticsAddr); err != nil {
+		return fmt.Errorf("read --diagnostics-bind-address: %w", err)
+	}
 	config, err := ctrl.GetConfig()
 	if err != nil {
 		return fmt.Errorf("find the API server: %w", err)
@@ -201,7 +207,7 @@ func run(ctx context.Context, f flags, tracer trace.Tracer) error {
 	}
 	if err := setup.Controllers(ctx, mgr, setup.Options{
 		Namespace: f.namespace, DefaultEndpoint: f.defaultEndpoint, Workers: f.workers, Version: version, NameCheck: nameCheck,
-		ProbeNetworks: networks, Scope: scope, Leading: leading, Alone: leading, Tracer: tracer,
+		ProbeNetworks: networks, Scope: scope, Leading: leading, Alone: leading, Tracer: tracer, Diagnostics: f.diagnosticsAddr,
 	}); err != nil {
 		return err
 	}

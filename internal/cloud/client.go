@@ -1,6 +1,9 @@
 package cloud
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Client makes calls to one cloud. It MUST be safe for concurrent use, MUST
 // fail with *Error alone, and MUST bound each call in time and memory whatever
@@ -77,6 +80,36 @@ type IgnoredReporter interface {
 	// Ignored returns which fields of the cloud's answers were ignored since the last
 	// call, with the reason, sorted: `cpuUtilization: not a number`. At most 16.
 	Ignored() []string
+}
+
+// LoadReporter is an optional interface of a Client that bounds the requests to its cloud.
+type LoadReporter interface {
+	// Load returns what the client asks of the cloud at the moment. It calls nothing.
+	Load() Load
+}
+
+// Load is what a client asks of its cloud, and how much it may ask.
+type Load struct {
+	// RequestsPerSecond is the sustained rate, Burst how many requests may exceed it at
+	// once, and MaxInFlight how many may be under way.
+	RequestsPerSecond float64
+	Burst             int
+	MaxInFlight       int
+	// InFlight is how many requests are under way, and Waiting how many wait to be sent.
+	InFlight, Waiting int
+	// Flows are those with requests that wait, or that were refused and come back later,
+	// sorted by name.
+	Flows []FlowLoad
+}
+
+// FlowLoad is the load of the flow of one namespace.
+type FlowLoad struct {
+	// Name is a namespace, or has a slash: then it is a class of calls of all namespaces.
+	Name    string
+	Waiting int
+	// RetryAt is when the last request of the flow that was refused may come back; zero
+	// if that is over.
+	RetryAt time.Time
 }
 
 // DefectReporter is an optional interface of a Client of which the settings may name

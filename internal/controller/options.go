@@ -19,6 +19,7 @@ import (
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/clouds"
+	"github.com/privatecloud/operator/internal/fairqueue"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/probe"
 	"github.com/privatecloud/operator/internal/reconciler"
@@ -49,6 +50,10 @@ type Options struct {
 	Live client.Reader
 	// Tracer makes the spans of reconciles; nil for none.
 	Tracer trace.Tracer
+	// History remembers the last steps of objects, and Queues has the queues of the
+	// controllers, both for diagnostics; nil for none.
+	History *reconciler.History
+	Queues  *fairqueue.Queues
 	// Leading reports whether this process may act; nil for always.
 	Leading func() bool
 	// Alone reports whether no other manager may act now: this process holds the

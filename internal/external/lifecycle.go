@@ -15,6 +15,7 @@ import (
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/controller"
+	"github.com/privatecloud/operator/internal/fairqueue"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/pending"
 	"github.com/privatecloud/operator/internal/reconciler"
@@ -40,6 +41,9 @@ type Options struct {
 	Live    client.Reader
 	Leading func() bool
 	Tracer  trace.Tracer
+	// History and Queues are those of controller.Options.
+	History *reconciler.History
+	Queues  *fairqueue.Queues
 	// Scope is the part of all Clouds that is reconciled, with the objects that use them.
 	Scope tenancy.Scope
 	// Directory holds the clouds.
@@ -119,7 +123,7 @@ func (l *Lifecycle[T, R, S]) Reconciler(recorder events.EventRecorder) *reconcil
 	// writes, so that the next reconcile observes the id.
 	l.reconciler = &reconciler.Reconciler[T, S]{
 		Client: l.Client, Kind: l, Recorder: recorder, Deadline: deadline, Permit: l.permit,
-		Live: l.Live, Leading: l.Leading, Tracer: l.Tracer, External: true,
+		Live: l.Live, Leading: l.Leading, Tracer: l.Tracer, History: l.History, External: true,
 		Owns:     controller.Owns(l.Scope, l.Client, l.Live, l.CloudOf),
 		Disowned: func(obj T) { l.ForgetDeleted(obj) },
 		Paused:   func(obj T) { l.kind.ForgetReported(obj.GetUID()) },

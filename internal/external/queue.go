@@ -21,7 +21,9 @@ func (l *Lifecycle[T, R, S]) ControllerOptions(workers int) ctrlcontroller.Optio
 		MaxConcurrentReconciles: fairqueue.Workers(workers),
 		NewQueue: func(controller string, rateLimiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 			inner := priorityqueue.New(controller, func(o *priorityqueue.Opts[reconcile.Request]) { o.RateLimiter = rateLimiter })
-			return fairqueue.New(inner, controller, workers, l.Group)
+			q := fairqueue.New(inner, controller, workers, l.Group)
+			l.Queues.Add(q)
+			return q
 		},
 	}
 }

@@ -6,6 +6,7 @@
 //	line.go     the requests of a namespace that wait
 //	limits.go   how many workers a Cloud and a namespace may have
 //	metrics.go  metrics
+//	load.go     what waits, for diagnostics
 package fairqueue
 
 import (
@@ -31,9 +32,10 @@ type Group struct {
 type Queue struct {
 	priorityqueue.PriorityQueue[reconcile.Request]
 
-	limits  limits
-	groupOf func(reconcile.Request) Group
-	metrics *series
+	controller string
+	limits     limits
+	groupOf    func(reconcile.Request) Group
+	metrics    *series
 
 	mu     sync.Mutex
 	clouds map[string]*share
@@ -70,7 +72,7 @@ type place struct {
 // goroutine.
 func New(inner priorityqueue.PriorityQueue[reconcile.Request], controller string, workers int, groupOf func(reconcile.Request) Group) *Queue {
 	return &Queue{
-		PriorityQueue: inner, limits: limitsOf(workers), groupOf: groupOf, metrics: metricsOf(controller),
+		PriorityQueue: inner, controller: controller, limits: limitsOf(workers), groupOf: groupOf, metrics: metricsOf(controller),
 		clouds: map[string]*share{}, places: map[reconcile.Request]*place{}, waiting: map[reconcile.Request]*waiter{},
 	}
 }

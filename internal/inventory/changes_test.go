@@ -132,7 +132,7 @@ func TestListingKeepsWhatReconcilersRead(t *testing.T) {
 	if err != nil {
 		t.Fatalf("List: %v", err)
 	}
-	got, _ := snap.server(want.ID)
+	got, _ := snap.Server(want.ID)
 	want.NetworkID, want.UpdatedAt = "", time.Time{}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the server of the listing (-want +got):\n%s", diff)

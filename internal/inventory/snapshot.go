@@ -172,8 +172,8 @@ func (s *Snapshot) state(id string) cloud.State {
 	return ""
 }
 
-// server returns a server, and whether it was listed.
-func (s *Snapshot) server(id string) (cloud.Server, bool) {
+// Server returns a server, and whether it was listed.
+func (s *Snapshot) Server(id string) (cloud.Server, bool) {
 	if server := s.ids.get(id); server != nil {
 		return server.server(), true
 	}

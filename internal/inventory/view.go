@@ -38,6 +38,13 @@ func (i *Inventory) View() View {
 	return v
 }
 
+// LastPoll returns when the last listing was begun, the zero time if none was.
+func (i *Inventory) LastPoll() time.Time {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	return i.polledAt
+}
+
 // StartedAt returns when this process made the inventory. Whether creates were
 // sent before that is not known.
 func (i *Inventory) StartedAt() time.Time { return i.startedAt }
@@ -53,7 +60,7 @@ func (i *Inventory) Server(id string) (cloud.Server, bool) {
 	if i.snapshot == nil {
 		return cloud.Server{}, false
 	}
-	return i.snapshot.server(id)
+	return i.snapshot.Server(id)
 }
 
 // Owned returns the servers of the object with this UID in cluster, oldest

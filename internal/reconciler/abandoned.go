@@ -80,6 +80,7 @@ func (r *Reconciler[T, S]) Forget(forget func(client.Object)) handler.EventHandl
 		// An event after a gap in the watch may hold an old version of the object.
 		if !ok || e.DeleteStateUnknown || !r.isClaimed(obj) {
 			forget(e.Object)
+			r.History.forget(kindName[T](), client.ObjectKeyFromObject(e.Object))
 			return
 		}
 		if !r.abandoned.has(obj) {

@@ -14,6 +14,7 @@
 //	owned.go       objects of other managers
 //	step.go        steps and plans
 //	trace.go       the span of a reconcile
+//	history.go     the last steps of objects, for diagnostics
 //	outcome.go     how a reconcile can end
 //	status.go      summary conditions and the result
 //	patch.go       the status patch and its guard

@@ -91,6 +91,8 @@ type Reconciler[T Object, S any] struct {
 	Disowned func(obj T)
 	// Tracer makes a span of each reconcile; nil for none.
 	Tracer trace.Tracer
+	// History remembers the last steps of objects; nil for none.
+	History *History
 	// External: the finalizer guards something that Kubernetes does not delete.
 	// An object that is gone although its claim was stored is then reconciled as a
 	// deleted object, from memory. It needs Live.
@@ -127,6 +129,9 @@ func (r *Reconciler[T, S]) reconcileRequest(ctx context.Context, req ctrl.Reques
 
 	obj := r.Kind.New()
 	if readErr := r.Client.Get(w.ctx, req.NamespacedName, obj); readErr != nil {
+		if apierrors.IsNotFound(readErr) {
+			r.History.forget(kindName[T](), req.NamespacedName)
+		}
 		return ctrl.Result{RequeueAfter: earlier}, errors.Join(err, client.IgnoreNotFound(readErr))
 	}
 	owned, after, readErr := r.own(w, obj)

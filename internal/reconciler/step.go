@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
@@ -93,16 +94,31 @@ func (r *Reconciler[T, S]) run(w *work, obj T, obs S, plan Plan[T, S]) error {
 
 func (r *Reconciler[T, S]) runStep(w *work, obj T, obs S, step Step[T, S]) error {
 	w.span.step(step.Name)
+	start := time.Now()
 	if !step.Needs.Has(Mutates) {
-		return step.Run(w.ctx, obj, obs)
+		err := step.Run(w.ctx, obj, obs)
+		if step.Needs.Has(NeedsCloud) {
+			r.remember(obj, step.Name, start, err)
+		}
+		return err
 	}
 	w.changedCloud = w.changedCloud || step.Needs.Has(NeedsCloud)
-	start := time.Now()
 	err := step.Run(w.effects, obj, obs)
+	r.remember(obj, step.Name, start, err)
 	fields := []any{"step", step.Name, "duration", time.Since(start).Round(time.Microsecond).String()}
 	if err != nil {
 		fields = append(fields, "outcome", Reason(err), "message", messageOf(err))
 	}
 	log.FromContext(w.effects).Info("ran step", fields...)
 	return err
+}
+
+// remember adds a step to the history of an object.
+func (r *Reconciler[T, S]) remember(obj T, step string, begun time.Time, outcome error) {
+	if r.History == nil {
+		return
+	}
+	r.History.add(kindName[T](), client.ObjectKeyFromObject(obj), PastStep{
+		Step: step, Time: begun, Duration: time.Since(begun), Reason: Reason(outcome), Message: messageOf(outcome),
+	})
 }

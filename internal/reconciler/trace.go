@@ -29,7 +29,7 @@ func (r *Reconciler[T, S]) startSpan(ctx context.Context, req ctrl.Request) (con
 	if r.Tracer == nil {
 		return ctx, nil
 	}
-	kind := reflect.TypeFor[T]().Elem().Name()
+	kind := kindName[T]()
 	ctx, started := r.Tracer.Start(ctx, "reconcile "+kind, trace.WithAttributes(
 		attribute.String("privatecloud.kind", kind),
 		attribute.String("privatecloud.name", req.Name),
@@ -42,6 +42,9 @@ func (r *Reconciler[T, S]) startSpan(ctx context.Context, req ctrl.Request) (con
 	logger := log.FromContext(ctx).WithValues("traceID", started.SpanContext().TraceID().String())
 	return log.IntoContext(ctx, logger), &span{Span: started}
 }
+
+// kindName returns the kind of an object, such as VM.
+func kindName[T Object]() string { return reflect.TypeFor[T]().Elem().Name() }
 
 // reconcileTraced reconciles the object that a request names, in a span.
 func (r *Reconciler[T, S]) reconcileTraced(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {

@@ -34,9 +34,12 @@ import (
 	vmcontroller "github.com/privatecloud/operator/internal/controller/vm"
 	vmgroupcontroller "github.com/privatecloud/operator/internal/controller/vmgroup"
 	vmsnapshotcontroller "github.com/privatecloud/operator/internal/controller/vmsnapshot"
+	"github.com/privatecloud/operator/internal/diagnostics"
+	"github.com/privatecloud/operator/internal/fairqueue"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/objectmetrics"
 	"github.com/privatecloud/operator/internal/probe"
+	"github.com/privatecloud/operator/internal/reconciler"
 	"github.com/privatecloud/operator/internal/tenancy"
 	webhookv1alpha1 "github.com/privatecloud/operator/internal/webhook/v1alpha1"
 )
@@ -68,6 +71,8 @@ type Options struct {
 	// ProbeDial replaces these connections; nil for TCP. Tests use it to serve guests.
 	ProbeNetworks probe.Networks
 	ProbeDial     probe.Dial
+	// Diagnostics is the loopback address of the diagnostics endpoint; "0" or empty for none.
+	Diagnostics string
 	// Dialers are added to those of the types that the operator serves, and replace one
 	// if they have one of their own for its type. Tests use it to serve clouds in memory.
 	Dialers map[pcapi.CloudType]clouds.Dialer
@@ -124,6 +129,9 @@ func Controllers(ctx context.Context, mgr manager.Manager, opts Options) error {
 		Clock: time.Now, Elapsed: func() time.Duration { return time.Since(begun) },
 		Live: mgr.GetAPIReader(), Scope: opts.Scope, Leading: opts.Leading, Alone: opts.alone(), Tracer: opts.Tracer,
 	}
+	if err := serveDiagnostics(mgr, opts, &options); err != nil {
+		return err
+	}
 	if err := vmcontroller.SetupWithManager(ctx, mgr, options); err != nil {
 		return fmt.Errorf("set up the VM controller: %w", err)
 	}
@@ -155,6 +163,22 @@ func Controllers(ctx context.Context, mgr manager.Manager, opts Options) error {
 		if err := mgr.Add(cloudcontroller.Bootstrap{Client: mgr.GetClient(), Endpoint: endpoint}); err != nil {
 			return fmt.Errorf("add the default Cloud: %w", err)
 		}
+	}
+	return nil
+}
+
+// serveDiagnostics adds the diagnostics endpoint, and sets what controllers record for it.
+func serveDiagnostics(mgr manager.Manager, opts Options, options *controller.Options) error {
+	if opts.Diagnostics == "" || opts.Diagnostics == diagnostics.Off {
+		return nil
+	}
+	options.History, options.Queues = reconciler.NewHistory(), &fairqueue.Queues{}
+	handler := diagnostics.NewHandler(diagnostics.Options{
+		Version: opts.Version, Cluster: options.Cluster, Scope: opts.Scope, Cache: mgr.GetCache(), Directory: options.Directory,
+		History: options.History, Queues: options.Queues, Metrics: metrics.Registry, Leading: opts.Leading,
+	})
+	if err := mgr.Add(diagnostics.NewServer(opts.Diagnostics, handler)); err != nil {
+		return fmt.Errorf("add the diagnostics endpoint: %w", err)
 	}
 	return nil
 }

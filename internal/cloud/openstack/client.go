@@ -38,6 +38,7 @@ type Client struct {
 
 var (
 	_ cloud.Client         = (*Client)(nil)
+	_ cloud.LoadReporter   = (*Client)(nil)
 	_ cloud.ServerStreamer = (*Client)(nil)
 )
 
@@ -167,3 +168,6 @@ func isID(text string) bool {
 	}
 	return true
 }
+
+// Load returns what the client asks of the cloud at the moment.
+func (c *Client) Load() cloud.Load { return c.transport.Load() }

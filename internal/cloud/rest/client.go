@@ -39,7 +39,10 @@ type Client struct {
 	probing chan struct{}
 }
 
-var _ cloud.Client = (*Client)(nil)
+var (
+	_ cloud.Client       = (*Client)(nil)
+	_ cloud.LoadReporter = (*Client)(nil)
+)
 
 // New returns a client of the cloud that cfg describes. It makes no call. Its
 // errors say what is wrong with cfg and what to do, and quote no secret.
@@ -104,3 +107,6 @@ func asError(err *cloud.Error) error {
 	}
 	return err
 }
+
+// Load returns what the client asks of the cloud at the moment.
+func (c *Client) Load() cloud.Load { return c.transport.Load() }

@@ -19,6 +19,7 @@
 //
 //	limiter.go      start-time fair queueing for limits.go
 //	shares.go       the shares of admission reviews and of refreshes
+//	load.go         what waits in limiter.go, for diagnostics
 //	retryafter.go   reads Retry-After for hold.go
 //
 // Clients share, and have in common:

@@ -47,6 +47,8 @@ type Transport struct {
 	series  *series
 	base    http.RoundTripper
 	chain   http.RoundTripper
+	limits  Limits
+	limiter *sharedLimiter
 }
 
 // New returns the transport to the cloud that cfg describes. It makes no
@@ -64,7 +66,7 @@ func New(cfg Config) (*Transport, error) {
 	}
 	t := &Transport{
 		host: cfg.Host, timeout: cfg.Timeout, base: cfg.Base,
-		hold: cmp.Or(cfg.Hold, &Hold{}), series: cfg.Metrics.of(cfg.Name),
+		hold: cmp.Or(cfg.Hold, &Hold{}), series: cfg.Metrics.of(cfg.Name), limits: limits, limiter: newSharedLimiter(limits),
 	}
 	if t.base == nil {
 		t.base = newBase(cfg, limits, roots)
@@ -80,7 +82,7 @@ func New(cfg Config) (*Transport, error) {
 	rt = refuseWhileHeld(rt, t.hold)
 	rt = refuseUnpermitted(rt)
 	rt = traceAdmitted(rt, cfg.Tracer)
-	rt = limit(rt, newSharedLimiter(limits), cfg.Timeout)
+	rt = limit(rt, t.limiter, cfg.Timeout)
 	rt = refuseWhileHeld(rt, t.hold)
 	t.chain = traceCalls(rt, cfg.Tracer, cfg.Name, t.Classify)
 	return t, nil

@@ -48,6 +48,7 @@ type Client struct {
 
 var (
 	_ cloud.Client         = (*Client)(nil)
+	_ cloud.LoadReporter   = (*Client)(nil)
 	_ cloud.DefectReporter = (*Client)(nil)
 )
 
@@ -141,3 +142,6 @@ func (c *Client) begin(ctx context.Context, op string) (bounded context.Context,
 		c.usage.End()
 	}, nil
 }
+
+// Load returns what the client asks of the cloud at the moment.
+func (c *Client) Load() cloud.Load { return c.transport.Load() }

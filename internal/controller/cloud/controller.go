@@ -79,7 +79,7 @@ type kind struct {
 func New(c client.Client, live client.Reader, recorder events.EventRecorder, opts controller.Options) *reconciler.Reconciler[*pcapi.Cloud, *observation] {
 	k := &kind{Options: opts, client: c, live: live, gauge: sharedGauges, watches: newWatches(opts.Leading, sharedGauges)}
 	return &reconciler.Reconciler[*pcapi.Cloud, *observation]{
-		Client: c, Recorder: recorder, Deadline: deadline, Kind: k, Reported: k.reported, Live: live, Leading: opts.Leading, Tracer: opts.Tracer,
+		Client: c, Recorder: recorder, Deadline: deadline, Kind: k, Reported: k.reported, Live: live, Leading: opts.Leading, Tracer: opts.Tracer, History: opts.History,
 		Owns: controller.Owns(opts.Scope, c, live, nameOf),
 	}
 }

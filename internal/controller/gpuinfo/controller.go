@@ -81,7 +81,7 @@ func newKind(c client.Client, opts controller.Options) *kind {
 
 func (k *kind) reconciler(recorder events.EventRecorder, opts controller.Options) *reconciler.Reconciler[*pcapi.GPUInfo, *observation] {
 	return &reconciler.Reconciler[*pcapi.GPUInfo, *observation]{
-		Client: k.client, Recorder: recorder, Deadline: deadline, Kind: k, Leading: opts.Leading, Tracer: opts.Tracer,
+		Client: k.client, Recorder: recorder, Deadline: deadline, Kind: k, Leading: opts.Leading, Tracer: opts.Tracer, History: opts.History,
 		Owns: controller.Owns(opts.Scope, k.client, opts.Live, k.cloudOf),
 	}
 }

@@ -72,7 +72,7 @@ type kind struct {
 func newKind(c client.Client, opts controller.Options) *kind {
 	k := &kind{cluster: opts.Cluster}
 	k.lifecycle = external.New(k, func() *pcapi.Network { return &pcapi.Network{} }, func() *observation { return &observation{} }, external.Options{
-		Client: c, Live: opts.Live, Leading: opts.Leading, Tracer: opts.Tracer, Alone: opts.Alone, Scope: opts.Scope, Directory: opts.Directory, Clock: opts.Clock,
+		Client: c, Live: opts.Live, Leading: opts.Leading, Tracer: opts.Tracer, History: opts.History, Queues: opts.Queues, Alone: opts.Alone, Scope: opts.Scope, Directory: opts.Directory, Clock: opts.Clock,
 		Kind: kindName, Noun: "network", Finalizer: pcapi.NetworkFinalizer, Ref: kindName, OnDemand: true, Identified: true,
 		Needs:      []cloud.Capability{cloud.Networks, cloud.NetworkAttach},
 		LostAdvice: "delete the VMs that refer to it and this object, and create others",

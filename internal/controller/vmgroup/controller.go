@@ -91,7 +91,7 @@ func newKind(c client.Client, recorder events.EventRecorder, opts controller.Opt
 
 func (k *kind) reconciler(opts controller.Options) *reconciler.Reconciler[*pcapi.VmGroup, *observation] {
 	return &reconciler.Reconciler[*pcapi.VmGroup, *observation]{
-		Client: k.client, Recorder: k.recorder, Deadline: deadline, Kind: k, Reported: k.reported, Leading: opts.Leading, Tracer: opts.Tracer,
+		Client: k.client, Recorder: k.recorder, Deadline: deadline, Kind: k, Reported: k.reported, Leading: opts.Leading, Tracer: opts.Tracer, History: opts.History,
 		Owns:     controller.Owns(opts.Scope, k.client, opts.Live, k.cloudOf),
 		Disowned: func(g *pcapi.VmGroup) { k.forget(g.UID) },
 	}

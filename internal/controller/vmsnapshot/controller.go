@@ -73,7 +73,7 @@ type kind struct {
 func newKind(c client.Client, opts controller.Options) *kind {
 	k := &kind{cluster: opts.Cluster}
 	k.lifecycle = external.New(k, func() *pcapi.VMSnapshot { return &pcapi.VMSnapshot{} }, func() *observation { return &observation{} }, external.Options{
-		Client: c, Live: opts.Live, Leading: opts.Leading, Tracer: opts.Tracer, Alone: opts.Alone, Scope: opts.Scope, Directory: opts.Directory, Clock: opts.Clock,
+		Client: c, Live: opts.Live, Leading: opts.Leading, Tracer: opts.Tracer, History: opts.History, Queues: opts.Queues, Alone: opts.Alone, Scope: opts.Scope, Directory: opts.Directory, Clock: opts.Clock,
 		Kind: kindName, Noun: "snapshot", Finalizer: pcapi.VMSnapshotFinalizer, Ref: kindName, OnDemand: true, Identified: true,
 		Needs: []cloud.Capability{cloud.Snapshots}, CloudFor: k.cloudFor,
 		Elsewhere:  "delete this VMSnapshot, which with deletionPolicy Orphan needs no cloud",

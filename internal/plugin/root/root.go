@@ -6,6 +6,7 @@ import (
 
 	"github.com/privatecloud/operator/internal/plugin"
 	"github.com/privatecloud/operator/internal/plugin/brake"
+	"github.com/privatecloud/operator/internal/plugin/orphans"
 )
 
 // New returns the command "kubectl privatecloud".
@@ -25,6 +26,7 @@ func New(env *plugin.Env) *cobra.Command {
 	env.AddFlagCompletions(cmd)
 	cmd.AddCommand(
 		brake.NewCommand(env),
+		orphans.NewCommand(env),
 	)
 	return cmd
 }

@@ -1,0 +1,67 @@
+package plugin_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+
+	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/privatecloud/operator/internal/diagnostics/wire"
+	"github.com/privatecloud/operator/internal/inventory"
+	"github.com/privatecloud/operator/internal/testkit"
+	"github.com/privatecloud/operator/mockcloud"
+)
+
+func TestOrphans(t *testing.T) {
+	t.Parallel()
+	cluster := clusterID(t)
+	owned := func(cluster, name string) map[string]string {
+		return map[string]string{
+			inventory.ClusterLabel: cluster, inventory.UIDLabel: "0b6f3f0e-0000-4000-8000-000000000000",
+			inventory.NamespaceLabel: "dev", inventory.NameLabel: name,
+		}
+	}
+	f := newFixture(t, "orphans", func(cloud *testkit.CloudServer) {
+		strangers(t, cloud,
+			mockcloud.Server{Name: "left", Labels: owned(cluster, "left")},
+			mockcloud.Server{Name: "elsewhere", Labels: owned("another-cluster", "elsewhere")},
+			mockcloud.Server{Name: "stranger"})
+	})
+
+	table := f.run("orphans", "--cloud", f.name)
+	f.Expect(table.err).NotTo(HaveOccurred())
+	f.Expect(table.out).To(MatchRegexp(`(?s)ID +NAME +STATE +OBJECT +CREATED\n[0-9a-f-]+ +left +ACTIVE +dev/left +20\d\d-`))
+	f.Expect(table.out).NotTo(Or(ContainSubstring("elsewhere"), ContainSubstring("stranger")))
+	f.Expect(table.problems).To(And(ContainSubstring("1 orphaned"), ContainSubstring("kubectl patch cloud orphans")))
+
+	listed := f.run("orphans", "--cloud", f.name, "-o", "json")
+	f.Expect(listed.err).NotTo(HaveOccurred())
+	var found wire.Servers
+	f.Expect(json.Unmarshal([]byte(listed.out), &found)).To(Succeed())
+	f.Expect(found.Counts).To(Equal(wire.Counts{Unmanaged: 1, Orphaned: 1, OtherClusters: 1}))
+	f.Expect(found.Servers).To(HaveLen(1))
+	f.Expect(found.Servers[0].Owner).To(Equal(&wire.Owner{Namespace: "dev", Name: "left", UID: "0b6f3f0e-0000-4000-8000-000000000000"}))
+}
+
+func TestOrphansOfNoCloud(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "no-orphans", nil)
+	none := f.run("orphans", "--cloud", f.name)
+	f.Expect(none.err).NotTo(HaveOccurred())
+	f.Expect(none.out).To(BeEmpty())
+	f.Expect(none.problems).To(ContainSubstring(`No orphans on Cloud "no-orphans"`))
+	f.Expect(f.run("orphans", "--cloud", "missing").message()).To(Equal(`Cloud "missing" does not exist: see kubectl get clouds`))
+}
+
+// clusterID returns the id of this cluster in the labels of servers.
+func clusterID(t *testing.T) string {
+	t.Helper()
+	var system corev1.Namespace
+	if err := env.Client.Get(context.Background(), client.ObjectKey{Name: "kube-system"}, &system); err != nil {
+		t.Fatal(err)
+	}
+	return string(system.UID)
+}

@@ -1,0 +1,149 @@
+// Package plugin_test runs commands of the kubectl plugin in its process, against a real API
+// server and an operator that serves diagnostics.
+package plugin_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	. "github.com/onsi/gomega"
+	"go.uber.org/zap/zapcore"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/plugin"
+	"github.com/privatecloud/operator/internal/plugin/root"
+	"github.com/privatecloud/operator/internal/setup"
+	"github.com/privatecloud/operator/internal/testkit"
+	"github.com/privatecloud/operator/mockcloud"
+)
+
+const operatorNamespace = "private-cloud-operator-system"
+
+var (
+	env      *testkit.Env
+	operator *testkit.Manager
+	// operatorURL is where the operator serves diagnostics.
+	operatorURL string
+	operatorLog = &testkit.Buffer{}
+)
+
+func TestMain(m *testing.M) {
+	code := 1
+	if err := start(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	} else {
+		code = m.Run()
+	}
+	if err := stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func start() error {
+	ctrl.SetLogger(zap.New(zap.WriteTo(operatorLog), zap.Level(zapcore.InfoLevel)))
+	var err error
+	if env, err = testkit.Start(testkit.Options{}); err != nil {
+		return err
+	}
+	config, err := env.OperatorConfig(context.Background(), operatorNamespace)
+	if err != nil {
+		return err
+	}
+	address, err := testkit.FreeAddress()
+	if err != nil {
+		return err
+	}
+	operatorURL = "http://" + address.String()
+	operator, err = testkit.StartManager(config, setup.Options{Namespace: operatorNamespace, Version: "v0.0.0-test", Diagnostics: address.String()})
+	return err
+}
+
+func stop() error {
+	var failures []error
+	if operator != nil {
+		failures = append(failures, operator.Stop())
+	}
+	if env != nil {
+		failures = append(failures, env.Stop())
+	}
+	return errors.Join(failures...)
+}
+
+// fixture is a cloud with a Cloud object, and a namespace, of one test.
+type fixture struct {
+	*testkit.T
+	name, namespace string
+	cloud           *testkit.CloudServer
+}
+
+// newFixture makes a Cloud with a name of its own, and waits until it is Ready. prepare
+// changes the cloud before the operator lists it.
+func newFixture(t *testing.T, name string, prepare func(*testkit.CloudServer), change ...func(*pcapi.Cloud)) *fixture {
+	t.Helper()
+	f := &fixture{T: testkit.NewT(t, 90*time.Second, 100*time.Millisecond), name: name}
+	var err error
+	f.cloud, err = testkit.ServeCloud(mockcloud.Options{})
+	f.Expect(err).NotTo(HaveOccurred())
+	t.Cleanup(func() { _ = f.cloud.Close() })
+	if prepare != nil {
+		prepare(f.cloud)
+	}
+	namespace := testkit.Namespace(name+"-", map[string]string{pcapi.DefaultCloudLabel: name})
+	f.Expect(env.Client.Create(t.Context(), namespace)).To(Succeed())
+	f.namespace = namespace.Name
+	f.Expect(env.Client.Create(t.Context(), testkit.Cloud(name, f.cloud.URL, change...))).To(Succeed())
+	f.Eventually(func(ctx context.Context) (*pcapi.Cloud, error) {
+		var c pcapi.Cloud
+		return &c, env.Client.Get(ctx, client.ObjectKey{Name: name}, &c)
+	}).Should(testkit.BeReady())
+	return f
+}
+
+// strangers adds servers of somebody else to a cloud.
+func strangers(t *testing.T, cloud *testkit.CloudServer, servers ...mockcloud.Server) {
+	t.Helper()
+	for _, server := range servers {
+		if _, err := cloud.PutServer(server); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// result is what a command printed.
+type result struct {
+	out, problems string
+	err           error
+}
+
+// run runs a command as an administrator with the operator's URL.
+func (f *fixture) run(arguments ...string) result {
+	f.Helper()
+	return runAs(f.Context(), env.Kubeconfig(), append(arguments, "--operator-url", operatorURL)...)
+}
+
+// runAs runs a command with a kubeconfig.
+func runAs(ctx context.Context, kubeconfig string, arguments ...string) result {
+	var out, problems bytes.Buffer
+	cmd := root.New(plugin.NewEnv(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &problems}, "v0.0.0-test"))
+	cmd.SetArgs(append(arguments, "--kubeconfig", kubeconfig))
+	err := cmd.ExecuteContext(ctx)
+	return result{out: out.String(), problems: problems.String(), err: err}
+}
+
+// message returns what main prints of an error.
+func (r result) message() string {
+	_, message := plugin.Exit(r.err)
+	return message
+}
