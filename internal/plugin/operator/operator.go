@@ -22,8 +22,8 @@ import (
 )
 
 // Rights is what the Long text of a command says of the rights that it needs for this.
-const Rights = `The operator is asked through a forwarded port: this needs the right to list pods and to create
-pods/portforward in the namespace of the operator, as the Role diagnostics-reader has it.`
+const Rights = `list pods and create pods/portforward in the namespace of the operator, through which it is
+asked; the Role diagnostics-reader has both. With --operator-url, none.`
 
 // Flags are how the operator is found.
 type Flags struct {

@@ -2,11 +2,8 @@
 package orphans
 
 import (
-	"cmp"
-	"encoding/json"
 	"fmt"
 	"io"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -19,7 +16,8 @@ import (
 // NewCommand returns the command "orphans".
 func NewCommand(env *plugin.Env) *cobra.Command {
 	var flags operator.Flags
-	var cloud, output string
+	var output plugin.Output
+	var cloud string
 	cmd := &cobra.Command{
 		Use:   "orphans",
 		Short: "List the servers of this cluster in a cloud whose VM object does not exist",
@@ -27,16 +25,13 @@ func NewCommand(env *plugin.Env) *cobra.Command {
 exist: its finalizer was removed by hand, or the object was restored from a backup with another UID.
 OBJECT is the object that they were made for, as namespace/name.
 
-Nothing is changed. What can be done with them is printed below the table.
+Nothing is changed. What can be done with them is printed to stderr.
 
-` + operator.Rights,
+Rights: ` + operator.Rights,
 		Example: `  kubectl privatecloud orphans
   kubectl privatecloud orphans --cloud production -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if output != "" && output != "json" {
-				return fmt.Errorf("-o %s is unknown: use -o json, or leave it out for a table", output)
-			}
 			asked, err := operator.Connect(cmd.Context(), env, flags)
 			if err != nil {
 				return err
@@ -51,44 +46,38 @@ Nothing is changed. What can be done with them is printed below the table.
 				return err
 			}
 			found.Cloud, found.ListedAt, found.Counts = head.Cloud, head.ListedAt, head.Counts
-			if output == "json" {
-				encoder := json.NewEncoder(env.Out)
-				encoder.SetIndent("", "  ")
-				return encoder.Encode(found)
-			}
-			if err := table(env.Out, found.Servers); err != nil {
-				return err
-			}
-			fmt.Fprint(env.ErrOut, advice(found))
-			return nil
+			return output.Print(env.Out, found, func(out io.Writer) error {
+				fmt.Fprint(env.ErrOut, advice(found))
+				return table(out, found.Servers)
+			})
 		},
 	}
 	flags.Bind(cmd.Flags())
 	cmd.Flags().StringVar(&cloud, "cloud", pcapi.DefaultCloudName, "the Cloud whose servers are listed")
-	cmd.Flags().StringVarP(&output, "output", "o", "", "json; by default a table")
+	cobra.CheckErr(cmd.RegisterFlagCompletionFunc("cloud", env.CompleteClouds))
+	output.AddFlag(cmd)
 	return cmd
 }
 
-func table(to io.Writer, servers []wire.Server) error {
+func table(out io.Writer, servers []wire.Server) error {
 	if len(servers) == 0 {
 		return nil
 	}
-	out := tabwriter.NewWriter(to, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(out, "ID\tNAME\tSTATE\tOBJECT\tCREATED")
+	rows := [][]string{{"ID", "NAME", "STATE", "OBJECT", "CREATED"}}
 	for i := range servers {
 		s := &servers[i]
-		created := "<unknown>"
+		created := plugin.Unknown
 		if s.CreatedAt != nil {
 			created = s.CreatedAt.Format("2006-01-02 15:04")
 		}
-		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\n", s.ID, s.Name, s.State, object(s.Owner), created)
+		rows = append(rows, []string{s.ID, s.Name, s.State, object(s.Owner), created})
 	}
-	return out.Flush()
+	return plugin.Table(out, rows...)
 }
 
 func object(owner *wire.Owner) string {
 	if owner == nil || owner.Name == "" {
-		return "<unknown>"
+		return plugin.Unknown
 	}
 	return owner.Namespace + "/" + owner.Name
 }
@@ -98,12 +87,11 @@ func advice(found wire.Servers) string {
 	if len(found.Servers) == 0 {
 		return fmt.Sprintf("No orphans on Cloud %q, as of %s.\n", found.Cloud, found.ListedAt.Format("15:04:05 MST"))
 	}
-	first := found.Servers[0]
-	return fmt.Sprintf(`
-%d orphaned, as of %s. For each of them:
-- To keep it, import it: create a VM with spec.vmname %q and spec.import.vmId %q, for example
-  (spec.imports of the Cloud must allow it). The labels are replaced.
-- To delete it, delete it in the cloud, or import it and delete the VM object.
-- To have the operator delete all of them, now and later: kubectl patch cloud %s --type=merge -p '{"spec":{"orphanPolicy":"Delete"}}'
-`, len(found.Servers), found.ListedAt.Format("15:04:05 MST"), first.Name, cmp.Or(first.ID, "ID"), found.Cloud)
+	return fmt.Sprintf(`%d orphaned on Cloud %q, as of %s. For each of them:
+- To keep it, import it: create a VM with its name as spec.vmname and its ID as spec.import.vmId, if spec.imports of the
+  Cloud allows that. The labels are replaced.
+- To delete it, delete it in the cloud, or import it and delete the VM.
+- To have the operator delete all of them, now and later, run:
+  kubectl patch cloud %s --type=merge -p '{"spec":{"orphanPolicy":"Delete"}}'
+`, len(found.Servers), found.Cloud, found.ListedAt.Format("15:04:05 MST"), found.Cloud)
 }
