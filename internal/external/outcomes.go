@@ -48,10 +48,22 @@ func (l *Lifecycle[T, R, S]) permit(obj T, obs S, needs reconciler.Needs) error 
 	case o.View.Snapshot == nil && o.Now.Sub(o.Inventory.StartedAt()) < patience:
 		o.Inventory.EnqueueWhenAvailable(l.ref(obj), o.View)
 		return &reconciler.WaitError{After: patience, Reason: pcapi.CloudUnavailableReason, Message: "the cloud has not been listed yet", Quiet: true}
-	case !o.Available():
-		return l.blocked(obj, o, "waiting for Cloud %q: %s", o.Cloud, o.View.Unavailable)
-	case o.View.Braked && needs.Has(reconciler.NeedsBrakeOff):
+	}
+	err := unmet(o, needs)
+	if err != nil {
 		o.Inventory.EnqueueWhenAvailable(l.ref(obj), o.View)
+	}
+	return err
+}
+
+// unmet returns why a step with these needs cannot run now; nil if it can.
+func unmet[R any](o *Observation[R], needs reconciler.Needs) error {
+	switch {
+	case !needs.Has(reconciler.NeedsCloud):
+		return nil
+	case !o.Available():
+		return reconciler.Blocked("Cloud/"+o.Cloud, pcapi.CloudUnavailableReason, "waiting for Cloud %q: %s", o.Cloud, o.View.Unavailable)
+	case o.View.Braked && needs.Has(reconciler.NeedsBrakeOff):
 		return reconciler.Blocked("Cloud/"+o.Cloud, pcapi.BrakedReason,
 			"the brake of Cloud %q is on: nothing is created or deleted there until it is acknowledged; see its Braked condition", o.Cloud)
 	}

@@ -92,9 +92,15 @@ type fixture struct {
 // changes the cloud before the operator lists it.
 func newFixture(t *testing.T, name string, prepare func(*testkit.CloudServer), change ...func(*pcapi.Cloud)) *fixture {
 	t.Helper()
+	return newFixtureOn(t, mockcloud.Options{}, name, prepare, change...)
+}
+
+// newFixtureOn is newFixture with a cloud of these options.
+func newFixtureOn(t *testing.T, options mockcloud.Options, name string, prepare func(*testkit.CloudServer), change ...func(*pcapi.Cloud)) *fixture {
+	t.Helper()
 	f := &fixture{T: testkit.NewT(t, 90*time.Second, 100*time.Millisecond), name: name}
 	var err error
-	f.cloud, err = testkit.ServeCloud(mockcloud.Options{})
+	f.cloud, err = testkit.ServeCloud(options)
 	f.Expect(err).NotTo(HaveOccurred())
 	t.Cleanup(func() { _ = f.cloud.Close() })
 	if prepare != nil {

@@ -7,6 +7,7 @@
 //	plan.go        what is to be done about an existing network (pure)
 //	drift.go       what counts as different (pure)
 //	status.go      the status (pure)
+//	forecast.go    what is going to be done, for users
 package network
 
 import (

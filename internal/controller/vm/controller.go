@@ -28,6 +28,8 @@
 //	status.go      the status (pure)
 //	interfaces.go  the network interfaces in the status (pure)
 //	image.go       the image in the status (pure)
+//	forecast.go    what is going to be done, for users (pure)
+//	forecaster.go  forecasts from what the API server has
 package vm
 
 import (

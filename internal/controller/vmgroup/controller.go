@@ -13,6 +13,7 @@
 //	steps.go       what the steps do
 //	pace.go        how many members a step changes, and how many at a time
 //	status.go      the status (pure)
+//	forecast.go    what is going to be done, for users
 package vmgroup
 
 import (

@@ -105,24 +105,29 @@ func (k *kind) align(m moves) step {
 	return step{Name: "Align", Needs: reconciler.Mutates, Run: func(ctx context.Context, g *pcapi.VmGroup, obs *observation) error {
 		changed := slices.Concat(m.align, m.keep)
 		return k.changeMembers(g, len(changed), update, func(i int) error {
-			return k.patch(ctx, changed[i], "update", func(vm *pcapi.VM) {
-				vm.Spec.PowerState = pcapi.PowerOn
-				if obs.lacking() == "" {
-					vm.Spec.Tags = maps.Clone(obs.template.Tags)
-				}
-				if i < len(m.align) {
-					if vm.Labels[pcapi.RevisionLabel] != obs.revision { // it may be replaced, so it may be restarted
-						vm.Spec.UpdatePolicy = pcapi.UpdatePolicyRestartAllowed
-						vm.Spec.Disks = obs.template.withDisks(vm.Spec.Disks)
-					}
-					vm.Spec.ClassName = obs.template.Class
-					vm.Spec.CPU, vm.Spec.Memory = clone(obs.template.CPU), clone(obs.template.Memory)
-					obs.template.apply(vm)
-					vm.Labels = labelled(vm.Labels, g, obs)
-				}
-			})
+			return k.patch(ctx, changed[i], "update", func(vm *pcapi.VM) { alignMember(g, obs, vm, i < len(m.align)) })
 		})
 	}}
+}
+
+// alignMember powers a member on and gives it the tags of the template and, if it is to be of
+// the current revision, all that can be changed in place.
+func alignMember(g *pcapi.VmGroup, obs *observation, vm *pcapi.VM, current bool) {
+	vm.Spec.PowerState = pcapi.PowerOn
+	if obs.lacking() == "" {
+		vm.Spec.Tags = maps.Clone(obs.template.Tags)
+	}
+	if !current {
+		return
+	}
+	if vm.Labels[pcapi.RevisionLabel] != obs.revision { // it may be replaced, so it may be restarted
+		vm.Spec.UpdatePolicy = pcapi.UpdatePolicyRestartAllowed
+		vm.Spec.Disks = obs.template.withDisks(vm.Spec.Disks)
+	}
+	vm.Spec.ClassName = obs.template.Class
+	vm.Spec.CPU, vm.Spec.Memory = clone(obs.template.CPU), clone(obs.template.Memory)
+	obs.template.apply(vm)
+	vm.Labels = labelled(vm.Labels, g, obs)
 }
 
 // patch changes a member as it was observed.

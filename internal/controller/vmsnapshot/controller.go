@@ -5,6 +5,7 @@
 //	resource.go    the snapshots of the cloud, for internal/external
 //	plan.go        what is to be done about a snapshot (pure), and its steps
 //	status.go      the status (pure)
+//	forecast.go    what is going to be done, for users
 package vmsnapshot
 
 import (

@@ -25,15 +25,15 @@ func (k *kind) Repeatable(_ *pcapi.VMSnapshot, obs *observation) bool {
 	return obs.Capabilities().Has(cloud.Idempotency)
 }
 
-// notReady returns why no snapshot of the VM can be created; nil if one can.
-func notReady(snap *pcapi.VMSnapshot, vm *pcapi.VM, obs *observation) error {
+// notReady returns why no snapshot of the VM, nil if there is none, can be created; nil if one
+// can. Server is that of the VM, if listed.
+func notReady(snap *pcapi.VMSnapshot, vm *pcapi.VM, server cloud.Server, listed bool, obs *observation) error {
 	blocked := func(why string) error {
 		return reconciler.Blocked("VM/"+snap.Spec.VMName, pcapi.VMNotReadyReason, "VM %q %s", snap.Spec.VMName, why)
 	}
 	if vm == nil {
 		return blocked("does not exist in this namespace")
 	}
-	server, listed := obs.Inventory.Server(vm.Status.VMID)
 	switch {
 	case !vm.DeletionTimestamp.IsZero():
 		return blocked("is being deleted")

@@ -73,10 +73,13 @@ func (k *kind) Relate(ctx context.Context, snap *pcapi.VMSnapshot, obs *observat
 	if err != nil {
 		return err
 	}
+	var server cloud.Server
+	listed := false
 	if vm != nil {
 		obs.vmID, obs.vmCloud, obs.reverting = vm.Status.VMID, vm.Status.Cloud, reverting(vm) == snap.UID
+		server, listed = obs.Inventory.Server(vm.Status.VMID)
 	}
-	obs.notReady = notReady(snap, vm, obs)
+	obs.notReady = notReady(snap, vm, server, listed, obs)
 	if vm == nil && snap.Status.VMID == "" {
 		obs.Denied = obs.notReady // the Cloud of the VM is not known, so that no other says anything
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/privatecloud/operator/internal/plugin"
 	"github.com/privatecloud/operator/internal/plugin/brake"
 	"github.com/privatecloud/operator/internal/plugin/orphans"
+	"github.com/privatecloud/operator/internal/plugin/plan"
 )
 
 // New returns the command "kubectl privatecloud".
@@ -27,6 +28,7 @@ func New(env *plugin.Env) *cobra.Command {
 	cmd.AddCommand(
 		brake.NewCommand(env),
 		orphans.NewCommand(env),
+		plan.NewCommand(env),
 	)
 	return cmd
 }

@@ -1,0 +1,58 @@
+package v1alpha1
+
+// PlannedAction is what a planned change does in the cloud.
+// +kubebuilder:validation:Enum=Create;Import;Update;PowerOn;PowerOff;Suspend;Resume;Restart;Revert;Release;Delete
+type PlannedAction string
+
+const (
+	// PlannedCreate creates the resource, and PlannedDelete deletes it.
+	PlannedCreate PlannedAction = "Create"
+	PlannedDelete PlannedAction = "Delete"
+	// PlannedImport sets the owner labels of a resource that exists, and PlannedRelease
+	// removes them.
+	PlannedImport  PlannedAction = "Import"
+	PlannedRelease PlannedAction = "Release"
+	// PlannedUpdate changes fields of the resource, which the detail names.
+	PlannedUpdate PlannedAction = "Update"
+	// The power state of a server is changed. PlannedRestart stops it, after which it is started.
+	PlannedPowerOn  PlannedAction = "PowerOn"
+	PlannedPowerOff PlannedAction = "PowerOff"
+	PlannedSuspend  PlannedAction = "Suspend"
+	PlannedResume   PlannedAction = "Resume"
+	PlannedRestart  PlannedAction = "Restart"
+	// PlannedRevert reverts a server to a snapshot.
+	PlannedRevert PlannedAction = "Revert"
+)
+
+// PlannedChange is one change in the cloud that the operator is going to make.
+type PlannedChange struct {
+	// action is what is done.
+	// +required
+	Action PlannedAction `json:"action"`
+	// name is the name of the resource in the cloud or, in the plan of a VmGroup, of the VM.
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Name string `json:"name"`
+	// id is the cloud's id of the resource. Absent if it does not exist yet.
+	// +kubebuilder:validation:MaxLength=128
+	// +optional
+	ID string `json:"id,omitempty"`
+	// detail is what the resource gets, such as "cpu 2 to 4".
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Detail string `json:"detail,omitempty"`
+	// ifStopNeeded is what happens if the cloud makes this change of a server that runs only
+	// while it is stopped: Restart to stop and start it, or Wait until somebody stops it.
+	// Absent for any other change.
+	// +optional
+	IfStopNeeded StopNeeded `json:"ifStopNeeded,omitempty"`
+}
+
+// StopNeeded is what happens if a change needs a stopped server.
+// +kubebuilder:validation:Enum=Restart;Wait
+type StopNeeded string
+
+const (
+	StopNeededRestart StopNeeded = "Restart"
+	StopNeededWait    StopNeeded = "Wait"
+)

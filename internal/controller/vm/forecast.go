@@ -1,0 +1,251 @@
+package vm
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/controller"
+	"github.com/privatecloud/operator/internal/external"
+	"github.com/privatecloud/operator/internal/inventory"
+)
+
+// newID stands for the id of a server that does not exist yet.
+const newID = "new"
+
+// Copy returns a copy that Foresee may change.
+func (k *kind) Copy(obs *observation) *observation {
+	c := *obs
+	return &c
+}
+
+// Foresee says what the steps of a VM do.
+func (k *kind) Foresee(name string, vm *pcapi.VM, obs *observation) ([]pcapi.PlannedChange, bool) {
+	switch name {
+	case stepCheckName:
+		obs.checked = true
+	case stepReadUserData, stepDeleteSnapshots:
+	case stepTakeClass:
+		vm.Status.Class, obs.class = obs.class, nil
+	case external.StepCreate:
+		return k.foreseeCreate(vm, obs), true
+	case external.StepAdopt:
+		record(vm, obs)
+	case stepLabel:
+		labels := k.ownerLabels(vm)
+		maps.Copy(labels, obs.Resource.Labels)
+		changed(obs, func(s *cloud.Server) { s.Labels = labels })
+		obs.Owned = true
+		return planned(obs, pcapi.PlannedImport, ""), true
+	case stepUnlabel:
+		return planned(obs, pcapi.PlannedRelease, ""), true
+	case stepUpdate:
+		return foreseeUpdate(vm, obs), true
+	case stepRestart:
+		changed(obs, func(s *cloud.Server) { s.State = cloud.StateStopped })
+		return planned(obs, pcapi.PlannedRestart, ""), true
+	case stepRecordRestart:
+		result := pcapi.VMRestarted
+		if restartOf(vm, obs.Now) == restartMissed {
+			result = pcapi.VMRestartMissed
+		}
+		vm.Status.LastRestart = &pcapi.VMRestartStatus{RequestedTime: *vm.Spec.NextRestartTime, Result: result}
+	case stepResume:
+		changed(obs, func(s *cloud.Server) { s.State = cloud.StateActive })
+		return planned(obs, pcapi.PlannedResume, ""), true
+	case stepRevert:
+		return foreseeRevert(vm, obs), true
+	default:
+		return nil, false
+	}
+	return nil, true
+}
+
+// record writes to the status that the server is the VM's.
+func record(vm *pcapi.VM, obs *observation) {
+	vm.Status.VMID, vm.Status.NameInCloud, vm.Status.Cloud = obs.Resource.ID, obs.Resource.Name, obs.Cloud
+	vm.Status.CreatedTime = new(metav1.NewTime(obs.Now))
+}
+
+func changed(obs *observation, change func(*cloud.Server)) {
+	server := obs.Resource.Clone()
+	change(&server)
+	obs.Resource = &server
+}
+
+// planned returns a change of the server.
+func planned(obs *observation, action pcapi.PlannedAction, detail string) []pcapi.PlannedChange {
+	change := pcapi.PlannedChange{Action: action, Name: obs.Resource.Name, Detail: detail}
+	if obs.Resource.ID != newID {
+		change.ID = obs.Resource.ID
+	}
+	return []pcapi.PlannedChange{change}
+}
+
+func (k *kind) foreseeCreate(vm *pcapi.VM, obs *observation) []pcapi.PlannedChange {
+	req := k.request(vm, obs)
+	server := cloud.Server{
+		ID: newID, Name: req.Name, State: cloud.StateActive, Labels: req.Labels, CPU: req.CPU, MemoryMiB: req.MemoryMiB,
+		Flavor: req.Flavor, Folder: req.Folder, Zone: req.Zone, Disks: req.Disks, NetworkID: req.FirstNetwork(),
+	}
+	if req.PowerState == cloud.PowerOff {
+		server.State = cloud.StateStopped
+	}
+	obs.Resource, obs.Owned = &server, true
+	record(vm, obs)
+	return planned(obs, pcapi.PlannedCreate, describeCreate(vm, req))
+}
+
+func describeCreate(vm *pcapi.VM, req cloud.CreateServer) string {
+	var parts []string
+	add := func(name, value string) {
+		if value != "" {
+			parts = append(parts, name+" "+value)
+		}
+	}
+	add("flavor", req.Flavor)
+	add("cpu", amount(req.CPU))
+	add("memory", mib(req.MemoryMiB))
+	add("template", req.Template)
+	add("folder", req.Folder)
+	add("zone", req.Zone)
+	for _, i := range controller.InterfacesOf(vm) {
+		add("network", i.NetworkRef.Name)
+	}
+	for _, disk := range req.Disks.List() {
+		add("disk", disk.Name+" "+mib(disk.SizeMiB))
+	}
+	if req.PowerState == cloud.PowerOff {
+		parts = append(parts, "powered off")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// foreseeUpdate models the change that is sent first, as the step update makes it.
+func foreseeUpdate(vm *pcapi.VM, obs *observation) []pcapi.PlannedChange {
+	before, change := *obs.Resource, firstChange(obs, difference(vm, *obs.Resource))
+	if powersOff(change) && asksGuest(vm, obs.Capabilities()) { // which is a call of its own
+		change = cloud.UpdateServer{PowerState: change.PowerState}
+	}
+	var changes []pcapi.PlannedChange
+	if details := describeChange(before, change); details != "" {
+		changes = planned(obs, pcapi.PlannedUpdate, details)
+		switch {
+		case !resizes(change), before.State != cloud.StateActive, change.PowerState != nil:
+		case vm.Spec.UpdatePolicy == pcapi.UpdatePolicyRestartAllowed:
+			changes[0].IfStopNeeded = pcapi.StopNeededRestart
+		default:
+			changes[0].IfStopNeeded = pcapi.StopNeededWait
+		}
+	}
+	if change.PowerState != nil {
+		changes = append(changes, planned(obs, powerAction(before.State, *change.PowerState), "")...)
+	}
+	changed(obs, func(s *cloud.Server) { apply(s, change) })
+	return changes
+}
+
+func powerAction(from cloud.State, to cloud.PowerState) pcapi.PlannedAction {
+	switch {
+	case to == cloud.PowerOff:
+		return pcapi.PlannedPowerOff
+	case to == cloud.PowerSuspended:
+		return pcapi.PlannedSuspend
+	case from == cloud.StateSuspended:
+		return pcapi.PlannedResume
+	}
+	return pcapi.PlannedPowerOn
+}
+
+// apply makes a server what it is after a change.
+func apply(s *cloud.Server, change cloud.UpdateServer) {
+	if change.CPU != nil {
+		s.CPU = *change.CPU
+	}
+	if change.MemoryMiB != nil {
+		s.MemoryMiB = *change.MemoryMiB
+	}
+	if change.Flavor != nil {
+		s.Flavor = *change.Flavor
+	}
+	s.Disks = s.Disks.With(change.Disks)
+	for key, value := range change.Labels {
+		if value == nil {
+			delete(s.Labels, key)
+			continue
+		}
+		if s.Labels == nil {
+			s.Labels = map[string]string{}
+		}
+		s.Labels[key] = *value
+	}
+	switch deref(change.PowerState) {
+	case cloud.PowerOn:
+		s.State = cloud.StateActive
+	case cloud.PowerOff:
+		s.State = cloud.StateStopped
+	case cloud.PowerSuspended:
+		s.State = cloud.StateSuspended
+	}
+}
+
+// describeChange says what a change does to a server, but for its power state.
+func describeChange(s cloud.Server, change cloud.UpdateServer) string {
+	var parts []string
+	if change.Flavor != nil {
+		parts = append(parts, fmt.Sprintf("flavor %s to %s", s.Flavor, *change.Flavor))
+	}
+	if change.CPU != nil {
+		parts = append(parts, fmt.Sprintf("cpu %d to %d", s.CPU, *change.CPU))
+	}
+	if change.MemoryMiB != nil {
+		parts = append(parts, fmt.Sprintf("memory %s to %s", mib(s.MemoryMiB), mib(*change.MemoryMiB)))
+	}
+	for _, disk := range change.Disks.List() {
+		if has := s.Disks.Size(disk.Name); has > 0 {
+			parts = append(parts, fmt.Sprintf("disk %s %s to %s", disk.Name, mib(has), mib(disk.SizeMiB)))
+		} else {
+			parts = append(parts, fmt.Sprintf("new disk %s %s", disk.Name, mib(disk.SizeMiB)))
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(change.Labels)) {
+		switch value := change.Labels[key]; {
+		case key == inventory.TagsLabel:
+		case value == nil:
+			parts = append(parts, "without tag "+key)
+		default:
+			parts = append(parts, fmt.Sprintf("tag %s=%s", key, *value))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func foreseeRevert(vm *pcapi.VM, obs *observation) []pcapi.PlannedChange {
+	name := vm.Spec.CurrentSnapshotName
+	vm.Status.Revert = &pcapi.VMRevertStatus{SnapshotName: name, Phase: pcapi.VMRevertSucceeded}
+	obs.snapshot = nil
+	return planned(obs, pcapi.PlannedRevert, "VMSnapshot "+name)
+}
+
+// amount and mib return sizes as text, empty for 0.
+func amount(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprint(n)
+}
+
+func mib(n int) string {
+	switch {
+	case n == 0:
+		return ""
+	case n%mibPerGiB == 0:
+		return fmt.Sprintf("%dGi", n/mibPerGiB)
+	}
+	return fmt.Sprintf("%dMi", n)
+}

@@ -1,0 +1,108 @@
+package vm
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/controller"
+	"github.com/privatecloud/operator/internal/external"
+	"github.com/privatecloud/operator/internal/inventory"
+)
+
+// Forecaster says what the operator is going to do about VMs, from what the API server has.
+type Forecaster struct{ kind *kind }
+
+// NewForecaster returns a Forecaster that reads objects with c. Cluster is the UID of the
+// namespace kube-system, empty if it is not known.
+func NewForecaster(c client.Client, cluster string, clock func() time.Time) *Forecaster {
+	return &Forecaster{kind: newKind(c, controller.Options{Cluster: cluster, Clock: clock, Live: c, Directory: inventory.New(clock, cluster)})}
+}
+
+// Assumed is what a cloud is taken to be able to do if the user may not read its Cloud.
+var Assumed = cloud.NewCapabilities(cloud.Idempotency, cloud.Labels, cloud.UniqueNames, cloud.Power, cloud.Resize, cloud.Folders, cloud.Networks,
+	cloud.PowerAtCreate, cloud.WithUserData, cloud.Addresses, cloud.Snapshots, cloud.Revert, cloud.SoftPowerOff, cloud.Suspend, cloud.WithDisks, cloud.Zones,
+	cloud.WithAntiAffinity, cloud.WithInterfaces, cloud.StaticAddresses, cloud.GuestHeartbeat, cloud.Sizing)
+
+// Forecast returns what vm leads to, as it is after a create, an edit or a deletion. Live is
+// the object before that; nil if it does not exist. What the status does not show, such as
+// tags, is taken to be as live says.
+func (f *Forecaster) Forecast(ctx context.Context, live, vm *pcapi.VM) (forecast external.Forecasted, err error) {
+	k, obs := f.kind, &observation{}
+	if forecast.Unreadable, err = k.ObserveCloud(ctx, vm, obs, Assumed); err != nil {
+		return forecast, err
+	}
+	switch {
+	case vm.Status.VMID != "" && vm.Status.State == pcapi.VMStateLost:
+		obs.Absent, obs.Gone = true, true
+	case vm.Status.VMID != "":
+		server := k.shown(cmp.Or(live, vm))
+		obs.Resource, obs.Owned, obs.Claimed = &server, true, server.Name
+	case vm.Spec.Import != nil && vm.DeletionTimestamp.IsZero():
+		server := cloud.Server{ID: vm.Spec.Import.VMID, Name: vm.Spec.VMName, State: cloud.StateActive}
+		if obs.Spec != nil {
+			obs.importErr = importable(obs.Spec, vm.Namespace, server.ID)
+		}
+		obs.Resource, obs.How, obs.Owned = &server, pcapi.ImportedReason, !obs.Capabilities().Has(cloud.Labels)
+	}
+	if obs.Denied == nil {
+		err = k.observeOthers(ctx, vm, obs)
+	}
+	switch {
+	case apierrors.IsForbidden(err):
+		forecast.Unreadable = cmp.Or(forecast.Unreadable, err)
+	case err != nil:
+		return forecast, err
+	}
+	forecast.Cloud = obs.Cloud
+	forecast.Changes, forecast.Outcome = external.Forecast(k.lifecycle, k, vm, obs)
+	return forecast, nil
+}
+
+// observeOthers observes the objects that a VM refers to.
+func (k *kind) observeOthers(ctx context.Context, vm *pcapi.VM, obs *observation) error {
+	err := errors.Join(k.observeClass(ctx, vm, obs), k.observeRevert(ctx, vm, obs))
+	if vm.Status.VMID == "" && vm.Spec.Import == nil {
+		err = errors.Join(err, k.observeNetworks(ctx, vm, obs))
+	}
+	return err
+}
+
+// shown returns the server that the status of a VM shows.
+func (k *kind) shown(vm *pcapi.VM) cloud.Server {
+	server := cloud.Server{ID: vm.Status.VMID, Name: cmp.Or(vm.Status.NameInCloud, vm.Spec.VMName), Labels: k.ownerLabels(vm), Zone: vm.Status.Zone, State: cloud.StateUnknown}
+	maps.Copy(server.Labels, tagLabels(vm))
+	for _, state := range []cloud.State{cloud.StateActive, cloud.StateStopped, cloud.StateSuspended, cloud.StateBuilding, cloud.StateDeleting} {
+		if stateOf(cloud.Server{State: state}) == vm.Status.State {
+			server.State = state
+		}
+	}
+	if vm.Status.State == pcapi.VMStateDeleting { // requested, perhaps not yet in the cloud
+		server.State = cloud.StateActive
+	}
+	if hardware := vm.Status.Hardware; hardware != nil {
+		server.CPU = int(hardware.CPU)
+		if hardware.Memory != nil {
+			server.MemoryMiB = int(hardware.Memory.Value() >> 20)
+		}
+	}
+	if vm.Status.Class != nil {
+		server.Flavor = vm.Status.Class.Flavor
+	}
+	var disks []cloud.Disk
+	for _, disk := range vm.Status.Disks {
+		if size, err := resource.ParseQuantity(disk.Size); err == nil && !disk.Lost {
+			disks = append(disks, cloud.Disk{Name: disk.Name, SizeMiB: int(size.Value() >> 20)})
+		}
+	}
+	server.Disks, _ = cloud.NewDisks(disks)
+	return server
+}

@@ -1,0 +1,167 @@
+package vmgroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/controller"
+	"github.com/privatecloud/operator/internal/external"
+)
+
+// MemberChange is what a group does with one member: a nil Before is one that is created, a
+// nil After one that is deleted.
+type MemberChange struct{ Before, After *pcapi.VM }
+
+// Forecaster says what the operator is going to do about groups, from what the API server has.
+type Forecaster struct{ kind *kind }
+
+// NewForecaster returns a Forecaster that reads objects with c.
+func NewForecaster(c client.Client, clock func() time.Time) *Forecaster {
+	return &Forecaster{kind: newKind(c, nil, controller.Options{Clock: clock})}
+}
+
+// Forecast returns what the operator does with the members of a group, in its order, until
+// all are as the spec says; the forecast has no changes. Members that are not Ready and have
+// not failed are taken to become Ready. A Cloud that cannot be read is taken to have the
+// capabilities assumed.
+func (f *Forecaster) Forecast(ctx context.Context, g *pcapi.VmGroup, assumed cloud.Capabilities) (changes []MemberChange, forecast external.Forecasted, err error) {
+	k, obs := f.kind, &observation{claimed: true}
+	if obs.members, err = k.listMembers(ctx, g); err != nil {
+		return nil, forecast, err
+	}
+	if !g.DeletionTimestamp.IsZero() {
+		if !orphaned(g) {
+			for _, vm := range obs.members {
+				changes = append(changes, MemberChange{Before: vm})
+			}
+		}
+		return changes, forecast, nil
+	}
+	err = k.observeCloud(ctx, g, obs)
+	switch {
+	case apierrors.IsForbidden(errors.Unwrap(err)), apierrors.IsForbidden(err):
+		forecast.Unreadable, obs.caps, obs.reachable = err, assumed, true
+	case err != nil:
+		return nil, forecast, err
+	case obs.denied != nil:
+		forecast.Outcome = obs.denied
+		return nil, forecast, nil
+	}
+	changes, err = k.forecast(g, obs)
+	if err != nil {
+		return nil, forecast, err
+	}
+	if m := movesFor(g, obs); len(m.protected) > 0 || obs.lacking() != "" || obs.closing && len(changes) > 0 {
+		forecast.Outcome = outcomeOf(g, obs, m)
+	}
+	return changes, forecast, nil
+}
+
+// listMembers is membersOf without the index of the cache.
+func (k *kind) listMembers(ctx context.Context, g *pcapi.VmGroup) ([]*pcapi.VM, error) {
+	var members []*pcapi.VM
+	list := &pcapi.VMList{}
+	for {
+		err := k.client.List(ctx, list, client.InNamespace(g.Namespace), client.MatchingLabels{pcapi.GroupLabel: labelOf(g)}, client.Limit(pageSize), client.Continue(list.Continue))
+		if err != nil {
+			return nil, fmt.Errorf("list the members of VmGroup %s: %w", client.ObjectKeyFromObject(g), err)
+		}
+		for i := range list.Items {
+			if vm := list.Items[i].DeepCopy(); metav1.IsControlledBy(vm, g) {
+				members = append(members, vm)
+			}
+		}
+		if list.Continue == "" {
+			return members, nil
+		}
+	}
+}
+
+// pageSize is how many members one request lists.
+const pageSize = 500
+
+// forecast runs the moves of the reconciles that follow one another, with what they lead to.
+func (k *kind) forecast(g *pcapi.VmGroup, obs *observation) ([]MemberChange, error) {
+	var changes []MemberChange
+	settled := false
+	for range 4*(len(obs.members)+int(ptr.Deref(g.Spec.Replicas, 1))) + 8 {
+		m := movesFor(g, obs)
+		if obs.closing {
+			m = shrink(g, obs)
+		}
+		made, err := k.make(g, obs, m)
+		if err != nil {
+			return nil, err
+		}
+		changes = append(changes, made...)
+		switch {
+		case len(made) > 0:
+			settled = false
+		case settled:
+			return changes, nil
+		default:
+			settle(obs)
+			settled = true
+		}
+	}
+	return changes, nil
+}
+
+// make does to the observed members what the steps of a plan do.
+func (k *kind) make(g *pcapi.VmGroup, obs *observation, m moves) ([]MemberChange, error) {
+	var changes []MemberChange
+	removed := setOf(m.remove)
+	for _, vm := range m.remove {
+		changes = append(changes, MemberChange{Before: vm})
+	}
+	obs.members = slices.DeleteFunc(obs.members, func(vm *pcapi.VM) bool { return removed[vm] })
+	for i, vm := range slices.Concat(m.align, m.keep) {
+		after := vm.DeepCopy()
+		alignMember(g, obs, after, i < len(m.align))
+		becomeReady(after)
+		changes = append(changes, MemberChange{Before: vm, After: after})
+		obs.members[slices.Index(obs.members, vm)] = after
+	}
+	for _, name := range memberNamesOf(g).free(obs.members, m.create, func(string) bool { return false }) {
+		vm, err := k.member(g, obs, name)
+		if err != nil {
+			return nil, err
+		}
+		changes = append(changes, MemberChange{After: vm.DeepCopy()})
+		becomeReady(vm)
+		obs.members = append(obs.members, vm)
+	}
+	return changes, nil
+}
+
+// settle makes the members what they are once the operator has finished what it is doing:
+// those that are being deleted are gone, and the others Ready, unless they have failed.
+func settle(obs *observation) {
+	obs.members = slices.DeleteFunc(obs.members, func(vm *pcapi.VM) bool { return !alive(vm) })
+	for _, vm := range obs.members {
+		if !failed(vm) && stalled(vm) == nil {
+			becomeReady(vm)
+		}
+	}
+}
+
+func becomeReady(vm *pcapi.VM) {
+	if vm.Status.VMID == "" {
+		vm.Status.VMID = "new"
+	}
+	vm.Status.State, vm.Status.ObservedGeneration = pcapi.VMStateRunning, vm.Generation
+	for _, condition := range []string{pcapi.ReadyCondition, pcapi.GuestReadyCondition} {
+		meta.SetStatusCondition(&vm.Status.Conditions, metav1.Condition{Type: condition, Status: metav1.ConditionTrue, Reason: pcapi.RunningReason})
+	}
+}

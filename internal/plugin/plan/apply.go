@@ -1,0 +1,92 @@
+package plan
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+type applyOptions struct {
+	serverSide, force bool
+	fieldManager      string
+}
+
+// dryRun returns the object that exists, nil if there is none, and what applying the manifest
+// makes of it. The API server decides, and stores nothing.
+func dryRun(ctx context.Context, c client.Client, manifest *unstructured.Unstructured, opts applyOptions) (live, applied *unstructured.Unstructured, err error) {
+	live, err = find(ctx, c, manifest)
+	if err != nil {
+		return nil, nil, err
+	}
+	switch {
+	case opts.serverSide:
+		applied = manifest.DeepCopy()
+		options := []client.ApplyOption{client.DryRunAll, client.FieldOwner(opts.fieldManager)}
+		if opts.force {
+			options = append(options, client.ForceOwnership)
+		}
+		err = c.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), options...)
+	case live == nil:
+		applied = manifest.DeepCopy()
+		err = c.Create(ctx, applied, client.DryRunAll)
+	default:
+		applied = live.DeepCopy()
+		var patch []byte
+		if patch, err = threeWay(manifest, live); err == nil {
+			err = c.Patch(ctx, applied, client.RawPatch(types.MergePatchType, patch), client.DryRunAll)
+		}
+	}
+	return live, applied, err
+}
+
+// find returns the object of a manifest as it is stored, nil if it is not.
+func find(ctx context.Context, c client.Client, manifest *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	live := &unstructured.Unstructured{}
+	live.SetGroupVersionKind(manifest.GroupVersionKind())
+	err := c.Get(ctx, client.ObjectKeyFromObject(manifest), live)
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	return live, err
+}
+
+// threeWay returns the patch that kubectl apply sends: fields that the last apply had and the
+// manifest has not are removed.
+func threeWay(manifest, live *unstructured.Unstructured) ([]byte, error) {
+	modified, err := json.Marshal(manifest)
+	if err != nil {
+		return nil, fmt.Errorf("encode the manifest: %w", err)
+	}
+	current, err := json.Marshal(live)
+	if err != nil {
+		return nil, fmt.Errorf("encode the object: %w", err)
+	}
+	original := []byte(live.GetAnnotations()[corev1.LastAppliedConfigAnnotation])
+	patch, err := jsonmergepatch.CreateThreeWayJSONMergePatch(original, modified, current)
+	if err != nil {
+		return nil, fmt.Errorf("compare the manifest with the object: %w", err)
+	}
+	return patch, nil
+}
+
+// deletion returns the object of a manifest, and what it is while it is being deleted; nil if
+// it does not exist, or if nothing holds it.
+func deletion(ctx context.Context, c client.Client, manifest *unstructured.Unstructured) (live, deleted *unstructured.Unstructured, err error) {
+	live, err = find(ctx, c, manifest)
+	if err != nil || live == nil || len(live.GetFinalizers()) == 0 {
+		return live, nil, err
+	}
+	deleted = live.DeepCopy()
+	if deleted.GetDeletionTimestamp() == nil {
+		deleted.SetDeletionTimestamp(new(metav1.Now()))
+	}
+	return live, deleted, nil
+}
