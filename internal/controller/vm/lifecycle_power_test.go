@@ -130,6 +130,17 @@ func TestServerIsStoppedSoftlyForChangeOfItsSize(t *testing.T) {
 	h.wantCondition(pcapi.ReadyCondition, "True Running")
 }
 
+func TestVMIsNotReadyBetweenShutdownAndChangeOfItsSize(t *testing.T) {
+	h := harnessWithServer(t, withGuests, onRecord(poweredOff), serverWith(withCores(1)))
+	h.mustReconcile()
+	equal(t, "state", cloud.StateStopped, h.serverState())
+	equal(t, "cores before the change", 1, h.cloud.Server("s1").CPU)
+	h.wantCondition(pcapi.ReadyCondition, "False Progressing", "is changed further")
+	h.mustReconcile()
+	equal(t, "cores", 2, h.cloud.Server("s1").CPU)
+	h.wantCondition(pcapi.ReadyCondition, "True Stopped")
+}
+
 func TestRestartStopsAndStartsServerOnce(t *testing.T) {
 	h := harnessWithServer(t, withGuests, onRecord(createdBefore, restartAt(startTime.Add(3*time.Hour))), serverWith())
 	now := h.now

@@ -71,13 +71,19 @@ func (k *kind) stop(ctx context.Context, vm *pcapi.VM, obs *observation) error {
 	return nil
 }
 
+// asksGuest reports whether the guest is asked to shut down before the server is powered off.
+func asksGuest(vm *pcapi.VM, caps cloud.Capabilities) bool {
+	mode := powerOffMode(vm)
+	return mode == pcapi.PowerOffModeSoft || mode == pcapi.PowerOffModeTrySoft && caps.Has(cloud.SoftPowerOff)
+}
+
 // shutDown has the guest shut down and returns the outcome, nil once the server is off.
 // asked is false if the server is to be powered off instead.
 func (k *kind) shutDown(ctx context.Context, vm *pcapi.VM, obs *observation) (asked bool, outcome error) {
-	mode, since, id := powerOffMode(vm), shutdownRequested(vm, obs.Now), obs.Resource.ID
-	try := mode == pcapi.PowerOffModeTrySoft
+	since, id := shutdownRequested(vm, obs.Now), obs.Resource.ID
+	try := powerOffMode(vm) == pcapi.PowerOffModeTrySoft
 	switch {
-	case mode == pcapi.PowerOffModeHard, try && !obs.Capabilities().Has(cloud.SoftPowerOff):
+	case !asksGuest(vm, obs.Capabilities()):
 		return false, nil
 	case since == nil:
 		return k.requestShutdown(ctx, vm, obs)

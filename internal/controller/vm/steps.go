@@ -1,6 +1,7 @@
 package vm
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -167,7 +168,7 @@ func (k *kind) update(ctx context.Context, vm *pcapi.VM, obs *observation) error
 	change := firstChange(obs, whole)
 	if powersOff(change) {
 		if asked, outcome := k.shutDown(ctx, vm, obs); asked {
-			return outcome
+			return cmp.Or(outcome, furtherChange(vm, obs))
 		}
 	}
 	if obs.NeedsStop() && resizes(change) && obs.Resource.State == cloud.StateActive {
@@ -216,10 +217,15 @@ func (k *kind) updated(vm *pcapi.VM, obs *observation, whole, change cloud.Updat
 		return reconciler.Wait(time.Second, pcapi.ProgressingReason, "VM %s has its new size and is being started", id)
 	}
 	k.Backoff.Forget(vm.UID)
-	if !further.Empty() {
-		return reconciler.Wait(time.Second, pcapi.ProgressingReason, "VM %s is changed further", id)
+	return furtherChange(vm, obs)
+}
+
+// furtherChange returns the outcome of a change after which others follow; nil if none do.
+func furtherChange(vm *pcapi.VM, obs *observation) error {
+	if possible(difference(vm, *obs.Resource), obs).Empty() {
+		return nil
 	}
-	return nil
+	return reconciler.Wait(time.Second, pcapi.ProgressingReason, "VM %s is changed further", obs.Resource.ID)
 }
 
 // errIgnored is why a size is not tried again that the cloud accepted and did not set.
