@@ -21,5 +21,6 @@ func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	streams := genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}
-	return plugin.Main(ctx, root.New(plugin.NewEnv(streams, version)))
+	env := plugin.NewEnv(streams, version)
+	return plugin.Main(ctx, env, root.New(env))
 }

@@ -22,7 +22,7 @@ const (
 	maxProposals = 1000
 )
 
-// Kinds returns the resources of the operator that are in namespaces, as users name them.
+// Kinds returns the resources of the operator but Clouds, as users name them.
 func Kinds() []string {
 	return []string{"gpuinfo", "network", "vm", "vmclass", "vmgroup", "vmsnapshot"}
 }
@@ -53,7 +53,7 @@ func (e *Env) NamesOf(ctx context.Context, resource, prefix string) []string {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(pcapi.GroupVersion.WithKind(kind + "List"))
 	namespace := ""
-	if kind != "Cloud" {
+	if kind != "Cloud" && kind != "VMClass" {
 		var err error
 		if namespace, err = e.Namespace(); err != nil {
 			return nil

@@ -3,6 +3,7 @@
 //
 //	env.go       flags, and the client of the API server
 //	errors.go    what users can do about errors, and exit codes
+//	served.go    kinds and fields that the operator of the cluster has
 //	output.go    tables and JSON
 //	confirm.go   questions on a terminal
 //	complete.go  proposals for the shell
@@ -12,6 +13,7 @@ package plugin
 import (
 	"fmt"
 	"io"
+	"os"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -51,9 +53,25 @@ func (e *Env) RESTConfig() (*rest.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the kubeconfig: %w", err)
 	}
+	if err := e.namesCluster(); err != nil {
+		return nil, err
+	}
 	config.UserAgent = "kubectl-privatecloud/" + e.Version
 	config.QPS, config.Burst = requestsPerSecond, requestsPerSecond
 	return config, nil
+}
+
+// namesCluster fails if neither flags nor a kubeconfig nor a pod name a cluster:
+// client-go would use localhost:8080.
+func (e *Env) namesCluster() error {
+	raw, err := e.Config.ToRawKubeConfigLoader().RawConfig()
+	if err != nil {
+		return fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	if len(raw.Clusters) == 0 && *e.Config.APIServer == "" && os.Getenv("KUBERNETES_SERVICE_HOST") == "" {
+		return errNoCluster
+	}
+	return nil
 }
 
 // Client returns a client that reads from and writes to the API server.

@@ -2,15 +2,19 @@ package plugin
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/clientcmd"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
 
 // Exit codes besides 0.
@@ -18,6 +22,8 @@ const (
 	exitError = 1
 	// ExitChanges is the exit code of a plan that has changes.
 	ExitChanges = 2
+	// exitInterrupted is that of a process that a SIGINT ends: 128 + 2.
+	exitInterrupted = 130
 )
 
 // ExitError ends the plugin with an exit code and without a message.
@@ -25,41 +31,126 @@ type ExitError struct{ Code int }
 
 func (e *ExitError) Error() string { return fmt.Sprintf("exit code %d", e.Code) }
 
-// Exit returns the exit code of an error, and its message for the user, empty for none.
-func Exit(err error) (code int, message string) {
+// errNoCluster is returned if nothing names an API server.
+var errNoCluster = errors.New("there is no cluster: set --kubeconfig, --server or the environment variable KUBECONFIG")
+
+// Main runs a command and returns the exit code. Errors go to its stderr.
+func Main(ctx context.Context, env *Env, cmd *cobra.Command) int {
+	code, message := env.exit(ctx, cmd.ExecuteContext(ctx))
+	if message != "" {
+		fmt.Fprintln(env.ErrOut, "error:", message)
+	}
+	return code
+}
+
+// exit returns the exit code of an error, and its message for the user, empty for none.
+func (e *Env) exit(ctx context.Context, err error) (code int, message string) {
 	exit, ok := errors.AsType[*ExitError](err)
 	switch {
 	case err == nil:
 		return 0, ""
 	case ok:
 		return exit.Code, ""
+	case ctx.Err() != nil && interrupted(err):
+		return exitInterrupted, "interrupted"
+	case ctx.Err() != nil:
+		return exitInterrupted, err.Error()
 	}
-	return exitError, explain(err)
+	return exitError, e.explain(err)
 }
 
-// Main runs a command and returns the exit code. Errors go to its stderr.
-func Main(ctx context.Context, cmd *cobra.Command) int {
-	code, message := Exit(cmd.ExecuteContext(ctx))
-	if message != "" {
-		fmt.Fprintln(cmd.ErrOrStderr(), "error:", message)
-	}
-	return code
+// interrupted reports whether an error says no more than that the context ended. The
+// limiter of client-go and waits of apimachinery do not wrap its error.
+func interrupted(err error) bool {
+	return errors.Is(err, context.Canceled) || strings.Contains(err.Error(), context.Canceled.Error())
 }
 
 // explain returns the message of an error, with what the user can do about it.
-func explain(err error) string {
-	_, unreachable := errors.AsType[net.Error](err)
+func (e *Env) explain(err error) string {
+	if noMatch, ok := errors.AsType[*meta.NoKindMatchError](err); ok && noMatch.GroupKind.Group == pcapi.GroupVersion.Group {
+		return e.unknownKind(noMatch.GroupKind.Kind)
+	}
 	switch {
-	case clientcmd.IsEmptyConfig(err), clientcmd.IsConfigurationInvalid(err) && strings.Contains(err.Error(), "no configuration"):
-		return "there is no cluster: set --kubeconfig, --context or the environment variable KUBECONFIG"
+	case errors.Is(err, errNoCluster):
+		return err.Error()
+	case clientcmd.IsContextNotFound(err):
+		return fmt.Sprintf("%v: kubectl config get-contexts lists those that exist", err)
+	case clientcmd.IsConfigurationInvalid(err):
+		return fmt.Sprintf("%v: correct the kubeconfig, or set --kubeconfig or --context", err)
 	case apierrors.IsForbidden(err):
-		return fmt.Sprintf("a right is missing: %v\nAsk an administrator of the cluster for a Role or ClusterRole with it.", err)
+		return forbidden(err)
 	case apierrors.IsUnauthorized(err):
 		return fmt.Sprintf("%v: the API server does not accept these credentials: log in again, or set --context or --kubeconfig", err)
-	case meta.IsNoMatchError(err):
-		return fmt.Sprintf("%v: the operator is not installed in this cluster, or older than this plugin: install or upgrade it", err)
+	case apierrors.IsNotFound(err):
+		return fmt.Sprintf("%v: check the name, and --namespace and --context", err)
+	case apierrors.IsTooManyRequests(err), apierrors.IsServiceUnavailable(err):
+		return fmt.Sprintf("%v: the API server is overloaded or starts: try again later", err)
+	}
+	return transport(err)
+}
+
+// transport explains errors of the connection.
+func transport(err error) string {
+	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
+	failed, unreachable := errors.AsType[net.Error](err)
+	switch {
+	case untrusted:
+		return fmt.Sprintf("%v: check --certificate-authority, and that --context and --kubeconfig name the right cluster", err)
+	case unreachable && failed.Timeout(), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err), errors.Is(err, context.DeadlineExceeded):
+		return fmt.Sprintf("%v: there was no answer in time: raise --request-timeout or --timeout, or check that the cluster runs", err)
 	case unreachable:
 		return fmt.Sprintf("%v: the API server does not answer: check --context and --kubeconfig, and that the cluster runs", err)
 	}
 	return err.Error()
+}
+
+// denied are the parts of what the API server answers if a right is missing.
+var denied = regexp.MustCompile(`User "([^"]*)" cannot (\S+) resource "([^"]*)" in API group "([^"]*)" (at the cluster scope|in the namespace "([^"]*)")`)
+
+// forbidden says which right is missing, and which Role has it. What an admission policy
+// forbids is said as it is.
+func forbidden(err error) string {
+	parts := denied.FindStringSubmatch(err.Error())
+	if parts == nil {
+		return err.Error()
+	}
+	user, verb, resource, group, namespace := parts[1], parts[2], parts[3], parts[4], parts[6]
+	kind, where := "ClusterRole", "in the cluster"
+	if namespace != "" {
+		kind, where = "Role", fmt.Sprintf("in namespace %q", namespace)
+	}
+	qualified := resource
+	if group != "" {
+		qualified, _, _ = strings.Cut(resource, "/")
+		qualified += "." + group + strings.TrimPrefix(resource, strings.Split(resource, "/")[0])
+	}
+	message := fmt.Sprintf("a right is missing: user %q may not %s %s %s.\nAsk an administrator of the cluster for a %s with it:\n  kubectl create %s NAME --verb=%s --resource=%s",
+		user, verb, qualified, where, kind, strings.ToLower(kind), verb, qualified)
+	if namespace != "" {
+		message += " -n " + namespace
+	}
+	if group == pcapi.GroupVersion.Group {
+		message += fmt.Sprintf("\nThe operator's ClusterRole …-%s-%s-role has it.", kindOf(resource), roleFor(verb))
+	}
+	return message
+}
+
+// roleFor returns which of the roles of a kind has a verb.
+func roleFor(verb string) string {
+	switch verb {
+	case "get", "list", "watch":
+		return "viewer"
+	}
+	return "editor"
+}
+
+// kindOf returns the name of a kind in the names of its roles.
+func kindOf(resource string) string {
+	resource, _, _ = strings.Cut(resource, "/")
+	for kind := range resources {
+		if strings.HasPrefix(resource, kind) && len(resource) <= len(kind)+len("es") {
+			return kind
+		}
+	}
+	return resource
 }

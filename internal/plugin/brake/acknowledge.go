@@ -144,7 +144,9 @@ func (a *acknowledge) await(ctx context.Context, c client.Client) error {
 		return err == nil && found.Status.BrakedSnapshot != a.snapshot, nil
 	})
 	switch {
-	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+	case ctx.Err() != nil:
+		return fmt.Errorf("interrupted: snapshot %s of Cloud %s is acknowledged, and the operator releases the brake when it reconciles the Cloud", a.snapshot, a.cloud)
+	case errors.Is(err, context.DeadlineExceeded):
 		return a.late(found)
 	case err != nil:
 		return err

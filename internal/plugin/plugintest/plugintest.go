@@ -59,7 +59,7 @@ func (s Setup) Run(ctx context.Context, args ...string) Result {
 	*env.Config.KubeConfig = s.Kubeconfig
 	cmd := root.New(env)
 	cmd.SetArgs(args)
-	code := plugin.Main(ctx, cmd)
+	code := plugin.Main(ctx, env, cmd)
 	return Result{args: args, Out: out.String(), Err: problems.String(), Code: code}
 }
 
@@ -109,7 +109,7 @@ func Golden(t *testing.T, name string, results []Result, replacements ...string)
 	for _, n := range normalized {
 		got = n.pattern.ReplaceAllString(got, n.name)
 	}
-	path := filepath.Join("testdata", name+".golden")
+	path := filepath.Join("testdata", strings.ReplaceAll(name, " ", "-")+".golden")
 	if *update {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
@@ -125,4 +125,9 @@ func Golden(t *testing.T, name string, results []Result, replacements ...string)
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("%s (-want +got), written by go test -update:\n%s", path, diff)
 	}
+}
+
+// FileName returns the name of the golden file of a command: its arguments, joined.
+func FileName(args ...string) string {
+	return strings.Trim(regexp.MustCompile(`[^a-zA-Z0-9]+`).ReplaceAllString(strings.Join(args, "_"), "-"), "-")
 }

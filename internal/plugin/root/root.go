@@ -2,12 +2,16 @@
 package root
 
 import (
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"github.com/privatecloud/operator/internal/plugin"
 	"github.com/privatecloud/operator/internal/plugin/brake"
+	"github.com/privatecloud/operator/internal/plugin/drain"
 	"github.com/privatecloud/operator/internal/plugin/orphans"
 	"github.com/privatecloud/operator/internal/plugin/plan"
+	"github.com/privatecloud/operator/internal/plugin/top"
 )
 
 // New returns the command "kubectl privatecloud".
@@ -25,10 +29,15 @@ func New(env *plugin.Env) *cobra.Command {
 	cmd.SetErr(env.ErrOut)
 	env.Config.AddFlags(cmd.PersistentFlags())
 	env.AddFlagCompletions(cmd)
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return fmt.Errorf("%w: see %s --help", err, cmd.CommandPath())
+	})
 	cmd.AddCommand(
 		brake.NewCommand(env),
+		drain.NewCommand(env),
 		orphans.NewCommand(env),
 		plan.NewCommand(env),
+		top.NewCommand(env),
 	)
 	return cmd
 }
