@@ -37,10 +37,12 @@ type PlannedChange struct {
 	// +kubebuilder:validation:MaxLength=128
 	// +optional
 	ID string `json:"id,omitempty"`
-	// detail is what the resource gets, such as "cpu 2 to 4".
-	// +kubebuilder:validation:MaxLength=1024
+	// details are what the resource gets, such as "cpu 2 to 4".
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=1024
 	// +optional
-	Detail string `json:"detail,omitempty"`
+	Details []string `json:"details,omitempty"`
 	// ifStopNeeded is what happens if the cloud makes this change of a server that runs only
 	// while it is stopped: Restart to stop and start it, or Wait until somebody stops it.
 	// Absent for any other change.

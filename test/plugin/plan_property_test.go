@@ -278,8 +278,8 @@ func (e *editor) expected(o plan.Object) []string {
 			made = append(made, strings.ToLower(string(change.Action)))
 		case pcapi.PlannedUpdate:
 			fields := map[string]bool{}
-			for part := range strings.SplitSeq(change.Detail, ", ") {
-				fields[fieldOf(part)] = true
+			for _, detail := range change.Details {
+				fields[fieldOf(detail)] = true
 			}
 			size := fields["cpu"] || fields["memory"] || fields["disks"]
 			if e.restarts && size && change.IfStopNeeded == pcapi.StopNeededRestart {
@@ -298,7 +298,7 @@ func (e *editor) expected(o plan.Object) []string {
 	return made
 }
 
-// fieldOf returns the field of the cloud that a part of a detail is about.
+// fieldOf returns the field of the cloud that a detail is about.
 func fieldOf(part string) string {
 	switch {
 	case strings.HasPrefix(part, "disk "), strings.HasPrefix(part, "new disk "):

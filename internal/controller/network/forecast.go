@@ -85,15 +85,15 @@ func (k *kind) Foresee(step string, net *pcapi.Network, obs *observation) ([]pca
 		net.Status.NetworkID, net.Status.Cloud = obs.Resource.ID, obs.Cloud
 		return nil, true
 	case external.StepCreate, stepComplete:
-		change.Action, change.Detail = pcapi.PlannedCreate, "cidr "+net.Spec.CIDR
+		change.Action, change.Details = pcapi.PlannedCreate, []string{"cidr " + net.Spec.CIDR}
 		if net.Spec.Gateway != "" {
-			change.Detail += ", gateway " + net.Spec.Gateway
+			change.Details = append(change.Details, "gateway "+net.Spec.Gateway)
 		}
 		obs.Resource, obs.Owned = &cloud.Network{ID: newID, Name: obs.name, CIDR: net.Spec.CIDR, Gateway: net.Spec.Gateway}, true
 		net.Status.NetworkID, net.Status.Cloud = newID, obs.Cloud
 	case stepUpdate:
 		change.Action, change.ID = pcapi.PlannedUpdate, obs.Resource.ID
-		change.Detail = fmt.Sprintf("gateway %s to %s", obs.Resource.Gateway, net.Spec.Gateway)
+		change.Details = []string{fmt.Sprintf("gateway %s to %s", obs.Resource.Gateway, net.Spec.Gateway)}
 		updated := *obs.Resource
 		updated.Gateway = net.Spec.Gateway
 		obs.Resource = &updated

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -41,14 +40,14 @@ func (k *kind) Foresee(name string, vm *pcapi.VM, obs *observation) ([]pcapi.Pla
 		maps.Copy(labels, obs.Resource.Labels)
 		changed(obs, func(s *cloud.Server) { s.Labels = labels })
 		obs.Owned = true
-		return planned(obs, pcapi.PlannedImport, ""), true
+		return planned(obs, pcapi.PlannedImport), true
 	case stepUnlabel:
-		return planned(obs, pcapi.PlannedRelease, ""), true
+		return planned(obs, pcapi.PlannedRelease), true
 	case stepUpdate:
 		return foreseeUpdate(vm, obs), true
 	case stepRestart:
 		changed(obs, func(s *cloud.Server) { s.State = cloud.StateStopped })
-		return planned(obs, pcapi.PlannedRestart, ""), true
+		return planned(obs, pcapi.PlannedRestart), true
 	case stepRecordRestart:
 		result := pcapi.VMRestarted
 		if restartOf(vm, obs.Now) == restartMissed {
@@ -57,7 +56,7 @@ func (k *kind) Foresee(name string, vm *pcapi.VM, obs *observation) ([]pcapi.Pla
 		vm.Status.LastRestart = &pcapi.VMRestartStatus{RequestedTime: *vm.Spec.NextRestartTime, Result: result}
 	case stepResume:
 		changed(obs, func(s *cloud.Server) { s.State = cloud.StateActive })
-		return planned(obs, pcapi.PlannedResume, ""), true
+		return planned(obs, pcapi.PlannedResume), true
 	case stepRevert:
 		return foreseeRevert(vm, obs), true
 	default:
@@ -79,8 +78,8 @@ func changed(obs *observation, change func(*cloud.Server)) {
 }
 
 // planned returns a change of the server.
-func planned(obs *observation, action pcapi.PlannedAction, detail string) []pcapi.PlannedChange {
-	change := pcapi.PlannedChange{Action: action, Name: obs.Resource.Name, Detail: detail}
+func planned(obs *observation, action pcapi.PlannedAction, details ...string) []pcapi.PlannedChange {
+	change := pcapi.PlannedChange{Action: action, Name: obs.Resource.Name, Details: details}
 	if obs.Resource.ID != newID {
 		change.ID = obs.Resource.ID
 	}
@@ -98,11 +97,10 @@ func (k *kind) foreseeCreate(vm *pcapi.VM, obs *observation) []pcapi.PlannedChan
 	}
 	obs.Resource, obs.Owned = &server, true
 	record(vm, obs)
-	return planned(obs, pcapi.PlannedCreate, describeCreate(vm, req))
+	return planned(obs, pcapi.PlannedCreate, describeCreate(vm, req)...)
 }
 
-func describeCreate(vm *pcapi.VM, req cloud.CreateServer) string {
-	var parts []string
+func describeCreate(vm *pcapi.VM, req cloud.CreateServer) (parts []string) {
 	add := func(name, value string) {
 		if value != "" {
 			parts = append(parts, name+" "+value)
@@ -123,7 +121,7 @@ func describeCreate(vm *pcapi.VM, req cloud.CreateServer) string {
 	if req.PowerState == cloud.PowerOff {
 		parts = append(parts, "powered off")
 	}
-	return strings.Join(parts, ", ")
+	return parts
 }
 
 // foreseeUpdate models the change that is sent first, as the step update makes it.
@@ -133,8 +131,8 @@ func foreseeUpdate(vm *pcapi.VM, obs *observation) []pcapi.PlannedChange {
 		change = cloud.UpdateServer{PowerState: change.PowerState}
 	}
 	var changes []pcapi.PlannedChange
-	if details := describeChange(before, change); details != "" {
-		changes = planned(obs, pcapi.PlannedUpdate, details)
+	if details := describeChange(before, change); len(details) > 0 {
+		changes = planned(obs, pcapi.PlannedUpdate, details...)
 		switch {
 		case !resizes(change), before.State != cloud.StateActive, change.PowerState != nil:
 		case vm.Spec.UpdatePolicy == pcapi.UpdatePolicyRestartAllowed:
@@ -144,7 +142,7 @@ func foreseeUpdate(vm *pcapi.VM, obs *observation) []pcapi.PlannedChange {
 		}
 	}
 	if change.PowerState != nil {
-		changes = append(changes, planned(obs, powerAction(before.State, *change.PowerState), "")...)
+		changes = append(changes, planned(obs, powerAction(before.State, *change.PowerState))...)
 	}
 	changed(obs, func(s *cloud.Server) { apply(s, change) })
 	return changes
@@ -195,8 +193,7 @@ func apply(s *cloud.Server, change cloud.UpdateServer) {
 }
 
 // describeChange says what a change does to a server, but for its power state.
-func describeChange(s cloud.Server, change cloud.UpdateServer) string {
-	var parts []string
+func describeChange(s cloud.Server, change cloud.UpdateServer) (parts []string) {
 	if change.Flavor != nil {
 		parts = append(parts, fmt.Sprintf("flavor %s to %s", s.Flavor, *change.Flavor))
 	}
@@ -222,7 +219,7 @@ func describeChange(s cloud.Server, change cloud.UpdateServer) string {
 			parts = append(parts, fmt.Sprintf("tag %s=%s", key, *value))
 		}
 	}
-	return strings.Join(parts, ", ")
+	return parts
 }
 
 func foreseeRevert(vm *pcapi.VM, obs *observation) []pcapi.PlannedChange {

@@ -2,7 +2,6 @@ package vmsnapshot
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -73,7 +72,7 @@ func (k *kind) Foresee(step string, snap *pcapi.VMSnapshot, obs *observation) ([
 	case external.StepCreate:
 		obs.Resource, obs.Owned = &cloud.Snapshot{ID: newID, Name: obs.name, CreatedAt: obs.Now}, true
 		snap.Status.SnapshotID = newID
-		return []pcapi.PlannedChange{{Action: pcapi.PlannedCreate, Name: snap.Name, Detail: fmt.Sprintf("snapshot of VM %s", snap.Spec.VMName)}}, true
+		return []pcapi.PlannedChange{{Action: pcapi.PlannedCreate, Name: snap.Name, Details: []string{"snapshot of VM " + snap.Spec.VMName}}}, true
 	}
 	return nil, false
 }

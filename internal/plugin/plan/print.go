@@ -60,13 +60,13 @@ func (p *Plan) print(out io.Writer) error {
 func lines(changes []pcapi.PlannedChange) []string {
 	type like struct {
 		action       pcapi.PlannedAction
-		detail       string
+		details      string
 		ifStopNeeded pcapi.StopNeeded
 	}
 	var kinds []like
 	named := map[like][]string{}
 	for _, change := range changes {
-		k := like{change.Action, change.Detail, change.IfStopNeeded}
+		k := like{change.Action, strings.Join(change.Details, ", "), change.IfStopNeeded}
 		if !slices.Contains(kinds, k) {
 			kinds = append(kinds, k)
 		}
@@ -83,8 +83,8 @@ func lines(changes []pcapi.PlannedChange) []string {
 		if more := len(names) - maxNamed; more > 0 {
 			line += fmt.Sprintf(" and %d more", more)
 		}
-		if k.detail != "" {
-			line += ": " + k.detail
+		if k.details != "" {
+			line += ": " + k.details
 		}
 		switch k.ifStopNeeded {
 		case pcapi.StopNeededRestart:
