@@ -64,7 +64,7 @@ func (e *Env) NamesOf(ctx context.Context, resource, prefix string) []string {
 
 // AddFlagCompletions lets the flags that name namespaces and Clouds propose them.
 func (e *Env) AddFlagCompletions(root *cobra.Command) {
-	cobra.CheckErr(root.RegisterFlagCompletionFunc("namespace", e.completeNamespaces))
+	cobra.CheckErr(root.RegisterFlagCompletionFunc("namespace", e.CompleteNamespaces))
 	for name, of := range map[string]func() ([]string, error){"context": e.contexts, "cluster": e.clusters, "user": e.users} {
 		cobra.CheckErr(root.RegisterFlagCompletionFunc(name, func(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 			names, err := of()
@@ -81,7 +81,8 @@ func (e *Env) CompleteClouds(cmd *cobra.Command, _ []string, prefix string) ([]s
 	return e.NamesOf(cmd.Context(), "cloud", prefix), cobra.ShellCompDirectiveNoFileComp
 }
 
-func (e *Env) completeNamespaces(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+// CompleteNamespaces proposes namespaces for a flag.
+func (e *Env) CompleteNamespaces(cmd *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("NamespaceList"))
 	return e.names(cmd.Context(), list, prefix), cobra.ShellCompDirectiveNoFileComp

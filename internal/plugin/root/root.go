@@ -11,6 +11,7 @@ import (
 	"github.com/privatecloud/operator/internal/plugin/drain"
 	"github.com/privatecloud/operator/internal/plugin/orphans"
 	"github.com/privatecloud/operator/internal/plugin/plan"
+	"github.com/privatecloud/operator/internal/plugin/report"
 	"github.com/privatecloud/operator/internal/plugin/top"
 )
 
@@ -37,6 +38,7 @@ func New(env *plugin.Env) *cobra.Command {
 		drain.NewCommand(env),
 		orphans.NewCommand(env),
 		plan.NewCommand(env),
+		report.NewCommand(env),
 		top.NewCommand(env),
 	)
 	return cmd
