@@ -36,15 +36,15 @@ var errNoCluster = errors.New("there is no cluster: set --kubeconfig, --server o
 
 // Main runs a command and returns the exit code. Errors go to its stderr.
 func Main(ctx context.Context, env *Env, cmd *cobra.Command) int {
-	code, message := env.exit(ctx, cmd.ExecuteContext(ctx))
+	code, message := env.Exit(ctx, cmd.ExecuteContext(ctx))
 	if message != "" {
 		fmt.Fprintln(env.ErrOut, "error:", message)
 	}
 	return code
 }
 
-// exit returns the exit code of an error, and its message for the user, empty for none.
-func (e *Env) exit(ctx context.Context, err error) (code int, message string) {
+// Exit returns the exit code of an error, and its message for the user, empty for none.
+func (e *Env) Exit(ctx context.Context, err error) (code int, message string) {
 	exit, ok := errors.AsType[*ExitError](err)
 	switch {
 	case err == nil:

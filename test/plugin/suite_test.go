@@ -131,6 +131,8 @@ func strangers(t *testing.T, cloud *testkit.CloudServer, servers ...mockcloud.Se
 type result struct {
 	out, problems string
 	err           error
+	// explained is what main prints of err.
+	explained string
 }
 
 // run runs a command as an administrator with the operator's URL.
@@ -142,14 +144,13 @@ func (f *fixture) run(arguments ...string) result {
 // runAs runs a command with a kubeconfig.
 func runAs(ctx context.Context, kubeconfig string, arguments ...string) result {
 	var out, problems bytes.Buffer
-	cmd := root.New(plugin.NewEnv(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &problems}, "v0.0.0-test"))
+	env := plugin.NewEnv(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &problems}, "v0.0.0-test")
+	cmd := root.New(env)
 	cmd.SetArgs(append(arguments, "--kubeconfig", kubeconfig))
 	err := cmd.ExecuteContext(ctx)
-	return result{out: out.String(), problems: problems.String(), err: err}
+	_, explained := env.Exit(ctx, err)
+	return result{out: out.String(), problems: problems.String(), err: err, explained: explained}
 }
 
 // message returns what main prints of an error.
-func (r result) message() string {
-	_, message := plugin.Exit(r.err)
-	return message
-}
+func (r result) message() string { return r.explained }

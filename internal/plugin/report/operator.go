@@ -47,37 +47,40 @@ func (c *collection) versions(ctx context.Context, server, version string) error
 
 // metrics writes those of each manager.
 func (c *collection) metrics(ctx context.Context) error {
+	collect := c.metricsOf
 	if c.withoutClouds != nil {
-		c.leaveOut("operator/metrics", c.blind())
-		return nil
+		collect = c.blind
 	}
+	err := collect(ctx)
+	if err != nil && !isWriteError(err) && ctx.Err() == nil {
+		c.leaveOut("operator/metrics", err)
+		err = nil
+	}
+	return err
+}
+
+func (c *collection) metricsOf(ctx context.Context) error {
 	o, err := c.from.operator(ctx, c.flags())
-	if err == nil {
-		defer o.Close()
-		err = o.Metrics(ctx, func(manager string, metrics io.Reader) error {
-			return c.file(ctx, "operator/metrics/"+fileName(manager)+".txt", func(out io.Writer) (int, error) {
-				return c.lines(out, metrics)
-			})
-		})
-	}
-	if err != nil && (isWriteError(err) || ctx.Err() != nil) {
+	if err != nil {
 		return err
 	}
-	if err != nil {
-		c.leaveOut("operator/metrics", err)
-	}
-	return nil
+	defer o.Close()
+	return o.Metrics(ctx, func(manager string, metrics io.Reader) error {
+		return c.file(ctx, "operator/metrics/"+fileName(manager)+".txt", func(out io.Writer) (int, error) {
+			return c.lines(out, metrics)
+		})
+	})
 }
 
 // blind says why texts of the operator are left out.
-func (c *collection) blind() error {
+func (c *collection) blind(context.Context) error {
 	return fmt.Errorf("the Clouds could not be read, so that their endpoints could not be removed: %w", c.withoutClouds)
 }
 
 // logs writes the logs of all containers of the operator, current and previous.
 func (c *collection) logs(ctx context.Context) error {
 	if c.withoutClouds != nil {
-		c.leaveOut("operator/logs", c.blind())
+		c.leaveOut("operator/logs", c.blind(ctx))
 		return nil
 	}
 	var failed error
