@@ -9,6 +9,7 @@ import (
 	"github.com/privatecloud/operator/internal/plugin"
 	"github.com/privatecloud/operator/internal/plugin/brake"
 	"github.com/privatecloud/operator/internal/plugin/drain"
+	"github.com/privatecloud/operator/internal/plugin/imports"
 	"github.com/privatecloud/operator/internal/plugin/orphans"
 	"github.com/privatecloud/operator/internal/plugin/plan"
 	"github.com/privatecloud/operator/internal/plugin/report"
@@ -36,6 +37,7 @@ func New(env *plugin.Env) *cobra.Command {
 	cmd.AddCommand(
 		brake.NewCommand(env),
 		drain.NewCommand(env),
+		imports.NewCommand(env),
 		orphans.NewCommand(env),
 		plan.NewCommand(env),
 		report.NewCommand(env),

@@ -1,0 +1,191 @@
+package imports
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/diagnostics/wire"
+)
+
+func TestNames(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("long-name.", 10)
+	for _, tc := range []struct {
+		name    string
+		used    names
+		servers []string
+		want    []string
+	}{
+		{"a valid name stays", names{}, []string{"web-1"}, []string{"web-1"}},
+		{"what names of objects lack becomes one dash inside", names{}, []string{"_Web  01.corp_"}, []string{"web-01-corp"}},
+		{"the second of two alike gets a suffix of its id", names{}, []string{"Web", "web"}, []string{"web", "web-3da72209"}},
+		{"the name of an object is not used", names{"web": true}, []string{"web"}, []string{"web-afe0784d"}},
+		{"a name without ASCII gets one of its own", names{}, []string{"вебсервер"}, []string{"server-afe0784d"}},
+		{"a long name is cut", names{}, []string{long}, []string{strings.TrimRight(strings.ReplaceAll(long, ".", "-")[:63], "-")}},
+		{"a long name is cut for its suffix", names{}, []string{long, long}, []string{
+			strings.TrimRight(strings.ReplaceAll(long, ".", "-")[:63], "-"), strings.TrimRight(strings.ReplaceAll(long, ".", "-")[:54], "-") + "-3da72209",
+		}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			var got []string
+			for i, server := range tc.servers {
+				got = append(got, tc.used.next(server, fmt.Sprint("id-", i)))
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("names (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func FuzzNames(f *testing.F) {
+	f.Add("Web 01", "web-01")
+	f.Add("", "--")
+	f.Fuzz(func(t *testing.T, a, b string) {
+		used := names{}
+		first, second := used.next(a, "1"), used.next(b, "2")
+		if first == second {
+			t.Errorf("%q and %q both become %q", a, b, first)
+		}
+		for _, name := range []string{first, second} {
+			if problems := validation.IsDNS1123Label(name); len(problems) > 0 {
+				t.Errorf("%q and %q become %q, %q: %v", a, b, first, second, problems)
+			}
+		}
+	})
+}
+
+func TestPlan(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name   string
+		server wire.Server
+		change func(*target)
+		power  pcapi.PowerState
+		why    string
+	}{
+		{name: "a server that runs has the default", server: wire.Server{ID: "1", Name: "web", State: "ACTIVE"}},
+		{name: "a core cloud does not say", server: wire.Server{ID: "1", Name: "web"}},
+		{name: "one that is stopped stays so", server: wire.Server{ID: "1", Name: "web", State: "STOPPED"}, power: pcapi.PowerOff},
+		{name: "one that is suspended stays so", server: wire.Server{ID: "1", Name: "web", State: "SUSPENDED"}, power: pcapi.PowerSuspended},
+		{name: "one that is built comes later", server: wire.Server{ID: "1", Name: "web", State: "BUILDING"}, why: "run this again"},
+		{name: "one that is deleted does not come", server: wire.Server{ID: "1", Name: "web", State: "DELETING"}, why: "being deleted"},
+		{name: "one in error is for a person", server: wire.Server{ID: "1", Name: "web", State: "ERROR"}, why: "repair or delete it"},
+		{name: "an unknown state is for a person", server: wire.Server{ID: "1", Name: "web", State: "UNKNOWN"}, why: "its state is UNKNOWN"},
+		{name: "letters of any script are allowed", server: wire.Server{ID: "1", Name: "вебсервер 1", State: "ACTIVE"}},
+		{name: "a name that ends with a dash is not", server: wire.Server{ID: "1", Name: "web-"}, why: "not allowed in spec.vmname"},
+		{name: "an empty name is not", server: wire.Server{ID: "1"}, why: "not allowed in spec.vmname"},
+		{name: "63 characters are allowed", server: wire.Server{ID: "1", Name: strings.Repeat("ж", 63)}},
+		{name: "64 are not", server: wire.Server{ID: "1", Name: strings.Repeat("ж", 64)}, why: "longer than the 63 characters"},
+		{name: "a long id is not", server: wire.Server{ID: strings.Repeat("1", 129), Name: "web"}, why: "longer than the 128 characters"},
+		{
+			name: "one that is listed for another namespace is not", server: wire.Server{ID: "1", Name: "web"}, why: "to namespace prod",
+			change: func(t *target) {
+				t.policy.imports, t.policy.namespaceOf = pcapi.ImportPolicyListed, map[string]string{"1": "prod"}
+			},
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			p := planner{target: target{namespace: "dev", isDefault: true, names: names{}}}
+			if tc.change != nil {
+				tc.change(&p.target)
+			}
+			vm, why := p.plan(tc.server)
+			if tc.why == "" && (why != "" || p.planned != 1 || p.leftOut != 0) {
+				t.Fatalf("left out: %q", why)
+			}
+			if !strings.Contains(why, tc.why) || vm.Spec.PowerState != tc.power {
+				t.Errorf("%q, power state %q; want %q, %q", why, vm.Spec.PowerState, tc.why, tc.power)
+			}
+			if vm.Spec.CloudRef != nil {
+				t.Error("the default Cloud of the namespace is named")
+			}
+		})
+	}
+}
+
+func TestPowerStateIsText(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	w := writer{format: formatYAML, out: &out}
+	p := planner{target: target{namespace: "dev", names: names{}, cloud: "home"}}
+	vm, _ := p.plan(wire.Server{ID: "1", Name: "007", State: "STOPPED"})
+	if err := w.write(vm); err != nil {
+		t.Fatal(err)
+	}
+	// Unquoted, Off is false and 007 a number.
+	for _, line := range []string{`powerState: "Off"`, `vmname: "007"`, "cloudRef:\n    name: home"} {
+		if !strings.Contains(out.String(), line) {
+			t.Errorf("%s lacks %s", out.String(), line)
+		}
+	}
+}
+
+func TestImportable(t *testing.T) {
+	t.Parallel()
+	entries := func(from, to int) (list []pcapi.ImportableVM) {
+		for i := from; i < to; i++ {
+			list = append(list, pcapi.ImportableVM{VMID: fmt.Sprint(i), Namespace: "dev"})
+		}
+		return list
+	}
+	for _, tc := range []struct {
+		name                 string
+		has, add             []pcapi.ImportableVM
+		wantEntries, omitted int
+	}{
+		{"the entries that the Cloud has stay", entries(0, 3), entries(3, 5), 5, 0},
+		{"one that is listed is not listed twice", entries(0, 3), entries(2, 4), 4, 0},
+		{"more than 1000 are omitted", entries(0, 600), entries(600, 1010), 1000, 10},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			var out bytes.Buffer
+			w, err := newWriter(&out, formatImportable, policyOf(&pcapi.Cloud{Spec: pcapi.CloudSpec{Imports: pcapi.ImportPolicyListed, Importable: tc.has}}))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, entry := range tc.add {
+				w.allow(entry)
+			}
+			if err := w.end(); err != nil {
+				t.Fatal(err)
+			}
+			if n := strings.Count(out.String(), "vmId:"); n != tc.wantEntries || w.omitted != tc.omitted {
+				t.Errorf("%d entries, %d omitted; want %d, %d", n, w.omitted, tc.wantEntries, tc.omitted)
+			}
+		})
+	}
+}
+
+func TestAdvice(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name        string
+		policy      cloudPolicy
+		n, unlisted int
+		want        string
+	}{
+		{"any server may be imported", cloudPolicy{known: true, imports: pcapi.ImportPolicyAny}, 2, 0, ""},
+		{"nothing is to be imported", cloudPolicy{known: true}, 0, 0, ""},
+		{"none may be imported", cloudPolicy{name: "home", known: true, imports: pcapi.ImportPolicyNone}, 2, 2, `Cloud "home" allows no imports.`},
+		{"some are not listed", cloudPolicy{name: "home", known: true, imports: pcapi.ImportPolicyListed}, 2, 1, "does not allow 1 of these imports"},
+		{"the Cloud cannot be read", cloudPolicy{name: "home"}, 2, 0, "ask its administrator (spec.imports)"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			got := tc.policy.advice(tc.n, tc.unlisted, "dev")
+			if (tc.want == "") != (got == "") || !strings.Contains(got, tc.want) {
+				t.Errorf("%q, want %q", got, tc.want)
+			}
+		})
+	}
+}

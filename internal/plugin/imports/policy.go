@@ -1,0 +1,108 @@
+package imports
+
+import (
+	"fmt"
+	"io"
+	"slices"
+
+	"sigs.k8s.io/yaml"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+)
+
+// maxImportable is the most entries of spec.importable.
+const maxImportable = 1000
+
+// cloudPolicy is what a Cloud allows to import.
+type cloudPolicy struct {
+	name string
+	// known is whether the Cloud could be read.
+	known      bool
+	imports    pcapi.ImportPolicy
+	importable []pcapi.ImportableVM
+	// namespaceOf has the namespaces of importable by server.
+	namespaceOf map[string]string
+}
+
+func policyOf(c *pcapi.Cloud) cloudPolicy {
+	p := cloudPolicy{name: c.Name, known: true, imports: c.Spec.Imports, importable: c.Spec.Importable, namespaceOf: map[string]string{}}
+	for _, entry := range p.importable {
+		p.namespaceOf[entry.VMID] = entry.Namespace
+	}
+	return p
+}
+
+// allows reports whether a namespace may import a server, as far as that is known.
+func (p *cloudPolicy) allows(namespace, id string) bool {
+	switch {
+	case !p.known, p.imports == pcapi.ImportPolicyAny:
+		return true
+	case p.imports == pcapi.ImportPolicyListed:
+		return p.namespaceOf[id] == namespace
+	}
+	return false
+}
+
+// taken returns the other namespace that alone may import a server, empty for none.
+func (p *cloudPolicy) taken(namespace, id string) string {
+	if of := p.namespaceOf[id]; p.imports == pcapi.ImportPolicyListed && of != namespace {
+		return of
+	}
+	return ""
+}
+
+// advice returns what has to be set before n servers can be imported, of which unlisted are
+// not allowed; empty if nothing.
+func (p *cloudPolicy) advice(n, unlisted int, namespace string) string {
+	switch {
+	case n == 0:
+		return ""
+	case !p.known:
+		return fmt.Sprintf("Cloud %q cannot be read, so it is not known whether it allows imports: ask its administrator (spec.imports)\n", p.name)
+	case unlisted == 0:
+		return ""
+	}
+	state := "allows no imports"
+	if p.imports == pcapi.ImportPolicyListed {
+		state = fmt.Sprintf("does not allow %d of these imports", unlisted)
+	}
+	return fmt.Sprintf(`Cloud %[1]q %[2]s. Before the manifests are applied, either allow these servers to namespace %[3]s:
+  kubectl privatecloud import --cloud %[1]s -n %[3]s -o importable > allow.yaml     (with the same --match)
+  kubectl patch cloud %[1]s --type=merge --patch-file allow.yaml
+or all servers to all namespaces that may use the Cloud, with spec.imports Any.
+`, p.name, state, namespace)
+}
+
+func newWriter(out io.Writer, format string, p cloudPolicy) (*writer, error) {
+	if format == formatImportable && !p.known {
+		return nil, fmt.Errorf("-o importable needs the right to get Cloud %q: the patch has the entries that it has already", p.name)
+	}
+	return &writer{format: format, out: out, cloud: p, added: slices.Clone(p.importable)}, nil
+}
+
+// allow adds an entry, unless the server has one.
+func (w *writer) allow(entry pcapi.ImportableVM) {
+	switch {
+	case w.cloud.namespaceOf[entry.VMID] != "":
+	case len(w.added) >= maxImportable:
+		w.omitted++
+	default:
+		w.added = append(w.added, entry)
+	}
+}
+
+// writePatch writes a merge patch of the Cloud. It has the entries that the Cloud has
+// already, since a merge patch replaces a list.
+func (w *writer) writePatch() error {
+	type patchSpec struct {
+		Imports    pcapi.ImportPolicy   `json:"imports"`
+		Importable []pcapi.ImportableVM `json:"importable"`
+	}
+	text, err := yaml.Marshal(struct {
+		Spec patchSpec `json:"spec"`
+	}{patchSpec{pcapi.ImportPolicyListed, w.added}})
+	if err != nil {
+		return fmt.Errorf("write YAML: %w", err)
+	}
+	return w.print(string(text))
+}
