@@ -14,6 +14,7 @@ import (
 	"github.com/privatecloud/operator/internal/plugin/plan"
 	"github.com/privatecloud/operator/internal/plugin/report"
 	"github.com/privatecloud/operator/internal/plugin/top"
+	"github.com/privatecloud/operator/internal/plugin/why"
 )
 
 // New returns the command "kubectl privatecloud".
@@ -42,6 +43,7 @@ func New(env *plugin.Env) *cobra.Command {
 		plan.NewCommand(env),
 		report.NewCommand(env),
 		top.NewCommand(env),
+		why.NewCommand(env),
 	)
 	return cmd
 }

@@ -1,0 +1,92 @@
+package why
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+)
+
+// States of links.
+const (
+	stateReady    = "Ready"
+	stateNotReady = "NotReady"
+	// stateUnknown is that the operator has not reconciled the object yet.
+	stateUnknown = "Unknown"
+	// stateExists is that the object exists and has no conditions.
+	stateExists = "Exists"
+	// stateMissing is that the object does not exist.
+	stateMissing = "Missing"
+	// stateUnreadable is that the user may not read it.
+	stateUnreadable = "Unreadable"
+)
+
+// link is one object of the chain.
+type link struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	State     string `json:"state"`
+	// Reason, Message and Since are those of the condition Ready.
+	Reason  string     `json:"reason,omitempty"`
+	Message string     `json:"message,omitempty"`
+	Since   *time.Time `json:"since,omitempty"`
+	// Stalled is whether the operator waits until somebody acts.
+	Stalled bool `json:"stalled,omitempty"`
+	// Notes are what else there is to know.
+	Notes []string `json:"notes,omitempty"`
+}
+
+func newLink(k key, state string) link {
+	return link{Kind: k.kind, Namespace: k.namespace, Name: k.name, State: state}
+}
+
+// linkOf returns the link of an object that was read.
+func linkOf(k key, o client.Object) link {
+	with, ok := o.(object)
+	if !ok {
+		return newLink(k, stateExists)
+	}
+	l := newLink(k, stateUnknown)
+	conditions := with.GetConditions()
+	if ready := meta.FindStatusCondition(conditions, pcapi.ReadyCondition); ready != nil {
+		l.State, l.Reason, l.Message = stateNotReady, ready.Reason, ready.Message
+		if ready.Status == metav1.ConditionTrue {
+			l.State = stateReady
+		}
+		l.Since = new(ready.LastTransitionTime.UTC())
+		l.Stalled = meta.IsStatusConditionTrue(conditions, pcapi.StalledCondition)
+		if ready.ObservedGeneration != 0 && ready.ObservedGeneration < o.GetGeneration() {
+			l.Notes = append(l.Notes, "the operator has not reconciled the last change of its spec yet")
+		}
+	}
+	if deleted := o.GetDeletionTimestamp(); deleted != nil {
+		l.Notes = append(l.Notes, fmt.Sprintf("its deletion was requested at %s", deleted.UTC().Format(time.RFC3339)))
+	}
+	if o.GetAnnotations()[pcapi.PausedAnnotation] == "true" && l.Reason != pcapi.PausedReason {
+		l.Notes = append(l.Notes, "it is paused: remove the annotation "+pcapi.PausedAnnotation)
+	}
+	if k.kind == cloudKind {
+		l.Notes = append(l.Notes, notesOfCloud(conditions)...)
+	}
+	return l
+}
+
+// notesOfCloud returns what the other conditions of a Cloud say that keeps objects from
+// being reconciled.
+func notesOfCloud(conditions []metav1.Condition) []string {
+	var notes []string
+	for _, kind := range []string{pcapi.BrakedCondition, pcapi.InUseCondition} {
+		if c := meta.FindStatusCondition(conditions, kind); c != nil && c.Status == metav1.ConditionTrue {
+			notes = append(notes, fmt.Sprintf("%s: %s", kind, c.Message))
+		}
+	}
+	return notes
+}
+
+// done reports whether nothing keeps the object of a link from being ready.
+func (l *link) done() bool { return l.State == stateReady || l.State == stateExists }
