@@ -59,7 +59,7 @@ func worse(a, b error) error {
 	return a
 }
 
-var client = &http.Client{
+var httpClient = &http.Client{
 	Timeout: timeout,
 	// A redirect would lead away from the operator.
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -72,7 +72,7 @@ func (m *manager) get(ctx context.Context, path string) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ask the operator (%s): %w", m.name, err)
 	}
-	response, err := client.Do(request)
+	response, err := httpClient.Do(request)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}

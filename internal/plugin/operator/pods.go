@@ -13,12 +13,13 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/httpstream"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/transport/spdy"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/privatecloud/operator/internal/plugin"
 )
@@ -36,6 +37,14 @@ const (
 
 // forwardAll forwards a port to each pod of the operator that serves diagnostics.
 func forwardAll(ctx context.Context, env *plugin.Env, namespace string) (*Operator, error) {
+	reader, err := env.Client()
+	if err != nil {
+		return nil, err
+	}
+	pods, err := podsOf(ctx, reader, namespace)
+	if err != nil {
+		return nil, err
+	}
 	config, err := env.RESTConfig()
 	if err != nil {
 		return nil, err
@@ -44,12 +53,8 @@ func forwardAll(ctx context.Context, env *plugin.Env, namespace string) (*Operat
 	if err != nil {
 		return nil, fmt.Errorf("connect to the API server: %w", err)
 	}
-	pods, err := podsOf(ctx, clients, namespace)
-	if err != nil {
-		return nil, err
-	}
 	o := &Operator{}
-	failed := fmt.Errorf("no pod of the operator serves diagnostics: %s", upgrade)
+	failed := fmt.Errorf("no pod of the operator in namespace %s serves diagnostics: %s", pods[0].Namespace, upgrade)
 	for i := range pods {
 		port := portOf(&pods[i])
 		if port == 0 {
@@ -70,11 +75,11 @@ func forwardAll(ctx context.Context, env *plugin.Env, namespace string) (*Operat
 
 // podsOf returns the pods of the operator that run, in a namespace or, without one, in all
 // that the user may list.
-func podsOf(ctx context.Context, clients kubernetes.Interface, namespace string) ([]corev1.Pod, error) {
-	list, err := clients.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+func podsOf(ctx context.Context, reader client.Reader, namespace string) ([]corev1.Pod, error) {
+	list, err := listPods(ctx, reader, namespace)
 	if apierrors.IsForbidden(err) && namespace == "" {
 		namespace = defaultNamespace
-		list, err = clients.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+		list, err = listPods(ctx, reader, namespace)
 	}
 	switch {
 	case apierrors.IsForbidden(err):
@@ -99,6 +104,15 @@ func podsOf(ctx context.Context, clients kubernetes.Interface, namespace string)
 		return nil, fmt.Errorf("there is no pod of the operator %s: set --operator-namespace, or --operator-url if it runs outside of the cluster", where)
 	}
 	return running, nil
+}
+
+func listPods(ctx context.Context, reader client.Reader, namespace string) (*corev1.PodList, error) {
+	selected, err := labels.Parse(selector)
+	if err != nil {
+		return nil, err
+	}
+	var list corev1.PodList
+	return &list, reader.List(ctx, &list, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selected})
 }
 
 // MissingRightError is that the user lacks a right in the namespace of the operator.
