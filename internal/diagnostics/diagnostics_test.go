@@ -118,7 +118,10 @@ func TestServers(t *testing.T) {
 		{ID: "11", Name: "foreign", State: cloud.StateActive, Labels: labels("other-cluster", "x")},
 	}
 	vm := func(name string, change func(*pcapi.VM)) *pcapi.VM {
-		v := testkit.VM("dev", name, func(v *pcapi.VM) { v.UID = types.UID("uid-of-" + name); v.Spec.CloudRef = &pcapi.CloudReference{Name: "home"} })
+		v := testkit.VM("dev", name, func(v *pcapi.VM) {
+			v.UID = types.UID("uid-of-" + name)
+			v.Spec.CloudRef = &pcapi.CloudReference{Name: "home"}
+		})
 		change(v)
 		return v
 	}
