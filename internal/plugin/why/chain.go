@@ -20,11 +20,11 @@ import (
 
 // report is the answer to why an object is not ready.
 type report struct {
-	// Links are the object, what it waits for, and so on; a Cloud is the last.
-	Links []link `json:"links"`
+	// Chain is the object, what it waits for, and so on; a Cloud is the last.
+	Chain []entry `json:"chain"`
 	// Notes are what could not be found out, and why.
 	Notes []string `json:"notes,omitempty"`
-	// Claim is of the last link that is no Cloud, and so are Steps.
+	// Claim is of the last entry that is no Cloud, and so are Steps.
 	Claim *claim      `json:"claim,omitempty"`
 	Cloud *wire.Cloud `json:"cloud,omitempty"`
 	Steps []wire.Step `json:"steps,omitempty"`
@@ -36,7 +36,7 @@ type asked interface {
 	Steps(ctx context.Context, cloud, kind, namespace, name string) ([]wire.Step, error)
 }
 
-// chain follows an object to the cause. What it waits for is read when it is its turn.
+// chain follows an object to the cause. What it waits for is read after it.
 type chain struct {
 	reader   client.Reader
 	operator asked
@@ -56,8 +56,8 @@ func (c *chain) follow(ctx context.Context, root key) (*report, error) {
 	cause, causeObject := root, o
 	for next := root; ; {
 		c.seen[next] = true
-		l := linkOf(next, o)
-		c.report.Links = append(c.report.Links, l)
+		l := entryOf(next, o)
+		c.report.Chain = append(c.report.Chain, l)
 		if next.kind != cloudKind {
 			cause, causeObject = next, o
 		}
@@ -70,7 +70,7 @@ func (c *chain) follow(ctx context.Context, root key) (*report, error) {
 		}
 		next, o = found, follows
 	}
-	if c.report.Links[0].done() {
+	if c.report.Chain[0].done() {
 		return &c.report, nil
 	}
 	c.addDetails(ctx, cause, causeObject)
@@ -78,7 +78,7 @@ func (c *chain) follow(ctx context.Context, root key) (*report, error) {
 }
 
 // next returns what an object waits for, if that is an object that can be followed. One that
-// does not exist, or cannot be read, is the last link.
+// does not exist, or cannot be read, is the last.
 func (c *chain) next(ctx context.Context, at key, o client.Object, reason string) (key, client.Object, bool) {
 	k := named(at.kind)
 	if k.members != nil && k.members(reason) {
@@ -96,22 +96,22 @@ func (c *chain) next(ctx context.Context, at key, o client.Object, reason string
 			c.end(wait, err)
 			return key{}, nil, false
 		}
-		if l := linkOf(wait, of); !l.done() {
+		if l := entryOf(wait, of); !l.done() {
 			return wait, of, true
 		}
 	}
 	return key{}, nil, false
 }
 
-// end adds the link of an object that was not read.
+// end adds the entry of an object that was not read.
 func (c *chain) end(at key, err error) {
 	switch {
 	case apierrors.IsNotFound(err):
-		c.report.Links = append(c.report.Links, newLink(at, stateMissing))
+		c.report.Chain = append(c.report.Chain, newEntry(at, stateMissing))
 	case apierrors.IsForbidden(err):
-		l := newLink(at, stateUnreadable)
+		l := newEntry(at, stateUnreadable)
 		l.Message = missingRight("get", at)
-		c.report.Links = append(c.report.Links, l)
+		c.report.Chain = append(c.report.Chain, l)
 	default:
 		c.note("%s cannot be read: %v", describe(at), err)
 	}
@@ -122,7 +122,7 @@ func (c *chain) end(at key, err error) {
 func (c *chain) member(ctx context.Context, g *pcapi.VmGroup) (key, client.Object, bool) {
 	var first *pcapi.VM
 	before := func(a, b *pcapi.VM) bool {
-		la, lb := linkOf(key{}, a), linkOf(key{}, b)
+		la, lb := entryOf(key{}, a), entryOf(key{}, b)
 		if la.Stalled != lb.Stalled {
 			return la.Stalled
 		}
@@ -133,7 +133,7 @@ func (c *chain) member(ctx context.Context, g *pcapi.VmGroup) (key, client.Objec
 		options = append(options, client.MatchingLabelsSelector{Selector: selector})
 	}
 	err := plugin.Each(ctx, c.reader, &pcapi.VMList{}, func(vm *pcapi.VM) error {
-		l := linkOf(key{}, vm)
+		l := entryOf(key{}, vm)
 		if !l.done() && metav1.IsControlledBy(vm, g) && (first == nil || before(vm, first)) {
 			first = vm.DeepCopy()
 		}
@@ -188,10 +188,10 @@ func (c *chain) cloudOf(ctx context.Context, at key, o client.Object) string {
 	return name
 }
 
-// cloudOfEarlier returns the Cloud of an object before the last link, for those that use
+// cloudOfEarlier returns the Cloud of an object before the last entry, for those that use
 // none themselves. A VMSnapshot whose VM exists was followed to it.
 func (c *chain) cloudOfEarlier(ctx context.Context) string {
-	for _, l := range slices.Backward(c.report.Links) {
+	for _, l := range slices.Backward(c.report.Chain) {
 		at := key{l.Kind, l.Namespace, l.Name}
 		if l.Kind != "VM" || l.State == stateMissing || l.State == stateUnreadable {
 			continue

@@ -65,10 +65,10 @@ func (c *chain) addDetails(ctx context.Context, cause key, o client.Object) {
 		if of, err := c.read(ctx, at); err != nil {
 			c.end(at, err)
 		} else {
-			c.report.Links = append(c.report.Links, linkOf(at, of))
+			c.report.Chain = append(c.report.Chain, entryOf(at, of))
 		}
 	}
-	if slices.ContainsFunc(c.report.Links, func(l link) bool { return l.Kind == cloudKind && l.State == stateMissing }) {
+	if slices.ContainsFunc(c.report.Chain, func(l entry) bool { return l.Kind == cloudKind && l.State == stateMissing }) {
 		return
 	}
 	known, err := c.operator.Cloud(ctx, name)

@@ -10,18 +10,18 @@ import (
 	"github.com/privatecloud/operator/internal/diagnostics/wire"
 )
 
-// show prints a report in words, one line for each link.
+// show prints a report in words, one line for each object.
 func show(out io.Writer, r *report) error {
 	var text strings.Builder
-	for i := range r.Links {
+	for i := range r.Chain {
 		before := ""
-		if i > 0 && !r.Links[i].done() {
+		if i > 0 && !r.Chain[i].done() {
 			before = "→ " // else it is no cause, such as the Cloud
 		}
-		text.WriteString(before + sentence(&r.Links[i]) + "\n")
+		text.WriteString(before + sentence(&r.Chain[i]) + "\n")
 	}
 	if r.Cloud != nil {
-		text.WriteString(queue(r.Cloud, r.Links[0].Namespace) + "\n")
+		text.WriteString(queue(r.Cloud, r.Chain[0].Namespace) + "\n")
 	}
 	if r.Claim != nil {
 		text.WriteString(claimed(r.Claim) + "\n")
@@ -40,8 +40,8 @@ func show(out io.Writer, r *report) error {
 	return nil
 }
 
-// sentence returns a link in words.
-func sentence(l *link) string {
+// sentence returns an entry in words.
+func sentence(l *entry) string {
 	who := describe(key{l.Kind, l.Namespace, l.Name})
 	text := ""
 	switch l.State {

@@ -3,7 +3,7 @@
 //	why.go      the command
 //	kinds.go    the kinds, and what each depends on (pure)
 //	chain.go    from the object to the cause
-//	link.go     one object as a link of the chain (pure)
+//	entry.go    one object of the chain (pure)
 //	details.go  the Cloud, the claim and the last step
 //	print.go    the chain in words
 package why

@@ -11,7 +11,7 @@ import (
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
 
-// States of links.
+// States of entries.
 const (
 	stateReady    = "Ready"
 	stateNotReady = "NotReady"
@@ -25,8 +25,8 @@ const (
 	stateUnreadable = "Unreadable"
 )
 
-// link is one object of the chain.
-type link struct {
+// entry is one object of the chain.
+type entry struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
@@ -41,17 +41,17 @@ type link struct {
 	Notes []string `json:"notes,omitempty"`
 }
 
-func newLink(k key, state string) link {
-	return link{Kind: k.kind, Namespace: k.namespace, Name: k.name, State: state}
+func newEntry(k key, state string) entry {
+	return entry{Kind: k.kind, Namespace: k.namespace, Name: k.name, State: state}
 }
 
-// linkOf returns the link of an object that was read.
-func linkOf(k key, o client.Object) link {
+// entryOf returns the entry of an object that was read.
+func entryOf(k key, o client.Object) entry {
 	with, ok := o.(object)
 	if !ok {
-		return newLink(k, stateExists)
+		return newEntry(k, stateExists)
 	}
-	l := newLink(k, stateUnknown)
+	l := newEntry(k, stateUnknown)
 	conditions := with.GetConditions()
 	if ready := meta.FindStatusCondition(conditions, pcapi.ReadyCondition); ready != nil {
 		l.State, l.Reason, l.Message = stateNotReady, ready.Reason, ready.Message
@@ -88,5 +88,5 @@ func notesOfCloud(conditions []metav1.Condition) []string {
 	return notes
 }
 
-// done reports whether nothing keeps the object of a link from being ready.
-func (l *link) done() bool { return l.State == stateReady || l.State == stateExists }
+// done reports whether nothing keeps the object of an entry from being ready.
+func (l *entry) done() bool { return l.State == stateReady || l.State == stateExists }
