@@ -52,11 +52,11 @@ func TestImportOfManyServersChangesNothingButLabels(t *testing.T) {
 	before, ledger := serversByID(f.cloud), len(f.cloud.Ledger())
 
 	manifests := f.run("import", "--cloud", f.name, "-n", f.namespace)
-	f.Expect(manifests.err).NotTo(HaveOccurred())
-	f.Expect(manifests.problems).To(HavePrefix(fmt.Sprintf("%d servers of Cloud %q to import, 0 left out", many, f.name)))
-	f.Expect(strings.Count(manifests.out, "---\n")).To(Equal(many))
-	f.Expect(manifests.out).NotTo(ContainSubstring("cloudRef")) // the Cloud is the default of the namespace
-	_, err := env.Kubectl(t.Context(), manifests.out, "apply", "-f", "-")
+	f.Expect(manifests.Code).To(BeZero(), manifests.Err)
+	f.Expect(manifests.Err).To(HavePrefix(fmt.Sprintf("%d servers of Cloud %q to import, 0 left out", many, f.name)))
+	f.Expect(strings.Count(manifests.Out, "---\n")).To(Equal(many))
+	f.Expect(manifests.Out).NotTo(ContainSubstring("cloudRef")) // the Cloud is the default of the namespace
+	_, err := env.Kubectl(t.Context(), manifests.Out, "apply", "-f", "-")
 	f.Expect(err).NotTo(HaveOccurred())
 	f.Eventually(notReady).WithArguments(f.namespace, many).Should(BeEmpty())
 
@@ -74,8 +74,8 @@ func TestImportOfManyServersChangesNothingButLabels(t *testing.T) {
 	f.Expect(f.cloud.CountCalls("POST", "/servers") + f.cloud.CountCalls("DELETE", "/servers/{id}")).To(BeZero())
 
 	again := f.run("import", "--cloud", f.name, "-n", f.namespace)
-	f.Expect(again.out).To(BeEmpty())
-	f.Expect(again.problems).To(HavePrefix("0 servers"))
+	f.Expect(again.Out).To(BeEmpty())
+	f.Expect(again.Err).To(HavePrefix("0 servers"))
 }
 
 func TestImportLeavesOut(t *testing.T) {
@@ -94,15 +94,15 @@ func TestImportLeavesOut(t *testing.T) {
 	f.Eventually(notReady).WithArguments(f.namespace, 1).Should(BeEmpty())
 
 	all := f.run("import", "--cloud", f.name, "-n", f.namespace)
-	f.Expect(all.err).NotTo(HaveOccurred())
-	f.Expect(all.problems).To(And(
+	f.Expect(all.Code).To(BeZero(), all.Err)
+	f.Expect(all.Err).To(And(
 		MatchRegexp(`left out: server \S+ "-odd-": its name is not allowed in spec.vmname`),
 		MatchRegexp(`left out: server \S+ "broken": it is in error`),
 		ContainSubstring("2 servers of Cloud"), ContainSubstring("2 left out"),
 		ContainSubstring("1 orphans are not among them"), ContainSubstring("1 servers of other clusters are not among them"),
 	))
 	matched := f.run("import", "--cloud", f.name, "-n", "default", "--match", "^w", "--deletion-policy", "Delete")
-	f.Expect(matched.out).To(Equal(`---
+	f.Expect(matched.Out).To(Equal(`---
 apiVersion: samplecontroller.k8s.io/v1alpha1
 kind: VM
 metadata:
@@ -117,7 +117,7 @@ spec:
   vmname: web
 `))
 	var list struct{ Items []pcapi.VM }
-	f.Expect(json.Unmarshal([]byte(f.run("import", "--cloud", f.name, "-n", f.namespace, "-o", "json").out), &list)).To(Succeed())
+	f.Expect(json.Unmarshal([]byte(f.run("import", "--cloud", f.name, "-n", f.namespace, "-o", "json").Out), &list)).To(Succeed())
 	f.Expect(list.Items).To(HaveLen(2))
 }
 
@@ -127,16 +127,16 @@ func TestImportSaysWhatTheCloudMustAllow(t *testing.T) {
 		strangers(t, cloud, mockcloud.Server{Name: "web"}, mockcloud.Server{Name: "db"})
 	}, func(c *pcapi.Cloud) { c.Spec.Imports = pcapi.ImportPolicyNone })
 	manifests := f.run("import", "--cloud", f.name, "-n", f.namespace)
-	f.Expect(manifests.err).NotTo(HaveOccurred())
-	f.Expect(manifests.problems).To(And(ContainSubstring(`Cloud "import-listed" allows no imports.`), ContainSubstring("-o importable > allow.yaml")))
+	f.Expect(manifests.Code).To(BeZero(), manifests.Err)
+	f.Expect(manifests.Err).To(And(ContainSubstring(`Cloud "import-listed" allows no imports.`), ContainSubstring("-o importable > allow.yaml")))
 
 	patch := f.run("import", "--cloud", f.name, "-n", f.namespace, "-o", "importable")
-	f.Expect(patch.err).NotTo(HaveOccurred())
-	_, err := env.Kubectl(t.Context(), "", "patch", "cloud", f.name, "--type=merge", "-p", patch.out)
+	f.Expect(patch.Code).To(BeZero(), patch.Err)
+	_, err := env.Kubectl(t.Context(), "", "patch", "cloud", f.name, "--type=merge", "-p", patch.Out)
 	f.Expect(err).NotTo(HaveOccurred())
-	f.Expect(f.run("import", "--cloud", f.name, "-n", f.namespace).problems).NotTo(ContainSubstring("allow.yaml"))
-	f.Expect(f.run("import", "--cloud", f.name, "-n", "default").problems).To(ContainSubstring("spec.importable of the Cloud gives it to namespace " + f.namespace))
-	_, err = env.Kubectl(t.Context(), manifests.out, "apply", "-f", "-")
+	f.Expect(f.run("import", "--cloud", f.name, "-n", f.namespace).Err).NotTo(ContainSubstring("allow.yaml"))
+	f.Expect(f.run("import", "--cloud", f.name, "-n", "default").Err).To(ContainSubstring("spec.importable of the Cloud gives it to namespace " + f.namespace))
+	_, err = env.Kubectl(t.Context(), manifests.Out, "apply", "-f", "-")
 	f.Expect(err).NotTo(HaveOccurred())
 	f.Eventually(notReady).WithArguments(f.namespace, 2).Should(BeEmpty())
 }

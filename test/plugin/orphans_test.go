@@ -32,15 +32,15 @@ func TestOrphans(t *testing.T) {
 	})
 
 	table := f.run("orphans", "--cloud", f.name)
-	f.Expect(table.err).NotTo(HaveOccurred())
-	f.Expect(table.out).To(MatchRegexp(`(?s)ID +NAME +STATE +OBJECT +CREATED\n[0-9a-f-]+ +left +ACTIVE +dev/left +20\d\d-`))
-	f.Expect(table.out).NotTo(Or(ContainSubstring("elsewhere"), ContainSubstring("stranger")))
-	f.Expect(table.problems).To(And(ContainSubstring("1 orphaned"), ContainSubstring("kubectl patch cloud orphans")))
+	f.Expect(table.Code).To(BeZero(), table.Err)
+	f.Expect(table.Out).To(MatchRegexp(`(?s)ID +NAME +STATE +OBJECT +CREATED\n[0-9a-f-]+ +left +ACTIVE +dev/left +20\d\d-`))
+	f.Expect(table.Out).NotTo(Or(ContainSubstring("elsewhere"), ContainSubstring("stranger")))
+	f.Expect(table.Err).To(And(ContainSubstring("1 orphaned"), ContainSubstring("kubectl patch cloud orphans")))
 
 	listed := f.run("orphans", "--cloud", f.name, "-o", "json")
-	f.Expect(listed.err).NotTo(HaveOccurred())
+	f.Expect(listed.Code).To(BeZero(), listed.Err)
 	var found wire.Servers
-	f.Expect(json.Unmarshal([]byte(listed.out), &found)).To(Succeed())
+	f.Expect(json.Unmarshal([]byte(listed.Out), &found)).To(Succeed())
 	f.Expect(found.Counts).To(Equal(wire.Counts{Unmanaged: 1, Orphaned: 1, OtherClusters: 1}))
 	f.Expect(found.Servers).To(HaveLen(1))
 	f.Expect(found.Servers[0].Owner).To(Equal(&wire.Owner{Namespace: "dev", Name: "left", UID: "0b6f3f0e-0000-4000-8000-000000000000"}))
@@ -50,10 +50,10 @@ func TestOrphansOfNoCloud(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, "no-orphans", nil)
 	none := f.run("orphans", "--cloud", f.name)
-	f.Expect(none.err).NotTo(HaveOccurred())
-	f.Expect(none.out).To(BeEmpty())
-	f.Expect(none.problems).To(ContainSubstring(`No orphans on Cloud "no-orphans"`))
-	f.Expect(f.run("orphans", "--cloud", "missing").message()).To(Equal(`Cloud "missing" does not exist: see kubectl get clouds`))
+	f.Expect(none.Code).To(BeZero(), none.Err)
+	f.Expect(none.Out).To(BeEmpty())
+	f.Expect(none.Err).To(ContainSubstring(`No orphans on Cloud "no-orphans"`))
+	f.Expect(f.run("orphans", "--cloud", "missing").Err).To(Equal("error: Cloud \"missing\" does not exist: see kubectl get clouds\n"))
 }
 
 // clusterID returns the id of this cluster in the labels of servers.

@@ -23,6 +23,7 @@ import (
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/plugin/plan"
+	"github.com/privatecloud/operator/internal/plugin/plugintest"
 	"github.com/privatecloud/operator/mockcloud"
 )
 
@@ -112,10 +113,10 @@ func (e *editor) edit(ctx context.Context) string {
 	if deletes {
 		args = append(args, "--delete")
 	}
-	planned := runAs(ctx, env.Kubeconfig(), args...)
+	planned := plugintest.Setup{Kubeconfig: env.Kubeconfig()}.Run(ctx, args...)
 	var p plan.Plan
-	if err := json.Unmarshal([]byte(planned.out), &p); err != nil || len(p.Objects) != 1 {
-		return fmt.Sprintf("plan of\n%s: %v %v %s", text, err, planned.err, planned.out)
+	if err := json.Unmarshal([]byte(planned.Out), &p); err != nil || len(p.Objects) != 1 {
+		return fmt.Sprintf("plan of\n%s: %v %s %s", text, err, planned.Err, planned.Out)
 	}
 	if deletes {
 		err = env.Client.Delete(ctx, manifest)
@@ -132,10 +133,10 @@ func (e *editor) edit(ctx context.Context) string {
 		e.spec = nil
 	}
 	if problem := e.settle(ctx); problem != "" {
-		return fmt.Sprintf("%s\n%s, planned %s", problem, text, planned.out)
+		return fmt.Sprintf("%s\n%s, planned %s", problem, text, planned.Out)
 	}
 	if diff := cmp.Diff(e.expected(p.Objects[0]), e.effects()); diff != "" {
-		return fmt.Sprintf("changes in the cloud (-planned +made):\n%s\nbefore: %v\ndeleted: %v, manifest:\n%s\nplan: %s", diff, before, deletes, text, planned.out)
+		return fmt.Sprintf("changes in the cloud (-planned +made):\n%s\nbefore: %v\ndeleted: %v, manifest:\n%s\nplan: %s", diff, before, deletes, text, planned.Out)
 	}
 	for _, server := range e.cloud.Servers() {
 		if deletes && server.Name == e.name { // it was released, and its name is taken until somebody deletes it

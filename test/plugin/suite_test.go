@@ -3,25 +3,21 @@
 package plugin_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"testing"
 	"time"
 
 	. "github.com/onsi/gomega"
 	"go.uber.org/zap/zapcore"
-	"k8s.io/cli-runtime/pkg/genericiooptions"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
-	"github.com/privatecloud/operator/internal/plugin"
-	"github.com/privatecloud/operator/internal/plugin/root"
+	"github.com/privatecloud/operator/internal/plugin/plugintest"
 	"github.com/privatecloud/operator/internal/setup"
 	"github.com/privatecloud/operator/internal/testkit"
 	"github.com/privatecloud/operator/mockcloud"
@@ -127,30 +123,8 @@ func strangers(t *testing.T, cloud *testkit.CloudServer, servers ...mockcloud.Se
 	}
 }
 
-// result is what a command printed.
-type result struct {
-	out, problems string
-	err           error
-	// explained is what main prints of err.
-	explained string
-}
-
 // run runs a command as an administrator with the operator's URL.
-func (f *fixture) run(arguments ...string) result {
+func (f *fixture) run(arguments ...string) plugintest.Result {
 	f.Helper()
-	return runAs(f.Context(), env.Kubeconfig(), append(arguments, "--operator-url", operatorURL)...)
+	return plugintest.Setup{Kubeconfig: env.Kubeconfig()}.Run(f.Context(), append(arguments, "--operator-url", operatorURL)...)
 }
-
-// runAs runs a command with a kubeconfig.
-func runAs(ctx context.Context, kubeconfig string, arguments ...string) result {
-	var out, problems bytes.Buffer
-	env := plugin.NewEnv(genericiooptions.IOStreams{In: strings.NewReader(""), Out: &out, ErrOut: &problems}, "v0.0.0-test")
-	cmd := root.New(env)
-	cmd.SetArgs(append(arguments, "--kubeconfig", kubeconfig))
-	err := cmd.ExecuteContext(ctx)
-	_, explained := env.Exit(ctx, err)
-	return result{out: out.String(), problems: problems.String(), err: err, explained: explained}
-}
-
-// message returns what main prints of an error.
-func (r result) message() string { return r.explained }
