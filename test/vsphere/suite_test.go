@@ -6,6 +6,7 @@
 //	suite_test.go    the suite of specs
 //	life_test.go     specs of VMs, VmGroups and GPUInfos
 //	import_test.go   specs of VMs that somebody else made
+//	import_many_test.go  many of them, imported by the manifests of the kubectl plugin
 //	cluster_test.go  API servers with operators, for the tests
 //	site_test.go     a Cloud for one test
 //	session_test.go  sessions, passwords, a vCenter that restarts
