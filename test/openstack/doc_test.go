@@ -6,7 +6,8 @@
 //	OPENSTACK_AUTH_URL        URL of the identity service
 //	OPENSTACK_ADMIN_PASSWORD  password of the user admin of the project admin
 //
-//	OPENSTACK_VMS             how many VMs are created while managers are killed; 12 if empty
+//	OPENSTACK_VMS             how many VMs are created while managers are killed, and how
+//	                          many servers are imported; 12 if empty
 //	OPENSTACK_SEED            repeats what was random in a run that failed
 //
 //	admin_test.go       projects, users, flavors and images, made as an administrator

@@ -53,10 +53,11 @@ func newCluster(t *testkit.T, binary, endpoint string, p project) *cluster {
 	return c
 }
 
-// start starts a manager beside those that run.
-func (c *cluster) start() {
+// start starts a manager beside those that run, with these flags.
+func (c *cluster) start(flags ...string) {
 	c.t.Helper()
-	m, err := testkit.StartProcess(c.binary, c.env.Kubeconfig(), c.log, 0, "--namespace="+specs.OperatorNamespace, "--health-probe-bind-address=0")
+	flags = append(flags, "--namespace="+specs.OperatorNamespace, "--health-probe-bind-address=0")
+	m, err := testkit.StartProcess(c.binary, c.env.Kubeconfig(), c.log, 0, flags...)
 	c.t.Expect(err).NotTo(HaveOccurred())
 	c.managers = append(c.managers, m)
 }
