@@ -166,7 +166,7 @@ func TestServeEndsWithTheManager(t *testing.T) {
 	for deadline := time.Now().Add(10 * time.Second); ; {
 		connection, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address.String())
 		if err == nil {
-			connection.Close()
+			_ = connection.Close()
 			break
 		}
 		if time.Now().After(deadline) {

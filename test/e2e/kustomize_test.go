@@ -80,6 +80,10 @@ var _ = Describe("Plain kustomize", Ordered, func() {
 		vms.remove(ctx)
 	})
 
+	It("answers the kubectl plugin through a forwarded port, of two replicas", func(ctx SpecContext) {
+		askThroughAForwardedPort(ctx)
+	})
+
 	It("stops with the brake when the pod of the mock cloud is deleted with every server", func(ctx SpecContext) {
 		kubectl(ctx, "delete", "pod", "-n", operatorNamespace, "-l", "app.kubernetes.io/name=private-cloud-operator-mock-cloud")
 		kubectl(ctx, "wait", "--for=condition=Braked", "cloud/default", "--timeout=120s")

@@ -149,7 +149,7 @@ func (o *Operator) every(ctx context.Context, path string, each func(manager str
 			return err
 		}
 		err = each(m.name, body)
-		body.Close()
+		_ = body.Close()
 		if err != nil {
 			return err
 		}
