@@ -175,9 +175,13 @@ func cloudAddresses(ctx context.Context, log string) (url, admin string, err err
 
 func (s *stack) startOperator(ctx context.Context) error {
 	s.say("starting the operator with the permissions of config/rbac")
-	var err error
+	diagnostics, err := testkit.FreeAddress()
+	if err != nil {
+		return err
+	}
+	s.say("the kubectl plugin asks it with --operator-url=http://%s", diagnostics)
 	s.manager, err = s.start("operator", "manager", append(s.on.managerArgs(s),
-		"--kubeconfig="+s.operatorKubeconfig(), "--namespace="+operatorNamespace, "--leader-elect", "--health-probe-bind-address=0",
+		"--kubeconfig="+s.operatorKubeconfig(), "--namespace="+operatorNamespace, "--leader-elect", "--health-probe-bind-address=0", "--diagnostics-bind-address="+diagnostics.String(),
 		"--webhook-cert-path="+s.webhook.CertDir, fmt.Sprintf("--webhook-bind-address=%s:%d", s.webhook.Host, s.webhook.Port))...)
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@ package diagnostics
 import (
 	"fmt"
 	"net/http"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,6 +31,22 @@ func (h *handler) inventoryOf(w http.ResponseWriter, r *http.Request) (string, *
 		return name, h.Directory.Cloud(name), true
 	}
 	return name, nil, false
+}
+
+func (h *handler) clouds(w http.ResponseWriter, r *http.Request) {
+	var list pcapi.CloudList
+	if err := h.Cache.List(r.Context(), &list, client.UnsafeDisableDeepCopy); err != nil {
+		refuse(w, http.StatusInternalServerError, wire.Unavailable, "the Clouds cannot be read now: try again")
+		return
+	}
+	own := wire.Clouds{Names: []string{}}
+	for i := range list.Items {
+		if c := &list.Items[i]; h.Scope.Selects(c.Labels) {
+			own.Names = append(own.Names, c.Name)
+		}
+	}
+	slices.Sort(own.Names)
+	answer(w, own)
 }
 
 func (h *handler) cloud(w http.ResponseWriter, r *http.Request) {

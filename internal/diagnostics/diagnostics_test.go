@@ -76,6 +76,7 @@ func TestRefused(t *testing.T) {
 		{"a Cloud of another manager", handler, http.MethodGet, "localhost", wire.CloudsPath + "west", http.StatusNotFound, wire.NotFound},
 		{"servers without a state", handler, http.MethodGet, "localhost", wire.CloudsPath + "home/servers", http.StatusBadRequest, wire.Invalid},
 		{"servers of a Cloud that was not listed", handler, http.MethodGet, "localhost", wire.CloudsPath + "home/servers?state=unmanaged", http.StatusConflict, wire.Unavailable},
+		{"the Clouds of a standby", standby, http.MethodGet, "localhost", wire.AllClouds, http.StatusServiceUnavailable, wire.NotLeading},
 		{"a Cloud on a standby", standby, http.MethodGet, "localhost", wire.CloudsPath + "home", http.StatusServiceUnavailable, wire.NotLeading},
 		{"servers on a standby", standby, http.MethodGet, "localhost", wire.CloudsPath + "home/servers?state=orphaned", http.StatusServiceUnavailable, wire.NotLeading},
 		{"steps on a standby", standby, http.MethodGet, "localhost", wire.ObjectsPath + "VM/dev/web", http.StatusServiceUnavailable, wire.NotLeading},
@@ -97,6 +98,15 @@ func TestStandbySaysSo(t *testing.T) {
 	ask(t, handlerOf(t, nil, func() bool { return false }), http.MethodGet, "localhost", wire.VersionPath, &version)
 	if diff := cmp.Diff(wire.Version{Version: "v1"}, version); diff != "" {
 		t.Errorf("version (-want +got):\n%s", diff)
+	}
+}
+
+func TestCloudsAreThoseOfTheManager(t *testing.T) {
+	t.Parallel()
+	var clouds wire.Clouds
+	ask(t, handlerOf(t, nil, nil), http.MethodGet, "localhost", wire.AllClouds, &clouds)
+	if diff := cmp.Diff([]string{"home", "home-again"}, clouds.Names); diff != "" {
+		t.Errorf("Clouds (-want +got):\n%s", diff)
 	}
 }
 

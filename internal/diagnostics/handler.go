@@ -46,6 +46,7 @@ func NewHandler(options Options) http.Handler {
 	h := &handler{options}
 	mux := http.NewServeMux()
 	mux.HandleFunc(wire.VersionPath, h.version)
+	mux.HandleFunc(wire.AllClouds, h.leader(h.clouds))
 	mux.HandleFunc(wire.CloudsPath+"{cloud}", h.leader(h.cloud))
 	mux.HandleFunc(wire.CloudsPath+"{cloud}/servers", h.leader(h.servers))
 	mux.HandleFunc(wire.ObjectsPath+"{kind}/{namespace}/{name}", h.leader(h.object))

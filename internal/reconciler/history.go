@@ -15,6 +15,9 @@ const (
 	maxHistories = 2000
 	// maxPastSteps bounds the steps that are remembered of one object.
 	maxPastSteps = 8
+	// maxPastMessage bounds the message of a step that is remembered, in bytes: all of them
+	// together take 4 MiB at most.
+	maxPastMessage = 256
 )
 
 // History remembers the last steps of the objects that changed last, for diagnostics: those
@@ -29,7 +32,8 @@ type PastStep struct {
 	Step     string
 	Time     time.Time
 	Duration time.Duration
-	// Reason and Message are those of the outcome; both are empty if the step succeeded.
+	// Reason and Message are those of the outcome, the message cut to 256 bytes; both are empty
+	// if the step succeeded.
 	Reason, Message string
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
@@ -82,4 +83,15 @@ func TestHistoryIsBounded(t *testing.T) {
 	h.wantHistory(reconciler.PastStep{Step: "Claim"}) // and is now the one that was used last
 	reconciler.FillHistory(h.reconciler.History, 2000)
 	h.wantHistory()
+}
+
+func TestHistoryCutsMessages(t *testing.T) {
+	h := newHarness(t, example())
+	h.reconciler.History = reconciler.NewHistory()
+	h.kind.plan = func() ([]string, error) { return []string{"Create"}, nil }
+	h.kind.act = func(context.Context, *pcapi.VM, string) error {
+		return reconciler.Stalled("Rejected", 0, errors.New(strings.Repeat("ж", 200)))
+	}
+	h.mustReconcile()
+	h.wantHistory(reconciler.PastStep{Step: "Create", Reason: "Rejected", Message: strings.Repeat("ж", 128)})
 }

@@ -8,6 +8,7 @@ import "time"
 // underscore in place of a namespace.
 const (
 	VersionPath = "/v1/version"
+	AllClouds   = "/v1/clouds"
 	CloudsPath  = "/v1/clouds/"
 	ObjectsPath = "/v1/objects/"
 	MetricsPath = "/metrics"
@@ -45,6 +46,12 @@ type Version struct {
 	Version string `json:"version"`
 	// Leading is whether the manager acts, and so answers for its Clouds.
 	Leading bool `json:"leading"`
+}
+
+// Clouds has the Clouds of a manager.
+type Clouds struct {
+	// Names are sorted.
+	Names []string `json:"names"`
 }
 
 // Cloud is what a manager knows of a Cloud.

@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -71,6 +72,29 @@ func (o *Operator) Close() {
 	for _, m := range o.managers {
 		m.stop()
 	}
+}
+
+// Clouds returns the names of the Clouds of all managers that lead, sorted.
+func (o *Operator) Clouds(ctx context.Context) ([]string, error) {
+	var names []string
+	var failed error
+	leads := false
+	for _, m := range o.managers {
+		var of wire.Clouds
+		switch err := m.read(ctx, wire.AllClouds, &of); {
+		case err == nil:
+			leads, names = true, append(names, of.Names...)
+		case reason(err) == wire.NotLeading:
+			failed = worse(failed, err)
+		default:
+			return nil, err // the list would not be complete
+		}
+	}
+	if !leads {
+		return nil, failed
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
 }
 
 // Cloud returns what the manager of a Cloud knows of it.
