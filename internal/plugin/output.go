@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/printers"
@@ -38,11 +39,29 @@ func (o *Output) Print(out io.Writer, data any, table func(io.Writer) error) err
 	return fmt.Errorf("--output is %q: set json, or leave it out for a table", o.Format)
 }
 
-// Table writes rows in columns as kubectl does. The first row is the heading.
+// Plain returns a text on one line, without what a terminal does not print: names come from
+// clouds, which could send sequences that control the terminal.
+func Plain(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case unicode.IsPrint(r):
+			return r
+		}
+		return unicode.ReplacementChar
+	}, text)
+}
+
+// Table writes rows in columns as kubectl does, in plain text. The first row is the heading.
 func Table(out io.Writer, rows ...[]string) error {
 	columns := printers.GetNewTabWriter(out)
 	for _, row := range rows {
-		if _, err := fmt.Fprintln(columns, strings.Join(row, "\t")); err != nil {
+		cells := make([]string, len(row))
+		for i := range row {
+			cells[i] = Plain(row[i])
+		}
+		if _, err := fmt.Fprintln(columns, strings.Join(cells, "\t")); err != nil {
 			return fmt.Errorf("write the table: %w", err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/privatecloud/operator/internal/diagnostics/wire"
+	"github.com/privatecloud/operator/internal/plugin"
 )
 
 // show prints a report in words, one line for each object.
@@ -32,7 +33,7 @@ func show(out io.Writer, r *report) error {
 		text.WriteString("Last step: none since the operator started\n")
 	}
 	for _, note := range r.Notes {
-		text.WriteString("Note: " + note + "\n")
+		text.WriteString("Note: " + oneLine(note) + "\n")
 	}
 	if _, err := io.WriteString(out, text.String()); err != nil {
 		return fmt.Errorf("write the report: %w", err)
@@ -150,5 +151,5 @@ func lastStep(s wire.Step) string {
 	return text + ": " + cmp.Or(s.Reason, "failed") + " — " + oneLine(s.Message)
 }
 
-// oneLine keeps a text on its line.
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+// oneLine keeps a text on its line, and plain.
+func oneLine(text string) string { return plugin.Plain(strings.Join(strings.Fields(text), " ")) }
