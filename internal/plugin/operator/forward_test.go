@@ -55,6 +55,26 @@ func TestPortsAreForwarded(t *testing.T) {
 	}
 }
 
+func TestPodRefusesTheForwardedConnection(t *testing.T) {
+	t.Parallel()
+	ended := httptest.NewServer(nil)
+	ended.Close()
+	server := httptest.NewServer(apiServer{t, map[string]*httptest.Server{"manager": ended}})
+	t.Cleanup(server.Close)
+	env := envOf(plugintest.NewClient(t, pod("system", corev1.PodRunning, "--diagnostics-bind-address=127.0.0.1:8082")))
+	*env.Config.APIServer = server.URL
+	o, err := operator.Connect(t.Context(), env, operator.Flags{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(o.Close)
+	_, err = o.Cloud(t.Context(), "home")
+	const want = "the operator (system/manager) does not serve diagnostics: upgrade the operator"
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("%v, want %q", err, want)
+	}
+}
+
 // apiServer forwards ports to pods over SPDY, as API servers do that know no websockets for it.
 type apiServer struct {
 	t    *testing.T
@@ -105,7 +125,8 @@ func (s apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s apiServer) forward(stream httpstream.Stream, address string) {
 	to, err := (&net.Dialer{}).DialContext(s.t.Context(), "tcp", address)
 	if err != nil {
-		return // the test is over
+		_ = stream.Reset() // nobody listens in the pod
+		return
 	}
 	var copies sync.WaitGroup
 	copies.Go(func() { _, _ = io.Copy(to, stream); _ = to.(*net.TCPConn).CloseWrite() })

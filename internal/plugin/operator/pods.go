@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/labels"
@@ -152,7 +153,8 @@ func forward(ctx context.Context, config *rest.Config, clients kubernetes.Interf
 	if err != nil {
 		return nil, err
 	}
-	ctx, stop := context.WithCancel(ctx)
+	// What is forwarded fails by the error of the request, which says what to do.
+	ctx, stop := context.WithCancel(logr.NewContext(ctx, logr.Discard()))
 	ready := make(chan struct{})
 	forwarder, err := portforward.NewOnAddressesForStreamingWithContext(ctx, dialer, []string{"127.0.0.1"}, []string{fmt.Sprintf("0:%d", port)}, ready, io.Discard, io.Discard)
 	if err != nil {
