@@ -12,9 +12,10 @@ const (
 	// removes them.
 	PlannedImport  PlannedAction = "Import"
 	PlannedRelease PlannedAction = "Release"
-	// PlannedUpdate changes fields of the resource, which the detail names.
+	// PlannedUpdate changes what the details say.
 	PlannedUpdate PlannedAction = "Update"
-	// The power state of a server is changed. PlannedRestart stops it, after which it is started.
+	// PlannedPowerOn and the next three change the power state of a server. PlannedRestart
+	// stops it, after which it is started.
 	PlannedPowerOn  PlannedAction = "PowerOn"
 	PlannedPowerOff PlannedAction = "PowerOff"
 	PlannedSuspend  PlannedAction = "Suspend"

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -90,7 +91,7 @@ type editor struct {
 func (e *editor) run(ctx context.Context, edits int) {
 	for i := range edits {
 		if problem := e.edit(ctx); problem != "" {
-			e.T.Errorf("edit %d of %s: %s", i, e.name, problem)
+			e.Errorf("edit %d of %s: %s", i, e.name, problem)
 			return
 		}
 	}
@@ -153,9 +154,7 @@ func (e *editor) pick(values ...any) any { return values[e.random.IntN(len(value
 // next returns the spec after a random edit.
 func (e *editor) next() map[string]any {
 	spec := map[string]any{}
-	for key, value := range e.spec {
-		spec[key] = value
-	}
+	maps.Copy(spec, e.spec)
 	if e.group {
 		if e.spec == nil {
 			spec["replicas"] = 2
@@ -318,7 +317,8 @@ func (e *editor) effects() []string {
 		if entry.Name != e.name && !strings.HasPrefix(entry.Name, e.name+"-replica-") {
 			continue
 		}
-		if count++; count <= e.seen || entry.By != mockcloud.ByClient {
+		count++
+		if count <= e.seen || entry.By != mockcloud.ByClient {
 			continue
 		}
 		switch entry.Op {

@@ -2,7 +2,6 @@ package vmgroup
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -48,18 +47,17 @@ func (f *Forecaster) Forecast(ctx context.Context, g *pcapi.VmGroup, assumed clo
 		}
 		return changes, forecast, nil
 	}
-	err = k.observeCloud(ctx, g, obs)
-	switch {
-	case apierrors.IsForbidden(errors.Unwrap(err)), apierrors.IsForbidden(err):
+	switch err := k.observeCloud(ctx, g, obs); {
+	case apierrors.IsForbidden(err):
 		forecast.Unreadable, obs.caps, obs.reachable = err, assumed, true
 	case err != nil:
 		return nil, forecast, err
-	case obs.denied != nil:
+	}
+	if obs.denied != nil {
 		forecast.Outcome = obs.denied
 		return nil, forecast, nil
 	}
-	changes, err = k.forecast(g, obs)
-	if err != nil {
+	if changes, err = k.forecast(g, obs); err != nil {
 		return nil, forecast, err
 	}
 	if m := movesFor(g, obs); len(m.protected) > 0 || obs.lacking() != "" || obs.closing && len(changes) > 0 {
