@@ -112,13 +112,15 @@ func (l *Lifecycle[T, R, S]) ObserveCloud(ctx context.Context, obj T, obs S, ass
 	o, record := obs.External(), l.kind.Record(obj)
 	o.Now, o.How = l.Clock(), pcapi.CreatedReason
 	wanted, err := l.wanted(ctx, obj, record)
-	if apierrors.IsForbidden(err) {
+	recorded := RecordedCloud(obj, record.ID, record.Cloud, l.Options.Finalizer)
+	switch {
+	case apierrors.IsForbidden(err) && recorded == "":
+		o.Cloud, o.View.Capabilities = pcapi.DefaultCloudName, assumed
 		return err, nil
-	}
-	if err != nil {
+	case err != nil && recorded == "":
 		return nil, err
 	}
-	o.Cloud = cmp.Or(RecordedCloud(obj, record.ID, record.Cloud, l.Options.Finalizer), wanted)
+	o.Cloud = cmp.Or(recorded, wanted)
 	c, err := tenancy.Open(ctx, l.Client, obj.GetNamespace(), o.Cloud)
 	missing, isMissing := errors.AsType[*tenancy.MissingError](err)
 	denied, isDenied := errors.AsType[*tenancy.DeniedError](err)

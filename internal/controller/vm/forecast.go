@@ -118,6 +118,9 @@ func describeCreate(vm *pcapi.VM, req cloud.CreateServer) (parts []string) {
 	for _, disk := range req.Disks.List() {
 		add("disk", disk.Name+" "+mib(disk.SizeMiB))
 	}
+	for _, key := range slices.Sorted(maps.Keys(vm.Spec.Tags)) {
+		parts = append(parts, fmt.Sprintf("tag %s=%s", key, vm.Spec.Tags[key]))
+	}
 	if req.PowerState == cloud.PowerOff {
 		parts = append(parts, "powered off")
 	}

@@ -50,6 +50,10 @@ func (f *Forecaster) Forecast(ctx context.Context, g *pcapi.VmGroup, assumed clo
 	switch err := k.observeCloud(ctx, g, obs); {
 	case apierrors.IsForbidden(err):
 		forecast.Unreadable, obs.caps, obs.reachable = err, assumed, true
+		if obs.revision == "" { // not even the namespace can be read, which may name another Cloud
+			obs.template = templateOf(g, pcapi.DefaultCloudName)
+			obs.revision = obs.template.revision()
+		}
 	case err != nil:
 		return nil, forecast, err
 	}

@@ -114,7 +114,7 @@ func (p *planner) one(ctx context.Context, manifest *unstructured.Unstructured, 
 	case "VM":
 		forecast, err = p.planVM(ctx, live, after)
 	case "VmGroup":
-		forecast, err = p.planGroup(ctx, after)
+		forecast, err = p.planGroup(ctx, live, after)
 	case "Network":
 		forecast, err = p.planNetwork(ctx, after)
 	case "VMSnapshot":
@@ -199,7 +199,7 @@ func (p *planner) planNetwork(ctx context.Context, after *unstructured.Unstructu
 }
 
 // planGroup returns what the VM controller does about the members that the group changes.
-func (p *planner) planGroup(ctx context.Context, after *unstructured.Unstructured) (external.Forecasted, error) {
+func (p *planner) planGroup(ctx context.Context, live, after *unstructured.Unstructured) (external.Forecasted, error) {
 	g, err := typed[pcapi.VmGroup](after)
 	if err != nil {
 		return external.Forecasted{}, err
@@ -217,6 +217,11 @@ func (p *planner) planGroup(ctx context.Context, after *unstructured.Unstructure
 		of, err := p.vms.Forecast(ctx, change.Before, next)
 		if err != nil {
 			return forecast, err
+		}
+		if live == nil { // the names of its members follow from the UID that it gets
+			for i := range of.Changes {
+				of.Changes[i].Name = g.Name + "-replica-*"
+			}
 		}
 		forecast.Changes = append(forecast.Changes, of.Changes...)
 		forecast.Outcome = cmp.Or(forecast.Outcome, of.Outcome)

@@ -55,6 +55,18 @@ func (p *Plan) print(out io.Writer) error {
 	return nil
 }
 
+// listed returns names, or one and how often it stands there.
+func listed(names []string) string {
+	if len(names) > 1 && names[0] == names[len(names)-1] {
+		return fmt.Sprintf("%d %s", len(names), names[0])
+	}
+	text := strings.Join(names[:min(len(names), maxNamed)], ", ")
+	if more := len(names) - maxNamed; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
 // lines returns a line for each change. Equal changes of several resources, as a group makes
 // them, are one line.
 func lines(changes []pcapi.PlannedChange) []string {
@@ -78,11 +90,7 @@ func lines(changes []pcapi.PlannedChange) []string {
 	}
 	var text []string
 	for _, k := range kinds {
-		names := named[k]
-		line := verbs[k.action] + " " + strings.Join(names[:min(len(names), maxNamed)], ", ")
-		if more := len(names) - maxNamed; more > 0 {
-			line += fmt.Sprintf(" and %d more", more)
-		}
+		line := verbs[k.action] + " " + listed(named[k])
 		if k.details != "" {
 			line += ": " + k.details
 		}
