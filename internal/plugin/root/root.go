@@ -9,6 +9,7 @@ import (
 	"github.com/privatecloud/operator/internal/plugin"
 	"github.com/privatecloud/operator/internal/plugin/brake"
 	"github.com/privatecloud/operator/internal/plugin/drain"
+	"github.com/privatecloud/operator/internal/plugin/drift"
 	"github.com/privatecloud/operator/internal/plugin/imports"
 	"github.com/privatecloud/operator/internal/plugin/orphans"
 	"github.com/privatecloud/operator/internal/plugin/plan"
@@ -38,6 +39,7 @@ func New(env *plugin.Env) *cobra.Command {
 	cmd.AddCommand(
 		brake.NewCommand(env),
 		drain.NewCommand(env),
+		drift.NewCommand(env),
 		imports.NewCommand(env),
 		orphans.NewCommand(env),
 		plan.NewCommand(env),

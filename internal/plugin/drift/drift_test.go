@@ -1,0 +1,59 @@
+package drift_test
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/plugin/plugintest"
+)
+
+func vm(name string, change ...func(*pcapi.VM)) *pcapi.VM {
+	vm := &pcapi.VM{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: "u", Generation: 1},
+		Spec:       pcapi.VMSpec{VMName: name, CPU: pcapi.Cores(2)},
+		Status: pcapi.VMStatus{
+			VMID: "s-" + name, NameInCloud: name, Cloud: "east", State: pcapi.VMStateRunning, Hardware: &pcapi.VMHardwareStatus{CPU: 2, Memory: resource.NewQuantity(1<<30, resource.BinarySI)},
+			Conditions: []metav1.Condition{{Type: pcapi.ReadyCondition, Status: metav1.ConditionTrue, Reason: pcapi.RunningReason}},
+		},
+	}
+	for _, apply := range change {
+		apply(vm)
+	}
+	return vm
+}
+
+func cores(n int32) func(*pcapi.VM) { return func(vm *pcapi.VM) { vm.Status.Hardware.CPU = n } }
+
+func notReady(reason, message string) func(*pcapi.VM) {
+	return func(vm *pcapi.VM) {
+		vm.Status.Conditions = []metav1.Condition{{Type: pcapi.ReadyCondition, Status: metav1.ConditionFalse, Reason: reason, Message: message}}
+	}
+}
+
+func TestDrift(t *testing.T) {
+	east := &pcapi.Cloud{ObjectMeta: metav1.ObjectMeta{Name: "east"}, Status: pcapi.CloudStatus{
+		Capabilities: []string{"idempotency", "labels", "power", "resize"},
+		Conditions:   []metav1.Condition{{Type: pcapi.ReadyCondition, Status: metav1.ConditionTrue, Reason: pcapi.ConnectedReason}},
+	}}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
+	c := plugintest.NewClient(t, east, namespace,
+		vm("in-sync"),
+		vm("corrected-soon", cores(4)),
+		vm("observed", cores(1), func(vm *pcapi.VM) { vm.Spec.ManagementPolicy = pcapi.ManagementPolicyObserveOnly }),
+		vm("paused", func(vm *pcapi.VM) {
+			vm.Status.State, vm.Annotations = pcapi.VMStateStopped, map[string]string{pcapi.PausedAnnotation: "true"}
+		}),
+		vm("needs-a-stop", cores(1), notReady(pcapi.NeedsRestartReason, "the cloud changes the size of a stopped server only")),
+		vm("renamed", notReady(pcapi.DriftReason, "the VM is named \"x\" in the cloud")),
+		vm("unreachable", notReady(pcapi.CloudUnavailableReason, "waiting for Cloud east")),
+	)
+	plugintest.Golden(t, "drift", []plugintest.Result{
+		plugintest.Setup{Client: c}.Run(t.Context(), "drift"),
+		plugintest.Setup{Client: c}.Run(t.Context(), "drift", "-A", "-o", "json"),
+		plugintest.Setup{Client: plugintest.NewClient(t, east, namespace, vm("in-sync"))}.Run(t.Context(), "drift"),
+	})
+}
