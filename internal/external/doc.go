@@ -13,6 +13,8 @@
 //	steps.go        the steps
 //	operation.go    changes that the cloud works on
 //	outcomes.go     how calls that fail, and waits, end a reconcile
+//	forecast.go     what the reconciles that follow are going to do (pure)
+//	planned.go      changes of a forecast
 //	status.go       the Created and Deleting conditions (pure)
 //	queue.go        how requests share workers
 package external

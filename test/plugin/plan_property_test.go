@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/plugin/plan"
 	"github.com/privatecloud/operator/internal/plugin/plugintest"
 	"github.com/privatecloud/operator/mockcloud"
@@ -133,7 +134,7 @@ func (e *editor) edit(ctx context.Context) string {
 	if e.spec = next; deletes {
 		e.spec = nil
 	}
-	if problem := e.settle(ctx); problem != "" {
+	if problem := e.waitUntilDone(ctx); problem != "" {
 		return fmt.Sprintf("%s\n%s, planned %s", problem, text, planned.Out)
 	}
 	if diff := cmp.Diff(e.expected(p.Objects[0]), e.effects()); diff != "" {
@@ -226,19 +227,19 @@ func (e *editor) manifest(spec map[string]any) *unstructured.Unstructured {
 	return u
 }
 
-// settle waits until the operator has nothing more to do for the object.
-func (e *editor) settle(ctx context.Context) string {
+// waitUntilDone waits until the operator has nothing more to do for the object.
+func (e *editor) waitUntilDone(ctx context.Context) string {
 	var state string
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline) && ctx.Err() == nil; <-time.After(10 * time.Millisecond) {
-		var settled bool
-		if settled, state = e.settled(ctx); settled {
+		var done bool
+		if done, state = e.isDone(ctx); done {
 			return ""
 		}
 	}
-	return "the object did not settle: " + state
+	return "the object is not done: " + state
 }
 
-func (e *editor) settled(ctx context.Context) (settled bool, state string) {
+func (e *editor) isDone(ctx context.Context) (done bool, state string) {
 	u := e.manifest(nil)
 	err := env.Client.Get(ctx, client.ObjectKeyFromObject(u), u)
 	if e.spec == nil {
@@ -258,8 +259,8 @@ func (e *editor) settled(ctx context.Context) (settled bool, state string) {
 		return false, err.Error()
 	}
 	conditions := object.Status.Conditions
-	done := meta.IsStatusConditionTrue(conditions, pcapi.ReadyCondition) || meta.IsStatusConditionTrue(conditions, pcapi.StalledCondition)
-	return done && object.Status.ObservedGeneration == u.GetGeneration(), string(text)
+	ended := meta.IsStatusConditionTrue(conditions, pcapi.ReadyCondition) || meta.IsStatusConditionTrue(conditions, pcapi.StalledCondition)
+	return ended && object.Status.ObservedGeneration == u.GetGeneration(), string(text)
 }
 
 // anyMember reports whether a VM of a deleted group is left.
@@ -274,21 +275,21 @@ func (e *editor) expected(o plan.Object) []string {
 	made := []string{}
 	for _, change := range o.Changes {
 		switch change.Action {
-		case pcapi.PlannedCreate, pcapi.PlannedDelete:
+		case external.PlannedCreate, external.PlannedDelete:
 			made = append(made, strings.ToLower(string(change.Action)))
-		case pcapi.PlannedUpdate:
+		case external.PlannedUpdate:
 			fields := map[string]bool{}
 			for _, detail := range change.Details {
 				fields[fieldOf(detail)] = true
 			}
 			size := fields["cpu"] || fields["memory"] || fields["disks"]
-			if e.restarts && size && change.IfStopNeeded == pcapi.StopNeededRestart {
+			if e.restarts && size && change.IfStopNeeded == external.StopNeededRestart {
 				made = append(made, "powerState", "powerState")
 			}
 			for field := range fields {
 				made = append(made, field)
 			}
-		case pcapi.PlannedRelease:
+		case external.PlannedRelease:
 			made = append(made, "labels")
 		default:
 			made = append(made, "powerState")

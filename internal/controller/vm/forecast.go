@@ -24,7 +24,7 @@ func (k *kind) Copy(obs *observation) *observation {
 }
 
 // Foresee says what the steps of a VM do.
-func (k *kind) Foresee(name string, vm *pcapi.VM, obs *observation) ([]pcapi.PlannedChange, bool) {
+func (k *kind) Foresee(name string, vm *pcapi.VM, obs *observation) ([]external.PlannedChange, bool) {
 	switch name {
 	case stepCheckName:
 		obs.checked = true
@@ -40,14 +40,14 @@ func (k *kind) Foresee(name string, vm *pcapi.VM, obs *observation) ([]pcapi.Pla
 		maps.Copy(labels, obs.Resource.Labels)
 		changed(obs, func(s *cloud.Server) { s.Labels = labels })
 		obs.Owned = true
-		return planned(obs, pcapi.PlannedImport), true
+		return planned(obs, external.PlannedImport), true
 	case stepUnlabel:
-		return planned(obs, pcapi.PlannedRelease), true
+		return planned(obs, external.PlannedRelease), true
 	case stepUpdate:
 		return foreseeUpdate(vm, obs), true
 	case stepRestart:
 		changed(obs, func(s *cloud.Server) { s.State = cloud.StateStopped })
-		return planned(obs, pcapi.PlannedRestart), true
+		return planned(obs, external.PlannedRestart), true
 	case stepRecordRestart:
 		result := pcapi.VMRestarted
 		if restartOf(vm, obs.Now) == restartMissed {
@@ -56,7 +56,7 @@ func (k *kind) Foresee(name string, vm *pcapi.VM, obs *observation) ([]pcapi.Pla
 		vm.Status.LastRestart = &pcapi.VMRestartStatus{RequestedTime: *vm.Spec.NextRestartTime, Result: result}
 	case stepResume:
 		changed(obs, func(s *cloud.Server) { s.State = cloud.StateActive })
-		return planned(obs, pcapi.PlannedResume), true
+		return planned(obs, external.PlannedResume), true
 	case stepRevert:
 		return foreseeRevert(vm, obs), true
 	default:
@@ -78,15 +78,15 @@ func changed(obs *observation, change func(*cloud.Server)) {
 }
 
 // planned returns a change of the server.
-func planned(obs *observation, action pcapi.PlannedAction, details ...string) []pcapi.PlannedChange {
-	change := pcapi.PlannedChange{Action: action, Name: obs.Resource.Name, Details: details}
+func planned(obs *observation, action external.PlannedAction, details ...string) []external.PlannedChange {
+	change := external.PlannedChange{Action: action, Name: obs.Resource.Name, Details: details}
 	if obs.Resource.ID != newID {
 		change.ID = obs.Resource.ID
 	}
-	return []pcapi.PlannedChange{change}
+	return []external.PlannedChange{change}
 }
 
-func (k *kind) foreseeCreate(vm *pcapi.VM, obs *observation) []pcapi.PlannedChange {
+func (k *kind) foreseeCreate(vm *pcapi.VM, obs *observation) []external.PlannedChange {
 	req := k.request(vm, obs)
 	server := cloud.Server{
 		ID: newID, Name: req.Name, State: cloud.StateActive, Labels: req.Labels, CPU: req.CPU, MemoryMiB: req.MemoryMiB,
@@ -97,7 +97,7 @@ func (k *kind) foreseeCreate(vm *pcapi.VM, obs *observation) []pcapi.PlannedChan
 	}
 	obs.Resource, obs.Owned = &server, true
 	record(vm, obs)
-	return planned(obs, pcapi.PlannedCreate, describeCreate(vm, req)...)
+	return planned(obs, external.PlannedCreate, describeCreate(vm, req)...)
 }
 
 func describeCreate(vm *pcapi.VM, req cloud.CreateServer) (parts []string) {
@@ -128,20 +128,20 @@ func describeCreate(vm *pcapi.VM, req cloud.CreateServer) (parts []string) {
 }
 
 // foreseeUpdate models the change that is sent first, as the step update makes it.
-func foreseeUpdate(vm *pcapi.VM, obs *observation) []pcapi.PlannedChange {
+func foreseeUpdate(vm *pcapi.VM, obs *observation) []external.PlannedChange {
 	before, change := *obs.Resource, firstChange(obs, difference(vm, *obs.Resource))
 	if powersOff(change) && asksGuest(vm, obs.Capabilities()) { // which is a call of its own
 		change = cloud.UpdateServer{PowerState: change.PowerState}
 	}
-	var changes []pcapi.PlannedChange
+	var changes []external.PlannedChange
 	if details := describeChange(before, change); len(details) > 0 {
-		changes = planned(obs, pcapi.PlannedUpdate, details...)
+		changes = planned(obs, external.PlannedUpdate, details...)
 		switch {
 		case !resizes(change), before.State != cloud.StateActive, change.PowerState != nil:
 		case vm.Spec.UpdatePolicy == pcapi.UpdatePolicyRestartAllowed:
-			changes[0].IfStopNeeded = pcapi.StopNeededRestart
+			changes[0].IfStopNeeded = external.StopNeededRestart
 		default:
-			changes[0].IfStopNeeded = pcapi.StopNeededWait
+			changes[0].IfStopNeeded = external.StopNeededWait
 		}
 	}
 	if change.PowerState != nil {
@@ -151,16 +151,16 @@ func foreseeUpdate(vm *pcapi.VM, obs *observation) []pcapi.PlannedChange {
 	return changes
 }
 
-func powerAction(from cloud.State, to cloud.PowerState) pcapi.PlannedAction {
+func powerAction(from cloud.State, to cloud.PowerState) external.PlannedAction {
 	switch {
 	case to == cloud.PowerOff:
-		return pcapi.PlannedPowerOff
+		return external.PlannedPowerOff
 	case to == cloud.PowerSuspended:
-		return pcapi.PlannedSuspend
+		return external.PlannedSuspend
 	case from == cloud.StateSuspended:
-		return pcapi.PlannedResume
+		return external.PlannedResume
 	}
-	return pcapi.PlannedPowerOn
+	return external.PlannedPowerOn
 }
 
 // apply makes a server what it is after a change.
@@ -225,11 +225,11 @@ func describeChange(s cloud.Server, change cloud.UpdateServer) (parts []string) 
 	return parts
 }
 
-func foreseeRevert(vm *pcapi.VM, obs *observation) []pcapi.PlannedChange {
+func foreseeRevert(vm *pcapi.VM, obs *observation) []external.PlannedChange {
 	name := vm.Spec.CurrentSnapshotName
 	vm.Status.Revert = &pcapi.VMRevertStatus{SnapshotName: name, Phase: pcapi.VMRevertSucceeded}
 	obs.snapshot = nil
-	return planned(obs, pcapi.PlannedRevert, "VMSnapshot "+name)
+	return planned(obs, external.PlannedRevert, "VMSnapshot "+name)
 }
 
 // amount and mib return sizes as text, empty for 0.

@@ -96,7 +96,7 @@ const pageSize = 500
 // forecast runs the moves of the reconciles that follow one another, with what they lead to.
 func (k *kind) forecast(g *pcapi.VmGroup, obs *observation) ([]MemberChange, error) {
 	var changes []MemberChange
-	settled := false
+	finished := false
 	for range 4*(len(obs.members)+int(ptr.Deref(g.Spec.Replicas, 1))) + 8 {
 		m := movesFor(g, obs)
 		if obs.closing {
@@ -109,12 +109,12 @@ func (k *kind) forecast(g *pcapi.VmGroup, obs *observation) ([]MemberChange, err
 		changes = append(changes, made...)
 		switch {
 		case len(made) > 0:
-			settled = false
-		case settled:
+			finished = false
+		case finished:
 			return changes, nil
 		default:
-			settle(obs)
-			settled = true
+			finish(obs)
+			finished = true
 		}
 	}
 	return changes, nil
@@ -147,9 +147,9 @@ func (k *kind) make(g *pcapi.VmGroup, obs *observation, m moves) ([]MemberChange
 	return changes, nil
 }
 
-// settle makes the members what they are once the operator has finished what it is doing:
+// finish makes the members what they are once the operator has finished what it is doing:
 // those that are being deleted are gone, and the others Ready, unless they have failed.
-func settle(obs *observation) {
+func finish(obs *observation) {
 	obs.members = slices.DeleteFunc(obs.members, func(vm *pcapi.VM) bool { return !alive(vm) })
 	for _, vm := range obs.members {
 		if !failed(vm) && stalled(vm) == nil {

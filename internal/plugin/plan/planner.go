@@ -29,7 +29,7 @@ type Object struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 	// Changes are those in the cloud, in their order.
-	Changes []pcapi.PlannedChange `json:"changes,omitempty"`
+	Changes []external.PlannedChange `json:"changes,omitempty"`
 	// Waits is why the object is not as the spec says after the changes; empty if it is.
 	Waits string `json:"waits,omitempty"`
 	// Assumed says what the plan could not read.

@@ -8,7 +8,7 @@ func TestTextHasNoSecrets(t *testing.T) {
 	r.hide("http://vcenter")
 	for name, tc := range map[string]struct{ text, want string }{
 		"nothing secret":                  {"VM 23ce5cec is as the spec says at 12:30:00", "VM 23ce5cec is as the spec says at 12:30:00"},
-		"a page of this project":          {"see https://github.com/privatecloud/operator/blob/main/docs/vm.md#x", "see https://github.com/privatecloud/operator/blob/main/docs/vm.md#x"},
+		"a page of this project":          {"see https://github.com/privatecloud/operator/blob/main/docs/vm.md#tag-a-vm", "see https://github.com/privatecloud/operator/blob/main/docs/vm.md#tag-a-vm"},
 		"a page that only looks like one": {"https://github.com/privatecloud/operator@evil.example.com/x", "https://REDACTED"},
 		"a URL":                           {`Get "https://other.example.com/v1?x=1": EOF`, `Get "https://REDACTED": EOF`},
 		"a host":                          {"cannot reach CLOUD.example.com", "cannot reach REDACTED"},

@@ -1,7 +1,6 @@
-package v1alpha1
+package external
 
 // PlannedAction is what a planned change does in the cloud.
-// +kubebuilder:validation:Enum=Create;Import;Update;PowerOn;PowerOff;Suspend;Resume;Restart;Revert;Release;Delete
 type PlannedAction string
 
 const (
@@ -28,31 +27,20 @@ const (
 // PlannedChange is one change in the cloud that the operator is going to make.
 type PlannedChange struct {
 	// action is what is done.
-	// +required
 	Action PlannedAction `json:"action"`
 	// name is the name of the resource in the cloud or, in the plan of a VmGroup, of the VM.
-	// +kubebuilder:validation:MaxLength=253
-	// +required
 	Name string `json:"name"`
 	// id is the cloud's id of the resource. Absent if it does not exist yet.
-	// +kubebuilder:validation:MaxLength=128
-	// +optional
 	ID string `json:"id,omitempty"`
 	// details are what the resource gets, such as "cpu 2 to 4".
-	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=64
-	// +kubebuilder:validation:items:MaxLength=1024
-	// +optional
 	Details []string `json:"details,omitempty"`
 	// ifStopNeeded is what happens if the cloud makes this change of a server that runs only
 	// while it is stopped: Restart to stop and start it, or Wait until somebody stops it.
 	// Absent for any other change.
-	// +optional
 	IfStopNeeded StopNeeded `json:"ifStopNeeded,omitempty"`
 }
 
 // StopNeeded is what happens if a change needs a stopped server.
-// +kubebuilder:validation:Enum=Restart;Wait
 type StopNeeded string
 
 const (
