@@ -47,19 +47,12 @@ func (f *Forecaster) Forecast(ctx context.Context, g *pcapi.VmGroup, assumed clo
 		}
 		return changes, forecast, nil
 	}
-	switch err := k.observeCloud(ctx, g, obs); {
-	case apierrors.IsForbidden(err):
-		forecast.Unreadable, obs.caps, obs.reachable = err, assumed, true
-		if obs.revision == "" { // not even the namespace can be read, which may name another Cloud
-			obs.template = templateOf(g, pcapi.DefaultCloudName)
-			obs.revision = obs.template.revision()
-		}
-	case err != nil:
+	if forecast.Unreadable, err = k.observeOrAssume(ctx, g, obs, assumed); err != nil {
 		return nil, forecast, err
 	}
 	if obs.denied != nil {
 		forecast.Outcome = obs.denied
-		return nil, forecast, nil
+		return nil, forecast, err
 	}
 	if changes, err = k.forecast(g, obs); err != nil {
 		return nil, forecast, err
@@ -68,6 +61,20 @@ func (f *Forecaster) Forecast(ctx context.Context, g *pcapi.VmGroup, assumed clo
 		forecast.Outcome = outcomeOf(g, obs, m)
 	}
 	return changes, forecast, nil
+}
+
+// observeOrAssume is observeCloud, and takes a Cloud that cannot be read to have the
+// capabilities assumed. It returns why it cannot be read.
+func (k *kind) observeOrAssume(ctx context.Context, g *pcapi.VmGroup, obs *observation, assumed cloud.Capabilities) (unreadable, err error) {
+	if err = k.observeCloud(ctx, g, obs); !apierrors.IsForbidden(err) {
+		return nil, err
+	}
+	obs.caps, obs.reachable = assumed, true
+	if obs.revision == "" { // not even the namespace can be read, which may name another Cloud
+		obs.template = templateOf(g, pcapi.DefaultCloudName)
+		obs.revision = obs.template.revision()
+	}
+	return err, nil
 }
 
 // listMembers is membersOf without the index of the cache.
