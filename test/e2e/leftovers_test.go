@@ -45,7 +45,7 @@ func leftovers(ctx context.Context) []string {
 func expectNothingLeft(ctx context.Context) {
 	GinkgoHelper()
 	kubectl(ctx, "delete", "namespace", operatorNamespace, separateCloud, "--ignore-not-found", "--timeout=120s")
-	Expect(leftovers(ctx)).To(BeEmpty())
+	Eventually(leftovers).WithContext(ctx).Should(BeEmpty(), "OLM removes the cluster roles of a CSV after the CSV")
 }
 
 // removeLeftovers removes what an earlier run has left, without regard to finalizers.
