@@ -111,7 +111,7 @@ func (o *options) run(ctx context.Context, env *plugin.Env) error {
 		}
 		vm, why := p.plan(server)
 		if why != "" {
-			fmt.Fprintf(env.ErrOut, "left out: server %s %q: %s\n", server.ID, server.Name, why)
+			fmt.Fprintf(env.ErrOut, "left out: server %s %q: %s\n", plugin.Plain(server.ID), server.Name, plugin.Plain(why))
 			return nil
 		}
 		return out.write(vm)

@@ -42,7 +42,7 @@ func TestPortsAreForwarded(t *testing.T) {
 	}
 	env := envOf(plugintest.NewClient(t, standby, leader))
 	*env.Config.APIServer = server.URL
-	o, err := operator.Connect(t.Context(), env, operator.Flags{})
+	o, err := operator.Connect(t.Context(), env, operator.Flags{Namespace: "system"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func TestPodRefusesTheForwardedConnection(t *testing.T) {
 	t.Cleanup(server.Close)
 	env := envOf(plugintest.NewClient(t, pod("system", corev1.PodRunning, "--diagnostics-bind-address=127.0.0.1:8082")))
 	*env.Config.APIServer = server.URL
-	o, err := operator.Connect(t.Context(), env, operator.Flags{})
+	o, err := operator.Connect(t.Context(), env, operator.Flags{Namespace: "system"})
 	if err != nil {
 		t.Fatal(err)
 	}

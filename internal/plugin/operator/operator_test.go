@@ -50,11 +50,12 @@ func TestConnectSaysWhyNobodyAnswers(t *testing.T) {
 		allowed []string
 		want    string
 	}{
-		{name: "there is no operator", pods: []client.Object{stranger}, want: "there is no pod of the operator in any namespace: set --operator-namespace, or --operator-url"},
+		{name: "there is no operator", pods: []client.Object{stranger}, want: "there is no pod of the operator in namespace private-cloud-operator-system: set --operator-namespace, or --operator-url"},
+		{name: "a pod of a tenant looks like it: it is not asked", pods: []client.Object{pod("a-tenant", corev1.PodRunning, "--diagnostics-bind-address=127.0.0.1:8082")}, want: "there is no pod of the operator in namespace private-cloud-operator-system"},
 		{name: "it is in another namespace", pods: []client.Object{pod("system", corev1.PodRunning)}, flags: operator.Flags{Namespace: "other"}, want: "there is no pod of the operator in namespace other"},
-		{name: "its pods do not run", pods: []client.Object{pod("system", corev1.PodPending)}, want: "no pod of the operator runs: see kubectl get pods -n system"},
-		{name: "it is older", pods: []client.Object{pod("system", corev1.PodRunning, "--leader-elect")}, want: "in namespace system serves diagnostics: upgrade the operator to the version of this plugin, or start it with --diagnostics-bind-address="},
-		{name: "its endpoint is off", pods: []client.Object{pod("system", corev1.PodRunning, "--diagnostics-bind-address=0")}, want: "upgrade the operator"},
+		{name: "its pods do not run", flags: operator.Flags{Namespace: "system"}, pods: []client.Object{pod("system", corev1.PodPending)}, want: "no pod of the operator runs: see kubectl get pods -n system"},
+		{name: "it is older", flags: operator.Flags{Namespace: "system"}, pods: []client.Object{pod("system", corev1.PodRunning, "--leader-elect")}, want: "in namespace system serves diagnostics: upgrade the operator to the version of this plugin, or start it with --diagnostics-bind-address="},
+		{name: "its endpoint is off", flags: operator.Flags{Namespace: "system"}, pods: []client.Object{pod("system", corev1.PodRunning, "--diagnostics-bind-address=0")}, want: "upgrade the operator"},
 		{name: "the user may list no pods", allowed: []string{}, want: "the right to list pods in namespace private-cloud-operator-system is missing"},
 		{name: "the user may list no pods in the namespace", flags: operator.Flags{Namespace: "system"}, allowed: []string{}, want: "the right to list pods in namespace system is missing"},
 		{

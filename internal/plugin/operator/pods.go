@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -74,14 +75,10 @@ func forwardAll(ctx context.Context, env *plugin.Env, namespace string) (*Operat
 	return o, nil
 }
 
-// podsOf returns the pods of the operator that run, in a namespace or, without one, in all
-// that the user may list.
+// podsOf returns the pods of the operator that run in its namespace.
 func podsOf(ctx context.Context, reader client.Reader, namespace string) ([]corev1.Pod, error) {
+	namespace = cmp.Or(namespace, defaultNamespace)
 	list, err := listPods(ctx, reader, namespace)
-	if apierrors.IsForbidden(err) && namespace == "" {
-		namespace = defaultNamespace
-		list, err = listPods(ctx, reader, namespace)
-	}
 	switch {
 	case apierrors.IsForbidden(err):
 		return nil, &MissingRightError{Right: "list pods", Namespace: namespace}
@@ -98,11 +95,7 @@ func podsOf(ctx context.Context, reader client.Reader, namespace string) ([]core
 	case len(list.Items) > 0 && len(running) == 0:
 		return nil, fmt.Errorf("no pod of the operator runs: see kubectl get pods -n %s -l %s", list.Items[0].Namespace, selector)
 	case len(running) == 0:
-		where := "in any namespace"
-		if namespace != "" {
-			where = "in namespace " + namespace
-		}
-		return nil, fmt.Errorf("there is no pod of the operator %s: set --operator-namespace, or --operator-url if it runs outside of the cluster", where)
+		return nil, fmt.Errorf("there is no pod of the operator in namespace %s: set --operator-namespace, or --operator-url if it runs outside of the cluster", namespace)
 	}
 	return running, nil
 }
