@@ -47,7 +47,7 @@ func (f *Forecaster) Forecast(ctx context.Context, live, vm *pcapi.VM) (forecast
 		server := k.shown(cmp.Or(live, vm))
 		obs.Resource, obs.Owned, obs.Claimed = &server, true, server.Name
 	case vm.Spec.Import != nil && vm.DeletionTimestamp.IsZero():
-		server := cloud.Server{ID: vm.Spec.Import.VMID, Name: vm.Spec.VMName, State: cloud.StateActive}
+		server := cloud.Server{ID: vm.Spec.Import.VMID, Name: vm.Spec.VMName, State: importedState(vm)}
 		if obs.Spec != nil {
 			obs.importErr = importable(obs.Spec, vm.Namespace, server.ID)
 		}
@@ -65,6 +65,18 @@ func (f *Forecaster) Forecast(ctx context.Context, live, vm *pcapi.VM) (forecast
 	forecast.Cloud = obs.Cloud
 	forecast.Changes, forecast.Outcome = external.Forecast(k.lifecycle, k, vm, obs)
 	return forecast, nil
+}
+
+// importedState is the state that a server to be imported is taken to have: that of the spec.
+func importedState(vm *pcapi.VM) cloud.State {
+	switch vm.Spec.PowerState {
+	case pcapi.PowerOff:
+		return cloud.StateStopped
+	case pcapi.PowerSuspended:
+		return cloud.StateSuspended
+	default:
+		return cloud.StateActive
+	}
 }
 
 // observeOthers observes the objects that a VM refers to.

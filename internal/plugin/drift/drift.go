@@ -6,6 +6,7 @@ package drift
 
 import (
 	"context"
+	"errors"
 	"io"
 	"slices"
 	"strings"
@@ -53,7 +54,7 @@ func NewCommand(env *plugin.Env) *cobra.Command {
 		Use:   "drift",
 		Short: "List VMs and Networks that are not in the cloud as their specs say",
 		Long: `List VMs and Networks whose server or network is not as the spec says, as far as the status shows: what differs, since
-when, and why the operator has not corrected it. A VM that is only observed or paused is compared as if it were not.
+when, and why the operator has not corrected it. What cannot be compared is listed, too. A VM that is only observed or paused is compared as if it were not.
 
 The exit code is 0 if nothing differs, 2 if something does, and 1 after an error.
 
@@ -146,6 +147,10 @@ func appendRow(rows []Row, kind string, o reconciler.Object, forecast external.F
 			row.Differences = []string{ready.Reason}
 		}
 	}
+	_, waits := errors.AsType[*reconciler.WaitError](forecast.Outcome)
+	if len(row.Differences) == 0 && forecast.Outcome != nil && !waits {
+		row.Differences, row.Because = []string{"not compared"}, forecast.Outcome.Error()
+	}
 	switch {
 	case len(row.Differences) == 0:
 		return rows
@@ -159,7 +164,7 @@ func appendRow(rows []Row, kind string, o reconciler.Object, forecast external.F
 
 func table(out io.Writer, rows []Row) error {
 	if len(rows) == 0 {
-		_, err := io.WriteString(out, "No drift: all VMs and Networks are as their specs say.\n")
+		_, err := io.WriteString(out, "No drift: the VMs and Networks that exist in their clouds are as their specs say.\n")
 		return err
 	}
 	lines := [][]string{{"KIND", "NAMESPACE", "NAME", "DIFFERENCE", "SINCE", "BECAUSE"}}

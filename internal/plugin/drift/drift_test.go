@@ -49,6 +49,7 @@ func TestDrift(t *testing.T) {
 		}),
 		vm("needs-a-stop", cores(1), notReady(pcapi.NeedsRestartReason, "the cloud changes the size of a stopped server only")),
 		vm("renamed", notReady(pcapi.DriftReason, "the VM is named \"x\" in the cloud")),
+		vm("on-a-missing-cloud", cores(4), func(vm *pcapi.VM) { vm.Status.Cloud = "west" }),
 		vm("unreachable", notReady(pcapi.CloudUnavailableReason, "waiting for Cloud east")),
 	)
 	plugintest.Golden(t, "drift", []plugintest.Result{

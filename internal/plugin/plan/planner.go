@@ -112,7 +112,9 @@ func (p *planner) one(ctx context.Context, manifest *unstructured.Unstructured, 
 	var forecast external.Forecasted
 	switch o.Kind {
 	case "VM":
-		forecast, err = p.planVM(ctx, live, after)
+		if forecast, err = p.planVM(ctx, live, after); imports(forecast.Changes) {
+			o.Assumed = "only the name of the server is known: its size and power state are changed, too, if the spec has others"
+		}
 	case "VmGroup":
 		forecast, err = p.planGroup(ctx, live, after)
 	case "Network":
@@ -128,6 +130,11 @@ func (p *planner) one(ctx context.Context, manifest *unstructured.Unstructured, 
 	}
 	o.report(forecast)
 	return err
+}
+
+// imports reports whether a server is imported.
+func imports(changes []external.PlannedChange) bool {
+	return len(changes) > 0 && changes[0].Action == external.PlannedImport
 }
 
 func (o *Object) report(forecast external.Forecasted) {
