@@ -3,7 +3,7 @@
 //
 //	env.go       flags, and the client of the API server
 //	errors.go    what users can do about errors, and exit codes
-//	served.go    kinds and fields that the operator of the cluster has
+//	served.go    whether the operator of the cluster is there, and old
 //	output.go    tables and JSON
 //	confirm.go   questions on a terminal
 //	complete.go  proposals for the shell
@@ -11,9 +11,12 @@
 package plugin
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"net"
 	"os"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
@@ -28,6 +31,9 @@ import (
 // requestsPerSecond bounds the requests to the API server.
 const requestsPerSecond = 50
 
+// dialTimeout bounds the time until a connection to the API server is there.
+const dialTimeout = 30 * time.Second
+
 // Env is what the commands share: streams, the flags of kubectl, and the version.
 type Env struct {
 	genericiooptions.IOStreams
@@ -37,6 +43,9 @@ type Env struct {
 	Connect func(*Env) (client.Client, error)
 	// Terminal reports whether a person answers at In. Tests replace it.
 	Terminal func(io.Reader) bool
+
+	// interrupted is closed when the command is to end, nil for never.
+	interrupted <-chan struct{}
 }
 
 // NewEnv returns an Env with the flags that kubectl has.
@@ -51,14 +60,42 @@ func NewEnv(streams genericiooptions.IOStreams, version string) *Env {
 func (e *Env) RESTConfig() (*rest.Config, error) {
 	config, err := e.Config.ToRESTConfig()
 	if err != nil {
-		return nil, fmt.Errorf("read the kubeconfig: %w", err)
+		return nil, &kubeconfigError{err}
 	}
 	if err := e.namesCluster(); err != nil {
 		return nil, err
 	}
 	config.UserAgent = "kubectl-privatecloud/" + e.Version
 	config.QPS, config.Burst = requestsPerSecond, requestsPerSecond
+	if e.interrupted != nil {
+		config.Dial = e.dial
+	}
 	return config, nil
+}
+
+// dial connects, and closes the connection when the command is interrupted: discovery has
+// no context, and would go on for minutes with an API server that does not answer.
+func (e *Env) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	dialed := make(chan struct{})
+	defer close(dialed)
+	go func() {
+		select {
+		case <-e.interrupted:
+			cancel()
+		case <-dialed:
+		}
+	}()
+	connection, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	go func() {
+		<-e.interrupted
+		_ = connection.Close()
+	}()
+	return connection, nil
 }
 
 // namesCluster fails if neither flags nor a kubeconfig nor a pod name a cluster:
@@ -66,7 +103,7 @@ func (e *Env) RESTConfig() (*rest.Config, error) {
 func (e *Env) namesCluster() error {
 	raw, err := e.Config.ToRawKubeConfigLoader().RawConfig()
 	if err != nil {
-		return fmt.Errorf("read the kubeconfig: %w", err)
+		return &kubeconfigError{err}
 	}
 	if len(raw.Clusters) == 0 && *e.Config.APIServer == "" && os.Getenv("KUBERNETES_SERVICE_HOST") == "" {
 		return errNoCluster
@@ -108,7 +145,7 @@ func connect(e *Env) (client.Client, error) {
 func (e *Env) Namespace() (string, error) {
 	namespace, _, err := e.Config.ToRawKubeConfigLoader().Namespace()
 	if err != nil {
-		return "", fmt.Errorf("read the kubeconfig: %w", err)
+		return "", &kubeconfigError{err}
 	}
 	return namespace, nil
 }

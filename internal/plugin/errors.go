@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/client-go/tools/clientcmd"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
@@ -36,6 +36,7 @@ var errNoCluster = errors.New("there is no cluster: set --kubeconfig, --server o
 
 // Main runs a command and returns the exit code. Errors go to its stderr.
 func Main(ctx context.Context, env *Env, cmd *cobra.Command) int {
+	env.interrupted = ctx.Done()
 	code, message := env.Exit(ctx, cmd.ExecuteContext(ctx))
 	if message != "" {
 		fmt.Fprintln(env.ErrOut, "error:", message)
@@ -59,24 +60,24 @@ func (e *Env) Exit(ctx context.Context, err error) (code int, message string) {
 	return exitError, e.explain(err)
 }
 
-// interrupted reports whether an error says no more than that the context ended. The
-// limiter of client-go and waits of apimachinery do not wrap its error.
+// interrupted reports whether an error says no more than that the context ended, which
+// closes connections. The limiter of client-go and waits of apimachinery do not wrap its
+// error.
 func interrupted(err error) bool {
-	return errors.Is(err, context.Canceled) || strings.Contains(err.Error(), context.Canceled.Error())
+	_, closed := connectionError(err)
+	return closed || errors.Is(err, context.Canceled) || strings.Contains(err.Error(), context.Canceled.Error())
 }
 
 // explain returns the message of an error, with what the user can do about it.
 func (e *Env) explain(err error) string {
-	if noMatch, ok := errors.AsType[*meta.NoKindMatchError](err); ok && noMatch.GroupKind.Group == pcapi.GroupVersion.Group {
-		return e.unknownKind(noMatch.GroupKind.Kind)
+	if kind, unknown := unknownKind(err); unknown {
+		return e.unknownKind(kind)
 	}
 	switch {
 	case errors.Is(err, errNoCluster):
 		return err.Error()
-	case clientcmd.IsContextNotFound(err):
-		return fmt.Sprintf("%v: kubectl config get-contexts lists those that exist", err)
-	case clientcmd.IsConfigurationInvalid(err):
-		return fmt.Sprintf("%v: correct the kubeconfig, or set --kubeconfig or --context", err)
+	case isKubeconfig(err):
+		return fmt.Sprintf("%v: correct it, or set --kubeconfig or --context; kubectl config get-contexts lists the contexts", err)
 	case apierrors.IsForbidden(err):
 		return forbidden(err)
 	case apierrors.IsUnauthorized(err):
@@ -92,7 +93,7 @@ func (e *Env) explain(err error) string {
 // transport explains errors of the connection.
 func transport(err error) string {
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
-	failed, unreachable := errors.AsType[net.Error](err)
+	failed, unreachable := connectionError(err)
 	switch {
 	case untrusted:
 		return fmt.Sprintf("%v: check --certificate-authority, and that --context and --kubeconfig name the right cluster", err)
@@ -102,6 +103,41 @@ func transport(err error) string {
 		return fmt.Sprintf("%v: the API server does not answer: check --context and --kubeconfig, and that the cluster runs", err)
 	}
 	return err.Error()
+}
+
+// connectionError returns the error of a connection. The errors of files look like those of
+// connections, and are none.
+func connectionError(err error) (net.Error, bool) {
+	if failed, ok := errors.AsType[*url.Error](err); ok {
+		return failed, true
+	}
+	if failed, ok := errors.AsType[*net.OpError](err); ok {
+		return failed, true
+	}
+	return nil, false
+}
+
+// unknownKind returns which kind of the operator a cluster lacks, empty if the error does
+// not say.
+func unknownKind(err error) (kind string, unknown bool) {
+	if failed, ok := errors.AsType[*meta.NoKindMatchError](err); ok {
+		return failed.GroupKind.Kind, failed.GroupKind.Group == pcapi.GroupVersion.Group
+	}
+	if failed, ok := errors.AsType[*meta.NoResourceMatchError](err); ok {
+		return failed.PartialResource.Resource, failed.PartialResource.Group == pcapi.GroupVersion.Group
+	}
+	return "", false
+}
+
+// kubeconfigError is an error of the kubeconfig.
+type kubeconfigError struct{ err error }
+
+func (e *kubeconfigError) Error() string { return "read the kubeconfig: " + e.err.Error() }
+func (e *kubeconfigError) Unwrap() error { return e.err }
+
+func isKubeconfig(err error) bool {
+	_, ok := errors.AsType[*kubeconfigError](err)
+	return ok
 }
 
 // denied are the parts of what the API server answers if a right is missing.

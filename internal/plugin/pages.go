@@ -3,6 +3,8 @@ package plugin
 import (
 	"context"
 	"fmt"
+	"reflect"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -17,11 +19,20 @@ func Each[T client.Object](ctx context.Context, reader client.Reader, list clien
 	for {
 		page := append([]client.ListOption{client.Limit(pageSize), client.Continue(list.GetContinue())}, options...)
 		if err := reader.List(ctx, list, page...); err != nil {
-			return fmt.Errorf("list %T: %w", *new(T), err)
+			return fmt.Errorf("list %s: %w", kindsOf(list), err)
 		}
 		err := meta.EachListItem(list, func(item runtime.Object) error { return visit(item.(T)) })
 		if err != nil || list.GetContinue() == "" {
 			return err
 		}
 	}
+}
+
+// kindsOf names the objects of a list, such as VmGroups.
+func kindsOf(list client.ObjectList) string {
+	kind := list.GetObjectKind().GroupVersionKind().Kind
+	if kind == "" {
+		kind = reflect.TypeOf(list).Elem().Name()
+	}
+	return strings.TrimSuffix(kind, "List") + "s"
 }
