@@ -71,7 +71,7 @@ privatecloud_build_info{goversion=%q,version="dev"} 1
 func TestBuildsSetTheVersion(t *testing.T) {
 	build := regexp.MustCompile(`(?m)^.*go build (?:.*\\\n)*.*$`)
 	for _, file := range []string{
-		"Makefile", "Dockerfile", "cmd/metrics-api/Dockerfile", "mockcloud/Dockerfile", "test/scorecard/Dockerfile", "hack/images.sh",
+		"Makefile", "Dockerfile", "cmd/metrics-api/Dockerfile", "mockcloud/Dockerfile", "test/scorecard/Dockerfile", "hack/images.sh", "hack/plugin.sh",
 	} {
 		t.Run(file, func(t *testing.T) {
 			text, err := os.ReadFile(filepath.Join("..", file))

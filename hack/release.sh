@@ -2,7 +2,8 @@
 # hack/release.sh DIR: builds all that a release of VERSION consists of and that needs no network. The same sources and the
 # same Go version give the same bytes. make release sets the variables.
 #
-#   DIR/assets              what is attached to the release: SBOMs, chart, manifests, image-digests.txt, SHA256SUMS
+#   DIR/assets              what is attached to the release: SBOMs, chart, manifests, archives of the kubectl plugin with a
+#                           manifest for krew, image-digests.txt, SHA256SUMS
 #   DIR/images              the images as OCI layouts, also that of the bundle
 #   DIR/bundle, DIR/catalog what refers to the images by their digests
 #   DIR/image-subjects.txt  digest and repository of each image, for the provenance
@@ -43,6 +44,8 @@ done
 created=$(sed -n 's/^ *createdAt: "\(.*\)"/\1/p' config/manifests/bases/*.clusterserviceversion.yaml)
 tar --sort=name --mtime="$created" --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX --format=ustar -C charts -cf - private-cloud-operator |
   gzip -9n >"$dir/assets/private-cloud-operator-$VERSION.tgz"
+
+hack/plugin.sh "$dir/assets"
 
 sed -nE 's#^([^:]+):v[^@]+@sha256:(.*)#\2  \1#p' "$digests" >"$dir/image-subjects.txt"
 hack/version.sh notes "$VERSION" >"$dir/notes.md"
