@@ -82,6 +82,7 @@ var _ = Describe("Plain kustomize", Ordered, func() {
 
 	It("answers the kubectl plugin through a forwarded port, of two replicas", func(ctx SpecContext) {
 		askThroughAForwardedPort(ctx)
+		runLocalCommands(ctx)
 	})
 
 	It("stops with the brake when the pod of the mock cloud is deleted with every server", func(ctx SpecContext) {

@@ -1,9 +1,13 @@
 package e2e_test
 
 import (
+	"archive/zip"
 	"context"
+	"io"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -44,4 +48,35 @@ func askThroughAForwardedPort(ctx context.Context) {
 	servers, err := plugin(ctx, "import", "--cloud", "default", "-n", samples)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(servers).To(ContainSubstring(`servers of Cloud "default" to import`))
+}
+
+// runLocalCommands shows that the commands that need no answer of the operator run on this cluster,
+// and that a report has the logs of the operator and no endpoint of a cloud.
+func runLocalCommands(ctx context.Context) {
+	GinkgoHelper()
+	Expect(plugin(ctx, "top", "clouds")).To(MatchRegexp(`(?m)^default +\d+ +\d+ +\d+ `))
+	Expect(plugin(ctx, "top", "-n", samples)).To(ContainSubstring("NAME"))
+	Expect(plugin(ctx, "brake")).To(MatchRegexp(`(?m)^default +off`))
+	Expect(plugin(ctx, "brake", "acknowledge", "default")).To(ContainSubstring("is off: nothing was changed"))
+	Expect(plugin(ctx, "drain", "--policy=delete")).To(ContainSubstring("Nothing was changed."))
+
+	file := filepath.Join(GinkgoT().TempDir(), "report.zip")
+	_, err := plugin(ctx, "report", "-A", "--operator-namespace", operatorNamespace, "-f", file)
+	Expect(err).NotTo(HaveOccurred())
+	bundle, err := zip.OpenReader(file)
+	Expect(err).NotTo(HaveOccurred())
+	defer bundle.Close()
+	endpoint := kubectl(ctx, "get", "cloud", "default", "-o", "jsonpath={.spec.endpoint}")
+	address, err := url.Parse(strings.TrimSpace(endpoint))
+	Expect(err).NotTo(HaveOccurred())
+	var names []string
+	for _, f := range bundle.File {
+		names = append(names, f.Name)
+		content, err := f.Open()
+		Expect(err).NotTo(HaveOccurred())
+		text, err := io.ReadAll(content)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(string(text)).NotTo(ContainSubstring(address.Hostname()), f.Name)
+	}
+	Expect(names).To(ContainElements("manifest.json", "objects/vms.json", "operator/pods.json", MatchRegexp(`^operator/logs/.*/manager\.log$`)))
 }
