@@ -199,11 +199,11 @@ deploy: manifests $(KUSTOMIZE) ## Install CRDs and operator with the image IMG (
 	$(KUSTOMIZE) build $(OVERLAY) | $(WITH_IMAGES) | $(KUBECTL) apply --server-side -f -
 
 .PHONY: drain
-drain: bin/manager ## Show what a drain would delete before the operator is removed (POLICY=orphan: keep servers; ARGS=--yes: do it; docs/install.md).
-	@exec bin/manager drain --policy='$(or $(POLICY),delete)' $(ARGS)
+drain: bin/kubectl-privatecloud ## Show what kubectl privatecloud drain would delete before the operator is removed (POLICY=orphan: keep servers; ARGS=--yes: do it; docs/install.md).
+	@exec bin/kubectl-privatecloud drain --policy='$(or $(POLICY),delete)' $(ARGS)
 
 .PHONY: undeploy
-undeploy: $(KUSTOMIZE) ## Remove operator and CRDs. Run drain before, while the operator can delete the servers of the objects.
+undeploy: $(KUSTOMIZE) ## Remove operator and CRDs. Before, kubectl privatecloud drain, while the operator can delete the servers (docs/install.md).
 	$(KUSTOMIZE) build $(OVERLAY) | $(KUBECTL) delete --ignore-not-found -f -
 
 ##@ Images and the OLM bundle
@@ -291,7 +291,7 @@ RELEASE_DIR ?= dist/release
 RELEASE = MAKE='$(MAKE)' VERSION='$(VERSION)' PLATFORMS='$(PLATFORMS)' IMAGE_TAG_BASE='$(IMAGE_TAG_BASE)'
 
 .PHONY: release
-release: bin/image $(CONTROLLER_GEN) $(KUSTOMIZE) $(OPERATOR_SDK) bin/opm ## Build images, SBOMs, bundle, catalog, chart and checksums of VERSION in RELEASE_DIR. Publishes nothing.
+release: bin/image $(CONTROLLER_GEN) $(KUSTOMIZE) $(OPERATOR_SDK) bin/opm ## Build images, SBOMs, bundle, catalog, chart, kubectl plugin and checksums of VERSION in RELEASE_DIR. Publishes nothing.
 	@$(RELEASE) hack/release.sh '$(RELEASE_DIR)'
 
 .PHONY: release-dry-run

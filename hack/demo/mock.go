@@ -109,6 +109,8 @@ In a second terminal:
   kubectl wait --for=condition=Ready vm/sample
   kubectl events
   kubectl explain vm.spec.vmname
+  # the kubectl plugin: what an object waits for, CPU use, and more
+  make bin/kubectl-privatecloud && bin/kubectl-privatecloud why vg/vg-2
   # a VM whose name the cloud prohibits is not stored
   sed s/taboo/another/ config/samples/prohibited/*.yaml | kubectl apply -f -
   # taboo was stored while the webhook was not registered: correct its name
