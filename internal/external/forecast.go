@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
@@ -126,9 +128,15 @@ func (l *Lifecycle[T, R, S]) ObserveCloud(ctx context.Context, obj T, obs S, ass
 	denied, isDenied := errors.AsType[*tenancy.DeniedError](err)
 	switch {
 	case isMissing:
+		o.View = l.Directory.Absent(o.Cloud).View()
 		o.CloudMissing, o.Denied = true, reconciler.Blocked("Cloud/"+o.Cloud, pcapi.CloudUnavailableReason, "%v", missing.Or(l.Elsewhere))
 	case isDenied:
 		o.Denied = reconciler.Stalled(pcapi.CloudUnavailableReason, RecheckSoon, denied.Or(l.Elsewhere))
+		c = &pcapi.Cloud{} // its view: what the object has there already may be deleted and released
+		if err := l.Client.Get(ctx, client.ObjectKey{Name: o.Cloud}, c); err != nil {
+			return nil, fmt.Errorf("read Cloud %q: %w", o.Cloud, err)
+		}
+		o.View = viewOf(c)
 	case apierrors.IsForbidden(err):
 		o.View.Capabilities = assumed
 		return err, nil
