@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
@@ -66,6 +67,9 @@ func (k *kind) Foresee(step string, snap *pcapi.VMSnapshot, obs *observation) ([
 	switch step {
 	case stepRecordVM:
 		snap.Status.VMID, snap.Status.Cloud = obs.vmID, obs.vmCloud
+		return nil, true
+	case stepExpire:
+		snap.DeletionTimestamp = new(metav1.NewTime(obs.Now))
 		return nil, true
 	case external.StepAdopt:
 		return nil, true
