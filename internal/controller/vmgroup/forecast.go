@@ -57,10 +57,17 @@ func (f *Forecaster) Forecast(ctx context.Context, g *pcapi.VmGroup, assumed clo
 	if changes, err = k.forecast(g, obs); err != nil {
 		return nil, forecast, err
 	}
-	if m := movesFor(g, obs); len(m.protected) > 0 || obs.lacking() != "" || obs.closing && len(changes) > 0 {
-		forecast.Outcome = outcomeOf(g, obs, m)
-	}
+	forecast.Outcome = leftOver(g, obs)
 	return changes, forecast, nil
+}
+
+// leftOver returns why a group is not as its spec says after the forecast; nil if it is.
+func leftOver(g *pcapi.VmGroup, obs *observation) error {
+	m := movesFor(g, obs)
+	if obs.closing && !m.none() {
+		return closing(obs)
+	}
+	return outcomeOf(g, obs, m)
 }
 
 // observeOrAssume is observeCloud, and takes a Cloud that cannot be read to have the
