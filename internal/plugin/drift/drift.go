@@ -5,6 +5,7 @@
 package drift
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -147,19 +148,30 @@ func appendRow(rows []Row, kind string, o reconciler.Object, forecast external.F
 			row.Differences = []string{ready.Reason}
 		}
 	}
-	_, waits := errors.AsType[*reconciler.WaitError](forecast.Outcome)
-	if len(row.Differences) == 0 && forecast.Outcome != nil && !waits {
-		row.Differences, row.Because = []string{"not compared"}, forecast.Outcome.Error()
-	}
-	switch {
-	case len(row.Differences) == 0:
-		return rows
-	case o.GetAnnotations()[pcapi.PausedAnnotation] == "true":
+	if o.GetAnnotations()[pcapi.PausedAnnotation] == "true" {
 		row.Because = "the object is paused"
-	case row.Because == "":
-		row.Because = "the operator is about to correct it"
 	}
+	if len(row.Differences) == 0 {
+		row.explain(forecast.Outcome)
+	}
+	if len(row.Differences) == 0 {
+		return rows
+	}
+	row.Because = cmp.Or(row.Because, "the operator is about to correct it")
 	return append(rows, row)
+}
+
+// explain says why nothing would be changed. Ready does not show that of an object that is
+// observed or paused, and may be True.
+func (row *Row) explain(outcome error) {
+	reason := reconciler.Reason(outcome)
+	_, waits := errors.AsType[*reconciler.WaitError](outcome)
+	switch {
+	case slices.Contains(uncorrected, reason):
+		row.Differences, row.Because = []string{reason}, cmp.Or(row.Because, reason)+": "+outcome.Error()
+	case outcome != nil && !waits:
+		row.Differences, row.Because = []string{"not compared"}, outcome.Error()
+	}
 }
 
 func table(out io.Writer, rows []Row) error {

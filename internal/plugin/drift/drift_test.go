@@ -28,6 +28,10 @@ func vm(name string, change ...func(*pcapi.VM)) *pcapi.VM {
 
 func cores(n int32) func(*pcapi.VM) { return func(vm *pcapi.VM) { vm.Status.Hardware.CPU = n } }
 
+func observeOnly(vm *pcapi.VM) { vm.Spec.ManagementPolicy = pcapi.ManagementPolicyObserveOnly }
+
+func paused(vm *pcapi.VM) { vm.Annotations = map[string]string{pcapi.PausedAnnotation: "true"} }
+
 func notReady(reason, message string) func(*pcapi.VM) {
 	return func(vm *pcapi.VM) {
 		vm.Status.Conditions = []metav1.Condition{{Type: pcapi.ReadyCondition, Status: metav1.ConditionFalse, Reason: reason, Message: message}}
@@ -36,17 +40,19 @@ func notReady(reason, message string) func(*pcapi.VM) {
 
 func TestDrift(t *testing.T) {
 	east := &pcapi.Cloud{ObjectMeta: metav1.ObjectMeta{Name: "east"}, Status: pcapi.CloudStatus{
-		Capabilities: []string{"idempotency", "labels", "power", "resize"},
+		Capabilities: []string{"disks", "idempotency", "labels", "power", "resize", "suspend"},
 		Conditions:   []metav1.Condition{{Type: pcapi.ReadyCondition, Status: metav1.ConditionTrue, Reason: pcapi.ConnectedReason}},
 	}}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}}
 	c := plugintest.NewClient(t, east, namespace,
 		vm("in-sync"),
 		vm("corrected-soon", cores(4)),
-		vm("observed", cores(1), func(vm *pcapi.VM) { vm.Spec.ManagementPolicy = pcapi.ManagementPolicyObserveOnly }),
-		vm("paused", func(vm *pcapi.VM) {
-			vm.Status.State, vm.Annotations = pcapi.VMStateStopped, map[string]string{pcapi.PausedAnnotation: "true"}
+		vm("observed", cores(1), observeOnly),
+		vm("paused", paused, func(vm *pcapi.VM) { vm.Status.State = pcapi.VMStateStopped }),
+		vm("observed-and-larger-disk", observeOnly, func(vm *pcapi.VM) {
+			vm.Spec.Disks, vm.Status.Disks = []pcapi.VMDisk{{Name: "data", Size: "2Gi"}}, []pcapi.VMDiskStatus{{Name: "data", Size: "9Gi"}}
 		}),
+		vm("paused-and-smaller", paused, func(vm *pcapi.VM) { vm.Status.State, vm.Spec.PowerState = pcapi.VMStateSuspended, pcapi.PowerSuspended }, cores(1)),
 		vm("needs-a-stop", cores(1), notReady(pcapi.NeedsRestartReason, "the cloud changes the size of a stopped server only")),
 		vm("renamed", notReady(pcapi.DriftReason, "the VM is named \"x\" in the cloud")),
 		vm("on-a-missing-cloud", cores(4), func(vm *pcapi.VM) { vm.Status.Cloud = "west" }),
