@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -60,7 +61,7 @@ when, and why the operator has not corrected it. What cannot be compared is list
 The exit code is 0 if nothing differs, 2 if something does, and 1 after an error.
 
 Rights: list of vms and networks in the namespace, or in the cluster with --all-namespaces. Get of Clouds, VMClasses
-and namespaces is used where it is allowed.`,
+and namespaces is used where it is allowed; a note says what is assumed without.`,
 		Example: `  # In the namespace of the context
   kubectl privatecloud drift
 
@@ -85,9 +86,12 @@ func (c *command) run(ctx context.Context) error {
 			return err
 		}
 	}
-	rows, err := find(ctx, newReader(api), namespace)
+	rows, unreadable, err := find(ctx, newReader(api), namespace)
 	if err != nil {
 		return err
+	}
+	if unreadable != nil {
+		fmt.Fprintf(c.env.ErrOut, "note: what cannot be read is taken to be available, and able to do what the specs ask for: %v\n", unreadable)
 	}
 	err = c.output.Print(c.env.Out, map[string]any{"objects": rows}, func(out io.Writer) error { return table(out, rows) })
 	if err == nil && len(rows) > 0 {
@@ -96,11 +100,12 @@ func (c *command) run(ctx context.Context) error {
 	return err
 }
 
-// find returns the rows of a namespace, or of all if it is empty.
-func find(ctx context.Context, reader client.Client, namespace string) ([]Row, error) {
-	rows := []Row{}
+// find returns the rows of a namespace, or of all if it is empty. Unreadable is the first of
+// the errors of a user who may not read a Cloud.
+func find(ctx context.Context, reader client.Client, namespace string) (rows []Row, unreadable, err error) {
+	rows = []Row{}
 	vms := vm.NewForecaster(reader, "", time.Now)
-	err := plugin.Each(ctx, reader, &pcapi.VMList{}, func(o *pcapi.VM) error {
+	err = plugin.Each(ctx, reader, &pcapi.VMList{}, func(o *pcapi.VM) error {
 		if o.Status.VMID == "" || !o.DeletionTimestamp.IsZero() || o.Status.State == pcapi.VMStateLost {
 			return nil
 		}
@@ -111,11 +116,12 @@ func find(ctx context.Context, reader client.Client, namespace string) ([]Row, e
 		if o.Spec.ManagementPolicy == pcapi.ManagementPolicyObserveOnly {
 			because = "spec.managementPolicy is ObserveOnly"
 		}
+		unreadable = cmp.Or(unreadable, forecast.Unreadable)
 		rows = appendRow(rows, "VM", o, forecast, because)
 		return err
 	}, client.InNamespace(namespace))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	networks := network.NewForecaster(reader, "", time.Now)
 	err = plugin.Each(ctx, reader, &pcapi.NetworkList{}, func(o *pcapi.Network) error {
@@ -123,10 +129,11 @@ func find(ctx context.Context, reader client.Client, namespace string) ([]Row, e
 			return nil
 		}
 		forecast, err := networks.Forecast(ctx, o)
+		unreadable = cmp.Or(unreadable, forecast.Unreadable)
 		rows = appendRow(rows, "Network", o, forecast, "")
 		return err
 	}, client.InNamespace(namespace))
-	return rows, err
+	return rows, unreadable, err
 }
 
 // appendRow appends the row of an object if something differs.

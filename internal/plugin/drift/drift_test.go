@@ -1,11 +1,17 @@
 package drift_test
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/plugin/plugintest"
@@ -63,4 +69,32 @@ func TestDrift(t *testing.T) {
 		plugintest.Setup{Client: c}.Run(t.Context(), "drift", "-A", "-o", "json"),
 		plugintest.Setup{Client: plugintest.NewClient(t, east, namespace, vm("in-sync"))}.Run(t.Context(), "drift"),
 	})
+}
+
+// TestDriftReadsEachCloudOnce: no request is made per VM, also if the Cloud may not be read.
+func TestDriftReadsEachCloudOnce(t *testing.T) {
+	objects := []client.Object{&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default"}}}
+	for i := range 50 {
+		objects = append(objects, vm(fmt.Sprintf("vm-%02d", i)))
+	}
+	objects = append(objects, vm("larger", cores(4)))
+	gets, lists := 0, 0
+	counting := interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, options ...client.GetOption) error {
+			gets++
+			if _, ok := o.(*pcapi.Cloud); ok {
+				return apierrors.NewForbidden(pcapi.GroupVersion.WithResource("clouds").GroupResource(), key.Name, errors.New("no right to get it"))
+			}
+			return c.Get(ctx, key, o, options...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, list client.ObjectList, options ...client.ListOption) error {
+			lists++
+			return c.List(ctx, list, options...)
+		},
+	}
+	s := plugintest.Setup{Client: plugintest.Builder(t, objects...).WithInterceptorFuncs(counting).Build()}
+	plugintest.Golden(t, "unreadable", []plugintest.Result{s.Run(t.Context(), "drift")})
+	if gets > 2 || lists != 2 {
+		t.Errorf("%d objects were read and %d lists, want the Cloud and the namespace once, and the VMs and Networks", gets, lists)
+	}
 }
