@@ -56,7 +56,9 @@ func NewCommand(env *plugin.Env) *cobra.Command {
 		Use:   "drift",
 		Short: "List VMs and Networks that are not in the cloud as their specs say",
 		Long: `List VMs and Networks whose server or network is not as the spec says, as far as the status shows: what differs, since
-when, and why the operator has not corrected it. What cannot be compared is listed, too. A VM that is only observed or paused is compared as if it were not.
+when, and why the operator has not corrected it. What cannot be compared is listed, too. A VM that is only observed or
+paused is compared as if it were not. The status of a paused object shows its server as it was before: what is changed
+in the cloud meanwhile is not seen.
 
 The exit code is 0 if nothing differs, 2 if something does, and 1 after an error.
 
