@@ -3,10 +3,12 @@ package imports
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
@@ -166,6 +168,29 @@ func TestImportable(t *testing.T) {
 	}
 }
 
+func TestPatchThatWouldTakeSomethingAwayIsRefused(t *testing.T) {
+	t.Parallel()
+	_, err := newWriter(io.Discard, formatImportable, policyOf(&pcapi.Cloud{Spec: pcapi.CloudSpec{Imports: pcapi.ImportPolicyAny}}))
+	if err == nil || !strings.Contains(err.Error(), "is Any") {
+		t.Errorf("%v, want that the Cloud allows all imports", err)
+	}
+	var out bytes.Buffer
+	listed := pcapi.ImportableVM{VMID: "1", Namespace: "dev"}
+	c := &pcapi.Cloud{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7"}, Spec: pcapi.CloudSpec{Imports: pcapi.ImportPolicyNone, Importable: []pcapi.ImportableVM{listed}}}
+	w, err := newWriter(&out, formatImportable, policyOf(c))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.allow(listed)
+	if err := w.writePatch(); err != nil || out.Len() > 0 {
+		t.Errorf("%v, %q: want no patch without a new entry, which would allow the one that is there", err, out.String())
+	}
+	w.allow(pcapi.ImportableVM{VMID: "2", Namespace: "dev"})
+	if err := w.writePatch(); err != nil || !strings.Contains(out.String(), `resourceVersion: "7"`) {
+		t.Errorf("%v, %q: want a patch of the Cloud as it was read", err, out.String())
+	}
+}
+
 func TestAdvice(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -177,6 +202,7 @@ func TestAdvice(t *testing.T) {
 		{"any server may be imported", cloudPolicy{known: true, imports: pcapi.ImportPolicyAny}, 2, 0, ""},
 		{"nothing is to be imported", cloudPolicy{known: true}, 0, 0, ""},
 		{"none may be imported", cloudPolicy{name: "home", known: true, imports: pcapi.ImportPolicyNone}, 2, 2, `Cloud "home" allows no imports.`},
+		{"none may be imported, and some are listed", cloudPolicy{name: "home", known: true, imports: pcapi.ImportPolicyNone, importable: make([]pcapi.ImportableVM, 3)}, 2, 2, "also allows the 3 imports"},
 		{"some are not listed", cloudPolicy{name: "home", known: true, imports: pcapi.ImportPolicyListed}, 2, 1, "does not allow 1 of these imports"},
 		{"the Cloud cannot be read", cloudPolicy{name: "home"}, 2, 0, "ask its administrator (spec.imports)"},
 	} {

@@ -22,10 +22,12 @@ type cloudPolicy struct {
 	importable []pcapi.ImportableVM
 	// namespaceOf has the namespaces of importable by server.
 	namespaceOf map[string]string
+	// version is the resourceVersion of the Cloud.
+	version string
 }
 
 func policyOf(c *pcapi.Cloud) cloudPolicy {
-	p := cloudPolicy{name: c.Name, known: true, imports: c.Spec.Imports, importable: c.Spec.Importable, namespaceOf: map[string]string{}}
+	p := cloudPolicy{name: c.Name, known: true, imports: c.Spec.Imports, importable: c.Spec.Importable, namespaceOf: map[string]string{}, version: c.ResourceVersion}
 	for _, entry := range p.importable {
 		p.namespaceOf[entry.VMID] = entry.Namespace
 	}
@@ -45,7 +47,7 @@ func (p *cloudPolicy) allows(namespace, id string) bool {
 
 // taken returns the other namespace that alone may import a server, empty for none.
 func (p *cloudPolicy) taken(namespace, id string) string {
-	if of := p.namespaceOf[id]; p.imports == pcapi.ImportPolicyListed && of != namespace {
+	if of := p.namespaceOf[id]; p.imports != pcapi.ImportPolicyAny && of != namespace {
 		return of
 	}
 	return ""
@@ -66,16 +68,24 @@ func (p *cloudPolicy) advice(n, unlisted int, namespace string) string {
 	if p.imports == pcapi.ImportPolicyListed {
 		state = fmt.Sprintf("does not allow %d of these imports", unlisted)
 	}
+	dormant := ""
+	if others := len(p.importable); p.imports != pcapi.ImportPolicyListed && others > 0 {
+		dormant = fmt.Sprintf("This also allows the %d imports that spec.importable has already: look at them first.\n", others)
+	}
 	return fmt.Sprintf(`Cloud %[1]q %[2]s. Before the manifests are applied, either allow these servers to namespace %[3]s:
   kubectl privatecloud import --cloud %[1]s -n %[3]s -o importable > allow.yaml     (with the same --match)
   kubectl patch cloud %[1]s --type=merge --patch-file allow.yaml
 or all servers to all namespaces that may use the Cloud, with spec.imports Any.
-`, p.name, state, namespace)
+%[4]s`, p.name, state, namespace, dormant)
 }
 
 func newWriter(out io.Writer, format string, p cloudPolicy) (*writer, error) {
-	if format == formatImportable && !p.known {
+	switch {
+	case format != formatImportable:
+	case !p.known:
 		return nil, fmt.Errorf("-o importable needs the right to get Cloud %q: the patch has the entries that it has already", p.name)
+	case p.imports == pcapi.ImportPolicyAny:
+		return nil, fmt.Errorf("spec.imports of Cloud %q is Any, which allows all imports: a patch with a list would forbid those of others", p.name)
 	}
 	return &writer{format: format, out: out, cloud: p, added: slices.Clone(p.importable)}, nil
 }
@@ -91,16 +101,24 @@ func (w *writer) allow(entry pcapi.ImportableVM) {
 	}
 }
 
-// writePatch writes a merge patch of the Cloud. It has the entries that the Cloud has
-// already, since a merge patch replaces a list.
+// writePatch writes a merge patch of the Cloud; nothing if no entry is added. It has the
+// entries that the Cloud has already, since a merge patch replaces a list, and fails if the
+// Cloud has changed meanwhile.
 func (w *writer) writePatch() error {
+	if len(w.added) == len(w.cloud.importable) {
+		return nil
+	}
+	type patchMetadata struct {
+		ResourceVersion string `json:"resourceVersion,omitempty"`
+	}
 	type patchSpec struct {
 		Imports    pcapi.ImportPolicy   `json:"imports"`
 		Importable []pcapi.ImportableVM `json:"importable"`
 	}
 	text, err := yaml.Marshal(struct {
-		Spec patchSpec `json:"spec"`
-	}{patchSpec{pcapi.ImportPolicyListed, w.added}})
+		Metadata patchMetadata `json:"metadata"`
+		Spec     patchSpec     `json:"spec"`
+	}{patchMetadata{w.cloud.version}, patchSpec{pcapi.ImportPolicyListed, w.added}})
 	if err != nil {
 		return fmt.Errorf("write YAML: %w", err)
 	}
