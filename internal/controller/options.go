@@ -62,6 +62,13 @@ type Options struct {
 	Alone func() bool
 }
 
+// ForecastOptions are the options of a kind that makes forecasts outside of the operator: it
+// reads objects with c, and knows no cloud. Cluster is the UID of the namespace kube-system,
+// empty if it is not known.
+func ForecastOptions(c client.Client, cluster string, clock func() time.Time) Options {
+	return Options{Cluster: cluster, Clock: clock, Live: c, Directory: inventory.New(clock, cluster)}
+}
+
 // AwaitNamespace returns the outcome of a reconcile that failed with err: a wait
 // without a change of the status if the object was observed before its namespace,
 // else err.

@@ -197,6 +197,9 @@ func ClaimAnnotations(name, cloudName string) map[string]string {
 	return map[string]string{pcapi.ClaimedNameAnnotation: name, pcapi.ClaimedCloudAnnotation: cloudName}
 }
 
+// ClaimedName returns the name that an object's claim is about, empty without a claim.
+func (l *Lifecycle[T, R, S]) ClaimedName(obj T) string { return l.claimed(obj, l.kind.Record(obj)) }
+
 // claimed returns the name that an object's claim is about, empty without a claim.
 func (l *Lifecycle[T, R, S]) claimed(obj T, record Record) string {
 	if !controllerutil.ContainsFinalizer(obj, l.Options.Finalizer) {

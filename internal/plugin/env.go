@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -109,6 +110,20 @@ func (e *Env) namesCluster() error {
 		return errNoCluster
 	}
 	return nil
+}
+
+// Clients returns a client of the API server for what controller-runtime has no client for, and
+// how to reach it.
+func (e *Env) Clients() (*kubernetes.Clientset, *rest.Config, error) {
+	config, err := e.RESTConfig()
+	if err != nil {
+		return nil, nil, err
+	}
+	clients, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, nil, fmt.Errorf("connect to the API server: %w", err)
+	}
+	return clients, config, nil
 }
 
 // Client returns a client that reads from and writes to the API server.

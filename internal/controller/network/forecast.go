@@ -11,7 +11,6 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/external"
-	"github.com/privatecloud/operator/internal/inventory"
 )
 
 // newID stands for the id of a network that does not exist yet.
@@ -23,7 +22,7 @@ type Forecaster struct{ kind *kind }
 // NewForecaster returns a Forecaster that reads objects with c. Cluster is the UID of the
 // namespace kube-system, empty if it is not known.
 func NewForecaster(c client.Client, cluster string, clock func() time.Time) *Forecaster {
-	return &Forecaster{kind: newKind(c, controller.Options{Cluster: cluster, Clock: clock, Live: c, Directory: inventory.New(clock, cluster)})}
+	return &Forecaster{kind: newKind(c, controller.ForecastOptions(c, cluster, clock))}
 }
 
 // Forecast returns what net leads to, as it is after a create, an edit or a deletion. The

@@ -24,7 +24,7 @@ type Forecaster struct{ kind *kind }
 // NewForecaster returns a Forecaster that reads objects with c. Cluster is the UID of the
 // namespace kube-system, empty if it is not known.
 func NewForecaster(c client.Client, cluster string, clock func() time.Time) *Forecaster {
-	return &Forecaster{kind: newKind(c, controller.Options{Cluster: cluster, Clock: clock, Live: c, Directory: inventory.New(clock, cluster)})}
+	return &Forecaster{kind: newKind(c, controller.ForecastOptions(c, cluster, clock))}
 }
 
 // Forecast returns what snap leads to, as it is after a create, an edit or a deletion.

@@ -28,7 +28,7 @@ asked; the Role diagnostics-reader has both. With --operator-url, none.`
 
 // Flags are how the operator is found.
 type Flags struct {
-	// Namespace is that of the operator; empty for defaultNamespace. Pods of no other namespace
+	// Namespace is that of the operator; empty for DefaultNamespace. Pods of no other namespace
 	// are asked: in theirs, tenants could run pods that look like the operator.
 	Namespace string
 	// URL is where a manager serves diagnostics; empty to forward ports.
@@ -37,7 +37,7 @@ type Flags struct {
 
 // Bind adds the flags to a command.
 func (f *Flags) Bind(flags *pflag.FlagSet) {
-	flags.StringVar(&f.Namespace, "operator-namespace", defaultNamespace, "the namespace of the operator")
+	flags.StringVar(&f.Namespace, "operator-namespace", DefaultNamespace, "the namespace of the operator")
 	flags.StringVar(&f.URL, "operator-url", "", "where the operator serves diagnostics, such as http://127.0.0.1:8082, if it runs outside of the cluster")
 }
 

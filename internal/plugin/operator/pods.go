@@ -27,8 +27,8 @@ import (
 )
 
 const (
-	// defaultNamespace is where the manifests of this project install the operator.
-	defaultNamespace = "private-cloud-operator-system"
+	// DefaultNamespace is where the manifests of this project install the operator.
+	DefaultNamespace = "private-cloud-operator-system"
 	// selector selects the pods of the operator, however it is installed.
 	selector = "app.kubernetes.io/name=private-cloud-operator,control-plane=controller-manager"
 	// addressFlag is the flag of the operator with the address of its endpoint.
@@ -47,13 +47,9 @@ func forwardAll(ctx context.Context, env *plugin.Env, namespace string) (*Operat
 	if err != nil {
 		return nil, err
 	}
-	config, err := env.RESTConfig()
+	clients, config, err := env.Clients()
 	if err != nil {
 		return nil, err
-	}
-	clients, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("connect to the API server: %w", err)
 	}
 	o := &Operator{}
 	failed := fmt.Errorf("no pod of the operator in namespace %s serves diagnostics: %s", pods[0].Namespace, upgrade)
@@ -77,7 +73,7 @@ func forwardAll(ctx context.Context, env *plugin.Env, namespace string) (*Operat
 
 // podsOf returns the pods of the operator that run in its namespace.
 func podsOf(ctx context.Context, reader client.Reader, namespace string) ([]corev1.Pod, error) {
-	namespace = cmp.Or(namespace, defaultNamespace)
+	namespace = cmp.Or(namespace, DefaultNamespace)
 	list, err := listPods(ctx, reader, namespace)
 	switch {
 	case apierrors.IsForbidden(err):

@@ -22,8 +22,6 @@ import (
 	"github.com/privatecloud/operator/internal/plugin/operator"
 )
 
-const defaultNamespace = "private-cloud-operator-system"
-
 // options are what is collected.
 type options struct {
 	// namespace is that of the objects, empty for all.
@@ -81,7 +79,7 @@ get pods/log and create pods/portforward.`,
 	flags := cmd.Flags()
 	flags.StringVarP(&o.file, "file", "f", "", "the file to write; it must not exist (default privatecloud-report-TIME.zip)")
 	flags.BoolVarP(&all, "all-namespaces", "A", false, "collect the objects of all namespaces")
-	flags.StringVar(&o.operatorNamespace, "operator-namespace", defaultNamespace, "the namespace of the operator")
+	flags.StringVar(&o.operatorNamespace, "operator-namespace", operator.DefaultNamespace, "the namespace of the operator")
 	flags.DurationVar(&o.since, "since", 24*time.Hour, "how old log lines may be")
 	flags.Int64Var(&o.tail, "tail", 50000, "how many log lines of each container to collect at most, the newest")
 	cobra.CheckErr(cmd.RegisterFlagCompletionFunc("operator-namespace", env.CompleteNamespaces))

@@ -2,11 +2,9 @@ package report
 
 import (
 	"context"
-	"fmt"
 	"io"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/privatecloud/operator/internal/plugin"
@@ -29,13 +27,9 @@ func newSource(env *plugin.Env) (*source, error) {
 	if err != nil {
 		return nil, err
 	}
-	config, err := env.RESTConfig()
+	clients, _, err := env.Clients()
 	if err != nil {
 		return nil, err
-	}
-	clients, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("connect to the API server: %w", err)
 	}
 	return &source{
 		client: c,
