@@ -140,6 +140,7 @@ func TestServers(t *testing.T) {
 		vm("other", func(v *pcapi.VM) { v.Status.VMID, v.Status.Cloud = "5", "home-again" }),
 		vm("elsewhere", func(v *pcapi.VM) { v.Status.VMID, v.Status.Cloud = "1", "west" }), // an id of another cloud
 		vm("wants", func(v *pcapi.VM) { v.Spec.Import = &pcapi.VMImport{VMID: "6"} }),
+		vm("hides", func(v *pcapi.VM) { v.Spec.Import = &pcapi.VMImport{VMID: "2"} }), // which the Cloud does not allow
 		vm("claims", func(v *pcapi.VM) {
 			v.Annotations = map[string]string{pcapi.ClaimedNameAnnotation: "claimed", pcapi.ClaimedCloudAnnotation: "home"}
 		}),
@@ -206,6 +207,9 @@ func handlerOf(t *testing.T, servers []cloud.Server, leading func() bool, object
 	}
 	for name, endpoint := range map[string]string{"home": "https://cloud.test", "home-again": "https://cloud.test/", "west": "https://west.test"} {
 		c := &pcapi.Cloud{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: pcapi.CloudSpec{Endpoint: endpoint}}
+		if name == "home" {
+			c.Spec.Imports, c.Spec.Importable = pcapi.ImportPolicyListed, []pcapi.ImportableVM{{VMID: "6", Namespace: "dev"}}
+		}
 		if name == "west" {
 			c.Labels = map[string]string{"shard": "west"}
 		}

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -79,7 +80,7 @@ func (h *handler) objects(ctx context.Context, name string) (objects, error) {
 				on = name
 			}
 		}
-		if !slices.Contains(same, on) {
+		if !slices.Contains(same, on) || vm.Status.VMID == "" && vm.Status.NameInCloud == "" && !h.mayUse(ctx, vm, on) {
 			continue
 		}
 		switch {
@@ -92,6 +93,22 @@ func (h *handler) objects(ctx context.Context, name string) (objects, error) {
 		}
 	}
 	return o, nil
+}
+
+// mayUse reports whether a VM whose status has neither a server nor a claim may get one on a Cloud: the one that
+// it names in spec.import, or one with the name that it claims. Else any user could keep
+// servers out of the lists. If that cannot be found out now, it may.
+func (h *handler) mayUse(ctx context.Context, vm *pcapi.VM, name string) bool {
+	c, err := tenancy.Open(ctx, h.Cache, vm.Namespace, name)
+	_, denied := errors.AsType[*tenancy.DeniedError](err)
+	_, missing := errors.AsType[*tenancy.MissingError](err)
+	switch {
+	case denied, missing:
+		return false
+	case err != nil, vm.Spec.Import == nil:
+		return true
+	}
+	return tenancy.MayImport(&c.Spec, vm.Namespace, vm.Spec.Import.VMID) == nil
 }
 
 // place is a server among those that are listed.

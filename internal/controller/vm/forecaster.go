@@ -15,7 +15,7 @@ import (
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/external"
-	"github.com/privatecloud/operator/internal/inventory"
+	"github.com/privatecloud/operator/internal/tenancy"
 )
 
 // Forecaster says what the operator is going to do about VMs, from what the API server has.
@@ -24,7 +24,7 @@ type Forecaster struct{ kind *kind }
 // NewForecaster returns a Forecaster that reads objects with c. Cluster is the UID of the
 // namespace kube-system, empty if it is not known.
 func NewForecaster(c client.Client, cluster string, clock func() time.Time) *Forecaster {
-	return &Forecaster{kind: newKind(c, controller.Options{Cluster: cluster, Clock: clock, Live: c, Directory: inventory.New(clock, cluster)})}
+	return &Forecaster{kind: newKind(c, controller.ForecastOptions(c, cluster, clock))}
 }
 
 // Assumed is what a cloud is taken to be able to do if the user may not read its Cloud.
@@ -49,9 +49,12 @@ func (f *Forecaster) Forecast(ctx context.Context, live, vm *pcapi.VM) (forecast
 	case vm.Spec.Import != nil && vm.DeletionTimestamp.IsZero():
 		server := cloud.Server{ID: vm.Spec.Import.VMID, Name: vm.Spec.VMName, State: importedState(vm)}
 		if obs.Spec != nil {
-			obs.importErr = importable(obs.Spec, vm.Namespace, server.ID)
+			obs.importErr = tenancy.MayImport(obs.Spec, vm.Namespace, server.ID)
 		}
 		obs.Resource, obs.How, obs.Owned = &server, pcapi.ImportedReason, !obs.Capabilities().Has(cloud.Labels)
+	}
+	if vm.Status.VMID == "" && vm.Spec.Import == nil { // a create may have been sent
+		obs.Claimed, obs.New = k.ClaimedName(vm), live == nil
 	}
 	if obs.Denied == nil {
 		err = k.observeOthers(ctx, vm, obs)

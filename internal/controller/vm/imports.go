@@ -3,8 +3,6 @@ package vm
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,6 +13,7 @@ import (
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/reconciler"
+	"github.com/privatecloud/operator/internal/tenancy"
 )
 
 // errOwned does not say which object: it may be in a namespace of somebody else.
@@ -30,7 +29,7 @@ func (k *kind) observeImport(ctx context.Context, vm *pcapi.VM, obs *observation
 	if obs.Resource != nil && obs.Owned && obs.Resource.Labels[inventory.UIDLabel] != "" {
 		return nil
 	}
-	obs.importErr = importable(obs.Spec, vm.Namespace, vm.Spec.Import.VMID)
+	obs.importErr = tenancy.MayImport(obs.Spec, vm.Namespace, vm.Spec.Import.VMID)
 	if obs.importErr == nil && obs.Resource != nil && !obs.Foreign && obs.Resource.Labels[inventory.UIDLabel] != "" {
 		alive, err := k.ownerAlive(ctx, obs.Resource.Labels)
 		if alive {
@@ -39,21 +38,6 @@ func (k *kind) observeImport(ctx context.Context, vm *pcapi.VM, obs *observation
 		return err
 	}
 	return nil
-}
-
-// importable returns why a namespace may not import a server; nil if it may.
-func importable(spec *pcapi.CloudSpec, namespace, id string) error {
-	switch spec.Imports {
-	case pcapi.ImportPolicyAny:
-		return nil
-	case pcapi.ImportPolicyListed:
-		if slices.Contains(spec.Importable, pcapi.ImportableVM{VMID: id, Namespace: namespace}) {
-			return nil
-		}
-		return fmt.Errorf("VM %s is not among those that this namespace may import: ask the administrator of the Cloud to add it to importable", id)
-	default:
-		return errors.New("the Cloud does not allow imports: ask its administrator to set imports, or create a VM without spec.import")
-	}
 }
 
 // ownerAlive reports whether the object that owner labels name exists. It reads from

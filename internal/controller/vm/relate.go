@@ -232,7 +232,7 @@ func (k *kind) counts(ctx context.Context, vm *pcapi.VM, on string, same []strin
 		return allowed, err
 	}
 	c, err := tenancy.Open(ctx, k.Client, vm.Namespace, on)
-	return err == nil && importable(&c.Spec, vm.Namespace, vm.Spec.Import.VMID) == nil, err
+	return err == nil && tenancy.MayImport(&c.Spec, vm.Namespace, vm.Spec.Import.VMID) == nil, err
 }
 
 // older orders VMs by age, then by UID.
