@@ -103,8 +103,8 @@ func withoutSchemas(crd map[string]any) {
 	crd["spec"] = map[string]any{"versions": versions}
 }
 
-// events collects those about objects of the operator, also those about Clouds, which are in
-// the namespace default.
+// events collects those about objects of the operator. Those about Clouds are in the namespace
+// default.
 func (c *collection) events(ctx context.Context) error {
 	return c.list(ctx, "events.json", resource{
 		name: "events", kind: schema.GroupVersionKind{Version: "v1", Kind: "Event"},
@@ -127,7 +127,13 @@ func (c *collection) operatorObjects(ctx context.Context) error {
 			return err
 		}
 	}
-	err := c.list(ctx, "operator/events.json", resource{name: "events", kind: schema.GroupVersionKind{Version: "v1", Kind: "Event"}}, client.InNamespace(c.operatorNamespace))
+	err := c.list(ctx, "operator/events.json", resource{
+		name: "events", kind: schema.GroupVersionKind{Version: "v1", Kind: "Event"},
+		keep: func(o *unstructured.Unstructured) bool { // other workloads may run in the namespace
+			name, _, _ := unstructured.NestedString(o.Object, "involvedObject", "name")
+			return strings.HasPrefix(name, "private-cloud-operator")
+		},
+	}, client.InNamespace(c.operatorNamespace))
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"runtime"
 	"strings"
 
@@ -145,7 +146,8 @@ func (c *collection) lines(out io.Writer, in io.Reader) (int, error) {
 				_, err = reader.ReadSlice('\n')
 			}
 			fmt.Fprintf(writer, "(a line of more than %d bytes is left out)\n", maxLine)
-		case inPEM:
+		case inPEM && ofPEM.Match(line):
+			n--
 			inPEM = !strings.Contains(string(line), "-----END")
 		case len(line) > 0:
 			inPEM = begun(string(line))
@@ -161,6 +163,10 @@ func (c *collection) lines(out io.Writer, in io.Reader) (int, error) {
 		}
 	}
 }
+
+// ofPEM matches a line of a key or certificate after its first one, behind a time that the
+// log has of it: base64, a header, or the end.
+var ofPEM = regexp.MustCompile(`^(\S+Z )?([A-Za-z0-9+/=\\ ]*|[A-Za-z-]+: .*|-----END.*)\r?\n?$`)
 
 // begun reports whether a key or certificate begins in a line and ends in a later one.
 func begun(line string) bool {

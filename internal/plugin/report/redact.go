@@ -56,15 +56,33 @@ func (r *redactor) field(key string, value any) any {
 func (r *redactor) value(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
+		if name, ok := v["name"].(string); ok && secretName.MatchString(name) && v["value"] != nil { // as a header of a probe
+			v["value"] = redacted
+		}
 		return r.fields(v)
 	case []any:
 		for i := range v {
+			if ofSecretFlag(v, i) {
+				v[i] = redacted
+				continue
+			}
 			v[i] = r.value(v[i])
 		}
 	case string:
 		return r.text(v)
 	}
 	return value
+}
+
+// ofSecretFlag reports whether the item i of a list is the value of a flag before it that is
+// named like a secret, as in the arguments of a container.
+func ofSecretFlag(list []any, i int) bool {
+	value, ok := list[i].(string)
+	if i == 0 || !ok || strings.HasPrefix(value, "-") {
+		return false
+	}
+	flag, ok := list[i-1].(string)
+	return ok && strings.HasPrefix(flag, "-") && !strings.Contains(flag, "=") && secretName.MatchString(flag)
 }
 
 // annotations keeps the values of the operator's annotations.

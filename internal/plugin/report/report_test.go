@@ -116,6 +116,7 @@ func cluster(t *testing.T, funcs interceptor.Funcs, objects ...client.Object) *s
 				`{"level":"error","error":"Get \"https://` + host + `/\": token: ` + marker + `"}`,
 				`2026-01-02T03:04:05Z {"level":"error","error":"no ` + strings.ReplaceAll(host, ".", `\u002e`) + `"}`,
 				"-----BEGIN PRIVATE KEY-----", marker, "-----END PRIVATE KEY-----",
+				"-----BEGIN PRIVATE KEY-----", marker, "a key that was cut off is followed by this: kept",
 				strings.Repeat("x", maxLine) + marker,
 				"after the long line, without an end",
 			}
@@ -195,6 +196,9 @@ func TestReportHasNoSecrets(t *testing.T) {
 	}
 	if !strings.Contains(files["operator/logs/manager-1/manager.log"], "is left out)\nafter the long line") {
 		t.Errorf("the log does not go on after a long line")
+	}
+	if !strings.Contains(files["operator/logs/manager-1/manager.log"], "followed by this: kept") {
+		t.Errorf("a key without an end hides the rest of the log")
 	}
 	if strings.Contains(files["events.json"], "not-ours") {
 		t.Error("an event about an object of others is in the bundle")

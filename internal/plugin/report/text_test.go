@@ -1,6 +1,25 @@
 package report
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestArgumentsAndHeadersHaveNoSecrets(t *testing.T) {
+	var r redactor
+	pod := map[string]any{
+		"args":        []any{"--api-token", "abc", "--token", "--verbose", "--name", "shown"},
+		"httpHeaders": []any{map[string]any{"name": "Authorization", "value": "abc"}, map[string]any{"name": "Host", "value": "shown"}},
+	}
+	want := map[string]any{
+		"args":        []any{"--api-token", redacted, "--token", "--verbose", "--name", "shown"},
+		"httpHeaders": []any{map[string]any{"name": "Authorization", "value": redacted}, map[string]any{"name": "Host", "value": "shown"}},
+	}
+	if diff := cmp.Diff(want, any(r.fields(pod))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
 
 func TestTextHasNoSecrets(t *testing.T) {
 	r := &redactor{}
