@@ -59,7 +59,7 @@ func Forecast[T reconciler.Object, R any, S Observed[R]](l *Lifecycle[T, R, S], 
 			}
 			changes, known := foresee(l, kind, step.Name, obj, obs)
 			if !known {
-				return all, nil
+				return all, reconciler.Wait(0, pcapi.OutcomeUnknownReason, "what the operator does next depends on what the cloud answers")
 			}
 			effective = effective || step.Needs.Has(reconciler.Mutates)
 			all = append(all, changes...)

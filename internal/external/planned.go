@@ -26,17 +26,17 @@ const (
 
 // PlannedChange is one change in the cloud that the operator is going to make.
 type PlannedChange struct {
-	// action is what is done.
+	// Action is what is done.
 	Action PlannedAction `json:"action"`
-	// name is the name of the resource in the cloud or, in the plan of a VmGroup, of the VM.
+	// Name is that of the resource in the cloud, or of the object if that gives the name.
 	Name string `json:"name"`
-	// id is the cloud's id of the resource. Absent if it does not exist yet.
+	// ID is the cloud's id of the resource; empty if it does not exist yet.
 	ID string `json:"id,omitempty"`
-	// details are what the resource gets, such as "cpu 2 to 4".
+	// Details are what the resource gets, such as "cpu 2 to 4".
 	Details []string `json:"details,omitempty"`
-	// ifStopNeeded is what happens if the cloud makes this change of a server that runs only
+	// IfStopNeeded is what happens if the cloud makes this change of a server that runs only
 	// while it is stopped: Restart to stop and start it, or Wait until somebody stops it.
-	// Absent for any other change.
+	// Empty for any other change.
 	IfStopNeeded StopNeeded `json:"ifStopNeeded,omitempty"`
 }
 

@@ -138,7 +138,7 @@ func foreseeUpdate(vm *pcapi.VM, obs *observation) []external.PlannedChange {
 		changes = planned(obs, external.PlannedUpdate, details...)
 		switch {
 		case !resizes(change), before.State != cloud.StateActive, change.PowerState != nil:
-		case vm.Spec.UpdatePolicy == pcapi.UpdatePolicyRestartAllowed:
+		case vm.Spec.UpdatePolicy == pcapi.UpdatePolicyRestartAllowed && obs.Capabilities().Has(cloud.Power):
 			changes[0].IfStopNeeded = external.StopNeededRestart
 		default:
 			changes[0].IfStopNeeded = external.StopNeededWait

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -32,7 +33,7 @@ type Object struct {
 	Changes []external.PlannedChange `json:"changes,omitempty"`
 	// Waits is why the object is not as the spec says after the changes; empty if it is.
 	Waits string `json:"waits,omitempty"`
-	// Assumed says what the plan could not read.
+	// Assumed says what the plan could not read, or does not cover.
 	Assumed string `json:"assumed,omitempty"`
 	// Error is why there is no plan for the object.
 	Error string `json:"error,omitempty"`
@@ -126,6 +127,7 @@ func (p *planner) one(ctx context.Context, manifest *unstructured.Unstructured, 
 		}
 		forecast, err = p.snapshots.Forecast(ctx, snap)
 	default:
+		o.noteEdit(live, after)
 		return p.follow(after)
 	}
 	o.report(forecast)
@@ -144,6 +146,13 @@ func (o *Object) report(forecast external.Forecasted) {
 	}
 	if forecast.Unreadable != nil {
 		o.Assumed = fmt.Sprintf("the plan assumes that the Cloud is available and can do what the spec asks for: %v", forecast.Unreadable)
+	}
+}
+
+// noteEdit notes an edit of an object that is nothing in the cloud itself.
+func (o *Object) noteEdit(live, after *unstructured.Unstructured) {
+	if live != nil && !equality.Semantic.DeepEqual(live.Object["spec"], after.Object["spec"]) {
+		o.Assumed = "the spec changes, and what follows for other objects, and for orphans of a Cloud, is not planned"
 	}
 }
 

@@ -30,7 +30,7 @@ func (p *Plan) print(out io.Writer) error {
 		if o.Waits != "" {
 			waiting++
 		}
-		if len(o.Changes) == 0 && o.Waits == "" && o.Error == "" {
+		if len(o.Changes) == 0 && o.Waits == "" && o.Assumed == "" && o.Error == "" {
 			unchanged++
 			continue
 		}
@@ -98,7 +98,7 @@ func lines(changes []external.PlannedChange) []string {
 		case external.StopNeededRestart:
 			line += "; stopped and started if the cloud changes it only while it is off"
 		case external.StopNeededWait:
-			line += "; waits until somebody stops it if the cloud changes it only while it is off: spec.updatePolicy is NoRestart"
+			line += "; waits until somebody stops it if the cloud changes it only while it is off"
 		}
 		text = append(text, line)
 	}
