@@ -32,7 +32,8 @@ import (
 // requestsPerSecond bounds the requests to the API server.
 const requestsPerSecond = 50
 
-// dialTimeout bounds the time until a connection to the API server is there.
+// dialTimeout bounds the time until a connection to the API server is there, if
+// --request-timeout does not allow more.
 const dialTimeout = 30 * time.Second
 
 // Env is what the commands share: streams, the flags of kubectl, and the version.
@@ -69,14 +70,17 @@ func (e *Env) RESTConfig() (*rest.Config, error) {
 	config.UserAgent = "kubectl-privatecloud/" + e.Version
 	config.QPS, config.Burst = requestsPerSecond, requestsPerSecond
 	if e.interrupted != nil {
-		config.Dial = e.dial
+		dialer := &net.Dialer{Timeout: max(dialTimeout, config.Timeout)}
+		config.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+			return e.dial(ctx, dialer, network, address)
+		}
 	}
 	return config, nil
 }
 
 // dial connects, and closes the connection when the command is interrupted: discovery has
 // no context, and would go on for minutes with an API server that does not answer.
-func (e *Env) dial(ctx context.Context, network, address string) (net.Conn, error) {
+func (e *Env) dial(ctx context.Context, dialer *net.Dialer, network, address string) (net.Conn, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	dialed := make(chan struct{})
@@ -88,7 +92,7 @@ func (e *Env) dial(ctx context.Context, network, address string) (net.Conn, erro
 		case <-dialed:
 		}
 	}()
-	connection, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, network, address)
+	connection, err := dialer.DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}

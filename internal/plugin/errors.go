@@ -87,22 +87,40 @@ func (e *Env) explain(err error) string {
 	case apierrors.IsTooManyRequests(err), apierrors.IsServiceUnavailable(err):
 		return fmt.Sprintf("%v: the API server is overloaded or starts: try again later", err)
 	}
-	return transport(err)
+	return e.transport(err)
 }
 
 // transport explains errors of the connection.
-func transport(err error) string {
+func (e *Env) transport(err error) string {
 	_, untrusted := errors.AsType[*tls.CertificateVerificationError](err)
 	failed, unreachable := connectionError(err)
 	switch {
 	case untrusted:
 		return fmt.Sprintf("%v: check --certificate-authority, and that --context and --kubeconfig name the right cluster", err)
-	case unreachable && failed.Timeout(), apierrors.IsTimeout(err), apierrors.IsServerTimeout(err), errors.Is(err, context.DeadlineExceeded):
-		return fmt.Sprintf("%v: there was no answer in time: raise --request-timeout or --timeout, or check that the cluster runs", err)
+	case apierrors.IsTimeout(err), apierrors.IsServerTimeout(err):
+		return fmt.Sprintf("%v: the API server is overloaded or starts: try again later, or raise --request-timeout", err)
+	case unreachable && failed.Timeout(), errors.Is(err, context.DeadlineExceeded):
+		return e.noAnswer(err)
 	case unreachable:
 		return fmt.Sprintf("%v: the API server does not answer: check --context and --kubeconfig, and that the cluster runs", err)
 	}
 	return err.Error()
+}
+
+// noAnswer explains that the time for an answer is over. It replaces the cause, since several
+// timers of net/http and context end then, and each is reported in other words.
+func (e *Env) noAnswer(err error) string {
+	var cause error = context.DeadlineExceeded
+	if request, ok := errors.AsType[*url.Error](err); ok {
+		cause = request.Err
+	} else if failed, ok := errors.AsType[net.Error](err); ok {
+		cause = failed
+	}
+	late, next := "no answer in time", "check"
+	if limit := *e.Config.Timeout; limit != "0" && errors.Is(err, context.DeadlineExceeded) {
+		late, next = "no answer within --request-timeout="+limit, "raise it, or check"
+	}
+	return fmt.Sprintf("%s: %s --context and --kubeconfig, and that the cluster runs", strings.ReplaceAll(err.Error(), cause.Error(), late), next)
 }
 
 // connectionError returns the error of a connection. The errors of files look like those of
