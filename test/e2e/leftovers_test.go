@@ -23,6 +23,7 @@ func kinds(ctx context.Context) string {
 func isOurs(name string) bool {
 	_, name, _ = strings.Cut(name, "/")
 	return strings.Contains(name, "private-cloud") || strings.Contains(name, "samplecontroller.k8s.io") ||
+		strings.HasPrefix(name, "olm.og.operator-sdk-og.") ||
 		name == separateCloud || name == inFlight || name == failover || name == autoscaled
 }
 

@@ -59,6 +59,8 @@ func removeWhatOLMLeaves(ctx context.Context) {
 			kubectl(ctx, "delete", name)
 		}
 	}
+	kubectl(ctx, "delete", "namespace", operatorNamespace, "--timeout=120s")
+	kubectl(ctx, "delete", "clusterroles", "-l", "olm.owner.kind=OperatorGroup,olm.owner.namespace="+operatorNamespace)
 }
 
 // removeObjects deletes all objects with finalizers while the operator runs.
@@ -209,7 +211,7 @@ spec:
 
 	It("leaves nothing when it is removed after the objects", func(ctx SpecContext) {
 		removeObjects(ctx)
-		kubectl(ctx, "delete", "subscription,csv,catalogsource,operatorgroup", "--all", "-n", operatorNamespace)
+		kubectl(ctx, "delete", "subscription,csv,catalogsource", "--all", "-n", operatorNamespace)
 		removeWhatOLMLeaves(ctx)
 		expectNothingLeft(ctx)
 	})
