@@ -18,6 +18,9 @@ const (
 	ProgressingReason = "Progressing"
 	// ErrorReason surfaces when a reconcile fails with an error and is retried.
 	ErrorReason = "Error"
+	// ApprovalRequiredReason surfaces while the plan in status.plan of a VM or VmGroup waits
+	// for its approval.
+	ApprovalRequiredReason = "ApprovalRequired"
 	// StatusRejectedReason surfaces when the API server refuses the status that the
 	// operator computed. What it accepts of it is stored.
 	StatusRejectedReason = "StatusRejected"

@@ -8,6 +8,7 @@
 //	gpuinfo_types.go      the kinds, with their conditions and reasons
 //	cloud_conditions.go,
 //	vm_conditions.go      the conditions and reasons of the two largest kinds
+//	approval.go           plans that wait for an approval
 //	conditions.go         conditions and reasons that all kinds have
 //	labels.go             labels, annotations and finalizers
 //	refs.go               references to other objects

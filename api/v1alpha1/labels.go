@@ -16,6 +16,9 @@ const (
 	// AcknowledgeAnnotation on a Cloud releases its brake. Its value is the
 	// snapshot that the Braked condition names.
 	AcknowledgeAnnotation = "samplecontroller.k8s.io/acknowledge"
+	// ApprovedPlanAnnotation on a VM or VmGroup whose spec.approval is Required approves the
+	// plan in its status of which the value is the hash. A VmGroup sets it on its members.
+	ApprovedPlanAnnotation = "samplecontroller.k8s.io/approved-plan"
 	// DeleteFirstAnnotation on a member of a VmGroup, with any value, makes the
 	// group delete this member before all others when it scales down.
 	DeleteFirstAnnotation = "samplecontroller.k8s.io/delete-first"

@@ -130,6 +130,11 @@ type VMStatus struct {
 	// +optional
 	Operation *VMOperation `json:"operation,omitempty"`
 
+	// plan is the last plan of a VM whose approval is Required.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Plan"
+	// +optional
+	Plan *PlanStatus `json:"plan,omitempty"`
+
 	// observedGeneration is the generation of the spec that this status
 	// reflects.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Observed Generation"

@@ -230,6 +230,13 @@ type VMSpec struct {
 	// +optional
 	UpdatePolicy UpdatePolicy `json:"updatePolicy,omitempty"`
 
+	// approval is Required to have each plan of changes in the cloud, also of drift and of
+	// the deletion, wait until the annotation samplecontroller.k8s.io/approved-plan names
+	// its hash. Defaults to NotRequired. Can be changed at any time.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Approval",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:NotRequired","urn:alm:descriptor:com.tectonic.ui:select:Required"}
+	// +optional
+	Approval ApprovalPolicy `json:"approval,omitempty"`
+
 	// import takes over a VM that exists in the cloud instead of creating one.
 	// Cannot be changed once it is set, nor added once the VM exists.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Import"

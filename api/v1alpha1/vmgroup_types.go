@@ -184,6 +184,14 @@ type VmGroupSpec struct {
 	// +optional
 	Strategy VmGroupStrategy `json:"strategy,omitzero"`
 
+	// approval is Required to have each plan of changes of the members in the cloud wait
+	// until the annotation samplecontroller.k8s.io/approved-plan on the group names its hash.
+	// Members get the same approval, and the group approves their plans. Defaults to
+	// NotRequired. Can be changed at any time, and changes no server.
+	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Approval",xDescriptors={"urn:alm:descriptor:com.tectonic.ui:select:NotRequired","urn:alm:descriptor:com.tectonic.ui:select:Required"}
+	// +optional
+	Approval ApprovalPolicy `json:"approval,omitempty"`
+
 	// scaleDown is which members the operator deletes when there are too many.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Scale Down"
 	// +kubebuilder:default={}
@@ -278,6 +286,11 @@ type VmGroupStatus struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Selector string `json:"selector,omitempty"`
+
+	// plan is the last plan of a group whose approval is Required.
+	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Plan"
+	// +optional
+	Plan *PlanStatus `json:"plan,omitempty"`
 
 	// observedGeneration is the generation of the spec that this status
 	// reflects.

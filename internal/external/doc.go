@@ -14,7 +14,7 @@
 //	operation.go    changes that the cloud works on
 //	outcomes.go     how calls that fail, and waits, end a reconcile
 //	forecast.go     what the reconciles that follow are going to do (pure)
-//	planned.go      changes of a forecast
+//	approval.go     plans that wait for an approval
 //	status.go       the Created and Deleting conditions (pure)
 //	queue.go        how requests share workers
 package external

@@ -28,7 +28,7 @@ type Forecaster[T reconciler.Object, S any] interface {
 	// Foresee returns the changes in the cloud that a step makes, and makes obj and obs what
 	// they are once it has succeeded. known is false if that depends on what the cloud answers.
 	// The lifecycle does the same for the steps of its own, except that Foresee creates.
-	Foresee(step string, obj T, obs S) (changes []PlannedChange, known bool)
+	Foresee(step string, obj T, obs S) (changes []pcapi.PlannedChange, known bool)
 }
 
 // Forecasted is what the operator is going to do about an object.
@@ -36,7 +36,7 @@ type Forecasted struct {
 	// Cloud is the name of the Cloud that the object uses or is to use.
 	Cloud string
 	// Changes are those in the cloud, in their order.
-	Changes []PlannedChange
+	Changes []pcapi.PlannedChange
 	// Outcome is why the object is not in sync after them; nil if it is.
 	Outcome error
 	// Unreadable is the error of the API server for a user who may not read the Cloud. It is
@@ -47,11 +47,11 @@ type Forecasted struct {
 // Forecast returns the changes in the cloud that the operator makes for an object, until it is
 // in sync or has to wait for something else, and the outcome then. It runs the plans of the reconciles that follow one another, with what their steps would do in place
 // of the steps. It is pure.
-func Forecast[T reconciler.Object, R any, S Observed[R]](l *Lifecycle[T, R, S], kind Forecaster[T, S], obj T, obs S) ([]PlannedChange, error) {
+func Forecast[T reconciler.Object, R any, S Observed[R]](l *Lifecycle[T, R, S], kind Forecaster[T, S], obj T, obs S) ([]pcapi.PlannedChange, error) {
 	obj, obs = obj.DeepCopyObject().(T), kind.Copy(obs)
-	var all []PlannedChange
+	var all []pcapi.PlannedChange
 	for range maxRounds {
-		plan := l.Plan(obj, obs)
+		plan := l.plan(obj, obs)
 		effective := false
 		for _, step := range plan.Steps {
 			if err := unmet(obs.External(), step.Needs); err != nil {
@@ -75,10 +75,10 @@ func Forecast[T reconciler.Object, R any, S Observed[R]](l *Lifecycle[T, R, S], 
 }
 
 // foresee is Foresee for the steps of the lifecycle and of the kind.
-func foresee[T reconciler.Object, R any, S Observed[R]](l *Lifecycle[T, R, S], kind Forecaster[T, S], step string, obj T, obs S) (changes []PlannedChange, known bool) {
+func foresee[T reconciler.Object, R any, S Observed[R]](l *Lifecycle[T, R, S], kind Forecaster[T, S], step string, obj T, obs S) (changes []pcapi.PlannedChange, known bool) {
 	o, record := obs.External(), l.kind.Record(obj)
-	deleted := func(r R) []PlannedChange {
-		return []PlannedChange{{Action: PlannedDelete, Name: record.Name, ID: l.kind.Identify(r).ID}}
+	deleted := func(r R) []pcapi.PlannedChange {
+		return []pcapi.PlannedChange{{Action: pcapi.PlannedDelete, Name: record.Name, ID: l.kind.Identify(r).ID}}
 	}
 	switch step {
 	case StepClaim:

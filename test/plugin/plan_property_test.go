@@ -23,7 +23,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
-	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/plugin/plan"
 	"github.com/privatecloud/operator/internal/plugin/plugintest"
 	"github.com/privatecloud/operator/mockcloud"
@@ -275,21 +274,21 @@ func (e *editor) expected(o plan.Object) []string {
 	made := []string{}
 	for _, change := range o.Changes {
 		switch change.Action {
-		case external.PlannedCreate, external.PlannedDelete:
+		case pcapi.PlannedCreate, pcapi.PlannedDelete:
 			made = append(made, strings.ToLower(string(change.Action)))
-		case external.PlannedUpdate:
+		case pcapi.PlannedUpdate:
 			fields := map[string]bool{}
 			for _, detail := range change.Details {
 				fields[fieldOf(detail)] = true
 			}
 			size := fields["cpu"] || fields["memory"] || fields["disks"]
-			if e.restarts && size && change.IfStopNeeded == external.StopNeededRestart {
+			if e.restarts && size && change.IfStopNeeded == pcapi.StopNeededRestart {
 				made = append(made, "powerState", "powerState")
 			}
 			for field := range fields {
 				made = append(made, field)
 			}
-		case external.PlannedRelease:
+		case pcapi.PlannedRelease:
 			made = append(made, "labels")
 		default:
 			made = append(made, "powerState")

@@ -77,21 +77,21 @@ func (k *kind) Copy(obs *observation) *observation {
 }
 
 // Foresee says what the steps of a Network do.
-func (k *kind) Foresee(step string, net *pcapi.Network, obs *observation) ([]external.PlannedChange, bool) {
-	change := external.PlannedChange{Name: net.Name}
+func (k *kind) Foresee(step string, net *pcapi.Network, obs *observation) ([]pcapi.PlannedChange, bool) {
+	change := pcapi.PlannedChange{Name: net.Name}
 	switch step {
 	case external.StepAdopt:
 		net.Status.NetworkID, net.Status.Cloud = obs.Resource.ID, obs.Cloud
 		return nil, true
 	case external.StepCreate, stepComplete:
-		change.Action, change.Details = external.PlannedCreate, []string{"cidr " + net.Spec.CIDR}
+		change.Action, change.Details = pcapi.PlannedCreate, []string{"cidr " + net.Spec.CIDR}
 		if net.Spec.Gateway != "" {
 			change.Details = append(change.Details, "gateway "+net.Spec.Gateway)
 		}
 		obs.Resource, obs.Owned = &cloud.Network{ID: newID, Name: obs.name, CIDR: net.Spec.CIDR, Gateway: net.Spec.Gateway}, true
 		net.Status.NetworkID, net.Status.Cloud = newID, obs.Cloud
 	case stepUpdate:
-		change.Action, change.ID = external.PlannedUpdate, obs.Resource.ID
+		change.Action, change.ID = pcapi.PlannedUpdate, obs.Resource.ID
 		change.Details = []string{fmt.Sprintf("gateway %s to %s", obs.Resource.Gateway, net.Spec.Gateway)}
 		updated := *obs.Resource
 		updated.Gateway = net.Spec.Gateway
@@ -99,5 +99,5 @@ func (k *kind) Foresee(step string, net *pcapi.Network, obs *observation) ([]ext
 	default:
 		return nil, false
 	}
-	return []external.PlannedChange{change}, true
+	return []pcapi.PlannedChange{change}, true
 }

@@ -1,6 +1,7 @@
 package vm
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -24,11 +25,13 @@ func (k *kind) Copy(obs *observation) *observation {
 }
 
 // Foresee says what the steps of a VM do.
-func (k *kind) Foresee(name string, vm *pcapi.VM, obs *observation) ([]external.PlannedChange, bool) {
+func (k *kind) Foresee(name string, vm *pcapi.VM, obs *observation) ([]pcapi.PlannedChange, bool) {
 	switch name {
 	case stepCheckName:
 		obs.checked = true
-	case stepReadUserData, stepDeleteSnapshots:
+	case stepReadUserData:
+	case stepDeleteSnapshots:
+		return []pcapi.PlannedChange{{Action: pcapi.PlannedDelete, Name: cmp.Or(vm.Status.NameInCloud, vm.Spec.VMName), ID: vm.Status.VMID, Details: []string{"its snapshots"}}}, true
 	case stepTakeClass:
 		vm.Status.Class, obs.class = obs.class, nil
 	case external.StepCreate:
@@ -40,14 +43,14 @@ func (k *kind) Foresee(name string, vm *pcapi.VM, obs *observation) ([]external.
 		maps.Copy(labels, obs.Resource.Labels)
 		changed(obs, func(s *cloud.Server) { s.Labels = labels })
 		obs.Owned = true
-		return planned(obs, external.PlannedImport), true
+		return planned(obs, pcapi.PlannedImport), true
 	case stepUnlabel:
-		return planned(obs, external.PlannedRelease), true
+		return planned(obs, pcapi.PlannedRelease), true
 	case stepUpdate:
 		return foreseeUpdate(vm, obs), true
 	case stepRestart:
 		changed(obs, func(s *cloud.Server) { s.State = cloud.StateStopped })
-		return planned(obs, external.PlannedRestart), true
+		return planned(obs, pcapi.PlannedRestart), true
 	case stepRecordRestart:
 		result := pcapi.VMRestarted
 		if restartOf(vm, obs.Now) == restartMissed {
@@ -56,7 +59,7 @@ func (k *kind) Foresee(name string, vm *pcapi.VM, obs *observation) ([]external.
 		vm.Status.LastRestart = &pcapi.VMRestartStatus{RequestedTime: *vm.Spec.NextRestartTime, Result: result}
 	case stepResume:
 		changed(obs, func(s *cloud.Server) { s.State = cloud.StateActive })
-		return planned(obs, external.PlannedResume), true
+		return planned(obs, pcapi.PlannedResume), true
 	case stepRevert:
 		return foreseeRevert(vm, obs), true
 	default:
@@ -78,15 +81,15 @@ func changed(obs *observation, change func(*cloud.Server)) {
 }
 
 // planned returns a change of the server.
-func planned(obs *observation, action external.PlannedAction, details ...string) []external.PlannedChange {
-	change := external.PlannedChange{Action: action, Name: obs.Resource.Name, Details: details}
+func planned(obs *observation, action pcapi.PlannedAction, details ...string) []pcapi.PlannedChange {
+	change := pcapi.PlannedChange{Action: action, Name: obs.Resource.Name, Details: details}
 	if obs.Resource.ID != newID {
 		change.ID = obs.Resource.ID
 	}
-	return []external.PlannedChange{change}
+	return []pcapi.PlannedChange{change}
 }
 
-func (k *kind) foreseeCreate(vm *pcapi.VM, obs *observation) []external.PlannedChange {
+func (k *kind) foreseeCreate(vm *pcapi.VM, obs *observation) []pcapi.PlannedChange {
 	req := k.request(vm, obs)
 	server := cloud.Server{
 		ID: newID, Name: req.Name, State: cloud.StateActive, Labels: req.Labels, CPU: req.CPU, MemoryMiB: req.MemoryMiB,
@@ -97,7 +100,7 @@ func (k *kind) foreseeCreate(vm *pcapi.VM, obs *observation) []external.PlannedC
 	}
 	obs.Resource, obs.Owned = &server, true
 	record(vm, obs)
-	return planned(obs, external.PlannedCreate, describeCreate(vm, req)...)
+	return planned(obs, pcapi.PlannedCreate, describeCreate(vm, req)...)
 }
 
 func describeCreate(vm *pcapi.VM, req cloud.CreateServer) (parts []string) {
@@ -128,20 +131,20 @@ func describeCreate(vm *pcapi.VM, req cloud.CreateServer) (parts []string) {
 }
 
 // foreseeUpdate models the change that is sent first, as the step update makes it.
-func foreseeUpdate(vm *pcapi.VM, obs *observation) []external.PlannedChange {
+func foreseeUpdate(vm *pcapi.VM, obs *observation) []pcapi.PlannedChange {
 	before, change := *obs.Resource, firstChange(obs, difference(vm, *obs.Resource))
 	if powersOff(change) && asksGuest(vm, obs.Capabilities()) { // which is a call of its own
 		change = cloud.UpdateServer{PowerState: change.PowerState}
 	}
-	var changes []external.PlannedChange
+	var changes []pcapi.PlannedChange
 	if details := describeChange(before, change); len(details) > 0 {
-		changes = planned(obs, external.PlannedUpdate, details...)
+		changes = planned(obs, pcapi.PlannedUpdate, details...)
 		switch {
 		case !resizes(change), before.State != cloud.StateActive, change.PowerState != nil:
 		case vm.Spec.UpdatePolicy == pcapi.UpdatePolicyRestartAllowed && obs.Capabilities().Has(cloud.Power):
-			changes[0].IfStopNeeded = external.StopNeededRestart
+			changes[0].IfStopNeeded = pcapi.StopNeededRestart
 		default:
-			changes[0].IfStopNeeded = external.StopNeededWait
+			changes[0].IfStopNeeded = pcapi.StopNeededWait
 		}
 	}
 	if change.PowerState != nil {
@@ -151,16 +154,16 @@ func foreseeUpdate(vm *pcapi.VM, obs *observation) []external.PlannedChange {
 	return changes
 }
 
-func powerAction(from cloud.State, to cloud.PowerState) external.PlannedAction {
+func powerAction(from cloud.State, to cloud.PowerState) pcapi.PlannedAction {
 	switch {
 	case to == cloud.PowerOff:
-		return external.PlannedPowerOff
+		return pcapi.PlannedPowerOff
 	case to == cloud.PowerSuspended:
-		return external.PlannedSuspend
+		return pcapi.PlannedSuspend
 	case from == cloud.StateSuspended:
-		return external.PlannedResume
+		return pcapi.PlannedResume
 	}
-	return external.PlannedPowerOn
+	return pcapi.PlannedPowerOn
 }
 
 // apply makes a server what it is after a change.
@@ -225,11 +228,11 @@ func describeChange(s cloud.Server, change cloud.UpdateServer) (parts []string) 
 	return parts
 }
 
-func foreseeRevert(vm *pcapi.VM, obs *observation) []external.PlannedChange {
+func foreseeRevert(vm *pcapi.VM, obs *observation) []pcapi.PlannedChange {
 	name := vm.Spec.CurrentSnapshotName
 	vm.Status.Revert = &pcapi.VMRevertStatus{SnapshotName: name, Phase: pcapi.VMRevertSucceeded}
 	obs.snapshot = nil
-	return planned(obs, external.PlannedRevert, "VMSnapshot "+name)
+	return planned(obs, pcapi.PlannedRevert, "VMSnapshot "+name)
 }
 
 // amount and mib return sizes as text, empty for 0.

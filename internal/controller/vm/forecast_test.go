@@ -48,7 +48,7 @@ type recorder struct {
 	unknown []string
 }
 
-func (r *recorder) Foresee(step string, vm *pcapi.VM, obs *observation) ([]external.PlannedChange, bool) {
+func (r *recorder) Foresee(step string, vm *pcapi.VM, obs *observation) ([]pcapi.PlannedChange, bool) {
 	changes, known := r.kind.Foresee(step, vm, obs)
 	r.steps++
 	if !known && !slices.Contains(unforeseen, step) {

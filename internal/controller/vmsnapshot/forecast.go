@@ -63,7 +63,7 @@ func (k *kind) Copy(obs *observation) *observation {
 }
 
 // Foresee says what the steps of a VMSnapshot do.
-func (k *kind) Foresee(step string, snap *pcapi.VMSnapshot, obs *observation) ([]external.PlannedChange, bool) {
+func (k *kind) Foresee(step string, snap *pcapi.VMSnapshot, obs *observation) ([]pcapi.PlannedChange, bool) {
 	switch step {
 	case stepRecordVM:
 		snap.Status.VMID, snap.Status.Cloud = obs.vmID, obs.vmCloud
@@ -76,7 +76,7 @@ func (k *kind) Foresee(step string, snap *pcapi.VMSnapshot, obs *observation) ([
 	case external.StepCreate:
 		obs.Resource, obs.Owned = &cloud.Snapshot{ID: newID, Name: obs.name, CreatedAt: obs.Now}, true
 		snap.Status.SnapshotID = newID
-		return []external.PlannedChange{{Action: external.PlannedCreate, Name: snap.Name, Details: []string{"snapshot of VM " + snap.Spec.VMName}}}, true
+		return []pcapi.PlannedChange{{Action: pcapi.PlannedCreate, Name: snap.Name, Details: []string{"snapshot of VM " + snap.Spec.VMName}}}, true
 	}
 	return nil, false
 }

@@ -6,22 +6,22 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/privatecloud/operator/internal/external"
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 )
 
 // maxNamed bounds the resources that one line names.
 const maxNamed = 5
 
 // verbs are the words for actions in the output.
-var verbs = map[external.PlannedAction]string{
-	external.PlannedCreate: "create", external.PlannedImport: "import", external.PlannedUpdate: "change", external.PlannedPowerOn: "power on", external.PlannedPowerOff: "power off",
-	external.PlannedSuspend: "suspend", external.PlannedResume: "resume", external.PlannedRestart: "restart", external.PlannedRevert: "revert", external.PlannedRelease: "release",
-	external.PlannedDelete: "delete",
+var verbs = map[pcapi.PlannedAction]string{
+	pcapi.PlannedCreate: "create", pcapi.PlannedImport: "import", pcapi.PlannedUpdate: "change", pcapi.PlannedPowerOn: "power on", pcapi.PlannedPowerOff: "power off",
+	pcapi.PlannedSuspend: "suspend", pcapi.PlannedResume: "resume", pcapi.PlannedRestart: "restart", pcapi.PlannedRevert: "revert", pcapi.PlannedRelease: "release",
+	pcapi.PlannedDelete: "delete",
 }
 
 // print writes the plan for people.
 func (p *Plan) print(out io.Writer) error {
-	counts, unchanged := map[external.PlannedAction]int{}, 0
+	counts, unchanged := map[pcapi.PlannedAction]int{}, 0
 	waiting := 0
 	for _, o := range p.Objects {
 		for _, change := range o.Changes {
@@ -46,12 +46,12 @@ func (p *Plan) print(out io.Writer) error {
 	}
 	changes := 0
 	for action, n := range counts {
-		if action != external.PlannedCreate && action != external.PlannedDelete {
+		if action != pcapi.PlannedCreate && action != pcapi.PlannedDelete {
 			changes += n
 		}
 	}
 	fmt.Fprintf(out, "Plan: %d to create, %d to change, %d to delete in the cloud; objects unchanged: %d, waiting: %d.\n",
-		counts[external.PlannedCreate], changes, counts[external.PlannedDelete], unchanged, waiting)
+		counts[pcapi.PlannedCreate], changes, counts[pcapi.PlannedDelete], unchanged, waiting)
 	return nil
 }
 
@@ -69,11 +69,11 @@ func listed(names []string) string {
 
 // lines returns a line for each change. Equal changes of several resources, as a group makes
 // them, are one line.
-func lines(changes []external.PlannedChange) []string {
+func lines(changes []pcapi.PlannedChange) []string {
 	type like struct {
-		action       external.PlannedAction
+		action       pcapi.PlannedAction
 		details      string
-		ifStopNeeded external.StopNeeded
+		ifStopNeeded pcapi.StopNeeded
 	}
 	var kinds []like
 	named := map[like][]string{}
@@ -95,9 +95,9 @@ func lines(changes []external.PlannedChange) []string {
 			line += ": " + k.details
 		}
 		switch k.ifStopNeeded {
-		case external.StopNeededRestart:
+		case pcapi.StopNeededRestart:
 			line += "; stopped and started if the cloud changes it only while it is off"
-		case external.StopNeededWait:
+		case pcapi.StopNeededWait:
 			line += "; waits until somebody stops it if the cloud changes it only while it is off"
 		}
 		text = append(text, line)
