@@ -9,8 +9,8 @@ import (
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
-// Plan decides what to do, from the object and the observation alone.
-func (l *Lifecycle[T, R, S]) Plan(obj T, obs S) reconciler.Plan[T, S] {
+// plan decides what to do as if everything were approved.
+func (l *Lifecycle[T, R, S]) plan(obj T, obs S) reconciler.Plan[T, S] {
 	o, record := obs.External(), l.kind.Record(obj)
 	unsupported := l.unsupported(o)
 	working, underWay := l.planOperation(obj, obs, record)

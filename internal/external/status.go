@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/approval"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
@@ -18,6 +19,9 @@ func (l *Lifecycle[T, R, S]) Report(obj T, obs S, outcome error) reconciler.Summ
 	l.reportCreated(&conditions, o, record, deleted(obj), outcome)
 	reportDeleting(&conditions, deleted(obj), outcome)
 	obj.SetConditions(conditions)
+	if o, ok := any(obj).(approval.Object); ok {
+		approval.Report(o, outcome)
+	}
 	switch {
 	case !deleted(obj):
 		return summary
@@ -95,7 +99,7 @@ func reportDeleting(conditions *[]metav1.Condition, deleted bool, outcome error)
 	switch reason := reconciler.Reason(outcome); {
 	case reason == pcapi.CloudUnavailableReason:
 		c.Reason = pcapi.WaitingForCloudReason
-	case reconciler.IsStalled(outcome), reason == pcapi.BrakedReason, reason == pcapi.BlockedReason:
+	case reconciler.IsStalled(outcome), reason == pcapi.BrakedReason, reason == pcapi.BlockedReason, reason == pcapi.ApprovalRequiredReason:
 		c.Reason = pcapi.BlockedReason
 	default:
 		c.Reason = pcapi.RequestedReason

@@ -10,14 +10,14 @@ import (
 )
 
 // ChangedByUser returns a predicate that accepts an update if a user made it:
-// of the spec, of the annotations paused, reconcile-requested-at and
-// deletion-protection, a deletion, or the removal of the finalizer. The operator removes the finalizer
+// of the spec, of the annotations paused, reconcile-requested-at,
+// deletion-protection and approved-plan, a deletion, or the removal of the finalizer. The operator removes the finalizer
 // together with the claim's annotation. For a kind whose claim has no annotation
 // (""), the operator removes the finalizer only of deleted objects.
 func ChangedByUser(finalizer, annotation string) predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 		was, is := e.ObjectOld, e.ObjectNew
-		for _, key := range []string{pcapi.PausedAnnotation, pcapi.ReconcileRequestedAtAnnotation, pcapi.DeletionProtectionAnnotation} {
+		for _, key := range []string{pcapi.PausedAnnotation, pcapi.ReconcileRequestedAtAnnotation, pcapi.DeletionProtectionAnnotation, pcapi.ApprovedPlanAnnotation} {
 			if was.GetAnnotations()[key] != is.GetAnnotations()[key] {
 				return true
 			}

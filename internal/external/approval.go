@@ -1,0 +1,38 @@
+package external
+
+import (
+	"context"
+	"slices"
+
+	"github.com/privatecloud/operator/internal/approval"
+	"github.com/privatecloud/operator/internal/reconciler"
+)
+
+// StepApprove stores that a plan is approved, before its first change is sent.
+const StepApprove = "Approve"
+
+// sends marks a step that changes the cloud.
+const sends = reconciler.NeedsCloud | reconciler.Mutates
+
+// Plan decides what to do, from the object and the observation alone. Where the spec requires
+// an approval, nothing that is not approved is sent.
+func (l *Lifecycle[T, R, S]) Plan(obj T, obs S) reconciler.Plan[T, S] {
+	plan := l.plan(obj, obs)
+	object, approvable := any(obj).(approval.Object)
+	kind, forecasts := l.kind.(Forecaster[T, S])
+	first := slices.IndexFunc(plan.Steps, func(s reconciler.Step[T, S]) bool { return s.Needs.Has(sends) })
+	if !approvable || !forecasts || first < 0 || !approval.Required(object) || unmet(obs.External(), plan.Steps[first].Needs) != nil {
+		return plan
+	}
+	changes, _ := Forecast(l, kind, obj, obs)
+	approved, outcome := approval.Decide(object, changes)
+	switch {
+	case outcome != nil:
+		return reconciler.Plan[T, S]{Steps: plan.Steps[:first], Outcome: outcome}
+	case approved != nil:
+		plan.Steps = slices.Insert(slices.Clone(plan.Steps), first, l.Step(StepApprove, reconciler.Mutates, func(ctx context.Context, obj T, _ S) error {
+			return reconciler.WriteStatus(ctx, l.Client, obj, func() { any(obj).(approval.Object).SetPlan(approved) })
+		}))
+	}
+	return plan
+}
