@@ -12,6 +12,7 @@
 //	plan.go        the steps and the outcome (pure)
 //	steps.go       what the steps do
 //	pace.go        how many members a step changes, and how many at a time
+//	approval.go    plans that wait for an approval
 //	status.go      the status (pure)
 //	forecast.go    what is going to be done, for users
 package vmgroup
@@ -28,6 +29,7 @@ import (
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/controller"
+	vms "github.com/privatecloud/operator/internal/controller/vm"
 	"github.com/privatecloud/operator/internal/reconciler"
 	"github.com/privatecloud/operator/internal/tenancy"
 )
@@ -49,7 +51,7 @@ const (
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=vmgroups,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=vmgroups/status,verbs=patch
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=vmgroups/finalizers,verbs=update
-// +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=vms,verbs=list;watch;create;patch;delete
+// +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=vms,verbs=list;watch;create;patch;delete;approve
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // The engine's types for groups.
@@ -73,6 +75,8 @@ type kind struct {
 	// paces and tallies hold how far steps are that take several reconciles.
 	paces   paces
 	tallies tallies
+	// members says what the operator does about members.
+	members *vms.Forecaster
 }
 
 // New returns the reconciler of groups.
@@ -83,6 +87,7 @@ func New(c client.Client, recorder events.EventRecorder, opts controller.Options
 func newKind(c client.Client, recorder events.EventRecorder, opts controller.Options) *kind {
 	return &kind{
 		client: c, recorder: recorder, scope: opts.Scope, clock: opts.Clock, refused: newRefused(opts.Clock),
+		members: vms.NewForecaster(c, opts.Cluster, opts.Clock),
 		failures: failures{
 			next:    map[types.UID]time.Time{},
 			backoff: workqueue.NewTypedItemExponentialFailureRateLimiter[types.UID](firstBackoff, lastBackoff),

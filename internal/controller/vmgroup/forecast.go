@@ -1,6 +1,7 @@
 package vmgroup
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -15,50 +16,67 @@ import (
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/controller"
+	vms "github.com/privatecloud/operator/internal/controller/vm"
 	"github.com/privatecloud/operator/internal/external"
 )
 
-// MemberChange is what a group does with one member: a nil Before is one that is created, a
-// nil After one that is deleted.
-type MemberChange struct{ Before, After *pcapi.VM }
+// memberChange is what a group does with one member: a nil before is one that is created, a
+// nil after one that is deleted.
+type memberChange struct{ before, after *pcapi.VM }
 
 // Forecaster says what the operator is going to do about groups, from what the API server has.
 type Forecaster struct{ kind *kind }
 
-// NewForecaster returns a Forecaster that reads objects with c.
-func NewForecaster(c client.Client, clock func() time.Time) *Forecaster {
-	return &Forecaster{kind: newKind(c, nil, controller.Options{Clock: clock})}
+// NewForecaster returns a Forecaster that reads objects with c. Cluster is the UID of the
+// namespace kube-system, empty if it is not known.
+func NewForecaster(c client.Client, cluster string, clock func() time.Time) *Forecaster {
+	return &Forecaster{kind: newKind(c, nil, controller.ForecastOptions(c, cluster, clock))}
 }
 
-// Forecast returns what the operator does with the members of a group, in its order, until
-// all are as the spec says; the forecast has no changes. Members that are not Ready and have
-// not failed are taken to become Ready. A Cloud that cannot be read is taken to have the
-// capabilities assumed.
-func (f *Forecaster) Forecast(ctx context.Context, g *pcapi.VmGroup, assumed cloud.Capabilities) (changes []MemberChange, forecast external.Forecasted, err error) {
+// Forecast returns what the operator does about the members of a group, in its order, until
+// all are as the spec says. Members that are not Ready and have not failed are taken to become
+// Ready. A Cloud that cannot be read is taken to have the capabilities vms.Assumed.
+func (f *Forecaster) Forecast(ctx context.Context, g *pcapi.VmGroup) (forecast external.Forecasted, err error) {
 	k, obs := f.kind, &observation{claimed: true}
 	if obs.members, err = k.listMembers(ctx, g); err != nil {
-		return nil, forecast, err
+		return forecast, err
 	}
-	if !g.DeletionTimestamp.IsZero() {
-		if !orphaned(g) {
-			for _, vm := range obs.members {
-				changes = append(changes, MemberChange{Before: vm})
-			}
+	if g.DeletionTimestamp.IsZero() {
+		if forecast.Unreadable, err = k.observeOrAssume(ctx, g, obs, vms.Assumed); err != nil {
+			return forecast, err
 		}
-		return changes, forecast, nil
+		if obs.denied != nil {
+			forecast.Outcome = obs.denied
+			return forecast, nil
+		}
 	}
-	if forecast.Unreadable, err = k.observeOrAssume(ctx, g, obs, assumed); err != nil {
-		return nil, forecast, err
+	changes, err := k.forecast(g, obs)
+	if err != nil {
+		return forecast, err
 	}
-	if obs.denied != nil {
-		forecast.Outcome = obs.denied
-		return nil, forecast, err
+	if g.DeletionTimestamp.IsZero() {
+		forecast.Outcome = leftOver(g, obs)
 	}
-	if changes, err = k.forecast(g, obs); err != nil {
-		return nil, forecast, err
+	return forecast, k.forecastMembers(ctx, changes, &forecast)
+}
+
+// forecastMembers adds what the operator does about members that a group changes.
+func (k *kind) forecastMembers(ctx context.Context, changes []memberChange, forecast *external.Forecasted) error {
+	for _, change := range changes {
+		next := change.after
+		if next == nil {
+			next = change.before.DeepCopy()
+			next.DeletionTimestamp = new(metav1.Now())
+		}
+		of, err := k.members.Forecast(ctx, change.before, next)
+		if err != nil {
+			return err
+		}
+		forecast.Changes = append(forecast.Changes, of.Changes...)
+		forecast.Outcome = cmp.Or(forecast.Outcome, of.Outcome)
+		forecast.Unreadable = cmp.Or(forecast.Unreadable, of.Unreadable)
 	}
-	forecast.Outcome = leftOver(g, obs)
-	return changes, forecast, nil
+	return nil
 }
 
 // leftOver returns why a group is not as its spec says after the forecast; nil if it is.
@@ -108,8 +126,15 @@ func (k *kind) listMembers(ctx context.Context, g *pcapi.VmGroup) ([]*pcapi.VM, 
 const pageSize = 500
 
 // forecast runs the moves of the reconciles that follow one another, with what they lead to.
-func (k *kind) forecast(g *pcapi.VmGroup, obs *observation) ([]MemberChange, error) {
-	var changes []MemberChange
+func (k *kind) forecast(g *pcapi.VmGroup, obs *observation) (changes []memberChange, err error) {
+	if !g.DeletionTimestamp.IsZero() {
+		for _, vm := range obs.members {
+			if alive(vm) && !orphaned(g) {
+				changes = append(changes, memberChange{before: vm})
+			}
+		}
+		return changes, nil
+	}
 	finished := false
 	for range 4*(len(obs.members)+int(ptr.Deref(g.Spec.Replicas, 1))) + 8 {
 		m := movesFor(g, obs)
@@ -135,18 +160,18 @@ func (k *kind) forecast(g *pcapi.VmGroup, obs *observation) ([]MemberChange, err
 }
 
 // make does to the observed members what the steps of a plan do.
-func (k *kind) make(g *pcapi.VmGroup, obs *observation, m moves) ([]MemberChange, error) {
-	var changes []MemberChange
+func (k *kind) make(g *pcapi.VmGroup, obs *observation, m moves) ([]memberChange, error) {
+	var changes []memberChange
 	removed := setOf(m.remove)
 	for _, vm := range m.remove {
-		changes = append(changes, MemberChange{Before: vm})
+		changes = append(changes, memberChange{before: vm})
 	}
 	obs.members = slices.DeleteFunc(obs.members, func(vm *pcapi.VM) bool { return removed[vm] })
 	for i, vm := range slices.Concat(m.align, m.keep) {
 		after := vm.DeepCopy()
 		alignMember(g, obs, after, i < len(m.align))
 		becomeReady(after)
-		changes = append(changes, MemberChange{Before: vm, After: after})
+		changes = append(changes, memberChange{before: vm, after: after})
 		obs.members[slices.Index(obs.members, vm)] = after
 	}
 	for _, name := range memberNamesOf(g).free(obs.members, m.create, func(string) bool { return false }) {
@@ -154,7 +179,7 @@ func (k *kind) make(g *pcapi.VmGroup, obs *observation, m moves) ([]MemberChange
 		if err != nil {
 			return nil, err
 		}
-		changes = append(changes, MemberChange{After: vm.DeepCopy()})
+		changes = append(changes, memberChange{after: vm.DeepCopy()})
 		becomeReady(vm)
 		obs.members = append(obs.members, vm)
 	}

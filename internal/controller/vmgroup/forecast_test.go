@@ -2,6 +2,7 @@ package vmgroup
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -10,21 +11,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
-	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
 // texts returns changes as text; members that are created have no name there.
-func texts(changes []MemberChange) []string {
+func texts(changes []memberChange) []string {
 	var lines []string
 	for _, change := range changes {
 		switch {
-		case change.Before == nil:
+		case change.before == nil:
 			lines = append(lines, "create")
-		case change.After == nil:
-			lines = append(lines, "delete "+change.Before.Name)
+		case change.after == nil:
+			lines = append(lines, "delete "+change.before.Name)
 		default:
-			lines = append(lines, "change "+change.Before.Name)
+			lines = append(lines, "change "+change.before.Name)
 		}
 	}
 	return lines
@@ -114,7 +114,7 @@ func TestForecastReadsTheGroup(t *testing.T) {
 	others := allows(&metav1.LabelSelector{MatchLabels: map[string]string{"team": "b"}})
 	member := func(name string, owner *pcapi.VmGroup) client.Object {
 		v := vm(name)
-		v.Labels[pcapi.GroupLabel] = labelOf(owner)
+		v.Labels[pcapi.GroupLabel], v.Status.Cloud = labelOf(owner), "home"
 		v.OwnerReferences = []metav1.OwnerReference{{APIVersion: pcapi.GroupVersion.String(), Kind: "VmGroup", Name: owner.Name, UID: owner.UID, Controller: new(true)}}
 		return v
 	}
@@ -139,11 +139,18 @@ func TestForecastReadsTheGroup(t *testing.T) {
 			}
 			f := &Forecaster{kind: kindReading(t, objects...)}
 			was := tc.group.DeepCopy()
-			changes, forecast, err := f.Forecast(t.Context(), tc.group, cloud.NewCapabilities())
+			forecast, err := f.Forecast(t.Context(), tc.group)
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := texts(changes)
+			var got []string
+			for _, change := range forecast.Changes {
+				text := strings.ToLower(string(change.Action))
+				if change.Action != pcapi.PlannedCreate {
+					text += " " + change.Name
+				}
+				got = append(got, text)
+			}
 			slices.Sort(got)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("changes (-want +got):\n%s", diff)

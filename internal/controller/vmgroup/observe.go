@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/approval"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/reconciler"
@@ -39,6 +40,10 @@ type observation struct {
 	// members of the group, by name, including those that are being deleted. They are
 	// shared with the cache and must not be changed.
 	members []*pcapi.VM
+	// planned are the changes of the members in the cloud, and waiting the members that the
+	// plan leaves as they are and that wait for an approval; nothing if the group needs none.
+	planned []pcapi.PlannedChange
+	waiting []*pcapi.VM
 	// patience is the time until failed members may be replaced; 0 if they may be now.
 	patience time.Duration
 }
@@ -51,10 +56,15 @@ func (k *kind) Observe(ctx context.Context, g *pcapi.VmGroup) (*observation, err
 		return obs, err
 	}
 	k.sizes.set(g.UID, len(obs.members))
-	if !g.DeletionTimestamp.IsZero() {
-		return obs, nil
+	if g.DeletionTimestamp.IsZero() {
+		if err := k.observeCloud(ctx, g, obs); err != nil {
+			return obs, err
+		}
 	}
-	return obs, k.observeCloud(ctx, g, obs)
+	if approval.Required(g) {
+		err = k.observePlanned(ctx, g, obs)
+	}
+	return obs, err
 }
 
 // membersOf returns the members of a group, by name.

@@ -7,11 +7,12 @@ import (
 	"k8s.io/utils/ptr"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/approval"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
-// Plan decides what to do, from the group and the observation and nothing else.
-func (k *kind) Plan(g *pcapi.VmGroup, obs *observation) plan {
+// plan decides what to do as if everything were approved.
+func (k *kind) plan(g *pcapi.VmGroup, obs *observation) plan {
 	switch {
 	case !g.DeletionTimestamp.IsZero():
 		return k.planDeletion(g, obs)
@@ -134,8 +135,8 @@ func membersStalled(vm *pcapi.VM) *reconciler.StalledError {
 }
 
 // planDeletion deletes the members. With background deletion, the group is
-// released once their deletion is requested; with foreground deletion, once they
-// are gone.
+// released once their deletion is requested; with foreground deletion, or if the members
+// need its approval, once they are gone.
 func (k *kind) planDeletion(g *pcapi.VmGroup, obs *observation) plan {
 	var m moves
 	for _, vm := range obs.members {
@@ -146,7 +147,7 @@ func (k *kind) planDeletion(g *pcapi.VmGroup, obs *observation) plan {
 	switch {
 	case orphaned(g):
 		return reconciler.Do(k.disown(), k.release())
-	case foreground(g) && len(obs.members) > 0:
+	case (foreground(g) || approval.Required(g)) && len(obs.members) > 0:
 		p := reconciler.Do(k.remove(m))
 		if stuck := stuckMember(obs, m); stuck != nil {
 			return p.Then(membersStalled(stuck))

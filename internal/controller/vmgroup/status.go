@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/approval"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
@@ -21,12 +22,13 @@ func (k *kind) Report(g *pcapi.VmGroup, obs *observation, outcome error) reconci
 	}
 	reportUtilization(g, obs)
 	g.Status.Phase = phase(g, outcome)
+	approval.Report(g, outcome)
 	if g.DeletionTimestamp.IsZero() {
 		meta.RemoveStatusCondition(&g.Status.Conditions, pcapi.DeletingCondition)
 		return summary(g, c)
 	}
 	deleting := metav1.Condition{Type: pcapi.DeletingCondition, Status: metav1.ConditionTrue, Reason: pcapi.RequestedReason, Message: "the members are being deleted"}
-	if _, stuck := errors.AsType[*reconciler.StalledError](outcome); stuck {
+	if reconciler.IsStalled(outcome) || reconciler.Reason(outcome) == pcapi.ApprovalRequiredReason {
 		deleting.Reason, deleting.Message = pcapi.BlockedReason, outcome.Error()
 	}
 	meta.SetStatusCondition(&g.Status.Conditions, deleting)

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/approval"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/reconciler"
@@ -189,13 +190,14 @@ func (k *kind) member(g *pcapi.VmGroup, obs *observation, name string) (*pcapi.V
 			VMName: name, ClassName: obs.template.Class, CPU: clone(obs.template.CPU), Memory: clone(obs.template.Memory), Template: obs.template.Template,
 			CloudRef: &pcapi.CloudReference{Name: obs.template.Cloud}, NetworkRef: clone(g.Spec.NetworkRef), Bootstrap: obs.template.Bootstrap.DeepCopy(),
 			Disks: slices.Clone(obs.template.Disks), Zone: obs.template.Zone, AntiAffinity: clone(obs.template.AntiAffinity), Network: obs.template.network(),
+			Approval: g.Spec.Approval,
 		},
 	}
 	obs.template.apply(vm)
 	if obs.caps.Has(cloud.Folders) {
 		vm.Spec.Folder = folderOf(g)
 	}
-	if obs.claimsMembers() {
+	if obs.claimsMembers() && !approval.Required(g) {
 		vm.Finalizers, vm.Annotations = []string{pcapi.VMFinalizer}, external.ClaimAnnotations(name, obs.template.Cloud)
 	}
 	return vm, controllerutil.SetControllerReference(g, vm, k.client.Scheme())

@@ -30,7 +30,7 @@ type Object struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 	// Changes are those in the cloud, in their order.
-	Changes []external.PlannedChange `json:"changes,omitempty"`
+	Changes []pcapi.PlannedChange `json:"changes,omitempty"`
 	// Waits is why the object is not as the spec says after the changes; empty if it is.
 	Waits string `json:"waits,omitempty"`
 	// Assumed says what the plan could not read, or does not cover.
@@ -71,7 +71,7 @@ func newPlanner(ctx context.Context, c client.Client) *planner {
 	return &planner{
 		client: c, overlay: seen,
 		vms: vm.NewForecaster(seen, cluster, time.Now), networks: network.NewForecaster(seen, cluster, time.Now),
-		snapshots: vmsnapshot.NewForecaster(seen, cluster, time.Now), groups: vmgroup.NewForecaster(seen, time.Now),
+		snapshots: vmsnapshot.NewForecaster(seen, cluster, time.Now), groups: vmgroup.NewForecaster(seen, cluster, time.Now),
 	}
 }
 
@@ -131,12 +131,16 @@ func (p *planner) one(ctx context.Context, manifest *unstructured.Unstructured, 
 		return p.follow(after)
 	}
 	o.report(forecast)
+	policy, _, _ := unstructured.NestedString(after.Object, "spec", "approval")
+	if pcapi.ApprovalPolicy(policy) == pcapi.ApprovalRequired && len(o.Changes) > 0 && o.Waits == "" {
+		o.Waits = "spec.approval is Required: the changes wait until the plan in status.plan is approved by the annotation " + pcapi.ApprovedPlanAnnotation
+	}
 	return err
 }
 
 // imports reports whether a server is imported.
-func imports(changes []external.PlannedChange) bool {
-	return len(changes) > 0 && changes[0].Action == external.PlannedImport
+func imports(changes []pcapi.PlannedChange) bool {
+	return len(changes) > 0 && changes[0].Action == pcapi.PlannedImport
 }
 
 func (o *Object) report(forecast external.Forecasted) {
@@ -214,36 +218,18 @@ func (p *planner) planNetwork(ctx context.Context, after *unstructured.Unstructu
 	return forecast, err
 }
 
-// planGroup returns what the VM controller does about the members that the group changes.
 func (p *planner) planGroup(ctx context.Context, live, after *unstructured.Unstructured) (external.Forecasted, error) {
 	g, err := typed[pcapi.VmGroup](after)
 	if err != nil {
 		return external.Forecasted{}, err
 	}
-	members, forecast, err := p.groups.Forecast(ctx, g, vm.Assumed)
-	if err != nil {
-		return forecast, err
+	forecast, err := p.groups.Forecast(ctx, g)
+	if live == nil { // the names of its members follow from the UID that it gets
+		for i := range forecast.Changes {
+			forecast.Changes[i].Name = g.Name + "-replica-*"
+		}
 	}
-	for _, change := range members {
-		next := change.After
-		if next == nil {
-			next = change.Before.DeepCopy()
-			next.DeletionTimestamp = new(metav1.Now())
-		}
-		of, err := p.vms.Forecast(ctx, change.Before, next)
-		if err != nil {
-			return forecast, err
-		}
-		if live == nil { // the names of its members follow from the UID that it gets
-			for i := range of.Changes {
-				of.Changes[i].Name = g.Name + "-replica-*"
-			}
-		}
-		forecast.Changes = append(forecast.Changes, of.Changes...)
-		forecast.Outcome = cmp.Or(forecast.Outcome, of.Outcome)
-		forecast.Unreadable = cmp.Or(forecast.Unreadable, of.Unreadable)
-	}
-	return forecast, nil
+	return forecast, err
 }
 
 // typed converts an object, nil for nil.
