@@ -21,6 +21,7 @@
 //	interfaces.go  VMs with several interfaces and a static address
 //	restarts.go    restarts of VMs, and their power states
 //	reverts.go     reverts of VMs to a VMSnapshot
+//	approvals.go   VMs that wait for an approval
 //	scenario.go    what a user does, in steps, and the kills in between
 //	steps.go       the steps
 //	matrix.go      which scenarios run on which clouds

@@ -39,6 +39,8 @@ const (
 	// contends: the object is Ready with its server, or refused; exactly one of
 	// all that contend is Ready.
 	contends
+	// waits: the plan of the object is not approved.
+	waits
 )
 
 // undecided are the reasons of a Stalled condition by which a user has to decide.
@@ -61,6 +63,8 @@ func (w *world) reached() error {
 			well = w.has(vm)
 		case refused:
 			well = why != ""
+		case waits:
+			well = waitsForApproval(vm)
 		case readyOrUndecided:
 			well = is || slices.Contains(undecided, why)
 		case goneOrUndecided:

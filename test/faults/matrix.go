@@ -119,6 +119,11 @@ var diskGrown = scenario{name: "grow a disk, add another", arrange: []step{creat
 // tagged changes the tags of a VM that was created with some.
 var tagged = scenario{name: "change tags", arrange: []step{create(vm, withTags)}, act: []step{changeTags}}
 
+// approved creates and resizes a VM, whose plans are approved.
+var approved = scenario{name: "create and resize with approvals", act: []step{
+	unapproved(create(vm, needsApproval)), approvePlan, unapproved(edit(vm, `{"spec":{"cpu":2}}`)), approvePlan,
+}}
+
 // placedInZone creates a VM with a zone and an anti-affinity.
 var placedInZone = scenario{name: "create in a zone", act: []step{create(vm, placed)}}
 
@@ -198,6 +203,7 @@ func selection() (all []*matrixCase) {
 	all = append(all, matrixCases(extended, beforeAndAfter, restarted, classMoved)...)
 	all = append(all, matrixCases(extended, anyEffect, diskGrown, suspended)...)
 	all = append(all, matrixCases(extended, cloudEffect, tagged)...)
+	all = append(all, matrixCases(keyless, beforeAndAfter, approved)...)
 	all = append(all, matrixCases(keyless, anyEffect, reverted)...)
 	all = append(all, matrixCases(keyless, lateCreate, placedInZone, twoInterfaces)...)
 	all = append(all, matrixCases(extended, anyEffect, groupCreated, groupShrunk, groupRolled, groupDeleted, groupTwoManagers)...)
@@ -246,7 +252,7 @@ func everything() (all []*matrixCase) {
 	}
 	for _, p := range []profile{extended, keyless, unmarked, operating, reporting} {
 		all = append(all, matrixCases(p, beforeAndAfter, restarted)...)
-		all = append(all, matrixCases(p, everyPhase, diskGrown, reverted, placedInZone, suspended, twoInterfaces, classMoved)...)
+		all = append(all, matrixCases(p, everyPhase, approved, diskGrown, reverted, placedInZone, suspended, twoInterfaces, classMoved)...)
 	}
 	for _, p := range []profile{extended, keyless, operating, reporting} {
 		all = append(all, matrixCases(p, everyPhase, tagged)...)

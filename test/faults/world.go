@@ -121,6 +121,8 @@ type world struct {
 	restart *metav1.Time
 	// reverted: a revert was asked for.
 	reverted bool
+	// sent is how many changes the cloud had made when the VM got its last plan.
+	sent int
 	// networks is what concerns Networks. mu guards it.
 	networks *networkState
 
