@@ -43,11 +43,13 @@ const (
 
 func TestNamesThatUsersMeetAreExplained(t *testing.T) {
 	pages := map[string]string{}
-	for _, name := range []string{"vm", "vmclass", "vmgroup", "network", "gpuinfo", "cloud", "openstack", "objects", "operations"} {
+	for _, name := range []string{"vm", "vmclass", "vmgroup", "network", "gpuinfo", "cloud", "openstack", "objects", "operations", "approval"} {
 		pages[name] = read(t, "docs/"+name+".md")
 	}
 	// Settings that only one type of cloud has are on the page of the type.
 	pages["clouds"] = pages["cloud"] + pages["openstack"]
+	// Plans, which both kinds have, are on their own page.
+	pages["vm and approval"], pages["vmgroup and approval"] = pages["vm"]+pages["approval"], pages["vmgroup"]+pages["approval"]
 	tests := map[string]struct {
 		pages string
 		names []string
@@ -56,7 +58,7 @@ func TestNamesThatUsersMeetAreExplained(t *testing.T) {
 		"VM: what it reports of a Network": {"vm", []string{pcapi.NetworkNotReadyReason}},
 		"VM: states, which kubectl shows":  {"vm", constants(t, "vm_status.go", "VMState")},
 		"VM: fields of spec":               {"vm", fields(reflect.TypeFor[pcapi.VMSpec]())},
-		"VM: fields of status":             {"vm", fields(reflect.TypeFor[pcapi.VMStatus]())},
+		"VM: fields of status":             {"vm and approval", fields(reflect.TypeFor[pcapi.VMStatus]())},
 
 		"VMClass: fields of spec": {"vmclass", append(fields(reflect.TypeFor[pcapi.VMClassSpec]()), fields(reflect.TypeFor[pcapi.VMClassHardware]())...)},
 
@@ -64,7 +66,7 @@ func TestNamesThatUsersMeetAreExplained(t *testing.T) {
 		"VmGroup: phases, which kubectl shows":       {"vmgroup", constants(t, "vmgroup_types.go", "VmGroup")},
 		"VmGroup: labels and annotations of members": {"vmgroup", []string{pcapi.GroupLabel, pcapi.RevisionLabel, pcapi.DeleteFirstAnnotation}},
 		"VmGroup: fields of spec":                    {"vmgroup", fields(reflect.TypeFor[pcapi.VmGroupSpec]())},
-		"VmGroup: fields of status":                  {"vmgroup", fields(reflect.TypeFor[pcapi.VmGroupStatus]())},
+		"VmGroup: fields of status":                  {"vmgroup and approval", fields(reflect.TypeFor[pcapi.VmGroupStatus]())},
 
 		"Network: reasons that no other kind has": {"network", constants(t, "network_types.go", "Condition", "Reason")},
 		"Network: fields of spec":                 {"network", fields(reflect.TypeFor[pcapi.NetworkSpec]())},
