@@ -105,9 +105,12 @@ func (l *Lifecycle[T, R, S]) observeResource(ctx context.Context, obj T, obs S, 
 	switch {
 	case id == "" && l.OnDemand && known && len(o.Candidates) == 0:
 		return l.askCreated(ctx, obj, obs, created)
-	case id == "" || o.Resource != nil || o.Working || o.Gone:
+	case id == "" || o.Working || o.Gone:
 		l.Looks.Forget(obj.GetUID())
 		return nil
+	case o.Resource != nil:
+		l.Looks.Forget(obj.GetUID())
+		return l.followDeletion(ctx, obj, obs, id)
 	}
 	return l.ask(ctx, obj, obs, id, record)
 }
@@ -161,6 +164,30 @@ func (l *Lifecycle[T, R, S]) ask(ctx context.Context, obj T, obs S, id string, r
 		l.read(obj, obs, r)
 	}
 	l.Looks.Forget(obj.GetUID())
+	return nil
+}
+
+// followDeletion asks the cloud for a resource that is known as being deleted, and has a
+// listing decide if the cloud does not find it. A cloud may report that a server is gone
+// before its reads show that, and does not report it again. The deletion of a deleted
+// object is followed once it takes long: its event or operation mostly shows the end.
+func (l *Lifecycle[T, R, S]) followDeletion(ctx context.Context, obj T, obs S, id string) error {
+	o := obs.External()
+	switch {
+	case l.OnDemand, !o.Available(), o.View.Braked, l.kind.Identify(*o.Resource).State != cloud.StateDeleting:
+		return nil
+	case deleted(obj) && o.Now.Sub(l.Tracker.DeletedSince(obj.GetUID(), o.Now)) < Safety:
+		return nil
+	}
+	r, err := l.kind.Get(ctx, obs, id)
+	switch {
+	case notFound(err):
+		o.Inventory.EnqueueAfterListing(l.ref(obj), o.Now)
+	case err != nil:
+		return l.lookFailed(obj, o, err)
+	case l.kind.Identify(r).State != cloud.StateDeleting:
+		l.read(obj, obs, r)
+	}
 	return nil
 }
 

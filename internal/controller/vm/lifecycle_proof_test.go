@@ -1,6 +1,7 @@
 package vm
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,8 @@ import (
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
+	"github.com/privatecloud/operator/internal/external"
+	"github.com/privatecloud/operator/internal/inventory"
 )
 
 var (
@@ -86,6 +89,56 @@ func TestServerIsLostOnlyIfGetAndNewListingLackIt(t *testing.T) {
 	h.later(time.Second)
 	h.mustReconcile()
 	h.wantCondition(pcapi.ReadyCondition, "True Running")
+}
+
+// A cloud may report the end of a deletion, which it does once, before its reads show it.
+func TestEndOfADeletionThatWasReportedTooEarlyIsFound(t *testing.T) {
+	for name, listed := range map[string]bool{"a read shows the server after the report": false, "a listing shows it after the report": true} {
+		for _, removed := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, the VM is deleted: %t", name, removed), func(t *testing.T) {
+				h := harnessWithServer(t, everything, onRecord(), serverWith())
+				h.mustReconcile()
+				h.later(settleTime + time.Minute)
+				h.inv.Configure(inventory.Settings{PollInterval: 10 * time.Minute, SettleTime: settleTime, UtilizationStep: 1})
+				report := func(change cloud.Change) {
+					t.Helper()
+					if err := h.inv.Apply(h.cloud, change); err != nil {
+						t.Fatalf("Apply: %v", err)
+					}
+					h.advance(time.Second)
+					if snap := h.inv.Reported(); snap != nil {
+						h.inv.Publish(snap)
+					}
+				}
+				report(cloud.Change{AsOf: h.now, Complete: true, Servers: h.cloud.Servers()})
+				h.cloud.ModifyServer("s1", func(s *cloud.Server) { s.State = cloud.StateDeleting })
+				report(cloud.Change{AsOf: h.now, Servers: h.cloud.Servers()})
+				h.mustReconcile()
+				report(cloud.Change{AsOf: h.now, Gone: []string{"s1"}})
+				if listed {
+					h.later(time.Second)
+				}
+				if removed {
+					h.remove()
+				}
+				h.mustReconcile()
+				equal(t, "state", pcapi.VMStateDeleting, h.vm().Status.State)
+				h.cloud.RemoveServers("s1")
+
+				h.advance(external.Safety)
+				h.mustReconcile()
+				h.advance(time.Second)
+				equal(t, "time until the next listing", time.Duration(0), h.inv.NextPoll())
+				h.poll()
+				h.mustReconcile()
+				if removed {
+					h.wantGone()
+				} else {
+					equal(t, "state", pcapi.VMStateLost, h.vm().Status.State)
+				}
+			})
+		}
+	}
 }
 
 func TestUnprovenNotFoundNeedsListingBegunAfterDelete(t *testing.T) {
