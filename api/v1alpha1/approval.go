@@ -47,7 +47,13 @@ type PlanStatus struct {
 	// +required
 	Generation int64 `json:"generation"`
 
-	// changes are those in the cloud, in their order, at most 64.
+	// cloud is the name of the Cloud on which the changes are made. Absent if it is not known.
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Cloud string `json:"cloud,omitempty"`
+
+	// changes are those in the cloud, in their order, at most 64. In the plan of a VmGroup,
+	// those that are made are removed.
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	// +optional

@@ -43,42 +43,65 @@ type pendingError struct {
 func (e *pendingError) Error() string { return e.wait.Error() }
 func (e *pendingError) Unwrap() error { return e.wait }
 
-// Decide decides about the changes that are planned for an object which requires an approval,
-// in the order in which they are made. They may be made if the status says that a plan of the
-// present spec which includes them is approved. Approved is the plan that has to be stored
-// before, nil if the status has it. The outcome waits for the approval; nil if there is one.
-func Decide(obj Object, changes []pcapi.PlannedChange) (approved *pcapi.PlanStatus, outcome error) {
+// Planned is what is planned for an object.
+type Planned struct {
+	// Cloud is the name of the Cloud on which the changes are made.
+	Cloud string
+	// Changes are in the order in which they are made.
+	Changes []pcapi.PlannedChange
+	// Once: a change that is made and planned again, while others of the plan are left, needs
+	// another approval.
+	Once bool
+}
+
+// Decision is whether planned changes may be made.
+type Decision struct {
+	// Store is the plan that has to be stored before; nil if the status has it.
+	Store *pcapi.PlanStatus
+	// Wait is the outcome while they are not approved; nil if they are.
+	Wait error
+}
+
+// Decide decides about the changes that are planned for an object which requires an approval.
+// They may be made if the status says that a plan of the present spec which includes them is
+// approved.
+func Decide(obj Object, planned Planned) Decision {
 	_, recorded := obj.Approval()
-	changes = bounded(changes)
-	switch {
-	case recorded == nil:
+	changes, generation := bounded(planned.Changes), obj.GetGeneration()
+	if recorded == nil {
 		recorded = &pcapi.PlanStatus{}
-	case recorded.Phase == pcapi.PlanApproved && recorded.Generation == obj.GetGeneration() && covers(recorded.Changes, changes):
-		return nil, nil
-	case recorded.Phase != pcapi.PlanPending || !equality.Semantic.DeepEqual(recorded.Changes, changes):
-	default:
-		plan := recorded.DeepCopy()
-		plan.Generation = obj.GetGeneration()
-		if obj.GetAnnotations()[pcapi.ApprovedPlanAnnotation] != plan.Hash {
-			return nil, pending(plan)
-		}
-		plan.Phase = pcapi.PlanApproved
-		return plan, nil
 	}
-	plan := &pcapi.PlanStatus{Number: recorded.Number + 1, Phase: pcapi.PlanPending, Generation: obj.GetGeneration(), Changes: changes}
+	present := recorded.Generation == generation && recorded.Cloud == planned.Cloud
+	same := equality.Semantic.DeepEqual(recorded.Changes, changes)
+	switch {
+	case present && recorded.Phase == pcapi.PlanApproved && covers(recorded.Changes, changes):
+		if !planned.Once || same {
+			return Decision{}
+		}
+		left := recorded.DeepCopy()
+		left.Changes = changes
+		return Decision{Store: left}
+	case present && recorded.Phase == pcapi.PlanPending && same:
+		if obj.GetAnnotations()[pcapi.ApprovedPlanAnnotation] != recorded.Hash {
+			return Decision{Wait: pending(recorded.DeepCopy())}
+		}
+		approved := recorded.DeepCopy()
+		approved.Phase = pcapi.PlanApproved
+		return Decision{Store: approved}
+	}
+	plan := &pcapi.PlanStatus{Number: recorded.Number + 1, Phase: pcapi.PlanPending, Generation: generation, Cloud: planned.Cloud, Changes: changes}
 	plan.Hash = hash(obj.GetUID(), plan)
-	return nil, pending(plan)
+	return Decision{Wait: pending(plan)}
 }
 
 // hash identifies a plan among those of all objects.
 func hash(uid types.UID, plan *pcapi.PlanStatus) string {
 	text, _ := json.Marshal(struct {
-		UID     types.UID
-		Number  int64
-		Changes []pcapi.PlannedChange
-	}{uid, plan.Number, plan.Changes})
+		UID  types.UID
+		Plan *pcapi.PlanStatus
+	}{uid, plan})
 	sum := sha256.Sum256(text)
-	return hex.EncodeToString(sum[:8])
+	return hex.EncodeToString(sum[:])
 }
 
 func pending(plan *pcapi.PlanStatus) error {

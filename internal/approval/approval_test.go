@@ -81,9 +81,48 @@ func TestCovers(t *testing.T) {
 	}
 }
 
+func TestStartAfterAStopByHandIsCovered(t *testing.T) {
+	approved := changes("Update web: cpu 2 to 4")
+	approved[0].IfStopNeeded = pcapi.StopNeededWait
+	if left := changes("Update web: cpu 2 to 4", "PowerOn web"); !covers(approved, left) || covers(approved, changes("PowerOff web")) {
+		t.Error("a change that waits for a stop includes the start after it, and no stop")
+	}
+	if !covers(changes("Revert web"), changes("PowerOn web")) {
+		t.Error("a revert includes the start after it")
+	}
+}
+
+func TestChangesOfGroupAreApprovedOnce(t *testing.T) {
+	vm := vmWith(&pcapi.PlanStatus{Number: 3, Hash: "h", Phase: pcapi.PlanApproved, Generation: 7, Changes: changes("Create x3")}, "h")
+	decide := func(left ...string) Decision { return Decide(vm, Planned{Changes: changes(left...), Once: true}) }
+	if d := decide("Create x3"); d.Store != nil || d.Wait != nil {
+		t.Errorf("nothing is made: %+v", d)
+	}
+	d := decide("Create x2")
+	if d.Wait != nil || d.Store == nil || d.Store.Hash != "h" || d.Store.Phase != pcapi.PlanApproved {
+		t.Fatalf("one is made: %+v", d)
+	}
+	vm.SetPlan(d.Store)
+	if d := decide("Create x3"); d.Wait == nil {
+		t.Errorf("one more again: %+v", d)
+	}
+}
+
+func TestPlanIsOfOneCloud(t *testing.T) {
+	for _, phase := range []pcapi.PlanPhase{pcapi.PlanPending, pcapi.PlanApproved} {
+		vm := vmWith(&pcapi.PlanStatus{Number: 3, Hash: "h", Phase: phase, Generation: 7, Cloud: "home", Changes: changes("Create web")}, "h")
+		if d := Decide(vm, Planned{Cloud: "home", Changes: changes("Create web")}); d.Wait != nil {
+			t.Errorf("%s: %v", phase, d.Wait)
+		}
+		if d := Decide(vm, Planned{Cloud: "other", Changes: changes("Create web")}); d.Wait == nil {
+			t.Errorf("%s: the plan holds on another Cloud", phase)
+		}
+	}
+}
+
 func TestUnnamed(t *testing.T) {
 	got := Unnamed(changes("Create a: cpu 2", "Delete old #1", "Create b: cpu 2", "Create c: cpu 4", "Create x3: cpu 2"))
-	want := changes("Create x5: cpu 2", "Delete", "Create: cpu 4")
+	want := changes("Create x5: cpu 2", "Create: cpu 4", "Delete")
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -127,7 +166,7 @@ func TestDecide(t *testing.T) {
 		"a plan that nobody approved":     {in(pcapi.PlanPending, 7, create...), "", 3, false},
 		"another plan is approved":        {in(pcapi.PlanPending, 7, create...), "x", 3, false},
 		"it is approved":                  {in(pcapi.PlanPending, 7, create...), "h", 0, true},
-		"it is approved, the spec edited": {in(pcapi.PlanPending, 6, create...), "h", 0, true},
+		"it is approved, the spec edited": {in(pcapi.PlanPending, 6, create...), "h", 4, false},
 		"the plan has changed":            {in(pcapi.PlanPending, 7, changes("Create db")...), "h", 4, false},
 		"it is being applied":             {in(pcapi.PlanApproved, 7, create...), "", 0, false},
 		"it is applied, the spec edited":  {in(pcapi.PlanApproved, 6, create...), "h", 4, false},
@@ -138,7 +177,8 @@ func TestDecide(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			vm := vmWith(tc.plan, tc.annotation)
-			approved, outcome := Decide(vm, create)
+			decision := Decide(vm, Planned{Changes: create})
+			approved, outcome := decision.Store, decision.Wait
 			if (approved != nil) != tc.stores {
 				t.Errorf("to be stored: %+v, want %v", approved, tc.stores)
 			}
@@ -170,8 +210,7 @@ func TestHashIsOfOnePlanOfOneObject(t *testing.T) {
 			for _, text := range []string{"Create web", "Create web: cpu 2", "Delete web"} {
 				vm := vmWith(&pcapi.PlanStatus{Number: number, Phase: pcapi.PlanApplied}, "")
 				vm.UID = uid
-				_, outcome := Decide(vm, changes(text))
-				Report(vm, outcome)
+				Report(vm, Decide(vm, Planned{Changes: changes(text)}).Wait)
 				seen[vm.Status.Plan.Hash] = true
 			}
 		}

@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,8 +18,8 @@ const (
 	maxDetail = 1024
 )
 
-// Unnamed returns changes of the members of a group without their names and ids. Equal ones
-// are one change with a count, in the order of the first of each.
+// Unnamed returns changes of the members of a group without their names and ids, sorted. Equal
+// ones are one change with a count.
 func Unnamed(changes []pcapi.PlannedChange) []pcapi.PlannedChange {
 	var all []pcapi.PlannedChange
 	places := map[string]int{}
@@ -37,6 +38,9 @@ func Unnamed(changes []pcapi.PlannedChange) []pcapi.PlannedChange {
 			all[place].Count = n
 		}
 	}
+	slices.SortFunc(all, func(a, b pcapi.PlannedChange) int {
+		return cmp.Or(cmp.Compare(a.Action, b.Action), cmp.Compare(a.IfStopNeeded, b.IfStopNeeded), slices.Compare(a.Details, b.Details))
+	})
 	return all
 }
 
@@ -64,17 +68,17 @@ func bounded(changes []pcapi.PlannedChange) []pcapi.PlannedChange {
 }
 
 // covers reports whether approved changes include those that are left. A change may have been
-// made in part, and a change that stops a server includes its start.
+// made in part.
 func covers(approved, left []pcapi.PlannedChange) bool {
 	used := make([]int32, len(approved))
 	for _, change := range left {
 		n := number(change)
 		for i, a := range approved {
 			switch {
-			case !includes(a, change):
-			case restarts(a, change):
+			case a.Name != change.Name, a.ID != "" && a.ID != change.ID:
+			case impliedBy(a, change):
 				n = 0
-			default:
+			case a.Action == change.Action && !slices.ContainsFunc(change.Details, func(d string) bool { return !slices.Contains(a.Details, d) }):
 				taken := min(n, number(a)-used[i])
 				used[i] += taken
 				n -= taken
@@ -87,21 +91,18 @@ func covers(approved, left []pcapi.PlannedChange) bool {
 	return true
 }
 
-// includes reports whether an approved change is, or includes, another one.
-func includes(approved, change pcapi.PlannedChange) bool {
-	switch {
-	case approved.Name != change.Name, approved.ID != "" && approved.ID != change.ID:
-		return false
-	case restarts(approved, change):
-		return true
-	}
-	return approved.Action == change.Action && !slices.ContainsFunc(change.Details, func(d string) bool { return !slices.Contains(approved.Details, d) })
-}
-
-// restarts reports whether a change is a step of an approved restart.
-func restarts(approved, change pcapi.PlannedChange) bool {
+// impliedBy reports whether a change is part of an approved one: a server is stopped for a
+// restart, and started after it, after a revert, and after somebody stopped it for a change.
+func impliedBy(approved, change pcapi.PlannedChange) bool {
 	restart := approved.Action == pcapi.PlannedRestart || approved.IfStopNeeded == pcapi.StopNeededRestart
-	return restart && (change.Action == pcapi.PlannedPowerOn || change.Action == pcapi.PlannedPowerOff)
+	switch change.Action {
+	case pcapi.PlannedPowerOff:
+		return restart
+	case pcapi.PlannedPowerOn:
+		return restart || approved.IfStopNeeded == pcapi.StopNeededWait || approved.Action == pcapi.PlannedRevert
+	default:
+		return false
+	}
 }
 
 // describe returns changes as text.

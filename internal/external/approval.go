@@ -25,13 +25,13 @@ func (l *Lifecycle[T, R, S]) Plan(obj T, obs S) reconciler.Plan[T, S] {
 		return plan
 	}
 	changes, _ := Forecast(l, kind, obj, obs)
-	approved, outcome := approval.Decide(object, changes)
+	decision := approval.Decide(object, approval.Planned{Cloud: obs.External().Cloud, Changes: changes})
 	switch {
-	case outcome != nil:
-		return reconciler.Plan[T, S]{Steps: plan.Steps[:first], Outcome: outcome}
-	case approved != nil:
+	case decision.Wait != nil:
+		return reconciler.Plan[T, S]{Steps: plan.Steps[:first], Outcome: decision.Wait}
+	case decision.Store != nil:
 		plan.Steps = slices.Insert(slices.Clone(plan.Steps), first, l.Step(StepApprove, reconciler.Mutates, func(ctx context.Context, obj T, _ S) error {
-			return reconciler.WriteStatus(ctx, l.Client, obj, func() { any(obj).(approval.Object).SetPlan(approved) })
+			return reconciler.WriteStatus(ctx, l.Client, obj, func() { any(obj).(approval.Object).SetPlan(decision.Store) })
 		}))
 	}
 	return plan

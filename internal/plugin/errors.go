@@ -110,7 +110,7 @@ func (e *Env) transport(err error) string {
 // noAnswer explains that the time for an answer is over. It replaces the cause, since several
 // timers of net/http and context end then, and each is reported in other words.
 func (e *Env) noAnswer(err error) string {
-	var cause error = context.DeadlineExceeded
+	cause := context.DeadlineExceeded
 	if request, ok := errors.AsType[*url.Error](err); ok {
 		cause = request.Err
 	} else if failed, ok := errors.AsType[net.Error](err); ok {

@@ -190,7 +190,8 @@ const patience = 15 * time.Minute
 // reports whether it did. What it may have left in the cloud is in the log.
 func (r *Reconciler[T, S]) giveUp(w *work, obj T, outcome error) bool {
 	_, blocked := errors.AsType[*BlockedError](outcome)
-	if (!IsStalled(outcome) && !blocked) || time.Since(obj.GetDeletionTimestamp().Time) < patience {
+	unapproved := Reason(outcome) == pcapi.ApprovalRequiredReason
+	if (!IsStalled(outcome) && !blocked && !unapproved) || time.Since(obj.GetDeletionTimestamp().Time) < patience {
 		return false
 	}
 	r.abandoned.remove(obj)

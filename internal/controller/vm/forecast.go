@@ -225,14 +225,21 @@ func describeChange(s cloud.Server, change cloud.UpdateServer) (parts []string) 
 			parts = append(parts, fmt.Sprintf("tag %s=%s", key, *value))
 		}
 	}
+	if len(parts) == 0 && len(change.Labels) > 0 {
+		parts = []string{"the list of its tags"}
+	}
 	return parts
 }
 
 func foreseeRevert(vm *pcapi.VM, obs *observation) []pcapi.PlannedChange {
 	name := vm.Spec.CurrentSnapshotName
 	vm.Status.Revert = &pcapi.VMRevertStatus{SnapshotName: name, Phase: pcapi.VMRevertSucceeded}
+	details := []string{"VMSnapshot " + name}
+	if obs.snapshot != nil && obs.snapshot.Status.SnapshotID != "" {
+		details = append(details, "snapshot "+obs.snapshot.Status.SnapshotID)
+	}
 	obs.snapshot = nil
-	return planned(obs, pcapi.PlannedRevert, "VMSnapshot "+name)
+	return planned(obs, pcapi.PlannedRevert, details...)
 }
 
 // amount and mib return sizes as text, empty for 0.

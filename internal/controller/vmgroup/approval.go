@@ -3,6 +3,10 @@ package vmgroup
 import (
 	"context"
 	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/approval"
@@ -10,72 +14,124 @@ import (
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
+// unplannedDelay is how long a group waits to plan again what cannot be planned.
+const unplannedDelay = 30 * time.Second
+
+// plannedChanges is what changes in the cloud until the members of a group are as its spec says.
+type plannedChanges struct {
+	// changes are those of all members, without names.
+	changes []pcapi.PlannedChange
+	// waiting are the members that the group leaves as they are and whose plans wait.
+	waiting []*pcapi.VM
+	// unknown is why it is not known what a change of a member leads to; nil if it is.
+	unknown error
+}
+
 // Plan decides what to do, from the group and the observation and nothing else. Where the spec
 // requires an approval, members are neither created, changed nor deleted before it, and wait
 // with plans of their own, which the group approves.
 func (k *kind) Plan(g *pcapi.VmGroup, obs *observation) plan {
 	p := k.plan(g, obs)
-	var first []step
-	if policy := k.unlike(g, obs); len(policy) > 0 {
-		first = append(first, k.setApproval(policy))
+	if !approval.Required(g) || orphaned(g) {
+		return p
 	}
-	if approval.Required(g) && !orphaned(g) && len(obs.planned) > 0 {
-		approved, outcome := approval.Decide(g, obs.planned)
-		switch {
-		case outcome != nil:
-			p = reconciler.End[*pcapi.VmGroup, *observation](outcome)
-		case approved != nil:
-			first = append(first, k.approve(approved))
+	var first []step
+	if unprotected := slices.DeleteFunc(slices.Clone(obs.members), func(vm *pcapi.VM) bool { return approval.Required(vm) }); len(unprotected) > 0 {
+		first = append(first, k.setApproval(unprotected))
+	}
+	switch {
+	case obs.planned == nil:
+	case obs.planned.unknown != nil:
+		p = reconciler.End[*pcapi.VmGroup, *observation](reconciler.Wait(unplannedDelay, reconciler.Reason(obs.planned.unknown), "%v", obs.planned.unknown))
+	case len(obs.planned.changes) > 0:
+		decision := approval.Decide(g, approval.Planned{Cloud: obs.template.Cloud, Changes: obs.planned.changes, Once: true})
+		if decision.Wait != nil {
+			p = reconciler.End[*pcapi.VmGroup, *observation](decision.Wait)
+			break
 		}
-		if waiting := slices.DeleteFunc(slices.Clone(obs.waiting), hasApproval); outcome == nil && len(waiting) > 0 {
-			first = append(first, k.approveMembers(waiting))
+		if decision.Store != nil {
+			first = append(first, k.approve(decision.Store))
+		}
+		if unapproved := slices.DeleteFunc(slices.Clone(obs.planned.waiting), hasApproval); len(unapproved) > 0 {
+			first = append(first, k.approveMembers(unapproved))
 		}
 	}
 	p.Steps = slices.Concat(first, p.Steps)
 	return p
 }
 
-// observePlanned observes what changes in the cloud until the members are as the spec says.
+// observePlanned observes what is planned for a group that requires an approval.
 func (k *kind) observePlanned(ctx context.Context, g *pcapi.VmGroup, obs *observation) error {
+	if obs.denied != nil {
+		return nil
+	}
 	var changes []memberChange
-	if obs.denied == nil && (!g.DeletionTimestamp.IsZero() || !movesFor(g, obs).none()) {
+	if !g.DeletionTimestamp.IsZero() || !movesFor(g, obs).none() {
 		expected := *obs
 		expected.members = slices.Clone(obs.members)
 		var err error
-		if changes, err = k.forecast(g, &expected); err != nil {
+		if changes, err = k.forecast(atOnce(g), &expected); err != nil {
 			return err
 		}
 	}
-	changed := map[string]bool{}
+	moved := map[string]bool{}
 	for _, change := range changes {
 		if change.before != nil {
-			changed[change.before.Name] = true
+			moved[change.before.Name] = true
 		}
 	}
-	var forecast external.Forecasted
+	p := &plannedChanges{}
 	for _, vm := range obs.members {
-		if _, plan := vm.Approval(); plan != nil && plan.Phase == pcapi.PlanPending && !changed[vm.Name] {
-			obs.waiting = append(obs.waiting, vm)
-			forecast.Changes = append(forecast.Changes, plan.Changes...)
+		_, plan := vm.Approval()
+		switch {
+		case moved[vm.Name] || !approval.Required(vm):
+		case vm.Status.ObservedGeneration < vm.Generation || plan == nil && vm.Status.VMID == "": // it has no plan yet
+			changes = append(changes, memberChange{before: vm, after: vm})
+		case plan != nil && plan.Phase == pcapi.PlanPending:
+			p.waiting = append(p.waiting, vm)
+			p.changes = append(p.changes, plan.Changes...)
 		}
 	}
-	if err := k.forecastMembers(ctx, changes, &forecast); err != nil {
-		return err
+	for _, change := range changes {
+		of, err := k.forecastMember(ctx, change)
+		if err != nil {
+			return err
+		}
+		if len(of.Changes) == 0 && of.Outcome != nil && p.unknown == nil {
+			p.unknown = of.Outcome
+		}
+		p.changes = append(p.changes, of.Changes...)
 	}
-	obs.planned = approval.Unnamed(forecast.Changes)
+	p.changes = approval.Unnamed(p.changes)
+	obs.planned = p
 	return nil
 }
 
-// unlike returns the members with another approval policy than the group.
-func (k *kind) unlike(g *pcapi.VmGroup, obs *observation) []*pcapi.VM {
-	if orphaned(g) {
-		return nil
+// atOnce returns a group that changes as many members at a time as possible: how many it changes
+// is the same, and a large group is planned for in few rounds.
+func atOnce(g *pcapi.VmGroup) *pcapi.VmGroup {
+	g = g.DeepCopy()
+	all, none := intstr.FromString("100%"), intstr.FromInt32(0)
+	if allowances(g.Spec.Strategy, int(ptr.Deref(g.Spec.Replicas, 1))).resizing > 0 {
+		g.Spec.Strategy.MaxUnavailable, g.Spec.Strategy.MaxSurge = &all, &none
+	} else { // members are replaced rather than resized
+		g.Spec.Strategy.MaxUnavailable, g.Spec.Strategy.MaxSurge = &none, &all
 	}
-	return slices.DeleteFunc(slices.Clone(obs.members), func(vm *pcapi.VM) bool { return approval.Required(vm) == approval.Required(g) })
+	return g
 }
 
-// setApproval gives members the approval policy of the group, before anything else and without
-// an approval: a member without it is changed at once.
+// reportPlan writes the plan into the status. It is applied once no change is left, although
+// members may not be Ready yet.
+func reportPlan(g *pcapi.VmGroup, obs *observation, outcome error) {
+	if obs.planned != nil && obs.planned.unknown == nil && len(obs.planned.changes) == 0 {
+		outcome = nil
+	}
+	approval.Report(g, outcome)
+}
+
+// setApproval gives members the policy Required of the group, before anything else and without an
+// approval: a member without it is changed at once. No group takes the policy from a VM, which
+// anybody who may edit the VM could make its member.
 func (k *kind) setApproval(members []*pcapi.VM) step {
 	return step{Name: "SetApproval", Needs: reconciler.Mutates, Run: func(ctx context.Context, g *pcapi.VmGroup, _ *observation) error {
 		return k.changeMembers(g, len(members), update, func(i int) error {

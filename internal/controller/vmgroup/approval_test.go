@@ -30,7 +30,7 @@ func TestMembersWaitForApprovalOfGroup(t *testing.T) {
 	powerOn := pcapi.PlannedChange{Action: pcapi.PlannedPowerOn, Name: "web", ID: "1"}
 	plan := func(phase pcapi.PlanPhase, changes ...pcapi.PlannedChange) func(*pcapi.VmGroup) {
 		return func(g *pcapi.VmGroup) {
-			g.Status.Plan = &pcapi.PlanStatus{Number: 1, Hash: "h", Phase: phase, Generation: g.Generation, Changes: changes}
+			g.Status.Plan = &pcapi.PlanStatus{Number: 1, Hash: "h", Phase: phase, Generation: g.Generation, Cloud: observed(nil).template.Cloud, Changes: changes}
 		}
 	}
 	hashed := func(g *pcapi.VmGroup) { g.Annotations = map[string]string{pcapi.ApprovedPlanAnnotation: "h"} }
@@ -43,23 +43,26 @@ func TestMembersWaitForApprovalOfGroup(t *testing.T) {
 		waiting []*pcapi.VM
 		want    []string
 		pending bool
+		unknown error
 	}{
-		"nothing changes in the cloud":                   {groupOfSize(1, needsApproval), list(vm("a", underApproval)), nil, nil, nil, false},
-		"members are to be created":                      {groupOfSize(2, needsApproval), nil, []pcapi.PlannedChange{create}, nil, nil, true},
-		"their plan is approved":                         {groupOfSize(2, needsApproval, plan(pcapi.PlanPending, create), hashed), nil, []pcapi.PlannedChange{create}, nil, []string{"Approve", "Create"}, false},
-		"their plan is being applied":                    {groupOfSize(2, needsApproval, plan(pcapi.PlanApproved, create)), nil, []pcapi.PlannedChange{create}, nil, []string{"Create"}, false},
-		"another plan is being applied":                  {groupOfSize(2, needsApproval, plan(pcapi.PlanApproved, on)), nil, []pcapi.PlannedChange{create}, nil, nil, true},
-		"a member waits":                                 {groupOfSize(1, needsApproval), list(vm("a", unapproved(powerOn))), []pcapi.PlannedChange{on}, list(vm("a", unapproved(powerOn))), nil, true},
-		"a member waits, the plan is approved":           {groupOfSize(1, needsApproval, plan(pcapi.PlanApproved, on)), list(vm("a", unapproved(powerOn))), []pcapi.PlannedChange{on}, list(vm("a", unapproved(powerOn))), []string{"ApproveMembers"}, false},
-		"a member has another policy":                    {groupOfSize(1, needsApproval), list(vm("a")), nil, nil, []string{"SetApproval"}, false},
-		"a member has another policy, and a plan waits":  {groupOfSize(3, needsApproval), list(vm("a")), []pcapi.PlannedChange{create}, nil, []string{"SetApproval"}, true},
-		"the group needs no approval any more":           {groupOfSize(1), list(vm("a", underApproval)), nil, nil, []string{"SetApproval"}, false},
-		"the group is deleted":                           {groupOfSize(1, needsApproval, doomed()), list(vm("a", underApproval)), []pcapi.PlannedChange{{Action: pcapi.PlannedDelete}}, nil, nil, true},
-		"the group is deleted, and its members are kept": {groupOfSize(1, needsApproval, doomed(metav1.FinalizerOrphanDependents)), list(vm("a", underApproval)), nil, nil, []string{"Disown", "Release"}, false},
+		"nothing changes in the cloud":                   {groupOfSize(1, needsApproval), list(vm("a", underApproval)), nil, nil, nil, false, nil},
+		"members are to be created":                      {groupOfSize(2, needsApproval), nil, []pcapi.PlannedChange{create}, nil, nil, true, nil},
+		"their plan is approved":                         {groupOfSize(2, needsApproval, plan(pcapi.PlanPending, create), hashed), nil, []pcapi.PlannedChange{create}, nil, []string{"Approve", "Create"}, false, nil},
+		"their plan is being applied":                    {groupOfSize(2, needsApproval, plan(pcapi.PlanApproved, create)), nil, []pcapi.PlannedChange{create}, nil, []string{"Create"}, false, nil},
+		"another plan is being applied":                  {groupOfSize(2, needsApproval, plan(pcapi.PlanApproved, on)), nil, []pcapi.PlannedChange{create}, nil, nil, true, nil},
+		"a member waits":                                 {groupOfSize(1, needsApproval), list(vm("a", unapproved(powerOn))), []pcapi.PlannedChange{on}, list(vm("a", unapproved(powerOn))), nil, true, nil},
+		"a member waits, the plan is approved":           {groupOfSize(1, needsApproval, plan(pcapi.PlanApproved, on)), list(vm("a", unapproved(powerOn))), []pcapi.PlannedChange{on}, list(vm("a", unapproved(powerOn))), []string{"ApproveMembers"}, false, nil},
+		"a member has another policy":                    {groupOfSize(1, needsApproval), list(vm("a")), nil, nil, []string{"SetApproval"}, false, nil},
+		"a member has another policy, and a plan waits":  {groupOfSize(3, needsApproval), list(vm("a")), []pcapi.PlannedChange{create}, nil, []string{"SetApproval"}, true, nil},
+		"the group needs no approval any more":           {group: groupOfSize(1), members: list(vm("a", underApproval))},
+		"it is not known what a deletion leads to":       {group: groupOfSize(0, needsApproval), members: list(vm("a", underApproval)), unknown: errors.New("away")},
+		"fewer changes are left":                         {groupOfSize(1, needsApproval, plan(pcapi.PlanApproved, create)), nil, []pcapi.PlannedChange{{Action: pcapi.PlannedCreate}}, nil, []string{"Approve", "Create"}, false, nil},
+		"the group is deleted":                           {groupOfSize(1, needsApproval, doomed()), list(vm("a", underApproval)), []pcapi.PlannedChange{{Action: pcapi.PlannedDelete}}, nil, nil, true, nil},
+		"the group is deleted, and its members are kept": {groupOfSize(1, needsApproval, doomed(metav1.FinalizerOrphanDependents)), list(vm("a", underApproval)), nil, nil, []string{"Disown", "Release"}, false, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			obs := observed(tc.members)
-			obs.planned, obs.waiting = tc.planned, tc.waiting
+			obs.planned = &plannedChanges{changes: tc.planned, waiting: tc.waiting, unknown: tc.unknown}
 			p := kindReading(t).Plan(tc.group, obs)
 			if diff := cmp.Diff(tc.want, p.Names()); diff != "" {
 				t.Errorf("steps (-want +got):\n%s", diff)
@@ -89,14 +92,14 @@ func TestPlannedIsOfMovesAndWaitingMembers(t *testing.T) {
 		t.Fatal(err)
 	}
 	var texts []string
-	for _, change := range obs.planned {
+	for _, change := range obs.planned.changes {
 		texts = append(texts, approval.Text(change))
 	}
 	slices.Sort(texts)
 	if diff := cmp.Diff([]string{"Delete 1 member", "PowerOn 2 members"}, texts); diff != "" {
 		t.Errorf("planned (-want +got):\n%s", diff)
 	}
-	if len(obs.waiting) != 2 || len(obs.members) != 3 {
-		t.Errorf("%d members wait, of %d", len(obs.waiting), len(obs.members))
+	if len(obs.planned.waiting) != 2 || len(obs.members) != 3 {
+		t.Errorf("%d members wait, of %d", len(obs.planned.waiting), len(obs.members))
 	}
 }

@@ -45,10 +45,9 @@ func (f *Forecaster) Forecast(ctx context.Context, g *pcapi.VmGroup) (forecast e
 		if forecast.Unreadable, err = k.observeOrAssume(ctx, g, obs, vms.Assumed); err != nil {
 			return forecast, err
 		}
-		if obs.denied != nil {
-			forecast.Outcome = obs.denied
-			return forecast, nil
-		}
+	}
+	if forecast.Outcome = obs.denied; obs.denied != nil {
+		return forecast, err
 	}
 	changes, err := k.forecast(g, obs)
 	if err != nil {
@@ -57,18 +56,14 @@ func (f *Forecaster) Forecast(ctx context.Context, g *pcapi.VmGroup) (forecast e
 	if g.DeletionTimestamp.IsZero() {
 		forecast.Outcome = leftOver(g, obs)
 	}
-	return forecast, k.forecastMembers(ctx, changes, &forecast)
+	err = k.forecastMembers(ctx, changes, &forecast)
+	return forecast, err
 }
 
 // forecastMembers adds what the operator does about members that a group changes.
 func (k *kind) forecastMembers(ctx context.Context, changes []memberChange, forecast *external.Forecasted) error {
 	for _, change := range changes {
-		next := change.after
-		if next == nil {
-			next = change.before.DeepCopy()
-			next.DeletionTimestamp = new(metav1.Now())
-		}
-		of, err := k.members.Forecast(ctx, change.before, next)
+		of, err := k.forecastMember(ctx, change)
 		if err != nil {
 			return err
 		}
@@ -77,6 +72,16 @@ func (k *kind) forecastMembers(ctx context.Context, changes []memberChange, fore
 		forecast.Unreadable = cmp.Or(forecast.Unreadable, of.Unreadable)
 	}
 	return nil
+}
+
+// forecastMember returns what the operator does about a member that a group changes.
+func (k *kind) forecastMember(ctx context.Context, change memberChange) (external.Forecasted, error) {
+	next := change.after
+	if next == nil {
+		next = change.before.DeepCopy()
+		next.DeletionTimestamp = new(metav1.Now())
+	}
+	return k.members.Forecast(ctx, change.before, next)
 }
 
 // leftOver returns why a group is not as its spec says after the forecast; nil if it is.

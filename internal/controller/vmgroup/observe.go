@@ -40,10 +40,9 @@ type observation struct {
 	// members of the group, by name, including those that are being deleted. They are
 	// shared with the cache and must not be changed.
 	members []*pcapi.VM
-	// planned are the changes of the members in the cloud, and waiting the members that the
-	// plan leaves as they are and that wait for an approval; nothing if the group needs none.
-	planned []pcapi.PlannedChange
-	waiting []*pcapi.VM
+	// planned is what waits for an approval, or has one; nil if the group needs none, or if it
+	// is not known.
+	planned *plannedChanges
 	// patience is the time until failed members may be replaced; 0 if they may be now.
 	patience time.Duration
 }

@@ -8,7 +8,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
-	"github.com/privatecloud/operator/internal/approval"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
@@ -22,7 +21,7 @@ func (k *kind) Report(g *pcapi.VmGroup, obs *observation, outcome error) reconci
 	}
 	reportUtilization(g, obs)
 	g.Status.Phase = phase(g, outcome)
-	approval.Report(g, outcome)
+	reportPlan(g, obs, outcome)
 	if g.DeletionTimestamp.IsZero() {
 		meta.RemoveStatusCondition(&g.Status.Conditions, pcapi.DeletingCondition)
 		return summary(g, c)
