@@ -147,12 +147,12 @@ var approvalCases = cases{
 
 	"group gets the policy Required with a new size: its members have it at once, and nothing is resized before the approval": func(t *T) {
 		f := newFixture(t, mockcloud.Options{})
-		g, members := f.readyGroup("web", 2)
+		g, members := f.readyGroup("web", 1)
 		edit(t, g, func(g *pcapi.VmGroup) { g.Spec.Approval, g.Spec.CPU = pcapi.ApprovalRequired, pcapi.Cores(4) })
-		t.Eventually(latest(g)).Should(waitsWith("Update 2 members (cpu 2 to 4)"))
+		t.Eventually(latest(g)).Should(waitsWith("Update 1 member (cpu 2 to 4)"))
 		t.Expect(get(t, &members[0]).Spec.Approval).To(Equal(pcapi.ApprovalRequired))
 		f.waitForPolls(2)
-		t.Expect(f.effects()).To(Equal([]mockcloud.Op{mockcloud.OpCreate, mockcloud.OpCreate}))
+		t.Expect(f.effects()).To(Equal([]mockcloud.Op{mockcloud.OpCreate}))
 		edit(t, g, func(g *pcapi.VmGroup) { g.Spec.Approval = pcapi.ApprovalNotRequired })
 		t.Eventually(latest(&members[0])).Should(waitsWith("Update "+members[0].Spec.VMName+" (cpu 2 to 4)"), "a group takes the policy from no VM")
 		for i := range members {
@@ -166,7 +166,9 @@ var approvalCases = cases{
 		vm := f.readyVM("web")
 		edit(t, vm, approvedVM)
 		g := f.createGroup("thief", 0)
-		edit(t, vm, func(vm *pcapi.VM) { t.Expect(controllerutil.SetControllerReference(g, vm, env.Client.Scheme())).To(Succeed()) })
+		edit(t, vm, func(vm *pcapi.VM) {
+			t.Expect(controllerutil.SetControllerReference(g, vm, env.Client.Scheme())).To(Succeed())
+		})
 		t.Eventually(latest(vm)).Should(waitsWith("Delete web"))
 		t.Expect(get(t, vm).Spec.Approval).To(Equal(pcapi.ApprovalRequired))
 		f.waitForPolls(2)

@@ -62,22 +62,25 @@ func (k *kind) Plan(g *pcapi.VmGroup, obs *observation) plan {
 
 // observePlanned observes what is planned for a group that requires an approval.
 func (k *kind) observePlanned(ctx context.Context, g *pcapi.VmGroup, obs *observation) error {
-	if obs.denied != nil {
-		return nil
+	expected, observed := *obs, map[string]*pcapi.VM{}
+	expected.members = make([]*pcapi.VM, 0, len(obs.members))
+	for _, vm := range obs.members {
+		observed[vm.Name] = vm
+		expected.members = append(expected.members, vm.DeepCopy()) // the forecast has them become Ready
 	}
-	var changes []memberChange
-	if !g.DeletionTimestamp.IsZero() || !movesFor(g, obs).none() {
-		expected := *obs
-		expected.members = slices.Clone(obs.members)
-		var err error
-		if changes, err = k.forecast(atOnce(g), &expected); err != nil {
-			return err
-		}
+	changes, err := k.forecast(atOnce(g), &expected)
+	if err != nil {
+		return err
 	}
 	moved := map[string]bool{}
-	for _, change := range changes {
-		if change.before != nil {
-			moved[change.before.Name] = true
+	for i, change := range changes {
+		if change.before == nil || observed[change.before.Name] == nil {
+			continue
+		}
+		moved[change.before.Name] = true
+		changes[i].before = observed[change.before.Name]
+		if change.after != nil {
+			change.after.Status = *changes[i].before.Status.DeepCopy()
 		}
 	}
 	p := &plannedChanges{}

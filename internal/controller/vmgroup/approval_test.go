@@ -88,9 +88,12 @@ func TestPlannedIsOfMovesAndWaitingMembers(t *testing.T) {
 	k := kindReading(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns"}}, listedCloud(ready))
 	home := func(vm *pcapi.VM) { vm.Status.Cloud = "home" }
 	obs := observed(list(vm("a", unapproved(powerOn), home), vm("b", unapproved(powerOn), home), vm("c", unapproved(powerOn), home)))
+	obs.members[1].Status.State = pcapi.VMStateCreating
+	before := obs.members[1].DeepCopy()
 	if err := k.observePlanned(t.Context(), group, obs); err != nil {
 		t.Fatal(err)
 	}
+	wantSame(t, "a member, which is shared with the cache,", before, obs.members[1])
 	var texts []string
 	for _, change := range obs.planned.changes {
 		texts = append(texts, approval.Text(change))

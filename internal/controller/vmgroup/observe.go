@@ -60,7 +60,7 @@ func (k *kind) Observe(ctx context.Context, g *pcapi.VmGroup) (*observation, err
 			return obs, err
 		}
 	}
-	if approval.Required(g) {
+	if approval.Required(g) && obs.denied == nil {
 		err = k.observePlanned(ctx, g, obs)
 	}
 	return obs, err
