@@ -82,7 +82,8 @@ func TestForecast(t *testing.T) {
 			}
 			got := decision{Outcome: describe(forecast.Outcome)}
 			for i := range forecast.Changes {
-				got.Steps = append(got.Steps, fmt.Sprint(forecast.Changes[i]))
+				c := forecast.Changes[i]
+				got.Steps = append(got.Steps, fmt.Sprintf("{%s %s %s %v %s}", c.Action, c.Name, c.ID, c.Details, c.IfStopNeeded))
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("forecast (-want +got):\n%s", diff)

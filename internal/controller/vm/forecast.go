@@ -234,12 +234,12 @@ func describeChange(s cloud.Server, change cloud.UpdateServer) (parts []string) 
 func foreseeRevert(vm *pcapi.VM, obs *observation) []pcapi.PlannedChange {
 	name := vm.Spec.CurrentSnapshotName
 	vm.Status.Revert = &pcapi.VMRevertStatus{SnapshotName: name, Phase: pcapi.VMRevertSucceeded}
-	details := []string{"VMSnapshot " + name}
+	detail := "VMSnapshot " + name
 	if obs.snapshot != nil && obs.snapshot.Status.SnapshotID != "" {
-		details = append(details, "snapshot "+obs.snapshot.Status.SnapshotID)
+		detail += fmt.Sprintf(" (%s)", obs.snapshot.Status.SnapshotID)
 	}
 	obs.snapshot = nil
-	return planned(obs, pcapi.PlannedRevert, details...)
+	return planned(obs, pcapi.PlannedRevert, detail)
 }
 
 // amount and mib return sizes as text, empty for 0.

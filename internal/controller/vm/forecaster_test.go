@@ -48,7 +48,8 @@ func forecastWith(t *testing.T, live, vm *pcapi.VM, change ...func(*pcapi.Cloud)
 	}
 	d := decision{Outcome: describe(forecast.Outcome)}
 	for i := range forecast.Changes {
-		d.Steps = append(d.Steps, fmt.Sprint(forecast.Changes[i]))
+		c := forecast.Changes[i]
+		d.Steps = append(d.Steps, fmt.Sprintf("{%s %s %s %v %s}", c.Action, c.Name, c.ID, c.Details, c.IfStopNeeded))
 	}
 	return d
 }
@@ -156,8 +157,8 @@ func TestForecastOfAChange(t *testing.T) {
 		"a restart":                         {running(createdBefore, restartAt(startTime)), nil, []string{"{Restart web s1 [] }", "{PowerOn web s1 [] }"}, "in sync"},
 		"a restart later":                   {running(createdBefore, restartAt(startTime.Add(time.Hour))), nil, nil, "in sync"},
 		"a restart that was missed":         {running(createdBefore, restartAt(startTime.Add(-2*time.Hour))), nil, nil, "in sync"},
-		"a revert":                          {running(revertedTo("before")), nil, []string{"{Revert web s1 [VMSnapshot before] }"}, "in sync"},
-		"a revert, it is suspended":         {running(revertedTo("before"), shows(pcapi.VMStateSuspended)), nil, []string{"{Resume web s1 [] }", "{Revert web s1 [VMSnapshot before] }"}, "in sync"},
+		"a revert":                          {running(revertedTo("before")), nil, []string{"{Revert web s1 [VMSnapshot before (snap1)] }"}, "in sync"},
+		"a revert, it is suspended":         {running(revertedTo("before"), shows(pcapi.VMStateSuspended)), nil, []string{"{Resume web s1 [] }", "{Revert web s1 [VMSnapshot before (snap1)] }"}, "in sync"},
 		"a revert to none":                  {running(revertedTo("missing")), nil, nil, "blocked: SnapshotUnavailable by VMSnapshot/missing"},
 		"only observed":                     {running(fourCores, poweredOff, observing), nil, nil, "in sync"},
 		"the Cloud does not answer":         {running(fourCores), world{away}, nil, "blocked: CloudUnavailable by Cloud/default"},

@@ -71,7 +71,8 @@ func TestForecast(t *testing.T) {
 			}
 			var changes []string
 			for i := range forecast.Changes {
-				changes = append(changes, fmt.Sprint(forecast.Changes[i]))
+				c := forecast.Changes[i]
+				changes = append(changes, fmt.Sprintf("{%s %s %s %v %s}", c.Action, c.Name, c.ID, c.Details, c.IfStopNeeded))
 			}
 			if diff := cmp.Diff(tc.changes, changes); diff != "" {
 				t.Errorf("changes (-want +got):\n%s", diff)
