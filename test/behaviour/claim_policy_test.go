@@ -62,7 +62,9 @@ func unclaimed() types.GomegaMatcher {
 
 var claimPolicyCases = cases{
 	"cloud with keys and labels: a VM's life takes two writes and four calls": func(t *T) {
-		newClaimFixture(t, mockcloud.Options{}).stayWithin(2, "Created", "Deleted")
+		f := newClaimFixture(t, mockcloud.Options{})
+		t.Eventually(func() []string { return f.created().Finalizers }).ShouldNot(BeEmpty(), "the API server has seen what the Cloud can do")
+		f.stayWithin(2, "Created", "Deleted")
 	},
 
 	"cloud with keys and labels that is seldom listed: the VM is created before the next listing": func(t *T) {
