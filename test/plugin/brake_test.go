@@ -12,6 +12,7 @@ import (
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/plugin/plugintest"
 	"github.com/privatecloud/operator/internal/testkit"
+	"github.com/privatecloud/operator/mockcloud"
 )
 
 // TestBrakeIsReleased lets the servers of four VMs vanish, and releases the brake with the
@@ -35,9 +36,13 @@ func TestBrakeIsReleased(t *testing.T) {
 	off := s.Run(t.Context(), "brake", "acknowledge", "braked", "--as="+user)
 	f.Expect(off.Out).To(Equal("The brake of Cloud braked is off: nothing was changed.\n"))
 
+	// No listing shows a part of them.
+	held, err := f.cloud.AddFault(mockcloud.Fault{Match: mockcloud.Match{Method: "GET", Path: "/servers"}, Hold: true})
+	f.Expect(err).NotTo(HaveOccurred())
 	for _, vm := range vms {
 		f.Expect(f.cloud.DeleteServer(vm.Status.VMID)).To(Succeed())
 	}
+	f.Expect(f.cloud.RemoveFault(held)).To(Succeed())
 	var snapshot string
 	f.Eventually(func(ctx context.Context) (string, error) {
 		var c pcapi.Cloud
