@@ -42,8 +42,11 @@ func newClaimFixture(t *T, options mockcloud.Options, change ...func(*pcapi.Clou
 func (f *fixture) created(change ...func(*pcapi.VM)) *pcapi.VM {
 	f.t.Helper()
 	change = append([]func(*pcapi.VM){func(vm *pcapi.VM) { vm.Spec.CloudRef = &pcapi.CloudReference{Name: f.object.Name} }}, change...)
-	vm := testkit.VM(f.namespace, "web", change...)
-	f.t.Expect(env.Client.Create(f.t.Context(), vm, client.DryRunAll)).To(Succeed())
+	var vm *pcapi.VM
+	f.t.Eventually(func() error { // the policy knows a kind only a moment after its CRD was created
+		vm = testkit.VM(f.namespace, "web", change...)
+		return env.Client.Create(f.t.Context(), vm, client.DryRunAll)
+	}).Should(Succeed())
 	return vm
 }
 
