@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -109,14 +110,18 @@ func expectNoSecret(t *testkit.T, w *world, metrics string) {
 	}
 }
 
-// setSecret replaces the Secret of the Cloud.
+// setSecret creates or replaces the Secret of the Cloud, which is never absent in
+// between: without it, the Cloud is not authenticated either.
 func setSecret(t *testkit.T, w *world, data map[string]string) {
 	t.Helper()
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{
 		Namespace: w.name, Name: "credentials", Labels: map[string]string{pcapi.CredentialsForLabel: w.name},
 	}, StringData: data}
-	t.Expect(client.IgnoreNotFound(w.env.client.Delete(t.Context(), secret.DeepCopy()))).To(Succeed())
-	t.Expect(w.env.client.Create(t.Context(), secret)).To(Succeed())
+	err := w.env.client.Create(t.Context(), secret.DeepCopy())
+	if apierrors.IsAlreadyExists(err) {
+		err = w.env.client.Update(t.Context(), secret)
+	}
+	t.Expect(err).NotTo(HaveOccurred())
 }
 
 // quote makes POSTs to a path fail with a reason.
