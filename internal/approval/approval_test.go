@@ -140,6 +140,9 @@ func TestPlanIsBounded(t *testing.T) {
 	if got := bounded(many[100:])[0].Details[0]; len(got) > maxDetail || !strings.HasPrefix(got, "ä") {
 		t.Errorf("a detail of %d bytes", len(got))
 	}
+	if got := len(many[100].Details[0]); got != 4000 {
+		t.Errorf("the change that was planned has a detail of %d bytes, want 4000", got)
+	}
 }
 
 func vmWith(plan *pcapi.PlanStatus, approved string) *pcapi.VM {

@@ -56,6 +56,7 @@ func bounded(changes []pcapi.PlannedChange) []pcapi.PlannedChange {
 		}
 		changes = Unnamed(counted)
 	}
+	changes = slices.Clone(changes)
 	for i, change := range changes {
 		if slices.ContainsFunc(change.Details, func(d string) bool { return len(d) > maxDetail }) {
 			changes[i].Details = slices.Clone(change.Details)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/approval"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
@@ -15,7 +16,7 @@ const StepApprove = "Approve"
 const sends = reconciler.NeedsCloud | reconciler.Mutates
 
 // Plan decides what to do, from the object and the observation alone. Where the spec requires
-// an approval, nothing that is not approved is sent.
+// an approval, nothing that is not approved is sent, not even a step without a forecast.
 func (l *Lifecycle[T, R, S]) Plan(obj T, obs S) reconciler.Plan[T, S] {
 	plan := l.plan(obj, obs)
 	object, approvable := any(obj).(approval.Object)
@@ -25,6 +26,9 @@ func (l *Lifecycle[T, R, S]) Plan(obj T, obs S) reconciler.Plan[T, S] {
 		return plan
 	}
 	changes, _ := Forecast(l, kind, obj, obs)
+	if len(changes) == 0 {
+		changes = []pcapi.PlannedChange{{Action: pcapi.PlannedUpdate, Name: l.kind.Record(obj).Name, Details: []string{"step " + plan.Steps[first].Name}}}
+	}
 	decision := approval.Decide(object, approval.Planned{Cloud: obs.External().Cloud, Changes: changes})
 	switch {
 	case decision.Wait != nil:

@@ -12,6 +12,7 @@ import (
 	"github.com/privatecloud/operator/internal/approval"
 	"github.com/privatecloud/operator/internal/cloud"
 	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
+	"github.com/privatecloud/operator/internal/external"
 )
 
 func needsApproval(vm *pcapi.VM) { vm.Spec.Approval = pcapi.ApprovalRequired }
@@ -82,6 +83,20 @@ func TestCreateWaitsForApproval(t *testing.T) {
 	h.wantCondition(pcapi.ReadyCondition, "True Running")
 	equal(t, "plan", "Applied; Create web", firstWords(h.plan()))
 	equal(t, "hash", hash, h.vm().Status.Plan.Hash)
+}
+
+// blind is a kind whose forecast describes no step.
+type blind struct{ *kind }
+
+func (blind) Foresee(string, *pcapi.VM, *observation) ([]pcapi.PlannedChange, bool) { return nil, true }
+
+func TestStepThatNoForecastDescribesWaits(t *testing.T) {
+	h := newHarness(t, everything, vmWith(needsApproval))
+	h.kind.lifecycle = external.New(blind{h.kind}, func() *pcapi.VM { return &pcapi.VM{} }, func() *observation { return &observation{} }, h.kind.Options)
+	h.reconciler = h.kind.Reconciler(h)
+	h.mustReconcile()
+	h.wantServers()
+	h.wantCondition(pcapi.ReadyCondition, "False ApprovalRequired", "waits for an approval: Update web (step Claim)")
 }
 
 // firstWords returns a plan without the details of its changes.
