@@ -102,5 +102,5 @@ func TestErrorsOfOperatorsThatAreMissingOrOld(t *testing.T) {
 	if len(crds) != 1 || client.ObjectKeyFromObject(crds[0]).Name != "clouds.samplecontroller.k8s.io" {
 		t.Fatalf("installed %v", crds)
 	}
-	plugintest.Golden(t, "errors/older operator", []plugintest.Result{s.Run(t.Context(), "brake"), s.Run(t.Context(), "top", "groups")})
+	plugintest.Golden(t, "errors/older operator", []plugintest.Result{s.Run(t.Context(), "brake"), s.Run(t.Context(), "top", "groups"), s.Run(t.Context(), "plan", "-f", "testdata/vm.yaml")})
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	. "github.com/onsi/gomega"
@@ -70,6 +71,12 @@ kind: VM
 metadata: {name: paused, annotations: {samplecontroller.k8s.io/paused: "true"}}
 spec: {vmname: paused}
 `
+	planMisspelled = `
+apiVersion: samplecontroller.k8s.io/v1alpha1
+kind: VM
+metadata: {name: web}
+spec: {vmname: web, cpus: 2}
+`
 	planWeb = `
 apiVersion: samplecontroller.k8s.io/v1alpha1
 kind: VM
@@ -126,6 +133,35 @@ func TestPlan(t *testing.T) {
 	f.Expect(env.Client.Get(t.Context(), client.ObjectKeyFromObject(vm), vm)).To(Succeed())
 	f.Expect(vm.ResourceVersion).To(Equal(version), "a plan writes nothing")
 	f.Expect(f.cloud.Ledger()).To(HaveLen(1), "the create of web")
+}
+
+// TestPlanOfFields plans as kubectl apply decides about fields: those that no CRD has, those that a manifest has no
+// longer, and those of another field manager.
+func TestPlanOfFields(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, "plan-fields", nil)
+	p := planned{fixture: f, folder: t.TempDir(), kubeconfig: env.Kubeconfig()}
+	created := p.run(planMisspelled)
+	stopped, running := fmt.Sprintf(planWeb, 1, "Off"), fmt.Sprintf(planWeb, 1, "On")
+	apply := func(manifest string, args ...string) {
+		_, err := env.Kubectl(t.Context(), manifest, append([]string{"apply", "-n", f.namespace, "-f", "-"}, args...)...)
+		f.Expect(err).NotTo(HaveOccurred())
+		f.Eventually(func(ctx context.Context) (*pcapi.VM, error) {
+			var vm pcapi.VM
+			return &vm, env.Client.Get(ctx, client.ObjectKey{Namespace: f.namespace, Name: "web"}, &vm)
+		}).Should(testkit.BeReady())
+	}
+	apply(stopped)
+	p.golden(t, "plan unknown field", created, p.run(planMisspelled), p.run(planMisspelled, "--server-side", "--force-conflicts"))
+	withoutPowerState := strings.ReplaceAll(stopped, `, powerState: "Off"`, "")
+	p.golden(t, "plan removed field", p.run(withoutPowerState))
+
+	apply(stopped, "--server-side", "--field-manager=gitops", "--force-conflicts")
+	p.golden(t, "plan field manager",
+		p.run(running, "--server-side"),
+		p.run(running, "--server-side", "--force-conflicts"),
+		p.run(withoutPowerState, "--server-side", "--field-manager=gitops"),
+	)
 }
 
 // TestPlanWithTheRightsOfADeveloper: the plan assumes what the developer may not read, and

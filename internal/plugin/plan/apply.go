@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -13,6 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
+
+// strict has the API server refuse fields that it does not know, as kubectl apply does. Server-side
+// apply always refuses them.
+const strict = client.FieldValidation(metav1.FieldValidationStrict)
 
 type applyOptions struct {
 	serverSide, force bool
@@ -36,15 +41,34 @@ func dryRun(ctx context.Context, c client.Client, manifest *unstructured.Unstruc
 		err = c.Apply(ctx, client.ApplyConfigurationFromUnstructured(applied), options...)
 	case live == nil:
 		applied = manifest.DeepCopy()
-		err = c.Create(ctx, applied, client.DryRunAll)
+		err = c.Create(ctx, applied, client.DryRunAll, strict)
 	default:
 		applied = live.DeepCopy()
 		var patch []byte
 		if patch, err = threeWay(manifest, live); err == nil {
-			err = c.Patch(ctx, applied, client.RawPatch(types.MergePatchType, patch), client.DryRunAll)
+			err = c.Patch(ctx, applied, client.RawPatch(types.MergePatchType, patch), client.DryRunAll, strict)
 		}
 	}
-	return live, applied, err
+	return live, applied, refusal(err)
+}
+
+// refusal returns the error of a dry run with what the user can do about it. The API server answers
+// a patch that it cannot decode with the whole object.
+func refusal(err error) error {
+	if err == nil {
+		return nil
+	}
+	const advice = "correct the name of the field, or upgrade the operator if it is older than the field"
+	text := err.Error()
+	switch at := strings.LastIndex(text, "strict decoding error: "); {
+	case at >= 0:
+		return fmt.Errorf("the API server refuses the manifest: %s: %s", text[at:], advice)
+	case strings.Contains(text, "field not declared in schema"):
+		return fmt.Errorf("the API server refuses the manifest: %w: %s", err, advice)
+	case apierrors.IsConflict(err):
+		return fmt.Errorf("%w: plan with --force-conflicts to see what follows if you take the fields over", err)
+	}
+	return err
 }
 
 // find returns the object of a manifest as it is stored, nil if it is not.

@@ -12,6 +12,7 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 	"k8s.io/cli-runtime/pkg/resource"
 
 	"github.com/privatecloud/operator/internal/plugin"
@@ -101,6 +102,9 @@ func (o *options) read(env *plugin.Env) ([]*resource.Info, error) {
 	infos, err := resource.NewBuilder(env.Config).Unstructured().
 		NamespaceParam(namespace).DefaultNamespace().FilenameParam(enforce, &o.FilenameOptions).
 		ContinueOnError().Flatten().Do().Infos()
+	if all, several := err.(utilerrors.Aggregate); several { //nolint:errorlint // it hides its errors from errors.As
+		err = errors.Join(all.Errors()...)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("read the manifests: %w", err)
 	}
