@@ -85,6 +85,10 @@ var _ = Describe("Plain kustomize", Ordered, func() {
 		runLocalCommands(ctx)
 	})
 
+	It("makes no change of a VM that requires an approval before the approver approves it", func(ctx SpecContext) {
+		approveAsTheApprover(ctx)
+	})
+
 	It("stops with the brake when the pod of the mock cloud is deleted with every server", func(ctx SpecContext) {
 		kubectl(ctx, "delete", "pod", "-n", operatorNamespace, "-l", "app.kubernetes.io/name=private-cloud-operator-mock-cloud")
 		kubectl(ctx, "wait", "--for=condition=Braked", "cloud/default", "--timeout=120s")
