@@ -1,10 +1,10 @@
 package inventory
 
 import (
-	"math/rand/v2"
 	"time"
 
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/jitter"
 )
 
 // EnqueueWhenAvailable enqueues ref once the cloud is available (again), or at
@@ -134,5 +134,5 @@ func (i *Inventory) Polling() {
 // polled records that the servers are listed. The caller holds the lock.
 func (i *Inventory) polled() {
 	i.polledAt = i.clock()
-	i.interval = time.Duration(float64(i.settings.PollInterval) * (0.9 + 0.2*rand.Float64())) //nolint:gosec // spreads load, hides nothing
+	i.interval = time.Duration(float64(i.settings.PollInterval) * (0.9 + 0.2*jitter.Fraction()))
 }

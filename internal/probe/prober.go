@@ -2,12 +2,13 @@ package probe
 
 import (
 	"context"
-	"math/rand/v2"
 	"net/netip"
 	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/privatecloud/operator/internal/jitter"
 )
 
 const (
@@ -129,7 +130,7 @@ func (p *Prober) Watch(key Key, target Target, recorded Result) {
 	p.entries[key.UID] = e
 	due := time.Now()
 	if recorded != Unknown {
-		due = due.Add(rand.N(target.Period)) //nolint:gosec // spreads load
+		due = due.Add(jitter.Below(target.Period))
 	}
 	p.reschedule(e, due)
 }
@@ -240,7 +241,7 @@ func (p *Prober) end(ctx context.Context, e *entry, begun time.Time, result Resu
 	}
 	changed = e.outcome.add(result, e.target.FailureThreshold, time.Now())
 	e.known = e.known || result != Unknown
-	p.reschedule(e, begun.Add(e.target.Period+rand.N(e.target.Period/10+1))) //nolint:gosec // spreads load
+	p.reschedule(e, begun.Add(e.target.Period+jitter.Below(e.target.Period/10)))
 	return changed
 }
 

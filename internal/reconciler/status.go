@@ -2,7 +2,6 @@ package reconciler
 
 import (
 	"errors"
-	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/jitter"
 )
 
 // staleDelay is how long a reconcile that met a conflict waits for the cache to catch up.
@@ -65,14 +65,14 @@ func summarize(conditions *[]metav1.Condition, summary Summary, outcome error) (
 
 	if wait, ok := errors.AsType[*WaitError](outcome); ok {
 		ready.Reason, reconciling.Reason = wait.Reason, pcapi.ProgressingReason
-		result.RequeueAfter = jitter(wait.After)
+		result.RequeueAfter = lengthened(wait.After)
 	} else if blocked, ok := errors.AsType[*BlockedError](outcome); ok {
 		ready.Reason, reconciling.Reason = blocked.Reason, blocked.Reason
 		result.RequeueAfter = blocked.RequeueAfter
 	} else if stall, ok := errors.AsType[*StalledError](outcome); ok {
 		ready.Reason, reconciling = stall.Reason, nil
 		stalled = &metav1.Condition{Type: pcapi.StalledCondition, Status: metav1.ConditionTrue, Reason: stall.Reason, Message: ready.Message}
-		result.RequeueAfter = jitter(stall.Recheck)
+		result.RequeueAfter = lengthened(stall.Recheck)
 	} else if outcome != nil {
 		ready.Reason, reconciling.Reason = pcapi.ErrorReason, pcapi.ErrorReason
 		err = outcome
@@ -169,8 +169,8 @@ func cut(text string, most int) string {
 	return text
 }
 
-// jitter lengthens d by up to a tenth, so that objects that wait for the same
+// lengthened returns d with up to a tenth more, so that objects that wait for the same
 // time are not all reconciled at the same moment.
-func jitter(d time.Duration) time.Duration {
-	return d + time.Duration(rand.Float64()*float64(d)/10) //nolint:gosec // spreads load, hides nothing
+func lengthened(d time.Duration) time.Duration {
+	return d + jitter.Below(d/10)
 }

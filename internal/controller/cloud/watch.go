@@ -2,7 +2,6 @@ package cloud
 
 import (
 	"context"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/inventory"
+	"github.com/privatecloud/operator/internal/jitter"
 )
 
 const (
@@ -163,7 +163,7 @@ func (w *watch) run(ctx context.Context) {
 		w.changed(ctx, false, err)
 		pause = min(max(2*pause, minWatchPause), maxWatchPause)
 		listed := setShare*w.setAt.Sub(began) - time.Since(began)
-		wait(ctx, max(pause/2+rand.N(pause), listed, cloud.RetryAfter(err))) //nolint:gosec // spreads load, hides nothing
+		wait(ctx, max(pause/2+jitter.Below(pause), listed, cloud.RetryAfter(err)))
 	}
 }
 
