@@ -83,6 +83,14 @@ verify: $(ACTIONLINT) $(CONTROLLER_GEN) $(CRD_REF_DOCS) $(GOLANGCI_LINT) $(KUSTO
 test-faults: assets ## Kill managers between any two effects, interrupt calls, send hostile answers, and check the result: about six minutes, part of make test.
 	@GOGC=400 KUBEBUILDER_ASSETS=$$(hack/kube-assets.sh) go test -count=1 -timeout $(TEST_TIMEOUT) $(GOTESTFLAGS) ./test/faults
 
+.PHONY: simulate
+simulate: ## Simulate the operator until OPS operations are done (200000), from SEED on (1): part of make test with 20,000.
+	@go test -count=1 -v -timeout $(TEST_TIMEOUT) $(GOTESTFLAGS) -run '^TestRandomLives$$' ./test/simulation -args -operations $(or $(OPS),200000) -seed $(or $(SEED),1)
+
+.PHONY: mutants
+mutants: ## Put bugs into the code, one at a time, and show which the simulation catches (MUTANT=lease: those with this in the name).
+	@go run ./test/simulation/mutants -operations $(or $(OPS),200000) $(MUTANT)
+
 .PHONY: test-page
 test-page: bin/mockcloud ## Operate the page of the mock cloud in a headless Chromium (with CI=true: install Debian's): about 15 seconds.
 	@test/page/run.sh go test -count=1 -parallel 4 -timeout $(TEST_TIMEOUT) $(GOTESTFLAGS) ./...

@@ -1,0 +1,165 @@
+package simulation
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// stage is how far a call has come.
+type stage int
+
+const (
+	// sent: the request is on its way. It has no effect yet.
+	sent stage = iota
+	// answered: it had its effect, and the answer is on its way.
+	answered
+	// ended: the caller has the answer, or an error.
+	ended
+)
+
+// call is what a process asks of the API server or of a cloud.
+type call struct {
+	process *process
+	// name says what is asked, and number tells calls of one name apart.
+	name   string
+	number int
+	// mutates: the call changes something.
+	mutates bool
+	sentAt  time.Time
+	stage   stage
+	// effect has the call take effect, in the goroutine of the scheduler, and fail ends it with an
+	// error.
+	effect func()
+	fail   func(fault)
+	// resumed is closed when the call has ended.
+	resumed chan struct{}
+}
+
+// fault is how a call fails.
+type fault string
+
+const (
+	// unavailable: the request did not arrive.
+	unavailable fault = "unavailable"
+	// lost: there is no answer, and the request may have arrived.
+	lost fault = "lost"
+	// throttled, busy, full and gateway are answers of a cloud: too many calls, the server changes, no
+	// room for another server, and a 404 that is not its own.
+	throttled fault = "throttled"
+	busy      fault = "busy"
+	full      fault = "full"
+	gateway   fault = "gateway"
+)
+
+func (c *call) String() string {
+	return fmt.Sprintf("%s %s #%d", c.process.name, c.name, c.number)
+}
+
+// calls are the calls that have not ended, and requests whose callers have given up.
+type calls struct {
+	mu   sync.Mutex
+	open []*call
+	// late are requests that may take effect although their callers have an error, or are gone.
+	late []*call
+	// numbers counts the calls of each process and name.
+	numbers map[string]int
+}
+
+// add opens a call. It reports false if the process is dead.
+func (s *calls) add(c *call) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.process.dead {
+		return false
+	}
+	key := c.process.name + " " + c.name
+	s.numbers[key]++
+	c.number, c.sentAt = s.numbers[key], time.Now()
+	s.open = append(s.open, c)
+	return true
+}
+
+// end ends a call. The caller holds the lock.
+func (s *calls) end(c *call) {
+	c.stage = ended
+	s.open = slices.DeleteFunc(s.open, func(o *call) bool { return o == c })
+	close(c.resumed)
+}
+
+// in returns the calls of a stage, in an order that does not depend on goroutines.
+func (s *calls) in(at stage) []*call {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []*call
+	for _, c := range s.open {
+		if c.stage == at && !c.process.paused {
+			all = append(all, c)
+		}
+	}
+	slices.SortFunc(all, byName)
+	return all
+}
+
+func byName(a, b *call) int {
+	return cmp.Or(cmp.Compare(a.process.name, b.process.name), cmp.Compare(a.name, b.name), cmp.Compare(a.number, b.number))
+}
+
+// abandon ends a call with an error. A request that is on its way may take effect later.
+func (s *calls) abandon(c *call) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c.stage == ended {
+		return
+	}
+	if c.stage == sent && c.mutates {
+		s.late = append(s.late, c)
+	}
+	c.fail(lost)
+	s.end(c)
+}
+
+// answer ends a call as its effect says.
+func (s *calls) answer(c *call) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.end(c)
+}
+
+// refuse ends a call without an effect.
+func (s *calls) refuse(c *call, why fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c.fail(why)
+	s.end(c)
+}
+
+// ask makes a call of a process: it returns when the scheduler has let it end, or with ctx.
+func ask[R any](ctx context.Context, p *process, name string, mutates bool, effect func() (R, error), failure func(fault) error) (R, error) {
+	var result R
+	var err error
+	c := &call{process: p, name: name, mutates: mutates, resumed: make(chan struct{})}
+	c.effect = func() { result, err = effect() }
+	c.fail = func(why fault) {
+		var none R
+		result, err = none, failure(why)
+	}
+	if p.starting {
+		c.effect()
+		return result, err
+	}
+	if ctx.Err() != nil || !p.life.calls.add(c) {
+		c.fail(unavailable)
+		return result, err
+	}
+	select {
+	case <-c.resumed:
+	case <-ctx.Done():
+		p.life.calls.abandon(c)
+		<-c.resumed
+	}
+	return result, err
+}

@@ -1,0 +1,121 @@
+package simulation
+
+import (
+	"context"
+
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloud/fake"
+)
+
+// cloudClient is the client that a process has of a cloud. The scheduler decides when a call reaches
+// the cloud, and when its answer arrives.
+type cloudClient struct {
+	process *process
+	model   *fake.Cloud
+}
+
+var (
+	_ cloud.Client      = (*cloudClient)(nil)
+	_ cloud.Snapshotter = (*cloudClient)(nil)
+	_ cloud.Reverter    = (*cloudClient)(nil)
+)
+
+// through makes a call of this name. Changes are uncertain if their answer is lost.
+func through[R any](ctx context.Context, c *cloudClient, name string, mutates bool, effect func(context.Context) (R, error)) (R, error) {
+	return ask(ctx, c.process, "cloud "+name, mutates, func() (R, error) {
+		c.process.life.working = c.process.life.working || mutates && c.process.life.profile.operating
+		return effect(context.Background())
+	},
+		func(why fault) error {
+			return &cloud.Error{Kind: failures[why], Op: name, Detail: "injected: " + string(why), Uncertain: why == lost && mutates}
+		})
+}
+
+// failures are the kinds of the errors of a cloud.
+var failures = map[fault]cloud.Kind{
+	unavailable: cloud.Unavailable, lost: cloud.Unavailable, throttled: cloud.Throttled, busy: cloud.Busy, full: cloud.Quota, gateway: cloud.NotFoundUnproven,
+}
+
+type none struct{}
+
+func (c *cloudClient) Capabilities(ctx context.Context) (cloud.Capabilities, error) {
+	return through(ctx, c, "capabilities", false, c.model.Capabilities)
+}
+
+func (c *cloudClient) CheckName(ctx context.Context, name cloud.Name) error {
+	_, err := through(ctx, c, "check "+name.Name, false, func(ctx context.Context) (none, error) { return none{}, c.model.CheckName(ctx, name) })
+	return err
+}
+
+func (c *cloudClient) GetServer(ctx context.Context, id string) (cloud.Server, error) {
+	return through(ctx, c, "get "+id, false, func(ctx context.Context) (cloud.Server, error) { return c.model.GetServer(ctx, id) })
+}
+
+func (c *cloudClient) ServerStatus(ctx context.Context, id string) (cloud.Status, error) {
+	return through(ctx, c, "status "+id, false, func(ctx context.Context) (cloud.Status, error) { return c.model.ServerStatus(ctx, id) })
+}
+
+func (c *cloudClient) ListServers(ctx context.Context, opts cloud.ListServers) (cloud.ServerPage, error) {
+	return through(ctx, c, "list", false, func(ctx context.Context) (cloud.ServerPage, error) { return c.model.ListServers(ctx, opts) })
+}
+
+func (c *cloudClient) CreateServer(ctx context.Context, req cloud.CreateServer) (cloud.Result, error) {
+	return through(ctx, c, "create "+req.Name, true, func(ctx context.Context) (cloud.Result, error) { return c.model.CreateServer(ctx, req) })
+}
+
+func (c *cloudClient) UpdateServer(ctx context.Context, id string, req cloud.UpdateServer) (cloud.Result, error) {
+	return through(ctx, c, "update "+id, true, func(ctx context.Context) (cloud.Result, error) { return c.model.UpdateServer(ctx, id, req) })
+}
+
+func (c *cloudClient) DeleteServer(ctx context.Context, id string) (cloud.Result, error) {
+	return through(ctx, c, "delete "+id, true, func(ctx context.Context) (cloud.Result, error) { return c.model.DeleteServer(ctx, id) })
+}
+
+func (c *cloudClient) GetOperation(ctx context.Context, id string) (cloud.Operation, error) {
+	return through(ctx, c, "operation "+id, false, func(ctx context.Context) (cloud.Operation, error) { return c.model.GetOperation(ctx, id) })
+}
+
+func (c *cloudClient) ListHosts(ctx context.Context) ([]cloud.Host, error) {
+	return through(ctx, c, "list hosts", false, c.model.ListHosts)
+}
+
+func (c *cloudClient) ListNetworks(ctx context.Context) ([]cloud.Network, error) {
+	return through(ctx, c, "list networks", false, c.model.ListNetworks)
+}
+
+func (c *cloudClient) GetNetwork(ctx context.Context, id string) (cloud.Network, error) {
+	return through(ctx, c, "get network "+id, false, func(ctx context.Context) (cloud.Network, error) { return c.model.GetNetwork(ctx, id) })
+}
+
+func (c *cloudClient) CreateNetwork(ctx context.Context, req cloud.CreateNetwork) (cloud.Network, error) {
+	return through(ctx, c, "create network "+req.Name, true, func(ctx context.Context) (cloud.Network, error) { return c.model.CreateNetwork(ctx, req) })
+}
+
+func (c *cloudClient) UpdateNetwork(ctx context.Context, id, gateway string) (cloud.Network, error) {
+	return through(ctx, c, "update network "+id, true, func(ctx context.Context) (cloud.Network, error) { return c.model.UpdateNetwork(ctx, id, gateway) })
+}
+
+func (c *cloudClient) DeleteNetwork(ctx context.Context, id string) error {
+	_, err := through(ctx, c, "delete network "+id, true, func(ctx context.Context) (none, error) { return none{}, c.model.DeleteNetwork(ctx, id) })
+	return err
+}
+
+func (c *cloudClient) ListSnapshots(ctx context.Context, serverID string) ([]cloud.Snapshot, error) {
+	return through(ctx, c, "list snapshots "+serverID, false, func(ctx context.Context) ([]cloud.Snapshot, error) { return c.model.ListSnapshots(ctx, serverID) })
+}
+
+func (c *cloudClient) CreateSnapshot(ctx context.Context, req cloud.CreateSnapshot) (cloud.Snapshot, error) {
+	return through(ctx, c, "create snapshot "+req.Name, true, func(ctx context.Context) (cloud.Snapshot, error) { return c.model.CreateSnapshot(ctx, req) })
+}
+
+func (c *cloudClient) DeleteSnapshot(ctx context.Context, serverID, id string) error {
+	_, err := through(ctx, c, "delete snapshot "+id, true, func(ctx context.Context) (none, error) { return none{}, c.model.DeleteSnapshot(ctx, serverID, id) })
+	return err
+}
+
+func (c *cloudClient) RevertServer(ctx context.Context, req cloud.RevertServer) (cloud.Result, error) {
+	return through(ctx, c, "revert "+req.ServerID, true, func(ctx context.Context) (cloud.Result, error) { return c.model.RevertServer(ctx, req) })
+}
+
+// Close does nothing: the cloud has no sessions.
+func (*cloudClient) Close(context.Context) {}

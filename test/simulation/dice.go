@@ -1,0 +1,38 @@
+package simulation
+
+import "math/rand/v2"
+
+// dice chooses at random, by the weights of the classes.
+type dice struct {
+	random *rand.Rand
+	// left bounds the decisions.
+	left int
+}
+
+func newDice(seed uint64, decisions int) *dice {
+	return &dice{random: rand.New(rand.NewPCG(seed, seed)), left: decisions}
+}
+
+func (d *dice) choose(choices []choice) *choice {
+	if d.left == 0 {
+		return nil
+	}
+	d.left--
+	by, sum := map[class][]choice{}, 0
+	for _, c := range choices {
+		if len(by[c.class]) == 0 {
+			sum += weights[c.class]
+		}
+		by[c.class] = append(by[c.class], c)
+	}
+	at := d.random.IntN(sum)
+	for k := range classes {
+		if len(by[k]) == 0 {
+			continue
+		}
+		if at -= weights[k]; at < 0 {
+			return &by[k][d.random.IntN(len(by[k]))]
+		}
+	}
+	panic("unreachable")
+}

@@ -1,0 +1,20 @@
+// Package simulation runs the controllers of the operator under a scheduler that decides what happens
+// next: which call arrives, which answer is lost, what a cache shows, which process dies. docs/design/simulation.md
+// says how.
+//
+//	life.go        one run, from its start until nothing is left to do
+//	choices.go     what can happen next
+//	dice.go        a decider that chooses at random
+//	replay.go      a decider that repeats a trace, and shorter traces
+//	invariants.go  what must hold
+//	process.go     the operator: its manager, and how it dies
+//	calls.go       calls on their way to the API server and to the cloud
+//	client.go      the client of a process
+//	cache.go       the cache of a process, which lags behind
+//	queue.go       the work queues
+//	apiserver.go   the API server
+//	defaults.go    the default values of the CRDs
+//	cloud.go       the client of the cloud
+//	profile.go     the clouds that are simulated
+//	mutants        a command that puts bugs into the code
+package simulation

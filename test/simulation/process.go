@@ -1,0 +1,175 @@
+package simulation
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/recorder"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/clouds"
+	"github.com/privatecloud/operator/internal/setup"
+)
+
+// kinds are those that the API server and the caches hold.
+var kinds = []schema.GroupVersionKind{
+	pcapi.GroupVersion.WithKind("Cloud"), pcapi.GroupVersion.WithKind("VMClass"), pcapi.GroupVersion.WithKind("Network"), vmKind,
+	pcapi.GroupVersion.WithKind("VMSnapshot"), groupKind, pcapi.GroupVersion.WithKind("GPUInfo"),
+	namespaceKind, corev1.SchemeGroupVersion.WithKind("Node"),
+}
+
+var (
+	vmKind        = pcapi.GroupVersion.WithKind("VM")
+	groupKind     = pcapi.GroupVersion.WithKind("VmGroup")
+	namespaceKind = corev1.SchemeGroupVersion.WithKind("Namespace")
+)
+
+// workers is how many requests a controller of a process works on at a time.
+const workers = 3
+
+// process is an operator: the controllers of a manager, which knows nothing of those before it.
+type process struct {
+	manager.Manager
+
+	life   *life
+	name   string
+	ctx    context.Context
+	stop   context.CancelFunc
+	cache  *objectCache
+	client *objectClient
+
+	// runnables are what the manager starts.
+	runnables []manager.Runnable
+	ended     sync.WaitGroup
+
+	mu     sync.Mutex
+	queues []*queue
+
+	// dead: it has no effect any more. Paused: it does not go on. Starting: its calls are made at once.
+	dead, paused, starting bool
+}
+
+// lease is that of leader election.
+type lease struct {
+	holder  *process
+	renewed time.Time
+}
+
+const (
+	// leaseTerm is how long a process may act after it renewed the lease, and leaseDuration when
+	// another one may acquire it.
+	leaseTerm, leaseDuration = 10 * time.Second, 15 * time.Second
+)
+
+// startProcess starts an operator, which holds the lease.
+func startProcess(l *life) *process {
+	l.started++
+	ctx, stop := context.WithCancel(context.Background())
+	p := &process{life: l, name: fmt.Sprintf("manager-%d", l.started), ctx: ctx, stop: stop, starting: true}
+	p.client = &objectClient{process: p, written: map[schema.GroupVersionKind]int{}}
+	p.cache = newObjectCache(l.api, transforms(l.api))
+	l.lease = lease{holder: p, renewed: time.Now()}
+	err := setup.Controllers(ctx, p, setup.Options{
+		Namespace: operatorNamespace, Workers: 1, Leading: p.leads, Alone: p.leads,
+		Dialers: map[pcapi.CloudType]clouds.Dialer{pcapi.CloudTypeREST: clouds.DialFunc(func(_ *pcapi.Cloud, _ *corev1.Secret) (cloud.Client, error) {
+			return &cloudClient{process: p, model: l.cloud}, nil
+		})},
+	})
+	if err != nil {
+		panic(err)
+	}
+	p.starting = false
+	for _, r := range p.runnables {
+		p.ended.Go(func() { _ = r.Start(ctx) })
+	}
+	return p
+}
+
+// leads reports whether the process may act.
+func (p *process) leads() bool {
+	held := p.life.lease
+	return held.holder == p && time.Since(held.renewed) < leaseTerm
+}
+
+// transforms returns what the operator's manager makes of objects before they are cached.
+func transforms(api *apiServer) map[schema.GroupVersionKind]toolscache.TransformFunc {
+	var options ctrl.Options
+	setup.Caches(&options)
+	all := map[schema.GroupVersionKind]toolscache.TransformFunc{}
+	for object, by := range options.Cache.ByObject {
+		if by.Transform != nil {
+			all[api.kindOf(object)] = by.Transform
+		}
+	}
+	return all
+}
+
+// kill ends a process at once. Requests that are on their way may still take effect.
+func (p *process) kill() {
+	s := &p.life.calls
+	s.mu.Lock()
+	p.dead, p.paused = true, false
+	open := slices.SortedFunc(slices.Values(s.open), byName)
+	s.mu.Unlock()
+	for _, c := range open {
+		if c.process == p {
+			s.abandon(c)
+		}
+	}
+	p.stop()
+	for _, q := range p.queues {
+		q.ShutDown()
+	}
+}
+
+func (p *process) Add(r manager.Runnable) error {
+	if controller, ok := r.(reconcile.Reconciler); ok {
+		// The fields are exported, their type is not.
+		fields := reflect.ValueOf(controller).Elem()
+		fields.FieldByName("MaxConcurrentReconciles").SetInt(workers)
+		fields.FieldByName("NewQueue").Set(reflect.ValueOf(p.newQueue))
+	}
+	p.runnables = append(p.runnables, r)
+	return nil
+}
+
+func (p *process) newQueue(controller string, limiter workqueue.TypedRateLimiter[reconcile.Request]) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+	q := newQueue(controller, limiter)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.queues = append(p.queues, q)
+	slices.SortFunc(p.queues, func(a, b *queue) int { return cmp.Compare(a.controller, b.controller) })
+	return q
+}
+
+func (p *process) GetClient() client.Client                     { return p.client }
+func (p *process) GetAPIReader() client.Reader                  { return liveReader{process: p} }
+func (p *process) GetCache() cache.Cache                        { return p.cache }
+func (p *process) GetFieldIndexer() client.FieldIndexer         { return p.cache }
+func (p *process) GetScheme() *runtime.Scheme                   { return p.life.api.scheme }
+func (*process) GetRESTMapper() meta.RESTMapper                 { return nil }
+func (*process) GetLogger() logr.Logger                         { return logr.Discard() }
+func (*process) GetEventRecorder(string) recorder.EventRecorder { return &events.FakeRecorder{} }
+func (*process) GetControllerOptions() config.Controller {
+	return config.Controller{SkipNameValidation: new(true)}
+}

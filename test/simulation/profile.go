@@ -1,0 +1,39 @@
+package simulation
+
+import (
+	"time"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+// profile is a kind of cloud.
+type profile struct {
+	name         string
+	capabilities cloud.Capabilities
+	// slow: builds and deletions take time. Operating: changes are operations.
+	slow, operating bool
+	// lag is how long a listing may miss a new server.
+	lag time.Duration
+}
+
+const (
+	pollInterval = 10 * time.Second
+	settleTime   = 30 * time.Second
+)
+
+// exactlyOnce reports whether the cloud never has two servers of one VM.
+func (p profile) exactlyOnce() bool {
+	_, exactly := p.capabilities.CreateGuarantee("VM", false)
+	return exactly
+}
+
+// profiles are the clouds that are simulated.
+var profiles = []profile{
+	{name: "all", capabilities: cloud.NewCapabilities(cloud.Idempotency, cloud.Labels, cloud.UniqueNames, cloud.BulkStatus, cloud.Power, cloud.Resize, cloud.Folders, cloud.Networks, cloud.Sizing)},
+	{name: "keys", capabilities: cloud.NewCapabilities(cloud.Idempotency, cloud.Labels, cloud.Power, cloud.Resize, cloud.Sizing), slow: true, lag: 25 * time.Second},
+	{name: "names", capabilities: cloud.NewCapabilities(cloud.UniqueNames, cloud.Labels, cloud.Power, cloud.Resize, cloud.Sizing), lag: 25 * time.Second},
+	{name: "labels", capabilities: cloud.NewCapabilities(cloud.Labels, cloud.Power, cloud.Resize, cloud.Sizing), lag: 25 * time.Second},
+	{name: "core", capabilities: cloud.NewCapabilities(cloud.Power, cloud.Resize, cloud.Sizing)},
+	{name: "exclusive names", capabilities: cloud.NewCapabilities(cloud.UniqueNames, cloud.ExclusiveNames, cloud.Power, cloud.Resize, cloud.Sizing)},
+	{name: "operations", capabilities: cloud.NewCapabilities(cloud.Idempotency, cloud.Labels, cloud.UniqueNames, cloud.Operations, cloud.Power, cloud.Resize, cloud.Sizing), operating: true},
+}
