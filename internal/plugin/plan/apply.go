@@ -52,21 +52,32 @@ func dryRun(ctx context.Context, c client.Client, manifest *unstructured.Unstruc
 	return live, applied, refusal(err)
 }
 
+// refusedError is the answer to a dry run, in other words.
+type refusedError struct {
+	text string
+	err  error
+}
+
+func (e *refusedError) Error() string { return e.text }
+func (e *refusedError) Unwrap() error { return e.err }
+
 // refusal returns the error of a dry run with what the user can do about it. The API server answers
-// a patch that it cannot decode with the whole object.
+// a patch that it cannot decode with the whole object, which is left out.
 func refusal(err error) error {
 	if err == nil {
 		return nil
 	}
-	const advice = "correct the name of the field, or upgrade the operator if it is older than the field"
+	const refused, unknown = "the API server refuses the manifest: ", ": correct the name of the field, or upgrade the operator if it is older than the field"
 	text := err.Error()
 	switch at := strings.LastIndex(text, "strict decoding error: "); {
+	case at >= 0 && strings.Contains(text[at:], "unknown field"):
+		return &refusedError{refused + text[at:] + unknown, err}
 	case at >= 0:
-		return fmt.Errorf("the API server refuses the manifest: %s: %s", text[at:], advice)
+		return &refusedError{refused + text[at:], err}
 	case strings.Contains(text, "field not declared in schema"):
-		return fmt.Errorf("the API server refuses the manifest: %w: %s", err, advice)
-	case apierrors.IsConflict(err):
-		return fmt.Errorf("%w: plan with --force-conflicts to see what follows if you take the fields over", err)
+		return &refusedError{refused + text + unknown, err}
+	case apierrors.HasStatusCause(err, metav1.CauseTypeFieldManagerConflict):
+		return &refusedError{text + ": plan with --force-conflicts to see what follows if you take the fields over", err}
 	}
 	return err
 }

@@ -103,7 +103,7 @@ func (o *options) read(env *plugin.Env) ([]*resource.Info, error) {
 		NamespaceParam(namespace).DefaultNamespace().FilenameParam(enforce, &o.FilenameOptions).
 		ContinueOnError().Flatten().Do().Infos()
 	if all, several := err.(utilerrors.Aggregate); several { //nolint:errorlint // it hides its errors from errors.As
-		err = errors.Join(all.Errors()...)
+		err = errors.Join(utilerrors.Flatten(all).Errors()...)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the manifests: %w", err)
