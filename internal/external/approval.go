@@ -16,7 +16,8 @@ const StepApprove = "Approve"
 const sends = reconciler.NeedsCloud | reconciler.Mutates
 
 // Plan decides what to do, from the object and the observation alone. Where the spec requires
-// an approval, nothing that is not approved is sent, not even a step without a forecast.
+// an approval, nothing that is not approved is sent. A plan of which the forecast describes no step is
+// asked for with the name of the first step that changes the cloud.
 func (l *Lifecycle[T, R, S]) Plan(obj T, obs S) reconciler.Plan[T, S] {
 	plan := l.plan(obj, obs)
 	object, approvable := any(obj).(approval.Object)

@@ -85,14 +85,16 @@ func TestCreateWaitsForApproval(t *testing.T) {
 	equal(t, "hash", hash, h.vm().Status.Plan.Hash)
 }
 
-// blind is a kind whose forecast describes no step.
-type blind struct{ *kind }
+// withoutForecast is a kind whose forecast describes no step.
+type withoutForecast struct{ *kind }
 
-func (blind) Foresee(string, *pcapi.VM, *observation) ([]pcapi.PlannedChange, bool) { return nil, true }
+func (withoutForecast) Foresee(string, *pcapi.VM, *observation) ([]pcapi.PlannedChange, bool) {
+	return nil, true
+}
 
 func TestStepThatNoForecastDescribesWaits(t *testing.T) {
 	h := newHarness(t, everything, vmWith(needsApproval))
-	h.kind.lifecycle = external.New(blind{h.kind}, func() *pcapi.VM { return &pcapi.VM{} }, func() *observation { return &observation{} }, h.kind.Options)
+	h.kind.lifecycle = external.New(withoutForecast{h.kind}, func() *pcapi.VM { return &pcapi.VM{} }, func() *observation { return &observation{} }, h.kind.Options)
 	h.reconciler = h.kind.Reconciler(h)
 	h.mustReconcile()
 	h.wantServers()
