@@ -56,7 +56,7 @@ func runLocalCommands(ctx context.Context) {
 	GinkgoHelper()
 	Expect(plugin(ctx, "top", "clouds")).To(MatchRegexp(`(?m)^default +\d+ +\d+ +\d+ `))
 	Expect(plugin(ctx, "top", "-n", samples)).To(ContainSubstring("NAME"))
-	Expect(plugin(ctx, "drift", "-n", samples)).To(HavePrefix("No drift: "))
+	Eventually(func() (string, error) { return plugin(ctx, "drift", "-n", samples) }).Should(HavePrefix("No drift: "))
 	Expect(plugin(ctx, "brake")).To(MatchRegexp(`(?m)^default +off`))
 	Expect(plugin(ctx, "brake", "acknowledge", "default")).To(ContainSubstring("is off: nothing was changed"))
 	Expect(plugin(ctx, "drain", "--policy=delete")).To(ContainSubstring("Nothing was changed."))
