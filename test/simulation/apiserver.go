@@ -162,8 +162,7 @@ func (a *apiServer) patch(obj client.Object, data []byte, status bool) error {
 	}
 	var sent struct {
 		Metadata struct {
-			ResourceVersion string    `json:"resourceVersion"`
-			UID             types.UID `json:"uid"`
+			ResourceVersion string `json:"resourceVersion"`
 		} `json:"metadata"`
 	}
 	if err := json.Unmarshal(data, &sent); err != nil {

@@ -15,7 +15,7 @@ type stage int
 const (
 	// sent: the request is on its way. It has no effect yet.
 	sent stage = iota
-	// answered: it had its effect, and the answer is on its way.
+	// answered: it had its effect, or was read, and the answer is on its way.
 	answered
 	// ended: the caller has the answer, or an error.
 	ended
@@ -90,18 +90,42 @@ func (s *calls) end(c *call) {
 	close(c.resumed)
 }
 
-// in returns the calls of a stage, in an order that does not depend on goroutines.
+// in returns the calls of a stage, in an order that does not depend on goroutines. A process that is
+// paused takes no answers.
 func (s *calls) in(at stage) []*call {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var all []*call
 	for _, c := range s.open {
-		if c.stage == at && !c.process.paused {
+		if c.stage == at && (at == sent || !c.process.paused) {
 			all = append(all, c)
 		}
 	}
 	slices.SortFunc(all, byName)
 	return all
+}
+
+// changes returns the requests that change something and are on their way, the oldest first.
+func (s *calls) changes() []*call {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := slices.Clone(s.late)
+	for _, c := range s.open {
+		if c.stage == sent && c.mutates {
+			all = append(all, c)
+		}
+	}
+	slices.SortFunc(all, func(a, b *call) int { return cmp.Or(a.sentAt.Compare(b.sentAt), byName(a, b)) })
+	return all
+}
+
+// take removes a late request. It reports false if it is not late.
+func (s *calls) take(c *call) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := len(s.late)
+	s.late = slices.DeleteFunc(s.late, func(o *call) bool { return o == c })
+	return len(s.late) < before
 }
 
 func byName(a, b *call) int {
@@ -117,6 +141,7 @@ func (s *calls) abandon(c *call) {
 	}
 	if c.stage == sent && c.mutates {
 		s.late = append(s.late, c)
+		slices.SortFunc(s.late, byName)
 	}
 	c.fail(lost)
 	s.end(c)
@@ -151,14 +176,14 @@ func ask[R any](ctx context.Context, p *process, name string, mutates bool, effe
 		c.effect()
 		return result, err
 	}
-	if ctx.Err() != nil || !p.life.calls.add(c) {
+	if ctx.Err() != nil || !p.world.calls.add(c) {
 		c.fail(unavailable)
 		return result, err
 	}
 	select {
 	case <-c.resumed:
 	case <-ctx.Done():
-		p.life.calls.abandon(c)
+		p.world.calls.abandon(c)
 		<-c.resumed
 	}
 	return result, err

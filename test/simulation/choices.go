@@ -54,15 +54,15 @@ type choice struct {
 }
 
 // progress returns what can happen without a fault, time or people.
-func (l *life) progress() []choice {
+func (w *world) progress() []choice {
 	var all []choice
-	for _, c := range l.calls.in(answered) {
-		all = append(all, choice{answerCall, "answer " + c.String(), func() { l.calls.answer(c) }})
+	for _, c := range w.calls.in(answered) {
+		all = append(all, choice{answerCall, "answer " + c.String(), func() { w.calls.answer(c) }})
 	}
-	for _, c := range l.calls.in(sent) {
-		all = append(all, choice{arrive, "arrive " + c.String(), func() { l.arrive(c) }})
+	for _, c := range w.calls.in(sent) {
+		all = append(all, choice{arrive, "arrive " + c.String(), func() { w.arrive(c) }})
 	}
-	for _, p := range l.processes {
+	for _, p := range w.processes {
 		if p.paused {
 			continue
 		}
@@ -78,16 +78,16 @@ func (l *life) progress() []choice {
 			}
 		}
 	}
-	if l.cloudWorks() {
+	if w.cloudWorks() {
 		all = append(all, choice{finish, "the cloud finishes", func() {
-			l.working = false
-			l.cloud.Finish()
-			l.cloud.FinishOperations()
+			w.working = false
+			w.cloud.Finish()
+			w.cloud.FinishOperations()
 		}})
 	}
-	for _, o := range l.api.orphaned(vmKind) {
+	for _, o := range w.api.orphaned(vmKind) {
 		all = append(all, choice{finish, "collect garbage " + o.GetName(), func() {
-			_ = l.api.remove(vmKind, client.ObjectKeyFromObject(o), nil)
+			_ = w.api.remove(vmKind, client.ObjectKeyFromObject(o), nil)
 		}})
 	}
 	return all
@@ -124,22 +124,18 @@ func (s *calls) inFlight(p *process) bool {
 	return slices.ContainsFunc(s.open, func(c *call) bool { return c.process == p && c.mutates && strings.HasPrefix(c.name, "cloud ") })
 }
 
-// arrive has a call take effect. The answer to a read is at once with the caller.
-func (l *life) arrive(c *call) {
+// arrive has a call take effect.
+func (w *world) arrive(c *call) {
 	c.effect()
-	if !c.mutates {
-		l.calls.answer(c)
-		return
-	}
 	c.stage = answered
 }
 
 // cloudWorks reports whether a build, a deletion or an operation is under way.
-func (l *life) cloudWorks() bool {
-	if l.working {
+func (w *world) cloudWorks() bool {
+	if w.working {
 		return true
 	}
-	for _, s := range l.cloud.Servers() {
+	for _, s := range w.cloud.Servers() {
 		if s.State == cloud.StateBuilding || s.State == cloud.StateDeleting {
 			return true
 		}
@@ -148,53 +144,57 @@ func (l *life) cloudWorks() bool {
 }
 
 // choices returns all that can happen.
-func (l *life) choices() []choice {
-	all := l.progress()
-	for _, c := range l.calls.in(sent) {
+func (w *world) choices() []choice {
+	all := w.progress()
+	for _, c := range w.calls.in(sent) {
 		for _, why := range c.faults() {
-			all = append(all, choice{failCall, string(why) + ": " + c.String(), func() { l.calls.refuse(c, why) }})
+			all = append(all, choice{failCall, string(why) + ": " + c.String(), func() { w.calls.refuse(c, why) }})
 		}
 		if c.mutates {
-			all = append(all, choice{c.either(lateRequest, delayCreate), "delay " + c.String(), func() { l.calls.abandon(c) }})
+			all = append(all, choice{c.either(lateRequest, delayCreate), "delay " + c.String(), func() { w.calls.abandon(c) }})
 		}
 	}
-	for _, c := range l.calls.in(answered) {
-		all = append(all, choice{c.either(loseAnswer, loseCreate), "lose the answer to " + c.String(), func() { l.calls.abandon(c) }})
+	for _, c := range w.calls.in(answered) {
+		all = append(all, choice{c.either(loseAnswer, loseCreate), "lose the answer to " + c.String(), func() { w.calls.abandon(c) }})
 	}
-	for i, c := range l.calls.late {
-		all = append(all, choice{lateRequest, "late " + c.String(), func() { l.takeLate(i); c.effect() }},
-			choice{lateRequest, "never " + c.String(), func() { l.takeLate(i) }})
+	for _, c := range w.calls.late {
+		all = append(all, choice{lateRequest, "late " + c.String(), func() { w.calls.take(c); c.effect() }},
+			choice{lateRequest, "never " + c.String(), func() { w.calls.take(c) }})
 	}
 	for _, d := range []time.Duration{100 * time.Millisecond, time.Second, 5 * time.Second, 20 * time.Second} {
-		all = append(all, choice{wait, "wait " + d.String(), func() { l.advance(d) }})
+		all = append(all, choice{wait, "wait " + d.String(), func() { w.advance(d) }})
 	}
-	all = append(all, l.processChoices()...)
-	if l.left > 0 {
-		for _, c := range append(l.userChoices(), l.handChoices()...) {
-			all = append(all, choice{c.class, c.name, func() { l.left--; c.do() }})
+	all = append(all, w.processChoices()...)
+	if w.left > 0 {
+		for _, c := range append(w.userChoices(), w.handChoices()...) {
+			all = append(all, choice{c.class, c.name, func() { w.left--; c.do() }})
 		}
 	}
 	return all
 }
 
-func (l *life) takeLate(i int) { l.calls.late = append(l.calls.late[:i:i], l.calls.late[i+1:]...) }
-
-func (l *life) processChoices() []choice {
+func (w *world) processChoices() []choice {
 	var all []choice
-	for _, p := range l.processes {
+	for _, p := range w.processes {
 		kill, pause := killProcess, pauseProcess
-		if l.calls.inFlight(p) {
+		if w.calls.inFlight(p) {
 			kill, pause = killInFlight, pauseInFlight
 		}
-		all = append(all, choice{kill, "kill " + p.name, func() { l.kill(p) }})
+		all = append(all, choice{kill, "kill " + p.name, func() { w.kill(p) }})
+		if p.stopped.IsZero() && !p.paused {
+			all = append(all, choice{kill, "stop " + p.name, func() { p.stopped = time.Now(); p.stop() }})
+		}
+		if p != w.lease.holder && !p.paused {
+			all = append(all, choice{startNext, p.name + " exits without the lease", func() { w.kill(p) }})
+		}
 		if p.paused {
 			all = append(all, choice{pauseProcess, "resume " + p.name, func() { p.paused = false }})
 		} else {
 			all = append(all, choice{pause, "pause " + p.name, func() { p.paused = true }})
 		}
 	}
-	if h := l.lease; h.holder == nil || time.Since(h.renewed) > leaseDuration {
-		all = append(all, choice{startNext, "start another manager", l.start})
+	if w.leaseFree() {
+		all = append(all, choice{startNext, "start another manager", w.start})
 	}
 	return all
 }
@@ -204,17 +204,17 @@ var names = []string{"a", "b"}
 
 const group = "g"
 
-func (l *life) userChoices() []choice {
+func (w *world) userChoices() []choice {
 	var all []choice
 	user := func(name string, do func() error) {
 		all = append(all, choice{act, "user: " + name, func() { _ = do() }})
 	}
 	for _, name := range names {
 		key := client.ObjectKey{Namespace: "default", Name: name}
-		vm, exists := l.api.find(vmKind, key).(*pcapi.VM)
+		vm, exists := w.api.find(vmKind, key).(*pcapi.VM)
 		if !exists {
 			user("create VM "+name, func() error {
-				return l.api.create(&pcapi.VM{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+				return w.api.create(&pcapi.VM{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
 					Spec: pcapi.VMSpec{VMName: name, CPU: pcapi.Cores(1), Memory: pcapi.GiB(1)}})
 			})
 			continue
@@ -222,39 +222,39 @@ func (l *life) userChoices() []choice {
 		if vm.DeletionTimestamp != nil {
 			continue
 		}
-		user("delete VM "+name, func() error { return l.api.remove(vmKind, key, nil) })
+		user("delete VM "+name, func() error { return w.api.remove(vmKind, key, nil) })
 		user("resize VM "+name, func() error {
 			next := vm.DeepCopy()
 			next.Spec.CPU = pcapi.Cores(int32(1 + next.Spec.CPU.Count()%3))
-			return l.api.update(next)
+			return w.api.update(next)
 		})
 		user("switch VM "+name, func() error {
 			next := vm.DeepCopy()
 			next.Spec.PowerState = other(next.Spec.PowerState)
-			return l.api.update(next)
+			return w.api.update(next)
 		})
 	}
 	key := client.ObjectKey{Namespace: "default", Name: group}
-	g, exists := l.api.find(groupKind, key).(*pcapi.VmGroup)
+	g, exists := w.api.find(groupKind, key).(*pcapi.VmGroup)
 	switch {
 	case !exists:
 		user("create VmGroup "+group, func() error {
-			return l.api.create(&pcapi.VmGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: group},
+			return w.api.create(&pcapi.VmGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: group},
 				Spec: pcapi.VmGroupSpec{Replicas: new(int32(2)), CPU: pcapi.Cores(1), Memory: pcapi.GiB(1)}})
 		})
 	case g.DeletionTimestamp == nil:
-		user("delete VmGroup "+group, func() error { return l.api.remove(groupKind, key, nil) })
+		user("delete VmGroup "+group, func() error { return w.api.remove(groupKind, key, nil) })
 		for n := range int32(4) {
 			user(fmt.Sprintf("scale VmGroup %s to %d", group, n), func() error {
 				next := g.DeepCopy()
 				next.Spec.Replicas = &n
-				return l.api.update(next)
+				return w.api.update(next)
 			})
 		}
 		user("resize VmGroup "+group, func() error {
 			next := g.DeepCopy()
 			next.Spec.CPU = pcapi.Cores(int32(1 + next.Spec.CPU.Count()%3))
-			return l.api.update(next)
+			return w.api.update(next)
 		})
 	}
 	return all
@@ -268,15 +268,15 @@ func other(state pcapi.PowerState) pcapi.PowerState {
 }
 
 // handChoices returns what a person may do in the cloud.
-func (l *life) handChoices() []choice {
+func (w *world) handChoices() []choice {
 	var all []choice
-	for _, s := range l.cloud.Servers() {
+	for _, s := range w.cloud.Servers() {
 		if s.State != cloud.StateActive {
 			continue
 		}
 		all = append(all,
-			choice{byHand, "by hand: resize " + s.ID, func() { l.cloud.ModifyServer(s.ID, func(s *cloud.Server) { s.CPU = 7 }) }},
-			choice{byHand, "by hand: stop " + s.ID, func() { l.cloud.ModifyServer(s.ID, func(s *cloud.Server) { s.State = cloud.StateStopped }) }},
+			choice{byHand, "by hand: resize " + s.ID, func() { w.cloud.ModifyServer(s.ID, func(s *cloud.Server) { s.CPU = 7 }) }},
+			choice{byHand, "by hand: stop " + s.ID, func() { w.cloud.ModifyServer(s.ID, func(s *cloud.Server) { s.State = cloud.StateStopped }) }},
 		)
 	}
 	return all

@@ -15,34 +15,65 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// objectClient is the client of a process: it reads from the cache, after it shows what the client
-// wrote, and writes to the API server.
+// objectClient is the client of a process. It reads from the cache, once that shows what the client
+// wrote: a read of an object waits for the writes of that object, and a list for those of its kind,
+// as in controller-runtime. Writes go to the API server.
 type objectClient struct {
 	client.Client
 
 	process *process
 
 	mu sync.Mutex
-	// written is the resource version of the last write of each kind.
-	written map[schema.GroupVersionKind]int
+	// written are the resource versions of the last writes, and writing the writes that were sent
+	// and have not ended.
+	written map[schema.GroupVersionKind]map[client.ObjectKey]int
+	writing map[*write]bool
 }
 
-func (c *objectClient) Scheme() *runtime.Scheme { return c.process.life.api.scheme }
+// write is a write of an object.
+type write struct {
+	gvk   schema.GroupVersionKind
+	key   client.ObjectKey
+	ended chan struct{}
+}
+
+func (c *objectClient) Scheme() *runtime.Scheme { return c.process.world.api.scheme }
 
 func (c *objectClient) GroupVersionKindFor(obj runtime.Object) (schema.GroupVersionKind, error) {
-	return c.process.life.api.kindOf(obj), nil
+	return c.process.world.api.kindOf(obj), nil
 }
 
-func (c *objectClient) await(ctx context.Context, gvk schema.GroupVersionKind) error {
+// await waits until the cache shows the writes of an object, or of all of a kind if key is nil.
+func (c *objectClient) await(ctx context.Context, gvk schema.GroupVersionKind, key *client.ObjectKey) error {
+	var under []*write
 	c.mu.Lock()
-	version := c.written[gvk]
+	for w := range c.writing {
+		if w.gvk == gvk && (key == nil || w.key == *key) {
+			under = append(under, w)
+		}
+	}
+	c.mu.Unlock()
+	for _, w := range under {
+		select {
+		case <-w.ended:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	c.mu.Lock()
+	version := 0
+	for k, v := range c.written[gvk] {
+		if key == nil || k == *key {
+			version = max(version, v)
+		}
+	}
 	c.mu.Unlock()
 	return c.process.cache.await(ctx, gvk, version)
 }
 
 func (c *objectClient) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
 	if !(&client.GetOptions{}).ApplyOptions(opts).DisableReadYourWritesConsistency {
-		if err := c.await(ctx, c.process.life.api.kindOf(obj)); err != nil {
+		if err := c.await(ctx, c.process.world.api.kindOf(obj), &key); err != nil {
 			return err
 		}
 	}
@@ -51,7 +82,7 @@ func (c *objectClient) Get(ctx context.Context, key client.ObjectKey, obj client
 
 func (c *objectClient) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	if !(&client.ListOptions{}).ApplyOptions(opts).DisableReadYourWritesConsistency {
-		if err := c.await(ctx, listed(c.process.life.api, list)); err != nil {
+		if err := c.await(ctx, listed(c.process.world.api, list), nil); err != nil {
 			return err
 		}
 	}
@@ -60,21 +91,30 @@ func (c *objectClient) List(ctx context.Context, list client.ObjectList, opts ..
 
 // write sends a change of an object, and remembers its resource version.
 func (c *objectClient) write(ctx context.Context, verb string, obj client.Object, effect func(sent client.Object) error) error {
-	api := c.process.life.api
-	gvk, sent := api.kindOf(obj), obj.DeepCopyObject().(client.Object)
-	version, err := ask(ctx, c.process, fmt.Sprintf("%s %s/%s", verb, gvk.Kind, obj.GetName()), true,
-		func() (int, error) { err := effect(sent); return api.version, err }, apiFailure)
-	if err != nil {
-		return err
-	}
-	copyInto(sent, obj)
+	api := c.process.world.api
+	w, sent := &write{gvk: api.kindOf(obj), key: client.ObjectKeyFromObject(obj), ended: make(chan struct{})}, obj.DeepCopyObject().(client.Object)
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if v, err := strconv.Atoi(sent.GetResourceVersion()); err == nil && verb != "delete" {
+	c.writing[w] = true
+	c.mu.Unlock()
+	version, err := ask(ctx, c.process, fmt.Sprintf("%s %s/%s", verb, w.gvk.Kind, w.key.Name), true,
+		func() (int, error) { err := effect(sent); return api.version, err }, apiFailure)
+	if err == nil {
+		copyInto(sent, obj)
+	}
+	if v, parseErr := strconv.Atoi(sent.GetResourceVersion()); parseErr == nil && verb != "delete" {
 		version = v
 	}
-	c.written[gvk] = max(c.written[gvk], version)
-	return nil
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.writing, w)
+	close(w.ended)
+	if err == nil {
+		if c.written[w.gvk] == nil {
+			c.written[w.gvk] = map[client.ObjectKey]int{}
+		}
+		c.written[w.gvk][w.key] = max(c.written[w.gvk][w.key], version)
+	}
+	return err
 }
 
 // apiFailure is the error of a call to the API server that has no answer.
@@ -86,11 +126,11 @@ func apiFailure(why fault) error {
 }
 
 func (c *objectClient) Create(ctx context.Context, obj client.Object, _ ...client.CreateOption) error {
-	return c.write(ctx, "create", obj, c.process.life.api.create)
+	return c.write(ctx, "create", obj, c.process.world.api.create)
 }
 
 func (c *objectClient) Update(ctx context.Context, obj client.Object, _ ...client.UpdateOption) error {
-	return c.write(ctx, "update", obj, c.process.life.api.update)
+	return c.write(ctx, "update", obj, c.process.world.api.update)
 }
 
 func (c *objectClient) Patch(ctx context.Context, obj client.Object, patch client.Patch, _ ...client.PatchOption) error {
@@ -109,13 +149,13 @@ func (c *objectClient) patch(ctx context.Context, obj client.Object, patch clien
 	if status {
 		verb = "patch status of"
 	}
-	return c.write(ctx, verb, obj, func(sent client.Object) error { return c.process.life.api.patch(sent, data, status) })
+	return c.write(ctx, verb, obj, func(sent client.Object) error { return c.process.world.api.patch(sent, data, status) })
 }
 
 func (c *objectClient) Delete(ctx context.Context, obj client.Object, opts ...client.DeleteOption) error {
 	preconditions := (&client.DeleteOptions{}).ApplyOptions(opts).Preconditions
 	return c.write(ctx, "delete", obj, func(sent client.Object) error {
-		api := c.process.life.api
+		api := c.process.world.api
 		return api.remove(api.kindOf(sent), client.ObjectKeyFromObject(sent), preconditions)
 	})
 }
@@ -137,7 +177,7 @@ func (w statusWriter) Patch(ctx context.Context, obj client.Object, patch client
 type liveReader struct{ process *process }
 
 func (r liveReader) Get(ctx context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {
-	api := r.process.life.api
+	api := r.process.world.api
 	read, err := ask(ctx, r.process, fmt.Sprintf("read %s/%s", api.kindOf(obj).Kind, key.Name), false, func() (client.Object, error) {
 		into := obj.DeepCopyObject().(client.Object)
 		return into, api.get(key, into)
@@ -149,7 +189,7 @@ func (r liveReader) Get(ctx context.Context, key client.ObjectKey, obj client.Ob
 }
 
 func (r liveReader) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
-	api := r.process.life.api
+	api := r.process.world.api
 	gvk := listed(api, list)
 	all, err := ask(ctx, r.process, "list "+gvk.Kind, false, func() ([]client.Object, error) { return api.all(gvk), nil }, apiFailure)
 	if err != nil {

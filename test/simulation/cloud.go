@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"context"
+	"time"
 
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/cloud/fake"
@@ -22,8 +23,15 @@ var (
 
 // through makes a call of this name. Changes are uncertain if their answer is lost.
 func through[R any](ctx context.Context, c *cloudClient, name string, mutates bool, effect func(context.Context) (R, error)) (R, error) {
+	if mutates && !cloud.Permitted(ctx) { // as the transport does
+		var nothing R
+		return nothing, &cloud.Error{Kind: cloud.Throttled, Op: name, Detail: "this process does not lead any more", RetryAfter: time.Second}
+	}
 	return ask(ctx, c.process, "cloud "+name, mutates, func() (R, error) {
-		c.process.life.working = c.process.life.working || mutates && c.process.life.profile.operating
+		if mutates {
+			c.process.world.changes++
+		}
+		c.process.world.working = c.process.world.working || mutates && c.process.world.profile.operating
 		return effect(context.Background())
 	},
 		func(why fault) error {

@@ -2,9 +2,9 @@
 // next: which call arrives, which answer is lost, what a cache shows, which process dies. docs/design/simulation.md
 // says how.
 //
-//	life.go        one run, from its start until nothing is left to do
+//	world.go       one run, from its start until nothing is left to do
 //	choices.go     what can happen next
-//	dice.go        a decider that chooses at random
+//	random.go      a decider that chooses at random
 //	replay.go      a decider that repeats a trace, and shorter traces
 //	invariants.go  what must hold
 //	process.go     the operator: its manager, and how it dies

@@ -24,34 +24,33 @@ const (
 	converged     = "every VM is Ready, with one server that is as specified"
 	groupComplete = "every group has its size"
 	deletedGone   = "a deleted object goes"
+	atRest        = "at rest nothing is changed"
 )
 
 // checkChange checks a change of an object.
-func (l *life) checkChange(gvk schema.GroupVersionKind, before, after client.Object) {
+func (w *world) checkChange(gvk schema.GroupVersionKind, before, after client.Object) {
 	if gvk != vmKind || before == nil {
 		return
 	}
 	was := before.(*pcapi.VM)
-	if after == nil && (l.profile.capabilities.Has(cloud.Labels) || len(was.Finalizers) > 0) {
-		for _, s := range l.serversOf(was) {
-			if s.State != cloud.StateDeleting {
-				l.violate(goneLast, "VM %s is removed, and server %s exists", was.Name, s.ID)
-			}
+	if after == nil && (w.profile.capabilities.Has(cloud.Labels) || len(was.Finalizers) > 0) {
+		for _, s := range w.serversOf(was) {
+			w.violate(goneLast, "VM %s is removed, and server %s exists", was.Name, s.ID)
 		}
 	}
 	if after == nil {
 		return
 	}
 	if is := after.(*pcapi.VM); was.Status.VMID != "" && was.Status.VMID != is.Status.VMID {
-		l.violate(sameID, "VM %s had %s and has %q", was.Name, was.Status.VMID, is.Status.VMID)
+		w.violate(sameID, "VM %s had %s and has %q", was.Name, was.Status.VMID, is.Status.VMID)
 	}
 }
 
 // serversOf returns the servers of a VM: by the owner label, or where there are no labels by its
 // recorded id, else by its name.
-func (l *life) serversOf(vm *pcapi.VM) []cloud.Server {
-	return slices.DeleteFunc(l.cloud.Servers(), func(s cloud.Server) bool {
-		if l.profile.capabilities.Has(cloud.Labels) {
+func (w *world) serversOf(vm *pcapi.VM) []cloud.Server {
+	return slices.DeleteFunc(w.cloud.Servers(), func(s cloud.Server) bool {
+		if w.profile.capabilities.Has(cloud.Labels) {
 			return s.Labels[inventory.UIDLabel] != string(vm.UID)
 		}
 		if vm.Status.VMID != "" {
@@ -62,86 +61,87 @@ func (l *life) serversOf(vm *pcapi.VM) []cloud.Server {
 }
 
 // checkCloud checks the cloud after each step.
-func (l *life) checkCloud() {
-	if !l.profile.exactlyOnce() {
+func (w *world) checkCloud() {
+	if !w.profile.exactlyOnce() {
 		return
 	}
-	if l.profile.capabilities.Has(cloud.Labels) {
-		owners := map[string]string{}
-		for _, s := range l.cloud.Servers() {
-			owner := s.Labels[inventory.UIDLabel]
-			if first := owners[owner]; first != "" && owner != "" {
-				l.violate(oneServer, "servers %s and %s are of the VM %s", first, s.ID, owner)
-			}
-			owners[owner] = s.ID
+	owners := map[string]string{}
+	for _, s := range w.cloud.Servers() {
+		owner := s.Labels[inventory.UIDLabel]
+		if !w.profile.capabilities.Has(cloud.Labels) {
+			owner = s.Name
 		}
+		if first := owners[owner]; first != "" {
+			w.violate(oneServer, "servers %s and %s are of the VM %s", first, s.ID, owner)
+		}
+		owners[owner] = s.ID
 	}
 }
 
 // checkConverged checks that all is as specified once nothing fails any more.
-func (l *life) checkConverged() {
+func (w *world) checkConverged() {
 	uids, known := map[types.UID]bool{}, map[string]bool{}
-	for _, o := range l.api.all(vmKind) {
+	for _, o := range w.api.all(vmKind) {
 		vm := o.(*pcapi.VM)
 		uids[vm.UID], known[vm.Status.VMID] = true, true
-		if l.ambiguous(vm) {
+		if w.ambiguous(vm) {
 			known[vm.Spec.VMName] = true
 		}
 		if vm.DeletionTimestamp != nil {
-			if !l.ambiguous(vm) {
-				l.violate(deletedGone, "VM %s is being deleted: %s", vm.Name, readyOf(vm))
+			if !w.ambiguous(vm) {
+				w.violate(deletedGone, "VM %s is being deleted: %s", vm.Name, readyOf(vm))
 			}
 			continue
 		}
-		l.checkVM(vm)
+		w.checkVM(vm)
 	}
-	for _, s := range l.cloud.Servers() {
+	for _, s := range w.cloud.Servers() {
 		owner := s.Labels[inventory.UIDLabel]
 		switch {
 		case owner != "" && !uids[types.UID(owner)]:
-			l.violate(noLeak, "server %s (%s) of VM %s", s.ID, s.Name, owner)
+			w.violate(noLeak, "server %s (%s) of VM %s", s.ID, s.Name, owner)
 		case owner == "" && !known[s.ID] && !known[s.Name]:
-			l.violate(noLeak, "server %s (%s)", s.ID, s.Name)
+			w.violate(noLeak, "server %s (%s)", s.ID, s.Name)
 		}
 	}
-	for _, o := range l.api.all(groupKind) {
+	for _, o := range w.api.all(groupKind) {
 		g := o.(*pcapi.VmGroup)
 		switch {
-		case slices.ContainsFunc(l.api.all(vmKind), func(o client.Object) bool { return l.ambiguous(o.(*pcapi.VM)) }):
+		case slices.ContainsFunc(w.api.all(vmKind), func(o client.Object) bool { return w.ambiguous(o.(*pcapi.VM)) }):
 		case g.DeletionTimestamp != nil:
-			l.violate(deletedGone, "VmGroup %s is being deleted", g.Name)
+			w.violate(deletedGone, "VmGroup %s is being deleted", g.Name)
 		case g.Status.ReadyReplicas != *g.Spec.Replicas || !meta.IsStatusConditionTrue(g.Status.Conditions, pcapi.ReadyCondition):
-			l.violate(groupComplete, "VmGroup %s has %d of %d ready members: %s", g.Name, g.Status.ReadyReplicas, *g.Spec.Replicas, readyOf(g))
+			w.violate(groupComplete, "VmGroup %s has %d of %d ready members: %s", g.Name, g.Status.ReadyReplicas, *g.Spec.Replicas, readyOf(g))
 		}
 	}
 }
 
 // ambiguous reports whether a VM waits for a person to say whose server it is that has its name,
 // as it may on a cloud where nothing proves that.
-func (l *life) ambiguous(vm *pcapi.VM) bool {
-	if l.profile.exactlyOnce() || l.profile.capabilities.Has(cloud.Labels) {
+func (w *world) ambiguous(vm *pcapi.VM) bool {
+	if w.profile.exactlyOnce() || w.profile.capabilities.Has(cloud.Labels) {
 		return false
 	}
 	ready := meta.FindStatusCondition(vm.Status.Conditions, pcapi.ReadyCondition)
 	return ready != nil && (ready.Reason == pcapi.AmbiguousReason || ready.Reason == pcapi.BlockedReason)
 }
 
-func (l *life) checkVM(vm *pcapi.VM) {
-	servers := l.serversOf(vm)
+func (w *world) checkVM(vm *pcapi.VM) {
+	servers := w.serversOf(vm)
 	state := cloud.StateActive
 	if vm.Spec.PowerState == pcapi.PowerOff {
 		state = cloud.StateStopped
 	}
 	switch {
-	case l.ambiguous(vm) && len(servers) > 0:
+	case w.ambiguous(vm) && len(servers) > 0:
 	case len(servers) != 1:
-		l.violate(converged, "VM %s has %d servers: %s", vm.Name, len(servers), readyOf(vm))
+		w.violate(converged, "VM %s has %d servers: %s", vm.Name, len(servers), readyOf(vm))
 	case servers[0].ID != vm.Status.VMID:
-		l.violate(converged, "VM %s has %s on record and %s in the cloud", vm.Name, vm.Status.VMID, servers[0].ID)
+		w.violate(converged, "VM %s has %s on record and %s in the cloud", vm.Name, vm.Status.VMID, servers[0].ID)
 	case servers[0].State != state || servers[0].CPU != vm.Spec.CPU.Count():
-		l.violate(converged, "server %s of VM %s is %s with %d cores: %s", servers[0].ID, vm.Name, servers[0].State, servers[0].CPU, readyOf(vm))
+		w.violate(converged, "server %s of VM %s is %s with %d cores: %s", servers[0].ID, vm.Name, servers[0].State, servers[0].CPU, readyOf(vm))
 	case !meta.IsStatusConditionTrue(vm.Status.Conditions, pcapi.ReadyCondition):
-		l.violate(converged, "VM %s is not Ready: %s", vm.Name, readyOf(vm))
+		w.violate(converged, "VM %s is not Ready: %s", vm.Name, readyOf(vm))
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -44,28 +45,32 @@ var (
 	namespaceKind = corev1.SchemeGroupVersion.WithKind("Namespace")
 )
 
-// workers is how many requests a controller of a process works on at a time.
+// workers is how many requests a controller of a process works on at a time, at most.
 const workers = 3
 
 // process is an operator: the controllers of a manager, which knows nothing of those before it.
 type process struct {
 	manager.Manager
 
-	life   *life
+	world  *world
 	name   string
 	ctx    context.Context
 	stop   context.CancelFunc
 	cache  *objectCache
 	client *objectClient
 
-	// runnables are what the manager starts.
+	// runnables are what the manager starts, of which running have not ended.
 	runnables []manager.Runnable
-	ended     sync.WaitGroup
+	running   atomic.Int32
 
 	mu     sync.Mutex
 	queues []*queue
 
-	// dead: it has no effect any more. Paused: it does not go on. Starting: its calls are made at once.
+	// renewed is when it last renewed the lease, and stopped when it was asked to stop; zero if it
+	// was not.
+	renewed, stopped time.Time
+	// dead: it has no effect any more. Paused: it gets no answers, changes and requests, though its
+	// timers run. Starting: its calls are made at once.
 	dead, paused, starting bool
 }
 
@@ -82,17 +87,18 @@ const (
 )
 
 // startProcess starts an operator, which holds the lease.
-func startProcess(l *life) *process {
-	l.started++
+func startProcess(w *world) *process {
+	w.started++
 	ctx, stop := context.WithCancel(context.Background())
-	p := &process{life: l, name: fmt.Sprintf("manager-%d", l.started), ctx: ctx, stop: stop, starting: true}
-	p.client = &objectClient{process: p, written: map[schema.GroupVersionKind]int{}}
-	p.cache = newObjectCache(l.api, transforms(l.api))
-	l.lease = lease{holder: p, renewed: time.Now()}
+	p := &process{world: w, name: fmt.Sprintf("manager-%d", w.started), ctx: ctx, stop: stop, starting: true}
+	p.client = &objectClient{process: p, written: map[schema.GroupVersionKind]map[client.ObjectKey]int{}, writing: map[*write]bool{}}
+	p.cache = newObjectCache(w.api, transforms(w.api))
+	p.renewed = time.Now()
+	w.lease = lease{holder: p, renewed: p.renewed}
 	err := setup.Controllers(ctx, p, setup.Options{
 		Namespace: operatorNamespace, Workers: 1, Leading: p.leads, Alone: p.leads,
 		Dialers: map[pcapi.CloudType]clouds.Dialer{pcapi.CloudTypeREST: clouds.DialFunc(func(_ *pcapi.Cloud, _ *corev1.Secret) (cloud.Client, error) {
-			return &cloudClient{process: p, model: l.cloud}, nil
+			return &cloudClient{process: p, model: w.cloud}, nil
 		})},
 	})
 	if err != nil {
@@ -100,15 +106,18 @@ func startProcess(l *life) *process {
 	}
 	p.starting = false
 	for _, r := range p.runnables {
-		p.ended.Go(func() { _ = r.Start(ctx) })
+		p.running.Add(1)
+		go func() {
+			defer p.running.Add(-1)
+			_ = r.Start(ctx)
+		}()
 	}
 	return p
 }
 
-// leads reports whether the process may act.
+// leads reports whether the process may act, as far as it knows: it renewed the lease within its term.
 func (p *process) leads() bool {
-	held := p.life.lease
-	return held.holder == p && time.Since(held.renewed) < leaseTerm
+	return !p.dead && time.Since(p.renewed) < leaseTerm
 }
 
 // transforms returns what the operator's manager makes of objects before they are cached.
@@ -126,7 +135,7 @@ func transforms(api *apiServer) map[schema.GroupVersionKind]toolscache.Transform
 
 // kill ends a process at once. Requests that are on their way may still take effect.
 func (p *process) kill() {
-	s := &p.life.calls
+	s := &p.world.calls
 	s.mu.Lock()
 	p.dead, p.paused = true, false
 	open := slices.SortedFunc(slices.Values(s.open), byName)
@@ -137,7 +146,10 @@ func (p *process) kill() {
 		}
 	}
 	p.stop()
-	for _, q := range p.queues {
+	p.mu.Lock()
+	queues := slices.Clone(p.queues)
+	p.mu.Unlock()
+	for _, q := range queues {
 		q.ShutDown()
 	}
 }
@@ -146,7 +158,8 @@ func (p *process) Add(r manager.Runnable) error {
 	if controller, ok := r.(reconcile.Reconciler); ok {
 		// The fields are exported, their type is not.
 		fields := reflect.ValueOf(controller).Elem()
-		fields.FieldByName("MaxConcurrentReconciles").SetInt(workers)
+		configured := fields.FieldByName("MaxConcurrentReconciles")
+		configured.SetInt(min(configured.Int(), workers))
 		fields.FieldByName("NewQueue").Set(reflect.ValueOf(p.newQueue))
 	}
 	p.runnables = append(p.runnables, r)
@@ -166,10 +179,10 @@ func (p *process) GetClient() client.Client                     { return p.clien
 func (p *process) GetAPIReader() client.Reader                  { return liveReader{process: p} }
 func (p *process) GetCache() cache.Cache                        { return p.cache }
 func (p *process) GetFieldIndexer() client.FieldIndexer         { return p.cache }
-func (p *process) GetScheme() *runtime.Scheme                   { return p.life.api.scheme }
+func (p *process) GetScheme() *runtime.Scheme                   { return p.world.api.scheme }
 func (*process) GetRESTMapper() meta.RESTMapper                 { return nil }
 func (*process) GetLogger() logr.Logger                         { return logr.Discard() }
 func (*process) GetEventRecorder(string) recorder.EventRecorder { return &events.FakeRecorder{} }
 func (*process) GetControllerOptions() config.Controller {
-	return config.Controller{SkipNameValidation: new(true)}
+	return config.Controller{SkipNameValidation: new(true), RecoverPanic: new(false)}
 }

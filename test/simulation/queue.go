@@ -20,8 +20,14 @@ type queue struct {
 	mu       sync.Mutex
 	waiting  map[reconcile.Request]*waiting
 	running  map[reconcile.Request]bool
-	idle     []chan reconcile.Request
+	idle     []chan handed
 	shutdown bool
+}
+
+// handed is a request that a worker gets.
+type handed struct {
+	request  reconcile.Request
+	priority int
 }
 
 // waiting is a request in the queue.
@@ -62,9 +68,9 @@ func (q *queue) hand(r reconcile.Request) {
 	defer q.mu.Unlock()
 	worker := q.idle[0]
 	q.idle = q.idle[1:]
+	worker <- handed{r, q.waiting[r].priority}
 	delete(q.waiting, r)
 	q.running[r] = true
-	worker <- r
 }
 
 func (q *queue) AddWithOpts(o priorityqueue.AddOpts, requests ...reconcile.Request) {
@@ -73,7 +79,10 @@ func (q *queue) AddWithOpts(o priorityqueue.AddOpts, requests ...reconcile.Reque
 	for _, r := range requests {
 		after := o.After
 		if o.RateLimited {
-			after = q.limiter.When(r)
+			limited := q.limiter.When(r)
+			if after == 0 || limited < after {
+				after = limited
+			}
 		}
 		priority, ready := 0, time.Now().Add(after)
 		if o.Priority != nil {
@@ -109,11 +118,11 @@ func (q *queue) GetWithPriority() (r reconcile.Request, priority int, shutdown b
 		q.mu.Unlock()
 		return r, 0, true
 	}
-	worker := make(chan reconcile.Request, 1)
+	worker := make(chan handed, 1)
 	q.idle = append(q.idle, worker)
 	q.mu.Unlock()
-	r, handed := <-worker
-	return r, 0, !handed
+	next, open := <-worker
+	return next.request, next.priority, !open
 }
 
 func (q *queue) Get() (reconcile.Request, bool) {

@@ -2,18 +2,18 @@ package simulation
 
 import "math/rand/v2"
 
-// dice chooses at random, by the weights of the classes.
-type dice struct {
+// randomDecider chooses at random, by the weights of the classes.
+type randomDecider struct {
 	random *rand.Rand
 	// left bounds the decisions.
 	left int
 }
 
-func newDice(seed uint64, decisions int) *dice {
-	return &dice{random: rand.New(rand.NewPCG(seed, seed)), left: decisions}
+func newRandomDecider(seed uint64, decisions int) *randomDecider {
+	return &randomDecider{random: rand.New(rand.NewPCG(seed, seed)), left: decisions}
 }
 
-func (d *dice) choose(choices []choice) *choice {
+func (d *randomDecider) choose(choices []choice) *choice {
 	if d.left == 0 {
 		return nil
 	}

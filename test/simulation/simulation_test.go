@@ -2,8 +2,9 @@ package simulation
 
 import (
 	"flag"
+	"fmt"
 	"path/filepath"
-	"strings"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,6 +19,14 @@ import (
 var (
 	operations = flag.Int("operations", 20000, "how many operations to simulate, of all profiles together")
 	seed       = flag.Uint64("seed", 1, "the first seed")
+	shorten    = flag.Bool("shorten", true, "whether to look for a shorter trace of a failure")
+)
+
+const (
+	// decisions is how many decisions of a run are made at random.
+	decisions = 400
+	// repeated: each run of which the seed is a multiple of it is made twice.
+	repeated = 10
 )
 
 func TestMain(m *testing.M) {
@@ -26,32 +35,29 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// live lives one life.
-func live(t *testing.T, p profile, d defaults, decide decider) *life {
-	var l *life
+// simulate makes one run.
+func simulate(t *testing.T, p profile, d defaults, decide decider) *world {
+	var w *world
 	synctest.Test(t, func(*testing.T) {
-		l = newLife(p, d, decide)
-		l.run()
+		w = newWorld(p, d, decide)
+		w.run()
 	})
-	return l
+	return w
 }
 
-// shortest returns the life with the shortest trace that is found to violate the same invariant.
-func shortest(t *testing.T, p profile, d defaults, failed *life) *life {
-	name := func(l *life) string {
-		if len(l.violations) == 0 {
-			return ""
-		}
-		invariant, _, _ := strings.Cut(l.violations[0], ":")
-		return invariant
-	}
+// shortest returns the run with the shortest trace that is found to violate the same invariant.
+func shortest(t *testing.T, p profile, d defaults, failed *world) *world {
 	trace := minimize(failed.chosen, 400, func(trace []string) bool {
-		return name(live(t, p, d, &replay{trace})) == name(failed)
+		return simulate(t, p, d, &replay{trace}).violated() == failed.violated()
 	})
-	return live(t, p, d, &replay{trace})
+	again := simulate(t, p, d, &replay{trace})
+	if again.violated() != failed.violated() {
+		t.Errorf("the run cannot be repeated: the same decisions violate %q, and then %q", failed.violated(), again.violated())
+	}
+	return again
 }
 
-func TestRandomLives(t *testing.T) {
+func TestRandomRuns(t *testing.T) {
 	root, err := testkit.ModuleRoot()
 	if err != nil {
 		t.Fatal(err)
@@ -60,15 +66,35 @@ func TestRandomLives(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	done, lives, began := 0, 0, time.Now()
+	done, runs, began := 0, 0, time.Now()
 	for s := *seed; done < *operations; s++ {
 		for _, p := range profiles {
-			l := live(t, p, d, newDice(s, 400))
-			done, lives = done+l.operations, lives+1
-			if len(l.violations) > 0 {
-				t.Fatalf("caught after %d operations: profile %s, seed %d: %s\n%s", done, p.name, s, l.violations[0], shortest(t, p, d, l).report())
+			w := simulate(t, p, d, newRandomDecider(s, decisions))
+			done, runs = done+w.operations, runs+1
+			if len(w.violations) > 0 {
+				report := w.report()
+				if *shorten {
+					report = shortest(t, p, d, w).report()
+				}
+				t.Fatalf("caught after %d operations: profile %s, seed %d: %s\n%s", done, p.name, s, w.violations[0], report)
+			}
+			if s%repeated != 0 {
+				continue
+			}
+			if again := simulate(t, p, d, newRandomDecider(s, decisions)); !slices.Equal(w.trace, again.trace) {
+				t.Fatalf("profile %s, seed %d: two runs differ: %s", p.name, s, firstDifference(w.trace, again.trace))
 			}
 		}
 	}
-	t.Logf("%d lives, %d operations, %.0f operations a second", lives, done, float64(done)/time.Since(began).Seconds())
+	t.Logf("%d runs, %d operations, %.0f operations a second", runs, done, float64(done)/time.Since(began).Seconds())
+}
+
+// firstDifference returns where two traces differ.
+func firstDifference(a, b []string) string {
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			return fmt.Sprintf("decision %d is %q and %q", i, a[i], b[i])
+		}
+	}
+	return fmt.Sprintf("one has %d decisions, the other %d", len(a), len(b))
 }

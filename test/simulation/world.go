@@ -14,6 +14,7 @@ import (
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud/fake"
+	"github.com/privatecloud/operator/internal/reconciler"
 )
 
 const operatorNamespace = "operator"
@@ -30,9 +31,9 @@ var scheme = func() *runtime.Scheme {
 	return s
 }()
 
-// life is one run: an API server, a cloud, and the processes of the operator, one after the other or
+// world is one run: an API server, a cloud, and the processes of the operator, one after the other or
 // side by side. It runs in a bubble of testing/synctest, whose clock moves when the scheduler says so.
-type life struct {
+type world struct {
 	profile profile
 	api     *apiServer
 	cloud   *fake.Cloud
@@ -43,8 +44,6 @@ type life struct {
 	started   int
 
 	decide decider
-	// faulty: calls may fail, processes may be killed, and users and people may act.
-	faulty bool
 	// working: a change was sent to a cloud with operations since it last finished.
 	working bool
 	// left bounds what users and people still do.
@@ -52,8 +51,8 @@ type life struct {
 
 	// chosen are the names of the decisions of the decider, and trace those of all.
 	chosen, trace []string
-	// operations counts the decisions.
-	operations int
+	// operations counts the decisions, and changes those of the cloud that arrived.
+	operations, changes int
 	// violations are what is wrong, each once.
 	violations []string
 }
@@ -64,172 +63,209 @@ type decider interface {
 	choose(choices []choice) *choice
 }
 
-func newLife(p profile, d defaults, decide decider) *life {
-	l := &life{profile: p, decide: decide, faulty: true, left: 12}
-	l.calls.numbers = map[string]int{}
-	l.api = newAPIServer(scheme, d, time.Now)
-	l.api.changed = l.checkChange
-	l.cloud = fake.New(fake.Options{Capabilities: p.capabilities})
-	l.cloud.SetSlow(p.slow)
-	l.cloud.SetOperating(p.operating)
-	l.cloud.SetProving(p.operating)
-	l.cloud.SetLag(p.lag)
+func newWorld(p profile, d defaults, decide decider) *world {
+	w := &world{profile: p, decide: decide, left: 12}
+	w.calls.numbers = map[string]int{}
+	w.api = newAPIServer(scheme, d, time.Now)
+	w.api.changed = w.checkChange
+	w.cloud = fake.New(fake.Options{Capabilities: p.capabilities})
+	w.cloud.SetSlow(p.slow)
+	w.cloud.SetOperating(p.operating)
+	w.cloud.SetProving(p.operating)
+	w.cloud.SetLag(p.lag)
 	for _, name := range []string{metav1.NamespaceSystem, operatorNamespace, "default"} {
-		l.mustCreate(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		w.mustCreate(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
-	l.mustCreate(&pcapi.Cloud{ObjectMeta: metav1.ObjectMeta{Name: pcapi.DefaultCloudName}, Spec: pcapi.CloudSpec{
+	w.mustCreate(&pcapi.Cloud{ObjectMeta: metav1.ObjectMeta{Name: pcapi.DefaultCloudName}, Spec: pcapi.CloudSpec{
 		Type: pcapi.CloudTypeREST, Endpoint: "http://cloud", InsecureAllowHTTP: true,
 		PollInterval: metav1.Duration{Duration: pollInterval}, SettleTime: &metav1.Duration{Duration: settleTime},
 	}})
-	return l
+	return w
 }
 
-func (l *life) mustCreate(obj interface {
+func (w *world) mustCreate(obj interface {
 	metav1.Object
 	runtime.Object
 }) {
-	if err := l.api.create(obj); err != nil {
+	if err := w.api.create(obj); err != nil {
 		panic(err)
 	}
 }
 
 // run lives until the decider ends the faults, and then until nothing is left to do.
-func (l *life) run() {
-	l.start()
-	for len(l.violations) == 0 {
-		synctest.Wait()
-		l.keepLease()
-		l.checkCloud()
-		c := l.decide.choose(l.choices())
+func (w *world) run() {
+	w.start()
+	for len(w.violations) == 0 {
+		w.step()
+		c := w.decide.choose(w.choices())
 		if c == nil {
 			break
 		}
-		l.chosen = append(l.chosen, c.name)
-		l.do(*c)
+		w.chosen = append(w.chosen, c.name)
+		w.do(*c)
 	}
-	if len(l.violations) == 0 {
-		l.converge()
+	if len(w.violations) == 0 {
+		w.converge()
 	}
-	l.end()
+	w.end()
 }
 
 // do makes a choice happen.
-func (l *life) do(c choice) {
-	l.operations++
-	l.trace = append(l.trace, c.name)
+func (w *world) do(c choice) {
+	w.operations++
+	w.trace = append(w.trace, c.name)
 	c.do()
 }
 
-func (l *life) start() { l.processes = append(l.processes, startProcess(l)) }
+func (w *world) start() { w.processes = append(w.processes, startProcess(w)) }
 
-// keepLease renews the lease of a process that runs, and ends those that have lost it.
-func (l *life) keepLease() {
-	if h := l.lease.holder; h != nil && !h.dead && !h.paused {
-		l.lease.renewed = time.Now()
+// step prepares a decision: all goroutines wait for one, and processes whose end is due have ended.
+func (w *world) step() {
+	synctest.Wait()
+	w.keepLease()
+	synctest.Wait()
+	w.checkCloud()
+}
+
+// keepLease renews the lease of a process that runs, and ends processes that were asked to stop.
+func (w *world) keepLease() {
+	if h := w.lease.holder; h != nil && !h.dead && !h.paused {
+		h.renewed = time.Now()
+		w.lease.renewed = h.renewed
 	}
-	for _, p := range slices.Clone(l.processes) {
-		if p != l.lease.holder && !p.paused {
-			l.kill(p)
+	for _, p := range slices.Clone(w.processes) {
+		if !p.stopped.IsZero() && (p.running.Load() == 0 || time.Since(p.stopped) > reconciler.StopTimeout) {
+			released := w.lease.holder == p && !p.paused
+			w.kill(p)
+			if released {
+				w.lease = lease{}
+			}
 		}
 	}
 }
 
-func (l *life) kill(p *process) {
+// leaseFree reports whether a process that starts acquires the lease.
+func (w *world) leaseFree() bool {
+	return w.lease.holder == nil || time.Since(w.lease.renewed) > leaseDuration
+}
+
+// kill ends a process at once. It does not release the lease.
+func (w *world) kill(p *process) {
+	w.processes = slices.DeleteFunc(w.processes, func(o *process) bool { return o == p })
 	p.kill()
-	l.processes = slices.DeleteFunc(l.processes, func(o *process) bool { return o == p })
-	if l.lease.holder == p {
-		l.lease = lease{}
-	}
 }
 
 // end ends all processes, and waits until their goroutines have ended.
-func (l *life) end() {
-	for _, p := range slices.Clone(l.processes) {
-		l.kill(p)
+func (w *world) end() {
+	for _, p := range slices.Clone(w.processes) {
+		w.kill(p)
 	}
+	synctest.Wait()
 	sleep(time.Hour)
 	synctest.Wait()
 }
 
-// quiet is for how long nothing may change at the end.
-const quiet = time.Minute
+const (
+	// quiet is for how long nothing may change at the end.
+	quiet = time.Minute
+	// maxSteps bounds the decisions of a second in which nothing fails.
+	maxSteps = 2000
+)
 
-// converge ends the faults and lets time run on, until everything should be as specified.
-func (l *life) converge() {
-	l.faulty = false
-	for _, c := range l.calls.late {
-		l.trace = append(l.trace, "late "+c.String())
-		c.effect()
+// converge lets time run on without faults, until everything should be as specified.
+func (w *world) converge() {
+	for _, c := range w.calls.changes() {
+		if w.calls.take(c) {
+			w.trace = append(w.trace, "late "+c.String())
+			c.effect()
+		}
 	}
-	l.calls.late = nil
-	for _, p := range slices.Clone(l.processes) {
+	for _, p := range slices.Clone(w.processes) {
+		if p.paused && p != w.lease.holder {
+			w.kill(p)
+		}
 		p.paused = false
 	}
-	l.drain(4 * settleTime)
-	if len(l.violations) > 0 {
+	w.drain(leaseDuration + 4*settleTime)
+	if len(w.violations) > 0 {
 		return
 	}
-	l.checkConverged()
-	before := l.api.version
-	l.drain(quiet)
-	if l.api.version != before {
-		l.violate("at rest nothing is written", "%d writes in %s", l.api.version-before, quiet)
+	w.checkConverged()
+	writes, changes := w.api.version, w.changes
+	w.drain(quiet)
+	if w.api.version != writes || w.changes != changes {
+		w.violate(atRest, "%d writes and %d changes of the cloud in %s", w.api.version-writes, w.changes-changes, quiet)
 	}
 }
 
 // drain lets all happen that can, without faults, for a time.
-func (l *life) drain(d time.Duration) {
-	for end := time.Now().Add(d); len(l.violations) == 0; {
-		synctest.Wait()
-		if len(l.processes) == 0 {
-			l.start()
+func (w *world) drain(d time.Duration) {
+	steps := 0
+	for end := time.Now().Add(d); len(w.violations) == 0; steps++ {
+		w.step()
+		if len(w.processes) == 0 && w.leaseFree() {
+			w.start()
 			continue
 		}
-		l.keepLease()
-		l.checkCloud()
-		choices := l.progress()
-		if len(choices) > 0 {
-			l.do(choices[0])
-			continue
-		}
-		if !time.Now().Before(end) {
+		choices := w.progress()
+		switch {
+		case len(choices) > 0 && steps > maxSteps:
+			w.violate(atRest, "%d steps in a second, such as %q", steps, choices[0].name)
+		case len(choices) > 0:
+			w.do(choices[0])
+		case !time.Now().Before(end):
 			return
+		default:
+			w.advance(min(time.Second, time.Until(end)))
+			steps = 0
 		}
-		l.advance(min(time.Second, time.Until(end)))
 	}
 }
 
-// advance lets time pass. Late requests arrive before they are older than half of the settle time.
-func (l *life) advance(d time.Duration) {
-	for len(l.calls.late) > 0 {
-		c := l.calls.late[0]
-		until := time.Until(c.sentAt.Add(settleTime / 2))
-		if until > d {
-			break
+// advance lets time pass, at most a second at a time, so that the lease is renewed. A request arrives
+// before it is older than half of the settle time.
+func (w *world) advance(d time.Duration) {
+	for d > 0 {
+		slice := min(d, time.Second)
+		sleep(slice)
+		d -= slice
+		synctest.Wait()
+		w.keepLease()
+		synctest.Wait()
+		for _, c := range w.calls.changes() {
+			if time.Since(c.sentAt) < settleTime/2 {
+				break
+			}
+			if w.calls.take(c) {
+				c.effect()
+			} else {
+				w.arrive(c)
+			}
 		}
-		if until > 0 {
-			sleep(until)
-			d -= until
-			synctest.Wait()
-		}
-		l.calls.late = l.calls.late[1:]
-		c.effect()
 	}
-	sleep(d)
 }
 
 // sleep moves the clock of the bubble.
 func sleep(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // nothing waits in real time
 
 // violate records that an invariant does not hold.
-func (l *life) violate(invariant, format string, args ...any) {
+func (w *world) violate(invariant, format string, args ...any) {
 	text := invariant + ": " + fmt.Sprintf(format, args...)
-	if !slices.Contains(l.violations, text) {
-		l.violations = append(l.violations, text)
+	if !slices.Contains(w.violations, text) {
+		w.violations = append(w.violations, text)
 	}
 }
 
+// violated returns the invariant that does not hold, empty if all do.
+func (w *world) violated() string {
+	if len(w.violations) == 0 {
+		return ""
+	}
+	invariant, _, _ := strings.Cut(w.violations[0], ":")
+	return invariant
+}
+
 // report returns what happened, for people.
-func (l *life) report() string {
-	return fmt.Sprintf("profile %s\n%s\n=> %s", l.profile.name, strings.Join(l.trace, "\n"), strings.Join(l.violations, "\n=> "))
+func (w *world) report() string {
+	return fmt.Sprintf("profile %s\n%s\n=> %s", w.profile.name, strings.Join(w.trace, "\n"), strings.Join(w.violations, "\n=> "))
 }

@@ -18,11 +18,12 @@ var operations = flag.Int("operations", 200000, "after how many operations of al
 
 func main() {
 	flag.Parse()
-	missed := 0
+	missed, tried := 0, 0
 	for _, m := range mutants {
 		if flag.NArg() > 0 && !strings.Contains(m.name, flag.Arg(0)) {
 			continue
 		}
+		tried++
 		result, err := m.run()
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "mutant %q: %v\n", m.name, err)
@@ -33,6 +34,10 @@ func main() {
 			result = "MISSED"
 		}
 		fmt.Printf("%-75s %s\n", m.name, result)
+	}
+	if tried == 0 {
+		fmt.Fprintf(os.Stderr, "no mutant has %q in its name\n", flag.Arg(0))
+		os.Exit(1)
 	}
 	if missed > 0 {
 		fmt.Fprintf(os.Stderr, "%d mutants were missed\n", missed)
@@ -71,12 +76,14 @@ func (m mutant) run() (string, error) {
 	if err := os.WriteFile(overlay, listed, 0o600); err != nil {
 		return "", err
 	}
-	out, err := exec.Command("go", "test", "-overlay", overlay, "-vet=off", "-count=1", "-run", "^TestRandomLives$", "./test/simulation", "-args", "-operations", fmt.Sprint(*operations)).CombinedOutput()
-	found := caught.FindStringSubmatch(string(out))
-	switch {
-	case found != nil:
+	out, err := exec.Command("go", "test", "-overlay", overlay, "-vet=off", "-count=1", "-run", "^TestRandomRuns$", "./test/simulation", "-args", "-operations", fmt.Sprint(*operations), "-shorten=false").CombinedOutput()
+	if found := caught.FindStringSubmatch(string(out)); len(found) == 5 {
+		if !strings.HasPrefix(found[4], m.caught) {
+			return "", fmt.Errorf("caught by another invariant than %q: %s", m.caught, found[4])
+		}
 		return fmt.Sprintf("%7s  %-16s seed %-4s %s", found[1], found[2], found[3], found[4]), nil
-	case err != nil:
+	}
+	if err != nil {
 		return "", fmt.Errorf("%w\n%s", err, out)
 	}
 	return "", nil
