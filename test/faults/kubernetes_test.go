@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -85,7 +86,9 @@ func atFirst(instead answer) func(effect) *answer {
 }
 
 // withoutAPIServer does a step. The API server is disconnected at the fifth
-// change in the cloud, until the cloud was listed three times more.
+// change in the cloud, for three poll intervals. The cloud may not be listed
+// meanwhile: a read of the Cloud waits until the cache shows the last write of it,
+// and the API server may be gone between the two.
 func (w *world) withoutAPIServer(ctx context.Context, do step) error {
 	var changes atomic.Int32
 	away := make(chan struct{})
@@ -105,5 +108,11 @@ func (w *world) withoutAPIServer(ctx context.Context, do step) error {
 	case <-ctx.Done():
 		return errors.New("there were no five changes in the cloud")
 	}
-	return w.listings(ctx, 3)
+	end := time.Now().Add(3 * pollInterval)
+	return w.until(ctx, func() error {
+		if time.Now().Before(end) {
+			return errors.New("the API server is away")
+		}
+		return nil
+	})
 }
