@@ -11,8 +11,11 @@ type mutant struct {
 }
 
 const (
-	external = "internal/external/"
-	vm       = "internal/controller/vm/"
+	external  = "internal/external/"
+	vm        = "internal/controller/vm/"
+	vmgroup   = "internal/controller/vmgroup/"
+	inventory = "internal/inventory/"
+	engine    = "internal/reconciler/"
 )
 
 // mutants are the bugs that the simulation has to catch.
@@ -24,7 +27,7 @@ var mutants = []mutant{
 	{"an object is released without a look at what its create made", external + "plan.go", "case !o.Looked:\n\t\treturn l.Do(l.Steps.Look)\n\tcase len(o.Candidates) > 0:\n\t\treturn l.End(reconciler.Stalled(pcapi.BlockedReason", "case len(o.Candidates) > 0:\n\t\treturn l.End(reconciler.Stalled(pcapi.BlockedReason", ""},
 	{"an object is released before the settle time of its create", external + "plan.go", "case o.SettleTimeLeft > 0:\n\t\treturn l.End(reconciler.Wait(o.SettleTimeLeft, pcapi.RequestedReason,", "case false:\n\t\treturn l.End(reconciler.Wait(o.SettleTimeLeft, pcapi.RequestedReason,", ""},
 	{"a deletion is not confirmed", external + "plan.go", "steps := append([]reconciler.Step[T, S]{l.Steps.ConfirmGone}, l.kind.Leftovers(obj, obs)...)", "steps := l.kind.Leftovers(obj, obs)", ""},
-	{"a duplicate is not deleted", external + "plan.go", "return l.Do(l.Steps.Adopt, l.Steps.DeleteDuplicate), true", "return l.Do(l.Steps.Adopt), true", ""},
+	{"a duplicate of a recorded server is not deleted", vm + "plan.go", "case len(obs.Duplicates) > 0:", "case false:", ""},
 	{"an uncertain error counts as a refusal", external + "steps.go", "if cause == nil && !cloud.Uncertain(err) && !reconciler.IsStalled(err) {", "if cause == nil && !reconciler.IsStalled(err) {", ""},
 	{"a claim is removed though another manager may have acted on it", external + "steps.go", "case !l.alone(): // another manager may have acted on the claim", "case false:", ""},
 	{"what was created is not remembered", external + "steps.go", "l.Tracker.Created(uid, id, o.Now)\n", "\n", ""},
@@ -32,4 +35,26 @@ var mutants = []mutant{
 	{"every answer that a server does not exist is proof", external + "observe.go", "return o.Looked\n}", "return o.Looked || deleting || true\n}", ""},
 	{"an event of a server enqueues nobody", vm + "watch.go", "for _, ref := range e.Refs {", "for _, ref := range e.Refs[:0] {", ""},
 	{"a process that has lost the lease goes on", "internal/reconciler/reconciler.go", "func (r *Reconciler[T, S]) leading() bool { return r.Leading == nil || r.Leading() }", "func (r *Reconciler[T, S]) leading() bool { return true }", ""},
+	{"the key of a create differs in each try", vm + "resource.go", "IdempotencyKey: string(vm.UID), First", "IdempotencyKey: string(vm.UID) + obs.Now.String(), First", ""},
+	{"a listing that fails is read as empty", inventory + "snapshot.go", "next, err := readPage(ctx, from, cloud.ListServers{Limit: PageSize, Marker: marker}, in)\n\t\tif err != nil {\n\t\t\treturn nil, err\n\t\t}", "next, _ := readPage(ctx, from, cloud.ListServers{Limit: PageSize, Marker: marker}, in)", ""},
+	{"a server that was just created is gone if a listing lacks it", inventory + "overlay.go", "return !e.createdAt.IsZero() && begun.Before(e.createdAt.Add(settleTime)) && e.state() != cloud.StateDeleting", "return false", ""},
+	{"a listing replaces answers that are newer", inventory + "supersede.go", "if e.recorded() && e.recordedAt.Before(snap.knownUntil(id)) && o.supersede", "if e.recorded() && o.supersede", ""},
+	{"events of the inventory are lost", inventory + "notifier.go", "for _, fn := range n.events {", "for _, fn := range n.events[:0] {", ""},
+	{"no listing is requested for objects that wait for one", inventory + "notifier.go", "for _, fn := range n.pollRequests {", "for _, fn := range n.pollRequests[:0] {", ""},
+	{"a wait ends with no further reconcile", engine + "status.go", "result.RequeueAfter = lengthened(wait.After)", "result.RequeueAfter = 0 * wait.After", ""},
+	{"a conflict ends with no further reconcile", engine + "status.go", "return ctrl.Result{RequeueAfter: staleDelay}, nil", "return ctrl.Result{}, nil", ""},
+	{"an error ends with no further reconcile", engine + "status.go", "\t\terr = outcome\n", "", ""},
+	{"the claim is stored whatever changed meanwhile", engine + "metadata.go", "patch := client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})", "patch := client.MergeFrom(base)", ""},
+	{"the status is stored whatever changed meanwhile", engine + "patch.go", "return r.Client.Status().Patch(ctx, obj, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))", "return r.Client.Status().Patch(ctx, obj, client.MergeFrom(base))", ""},
+	{"an object that is gone although it was claimed is forgotten", engine + "abandoned.go", "if !ok || e.DeleteStateUnknown || !r.isClaimed(obj) {", "if true || !ok || e.DeleteStateUnknown || !r.isClaimed(obj) {", ""},
+	{"the 404 of a gateway proves that a deleted server is gone", external + "observe.go", "case deleted(obj) && cloud.Is(err, cloud.NotFound):", "case deleted(obj):", ""},
+	{"a listing begun before the deletion proves that a server is gone", external + "observe.go", "o.Horizon = Latest(o.Horizon, Latest(removed, l.Tracker.DeletedSince(obj.GetUID(), o.Now)))", "_ = removed", ""},
+	{"an answer that was lost is not remembered", external + "steps.go", "l.Tracker.Unknown(obj.GetUID(), l.Clock())\n\tif l.OnDemand {", "if l.OnDemand {", ""},
+	{"an object with a claim is released as one without", external + "lifecycle.go", "return o.Claimed == \"\" || (o.Available()", "return true || (o.Available()", ""},
+	{"an operation that has begun is forgotten", external + "operation.go", "\tl.Tracker.Began(obj.GetUID(), o.Operation)\n", "", ""},
+	{"a change by hand is not corrected", vm + "plan.go", "changes := k.planChanges(vm, obs, change)", "changes := k.planChanges(vm, obs, cloud.UpdateServer{})", ""},
+	{"a group counts one member too many as right", vmgroup + "moves.go", "if surplus := len(kept) - desired; surplus > 0 {", "if surplus := len(kept) - desired; surplus > 1 {", ""},
+	{"a group that rolls keeps members of older revisions", vmgroup + "moves.go", "replaced = append(replaced, vm)\n", "\n", ""},
+	{"a group never creates the members that wait for others to go", vmgroup + "moves.go", "m.create = max(0, min(missing, room))", "m.create = max(0, min(missing, room-1))", ""},
+	{"a member that failed or is lost stays", vmgroup + "moves.go", "case vm.Status.State == pcapi.VMStateLost:\n\t\t\tm.remove = append(m.remove, vm)", "case vm.Status.State == pcapi.VMStateLost:", ""},
 }
