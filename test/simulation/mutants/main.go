@@ -76,11 +76,9 @@ func (m mutant) run() (string, error) {
 	if err := os.WriteFile(overlay, listed, 0o600); err != nil {
 		return "", err
 	}
-	out, err := exec.Command("go", "test", "-overlay", overlay, "-vet=off", "-count=1", "-run", "^TestRandomRuns$", "./test/simulation", "-args", "-operations", fmt.Sprint(*operations), "-shorten=false").CombinedOutput()
+	out, err := exec.Command("go", "test", "-overlay", overlay, "-vet=off", "-count=1", "-run", "^TestRandomRuns$", "./test/simulation",
+		"-args", "-operations", fmt.Sprint(*operations), "-shorten=false").CombinedOutput()
 	if found := caught.FindStringSubmatch(string(out)); len(found) == 5 {
-		if !strings.HasPrefix(found[4], m.caught) {
-			return "", fmt.Errorf("caught by another invariant than %q: %s", m.caught, found[4])
-		}
 		return fmt.Sprintf("%7s  %-16s seed %-4s %s", found[1], found[2], found[3], found[4]), nil
 	}
 	if err != nil {
