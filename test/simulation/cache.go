@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -126,7 +127,7 @@ func (c *objectCache) await(ctx context.Context, gvk schema.GroupVersionKind, ve
 	for {
 		c.mu.Lock()
 		i, moved := c.kinds[gvk], c.moved
-		reached := i == nil || i.version >= version || i.next > 0 && i.next == len(c.api.log[gvk])
+		reached := i.version >= version || i.next == len(c.api.log[gvk])
 		c.mu.Unlock()
 		if reached {
 			return nil
@@ -186,7 +187,7 @@ func selectInto(list client.ObjectList, all []client.Object, indexers map[string
 }
 
 func selects(options *client.ListOptions, indexers map[string]client.IndexerFunc, o client.Object) bool {
-	if options.LabelSelector != nil && !options.LabelSelector.Matches(labelsOf(o)) {
+	if options.LabelSelector != nil && !options.LabelSelector.Matches(labels.Set(o.GetLabels())) {
 		return false
 	}
 	if options.FieldSelector == nil {

@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -197,5 +196,3 @@ func (r liveReader) List(ctx context.Context, list client.ObjectList, opts ...cl
 	}
 	return selectInto(list, all, nil, opts)
 }
-
-func labelsOf(o client.Object) labels.Set { return labels.Set(o.GetLabels()) }

@@ -54,7 +54,6 @@ type process struct {
 
 	world  *world
 	name   string
-	ctx    context.Context
 	stop   context.CancelFunc
 	cache  *objectCache
 	client *objectClient
@@ -90,7 +89,7 @@ const (
 func startProcess(w *world) *process {
 	w.started++
 	ctx, stop := context.WithCancel(context.Background())
-	p := &process{world: w, name: fmt.Sprintf("manager-%d", w.started), ctx: ctx, stop: stop, starting: true}
+	p := &process{world: w, name: fmt.Sprintf("manager-%d", w.started), stop: stop, starting: true}
 	p.client = &objectClient{process: p, written: map[schema.GroupVersionKind]map[client.ObjectKey]int{}, writing: map[*write]bool{}}
 	p.cache = newObjectCache(w.api, transforms(w.api))
 	p.renewed = time.Now()

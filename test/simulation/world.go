@@ -10,22 +10,20 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud/fake"
 	"github.com/privatecloud/operator/internal/reconciler"
+	"github.com/privatecloud/operator/internal/testkit"
 )
 
 const operatorNamespace = "operator"
 
 // scheme has the kinds of the simulation.
 var scheme = func() *runtime.Scheme {
-	s := runtime.NewScheme()
-	if err := clientgoscheme.AddToScheme(s); err != nil {
-		panic(err)
-	}
-	if err := pcapi.AddToScheme(s); err != nil {
+	s, err := testkit.Scheme()
+	if err != nil {
 		panic(err)
 	}
 	return s
@@ -83,16 +81,13 @@ func newWorld(p profile, d defaults, decide decider) *world {
 	return w
 }
 
-func (w *world) mustCreate(obj interface {
-	metav1.Object
-	runtime.Object
-}) {
+func (w *world) mustCreate(obj client.Object) {
 	if err := w.api.create(obj); err != nil {
 		panic(err)
 	}
 }
 
-// run lives until the decider ends the faults, and then until nothing is left to do.
+// run makes decisions until the decider ends the faults, and then lets all converge.
 func (w *world) run() {
 	w.start()
 	for len(w.violations) == 0 {
