@@ -272,6 +272,8 @@ func (s *session) renew(ctx context.Context, ended int) error {
 	if refusal := s.login.Refused(); refusal != nil {
 		return refusal
 	}
+	ctx, cancel := uncanceled(ctx)
+	defer cancel()
 	if err := s.logIn(cloudWide(ctx)); err != nil {
 		return err
 	}
@@ -281,6 +283,17 @@ func (s *session) renew(ctx context.Context, ended int) error {
 	s.logins++
 	s.open = true
 	return nil
+}
+
+// uncanceled returns a context with the values and the deadline of ctx that is not
+// canceled with it. A login that is canceled may leave a session that nobody ends; the
+// context of a watch is canceled when its session ends, which is when it logs in.
+func uncanceled(ctx context.Context) (context.Context, context.CancelFunc) {
+	detached := context.WithoutCancel(ctx)
+	if deadline, ok := ctx.Deadline(); ok {
+		return context.WithDeadline(detached, deadline)
+	}
+	return detached, func() {}
 }
 
 // close ends the session, if there is one. There is no further login.

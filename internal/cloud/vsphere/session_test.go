@@ -45,6 +45,41 @@ func TestEndedSessionIsOpenedOnceForAllCalls(t *testing.T) {
 	}
 }
 
+func TestWatchWhoseSessionEndsLeavesNoSession(t *testing.T) {
+	v := newVCenter(t)
+	c := v.client(t)
+	created := create(t, c, cloud.CreateServer{Name: "steady"})
+	w := watchServers(t, c)
+	before := v.Front.Sent("Login")
+	var once sync.Once
+	restore := v.Front.Answer(func(method string) (int, string) {
+		switch method {
+		case "RetrievePropertiesEx":
+			once.Do(func() {
+				if err := v.EndSessions(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		case "Login":
+			time.Sleep(200 * time.Millisecond) // the context of the watch is canceled meanwhile
+		}
+		return 0, ""
+	})
+	v.set(t, "steady", "summary.overallStatus", "yellow")
+	select {
+	case <-w.ended:
+	case <-time.After(patience):
+		t.Fatal("the watch did not end with its session")
+	}
+	restore()
+	if _, err := c.GetServer(t.Context(), created.ID); err != nil {
+		t.Fatalf("GetServer: %v", err)
+	}
+	if logins := v.Front.Sent("Login") - before; logins != 1 {
+		t.Errorf("%d logins after the session ended, want 1: the others left sessions", logins)
+	}
+}
+
 func TestNoCallTakesAnEndedSessionForAnEmptyVCenter(t *testing.T) {
 	v := newVCenter(t)
 	c := v.client(t)
