@@ -28,6 +28,7 @@ const (
 	lateRequest
 	act
 	byHand
+	deleteByHand
 	killProcess
 	pauseProcess
 	startNext
@@ -42,7 +43,7 @@ const (
 // weights say how often a choice of a class is made, against the others that can be.
 var weights = map[class]int{
 	deliver: 60, reconcileNext: 60, arrive: 80, answerCall: 80, finish: 20, wait: 20, failCall: 6, loseAnswer: 12,
-	lateRequest: 12, act: 6, byHand: 2, killProcess: 2, pauseProcess: 2, startNext: 30,
+	lateRequest: 12, act: 6, byHand: 2, deleteByHand: 1, killProcess: 2, pauseProcess: 2, startNext: 30,
 	killInFlight: 10, pauseInFlight: 10, loseCreate: 20, delayCreate: 20,
 }
 
@@ -84,6 +85,9 @@ func (w *world) progress() []choice {
 			w.cloud.Finish()
 			w.cloud.FinishOperations()
 		}})
+	}
+	if c := w.braked(); c != nil {
+		all = append(all, choice{finish, "a person releases the brake", func() { w.releaseBrake(c) }})
 	}
 	for _, o := range w.api.orphaned(vmKind) {
 		all = append(all, choice{finish, "collect garbage " + o.GetName(), func() {
@@ -271,6 +275,15 @@ func other(state pcapi.PowerState) pcapi.PowerState {
 func (w *world) handChoices() []choice {
 	var all []choice
 	for _, s := range w.cloud.Servers() {
+		if s.State.Transitional() {
+			continue
+		}
+		if w.deletable(s.ID) {
+			all = append(all, choice{deleteByHand, "by hand: delete " + s.ID, func() {
+				w.cloud.RemoveServers(s.ID)
+				w.deletedByHand[s.ID] = true
+			}})
+		}
 		if s.State != cloud.StateActive {
 			continue
 		}
@@ -280,4 +293,27 @@ func (w *world) handChoices() []choice {
 		)
 	}
 	return all
+}
+
+// deletable reports whether a person may delete a server. On a cloud with keys that is one on
+// record: else the cloud may answer the next create with the server that was deleted.
+func (w *world) deletable(id string) bool {
+	return !w.profile.capabilities.Has(cloud.Idempotency) ||
+		slices.ContainsFunc(w.api.all(vmKind), func(o client.Object) bool { return o.(*pcapi.VM).Status.VMID == id })
+}
+
+// braked returns the Cloud if its brake is on, else nil.
+func (w *world) braked() *pcapi.Cloud {
+	c := w.api.find(cloudKind, client.ObjectKey{Name: pcapi.DefaultCloudName}).(*pcapi.Cloud)
+	if c.Status.BrakedSnapshot == "" || c.Annotations[pcapi.AcknowledgeAnnotation] == c.Status.BrakedSnapshot {
+		return nil
+	}
+	return c
+}
+
+// releaseBrake acknowledges that servers have disappeared.
+func (w *world) releaseBrake(c *pcapi.Cloud) {
+	next := c.DeepCopy()
+	metav1.SetMetaDataAnnotation(&next.ObjectMeta, pcapi.AcknowledgeAnnotation, c.Status.BrakedSnapshot)
+	_ = w.api.update(next)
 }

@@ -22,6 +22,7 @@ const (
 	goneLast      = "an object is removed only after its server"
 	noLeak        = "no server is left without a VM"
 	converged     = "every VM is Ready, with one server that is as specified"
+	lostStays     = "a VM whose server somebody deleted is Lost, and gets no other"
 	groupComplete = "every group has its size"
 	deletedGone   = "a deleted object goes"
 	atRest        = "at rest nothing is changed"
@@ -122,12 +123,18 @@ func (w *world) ambiguous(vm *pcapi.VM) bool {
 	if w.profile.exactlyOnce() || w.profile.capabilities.Has(cloud.Labels) {
 		return false
 	}
-	ready := meta.FindStatusCondition(vm.Status.Conditions, pcapi.ReadyCondition)
-	return ready != nil && (ready.Reason == pcapi.AmbiguousReason || ready.Reason == pcapi.BlockedReason)
+	reason := readyReason(vm)
+	return reason == pcapi.AmbiguousReason || reason == pcapi.BlockedReason
 }
 
 func (w *world) checkVM(vm *pcapi.VM) {
 	servers := w.serversOf(vm)
+	if w.deletedByHand[vm.Status.VMID] {
+		if len(servers) > 0 || vm.Status.State != pcapi.VMStateLost || readyReason(vm) != pcapi.LostReason {
+			w.violate(lostStays, "VM %s is %s, with %d servers: %s", vm.Name, vm.Status.State, len(servers), readyOf(vm))
+		}
+		return
+	}
 	state := cloud.StateActive
 	if vm.Spec.PowerState == pcapi.PowerOff {
 		state = cloud.StateStopped
@@ -143,6 +150,14 @@ func (w *world) checkVM(vm *pcapi.VM) {
 	case !meta.IsStatusConditionTrue(vm.Status.Conditions, pcapi.ReadyCondition):
 		w.violate(converged, "VM %s is not Ready: %s", vm.Name, readyOf(vm))
 	}
+}
+
+// readyReason returns the reason of the condition Ready, empty if there is none.
+func readyReason(o interface{ GetConditions() []metav1.Condition }) string {
+	if c := meta.FindStatusCondition(o.GetConditions(), pcapi.ReadyCondition); c != nil {
+		return c.Reason
+	}
+	return ""
 }
 
 // readyOf returns the condition Ready of an object, for people.

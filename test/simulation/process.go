@@ -34,12 +34,13 @@ import (
 
 // kinds are those that the API server and the caches hold.
 var kinds = []schema.GroupVersionKind{
-	pcapi.GroupVersion.WithKind("Cloud"), pcapi.GroupVersion.WithKind("VMClass"), pcapi.GroupVersion.WithKind("Network"), vmKind,
+	cloudKind, pcapi.GroupVersion.WithKind("VMClass"), pcapi.GroupVersion.WithKind("Network"), vmKind,
 	pcapi.GroupVersion.WithKind("VMSnapshot"), groupKind, pcapi.GroupVersion.WithKind("GPUInfo"),
 	namespaceKind, corev1.SchemeGroupVersion.WithKind("Node"),
 }
 
 var (
+	cloudKind     = pcapi.GroupVersion.WithKind("Cloud")
 	vmKind        = pcapi.GroupVersion.WithKind("VM")
 	groupKind     = pcapi.GroupVersion.WithKind("VmGroup")
 	namespaceKind = corev1.SchemeGroupVersion.WithKind("Namespace")

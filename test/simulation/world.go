@@ -46,6 +46,8 @@ type world struct {
 	working bool
 	// left bounds what users and people still do.
 	left int
+	// deletedByHand are the servers that somebody deleted in the cloud.
+	deletedByHand map[string]bool
 
 	// chosen are the names of the decisions of the decider, and trace those of all.
 	chosen, trace []string
@@ -62,7 +64,7 @@ type decider interface {
 }
 
 func newWorld(p profile, d defaults, decide decider) *world {
-	w := &world{profile: p, decide: decide, left: 12}
+	w := &world{profile: p, decide: decide, left: 12, deletedByHand: map[string]bool{}}
 	w.calls.numbers = map[string]int{}
 	w.api = newAPIServer(scheme, d, time.Now)
 	w.api.changed = w.checkChange

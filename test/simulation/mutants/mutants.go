@@ -54,5 +54,7 @@ var mutants = []mutant{
 	{"a group counts one member too many as right", vmgroup + "moves.go", "if surplus := len(kept) - desired; surplus > 0 {", "if surplus := len(kept) - desired; surplus > 1 {"},
 	{"a group that rolls keeps members of older revisions", vmgroup + "moves.go", "replaced = append(replaced, vm)\n", "\n"},
 	{"a group never creates the members that wait for others to go", vmgroup + "moves.go", "m.create = max(0, min(missing, room))", "m.create = max(0, min(missing, room-1))"},
+	{"a lost VM is created again", external + "plan.go", "case o.Gone:\n\t\treturn l.End(l.lost(record.ID))", "case o.Gone:\n\t\treturn l.kind.PlanCreate(obj, obs)"},
+	{"a VM is not lost as long as nobody edits it", external + "observe.go", "\treturn o.Looked\n}", "\treturn deleted(obj) && o.Looked\n}"},
 	{"a lost member stays", vmgroup + "moves.go", "case vm.Status.State == pcapi.VMStateLost:\n\t\t\tm.remove = append(m.remove, vm)", "case vm.Status.State == pcapi.VMStateLost:"},
 }
