@@ -24,6 +24,7 @@ const (
 	finish
 	wait
 	failCall
+	failWork
 	loseAnswer
 	lateRequest
 	act
@@ -42,7 +43,7 @@ const (
 
 // weights say how often a choice of a class is made, against the others that can be.
 var weights = map[class]int{
-	deliver: 60, reconcileNext: 60, arrive: 80, answerCall: 80, finish: 20, wait: 20, failCall: 6, loseAnswer: 12,
+	deliver: 60, reconcileNext: 60, arrive: 80, answerCall: 80, finish: 20, wait: 20, failCall: 6, failWork: 4, loseAnswer: 12,
 	lateRequest: 12, act: 6, byHand: 2, deleteByHand: 1, killProcess: 2, pauseProcess: 2, startNext: 30,
 	killInFlight: 10, pauseInFlight: 10, loseCreate: 20, delayCreate: 20,
 }
@@ -161,6 +162,7 @@ func (w *world) choices() []choice {
 	for _, c := range w.calls.in(answered) {
 		all = append(all, choice{c.either(loseAnswer, loseCreate), "lose the answer to " + c.String(), func() { w.calls.abandon(c) }})
 	}
+	all = append(all, w.workFailures()...)
 	for _, c := range w.calls.late {
 		all = append(all, choice{lateRequest, "late " + c.String(), func() { w.calls.take(c); c.effect() }},
 			choice{lateRequest, "never " + c.String(), func() { w.calls.take(c) }})
@@ -172,6 +174,27 @@ func (w *world) choices() []choice {
 	if w.left > 0 {
 		for _, c := range append(w.userChoices(), w.handChoices()...) {
 			all = append(all, choice{c.class, c.name, func() { w.left--; c.do() }})
+		}
+	}
+	return all
+}
+
+// workFailures returns how changes fail that the cloud accepted.
+func (w *world) workFailures() []choice {
+	var all []choice
+	if w.working {
+		for _, kind := range []cloud.Kind{cloud.Failed, cloud.Quota} {
+			all = append(all, choice{failWork, fmt.Sprintf("the operations fail: %s", kind), func() {
+				w.working = false
+				w.cloud.FailOperations(&cloud.Error{Kind: kind, Op: "operation", Detail: "injected"})
+			}})
+		}
+	}
+	for _, s := range w.cloud.Servers() {
+		if s.State == cloud.StateDeleting {
+			all = append(all, choice{failWork, "the cloud does not delete " + s.ID, func() {
+				w.cloud.ModifyServer(s.ID, func(s *cloud.Server) { s.State = cloud.StateActive })
+			}})
 		}
 	}
 	return all

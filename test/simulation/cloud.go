@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/privatecloud/operator/internal/cloud"
@@ -44,6 +45,9 @@ var failures = map[fault]cloud.Kind{
 	unavailable: cloud.Unavailable, lost: cloud.Unavailable, throttled: cloud.Throttled, busy: cloud.Busy, full: cloud.Quota, gateway: cloud.NotFoundUnproven,
 }
 
+// pageSize is how many servers a page of a listing has, where the cloud has pages.
+const pageSize = 2
+
 type none struct{}
 
 func (c *cloudClient) Capabilities(ctx context.Context) (cloud.Capabilities, error) {
@@ -64,7 +68,8 @@ func (c *cloudClient) ServerStatus(ctx context.Context, id string) (cloud.Status
 }
 
 func (c *cloudClient) ListServers(ctx context.Context, opts cloud.ListServers) (cloud.ServerPage, error) {
-	return through(ctx, c, "list", false, func(ctx context.Context) (cloud.ServerPage, error) { return c.model.ListServers(ctx, opts) })
+	opts.Limit = min(opts.Limit, pageSize)
+	return through(ctx, c, strings.TrimSpace("list "+opts.Marker), false, func(ctx context.Context) (cloud.ServerPage, error) { return c.model.ListServers(ctx, opts) })
 }
 
 func (c *cloudClient) CreateServer(ctx context.Context, req cloud.CreateServer) (cloud.Result, error) {
