@@ -31,6 +31,8 @@ type call struct {
 	mutates bool
 	sentAt  time.Time
 	stage   stage
+	// slow: the answer takes longer than others.
+	slow bool
 	// effect has the call take effect, in the goroutine of the scheduler, and fail ends it with an
 	// error.
 	effect func()
@@ -97,12 +99,28 @@ func (s *calls) in(at stage) []*call {
 	defer s.mu.Unlock()
 	var all []*call
 	for _, c := range s.open {
-		if c.stage == at && (at == sent || !c.process.paused) {
+		if c.stage == at && (at == sent || !c.process.paused && !c.slow) {
 			all = append(all, c)
 		}
 	}
 	slices.SortFunc(all, byName)
 	return all
+}
+
+// slow returns the calls whose answers take long.
+func (s *calls) slow() []*call {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := slices.DeleteFunc(slices.Clone(s.open), func(c *call) bool { return !c.slow })
+	slices.SortFunc(all, byName)
+	return all
+}
+
+// reporting reports whether a watch waits to report something.
+func (s *calls) reporting() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.open, func(c *call) bool { return c.name == "cloud report" })
 }
 
 // changes returns the requests that change something and are on their way, the oldest first.

@@ -25,6 +25,7 @@ const (
 	wait
 	failCall
 	failWork
+	slowAnswer
 	loseAnswer
 	lateRequest
 	act
@@ -43,7 +44,7 @@ const (
 
 // weights say how often a choice of a class is made, against the others that can be.
 var weights = map[class]int{
-	deliver: 60, reconcileNext: 60, arrive: 80, answerCall: 80, finish: 20, wait: 20, failCall: 6, failWork: 4, loseAnswer: 12,
+	deliver: 60, reconcileNext: 60, arrive: 80, answerCall: 80, finish: 20, wait: 20, failCall: 6, failWork: 4, slowAnswer: 4, loseAnswer: 12,
 	lateRequest: 12, act: 6, byHand: 2, deleteByHand: 1, killProcess: 2, pauseProcess: 2, startNext: 30,
 	killInFlight: 10, pauseInFlight: 10, loseCreate: 20, delayCreate: 20,
 }
@@ -161,6 +162,12 @@ func (w *world) choices() []choice {
 	}
 	for _, c := range w.calls.in(answered) {
 		all = append(all, choice{c.either(loseAnswer, loseCreate), "lose the answer to " + c.String(), func() { w.calls.abandon(c) }})
+		if !c.mutates && strings.HasPrefix(c.name, "cloud ") {
+			all = append(all, choice{slowAnswer, "slow: " + c.String(), func() { c.slow = true }})
+		}
+	}
+	for _, c := range w.calls.slow() {
+		all = append(all, choice{lateRequest, "go on: " + c.String(), func() { c.slow = false }})
 	}
 	all = append(all, w.workFailures()...)
 	for _, c := range w.calls.late {
@@ -179,7 +186,7 @@ func (w *world) choices() []choice {
 	return all
 }
 
-// workFailures returns how changes fail that the cloud accepted.
+// workFailures returns how what the cloud works on fails.
 func (w *world) workFailures() []choice {
 	var all []choice
 	if w.working {
@@ -190,10 +197,13 @@ func (w *world) workFailures() []choice {
 			}})
 		}
 	}
+	if w.cloud.Watchers() > 0 && !w.calls.reporting() { // a watch that reports ends with the report
+		all = append(all, choice{failWork, "the watches end", w.cloud.EndWatches})
+	}
 	for _, s := range w.cloud.Servers() {
 		if s.State == cloud.StateDeleting {
 			all = append(all, choice{failWork, "the cloud does not delete " + s.ID, func() {
-				w.cloud.ModifyServer(s.ID, func(s *cloud.Server) { s.State = cloud.StateActive })
+				w.modify(s.ID, func(s *cloud.Server) { s.State = cloud.StateActive })
 			}})
 		}
 	}
@@ -311,11 +321,19 @@ func (w *world) handChoices() []choice {
 			continue
 		}
 		all = append(all,
-			choice{byHand, "by hand: resize " + s.ID, func() { w.cloud.ModifyServer(s.ID, func(s *cloud.Server) { s.CPU = 7 }) }},
-			choice{byHand, "by hand: stop " + s.ID, func() { w.cloud.ModifyServer(s.ID, func(s *cloud.Server) { s.State = cloud.StateStopped }) }},
+			choice{byHand, "by hand: resize " + s.ID, func() { w.modify(s.ID, func(s *cloud.Server) { s.CPU = 7 }) }},
+			choice{byHand, "by hand: stop " + s.ID, func() { w.modify(s.ID, func(s *cloud.Server) { s.State = cloud.StateStopped }) }},
 		)
 	}
 	return all
+}
+
+// modify changes a server in the cloud.
+func (w *world) modify(id string, change func(*cloud.Server)) {
+	w.cloud.ModifyServer(id, func(s *cloud.Server) {
+		change(s)
+		s.UpdatedAt = time.Now()
+	})
 }
 
 // deletable reports whether a person may delete a server. On a cloud with keys that is one on

@@ -20,6 +20,7 @@ var (
 	_ cloud.Client      = (*cloudClient)(nil)
 	_ cloud.Snapshotter = (*cloudClient)(nil)
 	_ cloud.Reverter    = (*cloudClient)(nil)
+	_ cloud.Watcher     = (*cloudClient)(nil)
 )
 
 // through makes a call of this name. Changes are uncertain if their answer is lost.
@@ -128,6 +129,20 @@ func (c *cloudClient) DeleteSnapshot(ctx context.Context, serverID, id string) e
 
 func (c *cloudClient) RevertServer(ctx context.Context, req cloud.RevertServer) (cloud.Result, error) {
 	return through(ctx, c, "revert "+req.ServerID, true, func(ctx context.Context) (cloud.Result, error) { return c.model.RevertServer(ctx, req) })
+}
+
+// Watch begins when the scheduler lets it, and so does each report. A report that fails ends it.
+func (c *cloudClient) Watch(ctx context.Context, report func(cloud.Change) error) error {
+	if _, err := through(ctx, c, "watch", false, func(context.Context) (none, error) { return none{}, nil }); err != nil {
+		return err
+	}
+	return c.model.Watch(ctx, func(change cloud.Change) error {
+		_, err := through(ctx, c, "report", false, func(context.Context) (none, error) { return none{}, nil })
+		if err != nil {
+			return err
+		}
+		return report(change)
+	})
 }
 
 // Close does nothing: the cloud has no sessions.

@@ -12,8 +12,12 @@ type profile struct {
 	capabilities cloud.Capabilities
 	// slow: builds and deletions take time. Operating: changes are operations.
 	slow, operating bool
+	// undated: changes are reported as of no time.
+	undated bool
 	// lag is how long a listing may miss a new server.
 	lag time.Duration
+	// poll is the poll interval, pollInterval if zero.
+	poll time.Duration
 }
 
 const (
@@ -36,4 +40,6 @@ var profiles = []profile{
 	{name: "core", capabilities: cloud.NewCapabilities(cloud.Power, cloud.Resize, cloud.Sizing)},
 	{name: "exclusive names", capabilities: cloud.NewCapabilities(cloud.UniqueNames, cloud.ExclusiveNames, cloud.Power, cloud.Resize, cloud.Sizing)},
 	{name: "operations", capabilities: cloud.NewCapabilities(cloud.Idempotency, cloud.Labels, cloud.UniqueNames, cloud.Operations, cloud.Power, cloud.Resize, cloud.Sizing), operating: true},
+	{name: "events", capabilities: cloud.NewCapabilities(cloud.Idempotency, cloud.Labels, cloud.Events, cloud.Power, cloud.Resize, cloud.Sizing), slow: true, lag: 25 * time.Second, poll: time.Minute},
+	{name: "undated events", capabilities: cloud.NewCapabilities(cloud.UniqueNames, cloud.Labels, cloud.Events, cloud.Power, cloud.Resize, cloud.Sizing), undated: true, poll: time.Minute},
 }

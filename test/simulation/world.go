@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/cloud/fake"
 	"github.com/privatecloud/operator/internal/reconciler"
 	"github.com/privatecloud/operator/internal/testkit"
@@ -73,12 +75,13 @@ func newWorld(p profile, d defaults, decide decider) *world {
 	w.cloud.SetOperating(p.operating)
 	w.cloud.SetProving(p.operating)
 	w.cloud.SetLag(p.lag)
+	w.cloud.SetUndated(p.undated)
 	for _, name := range []string{metav1.NamespaceSystem, operatorNamespace, "default"} {
 		w.mustCreate(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
 	w.mustCreate(&pcapi.Cloud{ObjectMeta: metav1.ObjectMeta{Name: pcapi.DefaultCloudName}, Spec: pcapi.CloudSpec{
 		Type: pcapi.CloudTypeREST, Endpoint: "http://cloud", InsecureAllowHTTP: true,
-		PollInterval: metav1.Duration{Duration: pollInterval}, SettleTime: &metav1.Duration{Duration: settleTime},
+		PollInterval: metav1.Duration{Duration: cmp.Or(p.poll, pollInterval)}, SettleTime: &metav1.Duration{Duration: settleTime},
 	}})
 	return w
 }
@@ -178,10 +181,13 @@ func (w *world) converge() {
 		}
 	}
 	for _, p := range slices.Clone(w.processes) {
-		if p.paused && p != w.lease.holder {
+		if p != w.lease.holder {
 			w.kill(p)
 		}
 		p.paused = false
+	}
+	for _, c := range w.calls.slow() {
+		c.slow = false
 	}
 	w.drain(leaseDuration + 4*settleTime)
 	if len(w.violations) > 0 {
@@ -192,6 +198,20 @@ func (w *world) converge() {
 	w.drain(quiet)
 	if w.api.version != writes || w.changes != changes {
 		w.violate(atRest, "%d writes and %d changes of the cloud in %s", w.api.version-writes, w.changes-changes, quiet)
+	}
+	w.correct()
+}
+
+// correct has a person change a server by hand, which is corrected.
+func (w *world) correct() {
+	for _, s := range w.cloud.Servers() {
+		if s.State == cloud.StateActive {
+			w.trace = append(w.trace, "by hand: resize "+s.ID)
+			w.modify(s.ID, func(s *cloud.Server) { s.CPU = 7 })
+			w.drain(quiet)
+			w.checkConverged()
+			return
+		}
 	}
 }
 

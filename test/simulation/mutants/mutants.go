@@ -38,6 +38,8 @@ var mutants = []mutant{
 	{"a listing ends at a page that fails", inventory + "snapshot.go", "\t\tif err != nil {\n\t\t\treturn nil, err\n\t\t}\n\t\tsnap.Pages++", "\t\tif err != nil && snap.Pages == 0 {\n\t\t\treturn nil, err\n\t\t}\n\t\tsnap.Pages++"},
 	{"a server that was just created is gone if a listing lacks it", inventory + "overlay.go", "return !e.createdAt.IsZero() && begun.Before(e.createdAt.Add(settleTime)) && e.state() != cloud.StateDeleting", "return false"},
 	{"a listing replaces answers that are newer", inventory + "supersede.go", "if e.recorded() && e.recordedAt.Before(snap.knownUntil(id)) && o.supersede", "if e.recorded() && o.supersede"},
+	{"a report of a server enqueues nobody", inventory + "watch.go", "event := i.replace(snap, append(changed, ids...), nil)", "event := i.replace(snap, ids, nil)"},
+	{"reports of a cloud are dropped", inventory + "watch.go", "for s := range change.Servers {", "for s := range change.Servers[:0] {"},
 	{"events of the inventory are lost", inventory + "notifier.go", "for _, fn := range n.events {", "for _, fn := range n.events[:0] {"},
 	{"no listing is requested for objects that wait for one", inventory + "notifier.go", "for _, fn := range n.pollRequests {", "for _, fn := range n.pollRequests[:0] {"},
 	{"a wait ends with no further reconcile", engine + "status.go", "result.RequeueAfter = lengthened(wait.After)", "result.RequeueAfter = 0 * wait.After"},
