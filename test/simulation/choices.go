@@ -236,10 +236,10 @@ func (w *world) processChoices() []choice {
 	return all
 }
 
-// names are those of the VMs and the group that users create.
-var names = []string{"a", "b"}
+// names are those of the VMs and the group that users create. One VM is on the Network.
+var names = []string{"a", networked}
 
-const group = "g"
+const networked, group = "b", "g"
 
 func (w *world) userChoices() []choice {
 	var all []choice
@@ -250,9 +250,12 @@ func (w *world) userChoices() []choice {
 		key := client.ObjectKey{Namespace: "default", Name: name}
 		vm, exists := w.api.find(vmKind, key).(*pcapi.VM)
 		if !exists {
+			spec := pcapi.VMSpec{VMName: name, CPU: pcapi.Cores(1), Memory: pcapi.GiB(1)}
+			if name == networked && w.profile.capabilities.Has(cloud.Networks) {
+				spec.NetworkRef = &pcapi.NetworkReference{Name: networkKey.Name}
+			}
 			user("create VM "+name, func() error {
-				return w.api.create(&pcapi.VM{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
-					Spec: pcapi.VMSpec{VMName: name, CPU: pcapi.Cores(1), Memory: pcapi.GiB(1)}})
+				return w.api.create(&pcapi.VM{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: spec})
 			})
 			continue
 		}
@@ -294,7 +297,7 @@ func (w *world) userChoices() []choice {
 			return w.api.update(next)
 		})
 	}
-	return all
+	return append(all, w.networkChoices()...)
 }
 
 func other(state pcapi.PowerState) pcapi.PowerState {

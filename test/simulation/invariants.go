@@ -30,6 +30,10 @@ const (
 
 // checkChange checks a change of an object.
 func (w *world) checkChange(gvk schema.GroupVersionKind, before, after client.Object) {
+	if was, ok := before.(*pcapi.Network); ok {
+		is, _ := after.(*pcapi.Network)
+		w.checkNetworkChange(was, is)
+	}
 	if gvk != vmKind || before == nil {
 		return
 	}
@@ -63,6 +67,7 @@ func (w *world) serversOf(vm *pcapi.VM) []cloud.Server {
 
 // checkCloud checks the cloud after each step.
 func (w *world) checkCloud() {
+	w.checkNetworks()
 	if !w.profile.exactlyOnce() {
 		return
 	}
@@ -81,6 +86,7 @@ func (w *world) checkCloud() {
 
 // checkConverged checks that all is as specified once nothing fails any more.
 func (w *world) checkConverged() {
+	w.checkNetworksConverged()
 	uids, known := map[types.UID]bool{}, map[string]bool{}
 	for _, o := range w.api.all(vmKind) {
 		vm := o.(*pcapi.VM)
@@ -132,6 +138,12 @@ func (w *world) checkVM(vm *pcapi.VM) {
 	if w.deletedByHand[vm.Status.VMID] {
 		if len(servers) > 0 || vm.Status.State != pcapi.VMStateLost || readyReason(vm) != pcapi.LostReason {
 			w.violate(lostStays, "VM %s is %s, with %d servers: %s", vm.Name, vm.Status.State, len(servers), readyOf(vm))
+		}
+		return
+	}
+	if w.detached(vm) {
+		if len(servers) > 0 || readyReason(vm) != pcapi.NetworkNotReadyReason {
+			w.violate(waitsForNetwork, "VM %s has %d servers: %s", vm.Name, len(servers), readyOf(vm))
 		}
 		return
 	}

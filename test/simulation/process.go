@@ -34,7 +34,7 @@ import (
 
 // kinds are those that the API server and the caches hold.
 var kinds = []schema.GroupVersionKind{
-	cloudKind, pcapi.GroupVersion.WithKind("VMClass"), pcapi.GroupVersion.WithKind("Network"), vmKind,
+	cloudKind, pcapi.GroupVersion.WithKind("VMClass"), networkKind, vmKind,
 	pcapi.GroupVersion.WithKind("VMSnapshot"), groupKind, pcapi.GroupVersion.WithKind("GPUInfo"),
 	namespaceKind, corev1.SchemeGroupVersion.WithKind("Node"),
 }
@@ -42,6 +42,7 @@ var kinds = []schema.GroupVersionKind{
 var (
 	cloudKind     = pcapi.GroupVersion.WithKind("Cloud")
 	vmKind        = pcapi.GroupVersion.WithKind("VM")
+	networkKind   = pcapi.GroupVersion.WithKind("Network")
 	groupKind     = pcapi.GroupVersion.WithKind("VmGroup")
 	namespaceKind = corev1.SchemeGroupVersion.WithKind("Namespace")
 )

@@ -31,12 +31,19 @@ func (p profile) exactlyOnce() bool {
 	return exactly
 }
 
+// networksOnce reports whether the cloud never has two networks of one Network, whose names are
+// unique.
+func (p profile) networksOnce() bool {
+	_, exactly := p.capabilities.CreateGuarantee("Network", true)
+	return exactly
+}
+
 // profiles are the clouds that are simulated.
 var profiles = []profile{
 	{name: "all", capabilities: cloud.NewCapabilities(cloud.Idempotency, cloud.Labels, cloud.UniqueNames, cloud.BulkStatus, cloud.Power, cloud.Resize, cloud.Folders, cloud.Networks, cloud.Sizing)},
 	{name: "keys", capabilities: cloud.NewCapabilities(cloud.Idempotency, cloud.Labels, cloud.Power, cloud.Resize, cloud.Sizing), slow: true, lag: 25 * time.Second},
-	{name: "names", capabilities: cloud.NewCapabilities(cloud.UniqueNames, cloud.Labels, cloud.Power, cloud.Resize, cloud.Sizing), lag: 25 * time.Second},
-	{name: "labels", capabilities: cloud.NewCapabilities(cloud.Labels, cloud.Power, cloud.Resize, cloud.Sizing), lag: 25 * time.Second},
+	{name: "names", capabilities: cloud.NewCapabilities(cloud.Networks, cloud.UniqueNames, cloud.Labels, cloud.Power, cloud.Resize, cloud.Sizing), lag: 25 * time.Second},
+	{name: "labels", capabilities: cloud.NewCapabilities(cloud.Networks, cloud.Labels, cloud.Power, cloud.Resize, cloud.Sizing), lag: 25 * time.Second},
 	{name: "core", capabilities: cloud.NewCapabilities(cloud.Power, cloud.Resize, cloud.Sizing)},
 	{name: "exclusive names", capabilities: cloud.NewCapabilities(cloud.UniqueNames, cloud.ExclusiveNames, cloud.Power, cloud.Resize, cloud.Sizing)},
 	{name: "operations", capabilities: cloud.NewCapabilities(cloud.Idempotency, cloud.Labels, cloud.UniqueNames, cloud.Operations, cloud.Power, cloud.Resize, cloud.Sizing), operating: true},

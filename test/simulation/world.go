@@ -199,7 +199,9 @@ func (w *world) converge() {
 	if w.api.version != writes || w.changes != changes {
 		w.violate(atRest, "%d writes and %d changes of the cloud in %s", w.api.version-writes, w.changes-changes, quiet)
 	}
-	w.correct()
+	if len(w.violations) == 0 {
+		w.correct()
+	}
 }
 
 // correct has a person change a server by hand, which is corrected.

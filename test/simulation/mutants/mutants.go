@@ -11,6 +11,7 @@ type mutant struct {
 const (
 	external  = "internal/external/"
 	vm        = "internal/controller/vm/"
+	network   = "internal/controller/network/"
 	vmgroup   = "internal/controller/vmgroup/"
 	inventory = "internal/inventory/"
 	engine    = "internal/reconciler/"
@@ -61,4 +62,7 @@ var mutants = []mutant{
 	{"a lost VM is created again", external + "plan.go", "case o.Gone:\n\t\treturn l.End(l.lost(record.ID))", "case o.Gone:\n\t\treturn l.kind.PlanCreate(obj, obs)"},
 	{"a VM is not lost as long as nobody edits it", external + "observe.go", "\treturn o.Looked\n}", "\treturn deleted(obj) && o.Looked\n}"},
 	{"a lost member stays", vmgroup + "moves.go", "case vm.Status.State == pcapi.VMStateLost:\n\t\t\tm.remove = append(m.remove, vm)", "case vm.Status.State == pcapi.VMStateLost:"},
+	{"a Network that is being deleted takes a VM", vm + "network.go", "case !net.DeletionTimestamp.IsZero():", "case false:"},
+	{"a VM does not learn that its Network is there", vm + "network.go", "if stateOf(e.ObjectOld) != stateOf(e.ObjectNew) {", "if stateOf(e.ObjectOld) != stateOf(e.ObjectOld) {"},
+	{"a gateway is not changed", network + "plan.go", "case !sameGateway(net, n):", "case false:"},
 }

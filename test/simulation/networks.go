@@ -1,0 +1,128 @@
+package simulation
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+// The invariants of Networks.
+const (
+	oneNetwork       = "a Network never has two networks"
+	sameNetworkID    = "status.networkId never changes"
+	networkGoneLast  = "a Network is removed only after its network"
+	noNetworkLeak    = "no network is left without a Network"
+	networkConverged = "every Network is Ready, with one network that is as specified"
+	waitsForNetwork  = "a VM whose Network cannot take it waits, without a server"
+)
+
+// networkKey is the Network that users create.
+var networkKey = client.ObjectKey{Namespace: "default", Name: "n"}
+
+// gateways are those between which users change.
+var gateways = []string{"10.0.0.1", "10.0.0.2"}
+
+// network returns the Network, nil if there is none.
+func (w *world) network() *pcapi.Network {
+	n, _ := w.api.find(networkKind, networkKey).(*pcapi.Network)
+	return n
+}
+
+// networkChoices returns what users may do with the Network, on a cloud with networks.
+func (w *world) networkChoices() []choice {
+	if !w.profile.capabilities.Has(cloud.Networks) {
+		return nil
+	}
+	n := w.network()
+	switch {
+	case n == nil:
+		return []choice{{act, "user: create Network n", func() {
+			_ = w.api.create(&pcapi.Network{ObjectMeta: metav1.ObjectMeta{Namespace: networkKey.Namespace, Name: networkKey.Name},
+				Spec: pcapi.NetworkSpec{CIDR: "10.0.0.0/24", Gateway: gateways[0]}})
+		}}}
+	case n.DeletionTimestamp != nil:
+		return nil
+	}
+	return []choice{
+		{act, "user: delete Network n", func() { _ = w.api.remove(networkKind, networkKey, nil) }},
+		{act, "user: change the gateway of Network n", func() {
+			next := n.DeepCopy()
+			next.Spec.Gateway = gateways[(slices.Index(gateways, n.Spec.Gateway)+1)%len(gateways)]
+			_ = w.api.update(next)
+		}},
+	}
+}
+
+// checkNetworkChange checks a change of a Network. After is nil if it was removed.
+func (w *world) checkNetworkChange(was, is *pcapi.Network) {
+	if is != nil {
+		if was.Status.NetworkID != "" && was.Status.NetworkID != is.Status.NetworkID {
+			w.violate(sameNetworkID, "Network %s had %s and has %q", was.Name, was.Status.NetworkID, is.Status.NetworkID)
+		}
+		return
+	}
+	for _, made := range w.networksOf(was) {
+		w.violate(networkGoneLast, "Network %s is removed, and network %s exists", was.Name, made.ID)
+	}
+}
+
+// networksOf returns the networks of a Network: their name proves that.
+func (w *world) networksOf(n *pcapi.Network) []cloud.Network {
+	name := n.Annotations[pcapi.ClaimedNameAnnotation]
+	return slices.DeleteFunc(w.cloud.Networks(), func(made cloud.Network) bool { return made.ID != n.Status.NetworkID && made.Name != name })
+}
+
+// checkNetworks checks the networks of the cloud after each step.
+func (w *world) checkNetworks() {
+	if !w.profile.networksOnce() {
+		return
+	}
+	ids := map[string]string{}
+	for _, made := range w.cloud.Networks() {
+		if first := ids[made.Name]; first != "" {
+			w.violate(oneNetwork, "networks %s and %s are of the Network with the name %s", first, made.ID, made.Name)
+		}
+		ids[made.Name] = made.ID
+	}
+}
+
+// checkNetworksConverged checks that the Network is as specified once nothing fails any more.
+func (w *world) checkNetworksConverged() {
+	n := w.network()
+	for _, made := range w.cloud.Networks() {
+		if n == nil || made.ID != n.Status.NetworkID {
+			w.violate(noNetworkLeak, "network %s (%s)", made.ID, made.Name)
+		}
+	}
+	switch {
+	case n == nil:
+	case n.DeletionTimestamp != nil:
+		if !slices.ContainsFunc(w.api.all(vmKind), attachedTo(n)) {
+			w.violate(deletedGone, "Network %s is being deleted: %s", n.Name, readyOf(n))
+		}
+	default:
+		made := w.networksOf(n)
+		if len(made) != 1 || made[0].Gateway != n.Spec.Gateway || !meta.IsStatusConditionTrue(n.Status.Conditions, pcapi.ReadyCondition) {
+			w.violate(networkConverged, "Network %s has %d networks: %s", n.Name, len(made), readyOf(n))
+		}
+	}
+}
+
+// attachedTo returns whether VMs have, or may have, a server on a Network.
+func attachedTo(n *pcapi.Network) func(client.Object) bool {
+	return func(o client.Object) bool {
+		vm := o.(*pcapi.VM)
+		return vm.Spec.NetworkRef != nil && vm.Spec.NetworkRef.Name == n.Name && (vm.Status.VMID != "" || len(vm.Finalizers) > 0)
+	}
+}
+
+// detached reports whether a VM without a server waits for its Network.
+func (w *world) detached(vm *pcapi.VM) bool {
+	n := w.network()
+	return vm.Spec.NetworkRef != nil && vm.Status.VMID == "" && (n == nil || n.DeletionTimestamp != nil)
+}
