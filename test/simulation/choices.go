@@ -91,6 +91,7 @@ func (w *world) progress() []choice {
 	if c := w.braked(); c != nil {
 		all = append(all, choice{finish, "a person releases the brake", func() { w.releaseBrake(c) }})
 	}
+	all = append(all, w.approvalChoices()...)
 	for _, o := range w.api.orphaned(vmKind) {
 		all = append(all, choice{finish, "collect garbage " + o.GetName(), func() {
 			_ = w.api.remove(vmKind, client.ObjectKeyFromObject(o), nil)
@@ -254,8 +255,13 @@ func (w *world) userChoices() []choice {
 			if name == networked && w.profile.capabilities.Has(cloud.Networks) {
 				spec.NetworkRef = &pcapi.NetworkReference{Name: networkKey.Name}
 			}
-			user("create VM "+name, func() error {
+			create := func(spec pcapi.VMSpec) error {
 				return w.api.create(&pcapi.VM{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: spec})
+			}
+			user("create VM "+name, func() error { return create(spec) })
+			user("create VM "+name+" with approvals", func() error {
+				spec.Approval = pcapi.ApprovalRequired
+				return create(spec)
 			})
 			continue
 		}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/cloud/fake"
 )
@@ -74,15 +75,24 @@ func (c *cloudClient) ListServers(ctx context.Context, opts cloud.ListServers) (
 }
 
 func (c *cloudClient) CreateServer(ctx context.Context, req cloud.CreateServer) (cloud.Result, error) {
-	return through(ctx, c, "create "+req.Name, true, func(ctx context.Context) (cloud.Result, error) { return c.model.CreateServer(ctx, req) })
+	return through(ctx, c, "create "+req.Name, true, func(ctx context.Context) (cloud.Result, error) {
+		c.process.world.checkApproved(req.IdempotencyKey, is(pcapi.PlannedCreate))
+		return c.model.CreateServer(ctx, req)
+	})
 }
 
 func (c *cloudClient) UpdateServer(ctx context.Context, id string, req cloud.UpdateServer) (cloud.Result, error) {
-	return through(ctx, c, "update "+id, true, func(ctx context.Context) (cloud.Result, error) { return c.model.UpdateServer(ctx, id, req) })
+	return through(ctx, c, "update "+id, true, func(ctx context.Context) (cloud.Result, error) {
+		c.process.world.checkApproved(id, changesServer)
+		return c.model.UpdateServer(ctx, id, req)
+	})
 }
 
 func (c *cloudClient) DeleteServer(ctx context.Context, id string) (cloud.Result, error) {
-	return through(ctx, c, "delete "+id, true, func(ctx context.Context) (cloud.Result, error) { return c.model.DeleteServer(ctx, id) })
+	return through(ctx, c, "delete "+id, true, func(ctx context.Context) (cloud.Result, error) {
+		c.process.world.checkApproved(id, is(pcapi.PlannedDelete))
+		return c.model.DeleteServer(ctx, id)
+	})
 }
 
 func (c *cloudClient) GetOperation(ctx context.Context, id string) (cloud.Operation, error) {

@@ -7,6 +7,7 @@
 //	random.go      a decider that chooses at random
 //	replay.go      a decider that repeats a trace, and shorter traces
 //	invariants.go  what must hold
+//	approvals.go   the same for plans that people approve
 //	networks.go    the same for Networks
 //	process.go     the operator: its manager, and how it dies
 //	calls.go       calls on their way to the API server and to the cloud

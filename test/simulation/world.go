@@ -50,6 +50,7 @@ type world struct {
 	left int
 	// deletedByHand are the servers that somebody deleted in the cloud.
 	deletedByHand map[string]bool
+	approved      approvals
 
 	// chosen are the names of the decisions of the decider, and trace those of all.
 	chosen, trace []string
@@ -66,7 +67,7 @@ type decider interface {
 }
 
 func newWorld(p profile, d defaults, decide decider) *world {
-	w := &world{profile: p, decide: decide, left: 12, deletedByHand: map[string]bool{}}
+	w := &world{profile: p, decide: decide, left: 12, deletedByHand: map[string]bool{}, approved: approvals{}}
 	w.calls.numbers = map[string]int{}
 	w.api = newAPIServer(scheme, d, time.Now)
 	w.api.changed = w.checkChange

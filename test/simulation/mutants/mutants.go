@@ -65,4 +65,6 @@ var mutants = []mutant{
 	{"a Network that is being deleted takes a VM", vm + "network.go", "case !net.DeletionTimestamp.IsZero():", "case false:"},
 	{"a VM does not learn that its Network is there", vm + "network.go", "if stateOf(e.ObjectOld) != stateOf(e.ObjectNew) {", "if stateOf(e.ObjectOld) != stateOf(e.ObjectOld) {"},
 	{"a gateway is not changed", network + "plan.go", "case !sameGateway(net, n):", "case false:"},
+	{"a plan that nobody approved is carried out", external + "approval.go", "case decision.Wait != nil:", "case false:"},
+	{"a deletion needs no approval", external + "approval.go", "if !approvable ||", "if !approvable || deleted(obj) ||"},
 }
