@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -54,6 +55,14 @@ const (
 	full      fault = "full"
 	gateway   fault = "gateway"
 )
+
+// createPrefix begins the name of a create of a server, before the name of the server.
+const createPrefix = "cloud create "
+
+// creates reports whether the call creates a server.
+func (c *call) creates() bool {
+	return strings.HasPrefix(c.name, createPrefix) && !strings.HasPrefix(c.name, "cloud create network ") && !strings.HasPrefix(c.name, "cloud create snapshot ")
+}
 
 func (c *call) String() string {
 	return fmt.Sprintf("%s %s #%d", c.process.name, c.name, c.number)
@@ -143,6 +152,9 @@ func (s *calls) abandon(c *call) {
 		s.late = append(s.late, c)
 		slices.SortFunc(s.late, byName)
 	}
+	if c.creates() {
+		c.process.world.doubtful[strings.TrimPrefix(c.name, createPrefix)] = true
+	}
 	c.fail(lost)
 	s.end(c)
 }
@@ -154,12 +166,12 @@ func (s *calls) answer(c *call) {
 	s.end(c)
 }
 
-// refuse ends a call without an effect.
+// refuse answers a call with an error, without an effect.
 func (s *calls) refuse(c *call, why fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c.fail(why)
-	s.end(c)
+	c.stage = answered
 }
 
 // ask makes a call of a process: it returns when the scheduler has let it end, or with ctx.

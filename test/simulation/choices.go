@@ -26,24 +26,29 @@ const (
 	failCall
 	loseAnswer
 	lateRequest
+	neverRequest
 	act
 	byHand
 	killProcess
 	pauseProcess
+	resumeProcess
 	startNext
-	// The same, while a change is on its way to the cloud or its answer is on the way back.
+	// What happens to changes: of the cloud, and of objects (failWrite).
+	inFlight
+	failWrite
 	killInFlight
 	pauseInFlight
 	loseCreate
 	delayCreate
+	failCreate
 	classes
 )
 
 // weights say how often a choice of a class is made, against the others that can be.
 var weights = map[class]int{
-	deliver: 60, reconcileNext: 60, arrive: 80, answerCall: 80, finish: 20, wait: 20, failCall: 6, loseAnswer: 12,
-	lateRequest: 12, act: 6, byHand: 2, killProcess: 2, pauseProcess: 2, startNext: 30,
-	killInFlight: 10, pauseInFlight: 10, loseCreate: 20, delayCreate: 20,
+	deliver: 60, reconcileNext: 60, arrive: 80, answerCall: 80, finish: 20, wait: 30, failCall: 6, loseAnswer: 12,
+	lateRequest: 12, neverRequest: 2, act: 6, byHand: 2, killProcess: 1, pauseProcess: 1, resumeProcess: 4, startNext: 30,
+	failWrite: 6, killInFlight: 4, pauseInFlight: 4, loseCreate: 20, delayCreate: 20, failCreate: 6,
 }
 
 // choice is something that can happen next.
@@ -99,7 +104,7 @@ func (c *call) faults() []fault {
 	switch {
 	case !ofCloud:
 		return []fault{unavailable}
-	case strings.HasPrefix(about, "create "):
+	case c.creates():
 		return []fault{unavailable, throttled, full}
 	case strings.HasPrefix(about, "get "):
 		return []fault{unavailable, throttled, gateway}
@@ -109,9 +114,20 @@ func (c *call) faults() []fault {
 	return []fault{unavailable, throttled}
 }
 
+// failure returns the class of a failure of the call.
+func (c *call) failure() class {
+	switch {
+	case c.creates():
+		return failCreate
+	case c.mutates && !strings.HasPrefix(c.name, "cloud "):
+		return failWrite
+	}
+	return failCall
+}
+
 // either returns the second class for a create of a server, else the first.
 func (c *call) either(other, create class) class {
-	if strings.HasPrefix(c.name, "cloud create ") {
+	if c.creates() {
 		return create
 	}
 	return other
@@ -148,7 +164,7 @@ func (w *world) choices() []choice {
 	all := w.progress()
 	for _, c := range w.calls.in(sent) {
 		for _, why := range c.faults() {
-			all = append(all, choice{failCall, string(why) + ": " + c.String(), func() { w.calls.refuse(c, why) }})
+			all = append(all, choice{c.failure(), string(why) + ": " + c.String(), func() { w.calls.refuse(c, why) }})
 		}
 		if c.mutates {
 			all = append(all, choice{c.either(lateRequest, delayCreate), "delay " + c.String(), func() { w.calls.abandon(c) }})
@@ -158,8 +174,11 @@ func (w *world) choices() []choice {
 		all = append(all, choice{c.either(loseAnswer, loseCreate), "lose the answer to " + c.String(), func() { w.calls.abandon(c) }})
 	}
 	for _, c := range w.calls.late {
+		if w.profile.tardy() && c.creates() && c.number%2 == 1 && time.Since(c.sentAt) < settleTime {
+			continue // it takes longer than others
+		}
 		all = append(all, choice{lateRequest, "late " + c.String(), func() { w.calls.take(c); c.effect() }},
-			choice{lateRequest, "never " + c.String(), func() { w.calls.take(c) }})
+			choice{neverRequest, "never " + c.String(), func() { w.calls.take(c) }})
 	}
 	for _, d := range []time.Duration{100 * time.Millisecond, time.Second, 5 * time.Second, 20 * time.Second} {
 		all = append(all, choice{wait, "wait " + d.String(), func() { w.advance(d) }})
@@ -188,7 +207,7 @@ func (w *world) processChoices() []choice {
 			all = append(all, choice{startNext, p.name + " exits without the lease", func() { w.kill(p) }})
 		}
 		if p.paused {
-			all = append(all, choice{pauseProcess, "resume " + p.name, func() { p.paused = false }})
+			all = append(all, choice{resumeProcess, "resume " + p.name, func() { p.paused = false }})
 		} else {
 			all = append(all, choice{pause, "pause " + p.name, func() { p.paused = true }})
 		}

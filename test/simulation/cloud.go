@@ -68,7 +68,10 @@ func (c *cloudClient) ListServers(ctx context.Context, opts cloud.ListServers) (
 }
 
 func (c *cloudClient) CreateServer(ctx context.Context, req cloud.CreateServer) (cloud.Result, error) {
-	return through(ctx, c, "create "+req.Name, true, func(ctx context.Context) (cloud.Result, error) { return c.model.CreateServer(ctx, req) })
+	sentAt := time.Now()
+	return through(ctx, c, "create "+req.Name, true, func(ctx context.Context) (cloud.Result, error) {
+		return c.process.world.create(ctx, sentAt, req)
+	})
 }
 
 func (c *cloudClient) UpdateServer(ctx context.Context, id string, req cloud.UpdateServer) (cloud.Result, error) {

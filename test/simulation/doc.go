@@ -5,6 +5,7 @@
 //	world.go       one run, from its start until nothing is left to do
 //	choices.go     what can happen next
 //	random.go      a decider that chooses at random
+//	sparse.go      a decider that makes few faults
 //	replay.go      a decider that repeats a trace, and shorter traces
 //	invariants.go  what must hold
 //	process.go     the operator: its manager, and how it dies

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,7 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/cloud/fake"
+	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/reconciler"
 	"github.com/privatecloud/operator/internal/testkit"
 )
@@ -47,6 +50,11 @@ type world struct {
 	// left bounds what users and people still do.
 	left int
 
+	// tardy are the ids of servers whose creates took longer than the settle time allows.
+	tardy map[string]bool
+	// doubtful are the names of VMs of which a create may have been sent whose answer nobody has.
+	doubtful map[string]bool
+
 	// chosen are the names of the decisions of the decider, and trace those of all.
 	chosen, trace []string
 	// operations counts the decisions, and changes those of the cloud that arrived.
@@ -62,7 +70,7 @@ type decider interface {
 }
 
 func newWorld(p profile, d defaults, decide decider) *world {
-	w := &world{profile: p, decide: decide, left: 12}
+	w := &world{profile: p, decide: decide, left: 12, tardy: map[string]bool{}, doubtful: map[string]bool{}}
 	w.calls.numbers = map[string]int{}
 	w.api = newAPIServer(scheme, d, time.Now)
 	w.api.changed = w.checkChange
@@ -112,6 +120,27 @@ func (w *world) do(c choice) {
 	c.do()
 }
 
+// create creates a server. A create that took longer than the settle time allows has an effect only if its
+// VM exists: otherwise the server would have nobody who deletes it.
+func (w *world) create(ctx context.Context, sentAt time.Time, req cloud.CreateServer) (cloud.Result, error) {
+	tardy := w.profile.tardy() && time.Since(sentAt) > settleTime/2
+	if tardy && !w.wanted(req.Labels[inventory.UIDLabel]) {
+		return cloud.Result{}, &cloud.Error{Kind: cloud.Unavailable, Op: "create", Detail: "injected: the request is too old"}
+	}
+	result, err := w.cloud.CreateServer(ctx, req)
+	if err == nil && tardy {
+		w.tardy[result.Server.ID] = true
+	}
+	return result, err
+}
+
+// wanted reports whether a VM exists that is not being deleted.
+func (w *world) wanted(uid string) bool {
+	return slices.ContainsFunc(w.api.all(vmKind), func(o client.Object) bool {
+		return string(o.GetUID()) == uid && o.GetDeletionTimestamp() == nil
+	})
+}
+
 func (w *world) start() { w.processes = append(w.processes, startProcess(w)) }
 
 // step prepares a decision: all goroutines wait for one, and processes whose end is due have ended.
@@ -146,8 +175,18 @@ func (w *world) leaseFree() bool {
 
 // kill ends a process at once. It does not release the lease.
 func (w *world) kill(p *process) {
+	w.doubtUnrecorded()
 	w.processes = slices.DeleteFunc(w.processes, func(o *process) bool { return o == p })
 	p.kill()
+}
+
+// doubtUnrecorded makes the VMs doubtful that have a claim and no id: what their creates answered may be lost.
+func (w *world) doubtUnrecorded() {
+	for _, o := range w.api.all(vmKind) {
+		if vm := o.(*pcapi.VM); vm.Status.VMID == "" && vm.Annotations[pcapi.ClaimedNameAnnotation] != "" {
+			w.doubtful[vm.Spec.VMName] = true
+		}
+	}
 }
 
 // end ends all processes, and waits until their goroutines have ended.
@@ -218,7 +257,7 @@ func (w *world) drain(d time.Duration) {
 }
 
 // advance lets time pass, at most a second at a time, so that the lease is renewed. A request arrives
-// before it is older than half of the settle time.
+// before it is older than half of the settle time, except for creates on a cloud where they may be tardy.
 func (w *world) advance(d time.Duration) {
 	for d > 0 {
 		slice := min(d, time.Second)
@@ -230,6 +269,9 @@ func (w *world) advance(d time.Duration) {
 		for _, c := range w.calls.changes() {
 			if time.Since(c.sentAt) < settleTime/2 {
 				break
+			}
+			if w.profile.tardy() && c.creates() {
+				continue
 			}
 			if w.calls.take(c) {
 				c.effect()
