@@ -3,6 +3,7 @@ package simulation
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -38,6 +39,10 @@ type call struct {
 	fail   func(fault)
 	// resumed is closed when the call has ended.
 	resumed chan struct{}
+	// origin is the history of the process when it made the call, and digest tells answers apart: both
+	// only in a search.
+	origin uint64
+	digest string
 }
 
 // fault is how a call fails.
@@ -87,7 +92,7 @@ func (s *calls) add(c *call) bool {
 	}
 	key := c.process.name + " " + c.name
 	s.numbers[key]++
-	c.number, c.sentAt = s.numbers[key], time.Now()
+	c.number, c.sentAt, c.origin = s.numbers[key], time.Now(), c.process.history
 	s.open = append(s.open, c)
 	return true
 }
@@ -95,6 +100,7 @@ func (s *calls) add(c *call) bool {
 // end ends a call. The caller holds the lock.
 func (s *calls) end(c *call) {
 	c.stage = ended
+	c.process.note("answer", c, c.digest)
 	s.open = slices.DeleteFunc(s.open, func(o *call) bool { return o == c })
 	close(c.resumed)
 }
@@ -179,10 +185,20 @@ func ask[R any](ctx context.Context, p *process, name string, mutates bool, effe
 	var result R
 	var err error
 	c := &call{process: p, name: name, mutates: mutates, resumed: make(chan struct{})}
-	c.effect = func() { result, err = effect() }
+	c.effect = func() {
+		result, err = effect()
+		if w := p.world; w.hashing {
+			text, _ := json.Marshal(result)
+			c.digest = fmt.Sprint(string(text), err)
+			if mutates {
+				w.note(c, c.digest)
+			}
+		}
+	}
 	c.fail = func(why fault) {
 		var none R
 		result, err = none, failure(why)
+		c.digest = string(why)
 	}
 	if p.starting {
 		c.effect()

@@ -6,6 +6,7 @@
 //	choices.go     what can happen next
 //	random.go      a decider that chooses at random
 //	sparse.go      a decider that makes few faults
+//	search.go      all runs that differ little from the usual one
 //	replay.go      a decider that repeats a trace, and shorter traces
 //	invariants.go  what must hold
 //	process.go     the operator: its manager, and how it dies

@@ -65,7 +65,9 @@ func shortest(t *testing.T, p profile, d defaults, failed *world) *world {
 	return again
 }
 
-func TestRandomRuns(t *testing.T) {
+// crdDefaults returns the defaults of the project's CRDs.
+func crdDefaults(t *testing.T) defaults {
+	t.Helper()
 	root, err := testkit.ModuleRoot()
 	if err != nil {
 		t.Fatal(err)
@@ -74,6 +76,11 @@ func TestRandomRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return d
+}
+
+func TestRandomRuns(t *testing.T) {
+	d := crdDefaults(t)
 	done, runs, began := 0, 0, time.Now()
 	for s := *seed; done < *operations; s++ {
 		for _, p := range profiles {

@@ -55,6 +55,10 @@ type world struct {
 	// doubtful are the names of VMs of which a create may have been sent whose answer nobody has.
 	doubtful map[string]bool
 
+	// hashing: histories are kept, which tell states apart. History is that of the cloud and of objects.
+	hashing bool
+	history uint64
+
 	// chosen are the names of the decisions of the decider, and trace those of all.
 	chosen, trace []string
 	// operations counts the decisions, and changes those of the cloud that arrived.
@@ -134,6 +138,13 @@ func (w *world) create(ctx context.Context, sentAt time.Time, req cloud.CreateSe
 	return result, err
 }
 
+// note adds something that changes the cloud to its history.
+func (w *world) note(changed ...any) {
+	if w.hashing {
+		w.history = mixed(w.history, changed...)
+	}
+}
+
 // wanted reports whether a VM exists that is not being deleted.
 func (w *world) wanted(uid string) bool {
 	return slices.ContainsFunc(w.api.all(vmKind), func(o client.Object) bool {
@@ -141,7 +152,11 @@ func (w *world) wanted(uid string) bool {
 	})
 }
 
-func (w *world) start() { w.processes = append(w.processes, startProcess(w)) }
+// start starts a process. What the creates of others answer, it does not know.
+func (w *world) start() {
+	w.doubtUnrecorded()
+	w.processes = append(w.processes, startProcess(w))
+}
 
 // step prepares a decision: all goroutines wait for one, and processes whose end is due have ended.
 func (w *world) step() {
@@ -261,6 +276,9 @@ func (w *world) drain(d time.Duration) {
 func (w *world) advance(d time.Duration) {
 	for d > 0 {
 		slice := min(d, time.Second)
+		for _, p := range w.processes {
+			p.note("wait", slice)
+		}
 		sleep(slice)
 		d -= slice
 		synctest.Wait()
