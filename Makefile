@@ -87,6 +87,10 @@ test-faults: assets ## Kill managers between any two effects, interrupt calls, s
 simulate: ## Simulate the operator until OPS operations are done (200000), from SEED on (1): part of make test with 20,000.
 	@go test -count=1 -v -timeout $(TEST_TIMEOUT) $(GOTESTFLAGS) -run '^TestRandomRuns$$' ./test/simulation -args -operations $(or $(OPS),200000) -seed $(or $(SEED),1)
 
+.PHONY: search
+search: ## Simulate all runs of small scopes with at most DEVIATIONS (2) from the usual run: part of make test with one.
+	@go test -count=1 -v -timeout $(TEST_TIMEOUT) $(GOTESTFLAGS) -run '^TestSearchOfSmallScopes$$' ./test/simulation -args -deviations $(or $(DEVIATIONS),2)
+
 .PHONY: mutants
 mutants: ## Put bugs into the code, one at a time, and show which the simulation catches (MUTANT=lease: those with this in the name).
 	@go run ./test/simulation/mutants -operations $(or $(OPS),200000) $(MUTANT)

@@ -21,7 +21,7 @@ func (w *world) approvalChoices() []choice {
 		if plan == nil || plan.Phase != pcapi.PlanPending || vm.Annotations[pcapi.ApprovedPlanAnnotation] == plan.Hash {
 			continue
 		}
-		all = append(all, choice{finish, "a person approves the plan of VM " + vm.Name, func() {
+		all = append(all, choice{class: finish, name: "a person approves the plan of VM " + vm.Name, do: func() {
 			for _, change := range plan.Changes {
 				w.approved[vm.UID] = append(w.approved[vm.UID], change.Action)
 			}

@@ -3,8 +3,10 @@ package simulation
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -39,6 +41,10 @@ type call struct {
 	fail   func(fault)
 	// resumed is closed when the call has ended.
 	resumed chan struct{}
+	// origin is the history of the process when it made the call, and digest tells answers apart: both
+	// only in a search.
+	origin uint64
+	digest string
 }
 
 // fault is how a call fails.
@@ -56,6 +62,14 @@ const (
 	full      fault = "full"
 	gateway   fault = "gateway"
 )
+
+// createPrefix begins the name of a create of a server, before the name of the server.
+const createPrefix = "cloud create "
+
+// creates reports whether the call creates a server.
+func (c *call) creates() bool {
+	return strings.HasPrefix(c.name, createPrefix) && !strings.HasPrefix(c.name, "cloud create network ") && !strings.HasPrefix(c.name, "cloud create snapshot ")
+}
 
 func (c *call) String() string {
 	return fmt.Sprintf("%s %s #%d", c.process.name, c.name, c.number)
@@ -80,7 +94,7 @@ func (s *calls) add(c *call) bool {
 	}
 	key := c.process.name + " " + c.name
 	s.numbers[key]++
-	c.number, c.sentAt = s.numbers[key], time.Now()
+	c.number, c.sentAt, c.origin = s.numbers[key], time.Now(), c.process.history
 	s.open = append(s.open, c)
 	return true
 }
@@ -88,6 +102,7 @@ func (s *calls) add(c *call) bool {
 // end ends a call. The caller holds the lock.
 func (s *calls) end(c *call) {
 	c.stage = ended
+	c.process.note("answer", c, c.digest)
 	s.open = slices.DeleteFunc(s.open, func(o *call) bool { return o == c })
 	close(c.resumed)
 }
@@ -165,6 +180,9 @@ func (s *calls) abandon(c *call) {
 		s.late = append(s.late, c)
 		slices.SortFunc(s.late, byName)
 	}
+	if c.creates() {
+		c.process.world.doubtful[strings.TrimPrefix(c.name, createPrefix)] = true
+	}
 	c.fail(lost)
 	s.end(c)
 }
@@ -176,12 +194,12 @@ func (s *calls) answer(c *call) {
 	s.end(c)
 }
 
-// refuse ends a call without an effect.
+// refuse answers a call with an error, without an effect.
 func (s *calls) refuse(c *call, why fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c.fail(why)
-	s.end(c)
+	c.stage = answered
 }
 
 // ask makes a call of a process: it returns when the scheduler has let it end, or with ctx.
@@ -189,10 +207,20 @@ func ask[R any](ctx context.Context, p *process, name string, mutates bool, effe
 	var result R
 	var err error
 	c := &call{process: p, name: name, mutates: mutates, resumed: make(chan struct{})}
-	c.effect = func() { result, err = effect() }
+	c.effect = func() {
+		result, err = effect()
+		if w := p.world; w.hashing {
+			text, _ := json.Marshal(result)
+			c.digest = fmt.Sprint(string(text), err)
+			if mutates {
+				w.note(c, c.digest)
+			}
+		}
+	}
 	c.fail = func(why fault) {
 		var none R
 		result, err = none, failure(why)
+		c.digest = string(why)
 	}
 	if p.starting {
 		c.effect()

@@ -28,25 +28,30 @@ const (
 	slowAnswer
 	loseAnswer
 	lateRequest
+	neverRequest
 	act
 	byHand
 	deleteByHand
 	killProcess
 	pauseProcess
+	resumeProcess
 	startNext
-	// The same, while a change is on its way to the cloud or its answer is on the way back.
+	// What happens to changes: of the cloud, and of objects (failWrite).
+	inFlight
+	failWrite
 	killInFlight
 	pauseInFlight
 	loseCreate
 	delayCreate
+	failCreate
 	classes
 )
 
 // weights say how often a choice of a class is made, against the others that can be.
 var weights = map[class]int{
-	deliver: 60, reconcileNext: 60, arrive: 80, answerCall: 80, finish: 20, wait: 20, failCall: 6, failWork: 4, slowAnswer: 4, loseAnswer: 12,
-	lateRequest: 12, act: 6, byHand: 2, deleteByHand: 1, killProcess: 2, pauseProcess: 2, startNext: 30,
-	killInFlight: 10, pauseInFlight: 10, loseCreate: 20, delayCreate: 20,
+	deliver: 60, reconcileNext: 60, arrive: 80, answerCall: 80, finish: 20, wait: 30, failCall: 6, failWork: 4, slowAnswer: 4, loseAnswer: 12,
+	lateRequest: 12, neverRequest: 2, act: 6, byHand: 2, deleteByHand: 1, killProcess: 1, pauseProcess: 1, resumeProcess: 4, startNext: 30,
+	failWrite: 6, killInFlight: 4, pauseInFlight: 4, loseCreate: 20, delayCreate: 20, failCreate: 6,
 }
 
 // choice is something that can happen next.
@@ -54,46 +59,55 @@ type choice struct {
 	class class
 	name  string
 	do    func()
+	// changing: it is about a change on its way, or the process that sent one.
+	changing bool
 }
 
 // progress returns what can happen without a fault, time or people.
 func (w *world) progress() []choice {
 	var all []choice
 	for _, c := range w.calls.in(answered) {
-		all = append(all, choice{answerCall, "answer " + c.String(), func() { w.calls.answer(c) }})
+		all = append(all, choice{class: answerCall, name: "answer " + c.String(), do: func() { w.calls.answer(c) }})
 	}
 	for _, c := range w.calls.in(sent) {
-		all = append(all, choice{arrive, "arrive " + c.String(), func() { w.arrive(c) }})
+		all = append(all, choice{class: arrive, name: "arrive " + c.String(), do: func() { w.arrive(c) }})
 	}
 	for _, p := range w.processes {
 		if p.paused {
 			continue
 		}
 		for _, gvk := range p.cache.behind() {
-			all = append(all, choice{deliver, fmt.Sprintf("deliver %s %s", p.name, gvk.Kind), func() { go p.cache.deliver(gvk) }})
+			all = append(all, choice{class: deliver, name: fmt.Sprintf("deliver %s %s", p.name, gvk.Kind), do: func() {
+				p.note("deliver", gvk.Kind)
+				go p.cache.deliver(gvk)
+			}})
 		}
 		p.mu.Lock()
 		queues := p.queues
 		p.mu.Unlock()
 		for _, q := range queues {
 			for _, r := range q.ready() {
-				all = append(all, choice{reconcileNext, fmt.Sprintf("reconcile %s %s %s", p.name, q.controller, r.Name), func() { q.hand(r) }})
+				all = append(all, choice{class: reconcileNext, name: fmt.Sprintf("reconcile %s %s %s", p.name, q.controller, r.Name), do: func() {
+					p.note("reconcile", q.controller, r)
+					q.hand(r)
+				}})
 			}
 		}
 	}
 	if w.cloudWorks() {
-		all = append(all, choice{finish, "the cloud finishes", func() {
+		all = append(all, choice{class: finish, name: "the cloud finishes", do: func() {
+			w.note("finish")
 			w.working = false
 			w.cloud.Finish()
 			w.cloud.FinishOperations()
 		}})
 	}
 	if c := w.braked(); c != nil {
-		all = append(all, choice{finish, "a person releases the brake", func() { w.releaseBrake(c) }})
+		all = append(all, choice{class: finish, name: "a person releases the brake", do: func() { w.releaseBrake(c) }})
 	}
 	all = append(all, w.approvalChoices()...)
 	for _, o := range w.api.orphaned(vmKind) {
-		all = append(all, choice{finish, "collect garbage " + o.GetName(), func() {
+		all = append(all, choice{class: finish, name: "collect garbage " + o.GetName(), do: func() {
 			_ = w.api.remove(vmKind, client.ObjectKeyFromObject(o), nil)
 		}})
 	}
@@ -106,7 +120,7 @@ func (c *call) faults() []fault {
 	switch {
 	case !ofCloud:
 		return []fault{unavailable}
-	case strings.HasPrefix(about, "create "):
+	case c.creates():
 		return []fault{unavailable, throttled, full}
 	case strings.HasPrefix(about, "get "):
 		return []fault{unavailable, throttled, gateway}
@@ -116,9 +130,20 @@ func (c *call) faults() []fault {
 	return []fault{unavailable, throttled}
 }
 
+// failure returns the class of a failure of the call.
+func (c *call) failure() class {
+	switch {
+	case c.creates():
+		return failCreate
+	case c.mutates && !strings.HasPrefix(c.name, "cloud "):
+		return failWrite
+	}
+	return failCall
+}
+
 // either returns the second class for a create of a server, else the first.
 func (c *call) either(other, create class) class {
-	if strings.HasPrefix(c.name, "cloud create ") {
+	if c.creates() {
 		return create
 	}
 	return other
@@ -129,6 +154,14 @@ func (s *calls) inFlight(p *process) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.ContainsFunc(s.open, func(c *call) bool { return c.process == p && c.mutates && strings.HasPrefix(c.name, "cloud ") })
+}
+
+// changing reports whether a change by a process is on its way to the cloud or to the API server, or its
+// answer back.
+func (s *calls) changing(p *process) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.open, func(c *call) bool { return c.process == p && c.mutates })
 }
 
 // arrive has a call take effect.
@@ -155,33 +188,36 @@ func (w *world) choices() []choice {
 	all := w.progress()
 	for _, c := range w.calls.in(sent) {
 		for _, why := range c.faults() {
-			all = append(all, choice{failCall, string(why) + ": " + c.String(), func() { w.calls.refuse(c, why) }})
+			all = append(all, choice{class: c.failure(), name: string(why) + ": " + c.String(), do: func() { w.calls.refuse(c, why) }, changing: c.mutates})
 		}
 		if c.mutates {
-			all = append(all, choice{c.either(lateRequest, delayCreate), "delay " + c.String(), func() { w.calls.abandon(c) }})
+			all = append(all, choice{class: c.either(lateRequest, delayCreate), name: "delay " + c.String(), do: func() { w.calls.abandon(c) }, changing: true})
 		}
 	}
 	for _, c := range w.calls.in(answered) {
-		all = append(all, choice{c.either(loseAnswer, loseCreate), "lose the answer to " + c.String(), func() { w.calls.abandon(c) }})
+		all = append(all, choice{class: c.either(loseAnswer, loseCreate), name: "lose the answer to " + c.String(), do: func() { w.calls.abandon(c) }, changing: c.mutates})
 		if !c.mutates && strings.HasPrefix(c.name, "cloud ") {
-			all = append(all, choice{slowAnswer, "slow: " + c.String(), func() { c.slow = true }})
+			all = append(all, choice{class: slowAnswer, name: "slow: " + c.String(), do: func() { c.slow = true }})
 		}
 	}
 	for _, c := range w.calls.slow() {
-		all = append(all, choice{lateRequest, "go on: " + c.String(), func() { c.slow = false }})
+		all = append(all, choice{class: lateRequest, name: "go on: " + c.String(), do: func() { c.slow = false }})
 	}
 	all = append(all, w.workFailures()...)
 	for _, c := range w.calls.late {
-		all = append(all, choice{lateRequest, "late " + c.String(), func() { w.calls.take(c); c.effect() }},
-			choice{lateRequest, "never " + c.String(), func() { w.calls.take(c) }})
+		if w.profile.tardy() && c.creates() && c.number%2 == 1 && time.Since(c.sentAt) < settleTime {
+			continue // it takes longer than others
+		}
+		all = append(all, choice{class: lateRequest, name: "late " + c.String(), do: func() { w.calls.take(c); c.effect() }, changing: true},
+			choice{class: neverRequest, name: "never " + c.String(), do: func() { w.calls.take(c) }, changing: true})
 	}
 	for _, d := range []time.Duration{100 * time.Millisecond, time.Second, 5 * time.Second, 20 * time.Second} {
-		all = append(all, choice{wait, "wait " + d.String(), func() { w.advance(d) }})
+		all = append(all, choice{class: wait, name: "wait " + d.String(), do: func() { w.advance(d) }})
 	}
 	all = append(all, w.processChoices()...)
 	if w.left > 0 {
 		for _, c := range append(w.userChoices(), w.handChoices()...) {
-			all = append(all, choice{c.class, c.name, func() { w.left--; c.do() }})
+			all = append(all, choice{class: c.class, name: c.name, do: func() { w.left--; c.do() }})
 		}
 	}
 	return all
@@ -192,24 +228,26 @@ func (w *world) workFailures() []choice {
 	var all []choice
 	if w.working {
 		for _, kind := range []cloud.Kind{cloud.Failed, cloud.Quota} {
-			all = append(all, choice{failWork, fmt.Sprintf("the operations fail: %s", kind), func() {
+			all = append(all, choice{class: failWork, name: fmt.Sprintf("the operations fail: %s", kind), do: func() {
 				w.working = false
 				w.cloud.FailOperations(&cloud.Error{Kind: kind, Op: "operation", Detail: "injected"})
 			}})
 		}
 	}
 	if w.cloud.Watchers() > 0 && !w.calls.reporting() { // a watch that reports ends with the report
-		all = append(all, choice{failWork, "the watches end", w.cloud.EndWatches})
+		all = append(all, choice{class: failWork, name: "the watches end", do: w.cloud.EndWatches})
 	}
 	for _, s := range w.cloud.Servers() {
 		if s.State == cloud.StateDeleting {
-			all = append(all, choice{failWork, "the cloud does not delete " + s.ID, func() {
+			all = append(all, choice{class: failWork, name: "the cloud does not delete " + s.ID, do: func() {
 				w.modify(s.ID, func(s *cloud.Server) { s.State = cloud.StateActive })
 			}})
 		}
 	}
 	return all
 }
+
+const startAnother = "start another manager"
 
 func (w *world) processChoices() []choice {
 	var all []choice
@@ -218,21 +256,22 @@ func (w *world) processChoices() []choice {
 		if w.calls.inFlight(p) {
 			kill, pause = killInFlight, pauseInFlight
 		}
-		all = append(all, choice{kill, "kill " + p.name, func() { w.kill(p) }})
+		changing := w.calls.changing(p)
+		all = append(all, choice{class: kill, name: "kill " + p.name, do: func() { w.kill(p) }, changing: changing})
 		if p.stopped.IsZero() && !p.paused {
-			all = append(all, choice{kill, "stop " + p.name, func() { p.stopped = time.Now(); p.stop() }})
+			all = append(all, choice{class: kill, name: "stop " + p.name, do: func() { p.stopped = time.Now(); p.stop() }, changing: changing})
 		}
 		if p != w.lease.holder && !p.paused {
-			all = append(all, choice{startNext, p.name + " exits without the lease", func() { w.kill(p) }})
+			all = append(all, choice{class: startNext, name: p.name + " exits without the lease", do: func() { w.kill(p) }})
 		}
 		if p.paused {
-			all = append(all, choice{pauseProcess, "resume " + p.name, func() { p.paused = false }})
+			all = append(all, choice{class: resumeProcess, name: "resume " + p.name, do: func() { p.paused = false }, changing: true})
 		} else {
-			all = append(all, choice{pause, "pause " + p.name, func() { p.paused = true }})
+			all = append(all, choice{class: pause, name: "pause " + p.name, do: func() { p.paused = true }, changing: changing})
 		}
 	}
 	if w.leaseFree() {
-		all = append(all, choice{startNext, "start another manager", w.start})
+		all = append(all, choice{class: startNext, name: startAnother, do: w.start})
 	}
 	return all
 }
@@ -245,7 +284,7 @@ const networked, group = "b", "g"
 func (w *world) userChoices() []choice {
 	var all []choice
 	user := func(name string, do func() error) {
-		all = append(all, choice{act, "user: " + name, func() { _ = do() }})
+		all = append(all, choice{class: act, name: "user: " + name, do: func() { _ = do() }})
 	}
 	for _, name := range names {
 		key := client.ObjectKey{Namespace: "default", Name: name}
@@ -321,7 +360,7 @@ func (w *world) handChoices() []choice {
 			continue
 		}
 		if w.deletable(s.ID) {
-			all = append(all, choice{deleteByHand, "by hand: delete " + s.ID, func() {
+			all = append(all, choice{class: deleteByHand, name: "by hand: delete " + s.ID, do: func() {
 				w.cloud.RemoveServers(s.ID)
 				w.deletedByHand[s.ID] = true
 			}})
@@ -330,8 +369,8 @@ func (w *world) handChoices() []choice {
 			continue
 		}
 		all = append(all,
-			choice{byHand, "by hand: resize " + s.ID, func() { w.modify(s.ID, func(s *cloud.Server) { s.CPU = 7 }) }},
-			choice{byHand, "by hand: stop " + s.ID, func() { w.modify(s.ID, func(s *cloud.Server) { s.State = cloud.StateStopped }) }},
+			choice{class: byHand, name: "by hand: resize " + s.ID, do: func() { w.modify(s.ID, func(s *cloud.Server) { s.CPU = 7 }) }},
+			choice{class: byHand, name: "by hand: stop " + s.ID, do: func() { w.modify(s.ID, func(s *cloud.Server) { s.State = cloud.StateStopped }) }},
 		)
 	}
 	return all

@@ -75,9 +75,10 @@ func (c *cloudClient) ListServers(ctx context.Context, opts cloud.ListServers) (
 }
 
 func (c *cloudClient) CreateServer(ctx context.Context, req cloud.CreateServer) (cloud.Result, error) {
+	sentAt := time.Now()
 	return through(ctx, c, "create "+req.Name, true, func(ctx context.Context) (cloud.Result, error) {
 		c.process.world.checkApproved(req.IdempotencyKey, is(pcapi.PlannedCreate))
-		return c.model.CreateServer(ctx, req)
+		return c.process.world.create(ctx, sentAt, req)
 	})
 }
 

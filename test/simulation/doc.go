@@ -5,6 +5,8 @@
 //	world.go       one run, from its start until nothing is left to do
 //	choices.go     what can happen next
 //	random.go      a decider that chooses at random
+//	sparse.go      a decider that makes few faults
+//	search.go      all runs that differ little from the usual one
 //	replay.go      a decider that repeats a trace, and shorter traces
 //	invariants.go  what must hold
 //	approvals.go   the same for plans that people approve

@@ -25,6 +25,7 @@ const (
 	lostStays     = "a VM whose server somebody deleted is Lost, and gets no other"
 	groupComplete = "every group has its size"
 	deletedGone   = "a deleted object goes"
+	unasked       = "a VM waits for a person only if an answer to its create is lost"
 	atRest        = "at rest nothing is changed"
 )
 
@@ -39,7 +40,7 @@ func (w *world) checkChange(gvk schema.GroupVersionKind, before, after client.Ob
 	}
 	was := before.(*pcapi.VM)
 	if after == nil && (w.profile.capabilities.Has(cloud.Labels) || len(was.Finalizers) > 0) {
-		for _, s := range w.serversOf(was) {
+		for _, s := range slices.DeleteFunc(w.serversOf(was), func(s cloud.Server) bool { return w.tardy[s.ID] }) {
 			w.violate(goneLast, "VM %s is removed, and server %s exists", was.Name, s.ID)
 		}
 	}
@@ -93,6 +94,9 @@ func (w *world) checkConverged() {
 		uids[vm.UID], known[vm.Status.VMID] = true, true
 		if w.ambiguous(vm) {
 			known[vm.Spec.VMName] = true
+			if !w.doubtful[vm.Spec.VMName] {
+				w.violate(unasked, "VM %s: %s", vm.Name, readyOf(vm))
+			}
 		}
 		if vm.DeletionTimestamp != nil {
 			if !w.ambiguous(vm) {
@@ -105,6 +109,7 @@ func (w *world) checkConverged() {
 	for _, s := range w.cloud.Servers() {
 		owner := s.Labels[inventory.UIDLabel]
 		switch {
+		case w.tardy[s.ID] && !uids[types.UID(owner)]:
 		case owner != "" && !uids[types.UID(owner)]:
 			w.violate(noLeak, "server %s (%s) of VM %s", s.ID, s.Name, owner)
 		case owner == "" && !known[s.ID] && !known[s.Name]:

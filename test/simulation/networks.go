@@ -41,7 +41,7 @@ func (w *world) networkChoices() []choice {
 	n := w.network()
 	switch {
 	case n == nil:
-		return []choice{{act, "user: create Network n", func() {
+		return []choice{{class: act, name: "user: create Network n", do: func() {
 			_ = w.api.create(&pcapi.Network{ObjectMeta: metav1.ObjectMeta{Namespace: networkKey.Namespace, Name: networkKey.Name},
 				Spec: pcapi.NetworkSpec{CIDR: "10.0.0.0/24", Gateway: gateways[0]}})
 		}}}
@@ -49,8 +49,8 @@ func (w *world) networkChoices() []choice {
 		return nil
 	}
 	return []choice{
-		{act, "user: delete Network n", func() { _ = w.api.remove(networkKind, networkKey, nil) }},
-		{act, "user: change the gateway of Network n", func() {
+		{class: act, name: "user: delete Network n", do: func() { _ = w.api.remove(networkKind, networkKey, nil) }},
+		{class: act, name: "user: change the gateway of Network n", do: func() {
 			next := n.DeepCopy()
 			next.Spec.Gateway = gateways[(slices.Index(gateways, n.Spec.Gateway)+1)%len(gateways)]
 			_ = w.api.update(next)

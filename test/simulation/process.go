@@ -73,6 +73,8 @@ type process struct {
 	// dead: it has no effect any more. Paused: it gets no answers, changes and requests, though its
 	// timers run. Starting: its calls are made at once.
 	dead, paused, starting bool
+	// history tells apart what processes have seen, in a search.
+	history uint64
 }
 
 // lease is that of leader election.
@@ -94,6 +96,7 @@ func startProcess(w *world) *process {
 	p := &process{world: w, name: fmt.Sprintf("manager-%d", w.started), stop: stop, starting: true}
 	p.client = &objectClient{process: p, written: map[schema.GroupVersionKind]map[client.ObjectKey]int{}, writing: map[*write]bool{}}
 	p.cache = newObjectCache(w.api, transforms(w.api))
+	p.note(p.name, w.history)
 	p.renewed = time.Now()
 	w.lease = lease{holder: p, renewed: p.renewed}
 	err := setup.Controllers(ctx, p, setup.Options{
@@ -114,6 +117,13 @@ func startProcess(w *world) *process {
 		}()
 	}
 	return p
+}
+
+// note adds something that the process sees to its history.
+func (p *process) note(seen ...any) {
+	if p.world.hashing {
+		p.history = mixed(p.history, seen...)
+	}
 }
 
 // leads reports whether the process may act, as far as it knows: it renewed the lease within its term.

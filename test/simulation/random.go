@@ -18,6 +18,11 @@ func (d *randomDecider) choose(choices []choice) *choice {
 		return nil
 	}
 	d.left--
+	return weighted(d.random, choices, weights)
+}
+
+// weighted chooses a class by its weight, and one of its choices; nil if no class has a weight.
+func weighted(random *rand.Rand, choices []choice, weights map[class]int) *choice {
 	by, sum := map[class][]choice{}, 0
 	for _, c := range choices {
 		if len(by[c.class]) == 0 {
@@ -25,13 +30,16 @@ func (d *randomDecider) choose(choices []choice) *choice {
 		}
 		by[c.class] = append(by[c.class], c)
 	}
-	at := d.random.IntN(sum)
+	if sum == 0 {
+		return nil
+	}
+	at := random.IntN(sum)
 	for k := range classes {
 		if len(by[k]) == 0 {
 			continue
 		}
 		if at -= weights[k]; at < 0 {
-			return &by[k][d.random.IntN(len(by[k]))]
+			return &by[k][random.IntN(len(by[k]))]
 		}
 	}
 	panic("unreachable")

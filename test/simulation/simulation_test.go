@@ -25,14 +25,22 @@ var (
 const (
 	// decisions is how many decisions of a run are made at random.
 	decisions = 400
-	// repeated: each run of which the seed is a multiple of it is made twice.
-	repeated = 10
+	// repeated: of so many seeds, the runs of two are made twice, one of each decider.
+	repeated = 20
 )
 
 func TestMain(m *testing.M) {
 	ctrl.SetLogger(logr.Discard())
 	defer jitter.Fix(0.5)()
 	m.Run()
+}
+
+// deciderOf returns the decider of a seed.
+func deciderOf(seed uint64) decider {
+	if seed%2 == 0 {
+		return newSparseDecider(seed, decisions)
+	}
+	return newRandomDecider(seed, decisions)
 }
 
 // simulate makes one run.
@@ -57,7 +65,9 @@ func shortest(t *testing.T, p profile, d defaults, failed *world) *world {
 	return again
 }
 
-func TestRandomRuns(t *testing.T) {
+// crdDefaults returns the defaults of the project's CRDs.
+func crdDefaults(t *testing.T) defaults {
+	t.Helper()
 	root, err := testkit.ModuleRoot()
 	if err != nil {
 		t.Fatal(err)
@@ -66,10 +76,15 @@ func TestRandomRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return d
+}
+
+func TestRandomRuns(t *testing.T) {
+	d := crdDefaults(t)
 	done, runs, began := 0, 0, time.Now()
 	for s := *seed; done < *operations; s++ {
 		for _, p := range profiles {
-			w := simulate(t, p, d, newRandomDecider(s, decisions))
+			w := simulate(t, p, d, deciderOf(s))
 			done, runs = done+w.operations, runs+1
 			if len(w.violations) > 0 {
 				report := w.report()
@@ -78,10 +93,10 @@ func TestRandomRuns(t *testing.T) {
 				}
 				t.Fatalf("caught after %d operations: profile %s, seed %d: %s\n%s", done, p.name, s, w.violations[0], report)
 			}
-			if s%repeated != 0 {
+			if s%repeated > 1 {
 				continue
 			}
-			if again := simulate(t, p, d, newRandomDecider(s, decisions)); !slices.Equal(w.trace, again.trace) {
+			if again := simulate(t, p, d, deciderOf(s)); !slices.Equal(w.trace, again.trace) {
 				t.Fatalf("profile %s, seed %d: two runs differ: %s", p.name, s, firstDifference(w.trace, again.trace))
 			}
 		}

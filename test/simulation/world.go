@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/cloud/fake"
+	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/reconciler"
 	"github.com/privatecloud/operator/internal/testkit"
 )
@@ -52,6 +54,15 @@ type world struct {
 	deletedByHand map[string]bool
 	approved      approvals
 
+	// tardy are the ids of servers whose creates took longer than the settle time allows.
+	tardy map[string]bool
+	// doubtful are the names of VMs of which a create may have been sent whose answer nobody has.
+	doubtful map[string]bool
+
+	// hashing: histories are kept, which tell states apart. History is that of the cloud and of objects.
+	hashing bool
+	history uint64
+
 	// chosen are the names of the decisions of the decider, and trace those of all.
 	chosen, trace []string
 	// operations counts the decisions, and changes those of the cloud that arrived.
@@ -67,7 +78,10 @@ type decider interface {
 }
 
 func newWorld(p profile, d defaults, decide decider) *world {
-	w := &world{profile: p, decide: decide, left: 12, deletedByHand: map[string]bool{}, approved: approvals{}}
+	w := &world{
+		profile: p, decide: decide, left: 12, approved: approvals{},
+		deletedByHand: map[string]bool{}, tardy: map[string]bool{}, doubtful: map[string]bool{},
+	}
 	w.calls.numbers = map[string]int{}
 	w.api = newAPIServer(scheme, d, time.Now)
 	w.api.changed = w.checkChange
@@ -118,7 +132,39 @@ func (w *world) do(c choice) {
 	c.do()
 }
 
-func (w *world) start() { w.processes = append(w.processes, startProcess(w)) }
+// create creates a server. A create that took longer than the settle time allows has an effect only if its
+// VM exists: otherwise the server would have nobody who deletes it.
+func (w *world) create(ctx context.Context, sentAt time.Time, req cloud.CreateServer) (cloud.Result, error) {
+	tardy := w.profile.tardy() && time.Since(sentAt) > settleTime/2
+	if tardy && !w.wanted(req.Labels[inventory.UIDLabel]) {
+		return cloud.Result{}, &cloud.Error{Kind: cloud.Unavailable, Op: "create", Detail: "injected: the request is too old"}
+	}
+	result, err := w.cloud.CreateServer(ctx, req)
+	if err == nil && tardy {
+		w.tardy[result.Server.ID] = true
+	}
+	return result, err
+}
+
+// note adds something that changes the cloud to its history.
+func (w *world) note(changed ...any) {
+	if w.hashing {
+		w.history = mixed(w.history, changed...)
+	}
+}
+
+// wanted reports whether a VM exists that is not being deleted.
+func (w *world) wanted(uid string) bool {
+	return slices.ContainsFunc(w.api.all(vmKind), func(o client.Object) bool {
+		return string(o.GetUID()) == uid && o.GetDeletionTimestamp() == nil
+	})
+}
+
+// start starts a process. What the creates of others answer, it does not know.
+func (w *world) start() {
+	w.doubtUnrecorded()
+	w.processes = append(w.processes, startProcess(w))
+}
 
 // step prepares a decision: all goroutines wait for one, and processes whose end is due have ended.
 func (w *world) step() {
@@ -152,8 +198,18 @@ func (w *world) leaseFree() bool {
 
 // kill ends a process at once. It does not release the lease.
 func (w *world) kill(p *process) {
+	w.doubtUnrecorded()
 	w.processes = slices.DeleteFunc(w.processes, func(o *process) bool { return o == p })
 	p.kill()
+}
+
+// doubtUnrecorded makes the VMs doubtful that have a claim and no id: what their creates answered may be lost.
+func (w *world) doubtUnrecorded() {
+	for _, o := range w.api.all(vmKind) {
+		if vm := o.(*pcapi.VM); vm.Status.VMID == "" && vm.Annotations[pcapi.ClaimedNameAnnotation] != "" {
+			w.doubtful[vm.Spec.VMName] = true
+		}
+	}
 }
 
 // end ends all processes, and waits until their goroutines have ended.
@@ -243,10 +299,13 @@ func (w *world) drain(d time.Duration) {
 }
 
 // advance lets time pass, at most a second at a time, so that the lease is renewed. A request arrives
-// before it is older than half of the settle time.
+// before it is older than half of the settle time, except for creates on a cloud where they may be tardy.
 func (w *world) advance(d time.Duration) {
 	for d > 0 {
 		slice := min(d, time.Second)
+		for _, p := range w.processes {
+			p.note("wait", slice)
+		}
 		sleep(slice)
 		d -= slice
 		synctest.Wait()
@@ -255,6 +314,9 @@ func (w *world) advance(d time.Duration) {
 		for _, c := range w.calls.changes() {
 			if time.Since(c.sentAt) < settleTime/2 {
 				break
+			}
+			if w.profile.tardy() && c.creates() {
+				continue
 			}
 			if w.calls.take(c) {
 				c.effect()
