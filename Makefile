@@ -88,8 +88,8 @@ simulate: ## Simulate the operator until OPS operations are done (200000), from 
 	@go test -count=1 -v -timeout $(TEST_TIMEOUT) $(GOTESTFLAGS) -run '^TestRandomRuns$$' ./test/simulation -args -operations $(or $(OPS),200000) -seed $(or $(SEED),1)
 
 .PHONY: mutants
-mutants: ## Put bugs into the code, one at a time, and show which the simulation catches (MUTANT=lease: those with this in the name).
-	@go run ./test/simulation/mutants -operations $(or $(OPS),200000) $(MUTANT)
+mutants: ## Put bugs into the code, one at a time, and show which the simulation catches (MUTANT=lease: those with this in the name; CORPUS_ONLY=1: replay the recorded traces only; RECORD=1: record those that lack).
+	@go run ./test/simulation/mutants -operations $(or $(OPS),200000) $(if $(CORPUS_ONLY),-corpus-only) $(if $(RECORD),-record) '$(MUTANT)'
 
 .PHONY: test-page
 test-page: bin/mockcloud ## Operate the page of the mock cloud in a headless Chromium (with CI=true: install Debian's): about 15 seconds.

@@ -173,6 +173,8 @@ func (w *world) choices() []choice {
 	return all
 }
 
+const startAnother = "start another manager"
+
 func (w *world) processChoices() []choice {
 	var all []choice
 	for _, p := range w.processes {
@@ -194,7 +196,7 @@ func (w *world) processChoices() []choice {
 		}
 	}
 	if w.leaseFree() {
-		all = append(all, choice{startNext, "start another manager", w.start})
+		all = append(all, choice{startNext, startAnother, w.start})
 	}
 	return all
 }

@@ -5,7 +5,9 @@
 //	world.go       one run, from its start until nothing is left to do
 //	choices.go     what can happen next
 //	random.go      a decider that chooses at random
-//	replay.go      a decider that repeats a trace, and shorter traces
+//	replay.go      a decider that repeats a trace
+//	minimize.go    shorter traces
+//	corpus.go      traces that are kept in files
 //	invariants.go  what must hold
 //	process.go     the operator: its manager, and how it dies
 //	calls.go       calls on their way to the API server and to the cloud
@@ -16,5 +18,6 @@
 //	defaults.go    the default values of the CRDs
 //	cloud.go       the client of the cloud
 //	profile.go     the clouds that are simulated
+//	testdata       the traces
 //	mutants        a command that puts bugs into the code
 package simulation

@@ -20,6 +20,8 @@ var (
 	operations = flag.Int("operations", 20000, "how many operations to simulate, of all profiles together")
 	seed       = flag.Uint64("seed", 1, "the first seed")
 	shorten    = flag.Bool("shorten", true, "whether to look for a shorter trace of a failure")
+	traceFile  = flag.String("trace-file", "", "the file that a failure is recorded in")
+	mutant     = flag.String("mutant", "", "the name of the bug that was put into the code, for the file")
 )
 
 const (
@@ -45,19 +47,23 @@ func simulate(t *testing.T, p profile, d defaults, decide decider) *world {
 	return w
 }
 
-// shortest returns the run with the shortest trace that is found to violate the same invariant.
-func shortest(t *testing.T, p profile, d defaults, failed *world) *world {
-	trace := minimize(failed.chosen, 400, func(trace []string) bool {
-		return simulate(t, p, d, &replay{trace}).violated() == failed.violated()
-	})
-	again := simulate(t, p, d, &replay{trace})
+// shortest returns the shortest trace that is found to violate the same invariant, and its run.
+func shortest(t *testing.T, failed *world, d defaults) ([]string, *world) {
+	try := func(trace []string) (*replay, *world) {
+		decide := &replay{names: trace}
+		return decide, simulate(t, failed.profile, d, decide)
+	}
+	decide, again := try(minimize(failed.chosen, 1000, func(trace []string) bool {
+		_, w := try(trace)
+		return w.violated() == failed.violated()
+	}))
 	if again.violated() != failed.violated() {
 		t.Errorf("the run cannot be repeated: the same decisions violate %q, and then %q", failed.violated(), again.violated())
 	}
-	return again
+	return decide.trace, again
 }
 
-func TestRandomRuns(t *testing.T) {
+func readCRDs(t *testing.T) defaults {
 	root, err := testkit.ModuleRoot()
 	if err != nil {
 		t.Fatal(err)
@@ -66,17 +72,17 @@ func TestRandomRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	done, runs, began := 0, 0, time.Now()
+	return d
+}
+
+func TestRandomRuns(t *testing.T) {
+	d, done, runs, began := readCRDs(t), 0, 0, time.Now()
 	for s := *seed; done < *operations; s++ {
 		for _, p := range profiles {
 			w := simulate(t, p, d, newRandomDecider(s, decisions))
 			done, runs = done+w.operations, runs+1
 			if len(w.violations) > 0 {
-				report := w.report()
-				if *shorten {
-					report = shortest(t, p, d, w).report()
-				}
-				t.Fatalf("caught after %d operations: profile %s, seed %d: %s\n%s", done, p.name, s, w.violations[0], report)
+				t.Fatalf("caught after %d operations: profile %s, seed %d: %s\n%s", done, p.name, s, w.violations[0], explain(t, w, d))
 			}
 			if s%repeated != 0 {
 				continue
@@ -87,6 +93,21 @@ func TestRandomRuns(t *testing.T) {
 		}
 	}
 	t.Logf("%d runs, %d operations, %.0f operations a second", runs, done, float64(done)/time.Since(began).Seconds())
+}
+
+// explain returns what happened in a run that failed, and records it.
+func explain(t *testing.T, failed *world, d defaults) string {
+	trace, w := failed.chosen, failed
+	if *shorten {
+		trace, w = shortest(t, failed, d)
+	}
+	if *traceFile != "" {
+		r := recording{profile: w.profile.name, invariant: w.violated(), mutant: *mutant, trace: trace}
+		if err := r.write(*traceFile); err != nil {
+			t.Error(err)
+		}
+	}
+	return w.report()
 }
 
 // firstDifference returns where two traces differ.
