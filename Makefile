@@ -84,8 +84,8 @@ test-faults: assets ## Kill managers between any two effects, interrupt calls, s
 	@GOGC=400 KUBEBUILDER_ASSETS=$$(hack/kube-assets.sh) go test -count=1 -timeout $(TEST_TIMEOUT) $(GOTESTFLAGS) ./test/faults
 
 .PHONY: simulate
-simulate: ## Simulate the operator until OPS operations are done (200000), from SEED on (1): part of make test with 20,000.
-	@go test -count=1 -v -timeout $(TEST_TIMEOUT) $(GOTESTFLAGS) -run '^TestRandomRuns$$' ./test/simulation -args -operations $(or $(OPS),200000) -seed $(or $(SEED),1)
+simulate: ## Simulate the operator until OPS operations are done (200000), from SEED on (1), on all clouds or that of PROFILE: part of make test with 20,000.
+	@go test -count=1 -v -timeout $(TEST_TIMEOUT) $(GOTESTFLAGS) -run '^TestRandomRuns$$' ./test/simulation -args -operations $(or $(OPS),200000) -seed $(or $(SEED),1) -profile '$(PROFILE)' -progress 10s
 
 .PHONY: mutants
 mutants: ## Put bugs into the code, one at a time, and show which the simulation catches (MUTANT=lease: those with this in the name; CORPUS_ONLY=1: replay the recorded traces only; RECORD=1: record those that lack).

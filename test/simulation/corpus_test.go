@@ -2,7 +2,6 @@ package simulation
 
 import (
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -26,12 +25,8 @@ func TestCorpus(t *testing.T) {
 }
 
 func checkRecording(t *testing.T, d defaults, r *recording) {
-	of := slices.IndexFunc(profiles, func(p profile) bool { return p.name == r.profile })
-	if of < 0 {
-		t.Fatalf("no profile has the name %q", r.profile)
-	}
 	decide := &replay{names: r.trace}
-	w := simulate(t, profiles[of], d, decide)
+	w := simulate(t, profileNamed(t, r.profile), d, decide)
 	switch {
 	case w.violated() == r.invariant:
 		t.Errorf("caught by the trace: %s\n%s", w.violations[0], w.report())

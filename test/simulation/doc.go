@@ -9,6 +9,7 @@
 //	minimize.go    shorter traces
 //	corpus.go      traces that are kept in files
 //	invariants.go  what must hold
+//	statistics.go  what was done in all runs
 //	process.go     the operator: its manager, and how it dies
 //	calls.go       calls on their way to the API server and to the cloud
 //	client.go      the client of a process

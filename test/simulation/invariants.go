@@ -27,6 +27,8 @@ const (
 	atRest        = "at rest nothing is changed"
 )
 
+var invariants = []string{oneServer, sameID, goneLast, noLeak, converged, groupComplete, deletedGone, atRest}
+
 // checkChange checks a change of an object.
 func (w *world) checkChange(gvk schema.GroupVersionKind, before, after client.Object) {
 	if gvk != vmKind || before == nil {
@@ -34,6 +36,7 @@ func (w *world) checkChange(gvk schema.GroupVersionKind, before, after client.Ob
 	}
 	was := before.(*pcapi.VM)
 	if after == nil && (w.profile.capabilities.Has(cloud.Labels) || len(was.Finalizers) > 0) {
+		w.checked[goneLast]++
 		for _, s := range w.serversOf(was) {
 			w.violate(goneLast, "VM %s is removed, and server %s exists", was.Name, s.ID)
 		}
@@ -41,6 +44,7 @@ func (w *world) checkChange(gvk schema.GroupVersionKind, before, after client.Ob
 	if after == nil {
 		return
 	}
+	w.checked[sameID]++
 	if is := after.(*pcapi.VM); was.Status.VMID != "" && was.Status.VMID != is.Status.VMID {
 		w.violate(sameID, "VM %s had %s and has %q", was.Name, was.Status.VMID, is.Status.VMID)
 	}
@@ -65,6 +69,7 @@ func (w *world) checkCloud() {
 	if !w.profile.exactlyOnce() {
 		return
 	}
+	w.checked[oneServer]++
 	owners := map[string]string{}
 	for _, s := range w.cloud.Servers() {
 		owner := s.Labels[inventory.UIDLabel]
@@ -80,6 +85,8 @@ func (w *world) checkCloud() {
 
 // checkConverged checks that all is as specified once nothing fails any more.
 func (w *world) checkConverged() {
+	w.checked[noLeak]++
+	w.checked[deletedGone]++
 	uids, known := map[types.UID]bool{}, map[string]bool{}
 	for _, o := range w.api.all(vmKind) {
 		vm := o.(*pcapi.VM)
@@ -106,6 +113,7 @@ func (w *world) checkConverged() {
 	}
 	for _, o := range w.api.all(groupKind) {
 		g := o.(*pcapi.VmGroup)
+		w.checked[groupComplete]++
 		switch {
 		case slices.ContainsFunc(w.api.all(vmKind), func(o client.Object) bool { return w.ambiguous(o.(*pcapi.VM)) }):
 		case g.DeletionTimestamp != nil:
@@ -127,6 +135,7 @@ func (w *world) ambiguous(vm *pcapi.VM) bool {
 }
 
 func (w *world) checkVM(vm *pcapi.VM) {
+	w.checked[converged]++
 	servers := w.serversOf(vm)
 	state := cloud.StateActive
 	if vm.Spec.PowerState == pcapi.PowerOff {

@@ -3,8 +3,10 @@ package simulation
 import (
 	"flag"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,6 +21,8 @@ import (
 var (
 	operations = flag.Int("operations", 20000, "how many operations to simulate, of all profiles together")
 	seed       = flag.Uint64("seed", 1, "the first seed")
+	only       = flag.String("profile", "", "the name of the only profile that is simulated")
+	progress   = flag.Duration("progress", 0, "how often to print what was done; states are counted, too")
 	shorten    = flag.Bool("shorten", true, "whether to look for a shorter trace of a failure")
 	traceFile  = flag.String("trace-file", "", "the file that a failure is recorded in")
 	mutant     = flag.String("mutant", "", "the name of the bug that was put into the code, for the file")
@@ -37,11 +41,17 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
+// states are those that were observed in all runs.
+var states = map[uint64]bool{}
+
 // simulate makes one run.
 func simulate(t *testing.T, p profile, d defaults, decide decider) *world {
 	var w *world
 	synctest.Test(t, func(*testing.T) {
 		w = newWorld(p, d, decide)
+		if *progress > 0 {
+			w.observer = newObserver(states)
+		}
 		w.run()
 	})
 	return w
@@ -75,14 +85,35 @@ func readCRDs(t *testing.T) defaults {
 	return d
 }
 
+// profileNamed returns the profile of a name.
+func profileNamed(t *testing.T, name string) profile {
+	var all []string
+	for _, p := range profiles {
+		if p.name == name {
+			return p
+		}
+		all = append(all, p.name)
+	}
+	t.Fatalf("no profile has the name %q: there are %s", name, strings.Join(all, ", "))
+	return profile{}
+}
+
 func TestRandomRuns(t *testing.T) {
-	d, done, runs, began := readCRDs(t), 0, 0, time.Now()
-	for s := *seed; done < *operations; s++ {
-		for _, p := range profiles {
+	d, simulated, stats := readCRDs(t), profiles, newStatistics(states)
+	if *only != "" {
+		simulated = []profile{profileNamed(t, *only)}
+	}
+	printed := time.Now()
+	for s := *seed; stats.operations < *operations; s++ {
+		for _, p := range simulated {
 			w := simulate(t, p, d, newRandomDecider(s, decisions))
-			done, runs = done+w.operations, runs+1
+			stats.add(w)
 			if len(w.violations) > 0 {
-				t.Fatalf("caught after %d operations: profile %s, seed %d: %s\n%s", done, p.name, s, w.violations[0], explain(t, w, d))
+				t.Fatalf("caught after %d operations: profile %s, seed %d: %s\n%s", stats.operations, p.name, s, w.violations[0], explain(t, w, d))
+			}
+			if *progress > 0 && time.Since(printed) > *progress {
+				printed = time.Now()
+				fmt.Fprintln(os.Stderr, stats)
 			}
 			if s%repeated != 0 {
 				continue
@@ -92,7 +123,7 @@ func TestRandomRuns(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d runs, %d operations, %.0f operations a second", runs, done, float64(done)/time.Since(began).Seconds())
+	t.Log(stats.summary())
 }
 
 // explain returns what happened in a run that failed, and records it.

@@ -53,6 +53,10 @@ type world struct {
 	operations, changes int
 	// violations are what is wrong, each once.
 	violations []string
+	// checked counts the checks of each invariant.
+	checked map[string]int
+	// observer records the states. It may be nil.
+	observer *observer
 }
 
 // decider chooses what happens next.
@@ -62,7 +66,7 @@ type decider interface {
 }
 
 func newWorld(p profile, d defaults, decide decider) *world {
-	w := &world{profile: p, decide: decide, left: 12}
+	w := &world{profile: p, decide: decide, left: 12, checked: map[string]int{}}
 	w.calls.numbers = map[string]int{}
 	w.api = newAPIServer(scheme, d, time.Now)
 	w.api.changed = w.checkChange
@@ -120,6 +124,9 @@ func (w *world) step() {
 	w.keepLease()
 	synctest.Wait()
 	w.checkCloud()
+	if w.observer != nil {
+		w.observer.observe(w)
+	}
 }
 
 // keepLease renews the lease of a process that runs, and ends processes that were asked to stop.
@@ -188,6 +195,7 @@ func (w *world) converge() {
 	w.checkConverged()
 	writes, changes := w.api.version, w.changes
 	w.drain(quiet)
+	w.checked[atRest]++
 	if w.api.version != writes || w.changes != changes {
 		w.violate(atRest, "%d writes and %d changes of the cloud in %s", w.api.version-writes, w.changes-changes, quiet)
 	}
