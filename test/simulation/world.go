@@ -183,7 +183,7 @@ func (w *world) converge() {
 		}
 	}
 	for _, p := range slices.Clone(w.processes) {
-		if p.paused && p != w.lease.holder {
+		if p != w.lease.holder { // it exits, as it cannot renew the lease
 			w.kill(p)
 		}
 		p.paused = false
