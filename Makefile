@@ -84,16 +84,16 @@ test-faults: assets ## Kill managers between any two effects, interrupt calls, s
 	@GOGC=400 KUBEBUILDER_ASSETS=$$(hack/kube-assets.sh) go test -count=1 -timeout $(TEST_TIMEOUT) $(GOTESTFLAGS) ./test/faults
 
 .PHONY: simulate
-simulate: ## Simulate the operator until OPS operations are done (200000), from SEED on (1): part of make test with 20,000.
-	@go test -count=1 -v -timeout $(TEST_TIMEOUT) $(GOTESTFLAGS) -run '^TestRandomRuns$$' ./test/simulation -args -operations $(or $(OPS),200000) -seed $(or $(SEED),1)
+simulate: ## Simulate the operator until OPS operations are done (200000), from SEED on (1), on all clouds or that of PROFILE: part of make test with 20,000.
+	@go test -count=1 -v -timeout $(TEST_TIMEOUT) $(GOTESTFLAGS) -run '^TestRandomRuns$$' ./test/simulation -args -operations $(or $(OPS),200000) -seed $(or $(SEED),1) -profile '$(PROFILE)' -progress 10s
 
 .PHONY: search
 search: ## Simulate all runs of small scopes with at most DEVIATIONS (2) from the usual run: part of make test with one.
 	@go test -count=1 -v -timeout $(TEST_TIMEOUT) $(GOTESTFLAGS) -run '^TestSearchOfSmallScopes$$' ./test/simulation -args -deviations $(or $(DEVIATIONS),2)
 
 .PHONY: mutants
-mutants: ## Put bugs into the code, one at a time, and show which the simulation catches (MUTANT=lease: those with this in the name).
-	@go run ./test/simulation/mutants -operations $(or $(OPS),200000) $(MUTANT)
+mutants: ## Put bugs into the code, one at a time, and show which the simulation catches (MUTANT=lease: those with this in the name; CORPUS_ONLY=1: replay the recorded traces only; RECORD=1: record those that lack).
+	@go run ./test/simulation/mutants -operations $(or $(OPS),200000) $(if $(CORPUS_ONLY),-corpus-only) $(if $(RECORD),-record) '$(MUTANT)'
 
 .PHONY: test-page
 test-page: bin/mockcloud ## Operate the page of the mock cloud in a headless Chromium (with CI=true: install Debian's): about 15 seconds.

@@ -39,7 +39,11 @@ func (w *world) checkApproved(idOrKey string, approves func(pcapi.PlannedAction)
 	for _, o := range w.api.all(vmKind) {
 		vm := o.(*pcapi.VM)
 		of := vm.Status.VMID == idOrKey || string(vm.UID) == idOrKey
-		if of && vm.Spec.Approval == pcapi.ApprovalRequired && !slices.ContainsFunc(w.approved[vm.UID], approves) {
+		if !of || vm.Spec.Approval != pcapi.ApprovalRequired {
+			continue
+		}
+		w.checked[approvedFirst]++
+		if !slices.ContainsFunc(w.approved[vm.UID], approves) {
 			w.violate(approvedFirst, "VM %s: approved were %v", vm.Name, w.approved[vm.UID])
 		}
 	}

@@ -165,10 +165,6 @@ func byName(a, b *call) int {
 	return cmp.Or(cmp.Compare(a.process.name, b.process.name), cmp.Compare(a.name, b.name), cmp.Compare(a.number, b.number))
 }
 
-// networkClaim writes or removes the claim of the Network. It does not take effect late: a create
-// that follows may then have no claim.
-const networkClaim = "patch Network/n"
-
 // abandon ends a call with an error. A request that is on its way may take effect later.
 func (s *calls) abandon(c *call) {
 	s.mu.Lock()
@@ -176,7 +172,7 @@ func (s *calls) abandon(c *call) {
 	if c.stage == ended {
 		return
 	}
-	if c.stage == sent && c.mutates && c.name != networkClaim {
+	if c.stage == sent && c.mutates {
 		s.late = append(s.late, c)
 		slices.SortFunc(s.late, byName)
 	}

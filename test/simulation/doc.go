@@ -7,10 +7,13 @@
 //	random.go      a decider that chooses at random
 //	sparse.go      a decider that makes few faults
 //	search.go      all runs that differ little from the usual one
-//	replay.go      a decider that repeats a trace, and shorter traces
+//	replay.go      a decider that repeats a trace
+//	minimize.go    shorter traces
+//	corpus.go      traces that are kept in files
 //	invariants.go  what must hold
 //	approvals.go   the same for plans that people approve
 //	networks.go    the same for Networks
+//	statistics.go  what was done in all runs
 //	process.go     the operator: its manager, and how it dies
 //	calls.go       calls on their way to the API server and to the cloud
 //	client.go      the client of a process
@@ -20,5 +23,6 @@
 //	defaults.go    the default values of the CRDs
 //	cloud.go       the client of the cloud
 //	profile.go     the clouds that are simulated
+//	testdata       the traces
 //	mutants        a command that puts bugs into the code
 package simulation

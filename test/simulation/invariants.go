@@ -29,6 +29,11 @@ const (
 	atRest        = "at rest nothing is changed"
 )
 
+var invariants = []string{
+	oneServer, sameID, goneLast, noLeak, converged, lostStays, unasked, groupComplete, deletedGone, atRest, approvedFirst,
+	oneNetwork, sameNetworkID, networkGoneLast, noNetworkLeak, networkConverged, waitsForNetwork,
+}
+
 // checkChange checks a change of an object.
 func (w *world) checkChange(gvk schema.GroupVersionKind, before, after client.Object) {
 	if was, ok := before.(*pcapi.Network); ok {
@@ -40,6 +45,7 @@ func (w *world) checkChange(gvk schema.GroupVersionKind, before, after client.Ob
 	}
 	was := before.(*pcapi.VM)
 	if after == nil && (w.profile.capabilities.Has(cloud.Labels) || len(was.Finalizers) > 0) {
+		w.checked[goneLast]++
 		for _, s := range slices.DeleteFunc(w.serversOf(was), func(s cloud.Server) bool { return w.tardy[s.ID] }) {
 			w.violate(goneLast, "VM %s is removed, and server %s exists", was.Name, s.ID)
 		}
@@ -47,6 +53,7 @@ func (w *world) checkChange(gvk schema.GroupVersionKind, before, after client.Ob
 	if after == nil {
 		return
 	}
+	w.checked[sameID]++
 	if is := after.(*pcapi.VM); was.Status.VMID != "" && was.Status.VMID != is.Status.VMID {
 		w.violate(sameID, "VM %s had %s and has %q", was.Name, was.Status.VMID, is.Status.VMID)
 	}
@@ -72,6 +79,7 @@ func (w *world) checkCloud() {
 	if !w.profile.exactlyOnce() {
 		return
 	}
+	w.checked[oneServer]++
 	owners := map[string]string{}
 	for _, s := range w.cloud.Servers() {
 		owner := s.Labels[inventory.UIDLabel]
@@ -88,12 +96,15 @@ func (w *world) checkCloud() {
 // checkConverged checks that all is as specified once nothing fails any more.
 func (w *world) checkConverged() {
 	w.checkNetworksConverged()
+	w.checked[noLeak]++
+	w.checked[deletedGone]++
 	uids, known := map[types.UID]bool{}, map[string]bool{}
 	for _, o := range w.api.all(vmKind) {
 		vm := o.(*pcapi.VM)
 		uids[vm.UID], known[vm.Status.VMID] = true, true
 		if w.ambiguous(vm) {
 			known[vm.Spec.VMName] = true
+			w.checked[unasked]++
 			if !w.doubtful[vm.Spec.VMName] {
 				w.violate(unasked, "VM %s: %s", vm.Name, readyOf(vm))
 			}
@@ -118,6 +129,7 @@ func (w *world) checkConverged() {
 	}
 	for _, o := range w.api.all(groupKind) {
 		g := o.(*pcapi.VmGroup)
+		w.checked[groupComplete]++
 		switch {
 		case slices.ContainsFunc(w.api.all(vmKind), func(o client.Object) bool { return w.ambiguous(o.(*pcapi.VM)) }):
 		case g.DeletionTimestamp != nil:
@@ -139,14 +151,17 @@ func (w *world) ambiguous(vm *pcapi.VM) bool {
 }
 
 func (w *world) checkVM(vm *pcapi.VM) {
+	w.checked[converged]++
 	servers := w.serversOf(vm)
 	if w.deletedByHand[vm.Status.VMID] {
+		w.checked[lostStays]++
 		if len(servers) > 0 || vm.Status.State != pcapi.VMStateLost || readyReason(vm) != pcapi.LostReason {
 			w.violate(lostStays, "VM %s is %s, with %d servers: %s", vm.Name, vm.Status.State, len(servers), readyOf(vm))
 		}
 		return
 	}
 	if w.detached(vm) {
+		w.checked[waitsForNetwork]++
 		if len(servers) > 0 || readyReason(vm) != pcapi.NetworkNotReadyReason {
 			w.violate(waitsForNetwork, "VM %s has %d servers: %s", vm.Name, len(servers), readyOf(vm))
 		}

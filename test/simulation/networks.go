@@ -61,11 +61,13 @@ func (w *world) networkChoices() []choice {
 // checkNetworkChange checks a change of a Network. After is nil if it was removed.
 func (w *world) checkNetworkChange(was, is *pcapi.Network) {
 	if is != nil {
+		w.checked[sameNetworkID]++
 		if was.Status.NetworkID != "" && was.Status.NetworkID != is.Status.NetworkID {
 			w.violate(sameNetworkID, "Network %s had %s and has %q", was.Name, was.Status.NetworkID, is.Status.NetworkID)
 		}
 		return
 	}
+	w.checked[networkGoneLast]++
 	for _, made := range w.networksOf(was) {
 		w.violate(networkGoneLast, "Network %s is removed, and network %s exists", was.Name, made.ID)
 	}
@@ -82,6 +84,7 @@ func (w *world) checkNetworks() {
 	if !w.profile.networksOnce() {
 		return
 	}
+	w.checked[oneNetwork]++
 	ids := map[string]string{}
 	for _, made := range w.cloud.Networks() {
 		if first := ids[made.Name]; first != "" {
@@ -94,6 +97,7 @@ func (w *world) checkNetworks() {
 // checkNetworksConverged checks that the Network is as specified once nothing fails any more.
 func (w *world) checkNetworksConverged() {
 	n := w.network()
+	w.checked[noNetworkLeak]++
 	for _, made := range w.cloud.Networks() {
 		if n == nil || made.ID != n.Status.NetworkID {
 			w.violate(noNetworkLeak, "network %s (%s)", made.ID, made.Name)
@@ -106,6 +110,7 @@ func (w *world) checkNetworksConverged() {
 			w.violate(deletedGone, "Network %s is being deleted: %s", n.Name, readyOf(n))
 		}
 	default:
+		w.checked[networkConverged]++
 		made := w.networksOf(n)
 		if len(made) != 1 || made[0].Gateway != n.Spec.Gateway || !meta.IsStatusConditionTrue(n.Status.Conditions, pcapi.ReadyCondition) {
 			w.violate(networkConverged, "Network %s has %d networks: %s", n.Name, len(made), readyOf(n))

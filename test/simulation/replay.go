@@ -2,39 +2,46 @@ package simulation
 
 import "slices"
 
-// replay makes the choices of a trace, in their order. Those that cannot be made are left out.
-type replay struct{ names []string }
+const (
+	// goOn stands in a trace for all that can happen without a fault, one after the other.
+	goOn = "go on"
+	// patience bounds the steps that are made before a choice of a trace.
+	patience = 100
+)
+
+// replay makes the choices of a trace, in their order. While the next one cannot be made, what can
+// happen without a fault does, so that a trace need not have every call. A choice that cannot be
+// made even then is left out.
+type replay struct {
+	names []string
+	// trace is what was done: goOn instead of choices that were left out.
+	trace   []string
+	leftOut int
+	// steps counts those before the next choice.
+	steps int
+}
 
 func (r *replay) choose(choices []choice) *choice {
 	for len(r.names) > 0 {
 		name := r.names[0]
-		r.names = r.names[1:]
 		if i := slices.IndexFunc(choices, func(c choice) bool { return c.name == name }); i >= 0 {
+			r.next(name)
 			return &choices[i]
 		}
+		if first := &choices[0]; first.class <= finish && r.steps < patience {
+			r.steps++
+			return first
+		}
+		if name != goOn {
+			r.leftOut++
+		}
+		r.next(goOn)
 	}
 	return nil
 }
 
-// minimize returns a shorter trace that still fails, by leaving out parts of it: halves first, then
-// smaller ones, as delta debugging does. It tries at most this many traces.
-func minimize(trace []string, tries int, fails func([]string) bool) []string {
-	for size := len(trace) / 2; size > 0; {
-		shorter := false
-		for from := 0; from < len(trace) && tries > 0; tries-- {
-			candidate := slices.Concat(trace[:from], trace[min(from+size, len(trace)):])
-			if fails(candidate) {
-				trace, shorter = candidate, true
-			} else {
-				from += size
-			}
-		}
-		if tries == 0 {
-			break
-		}
-		if !shorter || size > len(trace) {
-			size /= 2
-		}
-	}
-	return trace
+// next moves to the next choice of the trace.
+func (r *replay) next(done string) {
+	r.trace = append(r.trace, done)
+	r.names, r.steps = r.names[1:], 0
 }

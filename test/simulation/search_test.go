@@ -15,7 +15,7 @@ var scopes = []scope{
 }
 
 func TestSearchOfSmallScopes(t *testing.T) {
-	d := crdDefaults(t)
+	d := readCRDs(t)
 	for _, scope := range scopes {
 		scope.deviations = *deviations
 		for _, p := range profiles {

@@ -3,8 +3,10 @@ package simulation
 import (
 	"flag"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -19,7 +21,11 @@ import (
 var (
 	operations = flag.Int("operations", 20000, "how many operations to simulate, of all profiles together")
 	seed       = flag.Uint64("seed", 1, "the first seed")
+	only       = flag.String("profile", "", "the name of the only profile that is simulated")
+	progress   = flag.Duration("progress", 0, "how often to print what was done; states are counted, too")
 	shorten    = flag.Bool("shorten", true, "whether to look for a shorter trace of a failure")
+	traceFile  = flag.String("trace-file", "", "the file that a failure is recorded in")
+	mutant     = flag.String("mutant", "", "the name of the bug that was put into the code, for the file")
 )
 
 const (
@@ -35,6 +41,9 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
+// states are those that were observed in all runs.
+var states = map[uint64]bool{}
+
 // deciderOf returns the decider of a seed.
 func deciderOf(seed uint64) decider {
 	if seed%2 == 0 {
@@ -48,25 +57,32 @@ func simulate(t *testing.T, p profile, d defaults, decide decider) *world {
 	var w *world
 	synctest.Test(t, func(*testing.T) {
 		w = newWorld(p, d, decide)
+		if *progress > 0 {
+			w.observer = newObserver(states)
+		}
 		w.run()
 	})
 	return w
 }
 
-// shortest returns the run with the shortest trace that is found to violate the same invariant.
-func shortest(t *testing.T, p profile, d defaults, failed *world) *world {
-	trace := minimize(failed.chosen, 400, func(trace []string) bool {
-		return simulate(t, p, d, &replay{trace}).violated() == failed.violated()
-	})
-	again := simulate(t, p, d, &replay{trace})
+// shortest returns the shortest trace that is found to violate the same invariant, and its run.
+func shortest(t *testing.T, failed *world, d defaults) ([]string, *world) {
+	try := func(trace []string) (*replay, *world) {
+		decide := &replay{names: trace}
+		return decide, simulate(t, failed.profile, d, decide)
+	}
+	decide, again := try(minimize(failed.chosen, 1000, func(trace []string) bool {
+		_, w := try(trace)
+		return w.violated() == failed.violated()
+	}))
 	if again.violated() != failed.violated() {
 		t.Errorf("the run cannot be repeated: the same decisions violate %q, and then %q", failed.violated(), again.violated())
 	}
-	return again
+	return decide.trace, again
 }
 
-// crdDefaults returns the defaults of the project's CRDs.
-func crdDefaults(t *testing.T) defaults {
+// readCRDs returns the defaults of the project's CRDs.
+func readCRDs(t *testing.T) defaults {
 	t.Helper()
 	root, err := testkit.ModuleRoot()
 	if err != nil {
@@ -79,19 +95,35 @@ func crdDefaults(t *testing.T) defaults {
 	return d
 }
 
+// profileNamed returns the profile of a name.
+func profileNamed(t *testing.T, name string) profile {
+	var all []string
+	for _, p := range profiles {
+		if p.name == name {
+			return p
+		}
+		all = append(all, p.name)
+	}
+	t.Fatalf("no profile has the name %q: there are %s", name, strings.Join(all, ", "))
+	return profile{}
+}
+
 func TestRandomRuns(t *testing.T) {
-	d := crdDefaults(t)
-	done, runs, began := 0, 0, time.Now()
-	for s := *seed; done < *operations; s++ {
-		for _, p := range profiles {
+	d, simulated, stats := readCRDs(t), profiles, newStatistics(states)
+	if *only != "" {
+		simulated = []profile{profileNamed(t, *only)}
+	}
+	printed := time.Now()
+	for s := *seed; stats.operations < *operations; s++ {
+		for _, p := range simulated {
 			w := simulate(t, p, d, deciderOf(s))
-			done, runs = done+w.operations, runs+1
+			stats.add(w)
 			if len(w.violations) > 0 {
-				report := w.report()
-				if *shorten {
-					report = shortest(t, p, d, w).report()
-				}
-				t.Fatalf("caught after %d operations: profile %s, seed %d: %s\n%s", done, p.name, s, w.violations[0], report)
+				t.Fatalf("caught after %d operations: profile %s, seed %d: %s\n%s", stats.operations, p.name, s, w.violations[0], explain(t, w, d))
+			}
+			if *progress > 0 && time.Since(printed) > *progress {
+				printed = time.Now()
+				fmt.Fprintln(os.Stderr, stats)
 			}
 			if s%repeated > 1 {
 				continue
@@ -101,7 +133,22 @@ func TestRandomRuns(t *testing.T) {
 			}
 		}
 	}
-	t.Logf("%d runs, %d operations, %.0f operations a second", runs, done, float64(done)/time.Since(began).Seconds())
+	t.Log(stats.summary())
+}
+
+// explain returns what happened in a run that failed, and records it.
+func explain(t *testing.T, failed *world, d defaults) string {
+	trace, w := failed.chosen, failed
+	if *shorten {
+		trace, w = shortest(t, failed, d)
+	}
+	if *traceFile != "" {
+		r := recording{profile: w.profile.name, invariant: w.violated(), mutant: *mutant, trace: trace}
+		if err := r.write(*traceFile); err != nil {
+			t.Error(err)
+		}
+	}
+	return w.report()
 }
 
 // firstDifference returns where two traces differ.

@@ -69,6 +69,10 @@ type world struct {
 	operations, changes int
 	// violations are what is wrong, each once.
 	violations []string
+	// checked counts the checks of each invariant.
+	checked map[string]int
+	// observer records the states. It may be nil.
+	observer *observer
 }
 
 // decider chooses what happens next.
@@ -80,7 +84,7 @@ type decider interface {
 func newWorld(p profile, d defaults, decide decider) *world {
 	w := &world{
 		profile: p, decide: decide, left: 12, approved: approvals{},
-		deletedByHand: map[string]bool{}, tardy: map[string]bool{}, doubtful: map[string]bool{},
+		deletedByHand: map[string]bool{}, tardy: map[string]bool{}, doubtful: map[string]bool{}, checked: map[string]int{},
 	}
 	w.calls.numbers = map[string]int{}
 	w.api = newAPIServer(scheme, d, time.Now)
@@ -172,6 +176,9 @@ func (w *world) step() {
 	w.keepLease()
 	synctest.Wait()
 	w.checkCloud()
+	if w.observer != nil {
+		w.observer.observe(w)
+	}
 }
 
 // keepLease renews the lease of a process that runs, and ends processes that were asked to stop.
@@ -238,7 +245,7 @@ func (w *world) converge() {
 		}
 	}
 	for _, p := range slices.Clone(w.processes) {
-		if p != w.lease.holder {
+		if p != w.lease.holder { // it exits, as it cannot renew the lease
 			w.kill(p)
 		}
 		p.paused = false
@@ -253,6 +260,7 @@ func (w *world) converge() {
 	w.checkConverged()
 	writes, changes := w.api.version, w.changes
 	w.drain(quiet)
+	w.checked[atRest]++
 	if w.api.version != writes || w.changes != changes {
 		w.violate(atRest, "%d writes and %d changes of the cloud in %s", w.api.version-writes, w.changes-changes, quiet)
 	}

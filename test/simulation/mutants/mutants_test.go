@@ -25,3 +25,27 @@ func TestMutantsApply(t *testing.T) {
 		names[m.name] = true
 	}
 }
+
+// A trace of which the mutant does not exist any more is replayed for nothing.
+func TestTracesHaveMutants(t *testing.T) {
+	traces := map[string]string{}
+	for _, m := range mutants {
+		traces[m.corpus()] = m.name
+	}
+	t.Chdir("..")
+	files, err := filepath.Glob(filepath.Join("testdata", "corpus", "*.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, name, _ := strings.Cut(string(text), "\nmutant:")
+		name, _, _ = strings.Cut(name, "\n")
+		if name = strings.TrimSpace(name); name != "" && traces[file] != name {
+			t.Errorf("%s: no mutant has the name %q and this file", file, name)
+		}
+	}
+}
