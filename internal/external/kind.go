@@ -111,7 +111,8 @@ type Optional[T reconciler.Object, R any, S Observed[R]] interface {
 	// Refused returns the outcome of a create that was clearly refused; nil for
 	// the outcome that every kind has.
 	Refused(obj T, obs S, err error) error
-	// KeepsClaim reports whether the claim stays although a create was clearly refused.
+	// KeepsClaim reports whether the claim stays although a create was clearly refused; for
+	// nil, whether it stays after every refusal.
 	KeepsClaim(obs S, err error) bool
 	// PlanDeletion decides deletions that the lifecycle does not: objections to
 	// the deletion, and objects that are released without it.

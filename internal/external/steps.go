@@ -88,7 +88,10 @@ func (l *Lifecycle[T, R, S]) claim(ctx context.Context, obj T, obs S) error {
 		return err
 	}
 	l.Tracker.ClaimedSince(obj.GetUID(), o.Now)
-	o.Fresh = o.Fresh || o.Claimed == ""
+	if o.Claimed == "" {
+		o.Fresh = true
+		l.Tracker.Hold(obj.GetUID(), true)
+	}
 	o.Claimed = name
 	return nil
 }
@@ -96,7 +99,9 @@ func (l *Lifecycle[T, R, S]) claim(ctx context.Context, obj T, obs S) error {
 // unclaim removes the claim, from the status last: what is left of an unclaim that was
 // interrupted has no finalizer, and is no claim.
 func (l *Lifecycle[T, R, S]) unclaim(ctx context.Context, obj T, obs S) error {
-	err := reconciler.Release(ctx, l.Client, obj, l.Options.Finalizer, pcapi.ClaimedNameAnnotation, pcapi.ClaimedCloudAnnotation)
+	l.Tracker.Hold(obj.GetUID(), false)
+	err := reconciler.Release(ctx, l.Client, obj, l.Options.Finalizer,
+		pcapi.ClaimedNameAnnotation, pcapi.ClaimedCloudAnnotation, pcapi.ClaimRenewedAtAnnotation)
 	if err != nil {
 		return err
 	}
@@ -119,9 +124,27 @@ func (l *Lifecycle[T, R, S]) look(_ context.Context, obj T, obs S) error {
 	}
 }
 
+// holdClaim writes a claim that this process has not written, or tried to remove, before another create:
+// its removal may still be on its way, and the write makes that fail.
+func (l *Lifecycle[T, R, S]) holdClaim(ctx context.Context, obj T, obs S) error {
+	o := obs.External()
+	if l.Tracker.Holds(obj.GetUID()) || l.kind.KeepsClaim(obs, nil) {
+		return nil
+	}
+	renewed := map[string]string{pcapi.ClaimRenewedAtAnnotation: o.Now.UTC().Format(time.RFC3339Nano)}
+	if err := reconciler.Claim(ctx, l.Client, obj, l.Options.Finalizer, renewed); err != nil {
+		return err
+	}
+	l.Tracker.Hold(obj.GetUID(), true)
+	return nil
+}
+
 // create sends the create. Every answer that is not clear counts as sent.
 func (l *Lifecycle[T, R, S]) create(ctx context.Context, obj T, obs S) error {
 	o, uid := obs.External(), obj.GetUID()
+	if err := l.holdClaim(ctx, obj, obs); err != nil {
+		return err
+	}
 	o.First = o.Fresh && l.alone()
 	result, err := l.kind.Create(ctx, obj, obs)
 	if err == nil {

@@ -30,6 +30,8 @@ type record struct {
 	refused bool
 	// claimed is when the object's claim was first observed by this process.
 	claimed time.Time
+	// held: this process was the last to write the claim, and has not tried to remove it.
+	held bool
 	// deleted is when the object's deletion was first observed by this process.
 	deleted time.Time
 	// removed is when the deletion of the resource was last answered, and deleting is
@@ -214,6 +216,13 @@ func (t *Tracker) ClaimedSince(uid types.UID, now time.Time) time.Time {
 		}
 	}).claimed
 }
+
+// Hold records whether this process was the last to write the object's claim, and has not tried to
+// remove it since.
+func (t *Tracker) Hold(uid types.UID, held bool) { t.update(uid, func(r *record) { r.held = held }) }
+
+// Holds reports what Hold recorded.
+func (t *Tracker) Holds(uid types.UID) bool { return t.get(uid).held }
 
 // Removed records an answer to the deletion of the resource, and whether the cloud said
 // that the resource is gone.

@@ -27,10 +27,17 @@ const maxMessage = 1024
 func (r *Reconciler[T, S]) finish(w *work, before, obj T, obs S, summary Summary, outcome error) (ctrl.Result, error) {
 	conditions := obj.GetConditions()
 	result, err := summarize(&conditions, summary, outcome)
-	setObservedGeneration(obj, conditions)
+	acting := r.mayAct(w)
+	if acting {
+		setObservedGeneration(obj, conditions)
+	} else {
+		// It only records what it made. Its conditions would replace those of the process that may act,
+		// until something enqueues the object there.
+		obj.SetConditions(before.GetConditions())
+	}
 	// A StalledError must not be written onto an object that another manager has
-	// changed meanwhile. A process that may not act any more only records what it made.
-	resend := !IsStalled(outcome) && r.mayAct(w)
+	// changed meanwhile.
+	resend := !IsStalled(outcome) && acting
 	ctx, cancel := w.recording()
 	defer cancel()
 	patchErr := r.patchStatus(ctx, before, obj, resend)
