@@ -88,8 +88,8 @@ simulate: ## Simulate the operator until OPS operations are done (200000), from 
 	@go test -count=1 -v -timeout $(TEST_TIMEOUT) $(GOTESTFLAGS) -run '^TestRandomRuns$$' ./test/simulation -args -operations $(or $(OPS),200000) -seed $(or $(SEED),1) -profile '$(PROFILE)' -progress 10s
 
 .PHONY: search
-search: ## Simulate all runs of small scopes with at most DEVIATIONS (2) from the usual run: part of make test with one.
-	@go test -count=1 -v -timeout $(TEST_TIMEOUT) $(GOTESTFLAGS) -run '^TestSearchOfSmallScopes$$' ./test/simulation -args -deviations $(or $(DEVIATIONS),2)
+search: ## Simulate all runs of small scopes with at most DEVIATIONS (2) from the usual run: part of make test with one, for a VM.
+	@go test -count=1 -v -timeout $(TEST_TIMEOUT) $(GOTESTFLAGS) -run '^TestSearchOfSmallScopes$$' ./test/simulation -args -groups -deviations $(or $(DEVIATIONS),2)
 
 .PHONY: mutants
 mutants: ## Put bugs into the code, one at a time, and show which the simulation catches (MUTANT=lease: those with this in the name; CORPUS_ONLY=1: replay the recorded traces only; RECORD=1: record those that lack).

@@ -67,4 +67,6 @@ var mutants = []mutant{
 	{"a gateway is not changed", network + "plan.go", "case !sameGateway(net, n):", "case false:"},
 	{"a plan that nobody approved is carried out", external + "approval.go", "case decision.Wait != nil:", "case false:"},
 	{"a deletion needs no approval", external + "approval.go", "if !approvable ||", "if !approvable || deleted(obj) ||"},
+	{"a claim is not written again before another create", external + "steps.go", "if l.Tracker.Holds(obj.GetUID()) || l.kind.KeepsClaim(obs, nil) {", "if true {"},
+	{"a process that may not act reports conditions", engine + "status.go", "\tif acting {\n\t\tsetObservedGeneration", "\tif true {\n\t\tsetObservedGeneration"},
 }
