@@ -123,10 +123,10 @@ func (s *search) visit(w *world, choices []choice, deviations []deviation, step 
 // deviates reports whether a search tries a choice that is not the usual one: what happens to changes and
 // to processes. While the operator rests, only what was held up goes on.
 func (c choice) deviates(resting bool) bool {
-	switch c.class {
-	case lateRequest, neverRequest, resumeProcess:
+	switch {
+	case slices.Contains([]class{lateRequest, neverRequest, resumeProcess}, c.class):
 		return !resting || !strings.HasPrefix(c.name, "delay ")
-	case loseAnswer, loseCreate, delayCreate, failCreate, killProcess, pauseProcess, killInFlight, pauseInFlight:
+	case slices.Contains([]class{loseAnswer, loseCreate, delayCreate, failCreate, killProcess, pauseProcess, killInFlight, pauseInFlight}, c.class):
 		return !resting && c.changing
 	}
 	return false

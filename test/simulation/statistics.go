@@ -52,23 +52,25 @@ func (s *statistics) add(w *world) {
 // String returns a line about what was done so far.
 func (s *statistics) String() string {
 	took := time.Since(s.began)
-	text := fmt.Sprintf("%s: %d operations, %.0f a second, %d runs", took.Round(time.Second), s.operations, float64(s.operations)/took.Seconds(), s.runs)
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s: %d operations, %.0f a second, %d runs", took.Round(time.Second), s.operations, float64(s.operations)/took.Seconds(), s.runs)
 	if len(s.states) > 0 {
-		text += fmt.Sprintf(", %d states", len(s.states))
+		fmt.Fprintf(&text, ", %d states", len(s.states))
 	}
 	for _, kind := range faultKinds {
-		text += fmt.Sprintf(", %d %s", s.faults[kind], kind)
+		fmt.Fprintf(&text, ", %d %s", s.faults[kind], kind)
 	}
-	return text
+	return text.String()
 }
 
 // summary returns what was done, and how often each invariant was checked.
 func (s *statistics) summary() string {
-	text := s.String()
+	var text strings.Builder
+	text.WriteString(s.String())
 	for _, invariant := range invariants {
-		text += fmt.Sprintf("\nchecked %8d times: %s", s.checked[invariant], invariant)
+		fmt.Fprintf(&text, "\nchecked %8d times: %s", s.checked[invariant], invariant)
 	}
-	return text
+	return text.String()
 }
 
 // observer records the states of a run.

@@ -271,15 +271,15 @@ func (w *world) converge() {
 
 // correct has a person change a server by hand, which is corrected.
 func (w *world) correct() {
-	for _, s := range w.cloud.Servers() {
-		if s.State == cloud.StateActive {
-			w.trace = append(w.trace, "by hand: resize "+s.ID)
-			w.modify(s.ID, func(s *cloud.Server) { s.CPU = 7 })
-			w.drain(quiet)
-			w.checkConverged()
-			return
-		}
+	servers := w.cloud.Servers()
+	i := slices.IndexFunc(servers, func(s cloud.Server) bool { return s.State == cloud.StateActive })
+	if i < 0 {
+		return
 	}
+	w.trace = append(w.trace, "by hand: resize "+servers[i].ID)
+	w.modify(servers[i].ID, func(s *cloud.Server) { s.CPU = 7 })
+	w.drain(quiet)
+	w.checkConverged()
 }
 
 // drain lets all happen that can, without faults, for a time.

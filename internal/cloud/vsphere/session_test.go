@@ -60,14 +60,18 @@ func TestWatchWhoseSessionEndsLeavesNoSession(t *testing.T) {
 					t.Error(err)
 				}
 			})
-		case "Login":
-			time.Sleep(200 * time.Millisecond) // the context of the watch is canceled meanwhile
+		case "Login": // the context of the watch is canceled meanwhile
+			select {
+			case <-time.After(200 * time.Millisecond):
+			case <-t.Context().Done():
+			}
 		}
 		return 0, ""
 	})
 	v.set(t, "steady", "summary.overallStatus", "yellow")
 	select {
-	case <-w.ended:
+	case err := <-w.ended:
+		wantError(t, err, cloud.Unavailable, "the session has ended")
 	case <-time.After(patience):
 		t.Fatal("the watch did not end with its session")
 	}
