@@ -175,6 +175,7 @@ func TestProcessThatDoesNotLeadHasNoEffect(t *testing.T) {
 			wantRequeue(t, time.Second, result)
 			equal(t, "calls", tc.calls, h.kind.calls)
 			h.wantWrites(tc.writes)
+			equal(t, "stored conditions", 0, len(h.stored().Status.Conditions))
 		})
 	}
 }

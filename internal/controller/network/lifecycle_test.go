@@ -134,6 +134,29 @@ func TestRefusedCreateRemovesClaim(t *testing.T) {
 	}
 }
 
+// The process before this one may have sent the removal of the claim, which has no effect yet: it
+// fails if the object has changed.
+func TestClaimOfAnotherProcessIsWrittenBeforeAnotherCreate(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t, everything, nil, netWith(func(net *pcapi.Network) {
+		net.Finalizers, net.Annotations = []string{pcapi.NetworkFinalizer}, map[string]string{pcapi.ClaimedCloudAnnotation: "default"}
+	}))
+	h.fail(cloudfake.CreateNetwork, &cloud.Error{Kind: cloud.Throttled, Op: "create network", Detail: "no"})
+	before := h.network().ResourceVersion
+	h.reconcile()
+	h.wantCalls("list", "create")
+	claimed := h.network()
+	if claimed.ResourceVersion == before || claimed.Annotations[pcapi.ClaimRenewedAtAnnotation] == "" {
+		t.Errorf("the claim was not written before the create: %v", claimed.Annotations)
+	}
+	h.advance(external.RecheckSoon)
+	h.reconcile()
+	h.wantCalls("list", "create")
+	if diff := cmp.Diff([]string{"object", "status", "status"}, h.writes); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
+	}
+}
+
 func TestClaimIsKeptWhileCreateIsRetried(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
