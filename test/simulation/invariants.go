@@ -155,6 +155,7 @@ func (w *world) checkVM(vm *pcapi.VM) {
 	servers := w.serversOf(vm)
 	if w.deletedByHand[vm.Status.VMID] {
 		w.checked[lostStays]++
+		servers = slices.DeleteFunc(servers, func(s cloud.Server) bool { return w.tardy[s.ID] })
 		if len(servers) > 0 || vm.Status.State != pcapi.VMStateLost || readyReason(vm) != pcapi.LostReason {
 			w.violate(lostStays, "VM %s is %s, with %d servers: %s", vm.Name, vm.Status.State, len(servers), readyOf(vm))
 		}
