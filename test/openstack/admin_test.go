@@ -181,12 +181,15 @@ func newProject(t testing.TB) project {
 	a.mu.Unlock()
 	p := project{name: name, id: a.create("identity", "projects", "project", map[string]any{"name": name, "domain_id": "default"})}
 	a.must(http.MethodPut, fmt.Sprintf("%s/projects/%s/users/%s/roles/%s", a.identity, p.id, a.userID, a.roleID), nil, nil)
-	t.Cleanup(func() { a.clean(p) })
+	t.Cleanup(func() { clean(p) })
 	return p
 }
 
-// clean deletes a project and its servers, images and networks.
-func (a *administrator) clean(p project) {
+// clean deletes a project and its servers, images and networks, with a token of its own: that of the
+// test may have expired.
+func clean(p project) {
+	a := &administrator{identity: admin().identity}
+	a.logIn()
 	mine := url.Values{"all_tenants": {"1"}, "project_id": {p.id}}
 	for range 100 {
 		left := a.list("compute", "servers", mine.Encode())
