@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http/httptest"
 	"time"
@@ -93,15 +94,16 @@ func (c *CloudServer) Close() error {
 	return err
 }
 
-// FreeAddress returns an address of 127.0.0.1 at which nothing listens.
+// FreeAddress returns an address of 127.0.0.1 at which nothing listens. Its port is below those that
+// Linux gives to outgoing connections, which would take it before the caller listens.
 func FreeAddress() (*net.TCPAddr, error) {
-	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		return nil, fmt.Errorf("finding a free port: %w", err)
+	var err error
+	for range 100 {
+		address := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 20000 + rand.IntN(12000)}
+		var listener net.Listener
+		if listener, err = net.ListenTCP("tcp", address); err == nil {
+			return address, listener.Close()
+		}
 	}
-	address, ok := listener.Addr().(*net.TCPAddr)
-	if !ok {
-		return nil, fmt.Errorf("finding a free port: %s is no TCP address", listener.Addr())
-	}
-	return address, listener.Close()
+	return nil, fmt.Errorf("finding a free port: %w", err)
 }
