@@ -4,6 +4,7 @@
 //
 //	world.go       one run, from its start until nothing is left to do
 //	choices.go     what can happen next
+//	people.go      what users, and people in the cloud, may do
 //	random.go      a decider that chooses at random
 //	sparse.go      a decider that makes few faults
 //	search.go      all runs that differ little from the usual one

@@ -50,12 +50,12 @@ func (s *search) next() []deviation {
 	return deviations
 }
 
-// run makes one run, and finds out which others there are. It belongs into a bubble of testing/synctest.
+// run makes one run, and finds out which others there are. It has to be called in a bubble of testing/synctest.
 func (s *search) run(deviations []deviation) *world {
 	w := newWorld(s.profile, s.defaults, nil)
 	w.hashing = true
 	w.start()
-	acts, changed, quietSince, known := s.scope.acts, 0, time.Now(), false
+	acts, changed, quietSince := s.scope.acts, 0, time.Now()
 	for step := 0; len(w.violations) == 0; step++ {
 		w.step()
 		if now := w.api.version + w.changes; now != changed {
@@ -64,7 +64,7 @@ func (s *search) run(deviations []deviation) *world {
 		choices := w.choices()
 		planned := slices.IndexFunc(deviations, func(d deviation) bool { return d.step == step })
 		if planned < 0 && (len(deviations) == 0 || step > deviations[len(deviations)-1].step) {
-			if known = s.visit(w, choices, deviations, step, time.Since(quietSince) > pollInterval); known {
+			if s.visit(w, choices, deviations, step, time.Since(quietSince) > pollInterval) {
 				break
 			}
 		}
