@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	. "github.com/onsi/gomega"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/plugin/plugintest"
 	"github.com/privatecloud/operator/internal/testkit"
 	"github.com/privatecloud/operator/mockcloud"
@@ -36,9 +38,14 @@ func TestBrakeIsReleased(t *testing.T) {
 	off := s.Run(t.Context(), "brake", "acknowledge", "braked", "--as="+user)
 	f.Expect(off.Out).To(Equal("The brake of Cloud braked is off: nothing was changed.\n"))
 
-	// No listing shows a part of them.
+	// The next listing counts all of them, and no listing shows a part of them.
+	counted := inventory.Settings{SettleTime: testkit.SettleTime}
+	for _, vm := range vms {
+		f.Eventually(time.Now).Should(BeTemporally(">", counted.ShownFrom(vm.Status.CreatedTime.Time)))
+	}
 	held, err := f.cloud.AddFault(mockcloud.Fault{Match: mockcloud.Match{Method: "GET", Path: "/servers"}, Hold: true})
 	f.Expect(err).NotTo(HaveOccurred())
+	f.Expect(f.cloud.WaitHeld(t.Context(), held, 1)).To(Succeed())
 	for _, vm := range vms {
 		f.Expect(f.cloud.DeleteServer(vm.Status.VMID)).To(Succeed())
 	}
