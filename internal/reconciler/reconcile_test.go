@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -306,6 +307,46 @@ func TestStatusPatchError(t *testing.T) {
 			if tc.errs != nil {
 				h.wantEvents()
 			}
+		})
+	}
+}
+
+// A write of a status whose answer is lost may take effect after a later reconcile has found nothing to write.
+func TestStatusWrittenLateIsCorrected(t *testing.T) {
+	tests := map[string]struct {
+		refuse error
+		late   bool
+	}{
+		"no answer":        {errors.New("connection reset by peer"), true},
+		"timeout":          {apierrors.NewTimeoutError("the request timed out", 1), true},
+		"too many calls":   {apierrors.NewTooManyRequests("later", 1), false},
+		"no right to this": {apierrors.NewForbidden(vms, "a", errors.New("no")), false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := newHarness(t, example())
+				h.mustReconcile()
+				h.kind.outcome(reconciler.Wait(time.Hour, "Waiting", "for something"))
+				h.refuse = tc.refuse
+				if _, err := h.reconcile(); err == nil {
+					t.Fatal("a status that cannot be written is no error")
+				}
+				h.kind.outcome(nil)
+				h.refuse = nil
+				<-time.After(20 * time.Second)
+				want := time.Duration(0)
+				if tc.late {
+					want = 40 * time.Second
+				}
+				if result := h.mustReconcile(); result.RequeueAfter != want {
+					t.Errorf("reconciled again after %s, want %s", result.RequeueAfter, want)
+				}
+				<-time.After(40 * time.Second)
+				if result := h.mustReconcile(); result.RequeueAfter != 0 {
+					t.Errorf("reconciled once more after %s", result.RequeueAfter)
+				}
+			})
 		})
 	}
 }

@@ -100,6 +100,8 @@ type Reconciler[T Object, S any] struct {
 
 	releases   releases
 	rejections rejections
+	// unanswered has the objects whose status was written with an error that leaves its effect open.
+	unanswered recent
 	claims     claims
 	abandoned  abandoned[T]
 }

@@ -50,3 +50,14 @@ func (r *recent) has(uid types.UID, keep time.Duration) bool {
 	at, ok := r.at[uid]
 	return ok && time.Since(at) <= keep
 }
+
+// left returns how much of keep is left since the object was added; 0 if it was not.
+func (r *recent) left(uid types.UID, keep time.Duration) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at, ok := r.at[uid]
+	if !ok {
+		return 0
+	}
+	return max(0, keep-time.Since(at))
+}

@@ -18,6 +18,10 @@ import (
 // staleDelay is how long a reconcile that met a conflict waits for the cache to catch up.
 const staleDelay = 50 * time.Millisecond
 
+// lateWrite is how long after its error a write of a status may take effect: the API server ends requests
+// that take a minute. No event reports that to the object's controller, so the object is reconciled again then.
+const lateWrite = time.Minute
+
 // maxMessage bounds a condition's message, in bytes.
 const maxMessage = 1024
 
@@ -49,6 +53,9 @@ func (r *Reconciler[T, S]) finish(w *work, before, obj T, obs S, summary Summary
 		result, outcome = ctrl.Result{RequeueAfter: r.reject(ctx, before, obj, patchErr)}, patchErr
 		err = nil
 	case patchErr != nil && gone == nil:
+		if mayTakeEffect(patchErr) {
+			r.unanswered.add(obj.GetUID(), lateWrite)
+		}
 		return requeue(errors.Join(err, patchErr))
 	default:
 		r.rejections.forget(obj.GetUID())
@@ -57,7 +64,21 @@ func (r *Reconciler[T, S]) finish(w *work, before, obj T, obs S, summary Summary
 	if r.Reported != nil {
 		r.Reported(obj, obs, outcome)
 	}
+	if err == nil {
+		result.RequeueAfter = earliest(result.RequeueAfter, r.unanswered.left(obj.GetUID(), lateWrite))
+	}
 	return result, err
+}
+
+// mayTakeEffect reports whether the write that failed with err may have taken effect, or still may.
+func mayTakeEffect(err error) bool {
+	switch apierrors.ReasonForError(err) {
+	case metav1.StatusReasonUnknown, metav1.StatusReasonTimeout, metav1.StatusReasonServerTimeout,
+		metav1.StatusReasonInternalError, metav1.StatusReasonServiceUnavailable:
+		return true
+	default:
+		return false
+	}
 }
 
 // summarize sets Ready, Reconciling and Stalled from the outcome, as kstatus
