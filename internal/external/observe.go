@@ -209,7 +209,7 @@ func (l *Lifecycle[T, R, S]) absenceProved(obj T, o *Observation[R], err error) 
 	case deleted(obj) && cloud.Is(err, cloud.NotFound):
 		return true
 	}
-	return o.Looked
+	return o.Looked && o.SettleTimeLeft == 0 // before, the listing may lag behind the create
 }
 
 // read remembers what a read of the cloud answered of the resource.

@@ -563,3 +563,29 @@ func TestTenantMessagesHoldNoPlatformDetails(t *testing.T) {
 		}
 	}
 }
+
+// A GET has shown that a new server is being deleted. Then a gateway answers the next one with 404, while listings lag
+// behind the create.
+func TestListingThatLagsBehindIsNoProofOfADeletion(t *testing.T) {
+	h := newHarness(t, everything, vmWith())
+	h.cloud.SetSlow(true)
+	h.mustReconcile()
+	h.cloud.Finish()
+	h.later(time.Second)
+	h.mustReconcile()
+	h.remove()
+	h.mustReconcile()
+	h.wantServers("s1")
+	h.hideReads(errUnproven)
+	for range 3 {
+		h.later(2 * time.Second)
+		h.mustReconcile()
+	}
+	if _, ok := h.find(); !ok {
+		t.Fatal("the VM is released, and its server exists")
+	}
+	h.cloud.Finish()
+	h.later(settleTime)
+	h.mustReconcile()
+	h.wantGone()
+}
