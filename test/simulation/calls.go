@@ -56,11 +56,12 @@ const (
 	// lost: there is no answer, and the request may have arrived.
 	lost fault = "lost"
 	// throttled, busy, full and gateway are answers of a cloud: too many calls, the server changes, no
-	// room for another server, and a 404 that is not its own.
+	// room for another server, and a 404 that is not its own. lagging is a 404 about a new server.
 	throttled fault = "throttled"
 	busy      fault = "busy"
 	full      fault = "full"
 	gateway   fault = "gateway"
+	lagging   fault = "lagging"
 )
 
 // createPrefix begins the name of a create of a server, before the name of the server.

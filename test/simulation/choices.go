@@ -23,6 +23,8 @@ const (
 	wait
 	failCall
 	failWork
+	beginOutage
+	endOutage
 	slowAnswer
 	loseAnswer
 	lateRequest
@@ -47,7 +49,7 @@ const (
 
 // weights say how often a choice of a class is made, against the others that can be.
 var weights = map[class]int{
-	deliver: 60, reconcileNext: 60, arrive: 80, answerCall: 80, finish: 20, wait: 30, failCall: 6, failWork: 4, slowAnswer: 4, loseAnswer: 12,
+	deliver: 60, reconcileNext: 60, arrive: 80, answerCall: 80, finish: 20, wait: 30, failCall: 6, failWork: 4, beginOutage: 2, endOutage: 12, slowAnswer: 4, loseAnswer: 12,
 	lateRequest: 12, neverRequest: 2, act: 6, byHand: 2, deleteByHand: 1, killProcess: 1, pauseProcess: 1, resumeProcess: 4, startNext: 30,
 	failWrite: 6, killInFlight: 4, pauseInFlight: 4, loseCreate: 20, delayCreate: 20, failCreate: 6,
 }
@@ -121,7 +123,11 @@ func (c *call) faults() []fault {
 	case c.creates():
 		return []fault{unavailable, throttled, full}
 	case strings.HasPrefix(about, "get "):
-		return []fault{unavailable, throttled, gateway}
+		all := []fault{unavailable, throttled, gateway}
+		if c.process.world.mayLag(strings.TrimPrefix(about, "get ")) {
+			all = append(all, lagging)
+		}
+		return all
 	case c.mutates:
 		return []fault{unavailable, throttled, busy, gateway}
 	}
@@ -162,10 +168,29 @@ func (s *calls) changing(p *process) bool {
 	return slices.ContainsFunc(s.open, func(c *call) bool { return c.process == p && c.mutates })
 }
 
-// arrive has a call take effect.
+// arrive has a call take effect, or fail in an outage.
 func (w *world) arrive(c *call) {
-	c.effect()
-	c.stage = answered
+	switch {
+	case w.outage == "" || !strings.HasPrefix(c.name, "cloud "):
+		c.effect()
+		c.stage = answered
+	case slices.Contains(c.faults(), w.outage):
+		w.calls.refuse(c, w.outage)
+	default:
+		w.calls.refuse(c, unavailable)
+	}
+}
+
+// outageChoices returns how calls of the cloud begin to fail one after the other, or that this ends.
+func (w *world) outageChoices() []choice {
+	if w.outage != "" {
+		return []choice{{class: endOutage, name: "the outage ends", do: func() { w.outage = "" }}}
+	}
+	var all []choice
+	for _, why := range []fault{unavailable, gateway} {
+		all = append(all, choice{class: beginOutage, name: "outage: " + string(why), do: func() { w.outage = why }})
+	}
+	return all
 }
 
 // cloudWorks reports whether a build, a deletion or an operation is under way.
@@ -202,6 +227,7 @@ func (w *world) choices() []choice {
 		all = append(all, choice{class: lateRequest, name: "go on: " + c.String(), do: func() { c.slow = false }})
 	}
 	all = append(all, w.workFailures()...)
+	all = append(all, w.outageChoices()...)
 	for _, c := range w.calls.late {
 		if w.profile.tardy() && c.creates() && c.number%2 == 1 && time.Since(c.sentAt) < settleTime {
 			continue // it takes longer than others

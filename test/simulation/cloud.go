@@ -44,7 +44,7 @@ func through[R any](ctx context.Context, c *cloudClient, name string, mutates bo
 
 // failures are the kinds of the errors of a cloud.
 var failures = map[fault]cloud.Kind{
-	unavailable: cloud.Unavailable, lost: cloud.Unavailable, throttled: cloud.Throttled, busy: cloud.Busy, full: cloud.Quota, gateway: cloud.NotFoundUnproven,
+	unavailable: cloud.Unavailable, lost: cloud.Unavailable, throttled: cloud.Throttled, busy: cloud.Busy, full: cloud.Quota, gateway: cloud.NotFoundUnproven, lagging: cloud.NotFound,
 }
 
 // pageSize is how many servers a page of a listing has, where the cloud has pages.
@@ -62,7 +62,10 @@ func (c *cloudClient) CheckName(ctx context.Context, name cloud.Name) error {
 }
 
 func (c *cloudClient) GetServer(ctx context.Context, id string) (cloud.Server, error) {
-	return through(ctx, c, "get "+id, false, func(ctx context.Context) (cloud.Server, error) { return c.model.GetServer(ctx, id) })
+	return through(ctx, c, "get "+id, false, func(ctx context.Context) (cloud.Server, error) {
+		c.process.world.shown[id] = true
+		return c.model.GetServer(ctx, id)
+	})
 }
 
 func (c *cloudClient) ServerStatus(ctx context.Context, id string) (cloud.Status, error) {

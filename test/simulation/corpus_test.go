@@ -27,11 +27,12 @@ func TestCorpus(t *testing.T) {
 func checkRecording(t *testing.T, d defaults, r *recording) {
 	decide := &replay{names: r.trace}
 	w := simulate(t, profileNamed(t, r.profile), d, decide)
+	t.Log(w.report())
 	switch {
 	case w.violated() == r.invariant:
-		t.Errorf("caught by the trace: %s\n%s", w.violations[0], w.report())
+		t.Errorf("caught by the trace: %s", w.violations[0])
 	case w.violated() != "":
-		t.Errorf("caught by another invariant than %q: %s\n%s", r.invariant, w.violations[0], w.report())
+		t.Errorf("caught by another invariant than %q: %s", r.invariant, w.violations[0])
 	case 4*decide.leftOut > len(r.trace):
 		t.Errorf("%d of the %d decisions cannot be made: record the trace again", decide.leftOut, len(r.trace))
 	}

@@ -23,6 +23,7 @@ const (
 	noLeak        = "no server is left without a VM"
 	converged     = "every VM is Ready, with one server that is as specified"
 	lostStays     = "a VM whose server somebody deleted is Lost, and gets no other"
+	lostIsGone    = "a VM is Lost only once its server is gone"
 	groupComplete = "every group has its size"
 	deletedGone   = "a deleted object goes"
 	unasked       = "a VM waits for a person only if an answer to its create is lost"
@@ -30,7 +31,7 @@ const (
 )
 
 var invariants = []string{
-	oneServer, sameID, goneLast, noLeak, converged, lostStays, unasked, groupComplete, deletedGone, atRest, approvedFirst,
+	oneServer, sameID, goneLast, noLeak, converged, lostStays, lostIsGone, unasked, groupComplete, deletedGone, atRest, approvedFirst,
 	oneNetwork, sameNetworkID, networkGoneLast, noNetworkLeak, networkConverged, waitsForNetwork,
 }
 
@@ -53,8 +54,15 @@ func (w *world) checkChange(gvk schema.GroupVersionKind, before, after client.Ob
 	if after == nil {
 		return
 	}
+	is := after.(*pcapi.VM)
+	if is.Status.State == pcapi.VMStateLost && was.Status.State != pcapi.VMStateLost {
+		w.checked[lostIsGone]++
+		if slices.ContainsFunc(w.cloud.Servers(), func(s cloud.Server) bool { return s.ID == is.Status.VMID }) {
+			w.violate(lostIsGone, "VM %s is Lost, and server %s exists", is.Name, is.Status.VMID)
+		}
+	}
 	w.checked[sameID]++
-	if is := after.(*pcapi.VM); was.Status.VMID != "" && was.Status.VMID != is.Status.VMID {
+	if was.Status.VMID != "" && was.Status.VMID != is.Status.VMID {
 		w.violate(sameID, "VM %s had %s and has %q", was.Name, was.Status.VMID, is.Status.VMID)
 	}
 }

@@ -14,7 +14,7 @@ type profile struct {
 	slow, operating bool
 	// undated: changes are reported as of no time.
 	undated bool
-	// lag is how long a listing may miss a new server.
+	// lag is how long a listing misses a new server, and a GET may answer 404.
 	lag time.Duration
 	// poll is the poll interval, pollInterval if zero.
 	poll time.Duration

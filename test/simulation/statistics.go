@@ -29,11 +29,12 @@ func newStatistics(states map[uint64]bool) *statistics {
 
 // faultKinds are what is counted, and faultOf is which of them a decision is, by the first word of its name.
 var (
-	faultKinds = []string{"failed calls", "lost answers", "late requests", "kills", "pauses", "stops", "edits", "changes by hand"}
+	faultKinds = []string{"failed calls", "outages", "lost answers", "late requests", "kills", "pauses", "stops", "edits", "changes by hand"}
 	faultOf    = map[string]string{
 		string(unavailable) + ":": "failed calls", string(throttled) + ":": "failed calls", string(busy) + ":": "failed calls",
-		string(full) + ":": "failed calls", string(gateway) + ":": "failed calls",
-		"lose": "lost answers", "delay": "late requests", "kill": "kills", "pause": "pauses", "stop": "stops", "user:": "edits", "by": "changes by hand",
+		string(full) + ":": "failed calls", string(gateway) + ":": "failed calls", string(lagging) + ":": "failed calls",
+		"outage:": "outages",
+		"lose":    "lost answers", "delay": "late requests", "kill": "kills", "pause": "pauses", "stop": "stops", "user:": "edits", "by": "changes by hand",
 	}
 )
 

@@ -48,12 +48,16 @@ type world struct {
 	decide decider
 	// working: a change was sent to a cloud with operations since it last finished.
 	working bool
+	// outage is how the calls of the cloud fail for now, if they do.
+	outage fault
 	// left bounds what users and people still do.
 	left int
 	// deletedByHand are the servers that somebody deleted in the cloud.
 	deletedByHand map[string]bool
 	approved      approvals
 
+	// shown are the ids of servers that a GET has shown.
+	shown map[string]bool
 	// tardy are the ids of servers whose creates took longer than the settle time allows.
 	tardy map[string]bool
 	// doubtful are the names of VMs of which a create may have been sent whose answer nobody has.
@@ -84,7 +88,7 @@ type decider interface {
 func newWorld(p profile, d defaults, decide decider) *world {
 	w := &world{
 		profile: p, decide: decide, left: 12, approved: approvals{},
-		deletedByHand: map[string]bool{}, tardy: map[string]bool{}, doubtful: map[string]bool{}, checked: map[string]int{},
+		deletedByHand: map[string]bool{}, shown: map[string]bool{}, tardy: map[string]bool{}, doubtful: map[string]bool{}, checked: map[string]int{},
 	}
 	w.calls.numbers = map[string]int{}
 	w.api = newAPIServer(scheme, d, time.Now)
@@ -150,6 +154,13 @@ func (w *world) create(ctx context.Context, sentAt time.Time, req cloud.CreateSe
 	return result, err
 }
 
+// mayLag reports whether a GET may not show a server yet: no other one has.
+func (w *world) mayLag(id string) bool {
+	return w.profile.lag > 0 && !w.shown[id] && slices.ContainsFunc(w.cloud.Servers(), func(s cloud.Server) bool {
+		return s.ID == id && s.State != cloud.StateDeleting && time.Since(s.CreatedAt) < w.profile.lag
+	})
+}
+
 // note adds something that changes the cloud to its history.
 func (w *world) note(changed ...any) {
 	if w.hashing {
@@ -157,10 +168,10 @@ func (w *world) note(changed ...any) {
 	}
 }
 
-// wanted reports whether a VM exists that is not being deleted.
+// wanted reports whether a VM exists that is not being deleted, and does not depend on a Network.
 func (w *world) wanted(uid string) bool {
 	return slices.ContainsFunc(w.api.all(vmKind), func(o client.Object) bool {
-		return string(o.GetUID()) == uid && o.GetDeletionTimestamp() == nil
+		return string(o.GetUID()) == uid && o.GetDeletionTimestamp() == nil && o.(*pcapi.VM).Spec.NetworkRef == nil
 	})
 }
 
@@ -238,6 +249,7 @@ const (
 
 // converge lets time run on without faults, until everything should be as specified.
 func (w *world) converge() {
+	w.outage = ""
 	for _, c := range w.calls.changes() {
 		if w.calls.take(c) {
 			w.trace = append(w.trace, "late "+c.String())
