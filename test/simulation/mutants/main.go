@@ -46,7 +46,7 @@ func main() {
 		os.Exit(1)
 	}
 	if mistakes > 0 {
-		fmt.Fprintf(os.Stderr, "%d mutants were missed, or have no trace that catches them\n", mistakes)
+		fmt.Fprintf(os.Stderr, "%d mutants have no trace that catches them\n", mistakes)
 		os.Exit(1)
 	}
 }
@@ -84,7 +84,7 @@ func (m mutant) try() (r result, err error) {
 	if r.search, err = m.search(test, arguments...); err != nil {
 		return r, err
 	}
-	r.mistake = r.search == missed || !caught && !*record
+	r.mistake = !caught && (r.search == missed || !*record)
 	return r, nil
 }
 
