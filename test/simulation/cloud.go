@@ -2,12 +2,16 @@ package simulation
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/cloud/fake"
+	"github.com/privatecloud/operator/internal/inventory"
 )
 
 // cloudClient is the client that a process has of a cloud. The scheduler decides when a call reaches
@@ -161,3 +165,31 @@ func (c *cloudClient) Watch(ctx context.Context, report func(cloud.Change) error
 
 // Close does nothing: the cloud has no sessions.
 func (*cloudClient) Close(context.Context) {}
+
+// create creates a server. A create that took longer than the settle time allows has an effect only if its
+// VM exists: otherwise the server would have nobody who deletes it.
+func (w *world) create(ctx context.Context, sentAt time.Time, req cloud.CreateServer) (cloud.Result, error) {
+	tardy := w.profile.tardy() && time.Since(sentAt) > settleTime/2
+	if tardy && !w.wanted(req.Labels[inventory.UIDLabel]) {
+		return cloud.Result{}, &cloud.Error{Kind: cloud.Unavailable, Op: "create", Detail: "injected: the request is too old"}
+	}
+	result, err := w.cloud.CreateServer(ctx, req)
+	if err == nil && tardy {
+		w.tardy[result.Server.ID] = true
+	}
+	return result, err
+}
+
+// mayLag reports whether a GET may not show a server yet: no other one has.
+func (w *world) mayLag(id string) bool {
+	return w.profile.lag > 0 && !w.shown[id] && slices.ContainsFunc(w.cloud.Servers(), func(s cloud.Server) bool {
+		return s.ID == id && s.State != cloud.StateDeleting && time.Since(s.CreatedAt) < w.profile.lag
+	})
+}
+
+// wanted reports whether a VM exists that is not being deleted, and does not depend on a Network.
+func (w *world) wanted(uid string) bool {
+	return slices.ContainsFunc(w.api.all(vmKind), func(o client.Object) bool {
+		return string(o.GetUID()) == uid && o.GetDeletionTimestamp() == nil && o.(*pcapi.VM).Spec.NetworkRef == nil
+	})
+}

@@ -2,7 +2,8 @@
 // next: which call arrives, which answer is lost, what a cache shows, which process dies. docs/design/simulation.md
 // says how.
 //
-//	world.go       one run, from its start until nothing is left to do
+//	world.go       one run, and its processes
+//	converge.go    time without faults, until all is as specified
 //	choices.go     what can happen next
 //	people.go      what users, and people in the cloud, may do
 //	random.go      a decider that chooses at random
@@ -22,7 +23,7 @@
 //	queue.go       the work queues
 //	apiserver.go   the API server
 //	defaults.go    the default values of the CRDs
-//	cloud.go       the client of the cloud
+//	cloud.go       the client of the cloud, and how late the cloud is
 //	profile.go     the clouds that are simulated
 //	testdata       the traces
 //	mutants        a command that puts bugs into the code

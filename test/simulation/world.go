@@ -2,7 +2,6 @@ package simulation
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,9 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
-	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/cloud/fake"
-	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/reconciler"
 	"github.com/privatecloud/operator/internal/testkit"
 )
@@ -140,39 +137,11 @@ func (w *world) do(c choice) {
 	c.do()
 }
 
-// create creates a server. A create that took longer than the settle time allows has an effect only if its
-// VM exists: otherwise the server would have nobody who deletes it.
-func (w *world) create(ctx context.Context, sentAt time.Time, req cloud.CreateServer) (cloud.Result, error) {
-	tardy := w.profile.tardy() && time.Since(sentAt) > settleTime/2
-	if tardy && !w.wanted(req.Labels[inventory.UIDLabel]) {
-		return cloud.Result{}, &cloud.Error{Kind: cloud.Unavailable, Op: "create", Detail: "injected: the request is too old"}
-	}
-	result, err := w.cloud.CreateServer(ctx, req)
-	if err == nil && tardy {
-		w.tardy[result.Server.ID] = true
-	}
-	return result, err
-}
-
-// mayLag reports whether a GET may not show a server yet: no other one has.
-func (w *world) mayLag(id string) bool {
-	return w.profile.lag > 0 && !w.shown[id] && slices.ContainsFunc(w.cloud.Servers(), func(s cloud.Server) bool {
-		return s.ID == id && s.State != cloud.StateDeleting && time.Since(s.CreatedAt) < w.profile.lag
-	})
-}
-
 // note adds something that changes the cloud to its history.
 func (w *world) note(changed ...any) {
 	if w.hashing {
 		w.history = mixed(w.history, changed...)
 	}
-}
-
-// wanted reports whether a VM exists that is not being deleted, and does not depend on a Network.
-func (w *world) wanted(uid string) bool {
-	return slices.ContainsFunc(w.api.all(vmKind), func(o client.Object) bool {
-		return string(o.GetUID()) == uid && o.GetDeletionTimestamp() == nil && o.(*pcapi.VM).Spec.NetworkRef == nil
-	})
 }
 
 // start starts a process. What the creates of others answer, it does not know.
@@ -239,116 +208,6 @@ func (w *world) end() {
 	sleep(time.Hour)
 	synctest.Wait()
 }
-
-const (
-	// quiet is for how long nothing may change at the end.
-	quiet = time.Minute
-	// maxSteps bounds the decisions of a second in which nothing fails.
-	maxSteps = 2000
-)
-
-// converge lets time run on without faults, until everything should be as specified.
-func (w *world) converge() {
-	w.outage = ""
-	for _, c := range w.calls.changes() {
-		if w.calls.take(c) {
-			w.trace = append(w.trace, "late "+c.String())
-			c.effect()
-		}
-	}
-	for _, p := range slices.Clone(w.processes) {
-		if p != w.lease.holder { // it exits, as it cannot renew the lease
-			w.kill(p)
-		}
-		p.paused = false
-	}
-	for _, c := range w.calls.slow() {
-		c.slow = false
-	}
-	w.drain(leaseDuration + 4*settleTime)
-	if len(w.violations) > 0 {
-		return
-	}
-	w.checkConverged()
-	writes, changes := w.api.version, w.changes
-	w.drain(quiet)
-	w.checked[atRest]++
-	if w.api.version != writes || w.changes != changes {
-		w.violate(atRest, "%d writes and %d changes of the cloud in %s", w.api.version-writes, w.changes-changes, quiet)
-	}
-	if len(w.violations) == 0 {
-		w.correct()
-	}
-}
-
-// correct has a person change a server by hand, which is corrected.
-func (w *world) correct() {
-	servers := w.cloud.Servers()
-	i := slices.IndexFunc(servers, func(s cloud.Server) bool { return s.State == cloud.StateActive })
-	if i < 0 {
-		return
-	}
-	w.trace = append(w.trace, "by hand: resize "+servers[i].ID)
-	w.modify(servers[i].ID, func(s *cloud.Server) { s.CPU = 7 })
-	w.drain(quiet)
-	w.checkConverged()
-}
-
-// drain lets all happen that can, without faults, for a time.
-func (w *world) drain(d time.Duration) {
-	steps := 0
-	for end := time.Now().Add(d); len(w.violations) == 0; steps++ {
-		w.step()
-		if len(w.processes) == 0 && w.leaseFree() {
-			w.start()
-			continue
-		}
-		choices := w.progress()
-		switch {
-		case len(choices) > 0 && steps > maxSteps:
-			w.violate(atRest, "%d steps in a second, such as %q", steps, choices[0].name)
-		case len(choices) > 0:
-			w.do(choices[0])
-		case !time.Now().Before(end):
-			return
-		default:
-			w.advance(min(time.Second, time.Until(end)))
-			steps = 0
-		}
-	}
-}
-
-// advance lets time pass, at most a second at a time, so that the lease is renewed. A request arrives
-// before it is older than half of the settle time, except for creates on a cloud where they may be tardy.
-func (w *world) advance(d time.Duration) {
-	for d > 0 {
-		slice := min(d, time.Second)
-		for _, p := range w.processes {
-			p.note("wait", slice)
-		}
-		sleep(slice)
-		d -= slice
-		synctest.Wait()
-		w.keepLease()
-		synctest.Wait()
-		for _, c := range w.calls.changes() {
-			if time.Since(c.sentAt) < settleTime/2 {
-				break
-			}
-			if w.profile.tardy() && c.creates() {
-				continue
-			}
-			if w.calls.take(c) {
-				c.effect()
-			} else {
-				w.arrive(c)
-			}
-		}
-	}
-}
-
-// sleep moves the clock of the bubble.
-func sleep(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // nothing waits in real time
 
 // violate records that an invariant does not hold.
 func (w *world) violate(invariant, format string, args ...any) {

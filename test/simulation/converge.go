@@ -1,0 +1,119 @@
+package simulation
+
+import (
+	"slices"
+	"testing/synctest"
+	"time"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+const (
+	// quiet is for how long nothing may change at the end.
+	quiet = time.Minute
+	// maxSteps bounds the decisions of a second in which nothing fails.
+	maxSteps = 2000
+)
+
+// converge lets time run on without faults, until everything should be as specified.
+func (w *world) converge() {
+	w.outage = ""
+	for _, c := range w.calls.changes() {
+		if w.calls.take(c) {
+			w.trace = append(w.trace, "late "+c.String())
+			c.effect()
+		}
+	}
+	for _, p := range slices.Clone(w.processes) {
+		if p != w.lease.holder { // it exits, as it cannot renew the lease
+			w.kill(p)
+		}
+		p.paused = false
+	}
+	for _, c := range w.calls.slow() {
+		c.slow = false
+	}
+	w.drain(leaseDuration + 4*settleTime)
+	if len(w.violations) > 0 {
+		return
+	}
+	w.checkConverged()
+	writes, changes := w.api.version, w.changes
+	w.drain(quiet)
+	w.checked[atRest]++
+	if w.api.version != writes || w.changes != changes {
+		w.violate(atRest, "%d writes and %d changes of the cloud in %s", w.api.version-writes, w.changes-changes, quiet)
+	}
+	if len(w.violations) == 0 {
+		w.correct()
+	}
+}
+
+// correct has a person change a server by hand, which is corrected.
+func (w *world) correct() {
+	servers := w.cloud.Servers()
+	i := slices.IndexFunc(servers, func(s cloud.Server) bool { return s.State == cloud.StateActive })
+	if i < 0 {
+		return
+	}
+	w.trace = append(w.trace, "by hand: resize "+servers[i].ID)
+	w.modify(servers[i].ID, func(s *cloud.Server) { s.CPU = 7 })
+	w.drain(quiet)
+	w.checkConverged()
+}
+
+// drain lets all happen that can, without faults, for a time.
+func (w *world) drain(d time.Duration) {
+	steps := 0
+	for end := time.Now().Add(d); len(w.violations) == 0; steps++ {
+		w.step()
+		if len(w.processes) == 0 && w.leaseFree() {
+			w.start()
+			continue
+		}
+		choices := w.progress()
+		switch {
+		case len(choices) > 0 && steps > maxSteps:
+			w.violate(atRest, "%d steps in a second, such as %q", steps, choices[0].name)
+		case len(choices) > 0:
+			w.do(choices[0])
+		case !time.Now().Before(end):
+			return
+		default:
+			w.advance(min(time.Second, time.Until(end)))
+			steps = 0
+		}
+	}
+}
+
+// advance lets time pass, at most a second at a time, so that the lease is renewed. A request arrives
+// before it is older than half of the settle time, except for creates on a cloud where they may be tardy.
+func (w *world) advance(d time.Duration) {
+	for d > 0 {
+		slice := min(d, time.Second)
+		for _, p := range w.processes {
+			p.note("wait", slice)
+		}
+		sleep(slice)
+		d -= slice
+		synctest.Wait()
+		w.keepLease()
+		synctest.Wait()
+		for _, c := range w.calls.changes() {
+			if time.Since(c.sentAt) < settleTime/2 {
+				break
+			}
+			if w.profile.tardy() && c.creates() {
+				continue
+			}
+			if w.calls.take(c) {
+				c.effect()
+			} else {
+				w.arrive(c)
+			}
+		}
+	}
+}
+
+// sleep moves the clock of the bubble.
+func sleep(d time.Duration) { time.Sleep(d) } //nolint:forbidigo // nothing waits in real time
