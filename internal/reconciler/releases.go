@@ -44,12 +44,7 @@ func (r *recent) add(uid types.UID, keep time.Duration) {
 }
 
 // has reports whether the object was added within keep.
-func (r *recent) has(uid types.UID, keep time.Duration) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	at, ok := r.at[uid]
-	return ok && time.Since(at) <= keep
-}
+func (r *recent) has(uid types.UID, keep time.Duration) bool { return r.left(uid, keep) > 0 }
 
 // left returns how much of keep is left since the object was added; 0 if it was not.
 func (r *recent) left(uid types.UID, keep time.Duration) time.Duration {
