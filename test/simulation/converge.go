@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/test/corpus"
 )
 
 const (
@@ -38,6 +39,7 @@ func (w *world) converge() {
 		return
 	}
 	w.checkConverged()
+	w.ending = corpus.Ending(slices.Concat(w.api.all(vmKind), w.api.all(groupKind), w.api.all(networkKind)), len(w.cloud.Servers()), len(w.cloud.Networks()))
 	writes, changes := w.api.version, w.changes
 	w.drain(quiet)
 	w.checked[atRest]++

@@ -1,42 +1,39 @@
 package simulation
 
 import (
-	"path/filepath"
-	"strings"
 	"testing"
+
+	"github.com/privatecloud/operator/test/corpus"
 )
 
 // TestCorpus replays the traces that were recorded when a bug was found, or put into the code.
 func TestCorpus(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join("testdata", "corpus", "*.txt"))
+	recordings, err := corpus.All()
 	if err != nil {
 		t.Fatal(err)
 	}
 	d := readCRDs(t)
-	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			r, err := readRecording(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			checkRecording(t, d, r)
-		})
+	for _, r := range recordings {
+		t.Run(r.Name, func(t *testing.T) { checkRecording(t, d, r) })
 	}
 }
 
-func checkRecording(t *testing.T, d defaults, r *recording) {
-	decide := &replay{names: r.trace}
-	w := simulate(t, profileNamed(t, r.profile), d, decide)
+func checkRecording(t *testing.T, d defaults, r *corpus.Recording) {
+	decide := &replay{names: r.Trace}
+	w := simulate(t, profileNamed(t, r.Profile), d, decide)
 	t.Log(w.report())
 	switch {
-	case w.violated() == r.invariant:
+	case w.violated() == r.Invariant:
 		t.Errorf("caught by the trace: %s", w.violations[0])
 	case w.violated() != "":
-		t.Errorf("caught by another invariant than %q: %s", r.invariant, w.violations[0])
-	case 4*decide.leftOut > len(r.trace):
-		t.Errorf("%d of the %d decisions cannot be made: record the trace again", decide.leftOut, len(r.trace))
+		t.Errorf("caught by another invariant than %q: %s", r.Invariant, w.violations[0])
+	case 4*decide.leftOut > len(r.Trace):
+		t.Errorf("%d of the %d decisions cannot be made: record the trace again", decide.leftOut, len(r.Trace))
 	}
-	if r.about == "" {
+	if w.violated() == "" && w.ending != r.End {
+		t.Errorf("the run ends in another state than the line end: says:\nend: %s", w.ending)
+	}
+	if r.About == "" {
 		t.Error("the line about: has to say in a sentence what happens")
 	}
 }

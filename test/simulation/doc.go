@@ -11,7 +11,6 @@
 //	search.go      all runs that differ little from the usual one
 //	replay.go      a decider that repeats a trace
 //	minimize.go    shorter traces
-//	corpus.go      traces that are kept in files
 //	invariants.go  what must hold
 //	approvals.go   the same for plans that people approve
 //	networks.go    the same for Networks
@@ -25,6 +24,5 @@
 //	defaults.go    the default values of the CRDs
 //	cloud.go       the client of the cloud, and how late the cloud is
 //	profile.go     the clouds that are simulated
-//	testdata       the traces
 //	mutants        a command that puts bugs into the code
 package simulation

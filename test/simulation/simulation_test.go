@@ -16,6 +16,7 @@ import (
 
 	"github.com/privatecloud/operator/internal/jitter"
 	"github.com/privatecloud/operator/internal/testkit"
+	"github.com/privatecloud/operator/test/corpus"
 )
 
 var (
@@ -143,8 +144,8 @@ func explain(t *testing.T, failed *world, d defaults) string {
 		trace, w = shortest(t, failed, d)
 	}
 	if *traceFile != "" {
-		r := recording{profile: w.profile.name, invariant: w.violated(), mutant: *mutant, trace: trace}
-		if err := r.write(*traceFile); err != nil {
+		r := corpus.Recording{Profile: w.profile.name, Invariant: w.violated(), Mutant: *mutant, Trace: trace}
+		if err := r.Write(*traceFile); err != nil {
 			t.Error(err)
 		}
 	}

@@ -70,6 +70,8 @@ type world struct {
 	operations, changes int
 	// violations are what is wrong, each once.
 	violations []string
+	// ending is the state in which the run ends without faults.
+	ending string
 	// checked counts the checks of each invariant.
 	checked map[string]int
 	// observer records the states. It may be nil.

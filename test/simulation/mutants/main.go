@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/privatecloud/operator/test/corpus"
 )
 
 var (
@@ -79,7 +81,7 @@ func (m mutant) try() (r result, err error) {
 	}
 	arguments := []string{"-shorten=false"}
 	if *record && !caught {
-		arguments = []string{"-mutant", m.name, "-trace-file", m.corpus()}
+		arguments = []string{"-mutant", m.name, "-trace-file", filepath.Join("..", "..", m.trace())}
 	}
 	if r.search, err = m.search(test, arguments...); err != nil {
 		return r, err
@@ -129,12 +131,12 @@ const (
 // slug returns the name of the trace of a mutant.
 func (m mutant) slug() string { return strings.ReplaceAll(m.name, " ", "-") }
 
-// corpus returns the file of the trace of a mutant, in the folder of the simulation.
-func (m mutant) corpus() string { return filepath.Join("testdata", "corpus", m.slug()+".txt") }
+// trace returns the file of the trace of a mutant, in the module.
+func (m mutant) trace() string { return filepath.Join(corpus.Folder, m.slug()+".txt") }
 
 // replay returns whether the trace of the mutant catches it.
 func (m mutant) replay(test string) (string, error) {
-	if _, err := os.Stat(filepath.Join(simulation, m.corpus())); err != nil {
+	if _, err := os.Stat(m.trace()); err != nil {
 		return noTrace, nil //nolint:nilerr // it may be missing
 	}
 	out, err := run(test, "-test.run", "^TestCorpus$/^"+regexp.QuoteMeta(m.slug())+"$")

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/privatecloud/operator/test/corpus"
 )
 
 // A mutant that does not apply shows nothing: the text that it replaces has to be in its file once.
@@ -28,24 +30,17 @@ func TestMutantsApply(t *testing.T) {
 
 // A trace of which the mutant does not exist any more is replayed for nothing.
 func TestTracesHaveMutants(t *testing.T) {
-	traces := map[string]string{}
+	names := map[string]string{}
 	for _, m := range mutants {
-		traces[m.corpus()] = m.name
+		names[m.slug()] = m.name
 	}
-	t.Chdir("..")
-	files, err := filepath.Glob(filepath.Join("testdata", "corpus", "*.txt"))
+	recordings, err := corpus.All()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, name, _ := strings.Cut(string(text), "\nmutant:")
-		name, _, _ = strings.Cut(name, "\n")
-		if name = strings.TrimSpace(name); name != "" && traces[file] != name {
-			t.Errorf("%s: no mutant has the name %q and this file", file, name)
+	for _, r := range recordings {
+		if r.Mutant != "" && names[r.Name] != r.Mutant {
+			t.Errorf("%s: no mutant has the name %q and this file", r.Name, r.Mutant)
 		}
 	}
 }
