@@ -26,6 +26,8 @@
 //	steps.go       the steps
 //	matrix.go      which scenarios run on which clouds
 //	vsphere.go     the same on a vCenter
+//	replay.go      traces that the simulation has recorded
+//	replay_calls.go  which calls they hold, and how
 //	quirks.go      scenarios on clouds with random quirks, and random kills
 //	hostile.go     a cloud beside that of a world, whose answers take memory
 //	hostile_cases.go  these answers

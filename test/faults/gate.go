@@ -59,6 +59,9 @@ type gate struct {
 	all         []effect
 	hold        *hold
 	respondWith func(effect) *answer
+	// intercept, if set, sends what passes the gate, and reads, to the server of a side. It is set before a manager
+	// starts.
+	intercept func(side string, to http.RoundTripper, r *http.Request) (*http.Response, error)
 	// listings is how many listings of the cloud were answered.
 	listings int
 }

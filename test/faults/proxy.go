@@ -98,24 +98,41 @@ type gated struct {
 
 func (t gated) RoundTrip(r *http.Request) (*http.Response, error) {
 	e, changes := t.name(r)
+	to := t.to
+	if t.gate.intercept != nil {
+		to = intercepted(func(r *http.Request) (*http.Response, error) { return t.gate.intercept(e.side, t.to, r) })
+	}
 	if !changes {
-		resp, err := t.to.RoundTrip(r)
+		resp, err := to.RoundTrip(r)
 		if err == nil && e.side == cloudSide && e.path == "/servers" && resp.StatusCode == http.StatusOK {
 			t.gate.listed()
 		}
 		return resp, err
 	}
-	var body []byte
+	forward, _, err := buffered(to, r)
+	if err != nil {
+		return nil, err
+	}
+	return t.gate.pass(e, forward)
+}
+
+// intercepted sends a request.
+type intercepted func(*http.Request) (*http.Response, error)
+
+func (send intercepted) RoundTrip(r *http.Request) (*http.Response, error) { return send(r) }
+
+// buffered returns a function that sends a request, even if its sender has ended, and reads the whole answer; and
+// the body of the request.
+func buffered(to http.RoundTripper, r *http.Request) (send func() (*http.Response, error), body []byte, err error) {
 	if r.Body != nil {
-		var err error
 		if body, err = io.ReadAll(r.Body); err != nil {
-			return nil, fmt.Errorf("reading the body of an effect: %w", err)
+			return nil, nil, fmt.Errorf("reading the body of a request: %w", err)
 		}
 	}
-	return t.gate.pass(e, func() (*http.Response, error) {
+	return func() (*http.Response, error) {
 		out := r.Clone(context.WithoutCancel(r.Context()))
 		out.Body = io.NopCloser(bytes.NewReader(body))
-		resp, err := t.to.RoundTrip(out)
+		resp, err := to.RoundTrip(out)
 		if err != nil {
 			return nil, err
 		}
@@ -123,7 +140,7 @@ func (t gated) RoundTrip(r *http.Request) (*http.Response, error) {
 		_ = resp.Body.Close()
 		resp.Body = io.NopCloser(bytes.NewReader(whole))
 		return resp, err
-	})
+	}, body, nil
 }
 
 func changes(method string) bool {

@@ -1,0 +1,433 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/testkit"
+	"github.com/privatecloud/operator/mockcloud"
+	"github.com/privatecloud/operator/test/corpus"
+)
+
+const (
+	// replaySpeed is how much faster a trace is played than the simulation has it.
+	replaySpeed = 5
+	// replaySettleTime, replayPollInterval and replayLag, how late reads show a new server on a cloud that lags behind, are
+	// those of the simulation at that speed.
+	replaySettleTime   = 30 * time.Second / replaySpeed
+	replayPollInterval = 10 * time.Second / replaySpeed
+	replayLag          = 13 * time.Second / replaySpeed
+	// Nothing but polls is sent for restful once all is done that can be, and for idle if a call does not come. Busy is the
+	// longest time until then.
+	restful, idle, busy = time.Second, 3 * time.Second, 15 * time.Second
+)
+
+// replayProfile is a profile of the simulation.
+type replayProfile struct {
+	profile
+	// slow: builds and deletions take time. Lagging: reads show new servers late. Tardy: creates may take effect later than
+	// the settle time allows.
+	slow, lagging, tardy bool
+}
+
+// replayProfiles are the clouds of the simulation, by name.
+var replayProfiles = map[string]replayProfile{
+	"all":             {profile: extended},
+	"keys":            {profile: profile{name: "keys", exact: true, mock: without(mockcloud.UniqueNames, mockcloud.Networks)}, slow: true, lagging: true},
+	"names":           {profile: keyless, lagging: true},
+	"labels":          {profile: labelled, lagging: true, tardy: true},
+	"core":            {profile: profile{name: "core", mock: without(mockcloud.Idempotency, mockcloud.UniqueNames, mockcloud.Labels, mockcloud.Networks)}},
+	"exclusive names": {profile: profile{name: "exclusive names", exact: true, rest: exclusive, mock: without(mockcloud.Idempotency, mockcloud.Labels, mockcloud.Networks)}},
+	"operations":      {profile: profile{name: "operations", exact: true, mock: withOperations(mockcloud.Networks)}},
+	"events":          {profile: profile{name: "events", exact: true, mock: with(without(mockcloud.UniqueNames, mockcloud.Networks), mockcloud.Events)}, slow: true, lagging: true},
+}
+
+// replay plays a trace of the simulation with managers as processes, a real API server and the mock cloud. Between decisions
+// the calls of the managers are held, but for their leases, lists and watches. What the trace says of caches and queues is
+// left out.
+type replay struct {
+	world *world
+	trace []string
+	tardy bool
+	// leftOut are the decisions that could not be made.
+	leftOut []string
+	// answers are calls that have taken effect, and whose answers are held.
+	answers []*expected
+	paused  []*testkit.Process
+	// ended is closed when the trace has ended: nothing is held any more.
+	ended chan struct{}
+
+	mu sync.Mutex
+	// expected are the calls that the trace is about, by key.
+	expected map[string]*expected
+	// numbers counts the calls of each manager and name.
+	numbers map[string]int
+	// held are the calls that have not been sent on.
+	held []*replayedCall
+	// late are the requests that take effect although their callers have an error, by key; nil once they have.
+	late   map[string]*replayedCall
+	outage string
+	// goOn is closed while calls go on.
+	goOn chan struct{}
+	// last is when the last change came or was answered, and changing is how many have no answer.
+	last     time.Time
+	changing int
+}
+
+// replayable reports whether real processes can make all decisions of a trace. The names of the members of a group differ
+// in each run.
+func replayable(r *corpus.Recording) bool {
+	_, known := replayProfiles[r.Profile]
+	return known && !slices.ContainsFunc(r.Trace, func(decision string) bool {
+		return slices.ContainsFunc([]string{"VmGroup", "g-replica-", "slow: ", "go on: ", "the operations fail", "the watches end", "the cloud does not", "exits without"},
+			func(part string) bool { return strings.Contains(decision, part) })
+	})
+}
+
+// replay plays a trace, waits until it ends in the state that the recording says, and returns the decisions that could not
+// be made.
+func (env *environment) replay(ctx context.Context, recording *corpus.Recording) (leftOut []string, err error) {
+	p := replayProfiles[recording.Profile]
+	if p.slow {
+		p.mock.BuildTime, p.mock.DeleteTime = slowly, slowly
+	}
+	if p.lagging {
+		p.mock.Quirks.ReadLag = mockcloud.Duration(replayLag)
+	}
+	w, err := env.newWorld(ctx, setting{profile: p.profile, spec: pcapi.CloudSpec{
+		SettleTime: &metav1.Duration{Duration: replaySettleTime}, PollInterval: metav1.Duration{Duration: replayPollInterval},
+	}})
+	if err != nil {
+		return nil, err
+	}
+	defer w.close()
+	r := &replay{
+		world: w, trace: recording.Trace, tardy: p.tardy, ended: make(chan struct{}),
+		expected: map[string]*expected{}, numbers: map[string]int{}, late: map[string]*replayedCall{}, goOn: make(chan struct{}),
+	}
+	for _, decision := range recording.Trace {
+		if _, key, ok := aboutCall(decision); ok {
+			r.expected[key] = &expected{here: make(chan struct{}), do: make(chan string), done: make(chan string, 1)}
+		}
+	}
+	w.gate.intercept = r.intercept
+	err = r.play(ctx)
+	close(r.ended)
+	if err == nil {
+		err = r.converge(ctx, recording.End)
+	}
+	if err != nil {
+		err = fmt.Errorf("%w\n%s", err, w.report())
+	}
+	return r.leftOut, err
+}
+
+// play makes the decisions of the trace.
+func (r *replay) play(ctx context.Context) error {
+	if err := r.start(ctx); err != nil {
+		return err
+	}
+	for _, decision := range r.trace {
+		made, err := r.make(ctx, decision)
+		if err != nil {
+			return fmt.Errorf("%s: %w", decision, err)
+		}
+		_, _ = fmt.Fprintf(r.world.log, "--- %s\n", decision)
+		if !made {
+			r.leftOut = append(r.leftOut, decision)
+		}
+	}
+	return nil
+}
+
+// make makes a decision, and reports whether it could.
+func (r *replay) make(ctx context.Context, decision string) (made bool, err error) {
+	if do, key, ok := aboutCall(decision); ok {
+		return r.makeAboutCall(ctx, do, key)
+	}
+	verb, rest, _ := strings.Cut(decision, " ")
+	switch {
+	case decision == "go on":
+		return true, r.work(ctx)
+	case verb == "deliver", verb == "reconcile":
+		return true, nil
+	}
+	defer r.giveAnswers()
+	switch {
+	case verb == "wait":
+		d, err := time.ParseDuration(rest)
+		return true, errors.Join(err, r.pass(ctx, d/replaySpeed, nil))
+	case decision == "start another manager":
+		return true, r.start(ctx)
+	case slices.Contains([]string{"kill", "stop", "pause", "resume"}, verb):
+		return true, r.signal(verb, rest)
+	case verb == "outage:":
+		r.fail(rest)
+		return true, nil
+	case decision == "the outage ends":
+		r.fail("")
+		return true, nil
+	case verb == "user:":
+		err := r.user(ctx, rest)
+		if apierrors.IsAlreadyExists(err) { // the one before is being deleted
+			err = errors.Join(r.work(ctx), r.user(ctx, rest))
+		}
+		return true, err
+	case strings.HasPrefix(decision, "by hand: delete "):
+		return true, r.deleteByHand(strings.TrimPrefix(decision, "by hand: delete "))
+	}
+	return false, errors.New("a run with real processes has no such decision")
+}
+
+// makeAboutCall waits for a call, and has something happen to it.
+func (r *replay) makeAboutCall(ctx context.Context, do, key string) (made bool, err error) {
+	switch do {
+	case "late":
+		defer r.giveAnswers()
+		return r.takeEffect(key), nil
+	case "never":
+		defer r.giveAnswers()
+		return r.forget(key), nil
+	}
+	about := r.expected[key]
+	here := func() bool {
+		select {
+		case <-about.here:
+			return true
+		default:
+			return false
+		}
+	}
+	if !here() {
+		r.resume()
+		err := r.pass(ctx, busy, func() bool { return here() || r.rests(idle) })
+		r.hold()
+		if err != nil || !here() {
+			return false, err
+		}
+	}
+	r.answers = slices.DeleteFunc(r.answers, func(o *expected) bool { return o == about })
+	r.giveAnswers()
+	if made = r.instruct(about, do); made && do == "arrive" {
+		r.answers = append(r.answers, about)
+	}
+	return made, nil
+}
+
+// pass lets time pass, until enough reports true. Requests that are late for half of the settle time take effect, and people
+// approve plans if calls go on.
+func (r *replay) pass(ctx context.Context, d time.Duration, enough func() bool) error {
+	for began := time.Now(); time.Since(began) < d && (enough == nil || !enough()); {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(20 * time.Millisecond):
+		}
+		for _, key := range r.overdue(replaySettleTime / 2) {
+			r.takeEffect(key)
+		}
+		select {
+		case <-r.calls():
+			if err := r.approve(ctx); err != nil {
+				return err
+			}
+		default:
+		}
+	}
+	return nil
+}
+
+// work lets calls go on until nothing is sent any more.
+func (r *replay) work(ctx context.Context) error {
+	r.resume()
+	defer r.hold()
+	return r.pass(ctx, busy, func() bool { return r.rests(restful) })
+}
+
+// start starts a manager, and waits until it leads.
+func (r *replay) start(ctx context.Context) error {
+	w := r.world
+	if n := len(w.managers); n > 0 && !w.managers[n-1].Ended() && !slices.Contains(r.paused, w.managers[n-1]) { // it was asked to end
+		r.resume()
+		err := r.pass(ctx, converges, w.managers[n-1].Ended)
+		r.hold()
+		if err != nil {
+			return err
+		}
+	}
+	last, err := w.leader(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := w.start("--leader-elect"); err != nil {
+		return err
+	}
+	_, err = w.leaderOtherThan(ctx, last)
+	return err
+}
+
+// signal kills, stops, pauses or resumes a manager.
+func (r *replay) signal(verb, name string) error {
+	var n int
+	if _, err := fmt.Sscanf(name, "manager-%d", &n); err != nil {
+		return err
+	}
+	m := r.world.managers[n-1]
+	switch verb {
+	case "kill":
+		defer r.killed(n)
+		return m.Kill()
+	case "pause":
+		r.paused = append(r.paused, m)
+		return m.Signal(syscall.SIGSTOP)
+	case "resume":
+		r.paused = slices.DeleteFunc(r.paused, func(o *testkit.Process) bool { return o == m })
+		return m.Signal(syscall.SIGCONT)
+	}
+	return m.Signal(syscall.SIGTERM)
+}
+
+// fail has all calls of the cloud fail from now on; none if why is empty.
+func (r *replay) fail(why string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.outage = why
+}
+
+// user does what a user does.
+func (r *replay) user(ctx context.Context, does string) error {
+	w := r.world
+	network := &pcapi.Network{ObjectMeta: metav1.ObjectMeta{Namespace: w.name, Name: "n"}}
+	switch does {
+	case "create Network n":
+		network.Spec = pcapi.NetworkSpec{CIDR: "10.0.0.0/24", Gateway: "10.0.0.1", CloudRef: &pcapi.CloudReference{Name: w.name}}
+		return w.env.client.Create(ctx, network)
+	case "delete Network n":
+		return w.env.client.Delete(ctx, network)
+	case "change the gateway of Network n":
+		return r.patch(ctx, network, `{"spec":{"gateway":"10.0.0.2"}}`)
+	}
+	parts := strings.Fields(does) // a verb, VM and its name
+	name := parts[2]
+	switch parts[0] {
+	case "create":
+		return w.env.client.Create(ctx, testkit.VM(w.name, name, func(vm *pcapi.VM) {
+			vm.Spec.CloudRef = &pcapi.CloudReference{Name: w.name}
+			if strings.HasSuffix(does, " with approvals") {
+				vm.Spec.Approval = pcapi.ApprovalRequired
+			}
+			if _, lacks := w.profile.mock.Capabilities[mockcloud.Networks]; name == "b" && !lacks {
+				vm.Spec.NetworkRef = &pcapi.NetworkReference{Name: "n"}
+			}
+		}))
+	case "delete":
+		return w.env.client.Delete(ctx, w.object(name))
+	case "resize":
+		return r.patch(ctx, w.object(name), `{"spec":{"cpu":2}}`)
+	case "switch":
+		return r.patch(ctx, w.object(name), `{"spec":{"powerState":"Off"}}`)
+	}
+	return errors.New("a run with real processes has no such user")
+}
+
+func (r *replay) patch(ctx context.Context, object client.Object, patch string) error {
+	return client.IgnoreNotFound(r.world.env.client.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(patch))))
+}
+
+// approve approves the plans that wait for it.
+func (r *replay) approve(ctx context.Context) error {
+	for _, name := range []string{"a", "b"} {
+		vm := r.world.recorder.vm(name)
+		if !waitsForApproval(vm) || vm.Annotations[pcapi.ApprovedPlanAnnotation] == vm.Status.Plan.Hash {
+			continue
+		}
+		if err := r.patch(ctx, r.world.object(name), fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, pcapi.ApprovedPlanAnnotation, vm.Status.Plan.Hash)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// deleteByHand deletes a server in the cloud.
+func (r *replay) deleteByHand(server string) error {
+	var n int
+	if _, err := fmt.Sscanf(server, "s%d", &n); err != nil {
+		return err
+	}
+	if ids := r.servers(); n > 0 && n <= len(ids) {
+		return r.world.mock.DeleteServer(ids[n-1])
+	}
+	return errors.New("there is no such server")
+}
+
+// converge lets all go on without faults, until the run has been in the state of the recording for three polls, and nothing
+// else is sent.
+func (r *replay) converge(ctx context.Context, end string) error {
+	w := r.world
+	r.fail("")
+	for _, key := range r.overdue(0) {
+		r.takeEffect(key)
+	}
+	for _, m := range r.paused {
+		if err := m.Signal(syscall.SIGCONT); err != nil {
+			return err
+		}
+	}
+	r.resume()
+	var last string
+	var since time.Time
+	if err := r.pass(ctx, converges, func() bool {
+		if !slices.ContainsFunc(w.managers, func(m *testkit.Process) bool { return !m.Ended() }) {
+			_, _ = w.start("--leader-elect")
+		}
+		state, err := r.state(ctx)
+		if err != nil || state != last {
+			last, since = state, time.Now()
+		}
+		return last == end && time.Since(since) > 3*replayPollInterval && r.rests(2*replayPollInterval)
+	}); err != nil {
+		return err
+	}
+	wrong := slices.Concat(w.recorder.violations(), w.foreignChanges())
+	if last != end {
+		wrong = append(wrong, fmt.Sprintf("the run ends with %q, and with %q in the simulation", last, end))
+	}
+	if w.profile.exact {
+		wrong = append(wrong, w.duplicates()...)
+	}
+	if len(wrong) > 0 {
+		return errors.New(strings.Join(wrong, "\n"))
+	}
+	return nil
+}
+
+// state returns the state of the run, as recordings have it.
+func (r *replay) state(ctx context.Context) (string, error) {
+	w := r.world
+	var vms pcapi.VMList
+	var networks pcapi.NetworkList
+	here := client.InNamespace(w.name)
+	if err := errors.Join(w.env.client.List(ctx, &vms, here), w.env.client.List(ctx, &networks, here)); err != nil {
+		return "", err
+	}
+	var objects []client.Object
+	for i := range vms.Items {
+		objects = append(objects, &vms.Items[i])
+	}
+	for i := range networks.Items {
+		objects = append(objects, &networks.Items[i])
+	}
+	return corpus.Ending(objects, len(w.ownServers()), len(w.mock.Networks())), nil
+}
