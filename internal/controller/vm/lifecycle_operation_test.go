@@ -1,6 +1,7 @@
 package vm
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -344,6 +345,177 @@ func TestOperationThatCannotBeReadIsAskedAgain(t *testing.T) {
 	h.mustReconcile()
 	h.wantCalls("check web", "create web", "operation op1", "operation op1", "get s1")
 	h.wantServers("s1")
+}
+
+// Somebody deletes the server before its id is on record: the operation names it, and no read shows it.
+func TestServerThatIsGoneBeforeItsIDIsRecordedIsLost(t *testing.T) {
+	for name, caps := range map[string]cloud.Capabilities{
+		"everything": operating, "without keys": operatingWithout(cloud.Idempotency), "without labels": operatingWithout(cloud.Labels),
+		"without any proof": operatingWithout(cloud.Idempotency, cloud.Labels, cloud.UniqueNames),
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newOperating(t, caps, vmWith())
+			h.mustReconcile()
+			h.cloud.FinishOperations()
+			h.cloud.RemoveServers("s1")
+			h.advance(time.Second)
+			h.wantRequeue(time.Second, h.mustReconcile())
+			h.wantCalls("check web", "create web", "operation op1", "get s1")
+			equal(t, "vmId", "s1", h.vm().Status.VMID)
+			equal(t, "name in the cloud", "web", h.vm().Status.NameInCloud)
+			equal(t, "state", pcapi.VMStateCreating, h.vm().Status.State)
+			h.wantCondition(pcapi.CreatedCondition, "True Created", "VM s1")
+			h.wantCondition(pcapi.ReadyCondition, "False NotFound", "VM s1")
+			writes := len(h.writes)
+
+			h.later(settleTime - time.Second)
+			h.wantRequeue(2*time.Second, h.mustReconcile())
+			equal(t, "writes until it is proved", 0, len(h.writes)-writes)
+			h.wantCondition(pcapi.ReadyCondition, "False NotFound")
+			h.later(3 * time.Second)
+			h.mustReconcile()
+			h.wantCalls("get s1", "get s1")
+			h.wantCondition(pcapi.ReadyCondition, "False Lost")
+			h.wantCondition(pcapi.CreatedCondition, "False Lost")
+			equal(t, "state", pcapi.VMStateLost, h.vm().Status.State)
+			h.later(time.Hour)
+			h.mustReconcile()
+			h.wantCalls("get s1")
+
+			h.remove()
+			h.mustReconcile()
+			h.wantGone()
+			h.wantServers()
+		})
+	}
+}
+
+// Reads lag behind the create: the operation names the server before a read shows it.
+func TestServerThatIsShownAfterItsOperationIsUsed(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*harness)
+		ready  string
+		calls  []string
+	}{
+		"as it is":                 {func(*harness) {}, "True Running", nil},
+		"changed: it is corrected": {func(h *harness) { h.cloud.ModifyServer("s1", func(s *cloud.Server) { s.CPU = 7 }) }, "", []string{"update s1"}},
+		"of another owner: kept as is": {func(h *harness) {
+			h.cloud.ModifyServer("s1", func(s *cloud.Server) { s.CPU, s.Labels = 7, map[string]string{"owner": "x"} })
+		}, "False Blocked", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newOperating(t, operating, vmWith())
+			h.mustReconcile()
+			h.cloud.FinishOperations()
+			h.hideReads(errNotFound)
+			h.advance(time.Second)
+			h.mustReconcile()
+			h.showReads()
+			tc.change(h)
+			h.cloud.TakeCalls()
+			h.later(2 * time.Second)
+			h.mustReconcile()
+			h.wantCalls(tc.calls...)
+			if tc.ready != "" {
+				h.wantCondition(pcapi.ReadyCondition, tc.ready)
+			}
+			h.wantServers("s1")
+		})
+	}
+}
+
+func TestUnseenServerOfDeletedVMIsDeletedOnceItIsShown(t *testing.T) {
+	for name, caps := range map[string]cloud.Capabilities{"everything": operating, "without labels": operatingWithout(cloud.Idempotency, cloud.Labels)} {
+		t.Run(name, func(t *testing.T) {
+			h := newOperating(t, caps, vmWith())
+			h.mustReconcile()
+			h.remove()
+			h.cloud.FinishOperations()
+			h.hideReads(errNotFound)
+			h.advance(time.Second)
+			h.mustReconcile()
+			h.later(time.Second)
+			h.mustReconcile()
+			h.wantCalls("check web", "create web", "operation op1", "get s1", "get s1")
+			equal(t, "vmId", "s1", h.vm().Status.VMID)
+			h.showReads()
+			h.later(time.Second)
+			h.mustReconcile()
+			h.cloud.FinishOperations()
+			h.later(time.Second)
+			h.mustReconcile()
+			h.wantGone()
+			h.wantServers()
+		})
+	}
+}
+
+func TestListedServerOfOperationIsAdoptedBeforeAReadShowsIt(t *testing.T) {
+	h := newOperating(t, operating, vmWith())
+	h.mustReconcile()
+	h.cloud.FinishOperations()
+	h.later(time.Second)
+	h.cloud.FailAlways(cloudfake.GetServer, errNotFound, false)
+	h.mustReconcile()
+	h.wantCondition(pcapi.ReadyCondition, "True Running")
+	equal(t, "vmId", "s1", h.vm().Status.VMID)
+}
+
+// The write that records the id is lost: the create leads to the same server.
+func TestIDOfUnseenServerIsRecordedAfterALostWrite(t *testing.T) {
+	h := newOperating(t, operating, vmWith())
+	h.mustReconcile()
+	h.cloud.FinishOperations()
+	h.cloud.RemoveServers("s1")
+	h.advance(time.Second)
+	h.refuse["status"] = []error{errAPIAway}
+	if _, err := h.reconcile(); err == nil {
+		t.Fatal("the write did not fail")
+	}
+	h.later(settleTime)
+	for range 2 {
+		h.mustReconcile()
+		h.cloud.FinishOperations()
+		h.later(3 * time.Second)
+	}
+	equal(t, "vmId", "s1", h.vm().Status.VMID)
+	h.later(settleTime)
+	h.mustReconcile()
+	h.wantCondition(pcapi.ReadyCondition, "False Lost")
+	h.wantServers()
+}
+
+// failing is a cloud whose operations fail, and name a server that it has removed.
+type failing struct{ *cloudfake.Cloud }
+
+func (failing) GetOperation(context.Context, string) (cloud.Operation, error) {
+	return cloud.Operation{Done: true, Err: errFull, ServerID: "s1"}, nil
+}
+
+func TestServerOfFailedCreateIsNotRecordedUnseen(t *testing.T) {
+	h := newOperating(t, operating, vmWith())
+	h.inv.Connect(failing{h.cloud}, h.cloud.Can())
+	h.poll()
+	h.mustReconcile()
+	h.advance(time.Second)
+	h.mustReconcile()
+	h.wantCalls("check web", "create web", "get s1")
+	h.wantCondition(pcapi.ReadyCondition, "False QuotaExceeded")
+	equal(t, "vmId", "", h.vm().Status.VMID)
+}
+
+// The claim is removed by hand while the cloud works on the create: the record needs it.
+func TestIDOfUnseenServerIsRecordedWithClaim(t *testing.T) {
+	h := newOperating(t, operating, vmWith())
+	h.mustReconcile()
+	h.edit(func(vm *pcapi.VM) { vm.Finalizers = nil })
+	h.cloud.FinishOperations()
+	h.cloud.RemoveServers("s1")
+	h.advance(time.Second)
+	h.mustReconcile()
+	h.wantCalls("check web", "create web", "operation op1", "get s1")
+	h.wantClaim("web")
+	equal(t, "vmId", "s1", h.vm().Status.VMID)
 }
 
 func TestOperationThatMadeAnotherServerIsNotUsed(t *testing.T) {
