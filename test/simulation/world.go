@@ -51,7 +51,10 @@ type world struct {
 	left int
 	// deletedByHand are the servers that somebody deleted in the cloud.
 	deletedByHand map[string]bool
-	approved      approvals
+	// resized: somebody resized a VM or a group. deletedEarly: somebody deleted a server on a cloud with
+	// keys before its id was on record.
+	resized, deletedEarly bool
+	approved              approvals
 
 	// shown are the ids of servers that a GET has shown.
 	shown map[string]bool
