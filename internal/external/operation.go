@@ -195,6 +195,8 @@ func (l *Lifecycle[T, R, S]) planOperation(obj T, obs S, record Record) (plan re
 		return plan, false
 	case o.Made != "": // an operation that failed left a resource behind
 		return plan, false
+	case o.Resource == nil && record.ID != "": // it does not matter any more why a change or a deletion failed
+		return plan, false
 	case o.NeedsStop(): // the step of the change decides
 		return plan, false
 	case o.FaultOf == OperationCreate && o.FaultOnly && len(o.Candidates) == 0 && record.ID == "" && o.Claimed != "" && !l.kind.KeepsClaim(obs, o.Fault):

@@ -261,6 +261,28 @@ func TestFailedDeletionIsTriedAgain(t *testing.T) {
 
 // The cloud accepts the deletion of a new server, and reads lag behind the create: they
 // do not show the server yet.
+// Somebody deletes the server before the operation of its change or its deletion has failed.
+func TestServerThatIsGoneAfterAnOperationFailedIsNotWaitedFor(t *testing.T) {
+	for name, tc := range map[string]struct {
+		does  func(*harness)
+		wants func(*harness)
+	}{
+		"a change":   {func(h *harness) { h.edit(func(vm *pcapi.VM) { vm.Spec.CPU = pcapi.Cores(2) }) }, func(h *harness) { h.wantCondition(pcapi.ReadyCondition, "False Lost") }},
+		"a deletion": {(*harness).remove, (*harness).wantGone},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newOperating(t, operating, onRecord(), serverWith())
+			tc.does(h)
+			h.mustReconcile()
+			h.cloud.FailOperations(errFull)
+			h.cloud.RemoveServers("s1")
+			h.later(2 * time.Second)
+			h.mustReconcile()
+			tc.wants(h)
+		})
+	}
+}
+
 func TestNewServerIsGoneOnceTheOperationOfItsDeletionIsDone(t *testing.T) {
 	tests := map[string]struct {
 		end  func(*harness)
