@@ -139,6 +139,13 @@ func (s *calls) reporting() bool {
 	return slices.ContainsFunc(s.open, func(c *call) bool { return c.name == "cloud report" })
 }
 
+// about reports whether a call about a server has not ended.
+func (s *calls) about(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(slices.Concat(s.open, s.late), func(c *call) bool { return strings.HasSuffix(c.name, " "+id) })
+}
+
 // changes returns the requests that change something and are on their way, the oldest first.
 func (s *calls) changes() []*call {
 	s.mu.Lock()

@@ -106,6 +106,7 @@ func (w *world) progress() []choice {
 		all = append(all, choice{class: finish, name: "a person releases the brake", do: func() { w.releaseBrake(c) }})
 	}
 	all = append(all, w.approvalChoices()...)
+	all = append(all, w.reuseChoices()...)
 	for _, o := range w.api.orphaned(vmKind) {
 		all = append(all, choice{class: finish, name: "collect garbage " + o.GetName(), do: func() {
 			_ = w.api.remove(vmKind, client.ObjectKeyFromObject(o), nil)

@@ -19,6 +19,9 @@ import (
 type cloudClient struct {
 	process *process
 	model   *fake.Cloud
+	// name is that of the Cloud, and listing when its listing began.
+	name    string
+	listing time.Time
 }
 
 var (
@@ -78,7 +81,14 @@ func (c *cloudClient) ServerStatus(ctx context.Context, id string) (cloud.Status
 
 func (c *cloudClient) ListServers(ctx context.Context, opts cloud.ListServers) (cloud.ServerPage, error) {
 	opts.Limit = min(opts.Limit, pageSize)
-	return through(ctx, c, strings.TrimSpace("list "+opts.Marker), false, func(ctx context.Context) (cloud.ServerPage, error) { return c.model.ListServers(ctx, opts) })
+	if opts.Marker == "" {
+		c.listing = time.Now()
+	}
+	page, err := through(ctx, c, strings.TrimSpace("list "+opts.Marker), false, func(ctx context.Context) (cloud.ServerPage, error) { return c.model.ListServers(ctx, opts) })
+	if err == nil && page.Next == "" {
+		c.process.listed(c.name, c.listing)
+	}
+	return page, err
 }
 
 func (c *cloudClient) CreateServer(ctx context.Context, req cloud.CreateServer) (cloud.Result, error) {

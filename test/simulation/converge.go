@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/test/corpus"
 )
 
@@ -35,6 +36,9 @@ func (w *world) converge() {
 		c.slow = false
 	}
 	w.drain(leaseDuration + 4*settleTime)
+	if w.profile.shared {
+		w.drain(2 * external.RecheckSoon) // what a person must correct is looked at again
+	}
 	if len(w.violations) > 0 {
 		return
 	}
@@ -53,7 +57,7 @@ func (w *world) converge() {
 
 // correct has a person change a server by hand, which is corrected.
 func (w *world) correct() {
-	servers := w.cloud.Servers()
+	servers := w.servers()
 	i := slices.IndexFunc(servers, func(s cloud.Server) bool { return s.State == cloud.StateActive })
 	if i < 0 {
 		return

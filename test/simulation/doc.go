@@ -14,6 +14,7 @@
 //	invariants.go  what must hold
 //	approvals.go   the same for plans that people approve
 //	networks.go    the same for Networks
+//	foreign.go     the same for servers of somebody else
 //	statistics.go  what was done in all runs
 //	process.go     the operator: its manager, and how it dies
 //	calls.go       calls on their way to the API server and to the cloud

@@ -31,7 +31,7 @@ const (
 )
 
 var invariants = []string{
-	oneServer, sameID, goneLast, noLeak, converged, lostStays, lostIsGone, unasked, groupComplete, deletedGone, atRest, approvedFirst,
+	oneServer, sameID, goneLast, noLeak, converged, lostStays, lostIsGone, unasked, groupComplete, deletedGone, atRest, approvedFirst, foreignStays, notTaken, oneOwner,
 	oneNetwork, sameNetworkID, networkGoneLast, noNetworkLeak, networkConverged, waitsForNetwork,
 }
 
@@ -57,7 +57,7 @@ func (w *world) checkChange(gvk schema.GroupVersionKind, before, after client.Ob
 	is := after.(*pcapi.VM)
 	if is.Status.State == pcapi.VMStateLost && was.Status.State != pcapi.VMStateLost {
 		w.checked[lostIsGone]++
-		if slices.ContainsFunc(w.cloud.Servers(), func(s cloud.Server) bool { return s.ID == is.Status.VMID }) {
+		if slices.ContainsFunc(w.servers(), func(s cloud.Server) bool { return s.ID == is.Status.VMID }) {
 			w.violate(lostIsGone, "VM %s is Lost, and server %s exists", is.Name, is.Status.VMID)
 		}
 	}
@@ -65,31 +65,35 @@ func (w *world) checkChange(gvk schema.GroupVersionKind, before, after client.Ob
 	if was.Status.VMID != "" && was.Status.VMID != is.Status.VMID {
 		w.violate(sameID, "VM %s had %s and has %q", was.Name, was.Status.VMID, is.Status.VMID)
 	}
+	if was.Status.VMID == "" && is.Status.VMID != "" {
+		w.checkOwner(is)
+	}
 }
 
 // serversOf returns the servers of a VM: by the owner label, or where there are no labels by its
 // recorded id, else by its name.
 func (w *world) serversOf(vm *pcapi.VM) []cloud.Server {
-	return slices.DeleteFunc(w.cloud.Servers(), func(s cloud.Server) bool {
+	return slices.DeleteFunc(w.servers(), func(s cloud.Server) bool {
 		if w.profile.capabilities.Has(cloud.Labels) {
 			return s.Labels[inventory.UIDLabel] != string(vm.UID)
 		}
 		if vm.Status.VMID != "" {
 			return s.ID != vm.Status.VMID
 		}
-		return s.Name != vm.Spec.VMName
+		return w.imported[s.ID] || !cloud.AlikeNames(s.Name, vm.Spec.VMName)
 	})
 }
 
 // checkCloud checks the cloud after each step.
 func (w *world) checkCloud() {
 	w.checkNetworks()
+	w.checkForeign()
 	if !w.profile.exactlyOnce() {
 		return
 	}
 	w.checked[oneServer]++
 	owners := map[string]string{}
-	for _, s := range w.cloud.Servers() {
+	for _, s := range w.servers() {
 		owner := s.Labels[inventory.UIDLabel]
 		if !w.profile.capabilities.Has(cloud.Labels) {
 			owner = s.Name
@@ -113,21 +117,22 @@ func (w *world) checkConverged() {
 		if w.ambiguous(vm) {
 			known[vm.Spec.VMName] = true
 			w.checked[unasked]++
-			if !w.doubtful[vm.Spec.VMName] {
+			if !w.doubtful[vm.Spec.VMName] && !w.hindered(vm) {
 				w.violate(unasked, "VM %s: %s", vm.Name, readyOf(vm))
 			}
 		}
 		if vm.DeletionTimestamp != nil {
-			if !w.ambiguous(vm) {
+			if !w.ambiguous(vm) && !w.hindered(vm) {
 				w.violate(deletedGone, "VM %s is being deleted: %s", vm.Name, readyOf(vm))
 			}
 			continue
 		}
 		w.checkVM(vm)
 	}
-	for _, s := range w.cloud.Servers() {
+	for _, s := range w.servers() {
 		owner := s.Labels[inventory.UIDLabel]
 		switch {
+		case w.imported[s.ID]: // a VM that imports it may be deleted before it does
 		case w.tardy[s.ID] && !uids[types.UID(owner)]:
 		case owner != "" && !uids[types.UID(owner)]:
 			w.violate(noLeak, "server %s (%s) of VM %s", s.ID, s.Name, owner)
@@ -161,6 +166,9 @@ func (w *world) ambiguous(vm *pcapi.VM) bool {
 func (w *world) checkVM(vm *pcapi.VM) {
 	w.checked[converged]++
 	servers := w.serversOf(vm)
+	if w.hindered(vm) && (len(servers) == 0 || !w.profile.capabilities.Has(cloud.Labels)) {
+		return
+	}
 	if w.deletedByHand[vm.Status.VMID] {
 		w.checked[lostStays]++
 		servers = slices.DeleteFunc(servers, func(s cloud.Server) bool { return w.tardy[s.ID] })
@@ -182,6 +190,7 @@ func (w *world) checkVM(vm *pcapi.VM) {
 	}
 	switch {
 	case w.ambiguous(vm) && len(servers) > 0:
+	case len(servers) == 1 && servers[0].Name != vm.Spec.VMName && servers[0].ID == vm.Status.VMID && readyReason(vm) == pcapi.DriftReason:
 	case len(servers) != 1:
 		w.violate(converged, "VM %s has %d servers: %s", vm.Name, len(servers), readyOf(vm))
 	case servers[0].ID != vm.Status.VMID:

@@ -86,7 +86,7 @@ func (w *world) userChoices() []choice {
 			return w.api.update(next)
 		})
 	}
-	return append(all, w.networkChoices()...)
+	return slices.Concat(all, w.networkChoices(), w.sharedChoices())
 }
 
 func other(state pcapi.PowerState) pcapi.PowerState {
@@ -99,7 +99,7 @@ func other(state pcapi.PowerState) pcapi.PowerState {
 // handChoices returns what a person may do in the cloud.
 func (w *world) handChoices() []choice {
 	var all []choice
-	for _, s := range w.cloud.Servers() {
+	for _, s := range w.servers() {
 		if s.State.Transitional() {
 			continue
 		}
@@ -139,13 +139,14 @@ func (w *world) recorded(id string) bool {
 	return slices.ContainsFunc(w.api.all(vmKind), func(o client.Object) bool { return o.(*pcapi.VM).Status.VMID == id })
 }
 
-// braked returns the Cloud if its brake is on, else nil.
+// braked returns a Cloud whose brake is on, nil if there is none.
 func (w *world) braked() *pcapi.Cloud {
-	c := w.api.find(cloudKind, client.ObjectKey{Name: pcapi.DefaultCloudName}).(*pcapi.Cloud)
-	if c.Status.BrakedSnapshot == "" || c.Annotations[pcapi.AcknowledgeAnnotation] == c.Status.BrakedSnapshot {
-		return nil
+	for _, o := range w.api.all(cloudKind) {
+		if c := o.(*pcapi.Cloud); c.Status.BrakedSnapshot != "" && c.Annotations[pcapi.AcknowledgeAnnotation] != c.Status.BrakedSnapshot {
+			return c
+		}
 	}
-	return c
+	return nil
 }
 
 // releaseBrake acknowledges that servers have disappeared.

@@ -66,6 +66,8 @@ type process struct {
 
 	mu     sync.Mutex
 	queues []*queue
+	// listings are when the last complete listing of each Cloud began.
+	listings map[string]time.Time
 
 	// renewed is when it last renewed the lease, and stopped when it was asked to stop; zero if it
 	// was not.
@@ -93,7 +95,7 @@ const (
 func startProcess(w *world) *process {
 	w.started++
 	ctx, stop := context.WithCancel(context.Background())
-	p := &process{world: w, name: fmt.Sprintf("manager-%d", w.started), stop: stop, starting: true}
+	p := &process{world: w, name: fmt.Sprintf("manager-%d", w.started), stop: stop, starting: true, listings: map[string]time.Time{}}
 	p.client = &objectClient{process: p, written: map[schema.GroupVersionKind]map[client.ObjectKey]int{}, writing: map[*write]bool{}}
 	p.cache = newObjectCache(w.api, transforms(w.api))
 	p.note(p.name, w.history)
@@ -101,8 +103,8 @@ func startProcess(w *world) *process {
 	w.lease = lease{holder: p, renewed: p.renewed}
 	err := setup.Controllers(ctx, p, setup.Options{
 		Namespace: operatorNamespace, Workers: 1, Leading: p.leads, Alone: p.leads,
-		Dialers: map[pcapi.CloudType]clouds.Dialer{pcapi.CloudTypeREST: clouds.DialFunc(func(_ *pcapi.Cloud, _ *corev1.Secret) (cloud.Client, error) {
-			return &cloudClient{process: p, model: w.cloud}, nil
+		Dialers: map[pcapi.CloudType]clouds.Dialer{pcapi.CloudTypeREST: clouds.DialFunc(func(c *pcapi.Cloud, _ *corev1.Secret) (cloud.Client, error) {
+			return &cloudClient{process: p, model: w.cloud, name: c.Name}, nil
 		})},
 	})
 	if err != nil {
@@ -129,6 +131,26 @@ func (p *process) note(seen ...any) {
 // leads reports whether the process may act, as far as it knows: it renewed the lease within its term.
 func (p *process) leads() bool {
 	return !p.dead && time.Since(p.renewed) < leaseTerm
+}
+
+// listed records that a listing of a Cloud is complete.
+func (p *process) listed(cloudName string, begun time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.listings[cloudName] = begun
+}
+
+// listedSince returns how many Clouds were listed since a time.
+func (p *process) listedSince(since time.Time) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n := 0
+	for _, begun := range p.listings {
+		if begun.After(since) {
+			n++
+		}
+	}
+	return n
 }
 
 // transforms returns what the operator's manager makes of objects before they are cached.

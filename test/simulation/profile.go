@@ -14,6 +14,9 @@ type profile struct {
 	slow, operating bool
 	// undated: changes are reported as of no time.
 	undated bool
+	// shared: others use the cloud, too, and users want servers that are not theirs. Normalizing: names
+	// become lower case.
+	shared, normalizing bool
 	// lag is how long a listing misses a new server, and a GET may answer 404.
 	lag time.Duration
 	// poll is the poll interval, pollInterval if zero.
@@ -55,4 +58,7 @@ var profiles = []profile{
 	{name: "operations", capabilities: cloud.NewCapabilities(cloud.Idempotency, cloud.Labels, cloud.UniqueNames, cloud.Operations, cloud.Power, cloud.Resize, cloud.Sizing), operating: true},
 	{name: "events", capabilities: cloud.NewCapabilities(cloud.Idempotency, cloud.Labels, cloud.Events, cloud.Power, cloud.Resize, cloud.Sizing), slow: true, lag: lag, poll: time.Minute},
 	{name: "undated events", capabilities: cloud.NewCapabilities(cloud.UniqueNames, cloud.Labels, cloud.Events, cloud.Power, cloud.Resize, cloud.Sizing), undated: true, poll: time.Minute},
+	{name: "shared", capabilities: cloud.NewCapabilities(cloud.Idempotency, cloud.Labels, cloud.UniqueNames, cloud.Power, cloud.Resize, cloud.Sizing), shared: true, lag: lag},
+	{name: "shared core", capabilities: cloud.NewCapabilities(cloud.Power, cloud.Resize, cloud.Sizing), shared: true},
+	{name: "shared exclusive names", capabilities: cloud.NewCapabilities(cloud.UniqueNames, cloud.ExclusiveNames, cloud.Power, cloud.Resize, cloud.Sizing), shared: true, normalizing: true},
 }

@@ -34,7 +34,7 @@ var (
 		string(unavailable) + ":": "failed calls", string(throttled) + ":": "failed calls", string(busy) + ":": "failed calls",
 		string(full) + ":": "failed calls", string(gateway) + ":": "failed calls", string(lagging) + ":": "failed calls",
 		"outage:": "outages",
-		"lose":    "lost answers", "delay": "late requests", "kill": "kills", "pause": "pauses", "stop": "stops", "user:": "edits", "by": "changes by hand",
+		"lose":    "lost answers", "delay": "late requests", "kill": "kills", "pause": "pauses", "stop": "stops", "user:": "edits", "by": "changes by hand", "somebody": "changes by hand",
 	}
 )
 

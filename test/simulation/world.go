@@ -11,9 +11,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/cloud/fake"
 	"github.com/privatecloud/operator/internal/reconciler"
 	"github.com/privatecloud/operator/internal/testkit"
@@ -56,6 +58,14 @@ type world struct {
 	resized, deletedEarly bool
 	approved              approvals
 
+	// foreign are the servers of somebody else, as they were created, and imported the ids of those
+	// that VMs may import. Forged are the UIDs of VMs with a claim that a user wrote.
+	foreign  map[string]cloud.Server
+	imported map[string]bool
+	forged   map[types.UID]bool
+	// reused are the ids that the cloud uses again, and since when their servers are gone.
+	reused map[string]time.Time
+
 	// shown are the ids of servers that a GET has shown.
 	shown map[string]bool
 	// tardy are the ids of servers whose creates took longer than the settle time allows.
@@ -91,6 +101,7 @@ func newWorld(p profile, d defaults, decide decider) *world {
 	w := &world{
 		profile: p, decide: decide, left: 12, approved: approvals{},
 		deletedByHand: map[string]bool{}, shown: map[string]bool{}, tardy: map[string]bool{}, doubtful: map[string]bool{}, checked: map[string]int{},
+		foreign: map[string]cloud.Server{}, imported: map[string]bool{}, forged: map[types.UID]bool{}, reused: map[string]time.Time{},
 	}
 	w.calls.numbers = map[string]int{}
 	w.api = newAPIServer(scheme, d, time.Now)
@@ -101,14 +112,20 @@ func newWorld(p profile, d defaults, decide decider) *world {
 	w.cloud.SetProving(p.operating)
 	w.cloud.SetLag(p.lag)
 	w.cloud.SetUndated(p.undated)
+	w.cloud.Normalize(p.normalizing)
 	for _, name := range []string{metav1.NamespaceSystem, operatorNamespace, "default"} {
 		w.mustCreate(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
-	w.mustCreate(&pcapi.Cloud{ObjectMeta: metav1.ObjectMeta{Name: pcapi.DefaultCloudName}, Spec: pcapi.CloudSpec{
-		Type: pcapi.CloudTypeREST, Endpoint: "http://cloud", InsecureAllowHTTP: true,
-		PollInterval: metav1.Duration{Duration: cmp.Or(p.poll, pollInterval)}, SettleTime: &metav1.Duration{Duration: settleTime},
-	}})
+	w.mustCreate(w.newCloud(pcapi.DefaultCloudName))
 	return w
+}
+
+// newCloud returns a Cloud for the cloud.
+func (w *world) newCloud(name string) *pcapi.Cloud {
+	return &pcapi.Cloud{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: pcapi.CloudSpec{
+		Type: pcapi.CloudTypeREST, Endpoint: "http://cloud", InsecureAllowHTTP: true,
+		PollInterval: metav1.Duration{Duration: cmp.Or(w.profile.poll, pollInterval)}, SettleTime: &metav1.Duration{Duration: settleTime},
+	}}
 }
 
 func (w *world) mustCreate(obj client.Object) {
