@@ -175,6 +175,12 @@ func byName(a, b *call) int {
 
 // abandon ends a call with an error. A request that is on its way may take effect later.
 func (s *calls) abandon(c *call) {
+	s.giveUp(c)
+	c.process.disturbed = time.Now()
+}
+
+// giveUp is abandon for a process that does not wait any longer.
+func (s *calls) giveUp(c *call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if c.stage == ended {
@@ -204,6 +210,7 @@ func (s *calls) refuse(c *call, why fault) {
 	defer s.mu.Unlock()
 	c.fail(why)
 	c.stage = answered
+	c.process.disturbed = time.Now()
 }
 
 // ask makes a call of a process: it returns when the scheduler has let it end, or with ctx.
@@ -237,7 +244,7 @@ func ask[R any](ctx context.Context, p *process, name string, mutates bool, effe
 	select {
 	case <-c.resumed:
 	case <-ctx.Done():
-		p.world.calls.abandon(c)
+		p.world.calls.giveUp(c)
 		<-c.resumed
 	}
 	return result, err

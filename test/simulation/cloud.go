@@ -95,7 +95,11 @@ func (c *cloudClient) CreateServer(ctx context.Context, req cloud.CreateServer) 
 	sentAt := time.Now()
 	return through(ctx, c, "create "+req.Name, true, func(ctx context.Context) (cloud.Result, error) {
 		c.process.world.checkApproved(req.IdempotencyKey, is(pcapi.PlannedCreate))
-		return c.process.world.create(ctx, sentAt, req)
+		result, err := c.process.world.create(ctx, sentAt, req)
+		if err == nil && result.Server.ID != "" {
+			c.process.made = append(c.process.made, made{result.Server.ID, sentAt})
+		}
+		return result, err
 	})
 }
 

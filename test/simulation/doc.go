@@ -15,6 +15,7 @@
 //	approvals.go   the same for plans that people approve
 //	networks.go    the same for Networks
 //	foreign.go     the same for servers of somebody else
+//	stop.go        the same for processes that are asked to stop
 //	statistics.go  what was done in all runs
 //	process.go     the operator: its manager, and how it dies
 //	calls.go       calls on their way to the API server and to the cloud

@@ -31,7 +31,7 @@ const (
 )
 
 var invariants = []string{
-	oneServer, sameID, goneLast, noLeak, converged, lostStays, lostIsGone, unasked, groupComplete, deletedGone, atRest, approvedFirst, foreignStays, notTaken, oneOwner,
+	oneServer, sameID, goneLast, noLeak, converged, lostStays, lostIsGone, unasked, groupComplete, deletedGone, atRest, approvedFirst, recorded, foreignStays, notTaken, oneOwner,
 	oneNetwork, sameNetworkID, networkGoneLast, noNetworkLeak, networkConverged, waitsForNetwork,
 }
 

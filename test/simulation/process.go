@@ -72,6 +72,9 @@ type process struct {
 	// renewed is when it last renewed the lease, and stopped when it was asked to stop; zero if it
 	// was not.
 	renewed, stopped time.Time
+	// made are the servers that its creates made, and disturbed is when a call of it failed last.
+	made      []made
+	disturbed time.Time
 	// dead: it has no effect any more. Paused: it gets no answers, changes and requests, though its
 	// timers run. Starting: its calls are made at once.
 	dead, paused, starting bool

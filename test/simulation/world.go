@@ -192,6 +192,7 @@ func (w *world) keepLease() {
 	for _, p := range slices.Clone(w.processes) {
 		if !p.stopped.IsZero() && (p.running.Load() == 0 || time.Since(p.stopped) > reconciler.StopTimeout) {
 			released := w.lease.holder == p && !p.paused
+			w.checkStopped(p)
 			w.kill(p)
 			if released {
 				w.lease = lease{}

@@ -78,4 +78,6 @@ var mutants = []mutant{
 	{"imports need no permission", "internal/tenancy/imports.go", "return errors.New(\"the Cloud does not allow imports: ask its administrator to set imports, or create a VM without spec.import\")", "return errors.Join()"},
 	{"a server of another cluster is imported", vm + "plan.go", "case obs.Foreign:\n", "case false:\n"},
 	{"a name that the cloud changed is not found", vm + "resource.go", "alike := obs.Inventory.NamedAlike(obs.Claimed)", "alike := obs.Inventory.NamedAlike(obs.Claimed)[:0]"},
+	{"a create is given up when the manager stops", engine + "work.go", "cancelAfter(effects, stopGrace, cancelEffects)", "cancelEffects()"},
+	{"a manager that stops does not record", engine + "work.go", "effects: effects, record: detached}", "effects: effects, record: ctx}"},
 }
