@@ -186,7 +186,7 @@ func (r *replay) make(ctx context.Context, decision string) (made bool, err erro
 		}
 		return true, err
 	case strings.HasPrefix(decision, "by hand: delete "):
-		return true, r.deleteByHand(strings.TrimPrefix(decision, "by hand: delete "))
+		return true, r.deleteByHand(ctx, strings.TrimPrefix(decision, "by hand: delete "))
 	}
 	return false, errors.New("a run with real processes has no such decision")
 }
@@ -360,16 +360,25 @@ func (r *replay) approve(ctx context.Context) error {
 	return nil
 }
 
-// deleteByHand deletes a server in the cloud.
-func (r *replay) deleteByHand(server string) error {
+// deleteByHand deletes a server in the cloud once its create has taken effect.
+func (r *replay) deleteByHand(ctx context.Context, server string) error {
 	var n int
 	if _, err := fmt.Sscanf(server, "s%d", &n); err != nil {
 		return err
 	}
-	if ids := r.servers(); n > 0 && n <= len(ids) {
-		return r.world.mock.DeleteServer(ids[n-1])
+	exists := func() bool { return len(r.servers()) >= n }
+	if !exists() {
+		r.resume()
+		err := r.pass(ctx, busy, exists)
+		r.hold()
+		if err != nil {
+			return err
+		}
 	}
-	return errors.New("there is no such server")
+	if !exists() {
+		return errors.New("there is no such server")
+	}
+	return r.world.mock.DeleteServer(r.servers()[n-1])
 }
 
 // converge lets all go on without faults, until the run has been in the state of the recording for three polls, and nothing
