@@ -275,6 +275,8 @@ func (w *world) hindered(vm *pcapi.VM) bool {
 	switch {
 	case w.isForeign(vm.Status.VMID):
 		return reason == pcapi.BlockedReason || reason == pcapi.DriftReason
+	case vm.Spec.Import != nil && vm.Status.VMID != "" && !w.cloud.HasServer(vm.Status.VMID):
+		return reason == pcapi.LostReason // the VM that had the server is deleted, and a listing has not shown that yet
 	case vm.Status.VMID != "":
 		return false
 	case vm.Spec.Import != nil:
