@@ -79,11 +79,8 @@ type Observation[R any] struct {
 	Operation Operation
 	Working   bool
 	Progress  int
-	// Made is the id of what an operation that ended made: Resource, if a read shows it. Empty if
-	// none did.
-	Made string
-	// Deleted: an operation that ended deleted Resource.
-	Deleted bool
+	// Made: an operation that ended made Resource. Deleted: one deleted it.
+	Made, Deleted bool
 	// Fault is why an operation of the kind FaultOf failed, as this reconcile learned;
 	// nil if none did. RetryIn is when to try again. FaultOnly: no other create of the
 	// object may have taken effect.
@@ -120,15 +117,6 @@ func (o *Observation[R]) Capabilities() cloud.Capabilities { return o.View.Capab
 
 // Available reports whether the cloud can be called.
 func (o *Observation[R]) Available() bool { return o.View.Unavailable == "" }
-
-// Unseen returns the id of what an operation made if neither a read nor the search shows it, since
-// it is shown late or was deleted; else it is empty. Kinds whose creates are operations record it.
-func (o *Observation[R]) Unseen() string {
-	if o.Resource != nil || o.Proved() {
-		return ""
-	}
-	return o.Made
-}
 
 // NeedsStop reports whether an operation failed that changes the resource because the
 // resource has to be stopped for it.

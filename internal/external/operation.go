@@ -131,12 +131,9 @@ func (l *Lifecycle[T, R, S]) observeEffect(ctx context.Context, obj T, obs S, re
 	r, err := l.resourceAfter(ctx, obs, id, state)
 	created := record.ID == "" && o.Operation.Kind == OperationCreate
 	switch {
-	case notFound(err): // reads may lag behind, or somebody deleted it: it is looked for
+	case notFound(err): // reads may lag behind: it is looked for
 		if created {
 			l.Tracker.Created(obj.GetUID(), id, o.Now)
-		}
-		if created && state.Err == nil {
-			o.Made = id
 		}
 		return nil
 	case err != nil:
@@ -147,7 +144,7 @@ func (l *Lifecycle[T, R, S]) observeEffect(ctx context.Context, obj T, obs S, re
 			return err
 		}
 		l.Tracker.Created(obj.GetUID(), id, o.Now)
-		o.Made = id
+		o.Made = true
 		l.kind.Remember(obj, obs, r, true)
 		return nil
 	}
@@ -169,7 +166,7 @@ func (l *Lifecycle[T, R, S]) resourceAfter(ctx context.Context, obs S, id string
 func (l *Lifecycle[T, R, S]) observeFault(obj T, o *Observation[R], ended Operation, fault cloud.Error) {
 	fault.Op = fmt.Sprintf("%s the %s", verbs[ended.Kind], l.Noun)
 	o.Fault, o.FaultOf, o.FaultOnly, o.RetryIn = &fault, ended.Kind, ended.Only, l.Backoff.When(obj.GetUID())
-	if ended.Kind == OperationCreate && ended.Only && o.Made == "" {
+	if ended.Kind == OperationCreate && ended.Only && !o.Made {
 		l.Tracker.Refused(obj.GetUID())
 	}
 }
@@ -187,15 +184,9 @@ func (l *Lifecycle[T, R, S]) planOperation(obj T, obs S, record Record) (plan re
 		return l.Do(l.Steps.Claim).Then(l.working(o, record)), true
 	case o.Working:
 		return l.End(l.working(o, record)), true
-	case o.Unseen() != "" && o.Claimed == "" && !deleted(obj):
-		return l.Do(l.Steps.Claim).Then(l.recording(o)), true
-	case o.Unseen() != "":
-		return l.End(l.recording(o)), true
 	case o.Fault == nil, deleted(obj) && o.FaultOf != OperationDelete:
 		return plan, false
-	case o.Made != "": // an operation that failed left a resource behind
-		return plan, false
-	case o.Resource == nil && record.ID != "": // it does not matter any more why a change or a deletion failed
+	case o.Made: // an operation that failed left a resource behind
 		return plan, false
 	case o.NeedsStop(): // the step of the change decides
 		return plan, false
@@ -242,12 +233,6 @@ func (l *Lifecycle[T, R, S]) working(o *Observation[R], record Record) error {
 		wait.Message += fmt.Sprintf(": %d %% done", o.Progress)
 	}
 	return wait
-}
-
-// recording is the outcome for an object whose create made what no read shows. The status records the id,
-// and the next reconcile looks for it as for any that is on record.
-func (l *Lifecycle[T, R, S]) recording(o *Observation[R]) error {
-	return reconciler.Wait(time.Second, pcapi.NotFoundReason, "%s", l.unproved(o.Unseen()))
 }
 
 // LongOperation returns the operation that the status shows: one that takes long or,

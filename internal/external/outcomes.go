@@ -220,12 +220,8 @@ func (l *Lifecycle[T, R, S]) lost(id string) error {
 func (l *Lifecycle[T, R, S]) Unproved(o *Observation[R], id string) error {
 	return &reconciler.WaitError{
 		After: l.untilProof(o), Reason: pcapi.NotFoundReason, Quiet: o.SettleTimeLeft <= 2*time.Second,
-		Message: l.unproved(id),
+		Message: fmt.Sprintf("the cloud does not show %s %s at the moment; nothing is done until a complete listing confirms it after the Cloud's settleTime", l.Noun, id),
 	}
-}
-
-func (l *Lifecycle[T, R, S]) unproved(id string) string {
-	return fmt.Sprintf("the cloud does not show %s %s at the moment; nothing is done until a complete listing confirms it after the Cloud's settleTime", l.Noun, id)
 }
 
 // untilProof returns when to look again for a resource that the cloud does not

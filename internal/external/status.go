@@ -40,7 +40,7 @@ func (l *Lifecycle[T, R, S]) reportCreated(conditions *[]metav1.Condition, o *Ob
 	if o.Resource != nil {
 		known = l.kind.Identify(*o.Resource)
 	}
-	switch recorded := record.ID != "" && (known.ID == record.ID || o.Unseen() == record.ID); {
+	switch recorded := record.ID != "" && known.ID == record.ID; {
 	case o.Gone && record.ID != "" && !deleted:
 		c.Reason, c.Message = pcapi.LostReason, Text(outcome)
 	case o.Working && o.Operation.Kind == OperationCreate && !deleted:
@@ -52,7 +52,7 @@ func (l *Lifecycle[T, R, S]) reportCreated(conditions *[]metav1.Condition, o *Ob
 		if last := meta.FindStatusCondition(*conditions, pcapi.CreatedCondition); last != nil && last.Status == metav1.ConditionTrue {
 			c.Reason = last.Reason
 		}
-		c.Message = fmt.Sprintf("%s %s on Cloud %q%s", l.Noun, record.ID, record.Cloud, l.caveat(o))
+		c.Message = fmt.Sprintf("%s %s on Cloud %q%s", l.Noun, known.ID, record.Cloud, l.caveat(o))
 	case record.ID != "":
 		return
 	default:

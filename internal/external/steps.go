@@ -229,12 +229,12 @@ func (l *Lifecycle[T, R, S]) unclear(obj T, obs S, err error) error {
 // adopt takes the oldest candidate. A resource to be imported is known already.
 func (l *Lifecycle[T, R, S]) adopt(_ context.Context, obj T, obs S) error {
 	o := obs.External()
-	if o.Resource != nil && o.Made == "" {
+	if o.Resource != nil && !o.Made {
 		return nil
 	}
 	l.Backoff.Forget(obj.GetUID())
 	o.Resource, o.Owned = &o.Candidates[0], true
-	if o.Made == "" {
+	if !o.Made {
 		o.How = pcapi.AdoptedReason
 	}
 	if o.Proof == OwnerProof {

@@ -22,14 +22,6 @@ func (w *world) userChoices() []choice {
 	user := func(name string, do func() error) {
 		all = append(all, choice{class: act, name: "user: " + name, do: func() { _ = do() }})
 	}
-	resize := func(object string, do func() error) {
-		if !w.deletedEarly {
-			user("resize "+object, func() error {
-				w.resized = true
-				return do()
-			})
-		}
-	}
 	for _, name := range names {
 		key := client.ObjectKey{Namespace: "default", Name: name}
 		vm, exists := w.api.find(vmKind, key).(*pcapi.VM)
@@ -52,7 +44,7 @@ func (w *world) userChoices() []choice {
 			continue
 		}
 		user("delete VM "+name, func() error { return w.api.remove(vmKind, key, nil) })
-		resize("VM "+name, func() error {
+		user("resize VM "+name, func() error {
 			next := vm.DeepCopy()
 			next.Spec.CPU = pcapi.Cores(int32(1 + next.Spec.CPU.Count()%3))
 			return w.api.update(next)
@@ -80,7 +72,7 @@ func (w *world) userChoices() []choice {
 				return w.api.update(next)
 			})
 		}
-		resize("VmGroup "+group, func() error {
+		user("resize VmGroup "+group, func() error {
 			next := g.DeepCopy()
 			next.Spec.CPU = pcapi.Cores(int32(1 + next.Spec.CPU.Count()%3))
 			return w.api.update(next)
@@ -103,11 +95,10 @@ func (w *world) handChoices() []choice {
 		if s.State.Transitional() {
 			continue
 		}
-		if early := w.keyed() && !w.recorded(s.ID); !early || !w.resized {
+		if w.deletable(s.ID) {
 			all = append(all, choice{class: deleteByHand, name: "by hand: delete " + s.ID, do: func() {
 				w.cloud.RemoveServers(s.ID)
 				w.deletedByHand[s.ID] = true
-				w.deletedEarly = w.deletedEarly || early
 			}})
 		}
 		if s.State != cloud.StateActive {
@@ -129,14 +120,11 @@ func (w *world) modify(id string, change func(*cloud.Server)) {
 	})
 }
 
-// keyed reports whether the cloud has idempotency keys. If somebody deletes a server there before its id is
-// on record, and its VM is resized, the key belongs to a create of another size, and the VM waits for a
-// person: in a run, only one of the two is done.
-func (w *world) keyed() bool { return w.profile.capabilities.Has(cloud.Idempotency) }
-
-// recorded reports whether the status of a VM has the id of a server.
-func (w *world) recorded(id string) bool {
-	return slices.ContainsFunc(w.api.all(vmKind), func(o client.Object) bool { return o.(*pcapi.VM).Status.VMID == id })
+// deletable reports whether a person may delete a server. On a cloud with keys that is one on
+// record: else the cloud may answer the next create with the server that was deleted.
+func (w *world) deletable(id string) bool {
+	return !w.profile.capabilities.Has(cloud.Idempotency) ||
+		slices.ContainsFunc(w.api.all(vmKind), func(o client.Object) bool { return o.(*pcapi.VM).Status.VMID == id })
 }
 
 // braked returns a Cloud whose brake is on, nil if there is none.

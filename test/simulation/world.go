@@ -53,10 +53,7 @@ type world struct {
 	left int
 	// deletedByHand are the servers that somebody deleted in the cloud.
 	deletedByHand map[string]bool
-	// resized: somebody resized a VM or a group. deletedEarly: somebody deleted a server on a cloud with
-	// keys before its id was on record.
-	resized, deletedEarly bool
-	approved              approvals
+	approved      approvals
 
 	// foreign are the servers of somebody else, as they were created, and imported the ids of those
 	// that VMs may import. Forged are the UIDs of VMs with a claim that a user wrote.

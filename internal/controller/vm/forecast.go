@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/controller"
@@ -35,7 +37,7 @@ func (k *kind) Foresee(name string, vm *pcapi.VM, obs *observation) ([]pcapi.Pla
 	case external.StepCreate:
 		return k.foreseeCreate(vm, obs), true
 	case external.StepAdopt:
-		recordServer(vm, obs, obs.Resource.ID, obs.Resource.Name)
+		record(vm, obs)
 	case stepLabel:
 		labels := k.ownerLabels(vm)
 		maps.Copy(labels, obs.Resource.Labels)
@@ -66,6 +68,12 @@ func (k *kind) Foresee(name string, vm *pcapi.VM, obs *observation) ([]pcapi.Pla
 	return nil, true
 }
 
+// record writes to the status that the server is the VM's.
+func record(vm *pcapi.VM, obs *observation) {
+	vm.Status.VMID, vm.Status.NameInCloud, vm.Status.Cloud = obs.Resource.ID, obs.Resource.Name, obs.Cloud
+	vm.Status.CreatedTime = new(metav1.NewTime(obs.Now))
+}
+
 func changed(obs *observation, change func(*cloud.Server)) {
 	server := obs.Resource.Clone()
 	change(&server)
@@ -91,7 +99,7 @@ func (k *kind) foreseeCreate(vm *pcapi.VM, obs *observation) []pcapi.PlannedChan
 		server.State = cloud.StateStopped
 	}
 	obs.Resource, obs.Owned = &server, true
-	recordServer(vm, obs, obs.Resource.ID, obs.Resource.Name)
+	record(vm, obs)
 	return planned(obs, pcapi.PlannedCreate, describeCreate(vm, req)...)
 }
 

@@ -23,8 +23,6 @@ func checkOperation(vm *pcapi.VM, obs *observation, steps []string, outcome erro
 		return errors.New("the plan drops the claim of a create that is in progress")
 	case waits && outcome == nil:
 		return errors.New("the plan is in sync while the cloud works on the object")
-	case obs.Unseen() != "" && (sends || released || outcome == nil || slices.Contains(steps, external.StepUnclaim)):
-		return errors.New("the plan goes on before the id of what the create made is on record")
 	case obs.Fault != nil && !deleting && sends:
 		return errors.New("the plan sends a change at once after one that failed")
 	case obs.Fault != nil && !obs.FaultOnly && slices.Contains(steps, external.StepUnclaim):
@@ -48,7 +46,7 @@ func situationOperation(p pick, vm *pcapi.VM, obs *observation) {
 		kinds = []external.OperationKind{external.OperationUpdate}
 	}
 	kind := one(p, kinds...)
-	switch p(5) {
+	switch p(4) {
 	case 1:
 		obs.Operation = external.Operation{ID: "o1", Kind: kind, Since: obs.Now}
 		obs.Working, obs.Progress = true, 40
@@ -56,9 +54,5 @@ func situationOperation(p pick, vm *pcapi.VM, obs *observation) {
 		obs.Fault, obs.FaultOf, obs.FaultOnly = &cloud.Error{Kind: cloud.Failed, Op: "create the VM", Detail: "the disk is full"}, kind, kind == external.OperationCreate && p.bool()
 	case 3:
 		obs.Deleted = kind == external.OperationDelete
-	case 4:
-		if kind == external.OperationCreate {
-			obs.Made = "s1"
-		}
 	}
 }

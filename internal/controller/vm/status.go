@@ -1,7 +1,6 @@
 package vm
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 
@@ -21,9 +20,6 @@ import (
 func (k *kind) Report(vm *pcapi.VM, obs *observation, outcome error) reconciler.Summary {
 	if server := obs.Resource; server != nil && (vm.Status.VMID == "" || vm.Status.VMID == server.ID) {
 		reportServer(vm, obs, *server)
-	}
-	if unseen := obs.Unseen(); unseen != "" && vm.Status.VMID == "" {
-		recordServer(vm, obs, unseen, cmp.Or(obs.Claimed, vm.Spec.VMName))
 	}
 	if obs.Gone {
 		hideServer(vm)
@@ -73,7 +69,8 @@ func reportServer(vm *pcapi.VM, obs *observation, server cloud.Server) {
 		return
 	}
 	if vm.Status.VMID == "" {
-		recordServer(vm, obs, server.ID, server.Name)
+		vm.Status.VMID, vm.Status.NameInCloud, vm.Status.Cloud = server.ID, server.Name, obs.Cloud
+		vm.Status.CreatedTime = new(metav1.NewTime(obs.Now))
 	}
 	if ofAnother(vm, obs, server) {
 		hideServer(vm)
@@ -94,12 +91,6 @@ func reportServer(vm *pcapi.VM, obs *observation, server cloud.Server) {
 	if last == nil || abs(now-*last) >= int32(max(1, obs.View.Settings.UtilizationStep)) { //nolint:gosec // 1-100
 		vm.Status.CPUUtilization = &now
 	}
-}
-
-// recordServer records the server of this id and name as the VM's.
-func recordServer(vm *pcapi.VM, obs *observation, id, name string) {
-	vm.Status.VMID, vm.Status.NameInCloud, vm.Status.Cloud = id, name, obs.Cloud
-	vm.Status.CreatedTime = new(metav1.NewTime(obs.Now))
 }
 
 // hideServer removes from the status what the cloud reports of a server.
@@ -174,7 +165,7 @@ func state(vm *pcapi.VM, obs *observation, outcome error) pcapi.VMState {
 		return pcapi.VMStateLost
 	case server != nil && vm.Status.VMID == server.ID:
 		return stateOf(*server)
-	case obs.Working && obs.Operation.Kind == external.OperationCreate, obs.Unseen() != "":
+	case obs.Working && obs.Operation.Kind == external.OperationCreate:
 		return pcapi.VMStateCreating
 	case vm.Status.VMID != "":
 		return vm.Status.State
