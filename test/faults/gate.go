@@ -1,13 +1,18 @@
 package faults
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // effect is a call that changes something, in the order of arrival.
@@ -59,8 +64,8 @@ type gate struct {
 	all         []effect
 	hold        *hold
 	respondWith func(effect) *answer
-	// intercept, if set, sends what passes the gate, and reads, to the server of a side. It is set before a manager
-	// starts.
+	// intercept, if set, sends requests to the server of a side: reads, and effects that have passed the gate. It has to
+	// be set before a manager starts.
 	intercept func(side string, to http.RoundTripper, r *http.Request) (*http.Response, error)
 	// listings is how many listings of the cloud were answered.
 	listings int
@@ -230,5 +235,18 @@ func answered(with *answer, forward func() (*http.Response, error)) (*http.Respo
 func discard(resp *http.Response, err error) {
 	if err == nil {
 		_ = resp.Body.Close()
+	}
+}
+
+// refusal returns an answer of the API server that is an error.
+func refusal(err *apierrors.StatusError) func() *http.Response {
+	status := err.Status()
+	status.Kind, status.APIVersion = "Status", "v1"
+	body, _ := json.Marshal(status)
+	return func() *http.Response {
+		return &http.Response{
+			StatusCode: int(status.Code), ProtoMajor: 1, ProtoMinor: 1,
+			Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(body)),
+		}
 	}
 }

@@ -139,15 +139,20 @@ func describe(vm *pcapi.VM) string {
 
 // violations returns what is wrong at rest, and what was wrong at any time.
 func (w *world) violations() []error {
-	wrong := w.recorder.violations()
-	if w.profile.exact {
-		wrong = append(wrong, w.duplicates()...)
-	}
 	var violations []error
-	for _, text := range slices.Concat(wrong, w.foreignChanges(), w.serverViolations(), w.groupViolations(), w.networkViolations(), w.snapshotViolations(), w.restartViolations(), w.revertViolations()) {
+	for _, text := range slices.Concat(w.wrongAtAnyTime(), w.serverViolations(), w.groupViolations(), w.networkViolations(), w.snapshotViolations(), w.restartViolations(), w.revertViolations()) {
 		violations = append(violations, errors.New(text))
 	}
 	return violations
+}
+
+// wrongAtAnyTime returns what was wrong at any time, whatever the goals are.
+func (w *world) wrongAtAnyTime() []string {
+	wrong := slices.Concat(w.recorder.violations(), w.foreignChanges())
+	if w.profile.exact {
+		wrong = append(wrong, w.duplicates()...)
+	}
+	return wrong
 }
 
 // duplicates returns a violation for each VM that had two servers at a time. In a

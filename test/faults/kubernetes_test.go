@@ -1,12 +1,8 @@
 package faults
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"io"
-	"net/http"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,19 +10,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
-
-// refusal returns an answer of the API server that is an error.
-func refusal(err *apierrors.StatusError) func() *http.Response {
-	status := err.Status()
-	status.Kind, status.APIVersion = "Status", "v1"
-	body, _ := json.Marshal(status)
-	return func() *http.Response {
-		return &http.Response{
-			StatusCode: int(status.Code), ProtoMajor: 1, ProtoMinor: 1,
-			Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(body)),
-		}
-	}
-}
 
 // failedWrites are what can happen to a write to the API server.
 var failedWrites = map[string]answer{

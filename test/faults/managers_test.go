@@ -3,7 +3,6 @@ package faults
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"os"
 	"syscall"
@@ -11,34 +10,9 @@ import (
 	"time"
 
 	. "github.com/onsi/gomega"
-	coordinationv1 "k8s.io/api/coordination/v1"
-	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/privatecloud/operator/internal/testkit"
 )
-
-const leaseName = "private-cloud-operator.samplecontroller.k8s.io"
-
-// leader returns the holder of the lease; empty if there is none.
-func (w *world) leader(ctx context.Context) (string, error) {
-	var l coordinationv1.Lease
-	err := w.env.client.Get(ctx, client.ObjectKey{Namespace: w.name, Name: leaseName}, &l)
-	return ptr.Deref(l.Spec.HolderIdentity, ""), client.IgnoreNotFound(err)
-}
-
-// leaderOtherThan waits until another manager than the last one leads, and returns it.
-func (w *world) leaderOtherThan(ctx context.Context, last string) (now string, err error) {
-	return now, w.until(ctx, func() error {
-		if now, err = w.leader(ctx); err != nil {
-			return err
-		}
-		if now == "" || now == last {
-			return fmt.Errorf("%q leads", now)
-		}
-		return nil
-	})
-}
 
 func TestLeaderElection(t *testing.T) {
 	cases := map[string]func(*testkit.T){

@@ -1,9 +1,11 @@
 package faults
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -29,8 +31,8 @@ const (
 	replaySettleTime   = 30 * time.Second / replaySpeed
 	replayPollInterval = 10 * time.Second / replaySpeed
 	replayLag          = 13 * time.Second / replaySpeed
-	// Nothing but polls is sent for restful once all is done that can be, and for idle if a call does not come. Busy is the
-	// longest time until then.
+	// restful is for how long no change is sent once the operator is at rest, and idle once a call that a decision is about
+	// counts as not made. busy bounds both waits.
 	restful, idle, busy = time.Second, 3 * time.Second, 15 * time.Second
 )
 
@@ -40,9 +42,11 @@ type replayProfile struct {
 	// slow: builds and deletions take time. Lagging: reads show new servers late. Tardy: creates may take effect later than
 	// the settle time allows.
 	slow, lagging, tardy bool
+	// poll is the poll interval, replayPollInterval if zero.
+	poll time.Duration
 }
 
-// replayProfiles are the clouds of the simulation, by name.
+// replayProfiles are clouds of the simulation, by name. Traces of others are not played.
 var replayProfiles = map[string]replayProfile{
 	"all":             {profile: extended},
 	"keys":            {profile: profile{name: "keys", exact: true, mock: without(mockcloud.UniqueNames, mockcloud.Networks)}, slow: true, lagging: true},
@@ -51,7 +55,7 @@ var replayProfiles = map[string]replayProfile{
 	"core":            {profile: profile{name: "core", mock: without(mockcloud.Idempotency, mockcloud.UniqueNames, mockcloud.Labels, mockcloud.Networks)}},
 	"exclusive names": {profile: profile{name: "exclusive names", exact: true, rest: exclusive, mock: without(mockcloud.Idempotency, mockcloud.Labels, mockcloud.Networks)}},
 	"operations":      {profile: profile{name: "operations", exact: true, mock: withOperations(mockcloud.Networks)}},
-	"events":          {profile: profile{name: "events", exact: true, mock: with(without(mockcloud.UniqueNames, mockcloud.Networks), mockcloud.Events)}, slow: true, lagging: true},
+	"events":          {profile: profile{name: "events", exact: true, mock: with(without(mockcloud.UniqueNames, mockcloud.Networks), mockcloud.Events)}, slow: true, lagging: true, poll: time.Minute / replaySpeed},
 }
 
 // replay plays a trace of the simulation with managers as processes, a real API server and the mock cloud. Between decisions
@@ -63,8 +67,10 @@ type replay struct {
 	tardy bool
 	// leftOut are the decisions that could not be made.
 	leftOut []string
-	// answers are calls that have taken effect, and whose answers are held.
-	answers []*expected
+	// next are the decisions after the current one.
+	next []string
+	// arrived is the key of a call that has taken effect and whose answer is held, empty if there is none.
+	arrived string
 	paused  []*testkit.Process
 	// ended is closed when the trace has ended: nothing is held any more.
 	ended chan struct{}
@@ -72,6 +78,8 @@ type replay struct {
 	mu sync.Mutex
 	// expected are the calls that the trace is about, by key.
 	expected map[string]*expected
+	// started is how many managers were started.
+	started int
 	// numbers counts the calls of each manager and name.
 	numbers map[string]int
 	// held are the calls that have not been sent on.
@@ -86,13 +94,17 @@ type replay struct {
 	changing int
 }
 
+// playable are the decisions that real processes can make, beside those about calls.
+var playable = regexp.MustCompile(`^(go on|wait \S+|(deliver|reconcile) .*|start another manager|(kill|stop|pause|resume) manager-\d+|outage: \w+|the outage ends` +
+	`|user: create VM [ab]( with approvals)?|user: (delete|resize|switch) VM [ab]|user: (create|delete|change the gateway of) Network n|by hand: delete s[1-9]\d*)$`)
+
 // replayable reports whether real processes can make all decisions of a trace. The names of the members of a group differ
 // in each run.
 func replayable(r *corpus.Recording) bool {
 	_, known := replayProfiles[r.Profile]
 	return known && !slices.ContainsFunc(r.Trace, func(decision string) bool {
-		return slices.ContainsFunc([]string{"VmGroup", "g-replica-", "slow: ", "go on: ", "the operations fail", "the watches end", "the cloud does not", "exits without"},
-			func(part string) bool { return strings.Contains(decision, part) })
+		_, _, about := aboutCall(decision)
+		return strings.Contains(decision, "g-replica-") || !about && !playable.MatchString(decision)
 	})
 }
 
@@ -107,7 +119,7 @@ func (env *environment) replay(ctx context.Context, recording *corpus.Recording)
 		p.mock.Quirks.ReadLag = mockcloud.Duration(replayLag)
 	}
 	w, err := env.newWorld(ctx, setting{profile: p.profile, spec: pcapi.CloudSpec{
-		SettleTime: &metav1.Duration{Duration: replaySettleTime}, PollInterval: metav1.Duration{Duration: replayPollInterval},
+		SettleTime: &metav1.Duration{Duration: replaySettleTime}, PollInterval: metav1.Duration{Duration: cmp.Or(p.poll, replayPollInterval)},
 	}})
 	if err != nil {
 		return nil, err
@@ -139,8 +151,9 @@ func (r *replay) play(ctx context.Context) error {
 	if err := r.start(ctx); err != nil {
 		return err
 	}
-	for _, decision := range r.trace {
-		made, err := r.make(ctx, decision)
+	for i, decision := range r.trace {
+		r.next = r.trace[i+1:]
+		made, err := r.decide(ctx, decision)
 		if err != nil {
 			return fmt.Errorf("%s: %w", decision, err)
 		}
@@ -152,10 +165,10 @@ func (r *replay) play(ctx context.Context) error {
 	return nil
 }
 
-// make makes a decision, and reports whether it could.
-func (r *replay) make(ctx context.Context, decision string) (made bool, err error) {
+// decide makes a decision, and reports whether it could.
+func (r *replay) decide(ctx context.Context, decision string) (made bool, err error) {
 	if do, key, ok := aboutCall(decision); ok {
-		return r.makeAboutCall(ctx, do, key)
+		return r.decideAboutCall(ctx, do, key)
 	}
 	verb, rest, _ := strings.Cut(decision, " ")
 	switch {
@@ -164,7 +177,7 @@ func (r *replay) make(ctx context.Context, decision string) (made bool, err erro
 	case verb == "deliver", verb == "reconcile":
 		return true, nil
 	}
-	defer r.giveAnswers()
+	defer r.giveAnswer()
 	switch {
 	case verb == "wait":
 		d, err := time.ParseDuration(rest)
@@ -174,10 +187,10 @@ func (r *replay) make(ctx context.Context, decision string) (made bool, err erro
 	case slices.Contains([]string{"kill", "stop", "pause", "resume"}, verb):
 		return true, r.signal(verb, rest)
 	case verb == "outage:":
-		r.fail(rest)
+		r.setOutage(rest)
 		return true, nil
 	case decision == "the outage ends":
-		r.fail("")
+		r.setOutage("")
 		return true, nil
 	case verb == "user:":
 		err := r.user(ctx, rest)
@@ -191,14 +204,14 @@ func (r *replay) make(ctx context.Context, decision string) (made bool, err erro
 	return false, errors.New("a run with real processes has no such decision")
 }
 
-// makeAboutCall waits for a call, and has something happen to it.
-func (r *replay) makeAboutCall(ctx context.Context, do, key string) (made bool, err error) {
+// decideAboutCall waits for a call, and has something happen to it.
+func (r *replay) decideAboutCall(ctx context.Context, do, key string) (made bool, err error) {
 	switch do {
 	case "late":
-		defer r.giveAnswers()
+		defer r.giveAnswer()
 		return r.takeEffect(key), nil
 	case "never":
-		defer r.giveAnswers()
+		defer r.giveAnswer()
 		return r.forget(key), nil
 	}
 	about := r.expected[key]
@@ -210,20 +223,41 @@ func (r *replay) makeAboutCall(ctx context.Context, do, key string) (made bool, 
 			return false
 		}
 	}
+	if about == nil { // it was not made when it was expected
+		return false, nil
+	}
 	if !here() {
 		r.resume()
 		err := r.pass(ctx, busy, func() bool { return here() || r.rests(idle) })
 		r.hold()
-		if err != nil || !here() {
+		if err != nil {
 			return false, err
 		}
 	}
-	r.answers = slices.DeleteFunc(r.answers, func(o *expected) bool { return o == about })
-	r.giveAnswers()
+	if r.giveUp(key) {
+		return false, nil
+	}
+	if r.arrived != key {
+		r.giveAnswer()
+	}
+	r.arrived = ""
 	if made = r.instruct(about, do); made && do == "arrive" {
-		r.answers = append(r.answers, about)
+		r.arrived = key
 	}
 	return made, nil
+}
+
+// giveUp makes a call one like any other if it has not been made, and reports whether it has not.
+func (r *replay) giveUp(key string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	select {
+	case <-r.expected[key].here:
+		return false
+	default:
+		delete(r.expected, key)
+		return true
+	}
 }
 
 // pass lets time pass, until enough reports true. Requests that are late for half of the settle time take effect, and people
@@ -271,10 +305,27 @@ func (r *replay) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if _, err := w.start("--leader-elect"); err != nil {
+	if err := r.startManager(); err != nil {
 		return err
 	}
-	_, err = w.leaderOtherThan(ctx, last)
+	now := ""
+	if err := r.pass(ctx, converges, func() bool {
+		now, err = w.leader(ctx)
+		return err == nil && now != "" && now != last
+	}); err != nil {
+		return err
+	}
+	if now == "" || now == last {
+		return errors.Join(err, fmt.Errorf("no other manager leads within %s", converges))
+	}
+	return nil
+}
+
+func (r *replay) startManager() error {
+	r.mu.Lock()
+	r.started++
+	r.mu.Unlock()
+	_, err := r.world.start("--leader-elect")
 	return err
 }
 
@@ -287,6 +338,7 @@ func (r *replay) signal(verb, name string) error {
 	m := r.world.managers[n-1]
 	switch verb {
 	case "kill":
+		r.paused = slices.DeleteFunc(r.paused, func(o *testkit.Process) bool { return o == m })
 		defer r.killed(n)
 		return m.Kill()
 	case "pause":
@@ -299,8 +351,8 @@ func (r *replay) signal(verb, name string) error {
 	return m.Signal(syscall.SIGTERM)
 }
 
-// fail has all calls of the cloud fail from now on; none if why is empty.
-func (r *replay) fail(why string) {
+// setOutage has all calls of the cloud fail from now on; none if why is empty.
+func (r *replay) setOutage(why string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.outage = why
@@ -381,11 +433,10 @@ func (r *replay) deleteByHand(ctx context.Context, server string) error {
 	return r.world.mock.DeleteServer(r.servers()[n-1])
 }
 
-// converge lets all go on without faults, until the run has been in the state of the recording for three polls, and nothing
-// else is sent.
+// converge lets all go on without faults, until nothing was changed for two polls and the run is in the state of the recording.
 func (r *replay) converge(ctx context.Context, end string) error {
 	w := r.world
-	r.fail("")
+	r.setOutage("")
 	for _, key := range r.overdue(0) {
 		r.takeEffect(key)
 	}
@@ -396,25 +447,25 @@ func (r *replay) converge(ctx context.Context, end string) error {
 	}
 	r.resume()
 	var last string
-	var since time.Time
+	var failed error
 	if err := r.pass(ctx, converges, func() bool {
 		if !slices.ContainsFunc(w.managers, func(m *testkit.Process) bool { return !m.Ended() }) {
-			_, _ = w.start("--leader-elect")
+			failed = r.startManager()
 		}
-		state, err := r.state(ctx)
-		if err != nil || state != last {
-			last, since = state, time.Now()
+		if failed != nil || !r.rests(2*replayPollInterval) {
+			return failed != nil
 		}
-		return last == end && time.Since(since) > 3*replayPollInterval && r.rests(2*replayPollInterval)
-	}); err != nil {
-		return err
+		last, failed = r.state(ctx)
+		return failed != nil || last == end
+	}); err != nil || failed != nil {
+		return errors.Join(err, failed)
 	}
-	wrong := slices.Concat(w.recorder.violations(), w.foreignChanges())
+	wrong := w.wrongAtAnyTime()
 	if last != end {
 		wrong = append(wrong, fmt.Sprintf("the run ends with %q, and with %q in the simulation", last, end))
 	}
-	if w.profile.exact {
-		wrong = append(wrong, w.duplicates()...)
+	if strings.Contains(w.log.String(), "\npanic: ") {
+		wrong = append(wrong, "a manager panicked")
 	}
 	if len(wrong) > 0 {
 		return errors.New(strings.Join(wrong, "\n"))

@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -84,11 +85,12 @@ func (r *replay) intercept(side string, to http.RoundTripper, req *http.Request)
 	return r.forward(c)
 }
 
-// register numbers a call of the manager that was started last, and returns what the trace says about it, nil if nothing.
+// register numbers a call, and returns what the trace says about it, nil if nothing. Calls of a manager that is resumed
+// after another one was started count as calls of the later one.
 func (r *replay) register(c *replayedCall) *expected {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c.manager = len(r.world.managers)
+	c.manager = r.started
 	base := fmt.Sprintf("manager-%d %s", c.manager, c.name)
 	r.numbers[base]++
 	c.key = fmt.Sprintf("%s #%d", base, r.numbers[base])
@@ -113,11 +115,10 @@ func (r *replay) calls() chan struct{} {
 // forward sends a call on, unless its manager was killed meanwhile or an outage refuses it.
 func (r *replay) forward(c *replayedCall) (*http.Response, error) {
 	r.mu.Lock()
-	held, outage := slices.Contains(r.held, c), r.outage
+	outage := r.outage
 	r.mu.Unlock()
-	r.release(c)
 	switch {
-	case !held:
+	case !r.release(c):
 		return nil, errCut
 	case outage != "" && c.side == cloudSide:
 		return c.refuse(c.inOutage(outage))
@@ -129,11 +130,16 @@ func (r *replay) forward(c *replayedCall) (*http.Response, error) {
 	return c.send()
 }
 
-// release takes a call off those that are held.
-func (r *replay) release(c *replayedCall) {
+// release takes a call off those that are held, and reports whether it was one of them.
+func (r *replay) release(c *replayedCall) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.held = slices.DeleteFunc(r.held, func(o *replayedCall) bool { return o == c })
+	i := slices.Index(r.held, c)
+	if i < 0 {
+		return false
+	}
+	r.held = slices.Delete(r.held, i, i+1)
+	return true
 }
 
 // count counts the changes that have no answer.
@@ -178,8 +184,9 @@ func (r *replay) follow(c *replayedCall, about *expected) (resp *http.Response, 
 		case "delay":
 			r.delay(c)
 			do = "lost"
+		default:
+			r.release(c)
 		}
-		r.release(c)
 		about.done <- do
 		return c.refuse(do)
 	}
@@ -189,15 +196,22 @@ func (r *replay) follow(c *replayedCall, about *expected) (resp *http.Response, 
 func (r *replay) instruct(about *expected, do string) bool {
 	select {
 	case about.do <- do:
-		<-about.done
-		return true
 	case <-time.After(time.Second):
+		return false
+	}
+	select {
+	case <-about.done:
+		return true
+	case <-time.After(busy):
 		return false
 	}
 }
 
-// delay makes a request late.
+// delay makes a request late, unless it is already.
 func (r *replay) delay(c *replayedCall) {
+	if !r.release(c) {
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.late[c.key] = c
@@ -207,7 +221,9 @@ func (r *replay) delay(c *replayedCall) {
 func (r *replay) takeEffect(key string) bool {
 	r.mu.Lock()
 	c, was := r.late[key]
-	r.late[key] = nil
+	if was {
+		r.late[key] = nil
+	}
 	r.mu.Unlock()
 	if c != nil {
 		discard(c.send())
@@ -215,12 +231,12 @@ func (r *replay) takeEffect(key string) bool {
 	return was
 }
 
-// forget has a late request take no effect, and reports whether there was one.
+// forget has a late request take no effect, and reports whether it could: not if it has taken effect.
 func (r *replay) forget(key string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	was := r.late[key] != nil
-	r.late[key] = nil
+	delete(r.late, key)
 	return was
 }
 
@@ -253,9 +269,9 @@ func (r *replay) killed(manager int) {
 	})
 }
 
-// resume gives the answers that are held, and lets calls go on.
+// resume gives the answer that is held, and lets calls go on.
 func (r *replay) resume() {
-	r.giveAnswers()
+	r.giveAnswer()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	select {
@@ -270,14 +286,24 @@ func (r *replay) resume() {
 func (r *replay) hold() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.goOn = make(chan struct{})
+	select {
+	case <-r.goOn:
+		r.goOn = make(chan struct{})
+	default:
+	}
 }
 
-func (r *replay) giveAnswers() {
-	for _, about := range r.answers {
-		r.instruct(about, "answer")
+// giveAnswer gives the answer that is held, unless the trace says later what happens to it.
+func (r *replay) giveAnswer() {
+	later := slices.ContainsFunc(r.next, func(decision string) bool {
+		_, key, ok := aboutCall(decision)
+		return ok && key == r.arrived
+	})
+	if r.arrived == "" || later {
+		return
 	}
-	r.answers = nil
+	r.instruct(r.expected[r.arrived], "answer")
+	r.arrived = ""
 }
 
 // kinds are the kinds of objects, by the names of their resources.
@@ -311,6 +337,8 @@ func (r *replay) nameOfCloudCall(req *http.Request, body []byte) string {
 	parts := strings.Split(strings.Trim(req.URL.Path, "/"), "/")
 	verb := map[string]string{http.MethodGet: "get", http.MethodPatch: "update", http.MethodDelete: "delete"}[req.Method]
 	switch {
+	case parts[0] == "events": // a stream
+		return ""
 	case parts[0] == "networks" && req.Method == http.MethodPost:
 		return "cloud create network"
 	case parts[0] == "networks" && len(parts) == 1:
@@ -346,7 +374,7 @@ func (r *replay) servers() []string {
 	return ids
 }
 
-// refusals are answers in place of the cloud. That of a proxy shows that a request did not arrive, and a timeout does not.
+// refusals are answers in place of the cloud's. 407 proves that the request did not reach the cloud, and 504 does not.
 var refusals = map[string]mockcloud.Problem{
 	"unavailable": {Status: http.StatusProxyAuthRequired},
 	"throttled":   {Status: http.StatusTooManyRequests, Code: mockcloud.CodeRateLimited},
@@ -359,19 +387,17 @@ var refusals = map[string]mockcloud.Problem{
 
 // refuse answers a call in place of the server.
 func (c *replayedCall) refuse(why string) (*http.Response, error) {
-	if c.side == kubernetesSide && why == "lost" {
+	switch {
+	case c.side == cloudSide:
+	case why == "lost":
 		return nil, errCut
+	default:
+		return refusal(apierrors.NewServiceUnavailable("injected"))(), nil
 	}
-	var body any = refusals[why]
-	code := refusals[why].Status
-	if c.side == kubernetesSide {
-		status := apierrors.NewServiceUnavailable("injected").Status()
-		code, body = int(status.Code), status
-	}
-	text, err := json.Marshal(body)
+	body, err := json.Marshal(refusals[why])
 	return &http.Response{
-		StatusCode: code, ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{"Content-Type": {"application/json"}},
-		Body: io.NopCloser(strings.NewReader(string(text))), ContentLength: int64(len(text)),
+		StatusCode: refusals[why].Status, ProtoMajor: 1, ProtoMinor: 1, Header: http.Header{"Content-Type": {"application/json"}},
+		Body: io.NopCloser(bytes.NewReader(body)),
 	}, err
 }
 

@@ -11,7 +11,7 @@ import (
 func TestTracesOfTheSimulation(t *testing.T) {
 	// least is how many traces have to be played, and most how many are at a time: their processes must not wait for a
 	// processor.
-	const least, most = 20, 8
+	const least, most = 30, 8
 	recordings, err := corpus.All()
 	if err != nil {
 		t.Fatal(err)

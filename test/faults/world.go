@@ -13,10 +13,12 @@ import (
 	"sync/atomic"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
@@ -46,6 +48,8 @@ const (
 	// contested is the vmname of two VMs.
 	contested = "contested"
 )
+
+const leaseName = "private-cloud-operator.samplecontroller.k8s.io"
 
 // claimLabels are the labels of namespaces in which VMs are created with their claim.
 var claimLabels = map[string]string{"claim-at-creation": "enabled"}
@@ -254,6 +258,26 @@ func (w *world) start(args ...string) (*testkit.Process, error) {
 		w.managers = append(w.managers, m)
 	}
 	return m, err
+}
+
+// leader returns the holder of the lease; empty if there is none.
+func (w *world) leader(ctx context.Context) (string, error) {
+	var l coordinationv1.Lease
+	err := w.env.client.Get(ctx, client.ObjectKey{Namespace: w.name, Name: leaseName}, &l)
+	return ptr.Deref(l.Spec.HolderIdentity, ""), client.IgnoreNotFound(err)
+}
+
+// leaderOtherThan waits until another manager than the last one leads, and returns it.
+func (w *world) leaderOtherThan(ctx context.Context, last string) (now string, err error) {
+	return now, w.until(ctx, func() error {
+		if now, err = w.leader(ctx); err != nil {
+			return err
+		}
+		if now == "" || now == last {
+			return fmt.Errorf("%q leads", now)
+		}
+		return nil
+	})
 }
 
 // crash kills the last manager, of which an effect is held, and starts another.
