@@ -151,7 +151,8 @@ fmt: $(GOLANGCI_LINT) ## Format the code and apply the fixes that linters propos
 	@$(GOLANGCI_LINT) run --fix >/dev/null || true
 
 .PHONY: vet
-vet: ## Run go vet.
+vet: ## Build all packages without their tests, and run go vet.
+	go build ./...
 	go vet ./...
 
 .PHONY: lint

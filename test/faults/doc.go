@@ -27,7 +27,7 @@
 //	matrix.go      which scenarios run on which clouds
 //	vsphere.go     the same on a vCenter
 //	replay.go      traces that the simulation has recorded
-//	replay_calls.go  which calls they hold, and how
+//	replay_calls.go  the calls that a trace holds, answers or delays
 //	quirks.go      scenarios on clouds with random quirks, and random kills
 //	hostile.go     a cloud beside that of a world, whose answers take memory
 //	hostile_cases.go  these answers
