@@ -146,7 +146,7 @@ func (w *world) nameFree(name string) bool {
 func (w *world) mayUseName() bool {
 	exists := w.api.find(vmKind, client.ObjectKey{Namespace: "default", Name: contender}) != nil
 	exclusive := w.profile.capabilities.Has(cloud.ExclusiveNames)
-	return !w.isForeign(foreignID) && !w.imported[foreignID] && w.nameFree(contender) && !(exclusive && exists)
+	return !w.isForeign(foreignID) && !w.imported[foreignID] && w.nameFree(contender) && (!exclusive || !exists)
 }
 
 // contenderChoices returns what a user does who wants a server of somebody else.
@@ -281,7 +281,7 @@ func (w *world) hindered(vm *pcapi.VM) bool {
 		return false
 	case vm.Spec.Import != nil:
 		id := vm.Spec.Import.VMID
-		return !(w.imported[id] && w.cloud.HasServer(id)) && (reason == pcapi.RejectedReason || reason == pcapi.AmbiguousReason)
+		return (!w.imported[id] || !w.cloud.HasServer(id)) && (reason == pcapi.RejectedReason || reason == pcapi.AmbiguousReason)
 	case w.forged[vm.UID] && (reason == pcapi.AmbiguousReason || reason == pcapi.BlockedReason):
 		return true
 	}
