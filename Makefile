@@ -151,8 +151,7 @@ fmt: $(GOLANGCI_LINT) ## Format the code and apply the fixes that linters propos
 	@$(GOLANGCI_LINT) run --fix >/dev/null || true
 
 .PHONY: vet
-vet: ## Build all packages without their tests, and run go vet.
-	go build ./...
+vet: ## Run go vet.
 	go vet ./...
 
 .PHONY: lint
