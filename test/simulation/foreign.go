@@ -158,7 +158,7 @@ func (w *world) contenderChoices() []choice {
 	if a, exists := w.api.find(vmKind, client.ObjectKey{Namespace: "default", Name: names[0]}).(*pcapi.VM); exists && a.DeletionTimestamp == nil && !w.forged[a.UID] {
 		user("write a claim on "+w.contenderName()+" into VM "+a.Name, func() error {
 			next := a.DeepCopy()
-			w.forge(next, w.contenderName())
+			forge(next, w.contenderName())
 			w.forged[a.UID] = true
 			return w.api.update(next)
 		})
@@ -185,7 +185,7 @@ func (w *world) contenderChoices() []choice {
 	}
 	create("", func(*pcapi.VM) {})
 	for _, claimed := range []string{w.contenderName(), names[0]} {
-		create(" with a claim on "+claimed, func(vm *pcapi.VM) { w.forge(vm, claimed) })
+		create(" with a claim on "+claimed, func(vm *pcapi.VM) { forge(vm, claimed) })
 	}
 	for _, s := range w.importable() {
 		for _, o := range w.api.all(cloudKind) {
@@ -198,7 +198,7 @@ func (w *world) contenderChoices() []choice {
 }
 
 // forge writes a claim into a VM, as a user can.
-func (*world) forge(vm *pcapi.VM, name string) {
+func forge(vm *pcapi.VM, name string) {
 	metav1.SetMetaDataAnnotation(&vm.ObjectMeta, pcapi.ClaimedNameAnnotation, name)
 	metav1.SetMetaDataAnnotation(&vm.ObjectMeta, pcapi.ClaimedCloudAnnotation, pcapi.DefaultCloudName)
 	if !slices.Contains(vm.Finalizers, pcapi.VMFinalizer) {
