@@ -167,21 +167,6 @@ var _ = Describe("A vCenter", Serial, func() {
 		Eventually(ctx, vcenter.FolderNames).ShouldNot(ContainElement(folder))
 	})
 
-	It("a session that ends: is opened again, and the Cloud stays Ready", func(ctx SpecContext) {
-		vm := testkit.VM(tenantNamespace, "steady")
-		Expect(env.Client.Create(ctx, vm)).To(Succeed())
-		specs.Ready(ctx, vm)
-		home := &pcapi.Cloud{ObjectMeta: metav1.ObjectMeta{Name: pcapi.DefaultCloudName}}
-		before := specs.Ready(ctx, home)
-		for range 3 {
-			logins := vcenter.Front.Sent("Login")
-			Expect(vcenter.EndSessions(ctx)).To(Succeed())
-			Eventually(ctx, func() int { return vcenter.Front.Sent("Login") }).Should(Equal(logins + 1))
-		}
-		Expect(specs.Ready(ctx, home).Status.Conditions).To(Equal(before.Status.Conditions))
-		specs.Remove(ctx, vm)
-	})
-
 	It("a Cloud that names what does not exist: is InvalidConfiguration and says what there is", func(ctx SpecContext) {
 		broken := newCloud(ctx, "broken", func(c *pcapi.Cloud) { c.Spec.VSphere.Datastore = "tape" })
 		Expect(env.Client.Create(ctx, broken)).To(Succeed())
