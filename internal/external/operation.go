@@ -144,6 +144,9 @@ func (l *Lifecycle[T, R, S]) observeEffect(ctx context.Context, obj T, obs S, re
 			return err
 		}
 		l.Tracker.Created(obj.GetUID(), id, o.Now)
+		if record.Import != "" { // the spec was edited since the create, and names another resource
+			return nil
+		}
 		o.Made = true
 		l.kind.Remember(obj, obs, r, true)
 		return nil

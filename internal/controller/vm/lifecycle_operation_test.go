@@ -258,6 +258,40 @@ func TestFailedDeletionIsTriedAgain(t *testing.T) {
 	h.wantGone()
 }
 
+func TestImportIsAddedDuringCreate(t *testing.T) {
+	for name, exists := range map[string]bool{"of a server that exists": true, "of one that does not": false} {
+		t.Run(name, func(t *testing.T) {
+			h := newOperating(t, operatingWithout(cloud.Idempotency), vmWith())
+			h.mustReconcile()
+			h.edit(func(vm *pcapi.VM) { vm.Spec.Import = &pcapi.VMImport{VMID: "old"} })
+			if exists {
+				h.cloud.AddServers(serverWith(withID("old"), unlabelled))
+			}
+			h.cloud.FinishOperations()
+			h.cloud.SetOperating(false)
+			for range 4 {
+				h.later(settleTime)
+				h.mustReconcile()
+			}
+			if exists {
+				equal(t, "vmId", "old", h.vm().Status.VMID)
+				h.wantServers("old")
+				return
+			}
+			equal(t, "vmId", "", h.vm().Status.VMID)
+			h.wantCondition(pcapi.ReadyCondition, "False Rejected", "the cloud has no VM old")
+			h.wantServers("s1")
+			h.remove()
+			h.later(time.Second)
+			h.mustReconcile()
+			h.later(time.Second)
+			h.mustReconcile()
+			h.wantGone()
+			h.wantServers()
+		})
+	}
+}
+
 // The cloud accepts the deletion of a new server, and reads lag behind the create: they
 // do not show the server yet.
 func TestNewServerIsGoneOnceTheOperationOfItsDeletionIsDone(t *testing.T) {
