@@ -197,7 +197,7 @@ func notFound(err error) bool { return cloud.Is(err, cloud.NotFound, cloud.NotFo
 
 // absenceProved reports whether err, an answer that the resource on record does not
 // exist, proves it. Reads may lag behind writes: until the settle time has passed
-// since the create was answered, such an answer counts only if the cloud said that its
+// since the create was answered or a deletion failed, such an answer counts only if the cloud said that its
 // deletion is complete, or if a read has shown the deletion. To complete a deletion, the
 // cloud's own word is enough then. All else also needs a complete listing that lacks
 // the resource.
@@ -221,14 +221,15 @@ func (l *Lifecycle[T, R, S]) read(obj T, obs S, r R) {
 }
 
 // setProofHorizon sets from when on the absence of a recorded or imported resource
-// counts: the settle time after its create was answered, or after the object that
-// imports it was created, and, for a deleted object, the first observation of that and
+// counts: the settle time after its create was answered, after the object that imports
+// it was created, or after its deletion failed, and, for a deleted object, the first observation of that and
 // the answer to the deletion of the resource.
 func (l *Lifecycle[T, R, S]) setProofHorizon(obj T, o *Observation[R], record Record) {
 	since := record.Since
 	if record.ID == "" {
 		since = obj.GetCreationTimestamp().Time // somebody may have created it a moment before
 	}
+	since = Latest(since, l.Tracker.KeptAt(obj.GetUID()))
 	created := meta.FindStatusCondition(obj.GetConditions(), pcapi.CreatedCondition)
 	if lost := created != nil && created.Reason == pcapi.LostReason; !since.IsZero() && !lost {
 		end := o.View.Settings.ShownFrom(since)

@@ -132,8 +132,11 @@ func (l *Lifecycle[T, R, S]) observeEffect(ctx context.Context, obj T, obs S, re
 	created := record.ID == "" && o.Operation.Kind == OperationCreate
 	switch {
 	case notFound(err): // reads may lag behind: it is looked for
-		if created {
+		switch {
+		case created:
 			l.Tracker.Created(obj.GetUID(), id, o.Now)
+		case !l.OnDemand:
+			o.Inventory.EnqueueAfterListing(l.ref(obj), o.Now)
 		}
 		return nil
 	case err != nil:
@@ -165,12 +168,16 @@ func (l *Lifecycle[T, R, S]) resourceAfter(ctx context.Context, obs S, id string
 }
 
 // observeFault records why an operation failed. That a create had no effect is the
-// answer to that create alone.
+// answer to that create alone. After a deletion that failed, reads that hid the resource
+// meanwhile may show it again.
 func (l *Lifecycle[T, R, S]) observeFault(obj T, o *Observation[R], ended Operation, fault cloud.Error) {
 	fault.Op = fmt.Sprintf("%s the %s", verbs[ended.Kind], l.Noun)
 	o.Fault, o.FaultOf, o.FaultOnly, o.RetryIn = &fault, ended.Kind, ended.Only, l.Backoff.When(obj.GetUID())
-	if ended.Kind == OperationCreate && ended.Only && !o.Made {
+	switch {
+	case ended.Kind == OperationCreate && ended.Only && !o.Made:
 		l.Tracker.Refused(obj.GetUID())
+	case ended.Kind == OperationDelete:
+		l.Tracker.Kept(obj.GetUID(), o.Now)
 	}
 }
 

@@ -38,6 +38,8 @@ type record struct {
 	// whether the cloud said that it is gone, or a read showed it being deleted.
 	removed  time.Time
 	deleting bool
+	// kept is when a deletion of the resource failed that the cloud had accepted.
+	kept time.Time
 	// refusal is why the cloud refused a change of the resource, for good.
 	refusal Refusal
 	// shutdown is when the guest was asked to shut down by the last request that was accepted.
@@ -135,7 +137,7 @@ func (t *Tracker) Recorded(uid types.UID) {
 		return
 	}
 	t.keep(uid, record{
-		deleted: old.deleted, removed: old.removed, deleting: old.deleting, change: old.change, changed: old.changed,
+		deleted: old.deleted, removed: old.removed, deleting: old.deleting, kept: old.kept, change: old.change, changed: old.changed,
 		operation: old.operation, refusal: old.refusal, shutdown: old.shutdown,
 	})
 }
@@ -242,6 +244,16 @@ func (t *Tracker) RemovedAt(uid types.UID) (at time.Time, deleting bool) {
 	r := t.get(uid)
 	return r.removed, r.deleting
 }
+
+// Kept records that a deletion of the resource failed that the cloud had accepted: that
+// a read showed it being deleted says nothing any more.
+func (t *Tracker) Kept(uid types.UID, at time.Time) {
+	t.update(uid, func(r *record) { r.kept, r.deleting = at, false })
+}
+
+// KeptAt returns when a deletion of the resource last failed, as far as this process
+// knows; the zero time if none did.
+func (t *Tracker) KeptAt(uid types.UID) time.Time { return t.get(uid).kept }
 
 // Changed records a change of the resource that was answered. It returns when the same
 // change was answered before, the zero time if the last one was another.

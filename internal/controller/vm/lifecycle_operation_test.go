@@ -258,6 +258,54 @@ func TestFailedDeletionIsTriedAgain(t *testing.T) {
 	h.wantGone()
 }
 
+func TestFailedDeletionOfHiddenServerProvesNothing(t *testing.T) {
+	for name, answer := range map[string]*cloud.Error{"the cloud's own 404": errNotFound, "the 404 of a gateway": errUnproven} {
+		t.Run(name, func(t *testing.T) {
+			h := newOperating(t, operating, onRecord(), serverWith())
+			h.later(settleTime + time.Minute)
+			h.remove()
+			h.mustReconcile()
+			h.hideReads(answer)
+			h.later(2 * time.Second)
+			h.mustReconcile()
+			h.cloud.FailOperations(errFull)
+			for range 5 {
+				h.later(2 * time.Second)
+				h.mustReconcile()
+				if _, ok := h.find(); !ok {
+					t.Fatal("the object was released because reads hid a server whose deletion failed")
+				}
+			}
+			h.showReads()
+			h.cloud.SetOperating(false)
+			h.later(settleTime)
+			h.mustReconcile()
+			h.later(settleTime)
+			h.mustReconcile()
+			h.wantGone()
+			h.wantServers()
+		})
+	}
+}
+
+func TestServerThatIsGoneAfterItsDeletionFailedEndsTheDeletion(t *testing.T) {
+	h := newOperating(t, operating, onRecord(), serverWith())
+	h.later(settleTime + time.Minute)
+	h.remove()
+	h.mustReconcile()
+	h.cloud.FailOperations(errFull)
+	h.cloud.RemoveServers("s1")
+	h.later(2 * time.Second)
+	h.mustReconcile()
+	h.enqueued = nil
+	h.later(time.Second)
+	h.wantEnqueued("a")
+	h.mustReconcile()
+	h.later(settleTime)
+	h.mustReconcile()
+	h.wantGone()
+}
+
 func TestImportIsAddedDuringCreate(t *testing.T) {
 	for name, exists := range map[string]bool{"of a server that exists": true, "of one that does not": false} {
 		t.Run(name, func(t *testing.T) {
