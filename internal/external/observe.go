@@ -108,7 +108,7 @@ func (l *Lifecycle[T, R, S]) observeResource(ctx context.Context, obj T, obs S, 
 	case id == "" || o.Working || o.Gone:
 		l.Looks.Forget(obj.GetUID())
 		return nil
-	case o.Resource != nil:
+	case o.Resource != nil && !l.askAgain(obj, o, id):
 		l.Looks.Forget(obj.GetUID())
 		return l.followDeletion(ctx, obj, obs, id)
 	}
@@ -144,7 +144,16 @@ func (l *Lifecycle[T, R, S]) askCreated(ctx context.Context, obj T, obs S, id st
 	return nil
 }
 
-// ask asks the cloud for a resource that no listing shows.
+// askAgain reports whether the cloud is asked for a resource that is known: its deletion was
+// answered, it is not known as being deleted, and no listing shows it since. It may be gone,
+// and another one may get its id before the next deletion.
+func (l *Lifecycle[T, R, S]) askAgain(obj T, o *Observation[R], id string) bool {
+	removed, _ := l.Tracker.RemovedAt(obj.GetUID())
+	return deleted(obj) && !l.OnDemand && !removed.IsZero() && l.kind.Identify(*o.Resource).State != cloud.StateDeleting &&
+		!(o.Looked && o.View.Snapshot.Has(id))
+}
+
+// ask asks the cloud for a resource that no listing shows, or whose deletion was answered.
 func (l *Lifecycle[T, R, S]) ask(ctx context.Context, obj T, obs S, id string, record Record) error {
 	o := obs.External()
 	if !o.Available() || (o.View.Braked && record.ID != "") {

@@ -299,6 +299,32 @@ func (unreadable) Get(context.Context, client.ObjectKey, client.Object, ...clien
 	return errAPIAway
 }
 
+// The cloud does not list the new server yet, so that the answer to the create is all that
+// is known of it.
+func TestDeletionIsNotSentAgainToTheNextServerWithTheID(t *testing.T) {
+	for name, caps := range map[string]cloud.Capabilities{"labels": everything, "names": uniqueNamesOnly} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, caps, vmWith())
+			h.mustReconcile()
+			h.cloud.RemoveServers("s1")
+			h.remove()
+			h.advance(time.Second)
+			h.mustReconcile()
+			h.later(time.Second)
+			h.mustReconcile()
+			h.cloud.AddServers(cloud.Server{ID: "s1", Name: "of-others", State: cloud.StateActive})
+			h.advance(time.Second) // no listing shows it
+			h.mustReconcile()
+			for range 4 {
+				h.later(settleTime / 2)
+				h.mustReconcile()
+			}
+			h.wantServers("s1")
+			h.wantCondition(pcapi.ReadyCondition, "False Blocked")
+		})
+	}
+}
+
 type unlistable struct{ client.Client }
 
 func (unlistable) List(context.Context, client.ObjectList, ...client.ListOption) error {
