@@ -111,6 +111,8 @@ func (l *Lifecycle[T, R, S]) planDeletion(obj T, obs S, record Record) reconcile
 		return l.planDeletionUnrecorded(obj, o)
 	case l.OnDemand && !o.Looked:
 		return l.Do(l.Steps.Look)
+	case len(o.Duplicates) > 0 && o.Resource == nil && reconciler.Protected(obj):
+		return l.End(l.protected(l.kind.Identify(o.Duplicates[0]).ID))
 	case len(o.Duplicates) > 0:
 		return l.Do(l.Steps.DeleteDuplicate)
 	case o.Absent && !o.Gone:

@@ -2,6 +2,7 @@ package vm
 
 import (
 	"errors"
+	"maps"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
 	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/inventory"
+	"github.com/privatecloud/operator/internal/reconciler"
 )
 
 // harnessWithLostAnswer returns a harness with a VM whose create was sent and its answer
@@ -286,6 +288,46 @@ func TestDuplicateServerIsDeleted(t *testing.T) {
 	h.wantCalls()
 	h.wantServers("s1", "x")
 	h.wantCondition(pcapi.ReadyCondition, "True Running")
+}
+
+func TestServerBesideOneThatIsGoneIsDeletedWithVM(t *testing.T) {
+	for name, tc := range map[string]struct {
+		vm     *pcapi.VM
+		second cloud.Server
+		want   []string
+	}{
+		"its labels are those of the VM": {onRecord(), serverWith(withID("s2")), nil},
+		"another cluster has labelled it": {onRecord(), serverWith(withID("s2"), func(s *cloud.Server) {
+			s.Labels = maps.Clone(s.Labels)
+			s.Labels[inventory.ClusterLabel] = "x"
+		}), []string{"s2"}},
+		"the VM keeps its server":         {onRecord(orphaning), serverWith(withID("s2")), []string{"s2"}},
+		"the VM is protected: it is kept": {onRecord(protected), serverWith(withID("s2")), []string{"s2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := harnessWithServer(t, everything, tc.vm, tc.second)
+			h.later(settleTime + time.Minute)
+			h.mustReconcile()
+			equal(t, "state", pcapi.VMStateLost, h.vm().Status.State)
+			h.remove()
+			for range 3 {
+				h.later(time.Second)
+				if _, ok := h.find(); ok {
+					h.mustReconcile()
+				}
+			}
+			h.wantServers(tc.want...)
+			if reconciler.Protected(tc.vm) {
+				h.wantCondition(pcapi.ReadyCondition, "False Blocked", "deletion protection is on, so VM s2 is kept")
+				h.edit(func(vm *pcapi.VM) { delete(vm.Annotations, pcapi.DeletionProtectionAnnotation) })
+				h.mustReconcile()
+				h.later(time.Second)
+				h.mustReconcile()
+				h.wantServers()
+			}
+			h.wantGone()
+		})
+	}
 }
 
 func TestMissingDuplicateIsIgnored(t *testing.T) {

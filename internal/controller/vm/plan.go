@@ -204,7 +204,7 @@ func (k *kind) planChanges(vm *pcapi.VM, obs *observation, change cloud.UpdateSe
 // PlanDeletion objects to the deletion of a server that is not proved to be the
 // VM's, and releases VMs whose server stays.
 func (k *kind) PlanDeletion(vm *pcapi.VM, obs *observation) (plan, bool) {
-	keep := vm.Spec.DeletionPolicy == pcapi.DeletionPolicyOrphan || observeOnly(vm)
+	keep := keeps(vm)
 	labels, unrecorded := obs.Capabilities().Has(cloud.Labels), vm.Status.VMID == ""
 	// Anybody can write a claim. Without labels and a record, a claim in a
 	// namespace that may not use the Cloud would be all that proves a server.
@@ -277,6 +277,11 @@ func (k *kind) Adopted(vm *pcapi.VM, server cloud.Server) error {
 		return reconciler.Wait(time.Second, pcapi.ProgressingReason, "VM %s was found and is being brought in line with the spec", server.ID)
 	}
 	return nil
+}
+
+// keeps reports whether the server stays when the VM is deleted.
+func keeps(vm *pcapi.VM) bool {
+	return vm.Spec.DeletionPolicy == pcapi.DeletionPolicyOrphan || observeOnly(vm)
 }
 
 func observeOnly(vm *pcapi.VM) bool {

@@ -72,7 +72,10 @@ func nameChecked(vm *pcapi.VM) {
 func importing(vm *pcapi.VM) {
 	vm.Spec.Import = &pcapi.VMImport{VMID: "s1"}
 }
-func observing(vm *pcapi.VM)  { vm.Spec.ManagementPolicy = pcapi.ManagementPolicyObserveOnly }
+func observing(vm *pcapi.VM) { vm.Spec.ManagementPolicy = pcapi.ManagementPolicyObserveOnly }
+func protected(vm *pcapi.VM) {
+	vm.Annotations = map[string]string{pcapi.DeletionProtectionAnnotation: "true", pcapi.ClaimedNameAnnotation: "web"}
+}
 func orphaning(vm *pcapi.VM)  { vm.Spec.DeletionPolicy = pcapi.DeletionPolicyOrphan }
 func poweredOff(vm *pcapi.VM) { vm.Spec.PowerState = pcapi.PowerOff }
 func deleted(vm *pcapi.VM) {

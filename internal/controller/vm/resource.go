@@ -98,6 +98,8 @@ func (k *kind) Look(ctx context.Context, vm *pcapi.VM, obs *observation, id stri
 	if id != "" {
 		if server, known := obs.Inventory.Server(id); known {
 			k.attribute(vm, obs, server)
+		} else if !vm.DeletionTimestamp.IsZero() && !keeps(vm) {
+			obs.Duplicates = k.duplicates(vm, obs, id)
 		}
 		return nil
 	}
@@ -185,14 +187,18 @@ func (k *kind) attribute(vm *pcapi.VM, obs *observation, server cloud.Server) {
 	own := server.Labels[inventory.UIDLabel] == string(vm.UID)
 	obs.Owned, obs.unlabelling = own && cluster == k.cluster, own && cluster == ""
 	obs.Duplicates = nil
-	if !obs.Owned {
-		return
+	if obs.Owned {
+		obs.Duplicates = k.duplicates(vm, obs, server.ID)
 	}
-	for _, other := range obs.Inventory.Owned(string(vm.UID), k.cluster) {
-		if other.ID != server.ID && other.State != cloud.StateDeleting {
-			obs.Duplicates = append(obs.Duplicates, other)
-		}
-	}
+}
+
+// duplicates returns the servers with the owner labels of the VM beside the one with this
+// id, unless they are being deleted.
+func (k *kind) duplicates(vm *pcapi.VM, obs *observation, id string) []cloud.Server {
+	return slices.DeleteFunc(obs.Inventory.Owned(string(vm.UID), k.cluster), func(s cloud.Server) bool {
+		own := s.Labels[inventory.UIDLabel] == string(vm.UID) && s.Labels[inventory.ClusterLabel] == k.cluster
+		return !own || s.ID == id || s.State == cloud.StateDeleting
+	})
 }
 
 func (k *kind) Get(ctx context.Context, obs *observation, id string) (cloud.Server, error) {
