@@ -325,6 +325,35 @@ func TestDeletionIsNotSentAgainToTheNextServerWithTheID(t *testing.T) {
 	}
 }
 
+func TestImportedIDThatTheCloudGivesToAnotherServerIsNotLabelled(t *testing.T) {
+	for name, another := range map[string]func(*harness) cloud.Server{
+		"another name": func(*harness) cloud.Server { return serverWith(unlabelled, withName("of-others")) },
+		"created after the import": func(h *harness) cloud.Server {
+			return serverWith(unlabelled, func(s *cloud.Server) { s.CreatedAt = h.now })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := harnessWithServer(t, everything, vmWith(importing), serverWith(unlabelled))
+			h.mustReconcile()
+			h.cloud.RemoveServers("s1")
+			h.later(settleTime + time.Minute)
+			h.mustReconcile()
+			server := another(h)
+			h.cloud.AddServers(server)
+			for range 3 {
+				h.later(time.Minute)
+				h.mustReconcile()
+			}
+			equal(t, "labels", map[string]string(nil), h.cloud.Server("s1").Labels)
+			h.remove()
+			h.later(time.Second)
+			h.mustReconcile()
+			h.wantServers("s1")
+			h.wantCondition(pcapi.ReadyCondition, "False Blocked", "does not carry this object's owner labels")
+		})
+	}
+}
+
 type unlistable struct{ client.Client }
 
 func (unlistable) List(context.Context, client.ObjectList, ...client.ListOption) error {

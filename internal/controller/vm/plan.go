@@ -149,7 +149,7 @@ func (k *kind) PlanExisting(vm *pcapi.VM, obs *observation) plan {
 	switch progress := k.Progress(server); {
 	case revertOpen(vm):
 		p.Steps = append(p.Steps, revert.Steps...)
-	case vm.Spec.Import != nil && !obs.Owned && server.Labels[inventory.UIDLabel] == "":
+	case vm.Spec.Import != nil && !obs.Owned && server.Labels[inventory.UIDLabel] == "" && !replaced(vm, obs, server):
 		p.Steps, p.Outcome = append(p.Steps, k.stepLabel()), k.Adopted(vm, server)
 	case len(obs.Duplicates) > 0:
 		p.Steps = append(p.Steps, k.Steps.DeleteDuplicate)
@@ -175,6 +175,15 @@ func (k *kind) PlanExisting(vm *pcapi.VM, obs *observation) plan {
 		}
 	}
 	return p
+}
+
+// replaced reports whether a server was created after the VM recorded its id, so that it is
+// another one to which the cloud has given the id, or has another name than that of the import.
+// The clocks of the cloud and of the operator may differ by the settle time.
+func replaced(vm *pcapi.VM, obs *observation, server cloud.Server) bool {
+	recorded := vm.Status.CreatedTime
+	younger := recorded != nil && server.CreatedAt.After(obs.View.Settings.ShownFrom(recorded.Time))
+	return younger || !cloud.AlikeNames(server.Name, vm.Spec.VMName)
 }
 
 // planChanges plans for a server that may be changed.
