@@ -98,9 +98,7 @@ func (w *world) foreignChoices() []choice {
 				})
 			}})
 		}
-		// To a server that a VM imported, the operator gives labels again that somebody removed.
-		relabelled := vm.Spec.Import != nil && w.profile.capabilities.Has(cloud.Labels)
-		if id := vm.Status.VMID; id != "" && metav1.GetControllerOf(vm) == nil && w.cloud.Server(id).State == cloud.StateActive && !w.isForeign(id) && !relabelled {
+		if id := vm.Status.VMID; id != "" && metav1.GetControllerOf(vm) == nil && w.cloud.Server(id).State == cloud.StateActive && !w.isForeign(id) {
 			all = append(all, choice{class: deleteByHand, name: "by hand: delete " + id + ", whose id is used again", do: func() {
 				w.cloud.RemoveServers(id)
 				w.deletedByHand[id], w.reused[id] = true, time.Now()

@@ -76,6 +76,9 @@ var mutants = []mutant{
 	{"imports need no permission", "internal/tenancy/imports.go", "return errors.New(\"the Cloud does not allow imports: ask its administrator to set imports, or create a VM without spec.import\")", "return errors.Join()"},
 	{"a server of another cluster is imported", vm + "plan.go", "case obs.Foreign:\n", "case false:\n"},
 	{"a name that the cloud changed is not found", vm + "resource.go", "alike := obs.Inventory.NamedAlike(obs.Claimed)", "alike := obs.Inventory.NamedAlike(obs.Claimed)[:0]"},
+	{"an imported id that the cloud uses again is labelled", vm + "plan.go", " && !replaced(vm, obs, server):", ":"},
+	{"a deletion is sent again without a look", external + "observe.go", "case o.Resource != nil && !l.askAgain(obj, o, id):", "case o.Resource != nil:"},
+	{"a server beside one that is gone is left", vm + "resource.go", "} else if !vm.DeletionTimestamp.IsZero() && !keeps(vm) {", "} else if false {"},
 	{"a create is given up when the manager stops", engine + "work.go", "cancelAfter(effects, stopGrace, cancelEffects)", "cancelEffects()"},
 	{"a manager that stops does not record", engine + "work.go", "effects: effects, record: detached}", "effects: effects, record: ctx}"},
 }
