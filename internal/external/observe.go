@@ -206,10 +206,10 @@ func notFound(err error) bool { return cloud.Is(err, cloud.NotFound, cloud.NotFo
 
 // absenceProved reports whether err, an answer that the resource on record does not
 // exist, proves it. Reads may lag behind writes: until the settle time has passed
-// since the create was answered or a deletion failed, such an answer counts only if the cloud said that its
-// deletion is complete, or if a read has shown the deletion. To complete a deletion, the
-// cloud's own word is enough then. All else also needs a complete listing that lacks
-// the resource.
+// since the create was answered or a deletion failed, such an answer counts only if the
+// cloud said that its deletion is complete, or if a read has shown the deletion. To
+// complete a deletion, the cloud's own word is enough then. All else also needs a
+// complete listing that lacks the resource.
 func (l *Lifecycle[T, R, S]) absenceProved(obj T, o *Observation[R], err error) bool {
 	_, deleting := l.Tracker.RemovedAt(obj.GetUID())
 	switch {
@@ -231,16 +231,16 @@ func (l *Lifecycle[T, R, S]) read(obj T, obs S, r R) {
 
 // setProofHorizon sets from when on the absence of a recorded or imported resource
 // counts: the settle time after its create was answered, after the object that imports
-// it was created, or after its deletion failed, and, for a deleted object, the first observation of that and
-// the answer to the deletion of the resource.
+// it was created, or after its deletion failed, and, for a deleted object, the first
+// observation of that and the answer to the deletion of the resource.
 func (l *Lifecycle[T, R, S]) setProofHorizon(obj T, o *Observation[R], record Record) {
 	since := record.Since
 	if record.ID == "" {
 		since = obj.GetCreationTimestamp().Time // somebody may have created it a moment before
 	}
-	since = Latest(since, l.Tracker.KeptAt(obj.GetUID()))
-	created := meta.FindStatusCondition(obj.GetConditions(), pcapi.CreatedCondition)
-	if lost := created != nil && created.Reason == pcapi.LostReason; !since.IsZero() && !lost {
+	created, kept := meta.FindStatusCondition(obj.GetConditions(), pcapi.CreatedCondition), l.Tracker.KeptAt(obj.GetUID())
+	since = Latest(since, kept)
+	if lost := created != nil && created.Reason == pcapi.LostReason && kept.IsZero(); !since.IsZero() && !lost {
 		end := o.View.Settings.ShownFrom(since)
 		if o.SettleTimeLeft = max(0, end.Sub(o.Now)); o.SettleTimeLeft == 0 {
 			o.Horizon = end
@@ -264,7 +264,8 @@ func (l *Lifecycle[T, R, S]) setHorizon(obj T, o *Observation[R]) {
 	}
 	if deleted(obj) {
 		// A listing begun later shows what another manager created before it knew of the deletion.
-		o.Horizon = Latest(o.Horizon, l.Tracker.DeletedSince(obj.GetUID(), o.Now))
+		removed, _ := l.Tracker.RemovedAt(obj.GetUID())
+		o.Horizon = Latest(o.Horizon, Latest(removed, l.Tracker.DeletedSince(obj.GetUID(), o.Now)))
 	}
 }
 

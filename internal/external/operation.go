@@ -132,11 +132,8 @@ func (l *Lifecycle[T, R, S]) observeEffect(ctx context.Context, obj T, obs S, re
 	created := record.ID == "" && o.Operation.Kind == OperationCreate
 	switch {
 	case notFound(err): // reads may lag behind: it is looked for
-		switch {
-		case created:
+		if created {
 			l.Tracker.Created(obj.GetUID(), id, o.Now)
-		case !l.OnDemand:
-			o.Inventory.EnqueueAfterListing(l.ref(obj), o.Now)
 		}
 		return nil
 	case err != nil:

@@ -137,6 +137,10 @@ func (l *Lifecycle[T, R, S]) released(obj T, obs S) []reconciler.Step[T, S] {
 
 // planDeletionUnrecorded deletes what a create without a recorded answer may have made.
 func (l *Lifecycle[T, R, S]) planDeletionUnrecorded(obj T, o *Observation[R]) reconciler.Plan[T, S] {
+	removed, _ := l.Tracker.RemovedAt(obj.GetUID())
+	if o.Proved() && !removed.IsZero() && !o.Looked { // it may be gone, and another one have its id
+		return l.Do(l.Steps.Look)
+	}
 	if o.Proved() {
 		switch identity := l.kind.Identify(o.Candidates[0]); {
 		case identity.State == cloud.StateDeleting:

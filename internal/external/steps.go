@@ -251,15 +251,20 @@ func (l *Lifecycle[T, R, S]) adopt(_ context.Context, obj T, obs S) error {
 func (l *Lifecycle[T, R, S]) deleteDuplicate(ctx context.Context, obj T, obs S) error {
 	o := obs.External()
 	extra := o.Duplicates[0]
-	if _, err := l.kind.Delete(ctx, obj, obs, extra); err != nil && !notFound(err) {
+	id, wait := l.kind.Identify(extra).ID, time.Second
+	_, err := l.kind.Delete(ctx, obj, obs, extra)
+	if err != nil && !notFound(err) {
 		return l.Failed(obj, o, err)
 	}
-	kept := l.kind.Record(obj).id()
-	if o.Resource != nil {
-		kept = l.kind.Identify(*o.Resource).ID
+	if !l.OnDemand && (err != nil || l.kind.Identify(extra).State == cloud.StateDeleting) { // a listing shows when it is gone
+		wait = l.Backoff.When(obj.GetUID())
+		o.Inventory.EnqueueAfterListing(l.ref(obj), l.Clock())
 	}
-	return reconciler.Wait(time.Second, pcapi.ProgressingReason, "one create made several %[1]ss; %[1]s %[2]s is the recorded one, %[1]s %[3]s is being deleted",
-		l.Noun, kept, l.kind.Identify(extra).ID)
+	if o.Resource == nil {
+		return reconciler.Wait(wait, pcapi.ProgressingReason, "one create made several %[1]ss; %[1]s %[2]s is deleted before this %[3]s is removed", l.Noun, id, l.Kind)
+	}
+	return reconciler.Wait(wait, pcapi.ProgressingReason, "one create made several %[1]ss; %[1]s %[2]s is the recorded one, %[1]s %[3]s is being deleted",
+		l.Noun, l.kind.Identify(*o.Resource).ID, id)
 }
 
 // remove requests the deletion. If the cloud takes its time over it, an event

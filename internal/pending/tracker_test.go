@@ -140,6 +140,19 @@ func TestTrackerConcurrently(*testing.T) {
 	group.Wait()
 }
 
+func TestDeletionThatFailedIsRemembered(t *testing.T) {
+	c := NewTracker()
+	c.Removed("a", start, true)
+	c.Kept("a", start.Add(time.Minute))
+	c.Recorded("a")
+	if at := c.KeptAt("a"); !at.Equal(start.Add(time.Minute)) {
+		t.Errorf("failed at %v, want a minute after the start", at)
+	}
+	if _, deleting := c.RemovedAt("a"); deleting {
+		t.Error("a resource whose deletion failed counts as being deleted")
+	}
+}
+
 func TestOperationIsKeptUntilItEnds(t *testing.T) {
 	c := NewTracker()
 	began := Operation{ID: "op", Kind: OperationCreate, Since: start, Only: true}

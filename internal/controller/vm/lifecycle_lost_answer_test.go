@@ -281,7 +281,7 @@ func TestDuplicateServerIsDeleted(t *testing.T) {
 	h.cloud.AddServers(serverWith(withID("x"), func(s *cloud.Server) { s.Labels = other("b").Labels }))
 	h.later(time.Second)
 	h.wantRequeue(time.Second, h.mustReconcile())
-	h.wantCalls("delete s2")
+	h.wantCalls("get s2", "delete s2")
 	equal(t, "vmId: the oldest server", "s1", h.vm().Status.VMID)
 	h.later(time.Second)
 	h.mustReconcile()
@@ -330,6 +330,62 @@ func TestServerBesideOneThatIsGoneIsDeletedWithVM(t *testing.T) {
 	}
 }
 
+// harnessWithSecondServer returns a harness with a deleted VM whose recorded server is gone, and a second
+// one with its labels.
+func harnessWithSecondServer(t *testing.T, caps cloud.Capabilities) *harness {
+	t.Helper()
+	h := harnessWithServer(t, caps, onRecord(), serverWith(withID("s2")))
+	h.later(settleTime + time.Minute)
+	h.mustReconcile()
+	h.remove()
+	h.cloud.TakeCalls()
+	return h
+}
+
+func TestDuplicateThatIsGoneIsNotDeletedAgain(t *testing.T) {
+	h := harnessWithSecondServer(t, everything)
+	h.cloud.RemoveServers("s2")
+	for range 10 {
+		h.advance(time.Second)
+		h.mustReconcile()
+	}
+	if n := h.cloud.Sent(cloudfake.DeleteServer); n != 0 {
+		t.Errorf("%d deletions of a server that a GET does not find", n)
+	}
+	h.cloud.AddServers(cloud.Server{ID: "s2", Name: "of-others", State: cloud.StateActive})
+	h.advance(time.Minute)
+	h.mustReconcile()
+	h.later(time.Minute)
+	h.mustReconcile()
+	h.wantGone()
+	h.wantServers("s2")
+}
+
+func TestVMStaysUntilItsSecondServerIsGone(t *testing.T) {
+	for name, slow := range map[string]func(*cloudfake.Cloud){
+		"slow deletions":    func(c *cloudfake.Cloud) { c.SetSlow(true) },
+		"operations":        func(c *cloudfake.Cloud) { c.SetOperating(true) },
+		"a gateway answers": func(c *cloudfake.Cloud) { c.FailAlways(cloudfake.DeleteServer, errUnproven, false) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := harnessWithSecondServer(t, operating)
+			slow(h.cloud)
+			for range 120 {
+				h.later(time.Second)
+				h.mustReconcile()
+				if _, ok := h.find(); !ok {
+					t.Fatal("the VM is released while its second server exists")
+				}
+			}
+			h.wantCondition(pcapi.ReadyCondition, "False Progressing", "VM s2 is deleted before this VM is removed")
+			h.cloud.RemoveServers("s2")
+			h.later(time.Second)
+			h.mustReconcile()
+			h.wantGone()
+		})
+	}
+}
+
 func TestMissingDuplicateIsIgnored(t *testing.T) {
 	h := newHarness(t, everything, onRecord())
 	h.cloud.AddServers(serverWith())
@@ -337,7 +393,7 @@ func TestMissingDuplicateIsIgnored(t *testing.T) {
 	h.poll()
 	h.cloud.RemoveServers("s2")
 	h.mustReconcile()
-	h.wantCalls("delete s2")
+	h.wantCalls("get s2")
 	h.later(time.Second)
 	h.mustReconcile()
 	h.wantCalls()

@@ -259,13 +259,26 @@ func TestFailedDeletionIsTriedAgain(t *testing.T) {
 }
 
 func TestFailedDeletionOfHiddenServerProvesNothing(t *testing.T) {
-	for name, answer := range map[string]*cloud.Error{"the cloud's own 404": errNotFound, "the 404 of a gateway": errUnproven} {
+	for name, tc := range map[string]struct {
+		answer *cloud.Error
+		lost   bool
+	}{
+		"the cloud's own 404":                     {errNotFound, false},
+		"the 404 of a gateway":                    {errUnproven, false},
+		"the VM was lost, and its server is back": {errNotFound, true},
+	} {
 		t.Run(name, func(t *testing.T) {
-			h := newOperating(t, operating, onRecord(), serverWith())
+			h := newOperating(t, operating, onRecord())
+			if tc.lost {
+				h.later(settleTime + time.Minute)
+				h.mustReconcile()
+				equal(t, "state", pcapi.VMStateLost, h.vm().Status.State)
+			}
+			h.cloud.AddServers(serverWith())
 			h.later(settleTime + time.Minute)
 			h.remove()
 			h.mustReconcile()
-			h.hideReads(answer)
+			h.hideReads(tc.answer)
 			h.later(2 * time.Second)
 			h.mustReconcile()
 			h.cloud.FailOperations(errFull)
@@ -296,13 +309,16 @@ func TestServerThatIsGoneAfterItsDeletionFailedEndsTheDeletion(t *testing.T) {
 	h.cloud.FailOperations(errFull)
 	h.cloud.RemoveServers("s1")
 	h.later(2 * time.Second)
-	h.mustReconcile()
-	h.enqueued = nil
-	h.later(time.Second)
-	h.wantEnqueued("a")
+	again := h.mustReconcile().RequeueAfter
+	if again > 2*time.Minute {
+		t.Errorf("requeued after %v, want 2 minutes at most", again)
+	}
+	h.later(again)
 	h.mustReconcile()
 	h.later(settleTime)
-	h.mustReconcile()
+	if _, ok := h.find(); ok {
+		h.mustReconcile()
+	}
 	h.wantGone()
 }
 
@@ -338,6 +354,26 @@ func TestImportIsAddedDuringCreate(t *testing.T) {
 			h.wantServers()
 		})
 	}
+}
+
+func TestDeletionAfterImportThatIsRefusedLeavesNoServer(t *testing.T) {
+	h := newOperating(t, operatingWithout(cloud.Idempotency), vmWith())
+	h.mustReconcile()
+	h.edit(importing)
+	h.edit(func(vm *pcapi.VM) { vm.Spec.Import.VMID = "old" })
+	h.cloud.AddServers(serverWith(withID("old"), unlabelled, withName("of-others")))
+	h.cloud.FinishOperations()
+	h.cloud.SetOperating(false)
+	h.later(settleTime)
+	h.mustReconcile()
+	h.wantCondition(pcapi.ReadyCondition, "False Rejected", `VM old is named "of-others"`)
+	h.remove()
+	for range 2 {
+		h.later(time.Second)
+		h.mustReconcile()
+	}
+	h.wantGone()
+	h.wantServers("old")
 }
 
 // The cloud accepts the deletion of a new server, and reads lag behind the create: they

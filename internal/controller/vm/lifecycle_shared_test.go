@@ -325,11 +325,35 @@ func TestDeletionIsNotSentAgainToTheNextServerWithTheID(t *testing.T) {
 	}
 }
 
+func TestDeletionIsNotSentAgainBeforeTheIDIsOnRecord(t *testing.T) {
+	for name, caps := range map[string]cloud.Capabilities{"labels": without(cloud.Idempotency), "labels and keys": everything, "names": uniqueNamesOnly} {
+		t.Run(name, func(t *testing.T) {
+			h := newHarness(t, caps, vmWith())
+			h.cloud.Fail(cloudfake.CreateServer, errReset, true)
+			h.mustReconcile()
+			h.later(time.Second)
+			h.cloud.RemoveServers("s1")
+			h.remove()
+			h.advance(time.Second)
+			h.mustReconcile()
+			h.cloud.AddServers(cloud.Server{ID: "s1", Name: "of-others", State: cloud.StateActive})
+			h.advance(time.Second)
+			h.mustReconcile()
+			h.later(settleTime)
+			h.mustReconcile()
+			h.later(settleTime)
+			h.mustReconcile()
+			h.wantServers("s1")
+			h.wantGone()
+		})
+	}
+}
+
 func TestImportedIDThatTheCloudGivesToAnotherServerIsNotLabelled(t *testing.T) {
 	for name, another := range map[string]func(*harness) cloud.Server{
-		"another name": func(*harness) cloud.Server { return serverWith(unlabelled, withName("of-others")) },
+		"another name": func(*harness) cloud.Server { return serverWith(unlabelled, withName("of-others"), onHost("host-7")) },
 		"created after the import": func(h *harness) cloud.Server {
-			return serverWith(unlabelled, func(s *cloud.Server) { s.CreatedAt = h.now })
+			return serverWith(unlabelled, onHost("host-7"), func(s *cloud.Server) { s.CreatedAt = h.now })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -345,6 +369,8 @@ func TestImportedIDThatTheCloudGivesToAnotherServerIsNotLabelled(t *testing.T) {
 				h.mustReconcile()
 			}
 			equal(t, "labels", map[string]string(nil), h.cloud.Server("s1").Labels)
+			h.wantCondition(pcapi.ReadyCondition, "False Blocked", "does not carry this object's owner labels")
+			equal(t, "host", "", h.vm().Status.Host)
 			h.remove()
 			h.later(time.Second)
 			h.mustReconcile()

@@ -151,6 +151,8 @@ func (k *kind) PlanExisting(vm *pcapi.VM, obs *observation) plan {
 		p.Steps = append(p.Steps, revert.Steps...)
 	case vm.Spec.Import != nil && !obs.Owned && server.Labels[inventory.UIDLabel] == "" && !replaced(vm, obs, server):
 		p.Steps, p.Outcome = append(p.Steps, k.stepLabel()), k.Adopted(vm, server)
+	case vm.Spec.Import != nil && ofAnother(vm, obs, server):
+		p.Outcome = foreign(server)
 	case len(obs.Duplicates) > 0:
 		p.Steps = append(p.Steps, k.Steps.DeleteDuplicate)
 	case progress != nil:
@@ -177,9 +179,9 @@ func (k *kind) PlanExisting(vm *pcapi.VM, obs *observation) plan {
 	return p
 }
 
-// replaced reports whether a server was created after the VM recorded its id, so that it is
-// another one to which the cloud has given the id, or has another name than that of the import.
-// The clocks of the cloud and of the operator may differ by the settle time.
+// replaced reports whether the cloud has given the id that the VM imported to another server. That one has
+// another name, or was created after the id was recorded: by more than the settle time, since the clocks of the
+// cloud and of the operator may differ.
 func replaced(vm *pcapi.VM, obs *observation, server cloud.Server) bool {
 	recorded := vm.Status.CreatedTime
 	younger := recorded != nil && server.CreatedAt.After(obs.View.Settings.ShownFrom(recorded.Time))
@@ -227,7 +229,7 @@ func (k *kind) PlanDeletion(vm *pcapi.VM, obs *observation) (plan, bool) {
 		return k.Do(k.Steps.Release), true
 	case unrecorded && vm.Spec.Import == nil:
 		return k.planRelease(obs), keep
-	case obs.Gone, obs.Resource == nil:
+	case obs.Gone, obs.Resource == nil, !keep && unrecorded && len(obs.Duplicates) > 0:
 		return plan{}, false
 	case keep && obs.labelled() && labels:
 		return k.Do(k.stepUnlabel(), k.Steps.Release), true

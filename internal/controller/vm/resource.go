@@ -96,9 +96,11 @@ func (k *kind) Look(ctx context.Context, vm *pcapi.VM, obs *observation, id stri
 	snapshot := obs.View.Snapshot
 	obs.Looked = snapshot != nil && !snapshot.Begun.Before(obs.Horizon)
 	if id != "" {
-		if server, known := obs.Inventory.Server(id); known {
+		server, known := obs.Inventory.Server(id)
+		if known {
 			k.attribute(vm, obs, server)
-		} else if !vm.DeletionTimestamp.IsZero() && !keeps(vm) {
+		}
+		if !obs.Owned && !vm.DeletionTimestamp.IsZero() && !keeps(vm) {
 			obs.Duplicates = k.duplicates(vm, obs, id)
 		}
 		return nil
@@ -193,12 +195,17 @@ func (k *kind) attribute(vm *pcapi.VM, obs *observation, server cloud.Server) {
 }
 
 // duplicates returns the servers with the owner labels of the VM beside the one with this
-// id, unless they are being deleted.
+// id. Those that are being deleted count only for a VM that is deleted, which they must not
+// outlive.
 func (k *kind) duplicates(vm *pcapi.VM, obs *observation, id string) []cloud.Server {
 	return slices.DeleteFunc(obs.Inventory.Owned(string(vm.UID), k.cluster), func(s cloud.Server) bool {
-		own := s.Labels[inventory.UIDLabel] == string(vm.UID) && s.Labels[inventory.ClusterLabel] == k.cluster
-		return !own || s.ID == id || s.State == cloud.StateDeleting
+		return s.ID == id || !k.owned(vm, s) || s.State == cloud.StateDeleting && vm.DeletionTimestamp.IsZero()
 	})
+}
+
+// owned reports whether a server has the owner labels of the VM.
+func (k *kind) owned(vm *pcapi.VM, s cloud.Server) bool {
+	return s.Labels[inventory.UIDLabel] == string(vm.UID) && s.Labels[inventory.ClusterLabel] == k.cluster
 }
 
 func (k *kind) Get(ctx context.Context, obs *observation, id string) (cloud.Server, error) {
@@ -333,7 +340,23 @@ func (k *kind) ownerLabels(vm *pcapi.VM) map[string]string {
 	}
 }
 
+// Delete deletes a server. One beside that of the VM is looked at first: nothing but its labels says
+// that it is the VM's, and it may be gone, and its id be another one's.
 func (k *kind) Delete(ctx context.Context, vm *pcapi.VM, obs *observation, server cloud.Server) (external.Removal, error) {
+	if obs.Resource == nil || obs.Resource.ID != server.ID {
+		found, err := obs.View.Client.GetServer(ctx, server.ID)
+		if err != nil {
+			return external.Removal{}, err
+		}
+		if !k.owned(vm, found) {
+			obs.Inventory.RecordServer("", found) // nobody's
+			return external.Removal{}, nil
+		}
+		if server = found; server.State == cloud.StateDeleting {
+			obs.Inventory.RecordServer(string(vm.UID), server)
+			return external.Removal{}, nil
+		}
+	}
 	result, err := obs.View.Client.DeleteServer(ctx, server.ID)
 	if err != nil {
 		return external.Removal{}, err // a 404 may come from a read that lags behind

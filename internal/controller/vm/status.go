@@ -124,7 +124,8 @@ func hardwareStatus(server cloud.Server, last *pcapi.VMHardwareStatus) *pcapi.VM
 // ofAnother reports whether the labels of a recorded server name another object as
 // its owner. What the server is and does is not shown then.
 func ofAnother(vm *pcapi.VM, obs *observation, server cloud.Server) bool {
-	return !obs.Owned && !observeOnly(vm) && server.Labels[inventory.UIDLabel] != "" && obs.Capabilities().Has(cloud.Labels)
+	another := server.Labels[inventory.UIDLabel] != "" || vm.Spec.Import != nil && vm.Status.VMID != "" && replaced(vm, obs, server)
+	return !obs.Owned && !observeOnly(vm) && another && obs.Capabilities().Has(cloud.Labels)
 }
 
 // refusesImport reports whether the server that the spec imports is not the VM's
