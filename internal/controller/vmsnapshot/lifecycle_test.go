@@ -350,6 +350,21 @@ func TestNoSnapshotOfServerThatTheCloudDoesNotShow(t *testing.T) {
 	h.wantCondition("Ready", "False VMNotReady", "does not show the server")
 }
 
+func TestSnapshotOfServerThatIsGoneSinceTheLastListingWaits(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []cloud.Kind{cloud.NotFound, cloud.NotFoundUnproven} {
+		h := newHarness(t, withKeys, vm(), snapshot())
+		h.cloud.Fail(cloudfake.CreateSnapshot, &cloud.Error{Kind: kind, Op: "create snapshot"}, false)
+		if again := h.reconcile().RequeueAfter; again < time.Minute || again > 2*time.Minute {
+			t.Errorf("%s: requeued after %v, want a minute or a little more", kind, again)
+		}
+		h.wantCondition("Ready", "False VMNotReady", `does not show the server of VM "vm"`)
+		h.reconcile()
+		h.wantSnapshots("snap1")
+		h.wantCondition("Ready", "True InSync")
+	}
+}
+
 func TestSnapshotOfLostVMStallsUntilTheServerIsBack(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, withKeys, vm(func(o *pcapi.VM) { o.Status.VMID, o.Status.State = "s7", pcapi.VMStateLost }), snapshot())

@@ -48,10 +48,23 @@ func notReady(snap *pcapi.VMSnapshot, vm *pcapi.VM, server cloud.Server, listed 
 		return reconciler.Stalled(pcapi.VMNotReadyReason, external.RecheckSoon, fmt.Errorf(
 			"VM %q has lost its server: delete this VMSnapshot, or bring the server back in the cloud", snap.Spec.VMName))
 	case !listed && obs.Available():
-		return reconciler.Wait(external.RecheckSoon, pcapi.VMNotReadyReason, "the cloud does not show the server of VM %q at the moment", snap.Spec.VMName)
+		return notShown(snap)
 	case listed && ofAnother(vm, server, obs.Capabilities()):
 		return reconciler.Wait(external.RecheckSoon, pcapi.VMNotReadyReason, // no event of the VM reports labels
 			"VM %q has a server without its owner labels or name, so nothing of it is changed in the cloud", snap.Spec.VMName)
+	}
+	return nil
+}
+
+// notShown is the outcome for a VMSnapshot of a server that the cloud does not show.
+func notShown(snap *pcapi.VMSnapshot) error {
+	return reconciler.Wait(external.RecheckSoon, pcapi.VMNotReadyReason, "the cloud does not show the server of VM %q at the moment", snap.Spec.VMName)
+}
+
+// Refused has the server looked for that a create did not find: the inventory is older.
+func (k *kind) Refused(snap *pcapi.VMSnapshot, _ *observation, err error) error {
+	if cloud.Is(err, cloud.NotFound, cloud.NotFoundUnproven) {
+		return notShown(snap)
 	}
 	return nil
 }
