@@ -28,8 +28,6 @@ type objectCache struct {
 
 	mu    sync.Mutex
 	kinds map[schema.GroupVersionKind]*informer
-	// moved is closed, and replaced, when an entry was delivered.
-	moved chan struct{}
 }
 
 // informer is the cache of one kind.
@@ -46,7 +44,7 @@ type informer struct {
 
 // newObjectCache returns a cache of the objects as they are.
 func newObjectCache(api *apiServer, transforms map[schema.GroupVersionKind]toolscache.TransformFunc) *objectCache {
-	c := &objectCache{api: api, transforms: transforms, kinds: map[schema.GroupVersionKind]*informer{}, moved: make(chan struct{})}
+	c := &objectCache{api: api, transforms: transforms, kinds: map[schema.GroupVersionKind]*informer{}}
 	for _, gvk := range kinds {
 		i := &informer{cache: c, gvk: gvk, objects: map[client.ObjectKey]client.Object{}, indexers: map[string]client.IndexerFunc{}}
 		for _, o := range api.all(gvk) {
@@ -105,10 +103,6 @@ func (c *objectCache) deliver(gvk schema.GroupVersionKind) {
 			h.OnUpdate(i.shown(before), i.shown(after))
 		}
 	}
-	c.mu.Lock()
-	close(c.moved)
-	c.moved = make(chan struct{})
-	c.mu.Unlock()
 }
 
 // shown returns what handlers get of an object.
@@ -122,22 +116,12 @@ func (i *informer) shown(o client.Object) any {
 	return partial
 }
 
-// await blocks until the cache shows a resource version of a kind, or ctx ends.
-func (c *objectCache) await(ctx context.Context, gvk schema.GroupVersionKind, version int) error {
-	for {
-		c.mu.Lock()
-		i, moved := c.kinds[gvk], c.moved
-		reached := i.version >= version || i.next == len(c.api.log[gvk])
-		c.mu.Unlock()
-		if reached {
-			return nil
-		}
-		select {
-		case <-moved:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
+// shows reports whether the cache shows a resource version of a kind.
+func (c *objectCache) shows(gvk schema.GroupVersionKind, version int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := c.kinds[gvk]
+	return i.version >= version || i.next == len(c.api.log[gvk])
 }
 
 func (c *objectCache) Get(_ context.Context, key client.ObjectKey, obj client.Object, _ ...client.GetOption) error {

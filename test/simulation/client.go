@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 
@@ -27,13 +28,14 @@ type objectClient struct {
 	// and have not ended.
 	written map[schema.GroupVersionKind]map[client.ObjectKey]int
 	writing map[*write]bool
+	// reads are those that wait, in the order in which they began.
+	reads []*read
 }
 
 // write is a write of an object.
 type write struct {
-	gvk   schema.GroupVersionKind
-	key   client.ObjectKey
-	ended chan struct{}
+	gvk schema.GroupVersionKind
+	key client.ObjectKey
 }
 
 func (c *objectClient) Scheme() *runtime.Scheme { return c.process.world.api.scheme }
@@ -42,32 +44,72 @@ func (c *objectClient) GroupVersionKindFor(obj runtime.Object) (schema.GroupVers
 	return c.process.world.api.kindOf(obj), nil
 }
 
+// read is a read that waits for writes of its client, and then until the cache shows them.
+type read struct {
+	gvk schema.GroupVersionKind
+	key *client.ObjectKey
+	// writes are those that had not ended when it began. Version is what the cache has to show once they have.
+	writes  []*write
+	version int
+	woken   chan struct{}
+}
+
 // await waits until the cache shows the writes of an object, or of all of a kind if key is nil.
 func (c *objectClient) await(ctx context.Context, gvk schema.GroupVersionKind, key *client.ObjectKey) error {
-	var under []*write
+	r := &read{gvk: gvk, key: key, woken: make(chan struct{})}
 	c.mu.Lock()
 	for w := range c.writing {
 		if w.gvk == gvk && (key == nil || w.key == *key) {
-			under = append(under, w)
+			r.writes = append(r.writes, w)
 		}
+	}
+	shown := c.shows(r)
+	if !shown {
+		c.reads = append(c.reads, r)
 	}
 	c.mu.Unlock()
-	for _, w := range under {
-		select {
-		case <-w.ended:
-		case <-ctx.Done():
-			return ctx.Err()
+	if shown {
+		return nil
+	}
+	select {
+	case <-r.woken:
+		return nil
+	case <-ctx.Done():
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.reads = slices.DeleteFunc(c.reads, func(o *read) bool { return o == r })
+		return ctx.Err()
+	}
+}
+
+// shows reports whether a read need not wait any longer. The caller holds mu.
+func (c *objectClient) shows(r *read) bool {
+	if slices.ContainsFunc(r.writes, func(w *write) bool { return c.writing[w] }) {
+		return false
+	}
+	r.writes = nil
+	if r.version == 0 {
+		for k, v := range c.written[r.gvk] {
+			if r.key == nil || k == *r.key {
+				r.version = max(r.version, v)
+			}
 		}
 	}
+	return c.process.cache.shows(r.gvk, r.version)
+}
+
+// wake lets the first read go on that need not wait any longer. It reports false if there is none.
+func (c *objectClient) wake() bool {
 	c.mu.Lock()
-	version := 0
-	for k, v := range c.written[gvk] {
-		if key == nil || k == *key {
-			version = max(version, v)
+	defer c.mu.Unlock()
+	for i, r := range c.reads {
+		if c.shows(r) {
+			c.reads = slices.Delete(c.reads, i, i+1)
+			close(r.woken)
+			return true
 		}
 	}
-	c.mu.Unlock()
-	return c.process.cache.await(ctx, gvk, version)
+	return false
 }
 
 func (c *objectClient) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
@@ -91,7 +133,7 @@ func (c *objectClient) List(ctx context.Context, list client.ObjectList, opts ..
 // write sends a change of an object, and remembers its resource version.
 func (c *objectClient) write(ctx context.Context, verb string, obj client.Object, effect func(sent client.Object) error) error {
 	api := c.process.world.api
-	w, sent := &write{gvk: api.kindOf(obj), key: client.ObjectKeyFromObject(obj), ended: make(chan struct{})}, obj.DeepCopyObject().(client.Object)
+	w, sent := &write{gvk: api.kindOf(obj), key: client.ObjectKeyFromObject(obj)}, obj.DeepCopyObject().(client.Object)
 	c.mu.Lock()
 	c.writing[w] = true
 	c.mu.Unlock()
@@ -106,7 +148,6 @@ func (c *objectClient) write(ctx context.Context, verb string, obj client.Object
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.writing, w)
-	close(w.ended)
 	if err == nil {
 		if c.written[w.gvk] == nil {
 			c.written[w.gvk] = map[client.ObjectKey]int{}

@@ -160,7 +160,10 @@ func (c *cloudClient) DeleteSnapshot(ctx context.Context, serverID, id string) e
 }
 
 func (c *cloudClient) RevertServer(ctx context.Context, req cloud.RevertServer) (cloud.Result, error) {
-	return through(ctx, c, "revert "+req.ServerID, true, func(ctx context.Context) (cloud.Result, error) { return c.model.RevertServer(ctx, req) })
+	return through(ctx, c, "revert "+req.ServerID, true, func(ctx context.Context) (cloud.Result, error) {
+		c.process.world.checkApproved(req.ServerID, is(pcapi.PlannedRevert))
+		return c.model.RevertServer(ctx, req)
+	})
 }
 
 // Watch begins when the scheduler lets it, and so does each report. A report that fails ends it.

@@ -2,7 +2,6 @@ package simulation
 
 import (
 	"slices"
-	"testing/synctest"
 	"time"
 
 	"github.com/privatecloud/operator/internal/cloud"
@@ -39,11 +38,14 @@ func (w *world) converge() {
 	if w.profile.shared {
 		w.drain(2 * external.RecheckSoon) // what a person must correct is looked at again
 	}
+	if s := w.snapshot(); s != nil && w.deletedByHand[s.Status.SnapshotID] {
+		w.drain(snapshotLooks)
+	}
 	if len(w.violations) > 0 {
 		return
 	}
 	w.checkConverged()
-	w.ending = corpus.Ending(slices.Concat(w.api.all(vmKind), w.api.all(groupKind), w.api.all(networkKind)), len(w.cloud.Servers()), len(w.cloud.Networks()))
+	w.ending = corpus.Ending(slices.Concat(w.api.all(vmKind), w.api.all(groupKind), w.api.all(networkKind), w.api.all(snapshotKind)), len(w.cloud.Servers()), len(w.cloud.Networks()))
 	writes, changes := w.api.version, w.changes
 	w.drain(quiet)
 	w.checked[atRest]++
@@ -102,9 +104,9 @@ func (w *world) advance(d time.Duration) {
 		}
 		sleep(slice)
 		d -= slice
-		synctest.Wait()
+		w.settle()
 		w.keepLease()
-		synctest.Wait()
+		w.settle()
 		for _, c := range w.calls.changes() {
 			if time.Since(c.sentAt) < settleTime/2 {
 				break

@@ -14,6 +14,7 @@
 //	invariants.go  what must hold
 //	approvals.go   the same for plans that people approve
 //	networks.go    the same for Networks
+//	snapshots.go   the same for VMSnapshots
 //	foreign.go     the same for servers of somebody else
 //	stop.go        the same for processes that are asked to stop
 //	statistics.go  what was done in all runs

@@ -33,6 +33,7 @@ const (
 var invariants = []string{
 	oneServer, sameID, goneLast, noLeak, converged, lostStays, lostIsGone, unasked, groupComplete, deletedGone, atRest, approvedFirst, recorded, foreignStays, notTaken, oneOwner,
 	oneNetwork, sameNetworkID, networkGoneLast, noNetworkLeak, networkConverged, waitsForNetwork,
+	oneSnapshot, sameSnapshotID, snapshotGoneLast, noSnapshotLeak, snapshotConverged, revertedOnce,
 }
 
 // checkChange checks a change of an object.
@@ -40,6 +41,10 @@ func (w *world) checkChange(gvk schema.GroupVersionKind, before, after client.Ob
 	if was, ok := before.(*pcapi.Network); ok {
 		is, _ := after.(*pcapi.Network)
 		w.checkNetworkChange(was, is)
+	}
+	if was, ok := before.(*pcapi.VMSnapshot); ok {
+		is, _ := after.(*pcapi.VMSnapshot)
+		w.checkSnapshotChange(was, is)
 	}
 	if gvk != vmKind || before == nil {
 		return
@@ -87,6 +92,7 @@ func (w *world) serversOf(vm *pcapi.VM) []cloud.Server {
 // checkCloud checks the cloud after each step.
 func (w *world) checkCloud() {
 	w.checkNetworks()
+	w.checkSnapshots()
 	w.checkForeign()
 	if !w.profile.exactlyOnce() {
 		return
@@ -108,6 +114,7 @@ func (w *world) checkCloud() {
 // checkConverged checks that all is as specified once nothing fails any more.
 func (w *world) checkConverged() {
 	w.checkNetworksConverged()
+	w.checkSnapshotsConverged()
 	w.checked[noLeak]++
 	w.checked[deletedGone]++
 	uids, known := map[types.UID]bool{}, map[string]bool{}
@@ -190,6 +197,7 @@ func (w *world) checkVM(vm *pcapi.VM) {
 	}
 	switch {
 	case w.ambiguous(vm) && len(servers) > 0:
+	case w.unreverted(vm) && len(servers) == 1:
 	case len(servers) == 1 && servers[0].Name != vm.Spec.VMName && servers[0].ID == vm.Status.VMID && readyReason(vm) == pcapi.DriftReason:
 	case len(servers) != 1:
 		w.violate(converged, "VM %s has %d servers: %s", vm.Name, len(servers), readyOf(vm))

@@ -22,7 +22,11 @@ func (w *world) userChoices() []choice {
 	user := func(name string, do func() error) {
 		all = append(all, choice{class: act, name: "user: " + name, do: func() { _ = do() }})
 	}
+	alone := w.profile.capabilities.Has(cloud.Snapshots) // then most calls are about the snapshots of one VM
 	for _, name := range names {
+		if alone && name != snapshotted {
+			continue
+		}
 		key := client.ObjectKey{Namespace: "default", Name: name}
 		vm, exists := w.api.find(vmKind, key).(*pcapi.VM)
 		if !exists {
@@ -58,6 +62,7 @@ func (w *world) userChoices() []choice {
 	key := client.ObjectKey{Namespace: "default", Name: group}
 	g, exists := w.api.find(groupKind, key).(*pcapi.VmGroup)
 	switch {
+	case alone:
 	case !exists:
 		user("create VmGroup "+group, func() error {
 			return w.api.create(&pcapi.VmGroup{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: group},
@@ -78,7 +83,7 @@ func (w *world) userChoices() []choice {
 			return w.api.update(next)
 		})
 	}
-	return slices.Concat(all, w.networkChoices(), w.sharedChoices())
+	return slices.Concat(all, w.networkChoices(), w.snapshotChoices(), w.sharedChoices())
 }
 
 func other(state pcapi.PowerState) pcapi.PowerState {

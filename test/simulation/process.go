@@ -35,7 +35,7 @@ import (
 // kinds are those that the API server and the caches hold.
 var kinds = []schema.GroupVersionKind{
 	cloudKind, pcapi.GroupVersion.WithKind("VMClass"), networkKind, vmKind,
-	pcapi.GroupVersion.WithKind("VMSnapshot"), groupKind, pcapi.GroupVersion.WithKind("GPUInfo"),
+	snapshotKind, groupKind, pcapi.GroupVersion.WithKind("GPUInfo"),
 	namespaceKind, corev1.SchemeGroupVersion.WithKind("Node"),
 }
 
@@ -43,6 +43,7 @@ var (
 	cloudKind     = pcapi.GroupVersion.WithKind("Cloud")
 	vmKind        = pcapi.GroupVersion.WithKind("VM")
 	networkKind   = pcapi.GroupVersion.WithKind("Network")
+	snapshotKind  = pcapi.GroupVersion.WithKind("VMSnapshot")
 	groupKind     = pcapi.GroupVersion.WithKind("VmGroup")
 	namespaceKind = corev1.SchemeGroupVersion.WithKind("Namespace")
 )

@@ -58,6 +58,8 @@ var profiles = []profile{
 	{name: "operations", capabilities: cloud.NewCapabilities(cloud.Idempotency, cloud.Labels, cloud.UniqueNames, cloud.Operations, cloud.Power, cloud.Resize, cloud.Sizing), operating: true},
 	{name: "events", capabilities: cloud.NewCapabilities(cloud.Idempotency, cloud.Labels, cloud.Events, cloud.Power, cloud.Resize, cloud.Sizing), slow: true, lag: lag, poll: time.Minute},
 	{name: "undated events", capabilities: cloud.NewCapabilities(cloud.UniqueNames, cloud.Labels, cloud.Events, cloud.Power, cloud.Resize, cloud.Sizing), undated: true, poll: time.Minute},
+	{name: "snapshots", capabilities: cloud.NewCapabilities(cloud.Idempotency, cloud.Labels, cloud.Snapshots, cloud.Revert, cloud.Power, cloud.Resize, cloud.Sizing), lag: lag},
+	{name: "snapshots without keys", capabilities: cloud.NewCapabilities(cloud.UniqueNames, cloud.Labels, cloud.Snapshots, cloud.Revert, cloud.Power, cloud.Resize, cloud.Sizing)},
 	{name: "shared", capabilities: cloud.NewCapabilities(cloud.Idempotency, cloud.Labels, cloud.UniqueNames, cloud.Power, cloud.Resize, cloud.Sizing), shared: true, lag: lag},
 	{name: "shared core", capabilities: cloud.NewCapabilities(cloud.Power, cloud.Resize, cloud.Sizing), shared: true},
 	{name: "shared exclusive names", capabilities: cloud.NewCapabilities(cloud.UniqueNames, cloud.ExclusiveNames, cloud.Power, cloud.Resize, cloud.Sizing), shared: true, normalizing: true},

@@ -63,6 +63,9 @@ type world struct {
 	// reused are the ids that the cloud uses again, and since when their servers are gone.
 	reused map[string]time.Time
 
+	// reverts counts the reverts that users requested.
+	reverts int
+
 	// shown are the ids of servers that a GET has shown.
 	shown map[string]bool
 	// tardy are the ids of servers whose creates took longer than the settle time allows.
@@ -171,12 +174,21 @@ func (w *world) start() {
 
 // step prepares a decision: all goroutines wait for one, and processes whose end is due have ended.
 func (w *world) step() {
-	synctest.Wait()
+	w.settle()
 	w.keepLease()
-	synctest.Wait()
+	w.settle()
 	w.checkCloud()
 	if w.observer != nil {
 		w.observer.observe(w)
+	}
+}
+
+// settle waits until all goroutines wait for a decision. Reads go on one after the other: what goroutines that run
+// at the same time do may depend on their order.
+func (w *world) settle() {
+	synctest.Wait()
+	for slices.ContainsFunc(w.processes, func(p *process) bool { return p.client.wake() }) {
+		synctest.Wait()
 	}
 }
 

@@ -9,12 +9,13 @@ type mutant struct {
 }
 
 const (
-	external  = "internal/external/"
-	vm        = "internal/controller/vm/"
-	network   = "internal/controller/network/"
-	vmgroup   = "internal/controller/vmgroup/"
-	inventory = "internal/inventory/"
-	engine    = "internal/reconciler/"
+	external   = "internal/external/"
+	vm         = "internal/controller/vm/"
+	network    = "internal/controller/network/"
+	vmgroup    = "internal/controller/vmgroup/"
+	vmsnapshot = "internal/controller/vmsnapshot/"
+	inventory  = "internal/inventory/"
+	engine     = "internal/reconciler/"
 )
 
 // mutants are the bugs that the simulation has to catch.
@@ -79,6 +80,9 @@ var mutants = []mutant{
 	{"an imported id that the cloud uses again is labelled", vm + "plan.go", " && !replaced(vm, obs, server):", ":"},
 	{"a deletion is sent again without a look", external + "observe.go", "case o.Resource != nil && !l.askAgain(obj, o, id):", "case o.Resource != nil:"},
 	{"a server beside one that is gone is left", vm + "resource.go", "} else if !vm.DeletionTimestamp.IsZero() && !keeps(vm) {", "} else if false {"},
+	{"a snapshot of a create without an answer is not looked for", vmsnapshot + "resource.go", "obs.Candidates = append(obs.Candidates, s)", "_ = s"},
+	{"a revert is sent again without its key", vm + "revert.go", "IdempotencyKey: fmt.Sprintf(\"%s-revert-%d\", vm.UID, r.RequestedTime.UnixMicro()),", "IdempotencyKey: fmt.Sprintf(\"%s-revert-%s\", vm.UID, k.Clock()),"},
+	{"a revert without an answer is requested anew", vm + "revert.go", "case cloud.Uncertain(err):\n\t\treturn k.revertUncertain(vm, err)\n\t}\n\tvm.Status.Revert = nil", "case cloud.Uncertain(err):\n\t}\n\tvm.Status.Revert = nil"},
 	{"a create is given up when the manager stops", engine + "work.go", "cancelAfter(effects, stopGrace, cancelEffects)", "cancelEffects()"},
 	{"a manager that stops does not record", engine + "work.go", "effects: effects, record: detached}", "effects: effects, record: ctx}"},
 }
