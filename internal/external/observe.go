@@ -150,7 +150,7 @@ func (l *Lifecycle[T, R, S]) askCreated(ctx context.Context, obj T, obs S, id st
 func (l *Lifecycle[T, R, S]) askAgain(obj T, o *Observation[R], id string) bool {
 	removed, _ := l.Tracker.RemovedAt(obj.GetUID())
 	return deleted(obj) && !l.OnDemand && !removed.IsZero() && l.kind.Identify(*o.Resource).State != cloud.StateDeleting &&
-		!(o.Looked && o.View.Snapshot.Has(id))
+		(!o.Looked || !o.View.Snapshot.Has(id))
 }
 
 // ask asks the cloud for a resource that no listing shows, or whose deletion was answered.

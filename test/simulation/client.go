@@ -51,12 +51,12 @@ type read struct {
 	// writes are those that had not ended when it began. Version is what the cache has to show once they have.
 	writes  []*write
 	version int
-	woken   chan struct{}
+	resumed chan struct{}
 }
 
 // await waits until the cache shows the writes of an object, or of all of a kind if key is nil.
 func (c *objectClient) await(ctx context.Context, gvk schema.GroupVersionKind, key *client.ObjectKey) error {
-	r := &read{gvk: gvk, key: key, woken: make(chan struct{})}
+	r := &read{gvk: gvk, key: key, resumed: make(chan struct{})}
 	c.mu.Lock()
 	for w := range c.writing {
 		if w.gvk == gvk && (key == nil || w.key == *key) {
@@ -72,7 +72,7 @@ func (c *objectClient) await(ctx context.Context, gvk schema.GroupVersionKind, k
 		return nil
 	}
 	select {
-	case <-r.woken:
+	case <-r.resumed:
 		return nil
 	case <-ctx.Done():
 		c.mu.Lock()
@@ -98,14 +98,14 @@ func (c *objectClient) shows(r *read) bool {
 	return c.process.cache.shows(r.gvk, r.version)
 }
 
-// wake lets the first read go on that need not wait any longer. It reports false if there is none.
-func (c *objectClient) wake() bool {
+// resume lets the first read go on that need not wait any longer. It reports false if there is none.
+func (c *objectClient) resume() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i, r := range c.reads {
 		if c.shows(r) {
 			c.reads = slices.Delete(c.reads, i, i+1)
-			close(r.woken)
+			close(r.resumed)
 			return true
 		}
 	}

@@ -104,9 +104,9 @@ func (w *world) advance(d time.Duration) {
 		}
 		sleep(slice)
 		d -= slice
-		w.settle()
+		w.wait()
 		w.keepLease()
-		w.settle()
+		w.wait()
 		for _, c := range w.calls.changes() {
 			if time.Since(c.sentAt) < settleTime/2 {
 				break

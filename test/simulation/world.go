@@ -174,20 +174,20 @@ func (w *world) start() {
 
 // step prepares a decision: all goroutines wait for one, and processes whose end is due have ended.
 func (w *world) step() {
-	w.settle()
+	w.wait()
 	w.keepLease()
-	w.settle()
+	w.wait()
 	w.checkCloud()
 	if w.observer != nil {
 		w.observer.observe(w)
 	}
 }
 
-// settle waits until all goroutines wait for a decision. Reads go on one after the other: what goroutines that run
+// wait waits until all goroutines wait for a decision. Reads go on one after the other: what goroutines that run
 // at the same time do may depend on their order.
-func (w *world) settle() {
+func (w *world) wait() {
 	synctest.Wait()
-	for slices.ContainsFunc(w.processes, func(p *process) bool { return p.client.wake() }) {
+	for slices.ContainsFunc(w.processes, func(p *process) bool { return p.client.resume() }) {
 		synctest.Wait()
 	}
 }

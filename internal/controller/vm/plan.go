@@ -149,7 +149,7 @@ func (k *kind) PlanExisting(vm *pcapi.VM, obs *observation) plan {
 	switch progress := k.Progress(server); {
 	case revertOpen(vm):
 		p.Steps = append(p.Steps, revert.Steps...)
-	case vm.Spec.Import != nil && !obs.Owned && server.Labels[inventory.UIDLabel] == "" && !replaced(vm, obs, server):
+	case lacksLabels(vm, obs, server):
 		p.Steps, p.Outcome = append(p.Steps, k.stepLabel()), k.Adopted(vm, server)
 	case vm.Spec.Import != nil && ofAnother(vm, obs, server):
 		p.Outcome = foreign(server)
@@ -177,6 +177,11 @@ func (k *kind) PlanExisting(vm *pcapi.VM, obs *observation) plan {
 		}
 	}
 	return p
+}
+
+// lacksLabels reports whether a server that the VM imported is to get its owner labels: it has none.
+func lacksLabels(vm *pcapi.VM, obs *observation, server cloud.Server) bool {
+	return vm.Spec.Import != nil && !obs.Owned && server.Labels[inventory.UIDLabel] == "" && !replaced(vm, obs, server)
 }
 
 // replaced reports whether the cloud has given the id that the VM imported to another server. That one has
@@ -217,11 +222,8 @@ func (k *kind) planChanges(vm *pcapi.VM, obs *observation, change cloud.UpdateSe
 func (k *kind) PlanDeletion(vm *pcapi.VM, obs *observation) (plan, bool) {
 	keep := keeps(vm)
 	labels, unrecorded := obs.Capabilities().Has(cloud.Labels), vm.Status.VMID == ""
-	// Anybody can write a claim. Without labels and a record, a claim in a
-	// namespace that may not use the Cloud would be all that proves a server.
-	unproved := obs.Denied != nil && !obs.CloudMissing && unrecorded && !labels
 	switch {
-	case unproved && !keep:
+	case !keep && unprovable(vm, obs):
 		return k.End(reconciler.Stalled(pcapi.BlockedReason, external.RecheckSoon, fmt.Errorf(
 			"%w; only its name says on this cloud which server is this VM's, so none is deleted: have the namespace allowed, or set spec.deletionPolicy to Orphan to release this object",
 			obs.Denied))), true
@@ -240,6 +242,13 @@ func (k *kind) PlanDeletion(vm *pcapi.VM, obs *observation) (plan, bool) {
 		return k.End(objection), true
 	}
 	return plan{}, false
+}
+
+// unprovable reports whether a claim in a namespace that may not use the Cloud is all that
+// says which server is the VM's: there are neither labels nor a record, and anybody can write a
+// claim.
+func unprovable(vm *pcapi.VM, obs *observation) bool {
+	return obs.Denied != nil && !obs.CloudMissing && vm.Status.VMID == "" && !obs.Capabilities().Has(cloud.Labels)
 }
 
 // notProved returns why a recorded server must not be deleted: its labels are not
