@@ -271,7 +271,7 @@ func (w *world) administratorChoices() []choice {
 func (w *world) hindered(vm *pcapi.VM) bool {
 	reason := readyReason(vm)
 	switch {
-	case w.isForeign(vm.Status.VMID):
+	case w.isForeign(vm.Status.VMID), w.imported[vm.Status.VMID] && vm.Spec.Import == nil: // the id is another server's now
 		return reason == pcapi.BlockedReason || reason == pcapi.DriftReason
 	case vm.Spec.Import != nil && vm.Status.VMID != "" && !w.cloud.HasServer(vm.Status.VMID):
 		return reason == pcapi.LostReason // the VM that had the server is deleted, and a listing has not shown that yet
@@ -279,7 +279,8 @@ func (w *world) hindered(vm *pcapi.VM) bool {
 		return false
 	case vm.Spec.Import != nil:
 		id := vm.Spec.Import.VMID
-		return (!w.imported[id] || !w.cloud.HasServer(id)) && (reason == pcapi.RejectedReason || reason == pcapi.AmbiguousReason)
+		onRecord := slices.ContainsFunc(w.api.all(vmKind), func(o client.Object) bool { return o.(*pcapi.VM).Status.VMID == id })
+		return (!w.imported[id] || !w.cloud.HasServer(id) || onRecord) && (reason == pcapi.RejectedReason || reason == pcapi.AmbiguousReason)
 	case w.forged[vm.UID] && (reason == pcapi.AmbiguousReason || reason == pcapi.BlockedReason):
 		return true
 	}
