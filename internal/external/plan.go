@@ -138,7 +138,7 @@ func (l *Lifecycle[T, R, S]) released(obj T, obs S) []reconciler.Step[T, S] {
 // planDeletionUnrecorded deletes what a create without a recorded answer may have made.
 func (l *Lifecycle[T, R, S]) planDeletionUnrecorded(obj T, o *Observation[R]) reconciler.Plan[T, S] {
 	removed, _ := l.Tracker.RemovedAt(obj.GetUID())
-	if o.Proved() && !removed.IsZero() && !o.Looked { // it may be gone, and another one have its id
+	if o.Proved() && !removed.IsZero() && !o.Looked { // it may be gone, and its id used again
 		return l.Do(l.Steps.Look)
 	}
 	if o.Proved() {

@@ -340,8 +340,8 @@ func (k *kind) ownerLabels(vm *pcapi.VM) map[string]string {
 	}
 }
 
-// Delete deletes a server. One beside that of the VM is looked at first: nothing but its labels says
-// that it is the VM's, and it may be gone, and its id be another one's.
+// Delete deletes a server. One beside that of the VM is read first: only its labels say that
+// it is the VM's, and it may be gone and its id used again.
 func (k *kind) Delete(ctx context.Context, vm *pcapi.VM, obs *observation, server cloud.Server) (external.Removal, error) {
 	if obs.Resource == nil || obs.Resource.ID != server.ID {
 		found, err := obs.View.Client.GetServer(ctx, server.ID)

@@ -122,7 +122,8 @@ func hardwareStatus(server cloud.Server, last *pcapi.VMHardwareStatus) *pcapi.VM
 }
 
 // ofAnother reports whether the labels of a recorded server name another object as
-// its owner. What the server is and does is not shown then.
+// its owner, or the cloud has given an imported id to another server. What the server is
+// and does is not shown then.
 func ofAnother(vm *pcapi.VM, obs *observation, server cloud.Server) bool {
 	another := server.Labels[inventory.UIDLabel] != "" || vm.Spec.Import != nil && vm.Status.VMID != "" && replaced(vm, obs, server)
 	return !obs.Owned && !observeOnly(vm) && another && obs.Capabilities().Has(cloud.Labels)
