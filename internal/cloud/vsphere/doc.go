@@ -55,5 +55,5 @@
 //	operations.go   what became of a change
 //	tasks.go        reads tasks
 //	hosts.go        hosts and their graphics devices
-//	networks.go     there are none
+//	networks.go     lists port groups; none is created
 package vsphere
