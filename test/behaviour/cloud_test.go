@@ -53,7 +53,7 @@ var cloudCases = cases{
 
 		deleteObject(t, f.object)
 		t.Eventually(latest(f.object)).Should(SatisfyAll(
-			testkit.HaveCondition("Stalled", metav1.ConditionTrue, "InUse", "VMs and Networks that refer to this Cloud: 1; delete them first"),
+			testkit.HaveCondition("Stalled", metav1.ConditionTrue, "InUse", "VMs, Networks and VMSnapshots that refer to this Cloud: 1; delete them first"),
 			testkit.HaveCondition("Ready", metav1.ConditionFalse, "InUse"),
 			testkit.HaveCondition("InUse", metav1.ConditionTrue, "InUse", "VMs: 1 ("+f.namespace+" 1: web); Networks: 0"),
 		))

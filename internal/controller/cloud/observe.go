@@ -21,7 +21,7 @@ type observation struct {
 	inv *inventory.Inventory
 	// claimed is whether the finalizer is on.
 	claimed bool
-	// users is the number of VMs and Networks that keep the Cloud; counted only if
+	// users is the number of VMs, Networks and VMSnapshots that keep the Cloud; counted only if
 	// it is being deleted.
 	users int
 	// shown is what the status says of them, which may be older.

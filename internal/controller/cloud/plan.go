@@ -62,7 +62,7 @@ func outcomeAfter(c *pcapi.Cloud, obs *observation, braked bool) error {
 	switch {
 	case !c.DeletionTimestamp.IsZero():
 		return &reconciler.StalledError{Reason: pcapi.InUseReason, Recheck: recheck,
-			Cause: fmt.Errorf("VMs and Networks that refer to this Cloud: %d; delete them first, it goes when the last is gone; the condition InUse names them", obs.shown.count)}
+			Cause: fmt.Errorf("VMs, Networks and VMSnapshots that refer to this Cloud: %d; delete them first, it goes when the last is gone; the condition InUse names them", obs.shown.count)}
 	case braked:
 		return &reconciler.StalledError{Reason: pcapi.ServersVanishedReason, Recheck: recheck,
 			Cause: errors.New("the brake is on: nothing is created or deleted on this cloud; the Braked condition says how to release it")}

@@ -95,6 +95,12 @@ func TestWhatKeepsADeletedCloud(t *testing.T) {
 			Spec:       pcapi.NetworkSpec{CloudRef: &pcapi.CloudReference{Name: "home"}}, Status: status,
 		}
 	}
+	snapshot := func(finalizers ...string) *pcapi.VMSnapshot {
+		return &pcapi.VMSnapshot{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "snap", Finalizers: finalizers},
+			Spec:       pcapi.VMSnapshotSpec{VMName: "v"}, Status: pcapi.VMSnapshotStatus{Cloud: "home"},
+		}
+	}
 	tests := []struct {
 		name string
 		// user is in the namespace "ns" of another team.
@@ -112,6 +118,8 @@ func TestWhatKeepsADeletedCloud(t *testing.T) {
 		{name: "a Network of a denied namespace that only refers to it", user: network(pcapi.NetworkStatus{})},
 		{name: "a Network of a denied namespace with a network on it", user: network(pcapi.NetworkStatus{NetworkID: "n1", Cloud: "home"}), keeps: true},
 		{name: "a Network of a denied namespace with a network on another Cloud", user: network(pcapi.NetworkStatus{NetworkID: "n1", Cloud: "other"})},
+		{name: "a VMSnapshot that may have a snapshot on it", user: snapshot(pcapi.VMSnapshotFinalizer), keeps: true},
+		{name: "a VMSnapshot that has none", user: snapshot()},
 	}
 	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
@@ -124,6 +132,9 @@ func TestWhatKeepsADeletedCloud(t *testing.T) {
 			w.reconcile()
 			_, there := w.find()
 			equal(t, "kept", tc.keeps, there)
+			if tc.keeps {
+				w.wantCondition(pcapi.ReadyCondition, "False InUse", "VMs, Networks and VMSnapshots that refer to this Cloud: 1")
+			}
 		})
 	}
 }

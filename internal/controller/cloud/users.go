@@ -31,7 +31,7 @@ func usersOf(c *pcapi.Cloud) []client.ListOption {
 	return []client.ListOption{client.MatchingFields{tenancy.CloudIndex: c.Name}, client.UnsafeDisableDeepCopy, client.DisableReadYourWritesConsistency}
 }
 
-// observeUsers counts the VMs and Networks that keep a deleted Cloud. What the status
+// observeUsers counts the VMs, Networks and VMSnapshots that keep a deleted Cloud. What the status
 // shows of them is kept for the time of a recheck, so that a deletion of many does not
 // write the status for each.
 func (k *kind) observeUsers(ctx context.Context, c *pcapi.Cloud, obs *observation) error {
