@@ -142,7 +142,7 @@ type VMStatus struct {
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// conditions are Ready, Reconciling and Stalled, which every kind has, and
-	// NameChecked, Created and Deleting.
+	// NameChecked, Created, GuestReady and Deleting.
 	// +operator-sdk:csv:customresourcedefinitions:type=status,displayName="Conditions",xDescriptors="urn:alm:descriptor:io.kubernetes.conditions"
 	// +listType=map
 	// +listMapKey=type

@@ -54,8 +54,10 @@ type VMClassOpenStack struct {
 	Flavor string `json:"flavor"`
 }
 
-// VMClass is a size of VMs that administrators offer to namespaces. It has no status, so
-// that operator-sdk cannot generate its part of the CSV: see docs/development/add-a-kind.md.
+// VMClass has no status, so operator-sdk cannot generate its part of the CSV: see
+// docs/development/add-a-kind.md.
+
+// VMClass is a size of VMs that administrators offer to namespaces.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=vmclasses,scope=Cluster,categories=privatecloud
