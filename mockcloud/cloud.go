@@ -153,7 +153,7 @@ func (c *Cloud) seed() error {
 
 // seedID returns the ID of the i-th seed server, which is in no ledger.
 func (c *Cloud) seedID(i int) string {
-	if c.quirks.Load().NumericIDs {
+	if q := c.quirks.Load(); q.NumericIDs || q.ReusesIDs {
 		return strconv.Itoa(i + 1)
 	}
 	return uuid.NewString()

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"time"
-
-	"github.com/google/uuid"
 )
 
 // The methods below change servers without the REST API and without its checks,
@@ -61,7 +59,7 @@ func (c *Cloud) PutServer(s Server) (Server, error) {
 	defer c.mu.Unlock()
 	now := c.now()
 	if s.ID == "" {
-		s.ID = c.newID(uuid.NewString)
+		s.ID = c.newID(c.hasServer)
 	}
 	if s.PowerState == "" {
 		s.PowerState = PowerOn

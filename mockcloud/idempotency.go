@@ -109,10 +109,13 @@ func (c *Cloud) replay(key *keyRecord) (keyedAnswer, bool, error) {
 		return keyedAnswer{}, true, problem(http.StatusUnprocessableEntity, CodeKeyReused,
 			"this Idempotency-Key was used with another body")
 	}
-	if r := c.st.servers[known.ID]; r != nil {
+	collection, _, _ := strings.Cut(known.Key, "/")
+	r, n := c.st.servers[known.ID], c.st.networks[known.ID]
+	reverted := r != nil && collection == "reverts" && !r.CreatedAt.After(known.At)
+	switch { // another one may have the ID of one that is gone
+	case r != nil && r.Key == known.Key, reverted:
 		return keyedAnswer{status: known.Status, body: c.represent(r, c.now())}, true, nil
-	}
-	if n := c.st.networks[known.ID]; n != nil {
+	case n != nil && collection == "networks" && known.GoneAt.IsZero():
 		return keyedAnswer{status: known.Status, body: c.quirks.Load().shapeNetwork(n)}, true, nil
 	}
 	return keyedAnswer{status: known.Status, body: known.Body}, true, nil

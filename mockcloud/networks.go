@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/google/uuid"
 )
 
 // Network is a network that servers can be attached to.
@@ -83,7 +81,7 @@ func (c *Cloud) createNetwork(body createNetwork, key *keyRecord, requestID stri
 	}
 	now := c.now()
 	n := &Network{
-		ID: c.newID(uuid.NewString), Name: body.Name, CIDR: body.CIDR, Gateway: body.Gateway,
+		ID: c.newID(c.hasNetwork), Name: body.Name, CIDR: body.CIDR, Gateway: body.Gateway,
 		CreatedAt: now, UpdatedAt: now,
 	}
 	how := LedgerEntry{Op: OpCreateNetwork, NetworkID: n.ID, Name: n.Name, RequestID: requestID}
@@ -256,7 +254,7 @@ func (c *Cloud) PutNetwork(n Network) (Network, error) {
 	defer c.mu.Unlock()
 	now := c.now()
 	if n.ID == "" {
-		n.ID = c.newID(uuid.NewString)
+		n.ID = c.newID(c.hasNetwork)
 	}
 	if n.CreatedAt.IsZero() {
 		n.CreatedAt = now
@@ -302,7 +300,7 @@ func (c *Cloud) handlePutNetwork(w http.ResponseWriter, r *request) error {
 func (c *Cloud) keysOf(id string, at time.Time, changes *[]Change) []*keyRecord {
 	var gone []*keyRecord
 	for _, key := range c.st.keys {
-		if key.ID == id {
+		if key.ID == id && strings.HasPrefix(key.Key, "networks/") {
 			next := key.goneAt(at)
 			gone = append(gone, next)
 			*changes = append(*changes, encoded(bucketKeys, next.Key, next))

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/google/uuid"
 )
 
 // object is a JSON object whose fields have an order, because a later field can
@@ -210,11 +212,38 @@ func withExtra(o object, similar ...string) object {
 // point numbers.
 const firstNumericID = 1<<53 + 1
 
-// newID returns the ID of a new server or network; see NumericIDs. The caller holds
-// mu, and appends to the ledger before it calls newID again.
-func (c *Cloud) newID(otherwise func() string) string {
-	if !c.quirks.Load().NumericIDs {
-		return otherwise()
+// newID returns the ID of a new server, network or snapshot that is not used; see
+// NumericIDs and ReusesIDs. The caller holds mu, and appends to the ledger before it
+// calls newID again.
+func (c *Cloud) newID(used func(id string) bool) string {
+	q := c.quirks.Load()
+	first, next := int64(firstNumericID), int64(len(c.st.ledger))
+	switch {
+	case !q.NumericIDs && !q.ReusesIDs:
+		return uuid.NewString()
+	case !q.NumericIDs:
+		first = 1
 	}
-	return strconv.FormatInt(firstNumericID+int64(len(c.st.ledger)), 10)
+	if q.ReusesIDs {
+		next = 0
+	}
+	for ; ; next++ {
+		if id := strconv.FormatInt(first+next, 10); !used(id) {
+			return id
+		}
+	}
+}
+
+// hasServer, hasNetwork and hasSnapshot report whether an ID is used. The caller holds mu.
+func (c *Cloud) hasServer(id string) bool { return c.st.servers[id] != nil }
+
+func (c *Cloud) hasNetwork(id string) bool { return c.st.networks[id] != nil }
+
+func (c *Cloud) hasSnapshot(id string) bool {
+	for _, r := range c.st.servers {
+		if slices.ContainsFunc(r.Snapshots, func(s Snapshot) bool { return s.ID == id }) {
+			return true
+		}
+	}
+	return false
 }

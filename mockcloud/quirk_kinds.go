@@ -33,6 +33,7 @@ var quirkKinds = []quirkKind{
 	ofDuration("replicaLag", true, func(q *Quirks) *Duration { return &q.ReplicaLag }),
 	ofSwitch("normalizeNames", true, func(q *Quirks) *bool { return &q.NormalizeNames }),
 	ofSwitch("numericIDs", false, func(q *Quirks) *bool { return &q.NumericIDs }),
+	ofSwitch("reusesIDs", false, func(q *Quirks) *bool { return &q.ReusesIDs }),
 	ofSwitch("extraFields", false, func(q *Quirks) *bool { return &q.ExtraFields }),
 	ofSwitch("wrongTypes", false, func(q *Quirks) *bool { return &q.WrongTypes }),
 	ofSwitch("wrongLabels", false, func(q *Quirks) *bool { return &q.WrongLabels }),

@@ -35,6 +35,9 @@ type Quirks struct {
 	// NumericIDs gives new servers and networks a number above 2^53 as ID, which JSON
 	// bodies have as a number.
 	NumericIDs bool `json:"numericIDs,omitempty"`
+	// ReusesIDs gives new servers, networks and snapshots the lowest number that no other
+	// one has as ID. An ID is free as soon as a deletion takes effect, before its answer.
+	ReusesIDs bool `json:"reusesIDs,omitempty"`
 	// ExtraFields adds unknown fields to JSON objects. Some differ from known fields
 	// only in case and have values without sense.
 	ExtraFields bool `json:"extraFields,omitempty"`

@@ -4,8 +4,6 @@ import (
 	"encoding/hex"
 	"net/http"
 	"time"
-
-	"github.com/google/uuid"
 )
 
 // State is the state of a server.
@@ -155,7 +153,7 @@ func (c *Cloud) createNow(body createServer, key *keyRecord, requestID string) (
 	}
 	now := c.now()
 	r := &record{Labelled: len(body.Labels) > 0, UserDataSHA256: hex.EncodeToString(body.UserData), Server: Server{
-		ID: c.newID(uuid.NewString), Name: body.Name, Labels: body.Labels,
+		ID: c.newID(c.hasServer), Name: body.Name, Labels: body.Labels,
 		CPU: deref(body.CPU, 1), Memory: deref(body.Memory, 1),
 		Template: deref(body.Template, ""), Folder: deref(body.Folder, ""),
 		PowerState: deref(body.PowerState, PowerOn),

@@ -4,8 +4,6 @@ import (
 	"net/http"
 	"slices"
 	"time"
-
-	"github.com/google/uuid"
 )
 
 // Snapshot is a snapshot of a server. It goes with its server.
@@ -78,7 +76,7 @@ func (c *Cloud) createSnapshot(server string, body createSnapshot, key *keyRecor
 	}
 	now := c.now()
 	made := Snapshot{
-		ID: c.newID(uuid.NewString), Name: body.Name, Description: body.Description, Memory: body.Memory,
+		ID: c.newID(c.hasSnapshot), Name: body.Name, Description: body.Description, Memory: body.Memory,
 		Quiesced: body.QuiesceSeconds > 0, SizeBytes: diskSnapshot, CreatedAt: now,
 	}
 	if made.Memory {

@@ -15,7 +15,7 @@ func TestQuirksAreNoViolations(t *testing.T) {
 	for text, marked := range map[string]bool{
 		"readLag=1h": false, "replicaLag=1h": false, "normalizeNames": false, "listCap=1": false, "replayResets": false,
 		"ignorePatch": false, "ignorePatch=echo": false, "stuckBuilding=*": false, "retryAfterDate=1h": false,
-		"numericIDs": true, "extraFields": true, "wrongTypes": true, "wrongLabels": true, "lowerCaseStates": true,
+		"numericIDs": true, "reusesIDs": true, "extraFields": true, "wrongTypes": true, "wrongLabels": true, "lowerCaseStates": true,
 		"contentType=text/json": true, "contentType=application/octet-stream": true, "contentType=none": true,
 		"plain404=empty": true, "plain404=json": true, "plain404=html": true, "plain404=text": true, "noCodes": true,
 		"capabilities=401": true, "capabilities=html": true, "capabilities=empty": true, "longHost": true,

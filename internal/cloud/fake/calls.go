@@ -102,20 +102,28 @@ func do[R any](ctx context.Context, c *Cloud, call call, effect func() (R, error
 	if err := c.send(ctx, call); err != nil {
 		return none, err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	fault := c.faults.take(call.verb)
-	if fault.err != nil && !fault.committed {
-		return none, asError(call, fault)
-	}
-	result, err := effect()
-	if fault.err != nil {
-		return none, asError(call, fault)
+	result, answered, err := perform(c, call, effect)
+	if answered != nil {
+		answered(ctx, call.verb, call.object)
 	}
 	if err != nil {
 		return none, err
 	}
 	return result, nil
+}
+
+// perform ends a call as a fault says or as effect does, and returns the hook of answers.
+func perform[R any](c *Cloud, call call, effect func() (R, error)) (result R, answered Hook, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	fault := c.faults.take(call.verb)
+	if fault.err == nil || fault.committed {
+		result, err = effect()
+	}
+	if fault.err != nil {
+		err = asError(call, fault)
+	}
+	return result, c.onAnswer, err
 }
 
 // send brings a call to the cloud.
@@ -137,7 +145,7 @@ func (c *Cloud) send(ctx context.Context, call call) error {
 }
 
 // admit logs a call, unless the cloud lacks what it needs, and returns the hook.
-func (c *Cloud) admit(call call) (func(context.Context, Verb, string), error) {
+func (c *Cloud) admit(call call) (Hook, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := lacking(call, c.caps); err != nil {
@@ -198,10 +206,21 @@ func (c *Cloud) Heal(verbs ...Verb) {
 	}
 }
 
+// Hook is called at some point of a call, which waits for it.
+type Hook func(ctx context.Context, verb Verb, object string)
+
+// OnAnswer sets a function that is called when a call has had its effect, before it is
+// answered.
+func (c *Cloud) OnAnswer(hook Hook) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.onAnswer = hook
+}
+
 // OnCall sets a function that is called when a call has reached the cloud,
 // before it has an effect. The call waits for it. If ctx ends meanwhile, the call
 // fails without an effect.
-func (c *Cloud) OnCall(hook func(ctx context.Context, verb Verb, object string)) {
+func (c *Cloud) OnCall(hook Hook) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.onCall = hook

@@ -79,13 +79,14 @@ type Cloud struct {
 	// undated means that changes have no AsOf.
 	undated bool
 
-	log     log
-	faults  faults
-	onCall  func(ctx context.Context, verb Verb, object string)
-	misuse  error
-	closed  chan struct{}
-	closing sync.Once
-	closes  int
+	log    log
+	faults faults
+	// onCall is called before a call has its effect, and onAnswer after.
+	onCall, onAnswer Hook
+	misuse           error
+	closed           chan struct{}
+	closing          sync.Once
+	closes           int
 }
 
 var _ cloud.Client = (*Cloud)(nil)

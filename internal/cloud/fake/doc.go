@@ -2,7 +2,7 @@
 // cloud.Client and passes cloudtest.Run with any set of capabilities.
 //
 //	cloud.go       Cloud, its options, capabilities and name checks
-//	calls.go       what every call has in common: the log, faults and the hook
+//	calls.go       what every call has in common: the log, faults and the hooks
 //	servers.go     servers: read, create, change, delete
 //	operations.go  changes that take time
 //	list.go        the listing of servers: pages, filters, delays

@@ -37,6 +37,14 @@ func (c *Cloud) SetSlow(slow bool) {
 	c.slow = slow
 }
 
+// SetReusesIDs sets whether new servers, networks and snapshots have the lowest number that
+// is free. A number is free as soon as a deletion takes effect, before its answer.
+func (c *Cloud) SetReusesIDs(reuses bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.servers.reuses, c.networks.reuses, c.snapshots.reuses = reuses, reuses, reuses
+}
+
 // Normalize sets whether the cloud stores names in lower case.
 func (c *Cloud) Normalize(normalize bool) {
 	c.mu.Lock()
@@ -98,7 +106,7 @@ func (c *Cloud) Finish() {
 			delete(c.poweredOff, s.ID)
 			c.servers.put(s.ID, s)
 		case cloud.StateDeleting:
-			c.servers.remove(s.ID)
+			c.remove(s.ID)
 		default:
 		}
 	}
@@ -119,7 +127,7 @@ func (c *Cloud) RemoveServers(ids ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, id := range ids {
-		c.servers.remove(id)
+		c.remove(id)
 	}
 }
 

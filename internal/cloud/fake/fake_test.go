@@ -390,3 +390,61 @@ func TestCloseLeavesTheCloudToOtherClients(t *testing.T) {
 	equal(t, "closes", 2, c.Closes())
 	equal(t, "servers", []string{"s1"}, listed(t, c))
 }
+
+func TestIDsAreUsedAgainAtOnceWhereTheCloudReusesThem(t *testing.T) {
+	c := fake.New(fake.Options{Capabilities: everything})
+	c.SetReusesIDs(true)
+	first, kept := mustCreate(t, c, "first"), mustCreate(t, c, "kept")
+	var taken string
+	c.OnAnswer(func(ctx context.Context, verb fake.Verb, _ string) {
+		if verb == fake.DeleteServer {
+			result, err := c.CreateServer(ctx, cloud.CreateServer{Name: "second", IdempotencyKey: "second"})
+			if err != nil {
+				t.Error(err)
+			}
+			taken = result.Server.ID
+		}
+	})
+	if _, err := c.DeleteServer(t.Context(), first); err != nil {
+		t.Fatal(err)
+	}
+	c.OnAnswer(nil)
+	equal(t, "ids of the first, of the second before the deletion was answered, and of the kept server", []string{"s1", "s1", "s2"}, []string{first, taken, kept})
+	equal(t, "id of the next server", "s3", mustCreate(t, c, "next"))
+	equal(t, "the server of the second key", "second", c.Server("s1").Name)
+}
+
+func TestAKeyDoesNotLeadToTheServerThatHasTheIDOfItsOwnOne(t *testing.T) {
+	c := fake.New(fake.Options{Capabilities: everything})
+	c.SetReusesIDs(true)
+	req := cloud.CreateServer{Name: "first", IdempotencyKey: "first"}
+	create := func() cloud.Server {
+		t.Helper()
+		result, err := c.CreateServer(t.Context(), req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return result.Server
+	}
+	first := create()
+	if _, err := c.DeleteServer(t.Context(), first.ID); err != nil {
+		t.Fatal(err)
+	}
+	mustCreate(t, c, "second")
+	equal(t, "name in the answer to the repeated create", "first", create().Name)
+}
+
+func TestAnOpenOperationDoesNotChangeTheServerThatGotTheIDSince(t *testing.T) {
+	c := fake.New(fake.Options{Capabilities: everything})
+	c.SetReusesIDs(true)
+	id := mustCreate(t, c, "first")
+	c.SetOperating(true)
+	if _, err := c.DeleteServer(t.Context(), id); err != nil {
+		t.Fatal(err)
+	}
+	c.SetOperating(false)
+	c.RemoveServers(id)
+	equal(t, "id of the second server", id, mustCreate(t, c, "second"))
+	c.FinishOperations()
+	equal(t, "servers", []string{id}, c.ServerIDs())
+}

@@ -14,6 +14,8 @@ type keys[Req, Res any] map[string]keyed[Req, Res]
 type keyed[Req, Res any] struct {
 	req Req
 	id  string
+	// at is the place in the order of what was created.
+	at int
 	// res is the answer to the create.
 	res Res
 }
@@ -29,9 +31,9 @@ func (k keys[Req, Res]) find(key string, req Req) (made keyed[Req, Res], found, 
 }
 
 // put remembers a create. One without a key is not remembered.
-func (k keys[Req, Res]) put(key string, req Req, id string, res Res) {
+func (k keys[Req, Res]) put(key string, req Req, id string, at int, res Res) {
 	if key != "" {
-		k[key] = keyed[Req, Res]{req: req, id: id, res: res}
+		k[key] = keyed[Req, Res]{req: req, id: id, at: at, res: res}
 	}
 }
 

@@ -65,7 +65,7 @@ func (c *Cloud) createNetwork(op string, req cloud.CreateNetwork) (cloud.Network
 	case reused:
 		return cloud.Network{}, failure(op, cloud.KeyReused, "the key belongs to a create with another request")
 	case found:
-		if n, ok := c.networks.get(made.id); ok {
+		if n, ok := c.networks.get(made.id); ok && c.networks.place(made.id) == made.at {
 			return n, nil
 		}
 		return made.res, nil
@@ -76,7 +76,7 @@ func (c *Cloud) createNetwork(op string, req cloud.CreateNetwork) (cloud.Network
 	if n, ok := c.halfMade(req.Name); ok {
 		n.CIDR, n.Gateway, n.HalfMade = req.CIDR, req.Gateway, false
 		c.networks.put(n.ID, n)
-		c.networkKeys.put(req.IdempotencyKey, req, n.ID, n)
+		c.networkKeys.put(req.IdempotencyKey, req, n.ID, c.networks.place(n.ID), n)
 		return n, nil
 	}
 	if err := nameOf(c, op, req.Name, req.Name, c.networks, func(n cloud.Network) string { return n.Name }); err != nil {
@@ -84,7 +84,7 @@ func (c *Cloud) createNetwork(op string, req cloud.CreateNetwork) (cloud.Network
 	}
 	n := cloud.Network{ID: c.networks.newID(), Name: req.Name, CIDR: req.CIDR, Gateway: req.Gateway, CreatedAt: c.clock()}
 	c.networks.put(n.ID, n)
-	c.networkKeys.put(req.IdempotencyKey, req, n.ID, n)
+	c.networkKeys.put(req.IdempotencyKey, req, n.ID, c.networks.place(n.ID), n)
 	return n, nil
 }
 

@@ -12,6 +12,8 @@ type operation struct {
 	cloud.Operation
 	// serverID is the server that exists already, empty for a create.
 	serverID string
+	// at is the place of the server in their order: one that gets its id later has another.
+	at int
 	// name and key are those of a create.
 	name cloud.Name
 	key  string
@@ -31,8 +33,9 @@ func (c *Cloud) GetOperation(ctx context.Context, id string) (cloud.Operation, e
 			return cloud.Operation{}, failure(op, cloud.NotFound, "no such operation")
 		}
 		if c.proving && found.Done && found.Err == nil {
-			server, exists := c.servers.get(found.ServerID)
+			server, _ := c.servers.get(found.ServerID)
 			server = c.reported(server)
+			exists := found.at > 0 && c.servers.place(found.ServerID) == found.at
 			if found.Gone = !exists; exists {
 				found.Server = &server
 			}
@@ -45,7 +48,7 @@ func (c *Cloud) GetOperation(ctx context.Context, id string) (cloud.Operation, e
 // caller holds mu.
 func (c *Cloud) later(change operation) cloud.Result {
 	id := c.operations.newID()
-	change.ServerID = change.serverID
+	change.ServerID, change.at = change.serverID, c.servers.place(change.serverID)
 	c.operations.put(id, change)
 	return cloud.Result{Operation: id}
 }
@@ -61,7 +64,7 @@ func (c *Cloud) createLater(op string, req cloud.CreateServer) (cloud.Result, er
 			return cloud.Result{Operation: one.id}, nil
 		}
 	}
-	if made, found, _ := c.serverKeys.find(key, req); found && c.servers.has(made.id) {
+	if made, found, _ := c.serverKeys.find(key, req); found && made.at == c.servers.place(made.id) {
 		s, err := c.create(op, req)
 		return cloud.Result{Server: s}, err
 	}
@@ -120,7 +123,13 @@ func (c *Cloud) endOperations(fault *cloud.Error) {
 		ended.Done, ended.Err = true, fault // before the effect: the name is free for it
 		c.operations.put(one.id, ended)
 		if fault == nil {
-			id, err := ended.effect()
+			id, err := ended.serverID, error(nil)
+			if id == "" || c.servers.place(id) == ended.at { // else the server is gone
+				id, err = ended.effect()
+			}
+			if ended.serverID == "" {
+				ended.at = c.servers.place(id)
+			}
 			ended.Progress, ended.ServerID = 100, id
 			if err != nil {
 				ended.Err = &cloud.Error{Kind: cloud.KindOf(err), Op: "operation", Detail: err.Error()}

@@ -100,7 +100,7 @@ func (c *Cloud) create(op string, req cloud.CreateServer) (cloud.Server, error) 
 	case reused:
 		return cloud.Server{}, failure(op, cloud.KeyReused, "the key belongs to a create with another request")
 	case found:
-		if s, ok := c.servers.get(made.id); ok {
+		if s, ok := c.servers.get(made.id); ok && c.servers.place(made.id) == made.at {
 			return c.reported(s), nil
 		}
 		return made.res.Clone(), nil
@@ -144,7 +144,7 @@ func (c *Cloud) create(op string, req cloud.CreateServer) (cloud.Server, error) 
 		s.State = cloud.StateBuilding
 	}
 	c.servers.put(s.ID, s)
-	c.serverKeys.put(req.IdempotencyKey, req, s.ID, c.reported(s))
+	c.serverKeys.put(req.IdempotencyKey, req, s.ID, c.servers.place(s.ID), c.reported(s))
 	return c.reported(s), nil
 }
 
@@ -270,7 +270,7 @@ func (c *Cloud) DeleteServer(ctx context.Context, id string) (cloud.Result, erro
 			return deleting, nil
 		case c.operating:
 			return c.later(operation{serverID: id, effect: func() (string, error) {
-				c.servers.remove(id)
+				c.remove(id)
 				return id, nil
 			}}), nil
 		case c.slow:
@@ -278,10 +278,21 @@ func (c *Cloud) DeleteServer(ctx context.Context, id string) (cloud.Result, erro
 			c.servers.put(id, s)
 			return deleting, nil
 		default:
-			c.servers.remove(id)
+			c.remove(id)
 			return cloud.Result{}, nil
 		}
 	})
+}
+
+// remove takes a server out of the cloud, with all that its id is known by. The caller
+// holds mu.
+func (c *Cloud) remove(id string) {
+	c.servers.remove(id)
+	delete(c.hidden, id)
+	delete(c.poweredOff, id)
+	delete(c.antiAffinity, id)
+	delete(c.interfaces, id)
+	delete(c.snapshots.of, id)
 }
 
 // server returns the server as it is stored. The caller holds mu.

@@ -10,7 +10,10 @@ import (
 
 // snapshots are those of each server, oldest first, and the creates with a key.
 type snapshots struct {
+	// last is the number of the newest, and reuses means that new ones have the lowest that
+	// is free.
 	last   int
+	reuses bool
 	of     map[string][]cloud.Snapshot
 	byKeys keys[cloud.CreateSnapshot, cloud.Snapshot]
 	// frozen are the servers as they were when the snapshots were taken, by the ids of these.
@@ -22,6 +25,28 @@ type snapshots struct {
 
 func newSnapshots() snapshots {
 	return snapshots{of: map[string][]cloud.Snapshot{}, byKeys: keys[cloud.CreateSnapshot, cloud.Snapshot]{}, frozen: map[string]cloud.Server{}, reverts: map[string]cloud.Result{}}
+}
+
+// newID returns the next id that is not in use, or the lowest.
+func (s *snapshots) newID() string {
+	if s.reuses {
+		s.last = 0
+	}
+	for {
+		s.last++
+		if id := fmt.Sprintf("snap%d", s.last); !s.has(id) {
+			return id
+		}
+	}
+}
+
+func (s *snapshots) has(id string) bool {
+	for _, all := range s.of {
+		if slices.ContainsFunc(all, func(one cloud.Snapshot) bool { return one.ID == id }) {
+			return true
+		}
+	}
+	return false
 }
 
 func snapshotCall(verb Verb, object, op string) call {
@@ -64,11 +89,10 @@ func (c *Cloud) CreateSnapshot(ctx context.Context, req cloud.CreateSnapshot) (c
 		case found:
 			return made.res, nil
 		}
-		c.snapshots.last++
-		made := cloud.Snapshot{ID: fmt.Sprintf("snap%d", c.snapshots.last), Name: req.Name, SizeBytes: 1 << 20, CreatedAt: c.clock()}
+		made := cloud.Snapshot{ID: c.snapshots.newID(), Name: req.Name, SizeBytes: 1 << 20, CreatedAt: c.clock()}
 		c.snapshots.of[req.ServerID] = append(c.snapshots.of[req.ServerID], made)
 		c.snapshots.frozen[made.ID] = server.Clone()
-		c.snapshots.byKeys.put(req.IdempotencyKey, req, made.ID, made)
+		c.snapshots.byKeys.put(req.IdempotencyKey, req, made.ID, 0, made)
 		return made, nil
 	})
 }

@@ -13,6 +13,8 @@ type store[R any] struct {
 	items       map[string]stored[R]
 	// changed is closed at the next change.
 	changed chan struct{}
+	// reuses means that new items have the lowest number that is free.
+	reuses bool
 }
 
 type stored[R any] struct {
@@ -31,8 +33,11 @@ func (s *store[R]) notify() {
 	s.changed = make(chan struct{})
 }
 
-// newID returns the next id that is not in use.
+// newID returns the next id that is not in use, or the lowest.
 func (s *store[R]) newID() string {
+	if s.reuses {
+		s.last = 0
+	}
 	for {
 		s.last++
 		if id := fmt.Sprintf("%s%d", s.prefix, s.last); !s.has(id) {
@@ -40,6 +45,10 @@ func (s *store[R]) newID() string {
 		}
 	}
 }
+
+// place returns the item's place in the order, 0 if there is none. An item with an id of
+// one that is gone has another one.
+func (s *store[R]) place(id string) int { return s.items[id].at }
 
 func (s *store[R]) has(id string) bool {
 	_, ok := s.items[id]
