@@ -3,8 +3,10 @@ package reconciler
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -30,3 +32,7 @@ func WriteStatus[T Object](ctx context.Context, c client.Client, obj T, change f
 	}
 	return nil
 }
+
+// StatusTime returns a time as a status stores it, in whole seconds. Whatever is written to a
+// status or compared with it has this form: else it differs from what is stored.
+func StatusTime(t time.Time) metav1.Time { return metav1.NewTime(t.Truncate(time.Second)) }

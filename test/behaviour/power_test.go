@@ -6,6 +6,8 @@ import (
 
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/testkit"
@@ -98,6 +100,20 @@ var powerCases = cases{
 		t.Eventually(latest(vm)).Should(SatisfyAll(HaveField("Status.LastRestart", HaveValue(SatisfyAll(
 			HaveField("Result", pcapi.VMRestarted), HaveField("RequestedTime.Unix()", edited.Spec.NextRestartTime.Unix())))), testkit.BeReady()))
 		t.Expect(f.serverOf(vm)()).To(HaveField("State", mockcloud.StateActive))
+		t.Expect(f.effects()).To(Equal([]mockcloud.Op{mockcloud.OpCreate, mockcloud.OpUpdate, mockcloud.OpUpdate}))
+	},
+
+	"a restart is asked for with nanoseconds and an offset: the server is stopped and started once": func(t *T) {
+		f := newFixture(t, mockcloud.Options{})
+		vm := f.readyVM("web")
+		at := time.Now().In(time.FixedZone("", 19800)).Format("2006-01-02T15:04:05.000000000Z07:00")
+		patch := func(spec string) {
+			t.Expect(env.Client.Patch(t.Context(), vm.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec":`+spec+`}`)))).To(Succeed())
+		}
+		patch(`{"nextRestartTime":"` + at + `"}`)
+		t.Eventually(latest(vm)).Should(SatisfyAll(HaveField("Status.LastRestart", HaveValue(HaveField("Result", pcapi.VMRestarted))), testkit.BeReady()))
+		patch(`{"powerOffMode":"Hard"}`) // one more reconcile
+		waitReady(t, vm)
 		t.Expect(f.effects()).To(Equal([]mockcloud.Op{mockcloud.OpCreate, mockcloud.OpUpdate, mockcloud.OpUpdate}))
 	},
 }

@@ -97,10 +97,10 @@ func (d *decision) choose(gpu *pcapi.GPUInfo, obs *observation) {
 	if d.chosen == nil {
 		return
 	}
-	since := obs.now.Truncate(time.Second) // as it is stored
+	since := reconciler.StatusTime(obs.now)
 	d.reservation = &pcapi.GPUReservation{
 		Host: d.chosen.host, Cloud: obs.cloud, Generation: gpu.Generation,
-		Since: metav1.NewTime(since), Until: metav1.NewTime(since.Add(time.Duration(gpu.Spec.DesAccTime) * time.Hour)),
+		Since: since, Until: metav1.NewTime(since.Add(time.Duration(gpu.Spec.DesAccTime) * time.Hour)),
 	}
 }
 

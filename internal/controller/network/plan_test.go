@@ -20,7 +20,7 @@ import (
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
-var startTime = time.Date(2026, 3, 1, 6, 0, 0, 0, time.UTC)
+var startTime = time.Date(2026, 3, 1, 6, 0, 0, 600_000_000, time.UTC)
 
 var (
 	everything      = cloud.NewCapabilities(cloud.Networks, cloud.Idempotency, cloud.UniqueNames, cloud.Labels)

@@ -3,8 +3,6 @@ package network
 import (
 	"fmt"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/names"
@@ -15,7 +13,7 @@ import (
 func (k *kind) Report(net *pcapi.Network, obs *observation, _ error) reconciler.Summary {
 	if obs.Resource != nil && net.Status.NetworkID == "" && (!imported(net) || obs.Claimed != "") {
 		net.Status.NetworkID, net.Status.Cloud = obs.Resource.ID, obs.Cloud
-		net.Status.CreatedTime = new(metav1.NewTime(obs.Now))
+		net.Status.CreatedTime = new(reconciler.StatusTime(obs.Now))
 	}
 	if n := obs.Resource; n != nil && n.ID == net.Status.NetworkID {
 		describeInStatus(net, obs, *n)

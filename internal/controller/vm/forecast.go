@@ -6,13 +6,12 @@ import (
 	"maps"
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/inventory"
+	"github.com/privatecloud/operator/internal/reconciler"
 )
 
 // newID stands for the id of a server that does not exist yet.
@@ -56,7 +55,7 @@ func (k *kind) Foresee(name string, vm *pcapi.VM, obs *observation) ([]pcapi.Pla
 		if restartOf(vm, obs.Now) == restartMissed {
 			result = pcapi.VMRestartMissed
 		}
-		vm.Status.LastRestart = &pcapi.VMRestartStatus{RequestedTime: *vm.Spec.NextRestartTime, Result: result}
+		vm.Status.LastRestart = &pcapi.VMRestartStatus{RequestedTime: reconciler.StatusTime(vm.Spec.NextRestartTime.Time), Result: result}
 	case stepResume:
 		changed(obs, func(s *cloud.Server) { s.State = cloud.StateActive })
 		return planned(obs, pcapi.PlannedResume), true
@@ -71,7 +70,7 @@ func (k *kind) Foresee(name string, vm *pcapi.VM, obs *observation) ([]pcapi.Pla
 // record writes to the status that the server is the VM's.
 func record(vm *pcapi.VM, obs *observation) {
 	vm.Status.VMID, vm.Status.NameInCloud, vm.Status.Cloud = obs.Resource.ID, obs.Resource.Name, obs.Cloud
-	vm.Status.CreatedTime = new(metav1.NewTime(obs.Now))
+	vm.Status.CreatedTime = new(reconciler.StatusTime(obs.Now))
 }
 
 func changed(obs *observation, change func(*cloud.Server)) {

@@ -69,6 +69,9 @@ type harness struct {
 	refuse map[string][]error
 	// lost is the target of a write whose answer is lost next.
 	lost string
+	// nextRestartTime is that of the spec, of which the client keeps whole seconds only. An
+	// API server keeps what the user wrote.
+	nextRestartTime *metav1.Time
 }
 
 // newHarness returns a harness whose process started an hour ago and whose Cloud was just listed.
@@ -82,12 +85,24 @@ func newHarness(t testing.TB, caps cloud.Capabilities, objects ...client.Object)
 			t.Fatalf("AddToScheme: %v", err)
 		}
 	}
+	for _, o := range objects {
+		if vm, ok := o.(*pcapi.VM); ok {
+			h.nextRestartTime = vm.Spec.NextRestartTime
+		}
+	}
 	objects = append(objects, &pcapi.Cloud{ObjectMeta: metav1.ObjectMeta{Name: "default"}, Spec: pcapi.CloudSpec{Imports: pcapi.ImportPolicyAny}})
 	builder := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithStatusSubresource(&pcapi.VM{})
 	if err := addIndexes(t.Context(), indexer(func(o client.Object, field string, keys client.IndexerFunc) { builder.WithIndex(o, field, keys) })); err != nil {
 		t.Fatalf("addIndexes: %v", err)
 	}
 	h.client = builder.WithInterceptorFuncs(interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			err := c.Get(ctx, key, o, opts...)
+			if vm, ok := o.(*pcapi.VM); ok && err == nil {
+				vm.Spec.NextRestartTime = h.nextRestartTime.DeepCopy()
+			}
+			return err
+		},
 		Patch: func(ctx context.Context, c client.WithWatch, o client.Object, p client.Patch, opts ...client.PatchOption) error {
 			return h.sent("object", func() error { return c.Patch(ctx, o, p, opts...) })
 		},
@@ -225,6 +240,7 @@ func (h *harness) edit(change func(*pcapi.VM)) {
 	h.t.Helper()
 	vm := h.vm()
 	change(vm)
+	h.nextRestartTime = vm.Spec.NextRestartTime.DeepCopy()
 	vm.Generation++
 	if err := h.client.Update(h.t.Context(), vm); err != nil {
 		h.t.Fatalf("Update: %v", err)

@@ -1,6 +1,7 @@
 package vm
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -67,7 +68,7 @@ func TestPowerOffModeDecidesHowServerIsStopped(t *testing.T) {
 func TestGuestThatDoesNotShutDownIsPoweredOffAfterTimeout(t *testing.T) {
 	h := harnessWithServer(t, withGuests, onRecord(poweredOff, func(vm *pcapi.VM) { vm.Spec.PowerOffTimeout = &metav1.Duration{Duration: time.Minute} }), serverWith())
 	h.cloud.SetGuests(cloudfake.GuestsIgnore)
-	h.wantRequeue(time.Minute, h.mustReconcile())
+	h.wantRequeue(time.Minute-fraction, h.mustReconcile())
 	h.wantCalls("update s1")
 	h.wantCondition(pcapi.ReadyCondition, "False ShuttingDown", "is powered off at")
 
@@ -169,6 +170,78 @@ func TestRestartStopsAndStartsServerOnce(t *testing.T) {
 		h.mustReconcile()
 	}
 	h.wantCalls()
+}
+
+// fractions are the parts of a second that programs print, with their time zones.
+var fractions = map[string]func(time.Time) time.Time{
+	"whole seconds":                   func(at time.Time) time.Time { return at },
+	"milliseconds":                    func(at time.Time) time.Time { return at.Add(123 * time.Millisecond) },
+	"microseconds":                    func(at time.Time) time.Time { return at.Add(123456 * time.Microsecond) },
+	"nanoseconds":                     func(at time.Time) time.Time { return at.Add(123456789) },
+	"nearly a second":                 func(at time.Time) time.Time { return at.Add(time.Second - 1) },
+	"milliseconds, east of Greenwich": func(at time.Time) time.Time { return at.Add(time.Millisecond).In(time.FixedZone("", 19800)) },
+	"nanoseconds, west of Greenwich":  func(at time.Time) time.Time { return at.Add(1).In(time.FixedZone("", -12600)) },
+}
+
+func TestRestartTimeWithFractionRestartsOnce(t *testing.T) {
+	for name, precise := range fractions {
+		t.Run(name, func(t *testing.T) {
+			at := precise(startTime.Truncate(time.Second).Add(3 * time.Hour))
+			h := harnessWithServer(t, withGuests, onRecord(createdBefore, restartAt(at)), serverWith())
+			h.later(at.Sub(h.now))
+			for range 5 {
+				h.mustReconcile()
+				h.later(time.Second)
+			}
+			h.wantCalls("update s1", "update s1")
+			h.wantCondition(pcapi.ReadyCondition, "True Running")
+			equal(t, "result", pcapi.VMRestarted, h.vm().Status.LastRestart.Result)
+
+			next := precise(h.now.Truncate(time.Second)) // another value
+			h.edit(restartAt(next))
+			h.later(time.Second)
+			for range 5 {
+				h.mustReconcile()
+				h.later(time.Second)
+			}
+			h.wantCalls("update s1", "update s1")
+			h.wantCondition(pcapi.ReadyCondition, "True Running")
+			equal(t, "time of the last restart", next.Unix(), h.vm().Status.LastRestart.RequestedTime.Unix())
+		})
+	}
+}
+
+func TestMissedRestartTimeWithFractionIsRecordedOnce(t *testing.T) {
+	for name, precise := range fractions {
+		t.Run(name, func(t *testing.T) {
+			h := harnessWithServer(t, withGuests, onRecord(createdBefore, restartAt(precise(startTime.Truncate(time.Second).Add(-time.Hour)))), serverWith())
+			h.mustReconcile()
+			writes := len(h.writes)
+			for range 5 {
+				h.later(time.Second)
+				h.mustReconcile()
+			}
+			h.wantCalls()
+			equal(t, "result", pcapi.VMRestartMissed, h.vm().Status.LastRestart.Result)
+			equal(t, "events", 1, strings.Count(strings.Join(h.events, ","), "RestartMissed"))
+			equal(t, "writes after the first reconcile", writes, len(h.writes))
+		})
+	}
+}
+
+func TestGuestAskedInTheSecondOfTheRestartTimeIsPoweredOn(t *testing.T) {
+	at := startTime.Truncate(time.Second).Add(time.Hour + 500*time.Millisecond)
+	h := harnessWithServer(t, withGuests, onRecord(createdBefore, mode(pcapi.PowerOffModeSoft), restartAt(at)), serverWith())
+	h.cloud.SetGuests(cloudfake.GuestsIgnore)
+	h.later(at.Sub(h.now))
+	h.mustReconcile()
+	h.later(restartWindow + time.Minute)
+	h.mustReconcile()
+	h.wantCondition(pcapi.ReadyCondition, "False ShuttingDown")
+	h.setServerState(cloud.StateStopped)
+	h.later(time.Second)
+	h.mustReconcile()
+	equal(t, "result", pcapi.VMRestarted, h.vm().Status.LastRestart.Result)
 }
 
 func TestStartAfterRestartIsSentOnceItIsOnRecord(t *testing.T) {

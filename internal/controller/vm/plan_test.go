@@ -18,7 +18,10 @@ import (
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
-var startTime = time.Date(2026, 3, 1, 6, 0, 0, 0, time.UTC)
+// fraction is what a status, which has whole seconds, lacks of startTime.
+const fraction = 600 * time.Millisecond
+
+var startTime = time.Date(2026, 3, 1, 6, 0, 0, int(fraction), time.UTC)
 
 // everything is the capabilities of a cloud with the extended profile.
 var everything = cloud.NewCapabilities(cloud.Idempotency, cloud.Labels, cloud.UniqueNames, cloud.BulkStatus,

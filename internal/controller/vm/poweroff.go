@@ -104,7 +104,7 @@ func (k *kind) shutDown(ctx context.Context, vm *pcapi.VM, obs *observation) (as
 // requestShutdown asks the guest for the first time. The time is stored before: a guest that
 // is shutting down must not be powered off because it cannot be asked again.
 func (k *kind) requestShutdown(ctx context.Context, vm *pcapi.VM, obs *observation) (asked bool, outcome error) {
-	now := metav1.NewTime(k.Clock().Truncate(time.Second))
+	now := reconciler.StatusTime(k.Clock())
 	err := reconciler.WriteStatus(ctx, k.Client, vm, func() { vm.Status.ShutdownRequestedTime = &now })
 	if err != nil {
 		return true, err

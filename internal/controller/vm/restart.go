@@ -33,16 +33,19 @@ const (
 )
 
 func restartOf(vm *pcapi.VM, now time.Time) restart {
-	at, last, created := vm.Spec.NextRestartTime, vm.Status.LastRestart, vm.Status.CreatedTime
-	asked := shutdownRequested(vm, now)
-	switch {
-	case at == nil, last != nil && !last.RequestedTime.Before(at), created != nil && at.Before(created):
+	if vm.Spec.NextRestartTime == nil {
 		return noRestart
-	case now.Before(at.Time):
+	}
+	at, stored := vm.Spec.NextRestartTime.Time, reconciler.StatusTime(vm.Spec.NextRestartTime.Time)
+	last, created, asked := vm.Status.LastRestart, vm.Status.CreatedTime, shutdownRequested(vm, now)
+	switch {
+	case last != nil && !last.RequestedTime.Before(&stored), created != nil && stored.Before(created):
+		return noRestart
+	case now.Before(at):
 		return restartScheduled
 	case !vm.Spec.PowerState.Runs():
 		return restartMissed
-	case now.Sub(at.Time) < restartWindow, asked != nil && !asked.Before(at):
+	case now.Sub(at) < restartWindow, asked != nil && !asked.Before(&stored):
 		return restartDue
 	}
 	return restartMissed
@@ -71,7 +74,7 @@ func (k *kind) planRestart(vm *pcapi.VM, obs *observation) (p plan, whole bool) 
 // stepRecordRestart stores what became of the restart.
 func (k *kind) stepRecordRestart(result pcapi.VMRestartResult) step {
 	return k.Step(stepRecordRestart, reconciler.Mutates, func(ctx context.Context, vm *pcapi.VM, _ *observation) error {
-		at := *vm.Spec.NextRestartTime
+		at := reconciler.StatusTime(vm.Spec.NextRestartTime.Time)
 		err := reconciler.WriteStatus(ctx, k.Client, vm, func() {
 			vm.Status.LastRestart = &pcapi.VMRestartStatus{RequestedTime: at, Result: result}
 		})

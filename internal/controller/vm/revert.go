@@ -258,7 +258,7 @@ func (k *kind) reverted(ctx context.Context, vm *pcapi.VM, obs *observation, ser
 }
 
 func endRevert(r *pcapi.VMRevertStatus, phase pcapi.VMRevertPhase, now time.Time) {
-	r.Phase, r.Operation, r.EndedTime = phase, "", new(metav1.NewTime(now.Truncate(time.Second)))
+	r.Phase, r.Operation, r.EndedTime = phase, "", new(reconciler.StatusTime(now))
 }
 
 // reportRevert removes a revert that is over, or given up, once the spec names no VMSnapshot.

@@ -60,7 +60,7 @@ func reportOperation(vm *pcapi.VM, obs *observation) {
 		return
 	}
 	vm.Status.Operation = &pcapi.VMOperation{
-		ID: operation.ID, Kind: pcapi.VMOperationKind(operation.Kind), Since: metav1.NewTime(operation.Since),
+		ID: operation.ID, Kind: pcapi.VMOperationKind(operation.Kind), Since: reconciler.StatusTime(operation.Since),
 	}
 }
 
@@ -70,7 +70,7 @@ func reportServer(vm *pcapi.VM, obs *observation, server cloud.Server) {
 	}
 	if vm.Status.VMID == "" {
 		vm.Status.VMID, vm.Status.NameInCloud, vm.Status.Cloud = server.ID, server.Name, obs.Cloud
-		vm.Status.CreatedTime = new(metav1.NewTime(obs.Now))
+		vm.Status.CreatedTime = new(reconciler.StatusTime(obs.Now))
 	}
 	if ofAnother(vm, obs, server) {
 		hideServer(vm)

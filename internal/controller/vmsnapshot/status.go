@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/names"
 	"github.com/privatecloud/operator/internal/reconciler"
@@ -24,7 +22,7 @@ func (k *kind) Report(snap *pcapi.VMSnapshot, obs *observation, _ error) reconci
 	status := &snap.Status
 	if obs.Resource != nil && status.SnapshotID == "" {
 		status.SnapshotID, status.Cloud = obs.Resource.ID, obs.Cloud
-		status.CreatedTime = new(metav1.NewTime(obs.Now))
+		status.CreatedTime = new(reconciler.StatusTime(obs.Now))
 	}
 	if s := obs.Resource; s != nil && s.ID == status.SnapshotID {
 		status.SizeBytes, status.TakenTime = s.SizeBytes, nil
@@ -32,7 +30,7 @@ func (k *kind) Report(snap *pcapi.VMSnapshot, obs *observation, _ error) reconci
 			status.NameInCloud = names.Bounded(maxText, s.Name)
 		}
 		if !s.CreatedAt.IsZero() {
-			status.TakenTime = new(metav1.NewTime(s.CreatedAt.Truncate(time.Second)))
+			status.TakenTime = new(reconciler.StatusTime(s.CreatedAt))
 		}
 	}
 	after := recheck
