@@ -1,6 +1,10 @@
 package v1alpha1
 
-import "k8s.io/apimachinery/pkg/api/resource"
+import (
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
 
 // VMDisk is a disk of a VM beside those of its template. It is created empty with the VM,
 // or added to it, and deleted with it.
@@ -32,6 +36,15 @@ func (s VMDiskSize) Bytes() int64 {
 		return 0
 	}
 	return quantity.Value()
+}
+
+// Canonical returns the same size in Ti if that is a whole number, else as it is.
+func (s VMDiskSize) Canonical() VMDiskSize {
+	const bytesPerTi = 1 << 40
+	if bytes := s.Bytes(); bytes > 0 && bytes%bytesPerTi == 0 {
+		return VMDiskSize(strconv.FormatInt(bytes/bytesPerTi, 10) + "Ti")
+	}
+	return s
 }
 
 // VMDiskStatus is what the cloud reports of a disk.

@@ -8,9 +8,12 @@ import (
 )
 
 // disksOf returns the disks of a group's members in the order of their names: their order in
-// the spec is not part of the revision.
+// the spec is not part of the revision, and neither are the units of their sizes.
 func disksOf(g *pcapi.VmGroup) []pcapi.VMDisk {
 	disks := slices.Clone(g.Spec.Disks)
+	for i := range disks {
+		disks[i].Size = disks[i].Size.Canonical()
+	}
 	slices.SortFunc(disks, func(a, b pcapi.VMDisk) int { return cmp.Compare(a.Name, b.Name) })
 	return disks
 }

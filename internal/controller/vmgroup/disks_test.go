@@ -25,6 +25,7 @@ func TestChangesOfDisks(t *testing.T) {
 		"none":                             {nil, nil, false, true, true, nil},
 		"the same":                         {[]pcapi.VMDisk{data, logs}, []pcapi.VMDisk{data, logs}, false, true, true, []pcapi.VMDisk{data, logs}},
 		"another order":                    {[]pcapi.VMDisk{data, logs}, []pcapi.VMDisk{logs, data}, false, true, true, []pcapi.VMDisk{data, logs}},
+		"the same size in another unit":    {[]pcapi.VMDisk{diskOf("data", "2Ti")}, []pcapi.VMDisk{diskOf("data", "2048Gi")}, false, true, true, []pcapi.VMDisk{diskOf("data", "2Ti")}},
 		"one is added":                     {[]pcapi.VMDisk{data}, []pcapi.VMDisk{data, logs}, true, true, false, []pcapi.VMDisk{data, logs}},
 		"one grows":                        {[]pcapi.VMDisk{data, logs}, []pcapi.VMDisk{diskOf("data", "1Ti"), logs}, true, true, false, []pcapi.VMDisk{diskOf("data", "1Ti"), logs}},
 		"one is removed: replaced":         {[]pcapi.VMDisk{data, logs}, []pcapi.VMDisk{data}, true, false, true, []pcapi.VMDisk{data, logs}},
