@@ -86,7 +86,7 @@ func asObject(value any) object {
 
 // shapes reports whether a quirk changes the content of JSON bodies.
 func (q *Quirks) shapes() bool {
-	return q.NormalizeNames || q.NumericIDs || q.ExtraFields || q.WrongTypes || q.WrongLabels || q.LowerCaseStates || q.LongHost
+	return q.NormalizeNames || q.DomainNames || q.NumericIDs || q.ExtraFields || q.WrongTypes || q.WrongLabels || q.LowerCaseStates || q.LongHost
 }
 
 // normalized is the form of a name under Quirks.NormalizeNames.
@@ -99,6 +99,9 @@ func (q *Quirks) shapeServer(body any, r *record, core bool) any {
 	}
 	o := asObject(body)
 	q.shapeCommon(&o)
+	if q.DomainNames {
+		o.replace("name", withDomain)
+	}
 	if q.WrongTypes {
 		o.set("createdAt", r.CreatedAt.Unix())
 		o.set("memory", strconv.Itoa(r.Memory)+"GB")
@@ -116,6 +119,22 @@ func (q *Quirks) shapeServer(body any, r *record, core bool) any {
 		o = withExtra(o, "ID", "NAME", "Labels", "State", "CPU", "Memory", "NetworkId", "Host", "CpuUtilization", "CREATEDAT")
 	}
 	return o
+}
+
+func withDomain(value any) any {
+	return named(value, func(name string) string { return name + ".cloud.example.com" })
+}
+
+// named returns a name, which is JSON unless another quirk has changed it, in another form.
+func named(value any, form func(string) string) any {
+	if name, shaped := value.(string); shaped {
+		return form(name)
+	}
+	var name string
+	if json.Unmarshal(value.(json.RawMessage), &name) != nil {
+		return value
+	}
+	return form(name)
 }
 
 // longHost is the length of a host under Quirks.LongHost: one more than a DNS name
@@ -164,13 +183,7 @@ func (q *Quirks) shapeList(body any, similar ...string) any {
 
 func (q *Quirks) shapeCommon(o *object) {
 	if q.NormalizeNames {
-		o.replace("name", func(value any) any {
-			var name string
-			if json.Unmarshal(value.(json.RawMessage), &name) != nil {
-				return value
-			}
-			return normalized(name)
-		})
+		o.replace("name", func(value any) any { return named(value, normalized) })
 	}
 	if q.LowerCaseStates {
 		o.replace("state", func(value any) any { return json.RawMessage(bytes.ToLower(value.(json.RawMessage))) })

@@ -59,6 +59,22 @@ func TestNormalizeNames(t *testing.T) {
 	h.call(409, "POST", "/networks", strings.ToLower(network))
 }
 
+func TestDomainNames(t *testing.T) {
+	h := start(t, Options{Quirks: Quirks{DomainNames: true}})
+	s := h.create("web")
+	if s.Name != "web.cloud.example.com" {
+		t.Errorf("the answer to the create has the name %q, want that with the domain", s.Name)
+	}
+	if diff := cmp.Diff([]string{"web.cloud.example.com"}, h.names("", 1)); diff != "" {
+		t.Errorf("names of the listing (-want +got):\n%s", diff)
+	}
+	h.call(409, "GET", "/check/web", "")
+	h.call(200, "GET", "/check/web.cloud.example.com", "")
+	if got := h.cloud.Servers()[0].Name; got != "web" {
+		t.Errorf("tests read the name %q, want the one that was sent", got)
+	}
+}
+
 func TestNumericIDs(t *testing.T) {
 	h := start(t, Options{SeedServers: 1, Quirks: Quirks{NumericIDs: true}})
 	network := fieldsOf(t, h.call(201, "POST", "/networks", `{"name":"n","cidr":"10.0.0.0/8","gateway":"10.0.0.1"}`))["id"]

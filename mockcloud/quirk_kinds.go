@@ -32,6 +32,7 @@ var quirkKinds = []quirkKind{
 	ofDuration("readLag", true, func(q *Quirks) *Duration { return &q.ReadLag }),
 	ofDuration("replicaLag", true, func(q *Quirks) *Duration { return &q.ReplicaLag }),
 	ofSwitch("normalizeNames", true, func(q *Quirks) *bool { return &q.NormalizeNames }),
+	ofSwitch("domainNames", true, func(q *Quirks) *bool { return &q.DomainNames }),
 	ofSwitch("numericIDs", false, func(q *Quirks) *bool { return &q.NumericIDs }),
 	ofSwitch("reusesIDs", false, func(q *Quirks) *bool { return &q.ReusesIDs }),
 	ofSwitch("extraFields", false, func(q *Quirks) *bool { return &q.ExtraFields }),

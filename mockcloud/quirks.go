@@ -32,6 +32,8 @@ type Quirks struct {
 	ReplicaLag Duration `json:"replicaLag,omitempty"`
 	// NormalizeNames shows names in lower case and trimmed, and compares them so.
 	NormalizeNames bool `json:"normalizeNames,omitempty"`
+	// DomainNames shows names of servers with the domain of the cloud.
+	DomainNames bool `json:"domainNames,omitempty"`
 	// NumericIDs gives new servers and networks a number above 2^53 as ID, which JSON
 	// bodies have as a number.
 	NumericIDs bool `json:"numericIDs,omitempty"`
