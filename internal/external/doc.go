@@ -11,6 +11,7 @@
 //	observe.go      what a reconcile reads
 //	plan.go         what is to be done (pure)
 //	steps.go        the steps
+//	claim.go        the claim that an object must have
 //	operation.go    changes that the cloud works on
 //	outcomes.go     how calls that fail, and waits, end a reconcile
 //	forecast.go     what the reconciles that follow are going to do (pure)

@@ -24,6 +24,8 @@ type Record struct {
 	// Shared: the resource is used as it is, also by others, and never changed or
 	// deleted. A deleted object is released whether or not the cloud has it.
 	Shared bool
+	// Unclaimed: the object needs no claim, since its resource is not managed.
+	Unclaimed bool
 	// ID is what the status records of the resource; empty before it does.
 	ID string
 	// Since is when the id was recorded; zero before.

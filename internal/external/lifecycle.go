@@ -123,7 +123,7 @@ func (l *Lifecycle[T, R, S]) Reconciler(recorder events.EventRecorder) *reconcil
 	// writes, so that the next reconcile observes the id.
 	l.reconciler = &reconciler.Reconciler[T, S]{
 		Client: l.Client, Kind: l, Recorder: recorder, Deadline: deadline, Permit: l.permit,
-		Live: l.Live, Leading: l.Leading, Tracer: l.Tracer, History: l.History, External: true,
+		Live: l.Live, Leading: l.Leading, Tracer: l.Tracer, History: l.History, External: true, ClaimOf: l.claimOf,
 		Owns:     controller.Owns(l.Scope, l.Client, l.Live, l.CloudOf),
 		Disowned: func(obj T) { l.ForgetDeleted(obj) },
 		Paused:   func(obj T) { l.kind.ForgetReported(obj.GetUID()) },

@@ -11,6 +11,7 @@ import (
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/controller"
+	"github.com/privatecloud/operator/internal/pending"
 	"github.com/privatecloud/operator/internal/reconciler"
 	"github.com/privatecloud/operator/internal/tenancy"
 )
@@ -35,6 +36,9 @@ func (l *Lifecycle[T, R, S]) Observe(ctx context.Context, obj T) (S, error) {
 	o.ClaimProved = o.Claimed != "" && o.Claimed == record.Claimed
 	if err := l.admit(ctx, obj, o, record); err != nil {
 		return obs, controller.AwaitNamespace(err)
+	}
+	if record.ID == "" && o.Claimed != "" && (o.ClaimProved || !l.claimInStatus(o)) {
+		l.Tracker.SetClaim(obj.GetUID(), pending.Claim{Name: o.Claimed, Cloud: o.Cloud})
 	}
 	if o.Denied == nil && !deleted(obj) || deleted(obj) && !record.Shared {
 		err = l.observeResource(ctx, obj, obs, record)

@@ -8,6 +8,7 @@ import (
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/pending"
 	"github.com/privatecloud/operator/internal/reconciler"
 )
 
@@ -88,6 +89,7 @@ func (l *Lifecycle[T, R, S]) claim(ctx context.Context, obj T, obs S) error {
 		return err
 	}
 	l.Tracker.ClaimedSince(obj.GetUID(), o.Now)
+	l.Tracker.SetClaim(obj.GetUID(), pending.Claim{Name: name, Cloud: o.Cloud})
 	if o.Claimed == "" {
 		o.Fresh = true
 		l.Tracker.Hold(obj.GetUID(), true)
@@ -100,6 +102,7 @@ func (l *Lifecycle[T, R, S]) claim(ctx context.Context, obj T, obs S) error {
 // interrupted has no finalizer, and is no claim.
 func (l *Lifecycle[T, R, S]) unclaim(ctx context.Context, obj T, obs S) error {
 	l.Tracker.Hold(obj.GetUID(), false)
+	l.Tracker.SetClaim(obj.GetUID(), pending.Claim{})
 	err := reconciler.Release(ctx, l.Client, obj, l.Options.Finalizer,
 		pcapi.ClaimedNameAnnotation, pcapi.ClaimedCloudAnnotation, pcapi.ClaimRenewedAtAnnotation)
 	if err != nil {

@@ -30,6 +30,9 @@ type record struct {
 	refused bool
 	// claimed is when the object's claim was first observed by this process.
 	claimed time.Time
+	// claim is the claim that the object has, as far as this process knows: it wrote or
+	// observed the claim, and has not tried to remove it.
+	claim Claim
 	// held: this process was the last to write the claim, and has not tried to remove it.
 	held bool
 	// deleted is when the object's deletion was first observed by this process.
@@ -51,6 +54,9 @@ type record struct {
 	change  string
 	changed time.Time
 }
+
+// Claim is what the stored claim of an object says.
+type Claim struct{ Name, Cloud string }
 
 // OperationKind is what an operation does.
 type OperationKind string
@@ -218,6 +224,15 @@ func (t *Tracker) ClaimedSince(uid types.UID, now time.Time) time.Time {
 		}
 	}).claimed
 }
+
+// SetClaim records the claim that the object has; the zero Claim if it is being removed.
+func (t *Tracker) SetClaim(uid types.UID, claim Claim) {
+	t.update(uid, func(r *record) { r.claim = claim })
+}
+
+// ClaimOf returns the claim that the object has as far as this process knows, the zero
+// Claim if it knows of none.
+func (t *Tracker) ClaimOf(uid types.UID) Claim { return t.get(uid).claim }
 
 // Hold records whether this process was the last to write the object's claim, and has not tried to
 // remove it since.

@@ -91,11 +91,17 @@ func (r *Reconciler[T, S]) Forget(forget func(client.Object)) handler.EventHandl
 }
 
 // isClaimed reports whether an object that is gone is abandoned: this process
-// has just stored its claim, and the object has not been released.
+// has just stored its claim, or somebody had removed the finalizer of an object that must
+// have it, and the object has not been released.
 func (r *Reconciler[T, S]) isClaimed(obj T) bool {
-	return r.External && r.Live != nil && r.claims.has(obj.GetUID()) && !r.releases.has(obj.GetUID()) &&
-		obj.GetDeletionTimestamp().IsZero() && controllerutil.ContainsFinalizer(obj, r.Kind.Finalizer()) &&
-		obj.GetAnnotations()[pcapi.PausedAnnotation] != "true"
+	switch {
+	case !r.External, r.Live == nil, r.releases.has(obj.GetUID()), deleting(obj), obj.GetAnnotations()[pcapi.PausedAnnotation] == "true":
+		return false
+	case controllerutil.ContainsFinalizer(obj, r.Kind.Finalizer()):
+		return r.claims.has(obj.GetUID())
+	default:
+		return r.ClaimOf != nil && r.ClaimOf(obj) != nil
+	}
 }
 
 // abandonIfClaimed ends a reconcile whose object is gone. What this process has
@@ -109,9 +115,12 @@ func (r *Reconciler[T, S]) abandonIfClaimed(w *work, obj T) (ctrl.Result, error)
 	return ctrl.Result{RequeueAfter: after}, err
 }
 
-// abandon keeps an object as a deleted one.
+// abandon keeps an object as a deleted one, with its claim.
 func (r *Reconciler[T, S]) abandon(ctx context.Context, obj T) {
 	kept := obj.DeepCopyObject().(T)
+	if r.ClaimOf != nil {
+		setClaim(kept, r.Kind.Finalizer(), r.ClaimOf(kept))
+	}
 	now := metav1.Now()
 	kept.SetDeletionTimestamp(&now)
 	logger := log.FromContext(ctx).WithValues("namespace", obj.GetNamespace(), "name", obj.GetName(), "uid", obj.GetUID())

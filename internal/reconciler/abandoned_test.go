@@ -226,9 +226,19 @@ func TestAbandonedObjectWaitsForTheLease(t *testing.T) {
 func TestForget(t *testing.T) {
 	tests := map[string]struct {
 		change    func(*event.DeleteEvent)
+		claim     reconciler.ClaimOf
 		reconcile bool
 		forgotten bool
 	}{
+		"finalizer removed, claim required: abandoned": {reconcile: true, claim: claimOfToy, change: func(e *event.DeleteEvent) {
+			e.Object.SetFinalizers(nil)
+			e.Object.SetAnnotations(nil)
+		}},
+		"finalizer removed, claim required, deletion timestamp: forgotten": {reconcile: true, forgotten: true, claim: claimOfToy, change: func(e *event.DeleteEvent) {
+			now := metav1.Now()
+			e.Object.SetFinalizers(nil)
+			e.Object.SetDeletionTimestamp(&now)
+		}},
 		"finalizer and no deletion timestamp: abandoned": {reconcile: true},
 		"claimed by an earlier process: forgotten":       {forgotten: true},
 		"finalizer removed: forgotten": {reconcile: true, forgotten: true, change: func(e *event.DeleteEvent) {
@@ -251,6 +261,7 @@ func TestForget(t *testing.T) {
 			w := newAbandonedWorld(t, vm)
 			w.mustReconcile()
 			last := w.stored()
+			w.reconciler.ClaimOf = tc.claim
 			if err := w.forget(t.Context(), last); err != nil {
 				t.Fatalf("forget: %v", err)
 			}

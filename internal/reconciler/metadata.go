@@ -15,21 +15,45 @@ import (
 // first effect. The write fails with a conflict if the object has changed since
 // it was read; an unchanged claim is not written.
 func Claim[T Object](ctx context.Context, c client.Client, obj T, finalizer string, annotations map[string]string) error {
-	return writeMeta(ctx, c, obj, "claim", func() bool {
-		changed := controllerutil.AddFinalizer(obj, finalizer)
-		set := maps.Clone(obj.GetAnnotations())
-		if set == nil {
-			set = map[string]string{}
+	return writeMeta(ctx, c, obj, "claim", func() bool { return setClaim(obj, finalizer, annotations) })
+}
+
+// setClaim sets the finalizer and the annotations of a claim, and reports whether that changed the object.
+func setClaim(obj client.Object, finalizer string, annotations map[string]string) (changed bool) {
+	changed = controllerutil.AddFinalizer(obj, finalizer)
+	set := maps.Clone(obj.GetAnnotations())
+	if set == nil {
+		set = map[string]string{}
+	}
+	for key, value := range annotations {
+		changed = changed || set[key] != value
+		set[key] = value
+	}
+	if len(annotations) > 0 {
+		obj.SetAnnotations(set)
+	}
+	return changed
+}
+
+// restoreClaim puts back what somebody removed or changed of the claim that an
+// object must have, as everybody does who replaces whole objects. An object without its
+// finalizer could be deleted and leave its resource in the cloud.
+func (r *Reconciler[T, S]) restoreClaim(w *work, obj T) error {
+	if r.ClaimOf == nil || deleting(obj) {
+		return nil
+	}
+	annotations := r.ClaimOf(obj)
+	if annotations == nil || hasClaim(obj, r.Kind.Finalizer(), annotations) || w.stopping() || !r.mayAct(w) {
+		return nil
+	}
+	var none S
+	return r.runStep(w, obj, none, Step[T, S]{Name: "RestoreClaim", Needs: Mutates, Run: func(ctx context.Context, obj T, _ S) error {
+		if err := Claim(ctx, r.Client, obj, r.Kind.Finalizer(), annotations); err != nil {
+			return err
 		}
-		for key, value := range annotations {
-			changed = changed || set[key] != value
-			set[key] = value
-		}
-		if len(annotations) > 0 {
-			obj.SetAnnotations(set)
-		}
-		return changed
-	})
+		r.claims.add(obj.GetUID())
+		return nil
+	}})
 }
 
 // Release removes a claim: nothing of the object exists in the cloud any more.

@@ -97,6 +97,9 @@ type Reconciler[T Object, S any] struct {
 	// An object that is gone although its claim was stored is then reconciled as a
 	// deleted object, from memory. It needs Live.
 	External bool
+	// ClaimOf returns the annotations of the claim that an object must have. A claim that
+	// somebody removed or changed is put back. Nil: none is.
+	ClaimOf ClaimOf
 
 	releases   releases
 	rejections rejections
@@ -156,6 +159,12 @@ func (r *Reconciler[T, S]) reconcileRequest(ctx context.Context, req ctrl.Reques
 
 // reconcile observes, plans, acts and reports.
 func (r *Reconciler[T, S]) reconcile(w *work, obj T) (ctrl.Result, error) {
+	if err := r.restoreClaim(w, obj); err != nil {
+		if _, gone := errors.AsType[*goneError](err); gone {
+			return ctrl.Result{}, nil // the event of its deletion says what is to be done
+		}
+		return requeue(err)
+	}
 	before := obj.DeepCopyObject().(T)
 	w.effects = context.WithValue(w.effects, beforeKey{}, before)
 	obs, outcome := r.Kind.Observe(w.ctx, obj)
@@ -225,5 +234,7 @@ func (r *Reconciler[T, S]) leading() bool { return r.Leading == nil || r.Leading
 // released reports whether the object is being deleted and nothing of this
 // kind's finalizer holds it.
 func (r *Reconciler[T, S]) released(obj T) bool {
-	return !obj.GetDeletionTimestamp().IsZero() && !controllerutil.ContainsFinalizer(obj, r.Kind.Finalizer())
+	return deleting(obj) && !controllerutil.ContainsFinalizer(obj, r.Kind.Finalizer())
 }
+
+func deleting(obj client.Object) bool { return !obj.GetDeletionTimestamp().IsZero() }

@@ -98,7 +98,7 @@ func (k *kind) EventConditions() []string {
 // SetupWithManager sets up the Cloud controller with the manager. The indexes of
 // VMs and Networks by their Cloud are registered by their controllers.
 func SetupWithManager(_ context.Context, mgr ctrl.Manager, opts controller.Options) error {
-	changed := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{})
+	changed := predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, reconciler.FinalizerTaken(pcapi.CloudFinalizer))
 	r := New(mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("private-cloud-operator"), opts)
 	if err := mgr.Add(r.Kind.(*kind).watches); err != nil {
 		return fmt.Errorf("add the watches: %w", err)

@@ -93,7 +93,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts controller.Opt
 	}
 	k, find := newKind(mgr.GetClient(), opts), tenancy.NewFinder(mgr.GetCache(), &pcapi.NetworkList{})
 	engine := k.Reconciler(mgr.GetEventRecorder("private-cloud-operator"))
-	changed := controller.InScope(ctx, opts.Scope, mgr.GetClient(), k.CloudOf, reconciler.ChangedByUser(pcapi.NetworkFinalizer, pcapi.ClaimedCloudAnnotation))
+	changed := controller.InScope(ctx, opts.Scope, mgr.GetClient(), k.CloudOf, k.ChangedByUser())
 	return tenancy.Watch(ctrl.NewControllerManagedBy(mgr).Named("network"), opts.Scope, find.ByNamespace, find.ByCloud).
 		For(&pcapi.Network{}, builder.WithPredicates(changed)).
 		Watches(&pcapi.Network{}, engine.Forget(k.ForgetDeleted)).

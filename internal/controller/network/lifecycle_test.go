@@ -139,7 +139,7 @@ func TestRefusedCreateRemovesClaim(t *testing.T) {
 func TestClaimOfAnotherProcessIsWrittenBeforeAnotherCreate(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t, everything, nil, netWith(func(net *pcapi.Network) {
-		net.Finalizers, net.Annotations = []string{pcapi.NetworkFinalizer}, map[string]string{pcapi.ClaimedCloudAnnotation: "default"}
+		net.Finalizers, net.Annotations = []string{pcapi.NetworkFinalizer}, external.ClaimAnnotations(ownName, "default")
 	}))
 	h.fail(cloudfake.CreateNetwork, &cloud.Error{Kind: cloud.Throttled, Op: "create network", Detail: "no"})
 	before := h.network().ResourceVersion

@@ -37,9 +37,6 @@ func (k *kind) PlanCreate(_ *pcapi.Network, obs *observation) plan {
 // PlanExisting keeps a recorded network as the spec says.
 func (k *kind) PlanExisting(net *pcapi.Network, obs *observation) plan {
 	var p plan
-	if obs.Claimed == "" {
-		p = k.Do(k.Steps.Claim)
-	}
 	switch n := *obs.Resource; {
 	case imported(net):
 	case n.Name != obs.name:

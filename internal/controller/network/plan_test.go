@@ -102,7 +102,6 @@ func withAttachedVMs(vms ...string) func(*observation) {
 }
 func unavailable(obs *observation)        { obs.View.Unavailable = "connection refused" }
 func claimed(obs *observation)            { obs.Claimed = ownName }
-func unclaimed(obs *observation)          { obs.Claimed = "" }
 func awaitingSettleTime(obs *observation) { obs.SettleTimeLeft = time.Minute }
 func moved(obs *observation)              { obs.Moved, obs.Cloud = true, "former" }
 func gone(obs *observation)               { obs.Claimed, obs.Looked, obs.Gone = ownName, true, true }
@@ -212,7 +211,6 @@ func TestPlanExisting(t *testing.T) {
 		{name: "cloud unavailable: unknown", net: net, obs: obsWith(everything, claimed, unavailable), outcome: "unknown", message: "nothing is known"},
 		{name: "cloud unavailable and spec edited: look, which reports the wait", net: netWith(recorded, edited), obs: obsWith(everything, claimed, unavailable), steps: []string{external.StepLook}, outcome: "in sync"},
 		{name: "cloud no longer has networks: unsupported", net: net, obs: obsWith(cloud.NewCapabilities(cloud.Labels), claimed), outcome: "stalled: Unsupported, again in 10m0s", message: "has no networks"},
-		{name: "finalizer removed: restored before the update", net: net, obs: obsWith(everything, withNetwork(networkWith(withGateway("10.0.0.9"))), unclaimed), steps: []string{external.StepClaim, stepUpdate}, outcome: "in sync"},
 		{name: "other gateway: updated", net: net, obs: obsWith(everything, withNetwork(networkWith(withGateway("10.0.0.9")))), steps: []string{stepUpdate}, outcome: "in sync"},
 		{name: "other CIDR: drift, because it cannot be changed", net: net, obs: obsWith(everything, withNetwork(networkWith(withCIDR("10.0.0.0/16"), withGateway("10.0.0.9")))), outcome: "stalled: Drift, again in 1m0s", message: "cidr of network n1 is 10.0.0.0/16 in the cloud, 10.0.0.0/24 in the spec"},
 		{name: "other name: drift without an update", net: net, obs: obsWith(everything, withNetwork(networkWith(withName("other"), withGateway("10.0.0.9")))), outcome: "stalled: Drift, again in 1m0s", message: `named "other" in the cloud`},

@@ -92,7 +92,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts controller.Opt
 	k, find := newKind(mgr.GetClient(), opts), tenancy.NewFinder(mgr.GetCache(), &pcapi.VMList{})
 	k.recorder = mgr.GetEventRecorder("private-cloud-operator")
 	engine := k.Reconciler(k.recorder)
-	changed := controller.InScope(ctx, opts.Scope, mgr.GetClient(), k.CloudOf, changedByUser)
+	changed := controller.InScope(ctx, opts.Scope, mgr.GetClient(), k.CloudOf, k.ChangedByUser())
 	b := tenancy.Watch(ctrl.NewControllerManagedBy(mgr).Named("vm"), opts.Scope, find.ByNamespace, find.ByCloud)
 	return watchSnapshots(watchClasses(b, find), mgr.GetCache()).
 		Watches(&pcapi.VM{}, enqueue{}, builder.WithPredicates(changed)).

@@ -12,6 +12,7 @@ import (
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
+	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/inventory"
 )
 
@@ -185,10 +186,12 @@ func TestFailedCallsBackOffExponentially(t *testing.T) {
 
 func TestUnavailableCloudIsNotCalled(t *testing.T) {
 	for name, vm := range map[string]*pcapi.VM{
-		"new VM: no call":                      vmWith(),
-		"VM to be imported: no call":           vmWith(importing),
-		"create with unknown outcome: no call": vmWith(func(vm *pcapi.VM) { vm.Finalizers = []string{pcapi.VMFinalizer} }),
-		"deleted VM: no call":                  onRecord(deleted),
+		"new VM: no call":            vmWith(),
+		"VM to be imported: no call": vmWith(importing),
+		"create with unknown outcome: no call": vmWith(func(vm *pcapi.VM) {
+			vm.Finalizers, vm.Annotations = []string{pcapi.VMFinalizer}, external.ClaimAnnotations("web", "default")
+		}),
+		"deleted VM: no call": onRecord(deleted),
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHarness(t, everything, vm)

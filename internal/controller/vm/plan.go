@@ -136,15 +136,14 @@ func (k *kind) PlanImport(vm *pcapi.VM, obs *observation) plan {
 func (k *kind) PlanExisting(vm *pcapi.VM, obs *observation) plan {
 	server := *obs.Resource
 	switch {
+	case observeOnly(vm) && obs.Claimed == "" && obs.labelled(): // its labels are removed with it
+		return k.Do(k.Steps.Claim).Then(k.Progress(server))
 	case observeOnly(vm):
 		return k.End(k.Progress(server))
 	case obs.rival != nil:
 		return k.End(ambiguous(obs.rival))
 	}
 	var p plan
-	if obs.Claimed == "" {
-		p = k.Do(k.Steps.Claim)
-	}
 	change, revert := difference(vm, server), k.planRevert(vm, obs)
 	switch progress := k.Progress(server); {
 	case revertOpen(vm):

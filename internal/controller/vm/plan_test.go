@@ -365,9 +365,9 @@ func TestPlanExisting(t *testing.T) {
 		{name: "Cloud no longer allowed: blocked", vm: vm, obs: obsWith(everything, withServer(serverWith()), denied), outcome: "blocked: CloudUnavailable by Cloud/default", message: "does not exist"},
 		{name: "server gone: lost, not created again", vm: vm, obs: obsWith(everything, gone), outcome: "stalled: Lost", message: "it is not created again"},
 		{name: "cloud unavailable: unknown", vm: vm, obs: obsWith(everything, unavailable), outcome: "unknown", message: "nothing is known"},
-		{name: "ObserveOnly with drift: neither updated nor claimed", vm: vmWith(recorded, observing), obs: obsWith(everything, withServer(serverWith(withCores(1))), unclaimed), outcome: "in sync"},
+		{name: "ObserveOnly with drift: neither updated nor claimed", vm: vmWith(recorded, observing), obs: obsWith(everything, withServer(serverWith(unlabelled, withCores(1))), notOwned, unclaimed), outcome: "in sync"},
+		{name: "ObserveOnly with the labels of the VM, finalizer removed: restored", vm: vmWith(recorded, observing), obs: obsWith(everything, withServer(serverWith(withCores(1))), unclaimed), steps: []string{external.StepClaim}, outcome: "in sync"},
 		{name: "ObserveOnly and being deleted: waiting", vm: vmWith(recorded, observing), obs: obsWith(everything, withServer(serverWith(inState(cloud.StateDeleting)))), outcome: "waiting: Deleting, again in 1m0s", message: "not by this operator"},
-		{name: "finalizer removed: restored before the update", vm: vm, obs: obsWith(everything, withServer(serverWith(withCores(1))), unclaimed), steps: []string{external.StepClaim, stepUpdate}, outcome: "in sync"},
 		{name: "duplicate exists: deleted first", vm: vm, obs: obsWith(everything, withServer(serverWith(withCores(1))), func(s *observation) { s.Duplicates = []cloud.Server{serverWith(withID("s2"))} }), steps: []string{external.StepDeleteDuplicate}, outcome: "in sync"},
 		{name: "being built: waiting", vm: vm, obs: obsWith(everything, withServer(serverWith(inState(cloud.StateBuilding)))), outcome: "waiting: Creating, again in 1m0s", message: "building"},
 		{name: "being deleted by someone else: waiting", vm: vm, obs: obsWith(everything, withServer(serverWith(inState(cloud.StateDeleting)))), outcome: "waiting: Deleting, again in 1m0s", message: "not by this operator"},
@@ -385,8 +385,8 @@ func TestPlanExisting(t *testing.T) {
 		{name: "labels name another owner and differs: blocked", vm: vm, obs: obsWith(everything, withServer(serverWith(withCores(1))), notOwned), outcome: "stalled: Blocked", message: "does not carry this object's owner labels"},
 		{name: "labels name another owner, as the spec says: in sync", vm: vm, obs: obsWith(everything, withServer(serverWith()), notOwned), outcome: "in sync"},
 		{
-			name: "imported as ObserveOnly and now Managed: claimed and labelled", vm: vmWith(recorded, importing),
-			obs: obsWith(everything, withServer(serverWith(unlabelled)), notOwned, unclaimed), steps: []string{external.StepClaim, stepLabel}, outcome: "in sync",
+			name: "imported as ObserveOnly and now Managed: labelled", vm: vmWith(recorded, importing),
+			obs: obsWith(everything, withServer(serverWith(unlabelled)), notOwned, unclaimed), steps: []string{stepLabel}, outcome: "in sync",
 		},
 		{
 			name: "imported, unlabelled and differs: labelled, updated in the next reconcile", vm: vmWith(recorded, importing),

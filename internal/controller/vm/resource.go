@@ -66,6 +66,7 @@ func (k *kind) Record(vm *pcapi.VM) external.Record {
 	record := external.Record{
 		Ref: vm.Spec.CloudRef, Name: vm.Spec.VMName, ID: vm.Status.VMID, Cloud: vm.Status.Cloud, ObservedGeneration: vm.Status.ObservedGeneration,
 	}
+	record.Unclaimed = observeOnly(vm)
 	if vm.Status.VMID == "" {
 		record.Claimed = vm.Status.NameInCloud
 	}

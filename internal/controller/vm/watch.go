@@ -15,7 +15,6 @@ import (
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/inventory"
 	"github.com/privatecloud/operator/internal/probe"
-	"github.com/privatecloud/operator/internal/reconciler"
 	"github.com/privatecloud/operator/internal/tenancy"
 )
 
@@ -49,9 +48,6 @@ func requestFor(o client.Object) reconcile.Request {
 func requestOf(key probe.Key) reconcile.Request {
 	return reconcile.Request{NamespacedName: client.ObjectKey{Namespace: key.Namespace, Name: key.Name}}
 }
-
-// changedByUser accepts what people change.
-var changedByUser = reconciler.ChangedByUser(pcapi.VMFinalizer, pcapi.ClaimedCloudAnnotation)
 
 // enqueue enqueues VMs when they are written.
 type enqueue struct{}

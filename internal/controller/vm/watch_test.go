@@ -91,6 +91,7 @@ func TestChangedByUser(t *testing.T) {
 	}
 	finalized := func(vm *pcapi.VM) { vm.Finalizers = []string{pcapi.VMFinalizer} }
 	claim := annotate(pcapi.ClaimedCloudAnnotation, "default")
+	changedByUser := newHarness(t, everything).kind.ChangedByUser()
 	tests := []struct {
 		name    string
 		was, is *pcapi.VM
@@ -102,7 +103,8 @@ func TestChangedByUser(t *testing.T) {
 		{name: "paused: accepted", was: vmWith(), is: vmWith(annotate(pcapi.PausedAnnotation, "true")), want: true},
 		{name: "no longer paused: accepted", was: vmWith(annotate(pcapi.PausedAnnotation, "true")), is: vmWith(), want: true},
 		{name: "reconcile requested: accepted", was: vmWith(annotate(pcapi.ReconcileRequestedAtAnnotation, "1")), is: vmWith(annotate(pcapi.ReconcileRequestedAtAnnotation, "2")), want: true},
-		{name: "finalizer removed by hand: accepted", was: vmWith(finalized, claim), is: vmWith(claim), want: true},
+		{name: "finalizer removed by hand: accepted", was: vmWith(recorded, finalized, claim), is: vmWith(recorded, claim), want: true},
+		{name: "claim removed by hand: accepted", was: vmWith(recorded, finalized, claim), is: vmWith(recorded), want: true},
 		{name: "claim removed by the operator: rejected", was: vmWith(finalized, claim), is: vmWith()},
 		{name: "released by the operator: rejected", was: vmWith(finalized, deleted), is: vmWith(deleted)},
 		{name: "claimed by the operator: rejected", was: vmWith(), is: vmWith(finalized, annotate(pcapi.ClaimedNameAnnotation, "web"))},

@@ -38,7 +38,7 @@ const memberIndex = "group"
 func (k *kind) watch(ctx context.Context, b *builder.Builder, reader client.Reader) *builder.Builder {
 	find := tenancy.NewFinder(reader, &pcapi.VmGroupList{})
 	usersOf := func(ctx context.Context, o client.Object) []reconcile.Request { return find.ByCloud(ctx, o.GetName()) }
-	changed := controller.InScope(ctx, k.scope, reader, k.cloudOf, reconciler.ChangedByUser(pcapi.VmGroupFinalizer, ""))
+	changed := controller.InScope(ctx, k.scope, reader, k.cloudOf, reconciler.ChangedByUser(pcapi.VmGroupFinalizer, reconciler.FinalizerAlone))
 	return tenancy.Watch(b, k.scope, find.ByNamespace, find.ByCloud).
 		For(&pcapi.VmGroup{}, builder.WithPredicates(changed)).
 		Watches(&pcapi.VmGroup{}, k.forgetDeleted()).

@@ -96,7 +96,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts controller.Opt
 		return find.Matching(ctx, client.InNamespace(vm.GetNamespace()), client.MatchingFields{controller.VMSnapshotVMIndex: vm.GetName()})
 	}
 	engine := k.Reconciler(mgr.GetEventRecorder("private-cloud-operator"))
-	changed := controller.InScope(ctx, opts.Scope, mgr.GetClient(), k.CloudOf, reconciler.ChangedByUser(pcapi.VMSnapshotFinalizer, pcapi.ClaimedCloudAnnotation))
+	changed := controller.InScope(ctx, opts.Scope, mgr.GetClient(), k.CloudOf, k.ChangedByUser())
 	return tenancy.Watch(ctrl.NewControllerManagedBy(mgr).Named("vmsnapshot"), opts.Scope, find.ByNamespace, find.ByCloud).
 		For(&pcapi.VMSnapshot{}, builder.WithPredicates(changed)).
 		Watches(&pcapi.VMSnapshot{}, engine.Forget(k.ForgetDeleted)).

@@ -96,9 +96,6 @@ func (k *kind) PlanCreate(snap *pcapi.VMSnapshot, obs *observation) plan {
 // PlanExisting keeps a recorded snapshot until its maxAge is over.
 func (k *kind) PlanExisting(snap *pcapi.VMSnapshot, obs *observation) plan {
 	var p plan
-	if obs.Claimed == "" {
-		p = k.Do(k.Steps.Claim)
-	}
 	left, limited := timeLeft(snap, obs)
 	switch {
 	case !cloud.AlikeNames(obs.Resource.Name, obs.name):

@@ -1,0 +1,52 @@
+package external
+
+import (
+	"cmp"
+	"maps"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+
+	pcapi "github.com/privatecloud/operator/api/v1alpha1"
+	"github.com/privatecloud/operator/internal/pending"
+	"github.com/privatecloud/operator/internal/reconciler"
+)
+
+// ChangedByUser returns the predicate of updates that a user made.
+func (l *Lifecycle[T, R, S]) ChangedByUser() predicate.Predicate {
+	return reconciler.ChangedByUser(l.Options.Finalizer, l.claimOf)
+}
+
+// claimOf is the reconciler.ClaimOf of the kind. An object has a claim as long as its
+// status records a resource that the operator manages, or a create may have been sent:
+// as this process knows or, after a restart, as the status says.
+func (l *Lifecycle[T, R, S]) claimOf(o client.Object) map[string]string {
+	obj, ok := o.(T)
+	if !ok || deleted(obj) {
+		return nil
+	}
+	record, known := l.kind.Record(obj), l.Tracker.ClaimOf(obj.GetUID())
+	switch {
+	case record.Unclaimed:
+		return nil
+	case record.ID != "":
+		known = pending.Claim{Name: record.Name, Cloud: record.Cloud}
+	case known == pending.Claim{} && createOpen(obj):
+		had := obj.GetAnnotations()
+		known.Name = cmp.Or(record.Claimed, had[pcapi.ClaimedNameAnnotation], record.Name)
+		known.Cloud = cmp.Or(record.Cloud, had[pcapi.ClaimedCloudAnnotation])
+	}
+	if known.Name == "" {
+		return nil
+	}
+	annotations := ClaimAnnotations(known.Name, known.Cloud)
+	maps.DeleteFunc(annotations, func(_, value string) bool { return value == "" })
+	return annotations
+}
+
+// createOpen reports whether the status says that a create is under way or may have taken effect.
+func createOpen(obj reconciler.Object) bool {
+	created := meta.FindStatusCondition(obj.GetConditions(), pcapi.CreatedCondition)
+	return created != nil && (created.Reason == pcapi.OutcomeUnknownReason || created.Reason == pcapi.CreatingReason)
+}
