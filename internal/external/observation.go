@@ -64,6 +64,9 @@ type Observation[R any] struct {
 	// Absent: the cloud answered that the recorded or imported resource does not exist.
 	// Gone: this is proved; see Lifecycle.absenceProved.
 	Absent, Gone bool
+	// Displaced is the outcome for a resource that exists where the operator changes nothing;
+	// nil if that is not known.
+	Displaced error
 	// Owned: the resource's owner labels name this object, or the cloud has no labels.
 	Owned bool
 	// Foreign: the resource's owner labels name another cluster.

@@ -102,7 +102,10 @@ func (l *Lifecycle[T, R, S]) observeResource(ctx context.Context, obj T, obs S, 
 	} else {
 		l.setProofHorizon(obj, o, record)
 	}
-	if err := l.kind.Look(ctx, obj, obs, id); err != nil {
+	if err := l.kind.Look(ctx, obj, obs, id); cloud.Is(err, cloud.Displaced) {
+		o.Displaced = l.displaced(obj, err)
+		return nil
+	} else if err != nil {
 		return l.lookFailed(obj, o, err)
 	}
 	created, known := l.Tracker.CreatedID(obj.GetUID())
@@ -165,8 +168,11 @@ func (l *Lifecycle[T, R, S]) ask(ctx context.Context, obj T, obs S, id string, r
 		return nil
 	}
 	r, err := l.kind.Get(ctx, obs, id)
+	displaced := cloud.Is(err, cloud.Displaced)
 	switch {
-	case notFound(err):
+	case displaced && record.ID != "":
+		o.Displaced = l.displaced(obj, err)
+	case notFound(err), displaced: // an import that nobody has allowed learns nothing of it
 		o.Absent = true
 		if o.Gone = l.absenceProved(obj, o, err); !o.Gone && !l.OnDemand {
 			o.Inventory.EnqueueAfterListing(l.ref(obj), Latest(o.Horizon, o.Now))

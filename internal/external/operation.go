@@ -131,7 +131,7 @@ func (l *Lifecycle[T, R, S]) observeEffect(ctx context.Context, obj T, obs S, re
 	r, err := l.resourceAfter(ctx, obs, id, state)
 	created := record.ID == "" && o.Operation.Kind == OperationCreate
 	switch {
-	case notFound(err): // reads may lag behind: it is looked for
+	case notFound(err), cloud.Is(err, cloud.Displaced): // reads may lag behind: it is looked for
 		if created {
 			l.Tracker.Created(obj.GetUID(), id, o.Now)
 		}

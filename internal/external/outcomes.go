@@ -157,6 +157,8 @@ func (l *Lifecycle[T, R, S]) outcomeOf(obj T, o *Observation[R], backoff workque
 		return reconciler.Wait(backoff.When(obj.GetUID()), pcapi.ProgressingReason, "%v", cloud.Public(err))
 	case cloud.Is(err, cloud.Failed):
 		return reconciler.Wait(backoff.When(obj.GetUID()), pcapi.OperationFailedReason, "%v", cloud.Public(err))
+	case cloud.Is(err, cloud.Displaced):
+		return l.displaced(obj, err)
 	case cloud.Is(err, cloud.NeedsStop):
 		return reconciler.Stalled(pcapi.NeedsRestartReason, RecheckRefused, cloud.Public(err))
 	case cloud.Is(err, cloud.NoHost):
@@ -168,6 +170,15 @@ func (l *Lifecycle[T, R, S]) outcomeOf(obj T, o *Observation[R], backoff workque
 	default:
 		return err
 	}
+}
+
+// displaced returns the outcome for a resource that exists where the operator changes nothing.
+func (l *Lifecycle[T, R, S]) displaced(obj T, err error) error {
+	if !deleted(obj) {
+		return reconciler.Stalled(pcapi.DriftReason, RecheckSoon, cloud.Public(err))
+	}
+	return reconciler.Stalled(pcapi.BlockedReason, RecheckSoon, fmt.Errorf(
+		"%w, and it is deleted then; or set spec.deletionPolicy to Orphan to release this object", cloud.Public(err)))
 }
 
 // unsupported returns the outcome on a cloud that has no such resources.

@@ -23,6 +23,8 @@ func (l *Lifecycle[T, R, S]) plan(obj T, obs S) reconciler.Plan[T, S] {
 		return l.End(o.Denied)
 	case unsupported != nil:
 		return l.End(unsupported)
+	case o.Displaced != nil:
+		return l.End(o.Displaced)
 	case record.ID != "":
 		return l.planExisting(obj, obs, record)
 	case record.Import != "":
@@ -107,6 +109,8 @@ func (l *Lifecycle[T, R, S]) planDeletion(obj T, obs S, record Record) reconcile
 	switch {
 	case unsupported != nil:
 		return l.End(unsupported)
+	case o.Displaced != nil:
+		return l.End(o.Displaced)
 	case record.id() == "":
 		return l.planDeletionUnrecorded(obj, o)
 	case l.OnDemand && !o.Looked:

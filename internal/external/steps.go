@@ -210,7 +210,8 @@ func (l *Lifecycle[T, R, S]) created(obj T, obs S, result Result[R]) error {
 // or an earlier one took effect; nil if the error says that none did.
 func (l *Lifecycle[T, R, S]) unclear(obj T, obs S, err error) error {
 	o, cause := obs.External(), l.kind.Unclear(obj, obs, err)
-	if cause == nil && !cloud.Uncertain(err) && !reconciler.IsStalled(err) {
+	displaced := cloud.Is(err, cloud.Displaced) // an earlier create made it
+	if cause == nil && !cloud.Uncertain(err) && !reconciler.IsStalled(err) && !displaced {
 		return nil
 	}
 	l.Tracker.Unknown(obj.GetUID(), l.Clock())
@@ -218,6 +219,8 @@ func (l *Lifecycle[T, R, S]) unclear(obj T, obs S, err error) error {
 		o.Inventory.RequestPoll()
 	}
 	switch {
+	case displaced:
+		return l.displaced(obj, err)
 	case reconciler.IsStalled(err): // the answer is about another resource
 		return err
 	case reconciler.IsStalled(cause):

@@ -172,11 +172,17 @@ func (s *site) remove(objects ...client.Object) {
 		s.Expect(s.env.Client.Delete(s.Context(), object)).To(Succeed())
 	}
 	for _, object := range objects {
-		s.Eventually(func(ctx context.Context) bool {
-			_, err := s.stored(object)(ctx)
-			return apierrors.IsNotFound(err)
-		}).Should(BeTrue(), "%T %s is gone", object, object.GetName())
+		s.gone(object, "it was deleted")
 	}
+}
+
+// gone waits until an object does not exist any more.
+func (s *site) gone(object client.Object, why string) {
+	s.Helper()
+	s.Eventually(func(ctx context.Context) bool {
+		_, err := s.stored(object)(ctx)
+		return apierrors.IsNotFound(err)
+	}).Should(BeTrue(), "%T %s is gone: %s", object, object.GetName(), why)
 }
 
 // changesOf watches an object, and returns a function that returns its conditions each

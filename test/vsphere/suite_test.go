@@ -12,6 +12,7 @@
 //	session_test.go  sessions, passwords, a vCenter that restarts
 //	refusal_test.go  clones and changes that fail, and that take long
 //	place_test.go    edits of spec.vsphere
+//	displaced_test.go  VMs that are moved away or converted to templates
 //	apart_test.go    VMs that are kept on different hosts
 //	watch_test.go    changes by hand, on a vCenter that is listed seldom
 //	rivals_test.go   several clusters, several managers, VMs of others

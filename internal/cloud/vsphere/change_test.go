@@ -39,14 +39,15 @@ func TestVMOutsideTheFolderIsNotTouched(t *testing.T) {
 	if got := list(t, c); len(got) != 0 {
 		t.Errorf("ListServers: %v, want none", got)
 	}
-	_, err := c.GetServer(t.Context(), stranger.ID)
-	wantError(t, err, cloud.NotFound)
-	_, err = c.DeleteServer(t.Context(), stranger.ID)
-	wantError(t, err, cloud.NotFound)
-	_, err = c.UpdateServer(t.Context(), stranger.ID, cloud.UpdateServer{CPU: new(2)})
-	wantError(t, err, cloud.NotFound)
-	if _, err := c.GetServer(t.Context(), v.TemplateVM().Config.InstanceUuid); !cloud.Is(err, cloud.NotFound) {
-		t.Errorf("GetServer of the template: %v, want NotFound", err)
+	for name, id := range map[string]string{"a VM outside of the folder": stranger.ID, "a template": v.TemplateVM().Config.InstanceUuid} {
+		for call, err := range callsOf(t, c, id) {
+			if !cloud.Is(err, cloud.Displaced) {
+				t.Errorf("%s of %s: %v, want Displaced", call, name, err)
+			}
+		}
+	}
+	if v.VM("stranger") == nil || v.TemplateVM() == nil {
+		t.Error("the VM or the template is gone")
 	}
 }
 
@@ -54,6 +55,10 @@ func TestFolderThatCannotBeReadIsNotEmpty(t *testing.T) {
 	v := newVCenter(t)
 	c := v.client(t)
 	created := create(t, c, cloud.CreateServer{Name: "hidden"})
+	other := v.client(t) // has not read the VM
+	if _, err := other.Capabilities(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	// As for an account without rights: searches find nothing, and properties are missing.
 	v.Front.Rewrite(func(method, body string) string {
 		switch method {
@@ -66,6 +71,14 @@ func TestFolderThatCannotBeReadIsNotEmpty(t *testing.T) {
 	})
 	_, err := c.ListServers(t.Context(), cloud.ListServers{})
 	wantError(t, err, cloud.Misconfigured, "may not read spec.vsphere.folder")
+	_, err = other.GetServer(t.Context(), created.ID)
+	wantError(t, err, cloud.Misconfigured, "may not read spec.vsphere.folder")
+	defer v.Front.AnswerRequests(func(method, body string) (int, string) { // which a read of the VM itself shows
+		if ref := v.VM("hidden").Self.Value; method == "RetrievePropertiesEx" && strings.Contains(body, ">"+ref+"<") {
+			return incomplete(method, ref, "name", noPermission, "")
+		}
+		return 0, ""
+	})()
 	_, err = c.GetServer(t.Context(), created.ID)
 	wantError(t, err, cloud.Misconfigured, "may not read spec.vsphere.folder")
 }

@@ -32,7 +32,7 @@ func (c *Client) look(ctx context.Context, at *site, ref types.ManagedObjectRefe
 // readVMs reads VMs and the folders that they are in, in one call.
 func (c *Client) readVMs(ctx context.Context, at *site, refs []types.ManagedObjectReference) (map[types.ManagedObjectReference]entity, error) {
 	spec := types.PropertyFilterSpec{
-		PropSet:                       []types.PropertySpec{{Type: "VirtualMachine", PathSet: c.place.pathsOf(vmPaths)}, {Type: "Folder", PathSet: []string{"name", parentPath}}},
+		PropSet:                       []types.PropertySpec{{Type: "VirtualMachine", PathSet: c.place.pathsOf(vmPaths)}, {Type: "Folder", PathSet: []string{"name", parentPath}}, {Type: "Datacenter", PathSet: []string{"name", parentPath}}},
 		ReportMissingObjectsInResults: new(true),
 	}
 	for i, ref := range refs {
@@ -49,7 +49,7 @@ func (c *Client) readVMs(ctx context.Context, at *site, refs []types.ManagedObje
 		for _, object := range found {
 			switch {
 			case object.deleted():
-			case object.ref.Type == "Folder":
+			case object.ref.Type == "Folder", object.ref.Type == "Datacenter":
 				parents[object.ref] = object.reference(parentPath)
 				c.names.put(object.ref, unescaped(object.text("name")), time.Now())
 			default:

@@ -190,7 +190,7 @@ func (c *Client) failedTask(ctx context.Context, op string, at *site, what opera
 	}
 	// A clone can fail after it has made the VM, as when it cannot be started.
 	vm, err := c.byID(ctx, op, at, what.server)
-	if err != nil {
+	if err != nil && !cloud.Is(err, cloud.Displaced) {
 		return cloud.Operation{}, err
 	}
 	if vm == nil {

@@ -43,8 +43,8 @@ type entity struct {
 	props map[string]types.AnyType
 	// faults are why properties are missing.
 	faults map[string]types.BaseMethodFault
-	// above are the folders that it is in, and inside is whether the root is one of them;
-	// set by Client.look.
+	// above are the folders that it is in, and their datacenter, and inside is whether the
+	// root is one of them; set by Client.look.
 	above  []types.ManagedObjectReference
 	inside bool
 }

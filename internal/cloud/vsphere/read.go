@@ -2,6 +2,7 @@ package vsphere
 
 import (
 	"context"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/vmware/govmomi/vim25/methods"
@@ -69,7 +70,8 @@ func (c *Client) misplaced(ctx context.Context, at *site, err error) error {
 	return refuse("", cloud.Busy, "a part of the inventory that the Cloud uses was replaced")
 }
 
-// lookUp returns the VM with an id as it is, and the site. It is below the root.
+// lookUp returns the VM with an id as it is, and the site. It is below the root; one that is
+// elsewhere in the vCenter is Displaced.
 func (c *Client) lookUp(ctx context.Context, op, id string) (entity, *site, error) {
 	if id == "" {
 		return entity{}, nil, refuse(op, cloud.Rejected, "no id was given")
@@ -108,31 +110,53 @@ func readableRoot(ctx context.Context, at *site) error {
 	return err
 }
 
-// byID returns the VM with an id, nil if there is none. Ids have one spelling, so that
-// no two ids are of the same VM.
+// byID returns the VM with an id, nil if there is none in the vCenter. Ids have one spelling,
+// so that no two ids are of the same VM.
 func (c *Client) byID(ctx context.Context, op string, at *site, id string) (*entity, error) {
 	if !isID(id) {
 		return nil, nil //nolint:nilnil // there is none, and that is no error
 	}
 	res, err := methods.FindAllByUuid(ctx, at.vim, &types.FindAllByUuid{
-		This: *at.vim.ServiceContent.SearchIndex, Datacenter: &at.datacenter, Uuid: id, VmSearch: true, InstanceUuid: new(true),
+		This: *at.vim.ServiceContent.SearchIndex, Uuid: id, VmSearch: true, InstanceUuid: new(true),
 	})
 	if err != nil {
 		return nil, err
 	}
 	switch len(res.Returnval) {
 	case 0:
-		return c.inaccessible(ctx, at, id)
+		return c.unfound(ctx, op, at, id)
 	case 1:
 	default:
 		return nil, refuse(op, cloud.Conflict, "%d VMs have this instance UUID, of which all but one are copies: the administrator gives the copies others", len(res.Returnval))
 	}
 	vm, err := c.look(ctx, at, res.Returnval[0])
-	if vm == nil || err != nil || vm.flag(templatePath) || !vm.inside {
+	if vm == nil || err != nil {
 		return nil, err
 	}
 	c.refs.put(vm.ref, id)
-	return vm, nil
+	return vm, c.displaced(op, at, vm)
+}
+
+// displaced returns why a VM is not changed where it is; nil if it is the operator's to change.
+func (c *Client) displaced(op string, at *site, vm *entity) error {
+	switch {
+	case vm.flag(templatePath):
+		return refuse(op, cloud.Displaced, "the VM was converted to a template, %s: convert it to a VM again", quote(c.pathOf(at, vm)))
+	case !vm.inside:
+		return refuse(op, cloud.Displaced, "the VM is %s now, outside of spec.vsphere.folder: move it back", quote(c.pathOf(at, vm)))
+	}
+	return nil
+}
+
+// pathOf returns the inventory path of a VM, as far as the account may read it.
+func (c *Client) pathOf(at *site, vm *entity) string {
+	path := "/" + unescaped(vm.text("name"))
+	for _, ref := range vm.above {
+		if name, ok := c.names.get(ref, time.Now()); ok && name != "" && ref != at.vim.ServiceContent.RootFolder {
+			path = "/" + name + path
+		}
+	}
+	return path
 }
 
 // isID reports whether a text may be the id of a VM.
@@ -141,18 +165,29 @@ func isID(text string) bool {
 	return err == nil && parsed.String() == text
 }
 
-// inaccessible returns the VM that had an id and cannot be read at the moment, so that
-// a search does not find it; nil if there is none.
-func (c *Client) inaccessible(ctx context.Context, at *site, id string) (*entity, error) {
+// unfound returns the VM that had an id and cannot be read at the moment, so that a search
+// does not find it; nil if there is none. To an account without rights on it, the vCenter says
+// that a VM exists only if it is asked for the VM itself.
+func (c *Client) unfound(ctx context.Context, op string, at *site, id string) (*entity, error) {
 	ref, known := c.refs.find(id)
 	if !known {
 		return nil, nil //nolint:nilnil // there is none, and that is no error
 	}
 	vm, err := c.look(ctx, at, ref)
-	if vm == nil || err != nil || !vm.lost() {
+	switch {
+	case vm == nil || err != nil:
 		return nil, err
+	case vm.lost():
+		return vm, nil
+	case vm.text(uuidPath) == id:
+		return vm, c.displaced(op, at, vm)
+	case vm.text(uuidPath) == "":
+		if err := readableRoot(ctx, at); err != nil {
+			return nil, err
+		}
+		return nil, refuse(op, cloud.Displaced, "the VM exists, and the operator's account may not read it: give the account its role where the VM is, or move the VM back")
 	}
-	return vm, nil
+	return nil, nil //nolint:nilnil // the VM has another id now
 }
 
 // GetServer returns the VM with this instance UUID.

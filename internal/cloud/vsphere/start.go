@@ -66,6 +66,8 @@ func (c *Client) startCloned(ctx context.Context, op string, at *site, what oper
 	}
 	vm, err := c.byID(ctx, op, at, what.server)
 	switch {
+	case cloud.Is(err, cloud.Displaced): // the clone has made it
+		return cloud.Operation{Done: true, Progress: 100, ServerID: what.server}, nil
 	case err != nil:
 		return cloud.Operation{}, err
 	case vm == nil || vm.state() != cloud.StateStopped:

@@ -230,6 +230,8 @@ func (k *kind) PlanDeletion(vm *pcapi.VM, obs *observation) (plan, bool) {
 		return k.Do(k.Steps.Release), true
 	case unrecorded && vm.Spec.Import == nil:
 		return k.planRelease(obs), keep
+	case keep && obs.Displaced != nil:
+		return k.Do(k.Steps.Release), true
 	case obs.Gone, obs.Resource == nil, !keep && unrecorded && len(obs.Duplicates) > 0:
 		return plan{}, false
 	case keep && obs.labelled() && labels:

@@ -21,7 +21,7 @@ func (k *kind) Report(vm *pcapi.VM, obs *observation, outcome error) reconciler.
 	if server := obs.Resource; server != nil && (vm.Status.VMID == "" || vm.Status.VMID == server.ID) {
 		reportServer(vm, obs, *server)
 	}
-	if obs.Gone {
+	if obs.Gone || obs.Displaced != nil {
 		hideServer(vm)
 	}
 	if vm.Status.VMID == "" && obs.Claimed == "" && !obs.ClaimProved { // else the finalizer may be stored, too

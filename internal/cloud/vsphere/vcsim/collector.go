@@ -191,8 +191,13 @@ func (c *collector) take(ctx *simulator.Context, most int) *types.UpdateSet {
 
 // selects reports whether an object is the root, or a VM below it.
 func (c *collector) selects(ctx *simulator.Context, ref types.ManagedObjectReference) bool {
+	return below(ctx, ref, c.root)
+}
+
+// below reports whether an object is another one, or below it.
+func below(ctx *simulator.Context, ref, top types.ManagedObjectReference) bool {
 	for entity, ok := ctx.Map.Get(ref).(mo.Entity); ok; {
-		if entity.Reference() == c.root {
+		if entity.Reference() == top {
 			return true
 		}
 		var parent *types.ManagedObjectReference

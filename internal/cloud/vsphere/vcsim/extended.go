@@ -77,8 +77,20 @@ func (s *Server) endWaits(all bool) {
 }
 
 // searchIndex looks for children of folders. That of the simulator panics, with locks held,
-// when it finds a VM that has no name yet because it is being created.
+// when it finds a VM that has no name yet because it is being created. It also finds VMs in
+// other datacenters than the one that is asked for.
 type searchIndex struct{ *simulator.SearchIndex }
+
+// FindAllByUuid returns the VMs with an id in a datacenter, or in all.
+func (s *searchIndex) FindAllByUuid(ctx *simulator.Context, req *types.FindAllByUuid) soap.HasFault {
+	answer := s.SearchIndex.FindAllByUuid(ctx, req)
+	if body, ok := answer.(*methods.FindAllByUuidBody); ok && body.Res != nil && req.Datacenter != nil {
+		body.Res.Returnval = slices.DeleteFunc(body.Res.Returnval, func(ref types.ManagedObjectReference) bool {
+			return !below(ctx, ref, *req.Datacenter)
+		})
+	}
+	return answer
+}
 
 // FindChild returns what has a name in a folder.
 func (s *searchIndex) FindChild(ctx *simulator.Context, req *types.FindChild) soap.HasFault {

@@ -167,6 +167,13 @@ func (f *Front) Answer(answer func(method string) (status int, body string)) (re
 	return func() { f.set(func() { f.answer = nil }) }
 }
 
+// AnswerRequests is Answer for requests with a certain body. There may be no other replacement of
+// requests meanwhile.
+func (f *Front) AnswerRequests(answer func(method, body string) (status int, text string)) (restore func()) {
+	f.set(func() { f.instead = answer })
+	return func() { f.set(func() { f.instead = nil }) }
+}
+
 // Fault returns the answer with a fault, whose fields are XML, for Answer.
 func Fault(name string, fields ...string) (status int, body string) {
 	return http.StatusInternalServerError, `<?xml version="1.0" encoding="UTF-8"?><soapenv:Envelope xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/" ` +

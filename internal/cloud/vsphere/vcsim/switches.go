@@ -169,6 +169,39 @@ func (s *Server) clone(ctx context.Context, in *object.Folder, name string, conf
 	return object.NewVirtualMachine(s.Admin.Client, info.Result.(types.ManagedObjectReference)), nil //nolint:forcetypeassert // a clone returns a VM
 }
 
+// Move puts a VM into another folder. The simulator's own call for that is not reported.
+func (s *Server) Move(vm *simulator.VirtualMachine, into types.ManagedObjectReference) {
+	ctx, registry := *s.Model.Service.Context, s.Model.Map() // a lock belongs to one Context
+	for _, ref := range []types.ManagedObjectReference{*vm.Parent, into} {
+		in := registry.Get(ref).(*simulator.Folder) //nolint:forcetypeassert // VMs are in folders
+		ctx.WithLock(in, func() {
+			simulator.RemoveReference(&in.ChildEntity, vm.Self)
+			if ref == into {
+				in.ChildEntity = append(in.ChildEntity, vm.Self)
+			}
+		})
+	}
+	s.Change(vm.Self, types.PropertyChange{Name: "parent", Val: into})
+}
+
+// Convert makes a template of a VM, or a VM of a template.
+func (s *Server) Convert(vm *simulator.VirtualMachine, template bool) {
+	s.Change(vm.Self, types.PropertyChange{Name: "config.template", Val: template}, types.PropertyChange{Name: "summary.config.template", Val: template})
+}
+
+// MakeDatacenter makes a datacenter, and returns its folder of VMs.
+func (s *Server) MakeDatacenter(ctx context.Context, name string) (folder types.ManagedObjectReference, err error) {
+	made, err := object.NewRootFolder(s.Admin.Client).CreateDatacenter(ctx, name)
+	if err != nil {
+		return folder, err
+	}
+	folders, err := made.Folders(ctx)
+	if err != nil {
+		return folder, err
+	}
+	return folders.VmFolder.Reference(), nil
+}
+
 // MakeDatastore makes a datastore of this name, with files in folder, on the hosts.
 func (s *Server) MakeDatastore(ctx context.Context, name, folder string) error {
 	for _, host := range s.Model.Map().All("HostSystem") {
