@@ -160,6 +160,9 @@ const (
 	// SnapshotsDeletedReason is that of the event of a deletion of a VM that has VMSnapshots,
 	// whose snapshots are deleted with it.
 	SnapshotsDeletedReason = "SnapshotsDeleted"
+	// DisksDetachedReason is that of the event of a deletion of a VM that had disks which
+	// others attached: they were detached before, and are kept.
+	DisksDetachedReason = "DisksDetached"
 	// DriftReason surfaces when the server differs from the spec in a way that
 	// the operator cannot correct.
 	DriftReason = "Drift"

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	. "github.com/onsi/gomega"
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -36,9 +37,17 @@ func TestVMThatIsConvertedToATemplateIsFoundAndItsDeletionWaits(tt *testing.T) {
 	s.Expect(s.vcenter.Front.Sent("Destroy_Task")).To(BeZero(), "a template is not destroyed")
 	s.Expect(s.vcenter.VM("kept")).NotTo(BeNil())
 
+	disk, err := s.vcenter.AttachDisk(s.Context(), s.vcenter.VM("other"), "volumes/a.vmdk")
+	s.Expect(err).NotTo(HaveOccurred())
 	s.vcenter.Convert(s.vcenter.VM("golden"), false)
 	s.gone(golden, "it is a VM again, and is deleted")
 	s.Expect(s.vcenter.VM("golden")).To(BeNil())
+
+	other := &pcapi.VM{ObjectMeta: metav1.ObjectMeta{Namespace: s.name, Name: "other"}}
+	s.ready(other)
+	s.remove(other)
+	s.Expect(s.vcenter.HasFile(disk)).To(BeTrue(), "the disk that somebody attached is kept")
+	s.Eventually(s.notes(other)).Should(ContainElement(SatisfyAll(ContainSubstring("were detached"), ContainSubstring(disk))))
 }
 
 func TestVMOfAGroupThatIsMovedIsNotReplaced(tt *testing.T) {
@@ -69,4 +78,19 @@ func TestVMOfAGroupThatIsMovedIsNotReplaced(tt *testing.T) {
 	s.gone(member, "it is back, and is deleted")
 	s.remove(group, other)
 	s.Expect(s.names()).To(BeEmpty())
+}
+
+// notes returns a function that returns the texts of the events of an object.
+func (s *site) notes(object client.Object) func() ([]string, error) {
+	return func() ([]string, error) {
+		var list eventsv1.EventList
+		err := s.env.Client.List(s.Context(), &list, client.InNamespace(s.name))
+		var notes []string
+		for _, event := range list.Items {
+			if event.Regarding.UID == object.GetUID() {
+				notes = append(notes, event.Note)
+			}
+		}
+		return notes, err
+	}
 }

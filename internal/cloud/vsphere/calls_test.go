@@ -95,7 +95,7 @@ func TestVMTakesFewCalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	looks := v.Front.Calls()[vcsim.TaskCall] // their number depends on how long it takes to power the VM off
-	v.wantCalls(t, "a deletion", map[string]int{"FindAllByUuid": 1, vmCall: 1, "PowerOffVM_Task": 1, vcsim.TaskCall: max(1, looks), "Destroy_Task": 1})
+	v.wantCalls(t, "a deletion, which looks for disks of others", map[string]int{"FindAllByUuid": 1, vmCall: 2, "PowerOffVM_Task": 1, vcsim.TaskCall: max(1, looks), "Destroy_Task": 1})
 	v.await(result.Operation)
 	gone, err := c.GetOperation(t.Context(), result.Operation)
 	if want := (cloud.Operation{Done: true, Progress: 100, ServerID: made.ServerID, Gone: true}); err != nil || !cmp.Equal(gone, want) {

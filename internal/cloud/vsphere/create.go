@@ -209,7 +209,7 @@ func (c *Client) cloneSpec(at *site, from template, id string, req cloud.CreateS
 		Location: types.VirtualMachineRelocateSpec{Pool: &in.pool, Datastore: &in.datastore},
 		PowerOn:  runs(req) && !apart(req),
 		Config: &types.VirtualMachineConfigSpec{
-			InstanceUuid: id, ExtraConfig: append(append(mark(req, from.name), from.disks.option()), guestInfo(id, req)...),
+			InstanceUuid: id, ExtraConfig: append(append(mark(req, from), from.disks.option()), guestInfo(id, req)...),
 			NumCPUs: int32(req.CPU), MemoryMB: int64(req.MemoryMiB), //nolint:gosec // the spec bounds it
 		},
 	}

@@ -14,8 +14,8 @@ import (
 // second or two. Then the caller comes back.
 const powerOffHold = 5 * time.Second
 
-// DeleteServer powers the VM off and destroys it with its disks. It fails with Conflict
-// for a VM without an owner's mark.
+// DeleteServer powers the VM off and destroys it with its disks, without those that others
+// attached. It fails with Conflict for a VM without an owner's mark.
 func (c *Client) DeleteServer(ctx context.Context, id string) (cloud.Result, error) {
 	op := "delete server " + quote(id)
 	ctx, end, err := c.begin(ctx, op)
@@ -36,15 +36,20 @@ func (c *Client) DeleteServer(ctx context.Context, id string) (cloud.Result, err
 		}
 	}
 	c.leaveRule(ctx, at, vm)
+	kept, err := c.keepAttached(ctx, op, at, vm)
+	if err != nil {
+		return cloud.Result{Detached: kept}, err
+	}
 	res, err := methods.Destroy_Task(ctx, at.vim, &types.Destroy_Task{This: vm.ref})
 	if isGone(err) {
-		return cloud.Result{}, refuse(op, cloud.NotFound, "the VM was deleted meanwhile")
+		return cloud.Result{Detached: kept}, refuse(op, cloud.NotFound, "the VM was deleted meanwhile")
 	}
 	if err != nil {
-		return cloud.Result{}, changed(c.fail(ctx, op, err), err)
+		return cloud.Result{Detached: kept}, changed(c.fail(ctx, op, err), err)
 	}
 	c.started(res.Returnval)
-	return cloud.Result{Operation: operation{kind: deleteOperation, task: res.Returnval.Value, server: id, folder: vm.reference(parentPath).Value}.String()}, nil
+	deletion := operation{kind: deleteOperation, task: res.Returnval.Value, server: id, folder: vm.reference(parentPath).Value}
+	return cloud.Result{Operation: deletion.String(), Detached: kept}, nil
 }
 
 // isOff reports whether a VM was not powered off because it is off, or a vCenter destroys it

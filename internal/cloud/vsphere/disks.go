@@ -48,11 +48,21 @@ func devicesOf(vm entity) object.VirtualDeviceList {
 	return devices.VirtualDevice
 }
 
+// slotOf returns where a device is attached.
+func slotOf(device types.BaseVirtualDevice) slot {
+	of := device.GetVirtualDevice()
+	at := slot{Controller: of.ControllerKey, Unit: -1}
+	if of.UnitNumber != nil {
+		at.Unit = *of.UnitNumber
+	}
+	return at
+}
+
 // diskAt returns the disk that is attached to a slot, nil if there is none.
 func diskAt(devices object.VirtualDeviceList, at slot) *types.VirtualDisk {
 	for _, device := range devices {
 		disk, ok := device.(*types.VirtualDisk)
-		if ok && disk.ControllerKey == at.Controller && disk.UnitNumber != nil && *disk.UnitNumber == at.Unit {
+		if ok && slotOf(disk) == at {
 			return disk
 		}
 	}

@@ -50,6 +50,7 @@
 //	turns.go        changes of DRS rules, one after the other
 //	leaving.go      takes VMs that are deleted out of their rules
 //	delete.go       deletion of VMs that carry the mark
+//	attached.go     detaches the disks of others before
 //	snapshots.go    snapshots of VMs
 //	revert.go       reverts to snapshots
 //	operations.go   what became of a change

@@ -34,6 +34,8 @@ type origin struct {
 	Network  string `json:"network,omitempty"`
 	// Default is the name of the template where none was asked for.
 	Default string `json:"default,omitempty"`
+	// Disks are where the template has its disks; empty in VMs of older versions.
+	Disks []slot `json:"disks,omitempty"`
 	// AntiAffinity is the one by which the other VMs of its group find the VM.
 	AntiAffinity cloud.AntiAffinity `json:"antiAffinity,omitzero"`
 }
@@ -44,15 +46,18 @@ func originOf(req cloud.CreateServer) origin {
 	}
 }
 
-// mark returns the extraConfig of a new VM that is cloned from a template of this name.
-func mark(req cloud.CreateServer, template string) []types.BaseOptionValue {
+// mark returns the extraConfig of a new VM that is cloned from a template.
+func mark(req cloud.CreateServer, of template) []types.BaseOptionValue {
 	labels := req.Labels
 	if labels == nil {
 		labels = map[string]string{}
 	}
 	from := originOf(req)
 	if from.Template == "" {
-		from.Default = template
+		from.Default = of.name
+	}
+	for _, device := range of.devices.SelectByType((*types.VirtualDisk)(nil)) {
+		from.Disks = append(from.Disks, slotOf(device))
 	}
 	return []types.BaseOptionValue{
 		&types.OptionValue{Key: labelsKey, Value: encode(labels)},

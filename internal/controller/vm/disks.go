@@ -2,10 +2,14 @@ package vm
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"slices"
+	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
@@ -88,4 +92,19 @@ func diskStatus(vm *pcapi.VM, server cloud.Server, caps cloud.Capabilities) []pc
 	}
 	slices.SortFunc(status, func(a, b pcapi.VMDiskStatus) int { return cmp.Compare(a.Name, b.Name) })
 	return status
+}
+
+// recordDetached records an event that names the disks that were detached from a server before
+// its deletion, since others had attached them.
+func (k *kind) recordDetached(ctx context.Context, vm *pcapi.VM, serverID string, disks []string) {
+	if len(disks) == 0 {
+		return
+	}
+	text := strings.Join(disks[:min(len(disks), maxNamed)], ", ")
+	if more := len(disks) - maxNamed; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	log.FromContext(ctx).Info("disks that others attached were detached from a VM that is deleted", "server", serverID, "disks", disks)
+	k.recorder.Eventf(vm, nil, corev1.EventTypeWarning, pcapi.DisksDetachedReason, external.StepDelete,
+		"disks that others had attached to VM %s were detached from it and are kept: %s", serverID, text)
 }

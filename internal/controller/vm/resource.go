@@ -359,6 +359,7 @@ func (k *kind) Delete(ctx context.Context, vm *pcapi.VM, obs *observation, serve
 		}
 	}
 	result, err := obs.View.Client.DeleteServer(ctx, server.ID)
+	k.recordDetached(ctx, vm, server.ID, result.Detached)
 	if err != nil {
 		return external.Removal{}, err // a 404 may come from a read that lags behind
 	}

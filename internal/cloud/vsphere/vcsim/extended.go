@@ -28,8 +28,13 @@ func (s *Server) extend(ctx *simulator.Context, method *simulator.Method) (mo.Re
 			s.extendCollector(ctx, of)
 		}
 	case *simulator.VirtualMachine:
-		if request, ok := method.Body.(*types.ReconfigVM_Task); ok && outdated(ctx, of, request.Spec.ChangeVersion) {
-			return nil, &types.ConcurrentAccess{}
+		switch request := method.Body.(type) {
+		case *types.ReconfigVM_Task:
+			if outdated(ctx, of, request.Spec.ChangeVersion) {
+				return nil, &types.ConcurrentAccess{}
+			}
+		case *types.Destroy_Task:
+			s.keepUnattached(ctx, of)
 		}
 	}
 	return nil, nil

@@ -1,0 +1,168 @@
+package vsphere
+
+import (
+	"context"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/vmware/govmomi/object"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"github.com/privatecloud/operator/internal/cloud"
+)
+
+const (
+	filesPath = "config.files.vmPathName"
+	// detachTries is how often disks are looked for before a VM is destroyed: others may attach
+	// some meanwhile.
+	detachTries = 3
+)
+
+// keepAttached detaches disks that others attached to a VM, since a vCenter destroys a VM with
+// the files of all disks that are attached. It returns the files, also beside an error.
+// Disks that snapshots of the VM have cannot be detached from these.
+func (c *Client) keepAttached(ctx context.Context, op string, at *site, vm entity) (kept []string, err error) {
+	for range detachTries {
+		found, snapshots, err := c.readAttached(ctx, op, at, vm)
+		if err != nil {
+			return kept, err
+		}
+		for _, snapshot := range snapshots {
+			if disks := found.foreign(devicesOf(snapshot)); len(disks) > 0 {
+				return kept, refuse(op, cloud.Rejected, "a snapshot of the VM has %s, which is not the VM's own and would be destroyed with it: delete the snapshots, or take the disk to safety and set deletionPolicy to Orphan",
+					strings.Join(filesOf(disks), ", "))
+			}
+		}
+		disks := found.foreign(devicesOf(found))
+		if len(disks) == 0 {
+			return kept, nil
+		}
+		if err := c.detach(ctx, op, at, found, disks); err != nil {
+			return kept, err
+		}
+		kept = append(kept, filesOf(disks)...)
+	}
+	return kept, refuse(op, cloud.Busy, "others attach disks to the VM, which are detached before its deletion")
+}
+
+// readAttached reads what is known of the disks of a VM and of its snapshots.
+func (c *Client) readAttached(ctx context.Context, op string, at *site, vm entity) (found entity, snapshots []entity, err error) {
+	const snapshot, below = "VirtualMachineSnapshot", "snapshots"
+	spec := types.PropertyFilterSpec{
+		PropSet: []types.PropertySpec{
+			{Type: "VirtualMachine", PathSet: []string{devicePath, filesPath, versionPath, uuidPath, templatePath, extraPath(originKey), extraPath(disksKey)}},
+			{Type: snapshot, PathSet: []string{devicePath}},
+		},
+		ObjectSet: []types.ObjectSpec{{Obj: vm.ref, SelectSet: []types.BaseSelectionSpec{
+			&types.TraversalSpec{Type: "VirtualMachine", Path: "rootSnapshot", SelectSet: []types.BaseSelectionSpec{&types.SelectionSpec{Name: below}}},
+			&types.TraversalSpec{SelectionSpec: types.SelectionSpec{Name: below}, Type: snapshot, Path: "childSnapshot", SelectSet: []types.BaseSelectionSpec{&types.SelectionSpec{Name: below}}},
+		}}},
+		ReportMissingObjectsInResults: new(true),
+	}
+	var all []entity
+	err = c.session.sure(ctx, func() (missing bool, err error) {
+		all, err = collect(ctx, at.vim, spec)
+		return err == nil && slices.ContainsFunc(all, entity.deviceless), err
+	})
+	if err != nil {
+		return found, nil, c.fail(ctx, op, err)
+	}
+	all = slices.DeleteFunc(all, entity.deleted)
+	i := slices.IndexFunc(all, func(one entity) bool { return one.ref == vm.ref })
+	switch {
+	case i < 0:
+		return found, nil, refuse(op, cloud.NotFound, "the VM was deleted meanwhile")
+	case slices.ContainsFunc(all, entity.deviceless), all[i].text(filesPath) == "":
+		return found, nil, refuse(op, cloud.Unavailable, "the disks of the VM cannot be read, of which some may not be its own")
+	case all[i].flag(templatePath):
+		return found, nil, refuse(op, cloud.Displaced, "the VM was converted to a template: convert it to a VM again")
+	}
+	found = all[i]
+	return found, slices.Delete(all, i, i+1), nil
+}
+
+// deviceless reports whether an object was read without its devices.
+func (s entity) deviceless() bool { return !s.deleted() && len(devicesOf(s)) == 0 }
+
+// foreign returns those of the disks among devices that are not the VM's own. Its own are files
+// in its folder on the datastore that no other VM shares. Of a VM that a create made, they are
+// also where the template has its disks, or those with names were added.
+func (s entity) foreign(devices object.VirtualDeviceList) []*types.VirtualDisk {
+	var home object.DatastorePath
+	home.FromString(s.text(filesPath))
+	own := s.origin().Disks
+	if len(own) > 0 {
+		for _, at := range s.slots() {
+			own = append(own, at)
+		}
+	}
+	var foreign []*types.VirtualDisk
+	for _, device := range devices.SelectByType((*types.VirtualDisk)(nil)) {
+		disk, ok := device.(*types.VirtualDisk)
+		if !ok {
+			continue
+		}
+		var file object.DatastorePath
+		inside := file.FromString(fileOf(disk)) && file.Datastore == home.Datastore && path.Dir(file.Path) == path.Dir(home.Path)
+		known := len(own) == 0 || slices.Contains(own, slotOf(disk))
+		if !inside || !known || disk.VDiskId != nil || !exclusive(disk) {
+			foreign = append(foreign, disk)
+		}
+	}
+	return foreign
+}
+
+// exclusive reports whether a disk is a file of data that one VM writes to. A raw device mapping
+// is a file that leads to a disk elsewhere.
+func exclusive(disk *types.VirtualDisk) bool {
+	sharing := ""
+	switch backing := disk.Backing.(type) {
+	case *types.VirtualDiskFlatVer2BackingInfo:
+		sharing = backing.Sharing
+	case *types.VirtualDiskRawDiskMappingVer1BackingInfo, *types.VirtualDiskRawDiskVer2BackingInfo, *types.VirtualDiskPartitionedRawDiskVer2BackingInfo:
+		return false
+	}
+	return sharing == "" || sharing == string(types.VirtualDiskSharingSharingNone)
+}
+
+// fileOf returns the path of a disk on its datastore, empty if it has none.
+func fileOf(disk *types.VirtualDisk) string {
+	if backing, ok := disk.Backing.(types.BaseVirtualDeviceFileBackingInfo); ok {
+		return backing.GetVirtualDeviceFileBackingInfo().FileName
+	}
+	return ""
+}
+
+func filesOf(disks []*types.VirtualDisk) []string {
+	files := make([]string, 0, len(disks))
+	for _, disk := range disks {
+		files = append(files, quote(fileOf(disk)))
+	}
+	return files
+}
+
+// detach removes disks from a VM and keeps their files, unless the VM has changed since it was
+// read.
+func (c *Client) detach(ctx context.Context, op string, at *site, vm entity, disks []*types.VirtualDisk) error {
+	spec := &types.VirtualMachineConfigSpec{ChangeVersion: vm.text(versionPath)}
+	for _, disk := range disks {
+		spec.DeviceChange = append(spec.DeviceChange, &types.VirtualDeviceConfigSpec{Operation: types.VirtualDeviceConfigSpecOperationRemove, Device: disk})
+	}
+	task, err := reconfigure(ctx, at, vm, spec)
+	if err != nil {
+		return changed(c.fail(ctx, op, err), err)
+	}
+	c.log.Info("detaching disks that others attached to a VM that is deleted", "disks", filesOf(disks))
+	c.started(task)
+	info, err := c.waitFor(ctx, at, task, powerOffHold)
+	switch {
+	case err != nil:
+		return c.fail(ctx, op, err)
+	case info == nil || info.State == types.TaskInfoStateSuccess:
+		return nil
+	case info.State == types.TaskInfoStateError && info.Error != nil:
+		return c.faultOfTask(op, info.Error.Fault, info.Error.LocalizedMessage)
+	}
+	return refuse(op, cloud.Busy, "%s, which is not the VM's own, is detached before the deletion, which takes a while, and keeps its file", strings.Join(filesOf(disks), ", "))
+}

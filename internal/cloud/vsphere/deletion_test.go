@@ -1,0 +1,122 @@
+package vsphere_test
+
+import (
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/privatecloud/operator/internal/cloud"
+	"github.com/privatecloud/operator/internal/cloud/vsphere"
+)
+
+// attach attaches a disk to a VM as an administrator does, and returns its file.
+func (v *vcenter) attach(t *testing.T, vm, file string) string {
+	t.Helper()
+	path, err := v.AttachDisk(t.Context(), v.VM(vm), file)
+	if err != nil {
+		t.Fatalf("attach %q to %s: %v", file, vm, err)
+	}
+	return path
+}
+
+// withDisk returns a VM with a disk of its own.
+func withDisk(t *testing.T, c *vsphere.Client) cloud.Server {
+	t.Helper()
+	return create(t, c, cloud.CreateServer{Name: "db", Folder: "team-a", IdempotencyKey: someKey, Labels: map[string]string{"owner": "me"}, Disks: "data=1024"})
+}
+
+func TestDisksThatOthersAttachedOutliveTheVM(t *testing.T) {
+	v := newVCenter(t)
+	c := v.client(t)
+	created := withDisk(t, c)
+	own := v.DiskFiles("db")
+	theirs := []string{v.attach(t, "db", "volumes/a.vmdk"), v.attach(t, "db", "backup/b.vmdk"), v.attach(t, "db", "")}
+	result, err := c.DeleteServer(t.Context(), created.ID)
+	if err != nil {
+		t.Fatalf("DeleteServer: %v", err)
+	}
+	if _, err := follow(t.Context(), c, result.Operation); !cloud.Is(err, cloud.NotFound) {
+		t.Fatalf("the VM after its deletion: %v, want NotFound", err)
+	}
+	for _, file := range theirs {
+		if !v.HasFile(file) {
+			t.Errorf("%s was destroyed with the VM", file)
+		}
+	}
+	for _, file := range own {
+		if v.HasFile(file) {
+			t.Errorf("%s, the VM's own, was left behind", file)
+		}
+	}
+	var want []string
+	for _, file := range theirs {
+		want = append(want, `"`+file+`"`)
+	}
+	if diff := cmp.Diff(want, result.Detached); diff != "" {
+		t.Errorf("the disks that the deletion says it kept (-want +got):\n%s", diff)
+	}
+	if sent := v.Front.Sent("ReconfigVM_Task"); sent != 1 {
+		t.Errorf("%d changes were sent, want one for all disks", sent)
+	}
+}
+
+func TestDiskThatIsAttachedWhileOthersAreDetachedOutlivesTheVM(t *testing.T) {
+	v := newVCenter(t)
+	c := v.client(t)
+	created := withDisk(t, c)
+	first, second := v.attach(t, "db", "volumes/a.vmdk"), ""
+	var changes atomic.Int32
+	v.Front.Rewrite(func(method, body string) string {
+		if method == "ReconfigVM_Task" && changes.Add(1) == 1 {
+			second = v.attach(t, "db", "volumes/b.vmdk")
+		}
+		return body
+	})
+	_, err := c.DeleteServer(t.Context(), created.ID)
+	wantError(t, err, cloud.Busy)
+	remove(t, c, created.ID)
+	if !v.HasFile(first) || !v.HasFile(second) {
+		t.Errorf("%s exists: %t, %s exists: %t, want both", first, v.HasFile(first), second, v.HasFile(second))
+	}
+}
+
+func TestVMOfWhichASnapshotHasADiskOfOthersIsNotDestroyed(t *testing.T) {
+	v := newVCenter(t)
+	c := v.client(t)
+	created := withDisk(t, c)
+	file := v.attach(t, "db", "volumes/a.vmdk")
+	snapshot, err := c.CreateSnapshot(t.Context(), cloud.CreateSnapshot{ServerID: created.ID, Name: "before"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.DeleteServer(t.Context(), created.ID)
+	wantError(t, err, cloud.Rejected, "a snapshot of the VM has", file)
+	if v.VM("db") == nil || !v.HasFile(file) || v.Front.Sent("Destroy_Task") > 0 || v.Front.Sent("ReconfigVM_Task") > 0 {
+		t.Errorf("the VM was changed: %d deletions, %d changes", v.Front.Sent("Destroy_Task"), v.Front.Sent("ReconfigVM_Task"))
+	}
+	if err := c.DeleteSnapshot(t.Context(), created.ID, snapshot.ID); err != nil {
+		t.Fatal(err)
+	}
+	remove(t, c, created.ID)
+	if !v.HasFile(file) {
+		t.Errorf("%s was destroyed with the VM", file)
+	}
+}
+
+func TestVMWhoseDisksCannotBeReadIsNotDestroyed(t *testing.T) {
+	v := newVCenter(t)
+	c := v.client(t)
+	created := withDisk(t, c)
+	restore := v.Front.Rewrite(func(method, body string) string {
+		if method == "RetrievePropertiesEx" {
+			return strings.ReplaceAll(body, "config.hardware.device<", "config.hardware.memoryMB<")
+		}
+		return body
+	})
+	_, err := c.DeleteServer(t.Context(), created.ID)
+	wantError(t, err, cloud.Unavailable, "disks of the VM cannot be read")
+	restore()
+	remove(t, c, created.ID)
+}
