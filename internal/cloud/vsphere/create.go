@@ -217,7 +217,7 @@ func (c *Client) cloneSpec(at *site, from template, id string, req cloud.CreateS
 		spec.Location.DiskMoveType = string(types.VirtualMachineRelocateDiskMoveOptionsCreateNewChildDiskBacking)
 		spec.Snapshot = &from.snapshot
 	}
-	spec.Config.DeviceChange = append(adapters(from), from.disks.devices...)
+	spec.Location.DeviceChange, spec.Config.DeviceChange = adapters(from), from.disks.devices
 	return spec
 }
 

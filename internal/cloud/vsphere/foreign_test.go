@@ -2,7 +2,6 @@ package vsphere_test
 
 import (
 	"net/http"
-	"strings"
 	"testing"
 
 	"github.com/vmware/govmomi/find"
@@ -107,13 +106,7 @@ func TestCopyOfVMHasNoLabelsAndIsNotDeleted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var marks []types.BaseOptionValue // the simulator does not copy them
-	for _, option := range v.VM("db").Config.ExtraConfig {
-		if strings.HasPrefix(option.GetOptionValue().Key, "privatecloud.") {
-			marks = append(marks, option)
-		}
-	}
-	task, err := vm.Clone(t.Context(), into, "db-backup", types.VirtualMachineCloneSpec{Config: &types.VirtualMachineConfigSpec{ExtraConfig: marks}})
+	task, err := vm.Clone(t.Context(), into, "db-backup", types.VirtualMachineCloneSpec{})
 	if err != nil {
 		t.Fatal(err)
 	}

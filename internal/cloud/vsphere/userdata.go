@@ -38,19 +38,22 @@ func packed(data []byte) string {
 }
 
 // guestInfo returns the extraConfig that the data source VMware of cloud-init reads in
-// the guest; nil without user data.
+// the guest. A clone has that of its template, which may have been made from another VM: what
+// is empty removes it.
 func guestInfo(id string, req cloud.CreateServer) []types.BaseOptionValue {
-	if len(req.UserData) == 0 {
-		return nil
-	}
-	metadata := map[string]string{"instance-id": id}
-	if hostname.MatchString(req.Name) {
-		metadata["local-hostname"] = req.Name
+	metadata, metadataEncoding, userData, userDataEncoding := "", "", "", ""
+	if len(req.UserData) > 0 {
+		values := map[string]string{"instance-id": id}
+		if hostname.MatchString(req.Name) {
+			values["local-hostname"] = req.Name
+		}
+		metadata, metadataEncoding = base64.StdEncoding.EncodeToString([]byte(encode(values))), "base64"
+		userData, userDataEncoding = packed(req.UserData), "gzip+base64"
 	}
 	return []types.BaseOptionValue{
-		&types.OptionValue{Key: "guestinfo.metadata", Value: base64.StdEncoding.EncodeToString([]byte(encode(metadata)))},
-		&types.OptionValue{Key: "guestinfo.metadata.encoding", Value: "base64"},
-		&types.OptionValue{Key: "guestinfo.userdata", Value: packed(req.UserData)},
-		&types.OptionValue{Key: "guestinfo.userdata.encoding", Value: "gzip+base64"},
+		&types.OptionValue{Key: "guestinfo.metadata", Value: metadata},
+		&types.OptionValue{Key: "guestinfo.metadata.encoding", Value: metadataEncoding},
+		&types.OptionValue{Key: "guestinfo.userdata", Value: userData},
+		&types.OptionValue{Key: "guestinfo.userdata.encoding", Value: userDataEncoding},
 	}
 }

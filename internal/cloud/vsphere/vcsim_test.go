@@ -18,7 +18,12 @@ func newVCenter(t *testing.T) *vcenter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(server.Close)
+	t.Cleanup(func() {
+		if shared := server.SharedAddresses(); len(shared) > 0 {
+			t.Errorf("VMs have the same MAC addresses: %v", shared)
+		}
+		server.Close()
+	})
 	return &vcenter{server}
 }
 

@@ -33,6 +33,8 @@ func (s *Server) extend(ctx *simulator.Context, method *simulator.Method) (mo.Re
 			if outdated(ctx, of, request.Spec.ChangeVersion) {
 				return nil, &types.ConcurrentAccess{}
 			}
+		case *types.CloneVM_Task:
+			s.completeClone(ctx, of, request)
 		case *types.Destroy_Task:
 			s.keepUnattached(ctx, of)
 		}

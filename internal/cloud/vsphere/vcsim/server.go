@@ -10,6 +10,7 @@
 //	held.go       changes of these rules that take long
 //	record.go     which VMs were made and removed
 //	disks.go      disks of VMs
+//	clones.go     what clones have of their source
 //	calls.go      the calls by what they read
 //	extended.go   what the simulator lacks, or does in a way that tests cannot use
 //	collector.go  reports changes of VMs as a vCenter does
@@ -66,6 +67,10 @@ type Server struct {
 	collectors map[*collector]bool
 	waiting    map[*simulator.PropertyCollector]bool
 	plain      bool
+	// addresses are the MAC addresses that were given, each with the name of a VM, and
+	// sharedAddresses those that another VM got as well.
+	addresses       map[string]string
+	sharedAddresses []string
 }
 
 // making is held while a simulator is made, which changes variables of its package.
@@ -75,7 +80,7 @@ var making sync.Mutex
 func Start(ctx context.Context) (*Server, error) { return StartWith(ctx, Options{}) }
 
 func serve(ctx context.Context, listener net.Listener) (*Server, error) {
-	s := &Server{collectors: map[*collector]bool{}, waiting: map[*simulator.PropertyCollector]bool{}}
+	s := &Server{collectors: map[*collector]bool{}, waiting: map[*simulator.PropertyCollector]bool{}, addresses: map[string]string{}}
 	if err := s.make(); err != nil {
 		return nil, fmt.Errorf("make the simulator: %w", err)
 	}
