@@ -2,6 +2,7 @@ package vsphere_test
 
 import (
 	"context"
+	"strings"
 
 	"github.com/google/uuid"
 	. "github.com/onsi/ginkgo/v2"
@@ -18,10 +19,10 @@ import (
 )
 
 var _ = Describe("A VM of a vCenter that the operator did not make", Serial, func() {
-	It("is imported, changed and deleted", func(ctx SpecContext) {
+	It("is imported by its UUID in upper case, changed and deleted", func(ctx SpecContext) {
 		id := cloneByHand(ctx, "legacy")
 		vm := testkit.VM(tenantNamespace, "imported", func(vm *pcapi.VM) {
-			vm.Spec.Import, vm.Spec.VMName = &pcapi.VMImport{VMID: id}, "legacy"
+			vm.Spec.Import, vm.Spec.VMName = &pcapi.VMImport{VMID: strings.ToUpper(id)}, "legacy"
 		})
 		Expect(env.Client.Create(ctx, vm)).To(Succeed())
 		imported := specs.Ready(ctx, vm)

@@ -1,6 +1,7 @@
 package openstack
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -32,6 +33,16 @@ func TestServerShowsItsAddresses(t *testing.T) {
 		got, err := s.client().GetServer(t.Context(), someID)
 		if diff := cmp.Diff(test.want, got.Interfaces); diff != "" || err != nil {
 			t.Errorf("%s: %v, interfaces (-want +got):\n%s", name, err, diff)
+		}
+	}
+}
+
+func TestServerIsFoundByAUUIDInAnotherSpelling(t *testing.T) {
+	s := newStub(t)
+	s.on("GET compute/servers/"+someID, oneServer(`"addresses": {}`))
+	for _, id := range []string{strings.ToUpper(someID), "{" + someID + "}", strings.ReplaceAll(someID, "-", "")} {
+		if got, err := s.client().GetServer(t.Context(), id); err != nil || got.ID != someID {
+			t.Errorf("GetServer(%s): %q, %v, want %s", id, got.ID, err, someID)
 		}
 	}
 }

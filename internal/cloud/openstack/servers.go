@@ -49,8 +49,9 @@ func checkName(op, name string) *cloud.Error {
 	return nil
 }
 
-// GetServer returns the server of this id.
+// GetServer returns the server of this id, in any spelling of a UUID.
 func (c *Client) GetServer(ctx context.Context, id string) (cloud.Server, error) {
+	id = cloud.CanonicalUUID(id)
 	op := "get server " + quote(id)
 	ctx, end, err := c.beginAbout(ctx, op, id)
 	if err != nil {

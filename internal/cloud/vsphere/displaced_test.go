@@ -93,6 +93,17 @@ func TestVMThatIsMovedOrConvertedIsFoundByItsUUIDAndLeftAlone(t *testing.T) {
 	}
 }
 
+func TestVMIsFoundByAUUIDInAnotherSpelling(t *testing.T) {
+	v := newVCenter(t)
+	c := v.client(t)
+	created := create(t, c, cloud.CreateServer{Name: "db", IdempotencyKey: "a1b2c3d4-2222-4333-8444-5555555555ff"})
+	for _, id := range []string{strings.ToUpper(created.ID), "{" + strings.ToUpper(created.ID) + "}", strings.ReplaceAll(created.ID, "-", "")} {
+		if got, err := c.GetServer(t.Context(), id); err != nil || got.ID != created.ID {
+			t.Errorf("GetServer(%s): %q, %v, want %s", id, got.ID, err, created.ID)
+		}
+	}
+}
+
 // To an account without rights on a VM, a search shows nothing, and a read of the VM itself a fault.
 func TestVMThatTheAccountMayNotReadAnyMoreIsNotGone(t *testing.T) {
 	v := newVCenter(t)

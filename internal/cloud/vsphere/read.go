@@ -190,8 +190,9 @@ func (c *Client) unfound(ctx context.Context, op string, at *site, id string) (*
 	return nil, nil //nolint:nilnil // the VM has another id now
 }
 
-// GetServer returns the VM with this instance UUID.
+// GetServer returns the VM with this instance UUID, in any spelling.
 func (c *Client) GetServer(ctx context.Context, id string) (cloud.Server, error) {
+	id = cloud.CanonicalUUID(id)
 	op := "get server " + quote(id)
 	ctx, end, err := c.begin(ctx, op)
 	if err != nil {

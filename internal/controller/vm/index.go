@@ -32,6 +32,9 @@ const unresolved = ""
 // key is a key of serverIndex and nameIndex.
 func key(cloudName, value string) string { return cloudName + "/" + value }
 
+// serverKey is a key of serverIndex. A cloud may spell a UUID in another way than spec.import.
+func serverKey(cloudName, id string) string { return key(cloudName, cloud.CanonicalUUID(id)) }
+
 // indexedCloud returns the Cloud under which serverIndex and nameIndex hold a VM.
 func indexedCloud(vm *pcapi.VM) string {
 	switch recorded := recordedCloud(vm); {
@@ -92,9 +95,9 @@ var indexes = map[string]func(*pcapi.VM) []string{
 	serverIndex: func(vm *pcapi.VM) []string {
 		switch {
 		case vm.Status.VMID != "":
-			return []string{key(indexedCloud(vm), vm.Status.VMID)}
+			return []string{serverKey(indexedCloud(vm), vm.Status.VMID)}
 		case vm.Spec.Import != nil:
-			return []string{key(indexedCloud(vm), vm.Spec.Import.VMID)}
+			return []string{serverKey(indexedCloud(vm), vm.Spec.Import.VMID)}
 		default:
 			return nil
 		}
@@ -129,6 +132,6 @@ func has(vm *pcapi.VM, index, key string) bool { return slices.Contains(indexes[
 
 // onServer returns requests for the VMs that serverIndex holds for a server of a Cloud.
 func onServer(ctx context.Context, find tenancy.Finder, cloudName, id string) []reconcile.Request {
-	wanted := key(cloudName, id)
+	wanted := serverKey(cloudName, id)
 	return find.Accepted(ctx, func(o client.Object) bool { return has(o.(*pcapi.VM), serverIndex, wanted) }, matching(serverIndex, wanted))
 }

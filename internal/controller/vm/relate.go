@@ -185,6 +185,9 @@ func (k *kind) others(ctx context.Context, vm *pcapi.VM, obs *observation, index
 	if err != nil {
 		return nil, err
 	}
+	if index == serverIndex {
+		value = cloud.CanonicalUUID(value)
+	}
 	var others []pcapi.VM
 	for _, on := range append(same, unresolved) {
 		var list pcapi.VMList
