@@ -23,11 +23,14 @@ func (k *kind) Repeatable(_ *pcapi.Network, obs *observation) bool {
 }
 
 // PlanCreate creates the network, if the cloud can.
-func (k *kind) PlanCreate(_ *pcapi.Network, obs *observation) plan {
+func (k *kind) PlanCreate(net *pcapi.Network, obs *observation) plan {
+	refused := refusedGateway(net)
 	switch {
 	case obs.Available() && !obs.Capabilities().Has(cloud.Networks):
 		return k.End(reconciler.Stalled(pcapi.UnsupportedReason, external.RecheckRefused, fmt.Errorf(
 			"Cloud %q cannot create networks: delete this Network and create one with spec.import, which names a network that exists there, or name another Cloud in spec.cloudRef", obs.Cloud)))
+	case refused != nil:
+		return k.End(refused)
 	case obs.Claimed == "":
 		return k.Do(k.Steps.FirstClaim, k.Steps.Create)
 	}
@@ -44,6 +47,8 @@ func (k *kind) PlanExisting(net *pcapi.Network, obs *observation) plan {
 			"network %s is named %s in the cloud, not %q, so it is not changed: rename it in the cloud, or find out who created it", n.ID, named(n), obs.name))
 	case len(obs.Duplicates) > 0:
 		p.Steps = append(p.Steps, k.Steps.DeleteDuplicate)
+	case (n.HalfMade || !sameGateway(net, n)) && refusedGateway(net) != nil:
+		p.Outcome = refusedGateway(net)
 	case n.HalfMade:
 		p.Steps = append(p.Steps, k.Step(stepComplete, reconciler.NeedsCloud|reconciler.NeedsBrakeOff|reconciler.Mutates, k.complete))
 	case !sameRange(net, n):
