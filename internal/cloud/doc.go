@@ -15,6 +15,7 @@
 //	snapshot.go        snapshots of servers
 //	host.go            hosts
 //	capabilities.go    what a cloud can do beyond the core profile
+//	id.go              spellings of ids
 //	errors.go          Error and its kinds
 //	public.go          what tenants may read of an error
 //	flow.go            which calls share the limits of a cloud

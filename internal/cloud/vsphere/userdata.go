@@ -15,8 +15,22 @@ import (
 // maxUserData bounds the user data as the extraConfig holds it, packed and in base64.
 const maxUserData = 64 << 10
 
-// hostname matches the names of VMs that are host names.
-var hostname = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?$`)
+// maxHostname bounds a host name, as Linux does.
+const maxHostname = 64
+
+var (
+	// hostname matches host names, also with their domains.
+	hostname = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9]([-A-Za-z0-9]{0,61}[A-Za-z0-9])?)*$`)
+	// numbered matches names that end with a number after a dot, as a version or an address
+	// does. No domain does.
+	numbered = regexp.MustCompile(`\.[0-9]+$`)
+)
+
+// isHostname reports whether the name of a VM is one for its guest: cloud-init takes what is
+// before the first dot as the host name, and all of it as the fully qualified one.
+func isHostname(name string) bool {
+	return len(name) <= maxHostname && hostname.MatchString(name) && !numbered.MatchString(name)
+}
 
 // checkUserData refuses user data that the extraConfig cannot hold.
 func checkUserData(op string, data cloud.UserData) error {
@@ -44,7 +58,7 @@ func guestInfo(id string, req cloud.CreateServer) []types.BaseOptionValue {
 	metadata, metadataEncoding, userData, userDataEncoding := "", "", "", ""
 	if len(req.UserData) > 0 {
 		values := map[string]string{"instance-id": id}
-		if hostname.MatchString(req.Name) {
+		if isHostname(req.Name) {
 			values["local-hostname"] = req.Name
 		}
 		metadata, metadataEncoding = base64.StdEncoding.EncodeToString([]byte(encode(values))), "base64"

@@ -58,10 +58,12 @@ func TestCloneHasUserDataAndMetadataOfCloudInit(t *testing.T) {
 	v := newVCenter(t)
 	c := v.client(t)
 	server := create(t, c, cloud.CreateServer{Name: "db", IdempotencyKey: someKey, UserData: cloud.UserData("#cloud-config\n")})
+	fqdn := create(t, c, cloud.CreateServer{Name: "db-1.example.com", UserData: cloud.UserData("#cloud-config\n")})
 	create(t, c, cloud.CreateServer{Name: "no host name", UserData: cloud.UserData("#!/bin/sh\n")})
 	create(t, c, cloud.CreateServer{Name: "plain"})
 	for name, want := range map[string]map[string]string{
-		"db": {"guestinfo.userdata": "#cloud-config\n", "guestinfo.metadata": `{"instance-id":"` + server.ID + `","local-hostname":"db"}`},
+		"db":               {"guestinfo.userdata": "#cloud-config\n", "guestinfo.metadata": `{"instance-id":"` + server.ID + `","local-hostname":"db"}`},
+		"db-1.example.com": {"guestinfo.userdata": "#cloud-config\n", "guestinfo.metadata": `{"instance-id":"` + fqdn.ID + `","local-hostname":"db-1.example.com"}`},
 		"no host name": {"guestinfo.userdata": "#!/bin/sh\n",
 			"guestinfo.metadata": `{"instance-id":"` + v.VM("no host name").Config.InstanceUuid + `"}`},
 		"plain": {},

@@ -6,6 +6,7 @@
 //	imports.go     networks that exist, and which of them a Network may import
 //	plan.go        what is to be done about an existing network (pure)
 //	drift.go       what counts as different (pure)
+//	gateway.go     which gateways are refused (pure)
 //	status.go      the status (pure)
 //	forecast.go    what is going to be done, for users
 package network
