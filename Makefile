@@ -132,9 +132,13 @@ build: generate manifests bin/manager bin/metrics-api bin/mockcloud bin/kubectl-
 generate: $(CONTROLLER_GEN) ## Generate DeepCopy methods.
 	@$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt paths=./api/...
 
+# What Go decodes as a time, after one that works, for the message. The format date-time accepts more: t and z, any offset, and lists.
+TIME_PATTERN := ^(2026-01-31T08:00:00Z|([1-8][0-9]{3}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))|([1-8][0-9](0[48]|[2468][048]|[13579][26])|([2468][048]|[1357][26])00)-02-29)T([01][0-9]|2[0-3])(:[0-5][0-9]){2}(\\.[0-9]{1,9})?(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9]))$$
+
 .PHONY: manifests
 manifests: $(CONTROLLER_GEN) ## Generate the CRDs, the ClusterRole and the webhook of the operator.
 	@$(CONTROLLER_GEN) rbac:roleName=manager-role crd webhook paths=./api/... paths=./internal/... output:crd:artifacts:config=config/crd/bases
+	@sed -i -E '/^ *format: date-time$$/{N;/\n *pattern: /!s/\n( *)/\n\1pattern: $(TIME_PATTERN)&/;s/^[^\n]*\n//}' config/crd/bases/*.yaml
 
 .PHONY: api-reference
 api-reference: $(CRD_REF_DOCS) ## Generate docs/reference/api.md from the types of the API.

@@ -82,7 +82,8 @@ type CloudSpec struct {
 	// to 30s.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Poll Interval"
 	// +kubebuilder:default="30s"
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('1h')",message="pollInterval must lie between 1s and 1h"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^-?(0|([0-9]{1,5}([.][0-9]+)?h|[0-9]{1,7}([.][0-9]+)?(m|s|ms))+)$')",message="pollInterval is a duration in h, m and s, such as 30s"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^-?(0|([0-9]{1,5}([.][0-9]+)?h|[0-9]{1,7}([.][0-9]+)?(m|s|ms))+)$') || (duration(self) >= duration('1s') && duration(self) <= duration('1h'))",message="pollInterval must lie between 1s and 1h"
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Type=string
 	// +optional
@@ -94,7 +95,8 @@ type CloudSpec struct {
 	// to 2m.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Settle Time"
 	// +kubebuilder:default="2m"
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('1h')",message="settleTime must lie between 0s and 1h"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^-?(0|([0-9]{1,5}([.][0-9]+)?h|[0-9]{1,7}([.][0-9]+)?(m|s|ms))+)$')",message="settleTime is a duration in h, m and s, such as 2m"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^-?(0|([0-9]{1,5}([.][0-9]+)?h|[0-9]{1,7}([.][0-9]+)?(m|s|ms))+)$') || (duration(self) >= duration('0s') && duration(self) <= duration('1h'))",message="settleTime must lie between 0s and 1h"
 	// +kubebuilder:validation:MaxLength=32
 	// +kubebuilder:validation:Type=string
 	// +optional

@@ -33,6 +33,8 @@ type VMRevertStatus struct {
 	// +required
 	SnapshotID string `json:"snapshotId"`
 	// requestedTime is when the revert was recorded, before it was sent.
+	// +kubebuilder:validation:Type=string
+	// +kubebuilder:validation:Pattern=`^(2026-01-31T08:00:00.000000Z|([1-8][0-9]{3}-((0[13578]|1[02])-(0[1-9]|[12][0-9]|3[01])|(0[469]|11)-(0[1-9]|[12][0-9]|30)|02-(0[1-9]|1[0-9]|2[0-8]))|([1-8][0-9](0[48]|[2468][048]|[13579][26])|([2468][048]|[1357][26])00)-02-29)T([01][0-9]|2[0-3])(:[0-5][0-9]){2}\.[0-9]{6}(Z|[+-]([01][0-9]|2[0-3]):[0-5][0-9]))$`
 	// +required
 	RequestedTime metav1.MicroTime `json:"requestedTime"`
 	// operation is the cloud's id of the operation that reverts the VM. Absent before the

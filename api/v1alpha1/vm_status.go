@@ -205,6 +205,8 @@ type VMHardwareStatus struct {
 	// +optional
 	CPU int32 `json:"cpu,omitempty"`
 	// memory is the memory, in whole MiB. Absent if the cloud does not report it.
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^[1-9][0-9]{0,18}([MGTPE]i)?$`
 	// +optional
 	Memory *resource.Quantity `json:"memory,omitempty"`
 }

@@ -180,7 +180,10 @@ type VMSpec struct {
 	// off with TrySoft, 1s-24h. An OpenStack ignores it. Defaults to 5m. Can be changed at
 	// any time.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Power-off Timeout",xDescriptors="urn:alm:descriptor:com.tectonic.ui:text"
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('24h')",message="powerOffTimeout must be 1s to 24h"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^-?(0|([0-9]{1,5}([.][0-9]+)?h|[0-9]{1,7}([.][0-9]+)?(m|s|ms))+)$')",message="powerOffTimeout is a duration in h, m and s, such as 5m"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^-?(0|([0-9]{1,5}([.][0-9]+)?h|[0-9]{1,7}([.][0-9]+)?(m|s|ms))+)$') || (duration(self) >= duration('1s') && duration(self) <= duration('24h'))",message="powerOffTimeout must be 1s to 24h"
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Type=string
 	// +optional
 	PowerOffTimeout *metav1.Duration `json:"powerOffTimeout,omitempty"`
 

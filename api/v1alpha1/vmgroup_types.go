@@ -128,7 +128,10 @@ type VmGroupSpec struct {
 	// powerOffTimeout is how long after the guest was asked to shut down a member is powered
 	// off with TrySoft, 1s-24h. A change is as that of powerOffMode. Defaults to 5m.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Power-off Timeout",xDescriptors="urn:alm:descriptor:com.tectonic.ui:text"
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('24h')",message="powerOffTimeout must be 1s to 24h"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^-?(0|([0-9]{1,5}([.][0-9]+)?h|[0-9]{1,7}([.][0-9]+)?(m|s|ms))+)$')",message="powerOffTimeout is a duration in h, m and s, such as 5m"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^-?(0|([0-9]{1,5}([.][0-9]+)?h|[0-9]{1,7}([.][0-9]+)?(m|s|ms))+)$') || (duration(self) >= duration('1s') && duration(self) <= duration('24h'))",message="powerOffTimeout must be 1s to 24h"
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Type=string
 	// +optional
 	PowerOffTimeout *metav1.Duration `json:"powerOffTimeout,omitempty"`
 

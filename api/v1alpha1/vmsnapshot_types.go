@@ -47,7 +47,10 @@ type VMSnapshotSpec struct {
 	// this object, and with it the snapshot. At least one second. Absent for as long as
 	// the object exists. Can be changed at any time.
 	// +operator-sdk:csv:customresourcedefinitions:type=spec,displayName="Max Age",xDescriptors="urn:alm:descriptor:com.tectonic.ui:text"
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s')",message="maxAge must be at least 1s"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^-?(0|([0-9]{1,5}([.][0-9]+)?h|[0-9]{1,7}([.][0-9]+)?(m|s|ms))+)$')",message="maxAge is a duration in h, m and s, such as 168h"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^-?(0|([0-9]{1,5}([.][0-9]+)?h|[0-9]{1,7}([.][0-9]+)?(m|s|ms))+)$') || duration(self) >= duration('1s')",message="maxAge must be at least 1s"
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Type=string
 	// +optional
 	MaxAge *metav1.Duration `json:"maxAge,omitempty"`
 
@@ -63,7 +66,10 @@ type VMSnapshotSpec struct {
 // VMSnapshotQuiesce says how the guest is brought to rest.
 type VMSnapshotQuiesce struct {
 	// timeout is how long the guest may take, such as 5m. Required, from 1s to 1h.
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('1h')",message="timeout must be from 1s to 1h"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^-?(0|([0-9]{1,5}([.][0-9]+)?h|[0-9]{1,7}([.][0-9]+)?(m|s|ms))+)$')",message="timeout is a duration in h, m and s, such as 5m"
+	// +kubebuilder:validation:XValidation:rule="!self.matches('^-?(0|([0-9]{1,5}([.][0-9]+)?h|[0-9]{1,7}([.][0-9]+)?(m|s|ms))+)$') || (duration(self) >= duration('1s') && duration(self) <= duration('1h'))",message="timeout must be from 1s to 1h"
+	// +kubebuilder:validation:MaxLength=32
+	// +kubebuilder:validation:Type=string
 	// +required
 	Timeout metav1.Duration `json:"timeout"`
 }

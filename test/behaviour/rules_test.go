@@ -101,7 +101,9 @@ var ruleCases = []ruleCase{
 	{kind: "VmGroup", spec: `{readinessProbe: {address: {}, periodSeconds: 10}}`, says: `spec.readinessProbe: Invalid value: ` + socketRule},
 	{kind: "VM", spec: `{vmname: web, readinessProbe: {address: {}, failureThreshold: 3}}`, says: `spec.readinessProbe: Invalid value: ` + socketRule},
 	{kind: "VmGroup", spec: `{powerOffTimeout: 0s}`, says: `spec.powerOffTimeout: Invalid value: "0s": powerOffTimeout must be 1s to 24h`},
+	{kind: "VmGroup", spec: `{powerOffTimeout: 1d}`, says: `spec.powerOffTimeout: Invalid value: "1d": powerOffTimeout is a duration in h, m and s, such as 5m`},
 	{kind: "VM", spec: `{vmname: web, powerOffTimeout: 25h}`, says: `spec.powerOffTimeout: Invalid value: "25h": powerOffTimeout must be 1s to 24h`},
+	{kind: "VM", spec: `{vmname: web, powerOffTimeout: "90"}`, says: `spec.powerOffTimeout: Invalid value: "90": powerOffTimeout is a duration in h, m and s, such as 5m`},
 	{kind: "VmGroup", spec: `{disks: [{name: data, size: 1500M}]}`, says: `spec.disks[0].size: Invalid value: "1500M": ` + sizeRule},
 	{kind: "VM", spec: `{vmname: web, disks: [{name: data, size: 65Ti}]}`, says: `spec.disks[0].size: Invalid value: "65Ti": ` + sizeRule},
 	{kind: "VM", spec: diskVM, status: diskVMsStatus, edit: `{"spec":{"disks":[{"name":"data","size":"15Gi"}]}}`,
@@ -147,6 +149,8 @@ var ruleCases = []ruleCase{
 	{kind: "Network", spec: aNetwork, status: aNetsID, edit: `{"status":{"networkId":"n2"}}`, says: "status.networkId: Forbidden: status.networkId cannot be changed once it is set"},
 
 	{kind: "VMSnapshot", spec: `{vmName: web, maxAge: 0s}`, says: `spec.maxAge: Invalid value: "0s": maxAge must be at least 1s`},
+	{kind: "VMSnapshot", spec: `{vmName: web, maxAge: 7d}`, says: `spec.maxAge: Invalid value: "7d": maxAge is a duration in h, m and s, such as 168h`},
+	{kind: "VMSnapshot", spec: `{vmName: web, quiesce: {timeout: "30"}}`, says: `spec.quiesce.timeout: Invalid value: "30": timeout is a duration in h, m and s, such as 5m`},
 	{kind: "VMSnapshot", spec: `{vmName: web, quiesce: {timeout: 2h}}`, says: `spec.quiesce.timeout: Invalid value: "2h": timeout must be from 1s to 1h`},
 	{kind: "VMSnapshot", spec: `{vmName: web}`, edit: `{"spec":{"vmName":"other"}}`, says: "spec.vmName: Forbidden: vmName" + theSnap},
 	{kind: "VMSnapshot", spec: `{vmName: web}`, edit: `{"spec":{"memory":true}}`, says: "spec.memory: Forbidden: memory" + theSnap},
@@ -157,6 +161,8 @@ var ruleCases = []ruleCase{
 
 	{kind: "Cloud", spec: `{endpoint: c.example.com}`, says: `spec.endpoint: Invalid value: "c.example.com": endpoint must be a URL such as https://cloud.example.com/api, without user, query or fragment`},
 	{kind: "Cloud", spec: `{endpoint: "https://c.example.com", pollInterval: 2h}`, says: `spec.pollInterval: Invalid value: "2h": pollInterval must lie between 1s and 1h`},
+	{kind: "Cloud", spec: `{endpoint: "https://c.example.com", pollInterval: 1d}`, says: `spec.pollInterval: Invalid value: "1d": pollInterval is a duration in h, m and s, such as 30s`},
+	{kind: "Cloud", spec: `{endpoint: "https://c.example.com", settleTime: 1d}`, says: `spec.settleTime: Invalid value: "1d": settleTime is a duration in h, m and s, such as 2m`},
 	{kind: "Cloud", spec: `{endpoint: "https://c.example.com", settleTime: 2h}`, says: `spec.settleTime: Invalid value: "2h": settleTime must lie between 0s and 1h`},
 	{kind: "Cloud", spec: `{endpoint: "http://c.example.com", credentialsSecretRef: {name: x}}`,
 		says: "spec.endpoint: Invalid value: credentials are sent over https only: use an https endpoint, or set insecureAllowHTTP to true"},
