@@ -82,6 +82,11 @@ type Options struct {
 var (
 	cloudMetrics = sync.OnceValue(func() *transport.Metrics { return transport.NewMetrics(metrics.Registry) })
 	probeMetrics = sync.OnceValue(func() *probe.Metrics { return probe.NewMetrics(metrics.Registry) })
+	reads        = sync.OnceValue(func() *failedReads {
+		f := newFailedReads(time.Now)
+		metrics.Registry.MustRegister(f)
+		return f
+	})
 )
 
 // Caches sets how a manager must read for the controllers to work: a
@@ -89,7 +94,8 @@ var (
 func Caches(options *ctrl.Options) {
 	readOwnWrites := true
 	options.Cache = cache.Options{
-		DefaultTransform: cache.TransformStripManagedFields(),
+		DefaultTransform:         cache.TransformStripManagedFields(),
+		DefaultWatchErrorHandler: reads().handle,
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Node{}: {Transform: gpuinfocontroller.LeanNode},
 			&pcapi.VM{}:    {Transform: vmcontroller.LeanVM},
@@ -119,6 +125,9 @@ func Controllers(ctx context.Context, mgr manager.Manager, opts Options) error {
 	probes := probe.New(probe.Options{Networks: opts.ProbeNetworks, Dial: opts.ProbeDial, Metrics: probeMetrics()})
 	if err := mgr.Add(probes); err != nil {
 		return fmt.Errorf("add what probes guests: %w", err)
+	}
+	if err := mgr.AddReadyzCheck("caches", reads().check); err != nil {
+		return fmt.Errorf("add the readiness probe of the caches: %w", err)
 	}
 	if err := startCaches(ctx, mgr.GetCache()); err != nil {
 		return err

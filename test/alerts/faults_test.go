@@ -10,6 +10,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -66,6 +68,7 @@ func (f *faults) expected() map[string]map[string]string {
 		"ObjectsStalled":  {"cloud": "home", "namespace": tenant, "kind": "VM", "reason": "Prohibited"},
 		"DeletionHangs":   {"cloud": "home", "namespace": tenant, "kind": "VM"},
 		"ReconcileErrors": {"controller": "gpuinfo"},
+		"CacheFails":      {"kind": "VMSnapshot"},
 	}
 }
 
@@ -122,6 +125,7 @@ func (f *faults) begin() {
 	f.fault("slow", mockcloud.Fault{Match: calls("POST", "/servers"), Delay: mockcloud.Duration(2 * time.Second)})
 	f.fault("home", mockcloud.Fault{Match: calls("DELETE", "/servers/*"), Status: 500})
 	f.removeGPUInfoRights()
+	f.storeUndecodable()
 	for i := range manyVMs {
 		f.create(on("slow", fmt.Sprintf("slow-%d", i)))
 	}
@@ -199,6 +203,23 @@ func (f *faults) removeGPUInfoRights() {
 		}
 	}
 	f.Expect(replaced).To(Equal(1))
+}
+
+// storeUndecodable stores a VMSnapshot with a time that the operator cannot decode, as a CRD
+// without the pattern accepts it.
+func (f *faults) storeUndecodable() {
+	f.Helper()
+	crd := &unstructured.Unstructured{}
+	crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+	crd.SetName("vmsnapshots.samplecontroller.k8s.io")
+	const path = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/maxAge/x-kubernetes-validations"
+	f.Expect(f.env.Client.Patch(f.Context(), crd, client.RawPatch(types.JSONPatchType, []byte(`[{"op":"remove","path":"`+path+`"}]`)))).To(Succeed())
+	snapshot := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"vmName": "a", "maxAge": "7d"}}}
+	snapshot.SetGroupVersionKind(pcapi.GroupVersion.WithKind("VMSnapshot"))
+	snapshot.SetNamespace(tenant)
+	snapshot.SetName("undecodable")
+	f.Eventually(func() error { return f.env.Client.Create(f.Context(), snapshot.DeepCopy()) }).Should(Succeed(), "the API server has the changed CRD")
+	f.restore = append(f.restore, func() { f.Expect(f.env.Client.Delete(f.Context(), snapshot)).To(Succeed()) })
 }
 
 // putOrphan puts a server with the labels of a VM that does not exist.
