@@ -264,7 +264,7 @@ func (l *Lifecycle[T, R, S]) setProofHorizon(obj T, o *Observation[R], record Re
 
 // setHorizon sets from when on a listing shows what the object's creates made.
 func (l *Lifecycle[T, R, S]) setHorizon(obj T, o *Observation[R]) {
-	o.ClaimedAt = l.Tracker.ClaimedSince(obj.GetUID(), o.Now)
+	o.ClaimedAt = l.Tracker.ClaimedSince(obj.GetUID(), obj.GetAnnotations()[pcapi.ClaimRenewedAtAnnotation], o.Now)
 	since := l.Tracker.UnknownSince(obj.GetUID(), o.ClaimedAt)
 	end := since.Add(o.View.Settings.SettleTime)
 	o.SettleTimeLeft = max(0, end.Sub(o.Now))

@@ -88,7 +88,7 @@ func (l *Lifecycle[T, R, S]) claim(ctx context.Context, obj T, obs S) error {
 	if err := reconciler.Claim(ctx, l.Client, obj, l.Options.Finalizer, ClaimAnnotations(name, o.Cloud)); err != nil {
 		return err
 	}
-	l.Tracker.ClaimedSince(obj.GetUID(), o.Now)
+	l.Tracker.ClaimedSince(obj.GetUID(), obj.GetAnnotations()[pcapi.ClaimRenewedAtAnnotation], o.Now)
 	l.Tracker.SetClaim(obj.GetUID(), pending.Claim{Name: name, Cloud: o.Cloud})
 	if o.Claimed == "" {
 		o.Fresh = true
@@ -128,17 +128,21 @@ func (l *Lifecycle[T, R, S]) look(_ context.Context, obj T, obs S) error {
 }
 
 // holdClaim writes a claim that this process has not written, or tried to remove, before another create:
-// its removal may still be on its way, and the write makes that fail.
+// its removal may still be on its way, and the write makes that fail. Another manager may be about to
+// send such a create, too, which makes a second resource: only one of them can write the claim, and the other
+// one counts its settle time anew.
 func (l *Lifecycle[T, R, S]) holdClaim(ctx context.Context, obj T, obs S) error {
 	o := obs.External()
-	if l.Tracker.Holds(obj.GetUID()) || l.kind.KeepsClaim(obs, nil) {
+	held := l.Tracker.Holds(obj.GetUID()) || l.kind.KeepsClaim(obs, nil)
+	only := o.Fresh || l.alone() && l.Tracker.AllRefused(obj.GetUID())
+	if held && (only || l.kind.Repeatable(obj, obs)) {
 		return nil
 	}
-	renewed := map[string]string{pcapi.ClaimRenewedAtAnnotation: o.Now.UTC().Format(time.RFC3339Nano)}
-	if err := reconciler.Claim(ctx, l.Client, obj, l.Options.Finalizer, renewed); err != nil {
+	renewed := o.Now.UTC().Format(time.RFC3339Nano)
+	if err := reconciler.Claim(ctx, l.Client, obj, l.Options.Finalizer, map[string]string{pcapi.ClaimRenewedAtAnnotation: renewed}); err != nil {
 		return err
 	}
-	l.Tracker.Hold(obj.GetUID(), true)
+	l.Tracker.Renewed(obj.GetUID(), renewed)
 	return nil
 }
 

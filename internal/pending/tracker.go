@@ -28,8 +28,10 @@ type record struct {
 	existing string
 	// refused: every create was sent by this process and clearly refused.
 	refused bool
-	// claimed is when the object's claim was first observed by this process.
+	// claimed is when the object's claim was first observed by this process, or when another one renewed it, and
+	// renewed is the last renewal that is known.
 	claimed time.Time
+	renewed string
 	// claim is the claim that the object has, as far as this process knows: it wrote or
 	// observed the claim, and has not tried to remove it.
 	claim Claim
@@ -112,6 +114,9 @@ func (t *Tracker) Unknown(uid types.UID, at time.Time) {
 // Refused records that no create of the object is open, neither the last one
 // nor any before.
 func (t *Tracker) Refused(uid types.UID) { t.update(uid, func(r *record) { r.refused = true }) }
+
+// AllRefused reports what Refused recorded.
+func (t *Tracker) AllRefused(uid types.UID) bool { return t.get(uid).refused }
 
 // Created records what a create made. A listing may lag behind it until the id
 // is on record.
@@ -214,15 +219,23 @@ func (t *Tracker) Len() int {
 	return len(t.records)
 }
 
-// ClaimedSince returns when the object's claim was first observed by this process,
-// which is now for the first call. Another manager may have stored the claim, and
-// may send a create until then.
-func (t *Tracker) ClaimedSince(uid types.UID, now time.Time) time.Time {
+// ClaimedSince returns when the object's claim, which was last renewed as given, was first
+// observed by this process, which is now for the first call. Another manager may have
+// stored or renewed the claim, and may send a create until then.
+func (t *Tracker) ClaimedSince(uid types.UID, renewed string, now time.Time) time.Time {
 	return t.update(uid, func(r *record) {
-		if r.claimed.IsZero() {
-			r.claimed = now
+		switch {
+		case r.claimed.IsZero():
+			r.claimed, r.renewed = now, renewed
+		case renewed != "" && r.renewed != renewed:
+			r.claimed, r.renewed, r.refused = now, renewed, false
 		}
 	}).claimed
+}
+
+// Renewed records that this process has renewed the object's claim.
+func (t *Tracker) Renewed(uid types.UID, renewed string) {
+	t.update(uid, func(r *record) { r.renewed, r.held = renewed, true })
 }
 
 // SetClaim records the claim that the object has; the zero Claim if it is being removed.

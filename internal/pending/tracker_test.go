@@ -41,13 +41,27 @@ func TestUnknownSince(t *testing.T) {
 func TestClaimedSinceReturnsTheFirstObservation(t *testing.T) {
 	c := NewTracker()
 	for _, now := range []time.Time{start, start.Add(time.Hour)} {
-		if got := c.ClaimedSince("a", now); !got.Equal(start) {
+		if got := c.ClaimedSince("a", "", now); !got.Equal(start) {
 			t.Errorf("at %v: claimed since %v, want %v", now, got, start)
 		}
 	}
 	c.Forget("a")
-	if got := c.ClaimedSince("a", start.Add(time.Hour)); !got.Equal(start.Add(time.Hour)) {
+	if got := c.ClaimedSince("a", "", start.Add(time.Hour)); !got.Equal(start.Add(time.Hour)) {
 		t.Errorf("after it was forgotten: claimed since %v, want the next observation", got)
+	}
+}
+
+func TestAClaimThatAnotherManagerRenewsIsObservedAnewAndLeavesItsCreateOpen(t *testing.T) {
+	c := NewTracker()
+	later := start.Add(time.Hour)
+	c.ClaimedSince("a", "", start)
+	c.Refused("a")
+	c.Renewed("a", "own")
+	if got := c.ClaimedSince("a", "own", later); !got.Equal(start) || !c.AllRefused("a") {
+		t.Errorf("after a renewal of its own: claimed since %v, all refused is %v, want %v and true", got, c.AllRefused("a"), start)
+	}
+	if got := c.ClaimedSince("a", "another", later); !got.Equal(later) || c.AllRefused("a") {
+		t.Errorf("after a renewal of another manager: claimed since %v, all refused is %v, want %v and false", got, c.AllRefused("a"), later)
 	}
 }
 

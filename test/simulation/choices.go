@@ -237,6 +237,9 @@ func (w *world) choices() []choice {
 			choice{class: neverRequest, name: "never " + c.String(), do: func() { w.calls.take(c) }, changing: true})
 	}
 	for _, d := range []time.Duration{100 * time.Millisecond, time.Second, 5 * time.Second, 20 * time.Second} {
+		if w.profile.unled && len(w.progress()) > 0 {
+			break // no manager stalls
+		}
 		all = append(all, choice{class: wait, name: "wait " + d.String(), do: func() { w.advance(d) }})
 	}
 	all = append(all, w.processChoices()...)
@@ -286,12 +289,13 @@ func (w *world) processChoices() []choice {
 		if p.stopped.IsZero() && !p.paused {
 			all = append(all, choice{class: kill, name: "stop " + p.name, do: func() { p.stopped = time.Now(); p.stop() }, changing: changing})
 		}
-		if p != w.lease.holder && !p.paused {
+		if p != w.lease.holder && !p.paused && !w.profile.unled {
 			all = append(all, choice{class: startNext, name: p.name + " exits without the lease", do: func() { w.kill(p) }})
 		}
-		if p.paused {
+		switch {
+		case p.paused:
 			all = append(all, choice{class: resumeProcess, name: "resume " + p.name, do: func() { p.paused = false }, changing: true})
-		} else {
+		case !w.profile.unled:
 			all = append(all, choice{class: pause, name: "pause " + p.name, do: func() { p.paused = true }, changing: changing})
 		}
 	}

@@ -94,7 +94,7 @@ func (w *world) checkCloud() {
 	w.checkNetworks()
 	w.checkSnapshots()
 	w.checkForeign()
-	if !w.profile.exactlyOnce() {
+	if !w.profile.oneServer() {
 		return
 	}
 	w.checked[oneServer]++

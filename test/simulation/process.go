@@ -106,7 +106,7 @@ func startProcess(w *world) *process {
 	p.renewed = time.Now()
 	w.lease = lease{holder: p, renewed: p.renewed}
 	err := setup.Controllers(ctx, p, setup.Options{
-		Namespace: operatorNamespace, Workers: 1, Leading: p.leads, Alone: p.leads,
+		Namespace: operatorNamespace, Workers: 1, Leading: p.leads, Alone: func() bool { return !w.profile.unled && p.leads() },
 		Dialers: map[pcapi.CloudType]clouds.Dialer{pcapi.CloudTypeREST: clouds.DialFunc(func(c *pcapi.Cloud, _ *corev1.Secret) (cloud.Client, error) {
 			return &cloudClient{process: p, model: w.cloud, name: c.Name}, nil
 		})},
@@ -134,7 +134,7 @@ func (p *process) note(seen ...any) {
 
 // leads reports whether the process may act, as far as it knows: it renewed the lease within its term.
 func (p *process) leads() bool {
-	return !p.dead && time.Since(p.renewed) < leaseTerm
+	return !p.dead && (p.world.profile.unled || time.Since(p.renewed) < leaseTerm)
 }
 
 // listed records that a listing of a Cloud is complete.

@@ -17,6 +17,8 @@ type profile struct {
 	// shared: others use the cloud, too, and users want servers that are not theirs. Normalizing: names
 	// become lower case.
 	shared, normalizing bool
+	// unled: two managers act at the same time, without leader election, and neither stalls.
+	unled bool
 	// lag is how long a listing misses a new server, and a GET may answer 404.
 	lag time.Duration
 	// poll is the poll interval, pollInterval if zero.
@@ -43,9 +45,13 @@ func (p profile) networksOnce() bool {
 	return exactly
 }
 
+// oneServer reports whether a VM never has two servers here. Where a cloud cannot guarantee that, it has two
+// only if a manager stalls, or if a create takes longer than the settle time allows.
+func (p profile) oneServer() bool { return p.exactlyOnce() || p.unled }
+
 // tardy reports whether creates may take longer than the settle time allows: they do on clouds that do not
 // promise one server, where the operator deletes the others by their labels.
-func (p profile) tardy() bool { return !p.exactlyOnce() && p.capabilities.Has(cloud.Labels) }
+func (p profile) tardy() bool { return !p.oneServer() && p.capabilities.Has(cloud.Labels) }
 
 // profiles are the clouds that are simulated.
 var profiles = []profile{
@@ -53,6 +59,7 @@ var profiles = []profile{
 	{name: "keys", capabilities: cloud.NewCapabilities(cloud.Idempotency, cloud.Labels, cloud.Power, cloud.Resize, cloud.Sizing), slow: true, lag: lag},
 	{name: "names", capabilities: cloud.NewCapabilities(cloud.Networks, cloud.UniqueNames, cloud.Labels, cloud.Power, cloud.Resize, cloud.Sizing), lag: lag},
 	{name: "labels", capabilities: cloud.NewCapabilities(cloud.Networks, cloud.Labels, cloud.Power, cloud.Resize, cloud.Sizing), lag: lag},
+	{name: "two managers", capabilities: cloud.NewCapabilities(cloud.Labels, cloud.Power, cloud.Resize, cloud.Sizing), unled: true, lag: lag},
 	{name: "core", capabilities: cloud.NewCapabilities(cloud.Power, cloud.Resize, cloud.Sizing)},
 	{name: "exclusive names", capabilities: cloud.NewCapabilities(cloud.UniqueNames, cloud.ExclusiveNames, cloud.Power, cloud.Resize, cloud.Sizing)},
 	{name: "operations", capabilities: cloud.NewCapabilities(cloud.Idempotency, cloud.Labels, cloud.UniqueNames, cloud.Operations, cloud.Power, cloud.Resize, cloud.Sizing), operating: true},
