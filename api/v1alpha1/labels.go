@@ -2,15 +2,15 @@ package v1alpha1
 
 // Annotations that users set.
 const (
-	// PausedAnnotation with the value "true" stops the operator from reconciling
+	// PausedAnnotation with any value but "false" stops the operator from reconciling
 	// the object, including its deletion. Every kind supports it.
 	PausedAnnotation = "samplecontroller.k8s.io/paused"
 	// ReconcileRequestedAtAnnotation requests a reconcile whenever its value
 	// changes. A name that the cloud refused is checked again. Every kind supports it.
 	ReconcileRequestedAtAnnotation = "samplecontroller.k8s.io/reconcile-requested-at"
-	// DeletionProtectionAnnotation with the value "true" on a VM, Network or VMSnapshot keeps its
+	// DeletionProtectionAnnotation with any value but "false" on a VM, Network or VMSnapshot keeps its
 	// server, network or snapshot: a deletion of the object waits until the annotation is removed, and a
-	// VmGroup deletes no such member. With the component deletion-protection, the API
+	// VmGroup deletes no such member. On a VmGroup it protects all members. With the component deletion-protection, the API
 	// server refuses the deletion of such objects of every kind.
 	DeletionProtectionAnnotation = "samplecontroller.k8s.io/deletion-protection"
 	// AcknowledgeAnnotation on a Cloud releases its brake. Its value is the
@@ -19,7 +19,7 @@ const (
 	// ApprovedPlanAnnotation on a VM or VmGroup whose spec.approval is Required approves the
 	// plan in its status of which the value is the hash. A VmGroup sets it on its members.
 	ApprovedPlanAnnotation = "samplecontroller.k8s.io/approved-plan"
-	// DeleteFirstAnnotation on a member of a VmGroup, with any value, makes the
+	// DeleteFirstAnnotation on a member of a VmGroup, with any value but "false", makes the
 	// group delete this member before all others when it scales down.
 	DeleteFirstAnnotation = "samplecontroller.k8s.io/delete-first"
 )

@@ -106,7 +106,7 @@ func waitingFor(o object, kept string) waiting {
 }
 
 func why(o object, kept string) string {
-	if o.GetAnnotations()[pcapi.PausedAnnotation] == "true" {
+	if pcapi.Paused(o) {
 		return "paused: remove the annotation " + pcapi.PausedAnnotation
 	}
 	if o.GetDeletionTimestamp().IsZero() && kept != "" {

@@ -67,6 +67,8 @@ type Observation[R any] struct {
 	// Displaced is the outcome for a resource that exists where the operator changes nothing;
 	// nil if that is not known.
 	Displaced error
+	// KeptBy names another object whose deletion protection keeps the resource; empty for none.
+	KeptBy string
 	// Owned: the resource's owner labels name this object, or the cloud has no labels.
 	Owned bool
 	// Foreign: the resource's owner labels name another cluster.

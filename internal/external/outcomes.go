@@ -264,10 +264,16 @@ func (l *Lifecycle[T, R, S]) underDeletion(obj T, o *Observation[R], id string) 
 
 // protected is the outcome of the deletion of an object whose resource is not deleted
 // while deletion protection is on.
-func (l *Lifecycle[T, R, S]) protected(id string) error {
+func (l *Lifecycle[T, R, S]) protected(id, by string) error {
+	if by != "" {
+		by = " of " + by
+	}
 	return reconciler.Stalled(pcapi.BlockedReason, RecheckRefused, fmt.Errorf(
-		"deletion protection is on, so %s %s is kept: remove the annotation %s to have it deleted", l.Noun, id, pcapi.DeletionProtectionAnnotation))
+		"deletion protection is on, so %s %s is kept: remove the annotation %s%s to have it deleted", l.Noun, id, pcapi.DeletionProtectionAnnotation, by))
 }
+
+// protected reports whether an object is protected from deletion, by itself or by another object.
+func protected(obj client.Object, by string) bool { return pcapi.Protected(obj) || by != "" }
 
 // reportLate makes the wait of a deletion quiet until the deletion takes long, which
 // the object is reconciled again to report.

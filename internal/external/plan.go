@@ -115,8 +115,8 @@ func (l *Lifecycle[T, R, S]) planDeletion(obj T, obs S, record Record) reconcile
 		return l.planDeletionUnrecorded(obj, o)
 	case l.OnDemand && !o.Looked:
 		return l.Do(l.Steps.Look)
-	case len(o.Duplicates) > 0 && o.Resource == nil && reconciler.Protected(obj):
-		return l.End(l.protected(l.kind.Identify(o.Duplicates[0]).ID))
+	case len(o.Duplicates) > 0 && o.Resource == nil && protected(obj, o.KeptBy):
+		return l.End(l.protected(l.kind.Identify(o.Duplicates[0]).ID, o.KeptBy))
 	case len(o.Duplicates) > 0:
 		return l.Do(l.Steps.DeleteDuplicate)
 	case o.Absent && !o.Gone:
@@ -127,8 +127,8 @@ func (l *Lifecycle[T, R, S]) planDeletion(obj T, obs S, record Record) reconcile
 	switch identity := l.kind.Identify(*o.Resource); {
 	case identity.State == cloud.StateDeleting:
 		return l.End(l.underDeletion(obj, o, identity.ID))
-	case reconciler.Protected(obj):
-		return l.End(l.protected(identity.ID))
+	case protected(obj, o.KeptBy):
+		return l.End(l.protected(identity.ID, o.KeptBy))
 	}
 	return l.Do(append([]reconciler.Step[T, S]{l.Steps.Delete}, l.released(obj, obs)...)...)
 }
@@ -149,8 +149,8 @@ func (l *Lifecycle[T, R, S]) planDeletionUnrecorded(obj T, o *Observation[R]) re
 		switch identity := l.kind.Identify(o.Candidates[0]); {
 		case identity.State == cloud.StateDeleting:
 			return l.Do(l.Steps.Adopt).Then(l.underDeletion(obj, o, identity.ID))
-		case reconciler.Protected(obj):
-			return l.Do(l.Steps.Adopt).Then(l.protected(identity.ID))
+		case protected(obj, o.KeptBy):
+			return l.Do(l.Steps.Adopt).Then(l.protected(identity.ID, o.KeptBy))
 		case len(o.Candidates) > 1:
 			return l.Do(l.Steps.Adopt, l.Steps.DeleteDuplicate)
 		}

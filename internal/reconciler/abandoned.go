@@ -95,7 +95,7 @@ func (r *Reconciler[T, S]) Forget(forget func(client.Object)) handler.EventHandl
 // have it, and the object has not been released.
 func (r *Reconciler[T, S]) isClaimed(obj T) bool {
 	switch {
-	case !r.External, r.Live == nil, r.releases.has(obj.GetUID()), deleting(obj), obj.GetAnnotations()[pcapi.PausedAnnotation] == "true":
+	case !r.External, r.Live == nil, r.releases.has(obj.GetUID()), deleting(obj), pcapi.Paused(obj):
 		return false
 	case controllerutil.ContainsFinalizer(obj, r.Kind.Finalizer()):
 		return r.claims.has(obj.GetUID())

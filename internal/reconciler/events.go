@@ -2,10 +2,13 @@ package reconciler
 
 import (
 	"context"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
@@ -30,6 +33,34 @@ func (r *Reconciler[T, S]) record(ctx context.Context, before, obj T) {
 		}
 		recorded = true
 		r.Recorder.Eventf(obj, nil, level, is.Reason, kind, "%s", is.Message)
+	}
+}
+
+// maxWarned bounds the objects whose last warning about an annotation is remembered.
+const maxWarned = 10_000
+
+// warnings remembers what was warned of. The zero value is ready for use.
+type warnings struct {
+	once sync.Once
+	last *lru.Cache
+}
+
+// isNew reports whether a text is another one than the last of an object.
+func (w *warnings) isNew(uid types.UID, text string) bool {
+	w.once.Do(func() { w.last = lru.New(maxWarned) })
+	last, _ := w.last.Get(uid)
+	if text == "" {
+		w.last.Remove(uid)
+		return false
+	}
+	w.last.Add(uid, text)
+	return last != text
+}
+
+// warnOfAnnotations records once that the operator does not understand an annotation.
+func (r *Reconciler[T, S]) warnOfAnnotations(obj T) {
+	if text := pcapi.UnknownAnnotation(obj); r.warnings.isNew(obj.GetUID(), text) {
+		r.Recorder.Eventf(obj, nil, corev1.EventTypeWarning, pcapi.UnknownAnnotationReason, "Read", "%s", text)
 	}
 }
 

@@ -2,6 +2,7 @@ package reconciler_test
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -122,4 +123,18 @@ func TestLogHasOneLineForEachTransition(t *testing.T) {
 			t.Errorf("%s: log (-want +got):\n%s", stage.name, diff)
 		}
 	}
+}
+
+func TestUnknownAnnotationIsWarnedOfOnce(t *testing.T) {
+	h := newHarness(t, example(func(vm *pcapi.VM) { vm.Annotations = map[string]string{pcapi.DeletionProtectionAnnotation: "yes"} }))
+	for range 3 {
+		h.mustReconcile()
+	}
+	warned := 0
+	for _, e := range h.events {
+		if strings.Contains(e, "Warning UnknownAnnotation") {
+			warned++
+		}
+	}
+	equal(t, "warnings", 1, warned)
 }

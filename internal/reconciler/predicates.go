@@ -61,8 +61,3 @@ func hasClaim(obj client.Object, finalizer string, annotations map[string]string
 	}
 	return controllerutil.ContainsFinalizer(obj, finalizer)
 }
-
-// Protected reports whether a user protects an object from deletion.
-func Protected(obj client.Object) bool {
-	return obj.GetAnnotations()[pcapi.DeletionProtectionAnnotation] == "true"
-}

@@ -107,6 +107,7 @@ type Reconciler[T Object, S any] struct {
 	unanswered recent
 	claims     claims
 	abandoned  abandoned[T]
+	warnings   warnings
 }
 
 // Reconcile reconciles one object. Its calls to a cloud belong to the flow of
@@ -143,6 +144,7 @@ func (r *Reconciler[T, S]) reconcileRequest(ctx context.Context, req ctrl.Reques
 	if !owned {
 		return ctrl.Result{RequeueAfter: earliest(earlier, after)}, errors.Join(err, readErr)
 	}
+	r.warnOfAnnotations(obj)
 	held := r.rejections.left(obj)
 	switch {
 	case r.released(obj), r.releases.has(obj.GetUID()), r.abandoned.has(obj):
@@ -151,7 +153,7 @@ func (r *Reconciler[T, S]) reconcileRequest(ctx context.Context, req ctrl.Reques
 		return ctrl.Result{RequeueAfter: earlier}, errors.Join(err, r.waitForEarlier(w, obj))
 	case held > 0:
 		return ctrl.Result{RequeueAfter: held}, nil
-	case obj.GetAnnotations()[pcapi.PausedAnnotation] == "true":
+	case pcapi.Paused(obj):
 		return r.pause(w, obj)
 	}
 	return r.reconcile(w, obj)

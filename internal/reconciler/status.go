@@ -135,7 +135,7 @@ func (r *Reconciler[T, S]) pause(w *work, obj T) (ctrl.Result, error) {
 	conditions := obj.GetConditions()
 	meta.SetStatusCondition(&conditions, metav1.Condition{
 		Type: pcapi.ReconcilingCondition, Status: metav1.ConditionTrue, Reason: pcapi.PausedReason,
-		Message: "nothing is done while the annotation " + pcapi.PausedAnnotation + " is \"true\"; remove it to go on",
+		Message: "nothing is done while the object has the annotation " + pcapi.PausedAnnotation + " with another value than \"false\"; remove it to go on",
 	})
 	obj.SetConditions(conditions)
 	return requeue(r.writeConditions(w, before, obj))

@@ -230,7 +230,7 @@ func (k *kind) watchOrNot(c *pcapi.Cloud) {
 	view := k.Directory.Cloud(c.Name).View()
 	watcher, can := view.Client.(cloud.Watcher)
 	switch {
-	case !can, !view.Capabilities.Has(cloud.Events), c.Annotations[pcapi.PausedAnnotation] == "true", !k.Clients.InUse(c.Name, view.Client):
+	case !can, !view.Capabilities.Has(cloud.Events), pcapi.Paused(c), !k.Clients.InUse(c.Name, view.Client):
 		k.watches.stop(c.Name)
 		k.gauge.unwatch(c.Name)
 	case view.Unavailable != "":

@@ -8,6 +8,7 @@
 //	relate.go      other VMs that have the name or the server
 //	imports.go     which servers a VM may import
 //	class.go       the VMClass that a VM takes its size or flavor from
+//	group.go       VmGroups that protect their members
 //	network.go     the Networks that a VM waits for
 //	addresses.go   static addresses that a VM asks for
 //	plan.go        what is to be done (pure)
@@ -52,7 +53,7 @@ import (
 
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=vms,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=vms/status,verbs=patch
-// +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=networks,verbs=list;watch
+// +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=networks;vmgroups,verbs=list;watch
 // +kubebuilder:rbac:groups=samplecontroller.k8s.io,resources=vmsnapshots,verbs=list;watch
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
@@ -98,6 +99,7 @@ func SetupWithManager(ctx context.Context, mgr ctrl.Manager, opts controller.Opt
 		Watches(&pcapi.VM{}, enqueue{}, builder.WithPredicates(changed)).
 		Watches(&pcapi.VM{}, engine.Forget(k.ForgetDeleted)).
 		Watches(&pcapi.Network{}, networkChanges(mgr.GetCache())).
+		Watches(&pcapi.VmGroup{}, membersOf(find), builder.WithPredicates(protectionEnded)).
 		WatchesRawSource(source.Func(func(_ context.Context, q queue) error {
 			opts.Directory.Subscribe(subscriber{find: find, reader: mgr.GetCache(), queue: q}.enqueue)
 			k.probes.Subscribe(func(of probe.Key) { add(q, priorityChange, requestOf(of)) })

@@ -11,7 +11,6 @@ import (
 	cloudfake "github.com/privatecloud/operator/internal/cloud/fake"
 	"github.com/privatecloud/operator/internal/external"
 	"github.com/privatecloud/operator/internal/inventory"
-	"github.com/privatecloud/operator/internal/reconciler"
 )
 
 // harnessWithLostAnswer returns a harness with a VM whose create was sent and its answer
@@ -317,7 +316,7 @@ func TestServerBesideOneThatIsGoneIsDeletedWithVM(t *testing.T) {
 				}
 			}
 			h.wantServers(tc.want...)
-			if reconciler.Protected(tc.vm) {
+			if pcapi.Protected(tc.vm) {
 				h.wantCondition(pcapi.ReadyCondition, "False Blocked", "deletion protection is on, so VM s2 is kept")
 				h.edit(func(vm *pcapi.VM) { delete(vm.Annotations, pcapi.DeletionProtectionAnnotation) })
 				h.mustReconcile()

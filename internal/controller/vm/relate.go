@@ -26,6 +26,9 @@ func (k *kind) Relate(ctx context.Context, vm *pcapi.VM, obs *observation) error
 		obs.refresh = obs.View.Settings.PollInterval
 	}
 	alive := vm.DeletionTimestamp.IsZero()
+	if err := k.observeGroup(ctx, vm, obs); err != nil {
+		return err
+	}
 	k.observeSocket(vm, obs)
 	k.observeRefusal(vm, obs)
 	k.observeQuotes(ctx, vm, obs)

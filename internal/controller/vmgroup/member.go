@@ -19,7 +19,6 @@ import (
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/controller"
 	"github.com/privatecloud/operator/internal/names"
-	"github.com/privatecloud/operator/internal/reconciler"
 )
 
 const kindName = "VmGroup"
@@ -248,11 +247,6 @@ func blocked(vm *pcapi.VM) bool {
 	return c != nil && c.Reason == pcapi.BlockedReason
 }
 
-func marked(vm *pcapi.VM) bool {
-	_, ok := vm.Annotations[pcapi.DeleteFirstAnnotation]
-	return ok
-}
-
 // victims returns the n members to delete first: those that are not protected, those that
 // are annotated for it, those that are not Ready, those of an older revision, then by policy.
 func victims(members []*pcapi.VM, n int, policy pcapi.ScaleDownPolicy, revision string) []*pcapi.VM {
@@ -279,7 +273,7 @@ type place struct {
 
 func placeOf(vm *pcapi.VM, policy pcapi.ScaleDownPolicy, revision string) place {
 	p := place{vm: vm}
-	for _, last := range []bool{reconciler.Protected(vm), !marked(vm), ready(vm), vm.Labels[pcapi.RevisionLabel] == revision} {
+	for _, last := range []bool{pcapi.Protected(vm), !pcapi.DeletedFirst(vm), ready(vm), vm.Labels[pcapi.RevisionLabel] == revision} {
 		p.rank *= 2
 		if last {
 			p.rank++

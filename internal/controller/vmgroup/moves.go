@@ -10,7 +10,6 @@ import (
 	pcapi "github.com/privatecloud/operator/api/v1alpha1"
 	"github.com/privatecloud/operator/internal/cloud"
 	"github.com/privatecloud/operator/internal/controller"
-	"github.com/privatecloud/operator/internal/reconciler"
 )
 
 // moves is what a reconcile changes about the members.
@@ -51,15 +50,15 @@ func setOf(lists ...[]*pcapi.VM) map[*pcapi.VM]bool {
 func movesFor(g *pcapi.VmGroup, obs *observation) moves {
 	var m moves
 	m.decide(g, obs)
-	m.protect()
+	m.protect(g)
 	return m
 }
 
-// protect keeps the members that users protect from deletion. They are the last ones that
+// protect keeps the members that users protect from deletion, by themselves or with their group. They are the last ones that
 // are chosen, and count as before: no member is created in place of one that has a server.
-func (m *moves) protect() {
+func (m *moves) protect(g *pcapi.VmGroup) {
 	m.remove = slices.DeleteFunc(m.remove, func(vm *pcapi.VM) bool {
-		if reconciler.Protected(vm) {
+		if pcapi.Protected(vm) || pcapi.Protected(g) {
 			m.protected = append(m.protected, vm)
 			return true
 		}
@@ -94,7 +93,7 @@ func shrink(g *pcapi.VmGroup, obs *observation) moves {
 		}
 	}
 	m := moves{remove: victims(kept, len(kept)-int(ptr.Deref(g.Spec.Replicas, 1)), g.Spec.ScaleDown.Policy, obs.revision)}
-	m.protect()
+	m.protect(g)
 	return m
 }
 

@@ -53,6 +53,9 @@ func outcomeOf(g *pcapi.VmGroup, obs *observation, m moves) error {
 	c, desired := countOf(obs), ptr.Deref(g.Spec.Replicas, 1)
 	stuck := stuckMember(obs, m)
 	switch {
+	case len(m.protected) > 0 && pcapi.Protected(g):
+		return &reconciler.StalledError{Reason: pcapi.MembersStalledReason, Cause: fmt.Errorf(
+			"VM %s: deletion protection of this VmGroup is on, so no member is deleted: remove its annotation %s to continue", m.protected[0].Name, pcapi.DeletionProtectionAnnotation)}
 	case len(m.protected) > 0:
 		return &reconciler.StalledError{Reason: pcapi.MembersStalledReason, Cause: fmt.Errorf(
 			"VM %s: deletion protection is on, so the group does not delete it: remove its annotation %s to continue", m.protected[0].Name, pcapi.DeletionProtectionAnnotation)}
@@ -147,6 +150,9 @@ func (k *kind) planDeletion(g *pcapi.VmGroup, obs *observation) plan {
 	switch {
 	case orphaned(g):
 		return reconciler.Do(k.disown(), k.release())
+	case pcapi.Protected(g) && len(obs.members) > 0:
+		return plan{Outcome: reconciler.Stalled(pcapi.BlockedReason, 0, fmt.Errorf(
+			"deletion protection is on, so this VmGroup and its members are kept: remove the annotation %s to have them deleted", pcapi.DeletionProtectionAnnotation))}
 	case (foreground(g) || approval.Required(g)) && len(obs.members) > 0:
 		p := reconciler.Do(k.remove(m))
 		if stuck := stuckMember(obs, m); stuck != nil {

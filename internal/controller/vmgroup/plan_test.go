@@ -95,6 +95,8 @@ func TestPlan(t *testing.T) {
 		"deleted":                                                        {group: groupOfSize(2, doomed()), members: list(vm("a"), vm("b", leaving)), steps: []string{"Remove", "Release"}, outcome: "in sync", phase: pcapi.VmGroupDeleting},
 		"deleted, and its Cloud is denied":                               {group: groupOfSize(2, doomed()), members: list(vm("a")), obs: []func(*observation){denied}, steps: []string{"Remove", "Release"}, outcome: "in sync", phase: pcapi.VmGroupDeleting},
 		"deleted in the foreground":                                      {group: groupOfSize(2, doomed(metav1.FinalizerDeleteDependents)), members: list(vm("a"), vm("b", leaving)), steps: []string{"Remove"}, outcome: "waiting, Deleting: 2 members are being deleted", phase: pcapi.VmGroupDeleting},
+		"deleted, protected: no member is deleted":                       {group: groupOfSize(2, doomed(), keepsMembers), members: list(vm("a"), vm("b")), outcome: "stalled, Blocked: deletion protection is on, so this VmGroup and its members are kept: remove the annotation samplecontroller.k8s.io/deletion-protection to have them deleted", phase: pcapi.VmGroupDeleting},
+		"smaller, protected: no member is deleted":                       {group: groupOfSize(1, keepsMembers), members: list(vm("a"), vm("b")), outcome: "stalled, MembersStalled: VM a: deletion protection of this VmGroup is on, so no member is deleted: remove its annotation samplecontroller.k8s.io/deletion-protection to continue", phase: pcapi.VmGroupError},
 		"deleted in the foreground: the last member is gone":             {group: groupOfSize(2, doomed(metav1.FinalizerDeleteDependents)), steps: []string{"Remove", "Release"}, outcome: "in sync", phase: pcapi.VmGroupDeleting},
 		"deleted in the foreground: the deletion of a member is blocked": {group: groupOfSize(2, doomed(metav1.FinalizerDeleteDependents)), members: list(vm("a", standsStill(pcapi.BlockedReason), stuckInDeletion, leaving)), steps: []string{"Remove"}, outcome: "stalled, MembersStalled: VM a: because", phase: pcapi.VmGroupDeleting},
 		"deleted with orphaned members":                                  {group: groupOfSize(2, doomed(metav1.FinalizerOrphanDependents)), members: list(vm("a")), steps: []string{"Disown", "Release"}, outcome: "in sync", phase: pcapi.VmGroupDeleting},
@@ -227,6 +229,11 @@ func TestMemberNameFits(t *testing.T) {
 			}
 		})
 	}
+}
+
+// keepsMembers protects a group from deletion.
+func keepsMembers(g *pcapi.VmGroup) {
+	g.Annotations = map[string]string{pcapi.DeletionProtectionAnnotation: "yes"}
 }
 
 func TestReportSetsDeletingOnlyDuringDeletion(t *testing.T) {

@@ -104,7 +104,7 @@ var memberChanged = predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
 	was, is := e.ObjectOld.(*pcapi.VM), e.ObjectNew.(*pcapi.VM)
 	return was.Generation != is.Generation || was.DeletionTimestamp.IsZero() != is.DeletionTimestamp.IsZero() ||
 		!slices.Equal(groupOf(was), groupOf(is)) || !equality.Semantic.DeepEqual(was.Status, is.Status) || !equality.Semantic.DeepEqual(was.Labels, is.Labels) ||
-		was.Annotations[pcapi.DeleteFirstAnnotation] != is.Annotations[pcapi.DeleteFirstAnnotation] || was.Annotations[pcapi.ApprovedPlanAnnotation] != is.Annotations[pcapi.ApprovedPlanAnnotation] || reconciler.Protected(was) != reconciler.Protected(is)
+		pcapi.DeletedFirst(was) != pcapi.DeletedFirst(is) || was.Annotations[pcapi.ApprovedPlanAnnotation] != is.Annotations[pcapi.ApprovedPlanAnnotation] || pcapi.Protected(was) != pcapi.Protected(is)
 }}
 
 // capabilitiesChanged accepts Clouds whose capabilities become known or change.

@@ -102,7 +102,7 @@ func (k *kind) PlanExisting(snap *pcapi.VMSnapshot, obs *observation) plan {
 		p.Outcome = renamed(pcapi.DriftReason, obs, "kept")
 	case len(obs.Duplicates) > 0:
 		p.Steps = append(p.Steps, k.Steps.DeleteDuplicate)
-	case limited && left <= 0 && !reconciler.Protected(snap):
+	case limited && left <= 0 && !pcapi.Protected(snap):
 		p.Steps = append(p.Steps, k.Step(stepExpire, reconciler.Mutates, k.expire))
 	}
 	return p

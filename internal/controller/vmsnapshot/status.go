@@ -34,7 +34,7 @@ func (k *kind) Report(snap *pcapi.VMSnapshot, obs *observation, _ error) reconci
 		}
 	}
 	after := recheck
-	if left, limited := timeLeft(snap, obs); limited && !reconciler.Protected(snap) {
+	if left, limited := timeLeft(snap, obs); limited && !pcapi.Protected(snap) {
 		after = min(after, max(left, time.Second))
 	}
 	return reconciler.Summary{Reason: pcapi.InSyncReason, Message: fmt.Sprintf("snapshot %s of VM %s exists", status.SnapshotID, status.VMID), RequeueAfter: after}

@@ -162,7 +162,7 @@ func (a *acknowledge) late(found *pcapi.Cloud) error {
 	why := "check that the operator runs"
 	ready := meta.FindStatusCondition(found.Status.Conditions, pcapi.ReadyCondition)
 	switch {
-	case found.Annotations[pcapi.PausedAnnotation] == "true":
+	case pcapi.Paused(found):
 		why = "the Cloud is paused: remove the annotation " + pcapi.PausedAnnotation
 	case ready != nil && ready.Reason != pcapi.ServersVanishedReason:
 		why = fmt.Sprintf("the Cloud reports %s: %s; the brake is released once this is over", ready.Reason, ready.Message)

@@ -157,7 +157,7 @@ func appendRow(rows []Row, kind string, o reconciler.Object, forecast external.F
 			row.Differences = []string{ready.Reason}
 		}
 	}
-	if o.GetAnnotations()[pcapi.PausedAnnotation] == "true" {
+	if pcapi.Paused(o) {
 		row.Because = "the object is paused"
 	}
 	if len(row.Differences) == 0 {

@@ -106,7 +106,7 @@ func (p *planner) one(ctx context.Context, manifest *unstructured.Unstructured, 
 	if err != nil || after == nil {
 		return err
 	}
-	if after.GetAnnotations()[pcapi.PausedAnnotation] == "true" {
+	if pcapi.Paused(after) {
 		o.Waits = "the object is paused: remove its annotation " + pcapi.PausedAnnotation
 		return nil
 	}

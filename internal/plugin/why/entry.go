@@ -67,7 +67,7 @@ func entryOf(k key, o client.Object) entry {
 	if deleted := o.GetDeletionTimestamp(); deleted != nil {
 		l.Notes = append(l.Notes, fmt.Sprintf("its deletion was requested at %s", deleted.UTC().Format(time.RFC3339)))
 	}
-	if o.GetAnnotations()[pcapi.PausedAnnotation] == "true" && l.Reason != pcapi.PausedReason {
+	if pcapi.Paused(o) && l.Reason != pcapi.PausedReason {
 		l.Notes = append(l.Notes, "it is paused: remove the annotation "+pcapi.PausedAnnotation)
 	}
 	if k.kind == cloudKind {

@@ -1,0 +1,59 @@
+package v1alpha1
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// userAnnotations are the annotations of this group that mean something.
+var userAnnotations = []string{
+	PausedAnnotation, ReconcileRequestedAtAnnotation, DeletionProtectionAnnotation, AcknowledgeAnnotation, ApprovedPlanAnnotation, DeleteFirstAnnotation,
+	ClaimedNameAnnotation, ClaimedCloudAnnotation, ClaimRenewedAtAnnotation,
+}
+
+// switches are those that are on or off. Autoscalers write other values for delete-first.
+var switches = []string{PausedAnnotation, DeletionProtectionAnnotation}
+
+// Paused reports whether an object is paused.
+func Paused(o metav1.Object) bool { return switchedOn(o, PausedAnnotation) }
+
+// Protected reports whether a user protects an object from deletion.
+func Protected(o metav1.Object) bool { return switchedOn(o, DeletionProtectionAnnotation) }
+
+// DeletedFirst reports whether a member is to be deleted before the others of its group.
+func DeletedFirst(o metav1.Object) bool { return switchedOn(o, DeleteFirstAnnotation) }
+
+// switchedOn reports whether an annotation that is a switch is on: with every value but
+// "false", so that one which is not understood is not ignored.
+func switchedOn(o metav1.Object, key string) bool {
+	value, set := o.GetAnnotations()[key]
+	return set && value != "false"
+}
+
+// UnknownAnnotationReason is the reason of the event about an annotation that means nothing.
+const UnknownAnnotationReason = "UnknownAnnotation"
+
+// maxQuoted bounds what is quoted of an annotation, in bytes.
+const maxQuoted = 100
+
+// UnknownAnnotation describes the first annotation of this group with a key or a value that
+// means nothing; empty if there is none.
+func UnknownAnnotation(o metav1.Object) string {
+	var texts []string
+	for key, value := range o.GetAnnotations() {
+		switch {
+		case !strings.HasPrefix(key, GroupVersion.Group+"/"):
+		case !slices.Contains(userAnnotations, key):
+			texts = append(texts, fmt.Sprintf("the annotation %s means nothing to the operator: correct its name or remove it", key))
+		case slices.Contains(switches, key) && value != "true" && value != "false":
+			texts = append(texts, fmt.Sprintf("the value %.*q of the annotation %s counts as \"true\": set it to \"true\" or \"false\", or remove the annotation", maxQuoted, value, key))
+		}
+	}
+	if len(texts) == 0 {
+		return ""
+	}
+	return slices.Min(texts)
+}
