@@ -68,8 +68,9 @@ func (c *call) changes() bool { return c.method != http.MethodGet && c.about != 
 // cloudWide reports whether the call is about the cloud as a whole.
 func (c *call) cloudWide() bool { return c.about == aboutCloud || c.about == aboutSession }
 
-// idempotent reports whether sending the call twice has the same effect as once.
-func (c *call) idempotent() bool { return c.method == http.MethodGet || c.method == http.MethodDelete }
+// repeatable reports whether sending the call twice has the same effect as once. A deletion
+// is not: something else may have its id by then.
+func (c *call) repeatable() bool { return c.method == http.MethodGet }
 
 // answer is what a service sent to a call that it accepted.
 type answer struct {
@@ -98,7 +99,7 @@ func (c *Client) do(ctx context.Context, call *call) *cloud.Error {
 		// A later refusal does not undo what an earlier try may have done.
 		uncertain = uncertain || failed.err.Uncertain
 		failed.err.Uncertain = uncertain
-		if try == transport.MaxTries || !call.idempotent() || !transport.Transient(failed.err, failed.status) {
+		if try == transport.MaxTries || !call.repeatable() || !transport.Transient(failed.err, failed.status) {
 			return failed.err
 		}
 		if !transport.Pause(ctx, try) {

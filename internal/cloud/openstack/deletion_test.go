@@ -35,7 +35,7 @@ func TestSnapshotsOfAServerThatIsGoneAreDeleted(t *testing.T) {
 		"one that is gone meanwhile":             {images: images(imageJSON("i1")), answer: `{"message": "no image i1", "code": "404 Not Found", "title": "Not Found"}`, status: 404, sent: []string{first}},
 		"one that is protected: it stays":        {images: images(imageJSON("i1"), imageJSON("i2")), answer: protected, status: 403, sent: []string{first, second}},
 		"one that another server uses: it stays": {images: images(imageJSON("i1"), imageJSON("i2")), answer: inUse, status: 409, sent: []string{first, second}},
-		"no answer: it is tried again":           {images: images(imageJSON("i1"), imageJSON("i2")), status: 500, want: outcome{Kind: cloud.Unavailable, Uncertain: true}, sent: []string{first, first, first}},
+		"no answer: it is tried again":           {images: images(imageJSON("i1"), imageJSON("i2")), status: 500, want: outcome{Kind: cloud.Unavailable, Uncertain: true}, sent: []string{first}},
 		"a 404 of a proxy: it is tried again":    {images: images(imageJSON("i1")), answer: "<html>", status: 404, want: outcome{Kind: cloud.NotFoundUnproven}, sent: []string{first}},
 		"no listing: it is tried again":          {images: `{}`, listed: 503, want: outcome{Kind: cloud.Unavailable}},
 	} {

@@ -72,16 +72,10 @@ func (c *call) changes() bool {
 // cloudWide reports whether the call is about the cloud as a whole.
 func (c *call) cloudWide() bool { return c.about == aboutCloud || c.about == aboutSession }
 
-// idempotent reports whether sending the call twice has the same effect as once.
-func (c *call) idempotent() bool {
-	switch c.method {
-	case http.MethodGet, http.MethodDelete:
-		return true
-	case http.MethodPost:
-		return c.key != ""
-	default:
-		return false
-	}
+// repeatable reports whether sending the call twice has the same effect as once. A deletion
+// is not: after the first one, the cloud may have given the id to something else.
+func (c *call) repeatable() bool {
+	return c.method == http.MethodGet || c.method == http.MethodPost && c.key != ""
 }
 
 // refuse returns the error of a call that was not sent.
@@ -109,7 +103,7 @@ func (c *Client) do(ctx context.Context, call *call) (*answer, *cloud.Error) {
 		// A later refusal does not undo what an earlier try may have done.
 		uncertain = uncertain || failure.err.Uncertain
 		failure.err.Uncertain = uncertain
-		if try == transport.MaxTries || !call.idempotent() || !transport.Transient(failure.err, failure.status) {
+		if try == transport.MaxTries || !call.repeatable() || !transport.Transient(failure.err, failure.status) {
 			return got, failure.err
 		}
 		if !transport.Pause(ctx, try) {
